@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OUTBOX_SQLITE_H
+#define OUTBOX_SQLITE_H
+
+/* Publish in the SQLite transaction that you own. The schema comes from `outbox init`. */
+
+#include <outbox/error.h>
+#include <outbox/message.h>
+
+#include <sqlite3.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What became of one published message. */
+struct outbox_published {
+	int64_t seq;
+	int repeated; /* not 0: this id was already in the log; nothing was written */
+	char id[OUTBOX_ID_MAX * 4 + 1];
+};
+
+/* Publish although no transaction is open: the message and your rows could part. */
+#define OUTBOX_ALLOW_AUTOCOMMIT 1u
+
+/*
+ * Append one message inside the transaction open on db. Returns OUTBOX_OK also for an id that was
+ * published before. Nothing else of the connection is changed; a failure leaves the transaction as
+ * it was before the call, to be rolled back or gone on with.
+ */
+int outbox_publish_sqlite(sqlite3 *db, const struct outbox_message *message,
+			  struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/*
+ * All or none of n messages, in order. flags: OUTBOX_ALLOW_AUTOCOMMIT. ret_published may be NULL,
+ * else n entries. The error names the index of the message at fault.
+ */
+int outbox_publish_sqlite_batch(sqlite3 *db, const struct outbox_message *messages, size_t n,
+				unsigned flags, struct outbox_published *ret_published,
+				struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

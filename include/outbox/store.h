@@ -1,0 +1,466 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OUTBOX_STORE_H
+#define OUTBOX_STORE_H
+
+/*
+ * The store contract: what a driver for a database must do, op by op.
+ *
+ * A store keeps the log of messages, the receipts of the lanes that read it, and the detours of the
+ * deliveries that did not go straight through. It decides nothing: which outcome a message has is
+ * worked out by the engine and handed in; the store makes it durable, atomically, behind the fence.
+ *
+ * General rules
+ * - Every object is used by one thread at a time; each worker opens one of its own.
+ * - Each op is one short transaction of its own. None is open when an op returns.
+ * - Times that are stored or compared are the database's ("store time"). A store that has no clock
+ *   of its own (SQLite, memory) uses the wall() of the clock it was opened with.
+ * - Statuses: EBUSY (lock, deadlock, serialization: nothing happened, repeat), ECONN (the connection
+ *   is gone: close and open again; the outcome of a write is unknown), ETIMEDOUT (outcome unknown),
+ *   EFULL, EFENCED, ESCHEMA, ECONFLICT, ENOTFOUND, EPROTO. After an unknown outcome the engine
+ *   repeats the very same request; every relay op is made so that done twice is done once.
+ * - Text that comes back is allocated from the arena that came in.
+ *
+ * tests/contract/store_contract.c proves this page for every driver.
+ */
+
+#include <outbox/arena.h>
+#include <outbox/clock.h>
+#include <outbox/error.h>
+#include <outbox/message.h>
+
+#include <stdbool.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct outbox_store;
+
+#define OUTBOX_LANES_MAX 256
+#define OUTBOX_TARGET_NAME_MAX 63 /* [a-z0-9_-], starts with a letter */
+#define OUTBOX_COUNT_CAP 100000   /* counts stop here: show "> 100,000" */
+
+/* ---- deliveries ---------------------------------------------------------------------------- */
+
+enum outbox_state {
+	OUTBOX_STATE_UNSET = 0,
+	OUTBOX_PENDING = 1,
+	OUTBOX_SENDING = 2,
+	OUTBOX_DELIVERED = 3,
+	OUTBOX_FAILED = 4,
+	OUTBOX_DISCARDED = 5
+};
+
+/* Why a pending delivery is pending. */
+enum outbox_why {
+	OUTBOX_WHY_UNSET = 0,
+	OUTBOX_NEW = 1,      /* in the log, not yet read */
+	OUTBOX_WAITING = 2,  /* waits for its next attempt (shown as "retry") */
+	OUTBOX_DEFERRED = 3, /* not due yet; outside its key's order until it is */
+	OUTBOX_PARKED = 4,   /* behind an unfinished message of its key */
+	OUTBOX_PAUSED = 5    /* new, and its target is paused. Only in views, never stored */
+};
+
+/* "pending", "retry" ...; NULL for an unknown value. Parsing gives 0 for an unknown name. */
+const char *outbox_state_name(int state);
+const char *outbox_why_name(int why);
+int outbox_state_parse(const char *name);
+int outbox_why_parse(const char *name);
+
+/* One message x one target, as people look at it. */
+struct outbox_delivery {
+	int64_t seq;
+	const char *id, *target, *type, *key; /* key may be NULL */
+	int lane;
+	int state;    /* enum outbox_state */
+	int why;      /* enum outbox_why when pending, else 0 */
+	int attempts; /* failed tries */
+	const char *owner;  /* who sends or sent it; may be NULL */
+	const char *error;  /* last error; may be NULL */
+	const char *reason; /* operator's reason; may be NULL */
+	outbox_time event_time, created_at;
+	outbox_time last_status_at;  /* 0: never changed */
+	outbox_time next_attempt_at; /* 0: none */
+};
+
+/* ---- opening ------------------------------------------------------------------------------- */
+
+struct outbox_store_config {
+	size_t struct_size;
+	const char *url;              /* "sqlite:app.db" */
+	struct outbox_clock *clock;   /* outlives the store */
+	struct outbox_random *random; /* outlives the store; one thread at a time */
+	void *context;                /* what the application registered the driver with */
+};
+
+struct outbox_init_options {
+	size_t struct_size;
+	int lanes;    /* per target; 0: the driver's default. Must agree when already initialised */
+	bool dry_run; /* upgrade only: say what would be done, change nothing */
+};
+
+struct outbox_store_info {
+	char driver[32];     /* "sqlite 3.40.1" */
+	char name[128];      /* the store's short name: "app" for app.db */
+	int schema_version;  /* 0: no outbox here */
+	int program_version; /* the newest this program knows */
+	int lanes;
+};
+
+/* ---- targets, leases ----------------------------------------------------------------------- */
+
+/* Which messages a target gets: all conditions hold. Globs know * and ?; nothing else is special. */
+struct outbox_route {
+	const char *const *types; /* any of these; none means every type */
+	size_t n_types;
+	int kind;                 /* enum outbox_kind; UNSET means both */
+	bool published_only;
+};
+
+enum outbox_start {
+	OUTBOX_START_UNSET = 0, /* oldest while nothing was ever settled here, else an error */
+	OUTBOX_START_OLDEST = 1,
+	OUTBOX_START_NOW = 2
+};
+
+struct outbox_target_def {
+	const char *name;
+	struct outbox_route route;
+	bool hold;      /* behind a failed message its key waits (default: it goes on) */
+	bool unordered; /* keys mean nothing here: nothing blocks, nothing is parked */
+	int start;      /* enum outbox_start; only looked at when the target is new */
+};
+
+struct outbox_lease_request {
+	const char *target;
+	const char *owner;      /* unique per worker: "host:pid:random/0" */
+	outbox_time duration;   /* lease until store time + duration */
+	int64_t route_version;  /* from target_put */
+	bool leaving;           /* take nothing new, forget that this worker exists */
+};
+
+struct outbox_lease {
+	int total;                   /* lanes of the target */
+	int share;                   /* how many this worker should hold at the most */
+	bool stale_route;            /* a newer routing is registered: this worker got no lanes */
+	int count;
+	int lanes[OUTBOX_LANES_MAX]; /* held now, ascending */
+};
+
+/* ---- the lane's log of receipts ------------------------------------------------------------ */
+
+/* A lane as its owner knows it: number and token of its last receipt, and what take() found. */
+struct outbox_head {
+	int64_t n;
+	int64_t token;
+	int takeovers;        /* in a row, each with messages in flight, nothing settled in between */
+	bool cautious;        /* claim one message at a time until the suspect claim is passed */
+	int64_t suspect_seq;  /* the message that was alone in flight when the owner died, or 0 */
+};
+
+/* How one claimed message ended. Worked out by decide(), made durable by advance(). */
+enum outbox_outcome {
+	OUTBOX_OUTCOME_UNSET = 0,
+	OUTBOX_OUT_DELIVERED = 1,
+	OUTBOX_OUT_RETURNED = 2, /* not sent or not known: as if never claimed, attempts unchanged */
+	OUTBOX_OUT_WAITING = 3,  /* pending (retry), next attempt at store time + delay */
+	OUTBOX_OUT_DEFERRED = 4, /* pending (deferred) until due_at */
+	OUTBOX_OUT_PARKED = 5,   /* pending (parked) behind its key */
+	OUTBOX_OUT_FAILED = 6
+};
+
+struct outbox_settlement {
+	int64_t seq;
+	int outcome;         /* enum outbox_outcome */
+	int attempts;        /* the new count; ignored for DELIVERED and RETURNED */
+	outbox_time delay;   /* WAITING */
+	outbox_time due_at;  /* DEFERRED, store time */
+	bool suspect;        /* must be claimed alone from now on */
+	const char *error;   /* WAITING, FAILED; cut to 2,000 characters by the engine */
+};
+
+struct outbox_advance {
+	const char *target;
+	int lane;
+	const char *owner;
+	int64_t n, token;    /* the receipt this owner holds */
+	int64_t new_token;   /* of the receipt to append; the same again when repeated */
+	int64_t route_version;
+	/* one for each message of the claim in flight, in the claim's order; 0: nothing in flight */
+	const struct outbox_settlement *settled;
+	size_t n_settled;
+	/* the next claim; max_messages 0 claims nothing */
+	size_t max_messages;
+	size_t max_bytes; /* payload bytes; the first message is always taken, whatever its size */
+};
+
+struct outbox_claimed {
+	struct outbox_message message; /* defaults filled in: id, kind, source, content_type, times */
+	int64_t seq;
+	outbox_time created_at;
+	int attempts;
+	outbox_time failing_since; /* first failed try; 0: none yet */
+	bool detour;  /* came from its detour row, not straight from the log */
+	bool suspect; /* alone in this claim on purpose */
+	const char *malformed; /* not NULL: the stored row makes no sense (headers that are not
+				  JSON ...): it fails with this text and stops nobody */
+	bool blocked; /* its key has an unfinished detour that is not in this claim: park it. Its
+		         payload is not loaded */
+};
+
+struct outbox_claim {
+	int64_t n, token;       /* the head after this call */
+	outbox_time store_now;
+	bool paused;            /* the target is paused: nothing was claimed */
+	bool stale_route;       /* newer routing registered: nothing was claimed, let the lane go */
+	bool cautious;          /* as in outbox_head, after this call */
+	outbox_time next_due;   /* store time of the lane's next waiting or deferred delivery, or 0 */
+	size_t count;
+	struct outbox_claimed *items; /* ascending seq; from the arena */
+};
+
+/* ---- looking and acting -------------------------------------------------------------------- */
+
+struct outbox_filter {
+	size_t struct_size;
+	const char *const *ids; /* message ids; none: any */
+	size_t n_ids;
+	const char *target;     /* NULL: any */
+	const char *type;       /* glob; NULL: any */
+	const char *key;        /* exact; NULL: any */
+	int state;              /* enum outbox_state; 0: any */
+	int why;                /* enum outbox_why; 0: any */
+	outbox_time changed_before; /* last_status_at <=; 0: any */
+	const char *cursor;     /* from the page before; NULL: from the start */
+	size_t limit;           /* 0: 100; at most 1,000 */
+};
+
+struct outbox_page {
+	size_t count;
+	struct outbox_delivery *rows; /* ascending (seq, target) */
+	const char *cursor;           /* NULL: this was the last page */
+};
+
+enum outbox_action {
+	OUTBOX_ACTION_UNSET = 0,
+	OUTBOX_REQUEUE = 1, /* failed -> pending: attempts 0, due now, the error kept in the audit */
+	OUTBOX_DISCARD = 2, /* pending, failed -> discarded; wants a reason */
+	OUTBOX_DEFER = 3    /* pending -> pending (deferred) until `until`, attempts unchanged */
+};
+
+struct outbox_act {
+	int action;             /* enum outbox_action */
+	const char *actor;      /* who, for the audit */
+	const char *reason;
+	outbox_time until;      /* DEFER, store time */
+	bool dry_run;           /* count only */
+	/* At most filter->limit deliveries in one call; call again while `more`. With ids, each
+	 * refusal is told; with a filter, deliveries in another state are simply not selected. */
+	const struct outbox_filter *filter;
+};
+
+struct outbox_acted {
+	size_t done;      /* changed, or would be */
+	size_t refused;   /* named by id and not allowed */
+	bool more;
+	outbox_time oldest; /* created_at of the oldest one done; 0: none */
+	char why[512];      /* why the first one was refused */
+};
+
+struct outbox_audit {
+	int64_t number;
+	outbox_time at;
+	const char *actor, *action, *target, *id, *reason, *detail; /* may be NULL but for action */
+};
+
+struct outbox_lane_stats {
+	int lane;
+	const char *owner;       /* NULL: nobody */
+	outbox_time lease_until;
+	int64_t receipts;        /* number of the last receipt */
+	int64_t takeovers;       /* ever */
+};
+
+/* Counts stop at OUTBOX_COUNT_CAP + 1. */
+struct outbox_target_stats {
+	const char *name;
+	bool paused;
+	const char *paused_by, *paused_reason;
+	int64_t pending; /* new: in the log, unread */
+	int64_t sending, waiting, deferred, parked, failed, discarded;
+	int64_t delivered_ever;   /* from the receipts' running totals */
+	int64_t delivered_minute; /* in the last 60 s of store time */
+	outbox_time oldest;       /* created_at of the oldest delivery not finished (deferred and failed aside); 0: none */
+	int64_t retries_minute;
+	size_t n_lanes;
+	struct outbox_lane_stats *lanes;
+};
+
+struct outbox_stats {
+	outbox_time store_now;
+	int64_t messages; /* in the log, capped */
+	int64_t unrouted_targets; /* 0 targets registered: messages wait for one */
+	size_t n_targets;
+	struct outbox_target_stats *targets;
+};
+
+/* Delivered: settled for every registered target before delivered_before. A message with a failed
+ * delivery stays until failed_before, if given. 0: never. */
+struct outbox_purge {
+	outbox_time delivered_before;
+	outbox_time failed_before;
+	int64_t through_seq; /* only messages up to here; 0: no bound. What an archive has written */
+	size_t limit;        /* messages in this call; 0: 5,000 */
+};
+
+struct outbox_purged {
+	int64_t messages, failed; /* removed; failed: how many of them had a failed delivery */
+	int64_t receipts, detours;
+	bool more;
+};
+
+/* ---- the ops ------------------------------------------------------------------------------- */
+
+struct outbox_store_ops {
+	size_t struct_size;
+	const char *name;           /* "sqlite" */
+	const char *const *schemes; /* NULL-terminated */
+	const char *help;           /* one line: the URL's form */
+
+	/*
+	 * Connect. Does not need a schema and never creates a database (ENOTFOUND: say `outbox
+	 * init`), unless create is true.
+	 */
+	int (*open)(const struct outbox_store_config *config, bool create,
+		    struct outbox_store **ret_store, struct outbox_error *err);
+	void (*close)(struct outbox_store *store);
+
+	/* Create the schema, or find it already there: idempotent. A newer one is ESCHEMA. */
+	int (*init)(struct outbox_store *store, const struct outbox_init_options *options,
+		    struct outbox_error *err);
+	/* Bring an older schema to this program's version. ret_from: the version found. */
+	int (*upgrade)(struct outbox_store *store, const struct outbox_init_options *options,
+		       int *ret_from, struct outbox_error *err);
+	/* Remove every outbox object, or every row. The caller has asked for confirmation. */
+	int (*drop)(struct outbox_store *store, struct outbox_error *err);
+	int (*truncate)(struct outbox_store *store, struct outbox_error *err);
+	/* Cheap; works without a schema (version 0). */
+	int (*info)(struct outbox_store *store, struct outbox_store_info *ret_info,
+		    struct outbox_error *err);
+
+	/*
+	 * Append messages to the log in a transaction of the store's own. For the command line and
+	 * tests: applications publish in *their* transaction with the client library. Messages were
+	 * validated. A caller-given id that is already in the log is no error: ret_repeated (may be
+	 * NULL, else n_messages entries) is set. ret_seqs likewise optional.
+	 */
+	int (*append)(struct outbox_store *store, const struct outbox_message *messages,
+		      size_t n_messages, int64_t *ret_seqs, bool *ret_repeated,
+		      struct outbox_error *err);
+
+	/*
+	 * Register a target or change its routing. Creates its lanes, each with a first receipt.
+	 * Same routing: same version; different: version + 1, written to ret_version. A relay with
+	 * an older version gets no lanes from then on. Messages settled earlier are not routed anew.
+	 */
+	int (*target_put)(struct outbox_store *store, const struct outbox_target_def *def,
+			  int64_t *ret_version, struct outbox_error *err);
+	/* Pause or resume. ENOTFOUND. Same state again changes nothing. Leaves an audit row. */
+	int (*target_pause)(struct outbox_store *store, const char *target, bool pause,
+			    const char *actor, const char *reason, struct outbox_error *err);
+	/* Remove a target, its lanes, receipts and detours; its messages no longer wait for it. */
+	int (*target_drop)(struct outbox_store *store, const char *target, const char *actor,
+			   const char *reason, struct outbox_error *err);
+
+	/*
+	 * One round of lease keeping: record that this worker is alive, renew what it holds, take
+	 * free or expired lanes up to its share. Shares are exact: lanes divided by live workers,
+	 * the remainder to the first ones by name. Never takes away: a worker above its share lets
+	 * a lane go with release() when that lane has nothing in flight.
+	 */
+	int (*lease)(struct outbox_store *store, const struct outbox_lease_request *request,
+		     struct outbox_lease *ret_lease, struct outbox_error *err);
+	/* Give one lane back at once. Not the owner any more: no effect, no error. */
+	int (*release)(struct outbox_store *store, const char *target, int lane,
+		       const char *owner, struct outbox_error *err);
+
+	/*
+	 * Begin to work on a leased lane: append a take-over receipt with the same position, which
+	 * fences whoever worked on it before. Messages that were in flight become pending again.
+	 * Repeated with the same token it is done once.
+	 */
+	int (*take)(struct outbox_store *store, const char *target, int lane, const char *owner,
+		    int64_t new_token, struct outbox_head *ret_head, struct outbox_error *err);
+
+	/*
+	 * Settle the claim in flight and claim the next batch, as one compare-and-append of receipt
+	 * n + 1. EFENCED when receipt n is not the last one or its token is not ours, unless n + 1
+	 * bears new_token: then this very request was already done and its claim is read again.
+	 * Nothing settled and nothing found: nothing is written and the head stays.
+	 *
+	 * A claim is due detours that are first in their key, with the parked run behind each, and
+	 * new log rows, in seq order, cut by max_messages and max_bytes. A log row whose key has an
+	 * unfinished detour outside the claim comes as `blocked`. A suspect comes alone. Deferred
+	 * detours that are not due block nobody. With the target's `hold`, failed ones block too.
+	 *
+	 * RETURNED (and PARKED) log rows at the end of the claim go back to the log without a trace;
+	 * a RETURNED one that has settled ones behind it becomes a detour that is due at once.
+	 */
+	int (*advance)(struct outbox_store *store, const struct outbox_advance *request,
+		       struct outbox_arena *arena, struct outbox_claim *ret_claim,
+		       struct outbox_error *err);
+
+	/* Deliveries by filter, with keyset paging. */
+	int (*list)(struct outbox_store *store, const struct outbox_filter *filter,
+		    struct outbox_arena *arena, struct outbox_page *ret_page,
+		    struct outbox_error *err);
+	/* One whole message by id, payload included. ENOTFOUND. */
+	int (*get)(struct outbox_store *store, const char *id, struct outbox_arena *arena,
+		   struct outbox_claimed *ret_message, struct outbox_error *err);
+	/* What was settled after cursor (NULL: from now on), oldest first. The page's cursor is
+	 * never NULL: hand it in again. */
+	int (*tail)(struct outbox_store *store, const char *cursor, size_t limit,
+		    struct outbox_arena *arena, struct outbox_page *ret_page,
+		    struct outbox_error *err);
+	/* Requeue, discard, defer. What the last receipt claims is refused with ECONFLICT text "is
+	 * being sent right now; try again" while the lease lives. Each change leaves an audit row in
+	 * the same transaction. Of several concurrent requeues exactly one wins. */
+	int (*act)(struct outbox_store *store, const struct outbox_act *act,
+		   struct outbox_acted *ret_acted, struct outbox_error *err);
+	/* Audit rows of one message (NULL: all), newest first, at most limit. */
+	int (*audit)(struct outbox_store *store, const char *id, size_t limit,
+		     struct outbox_arena *arena, struct outbox_audit **ret_rows, size_t *ret_count,
+		     struct outbox_error *err);
+	int (*stats)(struct outbox_store *store, struct outbox_arena *arena,
+		     struct outbox_stats *ret_stats, struct outbox_error *err);
+
+	/* Remove finished messages past their retention, at most limit, and the receipts and detours
+	 * that only they needed; never a lane's last receipt, nothing while no target is registered. */
+	int (*purge)(struct outbox_store *store, const struct outbox_purge *purge,
+		     struct outbox_purged *ret_purged, struct outbox_error *err);
+	/* The messages that purge() would remove, after after_seq, for an archive. */
+	int (*purgeable)(struct outbox_store *store, const struct outbox_purge *purge,
+			 int64_t after_seq, struct outbox_arena *arena,
+			 struct outbox_claimed **ret_messages, size_t *ret_count,
+			 struct outbox_error *err);
+
+	/* Optional. For `outbox doctor`: calls say() once per finding; level 0 ok, 1 note, 2
+	 * warning, 3 error. */
+	int (*check)(struct outbox_store *store,
+		     void (*say)(void *context, int level, const char *subject, const char *text),
+		     void *context, struct outbox_error *err);
+
+	/* Optional, called when the worker has nothing else to do: checkpoints and the like. */
+	int (*tend)(struct outbox_store *store, struct outbox_error *err);
+};
+
+/* Embed as first member of the driver's struct. open() sets ops. */
+struct outbox_store {
+	const struct outbox_store_ops *ops;
+};
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

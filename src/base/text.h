@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef BASE_TEXT_H
+#define BASE_TEXT_H
+
+/* UTF-8, safe display of foreign text, and the small formats people write: durations, times, sizes. */
+
+#include <outbox/clock.h>
+#include <outbox/error.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct buf;
+
+/* Well-formed UTF-8 without overlongs and surrogates. NUL bytes are legal here: check apart. */
+bool utf8_valid(const char *data, size_t size);
+
+/* Code points of a valid text. */
+size_t utf8_length(const char *text);
+
+/* The largest n <= max at which text (size bytes) can be cut without splitting a character. */
+size_t utf8_cut(const char *text, size_t size, size_t max);
+
+/*
+ * Append text for a person's terminal or a log line: control characters (C0, C1, DEL), bytes that are
+ * not UTF-8, quotes and backslashes escaped, cut to max_chars with "..." at the end.
+ */
+void text_display(struct buf *out, const char *text, size_t size, size_t max_chars);
+
+/* The same into a fixed array, for error messages: `char shown[80]; text_shown(shown, sizeof(shown), v)`. */
+const char *text_shown(char *out, size_t out_size, const char *text);
+
+/* "500ms", "5s", "90s", "1m30s", "7d", "2h"; a bare "0" too. EINVAL names the value and the remedy. */
+int duration_parse(const char *text, outbox_time *ret_duration, struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/* "+5m" (from now) or RFC 3339, "2026-11-15T18:00:00Z", with offset or Z, seconds optional. UTC. */
+int time_parse(const char *text, outbox_time now, outbox_time *ret_time, struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/* A whole number within [min, max], digits only. what names the field in the error. */
+int number_parse(const char *what, const char *text, int64_t min, int64_t max, int64_t *ret_number,
+		 struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/* RFC 3339 in UTC with microseconds cut to what is needed: "2026-11-15T09:00:00.25Z". */
+#define TIME_TEXT_MAX 40
+const char *time_format(outbox_time time, char out[TIME_TEXT_MAX]);
+
+/* For people: "0.2 s", "38 s", "2 min", "3 h", "5 d". Negative durations as "0 s". */
+#define DURATION_TEXT_MAX 40
+const char *duration_human(outbox_time duration, char out[DURATION_TEXT_MAX]);
+
+/* Exact and parseable: "1m30s", "250ms", "7d". */
+const char *duration_exact(outbox_time duration, char out[DURATION_TEXT_MAX]);
+
+/* 1204 -> "1,204". */
+#define COUNT_TEXT_MAX 40
+const char *count_human(int64_t count, char out[COUNT_TEXT_MAX]);
+
+/* Globs of routes and filters: * any run, ? any one character; the whole text must match. */
+bool glob_match(const char *glob, const char *text);
+
+#endif

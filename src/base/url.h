@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef BASE_URL_H
+#define BASE_URL_H
+
+/*
+ * URLs of stores and targets: scheme:rest, or scheme://[user[:password]@]host[:port][,host:port]/path,
+ * each with ?name=value&... behind. Percent escapes are decoded in user, password, path, names and
+ * values. Options that no driver asked for are errors, so a typing mistake never becomes a default.
+ */
+
+#include <outbox/error.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define URL_OPTIONS_MAX 32
+
+struct url_option {
+	char *name;
+	char *value;
+	bool used;
+};
+
+struct url {
+	char *scheme;
+	bool has_authority;
+	char *user, *password; /* NULL when absent */
+	char *host;            /* "host:port,host:port" as written; NULL without authority */
+	char *path;            /* "out.jsonl", "/var/lib/app.db"; "" when absent */
+	struct url_option options[URL_OPTIONS_MAX];
+	size_t n_options;
+};
+
+/* ECONFIG with the value (password masked) and the remedy. */
+int url_parse(const char *text, struct url *ret_url, struct outbox_error *err) OUTBOX_MUSTCHECK;
+void url_deinit(struct url *url);
+
+/* The scheme of a URL without parsing the rest; false when there is none. */
+bool url_scheme(const char *text, char *ret_scheme, size_t size);
+
+/* The option's value, or NULL; marks it as used. */
+const char *url_option(struct url *url, const char *name);
+
+/* ECONFIG for the first option nobody asked for; known is a list for the remedy: "fsync, mode". */
+int url_finish(struct url *url, const char *known, struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/* A copy of text for people, passwords replaced by ***, also in ?password=. */
+void url_mask(const char *text, char *out, size_t size);
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CORE_LIFECYCLE_H
+#define CORE_LIFECYCLE_H
+
+/*
+ * The one table of a delivery's life (DESIGN section 3). Stores implement it in SQL; the contract
+ * suite proves that they agree with this table; error texts and documents quote its reasons.
+ */
+
+#include <outbox/error.h>
+#include <outbox/store.h>
+
+#include <stdbool.h>
+
+enum lifecycle_event {
+	LIFE_CLAIM = 1, /* a lane's owner claims it */
+	LIFE_ACK,       /* the broker confirmed */
+	LIFE_RETRY,     /* transient failure, charged */
+	LIFE_RETURN,    /* outage, release, take-over: not charged */
+	LIFE_FAIL,      /* used up, rejected, expired */
+	LIFE_DEFER,
+	LIFE_PARK,
+	LIFE_REQUEUE,
+	LIFE_DISCARD
+};
+
+struct lifecycle_rule {
+	int from; /* enum outbox_state */
+	int event;
+	int to;
+	const char *when; /* for people and documents */
+};
+
+const struct lifecycle_rule *lifecycle_rules(size_t *ret_count);
+
+/* The state after event, or 0 when it is not allowed. */
+int lifecycle_next(int from, int event);
+
+/* ECONFLICT with a sentence: "cannot requeue a delivered delivery: only failed ones". */
+int lifecycle_check(int from, int event, struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+#endif

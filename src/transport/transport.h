@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TRANSPORT_TRANSPORT_H
+#define TRANSPORT_TRANSPORT_H
+
+#include <outbox/transport.h>
+
+/* Built-in drivers, NULL-terminated; the build generates the list. */
+extern const struct outbox_transport_ops *const transport_drivers[];
+
+/* EINVAL naming the first mandatory op that is missing. */
+int transport_ops_check(const struct outbox_transport_ops *ops, struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/* NULL is legal and returns NULL. */
+struct outbox_transport *transport_close(struct outbox_transport *transport);
+
+#endif
