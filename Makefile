@@ -1,0 +1,38 @@
+# Thin: Meson and Ninja build, scripts/ do the rest. `make help` lists the targets.
+PREFIX ?= /usr/local
+DESTDIR ?=
+QUICK ?=
+
+.PHONY: all build demo test lint format bench install clean deps help
+
+all: build
+
+build:            ## build the library and the program into build/
+	scripts/build
+
+demo:             ## build and run the order service: outage, kill -9, poison message
+	scripts/demo
+
+test:             ## lint, build three ways with sanitizers and without, run every test
+	scripts/test
+
+lint:             ## format, size, layers, banned functions, symbols, clang-tidy
+	scripts/lint
+
+format:           ## rewrite the C sources with clang-format
+	scripts/format
+
+bench:            ## measure; QUICK=1 takes less than half a minute
+	QUICK='$(QUICK)' bench/run
+
+install:          ## install into $(DESTDIR)$(PREFIX)
+	PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)' scripts/install
+
+deps:             ## install every Debian package that building, testing and linting need
+	scripts/install-packages build test lint
+
+clean:            ## remove everything that was built
+	rm -rf build build-test build-install
+
+help:             ## this list
+	@grep -E '^[a-z]+: +##' Makefile | sed 's/: *## */\t/' | expand -t 12
