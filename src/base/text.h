@@ -16,22 +16,33 @@ struct buf;
 /* Well-formed UTF-8 without overlongs and surrogates. NUL bytes are legal here: check apart. */
 bool utf8_valid(const char *data, size_t size);
 
+/* Does a text hold a control character: C0, DEL, C1, or a byte that is not UTF-8? */
+bool text_has_control(const char *text, size_t size);
+
 /* Code points of a valid text. */
 size_t utf8_length(const char *text);
 
 /* The largest n <= max at which text (size bytes) can be cut without splitting a character. */
 size_t utf8_cut(const char *text, size_t size, size_t max);
 
+/* The same counted in characters, for a text with a NUL at its end: bytes of the first max_chars. */
+size_t utf8_cut_chars(const char *text, size_t max_chars);
+
+/* Make foreign text one clean line, in place: control characters become spaces, bytes that are not
+ * UTF-8 question marks. For texts that are stored, where text_display()'s escapes would be in the way. */
+void text_clean(char *text);
+
 /*
  * Append text for a person's terminal or a log line: control characters (C0, C1, DEL), bytes that are
- * not UTF-8, quotes and backslashes escaped, cut to max_chars with "..." at the end.
+ * not UTF-8, line separators and characters that turn the writing direction, quotes and backslashes
+ * escaped. At most max_chars characters are written, the "..." of a cut text included.
  */
 void text_display(struct buf *out, const char *text, size_t size, size_t max_chars);
 
 /* The same into a fixed array, for error messages: `char shown[80]; text_shown(shown, sizeof(shown), v)`. */
 const char *text_shown(char *out, size_t out_size, const char *text);
 
-/* "500ms", "5s", "90s", "1m30s", "7d", "2h"; a bare "0" too. EINVAL names the value and the remedy. */
+/* "500ms", "5s", "90s", "1m30s", "7d", "2h", "20us"; a bare "0" too. EINVAL names the value and the remedy. */
 int duration_parse(const char *text, outbox_time *ret_duration, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /* "+5m" (from now) or RFC 3339, "2026-11-15T18:00:00Z", with offset or Z, seconds optional. UTC. */

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <outbox/error.h>
+
+#include "base/text.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/*
+ * Formats into memory of its own first, since arguments may point into err->message. Other people's
+ * texts (a database's error) can have line breaks; a message is one line.
+ */
+OUTBOX_PRINTF(2, 0)
+static void format_message(char out[512], const char *format, va_list args)
+{
+	char text[1024];
+	size_t size, i;
+	int n = vsnprintf(text, sizeof(text), format, args);
+
+	size = n < 0 ? 0 : (size_t)n;
+	if (size >= sizeof(text))
+		size = sizeof(text) - 1;
+	size = utf8_cut(text, size, 511);
+	for (i = 0; i < size; i++) {
+		unsigned char c = (unsigned char)text[i];
+
+		out[i] = c < 0x20 || c == 0x7f ? ' ' : text[i];
+	}
+	out[size] = '\0';
+}
+
+/* A failure without a status would be taken for success. */
+static int failure(int status)
+{
+	return status == OUTBOX_OK ? OUTBOX_EINTERNAL : status;
+}
+
+OUTBOX_PRINTF(4, 0)
+static void fill(struct outbox_error *err, int status, int native, const char *format, va_list args)
+{
+	char message[512];
+
+	format_message(message, format, args);
+	err->status = status;
+	err->native = native;
+	memcpy(err->message, message, sizeof(err->message));
+}
+
+int outbox_fail(struct outbox_error *err, int status, const char *format, ...)
+{
+	va_list args;
+
+	status = failure(status);
+	if (err) {
+		va_start(args, format);
+		fill(err, status, 0, format, args);
+		va_end(args);
+	}
+	return status;
+}
+
+int outbox_fail_native(struct outbox_error *err, int status, int native, const char *format, ...)
+{
+	va_list args;
+
+	status = failure(status);
+	if (err) {
+		va_start(args, format);
+		fill(err, status, native, format, args);
+		va_end(args);
+	}
+	return status;
+}
+
+static void join(struct outbox_error *err, const char *format, ...) OUTBOX_PRINTF(2, 3);
+
+static void join(struct outbox_error *err, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	fill(err, err->status, err->native, format, args);
+	va_end(args);
+}
+
+int outbox_wrap(struct outbox_error *err, const char *format, ...)
+{
+	char prefix[512];
+	va_list args;
+
+	if (!err)
+		return OUTBOX_EINTERNAL;
+	va_start(args, format);
+	format_message(prefix, format, args);
+	va_end(args);
+	err->status = failure(err->status);
+	join(err, "%s: %s", prefix, err->message);
+	return err->status;
+}
+
+const char *outbox_status_name(int status)
+{
+	static const char *const names[] = {
+		"ok",    "inval",    "nomem",    "config", "conn",   "auth", "timedout", "busy",
+		"fenced", "conflict", "notfound", "notsup", "schema", "full", "proto",    "internal",
+	};
+
+	if (status < 0 || (size_t)status >= sizeof(names) / sizeof(names[0]))
+		return "unknown";
+	return names[status];
+}

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "base/url.h"
+
+#include "base/cleanup.h"
+#include "base/text.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define URL_MAX 8192
+
+static bool is_letter(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+/* Length of the scheme in front of its colon; 0 when there is none. */
+static size_t scheme_length(const char *text)
+{
+	size_t n = 0;
+
+	if (!is_letter(text[0]))
+		return 0;
+	while (is_letter(text[n]) || (text[n] >= '0' && text[n] <= '9') || (text[n] && strchr("+.-", text[n])))
+		n++;
+	return text[n] == ':' ? n : 0;
+}
+
+static void lower(char *text)
+{
+	for (; *text; text++) {
+		if (*text >= 'A' && *text <= 'Z')
+			*text = (char)(*text + 'a' - 'A');
+	}
+}
+
+bool url_scheme(const char *text, char *ret_scheme, size_t size)
+{
+	size_t n = text ? scheme_length(text) : 0;
+
+	if (n == 0 || n >= size)
+		return false;
+	memcpy(ret_scheme, text, n);
+	ret_scheme[n] = '\0';
+	lower(ret_scheme);
+	return true;
+}
+
+static int hex_value(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	if (c >= 'A' && c <= 'F')
+		return c - 'A' + 10;
+	return -1;
+}
+
+/* Percent escapes decoded into a new string. A NUL inside would cut the text silently: refused. */
+static int decode(const char *text, size_t size, char **ret_text, struct outbox_error *err)
+{
+	char *out = malloc(size + 1);
+	size_t i, n = 0;
+
+	if (!out)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	for (i = 0; i < size; i++) {
+		int high, low;
+
+		if (text[i] != '%') {
+			out[n++] = text[i];
+			continue;
+		}
+		high = size - i > 2 ? hex_value(text[i + 1]) : -1;
+		low = high >= 0 ? hex_value(text[i + 2]) : -1;
+		if (low < 0 || (high == 0 && low == 0)) {
+			free(out);
+			return outbox_fail(err, OUTBOX_ECONFIG,
+					   "\"%%\" is not followed by two hexadecimal digits (not "
+					   "00); write %%25 for a percent sign");
+		}
+		out[n++] = (char)(high * 16 + low);
+		i += 2;
+	}
+	out[n] = '\0';
+	*ret_text = out;
+	return OUTBOX_OK;
+}
+
+/* user:password@host. An @ in a password is taken kindly: the last one counts. */
+static int parse_authority(struct url *url, const char *text, size_t size, struct outbox_error *err)
+{
+	const char *at = memrchr(text, '@', size);
+	int r;
+
+	url->has_authority = true;
+	if (at) {
+		size_t length = (size_t)(at - text);
+		const char *colon = memchr(text, ':', length);
+
+		if (colon) {
+			r = decode(colon + 1, (size_t)(at - colon - 1), &url->password, err);
+			if (r != OUTBOX_OK)
+				return r;
+			length = (size_t)(colon - text);
+		}
+		r = decode(text, length, &url->user, err);
+		if (r != OUTBOX_OK)
+			return r;
+		size -= (size_t)(at + 1 - text);
+		text = at + 1;
+	}
+	url->host = strndup(text, size);
+	return url->host ? OUTBOX_OK : outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+}
+
+static int add_option(struct url *url, const char *text, size_t size, struct outbox_error *err)
+{
+	const char *equals = memchr(text, '=', size);
+	struct url_option *option = &url->options[url->n_options];
+	char shown[80];
+	size_t i;
+	int r;
+
+	if (url->n_options == URL_OPTIONS_MAX)
+		return outbox_fail(err, OUTBOX_ECONFIG, "more than %d options; remove some",
+				   URL_OPTIONS_MAX);
+	if (!equals || equals == text)
+		return outbox_fail(err, OUTBOX_ECONFIG,
+				   "an option without a name or a value; write ?name=value&name=value");
+	r = decode(text, (size_t)(equals - text), &option->name, err);
+	if (r != OUTBOX_OK)
+		return r;
+	url->n_options++; /* from here on url_deinit() knows it */
+	r = decode(equals + 1, size - (size_t)(equals + 1 - text), &option->value, err);
+	if (r != OUTBOX_OK)
+		return r;
+	for (i = 0; i + 1 < url->n_options; i++) {
+		if (strcmp(url->options[i].name, option->name) == 0)
+			return outbox_fail(err, OUTBOX_ECONFIG,
+					   "option \"%s\" is given twice; keep one of them",
+					   text_shown(shown, sizeof(shown), option->name));
+	}
+	return OUTBOX_OK;
+}
+
+static int parse_options(struct url *url, const char *text, struct outbox_error *err)
+{
+	while (*text) {
+		size_t length = strcspn(text, "&");
+		int r = add_option(url, text, length, err);
+
+		if (r != OUTBOX_OK)
+			return r;
+		text += length;
+		if (*text == '&' && text[1] == '\0')
+			return outbox_fail(err, OUTBOX_ECONFIG, "ends with \"&\"; remove it");
+		text += *text == '&';
+	}
+	return OUTBOX_OK;
+}
+
+static int parse(struct url *url, const char *text, struct outbox_error *err)
+{
+	size_t length = scheme_length(text);
+	int r;
+
+	if (length == 0)
+		return outbox_fail(err, OUTBOX_ECONFIG,
+				   "no scheme; write one in front, such as sqlite:app.db or "
+				   "file:out.jsonl");
+	if (strlen(text) > URL_MAX)
+		return outbox_fail(err, OUTBOX_ECONFIG, "longer than %d bytes; shorten it", URL_MAX);
+	url->scheme = strndup(text, length);
+	if (!url->scheme)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	lower(url->scheme);
+	text += length + 1;
+	if (strncmp(text, "//", 2) == 0) {
+		text += 2;
+		length = strcspn(text, "/?");
+		r = parse_authority(url, text, length, err);
+		if (r != OUTBOX_OK)
+			return r;
+		text += length;
+	}
+	length = strcspn(text, "?");
+	r = decode(text, length, &url->path, err);
+	if (r != OUTBOX_OK)
+		return r;
+	text += length;
+	return *text ? parse_options(url, text + 1, err) : OUTBOX_OK;
+}
+
+int url_parse(const char *text, struct url *ret_url, struct outbox_error *err)
+{
+	_cleanup_(url_deinit) struct url url = { 0 };
+	struct outbox_error cause;
+	char masked[160], shown[160];
+	int r;
+
+	r = parse(&url, text ? text : "", &cause);
+	if (r != OUTBOX_OK) {
+		url_mask(text ? text : "", masked, sizeof(masked));
+		return outbox_fail(err, r, "URL \"%s\": %s", text_shown(shown, sizeof(shown), masked),
+				   cause.message);
+	}
+	*ret_url = url;
+	url = (struct url){ 0 };
+	return OUTBOX_OK;
+}
+
+static void wipe(char *secret)
+{
+	if (secret)
+		explicit_bzero(secret, strlen(secret));
+	free(secret);
+}
+
+void url_deinit(struct url *url)
+{
+	size_t i;
+
+	for (i = 0; i < url->n_options; i++) {
+		free(url->options[i].name);
+		wipe(url->options[i].value);
+	}
+	free(url->scheme);
+	free(url->user);
+	wipe(url->password);
+	free(url->host);
+	free(url->path);
+	*url = (struct url){ 0 };
+}
+
+const char *url_option(struct url *url, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < url->n_options; i++) {
+		if (strcmp(url->options[i].name, name) == 0) {
+			url->options[i].used = true;
+			return url->options[i].value;
+		}
+	}
+	return NULL;
+}
+
+int url_finish(struct url *url, const char *known, struct outbox_error *err)
+{
+	char shown[80];
+	size_t i;
+
+	for (i = 0; i < url->n_options; i++) {
+		if (url->options[i].used)
+			continue;
+		text_shown(shown, sizeof(shown), url->options[i].name);
+		if (!known || !*known)
+			return outbox_fail(err, OUTBOX_ECONFIG,
+					   "unknown option \"%s\": a %s: URL takes none; remove it", shown,
+					   url->scheme);
+		return outbox_fail(err, OUTBOX_ECONFIG,
+				   "unknown option \"%s\": a %s: URL takes %s; repair or remove it",
+				   shown, url->scheme, known);
+	}
+	return OUTBOX_OK;
+}
