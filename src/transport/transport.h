@@ -8,9 +8,14 @@
 extern const struct outbox_transport_ops *const transport_drivers[];
 
 /* EINVAL naming the first mandatory op that is missing. */
-int transport_ops_check(const struct outbox_transport_ops *ops, struct outbox_error *err) OUTBOX_MUSTCHECK;
+int transport_ops_check(const struct outbox_transport_ops *ops,
+			struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /* NULL is legal and returns NULL. */
 struct outbox_transport *transport_close(struct outbox_transport *transport);
+
+/* The driver's check(), or 0 with an empty text where it has none. */
+int transport_check(struct outbox_transport *transport, outbox_time deadline, char *text,
+		    size_t size);
 
 #endif
