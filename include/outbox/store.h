@@ -136,7 +136,7 @@ struct outbox_lease_request {
 	const char *owner;      /* unique per worker: "host:pid:random/0" */
 	outbox_time duration;   /* lease until store time + duration */
 	int64_t route_version;  /* from target_put */
-	bool leaving;           /* take nothing new, forget that this worker exists */
+	bool leaving;           /* renew what is still held, take nothing, count in no share */
 };
 
 struct outbox_lease {
@@ -403,8 +403,9 @@ struct outbox_store_ops {
 	 * unfinished detour outside the claim comes as `blocked`. A suspect comes alone. Deferred
 	 * detours that are not due block nobody. With the target's `hold`, failed ones block too.
 	 *
-	 * RETURNED (and PARKED) log rows at the end of the claim go back to the log without a trace;
-	 * a RETURNED one that has settled ones behind it becomes a detour that is due at once.
+	 * RETURNED log rows at the end of the claim go back to the log without a trace; a RETURNED
+	 * one that has settled ones behind it becomes a detour that is due at once. PARKED is always
+	 * a detour, never part of that tail: a lone blocked row would be claimed again for ever.
 	 */
 	int (*advance)(struct outbox_store *store, const struct outbox_advance *request,
 		       struct outbox_arena *arena, struct outbox_claim *ret_claim,

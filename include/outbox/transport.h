@@ -104,7 +104,8 @@ struct outbox_transport_ops {
 	 * that the broker did not confirm is the worst bug a driver can have.
 	 * Returns OUTBOX_OK when the connection is usable afterwards, whatever the verdicts are.
 	 * A failure means that the connection is gone or the broker is out: verdicts already set
-	 * stand, items without one count as UNKNOWN, and the engine calls disconnect().
+	 * stand, items without one count as UNKNOWN, and the engine calls disconnect(). EFULL and
+	 * EAUTH also promise that nothing without a verdict was accepted: it counts as not sent.
 	 */
 	int (*publish)(struct outbox_transport *transport, struct outbox_batch *batch,
 		       outbox_time deadline, struct outbox_error *err);

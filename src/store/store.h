@@ -17,7 +17,8 @@ struct outbox_store *store_close(struct outbox_store *store);
 
 /*
  * The tail of a claim that simply goes back to the log: how many of the n settlements, counted from
- * the end, are RETURNED or PARKED log rows (claimed[i].detour false). All drivers cut there.
+ * the end, are RETURNED log rows (claimed[i].detour false). All drivers cut there. PARKED ones do not
+ * count: a lone blocked row would be claimed again for ever.
  */
 size_t store_returned_tail(const struct outbox_settlement *settled, const bool *from_log, size_t n);
 

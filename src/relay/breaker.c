@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "relay/breaker.h"
+
+#include "base/random.h"
+
+void breaker_init(struct breaker *breaker, outbox_time min, outbox_time max)
+{
+	*breaker = (struct breaker){ .min = min, .max = max < min ? min : max };
+}
+
+bool breaker_trip(struct breaker *breaker, outbox_time now, struct outbox_random *random)
+{
+	bool was_closed = !breaker->delay;
+
+	if (was_closed)
+		breaker->since = now;
+	breaker->delay = was_closed				 ? breaker->min
+			 : breaker->delay > breaker->max / 2 ? breaker->max
+							     : breaker->delay * 2;
+	/* Jitter downwards only, so that `max` is what an operator reads in the configuration. */
+	breaker->until = now + random_between(random, breaker->delay * 3 / 4, breaker->delay);
+	return was_closed;
+}
+
+bool breaker_reset(struct breaker *breaker)
+{
+	bool was_open = breaker->delay != 0;
+
+	breaker->delay = 0;
+	breaker->until = 0;
+	return was_open;
+}
+
+bool breaker_open(const struct breaker *breaker, outbox_time now)
+{
+	return breaker->delay && now < breaker->until;
+}
+
+bool breaker_probing(const struct breaker *breaker)
+{
+	return breaker->delay != 0;
+}

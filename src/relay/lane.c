@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "relay/lane.h"
+
+#include "base/failpoint.h"
+#include "base/text.h"
+#include "relay/trouble.h"
+
+#include <stdlib.h>
+
+int lane_new(int number, const struct worker *w, struct lane **ret_lane, struct outbox_error *err)
+{
+	struct lane *lane = calloc(1, sizeof(*lane));
+	int r = OUTBOX_OK;
+
+	if (!lane)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	lane->number = number;
+	lane->phase = LANE_TAKE;
+	lane->limit = w->target->batch_messages;
+	lane->poll = w->target->poll_min;
+	for (int i = 0; i < 2 && !r; i++)
+		r = flight_init(&lane->flights[i], w->plan->batch_bytes, err);
+	if (r) {
+		lane_free(lane);
+		return r;
+	}
+	*ret_lane = lane;
+	return OUTBOX_OK;
+}
+
+struct lane *lane_free(struct lane *lane)
+{
+	if (!lane)
+		return NULL;
+	for (int i = 0; i < 2; i++)
+		flight_deinit(&lane->flights[i]);
+	free(lane);
+	return NULL;
+}
+
+struct flight *lane_flight(struct lane *lane)
+{
+	return &lane->flights[lane->current];
+}
+
+static int64_t token(struct worker *w, struct lane *lane)
+{
+	/* Kept until the append is known: repeated with the same token, done twice is done once. */
+	while (!lane->next_token)
+		lane->next_token = (int64_t)(w->random.base.next(&w->random.base) >> 1);
+	return lane->next_token;
+}
+
+static void take(struct worker *w, struct lane *lane, outbox_time now)
+{
+	struct outbox_error err = OUTBOX_ERROR_INIT;
+
+	failpoint("before_take");
+	if (w->store->ops->take(w->store, w->target->name, lane->number, w->owner,
+				token(w, lane), &lane->head, &err)) {
+		trouble_store(w, &err, now);
+		return;
+	}
+	failpoint("after_take");
+	trouble_store_over(w, now);
+	lane->next_token = 0;
+	lane->died_seq = lane->head.suspect_seq;
+	lane->phase = LANE_READ;
+	if (!lane->head.takeovers)
+		return;
+	atomic_fetch_add(&w->counters->takeovers, 1);
+	log_line(&w->plan->log, LOG_WARN,
+		 "target %s: lane %d taken over with messages in flight%s", w->target->name,
+		 lane->number,
+		 lane->head.cautious ? "; repeatedly, so one message at a time for now" : "");
+}
+
+/* How many messages the next claim may have. */
+static size_t wanted(const struct worker *w, const struct lane *lane, outbox_time now)
+{
+	if (lane->leaving || lane->lost || atomic_load(&w->draining) || w->stale_route ||
+	    breaker_open(&w->breaker, now) || now >= w->lease_until)
+		return 0;
+	if (lane->head.cautious || breaker_probing(&w->breaker))
+		return 1;
+	return lane->limit;
+}
+
+static void connect_broker(struct worker *w, outbox_time now)
+{
+	struct outbox_error err = OUTBOX_ERROR_INIT;
+
+	if (w->transport->ops->connect(w->transport, now + w->target->publish_timeout, &err))
+		trouble_broker(w, &err, now);
+	else
+		w->connected = true;
+	failpoint("after_connect");
+}
+
+static void forget_flight(struct worker *w, struct lane *lane)
+{
+	struct flight *f = lane_flight(lane);
+
+	if (f->claim.count) {
+		atomic_fetch_sub(&w->counters->flying_batches, 1);
+		atomic_fetch_sub(&w->counters->flying_messages, f->claim.count);
+	}
+	flight_reset(f);
+}
+
+/* The claim was settled: count it, and let the batch grow again. */
+static void account(struct worker *w, struct lane *lane)
+{
+	struct flight_tally t = flight_count(lane_flight(lane));
+	struct relay_counters *c = w->counters;
+
+	atomic_fetch_add(&c->delivered, t.delivered);
+	atomic_fetch_add(&c->failed, t.failed);
+	atomic_fetch_add(&c->retried, t.waiting);
+	atomic_fetch_add(&c->parked, t.parked);
+	atomic_fetch_add(&c->deferred, t.deferred);
+	atomic_fetch_add(&c->returned, t.returned);
+	atomic_fetch_add(&c->batches, 1);
+	if (!t.returned && lane->limit < w->target->batch_messages)
+		lane->limit = lane->limit > w->target->batch_messages / 2
+				      ? w->target->batch_messages
+				      : lane->limit * 2;
+	forget_flight(w, lane);
+}
+
+static enum flight_mode mode(const struct worker *w)
+{
+	bool keeps_order = w->transport->ops->flags & OUTBOX_TRANSPORT_KEEPS_ORDER;
+
+	if (w->target->order != OUTBOX_ORDER_STRICT)
+		return FLIGHT_UNORDERED;
+	/* With hold, a rejected message must stop its key before the next one leaves. */
+	return keeps_order && !w->target->hold ? FLIGHT_TOGETHER : FLIGHT_ROUNDS;
+}
+
+/* Nothing came back: poll again later, sooner when a retry is due before that. */
+static void found_nothing(struct worker *w, struct lane *lane, const struct outbox_claim *claim,
+			  size_t want, outbox_time now)
+{
+	outbox_time wait = lane->poll;
+
+	lane->ran_dry = want > 0;
+	if (lane->leaving || lane->lost) {
+		lane->phase = LANE_RELEASE;
+		return;
+	}
+	if (breaker_open(&w->breaker, now)) {
+		lane->run_at = w->breaker.until;
+		return;
+	}
+	if (claim->next_due && claim->next_due - claim->store_now < wait)
+		wait = claim->next_due - claim->store_now;
+	lane->run_at = now + (wait > 0 ? wait : 0);
+	lane->poll = lane->poll * 2 < w->target->poll_max ? lane->poll * 2 : w->target->poll_max;
+}
+
+static void advanced(struct worker *w, struct lane *lane, size_t want, outbox_time now)
+{
+	struct flight *fresh = &lane->flights[!lane->current];
+	struct outbox_error err = OUTBOX_ERROR_INIT;
+
+	if (lane_flight(lane)->claim.count)
+		account(w, lane);
+	lane->current = !lane->current;
+	lane->next_token = 0;
+	lane->head.n = fresh->claim.n;
+	lane->head.token = fresh->claim.token;
+	lane->head.cautious = fresh->claim.cautious;
+	if (fresh->claim.stale_route)
+		w->stale_route = lane->leaving = true;
+	if (!fresh->claim.count) {
+		found_nothing(w, lane, &fresh->claim, want, now);
+		return;
+	}
+	atomic_fetch_add(&w->counters->flying_batches, 1);
+	atomic_fetch_add(&w->counters->flying_messages, fresh->claim.count);
+	lane->ran_dry = false;
+	lane->poll = w->target->poll_min;
+	lane->read_at = now;
+	lane->phase = LANE_SEND;
+	if (flight_begin(fresh, mode(w), w->target->hold, &err)) {
+		/* Claimed, but no memory to work on it: take the lane anew. */
+		forget_flight(w, lane);
+		lane->phase = LANE_TAKE;
+		trouble_store(w, &err, now);
+	}
+}
+
+/* Somebody else took the lane: our settlement had no effect, and all we remember is void. */
+static void fenced(struct worker *w, struct lane *lane)
+{
+	struct flight_tally t = flight_count(lane_flight(lane));
+
+	atomic_fetch_add(&w->counters->fenced, 1);
+	atomic_fetch_add(&w->counters->possible_duplicates, t.delivered);
+	log_line(&w->plan->log, LOG_WARN,
+		 "target %s: lane %d was taken by another relay; %zu acknowledged messages of ours "
+		 "may be sent again",
+		 w->target->name, lane->number, t.delivered);
+	forget_flight(w, lane);
+	lane->phase = LANE_RELEASE;
+	lane->lost = true;
+}
+
+static void settle_and_read(struct worker *w, struct lane *lane, outbox_time now)
+{
+	struct flight *settled = lane_flight(lane), *fresh = &lane->flights[!lane->current];
+	struct outbox_error err = OUTBOX_ERROR_INIT;
+	size_t want = wanted(w, lane, now);
+	int r;
+
+	if (want && !w->connected) {
+		/* Never claim into an outage: first see that the broker is there. */
+		if (!settled->claim.count) {
+			connect_broker(w, now);
+			return;
+		}
+		want = 0;
+	}
+	if (!want && !settled->claim.count) {
+		found_nothing(w, lane, &fresh->claim, want, now);
+		return;
+	}
+	flight_reset(fresh);
+	failpoint("before_settle");
+	r = w->store->ops->advance(w->store,
+				   &(struct outbox_advance){
+					   .target = w->target->name,
+					   .lane = lane->number,
+					   .owner = w->owner,
+					   .n = lane->head.n,
+					   .token = lane->head.token,
+					   .new_token = token(w, lane),
+					   .route_version = w->target->route_version,
+					   .settled = settled->outcomes,
+					   .n_settled = settled->claim.count,
+					   .max_messages = want,
+					   .max_bytes = w->plan->batch_bytes,
+				   },
+				   fresh->arena, &fresh->claim, &err);
+	failpoint("after_settle");
+	if (!r) {
+		trouble_store_over(w, now);
+		advanced(w, lane, want, now);
+		return;
+	}
+	flight_reset(fresh);
+	if (r == OUTBOX_EFENCED) {
+		fenced(w, lane);
+		return;
+	}
+	if (r == OUTBOX_ENOMEM && lane->limit > 1)
+		lane->limit /= 2;
+	trouble_store(w, &err, now);
+}
+
+static void release(struct worker *w, struct lane *lane, outbox_time now)
+{
+	struct outbox_error err = OUTBOX_ERROR_INIT;
+
+	failpoint("before_release");
+	if (lane->lost)
+		return;
+	if (w->store->ops->release(w->store, w->target->name, lane->number, w->owner, &err))
+		trouble_store(w, &err, now);
+	else
+		lane->lost = true;
+	failpoint("after_release");
+}
+
+void lane_step(struct worker *w, struct lane *lane, outbox_time now)
+{
+	switch (lane->phase) {
+	case LANE_TAKE:
+		take(w, lane, now);
+		break;
+	case LANE_READ:
+		settle_and_read(w, lane, now);
+		break;
+	case LANE_SEND:
+		lane_send(w, lane, now);
+		break;
+	case LANE_RELEASE:
+		release(w, lane, now);
+		break;
+	}
+}
+
+void lane_lose(struct lane *lane)
+{
+	lane->lost = true;
+	if (lane->phase == LANE_SEND) {
+		flight_return_rest(lane_flight(lane));
+		lane->phase = LANE_READ;
+	} else if (lane->phase == LANE_TAKE || !lane_flight(lane)->claim.count) {
+		lane->phase = LANE_RELEASE;
+	}
+	lane->run_at = 0;
+}

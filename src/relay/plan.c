@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "relay/plan.h"
+
+#include "base/random.h"
+#include "base/text.h"
+#include "core/retry.h"
+#include "core/routing.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define DEFAULT_BATCH 500
+#define BATCH_LIMIT 100000
+#define DEFAULT_BATCH_BYTES ((size_t)8 << 20)
+#define WORKERS_LIMIT 64
+
+static outbox_time first_time(outbox_time given, outbox_time preset, outbox_time fallback)
+{
+	return given ? given : preset ? preset : fallback;
+}
+
+/* An application built against an older header has a smaller struct: what it did not know is 0. */
+static void copy_known(void *to, size_t to_size, const void *from, size_t from_size)
+{
+	memset(to, 0, to_size);
+	memcpy(to, from, from_size && from_size < to_size ? from_size : to_size);
+}
+
+static int copy_route(const struct outbox_route *from, struct outbox_arena *arena,
+		      struct outbox_route *to, struct outbox_error *err)
+{
+	const char **types;
+
+	*to = *from;
+	if (!from->n_types)
+		return OUTBOX_OK;
+	types = outbox_arena_alloc(arena, from->n_types * sizeof(*types));
+	if (!types)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	for (size_t i = 0; i < from->n_types; i++) {
+		types[i] = outbox_arena_text(arena, from->types[i]);
+		if (!types[i])
+			return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	}
+	to->types = types;
+	return OUTBOX_OK;
+}
+
+static int check_times(const struct target_plan *t, struct outbox_error *err)
+{
+	if (t->lease < 100 * OUTBOX_MILLISECONDS || t->lease > OUTBOX_HOURS)
+		return outbox_fail(err, OUTBOX_ECONFIG, "lease: must be between 100ms and 1h");
+	if (t->publish_timeout <= 0 || t->publish_timeout >= t->lease)
+		return outbox_fail(err, OUTBOX_ECONFIG,
+				   "publish_timeout: must be above 0 and below the lease, or a "
+				   "slow broker would cost the lane");
+	if (t->poll_min <= 0 || t->poll_min > t->poll_max)
+		return outbox_fail(err, OUTBOX_ECONFIG,
+				   "poll: the shortest interval must be above 0 and not above the "
+				   "longest");
+	if (t->batch_messages > BATCH_LIMIT)
+		return outbox_fail(err, OUTBOX_ECONFIG, "batch: %zu messages, at most %d",
+				   t->batch_messages, BATCH_LIMIT);
+	return OUTBOX_OK;
+}
+
+static void plan_times(const struct outbox_relay_config *relay, struct target_plan *t)
+{
+	t->batch_messages = relay->batch_messages ? relay->batch_messages
+			    : t->policy.batch     ? t->policy.batch
+						  : DEFAULT_BATCH;
+	t->lease = first_time(relay->lease, t->policy.lease, 15 * OUTBOX_SECONDS);
+	t->publish_timeout = first_time(relay->publish_timeout, 0, t->lease * 2 / 3);
+	if (!relay->publish_timeout && t->publish_timeout > 10 * OUTBOX_SECONDS)
+		t->publish_timeout = 10 * OUTBOX_SECONDS;
+	t->poll_max = first_time(relay->poll_max, t->policy.poll, 250 * OUTBOX_MILLISECONDS);
+	t->poll_min = first_time(relay->poll_min, 0, 10 * OUTBOX_MILLISECONDS);
+	if (!relay->poll_min && t->poll_min > t->poll_max)
+		t->poll_min = t->poll_max;
+}
+
+static int plan_target(const struct outbox_relay_config *relay,
+		       const struct outbox_target_config *given, struct outbox_arena *arena,
+		       struct target_plan *t, struct outbox_error *err)
+{
+	struct outbox_target_config c;
+	int r;
+
+	copy_known(&c, sizeof(c), given, given->struct_size);
+	r = target_name_check(c.name, err);
+	if (r)
+		return r;
+	if (!c.to)
+		return outbox_fail(err, OUTBOX_ECONFIG, "to: missing; say where it goes, like "
+							"file:out.jsonl");
+	r = route_check(&c.route, err);
+	if (!r)
+		r = copy_route(&c.route, arena, &t->route, err);
+	if (r)
+		return r;
+	t->policy = c.policy ? *c.policy : *outbox_policy_find("default");
+	r = retry_check(&t->policy, err);
+	if (r)
+		return r;
+	t->name = outbox_arena_text(arena, c.name);
+	t->to = outbox_arena_text(arena, c.to);
+	if (!t->name || !t->to)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	t->envelope = c.envelope;
+	t->order = c.order ? c.order : OUTBOX_ORDER_STRICT;
+	t->hold = c.hold;
+	t->start = c.start;
+	plan_times(relay, t);
+	return check_times(t, err);
+}
+
+static int plan_targets(const struct outbox_relay_config *config, struct outbox_arena *arena,
+			struct relay_plan *plan, struct outbox_error *err)
+{
+	size_t stride = sizeof(struct outbox_target_config);
+	char shown[80];
+	int r;
+
+	if (!config->n_targets || !config->targets)
+		return outbox_fail(err, OUTBOX_ECONFIG,
+				   "no targets; name at least one, like events=file:out.jsonl");
+	if (config->targets[0].struct_size)
+		stride = config->targets[0].struct_size;
+	plan->targets = outbox_arena_alloc(arena, config->n_targets * sizeof(*plan->targets));
+	if (!plan->targets)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	plan->n_targets = config->n_targets;
+	for (size_t i = 0; i < config->n_targets; i++) {
+		const struct outbox_target_config *given =
+			(const void *)((const char *)config->targets + i * stride);
+
+		r = plan_target(config, given, arena, &plan->targets[i], err);
+		if (r)
+			return outbox_wrap(err, "target \"%s\"",
+					   text_shown(shown, sizeof(shown),
+						      given->name ? given->name : ""));
+		for (size_t j = 0; j < i; j++)
+			if (!strcmp(plan->targets[j].name, plan->targets[i].name))
+				return outbox_fail(err, OUTBOX_ECONFIG,
+						   "target \"%s\" is named twice; names are unique",
+						   plan->targets[i].name);
+	}
+	return OUTBOX_OK;
+}
+
+static const char *make_instance(struct outbox_arena *arena, uint64_t seed)
+{
+	char host[65] = "host", text[160];
+
+	if (gethostname(host, sizeof(host) - 1))
+		host[0] = '\0';
+	snprintf(text, sizeof(text), "%s:%ld:%04x", host[0] ? host : "host", (long)getpid(),
+		 (unsigned)(seed & 0xffff));
+	return outbox_arena_text(arena, text);
+}
+
+static int check_relay(const struct outbox_relay_config *c, struct outbox_error *err)
+{
+	if (!c->store)
+		return outbox_fail(err, OUTBOX_ECONFIG, "store: missing; give its URL, like "
+							"sqlite:app.db");
+	if (c->workers < 0 || c->workers > WORKERS_LIMIT)
+		return outbox_fail(err, OUTBOX_ECONFIG, "workers: %d; between 1 and %d",
+				   c->workers, WORKERS_LIMIT);
+	if (c->breaker_min < 0 || c->breaker_max < 0 || c->retain_delivered < 0 ||
+	    c->retain_failed < 0 || c->purge_interval < 0)
+		return outbox_fail(err, OUTBOX_ECONFIG,
+				   "a negative duration: breaker, retention and purge interval "
+				   "must be 0 (the default) or above");
+	if (c->instance && strlen(c->instance) > 200)
+		return outbox_fail(err, OUTBOX_ECONFIG, "instance: longer than 200 bytes");
+	return OUTBOX_OK;
+}
+
+int plan_make(const struct outbox_relay_config *given, struct outbox_arena *arena,
+	      struct relay_plan *ret_plan, struct outbox_error *err)
+{
+	struct relay_plan plan = { 0 };
+	struct outbox_relay_config c;
+	const struct outbox_policy *preset;
+	int r;
+
+	copy_known(&c, sizeof(c), given, given->struct_size);
+	r = check_relay(&c, err);
+	if (!r)
+		r = plan_targets(&c, arena, &plan, err);
+	if (r)
+		return r;
+	preset = &plan.targets[0].policy;
+	plan.seed = c.seed ? c.seed : random_system_seed();
+	plan.store = outbox_arena_text(arena, c.store);
+	plan.instance = c.instance ? outbox_arena_text(arena, c.instance)
+				   : make_instance(arena, plan.seed);
+	if (!plan.store || !plan.instance)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	plan.workers = c.workers ? c.workers : 1;
+	plan.batch_bytes = c.batch_bytes ? c.batch_bytes : DEFAULT_BATCH_BYTES;
+	plan.breaker_min = first_time(c.breaker_min, 0, 500 * OUTBOX_MILLISECONDS);
+	plan.breaker_max = first_time(c.breaker_max, 0, 30 * OUTBOX_SECONDS);
+	plan.retain_delivered =
+		first_time(c.retain_delivered, preset->retain_delivered, 7 * OUTBOX_DAYS);
+	plan.retain_failed = first_time(c.retain_failed, preset->retain_failed, OUTBOX_NEVER);
+	plan.purge_interval =
+		first_time(c.purge_interval, preset->purge_interval, OUTBOX_MINUTES);
+	plan.registry = c.registry;
+	plan.clock = c.clock ? c.clock : outbox_clock_system();
+	plan.log = (struct log){ .sink = c.log, .context = c.log_context };
+	*ret_plan = plan;
+	return OUTBOX_OK;
+}

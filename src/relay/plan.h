@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef RELAY_PLAN_H
+#define RELAY_PLAN_H
+
+/* A relay's configuration after it was checked: every default filled in, every string our own. */
+
+#include "base/log.h"
+
+#include <outbox/relay.h>
+
+struct target_plan {
+	const char *name;
+	const char *to;
+	int envelope;
+	int order;
+	bool hold;
+	int start;
+	struct outbox_route route;
+	struct outbox_policy policy;
+	size_t batch_messages;
+	outbox_time lease, publish_timeout, poll_min, poll_max;
+	int64_t route_version; /* from the store, when the target is registered */
+};
+
+struct relay_plan {
+	const char *store;
+	const char *instance;
+	struct target_plan *targets;
+	size_t n_targets;
+	int workers; /* per target */
+	size_t batch_bytes;
+	outbox_time breaker_min, breaker_max;
+	outbox_time retain_delivered, retain_failed; /* OUTBOX_NEVER: keep */
+	outbox_time purge_interval;                  /* OUTBOX_NEVER: no purge */
+	const struct outbox_registry *registry;
+	struct outbox_clock *clock;
+	uint64_t seed;
+	struct log log;
+};
+
+/* ECONFIG names the target, the field and the remedy. Strings are copied into the arena. */
+int plan_make(const struct outbox_relay_config *config, struct outbox_arena *arena,
+	      struct relay_plan *ret_plan, struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+#endif

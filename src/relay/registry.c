@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "relay/registry.h"
+
+#include "base/text.h"
+#include "base/url.h"
+#include "store/store.h"
+#include "transport/handler/handler.h"
+#include "transport/transport.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DRIVERS_MAX 32
+
+struct outbox_registry {
+	const struct outbox_store_ops *stores[DRIVERS_MAX];
+	void *store_contexts[DRIVERS_MAX];
+	size_t n_stores;
+	const struct outbox_transport_ops *transports[DRIVERS_MAX];
+	void *transport_contexts[DRIVERS_MAX];
+	size_t n_transports;
+	struct handler_table *handlers;
+};
+
+int outbox_registry_new(struct outbox_registry **ret_registry, struct outbox_error *err)
+{
+	struct outbox_registry *registry = calloc(1, sizeof(*registry));
+	int r;
+
+	if (!registry)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	r = handler_table_new(&registry->handlers, err);
+	if (r) {
+		outbox_registry_free(registry);
+		return r;
+	}
+	*ret_registry = registry;
+	return OUTBOX_OK;
+}
+
+struct outbox_registry *outbox_registry_free(struct outbox_registry *registry)
+{
+	if (!registry)
+		return NULL;
+	handler_table_free(registry->handlers);
+	free(registry);
+	return NULL;
+}
+
+int outbox_registry_add_transport(struct outbox_registry *registry,
+				  const struct outbox_transport_ops *ops, void *context,
+				  struct outbox_error *err)
+{
+	int r;
+
+	if (!registry || !ops)
+		return outbox_fail(err, OUTBOX_EINVAL, "registry and ops must not be NULL");
+	r = transport_ops_check(ops, err);
+	if (r)
+		return r;
+	if (registry->n_transports == DRIVERS_MAX)
+		return outbox_fail(err, OUTBOX_EINVAL, "at most %d transports of your own",
+				   DRIVERS_MAX);
+	registry->transports[registry->n_transports] = ops;
+	registry->transport_contexts[registry->n_transports++] = context;
+	return OUTBOX_OK;
+}
+
+int outbox_registry_add_store(struct outbox_registry *registry, const struct outbox_store_ops *ops,
+			      void *context, struct outbox_error *err)
+{
+	int r;
+
+	if (!registry || !ops)
+		return outbox_fail(err, OUTBOX_EINVAL, "registry and ops must not be NULL");
+	r = store_ops_check(ops, err);
+	if (r)
+		return r;
+	if (registry->n_stores == DRIVERS_MAX)
+		return outbox_fail(err, OUTBOX_EINVAL, "at most %d stores of your own",
+				   DRIVERS_MAX);
+	registry->stores[registry->n_stores] = ops;
+	registry->store_contexts[registry->n_stores++] = context;
+	return OUTBOX_OK;
+}
+
+int outbox_registry_handle(struct outbox_registry *registry, const char *type,
+			   outbox_handler handler, void *context, struct outbox_error *err)
+{
+	if (!registry)
+		return outbox_fail(err, OUTBOX_EINVAL, "registry must not be NULL");
+	return handler_table_add(registry->handlers, type, handler, context, err);
+}
+
+static bool has_scheme(const char *const *schemes, const char *scheme)
+{
+	for (; *schemes; schemes++)
+		if (!strcmp(*schemes, scheme))
+			return true;
+	return false;
+}
+
+/* "unknown scheme" with what there is, so that the remedy is in the message. */
+static int unknown_scheme(const char *what, const char *url, const char *known,
+			  struct outbox_error *err)
+{
+	char masked[200], shown[200];
+
+	url_mask(url, masked, sizeof(masked));
+	return outbox_fail(err, OUTBOX_ECONFIG, "%s \"%s\": no driver for it; known: %s", what,
+			   text_shown(shown, sizeof(shown), masked), known);
+}
+
+static void add_schemes(char *out, size_t size, const char *const *schemes)
+{
+	for (; *schemes; schemes++) {
+		size_t used = strlen(out);
+
+		snprintf(out + used, size - used, "%s%s:", used ? ", " : "", *schemes);
+	}
+}
+
+int registry_open_store(const struct outbox_registry *registry, const char *url, bool create,
+			struct outbox_clock *clock, struct outbox_random *random,
+			struct outbox_store **ret_store, struct outbox_error *err)
+{
+	struct outbox_store_config config = { .struct_size = sizeof(config),
+					      .url = url,
+					      .clock = clock,
+					      .random = random };
+	char scheme[32] = "", known[256] = "";
+
+	url_scheme(url, scheme, sizeof(scheme));
+	for (size_t i = 0; registry && i < registry->n_stores; i++) {
+		add_schemes(known, sizeof(known), registry->stores[i]->schemes);
+		if (!has_scheme(registry->stores[i]->schemes, scheme))
+			continue;
+		config.context = registry->store_contexts[i];
+		return registry->stores[i]->open(&config, create, ret_store, err);
+	}
+	for (size_t i = 0; store_drivers[i]; i++) {
+		add_schemes(known, sizeof(known), store_drivers[i]->schemes);
+		if (has_scheme(store_drivers[i]->schemes, scheme))
+			return store_drivers[i]->open(&config, create, ret_store, err);
+	}
+	return unknown_scheme("store", url, known, err);
+}
+
+int registry_open_transport(const struct outbox_registry *registry,
+			    struct outbox_transport_config *config,
+			    struct outbox_transport **ret_transport, struct outbox_error *err)
+{
+	char scheme[32] = "", known[256] = "";
+
+	url_scheme(config->url, scheme, sizeof(scheme));
+	for (size_t i = 0; registry && i < registry->n_transports; i++) {
+		add_schemes(known, sizeof(known), registry->transports[i]->schemes);
+		if (!has_scheme(registry->transports[i]->schemes, scheme))
+			continue;
+		config->context = registry->transport_contexts[i];
+		return registry->transports[i]->open(config, ret_transport, err);
+	}
+	for (size_t i = 0; transport_drivers[i]; i++) {
+		add_schemes(known, sizeof(known), transport_drivers[i]->schemes);
+		if (!has_scheme(transport_drivers[i]->schemes, scheme))
+			continue;
+		if (registry && transport_drivers[i] == &handler_transport_ops)
+			config->context = registry->handlers;
+		return transport_drivers[i]->open(config, ret_transport, err);
+	}
+	return unknown_scheme("to", config->url, known, err);
+}

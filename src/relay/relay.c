@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The relay: workers, and the threads that step them. Threads, waiting and joining live here and
+ * nowhere else in the engine; the workers do not know that they run in one.
+ */
+#include <outbox/relay.h>
+
+#include "base/cleanup.h"
+#include "relay/registry.h"
+#include "relay/relay.h"
+#include "store/store.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define STRINGS_MAX ((size_t)1 << 20)
+
+DEFINE_CLEANUP(struct outbox_store *, store_close)
+
+int relay_open_store(const struct outbox_relay *relay, struct random_state *random,
+		     struct outbox_store **ret_store, struct outbox_error *err)
+{
+	random_init(random, relay->plan.seed);
+	return registry_open_store(relay->plan.registry, relay->plan.store, false,
+				   relay->plan.clock, &random->base, ret_store, err);
+}
+
+static int register_targets(struct outbox_relay *relay, struct outbox_error *err)
+{
+	_cleanup_(store_closep) struct outbox_store *store = NULL;
+	struct random_state random;
+	int r = relay_open_store(relay, &random, &store, err);
+
+	for (size_t i = 0; !r && i < relay->plan.n_targets; i++) {
+		struct target_plan *t = &relay->plan.targets[i];
+
+		r = store->ops->target_put(store,
+					   &(struct outbox_target_def){
+						   .name = t->name,
+						   .route = t->route,
+						   .hold = t->hold,
+						   .unordered = t->order == OUTBOX_ORDER_NONE,
+						   .start = t->start },
+					   &t->route_version, err);
+		if (r)
+			return outbox_wrap(err, "target \"%s\"", t->name);
+	}
+	return r;
+}
+
+static int make_workers(struct outbox_relay *relay, struct outbox_error *err)
+{
+	size_t per_target = (size_t)relay->plan.workers;
+	int r;
+
+	relay->threads = calloc(relay->plan.n_targets * per_target, sizeof(*relay->threads));
+	if (!relay->threads)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	for (size_t t = 0; t < relay->plan.n_targets; t++) {
+		for (size_t i = 0; i < per_target; i++) {
+			struct relay_thread *thread = &relay->threads[relay->n_threads];
+
+			r = worker_new(&relay->plan, t, (int)i, &relay->counters, &thread->worker,
+				       err);
+			if (r)
+				return r;
+			thread->relay = relay;
+			relay->n_threads++;
+		}
+	}
+	return OUTBOX_OK;
+}
+
+static int init_waiting(struct outbox_relay *relay, struct outbox_error *err)
+{
+	pthread_condattr_t attributes;
+	int failed = pthread_mutex_init(&relay->mutex, NULL) ||
+		     pthread_condattr_init(&attributes) ||
+		     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC) ||
+		     pthread_cond_init(&relay->wake, &attributes);
+
+	if (failed)
+		return outbox_fail(err, OUTBOX_EINTERNAL, "cannot make a mutex");
+	pthread_condattr_destroy(&attributes);
+	return OUTBOX_OK;
+}
+
+int outbox_relay_new(struct outbox_relay **ret_relay, const struct outbox_relay_config *config,
+		     struct outbox_error *err)
+{
+	struct outbox_relay *relay;
+	int r;
+
+	if (!ret_relay || !config)
+		return outbox_fail(err, OUTBOX_EINVAL, "relay and config must not be NULL");
+	relay = calloc(1, sizeof(*relay));
+	if (!relay)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	r = init_waiting(relay, err);
+	if (r) {
+		free(relay);
+		return r;
+	}
+	relay->arena = outbox_arena_new(STRINGS_MAX);
+	if (!relay->arena)
+		r = outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	if (!r)
+		r = plan_make(config, relay->arena, &relay->plan, err);
+	if (!r)
+		r = make_workers(relay, err);
+	if (!r)
+		r = register_targets(relay, err);
+	if (r) {
+		outbox_relay_free(relay);
+		return r;
+	}
+	*ret_relay = relay;
+	return OUTBOX_OK;
+}
+
+void relay_wait(struct outbox_relay *relay, outbox_time until, unsigned *wakes_seen)
+{
+	struct outbox_clock *clock = relay->plan.clock;
+	outbox_time wait = until - clock->mono(clock);
+	struct timespec at;
+
+	if (wait <= 0)
+		return;
+	if (wait > OUTBOX_SECONDS)
+		wait = OUTBOX_SECONDS;
+	clock_gettime(CLOCK_MONOTONIC, &at);
+	at.tv_nsec += (long)(wait % OUTBOX_SECONDS) * 1000;
+	at.tv_sec += (time_t)(wait / OUTBOX_SECONDS) + at.tv_nsec / 1000000000;
+	at.tv_nsec %= 1000000000;
+	pthread_mutex_lock(&relay->mutex);
+	if (*wakes_seen == relay->wakes)
+		pthread_cond_timedwait(&relay->wake, &relay->mutex, &at);
+	*wakes_seen = relay->wakes;
+	pthread_mutex_unlock(&relay->mutex);
+}
+
+static void wake_all(struct outbox_relay *relay)
+{
+	pthread_mutex_lock(&relay->mutex);
+	relay->wakes++;
+	pthread_cond_broadcast(&relay->wake);
+	pthread_mutex_unlock(&relay->mutex);
+}
+
+static void *run(void *argument)
+{
+	struct relay_thread *thread = argument;
+	unsigned wakes_seen = 0;
+
+	while (!worker_left(thread->worker))
+		relay_wait(thread->relay, worker_step(thread->worker), &wakes_seen);
+	return NULL;
+}
+
+int outbox_relay_start(struct outbox_relay *relay, struct outbox_error *err)
+{
+	if (!relay || relay->started)
+		return outbox_fail(err, OUTBOX_EINVAL,
+				   "a relay is started once; make a new one to start again");
+	relay->started = true;
+	for (size_t i = 0; i < relay->n_threads; i++) {
+		struct relay_thread *thread = &relay->threads[i];
+
+		if (pthread_create(&thread->thread, NULL, run, thread)) {
+			outbox_relay_stop(relay, 0, NULL);
+			return outbox_fail(err, OUTBOX_ENOMEM, "cannot start a thread");
+		}
+		thread->running = true;
+	}
+	return OUTBOX_OK;
+}
+
+static void join_all(struct outbox_relay *relay)
+{
+	for (size_t i = 0; i < relay->n_threads; i++) {
+		if (relay->threads[i].running)
+			pthread_join(relay->threads[i].thread, NULL);
+		relay->threads[i].running = false;
+	}
+}
+
+int outbox_relay_stop(struct outbox_relay *relay, outbox_time timeout, struct outbox_error *err)
+{
+	struct outbox_clock *clock;
+	size_t abandoned = 0;
+
+	if (!relay || timeout < 0)
+		return outbox_fail(err, OUTBOX_EINVAL, "relay must not be NULL, timeout not "
+						       "negative");
+	clock = relay->plan.clock;
+	if (timeout > 365 * OUTBOX_DAYS)
+		timeout = 365 * OUTBOX_DAYS;
+	for (size_t i = 0; i < relay->n_threads; i++)
+		worker_drain(relay->threads[i].worker, clock->mono(clock) + timeout);
+	wake_all(relay);
+	join_all(relay);
+	for (size_t i = 0; i < relay->n_threads; i++)
+		abandoned += relay->threads[i].worker->n_lanes;
+	if (relay->started && abandoned)
+		return outbox_fail(err, OUTBOX_ETIMEDOUT,
+				   "%zu lanes were not settled in time; whoever takes them sends "
+				   "their messages in flight again",
+				   abandoned);
+	return OUTBOX_OK;
+}
+
+int outbox_relay_run_once(struct outbox_relay *relay, struct outbox_error *err)
+{
+	int r;
+
+	for (size_t i = 0; relay && i < relay->n_threads; i++)
+		relay->threads[i].worker->once = true;
+	r = outbox_relay_start(relay, err);
+	if (r)
+		return r;
+	join_all(relay);
+	for (size_t i = 0; i < relay->n_threads; i++) {
+		const struct worker *w = relay->threads[i].worker;
+		const struct outbox_error *why = w->trouble.status ? &w->trouble : &w->outage;
+
+		if (!why->status)
+			continue;
+		outbox_fail_native(err, why->status, why->native, "%s", why->message);
+		return outbox_wrap(err, "target \"%s\"", w->target->name);
+	}
+	return OUTBOX_OK;
+}
+
+void outbox_relay_counts(const struct outbox_relay *relay, struct outbox_relay_counts *ret_counts)
+{
+	const struct relay_counters *c = &relay->counters;
+	struct outbox_relay_counts counts = {
+		.delivered = atomic_load(&c->delivered),
+		.failed = atomic_load(&c->failed),
+		.retried = atomic_load(&c->retried),
+		.parked = atomic_load(&c->parked),
+		.deferred = atomic_load(&c->deferred),
+		.returned = atomic_load(&c->returned),
+		.batches = atomic_load(&c->batches),
+		.outages = atomic_load(&c->outages),
+		.takeovers = atomic_load(&c->takeovers),
+		.fenced = atomic_load(&c->fenced),
+		.unknown = atomic_load(&c->unknown),
+		.possible_duplicates = atomic_load(&c->possible_duplicates),
+	};
+	size_t size = ret_counts->struct_size;
+
+	if (!size || size > sizeof(counts))
+		size = sizeof(counts);
+	counts.struct_size = size;
+	memcpy(ret_counts, &counts, size);
+}
+
+void outbox_relay_in_flight(const struct outbox_relay *relay, size_t *ret_batches,
+			    size_t *ret_messages)
+{
+	*ret_batches = (size_t)atomic_load(&relay->counters.flying_batches);
+	*ret_messages = (size_t)atomic_load(&relay->counters.flying_messages);
+}
+
+struct outbox_relay *outbox_relay_free(struct outbox_relay *relay)
+{
+	if (!relay)
+		return NULL;
+	outbox_relay_stop(relay, 30 * OUTBOX_SECONDS, NULL);
+	for (size_t i = 0; i < relay->n_threads; i++)
+		worker_free(relay->threads[i].worker);
+	free(relay->threads);
+	outbox_arena_free(relay->arena);
+	pthread_cond_destroy(&relay->wake);
+	pthread_mutex_destroy(&relay->mutex);
+	free(relay);
+	return NULL;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef RELAY_RELAY_H
+#define RELAY_RELAY_H
+
+#include "relay/plan.h"
+#include "relay/worker.h"
+
+#include <pthread.h>
+
+struct relay_thread {
+	pthread_t thread;
+	struct outbox_relay *relay;
+	struct worker *worker;
+	bool running;
+};
+
+struct outbox_relay {
+	struct outbox_arena *arena;
+	struct relay_plan plan;
+	struct relay_counters counters;
+	struct relay_thread *threads;
+	size_t n_threads;
+	pthread_mutex_t mutex; /* guards wakes */
+	pthread_cond_t wake;
+	unsigned wakes; /* how often everybody was woken */
+	bool started;
+};
+
+/* A store connection of the caller's own. random must outlive it. */
+int relay_open_store(const struct outbox_relay *relay, struct random_state *random,
+		     struct outbox_store **ret_store, struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/* Wait until the relay's clock says `until` (a second at the most), or all were woken since
+ * *wakes_seen. */
+void relay_wait(struct outbox_relay *relay, outbox_time until, unsigned *wakes_seen);
+
+#endif

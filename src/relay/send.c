@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Publish one round of a lane's batch and decide it. Also here: the guard against messages that make a
+ * broker drop the connection. After an UNKNOWN the next batches are halved, which searches for the culprit
+ * while everything else is delivered; alone on the wire and UNKNOWN again, while others were acknowledged in
+ * between, it is charged (core/decide.c).
+ */
+#include "base/failpoint.h"
+#include "relay/lane.h"
+#include "relay/trouble.h"
+
+static struct suspicion *suspected(struct lane *lane, int64_t seq)
+{
+	for (size_t i = 0; i < SUSPICIONS; i++)
+		if (lane->suspicions[i].seq == seq)
+			return &lane->suspicions[i];
+	return NULL;
+}
+
+static void suspect(struct worker *w, struct lane *lane, int64_t seq)
+{
+	struct suspicion *s = suspected(lane, seq);
+
+	if (!s)
+		s = &lane->suspicions[lane->n_suspicions++ % SUSPICIONS];
+	*s = (struct suspicion){ .seq = seq, .acked = w->acked };
+}
+
+static int publish(struct worker *w, struct flight *f, outbox_time now, struct outbox_error *err)
+{
+	outbox_time deadline = now + w->target->publish_timeout;
+	int r;
+
+	if (deadline > w->lease_until)
+		deadline = w->lease_until;
+	failpoint("before_publish");
+	r = w->transport->ops->publish(w->transport, &f->batch, deadline, err);
+	failpoint("after_publish");
+	return r;
+}
+
+/* May the rest of the batch still be sent? */
+static bool may_send(const struct worker *w, const struct lane *lane, outbox_time now)
+{
+	if (lane->lost || !w->connected || now >= w->lease_until)
+		return false;
+	return !atomic_load(&w->draining) || now < atomic_load(&w->drain_until);
+}
+
+/* The message that was alone in flight when a relay died was charged, once, when it came again. */
+static void forgive(struct lane *lane)
+{
+	const struct outbox_claim *claim = &lane_flight(lane)->claim;
+
+	for (size_t i = 0; lane->died_seq && i < claim->count; i++)
+		if (claim->items[i].seq == lane->died_seq)
+			lane->died_seq = 0;
+}
+
+void lane_send(struct worker *w, struct lane *lane, outbox_time now)
+{
+	struct flight *f = lane_flight(lane);
+	struct decide_context context = { .policy = &w->target->policy,
+					  .now = f->claim.store_now + (now - lane->read_at),
+					  .random = &w->random.base };
+	struct outbox_error err = OUTBOX_ERROR_INIT;
+	size_t unknown = 0, acked, n;
+	struct suspicion *suspicion;
+	int64_t alone = 0;
+	int r;
+
+	n = may_send(w, lane, now) ? flight_round(f, &context, lane->died_seq) : 0;
+	forgive(lane);
+	if (!n) {
+		flight_return_rest(f);
+		lane->phase = LANE_READ;
+		return;
+	}
+	if (n == 1)
+		alone = f->batch.items[0]->seq;
+	suspicion = alone ? suspected(lane, alone) : NULL;
+	r = publish(w, f, now, &err);
+	acked = flight_judge(f, &context, r, suspicion && w->acked > suspicion->acked, &unknown);
+	failpoint("after_decide");
+	w->acked += acked;
+	atomic_fetch_add(&w->counters->unknown, unknown);
+	if (unknown) {
+		lane->limit = f->claim.count > 1 ? f->claim.count / 2 : 1;
+		if (alone)
+			suspect(w, lane, alone);
+	}
+	now = w->plan->clock->mono(w->plan->clock);
+	if (!r) {
+		trouble_broker_over(w, now);
+		return;
+	}
+	trouble_broker(w, &err, now);
+	flight_return_rest(f);
+	lane->phase = LANE_READ;
+}

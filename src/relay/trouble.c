@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "relay/trouble.h"
+
+#include "base/text.h"
+#include "store/store.h"
+
+#define STORE_DELAY_MIN (5 * OUTBOX_MILLISECONDS)
+#define STORE_DELAY_MAX (5 * OUTBOX_SECONDS)
+#define BUSY_DELAY_MAX (200 * OUTBOX_MILLISECONDS)
+#define WORTH_A_LINE (1 * OUTBOX_SECONDS)
+
+/* Busy and full databases keep their connection; everything else starts with a new one. */
+static bool keeps_connection(int status)
+{
+	return status == OUTBOX_EBUSY || status == OUTBOX_EFULL || status == OUTBOX_ENOMEM ||
+	       status == OUTBOX_ECONFLICT;
+}
+
+void trouble_store(struct worker *w, const struct outbox_error *err, outbox_time now)
+{
+	outbox_time max = err->status == OUTBOX_EBUSY ? BUSY_DELAY_MAX : STORE_DELAY_MAX;
+	char wait[DURATION_TEXT_MAX];
+	bool first = !w->store_delay;
+
+	w->store_delay = first ? STORE_DELAY_MIN : w->store_delay * 2;
+	if (w->store_delay > max)
+		w->store_delay = max;
+	w->store_at = now + random_between(&w->random.base, w->store_delay / 2, w->store_delay);
+	if (first)
+		w->trouble_since = now;
+	/* Being busy for a moment is nobody's business; lasting trouble gets one line. */
+	if (!w->trouble.status && (err->status != OUTBOX_EBUSY ||
+				   now - w->trouble_since >= WORTH_A_LINE)) {
+		w->trouble = *err;
+		log_line(&w->plan->log, LOG_WARN,
+			 "target %s: store: %s; nothing is charged, next try in %s, then at most "
+			 "every 5 s",
+			 w->target->name, err->message,
+			 duration_human(w->store_at - now, wait));
+	}
+	if (!keeps_connection(err->status))
+		w->store = store_close(w->store);
+}
+
+void trouble_store_over(struct worker *w, outbox_time now)
+{
+	char waited[DURATION_TEXT_MAX];
+
+	if (w->trouble.status)
+		log_line(&w->plan->log, LOG_INFO, "target %s: store answers again after %s",
+			 w->target->name, duration_human(now - w->trouble_since, waited));
+	w->trouble.status = OUTBOX_OK;
+	w->store_delay = 0;
+	w->store_at = 0;
+}
+
+void trouble_broker(struct worker *w, const struct outbox_error *err, outbox_time now)
+{
+	char wait[DURATION_TEXT_MAX];
+
+	w->transport->ops->disconnect(w->transport);
+	w->connected = false;
+	w->outage = *err;
+	if (!breaker_trip(&w->breaker, now, &w->random.base))
+		return;
+	atomic_fetch_add(&w->counters->outages, 1);
+	log_line(&w->plan->log, LOG_WARN,
+		 "target %s: %s; breaker open, no attempt is charged, next try in %s, then at "
+		 "most every %s",
+		 w->target->name, err->message, duration_human(w->breaker.until - now, wait),
+		 duration_human(w->breaker.max, (char[DURATION_TEXT_MAX]){ 0 }));
+}
+
+void trouble_broker_over(struct worker *w, outbox_time now)
+{
+	outbox_time since = w->breaker.since;
+	char waited[DURATION_TEXT_MAX];
+
+	if (!breaker_reset(&w->breaker))
+		return;
+	w->outage.status = OUTBOX_OK;
+	log_line(&w->plan->log, LOG_INFO, "target %s: breaker closed after %s", w->target->name,
+		 duration_human(now - since, waited));
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef RELAY_TROUBLE_H
+#define RELAY_TROUBLE_H
+
+/* What a worker does when the store or the broker does not answer: wait, say so once, try again. */
+
+#include "relay/worker.h"
+
+/* A store call failed: back off; closes the store when the connection is gone. */
+void trouble_store(struct worker *worker, const struct outbox_error *err, outbox_time now);
+/* A store call succeeded. */
+void trouble_store_over(struct worker *worker, outbox_time now);
+
+/* The broker is out: open the breaker, drop the connection. */
+void trouble_broker(struct worker *worker, const struct outbox_error *err, outbox_time now);
+/* The broker acknowledged something. */
+void trouble_broker_over(struct worker *worker, outbox_time now);
+
+#endif

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "relay/worker.h"
+
+#include "base/failpoint.h"
+#include "relay/janitor.h"
+#include "relay/lane.h"
+#include "relay/registry.h"
+#include "relay/trouble.h"
+#include "store/store.h"
+#include "transport/transport.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int worker_new(const struct relay_plan *plan, size_t target, int index,
+	       struct relay_counters *counters, struct worker **ret_worker,
+	       struct outbox_error *err)
+{
+	struct worker *w = calloc(1, sizeof(*w));
+	int r;
+
+	if (!w)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	w->plan = plan;
+	w->target = &plan->targets[target];
+	w->counters = counters;
+	w->keeper = target == 0 && index == 0;
+	snprintf(w->owner, sizeof(w->owner), "%s/%d", plan->instance, index);
+	random_init(&w->random, plan->seed + target * 1000003u + (uint64_t)index * 7919u);
+	breaker_init(&w->breaker, plan->breaker_min, plan->breaker_max);
+	r = registry_open_transport(plan->registry,
+				    &(struct outbox_transport_config){
+					    .struct_size = sizeof(struct outbox_transport_config),
+					    .url = w->target->to,
+					    .target = w->target->name,
+					    .envelope = w->target->envelope,
+					    .clock = plan->clock,
+					    .random = &w->random.base,
+				    },
+				    &w->transport, err);
+	if (r) {
+		worker_free(w);
+		return outbox_wrap(err, "target \"%s\"", plan->targets[target].name);
+	}
+	*ret_worker = w;
+	return OUTBOX_OK;
+}
+
+struct worker *worker_free(struct worker *w)
+{
+	if (!w)
+		return NULL;
+	for (size_t i = 0; i < w->n_lanes; i++)
+		lane_free(w->lanes[i]);
+	transport_close(w->transport);
+	store_close(w->store);
+	free(w);
+	return NULL;
+}
+
+static void open_store(struct worker *w, outbox_time now)
+{
+	struct outbox_error err = OUTBOX_ERROR_INIT;
+
+	if (registry_open_store(w->plan->registry, w->plan->store, false, w->plan->clock,
+				&w->random.base, &w->store, &err))
+		trouble_store(w, &err, now);
+	failpoint("after_open");
+}
+
+static struct lane *find_lane(struct worker *w, int number)
+{
+	for (size_t i = 0; i < w->n_lanes; i++)
+		if (w->lanes[i]->number == number)
+			return w->lanes[i];
+	return NULL;
+}
+
+static void remove_lane(struct worker *w, struct lane *lane)
+{
+	size_t i = 0;
+
+	while (w->lanes[i] != lane)
+		i++;
+	memmove(&w->lanes[i], &w->lanes[i + 1], (--w->n_lanes - i) * sizeof(*w->lanes));
+	lane_free(lane);
+}
+
+static int add_lane(struct worker *w, int number, struct outbox_error *err)
+{
+	struct lane *lane;
+	size_t i = w->n_lanes;
+	int r = lane_new(number, w, &lane, err);
+
+	if (r)
+		return r;
+	for (; i > 0 && w->lanes[i - 1]->number > number; i--)
+		w->lanes[i] = w->lanes[i - 1];
+	w->lanes[i] = lane;
+	w->n_lanes++;
+	return OUTBOX_OK;
+}
+
+/* Bring our lanes in line with what the store says we hold. */
+static int follow_lease(struct worker *w, const struct outbox_lease *lease,
+			struct outbox_error *err)
+{
+	bool held[OUTBOX_LANES_MAX] = { false };
+	int r = OUTBOX_OK;
+
+	for (int i = 0; i < lease->count; i++) {
+		held[lease->lanes[i]] = true;
+		if (!r && !find_lane(w, lease->lanes[i]))
+			r = add_lane(w, lease->lanes[i], err);
+	}
+	for (size_t i = 0; i < w->n_lanes; i++) {
+		struct lane *lane = w->lanes[i];
+
+		if (!held[lane->number])
+			lane_lose(lane);
+		/* Above our share: the last ones are let go when they have nothing in flight. */
+		lane->leaving = i >= (size_t)lease->share || lease->stale_route;
+		if (lane->leaving)
+			lane->run_at = 0;
+	}
+	return r;
+}
+
+static void keep_leases(struct worker *w, outbox_time now)
+{
+	struct outbox_error err = OUTBOX_ERROR_INIT;
+	struct outbox_lease lease;
+	struct outbox_lease_request request = {
+		.target = w->target->name,
+		.owner = w->owner,
+		.duration = w->target->lease,
+		.route_version = w->target->route_version,
+		.leaving = atomic_load(&w->draining),
+	};
+
+	memset(&lease, 0, sizeof(lease));
+	if (w->store->ops->lease(w->store, &request, &lease, &err) ||
+	    follow_lease(w, &lease, &err)) {
+		trouble_store(w, &err, now);
+		return;
+	}
+	failpoint("after_lease");
+	trouble_store_over(w, now);
+	/* Counted from before the call, and a tenth less: surely over later than the store's own. */
+	w->lease_until = now + w->target->lease - w->target->lease / 10;
+	w->lease_at = now + w->target->lease / 3;
+	w->leased = true;
+	if (lease.stale_route && !w->stale_route)
+		log_line(&w->plan->log, LOG_WARN,
+			 "target %s: its routing was changed by another relay; this one takes no "
+			 "lanes until it is restarted with the new routing",
+			 w->target->name);
+	w->stale_route = lease.stale_route;
+}
+
+static bool needs_store(const struct lane *lane)
+{
+	return lane->phase != LANE_SEND;
+}
+
+/* The next lane in turn that has something to do, or NULL. */
+static struct lane *next_lane(struct worker *w, outbox_time now)
+{
+	for (size_t i = 0; i < w->n_lanes; i++) {
+		struct lane *lane = w->lanes[(w->turn + i) % w->n_lanes];
+
+		if (lane->run_at > now && !atomic_load(&w->draining))
+			continue;
+		if (needs_store(lane) && (!w->store || now < w->store_at))
+			continue;
+		w->turn = (w->turn + i + 1) % w->n_lanes;
+		return lane;
+	}
+	return NULL;
+}
+
+static outbox_time earlier(outbox_time a, outbox_time b)
+{
+	return a < b ? a : b;
+}
+
+/* When there will be something to do. */
+static outbox_time next_time(const struct worker *w, outbox_time now)
+{
+	outbox_time at = earlier(w->lease_at, janitor_due(w));
+
+	if (!w->store || now < w->store_at)
+		at = w->store_at;
+	for (size_t i = 0; i < w->n_lanes; i++) {
+		const struct lane *lane = w->lanes[i];
+		outbox_time run_at = atomic_load(&w->draining) ? 0 : lane->run_at;
+
+		if (needs_store(lane) && run_at < w->store_at)
+			run_at = w->store_at;
+		at = earlier(at, run_at);
+	}
+	return at > now ? at : now;
+}
+
+/* Everything is settled and released: say goodbye, so that the others' shares grow at once. */
+static void leave(struct worker *w)
+{
+	struct outbox_error err = OUTBOX_ERROR_INIT;
+	struct outbox_lease lease;
+
+	memset(&lease, 0, sizeof(lease));
+	if (w->store &&
+	    w->store->ops->lease(w->store,
+				 &(struct outbox_lease_request){
+					 .target = w->target->name,
+					 .owner = w->owner,
+					 .duration = w->target->lease,
+					 .route_version = w->target->route_version,
+					 .leaving = true },
+				 &lease, &err))
+		log_line(&w->plan->log, LOG_WARN,
+			 "target %s: could not sign off: %s; others wait for the lease to end",
+			 w->target->name, err.message);
+	if (w->connected)
+		w->transport->ops->disconnect(w->transport);
+	w->connected = false;
+	atomic_store(&w->left, true);
+}
+
+/* Run once: nothing is due any more, or nothing can be done about it. */
+static bool once_over(const struct worker *w, outbox_time now)
+{
+	if (w->trouble.status || breaker_open(&w->breaker, now))
+		return true;
+	for (size_t i = 0; i < w->n_lanes; i++)
+		if (!w->lanes[i]->ran_dry)
+			return false;
+	return w->leased;
+}
+
+/* Draining: lanes finish, settle and release by themselves; past the deadline we just go. */
+static bool drained(struct worker *w, outbox_time now)
+{
+	for (size_t i = 0; i < w->n_lanes; i++) {
+		w->lanes[i]->leaving = true;
+		if (w->lanes[i]->phase == LANE_TAKE)
+			w->lanes[i]->phase = LANE_RELEASE;
+	}
+	return !w->n_lanes || now >= atomic_load(&w->drain_until) + w->target->publish_timeout ||
+	       (!w->store && now >= atomic_load(&w->drain_until));
+}
+
+/* Lease keeping goes before work: a lane that is not surely ours must not be worked on. */
+static void work(struct worker *w, outbox_time now)
+{
+	bool store_ready = w->store && now >= w->store_at;
+	struct lane *lane;
+
+	if (!w->store && now >= w->store_at) {
+		open_store(w, now);
+		return;
+	}
+	if (store_ready && now >= w->lease_at) {
+		keep_leases(w, now);
+		return;
+	}
+	lane = next_lane(w, now);
+	if (lane) {
+		lane_step(w, lane, now);
+		if (lane->phase == LANE_RELEASE && lane->lost)
+			remove_lane(w, lane);
+		return;
+	}
+	if (store_ready && now >= janitor_due(w))
+		janitor_step(w, now);
+}
+
+outbox_time worker_step(struct worker *w)
+{
+	outbox_time now = w->plan->clock->mono(w->plan->clock);
+
+	if (worker_left(w))
+		return OUTBOX_NEVER;
+	if (w->once && !atomic_load(&w->draining) && once_over(w, now))
+		worker_drain(w, OUTBOX_NEVER / 2);
+	if (atomic_load(&w->draining) && drained(w, now)) {
+		leave(w);
+		return now;
+	}
+	work(w, now);
+	return next_time(w, now);
+}
+
+void worker_drain(struct worker *w, outbox_time until)
+{
+	atomic_store(&w->drain_until, until);
+	atomic_store(&w->draining, true);
+}
+
+bool worker_left(const struct worker *w)
+{
+	return atomic_load(&w->left);
+}

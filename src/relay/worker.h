@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef RELAY_WORKER_H
+#define RELAY_WORKER_H
+
+/*
+ * A worker serves one target with a store connection and a transport connection of its own. It holds
+ * lanes by lease and takes each through the same straight line: read -> publish -> decide -> settle.
+ *
+ * worker_step() does one step (one call of the store or of the transport) and returns. It never sleeps,
+ * starts nothing and knows no clock but the one handed in: a thread, a test or a simulator drives it.
+ */
+
+#include "base/random.h"
+#include "relay/breaker.h"
+#include "relay/flight.h"
+#include "relay/plan.h"
+
+#include <stdatomic.h>
+
+enum lane_phase {
+	LANE_TAKE = 1, /* leased, not yet taken: somebody may have messages in flight there */
+	LANE_READ,     /* settle what was in flight, claim the next batch */
+	LANE_SEND,     /* a batch is in flight: publish its rounds */
+	LANE_RELEASE   /* settled and not wanted any more: give it back */
+};
+
+/* A message that was UNKNOWN while alone on the wire, and how much was acknowledged by then. */
+struct suspicion {
+	int64_t seq;
+	uint64_t acked;
+};
+
+#define SUSPICIONS 8
+
+struct lane {
+	int number;
+	enum lane_phase phase;
+	bool leaving;  /* finish what is in flight, settle it, then release */
+	bool lost;     /* the lease is gone: the fence decides whether settling still counts */
+	bool ran_dry;  /* a read found nothing that is due */
+	struct outbox_head head;
+	int64_t next_token; /* of the receipt being appended; the same again until it is known */
+	int64_t died_seq;   /* the message that was alone in flight when a relay died */
+	size_t limit;       /* the next claim's size: halved by UNKNOWN, doubled by success */
+	outbox_time run_at, poll;
+	outbox_time read_at; /* mono: when the claim in flight was read */
+	struct flight flights[2]; /* settling one and reading into the other is one call */
+	int current;
+	struct suspicion suspicions[SUSPICIONS];
+	size_t n_suspicions;
+};
+
+/* Shared by all workers of a relay. */
+struct relay_counters {
+	_Atomic uint64_t delivered, failed, retried, parked, deferred, returned, batches;
+	_Atomic uint64_t outages, takeovers, fenced, unknown, possible_duplicates;
+	_Atomic uint64_t flying_batches, flying_messages;
+};
+
+struct worker {
+	const struct relay_plan *plan;
+	const struct target_plan *target;
+	struct relay_counters *counters;
+	char owner[256];
+	struct random_state random;
+	struct outbox_store *store;
+	struct outbox_transport *transport;
+	bool connected;
+	struct breaker breaker;
+	struct outbox_error outage; /* why the breaker is open */
+	uint64_t acked;             /* acknowledgements seen by this worker */
+
+	struct lane *lanes[OUTBOX_LANES_MAX];
+	size_t n_lanes, turn;
+	outbox_time lease_at;    /* mono: next round of lease keeping */
+	outbox_time lease_until; /* mono: what we hold is surely ours until then */
+	bool leased, stale_route;
+
+	outbox_time store_at;    /* mono: no store call before, after trouble */
+	outbox_time store_delay;
+	outbox_time trouble_since;
+	struct outbox_error trouble;
+
+	bool keeper; /* one worker of a relay also purges and checkpoints */
+	outbox_time purge_at, tend_at;
+
+	bool once;             /* leave when nothing is due */
+	_Atomic bool draining; /* stop reading, finish, settle, release, leave */
+	_Atomic outbox_time drain_until; /* mono: what is not sent by then goes back */
+	_Atomic bool left;
+};
+
+/* Opens the transport (no I/O); the store is opened by the first step. plan outlives the worker. */
+int worker_new(const struct relay_plan *plan, size_t target, int index,
+	       struct relay_counters *counters, struct worker **ret_worker,
+	       struct outbox_error *err) OUTBOX_MUSTCHECK;
+struct worker *worker_free(struct worker *worker);
+
+/* One step. Returns the mono time at which it wants to be stepped again: now when it is busy. */
+outbox_time worker_step(struct worker *worker);
+
+/* Stop reading, finish until the mono time, settle, release. Safe from any thread. */
+void worker_drain(struct worker *worker, outbox_time until);
+
+/* It has released its lanes and wants no more steps. */
+bool worker_left(const struct worker *worker);
+
+#endif
