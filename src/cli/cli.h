@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CLI_CLI_H
+#define CLI_CLI_H
+
+/*
+ * What every command shares. A command is one file with one `const struct command`; main.c lists them,
+ * parses the options by the command's table, calls run() and turns its status into an exit code.
+ */
+
+#include "base/cleanup.h"
+#include "base/random.h"
+#include "cli/exits.h"
+#include "cli/options.h"
+
+#include <outbox/outbox.h>
+
+#include <stdlib.h>
+
+struct cli;
+
+enum command_group { GROUP_SETUP = 1, GROUP_WORK, GROUP_SEE, GROUP_REPAIR, GROUP_HELP };
+
+#define COMMAND_STORE 1u /* takes --store */
+#define COMMAND_ACTOR 2u /* takes --actor: it leaves an audit row */
+
+struct command {
+	const char *name; /* "publish", "target drop" */
+	enum command_group group;
+	unsigned flags; /* COMMAND_* */
+	const char *summary; /* one line for `outbox help` */
+	const char *words;   /* what follows besides options, "ID..."; NULL: nothing */
+	size_t min_words, max_words;
+	const struct option *options;
+	size_t n_options;
+	size_t values_size; /* of the struct that options are written to */
+	const char *about;   /* what else to know; NULL */
+	const char *example; /* lines to try */
+	const char *exits;   /* what 0 and 1 mean here; NULL: nothing special */
+	/* Returns an enum outbox_status; err says what went wrong. cli->exit overrules. */
+	int (*run)(struct cli *cli, void *values, struct outbox_error *err);
+};
+
+struct cli {
+	const struct command *command;
+	const char *store_url; /* --store, else OUTBOX_STORE, else NULL */
+	const char *actor;
+	bool json;
+	const char *const *words;
+	size_t n_words;
+	bool colour;        /* on stdout */
+	size_t width;       /* columns of stdout */
+	int exit;           /* not 0: the exit code, whatever the status is */
+	struct outbox_clock *clock;
+	struct random_state random;
+	struct outbox_arena *arena;
+	struct outbox_store *store;
+	struct outbox_store_info info;
+	char actor_text[200];
+};
+
+extern const struct command cmd_audit, cmd_defer, cmd_discard, cmd_doctor, cmd_drop, cmd_help,
+	cmd_init, cmd_list, cmd_pause, cmd_policy_list, cmd_policy_show, cmd_publish, cmd_purge,
+	cmd_relay, cmd_requeue, cmd_resume, cmd_show, cmd_status, cmd_tail, cmd_target_drop,
+	cmd_target_list, cmd_truncate, cmd_upgrade, cmd_version;
+
+/* The i-th command; NULL behind the last. */
+const struct command *command_at(size_t i);
+
+/* ---- session.c ----------------------------------------------------------------------------- */
+
+enum open_mode {
+	OPEN_READY = 0, /* the schema must be there and of a version this program works with */
+	OPEN_ANY,       /* the database must be there, its schema may be missing */
+	OPEN_CREATE     /* make the database when it is missing */
+};
+
+/* Open --store into cli->store and read cli->info; fills cli->actor too. */
+int cli_open(struct cli *cli, enum open_mode mode, struct outbox_error *err) OUTBOX_MUSTCHECK;
+void cli_close(struct cli *cli);
+
+/* ENOTFOUND with the list of targets unless there is a target of this name; name NULL: any. */
+int cli_check_target(struct cli *cli, const struct outbox_stats *stats, const char *name,
+		     struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/* Deliveries of all targets, read into cli->arena. */
+int cli_stats(struct cli *cli, struct outbox_stats *ret_stats, struct outbox_error *err)
+	OUTBOX_MUSTCHECK;
+
+static inline void cleanup_free(void *p)
+{
+	free(*(void **)p);
+}
+
+#define OPTION(name_, kind_, type_, field_, argument_, help_)                                      \
+	{ .name = (name_), .kind = (kind_), .offset = offsetof(type_, field_),                     \
+	  .argument = (argument_), .help = (help_) }
+#define OPTION_REQUIRED(name_, kind_, type_, field_, argument_, help_)                             \
+	{ .name = (name_), .kind = (kind_), .offset = offsetof(type_, field_),                     \
+	  .argument = (argument_), .help = (help_), .required = true }
+#define OPTION_RANGE(name_, type_, field_, min_, max_, help_)                                      \
+	{ .name = (name_), .kind = OPTION_NUMBER, .offset = offsetof(type_, field_),               \
+	  .argument = "N", .help = (help_), .min = (min_), .max = (max_) }
+
+#endif

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* drop and truncate: the two commands that destroy messages, both only after the store's name was typed. */
+#include "base/text.h"
+#include "cli/cli.h"
+#include "cli/confirm.h"
+#include "cli/json_out.h"
+
+#include <stdio.h>
+
+struct values {
+	bool yes;
+};
+
+static const struct option options[] = {
+	OPTION("yes", OPTION_FLAG, struct values, yes, NULL,
+	       "do not ask; needed where there is no terminal"),
+};
+
+static int destroy(struct cli *cli, bool yes, bool rows_only, struct outbox_error *err)
+{
+	char what[300], count[COUNT_TEXT_MAX];
+	struct outbox_stats stats;
+	int r;
+
+	r = cli_open(cli, OPEN_READY, err);
+	if (r)
+		return r;
+	r = cli_stats(cli, &stats, err);
+	if (r)
+		return r;
+	snprintf(what, sizeof(what),
+		 "This removes %s from \"%s\": %s messages, every receipt, delivery and audit row. Nothing brings them back.",
+		 rows_only ? "every row of the outbox" : "the whole outbox", cli->info.name,
+		 count_human(stats.messages, count));
+	r = confirm_name(cli, yes, what, cli->info.name, err);
+	if (r)
+		return r;
+	r = rows_only ? cli->store->ops->truncate(cli->store, err)
+		      : cli->store->ops->drop(cli->store, err);
+	if (r)
+		return r;
+	if (cli->json)
+		return json_print(json_pack("{s:o, s:I}", "store", json_text(cli->info.name),
+					    "messages", (json_int_t)stats.messages),
+				  err);
+	printf("%s: %s (%s messages were in it)\n", cli->info.name,
+	       rows_only ? "emptied the outbox" : "removed the outbox", count);
+	return OUTBOX_OK;
+}
+
+static int run_drop(struct cli *cli, void *values, struct outbox_error *err)
+{
+	return destroy(cli, ((struct values *)values)->yes, false, err);
+}
+
+static int run_truncate(struct cli *cli, void *values, struct outbox_error *err)
+{
+	return destroy(cli, ((struct values *)values)->yes, true, err);
+}
+
+const struct command cmd_drop = {
+	.name = "drop",
+	.group = GROUP_SETUP,
+	.flags = COMMAND_STORE,
+	.summary = "remove the outbox, with every message, from a database",
+	.options = options,
+	.n_options = ARRAY_SIZE(options),
+	.values_size = sizeof(struct values),
+	.about = "Your own tables are not touched. Asks for the store's name first.",
+	.example = "outbox drop --store sqlite:app.db --yes",
+	.exits = "0  removed\n10 not confirmed: nothing was changed",
+	.run = run_drop,
+};
+
+const struct command cmd_truncate = {
+	.name = "truncate",
+	.group = GROUP_SETUP,
+	.flags = COMMAND_STORE,
+	.summary = "remove every row of the outbox, keep its tables",
+	.options = options,
+	.n_options = ARRAY_SIZE(options),
+	.values_size = sizeof(struct values),
+	.about = "For test databases. Asks for the store's name first.",
+	.example = "outbox truncate --store sqlite:app.db --yes",
+	.exits = "0  emptied\n10 not confirmed: nothing was changed",
+	.run = run_truncate,
+};

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/cli.h"
+#include "cli/json_out.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct values {
+	int64_t lanes;
+};
+
+static const struct option options[] = {
+	OPTION_RANGE("lanes", struct values, lanes, 1, OUTBOX_LANES_MAX,
+		     "readers of the log for each target; with 1 everything leaves in log order (default: 1 on SQLite)"),
+};
+
+static void tell(const struct cli *cli, bool fresh)
+{
+	const struct outbox_store_info *info = &cli->info;
+	const char *s = info->lanes == 1 ? "" : "s";
+
+	if (!fresh) {
+		printf("%s: the outbox is already here (schema %d, %d lane%s); nothing changed\n",
+		       info->name, info->schema_version, info->lanes, s);
+		return;
+	}
+	printf("%s: made an outbox (%s, schema %d, %d lane%s)\n", info->name, info->driver,
+	       info->schema_version, info->lanes, s);
+	if (strncmp(info->driver, "sqlite", 6) == 0)
+		puts("The file is in WAL mode now, for good: readers and the one writer no longer\n"
+		     "wait for each other; its -wal and -shm files belong to it, copy them too.");
+	puts("Publish: INSERT INTO outbox_message (type, key, payload) VALUES (...)\n"
+	     "in your own transaction, or outbox publish; then outbox relay --to NAME=URL.");
+}
+
+static int run(struct cli *cli, void *values, struct outbox_error *err)
+{
+	const struct values *given = values;
+	struct outbox_init_options how = { .struct_size = sizeof(how), .lanes = (int)given->lanes };
+	bool fresh;
+	int r;
+
+	r = cli_open(cli, OPEN_CREATE, err);
+	if (r)
+		return r;
+	fresh = cli->info.schema_version == 0;
+	r = cli->store->ops->init(cli->store, &how, err);
+	if (r)
+		return r;
+	r = cli->store->ops->info(cli->store, &cli->info, err);
+	if (r)
+		return r;
+	if (cli->json)
+		return json_print(json_pack("{s:o, s:o, s:i, s:i, s:b}", "store",
+					    json_text(cli->info.name), "driver",
+					    json_text(cli->info.driver), "schema",
+					    cli->info.schema_version, "lanes", cli->info.lanes,
+					    "created", fresh),
+				  err);
+	tell(cli, fresh);
+	return OUTBOX_OK;
+}
+
+const struct command cmd_init = {
+	.name = "init",
+	.group = GROUP_SETUP,
+	.flags = COMMAND_STORE,
+	.summary = "make an outbox in a database; again changes nothing",
+	.options = options,
+	.n_options = ARRAY_SIZE(options),
+	.values_size = sizeof(struct values),
+	.about = "Creates the tables, triggers and views of the outbox beside your own tables, and the database file itself when there is none. A SQLite file is switched to WAL mode.",
+	.example = "outbox init --store sqlite:app.db",
+	.exits = "0  the outbox is there\n4  it is there with another number of lanes\n"
+		 "7  its schema is newer than this program",
+	.run = run,
+};

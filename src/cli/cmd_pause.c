@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pause and resume: the same act in two directions. */
+#include "cli/cli.h"
+#include "cli/json_out.h"
+#include "cli/safe.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct values {
+	const char *reason;
+};
+
+static const struct option pause_options[] = {
+	OPTION_REQUIRED("reason", OPTION_TEXT, struct values, reason, "TEXT",
+			"why, for whoever looks next"),
+};
+
+static const struct option resume_options[] = {
+	OPTION("reason", OPTION_TEXT, struct values, reason, "TEXT", "why, for the audit"),
+};
+
+static int set(struct cli *cli, bool pause, const char *reason, struct outbox_error *err)
+{
+	const char *name = cli->words[0];
+	struct outbox_stats stats;
+	bool was = false;
+	int r;
+
+	r = cli_open(cli, OPEN_READY, err);
+	if (r == OUTBOX_OK)
+		r = cli_stats(cli, &stats, err);
+	if (r == OUTBOX_OK)
+		r = cli_check_target(cli, &stats, name, err);
+	if (r == OUTBOX_OK)
+		r = cli->store->ops->target_pause(cli->store, name, pause, cli->actor, reason, err);
+	if (r)
+		return r;
+	for (size_t i = 0; i < stats.n_targets; i++)
+		if (strcmp(stats.targets[i].name, name) == 0)
+			was = stats.targets[i].paused;
+	if (cli->json)
+		return json_print(json_pack("{s:o, s:b, s:b}", "target", json_text(name), "paused",
+					    pause, "changed", was != pause),
+				  err);
+	if (was == pause)
+		printf("%s was %s already; nothing changed\n", name, pause ? "paused" : "running");
+	else if (pause)
+		printf("%s is paused: the batch in flight ends, nothing new is sent\n", name);
+	else
+		printf("%s goes on\n", name);
+	return OUTBOX_OK;
+}
+
+static int run_pause(struct cli *cli, void *values, struct outbox_error *err)
+{
+	return set(cli, true, ((struct values *)values)->reason, err);
+}
+
+static int run_resume(struct cli *cli, void *values, struct outbox_error *err)
+{
+	return set(cli, false, ((struct values *)values)->reason, err);
+}
+
+const struct command cmd_pause = {
+	.name = "pause",
+	.group = GROUP_REPAIR,
+	.flags = COMMAND_STORE | COMMAND_ACTOR,
+	.summary = "stop sending to a target until it is resumed",
+	.words = "TARGET",
+	.min_words = 1,
+	.max_words = 1,
+	.options = pause_options,
+	.n_options = ARRAY_SIZE(pause_options),
+	.values_size = sizeof(struct values),
+	.about = "Messages wait in the log; nothing is lost and no attempts are charged. Other targets go on.",
+	.example = "outbox pause partner --reason \"their maintenance until 18:00\"",
+	.exits = "0  paused\n3  no such target",
+	.run = run_pause,
+};
+
+const struct command cmd_resume = {
+	.name = "resume",
+	.group = GROUP_REPAIR,
+	.flags = COMMAND_STORE | COMMAND_ACTOR,
+	.summary = "send to a paused target again",
+	.words = "TARGET",
+	.min_words = 1,
+	.max_words = 1,
+	.options = resume_options,
+	.n_options = ARRAY_SIZE(resume_options),
+	.values_size = sizeof(struct values),
+	.example = "outbox resume partner",
+	.exits = "0  running\n3  no such target",
+	.run = run_resume,
+};

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* target list, target drop. */
+#include "base/text.h"
+#include "cli/cli.h"
+#include "cli/confirm.h"
+#include "cli/json_out.h"
+#include "cli/table.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct values {
+	const char *reason;
+	bool yes;
+};
+
+static const struct option drop_options[] = {
+	OPTION_REQUIRED("reason", OPTION_TEXT, struct values, reason, "TEXT",
+			"why, for the audit"),
+	OPTION("yes", OPTION_FLAG, struct values, yes, NULL,
+	       "do not ask; needed where there is no terminal"),
+};
+
+static const struct column columns[] = {
+	{ "TARGET", false, 10 }, { "LANES", true, 0 },      { "STATE", false, 0 },
+	{ "DELIVERED", true, 0 }, { "WAITING", true, 0 }, { "REASON", false, 12 },
+};
+
+static int64_t unfinished(const struct outbox_target_stats *target)
+{
+	return target->pending + target->sending + target->waiting + target->deferred +
+	       target->parked;
+}
+
+static int list_json(const struct outbox_stats *stats, struct outbox_error *err)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < stats->n_targets; i++) {
+		const struct outbox_target_stats *t = &stats->targets[i];
+
+		json_array_append_new(
+			list, json_pack("{s:o, s:I, s:b, s:o, s:o, s:I, s:I}", "name",
+					json_text(t->name), "lanes", (json_int_t)t->n_lanes, "paused",
+					t->paused, "paused_by", json_text(t->paused_by),
+					"paused_reason", json_text(t->paused_reason), "delivered",
+					(json_int_t)t->delivered_ever, "unfinished",
+					(json_int_t)unfinished(t)));
+	}
+	return json_print(json_pack("{s:o}", "targets", list), err);
+}
+
+static int run_list(struct cli *cli, void *values, struct outbox_error *err)
+{
+	_cleanup_(table_deinit) struct table table;
+	struct outbox_stats stats;
+	char count[COUNT_TEXT_MAX];
+	int r;
+
+	(void)values;
+	table_init(&table, cli, columns, ARRAY_SIZE(columns));
+	r = cli_open(cli, OPEN_READY, err);
+	if (r == OUTBOX_OK)
+		r = cli_stats(cli, &stats, err);
+	if (r)
+		return r;
+	if (cli->json)
+		return list_json(&stats, err);
+	for (size_t i = 0; i < stats.n_targets; i++) {
+		const struct outbox_target_stats *t = &stats.targets[i];
+
+		table_cell(&table, BOLD, t->name);
+		table_cellf(&table, PLAIN, "%zu", t->n_lanes);
+		table_cell(&table, t->paused ? YELLOW : PLAIN, t->paused ? "paused" : "running");
+		table_cell(&table, PLAIN, count_human(t->delivered_ever, count));
+		table_cell(&table, PLAIN, count_human(unfinished(t), count));
+		table_cell(&table, PLAIN, t->paused ? t->paused_reason : NULL);
+	}
+	table_print(&table, stdout);
+	if (stats.n_targets == 0)
+		puts("no targets yet; outbox relay --to NAME=URL makes one");
+	return OUTBOX_OK;
+}
+
+static int run_drop(struct cli *cli, void *values, struct outbox_error *err)
+{
+	const struct values *given = values;
+	const char *name = cli->words[0];
+	struct outbox_stats stats;
+	char what[300];
+	int r;
+
+	r = cli_open(cli, OPEN_READY, err);
+	if (r == OUTBOX_OK)
+		r = cli_stats(cli, &stats, err);
+	if (r == OUTBOX_OK)
+		r = cli_check_target(cli, &stats, name, err);
+	if (r)
+		return r;
+	snprintf(what, sizeof(what),
+		 "This removes target \"%s\" with its lanes and deliveries. Messages stay for other targets; what waits for this one is never sent to it.",
+		 name);
+	r = confirm_name(cli, given->yes, what, name, err);
+	if (r == OUTBOX_OK)
+		r = cli->store->ops->target_drop(cli->store, name, cli->actor, given->reason, err);
+	if (r)
+		return r;
+	if (cli->json)
+		return json_print(json_pack("{s:o, s:b}", "target", json_text(name), "dropped", 1),
+				  err);
+	printf("removed target %s\n", name);
+	return OUTBOX_OK;
+}
+
+const struct command cmd_target_list = {
+	.name = "target list",
+	.group = GROUP_SEE,
+	.flags = COMMAND_STORE,
+	.summary = "list the targets that relays have registered",
+	.example = "outbox target list --store sqlite:app.db",
+	.run = run_list,
+};
+
+const struct command cmd_target_drop = {
+	.name = "target drop",
+	.group = GROUP_REPAIR,
+	.flags = COMMAND_STORE | COMMAND_ACTOR,
+	.summary = "remove a target, so that it no longer holds retention back",
+	.words = "TARGET",
+	.min_words = 1,
+	.max_words = 1,
+	.options = drop_options,
+	.n_options = ARRAY_SIZE(drop_options),
+	.values_size = sizeof(struct values),
+	.about = "Stop its relays first: a relay that still has it would register it anew.",
+	.example = "outbox target drop partner --reason \"contract ended\" --yes",
+	.exits = "0  removed\n3  no such target\n10 not confirmed: nothing was changed",
+	.run = run_drop,
+};

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/cli.h"
+#include "cli/json_out.h"
+
+#include <stdio.h>
+
+struct values {
+	bool check;
+};
+
+static const struct option options[] = {
+	OPTION("check", OPTION_FLAG, struct values, check, NULL,
+	       "only say whether an upgrade is due; exit status 1 when it is"),
+};
+
+static void tell(const struct cli *cli, int from, bool check)
+{
+	const char *name = cli->info.name;
+	int to = cli->info.program_version;
+
+	if (from == to)
+		printf("%s: schema %d is this program's; nothing to do\n", name, from);
+	else if (check)
+		printf("%s: schema %d, this program wants %d: run outbox upgrade\n", name, from, to);
+	else
+		printf("%s: upgraded from schema %d to %d\n", name, from, to);
+}
+
+static int run(struct cli *cli, void *values, struct outbox_error *err)
+{
+	const struct values *given = values;
+	struct outbox_init_options how = { .struct_size = sizeof(how), .dry_run = given->check };
+	int from, r;
+
+	r = cli_open(cli, OPEN_ANY, err);
+	if (r)
+		return r;
+	r = cli->store->ops->upgrade(cli->store, &how, &from, err);
+	if (r)
+		return r;
+	if (given->check && from != cli->info.program_version)
+		cli->exit = EXIT_REPORTED;
+	if (cli->json)
+		return json_print(json_pack("{s:o, s:i, s:i, s:b}", "store",
+					    json_text(cli->info.name), "from", from, "to",
+					    cli->info.program_version, "changed",
+					    !given->check && from != cli->info.program_version),
+				  err);
+	tell(cli, from, given->check);
+	return OUTBOX_OK;
+}
+
+const struct command cmd_upgrade = {
+	.name = "upgrade",
+	.group = GROUP_SETUP,
+	.flags = COMMAND_STORE,
+	.summary = "bring an older outbox to this program's schema",
+	.options = options,
+	.n_options = ARRAY_SIZE(options),
+	.values_size = sizeof(struct values),
+	.example = "outbox upgrade --store sqlite:app.db --check",
+	.exits = "0  the schema is this program's\n1  with --check: an upgrade is due\n"
+		 "7  there is no outbox, or its schema is newer than this program",
+	.run = run,
+};

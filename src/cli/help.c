@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/help.h"
+
+#include "base/text.h"
+#include "cli/json_out.h"
+#include "cli/nearest.h"
+#include "cli/safe.h"
+#include "cli/table.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define HELP_COLUMN 26
+
+static const struct {
+	unsigned flag; /* only commands with this flag take it; 0: all */
+	struct option option;
+} common[COMMON_MAX] = {
+	{ COMMAND_STORE, OPTION("store", OPTION_TEXT, struct cli, store_url, "URL",
+				"the database, sqlite:app.db (default: OUTBOX_STORE)") },
+	{ COMMAND_ACTOR, OPTION("actor", OPTION_TEXT, struct cli, actor, "NAME",
+				"who acts, for the audit (default: $USER@host)") },
+	{ 0, OPTION("json", OPTION_FLAG, struct cli, json, NULL,
+		    "JSON on stdout, messages on stderr") },
+};
+
+size_t common_options(unsigned flags, struct option ret_options[COMMON_MAX])
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < COMMON_MAX; i++)
+		if (!common[i].flag || flags & common[i].flag)
+			ret_options[n++] = common[i].option;
+	return n;
+}
+
+const struct command *command_find(const char *name)
+{
+	for (size_t i = 0; command_at(i); i++)
+		if (strcmp(command_at(i)->name, name) == 0)
+			return command_at(i);
+	return NULL;
+}
+
+int command_unknown(const char *name, struct outbox_error *err)
+{
+	struct nearest nearest;
+	char shown[80];
+
+	nearest_init(&nearest, name);
+	for (size_t i = 0; command_at(i); i++)
+		nearest_offer(&nearest, command_at(i)->name);
+	text_shown(shown, sizeof(shown), name);
+	if (nearest.best)
+		return outbox_fail(err, OUTBOX_EINVAL, "unknown command \"%s\"; did you mean %s?",
+				   shown, nearest.best);
+	return outbox_fail(err, OUTBOX_EINVAL, "unknown command \"%s\"; outbox help lists them",
+			   shown);
+}
+
+static void print_option(const struct option *option)
+{
+	char text[400];
+	int n = printf("  --%s%s%s", option->name, option->argument ? " " : "",
+		       option->argument ? option->argument : "");
+
+	if (n >= HELP_COLUMN)
+		printf("\n%*s", HELP_COLUMN, "");
+	else
+		printf("%*s", HELP_COLUMN - n, "");
+	snprintf(text, sizeof(text), "%s%s%s", option->help, option->required ? " (required)" : "",
+		 option->kind == OPTION_LIST ? " (may be repeated)" : "");
+	safe_wrap(stdout, &(struct wrap){ HELP_COLUMN, HELP_COLUMN, 80 }, text);
+}
+
+static void print_lines(const char *title, const char *lines)
+{
+	if (!lines)
+		return;
+	printf("\n%s\n", title);
+	while (*lines) {
+		size_t n = strcspn(lines, "\n");
+
+		printf("  %.*s\n", (int)n, lines);
+		lines += n + (lines[n] == '\n');
+	}
+}
+
+static json_t *option_json(const struct option *option)
+{
+	return json_pack("{s:s, s:s?, s:s, s:b, s:b}", "name", option->name, "argument",
+			 option->argument, "help", option->help, "required", option->required,
+			 "repeatable", option->kind == OPTION_LIST);
+}
+
+static json_t *options_json(const struct command *command)
+{
+	struct option shared[COMMON_MAX];
+	size_t n = common_options(command->flags, shared);
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < command->n_options; i++)
+		json_array_append_new(list, option_json(&command->options[i]));
+	for (size_t i = 0; i < n; i++)
+		json_array_append_new(list, option_json(&shared[i]));
+	return list;
+}
+
+static void usage(const struct command *command)
+{
+	printf("usage: outbox %s", command->name);
+	for (size_t i = 0; i < command->n_options; i++)
+		if (command->options[i].required)
+			printf(" --%s %s", command->options[i].name, command->options[i].argument);
+	printf("%s%s [options]\n", command->words ? " " : "", command->words ? command->words : "");
+}
+
+int help_command(const struct cli *cli, const struct command *command, struct outbox_error *err)
+{
+	struct option shared[COMMON_MAX];
+	size_t n = common_options(command->flags, shared);
+
+	if (cli->json)
+		return json_print(json_pack("{s:s, s:s, s:s?, s:s?, s:s?, s:o}", "command",
+					    command->name, "summary", command->summary, "arguments",
+					    command->words, "example", command->example, "exits",
+					    command->exits, "options", options_json(command)),
+				  err);
+	printf("%soutbox %s%s: %s\n\n", colour_on(cli, BOLD), command->name, colour_off(cli),
+	       command->summary);
+	usage(command);
+	if (command->about) {
+		fputc('\n', stdout);
+		safe_wrap(stdout, &(struct wrap){ .width = 80 }, command->about);
+	}
+	puts("\noptions:");
+	for (size_t i = 0; i < command->n_options; i++)
+		print_option(&command->options[i]);
+	for (size_t i = 0; i < n; i++)
+		print_option(&shared[i]);
+	print_lines("example:", command->example);
+	print_lines("exit status (all of them: outbox help exits):",
+		    command->exits ? command->exits : "0  done");
+	return OUTBOX_OK;
+}

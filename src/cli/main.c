@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The command line. main() finds the command, fills its options from its table, runs it, and turns the
+ * status into an exit code in one place. Results go to stdout, everything that is said about the work
+ * to stderr; with --json stdout is JSON and nothing else, an error included.
+ */
+#include "cli/cli.h"
+
+#include "base/text.h"
+#include "cli/help.h"
+#include "cli/json_out.h"
+#include "cli/safe.h"
+
+#include <errno.h>
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#define WIDTH_DEFAULT 80
+#define WIDTH_MIN 60
+#define WIDTH_MAX 240
+
+/* In the order in which `outbox help` shows them. */
+static const struct command *const commands[] = {
+	&cmd_init, &cmd_upgrade, &cmd_doctor, &cmd_truncate, &cmd_drop,
+	&cmd_publish, &cmd_relay, &cmd_policy_list, &cmd_policy_show,
+	&cmd_status, &cmd_list, &cmd_show, &cmd_tail, &cmd_audit, &cmd_target_list,
+	&cmd_requeue, &cmd_discard, &cmd_defer, &cmd_pause, &cmd_resume, &cmd_purge,
+	&cmd_target_drop,
+	&cmd_help, &cmd_version,
+};
+
+const struct command *command_at(size_t i)
+{
+	return i < ARRAY_SIZE(commands) ? commands[i] : NULL;
+}
+
+static void look_at_terminal(struct cli *cli)
+{
+	const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+	struct winsize size;
+
+	cli->width = WIDTH_DEFAULT;
+	if (!isatty(STDOUT_FILENO))
+		return;
+	cli->colour = !(no_color && *no_color) && term && strcmp(term, "dumb") != 0;
+	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= WIDTH_MIN)
+		cli->width = size.ws_col < WIDTH_MAX ? size.ws_col : WIDTH_MAX;
+}
+
+/* "target drop" is two words; a group's name alone says what it has. */
+static int find_command(struct cli *cli, int argc, char **argv, int *ret_first,
+			struct outbox_error *err)
+{
+	char two[64];
+	const char *word = argc > 1 ? argv[1] : "help";
+	size_t length = strlen(word);
+
+	*ret_first = argc > 1 ? 2 : 1;
+	if (strcmp(word, "--version") == 0)
+		word = "version";
+	if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
+		word = "help";
+	cli->command = command_find(word);
+	if (cli->command)
+		return OUTBOX_OK;
+	if (argc > 2) {
+		snprintf(two, sizeof(two), "%s %s", word, argv[2]);
+		cli->command = command_find(two);
+		*ret_first = 3;
+	}
+	for (size_t i = 0; !cli->command && i < ARRAY_SIZE(commands); i++)
+		if (strncmp(commands[i]->name, word, length) == 0 && commands[i]->name[length] == ' ')
+			return outbox_fail(err, OUTBOX_EINVAL, "%s what? outbox %s, for instance",
+					   word, commands[i]->name);
+	return cli->command ? OUTBOX_OK : command_unknown(word, err);
+}
+
+static int check_words(const struct cli *cli, struct outbox_error *err)
+{
+	const struct command *command = cli->command;
+	char shown[80];
+
+	if (cli->n_words < command->min_words)
+		return outbox_fail(err, OUTBOX_EINVAL, "%s is missing: outbox %s %s",
+				   command->words, command->name, command->words);
+	if (cli->n_words > command->max_words)
+		return outbox_fail(err, OUTBOX_EINVAL, "what is \"%s\"? outbox %s takes %s%s",
+				   text_shown(shown, sizeof(shown), cli->words[command->max_words]),
+				   command->name, command->max_words ? "only " : "options only",
+				   command->max_words ? command->words : "");
+	return OUTBOX_OK;
+}
+
+static int run_command(struct cli *cli, int argc, char **argv, int first, struct outbox_error *err)
+{
+	_cleanup_(cleanup_free) void *values = calloc(1, cli->command->values_size + 1);
+	_cleanup_(cleanup_free) struct parsed *parsed = calloc(1, sizeof(*parsed));
+	struct outbox_clock *clock = outbox_clock_system();
+	struct option shared[COMMON_MAX];
+	struct option_set sets[2] = {
+		{ cli->command->options, cli->command->n_options, values },
+		{ shared, common_options(cli->command->flags, shared), cli },
+	};
+	int r;
+
+	if (!values || !parsed)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	r = options_parse(argc, argv, first, sets, clock->wall(clock), parsed, err);
+	if (r) {
+		cli->exit = EXIT_USAGE;
+		return r;
+	}
+	cli->words = parsed->words;
+	cli->n_words = parsed->n_words;
+	if (parsed->help)
+		return help_command(cli, cli->command, err);
+	r = check_words(cli, err);
+	if (r)
+		return r;
+	if (!cli->store_url)
+		cli->store_url = getenv("OUTBOX_STORE");
+	r = cli->command->run(cli, values, err);
+	cli_close(cli);
+	return r;
+}
+
+static int report(const struct cli *cli, int status, const struct outbox_error *error)
+{
+	int code = cli->exit ? cli->exit : exit_of(status);
+	struct outbox_error err = OUTBOX_ERROR_INIT;
+	char prefix[64];
+
+	if (status == OUTBOX_OK)
+		return code;
+	if (cli->json && json_print(json_pack("{s:{s:s, s:o, s:i}}", "error", "status",
+					      exit_name(code), "message", json_text(error->message),
+					      "exit", code),
+				    &err))
+		code = EXIT_MEMORY;
+	snprintf(prefix, sizeof(prefix), "outbox%s%s: ", cli->command ? " " : "",
+		 cli->command ? cli->command->name : "");
+	safe_line(stderr, prefix, error->message);
+	if (code == EXIT_USAGE && cli->command)
+		fprintf(stderr, "try: outbox %s --help\n", cli->command->name);
+	return code;
+}
+
+/* A result that did not reach its reader is a failure, too. */
+static int finish_stdout(int code)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return code;
+	fprintf(stderr, "outbox: cannot write the output: %s\n", strerror(errno));
+	return errno == ENOSPC ? EXIT_FULL : EXIT_UNREACHABLE;
+}
+
+int main(int argc, char **argv)
+{
+	struct cli cli = { 0 };
+	struct outbox_error err = OUTBOX_ERROR_INIT;
+	int first = 1, r;
+
+	/* columns are measured in UTF-8 whatever the environment says; numbers stay in C's form */
+	if (!setlocale(LC_CTYPE, "C.UTF-8"))
+		setlocale(LC_CTYPE, "");
+	look_at_terminal(&cli);
+	/* looked for ahead of the parser, so that its own errors come as JSON too */
+	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+		cli.json |= strcmp(argv[i], "--json") == 0;
+	r = find_command(&cli, argc, argv, &first, &err);
+	if (r == OUTBOX_OK)
+		r = run_command(&cli, argc, argv, first, &err);
+	return finish_stdout(report(&cli, r, &err));
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CLI_NEAREST_H
+#define CLI_NEAREST_H
+
+/* "Did you mean": the name that a mistyped one most likely stands for. */
+
+#include <stddef.h>
+
+struct nearest {
+	const char *word;
+	const char *best; /* NULL: nothing is near enough */
+	size_t distance;
+};
+
+void nearest_init(struct nearest *nearest, const char *word);
+void nearest_offer(struct nearest *nearest, const char *name);
+
+#endif

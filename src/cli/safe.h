@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CLI_SAFE_H
+#define CLI_SAFE_H
+
+/*
+ * Foreign text on a terminal. Types, keys, errors and payloads come from anywhere: nothing in them may
+ * move the cursor, set a title or turn the writing direction. Unlike text_display(), which quotes for
+ * error messages, this keeps quotes as they are and measures in columns, since it fills table cells.
+ */
+
+#include <stddef.h>
+#include <stdio.h>
+
+struct buf;
+
+#define UNCUT ((size_t)-1)
+
+/* Append text of size bytes, control and direction characters escaped, at most columns wide; what is
+ * cut ends in "...". */
+void safe_append(struct buf *out, const char *text, size_t size, size_t columns);
+
+/* Columns that an already safe text takes. */
+size_t safe_width(const char *text);
+
+/* Write a line for a person: escaped, not cut. */
+void safe_line(FILE *stream, const char *prefix, const char *text);
+
+/* Write text from column `at` on, wrapped at words so that it fits width, with later lines indented to
+ * `indent`. Ends with a newline. text is escaped first. */
+struct wrap {
+	size_t at, indent, width;
+};
+void safe_wrap(FILE *stream, const struct wrap *wrap, const char *text);
+
+#endif

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/buf.h"
+#include "base/text.h"
+#include "base/url.h"
+#include "cli/cli.h"
+#include "cli/nearest.h"
+#include "relay/registry.h"
+#include "store/store.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define ARENA_MAX ((size_t)64 << 20)
+
+static void fill_actor(struct cli *cli)
+{
+	const char *user = getenv("USER");
+	char host[128] = "localhost";
+
+	if (cli->actor)
+		return;
+	if (gethostname(host, sizeof(host) - 1) != 0)
+		strcpy(host, "localhost");
+	if (user && *user)
+		snprintf(cli->actor_text, sizeof(cli->actor_text), "%.60s@%s", user, host);
+	else
+		snprintf(cli->actor_text, sizeof(cli->actor_text), "uid%u@%s", (unsigned)getuid(),
+			 host);
+	cli->actor = cli->actor_text;
+}
+
+static int check_schema(struct cli *cli, struct outbox_error *err)
+{
+	const struct outbox_store_info *info = &cli->info;
+	char masked[256];
+
+	url_mask(cli->store_url, masked, sizeof(masked));
+	if (info->schema_version == 0)
+		return outbox_fail(err, OUTBOX_ESCHEMA,
+				   "there is no outbox in %s; make one: outbox init --store %s",
+				   masked, masked);
+	if (info->schema_version < info->program_version)
+		return outbox_fail(err, OUTBOX_ESCHEMA,
+				   "%s has schema %d, this program wants %d: outbox upgrade --store %s",
+				   masked, info->schema_version, info->program_version, masked);
+	return OUTBOX_OK;
+}
+
+int cli_open(struct cli *cli, enum open_mode mode, struct outbox_error *err)
+{
+	int r;
+
+	if (!cli->store_url)
+		return outbox_fail(err, OUTBOX_EINVAL,
+				   "which store? give --store sqlite:app.db or set OUTBOX_STORE");
+	fill_actor(cli);
+	cli->clock = outbox_clock_system();
+	random_init(&cli->random, random_system_seed());
+	cli->arena = outbox_arena_new(ARENA_MAX);
+	if (!cli->arena)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	r = registry_open_store(NULL, cli->store_url, mode == OPEN_CREATE, cli->clock,
+				&cli->random.base, &cli->store, err);
+	if (r)
+		return r;
+	r = cli->store->ops->info(cli->store, &cli->info, err);
+	if (r)
+		return r;
+	return mode == OPEN_READY ? check_schema(cli, err) : OUTBOX_OK;
+}
+
+void cli_close(struct cli *cli)
+{
+	cli->store = store_close(cli->store);
+	cli->arena = outbox_arena_free(cli->arena);
+}
+
+int cli_stats(struct cli *cli, struct outbox_stats *ret_stats, struct outbox_error *err)
+{
+	return cli->store->ops->stats(cli->store, cli->arena, ret_stats, err);
+}
+
+int cli_check_target(struct cli *cli, const struct outbox_stats *stats, const char *name,
+		     struct outbox_error *err)
+{
+	_cleanup_(buf_deinit) struct buf names = BUF_INIT(400);
+	struct nearest nearest;
+	char shown[80];
+
+	if (!name)
+		return OUTBOX_OK;
+	nearest_init(&nearest, name);
+	for (size_t i = 0; i < stats->n_targets; i++) {
+		if (strcmp(stats->targets[i].name, name) == 0)
+			return OUTBOX_OK;
+		nearest_offer(&nearest, stats->targets[i].name);
+		buf_printf(&names, "%s%s", i ? ", " : "", stats->targets[i].name);
+	}
+	text_shown(shown, sizeof(shown), name);
+	if (stats->n_targets == 0)
+		return outbox_fail(err, OUTBOX_ENOTFOUND,
+				   "no target \"%s\": %s has none yet; outbox relay --to %s=URL makes one",
+				   shown, cli->info.name, shown);
+	if (nearest.best)
+		return outbox_fail(err, OUTBOX_ENOTFOUND, "no target \"%s\"; did you mean %s?",
+				   shown, nearest.best);
+	return outbox_fail(err, OUTBOX_ENOTFOUND, "no target \"%s\"; there are: %s", shown,
+			   buf_str(&names));
+}
