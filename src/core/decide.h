@@ -15,30 +15,38 @@ struct decide_context {
 	const struct outbox_policy *policy;
 	outbox_time now;              /* store time of the claim */
 	struct outbox_random *random; /* jitter */
+	/* Holds the error texts that are put together here; must live until they are settled. Without
+	 * it the texts are shorter: the bare reason, "expired". */
+	struct outbox_arena *memory;
 };
 
 /*
- * Before sending: is this delivery to be sent now? True: yes. False: *ret_settlement says why not:
- * malformed -> FAILED with that text; blocked -> PARKED; due_at ahead (and not a detour whose time has come) -> DEFERRED; expired ->
- * FAILED "expired at ..."; died_alone (it was alone in flight when a relay died) -> charged like
- * RETRY with that error, suspect, or FAILED when used up.
+ * Before sending: is this delivery to be sent now? True: yes. False: *ret_settlement says why not, the
+ * first of these that holds:
+ * - malformed -> FAILED with that text;
+ * - straight from the log and due_at ahead -> DEFERRED: it leaves its key's order, so this goes before
+ *   parking. A detour was handed out because its time has come, whatever due_at says;
+ * - blocked -> PARKED;
+ * - expired -> FAILED "expired at ...";
+ * - died_alone (it was alone in flight when a relay died) -> charged like RETRY with that error, as a
+ *   suspect, or FAILED when used up.
  */
 bool decide_send(const struct decide_context *context, const struct outbox_claimed *delivery,
 		 bool died_alone, struct outbox_settlement *ret_settlement);
 
 struct decide_verdict {
-	int verdict;         /* enum outbox_verdict; UNSET counts as not sent */
-	const char *reason;  /* may be NULL */
-	bool connection_lost; /* publish() failed: outage */
-	bool alone;          /* it was the only message on the wire */
-	bool others_acked;   /* since it was last UNKNOWN alone, other messages were acknowledged */
+	int verdict;          /* enum outbox_verdict; UNSET counts as not sent */
+	const char *reason;   /* may be NULL */
+	bool connection_lost; /* publish() failed: outage; UNSET then counts as UNKNOWN */
+	bool alone;           /* it was the only message on the wire */
+	bool others_acked;    /* since it was last UNKNOWN alone, other messages were acknowledged */
 };
 
 /*
- * After sending. ACKED -> DELIVERED; REJECTED -> FAILED; RETRY -> WAITING, charged, or FAILED when
- * used up; not sent -> RETURNED. UNKNOWN -> RETURNED, but alone on the wire -> WAITING as suspect
- * with the policy's first delay, uncharged; a suspect that is UNKNOWN again while others were acknowledged
- * in between -> charged like RETRY.
+ * After sending. ACKED -> DELIVERED; REJECTED -> FAILED, charged; RETRY -> WAITING, charged, or FAILED
+ * when used up, with "(attempt 10 of 10)" behind the reason; not sent -> RETURNED. UNKNOWN -> RETURNED,
+ * but alone on the wire -> WAITING as suspect with the policy's first delay, uncharged; a suspect that
+ * is UNKNOWN again while others were acknowledged in between -> charged like RETRY.
  */
 void decide_settle(const struct decide_context *context, const struct outbox_claimed *delivery,
 		   const struct decide_verdict *verdict, struct outbox_settlement *ret_settlement);

@@ -19,15 +19,26 @@ struct outbox_message message_view(const struct outbox_message *message);
 bool message_is_text(const struct outbox_message *message);
 bool content_type_is_json(const char *content_type);
 
+/* EINVAL naming the header and the remedy: names are RFC 9110 tokens, none twice, none reserved; values
+ * are UTF-8 without line breaks; count and bytes within OUTBOX_HEADERS_MAX, OUTBOX_HEADER_BYTES_MAX. */
+int headers_check(const struct outbox_header *headers, size_t n, struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/* Append headers that were checked as a JSON object. */
+void headers_append(struct buf *out, const struct outbox_header *headers, size_t n);
+
 /* Headers as stored: a JSON object of strings, in order. NULL/none gives no text (NULL column). */
 int headers_format(const struct outbox_header *headers, size_t n, struct buf *out,
 		   struct outbox_error *err) OUTBOX_MUSTCHECK;
-/* EPROTO when it is not a JSON object of strings (numbers and booleans are taken as their text). */
+/* EPROTO when it is not a JSON object of strings (numbers and booleans are taken as their text), or when
+ * headers_check() refuses it. NULL and JSON's null give no headers. */
 int headers_parse(const char *json, struct outbox_arena *arena, struct outbox_header **ret_headers,
 		  size_t *ret_count, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /* OK, or EINVAL with the parser's position: text that claims to be JSON must be JSON. */
 int json_text_check(const char *data, size_t size, struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/* struct_size of a message as the first version's header had it. */
+#define MESSAGE_SIZE_V1 (offsetof(struct outbox_message, expires_at) + sizeof(outbox_time))
 
 #define DEFAULT_CONTENT_TYPE "application/json"
 #define ERROR_TEXT_MAX 2000

@@ -12,6 +12,12 @@
 bool retry_delay(const struct outbox_policy *policy, int attempts, outbox_time failing_since,
 		 outbox_time now, struct outbox_random *random, outbox_time *ret_delay);
 
+/* The delay before the first repeat, however many tries are left: for what is not charged. */
+outbox_time retry_first_delay(const struct outbox_policy *policy, struct outbox_random *random);
+
+/* Tries in all, the first included, by count or by the schedule's length. 0: no limit. */
+int retry_tries(const struct outbox_policy *policy);
+
 /* ECONFIG when the numbers make no sense; the error names the field. */
 int retry_check(const struct outbox_policy *policy, struct outbox_error *err) OUTBOX_MUSTCHECK;
 

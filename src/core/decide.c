@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The rules of what happens to a delivery, in one place and without side effects. Two ideas matter:
+ *
+ * Charging. Only a try that failed because of the message itself counts: the broker refused it
+ * (RETRY, REJECTED), it was alone in flight when the relay died, or it was alone on the wire, lost
+ * the connection, and others went through in between. An outage charges nobody, so a broker that is
+ * away for a day costs no attempts.
+ *
+ * Suspects. A message that may be what kills the relay or the connection is marked and claimed alone
+ * from then on, which is what makes the next incident a proof rather than a coincidence.
+ */
+
+#include "core/decide.h"
+
+#include "base/text.h"
+#include "core/message.h"
+#include "core/retry.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#define DIED_ALONE "the relay died while this message was alone in flight"
+#define LOST_ALONE "outcome unknown: the connection was lost while this message was alone on the wire"
+
+static struct outbox_settlement settle(const struct outbox_claimed *delivery, int outcome)
+{
+	return (struct outbox_settlement){
+		.seq = delivery->seq,
+		.outcome = outcome,
+		.attempts = delivery->attempts,
+		.suspect = delivery->suspect,
+	};
+}
+
+static int charged(const struct outbox_claimed *delivery)
+{
+	return delivery->attempts < INT_MAX ? delivery->attempts + 1 : INT_MAX;
+}
+
+/* "422: no such order (attempt 10 of 10)": the last error stays readable, whatever its length. */
+static const char *final_error(const struct decide_context *context, int attempts, const char *reason)
+{
+	char suffix[80], budget[DURATION_TEXT_MAX];
+	int tries = retry_tries(context->policy);
+	size_t length, suffix_length;
+	char *text;
+
+	if (tries > 0 && attempts >= tries)
+		snprintf(suffix, sizeof(suffix), " (attempt %d of %d)", attempts, tries);
+	else
+		snprintf(suffix, sizeof(suffix), " (attempt %d, retry budget of %s used up)", attempts,
+			 duration_human(context->policy->budget, budget));
+	suffix_length = strlen(suffix);
+	length = utf8_cut_chars(reason, ERROR_TEXT_MAX - suffix_length);
+	text = context->memory ? outbox_arena_alloc(context->memory, length + suffix_length + 1) : NULL;
+	if (!text)
+		return reason;
+	memcpy(text, reason, length);
+	memcpy(text + length, suffix, suffix_length + 1);
+	return text;
+}
+
+static struct outbox_settlement charge(const struct decide_context *context,
+				       const struct outbox_claimed *delivery, const char *reason)
+{
+	struct outbox_settlement settlement = settle(delivery, OUTBOX_OUT_WAITING);
+
+	settlement.attempts = charged(delivery);
+	settlement.error = reason;
+	if (!retry_delay(context->policy, settlement.attempts, delivery->failing_since, context->now,
+			 context->random, &settlement.delay)) {
+		settlement.outcome = OUTBOX_OUT_FAILED;
+		settlement.error = final_error(context, settlement.attempts, reason);
+	}
+	return settlement;
+}
+
+static const char *expired_error(const struct decide_context *context, outbox_time expires_at)
+{
+	char text[TIME_TEXT_MAX + 16], time[TIME_TEXT_MAX];
+	const char *copy = NULL;
+
+	snprintf(text, sizeof(text), "expired at %s", time_format(expires_at, time));
+	if (context->memory)
+		copy = outbox_arena_text(context->memory, text);
+	return copy ? copy : "expired";
+}
+
+bool decide_send(const struct decide_context *context, const struct outbox_claimed *delivery,
+		 bool died_alone, struct outbox_settlement *ret_settlement)
+{
+	const struct outbox_message *message = &delivery->message;
+
+	if (delivery->malformed) {
+		*ret_settlement = settle(delivery, OUTBOX_OUT_FAILED);
+		ret_settlement->error = delivery->malformed;
+	} else if (!delivery->detour && message->due_at > context->now) {
+		*ret_settlement = settle(delivery, OUTBOX_OUT_DEFERRED);
+		ret_settlement->due_at = message->due_at;
+	} else if (delivery->blocked) {
+		*ret_settlement = settle(delivery, OUTBOX_OUT_PARKED);
+	} else if (message->expires_at != 0 && message->expires_at <= context->now) {
+		*ret_settlement = settle(delivery, OUTBOX_OUT_FAILED);
+		ret_settlement->error = expired_error(context, message->expires_at);
+	} else if (died_alone) {
+		*ret_settlement = charge(context, delivery, DIED_ALONE);
+		ret_settlement->suspect = true;
+	} else {
+		return true;
+	}
+	return false;
+}
+
+static struct outbox_settlement settle_unknown(const struct decide_context *context,
+					       const struct outbox_claimed *delivery,
+					       const struct decide_verdict *verdict)
+{
+	const char *reason = verdict->reason ? verdict->reason : LOST_ALONE;
+	struct outbox_settlement settlement;
+
+	if (!verdict->alone)
+		return settle(delivery, OUTBOX_OUT_RETURNED);
+	if (delivery->suspect && verdict->others_acked) {
+		settlement = charge(context, delivery, reason);
+	} else {
+		settlement = settle(delivery, OUTBOX_OUT_WAITING);
+		settlement.delay = retry_first_delay(context->policy, context->random);
+		settlement.error = reason;
+	}
+	settlement.suspect = true;
+	return settlement;
+}
+
+void decide_settle(const struct decide_context *context, const struct outbox_claimed *delivery,
+		   const struct decide_verdict *verdict, struct outbox_settlement *ret_settlement)
+{
+	bool unknown = verdict->verdict == OUTBOX_UNKNOWN ||
+		       (verdict->verdict == OUTBOX_VERDICT_UNSET && verdict->connection_lost);
+
+	switch (unknown ? OUTBOX_UNKNOWN : verdict->verdict) {
+	case OUTBOX_ACKED:
+		*ret_settlement = settle(delivery, OUTBOX_OUT_DELIVERED);
+		ret_settlement->suspect = false;
+		break;
+	case OUTBOX_REJECTED:
+		*ret_settlement = settle(delivery, OUTBOX_OUT_FAILED);
+		ret_settlement->attempts = charged(delivery);
+		ret_settlement->error = verdict->reason ? verdict->reason : "rejected by the broker";
+		break;
+	case OUTBOX_RETRY:
+		*ret_settlement = charge(context, delivery,
+					 verdict->reason ? verdict->reason : "refused by the broker");
+		/* It got an answer: not what breaks connections. */
+		ret_settlement->suspect = false;
+		break;
+	case OUTBOX_UNKNOWN:
+		*ret_settlement = settle_unknown(context, delivery, verdict);
+		break;
+	default:
+		*ret_settlement = settle(delivery, OUTBOX_OUT_RETURNED);
+		break;
+	}
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * CloudEvents 1.0 in its JSON format, always on one line, so that a file of them is JSON lines.
+ *
+ * A user's header becomes an extension attribute when its name and value are legal there; the others
+ * travel in one attribute, `outboxheaders`, a string that holds a JSON object. Nothing is renamed and
+ * nothing is lost.
+ */
+
+#include "core/envelope.h"
+
+#include "base/base64.h"
+#include "base/cleanup.h"
+#include "core/json.h"
+#include "core/message.h"
+
+#include <string.h>
+
+#define NAME_MAX_CHARS 20
+
+static void member(struct buf *out, const char *name, const char *value)
+{
+	buf_char(out, ',');
+	json_append_string(out, name, strlen(name));
+	buf_char(out, ':');
+	json_append_string(out, value, strlen(value));
+}
+
+/* Taken by the specification or by us, also where this event does not carry it. */
+static bool is_taken(const char *name)
+{
+	static const char *const taken[] = { "specversion", "datacontenttype", "dataschema",
+					     "data",	    "database64",      "outboxheaders" };
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(taken); i++) {
+		if (strcmp(taken[i], name) == 0)
+			return true;
+	}
+	for (i = 0; i < ATTRIBUTES; i++) {
+		if (strcmp(attribute_names[i].cloudevents, name) == 0)
+			return true;
+	}
+	return false;
+}
+
+static bool is_extension(const struct outbox_header *header)
+{
+	size_t length = strspn(header->name, "abcdefghijklmnopqrstuvwxyz0123456789");
+
+	if (header->name[length] || length > NAME_MAX_CHARS || is_taken(header->name))
+		return false;
+	/* An attribute's value has no control characters; an empty one is legal. */
+	return !text_has_control(header->value, strlen(header->value));
+}
+
+static void append_headers(struct outbox_encoder *encoder, const struct outbox_message *message)
+{
+	struct buf *others = &encoder->scratch;
+	size_t i;
+
+	buf_clear(others);
+	for (i = 0; i < message->n_headers; i++) {
+		const struct outbox_header *header = &message->headers[i];
+
+		if (is_extension(header)) {
+			member(&encoder->body, header->name, header->value);
+			continue;
+		}
+		buf_char(others, others->size ? ',' : '{');
+		json_append_string(others, header->name, strlen(header->name));
+		buf_char(others, ':');
+		json_append_string(others, header->value, strlen(header->value));
+	}
+	if (others->size == 0 && !others->failed)
+		return;
+	buf_char(others, '}');
+	if (others->failed)
+		encoder->body.failed = true;
+	else
+		member(&encoder->body, "outboxheaders", others->data);
+}
+
+static void append_data(struct buf *out, const struct outbox_message *message)
+{
+	const char *data = message->data;
+
+	if (message->size == 0)
+		return;
+	if (content_type_is_json(message->content_type)) {
+		buf_text(out, ",\"data\":");
+		/* Strings cannot hold raw line breaks: these are between its parts. */
+		if (memchr(data, '\n', message->size) || memchr(data, '\r', message->size))
+			json_append_compact(out, data, message->size);
+		else
+			buf_append(out, data, message->size);
+	} else if (message_is_text(message)) {
+		buf_text(out, ",\"data\":");
+		json_append_string(out, data, message->size);
+	} else {
+		buf_text(out, ",\"data_base64\":\"");
+		base64_append(out, data, message->size);
+		buf_char(out, '"');
+	}
+}
+
+void envelope_structured(struct outbox_encoder *encoder, const struct outbox_message *message,
+			 const char *const values[ATTRIBUTES])
+{
+	bool external = encoder->envelope == OUTBOX_ENVELOPE_EXTERNAL;
+	size_t i;
+
+	buf_text(&encoder->body, "{\"specversion\":\"1.0\"");
+	for (i = 0; i < ATTRIBUTES; i++) {
+		if (values[i] && !(external && attribute_names[i].internal))
+			member(&encoder->body, attribute_names[i].cloudevents, values[i]);
+	}
+	append_headers(encoder, message);
+	if (message->size > 0)
+		member(&encoder->body, "datacontenttype",
+		       message->content_type ? message->content_type : DEFAULT_CONTENT_TYPE);
+	append_data(&encoder->body, message);
+	buf_char(&encoder->body, '}');
+}

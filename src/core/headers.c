@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/text.h"
+#include "core/json.h"
+#include "core/message.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+/* RFC 9110 token: what is legal as a header's name on every broker. */
+static bool is_token(const char *name)
+{
+	for (; *name; name++) {
+		bool letter = (*name >= 'a' && *name <= 'z') || (*name >= 'A' && *name <= 'Z');
+
+		if (!letter && !(*name >= '0' && *name <= '9') && !strchr("!#$%&'*+-.^_`|~", *name))
+			return false;
+	}
+	return true;
+}
+
+/* Names under which envelopes write what is ours: a second one would shadow it at the consumer. */
+static bool is_reserved(const char *name)
+{
+	return strncasecmp(name, "outbox-", 7) == 0 || strncasecmp(name, "ce-", 3) == 0 ||
+	       strncasecmp(name, "ce_", 3) == 0 || strcasecmp(name, "content-type") == 0;
+}
+
+static int check_name(const char *name, struct outbox_error *err)
+{
+	char shown[80];
+
+	if (!name || !*name)
+		return outbox_fail(err, OUTBOX_EINVAL, "headers: a name is empty; give it one");
+	text_shown(shown, sizeof(shown), name);
+	if (!is_token(name))
+		return outbox_fail(err, OUTBOX_EINVAL,
+				   "headers: name \"%s\" has a character that headers cannot have; use "
+				   "letters, digits and - . _",
+				   shown);
+	if (is_reserved(name))
+		return outbox_fail(err, OUTBOX_EINVAL,
+				   "headers: name \"%s\" is reserved (outbox-*, ce-*, ce_*, content-type); "
+				   "choose another or use the message's own field",
+				   shown);
+	return OUTBOX_OK;
+}
+
+static int check_value(const struct outbox_header *header, struct outbox_error *err)
+{
+	char shown[80], value[80];
+
+	text_shown(shown, sizeof(shown), header->name);
+	if (!header->value)
+		return outbox_fail(err, OUTBOX_EINVAL,
+				   "headers: \"%s\" has no value; give it one or leave it out", shown);
+	text_shown(value, sizeof(value), header->value);
+	if (!utf8_valid(header->value, strlen(header->value)))
+		return outbox_fail(err, OUTBOX_EINVAL,
+				   "headers: the value \"%s\" of \"%s\" is not UTF-8; convert it", value,
+				   shown);
+	if (strpbrk(header->value, "\r\n"))
+		return outbox_fail(err, OUTBOX_EINVAL,
+				   "headers: the value \"%s\" of \"%s\" has a line break; remove it", value,
+				   shown);
+	return OUTBOX_OK;
+}
+
+int headers_check(const struct outbox_header *headers, size_t n, struct outbox_error *err)
+{
+	size_t bytes = 0, i, j;
+	char shown[80];
+	int r;
+
+	if (n > OUTBOX_HEADERS_MAX)
+		return outbox_fail(err, OUTBOX_EINVAL, "headers: %zu of them, at most %d; remove some", n,
+				   OUTBOX_HEADERS_MAX);
+	if (n > 0 && !headers)
+		return outbox_fail(err, OUTBOX_EINVAL, "headers: NULL with a count of %zu; set both", n);
+	for (i = 0; i < n; i++) {
+		r = check_name(headers[i].name, err);
+		if (r == OUTBOX_OK)
+			r = check_value(&headers[i], err);
+		if (r != OUTBOX_OK)
+			return r;
+		bytes += strlen(headers[i].name) + strlen(headers[i].value);
+		for (j = 0; j < i; j++) {
+			if (strcasecmp(headers[i].name, headers[j].name) == 0)
+				return outbox_fail(err, OUTBOX_EINVAL,
+						   "headers: \"%s\" is there twice; keep one of them",
+						   text_shown(shown, sizeof(shown), headers[i].name));
+		}
+	}
+	if (bytes > OUTBOX_HEADER_BYTES_MAX)
+		return outbox_fail(err, OUTBOX_EINVAL,
+				   "headers: %zu bytes in all, at most %d; shorten them", bytes,
+				   OUTBOX_HEADER_BYTES_MAX);
+	return OUTBOX_OK;
+}
+
+void headers_append(struct buf *out, const struct outbox_header *headers, size_t n)
+{
+	size_t i;
+
+	buf_char(out, '{');
+	for (i = 0; i < n; i++) {
+		if (i > 0)
+			buf_char(out, ',');
+		json_append_string(out, headers[i].name, strlen(headers[i].name));
+		buf_char(out, ':');
+		json_append_string(out, headers[i].value, strlen(headers[i].value));
+	}
+	buf_char(out, '}');
+}
+
+int headers_format(const struct outbox_header *headers, size_t n, struct buf *out,
+		   struct outbox_error *err)
+{
+	int r;
+
+	if (n == 0)
+		return OUTBOX_OK;
+	r = headers_check(headers, n, err);
+	if (r != OUTBOX_OK)
+		return r;
+	headers_append(out, headers, n);
+	return out->failed ? outbox_fail(err, OUTBOX_ENOMEM, "headers: out of memory") : OUTBOX_OK;
+}
+
+/* The text of a header's JSON value: NULL when it is neither string, number nor boolean. */
+static const char *value_text(const json_t *value, struct outbox_arena *arena, bool *ret_nomem)
+{
+	char *number, *copy;
+
+	if (json_is_string(value))
+		copy = outbox_arena_text(arena, json_string_value(value));
+	else if (json_is_boolean(value))
+		copy = outbox_arena_text(arena, json_is_true(value) ? "true" : "false");
+	else if (json_is_number(value)) {
+		number = json_dumps(value, JSON_ENCODE_ANY);
+		copy = number ? outbox_arena_text(arena, number) : NULL;
+		free(number);
+	} else
+		return NULL;
+	*ret_nomem = !copy;
+	return copy;
+}
+
+static int take_headers(json_t *root, struct outbox_arena *arena, struct outbox_header *headers,
+			struct outbox_error *err)
+{
+	const char *name;
+	json_t *value;
+	size_t i = 0;
+	char shown[80];
+
+	json_object_foreach(root, name, value)
+	{
+		bool nomem = false;
+
+		headers[i].name = outbox_arena_text(arena, name);
+		headers[i].value = value_text(value, arena, &nomem);
+		if (!headers[i].name || nomem)
+			return outbox_fail(err, OUTBOX_ENOMEM, "headers: out of memory");
+		if (!headers[i].value)
+			return outbox_fail(err, OUTBOX_EPROTO,
+					   "headers: the value of \"%s\" is not a string",
+					   text_shown(shown, sizeof(shown), name));
+		i++;
+	}
+	return OUTBOX_OK;
+}
+
+int headers_parse(const char *json, struct outbox_arena *arena, struct outbox_header **ret_headers,
+		  size_t *ret_count, struct outbox_error *err)
+{
+	json_auto_t *root = NULL;
+	struct outbox_header *headers;
+	struct outbox_error cause;
+	json_error_t where;
+	size_t n;
+	int r;
+
+	if (!json) {
+		*ret_headers = NULL;
+		*ret_count = 0;
+		return OUTBOX_OK;
+	}
+	root = json_loads(json, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, &where);
+	if (!root)
+		return outbox_fail(err, OUTBOX_EPROTO, "headers: not JSON at line %d, column %d: %s",
+				   where.line, where.column, where.text);
+	if (!json_is_object(root) && !json_is_null(root))
+		return outbox_fail(err, OUTBOX_EPROTO, "headers: not a JSON object");
+	n = json_object_size(root);
+	headers = outbox_arena_alloc(arena, (n ? n : 1) * sizeof(*headers));
+	if (!headers)
+		return outbox_fail(err, OUTBOX_ENOMEM, "headers: out of memory");
+	r = take_headers(root, arena, headers, err);
+	if (r != OUTBOX_OK)
+		return r;
+	/* Rows come from anybody's INSERT: what the library would refuse is refused here too. */
+	if (headers_check(headers, n, &cause) != OUTBOX_OK)
+		return outbox_fail(err, OUTBOX_EPROTO, "%s", cause.message);
+	*ret_headers = headers;
+	*ret_count = n;
+	return OUTBOX_OK;
+}

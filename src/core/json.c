@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Is this text JSON (RFC 8259)? Asked of every payload that claims to be, so it builds no tree, and
+ * it takes what a tree could not hold: numbers of any length, names given twice. One loop over the
+ * text; what is open is a bit per level (set: an object), so depth costs no stack.
+ */
+
+#include "core/json.h"
+
+#include "base/buf.h"
+#include "base/text.h"
+#include "core/message.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct scanner {
+	const char *data;
+	size_t size, at;
+	size_t depth;
+	unsigned char objects[JSON_DEPTH_MAX / 8 + 1];
+	const char *problem; /* NULL: none so far */
+};
+
+static void skip_space(struct scanner *s)
+{
+	while (s->at < s->size && s->data[s->at] && strchr(" \t\n\r", s->data[s->at]))
+		s->at++;
+}
+
+static int peek(const struct scanner *s)
+{
+	return s->at < s->size ? (unsigned char)s->data[s->at] : -1;
+}
+
+static bool accept(struct scanner *s, char c)
+{
+	if (peek(s) != c)
+		return false;
+	s->at++;
+	return true;
+}
+
+static bool refuse(struct scanner *s, const char *problem)
+{
+	if (!s->problem)
+		s->problem = problem;
+	return false;
+}
+
+static bool scan_escape(struct scanner *s)
+{
+	int c = peek(s), i;
+
+	if (c <= 0 || !strchr("\"\\/bfnrtu", c))
+		return refuse(s, "invalid escape in a string");
+	s->at++;
+	for (i = 0; c == 'u' && i < 4; i++, s->at++) {
+		int digit = peek(s);
+
+		if (digit <= 0 || !strchr("0123456789abcdefABCDEF", digit))
+			return refuse(s, "\\u without four hexadecimal digits");
+	}
+	return true;
+}
+
+static bool scan_string(struct scanner *s)
+{
+	if (!accept(s, '"'))
+		return refuse(s, "a string in double quotes expected");
+	for (;;) {
+		int c = peek(s);
+
+		if (c < 0)
+			return refuse(s, "a string does not end");
+		if (c < 0x20)
+			return refuse(s, "a control character inside a string");
+		s->at++;
+		if (c == '"')
+			return true;
+		if (c == '\\' && !scan_escape(s))
+			return false;
+	}
+}
+
+static bool scan_digits(struct scanner *s)
+{
+	size_t start = s->at;
+
+	while (peek(s) >= '0' && peek(s) <= '9')
+		s->at++;
+	return s->at > start || refuse(s, "a digit expected");
+}
+
+static bool scan_number(struct scanner *s)
+{
+	accept(s, '-');
+	if (!accept(s, '0') && !scan_digits(s))
+		return false;
+	if (accept(s, '.') && !scan_digits(s))
+		return false;
+	if (accept(s, 'e') || accept(s, 'E')) {
+		if (!accept(s, '+'))
+			accept(s, '-');
+		return scan_digits(s);
+	}
+	return true;
+}
+
+static bool scan_word(struct scanner *s, const char *word)
+{
+	size_t length = strlen(word);
+
+	if (s->size - s->at < length || memcmp(s->data + s->at, word, length) != 0)
+		return refuse(s, "a value expected");
+	s->at += length;
+	return true;
+}
+
+static bool in_object(const struct scanner *s)
+{
+	return s->objects[(s->depth - 1) / 8] >> ((s->depth - 1) % 8) & 1;
+}
+
+static bool open_level(struct scanner *s, bool object)
+{
+	unsigned char bit = (unsigned char)(1u << (s->depth % 8));
+
+	if (s->depth == JSON_DEPTH_MAX)
+		return refuse(s, "nested deeper than 1,000 levels");
+	if (object)
+		s->objects[s->depth / 8] |= bit;
+	else
+		s->objects[s->depth / 8] &= (unsigned char)~bit;
+	s->depth++;
+	s->at++;
+	return true;
+}
+
+static bool scan_name(struct scanner *s)
+{
+	skip_space(s);
+	if (!scan_string(s))
+		return false;
+	skip_space(s);
+	return accept(s, ':') || refuse(s, "a colon expected");
+}
+
+/* Behind a value: close what ends here, and come to the place of the next value, if there is one. */
+static bool scan_after(struct scanner *s, bool *ret_more)
+{
+	for (;;) {
+		skip_space(s);
+		*ret_more = s->depth > 0;
+		if (s->depth == 0)
+			return true;
+		if (accept(s, ','))
+			return !in_object(s) || scan_name(s);
+		if (!accept(s, in_object(s) ? '}' : ']'))
+			return refuse(s, in_object(s) ? "a comma or } expected" : "a comma or ] expected");
+		s->depth--;
+	}
+}
+
+/* One value; of an object or array only its beginning, unless it is empty. *ret_open: go on inside. */
+static bool scan_value(struct scanner *s, bool *ret_open)
+{
+	int c;
+
+	skip_space(s);
+	c = peek(s);
+	*ret_open = false;
+	switch (c) {
+	case '{':
+	case '[':
+		if (!open_level(s, c == '{'))
+			return false;
+		skip_space(s);
+		if (accept(s, c == '{' ? '}' : ']')) {
+			s->depth--;
+			return true;
+		}
+		*ret_open = true;
+		return c == '[' || scan_name(s);
+	case '"':
+		return scan_string(s);
+	case 't':
+		return scan_word(s, "true");
+	case 'f':
+		return scan_word(s, "false");
+	case 'n':
+		return scan_word(s, "null");
+	default:
+		if (c == '-' || (c >= '0' && c <= '9'))
+			return scan_number(s);
+		return refuse(s, c < 0 ? "it ends where a value is expected" : "a value expected");
+	}
+}
+
+static bool scan(struct scanner *s)
+{
+	bool open, more = true;
+
+	if (!utf8_valid(s->data, s->size))
+		return refuse(s, "not UTF-8");
+	while (more) {
+		if (!scan_value(s, &open))
+			return false;
+		if (!open && !scan_after(s, &more))
+			return false;
+	}
+	return s->at == s->size || refuse(s, "more text behind the value");
+}
+
+static int fail_at(const struct scanner *s, struct outbox_error *err)
+{
+	size_t line = 1, column = 1, i;
+	char shown[40], near[32];
+	size_t length = s->size - s->at < sizeof(near) - 1 ? s->size - s->at : sizeof(near) - 1;
+
+	for (i = 0; i < s->at; i++) {
+		column = s->data[i] == '\n' ? 1 : column + 1;
+		line += s->data[i] == '\n';
+	}
+	snprintf(near, sizeof(near), "%.*s", (int)length, s->data + s->at);
+	return outbox_fail(err, OUTBOX_EINVAL, "not JSON at line %zu, column %zu: %s%s%s%s", line, column,
+			   s->problem, *near ? ", near \"" : "",
+			   *near ? text_shown(shown, sizeof(shown), near) : "", *near ? "\"" : "");
+}
+
+int json_text_check(const char *data, size_t size, struct outbox_error *err)
+{
+	struct scanner scanner = { .data = data, .size = size };
+
+	return scan(&scanner) ? OUTBOX_OK : fail_at(&scanner, err);
+}
+
+/* 0: as it is. Else the letter behind the backslash; u: four digits. */
+static char escape_of(unsigned char c)
+{
+	static const char letters[0x20] = { ['\b'] = 'b', ['\f'] = 'f', ['\n'] = 'n', ['\r'] = 'r',
+					    ['\t'] = 't' };
+
+	if (c == '"' || c == '\\')
+		return (char)c;
+	if (c >= 0x20)
+		return c == 0x7f ? 'u' : 0;
+	return letters[c] ? letters[c] : 'u';
+}
+
+void json_append_string(struct buf *out, const char *text, size_t size)
+{
+	size_t start = 0, i;
+
+	buf_char(out, '"');
+	for (i = 0; i < size; i++) {
+		unsigned char c = (unsigned char)text[i];
+		char letter = escape_of(c);
+
+		if (!letter)
+			continue;
+		buf_append(out, text + start, i - start);
+		start = i + 1;
+		if (letter == 'u')
+			buf_printf(out, "\\u%04x", c);
+		else
+			buf_append(out, (char[]){ '\\', letter }, 2);
+	}
+	buf_append(out, text + start, size - start);
+	buf_char(out, '"');
+}
+
+void json_append_compact(struct buf *out, const char *json, size_t size)
+{
+	bool in_string = false;
+	size_t start = 0, i;
+
+	for (i = 0; i < size; i++) {
+		if (in_string) {
+			if (json[i] == '\\')
+				i++;
+			else if (json[i] == '"')
+				in_string = false;
+		} else if (json[i] == '"') {
+			in_string = true;
+		} else if (strchr(" \t\n\r", json[i])) {
+			buf_append(out, json + start, i - start);
+			start = i + 1;
+		}
+	}
+	buf_append(out, json + start, size - start);
+}

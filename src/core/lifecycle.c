@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Five states. A claimed delivery that turns out to be deferred or parked is returned first and then
+ * put aside, so neither has a rule from `sending`: that keeps an operator's defer from taking a
+ * message out of a relay's hands.
+ */
+
+#include "core/lifecycle.h"
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+
+#include <string.h>
+
+static const struct lifecycle_rule rules[] = {
+	{ OUTBOX_PENDING, LIFE_CLAIM, OUTBOX_SENDING, "a lane's owner claims it in a batch" },
+	{ OUTBOX_SENDING, LIFE_ACK, OUTBOX_DELIVERED, "the broker acknowledged it" },
+	{ OUTBOX_SENDING, LIFE_RETRY, OUTBOX_PENDING, "transient failure: attempts + 1, tried again" },
+	{ OUTBOX_SENDING, LIFE_RETURN, OUTBOX_PENDING, "outage, release or take-over: not charged" },
+	{ OUTBOX_SENDING, LIFE_FAIL, OUTBOX_FAILED, "attempts used up, rejected, or expired" },
+	{ OUTBOX_PENDING, LIFE_DEFER, OUTBOX_PENDING, "due time set, attempts unchanged" },
+	{ OUTBOX_PENDING, LIFE_PARK, OUTBOX_PENDING, "behind an unfinished message of its key" },
+	{ OUTBOX_FAILED, LIFE_REQUEUE, OUTBOX_PENDING, "requeued: attempts 0, due now" },
+	{ OUTBOX_PENDING, LIFE_DISCARD, OUTBOX_DISCARDED, "an operator gave it up, with a reason" },
+	{ OUTBOX_FAILED, LIFE_DISCARD, OUTBOX_DISCARDED, "an operator gave it up, with a reason" },
+};
+
+static const char *const states[] = { NULL,	   "pending", "sending",
+				      "delivered", "failed",  "discarded" };
+static const char *const whys[] = { NULL, "new", "retry", "deferred", "parked", "paused" };
+static const char *const events[] = { NULL,	"claim", "acknowledge", "retry",   "return",
+				      "fail",	"defer", "park",	"requeue", "discard" };
+
+static const char *name_of(const char *const *names, size_t count, int value)
+{
+	return value > 0 && (size_t)value < count ? names[value] : NULL;
+}
+
+static int value_of(const char *const *names, size_t count, const char *name)
+{
+	size_t i;
+
+	for (i = 1; name && i < count; i++) {
+		if (strcmp(names[i], name) == 0)
+			return (int)i;
+	}
+	return 0;
+}
+
+const char *outbox_state_name(int state)
+{
+	return name_of(states, ARRAY_SIZE(states), state);
+}
+
+const char *outbox_why_name(int why)
+{
+	return name_of(whys, ARRAY_SIZE(whys), why);
+}
+
+int outbox_state_parse(const char *name)
+{
+	return value_of(states, ARRAY_SIZE(states), name);
+}
+
+int outbox_why_parse(const char *name)
+{
+	return value_of(whys, ARRAY_SIZE(whys), name);
+}
+
+const struct lifecycle_rule *lifecycle_rules(size_t *ret_count)
+{
+	*ret_count = ARRAY_SIZE(rules);
+	return rules;
+}
+
+int lifecycle_next(int from, int event)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(rules); i++) {
+		if (rules[i].from == from && rules[i].event == event)
+			return rules[i].to;
+	}
+	return 0;
+}
+
+/* "only pending or failed ones" */
+static void allowed_from(struct buf *out, int event)
+{
+	const char *separator = "only ";
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(rules); i++) {
+		if (rules[i].event != event)
+			continue;
+		buf_printf(out, "%s%s", separator, outbox_state_name(rules[i].from));
+		separator = " or ";
+	}
+	buf_text(out, " ones");
+}
+
+int lifecycle_check(int from, int event, struct outbox_error *err)
+{
+	_cleanup_(buf_deinit) struct buf allowed = BUF_INIT(128);
+	const char *verb = name_of(events, ARRAY_SIZE(events), event);
+	const char *state = outbox_state_name(from);
+
+	if (!verb || !state)
+		return outbox_fail(err, OUTBOX_EINTERNAL, "no event %d from state %d", event, from);
+	if (lifecycle_next(from, event))
+		return OUTBOX_OK;
+	if (from == OUTBOX_SENDING && lifecycle_next(OUTBOX_PENDING, event))
+		return outbox_fail(err, OUTBOX_ECONFLICT,
+				   "cannot %s it: it is being sent right now; try again", verb);
+	allowed_from(&allowed, event);
+	return outbox_fail(err, OUTBOX_ECONFLICT, "cannot %s a %s delivery: %s", verb, state,
+			   buf_str(&allowed));
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "core/routing.h"
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/text.h"
+#include "core/json.h"
+
+#include <jansson.h>
+#include <string.h>
+
+#define GLOBS_MAX 256
+
+/* Indexed by enum outbox_kind. */
+static const char *const kinds[] = { "any", "event", "command" };
+
+bool route_match(const struct outbox_route *route, const char *type, int kind, bool published)
+{
+	size_t i;
+
+	if (route->published_only && !published)
+		return false;
+	if (kind == OUTBOX_KIND_UNSET)
+		kind = OUTBOX_KIND_EVENT;
+	if (route->kind != OUTBOX_KIND_UNSET && route->kind != kind)
+		return false;
+	for (i = 0; i < route->n_types; i++) {
+		if (glob_match(route->types[i], type))
+			return true;
+	}
+	return route->n_types == 0;
+}
+
+static int check_glob(const char *glob, struct outbox_error *err)
+{
+	char shown[80];
+
+	if (!glob || !*glob)
+		return outbox_fail(err, OUTBOX_ECONFIG,
+				   "route: a type is empty; write a type or a glob such as order.*");
+	text_shown(shown, sizeof(shown), glob);
+	if (text_has_control(glob, strlen(glob)))
+		return outbox_fail(err, OUTBOX_ECONFIG,
+				   "route: type \"%s\" has a control character or is not UTF-8; remove it",
+				   shown);
+	if (utf8_length(glob) > OUTBOX_TYPE_MAX)
+		return outbox_fail(err, OUTBOX_ECONFIG,
+				   "route: type \"%s\" has %zu characters, at most %d; shorten it", shown,
+				   utf8_length(glob), OUTBOX_TYPE_MAX);
+	if (strpbrk(glob, "[]"))
+		return outbox_fail(err, OUTBOX_ECONFIG,
+				   "route: type \"%s\" has a bracket; globs know only * and ?", shown);
+	return OUTBOX_OK;
+}
+
+int route_check(const struct outbox_route *route, struct outbox_error *err)
+{
+	size_t i;
+
+	if (route->kind < OUTBOX_KIND_UNSET || route->kind > OUTBOX_KIND_COMMAND)
+		return outbox_fail(err, OUTBOX_ECONFIG, "route: kind %d is unknown; use event or command",
+				   route->kind);
+	if (route->n_types > GLOBS_MAX)
+		return outbox_fail(err, OUTBOX_ECONFIG, "route: %zu types, at most %d; use globs",
+				   route->n_types, GLOBS_MAX);
+	for (i = 0; i < route->n_types; i++) {
+		int r = check_glob(route->types[i], err);
+
+		if (r != OUTBOX_OK)
+			return r;
+	}
+	return OUTBOX_OK;
+}
+
+/* The smallest glob behind last in byte order, NULL when there is none. */
+static const char *next_glob(const struct outbox_route *route, const char *last)
+{
+	const char *next = NULL;
+	size_t i;
+
+	for (i = 0; i < route->n_types; i++) {
+		const char *glob = route->types[i];
+
+		if ((!last || strcmp(glob, last) > 0) && (!next || strcmp(glob, next) < 0))
+			next = glob;
+	}
+	return next;
+}
+
+/* Sorted and each glob once: the order in which someone wrote them is no change of routing. */
+void route_format(const struct outbox_route *route, struct buf *out)
+{
+	size_t kind = route->kind > 0 && (size_t)route->kind < ARRAY_SIZE(kinds) ? (size_t)route->kind : 0;
+	const char *glob = NULL, *separator = "";
+
+	buf_text(out, "{\"types\":[");
+	while ((glob = next_glob(route, glob))) {
+		buf_text(out, separator);
+		json_append_string(out, glob, strlen(glob));
+		separator = ",";
+	}
+	buf_printf(out, "],\"kind\":\"%s\",\"published\":%s}", kinds[kind],
+		   route->published_only ? "true" : "false");
+}
+
+static int take_types(const json_t *types, struct outbox_arena *arena, struct outbox_route *route,
+		      struct outbox_error *err)
+{
+	const char **globs;
+	size_t i, n = json_array_size(types);
+
+	globs = outbox_arena_alloc(arena, (n ? n : 1) * sizeof(*globs));
+	if (!globs)
+		return outbox_fail(err, OUTBOX_ENOMEM, "route: out of memory");
+	for (i = 0; i < n; i++) {
+		const char *glob = json_string_value(json_array_get(types, i));
+
+		if (!glob)
+			return outbox_fail(err, OUTBOX_EPROTO, "route: type %zu is not a string", i + 1);
+		globs[i] = outbox_arena_text(arena, glob);
+		if (!globs[i])
+			return outbox_fail(err, OUTBOX_ENOMEM, "route: out of memory");
+	}
+	route->types = globs;
+	route->n_types = n;
+	return OUTBOX_OK;
+}
+
+int route_parse(const char *text, struct outbox_arena *arena, struct outbox_route *ret_route,
+		struct outbox_error *err)
+{
+	json_auto_t *root = text ? json_loads(text, JSON_REJECT_DUPLICATES, NULL) : NULL;
+	const json_t *types = json_object_get(root, "types");
+	const char *kind = json_string_value(json_object_get(root, "kind"));
+	const json_t *published = json_object_get(root, "published");
+	struct outbox_route route = { 0 };
+	struct outbox_error cause;
+	char shown[80];
+	size_t i;
+	int r;
+
+	if (!json_is_array(types) || !kind || !json_is_boolean(published) || json_object_size(root) != 3)
+		return outbox_fail(err, OUTBOX_EPROTO, "route: \"%s\" is not a stored routing",
+				   text_shown(shown, sizeof(shown), text));
+	for (i = 0; i < ARRAY_SIZE(kinds) && strcmp(kinds[i], kind) != 0; i++)
+		;
+	if (i == ARRAY_SIZE(kinds))
+		return outbox_fail(err, OUTBOX_EPROTO, "route: kind \"%s\" is unknown",
+				   text_shown(shown, sizeof(shown), kind));
+	route.kind = (int)i;
+	route.published_only = json_is_true(published);
+	r = take_types(types, arena, &route, err);
+	if (r != OUTBOX_OK)
+		return r;
+	if (route_check(&route, &cause) != OUTBOX_OK)
+		return outbox_fail(err, OUTBOX_EPROTO, "%s", cause.message);
+	*ret_route = route;
+	return OUTBOX_OK;
+}
+
+int target_name_check(const char *name, struct outbox_error *err)
+{
+	char shown[80];
+	size_t n = 0;
+
+	if (name && name[0] >= 'a' && name[0] <= 'z')
+		n = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_-");
+	if (n > 0 && n <= OUTBOX_TARGET_NAME_MAX && !name[n])
+		return OUTBOX_OK;
+	return outbox_fail(err, OUTBOX_ECONFIG,
+			   "target: \"%s\" is not a name; use a letter and then up to %d of a-z, 0-9, _ "
+			   "and -",
+			   text_shown(shown, sizeof(shown), name), OUTBOX_TARGET_NAME_MAX - 1);
+}

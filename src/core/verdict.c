@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <outbox/arena.h>
+#include <outbox/transport.h>
+
+#include "base/text.h"
+#include "core/message.h"
+
+#include <stdio.h>
+
+void outbox_batch_verdict(struct outbox_batch *batch, size_t i, int verdict, int native,
+			  const char *format, ...)
+{
+	char reason[ERROR_TEXT_MAX * 4 + 1];
+	struct outbox_item *item;
+	va_list args;
+
+	if (i >= batch->count)
+		return;
+	item = batch->items[i];
+	item->verdict = verdict;
+	item->native = native;
+	item->reason = NULL;
+	if (!format || !batch->memory)
+		return;
+	va_start(args, format);
+	if (vsnprintf(reason, sizeof(reason), format, args) < 0)
+		reason[0] = '\0';
+	va_end(args);
+	/* Brokers say what they like: what is stored is one clean line of UTF-8. */
+	reason[utf8_cut_chars(reason, ERROR_TEXT_MAX)] = '\0';
+	text_clean(reason);
+	item->reason = outbox_arena_text(batch->memory, reason);
+	if (!item->reason)
+		item->reason = "(out of memory for the reason)";
+}
