@@ -7,6 +7,7 @@
  * an oracle compares what was committed with what arrived.
  *
  *   orders --dir FOLDER --outbox PATH-OF-OUTBOX
+ *   orders --dir FOLDER --judge       compare once more, after the files were tampered with
  */
 
 #include "orders.h"
@@ -188,6 +189,15 @@ static int story(const char *program, const char *outbox, const struct place *pl
 	return right ? 0 : 1;
 }
 
+static int judge_again(const struct place *place)
+{
+	sqlite3 *db = shop_open(place);
+	bool right = oracle_judge(db, place);
+
+	sqlite3_close(db);
+	return right ? 0 : 1;
+}
+
 static void set_place(struct place *place, const char *folder)
 {
 	snprintf(place->folder, sizeof(place->folder), "%s", folder);
@@ -213,12 +223,16 @@ static void clean(const struct place *place)
 
 int main(int argc, char **argv)
 {
-	static const struct option options[] = { { "dir", required_argument, NULL, 'd' },
-						 { "outbox", required_argument, NULL, 'o' },
-						 { "relay", required_argument, NULL, 'r' },
-						 { NULL, 0, NULL, 0 } };
+	static const struct option options[] = {
+		{ "dir", required_argument, NULL, 'd' },
+		{ "outbox", required_argument, NULL, 'o' },
+		{ "relay", required_argument, NULL, 'r' },
+		{ "judge", no_argument, NULL, 'j' },
+		{ NULL, 0, NULL, 0 },
+	};
 	const char *folder = "demo", *outbox = "./build/outbox", *relay = NULL;
 	struct place place;
+	bool judge = false;
 	int option;
 
 	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
@@ -228,12 +242,16 @@ int main(int argc, char **argv)
 			outbox = optarg;
 		else if (option == 'r')
 			relay = optarg;
+		else if (option == 'j')
+			judge = true;
 		else
 			return 2;
 	}
 	set_place(&place, folder);
 	if (relay)
 		return relay_main(relay, &place);
+	if (judge)
+		return judge_again(&place);
 	clean(&place);
 	return story("/proc/self/exe", outbox, &place);
 }

@@ -137,6 +137,7 @@ bool oracle_judge(sqlite3 *db, const struct place *place)
 	char reason[128] = "(none: no acknowledgement was lost)";
 
 	load(db, place);
+	shop_exec(db, "CREATE TEMP TABLE IF NOT EXISTS unnoted (id TEXT)");
 	v = compare(db);
 	explained = shop_number(db, "SELECT count(*) FROM temp.unnoted");
 	/* Once more is explained by the kill; twice more, or any other message, is not. */
