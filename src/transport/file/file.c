@@ -19,6 +19,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,7 +49,7 @@ int file_fail(const struct file_transport *file, int number, const char *what,
 		break;
 	case ENOENT:
 	case ENOTDIR:
-		status = OUTBOX_ECONFIG;
+		status = file->known ? OUTBOX_ECONN : OUTBOX_ECONFIG;
 		remedy = "; create the directory first";
 		break;
 	case EISDIR:
@@ -182,11 +183,17 @@ static int file_open(const struct outbox_transport_config *config,
 
 static int connect_stdout(struct file_transport *file, struct outbox_error *err)
 {
+	struct pollfd reader = { .events = POLLOUT };
 	struct stat st;
 
 	file->fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
 	if (file->fd < 0)
 		return file_fail(file, errno, "cannot use it", err);
+	reader.fd = file->fd;
+	if (poll(&reader, 1, 0) == 1 && (reader.revents & POLLERR)) {
+		place_close(file);
+		return outbox_fail(err, OUTBOX_ECONN, "%s: nobody reads it any more", file->shown);
+	}
 	file->regular = fstat(file->fd, &st) == 0 && S_ISREG(st.st_mode);
 	return OUTBOX_OK;
 }

@@ -35,6 +35,7 @@ struct file_transport {
 	bool sync;       /* fdatasync before ACKED */
 
 	int fd;       /* -1: not connected */
+	bool known;   /* it was there once: when it is gone, that is an outage, not a mistake */
 	bool regular; /* fd is a regular file */
 	bool checked; /* the file's head was looked at since it was opened */
 	struct buf chunk;
@@ -69,7 +70,8 @@ void place_close(struct file_transport *file);
 
 /* write.c: start a batch; call it under the lock. */
 void write_begin(struct file_transport *file);
-/* A line without its newline; written when the chunk is full, or by write_flush(). */
+/* A line without its newline (the encoder gives one line, whatever the payload's layout was);
+ * written when the chunk is full, or by write_flush(). */
 int write_line(struct file_transport *file, const char *line, size_t size, outbox_time deadline,
 	       struct outbox_error *err) OUTBOX_MUSTCHECK;
 int write_flush(struct file_transport *file, outbox_time deadline,

@@ -187,6 +187,7 @@ static int put_in_order(struct file_transport *file, const struct stat *st, stru
 	if (r)
 		return r;
 	file->checked = true;
+	file->known = true;
 	file->start = size;
 	return OUTBOX_OK;
 }

@@ -110,21 +110,7 @@ static int put(struct file_transport *file, const char *data, size_t size, outbo
 int write_line(struct file_transport *file, const char *line, size_t size, outbox_time deadline,
 	       struct outbox_error *err)
 {
-	const char *newline;
-	int r = OUTBOX_OK;
+	int r = put(file, line, size, deadline, err);
 
-	/* A newline in JSON text is only ever white space between two tokens: a payload that was
-	 * published pretty-printed. A space means the same and keeps the line one line. */
-	while (!r && (newline = memchr(line, '\n', size))) {
-		size_t head = (size_t)(newline - line);
-
-		r = put(file, line, head, deadline, err);
-		if (!r)
-			r = put(file, " ", 1, deadline, err);
-		line = newline + 1;
-		size -= head + 1;
-	}
-	if (!r)
-		r = put(file, line, size, deadline, err);
 	return r ? r : put(file, "\n", 1, deadline, err);
 }

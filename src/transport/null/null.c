@@ -5,6 +5,7 @@
 #include "base/url.h"
 #include "transport/transport.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -12,7 +13,13 @@ extern const struct outbox_transport_ops null_transport_ops;
 
 struct null_transport {
 	struct outbox_transport base;
+	bool connected;
 };
+
+static struct null_transport *downcast(struct outbox_transport *transport)
+{
+	return container_of(transport, struct null_transport, base);
+}
 
 static int null_open(const struct outbox_transport_config *config,
 		     struct outbox_transport **ret_transport, struct outbox_error *err)
@@ -41,18 +48,18 @@ static int null_open(const struct outbox_transport_config *config,
 static int null_connect(struct outbox_transport *transport, outbox_time deadline,
 			struct outbox_error *err)
 {
-	(void)transport;
 	(void)deadline;
 	(void)err;
+	downcast(transport)->connected = true;
 	return OUTBOX_OK;
 }
 
 static int null_publish(struct outbox_transport *transport, struct outbox_batch *batch,
 			outbox_time deadline, struct outbox_error *err)
 {
-	(void)transport;
 	(void)deadline;
-	(void)err;
+	if (!downcast(transport)->connected)
+		return outbox_fail(err, OUTBOX_ECONN, "null: not connected");
 	for (size_t i = 0; i < batch->count; i++)
 		outbox_batch_verdict(batch, i, OUTBOX_ACKED, 0, NULL);
 	return OUTBOX_OK;
@@ -60,12 +67,13 @@ static int null_publish(struct outbox_transport *transport, struct outbox_batch 
 
 static void null_disconnect(struct outbox_transport *transport)
 {
-	(void)transport;
+	downcast(transport)->connected = false;
 }
 
 static void null_close(struct outbox_transport *transport)
 {
-	free(transport);
+	if (transport)
+		free(downcast(transport));
 }
 
 static int null_check(struct outbox_transport *transport, outbox_time deadline, char *text,
