@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/memory/db.h"
+
+#include <string.h>
+
+#define LIMIT_DEFAULT 5000
+
+/* Is one delivery (or the fact that there is none) out of its retention? */
+static bool delivery_is_old(const struct memory_db *db, const struct memory_target *target,
+			    const struct memory_message *row, const struct outbox_purge *purge,
+			    bool *failed)
+{
+	const struct memory_delivery *delivery = memory_delivery(db, target, row->seq);
+	outbox_time at = memory_delivery_at(db, target, row);
+	int why, state = memory_delivery_state(db, target, row, &why);
+
+	if (state == OUTBOX_FAILED) {
+		*failed = true;
+		return purge->failed_before && at < purge->failed_before;
+	}
+	if (state == OUTBOX_DELIVERED || state == OUTBOX_DISCARDED)
+		return purge->delivered_before && at < purge->delivered_before;
+	/* Not routed: settled once the lane has passed it. Before that a new route may want it. */
+	return delivery->mark == MARK_PASSED && !delivery->detour;
+}
+
+static bool message_is_old(const struct memory_db *db, const struct memory_message *row,
+			   const struct outbox_purge *purge, bool *ret_failed)
+{
+	*ret_failed = false;
+	if (!row->committed || (purge->through_seq && row->seq > purge->through_seq))
+		return false;
+	for (size_t i = 0; i < db->n_targets; i++) {
+		if (!delivery_is_old(db, db->targets[i], row, purge, ret_failed))
+			return false;
+	}
+	/* Nobody got it: then its own age counts. */
+	return *ret_failed || (purge->delivered_before && row->created_at < purge->delivered_before);
+}
+
+static void remove_message(struct memory_db *db, struct memory_message *row,
+			   struct outbox_purged *purged)
+{
+	for (size_t i = 0; i < db->n_targets; i++) {
+		struct memory_target *target = db->targets[i];
+		struct memory_delivery *delivery = memory_delivery(db, target, row->seq);
+		struct memory_lane *lane = &target->lanes[row->slot % target->n_lanes];
+
+		if (delivery->detour) {
+			purged->detours++;
+			memory_detour_free(target, delivery->detour);
+		} else {
+			memory_receipt_at(lane, delivery->n)->refs--;
+		}
+		memory_caution_end(target, delivery, row->slot % target->n_lanes);
+		*delivery = (struct memory_delivery){ 0 };
+	}
+	memory_log_remove(db, row);
+}
+
+/* Old receipts that no message of the log needs any more, oldest first, never the last. */
+static void remove_receipts(struct memory_lane *lane, outbox_time before,
+			    struct outbox_purged *purged)
+{
+	size_t old = 0;
+
+	while (old + 1 < lane->n_receipts && !lane->receipts[old].refs &&
+	       lane->receipts[old].settled_at < before)
+		old++;
+	memmove(lane->receipts, lane->receipts + old,
+		(lane->n_receipts - old) * sizeof(struct memory_receipt));
+	lane->n_receipts -= old;
+	purged->receipts += (int64_t)old;
+}
+
+static void remove_events(struct memory_db *db)
+{
+	size_t old = 0;
+
+	while (old < db->n_events && !memory_log_row(db, db->events[old].seq))
+		old++;
+	memmove(db->events, db->events + old, (db->n_events - old) * sizeof(struct memory_event));
+	db->n_events -= old;
+	db->first_event += (int64_t)old;
+}
+
+int memory_purge(struct memory_store *s, const struct outbox_purge *purge,
+		 struct outbox_purged *ret_purged, struct outbox_error *err)
+{
+	struct memory_db *db = s->db;
+	struct outbox_purged purged = { 0 };
+	int64_t limit = purge->limit ? (int64_t)purge->limit : LIMIT_DEFAULT;
+
+	(void)err;
+	for (size_t i = db->n_gone; db->n_targets && i < db->n_rows; i++) {
+		struct memory_message *row = db->rows[i];
+		bool failed;
+
+		if (!row || !message_is_old(db, row, purge, &failed))
+			continue;
+		if (purged.messages == limit) {
+			purged.more = true;
+			break;
+		}
+		purged.messages++;
+		purged.failed += failed;
+		remove_message(db, row, &purged);
+	}
+	for (size_t i = 0; i < db->n_targets; i++) {
+		for (int lane = 0; lane < db->targets[i]->n_lanes; lane++)
+			remove_receipts(&db->targets[i]->lanes[lane], purge->delivered_before,
+					&purged);
+	}
+	remove_events(db);
+	memory_log_trim(db);
+	*ret_purged = purged;
+	return OUTBOX_OK;
+}
+
+int memory_purgeable(struct memory_store *s, const struct outbox_purge *purge, int64_t after_seq,
+		     struct outbox_arena *arena, struct outbox_claimed **ret_messages,
+		     size_t *ret_count, struct outbox_error *err)
+{
+	const struct memory_db *db = s->db;
+	size_t limit = purge->limit ? purge->limit : LIMIT_DEFAULT, count = 0;
+	struct outbox_claimed *messages;
+
+	if (limit > db->n_rows)
+		limit = db->n_rows;
+	messages = outbox_arena_alloc(arena, limit * sizeof(*messages));
+	if (!messages)
+		return outbox_fail(err, OUTBOX_ENOMEM,
+				   "purge: the arena is full; ask for fewer rows");
+	for (size_t i = db->n_gone; db->n_targets && i < db->n_rows && count < limit; i++) {
+		const struct memory_message *row = db->rows[i];
+		bool failed;
+
+		if (!row || row->seq <= after_seq || !message_is_old(db, row, purge, &failed))
+			continue;
+		if (!memory_log_read(db, row, true, arena, &messages[count++]))
+			return outbox_fail(err, OUTBOX_ENOMEM,
+					   "purge: the arena is full; ask for fewer rows");
+	}
+	*ret_messages = messages;
+	*ret_count = count;
+	return OUTBOX_OK;
+}

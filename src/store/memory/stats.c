@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/memory/db.h"
+
+static void count_one(int64_t *count)
+{
+	if (*count <= OUTBOX_COUNT_CAP)
+		(*count)++;
+}
+
+static int64_t *counter(struct outbox_target_stats *stats, int state, int why)
+{
+	switch (state) {
+	case OUTBOX_SENDING:
+		return &stats->sending;
+	case OUTBOX_FAILED:
+		return &stats->failed;
+	case OUTBOX_DISCARDED:
+		return &stats->discarded;
+	case OUTBOX_PENDING:
+		if (why == OUTBOX_WAITING)
+			return &stats->waiting;
+		if (why == OUTBOX_DEFERRED)
+			return &stats->deferred;
+		return why == OUTBOX_PARKED ? &stats->parked : &stats->pending;
+	default:
+		return NULL;
+	}
+}
+
+static void count_deliveries(const struct memory_db *db, const struct memory_target *target,
+			     struct outbox_target_stats *stats)
+{
+	for (size_t i = 0; i < db->n_rows; i++) {
+		const struct memory_message *row = db->rows[i];
+		int state, why;
+		int64_t *count;
+
+		if (!row || !row->committed)
+			continue;
+		state = memory_delivery_state(db, target, row, &why);
+		count = counter(stats, state, why);
+		if (!count)
+			continue;
+		count_one(count);
+		if (state != OUTBOX_FAILED && state != OUTBOX_DISCARDED && why != OUTBOX_DEFERRED &&
+		    (!stats->oldest || row->created_at < stats->oldest))
+			stats->oldest = row->created_at;
+	}
+}
+
+static void count_receipts(const struct memory_lane *lane, outbox_time now,
+			   struct outbox_target_stats *stats)
+{
+	stats->delivered_ever += memory_receipt_last(lane)->delivered_total;
+	for (size_t i = lane->n_receipts; i > 0; i--) {
+		const struct memory_receipt *receipt = &lane->receipts[i - 1];
+
+		if (receipt->settled_at <= now - OUTBOX_MINUTES)
+			break;
+		stats->delivered_minute += receipt->delivered;
+		stats->retries_minute += receipt->retried;
+	}
+}
+
+static bool target_stats(const struct memory_db *db, const struct memory_target *target,
+			 outbox_time now, struct outbox_arena *arena,
+			 struct outbox_target_stats *ret_stats)
+{
+	struct outbox_target_stats stats = {
+		.name = outbox_arena_text(arena, target->name),
+		.paused = target->paused,
+		.paused_by = outbox_arena_text(arena, target->paused_by),
+		.paused_reason = outbox_arena_text(arena, target->paused_reason),
+		.n_lanes = (size_t)target->n_lanes,
+		.lanes = outbox_arena_alloc(arena, (size_t)target->n_lanes * sizeof(*stats.lanes)),
+	};
+
+	if (!stats.name || !stats.lanes || !stats.paused_by != !target->paused_by ||
+	    !stats.paused_reason != !target->paused_reason)
+		return false;
+	for (int i = 0; i < target->n_lanes; i++) {
+		const struct memory_lane *lane = &target->lanes[i];
+
+		stats.lanes[i] = (struct outbox_lane_stats){
+			.lane = i,
+			.owner = outbox_arena_text(arena, lane->owner),
+			.lease_until = lane->lease_until,
+			.receipts = memory_receipt_last(lane)->n,
+			.takeovers = lane->takeovers,
+		};
+		if (!stats.lanes[i].owner != !lane->owner)
+			return false;
+		count_receipts(lane, now, &stats);
+	}
+	count_deliveries(db, target, &stats);
+	*ret_stats = stats;
+	return true;
+}
+
+int memory_stats(struct memory_store *s, struct outbox_arena *arena, struct outbox_stats *ret_stats,
+		 struct outbox_error *err)
+{
+	const struct memory_db *db = s->db;
+	struct outbox_stats stats = { .store_now = memory_now(s), .n_targets = db->n_targets };
+
+	stats.messages = db->count > OUTBOX_COUNT_CAP ? OUTBOX_COUNT_CAP + 1 : db->count;
+	stats.unrouted_targets = db->n_targets ? 0 : stats.messages;
+	stats.targets = outbox_arena_alloc(arena, db->n_targets * sizeof(*stats.targets));
+	if (!stats.targets)
+		return outbox_fail(err, OUTBOX_ENOMEM, "stats: the arena is full");
+	for (size_t i = 0; i < db->n_targets; i++) {
+		if (!target_stats(db, db->targets[i], stats.store_now, arena, &stats.targets[i]))
+			return outbox_fail(err, OUTBOX_ENOMEM, "stats: the arena is full");
+	}
+	*ret_stats = stats;
+	return OUTBOX_OK;
+}

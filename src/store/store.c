@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/store.h"
+
+#include "base/cleanup.h"
+
+/*
+ * A driver may be compiled against an older header and then has a smaller struct_size. All ops up to
+ * purgeable are mandatory, so nothing smaller than that can be used at all; check and tend are
+ * optional and NULL when the driver's struct ends before them.
+ */
+#define OPS_MIN offsetof(struct outbox_store_ops, check)
+
+struct mandatory {
+	const char *name;
+	size_t offset;
+};
+
+/* clang-format off */
+#define OP(op) { #op, offsetof(struct outbox_store_ops, op) }
+/* clang-format on */
+
+static const struct mandatory mandatory[] = {
+	OP(open),    OP(close),  OP(init),       OP(upgrade),      OP(drop),        OP(truncate),
+	OP(info),    OP(append), OP(target_put), OP(target_pause), OP(target_drop), OP(lease),
+	OP(release), OP(take),   OP(advance),    OP(list),         OP(get),         OP(tail),
+	OP(act),     OP(audit),  OP(stats),      OP(purge),        OP(purgeable),
+};
+
+int store_ops_check(const struct outbox_store_ops *ops, struct outbox_error *err)
+{
+	if (!ops)
+		return outbox_fail(err, OUTBOX_EINVAL, "store driver: no ops given");
+	if (ops->struct_size < OPS_MIN)
+		return outbox_fail(err, OUTBOX_EINVAL,
+				   "store driver: struct_size is %zu, at least %zu is needed; set it to "
+				   "sizeof(struct outbox_store_ops)",
+				   ops->struct_size, OPS_MIN);
+	if (!ops->name || !ops->name[0])
+		return outbox_fail(err, OUTBOX_EINVAL, "store driver: it has no name");
+	if (!ops->schemes || !ops->schemes[0])
+		return outbox_fail(err, OUTBOX_EINVAL, "store driver \"%s\": it has no URL scheme",
+				   ops->name);
+
+	for (size_t i = 0; i < ARRAY_SIZE(mandatory); i++) {
+		void (*op)(void);
+
+		__builtin_memcpy(&op, (const char *)ops + mandatory[i].offset, sizeof(op));
+		if (!op)
+			return outbox_fail(err, OUTBOX_EINVAL,
+					   "store driver \"%s\": the op \"%s\" is missing",
+					   ops->name, mandatory[i].name);
+	}
+	return OUTBOX_OK;
+}
+
+struct outbox_store *store_close(struct outbox_store *store)
+{
+	if (store)
+		store->ops->close(store);
+	return NULL;
+}
+
+size_t store_returned_tail(const struct outbox_settlement *settled, const bool *from_log, size_t n)
+{
+	size_t tail = 0;
+
+	/*
+	 * PARKED ones go back only behind a RETURNED one. A tail of nothing but parked messages
+	 * would be claimed again and again without end and keep other keys behind it waiting.
+	 */
+	for (size_t i = n; i > 0; i--) {
+		const struct outbox_settlement *s = &settled[i - 1];
+
+		if (!from_log[i - 1])
+			break;
+		if (s->outcome == OUTBOX_OUT_RETURNED)
+			tail = n - (i - 1);
+		else if (s->outcome != OUTBOX_OUT_PARKED)
+			break;
+	}
+	return tail;
+}
