@@ -64,19 +64,8 @@ size_t store_returned_tail(const struct outbox_settlement *settled, const bool *
 {
 	size_t tail = 0;
 
-	/*
-	 * PARKED ones go back only behind a RETURNED one. A tail of nothing but parked messages
-	 * would be claimed again and again without end and keep other keys behind it waiting.
-	 */
-	for (size_t i = n; i > 0; i--) {
-		const struct outbox_settlement *s = &settled[i - 1];
-
-		if (!from_log[i - 1])
-			break;
-		if (s->outcome == OUTBOX_OUT_RETURNED)
-			tail = n - (i - 1);
-		else if (s->outcome != OUTBOX_OUT_PARKED)
-			break;
-	}
+	while (tail < n && from_log[n - 1 - tail] &&
+	       settled[n - 1 - tail].outcome == OUTBOX_OUT_RETURNED)
+		tail++;
 	return tail;
 }
