@@ -4,6 +4,7 @@
 #include "cli/cli.h"
 #include "cli/confirm.h"
 #include "cli/json_out.h"
+#include "cli/safe.h"
 
 #include <stdio.h>
 
@@ -43,8 +44,8 @@ static int destroy(struct cli *cli, bool yes, bool rows_only, struct outbox_erro
 		return json_print(json_pack("{s:o, s:I}", "store", json_text(cli->info.name),
 					    "messages", (json_int_t)stats.messages),
 				  err);
-	printf("%s: %s (%s messages were in it)\n", cli->info.name,
-	       rows_only ? "emptied the outbox" : "removed the outbox", count);
+	safe_say(stdout, "%s: %s (%s messages were in it)", cli->info.name,
+		 rows_only ? "emptied the outbox" : "removed the outbox", count);
 	return OUTBOX_OK;
 }
 

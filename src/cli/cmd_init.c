@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/cli.h"
 #include "cli/json_out.h"
+#include "cli/safe.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -20,12 +21,13 @@ static void tell(const struct cli *cli, bool fresh)
 	const char *s = info->lanes == 1 ? "" : "s";
 
 	if (!fresh) {
-		printf("%s: the outbox is already here (schema %d, %d lane%s); nothing changed\n",
-		       info->name, info->schema_version, info->lanes, s);
+		safe_say(stdout,
+			 "%s: the outbox is already here (schema %d, %d lane%s); nothing changed",
+			 info->name, info->schema_version, info->lanes, s);
 		return;
 	}
-	printf("%s: made an outbox (%s, schema %d, %d lane%s)\n", info->name, info->driver,
-	       info->schema_version, info->lanes, s);
+	safe_say(stdout, "%s: made an outbox (%s, schema %d, %d lane%s)", info->name, info->driver,
+		 info->schema_version, info->lanes, s);
 	if (strncmp(info->driver, "sqlite", 6) == 0)
 		puts("The file is in WAL mode now, for good: readers and the one writer no longer\n"
 		     "wait for each other; its -wal and -shm files belong to it, copy them too.");

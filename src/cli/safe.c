@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <string.h>
 #include <wchar.h>
@@ -120,4 +121,33 @@ void safe_wrap(FILE *stream, const struct wrap *wrap, const char *text)
 		word += strspn(word, " ");
 	}
 	fputc('\n', stream);
+}
+
+void safe_say(FILE *stream, const char *format, ...)
+{
+	char line[2000];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(line, sizeof(line), format, args);
+	va_end(args);
+	safe_wrap(stream, &(struct wrap){ 0, 2, 80 }, line);
+}
+
+void safe_shell_word(struct buf *out, const char *text)
+{
+	static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+				    "0123456789._:@%+,/-";
+
+	if (*text && *text != '-' && text[strspn(text, plain)] == '\0') {
+		buf_text(out, text);
+		return;
+	}
+	buf_char(out, '\'');
+	for (; *text; text++)
+		if (*text == '\'')
+			buf_text(out, "'\\''");
+		else
+			buf_char(out, *text);
+	buf_char(out, '\'');
 }

@@ -8,6 +8,8 @@
  * error messages, this keeps quotes as they are and measures in columns, since it fills table cells.
  */
 
+#include <outbox/error.h>
+
 #include <stddef.h>
 #include <stdio.h>
 
@@ -24,6 +26,12 @@ size_t safe_width(const char *text);
 
 /* Write a line for a person: escaped, not cut. */
 void safe_line(FILE *stream, const char *prefix, const char *text);
+
+/* printf for a person: foreign text in the arguments is escaped, the line is wrapped at 80 columns. */
+void safe_say(FILE *stream, const char *format, ...) OUTBOX_PRINTF(2, 3);
+
+/* Append text as one word of a shell command: quoted when it needs to be. */
+void safe_shell_word(struct buf *out, const char *text);
 
 /* Write text from column `at` on, wrapped at words so that it fits width, with later lines indented to
  * `indent`. Ends with a newline. text is escaped first. */

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/text.h"
+#include "cli/age.h"
+#include "cli/json_out.h"
+#include "cli/safe.h"
+#include "cli/table.h"
+
+#include <stdio.h>
+
+struct values {
+	int64_t limit;
+};
+
+static const struct option options[] = {
+	OPTION_RANGE("limit", struct values, limit, 1, 1000, "rows (default: 100)"),
+};
+
+static const struct column columns[] = {
+	{ "WHEN", false, 0 },   { "WHO", false, 8 },     { "WHAT", false, 0 },
+	{ "TARGET", false, 8 }, { "MESSAGE", false, 12 },
+};
+
+static int run(struct cli *cli, void *values, struct outbox_error *err)
+{
+	const struct values *given = values;
+	_cleanup_(table_deinit) struct table table;
+	struct outbox_audit *rows;
+	char age[DURATION_TEXT_MAX];
+	json_t *list;
+	size_t n;
+	int r;
+
+	table_init(&table, cli, columns, ARRAY_SIZE(columns));
+	r = cli_open(cli, OPEN_READY, err);
+	if (r == OUTBOX_OK)
+		r = cli->store->ops->audit(cli->store, cli->n_words ? cli->words[0] : NULL,
+					   given->limit ? (size_t)given->limit : 100, cli->arena,
+					   &rows, &n, err);
+	if (r)
+		return r;
+	if (cli->json) {
+		list = json_array();
+		for (size_t i = 0; i < n; i++)
+			json_array_append_new(list, json_audit(&rows[i]));
+		return json_print(json_pack("{s:o}", "audit", list), err);
+	}
+	for (size_t i = 0; i < n; i++) {
+		table_cell(&table, PLAIN, age_text(cli->clock->wall(cli->clock), rows[i].at, age));
+		table_cell(&table, PLAIN, rows[i].actor);
+		table_cell(&table, BOLD, rows[i].action);
+		table_cell(&table, PLAIN, rows[i].target);
+		table_cell(&table, PLAIN, rows[i].id);
+		if (rows[i].reason)
+			table_note(&table, rows[i].reason);
+		if (rows[i].detail)
+			table_note(&table, rows[i].detail);
+	}
+	table_print(&table, stdout);
+	if (n == 0)
+		puts("nobody has acted yet");
+	return OUTBOX_OK;
+}
+
+const struct command cmd_audit = {
+	.name = "audit",
+	.group = GROUP_SEE,
+	.flags = COMMAND_STORE,
+	.summary = "who did what to which deliveries, newest first",
+	.words = "[ID]",
+	.max_words = 1,
+	.options = options,
+	.n_options = ARRAY_SIZE(options),
+	.values_size = sizeof(struct values),
+	.example = "outbox audit --limit 20",
+	.run = run,
+};

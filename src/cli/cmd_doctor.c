@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/text.h"
+#include "base/url.h"
+#include "cli/age.h"
+#include "cli/json_out.h"
+#include "cli/safe.h"
+#include "cli/status.h"
+#include "cli/table.h"
+#include "core/routing.h"
+#include "relay/registry.h"
+#include "transport/transport.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define CONNECT_WAIT (5 * OUTBOX_SECONDS)
+
+enum finding { OK = 0, NOTE, WARNING, ERROR };
+
+struct values {
+	struct list to;
+};
+
+static const struct option options[] = {
+	OPTION("to", OPTION_LIST, struct values, to, "NAME=URL",
+	       "also connect to this target and say what its acknowledgement means"),
+};
+
+struct doctor {
+	struct cli *cli;
+	json_t *findings; /* NULL for people */
+	const char *area;
+	int worst;
+};
+
+static void say(void *context, int level, const char *subject, const char *text)
+{
+	static const char *const names[] = { "ok", "note", "warning", "error" };
+	static const int colours[] = { GREEN, PLAIN, YELLOW, RED };
+	struct doctor *doctor = context;
+	char line[120], shown[32];
+
+	level = level < OK || level > ERROR ? ERROR : level;
+	doctor->worst = level > doctor->worst ? level : doctor->worst;
+	if (doctor->findings) {
+		json_array_append_new(doctor->findings,
+				      json_pack("{s:s, s:o, s:s, s:o}", "area", doctor->area,
+						"subject", json_text(subject), "level", names[level],
+						"text", json_text(text)));
+		return;
+	}
+	text_shown(shown, sizeof(shown), subject);
+	snprintf(line, sizeof(line), "%-8s %-18.18s ", doctor->area, shown);
+	printf("%s%s%-7s%s ", line, colour_on(doctor->cli, colours[level]), names[level],
+	       colour_off(doctor->cli));
+	safe_wrap(stdout, &(struct wrap){ 36, 36, 80 }, text);
+}
+
+static void check_schema(struct doctor *doctor)
+{
+	const struct outbox_store_info *info = &doctor->cli->info;
+	char text[200];
+
+	if (info->schema_version == 0)
+		say(doctor, ERROR, "schema", "there is no outbox here: outbox init makes one");
+	else if (info->schema_version < info->program_version) {
+		snprintf(text, sizeof(text), "is %d, this program wants %d: outbox upgrade",
+			 info->schema_version, info->program_version);
+		say(doctor, ERROR, "schema", text);
+	} else if (info->schema_version > info->program_version) {
+		snprintf(text, sizeof(text), "is %d, newer than this program's %d: upgrade outbox",
+			 info->schema_version, info->program_version);
+		say(doctor, WARNING, "schema", text);
+	} else {
+		snprintf(text, sizeof(text), "version %d, %d lane%s", info->schema_version,
+			 info->lanes, info->lanes == 1 ? "" : "s");
+		say(doctor, OK, "schema", text);
+	}
+}
+
+static void check_target(struct doctor *doctor, const struct outbox_stats *stats,
+			 const struct outbox_target_stats *t)
+{
+	char text[400], a[COUNT_TEXT_MAX], age[DURATION_TEXT_MAX];
+	enum target_health health = status_health(stats, t);
+
+	if (health == HEALTH_PAUSED) {
+		snprintf(text, sizeof(text), "paused by %.80s: %.200s", t->paused_by ? t->paused_by : "?",
+			 t->paused_reason ? t->paused_reason : "no reason given");
+		say(doctor, NOTE, t->name, text);
+	} else if (health == HEALTH_NO_RELAY && status_lag(t) > 0) {
+		snprintf(text, sizeof(text),
+			 "no relay works for it and %s deliveries wait (oldest %s): start outbox relay",
+			 capped_text(status_lag(t), a), age_text(stats->store_now, t->oldest, age));
+		say(doctor, WARNING, t->name, text);
+	} else {
+		snprintf(text, sizeof(text), "%s; %s deliveries wait, oldest %s",
+			 status_health_name(health), capped_text(status_lag(t), a),
+			 age_text(stats->store_now, t->oldest, age));
+		say(doctor, OK, t->name, text);
+	}
+	if (t->failed == 0)
+		return;
+	snprintf(text, sizeof(text), "%s failed: outbox list --state failed --target %s",
+		 capped_text(t->failed, a), t->name);
+	say(doctor, WARNING, t->name, text);
+}
+
+static int check_store(struct doctor *doctor, struct outbox_error *err)
+{
+	struct cli *cli = doctor->cli;
+	struct outbox_stats stats;
+	int r;
+
+	doctor->area = "store";
+	say(doctor, OK, cli->info.name, cli->info.driver);
+	check_schema(doctor);
+	if (cli->info.schema_version == 0 || doctor->worst == ERROR)
+		return OUTBOX_OK;
+	if (cli->store->ops->check) {
+		r = cli->store->ops->check(cli->store, say, doctor, err);
+		if (r)
+			return r;
+	}
+	r = cli_stats(cli, &stats, err);
+	if (r)
+		return r;
+	doctor->area = "target";
+	if (stats.n_targets == 0)
+		say(doctor, NOTE, "none", "no target is registered: messages wait and nothing is purged");
+	for (size_t i = 0; i < stats.n_targets; i++)
+		check_target(doctor, &stats, &stats.targets[i]);
+	return OUTBOX_OK;
+}
+
+/* A broker out of reach is a finding, not the end of the examination. */
+static int check_transport(struct doctor *doctor, const char *pair, struct outbox_error *err)
+{
+	struct cli *cli = doctor->cli;
+	struct outbox_transport_config config = { .struct_size = sizeof(config),
+						  .clock = cli->clock,
+						  .random = &cli->random.base };
+	struct outbox_error found = OUTBOX_ERROR_INIT;
+	struct outbox_transport *transport = NULL;
+	char name[OUTBOX_TARGET_NAME_MAX + 1], text[600];
+	outbox_time deadline = cli->clock->mono(cli->clock) + CONNECT_WAIT;
+	int r = pair_split("to", pair, name, sizeof(name), &config.url, err), level = OK;
+
+	if (r == OUTBOX_OK)
+		r = target_name_check(name, err);
+	if (r)
+		return r;
+	config.target = name;
+	r = registry_open_transport(NULL, &config, &transport, &found);
+	if (r == OUTBOX_OK)
+		r = transport->ops->connect(transport, deadline, &found);
+	if (r == OUTBOX_OK) {
+		snprintf(text, sizeof(text), "%s: connected", transport->ops->name);
+		if (transport->ops->check)
+			level = transport->ops->check(transport, deadline, text, sizeof(text));
+	}
+	say(doctor, r ? ERROR : level, name, r ? found.message : text);
+	transport_close(transport);
+	return OUTBOX_OK;
+}
+
+static int examine(struct doctor *doctor, const struct values *given, struct outbox_error *err)
+{
+	int r = check_store(doctor, err);
+
+	doctor->area = "broker";
+	for (size_t i = 0; r == OUTBOX_OK && i < given->to.count; i++)
+		r = check_transport(doctor, given->to.items[i], err);
+	return r;
+}
+
+static int run(struct cli *cli, void *values, struct outbox_error *err)
+{
+	struct doctor doctor = { .cli = cli };
+	int r = cli_open(cli, OPEN_ANY, err);
+
+	if (r)
+		return r;
+	if (cli->json)
+		doctor.findings = json_array();
+	r = examine(&doctor, values, err);
+	if (r) {
+		json_decref(doctor.findings);
+		return r;
+	}
+	if (doctor.worst >= WARNING)
+		cli->exit = EXIT_REPORTED;
+	if (cli->json)
+		return json_print(json_pack("{s:b, s:o}", "healthy", doctor.worst < WARNING,
+					    "findings", doctor.findings),
+				  err);
+	return OUTBOX_OK;
+}
+
+const struct command cmd_doctor = {
+	.name = "doctor",
+	.group = GROUP_SETUP,
+	.flags = COMMAND_STORE,
+	.summary = "examine the store, its targets and brokers; say what to repair",
+	.options = options,
+	.n_options = ARRAY_SIZE(options),
+	.values_size = sizeof(struct values),
+	.example = "outbox doctor --store sqlite:app.db --to events=file:out.jsonl",
+	.exits = "0  healthy: nothing but ok and notes\n1  there are warnings or errors",
+	.run = run,
+};

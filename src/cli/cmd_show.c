@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/base64.h"
+#include "base/buf.h"
+#include "base/text.h"
+#include "cli/age.h"
+#include "cli/json_out.h"
+#include "cli/payload.h"
+#include "cli/safe.h"
+#include "cli/selection.h"
+#include "cli/table.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define PAYLOAD_LINES 40
+#define HISTORY_ROWS 100
+#define LABEL 16
+
+struct values {
+	bool raw, full;
+};
+
+static const struct option options[] = {
+	OPTION("raw-payload", OPTION_FLAG, struct values, raw, NULL,
+	       "write the payload's bytes to stdout and nothing else"),
+	OPTION("full", OPTION_FLAG, struct values, full, NULL, "do not cut the payload"),
+};
+
+struct view {
+	struct outbox_claimed message;
+	struct outbox_page page;
+	struct outbox_audit *history;
+	size_t n_history;
+};
+
+static int read_view(struct cli *cli, struct view *view, struct outbox_error *err)
+{
+	const char *id = cli->words[0];
+	struct outbox_filter filter = { .struct_size = sizeof(filter), .ids = &id, .n_ids = 1 };
+	int r;
+
+	r = cli->store->ops->get(cli->store, id, cli->arena, &view->message, err);
+	if (r == OUTBOX_OK)
+		r = cli->store->ops->list(cli->store, &filter, cli->arena, &view->page, err);
+	if (r == OUTBOX_OK)
+		r = cli->store->ops->audit(cli->store, id, HISTORY_ROWS, cli->arena, &view->history,
+					   &view->n_history, err);
+	return r;
+}
+
+/* "  key             42", wrapped; nothing when there is no text. */
+static void field(const char *name, const char *text)
+{
+	if (!text)
+		return;
+	printf("  %-14s", name);
+	safe_wrap(stdout, &(struct wrap){ LABEL, LABEL, 80 }, text);
+}
+
+static void time_field(const struct cli *cli, const char *name, outbox_time time)
+{
+	char text[TIME_TEXT_MAX], age[DURATION_TEXT_MAX], line[100];
+	outbox_time now = cli->clock->wall(cli->clock);
+
+	if (!time)
+		return;
+	age_text(now, time, age);
+	snprintf(line, sizeof(line), "%s (%s%s)", time_format(time, text), age,
+		 time <= now ? " ago" : "");
+	field(name, line);
+}
+
+static void print_message(const struct cli *cli, const struct outbox_claimed *m, bool full)
+{
+	const struct outbox_message *message = &m->message;
+	char text[64], count[COUNT_TEXT_MAX];
+
+	snprintf(text, sizeof(text), "%" PRId64, m->seq);
+	safe_line(stdout, "message ", message->id);
+	field("seq", text);
+	field("type", message->type);
+	field("kind", message->kind == OUTBOX_KIND_COMMAND ? "command" : "event");
+	field("key", message->key);
+	field("source", message->source);
+	field("subject", message->subject);
+	field("topic", message->topic);
+	field("correlation", message->correlation_id);
+	field("causation", message->causation_id);
+	field("traceparent", message->traceparent);
+	field("published", message->published ? "yes: goes to external targets too" : NULL);
+	time_field(cli, "event time", message->event_time);
+	time_field(cli, "created", m->created_at);
+	time_field(cli, "due", message->due_at);
+	time_field(cli, "expires", message->expires_at);
+	for (size_t i = 0; i < message->n_headers; i++) {
+		char line[600];
+
+		snprintf(line, sizeof(line), "%.200s: %.380s", message->headers[i].name,
+			 message->headers[i].value);
+		field(i ? "" : "headers", line);
+	}
+	field("malformed", m->malformed);
+	printf("  payload       %s bytes, ", count_human((int64_t)message->size, count));
+	safe_line(stdout, "", message->content_type ? message->content_type : "?");
+	payload_print(cli, message, full ? 0 : PAYLOAD_LINES);
+}
+
+/* A command to copy: its id may be anything, so it is quoted, and escaped for the terminal. */
+static void print_command(const char *label, const char *verb, const struct outbox_delivery *row,
+			  const char *more)
+{
+	_cleanup_(buf_deinit) struct buf line = BUF_INIT(4096);
+
+	buf_printf(&line, "outbox %s ", verb);
+	safe_shell_word(&line, row->id);
+	printf("  %s:\n", label);
+	buf_text(&line, " \\");
+	safe_line(stdout, "    ", buf_str(&line));
+	printf("        --target %s%s\n", row->target, more);
+}
+
+/* What a person can do about a delivery in this state. */
+static void print_advice(const struct outbox_delivery *row)
+{
+	const char *target = row->target;
+
+	switch (row->state) {
+	case OUTBOX_FAILED:
+		print_command("to try again", "requeue", row, "");
+		print_command("to give up", "discard", row, " --reason WHY");
+		break;
+	case OUTBOX_PENDING:
+		if (row->why == OUTBOX_PAUSED)
+			printf("  go on:        outbox resume %s\n", target);
+		else if (row->why == OUTBOX_PARKED)
+			puts("  it waits for an earlier message of its key: outbox list --key KEY");
+		else if (row->why == OUTBOX_WAITING || row->why == OUTBOX_DEFERRED)
+			puts("  nothing to do: it is tried again at its next attempt");
+		else
+			puts("  nothing to do: a relay sends it next (outbox status)");
+		break;
+	default:
+		break;
+	}
+}
+
+static void print_delivery(const struct cli *cli, const struct outbox_delivery *row)
+{
+	char attempts[32];
+
+	printf("\nto %s: %s%s%s\n", row->target, colour_on(cli, delivery_colour(row)),
+	       delivery_word(row), colour_off(cli));
+	snprintf(attempts, sizeof(attempts), "%d", row->attempts);
+	field("failed tries", row->attempts ? attempts : NULL);
+	field("error", row->error);
+	field("reason", row->reason);
+	field("owner", row->owner);
+	time_field(cli, "since", row->last_status_at);
+	time_field(cli, "next attempt", row->next_attempt_at);
+	print_advice(row);
+}
+
+static void print_history(const struct view *view)
+{
+	char text[TIME_TEXT_MAX], line[600];
+
+	if (view->n_history)
+		puts("\nhistory");
+	for (size_t i = view->n_history; i-- > 0;) {
+		const struct outbox_audit *row = &view->history[i];
+
+		snprintf(line, sizeof(line), "%.20s%s%.70s by %.80s%s%.200s%s%.200s", row->action,
+			 row->target ? " " : "", row->target ? row->target : "",
+			 row->actor ? row->actor : "?", row->reason ? ": " : "",
+			 row->reason ? row->reason : "", row->detail ? "; " : "",
+			 row->detail ? row->detail : "");
+		printf("  %-28s", time_format(row->at, text));
+		safe_wrap(stdout, &(struct wrap){ 30, 30, 80 }, line);
+	}
+}
+
+static json_t *headers_json(const struct outbox_message *message)
+{
+	json_t *object = json_object();
+
+	for (size_t i = 0; i < message->n_headers; i++)
+		json_object_set_new(object, message->headers[i].name,
+				    json_text(message->headers[i].value));
+	return object;
+}
+
+static void set_payload(json_t *object, const struct outbox_message *message)
+{
+	_cleanup_(buf_deinit) struct buf text = BUF_INIT(2 * message->size + 16);
+	const char *data = message->data ? message->data : "";
+
+	if (utf8_valid(data, message->size)) {
+		json_object_set_new(object, "payload", json_stringn(data, message->size));
+		return;
+	}
+	base64_append(&text, data, message->size);
+	json_object_set_new(object, "payload_base64", json_text(buf_str(&text)));
+}
+
+static json_t *message_json(const struct outbox_claimed *m)
+{
+	const struct outbox_message *message = &m->message;
+	const struct {
+		const char *name, *text;
+	} texts[] = {
+		{ "id", message->id },
+		{ "type", message->type },
+		{ "kind", message->kind == OUTBOX_KIND_COMMAND ? "command" : "event" },
+		{ "key", message->key },
+		{ "source", message->source },
+		{ "subject", message->subject },
+		{ "topic", message->topic },
+		{ "content_type", message->content_type },
+		{ "correlation_id", message->correlation_id },
+		{ "causation_id", message->causation_id },
+		{ "traceparent", message->traceparent },
+		{ "malformed", m->malformed },
+	};
+	json_t *object = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:i, s:I}", "seq",
+				   json_seq(m->seq), "headers", headers_json(message), "event_time",
+				   json_time(message->event_time), "created_at",
+				   json_time(m->created_at), "due_at", json_time(message->due_at),
+				   "expires_at", json_time(message->expires_at), "published",
+				   message->published != 0, "priority", message->priority, "size",
+				   (json_int_t)message->size);
+
+	for (size_t i = 0; object && i < ARRAY_SIZE(texts); i++)
+		json_object_set_new(object, texts[i].name, json_text(texts[i].text));
+	if (object)
+		set_payload(object, message);
+	return object;
+}
+
+static int view_json(const struct view *view, struct outbox_error *err)
+{
+	json_t *deliveries = json_array(), *history = json_array();
+
+	for (size_t i = 0; i < view->page.count; i++)
+		json_array_append_new(deliveries, json_delivery(&view->page.rows[i]));
+	for (size_t i = view->n_history; i-- > 0;)
+		json_array_append_new(history, json_audit(&view->history[i]));
+	return json_print(json_pack("{s:o, s:o, s:o}", "message", message_json(&view->message),
+				    "deliveries", deliveries, "history", history),
+			  err);
+}
+
+static int run(struct cli *cli, void *values, struct outbox_error *err)
+{
+	const struct values *given = values;
+	struct view view = { 0 };
+	int r;
+
+	r = cli_open(cli, OPEN_READY, err);
+	if (r == OUTBOX_OK)
+		r = read_view(cli, &view, err);
+	if (r)
+		return r;
+	if (given->raw && cli->json)
+		return outbox_fail(err, OUTBOX_EINVAL,
+				   "--raw-payload and --json both want stdout; give one of them");
+	if (given->raw) {
+		if (view.message.message.size)
+			fwrite(view.message.message.data, 1, view.message.message.size, stdout);
+		return OUTBOX_OK;
+	}
+	if (cli->json)
+		return view_json(&view, err);
+	print_message(cli, &view.message, given->full);
+	for (size_t i = 0; i < view.page.count; i++)
+		print_delivery(cli, &view.page.rows[i]);
+	if (view.page.count == 0)
+		puts("\nno deliveries: no target takes it (outbox target list)");
+	print_history(&view);
+	return OUTBOX_OK;
+}
+
+const struct command cmd_show = {
+	.name = "show",
+	.group = GROUP_SEE,
+	.flags = COMMAND_STORE,
+	.summary = "a message, each of its deliveries, its history, what to do next",
+	.words = "ID",
+	.min_words = 1,
+	.max_words = 1,
+	.options = options,
+	.n_options = ARRAY_SIZE(options),
+	.values_size = sizeof(struct values),
+	.example = "outbox show 0198f3a2-7c11-7e02-9d53-2f0f5a2b81c4\n"
+		   "outbox show 0198f3a2-7c11-7e02-9d53-2f0f5a2b81c4 --raw-payload > payload.json",
+	.exits = "0  printed\n3  no such message",
+	.run = run,
+};

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/age.h"
+#include "cli/cli.h"
+#include "cli/safe.h"
+#include "cli/status.h"
+#include "cli/stop.h"
+#include "cli/table.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct values {
+	bool watch;
+	outbox_time every;
+};
+
+static const struct option options[] = {
+	OPTION("watch", OPTION_FLAG, struct values, watch, NULL,
+	       "show it again and again, until Ctrl-C"),
+	OPTION("every", OPTION_DURATION, struct values, every, "DURATION",
+	       "with --watch: how often (default: 2s)"),
+};
+
+static const struct column columns[] = {
+	{ "TARGET", false, 8 },  { "STATE", false, 0 },   { "RATE", true, 0 },
+	{ "PENDING", true, 0 },  { "SENDING", true, 0 },  { "WAITING", true, 0 },
+	{ "PARKED", true, 0 },   { "DEFERRED", true, 0 }, { "FAILED", true, 0 },
+	{ "OLDEST", true, 0 },
+};
+
+static const struct column lane_columns[] = {
+	{ "LANE", true, 0 },      { "TARGET", false, 8 },   { "OWNER", false, 12 },
+	{ "LEASE", true, 0 },     { "RECEIPTS", true, 0 },  { "TAKEN OVER", true, 0 },
+};
+
+static void count_cell(struct table *table, int colour, int64_t count)
+{
+	char text[COUNT_TEXT_MAX];
+
+	table_cell(table, count ? colour : DIM, capped_text(count, text));
+}
+
+static void target_row(struct table *table, const struct outbox_stats *stats,
+		       const struct outbox_target_stats *t)
+{
+	char text[DURATION_TEXT_MAX];
+	enum target_health health = status_health(stats, t);
+
+	table_cell(table, BOLD, t->name);
+	table_cell(table, health == HEALTH_RUNNING ? GREEN : YELLOW, status_health_name(health));
+	table_cell(table, PLAIN, status_rate(t, text, sizeof(text)));
+	count_cell(table, PLAIN, t->pending);
+	count_cell(table, PLAIN, t->sending);
+	count_cell(table, YELLOW, t->waiting);
+	count_cell(table, YELLOW, t->parked);
+	count_cell(table, PLAIN, t->deferred);
+	count_cell(table, RED, t->failed);
+	table_cell(table, PLAIN, age_text(stats->store_now, t->oldest, text));
+}
+
+static void notes(const struct outbox_target_stats *t)
+{
+	char lag[COUNT_TEXT_MAX], drain[DURATION_TEXT_MAX];
+
+	if (t->paused)
+		safe_say(stdout, "%s is paused by %s: %s", t->name,
+			 t->paused_by ? t->paused_by : "?",
+			 t->paused_reason ? t->paused_reason : "no reason given");
+	if (status_lag(t) > 0 && t->delivered_minute > 0)
+		safe_say(stdout, "%s is %s deliveries behind, about %s at this rate", t->name,
+			 capped_text(status_lag(t), lag), duration_human(status_drain(t), drain));
+	if (t->failed > 0)
+		safe_say(stdout, "%s has failed deliveries: outbox list --state failed --target %s",
+			 t->name, t->name);
+}
+
+static void lane_rows(struct table *table, const struct outbox_stats *stats,
+		      const struct outbox_target_stats *t)
+{
+	char text[DURATION_TEXT_MAX], count[COUNT_TEXT_MAX];
+
+	for (size_t i = 0; i < t->n_lanes; i++) {
+		const struct outbox_lane_stats *lane = &t->lanes[i];
+		bool live = lane->owner && lane->lease_until > stats->store_now;
+
+		table_cellf(table, PLAIN, "%d", lane->lane);
+		table_cell(table, PLAIN, t->name);
+		table_cell(table, live ? PLAIN : DIM, live ? lane->owner : "nobody");
+		if (live)
+			table_cell(table, PLAIN,
+				   duration_human(lane->lease_until - stats->store_now, text));
+		else
+			table_cell(table, PLAIN, NULL);
+		table_cell(table, PLAIN, count_human(lane->receipts, count));
+		count_cell(table, YELLOW, lane->takeovers);
+	}
+}
+
+static void print(struct cli *cli, const struct outbox_stats *stats)
+{
+	_cleanup_(table_deinit) struct table table, lanes;
+	char count[COUNT_TEXT_MAX];
+
+	table_init(&table, cli, columns, ARRAY_SIZE(columns));
+	table_init(&lanes, cli, lane_columns, ARRAY_SIZE(lane_columns));
+	printf("%s%s%s  %s, %s message%s in the log\n", colour_on(cli, BOLD), cli->info.name,
+	       colour_off(cli), cli->info.driver, capped_text(stats->messages, count),
+	       stats->messages == 1 ? "" : "s");
+	if (stats->n_targets == 0) {
+		puts("no targets: messages wait for one; outbox relay --to NAME=URL makes it");
+		return;
+	}
+	for (size_t i = 0; i < stats->n_targets; i++) {
+		target_row(&table, stats, &stats->targets[i]);
+		lane_rows(&lanes, stats, &stats->targets[i]);
+	}
+	table_print(&table, stdout);
+	for (size_t i = 0; i < stats->n_targets; i++)
+		notes(&stats->targets[i]);
+	puts("");
+	table_print(&lanes, stdout);
+}
+
+static int show(struct cli *cli, struct outbox_error *err)
+{
+	struct outbox_stats stats;
+	int r;
+
+	outbox_arena_reset(cli->arena);
+	r = cli_stats(cli, &stats, err);
+	if (r)
+		return r;
+	if (cli->json)
+		return status_json(cli, &stats, err);
+	print(cli, &stats);
+	return OUTBOX_OK;
+}
+
+static int run(struct cli *cli, void *values, struct outbox_error *err)
+{
+	const struct values *given = values;
+	outbox_time every = given->every ? given->every : 2 * OUTBOX_SECONDS;
+	sigset_t signals;
+	int r = cli_open(cli, OPEN_READY, err);
+
+	if (r || !given->watch)
+		return r ? r : show(cli, err);
+	stop_block(&signals);
+	do {
+		if (cli->colour)
+			fputs("\033[H\033[2J", stdout);
+		r = show(cli, err);
+		if (r && r != OUTBOX_EBUSY)
+			return r;
+		fflush(stdout);
+	} while (!ferror(stdout) && !stop_wait(&signals, every));
+	return OUTBOX_OK;
+}
+
+const struct command cmd_status = {
+	.name = "status",
+	.group = GROUP_SEE,
+	.flags = COMMAND_STORE,
+	.summary = "what waits, fails and moves, for each target",
+	.options = options,
+	.n_options = ARRAY_SIZE(options),
+	.values_size = sizeof(struct values),
+	.about = "RATE is what was delivered in the last minute; OLDEST is the age of the oldest delivery that is not finished (deferred and failed ones aside). Works whether a relay runs or not.",
+	.example = "outbox status --store sqlite:app.db\noutbox status --json --watch --every 10s",
+	.exits = "0  printed",
+	.run = run,
+};

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/buf.h"
+#include "base/text.h"
+#include "cli/json_out.h"
+#include "cli/safe.h"
+#include "cli/selection.h"
+#include "cli/stop.h"
+#include "cli/table.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define POLL (100 * OUTBOX_MILLISECONDS)
+#define PAGE 500
+
+struct values {
+	const char *target;
+	int64_t limit;
+};
+
+static const struct option options[] = {
+	OPTION("target", OPTION_TEXT, struct values, target, "NAME", "only this target"),
+	OPTION_RANGE("limit", struct values, limit, 1, INT32_MAX, "end after N deliveries"),
+};
+
+/* "09:00:12.250  events  order.placed  42  delivered  ID", fixed places since it has no end. */
+static void print_line(const struct cli *cli, const struct outbox_delivery *row)
+{
+	static const struct {
+		size_t width;
+		bool gap;
+	} places[] = { { 8, true }, { 14, true }, { 6, true } };
+	const char *texts[] = { row->target, row->type, row->key ? row->key : "-" };
+	char time[TIME_TEXT_MAX];
+	struct buf cell = BUF_INIT(1000);
+
+	time_format(row->last_status_at ? row->last_status_at : row->created_at, time);
+	printf("%.8s", strlen(time) > 19 ? time + 11 : time);
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+		buf_clear(&cell);
+		safe_append(&cell, texts[i], strlen(texts[i]), places[i].width);
+		printf(" %s%*s", buf_str(&cell), (int)(places[i].width - safe_width(buf_str(&cell))),
+		       "");
+	}
+	printf(" %s%-9s%s ", colour_on(cli, delivery_colour(row)), delivery_word(row),
+	       colour_off(cli));
+	/* the id comes last, whole: it is what the next command wants */
+	buf_clear(&cell);
+	safe_append(&cell, row->id, strlen(row->id), 36);
+	puts(buf_str(&cell));
+	buf_deinit(&cell);
+}
+
+static int print_page(struct cli *cli, const struct values *given, const struct outbox_page *page,
+		      int64_t *printed, struct outbox_error *err)
+{
+	int r;
+
+	for (size_t i = 0; i < page->count; i++) {
+		const struct outbox_delivery *row = &page->rows[i];
+
+		if (given->target && strcmp(row->target, given->target) != 0)
+			continue;
+		if (cli->json) {
+			r = json_print(json_delivery(row), err);
+			if (r)
+				return r;
+		} else {
+			print_line(cli, row);
+		}
+		if (++*printed == given->limit)
+			break;
+	}
+	fflush(stdout);
+	return OUTBOX_OK;
+}
+
+static int run(struct cli *cli, void *values, struct outbox_error *err)
+{
+	const struct values *given = values;
+	struct outbox_stats stats;
+	struct outbox_page page;
+	char cursor[512] = "";
+	int64_t printed = 0;
+	sigset_t signals;
+	int r;
+
+	r = cli_open(cli, OPEN_READY, err);
+	if (r == OUTBOX_OK)
+		r = cli_stats(cli, &stats, err);
+	if (r == OUTBOX_OK)
+		r = cli_check_target(cli, &stats, given->target, err);
+	if (r)
+		return r;
+	stop_block(&signals);
+	fputs("waiting for deliveries; Ctrl-C ends\n", stderr);
+	do {
+		outbox_arena_reset(cli->arena);
+		r = cli->store->ops->tail(cli->store, *cursor ? cursor : NULL, PAGE, cli->arena,
+					  &page, err);
+		if (r == OUTBOX_EBUSY)
+			continue;
+		if (r == OUTBOX_OK)
+			r = print_page(cli, given, &page, &printed, err);
+		if (r)
+			return r;
+		snprintf(cursor, sizeof(cursor), "%s", page.cursor);
+		if ((given->limit && printed >= given->limit) || ferror(stdout))
+			break;
+	} while (!stop_wait(&signals, page.count == PAGE ? 0 : POLL));
+	return OUTBOX_OK;
+}
+
+const struct command cmd_tail = {
+	.name = "tail",
+	.group = GROUP_SEE,
+	.flags = COMMAND_STORE,
+	.summary = "print deliveries as they happen",
+	.options = options,
+	.n_options = ARRAY_SIZE(options),
+	.values_size = sizeof(struct values),
+	.about = "From now on, until Ctrl-C. Times are UTC. With --json one JSON object a line.",
+	.example = "outbox tail --target events",
+	.exits = "0  ended by Ctrl-C, SIGTERM or --limit",
+	.run = run,
+};

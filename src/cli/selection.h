@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CLI_SELECTION_H
+#define CLI_SELECTION_H
+
+/* --state --why --target --type --key: the same options select deliveries in every command. */
+
+#include "cli/cli.h"
+
+struct selection {
+	const char *state, *why, *target, *type, *key;
+};
+
+#define SELECTION_OPTIONS(type_)                                                                   \
+	OPTION("state", OPTION_TEXT, type_, select.state, "STATE",                                 \
+	       "pending, sending, delivered, failed or discarded"),                                \
+	OPTION("target", OPTION_TEXT, type_, select.target, "NAME", "deliveries to this target"),  \
+	OPTION("type", OPTION_TEXT, type_, select.type, "GLOB", "type, * and ? match: order.*"),   \
+	OPTION("key", OPTION_TEXT, type_, select.key, "KEY", "this key exactly")
+
+bool selection_empty(const struct selection *selection);
+
+/* Fill a filter; it borrows the selection's texts. EINVAL for a state or why that does not exist. */
+int selection_filter(const struct selection *selection, struct outbox_filter *ret_filter,
+		     struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/* One word for a delivery's state: a pending one is shown by its why. */
+const char *delivery_word(const struct outbox_delivery *row);
+int delivery_colour(const struct outbox_delivery *row);
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CLI_STATUS_H
+#define CLI_STATUS_H
+
+/* What a target's numbers mean, the same for people and for programs. */
+
+#include "cli/cli.h"
+
+enum target_health {
+	HEALTH_RUNNING = 1,
+	HEALTH_RETRYING, /* something waits for its next attempt */
+	HEALTH_NO_RELAY, /* nobody holds a lane */
+	HEALTH_PARTLY,   /* somebody holds some lanes */
+	HEALTH_PAUSED
+};
+
+enum target_health status_health(const struct outbox_stats *stats,
+				 const struct outbox_target_stats *target);
+const char *status_health_name(enum target_health health);
+
+/* Deliveries that should have been made by now. */
+int64_t status_lag(const struct outbox_target_stats *target);
+
+/* How long the lag takes at the last minute's rate; 0 when nothing moves. */
+outbox_time status_drain(const struct outbox_target_stats *target);
+
+/* "1,204/s", "3/min". */
+const char *status_rate(const struct outbox_target_stats *target, char *out, size_t size);
+
+int status_json(const struct cli *cli, const struct outbox_stats *stats, struct outbox_error *err)
+	OUTBOX_MUSTCHECK;
+
+#endif

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CLI_STOP_H
+#define CLI_STOP_H
+
+/* SIGINT, SIGTERM and SIGHUP as requests to end, for commands that run until they are told to. */
+
+#include <outbox/clock.h>
+
+#include <signal.h>
+
+/* Block them in this thread and all it starts; what arrives is kept until it is asked for. */
+void stop_block(sigset_t *ret_set);
+
+/* Wait up to `wait` for one of the set; 0 when none came. */
+int stop_wait(const sigset_t *set, outbox_time wait);
+
+#endif
