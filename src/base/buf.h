@@ -21,7 +21,10 @@ struct buf {
 	bool failed;
 };
 
-#define BUF_INIT(maximum) { .max = (maximum) }
+#define BUF_INIT(maximum)        \
+	{                        \
+		.max = (maximum) \
+	}
 
 void buf_append(struct buf *buf, const void *data, size_t size);
 void buf_text(struct buf *buf, const char *text);

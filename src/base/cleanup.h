@@ -9,11 +9,11 @@
 
 #define _cleanup_(function) __attribute__((cleanup(function)))
 
-#define DEFINE_CLEANUP(type, function)                                                             \
-	static inline void function##p(type *p)                                                    \
-	{                                                                                          \
-		if (*p)                                                                            \
-			function(*p);                                                              \
+#define DEFINE_CLEANUP(type, function)          \
+	static inline void function##p(type *p) \
+	{                                       \
+		if (*p)                         \
+			function(*p);           \
 	}
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))

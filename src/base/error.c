@@ -102,8 +102,9 @@ int outbox_wrap(struct outbox_error *err, const char *format, ...)
 const char *outbox_status_name(int status)
 {
 	static const char *const names[] = {
-		"ok",    "inval",    "nomem",    "config", "conn",   "auth", "timedout", "busy",
-		"fenced", "conflict", "notfound", "notsup", "schema", "full", "proto",    "internal",
+		"ok",       "inval", "nomem",  "config",   "conn",     "auth",
+		"timedout", "busy",  "fenced", "conflict", "notfound", "notsup",
+		"schema",   "full",  "proto",  "internal",
 	};
 
 	if (status < 0 || (size_t)status >= sizeof(names) / sizeof(names[0]))

@@ -14,6 +14,7 @@ struct log {
 };
 
 /* Foreign text in the arguments must have gone through text_display() or text_shown(). */
-void log_line(const struct log *log, enum log_level level, const char *format, ...) OUTBOX_PRINTF(3, 4);
+void log_line(const struct log *log, enum log_level level, const char *format, ...)
+	OUTBOX_PRINTF(3, 4);
 
 #endif

@@ -6,7 +6,6 @@
 
 #include <stddef.h>
 #include <sys/random.h>
-#include <time.h>
 #include <unistd.h>
 
 static uint64_t rotate(uint64_t x, int k)
@@ -50,15 +49,14 @@ void random_init(struct random_state *random, uint64_t seed)
 
 uint64_t random_system_seed(void)
 {
-	struct timespec now = { 0 };
+	struct outbox_clock *clock = outbox_clock_system();
 	uint64_t seed;
 
 	if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) == (ssize_t)sizeof(seed))
 		return seed;
 	/* Very early boot: enough to tell two relays apart. */
-	clock_gettime(CLOCK_REALTIME, &now);
-	seed = (uint64_t)now.tv_sec * UINT64_C(1000000007) ^ (uint64_t)now.tv_nsec << 20;
-	return seed ^ (uint64_t)getpid();
+	seed = (uint64_t)clock->wall(clock) * UINT64_C(1000000007) ^ (uint64_t)clock->mono(clock);
+	return seed ^ (uint64_t)getpid() << 40;
 }
 
 int64_t random_between(struct outbox_random *random, int64_t low, int64_t high)

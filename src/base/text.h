@@ -43,10 +43,12 @@ void text_display(struct buf *out, const char *text, size_t size, size_t max_cha
 const char *text_shown(char *out, size_t out_size, const char *text);
 
 /* "500ms", "5s", "90s", "1m30s", "7d", "2h", "20us"; a bare "0" too. EINVAL names the value and the remedy. */
-int duration_parse(const char *text, outbox_time *ret_duration, struct outbox_error *err) OUTBOX_MUSTCHECK;
+int duration_parse(const char *text, outbox_time *ret_duration,
+		   struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /* "+5m" (from now) or RFC 3339, "2026-11-15T18:00:00Z", with offset or Z, seconds optional. UTC. */
-int time_parse(const char *text, outbox_time now, outbox_time *ret_time, struct outbox_error *err) OUTBOX_MUSTCHECK;
+int time_parse(const char *text, outbox_time now, outbox_time *ret_time,
+	       struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /* A whole number within [min, max], digits only. what names the field in the error. */
 int number_parse(const char *what, const char *text, int64_t min, int64_t max, int64_t *ret_number,

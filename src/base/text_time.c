@@ -116,8 +116,8 @@ static int64_t days_from_date(int64_t year, int month, int day)
 	era = (year >= 0 ? year : year - 399) / 400;
 	year_of_era = year - era * 400;
 	day_of_year = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
-	return era * 146097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year -
-	       719468;
+	return era * 146097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 +
+	       day_of_year - 719468;
 }
 
 static void date_from_days(int64_t days, int64_t *ret_year, int *ret_month, int *ret_day)
@@ -127,7 +127,8 @@ static void date_from_days(int64_t days, int64_t *ret_year, int *ret_month, int 
 	days += 719468;
 	era = (days >= 0 ? days : days - 146096) / 146097;
 	day_of_era = days - era * 146097;
-	year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36524 - day_of_era / 146096) / 365;
+	year_of_era =
+		(day_of_era - day_of_era / 1460 + day_of_era / 36524 - day_of_era / 146096) / 365;
 	day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
 	month = (5 * day_of_year + 2) / 153;
 	*ret_day = (int)(day_of_year - (153 * month + 2) / 5 + 1);
@@ -147,8 +148,8 @@ static bool parse_date(const char **text, int64_t *ret_days)
 {
 	int year, month, day;
 
-	if (!take_digits(text, 4, &year) || !take_char(text, "-") || !take_digits(text, 2, &month) ||
-	    !take_char(text, "-") || !take_digits(text, 2, &day))
+	if (!take_digits(text, 4, &year) || !take_char(text, "-") ||
+	    !take_digits(text, 2, &month) || !take_char(text, "-") || !take_digits(text, 2, &day))
 		return false;
 	if (month < 1 || month > 12 || day < 1 || day > days_in_month(year, month))
 		return false;
@@ -180,11 +181,13 @@ static bool parse_clock(const char **text, outbox_time *ret_time)
 
 	if (!take_digits(text, 2, &hour) || !take_char(text, ":") || !take_digits(text, 2, &minute))
 		return false;
-	if (take_char(text, ":") && (!take_digits(text, 2, &second) || !parse_fraction(text, &fraction)))
+	if (take_char(text, ":") &&
+	    (!take_digits(text, 2, &second) || !parse_fraction(text, &fraction)))
 		return false;
 	if (hour > 23 || minute > 59 || second > 59)
 		return false;
-	*ret_time = hour * OUTBOX_HOURS + minute * OUTBOX_MINUTES + second * OUTBOX_SECONDS + fraction;
+	*ret_time =
+		hour * OUTBOX_HOURS + minute * OUTBOX_MINUTES + second * OUTBOX_SECONDS + fraction;
 	return true;
 }
 
@@ -234,7 +237,8 @@ int time_parse(const char *text, outbox_time now, outbox_time *ret_time, struct 
 				   text_shown(shown, sizeof(shown), text));
 	/* 0 means "not set" wherever a time is stored. */
 	if (time <= 0)
-		return outbox_fail(err, OUTBOX_EINVAL, "\"%s\" is not after 1970; write a later time",
+		return outbox_fail(err, OUTBOX_EINVAL,
+				   "\"%s\" is not after 1970; write a later time",
 				   text_shown(shown, sizeof(shown), text));
 	*ret_time = time;
 	return OUTBOX_OK;
@@ -251,8 +255,8 @@ const char *time_format(outbox_time time, char out[TIME_TEXT_MAX])
 		days--;
 	}
 	date_from_days(days, &year, &month, &day);
-	n = snprintf(out, TIME_TEXT_MAX, "%04" PRId64 "-%02d-%02dT%02d:%02d:%02d.%06d", year, month, day,
-		     (int)(rest / OUTBOX_HOURS), (int)(rest / OUTBOX_MINUTES % 60),
+	n = snprintf(out, TIME_TEXT_MAX, "%04" PRId64 "-%02d-%02dT%02d:%02d:%02d.%06d", year, month,
+		     day, (int)(rest / OUTBOX_HOURS), (int)(rest / OUTBOX_MINUTES % 60),
 		     (int)(rest / OUTBOX_SECONDS % 60), (int)(rest % OUTBOX_SECONDS));
 	while (out[n - 1] == '0')
 		n--;
@@ -264,9 +268,9 @@ const char *time_format(outbox_time time, char out[TIME_TEXT_MAX])
 
 const char *duration_human(outbox_time duration, char out[DURATION_TEXT_MAX])
 {
-	static const struct unit human[] = {
-		{ "d", OUTBOX_DAYS }, { "h", OUTBOX_HOURS }, { "min", OUTBOX_MINUTES }
-	};
+	static const struct unit human[] = { { "d", OUTBOX_DAYS },
+					     { "h", OUTBOX_HOURS },
+					     { "min", OUTBOX_MINUTES } };
 	size_t i;
 
 	/* The largest unit that loses nothing, or of which there are at least two. */
@@ -274,7 +278,8 @@ const char *duration_human(outbox_time duration, char out[DURATION_TEXT_MAX])
 		outbox_time size = human[i].size;
 
 		if (duration >= 2 * size || (duration > 0 && duration % size == 0)) {
-			snprintf(out, DURATION_TEXT_MAX, "%" PRId64 " %s", duration / size, human[i].name);
+			snprintf(out, DURATION_TEXT_MAX, "%" PRId64 " %s", duration / size,
+				 human[i].name);
 			return out;
 		}
 	}
@@ -287,7 +292,8 @@ const char *duration_human(outbox_time duration, char out[DURATION_TEXT_MAX])
 	else if (duration >= 10 * OUTBOX_SECONDS || duration % OUTBOX_SECONDS == 0)
 		snprintf(out, DURATION_TEXT_MAX, "%" PRId64 " s", duration / OUTBOX_SECONDS);
 	else
-		snprintf(out, DURATION_TEXT_MAX, "%" PRId64 ".%" PRId64 " s", duration / OUTBOX_SECONDS,
+		snprintf(out, DURATION_TEXT_MAX, "%" PRId64 ".%" PRId64 " s",
+			 duration / OUTBOX_SECONDS,
 			 duration % OUTBOX_SECONDS / (OUTBOX_SECONDS / 10));
 	return out;
 }

@@ -23,7 +23,8 @@ static size_t scheme_length(const char *text)
 
 	if (!is_letter(text[0]))
 		return 0;
-	while (is_letter(text[n]) || (text[n] >= '0' && text[n] <= '9') || (text[n] && strchr("+.-", text[n])))
+	while (is_letter(text[n]) || (text[n] >= '0' && text[n] <= '9') ||
+	       (text[n] && strchr("+.-", text[n])))
 		n++;
 	return text[n] == ':' ? n : 0;
 }
@@ -205,8 +206,8 @@ int url_parse(const char *text, struct url *ret_url, struct outbox_error *err)
 	r = parse(&url, text ? text : "", &cause);
 	if (r != OUTBOX_OK) {
 		url_mask(text ? text : "", masked, sizeof(masked));
-		return outbox_fail(err, r, "URL \"%s\": %s", text_shown(shown, sizeof(shown), masked),
-				   cause.message);
+		return outbox_fail(err, r, "URL \"%s\": %s",
+				   text_shown(shown, sizeof(shown), masked), cause.message);
 	}
 	*ret_url = url;
 	url = (struct url){ 0 };
@@ -260,8 +261,8 @@ int url_finish(struct url *url, const char *known, struct outbox_error *err)
 		text_shown(shown, sizeof(shown), url->options[i].name);
 		if (!known || !*known)
 			return outbox_fail(err, OUTBOX_ECONFIG,
-					   "unknown option \"%s\": a %s: URL takes none; remove it", shown,
-					   url->scheme);
+					   "unknown option \"%s\": a %s: URL takes none; remove it",
+					   shown, url->scheme);
 		return outbox_fail(err, OUTBOX_ECONFIG,
 				   "unknown option \"%s\": a %s: URL takes %s; repair or remove it",
 				   shown, url->scheme, known);

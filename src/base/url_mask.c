@@ -20,7 +20,7 @@ static const char *password_end(const char *authority, const char *colon)
 {
 	size_t head = strcspn(authority, "?");
 	const char *at = memrchr(authority, '@', head);
-	size_t port = strspn(colon + 1, "0123456789,:");
+	size_t port = strspn(colon + 1, "0123456789");
 
 	if (at)
 		return at > colon ? at : NULL;
