@@ -23,7 +23,8 @@
 #include <string.h>
 
 #define DIED_ALONE "the relay died while this message was alone in flight"
-#define LOST_ALONE "outcome unknown: the connection was lost while this message was alone on the wire"
+#define LOST_ALONE \
+	"outcome unknown: the connection was lost while this message was alone on the wire"
 
 static struct outbox_settlement settle(const struct outbox_claimed *delivery, int outcome)
 {
@@ -51,11 +52,12 @@ static const char *final_error(const struct decide_context *context, int attempt
 	if (tries > 0 && attempts >= tries)
 		snprintf(suffix, sizeof(suffix), " (attempt %d of %d)", attempts, tries);
 	else
-		snprintf(suffix, sizeof(suffix), " (attempt %d, retry budget of %s used up)", attempts,
-			 duration_human(context->policy->budget, budget));
+		snprintf(suffix, sizeof(suffix), " (attempt %d, retry budget of %s used up)",
+			 attempts, duration_human(context->policy->budget, budget));
 	suffix_length = strlen(suffix);
 	length = utf8_cut_chars(reason, ERROR_TEXT_MAX - suffix_length);
-	text = context->memory ? outbox_arena_alloc(context->memory, length + suffix_length + 1) : NULL;
+	text = context->memory ? outbox_arena_alloc(context->memory, length + suffix_length + 1)
+			       : NULL;
 	if (!text)
 		return reason;
 	memcpy(text, reason, length);
@@ -70,8 +72,8 @@ static struct outbox_settlement charge(const struct decide_context *context,
 
 	settlement.attempts = charged(delivery);
 	settlement.error = reason;
-	if (!retry_delay(context->policy, settlement.attempts, delivery->failing_since, context->now,
-			 context->random, &settlement.delay)) {
+	if (!retry_delay(context->policy, settlement.attempts, delivery->failing_since,
+			 context->now, context->random, &settlement.delay)) {
 		settlement.outcome = OUTBOX_OUT_FAILED;
 		settlement.error = final_error(context, settlement.attempts, reason);
 	}
@@ -130,6 +132,8 @@ static struct outbox_settlement settle_unknown(const struct decide_context *cont
 		settlement.delay = retry_first_delay(context->policy, context->random);
 		settlement.error = reason;
 	}
+	if (settlement.delay < context->suspect_delay)
+		settlement.delay = context->suspect_delay;
 	settlement.suspect = true;
 	return settlement;
 }
@@ -151,8 +155,9 @@ void decide_settle(const struct decide_context *context, const struct outbox_cla
 		ret_settlement->error = verdict->reason ? verdict->reason : "rejected by the broker";
 		break;
 	case OUTBOX_RETRY:
-		*ret_settlement = charge(context, delivery,
-					 verdict->reason ? verdict->reason : "refused by the broker");
+		*ret_settlement =
+			charge(context, delivery,
+			       verdict->reason ? verdict->reason : "refused by the broker");
 		/* It got an answer: not what breaks connections. */
 		ret_settlement->suspect = false;
 		break;

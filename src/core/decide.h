@@ -18,6 +18,9 @@ struct decide_context {
 	/* Holds the error texts that are put together here; must live until they are settled. Without
 	 * it the texts are shorter: the bare reason, "expired". */
 	struct outbox_arena *memory;
+	/* A suspect waits at least this long: longer than the breaker, so that at its next probe other
+	 * messages go first. Otherwise the one that breaks the connection would be every probe. */
+	outbox_time suspect_delay;
 };
 
 /*
@@ -39,7 +42,7 @@ struct decide_verdict {
 	const char *reason;   /* may be NULL */
 	bool connection_lost; /* publish() failed: outage; UNSET then counts as UNKNOWN */
 	bool alone;           /* it was the only message on the wire */
-	bool others_acked;    /* since it was last UNKNOWN alone, other messages were acknowledged */
+	bool others_acked; /* since it was last UNKNOWN alone, other messages were acknowledged */
 };
 
 /*

@@ -8,15 +8,20 @@ void breaker_init(struct breaker *breaker, outbox_time min, outbox_time max)
 	*breaker = (struct breaker){ .min = min, .max = max < min ? min : max };
 }
 
+outbox_time breaker_next(const struct breaker *breaker)
+{
+	if (!breaker->delay)
+		return breaker->min;
+	return breaker->delay > breaker->max / 2 ? breaker->max : breaker->delay * 2;
+}
+
 bool breaker_trip(struct breaker *breaker, outbox_time now, struct outbox_random *random)
 {
 	bool was_closed = !breaker->delay;
 
 	if (was_closed)
 		breaker->since = now;
-	breaker->delay = was_closed				 ? breaker->min
-			 : breaker->delay > breaker->max / 2 ? breaker->max
-							     : breaker->delay * 2;
+	breaker->delay = breaker_next(breaker);
 	/* Jitter downwards only, so that `max` is what an operator reads in the configuration. */
 	breaker->until = now + random_between(random, breaker->delay * 3 / 4, breaker->delay);
 	return was_closed;

@@ -20,6 +20,9 @@ struct breaker {
 
 void breaker_init(struct breaker *breaker, outbox_time min, outbox_time max);
 
+/* How long the next trip would wait, at the most. */
+outbox_time breaker_next(const struct breaker *breaker);
+
 /* An outage was seen: open, twice as long as the last time, jittered. True when it was closed. */
 bool breaker_trip(struct breaker *breaker, outbox_time now, struct outbox_random *random);
 

@@ -191,7 +191,7 @@ size_t flight_judge(struct flight *f, const struct decide_context *context, int 
 		struct outbox_settlement s = { 0 };
 		struct decide_verdict v = { .verdict = item->verdict,
 					    .reason = item->reason,
-					    .connection_lost = status != OUTBOX_OK,
+					    .connection_lost = outcome_unknown(status),
 					    .alone = f->batch.count == 1,
 					    .others_acked = others_acked };
 

@@ -64,9 +64,11 @@ void janitor_step(struct worker *w, outbox_time now)
 		r = w->store->ops->tend(w->store, &err);
 	}
 	/* A clean-up that fails never stops the relay: it is due again at its next time. */
-	if (!r)
+	if (!r) {
+		trouble_store_over(w, "purge", now);
 		return;
+	}
 	w->purge_at = now + OUTBOX_SECONDS;
 	if (r != OUTBOX_EBUSY)
-		trouble_store(w, &err, now);
+		trouble_store(w, "purge", &err, now);
 }

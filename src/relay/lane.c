@@ -58,11 +58,11 @@ static void take(struct worker *w, struct lane *lane, outbox_time now)
 	failpoint("before_take");
 	if (w->store->ops->take(w->store, w->target->name, lane->number, w->owner,
 				token(w, lane), &lane->head, &err)) {
-		trouble_store(w, &err, now);
+		trouble_store(w, "take", &err, now);
 		return;
 	}
 	failpoint("after_take");
-	trouble_store_over(w, now);
+	trouble_store_over(w, "take", now);
 	lane->next_token = 0;
 	lane->died_seq = lane->head.suspect_seq;
 	lane->phase = LANE_READ;
@@ -171,8 +171,10 @@ static void advanced(struct worker *w, struct lane *lane, size_t want, outbox_ti
 	lane->head.n = fresh->claim.n;
 	lane->head.token = fresh->claim.token;
 	lane->head.cautious = fresh->claim.cautious;
-	if (fresh->claim.stale_route)
-		w->stale_route = lane->leaving = true;
+	if (fresh->claim.stale_route) {
+		lane->leaving = true;
+		w->lease_at = now; /* which says so and stops all lanes */
+	}
 	if (!fresh->claim.count) {
 		found_nothing(w, lane, &fresh->claim, want, now);
 		return;
@@ -187,7 +189,7 @@ static void advanced(struct worker *w, struct lane *lane, size_t want, outbox_ti
 		/* Claimed, but no memory to work on it: take the lane anew. */
 		forget_flight(w, lane);
 		lane->phase = LANE_TAKE;
-		trouble_store(w, &err, now);
+		trouble_store(w, "settle", &err, now);
 	}
 }
 
@@ -245,7 +247,7 @@ static void settle_and_read(struct worker *w, struct lane *lane, outbox_time now
 				   fresh->arena, &fresh->claim, &err);
 	failpoint("after_settle");
 	if (!r) {
-		trouble_store_over(w, now);
+		trouble_store_over(w, "settle", now);
 		advanced(w, lane, want, now);
 		return;
 	}
@@ -256,7 +258,7 @@ static void settle_and_read(struct worker *w, struct lane *lane, outbox_time now
 	}
 	if (r == OUTBOX_ENOMEM && lane->limit > 1)
 		lane->limit /= 2;
-	trouble_store(w, &err, now);
+	trouble_store(w, "settle", &err, now);
 }
 
 static void release(struct worker *w, struct lane *lane, outbox_time now)
@@ -267,7 +269,7 @@ static void release(struct worker *w, struct lane *lane, outbox_time now)
 	if (lane->lost)
 		return;
 	if (w->store->ops->release(w->store, w->target->name, lane->number, w->owner, &err))
-		trouble_store(w, &err, now);
+		trouble_store(w, "release", &err, now);
 	else
 		lane->lost = true;
 	failpoint("after_release");

@@ -62,7 +62,9 @@ void lane_send(struct worker *w, struct lane *lane, outbox_time now)
 	struct flight *f = lane_flight(lane);
 	struct decide_context context = { .policy = &w->target->policy,
 					  .now = f->claim.store_now + (now - lane->read_at),
-					  .random = &w->random.base };
+					  .random = &w->random.base,
+					  .memory = f->arena,
+					  .suspect_delay = 2 * breaker_next(&w->breaker) };
 	struct outbox_error err = OUTBOX_ERROR_INIT;
 	size_t unknown = 0, acked, n;
 	struct suspicion *suspicion;

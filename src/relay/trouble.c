@@ -4,6 +4,8 @@
 #include "base/text.h"
 #include "store/store.h"
 
+#include <string.h>
+
 #define STORE_DELAY_MIN (5 * OUTBOX_MILLISECONDS)
 #define STORE_DELAY_MAX (5 * OUTBOX_SECONDS)
 #define BUSY_DELAY_MAX (200 * OUTBOX_MILLISECONDS)
@@ -16,12 +18,14 @@ static bool keeps_connection(int status)
 	       status == OUTBOX_ECONFLICT;
 }
 
-void trouble_store(struct worker *w, const struct outbox_error *err, outbox_time now)
+void trouble_store(struct worker *w, const char *call, const struct outbox_error *err,
+		   outbox_time now)
 {
 	outbox_time max = err->status == OUTBOX_EBUSY ? BUSY_DELAY_MAX : STORE_DELAY_MAX;
 	char wait[DURATION_TEXT_MAX];
 	bool first = !w->store_delay;
 
+	w->trouble_call = keeps_connection(err->status) ? call : NULL;
 	w->store_delay = first ? STORE_DELAY_MIN : w->store_delay * 2;
 	if (w->store_delay > max)
 		w->store_delay = max;
@@ -42,16 +46,19 @@ void trouble_store(struct worker *w, const struct outbox_error *err, outbox_time
 		w->store = store_close(w->store);
 }
 
-void trouble_store_over(struct worker *w, outbox_time now)
+void trouble_store_over(struct worker *w, const char *call, outbox_time now)
 {
 	char waited[DURATION_TEXT_MAX];
 
+	if (w->trouble_call && strcmp(w->trouble_call, call) != 0)
+		return;
 	if (w->trouble.status)
 		log_line(&w->plan->log, LOG_INFO, "target %s: store answers again after %s",
 			 w->target->name, duration_human(now - w->trouble_since, waited));
 	w->trouble.status = OUTBOX_OK;
 	w->store_delay = 0;
 	w->store_at = 0;
+	w->trouble_call = NULL;
 }
 
 void trouble_broker(struct worker *w, const struct outbox_error *err, outbox_time now)

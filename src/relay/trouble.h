@@ -6,10 +6,11 @@
 
 #include "relay/worker.h"
 
-/* A store call failed: back off; closes the store when the connection is gone. */
-void trouble_store(struct worker *worker, const struct outbox_error *err, outbox_time now);
-/* A store call succeeded. */
-void trouble_store_over(struct worker *worker, outbox_time now);
+/* A store call failed: back off; closes the store when the connection is gone. call is a literal. */
+void trouble_store(struct worker *worker, const char *call, const struct outbox_error *err,
+		   outbox_time now);
+/* A store call succeeded. Only the call that failed ends its trouble: a full disk still reads. */
+void trouble_store_over(struct worker *worker, const char *call, outbox_time now);
 
 /* The broker is out: open the breaker, drop the connection. */
 void trouble_broker(struct worker *worker, const struct outbox_error *err, outbox_time now);

@@ -65,7 +65,7 @@ static void open_store(struct worker *w, outbox_time now)
 
 	if (registry_open_store(w->plan->registry, w->plan->store, false, w->plan->clock,
 				&w->random.base, &w->store, &err))
-		trouble_store(w, &err, now);
+		trouble_store(w, "open", &err, now);
 	failpoint("after_open");
 }
 
@@ -142,11 +142,11 @@ static void keep_leases(struct worker *w, outbox_time now)
 	memset(&lease, 0, sizeof(lease));
 	if (w->store->ops->lease(w->store, &request, &lease, &err) ||
 	    follow_lease(w, &lease, &err)) {
-		trouble_store(w, &err, now);
+		trouble_store(w, "lease", &err, now);
 		return;
 	}
 	failpoint("after_lease");
-	trouble_store_over(w, now);
+	trouble_store_over(w, "lease", now);
 	/* Counted from before the call, and a tenth less: surely over later than the store's own. */
 	w->lease_until = now + w->target->lease - w->target->lease / 10;
 	w->lease_at = now + w->target->lease / 3;

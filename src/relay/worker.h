@@ -79,6 +79,7 @@ struct worker {
 	outbox_time store_at;    /* mono: no store call before, after trouble */
 	outbox_time store_delay;
 	outbox_time trouble_since;
+	const char *trouble_call; /* the store call that failed; NULL: the connection did */
 	struct outbox_error trouble;
 
 	bool keeper; /* one worker of a relay also purges and checkpoints */
