@@ -69,8 +69,8 @@ static int check_value(const char *name, const char *value, bool in_header, stru
 		return outbox_fail(err, OUTBOX_EINVAL, "%s: \"%s\" is not UTF-8", name, shown);
 	if (in_header && text_has_control(value, size))
 		return outbox_fail(err, OUTBOX_EINVAL,
-				   "%s: \"%s\" has a control character, which a header cannot carry", name,
-				   shown);
+				   "%s: \"%s\" has a control character, which a header cannot carry",
+				   name, shown);
 	return OUTBOX_OK;
 }
 
@@ -101,9 +101,9 @@ static int check_message(const struct outbox_message *message, const char *const
 	r = headers_check(message->headers, message->n_headers, err);
 	if (r != OUTBOX_OK || message->size == 0 || !content_type_is_json(message->content_type))
 		return r;
-	return json_text_check(message->data, message->size, err) == OUTBOX_OK ?
-		       OUTBOX_OK :
-		       outbox_wrap(err, "data");
+	return json_text_check(message->data, message->size, err) == OUTBOX_OK
+		       ? OUTBOX_OK
+		       : outbox_wrap(err, "data");
 }
 
 int outbox_encode(struct outbox_encoder *encoder, const struct outbox_item *item,
@@ -121,14 +121,15 @@ int outbox_encode(struct outbox_encoder *encoder, const struct outbox_item *item
 	if (r != OUTBOX_OK)
 		return outbox_fail(err, r, "%s", cause.message);
 	if (in_headers) {
-		size_t n = encoder->envelope == OUTBOX_ENVELOPE_NATIVE ?
-				   envelope_native(encoder, message, values) :
-				   envelope_binary(encoder, message, values);
+		size_t n = encoder->envelope == OUTBOX_ENVELOPE_NATIVE
+				   ? envelope_native(encoder, message, values)
+				   : envelope_binary(encoder, message, values);
 
 		*ret_encoded = (struct outbox_encoded){
 			.body = message->data ? message->data : "",
 			.size = message->size,
-			.content_type = message->content_type ? message->content_type : DEFAULT_CONTENT_TYPE,
+			.content_type = message->content_type ? message->content_type
+							      : DEFAULT_CONTENT_TYPE,
 			.headers = encoder->headers,
 			.n_headers = n,
 		};
@@ -139,7 +140,8 @@ int outbox_encode(struct outbox_encoder *encoder, const struct outbox_item *item
 	buf_clear(&encoder->body);
 	envelope_structured(encoder, message, values);
 	if (encoder->body.failed)
-		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory for an envelope of a %zu byte payload",
+		return outbox_fail(err, OUTBOX_ENOMEM,
+				   "out of memory for an envelope of a %zu byte payload",
 				   message->size);
 	*ret_encoded = (struct outbox_encoded){
 		.body = encoder->body.data,
@@ -164,14 +166,15 @@ static bool make_names(struct outbox_encoder *encoder, const char *prefix)
 	return true;
 }
 
-int outbox_encoder_new(int envelope, const char *attribute_prefix, struct outbox_encoder **ret_encoder,
-		       struct outbox_error *err)
+int outbox_encoder_new(int envelope, const char *attribute_prefix,
+		       struct outbox_encoder **ret_encoder, struct outbox_error *err)
 {
 	struct outbox_encoder *encoder;
 
 	if (envelope < OUTBOX_ENVELOPE_CE_STRUCTURED || envelope > OUTBOX_ENVELOPE_EXTERNAL)
 		return outbox_fail(err, OUTBOX_EINVAL,
-				   "envelope: %d is unknown; use one of enum outbox_envelope", envelope);
+				   "envelope: %d is unknown; use one of enum outbox_envelope",
+				   envelope);
 	encoder = calloc(1, sizeof(*encoder));
 	if (!encoder)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");

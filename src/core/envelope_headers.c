@@ -28,7 +28,8 @@ size_t envelope_binary(struct outbox_encoder *encoder, const struct outbox_messa
 	encoder->headers[n++] = (struct outbox_header){ encoder->names[ATTRIBUTES], "1.0" };
 	for (i = 0; i < ATTRIBUTES; i++) {
 		if (values[i])
-			encoder->headers[n++] = (struct outbox_header){ encoder->names[i], values[i] };
+			encoder->headers[n++] =
+				(struct outbox_header){ encoder->names[i], values[i] };
 	}
 	return append_own(encoder, message, n, NULL);
 }

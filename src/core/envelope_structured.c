@@ -31,7 +31,7 @@ static void member(struct buf *out, const char *name, const char *value)
 static bool is_taken(const char *name)
 {
 	static const char *const taken[] = { "specversion", "datacontenttype", "dataschema",
-					     "data",	    "database64",      "outboxheaders" };
+					     "data",        "database64",      "outboxheaders" };
 	size_t i;
 
 	for (i = 0; i < ARRAY_SIZE(taken); i++) {

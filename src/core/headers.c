@@ -58,16 +58,17 @@ static int check_value(const struct outbox_header *header, struct outbox_error *
 	text_shown(shown, sizeof(shown), header->name);
 	if (!header->value)
 		return outbox_fail(err, OUTBOX_EINVAL,
-				   "headers: \"%s\" has no value; give it one or leave it out", shown);
+				   "headers: \"%s\" has no value; give it one or leave it out",
+				   shown);
 	text_shown(value, sizeof(value), header->value);
 	if (!utf8_valid(header->value, strlen(header->value)))
 		return outbox_fail(err, OUTBOX_EINVAL,
-				   "headers: the value \"%s\" of \"%s\" is not UTF-8; convert it", value,
-				   shown);
+				   "headers: the value \"%s\" of \"%s\" is not UTF-8; convert it",
+				   value, shown);
 	if (strpbrk(header->value, "\r\n"))
 		return outbox_fail(err, OUTBOX_EINVAL,
-				   "headers: the value \"%s\" of \"%s\" has a line break; remove it", value,
-				   shown);
+				   "headers: the value \"%s\" of \"%s\" has a line break; remove it",
+				   value, shown);
 	return OUTBOX_OK;
 }
 
@@ -78,10 +79,12 @@ int headers_check(const struct outbox_header *headers, size_t n, struct outbox_e
 	int r;
 
 	if (n > OUTBOX_HEADERS_MAX)
-		return outbox_fail(err, OUTBOX_EINVAL, "headers: %zu of them, at most %d; remove some", n,
+		return outbox_fail(err, OUTBOX_EINVAL,
+				   "headers: %zu of them, at most %d; remove some", n,
 				   OUTBOX_HEADERS_MAX);
 	if (n > 0 && !headers)
-		return outbox_fail(err, OUTBOX_EINVAL, "headers: NULL with a count of %zu; set both", n);
+		return outbox_fail(err, OUTBOX_EINVAL,
+				   "headers: NULL with a count of %zu; set both", n);
 	for (i = 0; i < n; i++) {
 		r = check_name(headers[i].name, err);
 		if (r == OUTBOX_OK)

@@ -158,7 +158,8 @@ static bool scan_after(struct scanner *s, bool *ret_more)
 		if (accept(s, ','))
 			return !in_object(s) || scan_name(s);
 		if (!accept(s, in_object(s) ? '}' : ']'))
-			return refuse(s, in_object(s) ? "a comma or } expected" : "a comma or ] expected");
+			return refuse(s, in_object(s) ? "a comma or } expected"
+						      : "a comma or ] expected");
 		s->depth--;
 	}
 }
@@ -224,8 +225,8 @@ static int fail_at(const struct scanner *s, struct outbox_error *err)
 		line += s->data[i] == '\n';
 	}
 	snprintf(near, sizeof(near), "%.*s", (int)length, s->data + s->at);
-	return outbox_fail(err, OUTBOX_EINVAL, "not JSON at line %zu, column %zu: %s%s%s%s", line, column,
-			   s->problem, *near ? ", near \"" : "",
+	return outbox_fail(err, OUTBOX_EINVAL, "not JSON at line %zu, column %zu: %s%s%s%s", line,
+			   column, s->problem, *near ? ", near \"" : "",
 			   *near ? text_shown(shown, sizeof(shown), near) : "", *near ? "\"" : "");
 }
 
@@ -239,8 +240,9 @@ int json_text_check(const char *data, size_t size, struct outbox_error *err)
 /* 0: as it is. Else the letter behind the backslash; u: four digits. */
 static char escape_of(unsigned char c)
 {
-	static const char letters[0x20] = { ['\b'] = 'b', ['\f'] = 'f', ['\n'] = 'n', ['\r'] = 'r',
-					    ['\t'] = 't' };
+	static const char letters[0x20] = {
+		['\b'] = 'b', ['\f'] = 'f', ['\n'] = 'n', ['\r'] = 'r', ['\t'] = 't'
+	};
 
 	if (c == '"' || c == '\\')
 		return (char)c;

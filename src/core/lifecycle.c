@@ -26,11 +26,10 @@ static const struct lifecycle_rule rules[] = {
 	{ OUTBOX_FAILED, LIFE_DISCARD, OUTBOX_DISCARDED, "an operator gave it up, with a reason" },
 };
 
-static const char *const states[] = { NULL,	   "pending", "sending",
-				      "delivered", "failed",  "discarded" };
+static const char *const states[] = { NULL, "pending", "sending", "delivered", "failed", "discarded" };
 static const char *const whys[] = { NULL, "new", "retry", "deferred", "parked", "paused" };
-static const char *const events[] = { NULL,	"claim", "acknowledge", "retry",   "return",
-				      "fail",	"defer", "park",	"requeue", "discard" };
+static const char *const events[] = { NULL,   "claim", "acknowledge", "retry",   "return",
+				      "fail", "defer", "park",        "requeue", "discard" };
 
 static const char *name_of(const char *const *names, size_t count, int value)
 {

@@ -50,8 +50,12 @@ bool content_type_is_json(const char *content_type)
 static bool is_textual(const char *content_type)
 {
 	static const char *const ends[] = {
-		"/json",       "+json",	    "/xml",   "+xml", "/yaml",	  "+yaml",
-		"/javascript", "/graphql",  "/jwt",   "/sql", "/x-ndjson", "/json-seq",
+		"/json",       "+json",
+		"/xml",        "+xml",
+		"/yaml",       "+yaml",
+		"/javascript", "/graphql",
+		"/jwt",        "/sql",
+		"/x-ndjson",   "/json-seq",
 		"/toml",       "/x-www-form-urlencoded",
 	};
 	const char *type;

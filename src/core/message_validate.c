@@ -22,16 +22,17 @@ static int check_text(const char *field, const char *text, size_t max, struct ou
 	if (!text)
 		return OUTBOX_OK;
 	if (!*text)
-		return outbox_fail(err, OUTBOX_EINVAL, "%s: is empty; give it a value or leave it unset",
-				   field);
+		return outbox_fail(err, OUTBOX_EINVAL,
+				   "%s: is empty; give it a value or leave it unset", field);
 	text_shown(shown, sizeof(shown), text);
 	if (!utf8_valid(text, strlen(text)))
-		return outbox_fail(err, OUTBOX_EINVAL, "%s: \"%s\" is not UTF-8; convert it", field, shown);
+		return outbox_fail(err, OUTBOX_EINVAL, "%s: \"%s\" is not UTF-8; convert it", field,
+				   shown);
 	length = utf8_length(text);
 	if (length > max)
 		return outbox_fail(err, OUTBOX_EINVAL,
-				   "%s: \"%s\" has %zu characters, at most %zu; shorten it", field, shown,
-				   length, max);
+				   "%s: \"%s\" has %zu characters, at most %zu; shorten it", field,
+				   shown, length, max);
 	/* CloudEvents forbids them in attributes, and in a header they could start another one. */
 	if (text_has_control(text, strlen(text)))
 		return outbox_fail(err, OUTBOX_EINVAL,
@@ -81,9 +82,10 @@ static int check_content_type(const char *content_type, struct outbox_error *err
 		ok = (unsigned char)*c < 0x80;
 	if (ok || !content_type)
 		return OUTBOX_OK;
-	return outbox_fail(err, OUTBOX_EINVAL,
-			   "content_type: \"%s\" is not a media type; write one such as application/json",
-			   text_shown(shown, sizeof(shown), content_type));
+	return outbox_fail(
+		err, OUTBOX_EINVAL,
+		"content_type: \"%s\" is not a media type; write one such as application/json",
+		text_shown(shown, sizeof(shown), content_type));
 }
 
 /* n lower-case hexadecimal digits, not all of them 0 unless zero is fine. */
@@ -101,9 +103,9 @@ static int check_traceparent(const char *text, struct outbox_error *err)
 
 	if (!text)
 		return OUTBOX_OK;
-	ok = length >= 55 && is_hex(text, 2, true) && strncmp(text, "ff", 2) != 0 && text[2] == '-' &&
-	     is_hex(text + 3, 32, false) && text[35] == '-' && is_hex(text + 36, 16, false) &&
-	     text[52] == '-' && is_hex(text + 53, 2, true);
+	ok = length >= 55 && is_hex(text, 2, true) && strncmp(text, "ff", 2) != 0 &&
+	     text[2] == '-' && is_hex(text + 3, 32, false) && text[35] == '-' &&
+	     is_hex(text + 36, 16, false) && text[52] == '-' && is_hex(text + 53, 2, true);
 	/* Version 00 ends here; later ones may go on behind another dash. */
 	if (ok && length > 55)
 		ok = strncmp(text, "00", 2) != 0 && text[55] == '-';
@@ -124,8 +126,9 @@ static int check_headers(const struct outbox_message *message, struct outbox_err
 		return r;
 	for (i = 0; i < message->n_headers; i++) {
 		if (strcasecmp(message->headers[i].name, "traceparent") == 0)
-			return outbox_fail(err, OUTBOX_EINVAL,
-					   "headers: \"traceparent\" is also set as a field; keep one of them");
+			return outbox_fail(
+				err, OUTBOX_EINVAL,
+				"headers: \"traceparent\" is also set as a field; keep one of them");
 	}
 	return OUTBOX_OK;
 }
@@ -154,7 +157,8 @@ static int check_numbers(const struct outbox_message *message, struct outbox_err
 	for (i = 0; i < ARRAY_SIZE(times); i++) {
 		if (times[i].value < 0)
 			return outbox_fail(err, OUTBOX_EINVAL,
-					   "%s: %" PRId64 " is before 1970; use microseconds since then, "
+					   "%s: %" PRId64
+					   " is before 1970; use microseconds since then, "
 					   "or 0 for unset",
 					   times[i].name, times[i].value);
 	}
@@ -166,7 +170,8 @@ static int check_numbers(const struct outbox_message *message, struct outbox_err
 	return OUTBOX_OK;
 }
 
-static int check_data(const struct outbox_message *message, size_t payload_max, struct outbox_error *err)
+static int check_data(const struct outbox_message *message, size_t payload_max,
+		      struct outbox_error *err)
 {
 	size_t max = payload_max ? payload_max : OUTBOX_PAYLOAD_MAX;
 	struct outbox_error cause;

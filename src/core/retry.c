@@ -98,7 +98,8 @@ static int check_schedule(const struct outbox_policy *policy, struct outbox_erro
 	size_t i;
 
 	if (policy->n_schedule > OUTBOX_SCHEDULE_MAX)
-		return outbox_fail(err, OUTBOX_ECONFIG, "schedule: %zu delays, at most %d; shorten it",
+		return outbox_fail(err, OUTBOX_ECONFIG,
+				   "schedule: %zu delays, at most %d; shorten it",
 				   policy->n_schedule, OUTBOX_SCHEDULE_MAX);
 	if (policy->base != 0)
 		return outbox_fail(err, OUTBOX_ECONFIG,
@@ -119,7 +120,8 @@ static int check_exponential(const struct outbox_policy *policy, struct outbox_e
 
 	if (policy->base <= 0 || policy->base > DELAY_MAX)
 		return outbox_fail(err, OUTBOX_ECONFIG,
-				   "base: %" PRId64 " us is no first delay; write one above 0, such as 1s",
+				   "base: %" PRId64
+				   " us is no first delay; write one above 0, such as 1s",
 				   policy->base);
 	if (policy->cap < policy->base)
 		return outbox_fail(err, OUTBOX_ECONFIG, "cap: is below the base; write %s or more",
@@ -147,9 +149,10 @@ int retry_check(const struct outbox_policy *policy, struct outbox_error *err)
 	size_t i;
 
 	if (policy->max_attempts < 0)
-		return outbox_fail(err, OUTBOX_ECONFIG,
-				   "max_attempts: %d is negative; write 0 for no limit, or the tries in all",
-				   policy->max_attempts);
+		return outbox_fail(
+			err, OUTBOX_ECONFIG,
+			"max_attempts: %d is negative; write 0 for no limit, or the tries in all",
+			policy->max_attempts);
 	if (policy->jitter_percent < 0 || policy->jitter_percent > 100)
 		return outbox_fail(err, OUTBOX_ECONFIG,
 				   "jitter: %d is no percentage; write a number from 0 to 100",

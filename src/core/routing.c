@@ -41,16 +41,18 @@ static int check_glob(const char *glob, struct outbox_error *err)
 				   "route: a type is empty; write a type or a glob such as order.*");
 	text_shown(shown, sizeof(shown), glob);
 	if (text_has_control(glob, strlen(glob)))
-		return outbox_fail(err, OUTBOX_ECONFIG,
-				   "route: type \"%s\" has a control character or is not UTF-8; remove it",
-				   shown);
+		return outbox_fail(
+			err, OUTBOX_ECONFIG,
+			"route: type \"%s\" has a control character or is not UTF-8; remove it",
+			shown);
 	if (utf8_length(glob) > OUTBOX_TYPE_MAX)
 		return outbox_fail(err, OUTBOX_ECONFIG,
-				   "route: type \"%s\" has %zu characters, at most %d; shorten it", shown,
-				   utf8_length(glob), OUTBOX_TYPE_MAX);
+				   "route: type \"%s\" has %zu characters, at most %d; shorten it",
+				   shown, utf8_length(glob), OUTBOX_TYPE_MAX);
 	if (strpbrk(glob, "[]"))
 		return outbox_fail(err, OUTBOX_ECONFIG,
-				   "route: type \"%s\" has a bracket; globs know only * and ?", shown);
+				   "route: type \"%s\" has a bracket; globs know only * and ?",
+				   shown);
 	return OUTBOX_OK;
 }
 
@@ -59,8 +61,8 @@ int route_check(const struct outbox_route *route, struct outbox_error *err)
 	size_t i;
 
 	if (route->kind < OUTBOX_KIND_UNSET || route->kind > OUTBOX_KIND_COMMAND)
-		return outbox_fail(err, OUTBOX_ECONFIG, "route: kind %d is unknown; use event or command",
-				   route->kind);
+		return outbox_fail(err, OUTBOX_ECONFIG,
+				   "route: kind %d is unknown; use event or command", route->kind);
 	if (route->n_types > GLOBS_MAX)
 		return outbox_fail(err, OUTBOX_ECONFIG, "route: %zu types, at most %d; use globs",
 				   route->n_types, GLOBS_MAX);
@@ -91,7 +93,8 @@ static const char *next_glob(const struct outbox_route *route, const char *last)
 /* Sorted and each glob once: the order in which someone wrote them is no change of routing. */
 void route_format(const struct outbox_route *route, struct buf *out)
 {
-	size_t kind = route->kind > 0 && (size_t)route->kind < ARRAY_SIZE(kinds) ? (size_t)route->kind : 0;
+	size_t kind =
+		route->kind > 0 && (size_t)route->kind < ARRAY_SIZE(kinds) ? (size_t)route->kind : 0;
 	const char *glob = NULL, *separator = "";
 
 	buf_text(out, "{\"types\":[");
@@ -117,7 +120,8 @@ static int take_types(const json_t *types, struct outbox_arena *arena, struct ou
 		const char *glob = json_string_value(json_array_get(types, i));
 
 		if (!glob)
-			return outbox_fail(err, OUTBOX_EPROTO, "route: type %zu is not a string", i + 1);
+			return outbox_fail(err, OUTBOX_EPROTO, "route: type %zu is not a string",
+					   i + 1);
 		globs[i] = outbox_arena_text(arena, glob);
 		if (!globs[i])
 			return outbox_fail(err, OUTBOX_ENOMEM, "route: out of memory");
@@ -140,7 +144,8 @@ int route_parse(const char *text, struct outbox_arena *arena, struct outbox_rout
 	size_t i;
 	int r;
 
-	if (!json_is_array(types) || !kind || !json_is_boolean(published) || json_object_size(root) != 3)
+	if (!json_is_array(types) || !kind || !json_is_boolean(published) ||
+	    json_object_size(root) != 3)
 		return outbox_fail(err, OUTBOX_EPROTO, "route: \"%s\" is not a stored routing",
 				   text_shown(shown, sizeof(shown), text));
 	for (i = 0; i < ARRAY_SIZE(kinds) && strcmp(kinds[i], kind) != 0; i++)
