@@ -78,11 +78,14 @@ enum open_mode {
 int cli_open(struct cli *cli, enum open_mode mode, struct outbox_error *err) OUTBOX_MUSTCHECK;
 void cli_close(struct cli *cli);
 
-/* ENOTFOUND with the list of targets unless there is a target of this name; name NULL: any. */
-int cli_check_target(struct cli *cli, const struct outbox_stats *stats, const char *name,
-		     struct outbox_error *err) OUTBOX_MUSTCHECK;
+/*
+ * The same (OPEN_READY), and the state of all targets, read into cli->arena. ENOTFOUND with the list of
+ * targets unless there is one of this name; name NULL: any.
+ */
+int cli_open_target(struct cli *cli, const char *name, struct outbox_stats *ret_stats,
+		    struct outbox_error *err) OUTBOX_MUSTCHECK;
 
-/* Deliveries of all targets, read into cli->arena. */
+/* The state of all targets, read into cli->arena. */
 int cli_stats(struct cli *cli, struct outbox_stats *ret_stats, struct outbox_error *err)
 	OUTBOX_MUSTCHECK;
 

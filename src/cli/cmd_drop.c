@@ -23,10 +23,7 @@ static int destroy(struct cli *cli, bool yes, bool rows_only, struct outbox_erro
 	struct outbox_stats stats;
 	int r;
 
-	r = cli_open(cli, OPEN_READY, err);
-	if (r)
-		return r;
-	r = cli_stats(cli, &stats, err);
+	r = cli_open_target(cli, NULL, &stats, err);
 	if (r)
 		return r;
 	snprintf(what, sizeof(what),

@@ -27,11 +27,7 @@ static int set(struct cli *cli, bool pause, const char *reason, struct outbox_er
 	bool was = false;
 	int r;
 
-	r = cli_open(cli, OPEN_READY, err);
-	if (r == OUTBOX_OK)
-		r = cli_stats(cli, &stats, err);
-	if (r == OUTBOX_OK)
-		r = cli_check_target(cli, &stats, name, err);
+	r = cli_open_target(cli, name, &stats, err);
 	if (r == OUTBOX_OK)
 		r = cli->store->ops->target_pause(cli->store, name, pause, cli->actor, reason, err);
 	if (r)

@@ -4,7 +4,7 @@
 #include "base/text.h"
 #include "cli/cli.h"
 #include "cli/json_out.h"
-#include "cli/nearest.h"
+#include "cli/policies.h"
 #include "cli/table.h"
 #include "core/retry.h"
 
@@ -77,13 +77,12 @@ static const char *keep_text(outbox_time duration, const char *unset, char out[D
 	return duration == OUTBOX_NEVER ? "forever" : duration_exact(duration, out);
 }
 
-static void add_row(const struct cli *cli, struct table *table, const struct outbox_policy *policy)
+static void add_row(struct table *table, const struct outbox_policy *policy)
 {
 	_cleanup_(buf_deinit) struct buf text = BUF_INIT(2000);
 	struct delays delays;
 	char total[DURATION_TEXT_MAX];
 
-	(void)cli;
 	collect(policy, &delays);
 	summary(policy, &delays, &text);
 	table_cell(table, BOLD, policy->name);
@@ -145,31 +144,9 @@ static int run_list(struct cli *cli, void *values, struct outbox_error *err)
 		return json_print(json_pack("{s:o}", "policies", list), err);
 	}
 	for (size_t i = 0; outbox_policy_at(i); i++)
-		add_row(cli, &table, outbox_policy_at(i));
+		add_row(&table, outbox_policy_at(i));
 	table_print(&table, stdout);
 	return OUTBOX_OK;
-}
-
-static int find(const char *name, const struct outbox_policy **ret_policy, struct outbox_error *err)
-{
-	_cleanup_(buf_deinit) struct buf names = BUF_INIT(400);
-	struct nearest nearest;
-	char shown[80];
-
-	*ret_policy = outbox_policy_find(name);
-	if (*ret_policy)
-		return OUTBOX_OK;
-	nearest_init(&nearest, name);
-	for (size_t i = 0; outbox_policy_at(i); i++) {
-		nearest_offer(&nearest, outbox_policy_at(i)->name);
-		buf_printf(&names, "%s%s", i ? ", " : "", outbox_policy_at(i)->name);
-	}
-	text_shown(shown, sizeof(shown), name);
-	if (nearest.best)
-		return outbox_fail(err, OUTBOX_ENOTFOUND, "no policy \"%s\"; did you mean %s?",
-				   shown, nearest.best);
-	return outbox_fail(err, OUTBOX_ENOTFOUND, "no policy \"%s\"; there are: %s", shown,
-			   buf_str(&names));
 }
 
 static void show_delays(struct cli *cli, const struct outbox_policy *policy,
@@ -235,7 +212,7 @@ static int run_show(struct cli *cli, void *values, struct outbox_error *err)
 	_cleanup_(buf_deinit) struct buf text = BUF_INIT(2000);
 	const struct outbox_policy *policy;
 	struct delays delays;
-	int r = find(cli->words[0], &policy, err);
+	int r = policy_find(cli->words[0], &policy, err);
 
 	(void)values;
 	if (r)

@@ -85,11 +85,7 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 	sigset_t signals;
 	int r;
 
-	r = cli_open(cli, OPEN_READY, err);
-	if (r == OUTBOX_OK)
-		r = cli_stats(cli, &stats, err);
-	if (r == OUTBOX_OK)
-		r = cli_check_target(cli, &stats, given->target, err);
+	r = cli_open_target(cli, given->target, &stats, err);
 	if (r)
 		return r;
 	stop_block(&signals);

@@ -59,9 +59,7 @@ static int run_list(struct cli *cli, void *values, struct outbox_error *err)
 
 	(void)values;
 	table_init(&table, cli, columns, ARRAY_SIZE(columns));
-	r = cli_open(cli, OPEN_READY, err);
-	if (r == OUTBOX_OK)
-		r = cli_stats(cli, &stats, err);
+	r = cli_open_target(cli, NULL, &stats, err);
 	if (r)
 		return r;
 	if (cli->json)
@@ -90,11 +88,7 @@ static int run_drop(struct cli *cli, void *values, struct outbox_error *err)
 	char what[300];
 	int r;
 
-	r = cli_open(cli, OPEN_READY, err);
-	if (r == OUTBOX_OK)
-		r = cli_stats(cli, &stats, err);
-	if (r == OUTBOX_OK)
-		r = cli_check_target(cli, &stats, name, err);
+	r = cli_open_target(cli, name, &stats, err);
 	if (r)
 		return r;
 	snprintf(what, sizeof(what),

@@ -82,8 +82,8 @@ int cli_stats(struct cli *cli, struct outbox_stats *ret_stats, struct outbox_err
 	return cli->store->ops->stats(cli->store, cli->arena, ret_stats, err);
 }
 
-int cli_check_target(struct cli *cli, const struct outbox_stats *stats, const char *name,
-		     struct outbox_error *err)
+static int check_target(const struct cli *cli, const struct outbox_stats *stats, const char *name,
+			struct outbox_error *err)
 {
 	_cleanup_(buf_deinit) struct buf names = BUF_INIT(400);
 	struct nearest nearest;
@@ -108,4 +108,14 @@ int cli_check_target(struct cli *cli, const struct outbox_stats *stats, const ch
 				   shown, nearest.best);
 	return outbox_fail(err, OUTBOX_ENOTFOUND, "no target \"%s\"; there are: %s", shown,
 			   buf_str(&names));
+}
+
+int cli_open_target(struct cli *cli, const char *name, struct outbox_stats *ret_stats,
+		    struct outbox_error *err)
+{
+	int r = cli_open(cli, OPEN_READY, err);
+
+	if (r == OUTBOX_OK)
+		r = cli_stats(cli, ret_stats, err);
+	return r ? r : check_target(cli, ret_stats, name, err);
 }

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/text.h"
+#include "cli/archive.h"
+#include "cli/cli.h"
+#include "cli/json_out.h"
+#include "cli/progress.h"
+#include "cli/safe.h"
+
+#include <stdio.h>
+
+#define READ_PAGE 500
+#define PURGE_PAGE 5000
+
+struct values {
+	outbox_time delivered_before, failed_before;
+	const char *archive;
+	bool dry_run;
+};
+
+static const struct option options[] = {
+	OPTION("delivered-before", OPTION_AGO, struct values, delivered_before, "AGE",
+	       "messages that every target got longer ago: 7d, or a time"),
+	OPTION("failed-before", OPTION_AGO, struct values, failed_before, "AGE",
+	       "also messages with a delivery that failed longer ago: 30d, or a time"),
+	OPTION("archive", OPTION_TEXT, struct values, archive, "FILE",
+	       "first write them to this new file: CloudEvents lines, zstd (app.jsonl.zst)"),
+	OPTION("dry-run", OPTION_FLAG, struct values, dry_run, NULL,
+	       "count what would go, change nothing"),
+};
+
+struct purge {
+	struct cli *cli;
+	struct outbox_purge request;
+	struct archive *archive; /* NULL: only count */
+	int64_t found;           /* messages read for the archive or the count */
+	struct outbox_purged removed;
+};
+
+DEFINE_CLEANUP(struct archive *, archive_free)
+
+/* Read every message that would go, into the archive or just past. */
+static int read_all(struct purge *purge, struct outbox_error *err)
+{
+	struct cli *cli = purge->cli;
+	struct outbox_purge request = purge->request;
+	struct outbox_claimed *messages;
+	struct progress progress;
+	int64_t seq = 0;
+	size_t n;
+	int r;
+
+	request.limit = READ_PAGE;
+	progress_start(&progress, purge->archive ? "archived" : "counted", 0);
+	for (;;) {
+		outbox_arena_reset(cli->arena);
+		r = cli->store->ops->purgeable(cli->store, &request, seq, cli->arena, &messages, &n,
+					       err);
+		if (r == OUTBOX_ENOMEM && request.limit > 1) {
+			request.limit /= 2; /* large payloads: a smaller page fits */
+			continue;
+		}
+		if (r || n == 0)
+			break;
+		for (size_t i = 0; !r && purge->archive && i < n; i++)
+			r = archive_add(purge->archive, &messages[i], err);
+		if (r)
+			break;
+		seq = messages[n - 1].seq;
+		purge->found += (int64_t)n;
+		progress_show(&progress, purge->found);
+	}
+	progress_end(&progress);
+	/* exactly what was read goes, nothing that became old meanwhile */
+	purge->request.through_seq = seq;
+	return r;
+}
+
+static int remove_all(struct purge *purge, struct outbox_error *err)
+{
+	struct cli *cli = purge->cli;
+	struct outbox_purged one = { .more = true };
+	struct progress progress;
+	int r = OUTBOX_OK;
+
+	purge->request.limit = PURGE_PAGE;
+	progress_start(&progress, "purged", purge->found);
+	while (one.more && r == OUTBOX_OK) {
+		r = cli->store->ops->purge(cli->store, &purge->request, &one, err);
+		if (r)
+			break;
+		purge->removed.messages += one.messages;
+		purge->removed.failed += one.failed;
+		purge->removed.receipts += one.receipts;
+		purge->removed.detours += one.detours;
+		progress_show(&progress, purge->removed.messages);
+	}
+	progress_end(&progress);
+	return r;
+}
+
+static int archive_all(struct purge *purge, const char *path, struct outbox_error *err)
+{
+	_cleanup_(archive_freep) struct archive *archive = NULL;
+	int r = archive_new(path, &archive, err);
+
+	if (r)
+		return r;
+	purge->archive = archive;
+	r = read_all(purge, err);
+	if (r == OUTBOX_OK && purge->found > 0)
+		r = archive_commit(archive, err);
+	return r;
+}
+
+static int tell(const struct purge *purge, const struct values *given, struct outbox_error *err)
+{
+	const struct outbox_purged *gone = &purge->removed;
+	char count[COUNT_TEXT_MAX], failed[COUNT_TEXT_MAX];
+	int64_t n = given->dry_run ? purge->found : gone->messages;
+
+	if (purge->cli->json)
+		return json_print(json_pack("{s:b, s:I, s:I, s:I, s:I, s:o, s:I}", "dry_run",
+					    given->dry_run, "messages", (json_int_t)n, "failed",
+					    (json_int_t)gone->failed, "receipts",
+					    (json_int_t)gone->receipts, "deliveries",
+					    (json_int_t)gone->detours, "archive",
+					    purge->found && !given->dry_run ? json_text(given->archive)
+									    : json_null(),
+					    "archived",
+					    (json_int_t)(given->dry_run ? 0 : purge->found)),
+				  err);
+	if (n == 0) {
+		puts("nothing is old enough to purge");
+		return OUTBOX_OK;
+	}
+	count_human(n, count);
+	if (given->dry_run)
+		safe_say(stdout, "would purge %s messages. Run again without --dry-run.", count);
+	else
+		safe_say(stdout, "purged %s messages (%s with a failed delivery)%s%s", count,
+			 count_human(gone->failed, failed), given->archive ? ", kept in " : "",
+			 given->archive ? given->archive : "");
+	return OUTBOX_OK;
+}
+
+static int run(struct cli *cli, void *values, struct outbox_error *err)
+{
+	const struct values *given = values;
+	struct purge purge = { .cli = cli,
+			       .request = { .delivered_before = given->delivered_before,
+					    .failed_before = given->failed_before } };
+	int r;
+
+	if (!given->delivered_before && !given->failed_before)
+		return outbox_fail(err, OUTBOX_EINVAL,
+				   "how old? --delivered-before 7d, --failed-before 30d or both");
+	r = cli_open(cli, OPEN_READY, err);
+	if (r)
+		return r;
+	if (given->dry_run)
+		r = read_all(&purge, err);
+	else if (given->archive)
+		r = archive_all(&purge, given->archive, err);
+	if (r == OUTBOX_OK && !given->dry_run && (!given->archive || purge.found > 0))
+		r = remove_all(&purge, err);
+	return r ? r : tell(&purge, given, err);
+}
+
+const struct command cmd_purge = {
+	.name = "purge",
+	.group = GROUP_REPAIR,
+	.flags = COMMAND_STORE,
+	.summary = "remove finished messages, into an archive if you like",
+	.options = options,
+	.n_options = ARRAY_SIZE(options),
+	.values_size = sizeof(struct values),
+	.about = "Nothing goes before every target is done with it, and nothing at all while no target is registered. A relay purges by itself; this is for doing it now or with an archive, which is complete on the disk before anything goes.",
+	.example = "outbox purge --delivered-before 7d --dry-run\n"
+		   "outbox purge --delivered-before 7d --archive old.jsonl.zst",
+	.exits = "0  purged, also when nothing was old enough\n4  the archive's file exists\n"
+		 "8  the disk is full: nothing was purged",
+	.run = run,
+};

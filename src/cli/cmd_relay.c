@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/buf.h"
+#include "base/text.h"
+#include "base/url.h"
+#include "cli/json_out.h"
+#include "cli/relay_options.h"
+#include "cli/relay_run.h"
+#include "cli/safe.h"
+#include "cli/stop.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#define SHUTDOWN_DEFAULT (30 * OUTBOX_SECONDS)
+
+static const struct option options[] = {
+	OPTION_REQUIRED("to", OPTION_LIST, struct relay_values, to, "NAME=URL",
+			"a target: events=file:out.jsonl, audit=stdout:, x=null:"),
+	OPTION("match", OPTION_LIST, struct relay_values, match, "NAME=GLOB",
+	       "the target gets these types only: partner=order.*"),
+	OPTION("kind", OPTION_LIST, struct relay_values, kind, "NAME=KIND",
+	       "the target gets only event or command"),
+	OPTION("envelope", OPTION_LIST, struct relay_values, envelope, "NAME=FORM",
+	       "structured, binary, native, or external: published messages only, nothing internal"),
+	OPTION("order", OPTION_LIST, struct relay_values, order, "NAME=ORDER",
+	       "strict (default), pipelined or none"),
+	OPTION("hold", OPTION_LIST, struct relay_values, hold, "NAME",
+	       "behind a failed message its key waits (default: it goes on)"),
+	OPTION("start", OPTION_LIST, struct relay_values, start, "NAME=WHERE",
+	       "where a new target begins: oldest or now"),
+	OPTION("policy", OPTION_LIST, struct relay_values, policy, "[NAME=]POLICY",
+	       "retry policy, for one target or all; outbox policy list"),
+	OPTION("once", OPTION_FLAG, struct relay_values, once, NULL,
+	       "deliver what is due now, then end"),
+	OPTION("until-idle", OPTION_FLAG, struct relay_values, until_idle, NULL,
+	       "deliver until nothing is left but deferred and failed; waits for retries"),
+	OPTION_RANGE("workers", struct relay_values, workers, 1, 64,
+		     "threads for each target (default: 1)"),
+	OPTION_RANGE("batch", struct relay_values, batch, 1, 100000,
+		     "messages in one batch (default: 500)"),
+	OPTION("batch-bytes", OPTION_SIZE, struct relay_values, batch_bytes, "SIZE",
+	       "payload bytes in one batch (default: 8MiB)"),
+	OPTION("lease", OPTION_DURATION, struct relay_values, lease, "DURATION",
+	       "a dead relay's lanes are taken over after this (default: 15s)"),
+	OPTION("poll", OPTION_DURATION, struct relay_values, poll, "DURATION",
+	       "look for messages at least this often (default: 250ms)"),
+	OPTION("retain-delivered", OPTION_KEEP, struct relay_values, retain_delivered, "DURATION",
+	       "keep delivered messages, or forever (default: 7d)"),
+	OPTION("retain-failed", OPTION_KEEP, struct relay_values, retain_failed, "DURATION",
+	       "keep failed ones (default: forever)"),
+	OPTION("instance", OPTION_TEXT, struct relay_values, instance, "NAME",
+	       "this relay's name (default: host:pid:random)"),
+	OPTION("shutdown-timeout", OPTION_DURATION, struct relay_values, shutdown_timeout,
+	       "DURATION", "how long batches in flight may take at the end (default: 30s)"),
+};
+
+static enum relay_mode mode_of(const struct relay_values *given)
+{
+	return given->once ? RELAY_ONCE : given->until_idle ? RELAY_UNTIL_IDLE : RELAY_DAEMON;
+}
+
+static int check(const struct cli *cli, const struct relay_setup *setup,
+		 const struct relay_values *given, struct outbox_error *err)
+{
+	char scheme[32];
+
+	if (given->once && given->until_idle)
+		return outbox_fail(err, OUTBOX_EINVAL, "--once or --until-idle, not both");
+	for (size_t i = 0; cli->json && i < setup->count; i++)
+		if (url_scheme(setup->targets[i].to, scheme, sizeof(scheme)) &&
+		    strcmp(scheme, "stdout") == 0)
+			return outbox_fail(err, OUTBOX_EINVAL,
+					   "--json and target \"%s\" both want stdout; give one up",
+					   setup->names[i]);
+	return OUTBOX_OK;
+}
+
+/* One line: where from, where to. All of a relay's words go to stderr, stdout may be a target. */
+static void tell_start(const struct cli *cli, const struct relay_setup *setup, enum relay_mode mode)
+{
+	_cleanup_(buf_deinit) struct buf line = BUF_INIT(4096);
+	char masked[300];
+
+	url_mask(cli->store_url, masked, sizeof(masked));
+	buf_printf(&line, "relay: %s ->", masked);
+	for (size_t i = 0; i < setup->count; i++) {
+		url_mask(setup->targets[i].to, masked, sizeof(masked));
+		buf_printf(&line, "%s %s (%s)", i ? "," : "", setup->names[i], masked);
+	}
+	buf_printf(&line, "; %s", mode == RELAY_DAEMON ? "Ctrl-C ends"
+				  : mode == RELAY_ONCE ? "what is due now"
+						       : "until idle");
+	relay_log(NULL, OUTBOX_LOG_INFO, buf_str(&line));
+}
+
+static json_t *counts_json(const struct outbox_relay_counts *counts)
+{
+	const struct {
+		const char *name;
+		uint64_t count;
+	} rows[] = {
+		{ "delivered", counts->delivered },
+		{ "failed", counts->failed },
+		{ "retried", counts->retried },
+		{ "parked", counts->parked },
+		{ "deferred", counts->deferred },
+		{ "returned", counts->returned },
+		{ "batches", counts->batches },
+		{ "outages", counts->outages },
+		{ "takeovers", counts->takeovers },
+		{ "fenced", counts->fenced },
+		{ "unknown", counts->unknown },
+		{ "possible_duplicates", counts->possible_duplicates },
+	};
+	json_t *object = json_object();
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		json_object_set_new(object, rows[i].name, json_integer((json_int_t)rows[i].count));
+	return object;
+}
+
+static int tell_end(const struct cli *cli, const struct outbox_relay_counts *counts,
+		    outbox_time spent, struct outbox_error *err)
+{
+	char delivered[COUNT_TEXT_MAX], took[DURATION_TEXT_MAX], line[300];
+
+	snprintf(line, sizeof(line),
+		 "delivered %s, failed %" PRIu64 ", retried %" PRIu64
+		 ", possible duplicates %" PRIu64 ", in %s",
+		 count_human((int64_t)counts->delivered, delivered), counts->failed, counts->retried,
+		 counts->unknown + counts->possible_duplicates, duration_human(spent, took));
+	relay_log(NULL, OUTBOX_LOG_INFO, line);
+	if (!cli->json)
+		return OUTBOX_OK;
+	return json_print(json_pack("{s:o, s:o}", "counts", counts_json(counts), "seconds",
+				    json_seconds(spent)),
+			  err);
+}
+
+static int run_relay(struct cli *cli, const struct relay_setup *setup,
+		     const struct relay_values *given, struct outbox_error *err)
+{
+	struct outbox_relay_counts counts = OUTBOX_RELAY_COUNTS_INIT;
+	struct outbox_clock *clock = outbox_clock_system();
+	outbox_time began = clock->mono(clock);
+	struct outbox_relay *relay;
+	enum relay_mode mode = mode_of(given);
+	int ended_by = 0, told, r;
+
+	r = outbox_relay_new(&relay, &setup->config, err);
+	if (r)
+		return r;
+	tell_start(cli, setup, mode);
+	r = relay_run(relay, mode,
+		      given->shutdown_timeout ? given->shutdown_timeout : SHUTDOWN_DEFAULT,
+		      &ended_by, err);
+	outbox_relay_counts(relay, &counts);
+	told = tell_end(cli, &counts, clock->mono(clock) - began, r ? NULL : err);
+	if (mode != RELAY_DAEMON && ended_by)
+		cli->exit = EXIT_SIGNAL + ended_by;
+	else if (mode != RELAY_DAEMON && r == OUTBOX_OK && counts.failed > 0)
+		cli->exit = EXIT_REPORTED;
+	outbox_relay_free(relay);
+	return r ? r : told;
+}
+
+static int run(struct cli *cli, void *values, struct outbox_error *err)
+{
+	_cleanup_(cleanup_free) struct relay_setup *setup = calloc(1, sizeof(*setup));
+	const struct relay_values *given = values;
+	sigset_t signals;
+	int r;
+
+	if (!setup)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	r = relay_setup_make(given, setup, err);
+	if (r == OUTBOX_OK)
+		r = check(cli, setup, given, err);
+	/* opened once to say what is wrong with the store in the words of every other command */
+	if (r == OUTBOX_OK)
+		r = cli_open(cli, OPEN_READY, err);
+	cli_close(cli);
+	if (r)
+		return r;
+	signal(SIGPIPE, SIG_IGN);
+	stop_block(&signals);
+	setup->config.store = cli->store_url;
+	setup->config.log = relay_log;
+	return run_relay(cli, setup, given, err);
+}
+
+const struct command cmd_relay = {
+	.name = "relay",
+	.group = GROUP_WORK,
+	.flags = COMMAND_STORE,
+	.summary = "deliver messages to their targets, in the foreground",
+	.options = options,
+	.n_options = ARRAY_SIZE(options),
+	.values_size = sizeof(struct relay_values),
+	.about = "Several relays may run at once; they share the lanes. Ctrl-C or SIGTERM ends it after the batches in flight, a second one at once. Everything it says goes to stderr.",
+	.example = "outbox relay --store sqlite:app.db --to events=file:out.jsonl\n"
+		   "outbox relay --store sqlite:app.db --to events=file:out.jsonl --until-idle",
+	.exits = "0  ended by a signal; with --once, --until-idle: nothing failed\n"
+		 "1  with --once, --until-idle: deliveries failed (outbox list --state failed)\n"
+		 "12 batches in flight did not end within --shutdown-timeout\n"
+		 "128 + N  ended early by signal N",
+	.run = run,
+};

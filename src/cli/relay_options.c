@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/relay_options.h"
+
+#include "base/buf.h"
+#include "base/text.h"
+#include "cli/policies.h"
+#include "core/routing.h"
+
+#include <string.h>
+
+struct choice {
+	const char *name;
+	int value;
+};
+
+static const struct choice envelopes[] = {
+	{ "structured", OUTBOX_ENVELOPE_CE_STRUCTURED },
+	{ "binary", OUTBOX_ENVELOPE_CE_BINARY },
+	{ "native", OUTBOX_ENVELOPE_NATIVE },
+	{ "external", OUTBOX_ENVELOPE_EXTERNAL },
+	{ NULL, 0 },
+};
+
+static const struct choice orders[] = {
+	{ "strict", OUTBOX_ORDER_STRICT },
+	{ "pipelined", OUTBOX_ORDER_PIPELINED },
+	{ "none", OUTBOX_ORDER_NONE },
+	{ NULL, 0 },
+};
+
+static const struct choice starts[] = {
+	{ "oldest", OUTBOX_START_OLDEST },
+	{ "now", OUTBOX_START_NOW },
+	{ NULL, 0 },
+};
+
+static const struct choice kinds[] = {
+	{ "event", OUTBOX_KIND_EVENT },
+	{ "command", OUTBOX_KIND_COMMAND },
+	{ NULL, 0 },
+};
+
+static int choose(const char *option, const struct choice *choices, const char *text,
+		  int *ret_value, struct outbox_error *err)
+{
+	_cleanup_(buf_deinit) struct buf names = BUF_INIT(200);
+	char shown[80];
+
+	for (size_t i = 0; choices[i].name; i++) {
+		if (strcmp(choices[i].name, text) == 0) {
+			*ret_value = choices[i].value;
+			return OUTBOX_OK;
+		}
+		buf_printf(&names, "%s%s", i ? ", " : "", choices[i].name);
+	}
+	return outbox_fail(err, OUTBOX_EINVAL, "--%s: \"%s\" is none of %s", option,
+			   text_shown(shown, sizeof(shown), text), buf_str(&names));
+}
+
+static int find_target(struct relay_setup *setup, const char *option, const char *name,
+		       size_t *ret_index, struct outbox_error *err)
+{
+	char shown[80];
+
+	for (size_t i = 0; i < setup->count; i++)
+		if (strcmp(setup->names[i], name) == 0) {
+			*ret_index = i;
+			return OUTBOX_OK;
+		}
+	return outbox_fail(err, OUTBOX_EINVAL, "--%s: no target \"%s\"; name it with --to %s=URL",
+			   option, text_shown(shown, sizeof(shown), name), shown);
+}
+
+/* NAME=VALUE of one of the --to targets. */
+static int target_pair(struct relay_setup *setup, const char *option, const char *text,
+		       size_t *ret_index, const char **ret_value, struct outbox_error *err)
+{
+	char name[OUTBOX_TARGET_NAME_MAX + 1];
+	int r = pair_split(option, text, name, sizeof(name), ret_value, err);
+
+	return r ? r : find_target(setup, option, name, ret_index, err);
+}
+
+static int add_targets(const struct list *to, struct relay_setup *setup, struct outbox_error *err)
+{
+	struct outbox_target_config unset = OUTBOX_TARGET_CONFIG_INIT;
+
+	for (size_t i = 0; i < to->count; i++) {
+		const char *url;
+		int r = pair_split("to", to->items[i], setup->names[i], sizeof(setup->names[i]),
+				   &url, err);
+
+		if (r == OUTBOX_OK)
+			r = target_name_check(setup->names[i], err);
+		if (r)
+			return r;
+		setup->targets[i] = unset;
+		setup->targets[i].name = setup->names[i];
+		setup->targets[i].to = url;
+		setup->targets[i].route.types = setup->types[i];
+		setup->count++;
+	}
+	return OUTBOX_OK;
+}
+
+static int set_choices(struct relay_setup *setup, const char *option, const struct list *given,
+		       const struct choice *choices, size_t offset, struct outbox_error *err)
+{
+	for (size_t i = 0; i < given->count; i++) {
+		const char *value;
+		size_t at;
+		int r = target_pair(setup, option, given->items[i], &at, &value, err);
+
+		if (r == OUTBOX_OK)
+			r = choose(option, choices, value,
+				   (int *)((char *)&setup->targets[at] + offset), err);
+		if (r)
+			return r;
+	}
+	return OUTBOX_OK;
+}
+
+static int set_matches(struct relay_setup *setup, const struct list *given,
+		       struct outbox_error *err)
+{
+	for (size_t i = 0; i < given->count; i++) {
+		struct outbox_route *route;
+		const char *glob;
+		size_t at;
+		int r = target_pair(setup, "match", given->items[i], &at, &glob, err);
+
+		if (r)
+			return r;
+		route = &setup->targets[at].route;
+		setup->types[at][route->n_types++] = glob;
+		r = route_check(route, err);
+		if (r)
+			return outbox_wrap(err, "--match %s", setup->names[at]);
+	}
+	return OUTBOX_OK;
+}
+
+/* NAME=POLICY for one target, POLICY alone for all. */
+static int set_policies(struct relay_setup *setup, const struct list *given,
+			struct outbox_error *err)
+{
+	for (size_t i = 0; i < given->count; i++) {
+		const struct outbox_policy *policy;
+		const char *name = given->items[i];
+		size_t first = 0, end = setup->count;
+		int r = OUTBOX_OK;
+
+		if (strchr(name, '=')) {
+			r = target_pair(setup, "policy", name, &first, &name, err);
+			end = first + 1;
+		}
+		if (r == OUTBOX_OK)
+			r = policy_find(name, &policy, err);
+		if (r)
+			return outbox_wrap(err, "--policy");
+		for (size_t at = first; at < end; at++)
+			setup->targets[at].policy = policy;
+	}
+	return OUTBOX_OK;
+}
+
+static int set_holds(struct relay_setup *setup, const struct list *given, struct outbox_error *err)
+{
+	for (size_t i = 0; i < given->count; i++) {
+		size_t at;
+		int r = find_target(setup, "hold", given->items[i], &at, err);
+
+		if (r)
+			return r;
+		setup->targets[at].hold = true;
+	}
+	return OUTBOX_OK;
+}
+
+static int set_all(const struct relay_values *given, struct relay_setup *setup,
+		   struct outbox_error *err)
+{
+	int r = add_targets(&given->to, setup, err);
+
+	if (r == OUTBOX_OK)
+		r = set_choices(setup, "envelope", &given->envelope, envelopes,
+				offsetof(struct outbox_target_config, envelope), err);
+	if (r == OUTBOX_OK)
+		r = set_choices(setup, "order", &given->order, orders,
+				offsetof(struct outbox_target_config, order), err);
+	if (r == OUTBOX_OK)
+		r = set_choices(setup, "start", &given->start, starts,
+				offsetof(struct outbox_target_config, start), err);
+	if (r == OUTBOX_OK)
+		r = set_choices(setup, "kind", &given->kind, kinds,
+				offsetof(struct outbox_target_config, route.kind), err);
+	if (r == OUTBOX_OK)
+		r = set_matches(setup, &given->match, err);
+	if (r == OUTBOX_OK)
+		r = set_policies(setup, &given->policy, err);
+	if (r == OUTBOX_OK)
+		r = set_holds(setup, &given->hold, err);
+	return r;
+}
+
+int relay_setup_make(const struct relay_values *given, struct relay_setup *ret_setup,
+		     struct outbox_error *err)
+{
+	struct outbox_relay_config config = OUTBOX_RELAY_CONFIG_INIT;
+	int r = set_all(given, ret_setup, err);
+
+	if (r)
+		return r;
+	/* what leaves the house is only what says that it may */
+	for (size_t i = 0; i < ret_setup->count; i++)
+		ret_setup->targets[i].route.published_only =
+			ret_setup->targets[i].envelope == OUTBOX_ENVELOPE_EXTERNAL;
+	config.targets = ret_setup->targets;
+	config.n_targets = ret_setup->count;
+	config.workers = (int)given->workers;
+	config.instance = given->instance;
+	config.batch_messages = (size_t)given->batch;
+	config.batch_bytes = (size_t)given->batch_bytes;
+	config.lease = given->lease;
+	config.poll_max = given->poll;
+	config.retain_delivered = given->retain_delivered;
+	config.retain_failed = given->retain_failed;
+	ret_setup->config = config;
+	return OUTBOX_OK;
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Two threads: one does the relay's blocking work, this one waits for signals, so that a second Ctrl-C
+ * is heard while the first is still being obeyed. The worker ends by sending SIGUSR1 to this process,
+ * which makes the waiting thread look whether it is done.
+ */
+#include "cli/relay_run.h"
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/text.h"
+#include "cli/exits.h"
+#include "cli/safe.h"
+#include "cli/stop.h"
+
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LINE_MAX_BYTES 8192
+
+struct job {
+	struct outbox_relay *relay;
+	enum relay_mode mode;
+	outbox_time timeout;
+	volatile int stop; /* polled by run_until_idle */
+	sem_t stopped;     /* posted once, for the daemon */
+	atomic_bool done;
+	int status;
+	struct outbox_error err;
+};
+
+void relay_log(void *context, int level, const char *line)
+{
+	static const char *const names[] = { "debug", "info", "warn", "error" };
+	_cleanup_(buf_deinit) struct buf safe = BUF_INIT(LINE_MAX_BYTES);
+	struct outbox_clock *clock = outbox_clock_system();
+	char time[TIME_TEXT_MAX];
+	outbox_time now = clock->wall(clock);
+
+	(void)context;
+	if (level < OUTBOX_LOG_INFO || level > OUTBOX_LOG_ERROR)
+		return;
+	safe_append(&safe, line, strlen(line), UNCUT);
+	time_format(now - now % OUTBOX_MILLISECONDS, time);
+	fprintf(stderr, "%s %-5s %s\n", time, names[level], buf_str(&safe));
+}
+
+static int daemon_job(struct job *job)
+{
+	int r = outbox_relay_start(job->relay, &job->err);
+
+	if (r)
+		return r;
+	while (sem_wait(&job->stopped) != 0)
+		;
+	return outbox_relay_stop(job->relay, job->timeout, &job->err);
+}
+
+static void *work(void *argument)
+{
+	struct job *job = argument;
+
+	if (job->mode == RELAY_DAEMON)
+		job->status = daemon_job(job);
+	else if (job->mode == RELAY_ONCE)
+		job->status = outbox_relay_run_once(job->relay, &job->err);
+	else
+		job->status = outbox_relay_run_until_idle(job->relay, &job->stop, &job->err);
+	atomic_store(&job->done, true);
+	kill(getpid(), SIGUSR1);
+	return NULL;
+}
+
+static void announce(const struct job *job)
+{
+	size_t batches, messages;
+	char count[COUNT_TEXT_MAX];
+
+	outbox_relay_in_flight(job->relay, &batches, &messages);
+	if (batches == 0)
+		fputs("nothing in flight, leaving\n", stderr);
+	else
+		fprintf(stderr, "finishing %zu batch%s (%s message%s), again to leave at once\n",
+			batches, batches == 1 ? "" : "es", count_human((int64_t)messages, count),
+			messages == 1 ? "" : "s");
+}
+
+static _Noreturn void leave_now(int signal)
+{
+	fputs("left at once: messages in flight will be sent again\n", stderr);
+	_exit(EXIT_SIGNAL + signal);
+}
+
+/* Returns the signal that ended the work, 0 when it ended by itself. */
+static int wait_for_end(struct job *job, const sigset_t *signals)
+{
+	struct outbox_clock *clock = outbox_clock_system();
+	outbox_time leave_at = OUTBOX_NEVER;
+	int first = 0;
+
+	while (!atomic_load(&job->done)) {
+		outbox_time now = clock->mono(clock), wait = OUTBOX_MINUTES;
+		int signal;
+
+		if (leave_at - now < wait)
+			wait = leave_at > now ? leave_at - now : 0;
+		signal = stop_wait(signals, wait);
+		if (clock->mono(clock) >= leave_at && !atomic_load(&job->done))
+			leave_now(first);
+		if (signal == 0 || signal == SIGUSR1)
+			continue;
+		if (first)
+			leave_now(signal);
+		first = signal;
+		announce(job);
+		job->stop = 1;
+		sem_post(&job->stopped);
+		/* relay_stop() keeps the time itself; a single run is not told and is cut off here */
+		if (job->mode == RELAY_ONCE)
+			leave_at = clock->mono(clock) + job->timeout;
+	}
+	return first;
+}
+
+int relay_run(struct outbox_relay *relay, enum relay_mode mode, outbox_time timeout, int *ret_signal,
+	      struct outbox_error *err)
+{
+	struct job job = { .relay = relay, .mode = mode, .timeout = timeout };
+	sigset_t signals;
+	pthread_t thread;
+
+	stop_block(&signals);
+	sigaddset(&signals, SIGUSR1);
+	pthread_sigmask(SIG_BLOCK, &signals, NULL);
+	sem_init(&job.stopped, 0, 0);
+	if (pthread_create(&thread, NULL, work, &job) != 0)
+		return outbox_fail(err, OUTBOX_ENOMEM, "cannot start a thread");
+	*ret_signal = wait_for_end(&job, &signals);
+	pthread_join(thread, NULL);
+	sem_destroy(&job.stopped);
+	if (job.status)
+		return outbox_fail_native(err, job.status, job.err.native, "%s", job.err.message);
+	return OUTBOX_OK;
+}

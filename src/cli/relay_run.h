@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CLI_RELAY_RUN_H
+#define CLI_RELAY_RUN_H
+
+#include <outbox/relay.h>
+
+enum relay_mode { RELAY_DAEMON = 1, RELAY_ONCE, RELAY_UNTIL_IDLE };
+
+/*
+ * Run until done or told to stop: the first SIGINT, SIGTERM or SIGHUP lets the batches in flight end
+ * within timeout, a second one leaves the process at once (exit code 128 + signal). ret_signal is the
+ * signal that ended it, 0 for none. The signals must have been blocked with stop_block() before the
+ * relay was made.
+ */
+int relay_run(struct outbox_relay *relay, enum relay_mode mode, outbox_time timeout, int *ret_signal,
+	      struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/* The relay's log callback: a line with its time on stderr. */
+void relay_log(void *context, int level, const char *line);
+
+#endif
