@@ -121,7 +121,8 @@ static void account(struct worker *w, struct lane *lane)
 	atomic_fetch_add(&c->deferred, t.deferred);
 	atomic_fetch_add(&c->returned, t.returned);
 	atomic_fetch_add(&c->batches, 1);
-	if (!t.returned && lane->limit < w->target->batch_messages)
+	/* Only a full claim shows that this size is safe: a probe of one message does not. */
+	if (!t.returned && lane_flight(lane)->claim.count >= lane->limit)
 		lane->limit = lane->limit > w->target->batch_messages / 2
 				      ? w->target->batch_messages
 				      : lane->limit * 2;

@@ -155,6 +155,34 @@ static void a_store_outage_charges_nothing_and_is_said_once(void **state)
 	world_free(w);
 }
 
+/* Frozen between two rounds, awake with the lease over by its own clock and no answer from the store:
+ * what may not be ours any more is not sent. */
+static void nothing_is_sent_past_an_unconfirmed_lease(void **state)
+{
+	struct world *w = world_new(1);
+	struct lost_reply l = { "lease", MEMORY_BEFORE, OUTBOX_ETIMEDOUT, 1000000 };
+	struct memory_counts counts;
+
+	(void)state;
+	if (world_on_sqlite) {
+		world_free(w);
+		skip();
+	}
+	world_publish_many(w, 10, 1);
+	world_relay_plain(w, 0);
+	step_until_in_flight(w, 0);
+	worker_step(world_worker(w, 0)); /* the first round */
+	memory_db_set_fault(w->db, lose, &l);
+	frozen_clock_step(&w->clock, LEASE);
+	world_run(w, OUTBOX_MINUTES);
+	memory_broker_counts(w->brokers[0], &counts);
+	assert_int_equal(counts.publishes, 1);
+	memory_db_set_fault(w->db, NULL, NULL);
+	world_run(w, 2 * OUTBOX_MINUTES);
+	assert_int_equal(memory_broker_count(w->brokers[0]), 10);
+	world_free(w);
+}
+
 struct killer {
 	struct world *world;
 	int64_t seq;
@@ -247,6 +275,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_zombie_sends_at_most_what_it_had_in_flight),
 		cmocka_unit_test(lost_replies_cause_no_duplicates),
 		cmocka_unit_test(a_store_outage_charges_nothing_and_is_said_once),
+		cmocka_unit_test(nothing_is_sent_past_an_unconfirmed_lease),
 		cmocka_unit_test(a_message_that_kills_the_relay_fails_in_the_end),
 		cmocka_unit_test(killed_relays_charge_nobody),
 	};

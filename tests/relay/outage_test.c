@@ -124,6 +124,45 @@ static void a_message_that_breaks_the_connection_fails_in_the_end(void **state)
 	world_free(w);
 }
 
+struct culprit {
+	struct memory_broker *broker;
+	int64_t seq;
+	int with_others;
+};
+
+/* A broker that confirms at the end: the culprit takes the answers of its whole batch with it. */
+static void lose_its_batch(void *context, const struct outbox_batch *batch)
+{
+	struct culprit *c = context;
+
+	for (size_t i = 0; i < batch->count; i++) {
+		if (batch->items[i]->seq != c->seq)
+			continue;
+		c->with_others += batch->count > 1;
+		memory_broker_lose(c->broker, 0, true);
+	}
+}
+
+/* Halving finds the culprit in a few steps, so few others are sent twice on the way. */
+static void the_batch_shrinks_around_the_culprit(void **state)
+{
+	struct world *w = world_new(1);
+	struct culprit culprit = { .broker = w->brokers[0], .seq = 120 };
+	struct memory_hooks hooks = { .context = &culprit, .on_publish = lose_its_batch };
+	struct outbox_target_config target;
+	struct outbox_relay_config config = world_config(w, &target);
+
+	(void)state;
+	memory_broker_hooks(w->brokers[0], &hooks);
+	config.batch_messages = 128;
+	world_publish_many(w, 128, 0);
+	world_relay(w, 0, &config);
+	world_run(w, 10 * OUTBOX_MINUTES);
+	assert_in_range(culprit.with_others, 1, 6);
+	assert_int_equal(world_stats(w, "events").pending, 0);
+	world_free(w);
+}
+
 static void a_flapping_broker_charges_nobody(void **state)
 {
 	struct world *w = world_new(1);
@@ -168,6 +207,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(lost_acknowledgements_become_duplicates_with_the_same_id),
 		cmocka_unit_test(one_dead_target_does_not_stop_another),
 		cmocka_unit_test(a_message_that_breaks_the_connection_fails_in_the_end),
+		cmocka_unit_test(the_batch_shrinks_around_the_culprit),
 		cmocka_unit_test(a_flapping_broker_charges_nobody),
 		cmocka_unit_test(a_full_broker_is_an_outage),
 	};

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The relay with its real threads and the real clock: start, stop, once, until idle, handlers. */
+#include "world.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The plain configuration, but with the system's clock. */
+static struct outbox_relay_config threaded(struct world *w, struct outbox_target_config *target)
+{
+	struct outbox_relay_config config = world_config(w, target);
+
+	config.clock = NULL;
+	config.log = NULL;
+	config.lease = 2 * OUTBOX_SECONDS;
+	config.instance = "threads";
+	return config;
+}
+
+static void until_idle_delivers_everything(void **state)
+{
+	struct world *w = world_new(4);
+	struct outbox_target_config target;
+	struct outbox_relay_config config = threaded(w, &target);
+	struct memory_rule rule = { .seq = 5, .fate = MEMORY_RETRY, .times = 1 };
+	struct outbox_relay *relay;
+	struct outbox_error err = OUTBOX_ERROR_INIT;
+
+	(void)state;
+	config.workers = 4;
+	assert_int_equal(memory_broker_rule(w->brokers[0], &rule, NULL), OUTBOX_OK);
+	world_publish_many(w, 200, 20);
+	assert_int_equal(outbox_relay_new(&relay, &config, &err), OUTBOX_OK);
+	assert_int_equal(outbox_relay_run_until_idle(relay, NULL, &err), OUTBOX_OK);
+	assert_int_equal(memory_broker_count(w->brokers[0]), 200);
+	world_assert_order(w, 0);
+	outbox_relay_free(relay);
+	world_free(w);
+}
+
+static void once_returns_when_nothing_is_due(void **state)
+{
+	struct world *w = world_new(2);
+	struct outbox_target_config target;
+	struct outbox_relay_config config = threaded(w, &target);
+	struct memory_rule rule = { .seq = 5, .fate = MEMORY_RETRY };
+	struct outbox_policy slow = *outbox_policy_find("protean");
+	struct outbox_relay *relay;
+	struct outbox_error err = OUTBOX_ERROR_INIT;
+
+	(void)state;
+	target.policy = &slow;
+	assert_int_equal(memory_broker_rule(w->brokers[0], &rule, NULL), OUTBOX_OK);
+	world_publish_many(w, 30, 30);
+	assert_int_equal(outbox_relay_new(&relay, &config, &err), OUTBOX_OK);
+	assert_int_equal(outbox_relay_run_once(relay, &err), OUTBOX_OK);
+	assert_int_equal(memory_broker_count(w->brokers[0]), 29);
+	world_assert(w, "events", 5, OUTBOX_PENDING, OUTBOX_WAITING, 1);
+	outbox_relay_free(relay);
+	world_free(w);
+}
+
+static void once_says_that_the_broker_is_away(void **state)
+{
+	struct world *w = world_new(1);
+	struct outbox_target_config target;
+	struct outbox_relay_config config = threaded(w, &target);
+	struct outbox_relay *relay;
+	struct outbox_error err = OUTBOX_ERROR_INIT;
+
+	(void)state;
+	memory_broker_down(w->brokers[0], OUTBOX_ECONN);
+	world_publish_many(w, 3, 0);
+	assert_int_equal(outbox_relay_new(&relay, &config, &err), OUTBOX_OK);
+	assert_int_equal(outbox_relay_run_once(relay, &err), OUTBOX_ECONN);
+	assert_non_null(strstr(err.message, "target \"events\""));
+	outbox_relay_free(relay);
+	world_assert(w, "events", 1, OUTBOX_PENDING, OUTBOX_NEW, 0);
+	world_free(w);
+}
+
+static void stopping_under_load_loses_and_doubles_nothing(void **state)
+{
+	(void)state;
+	for (int round = 0; round < 5; round++) {
+		struct world *w = world_new(4);
+		struct outbox_target_config target;
+		struct outbox_relay_config config = threaded(w, &target);
+		struct outbox_error err = OUTBOX_ERROR_INIT;
+		struct outbox_relay *relay;
+
+		config.workers = 2;
+		world_publish_many(w, 300, 40);
+		for (int i = 0; i < 3; i++) {
+			assert_int_equal(outbox_relay_new(&relay, &config, &err), OUTBOX_OK);
+			if (i < 2) {
+				assert_int_equal(outbox_relay_start(relay, &err), OUTBOX_OK);
+				while (memory_broker_count(w->brokers[0]) < (size_t)(i + 1) * 60)
+					continue;
+				assert_int_equal(outbox_relay_stop(relay, 30 * OUTBOX_SECONDS, &err),
+						 OUTBOX_OK);
+			} else {
+				assert_int_equal(outbox_relay_run_until_idle(relay, NULL, &err),
+						 OUTBOX_OK);
+			}
+			outbox_relay_free(relay);
+		}
+		assert_int_equal(memory_broker_count(w->brokers[0]), 300);
+		world_assert_order(w, 0);
+		world_free(w);
+	}
+}
+
+struct handled {
+	int placed, failed_once;
+};
+
+static int on_placed(void *context, const struct outbox_item *item, struct outbox_error *err)
+{
+	struct handled *h = context;
+
+	if (item->seq == 2 && !h->failed_once++)
+		return outbox_fail(err, OUTBOX_EINVAL, "not today");
+	h->placed++;
+	return OUTBOX_OK;
+}
+
+static void handlers_are_called_per_type(void **state)
+{
+	struct world *w = world_new(1);
+	struct outbox_target_config target;
+	struct outbox_relay_config config = threaded(w, &target);
+	struct outbox_error err = OUTBOX_ERROR_INIT;
+	struct handled handled = { 0 };
+	struct outbox_relay *relay;
+
+	(void)state;
+	target.to = "handler:";
+	assert_int_equal(outbox_registry_handle(w->registries[0], "order.placed", on_placed,
+						&handled, &err),
+			 OUTBOX_OK);
+	world_publish_many(w, 4, 2);
+	world_publish(w, "user.created", "x", NULL);
+	assert_int_equal(outbox_relay_new(&relay, &config, &err), OUTBOX_OK);
+	assert_int_equal(outbox_relay_run_until_idle(relay, NULL, &err), OUTBOX_OK);
+	outbox_relay_free(relay);
+	assert_int_equal(handled.placed, 4);
+	world_assert(w, "events", 2, OUTBOX_DELIVERED, 0, 1);
+	world_assert(w, "events", 5, OUTBOX_FAILED, 0, 1);
+	assert_non_null(strstr(world_delivery(w, "events", 5).error, "unknown event type"));
+	world_free(w);
+}
+
+static void bad_configurations_are_told(void **state)
+{
+	static const struct {
+		const char *name, *to, *expected;
+		outbox_time lease, timeout;
+		int workers;
+	} cases[] = {
+		{ "Events", "memory:", "Events", 0, 0, 0 },
+		{ "events", NULL, "to: missing", 0, 0, 0 },
+		{ "events", "carrier-pigeon:", "carrier-pigeon", 0, 0, 0 },
+		{ "events", "memory:", "workers: 65", 0, 0, 65 },
+		{ "events", "memory:", "publish_timeout", OUTBOX_SECONDS, 2 * OUTBOX_SECONDS, 0 },
+		{ "events", "memory:", "lease", OUTBOX_MILLISECONDS, 0, 0 },
+	};
+	struct world *w = world_new(1);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct outbox_target_config target;
+		struct outbox_relay_config config = threaded(w, &target);
+		struct outbox_error err = OUTBOX_ERROR_INIT;
+		struct outbox_relay *relay = NULL;
+
+		target.name = cases[i].name;
+		target.to = cases[i].to;
+		config.workers = cases[i].workers;
+		config.lease = cases[i].lease;
+		config.publish_timeout = cases[i].timeout;
+		assert_int_equal(outbox_relay_new(&relay, &config, &err), OUTBOX_ECONFIG);
+		assert_null(relay);
+		if (!strstr(err.message, cases[i].expected))
+			fail_msg("\"%s\" does not name %s", err.message, cases[i].expected);
+	}
+	world_free(w);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(until_idle_delivers_everything),
+		cmocka_unit_test(once_returns_when_nothing_is_due),
+		cmocka_unit_test(once_says_that_the_broker_is_away),
+		cmocka_unit_test(stopping_under_load_loses_and_doubles_nothing),
+		cmocka_unit_test(handlers_are_called_per_type),
+		cmocka_unit_test(bad_configurations_are_told),
+	};
+
+	return WORLD_MAIN(argc, argv, "thread", tests);
+}
