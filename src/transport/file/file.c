@@ -97,10 +97,6 @@ static int set_path(struct file_transport *file, const struct url *url, struct o
 	size_t length = strlen(url->path);
 	bool is_stdout = strcmp(url->scheme, "stdout") == 0;
 
-	if (url->user || (url->host && url->host[0] && strcmp(url->host, "localhost") != 0))
-		return outbox_fail(err, OUTBOX_ECONFIG,
-				   "file: is a local file; write file:out.jsonl or "
-				   "file:/var/lib/out.jsonl");
 	if (is_stdout && (url->has_authority || length))
 		return outbox_fail(err, OUTBOX_ECONFIG,
 				   "stdout: takes no path; write stdout:, or file:%s",
@@ -109,6 +105,10 @@ static int set_path(struct file_transport *file, const struct url *url, struct o
 		snprintf(file->shown, sizeof(file->shown), "standard output");
 		return OUTBOX_OK;
 	}
+	if (url->user || (url->host && url->host[0] && strcmp(url->host, "localhost") != 0))
+		return outbox_fail(err, OUTBOX_ECONFIG,
+				   "file: is a local file; write file:out.jsonl or "
+				   "file:/var/lib/out.jsonl");
 	if (!length || url->path[length - 1] == '/')
 		return outbox_fail(err, OUTBOX_ECONFIG,
 				   "file: needs the path of a file; write file:out.jsonl");

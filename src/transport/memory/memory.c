@@ -54,6 +54,8 @@ static int memory_open(const struct outbox_transport_config *config,
 	r = check_url(config->url, err);
 	if (r)
 		return r;
+	if (envelope < OUTBOX_ENVELOPE_CE_STRUCTURED || envelope > OUTBOX_ENVELOPE_EXTERNAL)
+		return outbox_fail(err, OUTBOX_ECONFIG, "memory: envelope %d is unknown", envelope);
 	if (!config->context)
 		return outbox_fail(err, OUTBOX_ECONFIG,
 				   "memory: is a broker for tests and lives in a program that "
