@@ -342,7 +342,7 @@ const struct outbox_transport_ops file_transport_ops = {
 	.name = "file",
 	.schemes = schemes,
 	.help = "file:PATH or stdout: (CloudEvents JSON lines; ?fsync=no to trust the kernel)",
-	.flags = 0,
+	.flags = OUTBOX_TRANSPORT_KEEPS_ORDER, /* a batch is written whole or not at all */
 	.open = file_open,
 	.connect = file_connect,
 	.publish = file_publish,

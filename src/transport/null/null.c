@@ -92,6 +92,7 @@ const struct outbox_transport_ops null_transport_ops = {
 	.name = "null",
 	.schemes = schemes,
 	.help = "null: (acknowledges everything, keeps nothing)",
+	.flags = OUTBOX_TRANSPORT_KEEPS_ORDER, /* it never fails */
 	.open = null_open,
 	.connect = null_connect,
 	.publish = null_publish,
