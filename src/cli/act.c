@@ -176,9 +176,9 @@ static void describe(const struct work *work, char *out, size_t size)
 {
 	char number[COUNT_TEXT_MAX], age[DURATION_TEXT_MAX];
 
-	snprintf(out, size, "%s%s deliver%s to %.100s (oldest %s)", work->capped ? "more than " : "",
-		 count_human((int64_t)work->count, number), work->count == 1 ? "y" : "ies",
-		 buf_str(&work->targets),
+	snprintf(out, size, "%s%s deliver%s to %.100s (oldest %s)",
+		 work->capped ? "more than " : "", count_human((int64_t)work->count, number),
+		 work->count == 1 ? "y" : "ies", buf_str(&work->targets),
 		 age_text(work->cli->clock->wall(work->cli->clock), work->oldest, age));
 }
 
@@ -284,8 +284,9 @@ static int check_selection(const struct work *work, struct outbox_error *err)
 
 int act_run(struct cli *cli, int action, const struct act_values *given, struct outbox_error *err)
 {
-	struct work work = { .cli = cli, .given = given, .verb = &verbs[action],
-			     .targets = BUF_INIT(1000) };
+	struct work work = {
+		.cli = cli, .given = given, .verb = &verbs[action], .targets = BUF_INIT(1000)
+	};
 	struct outbox_stats stats;
 	int r;
 
@@ -294,8 +295,10 @@ int act_run(struct cli *cli, int action, const struct act_values *given, struct 
 		return r;
 	if (action == OUTBOX_REQUEUE && !work.filter.state)
 		work.filter.state = OUTBOX_FAILED;
-	work.act = (struct outbox_act){ .action = action, .reason = given->reason,
-					.until = given->until, .dry_run = given->dry_run };
+	work.act = (struct outbox_act){ .action = action,
+					.reason = given->reason,
+					.until = given->until,
+					.dry_run = given->dry_run };
 	r = check_selection(&work, err);
 	if (r == OUTBOX_OK)
 		r = cli_open_target(cli, given->select.target, &stats, err);

@@ -15,7 +15,7 @@ struct act_values {
 };
 
 /* action: enum outbox_action. Ids are the command's words. */
-int act_run(struct cli *cli, int action, const struct act_values *given, struct outbox_error *err)
-	OUTBOX_MUSTCHECK;
+int act_run(struct cli *cli, int action, const struct act_values *given,
+	    struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 #endif

@@ -4,14 +4,15 @@
 #include <outbox/store.h>
 
 #include <stdio.h>
-#include <string.h>
 
 const char *age_text(outbox_time now, outbox_time then, char out[DURATION_TEXT_MAX])
 {
 	char text[DURATION_TEXT_MAX];
 
-	if (then == 0)
-		return strcpy(out, "-");
+	if (then == 0) {
+		snprintf(out, DURATION_TEXT_MAX, "-");
+		return out;
+	}
 	if (then <= now)
 		return duration_human(now - then, out);
 	duration_human(then - now, text);

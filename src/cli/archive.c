@@ -80,8 +80,7 @@ int archive_new(const char *path, struct archive **ret_archive, struct outbox_er
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	archive->fd = -1;
 	archive->path = strdup(path);
-	if (!archive->path ||
-	    asprintf(&archive->draft, "%s.part-%ld", path, (long)getpid()) < 0) {
+	if (!archive->path || asprintf(&archive->draft, "%s.part-%ld", path, (long)getpid()) < 0) {
 		archive->draft = NULL;
 		archive_free(archive);
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
@@ -140,7 +139,8 @@ static int encode_as_bytes(struct archive *archive, const struct outbox_claimed 
 			   char **ret_line, struct outbox_error *err)
 {
 	struct outbox_message message = claimed->message;
-	struct outbox_item item = { .message = &message, .seq = claimed->seq,
+	struct outbox_item item = { .message = &message,
+				    .seq = claimed->seq,
 				    .created_at = claimed->created_at };
 	struct outbox_encoded encoded;
 	json_t *event;
@@ -164,7 +164,8 @@ static int encode_as_bytes(struct archive *archive, const struct outbox_claimed 
 int archive_add(struct archive *archive, const struct outbox_claimed *message,
 		struct outbox_error *err)
 {
-	struct outbox_item item = { .message = &message->message, .seq = message->seq,
+	struct outbox_item item = { .message = &message->message,
+				    .seq = message->seq,
 				    .created_at = message->created_at };
 	struct outbox_encoded encoded;
 	char *line = NULL;
@@ -189,8 +190,8 @@ int archive_add(struct archive *archive, const struct outbox_claimed *message,
 static int sync_folder(const struct archive *archive, struct outbox_error *err)
 {
 	const char *slash = strrchr(archive->path, '/');
-	char *folder = slash ? strndup(archive->path, (size_t)(slash - archive->path) + 1)
-			     : strdup(".");
+	char *folder =
+		slash ? strndup(archive->path, (size_t)(slash - archive->path) + 1) : strdup(".");
 	int fd, r = OUTBOX_OK;
 
 	if (!folder)

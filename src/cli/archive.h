@@ -12,8 +12,8 @@
 struct archive;
 
 /* ECONFLICT when path exists. */
-int archive_new(const char *path, struct archive **ret_archive, struct outbox_error *err)
-	OUTBOX_MUSTCHECK;
+int archive_new(const char *path, struct archive **ret_archive,
+		struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /* Messages that fit no CloudEvents JSON (broken JSON, malformed rows) are kept too: as base64, marked. */
 int archive_add(struct archive *archive, const struct outbox_claimed *message,

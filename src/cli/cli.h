@@ -26,13 +26,13 @@ enum command_group { GROUP_SETUP = 1, GROUP_WORK, GROUP_SEE, GROUP_REPAIR, GROUP
 struct command {
 	const char *name; /* "publish", "target drop" */
 	enum command_group group;
-	unsigned flags; /* COMMAND_* */
+	unsigned flags;      /* COMMAND_* */
 	const char *summary; /* one line for `outbox help` */
 	const char *words;   /* what follows besides options, "ID..."; NULL: nothing */
 	size_t min_words, max_words;
 	const struct option *options;
 	size_t n_options;
-	size_t values_size; /* of the struct that options are written to */
+	size_t values_size;  /* of the struct that options are written to */
 	const char *about;   /* what else to know; NULL */
 	const char *example; /* lines to try */
 	const char *exits;   /* what 0 and 1 mean here; NULL: nothing special */
@@ -47,9 +47,9 @@ struct cli {
 	bool json;
 	const char *const *words;
 	size_t n_words;
-	bool colour;        /* on stdout */
-	size_t width;       /* columns of stdout */
-	int exit;           /* not 0: the exit code, whatever the status is */
+	bool colour;  /* on stdout */
+	size_t width; /* columns of stdout */
+	int exit;     /* not 0: the exit code, whatever the status is */
 	struct outbox_clock *clock;
 	struct random_state random;
 	struct outbox_arena *arena;
@@ -86,22 +86,28 @@ int cli_open_target(struct cli *cli, const char *name, struct outbox_stats *ret_
 		    struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /* The state of all targets, read into cli->arena. */
-int cli_stats(struct cli *cli, struct outbox_stats *ret_stats, struct outbox_error *err)
-	OUTBOX_MUSTCHECK;
+int cli_stats(struct cli *cli, struct outbox_stats *ret_stats,
+	      struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 static inline void cleanup_free(void *p)
 {
 	free(*(void **)p);
 }
 
-#define OPTION(name_, kind_, type_, field_, argument_, help_)                                      \
-	{ .name = (name_), .kind = (kind_), .offset = offsetof(type_, field_),                     \
-	  .argument = (argument_), .help = (help_) }
-#define OPTION_REQUIRED(name_, kind_, type_, field_, argument_, help_)                             \
-	{ .name = (name_), .kind = (kind_), .offset = offsetof(type_, field_),                     \
-	  .argument = (argument_), .help = (help_), .required = true }
-#define OPTION_RANGE(name_, type_, field_, min_, max_, help_)                                      \
-	{ .name = (name_), .kind = OPTION_NUMBER, .offset = offsetof(type_, field_),               \
-	  .argument = "N", .help = (help_), .min = (min_), .max = (max_) }
+#define OPTION(name_, kind_, type_, field_, argument_, help_)                        \
+	{                                                                            \
+		.name = (name_), .kind = (kind_), .offset = offsetof(type_, field_), \
+		.argument = (argument_), .help = (help_)                             \
+	}
+#define OPTION_REQUIRED(name_, kind_, type_, field_, argument_, help_)               \
+	{                                                                            \
+		.name = (name_), .kind = (kind_), .offset = offsetof(type_, field_), \
+		.argument = (argument_), .help = (help_), .required = true           \
+	}
+#define OPTION_RANGE(name_, type_, field_, min_, max_, help_)                              \
+	{                                                                                  \
+		.name = (name_), .kind = OPTION_NUMBER, .offset = offsetof(type_, field_), \
+		.argument = "N", .help = (help_), .min = (min_), .max = (max_)             \
+	}
 
 #endif

@@ -16,7 +16,7 @@ static const struct option options[] = {
 };
 
 static const struct column columns[] = {
-	{ "WHEN", false, 0 },   { "WHO", false, 8 },     { "WHAT", false, 0 },
+	{ "WHEN", false, 0 },   { "WHO", false, 8 },      { "WHAT", false, 0 },
 	{ "TARGET", false, 8 }, { "MESSAGE", false, 12 },
 };
 

@@ -45,8 +45,8 @@ static void say(void *context, int level, const char *subject, const char *text)
 	if (doctor->findings) {
 		json_array_append_new(doctor->findings,
 				      json_pack("{s:s, s:o, s:s, s:o}", "area", doctor->area,
-						"subject", json_text(subject), "level", names[level],
-						"text", json_text(text)));
+						"subject", json_text(subject), "level",
+						names[level], "text", json_text(text)));
 		return;
 	}
 	text_shown(shown, sizeof(shown), subject);
@@ -85,7 +85,8 @@ static void check_target(struct doctor *doctor, const struct outbox_stats *stats
 	enum target_health health = status_health(stats, t);
 
 	if (health == HEALTH_PAUSED) {
-		snprintf(text, sizeof(text), "paused by %.80s: %.200s", t->paused_by ? t->paused_by : "?",
+		snprintf(text, sizeof(text), "paused by %.80s: %.200s",
+			 t->paused_by ? t->paused_by : "?",
 			 t->paused_reason ? t->paused_reason : "no reason given");
 		say(doctor, NOTE, t->name, text);
 	} else if (health == HEALTH_NO_RELAY && status_lag(t) > 0) {
@@ -127,7 +128,8 @@ static int check_store(struct doctor *doctor, struct outbox_error *err)
 		return r;
 	doctor->area = "target";
 	if (stats.n_targets == 0)
-		say(doctor, NOTE, "none", "no target is registered: messages wait and nothing is purged");
+		say(doctor, NOTE, "none",
+		    "no target is registered: messages wait and nothing is purged");
 	for (size_t i = 0; i < stats.n_targets; i++)
 		check_target(doctor, &stats, &stats.targets[i]);
 	return OUTBOX_OK;

@@ -8,10 +8,8 @@
 #include <string.h>
 
 static const char *const group_titles[] = {
-	[GROUP_SETUP] = "setting up",
-	[GROUP_WORK] = "publishing and relaying",
-	[GROUP_SEE] = "seeing",
-	[GROUP_REPAIR] = "repairing",
+	[GROUP_SETUP] = "setting up", [GROUP_WORK] = "publishing and relaying",
+	[GROUP_SEE] = "seeing",       [GROUP_REPAIR] = "repairing",
 	[GROUP_HELP] = "help",
 };
 
@@ -41,12 +39,10 @@ static int overview_json(struct outbox_error *err)
 	json_t *list = json_array();
 
 	for (size_t i = 0; command_at(i); i++)
-		json_array_append_new(list, json_pack("{s:s, s:s, s:s}", "name",
-						      command_at(i)->name, "group",
-						      group_titles[command_at(i)->group], "summary",
-						      command_at(i)->summary));
-	return json_print(json_pack("{s:s, s:o}", "version", OUTBOX_VERSION, "commands", list),
-			  err);
+		json_array_append_new(list, json_pack("{s:s, s:s, s:s}", "name", command_at(i)->name,
+						      "group", group_titles[command_at(i)->group],
+						      "summary", command_at(i)->summary));
+	return json_print(json_pack("{s:s, s:o}", "version", OUTBOX_VERSION, "commands", list), err);
 }
 
 static void overview(const struct cli *cli)

@@ -11,8 +11,9 @@ struct values {
 };
 
 static const struct option options[] = {
-	OPTION_RANGE("lanes", struct values, lanes, 1, OUTBOX_LANES_MAX,
-		     "readers of the log for each target; with 1 everything leaves in log order (default: 1 on SQLite)"),
+	OPTION_RANGE(
+		"lanes", struct values, lanes, 1, OUTBOX_LANES_MAX,
+		"readers of the log for each target; with 1 everything leaves in log order (default: 1 on SQLite)"),
 };
 
 static void tell(const struct cli *cli, bool fresh)

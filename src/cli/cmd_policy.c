@@ -21,12 +21,14 @@ struct delays {
 };
 
 static const struct column list_columns[] = {
-	{ "POLICY", false, 10 }, { "DELAYS", false, 20 }, { "JITTER", true, 0 },
-	{ "TRIES", true, 0 }, { "FAILED AFTER", true, 0 },
+	{ "POLICY", false, 10 }, { "DELAYS", false, 20 },     { "JITTER", true, 0 },
+	{ "TRIES", true, 0 },    { "FAILED AFTER", true, 0 },
 };
 
 static const struct column show_columns[] = {
-	{ "ATTEMPT", false, 0 }, { "DELAY", true, 0 }, { "WITH JITTER", false, 0 },
+	{ "ATTEMPT", false, 0 },
+	{ "DELAY", true, 0 },
+	{ "WITH JITTER", false, 0 },
 	{ "AFTER THE FIRST", true, 0 },
 };
 
@@ -36,8 +38,8 @@ static void collect(const struct outbox_policy *policy, struct delays *delays)
 	outbox_time delay, since = 1; /* any time: a budget counts from the first failure */
 
 	*delays = (struct delays){ 0 };
-	while (delays->count < ROWS_MAX &&
-	       retry_delay(policy, (int)delays->count + 1, since, since + delays->total, NULL, &delay)) {
+	while (delays->count < ROWS_MAX && retry_delay(policy, (int)delays->count + 1, since,
+						       since + delays->total, NULL, &delay)) {
 		delays->delay[delays->count++] = delay;
 		delays->total += delay;
 		delays->endless = policy->max_attempts == 0 && policy->n_schedule == 0 &&
@@ -52,8 +54,7 @@ static outbox_time spread(const struct outbox_policy *policy, outbox_time delay)
 	return delay / 100 * policy->jitter_percent;
 }
 
-static void summary(const struct outbox_policy *policy, const struct delays *delays,
-		    struct buf *out)
+static void summary(const struct outbox_policy *policy, const struct delays *delays, struct buf *out)
 {
 	char text[DURATION_TEXT_MAX], cap[DURATION_TEXT_MAX];
 

@@ -47,8 +47,7 @@ static const struct option options[] = {
 	       "the conversation it belongs to"),
 	OPTION("causation-id", OPTION_TEXT, struct values, causation_id, "ID",
 	       "the message that caused it"),
-	OPTION("traceparent", OPTION_TEXT, struct values, traceparent, "TEXT",
-	       "W3C trace context"),
+	OPTION("traceparent", OPTION_TEXT, struct values, traceparent, "TEXT", "W3C trace context"),
 	OPTION("published", OPTION_FLAG, struct values, published, NULL,
 	       "may leave the house: goes to external targets too"),
 	OPTION_RANGE("priority", struct values, priority, -100, 100, "-100 to 100 (default: 0)"),
@@ -97,7 +96,8 @@ static int check(const struct outbox_message *message, struct outbox_error *err)
 	if (message->content_type && !content_type_is_json(message->content_type))
 		return OUTBOX_OK;
 	r = json_text_check(message->data, message->size, err);
-	return r ? outbox_wrap(err, "--data is not JSON (say so with --content-type text/plain)") : 0;
+	return r ? outbox_wrap(err, "--data is not JSON (say so with --content-type text/plain)")
+		 : 0;
 }
 
 static int tell(struct cli *cli, const struct outbox_message *message, int64_t seq, bool repeated,
@@ -170,7 +170,8 @@ const struct command cmd_publish = {
 	.about = "For tests, scripts and repairs: an application publishes in its own transaction, with one INSERT INTO outbox_message. Prints the message's id.",
 	.example = "outbox publish --store sqlite:app.db --type order.placed --key 42 \\\n"
 		   "    --data '{\"id\":42}' --header tenant=acme\n"
-		   "outbox publish --store sqlite:app.db --type report.due --data @report.json --due +5m",
+		   "outbox publish --store sqlite:app.db --type report.due \\\n"
+		   "    --data @report.json --due +5m",
 	.exits = "0  published, or this --id was published before",
 	.run = run,
 };

@@ -119,16 +119,15 @@ static int tell(const struct purge *purge, const struct values *given, struct ou
 	int64_t n = given->dry_run ? purge->found : gone->messages;
 
 	if (purge->cli->json)
-		return json_print(json_pack("{s:b, s:I, s:I, s:I, s:I, s:o, s:I}", "dry_run",
-					    given->dry_run, "messages", (json_int_t)n, "failed",
-					    (json_int_t)gone->failed, "receipts",
-					    (json_int_t)gone->receipts, "deliveries",
-					    (json_int_t)gone->detours, "archive",
-					    purge->found && !given->dry_run ? json_text(given->archive)
-									    : json_null(),
-					    "archived",
-					    (json_int_t)(given->dry_run ? 0 : purge->found)),
-				  err);
+		return json_print(
+			json_pack("{s:b, s:I, s:I, s:I, s:I, s:o, s:I}", "dry_run", given->dry_run,
+				  "messages", (json_int_t)n, "failed", (json_int_t)gone->failed,
+				  "receipts", (json_int_t)gone->receipts, "deliveries",
+				  (json_int_t)gone->detours, "archive",
+				  purge->found && !given->dry_run ? json_text(given->archive)
+								  : json_null(),
+				  "archived", (json_int_t)(given->dry_run ? 0 : purge->found)),
+			err);
 	if (n == 0) {
 		puts("nothing is old enough to purge");
 		return OUTBOX_OK;

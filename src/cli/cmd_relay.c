@@ -89,9 +89,10 @@ static void tell_start(const struct cli *cli, const struct relay_setup *setup, e
 		url_mask(setup->targets[i].to, masked, sizeof(masked));
 		buf_printf(&line, "%s %s (%s)", i ? "," : "", setup->names[i], masked);
 	}
-	buf_printf(&line, "; %s", mode == RELAY_DAEMON ? "Ctrl-C ends"
-				  : mode == RELAY_ONCE ? "what is due now"
-						       : "until idle");
+	buf_printf(&line, "; %s",
+		   mode == RELAY_DAEMON ? "Ctrl-C ends"
+		   : mode == RELAY_ONCE ? "what is due now"
+					: "until idle");
 	relay_log(NULL, OUTBOX_LOG_INFO, buf_str(&line));
 }
 

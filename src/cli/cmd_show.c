@@ -222,13 +222,13 @@ static json_t *message_json(const struct outbox_claimed *m)
 		{ "traceparent", message->traceparent },
 		{ "malformed", m->malformed },
 	};
-	json_t *object = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:i, s:I}", "seq",
-				   json_seq(m->seq), "headers", headers_json(message), "event_time",
-				   json_time(message->event_time), "created_at",
-				   json_time(m->created_at), "due_at", json_time(message->due_at),
-				   "expires_at", json_time(message->expires_at), "published",
-				   message->published != 0, "priority", message->priority, "size",
-				   (json_int_t)message->size);
+	json_t *object =
+		json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:i, s:I}", "seq", json_seq(m->seq),
+			  "headers", headers_json(message), "event_time",
+			  json_time(message->event_time), "created_at", json_time(m->created_at),
+			  "due_at", json_time(message->due_at), "expires_at",
+			  json_time(message->expires_at), "published", message->published != 0,
+			  "priority", message->priority, "size", (json_int_t)message->size);
 
 	for (size_t i = 0; object && i < ARRAY_SIZE(texts); i++)
 		json_object_set_new(object, texts[i].name, json_text(texts[i].text));

@@ -22,15 +22,15 @@ static const struct option options[] = {
 };
 
 static const struct column columns[] = {
-	{ "TARGET", false, 8 },  { "STATE", false, 0 },   { "RATE", true, 0 },
-	{ "PENDING", true, 0 },  { "SENDING", true, 0 },  { "WAITING", true, 0 },
-	{ "PARKED", true, 0 },   { "DEFERRED", true, 0 }, { "FAILED", true, 0 },
+	{ "TARGET", false, 8 }, { "STATE", false, 0 },   { "RATE", true, 0 },
+	{ "PENDING", true, 0 }, { "SENDING", true, 0 },  { "WAITING", true, 0 },
+	{ "PARKED", true, 0 },  { "DEFERRED", true, 0 }, { "FAILED", true, 0 },
 	{ "OLDEST", true, 0 },
 };
 
 static const struct column lane_columns[] = {
-	{ "LANE", true, 0 },      { "TARGET", false, 8 },   { "OWNER", false, 12 },
-	{ "LEASE", true, 0 },     { "RECEIPTS", true, 0 },  { "TAKEN OVER", true, 0 },
+	{ "LANE", true, 0 },  { "TARGET", false, 8 },  { "OWNER", false, 12 },
+	{ "LEASE", true, 0 }, { "RECEIPTS", true, 0 }, { "TAKEN OVER", true, 0 },
 };
 
 static void count_cell(struct table *table, int colour, int64_t count)

@@ -39,8 +39,8 @@ static void print_line(const struct cli *cli, const struct outbox_delivery *row)
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
 		buf_clear(&cell);
 		safe_append(&cell, texts[i], strlen(texts[i]), places[i].width);
-		printf(" %s%*s", buf_str(&cell), (int)(places[i].width - safe_width(buf_str(&cell))),
-		       "");
+		printf(" %s%*s", buf_str(&cell),
+		       (int)(places[i].width - safe_width(buf_str(&cell))), "");
 	}
 	printf(" %s%-9s%s ", colour_on(cli, delivery_colour(row)), delivery_word(row),
 	       colour_off(cli));

@@ -15,14 +15,13 @@ struct values {
 };
 
 static const struct option drop_options[] = {
-	OPTION_REQUIRED("reason", OPTION_TEXT, struct values, reason, "TEXT",
-			"why, for the audit"),
+	OPTION_REQUIRED("reason", OPTION_TEXT, struct values, reason, "TEXT", "why, for the audit"),
 	OPTION("yes", OPTION_FLAG, struct values, yes, NULL,
 	       "do not ask; needed where there is no terminal"),
 };
 
 static const struct column columns[] = {
-	{ "TARGET", false, 10 }, { "LANES", true, 0 },      { "STATE", false, 0 },
+	{ "TARGET", false, 10 },  { "LANES", true, 0 },   { "STATE", false, 0 },
 	{ "DELIVERED", true, 0 }, { "WAITING", true, 0 }, { "REASON", false, 12 },
 };
 
@@ -39,13 +38,13 @@ static int list_json(const struct outbox_stats *stats, struct outbox_error *err)
 	for (size_t i = 0; i < stats->n_targets; i++) {
 		const struct outbox_target_stats *t = &stats->targets[i];
 
-		json_array_append_new(
-			list, json_pack("{s:o, s:I, s:b, s:o, s:o, s:I, s:I}", "name",
-					json_text(t->name), "lanes", (json_int_t)t->n_lanes, "paused",
-					t->paused, "paused_by", json_text(t->paused_by),
-					"paused_reason", json_text(t->paused_reason), "delivered",
-					(json_int_t)t->delivered_ever, "unfinished",
-					(json_int_t)unfinished(t)));
+		json_array_append_new(list, json_pack("{s:o, s:I, s:b, s:o, s:o, s:I, s:I}", "name",
+						      json_text(t->name), "lanes",
+						      (json_int_t)t->n_lanes, "paused", t->paused,
+						      "paused_by", json_text(t->paused_by),
+						      "paused_reason", json_text(t->paused_reason),
+						      "delivered", (json_int_t)t->delivered_ever,
+						      "unfinished", (json_int_t)unfinished(t)));
 	}
 	return json_print(json_pack("{s:o}", "targets", list), err);
 }

@@ -14,7 +14,7 @@ int confirm_name(struct cli *cli, bool yes, const char *what, const char *name,
 		 struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /* y or n. question: "requeue 1,204 deliveries to partner" */
-int confirm_yes(struct cli *cli, bool yes, const char *question, struct outbox_error *err)
-	OUTBOX_MUSTCHECK;
+int confirm_yes(struct cli *cli, bool yes, const char *question,
+		struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 #endif

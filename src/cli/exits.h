@@ -29,8 +29,8 @@ enum exit_code {
 
 struct exit_row {
 	int code;
-	int status;          /* enum outbox_status that leads here; -1: none */
-	const char *name;    /* for JSON */
+	int status;       /* enum outbox_status that leads here; -1: none */
+	const char *name; /* for JSON */
 	const char *meaning;
 };
 

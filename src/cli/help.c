@@ -68,8 +68,8 @@ static void print_option(const struct option *option)
 		printf("\n%*s", HELP_COLUMN, "");
 	else
 		printf("%*s", HELP_COLUMN - n, "");
-	snprintf(text, sizeof(text), "%s%s%s", option->help, option->required ? " (required)" : "",
-		 option->kind == OPTION_LIST ? " (may be repeated)" : "");
+	snprintf(text, sizeof(text), "%s%s%s", option->help, option->required ? "; required" : "",
+		 option->kind == OPTION_LIST ? "; repeatable" : "");
 	safe_wrap(stdout, &(struct wrap){ HELP_COLUMN, HELP_COLUMN, 80 }, text);
 }
 

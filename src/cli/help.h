@@ -10,8 +10,8 @@
 size_t common_options(unsigned flags, struct option ret_options[COMMON_MAX]);
 
 /* `outbox COMMAND --help`, for people or as JSON. */
-int help_command(const struct cli *cli, const struct command *command, struct outbox_error *err)
-	OUTBOX_MUSTCHECK;
+int help_command(const struct cli *cli, const struct command *command,
+		 struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /* The command of this name, or NULL. */
 const struct command *command_find(const char *name);

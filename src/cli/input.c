@@ -20,9 +20,10 @@ static int read_all(FILE *file, const char *option, const char *name, struct buf
 		return outbox_fail_native(err, OUTBOX_EINVAL, errno, "--%s: cannot read %s: %s",
 					  option, shown, strerror(errno));
 	if (out->failed)
-		return outbox_fail(err, OUTBOX_EINVAL,
-				   "--%s: %s is larger than %zu bytes; put large data elsewhere and send a reference",
-				   option, shown, out->max);
+		return outbox_fail(
+			err, OUTBOX_EINVAL,
+			"--%s: %s is larger than %zu bytes; put large data elsewhere and send a reference",
+			option, shown, out->max);
 	return OUTBOX_OK;
 }
 

@@ -8,7 +8,7 @@
  * The value of an option that takes its data from elsewhere: "@file", "-" for stdin, anything else is
  * the data itself. out is made with the maximum; EINVAL when there is more.
  */
-int input_read(const char *option, const char *text, struct buf *out, struct outbox_error *err)
-	OUTBOX_MUSTCHECK;
+int input_read(const char *option, const char *text, struct buf *out,
+	       struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 #endif

@@ -15,7 +15,7 @@
 json_t *json_text(const char *text); /* NULL gives null */
 json_t *json_bytes(const char *data, size_t size);
 json_t *json_seq(int64_t seq);
-json_t *json_time(outbox_time time);          /* 0 gives null */
+json_t *json_time(outbox_time time); /* 0 gives null */
 json_t *json_seconds(outbox_time duration);
 json_t *json_delivery(const struct outbox_delivery *row);
 json_t *json_audit(const struct outbox_audit *row);

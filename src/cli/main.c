@@ -25,12 +25,11 @@
 
 /* In the order in which `outbox help` shows them. */
 static const struct command *const commands[] = {
-	&cmd_init, &cmd_upgrade, &cmd_doctor, &cmd_truncate, &cmd_drop,
-	&cmd_publish, &cmd_relay, &cmd_policy_list, &cmd_policy_show,
-	&cmd_status, &cmd_list, &cmd_show, &cmd_tail, &cmd_audit, &cmd_target_list,
-	&cmd_requeue, &cmd_discard, &cmd_defer, &cmd_pause, &cmd_resume, &cmd_purge,
-	&cmd_target_drop,
-	&cmd_help, &cmd_version,
+	&cmd_init,    &cmd_upgrade,     &cmd_doctor,      &cmd_truncate,    &cmd_drop,
+	&cmd_publish, &cmd_relay,       &cmd_policy_list, &cmd_policy_show, &cmd_status,
+	&cmd_list,    &cmd_show,        &cmd_tail,        &cmd_audit,       &cmd_target_list,
+	&cmd_requeue, &cmd_discard,     &cmd_defer,       &cmd_pause,       &cmd_resume,
+	&cmd_purge,   &cmd_target_drop, &cmd_help,        &cmd_version,
 };
 
 const struct command *command_at(size_t i)
@@ -136,10 +135,10 @@ static int report(const struct cli *cli, int status, const struct outbox_error *
 
 	if (status == OUTBOX_OK)
 		return code;
-	if (cli->json && json_print(json_pack("{s:{s:s, s:o, s:i}}", "error", "status",
-					      exit_name(code), "message", json_text(error->message),
-					      "exit", code),
-				    &err))
+	if (cli->json &&
+	    json_print(json_pack("{s:{s:s, s:o, s:i}}", "error", "status", exit_name(code),
+				 "message", json_text(error->message), "exit", code),
+		       &err))
 		code = EXIT_MEMORY;
 	snprintf(prefix, sizeof(prefix), "outbox%s%s: ", cli->command ? " " : "",
 		 cli->command ? cli->command->name : "");

@@ -60,13 +60,12 @@ static int unknown_option(const struct parser *parser, const char *name, struct 
 	return outbox_fail(err, OUTBOX_EINVAL, "unknown option --%s", shown);
 }
 
-static int parse_size(const char *name, const char *text, int64_t *ret_size,
-		      struct outbox_error *err)
+static int parse_size(const char *name, const char *text, int64_t *ret_size, struct outbox_error *err)
 {
 	static const struct {
 		const char *suffix;
 		int64_t factor;
-	} units[] = { { "", 1 },           { "B", 1 },          { "K", 1024 },
+	} units[] = { { "", 1 },           { "B", 1 },           { "K", 1024 },
 		      { "KiB", 1024 },     { "M", 1024 * 1024 }, { "MiB", 1024 * 1024 },
 		      { "G", 1024 << 20 }, { "GiB", 1024 << 20 } };
 	size_t digits = strspn(text, "0123456789");
@@ -79,8 +78,9 @@ static int parse_size(const char *name, const char *text, int64_t *ret_size,
 		if (*ret_size > 0)
 			return OUTBOX_OK;
 	}
-	return outbox_fail(err, OUTBOX_EINVAL, "--%s: \"%s\" is not a size; write 65536, 64KiB or 8MiB",
-			   name, text_shown(shown, sizeof(shown), text));
+	return outbox_fail(err, OUTBOX_EINVAL,
+			   "--%s: \"%s\" is not a size; write 65536, 64KiB or 8MiB", name,
+			   text_shown(shown, sizeof(shown), text));
 }
 
 static int parse_rate(const char *name, const char *text, double *ret_rate, struct outbox_error *err)
@@ -274,8 +274,9 @@ int pair_split(const char *option, const char *text, char *ret_name, size_t size
 	/* a URL without its name in front must not show its password, hence the mask */
 	if (length == 0 || length >= size || strcspn(text, ":/") < length) {
 		url_mask(text, masked, sizeof(masked));
-		return outbox_fail(err, OUTBOX_EINVAL, "--%s: \"%s\" is not NAME=VALUE", option,
-				   text_shown(shown, sizeof(shown), masked));
+		return outbox_fail(err, OUTBOX_EINVAL,
+				   "--%s: \"%s\" is not NAME=VALUE; write --%s NAME=VALUE", option,
+				   text_shown(shown, sizeof(shown), masked), option);
 	}
 	memcpy(ret_name, text, length);
 	ret_name[length] = '\0';

@@ -36,12 +36,12 @@ struct list {
 };
 
 struct option {
-	const char *name;     /* without the dashes */
+	const char *name; /* without the dashes */
 	enum option_kind kind;
 	size_t offset;        /* of the value in the command's struct */
 	const char *argument; /* "NAME=URL"; NULL for flags */
 	const char *help;
-	int64_t min, max;     /* OPTION_NUMBER */
+	int64_t min, max; /* OPTION_NUMBER */
 	bool required;
 };
 
@@ -62,9 +62,8 @@ struct parsed {
  * Parse argv[first...]. Options and words may be mixed; "--" ends the options. EINVAL names the option,
  * the value and the remedy. now is what "+5m" and "7d" are counted from.
  */
-int options_parse(int argc, char **argv, int first, const struct option_set sets[2],
-		  outbox_time now, struct parsed *ret_parsed, struct outbox_error *err)
-	OUTBOX_MUSTCHECK;
+int options_parse(int argc, char **argv, int first, const struct option_set sets[2], outbox_time now,
+		  struct parsed *ret_parsed, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /* "name=value" into its halves; name is copied. EINVAL says what the option wants. */
 int pair_split(const char *option, const char *text, char *ret_name, size_t size,

@@ -88,9 +88,8 @@ static void hex_lines(struct buf *out, const unsigned char *data, size_t size)
 				buf_text(out, "   ");
 		buf_text(out, "  ");
 		for (size_t i = 0; i < n; i++)
-			buf_char(out, data[at + i] >= ' ' && data[at + i] < 127
-					      ? (char)data[at + i]
-					      : '.');
+			buf_char(out, data[at + i] >= ' ' && data[at + i] < 127 ? (char)data[at + i]
+										: '.');
 	}
 }
 
@@ -105,7 +104,8 @@ static void print_lines(const struct cli *cli, const struct buf *text, size_t ma
 		struct buf shown = BUF_INIT(SHOWN_MAX);
 
 		if (max_lines && lines++ == max_lines) {
-			printf("%*s... (--full shows all, --raw-payload writes the bytes)\n", INDENT, "");
+			printf("%*s... (--full shows all, --raw-payload writes the bytes)\n",
+			       INDENT, "");
 			return;
 		}
 		safe_append(&shown, line, n, max_lines ? cli->width - INDENT : UNCUT);

@@ -5,7 +5,7 @@
 #include <outbox/relay.h>
 
 /* The preset of this name. ENOTFOUND with the nearest one, or all. */
-int policy_find(const char *name, const struct outbox_policy **ret_policy, struct outbox_error *err)
-	OUTBOX_MUSTCHECK;
+int policy_find(const char *name, const struct outbox_policy **ret_policy,
+		struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 #endif

@@ -19,8 +19,9 @@ static outbox_time now(void)
 
 void progress_start(struct progress *progress, const char *what, int64_t total)
 {
-	*progress = (struct progress){ .what = what, .total = total, .began = now(),
-				       .on = isatty(STDERR_FILENO) };
+	*progress = (struct progress){
+		.what = what, .total = total, .began = now(), .on = isatty(STDERR_FILENO)
+	};
 }
 
 static void bar(const struct progress *progress, int64_t done)

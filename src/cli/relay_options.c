@@ -120,8 +120,7 @@ static int set_choices(struct relay_setup *setup, const char *option, const stru
 	return OUTBOX_OK;
 }
 
-static int set_matches(struct relay_setup *setup, const struct list *given,
-		       struct outbox_error *err)
+static int set_matches(struct relay_setup *setup, const struct list *given, struct outbox_error *err)
 {
 	for (size_t i = 0; i < given->count; i++) {
 		struct outbox_route *route;
@@ -141,8 +140,7 @@ static int set_matches(struct relay_setup *setup, const struct list *given,
 }
 
 /* NAME=POLICY for one target, POLICY alone for all. */
-static int set_policies(struct relay_setup *setup, const struct list *given,
-			struct outbox_error *err)
+static int set_policies(struct relay_setup *setup, const struct list *given, struct outbox_error *err)
 {
 	for (size_t i = 0; i < given->count; i++) {
 		const struct outbox_policy *policy;

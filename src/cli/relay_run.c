@@ -126,8 +126,8 @@ static int wait_for_end(struct job *job, const sigset_t *signals)
 	return first;
 }
 
-int relay_run(struct outbox_relay *relay, enum relay_mode mode, outbox_time timeout, int *ret_signal,
-	      struct outbox_error *err)
+int relay_run(struct outbox_relay *relay, enum relay_mode mode, outbox_time timeout,
+	      int *ret_signal, struct outbox_error *err)
 {
 	struct job job = { .relay = relay, .mode = mode, .timeout = timeout };
 	sigset_t signals;

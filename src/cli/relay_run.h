@@ -12,8 +12,8 @@ enum relay_mode { RELAY_DAEMON = 1, RELAY_ONCE, RELAY_UNTIL_IDLE };
  * signal that ended it, 0 for none. The signals must have been blocked with stop_block() before the
  * relay was made.
  */
-int relay_run(struct outbox_relay *relay, enum relay_mode mode, outbox_time timeout, int *ret_signal,
-	      struct outbox_error *err) OUTBOX_MUSTCHECK;
+int relay_run(struct outbox_relay *relay, enum relay_mode mode, outbox_time timeout,
+	      int *ret_signal, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /* The relay's log callback: a line with its time on stderr. */
 void relay_log(void *context, int level, const char *line);

@@ -17,12 +17,12 @@
 static void fill_actor(struct cli *cli)
 {
 	const char *user = getenv("USER");
-	char host[128] = "localhost";
+	char host[128] = "";
 
 	if (cli->actor)
 		return;
-	if (gethostname(host, sizeof(host) - 1) != 0)
-		strcpy(host, "localhost");
+	if (gethostname(host, sizeof(host) - 1) != 0 || !*host)
+		snprintf(host, sizeof(host), "localhost");
 	if (user && *user)
 		snprintf(cli->actor_text, sizeof(cli->actor_text), "%.60s@%s", user, host);
 	else
@@ -100,9 +100,10 @@ static int check_target(const struct cli *cli, const struct outbox_stats *stats,
 	}
 	text_shown(shown, sizeof(shown), name);
 	if (stats->n_targets == 0)
-		return outbox_fail(err, OUTBOX_ENOTFOUND,
-				   "no target \"%s\": %s has none yet; outbox relay --to %s=URL makes one",
-				   shown, cli->info.name, shown);
+		return outbox_fail(
+			err, OUTBOX_ENOTFOUND,
+			"no target \"%s\": %s has none yet; outbox relay --to %s=URL makes one",
+			shown, cli->info.name, shown);
 	if (nearest.best)
 		return outbox_fail(err, OUTBOX_ENOTFOUND, "no target \"%s\"; did you mean %s?",
 				   shown, nearest.best);

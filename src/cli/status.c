@@ -70,13 +70,13 @@ static json_t *lanes_json(const struct outbox_stats *stats, const struct outbox_
 	for (size_t i = 0; i < t->n_lanes; i++) {
 		const struct outbox_lane_stats *lane = &t->lanes[i];
 
-		json_array_append_new(
-			list, json_pack("{s:i, s:o, s:o, s:b, s:o, s:I}", "lane", lane->lane,
-					"owner", json_text(lane->owner), "lease_until",
-					json_time(lane->lease_until), "live",
-					lane->owner && lane->lease_until > stats->store_now,
-					"receipts", json_seq(lane->receipts), "takeovers",
-					(json_int_t)lane->takeovers));
+		json_array_append_new(list,
+				      json_pack("{s:i, s:o, s:o, s:b, s:o, s:I}", "lane",
+						lane->lane, "owner", json_text(lane->owner),
+						"lease_until", json_time(lane->lease_until), "live",
+						lane->owner && lane->lease_until > stats->store_now,
+						"receipts", json_seq(lane->receipts), "takeovers",
+						(json_int_t)lane->takeovers));
 	}
 	return list;
 }
@@ -108,14 +108,15 @@ static void set_counts(json_t *object, const struct outbox_target_stats *t)
 static json_t *target_json(const struct outbox_stats *stats, const struct outbox_target_stats *t)
 {
 	outbox_time age = t->oldest ? stats->store_now - t->oldest : 0;
-	json_t *object = json_pack(
-		"{s:o, s:s, s:b, s:o, s:o, s:f, s:o, s:o, s:o, s:o}", "name", json_text(t->name),
-		"state", status_health_name(status_health(stats, t)), "paused", t->paused,
-		"paused_by", json_text(t->paused_by), "paused_reason", json_text(t->paused_reason),
-		"rate", (double)t->delivered_minute / 60, "oldest", json_time(t->oldest),
-		"oldest_age", t->oldest ? json_seconds(age) : json_null(), "drain_time",
-		t->delivered_minute ? json_seconds(status_drain(t)) : json_null(), "lanes",
-		lanes_json(stats, t));
+	json_t *object =
+		json_pack("{s:o, s:s, s:b, s:o, s:o, s:f, s:o, s:o, s:o, s:o}", "name",
+			  json_text(t->name), "state", status_health_name(status_health(stats, t)),
+			  "paused", t->paused, "paused_by", json_text(t->paused_by),
+			  "paused_reason", json_text(t->paused_reason), "rate",
+			  (double)t->delivered_minute / 60, "oldest", json_time(t->oldest),
+			  "oldest_age", t->oldest ? json_seconds(age) : json_null(), "drain_time",
+			  t->delivered_minute ? json_seconds(status_drain(t)) : json_null(),
+			  "lanes", lanes_json(stats, t));
 
 	if (object)
 		set_counts(object, t);
@@ -129,9 +130,9 @@ int status_json(const struct cli *cli, const struct outbox_stats *stats, struct 
 	for (size_t i = 0; i < stats->n_targets; i++)
 		json_array_append_new(list, target_json(stats, &stats->targets[i]));
 	return json_print(json_pack("{s:o, s:o, s:i, s:o, s:I, s:I, s:o}", "store",
-				    json_text(cli->info.name), "driver", json_text(cli->info.driver),
-				    "schema", cli->info.schema_version, "now",
-				    json_time(stats->store_now), "messages",
+				    json_text(cli->info.name), "driver",
+				    json_text(cli->info.driver), "schema", cli->info.schema_version,
+				    "now", json_time(stats->store_now), "messages",
 				    (json_int_t)stats->messages, "count_cap",
 				    (json_int_t)OUTBOX_COUNT_CAP, "targets", list),
 			  err);

@@ -27,7 +27,7 @@ outbox_time status_drain(const struct outbox_target_stats *target);
 /* "1,204/s", "3/min". */
 const char *status_rate(const struct outbox_target_stats *target, char *out, size_t size);
 
-int status_json(const struct cli *cli, const struct outbox_stats *stats, struct outbox_error *err)
-	OUTBOX_MUSTCHECK;
+int status_json(const struct cli *cli, const struct outbox_stats *stats,
+		struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 #endif

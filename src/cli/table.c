@@ -24,8 +24,11 @@ const char *colour_off(const struct cli *cli)
 
 void table_init(struct table *table, const struct cli *cli, const struct column *columns, size_t n)
 {
-	*table = (struct table){ .columns = columns, .n_columns = n, .width = cli->width,
-				 .colour = cli->colour, .cells = BUF_INIT(CELLS_MAX) };
+	*table = (struct table){ .columns = columns,
+				 .n_columns = n,
+				 .width = cli->width,
+				 .colour = cli->colour,
+				 .cells = BUF_INIT(CELLS_MAX) };
 }
 
 void table_deinit(struct table *table)
@@ -153,7 +156,8 @@ static void print_cell(const struct table *table, FILE *stream, size_t column, i
 	if (last)
 		fputc('\n', stream);
 	else
-		fprintf(stream, "%*s", (table->columns[column].right ? 0 : pad) + (int)table->gap, "");
+		fprintf(stream, "%*s", (table->columns[column].right ? 0 : pad) + (int)table->gap,
+			"");
 }
 
 static void print_titles(const struct table *table, FILE *stream)

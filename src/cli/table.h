@@ -30,7 +30,7 @@ struct table {
 	bool colour;
 	size_t widths[TABLE_COLUMNS_MAX]; /* 0 before the first printing */
 	size_t gap;
-	size_t at; /* next cell's column */
+	size_t at;        /* next cell's column */
 	struct buf cells; /* colour byte, text, NUL for each cell; a note is a row of its own */
 };
 
