@@ -66,8 +66,7 @@ static void overlong_and_too_large_are_not_utf8(void **state)
 		"\xf5\x80\x80\x80",
 		"\xff",
 		"\x80",
-		"a\xfe"
-		"b",
+		"a\xfez",
 		"12345678\xe2\x82",
 		"\xe2\x28\xa1",
 	};

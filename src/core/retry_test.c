@@ -50,28 +50,36 @@ static void presets_have_the_documented_delays(void **state)
 
 static void presets_fix_what_their_systems_fix(void **state)
 {
-	const struct outbox_policy *p;
+	/* clang-format off */
+	static const struct outbox_policy want[] = {
+		{ .name = "default", .jitter_percent = 25, .cap = 300 * S },
+		{ .name = "hermodr", .poll = 30 * S },
+		{ .name = "blueprint", .cap = 900 * S, .poll = 5 * S, .batch = 20 },
+		{ .name = "protean", .jitter_percent = 25, .cap = 3600 * S, .lease = 300 * S,
+		  .retain_delivered = 168 * 3600 * S, .retain_failed = 720 * 3600 * S },
+		{ .name = "opinionated", .cap = 300 * S, .poll = 1 * S, .lease = 300 * S, .batch = 50,
+		  .retain_delivered = 7 * 86400 * S, .retain_failed = OUTBOX_NEVER,
+		  .purge_interval = 3600 * S },
+	};
+	/* clang-format on */
 	size_t i;
 
 	(void)state;
-	p = outbox_policy_find("default");
-	assert_int_equal(p->jitter_percent, 25);
-	assert_true(p->cap == 300 * S && p->poll == 0 && p->batch == 0 && p->retain_failed == 0);
-	p = outbox_policy_find("hermodr");
-	assert_true(p->jitter_percent == 0 && p->poll == 30 * S && p->batch == 0 && p->lease == 0);
-	p = outbox_policy_find("blueprint");
-	assert_true(p->jitter_percent == 0 && p->poll == 5 * S && p->batch == 20 &&
-		    p->cap == 900 * S);
-	p = outbox_policy_find("protean");
-	assert_true(p->jitter_percent == 25 && p->cap == 3600 * S && p->lease == 300 * S);
-	assert_true(p->retain_delivered == 168 * 3600 * S && p->retain_failed == 720 * 3600 * S);
-	p = outbox_policy_find("opinionated");
-	assert_true(p->jitter_percent == 0 && p->cap == 300 * S && p->poll == S && p->batch == 50);
-	assert_true(p->retain_delivered == 7 * 86400 * S && p->retain_failed == OUTBOX_NEVER);
-	assert_true(p->purge_interval == 3600 * S && p->lease == 300 * S);
-	for (i = 0; outbox_policy_at(i); i++)
-		assert_ptr_equal(outbox_policy_find(outbox_policy_at(i)->name), outbox_policy_at(i));
-	assert_int_equal(i, 5);
+	for (i = 0; i < ARRAY_SIZE(want); i++) {
+		const struct outbox_policy *got = outbox_policy_at(i);
+
+		assert_ptr_equal(outbox_policy_find(want[i].name), got);
+		assert_int_equal(got->jitter_percent, want[i].jitter_percent);
+		assert_int_equal(got->cap, want[i].cap);
+		assert_int_equal(got->budget, 0);
+		assert_int_equal(got->poll, want[i].poll);
+		assert_int_equal(got->lease, want[i].lease);
+		assert_int_equal(got->batch, want[i].batch);
+		assert_int_equal(got->retain_delivered, want[i].retain_delivered);
+		assert_int_equal(got->retain_failed, want[i].retain_failed);
+		assert_int_equal(got->purge_interval, want[i].purge_interval);
+	}
+	assert_null(outbox_policy_at(i));
 	assert_null(outbox_policy_find("Default"));
 	assert_null(outbox_policy_find(NULL));
 }
