@@ -110,7 +110,8 @@ static void routes_match_when_all_conditions_hold(void **state)
 
 static void routes_come_back_and_have_one_text(void **state)
 {
-	const char *types[] = { "order.*", "a\"b", "order.*", "aa" };
+	static const char again[] = "order.*"; /* the same text in another place */
+	const char *types[] = { "order.*", "a\"b", again, "aa" };
 	const char *other[] = { "aa", "order.*", "a\"b" };
 	struct outbox_route route = { types, 4, OUTBOX_KIND_EVENT, true };
 	struct outbox_route same = { other, 3, OUTBOX_KIND_EVENT, true }, back;
