@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Publishing on the application's own SQLite connection, inside its own transaction. Whatever is done
+ * here commits or rolls back with the application's rows; no statement, setting or transaction of ours
+ * stays behind on the connection.
+ */
+#include <outbox/sqlite.h>
+
+#include "base/cleanup.h"
+#include "base/random.h"
+#include "core/message.h"
+#include "store/sqlite/insert.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define KNOWN_FLAGS OUTBOX_ALLOW_AUTOCOMMIT
+
+/* Results wait here until all is written: the caller's array is touched on success only. */
+struct done {
+	struct sqlite_inserted inserted;
+	char id[37]; /* made here; empty when the message brought its own */
+};
+
+struct publishing {
+	sqlite3 *db;
+	const struct outbox_message *messages;
+	size_t n;
+	struct done *done;
+};
+
+static void publishing_deinit(struct publishing *p)
+{
+	free(p->done);
+}
+
+/* The application may know a shorter struct than we do: its array has its own stride. */
+static struct outbox_message message_at(const struct outbox_message *messages, size_t i)
+{
+	size_t stride = messages->struct_size ? messages->struct_size : MESSAGE_SIZE_V1;
+
+	return message_view((const struct outbox_message *)((const char *)messages + i * stride));
+}
+
+static int check_call(sqlite3 *db, const struct outbox_message *messages, size_t n, unsigned flags,
+		      struct outbox_error *err)
+{
+	if (!db)
+		return outbox_fail(err, OUTBOX_EINVAL, "publish: the database connection is NULL");
+	if (!messages && n)
+		return outbox_fail(err, OUTBOX_EINVAL, "publish: the messages are NULL");
+	if (flags & ~KNOWN_FLAGS)
+		return outbox_fail(err, OUTBOX_EINVAL, "publish: flags 0x%x are unknown",
+				   flags & ~KNOWN_FLAGS);
+	return OUTBOX_OK;
+}
+
+/* One message alone needs no number in its error. */
+static int at_fault(const struct publishing *p, size_t i, int r, struct outbox_error *err)
+{
+	if (err && p->n > 1)
+		outbox_wrap(err, "message %zu", i);
+	return r;
+}
+
+/* All of them, before the first is written. */
+static int validate(const struct publishing *p, struct outbox_error *err)
+{
+	for (size_t i = 0; i < p->n; i++) {
+		struct outbox_message m = message_at(p->messages, i);
+		int r = outbox_message_validate(&m, 0, err);
+
+		if (r != OUTBOX_OK)
+			return at_fault(p, i, r, err);
+	}
+	return OUTBOX_OK;
+}
+
+static int insert_all(struct publishing *p, struct outbox_error *err)
+{
+	_cleanup_(sqlite_insert_deinit) struct sqlite_insert insert = { 0 };
+	struct outbox_clock *clock = outbox_clock_system();
+	struct random_state random;
+	int r;
+
+	random_init(&random, random_system_seed());
+	r = sqlite_insert_init(&insert, p->db, err);
+	for (size_t i = 0; i < p->n && r == OUTBOX_OK; i++) {
+		struct outbox_message m = message_at(p->messages, i);
+		struct done *done = &p->done[i];
+
+		if (!m.id)
+			outbox_uuid(clock, &random.base, done->id);
+		r = sqlite_insert_message(&insert, &m, m.id ? m.id : done->id, clock->wall(clock),
+					  &done->inserted, err);
+		if (r != OUTBOX_OK)
+			at_fault(p, i, r, err);
+	}
+	return r;
+}
+
+static int execute(sqlite3 *db, const char *sql, struct outbox_error *err)
+{
+	int rc = sqlite3_exec(db, sql, NULL, NULL, NULL);
+
+	if (rc == SQLITE_OK)
+		return OUTBOX_OK;
+	return outbox_fail_native(err, (rc & 0xff) == SQLITE_BUSY ? OUTBOX_EBUSY : OUTBOX_ECONN, rc,
+				  "publish: %s", sqlite3_errmsg(db));
+}
+
+/* All or none, whatever fails: a savepoint nests in any transaction, and opens one where none is. */
+static int insert_in_savepoint(struct publishing *p, struct outbox_error *err)
+{
+	bool had_transaction = !sqlite3_get_autocommit(p->db);
+	int r;
+
+	r = execute(p->db, "SAVEPOINT outbox_publish", err);
+	if (r != OUTBOX_OK)
+		return r;
+	r = insert_all(p, err);
+	if (r == OUTBOX_OK)
+		r = execute(p->db, "RELEASE outbox_publish", err);
+	if (r == OUTBOX_OK)
+		return r;
+	/* After some failures (disk full, I/O) SQLite has rolled back everything by itself. */
+	if (!sqlite3_get_autocommit(p->db))
+		sqlite3_exec(p->db, "ROLLBACK TO outbox_publish; RELEASE outbox_publish", NULL, NULL,
+			     NULL);
+	else if (had_transaction && err)
+		outbox_wrap(err, "your transaction was rolled back");
+	return r;
+}
+
+static void report(const struct publishing *p, struct outbox_published *ret_published)
+{
+	for (size_t i = 0; i < p->n && ret_published; i++) {
+		struct outbox_message m = message_at(p->messages, i);
+		struct outbox_published *published = &ret_published[i];
+
+		published->seq = p->done[i].inserted.seq;
+		published->repeated = p->done[i].inserted.repeated;
+		snprintf(published->id, sizeof(published->id), "%s", m.id ? m.id : p->done[i].id);
+	}
+}
+
+int outbox_publish_sqlite_batch(sqlite3 *db, const struct outbox_message *messages, size_t n,
+				unsigned flags, struct outbox_published *ret_published,
+				struct outbox_error *err)
+{
+	_cleanup_(publishing_deinit) struct publishing p = { .db = db, .messages = messages, .n = n };
+	int r;
+
+	r = check_call(db, messages, n, flags, err);
+	if (r == OUTBOX_OK)
+		r = validate(&p, err);
+	if (r != OUTBOX_OK)
+		return r;
+	if (sqlite3_get_autocommit(db) && !(flags & OUTBOX_ALLOW_AUTOCOMMIT))
+		return outbox_fail(err, OUTBOX_EINVAL,
+				   "not in a transaction: the message and your rows could part; BEGIN "
+				   "first, or set OUTBOX_ALLOW_AUTOCOMMIT");
+	if (n == 0)
+		return OUTBOX_OK;
+	p.done = calloc(n, sizeof(*p.done));
+	if (!p.done)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	r = insert_in_savepoint(&p, err);
+	if (r == OUTBOX_OK)
+		report(&p, ret_published);
+	return r;
+}
+
+int outbox_publish_sqlite(sqlite3 *db, const struct outbox_message *message,
+			  struct outbox_error *err)
+{
+	return outbox_publish_sqlite_batch(db, message, 1, 0, NULL, err);
+}

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/sqlite/db.h"
+
+#include "store/sqlite/schema.h"
+
+#include <string.h>
+
+/* A status is what the caller must do next, so many codes become few. */
+static int status_of(int rc)
+{
+	switch (rc & 0xff) {
+	case SQLITE_BUSY:
+	case SQLITE_LOCKED:
+	case SQLITE_PROTOCOL:
+		return OUTBOX_EBUSY;
+	case SQLITE_FULL:
+		return OUTBOX_EFULL;
+	case SQLITE_IOERR:
+	case SQLITE_CANTOPEN:
+	case SQLITE_INTERRUPT:
+		return OUTBOX_ECONN;
+	case SQLITE_CORRUPT:
+	case SQLITE_NOTADB:
+	case SQLITE_FORMAT:
+		return OUTBOX_EPROTO;
+	case SQLITE_READONLY:
+	case SQLITE_PERM:
+	case SQLITE_AUTH:
+		return OUTBOX_EAUTH;
+	case SQLITE_NOMEM:
+		return OUTBOX_ENOMEM;
+	case SQLITE_CONSTRAINT:
+	case SQLITE_TOOBIG:
+	case SQLITE_MISMATCH:
+		return OUTBOX_EINVAL;
+	default:
+		return OUTBOX_EINTERNAL;
+	}
+}
+
+int sqlite_fail(sqlite3 *db, int rc, const char *what, struct outbox_error *err)
+{
+	const char *text = db && sqlite3_errcode(db) != SQLITE_OK ? sqlite3_errmsg(db)
+								   : sqlite3_errstr(rc);
+
+	switch (rc & 0xff) {
+	case SQLITE_FULL:
+		return outbox_fail_native(err, OUTBOX_EFULL, rc,
+					  "%s: the disk is full; nothing is lost, make room", what);
+	case SQLITE_BUSY:
+		return outbox_fail_native(err, OUTBOX_EBUSY, rc,
+					  "%s: the database is locked by another connection", what);
+	case SQLITE_NOTADB:
+		return outbox_fail_native(err, OUTBOX_EPROTO, rc,
+					  "%s: the file is not an SQLite database", what);
+	case SQLITE_READONLY:
+		return outbox_fail_native(err, OUTBOX_EAUTH, rc,
+					  "%s: the database cannot be written; check the rights of "
+					  "the file and its folder",
+					  what);
+	default:
+		break;
+	}
+	if (rc == SQLITE_ERROR && strstr(text, "no such table: outbox_"))
+		return outbox_fail_native(err, OUTBOX_ESCHEMA, rc,
+					  "%s: no outbox here (%s); run: outbox init", what, text);
+	return outbox_fail_native(err, status_of(rc), rc, "%s: %s", what, text);
+}
+
+static int bind(sqlite3_stmt *statement, const struct sqlite_args *args)
+{
+	int n = sqlite3_bind_parameter_count(statement);
+	int rc = SQLITE_OK;
+
+	for (int i = 0; i < n && rc == SQLITE_OK; i++) {
+		const struct sqlite_arg *arg = &args->values[i];
+
+		if (arg->type == DB_ARG_INT)
+			rc = sqlite3_bind_int64(statement, i + 1, arg->number);
+		else if (arg->type == DB_ARG_TEXT && arg->text)
+			/* Static: every caller's text outlives its statement's run. */
+			rc = sqlite3_bind_text(statement, i + 1, arg->text, -1, SQLITE_STATIC);
+		else
+			rc = sqlite3_bind_null(statement, i + 1);
+	}
+	return rc;
+}
+
+int sqlite_query(struct sqlite_store *s, enum sqlite_statement id, const struct sqlite_args *args,
+		 sqlite3_stmt **ret_statement, struct outbox_error *err)
+{
+	static const struct sqlite_args none;
+	sqlite3_stmt **cached = &s->statements[id];
+	int rc;
+
+	if (!*cached) {
+		rc = sqlite3_prepare_v3(s->db, sqlite_statement_text(id), -1,
+					SQLITE_PREPARE_PERSISTENT, cached, NULL);
+		if (rc != SQLITE_OK)
+			return sqlite_fail(s->db, rc, "prepare", err);
+	}
+	sqlite3_reset(*cached);
+	rc = bind(*cached, args ? args : &none);
+	if (rc != SQLITE_OK)
+		return sqlite_fail(s->db, rc, "bind", err);
+	*ret_statement = *cached;
+	return OUTBOX_OK;
+}
+
+int sqlite_step(struct sqlite_store *s, sqlite3_stmt *statement, bool *ret_row,
+		struct outbox_error *err)
+{
+	int rc = sqlite3_step(statement);
+
+	if (rc == SQLITE_ROW) {
+		*ret_row = true;
+		return OUTBOX_OK;
+	}
+	if (rc == SQLITE_DONE) {
+		sqlite3_reset(statement);
+		*ret_row = false;
+		return OUTBOX_OK;
+	}
+	rc = sqlite_fail(s->db, rc, "store", err);
+	sqlite3_reset(statement);
+	return rc;
+}
+
+int sqlite_run(struct sqlite_store *s, enum sqlite_statement id, const struct sqlite_args *args,
+	       int64_t *ret_changes, struct outbox_error *err)
+{
+	sqlite3_stmt *statement;
+	bool row = true;
+	int r;
+
+	r = sqlite_query(s, id, args, &statement, err);
+	while (r == OUTBOX_OK && row)
+		r = sqlite_step(s, statement, &row, err);
+	if (r == OUTBOX_OK && ret_changes)
+		*ret_changes = sqlite3_changes(s->db);
+	return r;
+}
+
+int sqlite_number(struct sqlite_store *s, enum sqlite_statement id, const struct sqlite_args *args,
+		  int64_t fallback, int64_t *ret_number, struct outbox_error *err)
+{
+	sqlite3_stmt *statement;
+	bool row;
+	int r;
+
+	r = sqlite_query(s, id, args, &statement, err);
+	if (r == OUTBOX_OK)
+		r = sqlite_step(s, statement, &row, err);
+	if (r != OUTBOX_OK)
+		return r;
+	if (!row || sqlite3_column_type(statement, 0) == SQLITE_NULL)
+		*ret_number = fallback;
+	else
+		*ret_number = sqlite3_column_int64(statement, 0);
+	sqlite3_reset(statement);
+	return OUTBOX_OK;
+}
+
+int sqlite_script(sqlite3 *db, const char *sql, const char *what, struct outbox_error *err)
+{
+	int rc = sqlite3_exec(db, sql, NULL, NULL, NULL);
+
+	return rc == SQLITE_OK ? OUTBOX_OK : sqlite_fail(db, rc, what, err);
+}
+
+int sqlite_begin(struct sqlite_store *s, enum db_mode mode, struct outbox_error *err)
+{
+	return sqlite_run(s, mode == DB_WRITE ? SQL_BEGIN_WRITE : SQL_BEGIN_READ, NULL, NULL, err);
+}
+
+int sqlite_end(struct sqlite_store *s, int r, struct outbox_error *err)
+{
+	if (r == OUTBOX_OK)
+		r = sqlite_run(s, SQL_COMMIT, NULL, NULL, err);
+	/* SQLite has rolled back by itself after some failures: then there is nothing to end. */
+	if (r != OUTBOX_OK && !sqlite3_get_autocommit(s->db))
+		(void)!sqlite_run(s, SQL_ROLLBACK, NULL, NULL, NULL);
+	return r;
+}
+
+int sqlite_enter(struct sqlite_store *s, enum db_mode mode, struct outbox_error *err)
+{
+	int r = s->ready ? OUTBOX_OK : sqlite_schema_ready(s, err);
+
+	return r == OUTBOX_OK ? sqlite_begin(s, mode, err) : r;
+}
+
+int sqlite_text(sqlite3_stmt *statement, int column, struct outbox_arena *arena,
+		const char **ret_text, struct outbox_error *err)
+{
+	const unsigned char *text = sqlite3_column_text(statement, column);
+	char *copy;
+
+	if (!text) {
+		*ret_text = NULL;
+		return OUTBOX_OK;
+	}
+	copy = outbox_arena_copy(arena, text, (size_t)sqlite3_column_bytes(statement, column));
+	if (!copy)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory for the rows asked for");
+	*ret_text = copy;
+	return OUTBOX_OK;
+}
+
+const char *sqlite_peek(sqlite3_stmt *statement, int column)
+{
+	const unsigned char *text = sqlite3_column_text(statement, column);
+
+	return text ? (const char *)text : "";
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef STORE_SQLITE_DB_H
+#define STORE_SQLITE_DB_H
+
+/*
+ * One connection: its statements, its transactions, its errors. Every file of this driver works
+ * through these; none calls sqlite3_step() on its own but the scans of the log.
+ */
+
+#include <outbox/store.h>
+
+#include <sqlite3.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "store/sqlite/statements.h"
+
+struct sqlite_route;
+
+struct sqlite_store {
+	struct outbox_store base;
+	sqlite3 *db;
+	struct outbox_clock *clock;
+	struct outbox_random *random;
+	char *path;
+	char name[128]; /* the store's short name */
+	char source[160]; /* "/outbox/<name>" */
+	bool ready;     /* the schema was looked at and is ours */
+	int lanes;      /* once ready */
+	struct sqlite_route *routes; /* compiled routes, by target and version */
+	int64_t purge_from;          /* where a purge in several calls goes on */
+	sqlite3_stmt *statements[DB_STATEMENTS];
+};
+
+/* A value to bind. */
+struct sqlite_arg {
+	enum { DB_ARG_NULL, DB_ARG_INT, DB_ARG_TEXT } type;
+	int64_t number;
+	const char *text;
+};
+
+#define ARG_INT(x) { .type = DB_ARG_INT, .number = (x) }
+/* NULL text is NULL */
+#define ARG_TEXT(x) { .type = DB_ARG_TEXT, .text = (x) }
+/* 0 is NULL */
+#define ARG_TIME(x) { .type = (x) ? DB_ARG_INT : DB_ARG_NULL, .number = (x) }
+
+#define DB_ARGS_MAX 25
+struct sqlite_args {
+	struct sqlite_arg values[DB_ARGS_MAX]; /* those behind the last one given bind NULL */
+};
+
+#define ARGS(...) (&(const struct sqlite_args){ .values = { __VA_ARGS__ } })
+
+enum db_mode { DB_READ = 1, DB_WRITE = 2 };
+
+static inline struct sqlite_store *sqlite_of(struct outbox_store *store)
+{
+	return (struct sqlite_store *)store;
+}
+
+static inline outbox_time sqlite_now(const struct sqlite_store *s)
+{
+	return s->clock->wall(s->clock);
+}
+
+/* The status for a result code, with "what: SQLite's text" as the message. */
+int sqlite_fail(sqlite3 *db, int rc, const char *what, struct outbox_error *err);
+
+/* A prepared statement, ready to be stepped. Reset it (or let it be by sqlite_resetp) after use. */
+int sqlite_query(struct sqlite_store *s, enum sqlite_statement id, const struct sqlite_args *args,
+		 sqlite3_stmt **ret_statement, struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/* *ret_row: there is one. Without one the statement was reset. */
+int sqlite_step(struct sqlite_store *s, sqlite3_stmt *statement, bool *ret_row,
+		struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/* Query and step to the end. ret_changes may be NULL. */
+int sqlite_run(struct sqlite_store *s, enum sqlite_statement id, const struct sqlite_args *args,
+	       int64_t *ret_changes, struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/* The number in the first column of the first row; fallback without a row or for NULL. */
+int sqlite_number(struct sqlite_store *s, enum sqlite_statement id, const struct sqlite_args *args,
+		  int64_t fallback, int64_t *ret_number, struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/* SQL text without arguments and results. */
+int sqlite_script(sqlite3 *db, const char *sql, const char *what,
+		  struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+int sqlite_begin(struct sqlite_store *s, enum db_mode mode,
+		 struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/* Ends the transaction: commits when r is OUTBOX_OK, rolls back otherwise. Returns r, or why the
+ * commit failed. */
+int sqlite_end(struct sqlite_store *s, int r, struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/* sqlite_begin() after a look at the schema, once per connection: what nearly every op starts with. */
+int sqlite_enter(struct sqlite_store *s, enum db_mode mode,
+		 struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/* A column's text in the arena; *ret_text is NULL for NULL. ENOMEM. */
+int sqlite_text(sqlite3_stmt *statement, int column, struct outbox_arena *arena,
+		const char **ret_text, struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/* A column's text that lives until the statement's next step, never NULL. */
+const char *sqlite_peek(sqlite3_stmt *statement, int column);
+
+static inline void sqlite_resetp(sqlite3_stmt **statement)
+{
+	sqlite3_reset(*statement);
+}
+
+#endif

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/sqlite/insert.h"
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/text.h"
+#include "core/message.h"
+#include "store/sqlite/db.h"
+
+#include <string.h>
+
+/* A header's every byte may become six, "\u001f". */
+#define HEADERS_TEXT_MAX ((size_t)8 * OUTBOX_HEADER_BYTES_MAX + 8 * OUTBOX_HEADERS_MAX + 64)
+
+static const char insert_text[] =
+	"INSERT INTO outbox_message (id, type, key, kind, published, priority, created_at, event_time,"
+	" due_at, expires_at, content_type, source, subject, topic, correlation_id, causation_id,"
+	" traceparent, headers, payload, payload_bin)"
+	" VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,"
+	" ?19, ?20) ON CONFLICT (id) DO NOTHING";
+
+enum { HEADERS = 18, PAYLOAD = 19, PAYLOAD_BIN = 20 };
+
+static int no_outbox(sqlite3 *db, int rc, struct outbox_error *err)
+{
+	if (rc == SQLITE_ERROR)
+		return outbox_fail_native(err, OUTBOX_ESCHEMA, rc,
+					  "no outbox in this database that this program knows (%s); run: "
+					  "outbox init, or outbox upgrade",
+					  sqlite3_errmsg(db));
+	return sqlite_fail(db, rc, "publish", err);
+}
+
+int sqlite_insert_init(struct sqlite_insert *insert, sqlite3 *db, struct outbox_error *err)
+{
+	struct sqlite_insert made = { .db = db };
+	int rc;
+
+	rc = sqlite3_prepare_v2(db, insert_text, sizeof(insert_text), &made.insert, NULL);
+	if (rc == SQLITE_OK)
+		rc = sqlite3_prepare_v2(db, "SELECT seq FROM outbox_message WHERE id = ?1", -1,
+					&made.find, NULL);
+	if (rc != SQLITE_OK) {
+		rc = no_outbox(db, rc, err);
+		sqlite_insert_deinit(&made);
+		return rc;
+	}
+	*insert = made;
+	return OUTBOX_OK;
+}
+
+void sqlite_insert_deinit(struct sqlite_insert *insert)
+{
+	sqlite3_finalize(insert->insert);
+	sqlite3_finalize(insert->find);
+	insert->insert = insert->find = NULL;
+}
+
+static void bind_text(sqlite3_stmt *q, int i, const char *text)
+{
+	if (text)
+		sqlite3_bind_text(q, i, text, -1, SQLITE_STATIC);
+}
+
+static void bind_number(sqlite3_stmt *q, int i, int64_t number)
+{
+	if (number)
+		sqlite3_bind_int64(q, i, number);
+}
+
+static void bind_fields(sqlite3_stmt *q, const struct outbox_message *m, const char *id,
+			outbox_time now)
+{
+	bind_text(q, 1, id);
+	bind_text(q, 2, m->type);
+	bind_text(q, 3, m->key);
+	if (m->kind == OUTBOX_KIND_COMMAND)
+		bind_text(q, 4, "command");
+	bind_number(q, 5, m->published ? 1 : 0);
+	bind_number(q, 6, m->priority);
+	sqlite3_bind_int64(q, 7, now);
+	sqlite3_bind_int64(q, 8, m->event_time ? m->event_time : now);
+	bind_number(q, 9, m->due_at);
+	bind_number(q, 10, m->expires_at);
+	bind_text(q, 11, m->content_type);
+	bind_text(q, 12, m->source);
+	bind_text(q, 13, m->subject);
+	bind_text(q, 14, m->topic);
+	bind_text(q, 15, m->correlation_id);
+	bind_text(q, 16, m->causation_id);
+	bind_text(q, 17, m->traceparent);
+}
+
+static int bind_payload(sqlite3_stmt *q, const struct outbox_message *m)
+{
+	const void *data = m->data ? m->data : "";
+
+	if (message_is_text(m))
+		return sqlite3_bind_text64(q, PAYLOAD, data, m->size, SQLITE_STATIC, SQLITE_UTF8);
+	return sqlite3_bind_blob64(q, PAYLOAD_BIN, data, m->size, SQLITE_STATIC);
+}
+
+static int find(struct sqlite_insert *insert, const char *id, int64_t *ret_seq,
+		struct outbox_error *err)
+{
+	int rc;
+
+	sqlite3_bind_text(insert->find, 1, id, -1, SQLITE_STATIC);
+	rc = sqlite3_step(insert->find);
+	if (rc == SQLITE_ROW)
+		*ret_seq = sqlite3_column_int64(insert->find, 0);
+	sqlite3_reset(insert->find);
+	if (rc == SQLITE_ROW)
+		return OUTBOX_OK;
+	if (rc == SQLITE_DONE)
+		return outbox_fail(err, OUTBOX_EINTERNAL, "publish: nothing written, nothing found");
+	return sqlite_fail(insert->db, rc, "publish", err);
+}
+
+static int refused(sqlite3 *db, int rc, struct outbox_error *err)
+{
+	/* The schema's constraints are named by their remedy. */
+	if ((rc & 0xff) == SQLITE_CONSTRAINT)
+		return outbox_fail_native(err, OUTBOX_EINVAL, rc, "the log refuses the message: %s",
+					  sqlite3_errmsg(db));
+	return sqlite_fail(db, rc, "publish", err);
+}
+
+int sqlite_insert_message(struct sqlite_insert *insert, const struct outbox_message *message,
+			  const char *id, outbox_time now, struct sqlite_inserted *ret_inserted,
+			  struct outbox_error *err)
+{
+	_cleanup_(buf_deinit) struct buf headers = BUF_INIT(HEADERS_TEXT_MAX);
+	int64_t before = sqlite3_last_insert_rowid(insert->db);
+	struct sqlite_inserted done = { 0 };
+	int r, rc, changes;
+
+	sqlite3_clear_bindings(insert->insert);
+	bind_fields(insert->insert, message, id, now);
+	if (message->n_headers) {
+		r = headers_format(message->headers, message->n_headers, &headers, err);
+		if (r != OUTBOX_OK)
+			return r;
+		bind_text(insert->insert, HEADERS, buf_str(&headers));
+	}
+	rc = bind_payload(insert->insert, message);
+	if (rc != SQLITE_OK)
+		return refused(insert->db, rc, err);
+	rc = sqlite3_step(insert->insert);
+	changes = sqlite3_changes(insert->db);
+	if (rc != SQLITE_DONE) {
+		r = refused(insert->db, rc, err);
+		sqlite3_reset(insert->insert);
+		return r;
+	}
+	sqlite3_reset(insert->insert);
+	done.repeated = changes == 0;
+	if (!done.repeated) {
+		done.seq = sqlite3_last_insert_rowid(insert->db);
+		/* The application may still want the rowid of its own last row. */
+		sqlite3_set_last_insert_rowid(insert->db, before);
+	} else {
+		r = find(insert, id, &done.seq, err);
+		if (r != OUTBOX_OK)
+			return r;
+	}
+	*ret_inserted = done;
+	return OUTBOX_OK;
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Leases say who should work on a lane, no more: the receipts' tokens decide who may. So a clock that
+ * jumps, or an owner that was stopped for an hour, costs duplicates of work and never correctness.
+ *
+ * Shares are worked out from the list of workers that are alive, in the order of their names, so that
+ * all of them come to the same numbers without talking to each other.
+ */
+#include "base/cleanup.h"
+#include "store/sqlite/ops.h"
+#include "store/sqlite/receipt.h"
+
+#include <string.h>
+
+/* Lanes divided by live workers, the remainder to the first ones by name. */
+static int work_out_share(struct sqlite_store *s, const struct outbox_lease_request *request,
+			  struct outbox_lease *lease, struct outbox_error *err)
+{
+	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
+	int64_t workers, rank;
+	bool row;
+	int r;
+
+	if (request->leaving)
+		return OUTBOX_OK;
+	r = sqlite_query(s, SQL_WORKER_RANK, ARGS(ARG_TEXT(request->target), ARG_TEXT(request->owner)),
+			 &q, err);
+	if (r == OUTBOX_OK)
+		r = sqlite_step(s, q, &row, err);
+	if (r != OUTBOX_OK)
+		return r;
+	workers = sqlite3_column_int64(q, 0);
+	rank = sqlite3_column_int64(q, 1);
+	if (workers > 0)
+		lease->share = (int)(lease->total / workers + (rank < lease->total % workers));
+	return OUTBOX_OK;
+}
+
+static int keep_worker(struct sqlite_store *s, const struct outbox_lease_request *request,
+		       bool leaving, outbox_time now, struct outbox_error *err)
+{
+	int r;
+
+	r = sqlite_run(s, SQL_WORKER_EXPIRE, ARGS(ARG_TEXT(request->target), ARG_INT(now)), NULL, err);
+	if (r != OUTBOX_OK)
+		return r;
+	if (leaving)
+		return sqlite_run(s, SQL_WORKER_FORGET,
+				  ARGS(ARG_TEXT(request->target), ARG_TEXT(request->owner)), NULL,
+				  err);
+	return sqlite_run(s, SQL_WORKER_PUT,
+			  ARGS(ARG_TEXT(request->target), ARG_TEXT(request->owner),
+			       ARG_INT(now + request->duration)),
+			  NULL, err);
+}
+
+/* Renew what we hold, take what is free, count all lanes on the way. */
+static int walk_lanes(struct sqlite_store *s, const struct outbox_lease_request *request,
+		      outbox_time now, struct outbox_lease *lease, struct outbox_error *err)
+{
+	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
+	int free_lanes[OUTBOX_LANES_MAX], n_free = 0;
+	bool row;
+	int r;
+
+	r = sqlite_query(s, SQL_LANE_LIST, ARGS(ARG_TEXT(request->target), ARG_TEXT(request->owner),
+						ARG_INT(now)), &q, err);
+	while (r == OUTBOX_OK) {
+		r = sqlite_step(s, q, &row, err);
+		if (r != OUTBOX_OK || !row || lease->total >= OUTBOX_LANES_MAX)
+			break;
+		lease->total++;
+		if (sqlite3_column_int(q, 1))
+			lease->lanes[lease->count++] = sqlite3_column_int(q, 0);
+		else if (sqlite3_column_int(q, 2))
+			free_lanes[n_free++] = sqlite3_column_int(q, 0);
+	}
+	if (r == OUTBOX_OK)
+		r = work_out_share(s, request, lease, err);
+	for (int i = 0; r == OUTBOX_OK && i < n_free && lease->count < lease->share; i++)
+		lease->lanes[lease->count++] = free_lanes[i];
+	for (int i = 0; r == OUTBOX_OK && i < lease->count; i++)
+		r = sqlite_run(s, SQL_LANE_HOLD,
+			       ARGS(ARG_TEXT(request->target), ARG_INT(lease->lanes[i]),
+				    ARG_TEXT(request->owner), ARG_INT(now + request->duration)),
+			       NULL, err);
+	return r;
+}
+
+static void sort_lanes(struct outbox_lease *lease)
+{
+	for (int i = 1; i < lease->count; i++) {
+		for (int j = i; j > 0 && lease->lanes[j - 1] > lease->lanes[j]; j--) {
+			int lane = lease->lanes[j];
+
+			lease->lanes[j] = lease->lanes[j - 1];
+			lease->lanes[j - 1] = lane;
+		}
+	}
+}
+
+static int lease_in(struct sqlite_store *s, const struct outbox_lease_request *request,
+		    struct outbox_lease *lease, struct outbox_error *err)
+{
+	outbox_time now = sqlite_now(s);
+	int64_t version, total;
+	int r;
+
+	r = sqlite_number(s, SQL_TARGET_VERSION, ARGS(ARG_TEXT(request->target)), 0, &version, err);
+	if (r != OUTBOX_OK)
+		return r;
+	if (!version)
+		return sqlite_no_target(request->target, err);
+	lease->stale_route = version != request->route_version;
+	r = keep_worker(s, request, request->leaving || lease->stale_route, now, err);
+	if (r != OUTBOX_OK)
+		return r;
+	if (lease->stale_route) {
+		r = sqlite_number(s, SQL_LANE_COUNT, ARGS(ARG_TEXT(request->target)), 0, &total, err);
+		if (r == OUTBOX_OK)
+			lease->total = (int)total;
+		return r;
+	}
+	r = walk_lanes(s, request, now, lease, err);
+	sort_lanes(lease);
+	return r;
+}
+
+int sqlite_lease(struct outbox_store *store, const struct outbox_lease_request *request,
+		 struct outbox_lease *ret_lease, struct outbox_error *err)
+{
+	struct sqlite_store *s = sqlite_of(store);
+	struct outbox_lease lease = { 0 };
+	int r;
+
+	r = sqlite_enter(s, DB_WRITE, err);
+	if (r == OUTBOX_OK)
+		r = sqlite_end(s, lease_in(s, request, &lease, err), err);
+	if (r == OUTBOX_OK)
+		*ret_lease = lease;
+	return r;
+}
+
+int sqlite_release(struct outbox_store *store, const char *target, int lane, const char *owner,
+		   struct outbox_error *err)
+{
+	struct sqlite_store *s = sqlite_of(store);
+	int r;
+
+	r = sqlite_enter(s, DB_WRITE, err);
+	if (r != OUTBOX_OK)
+		return r;
+	r = sqlite_run(s, SQL_LANE_RELEASE, ARGS(ARG_TEXT(target), ARG_INT(lane), ARG_TEXT(owner)), NULL,
+		       err);
+	return sqlite_end(s, r, err);
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * sqlite:PATH or sqlite:///PATH, with busy=DURATION and name=NAME.
+ *
+ * A connection belongs to one thread, so it needs no mutex of its own. It commits durably
+ * (synchronous=FULL: an acknowledged message's receipt must survive a power cut, or it is sent twice),
+ * trusts nothing that the file says about functions, and never checkpoints by itself: see tend.c.
+ */
+#include "base/cleanup.h"
+#include "base/text.h"
+#include "base/url.h"
+#include "store/sqlite/db.h"
+#include "store/sqlite/ops.h"
+#include "store/sqlite/route.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define BUSY_DEFAULT (5 * OUTBOX_SECONDS)
+#define BUSY_MAX (10 * OUTBOX_MINUTES)
+
+struct settings {
+	char *path;
+	char name[128];
+	outbox_time busy;
+};
+
+static void settings_deinit(struct settings *settings)
+{
+	free(settings->path);
+}
+
+static void close_db(sqlite3 **db)
+{
+	sqlite3_close_v2(*db);
+}
+
+/* "app" for /var/lib/app.db */
+static void short_name(const char *path, char *out, size_t size)
+{
+	const char *base = strrchr(path, '/');
+	size_t length;
+
+	base = base ? base + 1 : path;
+	length = strlen(base);
+	for (size_t i = length; i > 1; i--) {
+		if (base[i - 1] == '.') {
+			length = i - 1;
+			break;
+		}
+	}
+	length = utf8_cut(base, length, size - 1);
+	memcpy(out, base, length);
+	out[length] = '\0';
+}
+
+static int parse_path(const struct url *url, char **ret_path, struct outbox_error *err)
+{
+	/* "file:..." and ":memory:" mean something else to SQLite; here a path is a path. */
+	bool special = url->path[0] == ':' || strncmp(url->path, "file:", 5) == 0;
+	char *path;
+
+	if (url->has_authority && url->host && url->host[0])
+		return outbox_fail(err, OUTBOX_ECONFIG,
+				   "sqlite has no host: write sqlite:PATH, or sqlite:///PATH with three "
+				   "slashes");
+	if (!url->path[0])
+		return outbox_fail(err, OUTBOX_ECONFIG, "the path is missing: write sqlite:app.db");
+	if (strcmp(url->path, ":memory:") == 0)
+		return outbox_fail(err, OUTBOX_ECONFIG,
+				   "a database in memory cannot be shared with a relay: name a file");
+	if (asprintf(&path, "%s%s", special ? "./" : "", url->path) < 0)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	*ret_path = path;
+	return OUTBOX_OK;
+}
+
+static int parse_options(struct url *url, struct settings *settings, struct outbox_error *err)
+{
+	const char *busy = url_option(url, "busy"), *name = url_option(url, "name");
+	int r;
+
+	if (busy) {
+		r = duration_parse(busy, &settings->busy, err);
+		if (r != OUTBOX_OK)
+			return outbox_wrap(err, "busy");
+		if (settings->busy < 0 || settings->busy > BUSY_MAX)
+			return outbox_fail(err, OUTBOX_ECONFIG,
+					   "busy: \"%s\" is not between 0 and 10 minutes", busy);
+	}
+	if (!name) {
+		short_name(settings->path, settings->name, sizeof(settings->name));
+	} else if (!name[0] || strlen(name) >= sizeof(settings->name) ||
+		   !utf8_valid(name, strlen(name))) {
+		return outbox_fail(err, OUTBOX_ECONFIG,
+				   "name: give 1 to %zu bytes of UTF-8, the store's short name",
+				   sizeof(settings->name) - 1);
+	} else {
+		memcpy(settings->name, name, strlen(name) + 1);
+	}
+	return url_finish(url, "busy, name", err);
+}
+
+static int parse(const char *text, struct settings *settings, struct outbox_error *err)
+{
+	_cleanup_(url_deinit) struct url url = { 0 };
+	int r;
+
+	settings->busy = BUSY_DEFAULT;
+	r = url_parse(text, &url, err);
+	if (r == OUTBOX_OK)
+		r = parse_path(&url, &settings->path, err);
+	if (r == OUTBOX_OK)
+		r = parse_options(&url, settings, err);
+	return r;
+}
+
+/* SQLite says only "unable to open": tell what is wrong. */
+static int cannot_open(const char *path, int rc, struct outbox_error *err)
+{
+	struct stat st;
+
+	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+		return outbox_fail_native(err, OUTBOX_ECONFIG, rc, "%s is a folder, not a database", path);
+	if (errno == ENOENT)
+		return outbox_fail_native(err, OUTBOX_ENOTFOUND, rc,
+					  "no database at %s; check the path, or run: outbox init --store "
+					  "sqlite:%s",
+					  path, path);
+	if (access(path, R_OK | W_OK) != 0 && errno == EACCES)
+		return outbox_fail_native(err, OUTBOX_EAUTH, rc, "%s: permission denied", path);
+	return outbox_fail_native(err, OUTBOX_ECONN, rc, "%s: cannot be opened: %s", path,
+				  sqlite3_errstr(rc));
+}
+
+static int configure(sqlite3 *db, const struct settings *settings, struct outbox_error *err)
+{
+	int rc;
+
+	sqlite3_extended_result_codes(db, 1);
+	sqlite3_busy_timeout(db, (int)(settings->busy / OUTBOX_MILLISECONDS));
+	sqlite3_wal_autocheckpoint(db, 0);
+	sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+	sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+	sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0, NULL);
+	/* The first read: a file that is no database is found here, not later in some op. */
+	rc = sqlite3_exec(db,
+			  "PRAGMA mmap_size = 0; PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY;"
+			  "PRAGMA schema_version;",
+			  NULL, NULL, NULL);
+	return rc == SQLITE_OK ? OUTBOX_OK : sqlite_fail(db, rc, settings->path, err);
+}
+
+int sqlite_open(const struct outbox_store_config *config, bool create,
+		struct outbox_store **ret_store, struct outbox_error *err)
+{
+	_cleanup_(settings_deinit) struct settings settings = { 0 };
+	_cleanup_(close_db) sqlite3 *db = NULL;
+	struct sqlite_store *s;
+	int r, rc;
+
+	if (!config->clock || !config->random)
+		return outbox_fail(err, OUTBOX_EINVAL, "a store wants a clock and a random source");
+	if (!sqlite3_threadsafe())
+		return outbox_fail(err, OUTBOX_ENOTSUP,
+				   "this SQLite library was built without threads");
+	r = parse(config->url, &settings, err);
+	if (r != OUTBOX_OK)
+		return r;
+	rc = sqlite3_open_v2(settings.path, &db,
+			     SQLITE_OPEN_READWRITE | (create ? SQLITE_OPEN_CREATE : 0) |
+				     SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE,
+			     NULL);
+	if (rc != SQLITE_OK)
+		return cannot_open(settings.path, rc, err);
+	r = configure(db, &settings, err);
+	if (r != OUTBOX_OK)
+		return r;
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	s->base.ops = &sqlite_store_ops;
+	s->clock = config->clock;
+	s->random = config->random;
+	s->path = settings.path;
+	s->db = db;
+	settings.path = NULL;
+	db = NULL;
+	memcpy(s->name, settings.name, sizeof(s->name));
+	sqlite3_snprintf(sizeof(s->source), s->source, "/outbox/%s", s->name);
+	*ret_store = &s->base;
+	return OUTBOX_OK;
+}
+
+void sqlite_close(struct outbox_store *store)
+{
+	struct sqlite_store *s = sqlite_of(store);
+
+	if (!s)
+		return;
+	for (size_t i = 0; i < DB_STATEMENTS; i++)
+		sqlite3_finalize(s->statements[i]);
+	sqlite3_close_v2(s->db);
+	sqlite_routes_free(s->routes);
+	free(s->path);
+	free(s);
+}

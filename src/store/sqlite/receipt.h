@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef STORE_SQLITE_RECEIPT_H
+#define STORE_SQLITE_RECEIPT_H
+
+/* A lane's receipts, and what a lane's owner must know besides the last one. */
+
+#include "store/sqlite/db.h"
+
+/* The columns of outbox_receipt; sql/sqlite/schema.sql says what they mean. */
+struct receipt {
+	int64_t n, token;
+	outbox_time settled_at;
+	int64_t route_version, from_seq, pos;
+	int64_t claim_end, claim_count, claim_detours, claim_seq, claim_last;
+	int64_t takeovers, caution_end, caution_left, suspect_seq;
+	int64_t delivered, retried, failed, parked, deferred;
+	int64_t delivered_total, retried_total;
+};
+
+/* What a claim depends on, read after the settlement in the same transaction. */
+struct lane_view {
+	int64_t version; /* of the target's routing */
+	bool paused, hold, unordered;
+	int64_t last_seq; /* of the log */
+	bool pending, failed; /* the target has such detours */
+	bool ahead;           /* it has detours behind the lane's position */
+};
+
+/* One op's work on one lane. */
+struct lane_op {
+	struct sqlite_store *s;
+	const char *target;
+	int lane;
+	outbox_time now;
+	struct lane_view view; /* after receipt_view() */
+};
+
+/* The lane's last one. ENOTFOUND when there is no such target or lane. */
+int receipt_last(const struct lane_op *op, struct receipt *ret_receipt,
+		 struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/* What the next one starts from: same position, nothing in flight, nothing settled. */
+struct receipt receipt_next(const struct receipt *last, int64_t token, outbox_time now);
+
+int receipt_append(const struct lane_op *op, const char *owner, const struct receipt *receipt,
+		   struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/* One message at a time? */
+bool receipt_cautious(const struct receipt *receipt);
+
+/* Fill op->view for a lane that stands at pos. ENOTFOUND; EPROTO when that lies ahead of the log. */
+int receipt_view(struct lane_op *op, int64_t pos, struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/*
+ * Append a take-over receipt: fences the owner, what was in flight is pending again. Shared by take()
+ * and by operators who act on what a dead owner left.
+ */
+int receipt_take_over(struct lane_op *op, const char *owner, int64_t token,
+		      struct receipt *ret_receipt, struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+int sqlite_no_target(const char *target, struct outbox_error *err);
+
+#endif

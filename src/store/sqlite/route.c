@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/sqlite/route.h"
+
+#include "base/cleanup.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static struct sqlite_route *route_free(struct sqlite_route *route)
+{
+	if (!route)
+		return NULL;
+	for (size_t i = 0; i < route->route.n_types; i++)
+		free(route->globs[i]);
+	free(route->globs);
+	free(route->target);
+	free(route);
+	return NULL;
+}
+DEFINE_CLEANUP(struct sqlite_route *, route_free)
+
+struct sqlite_route *sqlite_routes_free(struct sqlite_route *routes)
+{
+	while (routes) {
+		struct sqlite_route *next = routes->next;
+
+		route_free(routes);
+		routes = next;
+	}
+	return NULL;
+}
+
+static int kind_of(const char *text)
+{
+	if (strcmp(text, "event") == 0)
+		return OUTBOX_KIND_EVENT;
+	return strcmp(text, "command") == 0 ? OUTBOX_KIND_COMMAND : OUTBOX_KIND_UNSET;
+}
+
+static int add_rule(struct sqlite_route *route, sqlite3_stmt *q, struct outbox_error *err)
+{
+	char **globs = realloc(route->globs, (route->route.n_types + 1) * sizeof(*globs));
+
+	if (!globs)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	route->globs = globs;
+	globs[route->route.n_types] = strdup(sqlite_peek(q, 0));
+	if (!globs[route->route.n_types])
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	route->route.n_types++;
+	route->route.types = (const char *const *)globs;
+	route->route.kind = kind_of(sqlite_peek(q, 1));
+	route->route.published_only = sqlite3_column_int(q, 2) != 0;
+	return OUTBOX_OK;
+}
+
+static int load(struct sqlite_store *s, struct sqlite_route *route, struct outbox_error *err)
+{
+	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
+	bool row = true;
+	int r;
+
+	r = sqlite_query(s, SQL_ROUTE_GET, ARGS(ARG_TEXT(route->target), ARG_INT(route->version)), &q,
+			 err);
+	while (r == OUTBOX_OK) {
+		r = sqlite_step(s, q, &row, err);
+		if (r != OUTBOX_OK || !row)
+			break;
+		r = add_rule(route, q, err);
+	}
+	if (r == OUTBOX_OK && !route->route.n_types)
+		r = outbox_fail(err, OUTBOX_EPROTO,
+				"outbox_route has no rules for version %lld of target %s",
+				(long long)route->version, route->target);
+	return r;
+}
+
+int sqlite_route_get(struct sqlite_store *s, const char *target, int64_t version,
+	      const struct sqlite_route **ret_route, struct outbox_error *err)
+{
+	_cleanup_(route_freep) struct sqlite_route *route = NULL;
+	int r;
+
+	for (struct sqlite_route *known = s->routes; known; known = known->next) {
+		if (known->version == version && strcmp(known->target, target) == 0) {
+			*ret_route = known;
+			return OUTBOX_OK;
+		}
+	}
+	route = calloc(1, sizeof(*route));
+	if (!route || !(route->target = strdup(target)))
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	route->version = version;
+	r = load(s, route, err);
+	if (r != OUTBOX_OK)
+		return r;
+	route->everything = route->route.n_types == 1 && strcmp(route->globs[0], "*") == 0 &&
+			    !route->route.kind && !route->route.published_only;
+	route->next = s->routes;
+	s->routes = route;
+	*ret_route = route;
+	route = NULL;
+	return OUTBOX_OK;
+}
+
+static const char *kind_text(int kind)
+{
+	if (kind == OUTBOX_KIND_EVENT)
+		return "event";
+	return kind == OUTBOX_KIND_COMMAND ? "command" : NULL;
+}
+
+int sqlite_route_put(struct sqlite_store *s, const char *target, int64_t version,
+	      const struct outbox_route *route, struct outbox_error *err)
+{
+	size_t n = route->n_types ? route->n_types : 1;
+	int r = OUTBOX_OK;
+
+	for (size_t i = 0; i < n && r == OUTBOX_OK; i++)
+		r = sqlite_run(s, SQL_ROUTE_PUT,
+			       ARGS(ARG_TEXT(target), ARG_INT(version),
+				    ARG_TEXT(route->n_types ? route->types[i] : "*"),
+				    ARG_TEXT(kind_text(route->kind)), ARG_INT(route->published_only)),
+			       NULL, err);
+	return r;
+}

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The schema has a version, and every change of it is one entry in the list of migrations. A new
+ * database runs the whole list, so there is only one way in which a schema can come to be.
+ *
+ * Two numbers decide who may work with whom. A program refuses a schema that is older than itself
+ * (upgrade first) and one whose min_reader is newer than itself; what lies between runs side by side
+ * during an upgrade of several relays.
+ */
+#include "store/sqlite/schema.h"
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "store/sqlite/ops.h"
+
+#include <string.h>
+
+extern const char sqlite_schema_sql[];
+
+static const struct sqlite_migration migrations_of_ours[] = {
+	{ 1, 1, sqlite_schema_sql },
+};
+
+const struct sqlite_migrations sqlite_migrations = { migrations_of_ours,
+						     ARRAY_SIZE(migrations_of_ours) };
+
+static int newest(const struct sqlite_migrations *migrations)
+{
+	return migrations->list[migrations->count - 1].version;
+}
+
+static int meta(struct sqlite_store *s, const char *name, int *ret_value, struct outbox_error *err)
+{
+	int64_t value;
+	int r;
+
+	r = sqlite_number(s, SQL_META_GET, ARGS(ARG_TEXT(name)), 0, &value, err);
+	if (r == OUTBOX_OK)
+		*ret_value = value > 0 && value < INT32_MAX ? (int)value : 0;
+	return r;
+}
+
+int sqlite_schema_version(struct sqlite_store *s, struct sqlite_version *ret_version,
+		   struct outbox_error *err)
+{
+	struct sqlite_version v = { 0 };
+	int64_t tables;
+	int r;
+
+	r = sqlite_number(s, SQL_META_EXISTS, NULL, 0, &tables, err);
+	if (r != OUTBOX_OK)
+		return r;
+	if (tables) {
+		r = meta(s, "schema", &v.schema, err);
+		if (r == OUTBOX_OK)
+			r = meta(s, "min_reader", &v.min_reader, err);
+		if (r == OUTBOX_OK)
+			r = meta(s, "lanes", &v.lanes, err);
+		if (r == OUTBOX_OK && !v.schema)
+			r = outbox_fail(err, OUTBOX_ESCHEMA,
+					"%s has a table outbox_meta that is not ours; move it away",
+					s->path);
+	}
+	if (r == OUTBOX_OK)
+		*ret_version = v;
+	return r;
+}
+
+static int newer(const struct sqlite_version *v, int program, struct outbox_error *err)
+{
+	return outbox_fail(err, OUTBOX_ESCHEMA,
+			   "this database has outbox schema %d, this program knows %d; use a newer "
+			   "outbox",
+			   v->schema, program);
+}
+
+static int missing(const struct sqlite_store *s, struct outbox_error *err)
+{
+	return outbox_fail(err, OUTBOX_ESCHEMA, "no outbox here; run: outbox init --store sqlite:%s",
+			   s->path);
+}
+
+static int judge(struct sqlite_store *s, const struct sqlite_version *v, struct outbox_error *err)
+{
+	int program = newest(&sqlite_migrations);
+
+	if (!v->schema)
+		return missing(s, err);
+	if (v->schema > program && v->min_reader > program)
+		return newer(v, program, err);
+	if (v->schema < program)
+		return outbox_fail(err, OUTBOX_ESCHEMA,
+				   "this database has outbox schema %d, this program needs %d; run: "
+				   "outbox upgrade --store sqlite:%s",
+				   v->schema, program, s->path);
+	if (v->lanes < 1 || v->lanes > OUTBOX_LANES_MAX)
+		return outbox_fail(err, OUTBOX_EPROTO, "outbox_meta: %d is no number of lanes",
+				   v->lanes);
+	return OUTBOX_OK;
+}
+
+int sqlite_schema_ready(struct sqlite_store *s, struct outbox_error *err)
+{
+	struct sqlite_version v;
+	int r;
+
+	r = sqlite_begin(s, DB_READ, err);
+	if (r == OUTBOX_OK)
+		r = sqlite_schema_version(s, &v, err);
+	if (r == OUTBOX_OK)
+		r = judge(s, &v, err);
+	r = sqlite_end(s, r, err);
+	if (r == OUTBOX_OK) {
+		s->ready = true;
+		s->lanes = v.lanes;
+	}
+	return r;
+}
+
+int sqlite_schema_migrate(struct sqlite_store *s, const struct sqlite_migrations *migrations, int from,
+		   struct outbox_error *err)
+{
+	int r = OUTBOX_OK;
+
+	for (size_t i = 0; i < migrations->count && r == OUTBOX_OK; i++) {
+		const struct sqlite_migration *m = &migrations->list[i];
+
+		if (m->version <= from)
+			continue;
+		r = sqlite_script(s->db, m->sql, "schema", err);
+		if (r == OUTBOX_OK)
+			r = sqlite_run(s, SQL_META_PUT,
+				       ARGS(ARG_TEXT("schema"), ARG_INT(m->version)), NULL, err);
+		if (r == OUTBOX_OK)
+			r = sqlite_run(s, SQL_META_PUT,
+				       ARGS(ARG_TEXT("min_reader"), ARG_INT(m->min_reader)), NULL,
+				       err);
+	}
+	return r;
+}
+
+/* An application's own outbox_something must neither be overwritten nor half mixed with ours. */
+static int in_the_way(struct sqlite_store *s, struct outbox_error *err)
+{
+	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
+	bool row;
+	int r;
+
+	r = sqlite_query(s, SQL_FOREIGN_OBJECT, NULL, &q, err);
+	if (r == OUTBOX_OK)
+		r = sqlite_step(s, q, &row, err);
+	if (r != OUTBOX_OK || !row)
+		return r;
+	return outbox_fail(err, OUTBOX_ESCHEMA,
+			   "a %s %s that is not ours is in the way; rename it and run outbox init again",
+			   sqlite_peek(q, 0), sqlite_peek(q, 1));
+}
+
+static int create(struct sqlite_store *s, const struct sqlite_migrations *migrations, int lanes,
+		  struct outbox_error *err)
+{
+	int64_t id = (int64_t)(s->random->next(s->random) >> 1);
+	int r;
+
+	r = in_the_way(s, err);
+	if (r == OUTBOX_OK)
+		r = sqlite_schema_migrate(s, migrations, 0, err);
+	if (r == OUTBOX_OK)
+		r = sqlite_run(s, SQL_META_PUT,
+			       ARGS(ARG_TEXT("lanes"), ARG_INT(lanes ? lanes : DEFAULT_LANES)),
+			       NULL, err);
+	if (r == OUTBOX_OK)
+		r = sqlite_run(s, SQL_META_PUT, ARGS(ARG_TEXT("store_id"), ARG_INT(id)), NULL, err);
+	return r;
+}
+
+static int init_in(struct sqlite_store *s, const struct sqlite_migrations *migrations, int lanes,
+		   struct outbox_error *err)
+{
+	int program = newest(migrations);
+	struct sqlite_version v;
+	int r;
+
+	r = sqlite_schema_version(s, &v, err);
+	if (r != OUTBOX_OK)
+		return r;
+	if (!v.schema)
+		return create(s, migrations, lanes, err);
+	if (v.schema > program)
+		return newer(&v, program, err);
+	if (v.schema < program)
+		return outbox_fail(err, OUTBOX_ESCHEMA,
+				   "this database already has outbox schema %d, this program knows %d; "
+				   "run: outbox upgrade --store sqlite:%s",
+				   v.schema, program, s->path);
+	if (lanes && lanes != v.lanes)
+		return outbox_fail(err, OUTBOX_ECONFIG,
+				   "lanes: this outbox was made with %d, not %d; leave --lanes out",
+				   v.lanes, lanes);
+	return OUTBOX_OK;
+}
+
+/* In UTF-16 databases hex() sees other bytes, and the slot would differ from every other store's. */
+static int check_encoding(struct sqlite_store *s, struct outbox_error *err)
+{
+	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
+	bool row;
+	int r;
+
+	r = sqlite_query(s, SQL_ENCODING, NULL, &q, err);
+	if (r == OUTBOX_OK)
+		r = sqlite_step(s, q, &row, err);
+	if (r == OUTBOX_OK && row && strcmp(sqlite_peek(q, 0), "UTF-8") != 0)
+		r = outbox_fail(err, OUTBOX_ENOTSUP,
+				"this database's text is %s; an outbox needs one with UTF-8",
+				sqlite_peek(q, 0));
+	return r;
+}
+
+/* Writers then never wait for the relay's reads, nor it for theirs. Lasting: a property of the file. */
+static int switch_to_wal(struct sqlite_store *s, struct outbox_error *err)
+{
+	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
+	bool row;
+	int r;
+
+	r = sqlite_query(s, SQL_WAL, NULL, &q, err);
+	if (r == OUTBOX_OK)
+		r = sqlite_step(s, q, &row, err);
+	if (r == OUTBOX_OK && (!row || strcmp(sqlite_peek(q, 0), "wal") != 0))
+		r = outbox_fail(err, OUTBOX_ENOTSUP,
+				"%s cannot be switched to WAL (its journal mode stays \"%s\"); is it on a "
+				"network file system?",
+				s->path, row ? sqlite_peek(q, 0) : "");
+	return r;
+}
+
+int sqlite_schema_init(struct sqlite_store *s, const struct sqlite_migrations *migrations,
+		const struct outbox_init_options *options, struct outbox_error *err)
+{
+	int lanes = options ? options->lanes : 0;
+	int r;
+
+	if (lanes < 0 || lanes > OUTBOX_LANES_MAX)
+		return outbox_fail(err, OUTBOX_EINVAL, "lanes: %d is not between 1 and %d", lanes,
+				   OUTBOX_LANES_MAX);
+	r = check_encoding(s, err);
+	if (r == OUTBOX_OK)
+		r = switch_to_wal(s, err);
+	if (r == OUTBOX_OK)
+		r = sqlite_begin(s, DB_WRITE, err);
+	if (r != OUTBOX_OK)
+		return r;
+	return sqlite_end(s, init_in(s, migrations, lanes, err), err);
+}
+
+int sqlite_schema_upgrade(struct sqlite_store *s, const struct sqlite_migrations *migrations,
+		   const struct outbox_init_options *options, int *ret_from,
+		   struct outbox_error *err)
+{
+	struct sqlite_version v = { 0 };
+	int r;
+
+	r = sqlite_begin(s, DB_WRITE, err);
+	if (r != OUTBOX_OK)
+		return r;
+	r = sqlite_schema_version(s, &v, err);
+	if (r == OUTBOX_OK && !v.schema)
+		r = missing(s, err);
+	if (r == OUTBOX_OK && v.schema > newest(migrations))
+		r = newer(&v, newest(migrations), err);
+	if (r == OUTBOX_OK && !(options && options->dry_run))
+		r = sqlite_schema_migrate(s, migrations, v.schema, err);
+	r = sqlite_end(s, r, err);
+	if (r == OUTBOX_OK) {
+		s->ready = false;
+		if (ret_from)
+			*ret_from = v.schema;
+	}
+	return r;
+}
+
+int sqlite_init(struct outbox_store *store, const struct outbox_init_options *options,
+		struct outbox_error *err)
+{
+	return sqlite_schema_init(sqlite_of(store), &sqlite_migrations, options, err);
+}
+
+int sqlite_upgrade(struct outbox_store *store, const struct outbox_init_options *options,
+		   int *ret_from, struct outbox_error *err)
+{
+	return sqlite_schema_upgrade(sqlite_of(store), &sqlite_migrations, options, ret_from, err);
+}
+
+int sqlite_info(struct outbox_store *store, struct outbox_store_info *ret_info,
+		struct outbox_error *err)
+{
+	struct outbox_store_info info = { .program_version = newest(&sqlite_migrations) };
+	struct sqlite_store *s = sqlite_of(store);
+	struct sqlite_version v;
+	int r;
+
+	r = sqlite_begin(s, DB_READ, err);
+	if (r == OUTBOX_OK)
+		r = sqlite_end(s, sqlite_schema_version(s, &v, err), err);
+	if (r != OUTBOX_OK)
+		return r;
+	sqlite3_snprintf(sizeof(info.driver), info.driver, "sqlite %s", sqlite3_libversion());
+	sqlite3_snprintf(sizeof(info.name), info.name, "%s", s->name);
+	info.schema_version = v.schema;
+	info.lanes = v.lanes;
+	*ret_info = info;
+	return OUTBOX_OK;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef STORE_SQLITE_SCHEMA_H
+#define STORE_SQLITE_SCHEMA_H
+
+/* The schema's versions and the way from one to the next. */
+
+#include "store/sqlite/db.h"
+
+#define DEFAULT_LANES 1
+
+struct sqlite_migration {
+	int version;     /* that it leads to, one more than the one before */
+	int min_reader;  /* the oldest program version that can work with the result */
+	const char *sql;
+};
+
+struct sqlite_migrations {
+	const struct sqlite_migration *list;
+	size_t count;
+};
+
+/* Those of this program. */
+extern const struct sqlite_migrations sqlite_migrations;
+
+struct sqlite_version {
+	int schema;     /* 0: no outbox here */
+	int min_reader; /* the oldest program that can work with it */
+	int lanes;
+};
+
+/* Looks at the schema and fills s->lanes. ESCHEMA, with the remedy, when it is not ours. */
+int sqlite_schema_ready(struct sqlite_store *s, struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/* What is there, in the transaction that is open. */
+int sqlite_schema_version(struct sqlite_store *s, struct sqlite_version *ret_version,
+		   struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/* In the transaction that is open, run what lies between from and the newest. */
+int sqlite_schema_migrate(struct sqlite_store *s, const struct sqlite_migrations *migrations, int from,
+		   struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/* init and upgrade with migrations handed in, for tests. */
+int sqlite_schema_init(struct sqlite_store *s, const struct sqlite_migrations *migrations,
+		const struct outbox_init_options *options,
+		struct outbox_error *err) OUTBOX_MUSTCHECK;
+int sqlite_schema_upgrade(struct sqlite_store *s, const struct sqlite_migrations *migrations,
+		   const struct outbox_init_options *options, int *ret_from,
+		   struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+#endif
