@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Running `outbox` as a person or a script would, and an application's side in plain sqlite3."""
+import contextlib
+import json
+import os
+import re
+import signal
+import sqlite3
+import subprocess
+import time
+
+BINARY = os.environ.get("OUTBOX_BIN", "outbox")
+PATIENCE = 120
+ENVIRONMENT = {name: value for name, value in os.environ.items()
+               if name not in ("OUTBOX_STORE", "NO_COLOR")}
+# what a person would see as anything but text: control characters, changes of direction
+UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+class Ran:
+    """What a command printed and how it ended."""
+
+    def __init__(self, args, done):
+        self.args, self.code = args, done.returncode
+        self.raw = done.stdout
+        self.out = done.stdout.decode("utf-8", "replace")
+        self.err = done.stderr.decode("utf-8", "replace")
+
+    def __str__(self):
+        return f"outbox {' '.join(self.args)}: exit {self.code}\n{self.out}\n{self.err}"
+
+    @property
+    def json(self):
+        return json.loads(self.out)
+
+
+class Shop:
+    """A folder with a business database, its outbox, and commands run in it."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.path = folder / "app.db"
+        self.env = {**ENVIRONMENT, "OUTBOX_STORE": "sqlite:app.db", "USER": "alice"}
+
+    def command(self, *args):
+        return [BINARY, *map(str, args)]
+
+    def run(self, *args, code=0, env=None, data=b""):
+        """Run to the end; the exit code must be the one expected (None: any)."""
+        args = [str(a) for a in args]
+        done = subprocess.run(self.command(*args), cwd=self.folder, env={**self.env, **(env or {})},
+                              input=data, capture_output=True, timeout=PATIENCE, check=False)
+        ran = Ran(args, done)
+        assert code is None or ran.code == code, str(ran)
+        if "--json" in args and ran.out and ran.code < 128:
+            for line in ran.out.splitlines() if "tail" in args else [ran.out]:
+                json.loads(line)
+        elif "--raw-payload" not in args:
+            check_screen(ran)
+        return ran
+
+    def start(self, *args, **how):
+        """A command that goes on; the caller ends it."""
+        return subprocess.Popen(self.command(*args), cwd=self.folder, env=self.env,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, **how)
+
+    @contextlib.contextmanager
+    def db(self):
+        connection = sqlite3.connect(self.path, timeout=30, isolation_level=None)
+        try:
+            yield connection
+        finally:
+            connection.close()
+
+    def insert(self, **columns):
+        """Publish as any application does: one INSERT."""
+        columns = {"type": "order.placed", "payload": "{}", **columns}
+        names, marks = ", ".join(columns), ", ".join("?" * len(columns))
+        with self.db() as db:
+            db.execute("BEGIN IMMEDIATE")
+            row = db.execute(f"INSERT INTO outbox_message ({names}) VALUES ({marks}) RETURNING seq",
+                             list(columns.values())).fetchone()
+            message = db.execute("SELECT id FROM outbox_message WHERE seq = ?", row).fetchone()[0]
+            db.execute("COMMIT")
+        return message
+
+    def relay(self, *args, code=0):
+        """Deliver everything to `events`, a file."""
+        return self.run("relay", "--to", "events=file:out.jsonl", "--until-idle", *args, code=code)
+
+    def fail(self, count=1, **columns):
+        """Messages whose delivery fails at once: text that claims to be JSON and is not."""
+        ids = [self.insert(**{"payload": "{broken", "key": f"k{i}", **columns}) for i in range(count)]
+        self.relay(code=1)
+        return ids
+
+    def lines(self, name="out.jsonl"):
+        path = self.folder / name
+        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def check_screen(ran):
+    """What people read: no control characters, nothing wider than 80 columns."""
+    for line in ran.out.splitlines():
+        assert len(line) <= 80, f"{len(line)} columns: {line}\n{ran}"
+    assert not UNSAFE.search(ran.out + ran.err), repr(ran.out + ran.err)
+
+
+def until(condition, what):
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        value = condition()
+        if value:
+            return value
+        assert time.monotonic() < deadline, f"waited in vain for: {what}"
+        time.sleep(0.02)
+
+
+def end(process, number=signal.SIGTERM):
+    """End a started command and return its exit code and what it said."""
+    if process.poll() is None:
+        process.send_signal(number)
+    out, err = process.communicate(timeout=PATIENCE)
+    return process.returncode, out.decode(), err.decode()

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""purge and its archive."""
+import json
+import subprocess
+
+from shell import BINARY
+
+
+def read_archive(shop, name):
+    done = subprocess.run(["zstd", "-dc", name], cwd=shop.folder, capture_output=True, check=True)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def messages(shop):
+    return shop.run("status", "--json").json["messages"]
+
+
+def test_purge_what_is_old_enough(shop):
+    for i in range(5):
+        shop.insert(key=str(i))
+    shop.relay()
+    waiting = shop.insert()
+    assert "nothing is old enough" in shop.run("purge", "--delivered-before", "1h").out
+    assert "would purge 5 messages" in shop.run("purge", "--delivered-before", "0", "--dry-run").out
+    assert messages(shop) == 6
+    told = shop.run("purge", "--delivered-before", "0", "--json").json
+    assert (told["messages"], told["archive"]) == (5, None)
+    assert messages(shop) == 1 and shop.run("show", waiting)
+
+
+def test_failed_messages_stay_unless_asked_for(shop):
+    message = shop.fail()[0]
+    shop.insert()
+    shop.relay()
+    shop.run("purge", "--delivered-before", "0")
+    assert shop.run("show", message)
+    told = shop.run("purge", "--failed-before", "0", "--json").json
+    assert (told["messages"], told["failed"]) == (1, 1)
+    assert shop.run("show", message, code=3)
+
+
+def test_nothing_goes_before_every_target_has_it(two):
+    two.insert()
+    two.run("relay", "--to", "events=file:out.jsonl", "--until-idle")
+    assert two.run("purge", "--delivered-before", "0", "--json").json["messages"] == 0
+    two.run("relay", "--to", "partner=null:", "--until-idle")
+    assert two.run("purge", "--delivered-before", "0", "--json").json["messages"] == 1
+
+
+def test_the_archive_has_what_went(shop):
+    ids = [shop.insert(key=str(i), payload=json.dumps({"n": i}), headers='{"tenant":"acme"}')
+           for i in range(20)]
+    shop.relay()
+    ids += shop.fail()
+    kept = shop.insert()
+    ran = shop.run("purge", "--delivered-before", "0", "--failed-before", "0", "--archive", "old.jsonl.zst")
+    assert "purged 21 messages (1 with a failed delivery), kept in old.jsonl.zst" in ran.out
+    events = read_archive(shop, "old.jsonl.zst")
+    assert [e["id"] for e in events] == ids
+    assert [e["data"]["n"] for e in events[:20]] == list(range(20))
+    assert events[20]["data_base64"] == "e2Jyb2tlbg==" and events[20]["datacontenttype"] == "application/json"
+    assert messages(shop) == 1 and shop.run("show", kept)
+
+
+def test_an_archive_is_never_overwritten(shop):
+    shop.insert()
+    shop.relay()
+    (shop.folder / "old.zst").write_text("precious")
+    ran = shop.run("purge", "--delivered-before", "0", "--archive", "old.zst", code=4)
+    assert "it exists, give another name; nothing was purged" in ran.err
+    assert (shop.folder / "old.zst").read_text() == "precious"
+    assert messages(shop) == 1
+
+
+def test_nothing_to_purge_leaves_no_file(shop):
+    shop.relay()
+    shop.run("purge", "--delivered-before", "7d", "--archive", "old.zst")
+    assert not list(shop.folder.glob("old*"))
+
+
+def test_an_archive_that_cannot_be_written_purges_nothing(shop):
+    shop.insert()
+    shop.relay()
+    assert shop.run("purge", "--delivered-before", "0", "--archive", "/nowhere/old.zst", code=3)
+    limited = ["bash", "-c", f"ulimit -f 0; trap '' XFSZ; exec {BINARY} purge --delivered-before 0 "
+                             "--archive old.zst"]
+    done = subprocess.run(limited, cwd=shop.folder, env=shop.env, capture_output=True, check=False)
+    assert done.returncode != 0
+    assert messages(shop) == 1
+    assert not list(shop.folder.glob("old*"))
+
+
+def test_large_payloads_are_archived(shop):
+    big = json.dumps("x" * (3 << 20))
+    for i in range(30):
+        shop.insert(payload=big, key=str(i))
+    shop.relay()
+    told = shop.run("purge", "--delivered-before", "0", "--archive", "big.zst", "--json").json
+    assert (told["messages"], told["archived"]) == (30, 30)
+    assert len(read_archive(shop, "big.zst")) == 30

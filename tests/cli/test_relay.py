@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""relay: targets, modes, exit codes, signals."""
+import json
+import signal
+
+from shell import end, until
+
+
+def test_stdout_is_for_a_target(shop):
+    message = shop.insert(payload='{"n":1}')
+    ran = shop.run("relay", "--to", "screen=stdout:", "--until-idle", "--envelope", "screen=structured",
+                   code=None)
+    assert ran.code == 0
+    assert json.loads(ran.out)["id"] == message
+    assert "delivered 1, failed 0" in ran.err
+
+
+def test_the_exit_code_says_whether_something_failed(shop):
+    shop.insert()
+    assert shop.relay("--json").json["counts"]["delivered"] == 1
+    shop.insert(payload="{broken")
+    told = shop.relay("--json", code=1).json["counts"]
+    assert (told["delivered"], told["failed"]) == (0, 1)
+    assert shop.relay("--json").json["counts"]["failed"] == 0
+    shop.insert(payload="{broken")
+    shop.run("relay", "--to", "events=file:out.jsonl", "--once", code=1)
+    shop.insert()
+    shop.run("relay", "--to", "events=file:out.jsonl", "--once")
+
+
+def test_once_says_when_a_target_is_out_of_reach(shop):
+    message = shop.insert()
+    ran = shop.run("relay", "--to", "events=file:/nowhere/at/all.jsonl", "--once", code=None)
+    assert ran.code in (3, 5) and "/nowhere" in ran.err
+    row = shop.run("show", message, "--json").json["deliveries"][0]
+    assert (row["state"], row["attempts"]) == ("pending", 0)
+
+
+def test_routing(shop):
+    placed = shop.insert(type="order.placed")
+    shop.insert(type="mail.sent")
+    public = shop.insert(type="order.paid", published=1)
+    shop.run("relay", "--to", "all=file:all.jsonl", "--to", "orders=file:orders.jsonl", "--match", "orders=order.*",
+             "--to", "out=file:out.jsonl", "--envelope", "out=external", "--start", "orders=oldest",
+             "--start", "out=oldest", "--until-idle")
+    assert len(shop.lines("all.jsonl")) == 3
+    assert [e["id"] for e in shop.lines("orders.jsonl")] == [placed, public]
+    assert [e["id"] for e in shop.lines("out.jsonl")] == [public]
+
+
+def test_a_later_target_must_say_where_it_starts(shop):
+    shop.insert()
+    shop.relay()
+    ran = shop.run("relay", "--to", "late=file:late.jsonl", "--until-idle", code=None)
+    assert ran.code == 2 and "start" in ran.err
+    shop.run("relay", "--to", "late=file:late.jsonl", "--start", "late=now", "--until-idle")
+    shop.insert()
+    shop.run("relay", "--to", "late=file:late.jsonl", "--until-idle")
+    assert len(shop.lines("late.jsonl")) == 1
+
+
+def test_a_daemon_delivers_and_ends_politely(shop):
+    relay = shop.start("relay", "--to", "events=file:out.jsonl")
+    ids = [shop.insert(key="k") for _ in range(5)]
+    until(lambda: len(shop.lines()) == 5, "five deliveries")
+    code, out, err = end(relay, signal.SIGTERM)
+    assert (code, out) == (0, "")
+    assert [e["id"] for e in shop.lines()] == ids
+    first, last = err.splitlines()[0], err.splitlines()[-1]
+    assert "relay: sqlite:app.db -> events (file:out.jsonl)" in first
+    assert "delivered 5, failed 0, retried 0" in last
+    lanes = shop.run("status", "--json").json["targets"][0]["lanes"]
+    assert not lanes[0]["live"]
+
+
+def test_ctrl_c_finishes_what_is_in_flight_and_a_second_one_leaves(shop):
+    for i in range(40):
+        shop.insert(key="k", payload=json.dumps("x" * 60000))
+    relay = shop.start("relay", "--to", "events=stdout:", "--batch-bytes", "16MiB", "--lease", "60s")
+
+    def sending():
+        targets = shop.run("status", "--json").json["targets"]
+        return targets and targets[0]["sending"] == 40
+    until(sending, "a batch in flight")  # nobody reads the relay's stdout
+    relay.send_signal(signal.SIGINT)
+    said = []
+
+    def finishing():
+        said.append(relay.stderr.readline().decode())
+        return "again to leave at once" in said[-1]
+    until(finishing, "the announcement")
+    assert said[-1] == "finishing 1 batch (40 messages), again to leave at once\n"
+    relay.send_signal(signal.SIGINT)
+    assert relay.wait(timeout=120) == 128 + signal.SIGINT
+    relay.communicate()
+    assert shop.run("status", "--json").json["targets"][0]["delivered"] == 0
+
+
+def test_until_idle_interrupted(shop):
+    shop.insert()
+    relay = shop.start("relay", "--to", "events=file:/nowhere/at/all.jsonl", "--until-idle")
+    while "relay: " not in relay.stderr.readline().decode():
+        pass
+    code, _, _ = end(relay, signal.SIGTERM)
+    assert code == 128 + signal.SIGTERM
+
+
+def test_outage_is_one_line_and_charges_nothing(shop):
+    message = shop.insert()
+    folder = shop.folder / "later"
+    relay = shop.start("relay", "--to", "events=file:later/out.jsonl")
+    try:
+        lines = []
+
+        def outage():
+            lines.append(relay.stderr.readline().decode())
+            return "breaker open" in lines[-1]
+        until(outage, "the outage to be told")
+        folder.mkdir()
+        until(lambda: (folder / "out.jsonl").exists() and shop.lines("later/out.jsonl"), "a delivery")
+    finally:
+        code, _, err = end(relay)
+    assert code == 0 and err.count("breaker open") == 0
+    assert shop.run("show", message, "--json").json["deliveries"][0]["attempts"] == 0
+
+
+def test_every_log_line_has_its_time(shop):
+    shop.insert()
+    for line in shop.relay().err.splitlines():
+        assert line[:4].isdigit() and line[10] == "T" and " info " in line[:35]
+
+
+def test_policies_per_target(shop):
+    shop.insert()
+    shop.relay("--policy", "events=protean")
+    ran = shop.run("relay", "--to", "events=file:out.jsonl", "--policy", "protaen", "--once", code=3)
+    assert "did you mean protean?" in ran.err

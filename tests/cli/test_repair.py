@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""requeue, discard, defer, pause, resume."""
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+
+def state(shop, message, target="events"):
+    rows = shop.run("show", message, "--json").json["deliveries"]
+    row = next(r for r in rows if r["target"] == target)
+    return row["state"], row["why"], row["attempts"]
+
+
+def test_requeue_by_id(shop):
+    message = shop.fail()[0]
+    assert "requeued 1 delivery" in shop.run("requeue", message).out
+    assert state(shop, message)[0] == "pending"
+    ran = shop.run("requeue", message, code=4)
+    assert "requeue" in ran.err
+    assert shop.run("requeue", "nobody", code=3).err.count("nobody")
+
+
+def test_requeue_by_id_looks_first(shop):
+    message = shop.fail()[0]
+    assert shop.run("requeue", message, "--dry-run", "--json").json["dry_run"] is True
+    assert state(shop, message)[0] == "failed"
+
+
+def test_one_of_two_refused_is_told(shop):
+    failed = shop.fail()[0]
+    delivered = shop.insert()
+    shop.relay()
+    ran = shop.run("requeue", failed, delivered, code=4)
+    assert "requeued 1 delivery" in ran.out and "refused 1" in ran.err
+    assert state(shop, failed)[0] == "pending"
+
+
+def test_exactly_one_of_several_requeues_wins(shop):
+    message = shop.fail()[0]
+    with ThreadPoolExecutor(6) as pool:
+        codes = sorted(pool.map(lambda _: shop.run("requeue", message, code=None).code, range(6)))
+    assert codes == [0, 4, 4, 4, 4, 4]
+    actions = [r["action"] for r in shop.run("audit", "--json").json["audit"]]
+    assert actions == ["requeue"]
+
+
+def test_requeue_by_filter(shop):
+    shop.fail(3, type="order.placed")
+    shop.fail(2, type="mail.sent")
+    look = shop.run("requeue", "--state", "failed", "--target", "events", "--type", "order.*", "--dry-run")
+    assert "would requeue 3 deliveries to events (oldest " in look.out
+    assert "Run again without --dry-run; add --rate 100/s to go gently." in " ".join(look.out.split())
+    assert shop.run("list", "--state", "failed", "--json").json["deliveries"][4]
+    assert "add --yes" in shop.run("requeue", "--state", "failed", code=10).err
+    done = shop.run("requeue", "--state", "failed", "--type", "order.*", "--yes", "--json").json
+    assert (done["done"], done["refused"]) == (3, 0)
+    left = shop.run("list", "--state", "failed", "--json").json["deliveries"]
+    assert {row["type"] for row in left} == {"mail.sent"} and len(left) == 2
+    assert shop.run("requeue", "--type", "nothing", "--yes", "--json").json["done"] == 0
+
+
+def test_a_bulk_requeue_goes_through_all_pages(shop):
+    with shop.db() as db:
+        db.execute("BEGIN IMMEDIATE")
+        db.executemany("INSERT INTO outbox_message (type, key, payload) VALUES ('t', ?, '{broken')",
+                       [(str(i),) for i in range(2500)])
+        db.execute("COMMIT")
+    shop.relay(code=1)
+    assert "would requeue 2,500 deliveries" in shop.run("requeue", "--state", "failed", "--dry-run").out
+    assert "requeued 2,500 deliveries" in shop.run("requeue", "--state", "failed", "--yes").out
+    assert shop.run("status", "--json").json["targets"][0]["failed"] == 0
+
+
+def test_rate_goes_in_small_pages(shop):
+    shop.fail(7)
+    assert shop.run("requeue", "--state", "failed", "--yes", "--rate", "30/s", "--json").json["done"] == 7
+
+
+def test_several_targets_want_to_be_named(two):
+    message = two.insert(payload="{broken")
+    two.run("relay", "--to", "events=file:out.jsonl", "--until-idle", code=1)
+    for args in (["requeue", message], ["discard", message, "--reason", "r"],
+                 ["defer", message, "--until", "+1h"]):
+        ran = two.run(*args, code=2)
+        assert "--target is missing: a message has a delivery to each of events, partner" in ran.err
+    assert "did you mean events?" in two.run("requeue", message, "--target", "event", code=3).err
+    two.run("requeue", message, "--target", "events")
+    assert state(two, message)[0] == "pending"
+
+
+def test_discard(shop):
+    message = shop.fail()[0]
+    assert "discarded 1 delivery" in shop.run("discard", message, "--reason", "test data").out
+    row = shop.run("show", message, "--json").json["deliveries"][0]
+    assert (row["state"], row["reason"]) == ("discarded", "test data")
+    assert shop.run("discard", message, "--reason", "again", code=4)
+    assert shop.run("requeue", message, code=4)
+
+
+def test_discard_what_was_not_sent_yet(shop):
+    shop.relay()
+    message, other = shop.insert(key="1"), shop.insert(key="2")
+    shop.run("discard", message, "--reason", "a mistake")
+    shop.relay()
+    assert [e["id"] for e in shop.lines()] == [other]
+
+
+def test_discard_by_filter(shop):
+    shop.fail(3)
+    assert shop.run("discard", "--state", "failed", "--reason", "r", code=10)
+    assert "would discard 3 deliveries to events" in shop.run(
+        "discard", "--state", "failed", "--reason", "r", "--dry-run").out
+    assert "discarded 3 deliveries" in shop.run("discard", "--state", "failed", "--reason", "r", "--yes").out
+    assert shop.run("status", "--json").json["targets"][0]["discarded"] == 3
+
+
+def test_defer(shop):
+    shop.relay()
+    message = shop.insert(key="k")
+    after = shop.insert(key="k")
+    assert "deferred 1 delivery" in shop.run("defer", message, "--until", "+1h").out
+    assert state(shop, message)[:2] == ("pending", "deferred")
+    shop.relay()
+    assert [e["id"] for e in shop.lines()] == [after]
+    shop.run("defer", message, "--until", "2020-01-01T00:00:00Z")
+    shop.relay()
+    assert [e["id"] for e in shop.lines()] == [after, message]
+    assert shop.run("defer", message, "--until", "+1h", code=4)
+
+
+def test_pause_and_resume(two):
+    assert "partner is paused" in two.run("pause", "partner", "--reason", "their maintenance").out
+    assert "nothing changed" in two.run("pause", "partner", "--reason", "again").out
+    message = two.insert()
+    two.run("relay", "--to", "events=file:out.jsonl", "--until-idle")
+    two.run("relay", "--to", "partner=null:", "--once")
+    assert state(two, message)[0] == "delivered"
+    assert state(two, message, "partner")[:2] == ("pending", "paused")
+    status = {t["name"]: t for t in two.run("status", "--json").json["targets"]}
+    assert (status["partner"]["paused"], status["partner"]["paused_reason"]) == (True, "their maintenance")
+    assert "their maintenance" in two.run("status").out
+    assert two.run("resume", "partner", "--json").json == {"target": "partner", "paused": False, "changed": True}
+    two.run("relay", "--to", "partner=null:", "--until-idle")
+    assert state(two, message, "partner")[0] == "delivered"
+    actions = [r["action"] for r in two.run("audit", "--json").json["audit"]]
+    assert actions == ["resume", "pause"]
+
+
+@pytest.mark.parametrize("command", ["pause", "resume"])
+def test_pause_an_unknown_target(two, command):
+    assert 'no target "nobody"; there are: events, partner' in two.run(
+        command, "nobody", "--reason", "r", code=3).err

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""status, list, show, tail, audit."""
+import json
+import signal
+
+from shell import end, until
+
+
+def test_status_without_targets(shop):
+    shop.insert()
+    assert "no targets" in shop.run("status").out
+    told = shop.run("status", "--json").json
+    assert (told["messages"], told["targets"]) == (1, [])
+
+
+def test_status_counts(two):
+    for i in range(3):
+        two.insert(key=str(i))
+    two.insert(payload="{broken")
+    two.run("relay", "--to", "events=file:out.jsonl", "--until-idle", code=1)
+    told = {t["name"]: t for t in two.run("status", "--json").json["targets"]}
+    assert (told["events"]["delivered"], told["events"]["failed"], told["events"]["lag"]) == (3, 1, 0)
+    assert (told["partner"]["pending"], told["partner"]["state"]) == (4, "no relay")
+    assert told["partner"]["oldest"].endswith("Z") and told["partner"]["oldest_age"] >= 0
+    assert told["events"]["delivered_last_minute"] == 3
+    assert [lane["lane"] for lane in told["events"]["lanes"]] == [0]
+    text = two.run("status").out
+    for word in ("TARGET", "PENDING", "SENDING", "WAITING", "PARKED", "FAILED", "OLDEST", "OWNER", "LEASE"):
+        assert word in text
+    assert "events has failed deliveries: outbox list --state failed" in text
+
+
+def test_status_shows_who_works(shop):
+    relay = shop.start("relay", "--to", "events=file:out.jsonl", "--instance", "relay-a")
+    try:
+        def owner():
+            targets = shop.run("status", "--json").json["targets"]
+            return targets and targets[0]["lanes"][0]["live"] and targets[0]["lanes"][0]["owner"]
+        assert until(owner, "a lane with an owner").startswith("relay-a")
+        assert "relay-a" in shop.run("status").out
+    finally:
+        code, _, _ = end(relay)
+    assert code == 0
+
+
+def test_status_watch_ends_with_a_signal(shop):
+    watch = shop.start("status", "--watch", "--every", "50ms", "--json")
+    first = [json.loads(watch.stdout.readline()) for _ in range(2)]
+    assert all("targets" in line for line in first)
+    assert end(watch, signal.SIGINT)[0] == 0
+
+
+def test_list_filters(two):
+    two.insert(type="order.placed", key="a", id="m1")
+    two.insert(type="order.paid", key="b", id="m2", payload="{broken")
+    two.run("relay", "--to", "events=file:out.jsonl", "--until-idle", code=1)
+
+    def ids(*args):
+        rows = two.run("list", "--json", *args).json["deliveries"]
+        return [(r["id"], r["target"]) for r in rows]
+    assert ids() == [("m1", "events"), ("m1", "partner"), ("m2", "events"), ("m2", "partner")]
+    assert ids("--state", "failed") == [("m2", "events")]
+    assert ids("--state", "delivered") == [("m1", "events")]
+    assert ids("--target", "partner") == [("m1", "partner"), ("m2", "partner")]
+    assert ids("--why", "new", "--key", "b") == [("m2", "partner")]
+    assert ids("--state", "new", "--type", "*.placed") == [("m1", "partner")]
+    assert ids("--type", "nothing.*") == []
+    text = two.run("list", "--state", "failed").out
+    assert "m2" in text and "order.paid" in text and "STATE" not in text
+    assert "no deliveries match" in two.run("list", "--type", "nothing.*").out
+
+
+def test_list_pages(shop):
+    ids = [shop.insert(key=str(i)) for i in range(25)]
+    shop.relay()
+    seen, cursor = [], None
+    while True:
+        page = shop.run("list", "--json", "--limit", "10", *(["--after", cursor] if cursor else [])).json
+        seen += [row["id"] for row in page["deliveries"]]
+        cursor = page["next"]
+        if not cursor:
+            break
+        assert len(page["deliveries"]) == 10
+    assert seen == ids
+    assert [r["id"] for r in shop.run("list", "--all", "--limit", "7", "--json").json["deliveries"]] == ids
+    assert "--after" in shop.run("list", "--limit", "10").out
+    text = shop.run("list", "--all", "--limit", "10").out
+    assert text.count("SINCE") == 1 and all(i in text for i in ids)
+    assert shop.run("list", "--after", "nonsense", "--json", code=2).json["error"]
+
+
+def test_show(shop):
+    message = shop.fail(type="order.placed", key="131")[0]
+    text = shop.run("show", message).out
+    for part in ("order.placed", "131", "{broken", "to events: failed", "error", "to try again:",
+                 f"outbox requeue {message}", "outbox discard"):
+        assert part in text, text
+    told = shop.run("show", message, "--json").json
+    assert told["deliveries"][0]["state"] == "failed" and told["deliveries"][0]["error"]
+    assert told["history"] == []
+    shop.run("requeue", message, "--reason", "repaired", "--actor", "bob")
+    history = shop.run("show", message, "--json").json["history"]
+    assert (history[0]["actor"], history[0]["action"], history[0]["reason"]) == ("bob", "requeue", "repaired")
+    assert "by bob: repaired" in " ".join(shop.run("show", message).out.split())
+
+
+def test_show_indents_json_without_touching_numbers(shop):
+    shop.insert(id="j", payload='{"total":99.50,"big":123456789012345678901234567890,"e":{},"l":[1,[]]}')
+    text = shop.run("show", "j").out
+    assert '"total": 99.50,' in text and "123456789012345678901234567890" in text
+    assert '"e": {},' in text and "[]" in text
+
+
+def test_show_cuts_long_payloads(shop):
+    shop.insert(id="long", payload=json.dumps(list(range(100))))
+    assert "--full shows all" in shop.run("show", "long").out
+    assert "99" in shop.run("show", "long", "--full").out
+    assert shop.run("show", "long", "--raw-payload", "--json", code=2)
+    assert 'nobody' in shop.run("show", "nobody", code=3).err
+
+
+def test_tail(two):
+    tail = two.start("tail", "--json", "--limit", "2", "--target", "events")
+    assert b"waiting for deliveries" in tail.stderr.readline()
+    ids = [two.insert(), two.insert()]
+    two.run("relay", "--to", "events=file:out.jsonl", "--to", "partner=null:", "--until-idle")
+    out, _ = tail.communicate(timeout=120)
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert tail.returncode == 0
+    assert [(r["id"], r["target"], r["state"]) for r in rows] == [(i, "events", "delivered") for i in ids]
+    people = two.start("tail")
+    people.stderr.readline()
+    message = two.insert(key="k")
+    two.run("relay", "--to", "events=file:out.jsonl", "--until-idle")
+    line = people.stdout.readline().decode()
+    assert message in line and "delivered" in line and "events" in line
+    assert end(people, signal.SIGINT)[0] == 0
+    assert two.run("tail", "--target", "evnets", code=3).err.count("did you mean events?")
+
+
+def test_audit(shop):
+    assert "nobody has acted yet" in shop.run("audit").out
+    one, two = shop.fail(2)
+    shop.run("discard", one, "--reason", "test data")
+    shop.run("requeue", two)
+    rows = shop.run("audit", "--json").json["audit"]
+    assert [(r["action"], r["id"]) for r in rows] == [("requeue", two), ("discard", one)]
+    assert rows[0]["actor"].startswith("alice@")
+    assert [r["id"] for r in shop.run("audit", one, "--json").json["audit"]] == [one]
+    assert len(shop.run("audit", "--limit", "1", "--json").json["audit"]) == 1
+    assert "test data" in shop.run("audit").out

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""init, upgrade, drop, truncate, target, doctor."""
+
+def tables(shop):
+    with shop.db() as db:
+        return {row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE name LIKE 'outbox%'")}
+
+
+def test_init_makes_an_outbox_and_says_that_it_switches_to_wal(bare):
+    ran = bare.run("init")
+    assert "made an outbox" in ran.out and "WAL mode" in ran.out
+    with bare.db() as db:
+        assert db.execute("PRAGMA journal_mode").fetchone()[0] == "wal"
+    assert "outbox_message" in tables(bare)
+
+
+def test_init_again_changes_nothing(shop):
+    message = shop.insert()
+    assert "already here" in shop.run("init").out
+    assert shop.run("init", "--json").json["created"] is False
+    assert shop.run("show", message, "--json").json["message"]["id"] == message
+
+
+def test_init_with_lanes(bare):
+    told = bare.run("init", "--lanes", "4", "--json").json
+    assert (told["created"], told["lanes"]) == (True, 4)
+    assert bare.run("init", "--lanes", "8", code=None).code in (2, 4)
+    assert "8" not in bare.run("init").out.split("lanes")[0]
+
+
+def test_upgrade(shop):
+    assert "nothing to do" in shop.run("upgrade").out
+    told = shop.run("upgrade", "--check", "--json").json
+    assert told["from"] == told["to"] and told["changed"] is False
+
+
+def test_a_newer_schema_is_refused(shop):
+    with shop.db() as db:
+        db.execute("UPDATE outbox_meta SET value = 99 WHERE name = 'schema_version'")
+        db.execute("UPDATE outbox_meta SET value = 99 WHERE name = 'min_reader'")
+        changed = db.execute("SELECT count(*) FROM outbox_meta WHERE value = 99").fetchone()[0]
+    assert changed == 2
+    ran = shop.run("publish", "--type", "t", "--data", "1", code=7)
+    assert "99" in ran.err or "newer" in ran.err
+
+
+def test_drop_wants_to_be_confirmed(shop):
+    shop.insert()
+    ran = shop.run("drop", code=10)
+    assert "add --yes" in ran.err and "nothing was changed" in ran.err
+    assert "outbox_message" in tables(shop)
+    assert "removed the outbox (1 messages" in shop.run("drop", "--yes").out
+    assert not tables(shop)
+    with shop.db() as db:
+        assert db.execute("SELECT count(*) FROM orders").fetchone() == (0,)
+
+
+def test_truncate_keeps_the_tables(shop):
+    shop.insert()
+    shop.relay()
+    assert shop.run("truncate", code=10)
+    assert shop.run("truncate", "--yes", "--json").json["messages"] == 1
+    assert shop.run("status", "--json").json["messages"] == 0
+    shop.insert()
+    shop.run("relay", "--to", "events=file:again.jsonl", "--until-idle")
+    assert len(shop.lines("again.jsonl")) == 1
+
+
+def test_target_list_and_drop(two):
+    assert [t["name"] for t in two.run("target", "list", "--json").json["targets"]] == ["events", "partner"]
+    assert "partner" in two.run("target", "list").out
+    assert two.run("target", "drop", "partner", "--reason", "r", code=10)
+    assert "removed target partner" in two.run("target", "drop", "partner", "--reason", "ended", "--yes").out
+    assert [t["name"] for t in two.run("target", "list", "--json").json["targets"]] == ["events"]
+    assert 'no target "partner"' in two.run("target", "drop", "partner", "--reason", "r", "--yes", code=3).err
+    audit = two.run("audit", "--json").json["audit"]
+    assert audit[0]["target"] == "partner" and audit[0]["reason"] == "ended"
+
+
+def test_doctor(shop):
+    assert "no target is registered" in shop.run("doctor").out
+    shop.relay()
+    ran = shop.run("doctor", "--to", "events=file:out.jsonl")
+    assert "broker" in ran.out and "ok" in ran.out
+    told = shop.run("doctor", "--json").json
+    assert told["healthy"] is True
+    assert {f["area"] for f in told["findings"]} == {"store", "target"}
+
+
+def test_doctor_warns(shop):
+    shop.fail()
+    shop.insert()
+    ran = shop.run("doctor", "--to", "far=file:/nowhere/at/all.jsonl", code=1)
+    assert "1 failed: outbox list" in " ".join(ran.out.split())
+    assert "no relay works for it and 1 deliveries wait" in " ".join(ran.out.split())
+    levels = {f["subject"]: f["level"] for f in
+              shop.run("doctor", "--to", "far=file:/nowhere/at/all.jsonl", "--json", code=1).json["findings"]}
+    assert levels["far"] == "error"
+
+
+def test_a_locked_database_is_told_as_busy(shop):
+    with shop.db() as db:
+        db.execute("BEGIN IMMEDIATE")
+        ran = shop.run("publish", "--store", "sqlite:app.db?busy=100ms", "--type", "t", "--data", "1", code=11)
+        db.execute("ROLLBACK")
+    assert ran.err

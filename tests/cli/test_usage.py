@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arguments: every mistake names the option and the remedy, every command explains itself."""
+import json
+import re
+import subprocess
+
+import pytest
+
+from shell import BINARY
+
+COMMANDS = [c["name"] for c in json.loads(subprocess.run(
+    [BINARY, "help", "--json"], capture_output=True, check=True).stdout)["commands"]]
+EXITS = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 70, 71, 128}
+
+
+def test_all_commands_are_there():
+    assert set(COMMANDS) >= {
+        "init", "upgrade", "drop", "truncate", "publish", "relay", "status", "list", "show", "requeue",
+        "discard", "defer", "pause", "resume", "purge", "target list", "target drop", "policy list",
+        "policy show", "tail", "audit", "doctor", "version", "help"}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_of_every_command(bare, name):
+    text = bare.run(*name.split(), "--help").out
+    for part in (f"outbox {name}", "usage:", "options:", "--json", "example:", "exit status"):
+        assert part in text
+    assert bare.run("help", *name.split()).out == text
+    told = bare.run(*name.split(), "--help", "--json").json
+    assert told["command"] == name
+    for option in told["options"]:
+        assert f"--{option['name']}" in text
+
+
+@pytest.mark.parametrize("name", [c for c in COMMANDS if c.split()[0] not in ("policy", "help", "version")])
+def test_every_command_with_a_store_says_when_there_is_none(bare, name):
+    extra = {"publish": ["--type", "t", "--data", "1"], "relay": ["--to", "e=null:"], "show": ["x"],
+             "requeue": ["x"], "discard": ["x", "--reason", "r"], "defer": ["x", "--until", "+1m"],
+             "pause": ["x", "--reason", "r"], "resume": ["x"], "purge": ["--delivered-before", "7d"],
+             "target drop": ["x", "--reason", "r"]}.get(name, [])
+    env = {k: v for k, v in bare.env.items() if k != "OUTBOX_STORE"}
+    done = subprocess.run([BINARY, *name.split(), *extra], env=env, cwd=bare.folder, text=True,
+                          capture_output=True, check=False)
+    assert done.returncode == 2
+    assert "which store? give --store sqlite:app.db or set OUTBOX_STORE" in done.stderr
+
+
+@pytest.mark.parametrize("args, text", [
+    (["publsh"], 'unknown command "publsh"; did you mean publish?'),
+    (["xyzzy"], 'unknown command "xyzzy"; outbox help lists them'),
+    (["target"], "target what? outbox target list"),
+    (["target", "dorp"], "target what?"),
+    (["status", "--jsn"], "unknown option --jsn; did you mean --json?"),
+    (["status", "-x"], "options are written with two dashes"),
+    (["status", "--every"], "--every wants a value: --every DURATION"),
+    (["status", "--every", "--watch"], "--every wants a value"),
+    (["status", "--every", "soon"], '--every: "soon" is not a duration'),
+    (["status", "--every", "0"], "--every: wants a duration above 0"),
+    (["status", "--watch=yes"], "--watch takes no value"),
+    (["status", "extra"], 'what is "extra"? outbox status takes options only'),
+    (["list", "--limit", "0"], '--limit: "0" is not a whole number from 1 to 1000'),
+    (["list", "--limit", "10", "--limit", "20"], "--limit was given twice"),
+    (["list", "--state", "fialed"], 'there is no "fialed"; did you mean failed?'),
+    (["list", "--state", "xyzzy"], "write pending, sending, delivered, failed or discarded"),
+    (["list", "--why", "xyzzy"], "write new, retry, deferred, parked or paused"),
+    (["list", "--why", "retry", "--state", "failed"], "--why is for pending deliveries"),
+    (["show"], "ID is missing: outbox show ID"),
+    (["show", "a", "b"], 'what is "b"? outbox show takes only ID'),
+    (["publish", "--data", "1"], "--type is missing: --type TYPE"),
+    (["publish", "--type", "t"], "--data is missing: --data JSON|@FILE|-"),
+    (["defer", "x"], "--until is missing: --until TIME"),
+    (["defer", "x", "--until", "later"], "--until"),
+    (["pause", "events"], "--reason is missing"),
+    (["discard", "x"], "--reason is missing"),
+    (["purge"], "how old? --delivered-before 7d"),
+    (["purge", "--delivered-before", "2999-01-01T00:00:00Z"], "lies in the future"),
+    (["requeue"], "what? give ids, or select with"),
+    (["requeue", "x", "--state", "failed"], "give ids or a filter, not both"),
+    (["requeue", "--state", "delivered"], "only failed deliveries can be requeued"),
+    (["requeue", "--state", "failed", "--rate", "50/sec"], '"50/sec" is not a rate; write 50/s or 3000/min'),
+    (["discard", "--reason", "r", "--target", "x"], "say which ones to discard"),
+    (["relay"], "--to is missing: --to NAME=URL"),
+    (["relay", "--to", "events"], '"events" is not NAME=VALUE'),
+    (["relay", "--to", "Events=null:"], "Events"),
+    (["relay", "--to", "e=null:", "--order", "e=chaos"], '"chaos" is none of strict, pipelined, none'),
+    (["relay", "--to", "e=null:", "--hold", "x"], 'no target "x"; name it with --to x=URL'),
+    (["relay", "--to", "e=null:", "--batch-bytes", "8MB"], '"8MB" is not a size; write 65536, 64KiB'),
+    (["relay", "--to", "e=null:", "--once", "--until-idle"], "--once or --until-idle, not both"),
+    (["relay", "--to", "e=stdout:", "--json"], 'target "e" both want stdout'),
+    (["help", "publsh"], "did you mean publish?"),
+    (["version", "--store", "x"], "unknown option --store"),
+])
+def test_mistakes_are_named_with_the_remedy(shop, args, text):
+    ran = shop.run(*args, code=2)
+    assert text in ran.err, str(ran)
+    assert not ran.out or "--json" in args
+
+
+def test_an_error_is_json_too(shop):
+    ran = shop.run("show", "nobody", "--json", code=3)
+    assert ran.json["error"]["status"] == "notfound"
+    assert ran.json["error"]["exit"] == 3
+    assert ran.json["error"]["message"] in ran.err
+    assert shop.run("list", "--jsn", "--json", code=2).json["error"]["exit"] == 2
+
+
+def test_options_take_their_values_either_way_and_words_may_begin_with_dashes(shop):
+    shop.run("publish", "--type=a", "--data", "1", "--key=--odd", "--id", "odd-1")
+    assert shop.run("show", "--json", "--", "odd-1").json["message"]["key"] == "--odd"
+
+
+def test_exit_codes_are_the_documented_ones(bare):
+    told = bare.run("help", "exits", "--json").json["exits"]
+    assert {row["code"] for row in told} == EXITS
+    text = bare.run("help", "exits").out
+    for row in told:
+        assert re.search(rf"^ *{row['code']}  {row['name']}", text, re.M)
+
+
+def test_version(bare):
+    told = bare.run("version", "--json").json
+    assert re.fullmatch(r"\d+\.\d+\.\d+", told["version"])
+    assert "sqlite" in told["stores"] and "file" in told["transports"]
+    assert told["version"] in bare.run("--version").out
+
+
+@pytest.mark.parametrize("url, code, text", [
+    ("sqlite:missing.db", 3, "init"),
+    ("nosuch:thing", 2, "no driver for it"),
+    ("sqlite:app.db?speed=11", 2, "speed"),
+])
+def test_a_wrong_store_is_told(bare, url, code, text):
+    ran = bare.run("status", "--store", url, code=code)
+    assert text in ran.err
+
+
+def test_a_database_without_an_outbox(bare):
+    with bare.db() as db:
+        db.execute("CREATE TABLE t (x)")
+    ran = bare.run("status", code=7)
+    assert "there is no outbox in sqlite:app.db; make one: outbox init --store sqlite:app.db" in ran.err
+    assert bare.run("doctor", code=1).out.count("error")
+
+
+def test_a_file_that_is_no_database(bare):
+    bare.path.write_bytes(b"this is not a database " * 100)
+    assert bare.run("status", code=14).err
+
+
+def test_output_that_cannot_be_written_is_a_failure(shop):
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run([BINARY, "help"], stdout=full, stderr=subprocess.PIPE, check=False)
+    assert done.returncode == 8
+    assert b"cannot write the output" in done.stderr
+
+
+def test_passwords_never_show(bare):
+    for args in (["relay", "--to", "amqp://relay:hunter2@mq/"], ["relay", "--to", "e=amqp://relay:hunter2@mq/"],
+                 ["status", "--store", "postgres://app:hunter2@db/shop"],
+                 ["doctor", "--store", "sqlite:x?password=hunter2"]):
+        ran = bare.run(*args, code=None)
+        assert ran.code and "hunter2" not in ran.err + ran.out, str(ran)
