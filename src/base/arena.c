@@ -4,7 +4,7 @@
  * Blocks in a list, each twice as large as the one before up to BLOCK_MAX; a larger request gets a
  * block of its own size. reset() keeps the first blocks up to KEEP_MAX and gives the rest back, so a
  * worker whose batches look alike allocates nothing and one huge batch is not remembered for ever.
- * Under the address sanitizer forgotten memory is poisoned: a view that outlives its batch is found.
+ * Under gcc's address sanitizer forgotten memory is poisoned: a view that outlives its batch is found.
  */
 
 #include <outbox/arena.h>
@@ -16,12 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#if defined(__has_include)
-#if __has_include(<sanitizer/asan_interface.h>)
+#ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/asan_interface.h>
-#endif
-#endif
-#ifndef ASAN_POISON_MEMORY_REGION
+#else
 #define ASAN_POISON_MEMORY_REGION(address, size) ((void)(address), (void)(size))
 #define ASAN_UNPOISON_MEMORY_REGION(address, size) ((void)(address), (void)(size))
 #endif

@@ -120,6 +120,24 @@ static void arena_reset_keeps_blocks(void **state)
 	outbox_arena_free(arena);
 }
 
+#ifdef __SANITIZE_ADDRESS__
+int __asan_address_is_poisoned(const volatile void *address);
+
+/* A view that outlives its batch, or reads behind its end, is found by the sanitizer. */
+static void arena_poisons_what_is_forgotten(void **state)
+{
+	struct outbox_arena *arena = outbox_arena_new(4096);
+	char *memory = outbox_arena_alloc(arena, 24);
+
+	(void)state;
+	assert_false(__asan_address_is_poisoned(memory + 23));
+	assert_true(__asan_address_is_poisoned(memory + 24));
+	outbox_arena_reset(arena);
+	assert_true(__asan_address_is_poisoned(memory));
+	outbox_arena_free(arena);
+}
+#endif
+
 static void buf_grows_to_its_maximum_and_no_further(void **state)
 {
 	_cleanup_(buf_deinit) struct buf buf = BUF_INIT(100);
@@ -211,6 +229,9 @@ int main(void)
 		cmocka_unit_test(arena_keeps_its_maximum),
 		cmocka_unit_test(arena_copies_end_with_nul),
 		cmocka_unit_test(arena_reset_keeps_blocks),
+#ifdef __SANITIZE_ADDRESS__
+		cmocka_unit_test(arena_poisons_what_is_forgotten),
+#endif
 		cmocka_unit_test(buf_grows_to_its_maximum_and_no_further),
 		cmocka_unit_test(base64_comes_back),
 	};

@@ -133,7 +133,7 @@ static int add_option(struct url *url, const char *text, size_t size, struct out
 		return outbox_fail(err, OUTBOX_ECONFIG,
 				   "an option without a name or a value; write ?name=value&name=value");
 	r = decode(text, (size_t)(equals - text), &option->name, err);
-	if (r != OUTBOX_OK)
+	if (r != OUTBOX_OK || !option->name)
 		return r;
 	url->n_options++; /* from here on url_deinit() knows it */
 	r = decode(equals + 1, size - (size_t)(equals + 1 - text), &option->value, err);
