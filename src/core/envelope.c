@@ -64,13 +64,13 @@ static int check_value(const char *name, const char *value, bool in_header, stru
 	size_t size = strlen(value);
 	char shown[64];
 
-	text_shown(shown, sizeof(shown), value);
 	if (!utf8_valid(value, size))
-		return outbox_fail(err, OUTBOX_EINVAL, "%s: \"%s\" is not UTF-8", name, shown);
+		return outbox_fail(err, OUTBOX_EINVAL, "%s: \"%s\" is not UTF-8", name,
+				   text_shown(shown, sizeof(shown), value));
 	if (in_header && text_has_control(value, size))
 		return outbox_fail(err, OUTBOX_EINVAL,
 				   "%s: \"%s\" has a control character, which a header cannot carry",
-				   name, shown);
+				   name, text_shown(shown, sizeof(shown), value));
 	return OUTBOX_OK;
 }
 

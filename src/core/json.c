@@ -25,8 +25,12 @@ struct scanner {
 
 static void skip_space(struct scanner *s)
 {
-	while (s->at < s->size && s->data[s->at] && strchr(" \t\n\r", s->data[s->at]))
-		s->at++;
+	for (; s->at < s->size; s->at++) {
+		char c = s->data[s->at];
+
+		if (c != ' ' && c != '\t' && c != '\n' && c != '\r')
+			return;
+	}
 }
 
 static int peek(const struct scanner *s)
