@@ -108,10 +108,10 @@ CREATE TABLE outbox_message (
 			+ 21 * (16 * instr('0123456789ABCDEF', substr(hex(coalesce(key, id)), -20, 1)) + instr('0123456789ABCDEF', substr(hex(coalesce(key, id)), -19, 1)) - 17)
 			+ 23 * (16 * instr('0123456789ABCDEF', substr(hex(coalesce(key, id)), -22, 1)) + instr('0123456789ABCDEF', substr(hex(coalesce(key, id)), -21, 1)) - 17)
 			+ 25 * (16 * instr('0123456789ABCDEF', substr(hex(coalesce(key, id)), -24, 1)) + instr('0123456789ABCDEF', substr(hex(coalesce(key, id)), -23, 1)) - 17)
-			+ 31 * (16 * instr('0123456789ABCDEF', substr(hex(coalesce(key, id)), 1, 1)) + instr('0123456789ABCDEF', substr(hex(coalesce(key, id)), 2, 1)) - 17)
-			+ 33 * (16 * instr('0123456789ABCDEF', substr(hex(coalesce(key, id)), 3, 1)) + instr('0123456789ABCDEF', substr(hex(coalesce(key, id)), 4, 1)) - 17)
-			+ 35 * (16 * instr('0123456789ABCDEF', substr(hex(coalesce(key, id)), 5, 1)) + instr('0123456789ABCDEF', substr(hex(coalesce(key, id)), 6, 1)) - 17)
-			+ 37 * (16 * instr('0123456789ABCDEF', substr(hex(coalesce(key, id)), 7, 1)) + instr('0123456789ABCDEF', substr(hex(coalesce(key, id)), 8, 1)) - 17)) % 4096) VIRTUAL,
+			+ 30 * (16 * instr('0123456789ABCDEF', substr(hex(coalesce(key, id)), 1, 1)) + instr('0123456789ABCDEF', substr(hex(coalesce(key, id)), 2, 1)) - 17)
+			+ 38 * (16 * instr('0123456789ABCDEF', substr(hex(coalesce(key, id)), 3, 1)) + instr('0123456789ABCDEF', substr(hex(coalesce(key, id)), 4, 1)) - 17)
+			+ 46 * (16 * instr('0123456789ABCDEF', substr(hex(coalesce(key, id)), 5, 1)) + instr('0123456789ABCDEF', substr(hex(coalesce(key, id)), 6, 1)) - 17)
+			+ 54 * (16 * instr('0123456789ABCDEF', substr(hex(coalesce(key, id)), 7, 1)) + instr('0123456789ABCDEF', substr(hex(coalesce(key, id)), 8, 1)) - 17)) % 4096) VIRTUAL,
 	CONSTRAINT "give payload (text) or payload_bin (BLOB), exactly one of the two"
 	CHECK ((typeof(payload) = 'text' AND payload_bin IS NULL)
 		OR (payload IS NULL AND typeof(payload_bin) = 'blob'))

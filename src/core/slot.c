@@ -14,6 +14,6 @@ int slot_of(const char *key_or_id)
 	for (i = 0; i < 12 && i < length; i++)
 		sum += bytes[length - 1 - i] * (2 * i + 3);
 	for (i = 0; i < 4 && i < length; i++)
-		sum += bytes[i] * (2 * i + 31);
+		sum += bytes[i] * (8 * i + 30);
 	return (int)(sum % SLOTS);
 }

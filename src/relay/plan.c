@@ -136,10 +136,12 @@ static int plan_targets(const struct outbox_relay_config *config, struct outbox_
 			(const void *)((const char *)config->targets + i * stride);
 
 		r = plan_target(config, given, arena, &plan->targets[i], err);
-		if (r)
-			return outbox_wrap(err, "target \"%s\"",
-					   text_shown(shown, sizeof(shown),
-						      given->name ? given->name : ""));
+		if (r) {
+			outbox_wrap(err, "target \"%s\"",
+				    text_shown(shown, sizeof(shown),
+					       given->name ? given->name : ""));
+			return r;
+		}
 		for (size_t j = 0; j < i; j++)
 			if (!strcmp(plan->targets[j].name, plan->targets[i].name))
 				return outbox_fail(err, OUTBOX_ECONFIG,

@@ -44,7 +44,7 @@ static int register_targets(struct outbox_relay *relay, struct outbox_error *err
 						   .start = t->start },
 					   &t->route_version, err);
 		if (r)
-			return outbox_wrap(err, "target \"%s\"", t->name);
+			outbox_wrap(err, "target \"%s\"", t->name);
 	}
 	return r;
 }
@@ -227,7 +227,8 @@ int outbox_relay_run_once(struct outbox_relay *relay, struct outbox_error *err)
 		if (!why->status)
 			continue;
 		outbox_fail_native(err, why->status, why->native, "%s", why->message);
-		return outbox_wrap(err, "target \"%s\"", w->target->name);
+		outbox_wrap(err, "target \"%s\"", w->target->name);
+		return why->status;
 	}
 	return OUTBOX_OK;
 }

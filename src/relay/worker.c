@@ -41,7 +41,8 @@ int worker_new(const struct relay_plan *plan, size_t target, int index,
 				    &w->transport, err);
 	if (r) {
 		worker_free(w);
-		return outbox_wrap(err, "target \"%s\"", plan->targets[target].name);
+		outbox_wrap(err, "target \"%s\"", plan->targets[target].name);
+		return r;
 	}
 	*ret_worker = w;
 	return OUTBOX_OK;

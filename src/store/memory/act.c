@@ -65,7 +65,7 @@ static bool allowed(const struct memory_select *select, const struct memory_targ
 	if (!select->seqs)
 		return false;
 	if (!acted->refused++)
-		snprintf(acted->why, sizeof(acted->why), "%s to %s: %s",
+		snprintf(acted->why, sizeof(acted->why), "%s to %s: %.300s",
 			 text_shown(shown, sizeof(shown), row->m.id), target->name, err.message);
 	return false;
 }
