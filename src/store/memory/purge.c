@@ -67,6 +67,8 @@ static void remove_receipts(struct memory_lane *lane, outbox_time before,
 	while (old + 1 < lane->n_receipts && !lane->receipts[old].refs &&
 	       lane->receipts[old].settled_at < before)
 		old++;
+	if (!old)
+		return;
 	memmove(lane->receipts, lane->receipts + old,
 		(lane->n_receipts - old) * sizeof(struct memory_receipt));
 	lane->n_receipts -= old;
@@ -79,6 +81,8 @@ static void remove_events(struct memory_db *db)
 
 	while (old < db->n_events && !memory_log_row(db, db->events[old].seq))
 		old++;
+	if (!old)
+		return;
 	memmove(db->events, db->events + old, (db->n_events - old) * sizeof(struct memory_event));
 	db->n_events -= old;
 	db->first_event += (int64_t)old;

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Binds the table of cases to a driver's fixture: each case becomes a test of its own, with a new
+ * database and a clock at the same time, so the order of cases never matters.
+ */
+
+#include "store_world.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define TESTS_MAX 300
+
+static const struct store_case *const groups[] = {
+	schema_cases, publish_cases,  fields_cases, late_cases,   claim_cases, lanes_cases,
+	fence_cases,  caution_cases,  lease_cases,  detour_cases, order_cases, parking_cases,
+	act_cases,    operator_cases, list_cases,   stats_cases,  purge_cases, target_cases,
+};
+
+struct bound_case {
+	const struct store_fixture *fixture;
+	const struct store_case *c;
+	struct store_world *world;
+};
+
+static void run_case(void **state)
+{
+	struct bound_case *bound = *state;
+
+	if (bound->c->needs & ~bound->fixture->has) {
+		print_message("%s: this store has none of it\n", bound->c->name);
+		skip();
+	}
+	bound->world = world_new(bound->fixture, bound->c->lanes);
+	bound->c->run(bound->world);
+}
+
+/* Also after a failure, so that no file is left behind. */
+static int end_case(void **state)
+{
+	struct bound_case *bound = *state;
+
+	if (bound->world)
+		world_free(bound->world);
+	return 0;
+}
+
+int store_contract_run(const struct store_fixture *fixture, int argc, char **argv)
+{
+	static struct bound_case bound[TESTS_MAX];
+	static struct CMUnitTest tests[TESTS_MAX];
+	const char *why = fixture->unavailable ? fixture->unavailable() : NULL;
+	size_t count = 0;
+
+	if (why) {
+		printf("skipped: %s\n", why);
+		return 77;
+	}
+	for (size_t g = 0; g < ARRAY_SIZE(groups); g++) {
+		for (const struct store_case *c = groups[g]; c->name && count < TESTS_MAX; c++) {
+			if (argc > 1 && !strstr(c->name, argv[1]))
+				continue;
+			bound[count] = (struct bound_case){ fixture, c, NULL };
+			tests[count] = (struct CMUnitTest){ .name = c->name,
+							    .test_func = run_case,
+							    .teardown_func = end_case,
+							    .initial_state = &bound[count] };
+			count++;
+		}
+	}
+	return _cmocka_run_group_tests(fixture->name, tests, count, NULL, NULL);
+}

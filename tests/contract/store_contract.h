@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef STORE_CONTRACT_H
+#define STORE_CONTRACT_H
+
+/*
+ * The contract of include/outbox/store.h as tests. A driver's test is a fixture: how to make an empty
+ * place for a database, and how an application publishes there in a transaction of its own.
+ * docs/internals/stores.md explains it field by field.
+ */
+
+#include <outbox/store.h>
+
+/* What a driver cannot show; the cases that need it are skipped by name. */
+#define STORE_LATE_COMMITS 1u /* several transactions may be open and commit in any order */
+#define STORE_MISSING 2u      /* there are URLs of databases that do not exist */
+
+struct store_fixture {
+	const char *name;
+	const struct outbox_store_ops *ops;
+	unsigned has; /* STORE_* */
+
+	/* NULL when it can run, else why it is skipped (exit status 77). Optional. */
+	const char *(*unavailable)(void);
+
+	/* Before and after each case: a place for one database, without a schema. */
+	void *(*make)(struct outbox_clock *clock);
+	void (*destroy)(void *place);
+
+	const char *(*url)(void *place);
+	void *(*context)(void *place);           /* optional */
+	const char *(*missing_url)(void *place); /* with STORE_MISSING */
+
+	/* Make the schema look like that version's, which must not be understood by this program. */
+	void (*fake_schema)(void *place, int version);
+
+	/*
+	 * An application's transaction, on a connection of its own. publish() fails as the client
+	 * library does. One savepoint at a time. commit and rollback end it.
+	 */
+	void *(*begin)(void *place);
+	int (*publish)(void *tx, const struct outbox_message *message, int64_t *ret_seq,
+		       struct outbox_error *err);
+	void (*savepoint)(void *tx);
+	void (*rollback_to)(void *tx);
+	void (*commit)(void *tx);
+	void (*rollback)(void *tx);
+};
+
+/* Run the suite; the result is main()'s. An argument is a filter: only cases whose name has it. */
+int store_contract_run(const struct store_fixture *fixture, int argc, char **argv);
+
+#endif
