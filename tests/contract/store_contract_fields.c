@@ -91,8 +91,8 @@ static void check_all_fields(struct store_world *w, const struct outbox_claimed 
 	assert_string_equal(m->headers[0].value, "\xc3\xbcml\xc3\xa4ut \xe6\xbc\xa2\xe5\xad\x97");
 	assert_string_equal(m->headers[1].name, "alpha");
 	assert_string_equal(m->headers[1].value, "");
-	assert_string_equal(m->headers[2].name, "Mid\xc3\xa9");
-	assert_string_equal(m->headers[2].value, "a \"quote\", a \\ and a\ttab\n");
+	assert_string_equal(m->headers[2].name, "X-Mid.dle_1");
+	assert_string_equal(m->headers[2].value, "a \"quote\", a \\ and a\ttab");
 }
 
 static void every_field_comes_back(struct store_world *w)
@@ -100,7 +100,7 @@ static void every_field_comes_back(struct store_world *w)
 	const struct outbox_header headers[] = {
 		{ "Zeta", "\xc3\xbcml\xc3\xa4ut \xe6\xbc\xa2\xe5\xad\x97" },
 		{ "alpha", "" },
-		{ "Mid\xc3\xa9", "a \"quote\", a \\ and a\ttab\n" },
+		{ "X-Mid.dle_1", "a \"quote\", a \\ and a\ttab" },
 	};
 	struct outbox_message m = {
 		.struct_size = sizeof(m),

@@ -93,6 +93,7 @@ int64_t world_publish_message(struct store_world *w, const struct outbox_message
 {
 	int64_t seq = 0;
 
+	OK(outbox_message_validate(m, 0, &w->err)); /* what the op may rely on */
 	OK(w->store->ops->append(w->store, m, 1, &seq, NULL, &w->err));
 	assert_true(seq > 0);
 	return seq;
