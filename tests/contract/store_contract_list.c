@@ -234,6 +234,9 @@ static void tail_starts_now(struct store_world *w)
 	assert_int_equal(tail(w, cursor, 10).count, 0); /* not settled yet */
 	worker_advance(k, MANY);
 	assert_int_equal(tail(w, cursor, 10).count, 0);
+	settle_return(k, 0);
+	worker_advance(k, MANY);
+	assert_int_equal(tail(w, cursor, 10).count, 0); /* returned is not settled */
 	world_step(w, SEC);
 	worker_advance(k, MANY);
 	page = tail(w, cursor, 10);

@@ -193,6 +193,24 @@ static void an_unordered_target_blocks_nobody(struct store_world *w)
 	assert_drains(k, 1, s);
 }
 
+static void a_target_that_becomes_unordered_releases_its_runs(struct store_world *w)
+{
+	struct outbox_target_def def = target_def("a");
+	struct worker *k = start(w, false, false);
+	int64_t head = world_publish(w, "x"), run;
+
+	worker_advance(k, MANY);
+	settle_wait(k, 0, 10 * SEC);
+	worker_advance(k, 0);
+	run = world_publish_run(w, "x", 2);
+	assert_drains(k, 0);
+	def.unordered = true;
+	world_target_put(w, &def);
+	assert_drains(k, 2, run, run + 1); /* keys mean nothing: nothing is parked */
+	world_step(w, 10 * SEC);
+	assert_drains(k, 1, head);
+}
+
 static void keys_wait_apart(struct store_world *w)
 {
 	struct worker *k = start(w, false, false);
@@ -240,6 +258,8 @@ const struct store_case order_cases[] = {
 	{ "a_due_deferred_one_is_back_in_order", a_due_deferred_one_is_back_in_order, 0, 0 },
 	{ "a_deferred_one_inside_a_run_is_skipped", a_deferred_one_inside_a_run_is_skipped, 0, 0 },
 	{ "an_unordered_target_blocks_nobody", an_unordered_target_blocks_nobody, 0, 0 },
+	{ "a_target_that_becomes_unordered_releases_its_runs",
+	  a_target_that_becomes_unordered_releases_its_runs, 0, 0 },
 	{ "keys_wait_apart", keys_wait_apart, 0, 0 },
 	{ "order_survives_take_overs", order_survives_take_overs, 0, 0 },
 	{ NULL, NULL, 0, 0 },

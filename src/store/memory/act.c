@@ -114,7 +114,6 @@ static void change(struct memory_store *s, struct memory_target *target, struct 
 		break;
 	}
 	memory_replace(&detour->reason, act->reason);
-	memory_detour_promote(target, row->m.key, now);
 }
 
 static void act_on_all(struct memory_store *s, struct memory_select *select,

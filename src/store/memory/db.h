@@ -58,7 +58,7 @@ struct memory_detour {
 	struct memory_message *message;
 	int lane;
 	int state, why, attempts;
-	outbox_time next_attempt_at; /* 0: none, it is parked */
+	outbox_time next_attempt_at; /* 0: none; parked ones go when nothing is before them */
 	outbox_time failing_since, last_status_at;
 	bool suspect;
 	char *error, *reason;
@@ -263,12 +263,10 @@ struct memory_detour *memory_detour_make(struct memory_db *db, struct memory_tar
 /* Its new state and why, and the lists it then belongs to. */
 void memory_detour_set(struct memory_target *target, struct memory_detour *detour, int state,
 		       int why, outbox_time now);
-/* Does it hold back what comes behind it in its key? */
+/* Does it hold back what comes behind it in its key, on a target that keeps order? */
 bool memory_detour_blocks(const struct memory_target *target, const struct memory_detour *detour,
 			  outbox_time now);
 struct memory_key *memory_key_find(const struct memory_target *target, const char *key);
-/* The first unfinished one of its key that is merely parked becomes due. */
-void memory_detour_promote(struct memory_target *target, const char *key, outbox_time now);
 void memory_detour_free(struct memory_target *target, struct memory_detour *detour);
 
 /* ---- parts of advance ---------------------------------------------------------------------- */

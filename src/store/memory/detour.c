@@ -139,23 +139,10 @@ void memory_detour_set(struct memory_target *target, struct memory_detour *detou
 bool memory_detour_blocks(const struct memory_target *target, const struct memory_detour *detour,
 			  outbox_time now)
 {
-	if (target->unordered)
-		return false;
 	if (detour->state == OUTBOX_FAILED)
 		return target->hold;
 	return !(detour->state == OUTBOX_PENDING && detour->why == OUTBOX_DEFERRED &&
 		 detour->next_attempt_at > now);
-}
-
-void memory_detour_promote(struct memory_target *target, const char *key, outbox_time now)
-{
-	const struct memory_key *found = memory_key_find(target, key);
-	struct memory_detour *detour = found ? found->first : NULL;
-
-	while (detour && !memory_detour_blocks(target, detour, now))
-		detour = detour->key_next;
-	if (detour && detour->state == OUTBOX_PENDING && !detour->next_attempt_at)
-		detour->next_attempt_at = now;
 }
 
 void memory_detour_free(struct memory_target *target, struct memory_detour *detour)

@@ -98,8 +98,7 @@ static void settle_detour(struct memory_target *target, struct memory_detour *de
 		break;
 	case OUTBOX_OUT_PARKED:
 		charge(detour, s, now);
-		/* Without a key, or where keys mean nothing, there is nothing to wait for. */
-		detour->next_attempt_at = target->unordered || !detour->message->m.key ? now : 0;
+		detour->next_attempt_at = 0; /* a claim works out when it may go */
 		memory_detour_set(target, detour, OUTBOX_PENDING, OUTBOX_PARKED, now);
 		break;
 	case OUTBOX_OUT_FAILED:
@@ -157,12 +156,6 @@ void memory_settle(struct memory_db *db, struct memory_target *target,
 	if (kept < lane->n_claim)
 		lane->read_to = lane->claim[kept].seq - 1;
 
-	/* Only now: who is first of its key depends on the whole batch. */
-	for (size_t i = 0; i < kept; i++) {
-		const struct memory_message *row = memory_log_row(db, request->settled[i].seq);
-
-		memory_detour_promote(target, row->m.key, now);
-	}
 	receipt->takeovers = 0;
 	lane->n_claim = 0;
 	db->ever_settled = true;
