@@ -108,7 +108,7 @@ static int set_choices(struct relay_setup *setup, const char *option, const stru
 {
 	for (size_t i = 0; i < given->count; i++) {
 		const char *value;
-		size_t at;
+		size_t at = 0;
 		int r = target_pair(setup, option, given->items[i], &at, &value, err);
 
 		if (r == OUTBOX_OK)
@@ -125,7 +125,7 @@ static int set_matches(struct relay_setup *setup, const struct list *given, stru
 	for (size_t i = 0; i < given->count; i++) {
 		struct outbox_route *route;
 		const char *glob;
-		size_t at;
+		size_t at = 0;
 		int r = target_pair(setup, "match", given->items[i], &at, &glob, err);
 
 		if (r)
@@ -165,7 +165,7 @@ static int set_policies(struct relay_setup *setup, const struct list *given, str
 static int set_holds(struct relay_setup *setup, const struct list *given, struct outbox_error *err)
 {
 	for (size_t i = 0; i < given->count; i++) {
-		size_t at;
+		size_t at = 0;
 		int r = find_target(setup, "hold", given->items[i], &at, err);
 
 		if (r)
