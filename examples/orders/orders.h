@@ -50,7 +50,7 @@ int relay_main(const char *instance, const struct place *place);
 pid_t relay_spawn(const char *program, const char *instance, const struct place *place);
 /* How often the relay's breaker opened, as it wrote it down itself. */
 long relay_outages(const struct place *place, const char *instance);
-/* Run a command to its end; its exit code. */
+/* Run a command to its end, its output aside; its exit code. */
 int run_command(char *const argv[]);
 void wait_ms(long milliseconds);
 

@@ -5,6 +5,7 @@
 #include "orders.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -171,6 +172,10 @@ int run_command(char *const argv[])
 	int status = 0;
 
 	if (pid == 0) {
+		int null = open("/dev/null", O_WRONLY);
+
+		if (null >= 0)
+			dup2(null, STDOUT_FILENO); /* the story is told here, errors are not hidden */
 		execv(argv[0], argv);
 		perror(argv[0]);
 		_exit(127);
