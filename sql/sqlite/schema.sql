@@ -298,6 +298,7 @@ CROSS JOIN outbox_position p ON p.target = t.name
 CROSS JOIN outbox_receipt r ON r.number = (
 	SELECT c.number FROM outbox_receipt c
 	WHERE c.target = p.target AND c.lane = p.lane AND c.pos >= m.seq ORDER BY c.pos, c.n LIMIT 1)
+	AND r.from_seq < m.seq
 WHERE NOT EXISTS (SELECT 1 FROM outbox_detour d WHERE d.target = p.target AND d.seq = m.seq)
 	AND EXISTS (SELECT 1 FROM outbox_route o
 		WHERE o.target = p.target AND o.version = r.route_version AND m.type GLOB o.type_glob

@@ -29,6 +29,7 @@ struct sqlite_store {
 	int lanes;      /* once ready */
 	struct sqlite_route *routes; /* compiled routes, by target and version */
 	int64_t purge_from;          /* where a purge in several calls goes on */
+	struct outbox_purge purging; /* which purge that is */
 	sqlite3_stmt *statements[DB_STATEMENTS];
 };
 

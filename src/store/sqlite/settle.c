@@ -92,22 +92,21 @@ static int put(const struct settling *w, const struct outbox_settlement *o, bool
 			  ARGS(ARG_TEXT(op->target), ARG_INT(o->seq), ARG_TEXT(fate.state),
 			       ARG_TEXT(fate.why), ARG_INT(o->attempts), ARG_TIME(fate.due),
 			       ARG_INT(o->suspect), ARG_TEXT(o->error), ARG_INT(op->now), ARG_TEXT(w->owner),
-			       ARG_INT(w->next->n), ARG_INT(op->lane)),
+			       ARG_TIME(o->outcome ? w->next->n : 0), ARG_INT(op->lane)),
 			  NULL, err);
 }
 
 static int returned(const struct settling *w, const struct outbox_settlement *o, bool from_log,
 		    struct outbox_error *err)
 {
+	/* Without an outcome: returning settles nothing, so no receipt tells about it. */
 	const struct outbox_settlement fresh = { .seq = o->seq };
 	const struct lane_op *op = w->op;
 
 	if (from_log)
 		return put(w, &fresh, true, (struct fate){ "pending", "retry", op->now }, err);
 	return sqlite_run(op->s, SQL_DETOUR_RETURN,
-			  ARGS(ARG_TEXT(op->target), ARG_INT(o->seq), ARG_INT(op->now),
-			       ARG_INT(w->next->n)),
-			  NULL, err);
+			  ARGS(ARG_TEXT(op->target), ARG_INT(o->seq), ARG_INT(op->now)), NULL, err);
 }
 
 static int settle_one(const struct settling *w, const struct outbox_settlement *o, bool from_log,

@@ -4,9 +4,114 @@
 
 /* The statements of people's ops: list, tail, act, stats, purge. */
 
+/* In the order in which delivery_of_detour() reads. */
+#define DETOUR_COLUMNS                                                                             \
+	"d.seq, d.id, m.type, d.key, d.lane, d.state, d.why, d.attempts, d.owner, d.last_error,"   \
+	" d.reason, m.event_time, m.created_at, d.last_status_at, d.next_attempt_at"
+#define DETOURS " FROM outbox_detour d LEFT JOIN outbox_message m ON m.seq = d.seq"
+/* In the order of enum message_column, up to COL_EVENT_TIME. */
+#define LOOK_COLUMNS                                                                               \
+	"m.seq, m.id, m.type, m.key, m.kind, m.published, m.created_at, m.event_time"
+
 /* clang-format off */
-#define STATEMENTS_LOOK(X)                                                                  \
-	X(SQL_QUICK_CHECK, "PRAGMA quick_check(1)")
+#define STATEMENTS_LOOK(X)                                                                         \
+	X(SQL_LOOK_TARGET_COUNT, "SELECT count(*) FROM outbox_target")                             \
+	X(SQL_LOOK_TARGETS, "SELECT name, version, start_seq, hold, unordered, paused, paused_by," \
+		" paused_reason FROM outbox_target WHERE ?1 IS NULL OR name = ?1 ORDER BY name")   \
+	X(SQL_LOOK_LANES, "SELECT lane, owner, lease_until, takeovers, (SELECT r.owner"            \
+		" FROM outbox_receipt r WHERE r.target = l.target AND r.lane = l.lane"             \
+		" ORDER BY r.n DESC LIMIT 1) FROM outbox_lane l WHERE target = ?1 ORDER BY lane")  \
+	X(SQL_LOOK_COVER, "SELECT from_seq, pos, route_version, settled_at, owner"                 \
+		" FROM outbox_receipt WHERE target = ?1 AND lane = ?2 AND pos >= ?3"               \
+		" ORDER BY pos, n LIMIT 1")                                                        \
+	X(SQL_LOOK_ROWS, "SELECT " LOOK_COLUMNS " FROM outbox_message m"                           \
+		" WHERE m.seq > ?1 AND m.seq <= ?2 ORDER BY m.seq")                                \
+	X(SQL_LOOK_ID, "SELECT " LOOK_COLUMNS " FROM outbox_message m WHERE m.id = ?1")            \
+	X(SQL_LOOK_MESSAGE, "SELECT " MESSAGE_COLUMNS " FROM outbox_message m WHERE m.id = ?1")    \
+	X(SQL_LOOK_DETOUR, "SELECT " DETOUR_COLUMNS DETOURS " WHERE d.target = ?1 AND d.seq = ?2") \
+	X(SQL_LOOK_DETOURS, "SELECT " DETOUR_COLUMNS DETOURS                                       \
+		" WHERE d.target = ?1 AND d.seq >= ?2 ORDER BY d.seq")                             \
+	X(SQL_LOOK_DETOURS_IN, "SELECT " DETOUR_COLUMNS DETOURS                                    \
+		" WHERE d.target = ?1 AND d.state = ?3 AND d.seq >= ?2 ORDER BY d.seq")            \
+	X(SQL_LOOK_AHEAD, "SELECT EXISTS (SELECT 1 FROM outbox_detour"                             \
+		" WHERE target = ?1 AND seq > ?2)")                                                \
+	/* tail */                                                                                 \
+	X(SQL_TAIL_NOW, "SELECT max(number) FROM outbox_receipt")                                  \
+	X(SQL_TAIL_RECEIPTS, "SELECT number, target, lane, n, settled_at, from_seq, pos,"          \
+		" delivered, owner FROM outbox_receipt WHERE number > ?1 ORDER BY number")         \
+	X(SQL_TAIL_DETOURS, "SELECT " DETOUR_COLUMNS DETOURS                                       \
+		" WHERE d.target = ?1 AND d.lane = ?2 AND d.n = ?3 AND d.seq > ?4 ORDER BY d.seq") \
+	/* act */                                                                                  \
+	X(SQL_AUDIT_ACT, "INSERT INTO outbox_audit"                                                \
+		" (at, actor, action, target, id, seq, reason, detail)"                            \
+		" VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7,"                                             \
+		" json_object('state', ?8, 'why', ?9, 'attempts', ?10, 'error', ?11))")            \
+	X(SQL_ACT_REQUEUE, "UPDATE outbox_detour SET state = 'pending', why = 'retry',"            \
+		" attempts = 0, next_attempt_at = ?3, failing_since = NULL, last_error = NULL,"    \
+		" last_status_at = ?3, reason = ?4, n = NULL WHERE target = ?1 AND seq = ?2")      \
+	X(SQL_ACT_SET, "UPDATE outbox_detour SET state = ?5, why = ?6, next_attempt_at = ?7,"      \
+		" last_status_at = ?3, reason = ?4, n = NULL"                                      \
+		" WHERE target = ?1 AND seq = ?2 AND lane = ?8")                                   \
+	X(SQL_ACT_ADD, "INSERT INTO outbox_detour (target, seq, id, key, lane, state, why,"        \
+		" next_attempt_at, last_status_at, reason)"                                        \
+		" SELECT ?1, seq, id, key, ?8, ?5, ?6, ?7, ?3, ?4 FROM outbox_message"             \
+		" WHERE seq = ?2")                                                                 \
+	/* stats */                                                                                \
+	X(SQL_STATS_MESSAGES, "SELECT count(*) FROM (SELECT id FROM outbox_message LIMIT ?1)")     \
+	X(SQL_STATS_PENDING, "SELECT why, count(*) FROM (SELECT why FROM outbox_detour"            \
+		" WHERE target = ?1 AND state = 'pending' LIMIT 1000000) GROUP BY why")            \
+	X(SQL_STATS_COUNT, "SELECT count(*) FROM (SELECT 1 FROM outbox_detour"                     \
+		" WHERE target = ?1 AND state = ?2 LIMIT ?3)")                                     \
+	X(SQL_STATS_OLDEST, "SELECT min(m.created_at) FROM outbox_message m WHERE m.seq IN ("      \
+		" (SELECT min(seq) FROM outbox_detour WHERE target = ?1 AND state = 'sending'),"   \
+		" (SELECT d.seq FROM outbox_detour d WHERE d.target = ?1 AND d.state = 'pending'"  \
+		"  AND NOT (d.why = 'deferred' AND d.next_attempt_at > ?2) ORDER BY d.seq LIMIT 1))")\
+	X(SQL_RECEIPT_FIRST, "SELECT min(n) FROM outbox_receipt WHERE target = ?1 AND lane = ?2")  \
+	X(SQL_RECEIPT_AT, "SELECT settled_at, from_seq, pos, delivered, retried, delivered_total," \
+		" retried_total FROM outbox_receipt WHERE target = ?1 AND lane = ?2 AND n = ?3")   \
+	/* truncate, purge: only who says so may delete messages */                                \
+	X(SQL_JANITOR_IN, "INSERT OR IGNORE INTO outbox_meta (name, value) VALUES ('janitor', 1)") \
+	X(SQL_JANITOR_OUT, "DELETE FROM outbox_meta WHERE name = 'janitor'")                       \
+	X(SQL_TRUNCATE_MESSAGES, "DELETE FROM outbox_message")                                     \
+	X(SQL_TRUNCATE_DETOURS, "DELETE FROM outbox_detour")                                       \
+	X(SQL_TRUNCATE_AUDIT, "DELETE FROM outbox_audit")                                          \
+	X(SQL_TRUNCATE_RECEIPTS, "DELETE FROM outbox_receipt")                                     \
+	X(SQL_TRUNCATE_LANES, "UPDATE outbox_lane SET owner = NULL, lease_until = 0, takeovers = 0")\
+	X(SQL_TRUNCATE_WORKERS, "DELETE FROM outbox_worker")                                       \
+	X(SQL_TRUNCATE_SETTLED, "DELETE FROM outbox_meta WHERE name = 'settled'")                  \
+	X(SQL_TRUNCATE_TARGETS, "UPDATE outbox_target SET start_seq = ?1")                         \
+	X(SQL_PURGE_DETOUR, "SELECT state, last_status_at FROM outbox_detour"                      \
+		" WHERE target = ?1 AND seq = ?2")                                                 \
+	X(SQL_PURGE_FAILED, "SELECT " LOOK_COLUMNS " FROM outbox_message m WHERE m.seq IN ("       \
+		"SELECT d.seq FROM outbox_target t CROSS JOIN outbox_detour d"                     \
+		" ON d.target = t.name AND d.state = 'failed' AND d.seq > ?1 AND d.seq <= ?2"      \
+		" AND d.last_status_at < ?3) ORDER BY m.seq")                                      \
+	X(SQL_PURGE_DROP_DETOUR, "DELETE FROM outbox_detour WHERE target = ?1 AND seq = ?2")       \
+	X(SQL_PURGE_MESSAGE, "DELETE FROM outbox_message WHERE seq = ?1")                          \
+	X(SQL_PURGE_WRITE_DOWN, "INSERT INTO outbox_detour (target, seq, id, key, lane, state,"    \
+		" last_status_at, owner) SELECT ?1, seq, id, key, ?3, 'delivered', ?4, ?5"         \
+		" FROM outbox_message WHERE seq = ?2")                                             \
+	X(SQL_PURGE_BARE_ROWS, "SELECT " LOOK_COLUMNS " FROM outbox_message m WHERE NOT EXISTS ("  \
+		"SELECT 1 FROM outbox_detour d WHERE d.target = ?1 AND d.seq = m.seq)"             \
+		" ORDER BY m.seq")                                                                 \
+	/* the first receipt that must stay, or where this call's share ends */                    \
+	X(SQL_PURGE_RECEIPT_STOP, "SELECT n FROM (SELECT n, pos, settled_at, row_number() OVER ()" \
+		" AS i FROM (SELECT n, pos, settled_at FROM outbox_receipt"                        \
+		"  WHERE target = ?1 AND lane = ?2 ORDER BY n LIMIT ?5 + 1))"                      \
+		" WHERE pos >= ?3 OR settled_at >= ?4 OR i > ?5 ORDER BY n LIMIT 1")               \
+	X(SQL_PURGE_RECEIPTS, "DELETE FROM outbox_receipt WHERE target = ?1 AND lane = ?2"         \
+		" AND n < ?3")                                                                     \
+	/* doctor */                                                                               \
+	X(SQL_CHECK_JOURNAL, "PRAGMA journal_mode")                                                \
+	X(SQL_CHECK_SYNCHRONOUS, "PRAGMA synchronous")                                             \
+	X(SQL_CHECK_PAGES, "SELECT page_count * page_size FROM pragma_page_count,"                 \
+		" pragma_page_size")                                                               \
+	X(SQL_CHECK_INTEGRITY, "PRAGMA quick_check(1)")                                            \
+	X(SQL_CHECK_TRIGGERS, "SELECT count(*) FROM sqlite_master WHERE type = 'trigger'"          \
+		" AND tbl_name = 'outbox_message' AND name IN ('outbox_message_defaults',"         \
+		" 'outbox_message_sequence', 'outbox_message_immutable', 'outbox_message_keep')")  \
+	X(SQL_CHECK_JANITOR, "SELECT count(*) FROM outbox_meta WHERE name = 'janitor'")            \
+	X(SQL_CHECK_MAX_SEQ, "SELECT max(seq) FROM outbox_message")
 /* clang-format on */
 
 #endif

@@ -106,7 +106,7 @@
 		" next_attempt_at = NULL, suspect = 0, last_status_at = ?3, owner = ?4, n = ?5"    \
 		" WHERE target = ?1 AND seq = ?2")                                                 \
 	X(SQL_DETOUR_RETURN, "UPDATE outbox_detour SET state = 'pending', next_attempt_at = ?3,"   \
-		" last_status_at = ?3, n = ?4 WHERE target = ?1 AND seq = ?2")
+		" last_status_at = ?3 WHERE target = ?1 AND seq = ?2")
 /* clang-format on */
 
 #endif

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Operators' actions, one transaction per call: of several that ask for the same thing one finds the
+ * delivery in the right state, the others are told what it is now.
+ *
+ * What a live owner has in flight is refused: its settlement would overwrite the change. Once the
+ * lease has run out, the lane is taken over first, like a relay does it, so that the owner is fenced
+ * should it wake up.
+ *
+ * A delivery that was never in trouble has no row; discarding or deferring makes one ahead of the
+ * lane's position, and the claim that gets there passes it over.
+ */
+#include "base/cleanup.h"
+#include "base/text.h"
+#include "core/lifecycle.h"
+#include "store/sqlite/audit.h"
+#include "store/sqlite/detour.h"
+#include "store/sqlite/ops.h"
+#include "store/sqlite/select.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define ROWS_MEMORY ((size_t)64 << 20)
+
+static const struct action {
+	const char *name;
+	int event;
+	unsigned states; /* that a filter selects */
+} actions[] = {
+	[OUTBOX_REQUEUE] = { "requeue", LIFE_REQUEUE, 1u << OUTBOX_FAILED },
+	[OUTBOX_DISCARD] = { "discard", LIFE_DISCARD,
+			     1u << OUTBOX_PENDING | 1u << OUTBOX_FAILED },
+	[OUTBOX_DEFER] = { "defer", LIFE_DEFER, 1u << OUTBOX_PENDING },
+};
+
+struct acting {
+	const struct outbox_act *act;
+	const struct action *action;
+	struct targets *targets;
+	struct outbox_acted *acted;
+};
+
+DEFINE_CLEANUP(struct outbox_arena *, outbox_arena_free)
+
+static int check(const struct outbox_act *act, struct outbox_error *err)
+{
+	if (act->action < OUTBOX_REQUEUE || act->action > OUTBOX_DEFER)
+		return outbox_fail(err, OUTBOX_EINVAL, "action %d is unknown", act->action);
+	if (!act->filter)
+		return outbox_fail(err, OUTBOX_EINVAL, "%s: say which deliveries",
+				   actions[act->action].name);
+	if (act->action == OUTBOX_DISCARD && (!act->reason || !act->reason[0]))
+		return outbox_fail(err, OUTBOX_EINVAL, "discard: say why, it wants a reason");
+	if (act->action == OUTBOX_DEFER && act->until <= 0)
+		return outbox_fail(err, OUTBOX_EINVAL, "defer: say until when");
+	return OUTBOX_OK;
+}
+
+static struct target_info *target_of(const struct acting *a, const struct outbox_delivery *d)
+{
+	struct targets *t = a->targets;
+
+	/* The names are equal, not the pointers: rows have their own copies. */
+	for (size_t i = 0; i < t->count; i++) {
+		if (strcmp(t->list[i].name, d->target) == 0)
+			return &t->list[i];
+	}
+	return NULL;
+}
+
+static void refuse(const struct acting *a, const struct outbox_delivery *d, const char *why)
+{
+	char shown[96];
+
+	if (!a->acted->refused++)
+		snprintf(a->acted->why, sizeof(a->acted->why), "%s to %s %.300s",
+			 text_shown(shown, sizeof(shown), d->id), d->target, why);
+}
+
+static void refuse_state(const struct acting *a, const struct outbox_delivery *d, int state)
+{
+	struct outbox_error why = OUTBOX_ERROR_INIT;
+	char text[400];
+
+	if (lifecycle_check(state, a->action->event, &why) == OUTBOX_OK)
+		return;
+	snprintf(text, sizeof(text), "is %s%s: %.300s", outbox_state_name(state),
+		 a->act->action == OUTBOX_REQUEUE ? ", not failed" : "", why.message);
+	refuse(a, d, text);
+}
+
+/* The owner is gone: fence it, and what it had in flight is pending again. */
+static int take_over(const struct acting *a, struct target_info *target, int lane,
+		     struct outbox_error *err)
+{
+	struct sqlite_store *s = a->targets->s;
+	struct lane_op op = {
+		.s = s, .target = target->name, .lane = lane, .now = a->targets->now
+	};
+	const char *owner = a->act->actor ? a->act->actor : "operator";
+
+	if (!target->lanes[lane].last.claim_count)
+		return OUTBOX_OK;
+	return receipt_take_over(&op, owner, (int64_t)(s->random->next(s->random) >> 1),
+				 &target->lanes[lane].last, err);
+}
+
+static int note(const struct acting *a, const struct outbox_delivery *d, int state,
+		struct outbox_error *err)
+{
+	return sqlite_run(a->targets->s, SQL_AUDIT_ACT,
+			  ARGS(ARG_INT(a->targets->now), ARG_TEXT(a->act->actor),
+			       ARG_TEXT(a->action->name), ARG_TEXT(d->target), ARG_TEXT(d->id),
+			       ARG_INT(d->seq), ARG_TEXT(a->act->reason),
+			       ARG_TEXT(outbox_state_name(state)), ARG_TEXT(outbox_why_name(d->why)),
+			       ARG_INT(d->attempts), ARG_TEXT(d->error)),
+			  NULL, err);
+}
+
+static int change(const struct acting *a, struct target_info *target, const struct selected *row,
+		  int state, struct outbox_error *err)
+{
+	const struct outbox_delivery *d = &row->d;
+	struct sqlite_store *s = a->targets->s;
+	struct lane_op op = {
+		.s = s, .target = target->name, .lane = d->lane, .now = a->targets->now,
+		.view = { .hold = target->hold, .unordered = target->unordered }
+	};
+	bool discard = a->act->action == OUTBOX_DISCARD;
+	outbox_time due = a->act->action == OUTBOX_DEFER ? a->act->until : op.now;
+	int r;
+
+	r = note(a, d, state, err);
+	if (r != OUTBOX_OK)
+		return r;
+	if (a->act->action == OUTBOX_REQUEUE)
+		r = sqlite_run(s, SQL_ACT_REQUEUE,
+			       ARGS(ARG_TEXT(target->name), ARG_INT(d->seq), ARG_INT(op.now),
+				    ARG_TEXT(a->act->reason)),
+			       NULL, err);
+	else
+		r = sqlite_run(s, row->detour ? SQL_ACT_SET : SQL_ACT_ADD,
+			       ARGS(ARG_TEXT(target->name), ARG_INT(d->seq), ARG_INT(op.now),
+				    ARG_TEXT(a->act->reason),
+				    ARG_TEXT(discard ? "discarded" : "pending"),
+				    ARG_TEXT(discard ? NULL : "deferred"),
+				    ARG_TIME(discard ? 0 : due), ARG_INT(d->lane)),
+			       NULL, err);
+	return r == OUTBOX_OK ? detour_promote(&op, d->key, err) : r;
+}
+
+static int act_on(const struct acting *a, const struct selected *row, struct outbox_error *err)
+{
+	struct target_info *target = target_of(a, &row->d);
+	struct outbox_acted *acted = a->acted;
+	int state = row->d.state;
+	int r = OUTBOX_OK;
+
+	if (!target)
+		return outbox_fail(err, OUTBOX_EINTERNAL, "a delivery without a target");
+	if (state == OUTBOX_SENDING) {
+		if (lane_is_leased(&target->lanes[row->d.lane], a->targets->now)) {
+			refuse(a, &row->d, "is being sent right now; try again");
+			return OUTBOX_OK;
+		}
+		state = OUTBOX_PENDING;
+	}
+	if (!lifecycle_next(state, a->action->event)) {
+		refuse_state(a, &row->d, state);
+		return OUTBOX_OK;
+	}
+	acted->done++;
+	if (!acted->oldest || row->d.created_at < acted->oldest)
+		acted->oldest = row->d.created_at;
+	if (a->act->dry_run)
+		return OUTBOX_OK;
+	if (row->d.state == OUTBOX_SENDING)
+		r = take_over(a, target, row->d.lane, err);
+	return r == OUTBOX_OK ? change(a, target, row, state, err) : r;
+}
+
+static int act_on_all(const struct acting *a, struct selection *sel, struct outbox_error *err)
+{
+	const struct outbox_filter *filter = a->act->filter;
+	char shown[96];
+	int r;
+
+	r = select_deliveries(sel, err);
+	if (r != OUTBOX_OK)
+		return r;
+	a->acted->refused = sel->missing;
+	if (sel->missing)
+		snprintf(a->acted->why, sizeof(a->acted->why), "no message with the id \"%s\"",
+			 text_shown(shown, sizeof(shown), sel->missing_id));
+	for (size_t i = 0; i < sel->count && r == OUTBOX_OK; i++) {
+		if (!filter->n_ids && i == sel->limit) {
+			a->acted->more = true;
+			break;
+		}
+		r = act_on(a, &sel->rows[i], err);
+	}
+	return r;
+}
+
+static int act_in(struct sqlite_store *s, const struct outbox_act *act, struct outbox_acted *acted,
+		  struct outbox_error *err)
+{
+	_cleanup_(outbox_arena_freep) struct outbox_arena *arena = outbox_arena_new(ROWS_MEMORY);
+	_cleanup_(targets_deinit) struct targets targets = { 0 };
+	struct outbox_filter filter = *act->filter;
+	_cleanup_(select_deinit) struct selection sel = {
+		.targets = &targets,
+		.filter = &filter,
+		.arena = arena,
+		.states = actions[act->action].states,
+		.limit = select_limit(filter.limit),
+		.not_deferred_until = act->action == OUTBOX_DEFER ? act->until : 0,
+	};
+	int r;
+
+	if (!arena)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	if (filter.n_ids) {
+		/* Whoever names a delivery is told why it cannot be done. */
+		sel.states = SELECT_ALL_STATES;
+		sel.not_deferred_until = 0;
+		filter.state = filter.why = 0;
+	}
+	r = targets_load(s, filter.target, &targets, err);
+	if (r != OUTBOX_OK)
+		return r;
+	return act_on_all(&(struct acting){ act, &actions[act->action], &targets, acted }, &sel, err);
+}
+
+int sqlite_act(struct outbox_store *store, const struct outbox_act *act,
+	       struct outbox_acted *ret_acted, struct outbox_error *err)
+{
+	struct sqlite_store *s = sqlite_of(store);
+	struct outbox_acted acted = { 0 };
+	int r;
+
+	r = check(act, err);
+	if (r == OUTBOX_OK)
+		r = sqlite_enter(s, act->dry_run ? DB_READ : DB_WRITE, err);
+	if (r == OUTBOX_OK)
+		r = sqlite_end(s, act_in(s, act, &acted, err), err);
+	if (r == OUTBOX_OK)
+		*ret_acted = acted;
+	return r;
+}

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What `outbox doctor` says about the database. Findings only: nothing is changed. */
+#include "base/cleanup.h"
+#include "base/text.h"
+#include "store/sqlite/delivery.h"
+#include "store/sqlite/ops.h"
+#include "store/sqlite/schema.h"
+#include "store/sqlite/tend.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum level { FINE = 0, NOTE = 1, WARNING = 2, WRONG = 3 };
+
+#define TRIGGERS 4
+#define WAL_RESET_FIXED 3051003 /* 3.51.3 */
+#define WAL_NOTABLE ((int64_t)256 << 20)
+/* quick_check reads the whole file: a second or so up to here. */
+#define INTEGRITY_MAX ((int64_t)256 << 20)
+
+struct checking {
+	struct sqlite_store *s;
+	void (*say)(void *context, int level, const char *subject, const char *text);
+	void *context;
+};
+
+static void say(const struct checking *c, enum level level, const char *subject,
+		const char *format, ...) OUTBOX_PRINTF(4, 5);
+
+static void say(const struct checking *c, enum level level, const char *subject,
+		const char *format, ...)
+{
+	char text[512];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	c->say(c->context, (int)level, subject, text);
+}
+
+static int ask(const struct checking *c, enum sqlite_statement id, char *text, size_t size,
+	       struct outbox_error *err)
+{
+	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
+	bool row;
+	int r;
+
+	r = sqlite_query(c->s, id, NULL, &q, err);
+	if (r == OUTBOX_OK)
+		r = sqlite_step(c->s, q, &row, err);
+	if (r == OUTBOX_OK)
+		snprintf(text, size, "%s", row ? sqlite_peek(q, 0) : "");
+	return r;
+}
+
+static void check_version(const struct checking *c)
+{
+	if (sqlite3_libversion_number() < WAL_RESET_FIXED)
+		say(c, NOTE, "sqlite",
+		    "%s: versions up to 3.51.2 can damage a WAL when two connections checkpoint and "
+		    "write at one moment; our connections leave it to one, an application may set PRAGMA "
+		    "wal_autocheckpoint=0 on its own",
+		    sqlite3_libversion());
+	else
+		say(c, FINE, "sqlite", "%s", sqlite3_libversion());
+}
+
+static int check_journal(const struct checking *c, struct outbox_error *err)
+{
+	char mode[32];
+	int64_t sync;
+	int r;
+
+	r = ask(c, SQL_CHECK_JOURNAL, mode, sizeof(mode), err);
+	if (r == OUTBOX_OK)
+		r = sqlite_number(c->s, SQL_CHECK_SYNCHRONOUS, NULL, 0, &sync, err);
+	if (r != OUTBOX_OK)
+		return r;
+	if (strcmp(mode, "wal") == 0)
+		say(c, FINE, "journal", "WAL; our connections commit with synchronous=%s",
+		    sync >= 2 ? "FULL" : "less than FULL");
+	else
+		say(c, WARNING, "journal",
+		    "mode is \"%s\", not WAL: readers and writers wait for each other; run outbox init "
+		    "again",
+		    mode);
+	return OUTBOX_OK;
+}
+
+static void check_wal(const struct checking *c)
+{
+	int64_t size = sqlite_wal_size(c->s);
+
+	if (size > WAL_NOTABLE)
+		say(c, WARNING, "wal",
+		    "the write-ahead log has %lld MiB: a reader that never ends keeps it from being "
+		    "checkpointed; find it and end it",
+		    (long long)(size >> 20));
+	else
+		say(c, FINE, "wal", "%lld KiB", (long long)(size >> 10));
+}
+
+static int check_integrity(const struct checking *c, struct outbox_error *err)
+{
+	char text[256];
+	int64_t size;
+	int r;
+
+	r = sqlite_number(c->s, SQL_CHECK_PAGES, NULL, 0, &size, err);
+	if (r != OUTBOX_OK)
+		return r;
+	if (size > INTEGRITY_MAX) {
+		say(c, NOTE, "integrity",
+		    "%lld MiB, not checked here; run: sqlite3 %s 'PRAGMA quick_check'",
+		    (long long)(size >> 20), c->s->path);
+		return OUTBOX_OK;
+	}
+	r = ask(c, SQL_CHECK_INTEGRITY, text, sizeof(text), err);
+	if (r == OUTBOX_OK && strcmp(text, "ok") == 0)
+		say(c, FINE, "integrity", "quick check ok");
+	else if (r == OUTBOX_OK)
+		say(c, WRONG, "integrity", "%.200s; restore a backup", text);
+	return r;
+}
+
+static int check_schema(const struct checking *c, struct outbox_error *err)
+{
+	struct sqlite_version v;
+	int64_t triggers, janitor;
+	int r;
+
+	r = sqlite_schema_version(c->s, &v, err);
+	if (r == OUTBOX_OK)
+		r = sqlite_number(c->s, SQL_CHECK_TRIGGERS, NULL, 0, &triggers, err);
+	if (r == OUTBOX_OK)
+		r = sqlite_number(c->s, SQL_CHECK_JANITOR, NULL, 0, &janitor, err);
+	if (r != OUTBOX_OK)
+		return r;
+	if (triggers == TRIGGERS)
+		say(c, FINE, "schema", "version %d, %d lanes", v.schema, v.lanes);
+	else
+		say(c, WRONG, "schema",
+		    "%lld of %d triggers of outbox_message are there: messages can be changed or lost; "
+		    "create them again from sql/sqlite/schema.sql",
+		    (long long)triggers, TRIGGERS);
+	if (janitor)
+		say(c, WARNING, "schema",
+		    "outbox_meta has a row 'janitor': anybody may delete messages; delete it");
+	return OUTBOX_OK;
+}
+
+static int check_positions(const struct checking *c, struct outbox_error *err)
+{
+	_cleanup_(targets_deinit) struct targets t = { 0 };
+	int64_t end, max;
+	bool wrong = false;
+	int r;
+
+	r = targets_load(c->s, NULL, &t, err);
+	if (r == OUTBOX_OK)
+		r = sqlite_number(c->s, SQL_LOG_END, NULL, 0, &end, err);
+	if (r == OUTBOX_OK)
+		r = sqlite_number(c->s, SQL_CHECK_MAX_SEQ, NULL, 0, &max, err);
+	if (r != OUTBOX_OK)
+		return r;
+	if (max > end)
+		say(c, WRONG, "log", "sqlite_sequence says %lld, but the log has message %lld",
+		    (long long)end, (long long)max);
+	for (size_t i = 0; i < t.count; i++) {
+		for (int lane = 0; lane < t.list[i].n_lanes; lane++) {
+			const struct receipt *last = &t.list[i].lanes[lane].last;
+
+			if (last->pos <= end)
+				continue;
+			wrong = true;
+			say(c, WRONG, "position",
+			    "target %s, lane %d stands at %lld, but the log ends at %lld: it will not run; "
+			    "restore the whole file, or drop the target and register it again",
+			    t.list[i].name, lane, (long long)last->pos, (long long)end);
+		}
+	}
+	if (!t.count)
+		say(c, NOTE, "targets", "none is registered: messages wait, and nothing is purged");
+	else if (!wrong)
+		say(c, FINE, "positions", "%zu targets, none ahead of the log", t.count);
+	return OUTBOX_OK;
+}
+
+int sqlite_check(struct outbox_store *store,
+		 void (*say_it)(void *context, int level, const char *subject, const char *text),
+		 void *context, struct outbox_error *err)
+{
+	struct checking c = { sqlite_of(store), say_it, context };
+	int r;
+
+	check_version(&c);
+	r = check_journal(&c, err);
+	if (r != OUTBOX_OK)
+		return r;
+	check_wal(&c);
+	r = sqlite_enter(c.s, DB_READ, err);
+	if (r != OUTBOX_OK)
+		return r;
+	r = check_schema(&c, err);
+	if (r == OUTBOX_OK)
+		r = check_positions(&c, err);
+	if (r == OUTBOX_OK)
+		r = check_integrity(&c, err);
+	return sqlite_end(c.s, r, err);
+}

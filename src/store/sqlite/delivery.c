@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/sqlite/delivery.h"
+
+#include "base/cleanup.h"
+
+/* Targets and lanes of one look; 256 lanes of a hundred targets fit many times. */
+#define ARENA_MAX ((size_t)64 << 20)
+
+void targets_deinit(struct targets *targets)
+{
+	targets->arena = outbox_arena_free(targets->arena);
+}
+
+bool lane_is_leased(const struct lane_info *lane, outbox_time now)
+{
+	return lane->lease_owner && lane->lease_until > now;
+}
+
+static int load_lanes(struct targets *t, struct target_info *target, struct outbox_error *err)
+{
+	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
+	struct sqlite_store *s = t->s;
+	bool row;
+	int r;
+
+	target->lanes = outbox_arena_alloc(t->arena, (size_t)s->lanes * sizeof(*target->lanes));
+	if (!target->lanes)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	r = sqlite_query(s, SQL_LOOK_LANES, ARGS(ARG_TEXT(target->name)), &q, err);
+	while (r == OUTBOX_OK) {
+		struct lane_info *lane;
+
+		r = sqlite_step(s, q, &row, err);
+		if (r != OUTBOX_OK || !row)
+			break;
+		if (target->n_lanes == s->lanes || sqlite3_column_int(q, 0) != target->n_lanes)
+			return outbox_fail(err, OUTBOX_EPROTO, "target %s: its lanes are not 0 to %d",
+					   target->name, s->lanes - 1);
+		lane = &target->lanes[target->n_lanes++];
+		r = sqlite_text(q, 1, t->arena, &lane->lease_owner, err);
+		if (r == OUTBOX_OK)
+			r = sqlite_text(q, 4, t->arena, &lane->owner, err);
+		lane->lease_until = sqlite3_column_int64(q, 2);
+		lane->takeovers = sqlite3_column_int64(q, 3);
+	}
+	if (r == OUTBOX_OK && target->n_lanes != s->lanes)
+		r = outbox_fail(err, OUTBOX_EPROTO, "target %s has %d lanes, not %d", target->name,
+				target->n_lanes, s->lanes);
+	for (int i = 0; r == OUTBOX_OK && i < target->n_lanes; i++)
+		r = receipt_last(&(struct lane_op){ .s = s, .target = target->name, .lane = i },
+				 &target->lanes[i].last, err);
+	return r;
+}
+
+static int add_target(struct targets *t, sqlite3_stmt *q, size_t capacity, struct outbox_error *err)
+{
+	struct target_info *target;
+	int r;
+
+	if (t->count == capacity)
+		return outbox_fail(err, OUTBOX_EPROTO, "targets: more than were counted");
+	target = &t->list[t->count++];
+	r = sqlite_text(q, 0, t->arena, &target->name, err);
+	if (r == OUTBOX_OK)
+		r = sqlite_text(q, 6, t->arena, &target->paused_by, err);
+	if (r == OUTBOX_OK)
+		r = sqlite_text(q, 7, t->arena, &target->paused_reason, err);
+	if (r != OUTBOX_OK)
+		return r;
+	target->version = sqlite3_column_int64(q, 1);
+	target->start_seq = sqlite3_column_int64(q, 2);
+	target->hold = sqlite3_column_int(q, 3) != 0;
+	target->unordered = sqlite3_column_int(q, 4) != 0;
+	target->paused = sqlite3_column_int(q, 5) != 0;
+	return load_lanes(t, target, err);
+}
+
+static int load(struct targets *t, const char *only, struct outbox_error *err)
+{
+	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
+	int64_t count;
+	bool row;
+	int r;
+
+	r = sqlite_number(t->s, SQL_LOOK_TARGET_COUNT, NULL, 0, &count, err);
+	if (r != OUTBOX_OK)
+		return r;
+	t->list = outbox_arena_alloc(t->arena, (size_t)count * sizeof(*t->list));
+	if (!t->list)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	r = sqlite_query(t->s, SQL_LOOK_TARGETS, ARGS(ARG_TEXT(only)), &q, err);
+	while (r == OUTBOX_OK) {
+		r = sqlite_step(t->s, q, &row, err);
+		if (r != OUTBOX_OK || !row)
+			break;
+		r = add_target(t, q, (size_t)count, err);
+	}
+	return r;
+}
+
+int targets_load(struct sqlite_store *s, const char *only, struct targets *ret_targets,
+		 struct outbox_error *err)
+{
+	struct targets t = { .s = s, .now = sqlite_now(s), .arena = outbox_arena_new(ARENA_MAX) };
+	int r;
+
+	if (!t.arena)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	r = load(&t, only, err);
+	if (r != OUTBOX_OK) {
+		targets_deinit(&t);
+		return r;
+	}
+	*ret_targets = t;
+	return OUTBOX_OK;
+}
+
+/* The first receipt that has passed seq. Rows come in ascending order, so the last one often fits. */
+static int find_cover(struct targets *t, const struct target_info *target, int lane, int64_t seq,
+		      struct outbox_error *err)
+{
+	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
+	struct cover *cover = &target->lanes[lane].cover;
+	bool row;
+	int r;
+
+	if (seq > cover->from_seq && seq <= cover->pos)
+		return OUTBOX_OK;
+	r = sqlite_query(t->s, SQL_LOOK_COVER,
+			 ARGS(ARG_TEXT(target->name), ARG_INT(lane), ARG_INT(seq)), &q, err);
+	if (r == OUTBOX_OK)
+		r = sqlite_step(t->s, q, &row, err);
+	if (r != OUTBOX_OK)
+		return r;
+	if (!row)
+		return outbox_fail(err, OUTBOX_EPROTO,
+				   "target %s, lane %d: no receipt has passed message %lld",
+				   target->name, lane, (long long)seq);
+	*cover = (struct cover){
+		.from_seq = sqlite3_column_int64(q, 0),
+		.pos = sqlite3_column_int64(q, 1),
+		.route_version = sqlite3_column_int64(q, 2),
+		.settled_at = sqlite3_column_int64(q, 3),
+	};
+	return sqlite_text(q, 4, t->arena, &cover->owner, err);
+}
+
+/* State, and by which version of the routing. */
+static int place(struct targets *t, struct target_info *target, int lane,
+		 struct outbox_delivery *d, int64_t *ret_version, struct outbox_error *err)
+{
+	const struct lane_info *info = &target->lanes[lane];
+	int r;
+
+	if (d->seq > info->last.claim_end) {
+		d->state = OUTBOX_PENDING;
+		d->why = target->paused ? OUTBOX_PAUSED : OUTBOX_NEW;
+		*ret_version = target->version;
+		return OUTBOX_OK;
+	}
+	if (d->seq > info->last.pos) {
+		d->state = OUTBOX_SENDING;
+		d->owner = info->owner;
+		d->last_status_at = info->last.settled_at;
+		*ret_version = info->last.route_version;
+		return OUTBOX_OK;
+	}
+	r = find_cover(t, target, lane, d->seq, err);
+	if (r != OUTBOX_OK)
+		return r;
+	*ret_version = info->cover.route_version;
+	/* Its receipt is purged, and would not be if this message had been meant for the target. */
+	if (d->seq <= info->cover.from_seq)
+		return OUTBOX_OK;
+	d->state = OUTBOX_DELIVERED;
+	d->owner = info->cover.owner;
+	d->last_status_at = info->cover.settled_at;
+	return OUTBOX_OK;
+}
+
+int delivery_of_row(struct targets *targets, struct target_info *target, sqlite3_stmt *row,
+		    struct outbox_delivery *ret_delivery, struct outbox_error *err)
+{
+	struct outbox_delivery d = {
+		.seq = sqlite3_column_int64(row, COL_SEQ),
+		.id = sqlite_peek(row, COL_ID),
+		.target = target->name,
+		.type = sqlite_peek(row, COL_TYPE),
+		.key = (const char *)sqlite3_column_text(row, COL_KEY),
+		.lane = message_lane(row, target->n_lanes),
+		.event_time = sqlite3_column_int64(row, COL_EVENT_TIME),
+		.created_at = sqlite3_column_int64(row, COL_CREATED_AT),
+	};
+	const struct sqlite_route *route;
+	int64_t version;
+	int r = OUTBOX_OK;
+
+	if (d.seq > target->start_seq) {
+		r = place(targets, target, d.lane, &d, &version, err);
+		if (r == OUTBOX_OK)
+			r = sqlite_route_get(targets->s, target->name, version, &route, err);
+		if (r == OUTBOX_OK && !message_routed(row, route))
+			d.state = d.why = 0;
+	}
+	if (r == OUTBOX_OK)
+		*ret_delivery = d;
+	return r;
+}
+
+void delivery_of_detour(const struct target_info *target, sqlite3_stmt *row,
+			struct outbox_delivery *ret_delivery)
+{
+	struct outbox_delivery d = {
+		.target = target->name,
+		.seq = sqlite3_column_int64(row, 0),
+		.id = sqlite_peek(row, 1),
+		.type = sqlite_peek(row, 2),
+		.key = (const char *)sqlite3_column_text(row, 3),
+		.lane = sqlite3_column_int(row, 4),
+		.state = outbox_state_parse(sqlite_peek(row, 5)),
+		.why = outbox_why_parse(sqlite_peek(row, 6)),
+		.attempts = sqlite3_column_int(row, 7),
+		.owner = (const char *)sqlite3_column_text(row, 8),
+		.error = (const char *)sqlite3_column_text(row, 9),
+		.reason = (const char *)sqlite3_column_text(row, 10),
+		.event_time = sqlite3_column_int64(row, 11),
+		.created_at = sqlite3_column_int64(row, 12),
+		.last_status_at = sqlite3_column_int64(row, 13),
+		.next_attempt_at = sqlite3_column_int64(row, 14),
+	};
+
+	if (d.state != OUTBOX_PENDING)
+		d.why = 0;
+	*ret_delivery = d;
+}
+
+int delivery_keep(struct outbox_delivery *d, struct outbox_arena *arena, struct outbox_error *err)
+{
+	const char **const texts[] = { &d->id,	  &d->target, &d->type,	  &d->key,
+				       &d->owner, &d->error,  &d->reason };
+
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+		if (!*texts[i])
+			continue;
+		*texts[i] = outbox_arena_text(arena, *texts[i]);
+		if (!*texts[i])
+			return outbox_fail(err, OUTBOX_ENOMEM,
+					   "out of memory for the deliveries asked for");
+	}
+	return OUTBOX_OK;
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef STORE_SQLITE_DELIVERY_H
+#define STORE_SQLITE_DELIVERY_H
+
+/*
+ * Deliveries as people look at them. Most have no row of their own: their state follows from the
+ * message's seq and the lane's receipts. So whoever looks loads all targets and lanes first.
+ */
+
+#include "store/sqlite/message.h"
+#include "store/sqlite/receipt.h"
+
+/* The receipt that settled a range of a lane, remembered from row to row. */
+struct cover {
+	int64_t from_seq, pos, route_version;
+	outbox_time settled_at;
+	const char *owner;
+};
+
+struct lane_info {
+	struct receipt last;
+	const char *owner;       /* of the last receipt */
+	const char *lease_owner; /* NULL: nobody */
+	outbox_time lease_until;
+	int64_t takeovers;
+	struct cover cover;
+};
+
+struct target_info {
+	const char *name;
+	int64_t version, start_seq;
+	bool paused, hold, unordered;
+	const char *paused_by, *paused_reason;
+	int n_lanes;
+	struct lane_info *lanes;
+};
+
+struct targets {
+	struct sqlite_store *s;
+	struct outbox_arena *arena; /* of its own, for what is here */
+	outbox_time now;
+	struct target_info *list; /* by name */
+	size_t count;
+};
+
+/* In the transaction that is open. only: one target, or NULL for all; an unknown one gives none. */
+int targets_load(struct sqlite_store *s, const char *only, struct targets *ret_targets,
+		 struct outbox_error *err) OUTBOX_MUSTCHECK;
+void targets_deinit(struct targets *targets);
+
+/* Does somebody work on the lane? */
+bool lane_is_leased(const struct lane_info *lane, outbox_time now);
+
+/*
+ * The delivery of a log row (columns up to COL_EVENT_TIME) that has no detour. state is 0 when the
+ * message is not routed to the target. Its texts are borrowed from the row and from targets.
+ */
+int delivery_of_row(struct targets *targets, struct target_info *target, sqlite3_stmt *row,
+		    struct outbox_delivery *ret_delivery,
+		    struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/* The delivery of a detour, a row of SQL_DETOUR_* with DETOUR_COLUMNS. Texts are borrowed. */
+void delivery_of_detour(const struct target_info *target, sqlite3_stmt *row,
+			struct outbox_delivery *ret_delivery);
+
+/* Copy the borrowed texts. */
+int delivery_keep(struct outbox_delivery *delivery, struct outbox_arena *arena,
+		  struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+#endif

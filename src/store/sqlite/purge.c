@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Retention. Messages go in bounded batches, with their detours; receipts follow, oldest first, once no
+ * message is left that only they can tell about, and never a lane's last one.
+ *
+ * One failed message that is kept for ever must not keep a million receipts: what its other targets'
+ * receipts say about it is written down as delivered detours, then they may go.
+ */
+#include "base/cleanup.h"
+#include "store/sqlite/detour.h"
+#include "store/sqlite/ops.h"
+#include "store/sqlite/victims.h"
+
+#define LIMIT_DEFAULT 5000
+#define LIMIT_MAX 100000
+
+static size_t limit_of(const struct outbox_purge *purge)
+{
+	if (!purge->limit)
+		return LIMIT_DEFAULT;
+	return purge->limit < LIMIT_MAX ? purge->limit : LIMIT_MAX;
+}
+
+static int remove_detour(struct sqlite_store *s, const struct target_info *target,
+			 const struct victim *victim, outbox_time now,
+			 struct outbox_purged *purged, struct outbox_error *err)
+{
+	struct lane_op op = {
+		.s = s, .target = target->name, .now = now, .view = { .hold = target->hold }
+	};
+	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
+	const char *key;
+	int64_t changes;
+	bool row;
+	int r;
+
+	/* With hold, what was parked behind a failed one may go on when that is gone. */
+	r = sqlite_query(s, SQL_DETOUR_KEY, ARGS(ARG_TEXT(target->name), ARG_INT(victim->seq)), &q, err);
+	if (r == OUTBOX_OK)
+		r = sqlite_step(s, q, &row, err);
+	if (r != OUTBOX_OK || !row)
+		return r;
+	key = (const char *)sqlite3_column_text(q, 0);
+	r = sqlite_run(s, SQL_PURGE_DROP_DETOUR, ARGS(ARG_TEXT(target->name), ARG_INT(victim->seq)),
+		       &changes, err);
+	if (r != OUTBOX_OK)
+		return r;
+	purged->detours += changes;
+	return victim->failed && target->hold ? detour_promote(&op, key, err) : OUTBOX_OK;
+}
+
+static int remove_messages(const struct victims *v, struct outbox_purged *purged,
+			   struct outbox_error *err)
+{
+	struct sqlite_store *s = v->targets->s;
+	int r;
+
+	r = sqlite_run(s, SQL_JANITOR_IN, NULL, NULL, err);
+	for (size_t i = 0; i < v->count && r == OUTBOX_OK; i++) {
+		const struct victim *victim = &v->list[i];
+
+		for (size_t t = 0; t < v->targets->count && r == OUTBOX_OK; t++)
+			r = remove_detour(s, &v->targets->list[t], victim, v->targets->now, purged, err);
+		if (r == OUTBOX_OK)
+			r = sqlite_run(s, SQL_PURGE_MESSAGE, ARGS(ARG_INT(victim->seq)), NULL, err);
+		purged->messages++;
+		purged->failed += victim->failed;
+	}
+	if (r == OUTBOX_OK)
+		r = sqlite_run(s, SQL_JANITOR_OUT, NULL, NULL, err);
+	return r;
+}
+
+static int write_down(const struct victims *v, struct outbox_error *err)
+{
+	int r = OUTBOX_OK;
+
+	for (size_t i = 0; i < v->n_survivors && r == OUTBOX_OK; i++) {
+		const struct survivor *left = &v->survivors[i];
+
+		r = sqlite_run(v->targets->s, SQL_PURGE_WRITE_DOWN,
+			       ARGS(ARG_TEXT(left->target->name), ARG_INT(left->seq),
+				    ARG_INT(left->lane), ARG_INT(left->settled_at),
+				    ARG_TEXT(left->owner)),
+			       NULL, err);
+	}
+	return r;
+}
+
+/* The oldest message that only a receipt of this target can tell about. */
+static int first_needed(struct targets *t, struct target_info *target, int64_t *ret_seq,
+			struct outbox_error *err)
+{
+	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
+	bool row;
+	int r;
+
+	*ret_seq = INT64_MAX;
+	r = sqlite_query(t->s, SQL_PURGE_BARE_ROWS, ARGS(ARG_TEXT(target->name)), &q, err);
+	while (r == OUTBOX_OK) {
+		struct outbox_delivery d;
+
+		r = sqlite_step(t->s, q, &row, err);
+		if (r != OUTBOX_OK || !row)
+			break;
+		r = delivery_of_row(t, target, q, &d, err);
+		if (r == OUTBOX_OK && d.state) {
+			*ret_seq = d.seq;
+			break;
+		}
+	}
+	return r;
+}
+
+static int remove_receipts(struct targets *t, struct target_info *target,
+			   const struct outbox_purge *purge, struct outbox_purged *purged,
+			   struct outbox_error *err)
+{
+	int64_t limit = (int64_t)limit_of(purge), needed;
+	int r;
+
+	r = first_needed(t, target, &needed, err);
+	for (int lane = 0; lane < target->n_lanes && r == OUTBOX_OK; lane++) {
+		int64_t last = target->lanes[lane].last.n, stop, changes;
+
+		r = sqlite_number(t->s, SQL_PURGE_RECEIPT_STOP,
+				  ARGS(ARG_TEXT(target->name), ARG_INT(lane), ARG_INT(needed),
+				       ARG_INT(purge->delivered_before), ARG_INT(limit)),
+				  last, &stop, err);
+		if (r == OUTBOX_OK)
+			r = sqlite_run(t->s, SQL_PURGE_RECEIPTS,
+				       ARGS(ARG_TEXT(target->name), ARG_INT(lane),
+					    ARG_INT(stop < last ? stop : last)),
+				       &changes, err);
+		if (r == OUTBOX_OK) {
+			purged->receipts += changes;
+			purged->more = purged->more || changes >= limit;
+		}
+	}
+	return r;
+}
+
+/* Calls of one purge go on where the one before ended; another purge starts anew. */
+static int64_t go_on_from(struct sqlite_store *s, const struct outbox_purge *purge)
+{
+	const struct outbox_purge *before = &s->purging;
+
+	if (before->delivered_before != purge->delivered_before ||
+	    before->failed_before != purge->failed_before ||
+	    before->through_seq != purge->through_seq)
+		s->purge_from = 0;
+	s->purging = *purge;
+	return s->purge_from;
+}
+
+static int purge_in(struct sqlite_store *s, const struct outbox_purge *purge,
+		    struct outbox_purged *purged, int64_t *ret_seen, struct outbox_error *err)
+{
+	_cleanup_(targets_deinit) struct targets targets = { 0 };
+	_cleanup_(victims_deinit) struct victims v = {
+		.targets = &targets,
+		.purge = purge,
+		.after_seq = go_on_from(s, purge),
+		.limit = limit_of(purge),
+		.note_survivors = purge->delivered_before != 0,
+	};
+	int r;
+
+	r = targets_load(s, NULL, &targets, err);
+	if (r == OUTBOX_OK)
+		r = victims_find(&v, err);
+	if (r == OUTBOX_OK && v.count)
+		r = remove_messages(&v, purged, err);
+	if (r == OUTBOX_OK)
+		r = write_down(&v, err);
+	purged->more = v.more;
+	for (size_t i = 0; i < targets.count && purge->delivered_before && r == OUTBOX_OK; i++)
+		r = remove_receipts(&targets, &targets.list[i], purge, purged, err);
+	*ret_seen = v.seen_seq;
+	return r;
+}
+
+int sqlite_purge(struct outbox_store *store, const struct outbox_purge *purge,
+		 struct outbox_purged *ret_purged, struct outbox_error *err)
+{
+	struct sqlite_store *s = sqlite_of(store);
+	struct outbox_purged purged = { 0 };
+	int64_t seen = 0;
+	int r;
+
+	r = sqlite_enter(s, DB_WRITE, err);
+	if (r != OUTBOX_OK)
+		return r;
+	r = sqlite_end(s, purge_in(s, purge, &purged, &seen, err), err);
+	s->purge_from = r == OUTBOX_OK ? seen : 0;
+	if (r == OUTBOX_OK)
+		*ret_purged = purged;
+	return r;
+}
+
+static int load_victims(const struct victims *v, struct outbox_arena *arena,
+			struct outbox_claimed *messages, size_t *count, struct outbox_error *err)
+{
+	struct sqlite_store *s = v->targets->s;
+	const char *source = outbox_arena_text(arena, s->source);
+	int r = source ? OUTBOX_OK : outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+
+	for (size_t i = 0; i < v->count && r == OUTBOX_OK; i++) {
+		_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
+		bool row = false;
+
+		r = sqlite_query(s, SQL_LOG_ROWS, ARGS(ARG_INT(v->list[i].seq - 1),
+						       ARG_INT(v->list[i].seq)), &q, err);
+		if (r == OUTBOX_OK)
+			r = sqlite_step(s, q, &row, err);
+		if (r == OUTBOX_OK && row)
+			r = message_load(q, arena, source, false, &messages[*count], err);
+		/* The arena is full: what is there is the answer, the rest comes with the next call. */
+		if (r == OUTBOX_ENOMEM && *count)
+			return OUTBOX_OK;
+		*count += r == OUTBOX_OK && row;
+	}
+	return r;
+}
+
+static int purgeable_in(struct sqlite_store *s, struct victims *v, struct outbox_arena *arena,
+			struct outbox_claimed **ret_messages, size_t *ret_count,
+			struct outbox_error *err)
+{
+	_cleanup_(targets_deinit) struct targets targets = { 0 };
+	struct outbox_claimed *messages;
+	int r;
+
+	v->targets = &targets;
+	r = targets_load(s, NULL, &targets, err);
+	/* A call that only looked at rows that stay must not seem to be the end. */
+	do {
+		v->more = false;
+		if (r == OUTBOX_OK)
+			r = victims_find(v, err);
+		v->after_seq = v->seen_seq;
+	} while (r == OUTBOX_OK && !v->count && v->more);
+	if (r != OUTBOX_OK)
+		return r;
+	messages = outbox_arena_alloc(arena, (v->count ? v->count : 1) * sizeof(*messages));
+	if (!messages)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	*ret_messages = messages;
+	return load_victims(v, arena, messages, ret_count, err);
+}
+
+int sqlite_purgeable(struct outbox_store *store, const struct outbox_purge *purge,
+		     int64_t after_seq, struct outbox_arena *arena,
+		     struct outbox_claimed **ret_messages, size_t *ret_count,
+		     struct outbox_error *err)
+{
+	_cleanup_(victims_deinit) struct victims v = { .purge = purge,
+						       .after_seq = after_seq,
+						       .limit = limit_of(purge) };
+	struct sqlite_store *s = sqlite_of(store);
+	struct outbox_claimed *messages = NULL;
+	size_t count = 0;
+	int r;
+
+	r = sqlite_enter(s, DB_READ, err);
+	if (r == OUTBOX_OK)
+		r = sqlite_end(s, purgeable_in(s, &v, arena, &messages, &count, err), err);
+	if (r == OUTBOX_OK) {
+		*ret_messages = messages;
+		*ret_count = count;
+	}
+	return r;
+}

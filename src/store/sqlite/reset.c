@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * drop: every object of ours goes, by name, so that an application's own outbox_something stays.
+ *
+ * truncate: every message, detour and audit row goes. Targets and lanes stay, and every lane stands at
+ * the end of the log as if it were new: seq goes on counting, so whatever is published afterwards is
+ * delivered. The new receipts have new tokens: relays that were at work are fenced.
+ */
+#include "base/cleanup.h"
+#include "store/sqlite/delivery.h"
+#include "store/sqlite/ops.h"
+#include "store/sqlite/schema.h"
+
+static const char drop_sql[] = "DROP VIEW IF EXISTS outbox_backlog;"
+			       "DROP VIEW IF EXISTS outbox_failed;"
+			       "DROP VIEW IF EXISTS outbox_delivery;"
+			       "DROP VIEW IF EXISTS outbox_position;"
+			       "DROP TRIGGER IF EXISTS outbox_message_keep;"
+			       "DROP TRIGGER IF EXISTS outbox_message_immutable;"
+			       "DROP TRIGGER IF EXISTS outbox_message_sequence;"
+			       "DROP TRIGGER IF EXISTS outbox_message_defaults;"
+			       "DROP TABLE IF EXISTS outbox_audit;"
+			       "DROP TABLE IF EXISTS outbox_detour;"
+			       "DROP TABLE IF EXISTS outbox_receipt;"
+			       "DROP TABLE IF EXISTS outbox_worker;"
+			       "DROP TABLE IF EXISTS outbox_lane;"
+			       "DROP TABLE IF EXISTS outbox_route;"
+			       "DROP TABLE IF EXISTS outbox_target;"
+			       "DROP TABLE IF EXISTS outbox_message;"
+			       "DROP TABLE IF EXISTS outbox_meta;";
+
+int sqlite_drop(struct outbox_store *store, struct outbox_error *err)
+{
+	struct sqlite_store *s = sqlite_of(store);
+	int r;
+
+	s->ready = false;
+	r = sqlite_enter(s, DB_WRITE, err);
+	if (r != OUTBOX_OK)
+		return r;
+	r = sqlite_end(s, sqlite_script(s->db, drop_sql, "drop", err), err);
+	if (r == OUTBOX_OK)
+		s->ready = false;
+	return r;
+}
+
+static int restart_lane(struct sqlite_store *s, const char *target, int lane,
+			const struct receipt *last, int64_t end, struct outbox_error *err)
+{
+	struct lane_op op = { .s = s, .target = target, .lane = lane, .now = sqlite_now(s) };
+	int64_t token = (int64_t)(s->random->next(s->random) >> 1);
+	struct receipt fresh = {
+		.n = last->n + 1,
+		.token = token,
+		.settled_at = op.now,
+		.route_version = last->route_version,
+		.from_seq = end,
+		.pos = end,
+		.claim_end = end,
+	};
+
+	return receipt_append(&op, NULL, &fresh, err);
+}
+
+static int truncate_in(struct sqlite_store *s, struct outbox_error *err)
+{
+	static const enum sqlite_statement steps[] = {
+		SQL_JANITOR_IN,	      SQL_TRUNCATE_MESSAGES, SQL_TRUNCATE_DETOURS,
+		SQL_TRUNCATE_AUDIT,   SQL_TRUNCATE_RECEIPTS, SQL_TRUNCATE_LANES,
+		SQL_TRUNCATE_WORKERS, SQL_TRUNCATE_SETTLED,  SQL_TRUNCATE_TARGETS,
+		SQL_JANITOR_OUT,
+	};
+	_cleanup_(targets_deinit) struct targets targets = { 0 };
+	int64_t end;
+	int r;
+
+	r = targets_load(s, NULL, &targets, err);
+	if (r == OUTBOX_OK)
+		r = sqlite_number(s, SQL_LOG_END, NULL, 0, &end, err);
+	for (size_t i = 0; i < ARRAY_SIZE(steps) && r == OUTBOX_OK; i++)
+		r = sqlite_run(s, steps[i], ARGS(ARG_INT(end)), NULL, err);
+	for (size_t i = 0; i < targets.count && r == OUTBOX_OK; i++) {
+		const struct target_info *t = &targets.list[i];
+
+		for (int lane = 0; lane < t->n_lanes && r == OUTBOX_OK; lane++)
+			r = restart_lane(s, t->name, lane, &t->lanes[lane].last, end, err);
+	}
+	return r;
+}
+
+int sqlite_truncate(struct outbox_store *store, struct outbox_error *err)
+{
+	struct sqlite_store *s = sqlite_of(store);
+	int r;
+
+	r = sqlite_enter(s, DB_WRITE, err);
+	if (r != OUTBOX_OK)
+		return r;
+	s->purge_from = 0;
+	return sqlite_end(s, truncate_in(s, err), err);
+}

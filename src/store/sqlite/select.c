@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Two sources are read, each in seq order and each no further than the page: detours, by the index of
+ * their state, and rows of the log that have none. Which stretch of the log matters follows from the
+ * states that are wanted: nothing at all for failed ones, only what is behind the positions for
+ * pending ones. So looking for trouble costs nothing in a log of millions.
+ */
+#include "store/sqlite/select.h"
+
+#include "base/cleanup.h"
+#include "base/text.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define STATE(state) (1u << (state))
+#define FROM_LOG (STATE(OUTBOX_PENDING) | STATE(OUTBOX_SENDING) | STATE(OUTBOX_DELIVERED))
+
+size_t select_limit(size_t limit)
+{
+	if (limit == 0)
+		return 100;
+	return limit < 1000 ? limit : 1000;
+}
+
+void select_deinit(struct selection *selection)
+{
+	free(selection->rows);
+	selection->rows = NULL;
+}
+
+int select_add(struct selection *sel, const struct outbox_delivery *delivery, bool detour,
+	       struct outbox_error *err)
+{
+	struct selected *row;
+
+	if (sel->count == sel->capacity) {
+		size_t capacity = sel->capacity ? sel->capacity * 2 : 64;
+		struct selected *rows = realloc(sel->rows, capacity * sizeof(*rows));
+
+		if (!rows)
+			return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+		sel->rows = rows;
+		sel->capacity = capacity;
+	}
+	row = &sel->rows[sel->count++];
+	*row = (struct selected){ .d = *delivery, .detour = detour };
+	return delivery_keep(&row->d, sel->arena, err);
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct selected *x = a, *y = b;
+
+	if (x->d.seq != y->d.seq)
+		return x->d.seq < y->d.seq ? -1 : 1;
+	return strcmp(x->d.target, y->d.target);
+}
+
+void select_sort(struct selection *sel)
+{
+	if (sel->count)
+		qsort(sel->rows, sel->count, sizeof(*sel->rows), compare);
+}
+
+static bool wanted(const struct selection *sel, const struct outbox_delivery *d)
+{
+	const struct outbox_filter *f = sel->filter;
+
+	if (!d->state || !(sel->states & STATE(d->state)))
+		return false;
+	if (f->why && d->why != f->why)
+		return false;
+	if (sel->after_seq && (d->seq < sel->after_seq ||
+			       (d->seq == sel->after_seq && strcmp(d->target, sel->after_target) <= 0)))
+		return false;
+	if (f->key && (!d->key || strcmp(d->key, f->key) != 0))
+		return false;
+	if (f->changed_before && d->last_status_at > f->changed_before)
+		return false;
+	if (sel->not_deferred_until && d->why == OUTBOX_DEFERRED &&
+	    d->next_attempt_at == sel->not_deferred_until)
+		return false;
+	return !f->type || glob_match(f->type, d->type);
+}
+
+/* "SEQ:TARGET", the last row of the page before. */
+static int parse_cursor(struct selection *sel, const char *cursor, struct outbox_error *err)
+{
+	const char *colon = strchr(cursor, ':');
+	char number[24] = "", shown[80];
+
+	if (colon && (size_t)(colon - cursor) < sizeof(number) &&
+	    strlen(colon + 1) < sizeof(sel->after_target)) {
+		memcpy(number, cursor, (size_t)(colon - cursor));
+		memcpy(sel->after_target, colon + 1, strlen(colon + 1) + 1);
+		if (number_parse("cursor", number, 1, INT64_MAX, &sel->after_seq, NULL) == OUTBOX_OK)
+			return OUTBOX_OK;
+	}
+	return outbox_fail(err, OUTBOX_EINVAL,
+			   "cursor: \"%s\" does not come from a page of this list; leave it out",
+			   text_shown(shown, sizeof(shown), cursor));
+}
+
+/* The one state that is wanted, or NULL when there are several. */
+static const char *single_state(const struct selection *sel)
+{
+	for (int state = OUTBOX_PENDING; state <= OUTBOX_DISCARDED; state++) {
+		if (sel->states == STATE(state))
+			return outbox_state_name(state);
+	}
+	return NULL;
+}
+
+static int read_detours(struct selection *sel, const struct target_info *target,
+			struct outbox_error *err)
+{
+	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
+	struct sqlite_store *s = sel->targets->s;
+	const char *state = single_state(sel);
+	size_t found = 0;
+	bool row;
+	int r;
+
+	r = sqlite_query(s, state ? SQL_LOOK_DETOURS_IN : SQL_LOOK_DETOURS,
+			 ARGS(ARG_TEXT(target->name), ARG_INT(sel->after_seq), ARG_TEXT(state)), &q,
+			 err);
+	while (r == OUTBOX_OK && found <= sel->limit) {
+		struct outbox_delivery d;
+
+		r = sqlite_step(s, q, &row, err);
+		if (r != OUTBOX_OK || !row)
+			break;
+		delivery_of_detour(target, q, &d);
+		if (!wanted(sel, &d))
+			continue;
+		r = select_add(sel, &d, true, err);
+		found++;
+	}
+	return r;
+}
+
+/* The row's deliveries that have no detour. */
+static int read_row(struct selection *sel, sqlite3_stmt *row, size_t *found,
+		    struct outbox_error *err)
+{
+	struct targets *t = sel->targets;
+	int64_t seq = sqlite3_column_int64(row, COL_SEQ);
+
+	for (size_t i = 0; i < t->count; i++) {
+		struct outbox_delivery d;
+		int64_t detour;
+		int r;
+
+		r = delivery_of_row(t, &t->list[i], row, &d, err);
+		if (r != OUTBOX_OK)
+			return r;
+		if (!wanted(sel, &d))
+			continue;
+		r = sqlite_number(t->s, SQL_DETOUR_EXISTS,
+				  ARGS(ARG_TEXT(t->list[i].name), ARG_INT(seq)), 0, &detour, err);
+		if (r == OUTBOX_OK && !detour) {
+			r = select_add(sel, &d, false, err);
+			(*found)++;
+		}
+		if (r != OUTBOX_OK)
+			return r;
+	}
+	return OUTBOX_OK;
+}
+
+/* Which stretch of the log can hold deliveries in the states that are wanted? */
+static void stretch(const struct selection *sel, int64_t *ret_from, int64_t *ret_to)
+{
+	const struct targets *t = sel->targets;
+	int64_t from = INT64_MAX, to = 0;
+
+	for (size_t i = 0; i < t->count; i++) {
+		for (int lane = 0; lane < t->list[i].n_lanes; lane++) {
+			const struct receipt *last = &t->list[i].lanes[lane].last;
+			int64_t low = last->claim_end, high = INT64_MAX;
+
+			if (sel->states & STATE(OUTBOX_DELIVERED))
+				low = 0;
+			else if (sel->states & STATE(OUTBOX_SENDING))
+				low = last->pos;
+			if (!(sel->states & STATE(OUTBOX_PENDING)))
+				high = sel->states & STATE(OUTBOX_SENDING) ? last->claim_end
+									   : last->pos;
+			/* A lane without such rows has no say in where the stretch begins. */
+			if (high > low && low < from)
+				from = low;
+			if (high > low && high > to)
+				to = high;
+		}
+	}
+	if (sel->after_seq - 1 > from)
+		from = sel->after_seq - 1;
+	*ret_from = from;
+	*ret_to = to;
+}
+
+static int read_log(struct selection *sel, struct outbox_error *err)
+{
+	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
+	struct sqlite_store *s = sel->targets->s;
+	int64_t from, to;
+	size_t found = 0;
+	bool row;
+	int r;
+
+	stretch(sel, &from, &to);
+	if (from >= to)
+		return OUTBOX_OK;
+	r = sqlite_query(s, SQL_LOOK_ROWS, ARGS(ARG_INT(from), ARG_INT(to)), &q, err);
+	while (r == OUTBOX_OK && found <= sel->limit) {
+		r = sqlite_step(s, q, &row, err);
+		if (r != OUTBOX_OK || !row)
+			break;
+		r = read_row(sel, q, &found, err);
+	}
+	return r;
+}
+
+static int read_detour_of(struct selection *sel, const struct target_info *target, int64_t seq,
+			  struct outbox_error *err)
+{
+	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
+	struct outbox_delivery d;
+	bool row;
+	int r;
+
+	r = sqlite_query(sel->targets->s, SQL_LOOK_DETOUR, ARGS(ARG_TEXT(target->name), ARG_INT(seq)),
+			 &q, err);
+	if (r == OUTBOX_OK)
+		r = sqlite_step(sel->targets->s, q, &row, err);
+	if (r != OUTBOX_OK || !row)
+		return r;
+	delivery_of_detour(target, q, &d);
+	return wanted(sel, &d) ? select_add(sel, &d, true, err) : OUTBOX_OK;
+}
+
+static int read_id(struct selection *sel, const char *id, struct outbox_error *err)
+{
+	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
+	struct targets *t = sel->targets;
+	size_t found = 0;
+	int64_t seq;
+	bool row;
+	int r;
+
+	r = sqlite_query(t->s, SQL_LOOK_ID, ARGS(ARG_TEXT(id)), &q, err);
+	if (r == OUTBOX_OK)
+		r = sqlite_step(t->s, q, &row, err);
+	if (r != OUTBOX_OK)
+		return r;
+	if (!row) {
+		if (!sel->missing++)
+			sel->missing_id = id;
+		return OUTBOX_OK;
+	}
+	seq = sqlite3_column_int64(q, COL_SEQ);
+	r = read_row(sel, q, &found, err);
+	for (size_t i = 0; i < t->count && r == OUTBOX_OK; i++)
+		r = read_detour_of(sel, &t->list[i], seq, err);
+	return r;
+}
+
+/* The same id twice is the same delivery. */
+static void drop_repeats(struct selection *sel)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < sel->count; i++) {
+		if (!kept || compare(&sel->rows[kept - 1], &sel->rows[i]) != 0)
+			sel->rows[kept++] = sel->rows[i];
+	}
+	sel->count = kept;
+}
+
+int select_deliveries(struct selection *sel, struct outbox_error *err)
+{
+	const struct outbox_filter *f = sel->filter;
+	bool log = !f->why || f->why == OUTBOX_NEW || f->why == OUTBOX_PAUSED;
+	bool detours = f->why != OUTBOX_NEW && f->why != OUTBOX_PAUSED;
+	int r = OUTBOX_OK;
+
+	if (f->state)
+		sel->states &= STATE(f->state);
+	if (f->why)
+		sel->states &= STATE(OUTBOX_PENDING);
+	if (f->cursor)
+		r = parse_cursor(sel, f->cursor, err);
+	if (r == OUTBOX_OK && f->n_ids > SELECT_IDS_MAX)
+		r = outbox_fail(err, OUTBOX_EINVAL, "ids: %zu at once are too many, at most %d",
+				f->n_ids, SELECT_IDS_MAX);
+	for (size_t i = 0; i < f->n_ids && r == OUTBOX_OK; i++)
+		r = read_id(sel, f->ids[i], err);
+	for (size_t i = 0; !f->n_ids && detours && i < sel->targets->count && r == OUTBOX_OK; i++)
+		r = read_detours(sel, &sel->targets->list[i], err);
+	if (r == OUTBOX_OK && !f->n_ids && log && (sel->states & FROM_LOG))
+		r = read_log(sel, err);
+	select_sort(sel);
+	drop_repeats(sel);
+	return r;
+}

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Numbers for people and monitors. Cheap whatever was delivered before: only what lies behind the
+ * positions is counted, and no further than OUTBOX_COUNT_CAP; totals come from the last receipts.
+ */
+#include "base/cleanup.h"
+#include "store/sqlite/delivery.h"
+#include "store/sqlite/history.h"
+#include "store/sqlite/ops.h"
+
+#include <string.h>
+
+#define CAP (OUTBOX_COUNT_CAP + 1)
+
+static int64_t capped(int64_t count)
+{
+	return count < CAP ? count : CAP;
+}
+
+static void older(outbox_time *oldest, outbox_time created_at)
+{
+	if (!*oldest || created_at < *oldest)
+		*oldest = created_at;
+}
+
+/* Rows of the log that nobody has read yet, and the oldest that is not settled. */
+static int count_log(struct targets *t, struct target_info *target, struct outbox_target_stats *stats,
+		     struct outbox_error *err)
+{
+	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
+	int64_t from = INT64_MAX, ahead = 0, detour = 0;
+	bool row;
+	int r;
+
+	for (int i = 0; i < target->n_lanes; i++) {
+		if (target->lanes[i].last.pos < from)
+			from = target->lanes[i].last.pos;
+	}
+	r = sqlite_number(t->s, SQL_LOOK_AHEAD, ARGS(ARG_TEXT(target->name), ARG_INT(from)), 0, &ahead,
+			  err);
+	if (r == OUTBOX_OK)
+		r = sqlite_query(t->s, SQL_LOOK_ROWS, ARGS(ARG_INT(from), ARG_INT(INT64_MAX)), &q, err);
+	while (r == OUTBOX_OK && stats->pending < CAP) {
+		struct outbox_delivery d;
+
+		r = sqlite_step(t->s, q, &row, err);
+		if (r != OUTBOX_OK || !row)
+			break;
+		if (sqlite3_column_int64(q, COL_SEQ) <=
+		    target->lanes[message_lane(q, target->n_lanes)].last.pos)
+			continue;
+		r = delivery_of_row(t, target, q, &d, err);
+		if (r != OUTBOX_OK || !d.state)
+			continue;
+		if (ahead)
+			r = sqlite_number(t->s, SQL_DETOUR_EXISTS,
+					  ARGS(ARG_TEXT(target->name), ARG_INT(d.seq)), 0, &detour, err);
+		if (r != OUTBOX_OK || detour)
+			continue;
+		stats->pending += d.state == OUTBOX_PENDING;
+		older(&stats->oldest, d.created_at);
+	}
+	return r;
+}
+
+static int64_t *counter(struct outbox_target_stats *stats, const char *why)
+{
+	switch (outbox_why_parse(why)) {
+	case OUTBOX_WAITING:
+		return &stats->waiting;
+	case OUTBOX_DEFERRED:
+		return &stats->deferred;
+	default:
+		return &stats->parked;
+	}
+}
+
+static int count_detours(struct targets *t, const struct target_info *target,
+			 struct outbox_target_stats *stats, struct outbox_error *err)
+{
+	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
+	outbox_time oldest = 0;
+	bool row;
+	int r;
+
+	r = sqlite_query(t->s, SQL_STATS_PENDING, ARGS(ARG_TEXT(target->name)), &q, err);
+	while (r == OUTBOX_OK) {
+		r = sqlite_step(t->s, q, &row, err);
+		if (r != OUTBOX_OK || !row)
+			break;
+		*counter(stats, sqlite_peek(q, 0)) += capped(sqlite3_column_int64(q, 1));
+	}
+	if (r == OUTBOX_OK)
+		r = sqlite_number(t->s, SQL_STATS_COUNT, ARGS(ARG_TEXT(target->name),
+				  ARG_TEXT("failed"), ARG_INT(CAP)), 0, &stats->failed, err);
+	if (r == OUTBOX_OK)
+		r = sqlite_number(t->s, SQL_STATS_COUNT, ARGS(ARG_TEXT(target->name),
+				  ARG_TEXT("discarded"), ARG_INT(CAP)), 0, &stats->discarded, err);
+	if (r == OUTBOX_OK)
+		r = sqlite_number(t->s, SQL_STATS_OLDEST,
+				  ARGS(ARG_TEXT(target->name), ARG_INT(t->now)), 0, &oldest, err);
+	if (r == OUTBOX_OK && oldest)
+		older(&stats->oldest, oldest);
+	return r;
+}
+
+static int look_at_lane(struct targets *t, const struct target_info *target, int lane,
+			struct outbox_target_stats *stats, struct outbox_error *err)
+{
+	const struct lane_info *info = &target->lanes[lane];
+	const struct lane_op op = {
+		.s = t->s, .target = target->name, .lane = lane, .now = t->now
+	};
+	struct history before;
+	int r;
+
+	r = history_before(&op, info->last.n, t->now - OUTBOX_MINUTES + 1, &before, err);
+	if (r != OUTBOX_OK)
+		return r;
+	stats->lanes[lane] = (struct outbox_lane_stats){
+		.lane = lane,
+		.owner = info->lease_owner,
+		.lease_until = info->lease_until,
+		.receipts = info->last.n,
+		.takeovers = info->takeovers,
+	};
+	stats->sending += info->last.claim_count;
+	stats->delivered_ever += info->last.delivered_total;
+	stats->delivered_minute += info->last.delivered_total - before.delivered_total;
+	stats->retries_minute += info->last.retried_total - before.retried_total;
+	return OUTBOX_OK;
+}
+
+static int look_at_target(struct targets *t, struct target_info *target, struct outbox_arena *arena,
+			  struct outbox_target_stats *ret_stats, struct outbox_error *err)
+{
+	struct outbox_target_stats stats = {
+		.name = target->name,
+		.paused = target->paused,
+		.paused_by = target->paused_by,
+		.paused_reason = target->paused_reason,
+		.n_lanes = (size_t)target->n_lanes,
+	};
+	int r = OUTBOX_OK;
+
+	stats.lanes = outbox_arena_alloc(arena, stats.n_lanes * sizeof(*stats.lanes));
+	if (!stats.lanes)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	for (int i = 0; i < target->n_lanes && r == OUTBOX_OK; i++)
+		r = look_at_lane(t, target, i, &stats, err);
+	if (r == OUTBOX_OK)
+		r = count_log(t, target, &stats, err);
+	if (r == OUTBOX_OK)
+		r = count_detours(t, target, &stats, err);
+	stats.sending = capped(stats.sending);
+	if (r == OUTBOX_OK)
+		*ret_stats = stats;
+	return r;
+}
+
+/* Everything so far points into the targets' own arena, which goes away. */
+static bool keep(const char **text, struct outbox_arena *arena)
+{
+	if (*text)
+		*text = outbox_arena_text(arena, *text);
+	return *text != NULL;
+}
+
+static int keep_texts(struct outbox_target_stats *stats, struct outbox_arena *arena,
+		      struct outbox_error *err)
+{
+	const char **const texts[] = { &stats->name, &stats->paused_by, &stats->paused_reason };
+	bool fits = true;
+
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+		fits = fits && (!*texts[i] || keep(texts[i], arena));
+	for (size_t i = 0; i < stats->n_lanes; i++)
+		fits = fits && (!stats->lanes[i].owner || keep(&stats->lanes[i].owner, arena));
+	return fits ? OUTBOX_OK : outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+}
+
+static int look(struct sqlite_store *s, struct outbox_arena *arena, struct outbox_stats *stats,
+		struct outbox_error *err)
+{
+	_cleanup_(targets_deinit) struct targets t = { 0 };
+	int r;
+
+	r = targets_load(s, NULL, &t, err);
+	if (r == OUTBOX_OK)
+		r = sqlite_number(s, SQL_STATS_MESSAGES, ARGS(ARG_INT(CAP)), 0, &stats->messages, err);
+	if (r != OUTBOX_OK)
+		return r;
+	stats->store_now = t.now;
+	stats->unrouted_targets = t.count ? 0 : stats->messages;
+	stats->n_targets = t.count;
+	stats->targets = outbox_arena_alloc(arena, (t.count ? t.count : 1) * sizeof(*stats->targets));
+	if (!stats->targets)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	for (size_t i = 0; i < t.count && r == OUTBOX_OK; i++) {
+		r = look_at_target(&t, &t.list[i], arena, &stats->targets[i], err);
+		if (r == OUTBOX_OK)
+			r = keep_texts(&stats->targets[i], arena, err);
+	}
+	return r;
+}
+
+int sqlite_stats(struct outbox_store *store, struct outbox_arena *arena,
+		 struct outbox_stats *ret_stats, struct outbox_error *err)
+{
+	struct sqlite_store *s = sqlite_of(store);
+	struct outbox_stats stats = { 0 };
+	int r;
+
+	r = sqlite_enter(s, DB_READ, err);
+	if (r == OUTBOX_OK)
+		r = sqlite_end(s, look(s, arena, &stats, err), err);
+	if (r == OUTBOX_OK)
+		*ret_stats = stats;
+	return r;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Checkpoints. None of our connections checkpoints on its own (see open.c); the one whose worker has
+ * nothing else to do does it here. SQLite's own checkpoint lock keeps it to one at a time: the others
+ * get BUSY and leave it at that.
+ *
+ * PASSIVE waits for nobody. A WAL that has grown large all the same (readers that were always in the
+ * way) is cut back with TRUNCATE, for which writers wait a moment.
+ */
+#include "store/sqlite/db.h"
+#include "store/sqlite/ops.h"
+#include "store/sqlite/tend.h"
+
+#include <sys/stat.h>
+
+#define WAL_SMALL ((int64_t)1 << 20)
+#define WAL_LARGE ((int64_t)64 << 20)
+
+int64_t sqlite_wal_size(struct sqlite_store *s)
+{
+	const char *file = sqlite3_db_filename(s->db, "main");
+	struct stat st;
+
+	/* Only the size: opening and closing the file ourselves would drop SQLite's locks. */
+	if (!file || !file[0] || stat(sqlite3_filename_wal(file), &st) != 0)
+		return 0;
+	return st.st_size;
+}
+
+int sqlite_tend(struct outbox_store *store, struct outbox_error *err)
+{
+	struct sqlite_store *s = sqlite_of(store);
+	int64_t size = sqlite_wal_size(s);
+	int mode = size >= WAL_LARGE ? SQLITE_CHECKPOINT_TRUNCATE : SQLITE_CHECKPOINT_PASSIVE;
+	int rc;
+
+	if (size < WAL_SMALL)
+		return OUTBOX_OK;
+	rc = sqlite3_wal_checkpoint_v2(s->db, "main", mode, NULL, NULL);
+	if (rc == SQLITE_OK || (rc & 0xff) == SQLITE_BUSY || (rc & 0xff) == SQLITE_LOCKED)
+		return OUTBOX_OK;
+	return sqlite_fail(s->db, rc, "checkpoint", err);
+}
