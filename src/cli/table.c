@@ -49,7 +49,7 @@ void table_cell(struct table *table, int colour, const char *text)
 
 	if (column->title)
 		add(table, (char)colour, text && *text ? text : "-", table->width);
-	table->at = (table->at + 1) % table->n_columns;
+	table->at = table->at + 1 < table->n_columns ? table->at + 1 : 0;
 }
 
 void table_cellf(struct table *table, int colour, const char *format, ...)
@@ -80,10 +80,17 @@ static size_t skip_hidden(const struct table *table, size_t column)
 	return column;
 }
 
+/* The column of the cell after one in this column: the next shown, or the first of the next row. */
+static size_t column_after(const struct table *table, size_t column)
+{
+	column = skip_hidden(table, column + 1);
+	return column < table->n_columns ? column : skip_hidden(table, 0);
+}
+
 static void measure(struct table *table)
 {
 	const char *cell = table->cells.data, *end = cell + table->cells.size;
-	size_t column = 0;
+	size_t column = skip_hidden(table, 0);
 
 	for (size_t i = 0; i < table->n_columns; i++)
 		table->widths[i] = table->columns[i].title ? strlen(table->columns[i].title) : 0;
@@ -92,13 +99,10 @@ static void measure(struct table *table)
 
 		if (*cell == NOTE)
 			continue;
-		column = skip_hidden(table, column % table->n_columns);
-		if (column == table->n_columns)
-			column = skip_hidden(table, 0);
 		wide = safe_width(cell + 1);
 		if (wide > table->widths[column])
 			table->widths[column] = wide;
-		column++;
+		column = column_after(table, column);
 	}
 }
 
@@ -169,7 +173,7 @@ static void print_titles(const struct table *table, FILE *stream)
 void table_print(struct table *table, FILE *stream)
 {
 	const char *cell = table->cells.data, *end = cell + table->cells.size;
-	size_t column = 0;
+	size_t column = skip_hidden(table, 0);
 
 	if (!cell)
 		return;
@@ -182,11 +186,8 @@ void table_print(struct table *table, FILE *stream)
 			fprintf(stream, "%*s%s\n", NOTE_INDENT, "", cell + 1);
 			continue;
 		}
-		column = skip_hidden(table, column);
-		if (column == table->n_columns)
-			column = skip_hidden(table, 0);
 		print_cell(table, stream, column, *cell, cell + 1);
-		column = skip_hidden(table, column + 1) % table->n_columns;
+		column = column_after(table, column);
 	}
 	buf_clear(&table->cells);
 }
