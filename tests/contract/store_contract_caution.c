@@ -174,7 +174,7 @@ static void a_suspect_comes_alone(struct store_world *w)
 
 static void a_suspect_in_the_middle_is_not_taken_along(struct store_world *w)
 {
-	int64_t s, seqs[8];
+	int64_t s, seqs[8] = { 0 };
 	struct worker *k;
 	size_t count = 0;
 

@@ -227,7 +227,7 @@ static void nothing_goes_without_a_target(struct store_world *w)
 static void purgeable_is_what_purge_removes(struct store_world *w)
 {
 	struct outbox_claimed *messages;
-	int64_t s, archived[8];
+	int64_t s, archived[8] = { 0 };
 	struct outbox_purge purge;
 	struct worker *k;
 	size_t count, total = 0;

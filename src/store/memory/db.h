@@ -356,9 +356,9 @@ int memory_append(struct memory_store *s, const struct outbox_message *messages,
 		  int64_t *ret_seqs, bool *ret_repeated, struct outbox_error *err);
 int memory_target_put(struct memory_store *s, const struct outbox_target_def *def,
 		      int64_t *ret_version, struct outbox_error *err);
-int memory_target_pause(struct memory_store *s, const char *target, bool pause, const char *actor,
+int memory_target_pause(struct memory_store *s, const char *name, bool pause, const char *actor,
 			const char *reason, struct outbox_error *err);
-int memory_target_drop(struct memory_store *s, const char *target, const char *actor,
+int memory_target_drop(struct memory_store *s, const char *name, const char *actor,
 		       const char *reason, struct outbox_error *err);
 int memory_lease(struct memory_store *s, const struct outbox_lease_request *request,
 		 struct outbox_lease *ret_lease, struct outbox_error *err);

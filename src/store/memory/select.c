@@ -24,7 +24,7 @@ static int parse_cursor(struct memory_select *select, const char *cursor, struct
 	if (colon && (size_t)(colon - cursor) < sizeof(number) &&
 	    strlen(colon + 1) < sizeof(select->after_name)) {
 		memcpy(number, cursor, (size_t)(colon - cursor));
-		strcpy(select->after_name, colon + 1);
+		memcpy(select->after_name, colon + 1, strlen(colon + 1) + 1);
 		select->after_target = select->after_name;
 		if (!number_parse("cursor", number, 0, INT64_MAX, &select->after_seq, NULL))
 			return OUTBOX_OK;
