@@ -143,7 +143,7 @@ static int report(const struct cli *cli, int status, const struct outbox_error *
 	snprintf(prefix, sizeof(prefix), "outbox%s%s: ", cli->command ? " " : "",
 		 cli->command ? cli->command->name : "");
 	safe_line(stderr, prefix, error->message);
-	if (code == EXIT_USAGE && cli->command)
+	if (code == EXIT_USAGE && cli->command && status == OUTBOX_EINVAL)
 		fprintf(stderr, "try: outbox %s --help\n", cli->command->name);
 	return code;
 }

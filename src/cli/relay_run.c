@@ -46,7 +46,7 @@ void relay_log(void *context, int level, const char *line)
 		return;
 	safe_append(&safe, line, strlen(line), UNCUT);
 	time_format(now - now % OUTBOX_MILLISECONDS, time);
-	fprintf(stderr, "%s %-5s %s\n", time, names[level], buf_str(&safe));
+	fprintf(stderr, "%-24s %-5s %s\n", time, names[level], buf_str(&safe));
 }
 
 static int daemon_job(struct job *job)

@@ -36,7 +36,7 @@ def test_upgrade(shop):
 
 def test_a_newer_schema_is_refused(shop):
     with shop.db() as db:
-        db.execute("UPDATE outbox_meta SET value = 99 WHERE name = 'schema_version'")
+        db.execute("UPDATE outbox_meta SET value = 99 WHERE name = 'schema'")
         db.execute("UPDATE outbox_meta SET value = 99 WHERE name = 'min_reader'")
         changed = db.execute("SELECT count(*) FROM outbox_meta WHERE value = 99").fetchone()[0]
     assert changed == 2
