@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/buf.h"
 #include "base/text.h"
 #include "cli/age.h"
+#include "cli/detail.h"
 #include "cli/json_out.h"
-#include "cli/safe.h"
 #include "cli/table.h"
 
 #include <stdio.h>
@@ -20,12 +21,29 @@ static const struct column columns[] = {
 	{ "TARGET", false, 8 }, { "MESSAGE", false, 12 },
 };
 
+static void print_row(struct table *table, const struct outbox_audit *row, outbox_time now)
+{
+	_cleanup_(buf_deinit) struct buf detail = BUF_INIT(10000);
+	char age[DURATION_TEXT_MAX];
+
+	table_cell(table, PLAIN, age_text(now, row->at, age));
+	table_cell(table, PLAIN, row->actor);
+	table_cell(table, BOLD, row->action);
+	table_cell(table, PLAIN, row->target);
+	table_cell(table, PLAIN, row->id);
+	if (row->reason)
+		table_note(table, row->reason);
+	if (!row->detail)
+		return;
+	detail_text(&detail, row->detail);
+	table_note(table, buf_str(&detail));
+}
+
 static int run(struct cli *cli, void *values, struct outbox_error *err)
 {
 	const struct values *given = values;
 	_cleanup_(table_deinit) struct table table;
 	struct outbox_audit *rows;
-	char age[DURATION_TEXT_MAX];
 	json_t *list;
 	size_t n;
 	int r;
@@ -44,17 +62,8 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 			json_array_append_new(list, json_audit(&rows[i]));
 		return json_print(json_pack("{s:o}", "audit", list), err);
 	}
-	for (size_t i = 0; i < n; i++) {
-		table_cell(&table, PLAIN, age_text(cli->clock->wall(cli->clock), rows[i].at, age));
-		table_cell(&table, PLAIN, rows[i].actor);
-		table_cell(&table, BOLD, rows[i].action);
-		table_cell(&table, PLAIN, rows[i].target);
-		table_cell(&table, PLAIN, rows[i].id);
-		if (rows[i].reason)
-			table_note(&table, rows[i].reason);
-		if (rows[i].detail)
-			table_note(&table, rows[i].detail);
-	}
+	for (size_t i = 0; i < n; i++)
+		print_row(&table, &rows[i], cli->clock->wall(cli->clock));
 	table_print(&table, stdout);
 	if (n == 0)
 		puts("nobody has acted yet");

@@ -3,6 +3,7 @@
 #include "base/buf.h"
 #include "base/text.h"
 #include "cli/age.h"
+#include "cli/detail.h"
 #include "cli/json_out.h"
 #include "cli/payload.h"
 #include "cli/safe.h"
@@ -163,20 +164,23 @@ static void print_delivery(const struct cli *cli, const struct outbox_delivery *
 
 static void print_history(const struct view *view)
 {
-	char text[TIME_TEXT_MAX], line[600];
-
 	if (view->n_history)
 		puts("\nhistory");
 	for (size_t i = view->n_history; i-- > 0;) {
+		_cleanup_(buf_deinit) struct buf line = BUF_INIT(10000);
 		const struct outbox_audit *row = &view->history[i];
+		char text[TIME_TEXT_MAX];
 
-		snprintf(line, sizeof(line), "%.20s%s%.70s by %.80s%s%.200s%s%.200s", row->action,
-			 row->target ? " " : "", row->target ? row->target : "",
-			 row->actor ? row->actor : "?", row->reason ? ": " : "",
-			 row->reason ? row->reason : "", row->detail ? "; " : "",
-			 row->detail ? row->detail : "");
+		buf_printf(&line, "%s%s%s by %s", row->action, row->target ? " " : "",
+			   row->target ? row->target : "", row->actor ? row->actor : "?");
+		if (row->reason)
+			buf_printf(&line, ": %s", row->reason);
+		if (row->detail) {
+			buf_text(&line, "; ");
+			detail_text(&line, row->detail);
+		}
 		printf("  %-28s", time_format(row->at, text));
-		safe_wrap(stdout, &(struct wrap){ 30, 30, 80 }, line);
+		safe_wrap(stdout, &(struct wrap){ 30, 30, 80 }, buf_str(&line));
 	}
 }
 

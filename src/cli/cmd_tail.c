@@ -23,24 +23,20 @@ static const struct option options[] = {
 	OPTION_RANGE("limit", struct values, limit, 1, INT32_MAX, "end after N deliveries"),
 };
 
-/* "09:00:12.250  events  order.placed  42  delivered  ID", fixed places since it has no end. */
+/* "09:00:12 events  order.placed 42  delivered ID": fixed places, since the list has no end. */
 static void print_line(const struct cli *cli, const struct outbox_delivery *row)
 {
-	static const struct {
-		size_t width;
-		bool gap;
-	} places[] = { { 8, true }, { 14, true }, { 6, true } };
+	static const size_t widths[] = { 7, 10, 5 }; /* 80 columns with the rest */
 	const char *texts[] = { row->target, row->type, row->key ? row->key : "-" };
+	_cleanup_(buf_deinit) struct buf cell = BUF_INIT(1000);
 	char time[TIME_TEXT_MAX];
-	struct buf cell = BUF_INIT(1000);
 
 	time_format(row->last_status_at ? row->last_status_at : row->created_at, time);
 	printf("%.8s", strlen(time) > 19 ? time + 11 : time);
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
 		buf_clear(&cell);
-		safe_append(&cell, texts[i], strlen(texts[i]), places[i].width);
-		printf(" %s%*s", buf_str(&cell),
-		       (int)(places[i].width - safe_width(buf_str(&cell))), "");
+		safe_append(&cell, texts[i], strlen(texts[i]), widths[i]);
+		printf(" %s%*s", buf_str(&cell), (int)(widths[i] - safe_width(buf_str(&cell))), "");
 	}
 	printf(" %s%-9s%s ", colour_on(cli, delivery_colour(row)), delivery_word(row),
 	       colour_off(cli));
@@ -48,7 +44,6 @@ static void print_line(const struct cli *cli, const struct outbox_delivery *row)
 	buf_clear(&cell);
 	safe_append(&cell, row->id, strlen(row->id), 36);
 	puts(buf_str(&cell));
-	buf_deinit(&cell);
 }
 
 static int print_page(struct cli *cli, const struct values *given, const struct outbox_page *page,

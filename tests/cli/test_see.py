@@ -133,7 +133,7 @@ def test_tail(two):
     message = two.insert(key="k")
     two.run("relay", "--to", "events=file:out.jsonl", "--until-idle")
     line = people.stdout.readline().decode()
-    assert message in line and "delivered" in line and "events" in line
+    assert message in line and "delivered" in line and "events" in line and len(line) <= 81
     assert end(people, signal.SIGINT)[0] == 0
     assert two.run("tail", "--target", "evnets", code=3).err.count("did you mean events?")
 
@@ -148,4 +148,5 @@ def test_audit(shop):
     assert rows[0]["actor"].startswith("alice@")
     assert [r["id"] for r in shop.run("audit", one, "--json").json["audit"]] == [one]
     assert len(shop.run("audit", "--limit", "1", "--json").json["audit"]) == 1
-    assert "test data" in shop.run("audit").out
+    text = shop.run("audit").out
+    assert "test data" in text and "before: state failed" in text
