@@ -94,33 +94,19 @@ CREATE TABLE outbox_message (
 	-- exactly one of the two, and last: looking at the other columns never reads a large payload
 	payload TEXT,
 	payload_bin BLOB,
-	-- the same number on every store, see src/core/slot.h; the lane of a message is slot % lanes
-	slot INTEGER GENERATED ALWAYS AS ((7 * length(CAST(coalesce(key, id) AS BLOB))
-			+ 3 * (16 * instr('0123456789ABCDEF', substr(hex(coalesce(key, id)), -2, 1)) + instr('0123456789ABCDEF', substr(hex(coalesce(key, id)), -1, 1)) - 17)
-			+ 5 * (16 * instr('0123456789ABCDEF', substr(hex(coalesce(key, id)), -4, 1)) + instr('0123456789ABCDEF', substr(hex(coalesce(key, id)), -3, 1)) - 17)
-			+ 7 * (16 * instr('0123456789ABCDEF', substr(hex(coalesce(key, id)), -6, 1)) + instr('0123456789ABCDEF', substr(hex(coalesce(key, id)), -5, 1)) - 17)
-			+ 9 * (16 * instr('0123456789ABCDEF', substr(hex(coalesce(key, id)), -8, 1)) + instr('0123456789ABCDEF', substr(hex(coalesce(key, id)), -7, 1)) - 17)
-			+ 11 * (16 * instr('0123456789ABCDEF', substr(hex(coalesce(key, id)), -10, 1)) + instr('0123456789ABCDEF', substr(hex(coalesce(key, id)), -9, 1)) - 17)
-			+ 13 * (16 * instr('0123456789ABCDEF', substr(hex(coalesce(key, id)), -12, 1)) + instr('0123456789ABCDEF', substr(hex(coalesce(key, id)), -11, 1)) - 17)
-			+ 15 * (16 * instr('0123456789ABCDEF', substr(hex(coalesce(key, id)), -14, 1)) + instr('0123456789ABCDEF', substr(hex(coalesce(key, id)), -13, 1)) - 17)
-			+ 17 * (16 * instr('0123456789ABCDEF', substr(hex(coalesce(key, id)), -16, 1)) + instr('0123456789ABCDEF', substr(hex(coalesce(key, id)), -15, 1)) - 17)
-			+ 19 * (16 * instr('0123456789ABCDEF', substr(hex(coalesce(key, id)), -18, 1)) + instr('0123456789ABCDEF', substr(hex(coalesce(key, id)), -17, 1)) - 17)
-			+ 21 * (16 * instr('0123456789ABCDEF', substr(hex(coalesce(key, id)), -20, 1)) + instr('0123456789ABCDEF', substr(hex(coalesce(key, id)), -19, 1)) - 17)
-			+ 23 * (16 * instr('0123456789ABCDEF', substr(hex(coalesce(key, id)), -22, 1)) + instr('0123456789ABCDEF', substr(hex(coalesce(key, id)), -21, 1)) - 17)
-			+ 25 * (16 * instr('0123456789ABCDEF', substr(hex(coalesce(key, id)), -24, 1)) + instr('0123456789ABCDEF', substr(hex(coalesce(key, id)), -23, 1)) - 17)
-			+ 30 * (16 * instr('0123456789ABCDEF', substr(hex(coalesce(key, id)), 1, 1)) + instr('0123456789ABCDEF', substr(hex(coalesce(key, id)), 2, 1)) - 17)
-			+ 38 * (16 * instr('0123456789ABCDEF', substr(hex(coalesce(key, id)), 3, 1)) + instr('0123456789ABCDEF', substr(hex(coalesce(key, id)), 4, 1)) - 17)
-			+ 46 * (16 * instr('0123456789ABCDEF', substr(hex(coalesce(key, id)), 5, 1)) + instr('0123456789ABCDEF', substr(hex(coalesce(key, id)), 6, 1)) - 17)
-			+ 54 * (16 * instr('0123456789ABCDEF', substr(hex(coalesce(key, id)), 7, 1)) + instr('0123456789ABCDEF', substr(hex(coalesce(key, id)), 8, 1)) - 17)) % 4096) VIRTUAL,
 	CONSTRAINT "give payload (text) or payload_bin (BLOB), exactly one of the two"
 	CHECK ((typeof(payload) = 'text' AND payload_bin IS NULL)
 		OR (payload IS NULL AND typeof(payload_bin) = 'blob'))
 );
 
--- ORMs write NULL for what they do not set: NULL means the default.
-CREATE TRIGGER outbox_message_defaults AFTER INSERT ON outbox_message
+-- ORMs write NULL for what they do not set: NULL means the default. And a seq below the log's end would
+-- never be read. (sqlite_sequence has the value before this statement.) One trigger for both is cheaper.
+CREATE TRIGGER outbox_message_insert AFTER INSERT ON outbox_message
 WHEN NEW.id IS NULL OR NEW.created_at IS NULL OR NEW.event_time IS NULL
+	OR NEW.seq <= (SELECT seq FROM sqlite_sequence WHERE name = 'outbox_message')
 BEGIN
+	SELECT RAISE(ABORT, 'outbox_message: seq is given by the log; leave it out of the INSERT')
+	WHERE NEW.seq <= (SELECT seq FROM sqlite_sequence WHERE name = 'outbox_message');
 	UPDATE outbox_message SET
 		id = coalesce(id, lower(printf('%08x-%04x-7%s-%s%s-%s',
 			CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER) >> 16,
@@ -133,13 +119,6 @@ BEGIN
 		event_time = coalesce(event_time, created_at,
 			CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER) * 1000)
 	WHERE seq = NEW.seq;
-END;
-
--- A seq below the log's end would never be read. (sqlite_sequence has the value before this statement.)
-CREATE TRIGGER outbox_message_sequence AFTER INSERT ON outbox_message
-WHEN NEW.seq <= (SELECT seq FROM sqlite_sequence WHERE name = 'outbox_message')
-BEGIN
-	SELECT RAISE(ABORT, 'outbox_message: seq is given by the log; leave it out of the INSERT');
 END;
 
 CREATE TRIGGER outbox_message_immutable BEFORE UPDATE ON outbox_message
@@ -272,6 +251,29 @@ CREATE TABLE outbox_audit (
 );
 CREATE INDEX outbox_audit_id ON outbox_audit (id, number);
 
+-- The log with each message's slot: the same number on every store, see src/core/slot.h; the lane of a
+-- message is slot % lanes. A view, since a generated column would make every INSERT twice as slow.
+CREATE VIEW outbox_log AS
+SELECT m.*, (SELECT (7 * length(h) / 2
+		+ 3 * (16 * instr('0123456789ABCDEF', substr(h, -2, 1)) + instr('0123456789ABCDEF', substr(h, -1, 1)) - 17)
+		+ 5 * (16 * instr('0123456789ABCDEF', substr(h, -4, 1)) + instr('0123456789ABCDEF', substr(h, -3, 1)) - 17)
+		+ 7 * (16 * instr('0123456789ABCDEF', substr(h, -6, 1)) + instr('0123456789ABCDEF', substr(h, -5, 1)) - 17)
+		+ 9 * (16 * instr('0123456789ABCDEF', substr(h, -8, 1)) + instr('0123456789ABCDEF', substr(h, -7, 1)) - 17)
+		+ 11 * (16 * instr('0123456789ABCDEF', substr(h, -10, 1)) + instr('0123456789ABCDEF', substr(h, -9, 1)) - 17)
+		+ 13 * (16 * instr('0123456789ABCDEF', substr(h, -12, 1)) + instr('0123456789ABCDEF', substr(h, -11, 1)) - 17)
+		+ 15 * (16 * instr('0123456789ABCDEF', substr(h, -14, 1)) + instr('0123456789ABCDEF', substr(h, -13, 1)) - 17)
+		+ 17 * (16 * instr('0123456789ABCDEF', substr(h, -16, 1)) + instr('0123456789ABCDEF', substr(h, -15, 1)) - 17)
+		+ 19 * (16 * instr('0123456789ABCDEF', substr(h, -18, 1)) + instr('0123456789ABCDEF', substr(h, -17, 1)) - 17)
+		+ 21 * (16 * instr('0123456789ABCDEF', substr(h, -20, 1)) + instr('0123456789ABCDEF', substr(h, -19, 1)) - 17)
+		+ 23 * (16 * instr('0123456789ABCDEF', substr(h, -22, 1)) + instr('0123456789ABCDEF', substr(h, -21, 1)) - 17)
+		+ 25 * (16 * instr('0123456789ABCDEF', substr(h, -24, 1)) + instr('0123456789ABCDEF', substr(h, -23, 1)) - 17)
+		+ 30 * (16 * instr('0123456789ABCDEF', substr(h, 1, 1)) + instr('0123456789ABCDEF', substr(h, 2, 1)) - 17)
+		+ 38 * (16 * instr('0123456789ABCDEF', substr(h, 3, 1)) + instr('0123456789ABCDEF', substr(h, 4, 1)) - 17)
+		+ 46 * (16 * instr('0123456789ABCDEF', substr(h, 5, 1)) + instr('0123456789ABCDEF', substr(h, 6, 1)) - 17)
+		+ 54 * (16 * instr('0123456789ABCDEF', substr(h, 7, 1)) + instr('0123456789ABCDEF', substr(h, 8, 1)) - 17)
+	) % 4096 FROM (SELECT hex(coalesce(m.key, m.id)) AS h)) AS slot
+FROM outbox_message m;
+
 -- The last receipt of every lane.
 CREATE VIEW outbox_position AS
 SELECT l.target, l.lane, l.owner AS lease_owner, l.lease_until, l.takeovers AS takeovers_ever,
@@ -292,7 +294,7 @@ UNION ALL
 SELECT m.seq, m.id, p.target, m.type, m.key, p.lane, 'delivered', NULL,
 	0, r.owner, NULL, NULL, m.event_time, m.created_at, r.settled_at, NULL
 FROM outbox_target t
-CROSS JOIN outbox_message m ON m.seq > t.start_seq
+CROSS JOIN outbox_log m ON m.seq > t.start_seq
 CROSS JOIN outbox_position p ON p.target = t.name
 	AND p.lane = m.slot % (SELECT value FROM outbox_meta WHERE name = 'lanes') AND m.seq <= p.pos
 CROSS JOIN outbox_receipt r ON r.number = (
@@ -308,7 +310,7 @@ UNION ALL
 SELECT m.seq, m.id, p.target, m.type, m.key, p.lane, 'sending', NULL,
 	0, p.owner, NULL, NULL, m.event_time, m.created_at, p.settled_at, NULL
 FROM outbox_position p
-CROSS JOIN outbox_message m ON m.seq > p.pos AND m.seq <= p.claim_end
+CROSS JOIN outbox_log m ON m.seq > p.pos AND m.seq <= p.claim_end
 	AND p.lane = m.slot % (SELECT value FROM outbox_meta WHERE name = 'lanes')
 WHERE NOT EXISTS (SELECT 1 FROM outbox_detour d WHERE d.target = p.target AND d.seq = m.seq)
 	AND EXISTS (SELECT 1 FROM outbox_route o
@@ -321,7 +323,7 @@ SELECT m.seq, m.id, p.target, m.type, m.key, p.lane, 'pending',
 	0, NULL, NULL, NULL, m.event_time, m.created_at, NULL, NULL
 FROM outbox_target t
 CROSS JOIN outbox_position p ON p.target = t.name
-CROSS JOIN outbox_message m ON m.seq > p.claim_end
+CROSS JOIN outbox_log m ON m.seq > p.claim_end
 	AND p.lane = m.slot % (SELECT value FROM outbox_meta WHERE name = 'lanes')
 WHERE NOT EXISTS (SELECT 1 FROM outbox_detour d WHERE d.target = p.target AND d.seq = m.seq)
 	AND EXISTS (SELECT 1 FROM outbox_route o

@@ -14,7 +14,7 @@
 
 enum level { FINE = 0, NOTE = 1, WARNING = 2, WRONG = 3 };
 
-#define TRIGGERS 4
+#define TRIGGERS 3
 #define WAL_RESET_FIXED 3051003 /* 3.51.3 */
 #define WAL_NOTABLE ((int64_t)256 << 20)
 /* quick_check reads the whole file: a second or so up to here. */

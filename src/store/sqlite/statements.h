@@ -27,7 +27,8 @@
 	X(SQL_FOREIGN_OBJECT, "SELECT type, name FROM sqlite_master WHERE name IN ("               \
 		"'outbox_meta', 'outbox_message', 'outbox_target', 'outbox_route', 'outbox_lane',"  \
 		" 'outbox_worker', 'outbox_receipt', 'outbox_detour', 'outbox_audit',"              \
-		" 'outbox_position', 'outbox_delivery', 'outbox_failed', 'outbox_backlog') LIMIT 1")\
+		" 'outbox_log', 'outbox_position', 'outbox_delivery', 'outbox_failed',"            \
+		" 'outbox_backlog') LIMIT 1")                                                      \
 	/* targets */                                                                              \
 	X(SQL_TARGET_GET, "SELECT version, route, hold, unordered, paused FROM outbox_target"      \
 		" WHERE name = ?1")                                                                \

@@ -108,8 +108,8 @@
 		" pragma_page_size")                                                               \
 	X(SQL_CHECK_INTEGRITY, "PRAGMA quick_check(1)")                                            \
 	X(SQL_CHECK_TRIGGERS, "SELECT count(*) FROM sqlite_master WHERE type = 'trigger'"          \
-		" AND tbl_name = 'outbox_message' AND name IN ('outbox_message_defaults',"         \
-		" 'outbox_message_sequence', 'outbox_message_immutable', 'outbox_message_keep')")  \
+		" AND tbl_name = 'outbox_message' AND name IN ('outbox_message_insert',"           \
+		" 'outbox_message_immutable', 'outbox_message_keep')")                             \
 	X(SQL_CHECK_JANITOR, "SELECT count(*) FROM outbox_meta WHERE name = 'janitor'")            \
 	X(SQL_CHECK_MAX_SEQ, "SELECT max(seq) FROM outbox_message")
 /* clang-format on */
