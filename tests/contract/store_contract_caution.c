@@ -41,6 +41,23 @@ static void a_settlement_ends_the_row(struct store_world *w)
 	assert_int_equal(world_stats(w, "a")->lanes[0].takeovers, 2);
 }
 
+static void returning_everything_ends_no_row(struct store_world *w)
+{
+	struct worker *k;
+
+	world_target(w, "a");
+	world_publish_many(w, 2);
+	k = worker_start(w, "k", "a", 0);
+	worker_advance(k, MANY);
+	worker_restart(k);
+	worker_advance(k, MANY);
+	settle_return(k, 0);
+	settle_return(k, 1);
+	worker_advance(k, MANY); /* nothing was settled */
+	worker_restart(k);
+	assert_int_equal(k->head.takeovers, 2);
+}
+
 static void a_graceful_end_is_no_take_over(struct store_world *w)
 {
 	struct worker *k;
@@ -172,6 +189,28 @@ static void a_suspect_comes_alone(struct store_world *w)
 	assert_claim(k, 2, s + 3, s + 4);
 }
 
+static void a_suspect_is_cleared_by_its_settlement(struct store_world *w)
+{
+	struct worker *k;
+	int64_t s;
+
+	world_target(w, "a");
+	s = world_publish_many(w, 3);
+	k = worker_start(w, "k", "a", 0);
+	worker_advance(k, 1);
+	settle_suspect(k, 0, 0);
+	worker_advance(k, MANY);
+	assert_claim(k, 1, s);
+	settle_return(k, 0); /* as if it had never been claimed: still one */
+	worker_advance(k, MANY);
+	assert_claim(k, 1, s);
+	assert_true(k->claim.items[0].suspect);
+	settle_wait(k, 0, 0); /* the broker spoke: it is none any more */
+	worker_advance(k, MANY);
+	assert_claim(k, 3, s, s + 1, s + 2);
+	assert_false(k->claim.items[0].suspect);
+}
+
 static void a_suspect_in_the_middle_is_not_taken_along(struct store_world *w)
 {
 	int64_t s, seqs[8] = { 0 };
@@ -224,6 +263,7 @@ static void a_suspect_alone_is_told_without_caution(struct store_world *w)
 const struct store_case caution_cases[] = {
 	{ "take_overs_in_a_row_are_counted", take_overs_in_a_row_are_counted, 0, 0 },
 	{ "a_settlement_ends_the_row", a_settlement_ends_the_row, 0, 0 },
+	{ "returning_everything_ends_no_row", returning_everything_ends_no_row, 0, 0 },
 	{ "a_graceful_end_is_no_take_over", a_graceful_end_is_no_take_over, 0, 0 },
 	{ "a_cautious_lane_claims_one_until_the_claim_is_passed",
 	  a_cautious_lane_claims_one_until_the_claim_is_passed, 0, 0 },
@@ -231,6 +271,7 @@ const struct store_case caution_cases[] = {
 	{ "the_suspect_was_alone_in_flight", the_suspect_was_alone_in_flight, 0, 0 },
 	{ "a_repeated_take_tells_the_suspect_again", a_repeated_take_tells_the_suspect_again, 0, 0 },
 	{ "a_suspect_comes_alone", a_suspect_comes_alone, 0, 0 },
+	{ "a_suspect_is_cleared_by_its_settlement", a_suspect_is_cleared_by_its_settlement, 0, 0 },
 	{ "a_suspect_in_the_middle_is_not_taken_along", a_suspect_in_the_middle_is_not_taken_along,
 	  0, 0 },
 	{ "a_suspect_alone_is_told_without_caution", a_suspect_alone_is_told_without_caution, 0, 0 },

@@ -142,6 +142,7 @@ void memory_claim_mark(struct memory_db *db, struct memory_target *target, int l
 			memory_mark(db, target, lane, lane->claim[i].seq, MARK_CLAIMED);
 			continue;
 		}
+		detour->why_before = detour->why;
 		memory_detour_set(target, detour, OUTBOX_SENDING, 0, now);
 		detour->owner = receipt->owner;
 		detour->n = receipt->n;

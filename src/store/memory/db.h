@@ -58,6 +58,7 @@ struct memory_detour {
 	struct memory_message *message;
 	int lane;
 	int state, why, attempts;
+	int why_before; /* while it is being sent: what it is again when it is returned */
 	outbox_time next_attempt_at; /* 0: none; parked ones go when nothing is before them */
 	outbox_time failing_since, last_status_at;
 	bool suspect;

@@ -58,7 +58,7 @@ static void remove_message(struct memory_db *db, struct memory_message *row,
 	memory_log_remove(db, row);
 }
 
-/* Old receipts that no message of the log needs any more, oldest first, never the last. */
+/* Receipts that neither a message nor the last minute's numbers need, oldest first, never the last. */
 static void remove_receipts(struct memory_lane *lane, outbox_time before,
 			    struct outbox_purged *purged)
 {
@@ -94,8 +94,11 @@ int memory_purge(struct memory_store *s, const struct outbox_purge *purge,
 	struct memory_db *db = s->db;
 	struct outbox_purged purged = { 0 };
 	int64_t limit = purge->limit ? (int64_t)purge->limit : LIMIT_DEFAULT;
+	outbox_time before = memory_now(s) - OUTBOX_MINUTES;
 
 	(void)err;
+	if (purge->delivered_before < before)
+		before = purge->delivered_before;
 	for (size_t i = db->n_gone; db->n_targets && i < db->n_rows; i++) {
 		struct memory_message *row = db->rows[i];
 		bool failed;
@@ -112,8 +115,7 @@ int memory_purge(struct memory_store *s, const struct outbox_purge *purge,
 	}
 	for (size_t i = 0; i < db->n_targets; i++) {
 		for (int lane = 0; lane < db->targets[i]->n_lanes; lane++)
-			remove_receipts(&db->targets[i]->lanes[lane], purge->delivered_before,
-					&purged);
+			remove_receipts(&db->targets[i]->lanes[lane], before, &purged);
 	}
 	remove_events(db);
 	memory_log_trim(db);

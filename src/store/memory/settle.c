@@ -66,8 +66,7 @@ static void charge(struct memory_detour *detour, const struct outbox_settlement 
 	if (s->attempts > detour->attempts && !detour->failing_since)
 		detour->failing_since = now;
 	detour->attempts = s->attempts;
-	if (s->suspect)
-		detour->suspect = true;
+	detour->suspect = s->suspect;
 	if (s->error)
 		memory_replace(&detour->error, s->error);
 }
@@ -84,7 +83,8 @@ static void settle_detour(struct memory_target *target, struct memory_detour *de
 		break;
 	case OUTBOX_OUT_RETURNED:
 		detour->next_attempt_at = now;
-		memory_detour_set(target, detour, OUTBOX_PENDING, OUTBOX_WAITING, now);
+		memory_detour_set(target, detour, OUTBOX_PENDING,
+				  detour->why_before ? detour->why_before : OUTBOX_WAITING, now);
 		break;
 	case OUTBOX_OUT_WAITING:
 		charge(detour, s, now);
@@ -119,8 +119,10 @@ static void settle_one(struct memory_db *db, struct memory_target *target, struc
 	struct memory_event event = { .seq = s->seq, .state = OUTBOX_DELIVERED };
 
 	count(receipt, s->outcome);
-	if (s->outcome != OUTBOX_OUT_RETURNED)
+	if (s->outcome != OUTBOX_OUT_RETURNED) {
+		receipt->takeovers = 0;
 		memory_caution_end(target, delivery, row->slot % target->n_lanes);
+	}
 	if (!delivery->detour && s->outcome == OUTBOX_OUT_DELIVERED) {
 		memory_mark(db, target, lane, s->seq, MARK_DELIVERED);
 	} else {
@@ -156,7 +158,6 @@ void memory_settle(struct memory_db *db, struct memory_target *target,
 	if (kept < lane->n_claim)
 		lane->read_to = lane->claim[kept].seq - 1;
 
-	receipt->takeovers = 0;
 	lane->n_claim = 0;
 	db->ever_settled = true;
 }

@@ -27,8 +27,19 @@ static int64_t *counter(struct outbox_target_stats *stats, int state, int why)
 	}
 }
 
+/* A deferred one is late only when its time has come. */
+static bool is_late(const struct memory_db *db, const struct memory_target *target,
+		    const struct memory_message *row, int state, outbox_time now)
+{
+	const struct memory_detour *detour = memory_delivery(db, target, row->seq)->detour;
+
+	if (state == OUTBOX_FAILED || state == OUTBOX_DISCARDED)
+		return false;
+	return !detour || detour->why != OUTBOX_DEFERRED || detour->next_attempt_at <= now;
+}
+
 static void count_deliveries(const struct memory_db *db, const struct memory_target *target,
-			     struct outbox_target_stats *stats)
+			     outbox_time now, struct outbox_target_stats *stats)
 {
 	for (size_t i = 0; i < db->n_rows; i++) {
 		const struct memory_message *row = db->rows[i];
@@ -42,7 +53,7 @@ static void count_deliveries(const struct memory_db *db, const struct memory_tar
 		if (!count)
 			continue;
 		count_one(count);
-		if (state != OUTBOX_FAILED && state != OUTBOX_DISCARDED && why != OUTBOX_DEFERRED &&
+		if (is_late(db, target, row, state, now) &&
 		    (!stats->oldest || row->created_at < stats->oldest))
 			stats->oldest = row->created_at;
 	}
@@ -92,7 +103,7 @@ static bool target_stats(const struct memory_db *db, const struct memory_target 
 			return false;
 		count_receipts(lane, now, &stats);
 	}
-	count_deliveries(db, target, &stats);
+	count_deliveries(db, target, now, &stats);
 	*ret_stats = stats;
 	return true;
 }
