@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * file: several processes append to one file and are killed in the middle of it, again and again.
- * Every line is whole, and everything that any of them saw ACKED is there.
+ * file: several processes append to one file, run out of space and are killed in the middle of it,
+ * again and again. Every line is whole, and everything that any of them saw ACKED is there.
+ *
+ * write() and ftruncate() are wrapped: writes are slow and in small pieces, so that most kills hit an
+ * unfinished line; now and then one fails as on a full disk, and its cut is slow, so that somebody
+ * else would write in between if they could.
  */
 
 #include "transport_file_place.h"
@@ -9,11 +13,13 @@
 
 #include "transport/transport.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -21,18 +27,80 @@
 #define WRITERS 3
 #define KILLS 24
 #define BATCH 12
-#define LARGE 300000 /* more than a chunk: such a line takes several writes */
+#define BATCHES_MAX 2000 /* a writer is killed long before */
+#define LARGE 300000     /* more than a chunk */
+#define PIECE 16384      /* of a write */
+#define FULL_AT 97       /* each of so many writes fails */
 
 /* Shared with the writers: how many batches each writer's life saw acknowledged. */
 static _Atomic size_t *acked;
 
-static void write_for_ever(struct transport_case *c, size_t life)
+static bool is_writer;
+static unsigned writes;
+
+int __real_ftruncate64(int fd, off_t length);
+ssize_t __real_write(int fd, const void *data, size_t size);
+int __wrap_ftruncate(int fd, off_t length);
+int __wrap_ftruncate64(int fd, off_t length);
+ssize_t __wrap_write(int fd, const void *data, size_t size);
+
+static void pause_us(long microseconds)
+{
+	struct timespec pause = { 0, microseconds * 1000 };
+
+	nanosleep(&pause, NULL);
+}
+
+ssize_t __wrap_write(int fd, const void *data, size_t size)
+{
+	if (!is_writer)
+		return __real_write(fd, data, size);
+	if (++writes % FULL_AT == 0) {
+		errno = ENOSPC;
+		return -1;
+	}
+	pause_us(100);
+	return __real_write(fd, data, size < PIECE ? size : PIECE);
+}
+
+/* Which of the two the driver calls is up to _FILE_OFFSET_BITS. */
+int __wrap_ftruncate64(int fd, off_t length)
+{
+	if (is_writer)
+		pause_us(2000);
+	return __real_ftruncate64(fd, length);
+}
+
+int __wrap_ftruncate(int fd, off_t length)
+{
+	return __wrap_ftruncate64(fd, length);
+}
+
+/* Publish until it is acknowledged, as the engine would. */
+static void publish_until_acked(struct transport_case *c, struct outbox_transport *transport)
+{
+	int r;
+
+	while ((r = transport->ops->publish(transport, &c->batch, soon(), NULL))) {
+		if (r != OUTBOX_EFULL)
+			_exit(1);
+		transport->ops->disconnect(transport);
+		if (connect_to(transport, NULL) != OUTBOX_OK)
+			_exit(1);
+		case_reset_verdicts(c);
+	}
+	for (size_t i = 0; i < c->batch.count; i++)
+		if (c->batch.items[i]->verdict != OUTBOX_ACKED)
+			_exit(1);
+}
+
+static void write_until_killed(struct transport_case *c, size_t life)
 {
 	struct outbox_transport *transport = case_connect(c);
 	char prefix[32];
 
 	snprintf(prefix, sizeof(prefix), "life%zu", life);
-	for (size_t n = 0;; n++) {
+	for (size_t n = 0; n < BATCHES_MAX; n++) {
 		outbox_arena_reset(c->arena);
 		case_new_batch(c);
 		case_messages(c, prefix, n * BATCH, BATCH);
@@ -44,7 +112,7 @@ static void write_for_ever(struct transport_case *c, size_t life)
 			c->messages[BATCH / 2].size = LARGE;
 			c->messages[BATCH / 2].content_type = "text/plain";
 		}
-		case_publish_acked(c, transport);
+		publish_until_acked(c, transport);
 		acked[life] = n + 1;
 	}
 }
@@ -55,7 +123,11 @@ static pid_t start(struct transport_case *c, size_t life)
 
 	assert_true(pid >= 0);
 	if (pid == 0) {
-		write_for_ever(c, life);
+		/* Whatever becomes of the test, nobody goes on filling the disk. */
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		is_writer = true;
+		writes = (unsigned)life * 31;
+		write_until_killed(c, life);
 		_exit(1);
 	}
 	return pid;
@@ -112,9 +184,7 @@ static void killed_writers_leave_whole_lines(void **state)
 		writers[i] = start(&c, life++);
 	for (size_t i = 0; i < KILLS; i++) {
 		/* Somewhere else in its batch each time. */
-		struct timespec pause = { 0, (long)(5 + i * 7 % 23) * 1000000 };
-
-		nanosleep(&pause, NULL);
+		pause_us((long)(5 + i * 7 % 23) * 1000);
 		stop(writers[i % WRITERS]);
 		writers[i % WRITERS] = start(&c, life++);
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * file: when the system calls fail. Linked with --wrap for write, fdatasync and ftruncate, so that
- * each can be told to fail or to do less than it was asked.
+ * file: when the system calls fail. Linked with --wrap for write, fdatasync, fsync and ftruncate, so
+ * that each can be told to fail or to do less than it was asked.
  */
 
 #include "transport_file_place.h"
@@ -18,18 +18,22 @@
 static struct {
 	int sync_errno;     /* the next fdatasync fails with it */
 	int syncs, sync_fd; /* calls since the last reset, the last one's descriptor */
-	int cut_errno;      /* the next ftruncate fails with it */
-	size_t write_max;   /* no write takes more; 0: no limit */
-	int interrupt;      /* every n-th write is interrupted; 0: none */
+	int folder_errno;   /* the next fsync fails with it */
+	int folder_syncs;
+	int cut_errno;    /* the next ftruncate fails with it */
+	size_t write_max; /* no write takes more; 0: no limit */
+	int interrupt;    /* every n-th write is interrupted; 0: none */
 	int writes;
 	int write_errno; /* writes fail with it once write_left is used up */
 	size_t write_left;
 } faults;
 
 int __real_fdatasync(int fd);
+int __real_fsync(int fd);
 int __real_ftruncate64(int fd, off_t length);
 ssize_t __real_write(int fd, const void *data, size_t size);
 int __wrap_fdatasync(int fd);
+int __wrap_fsync(int fd);
 int __wrap_ftruncate(int fd, off_t length);
 int __wrap_ftruncate64(int fd, off_t length);
 ssize_t __wrap_write(int fd, const void *data, size_t size);
@@ -46,6 +50,12 @@ int __wrap_fdatasync(int fd)
 	faults.syncs++;
 	faults.sync_fd = fd;
 	return faults.sync_errno ? fail_once(&faults.sync_errno) : __real_fdatasync(fd);
+}
+
+int __wrap_fsync(int fd)
+{
+	faults.folder_syncs++;
+	return faults.folder_errno ? fail_once(&faults.folder_errno) : __real_fsync(fd);
 }
 
 /* Which of the two the driver calls is up to _FILE_OFFSET_BITS. */
@@ -131,6 +141,32 @@ static void sync_comes_before_acked(void **state)
 	assert_int_equal(faults.syncs, 1);
 	case_publish_acked(&c, transport);
 	assert_int_equal(faults.syncs, 2);
+	transport_close(transport);
+	file_case_end(&c);
+}
+
+/* The name of a new file must last as well as its lines. */
+static void the_folder_of_a_new_file_is_synced(void **state)
+{
+	struct transport_case c;
+	struct outbox_transport *transport;
+	off_t length;
+
+	(void)state;
+	transport = begin(&c, &length);
+	assert_int_equal(faults.folder_syncs, 1);
+	case_publish_acked(&c, transport);
+	assert_int_equal(faults.folder_syncs, 1);
+	assert_int_equal(unlink(file_case_path(&c)), 0);
+	faults.folder_errno = EIO;
+	case_reset_verdicts(&c);
+	assert_int_equal(publish(&c, transport), OUTBOX_ECONN);
+	assert_verdicts(&c, OUTBOX_VERDICT_UNSET);
+	/* Not forgotten the next time. */
+	transport->ops->disconnect(transport);
+	assert_int_equal(connect_to(transport, NULL), OUTBOX_OK);
+	assert_int_equal(faults.folder_syncs, 3);
+	case_publish_acked(&c, transport);
 	transport_close(transport);
 	file_case_end(&c);
 }
@@ -322,6 +358,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sync_comes_before_acked),
+		cmocka_unit_test(the_folder_of_a_new_file_is_synced),
 		cmocka_unit_test(failed_sync_acks_nothing),
 		cmocka_unit_test(interrupted_sync_is_not_repeated),
 		cmocka_unit_test(full_disk_at_sync_is_an_outage),

@@ -271,6 +271,13 @@ static void rotation_is_followed(void **state)
 	assert_int_equal(stat(file_case_path(&c), &st), 0);
 	assert_int_equal(st.st_mode & 0777 & ~0640u, 0);
 
+	/* With a new file in its place, as logrotate's `create` does it. */
+	assert_int_equal(rename(file_case_path(&c), moved), 0);
+	file_case_write(&c, "", 0);
+	case_publish_acked(&c, transport);
+	case_read_back(&c);
+	assert_arrived_in_order(&c);
+
 	/* Removed, not moved: the same. */
 	assert_int_equal(unlink(file_case_path(&c)), 0);
 	case_publish_acked(&c, transport);

@@ -6,6 +6,7 @@
 
 #include "transport/transport.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
 #include <pthread.h>
@@ -31,8 +32,23 @@ static const struct transport_fixture fixture = {
 	.url = url,
 };
 
+/* Every so many writes are refused, as by a pipe that another process filled meanwhile. */
+static unsigned refuse_every, writes;
+
+ssize_t __real_write(int fd, const void *data, size_t size);
+ssize_t __wrap_write(int fd, const void *data, size_t size);
+
+ssize_t __wrap_write(int fd, const void *data, size_t size)
+{
+	if (refuse_every && ++writes % refuse_every == 0) {
+		errno = EAGAIN;
+		return -1;
+	}
+	return __real_write(fd, data, size);
+}
+
 /* Standard output is a pipe between begin and end; c.place is not used. */
-static int saved_stdout, reader_fd;
+static int saved_stdout = -1, reader_fd;
 static char *collected;
 static size_t collected_size;
 
@@ -55,11 +71,22 @@ static void begin(struct transport_case *c)
 	reader_fd = fds[0];
 }
 
+/* Also when the test failed: what it prints must not fill the pipe. */
+static int restore_stdout(void **state)
+{
+	(void)state;
+	if (saved_stdout >= 0) {
+		dup2(saved_stdout, STDOUT_FILENO);
+		close(saved_stdout);
+	}
+	saved_stdout = -1;
+	refuse_every = 0;
+	return 0;
+}
+
 static void end(struct transport_case *c)
 {
-	if (saved_stdout >= 0)
-		assert_true(dup2(saved_stdout, STDOUT_FILENO) == STDOUT_FILENO);
-	close(saved_stdout);
+	restore_stdout(NULL);
 	if (reader_fd >= 0)
 		close(reader_fd);
 	free(collected);
@@ -69,7 +96,7 @@ static void end(struct transport_case *c)
 /* The last writer of the pipe leaves, so that its reader sees the end. */
 static void hang_up(void)
 {
-	assert_true(dup2(saved_stdout, STDOUT_FILENO) == STDOUT_FILENO);
+	restore_stdout(NULL);
 }
 
 /* Reads until the last writer closes the pipe. */
@@ -193,6 +220,7 @@ static void a_slow_reader_gets_everything(void **state)
 	begin(&c);
 	/* A shell may leave O_NONBLOCK set on what it shares with us. */
 	assert_int_equal(fcntl(STDOUT_FILENO, F_SETFL, O_NONBLOCK), 0);
+	refuse_every = 3;
 	assert_int_equal(pthread_create(&reader, NULL, collect, NULL), 0);
 	transport = case_connect(&c);
 	large_messages(&c, "a", 100);
@@ -258,14 +286,16 @@ static void check_says_that_a_pipe_is_no_disk(void **state)
 	end(&c);
 }
 
+#define TEST(name) cmocka_unit_test_teardown(name, restore_stdout)
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_reader_that_left_is_an_outage),
-		cmocka_unit_test(a_reader_that_stopped_costs_the_deadline_only),
-		cmocka_unit_test(a_slow_reader_gets_everything),
-		cmocka_unit_test(workers_do_not_mix_their_lines),
-		cmocka_unit_test(check_says_that_a_pipe_is_no_disk),
+		TEST(a_reader_that_left_is_an_outage),
+		TEST(a_reader_that_stopped_costs_the_deadline_only),
+		TEST(a_slow_reader_gets_everything),
+		TEST(workers_do_not_mix_their_lines),
+		TEST(check_says_that_a_pipe_is_no_disk),
 	};
 
 	/* As in a program that never thought of it. */
