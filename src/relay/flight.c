@@ -115,10 +115,21 @@ static void decided(struct flight *f, size_t i, const struct outbox_settlement *
 }
 
 /* Does the next message of the key go on behind this outcome? A deferred one leaves its order. */
-static bool passes(const struct flight *f, const struct outbox_settlement *s)
+static bool passes(const struct outbox_settlement *s)
 {
-	return s->outcome == OUTBOX_OUT_DELIVERED || s->outcome == OUTBOX_OUT_DEFERRED ||
-	       (s->outcome == OUTBOX_OUT_FAILED && !f->hold);
+	return s->outcome == OUTBOX_OUT_DELIVERED || s->outcome == OUTBOX_OUT_DEFERRED;
+}
+
+/*
+ * What becomes of the rest of the key in this claim. Behind a failed message the key may go on, but only
+ * when the failure is written down: if we died before, the message would be tried again, and might be
+ * accepted behind one that has overtaken it.
+ */
+static int behind(const struct flight *f, const struct outbox_settlement *s)
+{
+	if (s->outcome == OUTBOX_OUT_RETURNED || (s->outcome == OUTBOX_OUT_FAILED && !f->hold))
+		return OUTBOX_OUT_RETURNED;
+	return OUTBOX_OUT_PARKED;
 }
 
 static void set_back(struct flight *f, size_t i, int outcome)
@@ -133,20 +144,19 @@ static void set_back(struct flight *f, size_t i, int outcome)
 /* Record how message i ended, and what that means for its key. */
 static void settle(struct flight *f, size_t i, const struct outbox_settlement *s)
 {
-	int behind = s->outcome == OUTBOX_OUT_RETURNED ? OUTBOX_OUT_RETURNED : OUTBOX_OUT_PARKED;
 	int32_t next = f->next[i];
 
 	decided(f, i, s);
 	if (next < 0)
 		return;
 	if (f->mode == FLIGHT_TOGETHER) {
-		if (!passes(f, s))
-			f->held[next] = behind;
-	} else if (passes(f, s)) {
+		if (!passes(s))
+			f->held[next] = behind(f, s);
+	} else if (passes(s)) {
 		f->ready[f->ready_tail++] = (uint32_t)next;
 	} else {
 		for (; next >= 0; next = f->next[next])
-			set_back(f, (size_t)next, behind);
+			set_back(f, (size_t)next, behind(f, s));
 	}
 }
 

@@ -145,6 +145,23 @@ static void a_lost_connection_returns_the_rest(void **state)
 	land(x);
 }
 
+static void behind_a_failure_the_key_waits_until_it_is_written_down(void **state)
+{
+	const char *const keys[] = { "a", "a", "a" };
+	struct fixture *x = fly(keys, 3, FLIGHT_ROUNDS, false);
+
+	(void)state;
+	assert_int_equal(flight_round(&x->flight, &x->context, 0), 1);
+	answer(x, "j", 0);
+	assert_outcomes(x, "frr");
+	land(x);
+	x = fly(keys, 3, FLIGHT_ROUNDS, true);
+	assert_int_equal(flight_round(&x->flight, &x->context, 0), 1);
+	answer(x, "j", 0);
+	assert_outcomes(x, "fpp");
+	land(x);
+}
+
 static void unordered_keys_mean_nothing(void **state)
 {
 	const char *const keys[] = { "a", "a" };
@@ -165,6 +182,7 @@ int main(void)
 		cmocka_unit_test(together_a_rejected_message_lets_its_key_go_on),
 		cmocka_unit_test(together_a_blocked_message_parks_the_rest_of_its_key),
 		cmocka_unit_test(a_lost_connection_returns_the_rest),
+		cmocka_unit_test(behind_a_failure_the_key_waits_until_it_is_written_down),
 		cmocka_unit_test(unordered_keys_mean_nothing),
 	};
 

@@ -184,7 +184,8 @@ static void advanced(struct worker *w, struct lane *lane, size_t want, outbox_ti
 	atomic_fetch_add(&w->counters->flying_messages, fresh->claim.count);
 	lane->ran_dry = false;
 	lane->poll = w->target->poll_min;
-	lane->read_at = now;
+	/* After the call: the store's time is that of its end, or nearly. */
+	lane->read_at = w->plan->clock->mono(w->plan->clock);
 	lane->phase = LANE_SEND;
 	if (flight_begin(fresh, mode(w), w->target->hold, &err)) {
 		/* Claimed, but no memory to work on it: take the lane anew. */
@@ -294,14 +295,19 @@ void lane_step(struct worker *w, struct lane *lane, outbox_time now)
 	}
 }
 
+void lane_stop_sending(struct lane *lane)
+{
+	if (lane->phase != LANE_SEND)
+		return;
+	flight_return_rest(lane_flight(lane));
+	lane->phase = LANE_READ;
+}
+
 void lane_lose(struct lane *lane)
 {
 	lane->lost = true;
-	if (lane->phase == LANE_SEND) {
-		flight_return_rest(lane_flight(lane));
-		lane->phase = LANE_READ;
-	} else if (lane->phase == LANE_TAKE || !lane_flight(lane)->claim.count) {
+	lane_stop_sending(lane);
+	if (lane->phase == LANE_TAKE || !lane_flight(lane)->claim.count)
 		lane->phase = LANE_RELEASE;
-	}
 	lane->run_at = 0;
 }

@@ -17,7 +17,10 @@ void lane_step(struct worker *worker, struct lane *lane, outbox_time now);
 /* Publish the next round of what is in flight, or find that there is none left. */
 void lane_send(struct worker *worker, struct lane *lane, outbox_time now);
 
-/* The lease is gone or not wanted: nothing more is sent, what is known is settled. */
+/* Nothing more of the batch in flight is sent; what is known of it is settled next. */
+void lane_stop_sending(struct lane *lane);
+
+/* The lease is gone: stop sending, settle what is known, and forget the lane. */
 void lane_lose(struct lane *lane);
 
 #endif

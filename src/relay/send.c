@@ -66,13 +66,15 @@ void lane_send(struct worker *w, struct lane *lane, outbox_time now)
 					  .memory = f->arena,
 					  .suspect_delay = 2 * breaker_next(&w->breaker) };
 	struct outbox_error err = OUTBOX_ERROR_INIT;
-	size_t unknown = 0, acked, n;
+	size_t unknown = 0, acked, n = 0;
 	struct suspicion *suspicion;
 	int64_t alone = 0;
 	int r;
 
-	n = may_send(w, lane, now) ? flight_round(f, &context, lane->died_seq) : 0;
-	forgive(lane);
+	if (may_send(w, lane, now)) {
+		n = flight_round(f, &context, lane->died_seq);
+		forgive(lane);
+	}
 	if (!n) {
 		flight_return_rest(f);
 		lane->phase = LANE_READ;

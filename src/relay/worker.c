@@ -148,6 +148,11 @@ static void keep_leases(struct worker *w, outbox_time now)
 	}
 	failpoint("after_lease");
 	trouble_store_over(w, "lease", now);
+	/* Perhaps too late, though nobody took the lanes: an operator may have acted on what was in
+	 * flight. The call itself may have been slow, so look at the clock again. */
+	for (size_t i = 0; i < w->n_lanes && w->plan->clock->mono(w->plan->clock) >= w->lease_until;
+	     i++)
+		lane_stop_sending(w->lanes[i]);
 	/* Counted from before the call, and a tenth less: surely over later than the store's own. */
 	w->lease_until = now + w->target->lease - w->target->lease / 10;
 	w->lease_at = now + w->target->lease / 3;
