@@ -126,8 +126,8 @@ static int insert_in_savepoint(struct publishing *p, struct outbox_error *err)
 		return r;
 	/* After some failures (disk full, I/O) SQLite has rolled back everything by itself. */
 	if (!sqlite3_get_autocommit(p->db))
-		sqlite3_exec(p->db, "ROLLBACK TO outbox_publish; RELEASE outbox_publish", NULL, NULL,
-			     NULL);
+		sqlite3_exec(p->db, "ROLLBACK TO outbox_publish; RELEASE outbox_publish", NULL,
+			     NULL, NULL);
 	else if (had_transaction && err)
 		outbox_wrap(err, "your transaction was rolled back");
 	return r;
@@ -172,8 +172,7 @@ int outbox_publish_sqlite_batch(sqlite3 *db, const struct outbox_message *messag
 	return r;
 }
 
-int outbox_publish_sqlite(sqlite3 *db, const struct outbox_message *message,
-			  struct outbox_error *err)
+int outbox_publish_sqlite(sqlite3 *db, const struct outbox_message *message, struct outbox_error *err)
 {
 	return outbox_publish_sqlite_batch(db, message, 1, 0, NULL, err);
 }

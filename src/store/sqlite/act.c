@@ -30,8 +30,7 @@ static const struct action {
 	unsigned states; /* that a filter selects */
 } actions[] = {
 	[OUTBOX_REQUEUE] = { "requeue", LIFE_REQUEUE, 1u << OUTBOX_FAILED },
-	[OUTBOX_DISCARD] = { "discard", LIFE_DISCARD,
-			     1u << OUTBOX_PENDING | 1u << OUTBOX_FAILED },
+	[OUTBOX_DISCARD] = { "discard", LIFE_DISCARD, 1u << OUTBOX_PENDING | 1u << OUTBOX_FAILED },
 	[OUTBOX_DEFER] = { "defer", LIFE_DEFER, 1u << OUTBOX_PENDING },
 };
 
@@ -96,9 +95,7 @@ static int take_over(const struct acting *a, struct target_info *target, int lan
 		     struct outbox_error *err)
 {
 	struct sqlite_store *s = a->targets->s;
-	struct lane_op op = {
-		.s = s, .target = target->name, .lane = lane, .now = a->targets->now
-	};
+	struct lane_op op = { .s = s, .target = target->name, .lane = lane, .now = a->targets->now };
 	const char *owner = a->act->actor ? a->act->actor : "operator";
 
 	if (!target->lanes[lane].last.claim_count)
@@ -124,10 +121,11 @@ static int change(const struct acting *a, struct target_info *target, const stru
 {
 	const struct outbox_delivery *d = &row->d;
 	struct sqlite_store *s = a->targets->s;
-	struct lane_op op = {
-		.s = s, .target = target->name, .lane = d->lane, .now = a->targets->now,
-		.view = { .hold = target->hold, .unordered = target->unordered }
-	};
+	struct lane_op op = { .s = s,
+			      .target = target->name,
+			      .lane = d->lane,
+			      .now = a->targets->now,
+			      .view = { .hold = target->hold, .unordered = target->unordered } };
 	bool discard = a->act->action == OUTBOX_DISCARD;
 	outbox_time due = a->act->action == OUTBOX_DEFER ? a->act->until : op.now;
 	int r;

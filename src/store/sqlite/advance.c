@@ -20,7 +20,8 @@ static int fenced(const struct outbox_advance *request, const struct receipt *la
 	return outbox_fail(err, OUTBOX_EFENCED,
 			   "target %s, lane %d: receipt %lld is not the last one any more (%lld is); "
 			   "somebody else has the lane",
-			   request->target, request->lane, (long long)request->n, (long long)last->n);
+			   request->target, request->lane, (long long)request->n,
+			   (long long)last->n);
 }
 
 static bool is_ours(const struct outbox_advance *request, const struct receipt *last)
@@ -48,8 +49,8 @@ static int may_claim(struct lane_op *op, const struct outbox_advance *request, i
 }
 
 /* Nothing is in flight: is there anything to do at all? */
-static int look(struct lane_op *op, const struct outbox_advance *request, struct outbox_claim *claim,
-		bool *ret_work, struct outbox_error *err)
+static int look(struct lane_op *op, const struct outbox_advance *request,
+		struct outbox_claim *claim, bool *ret_work, struct outbox_error *err)
 {
 	struct receipt last;
 	bool may;

@@ -32,8 +32,7 @@ static void free_inserted(struct sqlite_inserted **done)
 }
 
 int sqlite_append(struct outbox_store *store, const struct outbox_message *messages,
-		  size_t n_messages, int64_t *ret_seqs, bool *ret_repeated,
-		  struct outbox_error *err)
+		  size_t n_messages, int64_t *ret_seqs, bool *ret_repeated, struct outbox_error *err)
 {
 	_cleanup_(free_inserted) struct sqlite_inserted *done = NULL;
 	struct sqlite_store *s = sqlite_of(store);

@@ -26,11 +26,11 @@ struct checking {
 	void *context;
 };
 
-static void say(const struct checking *c, enum level level, const char *subject,
-		const char *format, ...) OUTBOX_PRINTF(4, 5);
+static void say(const struct checking *c, enum level level, const char *subject, const char *format,
+		...) OUTBOX_PRINTF(4, 5);
 
-static void say(const struct checking *c, enum level level, const char *subject,
-		const char *format, ...)
+static void say(const struct checking *c, enum level level, const char *subject, const char *format,
+		...)
 {
 	char text[512];
 	va_list args;

@@ -29,18 +29,18 @@ struct claiming {
 	struct outbox_arena *arena;
 	struct outbox_claim *claim;
 	const char *owner, *source;
-	bool again;          /* read an old claim: nothing is marked, nothing is cut */
+	bool again; /* read an old claim: nothing is marked, nothing is cut */
 	size_t max, max_bytes, bytes;
-	size_t capacity;     /* of claim->items */
+	size_t capacity; /* of claim->items */
 	size_t n_detours;
 	sqlite3_stmt *log;
-	bool have_row;       /* log stands on a row of ours */
-	int64_t scanned;     /* rows looked at */
-	int64_t log_seq;     /* the last of them */
-	bool log_cut;        /* SCAN_MAX was reached */
-	bool full;           /* the budget is used up */
+	bool have_row;   /* log stands on a row of ours */
+	int64_t scanned; /* rows looked at */
+	int64_t log_seq; /* the last of them */
+	bool log_cut;    /* SCAN_MAX was reached */
+	bool full;       /* the budget is used up */
 	struct detour_picks picks;
-	size_t pick;         /* the next one */
+	size_t pick; /* the next one */
 };
 
 static void claiming_deinit(struct claiming *w)
@@ -50,15 +50,14 @@ static void claiming_deinit(struct claiming *w)
 }
 
 /* Operators may have written detours ahead of the position: those rows are no log rows any more. */
-static int has_detour(const struct lane_op *op, int64_t seq, bool *ret_has,
-		      struct outbox_error *err)
+static int has_detour(const struct lane_op *op, int64_t seq, bool *ret_has, struct outbox_error *err)
 {
 	int64_t found = 0;
 	int r = OUTBOX_OK;
 
 	if (op->view.ahead)
-		r = sqlite_number(op->s, SQL_DETOUR_EXISTS, ARGS(ARG_TEXT(op->target), ARG_INT(seq)), 0,
-				  &found, err);
+		r = sqlite_number(op->s, SQL_DETOUR_EXISTS,
+				  ARGS(ARG_TEXT(op->target), ARG_INT(seq)), 0, &found, err);
 	if (r == OUTBOX_OK)
 		*ret_has = found != 0;
 	return r;
@@ -190,7 +189,8 @@ static int take_detour(struct claiming *w, struct outbox_error *err)
 		w->full = true;
 		return OUTBOX_OK;
 	}
-	r = sqlite_query(op->s, SQL_DETOUR_MESSAGE, ARGS(ARG_TEXT(op->target), ARG_INT(seq)), &q, err);
+	r = sqlite_query(op->s, SQL_DETOUR_MESSAGE, ARGS(ARG_TEXT(op->target), ARG_INT(seq)), &q,
+			 err);
 	if (r == OUTBOX_OK)
 		r = sqlite_step(op->s, q, &row, err);
 	if (r != OUTBOX_OK)
@@ -356,6 +356,6 @@ int claim_next_due(const struct lane_op *op, outbox_time *ret_due, struct outbox
 		return OUTBOX_OK;
 	}
 	return sqlite_number(op->s, SQL_DETOUR_NEXT_DUE,
-			     ARGS(ARG_TEXT(op->target), ARG_INT(op->lane), ARG_INT(op->now)), 0, ret_due,
-			     err);
+			     ARGS(ARG_TEXT(op->target), ARG_INT(op->lane), ARG_INT(op->now)), 0,
+			     ret_due, err);
 }

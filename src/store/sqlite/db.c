@@ -40,8 +40,8 @@ static int status_of(int rc)
 
 int sqlite_fail(sqlite3 *db, int rc, const char *what, struct outbox_error *err)
 {
-	const char *text = db && sqlite3_errcode(db) != SQLITE_OK ? sqlite3_errmsg(db)
-								   : sqlite3_errstr(rc);
+	const char *text =
+		db && sqlite3_errcode(db) != SQLITE_OK ? sqlite3_errmsg(db) : sqlite3_errstr(rc);
 
 	switch (rc & 0xff) {
 	case SQLITE_FULL:

@@ -23,10 +23,10 @@ struct sqlite_store {
 	struct outbox_clock *clock;
 	struct outbox_random *random;
 	char *path;
-	char name[128]; /* the store's short name */
-	char source[160]; /* "/outbox/<name>" */
-	bool ready;     /* the schema was looked at and is ours */
-	int lanes;      /* once ready */
+	char name[128];              /* the store's short name */
+	char source[160];            /* "/outbox/<name>" */
+	bool ready;                  /* the schema was looked at and is ours */
+	int lanes;                   /* once ready */
 	struct sqlite_route *routes; /* compiled routes, by target and version */
 	int64_t purge_from;          /* where a purge in several calls goes on */
 	struct outbox_purge purging; /* which purge that is */
@@ -40,11 +40,20 @@ struct sqlite_arg {
 	const char *text;
 };
 
-#define ARG_INT(x) { .type = DB_ARG_INT, .number = (x) }
+#define ARG_INT(x)                                \
+	{                                         \
+		.type = DB_ARG_INT, .number = (x) \
+	}
 /* NULL text is NULL */
-#define ARG_TEXT(x) { .type = DB_ARG_TEXT, .text = (x) }
+#define ARG_TEXT(x)                              \
+	{                                        \
+		.type = DB_ARG_TEXT, .text = (x) \
+	}
 /* 0 is NULL */
-#define ARG_TIME(x) { .type = (x) ? DB_ARG_INT : DB_ARG_NULL, .number = (x) }
+#define ARG_TIME(x)                                                   \
+	{                                                             \
+		.type = (x) ? DB_ARG_INT : DB_ARG_NULL, .number = (x) \
+	}
 
 #define DB_ARGS_MAX 25
 struct sqlite_args {

@@ -34,8 +34,9 @@ static int load_lanes(struct targets *t, struct target_info *target, struct outb
 		if (r != OUTBOX_OK || !row)
 			break;
 		if (target->n_lanes == s->lanes || sqlite3_column_int(q, 0) != target->n_lanes)
-			return outbox_fail(err, OUTBOX_EPROTO, "target %s: its lanes are not 0 to %d",
-					   target->name, s->lanes - 1);
+			return outbox_fail(err, OUTBOX_EPROTO,
+					   "target %s: its lanes are not 0 to %d", target->name,
+					   s->lanes - 1);
 		lane = &target->lanes[target->n_lanes++];
 		r = sqlite_text(q, 1, t->arena, &lane->lease_owner, err);
 		if (r == OUTBOX_OK)
@@ -146,8 +147,8 @@ static int find_cover(struct targets *t, const struct target_info *target, int l
 }
 
 /* State, and by which version of the routing. */
-static int place(struct targets *t, struct target_info *target, int lane,
-		 struct outbox_delivery *d, int64_t *ret_version, struct outbox_error *err)
+static int place(struct targets *t, struct target_info *target, int lane, struct outbox_delivery *d,
+		 int64_t *ret_version, struct outbox_error *err)
 {
 	const struct lane_info *info = &target->lanes[lane];
 	int r;
@@ -236,7 +237,7 @@ void delivery_of_detour(const struct target_info *target, sqlite3_stmt *row,
 
 int delivery_keep(struct outbox_delivery *d, struct outbox_arena *arena, struct outbox_error *err)
 {
-	const char **const texts[] = { &d->id,	  &d->target, &d->type,	  &d->key,
+	const char **const texts[] = { &d->id,    &d->target, &d->type,  &d->key,
 				       &d->owner, &d->error,  &d->reason };
 
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {

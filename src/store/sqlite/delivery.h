@@ -56,8 +56,7 @@ bool lane_is_leased(const struct lane_info *lane, outbox_time now);
  * message is not routed to the target. Its texts are borrowed from the row and from targets.
  */
 int delivery_of_row(struct targets *targets, struct target_info *target, sqlite3_stmt *row,
-		    struct outbox_delivery *ret_delivery,
-		    struct outbox_error *err) OUTBOX_MUSTCHECK;
+		    struct outbox_delivery *ret_delivery, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /* The delivery of a detour, a row of SQL_DETOUR_* with DETOUR_COLUMNS. Texts are borrowed. */
 void delivery_of_detour(const struct target_info *target, sqlite3_stmt *row,

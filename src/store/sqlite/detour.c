@@ -76,8 +76,8 @@ static int pick_run(const struct lane_op *op, const char *key, int64_t seq, size
 
 	if (op->view.hold)
 		r = sqlite_number(op->s, SQL_DETOUR_FAILED_AFTER,
-				  ARGS(ARG_TEXT(op->target), ARG_TEXT(key), ARG_INT(seq)), INT64_MAX,
-				  &stop, err);
+				  ARGS(ARG_TEXT(op->target), ARG_TEXT(key), ARG_INT(seq)),
+				  INT64_MAX, &stop, err);
 	if (r == OUTBOX_OK)
 		r = sqlite_query(op->s, SQL_DETOUR_RUN,
 				 ARGS(ARG_TEXT(op->target), ARG_TEXT(key), ARG_INT(seq),
@@ -122,8 +122,7 @@ int detour_pick(const struct lane_op *op, size_t max, struct detour_picks *picks
 			break;
 		seq = sqlite3_column_int64(q, 0);
 		r = add(picks, seq, sqlite3_column_int(q, 2) != 0, err);
-		if (r == OUTBOX_OK && !op->view.unordered &&
-		    sqlite3_column_type(q, 1) != SQLITE_NULL)
+		if (r == OUTBOX_OK && !op->view.unordered && sqlite3_column_type(q, 1) != SQLITE_NULL)
 			r = pick_run(op, sqlite_peek(q, 1), seq, max, picks, err);
 	}
 	sort(picks);
@@ -136,8 +135,8 @@ int detour_claimed(const struct lane_op *op, struct detour_picks *picks, struct 
 	bool row;
 	int r;
 
-	r = sqlite_query(op->s, SQL_DETOUR_SENDING, ARGS(ARG_TEXT(op->target), ARG_INT(op->lane)), &q,
-			 err);
+	r = sqlite_query(op->s, SQL_DETOUR_SENDING, ARGS(ARG_TEXT(op->target), ARG_INT(op->lane)),
+			 &q, err);
 	while (r == OUTBOX_OK) {
 		r = sqlite_step(op->s, q, &row, err);
 		if (r != OUTBOX_OK || !row)

@@ -43,8 +43,8 @@ int history_before(const struct lane_op *op, int64_t last_n, outbox_time time,
 	struct point point;
 	int r;
 
-	r = sqlite_number(op->s, SQL_RECEIPT_FIRST, ARGS(ARG_TEXT(op->target), ARG_INT(op->lane)), 0,
-			  &first, err);
+	r = sqlite_number(op->s, SQL_RECEIPT_FIRST, ARGS(ARG_TEXT(op->target), ARG_INT(op->lane)),
+			  0, &first, err);
 	if (r != OUTBOX_OK)
 		return r;
 	/* Everything before low is older, everything from high + 1 on is not. */

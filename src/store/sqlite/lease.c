@@ -24,8 +24,8 @@ static int work_out_share(struct sqlite_store *s, const struct outbox_lease_requ
 
 	if (request->leaving)
 		return OUTBOX_OK;
-	r = sqlite_query(s, SQL_WORKER_RANK, ARGS(ARG_TEXT(request->target), ARG_TEXT(request->owner)),
-			 &q, err);
+	r = sqlite_query(s, SQL_WORKER_RANK,
+			 ARGS(ARG_TEXT(request->target), ARG_TEXT(request->owner)), &q, err);
 	if (r == OUTBOX_OK)
 		r = sqlite_step(s, q, &row, err);
 	if (r != OUTBOX_OK)
@@ -42,7 +42,8 @@ static int keep_worker(struct sqlite_store *s, const struct outbox_lease_request
 {
 	int r;
 
-	r = sqlite_run(s, SQL_WORKER_EXPIRE, ARGS(ARG_TEXT(request->target), ARG_INT(now)), NULL, err);
+	r = sqlite_run(s, SQL_WORKER_EXPIRE, ARGS(ARG_TEXT(request->target), ARG_INT(now)), NULL,
+		       err);
 	if (r != OUTBOX_OK)
 		return r;
 	if (leaving)
@@ -64,8 +65,9 @@ static int walk_lanes(struct sqlite_store *s, const struct outbox_lease_request 
 	bool row;
 	int r;
 
-	r = sqlite_query(s, SQL_LANE_LIST, ARGS(ARG_TEXT(request->target), ARG_TEXT(request->owner),
-						ARG_INT(now)), &q, err);
+	r = sqlite_query(s, SQL_LANE_LIST,
+			 ARGS(ARG_TEXT(request->target), ARG_TEXT(request->owner), ARG_INT(now)),
+			 &q, err);
 	while (r == OUTBOX_OK) {
 		r = sqlite_step(s, q, &row, err);
 		if (r != OUTBOX_OK || !row || lease->total >= OUTBOX_LANES_MAX)
@@ -151,7 +153,7 @@ int sqlite_release(struct outbox_store *store, const char *target, int lane, con
 	r = sqlite_enter(s, DB_WRITE, err);
 	if (r != OUTBOX_OK)
 		return r;
-	r = sqlite_run(s, SQL_LANE_RELEASE, ARGS(ARG_TEXT(target), ARG_INT(lane), ARG_TEXT(owner)), NULL,
-		       err);
+	r = sqlite_run(s, SQL_LANE_RELEASE, ARGS(ARG_TEXT(target), ARG_INT(lane), ARG_TEXT(owner)),
+		       NULL, err);
 	return sqlite_end(s, r, err);
 }

@@ -50,7 +50,6 @@ int message_load(sqlite3_stmt *row, struct outbox_arena *arena, const char *sour
 
 /* Only what decides and tells: seq, id, type, key, times. For messages that are not sent now. */
 int message_load_head(sqlite3_stmt *row, struct outbox_arena *arena,
-		      struct outbox_claimed *ret_message,
-		      struct outbox_error *err) OUTBOX_MUSTCHECK;
+		      struct outbox_claimed *ret_message, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 #endif

@@ -126,7 +126,8 @@ static int cannot_open(const char *path, int rc, struct outbox_error *err)
 	struct stat st;
 
 	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
-		return outbox_fail_native(err, OUTBOX_ECONFIG, rc, "%s is a folder, not a database", path);
+		return outbox_fail_native(err, OUTBOX_ECONFIG, rc, "%s is a folder, not a database",
+					  path);
 	if (errno == ENOENT)
 		return outbox_fail_native(err, OUTBOX_ENOTFOUND, rc,
 					  "no database at %s; check the path, or run: outbox init --store "

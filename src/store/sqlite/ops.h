@@ -38,13 +38,11 @@ int sqlite_advance(struct outbox_store *store, const struct outbox_advance *requ
 		   struct outbox_arena *arena, struct outbox_claim *ret_claim,
 		   struct outbox_error *err);
 int sqlite_list(struct outbox_store *store, const struct outbox_filter *filter,
-		struct outbox_arena *arena, struct outbox_page *ret_page,
-		struct outbox_error *err);
+		struct outbox_arena *arena, struct outbox_page *ret_page, struct outbox_error *err);
 int sqlite_get(struct outbox_store *store, const char *id, struct outbox_arena *arena,
 	       struct outbox_claimed *ret_message, struct outbox_error *err);
 int sqlite_tail(struct outbox_store *store, const char *cursor, size_t limit,
-		struct outbox_arena *arena, struct outbox_page *ret_page,
-		struct outbox_error *err);
+		struct outbox_arena *arena, struct outbox_page *ret_page, struct outbox_error *err);
 int sqlite_act(struct outbox_store *store, const struct outbox_act *act,
 	       struct outbox_acted *ret_acted, struct outbox_error *err);
 int sqlite_audit(struct outbox_store *store, const char *id, size_t limit,
@@ -54,10 +52,9 @@ int sqlite_stats(struct outbox_store *store, struct outbox_arena *arena,
 		 struct outbox_stats *ret_stats, struct outbox_error *err);
 int sqlite_purge(struct outbox_store *store, const struct outbox_purge *purge,
 		 struct outbox_purged *ret_purged, struct outbox_error *err);
-int sqlite_purgeable(struct outbox_store *store, const struct outbox_purge *purge,
-		     int64_t after_seq, struct outbox_arena *arena,
-		     struct outbox_claimed **ret_messages, size_t *ret_count,
-		     struct outbox_error *err);
+int sqlite_purgeable(struct outbox_store *store, const struct outbox_purge *purge, int64_t after_seq,
+		     struct outbox_arena *arena, struct outbox_claimed **ret_messages,
+		     size_t *ret_count, struct outbox_error *err);
 int sqlite_check(struct outbox_store *store,
 		 void (*say)(void *context, int level, const char *subject, const char *text),
 		 void *context, struct outbox_error *err);

@@ -23,8 +23,8 @@ static size_t limit_of(const struct outbox_purge *purge)
 }
 
 static int remove_detour(struct sqlite_store *s, const struct target_info *target,
-			 const struct victim *victim, outbox_time now,
-			 struct outbox_purged *purged, struct outbox_error *err)
+			 const struct victim *victim, outbox_time now, struct outbox_purged *purged,
+			 struct outbox_error *err)
 {
 	struct lane_op op = {
 		.s = s, .target = target->name, .now = now, .view = { .hold = target->hold }
@@ -36,7 +36,8 @@ static int remove_detour(struct sqlite_store *s, const struct target_info *targe
 	int r;
 
 	/* With hold, what was parked behind a failed one may go on when that is gone. */
-	r = sqlite_query(s, SQL_DETOUR_KEY, ARGS(ARG_TEXT(target->name), ARG_INT(victim->seq)), &q, err);
+	r = sqlite_query(s, SQL_DETOUR_KEY, ARGS(ARG_TEXT(target->name), ARG_INT(victim->seq)), &q,
+			 err);
 	if (r == OUTBOX_OK)
 		r = sqlite_step(s, q, &row, err);
 	if (r != OUTBOX_OK || !row)
@@ -61,7 +62,8 @@ static int remove_messages(const struct victims *v, struct outbox_purged *purged
 		const struct victim *victim = &v->list[i];
 
 		for (size_t t = 0; t < v->targets->count && r == OUTBOX_OK; t++)
-			r = remove_detour(s, &v->targets->list[t], victim, v->targets->now, purged, err);
+			r = remove_detour(s, &v->targets->list[t], victim, v->targets->now, purged,
+					  err);
 		if (r == OUTBOX_OK)
 			r = sqlite_run(s, SQL_PURGE_MESSAGE, ARGS(ARG_INT(victim->seq)), NULL, err);
 		purged->messages++;
@@ -210,8 +212,9 @@ static int load_victims(const struct victims *v, struct outbox_arena *arena,
 		_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
 		bool row = false;
 
-		r = sqlite_query(s, SQL_LOG_ROWS, ARGS(ARG_INT(v->list[i].seq - 1),
-						       ARG_INT(v->list[i].seq)), &q, err);
+		r = sqlite_query(s, SQL_LOG_ROWS,
+				 ARGS(ARG_INT(v->list[i].seq - 1), ARG_INT(v->list[i].seq)), &q,
+				 err);
 		if (r == OUTBOX_OK)
 			r = sqlite_step(s, q, &row, err);
 		if (r == OUTBOX_OK && row)
@@ -250,10 +253,9 @@ static int purgeable_in(struct sqlite_store *s, struct victims *v, struct outbox
 	return load_victims(v, arena, messages, ret_count, err);
 }
 
-int sqlite_purgeable(struct outbox_store *store, const struct outbox_purge *purge,
-		     int64_t after_seq, struct outbox_arena *arena,
-		     struct outbox_claimed **ret_messages, size_t *ret_count,
-		     struct outbox_error *err)
+int sqlite_purgeable(struct outbox_store *store, const struct outbox_purge *purge, int64_t after_seq,
+		     struct outbox_arena *arena, struct outbox_claimed **ret_messages,
+		     size_t *ret_count, struct outbox_error *err)
 {
 	_cleanup_(victims_deinit) struct victims v = { .purge = purge,
 						       .after_seq = after_seq,

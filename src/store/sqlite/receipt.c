@@ -15,12 +15,28 @@ int sqlite_no_target(const char *target, struct outbox_error *err)
 static void read_columns(sqlite3_stmt *q, struct receipt *r)
 {
 	int64_t *const fields[] = {
-		&r->n,		 &r->token,	  &r->settled_at,     &r->route_version,
-		&r->from_seq,	 &r->pos,	  &r->claim_end,      &r->claim_count,
-		&r->claim_detours, &r->claim_seq, &r->claim_last,     &r->takeovers,
-		&r->caution_end, &r->caution_left, &r->suspect_seq,   &r->delivered,
-		&r->retried,	 &r->failed,	  &r->parked,	      &r->deferred,
-		&r->delivered_total, &r->retried_total,
+		&r->n,
+		&r->token,
+		&r->settled_at,
+		&r->route_version,
+		&r->from_seq,
+		&r->pos,
+		&r->claim_end,
+		&r->claim_count,
+		&r->claim_detours,
+		&r->claim_seq,
+		&r->claim_last,
+		&r->takeovers,
+		&r->caution_end,
+		&r->caution_left,
+		&r->suspect_seq,
+		&r->delivered,
+		&r->retried,
+		&r->failed,
+		&r->parked,
+		&r->deferred,
+		&r->delivered_total,
+		&r->retried_total,
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
@@ -75,11 +91,12 @@ int receipt_append(const struct lane_op *op, const char *owner, const struct rec
 		   struct outbox_error *err)
 {
 	return sqlite_run(op->s, SQL_RECEIPT_ADD,
-			  ARGS(ARG_TEXT(op->target), ARG_INT(op->lane), ARG_TEXT(owner), ARG_INT(r->n),
-			       ARG_INT(r->token), ARG_INT(r->settled_at), ARG_INT(r->route_version),
-			       ARG_INT(r->from_seq), ARG_INT(r->pos), ARG_INT(r->claim_end),
-			       ARG_INT(r->claim_count), ARG_INT(r->claim_detours),
-			       ARG_INT(r->claim_seq), ARG_INT(r->claim_last), ARG_INT(r->takeovers),
+			  ARGS(ARG_TEXT(op->target), ARG_INT(op->lane), ARG_TEXT(owner),
+			       ARG_INT(r->n), ARG_INT(r->token), ARG_INT(r->settled_at),
+			       ARG_INT(r->route_version), ARG_INT(r->from_seq), ARG_INT(r->pos),
+			       ARG_INT(r->claim_end), ARG_INT(r->claim_count),
+			       ARG_INT(r->claim_detours), ARG_INT(r->claim_seq),
+			       ARG_INT(r->claim_last), ARG_INT(r->takeovers),
 			       ARG_INT(r->caution_end), ARG_INT(r->caution_left),
 			       ARG_INT(r->suspect_seq), ARG_INT(r->delivered), ARG_INT(r->retried),
 			       ARG_INT(r->failed), ARG_INT(r->parked), ARG_INT(r->deferred),

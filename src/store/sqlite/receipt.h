@@ -21,7 +21,7 @@ struct receipt {
 struct lane_view {
 	int64_t version; /* of the target's routing */
 	bool paused, hold, unordered;
-	int64_t last_seq; /* of the log */
+	int64_t last_seq;     /* of the log */
 	bool pending, failed; /* the target has such detours */
 	bool ahead;           /* it has detours behind the lane's position */
 };

@@ -66,7 +66,7 @@ static int restart_lane(struct sqlite_store *s, const char *target, int lane,
 static int truncate_in(struct sqlite_store *s, struct outbox_error *err)
 {
 	static const enum sqlite_statement steps[] = {
-		SQL_JANITOR_IN,	      SQL_TRUNCATE_MESSAGES, SQL_TRUNCATE_DETOURS,
+		SQL_JANITOR_IN,       SQL_TRUNCATE_MESSAGES, SQL_TRUNCATE_DETOURS,
 		SQL_TRUNCATE_AUDIT,   SQL_TRUNCATE_RECEIPTS, SQL_TRUNCATE_LANES,
 		SQL_TRUNCATE_WORKERS, SQL_TRUNCATE_SETTLED,  SQL_TRUNCATE_TARGETS,
 		SQL_JANITOR_OUT,

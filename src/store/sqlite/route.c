@@ -60,8 +60,8 @@ static int load(struct sqlite_store *s, struct sqlite_route *route, struct outbo
 	bool row = true;
 	int r;
 
-	r = sqlite_query(s, SQL_ROUTE_GET, ARGS(ARG_TEXT(route->target), ARG_INT(route->version)), &q,
-			 err);
+	r = sqlite_query(s, SQL_ROUTE_GET, ARGS(ARG_TEXT(route->target), ARG_INT(route->version)),
+			 &q, err);
 	while (r == OUTBOX_OK) {
 		r = sqlite_step(s, q, &row, err);
 		if (r != OUTBOX_OK || !row)
@@ -76,7 +76,7 @@ static int load(struct sqlite_store *s, struct sqlite_route *route, struct outbo
 }
 
 int sqlite_route_get(struct sqlite_store *s, const char *target, int64_t version,
-	      const struct sqlite_route **ret_route, struct outbox_error *err)
+		     const struct sqlite_route **ret_route, struct outbox_error *err)
 {
 	_cleanup_(route_freep) struct sqlite_route *route = NULL;
 	int r;
@@ -111,7 +111,7 @@ static const char *kind_text(int kind)
 }
 
 int sqlite_route_put(struct sqlite_store *s, const char *target, int64_t version,
-	      const struct outbox_route *route, struct outbox_error *err)
+		     const struct outbox_route *route, struct outbox_error *err)
 {
 	size_t n = route->n_types ? route->n_types : 1;
 	int r = OUTBOX_OK;

@@ -20,11 +20,12 @@ struct sqlite_route {
 
 /* Borrowed from the store. EPROTO when this version has no rules. */
 int sqlite_route_get(struct sqlite_store *s, const char *target, int64_t version,
-	      const struct sqlite_route **ret_route, struct outbox_error *err) OUTBOX_MUSTCHECK;
+		     const struct sqlite_route **ret_route,
+		     struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /* Write the rules of a new version. */
 int sqlite_route_put(struct sqlite_store *s, const char *target, int64_t version,
-	      const struct outbox_route *route, struct outbox_error *err) OUTBOX_MUSTCHECK;
+		     const struct outbox_route *route, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 struct sqlite_route *sqlite_routes_free(struct sqlite_route *routes);
 

@@ -42,7 +42,7 @@ static int meta(struct sqlite_store *s, const char *name, int *ret_value, struct
 }
 
 int sqlite_schema_version(struct sqlite_store *s, struct sqlite_version *ret_version,
-		   struct outbox_error *err)
+			  struct outbox_error *err)
 {
 	struct sqlite_version v = { 0 };
 	int64_t tables;
@@ -77,8 +77,8 @@ static int newer(const struct sqlite_version *v, int program, struct outbox_erro
 
 static int missing(const struct sqlite_store *s, struct outbox_error *err)
 {
-	return outbox_fail(err, OUTBOX_ESCHEMA, "no outbox here; run: outbox init --store sqlite:%s",
-			   s->path);
+	return outbox_fail(err, OUTBOX_ESCHEMA,
+			   "no outbox here; run: outbox init --store sqlite:%s", s->path);
 }
 
 static int judge(struct sqlite_store *s, const struct sqlite_version *v, struct outbox_error *err)
@@ -118,8 +118,8 @@ int sqlite_schema_ready(struct sqlite_store *s, struct outbox_error *err)
 	return r;
 }
 
-int sqlite_schema_migrate(struct sqlite_store *s, const struct sqlite_migrations *migrations, int from,
-		   struct outbox_error *err)
+int sqlite_schema_migrate(struct sqlite_store *s, const struct sqlite_migrations *migrations,
+			  int from, struct outbox_error *err)
 {
 	int r = OUTBOX_OK;
 
@@ -237,7 +237,7 @@ static int switch_to_wal(struct sqlite_store *s, struct outbox_error *err)
 }
 
 int sqlite_schema_init(struct sqlite_store *s, const struct sqlite_migrations *migrations,
-		const struct outbox_init_options *options, struct outbox_error *err)
+		       const struct outbox_init_options *options, struct outbox_error *err)
 {
 	int lanes = options ? options->lanes : 0;
 	int r;
@@ -256,8 +256,8 @@ int sqlite_schema_init(struct sqlite_store *s, const struct sqlite_migrations *m
 }
 
 int sqlite_schema_upgrade(struct sqlite_store *s, const struct sqlite_migrations *migrations,
-		   const struct outbox_init_options *options, int *ret_from,
-		   struct outbox_error *err)
+			  const struct outbox_init_options *options, int *ret_from,
+			  struct outbox_error *err)
 {
 	struct sqlite_version v = { 0 };
 	int r;

@@ -9,8 +9,8 @@
 #define DEFAULT_LANES 1
 
 struct sqlite_migration {
-	int version;     /* that it leads to, one more than the one before */
-	int min_reader;  /* the oldest program version that can work with the result */
+	int version;    /* that it leads to, one more than the one before */
+	int min_reader; /* the oldest program version that can work with the result */
 	const char *sql;
 };
 
@@ -33,18 +33,18 @@ int sqlite_schema_ready(struct sqlite_store *s, struct outbox_error *err) OUTBOX
 
 /* What is there, in the transaction that is open. */
 int sqlite_schema_version(struct sqlite_store *s, struct sqlite_version *ret_version,
-		   struct outbox_error *err) OUTBOX_MUSTCHECK;
+			  struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /* In the transaction that is open, run what lies between from and the newest. */
-int sqlite_schema_migrate(struct sqlite_store *s, const struct sqlite_migrations *migrations, int from,
-		   struct outbox_error *err) OUTBOX_MUSTCHECK;
+int sqlite_schema_migrate(struct sqlite_store *s, const struct sqlite_migrations *migrations,
+			  int from, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /* init and upgrade with migrations handed in, for tests. */
 int sqlite_schema_init(struct sqlite_store *s, const struct sqlite_migrations *migrations,
-		const struct outbox_init_options *options,
-		struct outbox_error *err) OUTBOX_MUSTCHECK;
+		       const struct outbox_init_options *options,
+		       struct outbox_error *err) OUTBOX_MUSTCHECK;
 int sqlite_schema_upgrade(struct sqlite_store *s, const struct sqlite_migrations *migrations,
-		   const struct outbox_init_options *options, int *ret_from,
-		   struct outbox_error *err) OUTBOX_MUSTCHECK;
+			  const struct outbox_init_options *options, int *ret_from,
+			  struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 #endif

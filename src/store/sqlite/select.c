@@ -64,25 +64,33 @@ void select_sort(struct selection *sel)
 		qsort(sel->rows, sel->count, sizeof(*sel->rows), compare);
 }
 
-static bool wanted(const struct selection *sel, const struct outbox_delivery *d)
+/* On the page, or already on one before? */
+static bool is_new(const struct selection *sel, const struct outbox_delivery *d)
 {
-	const struct outbox_filter *f = sel->filter;
+	if (d->seq != sel->after_seq)
+		return d->seq > sel->after_seq;
+	return strcmp(d->target, sel->after_target) > 0;
+}
 
-	if (!d->state || !(sel->states & STATE(d->state)))
-		return false;
+static bool matches(const struct outbox_filter *f, const struct outbox_delivery *d)
+{
 	if (f->why && d->why != f->why)
-		return false;
-	if (sel->after_seq && (d->seq < sel->after_seq ||
-			       (d->seq == sel->after_seq && strcmp(d->target, sel->after_target) <= 0)))
 		return false;
 	if (f->key && (!d->key || strcmp(d->key, f->key) != 0))
 		return false;
 	if (f->changed_before && d->last_status_at > f->changed_before)
 		return false;
+	return !f->type || glob_match(f->type, d->type);
+}
+
+static bool wanted(const struct selection *sel, const struct outbox_delivery *d)
+{
+	if (!d->state || !(sel->states & STATE(d->state)))
+		return false;
 	if (sel->not_deferred_until && d->why == OUTBOX_DEFERRED &&
 	    d->next_attempt_at == sel->not_deferred_until)
 		return false;
-	return !f->type || glob_match(f->type, d->type);
+	return is_new(sel, d) && matches(sel->filter, d);
 }
 
 /* "SEQ:TARGET", the last row of the page before. */
@@ -142,8 +150,7 @@ static int read_detours(struct selection *sel, const struct target_info *target,
 }
 
 /* The row's deliveries that have no detour. */
-static int read_row(struct selection *sel, sqlite3_stmt *row, size_t *found,
-		    struct outbox_error *err)
+static int read_row(struct selection *sel, sqlite3_stmt *row, size_t *found, struct outbox_error *err)
 {
 	struct targets *t = sel->targets;
 	int64_t seq = sqlite3_column_int64(row, COL_SEQ);
@@ -231,8 +238,8 @@ static int read_detour_of(struct selection *sel, const struct target_info *targe
 	bool row;
 	int r;
 
-	r = sqlite_query(sel->targets->s, SQL_LOOK_DETOUR, ARGS(ARG_TEXT(target->name), ARG_INT(seq)),
-			 &q, err);
+	r = sqlite_query(sel->targets->s, SQL_LOOK_DETOUR,
+			 ARGS(ARG_TEXT(target->name), ARG_INT(seq)), &q, err);
 	if (r == OUTBOX_OK)
 		r = sqlite_step(sel->targets->s, q, &row, err);
 	if (r != OUTBOX_OK || !row)
@@ -279,11 +286,34 @@ static void drop_repeats(struct selection *sel)
 	sel->count = kept;
 }
 
+static int read_ids(struct selection *sel, struct outbox_error *err)
+{
+	const struct outbox_filter *f = sel->filter;
+	int r = OUTBOX_OK;
+
+	if (f->n_ids > SELECT_IDS_MAX)
+		return outbox_fail(err, OUTBOX_EINVAL, "ids: %zu at once are too many, at most %d",
+				   f->n_ids, SELECT_IDS_MAX);
+	for (size_t i = 0; i < f->n_ids && r == OUTBOX_OK; i++)
+		r = read_id(sel, f->ids[i], err);
+	return r;
+}
+
+static int read_all(struct selection *sel, struct outbox_error *err)
+{
+	bool only_new = sel->filter->why == OUTBOX_NEW || sel->filter->why == OUTBOX_PAUSED;
+	int r = OUTBOX_OK;
+
+	for (size_t i = 0; !only_new && i < sel->targets->count && r == OUTBOX_OK; i++)
+		r = read_detours(sel, &sel->targets->list[i], err);
+	if (r == OUTBOX_OK && (only_new || !sel->filter->why) && (sel->states & FROM_LOG))
+		r = read_log(sel, err);
+	return r;
+}
+
 int select_deliveries(struct selection *sel, struct outbox_error *err)
 {
 	const struct outbox_filter *f = sel->filter;
-	bool log = !f->why || f->why == OUTBOX_NEW || f->why == OUTBOX_PAUSED;
-	bool detours = f->why != OUTBOX_NEW && f->why != OUTBOX_PAUSED;
 	int r = OUTBOX_OK;
 
 	if (f->state)
@@ -292,15 +322,8 @@ int select_deliveries(struct selection *sel, struct outbox_error *err)
 		sel->states &= STATE(OUTBOX_PENDING);
 	if (f->cursor)
 		r = parse_cursor(sel, f->cursor, err);
-	if (r == OUTBOX_OK && f->n_ids > SELECT_IDS_MAX)
-		r = outbox_fail(err, OUTBOX_EINVAL, "ids: %zu at once are too many, at most %d",
-				f->n_ids, SELECT_IDS_MAX);
-	for (size_t i = 0; i < f->n_ids && r == OUTBOX_OK; i++)
-		r = read_id(sel, f->ids[i], err);
-	for (size_t i = 0; !f->n_ids && detours && i < sel->targets->count && r == OUTBOX_OK; i++)
-		r = read_detours(sel, &sel->targets->list[i], err);
-	if (r == OUTBOX_OK && !f->n_ids && log && (sel->states & FROM_LOG))
-		r = read_log(sel, err);
+	if (r == OUTBOX_OK)
+		r = f->n_ids ? read_ids(sel, err) : read_all(sel, err);
 	select_sort(sel);
 	drop_repeats(sel);
 	return r;

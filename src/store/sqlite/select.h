@@ -18,13 +18,13 @@ struct selection {
 	unsigned states;            /* bit (1 << state) for each that is wanted */
 	size_t limit;
 	outbox_time not_deferred_until; /* pass over what is deferred to this very time; 0: nothing */
-	int64_t after_seq;          /* from the filter's cursor */
+	int64_t after_seq;              /* from the filter's cursor */
 	char after_target[OUTBOX_TARGET_NAME_MAX + 1];
 	/* ---- the result: ascending (seq, target), at most limit and one more */
 	struct selected *rows;
 	size_t count, capacity;
-	size_t missing;             /* ids that are not in the log */
-	const char *missing_id;     /* the first of them */
+	size_t missing;         /* ids that are not in the log */
+	const char *missing_id; /* the first of them */
 };
 
 #define SELECT_ALL_STATES 0x3eu

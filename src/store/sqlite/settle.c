@@ -91,8 +91,9 @@ static int put(const struct settling *w, const struct outbox_settlement *o, bool
 	return sqlite_run(op->s, from_log ? SQL_DETOUR_ADD : SQL_DETOUR_SET,
 			  ARGS(ARG_TEXT(op->target), ARG_INT(o->seq), ARG_TEXT(fate.state),
 			       ARG_TEXT(fate.why), ARG_INT(o->attempts), ARG_TIME(fate.due),
-			       ARG_INT(o->suspect), ARG_TEXT(o->error), ARG_INT(op->now), ARG_TEXT(w->owner),
-			       ARG_TIME(o->outcome ? w->next->n : 0), ARG_INT(op->lane)),
+			       ARG_INT(o->suspect), ARG_TEXT(o->error), ARG_INT(op->now),
+			       ARG_TEXT(w->owner), ARG_TIME(o->outcome ? w->next->n : 0),
+			       ARG_INT(op->lane)),
 			  NULL, err);
 }
 
@@ -128,8 +129,8 @@ static int settle_one(const struct settling *w, const struct outbox_settlement *
 		return returned(w, o, from_log, err);
 	case OUTBOX_OUT_WAITING:
 		next->retried++;
-		return put(w, o, from_log,
-			   (struct fate){ "pending", "retry", op->now + o->delay }, err);
+		return put(w, o, from_log, (struct fate){ "pending", "retry", op->now + o->delay },
+			   err);
 	case OUTBOX_OUT_DEFERRED:
 		next->deferred++;
 		return put(w, o, from_log, (struct fate){ "pending", "deferred", o->due_at }, err);

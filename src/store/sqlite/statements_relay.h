@@ -12,10 +12,10 @@
 			     " m.traceparent, m.headers, m.payload, m.payload_bin"
 
 /* In the order of struct receipt. */
-#define RECEIPT_COLUMNS                                                                            \
-	"n, token, settled_at, route_version, from_seq, pos, claim_end, claim_count,"              \
-	" claim_detours, claim_seq, claim_last, takeovers, caution_end, caution_left,"             \
-	" suspect_seq, delivered, retried, failed, parked, deferred, delivered_total,"             \
+#define RECEIPT_COLUMNS                                                                \
+	"n, token, settled_at, route_version, from_seq, pos, claim_end, claim_count,"  \
+	" claim_detours, claim_seq, claim_last, takeovers, caution_end, caution_left," \
+	" suspect_seq, delivered, retried, failed, parked, deferred, delivered_total," \
 	" retried_total"
 
 /* A detour that holds back what is behind it in its key; ?now is the number of that parameter. */
@@ -39,35 +39,43 @@
 	X(SQL_LOG_HEADS, "SELECT " MESSAGE_HEAD_COLUMNS " FROM outbox_message m"                   \
 		" WHERE m.seq > ?1 ORDER BY m.seq")                                                \
 	/* due, and nothing before it in its key holds it back */                                  \
-	X(SQL_DETOUR_DUE, "SELECT d.seq, d.key, d.suspect FROM outbox_detour d"                    \
+	X(SQL_DETOUR_DUE, "SELECT d.seq, d.key, d.suspect"                                         \
+		" FROM outbox_detour d INDEXED BY outbox_detour_due"                               \
 		" WHERE d.target = ?1 AND d.lane = ?2 AND d.state = 'pending'"                     \
 		" AND d.next_attempt_at IS NOT NULL AND d.next_attempt_at <= ?3"                   \
-		" AND (d.key IS NULL OR NOT EXISTS (SELECT 1 FROM outbox_detour b"                 \
-		"  WHERE b.target = ?1 AND b.key = d.key AND b.state = 'pending'"                  \
+		" AND (d.key IS NULL OR NOT EXISTS (SELECT 1"                                       \
+		"  FROM outbox_detour b INDEXED BY outbox_detour_key WHERE b.target = ?1 AND b.key = d.key AND b.state = 'pending'"                  \
 		"  AND b.seq < d.seq AND NOT (b.why = 'deferred' AND b.next_attempt_at > ?3)))"    \
-		" AND NOT (?5 AND d.key IS NOT NULL AND EXISTS (SELECT 1 FROM outbox_detour f"     \
+		" AND NOT (?5 AND d.key IS NOT NULL AND EXISTS (SELECT 1"                           \
+		"  FROM outbox_detour f INDEXED BY outbox_detour_key"                              \
 		"  WHERE f.target = ?1 AND f.key = d.key AND f.state = 'failed' AND f.seq < d.seq))"\
 		" ORDER BY d.next_attempt_at, d.seq LIMIT ?4")                                     \
-	X(SQL_DETOUR_DUE_ANY, "SELECT seq, key, suspect FROM outbox_detour"                        \
+	X(SQL_DETOUR_DUE_ANY, "SELECT seq, key, suspect"                                           \
+		" FROM outbox_detour INDEXED BY outbox_detour_due"                                 \
 		" WHERE target = ?1 AND lane = ?2 AND state = 'pending'"                           \
 		" AND next_attempt_at IS NOT NULL AND next_attempt_at <= ?3"                       \
 		" ORDER BY next_attempt_at, seq LIMIT ?4")                                         \
 	/* behind the first of a key: may it come along (parked or due)? */                        \
 	X(SQL_DETOUR_RUN, "SELECT seq, why = 'parked' OR next_attempt_at <= ?4, suspect"           \
-		" FROM outbox_detour"                                                              \
+		" FROM outbox_detour INDEXED BY outbox_detour_key"                                 \
 		" WHERE target = ?1 AND key = ?2 AND state = 'pending' AND seq > ?3 AND seq < ?5"  \
 		NOT_DEFERRED("?4") " ORDER BY seq")                                                \
-	X(SQL_DETOUR_FAILED_AFTER, "SELECT min(seq) FROM outbox_detour"                            \
+	X(SQL_DETOUR_FAILED_AFTER, "SELECT min(seq)"                                               \
+		" FROM outbox_detour INDEXED BY outbox_detour_key"                                 \
 		" WHERE target = ?1 AND key = ?2 AND state = 'failed' AND seq > ?3")               \
-	X(SQL_DETOUR_SENDING, "SELECT seq, suspect FROM outbox_detour"                             \
+	X(SQL_DETOUR_SENDING, "SELECT seq, suspect"                                                \
+		" FROM outbox_detour INDEXED BY outbox_detour_sending"                             \
 		" WHERE target = ?1 AND lane = ?2 AND state = 'sending' ORDER BY seq")             \
-	X(SQL_DETOUR_BLOCKS, "SELECT EXISTS (SELECT 1 FROM outbox_detour"                          \
+	X(SQL_DETOUR_BLOCKS, "SELECT EXISTS (SELECT 1"                                              \
+		"  FROM outbox_detour INDEXED BY outbox_detour_key"                                \
 		"  WHERE target = ?1 AND key = ?2 AND state = 'pending' AND seq < ?3"              \
-		NOT_DEFERRED("?4") ") OR (?5 AND EXISTS (SELECT 1 FROM outbox_detour"              \
+		NOT_DEFERRED("?4") ") OR (?5 AND EXISTS (SELECT 1"                                 \
+		"  FROM outbox_detour INDEXED BY outbox_detour_key"                                \
 		"  WHERE target = ?1 AND key = ?2 AND state = 'failed' AND seq < ?3))")            \
 	X(SQL_DETOUR_PROMOTE, "UPDATE outbox_detour SET next_attempt_at = ?3"                      \
 		" WHERE target = ?1 AND next_attempt_at IS NULL AND seq ="                         \
-		" (SELECT seq FROM outbox_detour WHERE target = ?1 AND key = ?2"                   \
+		" (SELECT seq FROM outbox_detour INDEXED BY outbox_detour_key"                     \
+		"  WHERE target = ?1 AND key = ?2"                                                 \
 		"  AND state = 'pending'" NOT_DEFERRED("?3") " ORDER BY seq LIMIT 1)"              \
 		" AND NOT (?4 AND EXISTS (SELECT 1 FROM outbox_detour f WHERE f.target = ?1"       \
 		"  AND f.key = ?2 AND f.state = 'failed' AND f.seq < outbox_detour.seq))")         \
@@ -76,7 +84,8 @@
 	X(SQL_DETOUR_KEY, "SELECT key FROM outbox_detour WHERE target = ?1 AND seq = ?2")          \
 	X(SQL_DETOUR_EXISTS, "SELECT 1 FROM outbox_detour WHERE target = ?1 AND seq = ?2")         \
 	X(SQL_DETOUR_SUSPECT, "SELECT suspect FROM outbox_detour WHERE target = ?1 AND seq = ?2")  \
-	X(SQL_DETOUR_NEXT_DUE, "SELECT next_attempt_at FROM outbox_detour"                         \
+	X(SQL_DETOUR_NEXT_DUE, "SELECT next_attempt_at"                                            \
+		" FROM outbox_detour INDEXED BY outbox_detour_due"                                 \
 		" WHERE target = ?1 AND lane = ?2 AND state = 'pending'"                           \
 		" AND next_attempt_at IS NOT NULL AND next_attempt_at > ?3"                        \
 		" ORDER BY next_attempt_at LIMIT 1")                                               \

@@ -25,8 +25,8 @@ static void older(outbox_time *oldest, outbox_time created_at)
 }
 
 /* Rows of the log that nobody has read yet, and the oldest that is not settled. */
-static int count_log(struct targets *t, struct target_info *target, struct outbox_target_stats *stats,
-		     struct outbox_error *err)
+static int count_log(struct targets *t, struct target_info *target,
+		     struct outbox_target_stats *stats, struct outbox_error *err)
 {
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
 	int64_t from = INT64_MAX, ahead = 0, detour = 0;
@@ -37,10 +37,11 @@ static int count_log(struct targets *t, struct target_info *target, struct outbo
 		if (target->lanes[i].last.pos < from)
 			from = target->lanes[i].last.pos;
 	}
-	r = sqlite_number(t->s, SQL_LOOK_AHEAD, ARGS(ARG_TEXT(target->name), ARG_INT(from)), 0, &ahead,
-			  err);
+	r = sqlite_number(t->s, SQL_LOOK_AHEAD, ARGS(ARG_TEXT(target->name), ARG_INT(from)), 0,
+			  &ahead, err);
 	if (r == OUTBOX_OK)
-		r = sqlite_query(t->s, SQL_LOOK_ROWS, ARGS(ARG_INT(from), ARG_INT(INT64_MAX)), &q, err);
+		r = sqlite_query(t->s, SQL_LOOK_ROWS, ARGS(ARG_INT(from), ARG_INT(INT64_MAX)), &q,
+				 err);
 	while (r == OUTBOX_OK && stats->pending < CAP) {
 		struct outbox_delivery d;
 
@@ -55,7 +56,8 @@ static int count_log(struct targets *t, struct target_info *target, struct outbo
 			continue;
 		if (ahead)
 			r = sqlite_number(t->s, SQL_DETOUR_EXISTS,
-					  ARGS(ARG_TEXT(target->name), ARG_INT(d.seq)), 0, &detour, err);
+					  ARGS(ARG_TEXT(target->name), ARG_INT(d.seq)), 0, &detour,
+					  err);
 		if (r != OUTBOX_OK || detour)
 			continue;
 		stats->pending += d.state == OUTBOX_PENDING;
@@ -92,11 +94,13 @@ static int count_detours(struct targets *t, const struct target_info *target,
 		*counter(stats, sqlite_peek(q, 0)) += capped(sqlite3_column_int64(q, 1));
 	}
 	if (r == OUTBOX_OK)
-		r = sqlite_number(t->s, SQL_STATS_COUNT, ARGS(ARG_TEXT(target->name),
-				  ARG_TEXT("failed"), ARG_INT(CAP)), 0, &stats->failed, err);
+		r = sqlite_number(t->s, SQL_STATS_COUNT,
+				  ARGS(ARG_TEXT(target->name), ARG_TEXT("failed"), ARG_INT(CAP)), 0,
+				  &stats->failed, err);
 	if (r == OUTBOX_OK)
-		r = sqlite_number(t->s, SQL_STATS_COUNT, ARGS(ARG_TEXT(target->name),
-				  ARG_TEXT("discarded"), ARG_INT(CAP)), 0, &stats->discarded, err);
+		r = sqlite_number(t->s, SQL_STATS_COUNT,
+				  ARGS(ARG_TEXT(target->name), ARG_TEXT("discarded"), ARG_INT(CAP)),
+				  0, &stats->discarded, err);
 	if (r == OUTBOX_OK)
 		r = sqlite_number(t->s, SQL_STATS_OLDEST,
 				  ARGS(ARG_TEXT(target->name), ARG_INT(t->now)), 0, &oldest, err);
@@ -109,9 +113,7 @@ static int look_at_lane(struct targets *t, const struct target_info *target, int
 			struct outbox_target_stats *stats, struct outbox_error *err)
 {
 	const struct lane_info *info = &target->lanes[lane];
-	const struct lane_op op = {
-		.s = t->s, .target = target->name, .lane = lane, .now = t->now
-	};
+	const struct lane_op op = { .s = t->s, .target = target->name, .lane = lane, .now = t->now };
 	struct history before;
 	int r;
 
@@ -188,13 +190,15 @@ static int look(struct sqlite_store *s, struct outbox_arena *arena, struct outbo
 
 	r = targets_load(s, NULL, &t, err);
 	if (r == OUTBOX_OK)
-		r = sqlite_number(s, SQL_STATS_MESSAGES, ARGS(ARG_INT(CAP)), 0, &stats->messages, err);
+		r = sqlite_number(s, SQL_STATS_MESSAGES, ARGS(ARG_INT(CAP)), 0, &stats->messages,
+				  err);
 	if (r != OUTBOX_OK)
 		return r;
 	stats->store_now = t.now;
 	stats->unrouted_targets = t.count ? 0 : stats->messages;
 	stats->n_targets = t.count;
-	stats->targets = outbox_arena_alloc(arena, (t.count ? t.count : 1) * sizeof(*stats->targets));
+	stats->targets =
+		outbox_arena_alloc(arena, (t.count ? t.count : 1) * sizeof(*stats->targets));
 	if (!stats->targets)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	for (size_t i = 0; i < t.count && r == OUTBOX_OK; i++) {

@@ -190,7 +190,8 @@ static int make_page(const struct tailing *w, struct outbox_page *page, struct o
 	snprintf(cursor, sizeof(cursor), "%lld:%lld", (long long)w->after, (long long)w->seq);
 	page->cursor = outbox_arena_text(arena, cursor);
 	page->count = w->sel.count;
-	page->rows = outbox_arena_alloc(arena, (page->count ? page->count : 1) * sizeof(*page->rows));
+	page->rows =
+		outbox_arena_alloc(arena, (page->count ? page->count : 1) * sizeof(*page->rows));
 	if (!page->cursor || !page->rows)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	for (size_t i = 0; i < page->count; i++)
@@ -207,8 +208,7 @@ static int tail_in(struct sqlite_store *s, const char *cursor, struct tailing *w
 	w->sel.targets = &targets;
 	r = targets_load(s, NULL, &targets, err);
 	if (r == OUTBOX_OK)
-		r = cursor ? tell(w, err)
-			   : sqlite_number(s, SQL_TAIL_NOW, NULL, 0, &w->after, err);
+		r = cursor ? tell(w, err) : sqlite_number(s, SQL_TAIL_NOW, NULL, 0, &w->after, err);
 	if (r == OUTBOX_OK)
 		r = make_page(w, page, err);
 	return r;
@@ -217,9 +217,8 @@ static int tail_in(struct sqlite_store *s, const char *cursor, struct tailing *w
 int sqlite_tail(struct outbox_store *store, const char *cursor, size_t limit,
 		struct outbox_arena *arena, struct outbox_page *ret_page, struct outbox_error *err)
 {
-	_cleanup_(tailing_deinit) struct tailing w = {
-		.sel = { .arena = arena, .limit = select_limit(limit) }
-	};
+	_cleanup_(tailing_deinit) struct tailing w = { .sel = { .arena = arena,
+								.limit = select_limit(limit) } };
 	struct sqlite_store *s = sqlite_of(store);
 	struct outbox_page page = { 0 };
 	int r = OUTBOX_OK;

@@ -28,7 +28,8 @@ static int find_suspect(const struct lane_op *op, const struct receipt *last, in
 
 	if (last->claim_count == 1 && !suspect && last->claim_detours)
 		r = sqlite_number(op->s, SQL_DETOUR_SUSPECT,
-				  ARGS(ARG_TEXT(op->target), ARG_INT(last->claim_seq)), 0, &suspect, err);
+				  ARGS(ARG_TEXT(op->target), ARG_INT(last->claim_seq)), 0, &suspect,
+				  err);
 	if (r == OUTBOX_OK)
 		*ret_seq = last->claim_count == 1 && suspect ? last->claim_seq : 0;
 	return r;
@@ -47,8 +48,8 @@ static int reclaim(const struct lane_op *op, const struct receipt *last, struct 
 	r = find_suspect(op, last, &next->suspect_seq, err);
 	if (r == OUTBOX_OK && last->claim_detours)
 		r = sqlite_run(op->s, SQL_DETOUR_RECLAIM,
-			       ARGS(ARG_TEXT(op->target), ARG_INT(op->lane), ARG_INT(op->now)), NULL,
-			       err);
+			       ARGS(ARG_TEXT(op->target), ARG_INT(op->lane), ARG_INT(op->now)),
+			       NULL, err);
 	if (r == OUTBOX_OK)
 		r = sqlite_run(op->s, SQL_LANE_TAKEN, ARGS(ARG_TEXT(op->target), ARG_INT(op->lane)),
 			       NULL, err);

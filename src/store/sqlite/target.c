@@ -93,7 +93,8 @@ static int create(struct sqlite_store *s, const struct outbox_target_def *def, c
 	version++;
 	r = sqlite_run(s, SQL_TARGET_ADD,
 		       ARGS(ARG_TEXT(def->name), ARG_INT(version), ARG_TEXT(route),
-			    ARG_INT(def->hold), ARG_INT(def->unordered), ARG_INT(op.now), ARG_INT(start)),
+			    ARG_INT(def->hold), ARG_INT(def->unordered), ARG_INT(op.now),
+			    ARG_INT(start)),
 		       NULL, err);
 	if (r == OUTBOX_OK)
 		r = sqlite_route_put(s, def->name, version, &def->route, err);
@@ -121,8 +122,8 @@ static int change(struct sqlite_store *s, const struct outbox_target_def *def, c
 		r = sqlite_route_put(s, def->name, version, &def->route, err);
 	/* What was parked may be first in its key now. Due too early is harmless: a claim looks. */
 	if (r == OUTBOX_OK && (known->hold != def->hold || known->unordered != def->unordered))
-		r = sqlite_run(s, SQL_DETOUR_UNPARK, ARGS(ARG_TEXT(def->name), ARG_INT(sqlite_now(s))),
-			       NULL, err);
+		r = sqlite_run(s, SQL_DETOUR_UNPARK,
+			       ARGS(ARG_TEXT(def->name), ARG_INT(sqlite_now(s))), NULL, err);
 	return r;
 }
 
@@ -196,13 +197,12 @@ static int drop_in(struct sqlite_store *s, const char *target, const char *actor
 		   const char *reason, struct outbox_error *err)
 {
 	static const enum sqlite_statement steps[] = {
-		SQL_SETTLED_NOTE,   SQL_DROP_DETOURS, SQL_DROP_RECEIPTS, SQL_DROP_LANES,
+		SQL_SETTLED_NOTE, SQL_DROP_DETOURS, SQL_DROP_RECEIPTS, SQL_DROP_LANES,
 		SQL_DROP_WORKERS, SQL_DROP_ROUTES,  SQL_DROP_TARGET,
 	};
-	struct sqlite_audit_entry entry = { .actor = actor,
-					    .action = "drop target",
-					    .target = target,
-					    .reason = reason };
+	struct sqlite_audit_entry entry = {
+		.actor = actor, .action = "drop target", .target = target, .reason = reason
+	};
 	struct known known = { 0 };
 	int r;
 

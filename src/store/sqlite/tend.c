@@ -8,9 +8,9 @@
  * PASSIVE waits for nobody. A WAL that has grown large all the same (readers that were always in the
  * way) is cut back with TRUNCATE, for which writers wait a moment.
  */
+#include "store/sqlite/tend.h"
 #include "store/sqlite/db.h"
 #include "store/sqlite/ops.h"
-#include "store/sqlite/tend.h"
 
 #include <sys/stat.h>
 

@@ -58,8 +58,8 @@ static int find_cuts(struct finding *f, struct outbox_error *err)
 		struct lane_op op = { .s = t->s, .target = target->name };
 		int64_t any;
 
-		r = sqlite_number(t->s, SQL_LOOK_AHEAD, ARGS(ARG_TEXT(target->name), ARG_INT(0)), 0, &any,
-				  err);
+		r = sqlite_number(t->s, SQL_LOOK_AHEAD, ARGS(ARG_TEXT(target->name), ARG_INT(0)), 0,
+				  &any, err);
 		f->detours[i] = r == OUTBOX_OK && any;
 		for (; op.lane < target->n_lanes && r == OUTBOX_OK; op.lane++) {
 			struct history before;
@@ -67,9 +67,10 @@ static int find_cuts(struct finding *f, struct outbox_error *err)
 			r = history_before(&op, target->lanes[op.lane].last.n,
 					   f->v->purge->delivered_before, &before, err);
 			if (r == OUTBOX_OK)
-				*cut_of(f, i, op.lane) = before.found && before.pos > target->start_seq
-								 ? before.pos
-								 : target->start_seq;
+				*cut_of(f, i, op.lane) =
+					before.found && before.pos > target->start_seq
+						? before.pos
+						: target->start_seq;
 		}
 	}
 	return r;
@@ -106,8 +107,8 @@ static int detour_of(const struct finding *f, size_t target, int64_t seq, int *r
 	*ret_state = 0;
 	if (!f->detours[target])
 		return OUTBOX_OK;
-	r = sqlite_query(t->s, SQL_PURGE_DETOUR, ARGS(ARG_TEXT(t->list[target].name), ARG_INT(seq)), &q,
-			 err);
+	r = sqlite_query(t->s, SQL_PURGE_DETOUR, ARGS(ARG_TEXT(t->list[target].name), ARG_INT(seq)),
+			 &q, err);
 	if (r == OUTBOX_OK)
 		r = sqlite_step(t->s, q, &row, err);
 	if (r == OUTBOX_OK && row) {
@@ -145,8 +146,7 @@ static int add_victim(struct victims *v, int64_t seq, bool failed, struct outbox
 	return OUTBOX_OK;
 }
 
-static int add_survivor(struct victims *v, const struct survivor *survivor,
-			struct outbox_error *err)
+static int add_survivor(struct victims *v, const struct survivor *survivor, struct outbox_error *err)
 {
 	if (v->n_survivors == v->survivor_capacity) {
 		size_t capacity = v->survivor_capacity ? v->survivor_capacity * 2 : 64;
@@ -177,7 +177,8 @@ static int note_survivor(struct finding *f, size_t target, sqlite3_stmt *row,
 	if (r != OUTBOX_OK || state)
 		return r;
 	return add_survivor(f->v,
-			    &(struct survivor){ info, d.seq, d.lane, d.last_status_at, d.owner }, err);
+			    &(struct survivor){ info, d.seq, d.lane, d.last_status_at, d.owner },
+			    err);
 }
 
 static int judge(struct finding *f, sqlite3_stmt *row, bool *ret_old, bool *ret_failed,
@@ -197,7 +198,8 @@ static int judge(struct finding *f, sqlite3_stmt *row, bool *ret_old, bool *ret_
 		if (r != OUTBOX_OK)
 			return r;
 		*ret_failed = *ret_failed || state == OUTBOX_FAILED;
-		*ret_old = state ? detour_is_old(f->v->purge, state, at) : seq <= *cut_of(f, i, lane);
+		*ret_old =
+			state ? detour_is_old(f->v->purge, state, at) : seq <= *cut_of(f, i, lane);
 	}
 	return OUTBOX_OK;
 }
@@ -231,7 +233,8 @@ static int scan(struct finding *f, int64_t to, struct outbox_error *err)
 	bool row;
 	int r;
 
-	r = sqlite_query(v->targets->s, SQL_LOOK_ROWS, ARGS(ARG_INT(v->after_seq), ARG_INT(to)), &q, err);
+	r = sqlite_query(v->targets->s, SQL_LOOK_ROWS, ARGS(ARG_INT(v->after_seq), ARG_INT(to)), &q,
+			 err);
 	while (r == OUTBOX_OK && !v->more) {
 		r = sqlite_step(v->targets->s, q, &row, err);
 		if (r != OUTBOX_OK || !row)

@@ -31,8 +31,8 @@ struct victims {
 	size_t count, capacity;
 	struct survivor *survivors;
 	size_t n_survivors, survivor_capacity;
-	bool more;         /* there are others */
-	int64_t seen_seq;  /* everything up to here was looked at; 0: all of it */
+	bool more;        /* there are others */
+	int64_t seen_seq; /* everything up to here was looked at; 0: all of it */
 };
 
 /* The first fields must be set, the others zero. */
