@@ -81,7 +81,7 @@ static void close_during_an_outage(struct transport_case *c)
 static void break_and_go_on(struct transport_case *c, size_t k, size_t n)
 {
 	struct outbox_transport *transport = case_connect(c);
-	struct outbox_batch first = c->batch;
+	struct outbox_batch first;
 	int r;
 
 	case_messages(c, "a", 0, n);
