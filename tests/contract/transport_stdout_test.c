@@ -188,8 +188,8 @@ static void a_reader_that_stopped_costs_the_deadline_only(void **state)
 		assert_int_not_equal(c.batch.items[i]->verdict, OUTBOX_ACKED);
 		unknown += c.batch.items[i]->verdict == OUTBOX_UNKNOWN;
 	}
-	/* 64 KiB are in the pipe: these may be read. */
-	assert_in_range(unknown, 6, 49);
+	/* What is in the pipe may be read; the last ones were never written. */
+	assert_in_range(unknown, 1, 49);
 	transport->ops->disconnect(transport);
 
 	/* It reads again. The half line ends; what comes then are lines of their own. */
@@ -202,7 +202,7 @@ static void a_reader_that_stopped_costs_the_deadline_only(void **state)
 	transport_close(transport);
 	hang_up();
 	pthread_join(reader, NULL);
-	assert_true(whole_lines(&broken) >= 10 + 6);
+	assert_true(whole_lines(&broken) >= 10);
 	assert_int_equal(broken, 1);
 	assert_non_null(memmem(collected, collected_size, "\n{\"specversion\":\"1.0\",\"id\":\"b-0\"",
 			       strlen("\n{\"specversion\":\"1.0\",\"id\":\"b-0\"")));
