@@ -113,7 +113,6 @@ static int execute(sqlite3 *db, const char *sql, struct outbox_error *err)
 /* All or none, whatever fails: a savepoint nests in any transaction, and opens one where none is. */
 static int insert_in_savepoint(struct publishing *p, struct outbox_error *err)
 {
-	bool had_transaction = !sqlite3_get_autocommit(p->db);
 	int r;
 
 	r = execute(p->db, "SAVEPOINT outbox_publish", err);
@@ -124,12 +123,9 @@ static int insert_in_savepoint(struct publishing *p, struct outbox_error *err)
 		r = execute(p->db, "RELEASE outbox_publish", err);
 	if (r == OUTBOX_OK)
 		return r;
-	/* After some failures (disk full, I/O) SQLite has rolled back everything by itself. */
 	if (!sqlite3_get_autocommit(p->db))
 		sqlite3_exec(p->db, "ROLLBACK TO outbox_publish; RELEASE outbox_publish", NULL,
 			     NULL, NULL);
-	else if (had_transaction && err)
-		outbox_wrap(err, "your transaction was rolled back");
 	return r;
 }
 
@@ -150,6 +146,7 @@ int outbox_publish_sqlite_batch(sqlite3 *db, const struct outbox_message *messag
 				struct outbox_error *err)
 {
 	_cleanup_(publishing_deinit) struct publishing p = { .db = db, .messages = messages, .n = n };
+	bool transaction;
 	int r;
 
 	r = check_call(db, messages, n, flags, err);
@@ -157,7 +154,8 @@ int outbox_publish_sqlite_batch(sqlite3 *db, const struct outbox_message *messag
 		r = validate(&p, err);
 	if (r != OUTBOX_OK)
 		return r;
-	if (sqlite3_get_autocommit(db) && !(flags & OUTBOX_ALLOW_AUTOCOMMIT))
+	transaction = !sqlite3_get_autocommit(db);
+	if (!transaction && !(flags & OUTBOX_ALLOW_AUTOCOMMIT))
 		return outbox_fail(err, OUTBOX_EINVAL,
 				   "not in a transaction: the message and your rows could part; BEGIN "
 				   "first, or set OUTBOX_ALLOW_AUTOCOMMIT");
@@ -166,9 +164,13 @@ int outbox_publish_sqlite_batch(sqlite3 *db, const struct outbox_message *messag
 	p.done = calloc(n, sizeof(*p.done));
 	if (!p.done)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
-	r = insert_in_savepoint(&p, err);
+	/* One INSERT is all or nothing by itself. */
+	r = n == 1 ? insert_all(&p, err) : insert_in_savepoint(&p, err);
 	if (r == OUTBOX_OK)
 		report(&p, ret_published);
+	else if (transaction && sqlite3_get_autocommit(db) && err)
+		/* After some failures (disk full, I/O) SQLite rolls back everything by itself. */
+		outbox_wrap(err, "your transaction was rolled back");
 	return r;
 }
 

@@ -170,8 +170,10 @@ static int load_detour(struct claiming *w, sqlite3_stmt *q, struct outbox_claime
 	item->attempts = sqlite3_column_int(q, COL_PAYLOAD_BIN + 1);
 	item->failing_since = sqlite3_column_int64(q, COL_PAYLOAD_BIN + 2);
 	item->suspect = sqlite3_column_int(q, COL_PAYLOAD_BIN + 3) != 0;
-	if (sqlite3_column_type(q, COL_TYPE) == SQLITE_NULL)
+	if (!item->message.type) {
+		item->message.type = "unknown";
 		item->malformed = "its message is gone from the log";
+	}
 	return OUTBOX_OK;
 }
 

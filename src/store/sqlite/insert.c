@@ -37,9 +37,6 @@ int sqlite_insert_init(struct sqlite_insert *insert, sqlite3 *db, struct outbox_
 	int rc;
 
 	rc = sqlite3_prepare_v2(db, insert_text, sizeof(insert_text), &made.insert, NULL);
-	if (rc == SQLITE_OK)
-		rc = sqlite3_prepare_v2(db, "SELECT seq FROM outbox_message WHERE id = ?1", -1,
-					&made.find, NULL);
 	if (rc != SQLITE_OK) {
 		rc = no_outbox(db, rc, err);
 		sqlite_insert_deinit(&made);
@@ -103,8 +100,13 @@ static int bind_payload(sqlite3_stmt *q, const struct outbox_message *m)
 static int find(struct sqlite_insert *insert, const char *id, int64_t *ret_seq,
 		struct outbox_error *err)
 {
-	int rc;
+	int rc = SQLITE_OK;
 
+	if (!insert->find)
+		rc = sqlite3_prepare_v2(insert->db, "SELECT seq FROM outbox_message WHERE id = ?1",
+					-1, &insert->find, NULL);
+	if (rc != SQLITE_OK)
+		return no_outbox(insert->db, rc, err);
 	sqlite3_bind_text(insert->find, 1, id, -1, SQLITE_STATIC);
 	rc = sqlite3_step(insert->find);
 	if (rc == SQLITE_ROW)

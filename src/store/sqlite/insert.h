@@ -15,7 +15,8 @@
 
 struct sqlite_insert {
 	sqlite3 *db;
-	sqlite3_stmt *insert, *find;
+	sqlite3_stmt *insert;
+	sqlite3_stmt *find; /* for repeats: prepared at the first of them */
 };
 
 struct sqlite_inserted {
