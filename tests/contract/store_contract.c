@@ -28,10 +28,6 @@ static void run_case(void **state)
 {
 	struct bound_case *bound = *state;
 
-	if (bound->c->needs & ~bound->fixture->has) {
-		print_message("%s: this store has none of it\n", bound->c->name);
-		skip();
-	}
 	bound->world = world_new(bound->fixture, bound->c->lanes);
 	bound->c->run(bound->world);
 }
@@ -59,7 +55,8 @@ int store_contract_run(const struct store_fixture *fixture, int argc, char **arg
 	}
 	for (size_t g = 0; g < ARRAY_SIZE(groups); g++) {
 		for (const struct store_case *c = groups[g]; c->name && count < TESTS_MAX; c++) {
-			if (argc > 1 && !strstr(c->name, argv[1]))
+			/* What a driver has not got is no case of its contract. */
+			if (c->needs & ~fixture->has || (argc > 1 && !strstr(c->name, argv[1])))
 				continue;
 			bound[count] = (struct bound_case){ fixture, c, NULL };
 			tests[count] = (struct CMUnitTest){ .name = c->name,
@@ -68,6 +65,10 @@ int store_contract_run(const struct store_fixture *fixture, int argc, char **arg
 							    .initial_state = &bound[count] };
 			count++;
 		}
+	}
+	if (!count) {
+		printf("no case has \"%s\" in its name\n", argc > 1 ? argv[1] : "");
+		return 1;
 	}
 	return _cmocka_run_group_tests(fixture->name, tests, count, NULL, NULL);
 }

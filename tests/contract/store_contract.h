@@ -10,7 +10,7 @@
 
 #include <outbox/store.h>
 
-/* What a driver cannot show; the cases that need it are skipped by name. */
+/* What not every driver has; cases that need it are bound only where it is there. */
 #define STORE_LATE_COMMITS 1u /* several transactions may be open and commit in any order */
 #define STORE_MISSING 2u      /* there are URLs of databases that do not exist */
 
@@ -45,6 +45,8 @@ struct store_fixture {
 	void (*commit)(void *tx);
 	void (*rollback)(void *tx);
 };
+
+extern const struct store_fixture memory_store_fixture, sqlite_store_fixture;
 
 /* Run the suite; the result is main()'s. An argument is a filter: only cases whose name has it. */
 int store_contract_run(const struct store_fixture *fixture, int argc, char **argv);

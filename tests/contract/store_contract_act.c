@@ -218,6 +218,21 @@ static void a_deferred_ahead_and_due_stays_in_order(struct store_world *w)
 	assert_drains(k, 3, a, b, c);
 }
 
+static void a_due_one_ahead_waits_for_unread_ones(struct store_world *w)
+{
+	struct worker *k;
+	int64_t s;
+
+	world_target(w, "a");
+	s = world_publish_run(w, "x", 4);
+	world_act(w, OUTBOX_DEFER, "a", s + 3);
+	world_step(w, 60 * SEC);
+	k = worker_start(w, "k", "a", 0);
+	worker_advance(k, 2); /* it is due, but two of its key are not even read */
+	assert_claim(k, 2, s, s + 1);
+	assert_drains(k, 4, s, s + 1, s + 2, s + 3);
+}
+
 static void defer_keeps_the_attempts(struct store_world *w)
 {
 	struct worker *k;
@@ -296,6 +311,7 @@ const struct store_case act_cases[] = {
 	{ "an_unread_message_is_discarded", an_unread_message_is_discarded, 0, 0 },
 	{ "an_unread_message_is_deferred", an_unread_message_is_deferred, 0, 0 },
 	{ "a_deferred_ahead_and_due_stays_in_order", a_deferred_ahead_and_due_stays_in_order, 0, 0 },
+	{ "a_due_one_ahead_waits_for_unread_ones", a_due_one_ahead_waits_for_unread_ones, 0, 0 },
 	{ "defer_keeps_the_attempts", defer_keeps_the_attempts, 0, 0 },
 	{ "discarding_the_head_releases_the_run", discarding_the_head_releases_the_run, 0, 0 },
 	{ "deferring_the_head_releases_the_run", deferring_the_head_releases_the_run, 0, 0 },

@@ -84,7 +84,7 @@ static void rollback(void *tx)
 	free(tx);
 }
 
-static const struct store_fixture fixture = {
+const struct store_fixture memory_store_fixture = {
 	.name = "memory",
 	.ops = &memory_store_ops,
 	.has = STORE_LATE_COMMITS | STORE_MISSING,
@@ -101,8 +101,3 @@ static const struct store_fixture fixture = {
 	.commit = commit,
 	.rollback = rollback,
 };
-
-int main(int argc, char **argv)
-{
-	return store_contract_run(&fixture, argc, argv);
-}

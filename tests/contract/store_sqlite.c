@@ -132,7 +132,7 @@ static void rollback(void *tx)
 	sqlite3_close(tx);
 }
 
-static const struct store_fixture fixture = {
+const struct store_fixture sqlite_store_fixture = {
 	.name = "sqlite",
 	.ops = &sqlite_store_ops,
 	.has = STORE_MISSING,
@@ -148,8 +148,3 @@ static const struct store_fixture fixture = {
 	.commit = commit,
 	.rollback = rollback,
 };
-
-int main(int argc, char **argv)
-{
-	return store_contract_run(&fixture, argc, argv);
-}

@@ -146,6 +146,9 @@ const char *world_id(struct store_world *w, const char *target, int64_t seq);
 void assert_state(struct store_world *w, const char *target, int64_t seq, int state, int why);
 /* Of this target and of all deliveries of all targets, as text: to see that nothing changed. */
 const char *world_picture(struct store_world *w);
+/* Without owners and the times of what is not finished. Forgets what was looked at before. */
+const char *world_outline(struct store_world *w);
+void compare_outlines(const char *reference, const char *other);
 const struct outbox_target_stats *world_stats(struct store_world *w, const char *target);
 int64_t world_receipts(struct store_world *w, const char *target, int lane);
 int64_t world_messages(struct store_world *w);

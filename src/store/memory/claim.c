@@ -95,6 +95,13 @@ static void add(struct memory_lane *lane, struct memory_item item)
 	lane->claim[lane->n_claim++] = item;
 }
 
+/* Does one more of this size end the claim? A blocked one comes without its payload. */
+static bool is_full(const struct memory_lane *lane, size_t max, size_t bytes, size_t max_bytes,
+		    bool blocked)
+{
+	return lane->n_claim && (lane->n_claim >= max || (bytes > max_bytes && !blocked));
+}
+
 bool memory_claim_pick(struct memory_db *db, struct memory_target *target, int lane_number,
 		       size_t max, size_t max_bytes, outbox_time now)
 {
@@ -113,9 +120,8 @@ bool memory_claim_pick(struct memory_db *db, struct memory_target *target, int l
 		bool suspect = !from_log && detour->suspect;
 
 		item.blocked = from_log && is_blocked(target, row, claim, now);
-		if (!item.blocked)
-			bytes += next->m.size;
-		if (lane->n_claim && (suspect || lane->n_claim >= max || bytes > max_bytes))
+		bytes += item.blocked ? 0 : next->m.size;
+		if ((suspect && lane->n_claim) || is_full(lane, max, bytes, max_bytes, item.blocked))
 			return true;
 		add(lane, item);
 		if (suspect)
