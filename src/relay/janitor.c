@@ -4,6 +4,8 @@
 #include "base/text.h"
 #include "relay/trouble.h"
 
+#include <string.h>
+
 #define TEND_INTERVAL OUTBOX_SECONDS
 
 static bool holds_first_lane(const struct worker *w)
@@ -52,23 +54,52 @@ static int purge(struct worker *w, outbox_time now, struct outbox_error *err)
 	return OUTBOX_OK;
 }
 
+/*
+ * Delivery goes on without a clean-up (a log with room in it can be written when a checkpoint has none):
+ * it holds nothing back, is told once, and is due again at its next time. Only a lost connection is
+ * everybody's trouble.
+ */
+static void failed(struct worker *w, const char *call, const struct outbox_error *err,
+		   outbox_time now)
+{
+	if (err->status == OUTBOX_EBUSY)
+		return;
+	if (!trouble_keeps_connection(err->status)) {
+		trouble_store(w, call, err, now);
+		return;
+	}
+	if (w->untidy || w->trouble.status)
+		return;
+	w->untidy = call;
+	log_line(&w->plan->log, LOG_WARN,
+		 "target %s: clean-up: %s; delivery goes on, the clean-up is tried again",
+		 w->target->name, err->message);
+}
+
+static void succeeded(struct worker *w, const char *call)
+{
+	if (!w->untidy || strcmp(w->untidy, call) != 0)
+		return;
+	w->untidy = NULL;
+	log_line(&w->plan->log, LOG_INFO, "target %s: clean-up works again", w->target->name);
+}
+
 void janitor_step(struct worker *w, outbox_time now)
 {
+	bool purging = w->plan->purge_interval != OUTBOX_NEVER && now >= w->purge_at;
+	const char *call = purging ? "purge" : "tend";
 	struct outbox_error err = OUTBOX_ERROR_INIT;
 	int r;
 
-	if (w->plan->purge_interval != OUTBOX_NEVER && now >= w->purge_at) {
+	if (purging) {
+		w->purge_at = now + OUTBOX_SECONDS;
 		r = purge(w, now, &err);
 	} else {
 		w->tend_at = now + TEND_INTERVAL;
 		r = w->store->ops->tend(w->store, &err);
 	}
-	/* A clean-up that fails never stops the relay: it is due again at its next time. */
-	if (!r) {
-		trouble_store_over(w, "purge", now);
-		return;
-	}
-	w->purge_at = now + OUTBOX_SECONDS;
-	if (r != OUTBOX_EBUSY)
-		trouble_store(w, "purge", &err, now);
+	if (r)
+		failed(w, call, &err, now);
+	else
+		succeeded(w, call);
 }

@@ -11,8 +11,7 @@
 #define BUSY_DELAY_MAX (200 * OUTBOX_MILLISECONDS)
 #define WORTH_A_LINE (1 * OUTBOX_SECONDS)
 
-/* Busy and full databases keep their connection; everything else starts with a new one. */
-static bool keeps_connection(int status)
+bool trouble_keeps_connection(int status)
 {
 	return status == OUTBOX_EBUSY || status == OUTBOX_EFULL || status == OUTBOX_ENOMEM ||
 	       status == OUTBOX_ECONFLICT;
@@ -25,7 +24,7 @@ void trouble_store(struct worker *w, const char *call, const struct outbox_error
 	char wait[DURATION_TEXT_MAX];
 	bool first = !w->store_delay;
 
-	w->trouble_call = keeps_connection(err->status) ? call : NULL;
+	w->trouble_call = trouble_keeps_connection(err->status) ? call : NULL;
 	w->store_delay = first ? STORE_DELAY_MIN : w->store_delay * 2;
 	if (w->store_delay > max)
 		w->store_delay = max;
@@ -42,7 +41,7 @@ void trouble_store(struct worker *w, const char *call, const struct outbox_error
 			 w->target->name, err->message,
 			 duration_human(w->store_at - now, wait));
 	}
-	if (!keeps_connection(err->status))
+	if (!trouble_keeps_connection(err->status))
 		w->store = store_close(w->store);
 }
 

@@ -6,6 +6,9 @@
 
 #include "relay/worker.h"
 
+/* Busy and full databases keep their connection; after every other failure it is opened anew. */
+bool trouble_keeps_connection(int status);
+
 /* A store call failed: back off; closes the store when the connection is gone. call is a literal. */
 void trouble_store(struct worker *worker, const char *call, const struct outbox_error *err,
 		   outbox_time now);

@@ -84,6 +84,7 @@ struct worker {
 
 	bool keeper; /* one worker of a relay also purges and checkpoints */
 	outbox_time purge_at, tend_at;
+	const char *untidy; /* the clean-up that failed and was told */
 
 	bool once;             /* leave when nothing is due */
 	_Atomic bool draining; /* stop reading, finish, settle, release, leave */
