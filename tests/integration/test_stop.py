@@ -29,9 +29,9 @@ def test_stop_past_the_lease(make, where):
     until(sleeper.stopped, f"the relay to stop at {where}")
     in_flight = shop.in_flight()
     assert in_flight <= BATCH
+    before = len(crew.lines())
     other = crew.start()
     until(lambda: shop.held_by(other), "the take-over")
-    before = len(crew.lines())
     until(lambda: len(crew.lines()) > before, "the other relay to deliver")
     wake_and_see_it_fenced(shop, sleeper, other)
     ledger = producer.finish()
