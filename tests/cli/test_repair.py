@@ -4,6 +4,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from shell import end
+
 
 def state(shop, message, target="events"):
     rows = shop.run("show", message, "--json").json["deliveries"]
@@ -123,7 +125,7 @@ def test_defer(shop):
     shop.relay()
     assert [e["id"] for e in shop.lines()] == [after]
     shop.run("defer", message, "--until", "2020-01-01T00:00:00Z")
-    shop.relay()
+    shop.run("relay", "--to", "events=file:out.jsonl", "--once")
     assert [e["id"] for e in shop.lines()] == [after, message]
     assert shop.run("defer", message, "--until", "+1h", code=4)
 
@@ -150,3 +152,13 @@ def test_pause_and_resume(two):
 def test_pause_an_unknown_target(two, command):
     assert 'no target "nobody"; there are: events, partner' in two.run(
         command, "nobody", "--reason", "r", code=3).err
+
+
+def test_a_bulk_requeue_ends_although_they_fail_again(shop):
+    shop.fail(12)
+    relay = shop.start("relay", "--to", "events=file:out.jsonl", "--poll", "10ms")
+    try:
+        done = shop.run("requeue", "--state", "failed", "--yes", "--rate", "20/s", "--json").json
+    finally:
+        code, _, _ = end(relay)
+    assert (done["done"], code) == (12, 0)
