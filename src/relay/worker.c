@@ -196,6 +196,8 @@ static outbox_time next_time(const struct worker *w, outbox_time now)
 {
 	outbox_time at = earlier(w->lease_at, janitor_due(w));
 
+	if (atomic_load(&w->draining) && !w->n_lanes)
+		return now; /* nothing is held any more: leave at once */
 	if (!w->store || now < w->store_at)
 		at = w->store_at;
 	for (size_t i = 0; i < w->n_lanes; i++) {
