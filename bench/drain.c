@@ -42,7 +42,7 @@ static double ours(const char *path, const char *to, int batch, int messages)
 	if (outbox_relay_new(&relay, &config, &err) != OUTBOX_OK)
 		die("relay", err.message);
 	start = now_seconds();
-	if (outbox_relay_run_until_idle(relay, NULL, &err) != OUTBOX_OK)
+	if (outbox_relay_run_once(relay, &err) != OUTBOX_OK)
 		die("relay", err.message);
 	seconds = now_seconds() - start;
 	outbox_relay_counts(relay, &counts);

@@ -24,6 +24,7 @@ static pid_t spawn(const char *outbox, char *const argv[])
 
 	posix_spawn_file_actions_init(&actions);
 	posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
+	posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
 	error = posix_spawn(&pid, outbox, &actions, NULL, argv, environment);
 	posix_spawn_file_actions_destroy(&actions);
 	if (error)
