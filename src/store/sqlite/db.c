@@ -129,7 +129,7 @@ int sqlite_step(struct sqlite_store *s, sqlite3_stmt *statement, bool *ret_row,
 int sqlite_run(struct sqlite_store *s, enum sqlite_statement id, const struct sqlite_args *args,
 	       int64_t *ret_changes, struct outbox_error *err)
 {
-	sqlite3_stmt *statement;
+	sqlite3_stmt *statement = NULL;
 	bool row = true;
 	int r;
 
@@ -144,8 +144,8 @@ int sqlite_run(struct sqlite_store *s, enum sqlite_statement id, const struct sq
 int sqlite_number(struct sqlite_store *s, enum sqlite_statement id, const struct sqlite_args *args,
 		  int64_t fallback, int64_t *ret_number, struct outbox_error *err)
 {
-	sqlite3_stmt *statement;
-	bool row;
+	sqlite3_stmt *statement = NULL;
+	bool row = false;
 	int r;
 
 	r = sqlite_query(s, id, args, &statement, err);

@@ -231,12 +231,10 @@ static int purgeable_in(struct sqlite_store *s, struct victims *v, struct outbox
 			struct outbox_claimed **ret_messages, size_t *ret_count,
 			struct outbox_error *err)
 {
-	_cleanup_(targets_deinit) struct targets targets = { 0 };
 	struct outbox_claimed *messages;
 	int r;
 
-	v->targets = &targets;
-	r = targets_load(s, NULL, &targets, err);
+	r = targets_load(s, NULL, v->targets, err);
 	/* A call that only looked at rows that stay must not seem to be the end. */
 	do {
 		v->more = false;
@@ -257,9 +255,13 @@ int sqlite_purgeable(struct outbox_store *store, const struct outbox_purge *purg
 		     struct outbox_arena *arena, struct outbox_claimed **ret_messages,
 		     size_t *ret_count, struct outbox_error *err)
 {
-	_cleanup_(victims_deinit) struct victims v = { .purge = purge,
-						       .after_seq = after_seq,
-						       .limit = limit_of(purge) };
+	_cleanup_(targets_deinit) struct targets targets = { 0 };
+	_cleanup_(victims_deinit) struct victims v = {
+		.targets = &targets,
+		.purge = purge,
+		.after_seq = after_seq,
+		.limit = limit_of(purge),
+	};
 	struct sqlite_store *s = sqlite_of(store);
 	struct outbox_claimed *messages = NULL;
 	size_t count = 0;

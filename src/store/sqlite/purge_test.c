@@ -73,6 +73,56 @@ static void a_kept_failure_does_not_keep_receipts(void **state)
 	assert_string_equal(page.rows[1].owner, "me");
 }
 
+/* Behind another target, a message must not lose the receipt that tells of its delivery. */
+static void a_message_that_waits_keeps_its_receipts(void **state)
+{
+	struct place *p = *state;
+	struct outbox_filter filter = { .struct_size = sizeof(filter) };
+	struct outbox_page page;
+
+	place_target(p, "other", false);
+	place_publish(p, "a", NULL, NULL);
+	place_drain(p, "events");
+	frozen_clock_step(&p->clock, OUTBOX_DAYS);
+	place_drain(p, "events");
+	purge(p, (struct outbox_purge){ .delivered_before = sqlite_now(sqlite_of(p->store)) });
+	assert_int_equal(sqlite_list(p->store, &filter, p->arena, &page, &p->err), OUTBOX_OK);
+	assert_int_equal(page.count, 2);
+	assert_int_equal(page.rows[0].state, OUTBOX_DELIVERED);
+	assert_int_equal(page.rows[0].last_status_at, TEST_START);
+	assert_int_equal(page.rows[1].state, OUTBOX_PENDING);
+}
+
+/* What a target never got does not become its delivery when its receipts are gone. */
+static void what_was_not_routed_stays_so(void **state)
+{
+	static const char *const globs[] = { "order.*" };
+	struct place *p = *state;
+	struct outbox_target_def def = { .name = "some", .route = { .types = globs, .n_types = 1 } };
+	struct outbox_filter filter = { .struct_size = sizeof(filter), .target = "some" };
+	struct outbox_page page;
+
+	assert_int_equal(sqlite_target_put(p->store, &def, NULL, &p->err), OUTBOX_OK);
+	place_publish(p, "user.made", NULL, NULL);
+	place_publish(p, "order.placed", NULL, NULL);
+	fail_next(p, "events");
+	place_drain(p, "events");
+	place_drain(p, "some");
+	frozen_clock_step(&p->clock, OUTBOX_DAYS);
+	place_publish(p, "order.placed", NULL, NULL);
+	place_drain(p, "some");
+	purge(p, (struct outbox_purge){ .delivered_before = sqlite_now(sqlite_of(p->store)) });
+	def.route.n_types = 0;
+	assert_int_equal(sqlite_target_put(p->store, &def, NULL, &p->err), OUTBOX_OK);
+	place_sql(p, "UPDATE outbox_receipt SET route_version = 2 WHERE target = 'some'");
+	assert_int_equal(sqlite_list(p->store, &filter, p->arena, &page, &p->err), OUTBOX_OK);
+	assert_int_equal(page.count, 1);
+	assert_string_equal(page.rows[0].type, "order.placed");
+	assert_int_equal(place_number(p,
+				      "SELECT count(*) FROM outbox_delivery WHERE target = 'some'"),
+			 1);
+}
+
 static void failures_have_their_own_time(void **state)
 {
 	struct place *p = *state;
@@ -171,6 +221,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_kept_failure_does_not_keep_receipts,
 						place_setup_ready, place_teardown),
+		cmocka_unit_test_setup_teardown(a_message_that_waits_keeps_its_receipts,
+						place_setup_ready, place_teardown),
+		cmocka_unit_test_setup_teardown(what_was_not_routed_stays_so, place_setup_ready,
+						place_teardown),
 		cmocka_unit_test_setup_teardown(failures_have_their_own_time, place_setup_ready,
 						place_teardown),
 		cmocka_unit_test_setup_teardown(purging_a_held_failure_lets_its_key_go_on,

@@ -102,7 +102,7 @@ static int judge(struct sqlite_store *s, const struct sqlite_version *v, struct 
 
 int sqlite_schema_ready(struct sqlite_store *s, struct outbox_error *err)
 {
-	struct sqlite_version v;
+	struct sqlite_version v = { 0 };
 	int r;
 
 	r = sqlite_begin(s, DB_READ, err);
@@ -179,7 +179,7 @@ static int init_in(struct sqlite_store *s, const struct sqlite_migrations *migra
 		   struct outbox_error *err)
 {
 	int program = newest(migrations);
-	struct sqlite_version v;
+	struct sqlite_version v = { 0 };
 	int r;
 
 	r = sqlite_schema_version(s, &v, err);
@@ -298,7 +298,7 @@ int sqlite_info(struct outbox_store *store, struct outbox_store_info *ret_info,
 {
 	struct outbox_store_info info = { .program_version = newest(&sqlite_migrations) };
 	struct sqlite_store *s = sqlite_of(store);
-	struct sqlite_version v;
+	struct sqlite_version v = { 0 };
 	int r;
 
 	r = sqlite_begin(s, DB_READ, err);

@@ -177,29 +177,33 @@ static int read_row(struct selection *sel, sqlite3_stmt *row, size_t *found, str
 	return OUTBOX_OK;
 }
 
-/* Which stretch of the log can hold deliveries in the states that are wanted? */
+/* Which stretch of the log can hold deliveries of one lane in the states that are wanted? */
+static void lane_stretch(const struct selection *sel, const struct receipt *last, int64_t *ret_low,
+			 int64_t *ret_high)
+{
+	bool sending = sel->states & STATE(OUTBOX_SENDING);
+
+	*ret_low = sending ? last->pos : last->claim_end;
+	if (sel->states & STATE(OUTBOX_DELIVERED))
+		*ret_low = 0;
+	*ret_high = sending ? last->claim_end : last->pos;
+	if (sel->states & STATE(OUTBOX_PENDING))
+		*ret_high = INT64_MAX;
+}
+
+/* And of all lanes together? */
 static void stretch(const struct selection *sel, int64_t *ret_from, int64_t *ret_to)
 {
 	const struct targets *t = sel->targets;
-	int64_t from = INT64_MAX, to = 0;
+	int64_t from = INT64_MAX, to = 0, low, high;
 
 	for (size_t i = 0; i < t->count; i++) {
 		for (int lane = 0; lane < t->list[i].n_lanes; lane++) {
-			const struct receipt *last = &t->list[i].lanes[lane].last;
-			int64_t low = last->claim_end, high = INT64_MAX;
-
-			if (sel->states & STATE(OUTBOX_DELIVERED))
-				low = 0;
-			else if (sel->states & STATE(OUTBOX_SENDING))
-				low = last->pos;
-			if (!(sel->states & STATE(OUTBOX_PENDING)))
-				high = sel->states & STATE(OUTBOX_SENDING) ? last->claim_end
-									   : last->pos;
-			/* A lane without such rows has no say in where the stretch begins. */
-			if (high > low && low < from)
-				from = low;
-			if (high > low && high > to)
-				to = high;
+			lane_stretch(sel, &t->list[i].lanes[lane].last, &low, &high);
+			if (high <= low)
+				continue;
+			from = low < from ? low : from;
+			to = high > to ? high : to;
 		}
 	}
 	if (sel->after_seq - 1 > from)

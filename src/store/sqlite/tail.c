@@ -17,6 +17,7 @@
 #include <string.h>
 
 struct tailing {
+	struct targets targets;
 	struct selection sel; /* rows, sorted per receipt */
 	struct target_info *target;
 	int lane;
@@ -30,6 +31,7 @@ struct tailing {
 static void tailing_deinit(struct tailing *w)
 {
 	select_deinit(&w->sel);
+	targets_deinit(&w->targets);
 }
 
 static int parse(struct tailing *w, const char *cursor, struct outbox_error *err)
@@ -150,9 +152,11 @@ static int tell_receipt(struct tailing *w, struct outbox_error *err)
 		r = add_detours(w, room, err);
 	if (r != OUTBOX_OK)
 		return r;
-	part.rows = w->sel.rows ? w->sel.rows + had : NULL;
-	part.count = w->sel.count - had;
-	select_sort(&part);
+	if (w->sel.count > had) {
+		part.rows = w->sel.rows + had;
+		part.count = w->sel.count - had;
+		select_sort(&part);
+	}
 	if (w->sel.count > w->sel.limit) {
 		w->sel.count = w->sel.limit;
 		w->seq = w->sel.rows[w->sel.limit - 1].d.seq;
@@ -202,11 +206,10 @@ static int make_page(const struct tailing *w, struct outbox_page *page, struct o
 static int tail_in(struct sqlite_store *s, const char *cursor, struct tailing *w,
 		   struct outbox_page *page, struct outbox_error *err)
 {
-	_cleanup_(targets_deinit) struct targets targets = { 0 };
 	int r;
 
-	w->sel.targets = &targets;
-	r = targets_load(s, NULL, &targets, err);
+	w->sel.targets = &w->targets;
+	r = targets_load(s, NULL, &w->targets, err);
 	if (r == OUTBOX_OK)
 		r = cursor ? tell(w, err) : sqlite_number(s, SQL_TAIL_NOW, NULL, 0, &w->after, err);
 	if (r == OUTBOX_OK)
