@@ -5,6 +5,7 @@
 #include "cli/json_out.h"
 #include "cli/progress.h"
 #include "cli/safe.h"
+#include "cli/stop.h"
 
 #include <stdio.h>
 
@@ -32,11 +33,24 @@ struct purge {
 	struct cli *cli;
 	struct outbox_purge request;
 	struct archive *archive; /* NULL: only count */
+	sigset_t signals;        /* blocked: looked at between pages */
 	int64_t found;           /* messages read for the archive or the count */
 	struct outbox_purged removed;
 };
 
 DEFINE_CLEANUP(struct archive *, archive_free)
+
+/* A draft of an archive must not stay behind, so signals are obeyed between pages. */
+static int interrupted(struct purge *purge, struct outbox_error *err)
+{
+	int number = stop_wait(&purge->signals, 0);
+
+	if (!number)
+		return OUTBOX_OK;
+	purge->cli->exit = EXIT_SIGNAL + number;
+	return outbox_fail(err, OUTBOX_ECONFLICT, "interrupted; %lld messages were purged",
+			   (long long)purge->removed.messages);
+}
 
 /* Read every message that would go, into the archive or just past. */
 static int read_all(struct purge *purge, struct outbox_error *err)
@@ -61,6 +75,7 @@ static int read_all(struct purge *purge, struct outbox_error *err)
 		}
 		if (r || n == 0)
 			break;
+		r = interrupted(purge, err);
 		for (size_t i = 0; !r && purge->archive && i < n; i++)
 			r = archive_add(purge->archive, &messages[i], err);
 		if (r)
@@ -93,6 +108,8 @@ static int remove_all(struct purge *purge, struct outbox_error *err)
 		purge->removed.receipts += one.receipts;
 		purge->removed.detours += one.detours;
 		progress_show(&progress, purge->removed.messages);
+		if (one.more)
+			r = interrupted(purge, err);
 	}
 	progress_end(&progress);
 	return r;
@@ -156,6 +173,7 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 	r = cli_open(cli, OPEN_READY, err);
 	if (r)
 		return r;
+	stop_block(&purge.signals);
 	if (given->dry_run)
 		r = read_all(&purge, err);
 	else if (given->archive)

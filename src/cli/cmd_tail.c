@@ -74,7 +74,7 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 {
 	const struct values *given = values;
 	struct outbox_stats stats;
-	struct outbox_page page;
+	struct outbox_page page = { 0 };
 	char cursor[512] = "";
 	int64_t printed = 0;
 	sigset_t signals;

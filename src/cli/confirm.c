@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/confirm.h"
 
+#include "base/buf.h"
 #include "cli/safe.h"
 
 #include <stdio.h>
@@ -32,15 +33,18 @@ static bool person_there(void)
 int confirm_name(struct cli *cli, bool yes, const char *what, const char *name,
 		 struct outbox_error *err)
 {
-	char answer[300], prompt[400];
+	_cleanup_(buf_deinit) struct buf prompt = BUF_INIT(2000);
+	char answer[300];
 
 	if (yes)
 		return OUTBOX_OK;
 	if (!person_there())
 		return refuse(cli, err, "not a terminal: add --yes to confirm");
 	safe_wrap(stderr, &(struct wrap){ .width = 80 }, what);
-	snprintf(prompt, sizeof(prompt), "Type its name, %s, to go on: ", name);
-	if (!ask(prompt, answer, sizeof(answer)) || strcmp(answer, name) != 0)
+	buf_text(&prompt, "Type its name, ");
+	safe_append(&prompt, name, strlen(name), UNCUT);
+	buf_text(&prompt, ", to go on: ");
+	if (!ask(buf_str(&prompt), answer, sizeof(answer)) || strcmp(answer, name) != 0)
 		return refuse(cli, err, "that is not its name");
 	return OUTBOX_OK;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/help.h"
 
+#include "base/buf.h"
 #include "base/text.h"
 #include "cli/json_out.h"
 #include "cli/nearest.h"
@@ -44,12 +45,22 @@ const struct command *command_find(const char *name)
 
 int command_unknown(const char *name, struct outbox_error *err)
 {
+	_cleanup_(buf_deinit) struct buf group = BUF_INIT(200);
+	size_t length = strcspn(name, " ");
 	struct nearest nearest;
 	char shown[80];
 
 	nearest_init(&nearest, name);
-	for (size_t i = 0; command_at(i); i++)
-		nearest_offer(&nearest, command_at(i)->name);
+	for (size_t i = 0; command_at(i); i++) {
+		const char *known = command_at(i)->name;
+
+		if (strncmp(known, name, length) == 0 && known[length] == ' ')
+			buf_printf(&group, "%s%s", group.size ? " or " : "outbox ", known);
+		nearest_offer(&nearest, known);
+	}
+	if (group.size)
+		return outbox_fail(err, OUTBOX_EINVAL, "%.*s what? %s", (int)length, name,
+				   buf_str(&group));
 	text_shown(shown, sizeof(shown), name);
 	if (nearest.best)
 		return outbox_fail(err, OUTBOX_EINVAL, "unknown command \"%s\"; did you mean %s?",

@@ -50,13 +50,12 @@ static void look_at_terminal(struct cli *cli)
 		cli->width = size.ws_col < WIDTH_MAX ? size.ws_col : WIDTH_MAX;
 }
 
-/* "target drop" is two words; a group's name alone says what it has. */
+/* Names are one word or two: "target drop". */
 static int find_command(struct cli *cli, int argc, char **argv, int *ret_first,
 			struct outbox_error *err)
 {
 	char two[64];
 	const char *word = argc > 1 ? argv[1] : "help";
-	size_t length = strlen(word);
 
 	*ret_first = argc > 1 ? 2 : 1;
 	if (strcmp(word, "--version") == 0)
@@ -71,10 +70,6 @@ static int find_command(struct cli *cli, int argc, char **argv, int *ret_first,
 		cli->command = command_find(two);
 		*ret_first = 3;
 	}
-	for (size_t i = 0; !cli->command && i < ARRAY_SIZE(commands); i++)
-		if (strncmp(commands[i]->name, word, length) == 0 && commands[i]->name[length] == ' ')
-			return outbox_fail(err, OUTBOX_EINVAL, "%s what? outbox %s, for instance",
-					   word, commands[i]->name);
 	return cli->command ? OUTBOX_OK : command_unknown(word, err);
 }
 

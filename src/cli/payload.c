@@ -126,5 +126,9 @@ void payload_print(const struct cli *cli, const struct outbox_message *message, 
 		indent_json(&text, data, message->size);
 	else
 		buf_append(&text, data, message->size);
+	if (text.failed) { /* indenting would make too much of it: as it is, then */
+		buf_clear(&text);
+		buf_append(&text, data, message->size);
+	}
 	print_lines(cli, &text, max_lines);
 }

@@ -117,7 +117,7 @@ static int wait_for_end(struct job *job, const sigset_t *signals)
 			leave_now(signal);
 		first = signal;
 		announce(job);
-		job->stop = 1;
+		__atomic_store_n(&job->stop, 1, __ATOMIC_RELAXED);
 		sem_post(&job->stopped);
 		/* relay_stop() keeps the time itself; a single run is not told and is cut off here */
 		if (job->mode == RELAY_ONCE)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """purge and its archive."""
 import json
+import signal
 import subprocess
 
-from shell import BINARY
+from shell import BINARY, end, until
 
 
 def read_archive(shop, name):
@@ -98,3 +99,19 @@ def test_large_payloads_are_archived(shop):
     told = shop.run("purge", "--delivered-before", "0", "--archive", "big.zst", "--json").json
     assert (told["messages"], told["archived"]) == (30, 30)
     assert len(read_archive(shop, "big.zst")) == 30
+
+
+def test_an_interrupted_archive_leaves_nothing_behind(shop):
+    for i in range(10):
+        shop.insert(payload=json.dumps("x" * (1 << 20)), key=str(i))
+    shop.relay()
+    purge = shop.start("purge", "--delivered-before", "0", "--archive", "old.zst")
+    until(lambda: list(shop.folder.glob("old.zst*")) or purge.poll() is not None, "the archive's draft")
+    code, _, _ = end(purge)
+    if code == 0:  # it was faster than the signal
+        assert len(read_archive(shop, "old.zst")) == 10 and messages(shop) == 0
+    else:
+        assert code == 128 + signal.SIGTERM
+        kept = read_archive(shop, "old.zst") if (shop.folder / "old.zst").exists() else []
+        assert len(kept) == 10 or (not kept and messages(shop) == 10)
+    assert not list(shop.folder.glob("old.zst.*"))

@@ -4,6 +4,7 @@ import os
 import pty
 import re
 import subprocess
+import unicodedata
 
 import pytest
 
@@ -65,15 +66,23 @@ def test_a_bulk_requeue_is_confirmed_with_y(shop):
     assert code == 0 and "requeued 2 deliveries" in shown
 
 
+def test_a_progress_bar_only_for_people(shop):
+    shop.fail(2)
+    shown = on_terminal(shop, "requeue", "--state", "failed", "--yes")[1]
+    assert "[##############################] requeued 2" in shown
+    shop.relay(code=1)
+    assert "[#" not in shop.run("requeue", "--state", "failed", "--yes").err
+
+
 def test_hostile_text_does_nothing(shop):
-    with shop.db() as db: # the limits are on length, not on taste
+    with shop.db() as db:  # the limits are on length, not on taste
         db.execute("INSERT INTO outbox_message (type, key, payload, subject, id, headers) "
                    "VALUES (?, ?, ?, ?, ?, ?)",
                    (f"t{EVIL}", f"k{EVIL}", f"{{broken {EVIL}", f"s{EVIL}", "evil-id", '{"h":"\\u001b[31m"}'))
     shop.relay(code=1)
     for args in (["list"], ["list", "--state", "failed"], ["show", "evil-id"], ["show", "evil-id", "--full"],
                  ["status"], ["doctor"], ["audit"]):
-        ran = shop.run(*args, code=None) # run() looks for control characters in all output
+        ran = shop.run(*args, code=None)  # run() looks for control characters in all output
         assert ran.code in (0, 1)
     shown = on_terminal(shop, "show", "evil-id", env={"NO_COLOR": "1"})[1].replace("\r\n", "\n")
     assert not UNSAFE.search(shown)
@@ -108,7 +117,6 @@ def test_text_that_is_not_utf8(shop):
 def test_long_cells_are_cut_to_the_screen(shop, text):
     shop.insert(type=f"t.{text}", key=text, id=text[:100], payload="{broken" + text)
     shop.relay(code=1)
-    import unicodedata
     for args in (["list"], ["list", "--state", "failed"], ["show", text[:100]], ["status"]):
         done = subprocess.run([BINARY, *args], cwd=shop.folder, env=shop.env, capture_output=True, check=False)
         for line in done.stdout.decode().splitlines():

@@ -34,6 +34,17 @@ def test_upgrade(shop):
     assert told["from"] == told["to"] and told["changed"] is False
 
 
+def test_upgrade_without_an_outbox(bare):
+    with bare.db() as db:
+        db.execute("CREATE TABLE t (x)")
+    assert bare.run("upgrade", code=7).err
+
+
+def test_the_stores_name_can_be_given(shop):
+    told = shop.run("status", "--json", "--store", "sqlite:app.db?busy=1s&name=shop").json
+    assert told["store"] == "shop"
+
+
 def test_a_newer_schema_is_refused(shop):
     with shop.db() as db:
         db.execute("UPDATE outbox_meta SET value = 99 WHERE name = 'schema'")

@@ -48,8 +48,9 @@ def test_every_command_with_a_store_says_when_there_is_none(bare, name):
 @pytest.mark.parametrize("args, text", [
     (["publsh"], 'unknown command "publsh"; did you mean publish?'),
     (["xyzzy"], 'unknown command "xyzzy"; outbox help lists them'),
-    (["target"], "target what? outbox target list"),
+    (["target"], "target what? outbox target list or target drop"),
     (["target", "dorp"], "target what?"),
+    (["help", "policy"], "policy what? outbox policy list or policy show"),
     (["status", "--jsn"], "unknown option --jsn; did you mean --json?"),
     (["status", "-x"], "options are written with two dashes"),
     (["status", "--every"], "--every wants a value: --every DURATION"),
