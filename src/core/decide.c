@@ -91,17 +91,26 @@ static const char *expired_error(const struct decide_context *context, outbox_ti
 	return copy ? copy : "expired";
 }
 
+bool decide_defer(outbox_time now, const struct outbox_claimed *delivery,
+		  struct outbox_settlement *ret_settlement)
+{
+	if (delivery->malformed || delivery->detour || delivery->message.due_at <= now)
+		return false;
+	*ret_settlement = settle(delivery, OUTBOX_OUT_DEFERRED);
+	ret_settlement->due_at = delivery->message.due_at;
+	return true;
+}
+
 bool decide_send(const struct decide_context *context, const struct outbox_claimed *delivery,
 		 bool died_alone, struct outbox_settlement *ret_settlement)
 {
 	const struct outbox_message *message = &delivery->message;
 
+	if (decide_defer(context->now, delivery, ret_settlement))
+		return false;
 	if (delivery->malformed) {
 		*ret_settlement = settle(delivery, OUTBOX_OUT_FAILED);
 		ret_settlement->error = delivery->malformed;
-	} else if (!delivery->detour && message->due_at > context->now) {
-		*ret_settlement = settle(delivery, OUTBOX_OUT_DEFERRED);
-		ret_settlement->due_at = message->due_at;
 	} else if (delivery->blocked) {
 		*ret_settlement = settle(delivery, OUTBOX_OUT_PARKED);
 	} else if (message->expires_at != 0 && message->expires_at <= context->now) {

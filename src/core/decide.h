@@ -23,6 +23,10 @@ struct decide_context {
 	outbox_time suspect_delay;
 };
 
+/* Straight from the log and not due yet? Then it is deferred, whatever happens to others of its claim. */
+bool decide_defer(outbox_time now, const struct outbox_claimed *delivery,
+		  struct outbox_settlement *ret_settlement);
+
 /*
  * Before sending: is this delivery to be sent now? True: yes. False: *ret_settlement says why not, the
  * first of these that holds:

@@ -40,6 +40,26 @@ static uint64_t hash_key(const char *key)
 	return h;
 }
 
+static void decided(struct flight *f, size_t i, const struct outbox_settlement *s)
+{
+	f->outcomes[i] = *s;
+	f->outcomes[i].seq = f->claim.items[i].seq;
+	f->undecided--;
+}
+
+/*
+ * What is not due yet is set aside before anything is sent. Left undecided it could be returned with the
+ * rest, and a returned message is due at once.
+ */
+static void set_aside(struct flight *f)
+{
+	struct outbox_settlement s;
+
+	for (size_t i = 0; i < f->claim.count; i++)
+		if (decide_defer(f->claim.store_now, &f->claim.items[i], &s))
+			decided(f, i, &s);
+}
+
 /* Link the messages of each key; the first of each, and those without a key, are ready. */
 static int link_keys(struct flight *f, struct outbox_error *err)
 {
@@ -55,6 +75,8 @@ static int link_keys(struct flight *f, struct outbox_error *err)
 		const char *key = f->claim.items[i].message.key;
 
 		f->next[i] = -1;
+		if (f->outcomes[i].outcome)
+			continue;
 		if (!key) {
 			f->ready[f->ready_tail++] = (uint32_t)i;
 			continue;
@@ -98,20 +120,16 @@ int flight_begin(struct flight *f, enum flight_mode mode, bool hold, struct outb
 						    .attempts = c->attempts };
 		f->outcomes[i].seq = c->seq;
 	}
+	set_aside(f);
 	if (mode != FLIGHT_UNORDERED)
 		return link_keys(f, err);
 	for (size_t i = 0; i < n; i++) {
 		f->next[i] = -1;
+		if (f->outcomes[i].outcome)
+			continue;
 		f->ready[f->ready_tail++] = (uint32_t)i;
 	}
 	return OUTBOX_OK;
-}
-
-static void decided(struct flight *f, size_t i, const struct outbox_settlement *s)
-{
-	f->outcomes[i] = *s;
-	f->outcomes[i].seq = f->claim.items[i].seq;
-	f->undecided--;
 }
 
 /* Does the next message of the key go on behind this outcome? A deferred one leaves its order. */

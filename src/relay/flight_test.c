@@ -63,10 +63,10 @@ static void answer(struct fixture *x, const char *verdicts, int status)
 	flight_judge(&x->flight, &x->context, status, false, &unknown);
 }
 
-/* Outcomes by letter: d delivered, r returned, w waiting, f failed, p parked, . undecided. */
+/* Outcomes by letter: d delivered, r returned, w waiting, t deferred, p parked, f failed. */
 static void assert_outcomes(struct fixture *x, const char *expected)
 {
-	static const char letter[] = ".drw?pf";
+	static const char letter[] = ".drwtpf";
 	char text[32] = "";
 
 	for (size_t i = 0; i < x->flight.claim.count; i++)
@@ -162,6 +162,23 @@ static void behind_a_failure_the_key_waits_until_it_is_written_down(void **state
 	land(x);
 }
 
+static void what_is_not_due_is_never_returned(void **state)
+{
+	struct fixture *x = calloc(1, sizeof(*x));
+
+	(void)state;
+	assert_int_equal(flight_init(&x->flight, 1 << 20, NULL), OUTBOX_OK);
+	x->flight.claim.count = 2;
+	x->flight.claim.items =
+		outbox_arena_alloc(x->flight.arena, 2 * sizeof(*x->flight.claim.items));
+	x->flight.claim.store_now = 1000;
+	x->flight.claim.items[1].message.due_at = 1001;
+	assert_int_equal(flight_begin(&x->flight, FLIGHT_ROUNDS, false, NULL), OUTBOX_OK);
+	flight_return_rest(&x->flight);
+	assert_outcomes(x, "rt");
+	land(x);
+}
+
 static void unordered_keys_mean_nothing(void **state)
 {
 	const char *const keys[] = { "a", "a" };
@@ -183,6 +200,7 @@ int main(void)
 		cmocka_unit_test(together_a_blocked_message_parks_the_rest_of_its_key),
 		cmocka_unit_test(a_lost_connection_returns_the_rest),
 		cmocka_unit_test(behind_a_failure_the_key_waits_until_it_is_written_down),
+		cmocka_unit_test(what_is_not_due_is_never_returned),
 		cmocka_unit_test(unordered_keys_mean_nothing),
 	};
 

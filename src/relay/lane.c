@@ -168,7 +168,10 @@ static void advanced(struct worker *w, struct lane *lane, size_t want, outbox_ti
 	if (lane_flight(lane)->claim.count)
 		account(w, lane);
 	lane->current = !lane->current;
-	lane->next_token = 0;
+	/* Nothing was written: ask with the same token again. An earlier try whose answer was lost may
+	 * still arrive and claim; then that claim is ours, instead of locking us out. */
+	if (fresh->claim.n != lane->head.n)
+		lane->next_token = 0;
 	lane->head.n = fresh->claim.n;
 	lane->head.token = fresh->claim.token;
 	lane->head.cautious = fresh->claim.cautious;

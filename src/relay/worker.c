@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define JANITOR_PATIENCE (2 * OUTBOX_SECONDS)
+
 int worker_new(const struct relay_plan *plan, size_t target, int index,
 	       struct relay_counters *counters, struct worker **ret_worker,
 	       struct outbox_error *err)
@@ -271,6 +273,11 @@ static void work(struct worker *w, outbox_time now)
 	}
 	if (store_ready && now >= w->lease_at) {
 		keep_leases(w, now);
+		return;
+	}
+	/* Between batches when there is time; but a relay that is always busy must clean up too. */
+	if (store_ready && now - JANITOR_PATIENCE >= janitor_due(w)) {
+		janitor_step(w, now);
 		return;
 	}
 	lane = next_lane(w, now);

@@ -214,6 +214,41 @@ static void retention_removes_what_is_finished_only(void **state)
 	world_free(w);
 }
 
+/* Each batch takes a second and there is always another one: nobody is ever idle. */
+static void second_by_second(void *context, const struct outbox_batch *batch)
+{
+	struct world *w = context;
+
+	(void)batch;
+	frozen_clock_step(&w->clock, OUTBOX_SECONDS);
+	world_publish(w, "order.placed", NULL, NULL);
+}
+
+static void a_busy_relay_cleans_up_too(void **state)
+{
+	struct world *w = world_new(1);
+	struct outbox_target_config target;
+	struct outbox_relay_config config = world_config(w, &target);
+	struct memory_hooks hooks = { .context = w, .on_publish = second_by_second };
+	struct outbox_filter all = { .struct_size = sizeof(all) };
+	struct outbox_page page;
+
+	(void)state;
+	memory_broker_hooks(w->brokers[0], &hooks);
+	config.batch_messages = 1;
+	config.purge_interval = 10 * OUTBOX_SECONDS;
+	config.retain_delivered = OUTBOX_MINUTES;
+	world_publish_many(w, 2, 0);
+	world_relay(w, 0, &config);
+	for (int i = 0; i < 1500; i++)
+		worker_step(world_worker(w, 0));
+	outbox_arena_reset(w->arena);
+	assert_int_equal(w->store->ops->list(w->store, &all, w->arena, &page, NULL), OUTBOX_OK);
+	assert_in_range(page.count, 10, 90);
+	assert_in_range(memory_broker_count(w->brokers[0]), 200, 1500);
+	world_free(w);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -225,6 +260,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(batches_stay_within_their_budgets),
 		cmocka_unit_test(a_message_larger_than_the_budget_still_goes),
 		cmocka_unit_test(retention_removes_what_is_finished_only),
+		cmocka_unit_test(a_busy_relay_cleans_up_too),
 	};
 
 	return WORLD_MAIN(argc, argv, "schedule", tests);
