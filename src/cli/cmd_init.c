@@ -74,7 +74,7 @@ const struct command cmd_init = {
 	.values_size = sizeof(struct values),
 	.about = "Creates the tables, triggers and views of the outbox beside your own tables, and the database file itself when there is none. A SQLite file is switched to WAL mode.",
 	.example = "outbox init --store sqlite:app.db",
-	.exits = "0  the outbox is there\n4  it is there with another number of lanes\n"
+	.exits = "0  the outbox is there\n2  it is there with another number of lanes\n"
 		 "7  its schema is newer than this program",
 	.run = run,
 };

@@ -212,6 +212,20 @@ static void test_safe_text(void **state)
 	}
 }
 
+static void test_wrap(void **state)
+{
+	char *text = NULL;
+	size_t size = 0;
+	FILE *stream = open_memstream(&text, &size);
+
+	(void)state;
+	/* the first word is just as long as the indent */
+	safe_wrap(stream, &(struct wrap){ 0, 2, 12 }, "a: bc def ghi averyverylongword\a");
+	fclose(stream);
+	assert_string_equal(text, "a: bc def\n  ghi\n  averyve...\n");
+	free(text);
+}
+
 static void test_shell_words(void **state)
 {
 	static const char *const cases[][2] = {
@@ -276,6 +290,7 @@ int main(void)
 		cmocka_unit_test(test_pairs),
 		cmocka_unit_test(test_nearest),
 		cmocka_unit_test(test_safe_text),
+		cmocka_unit_test(test_wrap),
 		cmocka_unit_test(test_shell_words),
 		cmocka_unit_test(test_table),
 	};

@@ -98,6 +98,7 @@ void safe_wrap(FILE *stream, const struct wrap *wrap, const char *text)
 	_cleanup_(buf_deinit) struct buf safe = BUF_INIT(TEXT_MAX);
 	size_t at = wrap->at;
 	const char *word;
+	bool begun = false; /* there is a word on this line */
 
 	safe_append(&safe, text, strlen(text), UNCUT);
 	word = buf_str(&safe);
@@ -108,15 +109,16 @@ void safe_wrap(FILE *stream, const struct wrap *wrap, const char *text)
 		/* a word that is longer than a whole line is cut rather than let out */
 		safe_append(&piece, word, length, wrap->width - wrap->indent);
 		wide = safe_width(buf_str(&piece));
-		if (at > wrap->indent && at + 1 + wide > wrap->width) {
+		if (begun && at + 1 + wide > wrap->width) {
 			fprintf(stream, "\n%*s", (int)wrap->indent, "");
 			at = wrap->indent;
-		} else if (at > wrap->indent) {
+		} else if (begun) {
 			fputc(' ', stream);
 			at++;
 		}
 		fputs(buf_str(&piece), stream);
 		at += wide;
+		begun = true;
 		word += length;
 		word += strspn(word, " ");
 	}
