@@ -79,12 +79,14 @@ class Shop:
         return outbox("status", "--store", self.store, "--json")
 
     def lanes_shown(self):
-        return self.status()["targets"][0]["lanes"]
+        """The lanes as `outbox status` shows them; none before a relay has registered the target."""
+        return [lane for target in self.status()["targets"] for lane in target["lanes"]]
 
     def held_by(self, relay):
         """Does this relay hold every lane?"""
         pid = f":{relay.process.pid}:"
-        return all(lane["live"] and pid in lane["owner"] for lane in self.lanes_shown())
+        lanes = self.lanes_shown()
+        return bool(lanes) and all(lane["live"] and pid in lane["owner"] for lane in lanes)
 
 
 class Relay:
