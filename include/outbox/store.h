@@ -154,7 +154,7 @@ struct outbox_head {
 	int64_t n;
 	int64_t token;
 	int takeovers;        /* in a row, each with messages in flight, nothing settled in between */
-	bool cautious;        /* claim one message at a time until the suspect claim is passed */
+	bool cautious;        /* claims have one message each until the suspect claim is passed */
 	int64_t suspect_seq;  /* the message that was alone in flight when the owner died, or 0 */
 };
 
@@ -311,6 +311,7 @@ struct outbox_purge {
 	outbox_time failed_before;
 	int64_t through_seq; /* only messages up to here; 0: no bound. What an archive has written */
 	size_t limit;        /* messages in this call; 0: 5,000 */
+	const char *actor;   /* an operator, for the audit; NULL: a relay's own retention, which leaves none */
 };
 
 struct outbox_purged {

@@ -173,6 +173,7 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 	r = cli_open(cli, OPEN_READY, err);
 	if (r)
 		return r;
+	purge.request.actor = cli->actor;
 	stop_block(&purge.signals);
 	if (given->dry_run)
 		r = read_all(&purge, err);
@@ -186,7 +187,7 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 const struct command cmd_purge = {
 	.name = "purge",
 	.group = GROUP_REPAIR,
-	.flags = COMMAND_STORE,
+	.flags = COMMAND_STORE | COMMAND_ACTOR,
 	.summary = "remove finished messages, into an archive if you like",
 	.options = options,
 	.n_options = ARRAY_SIZE(options),

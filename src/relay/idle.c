@@ -30,7 +30,9 @@ static int look(const struct outbox_relay *relay, struct outbox_store *store,
 	for (size_t i = 0; i < stats.n_targets; i++) {
 		const struct outbox_target_stats *t = &stats.targets[i];
 
-		if (serves(relay, t->name) && t->pending + t->sending + t->waiting + t->parked > 0)
+		/* oldest also knows deferred ones whose time has come */
+		if (serves(relay, t->name) &&
+		    (t->pending + t->sending + t->waiting + t->parked > 0 || t->oldest))
 			*ret_idle = false;
 	}
 	return OUTBOX_OK;
@@ -52,7 +54,7 @@ static int wait_for_idle(struct outbox_relay *relay, struct outbox_arena *arena,
 	bool is_idle = false;
 	int r = OUTBOX_OK;
 
-	while (!is_idle && !lasting(r) && !(stop && *stop)) {
+	while (!is_idle && !lasting(r) && !(stop && __atomic_load_n(stop, __ATOMIC_RELAXED))) {
 		relay_wait(relay, clock->mono(clock) + IDLE_CHECK, &wakes_seen);
 		r = store ? OUTBOX_OK : relay_open_store(relay, &random, &store, err);
 		if (!r)

@@ -81,7 +81,7 @@ static size_t wanted(const struct worker *w, const struct lane *lane, outbox_tim
 	if (lane->leaving || lane->lost || atomic_load(&w->draining) || w->stale_route ||
 	    breaker_open(&w->breaker, now) || now >= w->lease_until)
 		return 0;
-	if (lane->head.cautious || breaker_probing(&w->breaker))
+	if (breaker_probing(&w->breaker))
 		return 1;
 	return lane->limit;
 }

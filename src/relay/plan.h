@@ -39,7 +39,7 @@ struct relay_plan {
 };
 
 /* ECONFIG names the target, the field and the remedy. Strings are copied into the arena. */
-int plan_make(const struct outbox_relay_config *config, struct outbox_arena *arena,
+int plan_make(const struct outbox_relay_config *given, struct outbox_arena *arena,
 	      struct relay_plan *ret_plan, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 #endif

@@ -310,6 +310,33 @@ static void a_log_that_was_emptied_goes_on(struct store_world *w)
 	}
 }
 
+static void an_operators_purge_is_audited(struct store_world *w)
+{
+	struct outbox_purge purge;
+	struct outbox_audit *rows;
+	struct worker *k;
+	size_t count;
+	int64_t s;
+
+	world_target(w, "a");
+	s = world_publish_many(w, 3);
+	k = worker_start(w, "k", "a", 0);
+	assert_drains(k, 3, s, s + 1, s + 2);
+	world_step(w, 10 * SEC);
+	purge = before(w, SEC);
+	purge.limit = 1;
+	assert_int_equal(world_purge(w, &purge).messages, 1); /* a relay's own: no row */
+	purge.actor = "olga";
+	purge.limit = 10;
+	assert_int_equal(world_purge(w, &purge).messages, 2);
+	assert_int_equal(world_purge(w, &purge).messages, 0); /* nothing done, nothing told */
+	OK(w->store->ops->audit(w->store, NULL, 100, w->arena, &rows, &count, &w->err));
+	assert_int_equal(count, 1);
+	assert_string_equal(rows[0].actor, "olga");
+	assert_string_equal(rows[0].action, "purge");
+	assert_non_null(strstr(rows[0].detail, "2 messages"));
+}
+
 #define CASE(name)                \
 	{                         \
 #name, name, 0, 0 \
@@ -328,5 +355,6 @@ const struct store_case purge_cases[] = {
 	CASE(purgeable_is_what_purge_removes),
 	CASE(an_id_is_free_again_after_purge),
 	CASE(a_log_that_was_emptied_goes_on),
+	CASE(an_operators_purge_is_audited),
 	{ NULL, NULL, 0, 0 },
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/memory/db.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define LIMIT_DEFAULT 5000
@@ -88,6 +89,22 @@ static void remove_events(struct memory_db *db)
 	db->first_event += (int64_t)old;
 }
 
+/* One row a call, not one a message: what is gone has no history left to look at. */
+static void tell_audit(struct memory_store *s, const struct outbox_purge *purge,
+		       const struct outbox_purged *purged)
+{
+	char detail[80];
+
+	if (!purge->actor || !purged->messages)
+		return;
+	snprintf(detail, sizeof(detail), "%lld messages, %lld of them with a failed delivery",
+		 (long long)purged->messages, (long long)purged->failed);
+	memory_audit_add(s->db, &(struct memory_audit){ .at = memory_now(s),
+							.actor = memory_text(purge->actor),
+							.action = memory_text("purge"),
+							.detail = memory_text(detail) });
+}
+
 int memory_purge(struct memory_store *s, const struct outbox_purge *purge,
 		 struct outbox_purged *ret_purged, struct outbox_error *err)
 {
@@ -119,6 +136,7 @@ int memory_purge(struct memory_store *s, const struct outbox_purge *purge,
 	}
 	remove_events(db);
 	memory_log_trim(db);
+	tell_audit(s, purge, &purged);
 	*ret_purged = purged;
 	return OUTBOX_OK;
 }

@@ -8,9 +8,12 @@
  * receipts say about it is written down as delivered detours, then they may go.
  */
 #include "base/cleanup.h"
+#include "store/sqlite/audit.h"
 #include "store/sqlite/detour.h"
 #include "store/sqlite/ops.h"
 #include "store/sqlite/victims.h"
+
+#include <stdio.h>
 
 #define LIMIT_DEFAULT 5000
 #define LIMIT_MAX 100000
@@ -156,6 +159,23 @@ static int64_t go_on_from(struct sqlite_store *s, const struct outbox_purge *pur
 	return s->purge_from;
 }
 
+/* One row a call, not one a message: what is gone has no history left to look at. */
+static int tell_audit(struct sqlite_store *s, const struct outbox_purge *purge,
+		      const struct outbox_purged *purged, struct outbox_error *err)
+{
+	char detail[80];
+
+	if (!purge->actor || !purged->messages)
+		return OUTBOX_OK;
+	snprintf(detail, sizeof(detail), "%lld messages, %lld of them with a failed delivery",
+		 (long long)purged->messages, (long long)purged->failed);
+	return sqlite_audit_add(s,
+				&(struct sqlite_audit_entry){ .actor = purge->actor,
+							      .action = "purge",
+							      .detail = detail },
+				err);
+}
+
 static int purge_in(struct sqlite_store *s, const struct outbox_purge *purge,
 		    struct outbox_purged *purged, int64_t *ret_seen, struct outbox_error *err)
 {
@@ -179,6 +199,8 @@ static int purge_in(struct sqlite_store *s, const struct outbox_purge *purge,
 	purged->more = v.more;
 	for (size_t i = 0; i < targets.count && purge->delivered_before && r == OUTBOX_OK; i++)
 		r = remove_receipts(&targets, &targets.list[i], purge, purged, err);
+	if (r == OUTBOX_OK)
+		r = tell_audit(s, purge, purged, err);
 	*ret_seen = v.seen_seq;
 	return r;
 }
