@@ -140,8 +140,29 @@ static int tell_end(const struct cli *cli, const struct outbox_relay_counts *cou
 			  err);
 }
 
+/* A database that is locked for long is no reason to give up: wait, say so once, obey signals. */
+static int start_up(struct outbox_relay **ret_relay, const struct outbox_relay_config *config,
+		    const sigset_t *signals, struct outbox_error *err)
+{
+	struct outbox_error busy = OUTBOX_ERROR_INIT;
+	bool told = false;
+	int r;
+
+	while ((r = outbox_relay_new(ret_relay, config, &busy)) == OUTBOX_EBUSY) {
+		if (!told)
+			relay_log(NULL, OUTBOX_LOG_WARN, busy.message);
+		told = true;
+		if (stop_wait(signals, OUTBOX_SECONDS))
+			break;
+	}
+	if (r)
+		outbox_fail_native(err, r, busy.native, "%s", busy.message);
+	return r;
+}
+
 static int run_relay(struct cli *cli, const struct relay_setup *setup,
-		     const struct relay_values *given, struct outbox_error *err)
+		     const struct relay_values *given, const sigset_t *signals,
+		     struct outbox_error *err)
 {
 	struct outbox_relay_counts counts = OUTBOX_RELAY_COUNTS_INIT;
 	struct outbox_clock *clock = outbox_clock_system();
@@ -150,7 +171,7 @@ static int run_relay(struct cli *cli, const struct relay_setup *setup,
 	enum relay_mode mode = mode_of(given);
 	int ended_by = 0, told, r;
 
-	r = outbox_relay_new(&relay, &setup->config, err);
+	r = start_up(&relay, &setup->config, signals, err);
 	if (r)
 		return r;
 	tell_start(cli, setup, mode);
@@ -189,7 +210,7 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 	stop_block(&signals);
 	setup->config.store = cli->store_url;
 	setup->config.log = relay_log;
-	return run_relay(cli, setup, given, err);
+	return run_relay(cli, setup, given, &signals, err);
 }
 
 const struct command cmd_relay = {

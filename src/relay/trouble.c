@@ -36,7 +36,7 @@ void trouble_store(struct worker *w, const char *call, const struct outbox_error
 				   now - w->trouble_since >= WORTH_A_LINE)) {
 		w->trouble = *err;
 		log_line(&w->plan->log, LOG_WARN,
-			 "target %s: store: %s; nothing is charged, next try in %s, then at most "
+			 "target %s: %s; nothing is charged, next try in %s, then at most "
 			 "every 5 s",
 			 w->target->name, err->message,
 			 duration_human(w->store_at - now, wait));

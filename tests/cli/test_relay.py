@@ -134,3 +134,18 @@ def test_policies_per_target(shop):
     shop.relay("--policy", "events=protean")
     ran = shop.run("relay", "--to", "events=file:out.jsonl", "--policy", "protaen", "--once", code=3)
     assert "did you mean protean?" in ran.err
+
+
+def test_a_locked_database_delays_the_start(shop):
+    """Somebody holds the write lock for longer than the busy timeout: the relay waits and says so once."""
+    shop.insert()
+    with shop.db() as locked:
+        locked.execute("BEGIN IMMEDIATE")
+        relay = shop.start("relay", "--store", "sqlite:app.db?busy=50ms", "--to", "events=file:out.jsonl",
+                           "--until-idle")
+        assert "locked by another connection" in relay.stderr.readline().decode()
+        locked.execute("ROLLBACK")
+        _, err = relay.communicate(timeout=60)
+    assert relay.returncode == 0, err
+    assert b"locked" not in err
+    assert len(shop.lines()) == 1
