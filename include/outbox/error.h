@@ -29,34 +29,40 @@ extern "C" {
 
 enum outbox_status {
 	OUTBOX_OK = 0,
-	OUTBOX_EINVAL = 1,     /* the caller's data or arguments are wrong: repair them */
-	OUTBOX_ENOMEM = 2,     /* out of memory: nothing was changed */
-	OUTBOX_ECONFIG = 3,    /* configuration is wrong: a person must repair it */
-	OUTBOX_ECONN = 4,      /* database or broker out of reach: back off, connect again */
-	OUTBOX_EAUTH = 5,      /* refused by the other side: a person must repair it; back off long */
-	OUTBOX_ETIMEDOUT = 6,  /* no answer in time: the outcome is unknown, repeat the same request */
-	OUTBOX_EBUSY = 7,      /* locked, deadlock, serialization failure: repeat soon, charge nobody */
-	OUTBOX_EFENCED = 8,    /* the lane belongs to somebody else now: drop all memory of it */
-	OUTBOX_ECONFLICT = 9,  /* the delivery's state does not allow it, or it is being sent right now */
+	OUTBOX_EINVAL = 1,  /* the caller's data or arguments are wrong: repair them */
+	OUTBOX_ENOMEM = 2,  /* out of memory: nothing was changed */
+	OUTBOX_ECONFIG = 3, /* configuration is wrong: a person must repair it */
+	OUTBOX_ECONN = 4,   /* database or broker out of reach: back off, connect again */
+	OUTBOX_EAUTH = 5,   /* refused by the other side: a person must repair it; back off long */
+	OUTBOX_ETIMEDOUT = 6, /* no answer in time: the outcome is unknown, repeat the same request */
+	OUTBOX_EBUSY = 7, /* locked, deadlock, serialization failure: repeat soon, charge nobody */
+	OUTBOX_EFENCED = 8, /* the lane belongs to somebody else now: drop all memory of it */
+	OUTBOX_ECONFLICT =
+		9, /* the delivery's state does not allow it, or it is being sent right now */
 	OUTBOX_ENOTFOUND = 10, /* no such message, target, database, policy ... */
 	OUTBOX_ENOTSUP = 11,   /* this driver or this build cannot do it */
 	OUTBOX_ESCHEMA = 12,   /* the schema is missing, older or newer than this program */
-	OUTBOX_EFULL = 13,     /* disk full or quota reached: an outage; retry after space was made */
-	OUTBOX_EPROTO = 14,    /* the other side broke its protocol, or stored data makes no sense */
-	OUTBOX_EINTERNAL = 15  /* a bug of ours */
+	OUTBOX_EFULL = 13,  /* disk full or quota reached: an outage; retry after space was made */
+	OUTBOX_EPROTO = 14, /* the other side broke its protocol, or stored data makes no sense */
+	OUTBOX_EINTERNAL = 15 /* a bug of ours */
 };
 
 struct outbox_error {
-	int status;  /* enum outbox_status */
-	int native;  /* code of the library below, 0 when there is none */
+	int status; /* enum outbox_status */
+	int native; /* code of the library below, 0 when there is none */
 	char message[512];
 };
 
-#define OUTBOX_ERROR_INIT { 0, 0, { 0 } }
+#define OUTBOX_ERROR_INIT \
+	{                 \
+		0, 0,     \
+		{         \
+			0 \
+		}         \
+	}
 
 /* Fill `err` (if not NULL) and return `status`: `return outbox_fail(err, OUTBOX_EINVAL, "...")`. */
-int outbox_fail(struct outbox_error *err, int status, const char *format, ...)
-	OUTBOX_PRINTF(3, 4);
+int outbox_fail(struct outbox_error *err, int status, const char *format, ...) OUTBOX_PRINTF(3, 4);
 
 /* The same with the native code of the library below. */
 int outbox_fail_native(struct outbox_error *err, int status, int native, const char *format, ...)

@@ -37,25 +37,28 @@ struct outbox_message {
 	const char *key;  /* messages of one key are delivered in order; up to 255 characters */
 	const void *data; /* the payload, opaque bytes; NULL only with size 0 */
 	size_t size;
-	const char *content_type;   /* default application/json */
-	const char *id;             /* default a new UUIDv7; your own makes a repeat harmless */
-	int kind;                   /* enum outbox_kind */
-	int published;              /* not 0: may also leave the house, to `external` targets */
-	const char *source;         /* CloudEvents source; default /outbox/<store's name> */
-	const char *subject;        /* CloudEvents subject */
-	const char *topic;          /* for targets whose route is a template with {topic} */
+	const char *content_type; /* default application/json */
+	const char *id;           /* default a new UUIDv7; your own makes a repeat harmless */
+	int kind;                 /* enum outbox_kind */
+	int published;            /* not 0: may also leave the house, to `external` targets */
+	const char *source;       /* CloudEvents source; default /outbox/<store's name> */
+	const char *subject;      /* CloudEvents subject */
+	const char *topic;        /* for targets whose route is a template with {topic} */
 	const char *correlation_id;
 	const char *causation_id;
-	const char *traceparent;    /* W3C trace context */
+	const char *traceparent; /* W3C trace context */
 	const struct outbox_header *headers;
 	size_t n_headers;
-	int priority;               /* -100 to 100; 0 is normal */
-	outbox_time event_time;     /* when it happened; default: when it is published */
-	outbox_time due_at;         /* not to be delivered before */
-	outbox_time expires_at;     /* not to be delivered after: it fails as expired */
+	int priority;           /* -100 to 100; 0 is normal */
+	outbox_time event_time; /* when it happened; default: when it is published */
+	outbox_time due_at;     /* not to be delivered before */
+	outbox_time expires_at; /* not to be delivered after: it fails as expired */
 };
 
-#define OUTBOX_MESSAGE_INIT { sizeof(struct outbox_message) }
+#define OUTBOX_MESSAGE_INIT                   \
+	{                                     \
+		sizeof(struct outbox_message) \
+	}
 
 /* Limits that validation enforces. The payload's default can be changed per call of validate. */
 #define OUTBOX_TYPE_MAX 500

@@ -6,6 +6,7 @@
 
 #include <outbox/arena.h>
 #include <outbox/clock.h>
+#include <outbox/delivery.h>
 #include <outbox/error.h>
 #include <outbox/message.h>
 #include <outbox/relay.h>

@@ -52,8 +52,8 @@ int outbox_registry_handle(struct outbox_registry *registry, const char *type,
 struct outbox_policy {
 	size_t struct_size;
 	const char *name;
-	int max_attempts;    /* tries in all, the first one included; then failed. 0: no limit */
-	outbox_time budget;  /* from the first failure on; 0: no limit */
+	int max_attempts;   /* tries in all, the first one included; then failed. 0: no limit */
+	outbox_time budget; /* from the first failure on; 0: no limit */
 	/* Either a schedule: the delay before attempt 2, 3, ...; used up means failed ... */
 	size_t n_schedule;
 	outbox_time schedule[OUTBOX_SCHEDULE_MAX];
@@ -75,8 +75,8 @@ const struct outbox_policy *outbox_policy_at(size_t i);
 /* ---- the relay ----------------------------------------------------------------------------- */
 
 enum outbox_order {
-	OUTBOX_ORDER_UNSET = 0, /* strict */
-	OUTBOX_ORDER_STRICT = 1,    /* the next of a key leaves after the one before was confirmed */
+	OUTBOX_ORDER_UNSET = 0,  /* strict */
+	OUTBOX_ORDER_STRICT = 1, /* the next of a key leaves after the one before was confirmed */
 	OUTBOX_ORDER_PIPELINED = 2, /* a key's messages go out together; a failure may reorder */
 	OUTBOX_ORDER_NONE = 3       /* keys mean nothing: nothing is ever parked */
 };
@@ -87,29 +87,32 @@ typedef void (*outbox_log_fn)(void *context, int level, const char *line);
 struct outbox_target_config {
 	size_t struct_size;
 	const char *name;
-	const char *to;       /* "file:out.jsonl" */
-	int envelope;         /* enum outbox_envelope */
-	int order;            /* enum outbox_order */
-	bool hold;            /* behind a failed message its key waits */
-	int start;            /* enum outbox_start */
+	const char *to; /* "file:out.jsonl" */
+	int envelope;   /* enum outbox_envelope */
+	int order;      /* enum outbox_order */
+	bool hold;      /* behind a failed message its key waits */
+	int start;      /* enum outbox_start */
 	struct outbox_route route;
 	const struct outbox_policy *policy; /* NULL: default */
 };
 
-#define OUTBOX_TARGET_CONFIG_INIT { sizeof(struct outbox_target_config) }
+#define OUTBOX_TARGET_CONFIG_INIT                   \
+	{                                           \
+		sizeof(struct outbox_target_config) \
+	}
 
 struct outbox_relay_config {
 	size_t struct_size;
-	const char *store;    /* URL */
+	const char *store; /* URL */
 	const struct outbox_target_config *targets;
 	size_t n_targets;
-	int workers;          /* threads per target; 0: 1 */
-	const char *instance; /* 0: "host:pid:random" */
-	size_t batch_messages;      /* 0: 500 */
-	size_t batch_bytes;         /* 0: 8 MiB */
-	outbox_time lease;          /* 0: 15 s */
-	outbox_time publish_timeout; /* 0: 10 s; below the lease */
-	outbox_time poll_min, poll_max; /* 0: 10 ms, 250 ms */
+	int workers;                          /* threads per target; 0: 1 */
+	const char *instance;                 /* 0: "host:pid:random" */
+	size_t batch_messages;                /* 0: 500 */
+	size_t batch_bytes;                   /* 0: 8 MiB */
+	outbox_time lease;                    /* 0: 15 s */
+	outbox_time publish_timeout;          /* 0: 10 s; below the lease */
+	outbox_time poll_min, poll_max;       /* 0: 10 ms, 250 ms */
 	outbox_time breaker_min, breaker_max; /* 0: 500 ms, 30 s */
 	/* Retention by the relay. 0: 7 days; OUTBOX_NEVER: keep. Failed ones: 0 keeps for ever. */
 	outbox_time retain_delivered, retain_failed;
@@ -121,20 +124,26 @@ struct outbox_relay_config {
 	void *log_context;
 };
 
-#define OUTBOX_RELAY_CONFIG_INIT { sizeof(struct outbox_relay_config) }
+#define OUTBOX_RELAY_CONFIG_INIT                   \
+	{                                          \
+		sizeof(struct outbox_relay_config) \
+	}
 
 /* Counted since the relay was made, over all its targets. */
 struct outbox_relay_counts {
 	size_t struct_size;
 	uint64_t delivered, failed, retried, parked, deferred, returned, batches;
-	uint64_t outages;     /* times that a breaker opened */
-	uint64_t takeovers;   /* lanes taken from an owner with messages in flight */
-	uint64_t fenced;      /* settlements that had no effect */
-	uint64_t unknown;     /* verdicts UNKNOWN: each may become a duplicate */
+	uint64_t outages;             /* times that a breaker opened */
+	uint64_t takeovers;           /* lanes taken from an owner with messages in flight */
+	uint64_t fenced;              /* settlements that had no effect */
+	uint64_t unknown;             /* verdicts UNKNOWN: each may become a duplicate */
 	uint64_t possible_duplicates; /* messages in flight when fenced or taken over */
 };
 
-#define OUTBOX_RELAY_COUNTS_INIT { sizeof(struct outbox_relay_counts) }
+#define OUTBOX_RELAY_COUNTS_INIT                   \
+	{                                          \
+		sizeof(struct outbox_relay_counts) \
+	}
 
 /* Checks the whole configuration and registers the targets in the store; starts nothing. */
 int outbox_relay_new(struct outbox_relay **ret_relay, const struct outbox_relay_config *config,

@@ -25,6 +25,7 @@
 
 #include <outbox/arena.h>
 #include <outbox/clock.h>
+#include <outbox/delivery.h>
 #include <outbox/error.h>
 #include <outbox/message.h>
 
@@ -38,50 +39,6 @@ struct outbox_store;
 
 #define OUTBOX_LANES_MAX 256
 #define OUTBOX_TARGET_NAME_MAX 63 /* [a-z0-9_-], starts with a letter */
-#define OUTBOX_COUNT_CAP 100000   /* counts stop here: show "> 100,000" */
-
-/* ---- deliveries ---------------------------------------------------------------------------- */
-
-enum outbox_state {
-	OUTBOX_STATE_UNSET = 0,
-	OUTBOX_PENDING = 1,
-	OUTBOX_SENDING = 2,
-	OUTBOX_DELIVERED = 3,
-	OUTBOX_FAILED = 4,
-	OUTBOX_DISCARDED = 5
-};
-
-/* Why a pending delivery is pending. */
-enum outbox_why {
-	OUTBOX_WHY_UNSET = 0,
-	OUTBOX_NEW = 1,      /* in the log, not yet read */
-	OUTBOX_WAITING = 2,  /* waits for its next attempt (shown as "retry") */
-	OUTBOX_DEFERRED = 3, /* not due yet; outside its key's order until it is */
-	OUTBOX_PARKED = 4,   /* behind an unfinished message of its key */
-	OUTBOX_PAUSED = 5    /* new, and its target is paused. Only in views, never stored */
-};
-
-/* "pending", "retry" ...; NULL for an unknown value. Parsing gives 0 for an unknown name. */
-const char *outbox_state_name(int state);
-const char *outbox_why_name(int why);
-int outbox_state_parse(const char *name);
-int outbox_why_parse(const char *name);
-
-/* One message x one target, as people look at it. */
-struct outbox_delivery {
-	int64_t seq;
-	const char *id, *target, *type, *key; /* key may be NULL */
-	int lane;
-	int state;    /* enum outbox_state */
-	int why;      /* enum outbox_why when pending, else 0 */
-	int attempts; /* failed tries */
-	const char *owner;  /* who sends or sent it; may be NULL */
-	const char *error;  /* last error; may be NULL */
-	const char *reason; /* operator's reason; may be NULL */
-	outbox_time event_time, created_at;
-	outbox_time last_status_at;  /* 0: never changed */
-	outbox_time next_attempt_at; /* 0: none */
-};
 
 /* ---- opening ------------------------------------------------------------------------------- */
 
@@ -113,7 +70,7 @@ struct outbox_store_info {
 struct outbox_route {
 	const char *const *types; /* any of these; none means every type */
 	size_t n_types;
-	int kind;                 /* enum outbox_kind; UNSET means both */
+	int kind; /* enum outbox_kind; UNSET means both */
 	bool published_only;
 };
 
@@ -133,16 +90,16 @@ struct outbox_target_def {
 
 struct outbox_lease_request {
 	const char *target;
-	const char *owner;      /* unique per worker: "host:pid:random/0" */
-	outbox_time duration;   /* lease until store time + duration */
-	int64_t route_version;  /* from target_put */
-	bool leaving;           /* renew what is still held, take nothing, count in no share */
+	const char *owner;     /* unique per worker: "host:pid:random/0" */
+	outbox_time duration;  /* lease until store time + duration */
+	int64_t route_version; /* from target_put */
+	bool leaving;          /* renew what is still held, take nothing, count in no share */
 };
 
 struct outbox_lease {
-	int total;                   /* lanes of the target */
-	int share;                   /* how many this worker should hold at the most */
-	bool stale_route;            /* a newer routing is registered: this worker got no lanes */
+	int total;        /* lanes of the target */
+	int share;        /* how many this worker should hold at the most */
+	bool stale_route; /* a newer routing is registered: this worker got no lanes */
 	int count;
 	int lanes[OUTBOX_LANES_MAX]; /* held now, ascending */
 };
@@ -153,9 +110,9 @@ struct outbox_lease {
 struct outbox_head {
 	int64_t n;
 	int64_t token;
-	int takeovers;        /* in a row, each with messages in flight, nothing settled in between */
-	bool cautious;        /* claims have one message each until the suspect claim is passed */
-	int64_t suspect_seq;  /* the message that was alone in flight when the owner died, or 0 */
+	int takeovers; /* in a row, each with messages in flight, nothing settled in between */
+	bool cautious; /* claims have one message each until the suspect claim is passed */
+	int64_t suspect_seq; /* the message that was alone in flight when the owner died, or 0 */
 };
 
 /* How one claimed message ended. Worked out by decide(), made durable by advance(). */
@@ -171,20 +128,20 @@ enum outbox_outcome {
 
 struct outbox_settlement {
 	int64_t seq;
-	int outcome;         /* enum outbox_outcome */
-	int attempts;        /* the new count; ignored for DELIVERED and RETURNED */
-	outbox_time delay;   /* WAITING */
-	outbox_time due_at;  /* DEFERRED, store time */
-	bool suspect;        /* must be claimed alone from now on */
-	const char *error;   /* WAITING, FAILED; cut to 2,000 characters by the engine */
+	int outcome;        /* enum outbox_outcome */
+	int attempts;       /* the new count; ignored for DELIVERED and RETURNED */
+	outbox_time delay;  /* WAITING */
+	outbox_time due_at; /* DEFERRED, store time */
+	bool suspect;       /* must be claimed alone from now on */
+	const char *error;  /* WAITING, FAILED; cut to 2,000 characters by the engine */
 };
 
 struct outbox_advance {
 	const char *target;
 	int lane;
 	const char *owner;
-	int64_t n, token;    /* the receipt this owner holds */
-	int64_t new_token;   /* of the receipt to append; the same again when repeated */
+	int64_t n, token;  /* the receipt this owner holds */
+	int64_t new_token; /* of the receipt to append; the same again when repeated */
 	int64_t route_version;
 	/* one for each message of the claim in flight, in the claim's order; 0: nothing in flight */
 	const struct outbox_settlement *settled;
@@ -200,124 +157,23 @@ struct outbox_claimed {
 	outbox_time created_at;
 	int attempts;
 	outbox_time failing_since; /* first failed try; 0: none yet */
-	bool detour;  /* came from its detour row, not straight from the log */
-	bool suspect; /* alone in this claim on purpose */
-	const char *malformed; /* not NULL: the stored row makes no sense (headers that are not
+	bool detour;               /* came from its detour row, not straight from the log */
+	bool suspect;              /* alone in this claim on purpose */
+	const char *malformed;     /* not NULL: the stored row makes no sense (headers that are not
 				  JSON ...): it fails with this text and stops nobody */
 	bool blocked; /* its key has an unfinished detour that is not in this claim: park it. Its
 		         payload is not loaded */
 };
 
 struct outbox_claim {
-	int64_t n, token;       /* the head after this call */
+	int64_t n, token; /* the head after this call */
 	outbox_time store_now;
-	bool paused;            /* the target is paused: nothing was claimed */
-	bool stale_route;       /* newer routing registered: nothing was claimed, let the lane go */
-	bool cautious;          /* as in outbox_head, after this call */
-	outbox_time next_due;   /* store time of the lane's next waiting or deferred delivery, or 0 */
+	bool paused;          /* the target is paused: nothing was claimed */
+	bool stale_route;     /* newer routing registered: nothing was claimed, let the lane go */
+	bool cautious;        /* as in outbox_head, after this call */
+	outbox_time next_due; /* store time of the lane's next waiting or deferred delivery, or 0 */
 	size_t count;
 	struct outbox_claimed *items; /* ascending seq; from the arena */
-};
-
-/* ---- looking and acting -------------------------------------------------------------------- */
-
-struct outbox_filter {
-	size_t struct_size;
-	const char *const *ids; /* message ids; none: any */
-	size_t n_ids;
-	const char *target;     /* NULL: any */
-	const char *type;       /* glob; NULL: any */
-	const char *key;        /* exact; NULL: any */
-	int state;              /* enum outbox_state; 0: any */
-	int why;                /* enum outbox_why; 0: any */
-	outbox_time changed_before; /* last_status_at <=; 0: any */
-	const char *cursor;     /* from the page before; NULL: from the start */
-	size_t limit;           /* 0: 100; at most 1,000 */
-};
-
-struct outbox_page {
-	size_t count;
-	struct outbox_delivery *rows; /* ascending (seq, target) */
-	const char *cursor;           /* NULL: this was the last page */
-};
-
-enum outbox_action {
-	OUTBOX_ACTION_UNSET = 0,
-	OUTBOX_REQUEUE = 1, /* failed -> pending: attempts 0, due now, the error kept in the audit */
-	OUTBOX_DISCARD = 2, /* pending, failed -> discarded; wants a reason */
-	OUTBOX_DEFER = 3    /* pending -> pending (deferred) until `until`, attempts unchanged */
-};
-
-struct outbox_act {
-	int action;             /* enum outbox_action */
-	const char *actor;      /* who, for the audit */
-	const char *reason;
-	outbox_time until;      /* DEFER, store time */
-	bool dry_run;           /* count only */
-	/* At most filter->limit deliveries in one call; call again while `more`. With ids, each
-	 * refusal is told; with a filter, deliveries in another state are simply not selected. */
-	const struct outbox_filter *filter;
-};
-
-struct outbox_acted {
-	size_t done;      /* changed, or would be */
-	size_t refused;   /* named by id and not allowed */
-	bool more;
-	outbox_time oldest; /* created_at of the oldest one done; 0: none */
-	char why[512];      /* why the first one was refused */
-};
-
-struct outbox_audit {
-	int64_t number;
-	outbox_time at;
-	const char *actor, *action, *target, *id, *reason, *detail; /* may be NULL but for action */
-};
-
-struct outbox_lane_stats {
-	int lane;
-	const char *owner;       /* NULL: nobody */
-	outbox_time lease_until;
-	int64_t receipts;        /* number of the last receipt */
-	int64_t takeovers;       /* ever */
-};
-
-/* Counts stop at OUTBOX_COUNT_CAP + 1. */
-struct outbox_target_stats {
-	const char *name;
-	bool paused;
-	const char *paused_by, *paused_reason;
-	int64_t pending; /* new: in the log, unread */
-	int64_t sending, waiting, deferred, parked, failed, discarded;
-	int64_t delivered_ever;   /* from the receipts' running totals */
-	int64_t delivered_minute; /* in the last 60 s of store time */
-	outbox_time oldest;       /* created_at of the oldest delivery not finished (deferred and failed aside); 0: none */
-	int64_t retries_minute;
-	size_t n_lanes;
-	struct outbox_lane_stats *lanes;
-};
-
-struct outbox_stats {
-	outbox_time store_now;
-	int64_t messages; /* in the log, capped */
-	int64_t unrouted_targets; /* 0 targets registered: messages wait for one */
-	size_t n_targets;
-	struct outbox_target_stats *targets;
-};
-
-/* Delivered: settled for every registered target before delivered_before. A message with a failed
- * delivery stays until failed_before, if given. 0: never. */
-struct outbox_purge {
-	outbox_time delivered_before;
-	outbox_time failed_before;
-	int64_t through_seq; /* only messages up to here; 0: no bound. What an archive has written */
-	size_t limit;        /* messages in this call; 0: 5,000 */
-	const char *actor;   /* an operator, for the audit; NULL: a relay's own retention, which leaves none */
-};
-
-struct outbox_purged {
-	int64_t messages, failed; /* removed; failed: how many of them had a failed delivery */
-	int64_t receipts, detours;
-	bool more;
 };
 
 /* ---- the ops ------------------------------------------------------------------------------- */
@@ -382,8 +238,8 @@ struct outbox_store_ops {
 	int (*lease)(struct outbox_store *store, const struct outbox_lease_request *request,
 		     struct outbox_lease *ret_lease, struct outbox_error *err);
 	/* Give one lane back at once. Not the owner any more: no effect, no error. */
-	int (*release)(struct outbox_store *store, const char *target, int lane,
-		       const char *owner, struct outbox_error *err);
+	int (*release)(struct outbox_store *store, const char *target, int lane, const char *owner,
+		       struct outbox_error *err);
 
 	/*
 	 * Begin to work on a leased lane: append a take-over receipt with the same position, which

@@ -31,15 +31,15 @@ enum outbox_verdict {
 	OUTBOX_ACKED = 1,         /* the broker confirmed it, as durably as it ever will */
 	OUTBOX_REJECTED = 2,      /* it will never be accepted: failed at once, no more attempts */
 	OUTBOX_RETRY = 3,         /* this message was refused now: charged, tried again later */
-	OUTBOX_UNKNOWN = 4        /* sent or half sent, outcome not known: resent, perhaps a duplicate */
+	OUTBOX_UNKNOWN = 4 /* sent or half sent, outcome not known: resent, perhaps a duplicate */
 };
 
 enum outbox_envelope {
-	OUTBOX_ENVELOPE_UNSET = 0,        /* the driver's own default */
+	OUTBOX_ENVELOPE_UNSET = 0,         /* the driver's own default */
 	OUTBOX_ENVELOPE_CE_STRUCTURED = 1, /* CloudEvents 1.0, one JSON object */
-	OUTBOX_ENVELOPE_CE_BINARY = 2,     /* CloudEvents 1.0, attributes as headers, body = payload */
-	OUTBOX_ENVELOPE_NATIVE = 3,        /* body = payload, headers = the message's own plus outbox-* */
-	OUTBOX_ENVELOPE_EXTERNAL = 4       /* CloudEvents JSON of the allow-list only, nothing internal */
+	OUTBOX_ENVELOPE_CE_BINARY = 2, /* CloudEvents 1.0, attributes as headers, body = payload */
+	OUTBOX_ENVELOPE_NATIVE = 3,  /* body = payload, headers = the message's own plus outbox-* */
+	OUTBOX_ENVELOPE_EXTERNAL = 4 /* CloudEvents JSON of the allow-list only, nothing internal */
 };
 
 /* One message of a batch. Everything above the line is the engine's and read-only for drivers. */
@@ -47,7 +47,7 @@ struct outbox_item {
 	const struct outbox_message *message; /* every default filled in: id, source, event_time ... */
 	int64_t seq;                          /* place in the log */
 	outbox_time created_at;
-	int attempts;                         /* failed tries before this one */
+	int attempts; /* failed tries before this one */
 	/* ---- set by outbox_batch_verdict() */
 	int verdict;        /* enum outbox_verdict */
 	int native;         /* the broker's code */
@@ -64,23 +64,23 @@ struct outbox_batch {
 /* What a target's driver is opened with. Borrowed for the call of open(): copy what you keep. */
 struct outbox_transport_config {
 	size_t struct_size;
-	const char *url;      /* as given: "file:out.jsonl", secrets already resolved */
-	const char *target;   /* the target's name, for error texts */
-	int envelope;         /* enum outbox_envelope; UNSET: the driver's default */
+	const char *url;              /* as given: "file:out.jsonl", secrets already resolved */
+	const char *target;           /* the target's name, for error texts */
+	int envelope;                 /* enum outbox_envelope; UNSET: the driver's default */
 	struct outbox_clock *clock;   /* outlives the transport; deadlines are its mono() times */
 	struct outbox_random *random; /* outlives the transport */
-	void *context;        /* what the application registered the driver with */
+	void *context;                /* what the application registered the driver with */
 };
 
 /* The driver serializes failures itself: batches of one key may go out in one publish() call. */
 #define OUTBOX_TRANSPORT_KEEPS_ORDER 1u
 
 struct outbox_transport_ops {
-	size_t struct_size;        /* sizeof(struct outbox_transport_ops) */
-	const char *name;          /* "rabbitmq": shown to people */
+	size_t struct_size;         /* sizeof(struct outbox_transport_ops) */
+	const char *name;           /* "rabbitmq": shown to people */
 	const char *const *schemes; /* NULL-terminated: "amqp", "amqps" */
-	const char *help;          /* one line for `outbox doctor` and error texts: URL form, options */
-	unsigned flags;            /* OUTBOX_TRANSPORT_* */
+	const char *help; /* one line for `outbox doctor` and error texts: URL form, options */
+	unsigned flags;   /* OUTBOX_TRANSPORT_* */
 
 	/*
 	 * Make a transport from its URL. No I/O: a wrong URL, option or combination fails here with

@@ -18,9 +18,9 @@
 #include <outbox/transport.h>
 
 enum flight_mode {
-	FLIGHT_ROUNDS = 1,    /* one message of a key on the wire at a time */
-	FLIGHT_TOGETHER = 2,  /* one round; the transport keeps a key's order over failures */
-	FLIGHT_UNORDERED = 3  /* one round; keys mean nothing */
+	FLIGHT_ROUNDS = 1,   /* one message of a key on the wire at a time */
+	FLIGHT_TOGETHER = 2, /* one round; the transport keeps a key's order over failures */
+	FLIGHT_UNORDERED = 3 /* one round; keys mean nothing */
 };
 
 struct flight {
@@ -30,8 +30,8 @@ struct flight {
 	bool hold; /* a failed message holds its key back */
 	struct outbox_item *items;
 	struct outbox_settlement *outcomes; /* outcome 0: not decided yet */
-	int32_t *next;  /* the next message of the same key, or -1 */
-	int *held;      /* TOGETHER: how the one before it in its key ended, if unfinished */
+	int32_t *next;                      /* the next message of the same key, or -1 */
+	int *held;       /* TOGETHER: how the one before it in its key ended, if unfinished */
 	uint32_t *ready; /* queue of messages whose turn has come */
 	size_t ready_head, ready_tail;
 	uint32_t *wire;

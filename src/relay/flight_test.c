@@ -4,10 +4,10 @@
 #include "base/random.h"
 
 /* clang-format off: cmocka wants its headers first, in this order */
+#include <cmocka.h>
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
 /* clang-format on */
 
 #include <stdlib.h>
@@ -51,10 +51,9 @@ static void land(struct fixture *x)
 /* Give the round these verdicts, by letter: a acked, r retry, j rejected, u unknown, - none. */
 static void answer(struct fixture *x, const char *verdicts, int status)
 {
-	static const int of[128] = { ['a'] = OUTBOX_ACKED,
-				     ['r'] = OUTBOX_RETRY,
-				     ['j'] = OUTBOX_REJECTED,
-				     ['u'] = OUTBOX_UNKNOWN };
+	static const int of[128] = {
+		['a'] = OUTBOX_ACKED, ['r'] = OUTBOX_RETRY, ['j'] = OUTBOX_REJECTED, ['u'] = OUTBOX_UNKNOWN
+	};
 	size_t unknown;
 
 	assert_int_equal(x->flight.batch.count, strlen(verdicts));

@@ -56,8 +56,8 @@ static void take(struct worker *w, struct lane *lane, outbox_time now)
 	struct outbox_error err = OUTBOX_ERROR_INIT;
 
 	failpoint("before_take");
-	if (w->store->ops->take(w->store, w->target->name, lane->number, w->owner,
-				token(w, lane), &lane->head, &err)) {
+	if (w->store->ops->take(w->store, w->target->name, lane->number, w->owner, token(w, lane),
+				&lane->head, &err)) {
 		trouble_store(w, "take", &err, now);
 		return;
 	}
@@ -69,9 +69,8 @@ static void take(struct worker *w, struct lane *lane, outbox_time now)
 	if (!lane->head.takeovers)
 		return;
 	atomic_fetch_add(&w->counters->takeovers, 1);
-	log_line(&w->plan->log, LOG_WARN,
-		 "target %s: lane %d taken over with messages in flight%s", w->target->name,
-		 lane->number,
+	log_line(&w->plan->log, LOG_WARN, "target %s: lane %d taken over with messages in flight%s",
+		 w->target->name, lane->number,
 		 lane->head.cautious ? "; repeatedly, so one message at a time for now" : "");
 }
 
@@ -123,9 +122,8 @@ static void account(struct worker *w, struct lane *lane)
 	atomic_fetch_add(&c->batches, 1);
 	/* Only a full claim shows that this size is safe: a probe of one message does not. */
 	if (!t.returned && lane_flight(lane)->claim.count >= lane->limit)
-		lane->limit = lane->limit > w->target->batch_messages / 2
-				      ? w->target->batch_messages
-				      : lane->limit * 2;
+		lane->limit = lane->limit > w->target->batch_messages / 2 ? w->target->batch_messages
+									  : lane->limit * 2;
 	forget_flight(w, lane);
 }
 

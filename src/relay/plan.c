@@ -92,8 +92,9 @@ static int plan_target(const struct outbox_relay_config *relay,
 	if (r)
 		return r;
 	if (!c.to)
-		return outbox_fail(err, OUTBOX_ECONFIG, "to: missing; say where it goes, like "
-							"file:out.jsonl");
+		return outbox_fail(err, OUTBOX_ECONFIG,
+				   "to: missing; say where it goes, like "
+				   "file:out.jsonl");
 	r = route_check(&c.route, err);
 	if (!r)
 		r = copy_route(&c.route, arena, &t->route, err);
@@ -138,8 +139,7 @@ static int plan_targets(const struct outbox_relay_config *config, struct outbox_
 		r = plan_target(config, given, arena, &plan->targets[i], err);
 		if (r) {
 			outbox_wrap(err, "target \"%s\"",
-				    text_shown(shown, sizeof(shown),
-					       given->name ? given->name : ""));
+				    text_shown(shown, sizeof(shown), given->name ? given->name : ""));
 			return r;
 		}
 		for (size_t j = 0; j < i; j++)
@@ -165,11 +165,12 @@ static const char *make_instance(struct outbox_arena *arena, uint64_t seed)
 static int check_relay(const struct outbox_relay_config *c, struct outbox_error *err)
 {
 	if (!c->store)
-		return outbox_fail(err, OUTBOX_ECONFIG, "store: missing; give its URL, like "
-							"sqlite:app.db");
+		return outbox_fail(err, OUTBOX_ECONFIG,
+				   "store: missing; give its URL, like "
+				   "sqlite:app.db");
 	if (c->workers < 0 || c->workers > WORKERS_LIMIT)
-		return outbox_fail(err, OUTBOX_ECONFIG, "workers: %d; between 1 and %d",
-				   c->workers, WORKERS_LIMIT);
+		return outbox_fail(err, OUTBOX_ECONFIG, "workers: %d; between 1 and %d", c->workers,
+				   WORKERS_LIMIT);
 	if (c->breaker_min < 0 || c->breaker_max < 0 || c->retain_delivered < 0 ||
 	    c->retain_failed < 0 || c->purge_interval < 0)
 		return outbox_fail(err, OUTBOX_ECONFIG,
@@ -197,8 +198,8 @@ int plan_make(const struct outbox_relay_config *given, struct outbox_arena *aren
 	preset = &plan.targets[0].policy;
 	plan.seed = c.seed ? c.seed : random_system_seed();
 	plan.store = outbox_arena_text(arena, c.store);
-	plan.instance = c.instance ? outbox_arena_text(arena, c.instance)
-				   : make_instance(arena, plan.seed);
+	plan.instance =
+		c.instance ? outbox_arena_text(arena, c.instance) : make_instance(arena, plan.seed);
 	if (!plan.store || !plan.instance)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	plan.workers = c.workers ? c.workers : 1;
@@ -208,8 +209,7 @@ int plan_make(const struct outbox_relay_config *given, struct outbox_arena *aren
 	plan.retain_delivered =
 		first_time(c.retain_delivered, preset->retain_delivered, 7 * OUTBOX_DAYS);
 	plan.retain_failed = first_time(c.retain_failed, preset->retain_failed, OUTBOX_NEVER);
-	plan.purge_interval =
-		first_time(c.purge_interval, preset->purge_interval, OUTBOX_MINUTES);
+	plan.purge_interval = first_time(c.purge_interval, preset->purge_interval, OUTBOX_MINUTES);
 	plan.registry = c.registry;
 	plan.clock = c.clock ? c.clock : outbox_clock_system();
 	plan.log = (struct log){ .sink = c.log, .context = c.log_context };

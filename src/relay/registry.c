@@ -78,8 +78,7 @@ int outbox_registry_add_store(struct outbox_registry *registry, const struct out
 	if (r)
 		return r;
 	if (registry->n_stores == DRIVERS_MAX)
-		return outbox_fail(err, OUTBOX_EINVAL, "at most %d stores of your own",
-				   DRIVERS_MAX);
+		return outbox_fail(err, OUTBOX_EINVAL, "at most %d stores of your own", DRIVERS_MAX);
 	registry->stores[registry->n_stores] = ops;
 	registry->store_contexts[registry->n_stores++] = context;
 	return OUTBOX_OK;
@@ -125,10 +124,9 @@ int registry_open_store(const struct outbox_registry *registry, const char *url,
 			struct outbox_clock *clock, struct outbox_random *random,
 			struct outbox_store **ret_store, struct outbox_error *err)
 {
-	struct outbox_store_config config = { .struct_size = sizeof(config),
-					      .url = url,
-					      .clock = clock,
-					      .random = random };
+	struct outbox_store_config config = {
+		.struct_size = sizeof(config), .url = url, .clock = clock, .random = random
+	};
 	char scheme[32] = "", known[256] = "";
 
 	url_scheme(url, scheme, sizeof(scheme));

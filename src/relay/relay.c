@@ -75,8 +75,7 @@ static int make_workers(struct outbox_relay *relay, struct outbox_error *err)
 static int init_waiting(struct outbox_relay *relay, struct outbox_error *err)
 {
 	pthread_condattr_t attributes;
-	int failed = pthread_mutex_init(&relay->mutex, NULL) ||
-		     pthread_condattr_init(&attributes) ||
+	int failed = pthread_mutex_init(&relay->mutex, NULL) || pthread_condattr_init(&attributes) ||
 		     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC) ||
 		     pthread_cond_init(&relay->wake, &attributes);
 
@@ -191,8 +190,9 @@ int outbox_relay_stop(struct outbox_relay *relay, outbox_time timeout, struct ou
 	size_t abandoned = 0;
 
 	if (!relay || timeout < 0)
-		return outbox_fail(err, OUTBOX_EINVAL, "relay must not be NULL, timeout not "
-						       "negative");
+		return outbox_fail(err, OUTBOX_EINVAL,
+				   "relay must not be NULL, timeout not "
+				   "negative");
 	clock = relay->plan.clock;
 	if (timeout > 365 * OUTBOX_DAYS)
 		timeout = 365 * OUTBOX_DAYS;

@@ -32,14 +32,13 @@ void trouble_store(struct worker *w, const char *call, const struct outbox_error
 	if (first)
 		w->trouble_since = now;
 	/* Being busy for a moment is nobody's business; lasting trouble gets one line. */
-	if (!w->trouble.status && (err->status != OUTBOX_EBUSY ||
-				   now - w->trouble_since >= WORTH_A_LINE)) {
+	if (!w->trouble.status &&
+	    (err->status != OUTBOX_EBUSY || now - w->trouble_since >= WORTH_A_LINE)) {
 		w->trouble = *err;
 		log_line(&w->plan->log, LOG_WARN,
 			 "target %s: %s; nothing is charged, next try in %s, then at most "
 			 "every 5 s",
-			 w->target->name, err->message,
-			 duration_human(w->store_at - now, wait));
+			 w->target->name, err->message, duration_human(w->store_at - now, wait));
 	}
 	if (!trouble_keeps_connection(err->status))
 		w->store = store_close(w->store);

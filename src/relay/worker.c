@@ -16,8 +16,7 @@
 #define JANITOR_PATIENCE (2 * OUTBOX_SECONDS)
 
 int worker_new(const struct relay_plan *plan, size_t target, int index,
-	       struct relay_counters *counters, struct worker **ret_worker,
-	       struct outbox_error *err)
+	       struct relay_counters *counters, struct worker **ret_worker, struct outbox_error *err)
 {
 	struct worker *w = calloc(1, sizeof(*w));
 	int r;
@@ -106,8 +105,7 @@ static int add_lane(struct worker *w, int number, struct outbox_error *err)
 }
 
 /* Bring our lanes in line with what the store says we hold. */
-static int follow_lease(struct worker *w, const struct outbox_lease *lease,
-			struct outbox_error *err)
+static int follow_lease(struct worker *w, const struct outbox_lease *lease, struct outbox_error *err)
 {
 	bool held[OUTBOX_LANES_MAX] = { false };
 	int r = OUTBOX_OK;
@@ -143,8 +141,7 @@ static void keep_leases(struct worker *w, outbox_time now)
 	};
 
 	memset(&lease, 0, sizeof(lease));
-	if (w->store->ops->lease(w->store, &request, &lease, &err) ||
-	    follow_lease(w, &lease, &err)) {
+	if (w->store->ops->lease(w->store, &request, &lease, &err) || follow_lease(w, &lease, &err)) {
 		trouble_store(w, "lease", &err, now);
 		return;
 	}
@@ -220,15 +217,14 @@ static void leave(struct worker *w)
 	struct outbox_lease lease;
 
 	memset(&lease, 0, sizeof(lease));
-	if (w->store &&
-	    w->store->ops->lease(w->store,
-				 &(struct outbox_lease_request){
-					 .target = w->target->name,
-					 .owner = w->owner,
-					 .duration = w->target->lease,
-					 .route_version = w->target->route_version,
-					 .leaving = true },
-				 &lease, &err))
+	if (w->store && w->store->ops->lease(w->store,
+					     &(struct outbox_lease_request){
+						     .target = w->target->name,
+						     .owner = w->owner,
+						     .duration = w->target->lease,
+						     .route_version = w->target->route_version,
+						     .leaving = true },
+					     &lease, &err))
 		log_line(&w->plan->log, LOG_WARN,
 			 "target %s: could not sign off: %s; others wait for the lease to end",
 			 w->target->name, err.message);

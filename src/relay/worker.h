@@ -35,15 +35,15 @@ struct suspicion {
 struct lane {
 	int number;
 	enum lane_phase phase;
-	bool leaving;  /* finish what is in flight, settle it, then release */
-	bool lost;     /* the lease is gone: the fence decides whether settling still counts */
-	bool ran_dry;  /* a read found nothing that is due */
+	bool leaving; /* finish what is in flight, settle it, then release */
+	bool lost;    /* the lease is gone: the fence decides whether settling still counts */
+	bool ran_dry; /* a read found nothing that is due */
 	struct outbox_head head;
 	int64_t next_token; /* of the receipt being appended; the same again until it is known */
 	int64_t died_seq;   /* the message that was alone in flight when a relay died */
 	size_t limit;       /* the next claim's size: halved by UNKNOWN, doubled by success */
 	outbox_time run_at, poll;
-	outbox_time read_at; /* mono: when the claim in flight was read */
+	outbox_time read_at;      /* mono: when the claim in flight was read */
 	struct flight flights[2]; /* settling one and reading into the other is one call */
 	int current;
 	struct suspicion suspicions[SUSPICIONS];
@@ -76,7 +76,7 @@ struct worker {
 	outbox_time lease_until; /* mono: what we hold is surely ours until then */
 	bool leased, stale_route;
 
-	outbox_time store_at;    /* mono: no store call before, after trouble */
+	outbox_time store_at; /* mono: no store call before, after trouble */
 	outbox_time store_delay;
 	outbox_time trouble_since;
 	const char *trouble_call; /* the store call that failed; NULL: the connection did */
@@ -86,8 +86,8 @@ struct worker {
 	outbox_time purge_at, tend_at;
 	const char *untidy; /* the clean-up that failed and was told */
 
-	bool once;             /* leave when nothing is due */
-	_Atomic bool draining; /* stop reading, finish, settle, release, leave */
+	bool once;                       /* leave when nothing is due */
+	_Atomic bool draining;           /* stop reading, finish, settle, release, leave */
 	_Atomic outbox_time drain_until; /* mono: what is not sent by then goes back */
 	_Atomic bool left;
 };

@@ -88,8 +88,7 @@ static void a_paused_target_claims_nothing(void **state)
 	world_run(w, OUTBOX_MINUTES);
 	assert_int_equal(memory_broker_count(w->brokers[0]), 0);
 	world_assert(w, "events", 1, OUTBOX_PENDING, OUTBOX_PAUSED, 0);
-	assert_int_equal(w->store->ops->target_pause(w->store, "events", false, "test", NULL,
-						     NULL),
+	assert_int_equal(w->store->ops->target_pause(w->store, "events", false, "test", NULL, NULL),
 			 OUTBOX_OK);
 	world_run(w, OUTBOX_SECONDS);
 	assert_int_equal(memory_broker_count(w->brokers[0]), 5);
@@ -105,10 +104,9 @@ static void routing_chooses_by_type_kind_and_published(void **state)
 	const char *types[] = { "order.*", "user.?" };
 
 	(void)state;
-	target.route = (struct outbox_route){ .types = types,
-					      .n_types = 2,
-					      .kind = OUTBOX_KIND_EVENT,
-					      .published_only = true };
+	target.route = (struct outbox_route){
+		.types = types, .n_types = 2, .kind = OUTBOX_KIND_EVENT, .published_only = true
+	};
 	world_relay(w, 0, &config);
 	m.data = "{}";
 	m.size = 2;

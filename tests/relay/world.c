@@ -14,11 +14,11 @@ bool world_on_sqlite;
 #define START ((outbox_time)1700000000 * OUTBOX_SECONDS)
 #define STEPS_MAX 2000000
 
-#define must(call)                                                                                 \
-	do {                                                                                       \
-		struct outbox_error err = OUTBOX_ERROR_INIT;                                       \
-		if (call)                                                                          \
-			fail_msg("%s: %s", #call, err.message);                                    \
+#define must(call)                                              \
+	do {                                                    \
+		struct outbox_error err = OUTBOX_ERROR_INIT;    \
+		if (call)                                       \
+			fail_msg("%s: %s", #call, err.message); \
 	} while (0)
 
 static void keep_log(void *context, int level, const char *line)
@@ -231,7 +231,9 @@ void world_publish_many(struct world *w, int n, int keys)
 
 struct outbox_delivery world_delivery(struct world *w, const char *target, int64_t seq)
 {
-	struct outbox_filter filter = { .struct_size = sizeof(filter), .target = target, .limit = 1000 };
+	struct outbox_filter filter = { .struct_size = sizeof(filter),
+					.target = target,
+					.limit = 1000 };
 	struct outbox_page page;
 
 	outbox_arena_reset(w->arena);
@@ -246,8 +248,7 @@ struct outbox_delivery world_delivery(struct world *w, const char *target, int64
 	return (struct outbox_delivery){ 0 };
 }
 
-void world_assert(struct world *w, const char *target, int64_t seq, int state, int why,
-		  int attempts)
+void world_assert(struct world *w, const char *target, int64_t seq, int state, int why, int attempts)
 {
 	struct outbox_delivery d = world_delivery(w, target, seq);
 	const char *is_why = d.why ? outbox_why_name(d.why) : "-";
@@ -276,15 +277,12 @@ size_t world_act(struct world *w, int action, const char *target, int64_t seq, o
 {
 	struct outbox_delivery d = world_delivery(w, target, seq);
 	const char *ids[] = { d.id };
-	struct outbox_filter filter = { .struct_size = sizeof(filter),
-					.ids = ids,
-					.n_ids = 1,
-					.target = target };
-	struct outbox_act act = { .action = action,
-				  .actor = "test",
-				  .reason = "a test",
-				  .until = until,
-				  .filter = &filter };
+	struct outbox_filter filter = {
+		.struct_size = sizeof(filter), .ids = ids, .n_ids = 1, .target = target
+	};
+	struct outbox_act act = {
+		.action = action, .actor = "test", .reason = "a test", .until = until, .filter = &filter
+	};
 	struct outbox_acted acted;
 
 	must(w->store->ops->act(w->store, &act, &acted, &err));

@@ -18,10 +18,10 @@
 #include "transport/memory/memory.h"
 
 /* clang-format off: cmocka wants its headers first, in this order */
+#include <cmocka.h>
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
 /* clang-format on */
 
 #define WORLD_RELAYS 4
@@ -31,7 +31,7 @@ struct world {
 	struct frozen_clock clock;
 	struct random_state random;
 	char url[300], folder[200];
-	struct memory_db *db; /* NULL on SQLite */
+	struct memory_db *db;       /* NULL on SQLite */
 	struct outbox_store *store; /* the test's own connection */
 	struct outbox_arena *arena;
 	struct memory_broker *brokers[WORLD_BROKERS];
@@ -76,8 +76,7 @@ void world_assert(struct world *world, const char *target, int64_t seq, int stat
 		  int attempts);
 struct outbox_target_stats world_stats(struct world *world, const char *target);
 /* Requeue, discard ... by seq; returns how many were changed. */
-size_t world_act(struct world *world, int action, const char *target, int64_t seq,
-		 outbox_time until);
+size_t world_act(struct world *world, int action, const char *target, int64_t seq, outbox_time until);
 
 /* What arrived at broker 0: seqs in order of arrival as text "1 2 3". */
 const char *world_arrived(struct world *world, int broker);
@@ -88,7 +87,7 @@ struct outbox_relay_counts world_counts(struct world *world, int relay);
 
 int world_main(int argc, char **argv, const char *name, const struct CMUnitTest *tests,
 	       size_t n_tests);
-#define WORLD_MAIN(argc, argv, name, tests)                                                        \
+#define WORLD_MAIN(argc, argv, name, tests) \
 	world_main(argc, argv, name, tests, sizeof(tests) / sizeof((tests)[0]))
 
 #endif

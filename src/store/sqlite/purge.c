@@ -170,9 +170,8 @@ static int tell_audit(struct sqlite_store *s, const struct outbox_purge *purge,
 	snprintf(detail, sizeof(detail), "%lld messages, %lld of them with a failed delivery",
 		 (long long)purged->messages, (long long)purged->failed);
 	return sqlite_audit_add(s,
-				&(struct sqlite_audit_entry){ .actor = purge->actor,
-							      .action = "purge",
-							      .detail = detail },
+				&(struct sqlite_audit_entry){
+					.actor = purge->actor, .action = "purge", .detail = detail },
 				err);
 }
 

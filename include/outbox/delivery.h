@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OUTBOX_DELIVERY_H
+#define OUTBOX_DELIVERY_H
+
+/* Deliveries (one message x one target each) as people look at them and act on them. */
+
+#include <outbox/clock.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define OUTBOX_COUNT_CAP 100000 /* counts stop here: show "> 100,000" */
+
+/* ---- deliveries ---------------------------------------------------------------------------- */
+
+enum outbox_state {
+	OUTBOX_STATE_UNSET = 0,
+	OUTBOX_PENDING = 1,
+	OUTBOX_SENDING = 2,
+	OUTBOX_DELIVERED = 3,
+	OUTBOX_FAILED = 4,
+	OUTBOX_DISCARDED = 5
+};
+
+/* Why a pending delivery is pending. */
+enum outbox_why {
+	OUTBOX_WHY_UNSET = 0,
+	OUTBOX_NEW = 1,      /* in the log, not yet read */
+	OUTBOX_WAITING = 2,  /* waits for its next attempt (shown as "retry") */
+	OUTBOX_DEFERRED = 3, /* not due yet; outside its key's order until it is */
+	OUTBOX_PARKED = 4,   /* behind an unfinished message of its key */
+	OUTBOX_PAUSED = 5    /* new, and its target is paused. Only in views, never stored */
+};
+
+/* "pending", "retry" ...; NULL for an unknown value. Parsing gives 0 for an unknown name. */
+const char *outbox_state_name(int state);
+const char *outbox_why_name(int why);
+int outbox_state_parse(const char *name);
+int outbox_why_parse(const char *name);
+
+/* One message x one target, as people look at it. */
+struct outbox_delivery {
+	int64_t seq;
+	const char *id, *target, *type, *key; /* key may be NULL */
+	int lane;
+	int state;          /* enum outbox_state */
+	int why;            /* enum outbox_why when pending, else 0 */
+	int attempts;       /* failed tries */
+	const char *owner;  /* who sends or sent it; may be NULL */
+	const char *error;  /* last error; may be NULL */
+	const char *reason; /* operator's reason; may be NULL */
+	outbox_time event_time, created_at;
+	outbox_time last_status_at;  /* 0: never changed */
+	outbox_time next_attempt_at; /* 0: none */
+};
+
+/* ---- looking and acting -------------------------------------------------------------------- */
+
+struct outbox_filter {
+	size_t struct_size;
+	const char *const *ids; /* message ids; none: any */
+	size_t n_ids;
+	const char *target;         /* NULL: any */
+	const char *type;           /* glob; NULL: any */
+	const char *key;            /* exact; NULL: any */
+	int state;                  /* enum outbox_state; 0: any */
+	int why;                    /* enum outbox_why; 0: any */
+	outbox_time changed_before; /* last_status_at <=; 0: any */
+	const char *cursor;         /* from the page before; NULL: from the start */
+	size_t limit;               /* 0: 100; at most 1,000 */
+};
+
+struct outbox_page {
+	size_t count;
+	struct outbox_delivery *rows; /* ascending (seq, target) */
+	const char *cursor;           /* NULL: this was the last page */
+};
+
+enum outbox_action {
+	OUTBOX_ACTION_UNSET = 0,
+	OUTBOX_REQUEUE = 1, /* failed -> pending: attempts 0, due now, the error kept in the audit */
+	OUTBOX_DISCARD = 2, /* pending, failed -> discarded; wants a reason */
+	OUTBOX_DEFER = 3    /* pending -> pending (deferred) until `until`, attempts unchanged */
+};
+
+struct outbox_act {
+	int action;        /* enum outbox_action */
+	const char *actor; /* who, for the audit */
+	const char *reason;
+	outbox_time until; /* DEFER, store time */
+	bool dry_run;      /* count only */
+	/* At most filter->limit deliveries in one call; call again while `more`. With ids, each
+	 * refusal is told; with a filter, deliveries in another state are simply not selected. */
+	const struct outbox_filter *filter;
+};
+
+struct outbox_acted {
+	size_t done;    /* changed, or would be */
+	size_t refused; /* named by id and not allowed */
+	bool more;
+	outbox_time oldest; /* created_at of the oldest one done; 0: none */
+	char why[512];      /* why the first one was refused */
+};
+
+struct outbox_audit {
+	int64_t number;
+	outbox_time at;
+	const char *actor, *action, *target, *id, *reason, *detail; /* may be NULL but for action */
+};
+
+struct outbox_lane_stats {
+	int lane;
+	const char *owner; /* NULL: nobody */
+	outbox_time lease_until;
+	int64_t receipts;  /* number of the last receipt */
+	int64_t takeovers; /* ever */
+};
+
+/* Counts stop at OUTBOX_COUNT_CAP + 1. */
+struct outbox_target_stats {
+	const char *name;
+	bool paused;
+	const char *paused_by, *paused_reason;
+	int64_t pending; /* new: in the log, unread */
+	int64_t sending, waiting, deferred, parked, failed, discarded;
+	int64_t delivered_ever;   /* from the receipts' running totals */
+	int64_t delivered_minute; /* in the last 60 s of store time */
+	outbox_time oldest; /* created_at of the oldest delivery not finished (deferred and failed aside); 0: none */
+	int64_t retries_minute;
+	size_t n_lanes;
+	struct outbox_lane_stats *lanes;
+};
+
+struct outbox_stats {
+	outbox_time store_now;
+	int64_t messages;         /* in the log, capped */
+	int64_t unrouted_targets; /* 0 targets registered: messages wait for one */
+	size_t n_targets;
+	struct outbox_target_stats *targets;
+};
+
+/* Delivered: settled for every registered target before delivered_before. A message with a failed
+ * delivery stays until failed_before, if given. 0: never. */
+struct outbox_purge {
+	outbox_time delivered_before;
+	outbox_time failed_before;
+	int64_t through_seq; /* only messages up to here; 0: no bound. What an archive has written */
+	size_t limit;        /* messages in this call; 0: 5,000 */
+	const char *actor; /* an operator, for the audit; NULL: a relay's own retention, which leaves none */
+};
+
+struct outbox_purged {
+	int64_t messages, failed; /* removed; failed: how many of them had a failed delivery */
+	int64_t receipts, detours;
+	bool more;
+};
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
