@@ -2,13 +2,7 @@
 #include "relay/flight.h"
 
 #include "base/random.h"
-
-/* clang-format off: cmocka wants its headers first, in this order */
-#include <cmocka.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-/* clang-format on */
+#include "base/unit_test.h"
 
 #include <stdlib.h>
 #include <string.h>

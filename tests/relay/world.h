@@ -13,16 +13,10 @@
 
 #include "base/frozen_clock.h"
 #include "base/random.h"
+#include "base/unit_test.h"
 #include "relay/relay.h"
 #include "store/memory/memory.h"
 #include "transport/memory/memory.h"
-
-/* clang-format off: cmocka wants its headers first, in this order */
-#include <cmocka.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-/* clang-format on */
 
 #define WORLD_RELAYS 4
 #define WORLD_BROKERS 2
