@@ -57,11 +57,13 @@ sqlite3 *db_open(const char *path)
 {
 	sqlite3 *db = NULL;
 
-	if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK)
+	if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) !=
+	    SQLITE_OK)
 		die(path, sqlite3_errmsg(db));
 	sqlite3_busy_timeout(db, 5000);
 	db_exec(db, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
-		    "PRAGMA trusted_schema = OFF; PRAGMA wal_autocheckpoint = 0");
+		    "PRAGMA trusted_schema = OFF; PRAGMA mmap_size = 0;"
+		    "PRAGMA wal_autocheckpoint = 0");
 	return db;
 }
 

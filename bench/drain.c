@@ -99,13 +99,14 @@ static double raw(sqlite3 *db, const char *file, int batch, int messages)
 			   "INSERT INTO outbox_receipt (target, lane, n, token, owner, settled_at,"
 			   " route_version, from_seq, pos, claim_end, claim_count, delivered)"
 			   " VALUES ('raw', 0, ?, ?, 'raw', ?, 1, ?, ?, ?, ?, ?)");
+	sqlite3_stmt *begin = db_prepare(db, "BEGIN IMMEDIATE"), *commit = db_prepare(db, "COMMIT");
 	int fd = file ? open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644) : -1;
 	double start = now_seconds(), seconds;
 	int64_t pos = 0, from = 0;
 	int taken, total = 0;
 
 	do {
-		db_exec(db, "BEGIN IMMEDIATE");
+		db_done(db, begin);
 		taken = raw_batch(rows, &pos, batch, fd);
 		sqlite3_bind_int64(receipt, 1, ++n);
 		sqlite3_bind_int64(receipt, 2, n * 7919);
@@ -116,13 +117,15 @@ static double raw(sqlite3 *db, const char *file, int batch, int messages)
 		sqlite3_bind_int(receipt, 7, taken);
 		sqlite3_bind_int(receipt, 8, taken);
 		db_done(db, receipt);
-		db_exec(db, "COMMIT");
+		db_done(db, commit);
 		from = pos;
 		total += taken;
 	} while (taken == batch);
 	seconds = now_seconds() - start;
 	sqlite3_finalize(rows);
 	sqlite3_finalize(receipt);
+	sqlite3_finalize(begin);
+	sqlite3_finalize(commit);
 	if (fd >= 0)
 		close(fd);
 	if (total != messages)
