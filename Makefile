@@ -2,8 +2,10 @@
 PREFIX ?= /usr/local
 DESTDIR ?=
 QUICK ?=
+SEEDS ?= 100000
+FROM ?= 1
 
-.PHONY: all build demo test lint format bench install clean deps help
+.PHONY: all build demo test sim sim-bugs lint format bench install clean deps help
 
 all: build
 
@@ -15,6 +17,13 @@ demo:             ## build and run the order service: outage, kill -9, poison me
 
 test:             ## lint, build three ways with sanitizers and without, run every test
 	scripts/test
+
+sim:              ## run the simulator: SEEDS=1000000, FROM=1
+	scripts/sim --seeds '$(SEEDS)' --from '$(FROM)'
+
+sim-bugs:         ## plant bugs in a copy of the source; the simulator finds each
+	scripts/install-packages build test
+	tests/sim/run-bugs .
 
 lint:             ## format, size, layers, banned functions, symbols, clang-tidy
 	scripts/lint
@@ -35,4 +44,4 @@ clean:            ## remove everything that was built
 	rm -rf build build-test build-install
 
 help:             ## this list
-	@grep -E '^[a-z]+: +##' Makefile | sed 's/: *## */\t/' | expand -t 12
+	@grep -E '^[a-z-]+: +##' Makefile | sed 's/: *## */\t/' | expand -t 12

@@ -38,10 +38,11 @@ static int look(const struct outbox_relay *relay, struct outbox_store *store,
 	return OUTBOX_OK;
 }
 
-/* A store that is busy or away is the workers' business, who say so and try again; so do we. */
-static bool lasting(int status)
+/* A store that is busy, full or away is the workers' business, who say so and try again; so do we. */
+static bool passing(int status)
 {
-	return status == OUTBOX_ESCHEMA || status == OUTBOX_ENOTFOUND || status == OUTBOX_ENOMEM;
+	return status == OUTBOX_EBUSY || status == OUTBOX_ECONN || status == OUTBOX_ETIMEDOUT ||
+	       status == OUTBOX_EFULL;
 }
 
 static int wait_for_idle(struct outbox_relay *relay, struct outbox_arena *arena,
@@ -54,7 +55,7 @@ static int wait_for_idle(struct outbox_relay *relay, struct outbox_arena *arena,
 	bool is_idle = false;
 	int r = OUTBOX_OK;
 
-	while (!is_idle && !lasting(r) && !(stop && __atomic_load_n(stop, __ATOMIC_RELAXED))) {
+	while (!is_idle && (!r || passing(r)) && !(stop && __atomic_load_n(stop, __ATOMIC_RELAXED))) {
 		relay_wait(relay, clock->mono(clock) + IDLE_CHECK, &wakes_seen);
 		r = store ? OUTBOX_OK : relay_open_store(relay, &random, &store, err);
 		if (!r)
@@ -63,7 +64,7 @@ static int wait_for_idle(struct outbox_relay *relay, struct outbox_arena *arena,
 			store = store_close(store);
 	}
 	store_close(store);
-	return lasting(r) ? r : OUTBOX_OK;
+	return passing(r) ? OUTBOX_OK : r;
 }
 
 int outbox_relay_run_until_idle(struct outbox_relay *relay, const volatile int *stop,
