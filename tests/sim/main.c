@@ -8,6 +8,8 @@
  */
 #include "sim.h"
 
+#include "core/lifecycle.h"
+
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,7 +74,15 @@ static void progress(const struct job *jobs, int n, uint64_t seeds, double start
 /* A fault, premise or edge that never happened proves nothing. */
 static int print_vacuous(const struct sim_totals *t)
 {
+	size_t n_rules;
+	const struct lifecycle_rule *rules = lifecycle_rules(&n_rules);
 	int vacuous = 0;
+
+	for (size_t i = 0; i < n_rules; i++)
+		if (rules[i].from && !t->edges[rules[i].from][rules[i].to])
+			vacuous++, printf("never happened: %s -> %s, %s\n",
+					  outbox_state_name(rules[i].from),
+					  outbox_state_name(rules[i].to), rules[i].when);
 
 	for (int i = 0; i < SIM_N_FAULTS; i++)
 		if (!t->faults[i])
