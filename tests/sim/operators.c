@@ -63,7 +63,13 @@ static void act_on_one(struct sim *s, int action)
 {
 	int t = (int)sim_pick(s, (uint64_t)s->n_targets);
 	size_t i = s->n_messages ? sim_pick(s, s->n_messages) : 0;
-	struct sim_message *m = &s->messages[i];
+	struct sim_message *m;
+
+	/* Operators requeue what they see as failed; now and then they are wrong. */
+	for (size_t tries = 0; action == OUTBOX_REQUEUE && tries < s->n_messages; tries++)
+		if (s->deliveries[t][i].state != OUTBOX_FAILED && sim_chance(s, 90))
+			i = (i + 1) % s->n_messages;
+	m = &s->messages[i];
 
 	if (!s->n_messages || !m->committed || m->purged || !sim_db_target(s, t))
 		return;
