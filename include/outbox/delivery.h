@@ -126,6 +126,8 @@ struct outbox_target_stats {
 	const char *name;
 	bool paused;
 	const char *paused_by, *paused_reason;
+	const char *outage; /* why a live worker cannot reach it; NULL: none says so */
+	outbox_time outage_since;
 	int64_t pending; /* new: in the log, unread */
 	int64_t sending, waiting, deferred, parked, failed, discarded;
 	int64_t delivered_ever;   /* from the receipts' running totals */

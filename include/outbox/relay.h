@@ -162,7 +162,8 @@ int outbox_relay_stop(struct outbox_relay *relay, outbox_time timeout, struct ou
 /* Deliver what is due now, then return. Not together with start(). */
 int outbox_relay_run_once(struct outbox_relay *relay, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
-/* Deliver until nothing is left but deferred, failed and discarded deliveries; waits for retries.
+/* Deliver until nothing is left but deferred, failed and discarded deliveries, and such as will not move
+ * by themselves (paused, or held behind a failed one); waits for retries.
  * stop (may be NULL) is polled: not 0 ends it early. */
 int outbox_relay_run_until_idle(struct outbox_relay *relay, const volatile int *stop,
 				struct outbox_error *err) OUTBOX_MUSTCHECK;

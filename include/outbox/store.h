@@ -94,6 +94,8 @@ struct outbox_lease_request {
 	outbox_time duration;  /* lease until store time + duration */
 	int64_t route_version; /* from target_put */
 	bool leaving;          /* renew what is still held, take nothing, count in no share */
+	const char *outage; /* why the target is out of reach from here, for people; NULL: it is not */
+	outbox_time outage_age;
 };
 
 struct outbox_lease {

@@ -62,7 +62,7 @@ CREATE TABLE outbox_message (
 	expires_at INTEGER
 		CONSTRAINT "expires_at is in microseconds since 1970, an integer"
 		CHECK (expires_at IS NULL OR typeof(expires_at) = 'integer'),
-	-- NULL means application/json
+	-- NULL means application/json for payload, application/octet-stream for payload_bin
 	content_type TEXT
 		CONSTRAINT "content_type is text of at most 2048 characters"
 		CHECK (content_type IS NULL OR (typeof(content_type) = 'text' AND length(content_type) <= 2048)),
@@ -174,6 +174,8 @@ CREATE TABLE outbox_worker (
 	target TEXT NOT NULL,
 	owner TEXT NOT NULL,
 	alive_until INTEGER NOT NULL,
+	outage TEXT,           -- why the target is out of reach for this worker, for people
+	outage_since INTEGER,
 	PRIMARY KEY (target, owner)
 ) WITHOUT ROWID;
 

@@ -89,6 +89,10 @@ static void check_target(struct doctor *doctor, const struct outbox_stats *stats
 			 t->paused_by ? t->paused_by : "?",
 			 t->paused_reason ? t->paused_reason : "no reason given");
 		say(doctor, NOTE, t->name, text);
+	} else if (health == HEALTH_OUTAGE) {
+		snprintf(text, sizeof(text), "out of reach for %s: %.300s",
+			 age_text(stats->store_now, t->outage_since, age), t->outage);
+		say(doctor, WARNING, t->name, text);
 	} else if (health == HEALTH_NO_RELAY && status_lag(t) > 0) {
 		snprintf(text, sizeof(text),
 			 "no relay works for it and %s deliveries wait (oldest %s): start outbox relay",

@@ -47,7 +47,11 @@ static void target_row(struct table *table, const struct outbox_stats *stats,
 	enum target_health health = status_health(stats, t);
 
 	table_cell(table, BOLD, t->name);
-	table_cell(table, health == HEALTH_RUNNING ? GREEN : YELLOW, status_health_name(health));
+	table_cell(table,
+		   health == HEALTH_RUNNING  ? GREEN
+		   : health == HEALTH_OUTAGE ? RED
+					     : YELLOW,
+		   status_health_name(health));
 	table_cell(table, PLAIN, status_rate(t, text, sizeof(text)));
 	count_cell(table, PLAIN, t->pending);
 	count_cell(table, PLAIN, t->sending);
@@ -66,6 +70,8 @@ static void notes(const struct outbox_target_stats *t)
 		safe_say(stdout, "%s is paused by %s: %s", t->name,
 			 t->paused_by ? t->paused_by : "?",
 			 t->paused_reason ? t->paused_reason : "no reason given");
+	if (t->outage)
+		safe_say(stdout, "%s is out of reach: %s", t->name, t->outage);
 	if (status_lag(t) > 0 && t->delivered_minute > 0)
 		safe_say(stdout, "%s is %s deliveries behind, about %s at this rate", t->name,
 			 capped_text(status_lag(t), lag), duration_human(status_drain(t), drain));

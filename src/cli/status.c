@@ -17,6 +17,8 @@ enum target_health status_health(const struct outbox_stats *stats,
 		held += target->lanes[i].owner && target->lanes[i].lease_until > stats->store_now;
 	if (held == 0)
 		return HEALTH_NO_RELAY;
+	if (target->outage)
+		return HEALTH_OUTAGE;
 	if (held < target->n_lanes)
 		return HEALTH_PARTLY;
 	return target->waiting > 0 ? HEALTH_RETRYING : HEALTH_RUNNING;
@@ -33,6 +35,8 @@ const char *status_health_name(enum target_health health)
 		return "no relay";
 	case HEALTH_PARTLY:
 		return "partly";
+	case HEALTH_OUTAGE:
+		return "outage";
 	case HEALTH_PAUSED:
 		return "paused";
 	}
@@ -109,10 +113,11 @@ static json_t *target_json(const struct outbox_stats *stats, const struct outbox
 {
 	outbox_time age = t->oldest ? stats->store_now - t->oldest : 0;
 	json_t *object =
-		json_pack("{s:o, s:s, s:b, s:o, s:o, s:f, s:o, s:o, s:o, s:o}", "name",
+		json_pack("{s:o, s:s, s:b, s:o, s:o, s:o, s:o, s:f, s:o, s:o, s:o, s:o}", "name",
 			  json_text(t->name), "state", status_health_name(status_health(stats, t)),
 			  "paused", t->paused, "paused_by", json_text(t->paused_by),
-			  "paused_reason", json_text(t->paused_reason), "rate",
+			  "paused_reason", json_text(t->paused_reason), "outage",
+			  json_text(t->outage), "outage_since", json_time(t->outage_since), "rate",
 			  (double)t->delivered_minute / 60, "oldest", json_time(t->oldest),
 			  "oldest_age", t->oldest ? json_seconds(age) : json_null(), "drain_time",
 			  t->delivered_minute ? json_seconds(status_drain(t)) : json_null(),

@@ -11,6 +11,7 @@ enum target_health {
 	HEALTH_RETRYING, /* something waits for its next attempt */
 	HEALTH_NO_RELAY, /* nobody holds a lane */
 	HEALTH_PARTLY,   /* somebody holds some lanes */
+	HEALTH_OUTAGE,   /* a relay cannot reach it */
 	HEALTH_PAUSED
 };
 

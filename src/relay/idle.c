@@ -8,16 +8,38 @@
 #define STATS_MAX ((size_t)4 << 20)
 #define IDLE_CHECK (20 * OUTBOX_MILLISECONDS)
 
-static bool serves(const struct outbox_relay *relay, const char *target)
+/* NULL: not one of ours. */
+static const struct target_plan *plan_of(const struct outbox_relay *relay, const char *target)
 {
 	for (size_t i = 0; i < relay->plan.n_targets; i++)
 		if (!strcmp(relay->plan.targets[i].name, target))
-			return true;
-	return false;
+			return &relay->plan.targets[i];
+	return NULL;
+}
+
+/* What keeps us from being idle. */
+enum business {
+	BUSINESS_NONE = 0,
+	BUSINESS_STUCK, /* nothing will move by itself: paused, or parked behind a failed message */
+	BUSINESS_GOING
+};
+
+static enum business business_of(const struct outbox_relay *relay,
+				 const struct outbox_target_stats *t)
+{
+	const struct target_plan *plan = plan_of(relay, t->name);
+	int64_t moving = t->pending + t->sending + t->waiting;
+
+	/* oldest also knows deferred ones whose time has come */
+	if (!plan || (!moving && !t->parked && !t->oldest))
+		return BUSINESS_NONE;
+	if (t->paused && !t->sending)
+		return BUSINESS_STUCK;
+	return plan->hold && t->failed && t->parked && !moving ? BUSINESS_STUCK : BUSINESS_GOING;
 }
 
 static int look(const struct outbox_relay *relay, struct outbox_store *store,
-		struct outbox_arena *arena, bool *ret_idle, struct outbox_error *err)
+		struct outbox_arena *arena, enum business *ret_business, struct outbox_error *err)
 {
 	struct outbox_stats stats;
 	int r;
@@ -26,14 +48,11 @@ static int look(const struct outbox_relay *relay, struct outbox_store *store,
 	r = store->ops->stats(store, arena, &stats, err);
 	if (r)
 		return r;
-	*ret_idle = true;
+	*ret_business = BUSINESS_NONE;
 	for (size_t i = 0; i < stats.n_targets; i++) {
-		const struct outbox_target_stats *t = &stats.targets[i];
+		enum business one = business_of(relay, &stats.targets[i]);
 
-		/* oldest also knows deferred ones whose time has come */
-		if (serves(relay, t->name) &&
-		    (t->pending + t->sending + t->waiting + t->parked > 0 || t->oldest))
-			*ret_idle = false;
+		*ret_business = one > *ret_business ? one : *ret_business;
 	}
 	return OUTBOX_OK;
 }
@@ -45,6 +64,17 @@ static bool passing(int status)
 	       status == OUTBOX_EFULL;
 }
 
+/* A parked message whose turn has just come looks stuck until the next poll: look twice. */
+static outbox_time patience(const struct outbox_relay *relay)
+{
+	outbox_time longest = 500 * OUTBOX_MILLISECONDS;
+
+	for (size_t i = 0; i < relay->plan.n_targets; i++)
+		if (2 * relay->plan.targets[i].poll_max > longest)
+			longest = 2 * relay->plan.targets[i].poll_max;
+	return longest;
+}
+
 static int wait_for_idle(struct outbox_relay *relay, struct outbox_arena *arena,
 			 const volatile int *stop, struct outbox_error *err)
 {
@@ -52,17 +82,26 @@ static int wait_for_idle(struct outbox_relay *relay, struct outbox_arena *arena,
 	struct outbox_store *store = NULL;
 	struct random_state random;
 	unsigned wakes_seen = 0;
-	bool is_idle = false;
+	enum business business = BUSINESS_GOING;
+	outbox_time moved_at = clock->mono(clock);
 	int r = OUTBOX_OK;
 
-	while (!is_idle && (!r || passing(r)) && !(stop && __atomic_load_n(stop, __ATOMIC_RELAXED))) {
+	while (business && (!r || passing(r)) && !(stop && __atomic_load_n(stop, __ATOMIC_RELAXED))) {
 		relay_wait(relay, clock->mono(clock) + IDLE_CHECK, &wakes_seen);
 		r = store ? OUTBOX_OK : relay_open_store(relay, &random, &store, err);
 		if (!r)
-			r = look(relay, store, arena, &is_idle, err);
+			r = look(relay, store, arena, &business, err);
 		if (r && r != OUTBOX_EBUSY)
 			store = store_close(store);
+		if (r || business != BUSINESS_STUCK)
+			moved_at = clock->mono(clock);
+		else if (clock->mono(clock) - moved_at > patience(relay))
+			break;
 	}
+	if (!r && business == BUSINESS_STUCK)
+		log_line(&relay->plan.log, LOG_WARN,
+			 "what is left will not move by itself: a target is paused, or messages are "
+			 "parked behind a failed one");
 	store_close(store);
 	return passing(r) ? OUTBOX_OK : r;
 }

@@ -101,22 +101,35 @@ static bool has_scheme(const char *const *schemes, const char *scheme)
 }
 
 /* "unknown scheme" with what there is, so that the remedy is in the message. */
-static int unknown_scheme(const char *what, const char *url, const char *known,
+static int unknown_scheme(const char *what, const char *likely, const char *url, const char *known,
 			  struct outbox_error *err)
 {
-	char masked[200], shown[200];
+	char masked[200], shown[200], scheme[32];
 
 	url_mask(url, masked, sizeof(masked));
-	return outbox_fail(err, OUTBOX_ECONFIG, "%s \"%s\": no driver for it; known: %s", what,
-			   text_shown(shown, sizeof(shown), masked), known);
+	text_shown(shown, sizeof(shown), masked);
+	if (*url && !url_scheme(url, scheme, sizeof(scheme)) && !strchr(url, ':'))
+		return outbox_fail(err, OUTBOX_ECONFIG,
+				   "%s \"%s\": this is not a URL; did you mean %s:%s?", what, shown,
+				   likely, shown);
+	return outbox_fail(err, OUTBOX_ECONFIG, "%s \"%s\": no driver for it; known: %s", what, shown,
+			   known);
 }
 
-static void add_schemes(char *out, size_t size, const char *const *schemes)
+/* memory: and handler: want objects of the program's own, which only come with a registry. */
+static bool offered(const struct outbox_registry *registry, const char *scheme)
+{
+	return registry || (strcmp(scheme, "memory") != 0 && strcmp(scheme, "handler") != 0);
+}
+
+static void add_schemes(const struct outbox_registry *registry, char *out, size_t size,
+			const char *const *schemes)
 {
 	for (; *schemes; schemes++) {
 		size_t used = strlen(out);
 
-		snprintf(out + used, size - used, "%s%s:", used ? ", " : "", *schemes);
+		if (offered(registry, *schemes))
+			snprintf(out + used, size - used, "%s%s:", used ? ", " : "", *schemes);
 	}
 }
 
@@ -131,18 +144,18 @@ int registry_open_store(const struct outbox_registry *registry, const char *url,
 
 	url_scheme(url, scheme, sizeof(scheme));
 	for (size_t i = 0; registry && i < registry->n_stores; i++) {
-		add_schemes(known, sizeof(known), registry->stores[i]->schemes);
+		add_schemes(registry, known, sizeof(known), registry->stores[i]->schemes);
 		if (!has_scheme(registry->stores[i]->schemes, scheme))
 			continue;
 		config.context = registry->store_contexts[i];
 		return registry->stores[i]->open(&config, create, ret_store, err);
 	}
 	for (size_t i = 0; store_drivers[i]; i++) {
-		add_schemes(known, sizeof(known), store_drivers[i]->schemes);
+		add_schemes(registry, known, sizeof(known), store_drivers[i]->schemes);
 		if (has_scheme(store_drivers[i]->schemes, scheme))
 			return store_drivers[i]->open(&config, create, ret_store, err);
 	}
-	return unknown_scheme("store", url, known, err);
+	return unknown_scheme("store", "sqlite", url, known, err);
 }
 
 int registry_open_transport(const struct outbox_registry *registry,
@@ -153,19 +166,19 @@ int registry_open_transport(const struct outbox_registry *registry,
 
 	url_scheme(config->url, scheme, sizeof(scheme));
 	for (size_t i = 0; registry && i < registry->n_transports; i++) {
-		add_schemes(known, sizeof(known), registry->transports[i]->schemes);
+		add_schemes(registry, known, sizeof(known), registry->transports[i]->schemes);
 		if (!has_scheme(registry->transports[i]->schemes, scheme))
 			continue;
 		config->context = registry->transport_contexts[i];
 		return registry->transports[i]->open(config, ret_transport, err);
 	}
 	for (size_t i = 0; transport_drivers[i]; i++) {
-		add_schemes(known, sizeof(known), transport_drivers[i]->schemes);
+		add_schemes(registry, known, sizeof(known), transport_drivers[i]->schemes);
 		if (!has_scheme(transport_drivers[i]->schemes, scheme))
 			continue;
 		if (registry && transport_drivers[i] == &handler_transport_ops)
 			config->context = registry->handlers;
 		return transport_drivers[i]->open(config, ret_transport, err);
 	}
-	return unknown_scheme("to", config->url, known, err);
+	return unknown_scheme("to", "file", config->url, known, err);
 }

@@ -68,6 +68,7 @@ void trouble_broker(struct worker *w, const struct outbox_error *err, outbox_tim
 	w->outage = *err;
 	if (!breaker_trip(&w->breaker, now, &w->random.base))
 		return;
+	w->lease_at = now; /* tells the store, so that people see it */
 	atomic_fetch_add(&w->counters->outages, 1);
 	log_line(&w->plan->log, LOG_WARN,
 		 "target %s: %s; breaker open, no attempt is charged, next try in %s, then at "
@@ -84,6 +85,7 @@ void trouble_broker_over(struct worker *w, outbox_time now)
 	if (!breaker_reset(&w->breaker))
 		return;
 	w->outage.status = OUTBOX_OK;
+	w->lease_at = now;
 	log_line(&w->plan->log, LOG_INFO, "target %s: breaker closed after %s", w->target->name,
 		 duration_human(now - since, waited));
 }

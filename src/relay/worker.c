@@ -138,6 +138,8 @@ static void keep_leases(struct worker *w, outbox_time now)
 		.duration = w->target->lease,
 		.route_version = w->target->route_version,
 		.leaving = atomic_load(&w->draining),
+		.outage = breaker_probing(&w->breaker) ? w->outage.message : NULL,
+		.outage_age = now - w->breaker.since,
 	};
 
 	memset(&lease, 0, sizeof(lease));

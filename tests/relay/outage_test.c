@@ -18,8 +18,13 @@ static void an_outage_charges_nothing(void **state)
 		world_assert(w, "events", seq, OUTBOX_PENDING, OUTBOX_NEW, 0);
 	assert_int_equal(world_counts(w, 0).outages, 1);
 	assert_non_null(strstr(w->log, "breaker open"));
+	/* everybody can see it, not only who reads the relay's log */
+	assert_non_null(world_stats(w, "events").outage);
+	assert_int_equal(world_stats(w, "events").outage_since,
+			 w->clock.base.wall(&w->clock.base) - 2 * OUTBOX_HOURS);
 	memory_broker_up(w->brokers[0]);
 	world_run(w, OUTBOX_MINUTES);
+	assert_null(world_stats(w, "events").outage);
 	assert_int_equal(memory_broker_count(w->brokers[0]), 20);
 	world_assert_order(w, 0);
 	assert_non_null(strstr(w->log, "breaker closed"));

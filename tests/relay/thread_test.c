@@ -39,6 +39,33 @@ static void until_idle_delivers_everything(void **state)
 	world_free(w);
 }
 
+static void until_idle_ends_when_nothing_will_move(void **state)
+{
+	struct world *w = world_new(1);
+	struct outbox_target_config target;
+	struct outbox_relay_config config = threaded(w, &target);
+	struct memory_rule rule = { .seq = 1, .fate = MEMORY_REJECT };
+	struct outbox_relay *relay;
+	struct outbox_error err = OUTBOX_ERROR_INIT;
+
+	(void)state;
+	target.hold = true;
+	assert_int_equal(memory_broker_rule(w->brokers[0], &rule, NULL), OUTBOX_OK);
+	world_publish_many(w, 3, 1);
+	world_publish(w, "order.placed", "other", NULL);
+	assert_int_equal(outbox_relay_new(&relay, &config, &err), OUTBOX_OK);
+	assert_int_equal(outbox_relay_run_until_idle(relay, NULL, &err), OUTBOX_OK);
+	outbox_relay_free(relay);
+	assert_string_equal(world_arrived(w, 0), "4");
+	assert_int_equal(w->store->ops->target_pause(w->store, "events", true, "t", "r", NULL), 0);
+	world_publish(w, "order.placed", "third", NULL);
+	assert_int_equal(outbox_relay_new(&relay, &config, &err), OUTBOX_OK);
+	assert_int_equal(outbox_relay_run_until_idle(relay, NULL, &err), OUTBOX_OK);
+	outbox_relay_free(relay);
+	assert_string_equal(world_arrived(w, 0), "4");
+	world_free(w);
+}
+
 static void once_returns_when_nothing_is_due(void **state)
 {
 	struct world *w = world_new(2);
@@ -192,6 +219,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(until_idle_delivers_everything),
+		cmocka_unit_test(until_idle_ends_when_nothing_will_move),
 		cmocka_unit_test(once_returns_when_nothing_is_due),
 		cmocka_unit_test(once_says_that_the_broker_is_away),
 		cmocka_unit_test(stopping_under_load_loses_and_doubles_nothing),

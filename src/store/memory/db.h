@@ -114,6 +114,8 @@ struct memory_lane {
 struct memory_worker {
 	char *owner;
 	outbox_time alive_until;
+	char *outage;
+	outbox_time outage_since;
 };
 
 struct memory_target {

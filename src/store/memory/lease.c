@@ -8,6 +8,7 @@
 static void worker_remove(struct memory_target *target, size_t i)
 {
 	free(target->workers[i].owner);
+	free(target->workers[i].outage);
 	memmove(&target->workers[i], &target->workers[i + 1],
 		(target->n_workers - i - 1) * sizeof(struct memory_worker));
 	target->n_workers--;
@@ -36,7 +37,7 @@ static size_t worker_alive(struct memory_target *target, const char *owner, outb
 					      &target->cap_workers, sizeof(struct memory_worker));
 		memmove(&target->workers[i + 1], &target->workers[i],
 			(target->n_workers - i) * sizeof(struct memory_worker));
-		target->workers[i].owner = memory_text(owner);
+		target->workers[i] = (struct memory_worker){ .owner = memory_text(owner) };
 		target->n_workers++;
 	}
 	target->workers[i].alive_until = until;
@@ -97,6 +98,8 @@ int memory_lease(struct memory_store *s, const struct outbox_lease_request *requ
 		int rank = (int)worker_alive(target, owner, until);
 		int workers = (int)target->n_workers;
 
+		memory_replace(&target->workers[rank].outage, request->outage);
+		target->workers[rank].outage_since = request->outage ? now - request->outage_age : 0;
 		lease.share = target->n_lanes / workers + (rank < target->n_lanes % workers);
 		take_free(target, owner, &held, lease.share, now, until);
 	}

@@ -209,7 +209,7 @@ bool memory_log_read(const struct memory_db *db, const struct memory_message *ro
 
 	m->struct_size = sizeof(*m);
 	if (!m->content_type)
-		m->content_type = DEFAULT_CONTENT_TYPE;
+		m->content_type = message_is_text(m) ? DEFAULT_CONTENT_TYPE : DEFAULT_BYTES_TYPE;
 	if (!m->source)
 		m->source = db->source;
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {

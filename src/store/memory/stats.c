@@ -73,6 +73,24 @@ static void count_receipts(const struct memory_lane *lane, outbox_time now,
 	}
 }
 
+/* The longest outage that a live worker tells of. */
+static bool find_outage(const struct memory_target *target, outbox_time now,
+			struct outbox_arena *arena, struct outbox_target_stats *stats)
+{
+	for (size_t i = 0; i < target->n_workers; i++) {
+		const struct memory_worker *worker = &target->workers[i];
+
+		if (!worker->outage || worker->alive_until <= now ||
+		    (stats->outage && stats->outage_since <= worker->outage_since))
+			continue;
+		stats->outage = outbox_arena_text(arena, worker->outage);
+		stats->outage_since = worker->outage_since;
+		if (!stats->outage)
+			return false;
+	}
+	return true;
+}
+
 static bool target_stats(const struct memory_db *db, const struct memory_target *target,
 			 outbox_time now, struct outbox_arena *arena,
 			 struct outbox_target_stats *ret_stats)
@@ -104,6 +122,8 @@ static bool target_stats(const struct memory_db *db, const struct memory_target 
 		count_receipts(lane, now, &stats);
 	}
 	count_deliveries(db, target, now, &stats);
+	if (!find_outage(target, now, arena, &stats))
+		return false;
 	*ret_stats = stats;
 	return true;
 }

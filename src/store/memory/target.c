@@ -86,8 +86,10 @@ void memory_target_free(struct memory_db *db, struct memory_target *target)
 		free(target->lanes[i].receipts);
 		free(target->lanes[i].claim);
 	}
-	for (size_t i = 0; i < target->n_workers; i++)
+	for (size_t i = 0; i < target->n_workers; i++) {
 		free(target->workers[i].owner);
+		free(target->workers[i].outage);
+	}
 	free(target->workers);
 	free(target->lanes);
 	free(target->deliveries);

@@ -52,7 +52,8 @@ static int keep_worker(struct sqlite_store *s, const struct outbox_lease_request
 				  err);
 	return sqlite_run(s, SQL_WORKER_PUT,
 			  ARGS(ARG_TEXT(request->target), ARG_TEXT(request->owner),
-			       ARG_INT(now + request->duration)),
+			       ARG_INT(now + request->duration), ARG_TEXT(request->outage),
+			       ARG_TIME(request->outage ? now - request->outage_age : 0)),
 			  NULL, err);
 }
 

@@ -180,7 +180,9 @@ int message_load(sqlite3_stmt *row, struct outbox_arena *arena, const char *sour
 	m.message.due_at = sqlite3_column_int64(row, COL_DUE_AT);
 	m.message.expires_at = sqlite3_column_int64(row, COL_EXPIRES_AT);
 	if (!m.message.content_type)
-		m.message.content_type = DEFAULT_CONTENT_TYPE;
+		m.message.content_type = payload_column(row) == COL_PAYLOAD_BIN
+						 ? DEFAULT_BYTES_TYPE
+						 : DEFAULT_CONTENT_TYPE;
 	if (!m.message.source)
 		m.message.source = source;
 	*ret_message = m;

@@ -15,6 +15,7 @@
 #include "store/sqlite/route.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -120,21 +121,50 @@ static int parse(const char *text, struct settings *settings, struct outbox_erro
 	return r;
 }
 
-/* SQLite says only "unable to open": tell what is wrong. */
-static int cannot_open(const char *path, int rc, struct outbox_error *err)
+static void folder_of(const char *path, char *out, size_t size)
 {
+	const char *slash = strrchr(path, '/');
+
+	if (!slash)
+		snprintf(out, size, ".");
+	else
+		snprintf(out, size, "%.*s", slash == path ? 1 : (int)(slash - path), path);
+}
+
+/* There is no file of this name: because of its folder, or simply so. */
+static int not_there(const char *path, bool create, int rc, struct outbox_error *err)
+{
+	char folder[PATH_MAX];
 	struct stat st;
 
-	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
-		return outbox_fail_native(err, OUTBOX_ECONFIG, rc, "%s is a folder, not a database",
-					  path);
-	if (errno == ENOENT)
+	folder_of(path, folder, sizeof(folder));
+	if (stat(folder, &st) != 0 && errno != EACCES)
+		return outbox_fail_native(err, OUTBOX_ENOTFOUND, rc,
+					  "folder %s does not exist; check the path, or make it first",
+					  folder);
+	if (!create)
 		return outbox_fail_native(err, OUTBOX_ENOTFOUND, rc,
 					  "no database at %s; check the path, or run: outbox init --store "
 					  "sqlite:%s",
 					  path, path);
+	if (access(folder, W_OK | X_OK) != 0)
+		return outbox_fail_native(err, OUTBOX_EAUTH, rc, "no permission to create %s", path);
+	return outbox_fail_native(err, OUTBOX_ECONN, rc, "%s: cannot be created: %s", path,
+				  sqlite3_errstr(rc));
+}
+
+/* SQLite says only "unable to open": tell what is wrong. */
+static int cannot_open(const char *path, bool create, int rc, struct outbox_error *err)
+{
+	struct stat st;
+
+	if (stat(path, &st) != 0 && (errno == ENOENT || errno == ENOTDIR))
+		return not_there(path, create, rc, err);
 	if (access(path, R_OK | W_OK) != 0 && errno == EACCES)
 		return outbox_fail_native(err, OUTBOX_EAUTH, rc, "%s: permission denied", path);
+	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+		return outbox_fail_native(err, OUTBOX_ECONFIG, rc, "%s is a folder, not a database",
+					  path);
 	return outbox_fail_native(err, OUTBOX_ECONN, rc, "%s: cannot be opened: %s", path,
 				  sqlite3_errstr(rc));
 }
@@ -178,7 +208,7 @@ int sqlite_open(const struct outbox_store_config *config, bool create,
 				     SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE,
 			     NULL);
 	if (rc != SQLITE_OK)
-		return cannot_open(settings.path, rc, err);
+		return cannot_open(settings.path, create, rc, err);
 	r = configure(db, &settings, err);
 	if (r != OUTBOX_OK)
 		return r;

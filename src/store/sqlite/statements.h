@@ -63,9 +63,11 @@
 	/* leases */                                                                               \
 	X(SQL_WORKER_EXPIRE, "DELETE FROM outbox_worker WHERE target = ?1 AND alive_until <= ?2")  \
 	X(SQL_WORKER_FORGET, "DELETE FROM outbox_worker WHERE target = ?1 AND owner = ?2")         \
-	X(SQL_WORKER_PUT, "INSERT INTO outbox_worker (target, owner, alive_until)"                 \
-		" VALUES (?1, ?2, ?3) ON CONFLICT (target, owner)"                                 \
-		" DO UPDATE SET alive_until = excluded.alive_until")                               \
+	X(SQL_WORKER_PUT, "INSERT INTO outbox_worker"                                              \
+		" (target, owner, alive_until, outage, outage_since)"                              \
+		" VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (target, owner)"                         \
+		" DO UPDATE SET alive_until = excluded.alive_until,"                               \
+		" outage = excluded.outage, outage_since = excluded.outage_since")                 \
 	X(SQL_WORKER_RANK, "SELECT count(*), count(CASE WHEN owner < ?2 THEN 1 END)"               \
 		" FROM outbox_worker WHERE target = ?1")                                           \
 	X(SQL_LANE_ADD, "INSERT INTO outbox_lane (target, lane) VALUES (?1, ?2)")                  \

@@ -65,6 +65,9 @@
 		" (SELECT min(seq) FROM outbox_detour WHERE target = ?1 AND state = 'sending'),"   \
 		" (SELECT d.seq FROM outbox_detour d WHERE d.target = ?1 AND d.state = 'pending'"  \
 		"  AND NOT (d.why = 'deferred' AND d.next_attempt_at > ?2) ORDER BY d.seq LIMIT 1))")\
+	X(SQL_STATS_OUTAGE, "SELECT outage, outage_since FROM outbox_worker"                       \
+		" WHERE target = ?1 AND alive_until > ?2 AND outage IS NOT NULL"                   \
+		" ORDER BY outage_since LIMIT 1")                                                  \
 	X(SQL_RECEIPT_FIRST, "SELECT min(n) FROM outbox_receipt WHERE target = ?1 AND lane = ?2")  \
 	X(SQL_RECEIPT_AT, "SELECT settled_at, from_seq, pos, delivered, retried, delivered_total," \
 		" retried_total FROM outbox_receipt WHERE target = ?1 AND lane = ?2 AND n = ?3")   \

@@ -134,6 +134,24 @@ static int look_at_lane(struct targets *t, const struct target_info *target, int
 	return OUTBOX_OK;
 }
 
+/* The longest outage that a live worker tells of. */
+static int look_for_outage(struct targets *t, struct outbox_arena *arena,
+			   struct outbox_target_stats *stats, struct outbox_error *err)
+{
+	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
+	bool row = false;
+	int r = sqlite_query(t->s, SQL_STATS_OUTAGE, ARGS(ARG_TEXT(stats->name), ARG_INT(t->now)),
+			     &q, err);
+
+	if (r == OUTBOX_OK)
+		r = sqlite_step(t->s, q, &row, err);
+	if (r != OUTBOX_OK || !row)
+		return r;
+	stats->outage = outbox_arena_text(arena, sqlite_peek(q, 0));
+	stats->outage_since = sqlite3_column_int64(q, 1);
+	return stats->outage ? OUTBOX_OK : outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+}
+
 static int look_at_target(struct targets *t, struct target_info *target, struct outbox_arena *arena,
 			  struct outbox_target_stats *ret_stats, struct outbox_error *err)
 {
@@ -155,6 +173,8 @@ static int look_at_target(struct targets *t, struct target_info *target, struct 
 		r = count_log(t, target, &stats, err);
 	if (r == OUTBOX_OK)
 		r = count_detours(t, target, &stats, err);
+	if (r == OUTBOX_OK)
+		r = look_for_outage(t, arena, &stats, err);
 	stats.sending = capped(stats.sending);
 	if (r == OUTBOX_OK)
 		*ret_stats = stats;
