@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arguments: every mistake names the option and the remedy, every command explains itself."""
 import json
+import os
 import re
 import subprocess
 
@@ -129,10 +130,36 @@ def test_version(bare):
     ("sqlite:missing.db", 3, "init"),
     ("nosuch:thing", 2, "no driver for it"),
     ("sqlite:app.db?speed=11", 2, "speed"),
+    ("app.db", 2, "did you mean sqlite:app.db?"),
+    ("./data/app.db", 2, "did you mean sqlite:./data/app.db?"),
+    ("sqlite:nodir/app.db", 3, "folder nodir does not exist"),
+    ("sqlite:.", 2, ". is a folder, not a database"),
 ])
 def test_a_wrong_store_is_told(bare, url, code, text):
     ran = bare.run("status", "--store", url, code=code)
     assert text in ran.err
+
+
+def test_only_drivers_that_the_program_can_use_are_offered(shop):
+    for args in (["status", "--store", "nosuch:thing"], ["relay", "--to", "e=nosuch:thing", "--once"]):
+        err = shop.run(*args, code=2).err
+        assert "known: " in err and "memory:" not in err and "handler:" not in err
+    assert "did you mean file:out.jsonl?" in shop.run("relay", "--to", "e=out.jsonl", "--once", code=2).err
+
+
+def test_init_says_what_is_wrong_with_the_folder(bare):
+    ran = bare.run("init", "--store", "sqlite:nodir/app.db", code=3)
+    assert "folder nodir does not exist" in ran.err and "outbox init" not in ran.err.split(": ", 1)[1]
+    closed = bare.folder / "closed"
+    closed.mkdir(mode=0o555)
+    # root may write anywhere, so that it has to be somebody else
+    other = {"user": 65534, "group": 65534, "extra_groups": []} if os.getuid() == 0 else {}
+    for folder in list(bare.folder.parents)[:-2] + [bare.folder]:
+        if other and folder.stat().st_uid == 0 and not folder.stat().st_mode & 0o001:
+            folder.chmod(folder.stat().st_mode | 0o011)
+    done = subprocess.run([BINARY, "init", "--store", f"sqlite:{closed}/app.db"], capture_output=True, text=True,
+                          check=False, **other)
+    assert (done.returncode, "no permission to create" in done.stderr) == (6, True), done.stderr
 
 
 def test_a_database_without_an_outbox(bare):
