@@ -42,6 +42,7 @@ int json_text_check(const char *data, size_t size, struct outbox_error *err) OUT
 #define MESSAGE_SIZE_V1 (offsetof(struct outbox_message, expires_at) + sizeof(outbox_time))
 
 #define DEFAULT_CONTENT_TYPE "application/json"
+#define DEFAULT_BYTES_TYPE "application/octet-stream" /* of a stored payload that is not text */
 #define ERROR_TEXT_MAX 2000
 
 #endif

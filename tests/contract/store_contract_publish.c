@@ -187,6 +187,37 @@ static void ids_are_made_and_differ(struct store_world *w)
 	}
 }
 
+/* The content type of a row that came without one and past the library's checks, by get() and a claim. */
+static void assert_type_read(struct store_world *w, const void *data, size_t size, const char *type)
+{
+	struct outbox_message m = message_of(NULL, NULL);
+	struct outbox_claimed got = { 0 };
+	struct worker *k;
+	int64_t seq = 0;
+
+	m.data = data;
+	m.size = size;
+	OK(w->store->ops->append(w->store, &m, 1, &seq, NULL, &w->err));
+	OK(w->store->ops->get(w->store, world_id(w, "a", seq), w->arena, &got, &w->err));
+	assert_string_equal(got.message.content_type, type);
+	k = worker_start(w, "k", "a", 0);
+	worker_advance(k, MANY);
+	assert_claim(k, 1, seq);
+	assert_string_equal(k->claim.items[0].message.content_type, type);
+	assert_int_equal(k->claim.items[0].message.size, size);
+	worker_advance(k, 0);
+	OK(w->store->ops->release(w->store, "a", 0, "k", &w->err));
+}
+
+static void bytes_without_a_type_are_bytes(struct store_world *w)
+{
+	world_target(w, "a");
+	assert_type_read(w, "\xff\x00\xfe", 3, "application/octet-stream");
+	assert_type_read(w, "with a \0 in it", 14, "application/octet-stream");
+	assert_type_read(w, "{\"\xc3\xa4\":1}", 8, "application/json");
+	assert_type_read(w, "", 0, "application/json");
+}
+
 const struct store_case publish_cases[] = {
 	{ "a_commit_publishes", a_commit_publishes, 0, 0 },
 	{ "a_rollback_leaves_nothing", a_rollback_leaves_nothing, 0, 0 },
@@ -196,5 +227,6 @@ const struct store_case publish_cases[] = {
 	{ "an_id_is_accepted_once_in_a_transaction", an_id_is_accepted_once_in_a_transaction, 0, 0 },
 	{ "seqs_ascend", seqs_ascend, 0, 0 },
 	{ "ids_are_made_and_differ", ids_are_made_and_differ, 0, 0 },
+	{ "bytes_without_a_type_are_bytes", bytes_without_a_type_are_bytes, 0, 0 },
 	{ NULL, NULL, 0, 0 },
 };
