@@ -27,6 +27,30 @@ extern "C" {
 #define OUTBOX_MUSTCHECK
 #endif
 
+/*
+ * What OUTBOX_*_INIT of a struct with a struct_size is made of: that size, and zeros. In two forms,
+ * because a list that leaves members out is warned about by -Wextra, in C++ also when it names them.
+ */
+#ifdef __cplusplus
+extern "C++" {
+template <typename T> struct outbox_sized {
+	static T make()
+	{
+		T value = T();
+
+		value.struct_size = sizeof(T);
+		return value;
+	}
+};
+}
+#define OUTBOX_SIZED(type) outbox_sized<type>::make()
+#else
+#define OUTBOX_SIZED(type)                  \
+	{                                   \
+		.struct_size = sizeof(type) \
+	}
+#endif
+
 enum outbox_status {
 	OUTBOX_OK = 0,
 	OUTBOX_EINVAL = 1,  /* the caller's data or arguments are wrong: repair them */

@@ -55,10 +55,7 @@ struct outbox_message {
 	outbox_time expires_at; /* not to be delivered after: it fails as expired */
 };
 
-#define OUTBOX_MESSAGE_INIT                   \
-	{                                     \
-		sizeof(struct outbox_message) \
-	}
+#define OUTBOX_MESSAGE_INIT OUTBOX_SIZED(struct outbox_message)
 
 /* Limits that validation enforces. The payload's default can be changed per call of validate. */
 #define OUTBOX_TYPE_MAX 500

@@ -96,10 +96,7 @@ struct outbox_target_config {
 	const struct outbox_policy *policy; /* NULL: default */
 };
 
-#define OUTBOX_TARGET_CONFIG_INIT                   \
-	{                                           \
-		sizeof(struct outbox_target_config) \
-	}
+#define OUTBOX_TARGET_CONFIG_INIT OUTBOX_SIZED(struct outbox_target_config)
 
 struct outbox_relay_config {
 	size_t struct_size;
@@ -124,10 +121,7 @@ struct outbox_relay_config {
 	void *log_context;
 };
 
-#define OUTBOX_RELAY_CONFIG_INIT                   \
-	{                                          \
-		sizeof(struct outbox_relay_config) \
-	}
+#define OUTBOX_RELAY_CONFIG_INIT OUTBOX_SIZED(struct outbox_relay_config)
 
 /* Counted since the relay was made, over all its targets. */
 struct outbox_relay_counts {
@@ -140,10 +134,7 @@ struct outbox_relay_counts {
 	uint64_t possible_duplicates; /* messages in flight when fenced or taken over */
 };
 
-#define OUTBOX_RELAY_COUNTS_INIT                   \
-	{                                          \
-		sizeof(struct outbox_relay_counts) \
-	}
+#define OUTBOX_RELAY_COUNTS_INIT OUTBOX_SIZED(struct outbox_relay_counts)
 
 /* Checks the whole configuration and registers the targets in the store; starts nothing. */
 int outbox_relay_new(struct outbox_relay **ret_relay, const struct outbox_relay_config *config,
