@@ -15,7 +15,7 @@ build:            ## build the library and the program into build/
 demo:             ## build and run the order service: outage, kill -9, poison message
 	scripts/demo
 
-test:             ## lint, build three ways with sanitizers and without, run every test
+test:             ## lint, four builds (gcc with ASan, with TSan, without; clang), every test
 	scripts/test
 
 sim:              ## run the simulator: SEEDS=1000000, FROM=1
