@@ -35,6 +35,8 @@ static int place_order(sqlite3 *db, struct outbox_error *err)
 	message.data = json;
 	message.size = strlen(json);
 
+	/* SQLite has one writer at a time: wait for a relay or whoever else it is. */
+	sqlite3_busy_timeout(db, 5000);
 	if (sqlite3_exec(db,
 			 "CREATE TABLE IF NOT EXISTS orders (id INTEGER PRIMARY KEY, total REAL);"
 			 "BEGIN IMMEDIATE;"
@@ -42,7 +44,10 @@ static int place_order(sqlite3 *db, struct outbox_error *err)
 			 NULL, NULL, NULL) != SQLITE_OK)
 		return outbox_fail(err, OUTBOX_ECONN, "%s", sqlite3_errmsg(db));
 	status = outbox_publish_sqlite(db, &message, err);
-	sqlite3_exec(db, status == OUTBOX_OK ? "COMMIT" : "ROLLBACK", NULL, NULL, NULL);
+	if (status == OUTBOX_OK && sqlite3_exec(db, "COMMIT", NULL, NULL, NULL) != SQLITE_OK)
+		status = outbox_fail(err, OUTBOX_ECONN, "commit: %s", sqlite3_errmsg(db));
+	if (status != OUTBOX_OK) /* also after a COMMIT that failed: the transaction may be open */
+		sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
 	return status;
 }
 

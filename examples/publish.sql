@@ -1,5 +1,10 @@
 -- Publishing from any tool that speaks SQL: one INSERT in your own transaction.
 --   outbox init --store sqlite:app.db && sqlite3 app.db < examples/publish.sql
+
+-- Wait while somebody else writes: SQLite has one writer at a time, and the relay is one of them.
+-- (Without this the sqlite3 shell fails at once with "database is locked".)
+PRAGMA busy_timeout = 5000;
+
 CREATE TABLE IF NOT EXISTS orders (id INTEGER PRIMARY KEY, total REAL NOT NULL);
 
 BEGIN;
@@ -15,6 +20,19 @@ INSERT INTO outbox_message (type, key, payload, headers, causation_id, due_at)
 SELECT 'order.reminder', '42', '{"id":42}', '{"tenant":"north"}', id, created_at + 5 * 60 * 1000000
 FROM outbox_message WHERE type = 'order.placed' AND key = '42';
 COMMIT;
+
+-- Text in payload is taken as JSON, and fails at delivery when it is not, unless content_type says what
+-- it is. Bytes go into payload_bin and are application/octet-stream, unless content_type says better.
+INSERT INTO outbox_message (type, payload, content_type) VALUES ('note.taken', 'call back', 'text/plain');
+INSERT INTO outbox_message (type, payload_bin) VALUES ('label.printed', x'00ff10');
+
+-- With an id of your own and ON CONFLICT (id) DO NOTHING a repeat is harmless. Never INSERT OR REPLACE:
+-- SQLite removes the row that is in the way without asking our triggers, sent or not. Nor INSERT OR IGNORE:
+-- it also ignores that a row is wrong, and publishes nothing.
+INSERT INTO outbox_message (id, type, key, payload)
+VALUES ('order-42-paid', 'order.paid', '42', '{"id":42}') ON CONFLICT (id) DO NOTHING;
+INSERT INTO outbox_message (id, type, key, payload)
+VALUES ('order-42-paid', 'order.paid', '42', '{"id":42}') ON CONFLICT (id) DO NOTHING;
 
 -- Rolled back: neither the order nor its message ever existed.
 BEGIN;
