@@ -10,7 +10,6 @@
 #include "base/text.h"
 #include "base/url.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #define MASK "***"
@@ -31,59 +30,98 @@ static const char *password_end(const char *authority, const char *colon)
 	return at && at > colon ? at : NULL;
 }
 
+/* The byte that a percent escape at text stands for, -1 when it is none. */
+static int escaped(const char *text, size_t size)
+{
+	static const char digits[] = "0123456789abcdefABCDEF";
+	int value = 0;
+	size_t i;
+
+	if (size < 3 || text[0] != '%')
+		return -1;
+	for (i = 1; i < 3; i++) {
+		const char *digit = text[i] ? strchr(digits, text[i]) : NULL;
+
+		if (!digit)
+			return -1;
+		value = value * 16 + (int)(digit - digits) - (digit - digits > 15 ? 6 : 0);
+	}
+	return value;
+}
+
+/* Names may be written with escapes, and drivers get to see them without. */
 static bool is_secret(const char *name, size_t size)
 {
 	static const char *const words[] = { "pass", "pwd", "secret", "token" };
-	char text[64];
+	_cleanup_(buf_deinit) struct buf plain = BUF_INIT(size);
 	size_t i;
 
-	snprintf(text, sizeof(text), "%.*s", (int)(size > 63 ? 63 : size), name);
-	for (i = 0; i < ARRAY_SIZE(words); i++) {
-		if (strcasestr(text, words[i]))
+	for (i = 0; i < size; i++) {
+		int c = escaped(name + i, size - i);
+
+		if (c != 0)
+			buf_char(&plain, c < 0 ? name[i] : (char)c);
+		i += c < 0 ? 0 : 2;
+	}
+	for (i = 0; i < ARRAY_SIZE(words) && !plain.failed; i++) {
+		if (strcasestr(buf_str(&plain), words[i]))
 			return true;
 	}
-	return false;
+	return plain.failed;
 }
 
-static void mask_options(struct buf *out, const char *text)
+/* Does an option's secret begin at text[i]? Then *ret_end is where it ends. */
+static bool option_at(const char *text, size_t query, size_t i, size_t *ret_end)
 {
-	while (*text) {
-		size_t length = strcspn(text, "&");
-		const char *equals = memchr(text, '=', length);
+	size_t name = i;
 
-		if (equals && is_secret(text, (size_t)(equals - text))) {
-			buf_append(out, text, (size_t)(equals + 1 - text));
-			buf_text(out, MASK);
-		} else {
-			buf_append(out, text, length);
+	if (i < query + 2 || text[i - 1] != '=')
+		return false;
+	for (name = i - 1; name > query + 1 && text[name - 1] != '&'; name--) {
+		if (text[name - 1] == '=') /* the first one of an option ends its name */
+			return false;
+	}
+	if (!is_secret(text + name, i - 1 - name))
+		return false;
+	*ret_end = i + strcspn(text + i, "&");
+	return true;
+}
+
+/*
+ * Two ways to see a secret, which may overlap in a broken URL: as the password of an authority, and as
+ * the value of an option. What either of them sees is hidden.
+ */
+static void mask(struct buf *out, const char *text)
+{
+	const char *authority = strstr(text, "//");
+	const char *colon = authority ? strchr(authority, ':') : NULL;
+	const char *at = colon ? password_end(authority, colon) : NULL;
+	size_t query = strcspn(text, "?"), size = strlen(text), hidden = 0, i;
+
+	for (i = 0; i <= size; i++) {
+		size_t end = 0;
+		bool begins = option_at(text, query, i, &end);
+
+		if (at && text + i == colon + 1) {
+			begins = true;
+			end = (size_t)(at - text) > end ? (size_t)(at - text) : end;
 		}
-		text += length;
-		if (*text)
-			buf_char(out, *text++);
+		if (begins && i >= hidden)
+			buf_text(out, MASK);
+		hidden = end > hidden ? end : hidden;
+		if (i < size && i >= hidden)
+			buf_char(out, text[i]);
 	}
 }
 
 void url_mask(const char *text, char *out, size_t size)
 {
 	_cleanup_(buf_deinit) struct buf masked = BUF_INIT((size_t)64 << 10);
-	const char *authority = strstr(text, "//");
-	const char *colon = authority ? strchr(authority, ':') : NULL;
-	const char *end = colon ? password_end(authority, colon) : NULL;
 	size_t length, i;
 
 	if (size == 0)
 		return;
-	if (end) {
-		buf_append(&masked, text, (size_t)(colon + 1 - text));
-		buf_text(&masked, MASK);
-		text = end;
-	}
-	length = strcspn(text, "?");
-	buf_append(&masked, text, length);
-	if (text[length]) {
-		buf_char(&masked, '?');
-		mask_options(&masked, text + length + 1);
-	}
+	mask(&masked, text);
 	length = masked.failed ? 0 : utf8_cut(buf_str(&masked), masked.size, size - 1);
 	for (i = 0; i < length; i++) {
 		unsigned char c = (unsigned char)masked.data[i];
