@@ -9,25 +9,22 @@
 
 /*
  * Formats into memory of its own first, since arguments may point into err->message. Other people's
- * texts (a database's error) can have line breaks; a message is one line.
+ * texts (a database's error) can have line breaks or be no UTF-8; a message is one clean line.
  */
 OUTBOX_PRINTF(2, 0)
 static void format_message(char out[512], const char *format, va_list args)
 {
 	char text[1024];
-	size_t size, i;
+	size_t size;
 	int n = vsnprintf(text, sizeof(text), format, args);
 
 	size = n < 0 ? 0 : (size_t)n;
 	if (size >= sizeof(text))
 		size = sizeof(text) - 1;
 	size = utf8_cut(text, size, 511);
-	for (i = 0; i < size; i++) {
-		unsigned char c = (unsigned char)text[i];
-
-		out[i] = c < 0x20 || c == 0x7f ? ' ' : text[i];
-	}
+	memcpy(out, text, size);
 	out[size] = '\0';
+	text_clean(out);
 }
 
 /* A failure without a status would be taken for success. */

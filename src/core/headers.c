@@ -186,6 +186,7 @@ int headers_parse(const char *json, struct outbox_arena *arena, struct outbox_he
 	struct outbox_header *headers;
 	struct outbox_error cause;
 	json_error_t where;
+	char shown[200];
 	size_t n;
 	int r;
 
@@ -196,8 +197,9 @@ int headers_parse(const char *json, struct outbox_arena *arena, struct outbox_he
 	}
 	root = json_loads(json, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, &where);
 	if (!root)
-		return outbox_fail(err, OUTBOX_EPROTO, "headers: not JSON at line %d, column %d: %s",
-				   where.line, where.column, where.text);
+		return outbox_fail(err, OUTBOX_EPROTO,
+				   "headers: not JSON at line %d, column %d: %s", where.line,
+				   where.column, text_shown(shown, sizeof(shown), where.text));
 	if (!json_is_object(root) && !json_is_null(root))
 		return outbox_fail(err, OUTBOX_EPROTO, "headers: not a JSON object");
 	n = json_object_size(root);
