@@ -46,13 +46,18 @@ const char *text_shown(char *out, size_t out_size, const char *text);
 int duration_parse(const char *text, outbox_time *ret_duration,
 		   struct outbox_error *err) OUTBOX_MUSTCHECK;
 
-/* "+5m" (from now) or RFC 3339, "2026-11-15T18:00:00Z", with offset or Z, seconds optional. UTC. */
+/* "+5m" (from now) or RFC 3339, "2026-11-15T18:00:00Z", with offset or Z, seconds optional. UTC.
+ * EINVAL also for what is not after 1970 or not before the year 10000. */
 int time_parse(const char *text, outbox_time now, outbox_time *ret_time,
 	       struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /* A whole number within [min, max], digits only. what names the field in the error. */
 int number_parse(const char *what, const char *text, int64_t min, int64_t max, int64_t *ret_number,
 		 struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/* RFC 3339 has years of four digits: nothing before or after these can be written. */
+#define TIME_FIRST (-62167219200 * OUTBOX_SECONDS)
+#define TIME_LAST (253402300800 * OUTBOX_SECONDS - 1)
 
 /* RFC 3339 in UTC with microseconds cut to what is needed: "2026-11-15T09:00:00.25Z". */
 #define TIME_TEXT_MAX 40

@@ -240,6 +240,10 @@ int time_parse(const char *text, outbox_time now, outbox_time *ret_time, struct 
 		return outbox_fail(err, OUTBOX_EINVAL,
 				   "\"%s\" is not after 1970; write a later time",
 				   text_shown(shown, sizeof(shown), text));
+	if (time > TIME_LAST)
+		return outbox_fail(err, OUTBOX_EINVAL,
+				   "\"%s\" is after the year 9999; write an earlier time",
+				   text_shown(shown, sizeof(shown), text));
 	*ret_time = time;
 	return OUTBOX_OK;
 }

@@ -38,11 +38,16 @@ const struct attribute_name attribute_names[ATTRIBUTES] = {
 	[ATTRIBUTE_SEQUENCE] = { "sequence", NULL, true },
 };
 
+static outbox_time time_of(const struct outbox_item *item)
+{
+	return item->message->event_time ? item->message->event_time : item->created_at;
+}
+
 void envelope_values(struct outbox_encoder *encoder, const struct outbox_item *item,
 		     const char *values[ATTRIBUTES])
 {
 	const struct outbox_message *message = item->message;
-	outbox_time time = message->event_time ? message->event_time : item->created_at;
+	outbox_time time = time_of(item);
 
 	snprintf(encoder->sequence, sizeof(encoder->sequence), "%" PRId64, item->seq);
 	values[ATTRIBUTE_ID] = message->id;
@@ -72,6 +77,18 @@ static int check_value(const char *name, const char *value, bool in_header, stru
 				   "%s: \"%s\" has a control character, which a header cannot carry",
 				   name, text_shown(shown, sizeof(shown), value));
 	return OUTBOX_OK;
+}
+
+/* Consumers parse it: a year of five digits (nanoseconds in the column?) would stop them. */
+static int check_time(outbox_time time, struct outbox_error *err)
+{
+	char text[TIME_TEXT_MAX];
+
+	if (time >= TIME_FIRST && time <= TIME_LAST)
+		return OUTBOX_OK;
+	return outbox_fail(err, OUTBOX_EINVAL,
+			   "time: %s is not within the years 0 to 9999; event_time is in microseconds",
+			   time_format(time, text));
 }
 
 static int check_message(const struct outbox_message *message, const char *const values[ATTRIBUTES],
@@ -117,7 +134,9 @@ int outbox_encode(struct outbox_encoder *encoder, const struct outbox_item *item
 	int r;
 
 	envelope_values(encoder, item, values);
-	r = check_message(message, values, in_headers, &cause);
+	r = check_time(time_of(item), &cause);
+	if (r == OUTBOX_OK)
+		r = check_message(message, values, in_headers, &cause);
 	if (r != OUTBOX_OK)
 		return outbox_fail(err, r, "%s", cause.message);
 	if (in_headers) {

@@ -256,7 +256,7 @@ static void native_has_our_headers(void **state)
 static void what_cannot_be_encoded_is_refused(void **state)
 {
 	static const struct outbox_header evil[] = { { "a", "x\r\nEvil: 1" } };
-	struct outbox_message bad[9];
+	struct outbox_message bad[11];
 	static const char *const want[] = { "data: not JSON at line 1, column 7",
 					    "id: is missing",
 					    "type: is missing",
@@ -264,6 +264,8 @@ static void what_cannot_be_encoded_is_refused(void **state)
 					    "is not UTF-8",
 					    "has a line break",
 					    "content_type: ",
+					    "time: 10000-01-01T00:00:00Z is not within",
+					    "time: -",
 					    "partitionkey: ",
 					    "subject: " };
 	int envelope;
@@ -281,8 +283,10 @@ static void what_cannot_be_encoded_is_refused(void **state)
 	bad[5].headers = evil;
 	bad[5].n_headers = 1;
 	bad[6].content_type = "text/plain\r\nEvil: 1";
-	bad[7].key = "a\nEvil: 1"; /* a header cannot carry it, JSON can */
-	bad[8].subject = "a\x7f";
+	bad[7].event_time = 253402300800 * OUTBOX_SECONDS;
+	bad[8].event_time = INT64_MIN;
+	bad[9].key = "a\nEvil: 1"; /* a header cannot carry it, JSON can */
+	bad[10].subject = "a\x7f";
 	for (envelope = 1; envelope <= 4; envelope++) {
 		struct outbox_encoder *encoder;
 
@@ -291,7 +295,7 @@ static void what_cannot_be_encoded_is_refused(void **state)
 			struct outbox_encoded encoded = { .size = 42 };
 			struct outbox_item item = { .message = &bad[i] };
 
-			if (i >= 7 && envelope != OUTBOX_ENVELOPE_CE_BINARY &&
+			if (i >= 9 && envelope != OUTBOX_ENVELOPE_CE_BINARY &&
 			    envelope != OUTBOX_ENVELOPE_NATIVE) {
 				assert_ok(outbox_encode(encoder, &item, &encoded, err));
 				assert_null(memchr(encoded.body, '\n', encoded.size));

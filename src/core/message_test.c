@@ -167,6 +167,9 @@ static void numbers_are_checked(void **state)
 	message = minimal();
 	message.event_time = -1;
 	assert_fails(outbox_message_validate(&message, 0, err), OUTBOX_EINVAL, "event_time: -1");
+	message.event_time = 253402300800 * OUTBOX_SECONDS;
+	assert_fails(outbox_message_validate(&message, 0, err), OUTBOX_EINVAL,
+		     "is after the year 9999");
 	message = minimal();
 	message.due_at = -1;
 	assert_fails(outbox_message_validate(&message, 0, err), OUTBOX_EINVAL, "due_at: -1");

@@ -162,6 +162,11 @@ static int check_numbers(const struct outbox_message *message, struct outbox_err
 					   "or 0 for unset",
 					   times[i].name, times[i].value);
 	}
+	if (message->event_time > TIME_LAST)
+		return outbox_fail(err, OUTBOX_EINVAL,
+				   "event_time: %" PRId64
+				   " is after the year 9999; use microseconds since 1970",
+				   message->event_time);
 	if (message->expires_at != 0 && message->expires_at <= message->due_at)
 		return outbox_fail(err, OUTBOX_EINVAL,
 				   "expires_at: %s is not after due_at, %s; it could never be delivered",
