@@ -128,6 +128,11 @@ static int parse_time(const struct option *option, const char *text, outbox_time
 	int r;
 
 	if (option->kind == OPTION_AGO && duration_parse(text, &duration, NULL) == OUTBOX_OK) {
+		/* 0 would be taken as "any time", and before 1970 nothing happened here */
+		if (duration >= now)
+			return outbox_fail(err, OUTBOX_EINVAL,
+					   "--%s: goes back before 1970; write an age like 7d",
+					   option->name);
 		*value = now - duration;
 		return OUTBOX_OK;
 	}

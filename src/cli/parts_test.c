@@ -119,6 +119,7 @@ static void test_mistakes(void **state)
 		{ "--number", "1x" },
 		{ "--at", "yesterday" },
 		{ "--ago", "+1h" },
+		{ "--ago", "1000d" },
 		{ "--flag=1" },
 		{ "--text" },
 		{ "-flag" },
