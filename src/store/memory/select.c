@@ -26,7 +26,7 @@ static int parse_cursor(struct memory_select *select, const char *cursor, struct
 		memcpy(number, cursor, (size_t)(colon - cursor));
 		memcpy(select->after_name, colon + 1, strlen(colon + 1) + 1);
 		select->after_target = select->after_name;
-		if (!number_parse("cursor", number, 0, INT64_MAX, &select->after_seq, NULL))
+		if (!number_parse("cursor", number, 1, INT64_MAX, &select->after_seq, NULL))
 			return OUTBOX_OK;
 	}
 	return outbox_fail(err, OUTBOX_EINVAL,

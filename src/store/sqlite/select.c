@@ -320,8 +320,8 @@ int select_deliveries(struct selection *sel, struct outbox_error *err)
 	const struct outbox_filter *f = sel->filter;
 	int r = OUTBOX_OK;
 
-	if (f->state)
-		sel->states &= STATE(f->state);
+	if (f->state) /* an unknown one is nobody's state */
+		sel->states &= f->state > 0 && f->state <= OUTBOX_DISCARDED ? STATE(f->state) : 0;
 	if (f->why)
 		sel->states &= STATE(OUTBOX_PENDING);
 	if (f->cursor)
