@@ -4,8 +4,10 @@ DESTDIR ?=
 QUICK ?=
 SEEDS ?= 100000
 FROM ?= 1
+SECONDS ?= 60
+TARGET ?=
 
-.PHONY: all build demo test sim sim-bugs lint format bench install clean deps help
+.PHONY: all build demo test sim sim-bugs fuzz lint format bench install clean deps help
 
 all: build
 
@@ -24,6 +26,9 @@ sim:              ## run the simulator: SEEDS=1000000, FROM=1
 sim-bugs:         ## plant bugs in a copy of the source; the simulator finds each
 	scripts/install-packages build test
 	tests/sim/run-bugs .
+
+fuzz:             ## fuzz the parsers with libFuzzer: SECONDS=60 for each, TARGET=url for one
+	SECONDS_EACH='$(SECONDS)' scripts/fuzz $(TARGET)
 
 lint:             ## format, size, layers, banned functions, symbols, clang-tidy
 	scripts/lint
