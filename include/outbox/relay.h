@@ -104,7 +104,7 @@ struct outbox_relay_config {
 	const struct outbox_target_config *targets;
 	size_t n_targets;
 	int workers;                          /* threads per target; 0: 1 */
-	const char *instance;                 /* 0: "host:pid:random" */
+	const char *instance; /* a name for people; made unique. NULL: the host and the process */
 	size_t batch_messages;                /* 0: 500 */
 	size_t batch_bytes;                   /* 0: 8 MiB */
 	outbox_time lease;                    /* 0: 15 s */

@@ -115,6 +115,7 @@ struct outbox_head {
 	int takeovers; /* in a row, each with messages in flight, nothing settled in between */
 	bool cautious; /* claims have one message each until the suspect claim is passed */
 	int64_t suspect_seq; /* the message that was alone in flight when the owner died, or 0 */
+	int64_t in_flight;   /* messages of the owner before that may have been sent already */
 };
 
 /* How one claimed message ended. Worked out by decide(), made durable by advance(). */

@@ -247,8 +247,7 @@ int number_parse(const char *what, const char *text, int64_t min, int64_t max, i
 
 	if (!text || !digits_value(text + negative, negative, &value) || value < min || value > max)
 		return outbox_fail(err, OUTBOX_EINVAL,
-				   "%s: \"%s\" is not a whole number from %" PRId64 " to %" PRId64
-				   "; write one",
+				   "%s: \"%s\" is not a whole number from %" PRId64 " to %" PRId64,
 				   what, text_shown(shown, sizeof(shown), text), min, max);
 	*ret_number = value;
 	return OUTBOX_OK;
@@ -309,4 +308,13 @@ bool glob_match(const char *glob, const char *text)
 	while (*glob == '*')
 		glob++;
 	return !*glob;
+}
+
+uint64_t text_hash(const char *text)
+{
+	uint64_t hash = 14695981039346656037u;
+
+	for (; *text; text++)
+		hash = (hash ^ (unsigned char)*text) * 1099511628211u;
+	return hash;
 }

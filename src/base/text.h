@@ -74,6 +74,9 @@ const char *duration_exact(outbox_time duration, char out[DURATION_TEXT_MAX]);
 #define COUNT_TEXT_MAX 40
 const char *count_human(int64_t count, char out[COUNT_TEXT_MAX]);
 
+/* FNV-1a, for hash tables and for telling names apart. Not stored anywhere. */
+uint64_t text_hash(const char *text);
+
 /* Globs of routes and filters: * any run, ? any one character; the whole text must match. */
 bool glob_match(const char *glob, const char *text);
 

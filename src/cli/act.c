@@ -59,8 +59,8 @@ static int finish(struct work *work, const struct outbox_acted *acted, struct ou
 					    acted->refused ? json_text(acted->why) : json_null(),
 					    "oldest", json_time(acted->oldest)),
 				  err);
-	safe_say(stdout, "%s%s %s deliver%s", work->act.dry_run ? "would have " : "",
-		 work->verb->past, count_human((int64_t)acted->done, count),
+	safe_say(stdout, "%s%s %s deliver%s", work->act.dry_run ? "would " : "",
+		 work->act.dry_run ? work->verb->now : work->verb->past, count_human((int64_t)acted->done, count),
 		 acted->done == 1 ? "y" : "ies");
 	if (acted->refused)
 		safe_say(stderr, "refused %zu, the first: %s", acted->refused, acted->why);
@@ -223,7 +223,8 @@ static int work_off(struct work *work, struct outbox_acted *total, struct outbox
 	}
 	progress_end(&progress);
 	if (r && total->done)
-		return outbox_wrap(err, "after %zu deliveries", total->done);
+		return outbox_wrap(err, "after %zu deliver%s", total->done,
+				   total->done == 1 ? "y" : "ies");
 	return r;
 }
 

@@ -43,12 +43,14 @@ struct command {
 struct cli {
 	const struct command *command;
 	const char *store_url; /* --store, else OUTBOX_STORE, else NULL */
+	/* for commands that are suggested: " --store URL" when it was given so, else "" */
+	char store_option[400];
 	const char *actor;
 	bool json;
 	const char *const *words;
 	size_t n_words;
 	bool colour;  /* on stdout */
-	size_t width; /* columns of stdout */
+	size_t width; /* columns of stdout; UNCUT where nothing has to fit */
 	int exit;     /* not 0: the exit code, whatever the status is */
 	struct outbox_clock *clock;
 	struct random_state random;

@@ -39,6 +39,14 @@ static void print_row(struct table *table, const struct outbox_audit *row, outbo
 	table_note(table, buf_str(&detail));
 }
 
+/* Nothing was done to it: is there such a message at all? */
+static int check_message(struct cli *cli, struct outbox_error *err)
+{
+	struct outbox_claimed message;
+
+	return cli->store->ops->get(cli->store, cli->words[0], cli->arena, &message, err);
+}
+
 static int run(struct cli *cli, void *values, struct outbox_error *err)
 {
 	const struct values *given = values;
@@ -54,6 +62,8 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 		r = cli->store->ops->audit(cli->store, cli->n_words ? cli->words[0] : NULL,
 					   given->limit ? (size_t)given->limit : 100, cli->arena,
 					   &rows, &n, err);
+	if (r == OUTBOX_OK && n == 0 && cli->n_words)
+		r = check_message(cli, err);
 	if (r)
 		return r;
 	if (cli->json) {
@@ -66,7 +76,7 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 		print_row(&table, &rows[i], cli->clock->wall(cli->clock));
 	table_print(&table, stdout);
 	if (n == 0)
-		puts("nobody has acted yet");
+		puts(cli->n_words ? "nobody has acted on it yet" : "nobody has acted yet");
 	return OUTBOX_OK;
 }
 
@@ -81,5 +91,6 @@ const struct command cmd_audit = {
 	.n_options = ARRAY_SIZE(options),
 	.values_size = sizeof(struct values),
 	.example = "outbox audit --limit 20",
+	.exits = "0  printed, also when nobody has acted\n3  no such message",
 	.run = run,
 };

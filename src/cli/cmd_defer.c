@@ -13,6 +13,12 @@ static const struct option options[] = {
 
 static int run(struct cli *cli, void *values, struct outbox_error *err)
 {
+	const struct act_values *given = values;
+	struct outbox_clock *clock = outbox_clock_system();
+
+	if (given->until <= clock->wall(clock))
+		return outbox_fail(err, OUTBOX_EINVAL,
+				   "--until: lies in the past; write a time to come, like +5m");
 	return act_run(cli, OUTBOX_DEFER, values, err);
 }
 

@@ -38,7 +38,7 @@ static void say(void *context, int level, const char *subject, const char *text)
 	static const char *const names[] = { "ok", "note", "warning", "error" };
 	static const int colours[] = { GREEN, PLAIN, YELLOW, RED };
 	struct doctor *doctor = context;
-	char line[120], shown[32];
+	char line[160], shown[OUTBOX_TARGET_NAME_MAX + 16];
 
 	level = level < OK || level > ERROR ? ERROR : level;
 	doctor->worst = level > doctor->worst ? level : doctor->worst;
@@ -50,22 +50,25 @@ static void say(void *context, int level, const char *subject, const char *text)
 		return;
 	}
 	text_shown(shown, sizeof(shown), subject);
-	snprintf(line, sizeof(line), "%-8s %-18.18s ", doctor->area, shown);
+	snprintf(line, sizeof(line), "%-8s %-18.*s ", doctor->area,
+		 doctor->cli->width == UNCUT ? (int)sizeof(shown) : 18, shown);
 	printf("%s%s%-7s%s ", line, colour_on(doctor->cli, colours[level]), names[level],
 	       colour_off(doctor->cli));
-	safe_wrap(stdout, &(struct wrap){ 36, 36, 80 }, text);
+	safe_wrap(stdout, &(struct wrap){ 36, 36, doctor->cli->width == UNCUT ? UNCUT : 80 }, text);
 }
 
 static void check_schema(struct doctor *doctor)
 {
 	const struct outbox_store_info *info = &doctor->cli->info;
-	char text[200];
+	const char *store = doctor->cli->store_option;
+	char text[600];
 
-	if (info->schema_version == 0)
-		say(doctor, ERROR, "schema", "there is no outbox here: outbox init makes one");
-	else if (info->schema_version < info->program_version) {
-		snprintf(text, sizeof(text), "is %d, this program wants %d: outbox upgrade",
-			 info->schema_version, info->program_version);
+	if (info->schema_version == 0) {
+		snprintf(text, sizeof(text), "there is no outbox here; make one: outbox init%s", store);
+		say(doctor, ERROR, "schema", text);
+	} else if (info->schema_version < info->program_version) {
+		snprintf(text, sizeof(text), "is %d, this program wants %d: outbox upgrade%s",
+			 info->schema_version, info->program_version, store);
 		say(doctor, ERROR, "schema", text);
 	} else if (info->schema_version > info->program_version) {
 		snprintf(text, sizeof(text), "is %d, newer than this program's %d: upgrade outbox",
@@ -81,7 +84,8 @@ static void check_schema(struct doctor *doctor)
 static void check_target(struct doctor *doctor, const struct outbox_stats *stats,
 			 const struct outbox_target_stats *t)
 {
-	char text[400], a[COUNT_TEXT_MAX], age[DURATION_TEXT_MAX];
+	char text[800], a[COUNT_TEXT_MAX], age[DURATION_TEXT_MAX];
+	const char *store = doctor->cli->store_option;
 	enum target_health health = status_health(stats, t);
 
 	if (health == HEALTH_PAUSED) {
@@ -95,8 +99,10 @@ static void check_target(struct doctor *doctor, const struct outbox_stats *stats
 		say(doctor, WARNING, t->name, text);
 	} else if (health == HEALTH_NO_RELAY && status_lag(t) > 0) {
 		snprintf(text, sizeof(text),
-			 "no relay works for it and %s deliveries wait (oldest %s): start outbox relay",
-			 capped_text(status_lag(t), a), age_text(stats->store_now, t->oldest, age));
+			 "no relay works for it and %s %s (oldest %s): start outbox relay",
+			 capped_text(status_lag(t), a),
+			 status_lag(t) == 1 ? "delivery waits" : "deliveries wait",
+			 age_text(stats->store_now, t->oldest, age));
 		say(doctor, WARNING, t->name, text);
 	} else {
 		snprintf(text, sizeof(text), "%s; %s unfinished, oldest %s",
@@ -106,8 +112,8 @@ static void check_target(struct doctor *doctor, const struct outbox_stats *stats
 	}
 	if (t->failed == 0)
 		return;
-	snprintf(text, sizeof(text), "%s failed: outbox list --state failed --target %s",
-		 capped_text(t->failed, a), t->name);
+	snprintf(text, sizeof(text), "%s failed: outbox list --state failed --target %s%s",
+		 capped_text(t->failed, a), t->name, store);
 	say(doctor, WARNING, t->name, text);
 }
 
@@ -131,7 +137,7 @@ static int check_store(struct doctor *doctor, struct outbox_error *err)
 	if (r)
 		return r;
 	doctor->area = "target";
-	if (stats.n_targets == 0)
+	if (stats.n_targets == 0 && !cli->store->ops->check) /* a store's own check tells it */
 		say(doctor, NOTE, "none",
 		    "no target is registered: messages wait and nothing is purged");
 	for (size_t i = 0; i < stats.n_targets; i++)
@@ -180,19 +186,33 @@ static int examine(struct doctor *doctor, const struct values *given, struct out
 	return r;
 }
 
+/* A file that cannot be read ends the examination, and a doctor does not leave it at that. */
+static int with_advice(int r, struct outbox_error *err)
+{
+	struct outbox_error found = *err;
+
+	if (r != OUTBOX_EPROTO)
+		return r;
+	return outbox_fail_native(err, r, found.native,
+				  "%.300s; stop whatever writes to it, keep a copy, then restore a "
+				  "backup, or save what can be read: sqlite3 FILE .recover | sqlite3 "
+				  "NEW, and name NEW from then on",
+				  found.message);
+}
+
 static int run(struct cli *cli, void *values, struct outbox_error *err)
 {
 	struct doctor doctor = { .cli = cli };
 	int r = cli_open(cli, OPEN_ANY, err);
 
 	if (r)
-		return r;
+		return with_advice(r, err);
 	if (cli->json)
 		doctor.findings = json_array();
 	r = examine(&doctor, values, err);
 	if (r) {
 		json_decref(doctor.findings);
-		return r;
+		return with_advice(r, err);
 	}
 	if (doctor.worst >= WARNING)
 		cli->exit = EXIT_REPORTED;

@@ -27,9 +27,9 @@ static int destroy(struct cli *cli, bool yes, bool rows_only, struct outbox_erro
 	if (r)
 		return r;
 	snprintf(what, sizeof(what),
-		 "This removes %s from \"%s\": %s messages, every receipt, delivery and audit row. Nothing brings them back.",
+		 "This removes %s from \"%s\": %s message%s, every receipt, delivery and audit row. Nothing brings them back.",
 		 rows_only ? "every row of the outbox" : "the whole outbox", cli->info.name,
-		 count_human(stats.messages, count));
+		 count_human(stats.messages, count), stats.messages == 1 ? "" : "s");
 	r = confirm_name(cli, yes, what, cli->info.name, err);
 	if (r)
 		return r;
@@ -41,8 +41,9 @@ static int destroy(struct cli *cli, bool yes, bool rows_only, struct outbox_erro
 		return json_print(json_pack("{s:o, s:I}", "store", json_text(cli->info.name),
 					    "messages", (json_int_t)stats.messages),
 				  err);
-	safe_say(stdout, "%s: %s (%s messages were in it)", cli->info.name,
-		 rows_only ? "emptied the outbox" : "removed the outbox", count);
+	safe_say(stdout, "%s: %s (%s message%s in it)", cli->info.name,
+		 rows_only ? "emptied the outbox" : "removed the outbox", count,
+		 stats.messages == 1 ? " was" : "s were");
 	return OUTBOX_OK;
 }
 

@@ -13,7 +13,7 @@ struct values {
 static const struct option options[] = {
 	OPTION_RANGE(
 		"lanes", struct values, lanes, 1, OUTBOX_LANES_MAX,
-		"readers of the log for each target; with 1 everything leaves in log order (default: 1 on SQLite)"),
+		"readers of the log for each target, which share its keys among them; the order of a key holds with any number (default: 1 on SQLite)"),
 };
 
 static void tell(const struct cli *cli, bool fresh)
@@ -33,7 +33,8 @@ static void tell(const struct cli *cli, bool fresh)
 		puts("The file is in WAL mode now, for good: readers and the one writer no longer\n"
 		     "wait for each other; its -wal and -shm files belong to it, copy them too.");
 	puts("Publish: INSERT INTO outbox_message (type, key, payload) VALUES (...)\n"
-	     "in your own transaction, or outbox publish; then outbox relay --to NAME=URL.");
+	     "in your own transaction, or outbox publish; then");
+	printf("  outbox relay --to NAME=URL%s\n", cli->store_option);
 }
 
 static int run(struct cli *cli, void *values, struct outbox_error *err)

@@ -18,7 +18,7 @@ struct values {
 };
 
 static const struct option options[] = {
-	SELECTION_OPTIONS(struct values),
+	SELECTION_OPTIONS(struct values, "pending, sending, delivered, failed, discarded, or a word of --why"),
 	OPTION("why", OPTION_TEXT, struct values, select.why, "WHY",
 	       "of pending ones: new, retry, deferred, parked or paused"),
 	OPTION_RANGE("limit", struct values, limit, 1, 1000, "deliveries on a page (default: 100)"),
@@ -32,6 +32,8 @@ struct listing {
 	const struct values *given;
 	struct table table;
 	size_t printed;
+	size_t n_targets;
+	int64_t messages;
 	bool begun; /* the JSON's head is out: it must be closed */
 };
 
@@ -87,6 +89,17 @@ static void print_page(struct listing *listing, const struct outbox_page *page)
 		table_print(&listing->table, stdout);
 }
 
+/* Without a target there is no delivery, although messages may be there in plenty. */
+static void print_no_target(const struct listing *listing)
+{
+	char count[COUNT_TEXT_MAX];
+
+	safe_say(stdout,
+		 "no deliveries: no target is registered yet, and %s message%s; outbox relay --to NAME=URL%s makes one",
+		 capped_text(listing->messages, count), listing->messages == 1 ? " waits" : "s wait",
+		 listing->cli->store_option);
+}
+
 static void print_end(const struct listing *listing, const char *cursor)
 {
 	json_t *next;
@@ -97,6 +110,8 @@ static void print_end(const struct listing *listing, const char *cursor)
 		json_dumpf(next, stdout, JSON_ENCODE_ANY);
 		fputs("}\n", stdout);
 		json_decref(next);
+	} else if (listing->printed == 0 && listing->n_targets == 0) {
+		print_no_target(listing);
 	} else if (listing->printed == 0) {
 		puts("no deliveries match");
 	} else if (cursor) {
@@ -141,14 +156,17 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 	};
 	struct listing listing = { .cli = cli, .given = given };
 	struct outbox_filter filter;
+	struct outbox_stats stats;
 	char cursor[512] = "";
 	int r;
 
 	r = selection_filter(&given->select, &filter, err);
 	if (r == OUTBOX_OK)
-		r = cli_open(cli, OPEN_READY, err);
+		r = cli_open_target(cli, given->select.target, &stats, err);
 	if (r)
 		return r;
+	listing.n_targets = stats.n_targets;
+	listing.messages = stats.messages;
 	filter.limit = (size_t)given->limit;
 	filter.cursor = given->after;
 	table_init(&listing.table, cli, columns, ARRAY_SIZE(columns));
@@ -169,6 +187,6 @@ const struct command cmd_list = {
 	.values_size = sizeof(struct values),
 	.about = "A pending delivery is shown by why it is pending: new, retry, deferred, parked behind its key, paused. SINCE is how long it has been so.",
 	.example = "outbox list --state failed\noutbox list --why retry --target partner --all",
-	.exits = "0  printed, also when nothing matches",
+	.exits = "0  printed, also when nothing matches\n3  no such target",
 	.run = run,
 };

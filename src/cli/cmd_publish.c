@@ -86,18 +86,40 @@ static int parse_headers(struct cli *cli, const struct list *given,
 	return OUTBOX_OK;
 }
 
+/* "content_type: ..." is a field of the message; here it is --content-type. */
+static void name_option(struct outbox_error *err)
+{
+	struct outbox_error found = *err;
+	size_t length = strcspn(found.message, ":");
+	char name[32];
+
+	if (length >= sizeof(name))
+		return;
+	memcpy(name, found.message, length);
+	name[length] = '\0';
+	for (size_t i = 0; i < length; i++)
+		if (name[i] == '_')
+			name[i] = '-';
+	for (size_t i = 0; i < ARRAY_SIZE(options); i++)
+		if (strcmp(options[i].name, name) == 0)
+			outbox_fail_native(err, found.status, found.native, "--%s%.400s", name,
+					   found.message + length);
+}
+
 /* What the relay would refuse later is told now: the person is still here. */
 static int check(const struct outbox_message *message, struct outbox_error *err)
 {
-	int r = outbox_message_validate(message, 0, err);
+	int r = OUTBOX_OK;
 
+	if (message->size <= OUTBOX_PAYLOAD_MAX &&
+	    (!message->content_type || content_type_is_json(message->content_type)))
+		r = json_text_check(message->data, message->size, err);
 	if (r)
-		return r;
-	if (message->content_type && !content_type_is_json(message->content_type))
-		return OUTBOX_OK;
-	r = json_text_check(message->data, message->size, err);
-	return r ? outbox_wrap(err, "--data is not JSON (say so with --content-type text/plain)")
-		 : 0;
+		return outbox_wrap(err, "--data is not JSON (say so with --content-type text/plain)");
+	r = outbox_message_validate(message, 0, err);
+	if (r)
+		name_option(err);
+	return r;
 }
 
 static int tell(struct cli *cli, const struct outbox_message *message, int64_t seq, bool repeated,

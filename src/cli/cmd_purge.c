@@ -36,6 +36,7 @@ struct purge {
 	sigset_t signals;        /* blocked: looked at between pages */
 	int64_t found;           /* messages read for the archive or the count */
 	struct outbox_purged removed;
+	bool no_target;
 };
 
 DEFINE_CLEANUP(struct archive *, archive_free)
@@ -48,7 +49,7 @@ static int interrupted(struct purge *purge, struct outbox_error *err)
 	if (!number)
 		return OUTBOX_OK;
 	purge->cli->exit = EXIT_SIGNAL + number;
-	return outbox_fail(err, OUTBOX_ECONFLICT, "interrupted; %lld messages were purged",
+	return outbox_fail(err, OUTBOX_ECONFLICT, "interrupted; messages purged: %lld",
 			   (long long)purge->removed.messages);
 }
 
@@ -146,14 +147,16 @@ static int tell(const struct purge *purge, const struct values *given, struct ou
 				  "archived", (json_int_t)(given->dry_run ? 0 : purge->found)),
 			err);
 	if (n == 0) {
-		puts("nothing is old enough to purge");
+		puts(purge->no_target ? "nothing is purged while no target is registered: messages wait for one"
+				      : "nothing is old enough to purge");
 		return OUTBOX_OK;
 	}
 	count_human(n, count);
 	if (given->dry_run)
-		safe_say(stdout, "would purge %s messages. Run again without --dry-run.", count);
+		safe_say(stdout, "would purge %s message%s. Run again without --dry-run.", count,
+			 n == 1 ? "" : "s");
 	else
-		safe_say(stdout, "purged %s messages (%s with a failed delivery)%s%s", count,
+		safe_say(stdout, "purged %s message%s (%s with a failed delivery)%s%s", count, n == 1 ? "" : "s",
 			 count_human(gone->failed, failed), given->archive ? ", kept in " : "",
 			 given->archive ? given->archive : "");
 	return OUTBOX_OK;
@@ -165,14 +168,16 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 	struct purge purge = { .cli = cli,
 			       .request = { .delivered_before = given->delivered_before,
 					    .failed_before = given->failed_before } };
+	struct outbox_stats stats;
 	int r;
 
 	if (!given->delivered_before && !given->failed_before)
 		return outbox_fail(err, OUTBOX_EINVAL,
 				   "how old? --delivered-before 7d, --failed-before 30d or both");
-	r = cli_open(cli, OPEN_READY, err);
+	r = cli_open_target(cli, NULL, &stats, err);
 	if (r)
 		return r;
+	purge.no_target = stats.n_targets == 0;
 	purge.request.actor = cli->actor;
 	stop_block(&purge.signals);
 	if (given->dry_run)

@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "base/url.h"
 #include "cli/json_out.h"
+#include "cli/outages.h"
 #include "cli/relay_options.h"
 #include "cli/relay_run.h"
 #include "cli/safe.h"
@@ -160,7 +161,25 @@ static int start_up(struct outbox_relay **ret_relay, const struct outbox_relay_c
 	return r;
 }
 
-static int run_relay(struct cli *cli, const struct relay_setup *setup,
+/* The library says what is missing; here is how it is given on the command line. */
+static int name_start_option(const struct relay_setup *setup, int r, struct outbox_error *err)
+{
+	struct outbox_error found = *err;
+	char prefix[OUTBOX_TARGET_NAME_MAX + 16];
+
+	for (size_t i = 0; r == OUTBOX_ECONFIG && i < setup->count; i++) {
+		snprintf(prefix, sizeof(prefix), "target \"%s\"", setup->names[i]);
+		if (setup->targets[i].start == OUTBOX_START_UNSET &&
+		    strncmp(found.message, prefix, strlen(prefix)) == 0 &&
+		    strstr(found.message, "where it starts"))
+			return outbox_fail_native(err, r, found.native,
+						  "%.300s: --start %s=oldest or --start %s=now",
+						  found.message, setup->names[i], setup->names[i]);
+	}
+	return r;
+}
+
+static int run_relay(struct cli *cli, struct relay_setup *setup,
 		     const struct relay_values *given, const sigset_t *signals,
 		     struct outbox_error *err)
 {
@@ -169,15 +188,22 @@ static int run_relay(struct cli *cli, const struct relay_setup *setup,
 	outbox_time began = clock->mono(clock);
 	struct outbox_relay *relay;
 	enum relay_mode mode = mode_of(given);
+	struct outages outages;
 	int ended_by = 0, told, r;
 
+	outages_init(&outages);
+	setup->config.log = mode == RELAY_ONCE ? outages_log : relay_log;
+	setup->config.log_context = &outages;
 	r = start_up(&relay, &setup->config, signals, err);
-	if (r)
-		return r;
+	if (r) {
+		outages_deinit(&outages);
+		return name_start_option(setup, r, err);
+	}
 	tell_start(cli, setup, mode);
 	r = relay_run(relay, mode,
 		      given->shutdown_timeout ? given->shutdown_timeout : SHUTDOWN_DEFAULT,
 		      &ended_by, err);
+	outages_tell(&outages, r ? err : NULL);
 	outbox_relay_counts(relay, &counts);
 	told = tell_end(cli, &counts, clock->mono(clock) - began, r ? NULL : err);
 	if (mode != RELAY_DAEMON && ended_by)
@@ -185,6 +211,7 @@ static int run_relay(struct cli *cli, const struct relay_setup *setup,
 	else if (mode != RELAY_DAEMON && r == OUTBOX_OK && counts.failed > 0)
 		cli->exit = EXIT_REPORTED;
 	outbox_relay_free(relay);
+	outages_deinit(&outages);
 	return r ? r : told;
 }
 
@@ -209,7 +236,6 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 	signal(SIGPIPE, SIG_IGN);
 	stop_block(&signals);
 	setup->config.store = cli->store_url;
-	setup->config.log = relay_log;
 	return run_relay(cli, setup, given, &signals, err);
 }
 
@@ -221,11 +247,13 @@ const struct command cmd_relay = {
 	.options = options,
 	.n_options = ARRAY_SIZE(options),
 	.values_size = sizeof(struct relay_values),
-	.about = "Several relays may run at once; they share the lanes. Ctrl-C or SIGTERM ends it after the batches in flight, a second one at once. Everything it says goes to stderr.",
+	.about = "Several relays may run at once; they share the lanes, and with one lane (the default) the second stands by. Ctrl-C or SIGTERM ends it after the batches in flight, a second one at once. Everything it says goes to stderr.",
 	.example = "outbox relay --store sqlite:app.db --to events=file:out.jsonl\n"
 		   "outbox relay --store sqlite:app.db --to events=file:out.jsonl --until-idle",
 	.exits = "0  ended by a signal; with --once, --until-idle: nothing failed\n"
 		 "1  with --once, --until-idle: deliveries failed (outbox list --state failed)\n"
+		 "2  a target's URL or file is wrong (no folder, not JSON lines)\n"
+		 "5  with --once: a target is out of reach\n"
 		 "12 batches in flight did not end within --shutdown-timeout\n"
 		 "128 + N  ended early by signal N",
 	.run = run,

@@ -2,7 +2,7 @@
 #include "cli/act.h"
 
 static const struct option options[] = {
-	SELECTION_OPTIONS(struct act_values),
+	SELECTION_OPTIONS(struct act_values, "failed (default): nothing else can be requeued"),
 	OPTION("dry-run", OPTION_FLAG, struct act_values, dry_run, NULL,
 	       "say what would be done, change nothing"),
 	OPTION("rate", OPTION_RATE, struct act_values, rate, "RATE",

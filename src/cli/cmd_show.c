@@ -9,6 +9,7 @@
 #include "cli/safe.h"
 #include "cli/selection.h"
 #include "cli/table.h"
+#include "core/message.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -51,12 +52,12 @@ static int read_view(struct cli *cli, struct view *view, struct outbox_error *er
 }
 
 /* "  key             42", wrapped; nothing when there is no text. */
-static void field(const char *name, const char *text)
+static void field(const struct cli *cli, const char *name, const char *text)
 {
 	if (!text)
 		return;
 	printf("  %-14s", name);
-	safe_wrap(stdout, &(struct wrap){ LABEL, LABEL, 80 }, text);
+	safe_wrap(stdout, &(struct wrap){ LABEL, LABEL, cli->width == UNCUT ? UNCUT : 80 }, text);
 }
 
 static void time_field(const struct cli *cli, const char *name, outbox_time time)
@@ -69,7 +70,7 @@ static void time_field(const struct cli *cli, const char *name, outbox_time time
 	age_text(now, time, age);
 	snprintf(line, sizeof(line), "%s (%s%s)", time_format(time, text), age,
 		 time <= now ? " ago" : "");
-	field(name, line);
+	field(cli, name, line);
 }
 
 static void print_message(const struct cli *cli, const struct outbox_claimed *m, bool full)
@@ -79,17 +80,17 @@ static void print_message(const struct cli *cli, const struct outbox_claimed *m,
 
 	snprintf(text, sizeof(text), "%" PRId64, m->seq);
 	safe_line(stdout, "message ", message->id);
-	field("seq", text);
-	field("type", message->type);
-	field("kind", message->kind == OUTBOX_KIND_COMMAND ? "command" : "event");
-	field("key", message->key);
-	field("source", message->source);
-	field("subject", message->subject);
-	field("topic", message->topic);
-	field("correlation", message->correlation_id);
-	field("causation", message->causation_id);
-	field("traceparent", message->traceparent);
-	field("published", message->published ? "yes: goes to external targets too" : NULL);
+	field(cli, "seq", text);
+	field(cli, "type", message->type);
+	field(cli, "kind", message->kind == OUTBOX_KIND_COMMAND ? "command" : "event");
+	field(cli, "key", message->key);
+	field(cli, "source", message->source);
+	field(cli, "subject", message->subject);
+	field(cli, "topic", message->topic);
+	field(cli, "correlation", message->correlation_id);
+	field(cli, "causation", message->causation_id);
+	field(cli, "traceparent", message->traceparent);
+	field(cli, "published", message->published ? "yes: goes to external targets too" : NULL);
 	time_field(cli, "event time", message->event_time);
 	time_field(cli, "created", m->created_at);
 	time_field(cli, "due", message->due_at);
@@ -99,17 +100,17 @@ static void print_message(const struct cli *cli, const struct outbox_claimed *m,
 
 		snprintf(line, sizeof(line), "%.200s: %.380s", message->headers[i].name,
 			 message->headers[i].value);
-		field(i ? "" : "headers", line);
+		field(cli, i ? "" : "headers", line);
 	}
-	field("malformed", m->malformed);
+	field(cli, "malformed", m->malformed);
 	printf("  payload       %s bytes, ", count_human((int64_t)message->size, count));
 	safe_line(stdout, "", message->content_type ? message->content_type : "?");
 	payload_print(cli, message, full ? 0 : PAYLOAD_LINES);
 }
 
 /* A command to copy: its id may be anything, so it is quoted, and escaped for the terminal. */
-static void print_command(const char *label, const char *verb, const struct outbox_delivery *row,
-			  const char *more)
+static void print_command(const struct cli *cli, const char *label, const char *verb,
+			  const struct outbox_delivery *row, const char *more)
 {
 	_cleanup_(buf_deinit) struct buf line = BUF_INIT(4096);
 
@@ -118,48 +119,92 @@ static void print_command(const char *label, const char *verb, const struct outb
 	printf("  %s:\n", label);
 	buf_text(&line, " \\");
 	safe_line(stdout, "    ", buf_str(&line));
-	printf("        --target %s%s\n", row->target, more);
+	buf_clear(&line);
+	buf_printf(&line, "--target %s%s%s", row->target, more, cli->store_option);
+	safe_line(stdout, "        ", buf_str(&line));
+}
+
+/* Why this delivery would fail however often it is tried; NULL: it may succeed. */
+static const char *hopeless(const struct cli *cli, const struct outbox_claimed *m,
+			    const struct outbox_delivery *row)
+{
+	const struct outbox_message *message = &m->message;
+
+	if (m->malformed)
+		return "its row is malformed";
+	if (message->expires_at && message->expires_at <= cli->clock->wall(cli->clock))
+		return "it has expired";
+	/* not every envelope minds, so the error is asked, too */
+	if (row->error && strstr(row->error, "not JSON") &&
+	    content_type_is_json(message->content_type ? message->content_type : "") &&
+	    json_text_check(message->data ? message->data : "", message->size, NULL))
+		return "its payload is not JSON";
+	return NULL;
+}
+
+static void print_failed_advice(const struct cli *cli, const struct outbox_claimed *m,
+				const struct outbox_delivery *row)
+{
+	const char *why = hopeless(cli, m, row);
+
+	if (why) {
+		printf("  a requeue will not help: %s\n", why);
+		print_command(cli, "publish a corrected one, then discard this", "discard", row,
+			      " --reason WHY");
+		return;
+	}
+	print_command(cli, "to try again", "requeue", row, "");
+	print_command(cli, "to give up", "discard", row, " --reason WHY");
+}
+
+static void print_parked_advice(const struct cli *cli, const char *key)
+{
+	_cleanup_(buf_deinit) struct buf line = BUF_INIT(4096);
+
+	buf_text(&line, "outbox list --key ");
+	safe_shell_word(&line, key ? key : "");
+	buf_text(&line, cli->store_option);
+	puts("  it waits for an earlier message of its key:");
+	safe_line(stdout, "    ", buf_str(&line));
 }
 
 /* What a person can do about a delivery in this state. */
-static void print_advice(const struct outbox_delivery *row)
+static void print_advice(const struct cli *cli, const struct outbox_claimed *m,
+			 const struct outbox_delivery *row)
 {
-	const char *target = row->target;
-
-	switch (row->state) {
-	case OUTBOX_FAILED:
-		print_command("to try again", "requeue", row, "");
-		print_command("to give up", "discard", row, " --reason WHY");
-		break;
-	case OUTBOX_PENDING:
-		if (row->why == OUTBOX_PAUSED)
-			printf("  go on:        outbox resume %s\n", target);
-		else if (row->why == OUTBOX_PARKED)
-			puts("  it waits for an earlier message of its key: outbox list --key KEY");
-		else if (row->why == OUTBOX_WAITING || row->why == OUTBOX_DEFERRED)
-			puts("  nothing to do: it is tried again at its next attempt");
-		else
-			puts("  nothing to do: a relay sends it next (outbox status)");
-		break;
-	default:
-		break;
+	if (row->state == OUTBOX_FAILED) {
+		print_failed_advice(cli, m, row);
+		return;
+	}
+	if (row->state != OUTBOX_PENDING)
+		return;
+	if (row->why == OUTBOX_PAUSED) {
+		printf("  go on:        outbox resume %s", row->target);
+		safe_line(stdout, "", cli->store_option);
+	} else if (row->why == OUTBOX_PARKED) {
+		print_parked_advice(cli, m->message.key);
+	} else if (row->why == OUTBOX_WAITING || row->why == OUTBOX_DEFERRED) {
+		puts("  nothing to do: it is tried again at its next attempt");
+	} else {
+		printf("  nothing to do: a relay sends it next (outbox status%s)\n", cli->store_option);
 	}
 }
 
-static void print_delivery(const struct cli *cli, const struct outbox_delivery *row)
+static void print_delivery(const struct cli *cli, const struct outbox_claimed *m,
+			   const struct outbox_delivery *row)
 {
 	char attempts[32];
 
 	printf("\nto %s: %s%s%s\n", row->target, colour_on(cli, delivery_colour(row)),
 	       delivery_word(row), colour_off(cli));
 	snprintf(attempts, sizeof(attempts), "%d", row->attempts);
-	field("failed tries", row->attempts ? attempts : NULL);
-	field("error", row->error);
-	field("reason", row->reason);
-	field("owner", row->owner);
+	field(cli, "failed tries", row->attempts ? attempts : NULL);
+	field(cli, "error", row->error);
+	field(cli, "reason", row->reason);
+	field(cli, "owner", row->owner);
 	time_field(cli, "since", row->last_status_at);
 	time_field(cli, "next attempt", row->next_attempt_at);
-	print_advice(row);
+	print_advice(cli, m, row);
 }
 
 static void print_history(const struct view *view)
@@ -277,9 +322,10 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 		return view_json(&view, err);
 	print_message(cli, &view.message, given->full);
 	for (size_t i = 0; i < view.page.count; i++)
-		print_delivery(cli, &view.page.rows[i]);
+		print_delivery(cli, &view.message, &view.page.rows[i]);
 	if (view.page.count == 0)
-		puts("\nno deliveries: no target takes it (outbox target list)");
+		printf("\nno deliveries: no target takes it (outbox target list%s)\n",
+		       cli->store_option);
 	print_history(&view);
 	return OUTBOX_OK;
 }

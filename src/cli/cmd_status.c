@@ -62,8 +62,10 @@ static void target_row(struct table *table, const struct outbox_stats *stats,
 	table_cell(table, PLAIN, age_text(stats->store_now, t->oldest, text));
 }
 
-static void notes(const struct outbox_target_stats *t)
+static void notes(const struct cli *cli, const struct outbox_stats *stats,
+		  const struct outbox_target_stats *t)
 {
+	outbox_time drain_time = status_drain(stats, t);
 	char lag[COUNT_TEXT_MAX], drain[DURATION_TEXT_MAX];
 
 	if (t->paused)
@@ -72,12 +74,13 @@ static void notes(const struct outbox_target_stats *t)
 			 t->paused_reason ? t->paused_reason : "no reason given");
 	if (t->outage)
 		safe_say(stdout, "%s is out of reach: %s", t->name, t->outage);
-	if (status_lag(t) > 0 && t->delivered_minute > 0)
-		safe_say(stdout, "%s is %s deliveries behind, about %s at this rate", t->name,
-			 capped_text(status_lag(t), lag), duration_human(status_drain(t), drain));
+	if (drain_time > 0)
+		safe_say(stdout, "%s is %s deliver%s behind, about %s at this rate", t->name,
+			 capped_text(status_lag(t), lag), status_lag(t) == 1 ? "y" : "ies",
+			 duration_human(drain_time, drain));
 	if (t->failed > 0)
-		safe_say(stdout, "%s has failed deliveries: outbox list --state failed --target %s",
-			 t->name, t->name);
+		printf("%s has failed deliveries:%soutbox list --state failed --target %s%s\n", t->name,
+		       *cli->store_option ? "\n  " : " ", t->name, cli->store_option);
 }
 
 static void lane_rows(struct table *table, const struct outbox_stats *stats,
@@ -113,7 +116,9 @@ static void print(struct cli *cli, const struct outbox_stats *stats)
 	       colour_off(cli), cli->info.driver, capped_text(stats->messages, count),
 	       stats->messages == 1 ? "" : "s");
 	if (stats->n_targets == 0) {
-		puts("no targets: messages wait for one; outbox relay --to NAME=URL makes it");
+		safe_say(stdout,
+			 "no targets: messages wait for one; outbox relay --to NAME=URL%s makes it",
+			 cli->store_option);
 		return;
 	}
 	for (size_t i = 0; i < stats->n_targets; i++) {
@@ -122,7 +127,7 @@ static void print(struct cli *cli, const struct outbox_stats *stats)
 	}
 	table_print(&table, stdout);
 	for (size_t i = 0; i < stats->n_targets; i++)
-		notes(&stats->targets[i]);
+		notes(cli, stats, &stats->targets[i]);
 	puts("");
 	table_print(&lanes, stdout);
 }

@@ -28,21 +28,25 @@ static void print_line(const struct cli *cli, const struct outbox_delivery *row)
 {
 	static const size_t widths[] = { 7, 10, 5 }; /* 80 columns with the rest */
 	const char *texts[] = { row->target, row->type, row->key ? row->key : "-" };
-	_cleanup_(buf_deinit) struct buf cell = BUF_INIT(1000);
+	_cleanup_(buf_deinit) struct buf cell = BUF_INIT(10000);
 	char time[TIME_TEXT_MAX];
+	bool uncut = cli->width == UNCUT;
 
 	time_format(row->last_status_at ? row->last_status_at : row->created_at, time);
 	printf("%.8s", strlen(time) > 19 ? time + 11 : time);
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+		size_t wide;
+
 		buf_clear(&cell);
-		safe_append(&cell, texts[i], strlen(texts[i]), widths[i]);
-		printf(" %s%*s", buf_str(&cell), (int)(widths[i] - safe_width(buf_str(&cell))), "");
+		safe_append(&cell, texts[i], strlen(texts[i]), uncut ? UNCUT : widths[i]);
+		wide = safe_width(buf_str(&cell));
+		printf(" %s%*s", buf_str(&cell), wide < widths[i] ? (int)(widths[i] - wide) : 0, "");
 	}
 	printf(" %s%-9s%s ", colour_on(cli, delivery_colour(row)), delivery_word(row),
 	       colour_off(cli));
 	/* the id comes last, whole: it is what the next command wants */
 	buf_clear(&cell);
-	safe_append(&cell, row->id, strlen(row->id), 36);
+	safe_append(&cell, row->id, strlen(row->id), uncut ? UNCUT : 36);
 	puts(buf_str(&cell));
 }
 

@@ -4,6 +4,8 @@
 #include "cli/cli.h"
 #include "cli/confirm.h"
 #include "cli/json_out.h"
+#include "cli/safe.h"
+#include "cli/status.h"
 #include "cli/table.h"
 
 #include <stdio.h>
@@ -22,7 +24,7 @@ static const struct option drop_options[] = {
 
 static const struct column columns[] = {
 	{ "TARGET", false, 10 },  { "LANES", true, 0 },   { "STATE", false, 0 },
-	{ "DELIVERED", true, 0 }, { "WAITING", true, 0 }, { "REASON", false, 12 },
+	{ "DELIVERED", true, 0 }, { "UNFINISHED", true, 0 }, { "REASON", false, 12 },
 };
 
 static int64_t unfinished(const struct outbox_target_stats *target)
@@ -38,8 +40,10 @@ static int list_json(const struct outbox_stats *stats, struct outbox_error *err)
 	for (size_t i = 0; i < stats->n_targets; i++) {
 		const struct outbox_target_stats *t = &stats->targets[i];
 
-		json_array_append_new(list, json_pack("{s:o, s:I, s:b, s:o, s:o, s:I, s:I}", "name",
-						      json_text(t->name), "lanes",
+		json_array_append_new(list, json_pack("{s:o, s:s, s:I, s:b, s:o, s:o, s:I, s:I}",
+						      "name", json_text(t->name), "state",
+						      status_health_name(status_health(stats, t)),
+						      "lanes",
 						      (json_int_t)t->n_lanes, "paused", t->paused,
 						      "paused_by", json_text(t->paused_by),
 						      "paused_reason", json_text(t->paused_reason),
@@ -68,14 +72,16 @@ static int run_list(struct cli *cli, void *values, struct outbox_error *err)
 
 		table_cell(&table, BOLD, t->name);
 		table_cellf(&table, PLAIN, "%zu", t->n_lanes);
-		table_cell(&table, t->paused ? YELLOW : PLAIN, t->paused ? "paused" : "running");
+		table_cell(&table, status_health(&stats, t) == HEALTH_RUNNING ? PLAIN : YELLOW,
+			   status_health_name(status_health(&stats, t)));
 		table_cell(&table, PLAIN, count_human(t->delivered_ever, count));
 		table_cell(&table, PLAIN, count_human(unfinished(t), count));
 		table_cell(&table, PLAIN, t->paused ? t->paused_reason : NULL);
 	}
 	table_print(&table, stdout);
 	if (stats.n_targets == 0)
-		puts("no targets yet; outbox relay --to NAME=URL makes one");
+		safe_say(stdout, "no targets yet; outbox relay --to NAME=URL%s makes one",
+			 cli->store_option);
 	return OUTBOX_OK;
 }
 
@@ -110,6 +116,7 @@ const struct command cmd_target_list = {
 	.group = GROUP_SEE,
 	.flags = COMMAND_STORE,
 	.summary = "list the targets that relays have registered",
+	.about = "STATE is the one that status shows. UNFINISHED counts every delivery that is neither delivered, failed nor discarded, deferred ones included.",
 	.example = "outbox target list --store sqlite:app.db",
 	.run = run_list,
 };

@@ -23,7 +23,7 @@ static int read_all(FILE *file, const char *option, const char *name, struct buf
 		return outbox_fail(
 			err, OUTBOX_EINVAL,
 			"--%s: %s is larger than %zu bytes; put large data elsewhere and send a reference",
-			option, shown, out->max);
+			option, shown, out->max - 1);
 	return OUTBOX_OK;
 }
 

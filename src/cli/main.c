@@ -6,7 +6,9 @@
  */
 #include "cli/cli.h"
 
+#include "base/buf.h"
 #include "base/text.h"
+#include "base/url.h"
 #include "cli/help.h"
 #include "cli/json_out.h"
 #include "cli/safe.h"
@@ -20,8 +22,8 @@
 #include <unistd.h>
 
 #define WIDTH_DEFAULT 80
-#define WIDTH_MIN 60
-#define WIDTH_MAX 240
+#define WIDTH_MIN 40
+#define WIDTH_MAX 1000
 
 /* In the order in which `outbox help` shows them. */
 static const struct command *const commands[] = {
@@ -37,28 +39,41 @@ const struct command *command_at(size_t i)
 	return i < ARRAY_SIZE(commands) ? commands[i] : NULL;
 }
 
+/* COLUMNS says it for everybody; else a terminal does. Nothing is cut for a program that reads it. */
+static size_t screen_width(bool terminal)
+{
+	const char *columns = getenv("COLUMNS");
+	int64_t width = 0;
+	struct winsize size;
+
+	if (columns && number_parse("COLUMNS", columns, 1, INT32_MAX, &width, NULL))
+		width = 0;
+	if (!width && !terminal)
+		return UNCUT;
+	if (!width)
+		width = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col
+										    : WIDTH_DEFAULT;
+	return width < WIDTH_MIN ? WIDTH_MIN : width > WIDTH_MAX ? WIDTH_MAX : (size_t)width;
+}
+
 static void look_at_terminal(struct cli *cli)
 {
 	const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
-	struct winsize size;
+	bool terminal = isatty(STDOUT_FILENO);
 
-	cli->width = WIDTH_DEFAULT;
-	if (!isatty(STDOUT_FILENO))
-		return;
-	cli->colour = !(no_color && *no_color) && term && strcmp(term, "dumb") != 0;
-	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= WIDTH_MIN)
-		cli->width = size.ws_col < WIDTH_MAX ? size.ws_col : WIDTH_MAX;
+	cli->width = screen_width(terminal);
+	cli->colour = terminal && !(no_color && *no_color) && term && strcmp(term, "dumb") != 0;
 }
 
 /* Names are one word or two: "target drop". */
 static int find_command(struct cli *cli, int argc, char **argv, int *ret_first,
 			struct outbox_error *err)
 {
-	char two[64];
+	char two[64], shown[80];
 	const char *word = argc > 1 ? argv[1] : "help";
 
 	*ret_first = argc > 1 ? 2 : 1;
-	if (strcmp(word, "--version") == 0)
+	if (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0)
 		word = "version";
 	if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
 		word = "help";
@@ -70,7 +85,14 @@ static int find_command(struct cli *cli, int argc, char **argv, int *ret_first,
 		cli->command = command_find(two);
 		*ret_first = 3;
 	}
-	return cli->command ? OUTBOX_OK : command_unknown(word, err);
+	if (cli->command)
+		return OUTBOX_OK;
+	if (word[0] == '-')
+		return outbox_fail(err, OUTBOX_EINVAL,
+				   "options go after the command: outbox COMMAND %s; outbox help lists "
+				   "the commands",
+				   text_shown(shown, sizeof(shown), word));
+	return command_unknown(word, err);
 }
 
 static int check_words(const struct cli *cli, struct outbox_error *err)
@@ -87,6 +109,21 @@ static int check_words(const struct cli *cli, struct outbox_error *err)
 				   command->name, command->max_words ? "only " : "options only",
 				   command->max_words ? command->words : "");
 	return OUTBOX_OK;
+}
+
+/* A command that is suggested must work as it stands, so it names the store where this one did. */
+static void choose_store(struct cli *cli)
+{
+	_cleanup_(buf_deinit) struct buf word = BUF_INIT(sizeof(cli->store_option));
+	char masked[300];
+
+	if (!cli->store_url) {
+		cli->store_url = getenv("OUTBOX_STORE");
+		return;
+	}
+	url_mask(cli->store_url, masked, sizeof(masked));
+	safe_shell_word(&word, masked);
+	snprintf(cli->store_option, sizeof(cli->store_option), " --store %s", buf_str(&word));
 }
 
 static int run_command(struct cli *cli, int argc, char **argv, int first, struct outbox_error *err)
@@ -115,8 +152,7 @@ static int run_command(struct cli *cli, int argc, char **argv, int first, struct
 	r = check_words(cli, err);
 	if (r)
 		return r;
-	if (!cli->store_url)
-		cli->store_url = getenv("OUTBOX_STORE");
+	choose_store(cli);
 	r = cli->command->run(cli, values, err);
 	cli_close(cli);
 	return r;

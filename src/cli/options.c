@@ -125,6 +125,7 @@ static int parse_time(const struct option *option, const char *text, outbox_time
 		      outbox_time *value, struct outbox_error *err)
 {
 	outbox_time duration;
+	char shown[80];
 	int r;
 
 	if (option->kind == OPTION_AGO && duration_parse(text, &duration, NULL) == OUTBOX_OK) {
@@ -137,6 +138,11 @@ static int parse_time(const struct option *option, const char *text, outbox_time
 		return OUTBOX_OK;
 	}
 	r = time_parse(text, now, value, err);
+	if (r && option->kind == OPTION_AGO)
+		return outbox_fail(err, OUTBOX_EINVAL,
+				   "--%s: \"%s\" is neither an age nor a time; write 7d or "
+				   "2026-11-15T18:00:00Z",
+				   option->name, text_shown(shown, sizeof(shown), text));
 	if (r)
 		return outbox_wrap(err, "--%s", option->name);
 	if (option->kind == OPTION_AGO && *value > now)

@@ -45,8 +45,11 @@ void relay_log(void *context, int level, const char *line)
 	if (level < OUTBOX_LOG_INFO || level > OUTBOX_LOG_ERROR)
 		return;
 	safe_append(&safe, line, strlen(line), UNCUT);
-	time_format(now - now % OUTBOX_MILLISECONDS, time);
-	fprintf(stderr, "%-24s %-5s %s\n", time, names[level], buf_str(&safe));
+	/* whole seconds from time_format(), and always three digits behind them */
+	time_format(now - now % OUTBOX_SECONDS, time);
+	time[strcspn(time, "Z")] = '\0';
+	fprintf(stderr, "%s.%03dZ %-5s %s\n", time,
+		(int)(now % OUTBOX_SECONDS / OUTBOX_MILLISECONDS), names[level], buf_str(&safe));
 }
 
 static int daemon_job(struct job *job)

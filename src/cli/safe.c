@@ -93,6 +93,24 @@ void safe_line(FILE *stream, const char *prefix, const char *text)
 	fprintf(stream, "%s%s\n", prefix, buf_str(&line));
 }
 
+/* How many bytes of an already safe text fit into so many columns; at least one character. */
+static size_t fitting(const char *text, size_t length, size_t columns, size_t *ret_columns)
+{
+	size_t at = 0, used = 0;
+	char piece[16];
+
+	while (at < length) {
+		size_t wide, n = next_piece(text + at, length - at, piece, &wide);
+
+		if (at && used + wide > columns)
+			break;
+		used += wide;
+		at += n;
+	}
+	*ret_columns = used;
+	return at;
+}
+
 void safe_wrap(FILE *stream, const struct wrap *wrap, const char *text)
 {
 	_cleanup_(buf_deinit) struct buf safe = BUF_INIT(TEXT_MAX);
@@ -103,23 +121,21 @@ void safe_wrap(FILE *stream, const struct wrap *wrap, const char *text)
 	safe_append(&safe, text, strlen(text), UNCUT);
 	word = buf_str(&safe);
 	while (*word) {
-		_cleanup_(buf_deinit) struct buf piece = BUF_INIT(TEXT_MAX);
-		size_t length = strcspn(word, " "), wide;
+		size_t length = strcspn(word, " "), wide, n;
 
-		/* a word that is longer than a whole line is cut rather than let out */
-		safe_append(&piece, word, length, wrap->width - wrap->indent);
-		wide = safe_width(buf_str(&piece));
+		/* of a word that is longer than a whole line, what fits goes first */
+		n = fitting(word, length, wrap->width - wrap->indent, &wide);
 		if (begun && at + 1 + wide > wrap->width) {
 			fprintf(stream, "\n%*s", (int)wrap->indent, "");
 			at = wrap->indent;
-		} else if (begun) {
+		} else if (begun && word[-1] == ' ') {
 			fputc(' ', stream);
 			at++;
 		}
-		fputs(buf_str(&piece), stream);
+		fwrite(word, 1, n, stream);
 		at += wide;
 		begun = true;
-		word += length;
+		word += n;
 		word += strspn(word, " ");
 	}
 	fputc('\n', stream);

@@ -34,7 +34,7 @@ void safe_say(FILE *stream, const char *format, ...) OUTBOX_PRINTF(2, 3);
 void safe_shell_word(struct buf *out, const char *text);
 
 /* Write text from column `at` on, wrapped at words so that it fits width, with later lines indented to
- * `indent`. Ends with a newline. text is escaped first. */
+ * `indent`; a word that is longer than a line is broken. Ends with a newline. text is escaped first. */
 struct wrap {
 	size_t at, indent, width;
 };

@@ -41,8 +41,12 @@ static int parse_state(const char *text, struct outbox_filter *filter, struct ou
 	nearest_init(&nearest, text);
 	for (int i = 1; i < STATES_END; i++)
 		nearest_offer(&nearest, outbox_state_name(i));
+	for (int i = 1; i < WHYS_END; i++)
+		nearest_offer(&nearest, outbox_why_name(i));
 	return unknown("state", text, nearest.best,
-		       "pending, sending, delivered, failed or discarded", err);
+		       "pending, sending, delivered, failed or discarded, or why it is pending: new, "
+		       "retry, deferred, parked or paused",
+		       err);
 }
 
 static int parse_why(const char *text, struct outbox_filter *filter, struct outbox_error *err)

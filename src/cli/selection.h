@@ -10,9 +10,9 @@ struct selection {
 	const char *state, *why, *target, *type, *key;
 };
 
-#define SELECTION_OPTIONS(type_)                                            \
+#define SELECTION_OPTIONS(type_, states_)                                   \
 	OPTION("state", OPTION_TEXT, type_, select.state, "STATE",          \
-	       "pending, sending, delivered, failed or discarded"),         \
+	       states_),                                                    \
 		OPTION("target", OPTION_TEXT, type_, select.target, "NAME", \
 		       "deliveries to this target"),                        \
 		OPTION("type", OPTION_TEXT, type_, select.type, "GLOB",     \

@@ -102,8 +102,8 @@ static int check_target(const struct cli *cli, const struct outbox_stats *stats,
 	if (stats->n_targets == 0)
 		return outbox_fail(
 			err, OUTBOX_ENOTFOUND,
-			"no target \"%s\": %s has none yet; outbox relay --to %s=URL makes one",
-			shown, cli->info.name, shown);
+			"no target \"%s\": %s has none yet; outbox relay --to %s=URL%s makes one",
+			shown, cli->info.name, shown, cli->store_option);
 	if (nearest.best)
 		return outbox_fail(err, OUTBOX_ENOTFOUND, "no target \"%s\"; did you mean %s?",
 				   shown, nearest.best);

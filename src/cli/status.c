@@ -48,9 +48,12 @@ int64_t status_lag(const struct outbox_target_stats *target)
 	return target->pending + target->sending + target->waiting + target->parked;
 }
 
-outbox_time status_drain(const struct outbox_target_stats *target)
+outbox_time status_drain(const struct outbox_stats *stats, const struct outbox_target_stats *target)
 {
-	if (target->delivered_minute <= 0)
+	enum target_health health = status_health(stats, target);
+
+	if (target->delivered_minute <= 0 || health == HEALTH_PAUSED || health == HEALTH_NO_RELAY ||
+	    health == HEALTH_OUTAGE)
 		return 0;
 	return status_lag(target) * OUTBOX_MINUTES / target->delivered_minute;
 }
@@ -112,6 +115,7 @@ static void set_counts(json_t *object, const struct outbox_target_stats *t)
 static json_t *target_json(const struct outbox_stats *stats, const struct outbox_target_stats *t)
 {
 	outbox_time age = t->oldest ? stats->store_now - t->oldest : 0;
+	outbox_time drain = status_drain(stats, t);
 	json_t *object =
 		json_pack("{s:o, s:s, s:b, s:o, s:o, s:o, s:o, s:f, s:o, s:o, s:o, s:o}", "name",
 			  json_text(t->name), "state", status_health_name(status_health(stats, t)),
@@ -120,7 +124,7 @@ static json_t *target_json(const struct outbox_stats *stats, const struct outbox
 			  json_text(t->outage), "outage_since", json_time(t->outage_since), "rate",
 			  (double)t->delivered_minute / 60, "oldest", json_time(t->oldest),
 			  "oldest_age", t->oldest ? json_seconds(age) : json_null(), "drain_time",
-			  t->delivered_minute ? json_seconds(status_drain(t)) : json_null(),
+			  drain ? json_seconds(drain) : json_null(),
 			  "lanes", lanes_json(stats, t));
 
 	if (object)

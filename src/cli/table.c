@@ -65,7 +65,7 @@ void table_cellf(struct table *table, int colour, const char *format, ...)
 
 void table_note(struct table *table, const char *text)
 {
-	add(table, NOTE, text, table->width - NOTE_INDENT);
+	add(table, NOTE, text, table->width == UNCUT ? UNCUT : table->width - NOTE_INDENT);
 }
 
 static const char *next(const char *cell)
@@ -111,7 +111,7 @@ static size_t total(const struct table *table)
 	size_t sum = 0;
 
 	for (size_t i = 0; i < table->n_columns; i++)
-		if (table->columns[i].title)
+		if (table->columns[i].title && !table->dropped[i])
 			sum += table->widths[i] + (sum ? table->gap : 0);
 	return sum;
 }
@@ -122,7 +122,8 @@ static bool shrink(struct table *table)
 	size_t widest = table->n_columns;
 
 	for (size_t i = 0; i < table->n_columns; i++) {
-		if (!table->columns[i].min || table->widths[i] <= table->columns[i].min)
+		if (!table->columns[i].min || table->dropped[i] ||
+		    table->widths[i] <= table->columns[i].min)
 			continue;
 		if (widest == table->n_columns || table->widths[i] > table->widths[widest])
 			widest = i;
@@ -133,6 +134,18 @@ static bool shrink(struct table *table)
 	return true;
 }
 
+static bool drop(struct table *table)
+{
+	for (size_t i = table->n_columns; i-- > skip_hidden(table, 0) + 1;) {
+		if (!table->columns[i].title || !table->columns[i].min || table->dropped[i])
+			continue;
+		table->dropped[i] = true;
+		measure(table); /* the others get their room back */
+		return true;
+	}
+	return false;
+}
+
 static void fit(struct table *table)
 {
 	measure(table);
@@ -140,18 +153,29 @@ static void fit(struct table *table)
 	if (total(table) > table->width)
 		table->gap = 1;
 	while (total(table) > table->width)
-		if (!shrink(table))
+		if (!shrink(table) && !drop(table))
 			break;
+}
+
+/* Does a column that is printed follow? */
+static bool is_last(const struct table *table, size_t column)
+{
+	do
+		column = skip_hidden(table, column + 1);
+	while (column < table->n_columns && table->dropped[column]);
+	return column == table->n_columns;
 }
 
 static void print_cell(const struct table *table, FILE *stream, size_t column, int colour,
 		       const char *text)
 {
 	_cleanup_(buf_deinit) struct buf cut = BUF_INIT(CELLS_MAX);
-	bool last = skip_hidden(table, column + 1) == table->n_columns;
+	bool last = is_last(table, column);
 	bool paint = table->colour && colour != PLAIN;
 	int pad;
 
+	if (table->dropped[column])
+		return;
 	safe_append(&cut, text, strlen(text), table->widths[column]);
 	pad = (int)(table->widths[column] - safe_width(buf_str(&cut)));
 	if (table->columns[column].right)

@@ -4,8 +4,9 @@
 
 /*
  * A table for people that always fits its width: columns take what they need, and when that is too
- * much the widest ones that may be cut are cut. Cells are escaped. Printing keeps the columns' widths,
- * so the next page of a long list lines up with the first.
+ * much the widest ones that may be cut are cut. When that is not enough either, columns that may be
+ * cut are left out, the last first, but never the first column. Cells are escaped. Printing keeps the
+ * columns' widths, so the next page of a long list lines up with the first.
  */
 
 #include "base/buf.h"
@@ -29,6 +30,7 @@ struct table {
 	size_t width;
 	bool colour;
 	size_t widths[TABLE_COLUMNS_MAX]; /* 0 before the first printing */
+	bool dropped[TABLE_COLUMNS_MAX];  /* left out for want of room */
 	size_t gap;
 	size_t at;        /* next cell's column */
 	struct buf cells; /* colour byte, text, NUL for each cell; a note is a row of its own */

@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/random.h"
 #include "core/message.h"
+#include "store/sqlite/db.h"
 #include "store/sqlite/insert.h"
 
 #include <stdio.h>
@@ -100,32 +101,68 @@ static int insert_all(struct publishing *p, struct outbox_error *err)
 	return r;
 }
 
-static int execute(sqlite3 *db, const char *sql, struct outbox_error *err)
+/* The statements around a batch. Prepared before it: when memory runs out in the middle, the way back
+ * must be there already. */
+struct savepoint {
+	sqlite3_stmt *open, *keep, *undo, *undo_all;
+};
+
+static void savepoint_deinit(struct savepoint *sp)
 {
-	int rc = sqlite3_exec(db, sql, NULL, NULL, NULL);
+	sqlite3_finalize(sp->open);
+	sqlite3_finalize(sp->keep);
+	sqlite3_finalize(sp->undo);
+	sqlite3_finalize(sp->undo_all);
+}
+
+static int savepoint_prepare(sqlite3 *db, struct savepoint *sp)
+{
+	int rc = sqlite3_prepare_v2(db, "SAVEPOINT outbox_publish", -1, &sp->open, NULL);
 
 	if (rc == SQLITE_OK)
-		return OUTBOX_OK;
-	return outbox_fail_native(err, (rc & 0xff) == SQLITE_BUSY ? OUTBOX_EBUSY : OUTBOX_ECONN, rc,
-				  "publish: %s", sqlite3_errmsg(db));
+		rc = sqlite3_prepare_v2(db, "RELEASE outbox_publish", -1, &sp->keep, NULL);
+	if (rc == SQLITE_OK)
+		rc = sqlite3_prepare_v2(db, "ROLLBACK TO outbox_publish", -1, &sp->undo, NULL);
+	if (rc == SQLITE_OK)
+		rc = sqlite3_prepare_v2(db, "ROLLBACK", -1, &sp->undo_all, NULL);
+	return rc;
+}
+
+static int run(sqlite3_stmt *statement)
+{
+	int rc = sqlite3_step(statement);
+
+	sqlite3_reset(statement);
+	return rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+/* A part of the batch must not stay. Where even the way back fails, the whole transaction goes. */
+static void savepoint_undo(sqlite3 *db, const struct savepoint *sp)
+{
+	if (sqlite3_get_autocommit(db))
+		return;
+	if (run(sp->undo) != SQLITE_OK || run(sp->keep) != SQLITE_OK)
+		run(sp->undo_all);
 }
 
 /* All or none, whatever fails: a savepoint nests in any transaction, and opens one where none is. */
 static int insert_in_savepoint(struct publishing *p, struct outbox_error *err)
 {
-	int r;
+	_cleanup_(savepoint_deinit) struct savepoint sp = { 0 };
+	int r, rc;
 
-	r = execute(p->db, "SAVEPOINT outbox_publish", err);
-	if (r != OUTBOX_OK)
-		return r;
+	rc = savepoint_prepare(p->db, &sp);
+	if (rc == SQLITE_OK)
+		rc = run(sp.open);
+	if (rc != SQLITE_OK)
+		return sqlite_fail(p->db, rc, "publish", err);
 	r = insert_all(p, err);
-	if (r == OUTBOX_OK)
-		r = execute(p->db, "RELEASE outbox_publish", err);
-	if (r == OUTBOX_OK)
-		return r;
-	if (!sqlite3_get_autocommit(p->db))
-		sqlite3_exec(p->db, "ROLLBACK TO outbox_publish; RELEASE outbox_publish", NULL,
-			     NULL, NULL);
+	if (r == OUTBOX_OK) {
+		rc = run(sp.keep);
+		r = rc == SQLITE_OK ? OUTBOX_OK : sqlite_fail(p->db, rc, "publish", err);
+	}
+	if (r != OUTBOX_OK)
+		savepoint_undo(p->db, &sp);
 	return r;
 }
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "relay/flight.h"
 
+#include "base/text.h"
+
 #include <string.h>
 
 #define ITEM_OVERHEAD ((size_t)32 << 20)
@@ -29,15 +31,6 @@ void flight_reset(struct flight *flight)
 	memset(flight, 0, sizeof(*flight));
 	flight->arena = arena;
 	outbox_arena_reset(arena);
-}
-
-static uint64_t hash_key(const char *key)
-{
-	uint64_t h = 14695981039346656037u;
-
-	for (; *key; key++)
-		h = (h ^ (unsigned char)*key) * 1099511628211u;
-	return h;
 }
 
 static void decided(struct flight *f, size_t i, const struct outbox_settlement *s)
@@ -81,7 +74,7 @@ static int link_keys(struct flight *f, struct outbox_error *err)
 			f->ready[f->ready_tail++] = (uint32_t)i;
 			continue;
 		}
-		slot = hash_key(key) & (slots - 1);
+		slot = text_hash(key) & (slots - 1);
 		while (last[slot] && strcmp(f->claim.items[last[slot] - 1].message.key, key) != 0)
 			slot = (slot + 1) & (slots - 1);
 		if (last[slot])
@@ -132,16 +125,20 @@ int flight_begin(struct flight *f, enum flight_mode mode, bool hold, struct outb
 	return OUTBOX_OK;
 }
 
-/* Does the next message of the key go on behind this outcome? A deferred one leaves its order. */
-static bool passes(const struct outbox_settlement *s)
+/*
+ * Does the next message of the key go on behind this outcome? A deferred one leaves its order. A failed one
+ * is passed when it would fail again (final): rejected, malformed, expired.
+ */
+static bool passes(const struct flight *f, const struct outbox_settlement *s, bool final)
 {
-	return s->outcome == OUTBOX_OUT_DELIVERED || s->outcome == OUTBOX_OUT_DEFERRED;
+	return s->outcome == OUTBOX_OUT_DELIVERED || s->outcome == OUTBOX_OUT_DEFERRED ||
+	       (s->outcome == OUTBOX_OUT_FAILED && final && !f->hold);
 }
 
 /*
- * What becomes of the rest of the key in this claim. Behind a failed message the key may go on, but only
- * when the failure is written down: if we died before, the message would be tried again, and might be
- * accepted behind one that has overtaken it.
+ * What becomes of the rest of the key in this claim. Behind a message whose attempts are used up the key
+ * may go on, but only when that is written down: if we died before, the message would be tried again, and
+ * might be accepted behind one that has overtaken it.
  */
 static int behind(const struct flight *f, const struct outbox_settlement *s)
 {
@@ -160,7 +157,7 @@ static void set_back(struct flight *f, size_t i, int outcome)
 }
 
 /* Record how message i ended, and what that means for its key. */
-static void settle(struct flight *f, size_t i, const struct outbox_settlement *s)
+static void settle(struct flight *f, size_t i, const struct outbox_settlement *s, bool final)
 {
 	int32_t next = f->next[i];
 
@@ -168,9 +165,9 @@ static void settle(struct flight *f, size_t i, const struct outbox_settlement *s
 	if (next < 0)
 		return;
 	if (f->mode == FLIGHT_TOGETHER) {
-		if (!passes(s))
+		if (!passes(f, s, final))
 			f->held[next] = behind(f, s);
-	} else if (passes(s)) {
+	} else if (passes(f, s, final)) {
 		f->ready[f->ready_tail++] = (uint32_t)next;
 	} else {
 		for (; next >= 0; next = f->next[next])
@@ -191,12 +188,12 @@ size_t flight_round(struct flight *f, const struct decide_context *context, int6
 		if (f->held[i]) {
 			s.outcome = f->held[i];
 			s.attempts = c->attempts;
-			settle(f, i, &s);
+			settle(f, i, &s, false);
 		} else if (decide_send(context, c, died_seq && c->seq == died_seq, &s)) {
 			f->wire[f->batch.count] = (uint32_t)i;
 			f->batch.items[f->batch.count++] = &f->items[i];
 		} else {
-			settle(f, i, &s);
+			settle(f, i, &s, c->seq != died_seq);
 		}
 	}
 	return f->batch.count;
@@ -227,14 +224,14 @@ size_t flight_judge(struct flight *f, const struct decide_context *context, int 
 			v.verdict = OUTBOX_UNKNOWN;
 		acked += v.verdict == OUTBOX_ACKED;
 		unknown += v.verdict == OUTBOX_UNKNOWN;
-		if (f->held[i] && v.verdict != OUTBOX_ACKED) {
+		if (f->held[i] && v.verdict != OUTBOX_ACKED && v.verdict != OUTBOX_REJECTED) {
 			/* The one before it in its key did not get through: not this one's fault. */
 			s.outcome = f->held[i];
 			s.attempts = f->claim.items[i].attempts;
 		} else {
 			decide_settle(context, &f->claim.items[i], &v, &s);
 		}
-		settle(f, i, &s);
+		settle(f, i, &s, v.verdict == OUTBOX_REJECTED);
 	}
 	f->batch.count = 0;
 	*ret_unknown = unknown;

@@ -144,9 +144,16 @@ static void behind_a_failure_the_key_waits_until_it_is_written_down(void **state
 	struct fixture *x = fly(keys, 3, FLIGHT_ROUNDS, false);
 
 	(void)state;
+	x->flight.claim.items[0].attempts = 9; /* the last try */
+	assert_int_equal(flight_round(&x->flight, &x->context, 0), 1);
+	answer(x, "r", 0);
+	assert_outcomes(x, "frr");
+	land(x);
+	/* rejected, it would be rejected again: nothing to wait for */
+	x = fly(keys, 3, FLIGHT_ROUNDS, false);
 	assert_int_equal(flight_round(&x->flight, &x->context, 0), 1);
 	answer(x, "j", 0);
-	assert_outcomes(x, "frr");
+	assert_outcomes(x, "f..");
 	land(x);
 	x = fly(keys, 3, FLIGHT_ROUNDS, true);
 	assert_int_equal(flight_round(&x->flight, &x->context, 0), 1);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define TEND_INTERVAL OUTBOX_SECONDS
+#define PURGE_GAP (50 * OUTBOX_MILLISECONDS)
 
 static bool holds_first_lane(const struct worker *w)
 {
@@ -33,21 +34,26 @@ static int purge(struct worker *w, outbox_time now, struct outbox_error *err)
 	/* The store compares with its own times; the wall clock only says how far back to look, and a
 	 * skew of seconds does not matter to a retention of days. */
 	outbox_time wall = w->plan->clock->wall(w->plan->clock);
-	struct outbox_purge request = {
-		.delivered_before = before(wall, w->plan->retain_delivered),
-		.failed_before = before(wall, w->plan->retain_failed),
-	};
+	struct outbox_purge *request = &w->purge;
 	struct outbox_purged purged = { 0 };
 	int r;
 
-	if (!request.delivered_before && !request.failed_before) {
+	/* A round of several calls keeps its times, or the store would begin anew at each. */
+	if (!request->delivered_before && !request->failed_before) {
+		request->delivered_before = before(wall, w->plan->retain_delivered);
+		request->failed_before = before(wall, w->plan->retain_failed);
+	}
+	if (!request->delivered_before && !request->failed_before) {
 		w->purge_at = now + w->plan->purge_interval;
 		return OUTBOX_OK;
 	}
-	r = w->store->ops->purge(w->store, &request, &purged, err);
+	r = w->store->ops->purge(w->store, request, &purged, err);
 	if (r)
 		return r;
-	w->purge_at = purged.more ? now : now + w->plan->purge_interval;
+	/* Between two calls publishers get the write lock too. */
+	w->purge_at = now + (purged.more ? PURGE_GAP : w->plan->purge_interval);
+	if (!purged.more)
+		*request = (struct outbox_purge){ 0 };
 	if (purged.messages)
 		log_line(&w->plan->log, LOG_DEBUG, "purged %lld messages",
 			 (long long)purged.messages);

@@ -69,6 +69,7 @@ static void take(struct worker *w, struct lane *lane, outbox_time now)
 	if (!lane->head.takeovers)
 		return;
 	atomic_fetch_add(&w->counters->takeovers, 1);
+	atomic_fetch_add(&w->counters->possible_duplicates, (uint64_t)lane->head.in_flight);
 	log_line(&w->plan->log, LOG_WARN, "target %s: lane %d taken over with messages in flight%s",
 		 w->target->name, lane->number,
 		 lane->head.cautious ? "; repeatedly, so one message at a time for now" : "");
@@ -192,6 +193,7 @@ static void advanced(struct worker *w, struct lane *lane, size_t want, outbox_ti
 		/* Claimed, but no memory to work on it: take the lane anew. */
 		forget_flight(w, lane);
 		lane->phase = LANE_TAKE;
+		lane->limit = lane->limit > 1 ? lane->limit / 2 : 1;
 		trouble_store(w, "settle", &err, now);
 	}
 }

@@ -151,14 +151,19 @@ static int plan_targets(const struct outbox_relay_config *config, struct outbox_
 	return OUTBOX_OK;
 }
 
-static const char *make_instance(struct outbox_arena *arena, uint64_t seed)
+/* Unique whatever people call it: two processes under one name would take each other's lanes for their own. */
+static const char *make_instance(struct outbox_arena *arena, const char *given, uint64_t seed)
 {
-	char host[65] = "host", text[160];
+	char host[65] = "", text[260];
 
-	if (gethostname(host, sizeof(host) - 1))
-		host[0] = '\0';
-	snprintf(text, sizeof(text), "%s:%ld:%04x", host[0] ? host : "host", (long)getpid(),
-		 (unsigned)(seed & 0xffff));
+	if (given)
+		snprintf(text, sizeof(text), "%s:%04x", given, (unsigned)(seed & 0xffff));
+	else if (gethostname(host, sizeof(host) - 1) || !host[0])
+		snprintf(text, sizeof(text), "host:%ld:%04x", (long)getpid(),
+			 (unsigned)(seed & 0xffff));
+	else
+		snprintf(text, sizeof(text), "%s:%ld:%04x", host, (long)getpid(),
+			 (unsigned)(seed & 0xffff));
 	return outbox_arena_text(arena, text);
 }
 
@@ -198,8 +203,7 @@ int plan_make(const struct outbox_relay_config *given, struct outbox_arena *aren
 	preset = &plan.targets[0].policy;
 	plan.seed = c.seed ? c.seed : random_system_seed();
 	plan.store = outbox_arena_text(arena, c.store);
-	plan.instance =
-		c.instance ? outbox_arena_text(arena, c.instance) : make_instance(arena, plan.seed);
+	plan.instance = make_instance(arena, c.instance, plan.seed);
 	if (!plan.store || !plan.instance)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	plan.workers = c.workers ? c.workers : 1;

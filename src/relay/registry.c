@@ -112,8 +112,8 @@ static int unknown_scheme(const char *what, const char *likely, const char *url,
 		return outbox_fail(err, OUTBOX_ECONFIG,
 				   "%s \"%s\": this is not a URL; did you mean %s:%s?", what, shown,
 				   likely, shown);
-	return outbox_fail(err, OUTBOX_ECONFIG, "%s \"%s\": no driver for it; known: %s", what, shown,
-			   known);
+	return outbox_fail(err, OUTBOX_ECONFIG, "%s \"%s\": no driver for it; known: %s", what,
+			   shown, known);
 }
 
 /* memory: and handler: want objects of the program's own, which only come with a registry. */

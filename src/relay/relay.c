@@ -75,7 +75,9 @@ static int make_workers(struct outbox_relay *relay, struct outbox_error *err)
 static int init_waiting(struct outbox_relay *relay, struct outbox_error *err)
 {
 	pthread_condattr_t attributes;
-	int failed = pthread_mutex_init(&relay->mutex, NULL) || pthread_condattr_init(&attributes) ||
+	int failed = pthread_mutex_init(&relay->mutex, NULL) ||
+		     pthread_mutex_init(&relay->joining, NULL) ||
+		     pthread_condattr_init(&attributes) ||
 		     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC) ||
 		     pthread_cond_init(&relay->wake, &attributes);
 
@@ -177,11 +179,14 @@ int outbox_relay_start(struct outbox_relay *relay, struct outbox_error *err)
 
 static void join_all(struct outbox_relay *relay)
 {
+	/* Whoever comes second waits until the first has joined them all. */
+	pthread_mutex_lock(&relay->joining);
 	for (size_t i = 0; i < relay->n_threads; i++) {
 		if (relay->threads[i].running)
 			pthread_join(relay->threads[i].thread, NULL);
 		relay->threads[i].running = false;
 	}
+	pthread_mutex_unlock(&relay->joining);
 }
 
 int outbox_relay_stop(struct outbox_relay *relay, outbox_time timeout, struct outbox_error *err)
@@ -222,7 +227,7 @@ int outbox_relay_run_once(struct outbox_relay *relay, struct outbox_error *err)
 	join_all(relay);
 	for (size_t i = 0; i < relay->n_threads; i++) {
 		const struct worker *w = relay->threads[i].worker;
-		const struct outbox_error *why = w->trouble.status ? &w->trouble : &w->outage;
+		const struct outbox_error *why = &w->gave_up;
 
 		if (!why->status)
 			continue;
@@ -275,6 +280,7 @@ struct outbox_relay *outbox_relay_free(struct outbox_relay *relay)
 	free(relay->threads);
 	outbox_arena_free(relay->arena);
 	pthread_cond_destroy(&relay->wake);
+	pthread_mutex_destroy(&relay->joining);
 	pthread_mutex_destroy(&relay->mutex);
 	free(relay);
 	return NULL;

@@ -20,7 +20,8 @@ struct outbox_relay {
 	struct relay_counters counters;
 	struct relay_thread *threads;
 	size_t n_threads;
-	pthread_mutex_t mutex; /* guards wakes */
+	pthread_mutex_t mutex;   /* guards wakes */
+	pthread_mutex_t joining; /* guards the threads' running */
 	pthread_cond_t wake;
 	unsigned wakes; /* how often everybody was woken */
 	bool started;

@@ -2,6 +2,7 @@
 #include "relay/worker.h"
 
 #include "base/failpoint.h"
+#include "base/text.h"
 #include "relay/janitor.h"
 #include "relay/lane.h"
 #include "relay/registry.h"
@@ -26,9 +27,10 @@ int worker_new(const struct relay_plan *plan, size_t target, int index,
 	w->plan = plan;
 	w->target = &plan->targets[target];
 	w->counters = counters;
-	w->keeper = target == 0 && index == 0;
+	w->keeper = target == 0; /* the one of these that holds lane 0 */
 	snprintf(w->owner, sizeof(w->owner), "%s/%d", plan->instance, index);
-	random_init(&w->random, plan->seed + target * 1000003u + (uint64_t)index * 7919u);
+	/* Tokens must differ between all who ever draw some: the owner's name makes the difference. */
+	random_init(&w->random, plan->seed ^ text_hash(w->owner) ^ text_hash(w->target->name));
 	breaker_init(&w->breaker, plan->breaker_min, plan->breaker_max);
 	r = registry_open_transport(plan->registry,
 				    &(struct outbox_transport_config){
@@ -118,7 +120,9 @@ static int follow_lease(struct worker *w, const struct outbox_lease *lease, stru
 	for (size_t i = 0; i < w->n_lanes; i++) {
 		struct lane *lane = w->lanes[i];
 
-		if (!held[lane->number])
+		if (lease->stale_route)
+			lane_stop_sending(lane); /* settle, then release: the new relay need not wait */
+		else if (!held[lane->number])
 			lane_lose(lane);
 		/* Above our share: the last ones are let go when they have nothing in flight. */
 		lane->leaving = i >= (size_t)lease->share || lease->stale_route;
@@ -212,13 +216,18 @@ static outbox_time next_time(const struct worker *w, outbox_time now)
 	return at > now ? at : now;
 }
 
-/* Everything is settled and released: say goodbye, so that the others' shares grow at once. */
+/* Say goodbye, so that the others' shares grow at once. */
 static void leave(struct worker *w)
 {
 	struct outbox_error err = OUTBOX_ERROR_INIT;
 	struct outbox_lease lease;
 
 	memset(&lease, 0, sizeof(lease));
+	/* Past the deadline some are left: without us they need not wait for the lease to end. */
+	for (size_t i = 0; w->store && i < w->n_lanes; i++)
+		if (w->store->ops->release(w->store, w->target->name, w->lanes[i]->number, w->owner,
+					   &err))
+			break;
 	if (w->store && w->store->ops->lease(w->store,
 					     &(struct outbox_lease_request){
 						     .target = w->target->name,
@@ -237,10 +246,12 @@ static void leave(struct worker *w)
 }
 
 /* Run once: nothing is due any more, or nothing can be done about it. */
-static bool once_over(const struct worker *w, outbox_time now)
+static bool once_over(struct worker *w, outbox_time now)
 {
-	if (w->trouble.status || breaker_open(&w->breaker, now))
+	if (w->trouble.status || breaker_open(&w->breaker, now)) {
+		w->gave_up = w->trouble.status ? w->trouble : w->outage;
 		return true;
+	}
 	for (size_t i = 0; i < w->n_lanes; i++)
 		if (!w->lanes[i]->ran_dry)
 			return false;
@@ -296,7 +307,7 @@ outbox_time worker_step(struct worker *w)
 	if (worker_left(w))
 		return OUTBOX_NEVER;
 	if (w->once && !atomic_load(&w->draining) && once_over(w, now))
-		worker_drain(w, OUTBOX_NEVER / 2);
+		worker_drain(w, now + w->target->lease);
 	if (atomic_load(&w->draining) && drained(w, now)) {
 		leave(w);
 		return now;

@@ -84,8 +84,10 @@ struct worker {
 
 	bool keeper; /* one worker of a relay also purges and checkpoints */
 	outbox_time purge_at, tend_at;
-	const char *untidy; /* the clean-up that failed and was told */
+	struct outbox_purge purge; /* of the round under way: its times stay until it is done */
+	const char *untidy;        /* the clean-up that failed and was told */
 
+	struct outbox_error gave_up;     /* why it left before everything due was delivered */
 	bool once;                       /* leave when nothing is due */
 	_Atomic bool draining;           /* stop reading, finish, settle, release, leave */
 	_Atomic outbox_time drain_until; /* mono: what is not sent by then goes back */

@@ -69,6 +69,7 @@ int memory_take(struct memory_store *s, const char *target_name, int lane_number
 	const struct memory_receipt *last;
 	struct memory_target *target;
 	struct memory_lane *lane;
+	int64_t in_flight;
 	int status = memory_lane_get(s->db, target_name, lane_number, &target, &lane, err);
 
 	if (status)
@@ -77,6 +78,7 @@ int memory_take(struct memory_store *s, const char *target_name, int lane_number
 		return outbox_fail(err, OUTBOX_EFENCED, "lane %d of \"%s\" is leased to %s",
 				   lane_number, target_name, lane->owner ? lane->owner : "nobody");
 
+	in_flight = (int64_t)lane->n_claim;
 	last = memory_receipt_last(lane);
 	if (!last->take || last->token != new_token)
 		memory_lane_take(s->db, target, lane_number, owner, new_token, memory_now(s));
@@ -85,6 +87,7 @@ int memory_take(struct memory_store *s, const char *target_name, int lane_number
 					  .token = last->token,
 					  .takeovers = last->takeovers,
 					  .cautious = lane->n_caution > 0,
-					  .suspect_seq = last->suspect_seq };
+					  .suspect_seq = last->suspect_seq,
+					  .in_flight = in_flight };
 	return OUTBOX_OK;
 }

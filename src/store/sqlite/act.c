@@ -74,20 +74,16 @@ static void refuse(const struct acting *a, const struct outbox_delivery *d, cons
 	char shown[96];
 
 	if (!a->acted->refused++)
-		snprintf(a->acted->why, sizeof(a->acted->why), "%s to %s %.300s",
+		snprintf(a->acted->why, sizeof(a->acted->why), "%s to %s: %.300s",
 			 text_shown(shown, sizeof(shown), d->id), d->target, why);
 }
 
 static void refuse_state(const struct acting *a, const struct outbox_delivery *d, int state)
 {
 	struct outbox_error why = OUTBOX_ERROR_INIT;
-	char text[400];
 
-	if (lifecycle_check(state, a->action->event, &why) == OUTBOX_OK)
-		return;
-	snprintf(text, sizeof(text), "is %s%s: %.300s", outbox_state_name(state),
-		 a->act->action == OUTBOX_REQUEUE ? ", not failed" : "", why.message);
-	refuse(a, d, text);
+	if (lifecycle_check(state, a->action->event, &why) != OUTBOX_OK)
+		refuse(a, d, why.message);
 }
 
 /* The owner is gone: fence it, and what it had in flight is pending again. */
@@ -160,7 +156,7 @@ static int act_on(const struct acting *a, const struct selected *row, struct out
 		return outbox_fail(err, OUTBOX_EINTERNAL, "a delivery without a target");
 	if (state == OUTBOX_SENDING) {
 		if (lane_is_leased(&target->lanes[row->d.lane], a->targets->now)) {
-			refuse(a, &row->d, "is being sent right now; try again");
+			refuse(a, &row->d, "it is being sent right now; try again");
 			return OUTBOX_OK;
 		}
 		state = OUTBOX_PENDING;

@@ -160,10 +160,12 @@ int sqlite_advance(struct outbox_store *store, const struct outbox_advance *requ
 		r = sqlite_end(s, look(&op, request, &claim, &work, err), err);
 	}
 	if (r == OUTBOX_OK && work) {
-		claim = (struct outbox_claim){ .store_now = op.now };
 		r = sqlite_enter(s, DB_WRITE, err);
 		if (r != OUTBOX_OK)
 			return r;
+		/* now that the lock is ours: waiting for it may have taken seconds */
+		op.now = sqlite_now(s);
+		claim = (struct outbox_claim){ .store_now = op.now };
 		r = advance(&op, request, arena, &claim, err);
 		failpoint("before_commit");
 		r = sqlite_end(s, r, err);

@@ -122,7 +122,8 @@ static int check_integrity(const struct checking *c, struct outbox_error *err)
 	if (r == OUTBOX_OK && strcmp(text, "ok") == 0)
 		say(c, FINE, "integrity", "quick check ok");
 	else if (r == OUTBOX_OK)
-		say(c, WRONG, "integrity", "%.200s; restore a backup", text);
+		say(c, WRONG, "integrity", "%.200s; restore a backup, or save what can be read: sqlite3 %s .recover",
+		    text, c->s->path);
 	return r;
 }
 
@@ -140,7 +141,8 @@ static int check_schema(const struct checking *c, struct outbox_error *err)
 	if (r != OUTBOX_OK)
 		return r;
 	if (triggers == TRIGGERS)
-		say(c, FINE, "schema", "version %d, %d lanes", v.schema, v.lanes);
+		say(c, FINE, "schema", "version %d, %d lane%s", v.schema, v.lanes,
+		    v.lanes == 1 ? "" : "s");
 	else
 		say(c, WRONG, "schema",
 		    "%lld of %d triggers of outbox_message are there: messages can be changed or lost; "
@@ -185,7 +187,8 @@ static int check_positions(const struct checking *c, struct outbox_error *err)
 	if (!t.count)
 		say(c, NOTE, "targets", "none is registered: messages wait, and nothing is purged");
 	else if (!wrong)
-		say(c, FINE, "positions", "%zu targets, none ahead of the log", t.count);
+		say(c, FINE, "positions", "%zu target%s, none ahead of the log", t.count,
+		    t.count == 1 ? "" : "s");
 	return OUTBOX_OK;
 }
 

@@ -86,19 +86,26 @@ static int bind(sqlite3_stmt *statement, const struct sqlite_args *args)
 	return rc;
 }
 
+static int prepare(struct sqlite_store *s, enum sqlite_statement id, struct outbox_error *err)
+{
+	int rc;
+
+	if (s->statements[id])
+		return OUTBOX_OK;
+	rc = sqlite3_prepare_v3(s->db, sqlite_statement_text(id), -1, SQLITE_PREPARE_PERSISTENT,
+				&s->statements[id], NULL);
+	return rc == SQLITE_OK ? OUTBOX_OK : sqlite_fail(s->db, rc, "prepare", err);
+}
+
 int sqlite_query(struct sqlite_store *s, enum sqlite_statement id, const struct sqlite_args *args,
 		 sqlite3_stmt **ret_statement, struct outbox_error *err)
 {
 	static const struct sqlite_args none;
 	sqlite3_stmt **cached = &s->statements[id];
-	int rc;
+	int rc = prepare(s, id, err);
 
-	if (!*cached) {
-		rc = sqlite3_prepare_v3(s->db, sqlite_statement_text(id), -1,
-					SQLITE_PREPARE_PERSISTENT, cached, NULL);
-		if (rc != SQLITE_OK)
-			return sqlite_fail(s->db, rc, "prepare", err);
-	}
+	if (rc != OUTBOX_OK)
+		return rc;
 	sqlite3_reset(*cached);
 	rc = bind(*cached, args ? args : &none);
 	if (rc != SQLITE_OK)
@@ -170,6 +177,11 @@ int sqlite_script(sqlite3 *db, const char *sql, const char *what, struct outbox_
 
 int sqlite_begin(struct sqlite_store *s, enum db_mode mode, struct outbox_error *err)
 {
+	/* The way out first: when memory has run out inside, it is too late to prepare it. */
+	int r = prepare(s, SQL_ROLLBACK, err);
+
+	if (r != OUTBOX_OK)
+		return r;
 	return sqlite_run(s, mode == DB_WRITE ? SQL_BEGIN_WRITE : SQL_BEGIN_READ, NULL, NULL, err);
 }
 

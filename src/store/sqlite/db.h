@@ -25,6 +25,7 @@ struct sqlite_store {
 	char *path;
 	char name[128];              /* the store's short name */
 	char source[160];            /* "/outbox/<name>" */
+	int busy_ms;                 /* the busy timeout */
 	bool ready;                  /* the schema was looked at and is ours */
 	int lanes;                   /* once ready */
 	struct sqlite_route *routes; /* compiled routes, by target and version */

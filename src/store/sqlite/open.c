@@ -219,6 +219,7 @@ int sqlite_open(const struct outbox_store_config *config, bool create,
 	s->clock = config->clock;
 	s->random = config->random;
 	s->path = settings.path;
+	s->busy_ms = (int)(settings.busy / OUTBOX_MILLISECONDS);
 	s->db = db;
 	settings.path = NULL;
 	db = NULL;

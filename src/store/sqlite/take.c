@@ -87,14 +87,17 @@ int sqlite_take(struct outbox_store *store, const char *target, int lane, const 
 		int64_t new_token, struct outbox_head *ret_head, struct outbox_error *err)
 {
 	struct sqlite_store *s = sqlite_of(store);
-	struct lane_op op = { .s = s, .target = target, .lane = lane, .now = sqlite_now(s) };
-	struct receipt receipt;
+	struct lane_op op = { .s = s, .target = target, .lane = lane };
+	struct receipt receipt, last = { 0 };
 	int r;
 
 	r = sqlite_enter(s, DB_WRITE, err);
 	if (r != OUTBOX_OK)
 		return r;
-	r = receipt_take_over(&op, owner, new_token, &receipt, err);
+	op.now = sqlite_now(s);
+	r = receipt_last(&op, &last, err);
+	if (r == OUTBOX_OK)
+		r = receipt_take_over(&op, owner, new_token, &receipt, err);
 	r = sqlite_end(s, r, err);
 	if (r == OUTBOX_OK)
 		*ret_head = (struct outbox_head){
@@ -103,6 +106,7 @@ int sqlite_take(struct outbox_store *store, const char *target, int lane, const 
 			.takeovers = (int)receipt.takeovers,
 			.cautious = receipt_cautious(&receipt),
 			.suspect_seq = receipt.suspect_seq,
+			.in_flight = last.token == new_token ? 0 : last.claim_count,
 		};
 	return r;
 }

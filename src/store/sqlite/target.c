@@ -51,9 +51,8 @@ static int start_of(struct sqlite_store *s, const struct outbox_target_def *def,
 			return r;
 		if (settled)
 			return outbox_fail(err, OUTBOX_ECONFIG,
-					   "target %s is new, and messages were already delivered "
-					   "here: say where it starts, \"oldest\" or \"now\"",
-					   def->name);
+					   "it is new, and messages were already delivered here: say "
+					   "where it starts, oldest or now");
 	}
 	*ret_seq = 0;
 	return OUTBOX_OK;

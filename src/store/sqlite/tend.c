@@ -32,12 +32,18 @@ int sqlite_tend(struct outbox_store *store, struct outbox_error *err)
 {
 	struct sqlite_store *s = sqlite_of(store);
 	int64_t size = sqlite_wal_size(s);
-	int mode = size >= WAL_LARGE ? SQLITE_CHECKPOINT_TRUNCATE : SQLITE_CHECKPOINT_PASSIVE;
-	int rc;
+	int rc, frames = 0, copied = 0;
 
 	if (size < WAL_SMALL)
 		return OUTBOX_OK;
-	rc = sqlite3_wal_checkpoint_v2(s->db, "main", mode, NULL, NULL);
+	rc = sqlite3_wal_checkpoint_v2(s->db, "main", SQLITE_CHECKPOINT_PASSIVE, &frames, &copied);
+	/* Cutting the file holds the write lock. It is only worth that when it can be done at once: with a
+	 * reader in the way it would keep every publisher waiting for as long as we wait. */
+	if (rc == SQLITE_OK && size >= WAL_LARGE && copied == frames) {
+		sqlite3_busy_timeout(s->db, 0);
+		rc = sqlite3_wal_checkpoint_v2(s->db, "main", SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+		sqlite3_busy_timeout(s->db, s->busy_ms);
+	}
 	if (rc == SQLITE_OK || (rc & 0xff) == SQLITE_BUSY || (rc & 0xff) == SQLITE_LOCKED)
 		return OUTBOX_OK;
 	return sqlite_fail(s->db, rc, "checkpoint", err);

@@ -331,7 +331,8 @@ static int file_check(struct outbox_transport *transport, outbox_time deadline, 
 			 "lose acknowledged messages");
 		return 2;
 	}
-	snprintf(text, size, "acknowledged when the line is on disk (fdatasync)");
+	snprintf(text, size, "acknowledged when the line is on disk (fdatasync)%s",
+		 file->path ? "" : "; that is for this stdout, a file: a pipe is not synced");
 	return 0;
 }
 
