@@ -64,6 +64,11 @@ static bool passing(int status)
 	       status == OUTBOX_EFULL;
 }
 
+static bool told_to_stop(const volatile int *stop)
+{
+	return stop && __atomic_load_n(stop, __ATOMIC_RELAXED);
+}
+
 /* A parked message whose turn has just come looks stuck until the next poll: look twice. */
 static outbox_time patience(const struct outbox_relay *relay)
 {
@@ -86,7 +91,7 @@ static int wait_for_idle(struct outbox_relay *relay, struct outbox_arena *arena,
 	outbox_time moved_at = clock->mono(clock);
 	int r = OUTBOX_OK;
 
-	while (business && (!r || passing(r)) && !(stop && __atomic_load_n(stop, __ATOMIC_RELAXED))) {
+	while (business && (!r || passing(r)) && !told_to_stop(stop)) {
 		relay_wait(relay, clock->mono(clock) + IDLE_CHECK, &wakes_seen);
 		r = store ? OUTBOX_OK : relay_open_store(relay, &random, &store, err);
 		if (!r)

@@ -202,6 +202,25 @@ static void a_long_parked_run_is_released_in_batches_in_order(void **state)
 	world_free(w);
 }
 
+/* A key of nothing but bad messages costs others nothing: they fail together, not one a claim. */
+static void a_key_full_of_bad_messages_stops_nobody(void **state)
+{
+	struct world *w = world_new(1);
+	struct memory_rule rule = { .key = "bad", .fate = MEMORY_REJECT };
+
+	(void)state;
+	assert_int_equal(memory_broker_rule(w->brokers[0], &rule, NULL), OUTBOX_OK);
+	for (int i = 0; i < 50; i++)
+		world_publish(w, "order.placed", "bad", NULL);
+	world_publish(w, "order.placed", "good", NULL);
+	world_relay_plain(w, 0);
+	world_settle(w);
+	assert_string_equal(world_arrived(w, 0), "51");
+	assert_int_equal(world_stats(w, "events").failed, 50);
+	assert_in_range(world_stats(w, "events").lanes[0].receipts, 6, 10);
+	world_free(w);
+}
+
 static void lanes_keep_a_key_together(void **state)
 {
 	struct world *w = world_new(4);
@@ -228,6 +247,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(discarding_frees_a_held_key),
 		cmocka_unit_test(order_none_parks_nobody),
 		cmocka_unit_test(a_long_parked_run_is_released_in_batches_in_order),
+		cmocka_unit_test(a_key_full_of_bad_messages_stops_nobody),
 		cmocka_unit_test(lanes_keep_a_key_together),
 	};
 

@@ -247,6 +247,43 @@ static void a_busy_relay_cleans_up_too(void **state)
 	world_free(w);
 }
 
+static struct outbox_purge seen[4];
+static int n_seen;
+
+static int note_purge(struct outbox_store *store, const struct outbox_purge *purge,
+		      struct outbox_purged *ret_purged, struct outbox_error *err)
+{
+	(void)store;
+	(void)err;
+	if (n_seen < 4)
+		seen[n_seen++] = *purge;
+	*ret_purged = (struct outbox_purged){ .more = n_seen < 3 };
+	return OUTBOX_OK;
+}
+
+/* A store goes on where it ended only when it is asked for the same purge again. */
+static void a_purge_of_several_calls_keeps_its_times(void **state)
+{
+	struct world *w = world_new(1);
+	struct outbox_target_config target;
+	struct outbox_relay_config config = world_config(w, &target);
+	struct outbox_store_ops ops = *w->store->ops;
+
+	(void)state;
+	n_seen = 0;
+	config.purge_interval = OUTBOX_MINUTES;
+	world_relay(w, 0, &config);
+	worker_step(world_worker(w, 0)); /* opens the store */
+	ops.purge = note_purge;
+	world_worker(w, 0)->store->ops = &ops;
+	world_run(w, 90 * OUTBOX_SECONDS);
+	assert_int_equal(n_seen, 4);
+	assert_int_equal(seen[0].delivered_before, seen[1].delivered_before);
+	assert_int_equal(seen[0].delivered_before, seen[2].delivered_before);
+	assert_true(seen[3].delivered_before > seen[0].delivered_before);
+	world_free(w);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -259,6 +296,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_message_larger_than_the_budget_still_goes),
 		cmocka_unit_test(retention_removes_what_is_finished_only),
 		cmocka_unit_test(a_busy_relay_cleans_up_too),
+		cmocka_unit_test(a_purge_of_several_calls_keeps_its_times),
 	};
 
 	return WORLD_MAIN(argc, argv, "schedule", tests);

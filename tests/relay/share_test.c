@@ -156,13 +156,64 @@ static void a_changed_routing_stops_the_older_relay(void **state)
 	target.route.types = types;
 	target.route.n_types = 1;
 	world_relay(w, 1, &config);
-	world_run(w, 2 * LEASE);
+	/* it settles and releases; nobody waits for its lease to end */
+	world_run(w, LEASE / 3 + LEASE / 3 + OUTBOX_SECONDS);
 	assert_lanes(w, "a0 b1");
 	assert_non_null(strstr(w->log, "routing was changed"));
 	world_publish(w, "order.placed", NULL, NULL);
 	world_publish(w, "user.created", NULL, NULL);
 	world_run(w, OUTBOX_SECONDS);
 	assert_string_equal(world_arrived(w, 0), "1");
+	world_free(w);
+}
+
+/* Two processes under one name are still two. */
+static void names_are_made_unique(void **state)
+{
+	struct world *w = world_new(1);
+	struct outbox_target_config target;
+	struct outbox_relay_config config = world_config(w, &target);
+
+	(void)state;
+	config.instance = "twin";
+	for (int i = 0; i < 2; i++) {
+		config.seed = (uint64_t)i + 1;
+		assert_int_equal(outbox_relay_new(&w->relays[i], &config, NULL), OUTBOX_OK);
+	}
+	assert_string_not_equal(world_worker(w, 0)->owner, world_worker(w, 1)->owner);
+	world_publish_many(w, 100, 7);
+	world_run(w, 2 * OUTBOX_MINUTES);
+	assert_int_equal(memory_broker_count(w->brokers[0]), 100);
+	assert_int_equal(world_counts(w, 0).fenced + world_counts(w, 1).fenced, 0);
+	world_free(w);
+}
+
+/* Whichever worker of a relay holds the first lane cleans up. */
+static void every_relay_has_a_keeper(void **state)
+{
+	struct world *w = world_new(2);
+	struct outbox_target_config target;
+	struct outbox_relay_config config = world_config(w, &target);
+
+	(void)state;
+	config.workers = 2;
+	config.purge_interval = 10 * OUTBOX_SECONDS;
+	config.retain_delivered = OUTBOX_MINUTES;
+	world_relay(w, 0, &config);
+	/* the second worker is first and takes the first lane */
+	for (int i = 0; i < 5; i++)
+		worker_step(w->relays[0]->threads[1].worker);
+	world_publish_many(w, 10, 3);
+	world_run(w, 3 * OUTBOX_MINUTES);
+	assert_int_equal(w->relays[0]->threads[1].worker->lanes[0]->number, 0);
+	assert_int_equal(world_stats(w, "events").delivered_ever, 10);
+	outbox_arena_reset(w->arena);
+	{
+		struct outbox_stats stats;
+
+		assert_int_equal(w->store->ops->stats(w->store, w->arena, &stats, NULL), OUTBOX_OK);
+		assert_int_equal(stats.messages, 0);
+	}
 	world_free(w);
 }
 
@@ -195,6 +246,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_slow_broker_ends_the_drain_in_time),
 		cmocka_unit_test(a_slow_batch_does_not_cost_the_lane),
 		cmocka_unit_test(a_changed_routing_stops_the_older_relay),
+		cmocka_unit_test(names_are_made_unique),
+		cmocka_unit_test(every_relay_has_a_keeper),
 		cmocka_unit_test(idle_relays_poll_slower_and_slower),
 	};
 

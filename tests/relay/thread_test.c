@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* The plain configuration, but with the system's clock. */
 static struct outbox_relay_config threaded(struct world *w, struct outbox_target_config *target)
@@ -139,6 +140,75 @@ static void stopping_under_load_loses_and_doubles_nothing(void **state)
 	}
 }
 
+static void take_a_while(void *context, const struct outbox_batch *batch)
+{
+	(void)context;
+	(void)batch;
+	usleep(20000);
+}
+
+static void *run_once(void *relay)
+{
+	return outbox_relay_run_once(relay, NULL) ? relay : NULL;
+}
+
+static void stop_and_once_may_meet(void **state)
+{
+	struct world *w = world_new(1);
+	struct outbox_target_config target;
+	struct outbox_relay_config config = threaded(w, &target);
+	struct memory_hooks hooks = { .on_publish = take_a_while };
+	struct outbox_error err = OUTBOX_ERROR_INIT;
+	struct outbox_relay *relay;
+	pthread_t thread;
+	void *failed;
+
+	(void)state;
+	memory_broker_hooks(w->brokers[0], &hooks);
+	world_publish_many(w, 50, 1);
+	assert_int_equal(outbox_relay_new(&relay, &config, &err), OUTBOX_OK);
+	assert_int_equal(pthread_create(&thread, NULL, run_once, relay), 0);
+	while (!memory_broker_count(w->brokers[0]))
+		usleep(1000);
+	assert_int_equal(outbox_relay_stop(relay, 30 * OUTBOX_SECONDS, &err), OUTBOX_OK);
+	pthread_join(thread, &failed);
+	assert_null(failed);
+	outbox_relay_free(relay);
+	assert_in_range(memory_broker_count(w->brokers[0]), 1, 49);
+	world_free(w);
+}
+
+/* Nothing after the first settlement ever works again: it ends, and says why. */
+static int nothing_works(void *context, const char *op, enum memory_phase phase,
+			 struct outbox_error *err)
+{
+	int *calls = context;
+
+	if (strcmp(op, "advance") != 0 || phase != MEMORY_BEFORE || (*calls)++ < 2)
+		return OUTBOX_OK;
+	return outbox_fail(err, OUTBOX_EFULL, "the disk is full");
+}
+
+static void once_says_why_it_gave_up(void **state)
+{
+	struct world *w = world_new(1);
+	struct outbox_target_config target;
+	struct outbox_relay_config config = threaded(w, &target);
+	struct outbox_error err = OUTBOX_ERROR_INIT;
+	struct outbox_relay *relay;
+	int calls = 0;
+
+	(void)state;
+	world_publish_many(w, 50, 5);
+	assert_int_equal(outbox_relay_new(&relay, &config, &err), OUTBOX_OK);
+	memory_db_set_fault(w->db, nothing_works, &calls);
+	assert_int_equal(outbox_relay_run_once(relay, &err), OUTBOX_EFULL);
+	assert_non_null(strstr(err.message, "the disk is full"));
+	memory_db_set_fault(w->db, NULL, NULL);
+	outbox_relay_free(relay);
+	world_free(w);
+}
+
 struct handled {
 	int placed, failed_once;
 };
@@ -224,8 +294,15 @@ int main(int argc, char **argv)
 		cmocka_unit_test(once_says_that_the_broker_is_away),
 		cmocka_unit_test(stopping_under_load_loses_and_doubles_nothing),
 		cmocka_unit_test(handlers_are_called_per_type),
+		cmocka_unit_test(stop_and_once_may_meet),
 		cmocka_unit_test(bad_configurations_are_told),
 	};
+	const struct CMUnitTest memory_tests[] = {
+		cmocka_unit_test(once_says_why_it_gave_up), /* by faults in the store's calls */
+	};
+	int failed = WORLD_MAIN(argc, argv, "thread", tests);
 
-	return WORLD_MAIN(argc, argv, "thread", tests);
+	if (!world_on_sqlite)
+		failed += WORLD_MAIN(argc, argv, "thread-store", memory_tests);
+	return failed;
 }
