@@ -108,7 +108,8 @@ static void print_lines(const struct cli *cli, const struct buf *text, size_t ma
 			       INDENT, "");
 			return;
 		}
-		safe_append(&shown, line, n, max_lines && cli->width != UNCUT ? cli->width - INDENT : UNCUT);
+		safe_append(&shown, line, n,
+			    max_lines && cli->width != UNCUT ? cli->width - INDENT : UNCUT);
 		printf("%*s%s\n", INDENT, "", buf_str(&shown));
 		buf_deinit(&shown);
 		line += n + (stop != NULL);
