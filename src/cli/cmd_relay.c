@@ -179,9 +179,8 @@ static int name_start_option(const struct relay_setup *setup, int r, struct outb
 	return r;
 }
 
-static int run_relay(struct cli *cli, struct relay_setup *setup,
-		     const struct relay_values *given, const sigset_t *signals,
-		     struct outbox_error *err)
+static int run_relay(struct cli *cli, struct relay_setup *setup, const struct relay_values *given,
+		     const sigset_t *signals, struct outbox_error *err)
 {
 	struct outbox_relay_counts counts = OUTBOX_RELAY_COUNTS_INIT;
 	struct outbox_clock *clock = outbox_clock_system();

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """relay: targets, modes, exit codes, signals."""
 import json
+import re
 import signal
 
 from shell import end, until
@@ -31,8 +32,18 @@ def test_once_says_when_a_target_is_out_of_reach(shop):
     message = shop.insert()
     ran = shop.run("relay", "--to", "events=file:/nowhere/at/all.jsonl", "--once", code=None)
     assert ran.code == 2 and "/nowhere" in ran.err and "create the directory first" in ran.err
+    assert ran.err.count("/nowhere") == 2, ran.err  # where it goes, and what is wrong
+    assert "next try" not in ran.err and "breaker" not in ran.err
     row = shop.run("show", message, "--json").json["deliveries"][0]
     assert (row["state"], row["attempts"]) == ("pending", 0)
+
+
+def test_once_tells_of_every_target_out_of_reach(shop):
+    shop.insert()
+    ran = shop.run("relay", "--to", "one=file:/nowhere/one.jsonl", "--to", "two=file:/nowhere/two.jsonl", "--once",
+                   code=2)
+    said = ran.err.splitlines()
+    assert sum("one.jsonl" in line for line in said) == 2 and sum("two.jsonl" in line for line in said) == 2, ran.err
 
 
 def test_routing(shop):
@@ -51,7 +62,8 @@ def test_a_later_target_must_say_where_it_starts(shop):
     shop.insert()
     shop.relay()
     ran = shop.run("relay", "--to", "late=file:late.jsonl", "--until-idle", code=None)
-    assert ran.code == 2 and "start" in ran.err
+    assert ran.code == 2 and "--start late=oldest or --start late=now" in ran.err
+    assert ran.err.count('"late"') == 1 and ran.err.count("target") == 1, ran.err
     shop.run("relay", "--to", "late=file:late.jsonl", "--start", "late=now", "--until-idle")
     shop.insert()
     shop.run("relay", "--to", "late=file:late.jsonl", "--until-idle")
@@ -126,7 +138,7 @@ def test_outage_is_one_line_and_charges_nothing(shop):
 def test_every_log_line_has_its_time(shop):
     shop.insert()
     for line in shop.relay().err.splitlines():
-        assert line[:4].isdigit() and line[10] == "T" and " info " in line[:35]
+        assert re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z info  ", line), line
 
 
 def test_policies_per_target(shop):

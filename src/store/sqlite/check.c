@@ -122,8 +122,9 @@ static int check_integrity(const struct checking *c, struct outbox_error *err)
 	if (r == OUTBOX_OK && strcmp(text, "ok") == 0)
 		say(c, FINE, "integrity", "quick check ok");
 	else if (r == OUTBOX_OK)
-		say(c, WRONG, "integrity", "%.200s; restore a backup, or save what can be read: sqlite3 %s .recover",
-		    text, c->s->path);
+		say(c, WRONG, "integrity",
+		    "%.200s; restore a backup, or save what can be read: sqlite3 %s .recover", text,
+		    c->s->path);
 	return r;
 }
 
