@@ -116,6 +116,15 @@ bool reference_utf8_valid(const char *text, size_t size)
 	return true;
 }
 
+/* U+2028 to U+202E and U+2066 to U+2069: breaks of a line, and what turns the writing direction. */
+static bool is_turning(const uint8_t *s)
+{
+	if (s[0] != 0xe2)
+		return false;
+	return (s[1] == 0x80 && s[2] >= 0xa8 && s[2] <= 0xae) ||
+	       (s[1] == 0x81 && s[2] >= 0xa6 && s[2] <= 0xa9);
+}
+
 bool is_printable(const char *text, size_t size)
 {
 	const uint8_t *s = (const uint8_t *)text;
@@ -127,10 +136,7 @@ bool is_printable(const char *text, size_t size)
 			return false;
 		if (i + 1 < size && s[i] == 0xc2 && s[i + 1] < 0xa0)
 			return false; /* C1 */
-		/* U+2028 to U+202E, U+2066 to U+2069 */
-		if (i + 2 < size && s[i] == 0xe2 &&
-		    ((s[i + 1] == 0x80 && s[i + 2] >= 0xa8 && s[i + 2] <= 0xae) ||
-		     (s[i + 1] == 0x81 && s[i + 2] >= 0xa6 && s[i + 2] <= 0xa9)))
+		if (i + 2 < size && is_turning(s + i))
 			return false;
 	}
 	return true;

@@ -53,13 +53,17 @@ static void check_words(const struct parsed *parsed, char **argv, int argc)
 	}
 }
 
-static void check_values(const struct values *values, bool ago)
+/* What was not given is -1 (number: 0) as before; what was given is above 0. */
+static void check_values(const struct values *values)
 {
 	CHECK(values->number >= -5 && values->number <= 500);
-	CHECK(values->size >= 0 && values->rate >= 0 && values->wait >= 0 && values->keep >= 0);
-	CHECK(values->at >= 0);
-	CHECK(values->ago <= NOW && values->list.count <= LIST_MAX);
-	CHECK(!ago || values->ago != 0);
+	CHECK(values->size == -1 || values->size > 0);
+	CHECK(values->rate < 0 ? values->rate > -1.5 : values->rate > 0);
+	CHECK(values->wait == -1 || values->wait > 0);
+	CHECK(values->keep == -1 || values->keep > 0);
+	CHECK(values->at == -1 || values->at > 0);
+	CHECK(values->ago == -1 || (values->ago > 0 && values->ago <= NOW));
+	CHECK(values->list.count <= LIST_MAX);
 }
 
 static void check_pair(const char *text)
@@ -81,7 +85,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct input in = { .data = data, .size = size };
 	bool with_more = input_byte(&in) & 1;
-	struct values values = { 0 };
+	struct values values = { .size = -1, .rate = -1, .wait = -1, .keep = -1, .at = -1, .ago = -1 };
 	struct parsed parsed = { 0 };
 	struct option_set sets[2] = { { options, ARRAY_SIZE(options), &values },
 				      { more, with_more ? ARRAY_SIZE(more) : 0, &values } };
@@ -95,7 +99,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check_error(r, &err);
 	CHECK(r == OUTBOX_OK || r == OUTBOX_EINVAL);
 	check_words(&parsed, argv, argc);
-	check_values(&values, r == OUTBOX_OK && with_more && !parsed.help);
+	if (r == OUTBOX_OK)
+		check_values(&values);
+	CHECK(r != OUTBOX_OK || !with_more || parsed.help || values.ago > 0);
 	for (int i = 0; i < argc; i++)
 		check_pair(argv[i]);
 	input_end(&in);
