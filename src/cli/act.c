@@ -60,8 +60,8 @@ static int finish(struct work *work, const struct outbox_acted *acted, struct ou
 					    "oldest", json_time(acted->oldest)),
 				  err);
 	safe_say(stdout, "%s%s %s deliver%s", work->act.dry_run ? "would " : "",
-		 work->act.dry_run ? work->verb->now : work->verb->past, count_human((int64_t)acted->done, count),
-		 acted->done == 1 ? "y" : "ies");
+		 work->act.dry_run ? work->verb->now : work->verb->past,
+		 count_human((int64_t)acted->done, count), acted->done == 1 ? "y" : "ies");
 	if (acted->refused)
 		safe_say(stderr, "refused %zu, the first: %s", acted->refused, acted->why);
 	return OUTBOX_OK;

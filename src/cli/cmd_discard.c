@@ -4,7 +4,9 @@
 static const struct option options[] = {
 	OPTION_REQUIRED("reason", OPTION_TEXT, struct act_values, reason, "TEXT",
 			"why, for the audit"),
-	SELECTION_OPTIONS(struct act_values, "failed, pending, or why it is pending: new, retry, deferred, parked, paused"),
+	SELECTION_OPTIONS(
+		struct act_values,
+		"failed, pending, or why it is pending: new, retry, deferred, parked, paused"),
 	OPTION("dry-run", OPTION_FLAG, struct act_values, dry_run, NULL,
 	       "say what would be done, change nothing"),
 	OPTION("rate", OPTION_RATE, struct act_values, rate, "RATE",

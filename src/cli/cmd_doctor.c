@@ -64,7 +64,8 @@ static void check_schema(struct doctor *doctor)
 	char text[600];
 
 	if (info->schema_version == 0) {
-		snprintf(text, sizeof(text), "there is no outbox here; make one: outbox init%s", store);
+		snprintf(text, sizeof(text), "there is no outbox here; make one: outbox init%s",
+			 store);
 		say(doctor, ERROR, "schema", text);
 	} else if (info->schema_version < info->program_version) {
 		snprintf(text, sizeof(text), "is %d, this program wants %d: outbox upgrade%s",

@@ -18,7 +18,8 @@ struct values {
 };
 
 static const struct option options[] = {
-	SELECTION_OPTIONS(struct values, "pending, sending, delivered, failed, discarded, or a word of --why"),
+	SELECTION_OPTIONS(struct values,
+			  "pending, sending, delivered, failed, discarded, or a word of --why"),
 	OPTION("why", OPTION_TEXT, struct values, select.why, "WHY",
 	       "of pending ones: new, retry, deferred, parked or paused"),
 	OPTION_RANGE("limit", struct values, limit, 1, 1000, "deliveries on a page (default: 100)"),
@@ -96,8 +97,8 @@ static void print_no_target(const struct listing *listing)
 
 	safe_say(stdout,
 		 "no deliveries: no target is registered yet, and %s message%s; outbox relay --to NAME=URL%s makes one",
-		 capped_text(listing->messages, count), listing->messages == 1 ? " waits" : "s wait",
-		 listing->cli->store_option);
+		 capped_text(listing->messages, count),
+		 listing->messages == 1 ? " waits" : "s wait", listing->cli->store_option);
 }
 
 static void print_end(const struct listing *listing, const char *cursor)

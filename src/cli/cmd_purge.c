@@ -147,8 +147,9 @@ static int tell(const struct purge *purge, const struct values *given, struct ou
 				  "archived", (json_int_t)(given->dry_run ? 0 : purge->found)),
 			err);
 	if (n == 0) {
-		puts(purge->no_target ? "nothing is purged while no target is registered: messages wait for one"
-				      : "nothing is old enough to purge");
+		puts(purge->no_target
+			     ? "nothing is purged while no target is registered: messages wait for one"
+			     : "nothing is old enough to purge");
 		return OUTBOX_OK;
 	}
 	count_human(n, count);
@@ -156,9 +157,9 @@ static int tell(const struct purge *purge, const struct values *given, struct ou
 		safe_say(stdout, "would purge %s message%s. Run again without --dry-run.", count,
 			 n == 1 ? "" : "s");
 	else
-		safe_say(stdout, "purged %s message%s (%s with a failed delivery)%s%s", count, n == 1 ? "" : "s",
-			 count_human(gone->failed, failed), given->archive ? ", kept in " : "",
-			 given->archive ? given->archive : "");
+		safe_say(stdout, "purged %s message%s (%s with a failed delivery)%s%s", count,
+			 n == 1 ? "" : "s", count_human(gone->failed, failed),
+			 given->archive ? ", kept in " : "", given->archive ? given->archive : "");
 	return OUTBOX_OK;
 }
 

@@ -186,7 +186,8 @@ static void print_advice(const struct cli *cli, const struct outbox_claimed *m,
 	} else if (row->why == OUTBOX_WAITING || row->why == OUTBOX_DEFERRED) {
 		puts("  nothing to do: it is tried again at its next attempt");
 	} else {
-		printf("  nothing to do: a relay sends it next (outbox status%s)\n", cli->store_option);
+		printf("  nothing to do: a relay sends it next (outbox status%s)\n",
+		       cli->store_option);
 	}
 }
 

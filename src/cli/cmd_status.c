@@ -79,8 +79,8 @@ static void notes(const struct cli *cli, const struct outbox_stats *stats,
 			 capped_text(status_lag(t), lag), status_lag(t) == 1 ? "y" : "ies",
 			 duration_human(drain_time, drain));
 	if (t->failed > 0)
-		printf("%s has failed deliveries:%soutbox list --state failed --target %s%s\n", t->name,
-		       *cli->store_option ? "\n  " : " ", t->name, cli->store_option);
+		printf("%s has failed deliveries:%soutbox list --state failed --target %s%s\n",
+		       t->name, *cli->store_option ? "\n  " : " ", t->name, cli->store_option);
 }
 
 static void lane_rows(struct table *table, const struct outbox_stats *stats,

@@ -23,7 +23,7 @@ static const struct option drop_options[] = {
 };
 
 static const struct column columns[] = {
-	{ "TARGET", false, 10 },  { "LANES", true, 0 },   { "STATE", false, 0 },
+	{ "TARGET", false, 10 },  { "LANES", true, 0 },      { "STATE", false, 0 },
 	{ "DELIVERED", true, 0 }, { "UNFINISHED", true, 0 }, { "REASON", false, 12 },
 };
 
@@ -43,9 +43,8 @@ static int list_json(const struct outbox_stats *stats, struct outbox_error *err)
 		json_array_append_new(list, json_pack("{s:o, s:s, s:I, s:b, s:o, s:o, s:I, s:I}",
 						      "name", json_text(t->name), "state",
 						      status_health_name(status_health(stats, t)),
-						      "lanes",
-						      (json_int_t)t->n_lanes, "paused", t->paused,
-						      "paused_by", json_text(t->paused_by),
+						      "lanes", (json_int_t)t->n_lanes, "paused",
+						      t->paused, "paused_by", json_text(t->paused_by),
 						      "paused_reason", json_text(t->paused_reason),
 						      "delivered", (json_int_t)t->delivered_ever,
 						      "unfinished", (json_int_t)unfinished(t)));

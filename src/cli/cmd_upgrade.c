@@ -21,8 +21,8 @@ static void tell(const struct cli *cli, int from, bool check)
 	if (from == to)
 		printf("%s: schema %d is this program's; nothing to do\n", name, from);
 	else if (check)
-		printf("%s: schema %d, this program wants %d: run outbox upgrade%s\n", name, from, to,
-		       cli->store_option);
+		printf("%s: schema %d, this program wants %d: run outbox upgrade%s\n", name, from,
+		       to, cli->store_option);
 	else
 		printf("%s: upgraded from schema %d to %d\n", name, from, to);
 }

@@ -10,13 +10,12 @@ struct selection {
 	const char *state, *why, *target, *type, *key;
 };
 
-#define SELECTION_OPTIONS(type_, states_)                                   \
-	OPTION("state", OPTION_TEXT, type_, select.state, "STATE",          \
-	       states_),                                                    \
-		OPTION("target", OPTION_TEXT, type_, select.target, "NAME", \
-		       "deliveries to this target"),                        \
-		OPTION("type", OPTION_TEXT, type_, select.type, "GLOB",     \
-		       "type, * and ? match: order.*"),                     \
+#define SELECTION_OPTIONS(type_, states_)                                    \
+	OPTION("state", OPTION_TEXT, type_, select.state, "STATE", states_), \
+		OPTION("target", OPTION_TEXT, type_, select.target, "NAME",  \
+		       "deliveries to this target"),                         \
+		OPTION("type", OPTION_TEXT, type_, select.type, "GLOB",      \
+		       "type, * and ? match: order.*"),                      \
 		OPTION("key", OPTION_TEXT, type_, select.key, "KEY", "this key exactly")
 
 bool selection_empty(const struct selection *selection);

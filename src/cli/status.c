@@ -124,8 +124,7 @@ static json_t *target_json(const struct outbox_stats *stats, const struct outbox
 			  json_text(t->outage), "outage_since", json_time(t->outage_since), "rate",
 			  (double)t->delivered_minute / 60, "oldest", json_time(t->oldest),
 			  "oldest_age", t->oldest ? json_seconds(age) : json_null(), "drain_time",
-			  drain ? json_seconds(drain) : json_null(),
-			  "lanes", lanes_json(stats, t));
+			  drain ? json_seconds(drain) : json_null(), "lanes", lanes_json(stats, t));
 
 	if (object)
 		set_counts(object, t);

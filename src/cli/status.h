@@ -23,8 +23,7 @@ const char *status_health_name(enum target_health health);
 int64_t status_lag(const struct outbox_target_stats *target);
 
 /* How long the lag takes at the last minute's rate; 0 when nothing moves now, whatever that rate was. */
-outbox_time status_drain(const struct outbox_stats *stats,
-			 const struct outbox_target_stats *target);
+outbox_time status_drain(const struct outbox_stats *stats, const struct outbox_target_stats *target);
 
 /* "1,204/s", "3/min". */
 const char *status_rate(const struct outbox_target_stats *target, char *out, size_t size);

@@ -113,6 +113,35 @@ def test_text_that_is_not_utf8(shop):
     assert "t\ufffd" == shop.run("list", "--json").json["deliveries"][0]["type"]
 
 
+def piped(shop, *args, **env):
+    env = {**{k: v for k, v in shop.env.items() if k != "COLUMNS"}, **env}
+    return subprocess.run([BINARY, *args], cwd=shop.folder, env=env, capture_output=True, text=True, check=True).stdout
+
+
+def test_nothing_is_cut_for_a_pipe(shop):
+    text = "x" * 200
+    shop.insert(type=f"t.{text}", key=f"k{text}", id=text, payload="{broken" + text)
+    shop.relay(code=1)
+    shown = piped(shop, "list")
+    assert f"t.{text}" in shown and f"k{text}" in shown and "..." not in shown
+    assert f"  {text}  " not in piped(shop, "list", COLUMNS="100")
+    assert f"t.{text}" in piped(shop, "show", text)
+    # on a screen a long word is broken, not cut
+    assert text in "".join(piped(shop, "show", text, COLUMNS="80").split())
+
+
+@pytest.mark.parametrize("columns", ["40", "60", "79", "100", "nonsense"])
+def test_list_fits_narrow_screens(shop, columns):
+    message = shop.insert(type="order.placed", key="12345678", payload="{broken")
+    shop.relay(code=1)
+    shown = on_terminal(shop, "list", env={"COLUMNS": columns, "NO_COLOR": "1"})[1].replace("\r\n", "\n")
+    width = int(columns) if columns.isdigit() else 80
+    assert message in shown and "SINCE" in shown
+    if width >= 60:
+        assert max(len(line) for line in shown.splitlines()) <= width, shown
+    assert ("KEY" in shown) == (width >= 79)
+
+
 @pytest.mark.parametrize("text", ["x" * 200, "\u6f22\u5b57" * 50, "e\u0301" * 100])
 def test_long_cells_are_cut_to_the_screen(shop, text):
     shop.insert(type=f"t.{text}", key=text, id=text[:100], payload="{broken" + text)

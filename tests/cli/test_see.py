@@ -92,8 +92,7 @@ def test_list_pages(shop):
 def test_show(shop):
     message = shop.fail(type="order.placed", key="131")[0]
     text = shop.run("show", message).out
-    for part in ("order.placed", "131", "{broken", "to events: failed", "error", "to try again:",
-                 f"outbox requeue {message}", "outbox discard"):
+    for part in ("order.placed", "131", "{broken", "to events: failed", "error", "outbox discard"):
         assert part in text, text
     told = shop.run("show", message, "--json").json
     assert told["deliveries"][0]["state"] == "failed" and told["deliveries"][0]["error"]

@@ -60,7 +60,7 @@ def test_drop_wants_to_be_confirmed(shop):
     ran = shop.run("drop", code=10)
     assert "add --yes" in ran.err and "nothing was changed" in ran.err
     assert "outbox_message" in tables(shop)
-    assert "removed the outbox (1 messages" in shop.run("drop", "--yes").out
+    assert "removed the outbox (1 message was" in shop.run("drop", "--yes").out
     assert not tables(shop)
     with shop.db() as db:
         assert db.execute("SELECT count(*) FROM orders").fetchone() == (0,)
@@ -89,7 +89,7 @@ def test_target_list_and_drop(two):
 
 
 def test_doctor(shop):
-    assert "no target is registered" in shop.run("doctor").out
+    assert "none is registered: messages wait" in shop.run("doctor").out
     shop.relay()
     ran = shop.run("doctor", "--to", "events=file:out.jsonl")
     assert "broker" in ran.out and "ok" in ran.out
@@ -103,7 +103,7 @@ def test_doctor_warns(shop):
     shop.insert()
     ran = shop.run("doctor", "--to", "far=file:/nowhere/at/all.jsonl", code=1)
     assert "1 failed: outbox list" in " ".join(ran.out.split())
-    assert "no relay works for it and 1 deliveries wait" in " ".join(ran.out.split())
+    assert "no relay works for it and 1 delivery waits" in " ".join(ran.out.split())
     levels = {f["subject"]: f["level"] for f in
               shop.run("doctor", "--to", "far=file:/nowhere/at/all.jsonl", "--json", code=1).json["findings"]}
     assert levels["far"] == "error"

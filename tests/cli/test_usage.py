@@ -63,7 +63,8 @@ def test_every_command_with_a_store_says_when_there_is_none(bare, name):
     (["list", "--limit", "0"], '--limit: "0" is not a whole number from 1 to 1000'),
     (["list", "--limit", "10", "--limit", "20"], "--limit was given twice"),
     (["list", "--state", "fialed"], 'there is no "fialed"; did you mean failed?'),
-    (["list", "--state", "xyzzy"], "write pending, sending, delivered, failed or discarded"),
+    (["list", "--state", "xyzzy"], "write pending, sending, delivered, failed or discarded, or why it is pending: new"),
+    (["list", "--state", "parkd"], "did you mean parked?"),
     (["list", "--why", "xyzzy"], "write new, retry, deferred, parked or paused"),
     (["list", "--why", "retry", "--state", "failed"], "--why is for pending deliveries"),
     (["show"], "ID is missing: outbox show ID"),
@@ -75,6 +76,12 @@ def test_every_command_with_a_store_says_when_there_is_none(bare, name):
     (["pause", "events"], "--reason is missing"),
     (["discard", "x"], "--reason is missing"),
     (["purge"], "how old? --delivered-before 7d"),
+    (["purge", "--delivered-before", "foo"], '"foo" is neither an age nor a time; write 7d or 2026-'),
+    (["defer", "x", "--until", "2020-01-01T00:00:00Z"], "--until: lies in the past"),
+    (["--store", "sqlite:x", "status"], "options go after the command: outbox COMMAND --store"),
+    (["init", "--lanes", "0"], '--lanes: "0" is not a whole number from 1 to 256\n'),
+    (["publish", "--type", "t", "--data", "nojson"], "--data is not JSON (say so with --content-type text/plain)"),
+    (["publish", "--type", "t", "--data", "1", "--content-type", "x y"], '--content-type: "x y" is not a media type'),
     (["purge", "--delivered-before", "2999-01-01T00:00:00Z"], "lies in the future"),
     (["requeue"], "what? give ids, or select with"),
     (["requeue", "x", "--state", "failed"], "give ids or a filter, not both"),
@@ -83,7 +90,7 @@ def test_every_command_with_a_store_says_when_there_is_none(bare, name):
     (["discard", "--reason", "r", "--target", "x"], "say which ones to discard"),
     (["relay"], "--to is missing: --to NAME=URL"),
     (["relay", "--to", "events"], '"events" is not NAME=VALUE'),
-    (["relay", "--to", "Events=null:"], "Events"),
+    (["relay", "--to", "Events=null:"], '"Events" is not a name; use a lower-case letter'),
     (["relay", "--to", "e=null:", "--order", "e=chaos"], '"chaos" is none of strict, pipelined, none'),
     (["relay", "--to", "e=null:", "--hold", "x"], 'no target "x"; name it with --to x=URL'),
     (["relay", "--to", "e=null:", "--batch-bytes", "8MB"], '"8MB" is not a size; write 65536, 64KiB'),
@@ -122,8 +129,18 @@ def test_exit_codes_are_the_documented_ones(bare):
 def test_version(bare):
     told = bare.run("version", "--json").json
     assert re.fullmatch(r"\d+\.\d+\.\d+", told["version"])
-    assert "sqlite" in told["stores"] and "file" in told["transports"]
-    assert told["version"] in bare.run("--version").out
+    assert "sqlite" in told["stores"] and {"file", "stdout", "null"} <= set(told["transports"])
+    text = bare.run("--version").out
+    assert told["version"] in text and bare.run("-V").out == text
+    assert "sqlite:" in text and "stdout:" in text and "memory" not in text + json.dumps(told)
+
+
+def test_help_offers_the_states_that_are_legal(bare):
+    assert "delivered" not in re.search(r"--state STATE(.*?)--target", bare.run("help", "requeue").out, re.S).group(1)
+    assert "a word of --why" in " ".join(bare.run("help", "list").out.split())
+    assert "everything leaves in log order" not in " ".join(bare.run("help", "init").out.split())
+    assert "the order of a key" in " ".join(bare.run("help", "init").out.split())
+    assert "stands by" in bare.run("help", "relay").out
 
 
 @pytest.mark.parametrize("url, code, text", [
