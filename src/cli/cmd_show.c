@@ -103,7 +103,8 @@ static void print_message(const struct cli *cli, const struct outbox_claimed *m,
 		field(cli, i ? "" : "headers", line);
 	}
 	field(cli, "malformed", m->malformed);
-	printf("  payload       %s bytes, ", count_human((int64_t)message->size, count));
+	printf("  payload       %s byte%s, ", count_human((int64_t)message->size, count),
+	       message->size == 1 ? "" : "s");
 	safe_line(stdout, "", message->content_type ? message->content_type : "?");
 	payload_print(cli, message, full ? 0 : PAYLOAD_LINES);
 }

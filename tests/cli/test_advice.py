@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the commands advise: it must work as it stands, and never be known to fail."""
 import json
+import os
+import pathlib
 import re
 import subprocess
 
@@ -149,3 +151,18 @@ def test_what_stdout_means_is_not_promised_for_pipes(shop):
                        check=True)
     assert "a pipe is not synced" in " ".join((shop.folder / "report").read_text().split())
     assert "fdatasync" not in shop.run("doctor", "--to", "x=stdout:").out
+
+
+def test_readers_need_the_right_to_write(shop):
+    """As the man page says: a WAL cannot be shared without it."""
+    if os.getuid() != 0:
+        pytest.skip("only root can become somebody else")
+    for folder in [shop.folder, *list(shop.folder.parents)[:-2]]:
+        folder.chmod(folder.stat().st_mode | 0o011)
+    shop.path.chmod(0o644)
+    for command in ("status", "list", "doctor"):
+        done = subprocess.run(shop.command(command), cwd=shop.folder, env=shop.env, user=65534, group=65534,
+                              extra_groups=[], capture_output=True, text=True, check=False)
+        assert (done.returncode, "cannot be written" in done.stderr) == (6, True), done.stderr
+    man = pathlib.Path(os.environ.get("OUTBOX_MAN") or pathlib.Path(__file__).parents[2] / "docs" / "man")
+    assert "right to write" in (man / "outbox-status.1.scd").read_text()

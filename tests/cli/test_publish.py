@@ -86,3 +86,6 @@ def test_a_payload_over_the_limit(shop):
     ran = shop.run("publish", "--type", "t", "--content-type", "application/octet-stream", "--data",
                    "@large", code=2)
     assert "16777216" in ran.err or "16 MiB" in ran.err
+    (shop.folder / "larger.bin").write_bytes(b"x" * ((16 << 20) + 65536))
+    ran = shop.run("publish", "--type", "t", "--content-type", "text/plain", "--data", "@larger.bin", code=2)
+    assert "larger than 16777216 bytes" in ran.err

@@ -38,6 +38,14 @@ def test_once_says_when_a_target_is_out_of_reach(shop):
     assert (row["state"], row["attempts"]) == ("pending", 0)
 
 
+def test_the_exit_code_of_a_wrong_file(shop):
+    shop.insert()
+    (shop.folder / "folder").mkdir()
+    (shop.folder / "words").write_text("hello\n")
+    for url in ("file:/nowhere/x.jsonl", "file:folder", "file:/dev/null", "file:words"):
+        shop.run("relay", "--to", f"events={url}", "--once", code=2)
+
+
 def test_once_tells_of_every_target_out_of_reach(shop):
     shop.insert()
     ran = shop.run("relay", "--to", "one=file:/nowhere/one.jsonl", "--to", "two=file:/nowhere/two.jsonl", "--once",
