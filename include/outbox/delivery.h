@@ -71,6 +71,7 @@ struct outbox_filter {
 	int state;                  /* enum outbox_state; 0: any */
 	int why;                    /* enum outbox_why; 0: any */
 	outbox_time changed_before; /* last_status_at <=; 0: any */
+	outbox_time created_before; /* created_at <=; 0: any. What came later was not meant */
 	const char *cursor;         /* from the page before; NULL: from the start */
 	size_t limit;               /* 0: 100; at most 1,000 */
 };

@@ -234,6 +234,8 @@ static int by_filter(struct work *work, const struct outbox_stats *stats, struct
 	char what[250], question[300];
 	int r;
 
+	/* what is published or fails after it was counted was not confirmed */
+	work->filter.created_before = stats->store_now;
 	if (work->act.action == OUTBOX_REQUEUE)
 		work->filter.changed_before = stats->store_now;
 	r = count(work, err);

@@ -131,6 +131,26 @@ static int compress(struct archive *archive, const char *data, size_t size,
 	return OUTBOX_OK;
 }
 
+#define TEXTS 10
+
+/* Texts that no envelope can carry, escaped as they are shown to people: better than not at all. */
+static void make_readable(struct outbox_message *m, struct buf room[TEXTS])
+{
+	const char **const texts[TEXTS] = { &m->id,           &m->type,           &m->key,
+					    &m->source,       &m->subject,        &m->topic,
+					    &m->content_type, &m->correlation_id, &m->causation_id,
+					    &m->traceparent };
+
+	for (size_t i = 0; i < TEXTS; i++) {
+		const char *text = *texts[i];
+
+		if (!text || utf8_valid(text, strlen(text)))
+			continue;
+		text_display(&room[i], text, strlen(text), 4 * strlen(text));
+		*texts[i] = buf_str(&room[i]);
+	}
+}
+
 /*
  * The payload as base64 whatever it claims to be: encoded as bytes, then given back its own content
  * type, which CloudEvents allows beside data_base64.
@@ -142,18 +162,30 @@ static int encode_as_bytes(struct archive *archive, const struct outbox_claimed 
 	struct outbox_item item = { .message = &message,
 				    .seq = claimed->seq,
 				    .created_at = claimed->created_at };
+	struct buf room[TEXTS] = { 0 };
 	struct outbox_encoded encoded;
-	json_t *event;
+	const char *content_type;
+	json_t *event = NULL;
 	int r;
 
+	for (size_t i = 0; i < TEXTS; i++)
+		room[i].max = 4 * OUTBOX_TEXT_MAX;
+	make_readable(&message, room);
+	content_type = message.content_type;
 	message.content_type = "application/octet-stream";
 	r = outbox_encode(archive->encoder, &item, &encoded, err);
-	if (r)
-		return r;
-	event = json_loadb(encoded.body, encoded.size, 0, NULL);
-	if (claimed->message.content_type)
-		json_object_set_new(event, "datacontenttype",
-				    json_string(claimed->message.content_type));
+	if (r == OUTBOX_EINVAL) {
+		message.event_time = item.created_at = 0; /* a time that no calendar has */
+		r = outbox_encode(archive->encoder, &item, &encoded, err);
+	}
+	if (r == OUTBOX_OK)
+		event = json_loadb(encoded.body, encoded.size, 0, NULL);
+	if (event && content_type)
+		json_object_set_new(event, "datacontenttype", json_string(content_type));
+	for (size_t i = 0; i < TEXTS; i++)
+		buf_deinit(&room[i]);
+	if (!event)
+		return r ? r : outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	json_object_set_new(event, "outboxmalformed",
 			    json_string(claimed->malformed ? claimed->malformed : "not JSON"));
 	*ret_line = json_dumps(event, JSON_COMPACT);

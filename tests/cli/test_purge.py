@@ -115,3 +115,14 @@ def test_an_interrupted_archive_leaves_nothing_behind(shop):
         kept = read_archive(shop, "old.zst") if (shop.folder / "old.zst").exists() else []
         assert len(kept) == 10 or (not kept and messages(shop) == 10)
     assert not list(shop.folder.glob("old.zst.*"))
+
+
+def test_a_text_that_is_not_utf8_does_not_stop_an_archive(shop):
+    with shop.db() as db:
+        db.execute("INSERT INTO outbox_message (id, type, payload, subject) VALUES ('odd', 't', '{}', CAST(x'ff41' AS TEXT))")
+    shop.insert()
+    shop.relay(code=1)
+    shop.run("discard", "odd", "--target", "events", "--reason", "cannot be sent")
+    shop.run("purge", "--delivered-before", "0s", "--archive", "old.jsonl.zst")
+    events = {event["id"]: event for event in read_archive(shop, "old.jsonl.zst")}
+    assert len(events) == 2 and events["odd"]["subject"] == "\\xffA"

@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from shell import end
+from shell import end, until
 
 
 def state(shop, message, target="events"):
@@ -163,3 +163,17 @@ def test_a_bulk_requeue_ends_although_they_fail_again(shop):
     finally:
         code, _, _ = end(relay)
     assert (done["done"], code) == (12, 0)
+
+
+def test_a_bulk_discard_leaves_what_came_later(shop):
+    """Only what was there when it was counted and confirmed; a slow discard meets new messages."""
+    shop.relay()
+    for _ in range(3):
+        shop.insert()
+    discard = shop.start("discard", "--state", "pending", "--target", "events", "--reason", "old", "--yes", "--rate", "2/s")
+    until(lambda: shop.run("list", "--state", "discarded", "--json").json["deliveries"], "the first to be discarded")
+    for _ in range(5):
+        shop.insert()
+    discard.communicate(timeout=60)
+    assert len(shop.run("list", "--state", "discarded", "--json").json["deliveries"]) == 3
+    assert len(shop.run("list", "--state", "pending", "--json").json["deliveries"]) == 5

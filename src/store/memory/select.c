@@ -109,6 +109,8 @@ static bool target_matches(const struct memory_select *select, const struct memo
 	if (select->after_target && row->seq == select->after_seq &&
 	    strcmp(target->name, select->after_target) <= 0)
 		return false;
+	if (filter->created_before && row->created_at > filter->created_before)
+		return false;
 	if (filter->changed_before &&
 	    memory_delivery_at(select->db, target, row) > filter->changed_before)
 		return false;

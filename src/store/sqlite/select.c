@@ -78,6 +78,8 @@ static bool matches(const struct outbox_filter *f, const struct outbox_delivery 
 		return false;
 	if (f->key && (!d->key || strcmp(d->key, f->key) != 0))
 		return false;
+	if (f->created_before && d->created_at > f->created_before)
+		return false;
 	if (f->changed_before && d->last_status_at > f->changed_before)
 		return false;
 	return !f->type || glob_match(f->type, d->type);
