@@ -185,6 +185,7 @@ static int connect_stdout(struct file_transport *file, struct outbox_error *err)
 {
 	struct pollfd reader = { .events = POLLOUT };
 	struct stat st;
+	int r;
 
 	file->fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
 	if (file->fd < 0)
@@ -194,7 +195,13 @@ static int connect_stdout(struct file_transport *file, struct outbox_error *err)
 		place_close(file);
 		return outbox_fail(err, OUTBOX_ECONN, "%s: nobody reads it any more", file->shown);
 	}
-	file->regular = fstat(file->fd, &st) == 0 && S_ISREG(st.st_mode);
+	/* Not knowing is no answer: a regular file would be acknowledged without a sync. */
+	if (fstat(file->fd, &st) < 0) {
+		r = file_fail(file, errno, "cannot look at it", err);
+		place_close(file);
+		return r;
+	}
+	file->regular = S_ISREG(st.st_mode);
 	return OUTBOX_OK;
 }
 

@@ -34,6 +34,7 @@ void place_close(struct file_transport *file)
 static int open_path(struct file_transport *file, struct outbox_error *err)
 {
 	struct stat st;
+	int r;
 
 	/* O_NONBLOCK: a FIFO is refused below and must not block here. */
 	do
@@ -44,7 +45,12 @@ static int open_path(struct file_transport *file, struct outbox_error *err)
 	if (file->fd < 0)
 		return file_fail(file, errno, "cannot open", err);
 	file->checked = false;
-	file->regular = fstat(file->fd, &st) == 0 && S_ISREG(st.st_mode);
+	if (fstat(file->fd, &st) < 0) {
+		r = file_fail(file, errno, "cannot look at it", err);
+		place_close(file);
+		return r;
+	}
+	file->regular = S_ISREG(st.st_mode);
 	if (!file->regular) {
 		place_close(file);
 		return outbox_fail(err, OUTBOX_ECONFIG,
@@ -110,17 +116,20 @@ static off_t last_line_end(int fd, off_t size)
 	return 0;
 }
 
-/* Is the unfinished line at `place` one of ours? Zeros are what a power cut leaves of one. */
-static bool is_ours(int fd, off_t place)
+/* Is the unfinished line at `place` one of ours? Zeros are what a power cut leaves of one. -1: errno. */
+static int is_ours(int fd, off_t place)
 {
 	char data[sizeof(FILE_LINE_START) - 1];
 	ssize_t n = read_at(fd, data, sizeof(data), place);
 
-	return n > 0 && (data[0] == '\0' || memcmp(data, FILE_LINE_START, (size_t)n) == 0);
+	if (n < 0)
+		return -1;
+	return data[0] == '\0' || memcmp(data, FILE_LINE_START, (size_t)n) == 0;
 }
 
 static int repair_tail(struct file_transport *file, off_t *size, struct outbox_error *err)
 {
+	int ours;
 	off_t end;
 	char last;
 
@@ -129,9 +138,10 @@ static int repair_tail(struct file_transport *file, off_t *size, struct outbox_e
 	if (last == '\n')
 		return OUTBOX_OK;
 	end = last_line_end(file->fd, *size);
-	if (end < 0)
+	ours = end < 0 ? -1 : is_ours(file->fd, end);
+	if (ours < 0)
 		return file_fail(file, errno, "cannot read its end", err);
-	if (!is_ours(file->fd, end))
+	if (!ours)
 		return outbox_fail(err, OUTBOX_ECONFIG,
 				   "%s ends in an unfinished line that outbox did not write; end "
 				   "it with a newline or name another file",
@@ -192,23 +202,37 @@ static int put_in_order(struct file_transport *file, const struct stat *st, stru
 	return OUTBOX_OK;
 }
 
+/* Does the path still name the open file? 1 yes, 0 no, -1: errno. */
+static int still_there(const struct file_transport *file, struct stat *ret_open)
+{
+	struct stat named;
+
+	if (fstat(file->fd, ret_open) < 0)
+		return -1;
+	if (stat(file->path, &named) < 0)
+		return errno == ENOENT ? 0 : -1;
+	return ret_open->st_dev == named.st_dev && ret_open->st_ino == named.st_ino;
+}
+
 int place_take(struct file_transport *file, outbox_time deadline, struct outbox_error *err)
 {
 	for (int tries = 0; tries < REOPEN_MAX; tries++) {
-		struct stat open_st, path_st;
-		int r = file->fd < 0 ? open_path(file, err) : OUTBOX_OK;
+		struct stat st;
+		int same, r = file->fd < 0 ? open_path(file, err) : OUTBOX_OK;
 
 		if (!r)
 			r = file_lock(file, deadline, err);
 		if (r)
 			return r;
-		if (fstat(file->fd, &open_st) == 0 && stat(file->path, &path_st) == 0 &&
-		    open_st.st_dev == path_st.st_dev && open_st.st_ino == path_st.st_ino) {
-			r = put_in_order(file, &open_st, err);
-			if (r)
-				file_unlock(file);
+		same = still_there(file, &st);
+		if (same < 0)
+			r = file_fail(file, errno, "cannot look at it", err);
+		else if (same)
+			r = put_in_order(file, &st, err);
+		if (r)
+			file_unlock(file);
+		if (r || same)
 			return r;
-		}
 		file_unlock(file);
 		place_close(file);
 	}
