@@ -6,6 +6,7 @@
 #include "core/json.h"
 #include "core/message.h"
 
+#include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -195,7 +196,12 @@ int headers_parse(const char *json, struct outbox_arena *arena, struct outbox_he
 		*ret_count = 0;
 		return OUTBOX_OK;
 	}
+	/* Out of memory, Jansson says "invalid token", or drops the end of a long string and goes on.
+	 * Only errno tells: the message would fail for good, or lose a part of a header. */
+	errno = 0;
 	root = json_loads(json, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, &where);
+	if (errno == ENOMEM)
+		return outbox_fail(err, OUTBOX_ENOMEM, "headers: out of memory");
 	if (!root)
 		return outbox_fail(err, OUTBOX_EPROTO,
 				   "headers: not JSON at line %d, column %d: %s", where.line,

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "core/json.h"
 
+#include <errno.h>
 #include <jansson.h>
 #include <string.h>
 
@@ -131,10 +132,18 @@ static int take_types(const json_t *types, struct outbox_arena *arena, struct ou
 	return OUTBOX_OK;
 }
 
+static json_t *load(const char *text)
+{
+	errno = 0;
+	return text ? json_loads(text, JSON_REJECT_DUPLICATES, NULL) : NULL;
+}
+
 int route_parse(const char *text, struct outbox_arena *arena, struct outbox_route *ret_route,
 		struct outbox_error *err)
 {
-	json_auto_t *root = text ? json_loads(text, JSON_REJECT_DUPLICATES, NULL) : NULL;
+	json_auto_t *root = load(text);
+	/* Out of memory, Jansson refuses good text or drops a part of it: only errno tells. */
+	bool no_memory = errno == ENOMEM;
 	const json_t *types = json_object_get(root, "types");
 	const char *kind = json_string_value(json_object_get(root, "kind"));
 	const json_t *published = json_object_get(root, "published");
@@ -144,6 +153,8 @@ int route_parse(const char *text, struct outbox_arena *arena, struct outbox_rout
 	size_t i;
 	int r;
 
+	if (no_memory)
+		return outbox_fail(err, OUTBOX_ENOMEM, "route: out of memory");
 	if (!json_is_array(types) || !kind || !json_is_boolean(published) ||
 	    json_object_size(root) != 3)
 		return outbox_fail(err, OUTBOX_EPROTO, "route: \"%s\" is not a stored routing",
