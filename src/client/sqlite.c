@@ -29,10 +29,12 @@ struct publishing {
 	const struct outbox_message *messages;
 	size_t n;
 	struct done *done;
+	struct sqlite_insert insert;
 };
 
 static void publishing_deinit(struct publishing *p)
 {
+	sqlite_insert_deinit(&p->insert);
 	free(p->done);
 }
 
@@ -80,21 +82,19 @@ static int validate(const struct publishing *p, struct outbox_error *err)
 
 static int insert_all(struct publishing *p, struct outbox_error *err)
 {
-	_cleanup_(sqlite_insert_deinit) struct sqlite_insert insert = { 0 };
 	struct outbox_clock *clock = outbox_clock_system();
 	struct random_state random;
-	int r;
+	int r = OUTBOX_OK;
 
 	random_init(&random, random_system_seed());
-	r = sqlite_insert_init(&insert, p->db, err);
 	for (size_t i = 0; i < p->n && r == OUTBOX_OK; i++) {
 		struct outbox_message m = message_at(p->messages, i);
 		struct done *done = &p->done[i];
 
 		if (!m.id)
 			outbox_uuid(clock, &random.base, done->id);
-		r = sqlite_insert_message(&insert, &m, m.id ? m.id : done->id, clock->wall(clock),
-					  &done->inserted, err);
+		r = sqlite_insert_message(&p->insert, &m, m.id ? m.id : done->id,
+					  clock->wall(clock), &done->inserted, err);
 		if (r != OUTBOX_OK)
 			at_fault(p, i, r, err);
 	}
@@ -201,8 +201,11 @@ int outbox_publish_sqlite_batch(sqlite3 *db, const struct outbox_message *messag
 	p.done = calloc(n, sizeof(*p.done));
 	if (!p.done)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	/* Before the savepoint: it reads the schema, and when that fails, all statements are void. */
+	r = sqlite_insert_init(&p.insert, db, err);
 	/* One INSERT is all or nothing by itself. */
-	r = n == 1 ? insert_all(&p, err) : insert_in_savepoint(&p, err);
+	if (r == OUTBOX_OK)
+		r = n == 1 ? insert_all(&p, err) : insert_in_savepoint(&p, err);
 	if (r == OUTBOX_OK)
 		report(&p, ret_published);
 	else if (transaction && sqlite3_get_autocommit(db) && err)
