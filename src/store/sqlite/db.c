@@ -180,6 +180,9 @@ int sqlite_begin(struct sqlite_store *s, enum db_mode mode, struct outbox_error 
 	/* The way out first: when memory has run out inside, it is too late to prepare it. */
 	int r = prepare(s, SQL_ROLLBACK, err);
 
+	/* After a change of the schema even that is prepared anew: what could not be ended then is now. */
+	if (r == OUTBOX_OK && !sqlite3_get_autocommit(s->db))
+		r = sqlite_run(s, SQL_ROLLBACK, NULL, NULL, err);
 	if (r != OUTBOX_OK)
 		return r;
 	return sqlite_run(s, mode == DB_WRITE ? SQL_BEGIN_WRITE : SQL_BEGIN_READ, NULL, NULL, err);

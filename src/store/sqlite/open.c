@@ -158,6 +158,8 @@ static int cannot_open(const char *path, bool create, int rc, struct outbox_erro
 {
 	struct stat st;
 
+	if ((rc & 0xff) != SQLITE_CANTOPEN)
+		return sqlite_fail(NULL, rc, path, err);
 	if (stat(path, &st) != 0 && (errno == ENOENT || errno == ENOTDIR))
 		return not_there(path, create, rc, err);
 	if (access(path, R_OK | W_OK) != 0 && errno == EACCES)
