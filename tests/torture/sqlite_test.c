@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Every call of the SQLite store and client, with a fault at every allocation and every I/O call.
+ *
+ * After each run: the call did all or nothing (nothing, unless it said that the outcome is unknown); no
+ * transaction is open; the same call without faults leads to the same answer and the same database as if
+ * nothing had happened; the database is sound; no memory and no descriptor is left behind.
+ */
+
+#include "cases.h"
+#include "drive.h"
+#include "store/sqlite/db.h"
+#include "vfs.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct story {
+	const struct store_case *c;
+	struct world world;
+	struct bytes template;
+	struct picture before, after, now;
+	char *said; /* by the call without faults */
+	int64_t memory;
+	bool known; /* the reference run is done */
+	bool cut;   /* this run: fewer rows than the reference, as CASE_SHORT allows */
+};
+
+/* ---- a clock and a seed that stand still for the client, too -------------------------------- */
+
+static struct outbox_clock *client_clock;
+
+/* NOLINTBEGIN(bugprone-reserved-identifier) */
+struct outbox_clock *__wrap_outbox_clock_system(void);
+uint64_t __wrap_random_system_seed(void);
+
+struct outbox_clock *__wrap_outbox_clock_system(void)
+{
+	return client_clock;
+}
+
+uint64_t __wrap_random_system_seed(void)
+{
+	return 1;
+}
+/* NOLINTEND(bugprone-reserved-identifier) */
+
+/* ---- one run ------------------------------------------------------------------------------- */
+
+static void first_difference(const char *a, const char *b, char *out, size_t size)
+{
+	size_t i = 0, start;
+
+	while (a[i] && a[i] == b[i])
+		i++;
+	for (start = i; start > 0 && a[start - 1] != '\n'; start--)
+		;
+	snprintf(out, size, "\"%.150s\" instead of \"%.150s\"", a + start, b + start);
+}
+
+static void check_said(struct story *s)
+{
+	char text[400];
+
+	if (strcmp(s->world.said, s->said) == 0)
+		return;
+	s->cut = (s->c->flags & CASE_SHORT) && fault_fired() &&
+		 strncmp(s->world.said, s->said, s->world.n_said) == 0;
+	if (s->cut)
+		return;
+	first_difference(s->world.said, s->said, text, sizeof(text));
+	torture_wrong("a wrong answer: %s", text);
+}
+
+static bool same(const struct picture *a, const struct picture *b)
+{
+	return a->size == b->size && memcmp(a->text, b->text, a->size) == 0;
+}
+
+/* Neither before nor after: say how. */
+static void half_done(const struct story *s, const char *what, const struct picture *wanted)
+{
+	char text[400];
+
+	first_difference(s->now.text, wanted->text, text, sizeof(text));
+	torture_wrong("%s: %s", what, text);
+}
+
+static void check_transaction_ended(const struct story *s)
+{
+	if (!(s->c->flags & CASE_DDL) && s->world.store &&
+	    !sqlite3_get_autocommit(sqlite_of(s->world.store)->db))
+		torture_wrong("a transaction is left open");
+}
+
+static int call(struct story *s, struct outbox_error *err)
+{
+	s->world.n_said = 0;
+	s->world.said[0] = '\0';
+	random_init(&s->world.random, 7); /* what is drawn is the same when it is called again */
+	return s->c->call(&s->world, err);
+}
+
+static void check_state(struct story *s, int r, bool last)
+{
+	world_picture(&s->world, last, &s->now);
+	if (s->cut) {
+		if (last && !strstr(s->now.text, "\nok|\n"))
+			half_done(s, "integrity_check", &s->after);
+		return;
+	}
+	if (r == OUTBOX_OK) {
+		if (!same(&s->now, &s->after))
+			half_done(s, "said done", &s->after);
+		return;
+	}
+	if (same(&s->now, &s->before))
+		return;
+	if (!same(&s->now, &s->after))
+		half_done(s, "half done", &s->before);
+	else if (r == OUTBOX_ECONN)
+		torture_count_unknown();
+	else
+		half_done(s, "done although it said that nothing was", &s->before);
+}
+
+/* Without faults everything comes right, on the same connection where that was not called gone. */
+static void repeat(struct story *s, int status)
+{
+	struct outbox_error err = OUTBOX_ERROR_INIT;
+	struct world *w = &s->world;
+	int r;
+
+	if (!same(&s->now, &s->before) && !(s->c->flags & CASE_AGAIN))
+		return;
+	if (status == OUTBOX_ECONN)
+		world_close(w);
+	if (!w->store && !w->app && !(s->c->flags & CASE_CLOSED))
+		world_open(w);
+	r = call(s, &err);
+	if (r != OUTBOX_OK)
+		torture_wrong("fails again without a fault: %s", err.message);
+	else
+		check_said(s);
+}
+
+static void learn(struct story *s)
+{
+	world_close(&s->world);
+	world_picture(&s->world, true, &s->after);
+	s->said = strdup(s->world.said);
+	if (!s->said)
+		abort();
+	if (!strstr(s->after.text, "\nok|\n") && strcmp(s->after.text, "ok|\n") != 0)
+		torture_wrong("integrity_check: %s", s->after.text);
+	s->memory = sqlite3_memory_used();
+	s->known = true;
+}
+
+static void run(void *context)
+{
+	struct outbox_error err = OUTBOX_ERROR_INIT;
+	struct story *s = context;
+	struct world *w = &s->world;
+	int r;
+
+	s->cut = false;
+	world_load(w, &s->template);
+	if (!(s->c->flags & CASE_CLOSED))
+		world_open(w);
+	if (s->c->before)
+		s->c->before(w);
+	fault_on();
+	r = call(s, &err);
+	if (!torture_persistent())
+		fault_off();
+	if (r != OUTBOX_OK)
+		torture_check_error(r, &err);
+	check_transaction_ended(s);
+	if (!s->known) {
+		fault_off();
+		learn(s);
+		return;
+	}
+	if (r == OUTBOX_OK)
+		check_said(s);
+	if (torture_persistent()) {
+		world_close(w); /* with the faults still there */
+		fault_off();
+	}
+	check_state(s, r, false);
+	if (r != OUTBOX_OK)
+		repeat(s, r);
+	world_close(w);
+	check_state(s, OUTBOX_OK, true);
+	if (sqlite3_memory_used() != s->memory)
+		torture_wrong("SQLite holds %lld bytes more than before",
+			      (long long)(sqlite3_memory_used() - s->memory));
+}
+
+/* ---- all of them --------------------------------------------------------------------------- */
+
+static void prepare(struct story *s)
+{
+	struct world *w = &s->world;
+
+	world_begin(w);
+	client_clock = &w->clock.base;
+	if (s->c->prepare) {
+		world_open(w);
+		s->c->prepare(w);
+		world_close(w);
+		world_save(w, &s->template);
+	}
+	/* What the call's own preparation writes in each run belongs to "before". */
+	world_load(w, &s->template);
+	if (s->c->before) {
+		world_open(w);
+		s->c->before(w);
+		world_close(w);
+	}
+	world_picture(w, true, &s->before);
+	world_picture(w, true, &s->now); /* so that its memory is there before the first count */
+}
+
+static void torture_cases(const struct store_case *cases)
+{
+	for (; cases->name; cases++) {
+		struct story story = { .c = cases };
+		struct scenario scenario = { cases->name, run, &story, cases->memory_min,
+					     cases->io_min };
+
+		prepare(&story);
+		torture(&scenario);
+		world_end(&story.world);
+		free(story.template.data);
+		free(story.before.text);
+		free(story.after.text);
+		free(story.now.text);
+		free(story.said);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	static const struct {
+		const char *name;
+		const struct store_case *cases;
+	} groups[] = { { "schema", schema_cases },
+		       { "client", client_cases },
+		       { "lane", lane_cases },
+		       { "operator", operator_cases } };
+	const char *group = argc > 1 ? argv[1] : "";
+
+	torture_begin("torture sqlite", argc > 2 ? argc - 1 : 1, argv + 1);
+	torture_limit(24);
+	vfs_install();
+	for (int i = 0; i < 4; i++) {
+		if (!*group || strcmp(group, groups[i].name) == 0)
+			torture_cases(groups[i].cases);
+	}
+	return torture_end();
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TORTURE_WORLD_H
+#define TORTURE_WORLD_H
+
+/*
+ * A database for one run: copied from the case's template, so that every run starts from the same bytes.
+ * All that a call says and all that the database holds become text; two runs agree when their texts do.
+ */
+
+#include "base/frozen_clock.h"
+#include "base/random.h"
+
+#include <outbox/store.h>
+
+#include <sqlite3.h>
+
+#define WORLD_START ((outbox_time)1700000000 * OUTBOX_SECONDS)
+#define WORLD_MESSAGES 16
+
+struct world {
+	char folder[64], file[96], url[128];
+	struct frozen_clock clock;
+	struct random_state random;
+	struct outbox_store *store;
+	struct outbox_arena *arena;
+	sqlite3 *app; /* the application's own connection */
+	/* The lane as the case's preparation left it. */
+	int64_t n, token;
+	int64_t seqs[WORLD_MESSAGES];
+	size_t n_seqs;
+	char said[131072]; /* what the call gave back */
+	size_t n_said;
+};
+
+/* Text of a database, whole. */
+struct picture {
+	char *text;
+	size_t size, capacity;
+};
+
+void world_begin(struct world *w);
+void world_end(struct world *w);
+
+/* The database becomes these bytes; NULL: there is none. */
+struct bytes {
+	char *data;
+	size_t size;
+};
+void world_load(struct world *w, const struct bytes *bytes);
+void world_save(struct world *w, struct bytes *ret_bytes);
+
+/* Plain calls of the store that must not fail. */
+void world_open(struct world *w);
+void world_close(struct world *w);
+int world_try_open(struct world *w, struct outbox_error *err) OUTBOX_MUSTCHECK;
+sqlite3 *world_connect(const struct world *w);
+
+/* Everything that is in the database and, with check, SQLite's own opinion of it ("ok" without). */
+void world_picture(const struct world *w, bool check, struct picture *picture);
+
+void world_say(struct world *w, const char *format, ...) OUTBOX_PRINTF(2, 3);
+void world_say_message(struct world *w, const struct outbox_claimed *claimed);
+
+#endif
