@@ -184,8 +184,9 @@ int target_name_check(const char *name, struct outbox_error *err)
 		n = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_-");
 	if (n > 0 && n <= OUTBOX_TARGET_NAME_MAX && !name[n])
 		return OUTBOX_OK;
-	return outbox_fail(err, OUTBOX_ECONFIG,
-			   "target: \"%s\" is not a name; use a lower-case letter and then up to %d of a-z, 0-9, _ "
-			   "and -",
-			   text_shown(shown, sizeof(shown), name), OUTBOX_TARGET_NAME_MAX - 1);
+	return outbox_fail(
+		err, OUTBOX_ECONFIG,
+		"target: \"%s\" is not a name; use a lower-case letter and then up to %d of a-z, 0-9, _ "
+		"and -",
+		text_shown(shown, sizeof(shown), name), OUTBOX_TARGET_NAME_MAX - 1);
 }
