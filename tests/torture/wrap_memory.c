@@ -90,6 +90,8 @@ char *__wrap_strndup(const char *text, size_t size)
 	return refused() ? NULL : counted(__real_strndup(text, size));
 }
 
+static int print(char **ret, const char *format, va_list args) __attribute__((format(printf, 2, 0)));
+
 static int print(char **ret, const char *format, va_list args)
 {
 	int n = refused() ? -1 : vasprintf(ret, format, args);
