@@ -102,8 +102,13 @@ int sqlite_query(struct sqlite_store *s, enum sqlite_statement id, const struct 
 {
 	static const struct sqlite_args none;
 	sqlite3_stmt **cached = &s->statements[id];
-	int rc = prepare(s, id, err);
+	int rc;
 
+	/* A column that could not be read for want of memory rolls back everything without a word:
+	 * what follows would commit alone. */
+	if (s->inside && sqlite3_get_autocommit(s->db))
+		return sqlite_fail(s->db, SQLITE_NOMEM, "the transaction was rolled back", err);
+	rc = prepare(s, id, err);
 	if (rc != OUTBOX_OK)
 		return rc;
 	sqlite3_reset(*cached);
@@ -185,13 +190,16 @@ int sqlite_begin(struct sqlite_store *s, enum db_mode mode, struct outbox_error 
 		r = sqlite_run(s, SQL_ROLLBACK, NULL, NULL, err);
 	if (r != OUTBOX_OK)
 		return r;
-	return sqlite_run(s, mode == DB_WRITE ? SQL_BEGIN_WRITE : SQL_BEGIN_READ, NULL, NULL, err);
+	r = sqlite_run(s, mode == DB_WRITE ? SQL_BEGIN_WRITE : SQL_BEGIN_READ, NULL, NULL, err);
+	s->inside = r == OUTBOX_OK;
+	return r;
 }
 
 int sqlite_end(struct sqlite_store *s, int r, struct outbox_error *err)
 {
 	if (r == OUTBOX_OK)
 		r = sqlite_run(s, SQL_COMMIT, NULL, NULL, err);
+	s->inside = false;
 	/* SQLite has rolled back by itself after some failures: then there is nothing to end. */
 	if (r != OUTBOX_OK && !sqlite3_get_autocommit(s->db))
 		(void)!sqlite_run(s, SQL_ROLLBACK, NULL, NULL, NULL);

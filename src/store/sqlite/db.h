@@ -26,6 +26,7 @@ struct sqlite_store {
 	char name[128];              /* the store's short name */
 	char source[160];            /* "/outbox/<name>" */
 	int busy_ms;                 /* the busy timeout */
+	bool inside;                 /* between sqlite_begin() and sqlite_end() */
 	bool ready;                  /* the schema was looked at and is ours */
 	int lanes;                   /* once ready */
 	struct sqlite_route *routes; /* compiled routes, by target and version */
