@@ -269,3 +269,17 @@ int url_finish(struct url *url, const char *known, struct outbox_error *err)
 	}
 	return OUTBOX_OK;
 }
+
+int url_check_bare(const char *text, struct outbox_error *err)
+{
+	_cleanup_(url_deinit) struct url url = { 0 };
+	int r = url_parse(text, &url, err);
+
+	if (r)
+		return r;
+	if (url.has_authority || url.path[0])
+		return outbox_fail(err, OUTBOX_ECONFIG,
+				   "%s: takes nothing behind the colon; write %s:", url.scheme,
+				   url.scheme);
+	return url_finish(&url, NULL, err);
+}

@@ -44,6 +44,9 @@ const char *url_option(struct url *url, const char *name);
 /* ECONFIG for the first option nobody asked for; known is a list for the remedy: "fsync, mode". */
 int url_finish(struct url *url, const char *known, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
+/* ECONFIG unless it is a scheme and a colon and nothing else: "null:". */
+int url_check_bare(const char *text, struct outbox_error *err) OUTBOX_MUSTCHECK;
+
 /* A copy of text for people, passwords replaced by ***, also in ?password=. */
 void url_mask(const char *text, char *out, size_t size);
 

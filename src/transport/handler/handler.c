@@ -31,20 +31,6 @@ static struct handler_transport *downcast(struct outbox_transport *transport)
 	return container_of(transport, struct handler_transport, base);
 }
 
-static int check_url(const char *text, struct outbox_error *err)
-{
-	_cleanup_(url_deinit) struct url url = { 0 };
-	int r;
-
-	r = url_parse(text, &url, err);
-	if (r)
-		return r;
-	if (url.has_authority || url.path[0])
-		return outbox_fail(err, OUTBOX_ECONFIG,
-				   "handler: takes nothing behind the colon; write handler:");
-	return url_finish(&url, NULL, err);
-}
-
 static int handler_open(const struct outbox_transport_config *config,
 			struct outbox_transport **ret_transport, struct outbox_error *err)
 {
@@ -52,7 +38,7 @@ static int handler_open(const struct outbox_transport_config *config,
 	struct handler_transport *handler;
 	int r;
 
-	r = check_url(config->url, err);
+	r = url_check_bare(config->url, err);
 	if (r)
 		return r;
 	/* An envelope is for a wire; a handler gets the message itself. */

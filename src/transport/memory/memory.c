@@ -30,20 +30,6 @@ static void memory_close(struct outbox_transport *transport)
 	free(memory);
 }
 
-static int check_url(const char *text, struct outbox_error *err)
-{
-	_cleanup_(url_deinit) struct url url = { 0 };
-	int r;
-
-	r = url_parse(text, &url, err);
-	if (r)
-		return r;
-	if (url.has_authority || url.path[0])
-		return outbox_fail(err, OUTBOX_ECONFIG,
-				   "memory: takes nothing behind the colon; write memory:");
-	return url_finish(&url, NULL, err);
-}
-
 static int memory_open(const struct outbox_transport_config *config,
 		       struct outbox_transport **ret_transport, struct outbox_error *err)
 {
@@ -51,7 +37,7 @@ static int memory_open(const struct outbox_transport_config *config,
 	struct memory_transport *memory;
 	int r;
 
-	r = check_url(config->url, err);
+	r = url_check_bare(config->url, err);
 	if (r)
 		return r;
 	if (envelope < OUTBOX_ENVELOPE_CE_STRUCTURED || envelope > OUTBOX_ENVELOPE_EXTERNAL)

@@ -24,17 +24,10 @@ static struct null_transport *downcast(struct outbox_transport *transport)
 static int null_open(const struct outbox_transport_config *config,
 		     struct outbox_transport **ret_transport, struct outbox_error *err)
 {
-	_cleanup_(url_deinit) struct url url = { 0 };
 	struct null_transport *null;
 	int r;
 
-	r = url_parse(config->url, &url, err);
-	if (r)
-		return r;
-	if (url.has_authority || url.path[0])
-		return outbox_fail(err, OUTBOX_ECONFIG,
-				   "null: takes nothing behind the colon; write null:");
-	r = url_finish(&url, NULL, err);
+	r = url_check_bare(config->url, err);
 	if (r)
 		return r;
 	null = calloc(1, sizeof(*null));
