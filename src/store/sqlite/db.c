@@ -216,9 +216,13 @@ int sqlite_enter(struct sqlite_store *s, enum db_mode mode, struct outbox_error 
 int sqlite_text(sqlite3_stmt *statement, int column, struct outbox_arena *arena,
 		const char **ret_text, struct outbox_error *err)
 {
+	bool null = sqlite3_column_type(statement, column) == SQLITE_NULL;
 	const unsigned char *text = sqlite3_column_text(statement, column);
 	char *copy;
 
+	/* A text that cannot be had for lack of memory looks like NULL, and is not. */
+	if (!text && !null)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory for a text");
 	if (!text) {
 		*ret_text = NULL;
 		return OUTBOX_OK;

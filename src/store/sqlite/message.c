@@ -54,10 +54,14 @@ static int no_memory(struct outbox_error *err)
 static int load_text(sqlite3_stmt *row, int column, struct outbox_arena *arena,
 		     struct outbox_claimed *m, const char **ret_text, struct outbox_error *err)
 {
+	bool null = sqlite3_column_type(row, column) == SQLITE_NULL;
 	const char *text = (const char *)sqlite3_column_text(row, column);
 	size_t size;
 	char *copy;
 
+	/* A text that cannot be had for lack of memory looks like NULL, and is not. */
+	if (!text && !null)
+		return no_memory(err);
 	if (!text) {
 		*ret_text = NULL;
 		return OUTBOX_OK;
@@ -147,7 +151,9 @@ static int load_payload(sqlite3_stmt *row, struct outbox_arena *arena, bool alon
 	size_t size = (size_t)sqlite3_column_bytes(row, column);
 	void *copy;
 
-	/* The blob of an empty payload is NULL. */
+	/* The blob of an empty payload is NULL; so is one that there is no memory for. */
+	if (!data && (sqlite3_errcode(sqlite3_db_handle(row)) & 0xff) == SQLITE_NOMEM)
+		return no_memory(err);
 	copy = outbox_arena_copy(arena, data ? data : "", data ? size : 0);
 	if (!copy && !alone)
 		return no_memory(err);
