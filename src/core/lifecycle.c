@@ -8,9 +8,9 @@
 
 #include "core/lifecycle.h"
 
-#include "base/buf.h"
 #include "base/cleanup.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const struct lifecycle_rule rules[] = {
@@ -84,24 +84,27 @@ int lifecycle_next(int from, int event)
 	return 0;
 }
 
-/* "only pending or failed ones" */
-static void allowed_from(struct buf *out, int event)
+/* "only pending or failed ones". No allocation: an error must be told also without memory. */
+static const char *allowed_from(int event, char *out, size_t size)
 {
 	const char *separator = "only ";
-	size_t i;
+	size_t i, used = 0;
 
-	for (i = 0; i < ARRAY_SIZE(rules); i++) {
+	for (i = 0; i < ARRAY_SIZE(rules) && used < size; i++) {
 		if (rules[i].event != event)
 			continue;
-		buf_printf(out, "%s%s", separator, outbox_state_name(rules[i].from));
+		used += (size_t)snprintf(out + used, size - used, "%s%s", separator,
+					 outbox_state_name(rules[i].from));
 		separator = " or ";
 	}
-	buf_text(out, " ones");
+	if (used < size)
+		snprintf(out + used, size - used, " ones");
+	return out;
 }
 
 int lifecycle_check(int from, int event, struct outbox_error *err)
 {
-	_cleanup_(buf_deinit) struct buf allowed = BUF_INIT(128);
+	char allowed[128];
 	const char *verb = name_of(events, ARRAY_SIZE(events), event);
 	const char *state = outbox_state_name(from);
 
@@ -112,7 +115,6 @@ int lifecycle_check(int from, int event, struct outbox_error *err)
 	if (from == OUTBOX_SENDING && lifecycle_next(OUTBOX_PENDING, event))
 		return outbox_fail(err, OUTBOX_ECONFLICT,
 				   "cannot %s it: it is being sent right now; try again", verb);
-	allowed_from(&allowed, event);
 	return outbox_fail(err, OUTBOX_ECONFLICT, "cannot %s a %s delivery: %s", verb, state,
-			   buf_str(&allowed));
+			   allowed_from(event, allowed, sizeof(allowed)));
 }
