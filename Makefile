@@ -7,7 +7,7 @@ FROM ?= 1
 SECONDS ?= 60
 TARGET ?=
 
-.PHONY: all build demo test sim sim-bugs fuzz lint format bench install clean deps help
+.PHONY: all build demo test sim sim-bugs torture fuzz lint format bench install clean deps help
 
 all: build
 
@@ -26,6 +26,9 @@ sim:              ## run the simulator: SEEDS=1000000, FROM=1
 sim-bugs:         ## plant bugs in a copy of the source; the simulator finds each
 	scripts/install-packages build test
 	tests/sim/run-bugs .
+
+torture:          ## fail every allocation and every I/O call, one by one, in every scenario
+	scripts/torture
 
 fuzz:             ## fuzz the parsers with libFuzzer: SECONDS=60 for each, TARGET=url for one
 	SECONDS_EACH='$(SECONDS)' scripts/fuzz $(TARGET)

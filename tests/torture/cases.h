@@ -6,7 +6,7 @@
 
 #include "world.h"
 
-#define CASE_CLOSED 1u /* the call opens the store itself */
+#define CASE_CLOSED 1u /* no store is open: the call or before() opens what it needs */
 #define CASE_AGAIN 2u  /* done twice is done once, with the same answer */
 #define CASE_DDL 4u    /* without memory SQLite cannot even roll back: the next call does it */
 #define CASE_SHORT 8u  /* short of memory, it may give fewer rows than asked for */

@@ -49,8 +49,6 @@ static void prepare_application(struct world *w)
 
 static void connect_application(struct world *w)
 {
-	sqlite_close(w->store);
-	w->store = NULL;
 	w->app = world_connect(w);
 	sqlite3_busy_timeout(w->app, 1000);
 }
@@ -145,10 +143,11 @@ static int call_publish_alone(struct world *w, struct outbox_error *err)
 }
 
 const struct store_case client_cases[] = {
-	{ "publish, one", prepare_application, connect_application, call_publish_one, 0, 20, 10 },
-	{ "publish, several", prepare_application, connect_application, call_publish_batch, 0, 20,
-	  10 },
+	{ "publish, one", prepare_application, connect_application, call_publish_one, CASE_CLOSED,
+	  20, 10 },
+	{ "publish, several", prepare_application, connect_application, call_publish_batch,
+	  CASE_CLOSED, 20, 10 },
 	{ "publish, no transaction", prepare_application, connect_application, call_publish_alone,
-	  0, 20, 10 },
+	  CASE_CLOSED, 20, 10 },
 	{ NULL },
 };

@@ -83,7 +83,7 @@ const struct store_case schema_cases[] = {
 	{ "upgrade", prepare_log, NULL, call_upgrade, CASE_AGAIN, 10, 1 },
 	{ "check", prepare_trouble, NULL, call_check, CASE_AGAIN, 20, 5 },
 	{ "append", prepare_log, NULL, call_append, 0, 40, 20 },
-	{ "truncate", prepare_trouble, NULL, call_truncate, CASE_AGAIN, 40, 20 },
-	{ "drop", prepare_trouble, NULL, call_drop, CASE_AGAIN | CASE_DDL, 40, 20 },
+	{ "truncate", prepare_trouble, NULL, call_truncate, 0, 40, 20 },
+	{ "drop", prepare_trouble, NULL, call_drop, CASE_DDL, 40, 20 },
 	{ NULL },
 };

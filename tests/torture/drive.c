@@ -180,9 +180,14 @@ static void run_kind(enum fault_kind kind, enum fault_flavour flavour, long mini
 	}
 }
 
+bool torture_wanted(const char *name)
+{
+	return !state.only || strcmp(state.only, name) == 0;
+}
+
 void torture(const struct scenario *scenario)
 {
-	if (state.only && strcmp(state.only, scenario->name) != 0)
+	if (!torture_wanted(scenario->name))
 		return;
 	state.scenario = scenario;
 	state.scenarios++;

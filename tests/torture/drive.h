@@ -24,7 +24,10 @@ void torture_begin(const char *name, int argc, char **argv);
  * minutes. TORTURE_ALL=1 in the environment takes them all. */
 void torture_limit(long points);
 
-/* Every kind, flavour and mode of a scenario. */
+/* Was this scenario asked for? */
+bool torture_wanted(const char *name);
+
+/* Every kind, flavour and mode of a scenario that was asked for. */
 void torture(const struct scenario *scenario);
 
 /* Say what is wrong in this run. The run goes on; the program fails in the end. */

@@ -8,6 +8,7 @@
  */
 
 #include <stdbool.h>
+#include <stddef.h>
 
 enum fault_kind { FAULT_MEMORY = 1, FAULT_IO = 2 };
 
@@ -45,6 +46,9 @@ bool fault_errno(bool writes);
 
 /* wrap_memory.c: blocks of ours that are live now; give SQLite and Jansson our allocator. */
 long memory_live(void);
+/* Memory of the test's own that outlives a run: realloc and free that nobody counts. */
+void *memory_keep(void *old, size_t size);
+void memory_drop(void *block);
 void memory_install_jansson(void);
 
 #endif

@@ -9,6 +9,7 @@
 
 #include "cases.h"
 #include "drive.h"
+#include "picture.h"
 #include "store/sqlite/db.h"
 #include "vfs.h"
 
@@ -73,17 +74,12 @@ static void check_said(struct story *s)
 	torture_wrong("a wrong answer: %s", text);
 }
 
-static bool same(const struct picture *a, const struct picture *b)
-{
-	return a->size == b->size && memcmp(a->text, b->text, a->size) == 0;
-}
-
 /* Neither before nor after: say how. */
-static void half_done(const struct story *s, const char *what, const struct picture *wanted)
+static void half_done(const struct story *s, const char *what, struct picture wanted)
 {
 	char text[400];
 
-	first_difference(s->now.text, wanted->text, text, sizeof(text));
+	first_difference(s->now.text, wanted.text, text, sizeof(text));
 	torture_wrong("%s: %s", what, text);
 }
 
@@ -102,27 +98,27 @@ static int call(struct story *s, struct outbox_error *err)
 	return s->c->call(&s->world, err);
 }
 
-static void check_state(struct story *s, int r, bool last)
+static void check_state(struct story *s, int r)
 {
-	world_picture(&s->world, last, &s->now);
+	s->now = picture_take(&s->world);
 	if (s->cut) {
-		if (last && !strstr(s->now.text, "\nok|\n"))
-			half_done(s, "integrity_check", &s->after);
+		if (!picture_sound(s->now))
+			half_done(s, "integrity_check", s->after);
 		return;
 	}
 	if (r == OUTBOX_OK) {
-		if (!same(&s->now, &s->after))
-			half_done(s, "said done", &s->after);
+		if (!picture_same(s->now, s->after))
+			half_done(s, "said done", s->after);
 		return;
 	}
-	if (same(&s->now, &s->before))
+	if (picture_same(s->now, s->before))
 		return;
-	if (!same(&s->now, &s->after))
-		half_done(s, "half done", &s->before);
+	if (!picture_same(s->now, s->after))
+		half_done(s, "half done", s->before);
 	else if (r == OUTBOX_ECONN)
 		torture_count_unknown();
 	else
-		half_done(s, "done although it said that nothing was", &s->before);
+		half_done(s, "done although it said that nothing was", s->before);
 }
 
 /* Without faults everything comes right, on the same connection where that was not called gone. */
@@ -132,7 +128,7 @@ static void repeat(struct story *s, int status)
 	struct world *w = &s->world;
 	int r;
 
-	if (!same(&s->now, &s->before) && !(s->c->flags & CASE_AGAIN))
+	if (!picture_same(s->now, s->before) && !(s->c->flags & CASE_AGAIN))
 		return;
 	if (status == OUTBOX_ECONN)
 		world_close(w);
@@ -148,11 +144,11 @@ static void repeat(struct story *s, int status)
 static void learn(struct story *s)
 {
 	world_close(&s->world);
-	world_picture(&s->world, true, &s->after);
+	s->after = picture_take(&s->world);
 	s->said = strdup(s->world.said);
 	if (!s->said)
 		abort();
-	if (!strstr(s->after.text, "\nok|\n") && strcmp(s->after.text, "ok|\n") != 0)
+	if (!picture_sound(s->after))
 		torture_wrong("integrity_check: %s", s->after.text);
 	s->memory = sqlite3_memory_used();
 	s->known = true;
@@ -189,11 +185,11 @@ static void run(void *context)
 		world_close(w); /* with the faults still there */
 		fault_off();
 	}
-	check_state(s, r, false);
+	check_state(s, r);
 	if (r != OUTBOX_OK)
 		repeat(s, r);
 	world_close(w);
-	check_state(s, OUTBOX_OK, true);
+	check_state(s, OUTBOX_OK);
 	if (sqlite3_memory_used() != s->memory)
 		torture_wrong("SQLite holds %lld bytes more than before",
 			      (long long)(sqlite3_memory_used() - s->memory));
@@ -220,29 +216,26 @@ static void prepare(struct story *s)
 		s->c->before(w);
 		world_close(w);
 	}
-	world_picture(w, true, &s->before);
-	world_picture(w, true, &s->now); /* so that its memory is there before the first count */
+	s->before = picture_take(w);
 }
 
-static void torture_cases(const struct store_case *cases)
+static void torture_case(const struct store_case *c)
 {
-	for (; cases->name; cases++) {
-		struct story story = { .c = cases };
-		struct scenario scenario = { cases->name, run, &story, cases->memory_min,
-					     cases->io_min };
+	struct story story = { .c = c };
+	struct scenario scenario = { c->name, run, &story, c->memory_min, c->io_min };
 
-		prepare(&story);
-		torture(&scenario);
-		world_end(&story.world);
-		free(story.template.data);
-		free(story.before.text);
-		free(story.after.text);
-		free(story.now.text);
-		free(story.said);
-	}
+	if (!torture_wanted(c->name))
+		return;
+	prepare(&story);
+	torture(&scenario);
+	world_end(&story.world);
+	free(story.template.data);
+	free(story.said);
+	picture_forget();
 }
 
-int main(int argc, char **argv)
+/* "lane", or "lane:2/3": of its cases every third from the second on. "": all of all groups. */
+static void torture_groups(const char *wanted)
 {
 	static const struct {
 		const char *name;
@@ -251,14 +244,35 @@ int main(int argc, char **argv)
 		       { "client", client_cases },
 		       { "lane", lane_cases },
 		       { "operator", operator_cases } };
-	const char *group = argc > 1 ? argv[1] : "";
+	const char *colon = strchr(wanted, ':');
+	size_t length = colon ? (size_t)(colon - wanted) : strlen(wanted);
+	int part = 1, parts = 1;
+
+	if (colon && (sscanf(colon, ":%d/%d", &part, &parts) != 2 || part < 1 || part > parts)) {
+		fprintf(stderr, "torture sqlite: \"%s\" is no part; write for example lane:2/3\n",
+			wanted);
+		return;
+	}
+	for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
+		if (length && (strlen(groups[i].name) != length ||
+			       memcmp(wanted, groups[i].name, length) != 0))
+			continue;
+		for (int n = 0; groups[i].cases[n].name; n++) {
+			if (n % parts == part - 1)
+				torture_case(&groups[i].cases[n]);
+		}
+	}
+}
+
+int main(int argc, char **argv)
+{
+	long asked, made;
 
 	torture_begin("torture sqlite", argc > 2 ? argc - 1 : 1, argv + 1);
 	torture_limit(24);
 	vfs_install();
-	for (int i = 0; i < 4; i++) {
-		if (!*group || strcmp(group, groups[i].name) == 0)
-			torture_cases(groups[i].cases);
-	}
+	torture_groups(argc > 1 ? argv[1] : "");
+	picture_counts(&asked, &made);
+	fprintf(stderr, "%ld pictures, %ld of them drawn\n", asked, made);
 	return torture_end();
 }

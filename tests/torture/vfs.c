@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "vfs.h"
 #include "fault.h"
+#include "pool.h"
 
 #include <sqlite3.h>
 #include <stdio.h>
@@ -197,6 +198,14 @@ static int vfs_sleep(sqlite3_vfs *vfs, int microseconds)
 	return microseconds;
 }
 
+/* The same numbers in each run, so that a WAL has the same bytes in all of them. */
+static int vfs_random(sqlite3_vfs *vfs, int size, char *ret)
+{
+	(void)vfs;
+	memset(ret, 7, (size_t)size);
+	return size;
+}
+
 static void *allocate(int size)
 {
 	return fault_memory() ? NULL : allocator.xMalloc(size);
@@ -220,7 +229,12 @@ void vfs_install(void)
 	static sqlite3_vfs shim;
 	sqlite3_mem_methods ours;
 
+#ifdef TORTURE_POOL
+	must(sqlite3_config(SQLITE_CONFIG_MUTEX, &pool_mutexes), "set the mutexes");
+	allocator = pool_methods;
+#else
 	must(sqlite3_config(SQLITE_CONFIG_GETMALLOC, &allocator), "get the allocator");
+#endif
 	ours = allocator;
 	ours.xMalloc = allocate;
 	ours.xRealloc = grow;
@@ -236,5 +250,6 @@ void vfs_install(void)
 	shim.xAccess = vfs_access;
 	shim.xFullPathname = vfs_path;
 	shim.xSleep = vfs_sleep;
+	shim.xRandomness = vfs_random;
 	must(sqlite3_vfs_register(&shim, 1), "register");
 }

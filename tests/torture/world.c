@@ -56,6 +56,7 @@ void world_load(struct world *w, const struct bytes *bytes)
 	int fd;
 
 	remove_files(w);
+	sqlite3_randomness(0, NULL); /* SQLite's numbers begin again */
 	if (!bytes->data)
 		return;
 	fd = open(w->file, O_WRONLY | O_CREAT | O_TRUNC, 0600);
@@ -104,6 +105,19 @@ void world_close(struct world *w)
 	w->store = NULL;
 	sqlite3_close(w->app);
 	w->app = NULL;
+	while (w->n_fds)
+		close(w->fds[--w->n_fds]);
+}
+
+void world_close_later(struct world *w, int fd)
+{
+	if (!w->store && !w->app) {
+		close(fd);
+		return;
+	}
+	if (w->n_fds == WORLD_FDS)
+		die("world", "too many descriptors");
+	w->fds[w->n_fds++] = fd;
 }
 
 sqlite3 *world_connect(const struct world *w)
@@ -114,72 +128,6 @@ sqlite3 *world_connect(const struct world *w)
 		die(w->file, sqlite3_errmsg(db));
 	sqlite3_wal_autocheckpoint(db, 0);
 	return db;
-}
-
-/* ---- pictures ------------------------------------------------------------------------------ */
-
-static void draw(struct picture *p, const char *text, size_t size)
-{
-	if (p->size + size + 1 > p->capacity) {
-		p->capacity = 2 * (p->size + size + 1);
-		p->text = realloc(p->text, p->capacity);
-		if (!p->text)
-			die("picture", "out of memory");
-	}
-	for (size_t i = 0; i < size; i++) /* bytes of a payload: no NUL may end the text */
-		p->text[p->size++] = text[i] ? text[i] : '0';
-	p->text[p->size] = '\0';
-}
-
-static void draw_rows(sqlite3 *db, const char *sql, struct picture *p)
-{
-	sqlite3_stmt *q;
-	int rc;
-
-	if (sqlite3_prepare_v2(db, sql, -1, &q, NULL) != SQLITE_OK)
-		die(sql, sqlite3_errmsg(db));
-	while ((rc = sqlite3_step(q)) == SQLITE_ROW) {
-		for (int i = 0; i < sqlite3_column_count(q); i++) {
-			const char *text = (const char *)sqlite3_column_text(q, i);
-			size_t size = (size_t)sqlite3_column_bytes(q, i);
-
-			/* A large payload is told by its length. */
-			draw(p, text ? text : "NULL", text ? (size > 2000 ? 2000 : size) : 4);
-			draw(p, "|", 1);
-		}
-		draw(p, "\n", 1);
-	}
-	if (rc != SQLITE_DONE)
-		die(sql, sqlite3_errmsg(db));
-	sqlite3_finalize(q);
-}
-
-void world_picture(const struct world *w, bool check, struct picture *p)
-{
-	static const char tables[] =
-		"SELECT name FROM sqlite_schema WHERE type = 'table' AND name <> 'sqlite_stat1'"
-		" ORDER BY name";
-	sqlite3 *db = world_connect(w);
-	sqlite3_stmt *q;
-	char sql[160];
-
-	p->size = 0;
-	draw(p, "", 0);
-	if (sqlite3_prepare_v2(db, tables, -1, &q, NULL) != SQLITE_OK)
-		die(tables, sqlite3_errmsg(db));
-	while (sqlite3_step(q) == SQLITE_ROW) {
-		const char *name = (const char *)sqlite3_column_text(q, 0);
-
-		snprintf(sql, sizeof(sql), "SELECT '%s', * FROM \"%s\"", name, name);
-		draw_rows(db, sql, p);
-	}
-	sqlite3_finalize(q);
-	draw_rows(db, "SELECT type, name FROM sqlite_schema ORDER BY 1, 2", p);
-	if (check)
-		draw_rows(db, "PRAGMA integrity_check", p);
-	else
-		draw(p, "ok|\n", 4);
-	sqlite3_close(db);
 }
 
 /* ---- what a call said ---------------------------------------------------------------------- */

@@ -4,7 +4,8 @@
 
 /*
  * A database for one run: copied from the case's template, so that every run starts from the same bytes.
- * All that a call says and all that the database holds become text; two runs agree when their texts do.
+ * All that a call says becomes text, and so does all that the database holds (picture.h): two runs agree
+ * when their texts do.
  */
 
 #include "base/frozen_clock.h"
@@ -16,6 +17,7 @@
 
 #define WORLD_START ((outbox_time)1700000000 * OUTBOX_SECONDS)
 #define WORLD_MESSAGES 16
+#define WORLD_FDS 16
 
 struct world {
 	char folder[64], file[96], url[128];
@@ -24,18 +26,14 @@ struct world {
 	struct outbox_store *store;
 	struct outbox_arena *arena;
 	sqlite3 *app; /* the application's own connection */
+	int fds[WORLD_FDS];
+	size_t n_fds;
 	/* The lane as the case's preparation left it. */
 	int64_t n, token;
 	int64_t seqs[WORLD_MESSAGES];
 	size_t n_seqs;
 	char said[131072]; /* what the call gave back */
 	size_t n_said;
-};
-
-/* Text of a database, whole. */
-struct picture {
-	char *text;
-	size_t size, capacity;
 };
 
 void world_begin(struct world *w);
@@ -55,8 +53,8 @@ void world_close(struct world *w);
 int world_try_open(struct world *w, struct outbox_error *err) OUTBOX_MUSTCHECK;
 sqlite3 *world_connect(const struct world *w);
 
-/* Everything that is in the database and, with check, SQLite's own opinion of it ("ok" without). */
-void world_picture(const struct world *w, bool check, struct picture *picture);
+/* Closing a descriptor of ours drops SQLite's locks on that file: done when no connection is there. */
+void world_close_later(struct world *w, int fd);
 
 void world_say(struct world *w, const char *format, ...) OUTBOX_PRINTF(2, 3);
 void world_say_message(struct world *w, const struct outbox_claimed *claimed);

@@ -39,6 +39,16 @@ long memory_live(void)
 	return live;
 }
 
+void *memory_keep(void *old, size_t size)
+{
+	return __real_realloc(old, size);
+}
+
+void memory_drop(void *block)
+{
+	__real_free(block);
+}
+
 static bool refused(void)
 {
 	if (!fault_memory())
