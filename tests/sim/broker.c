@@ -3,16 +3,10 @@
  * Brokers with the habits of real ones: refusals, returns, lost acknowledgements, cut connections,
  * blocking, deduplication, restarts that drop what was not confirmed.
  */
-#include "sim.h"
+#include "channel.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-struct sim_transport {
-	struct outbox_transport base;
-	struct sim *sim;
-	int target;
-};
 
 static int transport_open(const struct outbox_transport_config *config,
 			  struct outbox_transport **ret_transport, struct outbox_error *err)
@@ -23,6 +17,7 @@ static int transport_open(const struct outbox_transport_config *config,
 	t->base.ops = &sim_transport_ops;
 	t->sim = config->context;
 	t->target = sim_target(config->target);
+	t->confirms = (struct confirms)CONFIRMS_INIT;
 	*ret_transport = &t->base;
 	return OUTBOX_OK;
 }
@@ -35,42 +30,58 @@ static int transport_connect(struct outbox_transport *base, outbox_time deadline
 	(void)deadline;
 	if (t->sim->brokers[t->target].away)
 		return outbox_fail(err, OUTBOX_ECONN, "connection refused");
+	t->epoch = t->sim->brokers[t->target].epoch;
+	memset(&t->channel, 0, sizeof(t->channel));
+	confirms_reset(&t->confirms);
 	return OUTBOX_OK;
 }
 
-/* The broker keeps a message, unless it knows that it has it already. */
-static void keep(struct sim *s, int target, const struct outbox_item *item, bool confirm)
+bool brokers_keep(struct sim *s, int target, const struct outbox_item *item)
 {
 	struct sim_delivery *d = sim_delivery(s, target, item->seq);
-	bool owner = sim_owns(s, target, item->seq);
 
-	if (!owner)
+	if (!sim_owns(s, target, item->seq))
 		d->explained++; /* somebody else has the lane: this one's settlement will be refused */
 	if (s->brokers[target].dedupes && d->accepted > 0 && s->enabled[FAULT_BROKER_DEDUPE]) {
 		s->totals->faults[FAULT_BROKER_DEDUPE]++;
-	} else {
-		check_accepted(s, target, item);
-		d->accepted++;
-		d->unconfirmed++;
+		return false;
 	}
-	if (!confirm) {
-		d->explained++;
-		return;
-	}
+	check_accepted(s, target, item);
+	d->accepted++;
+	d->unconfirmed++;
+	return true;
+}
+
+void brokers_confirm(struct sim *s, int target, int64_t seq)
+{
+	struct sim_delivery *d = sim_delivery(s, target, seq);
+
 	d->unconfirmed = 0;
-	if (!owner)
+	if (!sim_owns(s, target, seq))
 		return;
 	d->acked_unsettled = true;
 	d->by = s->current->number;
 	d->by_life = s->current->life;
 }
 
+void brokers_said(struct sim *s, int target, int64_t seq, int verdict)
+{
+	if (sim_owns(s, target, seq))
+		sim_delivery(s, target, seq)->verdict = verdict;
+}
+
+static void keep(struct sim *s, int target, const struct outbox_item *item, bool confirm)
+{
+	brokers_keep(s, target, item);
+	if (confirm)
+		brokers_confirm(s, target, item->seq);
+	else
+		sim_delivery(s, target, item->seq)->explained++;
+}
+
 static void verdict(struct sim *s, int target, struct outbox_batch *batch, size_t i, int verdict)
 {
-	struct sim_delivery *d = sim_delivery(s, target, batch->items[i]->seq);
-
-	if (sim_owns(s, target, batch->items[i]->seq))
-		d->verdict = verdict;
+	brokers_said(s, target, batch->items[i]->seq, verdict);
 	outbox_batch_verdict(batch, i, verdict, 0, verdict == OUTBOX_ACKED ? NULL : "sim");
 }
 
@@ -124,13 +135,25 @@ static int cut(struct sim *s, int target, struct outbox_batch *batch, struct out
 	return outbox_fail(err, OUTBOX_ECONN, "connection reset");
 }
 
+/* A broker that answers each message before the next one is sent. */
+static int answer_each(struct sim_transport *t, struct outbox_batch *batch, struct outbox_error *err)
+{
+	size_t i = 0;
+
+	if (sim_fault(t->sim, FAULT_BROKER_CUT))
+		return cut(t->sim, t->target, batch, err);
+	while (i < batch->count && take_one(t->sim, t->target, batch, i))
+		i++;
+	return i == batch->count ? OUTBOX_OK : outbox_fail(err, OUTBOX_ECONN, "connection lost");
+}
+
 static int transport_publish(struct outbox_transport *base, struct outbox_batch *batch,
 			     outbox_time deadline, struct outbox_error *err)
 {
 	struct sim_transport *t = (struct sim_transport *)base;
 	struct sim *s = t->sim;
 	struct sim_relay *relay = s->current;
-	size_t i = 0;
+	int r;
 
 	for (size_t k = 0; k < batch->count; k++)
 		check_sent(s, t->target, batch->items[k]);
@@ -147,13 +170,11 @@ static int transport_publish(struct outbox_transport *base, struct outbox_batch 
 			frozen_clock_step(&s->clock, deadline - sim_mono(s));
 		return outbox_fail(err, OUTBOX_ETIMEDOUT, "blocked");
 	}
-	if (sim_fault(s, FAULT_BROKER_CUT))
-		return cut(s, t->target, batch, err);
-	while (i < batch->count && take_one(s, t->target, batch, i))
-		i++;
+	r = s->brokers[t->target].confirms ? confirm_publish(t, batch, deadline, err)
+					   : answer_each(t, batch, err);
 	if (sim_fault(s, FAULT_RELAY_CRASH_CALL))
 		relay->doomed = true;
-	return i == batch->count ? OUTBOX_OK : outbox_fail(err, OUTBOX_ECONN, "connection lost");
+	return r;
 }
 
 static void transport_disconnect(struct outbox_transport *base)
@@ -163,7 +184,11 @@ static void transport_disconnect(struct outbox_transport *base)
 
 static void transport_close(struct outbox_transport *base)
 {
-	free(base);
+	struct sim_transport *t = (struct sim_transport *)base;
+
+	if (t)
+		confirms_deinit(&t->confirms);
+	free(t);
 }
 
 static const char *const schemes[] = { "sim", NULL };
@@ -193,6 +218,7 @@ void brokers_trouble(struct sim *s)
 	if (!sim_fault(s, FAULT_BROKER_OUTAGE))
 		return;
 	b->away = true;
+	b->epoch++;
 	sim_say(s, "broker t%d goes away", t);
 	if (!sim_fault(s, FAULT_BROKER_RESTART))
 		return;

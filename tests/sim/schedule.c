@@ -19,8 +19,10 @@ static void choose_world(struct sim *s)
 {
 	int chance = between(s, 5, 60);
 
-	for (int i = 0; i < SIM_N_FAULTS; i++)
+	for (int i = 0; i < FAULT_CONFIRM_FIRST; i++)
 		s->enabled[i] = sim_chance(s, chance);
+	for (int i = FAULT_CONFIRM_FIRST; i < SIM_N_FAULTS; i++)
+		s->enabled[i] = wire_pick(s, 100) < (uint64_t)chance;
 	s->percent = between(s, 3, 25);
 	s->lanes = 1 << between(s, 0, 2);
 	s->n_relays = between(s, 1, SIM_RELAYS);
@@ -37,6 +39,10 @@ static void choose_world(struct sim *s)
 	s->policy.jitter_percent = sim_chance(s, 50) ? 25 : 0;
 	for (int t = 0; t < s->n_targets; t++)
 		s->brokers[t].dedupes = sim_chance(s, 25);
+	for (int t = 0; t < s->n_targets; t++) {
+		s->brokers[t].confirms = wire_pick(s, 2);
+		s->brokers[t].by_id = wire_pick(s, 2);
+	}
 }
 
 static void make_world(struct sim *s)
@@ -205,6 +211,7 @@ bool sim_run(struct sim *s, uint64_t seed, struct sim_totals *totals)
 	s->seed = seed;
 	s->hash = 14695981039346656037u;
 	random_init(&s->random, seed);
+	random_init(&s->wire, ~seed);
 	frozen_clock_init(&s->clock, START);
 	s->start_mono = sim_mono(s);
 	choose_world(s);

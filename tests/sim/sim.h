@@ -60,7 +60,17 @@
 	X(OPERATOR_DEFER, "operator defers")                                     \
 	X(OPERATOR_PURGE, "purge runs")                                          \
 	X(DUE, "message is due later")                                           \
-	X(EXPIRY, "message expires")
+	X(EXPIRY, "message expires")                                             \
+	/* publisher confirms; these draw from a stream of their own */          \
+	X(CONFIRM_REORDERED, "confirm overtakes that of an earlier message")     \
+	X(CONFIRM_MULTIPLE, "one ack confirms several messages")                 \
+	X(CONFIRM_NACKS, "one nack refuses several messages")                    \
+	X(CONFIRM_RETURN, "ack follows a return, by its tag")                    \
+	X(CONFIRM_CUT, "connection is cut in the middle of confirms")            \
+	X(CONFIRM_LATE, "confirm comes after the deadline, in the next batch")   \
+	X(CONFIRM_SLOW, "others work between two confirms")                      \
+	X(CONFIRM_REPEATED, "confirm comes twice")                               \
+	X(CONFIRM_UNKNOWN, "confirm for what was never sent")
 
 enum sim_fault {
 #define X(name, text) FAULT_##name,
@@ -68,6 +78,8 @@ enum sim_fault {
 #undef X
 		SIM_N_FAULTS
 };
+
+#define FAULT_CONFIRM_FIRST FAULT_CONFIRM_REORDERED
 
 /* Premises of the invariants: each must be seen, or the proof is empty. */
 #define SIM_PREMISES(X)                                                             \
@@ -170,12 +182,15 @@ struct sim_broker {
 	bool away;
 	outbox_time until;
 	bool dedupes;
-	int last_confirmed;
+	int epoch;     /* its outages: connections do not survive one */
+	bool confirms; /* by numbers, several at once, in any order; else one answer a message */
+	bool by_id;    /* its driver knows returned messages by their id; else by their tag */
 };
 
 struct sim {
 	uint64_t seed, hash;
 	struct random_state random;
+	struct random_state wire;  /* for confirms: a seed without them is what it was before */
 	struct frozen_clock clock; /* the store's and the relays'; jumps move wall only */
 	bool enabled[SIM_N_FAULTS];
 	int percent; /* how often a fault happens where it can */
@@ -236,6 +251,9 @@ uint64_t sim_pick(struct sim *sim, uint64_t n);
 bool sim_chance(struct sim *sim, int percent);
 /* Does this fault happen here and now? Counts it when it does. */
 bool sim_fault(struct sim *sim, enum sim_fault fault);
+/* The same for confirms. Whoever asks counts it when it has had its effect. */
+uint64_t wire_pick(struct sim *sim, uint64_t n);
+bool wire_happens(struct sim *sim, enum sim_fault fault, int percent);
 
 /* ---- story -------------------------------------------------------------------------------- */
 

@@ -36,6 +36,18 @@ bool sim_fault(struct sim *s, enum sim_fault fault)
 	return true;
 }
 
+uint64_t wire_pick(struct sim *s, uint64_t n)
+{
+	return s->wire.base.next(&s->wire.base) % n;
+}
+
+bool wire_happens(struct sim *s, enum sim_fault fault, int percent)
+{
+	bool happens = wire_pick(s, 100) < (uint64_t)percent;
+
+	return happens && !s->healing && s->enabled[fault] && !(s->skip && s->skip[fault] == '1');
+}
+
 void sim_say(struct sim *s, const char *format, ...)
 {
 	char line[512];
