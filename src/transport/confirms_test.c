@@ -238,6 +238,8 @@ static void test_new_channel(void **state)
 
 	send_all(w);
 	confirms_finish(&w->confirms);
+	assert_int_equal(send_all(w), 7);
+	confirms_finish(&w->confirms);
 	confirms_reset(&w->confirms);
 	assert_int_equal(send_all(w), 1);
 	assert_ok(confirms_find(&w->confirms, "m3", &tag, err));
