@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include "base/buf.h"
-#include "base/cleanup.h"
 #include "base/text.h"
 #include "core/json.h"
 #include "core/message.h"
 
-#include <errno.h>
-#include <jansson.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -136,83 +131,76 @@ int headers_format(const struct outbox_header *headers, size_t n, struct buf *ou
 	return out->failed ? outbox_fail(err, OUTBOX_ENOMEM, "headers: out of memory") : OUTBOX_OK;
 }
 
-/* The text of a header's JSON value: NULL when it is neither string, number nor boolean. */
-static const char *value_text(const json_t *value, struct outbox_arena *arena, bool *ret_nomem)
+static int no_memory(struct outbox_error *err)
 {
-	char *number, *copy;
-
-	if (json_is_string(value))
-		copy = outbox_arena_text(arena, json_string_value(value));
-	else if (json_is_boolean(value))
-		copy = outbox_arena_text(arena, json_is_true(value) ? "true" : "false");
-	else if (json_is_number(value)) {
-		number = json_dumps(value, JSON_ENCODE_ANY);
-		copy = number ? outbox_arena_text(arena, number) : NULL;
-		free(number);
-	} else
-		return NULL;
-	*ret_nomem = !copy;
-	return copy;
+	return outbox_fail(err, OUTBOX_ENOMEM, "headers: out of memory");
 }
 
-static int take_headers(json_t *root, struct outbox_arena *arena, struct outbox_header *headers,
-			struct outbox_error *err)
+/* A string's text; of a number or a boolean the text as it is written. */
+static int take_text(const struct json_piece *piece, struct outbox_arena *arena,
+		     const char **ret_text, struct outbox_error *err)
 {
-	const char *name;
-	json_t *value;
-	size_t i = 0;
-	char shown[80];
+	const char *problem = NULL;
+	char *text;
 
-	json_object_foreach(root, name, value)
-	{
-		bool nomem = false;
-
-		headers[i].name = outbox_arena_text(arena, name);
-		headers[i].value = value_text(value, arena, &nomem);
-		if (!headers[i].name || nomem)
-			return outbox_fail(err, OUTBOX_ENOMEM, "headers: out of memory");
-		if (!headers[i].value)
-			return outbox_fail(err, OUTBOX_EPROTO,
-					   "headers: the value of \"%s\" is not a string",
-					   text_shown(shown, sizeof(shown), name));
-		i++;
+	if (*piece->at != '"') {
+		*ret_text = outbox_arena_copy(arena, piece->at, piece->size);
+		return *ret_text ? OUTBOX_OK : no_memory(err);
 	}
+	text = outbox_arena_alloc(arena, piece->size);
+	if (!text)
+		return no_memory(err);
+	problem = json_string_read(piece, text);
+	if (problem)
+		return outbox_fail(err, OUTBOX_EPROTO, "headers: %s", problem);
+	*ret_text = text;
 	return OUTBOX_OK;
 }
 
-int headers_parse(const char *json, struct outbox_arena *arena, struct outbox_header **ret_headers,
-		  size_t *ret_count, struct outbox_error *err)
+static int take_headers(struct json_members members, struct outbox_arena *arena,
+			struct outbox_header *headers, struct outbox_error *err)
 {
-	json_auto_t *root = NULL;
-	struct outbox_header *headers;
-	struct outbox_error cause;
-	json_error_t where;
-	char shown[200];
-	size_t n;
-	int r;
+	struct json_piece name, value;
+	char shown[80];
+	int r = OUTBOX_OK;
 
-	if (!json) {
-		*ret_headers = NULL;
-		*ret_count = 0;
-		return OUTBOX_OK;
+	for (; r == OUTBOX_OK && json_members_next(&members, &name, &value); headers++) {
+		r = take_text(&name, arena, &headers->name, err);
+		if (r != OUTBOX_OK)
+			return r;
+		/* an object, an array, null */
+		if (strchr("{[n", *value.at))
+			return outbox_fail(err, OUTBOX_EPROTO,
+					   "headers: the value of \"%s\" is not a string",
+					   text_shown(shown, sizeof(shown), headers->name));
+		r = take_text(&value, arena, &headers->value, err);
 	}
-	/* Out of memory, Jansson says "invalid token", or drops the end of a long string and goes on.
-	 * Only errno tells: the message would fail for good, or lose a part of a header. */
-	errno = 0;
-	root = json_loads(json, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, &where);
-	if (errno == ENOMEM)
-		return outbox_fail(err, OUTBOX_ENOMEM, "headers: out of memory");
-	if (!root)
-		return outbox_fail(err, OUTBOX_EPROTO,
-				   "headers: not JSON at line %d, column %d: %s", where.line,
-				   where.column, text_shown(shown, sizeof(shown), where.text));
-	if (!json_is_object(root) && !json_is_null(root))
-		return outbox_fail(err, OUTBOX_EPROTO, "headers: not a JSON object");
-	n = json_object_size(root);
-	headers = outbox_arena_alloc(arena, (n ? n : 1) * sizeof(*headers));
-	if (!headers)
-		return outbox_fail(err, OUTBOX_ENOMEM, "headers: out of memory");
-	r = take_headers(root, arena, headers, err);
+	return r;
+}
+
+static size_t count_members(struct json_members members)
+{
+	struct json_piece name, value;
+	size_t n = 0;
+
+	while (json_members_next(&members, &name, &value))
+		n++;
+	return n;
+}
+
+static int parse(struct json_members members, struct outbox_arena *arena,
+		 struct outbox_header **ret_headers, size_t *ret_count, struct outbox_error *err)
+{
+	size_t n = count_members(members);
+	struct outbox_header *headers = NULL;
+	struct outbox_error cause;
+	int r = OUTBOX_OK;
+
+	/* Too many are not even taken: headers_check() refuses their number. */
+	if (n <= OUTBOX_HEADERS_MAX) {
+		headers = outbox_arena_alloc(arena, (n ? n : 1) * sizeof(*headers));
+		r = headers ? take_headers(members, arena, headers, err) : no_memory(err);
+	}
 	if (r != OUTBOX_OK)
 		return r;
 	/* Rows come from anybody's INSERT: what the library would refuse is refused here too. */
@@ -220,5 +208,23 @@ int headers_parse(const char *json, struct outbox_arena *arena, struct outbox_he
 		return outbox_fail(err, OUTBOX_EPROTO, "%s", cause.message);
 	*ret_headers = headers;
 	*ret_count = n;
+	return OUTBOX_OK;
+}
+
+int headers_parse(const char *json, struct outbox_arena *arena, struct outbox_header **ret_headers,
+		  size_t *ret_count, struct outbox_error *err)
+{
+	size_t size = json ? strlen(json) : 0;
+	struct json_members members;
+	struct outbox_error cause;
+
+	if (json && json_text_check(json, size, &cause) != OUTBOX_OK)
+		return outbox_fail(err, OUTBOX_EPROTO, "headers: %s", cause.message);
+	if (json && json_members_begin(&members, json, size))
+		return parse(members, arena, ret_headers, ret_count, err);
+	if (json && json[strspn(json, " \t\n\r")] != 'n')
+		return outbox_fail(err, OUTBOX_EPROTO, "headers: not a JSON object");
+	*ret_headers = NULL;
+	*ret_count = 0;
 	return OUTBOX_OK;
 }

@@ -167,8 +167,11 @@ static int call_headers(struct trial *t, struct outbox_error *err)
 	if (r == OUTBOX_OK)
 		r = parse(t, buf_str(&text), err);
 	buf_deinit(&text);
-	/* Strings only: with a long number Jansson 2.14 itself aborts (lex_unget_unsave) or drops
-	 * digits and clears errno. */
+	if (r == OUTBOX_OK)
+		r = parse(t,
+			  "{\"n\":1234567890123456789012,\"f\":-0.1234567890123456789e+10,"
+			  "\"b\":true,\"u\":\"\\ud83d\\ude00\"}",
+			  err);
 	return r;
 }
 
@@ -207,7 +210,7 @@ int main(int argc, char **argv)
 		{ "encode, native", run, &trials[2], 2, 0 },
 		{ "encode, external", run, &trials[3], 3, 0 },
 		{ "url", run, &trials[4], 5, 0 },
-		{ "headers", run, &trials[5], 15, 0 },
+		{ "headers", run, &trials[5], 4, 0 },
 		{ "route", run, &trials[6], 10, 0 },
 	};
 	struct scenario validate = { "validate", run, &trials[7], 0, 0 };
