@@ -2,6 +2,7 @@
 /* Opening, and what makes and removes the schema. */
 
 #include "cases.h"
+#include "store/sqlite/db.h"
 #include "store/sqlite/ops.h"
 
 static int call_open(struct world *w, struct outbox_error *err)
@@ -47,6 +48,34 @@ static int call_check(struct world *w, struct outbox_error *err)
 	return sqlite_check(w->store, say, w, err);
 }
 
+/* SQLite makes the text of a number when it is asked for: without memory there is none, which is not NULL. */
+static int call_texts(struct world *w, struct outbox_error *err)
+{
+	sqlite3 *db = sqlite_of(w->store)->db;
+	const char *peeked, *looked, *copied = NULL;
+	sqlite3_stmt *q = NULL;
+	int r = OUTBOX_OK, rc;
+
+	outbox_arena_reset(w->arena);
+	rc = sqlite3_prepare_v2(db, "SELECT 123456789012345, 1.5, 42, NULL", -1, &q, NULL);
+	if (rc == SQLITE_OK)
+		rc = sqlite3_step(q);
+	if (rc != SQLITE_ROW) {
+		r = sqlite_fail(db, rc, "texts", err);
+		sqlite3_finalize(q);
+		return r;
+	}
+	peeked = sqlite_peek(q, 0, &r, err);
+	looked = sqlite_look(q, 1, &r, err);
+	if (r == OUTBOX_OK)
+		r = sqlite_text(q, 2, w->arena, &copied, err);
+	if (r == OUTBOX_OK)
+		world_say(w, "%s %s %s %d", peeked, looked, copied,
+			  sqlite_look(q, 3, &r, err) == NULL);
+	sqlite3_finalize(q);
+	return r;
+}
+
 static int call_append(struct world *w, struct outbox_error *err)
 {
 	struct outbox_message messages[] = {
@@ -82,6 +111,7 @@ const struct store_case schema_cases[] = {
 	{ "info", prepare_log, NULL, call_info, CASE_AGAIN, 10, 1 },
 	{ "upgrade", prepare_log, NULL, call_upgrade, CASE_AGAIN, 10, 1 },
 	{ "check", prepare_trouble, NULL, call_check, CASE_AGAIN, 20, 5 },
+	{ "texts", prepare_schema, NULL, call_texts, CASE_AGAIN, 10, 0 },
 	{ "append", prepare_log, NULL, call_append, 0, 40, 20 },
 	{ "truncate", prepare_trouble, NULL, call_truncate, 0, 40, 20 },
 	{ "drop", prepare_trouble, NULL, call_drop, CASE_DDL, 40, 20 },

@@ -52,7 +52,7 @@ static int ask(const struct checking *c, enum sqlite_statement id, char *text, s
 	if (r == OUTBOX_OK)
 		r = sqlite_step(c->s, q, &row, err);
 	if (r == OUTBOX_OK)
-		snprintf(text, size, "%s", row ? sqlite_peek(q, 0) : "");
+		snprintf(text, size, "%s", row ? sqlite_peek(q, 0, &r, err) : "");
 	return r;
 }
 

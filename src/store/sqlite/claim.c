@@ -67,7 +67,7 @@ static int has_detour(const struct lane_op *op, int64_t seq, bool *ret_has, stru
 static int next_row(struct claiming *w, struct outbox_error *err)
 {
 	const struct lane_op *op = w->op;
-	bool row, detour;
+	bool row, mine, detour;
 	int r;
 
 	w->have_row = false;
@@ -77,8 +77,11 @@ static int next_row(struct claiming *w, struct outbox_error *err)
 			return r;
 		w->scanned++;
 		w->log_seq = sqlite3_column_int64(w->log, COL_SEQ);
-		if (message_lane(w->log, op->s->lanes) != op->lane ||
-		    !message_routed(w->log, w->route))
+		mine = message_lane(w->log, op->s->lanes, &r, err) == op->lane &&
+		       message_routed(w->log, w->route, &r, err);
+		if (r != OUTBOX_OK)
+			return r;
+		if (!mine)
 			continue;
 		r = has_detour(op, w->log_seq, &detour, err);
 		if (r != OUTBOX_OK)
@@ -133,10 +136,10 @@ static bool over_budget(struct claiming *w, size_t size)
 static int take_row(struct claiming *w, struct outbox_error *err)
 {
 	const struct lane_op *op = w->op;
-	const char *key = (const char *)sqlite3_column_text(w->log, COL_KEY);
+	int r = OUTBOX_OK;
+	const char *key = sqlite_look(w->log, COL_KEY, &r, err);
 	struct outbox_claimed item;
 	bool blocked = false;
-	int r = OUTBOX_OK;
 
 	if (key && !op->view.unordered && (op->view.pending || (op->view.hold && op->view.failed)))
 		r = detour_blocks(op, key, w->log_seq, &blocked, err);

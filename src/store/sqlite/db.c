@@ -216,16 +216,14 @@ int sqlite_enter(struct sqlite_store *s, enum db_mode mode, struct outbox_error 
 int sqlite_text(sqlite3_stmt *statement, int column, struct outbox_arena *arena,
 		const char **ret_text, struct outbox_error *err)
 {
-	bool null = sqlite3_column_type(statement, column) == SQLITE_NULL;
-	const unsigned char *text = sqlite3_column_text(statement, column);
+	int r = OUTBOX_OK;
+	const char *text = sqlite_look(statement, column, &r, err);
 	char *copy;
 
-	/* A text that cannot be had for lack of memory looks like NULL, and is not. */
-	if (!text && !null)
-		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory for a text");
 	if (!text) {
-		*ret_text = NULL;
-		return OUTBOX_OK;
+		if (r == OUTBOX_OK)
+			*ret_text = NULL;
+		return r;
 	}
 	copy = outbox_arena_copy(arena, text, (size_t)sqlite3_column_bytes(statement, column));
 	if (!copy)
@@ -234,9 +232,19 @@ int sqlite_text(sqlite3_stmt *statement, int column, struct outbox_arena *arena,
 	return OUTBOX_OK;
 }
 
-const char *sqlite_peek(sqlite3_stmt *statement, int column)
+const char *sqlite_look(sqlite3_stmt *statement, int column, int *r, struct outbox_error *err)
 {
-	const unsigned char *text = sqlite3_column_text(statement, column);
+	bool null = sqlite3_column_type(statement, column) == SQLITE_NULL;
+	const unsigned char *text = null ? NULL : sqlite3_column_text(statement, column);
 
-	return text ? (const char *)text : "";
+	if (!text && !null && *r == OUTBOX_OK)
+		*r = outbox_fail(err, OUTBOX_ENOMEM, "out of memory for a text");
+	return (const char *)text;
+}
+
+const char *sqlite_peek(sqlite3_stmt *statement, int column, int *r, struct outbox_error *err)
+{
+	const char *text = sqlite_look(statement, column, r, err);
+
+	return text ? text : "";
 }

@@ -114,8 +114,13 @@ int sqlite_enter(struct sqlite_store *s, enum db_mode mode,
 int sqlite_text(sqlite3_stmt *statement, int column, struct outbox_arena *arena,
 		const char **ret_text, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
-/* A column's text that lives until the statement's next step, never NULL. */
-const char *sqlite_peek(sqlite3_stmt *statement, int column);
+/*
+ * A column's text that lives until the statement's next step; NULL for NULL, or "" with sqlite_peek.
+ * SQLite gives NULL as well when it has no memory for the text: *r, which must not be a failure's yet,
+ * becomes ENOMEM then. Nothing else in this driver calls sqlite3_column_text().
+ */
+const char *sqlite_look(sqlite3_stmt *statement, int column, int *r, struct outbox_error *err);
+const char *sqlite_peek(sqlite3_stmt *statement, int column, int *r, struct outbox_error *err);
 
 static inline void sqlite_resetp(sqlite3_stmt **statement)
 {

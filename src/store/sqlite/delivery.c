@@ -182,25 +182,25 @@ static int place(struct targets *t, struct target_info *target, int lane, struct
 int delivery_of_row(struct targets *targets, struct target_info *target, sqlite3_stmt *row,
 		    struct outbox_delivery *ret_delivery, struct outbox_error *err)
 {
+	int r = OUTBOX_OK;
 	struct outbox_delivery d = {
 		.seq = sqlite3_column_int64(row, COL_SEQ),
-		.id = sqlite_peek(row, COL_ID),
+		.id = sqlite_peek(row, COL_ID, &r, err),
 		.target = target->name,
-		.type = sqlite_peek(row, COL_TYPE),
-		.key = (const char *)sqlite3_column_text(row, COL_KEY),
-		.lane = message_lane(row, target->n_lanes),
+		.type = sqlite_peek(row, COL_TYPE, &r, err),
+		.key = sqlite_look(row, COL_KEY, &r, err),
+		.lane = message_lane(row, target->n_lanes, &r, err),
 		.event_time = sqlite3_column_int64(row, COL_EVENT_TIME),
 		.created_at = sqlite3_column_int64(row, COL_CREATED_AT),
 	};
 	const struct sqlite_route *route;
 	int64_t version;
-	int r = OUTBOX_OK;
 
-	if (d.seq > target->start_seq) {
+	if (r == OUTBOX_OK && d.seq > target->start_seq) {
 		r = place(targets, target, d.lane, &d, &version, err);
 		if (r == OUTBOX_OK)
 			r = sqlite_route_get(targets->s, target->name, version, &route, err);
-		if (r == OUTBOX_OK && !message_routed(row, route))
+		if (r == OUTBOX_OK && !message_routed(row, route, &r, err))
 			d.state = d.why = 0;
 	}
 	if (r == OUTBOX_OK)
@@ -208,22 +208,23 @@ int delivery_of_row(struct targets *targets, struct target_info *target, sqlite3
 	return r;
 }
 
-void delivery_of_detour(const struct target_info *target, sqlite3_stmt *row,
-			struct outbox_delivery *ret_delivery)
+int delivery_of_detour(const struct target_info *target, sqlite3_stmt *row,
+		       struct outbox_delivery *ret_delivery, struct outbox_error *err)
 {
+	int r = OUTBOX_OK;
 	struct outbox_delivery d = {
 		.target = target->name,
 		.seq = sqlite3_column_int64(row, 0),
-		.id = sqlite_peek(row, 1),
-		.type = sqlite_peek(row, 2),
-		.key = (const char *)sqlite3_column_text(row, 3),
+		.id = sqlite_peek(row, 1, &r, err),
+		.type = sqlite_peek(row, 2, &r, err),
+		.key = sqlite_look(row, 3, &r, err),
 		.lane = sqlite3_column_int(row, 4),
-		.state = outbox_state_parse(sqlite_peek(row, 5)),
-		.why = outbox_why_parse(sqlite_peek(row, 6)),
+		.state = outbox_state_parse(sqlite_peek(row, 5, &r, err)),
+		.why = outbox_why_parse(sqlite_peek(row, 6, &r, err)),
 		.attempts = sqlite3_column_int(row, 7),
-		.owner = (const char *)sqlite3_column_text(row, 8),
-		.error = (const char *)sqlite3_column_text(row, 9),
-		.reason = (const char *)sqlite3_column_text(row, 10),
+		.owner = sqlite_look(row, 8, &r, err),
+		.error = sqlite_look(row, 9, &r, err),
+		.reason = sqlite_look(row, 10, &r, err),
 		.event_time = sqlite3_column_int64(row, 11),
 		.created_at = sqlite3_column_int64(row, 12),
 		.last_status_at = sqlite3_column_int64(row, 13),
@@ -232,7 +233,9 @@ void delivery_of_detour(const struct target_info *target, sqlite3_stmt *row,
 
 	if (d.state != OUTBOX_PENDING)
 		d.why = 0;
-	*ret_delivery = d;
+	if (r == OUTBOX_OK)
+		*ret_delivery = d;
+	return r;
 }
 
 int delivery_keep(struct outbox_delivery *d, struct outbox_arena *arena, struct outbox_error *err)

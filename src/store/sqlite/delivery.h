@@ -59,8 +59,9 @@ int delivery_of_row(struct targets *targets, struct target_info *target, sqlite3
 		    struct outbox_delivery *ret_delivery, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /* The delivery of a detour, a row of SQL_DETOUR_* with DETOUR_COLUMNS. Texts are borrowed. */
-void delivery_of_detour(const struct target_info *target, sqlite3_stmt *row,
-			struct outbox_delivery *ret_delivery);
+int delivery_of_detour(const struct target_info *target, sqlite3_stmt *row,
+		       struct outbox_delivery *ret_delivery,
+		       struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /* Copy the borrowed texts. */
 int delivery_keep(struct outbox_delivery *delivery, struct outbox_arena *arena,

@@ -115,6 +115,7 @@ int detour_pick(const struct lane_op *op, size_t max, struct detour_picks *picks
 
 	r = sqlite_query(op->s, due_statement(op), due_args(op, max, &args), &q, err);
 	while (r == OUTBOX_OK) {
+		const char *key;
 		int64_t seq;
 
 		r = sqlite_step(op->s, q, &row, err);
@@ -122,8 +123,11 @@ int detour_pick(const struct lane_op *op, size_t max, struct detour_picks *picks
 			break;
 		seq = sqlite3_column_int64(q, 0);
 		r = add(picks, seq, sqlite3_column_int(q, 2) != 0, err);
-		if (r == OUTBOX_OK && !op->view.unordered && sqlite3_column_type(q, 1) != SQLITE_NULL)
-			r = pick_run(op, sqlite_peek(q, 1), seq, max, picks, err);
+		if (r != OUTBOX_OK || op->view.unordered)
+			continue;
+		key = sqlite_look(q, 1, &r, err);
+		if (key)
+			r = pick_run(op, key, seq, max, picks, err);
 	}
 	sort(picks);
 	return r;
@@ -187,6 +191,7 @@ int detour_promote(const struct lane_op *op, const char *key, struct outbox_erro
 int detour_promote_behind(const struct lane_op *op, int64_t seq, struct outbox_error *err)
 {
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
+	const char *key;
 	bool row;
 	int r;
 
@@ -195,5 +200,6 @@ int detour_promote_behind(const struct lane_op *op, int64_t seq, struct outbox_e
 		r = sqlite_step(op->s, q, &row, err);
 	if (r != OUTBOX_OK || !row)
 		return r;
-	return detour_promote(op, (const char *)sqlite3_column_text(q, 0), err);
+	key = sqlite_look(q, 0, &r, err);
+	return r == OUTBOX_OK ? detour_promote(op, key, err) : r;
 }

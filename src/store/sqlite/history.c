@@ -40,7 +40,7 @@ int history_before(const struct lane_op *op, int64_t last_n, outbox_time time,
 		   struct history *ret_history, struct outbox_error *err)
 {
 	int64_t first, low, high = last_n;
-	struct point point;
+	struct point point = { 0 };
 	int r;
 
 	r = sqlite_number(op->s, SQL_RECEIPT_FIRST, ARGS(ARG_TEXT(op->target), ARG_INT(op->lane)),

@@ -9,29 +9,30 @@
 
 #include <string.h>
 
-int message_lane(sqlite3_stmt *row, int lanes)
+int message_lane(sqlite3_stmt *row, int lanes, int *r, struct outbox_error *err)
 {
-	const unsigned char *text;
+	const char *text;
 
 	if (lanes == 1)
 		return 0;
-	text = sqlite3_column_text(row, COL_KEY);
-	if (!text)
-		text = sqlite3_column_text(row, COL_ID);
-	return text ? slot_of((const char *)text) % lanes : 0;
+	text = sqlite_look(row, COL_KEY, r, err);
+	if (!text && *r == OUTBOX_OK)
+		text = sqlite_look(row, COL_ID, r, err);
+	return text ? slot_of(text) % lanes : 0;
 }
 
-static int kind_of(sqlite3_stmt *row)
+static int kind_of(sqlite3_stmt *row, int *r, struct outbox_error *err)
 {
-	return strcmp(sqlite_peek(row, COL_KIND), "command") == 0 ? OUTBOX_KIND_COMMAND
-								  : OUTBOX_KIND_EVENT;
+	return strcmp(sqlite_peek(row, COL_KIND, r, err), "command") == 0 ? OUTBOX_KIND_COMMAND
+									  : OUTBOX_KIND_EVENT;
 }
 
-bool message_routed(sqlite3_stmt *row, const struct sqlite_route *route)
+bool message_routed(sqlite3_stmt *row, const struct sqlite_route *route, int *r,
+		    struct outbox_error *err)
 {
 	if (route->everything)
 		return true;
-	return route_match(&route->route, sqlite_peek(row, COL_TYPE), kind_of(row),
+	return route_match(&route->route, sqlite_peek(row, COL_TYPE, r, err), kind_of(row, r, err),
 			   sqlite3_column_int(row, COL_PUBLISHED) != 0);
 }
 
@@ -54,17 +55,15 @@ static int no_memory(struct outbox_error *err)
 static int load_text(sqlite3_stmt *row, int column, struct outbox_arena *arena,
 		     struct outbox_claimed *m, const char **ret_text, struct outbox_error *err)
 {
-	bool null = sqlite3_column_type(row, column) == SQLITE_NULL;
-	const char *text = (const char *)sqlite3_column_text(row, column);
+	int r = OUTBOX_OK;
+	const char *text = sqlite_look(row, column, &r, err);
 	size_t size;
 	char *copy;
 
-	/* A text that cannot be had for lack of memory looks like NULL, and is not. */
-	if (!text && !null)
-		return no_memory(err);
 	if (!text) {
-		*ret_text = NULL;
-		return OUTBOX_OK;
+		if (r == OUTBOX_OK)
+			*ret_text = NULL;
+		return r;
 	}
 	size = (size_t)sqlite3_column_bytes(row, column);
 	copy = outbox_arena_copy(arena, text, size);
@@ -89,9 +88,10 @@ int message_load_head(sqlite3_stmt *row, struct outbox_arena *arena,
 		r = load_text(row, COL_TYPE, arena, &m, &m.message.type, err);
 	if (r == OUTBOX_OK)
 		r = load_text(row, COL_KEY, arena, &m, &m.message.key, err);
+	if (r == OUTBOX_OK)
+		m.message.kind = kind_of(row, &r, err);
 	if (r != OUTBOX_OK)
 		return r;
-	m.message.kind = kind_of(row);
 	m.message.published = sqlite3_column_int(row, COL_PUBLISHED) != 0;
 	m.message.event_time = m.created_at;
 	*ret_message = m;

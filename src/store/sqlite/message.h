@@ -32,10 +32,12 @@ enum message_column {
 	COL_PAYLOAD_BIN
 };
 
-/* The row's lane, when a target has this many. */
-int message_lane(sqlite3_stmt *row, int lanes);
+/* The row's lane, when a target has this many. *r becomes ENOMEM when that cannot be told. */
+int message_lane(sqlite3_stmt *row, int lanes, int *r, struct outbox_error *err);
 
-bool message_routed(sqlite3_stmt *row, const struct sqlite_route *route);
+/* *r as above. */
+bool message_routed(sqlite3_stmt *row, const struct sqlite_route *route, int *r,
+		    struct outbox_error *err);
 
 /* Payload bytes, without loading them. */
 size_t message_size(sqlite3_stmt *row);

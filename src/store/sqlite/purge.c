@@ -45,7 +45,9 @@ static int remove_detour(struct sqlite_store *s, const struct target_info *targe
 		r = sqlite_step(s, q, &row, err);
 	if (r != OUTBOX_OK || !row)
 		return r;
-	key = (const char *)sqlite3_column_text(q, 0);
+	key = sqlite_look(q, 0, &r, err);
+	if (r != OUTBOX_OK)
+		return r;
 	r = sqlite_run(s, SQL_PURGE_DROP_DETOUR, ARGS(ARG_TEXT(target->name), ARG_INT(victim->seq)),
 		       &changes, err);
 	if (r != OUTBOX_OK)

@@ -39,17 +39,23 @@ static int kind_of(const char *text)
 
 static int add_rule(struct sqlite_route *route, sqlite3_stmt *q, struct outbox_error *err)
 {
-	char **globs = realloc(route->globs, (route->route.n_types + 1) * sizeof(*globs));
+	int r = OUTBOX_OK;
+	const char *glob = sqlite_peek(q, 0, &r, err);
+	const char *kind = sqlite_peek(q, 1, &r, err);
+	char **globs;
 
+	if (r != OUTBOX_OK)
+		return r;
+	globs = realloc(route->globs, (route->route.n_types + 1) * sizeof(*globs));
 	if (!globs)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	route->globs = globs;
-	globs[route->route.n_types] = strdup(sqlite_peek(q, 0));
+	globs[route->route.n_types] = strdup(glob);
 	if (!globs[route->route.n_types])
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	route->route.n_types++;
 	route->route.types = (const char *const *)globs;
-	route->route.kind = kind_of(sqlite_peek(q, 1));
+	route->route.kind = kind_of(kind);
 	route->route.published_only = sqlite3_column_int(q, 2) != 0;
 	return OUTBOX_OK;
 }

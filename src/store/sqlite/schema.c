@@ -144,6 +144,7 @@ int sqlite_schema_migrate(struct sqlite_store *s, const struct sqlite_migrations
 static int in_the_way(struct sqlite_store *s, struct outbox_error *err)
 {
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
+	const char *kind, *name;
 	bool row;
 	int r;
 
@@ -152,9 +153,13 @@ static int in_the_way(struct sqlite_store *s, struct outbox_error *err)
 		r = sqlite_step(s, q, &row, err);
 	if (r != OUTBOX_OK || !row)
 		return r;
+	kind = sqlite_peek(q, 0, &r, err);
+	name = sqlite_peek(q, 1, &r, err);
+	if (r != OUTBOX_OK)
+		return r;
 	return outbox_fail(err, OUTBOX_ESCHEMA,
 			   "a %s %s that is not ours is in the way; rename it and run outbox init again",
-			   sqlite_peek(q, 0), sqlite_peek(q, 1));
+			   kind, name);
 }
 
 static int create(struct sqlite_store *s, const struct sqlite_migrations *migrations, int lanes,
@@ -205,16 +210,18 @@ static int init_in(struct sqlite_store *s, const struct sqlite_migrations *migra
 static int check_encoding(struct sqlite_store *s, struct outbox_error *err)
 {
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
+	const char *encoding;
 	bool row;
 	int r;
 
 	r = sqlite_query(s, SQL_ENCODING, NULL, &q, err);
 	if (r == OUTBOX_OK)
 		r = sqlite_step(s, q, &row, err);
-	if (r == OUTBOX_OK && row && strcmp(sqlite_peek(q, 0), "UTF-8") != 0)
+	encoding = r == OUTBOX_OK && row ? sqlite_peek(q, 0, &r, err) : "UTF-8";
+	if (r == OUTBOX_OK && strcmp(encoding, "UTF-8") != 0)
 		r = outbox_fail(err, OUTBOX_ENOTSUP,
 				"this database's text is %s; an outbox needs one with UTF-8",
-				sqlite_peek(q, 0));
+				encoding);
 	return r;
 }
 
@@ -222,17 +229,19 @@ static int check_encoding(struct sqlite_store *s, struct outbox_error *err)
 static int switch_to_wal(struct sqlite_store *s, struct outbox_error *err)
 {
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
+	const char *mode;
 	bool row;
 	int r;
 
 	r = sqlite_query(s, SQL_WAL, NULL, &q, err);
 	if (r == OUTBOX_OK)
 		r = sqlite_step(s, q, &row, err);
-	if (r == OUTBOX_OK && (!row || strcmp(sqlite_peek(q, 0), "wal") != 0))
+	mode = r == OUTBOX_OK && row ? sqlite_peek(q, 0, &r, err) : "";
+	if (r == OUTBOX_OK && strcmp(mode, "wal") != 0)
 		r = outbox_fail(err, OUTBOX_ENOTSUP,
 				"%s cannot be switched to WAL (its journal mode stays \"%s\"); is it on a "
 				"network file system?",
-				s->path, row ? sqlite_peek(q, 0) : "");
+				s->path, mode);
 	return r;
 }
 

@@ -142,8 +142,8 @@ static int read_detours(struct selection *sel, const struct target_info *target,
 		r = sqlite_step(s, q, &row, err);
 		if (r != OUTBOX_OK || !row)
 			break;
-		delivery_of_detour(target, q, &d);
-		if (!wanted(sel, &d))
+		r = delivery_of_detour(target, q, &d, err);
+		if (r != OUTBOX_OK || !wanted(sel, &d))
 			continue;
 		r = select_add(sel, &d, true, err);
 		found++;
@@ -250,7 +250,9 @@ static int read_detour_of(struct selection *sel, const struct target_info *targe
 		r = sqlite_step(sel->targets->s, q, &row, err);
 	if (r != OUTBOX_OK || !row)
 		return r;
-	delivery_of_detour(target, q, &d);
+	r = delivery_of_detour(target, q, &d, err);
+	if (r != OUTBOX_OK)
+		return r;
 	return wanted(sel, &d) ? select_add(sel, &d, true, err) : OUTBOX_OK;
 }
 

@@ -44,12 +44,14 @@ static int count_log(struct targets *t, struct target_info *target,
 				 err);
 	while (r == OUTBOX_OK && stats->pending < CAP) {
 		struct outbox_delivery d;
+		int lane;
 
 		r = sqlite_step(t->s, q, &row, err);
 		if (r != OUTBOX_OK || !row)
 			break;
-		if (sqlite3_column_int64(q, COL_SEQ) <=
-		    target->lanes[message_lane(q, target->n_lanes)].last.pos)
+		lane = message_lane(q, target->n_lanes, &r, err);
+		if (r != OUTBOX_OK ||
+		    sqlite3_column_int64(q, COL_SEQ) <= target->lanes[lane].last.pos)
 			continue;
 		r = delivery_of_row(t, target, q, &d, err);
 		if (r != OUTBOX_OK || !d.state)
@@ -91,7 +93,7 @@ static int count_detours(struct targets *t, const struct target_info *target,
 		r = sqlite_step(t->s, q, &row, err);
 		if (r != OUTBOX_OK || !row)
 			break;
-		*counter(stats, sqlite_peek(q, 0)) += capped(sqlite3_column_int64(q, 1));
+		*counter(stats, sqlite_peek(q, 0, &r, err)) += capped(sqlite3_column_int64(q, 1));
 	}
 	if (r == OUTBOX_OK)
 		r = sqlite_number(t->s, SQL_STATS_COUNT,
@@ -147,9 +149,8 @@ static int look_for_outage(struct targets *t, struct outbox_arena *arena,
 		r = sqlite_step(t->s, q, &row, err);
 	if (r != OUTBOX_OK || !row)
 		return r;
-	stats->outage = outbox_arena_text(arena, sqlite_peek(q, 0));
 	stats->outage_since = sqlite3_column_int64(q, 1);
-	return stats->outage ? OUTBOX_OK : outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	return sqlite_text(q, 0, arena, &stats->outage, err);
 }
 
 static int look_at_target(struct targets *t, struct target_info *target, struct outbox_arena *arena,

@@ -106,13 +106,14 @@ static int add_detours(struct tailing *w, size_t room, struct outbox_error *err)
 		r = sqlite_step(s, q, &row, err);
 		if (r != OUTBOX_OK || !row)
 			break;
-		delivery_of_detour(w->target, q, &d);
-		if (d.state == OUTBOX_SENDING) {
+		r = delivery_of_detour(w->target, q, &d, err);
+		if (r == OUTBOX_OK && d.state == OUTBOX_SENDING) {
 			/* Claimed again meanwhile; this receipt left it pending. */
 			d.state = OUTBOX_PENDING;
-			d.why = outbox_why_parse(sqlite_peek(q, 6));
+			d.why = outbox_why_parse(sqlite_peek(q, 6, &r, err));
 		}
-		r = add(w, &d, true, err);
+		if (r == OUTBOX_OK)
+			r = add(w, &d, true, err);
 		room--;
 	}
 	return r;
@@ -129,15 +130,17 @@ static struct target_info *find_target(struct targets *t, const char *name)
 
 static int read_receipt(struct tailing *w, sqlite3_stmt *q, struct outbox_error *err)
 {
+	int r = OUTBOX_OK;
+
 	w->number = sqlite3_column_int64(q, 0);
-	w->target = find_target(w->sel.targets, sqlite_peek(q, 1));
+	w->target = find_target(w->sel.targets, sqlite_peek(q, 1, &r, err));
 	w->lane = sqlite3_column_int(q, 2);
 	w->n = sqlite3_column_int64(q, 3);
 	w->settled_at = sqlite3_column_int64(q, 4);
 	w->from_seq = sqlite3_column_int64(q, 5);
 	w->pos = sqlite3_column_int64(q, 6);
 	w->delivered = sqlite3_column_int64(q, 7);
-	return sqlite_text(q, 8, w->sel.arena, &w->owner, err);
+	return r == OUTBOX_OK ? sqlite_text(q, 8, w->sel.arena, &w->owner, err) : r;
 }
 
 /* The receipt's rows behind what is there already, cut to the limit. */

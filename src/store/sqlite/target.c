@@ -29,11 +29,11 @@ static int look(struct sqlite_store *s, const char *name, const char *route, str
 	if (r != OUTBOX_OK || !known->there)
 		return r;
 	known->version = sqlite3_column_int64(q, 0);
-	known->same_route = route && strcmp(sqlite_peek(q, 1), route) == 0;
+	known->same_route = route && strcmp(sqlite_peek(q, 1, &r, err), route) == 0;
 	known->hold = sqlite3_column_int(q, 2) != 0;
 	known->unordered = sqlite3_column_int(q, 3) != 0;
 	known->paused = sqlite3_column_int(q, 4) != 0;
-	return OUTBOX_OK;
+	return r;
 }
 
 /* Where a new target begins to read. */

@@ -112,7 +112,7 @@ static int detour_of(const struct finding *f, size_t target, int64_t seq, int *r
 	if (r == OUTBOX_OK)
 		r = sqlite_step(t->s, q, &row, err);
 	if (r == OUTBOX_OK && row) {
-		*ret_state = outbox_state_parse(sqlite_peek(q, 0));
+		*ret_state = outbox_state_parse(sqlite_peek(q, 0, &r, err));
 		*ret_at = sqlite3_column_int64(q, 1);
 	}
 	return r;
@@ -186,13 +186,13 @@ static int judge(struct finding *f, sqlite3_stmt *row, bool *ret_old, bool *ret_
 {
 	const struct targets *t = f->v->targets;
 	int64_t seq = sqlite3_column_int64(row, COL_SEQ);
-	int lane = message_lane(row, t->s->lanes);
+	int r = OUTBOX_OK, lane = message_lane(row, t->s->lanes, &r, err);
 
 	*ret_failed = false;
 	*ret_old = true;
-	for (size_t i = 0; i < t->count && *ret_old; i++) {
+	for (size_t i = 0; i < t->count && *ret_old && r == OUTBOX_OK; i++) {
 		outbox_time at = 0;
-		int state, r;
+		int state;
 
 		r = detour_of(f, i, seq, &state, &at, err);
 		if (r != OUTBOX_OK)
@@ -201,7 +201,7 @@ static int judge(struct finding *f, sqlite3_stmt *row, bool *ret_old, bool *ret_
 		*ret_old =
 			state ? detour_is_old(f->v->purge, state, at) : seq <= *cut_of(f, i, lane);
 	}
-	return OUTBOX_OK;
+	return r;
 }
 
 static int consider(struct finding *f, sqlite3_stmt *row, struct outbox_error *err)
