@@ -6,22 +6,13 @@
 
 #include <outbox/error.h>
 #include <outbox/message.h>
+#include <outbox/published.h>
 
 #include <sqlite3.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/* What became of one published message. */
-struct outbox_published {
-	int64_t seq;
-	int repeated; /* not 0: this id was already in the log; nothing was written */
-	char id[OUTBOX_ID_MAX * 4 + 1];
-};
-
-/* Publish although no transaction is open: the message and your rows could part. */
-#define OUTBOX_ALLOW_AUTOCOMMIT 1u
 
 /*
  * Append one message inside the transaction open on db. Returns OUTBOX_OK also for an id that was

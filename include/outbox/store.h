@@ -54,6 +54,15 @@ struct outbox_init_options {
 	size_t struct_size;
 	int lanes;    /* per target; 0: the driver's default. Must agree when already initialised */
 	bool dry_run; /* upgrade only: say what would be done, change nothing */
+	bool partition; /* the log in partitions that retention drops whole; new ones only */
+	bool doorbell;  /* publishers wake a sleeping relay; may be set again at any time */
+};
+
+struct outbox_rebase {
+	size_t struct_size;
+	bool same_history; /* after pg_upgrade: transaction numbers go on, only the server's name is new */
+	bool dry_run;
+	const char *actor;
 };
 
 struct outbox_store_info {
@@ -313,6 +322,23 @@ struct outbox_store_ops {
 
 	/* Optional, called when the worker has nothing else to do: checkpoints and the like. */
 	int (*tend)(struct outbox_store *store, struct outbox_error *err);
+
+	/* Optional. Repair positions that belong to another history (restored, copied, truncated), without
+	 * loss and without touching messages. say() as in check(), once per lane. */
+	int (*rebase)(struct outbox_store *store, const struct outbox_rebase *rebase,
+		      void (*say)(void *context, int level, const char *subject, const char *text),
+		      void *context, struct outbox_error *err);
+
+	/*
+	 * Optional: the doorbell. A worker that has nothing to do calls it before it sleeps. ret_fd: a
+	 * descriptor that becomes readable when something was published, or -1: there is no bell (off, or
+	 * the connection cannot have one), poll as always. ret_again: publishers were active just now, look
+	 * once more before you sleep. ret_fd belongs to the store. Ringing is a hint: polling goes on, slower.
+	 */
+	int (*listen)(struct outbox_store *store, int *ret_fd, bool *ret_again,
+		      struct outbox_error *err);
+	/* Woken, or done sleeping: publishers need not ring any more. */
+	int (*awake)(struct outbox_store *store, struct outbox_error *err);
 };
 
 /* Embed as first member of the driver's struct. open() sets ops. */

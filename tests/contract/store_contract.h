@@ -46,7 +46,7 @@ struct store_fixture {
 	void (*rollback)(void *tx);
 };
 
-extern const struct store_fixture memory_store_fixture, sqlite_store_fixture;
+extern const struct store_fixture memory_store_fixture, sqlite_store_fixture, postgres_store_fixture;
 
 /* Run the suite; the result is main()'s. An argument is a filter: only cases whose name has it. */
 int store_contract_run(const struct store_fixture *fixture, int argc, char **argv);

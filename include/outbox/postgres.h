@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OUTBOX_POSTGRES_H
+#define OUTBOX_POSTGRES_H
+
+/* Publish in the PostgreSQL transaction that you own. The schema comes from `outbox init`. */
+
+#include <outbox/error.h>
+#include <outbox/message.h>
+#include <outbox/published.h>
+
+#include <libpq-fe.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * Take a lock on each message's key until your transaction ends, so that transactions which publish to
+ * one key follow each other. For applications that do not lock the aggregate themselves.
+ */
+#define OUTBOX_LOCK_KEYS 2u
+
+/*
+ * Append one message inside the transaction open on conn, one round trip, in blocking mode. The outbox is
+ * found by the connection's search_path. Returns OUTBOX_OK also for an id that was published before.
+ * EINVAL when no transaction is open. After an error of the server the transaction is aborted, as after
+ * any failed statement: roll it back.
+ */
+int outbox_publish_pg(PGconn *conn, const struct outbox_message *message,
+		      struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/*
+ * All or none of n messages, in order, one round trip. flags: OUTBOX_ALLOW_AUTOCOMMIT,
+ * OUTBOX_LOCK_KEYS. ret_published may be NULL, else n entries. The error names the index of the message
+ * at fault.
+ */
+int outbox_publish_pg_batch(PGconn *conn, const struct outbox_message *messages, size_t n,
+			    unsigned flags, struct outbox_published *ret_published,
+			    struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

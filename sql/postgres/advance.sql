@@ -1,0 +1,310 @@
+-- SPDX-License-Identifier: Apache-2.0
+--
+-- outbox on PostgreSQL: settle the claim in flight and claim the next batch, one receipt.
+--
+-- An idle lane takes no lock, no transaction number and writes nothing: it looks first. Where nothing but
+-- new log rows is there to claim, they are read, cut, noted in the receipt and returned by one statement.
+
+-- Rows that one claim looks at; a lane with nothing in so many moves on and comes back.
+CREATE FUNCTION outbox_scan_max() RETURNS bigint LANGUAGE sql IMMUTABLE AS $$ SELECT 20000::bigint $$;
+
+-- How far the log may run ahead of an idle lane before an empty receipt follows it.
+CREATE FUNCTION outbox_ahead_max() RETURNS bigint LANGUAGE sql IMMUTABLE AS $$ SELECT 1000::bigint $$;
+
+-- A target as a claim needs it.
+CREATE TYPE outbox_view AS (
+	version bigint,
+	paused boolean,
+	hold boolean,
+	unordered boolean,
+	lanes integer,
+	types text[],
+	kind text,
+	published_only boolean,
+	detours boolean -- the lane has any that matter to a claim
+);
+
+CREATE FUNCTION outbox_lane_view(p_target text, p_lane integer, p_version bigint) RETURNS outbox_view
+LANGUAGE plpgsql STABLE AS $$
+DECLARE
+	v outbox_view;
+BEGIN
+	SELECT t.version, t.paused, t.hold, t.unordered,
+		(SELECT value::integer FROM outbox_meta WHERE name = 'lanes'),
+		r.types, r.kind, coalesce(r.published_only, false),
+		EXISTS (SELECT FROM outbox_detour d WHERE d.target = p_target AND d.lane = p_lane
+			AND (d.state IN ('pending', 'sending') OR d.ahead))
+		OR (t.hold AND EXISTS (SELECT FROM outbox_detour d WHERE d.target = p_target AND d.state = 'failed'))
+	INTO v
+	FROM outbox_target t LEFT JOIN outbox_route r ON r.target = t.name AND r.version = p_version
+	WHERE t.name = p_target;
+	IF NOT FOUND THEN
+		PERFORM outbox_no_target(p_target);
+	END IF;
+	RETURN v;
+END $$;
+
+-- Nothing is in flight: is there anything to do at all?
+CREATE FUNCTION outbox_has_work(last outbox_receipt, v outbox_view, p_now timestamptz) RETURNS boolean
+LANGUAGE plpgsql STABLE AS $$
+DECLARE
+	cur pg_snapshot := pg_current_snapshot();
+	log_end bigint := outbox_log_end();
+	late xid8[];
+BEGIN
+	PERFORM outbox_check_position(last, log_end, cur);
+	IF last.cur::text <> last.prev::text OR log_end - last.cur_seq > outbox_ahead_max() THEN
+		RETURN true;
+	END IF;
+	IF v.detours AND EXISTS (SELECT FROM outbox_due(last.target, last.lane, v.hold, v.unordered, cur, p_now, 1)) THEN
+		RETURN true;
+	END IF;
+	late := outbox_late(last.prev, last.prev_xid, cur);
+	IF late IS NULL AND log_end <= last.prev_seq THEN
+		RETURN false;
+	END IF;
+	RETURN EXISTS (SELECT FROM outbox_window(0, last.prev, last.prev_seq, late, cur, log_end, last.lane, v.lanes,
+			v.types, v.kind, v.published_only, 1, outbox_scan_max()) w
+		WHERE NOT v.detours OR NOT EXISTS (SELECT FROM outbox_detour d WHERE d.target = last.target AND d.seq = w.seq));
+END $$;
+
+-- A claim that was made before, and only its answer was lost.
+CREATE FUNCTION outbox_claim_again(last outbox_receipt, v outbox_view, p_now timestamptz) RETURNS SETOF outbox_claimed
+LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
+DECLARE
+	seqs bigint[];
+	flags integer[];
+BEGIN
+	SELECT array_agg(i.seq ORDER BY i.seq), array_agg(i.flags ORDER BY i.seq) INTO seqs, flags FROM (
+		SELECT d.seq, 1 AS flags FROM outbox_detour d
+		WHERE d.target = last.target AND d.lane = last.lane AND d.state = 'sending'
+		UNION ALL
+		SELECT w.seq, CASE WHEN w.key IS NOT NULL AND NOT v.unordered AND v.detours
+			AND outbox_is_blocked(last.target, w.key, w.seq, v.hold, '{}', p_now) THEN 4 ELSE 0 END
+		FROM outbox_window(last.pos, last.prev, last.prev_seq,
+			outbox_late(last.prev, last.prev_xid, last.cur), last.cur, last.cur_seq, last.lane, v.lanes,
+			v.types, v.kind, v.published_only, 9223372036854775807, 9223372036854775807) w
+		WHERE w.seq <= last.claim_end
+			AND NOT EXISTS (SELECT FROM outbox_detour d WHERE d.target = last.target AND d.seq = w.seq)
+	) i;
+	RETURN QUERY SELECT * FROM outbox_read_claim(last.target, coalesce(seqs, '{}'), flags);
+END $$;
+
+-- Choose a claim where there are detours: picks and rows of the window, merged and cut.
+CREATE FUNCTION outbox_choose(INOUT succ outbox_receipt, v outbox_view, p_late xid8[], p_max bigint, p_max_bytes bigint,
+	p_now timestamptz, OUT seqs bigint[], OUT flags integer[])
+LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
+DECLARE
+	picks bigint[];
+	suspects boolean[];
+	ahead bigint := (SELECT count(*) FROM outbox_detour d
+		WHERE d.target = succ.target AND d.lane = succ.lane AND d.ahead);
+	want bigint := p_max + ahead;
+	rows bigint[];
+	log_cut bigint;
+	stopped boolean;
+BEGIN
+	SELECT coalesce(array_agg(p.seq), '{}'), coalesce(array_agg(p.suspect), '{}') INTO picks, suspects
+		FROM outbox_picks(succ.target, succ.lane, v.hold, v.unordered, succ.cur, p_now, p_max) p;
+	SELECT coalesce(array_agg(w.seq), '{}') INTO rows FROM outbox_window(succ.pos, succ.prev, succ.prev_seq,
+		p_late, succ.cur, succ.cur_seq, succ.lane, v.lanes, v.types, v.kind, v.published_only,
+		want, outbox_scan_max()) w;
+	-- the union has up to want rows of each of its halves: what lies behind the first want is not known whole
+	IF cardinality(rows) >= want THEN
+		rows := ARRAY(SELECT r FROM unnest(rows) r ORDER BY r LIMIT want);
+		log_cut := rows[want];
+	ELSE
+		log_cut := outbox_scanned(succ.pos, succ.prev_seq, succ.cur_seq, outbox_scan_max());
+	END IF;
+
+	WITH items AS (
+		SELECT p.seq, 1 AS flags, p.suspect,
+			coalesce((SELECT octet_length(m.payload) FROM outbox_message m WHERE m.seq = p.seq),
+				(SELECT octet_length(m.payload_bin) FROM outbox_message m WHERE m.seq = p.seq), 0) AS size
+		FROM unnest(picks, suspects) p(seq, suspect)
+		WHERE p.seq <= log_cut OR NOT EXISTS (SELECT FROM outbox_detour d
+			WHERE d.target = succ.target AND d.seq = p.seq AND d.ahead)
+		UNION ALL
+		SELECT m.seq, CASE WHEN b.blocked THEN 4 ELSE 0 END, false,
+			CASE WHEN b.blocked THEN 0 ELSE coalesce(octet_length(m.payload), octet_length(m.payload_bin)) END
+		FROM unnest(rows) r JOIN outbox_message m ON m.seq = r
+		CROSS JOIN LATERAL (SELECT m.key IS NOT NULL AND NOT v.unordered
+			AND outbox_is_blocked(succ.target, m.key, m.seq, v.hold, picks, p_now) AS blocked) b
+		WHERE NOT EXISTS (SELECT FROM outbox_detour d WHERE d.target = succ.target AND d.seq = m.seq)
+	), numbered AS (
+		SELECT i.*, row_number() OVER w AS i, sum(i.size) OVER w AS bytes,
+			coalesce(bool_or(i.suspect) OVER (ORDER BY i.seq ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), false)
+				AS behind_suspect
+		FROM items i WINDOW w AS (ORDER BY i.seq ROWS UNBOUNDED PRECEDING)
+	), stop AS (
+		SELECT min(n.i) AS at FROM numbered n
+		WHERE n.i > p_max OR n.behind_suspect
+			OR (n.i > 1 AND (n.suspect OR (n.flags <> 4 AND n.bytes > p_max_bytes)))
+	)
+	SELECT array_agg(n.seq ORDER BY n.seq), array_agg(n.flags ORDER BY n.seq), stop.at IS NOT NULL
+	INTO seqs, flags, stopped
+	FROM stop LEFT JOIN numbered n ON stop.at IS NULL OR n.i < stop.at GROUP BY stop.at;
+
+	IF seqs[1] IS NULL THEN
+		seqs := '{}';
+		flags := '{}';
+	END IF;
+	UPDATE outbox_detour d SET state = 'sending', owner = succ.owner, last_status_at = p_now, ahead = false
+		FROM unnest(seqs, flags) u(seq, flags)
+		WHERE u.flags = 1 AND d.target = succ.target AND d.seq = u.seq;
+	succ.claim_count := cardinality(seqs);
+	succ.claim_detours := (SELECT count(*) FROM unnest(flags) f WHERE f = 1);
+	succ.claim_seq := coalesce(seqs[1], 0);
+	succ.claim_last := coalesce(seqs[succ.claim_count], 0);
+	succ.claim_end := greatest(succ.pos, CASE WHEN stopped THEN succ.claim_last ELSE log_cut END);
+END $$;
+
+-- What an operator wrote ahead of the lane is ahead no more once the lane has passed it.
+CREATE FUNCTION outbox_pass_ahead(p outbox_receipt) RETURNS void
+LANGUAGE sql SET search_path FROM CURRENT SET row_security = off AS $$
+	UPDATE outbox_detour d SET ahead = false FROM outbox_message m
+	WHERE d.target = (p).target AND d.lane = (p).lane AND d.ahead AND m.seq = d.seq
+		AND outbox_is_settled(m.xid, m.seq, p)
+$$;
+
+CREATE FUNCTION outbox_advance(p_target text, p_lane integer, p_owner text, p_n bigint, p_token bigint, p_new_token bigint,
+	p_version bigint, p_outcomes outbox_outcomes, p_max bigint, p_max_bytes bigint, p_now timestamptz)
+RETURNS SETOF outbox_claimed
+LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off SET max_parallel_workers_per_gather = 0
+SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+	last outbox_receipt;
+	succ outbox_receipt;
+	v outbox_view;
+	now timestamptz;
+	may boolean;
+	fresh pg_snapshot;
+	fresh_seq bigint;
+	fresh_xid xid8;
+	late xid8[];
+	chosen record;
+	claimed bigint := 0;
+	max bigint;
+BEGIN
+	IF p_outcomes.count = 0 THEN
+		last := outbox_last_receipt(p_target, p_lane);
+		now := outbox_now(p_now);
+		IF last.n = p_n AND last.token = p_token AND last.claim_count = 0 THEN
+			v := outbox_lane_view(p_target, p_lane, p_version);
+			may := p_max > 0 AND NOT v.paused AND v.version = p_version;
+			IF NOT may OR NOT outbox_has_work(last, v, now) THEN
+				RETURN NEXT outbox_claim_head(last, now, v.paused, v.version <> p_version,
+					CASE WHEN v.detours THEN outbox_next_due(p_target, p_lane, now) END);
+				RETURN;
+			END IF;
+		END IF;
+	END IF;
+
+	PERFORM pg_advisory_xact_lock(outbox_lane_lock(p_target, p_lane));
+	now := outbox_now(p_now);
+	last := outbox_last_receipt(p_target, p_lane);
+	v := outbox_lane_view(p_target, p_lane, p_version);
+	IF last.n = p_n + 1 AND last.token = p_new_token THEN
+		RETURN QUERY SELECT * FROM outbox_claim_again(last, v, now);
+		RETURN NEXT outbox_claim_head(last, now, v.paused, v.version <> p_version,
+			outbox_next_due(p_target, p_lane, now));
+		RETURN;
+	ELSIF last.n <> p_n OR last.token <> p_token THEN
+		RAISE EXCEPTION 'target %, lane %: receipt % is not the last one any more (% is); somebody else has the lane',
+			p_target, p_lane, p_n, last.n USING ERRCODE = 'OB005';
+	END IF;
+
+	-- In this order, before anything is written: see outbox_receipt.
+	fresh := pg_current_snapshot();
+	fresh_seq := outbox_log_end();
+	fresh_xid := pg_current_xact_id();
+	PERFORM outbox_check_position(last, fresh_seq, fresh);
+
+	succ := outbox_next_receipt(last, p_new_token, p_owner, now);
+	succ.route_version := p_version;
+	succ.takeovers := last.takeovers;
+	IF last.claim_count > 0 OR p_outcomes.count > 0 THEN
+		succ := outbox_settle(last, succ, p_outcomes, v.hold);
+		IF p_outcomes.seqs IS NOT NULL OR last.claim_detours > 0 THEN
+			v := outbox_lane_view(p_target, p_lane, p_version);
+		END IF;
+	END IF;
+
+	may := p_max > 0 AND NOT v.paused AND v.version = p_version;
+	IF may THEN
+		IF succ.pos = 0 AND succ.prev::text = succ.cur::text THEN
+			succ.cur := fresh; -- a new window
+			succ.cur_seq := fresh_seq;
+			succ.cur_xid := fresh_xid;
+		END IF;
+		IF succ.pos < succ.prev_seq THEN
+			late := outbox_late(succ.prev, succ.prev_xid, succ.cur);
+		END IF;
+		max := CASE WHEN outbox_is_cautious(succ) THEN 1 ELSE p_max END;
+		IF v.detours THEN
+			SELECT * INTO chosen FROM outbox_choose(succ, v, late, max, p_max_bytes, now);
+			succ := chosen.succ;
+			claimed := succ.claim_count;
+			IF claimed > 0 THEN
+				PERFORM outbox_append_receipt(succ);
+				RETURN QUERY SELECT * FROM outbox_read_claim(p_target, chosen.seqs, chosen.flags);
+			END IF;
+		ELSE
+			RETURN QUERY
+			WITH chunk AS MATERIALIZED (
+				SELECT w.*, sum(coalesce(octet_length(w.payload), octet_length(w.payload_bin)))
+						OVER (ORDER BY w.seq ROWS UNBOUNDED PRECEDING) AS bytes,
+					row_number() OVER (ORDER BY w.seq ROWS UNBOUNDED PRECEDING) AS i
+				FROM outbox_window(succ.pos, succ.prev, succ.prev_seq, late, succ.cur, succ.cur_seq, p_lane, v.lanes,
+					v.types, v.kind, v.published_only, max, outbox_scan_max()) w
+			), cut AS NOT MATERIALIZED (
+				SELECT * FROM chunk WHERE i <= max AND (i = 1 OR bytes <= p_max_bytes)
+			), receipt AS (
+				INSERT INTO outbox_receipt (target, lane, n, token, settled_at, route_version, prev_seq, prev_xid, cur_seq,
+					cur_xid, pos, claim_end, claim_seq, claim_last, caution_end, suspect_seq, settled_to, delivered_total,
+					retried_total, claim_count, claim_detours, takeovers, caution_left, delivered, retried, failed, parked,
+					deferred, owner, prev, cur)
+				SELECT p_target, p_lane, succ.n, succ.token, succ.settled_at, succ.route_version, succ.prev_seq,
+					succ.prev_xid, succ.cur_seq, succ.cur_xid, succ.pos,
+					CASE WHEN c.count >= max OR c.count < (SELECT count(*) FROM chunk) THEN c.last
+						ELSE outbox_scanned(succ.pos, succ.prev_seq, succ.cur_seq, outbox_scan_max()) END,
+					c.first, c.last, succ.caution_end, succ.suspect_seq, succ.settled_to, succ.delivered_total,
+					succ.retried_total, c.count, 0, succ.takeovers, succ.caution_left, succ.delivered, succ.retried,
+					succ.failed, succ.parked, succ.deferred, succ.owner, succ.prev, succ.cur
+				FROM (SELECT count(*) AS count, min(seq) AS first, max(seq) AS last FROM cut) c WHERE c.count > 0
+			)
+			SELECT NULL::bigint[], c.seq, c.id, c.type, c.key, c.kind, c.published, c.created_at, c.event_time, c.due_at,
+				c.expires_at, c.priority, c.content_type, c.source, c.subject, c.topic, c.correlation_id, c.causation_id,
+				c.traceparent, c.headers, c.payload, c.payload_bin, 0, NULL::timestamptz, 0
+			FROM cut c; -- in the order of chunk, which is that of seq; the program checks it
+			GET DIAGNOSTICS claimed = ROW_COUNT;
+			IF claimed = 0 THEN
+				succ.claim_end := outbox_scanned(succ.pos, succ.prev_seq, succ.cur_seq, outbox_scan_max());
+			END IF;
+		END IF;
+	END IF;
+
+	IF claimed = 0 THEN
+		-- Rows of others only: pass them, at once when a receipt is written anyway.
+		IF may AND succ.claim_end = 9223372036854775807 THEN
+			succ.prev := succ.cur;
+			succ.prev_seq := succ.cur_seq;
+			succ.prev_xid := succ.cur_xid;
+			succ.pos := 0;
+			succ.caution_end := 0;
+		ELSIF may THEN
+			succ.pos := succ.claim_end;
+		END IF;
+		succ.claim_end := succ.pos;
+		IF last.claim_count = 0 AND succ.pos = last.pos AND succ.prev_seq - last.prev_seq <= outbox_ahead_max() THEN
+			succ := last; -- nothing worth a receipt
+		ELSE
+			PERFORM outbox_append_receipt(succ);
+		END IF;
+	END IF;
+	IF v.detours AND succ.n <> last.n THEN
+		PERFORM outbox_pass_ahead(succ);
+	END IF;
+	RETURN NEXT outbox_claim_head(succ, now, v.paused, v.version <> p_version,
+		CASE WHEN v.detours THEN outbox_next_due(p_target, p_lane, now) END);
+END $$;

@@ -1,0 +1,150 @@
+-- SPDX-License-Identifier: Apache-2.0
+--
+-- outbox on PostgreSQL: settling a claim.
+--
+-- A log row that was delivered needs nothing: the position passes it. Every other outcome of a log row
+-- becomes a detour, except for the returned ones at its end: the position simply stops before them.
+-- Detours are updated in place.
+
+-- Of these keys the first in line may be a parked one, which nobody else would wake.
+CREATE FUNCTION outbox_promote(p_target text, p_keys text[], p_hold boolean, p_now timestamptz) RETURNS void
+LANGUAGE sql SET search_path FROM CURRENT SET row_security = off AS $$
+	UPDATE outbox_detour d SET next_attempt_at = p_now
+	FROM (SELECT DISTINCT k FROM unnest(p_keys) k WHERE k IS NOT NULL) keys
+	CROSS JOIN LATERAL (SELECT f.seq FROM outbox_detour f
+		WHERE f.target = p_target AND f.key = keys.k AND f.state = 'pending'
+			AND NOT (f.why = 'deferred' AND f.next_attempt_at > p_now)
+		ORDER BY f.seq LIMIT 1) first
+	WHERE d.target = p_target AND d.seq = first.seq AND d.next_attempt_at IS NULL
+		AND NOT (p_hold AND EXISTS (SELECT FROM outbox_detour b WHERE b.target = p_target
+			AND b.key = keys.k AND b.state = 'failed' AND b.seq < d.seq))
+$$;
+
+-- What advance() is told of a claim: its number, first and last message, the last one that was not
+-- returned, and an entry for each outcome but delivered (2 returned, 3 waiting, 4 deferred, 5 parked, 6 failed).
+CREATE TYPE outbox_outcomes AS (
+	count integer,
+	first bigint,
+	last bigint,
+	last_kept bigint,
+	seqs bigint[],
+	outcomes integer[],
+	attempts integer[],
+	delays bigint[],
+	dues timestamptz[],
+	suspects boolean[],
+	errors text[]
+);
+
+-- The outcomes that are not simply "delivered" are written to their detours. Returns the first of the tail that goes
+-- back to the log, or NULL.
+CREATE FUNCTION outbox_settle_detours(last outbox_receipt, o outbox_outcomes, p_n bigint, p_owner text, p_hold boolean,
+	p_now timestamptz) RETURNS bigint
+LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
+DECLARE
+	sending bigint[] := ARRAY(SELECT seq FROM outbox_detour
+		WHERE target = last.target AND lane = last.lane AND state = 'sending');
+	stop bigint := greatest(o.last_kept, (SELECT max(s) FROM unnest(sending) s));
+	tail bigint;
+	keys text[];
+BEGIN
+	IF cardinality(sending) <> last.claim_detours OR EXISTS (
+			SELECT FROM unnest(o.seqs) s WHERE s <> ALL (sending) AND (s <= last.pos OR s > last.claim_end)) THEN
+		RAISE EXCEPTION 'target %, lane %: the outcomes given are not those of the % messages in flight',
+			last.target, last.lane, last.claim_count USING ERRCODE = 'OB003';
+	END IF;
+	SELECT min(s) INTO tail FROM unnest(o.seqs, o.outcomes) u(s, outcome) WHERE outcome = 2 AND s > stop;
+
+	WITH delivered AS (
+		UPDATE outbox_detour SET state = 'delivered', why = NULL, next_attempt_at = NULL, suspect = false,
+			last_status_at = p_now, owner = p_owner, n = p_n
+		WHERE target = last.target AND seq = ANY (sending) AND seq <> ALL (o.seqs)
+		RETURNING key)
+	SELECT array_agg(key) INTO keys FROM delivered;
+
+	WITH u AS (
+		SELECT * FROM unnest(o.seqs, o.outcomes, o.attempts, o.delays, o.dues, o.suspects, o.errors)
+			AS u(seq, outcome, attempts, delay, due, suspect, error)
+	), changed AS (
+		UPDATE outbox_detour d SET
+			state = CASE WHEN u.outcome = 6 THEN 'failed' ELSE 'pending' END,
+			why = CASE u.outcome WHEN 2 THEN d.why WHEN 3 THEN 'retry' WHEN 4 THEN 'deferred' WHEN 5 THEN 'parked' END,
+			attempts = CASE WHEN u.outcome = 2 THEN d.attempts ELSE u.attempts END,
+			failing_since = CASE WHEN u.outcome <> 2 AND u.attempts > 0 THEN coalesce(d.failing_since, p_now)
+				ELSE d.failing_since END,
+			next_attempt_at = CASE u.outcome WHEN 2 THEN p_now WHEN 3 THEN p_now + u.delay * interval '1 microsecond'
+				WHEN 4 THEN u.due END,
+			suspect = CASE WHEN u.outcome = 2 THEN d.suspect ELSE u.suspect END,
+			last_error = coalesce(u.error, d.last_error),
+			last_status_at = p_now,
+			owner = CASE WHEN u.outcome = 2 THEN d.owner ELSE p_owner END,
+			n = CASE WHEN u.outcome = 2 THEN d.n ELSE p_n END
+		FROM u
+		WHERE d.target = last.target AND d.seq = u.seq AND d.seq = ANY (sending)
+		RETURNING d.key, u.outcome
+	), made AS (
+		INSERT INTO outbox_detour (target, seq, id, key, lane, state, why, attempts, next_attempt_at, failing_since,
+			suspect, last_error, last_status_at, owner, n)
+		SELECT last.target, m.seq, m.id, m.key, last.lane,
+			CASE WHEN u.outcome = 6 THEN 'failed' ELSE 'pending' END,
+			CASE u.outcome WHEN 2 THEN 'retry' WHEN 3 THEN 'retry' WHEN 4 THEN 'deferred' WHEN 5 THEN 'parked' END,
+			CASE WHEN u.outcome = 2 THEN 0 ELSE u.attempts END,
+			CASE u.outcome WHEN 2 THEN p_now WHEN 3 THEN p_now + u.delay * interval '1 microsecond' WHEN 4 THEN u.due END,
+			CASE WHEN u.outcome <> 2 AND u.attempts > 0 THEN p_now END,
+			u.outcome <> 2 AND u.suspect, CASE WHEN u.outcome <> 2 THEN u.error END, p_now, p_owner,
+			CASE WHEN u.outcome <> 2 THEN p_n END
+		FROM u JOIN outbox_message m ON m.seq = u.seq
+		WHERE u.seq <> ALL (sending) AND (tail IS NULL OR u.seq < tail OR u.outcome <> 2)
+		RETURNING key, CASE why WHEN 'parked' THEN 5 ELSE 0 END AS outcome
+	)
+	SELECT keys || array_agg(key) INTO keys FROM (
+		SELECT key FROM changed WHERE outcome IN (4, 5, 6) UNION ALL SELECT key FROM made WHERE outcome = 5) k;
+
+	IF keys IS NOT NULL THEN
+		PERFORM outbox_promote(last.target, keys, p_hold, p_now);
+	END IF;
+	RETURN tail;
+END $$;
+
+-- Work out the receipt that settles the claim of the last one.
+CREATE FUNCTION outbox_settle(last outbox_receipt, succ outbox_receipt, o outbox_outcomes, p_hold boolean) RETURNS outbox_receipt
+LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
+DECLARE
+	others integer := coalesce(cardinality(o.seqs), 0);
+	tail bigint;
+	kept integer := o.count;
+	progress integer := o.count;
+BEGIN
+	IF o.count <> last.claim_count OR o.first <> last.claim_seq OR o.last <> last.claim_last THEN
+		RAISE EXCEPTION 'target %, lane %: the outcomes given are not those of the % messages in flight',
+			last.target, last.lane, last.claim_count USING ERRCODE = 'OB003';
+	END IF;
+	succ.delivered := o.count - others;
+	IF others > 0 OR last.claim_detours > 0 THEN
+		tail := outbox_settle_detours(last, o, succ.n, succ.owner, p_hold, succ.settled_at);
+		SELECT count(*) FILTER (WHERE outcome = 3), count(*) FILTER (WHERE outcome = 6),
+			count(*) FILTER (WHERE outcome = 5), count(*) FILTER (WHERE outcome = 4),
+			o.count - count(*) FILTER (WHERE outcome = 2)
+		INTO succ.retried, succ.failed, succ.parked, succ.deferred, progress
+		FROM unnest(o.outcomes) outcome;
+	END IF;
+	succ.delivered_total := last.delivered_total + succ.delivered;
+	succ.retried_total := last.retried_total + succ.retried;
+	succ.settled_to := coalesce(tail - 1, last.claim_end);
+	IF succ.settled_to = 9223372036854775807 THEN -- the window is read to its end
+		succ.prev := last.cur;
+		succ.prev_seq := last.cur_seq;
+		succ.prev_xid := last.cur_xid;
+		succ.pos := 0;
+		succ.caution_end := 0;
+	ELSE
+		succ.pos := succ.settled_to;
+	END IF;
+	succ.claim_end := succ.pos;
+	succ.takeovers := CASE WHEN progress > 0 THEN 0 ELSE last.takeovers END;
+	succ.caution_left := greatest(last.caution_left - progress, 0);
+	IF NOT outbox_is_cautious(succ) THEN
+		succ.caution_end := 0;
+	END IF;
+	RETURN succ;
+END $$;

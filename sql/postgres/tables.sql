@@ -1,0 +1,306 @@
+-- SPDX-License-Identifier: Apache-2.0
+--
+-- outbox on PostgreSQL 13 and later, schema version 1: the tables.
+--
+-- Messages are a log, receipts are its readers' log, and only trouble gets a row of its own.
+-- Everything lives in the first schema of search_path; `outbox init --schema app` sets that first. The
+-- functions below keep the search_path they were made with.
+
+-- What this outbox is: schema (the version of these files), min_reader (the oldest program that can work
+-- with it), lanes per target, partitioned, cluster (whose transaction numbers these are).
+CREATE TABLE outbox_meta (
+	name text PRIMARY KEY,
+	value text NOT NULL
+);
+
+-- The slot of a message: the same number on every store, see src/core/slot.h. Its lane is slot % lanes.
+-- The last twelve bytes and the first four, with zeros where there are none, in one expression: it runs
+-- for every message.
+CREATE FUNCTION outbox_slot(key_or_id text) RETURNS smallint
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
+DECLARE
+	p bytea := '\x000000000000000000000000'::bytea || convert_to(key_or_id, 'UTF8') || '\x00000000'::bytea;
+	n integer := length(p) - 16;
+BEGIN
+	RETURN (7 * n + 3 * get_byte(p, n + 11)
+		+ 5 * get_byte(p, n + 10)
+		+ 7 * get_byte(p, n + 9)
+		+ 9 * get_byte(p, n + 8)
+		+ 11 * get_byte(p, n + 7)
+		+ 13 * get_byte(p, n + 6)
+		+ 15 * get_byte(p, n + 5)
+		+ 17 * get_byte(p, n + 4)
+		+ 19 * get_byte(p, n + 3)
+		+ 21 * get_byte(p, n + 2)
+		+ 23 * get_byte(p, n + 1)
+		+ 25 * get_byte(p, n + 0)
+		+ 30 * get_byte(p, 12)
+		+ 38 * get_byte(p, 13)
+		+ 46 * get_byte(p, 14)
+		+ 54 * get_byte(p, 15)) % 4096;
+END $$;
+
+-- A UUIDv7: 48 bits of milliseconds, then randomness with the version and variant in their places.
+CREATE FUNCTION outbox_uuid() RETURNS text
+LANGUAGE sql VOLATILE PARALLEL SAFE AS $$
+	SELECT encode(set_bit(set_bit(overlay(uuid_send(gen_random_uuid())
+		PLACING substring(int8send((extract(epoch FROM clock_timestamp()) * 1000)::bigint) FROM 3)
+		FROM 1 FOR 6), 52, 1), 53, 1), 'hex')::uuid::text
+$$;
+
+-- The log. Inserting one row is publishing:
+--     INSERT INTO outbox_message (type, key, payload) VALUES ('order.placed', '42', '{"id":42}');
+-- Everything but type and the payload may be left out or NULL. A row never changes after its insert.
+--
+-- xid comes before seq, so that a row's transaction number is taken before its place in the log: then
+-- every row up to seq L has a smaller xid than a transaction that began after L was read. Readers rely on it.
+CREATE TABLE outbox_message (
+	xid xid8 NOT NULL DEFAULT pg_current_xact_id(),
+	seq bigint GENERATED ALWAYS AS IDENTITY (CACHE 1) NOT NULL,
+	-- give your own to make a repeated publish harmless
+	id text DEFAULT outbox_uuid()
+		CONSTRAINT "id is text of 1 to 255 characters"
+		CHECK (length(id) BETWEEN 1 AND 255),
+	type text NOT NULL
+		CONSTRAINT "type is text of 1 to 500 characters"
+		CHECK (length(type) BETWEEN 1 AND 500),
+	-- messages of one key are delivered in order
+	key text
+		CONSTRAINT "key is text of at most 255 characters"
+		CHECK (length(key) <= 255),
+	-- NULL means event
+	kind text
+		CONSTRAINT "kind is event or command"
+		CHECK (kind IN ('event', 'command')),
+	-- true: may also leave the house, to external targets
+	published boolean,
+	priority smallint
+		CONSTRAINT "priority is a number from -100 to 100"
+		CHECK (priority BETWEEN -100 AND 100),
+	created_at timestamptz DEFAULT clock_timestamp(),
+	event_time timestamptz DEFAULT clock_timestamp(),
+	-- not to be delivered before, not to be delivered after
+	due_at timestamptz,
+	expires_at timestamptz,
+	-- NULL means application/json for payload, application/octet-stream for payload_bin
+	content_type text
+		CONSTRAINT "content_type is text of at most 2048 characters"
+		CHECK (length(content_type) <= 2048),
+	-- NULL means /outbox/<the store's name>
+	source text
+		CONSTRAINT "source is text of at most 2048 characters"
+		CHECK (length(source) <= 2048),
+	subject text
+		CONSTRAINT "subject is text of at most 2048 characters"
+		CHECK (length(subject) <= 2048),
+	topic text
+		CONSTRAINT "topic is text of at most 2048 characters"
+		CHECK (length(topic) <= 2048),
+	correlation_id text
+		CONSTRAINT "correlation_id is text of at most 2048 characters"
+		CHECK (length(correlation_id) <= 2048),
+	causation_id text
+		CONSTRAINT "causation_id is text of at most 2048 characters"
+		CHECK (length(causation_id) <= 2048),
+	traceparent text
+		CONSTRAINT "traceparent is text of at most 2048 characters"
+		CHECK (length(traceparent) <= 2048),
+	-- {"name":"value", ...}
+	headers text
+		CONSTRAINT "headers is a JSON object of strings"
+		CHECK (json_typeof(headers::json) = 'object'),
+	-- exactly one of the two. Text is text: no backslash is ever eaten
+	payload text,
+	payload_bin bytea,
+	slot smallint GENERATED ALWAYS AS (outbox_slot(coalesce(key, id))) STORED,
+	CONSTRAINT "give payload (text) or payload_bin (bytea), one of the two"
+		CHECK ((payload IS NULL) <> (payload_bin IS NULL)),
+	CONSTRAINT outbox_message_pkey PRIMARY KEY (seq)
+);
+CREATE INDEX outbox_message_xid ON outbox_message (xid, seq);
+CREATE UNIQUE INDEX outbox_message_id ON outbox_message (id);
+
+-- Numbers that were made up would hide a row from its readers. NOT VALID: a dump may be loaded.
+ALTER TABLE outbox_message ADD CONSTRAINT "xid is given by the log; leave it out of the INSERT"
+	CHECK (xid = pg_current_xact_id()) NOT VALID;
+
+-- It runs for every row with its owner's rights, so that publishers need none on the sequence; hence every
+-- name in it is qualified and no search_path is set.
+DO $do$
+BEGIN
+	EXECUTE format($f$
+		CREATE FUNCTION outbox_seq_is_from_the_log(seq bigint) RETURNS boolean
+		LANGUAGE plpgsql VOLATILE SECURITY DEFINER AS $$
+		BEGIN
+			RETURN seq OPERATOR(pg_catalog.=) pg_catalog.currval(%L::pg_catalog.regclass);
+		END $$ $f$, pg_get_serial_sequence('outbox_message', 'seq'));
+END $do$;
+ALTER TABLE outbox_message ADD CONSTRAINT "seq is given by the log; leave it out of the INSERT"
+	CHECK (outbox_seq_is_from_the_log(seq)) NOT VALID;
+
+-- ORMs write NULL for what they do not set: NULL means the default.
+CREATE FUNCTION outbox_message_defaults() RETURNS trigger
+LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+BEGIN
+	NEW.id := coalesce(NEW.id, outbox_uuid());
+	NEW.created_at := coalesce(NEW.created_at, clock_timestamp());
+	NEW.event_time := coalesce(NEW.event_time, NEW.created_at);
+	RETURN NEW;
+END $$;
+CREATE TRIGGER outbox_message_defaults BEFORE INSERT ON outbox_message FOR EACH ROW
+WHEN (NEW.id IS NULL OR NEW.created_at IS NULL OR NEW.event_time IS NULL)
+EXECUTE FUNCTION outbox_message_defaults();
+
+-- A log: only retention removes rows. outbox.janitor is set by it, inside its own transaction.
+CREATE FUNCTION outbox_message_keep() RETURNS trigger
+LANGUAGE plpgsql AS $$
+BEGIN
+	IF TG_OP = 'UPDATE' THEN
+		RAISE EXCEPTION 'outbox_message is a log: a message never changes after its insert; publish a new one';
+	ELSIF current_setting('outbox.janitor', true) IS DISTINCT FROM 'on' THEN
+		RAISE EXCEPTION 'outbox_message is a log: messages are removed by retention; use outbox purge, or outbox discard to stop a delivery';
+	END IF;
+	RETURN NULL;
+END $$;
+CREATE TRIGGER outbox_message_keep BEFORE UPDATE OR DELETE OR TRUNCATE ON outbox_message
+FOR EACH STATEMENT EXECUTE FUNCTION outbox_message_keep();
+
+-- Destinations of the relay.
+CREATE TABLE outbox_target (
+	name text PRIMARY KEY,
+	version bigint NOT NULL,                    -- of its routing
+	route text NOT NULL,                        -- the routing as configured
+	hold boolean NOT NULL DEFAULT false,        -- behind a failed message its key waits
+	unordered boolean NOT NULL DEFAULT false,   -- keys mean nothing here
+	paused boolean NOT NULL DEFAULT false,
+	paused_by text,
+	paused_reason text,
+	paused_at timestamptz,
+	created_at timestamptz NOT NULL,
+	start pg_snapshot NOT NULL                  -- messages visible in it were never meant for this target
+);
+
+-- Every version of a target's routing. The last one outlives the target, so that a version number is
+-- never used twice.
+CREATE TABLE outbox_route (
+	target text NOT NULL,
+	version bigint NOT NULL,
+	types text[],                               -- LIKE patterns, any of them; NULL: every type
+	kind text,                                  -- NULL: both
+	published_only boolean NOT NULL DEFAULT false,
+	PRIMARY KEY (target, version)
+);
+
+-- Who works on a lane. Liveness only: correctness never depends on this table.
+CREATE TABLE outbox_lane (
+	target text NOT NULL,
+	lane integer NOT NULL,
+	owner text,
+	lease_until timestamptz NOT NULL DEFAULT '-infinity',
+	takeovers bigint NOT NULL DEFAULT 0,        -- that found messages in flight, ever
+	PRIMARY KEY (target, lane)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 200);
+
+-- Who competes for lanes.
+CREATE TABLE outbox_worker (
+	target text NOT NULL,
+	owner text NOT NULL,
+	alive_until timestamptz NOT NULL,
+	outage text,                                -- why the target is out of reach for this worker, for people
+	outage_since timestamptz,
+	PRIMARY KEY (target, owner)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 200);
+
+-- A lane's log: one row per settled batch, numbered without a gap, append-only. The last one says where
+-- the lane stands and what is in flight; its token is the fence.
+--
+-- Where it stands: every message visible in the snapshot prev is settled. The window that is being read
+-- now are the messages visible in cur and not in prev; of these, all up to seq pos are settled and those
+-- in (pos, claim_end] are in flight. A window that is read to its end becomes prev; cur = prev means that
+-- none is open. With each snapshot go two numbers, read after it and in this order: the end of the log
+-- and a transaction number. A message at or below that seq has a smaller xid than that number, and none
+-- visible in the snapshot has a higher seq.
+CREATE TABLE outbox_receipt (
+	target text NOT NULL,
+	lane integer NOT NULL,
+	n bigint NOT NULL,
+	token bigint NOT NULL,
+	number bigint GENERATED ALWAYS AS IDENTITY,     -- over all lanes, roughly in the order of settlement
+	settled_at timestamptz NOT NULL,
+	route_version bigint NOT NULL,                  -- by which this receipt's claim was routed
+	prev_seq bigint NOT NULL,
+	prev_xid xid8 NOT NULL,
+	cur_seq bigint NOT NULL,
+	cur_xid xid8 NOT NULL,
+	pos bigint NOT NULL,
+	claim_end bigint NOT NULL,                      -- 9223372036854775807: to the end of the window
+	claim_seq bigint NOT NULL DEFAULT 0,            -- the first message in flight
+	claim_last bigint NOT NULL DEFAULT 0,           -- the last of them
+	caution_end bigint NOT NULL DEFAULT 0,          -- one message at a time until pos is here ...
+	suspect_seq bigint NOT NULL DEFAULT 0,          -- alone in flight when the owner died
+	settled_to bigint NOT NULL DEFAULT 0,           -- what this receipt settled of the window before it: up to here
+	delivered_total bigint NOT NULL DEFAULT 0,      -- by this lane, ever
+	retried_total bigint NOT NULL DEFAULT 0,
+	claim_count integer NOT NULL DEFAULT 0,         -- messages in flight, detours included
+	claim_detours integer NOT NULL DEFAULT 0,       -- how many of them are detours
+	takeovers integer NOT NULL DEFAULT 0,           -- in a row, nothing settled in between
+	caution_left integer NOT NULL DEFAULT 0,        -- ... and so many messages were settled
+	delivered integer NOT NULL DEFAULT 0,
+	retried integer NOT NULL DEFAULT 0,
+	failed integer NOT NULL DEFAULT 0,
+	parked integer NOT NULL DEFAULT 0,
+	deferred integer NOT NULL DEFAULT 0,
+	owner text,
+	prev pg_snapshot NOT NULL,
+	cur pg_snapshot NOT NULL,
+	PRIMARY KEY (target, lane, n)
+);
+CREATE UNIQUE INDEX outbox_receipt_number ON outbox_receipt (number);
+
+-- Deliveries that did not go straight through. A delivered one stays as history until retention.
+CREATE TABLE outbox_detour (
+	target text NOT NULL,
+	seq bigint NOT NULL,
+	id text NOT NULL,
+	key text,
+	lane integer NOT NULL,
+	state text NOT NULL CHECK (state IN ('pending', 'sending', 'delivered', 'failed', 'discarded')),
+	why text CHECK (why IN ('retry', 'deferred', 'parked')), -- of pending ones
+	attempts integer NOT NULL DEFAULT 0,
+	next_attempt_at timestamptz,                -- NULL: parked and not the first of its key
+	failing_since timestamptz,
+	suspect boolean NOT NULL DEFAULT false,     -- must be sent alone
+	ahead boolean NOT NULL DEFAULT false,       -- written by an operator before its lane came by
+	last_error text,
+	last_status_at timestamptz NOT NULL,
+	reason text,                                -- an operator's
+	owner text,
+	n bigint,                                   -- the receipt that settled it last
+	PRIMARY KEY (target, seq)
+) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
+CREATE INDEX outbox_detour_state ON outbox_detour (target, state, seq, why);
+CREATE INDEX outbox_detour_open ON outbox_detour (target, lane, seq)
+	WHERE state IN ('pending', 'sending') OR ahead;
+CREATE INDEX outbox_detour_due ON outbox_detour (target, lane, next_attempt_at, seq)
+	WHERE state = 'pending' AND next_attempt_at IS NOT NULL;
+CREATE INDEX outbox_detour_key ON outbox_detour (target, key, seq)
+	WHERE state IN ('pending', 'failed') AND key IS NOT NULL;
+CREATE INDEX outbox_detour_settled ON outbox_detour (target, lane, n, seq);
+
+-- Messages that a live detour still needs when their partition goes. Readers look in both.
+CREATE TABLE outbox_kept (LIKE outbox_message, PRIMARY KEY (seq));
+CREATE INDEX outbox_kept_id ON outbox_kept (id);
+
+-- Who did what, when, why.
+CREATE TABLE outbox_audit (
+	number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+	at timestamptz NOT NULL,
+	actor text,
+	action text NOT NULL,
+	target text,
+	id text,
+	seq bigint,
+	reason text,
+	detail text                                 -- JSON: what it was before
+);
+CREATE INDEX outbox_audit_id ON outbox_audit (id, number);

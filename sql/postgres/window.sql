@@ -1,0 +1,78 @@
+-- SPDX-License-Identifier: Apache-2.0
+--
+-- outbox on PostgreSQL: reading the log by snapshot windows.
+--
+-- Transactions commit in any order, so a number cannot say what was read. A window can: the messages
+-- visible in one snapshot (cur) and not in an earlier one (prev). It is the union of three sets that are
+-- each found by an index, whatever else goes on in the cluster:
+--     (a) of transactions that were running in prev, at or below prev_seq: one probe per transaction;
+--     (b) of transactions that began about then, xid in [xmax of prev, prev_xid], at or below prev_seq:
+--         the same, their xids found by skipping along the index;
+--     (c) above prev_seq: straight along the primary key.
+-- Nothing at or below prev_seq has an xid above prev_xid: see outbox_message. A snapshot's xmax is not enough
+-- for (b): it is the last completed xid + 1, and the transactions between may hold low seqs.
+
+-- (a) and (b): which transactions may have messages at or below prev_seq in this window?
+CREATE FUNCTION outbox_late(prev pg_snapshot, prev_xid xid8, cur pg_snapshot) RETURNS xid8[]
+LANGUAGE sql STABLE AS $$
+	WITH RECURSIVE young AS (
+		(SELECT m.xid FROM outbox_message m WHERE m.xid >= pg_snapshot_xmax(prev) AND m.xid <= prev_xid
+			ORDER BY m.xid LIMIT 1)
+		UNION ALL
+		SELECT (SELECT m.xid FROM outbox_message m WHERE m.xid > y.xid AND m.xid <= prev_xid
+			ORDER BY m.xid LIMIT 1)
+		FROM young y WHERE y.xid IS NOT NULL
+	)
+	SELECT array_agg(x) FROM (
+		SELECT pg_snapshot_xip(prev) AS x
+		UNION ALL SELECT xid FROM young WHERE xid IS NOT NULL
+	) u WHERE pg_visible_in_snapshot(x, cur)
+$$;
+
+-- The next messages of a lane in a window, in seq order. scan bounds the rows that are looked at in (c).
+-- No SET and not volatile: it is inlined where it is used.
+CREATE FUNCTION outbox_window(pos bigint, prev pg_snapshot, prev_seq bigint, late xid8[], cur pg_snapshot, cur_seq bigint,
+	lane integer, lanes integer, types text[], kind text, published_only boolean,
+	max bigint, scan bigint) RETURNS SETOF outbox_message
+LANGUAGE sql STABLE ROWS 500 AS $$
+	(SELECT l.* FROM unnest(late) AS x CROSS JOIN LATERAL (
+		SELECT m.* FROM outbox_message m
+		-- as rows, so that no plan walks the primary key instead of (xid, seq)
+		WHERE (m.xid, m.seq) > (x, pos) AND (m.xid, m.seq) <= (x, prev_seq) AND m.slot % lanes = lane
+			AND (types IS NULL OR m.type LIKE ANY (types))
+			AND (outbox_window.kind IS NULL OR coalesce(m.kind, 'event') = outbox_window.kind)
+			AND (NOT published_only OR m.published)
+		ORDER BY m.xid, m.seq LIMIT max) l
+	ORDER BY l.seq LIMIT max)
+	UNION ALL
+	(SELECT m.* FROM (
+		SELECT * FROM outbox_message o WHERE o.seq > greatest(pos, prev_seq) AND o.seq <= cur_seq
+		ORDER BY o.seq LIMIT scan) m
+	WHERE m.slot % lanes = lane
+		AND NOT pg_visible_in_snapshot(m.xid, prev) AND pg_visible_in_snapshot(m.xid, cur)
+		AND (types IS NULL OR m.type LIKE ANY (types))
+		AND (outbox_window.kind IS NULL OR coalesce(m.kind, 'event') = outbox_window.kind)
+		AND (NOT published_only OR m.published)
+	ORDER BY m.seq LIMIT max)
+$$;
+
+-- Where the rows of (c) that were looked at end: the seq of the scan-th, or the end of the window.
+CREATE FUNCTION outbox_scanned(pos bigint, prev_seq bigint, cur_seq bigint, scan bigint) RETURNS bigint
+LANGUAGE sql STABLE AS $$
+	SELECT coalesce((SELECT seq FROM outbox_message
+		WHERE seq > greatest(pos, prev_seq) AND seq <= cur_seq ORDER BY seq OFFSET scan - 1 LIMIT 1),
+		9223372036854775807)
+$$;
+
+-- Is a message settled by the position that a receipt states?
+CREATE FUNCTION outbox_is_settled(xid xid8, seq bigint, p outbox_receipt) RETURNS boolean
+LANGUAGE sql IMMUTABLE AS $$
+	SELECT pg_visible_in_snapshot(xid, (p).prev)
+		OR (seq <= (p).pos AND pg_visible_in_snapshot(xid, (p).cur))
+$$;
+
+-- The last value of the log's sequence; 0 before the first message.
+CREATE FUNCTION outbox_log_end() RETURNS bigint
+LANGUAGE sql STABLE AS $$
+	SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM outbox_message_seq_seq
+$$;

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Settle and claim: one call of outbox_advance(), sql/postgres/advance.sql. What is told of a claim that
+ * was simply delivered is four numbers; only other outcomes have an entry each.
+ */
+#include "base/cleanup.h"
+#include "base/failpoint.h"
+#include "store/postgres/message.h"
+#include "store/postgres/ops.h"
+
+#include <stdlib.h>
+
+/* Columns of outbox_claimed around those of the message. */
+enum {
+	CLAIMED_HEAD,
+	CLAIMED_MESSAGE,
+	CLAIMED_ATTEMPTS = CLAIMED_MESSAGE + COL_MESSAGE_END,
+	CLAIMED_FAILING_SINCE,
+	CLAIMED_FLAGS
+};
+enum { FLAG_DETOUR = 1, FLAG_SUSPECT = 2, FLAG_BLOCKED = 4 };
+enum { HEAD_N, HEAD_TOKEN, HEAD_NOW, HEAD_PAUSED, HEAD_STALE, HEAD_CAUTIOUS, HEAD_NEXT_DUE, HEAD_END };
+
+/* The outcomes other than delivered, as arrays. */
+struct outcomes {
+	size_t count;
+	int64_t last_kept; /* the last message that was not returned; 0: none */
+	int64_t *seqs, *delays, *dues;
+	int32_t *outcomes, *attempts;
+	bool *suspects;
+	const char **errors;
+	void *memory;
+};
+
+static void outcomes_deinit(struct outcomes *o)
+{
+	free(o->memory);
+}
+
+static int outcomes_alloc(struct outcomes *o, size_t n, struct outbox_error *err)
+{
+	size_t each = 3 * sizeof(int64_t) + sizeof(char *) + 2 * sizeof(int32_t) + sizeof(bool);
+	char *at = calloc(n ? n : 1, each);
+
+	if (!at)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	o->memory = at;
+	o->seqs = (int64_t *)(void *)at;
+	o->delays = o->seqs + n;
+	o->dues = o->delays + n;
+	o->errors = (const char **)(void *)(o->dues + n);
+	o->outcomes = (int32_t *)(void *)(o->errors + n);
+	o->attempts = o->outcomes + n;
+	o->suspects = (bool *)(void *)(o->attempts + n);
+	return OUTBOX_OK;
+}
+
+static void outcomes_add(struct outcomes *o, const struct outbox_settlement *s)
+{
+	size_t i = o->count++;
+
+	o->seqs[i] = s->seq;
+	o->outcomes[i] = s->outcome;
+	o->attempts[i] = s->attempts;
+	o->delays[i] = s->delay;
+	o->dues[i] = s->due_at;
+	o->suspects[i] = s->suspect;
+	o->errors[i] = s->error;
+}
+
+static int outcomes_init(struct outcomes *o, const struct outbox_advance *request,
+			 struct outbox_error *err)
+{
+	size_t others = 0;
+	int r;
+
+	for (size_t i = 0; i < request->n_settled; i++)
+		others += request->settled[i].outcome != OUTBOX_OUT_DELIVERED;
+	r = outcomes_alloc(o, others, err);
+	for (size_t i = 0; i < request->n_settled && r == OUTBOX_OK; i++) {
+		const struct outbox_settlement *s = &request->settled[i];
+
+		if (s->outcome <= OUTBOX_OUTCOME_UNSET || s->outcome > OUTBOX_OUT_FAILED)
+			r = outbox_fail(err, OUTBOX_EINVAL, "message %lld: outcome %d is unknown",
+					(long long)s->seq, s->outcome);
+		else if (i > 0 && s->seq <= request->settled[i - 1].seq)
+			r = outbox_fail(err, OUTBOX_EINVAL,
+					"target %s, lane %d: the outcomes given are not in the order of "
+					"the claim",
+					request->target, request->lane);
+		else if (s->outcome != OUTBOX_OUT_DELIVERED)
+			outcomes_add(o, s);
+		if (s->outcome != OUTBOX_OUT_RETURNED)
+			o->last_kept = s->seq;
+	}
+	return r;
+}
+
+static int send(struct pg_store *s, const struct outbox_advance *a, PGresult **ret_rows,
+		struct outbox_error *err)
+{
+	_cleanup_(outcomes_deinit) struct outcomes o = { 0 };
+	size_t n = a->n_settled;
+	int r;
+
+	r = outcomes_init(&o, a, err);
+	if (r != OUTBOX_OK)
+		return r;
+	return pg_op(s, PG_WRITE,
+		     "SELECT * FROM @outbox_advance($1, $2, $3, $4, $5, $6, $7,"
+		     " ROW($8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)::@outbox_outcomes,"
+		     " $19, $20, $21)",
+		     ARGS(ARG_TEXT(a->target), ARG_INT4(a->lane), ARG_TEXT(a->owner),
+			  ARG_INT8(a->n), ARG_INT8(a->token), ARG_INT8(a->new_token),
+			  ARG_INT8(a->route_version), ARG_INT4((int64_t)n),
+			  ARG_INT8(n ? a->settled[0].seq : 0),
+			  ARG_INT8(n ? a->settled[n - 1].seq : 0), ARG_INT8(o.last_kept),
+			  ARG_ARRAY(PG_INT8S, o.seqs, o.count),
+			  ARG_ARRAY(PG_INT4S, o.outcomes, o.count),
+			  ARG_ARRAY(PG_INT4S, o.attempts, o.count),
+			  ARG_ARRAY(PG_INT8S, o.delays, o.count),
+			  ARG_ARRAY(PG_TIMES, o.dues, o.count),
+			  ARG_ARRAY(PG_BOOLS, o.suspects, o.count),
+			  ARG_ARRAY(PG_TEXTS, o.errors, o.count), ARG_INT8((int64_t)a->max_messages),
+			  ARG_INT8((int64_t)a->max_bytes), pg_now(s)),
+		     ret_rows, err);
+}
+
+static int load(const PGresult *rows, int row, struct outbox_arena *arena, const char *source,
+		struct outbox_claimed *ret_item, struct outbox_error *err)
+{
+	int64_t flags = pg_int(rows, row, CLAIMED_FLAGS);
+	int r;
+
+	r = pg_message_load(rows, row, CLAIMED_MESSAGE, arena, source, row == 0, ret_item, err);
+	if (r != OUTBOX_OK)
+		return r;
+	ret_item->attempts = (int)pg_int(rows, row, CLAIMED_ATTEMPTS);
+	ret_item->failing_since = pg_time(rows, row, CLAIMED_FAILING_SINCE);
+	ret_item->detour = flags & FLAG_DETOUR;
+	ret_item->suspect = flags & FLAG_SUSPECT;
+	ret_item->blocked = flags & FLAG_BLOCKED;
+	return OUTBOX_OK;
+}
+
+/* All rows but the last are messages; the last is the head. */
+static int read_claim(struct pg_store *s, const PGresult *rows, struct outbox_arena *arena,
+		      struct outbox_claim *claim, struct outbox_error *err)
+{
+	int n = PQntuples(rows) - 1, r = OUTBOX_OK;
+	int64_t head[HEAD_END] = { 0 };
+	const char *source;
+
+	if (n < 0 || pg_ints(rows, n, CLAIMED_HEAD, head, HEAD_END) != HEAD_END)
+		return outbox_fail(err, OUTBOX_EPROTO, "outbox_advance() gave no head");
+	*claim = (struct outbox_claim){
+		.n = head[HEAD_N],
+		.token = head[HEAD_TOKEN],
+		.store_now = head[HEAD_NOW],
+		.paused = head[HEAD_PAUSED],
+		.stale_route = head[HEAD_STALE],
+		.cautious = head[HEAD_CAUTIOUS],
+		.next_due = head[HEAD_NEXT_DUE],
+	};
+	if (!n)
+		return OUTBOX_OK;
+	source = outbox_arena_text(arena, s->source);
+	claim->items = outbox_arena_alloc(arena, (size_t)n * sizeof(*claim->items));
+	if (!source || !claim->items)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory for the messages asked for");
+	for (int i = 0; i < n && r == OUTBOX_OK; i++) {
+		r = load(rows, i, arena, source, &claim->items[i], err);
+		if (r == OUTBOX_OK && i > 0 && claim->items[i].seq <= claim->items[i - 1].seq)
+			r = outbox_fail(err, OUTBOX_EPROTO, "outbox_advance() gave messages out of order");
+	}
+	claim->count = (size_t)n;
+	return r;
+}
+
+int pg_advance(struct outbox_store *store, const struct outbox_advance *request,
+	       struct outbox_arena *arena, struct outbox_claim *ret_claim, struct outbox_error *err)
+{
+	_cleanup_(pg_clearp) PGresult *rows = NULL;
+	struct pg_store *s = pg_of(store);
+	struct outbox_claim claim;
+	int r;
+
+	failpoint("before_commit");
+	r = send(s, request, &rows, err);
+	failpoint("after_commit");
+	if (r == OUTBOX_OK)
+		r = read_claim(s, rows, arena, &claim, err);
+	if (r == OUTBOX_OK)
+		*ret_claim = claim;
+	return r;
+}

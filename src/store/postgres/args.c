@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/postgres/args.h"
+
+#include "base/cleanup.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Types of the system catalogue; these numbers never change. */
+static const unsigned type_oids[] = {
+	[PG_NULL_TEXT] = 25, [PG_TEXT] = 25,    [PG_INT8] = 20,    [PG_INT4] = 23,
+	[PG_BOOL] = 16,      [PG_TIME] = 1184,  [PG_BYTES] = 17,   [PG_TEXTS] = 1009,
+	[PG_INT8S] = 1016,   [PG_INT4S] = 1007, [PG_BOOLS] = 1000, [PG_TIMES] = 1185,
+	[PG_BYTESS] = 1001,
+};
+
+static const unsigned element_oids[] = {
+	[PG_TEXTS] = 25, [PG_INT8S] = 20, [PG_INT4S] = 23,
+	[PG_BOOLS] = 16, [PG_TIMES] = 1184, [PG_BYTESS] = 17,
+};
+
+static char *put_int(char *out, uint64_t value, size_t bytes)
+{
+	for (size_t i = bytes; i > 0; i--) {
+		out[i - 1] = (char)(value & 0xff);
+		value >>= 8;
+	}
+	return out + bytes;
+}
+
+static uint64_t to_wire_time(int64_t time)
+{
+	return (uint64_t)(time - PG_EPOCH);
+}
+
+static bool is_array(enum pg_type type)
+{
+	return type >= PG_TEXTS;
+}
+
+static size_t scalar_bytes(enum pg_type type)
+{
+	switch (type) {
+	case PG_INT8:
+	case PG_TIME:
+	case PG_INT8S:
+	case PG_TIMES:
+		return 8;
+	case PG_INT4:
+	case PG_INT4S:
+		return 4;
+	case PG_BOOL:
+	case PG_BOOLS:
+		return 1;
+	default:
+		return 0;
+	}
+}
+
+/* Element i of an array: its bytes, or NULL. Numbers are written to out. */
+static const void *element(const struct pg_arg *arg, size_t i, char out[8], size_t *ret_size)
+{
+	const int64_t *numbers = arg->pointer;
+	const char *const *texts = arg->pointer;
+	const struct pg_bytes *bytes = arg->pointer;
+
+	*ret_size = scalar_bytes(arg->type);
+	switch (arg->type) {
+	case PG_TEXTS:
+		*ret_size = texts[i] ? strlen(texts[i]) : 0;
+		return texts[i];
+	case PG_BYTESS:
+		*ret_size = bytes[i].size;
+		return bytes[i].data;
+	case PG_TIMES:
+		put_int(out, to_wire_time(numbers[i]), 8);
+		return numbers[i] ? out : NULL;
+	case PG_INT4S:
+		put_int(out, (uint64_t)((const int32_t *)arg->pointer)[i], 4);
+		return out;
+	case PG_BOOLS:
+		put_int(out, ((const bool *)arg->pointer)[i], 1);
+		return out;
+	default:
+		put_int(out, (uint64_t)numbers[i], 8);
+		return out;
+	}
+}
+
+/* An array on the wire: dimensions, has-NULLs, element type, length and lower bound, then the elements. */
+#define ARRAY_HEAD 20
+
+static size_t wire_size(const struct pg_arg *arg)
+{
+	size_t size, total = ARRAY_HEAD;
+	char scratch[8];
+
+	if (!is_array(arg->type))
+		return scalar_bytes(arg->type);
+	for (size_t i = 0; i < arg->count; i++) {
+		const void *data = element(arg, i, scratch, &size);
+
+		total += 4 + (data ? size : 0);
+	}
+	return total;
+}
+
+static char *put_array(char *out, const struct pg_arg *arg)
+{
+	char scratch[8];
+	size_t size;
+
+	out = put_int(out, arg->count ? 1 : 0, 4);
+	out = put_int(out, 1, 4);
+	out = put_int(out, element_oids[arg->type], 4);
+	if (!arg->count)
+		return out;
+	out = put_int(out, arg->count, 4);
+	out = put_int(out, 1, 4);
+	for (size_t i = 0; i < arg->count; i++) {
+		const void *data = element(arg, i, scratch, &size);
+
+		if (!data) {
+			out = put_int(out, UINT32_MAX, 4);
+			continue;
+		}
+		out = put_int(out, size, 4);
+		memcpy(out, data, size);
+		out += size;
+	}
+	return out;
+}
+
+static bool is_null(const struct pg_arg *arg)
+{
+	switch (arg->type) {
+	case PG_NULL_TEXT:
+		return true;
+	case PG_TIME:
+		return !arg->number;
+	case PG_TEXT:
+	case PG_BYTES:
+		return !arg->pointer;
+	default:
+		return is_array(arg->type) && arg->count && !arg->pointer;
+	}
+}
+
+static char *put(struct pg_params *params, int i, const struct pg_arg *arg, char *out)
+{
+	char *start = out;
+
+	params->types[i] = type_oids[arg->type];
+	params->formats[i] = 1;
+	if (is_null(arg))
+		return out;
+	if (arg->type == PG_TEXT || arg->type == PG_BYTES) {
+		params->values[i] = arg->pointer;
+		params->lengths[i] = (int)(arg->type == PG_TEXT ? strlen(arg->pointer) : arg->count);
+		return out;
+	}
+	if (is_array(arg->type))
+		out = put_array(out, arg);
+	else if (arg->type == PG_TIME)
+		out = put_int(out, to_wire_time(arg->number), 8);
+	else
+		out = put_int(out, (uint64_t)arg->number, scalar_bytes(arg->type));
+	params->values[i] = start;
+	params->lengths[i] = (int)(out - start);
+	return out;
+}
+
+bool pg_params_init(struct pg_params *params, const struct pg_args *args)
+{
+	size_t size = 1;
+	char *out;
+
+	memset(params, 0, sizeof(*params));
+	if (!args)
+		return true;
+	for (size_t i = 0; i < args->count; i++)
+		size += is_null(&args->values[i]) ? 0 : wire_size(&args->values[i]);
+	params->buffer = malloc(size);
+	if (!params->buffer)
+		return false;
+	out = params->buffer;
+	for (size_t i = 0; i < args->count; i++)
+		out = put(params, (int)i, &args->values[i], out);
+	params->count = (int)args->count;
+	return true;
+}
+
+void pg_params_deinit(struct pg_params *params)
+{
+	free(params->buffer);
+}

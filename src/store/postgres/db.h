@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef STORE_POSTGRES_DB_H
+#define STORE_POSTGRES_DB_H
+
+/*
+ * One connection and the one way to use it: pg_call() sends BEGIN, one statement and COMMIT in one
+ * pipeline, so an op is one transaction and one round trip, also behind a pooler that gives each
+ * transaction another server session. No state is left in the session. Every wait has a deadline.
+ */
+
+#include <outbox/store.h>
+
+#include <libpq-fe.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "store/postgres/args.h"
+
+struct pg_store {
+	struct outbox_store base;
+	PGconn *conn;
+	struct outbox_clock *clock;
+	struct outbox_random *random;
+	bool client_clock;    /* tests: the clock handed in is the store's, not the database's */
+	outbox_time timeout;  /* of one call */
+	char schema[64];      /* given in the URL, or found; "" before that */
+	char quoted[140];     /* the same as an identifier: "app" in double quotes */
+	char name[128];       /* the store's short name */
+	char source[160];     /* "/outbox/<name>" */
+	char where[256];      /* "host:port/database", for people; no secrets */
+	bool broken;          /* the connection is of no use any more */
+	bool ready;           /* the schema was looked at and is ours */
+	int lanes;            /* once ready */
+};
+
+static inline struct pg_store *pg_of(struct outbox_store *store)
+{
+	return (struct pg_store *)store;
+}
+
+enum pg_mode {
+	PG_WRITE = 1, /* READ COMMITTED: every statement of a function sees what its locks waited for */
+	PG_READ = 2   /* REPEATABLE READ, READ ONLY: one picture */
+};
+
+/*
+ * One statement in one transaction. In its text, "@" stands for the outbox's schema and a dot:
+ * "SELECT * FROM @outbox_lease($1)"; write "@@" for one "@". Results are binary.
+ * The caller frees with PQclear (pg_clearp).
+ */
+int pg_call(struct pg_store *s, enum pg_mode mode, const char *sql, const struct pg_args *args,
+	    PGresult **ret_result, struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/* The same, after a look at the schema, once per connection: what nearly every op uses. */
+int pg_op(struct pg_store *s, enum pg_mode mode, const char *sql, const struct pg_args *args,
+	  PGresult **ret_result, struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/* SQL text of several statements, without arguments and results, in one transaction. */
+int pg_script(struct pg_store *s, const char *sql, struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/* The status for a failed result (may be NULL: the connection's own trouble), with the server's text. */
+int pg_fail(struct pg_store *s, const PGresult *result, struct outbox_error *err);
+
+/* The time for an op's `now` argument: the database's own (NULL), or the test's clock. */
+struct pg_arg pg_now(const struct pg_store *s);
+
+static inline void pg_clearp(PGresult **result)
+{
+	PQclear(*result);
+}
+
+/* ---- columns of a binary result ------------------------------------------------------------- */
+
+int64_t pg_int(const PGresult *result, int row, int column);          /* int2/4/8, bool; NULL: 0 */
+bool pg_bool(const PGresult *result, int row, int column);            /* NULL: false */
+outbox_time pg_time(const PGresult *result, int row, int column);     /* NULL, -infinity: 0 */
+const char *pg_peek(const PGresult *result, int row, int column);     /* NULL: "" */
+/* A copy in the arena; *ret_text is NULL for NULL. */
+int pg_text(const PGresult *result, int row, int column, struct outbox_arena *arena,
+	    const char **ret_text, struct outbox_error *err) OUTBOX_MUSTCHECK;
+/* The elements of a bigint[] or integer[], at most max; returns how many there are. No NULLs. */
+size_t pg_ints(const PGresult *result, int row, int column, int64_t *ret_values, size_t max);
+
+#endif

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What the server says, as a status: a decision, not a diagnosis. */
+
+#include "base/cleanup.h"
+#include "base/text.h"
+#include "store/postgres/db.h"
+
+#include <string.h>
+
+/* The longest prefix that fits decides. Class OB is ours, raised in sql/postgres. */
+static const struct {
+	const char *sqlstate;
+	int status;
+} statuses[] = {
+	{ "OB001", OUTBOX_ENOTFOUND },
+	{ "OB002", OUTBOX_ECONFLICT },
+	{ "OB003", OUTBOX_EINVAL },
+	{ "OB004", OUTBOX_EPROTO },
+	{ "OB005", OUTBOX_EFENCED },
+	{ "OB006", OUTBOX_ECONFIG },
+	{ "08", OUTBOX_ECONN },
+	{ "0A000", OUTBOX_ENOTSUP },
+	{ "22", OUTBOX_EINVAL },
+	{ "23", OUTBOX_EINVAL },
+	{ "25006", OUTBOX_ECONN }, /* read only: this server is a standby now */
+	{ "28", OUTBOX_EAUTH },
+	{ "3D000", OUTBOX_ENOTFOUND }, /* no such database */
+	{ "3F000", OUTBOX_ESCHEMA },   /* no such schema */
+	{ "40", OUTBOX_EBUSY },        /* serialization failure, deadlock */
+	{ "42501", OUTBOX_EAUTH },
+	{ "42P01", OUTBOX_ESCHEMA }, /* no such table, function, column, type */
+	{ "42883", OUTBOX_ESCHEMA },
+	{ "42703", OUTBOX_ESCHEMA },
+	{ "42704", OUTBOX_ESCHEMA },
+	{ "53100", OUTBOX_EFULL },
+	{ "53200", OUTBOX_EBUSY },
+	{ "53300", OUTBOX_ECONN }, /* too many connections */
+	{ "53", OUTBOX_EBUSY },
+	{ "55", OUTBOX_EBUSY }, /* a lock was not to be had in time */
+	{ "57014", OUTBOX_EBUSY },
+	{ "57", OUTBOX_ECONN }, /* shutdown, crash, not ready */
+	{ "58", OUTBOX_EFULL },
+};
+
+static int status_of(const char *sqlstate, const char *constraint)
+{
+	size_t best = 0;
+	int status = OUTBOX_EPROTO;
+
+	/* The receipt that we wanted to append is there: somebody else's. */
+	if (strcmp(sqlstate, "23505") == 0 && constraint &&
+	    strcmp(constraint, "outbox_receipt_pkey") == 0)
+		return OUTBOX_EFENCED;
+	for (size_t i = 0; i < ARRAY_SIZE(statuses); i++) {
+		size_t length = strlen(statuses[i].sqlstate);
+
+		if (length > best && strncmp(sqlstate, statuses[i].sqlstate, length) == 0) {
+			best = length;
+			status = statuses[i].status;
+		}
+	}
+	return status;
+}
+
+/* A SQLSTATE as a number in base 36, so that it survives in err->native. */
+static int native_of(const char *sqlstate)
+{
+	int native = 0;
+
+	for (; *sqlstate; sqlstate++)
+		native = native * 36 +
+			 (*sqlstate <= '9' ? *sqlstate - '0' : (*sqlstate & ~0x20) - 'A' + 10);
+	return native;
+}
+
+/* libpq's own texts end in a line break and may have several lines: one is enough. */
+static void first_line(const char *text, char *out, size_t size)
+{
+	size_t length = strcspn(text, "\n");
+
+	length = utf8_cut(text, length, size - 1);
+	memcpy(out, text, length);
+	out[length] = '\0';
+}
+
+static int connection_failed(struct pg_store *s, struct outbox_error *err)
+{
+	char line[400];
+
+	s->broken = true;
+	first_line(PQerrorMessage(s->conn), line, sizeof(line));
+	return outbox_fail(err, OUTBOX_ECONN, "%s: %s", s->where,
+			   line[0] ? line : "the connection is gone");
+}
+
+int pg_fail(struct pg_store *s, const PGresult *result, struct outbox_error *err)
+{
+	const char *sqlstate = result ? PQresultErrorField(result, PG_DIAG_SQLSTATE) : NULL;
+	const char *text, *constraint;
+	char line[400];
+	int status;
+
+	if (!sqlstate)
+		return connection_failed(s, err);
+	text = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+	constraint = PQresultErrorField(result, PG_DIAG_CONSTRAINT_NAME);
+	status = status_of(sqlstate, constraint);
+	if (status == OUTBOX_ECONN)
+		s->broken = true;
+	first_line(text ? text : "", line, sizeof(line));
+	/* Our own errors are whole sentences for people already. */
+	if (strncmp(sqlstate, "OB", 2) == 0)
+		return outbox_fail_native(err, status, native_of(sqlstate), "%s", line);
+	return outbox_fail_native(err, status, native_of(sqlstate), "%s: %s (SQLSTATE %s)", s->where,
+				  line, sqlstate);
+}

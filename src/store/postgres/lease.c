@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Leases say who should work on a lane, no more: the receipts' tokens decide who may. */
+
+#include "base/cleanup.h"
+#include "store/postgres/db.h"
+#include "store/postgres/ops.h"
+
+int pg_lease(struct outbox_store *store, const struct outbox_lease_request *request,
+	     struct outbox_lease *ret_lease, struct outbox_error *err)
+{
+	_cleanup_(pg_clearp) PGresult *row = NULL;
+	struct pg_store *s = pg_of(store);
+	int64_t lanes[OUTBOX_LANES_MAX];
+	struct outbox_lease lease = { 0 };
+	int r;
+
+	r = pg_op(s, PG_WRITE, "SELECT * FROM @outbox_lease($1, $2, $3, $4, $5, $6, $7, $8)",
+		  ARGS(ARG_TEXT(request->target), ARG_TEXT(request->owner),
+		       ARG_INT8(request->duration), ARG_INT8(request->route_version),
+		       ARG_BOOL(request->leaving), ARG_TEXT(request->outage),
+		       ARG_INT8(request->outage_age), pg_now(s)),
+		  &row, err);
+	if (r != OUTBOX_OK)
+		return r;
+	lease.total = (int)pg_int(row, 0, 0);
+	lease.share = (int)pg_int(row, 0, 1);
+	lease.stale_route = pg_bool(row, 0, 2);
+	lease.count = (int)pg_ints(row, 0, 3, lanes, OUTBOX_LANES_MAX);
+	for (int i = 0; i < lease.count; i++)
+		lease.lanes[i] = (int)lanes[i];
+	*ret_lease = lease;
+	return OUTBOX_OK;
+}
+
+int pg_release(struct outbox_store *store, const char *target, int lane, const char *owner,
+	       struct outbox_error *err)
+{
+	_cleanup_(pg_clearp) PGresult *row = NULL;
+
+	return pg_op(pg_of(store), PG_WRITE, "SELECT @outbox_release($1, $2, $3)",
+		     ARGS(ARG_TEXT(target), ARG_INT4(lane), ARG_TEXT(owner)), &row, err);
+}
+
+int pg_take(struct outbox_store *store, const char *target, int lane, const char *owner,
+	    int64_t new_token, struct outbox_head *ret_head, struct outbox_error *err)
+{
+	_cleanup_(pg_clearp) PGresult *row = NULL;
+	struct pg_store *s = pg_of(store);
+	int r;
+
+	r = pg_op(s, PG_WRITE, "SELECT * FROM @outbox_take($1, $2, $3, $4, $5)",
+		  ARGS(ARG_TEXT(target), ARG_INT4(lane), ARG_TEXT(owner), ARG_INT8(new_token),
+		       pg_now(s)),
+		  &row, err);
+	if (r == OUTBOX_OK)
+		*ret_head = (struct outbox_head){
+			.n = pg_int(row, 0, 0),
+			.token = pg_int(row, 0, 1),
+			.takeovers = (int)pg_int(row, 0, 2),
+			.cautious = pg_bool(row, 0, 3),
+			.suspect_seq = pg_int(row, 0, 4),
+			.in_flight = pg_int(row, 0, 5),
+		};
+	return r;
+}

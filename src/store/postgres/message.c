@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/postgres/message.h"
+
+#include "base/cleanup.h"
+#include "core/message.h"
+
+#include <string.h>
+
+/* Where a row is read from and to. */
+struct loading {
+	const PGresult *result;
+	int row, first;
+	struct outbox_arena *arena;
+	struct outbox_claimed *m;
+};
+
+static int no_memory(struct outbox_error *err)
+{
+	return outbox_fail(err, OUTBOX_ENOMEM, "out of memory for the messages asked for");
+}
+
+static int load_texts(const struct loading *l, struct outbox_error *err)
+{
+	struct outbox_message *m = &l->m->message;
+	const struct {
+		int column;
+		const char **text;
+	} texts[] = {
+		{ COL_ID, &m->id },
+		{ COL_TYPE, &m->type },
+		{ COL_KEY, &m->key },
+		{ COL_CONTENT_TYPE, &m->content_type },
+		{ COL_SOURCE, &m->source },
+		{ COL_SUBJECT, &m->subject },
+		{ COL_TOPIC, &m->topic },
+		{ COL_CORRELATION_ID, &m->correlation_id },
+		{ COL_CAUSATION_ID, &m->causation_id },
+		{ COL_TRACEPARENT, &m->traceparent },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+		if (pg_text(l->result, l->row, l->first + texts[i].column, l->arena, texts[i].text,
+			    NULL) != OUTBOX_OK)
+			return no_memory(err);
+	}
+	return OUTBOX_OK;
+}
+
+static int load_headers(const struct loading *l, struct outbox_error *err)
+{
+	const char *json = PQgetvalue(l->result, l->row, l->first + COL_HEADERS);
+	struct outbox_error why = OUTBOX_ERROR_INIT;
+	struct outbox_header *headers = NULL;
+	struct outbox_claimed *m = l->m;
+	int r;
+
+	if (PQgetisnull(l->result, l->row, l->first + COL_HEADERS))
+		return OUTBOX_OK;
+	r = headers_parse(json, l->arena, &headers, &m->message.n_headers, &why);
+	if (r == OUTBOX_ENOMEM)
+		return no_memory(err);
+	if (r != OUTBOX_OK) {
+		m->message.n_headers = 0;
+		m->malformed = outbox_arena_text(l->arena, why.message);
+		return m->malformed ? OUTBOX_OK : no_memory(err);
+	}
+	m->message.headers = headers;
+	return OUTBOX_OK;
+}
+
+static int load_payload(const struct loading *l, bool alone, struct outbox_error *err)
+{
+	bool bytes = PQgetisnull(l->result, l->row, l->first + COL_PAYLOAD);
+	int column = l->first + (bytes ? COL_PAYLOAD_BIN : COL_PAYLOAD);
+	size_t size = (size_t)PQgetlength(l->result, l->row, column);
+	void *copy = outbox_arena_copy(l->arena, PQgetvalue(l->result, l->row, column), size);
+
+	if (!copy && !alone)
+		return no_memory(err);
+	if (!copy) {
+		l->m->malformed = "its payload is larger than the relay's memory for one batch";
+		return OUTBOX_OK;
+	}
+	l->m->message.data = copy;
+	l->m->message.size = size;
+	if (!l->m->message.content_type)
+		l->m->message.content_type = bytes ? DEFAULT_BYTES_TYPE : DEFAULT_CONTENT_TYPE;
+	return OUTBOX_OK;
+}
+
+int pg_message_load(const PGresult *result, int row, int first, struct outbox_arena *arena,
+		    const char *source, bool alone, struct outbox_claimed *ret_message,
+		    struct outbox_error *err)
+{
+	struct outbox_claimed m = { .seq = pg_int(result, row, first + COL_SEQ),
+				    .created_at = pg_time(result, row, first + COL_CREATED_AT),
+				    .message = OUTBOX_MESSAGE_INIT };
+	struct loading l = { .result = result, .row = row, .first = first, .arena = arena, .m = &m };
+	int r;
+
+	r = load_texts(&l, err);
+	if (r == OUTBOX_OK)
+		r = load_headers(&l, err);
+	if (r == OUTBOX_OK)
+		r = load_payload(&l, alone, err);
+	if (r != OUTBOX_OK)
+		return r;
+	m.message.kind = strcmp(pg_peek(result, row, first + COL_KIND), "command") == 0
+				 ? OUTBOX_KIND_COMMAND
+				 : OUTBOX_KIND_EVENT;
+	m.message.published = pg_bool(result, row, first + COL_PUBLISHED);
+	m.message.priority = (int)pg_int(result, row, first + COL_PRIORITY);
+	m.message.event_time = pg_time(result, row, first + COL_EVENT_TIME);
+	m.message.due_at = pg_time(result, row, first + COL_DUE_AT);
+	m.message.expires_at = pg_time(result, row, first + COL_EXPIRES_AT);
+	if (!m.message.source)
+		m.message.source = source;
+	if (!m.message.type) {
+		m.message.type = "unknown";
+		m.malformed = "its message is gone from the log";
+	}
+	*ret_message = m;
+	return OUTBOX_OK;
+}

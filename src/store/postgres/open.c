@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * postgres://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE?option=value
+ *
+ * Options are ours (schema, name, timeout, password_file) or libpq's own, which are checked by name. Where
+ * nothing is said: a writable server is wanted (a standby is refused), the server's certificate is
+ * verified unless the server is this machine, and a dead peer is noticed by keepalives.
+ */
+#include "store/postgres/connect.h"
+#include "store/postgres/ops.h"
+#include "store/postgres/schema.h"
+
+#include "base/cleanup.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+int pg_open(const struct outbox_store_config *config, bool create, struct outbox_store **ret_store,
+	    struct outbox_error *err)
+{
+	_cleanup_(pg_settings_deinit) struct pg_settings settings = { 0 };
+	struct pg_store *s;
+	int r;
+
+	(void)create; /* a database is made by its administrator, the schema by init */
+	if (!config->clock || !config->random)
+		return outbox_fail(err, OUTBOX_EINVAL, "a store wants a clock and a random source");
+	r = pg_settings_parse(config->url, &settings, err);
+	if (r != OUTBOX_OK)
+		return r;
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	s->base.ops = &postgres_store_ops;
+	s->clock = config->clock;
+	s->random = config->random;
+	s->client_clock = settings.client_clock;
+	s->timeout = settings.timeout;
+	snprintf(s->where, sizeof(s->where), "%s", settings.where);
+	snprintf(s->name, sizeof(s->name), "%s", settings.name);
+	snprintf(s->source, sizeof(s->source), "/outbox/%s", s->name);
+	if (settings.schema)
+		r = pg_schema_name(s, settings.schema, err);
+	if (r == OUTBOX_OK)
+		r = pg_connect(s, &settings, err);
+	if (r != OUTBOX_OK) {
+		pg_close(&s->base);
+		return r;
+	}
+	*ret_store = &s->base;
+	return OUTBOX_OK;
+}
+
+void pg_close(struct outbox_store *store)
+{
+	struct pg_store *s = pg_of(store);
+
+	if (!s)
+		return;
+	PQfinish(s->conn);
+	free(s);
+}

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The schema has a version, and every change of it is one entry in the list of migrations. A new
+ * database runs the whole list, so there is only one way in which a schema can come to be. A migration
+ * is several files of sql/postgres, run in one transaction.
+ *
+ * Two numbers decide who may work with whom. A program refuses a schema that is older than itself
+ * (upgrade first) and one whose min_reader is newer than itself; what lies between runs side by side
+ * during an upgrade of several relays.
+ */
+#include "store/postgres/schema.h"
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "store/postgres/ops.h"
+
+#include <stdio.h>
+#include <string.h>
+
+extern const char postgres_schema_sql[];
+
+#define SCRIPT_MAX ((size_t)4 << 20)
+
+static const struct {
+	int version;    /* that it leads to, one more than the one before */
+	int min_reader; /* the oldest program version that can work with the result */
+	const char *sql;
+} migrations[] = {
+	{ 1, 1, postgres_schema_sql },
+};
+
+#define NEWEST (migrations[ARRAY_SIZE(migrations) - 1].version)
+
+struct version {
+	int schema; /* 0: no outbox here */
+	int min_reader, lanes;
+};
+
+int pg_schema_name(struct pg_store *s, const char *name, struct outbox_error *err)
+{
+	size_t out = 0;
+
+	if (!name[0] || strlen(name) >= sizeof(s->schema))
+		return outbox_fail(err, OUTBOX_ECONFIG,
+				   "schema: \"%s\" is not a name of 1 to 63 bytes", name);
+	snprintf(s->schema, sizeof(s->schema), "%s", name);
+	s->quoted[out++] = '"';
+	for (; *name; name++) {
+		if (*name == '"')
+			s->quoted[out++] = '"';
+		s->quoted[out++] = *name;
+	}
+	s->quoted[out++] = '"';
+	s->quoted[out] = '\0';
+	return OUTBOX_OK;
+}
+
+/* Where the outbox is: in the schema named, or in the first of search_path that has one, or would be. */
+static int find_schema(struct pg_store *s, bool *ret_there, struct outbox_error *err)
+{
+	_cleanup_(pg_clearp) PGresult *found = NULL;
+	int r;
+
+	r = pg_call(s, PG_READ,
+		    "SELECT n.nspname::text, current_schema()::text FROM (SELECT CASE WHEN $1 = ''"
+		    " THEN to_regclass('outbox_meta')"
+		    " ELSE to_regclass(quote_ident($1) || '.outbox_meta') END AS oid) f"
+		    " LEFT JOIN pg_class c ON c.oid = f.oid"
+		    " LEFT JOIN pg_namespace n ON n.oid = c.relnamespace",
+		    ARGS(ARG_TEXT(s->schema)), &found, err);
+	if (r != OUTBOX_OK)
+		return r;
+	*ret_there = !PQgetisnull(found, 0, 0);
+	if (s->schema[0])
+		return OUTBOX_OK;
+	if (!*ret_there && PQgetisnull(found, 0, 1))
+		return outbox_fail(err, OUTBOX_ECONFIG,
+				   "%s: search_path names no schema that exists; say schema=NAME in the "
+				   "store's URL",
+				   s->where);
+	return pg_schema_name(s, pg_peek(found, 0, *ret_there ? 0 : 1), err);
+}
+
+static int look(struct pg_store *s, struct version *ret_version, struct outbox_error *err)
+{
+	_cleanup_(pg_clearp) PGresult *found = NULL;
+	struct version v = { 0 };
+	bool there = false;
+	int r;
+
+	r = find_schema(s, &there, err);
+	if (r != OUTBOX_OK || !there) {
+		*ret_version = v;
+		return r;
+	}
+	r = pg_call(s, PG_READ,
+		    "SELECT max(value) FILTER (WHERE name = 'schema'),"
+		    " max(value) FILTER (WHERE name = 'min_reader'),"
+		    " max(value) FILTER (WHERE name = 'lanes') FROM @outbox_meta",
+		    NULL, &found, err);
+	if (r != OUTBOX_OK)
+		return r;
+	if (sscanf(pg_peek(found, 0, 0), "%9d", &v.schema) != 1 ||
+	    sscanf(pg_peek(found, 0, 1), "%9d", &v.min_reader) != 1 ||
+	    sscanf(pg_peek(found, 0, 2), "%9d", &v.lanes) != 1)
+		return outbox_fail(err, OUTBOX_ESCHEMA,
+				   "%s has a table outbox_meta that is not ours; move it away",
+				   s->where);
+	*ret_version = v;
+	return OUTBOX_OK;
+}
+
+static int newer(const struct version *v, struct outbox_error *err)
+{
+	return outbox_fail(err, OUTBOX_ESCHEMA,
+			   "this database has outbox schema %d, this program knows %d; use a newer "
+			   "outbox",
+			   v->schema, NEWEST);
+}
+
+static int missing(const struct pg_store *s, struct outbox_error *err)
+{
+	return outbox_fail(err, OUTBOX_ESCHEMA,
+			   "no outbox in schema %s of %s; run: outbox init", s->schema, s->where);
+}
+
+int pg_schema_ready(struct pg_store *s, struct outbox_error *err)
+{
+	struct version v;
+	int r;
+
+	r = look(s, &v, err);
+	if (r != OUTBOX_OK)
+		return r;
+	if (!v.schema)
+		return missing(s, err);
+	if (v.schema > NEWEST && v.min_reader > NEWEST)
+		return newer(&v, err);
+	if (v.schema < NEWEST)
+		return outbox_fail(err, OUTBOX_ESCHEMA,
+				   "this database has outbox schema %d, this program needs %d; run: "
+				   "outbox upgrade",
+				   v.schema, NEWEST);
+	if (v.lanes < 1 || v.lanes > OUTBOX_LANES_MAX)
+		return outbox_fail(err, OUTBOX_EPROTO, "outbox_meta: %d is no number of lanes",
+				   v.lanes);
+	s->lanes = v.lanes;
+	s->ready = true;
+	return OUTBOX_OK;
+}
+
+/* An application's own outbox_something must neither be overwritten nor half mixed with ours. */
+static int in_the_way(struct pg_store *s, struct outbox_error *err)
+{
+	_cleanup_(pg_clearp) PGresult *found = NULL;
+	int r;
+
+	r = pg_call(s, PG_READ,
+		    "SELECT c.relname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
+		    " WHERE n.nspname = $1 AND c.relname IN ('outbox_message', 'outbox_target',"
+		    " 'outbox_route', 'outbox_lane', 'outbox_worker', 'outbox_receipt', 'outbox_detour',"
+		    " 'outbox_kept', 'outbox_audit', 'outbox_delivery', 'outbox_failed',"
+		    " 'outbox_backlog') LIMIT 1",
+		    ARGS(ARG_TEXT(s->schema)), &found, err);
+	if (r != OUTBOX_OK || PQntuples(found) == 0)
+		return r;
+	return outbox_fail(err, OUTBOX_ESCHEMA,
+			   "a table or view %s that is not ours is in the way; rename it and run outbox "
+			   "init again",
+			   pg_peek(found, 0, 0));
+}
+
+/* All that leads from `from` to the newest, in one transaction, in our schema. */
+static int migrate(struct pg_store *s, int from, int lanes, struct outbox_error *err)
+{
+	_cleanup_(buf_deinit) struct buf script = BUF_INIT(SCRIPT_MAX);
+
+	buf_printf(&script,
+		   "BEGIN ISOLATION LEVEL READ COMMITTED;\n"
+		   "SET LOCAL client_min_messages = warning;\n"
+		   "SELECT pg_advisory_xact_lock(hashtextextended('outbox init', 0));\n"
+		   "CREATE SCHEMA IF NOT EXISTS %s;\n"
+		   "SET LOCAL search_path = %s, pg_temp;\n",
+		   s->quoted, s->quoted);
+	for (size_t i = 0; i < ARRAY_SIZE(migrations); i++) {
+		if (migrations[i].version <= from)
+			continue;
+		buf_text(&script, migrations[i].sql);
+		buf_printf(&script,
+			   "INSERT INTO outbox_meta (name, value) VALUES ('schema', '%d'),"
+			   " ('min_reader', '%d') ON CONFLICT (name) DO UPDATE SET value ="
+			   " excluded.value;\n",
+			   migrations[i].version, migrations[i].min_reader);
+	}
+	if (!from)
+		buf_printf(&script, "INSERT INTO outbox_meta (name, value) VALUES ('lanes', '%d');\n",
+			   lanes ? lanes : PG_DEFAULT_LANES);
+	buf_text(&script, "COMMIT;\n");
+	if (script.failed)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	return pg_script(s, buf_str(&script), err);
+}
+
+int pg_init(struct outbox_store *store, const struct outbox_init_options *options,
+	    struct outbox_error *err)
+{
+	int lanes = options ? options->lanes : 0;
+	struct pg_store *s = pg_of(store);
+	struct version v = { 0 };
+	int r;
+
+	if (lanes < 0 || lanes > OUTBOX_LANES_MAX)
+		return outbox_fail(err, OUTBOX_EINVAL, "lanes: %d is not between 1 and %d", lanes,
+				   OUTBOX_LANES_MAX);
+	r = look(s, &v, err);
+	if (r != OUTBOX_OK)
+		return r;
+	if (!v.schema) {
+		r = in_the_way(s, err);
+		return r == OUTBOX_OK ? migrate(s, 0, lanes, err) : r;
+	}
+	if (v.schema > NEWEST)
+		return newer(&v, err);
+	if (v.schema < NEWEST)
+		return outbox_fail(err, OUTBOX_ESCHEMA,
+				   "this database already has outbox schema %d, this program knows %d; "
+				   "run: outbox upgrade",
+				   v.schema, NEWEST);
+	if (lanes && lanes != v.lanes)
+		return outbox_fail(err, OUTBOX_ECONFIG,
+				   "lanes: this outbox was made with %d, not %d; leave --lanes out",
+				   v.lanes, lanes);
+	return OUTBOX_OK;
+}
+
+int pg_upgrade(struct outbox_store *store, const struct outbox_init_options *options, int *ret_from,
+	       struct outbox_error *err)
+{
+	struct pg_store *s = pg_of(store);
+	struct version v = { 0 };
+	int r;
+
+	r = look(s, &v, err);
+	if (r == OUTBOX_OK && !v.schema)
+		r = missing(s, err);
+	if (r == OUTBOX_OK && v.schema > NEWEST)
+		r = newer(&v, err);
+	if (r == OUTBOX_OK && v.schema < NEWEST && !(options && options->dry_run))
+		r = migrate(s, v.schema, 0, err);
+	if (r == OUTBOX_OK) {
+		s->ready = false;
+		if (ret_from)
+			*ret_from = v.schema;
+	}
+	return r;
+}
+
+int pg_info(struct outbox_store *store, struct outbox_store_info *ret_info, struct outbox_error *err)
+{
+	struct outbox_store_info info = { .program_version = NEWEST };
+	struct pg_store *s = pg_of(store);
+	struct version v = { 0 };
+	int version = PQserverVersion(s->conn), r;
+
+	r = look(s, &v, err);
+	if (r != OUTBOX_OK)
+		return r;
+	snprintf(info.driver, sizeof(info.driver), "postgres %d.%d", version / 10000, version % 10000);
+	snprintf(info.name, sizeof(info.name), "%s", s->name);
+	info.schema_version = v.schema;
+	info.lanes = v.lanes;
+	*ret_info = info;
+	return OUTBOX_OK;
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Each case has a schema of its own in the database that OUTBOX_TEST_POSTGRES names (tests/support/with-postgres). */
+
+#include "store_contract.h"
+
+#include <libpq-fe.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+extern const struct outbox_store_ops postgres_store_ops;
+
+struct place {
+	PGconn *conn; /* for what the fixture itself does */
+	char schema[64], url[512], missing[512];
+};
+
+static void die(const char *what, const char *why)
+{
+	fprintf(stderr, "%s: %s\n", what, why);
+	abort();
+}
+
+static void run(PGconn *conn, const char *sql)
+{
+	PGresult *result = PQexec(conn, sql);
+
+	if (PQresultStatus(result) != PGRES_COMMAND_OK && PQresultStatus(result) != PGRES_TUPLES_OK)
+		die(sql, PQerrorMessage(conn));
+	PQclear(result);
+}
+
+static const char *server(void)
+{
+	return getenv("OUTBOX_TEST_POSTGRES");
+}
+
+static const char *unavailable(void)
+{
+	return server() ? NULL : "OUTBOX_TEST_POSTGRES is not set (tests/support/with-postgres sets it)";
+}
+
+static void ignore(void *context, const char *text)
+{
+	(void)context;
+	(void)text;
+}
+
+static PGconn *connect_to(const struct place *p)
+{
+	PGconn *conn = PQconnectdb(server());
+	char sql[128];
+
+	if (PQstatus(conn) != CONNECTION_OK)
+		die(server(), PQerrorMessage(conn));
+	PQsetNoticeProcessor(conn, ignore, NULL);
+	snprintf(sql, sizeof(sql), "SET search_path = \"%s\"", p->schema);
+	run(conn, sql);
+	return conn;
+}
+
+static void *make(struct outbox_clock *clock)
+{
+	static int number;
+	struct place *p = calloc(1, sizeof(*p));
+
+	(void)clock;
+	if (!p)
+		abort();
+	number++;
+	snprintf(p->url, sizeof(p->url), "%s?clock=client&name=app&schema=Case%%20%d%%20%%22%d%%22",
+		 server(), (int)getpid(), number);
+	snprintf(p->missing, sizeof(p->missing), "%s_missing", server());
+	snprintf(p->schema, sizeof(p->schema), "Case %d \"\"%d\"\"", (int)getpid(), number);
+	p->conn = connect_to(p);
+	return p;
+}
+
+static void destroy(void *place)
+{
+	struct place *p = place;
+	char sql[128];
+
+	snprintf(sql, sizeof(sql), "DROP SCHEMA IF EXISTS \"%s\" CASCADE", p->schema);
+	run(p->conn, sql);
+	PQfinish(p->conn);
+	free(p);
+}
+
+static const char *url(void *place)
+{
+	return ((struct place *)place)->url;
+}
+
+static const char *missing_url(void *place)
+{
+	return ((struct place *)place)->missing;
+}
+
+static void fake_schema(void *place, int version)
+{
+	struct place *p = place;
+	char sql[128];
+
+	snprintf(sql, sizeof(sql),
+		 "UPDATE outbox_meta SET value = '%d' WHERE name IN ('schema', 'min_reader')", version);
+	run(p->conn, sql);
+}
+
+static void *begin(void *place)
+{
+	PGconn *conn = connect_to(place);
+
+	run(conn, "BEGIN");
+	return conn;
+}
+
+static int publish(void *tx, const struct outbox_message *message, int64_t *ret_seq,
+		   struct outbox_error *err)
+{
+	const char *values[] = { message->id, message->type, message->key, message->data };
+	PGresult *row = PQexecParams(tx,
+				     "INSERT INTO outbox_message (id, type, key, payload) VALUES ($1, $2, $3, $4)"
+				     " RETURNING seq",
+				     4, NULL, values, NULL, NULL, 0);
+
+	if (PQresultStatus(row) != PGRES_TUPLES_OK) {
+		PQclear(row);
+		return outbox_fail(err, OUTBOX_EINVAL, "%s", PQerrorMessage(tx));
+	}
+	if (ret_seq)
+		*ret_seq = strtoll(PQgetvalue(row, 0, 0), NULL, 10);
+	PQclear(row);
+	return OUTBOX_OK;
+}
+
+static void savepoint(void *tx)
+{
+	run(tx, "SAVEPOINT mine");
+}
+
+static void rollback_to(void *tx)
+{
+	run(tx, "ROLLBACK TO mine");
+}
+
+static void commit(void *tx)
+{
+	run(tx, "COMMIT");
+	PQfinish(tx);
+}
+
+static void rollback(void *tx)
+{
+	run(tx, "ROLLBACK");
+	PQfinish(tx);
+}
+
+const struct store_fixture postgres_store_fixture = {
+	.name = "postgres",
+	.ops = &postgres_store_ops,
+	.has = STORE_MISSING | STORE_LATE_COMMITS,
+	.unavailable = unavailable,
+	.make = make,
+	.destroy = destroy,
+	.url = url,
+	.missing_url = missing_url,
+	.fake_schema = fake_schema,
+	.begin = begin,
+	.publish = publish,
+	.savepoint = savepoint,
+	.rollback_to = rollback_to,
+	.commit = commit,
+	.rollback = rollback,
+};
