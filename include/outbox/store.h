@@ -55,7 +55,7 @@ struct outbox_init_options {
 	int lanes;    /* per target; 0: the driver's default. Must agree when already initialised */
 	bool dry_run; /* upgrade only: say what would be done, change nothing */
 	bool partition; /* the log in partitions that retention drops whole; new ones only */
-	bool doorbell;  /* publishers wake a sleeping relay; may be set again at any time */
+	int doorbell;   /* publishers wake a sleeping relay: 1 on, -1 off, 0 as it is (new: off) */
 };
 
 struct outbox_rebase {
@@ -339,6 +339,14 @@ struct outbox_store_ops {
 		      struct outbox_error *err);
 	/* Woken, or done sleeping: publishers need not ring any more. */
 	int (*awake)(struct outbox_store *store, struct outbox_error *err);
+
+	/*
+	 * Optional. What init() would run, as SQL for people who run their own migrations: a whole script
+	 * with comments. Needs no store. schema NULL: where the session that runs it puts new tables. The
+	 * caller frees ret_sql.
+	 */
+	int (*script)(const struct outbox_init_options *options, const char *schema, char **ret_sql,
+		      struct outbox_error *err);
 };
 
 /* Embed as first member of the driver's struct. open() sets ops. */

@@ -7,6 +7,9 @@
 
 #include <stdlib.h>
 
+/* How often a lane polls while publishers would ring. */
+#define BELL_POLL OUTBOX_SECONDS
+
 int lane_new(int number, const struct worker *w, struct lane **ret_lane, struct outbox_error *err)
 {
 	struct lane *lane = calloc(1, sizeof(*lane));
@@ -144,7 +147,10 @@ static void found_nothing(struct worker *w, struct lane *lane, const struct outb
 {
 	outbox_time wait = lane->poll;
 
+	if (w->bell && atomic_load(&w->bell->hung) && wait < BELL_POLL)
+		wait = BELL_POLL;
 	lane->ran_dry = want > 0;
+	lane->dry = lane->read_ring;
 	if (lane->leaving || lane->lost) {
 		lane->phase = LANE_RELEASE;
 		return;
@@ -185,6 +191,7 @@ static void advanced(struct worker *w, struct lane *lane, size_t want, outbox_ti
 	atomic_fetch_add(&w->counters->flying_batches, 1);
 	atomic_fetch_add(&w->counters->flying_messages, fresh->claim.count);
 	lane->ran_dry = false;
+	lane->dry = 0;
 	lane->poll = w->target->poll_min;
 	/* After the call: the store's time is that of its end, or nearly. */
 	lane->read_at = w->plan->clock->mono(w->plan->clock);
@@ -221,6 +228,7 @@ static void settle_and_read(struct worker *w, struct lane *lane, outbox_time now
 	size_t want = wanted(w, lane, now);
 	int r;
 
+	lane->read_ring = worker_ring(w); /* before the read: what is rung later is looked at again */
 	if (want && !w->connected) {
 		/* Never claim into an outage: first see that the broker is there. */
 		if (!settled->claim.count) {

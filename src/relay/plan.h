@@ -35,6 +35,7 @@ struct relay_plan {
 	const struct outbox_registry *registry;
 	struct outbox_clock *clock;
 	uint64_t seed;
+	bool no_bell; /* poll only */
 	struct log log;
 };
 

@@ -66,6 +66,7 @@ static int make_workers(struct outbox_relay *relay, struct outbox_error *err)
 			if (r)
 				return r;
 			thread->relay = relay;
+			thread->worker->bell = &relay->bell;
 			relay->n_threads++;
 		}
 	}
@@ -98,6 +99,7 @@ int outbox_relay_new(struct outbox_relay **ret_relay, const struct outbox_relay_
 	relay = calloc(1, sizeof(*relay));
 	if (!relay)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	atomic_init(&relay->bell.rings, 1);
 	r = init_waiting(relay, err);
 	if (r) {
 		free(relay);
@@ -141,7 +143,7 @@ void relay_wait(struct outbox_relay *relay, outbox_time until, unsigned *wakes_s
 	pthread_mutex_unlock(&relay->mutex);
 }
 
-static void wake_all(struct outbox_relay *relay)
+void relay_wake_all(struct outbox_relay *relay)
 {
 	pthread_mutex_lock(&relay->mutex);
 	relay->wakes++;
@@ -174,6 +176,9 @@ int outbox_relay_start(struct outbox_relay *relay, struct outbox_error *err)
 		}
 		thread->running = true;
 	}
+	/* Without it the relay polls, as it does where the store has no bell. */
+	relay->bell_running = !relay->plan.no_bell &&
+			      !pthread_create(&relay->bell_thread, NULL, bell_run, relay);
 	return OUTBOX_OK;
 }
 
@@ -186,6 +191,11 @@ static void join_all(struct outbox_relay *relay)
 			pthread_join(relay->threads[i].thread, NULL);
 		relay->threads[i].running = false;
 	}
+	atomic_store(&relay->stopping, true);
+	relay_wake_all(relay);
+	if (relay->bell_running)
+		pthread_join(relay->bell_thread, NULL);
+	relay->bell_running = false;
 	pthread_mutex_unlock(&relay->joining);
 }
 
@@ -199,11 +209,12 @@ int outbox_relay_stop(struct outbox_relay *relay, outbox_time timeout, struct ou
 				   "relay must not be NULL, timeout not "
 				   "negative");
 	clock = relay->plan.clock;
+	atomic_store(&relay->stopping, true);
 	if (timeout > 365 * OUTBOX_DAYS)
 		timeout = 365 * OUTBOX_DAYS;
 	for (size_t i = 0; i < relay->n_threads; i++)
 		worker_drain(relay->threads[i].worker, clock->mono(clock) + timeout);
-	wake_all(relay);
+	relay_wake_all(relay);
 	join_all(relay);
 	for (size_t i = 0; i < relay->n_threads; i++)
 		abandoned += relay->threads[i].worker->n_lanes;

@@ -2,6 +2,7 @@
 #ifndef RELAY_RELAY_H
 #define RELAY_RELAY_H
 
+#include "relay/bell.h"
 #include "relay/plan.h"
 #include "relay/worker.h"
 
@@ -25,6 +26,10 @@ struct outbox_relay {
 	pthread_cond_t wake;
 	unsigned wakes; /* how often everybody was woken */
 	bool started;
+	_Atomic bool stopping;
+	struct bell bell;
+	pthread_t bell_thread;
+	bool bell_running;
 };
 
 /* A store connection of the caller's own. random must outlive it. */
@@ -34,5 +39,8 @@ int relay_open_store(const struct outbox_relay *relay, struct random_state *rand
 /* Wait until the relay's clock says `until` (a second at the most), or all were woken since
  * *wakes_seen. */
 void relay_wait(struct outbox_relay *relay, outbox_time until, unsigned *wakes_seen);
+
+/* Let every worker step at once. */
+void relay_wake_all(struct outbox_relay *relay);
 
 #endif

@@ -170,6 +170,19 @@ static void keep_leases(struct worker *w, outbox_time now)
 	w->stale_route = lease.stale_route;
 }
 
+unsigned worker_ring(const struct worker *w)
+{
+	return w->bell ? atomic_load(&w->bell->rings) : 1;
+}
+
+/* When a lane wants to run: a ring wakes those that wait for something to read. */
+static outbox_time lane_time(const struct worker *w, const struct lane *lane)
+{
+	bool rung = lane->phase == LANE_READ && lane->dry && lane->dry != worker_ring(w);
+
+	return rung || atomic_load(&w->draining) ? 0 : lane->run_at;
+}
+
 static bool needs_store(const struct lane *lane)
 {
 	return lane->phase != LANE_SEND;
@@ -181,7 +194,7 @@ static struct lane *next_lane(struct worker *w, outbox_time now)
 	for (size_t i = 0; i < w->n_lanes; i++) {
 		struct lane *lane = w->lanes[(w->turn + i) % w->n_lanes];
 
-		if (lane->run_at > now && !atomic_load(&w->draining))
+		if (lane_time(w, lane) > now)
 			continue;
 		if (needs_store(lane) && (!w->store || now < w->store_at))
 			continue;
@@ -207,7 +220,7 @@ static outbox_time next_time(const struct worker *w, outbox_time now)
 		at = w->store_at;
 	for (size_t i = 0; i < w->n_lanes; i++) {
 		const struct lane *lane = w->lanes[i];
-		outbox_time run_at = atomic_load(&w->draining) ? 0 : lane->run_at;
+		outbox_time run_at = lane_time(w, lane);
 
 		if (needs_store(lane) && run_at < w->store_at)
 			run_at = w->store_at;
@@ -300,6 +313,17 @@ static void work(struct worker *w, outbox_time now)
 		janitor_step(w, now);
 }
 
+/* Tell the listener whether everything ran dry, and at which ring. */
+static void note_dryness(struct worker *w)
+{
+	unsigned dry = worker_ring(w);
+
+	for (size_t i = 0; i < w->n_lanes; i++)
+		if (w->lanes[i]->dry < dry)
+			dry = w->lanes[i]->dry;
+	atomic_store(&w->dry, w->leased ? dry : 0);
+}
+
 outbox_time worker_step(struct worker *w)
 {
 	outbox_time now = w->plan->clock->mono(w->plan->clock);
@@ -313,6 +337,7 @@ outbox_time worker_step(struct worker *w)
 		return now;
 	}
 	work(w, now);
+	note_dryness(w);
 	return next_time(w, now);
 }
 

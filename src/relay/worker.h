@@ -11,6 +11,7 @@
  */
 
 #include "base/random.h"
+#include "relay/bell.h"
 #include "relay/breaker.h"
 #include "relay/flight.h"
 #include "relay/plan.h"
@@ -38,6 +39,8 @@ struct lane {
 	bool leaving; /* finish what is in flight, settle it, then release */
 	bool lost;    /* the lease is gone: the fence decides whether settling still counts */
 	bool ran_dry; /* a read found nothing that is due */
+	unsigned read_ring; /* the bell's rings when the last read began */
+	unsigned dry; /* and at which ring of the bell that was; 0: it found something */
 	struct outbox_head head;
 	int64_t next_token; /* of the receipt being appended; the same again until it is known */
 	int64_t died_seq;   /* the message that was alone in flight when a relay died */
@@ -61,6 +64,8 @@ struct worker {
 	const struct relay_plan *plan;
 	const struct target_plan *target;
 	struct relay_counters *counters;
+	struct bell *bell;   /* NULL: none */
+	_Atomic unsigned dry; /* the ring at which all lanes were dry; 0: there is work */
 	char owner[256];
 	struct random_state random;
 	struct outbox_store *store;
@@ -99,6 +104,9 @@ int worker_new(const struct relay_plan *plan, size_t target, int index,
 	       struct relay_counters *counters, struct worker **ret_worker,
 	       struct outbox_error *err) OUTBOX_MUSTCHECK;
 struct worker *worker_free(struct worker *worker);
+
+/* The bell's number of rings so far; 1 without a bell. */
+unsigned worker_ring(const struct worker *worker);
 
 /* One step. Returns the mono time at which it wants to be stepped again: now when it is busy. */
 outbox_time worker_step(struct worker *worker);

@@ -58,5 +58,9 @@ int pg_purgeable(struct outbox_store *store, const struct outbox_purge *purge, i
 int pg_check(struct outbox_store *store,
 		 void (*say)(void *context, int level, const char *subject, const char *text),
 		 void *context, struct outbox_error *err);
+int pg_script_text(const struct outbox_init_options *options, const char *schema, char **ret_sql,
+		   struct outbox_error *err);
+int pg_listen(struct outbox_store *store, int *ret_fd, bool *ret_again, struct outbox_error *err);
+int pg_awake(struct outbox_store *store, struct outbox_error *err);
 
 #endif

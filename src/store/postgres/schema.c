@@ -196,23 +196,30 @@ static int migrate(struct pg_store *s, int from, int lanes, struct outbox_error 
 	if (!from)
 		buf_printf(&script, "INSERT INTO outbox_meta (name, value) VALUES ('lanes', '%d');\n",
 			   lanes ? lanes : PG_DEFAULT_LANES);
+	/* whose transaction numbers these are; unknown where one may not ask */
+	if (!from)
+		buf_text(&script, "INSERT INTO outbox_meta (name, value) SELECT 'cluster', c"
+				  " FROM outbox_cluster() c WHERE c IS NOT NULL;\n");
 	buf_text(&script, "COMMIT;\n");
 	if (script.failed)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	return pg_script(s, buf_str(&script), err);
 }
 
-int pg_init(struct outbox_store *store, const struct outbox_init_options *options,
-	    struct outbox_error *err)
+static int hang_bell(struct pg_store *s, int wanted, struct outbox_error *err)
 {
-	int lanes = options ? options->lanes : 0;
-	struct pg_store *s = pg_of(store);
+	_cleanup_(pg_clearp) PGresult *row = NULL;
+
+	if (!wanted)
+		return OUTBOX_OK;
+	return pg_op(s, PG_WRITE, "SELECT @outbox_doorbell($1)", ARGS(ARG_BOOL(wanted > 0)), &row, err);
+}
+
+static int init(struct pg_store *s, int lanes, struct outbox_error *err)
+{
 	struct version v = { 0 };
 	int r;
 
-	if (lanes < 0 || lanes > OUTBOX_LANES_MAX)
-		return outbox_fail(err, OUTBOX_EINVAL, "lanes: %d is not between 1 and %d", lanes,
-				   OUTBOX_LANES_MAX);
 	r = look(s, &v, err);
 	if (r != OUTBOX_OK)
 		return r;
@@ -232,6 +239,22 @@ int pg_init(struct outbox_store *store, const struct outbox_init_options *option
 				   "lanes: this outbox was made with %d, not %d; leave --lanes out",
 				   v.lanes, lanes);
 	return OUTBOX_OK;
+}
+
+int pg_init(struct outbox_store *store, const struct outbox_init_options *options,
+	    struct outbox_error *err)
+{
+	int lanes = options ? options->lanes : 0;
+	struct pg_store *s = pg_of(store);
+	int r;
+
+	if (lanes < 0 || lanes > OUTBOX_LANES_MAX)
+		return outbox_fail(err, OUTBOX_EINVAL, "lanes: %d is not between 1 and %d", lanes,
+				   OUTBOX_LANES_MAX);
+	r = init(s, lanes, err);
+	if (r == OUTBOX_OK)
+		r = hang_bell(s, options ? options->doorbell : 0, err);
+	return r;
 }
 
 int pg_upgrade(struct outbox_store *store, const struct outbox_init_options *options, int *ret_from,

@@ -1,0 +1,66 @@
+-- SPDX-License-Identifier: Apache-2.0
+--
+-- outbox on PostgreSQL: the doorbell. Off until outbox_doorbell(true).
+--
+-- Publishers send NOTIFY only when a relay sleeps, since NOTIFY makes committing transactions queue up.
+-- Who sleeps is told by an advisory lock: a publisher takes it shared until its transaction ends, which
+-- costs next to nothing; a relay that goes to sleep holds it exclusively. A publisher that cannot share
+-- it rings. Before it sleeps the relay tries to take the lock: if it cannot, publishers are in flight
+-- and it polls again; if it can, it polls once more. So no message falls between.
+-- Not for publishers that use PREPARE TRANSACTION, which NOTIFY forbids.
+
+CREATE FUNCTION outbox_bell_key() RETURNS bigint
+LANGUAGE sql STABLE SET search_path FROM CURRENT AS $$
+	SELECT hashtextextended('outbox bell', 'outbox_message'::regclass::oid::bigint)
+$$;
+
+CREATE FUNCTION outbox_bell_channel() RETURNS text
+LANGUAGE sql STABLE SET search_path FROM CURRENT AS $$
+	SELECT 'outbox_' || 'outbox_message'::regclass::oid
+$$;
+
+CREATE FUNCTION outbox_ring() RETURNS trigger
+LANGUAGE plpgsql AS $$
+BEGIN
+	PERFORM pg_catalog.pg_notify(TG_ARGV[0], '');
+	RETURN NULL;
+END $$;
+
+-- Hang the bell or take it down. Says whether that changed anything.
+CREATE FUNCTION outbox_doorbell(p_on boolean) RETURNS boolean
+LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+DECLARE
+	there boolean := EXISTS (SELECT FROM pg_trigger
+		WHERE tgrelid = 'outbox_message'::regclass AND tgname = 'outbox_bell');
+BEGIN
+	IF p_on = there THEN
+		RETURN false;
+	ELSIF p_on THEN
+		EXECUTE format('CREATE TRIGGER outbox_bell AFTER INSERT ON outbox_message FOR EACH STATEMENT'
+			' WHEN (NOT pg_try_advisory_xact_lock_shared(%s)) EXECUTE FUNCTION outbox_ring(%L)',
+			outbox_bell_key(), outbox_bell_channel());
+	ELSE
+		DROP TRIGGER outbox_bell ON outbox_message;
+	END IF;
+	RETURN true;
+END $$;
+
+-- A relay wants to sleep. NULL: there is no bell. True: it hangs, look once more and sleep. False: not now.
+CREATE FUNCTION outbox_listen() RETURNS boolean
+LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+BEGIN
+	IF NOT EXISTS (SELECT FROM pg_trigger WHERE tgrelid = 'outbox_message'::regclass AND tgname = 'outbox_bell') THEN
+		RETURN NULL;
+	END IF;
+	EXECUTE format('LISTEN %I', outbox_bell_channel());
+	RETURN pg_try_advisory_lock(outbox_bell_key());
+END $$;
+
+-- Awake: publishers need not ring any more, and another relay that wanted the bell may have it.
+CREATE FUNCTION outbox_awake() RETURNS void
+LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+BEGIN
+	IF pg_advisory_unlock(outbox_bell_key()) THEN
+		PERFORM pg_notify(outbox_bell_channel(), '');
+	END IF;
+END $$;

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "relay/bell.h"
+
+#include "relay/relay.h"
+#include "store/store.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+
+#define IDLE_CHECK (10 * OUTBOX_MILLISECONDS)
+#define LISTEN_SLICE 200 /* ms: how often a listener looks whether the relay stops or works again */
+#define STORE_PAUSE OUTBOX_SECONDS
+
+struct listener {
+	struct outbox_relay *relay;
+	struct outbox_store *store;
+	struct random_state random;
+	unsigned wakes_seen;
+	bool told; /* that there is no bell */
+};
+
+static bool stopping(const struct outbox_relay *relay)
+{
+	return atomic_load(&relay->stopping);
+}
+
+/* Every lane of every worker found nothing, after this ring. */
+static bool all_dry(struct outbox_relay *relay)
+{
+	unsigned ring = atomic_load(&relay->bell.rings);
+
+	for (size_t i = 0; i < relay->n_threads; i++)
+		if (atomic_load(&relay->threads[i].worker->dry) != ring)
+			return false;
+	return true;
+}
+
+static void ring(struct outbox_relay *relay)
+{
+	atomic_fetch_add(&relay->bell.rings, 1);
+	relay_wake_all(relay);
+}
+
+/* Wait a little, with the others' wakes. */
+static void rest(struct listener *l, outbox_time time)
+{
+	struct outbox_clock *clock = l->relay->plan.clock;
+
+	relay_wait(l->relay, clock->mono(clock) + time, &l->wakes_seen);
+}
+
+/* The bell hangs and all lanes looked once more: wait until somebody rings or a lane has work. */
+static void listen_on(struct outbox_relay *relay, int fd)
+{
+	struct pollfd pollfd = { .fd = fd, .events = POLLIN };
+
+	while (!stopping(relay) && all_dry(relay)) {
+		int n = poll(&pollfd, 1, LISTEN_SLICE);
+
+		if (n > 0 || (n < 0 && errno != EINTR))
+			return;
+	}
+}
+
+static int sleep_once(struct listener *l, struct outbox_error *err)
+{
+	struct outbox_relay *relay = l->relay;
+	bool again = false;
+	int fd = -1, r;
+
+	r = l->store->ops->listen(l->store, &fd, &again, err);
+	if (r)
+		return r;
+	if (fd < 0) {
+		l->told = true;
+		return OUTBOX_OK;
+	}
+	if (again) { /* publishers are active, or another relay has the bell: poll on */
+		rest(l, 2 * IDLE_CHECK);
+		return OUTBOX_OK;
+	}
+	atomic_store(&relay->bell.hung, true);
+	ring(relay); /* everybody looks once more */
+	for (int i = 0; i < 100 && !stopping(relay) && !all_dry(relay); i++)
+		rest(l, IDLE_CHECK / 10);
+	listen_on(relay, fd);
+	atomic_store(&relay->bell.hung, false);
+	r = l->store->ops->awake(l->store, err);
+	ring(relay);
+	return r;
+}
+
+static int open_store(struct listener *l, struct outbox_error *err)
+{
+	int r = relay_open_store(l->relay, &l->random, &l->store, err);
+
+	if (!r && !(l->store->ops->listen && l->store->ops->awake))
+		l->told = true;
+	return r;
+}
+
+void *bell_run(void *argument)
+{
+	struct outbox_relay *relay = argument;
+	struct listener l = { .relay = relay };
+
+	while (!stopping(relay) && !l.told) {
+		struct outbox_error err = OUTBOX_ERROR_INIT;
+		int r = OUTBOX_OK;
+
+		if (!all_dry(relay)) {
+			rest(&l, IDLE_CHECK);
+			continue;
+		}
+		if (!l.store)
+			r = open_store(&l, &err);
+		if (!r && !l.told)
+			r = sleep_once(&l, &err);
+		if (r) {
+			/* The workers say what is wrong with the store; without a bell they poll. */
+			l.store = store_close(l.store);
+			rest(&l, STORE_PAUSE);
+		}
+	}
+	store_close(l.store);
+	return NULL;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The doorbell, see sql/postgres/bell.sql. It needs a session of its own (LISTEN, a lock held between
+ * transactions), so behind a pooler there is none: a pooler makes up the process number that it tells its
+ * clients, which is how it is known.
+ */
+#include "base/cleanup.h"
+#include "store/postgres/db.h"
+#include "store/postgres/ops.h"
+
+static int is_pooled(struct pg_store *s, bool *ret_pooled, struct outbox_error *err)
+{
+	_cleanup_(pg_clearp) PGresult *row = NULL;
+	int r = pg_call(s, PG_READ, "SELECT pg_backend_pid()", NULL, &row, err);
+
+	if (r == OUTBOX_OK)
+		*ret_pooled = pg_int(row, 0, 0) != PQbackendPID(s->conn);
+	return r;
+}
+
+/* Rings that came while nobody slept mean nothing: everybody looks once more anyway. */
+static void forget_rings(struct pg_store *s)
+{
+	PGnotify *ring;
+
+	while ((ring = PQnotifies(s->conn)))
+		PQfreemem(ring);
+}
+
+int pg_listen(struct outbox_store *store, int *ret_fd, bool *ret_again, struct outbox_error *err)
+{
+	_cleanup_(pg_clearp) PGresult *row = NULL;
+	struct pg_store *s = pg_of(store);
+	bool pooled;
+	int r;
+
+	r = is_pooled(s, &pooled, err);
+	if (r != OUTBOX_OK)
+		return r;
+	if (pooled) {
+		*ret_fd = -1;
+		*ret_again = false;
+		return OUTBOX_OK;
+	}
+	r = pg_op(s, PG_WRITE, "SELECT @outbox_listen()", NULL, &row, err);
+	if (r != OUTBOX_OK)
+		return r;
+	forget_rings(s);
+	*ret_fd = PQgetisnull(row, 0, 0) ? -1 : PQsocket(s->conn);
+	*ret_again = !pg_bool(row, 0, 0);
+	return OUTBOX_OK;
+}
+
+int pg_awake(struct outbox_store *store, struct outbox_error *err)
+{
+	_cleanup_(pg_clearp) PGresult *row = NULL;
+	struct pg_store *s = pg_of(store);
+	int r;
+
+	if (!PQconsumeInput(s->conn))
+		return pg_fail(s, NULL, err);
+	r = pg_op(s, PG_WRITE, "SELECT @outbox_awake()", NULL, &row, err);
+	forget_rings(s);
+	return r;
+}
