@@ -96,9 +96,10 @@ static void read_files(struct world *w, struct known *k)
 
 static bool same_files(const struct known *a, const struct known *b)
 {
-	return a->hash == b->hash && a->open == b->open &&
-	       memcmp(a->sizes, b->sizes, sizeof(a->sizes)) == 0 &&
-	       memcmp(a->files.data, b->files.data, a->files.size) == 0;
+	if (a->hash != b->hash || a->open != b->open || a->files.size != b->files.size ||
+	    memcmp(a->sizes, b->sizes, sizeof(a->sizes)) != 0)
+		return false;
+	return !a->files.size || memcmp(a->files.data, b->files.data, a->files.size) == 0;
 }
 
 /* ---- the text ------------------------------------------------------------------------------ */

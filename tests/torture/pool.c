@@ -22,6 +22,12 @@ static struct block *of(void *memory)
 	return (struct block *)memory - 1;
 }
 
+/* Where a free block has the address of the next. */
+static void *link_of(struct block *b)
+{
+	return b + 1;
+}
+
 static struct block *cut(unsigned steps)
 {
 	size_t size = sizeof(struct block) + (size_t)steps * STEP;
@@ -48,7 +54,7 @@ static void *pool_malloc(int size)
 		steps = 0;
 	} else if (lists[steps]) {
 		b = lists[steps];
-		memcpy(&lists[steps], b + 1, sizeof(b));
+		memcpy(&lists[steps], link_of(b), sizeof(lists[steps]));
 	} else {
 		b = cut(steps);
 	}
@@ -69,7 +75,7 @@ static void pool_free(void *memory)
 		return;
 	}
 	memset(memory, 0x5a, (size_t)steps * STEP < 64 ? (size_t)steps * STEP : 64);
-	memcpy(b + 1, &lists[steps], sizeof(b));
+	memcpy(link_of(b), &lists[steps], sizeof(lists[steps]));
 	lists[steps] = b;
 }
 

@@ -246,9 +246,14 @@ static void torture_groups(const char *wanted)
 		       { "operator", operator_cases } };
 	const char *colon = strchr(wanted, ':');
 	size_t length = colon ? (size_t)(colon - wanted) : strlen(wanted);
-	int part = 1, parts = 1;
+	long part = 1, parts = 1;
+	char *end = NULL;
 
-	if (colon && (sscanf(colon, ":%d/%d", &part, &parts) != 2 || part < 1 || part > parts)) {
+	if (colon) {
+		part = strtol(colon + 1, &end, 10);
+		parts = *end == '/' ? strtol(end + 1, &end, 10) : 0;
+	}
+	if (part < 1 || part > parts || (end && *end)) {
 		fprintf(stderr, "torture sqlite: \"%s\" is no part; write for example lane:2/3\n",
 			wanted);
 		return;
