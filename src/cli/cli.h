@@ -43,6 +43,7 @@ struct command {
 struct cli {
 	const struct command *command;
 	const char *store_url; /* --store, else OUTBOX_STORE, else NULL */
+	char *store_owned;     /* what store_url points to, when it was put together here */
 	/* for commands that are suggested: " --store URL" when it was given so, else "" */
 	char store_option[400];
 	const char *actor;
@@ -62,7 +63,7 @@ struct cli {
 
 extern const struct command cmd_audit, cmd_defer, cmd_discard, cmd_doctor, cmd_drop, cmd_help,
 	cmd_init, cmd_list, cmd_pause, cmd_policy_list, cmd_policy_show, cmd_publish, cmd_purge,
-	cmd_relay, cmd_requeue, cmd_resume, cmd_show, cmd_status, cmd_tail, cmd_target_drop,
+	cmd_rebase, cmd_relay, cmd_requeue, cmd_resume, cmd_show, cmd_sql, cmd_status, cmd_tail, cmd_target_drop,
 	cmd_target_list, cmd_truncate, cmd_upgrade, cmd_version;
 
 /* The i-th command; NULL behind the last. */

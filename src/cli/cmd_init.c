@@ -1,19 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/cli.h"
+#include "base/text.h"
 #include "cli/json_out.h"
 #include "cli/safe.h"
+#include "cli/store_url.h"
 
 #include <stdio.h>
 #include <string.h>
 
 struct values {
 	int64_t lanes;
+	const char *schema, *partition;
+	bool doorbell, no_doorbell;
 };
 
 static const struct option options[] = {
 	OPTION_RANGE(
 		"lanes", struct values, lanes, 1, OUTBOX_LANES_MAX,
-		"readers of the log for each target, which share its keys among them; the order of a key holds with any number (default: 1 on SQLite)"),
+		"readers of the log for each target, which share its keys among them; the order of a key holds with any number (default: 4 on PostgreSQL, 1 on SQLite)"),
+	OPTION("schema", OPTION_TEXT, struct values, schema, "NAME",
+	       "PostgreSQL: the schema for the tables, made when it is missing; the same as ?schema=NAME in the URL (default: the first of search_path)"),
+	OPTION("partition", OPTION_TEXT, struct values, partition, "auto|none",
+	       "PostgreSQL: auto: the log in partitions, which retention drops whole (default: none)"),
+	OPTION("doorbell", OPTION_FLAG, struct values, doorbell, NULL,
+	       "PostgreSQL: publishers wake a sleeping relay; not for those that use PREPARE TRANSACTION"),
+	OPTION("no-doorbell", OPTION_FLAG, struct values, no_doorbell, NULL,
+	       "take the doorbell down again"),
 };
 
 static void tell(const struct cli *cli, bool fresh)
@@ -37,6 +48,31 @@ static void tell(const struct cli *cli, bool fresh)
 	printf("  outbox relay --to NAME=URL%s\n", cli->store_option);
 }
 
+/* What only one kind of store has is refused by name elsewhere, not left out in silence. */
+static int check(struct cli *cli, const struct values *given, struct outbox_init_options *how,
+		 struct outbox_error *err)
+{
+	bool postgres = store_is_postgres(cli->store_url);
+	char shown[80];
+
+	if (given->partition && strcmp(given->partition, "auto") != 0 &&
+	    strcmp(given->partition, "none") != 0)
+		return outbox_fail(err, OUTBOX_EINVAL, "--partition: \"%s\" is not auto or none",
+				   text_shown(shown, sizeof(shown), given->partition));
+	how->partition = given->partition && strcmp(given->partition, "auto") == 0;
+	if (given->doorbell && given->no_doorbell)
+		return outbox_fail(err, OUTBOX_EINVAL, "--doorbell or --no-doorbell, not both");
+	how->doorbell = given->doorbell ? 1 : given->no_doorbell ? -1 : 0;
+	if (!postgres && cli->store_url && how->partition)
+		return outbox_fail(err, OUTBOX_EINVAL,
+				   "--partition auto: only a PostgreSQL table has partitions; leave it out");
+	if (!postgres && cli->store_url && how->doorbell)
+		return outbox_fail(err, OUTBOX_EINVAL,
+				   "--%sdoorbell: only PostgreSQL has one; leave it out",
+				   given->doorbell ? "" : "no-");
+	return given->schema ? store_add_schema(cli, given->schema, err) : OUTBOX_OK;
+}
+
 static int run(struct cli *cli, void *values, struct outbox_error *err)
 {
 	const struct values *given = values;
@@ -44,6 +80,9 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 	bool fresh;
 	int r;
 
+	r = check(cli, given, &how, err);
+	if (r)
+		return r;
 	r = cli_open(cli, OPEN_CREATE, err);
 	if (r)
 		return r;
@@ -73,8 +112,9 @@ const struct command cmd_init = {
 	.options = options,
 	.n_options = ARRAY_SIZE(options),
 	.values_size = sizeof(struct values),
-	.about = "Creates the tables, triggers and views of the outbox beside your own tables, and the database file itself when there is none. A SQLite file is switched to WAL mode.",
-	.example = "outbox init --store sqlite:app.db",
+	.about = "Creates the tables, triggers and views of the outbox beside your own tables. A SQLite file is made when there is none, and switched to WAL mode. A PostgreSQL database must be there; the role needs the right to create in the schema, nothing more.",
+	.example = "outbox init --store sqlite:app.db\n"
+		   "outbox init --store postgres://app@db/shop --schema app",
 	.exits = "0  the outbox is there\n2  it is there with another number of lanes\n"
 		 "7  its schema is newer than this program",
 	.run = run,

@@ -10,7 +10,7 @@ struct values {
 
 static const struct option options[] = {
 	OPTION("check", OPTION_FLAG, struct values, check, NULL,
-	       "only say whether an upgrade is due; exit status 1 when it is"),
+	       "only say what would change; exit status 2 when something would"),
 };
 
 static void tell(const struct cli *cli, int from, bool check)
@@ -21,8 +21,9 @@ static void tell(const struct cli *cli, int from, bool check)
 	if (from == to)
 		printf("%s: schema %d is this program's; nothing to do\n", name, from);
 	else if (check)
-		printf("%s: schema %d, this program wants %d: run outbox upgrade%s\n", name, from,
-		       to, cli->store_option);
+		printf("%s: would be upgraded from schema %d to %d; nothing was changed. Run:\n"
+		       "  outbox upgrade%s\n",
+		       name, from, to, cli->store_option);
 	else
 		printf("%s: upgraded from schema %d to %d\n", name, from, to);
 }
@@ -40,12 +41,13 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 	if (r)
 		return r;
 	if (given->check && from != cli->info.program_version)
-		cli->exit = EXIT_REPORTED;
+		cli->exit = EXIT_DUE;
 	if (cli->json)
-		return json_print(json_pack("{s:o, s:i, s:i, s:b}", "store",
+		return json_print(json_pack("{s:o, s:i, s:i, s:b, s:b}", "store",
 					    json_text(cli->info.name), "from", from, "to",
 					    cli->info.program_version, "changed",
-					    !given->check && from != cli->info.program_version),
+					    !given->check && from != cli->info.program_version, "due",
+					    given->check && from != cli->info.program_version),
 				  err);
 	tell(cli, from, given->check);
 	return OUTBOX_OK;
@@ -60,7 +62,7 @@ const struct command cmd_upgrade = {
 	.n_options = ARRAY_SIZE(options),
 	.values_size = sizeof(struct values),
 	.example = "outbox upgrade --store sqlite:app.db --check",
-	.exits = "0  the schema is this program's\n1  with --check: an upgrade is due\n"
+	.exits = "0  the schema is this program's\n2  with --check: an upgrade is due\n"
 		 "7  there is no outbox, or its schema is newer than this program",
 	.run = run,
 };

@@ -8,8 +8,9 @@
 static const struct exit_row rows[] = {
 	{ EXIT_OK, OUTBOX_OK, "ok", "done" },
 	{ EXIT_REPORTED, -1, "reported",
-	  "done, and something is not well: deliveries failed, doctor warns, an upgrade is due" },
-	{ EXIT_USAGE, OUTBOX_EINVAL, "usage", "wrong arguments, options, URL or data" },
+	  "done, and something is not well: deliveries failed, doctor warns" },
+	{ EXIT_USAGE, OUTBOX_EINVAL, "usage",
+	  "wrong arguments, options, URL or data; upgrade --check: an upgrade is due" },
 	{ EXIT_USAGE, OUTBOX_ECONFIG, "usage", NULL },
 	{ EXIT_NOT_FOUND, OUTBOX_ENOTFOUND, "notfound",
 	  "no such database, message, target or policy" },

@@ -10,6 +10,7 @@ enum exit_code {
 	EXIT_OK = 0,
 	EXIT_REPORTED = 1,
 	EXIT_USAGE = 2,
+	EXIT_DUE = 2, /* upgrade --check, as other tools that plan changes do */
 	EXIT_NOT_FOUND = 3,
 	EXIT_CONFLICT = 4,
 	EXIT_UNREACHABLE = 5,

@@ -6,12 +6,11 @@
  */
 #include "cli/cli.h"
 
-#include "base/buf.h"
 #include "base/text.h"
-#include "base/url.h"
 #include "cli/help.h"
 #include "cli/json_out.h"
 #include "cli/safe.h"
+#include "cli/store_url.h"
 
 #include <errno.h>
 #include <locale.h>
@@ -27,11 +26,11 @@
 
 /* In the order in which `outbox help` shows them. */
 static const struct command *const commands[] = {
-	&cmd_init,    &cmd_upgrade,     &cmd_doctor,      &cmd_truncate,    &cmd_drop,
+	&cmd_init,    &cmd_sql,         &cmd_upgrade,     &cmd_doctor,      &cmd_truncate,    &cmd_drop,
 	&cmd_publish, &cmd_relay,       &cmd_policy_list, &cmd_policy_show, &cmd_status,
 	&cmd_list,    &cmd_show,        &cmd_tail,        &cmd_audit,       &cmd_target_list,
 	&cmd_requeue, &cmd_discard,     &cmd_defer,       &cmd_pause,       &cmd_resume,
-	&cmd_purge,   &cmd_target_drop, &cmd_help,        &cmd_version,
+	&cmd_purge,   &cmd_target_drop, &cmd_rebase, &cmd_help,        &cmd_version,
 };
 
 const struct command *command_at(size_t i)
@@ -111,21 +110,6 @@ static int check_words(const struct cli *cli, struct outbox_error *err)
 	return OUTBOX_OK;
 }
 
-/* A command that is suggested must work as it stands, so it names the store where this one did. */
-static void choose_store(struct cli *cli)
-{
-	_cleanup_(buf_deinit) struct buf word = BUF_INIT(sizeof(cli->store_option));
-	char masked[300];
-
-	if (!cli->store_url) {
-		cli->store_url = getenv("OUTBOX_STORE");
-		return;
-	}
-	url_mask(cli->store_url, masked, sizeof(masked));
-	safe_shell_word(&word, masked);
-	snprintf(cli->store_option, sizeof(cli->store_option), " --store %s", buf_str(&word));
-}
-
 static int run_command(struct cli *cli, int argc, char **argv, int first, struct outbox_error *err)
 {
 	_cleanup_(cleanup_free) void *values = calloc(1, cli->command->values_size + 1);
@@ -152,7 +136,7 @@ static int run_command(struct cli *cli, int argc, char **argv, int first, struct
 	r = check_words(cli, err);
 	if (r)
 		return r;
-	choose_store(cli);
+	store_choose(cli);
 	r = cli->command->run(cli, values, err);
 	cli_close(cli);
 	return r;

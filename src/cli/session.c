@@ -75,6 +75,8 @@ void cli_close(struct cli *cli)
 {
 	cli->store = store_close(cli->store);
 	cli->arena = outbox_arena_free(cli->arena);
+	free(cli->store_owned);
+	cli->store_owned = NULL;
 }
 
 int cli_stats(struct cli *cli, struct outbox_stats *ret_stats, struct outbox_error *err)

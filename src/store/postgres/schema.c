@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The schema has a version, and every change of it is one entry in the list of migrations. A new
- * database runs the whole list, so there is only one way in which a schema can come to be. A migration
- * is several files of sql/postgres, run in one transaction.
+ * The schema has a version; script.c has the list of migrations that lead to it.
  *
  * Two numbers decide who may work with whom. A program refuses a schema that is older than itself
  * (upgrade first) and one whose min_reader is newer than itself; what lies between runs side by side
@@ -14,23 +12,12 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "store/postgres/ops.h"
+#include "store/postgres/script.h"
 
 #include <stdio.h>
 #include <string.h>
 
-extern const char postgres_schema_sql[];
-
-#define SCRIPT_MAX ((size_t)4 << 20)
-
-static const struct {
-	int version;    /* that it leads to, one more than the one before */
-	int min_reader; /* the oldest program version that can work with the result */
-	const char *sql;
-} migrations[] = {
-	{ 1, 1, postgres_schema_sql },
-};
-
-#define NEWEST (migrations[ARRAY_SIZE(migrations) - 1].version)
+#define NEWEST (pg_newest())
 
 struct version {
 	int schema; /* 0: no outbox here */
@@ -172,35 +159,12 @@ static int in_the_way(struct pg_store *s, struct outbox_error *err)
 }
 
 /* All that leads from `from` to the newest, in one transaction, in our schema. */
-static int migrate(struct pg_store *s, int from, int lanes, struct outbox_error *err)
+static int migrate(struct pg_store *s, int from, const struct outbox_init_options *options,
+		   struct outbox_error *err)
 {
-	_cleanup_(buf_deinit) struct buf script = BUF_INIT(SCRIPT_MAX);
+	_cleanup_(buf_deinit) struct buf script = BUF_INIT(PG_SCRIPT_MAX);
 
-	buf_printf(&script,
-		   "BEGIN ISOLATION LEVEL READ COMMITTED;\n"
-		   "SET LOCAL client_min_messages = warning;\n"
-		   "SELECT pg_advisory_xact_lock(hashtextextended('outbox init', 0));\n"
-		   "CREATE SCHEMA IF NOT EXISTS %s;\n"
-		   "SET LOCAL search_path = %s, pg_temp;\n",
-		   s->quoted, s->quoted);
-	for (size_t i = 0; i < ARRAY_SIZE(migrations); i++) {
-		if (migrations[i].version <= from)
-			continue;
-		buf_text(&script, migrations[i].sql);
-		buf_printf(&script,
-			   "INSERT INTO outbox_meta (name, value) VALUES ('schema', '%d'),"
-			   " ('min_reader', '%d') ON CONFLICT (name) DO UPDATE SET value ="
-			   " excluded.value;\n",
-			   migrations[i].version, migrations[i].min_reader);
-	}
-	if (!from)
-		buf_printf(&script, "INSERT INTO outbox_meta (name, value) VALUES ('lanes', '%d');\n",
-			   lanes ? lanes : PG_DEFAULT_LANES);
-	/* whose transaction numbers these are; unknown where one may not ask */
-	if (!from)
-		buf_text(&script, "INSERT INTO outbox_meta (name, value) SELECT 'cluster', c"
-				  " FROM outbox_cluster() c WHERE c IS NOT NULL;\n");
-	buf_text(&script, "COMMIT;\n");
+	pg_schema_script(&script, s->quoted, from, options);
 	if (script.failed)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	return pg_script(s, buf_str(&script), err);
@@ -215,8 +179,9 @@ static int hang_bell(struct pg_store *s, int wanted, struct outbox_error *err)
 	return pg_op(s, PG_WRITE, "SELECT @outbox_doorbell($1)", ARGS(ARG_BOOL(wanted > 0)), &row, err);
 }
 
-static int init(struct pg_store *s, int lanes, struct outbox_error *err)
+static int init(struct pg_store *s, const struct outbox_init_options *options, struct outbox_error *err)
 {
+	int lanes = options ? options->lanes : 0;
 	struct version v = { 0 };
 	int r;
 
@@ -225,7 +190,7 @@ static int init(struct pg_store *s, int lanes, struct outbox_error *err)
 		return r;
 	if (!v.schema) {
 		r = in_the_way(s, err);
-		return r == OUTBOX_OK ? migrate(s, 0, lanes, err) : r;
+		return r == OUTBOX_OK ? migrate(s, 0, options, err) : r;
 	}
 	if (v.schema > NEWEST)
 		return newer(&v, err);
@@ -251,7 +216,7 @@ int pg_init(struct outbox_store *store, const struct outbox_init_options *option
 	if (lanes < 0 || lanes > OUTBOX_LANES_MAX)
 		return outbox_fail(err, OUTBOX_EINVAL, "lanes: %d is not between 1 and %d", lanes,
 				   OUTBOX_LANES_MAX);
-	r = init(s, lanes, err);
+	r = init(s, options, err);
 	if (r == OUTBOX_OK)
 		r = hang_bell(s, options ? options->doorbell : 0, err);
 	return r;
@@ -270,7 +235,7 @@ int pg_upgrade(struct outbox_store *store, const struct outbox_init_options *opt
 	if (r == OUTBOX_OK && v.schema > NEWEST)
 		r = newer(&v, err);
 	if (r == OUTBOX_OK && v.schema < NEWEST && !(options && options->dry_run))
-		r = migrate(s, v.schema, 0, err);
+		r = migrate(s, v.schema, options, err);
 	if (r == OUTBOX_OK) {
 		s->ready = false;
 		if (ret_from)

@@ -33,4 +33,5 @@ const struct outbox_store_ops sqlite_store_ops = {
 	.purgeable = sqlite_purgeable,
 	.check = sqlite_check,
 	.tend = sqlite_tend,
+	.script = sqlite_script_text,
 };

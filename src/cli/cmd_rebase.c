@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/text.h"
+#include "cli/cli.h"
+#include "cli/confirm.h"
+#include "cli/json_out.h"
+#include "cli/safe.h"
+
+#include <stdio.h>
+
+struct values {
+	bool same_history, dry_run, yes;
+};
+
+static const struct option options[] = {
+	OPTION("same-history", OPTION_FLAG, struct values, same_history, NULL,
+	       "the same data with its transaction numbers, on a server of another name: after pg_upgrade"),
+	OPTION("dry-run", OPTION_FLAG, struct values, dry_run, NULL,
+	       "say what would be done for each lane, change nothing"),
+	OPTION("yes", OPTION_FLAG, struct values, yes, NULL,
+	       "do not ask; needed where there is no terminal"),
+};
+
+struct telling {
+	const struct cli *cli;
+	json_t *lanes; /* NULL for people */
+	size_t count;
+};
+
+static void say(void *context, int level, const char *subject, const char *text)
+{
+	struct telling *telling = context;
+
+	(void)level;
+	telling->count++;
+	if (telling->lanes)
+		json_array_append_new(telling->lanes,
+				      json_pack("{s:o, s:o}", "subject", json_text(subject), "text",
+						json_text(text)));
+	else
+		safe_say(stdout, "%s: %s", subject, text);
+}
+
+static int rebase(struct cli *cli, const struct values *given, struct telling *telling,
+		  struct outbox_error *err)
+{
+	struct outbox_rebase how = { .struct_size = sizeof(how),
+				     .same_history = given->same_history,
+				     .dry_run = given->dry_run,
+				     .actor = cli->actor };
+	int r = OUTBOX_OK;
+
+	if (!cli->store->ops->rebase)
+		return outbox_fail(err, OUTBOX_ENOTSUP,
+				   "rebase: a %s store does not need it: its positions are plain numbers "
+				   "that are restored with the file; outbox doctor looks at them",
+				   cli->store->ops->name);
+	if (!given->dry_run)
+		r = confirm_name(cli, given->yes,
+				 "This gives the lanes of every target a new position in the log as it is "
+				 "now. Stop every relay first, and every other database that is a copy of "
+				 "this one: both would deliver.",
+				 cli->info.name, err);
+	return r ? r : cli->store->ops->rebase(cli->store, &how, say, telling, err);
+}
+
+static int run(struct cli *cli, void *values, struct outbox_error *err)
+{
+	const struct values *given = values;
+	struct telling telling = { .cli = cli };
+	int r = cli_open(cli, OPEN_READY, err);
+
+	if (r)
+		return r;
+	if (cli->json)
+		telling.lanes = json_array();
+	r = rebase(cli, given, &telling, err);
+	if (r) {
+		json_decref(telling.lanes);
+		return r;
+	}
+	if (cli->json)
+		return json_print(json_pack("{s:o, s:b, s:b, s:o}", "store", json_text(cli->info.name),
+					    "dry_run", given->dry_run, "same_history",
+					    given->same_history, "lanes", telling.lanes),
+				  err);
+	if (telling.count == 0)
+		puts("no lane needs it; nothing changed");
+	else if (given->dry_run)
+		puts("Nothing was changed. Run again with --yes instead of --dry-run.");
+	return OUTBOX_OK;
+}
+
+const struct command cmd_rebase = {
+	.name = "rebase",
+	.group = GROUP_REPAIR,
+	.flags = COMMAND_STORE | COMMAND_ACTOR,
+	.summary = "let relays go on after a database was restored or copied",
+	.options = options,
+	.n_options = ARRAY_SIZE(options),
+	.values_size = sizeof(struct values),
+	.about = "A lane's position names transactions of one PostgreSQL server. In a database that was restored from a dump, whose log was truncated or whose sequence was reset, relays refuse to run and say so. This gives them positions that hold here: nothing is lost, messages are not touched, and what was settled stays settled. Stop the relays first. A database that is a copy of another one delivers again what the other one delivers.",
+	.example = "outbox rebase --store postgres://app@db/shop --dry-run\n"
+		   "outbox rebase --store postgres://app@db/shop --yes",
+	.exits = "0  done, also when no lane needed it\n10 not confirmed: nothing was changed\n"
+		 "13 this store needs no rebase",
+	.run = run,
+};

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The schema for people who run their own migrations: stdout is a script and nothing else. */
+#include "base/buf.h"
+#include "base/text.h"
+#include "cli/cli.h"
+#include "cli/json_out.h"
+#include "store/store.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct values {
+	int64_t lanes;
+	const char *schema;
+	bool doorbell;
+};
+
+static const struct option options[] = {
+	OPTION_RANGE("lanes", struct values, lanes, 1, OUTBOX_LANES_MAX,
+		     "readers of the log for each target (default: 4 on PostgreSQL, 1 on SQLite)"),
+	OPTION("schema", OPTION_TEXT, struct values, schema, "NAME",
+	       "PostgreSQL: the schema for the tables; made when it is missing (default: the first of the session's search_path)"),
+	OPTION("doorbell", OPTION_FLAG, struct values, doorbell, NULL,
+	       "PostgreSQL: publishers wake a sleeping relay"),
+};
+
+/* The driver of this name or URL scheme that has a script; ret_known lists those for the remedy. */
+static const struct outbox_store_ops *find(const char *name, struct buf *known)
+{
+	const struct outbox_store_ops *found = NULL;
+
+	for (size_t i = 0; store_drivers[i]; i++) {
+		const struct outbox_store_ops *ops = store_drivers[i];
+
+		if (!ops->script)
+			continue;
+		buf_printf(known, "%s%s", known->size ? ", " : "", ops->name);
+		for (const char *const *scheme = ops->schemes; *scheme; scheme++)
+			if (strcmp(*scheme, name) == 0)
+				found = ops;
+	}
+	return found;
+}
+
+static int run(struct cli *cli, void *values, struct outbox_error *err)
+{
+	const struct values *given = values;
+	struct outbox_init_options how = { .struct_size = sizeof(how),
+					   .lanes = (int)given->lanes,
+					   .doorbell = given->doorbell ? 1 : 0 };
+	_cleanup_(buf_deinit) struct buf known = BUF_INIT(200);
+	_cleanup_(cleanup_free) char *sql = NULL;
+	const struct outbox_store_ops *ops = find(cli->words[0], &known);
+	char shown[80];
+	int r;
+
+	if (!ops)
+		return outbox_fail(err, OUTBOX_EINVAL, "no SQL for \"%s\"; there is some for: %s",
+				   text_shown(shown, sizeof(shown), cli->words[0]), buf_str(&known));
+	if (given->doorbell && strcmp(ops->name, "postgres") != 0)
+		return outbox_fail(err, OUTBOX_EINVAL, "--doorbell: %s has none; leave it out",
+				   ops->name);
+	r = ops->script(&how, given->schema, &sql, err);
+	if (r)
+		return r;
+	if (cli->json)
+		return json_print(json_pack("{s:s, s:o}", "store", ops->name, "sql", json_text(sql)),
+				  err);
+	fputs(sql, stdout);
+	return OUTBOX_OK;
+}
+
+const struct command cmd_sql = {
+	.name = "sql",
+	.group = GROUP_SETUP,
+	.summary = "print the schema, for people who run their own migrations",
+	.words = "postgres|sqlite",
+	.min_words = 1,
+	.max_words = 1,
+	.options = options,
+	.n_options = ARRAY_SIZE(options),
+	.values_size = sizeof(struct values),
+	.about = "Prints what outbox init runs, as one commented script; connects to nothing. What it makes is what init makes, so that a relay, doctor and upgrade work with it.",
+	.example = "outbox sql sqlite | sqlite3 -bail app.db\n"
+		   "outbox sql postgres --schema app | psql -v ON_ERROR_STOP=1 -d shop",
+	.exits = "0  printed",
+	.run = run,
+};

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/store_url.h"
+
+#include "base/buf.h"
+#include "base/text.h"
+#include "base/url.h"
+#include "cli/safe.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define URL_MAX ((size_t)16 << 10)
+
+bool store_is_postgres(const char *url)
+{
+	char scheme[32];
+
+	return url && url_scheme(url, scheme, sizeof(scheme)) &&
+	       (strcmp(scheme, "postgres") == 0 || strcmp(scheme, "postgresql") == 0);
+}
+
+/* A command that is suggested must work as it stands, so it names the store where this one did. */
+static void suggest(struct cli *cli)
+{
+	_cleanup_(buf_deinit) struct buf word = BUF_INIT(sizeof(cli->store_option));
+	char masked[300];
+
+	url_mask(cli->store_url, masked, sizeof(masked));
+	safe_shell_word(&word, masked);
+	snprintf(cli->store_option, sizeof(cli->store_option), " --store %s", buf_str(&word));
+}
+
+void store_choose(struct cli *cli)
+{
+	if (cli->store_url)
+		suggest(cli);
+	else
+		cli->store_url = getenv("OUTBOX_STORE");
+}
+
+static void append_escaped(struct buf *out, const char *text)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~";
+
+	for (; *text; text++) {
+		if (strchr(plain, *text))
+			buf_char(out, *text);
+		else
+			buf_printf(out, "%%%02X", (unsigned)(unsigned char)*text);
+	}
+}
+
+int store_add_schema(struct cli *cli, const char *schema, struct outbox_error *err)
+{
+	_cleanup_(buf_deinit) struct buf out = BUF_INIT(URL_MAX);
+	_cleanup_(url_deinit) struct url url = { 0 };
+	char theirs[80], ours[80];
+	const char *named;
+	int r;
+
+	if (!cli->store_url)
+		return OUTBOX_OK; /* opening it says what is missing */
+	if (!store_is_postgres(cli->store_url))
+		return outbox_fail(err, OUTBOX_EINVAL,
+				   "--schema: only a PostgreSQL database has schemas; leave it out");
+	r = url_parse(cli->store_url, &url, err);
+	if (r)
+		return r;
+	named = url_option(&url, "schema");
+	if (named && strcmp(named, schema) == 0)
+		return OUTBOX_OK;
+	if (named)
+		return outbox_fail(err, OUTBOX_EINVAL,
+				   "--schema %s, but the store's URL says schema=%s; give one of the two",
+				   text_shown(ours, sizeof(ours), schema),
+				   text_shown(theirs, sizeof(theirs), named));
+	buf_printf(&out, "%s%cschema=", cli->store_url, strchr(cli->store_url, '?') ? '&' : '?');
+	append_escaped(&out, schema);
+	if (out.failed)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	cli->store_owned = out.data;
+	out = (struct buf)BUF_INIT(0);
+	cli->store_url = cli->store_owned;
+	suggest(cli); /* also when it came from the environment: that one has no schema */
+	return OUTBOX_OK;
+}

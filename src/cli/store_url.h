@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CLI_STORE_URL_H
+#define CLI_STORE_URL_H
+
+/* Which store a command works on. */
+
+#include "cli/cli.h"
+
+/* --store, else OUTBOX_STORE; and how a command that is suggested names it. */
+void store_choose(struct cli *cli);
+
+bool store_is_postgres(const char *url);
+
+/* The same as schema=NAME in the store's URL. EINVAL when that says something else. */
+int store_add_schema(struct cli *cli, const char *schema, struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+#endif

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* doctor: our own tables, and whether a relay can read them as it should. */
+#include "base/cleanup.h"
+#include "store/postgres/check.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* What readers rely on: see outbox_message in sql/postgres/tables.sql. */
+int check_log(const struct checking *c, struct outbox_error *err)
+{
+	_cleanup_(pg_clearp) PGresult *row = NULL;
+	bool good;
+	int r;
+
+	r = check_ask(c,
+		      "SELECT coalesce(q.seqcache, 0), coalesce(NOT q.seqcycle AND q.seqincrement = 1, false),"
+		      " (SELECT count(*) FROM pg_constraint WHERE conrelid = t.oid AND contype = 'c' AND conname IN"
+		      "  ('xid is given by the log; leave it out of the INSERT',"
+		      "   'seq is given by the log; leave it out of the INSERT')),"
+		      " (SELECT count(*) FROM pg_trigger WHERE tgrelid = t.oid AND tgenabled IN ('O', 'A')"
+		      "  AND tgname IN ('outbox_message_defaults', 'outbox_message_keep')),"
+		      " (SELECT count(*) FROM pg_trigger WHERE tgrelid = t.oid AND tgname = 'outbox_bell') > 0"
+		      " FROM (SELECT to_regclass(quote_ident($1) || '.outbox_message') AS oid) t"
+		      " LEFT JOIN pg_sequence q ON q.seqrelid ="
+		      "  pg_get_serial_sequence(quote_ident($1) || '.outbox_message', 'seq')::regclass",
+		      &row, err);
+	if (r != OUTBOX_OK)
+		return r;
+	if (pg_int(row, 0, 0) != 1 || !pg_bool(row, 0, 1))
+		check_say(c, WRONG, "log",
+			  "the sequence of outbox_message.seq has CACHE %lld: numbers are no longer given out in "
+			  "order, and messages can be skipped; ALTER TABLE outbox_message ALTER COLUMN seq SET "
+			  "CACHE 1 SET INCREMENT 1 SET NO CYCLE, then let every publisher connect anew",
+			  (long long)pg_int(row, 0, 0));
+	good = pg_int(row, 0, 2) == 2 && pg_int(row, 0, 3) == 2;
+	if (!good)
+		check_say(c, WRONG, "log",
+			  "%lld of 2 constraints and %lld of 2 triggers of outbox_message are there and on: "
+			  "messages can be changed, or hidden from readers; outbox sql postgres prints them, make "
+			  "them again (a constraint with NOT VALID)",
+			  (long long)pg_int(row, 0, 2), (long long)pg_int(row, 0, 3));
+	if (good && pg_int(row, 0, 0) == 1 && pg_bool(row, 0, 1))
+		check_say(c, FINE, "log", "the sequence has CACHE 1; doorbell %s",
+			  pg_bool(row, 0, 4) ? "on" : "off");
+	return OUTBOX_OK;
+}
+
+int check_indexes(const struct checking *c, struct outbox_error *err)
+{
+	_cleanup_(pg_clearp) PGresult *rows = NULL;
+	int r, wrong = 0;
+
+	r = check_ask(c,
+		      "SELECT w.name, x.indexrelid IS NOT NULL, coalesce(x.indisvalid AND x.indisready, false)"
+		      " FROM unnest(ARRAY['outbox_message_pkey', 'outbox_message_xid', 'outbox_message_id',"
+		      "  'outbox_receipt_pkey', 'outbox_receipt_number', 'outbox_detour_pkey',"
+		      "  'outbox_detour_state', 'outbox_detour_open', 'outbox_detour_due', 'outbox_detour_key',"
+		      "  'outbox_detour_settled', 'outbox_kept_id', 'outbox_audit_id']) w(name)"
+		      " LEFT JOIN (pg_class i JOIN pg_index x ON x.indexrelid = i.oid"
+		      "  JOIN pg_namespace n ON n.oid = i.relnamespace AND n.nspname = $1)"
+		      " ON i.relname = w.name",
+		      &rows, err);
+	if (r != OUTBOX_OK)
+		return r;
+	for (int i = 0; i < PQntuples(rows); i++) {
+		const char *name = pg_peek(rows, i, 0);
+
+		if (pg_bool(rows, i, 2))
+			continue;
+		wrong++;
+		if (pg_bool(rows, i, 1))
+			check_say(c, WRONG, "indexes",
+				  "%s is not valid: a build of it ended early; REINDEX INDEX CONCURRENTLY %s", name,
+				  name);
+		else
+			check_say(c, WRONG, "indexes",
+				  "%s is not there: readers walk through whole tables; outbox sql postgres prints "
+				  "how it is made",
+				  name);
+	}
+	if (!wrong)
+		check_say(c, FINE, "indexes", "all %d are there and valid", PQntuples(rows));
+	return OUTBOX_OK;
+}
+
+/* The very query of a relay, planned on the tables as they are now. */
+int check_plan(const struct checking *c, struct outbox_error *err)
+{
+	_cleanup_(pg_clearp) PGresult *rows = NULL;
+	int r;
+
+	r = pg_call(c->s, PG_READ, "SELECT line FROM @outbox_window_plan() line", NULL, &rows, err);
+	if (r != OUTBOX_OK)
+		return r;
+	for (int i = 0; i < PQntuples(rows); i++) {
+		if (!strstr(pg_peek(rows, i, 0), "Seq Scan on outbox_"))
+			continue;
+		check_say(c, WRONG, "plan",
+			  "a relay would walk through the whole log (%.100s): is an index missing, see above? else "
+			  "ANALYZE outbox_message",
+			  pg_peek(rows, i, 0) + strspn(pg_peek(rows, i, 0), " ->"));
+		return OUTBOX_OK;
+	}
+	if (PQntuples(rows) > 0)
+		check_say(c, FINE, "plan", "relays read the log by its indexes");
+	return OUTBOX_OK;
+}
+
+static int check_security(const struct checking *c, struct outbox_error *err)
+{
+	_cleanup_(pg_clearp) PGresult *rows = NULL;
+	int r;
+
+	r = check_ask(c,
+		      "SELECT c.relname::text, row_security_active(c.oid), quote_ident(current_user)"
+		      " FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1"
+		      " AND c.relname LIKE 'outbox\\_%' AND c.relkind IN ('r', 'p') AND c.relrowsecurity"
+		      " ORDER BY 1",
+		      &rows, err);
+	if (r != OUTBOX_OK)
+		return r;
+	for (int i = 0; i < PQntuples(rows); i++) {
+		const char *table = pg_peek(rows, i, 0);
+
+		if (pg_bool(rows, i, 1))
+			check_say(c, WRONG, "row security",
+				  "%s hides rows from %s, and relays refuse to run rather than to skip messages; "
+				  "ALTER TABLE %s DISABLE ROW LEVEL SECURITY, or ALTER ROLE %s BYPASSRLS",
+				  table, pg_peek(rows, i, 2), table, pg_peek(rows, i, 2));
+		else
+			check_say(c, NOTE, "row security",
+				  "%s has row-level security, which does not apply to %s; publishers need a policy "
+				  "that lets them INSERT",
+				  table, pg_peek(rows, i, 2));
+	}
+	return OUTBOX_OK;
+}
+
+int check_rights(const struct checking *c, struct outbox_error *err)
+{
+	_cleanup_(pg_clearp) PGresult *rows = NULL;
+	int r;
+
+	r = check_ask(c,
+		      "SELECT quote_ident(current_user), string_agg(w.rights || ' on ' || w.name, ', '"
+		      "  ORDER BY w.name) FILTER (WHERE NOT has_table_privilege(c.oid, w.rights)), count(*)"
+		      " FROM (VALUES ('outbox_message', 'SELECT'), ('outbox_receipt', 'SELECT'),"
+		      "  ('outbox_receipt', 'INSERT'), ('outbox_detour', 'SELECT'), ('outbox_detour', 'INSERT'),"
+		      "  ('outbox_detour', 'UPDATE'), ('outbox_lane', 'SELECT'), ('outbox_lane', 'UPDATE'),"
+		      "  ('outbox_worker', 'INSERT'), ('outbox_worker', 'DELETE'), ('outbox_target', 'SELECT'),"
+		      "  ('outbox_target', 'INSERT'), ('outbox_audit', 'INSERT'), ('outbox_message', 'DELETE'))"
+		      "  w(name, rights) JOIN pg_class c ON c.relname = w.name"
+		      " JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = $1",
+		      &rows, err);
+	if (r != OUTBOX_OK)
+		return r;
+	if (PQgetisnull(rows, 0, 1))
+		check_say(c, FINE, "rights", "%s may relay, repair and purge", pg_peek(rows, 0, 0));
+	else
+		check_say(c, WARNING, "rights",
+			  "%s may look but not relay, it has no %.300s; see docs/stores/postgres-roles.md",
+			  pg_peek(rows, 0, 0), pg_peek(rows, 0, 1));
+	return check_security(c, err);
+}
+
+/* Do positions belong to this server and to this log? */
+int check_positions(const struct checking *c, struct outbox_error *err)
+{
+	_cleanup_(pg_clearp) PGresult *meta = NULL, *rows = NULL;
+	bool foreign;
+	int r;
+
+	r = pg_call(c->s, PG_READ,
+		    "SELECT @outbox_cluster(), (SELECT value FROM @outbox_meta WHERE name = 'cluster'),"
+		    " (SELECT count(*) FROM @outbox_target), (SELECT count(*) FROM @outbox_lane)",
+		    NULL, &meta, err);
+	if (r == OUTBOX_OK)
+		r = pg_call(c->s, PG_READ,
+			    "SELECT r.target, r.lane, r.cur_seq, e.log_end, r.cur_seq > e.log_end"
+			    " FROM @outbox_lane l CROSS JOIN LATERAL (SELECT * FROM @outbox_receipt o"
+			    "  WHERE o.target = l.target AND o.lane = l.lane ORDER BY o.n DESC LIMIT 1) r"
+			    " CROSS JOIN (SELECT CASE WHEN is_called THEN last_value ELSE 0 END AS log_end"
+			    "  FROM @outbox_message_seq_seq) e"
+			    " WHERE r.cur_seq > e.log_end OR r.cur_xid >= pg_snapshot_xmax(pg_current_snapshot())"
+			    " ORDER BY 1, 2",
+			    NULL, &rows, err);
+	if (r != OUTBOX_OK)
+		return r;
+	foreign = !PQgetisnull(meta, 0, 0) && !PQgetisnull(meta, 0, 1) &&
+		  strcmp(pg_peek(meta, 0, 0), pg_peek(meta, 0, 1)) != 0;
+	if (foreign)
+		check_say(c, WRONG, "server identity",
+			  "this outbox was made on server %s, and this is %s: it was restored or copied, and relays "
+			  "refuse to run; outbox rebase --dry-run says what to do",
+			  pg_peek(meta, 0, 1), pg_peek(meta, 0, 0));
+	for (int i = 0; i < PQntuples(rows); i++)
+		check_say(c, WRONG, "positions",
+			  "target %s, lane %lld stands at %lld, ahead of %s: the relay refuses to run; outbox rebase "
+			  "--dry-run says what to do",
+			  pg_peek(rows, i, 0), (long long)pg_int(rows, i, 1), (long long)pg_int(rows, i, 2),
+			  pg_bool(rows, i, 4) ? "the end of the log" : "this server's transactions");
+	if (pg_int(meta, 0, 2) == 0)
+		check_say(c, NOTE, "targets", "none is registered: messages wait, and nothing is purged");
+	else if (!foreign && PQntuples(rows) == 0)
+		check_say(c, FINE, "positions", "%lld target%s with %lld lane%s, none ahead of the log",
+			  (long long)pg_int(meta, 0, 2), pg_int(meta, 0, 2) == 1 ? "" : "s",
+			  (long long)pg_int(meta, 0, 3), pg_int(meta, 0, 3) == 1 ? "" : "s");
+	return OUTBOX_OK;
+}
+
+int check_partitions(const struct checking *c, struct outbox_error *err)
+{
+	_cleanup_(pg_clearp) PGresult *row = NULL;
+
+	return check_ask(c, "SELECT $1", &row, err);
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The schema as one script: what `outbox init` runs and what `outbox sql postgres` prints for people who
+ * run their own migrations are the same text, so that the two cannot drift apart.
+ *
+ * Every change of the schema is one entry in the list of migrations. A new database runs the whole list,
+ * so there is only one way in which a schema can come to be.
+ */
+#include "store/postgres/script.h"
+
+#include "base/cleanup.h"
+#include "store/postgres/ops.h"
+#include "store/postgres/schema.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+extern const char postgres_schema_sql[];
+
+static const struct {
+	int version;    /* that it leads to, one more than the one before */
+	int min_reader; /* the oldest program version that can work with the result */
+	const char *sql;
+} migrations[] = {
+	{ 1, 1, postgres_schema_sql },
+};
+
+int pg_newest(void)
+{
+	return migrations[ARRAY_SIZE(migrations) - 1].version;
+}
+
+static const char about[] =
+	"-- The outbox's schema for PostgreSQL 13 and later, version %d: what `outbox init` runs, for people\n"
+	"-- who run their own migrations. Run it once and whole, as the role that shall own the outbox:\n"
+	"--\n"
+	"--     outbox sql postgres | psql -v ON_ERROR_STOP=1 -d shop\n"
+	"--\n"
+	"-- What may be set, each with an option of `outbox sql postgres`:\n"
+	"--   --schema app       where the tables go; else into the first schema of the session's search_path.\n"
+	"--                      The functions keep that search_path. Say ?schema=app in the relay's URL, too\n"
+	"--   --lanes 8          readers of the log per target: row 'lanes' of outbox_meta, at the end\n"
+	"--   --doorbell         publishers wake a sleeping relay\n"
+	"--\n"
+	"-- A tool that opens the transaction itself: take out BEGIN and COMMIT and nothing else. The rows of\n"
+	"-- outbox_meta at the end are how a relay knows this schema; without them it refuses to run.\n"
+	"-- No superuser and no extension is needed. `outbox doctor` looks at the result.\n\n";
+
+/* Functions keep the search_path that they were made with: exactly our schema, temporary tables last. */
+static void set_path(struct buf *out, const char *quoted)
+{
+	if (!quoted) {
+		buf_text(out, "DO $outbox$ BEGIN\n"
+			      "\tPERFORM set_config('search_path', quote_ident(current_schema()) || ', pg_temp', true);\n"
+			      "END $outbox$;\n");
+		return;
+	}
+	/* not IF NOT EXISTS: that wants the right to create one even where it is there */
+	buf_text(out, "DO $outbox$ BEGIN\n\tIF to_regnamespace('");
+	for (const char *at = quoted; *at; at++) {
+		if (*at == '\'')
+			buf_char(out, '\'');
+		buf_char(out, *at);
+	}
+	buf_printf(out,
+		   "') IS NULL THEN\n"
+		   "\t\tCREATE SCHEMA %s;\n"
+		   "\tEND IF;\n"
+		   "END $outbox$;\n"
+		   "SET LOCAL search_path = %s, pg_temp;\n",
+		   quoted, quoted);
+}
+
+/* What this outbox is, at its beginning. The cluster's identity may be kept from this role; then nobody
+ * can compare it. */
+static void begin_with(struct buf *out, const struct outbox_init_options *options)
+{
+	buf_printf(out,
+		   "INSERT INTO outbox_meta (name, value) VALUES ('lanes', '%d');\n"
+		   "INSERT INTO outbox_meta (name, value)\n"
+		   "\tSELECT 'cluster', outbox_cluster() WHERE outbox_cluster() IS NOT NULL;\n",
+		   options && options->lanes ? options->lanes : PG_DEFAULT_LANES);
+	if (options && options->doorbell > 0)
+		buf_text(out, "DO $outbox$ BEGIN PERFORM outbox_doorbell(true); END $outbox$;\n");
+}
+
+void pg_schema_script(struct buf *out, const char *quoted, int from,
+		      const struct outbox_init_options *options)
+{
+	buf_text(out, "BEGIN ISOLATION LEVEL READ COMMITTED;\n"
+		      "SET LOCAL client_min_messages = warning;\n"
+		      "-- two at once: the second one finds the tables there and fails\n"
+		      "DO $outbox$ BEGIN\n"
+		      "\tPERFORM pg_advisory_xact_lock(hashtextextended('outbox init', 0));\n"
+		      "END $outbox$;\n");
+	set_path(out, quoted);
+	for (size_t i = 0; i < ARRAY_SIZE(migrations); i++) {
+		if (migrations[i].version <= from)
+			continue;
+		buf_char(out, '\n');
+		buf_text(out, migrations[i].sql);
+		buf_printf(out,
+			   "\nINSERT INTO outbox_meta (name, value) VALUES ('schema', '%d'),"
+			   " ('min_reader', '%d')\n\tON CONFLICT (name) DO UPDATE SET value ="
+			   " excluded.value;\n",
+			   migrations[i].version, migrations[i].min_reader);
+	}
+	if (!from)
+		begin_with(out, options);
+	buf_text(out, "COMMIT;\n");
+}
+
+int pg_script_text(const struct outbox_init_options *options, const char *schema, char **ret_sql,
+		   struct outbox_error *err)
+{
+	_cleanup_(buf_deinit) struct buf out = BUF_INIT(PG_SCRIPT_MAX);
+	struct pg_store named = { 0 };
+	int r;
+
+	if (schema) {
+		r = pg_schema_name(&named, schema, err);
+		if (r != OUTBOX_OK)
+			return r;
+	}
+	buf_printf(&out, about, pg_newest());
+	pg_schema_script(&out, schema ? named.quoted : NULL, 0, options);
+	if (out.failed)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	*ret_sql = out.data;
+	out = (struct buf)BUF_INIT(0);
+	return OUTBOX_OK;
+}
