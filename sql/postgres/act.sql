@@ -1,1 +1,332 @@
 -- SPDX-License-Identifier: Apache-2.0
+--
+-- outbox on PostgreSQL: operators' actions, one transaction a call.
+--
+-- Candidates are looked for without a lock, then their lanes are locked and each is looked at again: of
+-- several that ask for the same thing one finds the delivery in the right state. What a live owner has in
+-- flight is refused: its settlement would overwrite the change. Once the lease has run out, the lane is
+-- taken over first, like a relay does it, so that the owner is fenced should it wake up.
+--
+-- A delivery that was never in trouble has no row; discarding or deferring makes one ahead of the lane's
+-- position, and the claim that gets there passes it over.
+
+-- The receipt that settled a message that is settled: the first one by whose position it is. By halving: what
+-- is settled stays settled, and receipts are numbered without a gap. NULL: it went with retention, and would
+-- not have if the message had been meant for this target.
+CREATE FUNCTION outbox_settled_by(p_xid xid8, p_seq bigint, last outbox_receipt, OUT receipt outbox_receipt, OUT routed_by bigint)
+LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
+DECLARE
+	first bigint := (SELECT r.n FROM outbox_receipt r WHERE r.target = last.target AND r.lane = last.lane
+		ORDER BY r.n LIMIT 1);
+	low bigint := first;
+	high bigint := last.n;
+	middle outbox_receipt;
+BEGIN
+	WHILE low < high LOOP
+		SELECT * INTO middle FROM outbox_receipt r
+			WHERE r.target = last.target AND r.lane = last.lane AND r.n = low + (high - low) / 2;
+		IF outbox_is_settled(p_xid, p_seq, middle) THEN
+			high := middle.n;
+		ELSE
+			low := middle.n + 1;
+		END IF;
+	END LOOP;
+	IF low > first THEN
+		SELECT * INTO receipt FROM outbox_receipt r
+			WHERE r.target = last.target AND r.lane = last.lane AND r.n = low;
+		-- Claimed by the receipt before it; else it was passed over, which is no delivery.
+		SELECT r.route_version INTO routed_by FROM outbox_receipt r
+			WHERE r.target = last.target AND r.lane = last.lane AND r.n = low - 1
+				AND p_seq > r.pos AND p_seq <= r.claim_end AND pg_visible_in_snapshot(p_xid, r.cur);
+	END IF;
+END $$;
+
+CREATE FUNCTION outbox_is_routed(m outbox_message, p_target text, p_version bigint) RETURNS boolean
+LANGUAGE sql STABLE AS $$
+	SELECT EXISTS (SELECT FROM outbox_route r WHERE r.target = p_target AND r.version = p_version
+		AND (r.types IS NULL OR (m).type LIKE ANY (r.types))
+		AND (r.kind IS NULL OR coalesce((m).kind, 'event') = r.kind)
+		AND (NOT r.published_only OR (m).published))
+$$;
+
+-- What became of a message without a detour on a lane; state NULL: it is not meant for this target.
+CREATE FUNCTION outbox_place(m outbox_message, t outbox_target, last outbox_receipt, OUT state text, OUT at timestamptz)
+LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
+DECLARE
+	settled record;
+	version bigint := t.version;
+BEGIN
+	IF pg_visible_in_snapshot(m.xid, t.start) THEN
+		RETURN;
+	ELSIF outbox_is_settled(m.xid, m.seq, last) THEN
+		settled := outbox_settled_by(m.xid, m.seq, last);
+		version := settled.routed_by;
+		state := 'delivered';
+		at := (settled.receipt).settled_at;
+	ELSIF last.claim_count > 0 AND m.seq <= last.claim_end AND pg_visible_in_snapshot(m.xid, last.cur) THEN
+		version := last.route_version;
+		state := 'sending';
+		at := last.settled_at;
+	ELSE
+		state := 'pending';
+	END IF;
+	IF version IS NULL OR NOT outbox_is_routed(m, t.name, version) THEN
+		state := NULL;
+	END IF;
+END $$;
+
+-- Of which deliveries: what a filter says of them. The globs are LIKE patterns here.
+CREATE TYPE outbox_act_filter AS (
+	ids text[],          -- NULL: any
+	target text,
+	type text,
+	key text,
+	states text[],
+	why text,
+	changed timestamptz, -- last_status_at at or before
+	created timestamptz, -- created_at at or before
+	not_until timestamptz, -- pass over what is deferred to this very time
+	after_seq bigint,    -- where the page before ended
+	after_target text,
+	max bigint
+);
+
+-- New messages of a lane: unread in its window, or behind it.
+CREATE FUNCTION outbox_act_unread(p_target text, p_lane integer, p_lanes integer, p_version bigint, w outbox_act_filter)
+RETURNS SETOF bigint
+LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
+DECLARE
+	last outbox_receipt := outbox_last_receipt(p_target, p_lane);
+	route outbox_route;
+	here pg_snapshot := pg_current_snapshot();
+	log_end bigint := outbox_log_end();
+	most bigint := 9223372036854775807;
+	found bigint := 0;
+	late xid8[];
+BEGIN
+	SELECT * INTO route FROM outbox_route r WHERE r.target = p_target AND r.version = p_version;
+	IF last.claim_end < most AND last.prev::text <> last.cur::text THEN
+		late := outbox_late(last.prev, last.prev_xid, last.cur);
+		RETURN QUERY SELECT m.seq FROM outbox_window(greatest(last.claim_end, w.after_seq - 1), last.prev, last.prev_seq,
+			late, last.cur, last.cur_seq, p_lane, p_lanes, route.types, route.kind, route.published_only, most, most) m
+			WHERE (w.type IS NULL OR m.type LIKE w.type) AND (w.key IS NULL OR m.key = w.key)
+				AND (w.created IS NULL OR m.created_at <= w.created)
+				AND (m.seq > w.after_seq OR p_target > w.after_target)
+				AND NOT EXISTS (SELECT FROM outbox_detour d WHERE d.target = p_target AND d.seq = m.seq)
+			LIMIT w.max;
+		GET DIAGNOSTICS found = ROW_COUNT;
+	END IF;
+	late := outbox_late(last.cur, last.cur_xid, here);
+	RETURN QUERY SELECT m.seq FROM outbox_window(w.after_seq - 1, last.cur, last.cur_seq,
+		late, here, log_end, p_lane, p_lanes, route.types, route.kind, route.published_only, most, most) m
+		WHERE (w.type IS NULL OR m.type LIKE w.type) AND (w.key IS NULL OR m.key = w.key)
+			AND (w.created IS NULL OR m.created_at <= w.created)
+			AND (m.seq > w.after_seq OR p_target > w.after_target)
+			AND NOT EXISTS (SELECT FROM outbox_detour d WHERE d.target = p_target AND d.seq = m.seq)
+		LIMIT w.max;
+END $$;
+
+-- Deliveries by filter, ascending: pending and failed detours by the index of their state, and, where new ones
+-- are wanted, rows of the log behind the positions. Failed ones cost nothing in a log of millions.
+CREATE FUNCTION outbox_act_select(w outbox_act_filter) RETURNS TABLE (seq bigint, target text, lane integer)
+LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
+DECLARE
+	lanes integer := (SELECT value::integer FROM outbox_meta WHERE name = 'lanes');
+BEGIN
+	RETURN QUERY SELECT u.* FROM (
+		(SELECT d.seq, d.target, d.lane
+		FROM outbox_target t CROSS JOIN unnest(w.states) s(state) CROSS JOIN LATERAL (
+			SELECT d.seq, d.target, d.lane FROM outbox_detour d
+			LEFT JOIN LATERAL (SELECT l.type, l.created_at FROM outbox_message l WHERE l.seq = d.seq
+				UNION ALL SELECT k.type, k.created_at FROM outbox_kept k WHERE k.seq = d.seq LIMIT 1) m ON true
+			WHERE d.target = t.name AND d.state = s.state AND d.seq >= w.after_seq
+				AND (d.seq > w.after_seq OR d.target > w.after_target)
+				AND (w.why IS NULL OR d.why = w.why) AND (w.key IS NULL OR d.key = w.key)
+				AND (w.changed IS NULL OR d.last_status_at <= w.changed)
+				AND (w.created IS NULL OR m.created_at <= w.created)
+				AND (w.type IS NULL OR m.type LIKE w.type)
+				AND NOT coalesce(d.why = 'deferred' AND d.next_attempt_at = w.not_until, false)
+			ORDER BY d.seq LIMIT w.max) d
+		WHERE w.target IS NULL OR t.name = w.target)
+		UNION ALL
+		SELECT x.seq, t.name, l.lane
+		FROM outbox_target t JOIN outbox_lane l ON l.target = t.name
+		CROSS JOIN LATERAL outbox_act_unread(t.name, l.lane, lanes, t.version, w) x(seq)
+		WHERE (w.target IS NULL OR t.name = w.target) AND 'pending' = ANY (w.states)
+			AND (w.why IS NULL OR w.why = CASE WHEN t.paused THEN 'paused' ELSE 'new' END)
+	) u(seq, target, lane) ORDER BY u.seq, u.target LIMIT w.max;
+END $$;
+
+-- And by their ids, in whatever state they are.
+CREATE FUNCTION outbox_act_named(w outbox_act_filter) RETURNS TABLE (seq bigint, target text, lane integer)
+LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
+	SELECT m.seq, t.name, m.slot % (SELECT value::integer FROM outbox_meta WHERE name = 'lanes')
+	FROM (SELECT DISTINCT id FROM unnest((w).ids) id) i
+	CROSS JOIN LATERAL (SELECT l.seq, l.slot, l.type, l.key, l.created_at FROM outbox_message l WHERE l.id = i.id
+		UNION SELECT k.seq, k.slot, k.type, k.key, k.created_at FROM outbox_kept k WHERE k.id = i.id) m
+	JOIN outbox_target t ON (w).target IS NULL OR t.name = (w).target
+	WHERE m.seq >= (w).after_seq AND (m.seq > (w).after_seq OR t.name > (w).after_target)
+		AND ((w).key IS NULL OR m.key = (w).key) AND ((w).created IS NULL OR m.created_at <= (w).created)
+		AND ((w).type IS NULL OR m.type LIKE (w).type)
+	ORDER BY m.seq, t.name
+$$;
+
+-- One delivery as it is now; state NULL: there is none.
+CREATE FUNCTION outbox_act_look(p_target text, p_seq bigint, p_lane integer, OUT d outbox_detour, OUT has_row boolean,
+	OUT ahead boolean, OUT created timestamptz)
+LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
+DECLARE
+	m outbox_message;
+	t outbox_target;
+	last outbox_receipt := outbox_last_receipt(p_target, p_lane);
+	place record;
+BEGIN
+	SELECT * INTO m FROM outbox_message l WHERE l.seq = p_seq;
+	ahead := FOUND AND NOT outbox_is_settled(m.xid, m.seq, last);
+	IF NOT FOUND THEN
+		SELECT * INTO m FROM outbox_kept k WHERE k.seq = p_seq;
+	END IF;
+	created := m.created_at;
+	SELECT * INTO d FROM outbox_detour o WHERE o.target = p_target AND o.seq = p_seq;
+	has_row := FOUND;
+	IF NOT has_row AND m.seq IS NOT NULL THEN
+		SELECT * INTO t FROM outbox_target o WHERE o.name = p_target;
+		place := outbox_place(m, t, last);
+		d.state := place.state;
+		d.last_status_at := place.at;
+		d.target := p_target;
+		d.seq := p_seq;
+		d.lane := p_lane;
+		d.id := m.id;
+		d.key := m.key;
+		d.attempts := 0;
+		d.why := CASE WHEN place.state = 'pending' THEN CASE WHEN t.paused THEN 'paused' ELSE 'new' END END;
+	END IF;
+END $$;
+
+CREATE FUNCTION outbox_lane_is_leased(p_target text, p_lane integer, p_now timestamptz) RETURNS boolean
+LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
+	SELECT EXISTS (SELECT FROM outbox_lane WHERE target = p_target AND lane = p_lane
+		AND owner IS NOT NULL AND lease_until > p_now)
+$$;
+
+-- The owner is gone: fence it, and what it had in flight is pending again.
+CREATE FUNCTION outbox_fence(p_target text, p_lane integer, p_actor text, p_token bigint, p_now timestamptz) RETURNS void
+LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
+DECLARE
+	last outbox_receipt := outbox_last_receipt(p_target, p_lane);
+BEGIN
+	IF last.claim_count > 0 THEN
+		PERFORM outbox_take_over(last, coalesce(p_actor, 'operator'), p_token, p_now);
+	END IF;
+END $$;
+
+CREATE TYPE outbox_act_order AS (
+	action text,         -- requeue, discard, defer
+	actor text,
+	reason text,
+	until timestamptz,
+	dry_run boolean,
+	allowed text[],      -- in which states: the lifecycle table's
+	token bigint
+);
+
+-- Make the change and leave its audit row. d is what it was.
+CREATE FUNCTION outbox_change(d outbox_detour, p_has_row boolean, p_ahead boolean, o outbox_act_order, p_hold boolean,
+	p_now timestamptz) RETURNS void
+LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
+DECLARE
+	was text := row_to_json(x)::text FROM (SELECT d.state, d.why, d.attempts, d.last_error AS error) x;
+BEGIN
+	INSERT INTO outbox_audit (at, actor, action, target, id, seq, reason, detail)
+		VALUES (p_now, o.actor, o.action, d.target, d.id, d.seq, o.reason, was);
+	d.state := CASE WHEN o.action = 'discard' THEN 'discarded' ELSE 'pending' END;
+	d.why := CASE o.action WHEN 'requeue' THEN 'retry' WHEN 'defer' THEN 'deferred' END;
+	d.next_attempt_at := CASE o.action WHEN 'requeue' THEN p_now WHEN 'defer' THEN o.until END;
+	IF o.action = 'requeue' THEN
+		d.attempts := 0;
+		d.failing_since := NULL;
+		d.last_error := NULL;
+	END IF;
+	IF p_has_row THEN
+		UPDATE outbox_detour u SET state = d.state, why = d.why, next_attempt_at = d.next_attempt_at,
+			attempts = d.attempts, failing_since = d.failing_since, last_error = d.last_error,
+			last_status_at = p_now, reason = o.reason, n = NULL, ahead = p_ahead
+		WHERE u.target = d.target AND u.seq = d.seq;
+	ELSE
+		INSERT INTO outbox_detour (target, seq, id, key, lane, state, why, next_attempt_at, last_status_at, reason, ahead)
+			VALUES (d.target, d.seq, d.id, d.key, d.lane, d.state, d.why, d.next_attempt_at, p_now, o.reason, p_ahead);
+	END IF;
+	IF d.key IS NOT NULL THEN
+		PERFORM outbox_promote(d.target, ARRAY[d.key], p_hold, p_now);
+	END IF;
+END $$;
+
+CREATE FUNCTION outbox_act(o outbox_act_order, w outbox_act_filter, p_now timestamptz, OUT done bigint, OUT refused bigint,
+	OUT more boolean, OUT oldest timestamptz, OUT missing text, OUT refused_id text, OUT refused_target text,
+	OUT refused_state text)
+LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off SET max_parallel_workers_per_gather = 0
+SET jit = off SET enable_seqscan = off AS $$
+DECLARE
+	seqs bigint[];
+	targets text[];
+	lanes integer[];
+	x record;
+	look record;
+	was outbox_detour;
+	state text;
+	now timestamptz;
+BEGIN
+	done := 0;
+	refused := 0;
+	more := false;
+	IF w.ids IS NULL THEN
+		w.max := w.max + 1;
+		SELECT array_agg(c.seq), array_agg(c.target), array_agg(c.lane) INTO seqs, targets, lanes FROM outbox_act_select(w) c;
+		IF cardinality(seqs) = w.max THEN
+			more := true;
+			seqs := seqs[:w.max - 1];
+		END IF;
+	ELSE
+		SELECT array_agg(c.seq), array_agg(c.target), array_agg(c.lane) INTO seqs, targets, lanes FROM outbox_act_named(w) c;
+		SELECT count(*), (array_agg(i.id ORDER BY i.n))[1] INTO refused, missing
+			FROM unnest(w.ids) WITH ORDINALITY i(id, n)
+			WHERE NOT EXISTS (SELECT FROM outbox_message l WHERE l.id = i.id)
+				AND NOT EXISTS (SELECT FROM outbox_kept k WHERE k.id = i.id);
+	END IF;
+	IF NOT o.dry_run THEN
+		PERFORM pg_advisory_xact_lock(outbox_lane_lock(l.target, l.lane)) FROM (
+			SELECT DISTINCT u.target, u.lane FROM unnest(targets, lanes) u(target, lane) ORDER BY u.target, u.lane) l;
+	END IF;
+	now := outbox_now(p_now);
+
+	FOR x IN SELECT u.*, t.hold FROM unnest(seqs, targets, lanes) WITH ORDINALITY u(seq, target, lane, i)
+			JOIN outbox_target t ON t.name = u.target WHERE u.seq IS NOT NULL ORDER BY u.i LOOP
+		look := outbox_act_look(x.target, x.seq, x.lane);
+		was := look.d;
+		state := was.state;
+		CONTINUE WHEN state IS NULL;
+		CONTINUE WHEN w.ids IS NULL AND state <> ALL (w.states);
+		CONTINUE WHEN w.changed IS NOT NULL AND was.last_status_at > w.changed;
+		IF state = 'sending' AND NOT outbox_lane_is_leased(x.target, x.lane, now) THEN
+			state := 'pending';
+		END IF;
+		IF state <> ALL (o.allowed) THEN
+			refused := refused + 1;
+			IF refused_id IS NULL THEN
+				refused_id := was.id;
+				refused_target := x.target;
+				refused_state := state;
+			END IF;
+			CONTINUE;
+		END IF;
+		done := done + 1;
+		oldest := least(oldest, look.created);
+		CONTINUE WHEN o.dry_run;
+		IF was.state = 'sending' THEN
+			PERFORM outbox_fence(x.target, x.lane, o.actor, o.token, now);
+			was.state := 'pending';
+		END IF;
+		PERFORM outbox_change(was, look.has_row, look.ahead, o, x.hold, now);
+	END LOOP;
+END $$;

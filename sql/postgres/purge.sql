@@ -1,1 +1,325 @@
 -- SPDX-License-Identifier: Apache-2.0
+--
+-- outbox on PostgreSQL: retention.
+--
+-- A message may go when each of its deliveries may: delivered or discarded before one time, or failed before
+-- another. For deliveries without a row the lane's receipts say when: all that is settled by the position of
+-- the last receipt before that time is old enough. So one receipt per lane and target, the cut, decides for
+-- nearly every message, and no message behind the highest cut is read. Messages go in bounded batches from the
+-- old end; receipts follow, oldest first, once no message is left that only they can tell about, and never a
+-- lane's last one.
+--
+-- One failed message that is kept for ever must not keep a million receipts: what its other targets' receipts
+-- say about it is written down as delivered detours, then they may go.
+
+-- Messages that one call looks at, beside those that it finds.
+CREATE FUNCTION outbox_purge_scan() RETURNS bigint LANGUAGE sql IMMUTABLE AS $$ SELECT 20000::bigint $$;
+
+-- Where a lane stood before a time: its last receipt settled earlier, or NULL. By halving, since a lane may have
+-- a million receipts; exact as long as the clock did not go back.
+CREATE FUNCTION outbox_receipt_before(p_target text, p_lane integer, p_time timestamptz) RETURNS outbox_receipt
+LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
+DECLARE
+	low bigint; -- everything before it is older
+	high bigint; -- nothing behind it is
+	middle bigint;
+	at timestamptz;
+	found outbox_receipt;
+BEGIN
+	SELECT min(r.n), max(r.n) INTO low, high FROM outbox_receipt r WHERE r.target = p_target AND r.lane = p_lane;
+	WHILE low <= high LOOP
+		middle := low + (high - low) / 2;
+		SELECT r.settled_at INTO at FROM outbox_receipt r
+			WHERE r.target = p_target AND r.lane = p_lane AND r.n = middle;
+		IF at < p_time THEN
+			low := middle + 1;
+		ELSE
+			high := middle - 1;
+		END IF;
+	END LOOP;
+	SELECT * INTO found FROM outbox_receipt r WHERE r.target = p_target AND r.lane = p_lane AND r.n = low - 1;
+	RETURN found;
+END $$;
+
+-- No message that a position settles has a higher seq.
+CREATE FUNCTION outbox_highest(p outbox_receipt) RETURNS bigint
+LANGUAGE sql IMMUTABLE AS $$ SELECT greatest((p).prev_seq, (p).pos) $$;
+
+CREATE TYPE outbox_cut AS (
+	target text,
+	lane integer,
+	start pg_snapshot,
+	bound outbox_receipt, -- what it settles is old enough; NULL: nothing is
+	high bigint           -- no message behind it is old enough by receipts
+);
+
+CREATE FUNCTION outbox_cuts(p_before timestamptz) RETURNS outbox_cut[]
+LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
+DECLARE
+	cuts outbox_cut[] := '{}';
+	c outbox_cut;
+BEGIN
+	FOR c.target, c.lane, c.start IN SELECT t.name, l.lane, t.start
+			FROM outbox_target t JOIN outbox_lane l ON l.target = t.name LOOP
+		c.bound := outbox_receipt_before(c.target, c.lane, p_before);
+		c.high := outbox_highest(c.bound);
+		IF c.high IS NULL THEN
+			-- only what the target was never meant to get, if there is any
+			c.high := CASE WHEN pg_snapshot_xmax(c.start) > '3'::xid8 THEN (SELECT outbox_highest(r) FROM outbox_receipt r
+				WHERE r.target = c.target AND r.lane = c.lane ORDER BY r.n LIMIT 1) ELSE 0 END;
+		END IF;
+		cuts := cuts || c;
+	END LOOP;
+	RETURN cuts;
+END $$;
+
+-- May these messages go? waiting: a lane is not far enough; else it is a detour that keeps it.
+CREATE FUNCTION outbox_judge(p_seqs bigint[], p_cuts outbox_cut[], p_delivered timestamptz, p_failed timestamptz)
+RETURNS TABLE (seq bigint, old boolean, failed boolean, waiting boolean)
+LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
+	SELECT j.seq, NOT bool_or(j.state IS NULL AND NOT j.settled OR j.keeps), coalesce(bool_or(j.state = 'failed'), false),
+		bool_or(j.state IS NULL AND NOT j.settled)
+	FROM (SELECT m.seq, d.state,
+			pg_visible_in_snapshot(m.xid, c.start)
+				OR ((c.bound).n IS NOT NULL AND outbox_is_settled(m.xid, m.seq, c.bound)) AS settled,
+			CASE d.state WHEN 'failed' THEN coalesce(d.last_status_at >= p_failed, true)
+				WHEN 'delivered' THEN coalesce(d.last_status_at >= p_delivered, true)
+				WHEN 'discarded' THEN coalesce(d.last_status_at >= p_delivered, true)
+				ELSE d.state IS NOT NULL END AS keeps
+		FROM unnest(p_seqs) s(seq) JOIN outbox_message m ON m.seq = s.seq
+		JOIN unnest(p_cuts) c ON c.lane = m.slot % (SELECT value::integer FROM outbox_meta WHERE name = 'lanes')
+		LEFT JOIN outbox_detour d ON d.target = c.target AND d.seq = m.seq) j
+	GROUP BY j.seq
+$$;
+
+-- The next messages that may go, after p_from. seen: how far this call has looked, 0 to the end.
+CREATE FUNCTION outbox_find_victims(p_cuts outbox_cut[], p_delivered timestamptz, p_failed timestamptz,
+	p_through bigint, p_from bigint, p_limit bigint,
+	OUT victims bigint[], OUT failures bigint[], OUT survivors bigint[], OUT more boolean, OUT seen bigint)
+LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
+DECLARE
+	scan bigint := outbox_purge_scan() + p_limit;
+	through bigint := coalesce(p_through, 9223372036854775807);
+	highest bigint := 0;
+	seqs bigint[] := '{}';
+BEGIN
+	IF p_delivered IS NOT NULL THEN
+		SELECT least(max(l.low), through) INTO highest
+			FROM (SELECT min(c.high) AS low FROM unnest(p_cuts) c GROUP BY c.lane) l;
+		seqs := ARRAY(SELECT m.seq FROM outbox_message m WHERE m.seq > p_from AND m.seq <= highest
+			ORDER BY m.seq LIMIT scan);
+	END IF;
+	more := cardinality(seqs) = scan;
+	IF NOT more AND p_failed IS NOT NULL THEN -- failed ones further on are found by their own index
+		seqs := seqs || ARRAY(SELECT DISTINCT d.seq FROM outbox_target t CROSS JOIN LATERAL (
+				SELECT f.seq FROM outbox_detour f WHERE f.target = t.name AND f.state = 'failed'
+					AND f.seq > greatest(p_from, highest) AND f.seq <= through
+					AND f.last_status_at < p_failed ORDER BY f.seq LIMIT scan) d
+			ORDER BY d.seq LIMIT scan);
+		more := cardinality(seqs) >= scan;
+	END IF;
+	seen := seqs[cardinality(seqs)];
+	SELECT coalesce(array_agg(j.seq ORDER BY j.seq) FILTER (WHERE j.old), '{}'),
+		coalesce(array_agg(j.seq) FILTER (WHERE j.old AND j.failed), '{}'),
+		coalesce(array_agg(j.seq) FILTER (WHERE NOT j.old AND NOT j.waiting), '{}')
+	INTO victims, failures, survivors FROM outbox_judge(seqs, p_cuts, p_delivered, p_failed) j;
+	IF cardinality(victims) > p_limit THEN
+		victims := victims[:p_limit];
+		seen := victims[p_limit];
+		more := true;
+		failures := ARRAY(SELECT f FROM unnest(failures) f WHERE f <= seen);
+		survivors := ARRAY(SELECT f FROM unnest(survivors) f WHERE f <= seen);
+	END IF;
+	IF NOT more THEN
+		seen := 0;
+	END IF;
+END $$;
+
+-- They stay for a detour of theirs. What only receipts can tell about their other deliveries gets a row.
+CREATE FUNCTION outbox_write_down(p_seqs bigint[], p_cuts outbox_cut[]) RETURNS void
+LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
+DECLARE
+	x record;
+	m outbox_message;
+	c outbox_cut;
+	settled record;
+BEGIN
+	FOR x IN SELECT o AS m, u AS c FROM unnest(p_seqs) s(seq) JOIN outbox_message o ON o.seq = s.seq
+			JOIN unnest(p_cuts) u ON u.lane = o.slot % (SELECT value::integer FROM outbox_meta WHERE name = 'lanes')
+			WHERE (u.bound).n IS NOT NULL AND NOT pg_visible_in_snapshot(o.xid, u.start)
+				AND NOT EXISTS (SELECT FROM outbox_detour d WHERE d.target = u.target AND d.seq = o.seq) LOOP
+		m := x.m;
+		c := x.c;
+		CONTINUE WHEN NOT outbox_is_settled(m.xid, m.seq, c.bound);
+		settled := outbox_settled_by(m.xid, m.seq, c.bound);
+		CONTINUE WHEN settled.routed_by IS NULL OR NOT outbox_is_routed(m, c.target, settled.routed_by);
+		INSERT INTO outbox_detour (target, seq, id, key, lane, state, last_status_at, owner)
+			VALUES (c.target, m.seq, m.id, m.key, c.lane, 'delivered', (settled.receipt).settled_at, (settled.receipt).owner)
+			ON CONFLICT DO NOTHING;
+	END LOOP;
+END $$;
+
+-- The oldest message that only a receipt of this lane can tell about. Where many are not meant for the target,
+-- it stops at one of them: receipts stay a little longer then.
+CREATE FUNCTION outbox_first_bare(c outbox_cut, p_lanes integer) RETURNS bigint
+LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
+DECLARE
+	last outbox_receipt := outbox_last_receipt(c.target, c.lane);
+	t outbox_target;
+	m outbox_message;
+	looked integer := 0;
+BEGIN
+	SELECT * INTO t FROM outbox_target o WHERE o.name = c.target;
+	FOR m IN SELECT * FROM outbox_message o WHERE o.slot % p_lanes = c.lane AND NOT EXISTS (
+			SELECT FROM outbox_detour d WHERE d.target = c.target AND d.seq = o.seq) ORDER BY o.seq LOOP
+		looked := looked + 1;
+		IF looked > 1000 OR (outbox_place(m, t, last)).state IS NOT NULL THEN
+			RETURN m.seq;
+		END IF;
+	END LOOP;
+	RETURN 9223372036854775807;
+END $$;
+
+-- Of each lane, oldest first and no more than p_limit; a message's receipt is told apart by the one before it.
+CREATE FUNCTION outbox_purge_receipts(p_cuts outbox_cut[], p_delivered timestamptz, p_limit bigint,
+	OUT receipts bigint, OUT more boolean)
+LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
+DECLARE
+	lanes integer := (SELECT value::integer FROM outbox_meta WHERE name = 'lanes');
+	c outbox_cut;
+	bare bigint;
+	first bigint;
+	stop bigint;
+	removed bigint;
+BEGIN
+	receipts := 0;
+	more := false;
+	FOREACH c IN ARRAY p_cuts LOOP
+		SELECT min(r.n) INTO first FROM outbox_receipt r WHERE r.target = c.target AND r.lane = c.lane;
+		CONTINUE WHEN (c.bound).n IS NULL OR (c.bound).n <= first;
+		bare := outbox_first_bare(c, lanes);
+		SELECT min(r.n) INTO stop FROM (SELECT o.* FROM outbox_receipt o
+				WHERE o.target = c.target AND o.lane = c.lane ORDER BY o.n LIMIT p_limit) r
+			WHERE outbox_highest(r) >= bare;
+		-- the last one before the time stays, and so does what tells the bare one's receipt
+		stop := least(stop - 1, (c.bound).n, first + p_limit);
+		DELETE FROM outbox_receipt r WHERE r.target = c.target AND r.lane = c.lane AND r.n < stop;
+		GET DIAGNOSTICS removed = ROW_COUNT;
+		receipts := receipts + removed;
+		more := more OR removed >= p_limit;
+	END LOOP;
+END $$;
+
+-- The victims and what belongs to them. Failed ones' lanes are locked.
+CREATE FUNCTION outbox_remove(p_victims bigint[], OUT messages bigint, OUT detours bigint)
+LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
+DECLARE
+	x record;
+BEGIN
+	PERFORM set_config('outbox.janitor', 'on', true);
+	detours := 0;
+	-- With hold, what was parked behind a failed one may go on when that is gone.
+	FOR x IN WITH gone AS (
+			DELETE FROM outbox_detour d USING outbox_target t, unnest(p_victims) v(seq)
+			WHERE d.target = t.name AND d.seq BETWEEN p_victims[1] AND p_victims[cardinality(p_victims)] AND d.seq = v.seq
+			RETURNING d.target, d.key, d.state, t.hold)
+			SELECT g.target, count(*) AS count, array_agg(g.key) FILTER (WHERE g.state = 'failed' AND g.hold) AS keys
+			FROM gone g GROUP BY g.target LOOP
+		detours := detours + x.count;
+		IF x.keys IS NOT NULL THEN
+			PERFORM outbox_promote(x.target, x.keys, true, clock_timestamp());
+		END IF;
+	END LOOP;
+	DELETE FROM outbox_message m WHERE m.seq = ANY (p_victims);
+	GET DIAGNOSTICS messages = ROW_COUNT;
+	PERFORM set_config('outbox.janitor', '', true);
+END $$;
+
+-- A relay's own retention gives way to another janitor; an operator's purge waits for it.
+CREATE FUNCTION outbox_janitor_lock(p_wait boolean) RETURNS boolean
+LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+BEGIN
+	IF p_wait THEN
+		PERFORM pg_advisory_xact_lock(outbox_lane_lock('', -3));
+		RETURN true;
+	END IF;
+	RETURN pg_try_advisory_xact_lock(outbox_lane_lock('', -3));
+END $$;
+
+CREATE FUNCTION outbox_purge(p_delivered timestamptz, p_failed timestamptz, p_through bigint, p_from bigint,
+	p_limit bigint, p_actor text, p_now timestamptz,
+	OUT messages bigint, OUT failed bigint, OUT receipts bigint, OUT detours bigint, OUT more boolean, OUT seen bigint)
+LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off SET max_parallel_workers_per_gather = 0
+SET jit = off SET enable_seqscan = off AS $$
+DECLARE
+	cuts outbox_cut[];
+	found record;
+	gone record;
+BEGIN
+	messages := 0;
+	failed := 0;
+	receipts := 0;
+	detours := 0;
+	more := false;
+	seen := 0;
+	IF NOT outbox_janitor_lock(p_actor IS NOT NULL) THEN
+		RETURN;
+	END IF;
+	cuts := outbox_cuts(p_delivered);
+	IF cardinality(cuts) = 0 THEN
+		RETURN; -- nobody is registered: somebody may come for them
+	END IF;
+	found := outbox_find_victims(cuts, p_delivered, p_failed, p_through, p_from, p_limit);
+	IF cardinality(found.failures) > 0 THEN
+		-- An operator may requeue one at this moment: lock, look again.
+		PERFORM pg_advisory_xact_lock(outbox_lane_lock(l.target, l.lane)) FROM (
+			SELECT DISTINCT d.target, d.lane FROM outbox_target t JOIN outbox_detour d ON d.target = t.name
+			WHERE d.seq = ANY (found.failures) ORDER BY d.target, d.lane) l;
+		found := outbox_find_victims(cuts, p_delivered, p_failed, p_through, p_from, p_limit);
+	END IF;
+	more := found.more;
+	seen := found.seen;
+	IF cardinality(found.victims) > 0 THEN
+		gone := outbox_remove(found.victims);
+		messages := gone.messages;
+		detours := gone.detours;
+		failed := cardinality(found.failures);
+	END IF;
+	IF p_delivered IS NOT NULL THEN
+		PERFORM outbox_write_down(found.survivors, cuts);
+		IF NOT more THEN
+			SELECT r.receipts, r.more INTO receipts, more FROM outbox_purge_receipts(cuts, p_delivered, p_limit) r;
+		END IF;
+	END IF;
+	-- One row a call, not one a message: what is gone has no history left to look at.
+	IF p_actor IS NOT NULL AND messages > 0 THEN
+		INSERT INTO outbox_audit (at, actor, action, detail) VALUES (outbox_now(p_now), p_actor, 'purge',
+			messages || ' messages, ' || failed || ' of them with a failed delivery');
+	END IF;
+END $$;
+
+-- What outbox_purge() would remove, whole, for an archive; no more than p_bytes of payload at once.
+CREATE FUNCTION outbox_purgeable(p_delivered timestamptz, p_failed timestamptz, p_through bigint, p_after bigint,
+	p_limit bigint, p_bytes bigint) RETURNS SETOF outbox_message
+LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET row_security = off SET max_parallel_workers_per_gather = 0
+SET jit = off SET enable_seqscan = off AS $$
+DECLARE
+	cuts outbox_cut[] := outbox_cuts(p_delivered);
+	found record;
+	after bigint := p_after;
+BEGIN
+	IF cardinality(cuts) = 0 THEN
+		RETURN;
+	END IF;
+	LOOP -- a call that only looked at messages that stay must not seem to be the end
+		found := outbox_find_victims(cuts, p_delivered, p_failed, p_through, after, p_limit);
+		EXIT WHEN cardinality(found.victims) > 0 OR NOT found.more;
+		after := found.seen;
+	END LOOP;
+	RETURN QUERY SELECT m.* FROM outbox_message m WHERE m.seq IN (
+			SELECT s.seq FROM (SELECT o.seq, sum(coalesce(octet_length(o.payload), octet_length(o.payload_bin)))
+				OVER (ORDER BY o.seq ROWS UNBOUNDED PRECEDING) AS bytes
+				FROM outbox_message o WHERE o.seq = ANY (found.victims)) s
+			WHERE s.bytes <= p_bytes OR s.seq = found.victims[1])
+		ORDER BY m.seq;
+END $$;

@@ -1,11 +1,177 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Operators' actions: one call of outbox_act(), sql/postgres/act.sql. What may be done in which state is
+ * the lifecycle table's: the server is told, and says in which state a delivery was that it refused.
+ */
+#include "base/cleanup.h"
+#include "base/text.h"
+#include "core/lifecycle.h"
 #include "store/postgres/db.h"
 #include "store/postgres/ops.h"
 
-#pragma GCC diagnostic ignored "-Wunused-parameter"
+#include <stdio.h>
+#include <string.h>
 
-int pg_act(struct outbox_store *store, const struct outbox_act *act,
-	       struct outbox_acted *ret_acted, struct outbox_error *err)
+#define IDS_MAX 1000
+#define LIMIT_DEFAULT 100
+#define LIMIT_MAX 1000
+
+static const struct action {
+	const char *name;
+	int event;
+} actions[] = {
+	[OUTBOX_REQUEUE] = { "requeue", LIFE_REQUEUE },
+	[OUTBOX_DISCARD] = { "discard", LIFE_DISCARD },
+	[OUTBOX_DEFER] = { "defer", LIFE_DEFER },
+};
+
+enum {
+	ACTED_DONE,
+	ACTED_REFUSED,
+	ACTED_MORE,
+	ACTED_OLDEST,
+	ACTED_MISSING,
+	ACTED_ID,
+	ACTED_TARGET,
+	ACTED_STATE
+};
+
+/* A selection as outbox_act_filter has it. */
+struct wanted {
+	const char *states[OUTBOX_DISCARDED + 1];
+	size_t n_states;
+	const char *allowed[OUTBOX_DISCARDED + 1];
+	size_t n_allowed;
+	int64_t after_seq;
+	const char *after_target;
+	size_t limit;
+};
+
+static int check(const struct outbox_act *act, struct outbox_error *err)
 {
-	return outbox_fail(err, OUTBOX_ENOTSUP, "pg_act: not yet");
+	if (act->action < OUTBOX_REQUEUE || act->action > OUTBOX_DEFER)
+		return outbox_fail(err, OUTBOX_EINVAL, "action %d is unknown", act->action);
+	if (!act->filter)
+		return outbox_fail(err, OUTBOX_EINVAL, "%s: say which deliveries",
+				   actions[act->action].name);
+	if (act->action == OUTBOX_DISCARD && (!act->reason || !act->reason[0]))
+		return outbox_fail(err, OUTBOX_EINVAL, "discard: say why, it wants a reason");
+	if (act->action == OUTBOX_DEFER && act->until <= 0)
+		return outbox_fail(err, OUTBOX_EINVAL, "defer: say until when");
+	if (act->filter->n_ids > IDS_MAX)
+		return outbox_fail(err, OUTBOX_EINVAL, "ids: %zu at once are too many, at most %d",
+				   act->filter->n_ids, IDS_MAX);
+	return OUTBOX_OK;
+}
+
+/* "SEQ:TARGET", the last row of the page before. */
+static int parse_cursor(const char *cursor, struct wanted *w, struct outbox_error *err)
+{
+	const char *colon = cursor ? strchr(cursor, ':') : NULL;
+	char number[24] = "", shown[80];
+
+	w->after_target = "";
+	if (!cursor)
+		return OUTBOX_OK;
+	if (colon && (size_t)(colon - cursor) < sizeof(number)) {
+		memcpy(number, cursor, (size_t)(colon - cursor));
+		w->after_target = colon + 1;
+		if (number_parse("cursor", number, 1, INT64_MAX, &w->after_seq, NULL) == OUTBOX_OK)
+			return OUTBOX_OK;
+	}
+	return outbox_fail(err, OUTBOX_EINVAL,
+			   "cursor: \"%s\" does not come from a page of this list; leave it out",
+			   text_shown(shown, sizeof(shown), cursor));
+}
+
+/* Whoever names deliveries is told why it cannot be done; a filter selects those with which it can. */
+static int wanted_init(struct wanted *w, const struct outbox_act *act, struct outbox_error *err)
+{
+	const struct outbox_filter *f = act->filter;
+
+	for (int state = OUTBOX_PENDING; state <= OUTBOX_DISCARDED; state++) {
+		if (!lifecycle_next(state, actions[act->action].event))
+			continue;
+		w->allowed[w->n_allowed++] = outbox_state_name(state);
+		if ((!f->state || f->state == state) && (!f->why || state == OUTBOX_PENDING))
+			w->states[w->n_states++] = outbox_state_name(state);
+	}
+	w->limit = f->limit ? f->limit : LIMIT_DEFAULT;
+	w->limit = w->limit < LIMIT_MAX ? w->limit : LIMIT_MAX;
+	return parse_cursor(f->cursor, w, err);
+}
+
+static int send(struct pg_store *s, const struct outbox_act *act, PGresult **ret_row,
+		struct outbox_error *err)
+{
+	const struct outbox_filter *f = act->filter;
+	const char *why = f->n_ids ? NULL : outbox_why_name(f->why);
+	struct wanted w = { 0 };
+	int r;
+
+	r = wanted_init(&w, act, err);
+	if (r != OUTBOX_OK)
+		return r;
+	if (!f->n_ids && f->why && !why)
+		w.n_states = 0; /* an unknown one is nobody's */
+	return pg_op(s, act->dry_run ? PG_READ : PG_WRITE,
+		     "SELECT * FROM @outbox_act(ROW($1, $2, $3, $4, $5, $6, $7)::@outbox_act_order,"
+		     " ROW($8, $9, @outbox_like($10), $11, $12, $13, $14, $15, $16, $17, $18,"
+		     " $19)::@outbox_act_filter, $20)",
+		     ARGS(ARG_TEXT(actions[act->action].name), ARG_TEXT(act->actor),
+			  ARG_TEXT(act->reason), ARG_TIME(act->until), ARG_BOOL(act->dry_run),
+			  ARG_ARRAY(PG_TEXTS, w.allowed, w.n_allowed),
+			  ARG_INT8((int64_t)(s->random->next(s->random) >> 1)),
+			  ARG_ARRAY(PG_TEXTS, f->n_ids ? f->ids : NULL, f->n_ids),
+			  ARG_TEXT(f->target), ARG_TEXT(f->type), ARG_TEXT(f->key),
+			  ARG_ARRAY(PG_TEXTS, w.states, w.n_states), ARG_TEXT(why),
+			  ARG_TIME(f->changed_before), ARG_TIME(f->created_before),
+			  ARG_TIME(act->action == OUTBOX_DEFER ? act->until : 0),
+			  ARG_INT8(w.after_seq), ARG_TEXT(w.after_target),
+			  ARG_INT8((int64_t)w.limit), pg_now(s)),
+		     ret_row, err);
+}
+
+static void tell_refusal(const PGresult *row, const struct outbox_act *act, char *out, size_t size)
+{
+	struct outbox_error why = OUTBOX_ERROR_INIT;
+	int state = outbox_state_parse(pg_peek(row, 0, ACTED_STATE));
+	const char *text = "it is being sent right now; try again";
+	char shown[96];
+
+	if (!PQgetisnull(row, 0, ACTED_MISSING)) {
+		snprintf(out, size, "no message with the id \"%s\"",
+			 text_shown(shown, sizeof(shown), pg_peek(row, 0, ACTED_MISSING)));
+		return;
+	}
+	if (PQgetisnull(row, 0, ACTED_ID))
+		return;
+	if (state != OUTBOX_SENDING &&
+	    lifecycle_check(state, actions[act->action].event, &why) != OUTBOX_OK)
+		text = why.message;
+	snprintf(out, size, "%s to %s: %.300s",
+		 text_shown(shown, sizeof(shown), pg_peek(row, 0, ACTED_ID)),
+		 pg_peek(row, 0, ACTED_TARGET), text);
+}
+
+int pg_act(struct outbox_store *store, const struct outbox_act *act, struct outbox_acted *ret_acted,
+	   struct outbox_error *err)
+{
+	_cleanup_(pg_clearp) PGresult *row = NULL;
+	struct outbox_acted acted = { 0 };
+	int r;
+
+	r = check(act, err);
+	if (r == OUTBOX_OK)
+		r = send(pg_of(store), act, &row, err);
+	if (r != OUTBOX_OK)
+		return r;
+	acted.done = (size_t)pg_int(row, 0, ACTED_DONE);
+	acted.refused = (size_t)pg_int(row, 0, ACTED_REFUSED);
+	acted.more = pg_bool(row, 0, ACTED_MORE);
+	acted.oldest = pg_time(row, 0, ACTED_OLDEST);
+	tell_refusal(row, act, acted.why, sizeof(acted.why));
+	*ret_acted = acted;
+	return OUTBOX_OK;
 }

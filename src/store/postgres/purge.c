@@ -1,18 +1,117 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "store/postgres/db.h"
+
+/*
+ * Retention: one bounded call of outbox_purge(), sql/postgres/purge.sql. Messages that stay must not be
+ * looked at again by every call of one purge: where it got to is remembered here, not in the session.
+ */
+#include "base/cleanup.h"
+#include "store/postgres/message.h"
 #include "store/postgres/ops.h"
 
-#pragma GCC diagnostic ignored "-Wunused-parameter"
+#define LIMIT_DEFAULT 5000
+#define LIMIT_MAX 100000
+/* Payload of one answer for an archive. */
+#define ARCHIVE_BYTES (INT64_C(32) << 20)
+
+enum {
+	PURGED_MESSAGES,
+	PURGED_FAILED,
+	PURGED_RECEIPTS,
+	PURGED_DETOURS,
+	PURGED_MORE,
+	PURGED_SEEN
+};
+
+static int64_t limit_of(const struct outbox_purge *purge)
+{
+	if (!purge->limit)
+		return LIMIT_DEFAULT;
+	return purge->limit < LIMIT_MAX ? (int64_t)purge->limit : LIMIT_MAX;
+}
+
+/* 0: no bound. */
+static struct pg_arg through_of(const struct outbox_purge *purge)
+{
+	return ARG_INT8(purge->through_seq ? purge->through_seq : INT64_MAX);
+}
+
+/* Calls of one purge go on where the one before ended; another purge starts anew. */
+static int64_t go_on_from(struct pg_store *s, const struct outbox_purge *purge)
+{
+	const struct outbox_purge *before = &s->purging;
+
+	if (before->delivered_before != purge->delivered_before ||
+	    before->failed_before != purge->failed_before ||
+	    before->through_seq != purge->through_seq)
+		s->purge_from = 0;
+	s->purging = *purge;
+	s->purging.actor = NULL;
+	return s->purge_from;
+}
 
 int pg_purge(struct outbox_store *store, const struct outbox_purge *purge,
-		 struct outbox_purged *ret_purged, struct outbox_error *err)
+	     struct outbox_purged *ret_purged, struct outbox_error *err)
 {
-	return outbox_fail(err, OUTBOX_ENOTSUP, "pg_purge: not yet");
+	_cleanup_(pg_clearp) PGresult *row = NULL;
+	struct pg_store *s = pg_of(store);
+	int64_t from = go_on_from(s, purge);
+	int r;
+
+	s->purge_from = 0;
+	r = pg_op(s, PG_WRITE, "SELECT * FROM @outbox_purge($1, $2, $3, $4, $5, $6, $7)",
+		  ARGS(ARG_TIME(purge->delivered_before), ARG_TIME(purge->failed_before),
+		       through_of(purge), ARG_INT8(from), ARG_INT8(limit_of(purge)),
+		       ARG_TEXT(purge->actor), pg_now(s)),
+		  &row, err);
+	if (r != OUTBOX_OK)
+		return r;
+	s->purge_from = pg_int(row, 0, PURGED_SEEN);
+	*ret_purged = (struct outbox_purged){
+		.messages = pg_int(row, 0, PURGED_MESSAGES),
+		.failed = pg_int(row, 0, PURGED_FAILED),
+		.receipts = pg_int(row, 0, PURGED_RECEIPTS),
+		.detours = pg_int(row, 0, PURGED_DETOURS),
+		.more = pg_bool(row, 0, PURGED_MORE),
+	};
+	return OUTBOX_OK;
+}
+
+static int load(const struct pg_store *s, const PGresult *rows, struct outbox_arena *arena,
+		struct outbox_claimed **ret_messages, size_t *ret_count, struct outbox_error *err)
+{
+	size_t n = (size_t)PQntuples(rows), count = 0;
+	const char *source = outbox_arena_text(arena, s->source);
+	struct outbox_claimed *messages = outbox_arena_alloc(arena, (n ? n : 1) * sizeof(*messages));
+	int r = OUTBOX_OK;
+
+	if (!source || !messages)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	while (count < n && r == OUTBOX_OK) {
+		r = pg_message_load(rows, (int)count, 0, arena, source, false, &messages[count], err);
+		count += r == OUTBOX_OK;
+	}
+	/* The arena is full: what is there is the answer, the rest comes with the next call. */
+	if (r != OUTBOX_OK && !(r == OUTBOX_ENOMEM && count))
+		return r;
+	*ret_messages = messages;
+	*ret_count = count;
+	return OUTBOX_OK;
 }
 
 int pg_purgeable(struct outbox_store *store, const struct outbox_purge *purge, int64_t after_seq,
-		     struct outbox_arena *arena, struct outbox_claimed **ret_messages,
-		     size_t *ret_count, struct outbox_error *err)
+		 struct outbox_arena *arena, struct outbox_claimed **ret_messages, size_t *ret_count,
+		 struct outbox_error *err)
 {
-	return outbox_fail(err, OUTBOX_ENOTSUP, "pg_purgeable: not yet");
+	_cleanup_(pg_clearp) PGresult *rows = NULL;
+	struct pg_store *s = pg_of(store);
+	int r;
+
+	r = pg_op(s, PG_READ,
+		  "SELECT " MESSAGE_COLUMNS " FROM @outbox_purgeable($1, $2, $3, $4, $5, $6) m"
+		  " ORDER BY m.seq",
+		  ARGS(ARG_TIME(purge->delivered_before), ARG_TIME(purge->failed_before),
+		       through_of(purge), ARG_INT8(after_seq), ARG_INT8(limit_of(purge)),
+		       ARG_INT8(ARCHIVE_BYTES)),
+		  &rows, err);
+	return r == OUTBOX_OK ? load(s, rows, arena, ret_messages, ret_count, err) : r;
 }
