@@ -1,1 +1,86 @@
 -- SPDX-License-Identifier: Apache-2.0
+--
+-- outbox on PostgreSQL: publishing by function call.
+--
+-- They run with their owner's rights, so that a publisher needs none on the table. What they add to a plain
+-- INSERT: an id that is in the log already is told, not an error, and a key can be locked.
+
+CREATE TYPE outbox_published AS (
+	id text,
+	seq bigint,
+	repeated boolean -- this id was in the log already; nothing was written
+);
+
+-- Until the transaction ends, in one order for all. Two keys may share a number: that costs a wait.
+CREATE FUNCTION outbox_lock_keys(p_keys text[]) RETURNS void
+LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+DECLARE
+	number bigint;
+BEGIN
+	FOR number IN SELECT DISTINCT hashtextextended(current_schema() || '.' || k, -3) FROM unnest(p_keys) k
+			WHERE k IS NOT NULL ORDER BY 1 LOOP
+		PERFORM pg_advisory_xact_lock(number);
+	END LOOP;
+END $$;
+
+-- Where the messages with these ids are. first: the lowest seq that this call has written, or NULL.
+CREATE FUNCTION outbox_find_published(p_ids text[], p_first bigint) RETURNS SETOF outbox_published
+LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
+BEGIN
+	RETURN QUERY
+		SELECT i.id, m.seq, p_first IS NULL OR m.seq < p_first OR m.xid <> pg_current_xact_id()
+			OR row_number() OVER (PARTITION BY i.id ORDER BY i.place) > 1
+		FROM unnest(p_ids) WITH ORDINALITY i(id, place)
+		LEFT JOIN LATERAL (SELECT o.xid, o.seq FROM outbox_message o WHERE o.id = i.id LIMIT 1) m ON true
+		ORDER BY i.place;
+END $$;
+
+-- All or none of several messages, in order: every array has an element for each. A NULL id: a new one.
+-- A message with an id that is in the log already, or came before in the same call, is not written again.
+CREATE FUNCTION outbox_publish_batch(p_ids text[], p_types text[], p_keys text[], p_kinds text[], p_published boolean[],
+	p_priorities integer[], p_event_times timestamptz[], p_dues timestamptz[], p_expiries timestamptz[],
+	p_content_types text[], p_sources text[], p_subjects text[], p_topics text[], p_correlation_ids text[],
+	p_causation_ids text[], p_traceparents text[], p_headers text[], p_payloads text[], p_payload_bins bytea[],
+	p_lock_keys boolean, p_now timestamptz) RETURNS SETOF outbox_published
+LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT SET row_security = off AS $$
+DECLARE
+	ids text[] := p_ids;
+	seqs bigint[];
+	found outbox_published;
+BEGIN
+	IF p_lock_keys THEN
+		PERFORM outbox_lock_keys(p_keys);
+	END IF;
+	IF array_position(ids, NULL) IS NOT NULL THEN
+		ids := ARRAY(SELECT coalesce(i.id, outbox_uuid()) FROM unnest(ids) WITH ORDINALITY i(id, place) ORDER BY place);
+	END IF;
+	WITH written AS (
+		INSERT INTO outbox_message AS o (id, type, key, kind, published, priority, created_at, event_time, due_at,
+			expires_at, content_type, source, subject, topic, correlation_id, causation_id, traceparent, headers,
+			payload, payload_bin)
+		SELECT i.id, i.type, i.key, i.kind, i.published, i.priority, t.now, coalesce(i.event_time, t.now), i.due_at,
+			i.expires_at, i.content_type, i.source, i.subject, i.topic, i.correlation_id, i.causation_id, i.traceparent,
+			i.headers, i.payload, i.payload_bin
+		FROM unnest(ids, p_types, p_keys, p_kinds, p_published, p_priorities, p_event_times, p_dues, p_expiries,
+			p_content_types, p_sources, p_subjects, p_topics, p_correlation_ids, p_causation_ids, p_traceparents,
+			p_headers, p_payloads, p_payload_bins) WITH ORDINALITY
+			i(id, type, key, kind, published, priority, event_time, due_at, expires_at, content_type, source, subject,
+				topic, correlation_id, causation_id, traceparent, headers, payload, payload_bin, place)
+		CROSS JOIN (SELECT outbox_now(p_now) AS now) t
+		ORDER BY i.place
+		ON CONFLICT (id) DO NOTHING
+		RETURNING o.seq
+	)
+	SELECT array_agg(w.seq ORDER BY w.seq) INTO seqs FROM written w;
+	IF cardinality(seqs) = cardinality(ids) THEN
+		RETURN QUERY SELECT i.id, i.seq, false FROM unnest(ids, seqs) i(id, seq);
+		RETURN;
+	END IF;
+	FOR found IN SELECT * FROM outbox_find_published(ids, seqs[1]) LOOP
+		IF found.seq IS NULL THEN
+			RAISE EXCEPTION 'the message with id "%" was removed from the log at this very moment; try again', found.id
+				USING ERRCODE = 'serialization_failure';
+		END IF;
+		RETURN NEXT found;
+	END LOOP;
+END $$;

@@ -1,1 +1,196 @@
 -- SPDX-License-Identifier: Apache-2.0
+--
+-- outbox on PostgreSQL: targets, their routing and where they begin to read.
+--
+-- Locks, in this order: lane -2 of a target for who changes it, -1 for its leases, then its lanes.
+
+CREATE FUNCTION outbox_lock_lanes(p_target text) RETURNS void
+LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
+DECLARE
+	l integer;
+BEGIN
+	FOR l IN SELECT lane FROM outbox_lane WHERE target = p_target ORDER BY lane LOOP
+		PERFORM pg_advisory_xact_lock(outbox_lane_lock(p_target, l));
+	END LOOP;
+END $$;
+
+-- A glob (* any text, ? one character) as a LIKE pattern.
+CREATE FUNCTION outbox_like(glob text) RETURNS text
+LANGUAGE sql IMMUTABLE STRICT AS $$
+	SELECT replace(replace(regexp_replace(glob, '([\\%_])', '\\\1', 'g'), '*', '%'), '?', '_')
+$$;
+
+CREATE FUNCTION outbox_add_route(p_target text, p_version bigint, p_globs text[], p_kind text, p_published_only boolean)
+RETURNS void
+LANGUAGE sql SET search_path FROM CURRENT SET row_security = off AS $$
+	INSERT INTO outbox_route (target, version, types, kind, published_only)
+	VALUES (p_target, p_version,
+		CASE WHEN cardinality(p_globs) > 0 AND '*' <> ALL (p_globs)
+			THEN ARRAY(SELECT outbox_like(g) FROM unnest(p_globs) g) END,
+		p_kind, p_published_only)
+$$;
+
+-- Did a lane of this target (NULL: of any) ever settle something? Its position has left the start then.
+CREATE FUNCTION outbox_has_settled(p_target text) RETURNS boolean
+LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
+	SELECT EXISTS (SELECT FROM outbox_target t JOIN outbox_lane l ON l.target = t.name
+		CROSS JOIN LATERAL (SELECT r.prev, r.pos FROM outbox_receipt r
+			WHERE r.target = l.target AND r.lane = l.lane ORDER BY r.n DESC LIMIT 1) last
+		WHERE (p_target IS NULL OR t.name = p_target)
+			AND (last.prev::text <> t.start::text OR last.pos > 0))
+$$;
+
+-- A lane that begins at a snapshot, with receipt number p_n.
+CREATE FUNCTION outbox_start_lane(p_target text, p_lane integer, p_n bigint, p_version bigint, p_token bigint,
+	p_start pg_snapshot, p_seq bigint, p_xid xid8, p_now timestamptz) RETURNS void
+LANGUAGE sql SET search_path FROM CURRENT SET row_security = off AS $$
+	INSERT INTO outbox_receipt (target, lane, n, token, settled_at, route_version,
+		prev, prev_seq, prev_xid, cur, cur_seq, cur_xid, pos, claim_end)
+	VALUES (p_target, p_lane, p_n, p_token, p_now, p_version,
+		p_start, p_seq, p_xid, p_start, p_seq, p_xid, 0, 0)
+$$;
+
+-- p_start: 0 not said, 1 at the oldest message, 2 now.
+CREATE FUNCTION outbox_add_target(p_target text, p_route text, p_globs text[], p_kind text, p_published_only boolean,
+	p_hold boolean, p_unordered boolean, p_start integer, p_token bigint, p_now timestamptz) RETURNS bigint
+LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
+DECLARE
+	begin_at pg_snapshot := '3:3:';
+	begin_seq bigint := 0;
+	begin_xid xid8 := '0';
+	new_version bigint := 1 + coalesce((SELECT max(version) FROM outbox_route WHERE target = p_target), 0);
+BEGIN
+	IF p_start = 0 AND (outbox_has_settled(NULL) OR EXISTS (SELECT FROM outbox_meta WHERE name = 'settled')) THEN
+		RAISE EXCEPTION 'it is new, and messages were already delivered here: say where it starts, oldest or now'
+			USING ERRCODE = 'OB006';
+	ELSIF p_start = 2 THEN
+		-- In this order, before anything is written: see outbox_receipt.
+		begin_at := pg_current_snapshot();
+		begin_seq := outbox_log_end();
+		begin_xid := pg_current_xact_id();
+	END IF;
+	INSERT INTO outbox_target (name, version, route, hold, unordered, created_at, start)
+		VALUES (p_target, new_version, p_route, p_hold, p_unordered, p_now, begin_at);
+	PERFORM outbox_add_route(p_target, new_version, p_globs, p_kind, p_published_only);
+	FOR l IN 0 .. (SELECT value::integer - 1 FROM outbox_meta WHERE name = 'lanes') LOOP
+		INSERT INTO outbox_lane (target, lane) VALUES (p_target, l);
+		PERFORM outbox_start_lane(p_target, l, 1, new_version, p_token, begin_at, begin_seq, begin_xid, p_now);
+	END LOOP;
+	RETURN new_version;
+END $$;
+
+-- Register a target, or change one. Returns the version of its routing.
+CREATE FUNCTION outbox_target_put(p_target text, p_route text, p_globs text[], p_kind text, p_published_only boolean,
+	p_hold boolean, p_unordered boolean, p_start integer, p_token bigint, p_now timestamptz) RETURNS bigint
+LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
+DECLARE
+	known outbox_target;
+	new_version bigint;
+	t timestamptz;
+BEGIN
+	PERFORM pg_advisory_xact_lock(outbox_lane_lock(p_target, -2));
+	t := outbox_now(p_now);
+	SELECT * INTO known FROM outbox_target WHERE name = p_target;
+	IF NOT FOUND THEN
+		RETURN outbox_add_target(p_target, p_route, p_globs, p_kind, p_published_only, p_hold, p_unordered,
+			p_start, p_token, t);
+	END IF;
+	IF known.route = p_route AND known.hold = p_hold AND known.unordered = p_unordered THEN
+		RETURN known.version;
+	END IF;
+	PERFORM outbox_lock_lanes(p_target);
+	new_version := known.version + (known.route <> p_route)::integer;
+	UPDATE outbox_target SET version = new_version, route = p_route, hold = p_hold, unordered = p_unordered
+		WHERE name = p_target;
+	IF known.route <> p_route THEN
+		PERFORM outbox_add_route(p_target, new_version, p_globs, p_kind, p_published_only);
+	END IF;
+	IF known.hold <> p_hold OR known.unordered <> p_unordered THEN
+		-- What was parked may be first in its key now. Due too early is harmless: a claim looks.
+		UPDATE outbox_detour SET next_attempt_at = t
+			WHERE target = p_target AND state = 'pending' AND next_attempt_at IS NULL;
+	END IF;
+	RETURN new_version;
+END $$;
+
+CREATE FUNCTION outbox_target_pause(p_target text, p_pause boolean, p_actor text, p_reason text, p_now timestamptz)
+RETURNS void
+LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
+DECLARE
+	t timestamptz;
+	was boolean;
+BEGIN
+	PERFORM pg_advisory_xact_lock(outbox_lane_lock(p_target, -2));
+	t := outbox_now(p_now);
+	SELECT paused INTO was FROM outbox_target WHERE name = p_target;
+	IF NOT FOUND THEN
+		PERFORM outbox_no_target(p_target);
+	ELSIF was <> p_pause THEN
+		UPDATE outbox_target SET paused = p_pause,
+			paused_by = CASE WHEN p_pause THEN p_actor END,
+			paused_reason = CASE WHEN p_pause THEN p_reason END,
+			paused_at = CASE WHEN p_pause THEN t END
+		WHERE name = p_target;
+		INSERT INTO outbox_audit (at, actor, action, target, reason)
+			VALUES (t, p_actor, CASE WHEN p_pause THEN 'pause' ELSE 'resume' END, p_target, p_reason);
+	END IF;
+END $$;
+
+CREATE FUNCTION outbox_target_drop(p_target text, p_actor text, p_reason text, p_now timestamptz) RETURNS void
+LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
+BEGIN
+	PERFORM pg_advisory_xact_lock(outbox_lane_lock(p_target, -2));
+	PERFORM pg_advisory_xact_lock(outbox_lane_lock(p_target, -1));
+	PERFORM outbox_lock_lanes(p_target);
+	IF NOT EXISTS (SELECT FROM outbox_target WHERE name = p_target) THEN
+		PERFORM outbox_no_target(p_target);
+	END IF;
+	IF outbox_has_settled(p_target) THEN
+		INSERT INTO outbox_meta (name, value) VALUES ('settled', '1') ON CONFLICT (name) DO NOTHING;
+	END IF;
+	DELETE FROM outbox_detour WHERE target = p_target;
+	DELETE FROM outbox_receipt WHERE target = p_target;
+	DELETE FROM outbox_lane WHERE target = p_target;
+	DELETE FROM outbox_worker WHERE target = p_target;
+	-- the newest version stays: its number must never be used again
+	DELETE FROM outbox_route r WHERE r.target = p_target
+		AND r.version < (SELECT max(version) FROM outbox_route WHERE target = p_target);
+	DELETE FROM outbox_target WHERE name = p_target;
+	INSERT INTO outbox_audit (at, actor, action, target, reason)
+		VALUES (outbox_now(p_now), p_actor, 'drop target', p_target, p_reason);
+END $$;
+
+-- Every message, detour and audit row goes. Targets and lanes stay, and every lane stands at the end of the
+-- log as if it were new: seq goes on counting. The new receipts have a new token: relays at work are fenced.
+CREATE FUNCTION outbox_truncate(p_token bigint, p_now timestamptz) RETURNS void
+LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
+DECLARE
+	t timestamptz;
+	begin_at pg_snapshot;
+	lasts outbox_receipt[];
+	last outbox_receipt;
+	each_target text;
+BEGIN
+	FOR each_target IN SELECT name FROM outbox_target ORDER BY name LOOP
+		PERFORM pg_advisory_xact_lock(outbox_lane_lock(each_target, -2));
+		PERFORM pg_advisory_xact_lock(outbox_lane_lock(each_target, -1));
+		PERFORM outbox_lock_lanes(each_target);
+	END LOOP;
+	t := outbox_now(p_now);
+	PERFORM set_config('outbox.janitor', 'on', true);
+	-- It waits for everybody who has published and not committed: no message up to here is still to come.
+	TRUNCATE outbox_message, outbox_kept, outbox_detour;
+	PERFORM set_config('outbox.janitor', '', true);
+	begin_at := pg_current_snapshot();
+	lasts := ARRAY(SELECT outbox_last_receipt(l.target, l.lane) FROM outbox_lane l);
+	DELETE FROM outbox_receipt;
+	DELETE FROM outbox_audit;
+	DELETE FROM outbox_worker;
+	DELETE FROM outbox_meta WHERE name = 'settled';
+	UPDATE outbox_lane SET owner = NULL, lease_until = '-infinity', takeovers = 0;
+	UPDATE outbox_target SET start = begin_at;
+	FOREACH last IN ARRAY lasts LOOP
+		PERFORM outbox_start_lane(last.target, last.lane, last.n + 1, last.route_version, p_token,
+			begin_at, outbox_log_end(), pg_current_xact_id(), t);
+	END LOOP;
+END $$;

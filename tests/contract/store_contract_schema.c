@@ -178,7 +178,8 @@ static void an_unknown_option_is_refused(struct store_world *w)
 	};
 	struct outbox_store *store = NULL;
 
-	snprintf(url, sizeof(url), "%s?colour=blue", w->fixture->url(w->place));
+	snprintf(url, sizeof(url), "%s%ccolour=blue", w->fixture->url(w->place),
+		 strchr(w->fixture->url(w->place), '?') ? '&' : '?');
 	assert_int_equal(w->fixture->ops->open(&config, true, &store, &w->err), OUTBOX_ECONFIG);
 	assert_non_null(strstr(w->err.message, "colour"));
 	assert_null(store);

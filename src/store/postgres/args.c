@@ -11,12 +11,13 @@ static const unsigned type_oids[] = {
 	[PG_NULL_TEXT] = 25, [PG_TEXT] = 25,    [PG_INT8] = 20,    [PG_INT4] = 23,
 	[PG_BOOL] = 16,      [PG_TIME] = 1184,  [PG_BYTES] = 17,   [PG_TEXTS] = 1009,
 	[PG_INT8S] = 1016,   [PG_INT4S] = 1007, [PG_BOOLS] = 1000, [PG_TIMES] = 1185,
-	[PG_BYTESS] = 1001,
+	[PG_BYTESS] = 1001,  [PG_SPANS] = 1009,
 };
 
 static const unsigned element_oids[] = {
 	[PG_TEXTS] = 25, [PG_INT8S] = 20, [PG_INT4S] = 23,
 	[PG_BOOLS] = 16, [PG_TIMES] = 1184, [PG_BYTESS] = 17,
+	[PG_SPANS] = 25,
 };
 
 static char *put_int(char *out, uint64_t value, size_t bytes)
@@ -70,6 +71,7 @@ static const void *element(const struct pg_arg *arg, size_t i, char out[8], size
 		*ret_size = texts[i] ? strlen(texts[i]) : 0;
 		return texts[i];
 	case PG_BYTESS:
+	case PG_SPANS:
 		*ret_size = bytes[i].size;
 		return bytes[i].data;
 	case PG_TIMES:

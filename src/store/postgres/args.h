@@ -23,7 +23,8 @@ enum pg_type {
 	PG_INT4S,
 	PG_BOOLS,
 	PG_TIMES, /* timestamptz[], 0 is NULL */
-	PG_BYTESS /* bytea[], elements may be NULL */
+	PG_BYTESS, /* bytea[], elements may be NULL */
+	PG_SPANS   /* text[] whose elements have a size and no NUL at their end */
 };
 
 struct pg_bytes {
@@ -69,7 +70,7 @@ struct pg_arg {
 		.type = PG_BYTES, .pointer = (x), .count = (n) \
 	}
 /* An array: PG_TEXTS of const char *, PG_INT8S and PG_TIMES of int64_t, PG_INT4S of int32_t, PG_BOOLS of
- * bool, PG_BYTESS of struct pg_bytes. */
+ * bool, PG_BYTESS and PG_SPANS of struct pg_bytes. */
 #define ARG_ARRAY(t, x, n)                                    \
 	(struct pg_arg)                                       \
 	{                                                     \

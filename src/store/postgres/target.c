@@ -1,23 +1,66 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "core/routing.h"
 #include "store/postgres/db.h"
 #include "store/postgres/ops.h"
 
-#pragma GCC diagnostic ignored "-Wunused-parameter"
+#define ROUTE_TEXT_MAX ((size_t)4 << 20)
 
-int pg_target_put(struct outbox_store *store, const struct outbox_target_def *def,
-		      int64_t *ret_version, struct outbox_error *err)
+static const char *kind_text(int kind)
 {
-	return outbox_fail(err, OUTBOX_ENOTSUP, "pg_target_put: not yet");
+	if (kind == OUTBOX_KIND_EVENT)
+		return "event";
+	return kind == OUTBOX_KIND_COMMAND ? "command" : NULL;
 }
 
-int pg_target_pause(struct outbox_store *store, const char *target, bool pause,
-			const char *actor, const char *reason, struct outbox_error *err)
+int pg_target_put(struct outbox_store *store, const struct outbox_target_def *def,
+		  int64_t *ret_version, struct outbox_error *err)
 {
-	return outbox_fail(err, OUTBOX_ENOTSUP, "pg_target_pause: not yet");
+	_cleanup_(buf_deinit) struct buf route = BUF_INIT(ROUTE_TEXT_MAX);
+	_cleanup_(pg_clearp) PGresult *row = NULL;
+	struct pg_store *s = pg_of(store);
+	int r;
+
+	r = target_name_check(def->name, err);
+	if (r == OUTBOX_OK)
+		r = route_check(&def->route, err);
+	if (r != OUTBOX_OK)
+		return r;
+	route_format(&def->route, &route);
+	if (route.failed)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	r = pg_op(s, PG_WRITE, "SELECT @outbox_target_put($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+		  ARGS(ARG_TEXT(def->name), ARG_TEXT(buf_str(&route)),
+		       ARG_ARRAY(PG_TEXTS, def->route.types, def->route.n_types),
+		       ARG_TEXT(kind_text(def->route.kind)), ARG_BOOL(def->route.published_only),
+		       ARG_BOOL(def->hold), ARG_BOOL(def->unordered),
+		       ARG_INT4(def->start),
+		       ARG_INT8((int64_t)(s->random->next(s->random) >> 1)), pg_now(s)),
+		  &row, err);
+	if (r == OUTBOX_OK && ret_version)
+		*ret_version = pg_int(row, 0, 0);
+	return r;
+}
+
+int pg_target_pause(struct outbox_store *store, const char *target, bool pause, const char *actor,
+		    const char *reason, struct outbox_error *err)
+{
+	_cleanup_(pg_clearp) PGresult *row = NULL;
+	struct pg_store *s = pg_of(store);
+
+	return pg_op(s, PG_WRITE, "SELECT @outbox_target_pause($1, $2, $3, $4, $5)",
+		     ARGS(ARG_TEXT(target), ARG_BOOL(pause), ARG_TEXT(actor), ARG_TEXT(reason),
+			  pg_now(s)),
+		     &row, err);
 }
 
 int pg_target_drop(struct outbox_store *store, const char *target, const char *actor,
-		       const char *reason, struct outbox_error *err)
+		   const char *reason, struct outbox_error *err)
 {
-	return outbox_fail(err, OUTBOX_ENOTSUP, "pg_target_drop: not yet");
+	_cleanup_(pg_clearp) PGresult *row = NULL;
+	struct pg_store *s = pg_of(store);
+
+	return pg_op(s, PG_WRITE, "SELECT @outbox_target_drop($1, $2, $3, $4)",
+		     ARGS(ARG_TEXT(target), ARG_TEXT(actor), ARG_TEXT(reason), pg_now(s)), &row, err);
 }
