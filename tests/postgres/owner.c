@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "reader.h"
+
+#include "store/store.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+extern const struct outbox_store_ops postgres_store_ops;
+
+#define RETRY_DELAY_MAX (30 * OUTBOX_MILLISECONDS)
+#define BUSY_TRIES 1000
+
+void stage_problem(struct stage *stage, const char *format, ...)
+{
+	va_list args;
+
+	pthread_mutex_lock(&stage->lock);
+	stage->problems++;
+	printf("PROBLEM ");
+	va_start(args, format);
+	vprintf(format, args);
+	va_end(args);
+	printf("\n");
+	fflush(stdout);
+	pthread_mutex_unlock(&stage->lock);
+}
+
+bool stage_draining(struct stage *stage)
+{
+	bool draining;
+
+	pthread_mutex_lock(&stage->lock);
+	draining = stage->draining;
+	pthread_mutex_unlock(&stage->lock);
+	return draining;
+}
+
+static int64_t between(struct owner *o, int64_t low, int64_t high)
+{
+	return random_between(&o->random.base, low, high);
+}
+
+static bool chance(struct owner *o, int per_mille)
+{
+	return between(o, 1, 1000) <= per_mille;
+}
+
+static void nap(struct owner *o, int64_t low_ms, int64_t high_ms)
+{
+	usleep((useconds_t)between(o, low_ms * 1000, high_ms * 1000));
+}
+
+static void give_up(const struct owner *o, const char *what, const struct outbox_error *err)
+{
+	printf("PROBLEM %s: %s: %s\n", o->name, what, err->message);
+	fflush(stdout);
+	_exit(1);
+}
+
+void owner_init(struct owner *o, struct stage *stage, const char *target, int lane, int number)
+{
+	struct outbox_error err = OUTBOX_ERROR_INIT;
+	struct outbox_store_config config = { .struct_size = sizeof(config), .url = stage->url };
+
+	*o = (struct owner){ .stage = stage, .target = target, .lane = lane, .number = number };
+	random_init(&o->random, stage->seed * 1000 + (uint64_t)number);
+	snprintf(o->name, sizeof(o->name), "owner-%d", number);
+	config.clock = outbox_clock_system();
+	config.random = &o->random.base;
+	o->arena = outbox_arena_new(OWNER_ARENA);
+	o->arena_again = outbox_arena_new(OWNER_ARENA);
+	o->lost = true;
+	if (postgres_store_ops.open(&config, false, &o->store, &err) != OUTBOX_OK)
+		give_up(o, "open", &err);
+}
+
+void owner_deinit(struct owner *o)
+{
+	outbox_arena_free(o->arena);
+	outbox_arena_free(o->arena_again);
+	store_close(o->store);
+}
+
+/* Somebody else's lane now, and what was sent of the claim may be sent again. */
+static void abandon(struct owner *o)
+{
+	pthread_mutex_lock(&o->stage->lock);
+	for (size_t i = 0; i < o->claim.count; i++) {
+		if (o->sent[i]) {
+			fprintf(o->stage->log, "A %s %lld\n", o->target, (long long)o->claim.items[i].seq);
+			o->stage->abandoned++;
+		}
+	}
+	pthread_mutex_unlock(&o->stage->lock);
+	o->claim.count = 0;
+	o->lost = true;
+}
+
+static void take(struct owner *o)
+{
+	struct outbox_error err = OUTBOX_ERROR_INIT;
+	int64_t token = between(o, 1, INT64_MAX);
+	struct outbox_head again;
+
+	snprintf(o->name, sizeof(o->name), "owner-%d/%lld", o->number, (long long)(token % 1000));
+	if (o->store->ops->take(o->store, o->target, o->lane, o->name, token, &o->head, &err) != OUTBOX_OK)
+		give_up(o, "take", &err);
+	if (!o->stage->calm && chance(o, 100)) {
+		/* the answer was lost: somebody may be faster than the question that is put again */
+		if (o->store->ops->take(o->store, o->target, o->lane, o->name, token, &again, &err) !=
+		    OUTBOX_OK)
+			give_up(o, "take", &err);
+		o->head = again;
+	}
+	pthread_mutex_lock(&o->stage->lock);
+	o->stage->takes++;
+	pthread_mutex_unlock(&o->stage->lock);
+	o->claim.count = 0;
+	o->lost = o->robbed = false;
+}
+
+static void choose_size(struct owner *o)
+{
+	static const size_t sizes[] = { 1, 2, 7, 20, 100, 200, 500, OWNER_ITEMS_MAX };
+	static const size_t bytes[] = { 1, 5000, 20000, 100000, 1000000, 1000000, 1000000, 1000000 };
+
+	o->max = o->stage->calm ? o->stage->chunk : sizes[between(o, 0, 7)];
+	o->max_bytes = o->stage->calm ? o->stage->bytes : bytes[between(o, 0, 7)];
+}
+
+static void check_claim(struct owner *o, const struct outbox_claim *claim)
+{
+	size_t bytes = 0, whole = 0;
+
+	for (size_t i = 0; i < claim->count; i++) {
+		const struct outbox_claimed *item = &claim->items[i];
+
+		bytes += item->blocked ? 0 : item->message.size;
+		whole += !item->blocked;
+		if (item->malformed)
+			stage_problem(o->stage, "message %lld is malformed: %s", (long long)item->seq,
+				      item->malformed);
+	}
+	if (claim->count > o->max)
+		stage_problem(o->stage, "%zu messages claimed, asked for %zu", claim->count, o->max);
+	if (whole > 1 && bytes > o->max_bytes)
+		stage_problem(o->stage, "%zu bytes claimed in %zu messages, asked for %zu", bytes, whole,
+			      o->max_bytes);
+}
+
+static void check_same(struct owner *o, const struct outbox_claim *a, const struct outbox_claim *b)
+{
+	bool same = a->n == b->n && a->token == b->token && a->count == b->count;
+
+	for (size_t i = 0; same && i < a->count; i++)
+		same = a->items[i].seq == b->items[i].seq && a->items[i].blocked == b->items[i].blocked;
+	if (!same)
+		stage_problem(o->stage,
+			      "%s lane %d: asked again, receipt %lld with %zu messages became %lld with %zu",
+			      o->target, o->lane, (long long)a->n, a->count, (long long)b->n, b->count);
+}
+
+static int ask(struct owner *o, const struct outbox_advance *request, struct outbox_arena *arena,
+	       struct outbox_claim *ret_claim)
+{
+	struct outbox_error err = OUTBOX_ERROR_INIT;
+	int r = OUTBOX_EBUSY;
+
+	for (int tries = 0; r == OUTBOX_EBUSY && tries < BUSY_TRIES; tries++) {
+		outbox_arena_reset(arena);
+		r = o->store->ops->advance(o->store, request, arena, ret_claim, &err);
+	}
+	if (r != OUTBOX_OK && r != OUTBOX_EFENCED)
+		give_up(o, "advance", &err);
+	return r;
+}
+
+/* Settle what is in o->settled and claim the next. Returns whether anything was written. */
+static bool advance(struct owner *o, size_t n_settled)
+{
+	struct outbox_claim claim, again;
+	struct outbox_advance request = {
+		.target = o->target,
+		.lane = o->lane,
+		.owner = o->name,
+		.n = o->head.n,
+		.token = o->head.token,
+		.new_token = between(o, 1, INT64_MAX),
+		.route_version = o->version,
+		.settled = o->settled,
+		.n_settled = n_settled,
+	};
+	bool written;
+
+	choose_size(o);
+	request.max_messages = !o->stage->calm && chance(o, 20) ? 0 : o->max;
+	request.max_bytes = o->max_bytes;
+	if (ask(o, &request, o->arena_again, &claim) == OUTBOX_EFENCED) {
+		pthread_mutex_lock(&o->stage->lock);
+		o->stage->fenced++;
+		pthread_mutex_unlock(&o->stage->lock);
+		o->robbed = true;
+		abandon(o);
+		return true;
+	}
+	written = claim.n != o->head.n;
+	check_claim(o, &claim);
+	if (written && !o->stage->calm && chance(o, 100)) {
+		/* what is read again is put where nothing else is; a fence now is the robber's */
+		if (ask(o, &request, o->arena, &again) == OUTBOX_OK) {
+			check_same(o, &claim, &again);
+			pthread_mutex_lock(&o->stage->lock);
+			o->stage->repeated++;
+			pthread_mutex_unlock(&o->stage->lock);
+		}
+	}
+	struct outbox_arena *other = o->arena;
+
+	o->arena = o->arena_again;
+	o->arena_again = other;
+	o->claim = claim;
+	memset(o->sent, 0, sizeof(o->sent));
+	o->head.n = claim.n;
+	o->head.token = claim.token;
+	return written || request.max_messages == 0;
+}
+
+static void deliver(struct owner *o, size_t i)
+{
+	const struct outbox_claimed *item = &o->claim.items[i];
+
+	pthread_mutex_lock(&o->stage->lock);
+	fprintf(o->stage->log, "D %s %d %lld %s %s\n", o->target, o->lane, (long long)item->seq,
+		item->message.id, item->message.key ? item->message.key : "-");
+	o->stage->delivered++;
+	pthread_mutex_unlock(&o->stage->lock);
+	o->sent[i] = true;
+}
+
+/* Is there a message of this key before i that was not sent? */
+static bool key_waits(const struct owner *o, size_t i)
+{
+	const char *key = o->claim.items[i].message.key;
+
+	for (size_t j = 0; key && j < i; j++) {
+		const char *other = o->claim.items[j].message.key;
+
+		if (o->settled[j].outcome != OUTBOX_OUT_DELIVERED && other && strcmp(key, other) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* How each message of the claim ends: mostly delivered; some wait, and from some place on all go back. */
+static void decide(struct owner *o, bool trouble)
+{
+	size_t back = trouble && chance(o, 100) ? (size_t)between(o, 0, (int64_t)o->claim.count) : SIZE_MAX;
+	bool waits = trouble && chance(o, 150);
+
+	for (size_t i = 0; i < o->claim.count; i++) {
+		const struct outbox_claimed *item = &o->claim.items[i];
+		struct outbox_settlement *s = &o->settled[i];
+
+		*s = (struct outbox_settlement){ .seq = item->seq, .attempts = item->attempts };
+		if (item->blocked || (waits && key_waits(o, i))) {
+			s->outcome = OUTBOX_OUT_PARKED;
+		} else if (i >= back) {
+			s->outcome = OUTBOX_OUT_RETURNED;
+		} else if (waits && chance(o, 30)) {
+			s->outcome = OUTBOX_OUT_WAITING;
+			s->attempts++;
+			s->delay = between(o, 0, RETRY_DELAY_MAX);
+			s->error = "not now";
+		} else {
+			s->outcome = OUTBOX_OUT_DELIVERED;
+			deliver(o, i);
+		}
+	}
+}
+
+/* The owner dies with a claim in flight, of which it may have sent a part. */
+static void die(struct owner *o)
+{
+	size_t sent = chance(o, 500) ? (size_t)between(o, 0, (int64_t)o->claim.count) : 0;
+
+	for (size_t i = 0; i < sent && !o->claim.items[i].blocked; i++)
+		deliver(o, i);
+	abandon(o);
+}
+
+void *owner_run(void *argument)
+{
+	struct owner *o = argument;
+	bool draining, trouble, written;
+
+	for (;;) {
+		draining = stage_draining(o->stage);
+		trouble = !o->stage->calm && !draining;
+		if (o->lost && trouble) /* let the robber do some work before it is robbed */
+			nap(o, 1, o->robbed ? 600 : 20);
+		if (o->lost)
+			take(o);
+		if (o->claim.count && trouble && chance(o, 15)) {
+			die(o);
+			continue;
+		}
+		if (o->claim.count && trouble && chance(o, 30))
+			nap(o, 1, 60); /* a slow broker: a robber comes in between */
+		decide(o, trouble);
+		written = advance(o, o->claim.count);
+		if (o->lost || o->claim.count || written)
+			continue;
+		if (draining && o->claim.next_due == 0)
+			return NULL;
+		nap(o, 1, 4);
+		if (trouble && chance(o, 10))
+			o->lost = true; /* rob whoever has it now */
+	}
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TESTS_POSTGRES_READER_H
+#define TESTS_POSTGRES_READER_H
+
+/*
+ * Readers of the log on the store's own ops, without a relay: owners that die, that are robbed of their
+ * lane in the middle of a window, that ask twice, and that never behave better than they must.
+ */
+
+#include <outbox/store.h>
+
+#include <pthread.h>
+#include <stdio.h>
+
+#include "base/random.h"
+
+#define OWNER_ITEMS_MAX 1000
+#define OWNER_ARENA ((size_t)256 << 20)
+
+/* What all owners of the program share. */
+struct stage {
+	const char *url;
+	uint64_t seed;
+	bool calm;            /* nobody dies, nobody robs; chunks of one size */
+	size_t chunk, bytes;  /* when calm */
+	FILE *log;            /* what arrived, in order of arrival */
+	pthread_mutex_t lock; /* for what follows, and the log */
+	bool draining;        /* nothing will be published any more */
+	int problems;
+	long delivered, abandoned, takes, fenced, repeated;
+};
+
+/* One that works on a lane. Several may be after the same one. */
+struct owner {
+	struct stage *stage;
+	const char *target;
+	int lane, number;
+	int64_t version; /* of the routing */
+	struct random_state random;
+	struct outbox_store *store;
+	struct outbox_arena *arena, *arena_again;
+	struct outbox_head head;
+	struct outbox_claim claim;
+	size_t max, max_bytes; /* that the claim was asked with */
+	char name[64];
+	bool lost, robbed;     /* of the lane: take it again */
+	bool sent[OWNER_ITEMS_MAX];
+	struct outbox_settlement settled[OWNER_ITEMS_MAX];
+	pthread_t thread;
+};
+
+/* Opens the store; registers nothing. Ends the program when it cannot. */
+void owner_init(struct owner *owner, struct stage *stage, const char *target, int lane, int number);
+void owner_deinit(struct owner *owner);
+
+/* Work until the stage drains and the lane is empty. */
+void *owner_run(void *owner);
+
+/* A finding. It is printed, and the program ends with 1 in the end. */
+void stage_problem(struct stage *stage, const char *format, ...) __attribute__((format(printf, 2, 3)));
+bool stage_draining(struct stage *stage);
+
+#endif
