@@ -7,6 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
+/* What is left of 80 columns behind the suggested command. */
+#define ROOM 50
+
 struct values {
 	int64_t lanes;
 	const char *schema, *partition;
@@ -45,7 +48,9 @@ static void tell(const struct cli *cli, bool fresh)
 		     "wait for each other; its -wal and -shm files belong to it, copy them too.");
 	puts("Publish: INSERT INTO outbox_message (type, key, payload) VALUES (...)\n"
 	     "in your own transaction, or outbox publish; then");
-	printf("  outbox relay --to NAME=URL%s\n", cli->store_option);
+	/* a long store on a line of its own: whole, to copy */
+	printf("  outbox relay --to NAME=URL%s%s\n",
+	       strlen(cli->store_option) > ROOM ? " \\\n     " : "", cli->store_option);
 }
 
 /* What only one kind of store has is refused by name elsewhere, not left out in silence. */

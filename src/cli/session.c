@@ -4,6 +4,7 @@
 #include "base/url.h"
 #include "cli/cli.h"
 #include "cli/nearest.h"
+#include "cli/safe.h"
 #include "relay/registry.h"
 #include "store/store.h"
 
@@ -34,17 +35,20 @@ static void fill_actor(struct cli *cli)
 static int check_schema(struct cli *cli, struct outbox_error *err)
 {
 	const struct outbox_store_info *info = &cli->info;
+	_cleanup_(buf_deinit) struct buf word = BUF_INIT(400);
 	char masked[256];
 
 	url_mask(cli->store_url, masked, sizeof(masked));
+	safe_shell_word(&word, masked);
 	if (info->schema_version == 0)
 		return outbox_fail(err, OUTBOX_ESCHEMA,
 				   "there is no outbox in %s; make one: outbox init --store %s",
-				   masked, masked);
+				   masked, buf_str(&word));
 	if (info->schema_version < info->program_version)
 		return outbox_fail(err, OUTBOX_ESCHEMA,
 				   "%s has schema %d, this program wants %d: outbox upgrade --store %s",
-				   masked, info->schema_version, info->program_version, masked);
+				   masked, info->schema_version, info->program_version,
+				   buf_str(&word));
 	return OUTBOX_OK;
 }
 

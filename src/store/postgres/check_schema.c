@@ -210,9 +210,37 @@ int check_positions(const struct checking *c, struct outbox_error *err)
 	return OUTBOX_OK;
 }
 
+/* A log in partitions: new ones must be there before they are needed, or rows go to the default one. */
 int check_partitions(const struct checking *c, struct outbox_error *err)
 {
 	_cleanup_(pg_clearp) PGresult *row = NULL;
+	long long ahead;
+	int r;
 
-	return check_ask(c, "SELECT $1", &row, err);
+	r = pg_call(c->s, PG_READ,
+		    "SELECT count(*), count(*) FILTER (WHERE b.low > e.log_end),"
+		    " coalesce(sum(pg_relation_size(p.oid)) FILTER (WHERE b.low IS NULL), 0)::bigint"
+		    " FROM pg_inherits i JOIN pg_class p ON p.oid = i.inhrelid"
+		    " CROSS JOIN LATERAL (SELECT (regexp_match(pg_get_expr(p.relpartbound, p.oid),"
+		    "  'FROM \\(''?(\\d+)'))[1]::bigint AS low) b"
+		    " CROSS JOIN (SELECT CASE WHEN is_called THEN last_value ELSE 0 END AS log_end"
+		    "  FROM @outbox_message_seq_seq) e"
+		    " WHERE i.inhparent = to_regclass(quote_ident($1) || '.outbox_message')",
+		    ARGS(ARG_TEXT(c->s->schema)), &row, err);
+	if (r != OUTBOX_OK || pg_int(row, 0, 0) == 0)
+		return r;
+	ahead = (long long)pg_int(row, 0, 1);
+	if (ahead == 0)
+		check_say(c, WARNING, "partitions",
+			  "none is ahead of the log: new messages go to the default partition, which is not dropped "
+			  "whole; is a relay running, and does its role own outbox_message?");
+	else if (pg_int(row, 0, 2) > 0)
+		check_say(c, NOTE, "partitions",
+			  "%lld ahead; the default partition has rows from a time when no relay ran, they are purged "
+			  "row by row",
+			  ahead);
+	else
+		check_say(c, FINE, "partitions", "%lld, %lld of them ahead of the log",
+			  (long long)pg_int(row, 0, 0), ahead);
+	return OUTBOX_OK;
 }

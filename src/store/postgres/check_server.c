@@ -4,6 +4,7 @@
 #include "base/cleanup.h"
 #include "base/text.h"
 #include "store/postgres/check.h"
+#include "store/postgres/script.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -65,15 +66,15 @@ int check_server(const struct checking *c, struct outbox_error *err)
 	int r;
 
 	r = check_ask(c,
-		      "SELECT current_setting('server_version'), pg_backend_pid(), clock_timestamp(),"
+		      "SELECT current_setting('server_version_num')::integer, pg_backend_pid(), clock_timestamp(),"
 		      " current_setting('synchronous_commit'), current_setting('fsync'),"
 		      " current_setting('full_page_writes'), quote_ident(current_user)"
 		      " FROM (SELECT $1::text) x",
 		      &row, err);
 	if (r != OUTBOX_OK)
 		return r;
-	check_say(c, FINE, "server", "PostgreSQL %s, 13 or later is needed; %d lane%s in schema %s",
-		  pg_peek(row, 0, 0), c->s->lanes, c->s->lanes == 1 ? "" : "s", c->s->schema);
+	check_say(c, FINE, "schema", "version %d in schema %s, %d lane%s", pg_newest(), c->s->schema,
+		  c->s->lanes, c->s->lanes == 1 ? "" : "s");
 	check_pooling(c, row);
 	check_durability(c, row);
 	check_clock(c, before, pg_time(row, 0, 2), clock->wall(clock));

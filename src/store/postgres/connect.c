@@ -14,25 +14,6 @@ static void no_notices(void *context, const PGresult *notice)
 	(void)notice;
 }
 
-/* libpq tells a refused password only in words. */
-static int refused(struct pg_store *s, struct outbox_error *err)
-{
-	int r = pg_fail(s, NULL, err);
-	const char *text = PQerrorMessage(s->conn);
-	int status = r;
-
-	if (strstr(text, "authentication failed") || strstr(text, "no password supplied") ||
-	    strstr(text, "pg_hba.conf") || strstr(text, "certificate"))
-		status = OUTBOX_EAUTH;
-	else if (strstr(text, "database \"") && strstr(text, "does not exist"))
-		status = OUTBOX_ENOTFOUND;
-	else if (strstr(text, "role \"") && strstr(text, "does not exist"))
-		status = OUTBOX_EAUTH;
-	if (err)
-		err->status = status;
-	return status;
-}
-
 static int drive(struct pg_store *s, outbox_time deadline, struct outbox_error *err)
 {
 	struct outbox_clock *clock = outbox_clock_system();
@@ -44,7 +25,7 @@ static int drive(struct pg_store *s, outbox_time deadline, struct outbox_error *
 		outbox_time left = deadline - clock->mono(clock);
 
 		if (want == PGRES_POLLING_FAILED)
-			return refused(s, err);
+			return pg_refused(s, err);
 		if (left <= 0 || poll(&fd, 1, (int)(left / OUTBOX_MILLISECONDS) + 1) == 0)
 			return outbox_fail(err, OUTBOX_ECONN, "%s: no connection in time", s->where);
 		want = PQconnectPoll(s->conn);
@@ -61,7 +42,7 @@ int pg_connect(struct pg_store *s, const struct pg_settings *settings, struct ou
 	if (!s->conn)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	if (PQstatus(s->conn) == CONNECTION_BAD)
-		return refused(s, err);
+		return pg_refused(s, err);
 	r = drive(s, clock->mono(clock) + settings->connect_timeout, err);
 	if (r != OUTBOX_OK)
 		return r;

@@ -32,4 +32,7 @@ void pg_settings_deinit(struct pg_settings *settings);
 int pg_connect(struct pg_store *s, const struct pg_settings *settings,
 	       struct outbox_error *err) OUTBOX_MUSTCHECK;
 
+/* Why there is no connection, with the remedy; returns the status. */
+int pg_refused(struct pg_store *s, struct outbox_error *err);
+
 #endif

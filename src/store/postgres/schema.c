@@ -216,6 +216,9 @@ int pg_init(struct outbox_store *store, const struct outbox_init_options *option
 	if (lanes < 0 || lanes > OUTBOX_LANES_MAX)
 		return outbox_fail(err, OUTBOX_EINVAL, "lanes: %d is not between 1 and %d", lanes,
 				   OUTBOX_LANES_MAX);
+	if (options && options->partition)
+		return outbox_fail(err, OUTBOX_ENOTSUP,
+				   "partitions: this program cannot make them yet; leave --partition out");
 	r = init(s, options, err);
 	if (r == OUTBOX_OK)
 		r = hang_bell(s, options ? options->doorbell : 0, err);

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Why there is no connection, and what to do about it. libpq tells these things only in words, so the
+ * words decide. What it says is kept, without the address, which we tell ourselves; never a password.
+ */
+#include "base/cleanup.h"
+#include "base/text.h"
+#include "store/postgres/connect.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+	const char *words;
+	int status;
+	const char *remedy; /* NULL: the server's own words are enough */
+} refusals[] = {
+	{ "does not match host name", OUTBOX_EAUTH,
+	  "write the host as the certificate names it" },
+	{ "root certificate file", OUTBOX_EAUTH, "sslrootcert=FILE in the URL names the CA's certificate" },
+	{ "certificate", OUTBOX_EAUTH,
+	  "the server's certificate is not signed by a CA that is known here; sslrootcert=FILE in the URL names "
+	  "the CA's" },
+	{ "Connection refused", OUTBOX_ECONN,
+	  "nothing listens there: is the server running, are host and port right?" },
+	{ "No such file or directory", OUTBOX_ECONN,
+	  "no server has its socket there: is it running, is the folder right? A host behind // connects by TCP" },
+	{ "could not translate host name", OUTBOX_ECONN, "is the host's name right?" },
+	{ "password authentication failed", OUTBOX_EAUTH,
+	  "user or password is wrong; the password comes from the URL, its option password_file=PATH, PGPASSWORD "
+	  "or ~/.pgpass" },
+	{ "no password supplied", OUTBOX_EAUTH,
+	  "a password is wanted: in the URL, its option password_file=PATH, PGPASSWORD or ~/.pgpass" },
+	{ "pg_hba.conf", OUTBOX_EAUTH,
+	  "the server's pg_hba.conf does not let this user in from this machine; add a line there" },
+	{ "authentication failed", OUTBOX_EAUTH,
+	  "the server's pg_hba.conf wants another way to log in for this user" },
+	{ "role \"", OUTBOX_EAUTH, "name the user in the URL, postgres://USER@..., or CREATE ROLE it" },
+	{ "permission denied for database", OUTBOX_EAUTH, "GRANT CONNECT ON DATABASE to this role" },
+	{ "database \"", OUTBOX_ENOTFOUND,
+	  "make it first (createdb): outbox init makes tables, not databases" },
+	{ "does not support SSL", OUTBOX_EAUTH,
+	  "hosts that are not this machine are asked for TLS: switch ssl on at the server, or say sslmode=disable "
+	  "in the URL where the network is safe" },
+	{ "read-only", OUTBOX_ECONN,
+	  "this is a standby, or the role's default_transaction_read_only is on: name the primary, or all of them: "
+	  "postgres://HOST1,HOST2/DATABASE" },
+	{ "hot standby", OUTBOX_ECONN,
+	  "this is a standby, and messages are settled on the primary: name that one, or all of them: "
+	  "postgres://HOST1,HOST2/DATABASE" },
+	{ "too many clients", OUTBOX_ECONN, "raise max_connections, or use a pooler" },
+	{ "connection slots", OUTBOX_ECONN, "raise max_connections, or use a pooler" },
+	{ "invalid ", OUTBOX_ECONFIG, "repair the store's URL" },
+};
+
+/* libpq's text may have several lines, one a host: one is enough, without what we say ourselves. */
+static void reason_of(const char *text, char *out, size_t size)
+{
+	const char *failed = strstr(text, " failed: ");
+	size_t length;
+
+	if (failed && strncmp(text, "connection to server ", 21) == 0)
+		text = failed + strlen(" failed: ");
+	if (strncmp(text, "FATAL:  ", 8) == 0)
+		text += 8;
+	length = utf8_cut(text, strcspn(text, "\n"), size - 1);
+	memcpy(out, text, length);
+	out[length] = '\0';
+}
+
+int pg_refused(struct pg_store *s, struct outbox_error *err)
+{
+	const char *text = PQerrorMessage(s->conn);
+	char reason[200];
+
+	s->broken = true;
+	reason_of(text, reason, sizeof(reason));
+	for (size_t i = 0; i < ARRAY_SIZE(refusals); i++) {
+		if (strstr(text, refusals[i].words))
+			return outbox_fail(err, refusals[i].status, "%s: %s; %s", s->where, reason,
+					   refusals[i].remedy);
+	}
+	return outbox_fail(err, OUTBOX_ECONN, "%s: %s", s->where,
+			   reason[0] ? reason : "the connection is gone");
+}
