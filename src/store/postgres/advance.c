@@ -141,6 +141,8 @@ static int load(const PGresult *rows, int row, struct outbox_arena *arena, const
 	ret_item->detour = flags & FLAG_DETOUR;
 	ret_item->suspect = flags & FLAG_SUSPECT;
 	ret_item->blocked = flags & FLAG_BLOCKED;
+	if (ret_item->blocked) /* empty and not there are not the same */
+		ret_item->message.data = NULL;
 	return OUTBOX_OK;
 }
 
