@@ -82,8 +82,10 @@ static void destroy(void *place)
 	struct place *p = place;
 	char sql[128];
 
+	/* A case that failed may have left a transaction open: what it locked stays. */
+	run(p->conn, "SET lock_timeout = '2s'");
 	snprintf(sql, sizeof(sql), "DROP SCHEMA IF EXISTS \"%s\" CASCADE", p->schema);
-	run(p->conn, sql);
+	PQclear(PQexec(p->conn, sql));
 	PQfinish(p->conn);
 	free(p);
 }
