@@ -64,7 +64,7 @@ BEGIN
 		RETURN false;
 	END IF;
 	RETURN EXISTS (SELECT FROM outbox_window(0, last.prev, last.prev_seq, late, cur, log_end, last.lane, v.lanes,
-			v.types, v.kind, v.published_only, 1, outbox_scan_max()) w
+			v.types, v.kind, v.published_only, CASE WHEN v.detours THEN outbox_scan_max() ELSE 1 END, outbox_scan_max()) w
 		WHERE NOT v.detours OR NOT EXISTS (SELECT FROM outbox_detour d WHERE d.target = last.target AND d.seq = w.seq));
 END $$;
 
@@ -171,7 +171,7 @@ CREATE FUNCTION outbox_advance(p_target text, p_lane integer, p_owner text, p_n 
 	p_version bigint, p_outcomes outbox_outcomes, p_max bigint, p_max_bytes bigint, p_now timestamptz)
 RETURNS SETOF outbox_claimed
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off SET max_parallel_workers_per_gather = 0
-SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan AS $$
+SET lock_timeout = '10s' SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
 	last outbox_receipt;
 	succ outbox_receipt;
@@ -296,7 +296,8 @@ BEGIN
 			succ.pos := succ.claim_end;
 		END IF;
 		succ.claim_end := succ.pos;
-		IF last.claim_count = 0 AND succ.pos = last.pos AND succ.prev_seq - last.prev_seq <= outbox_ahead_max() THEN
+		IF last.claim_count = 0 AND succ.pos = last.pos AND last.cur::text = last.prev::text
+				AND succ.prev_seq - last.prev_seq <= outbox_ahead_max() THEN
 			succ := last; -- nothing worth a receipt
 		ELSE
 			PERFORM outbox_append_receipt(succ);

@@ -120,7 +120,7 @@ END $$;
 CREATE FUNCTION outbox_lease(p_target text, p_owner text, p_duration bigint, p_version bigint, p_leaving boolean,
 	p_outage text, p_outage_age bigint, p_now timestamptz,
 	OUT total integer, OUT share integer, OUT stale_route boolean, OUT lanes integer[])
-LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
+LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off SET lock_timeout = '10s' AS $$
 DECLARE
 	t timestamptz;
 	until timestamptz;
@@ -208,7 +208,7 @@ END $$;
 CREATE FUNCTION outbox_take(p_target text, p_lane integer, p_owner text, p_token bigint, p_now timestamptz,
 	OUT n bigint, OUT token bigint, OUT takeovers integer, OUT cautious boolean, OUT suspect_seq bigint,
 	OUT in_flight bigint)
-LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
+LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off SET lock_timeout = '10s' AS $$
 DECLARE
 	last outbox_receipt;
 	succ outbox_receipt;
