@@ -1,1 +1,76 @@
 -- SPDX-License-Identifier: Apache-2.0
+--
+-- outbox on PostgreSQL: what people query.
+
+-- The last receipt of every lane. pos: settled up to here, late commits aside; in flight: up to claim_end.
+CREATE VIEW outbox_position AS
+SELECT l.target, l.lane, l.owner AS lease_owner, l.lease_until, l.takeovers AS takeovers_ever,
+	r.n, r.owner, r.settled_at, r.route_version, greatest(r.pos, r.prev_seq) AS pos,
+	least(greatest(r.claim_end, r.prev_seq), r.cur_seq) AS claim_end, r.claim_count, r.delivered_total
+FROM outbox_lane l
+CROSS JOIN LATERAL (SELECT * FROM outbox_receipt c WHERE c.target = l.target AND c.lane = l.lane
+	ORDER BY c.n DESC LIMIT 1) r;
+
+-- What has no detour and is not settled: outbox_unsettled() and outbox_unsettled_late() as a view, since what a
+-- function without SET means depends on the search_path of who asks.
+CREATE VIEW outbox_unread AS
+SELECT m.seq, m.id, t.name AS target, t.paused, m.type, m.key, m.slot % v.lanes AS lane, v.log_end,
+	c.claimed, (p.last).owner, m.event_time, m.created_at, (p.last).settled_at AS claimed_at
+FROM outbox_target t
+CROSS JOIN LATERAL outbox_reading_of(t) v
+CROSS JOIN LATERAL (
+	SELECT o.* FROM outbox_message o WHERE o.seq > v.low
+	UNION ALL
+	SELECT o.* FROM unnest(v.late) x JOIN outbox_message o ON o.xid = x AND o.seq <= v.low) m
+CROSS JOIN LATERAL (SELECT v.last[m.slot % v.lanes + 1] AS last OFFSET 0) p
+CROSS JOIN LATERAL (SELECT outbox_is_claimed(m.xid, m.seq, p.last) AS claimed OFFSET 0) c
+WHERE NOT outbox_is_settled(m.xid, m.seq, p.last)
+	AND CASE WHEN c.claimed THEN outbox_route_takes(m.type, m.kind, m.published, v.routes[m.slot % v.lanes + 1])
+		ELSE outbox_route_takes(m.type, m.kind, m.published, v.route) END
+	AND NOT EXISTS (SELECT FROM outbox_detour d WHERE d.target = t.name AND d.seq = m.seq);
+
+-- Every message x every target it is routed to. WHERE state = 'failed' reads detours only.
+CREATE VIEW outbox_delivery AS
+SELECT d.seq, d.id, d.target, d.type, d.key, d.lane, d.state, CASE WHEN d.state = 'pending' THEN d.why END AS why,
+	d.attempts, d.owner, d.last_error, d.reason, d.event_time, d.created_at, d.last_status_at, d.next_attempt_at
+FROM outbox_detoured d
+UNION ALL
+SELECT m.seq, m.id, t.name, m.type, m.key, m.slot % v.lanes, 'delivered', NULL,
+	0, r.owner, NULL, NULL, m.event_time, m.created_at, r.settled_at, NULL
+FROM outbox_target t
+CROSS JOIN LATERAL outbox_reading_of(t) v
+CROSS JOIN outbox_message m
+CROSS JOIN LATERAL (SELECT v.last[m.slot % v.lanes + 1] AS last OFFSET 0) p
+CROSS JOIN LATERAL outbox_delivered_by(m.xid, m.seq, m.type, m.kind, m.published, p.last, NULL) r
+WHERE NOT pg_visible_in_snapshot(m.xid, t.start) AND outbox_is_settled(m.xid, m.seq, p.last) AND r.n IS NOT NULL
+	AND NOT EXISTS (SELECT FROM outbox_detour d WHERE d.target = t.name AND d.seq = m.seq)
+UNION ALL
+SELECT m.seq, m.id, m.target, m.type, m.key, m.lane, 'sending', NULL,
+	0, m.owner, NULL, NULL, m.event_time, m.created_at, m.claimed_at, NULL
+FROM outbox_unread m WHERE m.claimed AND m.seq <= m.log_end
+UNION ALL
+SELECT m.seq, m.id, m.target, m.type, m.key, m.lane, 'pending', CASE WHEN m.paused THEN 'paused' ELSE 'new' END,
+	0, NULL, NULL, NULL, m.event_time, m.created_at, NULL, NULL
+FROM outbox_unread m WHERE NOT m.claimed;
+
+CREATE VIEW outbox_failed AS
+SELECT d.seq, d.id, d.target, d.type, d.key, d.lane, d.attempts, d.owner, d.last_error,
+	d.event_time, d.created_at, d.last_status_at AS failed_at
+FROM outbox_target t JOIN outbox_detoured d ON d.target = t.name AND d.state = 'failed';
+
+-- Per target, what is left to do. Counts stop at 100,001, which means "more than 100,000".
+CREATE VIEW outbox_backlog AS
+SELECT t.name AS target, t.paused,
+	(SELECT count(*) FROM (SELECT FROM outbox_delivery v
+		WHERE v.target = t.name AND v.state = 'pending' AND v.why IN ('new', 'paused') LIMIT 100001) n) AS pending,
+	(SELECT coalesce(sum(p.claim_count), 0) FROM outbox_position p WHERE p.target = t.name) AS sending,
+	(SELECT count(*) FROM (SELECT FROM outbox_detour d
+		WHERE d.target = t.name AND d.state = 'pending' AND d.why = 'retry' LIMIT 100001) n) AS waiting,
+	(SELECT count(*) FROM (SELECT FROM outbox_detour d
+		WHERE d.target = t.name AND d.state = 'pending' AND d.why = 'deferred' LIMIT 100001) n) AS deferred,
+	(SELECT count(*) FROM (SELECT FROM outbox_detour d
+		WHERE d.target = t.name AND d.state = 'pending' AND d.why = 'parked' LIMIT 100001) n) AS parked,
+	(SELECT count(*) FROM (SELECT FROM outbox_detour d
+		WHERE d.target = t.name AND d.state = 'failed' LIMIT 100001) n) AS failed,
+	(SELECT coalesce(sum(p.delivered_total), 0)::bigint FROM outbox_position p WHERE p.target = t.name) AS delivered
+FROM outbox_target t;

@@ -1,17 +1,196 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "store/postgres/db.h"
+
+/* Deliveries by filter: outbox_list(), sql/postgres/look.sql, sorted and cut to the page. */
+
+#include "base/cleanup.h"
+#include "base/text.h"
+#include "store/postgres/look.h"
+#include "store/postgres/message.h"
 #include "store/postgres/ops.h"
 
-#pragma GCC diagnostic ignored "-Wunused-parameter"
+#include <stdio.h>
+#include <string.h>
+
+#define IDS_MAX 1000
+
+enum {
+	LOOK_SEQ,
+	LOOK_ID,
+	LOOK_TARGET,
+	LOOK_TYPE,
+	LOOK_KEY,
+	LOOK_LANE,
+	LOOK_STATE,
+	LOOK_WHY,
+	LOOK_ATTEMPTS,
+	LOOK_OWNER,
+	LOOK_ERROR,
+	LOOK_REASON,
+	LOOK_EVENT_TIME,
+	LOOK_CREATED_AT,
+	LOOK_LAST_STATUS_AT,
+	LOOK_NEXT_ATTEMPT_AT
+};
+
+static int no_room(struct outbox_error *err)
+{
+	return outbox_fail(err, OUTBOX_ENOMEM, "out of memory for the deliveries asked for");
+}
+
+size_t pg_look_limit(size_t limit)
+{
+	if (limit == 0)
+		return 100;
+	return limit < 1000 ? limit : 1000;
+}
+
+int pg_look_load(const PGresult *result, int row, int first, struct outbox_arena *arena,
+		 struct outbox_delivery *ret_delivery, struct outbox_error *err)
+{
+	struct outbox_delivery d = {
+		.seq = pg_int(result, row, first + LOOK_SEQ),
+		.lane = (int)pg_int(result, row, first + LOOK_LANE),
+		.state = outbox_state_parse(pg_peek(result, row, first + LOOK_STATE)),
+		.why = outbox_why_parse(pg_peek(result, row, first + LOOK_WHY)),
+		.attempts = (int)pg_int(result, row, first + LOOK_ATTEMPTS),
+		.event_time = pg_time(result, row, first + LOOK_EVENT_TIME),
+		.created_at = pg_time(result, row, first + LOOK_CREATED_AT),
+		.last_status_at = pg_time(result, row, first + LOOK_LAST_STATUS_AT),
+		.next_attempt_at = pg_time(result, row, first + LOOK_NEXT_ATTEMPT_AT),
+	};
+	const struct {
+		int column;
+		const char **text;
+	} texts[] = {
+		{ LOOK_ID, &d.id },       { LOOK_TARGET, &d.target }, { LOOK_TYPE, &d.type },
+		{ LOOK_KEY, &d.key },     { LOOK_OWNER, &d.owner },   { LOOK_ERROR, &d.error },
+		{ LOOK_REASON, &d.reason },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+		if (pg_text(result, row, first + texts[i].column, arena, texts[i].text, NULL) !=
+		    OUTBOX_OK)
+			return no_room(err);
+	}
+	*ret_delivery = d;
+	return OUTBOX_OK;
+}
+
+/* What a filter becomes. */
+struct selection {
+	const char *states[OUTBOX_DISCARDED];
+	size_t n_states;
+	int64_t after_seq;
+	char after_target[OUTBOX_TARGET_NAME_MAX + 1];
+};
+
+/* "SEQ:TARGET", the last row of the page before. */
+static int parse_cursor(struct selection *sel, const char *cursor, struct outbox_error *err)
+{
+	const char *colon = strchr(cursor, ':');
+	char number[24] = "", shown[80];
+
+	if (colon && (size_t)(colon - cursor) < sizeof(number) &&
+	    strlen(colon + 1) < sizeof(sel->after_target)) {
+		memcpy(number, cursor, (size_t)(colon - cursor));
+		memcpy(sel->after_target, colon + 1, strlen(colon + 1) + 1);
+		if (number_parse("cursor", number, 1, INT64_MAX, &sel->after_seq, NULL) == OUTBOX_OK)
+			return OUTBOX_OK;
+	}
+	return outbox_fail(err, OUTBOX_EINVAL,
+			   "cursor: \"%s\" does not come from a page of this list; leave it out",
+			   text_shown(shown, sizeof(shown), cursor));
+}
+
+static int select_init(struct selection *sel, const struct outbox_filter *f, struct outbox_error *err)
+{
+	*sel = (struct selection){ 0 };
+	for (int state = OUTBOX_PENDING; state <= OUTBOX_DISCARDED; state++) {
+		if (f->state && f->state != state) /* an unknown one is nobody's state */
+			continue;
+		if (f->why && state != OUTBOX_PENDING)
+			continue;
+		sel->states[sel->n_states++] = outbox_state_name(state);
+	}
+	if (f->n_ids > IDS_MAX)
+		return outbox_fail(err, OUTBOX_EINVAL, "ids: %zu at once are too many, at most %d",
+				   f->n_ids, IDS_MAX);
+	return f->cursor ? parse_cursor(sel, f->cursor, err) : OUTBOX_OK;
+}
+
+static int make_page(const PGresult *result, size_t limit, struct outbox_arena *arena,
+		     struct outbox_page *page, struct outbox_error *err)
+{
+	size_t found = (size_t)PQntuples(result), count = found < limit ? found : limit;
+	char cursor[OUTBOX_TARGET_NAME_MAX + 32];
+	int r = OUTBOX_OK;
+
+	page->rows = outbox_arena_alloc(arena, (count ? count : 1) * sizeof(*page->rows));
+	if (!page->rows)
+		return no_room(err);
+	for (size_t i = 0; i < count && r == OUTBOX_OK; i++)
+		r = pg_look_load(result, (int)i, 0, arena, &page->rows[i], err);
+	if (r != OUTBOX_OK)
+		return r;
+	page->count = count;
+	if (found > limit) {
+		snprintf(cursor, sizeof(cursor), "%lld:%s", (long long)page->rows[count - 1].seq,
+			 page->rows[count - 1].target);
+		page->cursor = outbox_arena_text(arena, cursor);
+		if (!page->cursor)
+			return no_room(err);
+	}
+	return OUTBOX_OK;
+}
 
 int pg_list(struct outbox_store *store, const struct outbox_filter *filter,
-		struct outbox_arena *arena, struct outbox_page *ret_page, struct outbox_error *err)
+	    struct outbox_arena *arena, struct outbox_page *ret_page, struct outbox_error *err)
 {
-	return outbox_fail(err, OUTBOX_ENOTSUP, "pg_list: not yet");
+	_cleanup_(pg_clearp) PGresult *result = NULL;
+	size_t limit = pg_look_limit(filter->limit);
+	const char *why = filter->why ? outbox_why_name(filter->why) : NULL;
+	struct outbox_page page = { 0 };
+	struct selection sel;
+	int r;
+
+	r = select_init(&sel, filter, err);
+	if (r == OUTBOX_OK)
+		r = pg_op(pg_of(store), PG_READ,
+			  "SELECT " LOOK_COLUMNS " FROM @outbox_list($1, $2, $3, $4, $5, $6, $7, $8,"
+			  " $9, $10, $11) ORDER BY seq, target COLLATE \"C\" LIMIT $11",
+			  ARGS(ARG_ARRAY(PG_TEXTS, filter->ids, filter->n_ids),
+			       ARG_TEXT(filter->target), ARG_TEXT(filter->type),
+			       ARG_TEXT(filter->key), ARG_ARRAY(PG_TEXTS, sel.states, sel.n_states),
+			       ARG_TEXT(filter->why && !why ? "unknown" : why),
+			       ARG_TIME(filter->changed_before), ARG_TIME(filter->created_before),
+			       ARG_INT8(sel.after_seq), ARG_TEXT(sel.after_target),
+			       ARG_INT8((int64_t)limit + 1)),
+			  &result, err);
+	if (r == OUTBOX_OK)
+		r = make_page(result, limit, arena, &page, err);
+	if (r == OUTBOX_OK)
+		*ret_page = page;
+	return r;
 }
 
 int pg_get(struct outbox_store *store, const char *id, struct outbox_arena *arena,
-	       struct outbox_claimed *ret_message, struct outbox_error *err)
+	   struct outbox_claimed *ret_message, struct outbox_error *err)
 {
-	return outbox_fail(err, OUTBOX_ENOTSUP, "pg_get: not yet");
+	_cleanup_(pg_clearp) PGresult *result = NULL;
+	struct pg_store *s = pg_of(store);
+	const char *source;
+	char shown[96];
+	int r;
+
+	r = pg_op(s, PG_READ, "SELECT " MESSAGE_COLUMNS " FROM @outbox_get($1) m", ARGS(ARG_TEXT(id)),
+		  &result, err);
+	if (r != OUTBOX_OK)
+		return r;
+	if (PQntuples(result) == 0)
+		return outbox_fail(err, OUTBOX_ENOTFOUND, "no message with the id \"%s\"",
+				   text_shown(shown, sizeof(shown), id));
+	source = outbox_arena_text(arena, s->source);
+	if (!source)
+		return no_room(err);
+	return pg_message_load(result, 0, 0, arena, source, false, ret_message, err);
 }

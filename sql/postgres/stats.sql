@@ -1,0 +1,128 @@
+-- SPDX-License-Identifier: Apache-2.0
+--
+-- outbox on PostgreSQL: numbers for people and monitors. Cheap whatever was delivered before: only what lies
+-- behind the positions is counted, and no further than p_cap; totals come from the last receipts.
+
+-- The totals of a lane before a time: by halving, since receipts are in the order of their times.
+CREATE FUNCTION outbox_totals_before(p_last outbox_receipt, p_time timestamptz, OUT delivered bigint, OUT retried bigint)
+LANGUAGE plpgsql STABLE AS $$
+DECLARE
+	r outbox_receipt;
+	first bigint := (SELECT min(n) FROM outbox_receipt WHERE target = p_last.target AND lane = p_last.lane);
+	low bigint := first;
+	high bigint := p_last.n + 1;
+	middle bigint;
+BEGIN
+	-- everything below low is older, everything from high on is not
+	WHILE low < high LOOP
+		middle := low + (high - low) / 2;
+		IF (SELECT o.settled_at < p_time FROM outbox_receipt o
+				WHERE o.target = p_last.target AND o.lane = p_last.lane AND o.n = middle) THEN
+			low := middle + 1;
+		ELSE
+			high := middle;
+		END IF;
+	END LOOP;
+	SELECT * INTO r FROM outbox_receipt o
+		WHERE o.target = p_last.target AND o.lane = p_last.lane AND o.n = greatest(low - 1, first);
+	delivered := r.delivered_total - CASE WHEN low = first THEN r.delivered ELSE 0 END;
+	retried := r.retried_total - CASE WHEN low = first THEN r.retried ELSE 0 END;
+END $$;
+
+-- One row a lane, with its target's numbers; a row without a target when there is none.
+CREATE TYPE outbox_numbers AS (
+	now timestamptz,
+	messages bigint,
+	target text,
+	paused boolean,
+	paused_by text,
+	paused_reason text,
+	outage text,
+	outage_since timestamptz,
+	pending bigint,
+	sending bigint,
+	waiting bigint,
+	deferred bigint,
+	parked bigint,
+	failed bigint,
+	discarded bigint,
+	delivered_ever bigint,
+	delivered_minute bigint,
+	retries_minute bigint,
+	oldest timestamptz,
+	lane integer,
+	owner text,
+	lease_until timestamptz,
+	receipts bigint,
+	takeovers bigint
+);
+
+CREATE FUNCTION outbox_count_detours(p_target text, p_cap bigint, INOUT s outbox_numbers)
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+	SELECT least(count(*) FILTER (WHERE why = 'retry'), p_cap), least(count(*) FILTER (WHERE why = 'deferred'), p_cap),
+		least(count(*) FILTER (WHERE why = 'parked'), p_cap) INTO s.waiting, s.deferred, s.parked
+		FROM (SELECT d.why FROM outbox_detour d WHERE d.target = p_target AND d.state = 'pending' LIMIT 1000000) n;
+	s.failed := (SELECT count(*) FROM (SELECT FROM outbox_detour d
+		WHERE d.target = p_target AND d.state = 'failed' LIMIT p_cap) n);
+	s.discarded := (SELECT count(*) FROM (SELECT FROM outbox_detour d
+		WHERE d.target = p_target AND d.state = 'discarded' LIMIT p_cap) n);
+	s.oldest := least(s.oldest,
+		(SELECT d.created_at FROM outbox_detoured d WHERE d.target = p_target AND d.state = 'sending'
+			ORDER BY d.seq LIMIT 1),
+		(SELECT d.created_at FROM outbox_detoured d WHERE d.target = p_target AND d.state = 'pending'
+			AND NOT (d.why = 'deferred' AND d.next_attempt_at > s.now) ORDER BY d.seq LIMIT 1));
+END $$;
+
+CREATE FUNCTION outbox_stats(p_cap bigint, p_now timestamptz) RETURNS SETOF outbox_numbers
+LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET row_security = off SET max_parallel_workers_per_gather = 0
+SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+DECLARE
+	s outbox_numbers;
+	t outbox_target;
+	v outbox_reading;
+	l outbox_receipt;
+	before record;
+BEGIN
+	s.now := outbox_now(p_now);
+	s.messages := (SELECT count(*) FROM (SELECT FROM outbox_message m LIMIT p_cap) n);
+	FOR t IN SELECT * FROM outbox_target ORDER BY name COLLATE "C" LOOP
+		v := outbox_reading_of(t);
+		s.target := t.name;
+		s.paused := t.paused;
+		s.paused_by := t.paused_by;
+		s.paused_reason := t.paused_reason;
+		s.sending := 0;
+		s.delivered_ever := 0;
+		s.delivered_minute := 0;
+		s.retries_minute := 0;
+		FOREACH l IN ARRAY v.last LOOP
+			before := outbox_totals_before(l, s.now - interval '60 seconds' + interval '1 microsecond');
+			s.sending := s.sending + l.claim_count;
+			s.delivered_ever := s.delivered_ever + l.delivered_total;
+			s.delivered_minute := s.delivered_minute + l.delivered_total - before.delivered;
+			s.retries_minute := s.retries_minute + l.retried_total - before.retried;
+		END LOOP;
+		SELECT least(count(*) FILTER (WHERE NOT n.claimed), p_cap), min(n.created_at) INTO s.pending, s.oldest FROM (
+			SELECT u.claimed, u.created_at FROM outbox_unsettled_late(v, 0) u
+			UNION ALL
+			SELECT u.claimed, u.created_at FROM outbox_unsettled(v, 0, 9223372036854775807) u
+			LIMIT p_cap + s.sending) n;
+		s.sending := least(s.sending, p_cap);
+		s := outbox_count_detours(t.name, p_cap, s);
+		s.outage := NULL;
+		s.outage_since := NULL;
+		SELECT w.outage, w.outage_since INTO s.outage, s.outage_since FROM outbox_worker w
+			WHERE w.target = t.name AND w.alive_until > s.now AND w.outage IS NOT NULL
+			ORDER BY w.outage_since LIMIT 1;
+		FOR s.lane, s.owner, s.lease_until, s.takeovers IN
+			SELECT n.lane, n.owner, n.lease_until, n.takeovers FROM outbox_lane n WHERE n.target = t.name ORDER BY n.lane
+		LOOP
+			s.receipts := (v.last[s.lane + 1]).n;
+			RETURN NEXT s;
+		END LOOP;
+	END LOOP;
+	IF s.target IS NULL THEN
+		RETURN NEXT s;
+	END IF;
+END $$;
