@@ -77,7 +77,7 @@ END $$;
 
 -- Of which deliveries: what a filter says of them. The globs are LIKE patterns here.
 CREATE TYPE outbox_act_filter AS (
-	ids text[],          -- NULL: any
+	ids text[],          -- none: any
 	target text,
 	type text,
 	key text,
@@ -280,7 +280,7 @@ BEGIN
 	done := 0;
 	refused := 0;
 	more := false;
-	IF w.ids IS NULL THEN
+	IF cardinality(w.ids) = 0 THEN
 		w.max := w.max + 1;
 		SELECT array_agg(c.seq), array_agg(c.target), array_agg(c.lane) INTO seqs, targets, lanes FROM outbox_act_select(w) c;
 		IF cardinality(seqs) = w.max THEN
@@ -306,7 +306,7 @@ BEGIN
 		was := look.d;
 		state := was.state;
 		CONTINUE WHEN state IS NULL;
-		CONTINUE WHEN w.ids IS NULL AND state <> ALL (w.states);
+		CONTINUE WHEN cardinality(w.ids) = 0 AND state <> ALL (w.states);
 		CONTINUE WHEN w.changed IS NOT NULL AND was.last_status_at > w.changed;
 		IF state = 'sending' AND NOT outbox_lane_is_leased(x.target, x.lane, now) THEN
 			state := 'pending';

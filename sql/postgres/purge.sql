@@ -181,7 +181,7 @@ BEGIN
 END $$;
 
 -- Of each lane, oldest first and no more than p_limit; a message's receipt is told apart by the one before it.
-CREATE FUNCTION outbox_purge_receipts(p_cuts outbox_cut[], p_delivered timestamptz, p_limit bigint,
+CREATE FUNCTION outbox_purge_receipts(p_cuts outbox_cut[], p_limit bigint,
 	OUT receipts bigint, OUT more boolean)
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
@@ -288,7 +288,7 @@ BEGIN
 	IF p_delivered IS NOT NULL THEN
 		PERFORM outbox_write_down(found.survivors, cuts);
 		IF NOT more THEN
-			SELECT r.receipts, r.more INTO receipts, more FROM outbox_purge_receipts(cuts, p_delivered, p_limit) r;
+			SELECT r.receipts, r.more INTO receipts, more FROM outbox_purge_receipts(cuts, greatest(p_limit, 1000)) r;
 		END IF;
 	END IF;
 	-- One row a call, not one a message: what is gone has no history left to look at.

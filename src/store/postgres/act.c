@@ -123,7 +123,7 @@ static int send(struct pg_store *s, const struct outbox_act *act, PGresult **ret
 			  ARG_TEXT(act->reason), ARG_TIME(act->until), ARG_BOOL(act->dry_run),
 			  ARG_ARRAY(PG_TEXTS, w.allowed, w.n_allowed),
 			  ARG_INT8((int64_t)(s->random->next(s->random) >> 1)),
-			  ARG_ARRAY(PG_TEXTS, f->n_ids ? f->ids : NULL, f->n_ids),
+			  ARG_ARRAY(PG_TEXTS, f->ids, f->n_ids),
 			  ARG_TEXT(f->target), ARG_TEXT(f->type), ARG_TEXT(f->key),
 			  ARG_ARRAY(PG_TEXTS, w.states, w.n_states), ARG_TEXT(why),
 			  ARG_TIME(f->changed_before), ARG_TIME(f->created_before),
