@@ -58,7 +58,7 @@ BEGIN
 		INSERT INTO outbox_message AS o (id, type, key, kind, published, priority, created_at, event_time, due_at,
 			expires_at, content_type, source, subject, topic, correlation_id, causation_id, traceparent, headers,
 			payload, payload_bin)
-		SELECT i.id, i.type, i.key, i.kind, i.published, i.priority, t.now, coalesce(i.event_time, t.now), i.due_at,
+		SELECT i.id, i.type, i.key, i.kind, i.published, least(greatest(i.priority, -999), 999), t.now, coalesce(i.event_time, t.now), i.due_at,
 			i.expires_at, i.content_type, i.source, i.subject, i.topic, i.correlation_id, i.causation_id, i.traceparent,
 			i.headers, i.payload, i.payload_bin
 		FROM unnest(ids, p_types, p_keys, p_kinds, p_published, p_priorities, p_event_times, p_dues, p_expiries,
@@ -84,3 +84,65 @@ BEGIN
 		RETURN NEXT found;
 	END LOOP;
 END $$;
+
+-- One message:
+--     SELECT outbox_publish('order.placed', '{"id":42}', key => '42');
+--     SELECT id, seq, repeated FROM outbox_publish('order.placed', '{"id":42}', id => 'order-42-placed');
+-- A literal, or a driver's parameter without a type, is text: PostgreSQL prefers it. lock_key: until your
+-- transaction ends, others who publish to this key with lock_key wait.
+CREATE FUNCTION outbox_publish(type text, payload text,
+	key text DEFAULT NULL, headers jsonb DEFAULT NULL, id text DEFAULT NULL, kind text DEFAULT NULL,
+	source text DEFAULT NULL, subject text DEFAULT NULL, topic text DEFAULT NULL, correlation_id text DEFAULT NULL,
+	causation_id text DEFAULT NULL, traceparent text DEFAULT NULL, published boolean DEFAULT NULL,
+	priority integer DEFAULT NULL, event_time timestamptz DEFAULT NULL, due_at timestamptz DEFAULT NULL,
+	expires_at timestamptz DEFAULT NULL, content_type text DEFAULT NULL, lock_key boolean DEFAULT false)
+RETURNS outbox_published
+LANGUAGE sql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+	SELECT outbox_publish_batch(ARRAY[id], ARRAY[type], ARRAY[key], ARRAY[kind], ARRAY[published], ARRAY[priority],
+		ARRAY[event_time], ARRAY[due_at], ARRAY[expires_at], ARRAY[content_type], ARRAY[source], ARRAY[subject],
+		ARRAY[topic], ARRAY[correlation_id], ARRAY[causation_id], ARRAY[traceparent], ARRAY[headers::text],
+		ARRAY[payload], ARRAY[NULL::bytea], lock_key, NULL)
+$$;
+
+-- The payload may be json, jsonb (as PostgreSQL writes it) or bytea as well.
+CREATE FUNCTION outbox_publish(type text, payload json,
+	key text DEFAULT NULL, headers jsonb DEFAULT NULL, id text DEFAULT NULL, kind text DEFAULT NULL,
+	source text DEFAULT NULL, subject text DEFAULT NULL, topic text DEFAULT NULL, correlation_id text DEFAULT NULL,
+	causation_id text DEFAULT NULL, traceparent text DEFAULT NULL, published boolean DEFAULT NULL,
+	priority integer DEFAULT NULL, event_time timestamptz DEFAULT NULL, due_at timestamptz DEFAULT NULL,
+	expires_at timestamptz DEFAULT NULL, content_type text DEFAULT NULL, lock_key boolean DEFAULT false)
+RETURNS outbox_published
+LANGUAGE sql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+	SELECT outbox_publish_batch(ARRAY[id], ARRAY[type], ARRAY[key], ARRAY[kind], ARRAY[published], ARRAY[priority],
+		ARRAY[event_time], ARRAY[due_at], ARRAY[expires_at], ARRAY[content_type], ARRAY[source], ARRAY[subject],
+		ARRAY[topic], ARRAY[correlation_id], ARRAY[causation_id], ARRAY[traceparent], ARRAY[headers::text],
+		ARRAY[payload::text], ARRAY[NULL::bytea], lock_key, NULL)
+$$;
+
+CREATE FUNCTION outbox_publish(type text, payload jsonb,
+	key text DEFAULT NULL, headers jsonb DEFAULT NULL, id text DEFAULT NULL, kind text DEFAULT NULL,
+	source text DEFAULT NULL, subject text DEFAULT NULL, topic text DEFAULT NULL, correlation_id text DEFAULT NULL,
+	causation_id text DEFAULT NULL, traceparent text DEFAULT NULL, published boolean DEFAULT NULL,
+	priority integer DEFAULT NULL, event_time timestamptz DEFAULT NULL, due_at timestamptz DEFAULT NULL,
+	expires_at timestamptz DEFAULT NULL, content_type text DEFAULT NULL, lock_key boolean DEFAULT false)
+RETURNS outbox_published
+LANGUAGE sql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+	SELECT outbox_publish_batch(ARRAY[id], ARRAY[type], ARRAY[key], ARRAY[kind], ARRAY[published], ARRAY[priority],
+		ARRAY[event_time], ARRAY[due_at], ARRAY[expires_at], ARRAY[content_type], ARRAY[source], ARRAY[subject],
+		ARRAY[topic], ARRAY[correlation_id], ARRAY[causation_id], ARRAY[traceparent], ARRAY[headers::text],
+		ARRAY[payload::text], ARRAY[NULL::bytea], lock_key, NULL)
+$$;
+
+CREATE FUNCTION outbox_publish(type text, payload bytea,
+	key text DEFAULT NULL, headers jsonb DEFAULT NULL, id text DEFAULT NULL, kind text DEFAULT NULL,
+	source text DEFAULT NULL, subject text DEFAULT NULL, topic text DEFAULT NULL, correlation_id text DEFAULT NULL,
+	causation_id text DEFAULT NULL, traceparent text DEFAULT NULL, published boolean DEFAULT NULL,
+	priority integer DEFAULT NULL, event_time timestamptz DEFAULT NULL, due_at timestamptz DEFAULT NULL,
+	expires_at timestamptz DEFAULT NULL, content_type text DEFAULT NULL, lock_key boolean DEFAULT false)
+RETURNS outbox_published
+LANGUAGE sql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+	SELECT outbox_publish_batch(ARRAY[id], ARRAY[type], ARRAY[key], ARRAY[kind], ARRAY[published], ARRAY[priority],
+		ARRAY[event_time], ARRAY[due_at], ARRAY[expires_at], ARRAY[content_type], ARRAY[source], ARRAY[subject],
+		ARRAY[topic], ARRAY[correlation_id], ARRAY[causation_id], ARRAY[traceparent], ARRAY[headers::text],
+		ARRAY[NULL::text], ARRAY[payload], lock_key, NULL)
+$$;

@@ -9,14 +9,12 @@
 
 #include "base/cleanup.h"
 #include "base/random.h"
-#include "core/message.h"
+#include "client/publish.h"
 #include "store/sqlite/db.h"
 #include "store/sqlite/insert.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-
-#define KNOWN_FLAGS OUTBOX_ALLOW_AUTOCOMMIT
 
 /* Results wait here until all is written: the caller's array is touched on success only. */
 struct done {
@@ -38,48 +36,6 @@ static void publishing_deinit(struct publishing *p)
 	free(p->done);
 }
 
-/* The application may know a shorter struct than we do: its array has its own stride. */
-static struct outbox_message message_at(const struct outbox_message *messages, size_t i)
-{
-	size_t stride = messages->struct_size ? messages->struct_size : MESSAGE_SIZE_V1;
-
-	return message_view((const struct outbox_message *)((const char *)messages + i * stride));
-}
-
-static int check_call(sqlite3 *db, const struct outbox_message *messages, size_t n, unsigned flags,
-		      struct outbox_error *err)
-{
-	if (!db)
-		return outbox_fail(err, OUTBOX_EINVAL, "publish: the database connection is NULL");
-	if (!messages && n)
-		return outbox_fail(err, OUTBOX_EINVAL, "publish: the messages are NULL");
-	if (flags & ~KNOWN_FLAGS)
-		return outbox_fail(err, OUTBOX_EINVAL, "publish: flags 0x%x are unknown",
-				   flags & ~KNOWN_FLAGS);
-	return OUTBOX_OK;
-}
-
-/* One message alone needs no number in its error. */
-static int at_fault(const struct publishing *p, size_t i, int r, struct outbox_error *err)
-{
-	if (err && p->n > 1)
-		outbox_wrap(err, "message %zu", i);
-	return r;
-}
-
-/* All of them, before the first is written. */
-static int validate(const struct publishing *p, struct outbox_error *err)
-{
-	for (size_t i = 0; i < p->n; i++) {
-		struct outbox_message m = message_at(p->messages, i);
-		int r = outbox_message_validate(&m, 0, err);
-
-		if (r != OUTBOX_OK)
-			return at_fault(p, i, r, err);
-	}
-	return OUTBOX_OK;
-}
-
 static int insert_all(struct publishing *p, struct outbox_error *err)
 {
 	struct outbox_clock *clock = outbox_clock_system();
@@ -88,7 +44,7 @@ static int insert_all(struct publishing *p, struct outbox_error *err)
 
 	random_init(&random, random_system_seed());
 	for (size_t i = 0; i < p->n && r == OUTBOX_OK; i++) {
-		struct outbox_message m = message_at(p->messages, i);
+		struct outbox_message m = publish_message_at(p->messages, i);
 		struct done *done = &p->done[i];
 
 		if (!m.id)
@@ -96,7 +52,7 @@ static int insert_all(struct publishing *p, struct outbox_error *err)
 		r = sqlite_insert_message(&p->insert, &m, m.id ? m.id : done->id,
 					  clock->wall(clock), &done->inserted, err);
 		if (r != OUTBOX_OK)
-			at_fault(p, i, r, err);
+			publish_at_fault(p->n, i, r, err);
 	}
 	return r;
 }
@@ -169,7 +125,7 @@ static int insert_in_savepoint(struct publishing *p, struct outbox_error *err)
 static void report(const struct publishing *p, struct outbox_published *ret_published)
 {
 	for (size_t i = 0; i < p->n && ret_published; i++) {
-		struct outbox_message m = message_at(p->messages, i);
+		struct outbox_message m = publish_message_at(p->messages, i);
 		struct outbox_published *published = &ret_published[i];
 
 		published->seq = p->done[i].inserted.seq;
@@ -186,18 +142,16 @@ int outbox_publish_sqlite_batch(sqlite3 *db, const struct outbox_message *messag
 	bool transaction;
 	int r;
 
-	r = check_call(db, messages, n, flags, err);
+	r = publish_check(db, messages, n, flags, OUTBOX_ALLOW_AUTOCOMMIT, err);
 	if (r == OUTBOX_OK)
-		r = validate(&p, err);
+		r = publish_validate(messages, n, err);
 	if (r != OUTBOX_OK)
 		return r;
 	transaction = !sqlite3_get_autocommit(db);
-	if (!transaction && !(flags & OUTBOX_ALLOW_AUTOCOMMIT))
-		return outbox_fail(err, OUTBOX_EINVAL,
-				   "not in a transaction: the message and your rows could part; BEGIN "
-				   "first, or set OUTBOX_ALLOW_AUTOCOMMIT");
-	if (n == 0)
-		return OUTBOX_OK;
+	if (!transaction)
+		r = publish_outside(flags, err);
+	if (r != OUTBOX_OK || n == 0)
+		return r;
 	p.done = calloc(n, sizeof(*p.done));
 	if (!p.done)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");

@@ -3,7 +3,8 @@
 
 #include "store_contract.h"
 
-#include <libpq-fe.h>
+#include <outbox/postgres.h>
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -121,20 +122,13 @@ static void *begin(void *place)
 static int publish(void *tx, const struct outbox_message *message, int64_t *ret_seq,
 		   struct outbox_error *err)
 {
-	const char *values[] = { message->id, message->type, message->key, message->data };
-	PGresult *row = PQexecParams(tx,
-				     "INSERT INTO outbox_message (id, type, key, payload) VALUES ($1, $2, $3, $4)"
-				     " RETURNING seq",
-				     4, NULL, values, NULL, NULL, 0);
+	struct outbox_published published;
+	int r;
 
-	if (PQresultStatus(row) != PGRES_TUPLES_OK) {
-		PQclear(row);
-		return outbox_fail(err, OUTBOX_EINVAL, "%s", PQerrorMessage(tx));
-	}
-	if (ret_seq)
-		*ret_seq = strtoll(PQgetvalue(row, 0, 0), NULL, 10);
-	PQclear(row);
-	return OUTBOX_OK;
+	r = outbox_publish_pg_batch(tx, message, 1, 0, &published, err);
+	if (r == OUTBOX_OK && ret_seq)
+		*ret_seq = published.seq;
+	return r;
 }
 
 static void savepoint(void *tx)

@@ -35,7 +35,7 @@ int pg_append(struct outbox_store *store, const struct outbox_message *messages,
 	if (r == OUTBOX_OK)
 		r = pg_insert_finish(&insert, false, pg_now(s), err);
 	if (r == OUTBOX_OK)
-		r = pg_op(s, PG_WRITE, PG_INSERT_SQL, &insert.args, &rows, err);
+		r = pg_op(s, PG_WRITE, PG_INSERT_SQL("@"), &insert.args, &rows, err);
 	for (size_t i = 0; i < n_messages && r == OUTBOX_OK; i++) {
 		if (ret_seqs)
 			ret_seqs[i] = pg_int(rows, (int)i, PG_INSERTED_SEQ);

@@ -62,6 +62,9 @@ int pg_script(struct pg_store *s, const char *sql, struct outbox_error *err) OUT
 
 /* The status for a failed result (may be NULL: the connection's own trouble), with the server's text. */
 int pg_fail(struct pg_store *s, const PGresult *result, struct outbox_error *err);
+/* The same of a result that has a SQLSTATE, on anybody's connection; and only the status. */
+int pg_fail_result(const char *where, const PGresult *result, struct outbox_error *err);
+int pg_status(const PGresult *result);
 
 /* The time for an op's `now` argument: the database's own (NULL), or the test's clock. */
 struct pg_arg pg_now(const struct pg_store *s);

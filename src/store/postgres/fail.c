@@ -63,6 +63,15 @@ static int status_of(const char *sqlstate, const char *constraint)
 	return status;
 }
 
+int pg_status(const PGresult *result)
+{
+	const char *sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+
+	if (!sqlstate)
+		return OUTBOX_ECONN;
+	return status_of(sqlstate, PQresultErrorField(result, PG_DIAG_CONSTRAINT_NAME));
+}
+
 /* A SQLSTATE as a number in base 36, so that it survives in err->native. */
 static int native_of(const char *sqlstate)
 {
@@ -94,24 +103,29 @@ static int connection_failed(struct pg_store *s, struct outbox_error *err)
 			   line[0] ? line : "the connection is gone");
 }
 
-int pg_fail(struct pg_store *s, const PGresult *result, struct outbox_error *err)
+int pg_fail_result(const char *where, const PGresult *result, struct outbox_error *err)
 {
-	const char *sqlstate = result ? PQresultErrorField(result, PG_DIAG_SQLSTATE) : NULL;
-	const char *text, *constraint;
+	const char *sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+	const char *text = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+	int status = pg_status(result);
 	char line[400];
-	int status;
 
-	if (!sqlstate)
-		return connection_failed(s, err);
-	text = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
-	constraint = PQresultErrorField(result, PG_DIAG_CONSTRAINT_NAME);
-	status = status_of(sqlstate, constraint);
-	if (status == OUTBOX_ECONN)
-		s->broken = true;
 	first_line(text ? text : "", line, sizeof(line));
 	/* Our own errors are whole sentences for people already. */
 	if (strncmp(sqlstate, "OB", 2) == 0)
 		return outbox_fail_native(err, status, native_of(sqlstate), "%s", line);
-	return outbox_fail_native(err, status, native_of(sqlstate), "%s: %s (SQLSTATE %s)", s->where,
-				  line, sqlstate);
+	return outbox_fail_native(err, status, native_of(sqlstate), "%s: %s (SQLSTATE %s)", where, line,
+				  sqlstate);
+}
+
+int pg_fail(struct pg_store *s, const PGresult *result, struct outbox_error *err)
+{
+	int r;
+
+	if (!result || !PQresultErrorField(result, PG_DIAG_SQLSTATE))
+		return connection_failed(s, err);
+	r = pg_fail_result(s->where, result, err);
+	if (r == OUTBOX_ECONN)
+		s->broken = true;
+	return r;
 }

@@ -63,6 +63,8 @@ static const struct {
 	[PAYLOAD_BIN] = { PG_BYTESS, sizeof(struct pg_bytes) },
 };
 
+_Static_assert(COLUMNS == ARRAY_SIZE(((struct pg_insert *)0)->columns), "a place for each column");
+
 int pg_insert_init(struct pg_insert *insert, size_t count, struct outbox_error *err)
 {
 	struct pg_insert made = { .count = count };

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/publish.h"
+
+#include "core/message.h"
+
+struct outbox_message publish_message_at(const struct outbox_message *messages, size_t i)
+{
+	size_t stride = messages->struct_size ? messages->struct_size : MESSAGE_SIZE_V1;
+
+	return message_view((const struct outbox_message *)((const char *)messages + i * stride));
+}
+
+int publish_check(const void *connection, const struct outbox_message *messages, size_t n,
+		  unsigned flags, unsigned known, struct outbox_error *err)
+{
+	if (!connection)
+		return outbox_fail(err, OUTBOX_EINVAL, "publish: the database connection is NULL");
+	if (!messages && n)
+		return outbox_fail(err, OUTBOX_EINVAL, "publish: the messages are NULL");
+	if (flags & ~known)
+		return outbox_fail(err, OUTBOX_EINVAL, "publish: flags 0x%x are unknown",
+				   flags & ~known);
+	return OUTBOX_OK;
+}
+
+int publish_validate(const struct outbox_message *messages, size_t n, struct outbox_error *err)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct outbox_message m = publish_message_at(messages, i);
+		int r = outbox_message_validate(&m, 0, err);
+
+		if (r != OUTBOX_OK)
+			return publish_at_fault(n, i, r, err);
+	}
+	return OUTBOX_OK;
+}
+
+int publish_outside(unsigned flags, struct outbox_error *err)
+{
+	if (flags & OUTBOX_ALLOW_AUTOCOMMIT)
+		return OUTBOX_OK;
+	return outbox_fail(err, OUTBOX_EINVAL,
+			   "not in a transaction: the message and your rows could part; BEGIN "
+			   "first, or set OUTBOX_ALLOW_AUTOCOMMIT");
+}
+
+int publish_at_fault(size_t n, size_t i, int r, struct outbox_error *err)
+{
+	if (err && n > 1)
+		outbox_wrap(err, "message %zu", i);
+	return r;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CLIENT_PUBLISH_H
+#define CLIENT_PUBLISH_H
+
+/* What publishing on any database has in common. */
+
+#include <outbox/published.h>
+
+/* The application may know a shorter or longer struct than we do: its array has its own stride. */
+struct outbox_message publish_message_at(const struct outbox_message *messages, size_t i);
+
+/* The arguments of a call. known: the flags that this database understands. */
+int publish_check(const void *connection, const struct outbox_message *messages, size_t n,
+		  unsigned flags, unsigned known, struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/* All of them, before the first is written. */
+int publish_validate(const struct outbox_message *messages, size_t n,
+		     struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/* No transaction is open: fine only when the flags say so. */
+int publish_outside(unsigned flags, struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/* Put the number of the message before the error. One message alone needs none. Returns r. */
+int publish_at_fault(size_t n, size_t i, int r, struct outbox_error *err);
+
+#endif
