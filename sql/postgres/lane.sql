@@ -112,6 +112,7 @@ END $$;
 CREATE FUNCTION outbox_append_receipt(p outbox_receipt) RETURNS void
 LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN
+	PERFORM pg_current_xact_id(); -- before the number: outbox_tail relies on it
 	p.number := nextval('outbox_receipt_number_seq');
 	INSERT INTO outbox_receipt OVERRIDING SYSTEM VALUE SELECT p.*;
 END $$;
