@@ -232,8 +232,8 @@ BEGIN
 
 	may := p_max > 0 AND NOT v.paused AND v.version = p_version;
 	IF may THEN
-		IF succ.pos = 0 AND succ.prev::text = succ.cur::text THEN
-			succ.cur := fresh; -- a new window
+		IF succ.pos = 0 THEN
+			succ.cur := fresh; -- a new window, or one of which nothing is settled yet
 			succ.cur_seq := fresh_seq;
 			succ.cur_xid := fresh_xid;
 		END IF;
