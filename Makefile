@@ -2,6 +2,8 @@
 PREFIX ?= /usr/local
 DESTDIR ?=
 QUICK ?=
+FULL ?=
+STORE ?= sqlite
 SEEDS ?= 100000
 FROM ?= 1
 SECONDS ?= 60
@@ -39,8 +41,8 @@ lint:             ## format, size, layers, banned functions, symbols, clang-tidy
 format:           ## rewrite the C sources with clang-format
 	scripts/format
 
-bench:            ## measure; QUICK=1 takes less than half a minute
-	QUICK='$(QUICK)' bench/run
+bench:            ## measure; QUICK=1 takes less than half a minute; STORE=postgres, FULL=1
+	QUICK='$(QUICK)' FULL='$(FULL)' STORE='$(STORE)' bench/run
 
 install:          ## install into $(DESTDIR)$(PREFIX)
 	PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)' scripts/install

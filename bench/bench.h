@@ -7,17 +7,10 @@
  * and reports the medians. One JSON object a line on standard output.
  */
 
+#include "series.h"
+
 #include <sqlite3.h>
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
-
-#define REPEATS_MAX 15
-
-struct series {
-	size_t count;
-	double values[REPEATS_MAX];
-};
 
 struct sizes {
 	int repeats;
@@ -28,11 +21,6 @@ struct sizes {
 
 /* ---- common.c ------------------------------------------------------------------------------ */
 
-double now_seconds(void);
-void series_add(struct series *series, double value);
-double series_median(const struct series *series);
-void die(const char *what, const char *why) __attribute__((noreturn));
-
 /* Open with the settings that our own connections have. */
 sqlite3 *db_open(const char *path);
 void db_exec(sqlite3 *db, const char *sql);
@@ -41,8 +29,6 @@ sqlite3_stmt *db_prepare(sqlite3 *db, const char *sql);
 void db_done(sqlite3 *db, sqlite3_stmt *statement);
 int64_t db_number(sqlite3 *db, const char *sql);
 
-/* The payload that every message has: 300 bytes of JSON. */
-const char *payload(void);
 void report(const char *bench, const char *what, int batch, const struct series *ours,
 	    const struct series *raw);
 

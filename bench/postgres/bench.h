@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef BENCH_POSTGRES_BENCH_H
+#define BENCH_POSTGRES_BENCH_H
+
+/*
+ * Benchmarks of the PostgreSQL store, on a server that was started for the run. What is compared runs in
+ * turn in the same run, and medians are reported. One JSON object a line on standard output.
+ */
+
+#include "../series.h"
+
+#include <libpq-fe.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct sizes {
+	int repeats;
+	int drain_messages;  /* in the log that is drained again and again */
+	int peer_messages;   /* in the table of the SKIP LOCKED loop */
+	int publish_repeats; /* pairs; a publishing run takes publish_seconds */
+	int publish_seconds;
+	int latency_seconds; /* at each rate */
+	int idle_messages;   /* published one by one to a sleeping relay ... */
+	int idle_pause;      /* ... so many milliseconds apart */
+	int idle_seconds;    /* a relay with nothing to do is watched */
+	int scale[4];        /* waiting messages; 0 ends */
+};
+
+struct bench {
+	const char *server; /* "postgres://postgres@127.0.0.1:5432" */
+	const char *outbox; /* the program */
+	const char *bin;    /* folder of pgbench */
+	const char *data;   /* the server's folder */
+	const char *here;   /* folder of the pgbench scripts */
+	struct sizes sizes;
+};
+
+/* One database with an outbox in it. */
+struct place {
+	const struct bench *bench;
+	char url[300];
+	PGconn *db;
+};
+
+/* ---- server.c ------------------------------------------------------------------------------ */
+
+PGconn *pg_open(const char *url);
+void pg_run(PGconn *db, const char *sql);
+void pg_runf(PGconn *db, const char *format, ...) __attribute__((format(printf, 2, 3)));
+double pg_number(PGconn *db, const char *sql);
+double pg_numberf(PGconn *db, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void pg_check(PGconn *db, PGresult *result, ExecStatusType wanted, const char *what);
+
+/* CPU seconds that the whole server has used so far, ended backends included. */
+double server_cpu(const struct bench *bench);
+double server_wal(PGconn *db);
+
+/* Make a database and an outbox in it. */
+void place_make(struct place *place, const struct bench *bench, const char *name, int lanes);
+void place_end(struct place *place);
+/* Append n messages, ten thousand keys in turn, and leave the table as autovacuum would. */
+void place_fill(struct place *place, int n);
+/* A name that no target had before. */
+const char *place_target(void);
+
+void rest(long milliseconds);
+pid_t spawn(char *const argv[]);
+/* `outbox relay` to null:, from the oldest message or from now on. */
+pid_t spawn_relay(const struct place *place, const char *target, bool oldest);
+void end_process(pid_t pid);
+
+/* ---- report.c ------------------------------------------------------------------------------ */
+
+enum want { WANT_NOTHING, AT_LEAST, AT_MOST };
+
+/* value is what is judged; ours and beside, when not 0, are what it was made from. */
+struct line {
+	const char *bench;
+	const char *what;
+	double ours;
+	double beside;
+	const char *beside_what;
+	double value;
+	const char *unit;
+	enum want want;
+	double wanted;
+};
+
+void report(const struct line *line);
+/* The ratio of two series of rates, by their medians. */
+void report_ratio(const char *bench, const char *what, const struct series *ours,
+		  const char *beside_what, const struct series *beside, double wanted);
+
+/* ---- peers.c: what ours is compared with ---------------------------------------------------- */
+
+/* What one pass over so many messages took. */
+struct pass {
+	double rate;     /* messages a second */
+	double wal, cpu; /* bytes and microseconds of the server, a message */
+};
+
+struct meter {
+	double start, wal, cpu;
+};
+
+void meter_start(struct meter *meter, const struct place *place);
+struct pass meter_end(const struct meter *meter, const struct place *place, int messages);
+
+/* A plain loop over the log in batches; with a small INSERT a batch, or without. */
+struct pass raw_pass(struct place *place, bool receipts, int batch, int messages);
+/* Claim by UPDATE ... SKIP LOCKED, mark by UPDATE, in batches of 200; fills its table first. */
+struct pass skip_locked_pass(struct place *place, int messages);
+
+/* ---- the benchmarks ------------------------------------------------------------------------ */
+
+void bench_drain(const struct bench *bench);
+void bench_publish(const struct bench *bench);
+void bench_latency(const struct bench *bench);
+void bench_idle(const struct bench *bench);
+void bench_scale(const struct bench *bench);
+
+#endif
