@@ -58,8 +58,9 @@ BEGIN
 		INSERT INTO outbox_message AS o (id, type, key, kind, published, priority, created_at, event_time, due_at,
 			expires_at, content_type, source, subject, topic, correlation_id, causation_id, traceparent, headers,
 			payload, payload_bin)
-		SELECT i.id, i.type, i.key, i.kind, i.published, least(greatest(i.priority, -999), 999), t.now, coalesce(i.event_time, t.now), i.due_at,
-			i.expires_at, i.content_type, i.source, i.subject, i.topic, i.correlation_id, i.causation_id, i.traceparent,
+		SELECT i.id, i.type, i.key, i.kind, i.published,
+			CASE WHEN i.priority BETWEEN -999 AND 999 THEN i.priority WHEN i.priority IS NOT NULL THEN 999 END,
+			t.now, coalesce(i.event_time, t.now), i.due_at, i.expires_at, i.content_type, i.source, i.subject, i.topic, i.correlation_id, i.causation_id, i.traceparent,
 			i.headers, i.payload, i.payload_bin
 		FROM unnest(ids, p_types, p_keys, p_kinds, p_published, p_priorities, p_event_times, p_dues, p_expiries,
 			p_content_types, p_sources, p_subjects, p_topics, p_correlation_ids, p_causation_ids, p_traceparents,
