@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+import os
 import random
 
 import pytest
@@ -6,9 +7,15 @@ import pytest
 import kit
 from producer import Producer
 
+STORE = os.environ.get("OUTBOX_TEST_STORE") or "sqlite"
+if STORE == "postgres":
+    from pgshop import PostgresShop as Shop
+else:
+    from kit import Shop
+
 
 def pytest_report_header():
-    return f"outbox: {kit.BINARY}, OUTBOX_TEST_SEED={kit.SEED}"
+    return f"outbox: {kit.BINARY}, OUTBOX_TEST_STORE={STORE}, OUTBOX_TEST_SEED={kit.SEED}"
 
 
 @pytest.fixture
@@ -23,7 +30,7 @@ def make(tmp_path, rng):
     made = []
 
     def build(lanes=1, options="", shop_folder=None, consumer=None):
-        shop = kit.Shop(str(shop_folder or tmp_path), lanes, options)
+        shop = Shop(str(shop_folder or tmp_path), lanes, options)
         crew = kit.Crew(shop, tmp_path, consumer)
         producer = Producer(shop, rng)
         made.extend([producer, crew])

@@ -45,6 +45,10 @@ def outbox(*args, env=None, fails=False):
 class Shop:
     """A business database file with orders, a counter per key, and the outbox."""
 
+    begin = "BEGIN IMMEDIATE"
+    error = sqlite3.OperationalError
+    long_ago = "1"  # a time
+
     def __init__(self, folder, lanes=1, options=""):
         self.path = os.path.join(folder, "shop.db")
         self.store = f"sqlite:{self.path}{options}"
@@ -74,6 +78,26 @@ class Shop:
         return self.value("SELECT coalesce(sum(claim_count), 0) FROM outbox_position"
                           " WHERE coalesce(owner, '') LIKE ?",
                           f"%:{relay.process.pid}:%" if relay else "%")
+
+    def check(self):
+        """The receipts of each lane follow each other, positions never go back, nothing is in flight."""
+        assert self.value("PRAGMA integrity_check") == "ok"
+        rows = self.rows("SELECT target, lane, n, from_seq, pos, claim_end, claim_count, number"
+                         " FROM outbox_receipt ORDER BY target, lane, n")
+        last = {}
+        for target, lane, n, from_seq, pos, claim_end, claim_count, number in rows:
+            where = f"receipt {target}/{lane}/{n}"
+            assert 0 <= from_seq <= pos <= claim_end, f"{where}: {from_seq}, {pos}, {claim_end}"
+            before = last.get((target, lane))
+            if before:
+                assert n == before[0] + 1, f"{where} follows {before[0]}: a gap"
+                assert pos >= before[1], f"{where}: position {pos} is below {before[1]} before it"
+                assert from_seq == before[1], f"{where}: begins at {from_seq}, not at {before[1]}"
+                assert number > before[2], f"{where}: number {number} is not after {before[2]}"
+            last[(target, lane)] = (n, pos, number, claim_count)
+        assert len(last) == self.lanes, f"lanes with receipts: {sorted(last)}"
+        in_flight = {lane: row[3] for lane, row in last.items() if row[3]}
+        assert not in_flight, f"still in flight: {in_flight}"
 
     def status(self):
         return outbox("status", "--store", self.store, "--json")

@@ -7,7 +7,6 @@ business database, so that it is rolled back with everything else: committed mes
 numbered 1, 2, 3 ... in the order of the log.
 """
 import json
-import sqlite3
 import threading
 import time
 import uuid
@@ -61,7 +60,7 @@ class Producer:
         key = self.rng.choice([*KEYS, None])
         n = self.db.execute(
             "INSERT INTO counter (key, n) VALUES (?, 1)"
-            " ON CONFLICT (key) DO UPDATE SET n = n + 1 RETURNING n", (key or UNKEYED,)).fetchone()[0]
+            " ON CONFLICT (key) DO UPDATE SET n = counter.n + 1 RETURNING n", (key or UNKEYED,)).fetchone()[0]
         self.placed += 1
         content_type, form = self.rng.choice(FORMS)
         payload = form % self.placed
@@ -91,14 +90,14 @@ class Producer:
     def transaction(self):
         kept, gone = [], []
         try:
-            self.db.execute("BEGIN IMMEDIATE")
+            self.db.execute(self.shop.begin)
             self.body(kept, gone)
             if self.rng.random() < .2:
                 self.db.execute("ROLLBACK")
                 kept, gone = [], kept + gone
             else:
                 self.db.execute("COMMIT")
-        except sqlite3.OperationalError as error:
+        except self.shop.error as error:
             # A full disk refuses; the application rolls back and the order was never placed.
             if "full" not in str(error) and "disk I/O" not in str(error):
                 raise

@@ -15,8 +15,8 @@ LEASE = "300ms"  # many relays die here, and each successor waits for the lease
 def hasten(shop):
     """Make waiting retries due: the back-off of ten attempts takes minutes."""
     with contextlib.closing(shop.connect()) as db:
-        db.execute("UPDATE outbox_detour SET next_attempt_at = 1"
-                   " WHERE state = 'pending' AND why = 'retry' AND next_attempt_at > 1")
+        db.execute(f"UPDATE outbox_detour SET next_attempt_at = {shop.long_ago} WHERE state = 'pending'"
+                   f" AND why = 'retry' AND next_attempt_at > {shop.long_ago}")
 
 
 def insert_poison(shop):

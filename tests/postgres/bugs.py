@@ -35,7 +35,8 @@ BUGS = [
     ("the end of the log as it is when the window is over", "settle.sql",
      "succ.prev_seq := last.cur_seq;", "succ.prev_seq := outbox_log_end();"),
     # ---- chunks
-    ("position not reset at a window's end", "settle.sql", "		succ.pos := 0;\n", ""),
+    ("position not reset for a new window", "advance.sql",
+     "succ.cur := fresh; -- a new window", "succ.cur := fresh; succ.pos := succ.prev_seq;"),
     ("a full chunk taken for the window's end", "advance.sql",
      "CASE WHEN c.count >= max OR c.count <", "CASE WHEN c.count > max OR c.count <"),
     ("a chunk cut by bytes taken for the window's end", "advance.sql",

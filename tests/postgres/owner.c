@@ -90,7 +90,8 @@ static void abandon(struct owner *o)
 	pthread_mutex_lock(&o->stage->lock);
 	for (size_t i = 0; i < o->claim.count; i++) {
 		if (o->sent[i]) {
-			fprintf(o->stage->log, "A %s %lld\n", o->target, (long long)o->claim.items[i].seq);
+			fprintf(o->stage->log, "A %s %lld\n", o->target,
+				(long long)o->claim.items[i].seq);
 			o->stage->abandoned++;
 		}
 	}
@@ -106,12 +107,13 @@ static void take(struct owner *o)
 	struct outbox_head again;
 
 	snprintf(o->name, sizeof(o->name), "owner-%d/%lld", o->number, (long long)(token % 1000));
-	if (o->store->ops->take(o->store, o->target, o->lane, o->name, token, &o->head, &err) != OUTBOX_OK)
+	if (o->store->ops->take(o->store, o->target, o->lane, o->name, token, &o->head, &err) !=
+	    OUTBOX_OK)
 		give_up(o, "take", &err);
 	if (!o->stage->calm && chance(o, 100)) {
 		/* the answer was lost: somebody may be faster than the question that is put again */
-		if (o->store->ops->take(o->store, o->target, o->lane, o->name, token, &again, &err) !=
-		    OUTBOX_OK)
+		if (o->store->ops->take(o->store, o->target, o->lane, o->name, token, &again,
+					&err) != OUTBOX_OK)
 			give_up(o, "take", &err);
 		o->head = again;
 	}
@@ -141,14 +143,14 @@ static void check_claim(struct owner *o, const struct outbox_claim *claim)
 		bytes += item->blocked ? 0 : item->message.size;
 		whole += !item->blocked;
 		if (item->malformed)
-			stage_problem(o->stage, "message %lld is malformed: %s", (long long)item->seq,
-				      item->malformed);
+			stage_problem(o->stage, "message %lld is malformed: %s",
+				      (long long)item->seq, item->malformed);
 	}
 	if (claim->count > o->max)
 		stage_problem(o->stage, "%zu messages claimed, asked for %zu", claim->count, o->max);
 	if (whole > 1 && bytes > o->max_bytes)
-		stage_problem(o->stage, "%zu bytes claimed in %zu messages, asked for %zu", bytes, whole,
-			      o->max_bytes);
+		stage_problem(o->stage, "%zu bytes claimed in %zu messages, asked for %zu", bytes,
+			      whole, o->max_bytes);
 }
 
 static void check_same(struct owner *o, const struct outbox_claim *a, const struct outbox_claim *b)
@@ -156,11 +158,13 @@ static void check_same(struct owner *o, const struct outbox_claim *a, const stru
 	bool same = a->n == b->n && a->token == b->token && a->count == b->count;
 
 	for (size_t i = 0; same && i < a->count; i++)
-		same = a->items[i].seq == b->items[i].seq && a->items[i].blocked == b->items[i].blocked;
+		same = a->items[i].seq == b->items[i].seq &&
+		       a->items[i].blocked == b->items[i].blocked;
 	if (!same)
-		stage_problem(o->stage,
-			      "%s lane %d: asked again, receipt %lld with %zu messages became %lld with %zu",
-			      o->target, o->lane, (long long)a->n, a->count, (long long)b->n, b->count);
+		stage_problem(
+			o->stage,
+			"%s lane %d: asked again, receipt %lld with %zu messages became %lld with %zu",
+			o->target, o->lane, (long long)a->n, a->count, (long long)b->n, b->count);
 }
 
 static int ask(struct owner *o, const struct outbox_advance *request, struct outbox_arena *arena,
@@ -257,7 +261,8 @@ static bool key_waits(const struct owner *o, size_t i)
 /* How each message of the claim ends: mostly delivered; some wait, and from some place on all go back. */
 static void decide(struct owner *o, bool trouble)
 {
-	size_t back = trouble && chance(o, 100) ? (size_t)between(o, 0, (int64_t)o->claim.count) : SIZE_MAX;
+	size_t back = trouble && chance(o, 100) ? (size_t)between(o, 0, (int64_t)o->claim.count)
+						: SIZE_MAX;
 	bool waits = trouble && chance(o, 150);
 
 	for (size_t i = 0; i < o->claim.count; i++) {
@@ -291,32 +296,36 @@ static void die(struct owner *o)
 	abandon(o);
 }
 
+/* What a good one does not do. */
+static void misbehave(struct owner *o)
+{
+	if (o->lost)
+		nap(o, 1, o->robbed ? 600 : 20); /* let the robber do some work before it is robbed */
+	else if (o->claim.count && chance(o, 30))
+		nap(o, 1, 60); /* a slow broker: a robber comes in between */
+	else if (o->claim.count && chance(o, 15))
+		die(o);
+	else if (!o->claim.count && chance(o, 10))
+		o->lost = true; /* rob whoever has it now */
+}
+
 void *owner_run(void *argument)
 {
 	struct owner *o = argument;
-	bool draining, trouble, written;
+	bool draining, written;
 
 	for (;;) {
 		draining = stage_draining(o->stage);
-		trouble = !o->stage->calm && !draining;
-		if (o->lost && trouble) /* let the robber do some work before it is robbed */
-			nap(o, 1, o->robbed ? 600 : 20);
+		if (!o->stage->calm && !draining)
+			misbehave(o);
 		if (o->lost)
 			take(o);
-		if (o->claim.count && trouble && chance(o, 15)) {
-			die(o);
-			continue;
-		}
-		if (o->claim.count && trouble && chance(o, 30))
-			nap(o, 1, 60); /* a slow broker: a robber comes in between */
-		decide(o, trouble);
+		decide(o, !o->stage->calm && !draining);
 		written = advance(o, o->claim.count);
 		if (o->lost || o->claim.count || written)
 			continue;
 		if (draining && o->claim.next_due == 0)
 			return NULL;
 		nap(o, 1, 4);
-		if (trouble && chance(o, 10))
-			o->lost = true; /* rob whoever has it now */
 	}
 }

@@ -45,8 +45,8 @@ static void add_target(struct plan *plan, const char *text)
 
 	if (plan->n_targets == TARGETS_MAX)
 		usage("too many targets");
-	snprintf(plan->targets[plan->n_targets].name, sizeof(plan->targets[0].name), "%.*s", (int)length,
-		 text);
+	snprintf(plan->targets[plan->n_targets].name, sizeof(plan->targets[0].name), "%.*s",
+		 (int)length, text);
 	plan->targets[plan->n_targets++].type = equals ? equals + 1 : NULL;
 }
 
@@ -110,7 +110,8 @@ static void prepare(struct plan *plan, int64_t *versions)
 	for (int t = 0; t < plan->n_targets; t++) {
 		const char *types[] = { plan->targets[t].type };
 		struct outbox_target_def def = { .name = plan->targets[t].name,
-						 .route = { .types = types, .n_types = types[0] ? 1 : 0 },
+						 .route = { .types = types,
+							    .n_types = types[0] ? 1 : 0 },
 						 .start = OUTBOX_START_OLDEST };
 
 		must(store->ops->target_put(store, &def, &versions[t], &err), "target_put", &err);
@@ -165,7 +166,7 @@ int main(int argc, char **argv)
 	free(plan.owners);
 	if (fclose(stage->log) != 0)
 		stage_problem(stage, "the log cannot be written");
-	printf("delivered %ld, sent in vain %ld, takes %ld, fenced %ld, asked again %ld\n", stage->delivered,
-	       stage->abandoned, stage->takes, stage->fenced, stage->repeated);
+	printf("delivered %ld, sent in vain %ld, takes %ld, fenced %ld, asked again %ld\n",
+	       stage->delivered, stage->abandoned, stage->takes, stage->fenced, stage->repeated);
 	return stage->problems ? 1 : 0;
 }

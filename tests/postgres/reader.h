@@ -43,7 +43,7 @@ struct owner {
 	struct outbox_claim claim;
 	size_t max, max_bytes; /* that the claim was asked with */
 	char name[64];
-	bool lost, robbed;     /* of the lane: take it again */
+	bool lost, robbed; /* of the lane: take it again */
 	bool sent[OWNER_ITEMS_MAX];
 	struct outbox_settlement settled[OWNER_ITEMS_MAX];
 	pthread_t thread;
@@ -57,7 +57,8 @@ void owner_deinit(struct owner *owner);
 void *owner_run(void *owner);
 
 /* A finding. It is printed, and the program ends with 1 in the end. */
-void stage_problem(struct stage *stage, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void stage_problem(struct stage *stage, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 bool stage_draining(struct stage *stage);
 
 #endif

@@ -24,7 +24,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 # pylint: disable=wrong-import-position
 import psycopg2
 from ledger import Arrivals, Ledger, judge
-from postgres import PATIENCE, MISSING, Server, bin_folder
+from postgres import PATIENCE, MISSING, Server, bin_folder, end_on_signals
 from writers import Closer, Old, Writer, prepare
 
 SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
@@ -115,7 +115,7 @@ class Run:
         closer.finish()
         missing = self.arrived(self.ledger.expected())
         if missing:
-            self.problems.append(f"lost, or held back by an open transaction: {len(missing)}"
+            self.problems.append(f"held back by an open transaction, or lost: {len(missing)}"
                                  f" ({', '.join(sorted(missing)[:5])})")
         early = set(held.tx.kept) & set(Arrivals().read(self.log.name).order["all"])
         if early:
@@ -150,12 +150,14 @@ class Run:
         if stored != len(self.ledger.committed):
             self.problems.append(f"{stored} messages stored, {len(self.ledger.committed)} committed")
 
-    def go(self):
+    def setup(self):
         with self.connect() as db:
             if self.options.sql or self.options.slow:
                 load_schema(db, self.options.sql or os.path.join(SOURCE, "sql/postgres"), self.options.slow)
             prepare(db)
         self.start_reader()
+
+    def go(self):
         try:
             self.work()
             self.drain()
@@ -171,6 +173,7 @@ class Run:
 def run(options):
     with Server() as server:
         this = Run(options, server.url())
+        this.setup()
         started = time.monotonic()
         try:
             this.go()
@@ -198,6 +201,7 @@ def main():
     if not bin_folder():
         print("skipped:", MISSING)
         return 77
+    end_on_signals()
     print(f"visibility: seed {options.seed}", flush=True)
     return run(options)
 

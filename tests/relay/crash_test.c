@@ -296,7 +296,7 @@ int main(int argc, char **argv)
 	};
 	int failed = WORLD_MAIN(argc, argv, "crash", tests);
 
-	if (!world_on_sqlite)
+	if (world_kind == WORLD_MEMORY)
 		failed += WORLD_MAIN(argc, argv, "crash-store", memory_tests);
 	return failed;
 }

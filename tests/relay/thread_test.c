@@ -302,7 +302,7 @@ int main(int argc, char **argv)
 	};
 	int failed = WORLD_MAIN(argc, argv, "thread", tests);
 
-	if (!world_on_sqlite)
+	if (world_kind == WORLD_MEMORY)
 		failed += WORLD_MAIN(argc, argv, "thread-store", memory_tests);
 	return failed;
 }

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-bool world_on_sqlite;
+enum world_kind world_kind;
 
 #define START ((outbox_time)1700000000 * OUTBOX_SECONDS)
 #define STEPS_MAX 2000000
@@ -30,11 +30,15 @@ static void keep_log(void *context, int level, const char *line)
 	snprintf(w->log + used, sizeof(w->log) - used, "%s\n", line);
 }
 
-static void make_store(struct world *w, int lanes)
+static void choose_url(struct world *w)
 {
-	struct outbox_init_options options = { .struct_size = sizeof(options), .lanes = lanes };
+	static int number;
 
-	if (world_on_sqlite) {
+	if (world_kind == WORLD_POSTGRES) {
+		/* the server is thrown away after the tests, and with it the schemas */
+		snprintf(w->url, sizeof(w->url), "%s?clock=client&schema=world_%d_%d",
+			 getenv("OUTBOX_TEST_POSTGRES"), (int)getpid(), ++number);
+	} else if (world_kind == WORLD_SQLITE) {
 		snprintf(w->folder, sizeof(w->folder), "%s/outbox-world-XXXXXX",
 			 getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
 		assert_non_null(mkdtemp(w->folder));
@@ -43,6 +47,13 @@ static void make_store(struct world *w, int lanes)
 		snprintf(w->url, sizeof(w->url), "memory:world");
 		w->db = memory_db_new("world", &w->clock.base, 7);
 	}
+}
+
+static void make_store(struct world *w, int lanes)
+{
+	struct outbox_init_options options = { .struct_size = sizeof(options), .lanes = lanes };
+
+	choose_url(w);
 	for (int i = 0; i < WORLD_BROKERS; i++) {
 		must(outbox_registry_new(&w->registries[i], &err));
 		must(memory_broker_new(&w->brokers[i], &err));
@@ -331,6 +342,14 @@ struct outbox_relay_counts world_counts(struct world *w, int relay)
 int world_main(int argc, char **argv, const char *name, const struct CMUnitTest *tests,
 	       size_t n_tests)
 {
-	world_on_sqlite = argc > 1 && !strcmp(argv[1], "sqlite");
+	const char *kind = argc > 1 ? argv[1] : "memory";
+
+	world_kind = !strcmp(kind, "sqlite")     ? WORLD_SQLITE
+		     : !strcmp(kind, "postgres") ? WORLD_POSTGRES
+						 : WORLD_MEMORY;
+	if (world_kind == WORLD_POSTGRES && !getenv("OUTBOX_TEST_POSTGRES")) {
+		puts("OUTBOX_TEST_POSTGRES is not set (tests/support/with-postgres sets it)");
+		return 77;
+	}
 	return _cmocka_run_group_tests(name, tests, n_tests, NULL, NULL);
 }

@@ -7,8 +7,9 @@
  * workers are stepped by hand. Time passes only in world_run(), from one thing to do to the next, so
  * a test of an hour's back-off takes a millisecond and gives the same result each time.
  *
- * The store is the memory store, or SQLite in a temporary file when the program's first argument is
- * "sqlite": every rule is shown on both.
+ * The store is the memory store, SQLite in a temporary file when the program's first argument is
+ * "sqlite", or a schema of its own in the database that OUTBOX_TEST_POSTGRES names when it is
+ * "postgres": every rule is shown on each.
  */
 
 #include "base/frozen_clock.h"
@@ -25,7 +26,7 @@ struct world {
 	struct frozen_clock clock;
 	struct random_state random;
 	char url[300], folder[200];
-	struct memory_db *db;       /* NULL on SQLite */
+	struct memory_db *db;       /* NULL on the others */
 	struct outbox_store *store; /* the test's own connection */
 	struct outbox_arena *arena;
 	struct memory_broker *brokers[WORLD_BROKERS];
@@ -35,7 +36,8 @@ struct world {
 	char log[16384];            /* what the relays said */
 };
 
-extern bool world_on_sqlite;
+enum world_kind { WORLD_MEMORY, WORLD_SQLITE, WORLD_POSTGRES };
+extern enum world_kind world_kind;
 
 struct world *world_new(int lanes);
 void world_free(struct world *world);

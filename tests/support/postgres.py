@@ -27,6 +27,14 @@ log_min_messages = warning
 MISSING = "no PostgreSQL server on this machine (Debian: postgresql-15)"
 
 
+def end_on_signals():
+    """SIGTERM ends the program as an exception does: servers that were started are ended, too."""
+    def leave(number, _):
+        raise SystemExit(128 + number)
+
+    signal.signal(signal.SIGTERM, leave)
+
+
 def bin_folder():
     """Where the server's programs are, or None."""
     found = [os.environ["PG_BIN"]] if os.environ.get("PG_BIN") else glob.glob("/usr/lib/postgresql/*/bin")
@@ -63,7 +71,7 @@ class Server:
     def __init__(self, settings="", of=None, folder=None):
         self.bin = bin_folder()
         assert self.bin, MISSING
-        self.made = tempfile.mkdtemp(prefix="outbox-pg-", dir=folder)
+        self.made = tempfile.mkdtemp(prefix="outbox-pgs-", dir=folder)
         own(self.made)
         self.data = os.path.join(self.made, "data")
         self.log = os.path.join(self.made, "log")
