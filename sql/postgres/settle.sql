@@ -130,7 +130,8 @@ BEGIN
 	END IF;
 	succ.delivered_total := last.delivered_total + succ.delivered;
 	succ.retried_total := last.retried_total + succ.retried;
-	succ.settled_to := coalesce(tail - 1, last.claim_end);
+	-- all returned: as if never claimed, so that the window can be renewed
+	succ.settled_to := CASE WHEN tail IS NULL THEN last.claim_end WHEN tail = o.first THEN last.pos ELSE tail - 1 END;
 	IF succ.settled_to = 9223372036854775807 THEN -- the window is read to its end
 		succ.prev := last.cur;
 		succ.prev_seq := last.cur_seq;
