@@ -46,7 +46,8 @@ CREATE TYPE outbox_wanted AS (
 );
 
 -- A target's routing and the last receipts of its lanes, lane 0 first. All lanes have settled what is at or
--- below low and does not belong to the transactions in late; none has claimed or settled what is behind log_end.
+-- below low and does not belong to the transactions in late; none has settled what is behind log_end or
+-- claimed what is behind claim_last.
 CREATE TYPE outbox_reading AS (
 	target text,
 	start pg_snapshot,
@@ -56,7 +57,9 @@ CREATE TYPE outbox_reading AS (
 	routes outbox_route[],                      -- of the claims in flight
 	late xid8[],
 	low bigint,
-	log_end bigint
+	log_end bigint,
+	claim_last bigint,
+	detours boolean                             -- there are any that a lane has not passed, maybe
 );
 
 CREATE FUNCTION outbox_reading_of(t outbox_target) RETURNS outbox_reading
@@ -77,7 +80,9 @@ BEGIN
 		(prev, prev_xid, cur, cur_xid) CROSS JOIN LATERAL unnest(
 			outbox_late(l.prev::pg_snapshot, l.prev_xid, l.cur::pg_snapshot)
 			|| outbox_late(l.cur::pg_snapshot, l.cur_xid, now_at)) x);
-	SELECT min(greatest(l.pos, l.prev_seq)), max(l.cur_seq) INTO v.low, v.log_end FROM unnest(v.last) l;
+	SELECT min(greatest(l.pos, l.prev_seq)), max(l.cur_seq), max(l.claim_last) INTO v.low, v.log_end, v.claim_last
+		FROM unnest(v.last) l;
+	v.detours := EXISTS (SELECT FROM outbox_detour d WHERE d.target = t.name AND (v.late <> '{}' OR d.seq > v.low));
 	RETURN v;
 END $$;
 
@@ -96,7 +101,7 @@ LANGUAGE sql IMMUTABLE AS $$
 $$;
 
 -- What has no detour and is not settled. Two halves, so that each keeps the order of its index; p_after
--- narrows them. Above low:
+-- narrows them. OFFSET 0 keeps the planner from turning things round. Above low:
 CREATE FUNCTION outbox_unsettled(v outbox_reading, p_after bigint, p_to bigint)
 RETURNS TABLE (seq bigint, id text, type text, key text, lane integer, claimed boolean, owner text,
 	event_time timestamptz, created_at timestamptz, claimed_at timestamptz)
@@ -110,7 +115,8 @@ LANGUAGE sql STABLE AS $$
 		AND NOT outbox_is_settled(m.xid, m.seq, p.last)
 		AND CASE WHEN c.claimed THEN outbox_route_takes(m.type, m.kind, m.published, (v).routes[m.slot % (v).lanes + 1])
 			ELSE outbox_route_takes(m.type, m.kind, m.published, (v).route) END
-		AND NOT EXISTS (SELECT FROM outbox_detour d WHERE d.target = (v).target AND d.seq = m.seq)
+		AND (NOT (v).detours
+			OR NOT EXISTS (SELECT FROM outbox_detour d WHERE d.target = (v).target AND d.seq = m.seq OFFSET 0))
 $$;
 
 -- At or below low:
@@ -121,14 +127,16 @@ LANGUAGE sql STABLE AS $$
 	SELECT m.seq, m.id, m.type, m.key, m.slot % (v).lanes, c.claimed, (p.last).owner,
 		m.event_time, m.created_at, (p.last).settled_at
 	FROM unnest((v).late) x
-	-- as rows, so that no plan walks the primary key instead of (xid, seq)
-	JOIN outbox_message m ON (m.xid, m.seq) > (x, p_after) AND (m.xid, m.seq) <= (x, (v).low)
+	-- as rows and ordered, so that no plan walks the primary key instead of (xid, seq)
+	CROSS JOIN LATERAL (SELECT * FROM outbox_message o
+		WHERE (o.xid, o.seq) > (x, p_after) AND (o.xid, o.seq) <= (x, (v).low) ORDER BY o.xid, o.seq OFFSET 0) m
 	CROSS JOIN LATERAL (SELECT (v).last[m.slot % (v).lanes + 1] AS last OFFSET 0) p
 	CROSS JOIN LATERAL (SELECT outbox_is_claimed(m.xid, m.seq, p.last) AS claimed OFFSET 0) c
 	WHERE NOT outbox_is_settled(m.xid, m.seq, p.last)
 		AND CASE WHEN c.claimed THEN outbox_route_takes(m.type, m.kind, m.published, (v).routes[m.slot % (v).lanes + 1])
 			ELSE outbox_route_takes(m.type, m.kind, m.published, (v).route) END
-		AND NOT EXISTS (SELECT FROM outbox_detour d WHERE d.target = (v).target AND d.seq = m.seq)
+		AND (NOT (v).detours
+			OR NOT EXISTS (SELECT FROM outbox_detour d WHERE d.target = (v).target AND d.seq = m.seq OFFSET 0))
 $$;
 
 -- The receipt that delivered a message which its lane has settled and which has no detour. By halving: what is
@@ -137,7 +145,7 @@ $$;
 -- them. p_hint: the last answer for this lane, often the right one again.
 CREATE FUNCTION outbox_delivered_by(p_xid xid8, p_seq bigint, p_type text, p_kind text, p_published boolean,
 	p_last outbox_receipt, p_hint bigint) RETURNS outbox_receipt
-LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
+LANGUAGE plpgsql STABLE AS $$
 DECLARE
 	r outbox_receipt;
 	claim outbox_receipt;
@@ -215,7 +223,7 @@ $$;
 CREATE FUNCTION outbox_list_unsettled(t outbox_target, v outbox_reading, f outbox_wanted) RETURNS SETOF outbox_look
 LANGUAGE plpgsql STABLE AS $$
 DECLARE
-	stop bigint := CASE WHEN 'pending' = ANY (f.states) THEN 9223372036854775807 ELSE v.log_end END;
+	stop bigint := CASE WHEN 'pending' = ANY (f.states) THEN 9223372036854775807 ELSE v.claim_last END;
 	why_new text := CASE WHEN t.paused THEN 'paused' ELSE 'new' END;
 BEGIN
 	RETURN QUERY

@@ -29,6 +29,21 @@ BEGIN
 	retried := r.retried_total - CASE WHEN low = first THEN r.retried ELSE 0 END;
 END $$;
 
+-- What nobody has read yet, and the oldest that is not settled.
+CREATE FUNCTION outbox_count_unsettled(t outbox_target, p_cap bigint, OUT pending bigint, OUT oldest timestamptz)
+LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET row_security = off SET max_parallel_workers_per_gather = 0
+SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+DECLARE
+	v outbox_reading := outbox_reading_of(t);
+	sending bigint := (SELECT sum(l.claim_count) FROM unnest(v.last) l);
+BEGIN
+	SELECT least(count(*) FILTER (WHERE NOT n.claimed), p_cap), min(n.created_at) INTO pending, oldest FROM (
+		SELECT u.claimed, u.created_at FROM outbox_unsettled_late(v, 0) u
+		UNION ALL
+		SELECT u.claimed, u.created_at FROM outbox_unsettled(v, 0, 9223372036854775807) u
+		LIMIT p_cap + sending) n;
+END $$;
+
 -- One row a lane, with its target's numbers; a row without a target when there is none.
 CREATE TYPE outbox_numbers AS (
 	now timestamptz,
@@ -103,11 +118,7 @@ BEGIN
 			s.delivered_minute := s.delivered_minute + l.delivered_total - before.delivered;
 			s.retries_minute := s.retries_minute + l.retried_total - before.retried;
 		END LOOP;
-		SELECT least(count(*) FILTER (WHERE NOT n.claimed), p_cap), min(n.created_at) INTO s.pending, s.oldest FROM (
-			SELECT u.claimed, u.created_at FROM outbox_unsettled_late(v, 0) u
-			UNION ALL
-			SELECT u.claimed, u.created_at FROM outbox_unsettled(v, 0, 9223372036854775807) u
-			LIMIT p_cap + s.sending) n;
+		SELECT c.pending, c.oldest INTO s.pending, s.oldest FROM outbox_count_unsettled(t, p_cap) c;
 		s.sending := least(s.sending, p_cap);
 		s := outbox_count_detours(t.name, p_cap, s);
 		s.outage := NULL;

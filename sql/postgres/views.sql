@@ -11,23 +11,36 @@ FROM outbox_lane l
 CROSS JOIN LATERAL (SELECT * FROM outbox_receipt c WHERE c.target = l.target AND c.lane = l.lane
 	ORDER BY c.n DESC LIMIT 1) r;
 
--- What has no detour and is not settled: outbox_unsettled() and outbox_unsettled_late() as a view, since what a
--- function without SET means depends on the search_path of who asks.
+-- What a function without SET means depends on the search_path of who asks: views need these.
+CREATE FUNCTION outbox_delivery_receipt(p_xid xid8, p_seq bigint, p_type text, p_kind text, p_published boolean,
+	p_last outbox_receipt) RETURNS outbox_receipt
+LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
+	SELECT outbox_delivered_by(p_xid, p_seq, p_type, p_kind, p_published, p_last, NULL)
+$$;
+
+CREATE FUNCTION outbox_late_messages(p_late xid8[], p_to bigint) RETURNS SETOF outbox_message
+LANGUAGE sql STABLE ROWS 10 SET search_path FROM CURRENT SET row_security = off AS $$
+	SELECT l.* FROM unnest(p_late) x CROSS JOIN LATERAL (SELECT * FROM outbox_message o
+		WHERE (o.xid, o.seq) >= (x, 0) AND (o.xid, o.seq) <= (x, p_to) ORDER BY o.xid, o.seq OFFSET 0) l
+$$;
+
+-- What has no detour and is not settled: outbox_unsettled() and outbox_unsettled_late() as a view.
 CREATE VIEW outbox_unread AS
-SELECT m.seq, m.id, t.name AS target, t.paused, m.type, m.key, m.slot % v.lanes AS lane, v.log_end,
+SELECT m.seq, m.id, t.name AS target, t.paused, m.type, m.key, m.slot % v.lanes AS lane, v.claim_last,
 	c.claimed, (p.last).owner, m.event_time, m.created_at, (p.last).settled_at AS claimed_at
 FROM outbox_target t
 CROSS JOIN LATERAL outbox_reading_of(t) v
 CROSS JOIN LATERAL (
 	SELECT o.* FROM outbox_message o WHERE o.seq > v.low
 	UNION ALL
-	SELECT o.* FROM unnest(v.late) x JOIN outbox_message o ON o.xid = x AND o.seq <= v.low) m
+	SELECT * FROM outbox_late_messages(v.late, v.low)) m
 CROSS JOIN LATERAL (SELECT v.last[m.slot % v.lanes + 1] AS last OFFSET 0) p
 CROSS JOIN LATERAL (SELECT outbox_is_claimed(m.xid, m.seq, p.last) AS claimed OFFSET 0) c
 WHERE NOT outbox_is_settled(m.xid, m.seq, p.last)
 	AND CASE WHEN c.claimed THEN outbox_route_takes(m.type, m.kind, m.published, v.routes[m.slot % v.lanes + 1])
 		ELSE outbox_route_takes(m.type, m.kind, m.published, v.route) END
-	AND NOT EXISTS (SELECT FROM outbox_detour d WHERE d.target = t.name AND d.seq = m.seq);
+	AND (NOT v.detours
+		OR NOT EXISTS (SELECT FROM outbox_detour d WHERE d.target = t.name AND d.seq = m.seq OFFSET 0));
 
 -- Every message x every target it is routed to. WHERE state = 'failed' reads detours only.
 CREATE VIEW outbox_delivery AS
@@ -41,13 +54,13 @@ FROM outbox_target t
 CROSS JOIN LATERAL outbox_reading_of(t) v
 CROSS JOIN outbox_message m
 CROSS JOIN LATERAL (SELECT v.last[m.slot % v.lanes + 1] AS last OFFSET 0) p
-CROSS JOIN LATERAL outbox_delivered_by(m.xid, m.seq, m.type, m.kind, m.published, p.last, NULL) r
+CROSS JOIN LATERAL outbox_delivery_receipt(m.xid, m.seq, m.type, m.kind, m.published, p.last) r
 WHERE NOT pg_visible_in_snapshot(m.xid, t.start) AND outbox_is_settled(m.xid, m.seq, p.last) AND r.n IS NOT NULL
 	AND NOT EXISTS (SELECT FROM outbox_detour d WHERE d.target = t.name AND d.seq = m.seq)
 UNION ALL
 SELECT m.seq, m.id, m.target, m.type, m.key, m.lane, 'sending', NULL,
 	0, m.owner, NULL, NULL, m.event_time, m.created_at, m.claimed_at, NULL
-FROM outbox_unread m WHERE m.claimed AND m.seq <= m.log_end
+FROM outbox_unread m WHERE m.claimed AND m.seq <= m.claim_last
 UNION ALL
 SELECT m.seq, m.id, m.target, m.type, m.key, m.lane, 'pending', CASE WHEN m.paused THEN 'paused' ELSE 'new' END,
 	0, NULL, NULL, NULL, m.event_time, m.created_at, NULL, NULL
@@ -61,8 +74,7 @@ FROM outbox_target t JOIN outbox_detoured d ON d.target = t.name AND d.state = '
 -- Per target, what is left to do. Counts stop at 100,001, which means "more than 100,000".
 CREATE VIEW outbox_backlog AS
 SELECT t.name AS target, t.paused,
-	(SELECT count(*) FROM (SELECT FROM outbox_delivery v
-		WHERE v.target = t.name AND v.state = 'pending' AND v.why IN ('new', 'paused') LIMIT 100001) n) AS pending,
+	(SELECT c.pending FROM outbox_count_unsettled(t, 100001) c) AS pending,
 	(SELECT coalesce(sum(p.claim_count), 0) FROM outbox_position p WHERE p.target = t.name) AS sending,
 	(SELECT count(*) FROM (SELECT FROM outbox_detour d
 		WHERE d.target = t.name AND d.state = 'pending' AND d.why = 'retry' LIMIT 100001) n) AS waiting,
