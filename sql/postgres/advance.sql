@@ -5,8 +5,11 @@
 -- An idle lane takes no lock, no transaction number and writes nothing: it looks first. Where nothing but
 -- new log rows is there to claim, they are read, cut, noted in the receipt and returned by one statement.
 
--- Rows that one claim looks at; a lane with nothing in so many moves on and comes back.
+-- Rows that one look along the log takes; a lane with nothing in so many moves its position and looks on, so
+-- many times in one call.
 CREATE FUNCTION outbox_scan_max() RETURNS bigint LANGUAGE sql IMMUTABLE AS $$ SELECT 20000::bigint $$;
+
+CREATE FUNCTION outbox_scan_rounds() RETURNS integer LANGUAGE sql IMMUTABLE AS $$ SELECT 25 $$;
 
 -- How far the log may run ahead of an idle lane before an empty receipt follows it.
 CREATE FUNCTION outbox_ahead_max() RETURNS bigint LANGUAGE sql IMMUTABLE AS $$ SELECT 1000::bigint $$;
@@ -185,6 +188,8 @@ DECLARE
 	chosen record;
 	claimed bigint := 0;
 	max bigint;
+	rounds integer := 0;
+	done boolean;
 BEGIN
 	IF p_outcomes.count = 0 THEN
 		last := outbox_last_receipt(p_target, p_lane);
@@ -231,12 +236,13 @@ BEGIN
 	END IF;
 
 	may := p_max > 0 AND NOT v.paused AND v.version = p_version;
-	IF may THEN
+	WHILE may LOOP
 		IF succ.pos = 0 THEN
 			succ.cur := fresh; -- a new window, or one of which nothing is settled yet
 			succ.cur_seq := fresh_seq;
 			succ.cur_xid := fresh_xid;
 		END IF;
+		late := NULL;
 		IF succ.pos < succ.prev_seq THEN
 			late := outbox_late(succ.prev, succ.prev_xid, succ.cur);
 		END IF;
@@ -282,20 +288,26 @@ BEGIN
 				succ.claim_end := outbox_scanned(succ.pos, succ.prev_seq, succ.cur_seq, outbox_scan_max());
 			END IF;
 		END IF;
-	END IF;
-
-	IF claimed = 0 THEN
-		-- Rows of others only: pass them, at once when a receipt is written anyway.
-		IF may AND succ.claim_end = 9223372036854775807 THEN
+		EXIT WHEN claimed > 0;
+		-- Rows of others only. At the end of a window that was left open, go on with a new one.
+		IF succ.claim_end < 9223372036854775807 THEN
+			succ.pos := succ.claim_end;
+			rounds := rounds + 1;
+			EXIT WHEN rounds >= outbox_scan_rounds();
+		ELSE
+			done := succ.cur_xid = fresh_xid;
 			succ.prev := succ.cur;
 			succ.prev_seq := succ.cur_seq;
 			succ.prev_xid := succ.cur_xid;
 			succ.pos := 0;
 			succ.caution_end := 0;
-		ELSIF may THEN
-			succ.pos := succ.claim_end;
+			EXIT WHEN done;
 		END IF;
+	END LOOP;
+
+	IF claimed = 0 THEN
 		succ.claim_end := succ.pos;
+		-- What was passed is noted when a receipt is written anyway, or when it is much.
 		IF last.claim_count = 0 AND succ.pos = last.pos AND last.cur::text = last.prev::text
 				AND succ.prev_seq - last.prev_seq <= outbox_ahead_max() THEN
 			succ := last; -- nothing worth a receipt
