@@ -25,7 +25,7 @@ static const char drop_sql[] =
 	"\t\tleft_over := 0;\n"
 	"\t\tFOR kind, name IN\n"
 	"\t\t\tSELECT o.kind, coalesce(c.oid::regclass::text, p.oid::regprocedure::text, t.oid::regtype::text)\n"
-	"\t\t\tFROM unnest(kinds, names) o(kind, name)\n"
+	"\t\t\tFROM (SELECT DISTINCT * FROM unnest(kinds, names)) o(kind, name)\n"
 	"\t\t\tLEFT JOIN pg_class c ON c.relname = o.name AND c.relnamespace = here\n"
 	"\t\t\t\tAND (o.kind = 'TABLE' AND c.relkind IN ('r', 'p') OR o.kind = 'VIEW' AND c.relkind = 'v')\n"
 	"\t\t\tLEFT JOIN pg_proc p ON p.proname = o.name AND p.pronamespace = here\n"

@@ -1,0 +1,41 @@
+-- SPDX-License-Identifier: Apache-2.0
+--
+-- outbox on PostgreSQL: least rights for a role that publishes and a role that relays. Not part of the schema:
+-- run it after `outbox init`, as the role that owns the outbox, again after an upgrade, and for each role:
+--
+--     psql -v schema=public -v publisher=shop -v relay=shop_relay -f roles.sql shop
+--
+-- The roles exist already. Take out what you do not need.
+
+\set ON_ERROR_STOP on
+BEGIN;
+SELECT set_config('search_path', quote_ident(:'schema'), true) AS here \gset
+
+-- The publisher: insert a message and be told its id and seq, or call outbox_publish(). It cannot read a
+-- payload, change or remove a message, choose its place in the log, or see any other table.
+GRANT USAGE ON SCHEMA :"schema" TO :"publisher";
+GRANT INSERT (id, type, key, kind, published, priority, created_at, event_time, due_at, expires_at, content_type,
+		source, subject, topic, correlation_id, causation_id, traceparent, headers, payload, payload_bin),
+	SELECT (id, seq)
+	ON outbox_message TO :"publisher";
+SELECT format('GRANT EXECUTE ON FUNCTION %s TO %I', p.oid::regprocedure, :'publisher')
+	FROM pg_proc p WHERE p.pronamespace = (SELECT oid FROM pg_namespace WHERE nspname = :'schema')
+		AND p.proname IN ('outbox_publish', 'outbox_publish_batch') \gexec
+
+-- The relay and its operators: everything of the outbox and nothing else. It cannot write a message past
+-- outbox_publish(), nor change one; it removes them when they are old.
+GRANT USAGE ON SCHEMA :"schema" TO :"relay";
+SELECT format('GRANT %s ON %s TO %I',
+		CASE WHEN c.relname = 'outbox_message' THEN 'SELECT, DELETE'
+			WHEN c.relkind = 'v' THEN 'SELECT'
+			WHEN c.relkind = 'S' THEN 'SELECT, USAGE'
+			ELSE 'SELECT, INSERT, UPDATE, DELETE' END,
+		CASE WHEN c.relkind = 'S' THEN 'SEQUENCE ' ELSE '' END || c.oid::regclass, :'relay')
+	FROM pg_class c JOIN pg_class log ON log.oid = 'outbox_message'::regclass
+	WHERE c.relnamespace = log.relnamespace AND c.relowner = log.relowner AND c.relname LIKE 'outbox\_%'
+		AND c.relkind IN ('r', 'p', 'v', 'S') AND c.relname <> 'outbox_message_seq_seq' \gexec
+GRANT SELECT ON SEQUENCE outbox_message_seq_seq TO :"relay";
+SELECT format('GRANT EXECUTE ON FUNCTION %s TO %I', p.oid::regprocedure, :'relay')
+	FROM pg_proc p JOIN pg_class log ON log.oid = 'outbox_message'::regclass
+	WHERE p.pronamespace = log.relnamespace AND p.proowner = log.relowner AND p.proname LIKE 'outbox\_%' \gexec
+COMMIT;
