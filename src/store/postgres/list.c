@@ -62,8 +62,8 @@ int pg_look_load(const PGresult *result, int row, int first, struct outbox_arena
 		int column;
 		const char **text;
 	} texts[] = {
-		{ LOOK_ID, &d.id },       { LOOK_TARGET, &d.target }, { LOOK_TYPE, &d.type },
-		{ LOOK_KEY, &d.key },     { LOOK_OWNER, &d.owner },   { LOOK_ERROR, &d.error },
+		{ LOOK_ID, &d.id },         { LOOK_TARGET, &d.target }, { LOOK_TYPE, &d.type },
+		{ LOOK_KEY, &d.key },       { LOOK_OWNER, &d.owner },   { LOOK_ERROR, &d.error },
 		{ LOOK_REASON, &d.reason },
 	};
 
@@ -182,8 +182,8 @@ int pg_get(struct outbox_store *store, const char *id, struct outbox_arena *aren
 	char shown[96];
 	int r;
 
-	r = pg_op(s, PG_READ, "SELECT " MESSAGE_COLUMNS " FROM @outbox_get($1) m", ARGS(ARG_TEXT(id)),
-		  &result, err);
+	r = pg_op(s, PG_READ, "SELECT " MESSAGE_COLUMNS " FROM @outbox_get($1) m",
+		  ARGS(ARG_TEXT(id)), &result, err);
 	if (r != OUTBOX_OK)
 		return r;
 	if (PQntuples(result) == 0)

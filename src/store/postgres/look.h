@@ -7,8 +7,8 @@
 #include "store/postgres/db.h"
 
 /* The columns of a row of type outbox_look, sql/postgres/look.sql. */
-#define LOOK_COLUMNS                                                                               \
-	"seq, id, target, type, key, lane, state, why, attempts, owner, last_error, reason,"       \
+#define LOOK_COLUMNS                                                                         \
+	"seq, id, target, type, key, lane, state, why, attempts, owner, last_error, reason," \
 	" event_time, created_at, last_status_at, next_attempt_at"
 
 /* Row `row`, whose seq is column `first`; its texts are copied to the arena. */

@@ -90,14 +90,14 @@ static size_t lanes_of(const PGresult *result, int row)
 {
 	int end = row + 1;
 
-	while (end < PQntuples(result) && strcmp(pg_peek(result, end, STATS_TARGET),
-						 pg_peek(result, row, STATS_TARGET)) == 0)
+	while (end < PQntuples(result) &&
+	       strcmp(pg_peek(result, end, STATS_TARGET), pg_peek(result, row, STATS_TARGET)) == 0)
 		end++;
 	return (size_t)(end - row);
 }
 
-static int read_stats(const PGresult *result, struct outbox_arena *arena, struct outbox_stats *stats,
-		      struct outbox_error *err)
+static int read_stats(const PGresult *result, struct outbox_arena *arena,
+		      struct outbox_stats *stats, struct outbox_error *err)
 {
 	int rows = PQntuples(result), r = OUTBOX_OK;
 

@@ -80,9 +80,10 @@ int pg_tail(struct outbox_store *store, const char *cursor, size_t limit,
 	int r;
 
 	if (cursor && !is_cursor(cursor))
-		return outbox_fail(err, OUTBOX_EINVAL,
-				   "cursor: \"%s\" does not come from a tail of this store; leave it out",
-				   text_shown(shown, sizeof(shown), cursor));
+		return outbox_fail(
+			err, OUTBOX_EINVAL,
+			"cursor: \"%s\" does not come from a tail of this store; leave it out",
+			text_shown(shown, sizeof(shown), cursor));
 	r = pg_op(pg_of(store), PG_READ, "SELECT cursor, (d).* FROM @outbox_tail($1, $2)",
 		  ARGS(ARG_TEXT(cursor), ARG_INT8((int64_t)pg_look_limit(limit))), &result, err);
 	if (r == OUTBOX_OK)
