@@ -3,9 +3,9 @@
 -- outbox on PostgreSQL: what `outbox doctor` asks.
 
 -- The plan of the query by which a relay reads the log, on the tables as they are and under the settings
--- of outbox_advance. No row before the first target is registered.
+-- of outbox_advance. Volatile, or EXPLAIN is refused; it writes nothing. No row before the first target is registered.
 CREATE FUNCTION outbox_window_plan() RETURNS SETOF text
-LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET row_security = off SET max_parallel_workers_per_gather = 0
+LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off SET max_parallel_workers_per_gather = 0
 SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 DECLARE
 	last outbox_receipt;

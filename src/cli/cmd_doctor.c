@@ -134,10 +134,14 @@ static int check_store(struct doctor *doctor, struct outbox_error *err)
 		if (r)
 			return r;
 	}
+	doctor->area = "target";
 	r = cli_stats(cli, &stats, err);
+	if (r == OUTBOX_EAUTH) { /* a finding like others: rows or tables are kept from this role */
+		say(doctor, ERROR, "all", err->message);
+		return OUTBOX_OK;
+	}
 	if (r)
 		return r;
-	doctor->area = "target";
 	if (stats.n_targets == 0 && !cli->store->ops->check) /* a store's own check tells it */
 		say(doctor, NOTE, "none",
 		    "no target is registered: messages wait and nothing is purged");

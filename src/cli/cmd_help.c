@@ -61,7 +61,7 @@ static void overview(const struct cli *cli)
 		printf("  %-12s ", command->name);
 		safe_wrap(stdout, &(struct wrap){ 15, 15, 80 }, command->summary);
 	}
-	puts("\nThe store is --store URL or OUTBOX_STORE: sqlite:app.db");
+	puts("\nThe store is --store URL or OUTBOX_STORE: sqlite:app.db, postgres://app@db/shop");
 }
 
 static int run(struct cli *cli, void *values, struct outbox_error *err)

@@ -51,8 +51,8 @@ static int rebase(struct cli *cli, const struct values *given, struct telling *t
 
 	if (!cli->store->ops->rebase)
 		return outbox_fail(err, OUTBOX_ENOTSUP,
-				   "rebase: a %s store does not need it: its positions are plain numbers "
-				   "that are restored with the file; outbox doctor looks at them",
+				   "a %s store does not need it: its positions are restored with its "
+				   "messages; outbox doctor looks at them",
 				   cli->store->ops->name);
 	if (!given->dry_run)
 		r = confirm_name(cli, given->yes,

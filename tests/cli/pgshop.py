@@ -2,6 +2,7 @@
 """The same shop on PostgreSQL: one server for all tests, a database for each."""
 import atexit
 import contextlib
+import datetime
 import itertools
 import pathlib
 import sys
@@ -85,6 +86,18 @@ class PgShop(Shop):
             yield db
         finally:
             db.connection.close()
+
+    def tables(self):
+        return {row[0] for row in self.sql("SELECT relname FROM pg_class WHERE relname LIKE 'outbox%'")}
+
+    def insert(self, **columns):
+        """Times and truth have types of their own here."""
+        for name, value in columns.items():
+            if name.endswith(("_at", "_time")) and isinstance(value, int):
+                columns[name] = datetime.datetime.fromtimestamp(value / 1e6, datetime.timezone.utc)
+            elif name == "published":
+                columns[name] = bool(value)
+        return super().insert(**columns)
 
     def drop(self):
         self.sql(f"DROP DATABASE IF EXISTS {self.name} WITH (FORCE)", database="postgres")

@@ -40,6 +40,8 @@ class Shop:
     def __init__(self, folder):
         self.folder = folder
         self.path = folder / "app.db"
+        self.name = "app"
+        self.url = f"sqlite:{self.path}"
         self.env = {**ENVIRONMENT, "OUTBOX_STORE": "sqlite:app.db", "USER": "alice", "COLUMNS": "80"}
 
     def command(self, *args):
@@ -71,6 +73,10 @@ class Shop:
             yield connection
         finally:
             connection.close()
+
+    def tables(self):
+        with self.db() as db:
+            return {row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE name LIKE 'outbox%'")}
 
     def insert(self, **columns):
         """Publish as any application does: one INSERT."""

@@ -14,7 +14,7 @@ from shell import BINARY
 def elsewhere(shop, *args, code=0):
     """The same store, named by --store alone."""
     env = {k: v for k, v in shop.env.items() if k not in ("OUTBOX_STORE", "COLUMNS")}
-    done = subprocess.run([BINARY, *args, "--store", f"sqlite:{shop.path}"], cwd="/", env=env, text=True,
+    done = subprocess.run([BINARY, *args, "--store", shop.url], cwd="/", env=env, text=True,
                           capture_output=True, check=False)
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout
@@ -33,6 +33,7 @@ def test_a_requeue_that_cannot_help_is_not_advised(shop, columns, why):
     assert "publish a corrected one" in text
 
 
+@pytest.mark.sqlite
 def test_a_row_that_is_malformed_is_not_requeued_either(shop):
     with shop.db() as db:
         db.execute("INSERT INTO outbox_message (type, payload, id) VALUES (CAST(x'74ff' AS TEXT), '{}', 'raw')")
@@ -52,7 +53,7 @@ def test_what_may_succeed_is_requeued(shop):
 
 def test_suggested_commands_name_the_store_where_it_was_named(shop):
     message = shop.fail()[0]
-    option = f"--store sqlite:{shop.path}"
+    option = f"--store {shop.url}"
     for args in (["show", message], ["status"]):
         assert option not in shop.run(*args).out
         assert option in elsewhere(shop, *args)
@@ -67,9 +68,9 @@ def test_suggested_commands_name_the_store_where_it_was_named(shop):
 def test_the_suggested_store_is_quoted(shop):
     message = shop.fail()[0]
     env = {k: v for k, v in shop.env.items() if k != "OUTBOX_STORE"}
-    done = subprocess.run([BINARY, "show", message, "--store", "sqlite:app.db?name=shop"], cwd=shop.folder, env=env,
+    done = subprocess.run([BINARY, "show", message, "--store", shop.env["OUTBOX_STORE"] + "?name=shop"], cwd=shop.folder, env=env,
                           text=True, capture_output=True, check=True)
-    assert "--store 'sqlite:app.db?name=shop'" in done.stdout
+    assert f"--store '{shop.env['OUTBOX_STORE']}?name=shop'" in done.stdout
 
 
 def test_a_parked_delivery_names_its_key(shop):
@@ -130,6 +131,7 @@ def test_purge_says_when_there_is_no_target(shop):
     assert "purged 1 message (0 with" in shop.run("purge", "--delivered-before", "0").out
 
 
+@pytest.mark.sqlite
 def test_doctor_has_advice_for_a_broken_file(bare):
     bare.path.write_bytes(b"this is not a database " * 100)
     ran = bare.run("doctor", code=14)
@@ -153,6 +155,7 @@ def test_what_stdout_means_is_not_promised_for_pipes(shop):
     assert "fdatasync" not in shop.run("doctor", "--to", "x=stdout:").out
 
 
+@pytest.mark.sqlite
 def test_readers_need_the_right_to_write(shop):
     """As the man page says: a WAL cannot be shared without it."""
     if os.getuid() != 0:

@@ -2,6 +2,8 @@
 """The promise on the first page: what was committed is delivered, what was rolled back never was."""
 import subprocess
 
+import pytest
+
 
 def sqlite3_shell(shop, sql):
     done = subprocess.run(["sqlite3", "app.db", sql], cwd=shop.folder, capture_output=True, text=True,
@@ -13,6 +15,7 @@ ORDER = """BEGIN; INSERT INTO orders VALUES ({n}, 9.5); INSERT INTO outbox_messa
            VALUES ('order.placed', '{n}', '{{"n":{n}}}'); {end}"""
 
 
+@pytest.mark.sqlite
 def test_committed_orders_are_delivered_and_rolled_back_ones_are_not(shop):
     for n in range(1, 9):
         sqlite3_shell(shop, ORDER.format(n=n, end="ROLLBACK" if n % 4 == 0 else "COMMIT"))
@@ -46,6 +49,7 @@ def test_a_second_relay_delivers_nothing_twice(shop):
     assert len(shop.lines()) == 1
 
 
+@pytest.mark.sqlite
 def test_views_can_be_queried_with_the_plain_shell(shop):
     message = shop.fail()[0]
     done = subprocess.run(["sqlite3", "app.db", "SELECT id, target FROM outbox_failed"],

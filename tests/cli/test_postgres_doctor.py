@@ -22,7 +22,7 @@ def test_a_healthy_one(pg):
     for subject in ("schema", "connection", "durability", "clock", "rights", "log", "indexes", "plan", "positions",
                     "vacuum", "held snapshot"):
         assert (subject, "ok") in told, told
-    assert told["positions", "ok"] == "1 target with 4 lanes, none ahead of the log"
+    assert told["positions", "ok"] == "1 target, none ahead of the log"
     assert "version 1 in schema public, 4 lanes" in pg.run("doctor").out
 
 

@@ -4,6 +4,8 @@ import json
 import signal
 import subprocess
 
+import pytest
+
 from shell import BINARY, end, until
 
 
@@ -117,6 +119,7 @@ def test_an_interrupted_archive_leaves_nothing_behind(shop):
     assert not list(shop.folder.glob("old.zst.*"))
 
 
+@pytest.mark.sqlite
 def test_a_text_that_is_not_utf8_does_not_stop_an_archive(shop):
     with shop.db() as db:
         db.execute("INSERT INTO outbox_message (id, type, payload, subject) VALUES ('odd', 't', '{}', CAST(x'ff41' AS TEXT))")

@@ -4,6 +4,8 @@ import json
 import re
 import signal
 
+import pytest
+
 from shell import end, until
 
 
@@ -86,7 +88,7 @@ def test_a_daemon_delivers_and_ends_politely(shop):
     assert (code, out) == (0, "")
     assert [e["id"] for e in shop.lines()] == ids
     first, last = err.splitlines()[0], err.splitlines()[-1]
-    assert "relay: sqlite:app.db -> events (file:out.jsonl)" in first
+    assert f"relay: {shop.env['OUTBOX_STORE']} -> events (file:out.jsonl)" in first
     assert "delivered 5, failed 0, retried 0" in last
     lanes = shop.run("status", "--json").json["targets"][0]["lanes"]
     assert not lanes[0]["live"]
@@ -156,6 +158,7 @@ def test_policies_per_target(shop):
     assert "did you mean protean?" in ran.err
 
 
+@pytest.mark.sqlite
 def test_a_locked_database_delays_the_start(shop):
     """Somebody holds the write lock for longer than the busy timeout: the relay waits and says so once."""
     shop.insert()

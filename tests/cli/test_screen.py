@@ -48,11 +48,11 @@ def test_colours_only_on_a_terminal(shop):
 def test_drop_is_confirmed_by_typing_the_name(shop):
     shop.insert()
     code, shown = on_terminal(shop, "drop", answer="nonsense\n")
-    assert code == 10 and "Type its name, app, to go on:" in shown and "nothing was changed" in shown
+    assert code == 10 and f"Type its name, {shop.name}, to go on:" in shown and "nothing was changed" in shown
     assert shop.run("status", "--json").json["messages"] == 1
     code, shown = on_terminal(shop, "drop", answer="\n")
     assert code == 10
-    code, shown = on_terminal(shop, "drop", answer="app\n")
+    code, shown = on_terminal(shop, "drop", answer=f"{shop.name}\n")
     assert code == 0 and "removed the outbox" in shown
     assert shop.run("status", code=7)
 
@@ -104,6 +104,7 @@ def test_hostile_ids_and_reasons(shop):
     assert shop.run("status", f"--{EVIL}", code=2).err
 
 
+@pytest.mark.sqlite
 def test_text_that_is_not_utf8(shop):
     with shop.db() as db:
         db.execute("INSERT INTO outbox_message (type, key, payload, id) VALUES "
@@ -155,5 +156,5 @@ def test_long_cells_are_cut_to_the_screen(shop, text):
 
 
 def test_the_environment_chooses_the_store(shop):
-    told = shop.run("status", "--json", "--store", f"sqlite:{shop.path}").json
-    assert told["store"] == shop.run("status", "--json").json["store"] == "app"
+    told = shop.run("status", "--json", "--store", shop.url).json
+    assert told["store"] == shop.run("status", "--json").json["store"] == shop.name

@@ -1,17 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """init, upgrade, drop, truncate, target, doctor."""
-
-def tables(shop):
-    with shop.db() as db:
-        return {row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE name LIKE 'outbox%'")}
+import pytest
 
 
+@pytest.mark.sqlite
 def test_init_makes_an_outbox_and_says_that_it_switches_to_wal(bare):
     ran = bare.run("init")
     assert "made an outbox" in ran.out and "WAL mode" in ran.out
     with bare.db() as db:
         assert db.execute("PRAGMA journal_mode").fetchone()[0] == "wal"
-    assert "outbox_message" in tables(bare)
+    assert "outbox_message" in bare.tables()
 
 
 def test_init_again_changes_nothing(shop):
@@ -25,7 +23,7 @@ def test_init_with_lanes(bare):
     told = bare.run("init", "--lanes", "4", "--json").json
     assert (told["created"], told["lanes"]) == (True, 4)
     assert "was made with 4, not 8" in bare.run("init", "--lanes", "8", code=2).err
-    assert "app: the outbox is already here (schema 1, 4 lanes)" in bare.run("init").out
+    assert f"{bare.name}: the outbox is already here (schema 1, 4 lanes)" in bare.run("init").out
 
 
 def test_upgrade(shop):
@@ -36,20 +34,20 @@ def test_upgrade(shop):
 
 def test_upgrade_without_an_outbox(bare):
     with bare.db() as db:
-        db.execute("CREATE TABLE t (x)")
+        db.execute("CREATE TABLE t (x INTEGER)")
     assert bare.run("upgrade", code=7).err
 
 
 def test_the_stores_name_can_be_given(shop):
-    told = shop.run("status", "--json", "--store", "sqlite:app.db?busy=1s&name=shop").json
+    told = shop.run("status", "--json", "--store", shop.env["OUTBOX_STORE"] + "?name=shop").json
     assert told["store"] == "shop"
 
 
 def test_a_newer_schema_is_refused(shop):
     with shop.db() as db:
-        db.execute("UPDATE outbox_meta SET value = 99 WHERE name = 'schema'")
-        db.execute("UPDATE outbox_meta SET value = 99 WHERE name = 'min_reader'")
-        changed = db.execute("SELECT count(*) FROM outbox_meta WHERE value = 99").fetchone()[0]
+        db.execute("UPDATE outbox_meta SET value = '99' WHERE name = 'schema'")
+        db.execute("UPDATE outbox_meta SET value = '99' WHERE name = 'min_reader'")
+        changed = db.execute("SELECT count(*) FROM outbox_meta WHERE value = '99'").fetchone()[0]
     assert changed == 2
     ran = shop.run("publish", "--type", "t", "--data", "1", code=7)
     assert "99" in ran.err or "newer" in ran.err
@@ -59,9 +57,9 @@ def test_drop_wants_to_be_confirmed(shop):
     shop.insert()
     ran = shop.run("drop", code=10)
     assert "add --yes" in ran.err and "nothing was changed" in ran.err
-    assert "outbox_message" in tables(shop)
+    assert "outbox_message" in shop.tables()
     assert "removed the outbox (1 message was" in shop.run("drop", "--yes").out
-    assert not tables(shop)
+    assert not shop.tables()
     with shop.db() as db:
         assert db.execute("SELECT count(*) FROM orders").fetchone() == (0,)
 
@@ -109,6 +107,7 @@ def test_doctor_warns(shop):
     assert levels["far"] == "error"
 
 
+@pytest.mark.sqlite
 def test_a_locked_database_is_told_as_busy(shop):
     with shop.db() as db:
         db.execute("BEGIN IMMEDIATE")

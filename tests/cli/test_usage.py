@@ -16,7 +16,7 @@ EXITS = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 70, 71, 128}
 
 def test_all_commands_are_there():
     assert set(COMMANDS) >= {
-        "init", "upgrade", "drop", "truncate", "publish", "relay", "status", "list", "show", "requeue",
+        "init", "sql", "rebase", "upgrade", "drop", "truncate", "publish", "relay", "status", "list", "show", "requeue",
         "discard", "defer", "pause", "resume", "purge", "target list", "target drop", "policy list",
         "policy show", "tail", "audit", "doctor", "version", "help"}
 
@@ -33,7 +33,7 @@ def test_help_of_every_command(bare, name):
         assert f"--{option['name']}" in text
 
 
-@pytest.mark.parametrize("name", [c for c in COMMANDS if c.split()[0] not in ("policy", "help", "version")])
+@pytest.mark.parametrize("name", [c for c in COMMANDS if c.split()[0] not in ("policy", "help", "version", "sql")])
 def test_every_command_with_a_store_says_when_there_is_none(bare, name):
     extra = {"publish": ["--type", "t", "--data", "1"], "relay": ["--to", "e=null:"], "show": ["x"],
              "requeue": ["x"], "discard": ["x", "--reason", "r"], "defer": ["x", "--until", "+1m"],
@@ -181,12 +181,13 @@ def test_init_says_what_is_wrong_with_the_folder(bare):
 
 def test_a_database_without_an_outbox(bare):
     with bare.db() as db:
-        db.execute("CREATE TABLE t (x)")
-    ran = bare.run("status", code=7)
-    assert "there is no outbox in sqlite:app.db; make one: outbox init --store sqlite:app.db" in ran.err
+        db.execute("CREATE TABLE t (x INTEGER)")
+    ran, store = bare.run("status", code=7), bare.env["OUTBOX_STORE"]
+    assert f"there is no outbox in {store}; make one: outbox init --store {store}" in ran.err
     assert bare.run("doctor", code=1).out.count("error")
 
 
+@pytest.mark.sqlite
 def test_a_file_that_is_no_database(bare):
     bare.path.write_bytes(b"this is not a database " * 100)
     assert bare.run("status", code=14).err

@@ -88,12 +88,15 @@ int check_indexes(const struct checking *c, struct outbox_error *err)
 /* The very query of a relay, planned on the tables as they are now. */
 int check_plan(const struct checking *c, struct outbox_error *err)
 {
+	struct outbox_error found = OUTBOX_ERROR_INIT;
 	_cleanup_(pg_clearp) PGresult *rows = NULL;
 	int r;
 
-	r = pg_call(c->s, PG_READ, "SELECT line FROM @outbox_window_plan() line", NULL, &rows, err);
+	r = pg_call(c->s, PG_READ, "SELECT line FROM @outbox_window_plan() line", NULL, &rows, &found);
+	if (r == OUTBOX_EAUTH) /* told by check_rights */
+		return OUTBOX_OK;
 	if (r != OUTBOX_OK)
-		return r;
+		return outbox_fail_native(err, r, found.native, "%s", found.message);
 	for (int i = 0; i < PQntuples(rows); i++) {
 		if (!strstr(pg_peek(rows, i, 0), "Seq Scan on outbox_"))
 			continue;
@@ -174,7 +177,7 @@ int check_positions(const struct checking *c, struct outbox_error *err)
 
 	r = pg_call(c->s, PG_READ,
 		    "SELECT @outbox_cluster(), (SELECT value FROM @outbox_meta WHERE name = 'cluster'),"
-		    " (SELECT count(*) FROM @outbox_target), (SELECT count(*) FROM @outbox_lane)",
+		    " (SELECT count(*) FROM @outbox_target)",
 		    NULL, &meta, err);
 	if (r == OUTBOX_OK)
 		r = pg_call(c->s, PG_READ,
@@ -204,9 +207,8 @@ int check_positions(const struct checking *c, struct outbox_error *err)
 	if (pg_int(meta, 0, 2) == 0)
 		check_say(c, NOTE, "targets", "none is registered: messages wait, and nothing is purged");
 	else if (!foreign && PQntuples(rows) == 0)
-		check_say(c, FINE, "positions", "%lld target%s with %lld lane%s, none ahead of the log",
-			  (long long)pg_int(meta, 0, 2), pg_int(meta, 0, 2) == 1 ? "" : "s",
-			  (long long)pg_int(meta, 0, 3), pg_int(meta, 0, 3) == 1 ? "" : "s");
+		check_say(c, FINE, "positions", "%lld target%s, none ahead of the log",
+			  (long long)pg_int(meta, 0, 2), pg_int(meta, 0, 2) == 1 ? "" : "s");
 	return OUTBOX_OK;
 }
 
