@@ -31,8 +31,28 @@ BEGIN
 		SELECT i.id, m.seq, p_first IS NULL OR m.seq < p_first OR m.xid <> pg_current_xact_id()
 			OR row_number() OVER (PARTITION BY i.id ORDER BY i.place) > 1
 		FROM unnest(p_ids) WITH ORDINALITY i(id, place)
-		LEFT JOIN LATERAL (SELECT o.xid, o.seq FROM outbox_message o WHERE o.id = i.id LIMIT 1) m ON true
+		LEFT JOIN LATERAL (SELECT o.xid, o.seq FROM outbox_message o WHERE o.id = i.id
+			UNION ALL SELECT k.xid, k.seq FROM outbox_kept k WHERE k.id = i.id LIMIT 1) m ON true
 		ORDER BY i.place;
+END $$;
+
+-- A log in partitions has no unique ids: they are remembered in a table of their own. Which of these are new? Waits
+-- for others that publish the same one, as a unique index does. NULL: ask the index.
+CREATE FUNCTION outbox_reserve_ids(p_ids text[]) RETURNS boolean[]
+LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
+DECLARE
+	fresh text[];
+BEGIN
+	IF NOT EXISTS (SELECT FROM outbox_meta WHERE name = 'partitioned') THEN
+		RETURN NULL;
+	END IF;
+	WITH made AS (
+		INSERT INTO outbox_id AS o (id, seq)
+		SELECT i.id, outbox_log_end() + 1 FROM unnest(p_ids) i(id) WHERE i.id IS NOT NULL GROUP BY i.id ORDER BY i.id
+		ON CONFLICT DO NOTHING RETURNING o.id)
+	SELECT coalesce(array_agg(made.id), '{}') INTO fresh FROM made;
+	RETURN ARRAY(SELECT i.id IS NULL OR (i.id = ANY (fresh) AND row_number() OVER (PARTITION BY i.id ORDER BY i.place) = 1)
+		FROM unnest(p_ids) WITH ORDINALITY i(id, place) ORDER BY i.place);
 END $$;
 
 -- All or none of several messages, in order: every array has an element for each. A NULL id: a new one.
@@ -45,12 +65,14 @@ CREATE FUNCTION outbox_publish_batch(p_ids text[], p_types text[], p_keys text[]
 LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
 	ids text[] := p_ids;
+	fresh boolean[];
 	seqs bigint[];
 	found outbox_published;
 BEGIN
 	IF p_lock_keys THEN
 		PERFORM outbox_lock_keys(p_keys);
 	END IF;
+	fresh := outbox_reserve_ids(p_ids);
 	IF array_position(ids, NULL) IS NOT NULL THEN
 		ids := ARRAY(SELECT coalesce(i.id, outbox_uuid()) FROM unnest(ids) WITH ORDINALITY i(id, place) ORDER BY place);
 	END IF;
@@ -68,8 +90,9 @@ BEGIN
 			i(id, type, key, kind, published, priority, event_time, due_at, expires_at, content_type, source, subject,
 				topic, correlation_id, causation_id, traceparent, headers, payload, payload_bin, place)
 		CROSS JOIN (SELECT outbox_now(p_now) AS now) t
+		WHERE fresh IS NULL OR fresh[i.place]
 		ORDER BY i.place
-		ON CONFLICT (id) DO NOTHING
+		ON CONFLICT DO NOTHING
 		RETURNING o.seq
 	)
 	SELECT array_agg(w.seq ORDER BY w.seq) INTO seqs FROM written w;
@@ -78,7 +101,10 @@ BEGIN
 		RETURN;
 	END IF;
 	FOR found IN SELECT * FROM outbox_find_published(ids, seqs[1]) LOOP
-		IF found.seq IS NULL THEN
+		IF found.seq IS NULL AND outbox_log_end() < (SELECT max(seq) FROM outbox_message) THEN
+			RAISE EXCEPTION 'the log''s sequence is behind its last message: it was reset; run: outbox rebase'
+				USING ERRCODE = 'OB004';
+		ELSIF found.seq IS NULL THEN
 			RAISE EXCEPTION 'the message with id "%" was removed from the log at this very moment; try again', found.id
 				USING ERRCODE = 'serialization_failure';
 		END IF;

@@ -92,28 +92,32 @@ LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 	GROUP BY j.seq
 $$;
 
--- The next messages that may go, after p_from. seen: how far this call has looked, 0 to the end.
+-- The next messages that may go, after p_from. seen: how far this call has looked, 0 to the end. whole: with
+-- those in partitions that may be dropped.
 CREATE FUNCTION outbox_find_victims(p_cuts outbox_cut[], p_delivered timestamptz, p_failed timestamptz,
-	p_through bigint, p_from bigint, p_limit bigint,
+	p_through bigint, p_from bigint, p_limit bigint, p_whole boolean,
 	OUT victims bigint[], OUT failures bigint[], OUT survivors bigint[], OUT more boolean, OUT seen bigint)
 LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
 	scan bigint := outbox_purge_scan() + p_limit;
-	through bigint := coalesce(p_through, 9223372036854775807);
-	highest bigint := 0;
+		highest bigint := 0;
 	seqs bigint[] := '{}';
 BEGIN
 	IF p_delivered IS NOT NULL THEN
-		SELECT least(max(l.low), through) INTO highest
+		SELECT least(max(l.low), p_through) INTO highest
 			FROM (SELECT min(c.high) AS low FROM unnest(p_cuts) c GROUP BY c.lane) l;
-		seqs := ARRAY(SELECT m.seq FROM outbox_message m WHERE m.seq > p_from AND m.seq <= highest
-			ORDER BY m.seq LIMIT scan);
+		IF outbox_is_partitioned() THEN
+			seqs := outbox_scan_partitions(p_cuts, p_through, p_from, highest, scan, p_whole);
+		ELSE
+			seqs := ARRAY(SELECT m.seq FROM outbox_message m WHERE m.seq > p_from AND m.seq <= highest
+				ORDER BY m.seq LIMIT scan);
+		END IF;
 	END IF;
 	more := cardinality(seqs) = scan;
 	IF NOT more AND p_failed IS NOT NULL THEN -- failed ones further on are found by their own index
 		seqs := seqs || ARRAY(SELECT DISTINCT d.seq FROM outbox_target t CROSS JOIN LATERAL (
 				SELECT f.seq FROM outbox_detour f WHERE f.target = t.name AND f.state = 'failed'
-					AND f.seq > greatest(p_from, highest) AND f.seq <= through
+					AND f.seq > greatest(p_from, highest) AND f.seq <= p_through
 					AND f.last_status_at < p_failed ORDER BY f.seq LIMIT scan) d
 			ORDER BY d.seq LIMIT scan);
 		more := cardinality(seqs) >= scan;
@@ -230,6 +234,9 @@ BEGIN
 			PERFORM outbox_promote(x.target, x.keys, true, clock_timestamp());
 		END IF;
 	END LOOP;
+	IF outbox_is_partitioned() THEN
+		DELETE FROM outbox_id i USING outbox_message m WHERE m.seq = ANY (p_victims) AND i.id = m.id;
+	END IF;
 	DELETE FROM outbox_message m WHERE m.seq = ANY (p_victims);
 	GET DIAGNOSTICS messages = ROW_COUNT;
 	PERFORM set_config('outbox.janitor', '', true);
@@ -255,6 +262,7 @@ DECLARE
 	cuts outbox_cut[];
 	found record;
 	gone record;
+	kept record;
 BEGIN
 	messages := 0;
 	failed := 0;
@@ -269,13 +277,13 @@ BEGIN
 	IF cardinality(cuts) = 0 THEN
 		RETURN; -- nobody is registered: somebody may come for them
 	END IF;
-	found := outbox_find_victims(cuts, p_delivered, p_failed, p_through, p_from, p_limit);
+	found := outbox_find_victims(cuts, p_delivered, p_failed, p_through, p_from, p_limit, false);
 	IF cardinality(found.failures) > 0 THEN
 		-- An operator may requeue one at this moment: lock, look again.
 		PERFORM pg_advisory_xact_lock(outbox_lane_lock(l.target, l.lane)) FROM (
 			SELECT DISTINCT d.target, d.lane FROM outbox_target t JOIN outbox_detour d ON d.target = t.name
 			WHERE d.seq = ANY (found.failures) ORDER BY d.target, d.lane) l;
-		found := outbox_find_victims(cuts, p_delivered, p_failed, p_through, p_from, p_limit);
+		found := outbox_find_victims(cuts, p_delivered, p_failed, p_through, p_from, p_limit, false);
 	END IF;
 	more := found.more;
 	seen := found.seen;
@@ -284,6 +292,13 @@ BEGIN
 		messages := gone.messages;
 		detours := gone.detours;
 		failed := cardinality(found.failures);
+	END IF;
+	IF NOT more AND EXISTS (SELECT FROM outbox_kept) THEN
+		kept := outbox_purge_kept(p_delivered, p_failed, p_through, p_limit);
+		messages := messages + kept.messages;
+		failed := failed + kept.failed;
+		detours := detours + kept.detours;
+		more := kept.more;
 	END IF;
 	IF p_delivered IS NOT NULL THEN
 		PERFORM outbox_write_down(found.survivors, cuts);
@@ -305,21 +320,29 @@ LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET row_security = off SET 
 SET jit = off SET enable_seqscan = off AS $$
 DECLARE
 	cuts outbox_cut[] := outbox_cuts(p_delivered);
+	kept bigint[];
+	seqs bigint[];
 	found record;
 	after bigint := p_after;
 BEGIN
 	IF cardinality(cuts) = 0 THEN
 		RETURN;
 	END IF;
+	kept := ARRAY(SELECT o FROM outbox_old_kept(p_delivered, p_failed, p_through) o WHERE o > p_after ORDER BY o LIMIT p_limit);
 	LOOP -- a call that only looked at messages that stay must not seem to be the end
-		found := outbox_find_victims(cuts, p_delivered, p_failed, p_through, after, p_limit);
-		EXIT WHEN cardinality(found.victims) > 0 OR NOT found.more;
+		found := outbox_find_victims(cuts, p_delivered, p_failed, p_through, after, p_limit, true);
+		EXIT WHEN cardinality(found.victims) > 0 OR NOT found.more OR kept[1] <= found.seen;
 		after := found.seen;
 	END LOOP;
-	RETURN QUERY SELECT m.* FROM outbox_message m WHERE m.seq IN (
-			SELECT s.seq FROM (SELECT o.seq, sum(coalesce(octet_length(o.payload), octet_length(o.payload_bin)))
-				OVER (ORDER BY o.seq ROWS UNBOUNDED PRECEDING) AS bytes
-				FROM outbox_message o WHERE o.seq = ANY (found.victims)) s
-			WHERE s.bytes <= p_bytes OR s.seq = found.victims[1])
-		ORDER BY m.seq;
+	seqs := ARRAY(SELECT s.seq FROM unnest(found.victims || kept) s(seq) WHERE NOT found.more OR s.seq <= found.seen
+		GROUP BY s.seq ORDER BY s.seq LIMIT p_limit);
+	RETURN QUERY WITH whole AS (
+			SELECT m.* FROM outbox_message m WHERE m.seq = ANY (seqs)
+			UNION ALL
+			SELECT k.* FROM outbox_kept k WHERE k.seq = ANY (seqs)
+				AND NOT EXISTS (SELECT FROM outbox_message o WHERE o.seq = k.seq))
+		SELECT w.* FROM whole w JOIN (SELECT o.seq, sum(coalesce(octet_length(o.payload), octet_length(o.payload_bin)))
+				OVER (ORDER BY o.seq ROWS UNBOUNDED PRECEDING) AS bytes FROM whole o) s ON s.seq = w.seq
+		WHERE s.bytes <= p_bytes OR s.seq = seqs[1]
+		ORDER BY w.seq;
 END $$;

@@ -117,8 +117,34 @@ CREATE TABLE outbox_message (
 		CHECK ((payload IS NULL) <> (payload_bin IS NULL)),
 	CONSTRAINT outbox_message_pkey PRIMARY KEY (seq)
 );
+-- With partitions (outbox init --partition auto) it is divided by seq, and this table becomes the default
+-- partition, which catches what no other is there for. Then only seq is unique: ids given are remembered below.
+DO $do$
+BEGIN
+	IF current_setting('outbox.partition', true) = 'on' THEN
+		ALTER TABLE outbox_message ALTER COLUMN seq DROP IDENTITY;
+		ALTER TABLE outbox_message RENAME TO outbox_message_default;
+		ALTER INDEX outbox_message_pkey RENAME TO outbox_message_default_pkey;
+		CREATE TABLE outbox_message (LIKE outbox_message_default INCLUDING ALL EXCLUDING INDEXES, PRIMARY KEY (seq))
+			PARTITION BY RANGE (seq);
+		ALTER TABLE outbox_message ALTER COLUMN seq ADD GENERATED ALWAYS AS IDENTITY (CACHE 1);
+		ALTER TABLE outbox_message ATTACH PARTITION outbox_message_default DEFAULT;
+		CREATE INDEX outbox_message_id ON outbox_message (id);
+		INSERT INTO outbox_meta (name, value) VALUES ('partitioned', '1'), ('partition_rows',
+			coalesce(nullif(current_setting('outbox.partition_rows', true), ''), '1000000'));
+	ELSE
+		CREATE UNIQUE INDEX outbox_message_id ON outbox_message (id);
+	END IF;
+END $do$;
 CREATE INDEX outbox_message_xid ON outbox_message (xid, seq);
-CREATE UNIQUE INDEX outbox_message_id ON outbox_message (id);
+
+-- With partitions: the ids that publishers gave by outbox_publish() or the library, each accepted once within the
+-- retained log. seq: about where its message is.
+CREATE TABLE outbox_id (
+	id text PRIMARY KEY,
+	seq bigint NOT NULL
+);
+CREATE INDEX outbox_id_seq ON outbox_id (seq);
 
 -- Numbers that were made up would hide a row from its readers. NOT VALID: a dump may be loaded.
 ALTER TABLE outbox_message ADD CONSTRAINT "xid is given by the log; leave it out of the INSERT"

@@ -179,7 +179,7 @@ BEGIN
 	t := outbox_now(p_now);
 	PERFORM set_config('outbox.janitor', 'on', true);
 	-- It waits for everybody who has published and not committed: no message up to here is still to come.
-	TRUNCATE outbox_message, outbox_kept, outbox_detour;
+	TRUNCATE outbox_message, outbox_kept, outbox_detour, outbox_id;
 	PERFORM set_config('outbox.janitor', '', true);
 	begin_at := pg_current_snapshot();
 	lasts := ARRAY(SELECT outbox_last_receipt(l.target, l.lane) FROM outbox_lane l);

@@ -31,6 +31,7 @@ struct pg_store {
 	bool broken;          /* the connection is of no use any more */
 	bool ready;           /* the schema was looked at and is ours */
 	int lanes;            /* once ready */
+	bool partitioned;     /* likewise */
 	struct outbox_purge purging; /* the last call's, and how far it got in the log; 0: to the end */
 	int64_t purge_from;
 };

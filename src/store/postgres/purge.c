@@ -7,6 +7,7 @@
 #include "base/cleanup.h"
 #include "store/postgres/message.h"
 #include "store/postgres/ops.h"
+#include "store/postgres/partition.h"
 
 #define LIMIT_DEFAULT 5000
 #define LIMIT_MAX 100000
@@ -55,6 +56,7 @@ int pg_purge(struct outbox_store *store, const struct outbox_purge *purge,
 	_cleanup_(pg_clearp) PGresult *row = NULL;
 	struct pg_store *s = pg_of(store);
 	int64_t from = go_on_from(s, purge);
+	struct outbox_purged purged;
 	int r;
 
 	s->purge_from = 0;
@@ -66,14 +68,18 @@ int pg_purge(struct outbox_store *store, const struct outbox_purge *purge,
 	if (r != OUTBOX_OK)
 		return r;
 	s->purge_from = pg_int(row, 0, PURGED_SEEN);
-	*ret_purged = (struct outbox_purged){
+	purged = (struct outbox_purged){
 		.messages = pg_int(row, 0, PURGED_MESSAGES),
 		.failed = pg_int(row, 0, PURGED_FAILED),
 		.receipts = pg_int(row, 0, PURGED_RECEIPTS),
 		.detours = pg_int(row, 0, PURGED_DETOURS),
 		.more = pg_bool(row, 0, PURGED_MORE),
 	};
-	return OUTBOX_OK;
+	if (s->partitioned)
+		r = pg_partition_purge(s, purge, limit_of(purge), &purged, err);
+	if (r == OUTBOX_OK)
+		*ret_purged = purged;
+	return r;
 }
 
 static int load(const struct pg_store *s, const PGresult *rows, struct outbox_arena *arena,

@@ -22,6 +22,7 @@
 struct version {
 	int schema; /* 0: no outbox here */
 	int min_reader, lanes;
+	bool partitioned;
 };
 
 int pg_schema_name(struct pg_store *s, const char *name, struct outbox_error *err)
@@ -84,7 +85,8 @@ static int look(struct pg_store *s, struct version *ret_version, struct outbox_e
 	r = pg_call(s, PG_READ,
 		    "SELECT max(value) FILTER (WHERE name = 'schema'),"
 		    " max(value) FILTER (WHERE name = 'min_reader'),"
-		    " max(value) FILTER (WHERE name = 'lanes') FROM @outbox_meta",
+		    " max(value) FILTER (WHERE name = 'lanes'),"
+		    " count(*) FILTER (WHERE name = 'partitioned') FROM @outbox_meta",
 		    NULL, &found, err);
 	if (r != OUTBOX_OK)
 		return r;
@@ -94,6 +96,7 @@ static int look(struct pg_store *s, struct version *ret_version, struct outbox_e
 		return outbox_fail(err, OUTBOX_ESCHEMA,
 				   "%s has a table outbox_meta that is not ours; move it away",
 				   s->where);
+	v.partitioned = pg_int(found, 0, 3) > 0;
 	*ret_version = v;
 	return OUTBOX_OK;
 }
@@ -133,6 +136,7 @@ int pg_schema_ready(struct pg_store *s, struct outbox_error *err)
 		return outbox_fail(err, OUTBOX_EPROTO, "outbox_meta: %d is no number of lanes",
 				   v.lanes);
 	s->lanes = v.lanes;
+	s->partitioned = v.partitioned;
 	s->ready = true;
 	return OUTBOX_OK;
 }
@@ -203,6 +207,10 @@ static int init(struct pg_store *s, const struct outbox_init_options *options, s
 		return outbox_fail(err, OUTBOX_ECONFIG,
 				   "lanes: this outbox was made with %d, not %d; leave --lanes out",
 				   v.lanes, lanes);
+	if (options && options->partition && !v.partitioned)
+		return outbox_fail(err, OUTBOX_ECONFIG,
+				   "partition: this outbox was made without partitions, which are chosen at "
+				   "its first init; leave --partition out");
 	return OUTBOX_OK;
 }
 
@@ -216,9 +224,6 @@ int pg_init(struct outbox_store *store, const struct outbox_init_options *option
 	if (lanes < 0 || lanes > OUTBOX_LANES_MAX)
 		return outbox_fail(err, OUTBOX_EINVAL, "lanes: %d is not between 1 and %d", lanes,
 				   OUTBOX_LANES_MAX);
-	if (options && options->partition)
-		return outbox_fail(err, OUTBOX_ENOTSUP,
-				   "partitions: this program cannot make them yet; leave --partition out");
 	r = init(s, options, err);
 	if (r == OUTBOX_OK)
 		r = hang_bell(s, options ? options->doorbell : 0, err);

@@ -95,6 +95,8 @@ void pg_schema_script(struct buf *out, const char *quoted, int from,
 		      "\tPERFORM pg_advisory_xact_lock(hashtextextended('outbox init', 0));\n"
 		      "END $outbox$;\n");
 	set_path(out, quoted);
+	if (!from && options && options->partition)
+		buf_text(out, "SET LOCAL outbox.partition = 'on';\n");
 	for (size_t i = 0; i < ARRAY_SIZE(migrations); i++) {
 		if (migrations[i].version <= from)
 			continue;

@@ -1,0 +1,308 @@
+-- SPDX-License-Identifier: Apache-2.0
+--
+-- outbox on PostgreSQL: the log in partitions, which retention drops whole.
+--
+-- Publishing never fails and hardly waits. Partitions are made ahead of the log as tables of their own and
+-- attached, which locks the default partition for a moment; old ones are dropped, which locks the log for a
+-- moment. Both give up when a publisher's open transaction is in the way, and are tried again by the next
+-- call. While no janitor runs, new messages go to the default partition; they are read like all others and
+-- purged row by row.
+--
+-- To attach a partition PostgreSQL looks through the default one while nobody may write to it. That is quick
+-- while it is small. When it is not, a far range is ruled out by a check constraint first, which is validated
+-- while publishers go on; then that range is attached without a look, and the log's sequence jumps there. The range
+-- begins so far ahead that publishers cannot get there before: a thousand partitions.
+
+CREATE FUNCTION outbox_is_partitioned() RETURNS boolean
+LANGUAGE sql STABLE AS $$ SELECT EXISTS (SELECT FROM outbox_meta WHERE name = 'partitioned') $$;
+
+-- Messages in a partition: row partition_rows of outbox_meta. For new partitions only.
+CREATE FUNCTION outbox_partition_rows() RETURNS bigint
+LANGUAGE sql STABLE AS $$
+	SELECT coalesce((SELECT greatest(value::bigint, 10) FROM outbox_meta WHERE name = 'partition_rows'), 1000000)
+$$;
+
+-- All but the default one: seq in [low, high).
+CREATE FUNCTION outbox_partitions() RETURNS TABLE (name text, low bigint, high bigint)
+LANGUAGE sql STABLE SET search_path FROM CURRENT AS $$
+	SELECT p.relname::text, b.bound[1]::bigint, b.bound[2]::bigint
+	FROM pg_inherits i JOIN pg_class p ON p.oid = i.inhrelid
+	CROSS JOIN LATERAL (SELECT regexp_match(pg_get_expr(p.relpartbound, p.oid),
+		'FROM \(''?(\d+)''?\) TO \(''?(\d+)''?\)') AS bound) b
+	WHERE i.inhparent = 'outbox_message'::regclass AND b.bound IS NOT NULL
+	ORDER BY 2
+$$;
+
+-- How long a lock is waited for, together at most a tenth of a second: publishers queue behind who waits.
+CREATE FUNCTION outbox_patience(p_milliseconds integer) RETURNS void
+LANGUAGE sql AS $$ SELECT set_config('lock_timeout', p_milliseconds || 'ms', true) $$;
+
+-- A table like the log. What the log checks without looking back must not be checked by a dump that is loaded.
+CREATE FUNCTION outbox_make_partition(p_name text) RETURNS void
+LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+DECLARE
+	checked record;
+BEGIN
+	EXECUTE format('CREATE TABLE %I (LIKE outbox_message INCLUDING ALL EXCLUDING IDENTITY)', p_name);
+	FOR checked IN SELECT c.conname, pg_get_constraintdef(c.oid) AS def FROM pg_constraint c
+			WHERE c.conrelid = 'outbox_message'::regclass AND c.contype = 'c' AND NOT c.convalidated LOOP
+		EXECUTE format('ALTER TABLE %I DROP CONSTRAINT %I', p_name, checked.conname);
+		EXECUTE format('ALTER TABLE %I ADD CONSTRAINT %I %s', p_name, checked.conname, checked.def);
+	END LOOP;
+	EXECUTE format('CREATE TRIGGER outbox_message_keep BEFORE UPDATE OR DELETE OR TRUNCATE ON %I'
+		' FOR EACH STATEMENT EXECUTE FUNCTION outbox_message_keep()', p_name);
+END $$;
+
+-- False: somebody is in the way.
+CREATE FUNCTION outbox_attach(p_low bigint, p_high bigint) RETURNS boolean
+LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+DECLARE
+	name text := 'outbox_message_' || p_low;
+BEGIN
+	PERFORM outbox_make_partition(name);
+	PERFORM outbox_patience(50); -- for the log, which no publisher holds; then for the default partition
+	EXECUTE format('ALTER TABLE outbox_message ATTACH PARTITION %I FOR VALUES FROM (%s) TO (%s)', name, p_low, p_high);
+	RETURN true;
+EXCEPTION WHEN lock_not_available OR check_violation THEN
+	RETURN false; -- check_violation: the log got there first
+END $$;
+
+-- The range that the default partition was told to refuse, and whether it is known that it has none of it.
+CREATE FUNCTION outbox_gap(OUT name text, OUT low bigint, OUT high bigint, OUT validated boolean)
+LANGUAGE sql STABLE SET search_path FROM CURRENT AS $$
+	SELECT c.conname::text, b.bound[1]::bigint, b.bound[2]::bigint, c.convalidated FROM pg_constraint c
+	CROSS JOIN LATERAL (SELECT regexp_match(c.conname, '^outbox_gap_(\d+)_(\d+)$') AS bound) b
+	WHERE c.conrelid = to_regclass('outbox_message_default') AND b.bound IS NOT NULL
+$$;
+
+-- The way round a large default partition, one step a call: its parts must not share a transaction.
+CREATE FUNCTION outbox_attach_far(p_rows bigint) RETURNS boolean
+LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+DECLARE
+	gap record := outbox_gap();
+	low bigint := (outbox_log_end() / p_rows + 1000) * p_rows + 1;
+BEGIN
+	PERFORM outbox_patience(100);
+	IF gap.name IS NULL THEN
+		EXECUTE format('ALTER TABLE outbox_message_default ADD CONSTRAINT %I CHECK (seq < %s OR seq >= %s) NOT VALID',
+			'outbox_gap_' || low || '_' || (low + p_rows), low, low + p_rows);
+	ELSIF NOT gap.validated THEN
+		EXECUTE format('ALTER TABLE outbox_message_default VALIDATE CONSTRAINT %I', gap.name);
+	ELSIF outbox_attach(gap.low, gap.high) THEN
+		PERFORM setval('outbox_message_seq_seq', gap.low - 1);
+		EXECUTE format('ALTER TABLE outbox_message_default DROP CONSTRAINT %I', gap.name);
+	ELSE
+		RETURN false;
+	END IF;
+	RETURN true;
+EXCEPTION WHEN lock_not_available THEN
+	RETURN false;
+END $$;
+
+-- A default partition whose rows are gone is not small before it is cut.
+CREATE FUNCTION outbox_empty_default() RETURNS void
+LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
+BEGIN
+	PERFORM outbox_patience(100);
+	LOCK TABLE outbox_message_default IN ACCESS EXCLUSIVE MODE;
+	IF NOT EXISTS (SELECT FROM outbox_message_default) THEN
+		PERFORM set_config('outbox.janitor', 'on', true);
+		TRUNCATE outbox_message_default;
+		PERFORM set_config('outbox.janitor', '', true);
+	END IF;
+EXCEPTION WHEN lock_not_available THEN
+	NULL;
+END $$;
+
+-- Keep two partitions ahead of the one in use, one step a call. True: a step was made, there may be another. It
+-- must be the last thing that its transaction does: publishers may wait for its end.
+CREATE FUNCTION outbox_tend_partitions() RETURNS boolean
+LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
+DECLARE
+	rows bigint := outbox_partition_rows();
+	log_end bigint;
+	top bigint;
+	size bigint := pg_relation_size('outbox_message_default');
+BEGIN
+	IF NOT outbox_janitor_lock(false) THEN
+		RETURN false;
+	ELSIF size > 1048576 AND NOT EXISTS (SELECT FROM outbox_message_default) THEN
+		PERFORM outbox_empty_default();
+		RETURN pg_relation_size('outbox_message_default') < size;
+	END IF;
+	log_end := outbox_log_end();
+	top := coalesce((SELECT max(p.high) FROM outbox_partitions() p), 1);
+	IF (outbox_gap()).name IS NOT NULL THEN
+		RETURN outbox_attach_far(rows);
+	ELSIF top > log_end + 2 * rows THEN
+		RETURN false;
+	ELSIF size > 8388608 THEN
+		RETURN outbox_attach_far(rows);
+	ELSIF top <= log_end THEN -- it was away: leave a range to the default partition rather than race for it
+		top := (log_end / rows + 2) * rows + 1;
+	END IF;
+	RETURN outbox_attach(top, top + rows);
+END $$;
+
+-- ---- dropping ----------------------------------------------------------------------------------------------
+
+-- Has every lane settled the whole partition long enough ago? All at or below prev_seq is visible in prev but
+-- for transactions that were running then: one probe for each of them, not a look at a million rows.
+CREATE FUNCTION outbox_is_settled_whole(p_low bigint, p_high bigint, p_cuts outbox_cut[]) RETURNS boolean
+LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
+DECLARE
+	c outbox_cut;
+	b outbox_receipt;
+BEGIN
+	FOREACH c IN ARRAY p_cuts LOOP
+		b := c.bound;
+		IF b.n IS NULL OR b.prev_seq < p_high - 1 OR EXISTS (
+				SELECT FROM pg_snapshot_xip(b.prev) x JOIN outbox_message m ON m.xid = x
+				WHERE m.seq >= p_low AND m.seq < p_high)
+			OR EXISTS (SELECT FROM outbox_message m WHERE m.xid >= pg_snapshot_xmax(b.prev) AND m.xid <= b.prev_xid
+				AND m.seq >= p_low AND m.seq < p_high) THEN
+			RETURN false;
+		END IF;
+	END LOOP;
+	RETURN true;
+END $$;
+
+-- The partitions that may go, oldest first: settled, and archived as far as one asked for that.
+CREATE FUNCTION outbox_old_partitions(p_cuts outbox_cut[], p_through bigint)
+RETURNS TABLE (name text, low bigint, high bigint)
+LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
+DECLARE
+	p record;
+BEGIN
+	FOR p IN SELECT * FROM outbox_partitions() o WHERE o.high <= outbox_log_end() ORDER BY o.low LOOP
+		EXIT WHEN NOT outbox_is_settled_whole(p.low, p.high, p_cuts) OR (p_through < p.high - 1
+			AND EXISTS (SELECT FROM outbox_message m WHERE m.seq > p_through AND m.seq < p.high));
+		name := p.name;
+		low := p.low;
+		high := p.high;
+		RETURN NEXT;
+	END LOOP;
+END $$;
+
+-- Messages that go row by row, and, if asked for, those of partitions that go whole.
+CREATE FUNCTION outbox_scan_partitions(p_cuts outbox_cut[], p_through bigint, p_from bigint, p_to bigint, p_scan bigint,
+	p_whole boolean) RETURNS bigint[]
+LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
+DECLARE
+	seqs bigint[] := ARRAY(SELECT m.seq FROM outbox_message_default m WHERE m.seq > p_from AND m.seq <= p_to
+		ORDER BY m.seq LIMIT p_scan);
+BEGIN
+	IF NOT p_whole THEN
+		RETURN seqs;
+	END IF;
+	RETURN ARRAY(SELECT u.seq FROM (SELECT unnest(seqs) AS seq
+		UNION ALL
+		(SELECT m.seq FROM outbox_old_partitions(p_cuts, p_through) p
+		CROSS JOIN LATERAL (SELECT o.seq FROM outbox_message o
+			WHERE o.seq >= p.low AND o.seq < p.high AND o.seq > p_from AND o.seq <= p_through
+			ORDER BY o.seq LIMIT p_scan) m
+		ORDER BY m.seq LIMIT p_scan)) u ORDER BY u.seq LIMIT p_scan);
+END $$;
+
+-- Messages of a partition with a detour that is not finished, or not long enough ago.
+CREATE FUNCTION outbox_needed(p_low bigint, p_high bigint, p_delivered timestamptz) RETURNS SETOF bigint
+LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
+	SELECT DISTINCT d.seq FROM outbox_target t JOIN outbox_detour d ON d.target = t.name
+	WHERE d.seq >= p_low AND d.seq < p_high
+		AND NOT (d.state IN ('delivered', 'discarded') AND d.last_status_at < p_delivered)
+$$;
+
+-- Drop the oldest partition that may go, a bounded step at a time. It must be the last thing that its transaction
+-- does: from here on publishers wait for its end.
+CREATE FUNCTION outbox_drop_partition(p_delivered timestamptz, p_through bigint, p_limit bigint,
+	OUT messages bigint, OUT detours bigint, OUT more boolean)
+LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
+DECLARE
+	cuts outbox_cut[] := outbox_cuts(p_delivered);
+	p record;
+	needed bigint[];
+	done bigint;
+BEGIN
+	messages := 0;
+	detours := 0;
+	more := false;
+	IF NOT outbox_janitor_lock(false) THEN
+		RETURN;
+	END IF;
+	SELECT * INTO p FROM outbox_old_partitions(cuts, p_through) LIMIT 1;
+	IF NOT FOUND OR cardinality(cuts) = 0 THEN
+		RETURN;
+	END IF;
+	needed := ARRAY(SELECT n FROM outbox_needed(p.low, p.high, p_delivered) n
+		WHERE NOT EXISTS (SELECT FROM outbox_kept k WHERE k.seq = n) LIMIT p_limit);
+	IF cardinality(needed) > 0 THEN
+		PERFORM outbox_write_down(needed, cuts);
+		INSERT INTO outbox_kept SELECT m.* FROM outbox_message m WHERE m.seq = ANY (needed);
+		more := true;
+		RETURN;
+	END IF;
+	DELETE FROM outbox_id i WHERE i.id IN (SELECT o.id FROM outbox_id o WHERE o.seq >= p.low AND o.seq < p.high
+		AND NOT EXISTS (SELECT FROM outbox_kept k WHERE k.id = o.id) LIMIT p_limit);
+	GET DIAGNOSTICS done = ROW_COUNT;
+	IF done > 0 THEN
+		more := true;
+		RETURN;
+	END IF;
+	BEGIN
+		SELECT count(*) INTO messages FROM outbox_message m WHERE m.seq >= p.low AND m.seq < p.high
+			AND NOT EXISTS (SELECT FROM outbox_kept k WHERE k.seq = m.seq);
+		DELETE FROM outbox_detour d USING outbox_target t WHERE d.target = t.name AND d.seq >= p.low AND d.seq < p.high
+			AND NOT EXISTS (SELECT FROM outbox_kept k WHERE k.seq = d.seq);
+		GET DIAGNOSTICS detours = ROW_COUNT;
+		PERFORM outbox_patience(60);
+		LOCK TABLE ONLY outbox_message IN ACCESS EXCLUSIVE MODE;
+		PERFORM outbox_patience(20);
+		EXECUTE format('DROP TABLE %I', p.name);
+		more := true;
+	EXCEPTION WHEN lock_not_available THEN
+		messages := 0;
+		detours := 0;
+	END;
+END $$;
+
+-- Kept messages whose detours are all finished long enough ago.
+CREATE FUNCTION outbox_old_kept(p_delivered timestamptz, p_failed timestamptz, p_through bigint) RETURNS SETOF bigint
+LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
+	SELECT k.seq FROM outbox_kept k WHERE k.seq <= p_through
+		AND NOT EXISTS (SELECT FROM outbox_target t JOIN outbox_detour d ON d.target = t.name WHERE d.seq = k.seq
+			AND NOT coalesce(d.last_status_at < CASE WHEN d.state = 'failed' THEN p_failed
+				WHEN d.state IN ('delivered', 'discarded') THEN p_delivered END, false))
+$$;
+
+-- They go. The lanes of failed ones are locked: an operator may requeue one at this moment.
+CREATE FUNCTION outbox_purge_kept(p_delivered timestamptz, p_failed timestamptz, p_through bigint, p_limit bigint,
+	OUT messages bigint, OUT failed bigint, OUT detours bigint, OUT more boolean)
+LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
+DECLARE
+	seqs bigint[];
+BEGIN
+	seqs := ARRAY(SELECT o FROM outbox_old_kept(p_delivered, p_failed, p_through) o ORDER BY o LIMIT p_limit + 1);
+	more := cardinality(seqs) > p_limit;
+	PERFORM pg_advisory_xact_lock(outbox_lane_lock(l.target, l.lane)) FROM (
+		SELECT DISTINCT d.target, d.lane FROM outbox_target t JOIN outbox_detour d ON d.target = t.name
+		WHERE d.seq = ANY (seqs) AND d.state = 'failed' ORDER BY d.target, d.lane) l;
+	seqs := ARRAY(SELECT o FROM outbox_old_kept(p_delivered, p_failed, p_through) o
+		WHERE o = ANY (seqs) AND NOT EXISTS (SELECT FROM outbox_message m WHERE m.seq = o) ORDER BY o LIMIT p_limit);
+	failed := (SELECT count(DISTINCT d.seq) FROM outbox_target t JOIN outbox_detour d ON d.target = t.name
+		WHERE d.seq = ANY (seqs) AND d.state = 'failed');
+	DELETE FROM outbox_id i USING outbox_kept k WHERE k.seq = ANY (seqs) AND i.id = k.id;
+	DELETE FROM outbox_kept k WHERE k.seq = ANY (seqs);
+	GET DIAGNOSTICS messages = ROW_COUNT;
+	detours := (outbox_remove(seqs)).detours;
+END $$;
+
+-- A new log begins with its first ones.
+DO $do$
+BEGIN
+	IF outbox_is_partitioned() THEN
+		FOR i IN 1 .. 3 LOOP
+			PERFORM outbox_tend_partitions();
+		END LOOP;
+		PERFORM set_config('lock_timeout', '0', true);
+	END IF;
+END $do$;
