@@ -72,6 +72,27 @@ static void routing_decides_who_gets_what(struct store_world *w)
 	assert_state(w, "a", placed, OUTBOX_DELIVERED, 0);
 }
 
+/* Nothing but * and ? means anything, whatever the store makes of a glob. */
+static void globs_have_two_wildcards_only(struct store_world *w)
+{
+	static const char *const odd[] = { "a_b%c\\.*", "?" };
+	struct outbox_target_def def = routed("a", odd, 2);
+	int64_t first, second, third;
+	struct worker *k;
+
+	world_target_put(w, &def);
+	first = world_publish_type(w, "a_b%c\\.");
+	world_publish_type(w, "aXb%c\\.x");
+	world_publish_type(w, "a_bXXc\\.x");
+	world_publish_type(w, "a_b%c.x");
+	world_publish_type(w, "a_b%c\\\\.x");
+	second = world_publish_type(w, "a_b%c\\.*?\xc3\xa9");
+	third = world_publish_type(w, "\xc3\xa9"); /* one character */
+	world_publish_type(w, "xy");
+	k = worker_start(w, "k", "a", 0);
+	assert_drains(k, 3, first, second, third);
+}
+
 static void an_older_routing_gets_nothing(struct store_world *w)
 {
 	struct outbox_target_def def = routed("a", orders, 1);
@@ -312,6 +333,7 @@ static void a_dropped_target_is_gone(struct store_world *w)
 const struct store_case target_cases[] = {
 	CASE(the_same_routing_is_the_same_version),
 	CASE(routing_decides_who_gets_what),
+	CASE(globs_have_two_wildcards_only),
 	CASE(an_older_routing_gets_nothing),
 	CASE(a_claim_with_an_older_routing_settles_only),
 	CASE(what_was_settled_is_not_routed_anew),
