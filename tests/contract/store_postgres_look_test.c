@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The tail on PostgreSQL: receipts draw their numbers before they commit, so one may appear below another that
- * was told. Each settlement is told once all the same, and nobody who is slow silences the others.
+ * What only PostgreSQL has. The tail: receipts draw their numbers before they commit, so one may appear
+ * below another that was told. Each settlement is told once all the same, and nobody who is slow silences
+ * the others. And the views.
  */
 
 #include "store_world.h"
 
 #include <libpq-fe.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct tailer {
@@ -165,12 +167,65 @@ static void what_is_no_cursor_is_refused(void **state)
 	world_free(w);
 }
 
+#define SAME \
+	"seq, id, target, type, key, lane, state, why, attempts, owner, created_at, last_status_at"
+#define LISTED                                                                            \
+	"SELECT " SAME                                                                    \
+	" FROM outbox_list(NULL, NULL, NULL, NULL, '{pending,sending,delivered,failed}'," \
+	" NULL, NULL, NULL, 0, '', 1000)"
+#define VIEWED "SELECT " SAME " FROM outbox_delivery"
+
+static int64_t number(void *tx, const char *sql)
+{
+	PGresult *result = PQexec(tx, sql);
+	int64_t n;
+
+	if (PQresultStatus(result) != PGRES_TUPLES_OK)
+		fail_msg("%s", PQerrorMessage(tx));
+	n = strtoll(PQgetvalue(result, 0, 0), NULL, 10);
+	PQclear(result);
+	return n;
+}
+
+static void the_views_say_what_list_says(void **state)
+{
+	const struct store_fixture *f = &postgres_store_fixture;
+	struct worker *slow, *quick;
+	int64_t seqs[2];
+	struct tailer t;
+	void *tx, *late;
+
+	(void)state;
+	prepare(&t, &slow, &quick, seqs);
+	world_target(t.w, "b");
+	late = f->begin(t.w->place);
+	PQclear(PQexec(late, "INSERT INTO outbox_message (type, payload) VALUES ('t', '')"));
+	world_publish_many(t.w, 20);
+	settle_fail(quick, 0);
+	worker_advance(quick, 2);
+	worker_advance(quick, 3); /* something is delivered, something in flight */
+	f->commit(late);
+	tx = f->begin(t.w->place);
+	assert_int_equal(number(tx, "SELECT count(*) FROM (" VIEWED " EXCEPT " LISTED ") n"), 0);
+	assert_int_equal(number(tx, "SELECT count(*) FROM (" LISTED " EXCEPT " VIEWED ") n"), 0);
+	assert_int_equal(number(tx, "SELECT count(*) FROM outbox_delivery"), 54);
+	assert_int_equal(number(tx, "SELECT count(DISTINCT state) FROM outbox_delivery"), 4);
+	assert_int_equal(number(tx, "SELECT count(*) FROM outbox_failed"), 1);
+	assert_int_equal(number(tx, "SELECT pending FROM outbox_backlog WHERE target = 'b'"), 27);
+	assert_int_equal(number(tx, "SELECT count(*) FROM outbox_backlog b JOIN outbox_stats(100001, NULL) s"
+				    " USING (target, pending, sending, failed)"),
+			 4);
+	f->rollback(tx);
+	world_free(t.w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_slow_commit_is_told_once),
 		cmocka_unit_test(a_number_that_never_comes_is_forgotten),
 		cmocka_unit_test(what_is_no_cursor_is_refused),
+		cmocka_unit_test(the_views_say_what_list_says),
 	};
 	const char *why = postgres_store_fixture.unavailable();
 
