@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/text.h"
 #include "cli/json_out.h"
 #include "cli/safe.h"
 #include "cli/store_url.h"
@@ -58,13 +57,9 @@ static int check(struct cli *cli, const struct values *given, struct outbox_init
 		 struct outbox_error *err)
 {
 	bool postgres = store_is_postgres(cli->store_url);
-	char shown[80];
 
-	if (given->partition && strcmp(given->partition, "auto") != 0 &&
-	    strcmp(given->partition, "none") != 0)
-		return outbox_fail(err, OUTBOX_EINVAL, "--partition: \"%s\" is not auto or none",
-				   text_shown(shown, sizeof(shown), given->partition));
-	how->partition = given->partition && strcmp(given->partition, "auto") == 0;
+	if (given->partition && store_partition(given->partition, &how->partition, err))
+		return OUTBOX_EINVAL;
 	if (given->doorbell && given->no_doorbell)
 		return outbox_fail(err, OUTBOX_EINVAL, "--doorbell or --no-doorbell, not both");
 	how->doorbell = given->doorbell ? 1 : given->no_doorbell ? -1 : 0;

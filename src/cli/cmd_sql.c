@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "cli/cli.h"
 #include "cli/json_out.h"
+#include "cli/store_url.h"
 #include "store/store.h"
 
 #include <stdio.h>
@@ -11,7 +12,7 @@
 
 struct values {
 	int64_t lanes;
-	const char *schema;
+	const char *schema, *partition;
 	bool doorbell;
 };
 
@@ -20,6 +21,8 @@ static const struct option options[] = {
 		     "readers of the log for each target (default: 4 on PostgreSQL, 1 on SQLite)"),
 	OPTION("schema", OPTION_TEXT, struct values, schema, "NAME",
 	       "PostgreSQL: the schema for the tables; made when it is missing (default: the first of the session's search_path)"),
+	OPTION("partition", OPTION_TEXT, struct values, partition, "auto|none",
+	       "PostgreSQL: auto: the log in partitions (default: none)"),
 	OPTION("doorbell", OPTION_FLAG, struct values, doorbell, NULL,
 	       "PostgreSQL: publishers wake a sleeping relay"),
 };
@@ -57,9 +60,11 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 	if (!ops)
 		return outbox_fail(err, OUTBOX_EINVAL, "no SQL for \"%s\"; there is some for: %s",
 				   text_shown(shown, sizeof(shown), cli->words[0]), buf_str(&known));
-	if (given->doorbell && strcmp(ops->name, "postgres") != 0)
-		return outbox_fail(err, OUTBOX_EINVAL, "--doorbell: %s has none; leave it out",
-				   ops->name);
+	if (given->partition && store_partition(given->partition, &how.partition, err))
+		return OUTBOX_EINVAL;
+	if ((given->doorbell || how.partition) && strcmp(ops->name, "postgres") != 0)
+		return outbox_fail(err, OUTBOX_EINVAL, "--%s: %s has none; leave it out",
+				   given->doorbell ? "doorbell" : "partition", ops->name);
 	r = ops->script(&how, given->schema, &sql, err);
 	if (r)
 		return r;

@@ -84,3 +84,14 @@ int store_add_schema(struct cli *cli, const char *schema, struct outbox_error *e
 	suggest(cli); /* also when it came from the environment: that one has no schema */
 	return OUTBOX_OK;
 }
+
+int store_partition(const char *text, bool *ret_partition, struct outbox_error *err)
+{
+	char shown[80];
+
+	if (strcmp(text, "auto") != 0 && strcmp(text, "none") != 0)
+		return outbox_fail(err, OUTBOX_EINVAL, "--partition: \"%s\" is not auto or none",
+				   text_shown(shown, sizeof(shown), text));
+	*ret_partition = strcmp(text, "auto") == 0;
+	return OUTBOX_OK;
+}

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """doctor on PostgreSQL: each thing that can be wrong is made wrong, and is told with its remedy."""
 import contextlib
+import pathlib
+import subprocess
 
 import pgshop
 from shell import until
@@ -88,6 +90,29 @@ def test_rights(pg):
         assert "may look but not relay, it has no " in told["rights", "warning"]
         assert "INSERT on outbox_receipt" in told["rights", "warning"]
         assert "postgres-roles.md" in told["rights", "warning"]
+
+
+def test_the_documented_relay_role_is_enough(pg):
+    with role(pg, "relay", "") as url, role(pg, "publisher", ""):
+        roles = pathlib.Path(__file__).parents[2] / "sql" / "postgres" / "roles.sql"
+        subprocess.run(["psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-v", "schema=public", "-v",
+                        f"publisher=publisher_{pg.name}", "-v", f"relay=relay_{pg.name}", "-f", roles], env=pg.env, check=True)
+        pg.insert()
+        pg.run("relay", "--store", url, "--to", "events=file:out.jsonl", "--until-idle")
+        told = findings(pg, "--store", url, code=0)
+        assert ("rights", "ok") in told and not any(subject == "not checked" for subject, _ in told), told
+
+
+def test_partitions(pg_bare):
+    pg_bare.run("init", "--partition", "auto")
+    pg_bare.insert()
+    pg_bare.relay()
+    told = findings(pg_bare)
+    assert ("indexes", "ok") in told and ("plan", "ok") in told and ("log", "ok") in told, told
+    assert any(subject == "partitions" for subject, _ in told), told
+    with role(pg_bare, "other", "GRANT ALL ON ALL TABLES IN SCHEMA public TO {role};"
+                                "GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO {role}") as url:
+        assert "does not own the outbox's tables" in bad(pg_bare, "--store", url)["partitions", "warning"]
 
 
 def test_row_level_security(pg):

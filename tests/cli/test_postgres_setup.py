@@ -72,7 +72,7 @@ def test_a_role_that_may_only_create_in_its_schema_can_init(pg_bare):
         pg_bare.sql(f"DROP ROLE owner_{pg_bare.name}")
 
 
-@pytest.mark.parametrize("options", [[], ["--lanes", "7"], ["--doorbell"]])
+@pytest.mark.parametrize("options", [[], ["--lanes", "7"], ["--doorbell"], ["--partition", "auto"]])
 def test_the_printed_schema_is_what_init_makes(pg_bare, options):
     pg_bare.run("init", "--schema", "alpha_one", *options)
     text = pipe(pg_bare, f"outbox sql postgres --schema alpha_two {' '.join(options)}", "psql -q -v ON_ERROR_STOP=1")

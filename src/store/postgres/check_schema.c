@@ -88,15 +88,12 @@ int check_indexes(const struct checking *c, struct outbox_error *err)
 /* The very query of a relay, planned on the tables as they are now. */
 int check_plan(const struct checking *c, struct outbox_error *err)
 {
-	struct outbox_error found = OUTBOX_ERROR_INIT;
 	_cleanup_(pg_clearp) PGresult *rows = NULL;
 	int r;
 
-	r = pg_call(c->s, PG_READ, "SELECT line FROM @outbox_window_plan() line", NULL, &rows, &found);
-	if (r == OUTBOX_EAUTH) /* told by check_rights */
-		return OUTBOX_OK;
+	r = pg_call(c->s, PG_READ, "SELECT line FROM @outbox_window_plan() line", NULL, &rows, err);
 	if (r != OUTBOX_OK)
-		return outbox_fail_native(err, r, found.native, "%s", found.message);
+		return r;
 	for (int i = 0; i < PQntuples(rows); i++) {
 		if (!strstr(pg_peek(rows, i, 0), "Seq Scan on outbox_"))
 			continue;
@@ -148,14 +145,21 @@ int check_rights(const struct checking *c, struct outbox_error *err)
 
 	r = check_ask(c,
 		      "SELECT quote_ident(current_user), string_agg(w.rights || ' on ' || w.name, ', '"
-		      "  ORDER BY w.name) FILTER (WHERE NOT has_table_privilege(c.oid, w.rights)), count(*)"
-		      " FROM (VALUES ('outbox_message', 'SELECT'), ('outbox_receipt', 'SELECT'),"
-		      "  ('outbox_receipt', 'INSERT'), ('outbox_detour', 'SELECT'), ('outbox_detour', 'INSERT'),"
-		      "  ('outbox_detour', 'UPDATE'), ('outbox_lane', 'SELECT'), ('outbox_lane', 'UPDATE'),"
-		      "  ('outbox_worker', 'INSERT'), ('outbox_worker', 'DELETE'), ('outbox_target', 'SELECT'),"
-		      "  ('outbox_target', 'INSERT'), ('outbox_audit', 'INSERT'), ('outbox_message', 'DELETE'))"
+		      "  ORDER BY w.name, w.rights) FROM ("
+		      " SELECT w.name, w.rights FROM (VALUES ('outbox_message', 'SELECT'), ('outbox_message', 'DELETE'),"
+		      "  ('outbox_receipt', 'SELECT'), ('outbox_receipt', 'INSERT'), ('outbox_detour', 'SELECT'),"
+		      "  ('outbox_detour', 'INSERT'), ('outbox_detour', 'UPDATE'), ('outbox_lane', 'SELECT'),"
+		      "  ('outbox_lane', 'UPDATE'), ('outbox_worker', 'INSERT'), ('outbox_worker', 'DELETE'),"
+		      "  ('outbox_target', 'SELECT'), ('outbox_target', 'INSERT'), ('outbox_audit', 'INSERT'))"
 		      "  w(name, rights) JOIN pg_class c ON c.relname = w.name"
-		      " JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = $1",
+		      "  JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = $1"
+		      "  WHERE NOT has_table_privilege(c.oid, w.rights)"
+		      " UNION ALL"
+		      " SELECT min(p.proname) || '() and other functions', 'EXECUTE' FROM pg_proc p"
+		      "  JOIN pg_namespace n ON n.oid = p.pronamespace AND n.nspname = $1"
+		      "  WHERE p.proname IN ('outbox_advance', 'outbox_lease', 'outbox_take')"
+		      "  AND NOT has_function_privilege(p.oid, 'EXECUTE') HAVING count(*) > 0"
+		      ") w",
 		      &rows, err);
 	if (r != OUTBOX_OK)
 		return r;
@@ -221,7 +225,8 @@ int check_partitions(const struct checking *c, struct outbox_error *err)
 
 	r = pg_call(c->s, PG_READ,
 		    "SELECT count(*), count(*) FILTER (WHERE b.low > e.log_end),"
-		    " coalesce(sum(pg_relation_size(p.oid)) FILTER (WHERE b.low IS NULL), 0)::bigint"
+		    " coalesce(sum(pg_relation_size(p.oid)) FILTER (WHERE b.low IS NULL), 0)::bigint,"
+		    " bool_and(pg_has_role(p.relowner, 'MEMBER')), quote_ident(current_user)"
 		    " FROM pg_inherits i JOIN pg_class p ON p.oid = i.inhrelid"
 		    " CROSS JOIN LATERAL (SELECT (regexp_match(pg_get_expr(p.relpartbound, p.oid),"
 		    "  'FROM \\(''?(\\d+)'))[1]::bigint AS low) b"
@@ -232,7 +237,12 @@ int check_partitions(const struct checking *c, struct outbox_error *err)
 	if (r != OUTBOX_OK || pg_int(row, 0, 0) == 0)
 		return r;
 	ahead = (long long)pg_int(row, 0, 1);
-	if (ahead == 0)
+	if (!pg_bool(row, 0, 3))
+		check_say(c, WARNING, "partitions",
+			  "%s does not own the outbox's tables, so its relay can neither make new partitions nor drop "
+			  "old ones; ALTER TABLE ... OWNER TO it, or let the owner relay",
+			  pg_peek(row, 0, 4));
+	else if (ahead == 0)
 		check_say(c, WARNING, "partitions",
 			  "none is ahead of the log: new messages go to the default partition, which is not dropped "
 			  "whole; is a relay running, and does its role own outbox_message?");

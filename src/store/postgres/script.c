@@ -41,6 +41,7 @@ static const char about[] =
 	"--   --schema app       where the tables go; else into the first schema of the session's search_path.\n"
 	"--                      The functions keep that search_path. Say ?schema=app in the relay's URL, too\n"
 	"--   --lanes 8          readers of the log per target: row 'lanes' of outbox_meta, at the end\n"
+	"--   --partition auto   the log in partitions, which retention drops whole\n"
 	"--   --doorbell         publishers wake a sleeping relay\n"
 	"--\n"
 	"-- A tool that opens the transaction itself: take out BEGIN and COMMIT and nothing else. The rows of\n"
