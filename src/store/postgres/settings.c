@@ -123,8 +123,12 @@ static int duration(struct url *url, const char *name, outbox_time *time, struct
 	if (!text)
 		return OUTBOX_OK;
 	r = duration_parse(text, time, err);
-	if (r != OUTBOX_OK)
-		return outbox_wrap(err, "%s", name);
+	if (r != OUTBOX_OK) {
+		outbox_wrap(err, "%s", name);
+		if (err)
+			err->status = OUTBOX_ECONFIG;
+		return OUTBOX_ECONFIG;
+	}
 	if (*time < OUTBOX_SECONDS / 10 || *time > 10 * OUTBOX_MINUTES)
 		return outbox_fail(err, OUTBOX_ECONFIG,
 				   "%s: \"%s\" is not between 100 ms and 10 minutes", name, text);
