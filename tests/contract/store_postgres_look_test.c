@@ -189,32 +189,43 @@ static int64_t number(void *tx, const char *sql)
 
 static void the_views_say_what_list_says(void **state)
 {
+	static const char *const types[] = { "other" };
 	const struct store_fixture *f = &postgres_store_fixture;
+	struct outbox_target_def some = target_def("c");
 	struct worker *slow, *quick;
-	int64_t seqs[2];
+	int64_t seqs[2], drained[30];
 	struct tailer t;
 	void *tx, *late;
 
 	(void)state;
 	prepare(&t, &slow, &quick, seqs);
 	world_target(t.w, "b");
+	some.route.types = types; /* passes all but one */
+	some.route.n_types = 1;
+	world_target_put(t.w, &some);
+	world_publish_type(t.w, "other");
+	for (int lane = 0; lane < 2; lane++)
+		worker_drain(worker_start(t.w, "k", "c", lane), (int64_t[1]){ 0 }, 1);
 	late = f->begin(t.w->place);
 	PQclear(PQexec(late, "INSERT INTO outbox_message (type, payload) VALUES ('t', '')"));
 	world_publish_many(t.w, 20);
 	settle_fail(quick, 0);
+	worker_drain(quick, drained, 30);
+	worker_drain(slow, drained, 30); /* both stand above the late one */
+	world_publish_many(t.w, 8);
 	worker_advance(quick, 2);
-	worker_advance(quick, 3); /* something is delivered, something in flight */
+	worker_advance(slow, 2);
 	f->commit(late);
 	tx = f->begin(t.w->place);
 	assert_int_equal(number(tx, "SELECT count(*) FROM (" VIEWED " EXCEPT " LISTED ") n"), 0);
 	assert_int_equal(number(tx, "SELECT count(*) FROM (" LISTED " EXCEPT " VIEWED ") n"), 0);
-	assert_int_equal(number(tx, "SELECT count(*) FROM outbox_delivery"), 54);
+	assert_int_equal(number(tx, "SELECT count(*) FROM outbox_delivery"), 73);
 	assert_int_equal(number(tx, "SELECT count(DISTINCT state) FROM outbox_delivery"), 4);
 	assert_int_equal(number(tx, "SELECT count(*) FROM outbox_failed"), 1);
-	assert_int_equal(number(tx, "SELECT pending FROM outbox_backlog WHERE target = 'b'"), 27);
+	assert_int_equal(number(tx, "SELECT pending FROM outbox_backlog WHERE target = 'b'"), 36);
 	assert_int_equal(number(tx, "SELECT count(*) FROM outbox_backlog b JOIN outbox_stats(100001, NULL) s"
 				    " USING (target, pending, sending, failed)"),
-			 4);
+			 6);
 	f->rollback(tx);
 	world_free(t.w);
 }
