@@ -36,9 +36,9 @@ BEGIN
 		ORDER BY i.place;
 END $$;
 
--- A log in partitions has no unique ids: they are remembered in a table of their own. Which of these are new? Waits
--- for others that publish the same one, as a unique index does. NULL: ask the index.
-CREATE FUNCTION outbox_reserve_ids(p_ids text[]) RETURNS boolean[]
+-- A log in partitions has no unique ids: those that callers gave are remembered in a table of their own. Which are
+-- new? Waits for others that publish the same one, as a unique index does. NULL: ask the index.
+CREATE FUNCTION outbox_reserve_ids(p_ids text[], p_given boolean[]) RETURNS boolean[]
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
 	fresh text[];
@@ -48,20 +48,22 @@ BEGIN
 	END IF;
 	WITH made AS (
 		INSERT INTO outbox_id AS o (id, seq)
-		SELECT i.id, outbox_log_end() + 1 FROM unnest(p_ids) i(id) WHERE i.id IS NOT NULL GROUP BY i.id ORDER BY i.id
+		SELECT i.id, outbox_log_end() + 1 FROM unnest(p_ids, p_given) i(id, given) WHERE i.given
+		GROUP BY i.id ORDER BY i.id
 		ON CONFLICT DO NOTHING RETURNING o.id)
 	SELECT coalesce(array_agg(made.id), '{}') INTO fresh FROM made;
-	RETURN ARRAY(SELECT i.id IS NULL OR (i.id = ANY (fresh) AND row_number() OVER (PARTITION BY i.id ORDER BY i.place) = 1)
-		FROM unnest(p_ids) WITH ORDINALITY i(id, place) ORDER BY i.place);
+	RETURN ARRAY(SELECT NOT i.given OR (f.id IS NOT NULL AND row_number() OVER (PARTITION BY i.id ORDER BY i.place) = 1)
+		FROM unnest(p_ids, p_given) WITH ORDINALITY i(id, given, place) LEFT JOIN unnest(fresh) f(id) ON f.id = i.id
+		ORDER BY i.place);
 END $$;
 
--- All or none of several messages, in order: every array has an element for each. A NULL id: a new one.
--- A message with an id that is in the log already, or came before in the same call, is not written again.
+-- All or none of several messages, in order: every array has an element for each. A NULL id: a new one;
+-- p_given: the id is the caller's, not made for this call. A message with an id that is in the log already, or came before in the same call, is not written again.
 CREATE FUNCTION outbox_publish_batch(p_ids text[], p_types text[], p_keys text[], p_kinds text[], p_published boolean[],
 	p_priorities integer[], p_event_times timestamptz[], p_dues timestamptz[], p_expiries timestamptz[],
 	p_content_types text[], p_sources text[], p_subjects text[], p_topics text[], p_correlation_ids text[],
 	p_causation_ids text[], p_traceparents text[], p_headers text[], p_payloads text[], p_payload_bins bytea[],
-	p_lock_keys boolean, p_now timestamptz) RETURNS SETOF outbox_published
+	p_given boolean[], p_lock_keys boolean, p_now timestamptz) RETURNS SETOF outbox_published
 LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
 	ids text[] := p_ids;
@@ -72,7 +74,7 @@ BEGIN
 	IF p_lock_keys THEN
 		PERFORM outbox_lock_keys(p_keys);
 	END IF;
-	fresh := outbox_reserve_ids(p_ids);
+	fresh := outbox_reserve_ids(p_ids, p_given);
 	IF array_position(ids, NULL) IS NOT NULL THEN
 		ids := ARRAY(SELECT coalesce(i.id, outbox_uuid()) FROM unnest(ids) WITH ORDINALITY i(id, place) ORDER BY place);
 	END IF;
@@ -82,8 +84,8 @@ BEGIN
 			payload, payload_bin)
 		SELECT i.id, i.type, i.key, i.kind, i.published,
 			CASE WHEN i.priority BETWEEN -999 AND 999 THEN i.priority WHEN i.priority IS NOT NULL THEN 999 END,
-			t.now, coalesce(i.event_time, t.now), i.due_at, i.expires_at, i.content_type, i.source, i.subject, i.topic, i.correlation_id, i.causation_id, i.traceparent,
-			i.headers, i.payload, i.payload_bin
+			t.now, coalesce(i.event_time, t.now), i.due_at, i.expires_at, i.content_type, i.source, i.subject, i.topic,
+			i.correlation_id, i.causation_id, i.traceparent, i.headers, i.payload, i.payload_bin
 		FROM unnest(ids, p_types, p_keys, p_kinds, p_published, p_priorities, p_event_times, p_dues, p_expiries,
 			p_content_types, p_sources, p_subjects, p_topics, p_correlation_ids, p_causation_ids, p_traceparents,
 			p_headers, p_payloads, p_payload_bins) WITH ORDINALITY
@@ -128,7 +130,7 @@ LANGUAGE sql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 	SELECT outbox_publish_batch(ARRAY[id], ARRAY[type], ARRAY[key], ARRAY[kind], ARRAY[published], ARRAY[priority],
 		ARRAY[event_time], ARRAY[due_at], ARRAY[expires_at], ARRAY[content_type], ARRAY[source], ARRAY[subject],
 		ARRAY[topic], ARRAY[correlation_id], ARRAY[causation_id], ARRAY[traceparent], ARRAY[headers::text],
-		ARRAY[payload], ARRAY[NULL::bytea], lock_key, NULL)
+		ARRAY[payload], ARRAY[NULL::bytea], ARRAY[id IS NOT NULL], lock_key, NULL)
 $$;
 
 -- The payload may be json, jsonb (as PostgreSQL writes it) or bytea as well.
@@ -143,7 +145,7 @@ LANGUAGE sql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 	SELECT outbox_publish_batch(ARRAY[id], ARRAY[type], ARRAY[key], ARRAY[kind], ARRAY[published], ARRAY[priority],
 		ARRAY[event_time], ARRAY[due_at], ARRAY[expires_at], ARRAY[content_type], ARRAY[source], ARRAY[subject],
 		ARRAY[topic], ARRAY[correlation_id], ARRAY[causation_id], ARRAY[traceparent], ARRAY[headers::text],
-		ARRAY[payload::text], ARRAY[NULL::bytea], lock_key, NULL)
+		ARRAY[payload::text], ARRAY[NULL::bytea], ARRAY[id IS NOT NULL], lock_key, NULL)
 $$;
 
 CREATE FUNCTION outbox_publish(type text, payload jsonb,
@@ -157,7 +159,7 @@ LANGUAGE sql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 	SELECT outbox_publish_batch(ARRAY[id], ARRAY[type], ARRAY[key], ARRAY[kind], ARRAY[published], ARRAY[priority],
 		ARRAY[event_time], ARRAY[due_at], ARRAY[expires_at], ARRAY[content_type], ARRAY[source], ARRAY[subject],
 		ARRAY[topic], ARRAY[correlation_id], ARRAY[causation_id], ARRAY[traceparent], ARRAY[headers::text],
-		ARRAY[payload::text], ARRAY[NULL::bytea], lock_key, NULL)
+		ARRAY[payload::text], ARRAY[NULL::bytea], ARRAY[id IS NOT NULL], lock_key, NULL)
 $$;
 
 CREATE FUNCTION outbox_publish(type text, payload bytea,
@@ -171,5 +173,5 @@ LANGUAGE sql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 	SELECT outbox_publish_batch(ARRAY[id], ARRAY[type], ARRAY[key], ARRAY[kind], ARRAY[published], ARRAY[priority],
 		ARRAY[event_time], ARRAY[due_at], ARRAY[expires_at], ARRAY[content_type], ARRAY[source], ARRAY[subject],
 		ARRAY[topic], ARRAY[correlation_id], ARRAY[causation_id], ARRAY[traceparent], ARRAY[headers::text],
-		ARRAY[NULL::text], ARRAY[payload], lock_key, NULL)
+		ARRAY[NULL::text], ARRAY[payload], ARRAY[id IS NOT NULL], lock_key, NULL)
 $$;

@@ -26,7 +26,7 @@ SELECT format('GRANT EXECUTE ON FUNCTION %s TO %I', p.oid::regprocedure, :'publi
 -- outbox_publish(), nor change one; it removes them when they are old.
 GRANT USAGE ON SCHEMA :"schema" TO :"relay";
 SELECT format('GRANT %s ON %s TO %I',
-		CASE WHEN c.relname = 'outbox_message' THEN 'SELECT, DELETE'
+		CASE WHEN c.relkind <> 'S' AND c.relname LIKE 'outbox\_message%' THEN 'SELECT, DELETE'
 			WHEN c.relkind = 'v' THEN 'SELECT'
 			WHEN c.relkind = 'S' THEN 'SELECT, USAGE'
 			ELSE 'SELECT, INSERT, UPDATE, DELETE' END,

@@ -35,6 +35,7 @@ enum column {
 	HEADERS,
 	PAYLOAD,
 	PAYLOAD_BIN,
+	GIVEN, /* the id is the caller's */
 	COLUMNS
 };
 
@@ -61,6 +62,7 @@ static const struct {
 	[HEADERS] = { PG_TEXTS, sizeof(char *) },
 	[PAYLOAD] = { PG_SPANS, sizeof(struct pg_bytes) },
 	[PAYLOAD_BIN] = { PG_BYTESS, sizeof(struct pg_bytes) },
+	[GIVEN] = { PG_BOOLS, sizeof(bool) },
 };
 
 _Static_assert(COLUMNS == ARRAY_SIZE(((struct pg_insert *)0)->columns), "a place for each column");
@@ -126,6 +128,7 @@ int pg_insert_put(struct pg_insert *insert, size_t i, const struct outbox_messag
 	enum column payload = message_is_text(m) ? PAYLOAD : PAYLOAD_BIN;
 
 	set_text(insert, ID, i, id);
+	((bool *)insert->columns[GIVEN])[i] = m->id != NULL;
 	set_text(insert, TYPE, i, m->type);
 	set_text(insert, KEY, i, m->key);
 	set_text(insert, KIND, i, m->kind == OUTBOX_KIND_COMMAND ? "command" : NULL);

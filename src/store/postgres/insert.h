@@ -14,13 +14,13 @@
 /* schema: as it is before a name, "" or "@". Columns: id, seq, repeated; a row for each message, in order. */
 #define PG_INSERT_SQL(schema)                                                                     \
 	"SELECT * FROM " schema "outbox_publish_batch($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11," \
-	" $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)"
+	" $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)"
 
 enum { PG_INSERTED_SEQ = 1, PG_INSERTED_REPEATED = 2 };
 
 struct pg_insert {
 	size_t count;
-	void *columns[19]; /* owned: an array of elements each */
+	void *columns[20]; /* owned: an array of elements each */
 	struct pg_args args;
 };
 
