@@ -8,6 +8,8 @@ import pgshop
 from shell import BINARY, Shop
 
 STORE = os.environ.get("OUTBOX_TEST_STORE") or "sqlite"
+# what has nothing to do with the store, or runs on PostgreSQL anyway
+ONCE = ("test_man", "test_policy", "test_postgres_", "test_usage")
 
 
 def pytest_report_header():
@@ -21,7 +23,8 @@ def pytest_configure(config):
 def pytest_collection_modifyitems(config, items):
     if STORE == "sqlite":
         return
-    mine = [item for item in items if not item.get_closest_marker("sqlite")]
+    mine = [item for item in items
+            if not item.get_closest_marker("sqlite") and not item.path.name.startswith(ONCE)]
     config.hook.pytest_deselected(items=[item for item in items if item not in mine])
     items[:] = mine
 
