@@ -63,8 +63,8 @@ struct cli {
 
 extern const struct command cmd_audit, cmd_defer, cmd_discard, cmd_doctor, cmd_drop, cmd_help,
 	cmd_init, cmd_list, cmd_pause, cmd_policy_list, cmd_policy_show, cmd_publish, cmd_purge,
-	cmd_rebase, cmd_relay, cmd_requeue, cmd_resume, cmd_show, cmd_sql, cmd_status, cmd_tail, cmd_target_drop,
-	cmd_target_list, cmd_truncate, cmd_upgrade, cmd_version;
+	cmd_rebase, cmd_relay, cmd_requeue, cmd_resume, cmd_show, cmd_sql, cmd_status, cmd_tail,
+	cmd_target_drop, cmd_target_list, cmd_truncate, cmd_upgrade, cmd_version;
 
 /* The i-th command; NULL behind the last. */
 const struct command *command_at(size_t i);

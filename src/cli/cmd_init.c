@@ -29,11 +29,17 @@ static const struct option options[] = {
 	       "take the doorbell down again"),
 };
 
-static void tell(const struct cli *cli, bool fresh)
+static void tell(const struct cli *cli, bool fresh, int doorbell)
 {
 	const struct outbox_store_info *info = &cli->info;
 	const char *s = info->lanes == 1 ? "" : "s";
 
+	if (!fresh && doorbell) {
+		safe_say(stdout, "%s: the outbox is already here; its doorbell %s", info->name,
+			 doorbell > 0 ? "hangs: publishers wake a relay that sleeps"
+				      : "is down: relays poll");
+		return;
+	}
 	if (!fresh) {
 		safe_say(stdout,
 			 "%s: the outbox is already here (schema %d, %d lane%s); nothing changed",
@@ -64,8 +70,9 @@ static int check(struct cli *cli, const struct values *given, struct outbox_init
 		return outbox_fail(err, OUTBOX_EINVAL, "--doorbell or --no-doorbell, not both");
 	how->doorbell = given->doorbell ? 1 : given->no_doorbell ? -1 : 0;
 	if (!postgres && cli->store_url && how->partition)
-		return outbox_fail(err, OUTBOX_EINVAL,
-				   "--partition auto: only a PostgreSQL table has partitions; leave it out");
+		return outbox_fail(
+			err, OUTBOX_EINVAL,
+			"--partition auto: only a PostgreSQL table has partitions; leave it out");
 	if (!postgres && cli->store_url && how->doorbell)
 		return outbox_fail(err, OUTBOX_EINVAL,
 				   "--%sdoorbell: only PostgreSQL has one; leave it out",
@@ -100,7 +107,7 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 					    cli->info.schema_version, "lanes", cli->info.lanes,
 					    "created", fresh),
 				  err);
-	tell(cli, fresh);
+	tell(cli, fresh, how.doorbell);
 	return OUTBOX_OK;
 }
 

@@ -6,6 +6,7 @@
 #include "cli/safe.h"
 
 #include <stdio.h>
+#include <string.h>
 
 struct values {
 	bool same_history, dry_run, yes;
@@ -49,17 +50,20 @@ static int rebase(struct cli *cli, const struct values *given, struct telling *t
 				     .actor = cli->actor };
 	int r = OUTBOX_OK;
 
-	if (!cli->store->ops->rebase)
+	if (!cli->store->ops->rebase && strcmp(cli->store->ops->name, "sqlite") == 0)
 		return outbox_fail(err, OUTBOX_ENOTSUP,
-				   "a %s store does not need it: its positions are restored with its "
-				   "messages; outbox doctor looks at them",
+				   "a sqlite store does not need it: its positions are restored with its "
+				   "messages; outbox doctor looks at them");
+	if (!cli->store->ops->rebase)
+		return outbox_fail(err, OUTBOX_ENOTSUP, "this program cannot rebase a %s store",
 				   cli->store->ops->name);
 	if (!given->dry_run)
-		r = confirm_name(cli, given->yes,
-				 "This gives the lanes of every target a new position in the log as it is "
-				 "now. Stop every relay first, and every other database that is a copy of "
-				 "this one: both would deliver.",
-				 cli->info.name, err);
+		r = confirm_name(
+			cli, given->yes,
+			"This gives the lanes of every target a new position in the log as it is "
+			"now. Stop every relay first, and every other database that is a copy of "
+			"this one: both would deliver.",
+			cli->info.name, err);
 	return r ? r : cli->store->ops->rebase(cli->store, &how, say, telling, err);
 }
 
@@ -79,9 +83,10 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 		return r;
 	}
 	if (cli->json)
-		return json_print(json_pack("{s:o, s:b, s:b, s:o}", "store", json_text(cli->info.name),
-					    "dry_run", given->dry_run, "same_history",
-					    given->same_history, "lanes", telling.lanes),
+		return json_print(json_pack("{s:o, s:b, s:b, s:o}", "store",
+					    json_text(cli->info.name), "dry_run", given->dry_run,
+					    "same_history", given->same_history, "lanes",
+					    telling.lanes),
 				  err);
 	if (telling.count == 0)
 		puts("no lane needs it; nothing changed");
@@ -102,6 +107,6 @@ const struct command cmd_rebase = {
 	.example = "outbox rebase --store postgres://app@db/shop --dry-run\n"
 		   "outbox rebase --store postgres://app@db/shop --yes",
 	.exits = "0  done, also when no lane needed it\n10 not confirmed: nothing was changed\n"
-		 "13 this store needs no rebase",
+		 "13 this store needs no rebase, or this program cannot do it",
 	.run = run,
 };

@@ -46,8 +46,8 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 		return json_print(json_pack("{s:o, s:i, s:i, s:b, s:b}", "store",
 					    json_text(cli->info.name), "from", from, "to",
 					    cli->info.program_version, "changed",
-					    !given->check && from != cli->info.program_version, "due",
-					    given->check && from != cli->info.program_version),
+					    !given->check && from != cli->info.program_version,
+					    "due", given->check && from != cli->info.program_version),
 				  err);
 	tell(cli, from, given->check);
 	return OUTBOX_OK;

@@ -17,8 +17,9 @@ static const struct {
 	unsigned flag; /* only commands with this flag take it; 0: all */
 	struct option option;
 } common[COMMON_MAX] = {
-	{ COMMAND_STORE, OPTION("store", OPTION_TEXT, struct cli, store_url, "URL",
-				"the database, sqlite:app.db or postgres://USER@HOST/DB (default: OUTBOX_STORE)") },
+	{ COMMAND_STORE,
+	  OPTION("store", OPTION_TEXT, struct cli, store_url, "URL",
+		 "the database, sqlite:app.db or postgres://USER@HOST/DB (default: OUTBOX_STORE)") },
 	{ COMMAND_ACTOR, OPTION("actor", OPTION_TEXT, struct cli, actor, "NAME",
 				"who acts, for the audit (default: $USER@host)") },
 	{ 0, OPTION("json", OPTION_FLAG, struct cli, json, NULL,

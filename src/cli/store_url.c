@@ -40,7 +40,8 @@ void store_choose(struct cli *cli)
 
 static void append_escaped(struct buf *out, const char *text)
 {
-	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~";
+	static const char plain[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~";
 
 	for (; *text; text++) {
 		if (strchr(plain, *text))
@@ -70,10 +71,11 @@ int store_add_schema(struct cli *cli, const char *schema, struct outbox_error *e
 	if (named && strcmp(named, schema) == 0)
 		return OUTBOX_OK;
 	if (named)
-		return outbox_fail(err, OUTBOX_EINVAL,
-				   "--schema %s, but the store's URL says schema=%s; give one of the two",
-				   text_shown(ours, sizeof(ours), schema),
-				   text_shown(theirs, sizeof(theirs), named));
+		return outbox_fail(
+			err, OUTBOX_EINVAL,
+			"--schema %s, but the store's URL says schema=%s; give one of the two",
+			text_shown(ours, sizeof(ours), schema),
+			text_shown(theirs, sizeof(theirs), named));
 	buf_printf(&out, "%s%cschema=", cli->store_url, strchr(cli->store_url, '?') ? '&' : '?');
 	append_escaped(&out, schema);
 	if (out.failed)

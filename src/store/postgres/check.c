@@ -20,7 +20,8 @@ void check_say(const struct checking *c, enum check_level level, const char *sub
 	c->say(c->context, (int)level, subject, text);
 }
 
-int check_ask(const struct checking *c, const char *sql, PGresult **ret_rows, struct outbox_error *err)
+int check_ask(const struct checking *c, const char *sql, PGresult **ret_rows,
+	      struct outbox_error *err)
 {
 	return pg_call(c->s, PG_READ, sql, ARGS(ARG_TEXT(c->s->schema)), ret_rows, err);
 }
@@ -30,7 +31,7 @@ int pg_check(struct outbox_store *store,
 	     void *context, struct outbox_error *err)
 {
 	static int (*const checks[])(const struct checking *c, struct outbox_error *err) = {
-		check_server,  check_rights,    check_log,	check_indexes, check_plan,
+		check_server,     check_rights,    check_log,    check_indexes, check_plan,
 		check_partitions, check_positions, check_vacuum, check_held,
 	};
 	struct checking c = { pg_of(store), say, context };

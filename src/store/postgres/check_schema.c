@@ -14,18 +14,19 @@ int check_log(const struct checking *c, struct outbox_error *err)
 	bool good;
 	int r;
 
-	r = check_ask(c,
-		      "SELECT coalesce(q.seqcache, 0), coalesce(NOT q.seqcycle AND q.seqincrement = 1, false),"
-		      " (SELECT count(*) FROM pg_constraint WHERE conrelid = t.oid AND contype = 'c' AND conname IN"
-		      "  ('xid is given by the log; leave it out of the INSERT',"
-		      "   'seq is given by the log; leave it out of the INSERT')),"
-		      " (SELECT count(*) FROM pg_trigger WHERE tgrelid = t.oid AND tgenabled IN ('O', 'A')"
-		      "  AND tgname IN ('outbox_message_defaults', 'outbox_message_keep')),"
-		      " (SELECT count(*) FROM pg_trigger WHERE tgrelid = t.oid AND tgname = 'outbox_bell') > 0"
-		      " FROM (SELECT to_regclass(quote_ident($1) || '.outbox_message') AS oid) t"
-		      " LEFT JOIN pg_sequence q ON q.seqrelid ="
-		      "  pg_get_serial_sequence(quote_ident($1) || '.outbox_message', 'seq')::regclass",
-		      &row, err);
+	r = check_ask(
+		c,
+		"SELECT coalesce(q.seqcache, 0), coalesce(NOT q.seqcycle AND q.seqincrement = 1, false),"
+		" (SELECT count(*) FROM pg_constraint WHERE conrelid = t.oid AND contype = 'c' AND conname IN"
+		"  ('xid is given by the log; leave it out of the INSERT',"
+		"   'seq is given by the log; leave it out of the INSERT')),"
+		" (SELECT count(*) FROM pg_trigger WHERE tgrelid = t.oid AND tgenabled IN ('O', 'A')"
+		"  AND tgname IN ('outbox_message_defaults', 'outbox_message_keep')),"
+		" (SELECT count(*) FROM pg_trigger WHERE tgrelid = t.oid AND tgname = 'outbox_bell') > 0"
+		" FROM (SELECT to_regclass(quote_ident($1) || '.outbox_message') AS oid) t"
+		" LEFT JOIN pg_sequence q ON q.seqrelid ="
+		"  pg_get_serial_sequence(quote_ident($1) || '.outbox_message', 'seq')::regclass",
+		&row, err);
 	if (r != OUTBOX_OK)
 		return r;
 	if (pg_int(row, 0, 0) != 1 || !pg_bool(row, 0, 1))
@@ -52,16 +53,17 @@ int check_indexes(const struct checking *c, struct outbox_error *err)
 	_cleanup_(pg_clearp) PGresult *rows = NULL;
 	int r, wrong = 0;
 
-	r = check_ask(c,
-		      "SELECT w.name, x.indexrelid IS NOT NULL, coalesce(x.indisvalid AND x.indisready, false)"
-		      " FROM unnest(ARRAY['outbox_message_pkey', 'outbox_message_xid', 'outbox_message_id',"
-		      "  'outbox_receipt_pkey', 'outbox_receipt_number', 'outbox_detour_pkey',"
-		      "  'outbox_detour_state', 'outbox_detour_open', 'outbox_detour_due', 'outbox_detour_key',"
-		      "  'outbox_detour_settled', 'outbox_kept_id', 'outbox_audit_id']) w(name)"
-		      " LEFT JOIN (pg_class i JOIN pg_index x ON x.indexrelid = i.oid"
-		      "  JOIN pg_namespace n ON n.oid = i.relnamespace AND n.nspname = $1)"
-		      " ON i.relname = w.name",
-		      &rows, err);
+	r = check_ask(
+		c,
+		"SELECT w.name, x.indexrelid IS NOT NULL, coalesce(x.indisvalid AND x.indisready, false)"
+		" FROM unnest(ARRAY['outbox_message_pkey', 'outbox_message_xid', 'outbox_message_id',"
+		"  'outbox_receipt_pkey', 'outbox_receipt_number', 'outbox_detour_pkey',"
+		"  'outbox_detour_state', 'outbox_detour_open', 'outbox_detour_due', 'outbox_detour_key',"
+		"  'outbox_detour_settled', 'outbox_kept_id', 'outbox_audit_id']) w(name)"
+		" LEFT JOIN (pg_class i JOIN pg_index x ON x.indexrelid = i.oid"
+		"  JOIN pg_namespace n ON n.oid = i.relnamespace AND n.nspname = $1)"
+		" ON i.relname = w.name",
+		&rows, err);
 	if (r != OUTBOX_OK)
 		return r;
 	for (int i = 0; i < PQntuples(rows); i++) {
@@ -72,8 +74,8 @@ int check_indexes(const struct checking *c, struct outbox_error *err)
 		wrong++;
 		if (pg_bool(rows, i, 1))
 			check_say(c, WRONG, "indexes",
-				  "%s is not valid: a build of it ended early; REINDEX INDEX CONCURRENTLY %s", name,
-				  name);
+				  "%s is not valid: a build of it ended early; REINDEX INDEX CONCURRENTLY %s",
+				  name, name);
 		else
 			check_say(c, WRONG, "indexes",
 				  "%s is not there: readers walk through whole tables; outbox sql postgres prints "
@@ -113,12 +115,13 @@ static int check_security(const struct checking *c, struct outbox_error *err)
 	_cleanup_(pg_clearp) PGresult *rows = NULL;
 	int r;
 
-	r = check_ask(c,
-		      "SELECT c.relname::text, row_security_active(c.oid), quote_ident(current_user)"
-		      " FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1"
-		      " AND c.relname LIKE 'outbox\\_%' AND c.relkind IN ('r', 'p') AND c.relrowsecurity"
-		      " ORDER BY 1",
-		      &rows, err);
+	r = check_ask(
+		c,
+		"SELECT c.relname::text, row_security_active(c.oid), quote_ident(current_user)"
+		" FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1"
+		" AND c.relname LIKE 'outbox\\_%' AND c.relkind IN ('r', 'p') AND c.relrowsecurity"
+		" ORDER BY 1",
+		&rows, err);
 	if (r != OUTBOX_OK)
 		return r;
 	for (int i = 0; i < PQntuples(rows); i++) {
@@ -143,24 +146,25 @@ int check_rights(const struct checking *c, struct outbox_error *err)
 	_cleanup_(pg_clearp) PGresult *rows = NULL;
 	int r;
 
-	r = check_ask(c,
-		      "SELECT quote_ident(current_user), string_agg(w.rights || ' on ' || w.name, ', '"
-		      "  ORDER BY w.name, w.rights) FROM ("
-		      " SELECT w.name, w.rights FROM (VALUES ('outbox_message', 'SELECT'), ('outbox_message', 'DELETE'),"
-		      "  ('outbox_receipt', 'SELECT'), ('outbox_receipt', 'INSERT'), ('outbox_detour', 'SELECT'),"
-		      "  ('outbox_detour', 'INSERT'), ('outbox_detour', 'UPDATE'), ('outbox_lane', 'SELECT'),"
-		      "  ('outbox_lane', 'UPDATE'), ('outbox_worker', 'INSERT'), ('outbox_worker', 'DELETE'),"
-		      "  ('outbox_target', 'SELECT'), ('outbox_target', 'INSERT'), ('outbox_audit', 'INSERT'))"
-		      "  w(name, rights) JOIN pg_class c ON c.relname = w.name"
-		      "  JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = $1"
-		      "  WHERE NOT has_table_privilege(c.oid, w.rights)"
-		      " UNION ALL"
-		      " SELECT min(p.proname) || '() and other functions', 'EXECUTE' FROM pg_proc p"
-		      "  JOIN pg_namespace n ON n.oid = p.pronamespace AND n.nspname = $1"
-		      "  WHERE p.proname IN ('outbox_advance', 'outbox_lease', 'outbox_take')"
-		      "  AND NOT has_function_privilege(p.oid, 'EXECUTE') HAVING count(*) > 0"
-		      ") w",
-		      &rows, err);
+	r = check_ask(
+		c,
+		"SELECT quote_ident(current_user), string_agg(w.rights || ' on ' || w.name, ', '"
+		"  ORDER BY w.name, w.rights) FROM ("
+		" SELECT w.name, w.rights FROM (VALUES ('outbox_message', 'SELECT'), ('outbox_message', 'DELETE'),"
+		"  ('outbox_receipt', 'SELECT'), ('outbox_receipt', 'INSERT'), ('outbox_detour', 'SELECT'),"
+		"  ('outbox_detour', 'INSERT'), ('outbox_detour', 'UPDATE'), ('outbox_lane', 'SELECT'),"
+		"  ('outbox_lane', 'UPDATE'), ('outbox_worker', 'INSERT'), ('outbox_worker', 'DELETE'),"
+		"  ('outbox_target', 'SELECT'), ('outbox_target', 'INSERT'), ('outbox_audit', 'INSERT'))"
+		"  w(name, rights) JOIN pg_class c ON c.relname = w.name"
+		"  JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = $1"
+		"  WHERE NOT has_table_privilege(c.oid, w.rights)"
+		" UNION ALL"
+		" SELECT min(p.proname) || '() and other functions', 'EXECUTE' FROM pg_proc p"
+		"  JOIN pg_namespace n ON n.oid = p.pronamespace AND n.nspname = $1"
+		"  WHERE p.proname IN ('outbox_advance', 'outbox_lease', 'outbox_take')"
+		"  AND NOT has_function_privilege(p.oid, 'EXECUTE') HAVING count(*) > 0"
+		") w",
+		&rows, err);
 	if (r != OUTBOX_OK)
 		return r;
 	if (PQgetisnull(rows, 0, 1))
@@ -184,15 +188,16 @@ int check_positions(const struct checking *c, struct outbox_error *err)
 		    " (SELECT count(*) FROM @outbox_target)",
 		    NULL, &meta, err);
 	if (r == OUTBOX_OK)
-		r = pg_call(c->s, PG_READ,
-			    "SELECT r.target, r.lane, r.cur_seq, e.log_end, r.cur_seq > e.log_end"
-			    " FROM @outbox_lane l CROSS JOIN LATERAL (SELECT * FROM @outbox_receipt o"
-			    "  WHERE o.target = l.target AND o.lane = l.lane ORDER BY o.n DESC LIMIT 1) r"
-			    " CROSS JOIN (SELECT CASE WHEN is_called THEN last_value ELSE 0 END AS log_end"
-			    "  FROM @outbox_message_seq_seq) e"
-			    " WHERE r.cur_seq > e.log_end OR r.cur_xid >= pg_snapshot_xmax(pg_current_snapshot())"
-			    " ORDER BY 1, 2",
-			    NULL, &rows, err);
+		r = pg_call(
+			c->s, PG_READ,
+			"SELECT r.target, r.lane, r.cur_seq, e.log_end, r.cur_seq > e.log_end"
+			" FROM @outbox_lane l CROSS JOIN LATERAL (SELECT * FROM @outbox_receipt o"
+			"  WHERE o.target = l.target AND o.lane = l.lane ORDER BY o.n DESC LIMIT 1) r"
+			" CROSS JOIN (SELECT CASE WHEN is_called THEN last_value ELSE 0 END AS log_end"
+			"  FROM @outbox_message_seq_seq) e"
+			" WHERE r.cur_seq > e.log_end OR r.cur_xid >= pg_snapshot_xmax(pg_current_snapshot())"
+			" ORDER BY 1, 2",
+			NULL, &rows, err);
 	if (r != OUTBOX_OK)
 		return r;
 	foreign = !PQgetisnull(meta, 0, 0) && !PQgetisnull(meta, 0, 1) &&
@@ -206,10 +211,12 @@ int check_positions(const struct checking *c, struct outbox_error *err)
 		check_say(c, WRONG, "positions",
 			  "target %s, lane %lld stands at %lld, ahead of %s: the relay refuses to run; outbox rebase "
 			  "--dry-run says what to do",
-			  pg_peek(rows, i, 0), (long long)pg_int(rows, i, 1), (long long)pg_int(rows, i, 2),
+			  pg_peek(rows, i, 0), (long long)pg_int(rows, i, 1),
+			  (long long)pg_int(rows, i, 2),
 			  pg_bool(rows, i, 4) ? "the end of the log" : "this server's transactions");
 	if (pg_int(meta, 0, 2) == 0)
-		check_say(c, NOTE, "targets", "none is registered: messages wait, and nothing is purged");
+		check_say(c, NOTE, "targets",
+			  "none is registered: messages wait, and nothing is purged");
 	else if (!foreign && PQntuples(rows) == 0)
 		check_say(c, FINE, "positions", "%lld target%s, none ahead of the log",
 			  (long long)pg_int(meta, 0, 2), pg_int(meta, 0, 2) == 1 ? "" : "s");

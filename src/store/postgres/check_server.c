@@ -73,8 +73,8 @@ int check_server(const struct checking *c, struct outbox_error *err)
 		      &row, err);
 	if (r != OUTBOX_OK)
 		return r;
-	check_say(c, FINE, "schema", "version %d in schema %s, %d lane%s", pg_newest(), c->s->schema,
-		  c->s->lanes, c->s->lanes == 1 ? "" : "s");
+	check_say(c, FINE, "schema", "version %d in schema %s, %d lane%s", pg_newest(),
+		  c->s->schema, c->s->lanes, c->s->lanes == 1 ? "" : "s");
 	check_pooling(c, row);
 	check_durability(c, row);
 	check_clock(c, before, pg_time(row, 0, 2), clock->wall(clock));
@@ -140,16 +140,17 @@ int check_vacuum(const struct checking *c, struct outbox_error *err)
 	bool fine = true;
 	int r;
 
-	r = check_ask(c,
-		      "SELECT c.relname::text, coalesce(s.n_dead_tup, 0),"
-		      " current_setting('autovacuum') = 'on' AND current_setting('track_counts') = 'on'"
-		      "  AND NOT coalesce('autovacuum_enabled=false' = ANY (c.reloptions), false),"
-		      " coalesce(to_char(greatest(s.last_autovacuum, s.last_vacuum) AT TIME ZONE 'UTC',"
-		      "  'YYYY-MM-DD HH24:MI:SS UTC'), 'never')"
-		      " FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
-		      " LEFT JOIN pg_stat_all_tables s ON s.relid = c.oid WHERE n.nspname = $1"
-		      " AND c.relname IN ('outbox_lane', 'outbox_worker', 'outbox_detour') ORDER BY 1",
-		      &rows, err);
+	r = check_ask(
+		c,
+		"SELECT c.relname::text, coalesce(s.n_dead_tup, 0),"
+		" current_setting('autovacuum') = 'on' AND current_setting('track_counts') = 'on'"
+		"  AND NOT coalesce('autovacuum_enabled=false' = ANY (c.reloptions), false),"
+		" coalesce(to_char(greatest(s.last_autovacuum, s.last_vacuum) AT TIME ZONE 'UTC',"
+		"  'YYYY-MM-DD HH24:MI:SS UTC'), 'never')"
+		" FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
+		" LEFT JOIN pg_stat_all_tables s ON s.relid = c.oid WHERE n.nspname = $1"
+		" AND c.relname IN ('outbox_lane', 'outbox_worker', 'outbox_detour') ORDER BY 1",
+		&rows, err);
 	if (r != OUTBOX_OK)
 		return r;
 	for (int i = 0; i < PQntuples(rows); i++) {
@@ -162,7 +163,8 @@ int check_vacuum(const struct checking *c, struct outbox_error *err)
 			check_say(c, WARNING, "vacuum",
 				  "%s has %lld dead rows, last vacuum: %s; is a snapshot held (see below)? else "
 				  "VACUUM it",
-				  pg_peek(rows, i, 0), (long long)pg_int(rows, i, 1), pg_peek(rows, i, 3));
+				  pg_peek(rows, i, 0), (long long)pg_int(rows, i, 1),
+				  pg_peek(rows, i, 3));
 		else
 			continue;
 		fine = false;

@@ -50,7 +50,8 @@ int pg_connect(struct pg_store *s, const struct pg_settings *settings, struct ou
 	if (PQsetnonblocking(s->conn, 1) != 0)
 		return pg_fail(s, NULL, err);
 	if (PQserverVersion(s->conn) < OLDEST_SERVER)
-		return outbox_fail(err, OUTBOX_ENOTSUP, "%s: PostgreSQL %d is too old; 13 or later is needed",
-				   s->where, PQserverVersion(s->conn) / 10000);
+		return outbox_fail(err, OUTBOX_ENOTSUP,
+				   "%s: PostgreSQL %d is too old; 13 or later is needed", s->where,
+				   PQserverVersion(s->conn) / 10000);
 	return OUTBOX_OK;
 }

@@ -16,9 +16,9 @@ static const struct {
 	int status;
 	const char *remedy; /* NULL: the server's own words are enough */
 } refusals[] = {
-	{ "does not match host name", OUTBOX_EAUTH,
-	  "write the host as the certificate names it" },
-	{ "root certificate file", OUTBOX_EAUTH, "sslrootcert=FILE in the URL names the CA's certificate" },
+	{ "does not match host name", OUTBOX_EAUTH, "write the host as the certificate names it" },
+	{ "root certificate file", OUTBOX_EAUTH,
+	  "sslrootcert=FILE in the URL names the CA's certificate" },
 	{ "certificate", OUTBOX_EAUTH,
 	  "the server's certificate is not signed by a CA that is known here; sslrootcert=FILE in the URL names "
 	  "the CA's" },
@@ -36,7 +36,8 @@ static const struct {
 	  "the server's pg_hba.conf does not let this user in from this machine; add a line there" },
 	{ "authentication failed", OUTBOX_EAUTH,
 	  "the server's pg_hba.conf wants another way to log in for this user" },
-	{ "role \"", OUTBOX_EAUTH, "name the user in the URL, postgres://USER@..., or CREATE ROLE it" },
+	{ "role \"", OUTBOX_EAUTH,
+	  "name the user in the URL, postgres://USER@..., or CREATE ROLE it" },
 	{ "permission denied for database", OUTBOX_EAUTH, "GRANT CONNECT ON DATABASE to this role" },
 	{ "database \"", OUTBOX_ENOTFOUND,
 	  "make it first (createdb): outbox init makes tables, not databases" },

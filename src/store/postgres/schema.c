@@ -11,6 +11,7 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/text.h"
 #include "store/postgres/ops.h"
 #include "store/postgres/script.h"
 
@@ -70,6 +71,17 @@ static int find_schema(struct pg_store *s, bool *ret_there, struct outbox_error 
 	return pg_schema_name(s, pg_peek(found, 0, *ret_there ? 0 : 1), err);
 }
 
+/* A number of outbox_meta; false: that is no outbox of ours. */
+static bool meta_number(const PGresult *found, int column, int *ret_number)
+{
+	int64_t number;
+
+	if (number_parse("outbox_meta", pg_peek(found, 0, column), 0, 999999999, &number, NULL))
+		return false;
+	*ret_number = (int)number;
+	return true;
+}
+
 static int look(struct pg_store *s, struct version *ret_version, struct outbox_error *err)
 {
 	_cleanup_(pg_clearp) PGresult *found = NULL;
@@ -90,9 +102,8 @@ static int look(struct pg_store *s, struct version *ret_version, struct outbox_e
 		    NULL, &found, err);
 	if (r != OUTBOX_OK)
 		return r;
-	if (sscanf(pg_peek(found, 0, 0), "%9d", &v.schema) != 1 ||
-	    sscanf(pg_peek(found, 0, 1), "%9d", &v.min_reader) != 1 ||
-	    sscanf(pg_peek(found, 0, 2), "%9d", &v.lanes) != 1)
+	if (!meta_number(found, 0, &v.schema) || !meta_number(found, 1, &v.min_reader) ||
+	    !meta_number(found, 2, &v.lanes))
 		return outbox_fail(err, OUTBOX_ESCHEMA,
 				   "%s has a table outbox_meta that is not ours; move it away",
 				   s->where);
@@ -111,8 +122,8 @@ static int newer(const struct version *v, struct outbox_error *err)
 
 static int missing(const struct pg_store *s, struct outbox_error *err)
 {
-	return outbox_fail(err, OUTBOX_ESCHEMA,
-			   "no outbox in schema %s of %s; run: outbox init", s->schema, s->where);
+	return outbox_fail(err, OUTBOX_ESCHEMA, "no outbox in schema %s of %s; run: outbox init",
+			   s->schema, s->where);
 }
 
 int pg_schema_ready(struct pg_store *s, struct outbox_error *err)
@@ -180,10 +191,12 @@ static int hang_bell(struct pg_store *s, int wanted, struct outbox_error *err)
 
 	if (!wanted)
 		return OUTBOX_OK;
-	return pg_op(s, PG_WRITE, "SELECT @outbox_doorbell($1)", ARGS(ARG_BOOL(wanted > 0)), &row, err);
+	return pg_op(s, PG_WRITE, "SELECT @outbox_doorbell($1)", ARGS(ARG_BOOL(wanted > 0)), &row,
+		     err);
 }
 
-static int init(struct pg_store *s, const struct outbox_init_options *options, struct outbox_error *err)
+static int init(struct pg_store *s, const struct outbox_init_options *options,
+		struct outbox_error *err)
 {
 	int lanes = options ? options->lanes : 0;
 	struct version v = { 0 };
@@ -262,7 +275,8 @@ int pg_info(struct outbox_store *store, struct outbox_store_info *ret_info, stru
 	r = look(s, &v, err);
 	if (r != OUTBOX_OK)
 		return r;
-	snprintf(info.driver, sizeof(info.driver), "postgres %d.%d", version / 10000, version % 10000);
+	snprintf(info.driver, sizeof(info.driver), "postgres %d.%d", version / 10000,
+		 version % 10000);
 	snprintf(info.name, sizeof(info.name), "%s", s->name);
 	info.schema_version = v.schema;
 	info.lanes = v.lanes;

@@ -52,9 +52,10 @@ static const char about[] =
 static void set_path(struct buf *out, const char *quoted)
 {
 	if (!quoted) {
-		buf_text(out, "DO $outbox$ BEGIN\n"
-			      "\tPERFORM set_config('search_path', quote_ident(current_schema()) || ', pg_temp', true);\n"
-			      "END $outbox$;\n");
+		buf_text(out,
+			 "DO $outbox$ BEGIN\n"
+			 "\tPERFORM set_config('search_path', quote_ident(current_schema()) || ', pg_temp', true);\n"
+			 "END $outbox$;\n");
 		return;
 	}
 	/* not IF NOT EXISTS: that wants the right to create one even where it is there */

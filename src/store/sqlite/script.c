@@ -23,8 +23,8 @@ static const char about[] =
 	"PRAGMA busy_timeout = 5000;\n\n"
 	"BEGIN IMMEDIATE;\n\n";
 
-int sqlite_script_text(const struct outbox_init_options *options, const char *schema, char **ret_sql,
-		       struct outbox_error *err)
+int sqlite_script_text(const struct outbox_init_options *options, const char *schema,
+		       char **ret_sql, struct outbox_error *err)
 {
 	const struct sqlite_migrations *all = &sqlite_migrations;
 	const struct sqlite_migration *newest = &all->list[all->count - 1];
