@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The doorbell with real threads, on the memory store with a bell of the test's own. Lanes would poll once
+ * an hour: whatever arrives was found because the bell rang, or by the look that follows its hanging.
+ */
+#include "world.h"
+
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+enum kind { BELL_WORKS, BELL_NONE, BELL_BUSY, BELL_BROKEN };
+
+static struct {
+	struct world *world;
+	enum kind kind;
+	int pipe[2];
+	_Atomic int listened, awoken;
+	_Atomic bool hung;
+	bool publish_on_listen; /* somebody publishes just before the bell hangs, and does not ring */
+} bell;
+
+static int bell_listen(struct outbox_store *store, int *ret_fd, bool *ret_again,
+		       struct outbox_error *err)
+{
+	(void)store;
+	atomic_fetch_add(&bell.listened, 1);
+	if (bell.kind == BELL_BROKEN)
+		return outbox_fail(err, OUTBOX_ECONN, "no line");
+	*ret_fd = bell.kind == BELL_NONE ? -1 : bell.pipe[0];
+	*ret_again = bell.kind == BELL_BUSY;
+	if (bell.kind != BELL_WORKS)
+		return OUTBOX_OK;
+	if (bell.publish_on_listen) {
+		bell.publish_on_listen = false;
+		world_publish(bell.world, "order.placed", "between", NULL);
+	}
+	atomic_store(&bell.hung, true);
+	return OUTBOX_OK;
+}
+
+static int bell_awake(struct outbox_store *store, struct outbox_error *err)
+{
+	char text[64];
+
+	(void)store;
+	(void)err;
+	atomic_store(&bell.hung, false);
+	atomic_fetch_add(&bell.awoken, 1);
+	while (read(bell.pipe[0], text, sizeof(text)) > 0)
+		;
+	return OUTBOX_OK;
+}
+
+static struct outbox_store_ops ops;
+
+static int bell_open(const struct outbox_store_config *config, bool create,
+		     struct outbox_store **ret_store, struct outbox_error *err)
+{
+	int r = memory_store_ops.open(config, create, ret_store, err);
+
+	if (r == OUTBOX_OK)
+		(*ret_store)->ops = &ops;
+	return r;
+}
+
+static struct outbox_relay *start(struct world *w, enum kind kind, struct outbox_registry **registry)
+{
+	struct outbox_target_config target;
+	struct outbox_relay_config config = world_config(w, &target);
+	struct outbox_error err = OUTBOX_ERROR_INIT;
+	struct outbox_relay *relay;
+
+	bell.world = w;
+	bell.kind = kind;
+	atomic_store(&bell.hung, false);
+	atomic_store(&bell.listened, 0);
+	atomic_store(&bell.awoken, 0);
+	assert_int_equal(pipe2(bell.pipe, O_NONBLOCK | O_CLOEXEC), 0);
+	ops = memory_store_ops;
+	ops.open = bell_open;
+	ops.listen = bell_listen;
+	ops.awake = bell_awake;
+	assert_int_equal(outbox_registry_new(registry, &err), OUTBOX_OK);
+	assert_int_equal(outbox_registry_add_store(*registry, &ops, w->db, &err), OUTBOX_OK);
+	assert_int_equal(outbox_registry_add_transport(*registry, &memory_transport_ops,
+						       w->brokers[0], &err),
+			 OUTBOX_OK);
+	config.registry = *registry;
+	config.clock = NULL;
+	config.log = NULL;
+	config.instance = "bell";
+	config.workers = 2;
+	config.poll_min = config.poll_max = OUTBOX_HOURS;
+	assert_int_equal(outbox_relay_new(&relay, &config, &err), OUTBOX_OK);
+	assert_int_equal(outbox_relay_start(relay, &err), OUTBOX_OK);
+	return relay;
+}
+
+static void end(struct world *w, struct outbox_relay *relay, struct outbox_registry *registry)
+{
+	outbox_relay_free(relay);
+	outbox_registry_free(registry);
+	close(bell.pipe[0]);
+	close(bell.pipe[1]);
+	world_free(w);
+}
+
+/* Half a minute at the most, and usually a few milliseconds. */
+#define WAIT_FOR(condition)                                        \
+	do {                                                       \
+		for (int i_ = 0; i_ < 30000 && !(condition); i_++) \
+			usleep(1000);                              \
+		assert_true(condition);                            \
+	} while (0)
+
+/* As a publisher does: ring when the bell hangs. */
+static void publish(struct world *w)
+{
+	world_publish(w, "order.placed", NULL, NULL);
+	if (atomic_load(&bell.hung))
+		assert_int_equal(write(bell.pipe[1], "!", 1), 1);
+}
+
+static void a_ring_wakes_a_sleeping_relay(void **state)
+{
+	struct world *w = world_new(4);
+	struct outbox_registry *registry;
+	struct outbox_relay *relay = start(w, BELL_WORKS, &registry);
+
+	(void)state;
+	for (size_t i = 1; i <= 20; i++) {
+		WAIT_FOR(atomic_load(&bell.hung));
+		publish(w);
+		WAIT_FOR(memory_broker_count(w->brokers[0]) == i);
+	}
+	assert_true(atomic_load(&bell.awoken) >= 20);
+	end(w, relay, registry);
+}
+
+static void nothing_falls_between_the_last_look_and_the_bell(void **state)
+{
+	struct world *w = world_new(4);
+	struct outbox_registry *registry;
+	struct outbox_relay *relay;
+
+	(void)state;
+	bell.publish_on_listen = true;
+	relay = start(w, BELL_WORKS, &registry);
+	WAIT_FOR(memory_broker_count(w->brokers[0]) == 1);
+	end(w, relay, registry);
+}
+
+static void a_busy_bell_is_asked_again(void **state)
+{
+	struct world *w = world_new(2);
+	struct outbox_registry *registry;
+	struct outbox_relay *relay = start(w, BELL_BUSY, &registry);
+
+	(void)state;
+	WAIT_FOR(atomic_load(&bell.listened) >= 5);
+	assert_int_equal(atomic_load(&bell.awoken), 0);
+	end(w, relay, registry);
+}
+
+static void without_a_bell_the_relay_polls(void **state)
+{
+	struct world *w = world_new(2);
+	struct outbox_registry *registry;
+	struct outbox_relay *relay = start(w, BELL_NONE, &registry);
+
+	(void)state;
+	WAIT_FOR(atomic_load(&bell.listened) >= 1);
+	usleep(50000);
+	assert_int_equal(atomic_load(&bell.listened), 1); /* asked once, then never again */
+	end(w, relay, registry);
+}
+
+static void a_broken_bell_stops_nobody(void **state)
+{
+	struct world *w = world_new(2);
+	struct outbox_registry *registry;
+	struct outbox_relay *relay;
+
+	(void)state;
+	world_publish_many(w, 5, 0);
+	relay = start(w, BELL_BROKEN, &registry);
+	WAIT_FOR(memory_broker_count(w->brokers[0]) == 5);
+	WAIT_FOR(atomic_load(&bell.listened) >= 1);
+	end(w, relay, registry);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_ring_wakes_a_sleeping_relay),
+		cmocka_unit_test(nothing_falls_between_the_last_look_and_the_bell),
+		cmocka_unit_test(a_busy_bell_is_asked_again),
+		cmocka_unit_test(without_a_bell_the_relay_polls),
+		cmocka_unit_test(a_broken_bell_stops_nobody),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
