@@ -230,7 +230,7 @@ BEGIN
 	succ.takeovers := last.takeovers;
 	IF last.claim_count > 0 OR p_outcomes.count > 0 THEN
 		succ := outbox_settle(last, succ, p_outcomes, v.hold);
-		IF p_outcomes.seqs IS NOT NULL OR last.claim_detours > 0 THEN
+		IF cardinality(p_outcomes.seqs) > 0 OR last.claim_detours > 0 THEN
 			v := outbox_lane_view(p_target, p_lane, p_version);
 		END IF;
 	END IF;

@@ -35,7 +35,7 @@ struct pg_bytes {
 struct pg_arg {
 	enum pg_type type;
 	int64_t number; /* INT8, INT4, BOOL, TIME (0 is NULL) */
-	const void *pointer; /* text, bytes, the first element; NULL is NULL */
+	const void *pointer; /* text, bytes, the first element; NULL is NULL; an array of none is empty */
 	size_t count;   /* bytes, elements */
 };
 
