@@ -55,8 +55,9 @@ static int check_connection(PGconn *conn, unsigned flags, struct outbox_error *e
 	case PQTRANS_INTRANS:
 		return OUTBOX_OK;
 	case PQTRANS_INERROR:
-		return outbox_fail(err, OUTBOX_EINVAL,
-				   "publish: an earlier statement of this transaction failed; roll it back");
+		return outbox_fail(
+			err, OUTBOX_EINVAL,
+			"publish: an earlier statement of this transaction failed; roll it back");
 	case PQTRANS_ACTIVE:
 		return outbox_fail(err, OUTBOX_EINVAL,
 				   "publish: a statement is still running on this connection; read its "
@@ -100,8 +101,9 @@ static int marshal(struct publishing *p, unsigned flags, struct outbox_error *er
 			return publish_at_fault(p->n, i, r, err);
 	}
 	/* the time is the database's */
-	return r == OUTBOX_OK ? pg_insert_finish(&p->insert, flags & OUTBOX_LOCK_KEYS, ARG_TIME(0), err)
-			      : r;
+	return r == OUTBOX_OK
+		       ? pg_insert_finish(&p->insert, flags & OUTBOX_LOCK_KEYS, ARG_TIME(0), err)
+		       : r;
 }
 
 static const char *id_at(const struct publishing *p, size_t i)

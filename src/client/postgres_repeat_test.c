@@ -166,8 +166,9 @@ static void payloads_come_back(void **state)
 		place_run(p->conn, "BEGIN");
 		assert_int_equal(outbox_publish_pg(p->conn, &m, &p->err), OUTBOX_OK);
 		place_run(p->conn, "COMMIT");
-		snprintf(sql, sizeof(sql), "SELECT count(*) FROM outbox_message WHERE id = '%s' AND %s",
-			 id, cases[i].where);
+		snprintf(sql, sizeof(sql),
+			 "SELECT count(*) FROM outbox_message WHERE id = '%s' AND %s", id,
+			 cases[i].where);
 		assert_int_equal(place_number(p->other, sql), 1);
 	}
 }
@@ -204,16 +205,17 @@ static void every_field_is_written(void **state)
 	assert_int_equal(outbox_publish_pg(p->conn, &m, &p->err), OUTBOX_OK);
 	place_run(p->conn, "COMMIT");
 	assert_int_equal(
-		place_number(p->other,
-			     "SELECT count(*) FROM outbox_message WHERE id = 'mine' AND type ="
-			     " 'order.placed' AND key = 'k' AND content_type = 'application/json' AND kind"
-			     " = 'command' AND published AND source = '/a' AND subject = 'b' AND topic ="
-			     " 'c' AND correlation_id = 'd' AND causation_id = 'e' AND traceparent ="
-			     " '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01' AND headers::jsonb"
-			     " = '{\"X\":\"\\\"\xc3\xa9\\\\\",\"Empty\":\"\"}' AND priority = -7 AND"
-			     " event_time = to_timestamp(1600000000) + interval '1 microsecond' AND due_at ="
-			     " to_timestamp(1700000000) AND expires_at = to_timestamp(1800000000) AND"
-			     " created_at > now() - interval '1 hour' AND slot = outbox_slot('k')"),
+		place_number(
+			p->other,
+			"SELECT count(*) FROM outbox_message WHERE id = 'mine' AND type ="
+			" 'order.placed' AND key = 'k' AND content_type = 'application/json' AND kind"
+			" = 'command' AND published AND source = '/a' AND subject = 'b' AND topic ="
+			" 'c' AND correlation_id = 'd' AND causation_id = 'e' AND traceparent ="
+			" '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01' AND headers::jsonb"
+			" = '{\"X\":\"\\\"\xc3\xa9\\\\\",\"Empty\":\"\"}' AND priority = -7 AND"
+			" event_time = to_timestamp(1600000000) + interval '1 microsecond' AND due_at ="
+			" to_timestamp(1700000000) AND expires_at = to_timestamp(1800000000) AND"
+			" created_at > now() - interval '1 hour' AND slot = outbox_slot('k')"),
 		1);
 }
 

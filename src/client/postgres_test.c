@@ -16,7 +16,8 @@ static void outside_a_transaction_it_refuses(void **state)
 	assert_string_equal(p->err.message,
 			    "not in a transaction: the message and your rows could part; BEGIN first, or "
 			    "set OUTBOX_ALLOW_AUTOCOMMIT");
-	assert_int_equal(outbox_publish_pg_batch(p->conn, &m, 1, OUTBOX_ALLOW_AUTOCOMMIT, NULL, &p->err),
+	assert_int_equal(outbox_publish_pg_batch(p->conn, &m, 1, OUTBOX_ALLOW_AUTOCOMMIT, NULL,
+						 &p->err),
 			 OUTBOX_OK);
 	assert_int_equal(PQtransactionStatus(p->conn), PQTRANS_IDLE);
 	assert_int_equal(place_messages(p), 1);
@@ -91,10 +92,12 @@ static void a_batch_is_all_or_none(void **state)
 	place_run(p->conn,
 		  "ALTER TABLE outbox_message ADD CONSTRAINT \"not this one\" CHECK (id <> 'three')");
 	place_run(p->conn, "BEGIN");
-	assert_int_equal(outbox_publish_pg_batch(p->conn, m, 3, 0, published, &p->err), OUTBOX_EINVAL);
+	assert_int_equal(outbox_publish_pg_batch(p->conn, m, 3, 0, published, &p->err),
+			 OUTBOX_EINVAL);
 	assert_string_equal(p->err.message, "message 2: the log refuses the message: not this one");
 	assert_int_equal(published[0].seq, 0x5555555555555555);
-	place_run(p->conn, "ROLLBACK; ALTER TABLE outbox_message DROP CONSTRAINT \"not this one\"; BEGIN");
+	place_run(p->conn,
+		  "ROLLBACK; ALTER TABLE outbox_message DROP CONSTRAINT \"not this one\"; BEGIN");
 	assert_int_equal(outbox_publish_pg_batch(p->conn, m, 3, 0, published, &p->err), OUTBOX_OK);
 	place_run(p->conn, "COMMIT");
 	assert_int_equal(place_messages(p), 3);
@@ -141,12 +144,14 @@ static void large_batches_keep_their_order(void **state)
 		assert_true(i == 0 || published[i].seq > published[i - 1].seq);
 	}
 	/* and that is where they are */
-	assert_int_equal(place_number(p->other,
-				      "SELECT count(*) FROM (SELECT id, row_number() OVER (ORDER BY seq) - 1"
-				      " AS i FROM outbox_message) o WHERE id = 'm' || lpad((i * 7 % 3000)::text,"
-				      " 4, '0')"),
-			 N);
-	assert_int_equal(place_number(p->other, "SELECT min(seq) FROM outbox_message"), published[0].seq);
+	assert_int_equal(
+		place_number(p->other,
+			     "SELECT count(*) FROM (SELECT id, row_number() OVER (ORDER BY seq) - 1"
+			     " AS i FROM outbox_message) o WHERE id = 'm' || lpad((i * 7 % 3000)::text,"
+			     " 4, '0')"),
+		N);
+	assert_int_equal(place_number(p->other, "SELECT min(seq) FROM outbox_message"),
+			 published[0].seq);
 }
 
 static size_t count(FILE *file, const char *word)
@@ -180,8 +185,9 @@ static void it_is_one_round_trip(void **state)
 
 static void the_session_is_left_as_it_was(void **state)
 {
-	static const char settings[] = "SELECT hashtextextended(string_agg(name || setting, ',' ORDER BY"
-				       " name), 0) FROM pg_settings WHERE name NOT LIKE 'plpgsql.%'";
+	static const char settings[] =
+		"SELECT hashtextextended(string_agg(name || setting, ',' ORDER BY"
+		" name), 0) FROM pg_settings WHERE name NOT LIKE 'plpgsql.%'";
 	struct place *p = *state;
 	struct outbox_message m = place_message(NULL);
 	int64_t before = place_number(p->conn, settings);
@@ -194,8 +200,9 @@ static void the_session_is_left_as_it_was(void **state)
 	place_run(p->conn, "COMMIT");
 	assert_int_equal(place_number(p->conn, settings), before);
 	assert_int_equal(place_number(p->conn, "SELECT count(*) FROM pg_prepared_statements"), 0);
-	assert_int_equal(place_number(p->conn, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"
-					       " AND pid = pg_backend_pid()"),
+	assert_int_equal(place_number(p->conn,
+				      "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"
+				      " AND pid = pg_backend_pid()"),
 			 0);
 }
 
@@ -250,7 +257,8 @@ static void a_newer_header_works(void **state)
 
 	array[0].m.struct_size = array[1].m.struct_size = sizeof(array[0]);
 	place_run(p->conn, "BEGIN");
-	assert_int_equal(outbox_publish_pg_batch(p->conn, &array[0].m, 2, 0, NULL, &p->err), OUTBOX_OK);
+	assert_int_equal(outbox_publish_pg_batch(p->conn, &array[0].m, 2, 0, NULL, &p->err),
+			 OUTBOX_OK);
 	place_run(p->conn, "COMMIT");
 	assert_int_equal(place_number(p->other, "SELECT count(*) FROM outbox_message WHERE id IN"
 						" ('one', 'two')"),

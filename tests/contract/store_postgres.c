@@ -37,9 +37,18 @@ static const char *server(void)
 	return getenv("OUTBOX_TEST_POSTGRES");
 }
 
+/* Another way to the same server for the store's connections: a pooler. */
+static const char *way(void)
+{
+	const char *via = getenv("OUTBOX_TEST_POSTGRES_VIA");
+
+	return via ? via : server();
+}
+
 static const char *unavailable(void)
 {
-	return server() ? NULL : "OUTBOX_TEST_POSTGRES is not set (tests/support/with-postgres sets it)";
+	return server() ? NULL
+			: "OUTBOX_TEST_POSTGRES is not set (tests/support/with-postgres sets it)";
 }
 
 static void ignore(void *context, const char *text)
@@ -71,8 +80,8 @@ static void *make(struct outbox_clock *clock)
 		abort();
 	number++;
 	snprintf(p->url, sizeof(p->url), "%s?clock=client&name=app&schema=Case%%20%d%%20%%22%d%%22",
-		 server(), (int)getpid(), number);
-	snprintf(p->missing, sizeof(p->missing), "%s_missing", server());
+		 way(), (int)getpid(), number);
+	snprintf(p->missing, sizeof(p->missing), "%s_missing", way());
 	snprintf(p->schema, sizeof(p->schema), "Case %d \"\"%d\"\"", (int)getpid(), number);
 	p->conn = connect_to(p);
 	return p;
@@ -107,7 +116,8 @@ static void fake_schema(void *place, int version)
 	char sql[128];
 
 	snprintf(sql, sizeof(sql),
-		 "UPDATE outbox_meta SET value = '%d' WHERE name IN ('schema', 'min_reader')", version);
+		 "UPDATE outbox_meta SET value = '%d' WHERE name IN ('schema', 'min_reader')",
+		 version);
 	run(p->conn, sql);
 }
 

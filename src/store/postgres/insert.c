@@ -122,8 +122,8 @@ static int put_headers(struct pg_insert *insert, size_t i, const struct outbox_m
 	return OUTBOX_OK;
 }
 
-int pg_insert_put(struct pg_insert *insert, size_t i, const struct outbox_message *m, const char *id,
-		  struct outbox_error *err)
+int pg_insert_put(struct pg_insert *insert, size_t i, const struct outbox_message *m,
+		  const char *id, struct outbox_error *err)
 {
 	enum column payload = message_is_text(m) ? PAYLOAD : PAYLOAD_BIN;
 
@@ -152,7 +152,8 @@ int pg_insert_put(struct pg_insert *insert, size_t i, const struct outbox_messag
 int pg_insert_finish(struct pg_insert *insert, bool lock_keys, struct pg_arg now,
 		     struct outbox_error *err)
 {
-	const struct pg_bytes *texts = insert->columns[PAYLOAD], *bins = insert->columns[PAYLOAD_BIN];
+	const struct pg_bytes *texts = insert->columns[PAYLOAD],
+			      *bins = insert->columns[PAYLOAD_BIN];
 	size_t bytes = 0;
 
 	for (size_t i = 0; i < insert->count && bytes <= PAYLOADS_MAX; i++)

@@ -113,5 +113,6 @@ int pg_truncate(struct outbox_store *store, struct outbox_error *err)
 	struct pg_store *s = pg_of(store);
 
 	return pg_op(s, PG_WRITE, "SELECT @outbox_truncate($1, $2)",
-		     ARGS(ARG_INT8((int64_t)(s->random->next(s->random) >> 1)), pg_now(s)), &row, err);
+		     ARGS(ARG_INT8((int64_t)(s->random->next(s->random) >> 1)), pg_now(s)), &row,
+		     err);
 }

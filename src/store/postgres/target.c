@@ -34,8 +34,7 @@ int pg_target_put(struct outbox_store *store, const struct outbox_target_def *de
 		  ARGS(ARG_TEXT(def->name), ARG_TEXT(buf_str(&route)),
 		       ARG_ARRAY(PG_TEXTS, def->route.types, def->route.n_types),
 		       ARG_TEXT(kind_text(def->route.kind)), ARG_BOOL(def->route.published_only),
-		       ARG_BOOL(def->hold), ARG_BOOL(def->unordered),
-		       ARG_INT4(def->start),
+		       ARG_BOOL(def->hold), ARG_BOOL(def->unordered), ARG_INT4(def->start),
 		       ARG_INT8((int64_t)(s->random->next(s->random) >> 1)), pg_now(s)),
 		  &row, err);
 	if (r == OUTBOX_OK && ret_version)
@@ -62,5 +61,6 @@ int pg_target_drop(struct outbox_store *store, const char *target, const char *a
 	struct pg_store *s = pg_of(store);
 
 	return pg_op(s, PG_WRITE, "SELECT @outbox_target_drop($1, $2, $3, $4)",
-		     ARGS(ARG_TEXT(target), ARG_TEXT(actor), ARG_TEXT(reason), pg_now(s)), &row, err);
+		     ARGS(ARG_TEXT(target), ARG_TEXT(actor), ARG_TEXT(reason), pg_now(s)), &row,
+		     err);
 }
