@@ -21,7 +21,7 @@ struct bell {
 	_Atomic bool hung;      /* publishers ring */
 };
 
-/* The thread that listens, when the store has a bell; ends by itself when there is none. */
-void *bell_run(void *relay);
+/* The thread of a struct outbox_relay that listens, when the store has a bell; ends by itself when there is none. */
+void *bell_run(void *argument);
 
 #endif

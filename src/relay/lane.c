@@ -228,7 +228,7 @@ static void settle_and_read(struct worker *w, struct lane *lane, outbox_time now
 	size_t want = wanted(w, lane, now);
 	int r;
 
-	lane->run_at = now; /* a ring may have come before its time */
+	lane->run_at = now;               /* a ring may have come before its time */
 	lane->read_ring = worker_ring(w); /* before the read: what is rung later is looked at again */
 	if (want && !w->connected) {
 		/* Never claim into an outage: first see that the broker is there. */

@@ -177,8 +177,8 @@ int outbox_relay_start(struct outbox_relay *relay, struct outbox_error *err)
 		thread->running = true;
 	}
 	/* Without it the relay polls, as it does where the store has no bell. */
-	relay->bell_running = !relay->plan.no_bell &&
-			      !pthread_create(&relay->bell_thread, NULL, bell_run, relay);
+	relay->bell_running =
+		!relay->plan.no_bell && !pthread_create(&relay->bell_thread, NULL, bell_run, relay);
 	return OUTBOX_OK;
 }
 

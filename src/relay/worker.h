@@ -36,11 +36,11 @@ struct suspicion {
 struct lane {
 	int number;
 	enum lane_phase phase;
-	bool leaving; /* finish what is in flight, settle it, then release */
-	bool lost;    /* the lease is gone: the fence decides whether settling still counts */
-	bool ran_dry; /* a read found nothing that is due */
+	bool leaving;       /* finish what is in flight, settle it, then release */
+	bool lost;          /* the lease is gone: the fence decides whether settling still counts */
+	bool ran_dry;       /* a read found nothing that is due */
 	unsigned read_ring; /* the bell's rings when the last read began */
-	unsigned dry; /* and at which ring of the bell that was; 0: it found something */
+	unsigned dry;       /* and at which ring of the bell that was; 0: it found something */
 	struct outbox_head head;
 	int64_t next_token; /* of the receipt being appended; the same again until it is known */
 	int64_t died_seq;   /* the message that was alone in flight when a relay died */
@@ -64,7 +64,7 @@ struct worker {
 	const struct relay_plan *plan;
 	const struct target_plan *target;
 	struct relay_counters *counters;
-	struct bell *bell;   /* NULL: none */
+	struct bell *bell;    /* NULL: none */
 	_Atomic unsigned dry; /* the ring at which all lanes were dry; 0: there is work */
 	char owner[256];
 	struct random_state random;

@@ -323,8 +323,7 @@ static struct pair current;
 
 static void they_agree(void **state)
 {
-	const struct store_fixture *const fixtures[] = { &memory_store_fixture,
-							 &FIXTURE };
+	const struct store_fixture *const fixtures[] = { &memory_store_fixture, &FIXTURE };
 
 	(void)state;
 	for (now_seed = first_seed; now_seed < first_seed + seeds; now_seed++) {

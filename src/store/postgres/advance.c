@@ -20,7 +20,16 @@ enum {
 	CLAIMED_FLAGS
 };
 enum { FLAG_DETOUR = 1, FLAG_SUSPECT = 2, FLAG_BLOCKED = 4 };
-enum { HEAD_N, HEAD_TOKEN, HEAD_NOW, HEAD_PAUSED, HEAD_STALE, HEAD_CAUTIOUS, HEAD_NEXT_DUE, HEAD_END };
+enum {
+	HEAD_N,
+	HEAD_TOKEN,
+	HEAD_NOW,
+	HEAD_PAUSED,
+	HEAD_STALE,
+	HEAD_CAUTIOUS,
+	HEAD_NEXT_DUE,
+	HEAD_END
+};
 
 /* The outcomes other than delivered, as arrays. */
 struct outcomes {
@@ -107,24 +116,21 @@ static int send(struct pg_store *s, const struct outbox_advance *a, PGresult **r
 	r = outcomes_init(&o, a, err);
 	if (r != OUTBOX_OK)
 		return r;
-	return pg_op(s, PG_WRITE,
-		     "SELECT * FROM @outbox_advance($1, $2, $3, $4, $5, $6, $7,"
-		     " ROW($8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)::@outbox_outcomes,"
-		     " $19, $20, $21)",
-		     ARGS(ARG_TEXT(a->target), ARG_INT4(a->lane), ARG_TEXT(a->owner),
-			  ARG_INT8(a->n), ARG_INT8(a->token), ARG_INT8(a->new_token),
-			  ARG_INT8(a->route_version), ARG_INT4((int64_t)n),
-			  ARG_INT8(n ? a->settled[0].seq : 0),
-			  ARG_INT8(n ? a->settled[n - 1].seq : 0), ARG_INT8(o.last_kept),
-			  ARG_ARRAY(PG_INT8S, o.seqs, o.count),
-			  ARG_ARRAY(PG_INT4S, o.outcomes, o.count),
-			  ARG_ARRAY(PG_INT4S, o.attempts, o.count),
-			  ARG_ARRAY(PG_INT8S, o.delays, o.count),
-			  ARG_ARRAY(PG_TIMES, o.dues, o.count),
-			  ARG_ARRAY(PG_BOOLS, o.suspects, o.count),
-			  ARG_ARRAY(PG_TEXTS, o.errors, o.count), ARG_INT8((int64_t)a->max_messages),
-			  ARG_INT8((int64_t)a->max_bytes), pg_now(s)),
-		     ret_rows, err);
+	return pg_op(
+		s, PG_WRITE,
+		"SELECT * FROM @outbox_advance($1, $2, $3, $4, $5, $6, $7,"
+		" ROW($8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)::@outbox_outcomes,"
+		" $19, $20, $21)",
+		ARGS(ARG_TEXT(a->target), ARG_INT4(a->lane), ARG_TEXT(a->owner), ARG_INT8(a->n),
+		     ARG_INT8(a->token), ARG_INT8(a->new_token), ARG_INT8(a->route_version),
+		     ARG_INT4((int64_t)n), ARG_INT8(n ? a->settled[0].seq : 0),
+		     ARG_INT8(n ? a->settled[n - 1].seq : 0), ARG_INT8(o.last_kept),
+		     ARG_ARRAY(PG_INT8S, o.seqs, o.count), ARG_ARRAY(PG_INT4S, o.outcomes, o.count),
+		     ARG_ARRAY(PG_INT4S, o.attempts, o.count), ARG_ARRAY(PG_INT8S, o.delays, o.count),
+		     ARG_ARRAY(PG_TIMES, o.dues, o.count), ARG_ARRAY(PG_BOOLS, o.suspects, o.count),
+		     ARG_ARRAY(PG_TEXTS, o.errors, o.count), ARG_INT8((int64_t)a->max_messages),
+		     ARG_INT8((int64_t)a->max_bytes), pg_now(s)),
+		ret_rows, err);
 }
 
 static int load(const PGresult *rows, int row, struct outbox_arena *arena, const char *source,
@@ -133,7 +139,8 @@ static int load(const PGresult *rows, int row, struct outbox_arena *arena, const
 	int64_t flags = pg_int(rows, row, CLAIMED_FLAGS);
 	int r;
 
-	r = pg_message_load(rows, row, CLAIMED_MESSAGE, arena, source, row == 0, ret_item, err);
+	r = pg_message_load(&(struct pg_row){ rows, row, CLAIMED_MESSAGE }, arena, source, row == 0,
+			    ret_item, err);
 	if (r != OUTBOX_OK)
 		return r;
 	ret_item->attempts = (int)pg_int(rows, row, CLAIMED_ATTEMPTS);
@@ -174,7 +181,8 @@ static int read_claim(struct pg_store *s, const PGresult *rows, struct outbox_ar
 	for (int i = 0; i < n && r == OUTBOX_OK; i++) {
 		r = load(rows, i, arena, source, &claim->items[i], err);
 		if (r == OUTBOX_OK && i > 0 && claim->items[i].seq <= claim->items[i - 1].seq)
-			r = outbox_fail(err, OUTBOX_EPROTO, "outbox_advance() gave messages out of order");
+			r = outbox_fail(err, OUTBOX_EPROTO,
+					"outbox_advance() gave messages out of order");
 	}
 	claim->count = (size_t)n;
 	return r;

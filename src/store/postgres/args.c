@@ -15,9 +15,8 @@ static const unsigned type_oids[] = {
 };
 
 static const unsigned element_oids[] = {
-	[PG_TEXTS] = 25, [PG_INT8S] = 20, [PG_INT4S] = 23,
-	[PG_BOOLS] = 16, [PG_TIMES] = 1184, [PG_BYTESS] = 17,
-	[PG_SPANS] = 25,
+	[PG_TEXTS] = 25,   [PG_INT8S] = 20,  [PG_INT4S] = 23, [PG_BOOLS] = 16,
+	[PG_TIMES] = 1184, [PG_BYTESS] = 17, [PG_SPANS] = 25,
 };
 
 static char *put_int(char *out, uint64_t value, size_t bytes)

@@ -22,7 +22,7 @@ enum pg_type {
 	PG_INT8S,
 	PG_INT4S,
 	PG_BOOLS,
-	PG_TIMES, /* timestamptz[], 0 is NULL */
+	PG_TIMES,  /* timestamptz[], 0 is NULL */
 	PG_BYTESS, /* bytea[], elements may be NULL */
 	PG_SPANS   /* text[] whose elements have a size and no NUL at their end */
 };
@@ -36,7 +36,7 @@ struct pg_arg {
 	enum pg_type type;
 	int64_t number; /* INT8, INT4, BOOL, TIME (0 is NULL) */
 	const void *pointer; /* text, bytes, the first element; NULL is NULL; an array of none is empty */
-	size_t count;   /* bytes, elements */
+	size_t count;        /* bytes, elements */
 };
 
 #define ARG_TEXT(x)                             \
@@ -64,17 +64,17 @@ struct pg_arg {
 	{                                      \
 		.type = PG_TIME, .number = (x) \
 	}
-#define ARG_BYTES(x, n)                                       \
-	(struct pg_arg)                                       \
-	{                                                     \
+#define ARG_BYTES(x, n)                                        \
+	(struct pg_arg)                                        \
+	{                                                      \
 		.type = PG_BYTES, .pointer = (x), .count = (n) \
 	}
 /* An array: PG_TEXTS of const char *, PG_INT8S and PG_TIMES of int64_t, PG_INT4S of int32_t, PG_BOOLS of
  * bool, PG_BYTESS and PG_SPANS of struct pg_bytes. */
-#define ARG_ARRAY(t, x, n)                                    \
-	(struct pg_arg)                                       \
-	{                                                     \
-		.type = (t), .pointer = (x), .count = (n)     \
+#define ARG_ARRAY(t, x, n)                                \
+	(struct pg_arg)                                   \
+	{                                                 \
+		.type = (t), .pointer = (x), .count = (n) \
 	}
 
 #define PG_ARGS_MAX 32
@@ -83,10 +83,10 @@ struct pg_args {
 	struct pg_arg values[PG_ARGS_MAX];
 };
 
-#define ARGS(...)                                                                             \
-	(&(const struct pg_args){                                                             \
-		.count = sizeof((struct pg_arg[]){ __VA_ARGS__ }) / sizeof(struct pg_arg),    \
-		.values = { __VA_ARGS__ } })
+#define ARGS(...)                                                                     \
+	(&(const struct pg_args){ .count = sizeof((struct pg_arg[]){ __VA_ARGS__ }) / \
+					   sizeof(struct pg_arg),                     \
+				  .values = { __VA_ARGS__ } })
 
 /* As libpq wants them. */
 struct pg_params {

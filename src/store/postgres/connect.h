@@ -24,7 +24,7 @@ struct pg_settings {
 };
 
 /* ECONFIG with the remedy. */
-int pg_settings_parse(const char *url, struct pg_settings *settings,
+int pg_settings_parse(const char *url_text, struct pg_settings *settings,
 		      struct outbox_error *err) OUTBOX_MUSTCHECK;
 void pg_settings_deinit(struct pg_settings *settings);
 

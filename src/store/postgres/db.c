@@ -46,8 +46,8 @@ static int wait_for(struct pg_store *s, short events, outbox_time deadline, stru
 	if (n == 0)
 		return silent(s, err);
 	if (n < 0 && errno != EINTR)
-		return outbox_fail_native(err, OUTBOX_ECONN, errno, "%s: %s", s->where,
-					  strerror(errno));
+		return outbox_fail_native(err, OUTBOX_ECONN, errno,
+					  "%s: cannot wait for the server", s->where);
 	return OUTBOX_OK;
 }
 
@@ -113,10 +113,11 @@ static int read_pipeline(struct pg_store *s, outbox_time deadline, PGresult **re
 		}
 		nulls = 0;
 		if (PQresultStatus(result) == PGRES_PIPELINE_SYNC) {
-			if (status == OUTBOX_OK)
-				*ret_result = rows;
-			rows = status == OUTBOX_OK ? NULL : rows;
-			return status;
+			if (status != OUTBOX_OK)
+				return status;
+			*ret_result = rows;
+			rows = NULL;
+			return OUTBOX_OK;
 		}
 		if (status == OUTBOX_OK && !is_good(result))
 			status = pg_fail(s, result, err);
@@ -137,8 +138,7 @@ static int send_pipeline(struct pg_store *s, enum pg_mode mode, const char *sql,
 
 	if (PQenterPipelineMode(s->conn) &&
 	    PQsendQueryParams(s->conn, begin, 0, NULL, NULL, NULL, NULL, 1) &&
-	    PQsendQueryParams(s->conn, sql, p->count, p->types, p->values, p->lengths, p->formats,
-			      1) &&
+	    PQsendQueryParams(s->conn, sql, p->count, p->types, p->values, p->lengths, p->formats, 1) &&
 	    PQsendQueryParams(s->conn, "COMMIT", 0, NULL, NULL, NULL, NULL, 1) &&
 	    PQpipelineSync(s->conn))
 		return OUTBOX_OK;
@@ -148,7 +148,7 @@ static int send_pipeline(struct pg_store *s, enum pg_mode mode, const char *sql,
 /* After an error the transaction is still there, aborted. */
 static void roll_back(struct pg_store *s, outbox_time deadline)
 {
-	PGresult *result;
+	PGresult *result = NULL;
 
 	if (s->broken || PQtransactionStatus(s->conn) == PQTRANS_IDLE)
 		return;
@@ -238,7 +238,7 @@ int pg_op(struct pg_store *s, enum pg_mode mode, const char *sql, const struct p
 int pg_script(struct pg_store *s, const char *sql, struct outbox_error *err)
 {
 	outbox_time deadline = mono() + s->timeout;
-	PGresult *result;
+	PGresult *result = NULL;
 	int r, status = OUTBOX_OK;
 
 	if (s->broken)

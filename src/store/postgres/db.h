@@ -21,17 +21,17 @@ struct pg_store {
 	PGconn *conn;
 	struct outbox_clock *clock;
 	struct outbox_random *random;
-	bool client_clock;    /* tests: the clock handed in is the store's, not the database's */
-	outbox_time timeout;  /* of one call */
-	char schema[64];      /* given in the URL, or found; "" before that */
-	char quoted[140];     /* the same as an identifier: "app" in double quotes */
-	char name[128];       /* the store's short name */
-	char source[160];     /* "/outbox/<name>" */
-	char where[256];      /* "host:port/database", for people; no secrets */
-	bool broken;          /* the connection is of no use any more */
-	bool ready;           /* the schema was looked at and is ours */
-	int lanes;            /* once ready */
-	bool partitioned;     /* likewise */
+	bool client_clock;   /* tests: the clock handed in is the store's, not the database's */
+	outbox_time timeout; /* of one call */
+	char schema[64];     /* given in the URL, or found; "" before that */
+	char quoted[140];    /* the same as an identifier: "app" in double quotes */
+	char name[128];      /* the store's short name */
+	char source[160];    /* "/outbox/<name>" */
+	char where[256];     /* "host:port/database", for people; no secrets */
+	bool broken;         /* the connection is of no use any more */
+	bool ready;          /* the schema was looked at and is ours */
+	int lanes;           /* once ready */
+	bool partitioned;    /* likewise */
 	struct outbox_purge purging; /* the last call's, and how far it got in the log; 0: to the end */
 	int64_t purge_from;
 };
@@ -43,7 +43,7 @@ static inline struct pg_store *pg_of(struct outbox_store *store)
 
 enum pg_mode {
 	PG_WRITE = 1, /* READ COMMITTED: every statement of a function sees what its locks waited for */
-	PG_READ = 2   /* REPEATABLE READ, READ ONLY: one picture */
+	PG_READ = 2 /* REPEATABLE READ, READ ONLY: one picture */
 };
 
 /*
@@ -77,10 +77,10 @@ static inline void pg_clearp(PGresult **result)
 
 /* ---- columns of a binary result ------------------------------------------------------------- */
 
-int64_t pg_int(const PGresult *result, int row, int column);          /* int2/4/8, bool; NULL: 0 */
-bool pg_bool(const PGresult *result, int row, int column);            /* NULL: false */
-outbox_time pg_time(const PGresult *result, int row, int column);     /* NULL, -infinity: 0 */
-const char *pg_peek(const PGresult *result, int row, int column);     /* NULL: "" */
+int64_t pg_int(const PGresult *result, int row, int column);      /* int2/4/8, bool; NULL: 0 */
+bool pg_bool(const PGresult *result, int row, int column);        /* NULL: false */
+outbox_time pg_time(const PGresult *result, int row, int column); /* NULL, -infinity: 0 */
+const char *pg_peek(const PGresult *result, int row, int column); /* NULL: "" */
 /* A copy in the arena; *ret_text is NULL for NULL. */
 int pg_text(const PGresult *result, int row, int column, struct outbox_arena *arena,
 	    const char **ret_text, struct outbox_error *err) OUTBOX_MUSTCHECK;

@@ -114,8 +114,8 @@ int pg_fail_result(const char *where, const PGresult *result, struct outbox_erro
 	/* Our own errors are whole sentences for people already. */
 	if (strncmp(sqlstate, "OB", 2) == 0)
 		return outbox_fail_native(err, status, native_of(sqlstate), "%s", line);
-	return outbox_fail_native(err, status, native_of(sqlstate), "%s: %s (SQLSTATE %s)", where, line,
-				  sqlstate);
+	return outbox_fail_native(err, status, native_of(sqlstate), "%s: %s (SQLSTATE %s)", where,
+				  line, sqlstate);
 }
 
 int pg_fail(struct pg_store *s, const PGresult *result, struct outbox_error *err)

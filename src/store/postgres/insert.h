@@ -12,8 +12,9 @@
 #include "store/postgres/args.h"
 
 /* schema: as it is before a name, "" or "@". Columns: id, seq, repeated; a row for each message, in order. */
-#define PG_INSERT_SQL(schema)                                                                     \
-	"SELECT * FROM " schema "outbox_publish_batch($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11," \
+#define PG_INSERT_SQL(schema)                                                \
+	"SELECT * FROM " schema                                              \
+	"outbox_publish_batch($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11," \
 	" $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)"
 
 enum { PG_INSERTED_SEQ = 1, PG_INSERTED_REPEATED = 2 };

@@ -192,5 +192,6 @@ int pg_get(struct outbox_store *store, const char *id, struct outbox_arena *aren
 	source = outbox_arena_text(arena, s->source);
 	if (!source)
 		return no_room(err);
-	return pg_message_load(result, 0, 0, arena, source, false, ret_message, err);
+	return pg_message_load(&(struct pg_row){ result, 0, 0 }, arena, source, false, ret_message,
+			       err);
 }

@@ -8,8 +8,7 @@
 
 /* Where a row is read from and to. */
 struct loading {
-	const PGresult *result;
-	int row, first;
+	const struct pg_row *row;
 	struct outbox_arena *arena;
 	struct outbox_claimed *m;
 };
@@ -39,8 +38,8 @@ static int load_texts(const struct loading *l, struct outbox_error *err)
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
-		if (pg_text(l->result, l->row, l->first + texts[i].column, l->arena, texts[i].text,
-			    NULL) != OUTBOX_OK)
+		if (pg_text(l->row->result, l->row->row, l->row->first + texts[i].column, l->arena,
+			    texts[i].text, NULL) != OUTBOX_OK)
 			return no_memory(err);
 	}
 	return OUTBOX_OK;
@@ -48,13 +47,13 @@ static int load_texts(const struct loading *l, struct outbox_error *err)
 
 static int load_headers(const struct loading *l, struct outbox_error *err)
 {
-	const char *json = PQgetvalue(l->result, l->row, l->first + COL_HEADERS);
+	const char *json = PQgetvalue(l->row->result, l->row->row, l->row->first + COL_HEADERS);
 	struct outbox_error why = OUTBOX_ERROR_INIT;
 	struct outbox_header *headers = NULL;
 	struct outbox_claimed *m = l->m;
 	int r;
 
-	if (PQgetisnull(l->result, l->row, l->first + COL_HEADERS))
+	if (PQgetisnull(l->row->result, l->row->row, l->row->first + COL_HEADERS))
 		return OUTBOX_OK;
 	r = headers_parse(json, l->arena, &headers, &m->message.n_headers, &why);
 	if (r == OUTBOX_ENOMEM)
@@ -70,10 +69,11 @@ static int load_headers(const struct loading *l, struct outbox_error *err)
 
 static int load_payload(const struct loading *l, bool alone, struct outbox_error *err)
 {
-	bool bytes = PQgetisnull(l->result, l->row, l->first + COL_PAYLOAD);
-	int column = l->first + (bytes ? COL_PAYLOAD_BIN : COL_PAYLOAD);
-	size_t size = (size_t)PQgetlength(l->result, l->row, column);
-	void *copy = outbox_arena_copy(l->arena, PQgetvalue(l->result, l->row, column), size);
+	bool bytes = PQgetisnull(l->row->result, l->row->row, l->row->first + COL_PAYLOAD);
+	int column = l->row->first + (bytes ? COL_PAYLOAD_BIN : COL_PAYLOAD);
+	size_t size = (size_t)PQgetlength(l->row->result, l->row->row, column);
+	void *copy =
+		outbox_arena_copy(l->arena, PQgetvalue(l->row->result, l->row->row, column), size);
 
 	if (!copy && !alone)
 		return no_memory(err);
@@ -88,14 +88,15 @@ static int load_payload(const struct loading *l, bool alone, struct outbox_error
 	return OUTBOX_OK;
 }
 
-int pg_message_load(const PGresult *result, int row, int first, struct outbox_arena *arena,
-		    const char *source, bool alone, struct outbox_claimed *ret_message,
-		    struct outbox_error *err)
+int pg_message_load(const struct pg_row *at, struct outbox_arena *arena, const char *source,
+		    bool alone, struct outbox_claimed *ret_message, struct outbox_error *err)
 {
+	const PGresult *result = at->result;
+	int row = at->row, first = at->first;
 	struct outbox_claimed m = { .seq = pg_int(result, row, first + COL_SEQ),
 				    .created_at = pg_time(result, row, first + COL_CREATED_AT),
 				    .message = OUTBOX_MESSAGE_INIT };
-	struct loading l = { .result = result, .row = row, .first = first, .arena = arena, .m = &m };
+	struct loading l = { .row = at, .arena = arena, .m = &m };
 	int r;
 
 	r = load_texts(&l, err);

@@ -32,17 +32,23 @@ enum pg_message_column {
 };
 
 /* For a SELECT from outbox_message or outbox_kept AS m. */
-#define MESSAGE_COLUMNS                                                                         \
+#define MESSAGE_COLUMNS                                                                          \
 	"m.seq, m.id, m.type, m.key, m.kind, m.published, m.created_at, m.event_time, m.due_at," \
 	" m.expires_at, m.priority, m.content_type, m.source, m.subject, m.topic,"               \
 	" m.correlation_id, m.causation_id, m.traceparent, m.headers, m.payload, m.payload_bin"
 
+/* Which row of a result, and in which column its message begins. */
+struct pg_row {
+	const PGresult *result;
+	int row, first;
+};
+
 /*
- * Row `row`, whose seq is column `first`. What makes no sense in it becomes `malformed`. source: the
+ * The row's message. What makes no sense in it becomes `malformed`. source: the
  * default, in the arena. alone: a payload too large for the arena is malformed, not ENOMEM.
  */
-int pg_message_load(const PGresult *result, int row, int first, struct outbox_arena *arena,
-		    const char *source, bool alone, struct outbox_claimed *ret_message,
+int pg_message_load(const struct pg_row *at, struct outbox_arena *arena, const char *source,
+		    bool alone, struct outbox_claimed *ret_message,
 		    struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 #endif

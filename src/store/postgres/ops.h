@@ -8,56 +8,52 @@
 
 extern const struct outbox_store_ops postgres_store_ops;
 
-int pg_open(const struct outbox_store_config *config, bool create,
-		struct outbox_store **ret_store, struct outbox_error *err);
+int pg_open(const struct outbox_store_config *config, bool create, struct outbox_store **ret_store,
+	    struct outbox_error *err);
 void pg_close(struct outbox_store *store);
 int pg_init(struct outbox_store *store, const struct outbox_init_options *options,
-		struct outbox_error *err);
-int pg_upgrade(struct outbox_store *store, const struct outbox_init_options *options,
-		   int *ret_from, struct outbox_error *err);
+	    struct outbox_error *err);
+int pg_upgrade(struct outbox_store *store, const struct outbox_init_options *options, int *ret_from,
+	       struct outbox_error *err);
 int pg_drop(struct outbox_store *store, struct outbox_error *err);
 int pg_truncate(struct outbox_store *store, struct outbox_error *err);
-int pg_info(struct outbox_store *store, struct outbox_store_info *ret_info,
-		struct outbox_error *err);
-int pg_append(struct outbox_store *store, const struct outbox_message *messages,
-		  size_t n_messages, int64_t *ret_seqs, bool *ret_repeated,
-		  struct outbox_error *err);
+int pg_info(struct outbox_store *store, struct outbox_store_info *ret_info, struct outbox_error *err);
+int pg_append(struct outbox_store *store, const struct outbox_message *messages, size_t n_messages,
+	      int64_t *ret_seqs, bool *ret_repeated, struct outbox_error *err);
 int pg_target_put(struct outbox_store *store, const struct outbox_target_def *def,
-		      int64_t *ret_version, struct outbox_error *err);
-int pg_target_pause(struct outbox_store *store, const char *target, bool pause,
-			const char *actor, const char *reason, struct outbox_error *err);
+		  int64_t *ret_version, struct outbox_error *err);
+int pg_target_pause(struct outbox_store *store, const char *target, bool pause, const char *actor,
+		    const char *reason, struct outbox_error *err);
 int pg_target_drop(struct outbox_store *store, const char *target, const char *actor,
-		       const char *reason, struct outbox_error *err);
+		   const char *reason, struct outbox_error *err);
 int pg_lease(struct outbox_store *store, const struct outbox_lease_request *request,
-		 struct outbox_lease *ret_lease, struct outbox_error *err);
+	     struct outbox_lease *ret_lease, struct outbox_error *err);
 int pg_release(struct outbox_store *store, const char *target, int lane, const char *owner,
-		   struct outbox_error *err);
+	       struct outbox_error *err);
 int pg_take(struct outbox_store *store, const char *target, int lane, const char *owner,
-		int64_t new_token, struct outbox_head *ret_head, struct outbox_error *err);
+	    int64_t new_token, struct outbox_head *ret_head, struct outbox_error *err);
 int pg_advance(struct outbox_store *store, const struct outbox_advance *request,
-		   struct outbox_arena *arena, struct outbox_claim *ret_claim,
-		   struct outbox_error *err);
+	       struct outbox_arena *arena, struct outbox_claim *ret_claim, struct outbox_error *err);
 int pg_list(struct outbox_store *store, const struct outbox_filter *filter,
-		struct outbox_arena *arena, struct outbox_page *ret_page, struct outbox_error *err);
+	    struct outbox_arena *arena, struct outbox_page *ret_page, struct outbox_error *err);
 int pg_get(struct outbox_store *store, const char *id, struct outbox_arena *arena,
-	       struct outbox_claimed *ret_message, struct outbox_error *err);
+	   struct outbox_claimed *ret_message, struct outbox_error *err);
 int pg_tail(struct outbox_store *store, const char *cursor, size_t limit,
-		struct outbox_arena *arena, struct outbox_page *ret_page, struct outbox_error *err);
-int pg_act(struct outbox_store *store, const struct outbox_act *act,
-	       struct outbox_acted *ret_acted, struct outbox_error *err);
-int pg_audit(struct outbox_store *store, const char *id, size_t limit,
-		 struct outbox_arena *arena, struct outbox_audit **ret_rows, size_t *ret_count,
-		 struct outbox_error *err);
-int pg_stats(struct outbox_store *store, struct outbox_arena *arena,
-		 struct outbox_stats *ret_stats, struct outbox_error *err);
+	    struct outbox_arena *arena, struct outbox_page *ret_page, struct outbox_error *err);
+int pg_act(struct outbox_store *store, const struct outbox_act *act, struct outbox_acted *ret_acted,
+	   struct outbox_error *err);
+int pg_audit(struct outbox_store *store, const char *id, size_t limit, struct outbox_arena *arena,
+	     struct outbox_audit **ret_rows, size_t *ret_count, struct outbox_error *err);
+int pg_stats(struct outbox_store *store, struct outbox_arena *arena, struct outbox_stats *ret_stats,
+	     struct outbox_error *err);
 int pg_purge(struct outbox_store *store, const struct outbox_purge *purge,
-		 struct outbox_purged *ret_purged, struct outbox_error *err);
+	     struct outbox_purged *ret_purged, struct outbox_error *err);
 int pg_purgeable(struct outbox_store *store, const struct outbox_purge *purge, int64_t after_seq,
-		     struct outbox_arena *arena, struct outbox_claimed **ret_messages,
-		     size_t *ret_count, struct outbox_error *err);
+		 struct outbox_arena *arena, struct outbox_claimed **ret_messages,
+		 size_t *ret_count, struct outbox_error *err);
 int pg_check(struct outbox_store *store,
-		 void (*say)(void *context, int level, const char *subject, const char *text),
-		 void *context, struct outbox_error *err);
+	     void (*say)(void *context, int level, const char *subject, const char *text),
+	     void *context, struct outbox_error *err);
 int pg_script_text(const struct outbox_init_options *options, const char *schema, char **ret_sql,
 		   struct outbox_error *err);
 int pg_listen(struct outbox_store *store, int *ret_fd, bool *ret_again, struct outbox_error *err);

@@ -14,14 +14,7 @@
 /* Payload of one answer for an archive. */
 #define ARCHIVE_BYTES (INT64_C(32) << 20)
 
-enum {
-	PURGED_MESSAGES,
-	PURGED_FAILED,
-	PURGED_RECEIPTS,
-	PURGED_DETOURS,
-	PURGED_MORE,
-	PURGED_SEEN
-};
+enum { PURGED_MESSAGES, PURGED_FAILED, PURGED_RECEIPTS, PURGED_DETOURS, PURGED_MORE, PURGED_SEEN };
 
 static int64_t limit_of(const struct outbox_purge *purge)
 {
@@ -93,7 +86,8 @@ static int load(const struct pg_store *s, const PGresult *rows, struct outbox_ar
 	if (!source || !messages)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	while (count < n && r == OUTBOX_OK) {
-		r = pg_message_load(rows, (int)count, 0, arena, source, false, &messages[count], err);
+		r = pg_message_load(&(struct pg_row){ rows, (int)count, 0 }, arena, source, false,
+				    &messages[count], err);
 		count += r == OUTBOX_OK;
 	}
 	/* The arena is full: what is there is the answer, the rest comes with the next call. */
@@ -105,8 +99,8 @@ static int load(const struct pg_store *s, const PGresult *rows, struct outbox_ar
 }
 
 int pg_purgeable(struct outbox_store *store, const struct outbox_purge *purge, int64_t after_seq,
-		 struct outbox_arena *arena, struct outbox_claimed **ret_messages, size_t *ret_count,
-		 struct outbox_error *err)
+		 struct outbox_arena *arena, struct outbox_claimed **ret_messages,
+		 size_t *ret_count, struct outbox_error *err)
 {
 	_cleanup_(pg_clearp) PGresult *rows = NULL;
 	struct pg_store *s = pg_of(store);

@@ -99,8 +99,8 @@ static int read_password(struct pg_settings *settings, const char *path, struct 
 	size_t size;
 
 	if (!file)
-		return outbox_fail_native(err, OUTBOX_ECONFIG, errno, "password_file: %s: %s", path,
-					  strerror(errno));
+		return outbox_fail_native(err, OUTBOX_ECONFIG, errno,
+					  "password_file: %s cannot be read", path);
 	size = fread(text, 1, sizeof(text) - 1, file);
 	fclose(file);
 	text[size] = '\0';
@@ -152,7 +152,8 @@ static int parse_options(struct pg_settings *settings, struct outbox_error *err)
 	if (r != OUTBOX_OK)
 		return r;
 	if (clock && strcmp(clock, "client") != 0)
-		return outbox_fail(err, OUTBOX_ECONFIG, "clock: leave it out (\"client\" is for tests)");
+		return outbox_fail(err, OUTBOX_ECONFIG,
+				   "clock: leave it out (\"client\" is for tests)");
 	settings->client_clock = clock;
 	for (size_t i = 0; i < url->n_options; i++) {
 		if (!url->options[i].used && is_libpq_option(url->options[i].name))
@@ -165,18 +166,18 @@ static int set_name(struct pg_settings *settings, struct outbox_error *err)
 {
 	const char *name = url_option(&settings->url, "name"), *db = setting(settings, "dbname");
 
-	if (name && (!name[0] || strlen(name) >= sizeof(settings->name) ||
-		     !utf8_valid(name, strlen(name))))
+	if (name &&
+	    (!name[0] || strlen(name) >= sizeof(settings->name) || !utf8_valid(name, strlen(name))))
 		return outbox_fail(err, OUTBOX_ECONFIG,
 				   "name: give 1 to %zu bytes of UTF-8, the store's short name",
 				   sizeof(settings->name) - 1);
-	snprintf(settings->name, sizeof(settings->name), "%s",
-		 name ? name : (db ? db : "postgres"));
+	snprintf(settings->name, sizeof(settings->name), "%s", name ? name : (db ? db : "postgres"));
 	snprintf(settings->where, sizeof(settings->where), "postgres %s%s/%s",
-		 settings->url.host && settings->url.host[0] ? settings->url.host : "local",
-		 "", db ? db : "");
+		 settings->url.host && settings->url.host[0] ? settings->url.host : "local", "",
+		 db ? db : "");
 	return url_finish(&settings->url,
-			  "schema, name, timeout, connect_timeout, password_file and libpq's own", err);
+			  "schema, name, timeout, connect_timeout, password_file and libpq's own",
+			  err);
 }
 
 /* Is every host this machine? A comma-separated list. */
@@ -219,12 +220,12 @@ static void set_defaults(struct pg_settings *settings)
 	set(settings, "tcp_user_timeout", "30000");
 }
 
-int pg_settings_parse(const char *text, struct pg_settings *settings, struct outbox_error *err)
+int pg_settings_parse(const char *url_text, struct pg_settings *settings, struct outbox_error *err)
 {
 	struct url *url = &settings->url;
 	int r;
 
-	r = url_parse(text, url, err);
+	r = url_parse(url_text, url, err);
 	if (r != OUTBOX_OK)
 		return r;
 	if (!url->has_authority)

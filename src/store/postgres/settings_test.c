@@ -16,7 +16,7 @@ static const char *value(const struct pg_settings *s, const char *key)
 	return NULL;
 }
 
-#define PARSED(name, url)                                               \
+#define PARSED(name, url)                                              \
 	_cleanup_(pg_settings_deinit) struct pg_settings name = { 0 }; \
 	assert_ok(pg_settings_parse((url), &name, err))
 
@@ -29,7 +29,8 @@ static int parse_error(const char *url, struct outbox_error *err)
 
 static void a_url_becomes_settings(void **state)
 {
-	PARSED(s, "postgres://ann:s%40cret@db1:5433,db2,[::2]:7/shop?schema=app&name=Shop&timeout=5s");
+	PARSED(s,
+	       "postgres://ann:s%40cret@db1:5433,db2,[::2]:7/shop?schema=app&name=Shop&timeout=5s");
 
 	(void)state;
 	assert_string_equal(value(&s, "host"), "db1,db2,::2");
@@ -59,12 +60,14 @@ static void a_writable_server_is_wanted(void **state)
 
 static void other_machines_are_verified(void **state)
 {
-	static const char *const remote[] = { "postgres://db.example/x", "postgres://localhost,10.0.0.1/x",
-					      "postgres://localhost.evil/x", "postgres://10.127.0.1/x",
-					      "postgres:///x?host=10.1.1.1",
-					      "postgres://localhost/x?hostaddr=10.1.1.1" };
-	static const char *const local[] = { "postgres://localhost/x", "postgres://127.0.0.1:1,[::1]/x",
-					     "postgres:///x", "postgres:///x?host=/run/postgresql" };
+	static const char *const remote[] = {
+		"postgres://db.example/x",     "postgres://localhost,10.0.0.1/x",
+		"postgres://localhost.evil/x", "postgres://10.127.0.1/x",
+		"postgres:///x?host=10.1.1.1", "postgres://localhost/x?hostaddr=10.1.1.1"
+	};
+	static const char *const local[] = { "postgres://localhost/x",
+					     "postgres://127.0.0.1:1,[::1]/x", "postgres:///x",
+					     "postgres:///x?host=/run/postgresql" };
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(remote); i++) {

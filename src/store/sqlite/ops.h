@@ -59,7 +59,7 @@ int sqlite_check(struct outbox_store *store,
 		 void (*say)(void *context, int level, const char *subject, const char *text),
 		 void *context, struct outbox_error *err);
 int sqlite_tend(struct outbox_store *store, struct outbox_error *err);
-int sqlite_script_text(const struct outbox_init_options *options, const char *schema, char **ret_sql,
-		       struct outbox_error *err);
+int sqlite_script_text(const struct outbox_init_options *options, const char *schema,
+		       char **ret_sql, struct outbox_error *err);
 
 #endif
