@@ -215,7 +215,7 @@ BEGIN
 END $$;
 
 -- The victims and what belongs to them. Failed ones' lanes are locked.
-CREATE FUNCTION outbox_remove(p_victims bigint[], OUT messages bigint, OUT detours bigint)
+CREATE FUNCTION outbox_remove(p_victims bigint[], p_now timestamptz, OUT messages bigint, OUT detours bigint)
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
 	x record;
@@ -231,7 +231,7 @@ BEGIN
 			FROM gone g GROUP BY g.target LOOP
 		detours := detours + x.count;
 		IF x.keys IS NOT NULL THEN
-			PERFORM outbox_promote(x.target, x.keys, true, clock_timestamp());
+			PERFORM outbox_promote(x.target, x.keys, true, p_now);
 		END IF;
 	END LOOP;
 	IF outbox_is_partitioned() THEN
