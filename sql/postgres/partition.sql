@@ -11,7 +11,7 @@
 -- To attach a partition PostgreSQL looks through the default one while nobody may write to it. That is quick
 -- while it is small. When it is not, a far range is ruled out by a check constraint first, which is validated
 -- while publishers go on; then that range is attached without a look, and the log's sequence jumps there. The range
--- begins so far ahead that publishers cannot get there before: a thousand partitions.
+-- begins so far ahead that publishers do not get there before: a hundred thousand partitions.
 
 CREATE FUNCTION outbox_is_partitioned() RETURNS boolean
 LANGUAGE sql STABLE AS $$ SELECT EXISTS (SELECT FROM outbox_meta WHERE name = 'partitioned') $$;
@@ -79,20 +79,29 @@ $$;
 CREATE FUNCTION outbox_attach_far(p_rows bigint) RETURNS boolean
 LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
-	gap record := outbox_gap();
-	low bigint := (outbox_log_end() / p_rows + 1000) * p_rows + 1;
+	gap record;
+	rows bigint;
+	low bigint := (outbox_log_end() / p_rows + 100000) * p_rows + 1;
 BEGIN
+	SELECT * INTO gap FROM outbox_gap();
 	PERFORM outbox_patience(100);
 	IF gap.name IS NULL THEN
 		EXECUTE format('ALTER TABLE outbox_message_default ADD CONSTRAINT %I CHECK (seq < %s OR seq >= %s) NOT VALID',
-			'outbox_gap_' || low || '_' || (low + p_rows), low, low + p_rows);
+			'outbox_gap_' || low || '_' || (low + 4 * p_rows), low, low + 4 * p_rows);
+	ELSIF gap.low - outbox_log_end() < 1000 * p_rows THEN -- left alone for ages: take another
+		EXECUTE format('ALTER TABLE outbox_message_default DROP CONSTRAINT %I', gap.name);
 	ELSIF NOT gap.validated THEN
 		EXECUTE format('ALTER TABLE outbox_message_default VALIDATE CONSTRAINT %I', gap.name);
-	ELSIF outbox_attach(gap.low, gap.high) THEN
-		PERFORM setval('outbox_message_seq_seq', gap.low - 1);
-		EXECUTE format('ALTER TABLE outbox_message_default DROP CONSTRAINT %I', gap.name);
 	ELSE
-		RETURN false;
+		rows := (gap.high - gap.low) / 4;
+		FOR i IN 0 .. 3 LOOP
+			CONTINUE WHEN EXISTS (SELECT FROM outbox_partitions() p WHERE p.low = gap.low + i * rows);
+			IF NOT outbox_attach(gap.low + i * rows, gap.low + (i + 1) * rows) THEN
+				RETURN false;
+			END IF;
+		END LOOP;
+		PERFORM setval('outbox_message_seq_seq', gap.low - 1) WHERE outbox_log_end() < gap.low;
+		EXECUTE format('ALTER TABLE outbox_message_default DROP CONSTRAINT %I', gap.name);
 	END IF;
 	RETURN true;
 EXCEPTION WHEN lock_not_available THEN
@@ -134,10 +143,10 @@ BEGIN
 	top := coalesce((SELECT max(p.high) FROM outbox_partitions() p), 1);
 	IF (outbox_gap()).name IS NOT NULL THEN
 		RETURN outbox_attach_far(rows);
-	ELSIF top > log_end + 2 * rows THEN
+	ELSIF top > log_end + 3 * rows THEN
 		RETURN false;
 	ELSIF size > 8388608 THEN
-		RETURN outbox_attach_far(rows);
+		RETURN top <= log_end + 2 * rows AND outbox_attach_far(rows);
 	ELSIF top <= log_end THEN -- it was away: leave a range to the default partition rather than race for it
 		top := (log_end / rows + 2) * rows + 1;
 	END IF;
@@ -174,7 +183,7 @@ LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET row_security = off AS $
 DECLARE
 	p record;
 BEGIN
-	FOR p IN SELECT * FROM outbox_partitions() o WHERE o.high <= outbox_log_end() ORDER BY o.low LOOP
+	FOR p IN SELECT * FROM outbox_partitions() o WHERE o.high - 1 <= outbox_log_end() ORDER BY o.low LOOP
 		EXIT WHEN NOT outbox_is_settled_whole(p.low, p.high, p_cuts) OR (p_through < p.high - 1
 			AND EXISTS (SELECT FROM outbox_message m WHERE m.seq > p_through AND m.seq < p.high));
 		name := p.name;
@@ -275,7 +284,7 @@ LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 $$;
 
 -- They go. The lanes of failed ones are locked: an operator may requeue one at this moment.
-CREATE FUNCTION outbox_purge_kept(p_delivered timestamptz, p_failed timestamptz, p_through bigint, p_limit bigint,
+CREATE FUNCTION outbox_purge_kept(p_delivered timestamptz, p_failed timestamptz, p_through bigint, p_limit bigint, p_now timestamptz,
 	OUT messages bigint, OUT failed bigint, OUT detours bigint, OUT more boolean)
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
@@ -293,7 +302,7 @@ BEGIN
 	DELETE FROM outbox_id i USING outbox_kept k WHERE k.seq = ANY (seqs) AND i.id = k.id;
 	DELETE FROM outbox_kept k WHERE k.seq = ANY (seqs);
 	GET DIAGNOSTICS messages = ROW_COUNT;
-	detours := (outbox_remove(seqs)).detours;
+	detours := (outbox_remove(seqs, p_now)).detours;
 END $$;
 
 -- A new log begins with its first ones.

@@ -288,13 +288,13 @@ BEGIN
 	more := found.more;
 	seen := found.seen;
 	IF cardinality(found.victims) > 0 THEN
-		gone := outbox_remove(found.victims);
+		gone := outbox_remove(found.victims, outbox_now(p_now));
 		messages := gone.messages;
 		detours := gone.detours;
 		failed := cardinality(found.failures);
 	END IF;
 	IF NOT more AND EXISTS (SELECT FROM outbox_kept) THEN
-		kept := outbox_purge_kept(p_delivered, p_failed, p_through, p_limit);
+		kept := outbox_purge_kept(p_delivered, p_failed, p_through, p_limit, outbox_now(p_now));
 		messages := messages + kept.messages;
 		failed := failed + kept.failed;
 		detours := detours + kept.detours;
