@@ -39,7 +39,8 @@ int pg_partition_purge(struct pg_store *s, const struct outbox_purge *purge, int
 		return r;
 	r = pg_op(s, PG_WRITE, "SELECT * FROM @outbox_drop_partition($1, $2, $3)",
 		  ARGS(ARG_TIME(purge->delivered_before),
-		       ARG_INT8(purge->through_seq ? purge->through_seq : INT64_MAX), ARG_INT8(limit)),
+		       ARG_INT8(purge->through_seq ? purge->through_seq : INT64_MAX),
+		       ARG_INT8(limit)),
 		  &row, err);
 	if (r == OUTBOX_OK) {
 		purged->messages += pg_int(row, 0, 0);
