@@ -9,7 +9,7 @@ FROM ?= 1
 SECONDS ?= 60
 TARGET ?=
 
-.PHONY: all build demo test sim sim-bugs torture fuzz lint format bench install clean deps help
+.PHONY: all build demo test sim sim-bugs pg-bugs torture fuzz lint format bench install clean deps help
 
 all: build
 
@@ -28,6 +28,9 @@ sim:              ## run the simulator: SEEDS=1000000, FROM=1
 sim-bugs:         ## plant bugs in a copy of the source; the simulator finds each
 	scripts/install-packages build test
 	tests/sim/run-bugs .
+
+pg-bugs:          ## plant bugs in a copy of sql/postgres; the visibility test finds each
+	scripts/pg-bugs
 
 torture:          ## fail every allocation and every I/O call, one by one, in every scenario
 	scripts/torture

@@ -45,13 +45,13 @@ class PostgresShop(Shop):
     error = psycopg2.Error
     long_ago = "'2000-01-01'"
 
-    def __init__(self, folder, lanes=1, options="", server=None):
+    def __init__(self, folder, lanes=1, options="", server=None, tablespace="pg_default"):
         del folder
         server = server or SERVER
         assert server, "OUTBOX_TEST_POSTGRES is not set (tests/support/with-postgres sets it)"
         name = f"shop_{os.getpid()}_{next(NUMBERS)}"
         with Connection(server) as db:
-            db.execute(f"CREATE DATABASE {name}")
+            db.execute(f"CREATE DATABASE {name} TABLESPACE {tablespace}")
         self.url = server.rsplit("/", 1)[0] + "/" + name  # for ourselves; relays may go another way
         self.store = self.url + options
         self.lanes = lanes

@@ -36,7 +36,7 @@ BUGS = [
      "succ.prev_seq := last.cur_seq;", "succ.prev_seq := outbox_log_end();"),
     # ---- chunks
     ("position not reset for a new window", "advance.sql",
-     "succ.cur := fresh; -- a new window", "succ.cur := fresh; succ.pos := succ.prev_seq;"),
+     "succ.cur := fresh; --", "succ.cur := fresh; succ.pos := succ.prev_seq; --"),
     ("a full chunk taken for the window's end", "advance.sql",
      "CASE WHEN c.count >= max OR c.count <", "CASE WHEN c.count > max OR c.count <"),
     ("a chunk cut by bytes taken for the window's end", "advance.sql",
@@ -67,7 +67,7 @@ BUGS = [
      "WHERE d.target = last.target AND d.lane = last.lane AND d.state = 'sending' AND false\n		UNION ALL"),
     # ---- outcomes
     ("returned ones are passed", "settle.sql",
-     "succ.settled_to := coalesce(tail - 1, last.claim_end);", "succ.settled_to := last.claim_end;"),
+     "succ.settled_to := CASE WHEN tail IS NULL THEN", "succ.settled_to := CASE WHEN true THEN"),
     ("new rows are not parked", "claim.sql",
      "			AND b.seq <> ALL (p_picks))", "			AND b.seq <> ALL (p_picks) AND false)"),
     ("nobody wakes the parked", "settle.sql",

@@ -12,6 +12,8 @@ extern const struct outbox_store_ops postgres_store_ops;
 
 #define RETRY_DELAY_MAX (30 * OUTBOX_MILLISECONDS)
 #define BUSY_TRIES 1000
+#define OPEN_TRIES 500
+#define OPEN_PAUSE 10000 /* us */
 
 void stage_problem(struct stage *stage, const char *format, ...)
 {
@@ -60,21 +62,47 @@ static void give_up(const struct owner *o, const char *what, const struct outbox
 	_exit(1);
 }
 
-void owner_init(struct owner *o, struct stage *stage, const char *target, int lane, int number)
+static void open_store(struct owner *o)
 {
 	struct outbox_error err = OUTBOX_ERROR_INIT;
-	struct outbox_store_config config = { .struct_size = sizeof(config), .url = stage->url };
+	struct outbox_store_config config = { .struct_size = sizeof(config),
+					      .url = o->stage->url,
+					      .clock = outbox_clock_system(),
+					      .random = &o->random.base };
+	int r = OUTBOX_ECONN;
 
+	for (int tries = 0; r != OUTBOX_OK && tries < (o->stage->reconnect ? OPEN_TRIES : 1);
+	     tries++) {
+		if (tries)
+			usleep(OPEN_PAUSE);
+		r = postgres_store_ops.open(&config, false, &o->store, &err);
+	}
+	if (r != OUTBOX_OK)
+		give_up(o, "open", &err);
+}
+
+/* Nothing happened, or nobody knows: the very same request again, on a new connection if need be. */
+static bool again(struct owner *o, int r, int tries)
+{
+	if (tries > BUSY_TRIES)
+		return false;
+	if ((r == OUTBOX_ECONN || r == OUTBOX_ETIMEDOUT) && o->stage->reconnect) {
+		o->store = store_close(o->store);
+		open_store(o);
+		return true;
+	}
+	return r == OUTBOX_EBUSY;
+}
+
+void owner_init(struct owner *o, struct stage *stage, const char *target, int lane, int number)
+{
 	*o = (struct owner){ .stage = stage, .target = target, .lane = lane, .number = number };
 	random_init(&o->random, stage->seed * 1000 + (uint64_t)number);
 	snprintf(o->name, sizeof(o->name), "owner-%d", number);
-	config.clock = outbox_clock_system();
-	config.random = &o->random.base;
 	o->arena = outbox_arena_new(OWNER_ARENA);
 	o->arena_again = outbox_arena_new(OWNER_ARENA);
 	o->lost = true;
-	if (postgres_store_ops.open(&config, false, &o->store, &err) != OUTBOX_OK)
-		give_up(o, "open", &err);
+	open_store(o);
 }
 
 void owner_deinit(struct owner *o)
@@ -104,18 +132,17 @@ static void take(struct owner *o)
 {
 	struct outbox_error err = OUTBOX_ERROR_INIT;
 	int64_t token = between(o, 1, INT64_MAX);
-	struct outbox_head again;
+	int times = !o->stage->calm && chance(o, 100) ? 2 : 1; /* as if the answer was lost */
+	int r, tries = 0;
 
 	snprintf(o->name, sizeof(o->name), "owner-%d/%lld", o->number, (long long)(token % 1000));
-	if (o->store->ops->take(o->store, o->target, o->lane, o->name, token, &o->head, &err) !=
-	    OUTBOX_OK)
-		give_up(o, "take", &err);
-	if (!o->stage->calm && chance(o, 100)) {
-		/* the answer was lost: somebody may be faster than the question that is put again */
-		if (o->store->ops->take(o->store, o->target, o->lane, o->name, token, &again,
-					&err) != OUTBOX_OK)
+	while (times-- > 0) {
+		do {
+			r = o->store->ops->take(o->store, o->target, o->lane, o->name, token,
+						&o->head, &err);
+		} while (again(o, r, tries++));
+		if (r != OUTBOX_OK)
 			give_up(o, "take", &err);
-		o->head = again;
 	}
 	pthread_mutex_lock(&o->stage->lock);
 	o->stage->takes++;
@@ -171,12 +198,12 @@ static int ask(struct owner *o, const struct outbox_advance *request, struct out
 	       struct outbox_claim *ret_claim)
 {
 	struct outbox_error err = OUTBOX_ERROR_INIT;
-	int r = OUTBOX_EBUSY;
+	int r, tries = 0;
 
-	for (int tries = 0; r == OUTBOX_EBUSY && tries < BUSY_TRIES; tries++) {
+	do {
 		outbox_arena_reset(arena);
 		r = o->store->ops->advance(o->store, request, arena, ret_claim, &err);
-	}
+	} while (again(o, r, tries++));
 	if (r != OUTBOX_OK && r != OUTBOX_EFENCED)
 		give_up(o, "advance", &err);
 	return r;
@@ -324,6 +351,9 @@ void *owner_run(void *argument)
 		written = advance(o, o->claim.count);
 		if (o->lost || o->claim.count || written)
 			continue;
+		pthread_mutex_lock(&o->stage->lock);
+		o->stage->idle++;
+		pthread_mutex_unlock(&o->stage->lock);
 		if (draining && o->claim.next_due == 0)
 			return NULL;
 		nap(o, 1, 4);

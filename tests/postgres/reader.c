@@ -2,7 +2,7 @@
 
 /*
  * reader --url URL --log FILE [--seed N] [--init LANES] [--target NAME[=TYPE]]... [--owners N]
- *        [--calm CHUNK --bytes N]
+ *        [--calm CHUNK --bytes N] [--reconnect 1]
  *
  * Reads every lane of every target with so many owners that rob each other, and writes each arrival to
  * the log: "D target lane seq id key" is sent, "A target seq" sent and never settled: it may come again.
@@ -69,6 +69,8 @@ static void parse(struct plan *plan, int argc, char **argv)
 			add_target(plan, value);
 		else if (strcmp(name, "--calm") == 0)
 			plan->stage.calm = (plan->stage.chunk = strtoul(value, NULL, 10)) > 0;
+		else if (strcmp(name, "--reconnect") == 0)
+			plan->stage.reconnect = true;
 		else if (strcmp(name, "--bytes") == 0)
 			plan->stage.bytes = strtoul(value, NULL, 10);
 		else
@@ -166,7 +168,8 @@ int main(int argc, char **argv)
 	free(plan.owners);
 	if (fclose(stage->log) != 0)
 		stage_problem(stage, "the log cannot be written");
-	printf("delivered %ld, sent in vain %ld, takes %ld, fenced %ld, asked again %ld\n",
-	       stage->delivered, stage->abandoned, stage->takes, stage->fenced, stage->repeated);
+	printf("delivered %ld, sent in vain %ld, takes %ld, fenced %ld, asked again %ld, idle polls %ld\n",
+	       stage->delivered, stage->abandoned, stage->takes, stage->fenced, stage->repeated,
+	       stage->idle);
 	return stage->problems ? 1 : 0;
 }

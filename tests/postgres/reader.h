@@ -22,12 +22,13 @@ struct stage {
 	const char *url;
 	uint64_t seed;
 	bool calm;            /* nobody dies, nobody robs; chunks of one size */
+	bool reconnect;       /* connections fail, and that is all right */
 	size_t chunk, bytes;  /* when calm */
 	FILE *log;            /* what arrived, in order of arrival */
 	pthread_mutex_t lock; /* for what follows, and the log */
 	bool draining;        /* nothing will be published any more */
 	int problems;
-	long delivered, abandoned, takes, fenced, repeated;
+	long delivered, abandoned, takes, fenced, repeated, idle;
 };
 
 /* One that works on a lane. Several may be after the same one. */

@@ -7,6 +7,7 @@
     proxy.flow()                           # ... and go on
     proxy.cut()                            # end all of them at once
 """
+import select
 import socket
 import struct
 import threading
@@ -53,21 +54,19 @@ class Link:
                 if left <= 0 or self.proxy.stalled.is_set():
                     time.sleep(.005)
                     continue
-                source.settimeout(.05)
-                try:
-                    data = source.recv(min(left, CHUNK))
-                except TimeoutError:
+                # Not settimeout(): it changes the mode of a socket that the other thread writes to.
+                if not select.select([source], [], [], .05)[0]:
                     continue
+                data = source.recv(min(left, CHUNK))
                 while self.proxy.stalled.is_set() and not self.over.is_set():
                     time.sleep(.005)
                 if not data:
                     break
                 if self.fault.rate:
                     time.sleep(len(data) / self.fault.rate)
-                target.settimeout(None)
                 target.sendall(data)
                 self.bytes[way] += len(data)
-        except OSError:
+        except (OSError, ValueError):  # ValueError: closed by the other thread
             pass
         self.end()
 
@@ -112,6 +111,7 @@ class Proxy:
                 if self.refusing:
                     raise ConnectionRefusedError
                 server = socket.create_connection(self.target, 5)
+                server.settimeout(None)
             except OSError:
                 client.close()
                 continue

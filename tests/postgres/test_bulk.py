@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Large transactions are read once and not again; quiet lanes do not read what is not theirs again and again.
+
+Rows that the server's indexes handed out are counted, not seconds.
+"""
+import os
+import re
+import subprocess
+import time
+
+from kit import PATIENCE, until
+from ledger import Arrivals
+
+READER = os.environ.get("OUTBOX_PG_READER")
+ROWS = int(os.environ.get("OUTBOX_TEST_ROWS") or 100_000)
+LANES = 4
+AHEAD = 1000  # rows that an idle lane may look at again
+
+
+class Count:
+    """Rows of outbox_message that were fetched since it was made."""
+
+    def __init__(self, shop):
+        self.shop = shop
+        self.before = self.now()
+
+    def now(self):
+        with self.shop.connect() as db:
+            return db.execute("SELECT coalesce(sum(idx_tup_fetch + seq_tup_read), 0) FROM pg_stat_user_tables"
+                              " WHERE relname = 'outbox_message'").fetchone()[0]
+
+    def fetched(self):
+        """Sessions report when they end, or after a second of rest."""
+        seen = -1
+        while seen != (seen := self.now()):
+            time.sleep(1.2)
+        return int(seen - self.before)
+
+
+def read(shop, folder, *targets, chunk=500, size=1 << 20, ready=None):
+    """Drain with a well-behaved reader; it checks itself that no claim is larger than asked for."""
+    log = os.path.join(folder, "reader.log")
+    command = [READER, "--url", shop.store, "--log", log, "--calm", str(chunk), "--bytes", str(size)]
+    for target in targets:
+        command += ["--target", target]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as reader:
+        try:
+            if ready:
+                ready(log)
+            said, _ = reader.communicate(timeout=5 * PATIENCE)
+        finally:
+            reader.kill()
+    assert reader.returncode == 0, said
+    return Arrivals().read(log), said
+
+
+def bulk(shop, rows, payload=200):
+    with shop.connect() as db:
+        db.execute("INSERT INTO outbox_message (type, key, payload) SELECT 'order.placed', 'k' || i % 1000,"
+                   " repeat('x', ?) FROM generate_series(1, ?) i", (payload, rows))
+        db.execute("ANALYZE outbox_message")
+
+
+def test_one_large_transaction(make, server, tmp_path):
+    shop, _, _ = make(server, LANES)
+    held = shop.connect()  # began before it and is still open: its window has to be remembered
+    held.execute("BEGIN")
+    held.execute("INSERT INTO outbox_message (type, payload) VALUES ('late', '{}')")
+    bulk(shop, ROWS)
+    count = Count(shop)
+    began = time.monotonic()
+    arrivals, _ = read(shop, tmp_path, "all")
+    took = time.monotonic() - began
+    assert len(arrivals.order["all"]) == len(set(arrivals.order["all"])) == ROWS
+    fetched = count.fetched()
+    print(f"{ROWS} rows of one transaction: {ROWS / took:.0f}/s, {fetched / ROWS:.1f} rows fetched for each")
+    # Every lane looks at every row, and that is all: read anew with each chunk, it would be hundreds.
+    assert fetched < ROWS * LANES * 4, f"{fetched} rows fetched for {ROWS} messages"
+    held.execute("COMMIT")
+    arrivals, _ = read(shop, tmp_path, "all")
+    assert len(arrivals.order["all"]) == 1
+
+
+def test_large_transaction_that_commits_late(make, server, tmp_path):
+    """It was running when the others were read: its rows lie below the position, found by its xid."""
+    shop, _, _ = make(server, LANES)
+    with shop.connect() as late:
+        late.execute("BEGIN")
+        late.execute("INSERT INTO outbox_message (type, key, payload) SELECT 'order.placed', 'k' || i % 1000, 'x'"
+                     " FROM generate_series(1, ?) i", (ROWS // 2,))
+        bulk(shop, ROWS // 10)
+        arrivals, _ = read(shop, tmp_path, "all")
+        assert len(arrivals.order["all"]) == ROWS // 10
+        late.execute("COMMIT")
+    shop.execute("ANALYZE outbox_message")
+    count = Count(shop)
+    arrivals, _ = read(shop, tmp_path, "all")
+    assert len(set(arrivals.order["all"])) == len(arrivals.order["all"]) == ROWS // 2
+    fetched = count.fetched()
+    print(f"{fetched / (ROWS // 2):.1f} rows fetched for each")
+    assert fetched < (ROWS // 2) * LANES * 4, f"{fetched} rows fetched for {ROWS // 2} messages"
+
+
+def test_large_payloads_stay_within_the_budget(make, server, tmp_path):
+    shop, _, _ = make(server, LANES)
+    bulk(shop, 400, payload=50_000)
+    arrivals, _ = read(shop, tmp_path, "all", size=300_000)
+    assert len(arrivals.order["all"]) == 400
+
+
+def test_quiet_lanes_move_and_do_not_read_again(make, server, tmp_path):
+    """A target that wants nothing of what comes: its receipts follow the log, and its polls are cheap."""
+    shop, _, _ = make(server, LANES)
+    read(shop, tmp_path, "quiet=rare.*")
+    count = Count(shop)
+
+    def work(_):
+        for _ in range(20):
+            bulk(shop, ROWS // 100)
+            time.sleep(.05)
+        until(lambda: follows() > ROWS // 5 - 2 * AHEAD, "the quiet lanes to follow the log")
+        time.sleep(1)  # some hundred polls of each lane, each 1 to 4 ms after the last
+
+    def follows():
+        return shop.value("SELECT min(cur_seq) FROM (SELECT DISTINCT ON (target, lane) cur_seq FROM outbox_receipt"
+                          " WHERE target = 'quiet' ORDER BY target, lane, n DESC) p")
+
+    _, said = read(shop, tmp_path, "quiet=rare.*", ready=work)
+    fetched = count.fetched()
+    polls = int(re.search(r"idle polls (\d+)", said)[1])
+    receipts = shop.value("SELECT count(*) FROM outbox_receipt WHERE target = 'quiet'")
+    print(f"{ROWS // 5} rows of others: {fetched} fetched by {LANES} quiet lanes in {polls} idle polls,"
+          f" {receipts} receipts")
+    assert receipts <= LANES * (ROWS // 5 // AHEAD + 5), "more receipts than moves"
+    # Without receipts that move, each poll would read all that came so far.
+    assert fetched < LANES * (ROWS // 5) * 4 + polls * (AHEAD + ROWS // 100), f"{fetched} rows fetched"
