@@ -81,7 +81,7 @@ static void *make(struct outbox_clock *clock)
 	number++;
 	snprintf(p->url, sizeof(p->url), "%s?clock=client&name=app&schema=Case%%20%d%%20%%22%d%%22",
 		 way(), (int)getpid(), number);
-	snprintf(p->missing, sizeof(p->missing), "%s_missing", way());
+	snprintf(p->missing, sizeof(p->missing), "%s_missing", server());
 	snprintf(p->schema, sizeof(p->schema), "Case %d \"\"%d\"\"", (int)getpid(), number);
 	p->conn = connect_to(p);
 	return p;
