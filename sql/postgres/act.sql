@@ -107,7 +107,7 @@ BEGIN
 	SELECT * INTO route FROM outbox_route r WHERE r.target = p_target AND r.version = p_version;
 	IF last.claim_end < most AND last.prev::text <> last.cur::text THEN
 		late := outbox_late(last.prev, last.prev_xid, last.cur);
-		RETURN QUERY SELECT m.seq FROM outbox_window(greatest(last.claim_end, w.after_seq - 1), last.prev, last.prev_seq,
+		RETURN QUERY SELECT m.seq FROM outbox_window(greatest(last.claim_end, last.floor, w.after_seq - 1), last.prev, last.prev_seq,
 			late, last.cur, last.cur_seq, p_lane, p_lanes, route.types, route.kind, route.published_only, most, most) m
 			WHERE (w.type IS NULL OR m.type LIKE w.type) AND (w.key IS NULL OR m.key = w.key)
 				AND (w.created IS NULL OR m.created_at <= w.created)
@@ -117,7 +117,7 @@ BEGIN
 		GET DIAGNOSTICS found = ROW_COUNT;
 	END IF;
 	late := outbox_late(last.cur, last.cur_xid, here);
-	RETURN QUERY SELECT m.seq FROM outbox_window(w.after_seq - 1, last.cur, last.cur_seq,
+	RETURN QUERY SELECT m.seq FROM outbox_window(greatest(last.floor, w.after_seq - 1), last.cur, last.cur_seq,
 		late, here, log_end, p_lane, p_lanes, route.types, route.kind, route.published_only, most, most) m
 		WHERE (w.type IS NULL OR m.type LIKE w.type) AND (w.key IS NULL OR m.key = w.key)
 			AND (w.created IS NULL OR m.created_at <= w.created)

@@ -66,7 +66,7 @@ BEGIN
 	IF late IS NULL AND log_end <= last.prev_seq THEN
 		RETURN false;
 	END IF;
-	RETURN EXISTS (SELECT FROM outbox_window(0, last.prev, last.prev_seq, late, cur, log_end, last.lane, v.lanes,
+	RETURN EXISTS (SELECT FROM outbox_window(last.floor, last.prev, last.prev_seq, late, cur, log_end, last.lane, v.lanes,
 			v.types, v.kind, v.published_only, CASE WHEN v.detours THEN outbox_scan_max() ELSE 1 END, outbox_scan_max()) w
 		WHERE NOT v.detours OR NOT EXISTS (SELECT FROM outbox_detour d WHERE d.target = last.target AND d.seq = w.seq));
 END $$;
@@ -84,7 +84,7 @@ BEGIN
 		UNION ALL
 		SELECT w.seq, CASE WHEN w.key IS NOT NULL AND NOT v.unordered AND v.detours
 			AND outbox_is_blocked(last.target, w.key, w.seq, v.hold, '{}', p_now) THEN 4 ELSE 0 END
-		FROM outbox_window(last.pos, last.prev, last.prev_seq,
+		FROM outbox_window(greatest(last.pos, last.floor), last.prev, last.prev_seq,
 			outbox_late(last.prev, last.prev_xid, last.cur), last.cur, last.cur_seq, last.lane, v.lanes,
 			v.types, v.kind, v.published_only, 9223372036854775807, 9223372036854775807) w
 		WHERE w.seq <= last.claim_end
@@ -109,7 +109,7 @@ DECLARE
 BEGIN
 	SELECT coalesce(array_agg(p.seq), '{}'), coalesce(array_agg(p.suspect), '{}') INTO picks, suspects
 		FROM outbox_picks(succ.target, succ.lane, v.hold, v.unordered, succ.cur, p_now, p_max) p;
-	SELECT coalesce(array_agg(w.seq), '{}') INTO rows FROM outbox_window(succ.pos, succ.prev, succ.prev_seq,
+	SELECT coalesce(array_agg(w.seq), '{}') INTO rows FROM outbox_window(greatest(succ.pos, succ.floor), succ.prev, succ.prev_seq,
 		p_late, succ.cur, succ.cur_seq, succ.lane, v.lanes, v.types, v.kind, v.published_only,
 		want, outbox_scan_max()) w;
 	-- the union has up to want rows of each of its halves: what lies behind the first want is not known whole
@@ -261,7 +261,7 @@ BEGIN
 				SELECT w.*, sum(coalesce(octet_length(w.payload), octet_length(w.payload_bin)))
 						OVER (ORDER BY w.seq ROWS UNBOUNDED PRECEDING) AS bytes,
 					row_number() OVER (ORDER BY w.seq ROWS UNBOUNDED PRECEDING) AS i
-				FROM outbox_window(succ.pos, succ.prev, succ.prev_seq, late, succ.cur, succ.cur_seq, p_lane, v.lanes,
+				FROM outbox_window(greatest(succ.pos, succ.floor), succ.prev, succ.prev_seq, late, succ.cur, succ.cur_seq, p_lane, v.lanes,
 					v.types, v.kind, v.published_only, max, outbox_scan_max()) w
 			), cut AS NOT MATERIALIZED (
 				SELECT * FROM chunk WHERE i <= max AND (i = 1 OR bytes <= p_max_bytes)
@@ -269,14 +269,14 @@ BEGIN
 				INSERT INTO outbox_receipt (target, lane, n, token, settled_at, route_version, prev_seq, prev_xid, cur_seq,
 					cur_xid, pos, claim_end, claim_seq, claim_last, caution_end, suspect_seq, settled_to, delivered_total,
 					retried_total, claim_count, claim_detours, takeovers, caution_left, delivered, retried, failed, parked,
-					deferred, owner, prev, cur)
+					deferred, floor, owner, prev, cur)
 				SELECT p_target, p_lane, succ.n, succ.token, succ.settled_at, succ.route_version, succ.prev_seq,
 					succ.prev_xid, succ.cur_seq, succ.cur_xid, succ.pos,
 					CASE WHEN c.count >= max OR c.count < (SELECT count(*) FROM chunk) THEN c.last
 						ELSE outbox_scanned(succ.pos, succ.prev_seq, succ.cur_seq, outbox_scan_max()) END,
 					c.first, c.last, succ.caution_end, succ.suspect_seq, succ.settled_to, succ.delivered_total,
 					succ.retried_total, c.count, 0, succ.takeovers, succ.caution_left, succ.delivered, succ.retried,
-					succ.failed, succ.parked, succ.deferred, succ.owner, succ.prev, succ.cur
+					succ.failed, succ.parked, succ.deferred, succ.floor, succ.owner, succ.prev, succ.cur
 				FROM (SELECT count(*) AS count, min(seq) AS first, max(seq) AS last FROM cut) c WHERE c.count > 0
 			)
 			SELECT NULL::bigint[], c.seq, c.id, c.type, c.key, c.kind, c.published, c.created_at, c.event_time, c.due_at,

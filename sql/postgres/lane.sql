@@ -62,7 +62,7 @@ BEGIN
 		RAISE EXCEPTION 'target %, lane %: its receipts were written on another server (% here, % then), whose transaction numbers mean nothing here; run: outbox rebase',
 			p.target, p.lane, outbox_cluster(), known USING ERRCODE = 'OB004';
 	END IF;
-	PERFORM FROM (SELECT xid FROM outbox_message WHERE seq <= p.prev_seq ORDER BY seq DESC LIMIT 100) m
+	PERFORM FROM (SELECT xid FROM outbox_message WHERE seq <= p.prev_seq AND seq > p.floor ORDER BY seq DESC LIMIT 100) m
 		WHERE m.xid > p.prev_xid;
 	IF FOUND THEN
 		RAISE EXCEPTION 'target %, lane %: messages at or before % are younger than the position; the log''s sequence was reset; run: outbox rebase',

@@ -167,9 +167,9 @@ BEGIN
 		b := c.bound;
 		IF b.n IS NULL OR b.prev_seq < p_high - 1 OR EXISTS (
 				SELECT FROM pg_snapshot_xip(b.prev) x JOIN outbox_message m ON m.xid = x
-				WHERE m.seq >= p_low AND m.seq < p_high)
+				WHERE m.seq >= p_low AND m.seq < p_high AND m.seq > b.floor)
 			OR EXISTS (SELECT FROM outbox_message m WHERE m.xid >= pg_snapshot_xmax(b.prev) AND m.xid <= b.prev_xid
-				AND m.seq >= p_low AND m.seq < p_high) THEN
+				AND m.seq >= p_low AND m.seq < p_high AND m.seq > b.floor) THEN
 			RETURN false;
 		END IF;
 	END LOOP;

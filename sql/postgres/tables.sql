@@ -276,6 +276,7 @@ CREATE TABLE outbox_receipt (
 	failed integer NOT NULL DEFAULT 0,
 	parked integer NOT NULL DEFAULT 0,
 	deferred integer NOT NULL DEFAULT 0,
+	floor bigint NOT NULL DEFAULT 0,                -- settled to here, whatever the transactions: see outbox_rebase()
 	owner text,
 	prev pg_snapshot NOT NULL,
 	cur pg_snapshot NOT NULL,

@@ -64,10 +64,11 @@ LANGUAGE sql STABLE AS $$
 		9223372036854775807)
 $$;
 
--- Is a message settled by the position that a receipt states?
+-- Is a message settled by the position that a receipt states? The places in the log are asked, too: transaction
+-- numbers may be those of another server, see outbox_rebase().
 CREATE FUNCTION outbox_is_settled(xid xid8, seq bigint, p outbox_receipt) RETURNS boolean
 LANGUAGE sql IMMUTABLE AS $$
-	SELECT pg_visible_in_snapshot(xid, (p).prev)
+	SELECT seq <= (p).floor OR (seq <= (p).prev_seq AND pg_visible_in_snapshot(xid, (p).prev))
 		OR (seq <= (p).pos AND pg_visible_in_snapshot(xid, (p).cur))
 $$;
 

@@ -33,6 +33,7 @@ const struct outbox_store_ops postgres_store_ops = {
 	.purge = pg_purge,
 	.purgeable = pg_purgeable,
 	.check = pg_check,
+	.rebase = pg_rebase,
 	.listen = pg_listen,
 	.awake = pg_awake,
 	.script = pg_script_text,

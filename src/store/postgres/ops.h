@@ -51,6 +51,9 @@ int pg_purge(struct outbox_store *store, const struct outbox_purge *purge,
 int pg_purgeable(struct outbox_store *store, const struct outbox_purge *purge, int64_t after_seq,
 		 struct outbox_arena *arena, struct outbox_claimed **ret_messages,
 		 size_t *ret_count, struct outbox_error *err);
+int pg_rebase(struct outbox_store *store, const struct outbox_rebase *rebase,
+	      void (*say)(void *context, int level, const char *subject, const char *text),
+	      void *context, struct outbox_error *err);
 int pg_check(struct outbox_store *store,
 	     void (*say)(void *context, int level, const char *subject, const char *text),
 	     void *context, struct outbox_error *err);

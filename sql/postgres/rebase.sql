@@ -1,0 +1,206 @@
+-- SPDX-License-Identifier: Apache-2.0
+--
+-- outbox on PostgreSQL: positions that belong to another history.
+--
+-- A position names places in the log and transactions of one server. In a database that was restored from a dump
+-- they are another server's, and after a TRUNCATE ... RESTART IDENTITY or a setval the places mean other messages.
+-- What is settled can still be told for every message that is in the log now, by the numbers stored with it: a
+-- message that a position has settled lies at or below its place and is visible in its snapshot, and what was
+-- published here since then lies above that place, or has a younger transaction. So, while nobody publishes:
+--
+--     the log's sequence goes on behind everything that was ever numbered: the floor;
+--     every message up to the floor that a lane has not settled becomes a detour, due now, in order;
+--     every lane stands at the floor: all up to it is settled, whatever its transaction, and nothing behind it is.
+--
+-- Messages are not touched. Sent twice is only what was in flight.
+
+-- What is wrong with a lane's position, or NULL.
+CREATE FUNCTION outbox_position_fault(p outbox_receipt) RETURNS text
+LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
+BEGIN
+	PERFORM outbox_check_position(p, outbox_log_end(), pg_current_snapshot());
+	PERFORM outbox_check_history(p);
+	IF outbox_log_end() < (SELECT max(seq) FROM outbox_message) THEN
+		RETURN format('the log has message %s, but its sequence ends at %s: it was reset',
+			(SELECT max(seq) FROM outbox_message), outbox_log_end());
+	END IF;
+	RETURN NULL;
+EXCEPTION WHEN SQLSTATE 'OB004' THEN
+	RETURN SQLERRM;
+END $$;
+
+CREATE FUNCTION outbox_last_receipts() RETURNS SETOF outbox_receipt
+LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
+	SELECT r.* FROM outbox_target t JOIN outbox_lane l ON l.target = t.name
+	CROSS JOIN LATERAL (SELECT o.* FROM outbox_receipt o WHERE o.target = l.target AND o.lane = l.lane
+		ORDER BY o.n DESC LIMIT 1) r
+	ORDER BY l.target, l.lane
+$$;
+
+-- Until the transaction ends nobody publishes, and nobody has published without committing. Publishers wait a tenth
+-- of a second at the most for who waits here.
+CREATE FUNCTION outbox_stop_publishers() RETURNS void
+LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+BEGIN
+	FOR i IN 1 .. 20 LOOP
+		BEGIN
+			PERFORM set_config('lock_timeout', '100ms', true);
+			LOCK TABLE outbox_message IN SHARE ROW EXCLUSIVE MODE;
+			RETURN;
+		EXCEPTION WHEN lock_not_available THEN
+			PERFORM pg_sleep(0.2);
+		END;
+	END LOOP;
+	RAISE EXCEPTION 'somebody has published and not committed, or prepared a transaction and left it; end that, or try again later'
+		USING ERRCODE = 'lock_not_available';
+END $$;
+
+-- Every message up to p_floor that this lane has not settled and that has no detour. p_foreign: the position's
+-- transactions are another server's, and the log was reset as well: nothing can be told, so nothing is settled.
+CREATE FUNCTION outbox_left_over(last outbox_receipt, p_floor bigint, p_foreign boolean) RETURNS SETOF outbox_message
+LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
+	SELECT m.* FROM outbox_message m, outbox_target t
+	WHERE t.name = (last).target AND m.seq <= p_floor
+		AND m.slot % (SELECT value::integer FROM outbox_meta WHERE name = 'lanes') = (last).lane
+		AND (p_foreign OR NOT outbox_is_settled(m.xid, m.seq, last))
+		AND outbox_is_routed(m, t.name, t.version)
+		AND NOT EXISTS (SELECT FROM outbox_detour d WHERE d.target = t.name AND d.seq = m.seq AND d.id = m.id)
+$$;
+
+-- The detours of messages that are gone from the log, or whose number another message has now.
+CREATE FUNCTION outbox_forget_gone() RETURNS void
+LANGUAGE sql SET search_path FROM CURRENT SET row_security = off AS $$
+	DELETE FROM outbox_detour d
+		WHERE NOT EXISTS (SELECT FROM outbox_message m WHERE m.seq = d.seq AND m.id = d.id)
+			AND NOT EXISTS (SELECT FROM outbox_kept k WHERE k.seq = d.seq AND k.id = d.id);
+	DELETE FROM outbox_id i
+		WHERE NOT EXISTS (SELECT FROM outbox_message m WHERE m.id = i.id)
+			AND NOT EXISTS (SELECT FROM outbox_kept k WHERE k.id = i.id);
+$$;
+
+-- One lane. Its owner is fenced.
+CREATE FUNCTION outbox_rebase_lane(last outbox_receipt, p_floor bigint, p_foreign boolean, p_actor text, p_token bigint,
+	p_now timestamptz) RETURNS bigint
+LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
+DECLARE
+	succ outbox_receipt := outbox_next_receipt(last, p_token, coalesce(p_actor, 'operator'), p_now);
+	t outbox_target;
+	keys text[];
+	count bigint;
+BEGIN
+	SELECT * INTO t FROM outbox_target o WHERE o.name = last.target;
+	UPDATE outbox_detour SET state = 'pending', why = 'retry', next_attempt_at = p_now, last_status_at = p_now
+		WHERE target = last.target AND lane = last.lane AND state = 'sending';
+	UPDATE outbox_detour SET ahead = false WHERE target = last.target AND lane = last.lane AND ahead;
+	WITH made AS (
+		INSERT INTO outbox_detour (target, seq, id, key, lane, state, why, next_attempt_at, last_status_at)
+		SELECT last.target, m.seq, m.id, m.key, last.lane, 'pending',
+			CASE WHEN m.key IS NULL OR t.unordered THEN 'retry' ELSE 'parked' END,
+			CASE WHEN m.key IS NULL OR t.unordered THEN p_now END, p_now
+		FROM outbox_left_over(last, p_floor, p_foreign) m
+		RETURNING outbox_detour.key)
+	SELECT count(*), array_agg(DISTINCT made.key) FILTER (WHERE made.key IS NOT NULL) INTO count, keys FROM made;
+	IF keys IS NOT NULL AND NOT t.unordered THEN
+		PERFORM outbox_promote(last.target, keys, t.hold, p_now);
+	END IF;
+	succ.prev := '3:3:';
+	succ.prev_seq := p_floor;
+	succ.prev_xid := '0';
+	succ.cur := succ.prev;
+	succ.cur_seq := p_floor;
+	succ.cur_xid := '0';
+	succ.pos := 0;
+	succ.claim_end := 0;
+	succ.floor := p_floor;
+	succ.caution_end := 0;
+	succ.caution_left := 0;
+	PERFORM outbox_append_receipt(succ);
+	RETURN count;
+END $$;
+
+-- The server's name is another one, and nothing else: after pg_upgrade.
+CREATE FUNCTION outbox_rename_cluster(p_dry boolean, p_actor text, p_now timestamptz) RETURNS boolean
+LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
+DECLARE
+	p outbox_receipt;
+BEGIN
+	FOR p IN SELECT * FROM outbox_last_receipts() LOOP
+		PERFORM outbox_check_position(p, outbox_log_end(), pg_current_snapshot());
+	END LOOP;
+	IF NOT EXISTS (SELECT FROM outbox_meta WHERE name = 'cluster' AND value <> outbox_cluster()) THEN
+		RETURN false;
+	ELSIF NOT p_dry THEN
+		UPDATE outbox_meta SET value = outbox_cluster() WHERE name = 'cluster';
+		INSERT INTO outbox_audit (at, actor, action, detail)
+			VALUES (outbox_now(p_now), p_actor, 'rebase', 'same history, the server has a new name');
+	END IF;
+	RETURN true;
+END $$;
+
+-- What was done, or would be, for each lane; no row: nothing is wrong.
+CREATE FUNCTION outbox_rebase(p_same_history boolean, p_dry boolean, p_actor text, p_token bigint, p_now timestamptz)
+RETURNS TABLE (subject text, told text)
+LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off SET jit = off AS $$
+DECLARE
+	here text := outbox_cluster();
+	known text := (SELECT value FROM outbox_meta WHERE name = 'cluster');
+	p outbox_receipt;
+	name text;
+	fault text;
+	last_seq bigint;
+	ground bigint;
+	strange boolean;
+	count bigint;
+	total bigint := 0;
+	now timestamptz;
+BEGIN
+	IF p_same_history THEN
+		IF outbox_rename_cluster(p_dry, p_actor, p_now) THEN
+			RETURN QUERY SELECT 'server'::text, format('the same history goes on; it is %s now and was %s', here, known);
+		END IF;
+		RETURN;
+	END IF;
+	IF NOT p_dry THEN
+		PERFORM outbox_janitor_lock(true);
+		FOR name IN SELECT o.name FROM outbox_target o ORDER BY o.name LOOP
+			PERFORM pg_advisory_xact_lock(outbox_lane_lock(name, -2));
+			PERFORM pg_advisory_xact_lock(outbox_lane_lock(name, -1));
+			PERFORM outbox_lock_lanes(name);
+		END LOOP;
+		PERFORM outbox_stop_publishers();
+	END IF;
+	now := outbox_now(p_now);
+	SELECT min(outbox_position_fault(r)) INTO fault FROM outbox_last_receipts() r;
+	IF fault IS NULL THEN
+		RETURN;
+	END IF;
+	last_seq := outbox_log_end();
+	SELECT greatest(last_seq, (SELECT max(seq) FROM outbox_message), (SELECT max(seq) FROM outbox_kept),
+		(SELECT max(seq) FROM outbox_detour), max(r.cur_seq)) INTO ground FROM outbox_last_receipts() r;
+	IF NOT p_dry THEN
+		PERFORM setval('outbox_message_seq_seq', ground) WHERE ground > last_seq;
+		PERFORM outbox_forget_gone();
+	END IF;
+	FOR p IN SELECT * FROM outbox_last_receipts() LOOP
+		fault := outbox_position_fault(p);
+		strange := p.cur_seq > last_seq AND (known <> here OR p.cur_xid >= pg_snapshot_xmax(pg_current_snapshot()));
+		IF p_dry THEN
+			SELECT count(*) INTO count FROM outbox_left_over(p, ground, coalesce(strange, false));
+		ELSE
+			count := outbox_rebase_lane(p, ground, coalesce(strange, false), p_actor, p_token, now);
+		END IF;
+		total := total + count;
+		subject := format('target %s, lane %s', p.target, p.lane);
+		told := format('%s messages are not settled and become detours; it goes on behind message %s%s', count, ground,
+			': ' || fault);
+		RETURN NEXT;
+	END LOOP;
+	IF p_dry THEN
+		RETURN;
+	END IF;
+	UPDATE outbox_target SET start = '3:3:';
+	UPDATE outbox_meta SET value = here WHERE outbox_meta.name = 'cluster' AND here IS NOT NULL;
+	INSERT INTO outbox_meta (name, value) VALUES ('settled', '1') ON CONFLICT DO NOTHING;
+	INSERT INTO outbox_audit (at, actor, action, detail) VALUES (now, p_actor, 'rebase',
+		format('behind message %s; %s deliveries that were not settled became detours', ground, total));
+END $$;
