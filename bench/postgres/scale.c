@@ -99,7 +99,8 @@ void bench_scale(const struct bench *bench)
 			struct series rates = { 0 };
 			char what[80];
 
-			for (int i = 0; i < (waiting > 100000 ? 1 : 3); i++)
+			for (int i = 0; i < (waiting > 100000 || bench->sizes.repeats < 5 ? 1 : 3);
+			     i++)
 				series_add(&rates, drain(&place, processes[p], waiting));
 			if (s == 0)
 				first[p] = rates;
