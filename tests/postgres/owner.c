@@ -30,14 +30,12 @@ void stage_problem(struct stage *stage, const char *format, ...)
 	pthread_mutex_unlock(&stage->lock);
 }
 
-bool stage_draining(struct stage *stage)
+void stage_look(struct stage *stage, bool *ret_quiet, bool *ret_draining)
 {
-	bool draining;
-
 	pthread_mutex_lock(&stage->lock);
-	draining = stage->draining;
+	*ret_quiet = stage->calm || stage->quiet || stage->draining;
+	*ret_draining = stage->draining;
 	pthread_mutex_unlock(&stage->lock);
-	return draining;
 }
 
 static int64_t between(struct owner *o, int64_t low, int64_t high)
@@ -339,15 +337,19 @@ static void misbehave(struct owner *o)
 void *owner_run(void *argument)
 {
 	struct owner *o = argument;
-	bool draining, written;
+	bool quiet, draining, written;
 
 	for (;;) {
-		draining = stage_draining(o->stage);
-		if (!o->stage->calm && !draining)
+		stage_look(o->stage, &quiet, &draining);
+		if (quiet && o->robber) {
+			abandon(o);
+			return NULL;
+		}
+		if (!quiet)
 			misbehave(o);
 		if (o->lost)
 			take(o);
-		decide(o, !o->stage->calm && !draining);
+		decide(o, !quiet);
 		written = advance(o, o->claim.count);
 		if (o->lost || o->claim.count || written)
 			continue;

@@ -6,7 +6,7 @@
  *
  * Reads every lane of every target with so many owners that rob each other, and writes each arrival to
  * the log: "D target lane seq id key" is sent, "A target seq" sent and never settled: it may come again.
- * Works until its standard input ends, and then until nothing is left.
+ * Works until its standard input ends, and then until nothing is left. Whatever comes there: no more trouble.
  */
 #include "reader.h"
 
@@ -137,6 +137,7 @@ static void start(struct plan *plan, const int64_t *versions)
 		owner_init(&plan->owners[number], &plan->stage, plan->targets[t].name,
 			   number / each % plan->lanes, number);
 		plan->owners[number].version = versions[t];
+		plan->owners[number].robber = number % each != 0;
 	}
 	printf("ready\n");
 	fflush(stdout);
@@ -156,8 +157,11 @@ int main(int argc, char **argv)
 	parse(&plan, argc, argv);
 	prepare(&plan, versions);
 	start(&plan, versions);
-	while (read(STDIN_FILENO, &byte, 1) > 0)
-		continue;
+	while (read(STDIN_FILENO, &byte, 1) > 0) {
+		pthread_mutex_lock(&stage->lock);
+		stage->quiet = true;
+		pthread_mutex_unlock(&stage->lock);
+	}
 	pthread_mutex_lock(&stage->lock);
 	stage->draining = true;
 	pthread_mutex_unlock(&stage->lock);

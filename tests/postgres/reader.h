@@ -26,6 +26,7 @@ struct stage {
 	size_t chunk, bytes;  /* when calm */
 	FILE *log;            /* what arrived, in order of arrival */
 	pthread_mutex_t lock; /* for what follows, and the log */
+	bool quiet;           /* no more trouble */
 	bool draining;        /* nothing will be published any more */
 	int problems;
 	long delivered, abandoned, takes, fenced, repeated, idle;
@@ -44,6 +45,7 @@ struct owner {
 	struct outbox_claim claim;
 	size_t max, max_bytes; /* that the claim was asked with */
 	char name[64];
+	bool robber;       /* not the lane's first owner: leaves at the end, as it is */
 	bool lost, robbed; /* of the lane: take it again */
 	bool sent[OWNER_ITEMS_MAX];
 	struct outbox_settlement settled[OWNER_ITEMS_MAX];
@@ -60,6 +62,7 @@ void *owner_run(void *owner);
 /* A finding. It is printed, and the program ends with 1 in the end. */
 void stage_problem(struct stage *stage, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
-bool stage_draining(struct stage *stage);
+/* Reads both, in one look. */
+void stage_look(struct stage *stage, bool *ret_quiet, bool *ret_draining);
 
 #endif

@@ -113,6 +113,8 @@ class Run:
         for writer in team:
             writer.finish()
         closer.finish()
+        self.reader.stdin.write("quiet\n")
+        self.reader.stdin.flush()
         missing = self.arrived(self.ledger.expected())
         if missing:
             self.problems.append(f"held back by an open transaction, or lost: {len(missing)}"
