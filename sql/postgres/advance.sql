@@ -3,10 +3,10 @@
 -- outbox on PostgreSQL: settle the claim in flight and claim the next batch, one receipt.
 --
 -- An idle lane takes no lock, no transaction number and writes nothing: it looks first. Where nothing but
--- new log rows is there to claim, they are read, cut, noted in the receipt and returned by one statement.
+-- new log rows is there to claim, they are counted, noted in the receipt and returned as they are read.
 
--- Rows that one look along the log takes; a lane with nothing in so many moves its position and looks on, so
--- many times in one call.
+-- How many numbers one look along the log takes; a lane with nothing in so many moves its position and looks on,
+-- so many times in one call.
 CREATE FUNCTION outbox_scan_max() RETURNS bigint LANGUAGE sql IMMUTABLE AS $$ SELECT 20000::bigint $$;
 
 CREATE FUNCTION outbox_scan_rounds() RETURNS integer LANGUAGE sql IMMUTABLE AS $$ SELECT 25 $$;
@@ -85,7 +85,7 @@ BEGIN
 		SELECT w.seq, CASE WHEN w.key IS NOT NULL AND NOT v.unordered AND v.detours
 			AND outbox_is_blocked(last.target, w.key, w.seq, v.hold, '{}', p_now) THEN 4 ELSE 0 END
 		FROM outbox_window(greatest(last.pos, last.floor), last.prev, last.prev_seq,
-			outbox_late(last.prev, last.prev_xid, last.cur), last.cur, last.cur_seq, last.lane, v.lanes,
+			outbox_late(last.prev, last.prev_xid, last.cur), last.cur, least(last.cur_seq, last.claim_end), last.lane, v.lanes,
 			v.types, v.kind, v.published_only, 9223372036854775807, 9223372036854775807) w
 		WHERE w.seq <= last.claim_end
 			AND NOT EXISTS (SELECT FROM outbox_detour d WHERE d.target = last.target AND d.seq = w.seq)
@@ -93,7 +93,7 @@ BEGIN
 	RETURN QUERY SELECT * FROM outbox_read_claim(last.target, coalesce(seqs, '{}'), flags);
 END $$;
 
--- Choose a claim where there are detours: picks and rows of the window, merged and cut.
+-- Choose a claim: picks of the detours and rows of the window, merged by seq and cut.
 CREATE FUNCTION outbox_choose(INOUT succ outbox_receipt, v outbox_view, p_late xid8[], p_max bigint, p_max_bytes bigint,
 	p_now timestamptz, OUT seqs bigint[], OUT flags integer[])
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
@@ -117,7 +117,7 @@ BEGIN
 		rows := ARRAY(SELECT r FROM unnest(rows) r ORDER BY r LIMIT want);
 		log_cut := rows[want];
 	ELSE
-		log_cut := outbox_scanned(succ.pos, succ.prev_seq, succ.cur_seq, outbox_scan_max());
+		log_cut := outbox_scanned(greatest(succ.pos, succ.floor), succ.prev_seq, succ.cur_seq, outbox_scan_max());
 	END IF;
 
 	WITH items AS (
@@ -131,9 +131,9 @@ BEGIN
 		SELECT m.seq, CASE WHEN b.blocked THEN 4 ELSE 0 END, false,
 			CASE WHEN b.blocked THEN 0 ELSE coalesce(octet_length(m.payload), octet_length(m.payload_bin)) END
 		FROM unnest(rows) r JOIN outbox_message m ON m.seq = r
-		CROSS JOIN LATERAL (SELECT m.key IS NOT NULL AND NOT v.unordered
+		CROSS JOIN LATERAL (SELECT v.detours AND m.key IS NOT NULL AND NOT v.unordered
 			AND outbox_is_blocked(succ.target, m.key, m.seq, v.hold, picks, p_now) AS blocked) b
-		WHERE NOT EXISTS (SELECT FROM outbox_detour d WHERE d.target = succ.target AND d.seq = m.seq)
+		WHERE NOT v.detours OR NOT EXISTS (SELECT FROM outbox_detour d WHERE d.target = succ.target AND d.seq = m.seq)
 	), numbered AS (
 		SELECT i.*, row_number() OVER w AS i, sum(i.size) OVER w AS bytes,
 			coalesce(bool_or(i.suspect) OVER (ORDER BY i.seq ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), false)
@@ -187,6 +187,12 @@ DECLARE
 	late xid8[];
 	chosen record;
 	claimed bigint := 0;
+	straight boolean;
+	low bigint;
+	high bigint;
+	first_seq bigint;
+	last_seq bigint;
+	weight bigint;
 	max bigint;
 	rounds integer := 0;
 	done boolean;
@@ -247,7 +253,19 @@ BEGIN
 			late := outbox_late(succ.prev, succ.prev_xid, succ.cur);
 		END IF;
 		max := CASE WHEN outbox_is_cautious(succ) THEN 1 ELSE p_max END;
-		IF v.detours THEN
+		-- Straight along the log, the usual case, in two looks: what it comes to, then the rows, which are so
+		-- copied once only. Where there are detours, late rows or too many bytes, it is chosen what goes.
+		low := greatest(succ.pos, succ.floor, succ.prev_seq);
+		high := outbox_reach(low, 0, succ.cur_seq, outbox_scan_max());
+		straight := NOT v.detours AND late IS NULL;
+		IF straight THEN
+			SELECT count(*), min(c.seq), max(c.seq), sum(c.size) INTO claimed, first_seq, last_seq, weight
+			FROM (SELECT m.seq, coalesce(octet_length(m.payload), octet_length(m.payload_bin)) AS size
+				FROM outbox_stretch(low, high, succ.prev, succ.cur, p_lane, v.lanes, v.types, v.kind, v.published_only) m
+				ORDER BY m.seq LIMIT max) c;
+			straight := claimed <= 1 OR weight <= p_max_bytes;
+		END IF;
+		IF NOT straight THEN
 			SELECT * INTO chosen FROM outbox_choose(succ, v, late, max, p_max_bytes, now);
 			succ := chosen.succ;
 			claimed := succ.claim_count;
@@ -255,38 +273,21 @@ BEGIN
 				PERFORM outbox_append_receipt(succ);
 				RETURN QUERY SELECT * FROM outbox_read_claim(p_target, chosen.seqs, chosen.flags);
 			END IF;
-		ELSE
+		ELSIF claimed > 0 THEN
+			succ.claim_count := claimed;
+			succ.claim_seq := first_seq;
+			succ.claim_last := last_seq;
+			succ.claim_end := CASE WHEN claimed >= max THEN last_seq WHEN high < succ.cur_seq THEN high
+				ELSE 9223372036854775807 END;
+			PERFORM outbox_append_receipt(succ);
 			RETURN QUERY
-			WITH chunk AS MATERIALIZED (
-				SELECT w.*, sum(coalesce(octet_length(w.payload), octet_length(w.payload_bin)))
-						OVER (ORDER BY w.seq ROWS UNBOUNDED PRECEDING) AS bytes,
-					row_number() OVER (ORDER BY w.seq ROWS UNBOUNDED PRECEDING) AS i
-				FROM outbox_window(greatest(succ.pos, succ.floor), succ.prev, succ.prev_seq, late, succ.cur, succ.cur_seq, p_lane, v.lanes,
-					v.types, v.kind, v.published_only, max, outbox_scan_max()) w
-			), cut AS NOT MATERIALIZED (
-				SELECT * FROM chunk WHERE i <= max AND (i = 1 OR bytes <= p_max_bytes)
-			), receipt AS (
-				INSERT INTO outbox_receipt (target, lane, n, token, settled_at, route_version, prev_seq, prev_xid, cur_seq,
-					cur_xid, pos, claim_end, claim_seq, claim_last, caution_end, suspect_seq, settled_to, delivered_total,
-					retried_total, claim_count, claim_detours, takeovers, caution_left, delivered, retried, failed, parked,
-					deferred, floor, owner, prev, cur)
-				SELECT p_target, p_lane, succ.n, succ.token, succ.settled_at, succ.route_version, succ.prev_seq,
-					succ.prev_xid, succ.cur_seq, succ.cur_xid, succ.pos,
-					CASE WHEN c.count >= max OR c.count < (SELECT count(*) FROM chunk) THEN c.last
-						ELSE outbox_scanned(succ.pos, succ.prev_seq, succ.cur_seq, outbox_scan_max()) END,
-					c.first, c.last, succ.caution_end, succ.suspect_seq, succ.settled_to, succ.delivered_total,
-					succ.retried_total, c.count, 0, succ.takeovers, succ.caution_left, succ.delivered, succ.retried,
-					succ.failed, succ.parked, succ.deferred, succ.floor, succ.owner, succ.prev, succ.cur
-				FROM (SELECT count(*) AS count, min(seq) AS first, max(seq) AS last FROM cut) c WHERE c.count > 0
-			)
-			SELECT NULL::bigint[], c.seq, c.id, c.type, c.key, c.kind, c.published, c.created_at, c.event_time, c.due_at,
-				c.expires_at, c.priority, c.content_type, c.source, c.subject, c.topic, c.correlation_id, c.causation_id,
-				c.traceparent, c.headers, c.payload, c.payload_bin, 0, NULL::timestamptz, 0
-			FROM cut c; -- in the order of chunk, which is that of seq; the program checks it
-			GET DIAGNOSTICS claimed = ROW_COUNT;
-			IF claimed = 0 THEN
-				succ.claim_end := outbox_scanned(succ.pos, succ.prev_seq, succ.cur_seq, outbox_scan_max());
-			END IF;
+			SELECT NULL::bigint[], m.seq, m.id, m.type, m.key, m.kind, m.published, m.created_at, m.event_time, m.due_at,
+				m.expires_at, m.priority, m.content_type, m.source, m.subject, m.topic, m.correlation_id, m.causation_id,
+				m.traceparent, m.headers, m.payload, m.payload_bin, 0, NULL::timestamptz, 0
+			FROM outbox_stretch(low, last_seq, succ.prev, succ.cur, p_lane, v.lanes, v.types, v.kind, v.published_only) m
+			ORDER BY m.seq;
+		ELSE
+			succ.claim_end := outbox_scanned(low, 0, succ.cur_seq, outbox_scan_max());
 		END IF;
 		EXIT WHEN claimed > 0;
 		-- Rows of others only. At the end of a window that was left open, go on with a new one.

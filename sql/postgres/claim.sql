@@ -39,10 +39,10 @@ CREATE TYPE outbox_claimed AS (
 );
 
 CREATE FUNCTION outbox_micros(t timestamptz) RETURNS bigint
-LANGUAGE sql IMMUTABLE AS $$ SELECT (extract(epoch FROM t) * 1000000)::bigint $$;
+LANGUAGE sql STABLE AS $$ SELECT (extract(epoch FROM t) * 1000000)::bigint $$;
 
 CREATE FUNCTION outbox_claim_head(p outbox_receipt, now timestamptz, paused boolean, stale boolean, next_due timestamptz)
-RETURNS outbox_claimed LANGUAGE plpgsql IMMUTABLE SET search_path FROM CURRENT AS $$
+RETURNS outbox_claimed LANGUAGE plpgsql STABLE AS $$
 DECLARE
 	c outbox_claimed;
 BEGIN

@@ -24,7 +24,7 @@ END $$;
 
 -- The last receipt of a lane.
 CREATE FUNCTION outbox_last_receipt(p_target text, p_lane integer) RETURNS outbox_receipt
-LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
+LANGUAGE plpgsql STABLE AS $$
 DECLARE
 	last outbox_receipt;
 BEGIN
@@ -110,7 +110,7 @@ END $$;
 
 -- A duplicate key here means that somebody else has the lane: fenced.
 CREATE FUNCTION outbox_append_receipt(p outbox_receipt) RETURNS void
-LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+LANGUAGE plpgsql AS $$
 BEGIN
 	PERFORM pg_current_xact_id(); -- before the number: outbox_tail relies on it
 	p.number := nextval('outbox_receipt_number_seq');

@@ -108,7 +108,7 @@ END $$;
 
 -- Work out the receipt that settles the claim of the last one.
 CREATE FUNCTION outbox_settle(last outbox_receipt, succ outbox_receipt, o outbox_outcomes, p_hold boolean) RETURNS outbox_receipt
-LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
+LANGUAGE plpgsql AS $$
 DECLARE
 	others integer := coalesce(cardinality(o.seqs), 0);
 	tail bigint;

@@ -57,6 +57,8 @@ $$;
 CREATE TABLE outbox_message (
 	xid xid8 NOT NULL DEFAULT pg_current_xact_id(),
 	seq bigint GENERATED ALWAYS AS IDENTITY (CACHE 1) NOT NULL,
+	-- early in the row, since every reader looks at it
+	slot smallint GENERATED ALWAYS AS (outbox_slot(coalesce(key, id))) STORED,
 	-- give your own to make a repeated publish harmless
 	id text DEFAULT outbox_uuid()
 		CONSTRAINT "id is text of 1 to 255 characters"
@@ -112,7 +114,6 @@ CREATE TABLE outbox_message (
 	-- exactly one of the two. Text is text: no backslash is ever eaten
 	payload text,
 	payload_bin bytea,
-	slot smallint GENERATED ALWAYS AS (outbox_slot(coalesce(key, id))) STORED,
 	CONSTRAINT "give payload (text) or payload_bin (bytea), one of the two"
 		CHECK ((payload IS NULL) <> (payload_bin IS NULL)),
 	CONSTRAINT outbox_message_pkey PRIMARY KEY (seq)

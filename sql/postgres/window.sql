@@ -29,7 +29,26 @@ LANGUAGE sql STABLE AS $$
 	) u WHERE pg_visible_in_snapshot(x, cur)
 $$;
 
--- The next messages of a lane in a window, in seq order. scan bounds the rows that are looked at in (c).
+-- How far one look along the log goes: scan numbers (NULL: no bound), or to the end of the window. By numbers and not by rows: rows
+-- may go in the next moment, and what was looked at would look like more.
+CREATE FUNCTION outbox_reach(pos bigint, prev_seq bigint, cur_seq bigint, scan bigint) RETURNS bigint
+LANGUAGE sql IMMUTABLE AS $$
+	SELECT CASE WHEN cur_seq - greatest(pos, prev_seq) > scan THEN greatest(pos, prev_seq) + scan ELSE cur_seq END
+$$;
+
+-- The messages of a window in a stretch of the log above prev_seq. Inlined: no SET, not volatile.
+CREATE FUNCTION outbox_stretch(low bigint, high bigint, prev pg_snapshot, cur pg_snapshot, lane integer, lanes integer,
+	types text[], kind text, published_only boolean) RETURNS SETOF outbox_message
+LANGUAGE sql STABLE ROWS 500 AS $$
+	SELECT m.* FROM outbox_message m
+	WHERE m.seq > low AND m.seq <= high AND m.slot % lanes = lane
+		AND NOT pg_visible_in_snapshot(m.xid, prev) AND pg_visible_in_snapshot(m.xid, cur)
+		AND (types IS NULL OR m.type LIKE ANY (types))
+		AND (outbox_stretch.kind IS NULL OR coalesce(m.kind, 'event') = outbox_stretch.kind)
+		AND (NOT published_only OR m.published)
+$$;
+
+-- The next messages of a lane in a window, in seq order. scan bounds the look in (c).
 -- No SET and not volatile: it is inlined where it is used.
 CREATE FUNCTION outbox_window(pos bigint, prev pg_snapshot, prev_seq bigint, late xid8[], cur pg_snapshot, cur_seq bigint,
 	lane integer, lanes integer, types text[], kind text, published_only boolean,
@@ -45,22 +64,17 @@ LANGUAGE sql STABLE ROWS 500 AS $$
 		ORDER BY m.xid, m.seq LIMIT max) l
 	ORDER BY l.seq LIMIT max)
 	UNION ALL
-	(SELECT m.* FROM (
-		SELECT * FROM outbox_message o WHERE o.seq > greatest(pos, prev_seq) AND o.seq <= cur_seq
-		ORDER BY o.seq LIMIT scan) m
-	WHERE m.slot % lanes = lane
-		AND NOT pg_visible_in_snapshot(m.xid, prev) AND pg_visible_in_snapshot(m.xid, cur)
-		AND (types IS NULL OR m.type LIKE ANY (types))
-		AND (outbox_window.kind IS NULL OR coalesce(m.kind, 'event') = outbox_window.kind)
-		AND (NOT published_only OR m.published)
+	(SELECT m.* FROM outbox_stretch(greatest(pos, prev_seq), outbox_reach(pos, prev_seq, cur_seq, scan), prev, cur, lane,
+		lanes, types, outbox_window.kind, published_only) m
 	ORDER BY m.seq LIMIT max)
 $$;
 
--- Where the rows of (c) that were looked at end: the seq of the scan-th, or the end of the window.
+-- What such a look has seen to its end: up to the row behind it, or the end of the window. Numbers between that
+-- nobody has are passed at once; a row that appears there later is not in this window.
 CREATE FUNCTION outbox_scanned(pos bigint, prev_seq bigint, cur_seq bigint, scan bigint) RETURNS bigint
 LANGUAGE sql STABLE AS $$
-	SELECT coalesce((SELECT seq FROM outbox_message
-		WHERE seq > greatest(pos, prev_seq) AND seq <= cur_seq ORDER BY seq OFFSET scan - 1 LIMIT 1),
+	SELECT coalesce((SELECT m.seq - 1 FROM outbox_message m
+		WHERE m.seq > outbox_reach(pos, prev_seq, cur_seq, scan) AND m.seq <= cur_seq ORDER BY m.seq LIMIT 1),
 		9223372036854775807)
 $$;
 
@@ -73,7 +87,9 @@ LANGUAGE sql IMMUTABLE AS $$
 $$;
 
 -- The last value of the log's sequence; 0 before the first message.
+-- (plpgsql keeps the plan.)
 CREATE FUNCTION outbox_log_end() RETURNS bigint
-LANGUAGE sql STABLE AS $$
-	SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM outbox_message_seq_seq
-$$;
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+	RETURN (SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM outbox_message_seq_seq);
+END $$;
