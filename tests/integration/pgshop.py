@@ -55,7 +55,7 @@ class PostgresShop(Shop):
         self.url = server.rsplit("/", 1)[0] + "/" + name  # for ourselves; relays may go another way
         self.store = self.url + options
         self.lanes = lanes
-        outbox("init", "--store", self.store, "--lanes", lanes)
+        outbox("init", "--store", self.url, "--lanes", lanes)
         self.execute("CREATE TABLE orders (number bigserial PRIMARY KEY, key text, n bigint, message text)")
         self.execute("CREATE TABLE counter (key text PRIMARY KEY, n bigint NOT NULL)")
 

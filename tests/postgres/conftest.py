@@ -14,6 +14,7 @@ import postgres
 from pgshop import PostgresShop
 from sturdy import SturdyProducer
 
+postgres.end_on_signals()  # a test that takes too long leaves no server behind
 
 def pytest_report_header():
     return f"outbox: {kit.BINARY}, OUTBOX_TEST_SEED={kit.SEED}"

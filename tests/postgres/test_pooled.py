@@ -20,7 +20,8 @@ def test_contract(pooled):
     """The whole contract of stores, each connection of the store by way of the pooler."""
     server, bouncer = pooled
     done = subprocess.run([os.environ["OUTBOX_PG_CONTRACT"]], capture_output=True, text=True, check=False, timeout=900,
-                          env={**os.environ, "OUTBOX_TEST_POSTGRES": server.url(), "OUTBOX_TEST_POSTGRES_VIA": bouncer.url()})
+                          env={**os.environ, "OUTBOX_TEST_POSTGRES": server.url(),
+                               "OUTBOX_TEST_POSTGRES_VIA": bouncer.url()})
     failed = [line for line in (done.stdout + done.stderr).splitlines()
               if not line.startswith(("[ RUN", "[       OK"))]
     assert done.returncode == 0, "\n".join(failed[-60:])

@@ -138,19 +138,20 @@ class Bouncer:
 listen_addr = 127.0.0.1
 listen_port = {self.port}
 unix_socket_dir =
-auth_type = any
+auth_type = trust
+auth_file = {self.made}/users
 pool_mode = transaction
 default_pool_size = {pool}
 max_client_conn = 500
 server_round_robin = 1
 ignore_startup_parameters = extra_float_digits
 logfile = {self.made}/log
-""".replace("auth_type = any\n", "auth_type = trust\nauth_file = " + os.path.join(self.made, "users") + "\n"))
+""")
         with open(os.path.join(self.made, "users"), "w", encoding="utf-8") as file:
             file.write('"postgres" ""\n')
-        prefix = ["runuser", "-u", "postgres", "--"] if os.getuid() == 0 else []
-        self.process = subprocess.Popen([*prefix, self.program, "-q", path], stdin=subprocess.DEVNULL,
-                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.process = subprocess.Popen([self.program, "-q", path], stdin=subprocess.DEVNULL,
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                        user="postgres" if os.getuid() == 0 else None)
         deadline = time.monotonic() + PATIENCE
         while True:
             try:

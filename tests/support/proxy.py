@@ -24,7 +24,8 @@ class Fault:
     cut_down: int = None
     stall_up: int = None
     stall_down: int = None
-    rate: int = None   # bytes per second, each way
+    notice: float = None  # seconds after which the server's keepalives tell it that nobody is there; None: never
+    rate: int = None      # bytes per second, each way
     reset: bool = True  # a cut is a reset (RST); False: an orderly end (FIN)
 
 
@@ -35,6 +36,7 @@ class Link:
         self.proxy, self.client, self.server, self.fault = proxy, client, server, fault
         self.bytes = {"up": 0, "down": 0}
         self.over = threading.Event()
+        self.stalled_at = None
         self.closing = threading.Lock()
         for way, source, target in (("up", client, server), ("down", server, client)):
             threading.Thread(target=self.pump, args=(way, source, target), daemon=True).start()
@@ -50,6 +52,8 @@ class Link:
             while not self.over.is_set():
                 left, what = self.limit(way)
                 if left <= 0 and what == "cut":
+                    break
+                if left <= 0 and self.noticed():
                     break
                 if left <= 0 or self.proxy.stalled.is_set():
                     time.sleep(.005)
@@ -69,6 +73,10 @@ class Link:
         except (OSError, ValueError):  # ValueError: closed by the other thread
             pass
         self.end()
+
+    def noticed(self):
+        self.stalled_at = self.stalled_at or time.monotonic()
+        return self.fault.notice is not None and time.monotonic() > self.stalled_at + self.fault.notice
 
     def end(self):
         with self.closing:
