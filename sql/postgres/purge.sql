@@ -13,7 +13,7 @@
 -- say about it is written down as delivered detours, then they may go.
 
 -- Messages that one call looks at, beside those that it finds.
-CREATE FUNCTION outbox_purge_scan() RETURNS bigint LANGUAGE sql IMMUTABLE AS $$ SELECT 20000::bigint $$;
+CREATE FUNCTION outbox_purge_scan() RETURNS bigint LANGUAGE sql IMMUTABLE AS $$ SELECT 2000::bigint $$;
 
 -- Where a lane stood before a time: its last receipt settled earlier, or NULL. By halving, since a lane may have
 -- a million receipts; exact as long as the clock did not go back.
