@@ -331,8 +331,8 @@ struct outbox_store_ops {
 
 	/*
 	 * Optional: the doorbell. A worker that has nothing to do calls it before it sleeps. ret_fd: a
-	 * descriptor that becomes readable when something was published, or -1: there is no bell (off, or
-	 * the connection cannot have one), poll as always. ret_again: publishers were active just now, look
+	 * descriptor that becomes readable when something was published, or -1: there is no bell at the
+	 * moment, poll as always. ENOTSUP: there is one, and this connection cannot hear it. ret_again: publishers were active just now, look
 	 * once more before you sleep. ret_fd belongs to the store. Ringing is a hint: polling goes on, slower.
 	 */
 	int (*listen)(struct outbox_store *store, int *ret_fd, bool *ret_again,

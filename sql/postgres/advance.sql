@@ -67,8 +67,7 @@ BEGIN
 		RETURN false;
 	END IF;
 	RETURN EXISTS (SELECT FROM outbox_window(last.floor, last.prev, last.prev_seq, late, cur, log_end, last.lane, v.lanes,
-			v.types, v.kind, v.published_only, CASE WHEN v.detours THEN outbox_scan_max() ELSE 1 END, outbox_scan_max()) w
-		WHERE NOT v.detours OR NOT EXISTS (SELECT FROM outbox_detour d WHERE d.target = last.target AND d.seq = w.seq));
+			v.types, v.kind, v.published_only, 1, outbox_scan_max(), CASE WHEN v.detours THEN last.target END));
 END $$;
 
 -- A claim that was made before, and only its answer was lost.
@@ -100,9 +99,6 @@ LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
 	picks bigint[];
 	suspects boolean[];
-	ahead bigint := (SELECT count(*) FROM outbox_detour d
-		WHERE d.target = succ.target AND d.lane = succ.lane AND d.ahead);
-	want bigint := p_max + ahead;
 	rows bigint[];
 	log_cut bigint;
 	stopped boolean;
@@ -111,11 +107,11 @@ BEGIN
 		FROM outbox_picks(succ.target, succ.lane, v.hold, v.unordered, succ.cur, p_now, p_max) p;
 	SELECT coalesce(array_agg(w.seq), '{}') INTO rows FROM outbox_window(greatest(succ.pos, succ.floor), succ.prev, succ.prev_seq,
 		p_late, succ.cur, succ.cur_seq, succ.lane, v.lanes, v.types, v.kind, v.published_only,
-		want, outbox_scan_max()) w;
-	-- the union has up to want rows of each of its halves: what lies behind the first want is not known whole
-	IF cardinality(rows) >= want THEN
-		rows := ARRAY(SELECT r FROM unnest(rows) r ORDER BY r LIMIT want);
-		log_cut := rows[want];
+		p_max, outbox_scan_max(), CASE WHEN v.detours THEN succ.target END) w;
+	-- the union has up to p_max rows of each of its halves: what lies behind the first p_max is not known whole
+	IF cardinality(rows) >= p_max THEN
+		rows := ARRAY(SELECT r FROM unnest(rows) r ORDER BY r LIMIT p_max);
+		log_cut := rows[p_max];
 	ELSE
 		log_cut := outbox_scanned(greatest(succ.pos, succ.floor), succ.prev_seq, succ.cur_seq, outbox_scan_max());
 	END IF;
@@ -133,7 +129,6 @@ BEGIN
 		FROM unnest(rows) r JOIN outbox_message m ON m.seq = r
 		CROSS JOIN LATERAL (SELECT v.detours AND m.key IS NOT NULL AND NOT v.unordered
 			AND outbox_is_blocked(succ.target, m.key, m.seq, v.hold, picks, p_now) AS blocked) b
-		WHERE NOT v.detours OR NOT EXISTS (SELECT FROM outbox_detour d WHERE d.target = succ.target AND d.seq = m.seq)
 	), numbered AS (
 		SELECT i.*, row_number() OVER w AS i, sum(i.size) OVER w AS bytes,
 			coalesce(bool_or(i.suspect) OVER (ORDER BY i.seq ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), false)
@@ -152,7 +147,7 @@ BEGIN
 		seqs := '{}';
 		flags := '{}';
 	END IF;
-	UPDATE outbox_detour d SET state = 'sending', owner = succ.owner, last_status_at = p_now, ahead = false
+	UPDATE outbox_detour d SET state = 'sending', owner = succ.owner, last_status_at = p_now
 		FROM unnest(seqs, flags) u(seq, flags)
 		WHERE u.flags = 1 AND d.target = succ.target AND d.seq = u.seq;
 	succ.claim_count := cardinality(seqs);
@@ -162,12 +157,15 @@ BEGIN
 	succ.claim_end := greatest(succ.pos, CASE WHEN stopped THEN succ.claim_last ELSE log_cut END);
 END $$;
 
--- What an operator wrote ahead of the lane is ahead no more once the lane has passed it.
+-- What an operator wrote ahead of the lane is ahead no more once the lane has passed it. Some at a time: the mark does
+-- no harm on those that wait for it.
 CREATE FUNCTION outbox_pass_ahead(p outbox_receipt) RETURNS void
 LANGUAGE sql SET search_path FROM CURRENT SET row_security = off AS $$
-	UPDATE outbox_detour d SET ahead = false FROM outbox_message m
-	WHERE d.target = (p).target AND d.lane = (p).lane AND d.ahead AND m.seq = d.seq
-		AND outbox_is_settled(m.xid, m.seq, p)
+	UPDATE outbox_detour d SET ahead = false
+	FROM (SELECT a.seq FROM outbox_detour a JOIN outbox_message m ON m.seq = a.seq
+		WHERE a.target = (p).target AND a.lane = (p).lane AND a.ahead AND outbox_is_settled(m.xid, m.seq, p)
+		LIMIT 2000) passed
+	WHERE d.target = (p).target AND d.seq = passed.seq
 $$;
 
 CREATE FUNCTION outbox_advance(p_target text, p_lane integer, p_owner text, p_n bigint, p_token bigint, p_new_token bigint,
@@ -211,6 +209,11 @@ BEGIN
 		END IF;
 	END IF;
 
+	-- A claim need not be durable before its messages are sent: if the server crashes and forgets it, the lane is
+	-- fenced and they are sent again. What is settled must be.
+	IF p_outcomes.count = 0 THEN
+		PERFORM set_config('synchronous_commit', 'off', true);
+	END IF;
 	PERFORM pg_advisory_xact_lock(outbox_lane_lock(p_target, p_lane));
 	now := outbox_now(p_now);
 	last := outbox_last_receipt(p_target, p_lane);

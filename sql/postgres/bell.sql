@@ -9,14 +9,15 @@
 -- and it polls again; if it can, it polls once more. So no message falls between.
 -- Not for publishers that use PREPARE TRANSACTION, which NOTIFY forbids.
 
+-- By the schema's name, which a dump keeps; locks and channels are those of one database anyway.
 CREATE FUNCTION outbox_bell_key() RETURNS bigint
 LANGUAGE sql STABLE SET search_path FROM CURRENT AS $$
-	SELECT hashtextextended('outbox bell', 'outbox_message'::regclass::oid::bigint)
+	SELECT hashtextextended('outbox bell ' || current_schema(), 0)
 $$;
 
 CREATE FUNCTION outbox_bell_channel() RETURNS text
 LANGUAGE sql STABLE SET search_path FROM CURRENT AS $$
-	SELECT 'outbox_' || 'outbox_message'::regclass::oid
+	SELECT 'outbox_bell_' || outbox_bell_key()
 $$;
 
 CREATE FUNCTION outbox_ring() RETURNS trigger
@@ -45,13 +46,15 @@ BEGIN
 	RETURN true;
 END $$;
 
--- A relay wants to sleep. NULL: there is no bell. True: it hangs, look once more and sleep. False: not now.
+CREATE FUNCTION outbox_bell_hangs() RETURNS boolean
+LANGUAGE sql STABLE SET search_path FROM CURRENT AS $$
+	SELECT EXISTS (SELECT FROM pg_trigger WHERE tgrelid = 'outbox_message'::regclass AND tgname = 'outbox_bell')
+$$;
+
+-- A relay wants to sleep. True: publishers ring from now on, look once more and sleep. False: not now.
 CREATE FUNCTION outbox_listen() RETURNS boolean
 LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN
-	IF NOT EXISTS (SELECT FROM pg_trigger WHERE tgrelid = 'outbox_message'::regclass AND tgname = 'outbox_bell') THEN
-		RETURN NULL;
-	END IF;
 	EXECUTE format('LISTEN %I', outbox_bell_channel());
 	RETURN pg_try_advisory_lock(outbox_bell_key());
 END $$;

@@ -76,25 +76,30 @@ LANGUAGE sql STABLE ROWS 10 AS $$
 	ORDER BY d.next_attempt_at, d.seq LIMIT p_max
 $$;
 
--- The due ones and the runs behind them.
+-- The due ones and the run behind each, up to the first that is neither due nor parked: at most p_max, the first
+-- ones of the log.
 CREATE FUNCTION outbox_picks(p_target text, p_lane integer, p_hold boolean, p_unordered boolean, p_cur pg_snapshot,
 	p_now timestamptz, p_max bigint) RETURNS TABLE (seq bigint, suspect boolean)
 LANGUAGE sql STABLE ROWS 10 AS $$
 	WITH heads AS MATERIALIZED (
 		SELECT * FROM outbox_due(p_target, p_lane, p_hold, p_unordered, p_cur, p_now, p_max))
-	SELECT seq, suspect FROM heads
-	UNION ALL
-	SELECT r.seq, r.suspect FROM heads h CROSS JOIN LATERAL (
-		SELECT d.seq, d.suspect FROM outbox_detour d
-		WHERE d.target = p_target AND d.key = h.key AND d.state = 'pending' AND d.seq > h.seq
-			AND NOT (d.why = 'deferred' AND d.next_attempt_at > p_now)
-			AND (NOT d.ahead OR EXISTS (SELECT FROM outbox_message m
-				WHERE m.seq = d.seq AND pg_visible_in_snapshot(m.xid, p_cur)))
-			AND NOT EXISTS (SELECT FROM outbox_detour s
-				WHERE s.target = p_target AND s.key = h.key AND s.seq > h.seq AND s.seq <= d.seq
-					AND ((s.state = 'pending' AND s.why = 'retry' AND s.next_attempt_at > p_now)
-						OR (p_hold AND s.state = 'failed')))
-		ORDER BY d.seq LIMIT p_max) r
+	SELECT u.seq, u.suspect FROM (
+		SELECT h.seq, h.suspect FROM heads h
+		UNION ALL
+		SELECT r.seq, r.suspect FROM heads h
+		CROSS JOIN LATERAL (SELECT coalesce((SELECT s.seq FROM outbox_detour s
+			WHERE s.target = p_target AND s.key = h.key AND s.seq > h.seq AND s.state IN ('pending', 'failed')
+				AND ((s.state = 'pending' AND s.why = 'retry' AND s.next_attempt_at > p_now)
+					OR (p_hold AND s.state = 'failed'))
+			ORDER BY s.seq LIMIT 1), 9223372036854775807) AS seq) stop
+		CROSS JOIN LATERAL (
+			SELECT d.seq, d.suspect FROM outbox_detour d
+			WHERE d.target = p_target AND d.key = h.key AND d.state = 'pending' AND d.seq > h.seq AND d.seq < stop.seq
+				AND NOT (d.why = 'deferred' AND d.next_attempt_at > p_now)
+				AND (NOT d.ahead OR EXISTS (SELECT FROM outbox_message m
+					WHERE m.seq = d.seq AND pg_visible_in_snapshot(m.xid, p_cur)))
+			ORDER BY d.seq LIMIT p_max) r
+	) u ORDER BY u.seq LIMIT p_max
 $$;
 
 -- Does an unfinished detour of its key, other than the picks, hold a new row back?

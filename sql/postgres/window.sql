@@ -13,21 +13,23 @@
 -- for (b): it is the last completed xid + 1, and the transactions between may hold low seqs.
 
 -- (a) and (b): which transactions may have messages at or below prev_seq in this window?
-CREATE FUNCTION outbox_late(prev pg_snapshot, prev_xid xid8, cur pg_snapshot) RETURNS xid8[]
-LANGUAGE sql STABLE AS $$
-	WITH RECURSIVE young AS (
-		(SELECT m.xid FROM outbox_message m WHERE m.xid >= pg_snapshot_xmax(prev) AND m.xid <= prev_xid
+-- (plpgsql keeps the plan, which matters where the log has many partitions.)
+CREATE FUNCTION outbox_late(p_prev pg_snapshot, p_prev_xid xid8, p_cur pg_snapshot) RETURNS xid8[]
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+	RETURN (WITH RECURSIVE young AS (
+		(SELECT m.xid FROM outbox_message m WHERE m.xid >= pg_snapshot_xmax(p_prev) AND m.xid <= p_prev_xid
 			ORDER BY m.xid LIMIT 1)
 		UNION ALL
-		SELECT (SELECT m.xid FROM outbox_message m WHERE m.xid > y.xid AND m.xid <= prev_xid
+		SELECT (SELECT m.xid FROM outbox_message m WHERE m.xid > y.xid AND m.xid <= p_prev_xid
 			ORDER BY m.xid LIMIT 1)
 		FROM young y WHERE y.xid IS NOT NULL
 	)
-	SELECT array_agg(x) FROM (
-		SELECT pg_snapshot_xip(prev) AS x
-		UNION ALL SELECT xid FROM young WHERE xid IS NOT NULL
-	) u WHERE pg_visible_in_snapshot(x, cur)
-$$;
+	SELECT array_agg(u.x) FROM (
+		SELECT pg_snapshot_xip(p_prev) AS x
+		UNION ALL SELECT y.xid FROM young y WHERE y.xid IS NOT NULL
+	) u WHERE pg_visible_in_snapshot(u.x, p_cur));
+END $$;
 
 -- How far one look along the log goes: scan numbers (NULL: no bound), or to the end of the window. By numbers and not by rows: rows
 -- may go in the next moment, and what was looked at would look like more.
@@ -48,35 +50,41 @@ LANGUAGE sql STABLE ROWS 500 AS $$
 		AND (NOT published_only OR m.published)
 $$;
 
--- The next messages of a lane in a window, in seq order. scan bounds the look in (c).
+-- The next messages of a lane in a window, in seq order. scan bounds the look in (c); skip: not those with a detour
+-- of that target.
 -- No SET and not volatile: it is inlined where it is used.
 CREATE FUNCTION outbox_window(pos bigint, prev pg_snapshot, prev_seq bigint, late xid8[], cur pg_snapshot, cur_seq bigint,
 	lane integer, lanes integer, types text[], kind text, published_only boolean,
-	max bigint, scan bigint) RETURNS SETOF outbox_message
+	max bigint, scan bigint, skip text DEFAULT NULL) RETURNS SETOF outbox_message
 LANGUAGE sql STABLE ROWS 500 AS $$
 	(SELECT l.* FROM unnest(late) AS x CROSS JOIN LATERAL (
 		SELECT m.* FROM outbox_message m
 		-- as rows, so that no plan walks the primary key instead of (xid, seq)
-		WHERE (m.xid, m.seq) > (x, pos) AND (m.xid, m.seq) <= (x, prev_seq) AND m.slot % lanes = lane
+		-- and once more by seq alone, which tells partitions apart
+		WHERE (m.xid, m.seq) > (x, pos) AND (m.xid, m.seq) <= (x, prev_seq) AND m.seq > pos AND m.seq <= prev_seq
+			AND m.slot % lanes = lane
 			AND (types IS NULL OR m.type LIKE ANY (types))
 			AND (outbox_window.kind IS NULL OR coalesce(m.kind, 'event') = outbox_window.kind)
 			AND (NOT published_only OR m.published)
+			AND (skip IS NULL OR NOT EXISTS (SELECT FROM outbox_detour d WHERE d.target = skip AND d.seq = m.seq))
 		ORDER BY m.xid, m.seq LIMIT max) l
 	ORDER BY l.seq LIMIT max)
 	UNION ALL
 	(SELECT m.* FROM outbox_stretch(greatest(pos, prev_seq), outbox_reach(pos, prev_seq, cur_seq, scan), prev, cur, lane,
 		lanes, types, outbox_window.kind, published_only) m
+	WHERE skip IS NULL OR NOT EXISTS (SELECT FROM outbox_detour d WHERE d.target = skip AND d.seq = m.seq)
 	ORDER BY m.seq LIMIT max)
 $$;
 
 -- What such a look has seen to its end: up to the row behind it, or the end of the window. Numbers between that
 -- nobody has are passed at once; a row that appears there later is not in this window.
-CREATE FUNCTION outbox_scanned(pos bigint, prev_seq bigint, cur_seq bigint, scan bigint) RETURNS bigint
-LANGUAGE sql STABLE AS $$
-	SELECT coalesce((SELECT m.seq - 1 FROM outbox_message m
-		WHERE m.seq > outbox_reach(pos, prev_seq, cur_seq, scan) AND m.seq <= cur_seq ORDER BY m.seq LIMIT 1),
-		9223372036854775807)
-$$;
+CREATE FUNCTION outbox_scanned(p_pos bigint, p_prev_seq bigint, p_cur_seq bigint, p_scan bigint) RETURNS bigint
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+	RETURN coalesce((SELECT m.seq - 1 FROM outbox_message m
+		WHERE m.seq > outbox_reach(p_pos, p_prev_seq, p_cur_seq, p_scan) AND m.seq <= p_cur_seq ORDER BY m.seq LIMIT 1),
+		9223372036854775807);
+END $$;
 
 -- Is a message settled by the position that a receipt states? The places in the log are asked, too: transaction
 -- numbers may be those of another server, see outbox_rebase().

@@ -11,13 +11,14 @@
 #define IDLE_CHECK (10 * OUTBOX_MILLISECONDS)
 #define LISTEN_SLICE 200 /* ms: how often a listener looks whether the relay stops or works again */
 #define STORE_PAUSE OUTBOX_SECONDS
+#define LOOK_AGAIN 60 /* seconds */
 
 struct listener {
 	struct outbox_relay *relay;
 	struct outbox_store *store;
 	struct random_state random;
 	unsigned wakes_seen;
-	bool told; /* that there is no bell */
+	bool deaf; /* there is no bell for us, nor will be */
 };
 
 static bool stopping(const struct outbox_relay *relay)
@@ -72,8 +73,9 @@ static int sleep_once(struct listener *l, struct outbox_error *err)
 	r = l->store->ops->listen(l->store, &fd, &again, err);
 	if (r)
 		return r;
-	if (fd < 0) {
-		l->told = true;
+	if (fd < 0) { /* none now; somebody may hang one */
+		for (int i = 0; i < LOOK_AGAIN && !stopping(relay); i++)
+			rest(l, OUTBOX_SECONDS);
 		return OUTBOX_OK;
 	}
 	if (again) { /* publishers are active, or another relay has the bell: poll on */
@@ -86,8 +88,9 @@ static int sleep_once(struct listener *l, struct outbox_error *err)
 		rest(l, IDLE_CHECK / 10);
 	listen_on(relay, fd);
 	atomic_store(&relay->bell.hung, false);
+	ring(relay); /* first: letting go takes its time */
 	r = l->store->ops->awake(l->store, err);
-	ring(relay);
+	ring(relay); /* and for whoever rang meanwhile */
 	return r;
 }
 
@@ -96,7 +99,7 @@ static int open_store(struct listener *l, struct outbox_error *err)
 	int r = relay_open_store(l->relay, &l->random, &l->store, err);
 
 	if (!r && !(l->store->ops->listen && l->store->ops->awake))
-		l->told = true;
+		l->deaf = true;
 	return r;
 }
 
@@ -105,7 +108,7 @@ void *bell_run(void *argument)
 	struct outbox_relay *relay = argument;
 	struct listener l = { .relay = relay };
 
-	while (!stopping(relay) && !l.told) {
+	while (!stopping(relay) && !l.deaf) {
 		struct outbox_error err = OUTBOX_ERROR_INIT;
 		int r = OUTBOX_OK;
 
@@ -115,9 +118,12 @@ void *bell_run(void *argument)
 		}
 		if (!l.store)
 			r = open_store(&l, &err);
-		if (!r && !l.told)
+		if (!r && !l.deaf)
 			r = sleep_once(&l, &err);
-		if (r) {
+		if (r == OUTBOX_ENOTSUP) {
+			l.deaf = true;
+			log_line(&relay->plan.log, LOG_WARN, "%s; this relay polls", err.message);
+		} else if (r) {
 			/* The workers say what is wrong with the store; without a bell they poll. */
 			l.store = store_close(l.store);
 			rest(&l, STORE_PAUSE);

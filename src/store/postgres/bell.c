@@ -9,14 +9,21 @@
 #include "store/postgres/db.h"
 #include "store/postgres/ops.h"
 
-static int is_pooled(struct pg_store *s, bool *ret_pooled, struct outbox_error *err)
+/* Does a bell hang, and can this connection hear it? */
+static int look(struct pg_store *s, bool *ret_hangs, struct outbox_error *err)
 {
 	_cleanup_(pg_clearp) PGresult *row = NULL;
-	int r = pg_call(s, PG_READ, "SELECT pg_backend_pid()", NULL, &row, err);
+	int r;
 
-	if (r == OUTBOX_OK)
-		*ret_pooled = pg_int(row, 0, 0) != PQbackendPID(s->conn);
-	return r;
+	r = pg_op(s, PG_READ, "SELECT @outbox_bell_hangs(), pg_backend_pid()", NULL, &row, err);
+	if (r != OUTBOX_OK)
+		return r;
+	*ret_hangs = pg_bool(row, 0, 0);
+	if (*ret_hangs && pg_int(row, 0, 1) != PQbackendPID(s->conn))
+		return outbox_fail(
+			err, OUTBOX_ENOTSUP,
+			"the doorbell is not heard through a pooler; connect directly, or poll");
+	return OUTBOX_OK;
 }
 
 /* Rings that came while nobody slept mean nothing: everybody looks once more anyway. */
@@ -32,13 +39,13 @@ int pg_listen(struct outbox_store *store, int *ret_fd, bool *ret_again, struct o
 {
 	_cleanup_(pg_clearp) PGresult *row = NULL;
 	struct pg_store *s = pg_of(store);
-	bool pooled;
+	bool hangs;
 	int r;
 
-	r = is_pooled(s, &pooled, err);
+	r = look(s, &hangs, err);
 	if (r != OUTBOX_OK)
 		return r;
-	if (pooled) {
+	if (!hangs) {
 		*ret_fd = -1;
 		*ret_again = false;
 		return OUTBOX_OK;
@@ -47,7 +54,7 @@ int pg_listen(struct outbox_store *store, int *ret_fd, bool *ret_again, struct o
 	if (r != OUTBOX_OK)
 		return r;
 	forget_rings(s);
-	*ret_fd = PQgetisnull(row, 0, 0) ? -1 : PQsocket(s->conn);
+	*ret_fd = PQsocket(s->conn);
 	*ret_again = !pg_bool(row, 0, 0);
 	return OUTBOX_OK;
 }

@@ -33,19 +33,95 @@ static int drive(struct pg_store *s, outbox_time deadline, struct outbox_error *
 	return OUTBOX_OK;
 }
 
-int pg_connect(struct pg_store *s, const struct pg_settings *settings, struct outbox_error *err)
+/* Part i of a list "a,b,,d"; false: there is none. */
+static bool part_of(const char *list, size_t i, char *out, size_t size)
+{
+	size_t length;
+
+	for (; list && i > 0; i--) {
+		list = strchr(list, ',');
+		list = list ? list + 1 : NULL;
+	}
+	if (!list)
+		return false;
+	length = strcspn(list, ",");
+	if (length >= size)
+		return false;
+	memcpy(out, list, length);
+	out[length] = '\0';
+	return true;
+}
+
+/* The settings with one host of the list, and its port. */
+struct one_host {
+	const char *values[PG_SETTINGS_MAX + 1];
+	char host[256], port[16];
+};
+
+static bool pick_host(const struct pg_settings *settings, size_t i, struct one_host *one)
+{
+	memcpy(one->values, settings->values, sizeof(one->values));
+	for (size_t k = 0; k < settings->count; k++) {
+		bool host = strcmp(settings->keys[k], "host") == 0;
+		bool port = strcmp(settings->keys[k], "port") == 0;
+
+		if (host && !part_of(settings->values[k], i, one->host, sizeof(one->host)))
+			return false;
+		if (host)
+			one->values[k] = one->host;
+		/* one port may stand for all */
+		if (port && strchr(settings->values[k], ',') &&
+		    part_of(settings->values[k], i, one->port, sizeof(one->port)))
+			one->values[k] = one->port;
+	}
+	return true;
+}
+
+static int connect_once(struct pg_store *s, const struct pg_settings *settings,
+			const char *const *values, struct outbox_error *err)
 {
 	struct outbox_clock *clock = outbox_clock_system();
-	int r;
 
-	s->conn = PQconnectStartParams(settings->keys, settings->values, 0);
+	PQfinish(s->conn);
+	s->broken = false;
+	s->conn = PQconnectStartParams(settings->keys, values, 0);
 	if (!s->conn)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	if (PQstatus(s->conn) == CONNECTION_BAD)
 		return pg_refused(s, err);
-	r = drive(s, clock->mono(clock) + settings->connect_timeout, err);
-	if (r != OUTBOX_OK)
+	return drive(s, clock->mono(clock) + settings->connect_timeout, err);
+}
+
+/* libpq goes on to the next host only when one refuses: each has a deadline of its own, since a machine
+ * that is gone says nothing. */
+static int connect_any(struct pg_store *s, const struct pg_settings *settings,
+		       struct outbox_error *err)
+{
+	struct one_host one;
+	int r;
+
+	if (!settings->several)
+		return connect_once(s, settings, settings->values, err);
+	r = outbox_fail(err, OUTBOX_ECONFIG, "%s: no host", s->where);
+	for (size_t i = 0; pick_host(settings, i, &one); i++) {
+		r = connect_once(s, settings, one.values, err);
+		if (r == OUTBOX_OK || r == OUTBOX_ENOMEM)
+			return r;
+	}
+	return r;
+}
+
+int pg_connect(struct pg_store *s, const struct pg_settings *settings, struct outbox_error *err)
+{
+	struct outbox_error why = OUTBOX_ERROR_INIT;
+	int r;
+
+	r = connect_any(s, settings, &why);
+	if (r != OUTBOX_OK) {
+		if (err)
+			*err = why;
 		return r;
+	}
 	PQsetNoticeReceiver(s->conn, no_notices, NULL);
 	if (PQsetnonblocking(s->conn, 1) != 0)
 		return pg_fail(s, NULL, err);

@@ -18,6 +18,7 @@ struct pg_settings {
 	char *hosts, *ports;
 	outbox_time timeout, connect_timeout;
 	bool client_clock;
+	bool several; /* hosts, to be tried one after the other */
 	/* for PQconnectStartParams, NULL-terminated */
 	const char *keys[PG_SETTINGS_MAX + 1], *values[PG_SETTINGS_MAX + 1];
 	size_t count;

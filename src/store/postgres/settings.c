@@ -210,6 +210,7 @@ static void set_defaults(struct pg_settings *settings)
 		    strcmp(setting(settings, "sslmode"), "verify-full") == 0)
 			set(settings, "sslrootcert", CA_BUNDLE);
 	}
+	settings->several = host && strchr(host, ',') && !address;
 	set(settings, "target_session_attrs", "read-write");
 	set(settings, "client_encoding", "UTF8");
 	set(settings, "fallback_application_name", "outbox");
