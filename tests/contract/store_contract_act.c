@@ -233,6 +233,37 @@ static void a_due_one_ahead_waits_for_unread_ones(struct store_world *w)
 	assert_drains(k, 4, s, s + 1, s + 2, s + 3);
 }
 
+/* Deferred before their lane came by, claimed, the owner dies: each is sent, none twice. */
+static void deferred_ahead_survive_a_take_over(struct store_world *w)
+{
+	int64_t first, second, other, last;
+	struct worker *k;
+
+	world_target(w, "a");
+	first = world_publish(w, "x");
+	k = worker_start(w, "k", "a", 0);
+	worker_advance(k, MANY);
+	settle_wait(k, 0, 30 * SEC);
+	worker_advance(k, 0);
+	second = world_publish(w, "x");
+	other = world_publish(w, "y");
+	last = world_publish(w, "z");
+	world_act(w, OUTBOX_DEFER, "a", second);
+	world_act(w, OUTBOX_DEFER, "a", other);
+	world_step(w, 60 * SEC);
+	worker_advance(k, 3);
+	worker_restart(k);
+	worker_advance(k, 1);
+	assert_claim(k, 1, first);
+	settle_wait(k, 0, OUTBOX_HOURS);
+	worker_advance(k, 1); /* second waits behind first */
+	assert_claim(k, 1, other);
+	worker_advance(k, 0);
+	world_act(w, OUTBOX_DISCARD, "a", first);
+	world_act(w, OUTBOX_DISCARD, "a", second);
+	assert_drains(k, 1, last);
+}
+
 static void defer_keeps_the_attempts(struct store_world *w)
 {
 	struct worker *k;
@@ -312,6 +343,7 @@ const struct store_case act_cases[] = {
 	{ "an_unread_message_is_deferred", an_unread_message_is_deferred, 0, 0 },
 	{ "a_deferred_ahead_and_due_stays_in_order", a_deferred_ahead_and_due_stays_in_order, 0, 0 },
 	{ "a_due_one_ahead_waits_for_unread_ones", a_due_one_ahead_waits_for_unread_ones, 0, 0 },
+	{ "deferred_ahead_survive_a_take_over", deferred_ahead_survive_a_take_over, 0, 0 },
 	{ "defer_keeps_the_attempts", defer_keeps_the_attempts, 0, 0 },
 	{ "discarding_the_head_releases_the_run", discarding_the_head_releases_the_run, 0, 0 },
 	{ "deferring_the_head_releases_the_run", deferring_the_head_releases_the_run, 0, 0 },
