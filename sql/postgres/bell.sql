@@ -55,6 +55,9 @@ $$;
 CREATE FUNCTION outbox_listen() RETURNS boolean
 LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN
+	-- a sleeper whose machine is gone must not keep the bell for hours
+	PERFORM set_config('tcp_keepalives_idle', '30', false), set_config('tcp_keepalives_interval', '10', false),
+		set_config('tcp_keepalives_count', '3', false);
 	EXECUTE format('LISTEN %I', outbox_bell_channel());
 	RETURN pg_try_advisory_lock(outbox_bell_key());
 END $$;

@@ -60,7 +60,10 @@ DECLARE
 	name text := 'outbox_message_' || p_low;
 BEGIN
 	PERFORM outbox_make_partition(name);
-	PERFORM outbox_patience(50); -- for the log, which no publisher holds; then for the default partition
+	PERFORM outbox_patience(50); -- for the log, then for the default partition
+	-- An INSERT that is under way knows the old partitions only and would put rows of the new range into the default
+	-- one, which refuses them: wait for its end.
+	LOCK TABLE ONLY outbox_message IN SHARE ROW EXCLUSIVE MODE;
 	EXECUTE format('ALTER TABLE outbox_message ATTACH PARTITION %I FOR VALUES FROM (%s) TO (%s)', name, p_low, p_high);
 	RETURN true;
 EXCEPTION WHEN lock_not_available OR check_violation THEN
@@ -96,12 +99,12 @@ BEGIN
 		rows := (gap.high - gap.low) / 4;
 		FOR i IN 0 .. 3 LOOP
 			CONTINUE WHEN EXISTS (SELECT FROM outbox_partitions() p WHERE p.low = gap.low + i * rows);
-			IF NOT outbox_attach(gap.low + i * rows, gap.low + (i + 1) * rows) THEN
-				RETURN false;
-			END IF;
+			RETURN outbox_attach(gap.low + i * rows, gap.low + (i + 1) * rows);
 		END LOOP;
-		PERFORM setval('outbox_message_seq_seq', gap.low - 1) WHERE outbox_log_end() < gap.low;
+		-- The jump cannot be undone and is seen at once, so it comes when its partitions are there for everybody.
+		LOCK TABLE ONLY outbox_message IN SHARE ROW EXCLUSIVE MODE;
 		EXECUTE format('ALTER TABLE outbox_message_default DROP CONSTRAINT %I', gap.name);
+		PERFORM setval('outbox_message_seq_seq', gap.low - 1) WHERE outbox_log_end() < gap.low;
 	END IF;
 	RETURN true;
 EXCEPTION WHEN lock_not_available THEN
@@ -251,7 +254,9 @@ BEGIN
 		RETURN;
 	END IF;
 	DELETE FROM outbox_id i WHERE i.id IN (SELECT o.id FROM outbox_id o WHERE o.seq >= p.low AND o.seq < p.high
-		AND NOT EXISTS (SELECT FROM outbox_kept k WHERE k.id = o.id) LIMIT p_limit);
+		AND NOT EXISTS (SELECT FROM outbox_kept k WHERE k.id = o.id)
+		-- a batch remembers its ids by its first place, and may reach into later partitions
+		AND NOT EXISTS (SELECT FROM outbox_message m WHERE m.id = o.id AND m.seq >= p.high) LIMIT p_limit);
 	GET DIAGNOSTICS done = ROW_COUNT;
 	IF done > 0 THEN
 		more := true;
@@ -265,6 +270,11 @@ BEGIN
 		GET DIAGNOSTICS detours = ROW_COUNT;
 		PERFORM outbox_patience(60);
 		LOCK TABLE ONLY outbox_message IN ACCESS EXCLUSIVE MODE;
+		-- A writer that was still open when we looked may have committed since. Now there is none.
+		IF NOT outbox_is_settled_whole(p.low, p.high, cuts) OR EXISTS (
+				SELECT FROM outbox_needed(p.low, p.high, p_delivered) n WHERE NOT EXISTS (SELECT FROM outbox_kept k WHERE k.seq = n)) THEN
+			RAISE lock_not_available;
+		END IF;
 		PERFORM outbox_patience(20);
 		EXECUTE format('DROP TABLE %I', p.name);
 		more := true;

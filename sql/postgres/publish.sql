@@ -17,7 +17,7 @@ LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
 	number bigint;
 BEGIN
-	FOR number IN SELECT DISTINCT hashtextextended(current_schema() || '.' || k, -3) FROM unnest(p_keys) k
+	FOR number IN SELECT DISTINCT hashtextextended(current_schema() || '.' || k, -4) FROM unnest(p_keys) k
 			WHERE k IS NOT NULL ORDER BY 1 LOOP
 		PERFORM pg_advisory_xact_lock(number);
 	END LOOP;

@@ -261,6 +261,7 @@ SET jit = off SET enable_seqscan = off AS $$
 DECLARE
 	cuts outbox_cut[];
 	found record;
+	locked bigint[];
 	gone record;
 	kept record;
 BEGIN
@@ -283,7 +284,11 @@ BEGIN
 		PERFORM pg_advisory_xact_lock(outbox_lane_lock(l.target, l.lane)) FROM (
 			SELECT DISTINCT d.target, d.lane FROM outbox_target t JOIN outbox_detour d ON d.target = t.name
 			WHERE d.seq = ANY (found.failures) ORDER BY d.target, d.lane) l;
+		locked := found.failures;
 		found := outbox_find_victims(cuts, p_delivered, p_failed, p_through, p_from, p_limit, false);
+		-- One that moved up meanwhile is in a lane that is not locked: not now.
+		found.victims := ARRAY(SELECT v FROM unnest(found.victims) v WHERE v <> ALL (found.failures) OR v = ANY (locked) ORDER BY v);
+		found.failures := ARRAY(SELECT f FROM unnest(found.failures) f WHERE f = ANY (locked));
 	END IF;
 	more := found.more;
 	seen := found.seen;

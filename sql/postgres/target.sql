@@ -171,6 +171,8 @@ DECLARE
 	last outbox_receipt;
 	each_target text;
 BEGIN
+	-- First of all: who has looked at these and waits for a lane would wait for us, and we for them.
+	LOCK TABLE outbox_message, outbox_kept, outbox_detour, outbox_id IN ACCESS EXCLUSIVE MODE;
 	FOR each_target IN SELECT name FROM outbox_target ORDER BY name LOOP
 		PERFORM pg_advisory_xact_lock(outbox_lane_lock(each_target, -2));
 		PERFORM pg_advisory_xact_lock(outbox_lane_lock(each_target, -1));

@@ -114,7 +114,7 @@ static const char *id_at(const struct publishing *p, size_t i)
 }
 
 /*
- * Which message was refused? "Failing row contains (xid, seq, id, ...", in the server's language, each
+ * Which message was refused? "Failing row contains (xid, seq, slot, id, ...", in the server's language, each
  * value cut at 64 bytes. p->n: not known.
  */
 static size_t refused_one(const struct publishing *p, const PGresult *result)
@@ -123,7 +123,7 @@ static size_t refused_one(const struct publishing *p, const PGresult *result)
 	size_t i, commas = 0;
 
 	detail = detail ? strchr(detail, '(') : NULL;
-	for (; detail && *detail && commas < 2; detail++)
+	for (; detail && *detail && commas < 3; detail++)
 		commas += *detail == ',';
 	if (!detail || *detail != ' ')
 		return p->n;

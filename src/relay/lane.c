@@ -270,8 +270,14 @@ static void settle_and_read(struct worker *w, struct lane *lane, outbox_time now
 		fenced(w, lane);
 		return;
 	}
-	if (r == OUTBOX_ENOMEM && lane->limit > 1)
+	if (r == OUTBOX_ENOMEM && lane->limit > 1) {
 		lane->limit /= 2;
+	} else if (r == OUTBOX_ENOMEM) {
+		/* The same claim again and again: it was made, and is too large to be read. */
+		forget_flight(w, lane);
+		lane->next_token = 0;
+		lane->phase = LANE_TAKE;
+	}
 	trouble_store(w, "settle", &err, now);
 }
 

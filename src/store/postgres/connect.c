@@ -3,6 +3,7 @@
 
 #include "base/cleanup.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <string.h>
 
@@ -18,6 +19,7 @@ static int drive(struct pg_store *s, outbox_time deadline, struct outbox_error *
 {
 	struct outbox_clock *clock = outbox_clock_system();
 	PostgresPollingStatusType want = PGRES_POLLING_WRITING;
+	int n;
 
 	while (want != PGRES_POLLING_OK) {
 		struct pollfd fd = { .fd = PQsocket(s->conn),
@@ -26,9 +28,11 @@ static int drive(struct pg_store *s, outbox_time deadline, struct outbox_error *
 
 		if (want == PGRES_POLLING_FAILED)
 			return pg_refused(s, err);
-		if (left <= 0 || poll(&fd, 1, (int)(left / OUTBOX_MILLISECONDS) + 1) == 0)
+		n = left > 0 ? poll(&fd, 1, (int)(left / OUTBOX_MILLISECONDS) + 1) : 0;
+		if (n == 0)
 			return outbox_fail(err, OUTBOX_ECONN, "%s: no connection in time", s->where);
-		want = PQconnectPoll(s->conn);
+		if (n > 0 || errno != EINTR) /* asked too early, it would take "not yet" for "gone" */
+			want = PQconnectPoll(s->conn);
 	}
 	return OUTBOX_OK;
 }

@@ -37,7 +37,8 @@ static const struct {
 	{ "53200", OUTBOX_EBUSY },
 	{ "53300", OUTBOX_ECONN }, /* too many connections */
 	{ "53", OUTBOX_EBUSY },
-	{ "55", OUTBOX_EBUSY }, /* a lock was not to be had in time */
+	{ "55006", OUTBOX_EBUSY },
+	{ "55P03", OUTBOX_EBUSY }, /* a lock was not to be had in time */
 	{ "57014", OUTBOX_EBUSY },
 	{ "57", OUTBOX_ECONN }, /* shutdown, crash, not ready */
 	{ "58", OUTBOX_EFULL },

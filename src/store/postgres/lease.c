@@ -27,6 +27,9 @@ int pg_lease(struct outbox_store *store, const struct outbox_lease_request *requ
 	lease.share = (int)pg_int(row, 0, 1);
 	lease.stale_route = pg_bool(row, 0, 2);
 	lease.count = (int)pg_ints(row, 0, 3, lanes, OUTBOX_LANES_MAX);
+	if (lease.total > OUTBOX_LANES_MAX || lease.count > OUTBOX_LANES_MAX)
+		return outbox_fail(err, OUTBOX_EPROTO, "target %s has %d lanes, and %d are possible",
+				   request->target, lease.total, OUTBOX_LANES_MAX);
 	for (int i = 0; i < lease.count; i++)
 		lease.lanes[i] = (int)lanes[i];
 	*ret_lease = lease;

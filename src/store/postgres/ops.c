@@ -34,6 +34,7 @@ const struct outbox_store_ops postgres_store_ops = {
 	.purgeable = pg_purgeable,
 	.check = pg_check,
 	.rebase = pg_rebase,
+	.tend = pg_tend,
 	.listen = pg_listen,
 	.awake = pg_awake,
 	.script = pg_script_text,

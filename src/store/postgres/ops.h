@@ -59,6 +59,7 @@ int pg_check(struct outbox_store *store,
 	     void *context, struct outbox_error *err);
 int pg_script_text(const struct outbox_init_options *options, const char *schema, char **ret_sql,
 		   struct outbox_error *err);
+int pg_tend(struct outbox_store *store, struct outbox_error *err);
 int pg_listen(struct outbox_store *store, int *ret_fd, bool *ret_again, struct outbox_error *err);
 int pg_awake(struct outbox_store *store, struct outbox_error *err);
 

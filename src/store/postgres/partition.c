@@ -7,6 +7,8 @@
 #include "store/postgres/partition.h"
 
 #include "base/cleanup.h"
+#include "store/postgres/ops.h"
+#include "store/postgres/schema.h"
 
 /* More than a new log needs. */
 #define STEPS_MAX 4
@@ -24,6 +26,16 @@ static int tend(struct pg_store *s, bool *ret_more, struct outbox_error *err)
 	}
 	*ret_more = more;
 	return r;
+}
+
+/* With a retention or without: the log grows, and its partitions must be there first. */
+int pg_tend(struct outbox_store *store, struct outbox_error *err)
+{
+	struct pg_store *s = pg_of(store);
+	bool more;
+	int r = s->ready ? OUTBOX_OK : pg_schema_ready(s, err);
+
+	return r == OUTBOX_OK && s->partitioned ? tend(s, &more, err) : r;
 }
 
 int pg_partition_purge(struct pg_store *s, const struct outbox_purge *purge, int64_t limit,

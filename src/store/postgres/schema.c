@@ -158,13 +158,14 @@ static int in_the_way(struct pg_store *s, struct outbox_error *err)
 	_cleanup_(pg_clearp) PGresult *found = NULL;
 	int r;
 
-	r = pg_call(s, PG_READ,
-		    "SELECT c.relname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
-		    " WHERE n.nspname = $1 AND c.relname IN ('outbox_message', 'outbox_target',"
-		    " 'outbox_route', 'outbox_lane', 'outbox_worker', 'outbox_receipt', 'outbox_detour',"
-		    " 'outbox_kept', 'outbox_audit', 'outbox_delivery', 'outbox_failed',"
-		    " 'outbox_backlog') LIMIT 1",
-		    ARGS(ARG_TEXT(s->schema)), &found, err);
+	r = pg_call(
+		s, PG_READ,
+		"SELECT c.relname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
+		" WHERE n.nspname = $1 AND c.relname IN ('outbox_message', 'outbox_target',"
+		" 'outbox_route', 'outbox_lane', 'outbox_worker', 'outbox_receipt', 'outbox_detour',"
+		" 'outbox_kept', 'outbox_id', 'outbox_audit', 'outbox_position', 'outbox_message_default', 'outbox_delivery', 'outbox_failed',"
+		" 'outbox_backlog') LIMIT 1",
+		ARGS(ARG_TEXT(s->schema)), &found, err);
 	if (r != OUTBOX_OK || PQntuples(found) == 0)
 		return r;
 	return outbox_fail(err, OUTBOX_ESCHEMA,

@@ -204,7 +204,8 @@ static void set_defaults(struct pg_settings *settings)
 	const char *address = setting(settings, "hostaddr");
 
 	if (!getenv("PGSSLMODE") && !setting(settings, "service") &&
-	    !(is_local(host ? host : getenv("PGHOST")) && is_local(address))) {
+	    !(is_local(host ? host : getenv("PGHOST")) &&
+	      is_local(address ? address : getenv("PGHOSTADDR")))) {
 		set(settings, "sslmode", "verify-full");
 		if (!getenv("PGSSLROOTCERT") && access(CA_BUNDLE, R_OK) == 0 &&
 		    strcmp(setting(settings, "sslmode"), "verify-full") == 0)
