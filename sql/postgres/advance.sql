@@ -191,6 +191,12 @@ DECLARE
 	first_seq bigint;
 	last_seq bigint;
 	weight bigint;
+	prev pg_snapshot;
+	cur pg_snapshot;
+	lanes integer;
+	types text[];
+	kind text;
+	published_only boolean;
 	max bigint;
 	rounds integer := 0;
 	done boolean;
@@ -262,9 +268,16 @@ BEGIN
 		high := outbox_reach(low, 0, succ.cur_seq, outbox_scan_max());
 		straight := NOT v.detours AND late IS NULL;
 		IF straight THEN
+			-- By way of text: taken out of a row, a snapshot is packed, and would be unpacked for every message.
+			prev := succ.prev::text;
+			cur := succ.cur::text;
+			lanes := v.lanes;
+			types := v.types;
+			kind := v.kind;
+			published_only := v.published_only;
 			SELECT count(*), min(c.seq), max(c.seq), sum(c.size) INTO claimed, first_seq, last_seq, weight
 			FROM (SELECT m.seq, coalesce(octet_length(m.payload), octet_length(m.payload_bin)) AS size
-				FROM outbox_stretch(low, high, succ.prev, succ.cur, p_lane, v.lanes, v.types, v.kind, v.published_only) m
+				FROM outbox_stretch(low, high, prev, cur, p_lane, lanes, types, kind, published_only) m
 				ORDER BY m.seq LIMIT max) c;
 			straight := claimed <= 1 OR weight <= p_max_bytes;
 		END IF;
@@ -287,7 +300,7 @@ BEGIN
 			SELECT NULL::bigint[], m.seq, m.id, m.type, m.key, m.kind, m.published, m.created_at, m.event_time, m.due_at,
 				m.expires_at, m.priority, m.content_type, m.source, m.subject, m.topic, m.correlation_id, m.causation_id,
 				m.traceparent, m.headers, m.payload, m.payload_bin, 0, NULL::timestamptz, 0
-			FROM outbox_stretch(low, last_seq, succ.prev, succ.cur, p_lane, v.lanes, v.types, v.kind, v.published_only) m
+			FROM outbox_stretch(low, last_seq, prev, cur, p_lane, lanes, types, kind, published_only) m
 			ORDER BY m.seq;
 		ELSE
 			succ.claim_end := outbox_scanned(low, 0, succ.cur_seq, outbox_scan_max());
