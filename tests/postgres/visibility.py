@@ -113,6 +113,8 @@ class Run:
         for writer in team:
             writer.finish()
         closer.finish()
+        if self.reader.poll() is not None:
+            raise AssertionError(f"the reader gave up: {self.reader.stdout.read()}")
         self.reader.stdin.write("quiet\n")
         self.reader.stdin.flush()
         missing = self.arrived(self.ledger.expected())
