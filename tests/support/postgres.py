@@ -144,6 +144,7 @@ pool_mode = transaction
 default_pool_size = {pool}
 max_client_conn = 500
 server_round_robin = 1
+server_lifetime = 3
 ignore_startup_parameters = extra_float_digits
 logfile = {self.made}/log
 """)
