@@ -15,11 +15,11 @@ static int look(struct pg_store *s, bool *ret_hangs, struct outbox_error *err)
 	_cleanup_(pg_clearp) PGresult *row = NULL;
 	int r;
 
-	r = pg_op(s, PG_READ, "SELECT @outbox_bell_hangs(), pg_backend_pid()", NULL, &row, err);
+	r = pg_op(s, PG_READ, "SELECT @outbox_bell_hangs()", NULL, &row, err);
 	if (r != OUTBOX_OK)
 		return r;
 	*ret_hangs = pg_bool(row, 0, 0);
-	if (*ret_hangs && pg_int(row, 0, 1) != PQbackendPID(s->conn))
+	if (*ret_hangs && !s->direct)
 		return outbox_fail(
 			err, OUTBOX_ENOTSUP,
 			"the doorbell is not heard through a pooler; connect directly, or poll");

@@ -130,6 +130,18 @@ static int read_pipeline(struct pg_store *s, outbox_time deadline, PGresult **re
 	return status != OUTBOX_OK ? status : pg_fail(s, NULL, err);
 }
 
+#define HOT_NAME "outbox"
+
+static int send_statement(struct pg_store *s, const char *sql, const struct pg_params *p)
+{
+	if (!sql)
+		return PQsendQueryPrepared(s->conn, HOT_NAME, p->count, p->values, p->lengths,
+					   p->formats, 1);
+	return PQsendQueryParams(s->conn, sql, p->count, p->types, p->values, p->lengths,
+				 p->formats, 1);
+}
+
+/* sql NULL: the statement that was prepared. */
 static int send_pipeline(struct pg_store *s, enum pg_mode mode, const char *sql,
 			 const struct pg_params *p, struct outbox_error *err)
 {
@@ -138,7 +150,7 @@ static int send_pipeline(struct pg_store *s, enum pg_mode mode, const char *sql,
 
 	if (PQenterPipelineMode(s->conn) &&
 	    PQsendQueryParams(s->conn, begin, 0, NULL, NULL, NULL, NULL, 1) &&
-	    PQsendQueryParams(s->conn, sql, p->count, p->types, p->values, p->lengths, p->formats, 1) &&
+	    send_statement(s, sql, p) &&
 	    PQsendQueryParams(s->conn, "COMMIT", 0, NULL, NULL, NULL, NULL, 1) &&
 	    PQpipelineSync(s->conn))
 		return OUTBOX_OK;
@@ -235,28 +247,74 @@ int pg_op(struct pg_store *s, enum pg_mode mode, const char *sql, const struct p
 	return r == OUTBOX_OK ? pg_call(s, mode, sql, args, ret_result, err) : r;
 }
 
+/* Read what is left of an answer; the first error counts. */
+static int read_plain(struct pg_store *s, outbox_time deadline, struct outbox_error *err)
+{
+	PGresult *result = NULL;
+	int r, status = OUTBOX_OK;
+
+	for (;;) {
+		r = next_result(s, deadline, &result, err);
+		if (r != OUTBOX_OK || !result)
+			return r != OUTBOX_OK ? r : status;
+		if (status == OUTBOX_OK && !is_good(result) &&
+		    PQresultStatus(result) != PGRES_EMPTY_QUERY)
+			status = pg_fail(s, result, err);
+		PQclear(result);
+	}
+}
+
+static int prepare(struct pg_store *s, const char *sql, const struct pg_params *params,
+		   struct outbox_error *err)
+{
+	_cleanup_(buf_deinit) struct buf text = BUF_INIT(SQL_MAX);
+	outbox_time deadline = mono() + s->timeout;
+	int r;
+
+	r = expand(s, sql, &text, err);
+	if (r != OUTBOX_OK)
+		return r;
+	if (!PQsendPrepare(s->conn, HOT_NAME, buf_str(&text), params->count, params->types))
+		return pg_fail(s, NULL, err);
+	r = flush(s, deadline, err);
+	if (r == OUTBOX_OK)
+		r = read_plain(s, deadline, err);
+	s->prepared = r == OUTBOX_OK;
+	return r;
+}
+
+int pg_hot_op(struct pg_store *s, const char *sql, const struct pg_args *args,
+	      PGresult **ret_result, struct outbox_error *err)
+{
+	_cleanup_(pg_params_deinit) struct pg_params params = { 0 };
+	int r;
+
+	r = s->ready ? OUTBOX_OK : pg_schema_ready(s, err);
+	if (r != OUTBOX_OK)
+		return r;
+	if (!s->direct)
+		return pg_call(s, PG_WRITE, sql, args, ret_result, err);
+	if (s->broken)
+		return gone(s, err);
+	if (!pg_params_init(&params, args))
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	if (!s->prepared)
+		r = prepare(s, sql, &params, err);
+	return r == OUTBOX_OK ? call(s, PG_WRITE, NULL, &params, ret_result, err) : r;
+}
+
 int pg_script(struct pg_store *s, const char *sql, struct outbox_error *err)
 {
 	outbox_time deadline = mono() + s->timeout;
-	PGresult *result = NULL;
-	int r, status = OUTBOX_OK;
+	int r;
 
 	if (s->broken)
 		return gone(s, err);
 	if (!PQsendQuery(s->conn, sql))
 		return pg_fail(s, NULL, err);
 	r = flush(s, deadline, err);
-	while (r == OUTBOX_OK) {
-		r = next_result(s, deadline, &result, err);
-		if (r != OUTBOX_OK || !result)
-			break;
-		if (status == OUTBOX_OK && !is_good(result) &&
-		    PQresultStatus(result) != PGRES_EMPTY_QUERY)
-			status = pg_fail(s, result, err);
-		PQclear(result);
-	}
 	if (r == OUTBOX_OK)
-		r = status;
+		r = read_plain(s, deadline, err);
 	if (PQstatus(s->conn) != CONNECTION_OK)
 		s->broken = true;
 	if (r != OUTBOX_OK)

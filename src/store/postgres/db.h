@@ -29,6 +29,8 @@ struct pg_store {
 	char source[160];    /* "/outbox/<name>" */
 	char where[256];     /* "host:port/database", for people; no secrets */
 	bool broken;         /* the connection is of no use any more */
+	bool direct;         /* no pooler between: the session is ours */
+	bool prepared;       /* the statement of pg_hot_op() */
 	bool ready;          /* the schema was looked at and is ours */
 	int lanes;           /* once ready */
 	bool partitioned;    /* likewise */
@@ -57,6 +59,10 @@ int pg_call(struct pg_store *s, enum pg_mode mode, const char *sql, const struct
 /* The same, after a look at the schema, once per connection: what nearly every op uses. */
 int pg_op(struct pg_store *s, enum pg_mode mode, const char *sql, const struct pg_args *args,
 	  PGresult **ret_result, struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/* pg_op() for the one statement of the hot path, always the same one: prepared, where the session is ours. */
+int pg_hot_op(struct pg_store *s, const char *sql, const struct pg_args *args,
+	      PGresult **ret_result, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /* SQL text of several statements, without arguments and results, in one transaction. */
 int pg_script(struct pg_store *s, const char *sql, struct outbox_error *err) OUTBOX_MUSTCHECK;

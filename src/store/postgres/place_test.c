@@ -37,6 +37,8 @@ PGconn *place_connect(const struct place *p)
 	return db;
 }
 
+static PGresult *execute(struct place *p, const char *format, va_list args) OUTBOX_PRINTF(2, 0);
+
 static PGresult *execute(struct place *p, const char *format, va_list args)
 {
 	char sql[2048];

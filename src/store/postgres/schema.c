@@ -52,7 +52,7 @@ static int find_schema(struct pg_store *s, bool *ret_there, struct outbox_error 
 	int r;
 
 	r = pg_call(s, PG_READ,
-		    "SELECT n.nspname::text, current_schema()::text FROM (SELECT CASE WHEN $1 = ''"
+		    "SELECT n.nspname::text, current_schema()::text, pg_backend_pid() FROM (SELECT CASE WHEN $1 = ''"
 		    " THEN to_regclass('outbox_meta')"
 		    " ELSE to_regclass(quote_ident($1) || '.outbox_meta') END AS oid) f"
 		    " LEFT JOIN pg_class c ON c.oid = f.oid"
@@ -60,6 +60,8 @@ static int find_schema(struct pg_store *s, bool *ret_there, struct outbox_error 
 		    ARGS(ARG_TEXT(s->schema)), &found, err);
 	if (r != OUTBOX_OK)
 		return r;
+	/* a pooler makes up the number that it tells */
+	s->direct = pg_int(found, 0, 2) == PQbackendPID(s->conn);
 	*ret_there = !PQgetisnull(found, 0, 0);
 	if (s->schema[0])
 		return OUTBOX_OK;
