@@ -19,6 +19,7 @@ def follow(primary, standby):
     """Make the standby synchronous, once it streams."""
     with Connection(primary.url()) as db:
         db.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
+        db.execute("ALTER SYSTEM SET synchronous_commit = remote_apply")  # what is told is also to be seen there
         db.execute("SELECT pg_reload_conf()")
         until(lambda: db.execute("SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'").fetchone()[0],
               f"the standby on port {standby.port} to follow")

@@ -83,12 +83,14 @@ class Run:
         assert first == "ready\n", f"the reader says: {first}{self.reader.stdout.read()}"
 
     def arrived(self, ids):
-        """Wait until all these arrived at every target that wants them; what is missing when they never do."""
-        deadline = time.monotonic() + PATIENCE
+        """Wait until all these arrived at every target that wants them; what is missing when nothing moves any more."""
+        deadline, left = 0, None
         while True:
             arrivals = Arrivals().read(self.log.name)
             missing = (ids - set(arrivals.order["all"])) | (
                 (ids & self.ledger.expected(TARGETS["some"])) - set(arrivals.order["some"]))
+            if left is None or len(missing) < left:
+                deadline, left = time.monotonic() + PATIENCE, len(missing)
             if not missing or self.reader.poll() is not None or time.monotonic() > deadline:
                 return missing
             time.sleep(.2)
