@@ -116,8 +116,8 @@ static int send(struct pg_store *s, const struct outbox_advance *a, PGresult **r
 	r = outcomes_init(&o, a, err);
 	if (r != OUTBOX_OK)
 		return r;
-	return pg_op(
-		s, PG_WRITE,
+	return pg_hot_op(
+		s,
 		"SELECT * FROM @outbox_advance($1, $2, $3, $4, $5, $6, $7,"
 		" ROW($8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)::@outbox_outcomes,"
 		" $19, $20, $21)",
