@@ -30,8 +30,8 @@ static outbox_time mono(void)
 static int silent(struct pg_store *s, struct outbox_error *err)
 {
 	s->broken = true;
-	return outbox_fail(err, OUTBOX_ECONN, "%s: no answer within %lld s", s->where,
-			   (long long)(s->timeout / OUTBOX_SECONDS));
+	return outbox_fail(err, OUTBOX_ECONN, "%s: no answer within %.3g s", s->where,
+			   (double)s->timeout / (double)OUTBOX_SECONDS);
 }
 
 static int wait_for(struct pg_store *s, short events, outbox_time deadline, struct outbox_error *err)

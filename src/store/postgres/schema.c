@@ -45,6 +45,23 @@ int pg_schema_name(struct pg_store *s, const char *name, struct outbox_error *er
 	return OUTBOX_OK;
 }
 
+/*
+ * A peer that is gone in the middle of a transaction keeps its lane locked until the server notices, by
+ * default after hours. Only where the session is ours: behind a pooler it would be the next one's, too.
+ */
+static int notice_dead_peers(struct pg_store *s, bool direct, struct outbox_error *err)
+{
+	int r = OUTBOX_OK;
+
+	if (direct && !s->direct)
+		r = pg_script(s,
+			      "SET tcp_keepalives_idle = 15; SET tcp_keepalives_interval = 5;"
+			      " SET tcp_keepalives_count = 3; SET tcp_user_timeout = '30s'",
+			      err);
+	s->direct = direct && r == OUTBOX_OK;
+	return r;
+}
+
 /* Where the outbox is: in the schema named, or in the first of search_path that has one, or would be. */
 static int find_schema(struct pg_store *s, bool *ret_there, struct outbox_error *err)
 {
@@ -61,7 +78,9 @@ static int find_schema(struct pg_store *s, bool *ret_there, struct outbox_error 
 	if (r != OUTBOX_OK)
 		return r;
 	/* a pooler makes up the number that it tells */
-	s->direct = pg_int(found, 0, 2) == PQbackendPID(s->conn);
+	r = notice_dead_peers(s, pg_int(found, 0, 2) == PQbackendPID(s->conn), err);
+	if (r != OUTBOX_OK)
+		return r;
 	*ret_there = !PQgetisnull(found, 0, 0);
 	if (s->schema[0])
 		return OUTBOX_OK;
