@@ -1,24 +1,26 @@
--- Publishing from any tool that speaks SQL: one INSERT in your own transaction.
---   outbox init --store sqlite:app.db && sqlite3 app.db < examples/publish.sql
+-- Publishing from any tool that speaks SQL, here on SQLite: one INSERT in your own transaction.
+--   outbox init --store sqlite:app.db && sqlite3 -bail app.db < examples/publish.sql
+-- -bail: without it the sqlite3 shell goes on after an error, and commits what is left of a transaction.
 
 -- Wait while somebody else writes: SQLite has one writer at a time, and the relay is one of them.
 -- (Without this the sqlite3 shell fails at once with "database is locked".)
-PRAGMA busy_timeout = 5000;
+.bail on
+.timeout 5000
 
 CREATE TABLE IF NOT EXISTS orders (id INTEGER PRIMARY KEY, total REAL NOT NULL);
 
 BEGIN;
-INSERT INTO orders (id, total) VALUES (42, 99.5);
+INSERT INTO orders (id, total) VALUES (142, 99.5);
 INSERT INTO outbox_message (type, key, payload)
-VALUES ('order.placed', '42', '{"id":42,"total":99.5}');
+VALUES ('order.placed', '142', '{"id":142,"total":99.5}');
 COMMIT;
 
 -- Everything but type and the payload is optional. This one waits for five minutes (times are
 -- microseconds since 1970 UTC) and carries a header and the id of the message that caused it.
 BEGIN;
 INSERT INTO outbox_message (type, key, payload, headers, causation_id, due_at)
-SELECT 'order.reminder', '42', '{"id":42}', '{"tenant":"north"}', id, created_at + 5 * 60 * 1000000
-FROM outbox_message WHERE type = 'order.placed' AND key = '42';
+SELECT 'order.reminder', '142', '{"id":142}', '{"tenant":"north"}', id, created_at + 5 * 60 * 1000000
+FROM outbox_message WHERE type = 'order.placed' AND key = '142';
 COMMIT;
 
 -- Text in payload is taken as JSON, and fails at delivery when it is not, unless content_type says what
@@ -30,12 +32,12 @@ INSERT INTO outbox_message (type, payload_bin) VALUES ('label.printed', x'00ff10
 -- SQLite removes the row that is in the way without asking our triggers, sent or not. Nor INSERT OR IGNORE:
 -- it also ignores that a row is wrong, and publishes nothing.
 INSERT INTO outbox_message (id, type, key, payload)
-VALUES ('order-42-paid', 'order.paid', '42', '{"id":42}') ON CONFLICT (id) DO NOTHING;
+VALUES ('order-142-paid', 'order.paid', '142', '{"id":142}') ON CONFLICT (id) DO NOTHING;
 INSERT INTO outbox_message (id, type, key, payload)
-VALUES ('order-42-paid', 'order.paid', '42', '{"id":42}') ON CONFLICT (id) DO NOTHING;
+VALUES ('order-142-paid', 'order.paid', '142', '{"id":142}') ON CONFLICT (id) DO NOTHING;
 
 -- Rolled back: neither the order nor its message ever existed.
 BEGIN;
-INSERT INTO orders (id, total) VALUES (43, 12.0);
-INSERT INTO outbox_message (type, key, payload) VALUES ('order.placed', '43', '{"id":43}');
+INSERT INTO orders (id, total) VALUES (143, 12.0);
+INSERT INTO outbox_message (type, key, payload) VALUES ('order.placed', '143', '{"id":143}');
 ROLLBACK;

@@ -36,8 +36,8 @@ static void tell(const struct cli *cli, bool fresh, int doorbell)
 
 	if (!fresh && doorbell) {
 		safe_say(stdout, "%s: the outbox is already here; its doorbell %s", info->name,
-			 doorbell > 0 ? "hangs: publishers wake a relay that sleeps"
-				      : "is down: relays poll");
+			 doorbell > 0 ? "is on: publishers wake a relay that sleeps"
+				      : "is off: relays poll");
 		return;
 	}
 	if (!fresh) {

@@ -246,7 +246,7 @@ const struct command cmd_relay = {
 	.options = options,
 	.n_options = ARRAY_SIZE(options),
 	.values_size = sizeof(struct relay_values),
-	.about = "Several relays may run at once; they share the lanes, and with one lane (the default) the second stands by. Ctrl-C or SIGTERM ends it after the batches in flight, a second one at once. Everything it says goes to stderr.",
+	.about = "Several relays may run at once; they share the lanes, and with one lane (the default on SQLite) the second stands by. Ctrl-C or SIGTERM ends it after the batches in flight, a second one at once. Everything it says goes to stderr.",
 	.example = "outbox relay --store sqlite:app.db --to events=file:out.jsonl\n"
 		   "outbox relay --store sqlite:app.db --to events=file:out.jsonl --until-idle",
 	.exits = "0  ended by a signal; with --once, --until-idle: nothing failed\n"

@@ -147,7 +147,7 @@ def test_rebase_wants_to_be_confirmed(pg):
 
 def test_the_doorbell_can_be_hung_and_taken_down(pg):
     bell = "SELECT count(*) FROM pg_trigger WHERE tgname = 'outbox_bell'"
-    assert "its doorbell hangs" in pg.run("init", "--doorbell").out
+    assert "its doorbell is on" in pg.run("init", "--doorbell").out
     assert pg.sql(bell) == [(1,)]
     pg.run("init")
     assert pg.sql(bell) == [(1,)]

@@ -82,7 +82,7 @@ def test_kill_again_and_again(make, rng):
     """Each successor dies too, at another place, before the last one may finish."""
     shop, crew, producer = make(lanes=2)
     producer.publish(100)
-    producer.start(300)
+    producer.start(900)  # enough that each of them finds something to die of
     in_flight = 0
     for _ in range(8):
         name = rng.choice([n for n in sorted(NARROW) if "release" not in n])

@@ -69,7 +69,9 @@ static int find_schema(struct pg_store *s, bool *ret_there, struct outbox_error 
 	int r;
 
 	r = pg_call(s, PG_READ,
-		    "SELECT n.nspname::text, current_schema()::text, pg_backend_pid() FROM (SELECT CASE WHEN $1 = ''"
+		    "SELECT n.nspname::text, current_schema()::text, pg_backend_pid(),"
+		    " (SELECT e.nspname::text FROM pg_class o JOIN pg_namespace e ON e.oid = o.relnamespace"
+		    "  WHERE o.relname = 'outbox_meta' AND o.relkind = 'r' ORDER BY 1 LIMIT 1) FROM (SELECT CASE WHEN $1 = ''"
 		    " THEN to_regclass('outbox_meta')"
 		    " ELSE to_regclass(quote_ident($1) || '.outbox_meta') END AS oid) f"
 		    " LEFT JOIN pg_class c ON c.oid = f.oid"
@@ -84,6 +86,11 @@ static int find_schema(struct pg_store *s, bool *ret_there, struct outbox_error 
 	*ret_there = !PQgetisnull(found, 0, 0);
 	if (s->schema[0])
 		return OUTBOX_OK;
+	if (!*ret_there && !PQgetisnull(found, 0, 3))
+		return outbox_fail(err, OUTBOX_ESCHEMA,
+				   "%s: no outbox in search_path, but there is one in schema \"%s\": say "
+				   "schema=%s in the store's URL, or name the schema you mean",
+				   s->where, pg_peek(found, 0, 3), pg_peek(found, 0, 3));
 	if (!*ret_there && PQgetisnull(found, 0, 1))
 		return outbox_fail(err, OUTBOX_ECONFIG,
 				   "%s: search_path names no schema that exists; say schema=NAME in the "
