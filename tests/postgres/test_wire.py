@@ -70,8 +70,8 @@ def test_relay_lives_through_half_open_connections(make, server, proxy, rng, way
     """
     shop, crew, producer = make(server, 2, "?timeout=1s&connect_timeout=1s")
     direct, shop.store = shop.store, through(shop, server, proxy)
-    # The first one is well: a relay that cannot begin says so and ends.
-    proxy.plan(Fault(reset=False), *[Fault(**{f"stall_{way}": rng.randrange(500, 8000)}, notice=4) for _ in range(6)])
+    # The first ones are well: a relay that cannot begin (look at the store, register its targets) says so and ends.
+    proxy.plan(Fault(reset=False), Fault(reset=False), *[Fault(**{f"stall_{way}": rng.randrange(500, 8000)}, notice=4) for _ in range(6)])
     producer.publish(50)
     producer.start(500)
     relay = crew.start(lease="10s")
