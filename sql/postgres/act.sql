@@ -37,16 +37,15 @@ BEGIN
 		-- Claimed by the receipt before it; else it was passed over, which is no delivery.
 		SELECT r.route_version INTO routed_by FROM outbox_receipt r
 			WHERE r.target = last.target AND r.lane = last.lane AND r.n = low - 1
-				AND p_seq > r.pos AND p_seq <= r.claim_end AND pg_visible_in_snapshot(p_xid, r.cur);
+				AND p_seq > r.pos AND p_seq <= r.claim_end AND pg_visible_in_snapshot(p_xid, r.cur)
+				AND p_seq <= (receipt).settled_to; -- what was returned was not delivered
 	END IF;
 END $$;
 
 CREATE FUNCTION outbox_is_routed(m outbox_message, p_target text, p_version bigint) RETURNS boolean
 LANGUAGE sql STABLE AS $$
 	SELECT EXISTS (SELECT FROM outbox_route r WHERE r.target = p_target AND r.version = p_version
-		AND (r.types IS NULL OR (m).type LIKE ANY (r.types))
-		AND (r.kind IS NULL OR coalesce((m).kind, 'event') = r.kind)
-		AND (NOT r.published_only OR (m).published))
+		AND outbox_route_takes((m).type, (m).kind, (m).published, r))
 $$;
 
 -- What became of a message without a detour on a lane; state NULL: it is not meant for this target.

@@ -98,7 +98,7 @@ static int open_store(struct listener *l, struct outbox_error *err)
 {
 	int r = relay_open_store(l->relay, &l->random, &l->store, err);
 
-	if (!r && !(l->store->ops->listen && l->store->ops->awake))
+	if (!r && !(STORE_HAS(l->store, listen) && STORE_HAS(l->store, awake)))
 		l->deaf = true;
 	return r;
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "relay/janitor.h"
 
+#include "store/store.h"
+
 #include "base/text.h"
 #include "relay/trouble.h"
 
@@ -17,7 +19,7 @@ static bool holds_first_lane(const struct worker *w)
 outbox_time janitor_due(const struct worker *w)
 {
 	outbox_time purge = w->plan->purge_interval == OUTBOX_NEVER ? OUTBOX_NEVER : w->purge_at;
-	outbox_time tend = w->store && w->store->ops->tend ? w->tend_at : OUTBOX_NEVER;
+	outbox_time tend = w->store && STORE_HAS(w->store, tend) ? w->tend_at : OUTBOX_NEVER;
 
 	if (!holds_first_lane(w) || atomic_load(&w->draining))
 		return OUTBOX_NEVER;

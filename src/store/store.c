@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/store.h"
 
+#include "base/text.h"
+
+#include <string.h>
+
 #include "base/cleanup.h"
 
 /*
@@ -68,4 +72,25 @@ size_t store_returned_tail(const struct outbox_settlement *settled, const bool *
 	       settled[n - 1 - tail].outcome == OUTBOX_OUT_RETURNED)
 		tail++;
 	return tail;
+}
+
+int store_cursor_parse(const char *cursor, int64_t *ret_seq, char *ret_target,
+		       struct outbox_error *err)
+{
+	const char *colon = strchr(cursor, ':');
+	char number[24] = "", shown[80];
+	int64_t seq;
+
+	if (colon && (size_t)(colon - cursor) < sizeof(number) &&
+	    strlen(colon + 1) <= OUTBOX_TARGET_NAME_MAX) {
+		memcpy(number, cursor, (size_t)(colon - cursor));
+		if (number_parse("cursor", number, 1, INT64_MAX, &seq, NULL) == OUTBOX_OK) {
+			*ret_seq = seq;
+			memcpy(ret_target, colon + 1, strlen(colon + 1) + 1);
+			return OUTBOX_OK;
+		}
+	}
+	return outbox_fail(err, OUTBOX_EINVAL,
+			   "cursor: \"%s\" does not come from a page of this list; leave it out",
+			   text_shown(shown, sizeof(shown), cursor));
 }

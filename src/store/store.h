@@ -12,6 +12,12 @@ extern const struct outbox_store_ops *const store_drivers[];
 /* EINVAL naming the first mandatory op that is missing. */
 int store_ops_check(const struct outbox_store_ops *ops, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
+/* Has the store this optional op? A driver of an older header has a shorter list. */
+#define STORE_HAS(store, op)                                                         \
+	((store)->ops->struct_size >=                                                \
+		 offsetof(struct outbox_store_ops, op) + sizeof((store)->ops->op) && \
+	 (store)->ops->op)
+
 /* NULL is legal and returns NULL. */
 struct outbox_store *store_close(struct outbox_store *store);
 
@@ -21,5 +27,10 @@ struct outbox_store *store_close(struct outbox_store *store);
  * count: a lone blocked row would be claimed again for ever.
  */
 size_t store_returned_tail(const struct outbox_settlement *settled, const bool *from_log, size_t n);
+
+/* The cursor of a page of deliveries, "SEQ:TARGET": the last row of the page before. EINVAL when it is none.
+ * ret_target: OUTBOX_TARGET_NAME_MAX + 1 bytes. */
+int store_cursor_parse(const char *cursor, int64_t *ret_seq, char *ret_target,
+		       struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 #endif

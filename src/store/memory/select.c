@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/text.h"
 #include "store/memory/db.h"
+#include "store/store.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,25 +14,6 @@ size_t memory_limit(size_t wanted)
 	if (!wanted)
 		return LIMIT_DEFAULT;
 	return wanted < LIMIT_MAX ? wanted : LIMIT_MAX;
-}
-
-/* "SEQ:TARGET": the last delivery of the page before. */
-static int parse_cursor(struct memory_select *select, const char *cursor, struct outbox_error *err)
-{
-	const char *colon = strchr(cursor, ':');
-	char number[24] = "", shown[80];
-
-	if (colon && (size_t)(colon - cursor) < sizeof(number) &&
-	    strlen(colon + 1) < sizeof(select->after_name)) {
-		memcpy(number, cursor, (size_t)(colon - cursor));
-		memcpy(select->after_name, colon + 1, strlen(colon + 1) + 1);
-		select->after_target = select->after_name;
-		if (!number_parse("cursor", number, 1, INT64_MAX, &select->after_seq, NULL))
-			return OUTBOX_OK;
-	}
-	return outbox_fail(err, OUTBOX_EINVAL,
-			   "cursor: \"%s\" does not come from a page of this list; leave it out",
-			   text_shown(shown, sizeof(shown), cursor));
 }
 
 static int compare_seq(const void *a, const void *b)
@@ -70,10 +52,12 @@ int memory_select_start(struct memory_select *select, const struct memory_db *db
 {
 	*select = (struct memory_select){ .db = db, .filter = filter };
 	if (filter->cursor) {
-		int status = parse_cursor(select, filter->cursor, err);
+		int status = store_cursor_parse(filter->cursor, &select->after_seq,
+						select->after_name, err);
 
 		if (status)
 			return status;
+		select->after_target = select->after_name;
 	}
 	if (filter->n_ids)
 		find_ids(select);

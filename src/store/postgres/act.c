@@ -9,6 +9,7 @@
 #include "core/lifecycle.h"
 #include "store/postgres/db.h"
 #include "store/postgres/ops.h"
+#include "store/store.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -44,7 +45,7 @@ struct wanted {
 	const char *allowed[OUTBOX_DISCARDED + 1];
 	size_t n_allowed;
 	int64_t after_seq;
-	const char *after_target;
+	char after_target[OUTBOX_TARGET_NAME_MAX + 1];
 	size_t limit;
 };
 
@@ -65,26 +66,6 @@ static int check(const struct outbox_act *act, struct outbox_error *err)
 	return OUTBOX_OK;
 }
 
-/* "SEQ:TARGET", the last row of the page before. */
-static int parse_cursor(const char *cursor, struct wanted *w, struct outbox_error *err)
-{
-	const char *colon = cursor ? strchr(cursor, ':') : NULL;
-	char number[24] = "", shown[80];
-
-	w->after_target = "";
-	if (!cursor)
-		return OUTBOX_OK;
-	if (colon && (size_t)(colon - cursor) < sizeof(number)) {
-		memcpy(number, cursor, (size_t)(colon - cursor));
-		w->after_target = colon + 1;
-		if (number_parse("cursor", number, 1, INT64_MAX, &w->after_seq, NULL) == OUTBOX_OK)
-			return OUTBOX_OK;
-	}
-	return outbox_fail(err, OUTBOX_EINVAL,
-			   "cursor: \"%s\" does not come from a page of this list; leave it out",
-			   text_shown(shown, sizeof(shown), cursor));
-}
-
 /* Whoever names deliveries is told why it cannot be done; a filter selects those with which it can. */
 static int wanted_init(struct wanted *w, const struct outbox_act *act, struct outbox_error *err)
 {
@@ -99,7 +80,8 @@ static int wanted_init(struct wanted *w, const struct outbox_act *act, struct ou
 	}
 	w->limit = f->limit ? f->limit : LIMIT_DEFAULT;
 	w->limit = w->limit < LIMIT_MAX ? w->limit : LIMIT_MAX;
-	return parse_cursor(f->cursor, w, err);
+	return f->cursor ? store_cursor_parse(f->cursor, &w->after_seq, w->after_target, err)
+			 : OUTBOX_OK;
 }
 
 static int send(struct pg_store *s, const struct outbox_act *act, PGresult **ret_row,

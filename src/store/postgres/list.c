@@ -7,6 +7,7 @@
 #include "store/postgres/look.h"
 #include "store/postgres/message.h"
 #include "store/postgres/ops.h"
+#include "store/store.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -84,24 +85,6 @@ struct selection {
 	char after_target[OUTBOX_TARGET_NAME_MAX + 1];
 };
 
-/* "SEQ:TARGET", the last row of the page before. */
-static int parse_cursor(struct selection *sel, const char *cursor, struct outbox_error *err)
-{
-	const char *colon = strchr(cursor, ':');
-	char number[24] = "", shown[80];
-
-	if (colon && (size_t)(colon - cursor) < sizeof(number) &&
-	    strlen(colon + 1) < sizeof(sel->after_target)) {
-		memcpy(number, cursor, (size_t)(colon - cursor));
-		memcpy(sel->after_target, colon + 1, strlen(colon + 1) + 1);
-		if (number_parse("cursor", number, 1, INT64_MAX, &sel->after_seq, NULL) == OUTBOX_OK)
-			return OUTBOX_OK;
-	}
-	return outbox_fail(err, OUTBOX_EINVAL,
-			   "cursor: \"%s\" does not come from a page of this list; leave it out",
-			   text_shown(shown, sizeof(shown), cursor));
-}
-
 static int select_init(struct selection *sel, const struct outbox_filter *f, struct outbox_error *err)
 {
 	*sel = (struct selection){ 0 };
@@ -115,7 +98,8 @@ static int select_init(struct selection *sel, const struct outbox_filter *f, str
 	if (f->n_ids > IDS_MAX)
 		return outbox_fail(err, OUTBOX_EINVAL, "ids: %zu at once are too many, at most %d",
 				   f->n_ids, IDS_MAX);
-	return f->cursor ? parse_cursor(sel, f->cursor, err) : OUTBOX_OK;
+	return f->cursor ? store_cursor_parse(f->cursor, &sel->after_seq, sel->after_target, err)
+			 : OUTBOX_OK;
 }
 
 static int make_page(const PGresult *result, size_t limit, struct outbox_arena *arena,

@@ -7,6 +7,7 @@
  * pending ones. So looking for trouble costs nothing in a log of millions.
  */
 #include "store/sqlite/select.h"
+#include "store/store.h"
 
 #include "base/cleanup.h"
 #include "base/text.h"
@@ -93,24 +94,6 @@ static bool wanted(const struct selection *sel, const struct outbox_delivery *d)
 	    d->next_attempt_at == sel->not_deferred_until)
 		return false;
 	return is_new(sel, d) && matches(sel->filter, d);
-}
-
-/* "SEQ:TARGET", the last row of the page before. */
-static int parse_cursor(struct selection *sel, const char *cursor, struct outbox_error *err)
-{
-	const char *colon = strchr(cursor, ':');
-	char number[24] = "", shown[80];
-
-	if (colon && (size_t)(colon - cursor) < sizeof(number) &&
-	    strlen(colon + 1) < sizeof(sel->after_target)) {
-		memcpy(number, cursor, (size_t)(colon - cursor));
-		memcpy(sel->after_target, colon + 1, strlen(colon + 1) + 1);
-		if (number_parse("cursor", number, 1, INT64_MAX, &sel->after_seq, NULL) == OUTBOX_OK)
-			return OUTBOX_OK;
-	}
-	return outbox_fail(err, OUTBOX_EINVAL,
-			   "cursor: \"%s\" does not come from a page of this list; leave it out",
-			   text_shown(shown, sizeof(shown), cursor));
 }
 
 /* The one state that is wanted, or NULL when there are several. */
@@ -329,7 +312,7 @@ int select_deliveries(struct selection *sel, struct outbox_error *err)
 	if (f->why)
 		sel->states &= STATE(OUTBOX_PENDING);
 	if (f->cursor)
-		r = parse_cursor(sel, f->cursor, err);
+		r = store_cursor_parse(f->cursor, &sel->after_seq, sel->after_target, err);
 	if (r == OUTBOX_OK)
 		r = f->n_ids ? read_ids(sel, err) : read_all(sel, err);
 	select_sort(sel);
