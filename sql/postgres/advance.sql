@@ -197,6 +197,7 @@ DECLARE
 	types text[];
 	kind text;
 	published_only boolean;
+	every boolean;
 	max bigint;
 	rounds integer := 0;
 	done boolean;
@@ -296,11 +297,12 @@ BEGIN
 			succ.claim_end := CASE WHEN claimed >= max THEN last_seq WHEN high < succ.cur_seq THEN high
 				ELSE 9223372036854775807 END;
 			PERFORM outbox_append_receipt(succ);
+			every := last_seq - low = claimed; -- as many as there are numbers: need not be told apart again
 			RETURN QUERY
 			SELECT NULL::bigint[], m.seq, m.id, m.type, m.key, m.kind, m.published, m.created_at, m.event_time, m.due_at,
 				m.expires_at, m.priority, m.content_type, m.source, m.subject, m.topic, m.correlation_id, m.causation_id,
 				m.traceparent, m.headers, m.payload, m.payload_bin, 0, NULL::timestamptz, 0
-			FROM outbox_stretch(low, last_seq, prev, cur, p_lane, lanes, types, kind, published_only) m
+			FROM outbox_stretch(low, last_seq, prev, cur, p_lane, lanes, types, kind, published_only, every) m
 			ORDER BY m.seq;
 		ELSE
 			succ.claim_end := outbox_scanned(low, 0, succ.cur_seq, outbox_scan_max());

@@ -58,15 +58,17 @@ BEGIN
 	-- a sleeper whose machine is gone must not keep the bell for hours
 	PERFORM set_config('tcp_keepalives_idle', '30', false), set_config('tcp_keepalives_interval', '10', false),
 		set_config('tcp_keepalives_count', '3', false);
+	IF NOT pg_try_advisory_lock(outbox_bell_key()) THEN
+		RETURN false;
+	END IF;
+	-- who rings before this is committed is heard by the look that follows
 	EXECUTE format('LISTEN %I', outbox_bell_channel());
-	RETURN pg_try_advisory_lock(outbox_bell_key());
+	RETURN true;
 END $$;
 
 -- Awake: publishers need not ring any more, and another relay that wanted the bell may have it.
 CREATE FUNCTION outbox_awake() RETURNS void
 LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN
-	IF pg_advisory_unlock(outbox_bell_key()) THEN
-		PERFORM pg_notify(outbox_bell_channel(), '');
-	END IF;
+	PERFORM pg_advisory_unlock(outbox_bell_key());
 END $$;

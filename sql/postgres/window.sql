@@ -38,16 +38,17 @@ LANGUAGE sql IMMUTABLE AS $$
 	SELECT CASE WHEN cur_seq - greatest(pos, prev_seq) > scan THEN greatest(pos, prev_seq) + scan ELSE cur_seq END
 $$;
 
--- The messages of a window in a stretch of the log above prev_seq. Inlined: no SET, not volatile.
+-- The messages of a window in a stretch of the log above prev_seq; every: it is known that all there are.
+-- Inlined: no SET, not volatile.
 CREATE FUNCTION outbox_stretch(low bigint, high bigint, prev pg_snapshot, cur pg_snapshot, lane integer, lanes integer,
-	types text[], kind text, published_only boolean) RETURNS SETOF outbox_message
+	types text[], kind text, published_only boolean, every boolean DEFAULT false) RETURNS SETOF outbox_message
 LANGUAGE sql STABLE ROWS 500 AS $$
 	SELECT m.* FROM outbox_message m
-	WHERE m.seq > low AND m.seq <= high AND m.slot % lanes = lane
+	WHERE m.seq > low AND m.seq <= high AND (every OR (m.slot % lanes = lane
 		AND NOT pg_visible_in_snapshot(m.xid, prev) AND pg_visible_in_snapshot(m.xid, cur)
 		AND (types IS NULL OR m.type LIKE ANY (types))
 		AND (outbox_stretch.kind IS NULL OR coalesce(m.kind, 'event') = outbox_stretch.kind)
-		AND (NOT published_only OR m.published)
+		AND (NOT published_only OR m.published)))
 $$;
 
 -- The next messages of a lane in a window, in seq order. scan bounds the look in (c); skip: not those with a detour

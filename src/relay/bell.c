@@ -9,6 +9,8 @@
 #include <string.h>
 
 #define IDLE_CHECK (10 * OUTBOX_MILLISECONDS)
+#define AGAIN_MIN (20 * OUTBOX_MILLISECONDS)
+#define AGAIN_MAX (320 * OUTBOX_MILLISECONDS)
 #define LISTEN_SLICE 200 /* ms: how often a listener looks whether the relay stops or works again */
 #define STORE_PAUSE OUTBOX_SECONDS
 #define LOOK_AGAIN 60 /* seconds */
@@ -18,6 +20,7 @@ struct listener {
 	struct outbox_store *store;
 	struct random_state random;
 	unsigned wakes_seen;
+	outbox_time pause; /* before it asks for the bell again: longer while publishers are active */
 	bool deaf; /* there is no bell for us, nor will be */
 };
 
@@ -79,9 +82,11 @@ static int sleep_once(struct listener *l, struct outbox_error *err)
 		return OUTBOX_OK;
 	}
 	if (again) { /* publishers are active, or another relay has the bell: poll on */
-		rest(l, 2 * IDLE_CHECK);
+		rest(l, l->pause);
+		l->pause = 2 * l->pause < AGAIN_MAX ? 2 * l->pause : AGAIN_MAX;
 		return OUTBOX_OK;
 	}
+	l->pause = AGAIN_MIN;
 	atomic_store(&relay->bell.hung, true);
 	ring(relay); /* everybody looks once more */
 	for (int i = 0; i < 100 && !stopping(relay) && !all_dry(relay); i++)
@@ -106,7 +111,7 @@ static int open_store(struct listener *l, struct outbox_error *err)
 void *bell_run(void *argument)
 {
 	struct outbox_relay *relay = argument;
-	struct listener l = { .relay = relay };
+	struct listener l = { .relay = relay, .pause = AGAIN_MIN };
 
 	while (!stopping(relay) && !l.deaf) {
 		struct outbox_error err = OUTBOX_ERROR_INIT;

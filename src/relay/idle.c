@@ -7,6 +7,7 @@
 
 #define STATS_MAX ((size_t)4 << 20)
 #define IDLE_CHECK (20 * OUTBOX_MILLISECONDS)
+#define IDLE_CHECK_MAX (500 * OUTBOX_MILLISECONDS)
 
 /* NULL: not one of ours. */
 static const struct target_plan *plan_of(const struct outbox_relay *relay, const char *target)
@@ -80,6 +81,16 @@ static outbox_time patience(const struct outbox_relay *relay)
 	return longest;
 }
 
+/* Counting a long backlog takes its time, which the workers could use: a fifth of it at most is ours. */
+static outbox_time pause_after(outbox_time looked_for)
+{
+	outbox_time pause = 4 * looked_for;
+
+	if (pause < IDLE_CHECK)
+		return IDLE_CHECK;
+	return pause < IDLE_CHECK_MAX ? pause : IDLE_CHECK_MAX;
+}
+
 static int wait_for_idle(struct outbox_relay *relay, struct outbox_arena *arena,
 			 const volatile int *stop, struct outbox_error *err)
 {
@@ -88,14 +99,16 @@ static int wait_for_idle(struct outbox_relay *relay, struct outbox_arena *arena,
 	struct random_state random;
 	unsigned wakes_seen = 0;
 	enum business business = BUSINESS_GOING;
-	outbox_time moved_at = clock->mono(clock);
+	outbox_time moved_at = clock->mono(clock), pause = IDLE_CHECK, began;
 	int r = OUTBOX_OK;
 
 	while (business && (!r || passing(r)) && !told_to_stop(stop)) {
-		relay_wait(relay, clock->mono(clock) + IDLE_CHECK, &wakes_seen);
+		relay_wait(relay, clock->mono(clock) + pause, &wakes_seen);
+		began = clock->mono(clock);
 		r = store ? OUTBOX_OK : relay_open_store(relay, &random, &store, err);
 		if (!r)
 			r = look(relay, store, arena, &business, err);
+		pause = pause_after(clock->mono(clock) - began);
 		if (r && r != OUTBOX_EBUSY)
 			store = store_close(store);
 		if (r || business != BUSINESS_STUCK)

@@ -106,7 +106,7 @@ static int outcomes_init(struct outcomes *o, const struct outbox_advance *reques
 	return r;
 }
 
-static int send(struct pg_store *s, const struct outbox_advance *a, PGresult **ret_rows,
+static int send(struct pg_store *s, const struct outbox_advance *a, struct pg_taker *taker,
 		struct outbox_error *err)
 {
 	_cleanup_(outcomes_deinit) struct outcomes o = { 0 };
@@ -130,7 +130,7 @@ static int send(struct pg_store *s, const struct outbox_advance *a, PGresult **r
 		     ARG_ARRAY(PG_TIMES, o.dues, o.count), ARG_ARRAY(PG_BOOLS, o.suspects, o.count),
 		     ARG_ARRAY(PG_TEXTS, o.errors, o.count), ARG_INT8((int64_t)a->max_messages),
 		     ARG_INT8((int64_t)a->max_bytes), pg_now(s)),
-		ret_rows, err);
+		taker, err);
 }
 
 static int load(const PGresult *rows, int row, struct outbox_arena *arena, const char *source,
@@ -188,20 +188,32 @@ static int read_claim(struct pg_store *s, const PGresult *rows, struct outbox_ar
 	return r;
 }
 
+struct reader {
+	struct pg_taker base;
+	struct pg_store *store;
+	struct outbox_arena *arena;
+	struct outbox_claim claim;
+};
+
+static int take(struct pg_taker *taker, PGresult *rows, struct outbox_error *err)
+{
+	struct reader *reader = (struct reader *)taker;
+	int r = read_claim(reader->store, rows, reader->arena, &reader->claim, err);
+
+	PQclear(rows);
+	return r;
+}
+
 int pg_advance(struct outbox_store *store, const struct outbox_advance *request,
 	       struct outbox_arena *arena, struct outbox_claim *ret_claim, struct outbox_error *err)
 {
-	_cleanup_(pg_clearp) PGresult *rows = NULL;
-	struct pg_store *s = pg_of(store);
-	struct outbox_claim claim;
+	struct reader reader = { .base.take = take, .store = pg_of(store), .arena = arena };
 	int r;
 
 	failpoint("before_commit");
-	r = send(s, request, &rows, err);
+	r = send(reader.store, request, &reader.base, err);
 	failpoint("after_commit");
 	if (r == OUTBOX_OK)
-		r = read_claim(s, rows, arena, &claim, err);
-	if (r == OUTBOX_OK)
-		*ret_claim = claim;
+		*ret_claim = reader.claim;
 	return r;
 }

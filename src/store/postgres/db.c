@@ -92,11 +92,10 @@ static bool is_good(const PGresult *result)
 	return status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK;
 }
 
-/* Read to the end of the pipeline. The first error is the one that counts; the middle result is ours. */
-static int read_pipeline(struct pg_store *s, outbox_time deadline, PGresult **ret_result,
+/* Read to the end of the pipeline. The first error is the one that counts; the middle result is the taker's. */
+static int read_pipeline(struct pg_store *s, outbox_time deadline, struct pg_taker *taker,
 			 struct outbox_error *err)
 {
-	_cleanup_(pg_clearp) PGresult *rows = NULL;
 	int r, status = OUTBOX_OK;
 
 	for (int statement = 0, nulls = 0; nulls < 2;) {
@@ -112,18 +111,12 @@ static int read_pipeline(struct pg_store *s, outbox_time deadline, PGresult **re
 			continue;
 		}
 		nulls = 0;
-		if (PQresultStatus(result) == PGRES_PIPELINE_SYNC) {
-			if (status != OUTBOX_OK)
-				return status;
-			*ret_result = rows;
-			rows = NULL;
-			return OUTBOX_OK;
-		}
+		if (PQresultStatus(result) == PGRES_PIPELINE_SYNC)
+			return status;
 		if (status == OUTBOX_OK && !is_good(result))
 			status = pg_fail(s, result, err);
-		if (statement == 1 && is_good(result)) {
-			PQclear(rows);
-			rows = result;
+		if (statement == 1 && status == OUTBOX_OK) {
+			status = taker->take(taker, result, err);
 			result = NULL;
 		}
 	}
@@ -185,7 +178,7 @@ static int gone(struct pg_store *s, struct outbox_error *err)
 }
 
 static int call(struct pg_store *s, enum pg_mode mode, const char *sql,
-		const struct pg_params *params, PGresult **ret_result, struct outbox_error *err)
+		const struct pg_params *params, struct pg_taker *taker, struct outbox_error *err)
 {
 	outbox_time deadline = mono() + s->timeout;
 	int r;
@@ -196,7 +189,7 @@ static int call(struct pg_store *s, enum pg_mode mode, const char *sql,
 	if (r == OUTBOX_OK)
 		r = flush(s, deadline, err);
 	if (r == OUTBOX_OK)
-		r = read_pipeline(s, deadline, ret_result, err);
+		r = read_pipeline(s, deadline, taker, err);
 	if (!s->broken && PQstatus(s->conn) == CONNECTION_OK && !PQexitPipelineMode(s->conn))
 		s->broken = true; /* results are left: nobody may use this connection again */
 	if (PQstatus(s->conn) != CONNECTION_OK)
@@ -224,8 +217,8 @@ static int expand(const struct pg_store *s, const char *sql, struct buf *out,
 	return out->failed ? outbox_fail(err, OUTBOX_ENOMEM, "out of memory") : OUTBOX_OK;
 }
 
-int pg_call(struct pg_store *s, enum pg_mode mode, const char *sql, const struct pg_args *args,
-	    PGresult **ret_result, struct outbox_error *err)
+static int call_text(struct pg_store *s, enum pg_mode mode, const char *sql,
+		     const struct pg_args *args, struct pg_taker *taker, struct outbox_error *err)
 {
 	_cleanup_(pg_params_deinit) struct pg_params params;
 	_cleanup_(buf_deinit) struct buf text = BUF_INIT(SQL_MAX);
@@ -235,7 +228,32 @@ int pg_call(struct pg_store *s, enum pg_mode mode, const char *sql, const struct
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	r = expand(s, sql, &text, err);
 	if (r == OUTBOX_OK)
-		r = call(s, mode, buf_str(&text), &params, ret_result, err);
+		r = call(s, mode, buf_str(&text), &params, taker, err);
+	return r;
+}
+
+struct keeper {
+	struct pg_taker base;
+	PGresult *rows;
+};
+
+static int keep(struct pg_taker *taker, PGresult *rows, struct outbox_error *err)
+{
+	(void)err;
+	((struct keeper *)taker)->rows = rows;
+	return OUTBOX_OK;
+}
+
+int pg_call(struct pg_store *s, enum pg_mode mode, const char *sql, const struct pg_args *args,
+	    PGresult **ret_result, struct outbox_error *err)
+{
+	struct keeper keeper = { .base.take = keep };
+	int r = call_text(s, mode, sql, args, &keeper.base, err);
+
+	if (r == OUTBOX_OK)
+		*ret_result = keeper.rows;
+	else
+		PQclear(keeper.rows);
 	return r;
 }
 
@@ -284,7 +302,7 @@ static int prepare(struct pg_store *s, const char *sql, const struct pg_params *
 }
 
 int pg_hot_op(struct pg_store *s, const char *sql, const struct pg_args *args,
-	      PGresult **ret_result, struct outbox_error *err)
+	      struct pg_taker *taker, struct outbox_error *err)
 {
 	_cleanup_(pg_params_deinit) struct pg_params params = { 0 };
 	int r;
@@ -293,14 +311,14 @@ int pg_hot_op(struct pg_store *s, const char *sql, const struct pg_args *args,
 	if (r != OUTBOX_OK)
 		return r;
 	if (!s->direct)
-		return pg_call(s, PG_WRITE, sql, args, ret_result, err);
+		return call_text(s, PG_WRITE, sql, args, taker, err);
 	if (s->broken)
 		return gone(s, err);
 	if (!pg_params_init(&params, args))
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	if (!s->prepared)
 		r = prepare(s, sql, &params, err);
-	return r == OUTBOX_OK ? call(s, PG_WRITE, NULL, &params, ret_result, err) : r;
+	return r == OUTBOX_OK ? call(s, PG_WRITE, NULL, &params, taker, err) : r;
 }
 
 int pg_script(struct pg_store *s, const char *sql, struct outbox_error *err)

@@ -60,9 +60,20 @@ int pg_call(struct pg_store *s, enum pg_mode mode, const char *sql, const struct
 int pg_op(struct pg_store *s, enum pg_mode mode, const char *sql, const struct pg_args *args,
 	  PGresult **ret_result, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
-/* pg_op() for the one statement of the hot path, always the same one: prepared, where the session is ours. */
+/*
+ * Takes a statement's rows, for good. Called before its COMMIT is answered: what it makes of them counts only
+ * if the op succeeds.
+ */
+struct pg_taker {
+	int (*take)(struct pg_taker *taker, PGresult *rows, struct outbox_error *err);
+};
+
+/*
+ * pg_op() for the one statement of the hot path, always the same one: prepared, where the session is ours, and
+ * its rows are read while the server writes its disk.
+ */
 int pg_hot_op(struct pg_store *s, const char *sql, const struct pg_args *args,
-	      PGresult **ret_result, struct outbox_error *err) OUTBOX_MUSTCHECK;
+	      struct pg_taker *taker, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /* SQL text of several statements, without arguments and results, in one transaction. */
 int pg_script(struct pg_store *s, const char *sql, struct outbox_error *err) OUTBOX_MUSTCHECK;
