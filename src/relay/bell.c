@@ -21,7 +21,7 @@ struct listener {
 	struct random_state random;
 	unsigned wakes_seen;
 	outbox_time pause; /* before it asks for the bell again: longer while publishers are active */
-	bool deaf; /* there is no bell for us, nor will be */
+	bool deaf;         /* there is no bell for us, nor will be */
 };
 
 static bool stopping(const struct outbox_relay *relay)
