@@ -60,8 +60,8 @@ CREATE FUNCTION outbox_window(pos bigint, prev pg_snapshot, prev_seq bigint, lat
 LANGUAGE sql STABLE ROWS 500 AS $$
 	(SELECT l.* FROM unnest(late) AS x CROSS JOIN LATERAL (
 		SELECT m.* FROM outbox_message m
-		-- as rows, so that no plan walks the primary key instead of (xid, seq)
-		-- and once more by seq alone, which tells partitions apart
+		-- as rows, and in the order of (xid, seq), so that no plan walks the primary key instead: the callers switch
+		-- sorting off. Once more by seq alone, which tells partitions apart
 		WHERE (m.xid, m.seq) > (x, pos) AND (m.xid, m.seq) <= (x, prev_seq) AND m.seq > pos AND m.seq <= prev_seq
 			AND m.slot % lanes = lane
 			AND (types IS NULL OR m.type LIKE ANY (types))

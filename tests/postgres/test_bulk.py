@@ -134,3 +134,30 @@ def test_quiet_lanes_move_and_do_not_read_again(make, server, tmp_path):
     assert receipts <= LANES * (ROWS // 5 // AHEAD + 5), "more receipts than moves"
     # Without receipts that move, each poll would read all that came so far.
     assert fetched < LANES * (ROWS // 5) * 4 + polls * (AHEAD + ROWS // 100), f"{fetched} rows fetched"
+
+
+
+ADVANCE = """SELECT count(*) - 1 FROM outbox_advance('all', 0, 'me', ?, ?, 77, ?,
+    ROW(0, 0, 0, 0, '{}', '{}', '{}', '{}', '{}', '{}', '{}')::outbox_outcomes, 500, 1000000, NULL)"""
+
+
+def test_late_messages_cost_what_they_are(make, server, tmp_path):
+    """In a long log, those of a transaction that commits late are found by its number; also when the answer to their
+    claim was lost and it is asked for again."""
+    shop, _, _ = make(server, 1)
+    with shop.connect() as late:
+        late.execute("BEGIN")
+        late.execute("INSERT INTO outbox_message (type, key, payload) VALUES ('late', 'k', '{}')")
+        bulk(shop, ROWS // 2)
+        read(shop, tmp_path, "all")
+        late.execute("COMMIT")
+    with shop.connect() as db:
+        n, token, version = db.execute("SELECT n, token, route_version FROM outbox_receipt WHERE target = 'all'"
+                                       " ORDER BY n DESC LIMIT 1").fetchone()
+    for what in "claimed", "claimed again":
+        count = Count(shop)
+        with shop.connect() as db:
+            assert db.execute(ADVANCE, (n, token, version)).fetchone()[0] == 1, what
+        fetched = count.fetched()
+        print(f"one late message {what}: {fetched} rows fetched in a log of {ROWS // 2}")
+        assert fetched < 100, f"{what}: {fetched} rows fetched for one late message"
