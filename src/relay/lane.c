@@ -61,11 +61,11 @@ static void take(struct worker *w, struct lane *lane, outbox_time now)
 	failpoint("before_take");
 	if (w->store->ops->take(w->store, w->target->name, lane->number, w->owner, token(w, lane),
 				&lane->head, &err)) {
-		trouble_store(w, "take", &err, now);
+		trouble_lane(w, lane, "take", &err, now);
 		return;
 	}
 	failpoint("after_take");
-	trouble_store_over(w, "take", now);
+	trouble_lane_over(w, lane, "take", now);
 	lane->next_token = 0;
 	lane->died_seq = lane->head.suspect_seq;
 	lane->phase = LANE_READ;
@@ -261,7 +261,7 @@ static void settle_and_read(struct worker *w, struct lane *lane, outbox_time now
 				   fresh->arena, &fresh->claim, &err);
 	failpoint("after_settle");
 	if (!r) {
-		trouble_store_over(w, "settle", now);
+		trouble_lane_over(w, lane, "settle", now);
 		advanced(w, lane, want, now);
 		return;
 	}
@@ -278,7 +278,7 @@ static void settle_and_read(struct worker *w, struct lane *lane, outbox_time now
 		lane->next_token = 0;
 		lane->phase = LANE_TAKE;
 	}
-	trouble_store(w, "settle", &err, now);
+	trouble_lane(w, lane, "settle", &err, now);
 }
 
 static void release(struct worker *w, struct lane *lane, outbox_time now)

@@ -217,7 +217,7 @@ int outbox_relay_stop(struct outbox_relay *relay, outbox_time timeout, struct ou
 	relay_wake_all(relay);
 	join_all(relay);
 	for (size_t i = 0; i < relay->n_threads; i++)
-		abandoned += relay->threads[i].worker->n_lanes;
+		abandoned += worker_unsettled(relay->threads[i].worker);
 	if (relay->started && abandoned)
 		return outbox_fail(err, OUTBOX_ETIMEDOUT,
 				   "%zu lanes were not settled in time; whoever takes them sends "

@@ -59,6 +59,53 @@ void trouble_store_over(struct worker *w, const char *call, outbox_time now)
 	w->trouble_call = NULL;
 }
 
+static size_t refused_lanes(const struct worker *w)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < w->n_lanes; i++)
+		n += w->lanes[i]->refusal.status != OUTBOX_OK;
+	return n;
+}
+
+void trouble_lane(struct worker *w, struct lane *lane, const char *call,
+		  const struct outbox_error *err, outbox_time now)
+{
+	if (err->status != OUTBOX_EPROTO) {
+		trouble_store(w, call, err, now);
+		return;
+	}
+	trouble_store_over(w, call, now); /* it answers */
+	lane->refusal_delay = lane->refusal_delay ? lane->refusal_delay * 2 : STORE_DELAY_MIN;
+	if (lane->refusal_delay > STORE_DELAY_MAX)
+		lane->refusal_delay = STORE_DELAY_MAX;
+	lane->run_at =
+		now + random_between(&w->random.base, lane->refusal_delay / 2, lane->refusal_delay);
+	/* One repair is for all lanes, so one line is: outbox status names each. */
+	if (!refused_lanes(w)) {
+		w->refused_since = now;
+		log_line(&w->plan->log, LOG_ERROR,
+			 "target %s: lane %d does not run, perhaps others: %s; next tries at most "
+			 "every 5 s",
+			 w->target->name, lane->number, err->message);
+	}
+	lane->refusal = *err;
+}
+
+void trouble_lane_over(struct worker *w, struct lane *lane, const char *call, outbox_time now)
+{
+	char waited[DURATION_TEXT_MAX];
+
+	trouble_store_over(w, call, now);
+	if (!lane->refusal.status)
+		return;
+	lane->refusal.status = OUTBOX_OK;
+	lane->refusal_delay = 0;
+	if (!refused_lanes(w))
+		log_line(&w->plan->log, LOG_INFO, "target %s: all its lanes run again after %s",
+			 w->target->name, duration_human(now - w->refused_since, waited));
+}
+
 void trouble_broker(struct worker *w, const struct outbox_error *err, outbox_time now)
 {
 	char wait[DURATION_TEXT_MAX];

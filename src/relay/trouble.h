@@ -15,6 +15,14 @@ void trouble_store(struct worker *worker, const char *call, const struct outbox_
 /* A store call succeeded. Only the call that failed ends its trouble: a full disk still reads. */
 void trouble_store_over(struct worker *worker, const char *call, outbox_time now);
 
+/*
+ * The same for a call on behalf of a lane. What the store refuses to this lane alone, because its
+ * position and the log do not belong together, makes this lane wait, and no other.
+ */
+void trouble_lane(struct worker *worker, struct lane *lane, const char *call,
+		  const struct outbox_error *err, outbox_time now);
+void trouble_lane_over(struct worker *worker, struct lane *lane, const char *call, outbox_time now);
+
 /* The broker is out: open the breaker, drop the connection. */
 void trouble_broker(struct worker *worker, const struct outbox_error *err, outbox_time now);
 /* The broker acknowledged something. */

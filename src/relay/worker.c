@@ -70,6 +70,7 @@ static void open_store(struct worker *w, outbox_time now)
 	if (registry_open_store(w->plan->registry, w->plan->store, false, w->plan->clock,
 				&w->random.base, &w->store, &err))
 		trouble_store(w, "open", &err, now);
+	w->away = !w->store;
 	failpoint("after_open");
 }
 
@@ -180,6 +181,8 @@ static outbox_time lane_time(const struct worker *w, const struct lane *lane)
 {
 	bool rung = lane->phase == LANE_READ && lane->dry && lane->dry != worker_ring(w);
 
+	if (lane->refusal.status && lane->phase != LANE_RELEASE)
+		return lane->run_at; /* asking more often does not help */
 	return rung || atomic_load(&w->draining) ? 0 : lane->run_at;
 }
 
@@ -265,20 +268,39 @@ static bool once_over(struct worker *w, outbox_time now)
 		w->gave_up = w->trouble.status ? w->trouble : w->outage;
 		return true;
 	}
-	for (size_t i = 0; i < w->n_lanes; i++)
-		if (!w->lanes[i]->ran_dry)
+	w->gave_up.status = OUTBOX_OK;
+	for (size_t i = 0; i < w->n_lanes; i++) {
+		if (w->lanes[i]->refusal.status)
+			w->gave_up = w->lanes[i]->refusal;
+		else if (!w->lanes[i]->ran_dry)
 			return false;
+	}
 	return w->leased;
+}
+
+size_t worker_unsettled(const struct worker *w)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < w->n_lanes; i++)
+		n += w->lanes[i]->flights[w->lanes[i]->current].claim.count > 0;
+	return n;
 }
 
 /* Draining: lanes finish, settle and release by themselves; past the deadline we just go. */
 static bool drained(struct worker *w, outbox_time now)
 {
 	for (size_t i = 0; i < w->n_lanes; i++) {
-		w->lanes[i]->leaving = true;
-		if (w->lanes[i]->phase == LANE_TAKE)
-			w->lanes[i]->phase = LANE_RELEASE;
+		struct lane *lane = w->lanes[i];
+		bool refused = lane->refusal.status && !lane_flight(lane)->claim.count;
+
+		lane->leaving = true;
+		if (lane->phase == LANE_TAKE || refused)
+			lane->phase = LANE_RELEASE;
 	}
+	/* The store is away and nothing waits to be settled: only leases are left, and those end. */
+	if (w->away && !worker_unsettled(w))
+		return true;
 	return !w->n_lanes || now >= atomic_load(&w->drain_until) + w->target->publish_timeout ||
 	       (!w->store && now >= atomic_load(&w->drain_until));
 }

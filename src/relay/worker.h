@@ -46,7 +46,9 @@ struct lane {
 	int64_t died_seq;   /* the message that was alone in flight when a relay died */
 	size_t limit;       /* the next claim's size: halved by UNKNOWN, doubled by success */
 	outbox_time run_at, poll;
-	outbox_time read_at;      /* mono: when the claim in flight was read */
+	outbox_time read_at; /* mono: when the claim in flight was read */
+	struct outbox_error refusal; /* why the store refuses this lane and no other; status 0: it does not */
+	outbox_time refusal_delay;
 	struct flight flights[2]; /* settling one and reading into the other is one call */
 	int current;
 	struct suspicion suspicions[SUSPICIONS];
@@ -86,6 +88,8 @@ struct worker {
 	outbox_time trouble_since;
 	const char *trouble_call; /* the store call that failed; NULL: the connection did */
 	struct outbox_error trouble;
+	bool away;                 /* the store could not be opened at the last try */
+	outbox_time refused_since; /* mono: since when it refuses some lane */
 
 	bool keeper; /* one worker of a relay also purges and checkpoints */
 	outbox_time purge_at, tend_at;
@@ -114,7 +118,10 @@ outbox_time worker_step(struct worker *worker);
 /* Stop reading, finish until the mono time, settle, release. Safe from any thread. */
 void worker_drain(struct worker *worker, outbox_time until);
 
-/* It has released its lanes and wants no more steps. */
+/* Lanes with a claim that is not settled. */
+size_t worker_unsettled(const struct worker *worker);
+
+/* It has released its lanes, or cannot, and wants no more steps. */
 bool worker_left(const struct worker *worker);
 
 #endif

@@ -57,9 +57,10 @@ class Db:
 class PgShop(Shop):
     """A database of its own."""
 
-    def __init__(self, folder, user="postgres"):
+    def __init__(self, folder, user="postgres", on=None):
+        """on: a server of the test's own, to stop it."""
         super().__init__(folder)
-        self.server = server()
+        self.server = on or server()
         self.name = f"shop{next(_number)}"
         self.sql(f"CREATE DATABASE {self.name}", database="postgres")
         self.url = f"postgres://{user}@127.0.0.1:{self.server.port}/{self.name}"

@@ -63,8 +63,8 @@ class Shop:
 
     def start(self, *args, **how):
         """A command that goes on; the caller ends it."""
-        return subprocess.Popen(self.command(*args), cwd=self.folder, env=self.env,
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, **how)
+        how = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **how}
+        return subprocess.Popen(self.command(*args), cwd=self.folder, env=self.env, **how)
 
     @contextlib.contextmanager
     def db(self):

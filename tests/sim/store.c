@@ -16,6 +16,15 @@ static struct sim_store *downcast(struct outbox_store *store)
 	return (struct sim_store *)store;
 }
 
+/* A lost connection does not always come back. Only who leaves must not wait for it for ever. */
+static int reach(struct sim *s, struct outbox_error *err)
+{
+	if (!s->current || !s->current->draining || !sim_fault(s, FAULT_STORE_FAIL))
+		return OUTBOX_OK;
+	sim_say(s, "relay-%d cannot reach the store", s->current->number);
+	return outbox_fail(err, OUTBOX_ECONN, "open: no connection");
+}
+
 static int sim_open(const struct outbox_store_config *config, bool create,
 		    struct outbox_store **ret_store, struct outbox_error *err)
 {
@@ -27,7 +36,9 @@ static int sim_open(const struct outbox_store_config *config, bool create,
 	store->base.ops = &sim_store_ops;
 	inner.context = store->sim->db;
 	inner.url = "memory:sim";
-	r = memory_store_ops.open(&inner, create, &store->inner, err);
+	r = reach(store->sim, err);
+	if (!r)
+		r = memory_store_ops.open(&inner, create, &store->inner, err);
 	if (r) {
 		free(store);
 		return r;
