@@ -2,10 +2,10 @@
 #include "store/postgres/connect.h"
 
 #include "base/cleanup.h"
+#include "base/secret.h"
 #include "base/text.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,6 @@
 
 #define TIMEOUT_DEFAULT (30 * OUTBOX_SECONDS)
 #define CONNECT_TIMEOUT (10 * OUTBOX_SECONDS)
-#define PASSWORD_MAX 4096
 #define CA_BUNDLE "/etc/ssl/certs/ca-certificates.crt"
 
 void pg_settings_deinit(struct pg_settings *settings)
@@ -21,9 +20,7 @@ void pg_settings_deinit(struct pg_settings *settings)
 	url_deinit(&settings->url);
 	free(settings->hosts);
 	free(settings->ports);
-	if (settings->password)
-		explicit_bzero(settings->password, strlen(settings->password));
-	free(settings->password);
+	secret_free(settings->password);
 }
 
 /* The first one set stays: the URL goes before our defaults. */
@@ -94,25 +91,11 @@ static bool is_libpq_option(const char *name)
 
 static int read_password(struct pg_settings *settings, const char *path, struct outbox_error *err)
 {
-	char text[PASSWORD_MAX];
-	FILE *file = fopen(path, "re");
-	size_t size;
+	int r = secret_read("password_file", path, &settings->password, err);
 
-	if (!file)
-		return outbox_fail_native(err, OUTBOX_ECONFIG, errno,
-					  "password_file: %s cannot be read", path);
-	size = fread(text, 1, sizeof(text) - 1, file);
-	fclose(file);
-	text[size] = '\0';
-	text[strcspn(text, "\r\n")] = '\0';
-	settings->password = strdup(text);
-	explicit_bzero(text, sizeof(text));
-	if (!settings->password)
-		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
-	if (!settings->password[0])
-		return outbox_fail(err, OUTBOX_ECONFIG, "password_file: %s is empty", path);
-	set(settings, "password", settings->password);
-	return OUTBOX_OK;
+	if (r == OUTBOX_OK)
+		set(settings, "password", settings->password);
+	return r;
 }
 
 static int duration(struct url *url, const char *name, outbox_time *time, struct outbox_error *err)

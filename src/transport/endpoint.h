@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TRANSPORT_ENDPOINT_H
+#define TRANSPORT_ENDPOINT_H
+
+/*
+ * What the URLs of all brokers share: addresses, who logs in, and TLS.
+ *
+ *	scheme://user:password@host:port,host:port/...?password_file=PATH&ca=PATH&cert=PATH&key=PATH&verify=yes|no
+ *
+ * Servers are verified (chain and name) unless verify=no is said.
+ */
+
+#include <outbox/error.h>
+
+#include "base/url.h"
+
+#include <stdbool.h>
+
+#define ENDPOINT_OPTIONS "password_file, ca, cert, key, verify"
+#define ENDPOINT_CA_BUNDLE "/etc/ssl/certs/ca-certificates.crt"
+
+struct address {
+	char host[256]; /* without the brackets of an IPv6 address */
+	int port;
+};
+
+struct endpoint {
+	struct address *addresses; /* in the order of the URL; at least one */
+	size_t n_addresses;
+	char *user, *password; /* NULL: none given */
+	bool tls;
+	bool verify;
+	char *ca;         /* with tls never NULL */
+	char *cert, *key; /* both or none */
+	char shown[300];  /* "host:port,host:port", for people */
+};
+
+/*
+ * Takes the options above from the URL. tls: does the scheme mean TLS? Its options are errors without it.
+ * ECONFIG: no host, a bad port, a file that cannot be read, cert without key.
+ */
+int endpoint_parse(struct url *url, int default_port, bool tls, struct endpoint *ret_endpoint,
+		   struct outbox_error *err) OUTBOX_MUSTCHECK;
+void endpoint_deinit(struct endpoint *endpoint);
+
+#endif

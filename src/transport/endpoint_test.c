@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the URLs of brokers share: templates, addresses, logins, TLS. */
+
+#include "base/unit_test.h"
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "transport/endpoint.h"
+#include "transport/template.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static const struct outbox_message message = {
+	.type = "order.placed", .key = "42", .id = "i", .kind = OUTBOX_KIND_COMMAND
+};
+
+static void render(const char *text, const char *want)
+{
+	_cleanup_(template_deinit) struct template t = { 0 };
+	_cleanup_(buf_deinit) struct buf out = BUF_INIT(100);
+
+	assert_ok(template_parse("routing_key", text, &t, err));
+	assert_ok(template_render(&t, &message, &out, err));
+	assert_string_equal(buf_str(&out), want);
+}
+
+static void templates_take_fields(void **state)
+{
+	(void)state;
+	render("shop.{type}", "shop.order.placed");
+	render("{kind}/{key}/{id}", "command/42/i");
+	render("plain", "plain");
+	render("{{{key}}}", "{42}");
+	render("", "");
+}
+
+static void templates_refuse_what_they_do_not_know(void **state)
+{
+	struct template t;
+
+	(void)state;
+	assert_fails(template_parse("subject", "a.{typ}", &t, err), OUTBOX_ECONFIG,
+		     "there is no {typ}");
+	assert_fails(template_parse("subject", "a.{type", &t, err), OUTBOX_ECONFIG,
+		     "\"{\" stands alone");
+	assert_fails(template_parse("subject", "a}b", &t, err), OUTBOX_ECONFIG, "\"}\" stands alone");
+	assert_fails(template_parse("subject", "{}", &t, err), OUTBOX_ECONFIG, "option subject");
+}
+
+static void a_message_without_the_field_is_refused(void **state)
+{
+	_cleanup_(template_deinit) struct template t = { 0 };
+	_cleanup_(buf_deinit) struct buf out = BUF_INIT(10);
+
+	(void)state;
+	assert_ok(template_parse("subject", "{topic}", &t, err));
+	assert_false(template_is_constant(&t));
+	assert_fails(template_render(&t, &message, &out, err), OUTBOX_EINVAL, "has no topic");
+	template_deinit(&t);
+	assert_ok(template_parse("subject", "{type}", &t, err));
+	assert_fails(template_render(&t, &message, &out, err), OUTBOX_EINVAL, "too long");
+}
+
+static int parse(const char *text, bool tls, struct endpoint *endpoint, struct outbox_error *err)
+{
+	struct url url = { 0 };
+	int r = url_parse(text, &url, err);
+
+	if (r == OUTBOX_OK)
+		r = endpoint_parse(&url, 5672, tls, endpoint, err);
+	if (r == OUTBOX_OK)
+		r = url_finish(&url, ENDPOINT_OPTIONS, err);
+	url_deinit(&url);
+	return r;
+}
+
+static void addresses(void **state)
+{
+	_cleanup_(endpoint_deinit) struct endpoint e = { 0 };
+
+	(void)state;
+	assert_ok(parse("amqp://relay:pw@one,two:99,[::1]:7/", false, &e, err));
+	assert_int_equal(e.n_addresses, 3);
+	assert_string_equal(e.addresses[0].host, "one");
+	assert_int_equal(e.addresses[0].port, 5672);
+	assert_int_equal(e.addresses[1].port, 99);
+	assert_string_equal(e.addresses[2].host, "::1");
+	assert_int_equal(e.addresses[2].port, 7);
+	assert_string_equal(e.shown, "one:5672,two:99,[::1]:7");
+	assert_string_equal(e.user, "relay");
+	assert_string_equal(e.password, "pw");
+}
+
+static void bad_addresses(void **state)
+{
+	struct endpoint e;
+
+	(void)state;
+	assert_fails(parse("amqp://host:0/", false, &e, err), OUTBOX_ECONFIG, "the port");
+	assert_fails(parse("amqp://host:99999/", false, &e, err), OUTBOX_ECONFIG, "the port");
+	assert_fails(parse("amqp://one,,two/", false, &e, err), OUTBOX_ECONFIG, "not a host");
+	assert_fails(parse("amqp://[::1/", false, &e, err), OUTBOX_ECONFIG, "not a host");
+	assert_fails(parse("amqp:///", false, &e, err), OUTBOX_ECONFIG, "needs a host");
+}
+
+static void secrets_and_certificates(void **state)
+{
+	_cleanup_(endpoint_deinit) struct endpoint e = { 0 };
+	char path[] = "/tmp/outbox-secret-XXXXXX", url[200];
+	int fd = mkstemp(path);
+
+	(void)state;
+	assert_true(fd >= 0 && write(fd, "s3cret\n", 7) == 7);
+	snprintf(url, sizeof(url), "amqps://u@h/?password_file=%s&ca=%s", path, path);
+	assert_ok(parse(url, true, &e, err));
+	assert_string_equal(e.password, "s3cret");
+	assert_string_equal(e.ca, path);
+	assert_true(e.verify);
+	endpoint_deinit(&e);
+	assert_fails(parse(url, false, &e, err), OUTBOX_ECONFIG, "option ca is for TLS");
+	snprintf(url, sizeof(url), "amqps://u:p@h/?password_file=%s", path);
+	assert_fails(parse(url, true, &e, err), OUTBOX_ECONFIG, "one of the two");
+	snprintf(url, sizeof(url), "amqps://u:p@h/?cert=%s", path);
+	assert_fails(parse(url, true, &e, err), OUTBOX_ECONFIG, "cert and key belong together");
+	assert_int_equal(ftruncate(fd, 0), 0);
+	snprintf(url, sizeof(url), "amqps://u@h/?password_file=%s", path);
+	assert_fails(parse(url, true, &e, err), OUTBOX_ECONFIG, "is empty");
+	close(fd);
+	unlink(path);
+	assert_fails(parse(url, true, &e, err), OUTBOX_ECONFIG, "cannot be read");
+	assert_fails(parse("amqps://h/?verify=maybe", true, &e, err), OUTBOX_ECONFIG,
+		     "neither yes nor no");
+	assert_ok(parse("amqps://h/?verify=no", true, &e, err));
+	assert_false(e.verify);
+	assert_string_equal(e.ca, ENDPOINT_CA_BUNDLE);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(templates_take_fields),
+		cmocka_unit_test(templates_refuse_what_they_do_not_know),
+		cmocka_unit_test(a_message_without_the_field_is_refused),
+		cmocka_unit_test(addresses),
+		cmocka_unit_test(bad_addresses),
+		cmocka_unit_test(secrets_and_certificates),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
