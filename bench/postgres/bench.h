@@ -106,10 +106,15 @@ struct meter {
 void meter_start(struct meter *meter, const struct place *place);
 struct pass meter_end(const struct meter *meter, const struct place *place, int messages);
 
-/* A plain loop over the log in batches; with a small INSERT a batch, or without. */
-struct pass raw_pass(struct place *place, bool receipts, int batch, int messages);
+/* What is done with each batch that was read. */
+struct each {
+	void (*run)(struct each *each, const PGresult *rows);
+};
+
+/* A plain loop over the log in batches; with a small INSERT a batch, or without. each NULL: only look. */
+struct pass raw_pass(struct place *place, bool receipts, int batch, int messages, struct each *each);
 /* Claim by UPDATE ... SKIP LOCKED, mark by UPDATE, in batches of 200; fills its table first. */
-struct pass skip_locked_pass(struct place *place, int messages);
+struct pass skip_locked_pass(struct place *place, int messages, struct each *each);
 
 /* ---- the benchmarks ------------------------------------------------------------------------ */
 

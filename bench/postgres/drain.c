@@ -72,16 +72,16 @@ static void measure_ours(struct place *place, struct result *result)
 static void measure_raw(struct place *place, struct result *result)
 {
 	int messages = place->bench->sizes.drain_messages;
-	struct pass noted = raw_pass(place, true, BATCH, messages);
+	struct pass noted = raw_pass(place, true, BATCH, messages, NULL);
 
 	series_add(&result->noted, noted.rate);
 	series_add(&result->raw_cpu, noted.cpu);
-	series_add(&result->read, raw_pass(place, false, BATCH, messages).rate);
+	series_add(&result->read, raw_pass(place, false, BATCH, messages, NULL).rate);
 }
 
 static void measure_peer(struct place *place, struct result *result)
 {
-	struct pass pass = skip_locked_pass(place, place->bench->sizes.peer_messages);
+	struct pass pass = skip_locked_pass(place, place->bench->sizes.peer_messages, NULL);
 
 	series_add(&result->peer, pass.rate);
 	series_add(&result->peer_wal, pass.wal);

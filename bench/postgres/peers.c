@@ -41,11 +41,12 @@ static int64_t first_int8(const PGresult *rows, int row)
 	return (int64_t)be64toh(number);
 }
 
-static void touch(const PGresult *rows)
+static void touch(struct each *each, const PGresult *rows)
 {
 	int n = PQntuples(rows), columns = PQnfields(rows);
 	int64_t sum = 0;
 
+	(void)each;
 	for (int r = 0; r < n; r++) {
 		for (int c = 0; c < columns; c++) {
 			int length = PQgetlength(rows, r, c);
@@ -56,6 +57,8 @@ static void touch(const PGresult *rows)
 	}
 	sink += sum;
 }
+
+static struct each toucher = { .run = touch };
 
 static void prepare(PGconn *db, const char *name, const char *sql)
 {
@@ -77,7 +80,7 @@ static void prepare_raw(PGconn *db)
 	prepare(db, "note", "INSERT INTO raw_receipt (pos) VALUES ($1::bigint)");
 }
 
-struct pass raw_pass(struct place *place, bool receipts, int batch, int messages)
+struct pass raw_pass(struct place *place, bool receipts, int batch, int messages, struct each *each)
 {
 	PGconn *db = pg_open(place->url);
 	uint64_t pos = 0, limit = htobe64((uint64_t)batch);
@@ -87,13 +90,14 @@ struct pass raw_pass(struct place *place, bool receipts, int batch, int messages
 	struct meter meter;
 	struct pass pass;
 
+	each = each ? each : &toucher;
 	prepare_raw(db);
 	meter_start(&meter, place);
 	do {
 		PGresult *rows = PQexecPrepared(db, "read", 2, values, lengths, formats, 1);
 
 		pg_check(db, rows, PGRES_TUPLES_OK, "raw read");
-		touch(rows);
+		each->run(each, rows);
 		n = PQntuples(rows);
 		total += n;
 		if (n)
@@ -145,19 +149,20 @@ static const char *ids_of(const PGresult *rows)
 	return text;
 }
 
-struct pass skip_locked_pass(struct place *place, int messages)
+struct pass skip_locked_pass(struct place *place, int messages, struct each *each)
 {
 	PGconn *db = pg_open(place->url);
 	struct meter meter;
 	struct pass pass;
 	int total = 0, n;
 
+	each = each ? each : &toucher;
 	make_peer_table(db, messages);
 	prepare(db, "claim",
 		"UPDATE peer SET status = 1, locked_by = 'bench', locked_until = now() + interval '30 s'"
 		" WHERE id IN (SELECT id FROM peer WHERE status = 0 ORDER BY id LIMIT 200"
 		" FOR UPDATE SKIP LOCKED)"
-		" RETURNING id, message_id, type, key, headers, payload, created_at, attempts");
+		" RETURNING id, message_id::text AS id_text, type, key, headers, payload, created_at, attempts");
 	prepare(db, "mark",
 		"UPDATE peer SET status = 2, sent_at = now(), locked_by = NULL, locked_until = NULL"
 		" WHERE id = ANY ($1::bigint[])");
@@ -167,7 +172,7 @@ struct pass skip_locked_pass(struct place *place, int messages)
 		const char *ids;
 
 		pg_check(db, rows, PGRES_TUPLES_OK, "claim");
-		touch(rows);
+		each->run(each, rows);
 		n = PQntuples(rows);
 		total += n;
 		ids = ids_of(rows);
