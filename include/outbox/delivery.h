@@ -120,6 +120,8 @@ struct outbox_lane_stats {
 	outbox_time lease_until;
 	int64_t receipts;  /* number of the last receipt */
 	int64_t takeovers; /* ever */
+	/* Why relays refuse this lane until somebody repairs it; NULL: they do not */
+	const char *refused;
 };
 
 /* Counts stop at OUTBOX_COUNT_CAP + 1. */

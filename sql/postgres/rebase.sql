@@ -21,8 +21,8 @@ BEGIN
 	PERFORM outbox_check_position(p, outbox_log_end(), pg_current_snapshot());
 	PERFORM outbox_check_history(p);
 	IF outbox_log_end() < (SELECT max(seq) FROM outbox_message) THEN
-		RETURN format('the log has message %s, but its sequence ends at %s: it was reset',
-			(SELECT max(seq) FROM outbox_message), outbox_log_end());
+		RETURN format('target %s, lane %s: the log has message %s, but its sequence ends at %s: it was reset; run: outbox rebase',
+			p.target, p.lane, (SELECT max(seq) FROM outbox_message), outbox_log_end());
 	END IF;
 	RETURN NULL;
 EXCEPTION WHEN SQLSTATE 'OB004' THEN
@@ -137,7 +137,7 @@ BEGIN
 	RETURN true;
 END $$;
 
--- What was done, or would be, for each lane; no row: nothing is wrong.
+-- The reason, and what was done, or would be, for each lane; no row: nothing is wrong.
 CREATE FUNCTION outbox_rebase(p_same_history boolean, p_dry boolean, p_actor text, p_token bigint, p_now timestamptz)
 RETURNS TABLE (subject text, told text)
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off SET jit = off AS $$
@@ -156,7 +156,7 @@ DECLARE
 BEGIN
 	IF p_same_history THEN
 		IF outbox_rename_cluster(p_dry, p_actor, p_now) THEN
-			RETURN QUERY SELECT 'server'::text, format('the same history goes on; it is %s now and was %s', here, known);
+			RETURN QUERY SELECT 'server'::text, format('its name is %s and was %s; every lane stays where it is', here, known);
 		END IF;
 		RETURN;
 	END IF;
@@ -174,6 +174,9 @@ BEGIN
 	IF fault IS NULL THEN
 		RETURN;
 	END IF;
+	subject := 'reason';
+	told := replace(fault, '; run: outbox rebase', '');
+	RETURN NEXT;
 	last_seq := outbox_log_end();
 	SELECT greatest(last_seq, (SELECT max(seq) FROM outbox_message), (SELECT max(seq) FROM outbox_kept),
 		(SELECT max(seq) FROM outbox_detour), max(r.cur_seq)) INTO ground FROM outbox_last_receipts() r;
@@ -182,7 +185,6 @@ BEGIN
 		PERFORM outbox_forget_gone();
 	END IF;
 	FOR p IN SELECT * FROM outbox_last_receipts() LOOP
-		fault := outbox_position_fault(p);
 		strange := p.cur_seq > last_seq AND (known <> here OR p.cur_xid >= pg_snapshot_xmax(pg_current_snapshot()));
 		IF p_dry THEN
 			SELECT count(*) INTO count FROM outbox_left_over(p, ground, coalesce(strange, false));
@@ -191,8 +193,10 @@ BEGIN
 		END IF;
 		total := total + count;
 		subject := format('target %s, lane %s', p.target, p.lane);
-		told := format('%s messages are not settled and become detours; it goes on behind message %s%s', count, ground,
-			': ' || fault);
+		told := format(CASE WHEN p_dry THEN 'would go on' ELSE 'goes on' END || ' behind message %s; %s', ground,
+			CASE count WHEN 0 THEN 'nothing before that is left to send'
+				WHEN 1 THEN '1 message before that is not sent yet and comes first'
+				ELSE count || ' messages before that are not sent yet and come first' END);
 		RETURN NEXT;
 	END LOOP;
 	IF p_dry THEN
@@ -202,5 +206,5 @@ BEGIN
 	UPDATE outbox_meta SET value = here WHERE outbox_meta.name = 'cluster' AND here IS NOT NULL;
 	INSERT INTO outbox_meta (name, value) VALUES ('settled', '1') ON CONFLICT DO NOTHING;
 	INSERT INTO outbox_audit (at, actor, action, detail) VALUES (now, p_actor, 'rebase',
-		format('behind message %s; %s deliveries that were not settled became detours', ground, total));
+		format('every lane goes on behind message %s; sent first: %s', ground, total));
 END $$;

@@ -69,7 +69,8 @@ CREATE TYPE outbox_numbers AS (
 	owner text,
 	lease_until timestamptz,
 	receipts bigint,
-	takeovers bigint
+	takeovers bigint,
+	refused text
 );
 
 CREATE FUNCTION outbox_count_detours(p_target text, p_cap bigint, INOUT s outbox_numbers)
@@ -130,6 +131,7 @@ BEGIN
 			SELECT n.lane, n.owner, n.lease_until, n.takeovers FROM outbox_lane n WHERE n.target = t.name ORDER BY n.lane
 		LOOP
 			s.receipts := (v.last[s.lane + 1]).n;
+			s.refused := outbox_position_fault(v.last[s.lane + 1]);
 			RETURN NEXT s;
 		END LOOP;
 	END LOOP;

@@ -89,7 +89,15 @@ static void check_target(struct doctor *doctor, const struct outbox_stats *stats
 	const char *store = doctor->cli->store_option;
 	enum target_health health = status_health(stats, t);
 
-	if (health == HEALTH_PAUSED) {
+	const struct outbox_lane_stats *lane;
+	size_t refused;
+
+	lane = status_refused(t, &refused);
+	if (lane) {
+		snprintf(text, sizeof(text), "relays refuse %zu of its %zu lanes; %.400s", refused,
+			 t->n_lanes, lane->refused);
+		say(doctor, ERROR, t->name, text);
+	} else if (health == HEALTH_PAUSED) {
 		snprintf(text, sizeof(text), "paused by %.80s: %.200s",
 			 t->paused_by ? t->paused_by : "?",
 			 t->paused_reason ? t->paused_reason : "no reason given");

@@ -24,6 +24,7 @@ static const struct option options[] = {
 struct telling {
 	const struct cli *cli;
 	json_t *lanes; /* NULL for people */
+	json_t *reason;
 	size_t count;
 };
 
@@ -33,7 +34,9 @@ static void say(void *context, int level, const char *subject, const char *text)
 
 	(void)level;
 	telling->count++;
-	if (telling->lanes)
+	if (telling->lanes && strcmp(subject, "reason") == 0)
+		telling->reason = json_text(text);
+	else if (telling->lanes)
 		json_array_append_new(telling->lanes,
 				      json_pack("{s:o, s:o}", "subject", json_text(subject), "text",
 						json_text(text)));
@@ -80,18 +83,22 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 	r = rebase(cli, given, &telling, err);
 	if (r) {
 		json_decref(telling.lanes);
+		json_decref(telling.reason);
 		return r;
 	}
 	if (cli->json)
-		return json_print(json_pack("{s:o, s:b, s:b, s:o}", "store",
+		return json_print(json_pack("{s:o, s:b, s:b, s:o, s:o}", "store",
 					    json_text(cli->info.name), "dry_run", given->dry_run,
-					    "same_history", given->same_history, "lanes",
+					    "same_history", given->same_history, "reason",
+					    telling.reason ? telling.reason : json_null(), "lanes",
 					    telling.lanes),
 				  err);
 	if (telling.count == 0)
-		puts("no lane needs it; nothing changed");
+		puts("Every position is right; nothing was changed.");
 	else if (given->dry_run)
 		puts("Nothing was changed. Run again with --yes instead of --dry-run.");
+	else
+		puts("Done. Start the relays again.");
 	return OUTBOX_OK;
 }
 

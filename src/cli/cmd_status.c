@@ -48,9 +48,9 @@ static void target_row(struct table *table, const struct outbox_stats *stats,
 
 	table_cell(table, BOLD, t->name);
 	table_cell(table,
-		   health == HEALTH_RUNNING  ? GREEN
-		   : health == HEALTH_OUTAGE ? RED
-					     : YELLOW,
+		   health == HEALTH_RUNNING                              ? GREEN
+		   : health == HEALTH_OUTAGE || health == HEALTH_REFUSED ? RED
+									 : YELLOW,
 		   status_health_name(health));
 	table_cell(table, PLAIN, status_rate(t, text, sizeof(text)));
 	count_cell(table, PLAIN, t->pending);
@@ -67,7 +67,12 @@ static void notes(const struct cli *cli, const struct outbox_stats *stats,
 {
 	outbox_time drain_time = status_drain(stats, t);
 	char lag[COUNT_TEXT_MAX], drain[DURATION_TEXT_MAX];
+	size_t refused;
+	const struct outbox_lane_stats *lane = status_refused(t, &refused);
 
+	if (lane)
+		safe_say(stdout, "%s: relays refuse %zu of its %zu lanes; %s", t->name, refused,
+			 t->n_lanes, lane->refused);
 	if (t->paused)
 		safe_say(stdout, "%s is paused by %s: %s", t->name,
 			 t->paused_by ? t->paused_by : "?",

@@ -46,9 +46,14 @@ json_t *json_time(outbox_time time)
 	return time ? json_string(time_format(time, text)) : json_null();
 }
 
+json_t *json_thousandths(int64_t n)
+{
+	return json_real((double)n / 1000);
+}
+
 json_t *json_seconds(outbox_time duration)
 {
-	return json_real((double)duration / (double)OUTBOX_SECONDS);
+	return json_thousandths(duration / OUTBOX_MILLISECONDS);
 }
 
 json_t *json_delivery(const struct outbox_delivery *row)
@@ -82,7 +87,9 @@ int json_print(json_t *value, struct outbox_error *err)
 	int r = -1;
 
 	if (value) {
-		r = json_dumpf(value, stdout, JSON_COMPACT | JSON_ENCODE_ANY);
+		/* 15 digits: 0.1 is 0.1, and with three decimals at most there is no exponent */
+		r = json_dumpf(value, stdout,
+			       JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
 		fputc('\n', stdout);
 		json_decref(value);
 	}

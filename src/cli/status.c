@@ -6,11 +6,28 @@
 
 #include <stdio.h>
 
+const struct outbox_lane_stats *status_refused(const struct outbox_target_stats *target,
+					       size_t *ret_count)
+{
+	const struct outbox_lane_stats *first = NULL;
+
+	*ret_count = 0;
+	for (size_t i = 0; i < target->n_lanes; i++) {
+		if (!target->lanes[i].refused)
+			continue;
+		first = first ? first : &target->lanes[i];
+		++*ret_count;
+	}
+	return first;
+}
+
 enum target_health status_health(const struct outbox_stats *stats,
 				 const struct outbox_target_stats *target)
 {
-	size_t held = 0;
+	size_t held = 0, refused;
 
+	if (status_refused(target, &refused))
+		return HEALTH_REFUSED;
 	if (target->paused)
 		return HEALTH_PAUSED;
 	for (size_t i = 0; i < target->n_lanes; i++)
@@ -39,6 +56,8 @@ const char *status_health_name(enum target_health health)
 		return "outage";
 	case HEALTH_PAUSED:
 		return "paused";
+	case HEALTH_REFUSED:
+		return "refused";
 	}
 	return "?";
 }
@@ -53,7 +72,7 @@ outbox_time status_drain(const struct outbox_stats *stats, const struct outbox_t
 	enum target_health health = status_health(stats, target);
 
 	if (target->delivered_minute <= 0 || health == HEALTH_PAUSED || health == HEALTH_NO_RELAY ||
-	    health == HEALTH_OUTAGE)
+	    health == HEALTH_OUTAGE || health == HEALTH_REFUSED)
 		return 0;
 	return status_lag(target) * OUTBOX_MINUTES / target->delivered_minute;
 }
@@ -78,12 +97,13 @@ static json_t *lanes_json(const struct outbox_stats *stats, const struct outbox_
 		const struct outbox_lane_stats *lane = &t->lanes[i];
 
 		json_array_append_new(list,
-				      json_pack("{s:i, s:o, s:o, s:b, s:o, s:I}", "lane",
+				      json_pack("{s:i, s:o, s:o, s:b, s:I, s:I, s:o}", "lane",
 						lane->lane, "owner", json_text(lane->owner),
 						"lease_until", json_time(lane->lease_until), "live",
 						lane->owner && lane->lease_until > stats->store_now,
-						"receipts", json_seq(lane->receipts), "takeovers",
-						(json_int_t)lane->takeovers));
+						"receipts", (json_int_t)lane->receipts, "takeovers",
+						(json_int_t)lane->takeovers, "refused",
+						json_text(lane->refused)));
 	}
 	return list;
 }
@@ -117,13 +137,14 @@ static json_t *target_json(const struct outbox_stats *stats, const struct outbox
 	outbox_time age = t->oldest ? stats->store_now - t->oldest : 0;
 	outbox_time drain = status_drain(stats, t);
 	json_t *object =
-		json_pack("{s:o, s:s, s:b, s:o, s:o, s:o, s:o, s:f, s:o, s:o, s:o, s:o}", "name",
+		json_pack("{s:o, s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "name",
 			  json_text(t->name), "state", status_health_name(status_health(stats, t)),
 			  "paused", t->paused, "paused_by", json_text(t->paused_by),
 			  "paused_reason", json_text(t->paused_reason), "outage",
 			  json_text(t->outage), "outage_since", json_time(t->outage_since), "rate",
-			  (double)t->delivered_minute / 60, "oldest", json_time(t->oldest),
-			  "oldest_age", t->oldest ? json_seconds(age) : json_null(), "drain_time",
+			  json_thousandths(t->delivered_minute * 1000 / 60), "oldest",
+			  json_time(t->oldest), "oldest_age",
+			  t->oldest ? json_seconds(age) : json_null(), "drain_time",
 			  drain ? json_seconds(drain) : json_null(), "lanes", lanes_json(stats, t));
 
 	if (object)

@@ -12,12 +12,17 @@ enum target_health {
 	HEALTH_NO_RELAY, /* nobody holds a lane */
 	HEALTH_PARTLY,   /* somebody holds some lanes */
 	HEALTH_OUTAGE,   /* a relay cannot reach it */
-	HEALTH_PAUSED
+	HEALTH_PAUSED,
+	HEALTH_REFUSED /* relays refuse a lane of it: its position and the log do not belong together */
 };
 
 enum target_health status_health(const struct outbox_stats *stats,
 				 const struct outbox_target_stats *target);
 const char *status_health_name(enum target_health health);
+
+/* The first lane that relays refuse, and how many there are; NULL: none. */
+const struct outbox_lane_stats *status_refused(const struct outbox_target_stats *target,
+					       size_t *ret_count);
 
 /* Deliveries that should have been made by now. */
 int64_t status_lag(const struct outbox_target_stats *target);

@@ -39,6 +39,16 @@ static enum business business_of(const struct outbox_relay *relay,
 	return plan->hold && t->failed && t->parked && !moving ? BUSINESS_STUCK : BUSINESS_GOING;
 }
 
+/* What a relay refuses does not become idle, and running longer does not help. */
+static int find_refusal(const struct outbox_relay *relay, const struct outbox_target_stats *t,
+			struct outbox_error *err)
+{
+	for (size_t i = 0; plan_of(relay, t->name) && i < t->n_lanes; i++)
+		if (t->lanes[i].refused)
+			return outbox_fail(err, OUTBOX_EPROTO, "%s", t->lanes[i].refused);
+	return OUTBOX_OK;
+}
+
 static int look(const struct outbox_relay *relay, struct outbox_store *store,
 		struct outbox_arena *arena, enum business *ret_business, struct outbox_error *err)
 {
@@ -50,12 +60,13 @@ static int look(const struct outbox_relay *relay, struct outbox_store *store,
 	if (r)
 		return r;
 	*ret_business = BUSINESS_NONE;
-	for (size_t i = 0; i < stats.n_targets; i++) {
+	for (size_t i = 0; i < stats.n_targets && !r; i++) {
 		enum business one = business_of(relay, &stats.targets[i]);
 
 		*ret_business = one > *ret_business ? one : *ret_business;
+		r = find_refusal(relay, &stats.targets[i], err);
 	}
-	return OUTBOX_OK;
+	return r;
 }
 
 /* A store that is busy, full or away is the workers' business, who say so and try again; so do we. */

@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "store/store.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define STORE_DELAY_MIN (5 * OUTBOX_MILLISECONDS)
@@ -71,6 +72,8 @@ static size_t refused_lanes(const struct worker *w)
 void trouble_lane(struct worker *w, struct lane *lane, const char *call,
 		  const struct outbox_error *err, outbox_time now)
 {
+	char where[OUTBOX_TARGET_NAME_MAX + 32];
+
 	if (err->status != OUTBOX_EPROTO) {
 		trouble_store(w, call, err, now);
 		return;
@@ -84,10 +87,16 @@ void trouble_lane(struct worker *w, struct lane *lane, const char *call,
 	/* One repair is for all lanes, so one line is: outbox status names each. */
 	if (!refused_lanes(w)) {
 		w->refused_since = now;
+		/* what a store says of a lane names it */
+		if (strncmp(err->message, "target ", 7) == 0)
+			snprintf(where, sizeof(where), "%s", "");
+		else
+			snprintf(where, sizeof(where), "target %s, lane %d: ", w->target->name,
+				 lane->number);
 		log_line(&w->plan->log, LOG_ERROR,
-			 "target %s: lane %d does not run, perhaps others: %s; next tries at most "
-			 "every 5 s",
-			 w->target->name, lane->number, err->message);
+			 "%s%s; until then nothing of this lane is sent; outbox status tells "
+			 "of others",
+			 where, err->message);
 	}
 	lane->refusal = *err;
 }

@@ -270,10 +270,12 @@ static bool once_over(struct worker *w, outbox_time now)
 	}
 	w->gave_up.status = OUTBOX_OK;
 	for (size_t i = 0; i < w->n_lanes; i++) {
-		if (w->lanes[i]->refusal.status)
-			w->gave_up = w->lanes[i]->refusal;
-		else if (!w->lanes[i]->ran_dry)
+		const struct lane *lane = w->lanes[i];
+
+		if (!lane->refusal.status && !lane->ran_dry)
 			return false;
+		if (lane->refusal.status && !w->gave_up.status)
+			w->gave_up = lane->refusal;
 	}
 	return w->leased;
 }

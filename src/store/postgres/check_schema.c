@@ -188,16 +188,11 @@ int check_positions(const struct checking *c, struct outbox_error *err)
 		    " (SELECT count(*) FROM @outbox_target)",
 		    NULL, &meta, err);
 	if (r == OUTBOX_OK)
-		r = pg_call(
-			c->s, PG_READ,
-			"SELECT r.target, r.lane, r.cur_seq, e.log_end, r.cur_seq > e.log_end"
-			" FROM @outbox_lane l CROSS JOIN LATERAL (SELECT * FROM @outbox_receipt o"
-			"  WHERE o.target = l.target AND o.lane = l.lane ORDER BY o.n DESC LIMIT 1) r"
-			" CROSS JOIN (SELECT CASE WHEN is_called THEN last_value ELSE 0 END AS log_end"
-			"  FROM @outbox_message_seq_seq) e"
-			" WHERE r.cur_seq > e.log_end OR r.cur_xid >= pg_snapshot_xmax(pg_current_snapshot())"
-			" ORDER BY 1, 2",
-			NULL, &rows, err);
+		r = pg_call(c->s, PG_READ,
+			    "SELECT f.fault FROM @outbox_last_receipts() r"
+			    " CROSS JOIN LATERAL @outbox_position_fault(r) f(fault) WHERE f.fault IS NOT NULL"
+			    " ORDER BY r.target, r.lane",
+			    NULL, &rows, err);
 	if (r != OUTBOX_OK)
 		return r;
 	foreign = !PQgetisnull(meta, 0, 0) && !PQgetisnull(meta, 0, 1) &&
@@ -207,13 +202,10 @@ int check_positions(const struct checking *c, struct outbox_error *err)
 			  "this outbox was made on server %s, and this is %s: it was restored or copied, and relays "
 			  "refuse to run; outbox rebase --dry-run says what to do",
 			  pg_peek(meta, 0, 1), pg_peek(meta, 0, 0));
-	for (int i = 0; i < PQntuples(rows); i++)
-		check_say(c, WRONG, "positions",
-			  "target %s, lane %lld stands at %lld, ahead of %s: the relay refuses to run; outbox rebase "
-			  "--dry-run says what to do",
-			  pg_peek(rows, i, 0), (long long)pg_int(rows, i, 1),
-			  (long long)pg_int(rows, i, 2),
-			  pg_bool(rows, i, 4) ? "the end of the log" : "this server's transactions");
+	if (!foreign && PQntuples(rows) > 0)
+		check_say(c, WRONG, "positions", "%d lane%s refused by relays; %.350s --dry-run",
+			  PQntuples(rows), PQntuples(rows) == 1 ? " is" : "s are",
+			  pg_peek(rows, 0, 0));
 	if (pg_int(meta, 0, 2) == 0)
 		check_say(c, NOTE, "targets",
 			  "none is registered: messages wait, and nothing is purged");

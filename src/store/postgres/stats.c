@@ -32,19 +32,23 @@ enum {
 	STATS_OWNER,
 	STATS_LEASE_UNTIL,
 	STATS_RECEIPTS,
-	STATS_TAKEOVERS
+	STATS_TAKEOVERS,
+	STATS_REFUSED
 };
 
 static int read_lane(const PGresult *result, int row, struct outbox_arena *arena,
 		     struct outbox_lane_stats *lane, struct outbox_error *err)
 {
+	int r;
+
 	*lane = (struct outbox_lane_stats){
 		.lane = (int)pg_int(result, row, STATS_LANE),
 		.lease_until = pg_time(result, row, STATS_LEASE_UNTIL),
 		.receipts = pg_int(result, row, STATS_RECEIPTS),
 		.takeovers = pg_int(result, row, STATS_TAKEOVERS),
 	};
-	return pg_text(result, row, STATS_OWNER, arena, &lane->owner, err);
+	r = pg_text(result, row, STATS_OWNER, arena, &lane->owner, err);
+	return r ? r : pg_text(result, row, STATS_REFUSED, arena, &lane->refused, err);
 }
 
 /* The rows [row, row + n_lanes) are its lanes. */

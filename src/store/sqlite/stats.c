@@ -111,15 +111,33 @@ static int count_detours(struct targets *t, const struct target_info *target,
 	return r;
 }
 
+/* *ret_refused stays NULL when relays do not refuse the lane. */
+static int look_for_refusal(struct targets *t, const struct lane_info *info, struct lane_op *op,
+			    const char **ret_refused, struct outbox_error *err)
+{
+	struct outbox_error found = OUTBOX_ERROR_INIT;
+	int r = receipt_view(op, info->last.pos, &found);
+
+	if (r == OUTBOX_OK)
+		return OUTBOX_OK;
+	if (r != OUTBOX_EPROTO)
+		return outbox_fail_native(err, r, found.native, "%s", found.message);
+	*ret_refused = outbox_arena_text(t->arena, found.message);
+	return *ret_refused ? OUTBOX_OK : outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+}
+
 static int look_at_lane(struct targets *t, const struct target_info *target, int lane,
 			struct outbox_target_stats *stats, struct outbox_error *err)
 {
 	const struct lane_info *info = &target->lanes[lane];
-	const struct lane_op op = { .s = t->s, .target = target->name, .lane = lane, .now = t->now };
+	struct lane_op op = { .s = t->s, .target = target->name, .lane = lane, .now = t->now };
 	struct history before;
+	const char *refused = NULL;
 	int r;
 
 	r = history_before(&op, info->last.n, t->now - OUTBOX_MINUTES + 1, &before, err);
+	if (r == OUTBOX_OK)
+		r = look_for_refusal(t, info, &op, &refused, err);
 	if (r != OUTBOX_OK)
 		return r;
 	stats->lanes[lane] = (struct outbox_lane_stats){
@@ -128,6 +146,7 @@ static int look_at_lane(struct targets *t, const struct target_info *target, int
 		.lease_until = info->lease_until,
 		.receipts = info->last.n,
 		.takeovers = info->takeovers,
+		.refused = refused,
 	};
 	stats->sending += info->last.claim_count;
 	stats->delivered_ever += info->last.delivered_total;
@@ -198,8 +217,10 @@ static int keep_texts(struct outbox_target_stats *stats, struct outbox_arena *ar
 
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
 		fits = fits && (!*texts[i] || keep(texts[i], arena));
-	for (size_t i = 0; i < stats->n_lanes; i++)
+	for (size_t i = 0; i < stats->n_lanes; i++) {
 		fits = fits && (!stats->lanes[i].owner || keep(&stats->lanes[i].owner, arena));
+		fits = fits && (!stats->lanes[i].refused || keep(&stats->lanes[i].refused, arena));
+	}
 	return fits ? OUTBOX_OK : outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 }
 
