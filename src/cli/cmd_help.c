@@ -81,7 +81,11 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 	if (strcmp(name, "exits") == 0)
 		return exits(cli, err);
 	command = command_find(name);
-	return command ? help_command(cli, command, err) : command_unknown(name, err);
+	if (command)
+		return help_command(cli, command, err);
+	if (!cli->json && help_family(cli, name))
+		return OUTBOX_OK;
+	return command_unknown(name, err);
 }
 
 const struct command cmd_help = {

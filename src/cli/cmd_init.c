@@ -29,15 +29,15 @@ static const struct option options[] = {
 	       "take the doorbell down again"),
 };
 
-static void tell(const struct cli *cli, bool fresh, int doorbell)
+static void tell(const struct cli *cli, bool fresh, const struct outbox_init_options *how)
 {
 	const struct outbox_store_info *info = &cli->info;
 	const char *s = info->lanes == 1 ? "" : "s";
 
-	if (!fresh && doorbell) {
+	if (!fresh && how->doorbell) {
 		safe_say(stdout, "%s: the outbox is already here; its doorbell %s", info->name,
-			 doorbell > 0 ? "is on: publishers wake a relay that sleeps"
-				      : "is off: relays poll");
+			 how->doorbell > 0 ? "is on: publishers wake a relay that sleeps"
+					   : "is off: relays poll");
 		return;
 	}
 	if (!fresh) {
@@ -51,6 +51,11 @@ static void tell(const struct cli *cli, bool fresh, int doorbell)
 	if (strncmp(info->driver, "sqlite", 6) == 0)
 		puts("The file is in WAL mode now, for good: readers and the one writer no longer\n"
 		     "wait for each other; its -wal and -shm files belong to it, copy them too.");
+	if (how->partition)
+		puts("The log is in partitions, which the relay makes and drops: its role must own\n"
+		     "them, and outbox doctor says whether it does.");
+	if (how->doorbell > 0)
+		puts("Its doorbell is on: publishers wake a relay that sleeps.");
 	puts("Publish: INSERT INTO outbox_message (type, key, payload) VALUES (...)\n"
 	     "in your own transaction, or outbox publish; then");
 	/* a long store on a line of its own: whole, to copy */
@@ -107,7 +112,7 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 					    cli->info.schema_version, "lanes", cli->info.lanes,
 					    "created", fresh),
 				  err);
-	tell(cli, fresh, how.doorbell);
+	tell(cli, fresh, &how);
 	return OUTBOX_OK;
 }
 

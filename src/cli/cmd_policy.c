@@ -120,7 +120,7 @@ static json_t *policy_json(const struct outbox_policy *policy)
 						      json_seconds(delay - by), "max",
 						      json_seconds(delay + by)));
 	}
-	return json_pack("{s:o, s:i, s:o, s:o, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:I}", "name",
+	return json_pack("{s:o, s:i, s:o, s:o, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "name",
 			 json_text(policy->name), "max_attempts", policy->max_attempts, "delays",
 			 list, "total", delays.endless ? json_null() : json_seconds(delays.total),
 			 "jitter_percent", policy->jitter_percent, "budget",
@@ -128,7 +128,8 @@ static json_t *policy_json(const struct outbox_policy *policy)
 			 keep_json(policy->lease), "retain_delivered",
 			 keep_json(policy->retain_delivered), "retain_failed",
 			 keep_json(policy->retain_failed), "purge_interval",
-			 keep_json(policy->purge_interval), "batch", (json_int_t)policy->batch);
+			 keep_json(policy->purge_interval), "batch",
+			 policy->batch ? json_integer((json_int_t)policy->batch) : json_null());
 }
 
 static int run_list(struct cli *cli, void *values, struct outbox_error *err)
@@ -235,6 +236,7 @@ const struct command cmd_policy_list = {
 	.name = "policy list",
 	.group = GROUP_WORK,
 	.summary = "list the retry policies",
+	.about = "A policy says when a delivery that was refused is tried again, how often, and when it is failed for good. outbox relay --policy NAME chooses one for all targets, --policy TARGET=NAME for one; without it the one named default is taken.",
 	.example = "outbox policy list",
 	.run = run_list,
 };
@@ -243,6 +245,7 @@ const struct command cmd_policy_show = {
 	.name = "policy show",
 	.group = GROUP_WORK,
 	.summary = "print every delay of a retry policy, with and without jitter",
+	.about = "What the policy does not set is marked (ours): the relay's own default, which an option of outbox relay changes.",
 	.words = "NAME",
 	.min_words = 1,
 	.max_words = 1,

@@ -70,6 +70,37 @@ int command_unknown(const char *name, struct outbox_error *err)
 			   shown);
 }
 
+static void usage(const struct command *command)
+{
+	printf("usage: outbox %s", command->name);
+	for (size_t i = 0; i < command->n_options; i++)
+		if (command->options[i].required)
+			printf(" --%s %s", command->options[i].name, command->options[i].argument);
+	printf("%s%s [options]\n", command->words ? " " : "", command->words ? command->words : "");
+}
+
+bool help_family(const struct cli *cli, const char *word)
+{
+	size_t length = strlen(word), count = 0;
+
+	for (size_t i = 0; command_at(i); i++) {
+		const struct command *command = command_at(i);
+
+		if (strncmp(command->name, word, length) != 0 || command->name[length] != ' ')
+			continue;
+		if (count++)
+			puts("");
+		printf("%soutbox %s%s: %s\n", colour_on(cli, BOLD), command->name, colour_off(cli),
+		       command->summary);
+		usage(command);
+		if (command->about)
+			safe_wrap(stdout, &(struct wrap){ .width = 80 }, command->about);
+	}
+	if (count)
+		printf("\nOptions and examples: outbox %s COMMAND --help\n", word);
+	return count > 0;
+}
+
 static void print_option(const struct option *option)
 {
 	char text[400];
@@ -116,15 +147,6 @@ static json_t *options_json(const struct command *command)
 	for (size_t i = 0; i < n; i++)
 		json_array_append_new(list, option_json(&shared[i]));
 	return list;
-}
-
-static void usage(const struct command *command)
-{
-	printf("usage: outbox %s", command->name);
-	for (size_t i = 0; i < command->n_options; i++)
-		if (command->options[i].required)
-			printf(" --%s %s", command->options[i].name, command->options[i].argument);
-	printf("%s%s [options]\n", command->words ? " " : "", command->words ? command->words : "");
 }
 
 int help_command(const struct cli *cli, const struct command *command, struct outbox_error *err)

@@ -13,6 +13,9 @@ size_t common_options(unsigned flags, struct option ret_options[COMMON_MAX]);
 int help_command(const struct cli *cli, const struct command *command,
 		 struct outbox_error *err) OUTBOX_MUSTCHECK;
 
+/* `outbox policy --help`: the commands that begin with this word. False: there are none. */
+bool help_family(const struct cli *cli, const char *word);
+
 /* The command of this name, or NULL. */
 const struct command *command_find(const char *name);
 

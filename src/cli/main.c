@@ -87,6 +87,12 @@ static int find_command(struct cli *cli, int argc, char **argv, int *ret_first,
 	}
 	if (cli->command)
 		return OUTBOX_OK;
+	/* `outbox policy --help` is `outbox help policy` */
+	if (word[0] != '-' && argc > 2 && (!strcmp(argv[2], "--help") || !strcmp(argv[2], "-h"))) {
+		cli->command = &cmd_help;
+		*ret_first = 1;
+		return OUTBOX_OK;
+	}
 	if (word[0] == '-')
 		return outbox_fail(err, OUTBOX_EINVAL,
 				   "options go after the command: outbox COMMAND %s; outbox help lists "
@@ -132,7 +138,7 @@ static int run_command(struct cli *cli, int argc, char **argv, int first, struct
 	}
 	cli->words = parsed->words;
 	cli->n_words = parsed->n_words;
-	if (parsed->help)
+	if (parsed->help && !(cli->command == &cmd_help && cli->n_words))
 		return help_command(cli, cli->command, err);
 	r = check_words(cli, err);
 	if (r)

@@ -145,6 +145,12 @@ def test_rebase_wants_to_be_confirmed(pg):
     assert pg.run("rebase", "--dry-run", "--json").json["dry_run"] is True
 
 
+def test_init_says_what_is_special(pg_bare):
+    out = " ".join(pg_bare.run("init", "--partition", "auto", "--doorbell", people=False).out.split())
+    assert "The log is in partitions, which the relay makes and drops: its role must own them" in out
+    assert "Its doorbell is on" in out
+
+
 def test_the_doorbell_can_be_hung_and_taken_down(pg):
     bell = "SELECT count(*) FROM pg_trigger WHERE tgname = 'outbox_bell'"
     assert "its doorbell is on" in pg.run("init", "--doorbell").out

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """status, list, show, tail, audit."""
 import json
+import re
 import signal
 
 from shell import end, until
@@ -149,3 +150,19 @@ def test_audit(shop):
     assert len(shop.run("audit", "--limit", "1", "--json").json["audit"]) == 1
     text = shop.run("audit").out
     assert "test data" in text and "before: state failed" in text
+
+
+def test_numbers_in_json_are_plain(two):
+    for _ in range(5):
+        two.insert()
+    two.run("relay", "--to", "events=file:out.jsonl", "--until-idle")
+    text = two.run("status", "--json", env={"LC_ALL": "de_DE.UTF-8", "LC_NUMERIC": "de_DE.UTF-8"}).out
+    text += two.run("policy", "list", "--json").out
+    # outside of strings: no exponent, three decimals at most
+    numbers = re.findall(r"[:\[,](-?\d[^,\]}]*)", re.sub(r'"[^"]*"', '""', text))
+    assert len(numbers) > 50
+    for number in numbers:
+        assert re.fullmatch(r"-?\d+(\.\d{1,3})?", number), number
+    told = json.loads(text.splitlines()[0])
+    assert told["targets"][0]["rate"] == 0.083
+    assert all(isinstance(lane["receipts"], int) for lane in told["targets"][0]["lanes"])

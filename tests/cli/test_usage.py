@@ -51,7 +51,7 @@ def test_every_command_with_a_store_says_when_there_is_none(bare, name):
     (["xyzzy"], 'unknown command "xyzzy"; outbox help lists them'),
     (["target"], "target what? outbox target list or target drop"),
     (["target", "dorp"], "target what?"),
-    (["help", "policy"], "policy what? outbox policy list or policy show"),
+    (["polic", "--help"], 'unknown command "polic"'),
     (["status", "--jsn"], "unknown option --jsn; did you mean --json?"),
     (["status", "-x"], "options are written with two dashes"),
     (["status", "--every"], "--every wants a value: --every DURATION"),
@@ -206,3 +206,11 @@ def test_passwords_never_show(bare):
                  ["doctor", "--store", "sqlite:x?password=hunter2"]):
         ran = bare.run(*args, code=None)
         assert ran.code and "hunter2" not in ran.err + ran.out, str(ran)
+
+
+@pytest.mark.parametrize("args", [["policy", "--help"], ["policy", "-h"], ["help", "policy"]])
+def test_a_family_of_commands_explains_itself(bare, args):
+    text = bare.run(*args).out
+    assert "usage: outbox policy list" in text and "usage: outbox policy show NAME" in text
+    assert "outbox relay --policy NAME" in " ".join(text.split())
+    assert "outbox target drop --reason TEXT TARGET" in bare.run("target", "--help").out
