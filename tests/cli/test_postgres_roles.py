@@ -233,3 +233,34 @@ def test_hidden_rows_are_an_error(app):
     for args in (("relay", "--to", "events=file:out.jsonl", "--until-idle"), ("list",), ("show", "n"), ("status",)):
         ran = outbox(app, *args, code=None)
         assert ran.code != 0 and "row-level security" in ran.err, ran
+
+
+@pytest.mark.parametrize("granted, what, remedy", [
+    ("", "schema app", "GRANT USAGE ON SCHEMA"),
+    ("GRANT USAGE ON SCHEMA app TO {role}", "table outbox_meta", "sql/postgres/roles.sql"),
+])
+@pytest.mark.parametrize("args", [
+    ["status"], ["init"], ["publish", "--type", "t", "--data", "{}"], ["relay", "--to", "e=null:", "--until-idle"],
+    ["rebase", "--yes"], ["doctor"],
+], ids=lambda args: args[0])
+def test_who_lacks_a_right_is_told_which_and_what_to_do(app, args, granted, what, remedy):
+    stranger = Role(app, "stranger", "app")
+    try:
+        if granted:
+            app.sql(granted.format(role=stranger.name))
+        ran = app.run(*args, "--store", f"{stranger.url}?schema=app", code=6)
+        assert f'permission denied for {what}: role "{stranger.name}" lacks rights; ' in ran.err
+        assert remedy in ran.err and "docs/stores/postgres-roles.md" in ran.err
+    finally:
+        app.sql(f"DROP OWNED BY {stranger.name}; DROP ROLE {stranger.name}")
+
+
+def test_what_only_the_owner_may_do(app):
+    outbox(app, "relay", "--to", "events=null:", "--until-idle")
+    app.publisher.sql("SELECT outbox_publish('t', '{}')")
+    outbox(app, "relay", "--to", "events=null:", "--until-idle")
+    app.sql("ALTER SEQUENCE app.outbox_message_seq_seq RESTART")
+    for args, what in ((["truncate"], "permission denied for table outbox_message"), (["drop"], "must be owner of"),
+                       (["rebase"], "permission denied for sequence outbox_message_seq_seq")):
+        ran = outbox(app, *args, "--yes", code=6)
+        assert what in ran.err and f'role "{app.relay.name}" lacks rights; ' in ran.err, ran

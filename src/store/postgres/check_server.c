@@ -17,11 +17,17 @@ static void check_durability(const struct checking *c, const PGresult *row)
 {
 	const char *commit = pg_peek(row, 0, 3);
 
-	if (strcmp(pg_peek(row, 0, 4), "on") != 0 || strcmp(pg_peek(row, 0, 5), "on") != 0)
+	bool fsync_off = strcmp(pg_peek(row, 0, 4), "on") != 0,
+	     pages_off = strcmp(pg_peek(row, 0, 5), "on") != 0;
+
+	if (fsync_off || pages_off)
 		check_say(c, WARNING, "durability",
-			  "fsync is %s and full_page_writes is %s: when the machine stops, committed messages "
-			  "can be gone; switch both on in postgresql.conf",
-			  pg_peek(row, 0, 4), pg_peek(row, 0, 5));
+			  "%s: when the machine stops, committed messages can be gone, or the whole database; "
+			  "switch %s on in postgresql.conf and reload",
+			  fsync_off && pages_off ? "fsync and full_page_writes are off"
+			  : fsync_off            ? "fsync is off"
+						 : "full_page_writes is off",
+			  fsync_off && pages_off ? "both" : "it");
 	else if (strcmp(commit, "off") == 0)
 		check_say(c, WARNING, "durability",
 			  "synchronous_commit is off for this role: when the server stops, the last commits "

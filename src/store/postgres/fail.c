@@ -119,12 +119,38 @@ int pg_fail_result(const char *where, const PGresult *result, struct outbox_erro
 				  line, sqlstate);
 }
 
+/* Who lacks what, and what to do about it. The server names the object, not the role. */
+static int rights_missing(const struct pg_store *s, const PGresult *result, struct outbox_error *err)
+{
+	static const struct {
+		const char *words, *remedy;
+	} remedies[] = {
+		{ "for schema", "GRANT USAGE ON SCHEMA to it, and CREATE for outbox init" },
+		{ "for database", "GRANT CREATE ON DATABASE to it, or make the schema for it" },
+		{ "must be owner", "let the role that owns the outbox's tables do it" },
+		{ "row-level security", "ALTER ROLE it BYPASSRLS, or put no policy on that table" },
+		{ "", "the owner grants them with sql/postgres/roles.sql, or does it itself" },
+	};
+	char line[300];
+	size_t i = 0;
+
+	first_line(PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY), line, sizeof(line));
+	while (!strstr(line, remedies[i].words))
+		i++;
+	return outbox_fail_native(
+		err, OUTBOX_EAUTH, native_of(PQresultErrorField(result, PG_DIAG_SQLSTATE)),
+		"%s: %s: role \"%.63s\" lacks rights; %s (docs/stores/postgres-roles.md)", s->where,
+		line, PQuser(s->conn) ? PQuser(s->conn) : "?", remedies[i].remedy);
+}
+
 int pg_fail(struct pg_store *s, const PGresult *result, struct outbox_error *err)
 {
 	int r;
 
 	if (!result || !PQresultErrorField(result, PG_DIAG_SQLSTATE))
 		return connection_failed(s, err);
+	if (strcmp(PQresultErrorField(result, PG_DIAG_SQLSTATE), "42501") == 0)
+		return rights_missing(s, result, err);
 	r = pg_fail_result(s->where, result, err);
 	if (r == OUTBOX_ECONN)
 		s->broken = true;
