@@ -233,10 +233,13 @@ static void a_due_one_ahead_waits_for_unread_ones(struct store_world *w)
 	assert_drains(k, 4, s, s + 1, s + 2, s + 3);
 }
 
-/* Deferred before their lane came by, claimed, the owner dies: each is sent, none twice. */
+/*
+ * Deferred before their lane came by, claimed, the owner dies: each is sent, none twice. Two of them wait behind
+ * the first one then, so that the lane comes by these while the one behind them is on its way.
+ */
 static void deferred_ahead_survive_a_take_over(struct store_world *w)
 {
-	int64_t first, second, other, last;
+	int64_t first, second, third, other, last;
 	struct worker *k;
 
 	world_target(w, "a");
@@ -246,21 +249,25 @@ static void deferred_ahead_survive_a_take_over(struct store_world *w)
 	settle_wait(k, 0, 30 * SEC);
 	worker_advance(k, 0);
 	second = world_publish(w, "x");
+	third = world_publish(w, "x");
 	other = world_publish(w, "y");
 	last = world_publish(w, "z");
 	world_act(w, OUTBOX_DEFER, "a", second);
+	world_act(w, OUTBOX_DEFER, "a", third);
 	world_act(w, OUTBOX_DEFER, "a", other);
 	world_step(w, 60 * SEC);
-	worker_advance(k, 3);
+	worker_advance(k, 4);
+	assert_claim(k, 4, first, second, third, other);
 	worker_restart(k);
 	worker_advance(k, 1);
 	assert_claim(k, 1, first);
 	settle_wait(k, 0, OUTBOX_HOURS);
-	worker_advance(k, 1); /* second waits behind first */
+	worker_advance(k, 1);
 	assert_claim(k, 1, other);
 	worker_advance(k, 0);
 	world_act(w, OUTBOX_DISCARD, "a", first);
 	world_act(w, OUTBOX_DISCARD, "a", second);
+	world_act(w, OUTBOX_DISCARD, "a", third);
 	assert_drains(k, 1, last);
 }
 
