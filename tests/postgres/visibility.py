@@ -9,7 +9,8 @@ windows and rob each other of their lanes. Hundreds of prepared transactions are
 transaction is open from the first second to the last. At the end the ledger is compared with what arrived.
 
 --sql FOLDER: the schema from these files instead of the program's own (for planted bugs).
---slow: with a pause between what the reader reads in an order that matters, so that every race is a wide one.
+--slow: with a pause between what the reader reads in an order that matters, so that every race is a wide one, and with
+short looks along the log, so that many a window takes more than one.
 """
 import argparse
 import os
@@ -38,6 +39,7 @@ TARGETS = {"all": None, "some": "rare."}
 RACES = ["fresh := pg_current_snapshot();", "fresh_seq := outbox_log_end();", "fresh_xid := pg_current_xact_id();",
          "last := outbox_last_receipt(p_target, p_lane);"]
 NAP = " PERFORM pg_sleep(random() * 0.004);"
+LOOK = ("SELECT 20000::bigint", "SELECT 60::bigint")
 
 
 def load_schema(db, folder, slow):
@@ -51,6 +53,9 @@ def load_schema(db, folder, slow):
     for race in RACES if slow else []:
         assert race in script, f"no longer in the schema: {race}"
         script = script.replace(race, race + NAP)
+    if slow:
+        assert LOOK[0] in script, f"no longer in the schema: {LOOK[0]}"
+        script = script.replace(*LOOK)
     with db.cursor() as cursor:
         cursor.execute(script)
         cursor.execute("INSERT INTO outbox_meta (name, value) VALUES ('schema', '1'), ('min_reader', '1'),"
