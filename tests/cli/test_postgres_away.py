@@ -38,3 +38,10 @@ def test_a_relay_leaves_though_it_may_wait_for_days(away, number):
         process.wait()
     assert "nothing in flight, leaving" in said.read_text()
     assert "not settled" not in said.read_text()
+
+
+def test_doctor_says_which_setting_is_unsafe(away):
+    """That server has fsync off, and full_page_writes on."""
+    told = {f["subject"]: f for f in away.run("doctor", "--json", code=1).json["findings"]}["durability"]
+    assert told["level"] == "warning" and told["text"].startswith("fsync is off: ")
+    assert "switch it on in postgresql.conf" in told["text"] and "full_page_writes" not in told["text"]
