@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What an acknowledgement is worth here: XADD is answered when the entry is in the server's memory, so it depends
+ * on the append-only file, its fsync, the eviction policy and the replicas.
+ */
+
+#include "transport/redis/redis.h"
+
+#include "base/cleanup.h"
+#include "base/text.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { OK, NOTE, WARNING, FAULT };
+
+struct findings {
+	struct buf text;
+	int worst;
+};
+
+static void add(struct findings *f, int level, const char *text)
+{
+	if (f->text.size)
+		buf_text(&f->text, "; ");
+	buf_text(&f->text, text);
+	if (level > f->worst)
+		f->worst = level;
+}
+
+/* The value of a setting; "" when we may not know. */
+static int ask_setting(struct redis_transport *t, const char *name, outbox_time deadline, char *out,
+		       size_t size, struct outbox_error *err)
+{
+	_cleanup_(redis_reply_free) redisReply *reply = NULL;
+	int r;
+
+	redis_wire_begin(&t->wire, 3);
+	redis_wire_text(&t->wire, "CONFIG");
+	redis_wire_text(&t->wire, "GET");
+	redis_wire_text(&t->wire, name);
+	redis_wire_end(&t->wire);
+	r = redis_wire_ask(&t->wire, true, deadline, &reply, err);
+	if (r)
+		return r;
+	out[0] = '\0';
+	if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 &&
+	    reply->element[1]->type == REDIS_REPLY_STRING)
+		snprintf(out, size, "%s", reply->element[1]->str);
+	return OUTBOX_OK;
+}
+
+static void judge_disk(struct findings *f, const char *info, const char *fsync)
+{
+	char value[40];
+
+	redis_info(info, "aof_enabled", value, sizeof(value));
+	if (strcmp(value, "1") != 0) {
+		add(f, WARNING,
+		    "acknowledged when in memory: appendonly is off, so a crash loses all since the "
+		    "last snapshot; set appendonly yes");
+		return;
+	}
+	if (strcmp(fsync, "always") == 0)
+		add(f, OK, "acknowledged when on disk (appendonly, appendfsync always)");
+	else if (strcmp(fsync, "everysec") == 0)
+		add(f, NOTE,
+		    "acknowledged when in the append-only file (appendfsync everysec): survives a crash "
+		    "of the server; a power cut can lose the last two seconds");
+	else if (strcmp(fsync, "no") == 0)
+		add(f, WARNING,
+		    "acknowledged when in the append-only file, which the kernel writes when it likes "
+		    "(appendfsync no): a power cut can lose half a minute; set everysec or always");
+	else
+		add(f, NOTE,
+		    "acknowledged when in the append-only file; appendfsync could not be read "
+		    "(CONFIG GET is not allowed)");
+	redis_info(info, "aof_last_write_status", value, sizeof(value));
+	if (value[0] && strcmp(value, "ok") != 0)
+		add(f, FAULT, "the server cannot write its append-only file now; see its log");
+}
+
+static void judge_memory(struct findings *f, const struct redis_transport *t, const char *info)
+{
+	char policy[40], limit[40], text[200], shown[60];
+
+	redis_info(info, "maxmemory_policy", policy, sizeof(policy));
+	redis_info(info, "maxmemory", limit, sizeof(limit));
+	if (strncmp(policy, "allkeys", 7) == 0) {
+		snprintf(text, sizeof(text),
+			 "maxmemory-policy %s may evict whole streams%s; set noeviction",
+			 text_shown(shown, sizeof(shown), policy),
+			 strcmp(limit, "0") == 0 ? " once maxmemory is set" : "");
+		add(f, WARNING, text);
+	}
+	if (t->maxlen) {
+		snprintf(text, sizeof(text), "maxlen=%lld removes older entries, read or not",
+			 (long long)t->maxlen);
+		add(f, NOTE, text);
+	}
+}
+
+static void judge_replicas(struct findings *f, const struct redis_transport *t, const char *info)
+{
+	long long replicas = redis_info_replicas(info);
+	char text[200];
+
+	if (t->replicas)
+		snprintf(text, sizeof(text), "and in the memory of %lld replicas (%lld online)",
+			 (long long)t->replicas, replicas);
+	else if (replicas)
+		snprintf(text, sizeof(text),
+			 "replicas %lld, asynchronous: a failover can lose the last messages; wait=%lld "
+			 "waits for them",
+			 replicas, replicas > 1 ? replicas - 1 : 1);
+	else
+		snprintf(text, sizeof(text),
+			 "no replica: the loss of this machine loses the streams");
+	add(f, t->replicas ? OK : NOTE, text);
+}
+
+static int ask_all(struct redis_transport *t, outbox_time deadline, struct findings *f,
+		   struct outbox_error *err)
+{
+	_cleanup_(redis_reply_free) redisReply *reply = NULL;
+	char value[40];
+	int r;
+
+	redis_wire_begin(&t->wire, 1);
+	redis_wire_text(&t->wire, "INFO");
+	redis_wire_end(&t->wire);
+	r = redis_wire_ask(&t->wire, false, deadline, &reply, err);
+	if (r)
+		return r;
+	if (reply->type != REDIS_REPLY_STRING) {
+		add(f, NOTE,
+		    "acknowledged when in the server's memory; how durable that is could not be read "
+		    "(INFO is not allowed)");
+		return OUTBOX_OK;
+	}
+	r = ask_setting(t, "appendfsync", deadline, value, sizeof(value), err);
+	if (r)
+		return r;
+	judge_disk(f, reply->str, value);
+	judge_memory(f, t, reply->str);
+	judge_replicas(f, t, reply->str);
+	return OUTBOX_OK;
+}
+
+int redis_check(struct outbox_transport *transport, outbox_time deadline, char *text, size_t size)
+{
+	struct redis_transport *t = container_of(transport, struct redis_transport, base);
+	struct findings f = { .text = BUF_INIT(2048) };
+	struct outbox_error err = OUTBOX_ERROR_INIT;
+	int r;
+
+	if (t->wire.fd < 0)
+		r = outbox_fail(&err, OUTBOX_ECONN, "redis %s: not connected", t->endpoint.shown);
+	else
+		r = ask_all(t, deadline, &f, &err);
+	snprintf(text, size, "%s", r ? err.message : buf_str(&f.text));
+	buf_deinit(&f.text);
+	if (r)
+		redis_wire_close(&t->wire);
+	return r ? FAULT : f.worst;
+}

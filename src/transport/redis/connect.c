@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "transport/redis/redis.h"
+
+#include "base/cleanup.h"
+#include "base/text.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* The share of one of so many that are left to try: a silent one does not eat the others' time. */
+static outbox_time share(const struct redis_wire *wire, outbox_time deadline, size_t left)
+{
+	outbox_time now = wire->clock->mono(wire->clock);
+
+	return deadline > now ? now + (deadline - now) / (outbox_time)left : deadline;
+}
+
+/* ---- the socket ------------------------------------------------------------------------------ */
+
+static int cannot(const struct redis_wire *wire, int number, struct outbox_error *err)
+{
+	char text[128];
+
+	return outbox_fail_native(err, OUTBOX_ECONN, number, "%s: cannot connect: %s", wire->shown,
+				  strerror_r(number, text, sizeof(text)));
+}
+
+static int await_connection(struct redis_wire *wire, outbox_time deadline, struct outbox_error *err)
+{
+	struct pollfd fd = { .fd = wire->fd, .events = POLLOUT };
+	socklen_t size = sizeof(int);
+	int number = 0, n;
+
+	do {
+		outbox_time left = deadline - wire->clock->mono(wire->clock);
+		outbox_time ms = (left + 999) / OUTBOX_MILLISECONDS;
+
+		n = left > 0 ? poll(&fd, 1, ms < INT32_MAX ? (int)ms : INT32_MAX) : 0;
+	} while (n < 0 && errno == EINTR);
+	if (n == 0)
+		return outbox_fail(err, OUTBOX_ETIMEDOUT, "%s: cannot connect: no answer in time",
+				   wire->shown);
+	if (n < 0 || getsockopt(wire->fd, SOL_SOCKET, SO_ERROR, &number, &size) < 0)
+		number = errno;
+	return number ? cannot(wire, number, err) : OUTBOX_OK;
+}
+
+static int connect_one(struct redis_wire *wire, const struct addrinfo *info, outbox_time deadline,
+		       struct outbox_error *err)
+{
+	int one = 1;
+
+	redis_wire_close(wire);
+	wire->fd = socket(info->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (wire->fd < 0)
+		return cannot(wire, errno, err);
+	setsockopt(wire->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	setsockopt(wire->fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
+	if (connect(wire->fd, info->ai_addr, info->ai_addrlen) == 0)
+		return OUTBOX_OK;
+	return errno == EINPROGRESS || errno == EINTR ? await_connection(wire, deadline, err)
+						      : cannot(wire, errno, err);
+}
+
+int redis_wire_connect(struct redis_wire *wire, const struct address *address, outbox_time deadline,
+		       struct outbox_error *err)
+{
+	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV };
+	struct addrinfo *list = NULL;
+	size_t left = 0;
+	char port[16];
+	int r;
+
+	snprintf(port, sizeof(port), "%d", address->port);
+	snprintf(wire->shown, sizeof(wire->shown), "redis %s:%s", address->host, port);
+	r = getaddrinfo(address->host, port, &hints, &list);
+	if (r)
+		return outbox_fail_native(err, OUTBOX_ECONN, r, "%s: cannot find the host: %s",
+					  wire->shown, gai_strerror(r));
+	for (const struct addrinfo *info = list; info; info = info->ai_next)
+		left++;
+	r = OUTBOX_ECONN;
+	for (const struct addrinfo *info = list; info && r; info = info->ai_next)
+		r = connect_one(wire, info, share(wire, deadline, left--), err);
+	freeaddrinfo(list);
+	if (r)
+		return r;
+	wire->reader = redisReaderCreate();
+	return wire->reader ? OUTBOX_OK : outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+}
+
+/* ---- the session ----------------------------------------------------------------------------- */
+
+/* Ask; an error reply that `may_refuse` lets pass is no failure. *ret_reply may be NULL. */
+static int ask(struct redis_transport *t, const char *const *words, bool may_refuse,
+	       outbox_time deadline, redisReply **ret_reply, struct outbox_error *err)
+{
+	_cleanup_(redis_reply_free) redisReply *reply = NULL;
+	const char *remedy;
+	size_t n = 0;
+	int r;
+
+	while (words[n])
+		n++;
+	redis_wire_begin(&t->wire, n);
+	for (size_t i = 0; i < n; i++)
+		redis_wire_text(&t->wire, words[i]);
+	redis_wire_end(&t->wire);
+	r = redis_wire_ask(&t->wire, false, deadline, &reply, err);
+	if (r)
+		return r;
+	if (reply->type == REDIS_REPLY_ERROR) {
+		enum redis_refusal refusal = redis_refusal_of(reply->str, &remedy);
+		bool passes = may_refuse && (refusal == REDIS_AGAIN || refusal == REDIS_WRONG ||
+					     strncmp(reply->str, "NOPERM", 6) == 0);
+
+		return passes ? OUTBOX_OK : redis_refused(&t->wire, reply->str, err);
+	}
+	if (ret_reply) {
+		*ret_reply = reply;
+		reply = NULL;
+	}
+	return OUTBOX_OK;
+}
+
+/* A server may repeat what it did not understand, and that would be the password: its text is not shown. */
+static int log_in(struct redis_transport *t, outbox_time deadline, struct outbox_error *err)
+{
+	const struct endpoint *e = &t->endpoint;
+	_cleanup_(redis_reply_free) redisReply *reply = NULL;
+	char word[24] = "", shown[80];
+	int r;
+
+	if (!e->password)
+		return OUTBOX_OK;
+	redis_wire_begin(&t->wire, e->user ? 3 : 2);
+	redis_wire_text(&t->wire, "AUTH");
+	if (e->user)
+		redis_wire_text(&t->wire, e->user);
+	redis_wire_text(&t->wire, e->password);
+	redis_wire_end(&t->wire);
+	r = redis_wire_ask(&t->wire, false, deadline, &reply, err);
+	if (t->wire.out.data)
+		explicit_bzero(t->wire.out.data, t->wire.out.capacity);
+	if (r || reply->type != REDIS_REPLY_ERROR)
+		return r;
+	if (strncmp(reply->str, "LOADING", 7) == 0 || strstr(reply->str, "max number of clients"))
+		return redis_refused(&t->wire, reply->str, err);
+	snprintf(word, sizeof(word), "%.*s", (int)strcspn(reply->str, " "), reply->str);
+	return outbox_fail(err, OUTBOX_EAUTH,
+			   "%s: the server refused the login (%s); correct user and password",
+			   t->wire.shown, text_shown(shown, sizeof(shown), word));
+}
+
+const char *redis_info(const char *info, const char *name, char *out, size_t size)
+{
+	size_t length = strlen(name);
+
+	out[0] = '\0';
+	for (const char *line = info; line; line = strchr(line, '\n')) {
+		line += *line == '\n';
+		if (strncmp(line, name, length) == 0 && line[length] == ':') {
+			line += length + 1;
+			snprintf(out, size, "%.*s", (int)strcspn(line, "\r\n"), line);
+			break;
+		}
+	}
+	return out;
+}
+
+int64_t redis_info_replicas(const char *info)
+{
+	int64_t n = 0;
+
+	for (const char *at = info; (at = strstr(at, ",state=online")); at++)
+		n++;
+	return n;
+}
+
+/* A replica takes no writes; one that was asked to wait for replicas it does not have would make duplicates. */
+static int check_role(struct redis_transport *t, outbox_time deadline, struct outbox_error *err)
+{
+	static const char *const words[] = { "INFO", "replication", NULL };
+	_cleanup_(redis_reply_free) redisReply *reply = NULL;
+	int64_t replicas;
+	char role[24];
+	int r = ask(t, words, true, deadline, &reply, err);
+
+	if (r || !reply || reply->type != REDIS_REPLY_STRING)
+		return r;
+	if (strcmp(redis_info(reply->str, "role", role, sizeof(role)), "slave") == 0)
+		return outbox_fail(err, OUTBOX_ECONN,
+				   "%s: is a read-only replica; name the primary in the URL",
+				   t->wire.shown);
+	replicas = redis_info_replicas(reply->str);
+	if (replicas < t->replicas)
+		return outbox_fail(err, OUTBOX_ECONN,
+				   "%s: has %lld replicas online, and wait=%lld wants as many; "
+				   "nothing is sent until they are back",
+				   t->wire.shown, (long long)replicas, (long long)t->replicas);
+	return OUTBOX_OK;
+}
+
+static int begin_session(struct redis_transport *t, outbox_time deadline, struct outbox_error *err)
+{
+	const char *const name[] = { "CLIENT", "SETNAME", t->client, NULL };
+	static const char *const ping[] = { "PING", NULL };
+	char number[24];
+	const char *const select[] = { "SELECT", number, NULL };
+	int r;
+
+	snprintf(number, sizeof(number), "%lld", (long long)t->database);
+	r = log_in(t, deadline, err);
+	if (!r)
+		r = ask(t, ping, true, deadline, NULL, err);
+	if (!r)
+		r = ask(t, name, true, deadline, NULL, err);
+	if (!r && t->database)
+		r = ask(t, select, false, deadline, NULL, err);
+	if (!r)
+		r = check_role(t, deadline, err);
+	return r ? r : redis_wire_check_quiet(&t->wire, err);
+}
+
+int redis_connect(struct outbox_transport *transport, outbox_time deadline, struct outbox_error *err)
+{
+	struct redis_transport *t = container_of(transport, struct redis_transport, base);
+	const struct endpoint *e = &t->endpoint;
+	int r = OUTBOX_ECONN;
+
+	for (size_t i = 0; i < e->n_addresses && r; i++) {
+		outbox_time until = share(&t->wire, deadline, e->n_addresses - i);
+
+		r = redis_wire_connect(&t->wire, &e->addresses[i], until, err);
+		if (!r)
+			r = begin_session(t, until, err);
+	}
+	if (r)
+		redis_wire_close(&t->wire);
+	return r;
+}

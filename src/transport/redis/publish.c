@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A batch is a pipeline of XADDs: written in chunks without waiting, answered in the same order. The k-th reply
+ * belongs to the k-th command, so everything hangs on never being one off: a reply of a kind that XADD does not
+ * have, one too many, or bytes between two batches, and the connection is dropped and nothing of it is ACKED.
+ *
+ * A server that is full or has become a replica refuses commands one by one and may take others of the same
+ * pipeline. Every reply is a verdict of its own; what was refused like this has none, and EFULL or EAUTH say that
+ * it was not sent. That is true only when every command was answered, so after a break it is ECONN.
+ *
+ * With wait=N a WAIT follows the last XADD, and without its answer nothing is ACKED, whatever the XADDs said.
+ */
+
+#include "transport/redis/command.h"
+
+#include "base/cleanup.h"
+#include "base/text.h"
+
+#include <string.h>
+
+#define CHUNK ((size_t)64 << 10) /* bytes written before they are sent */
+
+struct pipeline {
+	struct redis_transport *t;
+	struct outbox_batch *batch;
+	outbox_time deadline;
+	size_t written;  /* items looked at */
+	size_t answered; /* items done with */
+	size_t acked;
+	bool stopped;                /* the server refuses all: write no more */
+	bool wait_written, waited;   /* WAIT, and its answer */
+	bool enough;                 /* replicas have it, or none were asked for */
+	bool out_of_step;            /* nothing that was said can be trusted */
+	struct outbox_error refusal; /* of the server as a whole; status 0: none */
+};
+
+/* ---- out ------------------------------------------------------------------------------------- */
+
+static bool all_written(const struct pipeline *p)
+{
+	return p->stopped || p->written == p->batch->count;
+}
+
+/* Skip what was rejected before it was written: no reply will come for it. */
+static bool all_answered(struct pipeline *p)
+{
+	while (p->answered < p->written && p->batch->items[p->answered]->verdict == OUTBOX_REJECTED)
+		p->answered++;
+	return p->answered == p->written;
+}
+
+static bool done(struct pipeline *p)
+{
+	return all_written(p) && all_answered(p) && p->wait_written == p->waited;
+}
+
+/* Write up to a chunk. */
+static int fill(struct pipeline *p, struct outbox_error *err)
+{
+	struct redis_wire *wire = &p->t->wire;
+	bool begun = false;
+
+	while (!all_written(p) && wire->out.size < CHUNK) {
+		struct outbox_error why = OUTBOX_ERROR_INIT;
+		size_t i = p->written++;
+		int r = redis_command_add(p->t, p->batch->items[i], &why);
+
+		if (r == OUTBOX_EINVAL)
+			outbox_batch_verdict(p->batch, i, OUTBOX_REJECTED, 0, "%s", why.message);
+		else if (r)
+			return outbox_fail(err, r, "%s", why.message);
+		begun |= !r;
+	}
+	if (all_written(p) && p->t->replicas && !p->wait_written && (begun || p->acked)) {
+		outbox_time left = p->deadline - wire->clock->mono(wire->clock);
+
+		/* Its answer must come before our own deadline. */
+		redis_command_wait(p->t, left - left / 4);
+		p->wait_written = true;
+	}
+	return OUTBOX_OK;
+}
+
+static int write_on(struct pipeline *p, struct outbox_error *err)
+{
+	struct redis_wire *wire = &p->t->wire;
+	int r = OUTBOX_OK;
+
+	do {
+		if (redis_wire_flushed(wire))
+			r = fill(p, err);
+		if (r || redis_wire_flushed(wire))
+			break; /* nothing is left to be written */
+		r = redis_wire_send(wire, err);
+	} while (!r && redis_wire_flushed(wire));
+	return r;
+}
+
+/* ---- in -------------------------------------------------------------------------------------- */
+
+/* "1700000000000-0": what a stream calls an entry. */
+static bool is_entry_id(const redisReply *reply)
+{
+	static const char digits[] = "0123456789";
+	size_t first = strspn(reply->str, digits), second;
+
+	if (!first || reply->str[first] != '-')
+		return false;
+	second = strspn(reply->str + first + 1, digits);
+	return second && first + 1 + second == reply->len;
+}
+
+/* The server as a whole refuses: nothing more is written, and the item counts as not sent. */
+static void refused_by_server(struct pipeline *p, int status, const char *text, const char *remedy)
+{
+	char shown[200];
+
+	p->stopped = true;
+	if (!p->refusal.status)
+		outbox_fail(&p->refusal, status, "%s: %s%s", p->t->wire.shown,
+			    text_shown(shown, sizeof(shown), text), remedy);
+}
+
+/* Its name; made again, the buffer has seen others since. */
+static const char *stream_of(struct pipeline *p, size_t i)
+{
+	struct redis_transport *t = p->t;
+
+	if (!t->fixed) {
+		buf_clear(&t->key);
+		if (template_render(&t->stream, p->batch->items[i]->message, &t->key, NULL))
+			return "?";
+	}
+	return buf_str(&t->key);
+}
+
+static int refused(struct pipeline *p, size_t i, const char *text, struct outbox_error *err)
+{
+	const char *remedy;
+
+	switch (redis_refusal_of(text, &remedy)) {
+	case REDIS_ROUTE:
+		if (p->t->fixed) {
+			refused_by_server(p, OUTBOX_EAUTH, text, remedy);
+			return OUTBOX_OK;
+		}
+		outbox_batch_verdict(p->batch, i, OUTBOX_RETRY, 0, "stream %s: %s%s",
+				     stream_of(p, i), text, remedy);
+		return OUTBOX_OK;
+	case REDIS_MESSAGE:
+		outbox_batch_verdict(p->batch, i, OUTBOX_REJECTED, 0, "%s%s", text, remedy);
+		return outbox_fail(err, OUTBOX_ECONN,
+				   "%s: the server hung up after a refusal: %.200s",
+				   p->t->wire.shown, text);
+	case REDIS_FULL:
+	case REDIS_AWAY:
+		/* EFULL for both: it alone says that what has no verdict was not sent. */
+		refused_by_server(p, OUTBOX_EFULL, text, remedy);
+		return OUTBOX_OK;
+	case REDIS_LOGIN:
+	case REDIS_WRONG:
+		refused_by_server(p, OUTBOX_EAUTH, text, remedy);
+		return OUTBOX_OK;
+	case REDIS_AGAIN:
+	default:
+		outbox_batch_verdict(p->batch, i, OUTBOX_RETRY, 0, "%s%s", text, remedy);
+		return OUTBOX_OK;
+	}
+}
+
+static int out_of_step(struct pipeline *p, struct outbox_error *err)
+{
+	p->out_of_step = true;
+	return outbox_fail(err, OUTBOX_ECONN, "%s: the server's answers do not fit the commands",
+			   p->t->wire.shown);
+}
+
+static int replicas_said(struct pipeline *p, const redisReply *reply, struct outbox_error *err)
+{
+	const char *remedy;
+
+	p->waited = true;
+	if (reply->type == REDIS_REPLY_ERROR) {
+		(void)redis_refusal_of(reply->str, &remedy);
+		refused_by_server(p, OUTBOX_EAUTH, reply->str, remedy);
+		return OUTBOX_OK;
+	}
+	if (reply->type != REDIS_REPLY_INTEGER)
+		return out_of_step(p, err);
+	p->enough = reply->integer >= p->t->replicas;
+	if (p->enough)
+		return OUTBOX_OK;
+	return outbox_fail(err, OUTBOX_ECONN, "%s: only %lld of %lld replicas confirmed in time",
+			   p->t->wire.shown, reply->integer, (long long)p->t->replicas);
+}
+
+static int take(struct pipeline *p, const redisReply *reply, struct outbox_error *err)
+{
+	size_t i;
+
+	if (all_answered(p))
+		return p->wait_written && !p->waited ? replicas_said(p, reply, err)
+						     : out_of_step(p, err);
+	i = p->answered++;
+	if (reply->type == REDIS_REPLY_ERROR)
+		return refused(p, i, reply->str, err);
+	if (reply->type == REDIS_REPLY_NIL && !p->t->create) {
+		outbox_batch_verdict(p->batch, i, OUTBOX_RETRY, 0,
+				     "stream %s: does not exist; make it, or leave out create=no",
+				     stream_of(p, i));
+		return OUTBOX_OK;
+	}
+	if (reply->type != REDIS_REPLY_STRING || !is_entry_id(reply))
+		return out_of_step(p, err);
+	outbox_batch_verdict(p->batch, i, OUTBOX_ACKED, 0, NULL);
+	p->acked++;
+	return OUTBOX_OK;
+}
+
+static int read_on(struct pipeline *p, bool *ret_any, struct outbox_error *err)
+{
+	int r = redis_wire_receive(&p->t->wire, ret_any, err);
+
+	while (!r) {
+		_cleanup_(redis_reply_free) redisReply *reply = NULL;
+
+		r = redis_wire_next(&p->t->wire, false, &reply, err);
+		if (r || !reply)
+			break;
+		r = take(p, reply, err);
+	}
+	return r;
+}
+
+/* ---- the batch ------------------------------------------------------------------------------- */
+
+static int run(struct pipeline *p, struct outbox_error *err)
+{
+	struct redis_wire *wire = &p->t->wire;
+	int r = OUTBOX_OK;
+
+	while (!r && !done(p)) {
+		bool readable = false, any = true;
+
+		r = write_on(p, err);
+		/* It broke while writing: what was answered before that is still to be read. */
+		while (r == OUTBOX_ECONN && any)
+			if (read_on(p, &any, NULL))
+				any = false;
+		if (r || done(p))
+			break;
+		r = redis_wire_wait(wire, p->deadline, &readable, err);
+		if (!r && readable)
+			r = read_on(p, &any, err);
+	}
+	/* The beginning of an answer to nothing. */
+	if (!r && wire->reader->len > wire->reader->pos)
+		r = out_of_step(p, err);
+	return r;
+}
+
+static void take_back(struct outbox_batch *batch, const char *why)
+{
+	for (size_t i = 0; i < batch->count; i++)
+		if (batch->items[i]->verdict == OUTBOX_ACKED)
+			outbox_batch_verdict(batch, i, OUTBOX_UNKNOWN, 0, "%s", why);
+}
+
+int redis_publish(struct outbox_transport *transport, struct outbox_batch *batch,
+		  outbox_time deadline, struct outbox_error *err)
+{
+	struct redis_transport *t = container_of(transport, struct redis_transport, base);
+	struct pipeline p = { .t = t, .batch = batch, .deadline = deadline, .enough = !t->replicas };
+	int r;
+
+	if (t->wire.fd < 0)
+		return outbox_fail(err, OUTBOX_ECONN, "redis %s: not connected", t->endpoint.shown);
+	if (t->wire.clock->mono(t->wire.clock) >= deadline)
+		return outbox_fail(err, OUTBOX_ETIMEDOUT, "%s: the deadline has passed",
+				   t->wire.shown);
+	r = redis_wire_check_quiet(&t->wire, err);
+	if (!r)
+		r = run(&p, err);
+	if (p.out_of_step)
+		take_back(batch, "the server's answers did not fit the commands");
+	else if (!p.enough)
+		take_back(batch, "written, but not confirmed by the replicas");
+	if (!r && p.refusal.status)
+		r = outbox_fail(err, p.refusal.status, "%s", p.refusal.message);
+	if (r)
+		redis_wire_close(&t->wire);
+	return r;
+}

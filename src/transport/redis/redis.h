@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TRANSPORT_REDIS_REDIS_H
+#define TRANSPORT_REDIS_REDIS_H
+
+/* Redis Streams. redis.c opens, connect.c logs in, publish.c sends, verdict.c judges, check.c asks what it is worth. */
+
+#include <outbox/transport.h>
+
+#include "transport/redis/wire.h"
+#include "transport/template.h"
+
+#define REDIS_REPLICAS_MAX 100
+
+struct redis_transport {
+	struct outbox_transport base;
+	struct redis_wire wire;
+	struct endpoint endpoint;
+	struct template stream;
+	struct buf key; /* the stream's name; while it is fixed, made once */
+	bool fixed;     /* one stream for all messages */
+	bool create;    /* may a message make its stream? */
+	int64_t maxlen; /* 0: never trimmed */
+	bool maxlen_exact;
+	int64_t database;
+	int64_t replicas; /* wait for so many before it is an acknowledgement */
+	int envelope;
+	struct outbox_encoder *encoder;
+	char client[300]; /* how `CLIENT LIST` names us */
+};
+
+/* What a refusal is about; verdict.c holds the table. */
+enum redis_refusal {
+	REDIS_AGAIN,   /* this message, now: charged and tried again */
+	REDIS_MESSAGE, /* this message, for ever; the server hangs up after it */
+	REDIS_ROUTE,   /* its stream: this message, or all of them when they share it */
+	REDIS_FULL,    /* the server takes no writes: memory or disk */
+	REDIS_AWAY,    /* the server takes no writes at the moment, or never here */
+	REDIS_LOGIN,   /* who we are, or what we may do */
+	REDIS_WRONG    /* the configuration */
+};
+
+/* Judge the text of an error reply. *ret_remedy: what to do about it, "" when there is nothing to say. */
+enum redis_refusal redis_refusal_of(const char *text, const char **ret_remedy);
+
+/* An error reply outside of a batch. Returns the status for connect(). */
+int redis_refused(const struct redis_wire *wire, const char *text, struct outbox_error *err);
+
+/* One line of INFO: the value of name, "" when it is not there. */
+const char *redis_info(const char *info, const char *name, char *out, size_t size);
+/* How many replicas are online by INFO? */
+int64_t redis_info_replicas(const char *info);
+
+int redis_connect(struct outbox_transport *transport, outbox_time deadline, struct outbox_error *err);
+int redis_publish(struct outbox_transport *transport, struct outbox_batch *batch,
+		  outbox_time deadline, struct outbox_error *err);
+int redis_check(struct outbox_transport *transport, outbox_time deadline, char *text, size_t size);
+
+#endif
