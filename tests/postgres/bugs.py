@@ -21,7 +21,7 @@ BUGS = [
     ("late rows whatever their type", "window.sql",
      "			AND (types IS NULL OR m.type LIKE ANY (types))\n			AND (outbox_window.kind", "			AND (outbox_window.kind"),
     ("late transactions: only the first", "window.sql",
-     "FROM young y WHERE y.xid IS NOT NULL\n	)", "FROM young y WHERE false\n	)"),
+     "FROM young y WHERE y.xid IS NOT NULL\n	)\n", "FROM young y WHERE false\n	)\n"),
     # ---- what is read in which order
     ("the end of the log read before the snapshot", "advance.sql",
      "	fresh := pg_current_snapshot();\n	fresh_seq := outbox_log_end();\n",
