@@ -104,8 +104,8 @@ static void check_left(struct sim *s, int place)
 		const struct worker *w = r->workers[t];
 
 		if (early && w->n_lanes && w->store)
-			sim_violation(s, "drain", "relay-%d left its lanes before its time was over",
-				      place);
+			sim_violation(s, "drain",
+				      "relay-%d left its lanes before its time was over", place);
 		for (size_t i = 0; i < s->n_messages && (early || !w->n_lanes); i++)
 			if (s->deliveries[t][i].acked_unsettled && s->deliveries[t][i].by == place &&
 			    s->deliveries[t][i].by_life == r->life)
