@@ -65,16 +65,16 @@ static void judge_disk(struct findings *f, const char *info, const char *fsync)
 		add(f, OK, "acknowledged when on disk (appendonly, appendfsync always)");
 	else if (strcmp(fsync, "everysec") == 0)
 		add(f, NOTE,
-		    "acknowledged when in the append-only file (appendfsync everysec): survives a crash "
-		    "of the server; a power cut can lose the last two seconds");
+		    "acknowledged when in memory, on disk within a second (appendfsync everysec): a crash or "
+		    "a power cut can lose up to two seconds");
 	else if (strcmp(fsync, "no") == 0)
 		add(f, WARNING,
-		    "acknowledged when in the append-only file, which the kernel writes when it likes "
-		    "(appendfsync no): a power cut can lose half a minute; set everysec or always");
+		    "acknowledged when in memory, on disk when the kernel likes (appendfsync no): a power cut "
+		    "can lose half a minute; set everysec or always");
 	else
 		add(f, NOTE,
-		    "acknowledged when in the append-only file; appendfsync could not be read "
-		    "(CONFIG GET is not allowed)");
+		    "acknowledged when in memory; the append-only file is on, and its appendfsync could not "
+		    "be read (CONFIG GET is not allowed)");
 	redis_info(info, "aof_last_write_status", value, sizeof(value));
 	if (value[0] && strcmp(value, "ok") != 0)
 		add(f, FAULT, "the server cannot write its append-only file now; see its log");

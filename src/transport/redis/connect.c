@@ -2,7 +2,6 @@
 #include "transport/redis/redis.h"
 
 #include "base/cleanup.h"
-#include "base/text.h"
 
 #include <errno.h>
 #include <netdb.h>
@@ -134,7 +133,7 @@ static int log_in(struct redis_transport *t, outbox_time deadline, struct outbox
 {
 	const struct endpoint *e = &t->endpoint;
 	_cleanup_(redis_reply_free) redisReply *reply = NULL;
-	char word[24] = "", shown[80];
+	size_t length;
 	int r;
 
 	if (!e->password)
@@ -152,10 +151,11 @@ static int log_in(struct redis_transport *t, outbox_time deadline, struct outbox
 		return r;
 	if (strncmp(reply->str, "LOADING", 7) == 0 || strstr(reply->str, "max number of clients"))
 		return redis_refused(&t->wire, reply->str, err);
-	snprintf(word, sizeof(word), "%.*s", (int)strcspn(reply->str, " "), reply->str);
+	length = strspn(reply->str, "ABCDEFGHIJKLMNOPQRSTUVWXYZ");
+	length = reply->str[length] == ' ' && length < 20 ? length : 0;
 	return outbox_fail(err, OUTBOX_EAUTH,
-			   "%s: the server refused the login (%s); correct user and password",
-			   t->wire.shown, text_shown(shown, sizeof(shown), word));
+			   "%s: the server refused the login%s%.*s; correct user and password",
+			   t->wire.shown, length ? ": " : "", (int)length, reply->str);
 }
 
 const char *redis_info(const char *info, const char *name, char *out, size_t size)

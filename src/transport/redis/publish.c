@@ -254,7 +254,7 @@ static int run(struct pipeline *p, struct outbox_error *err)
 			r = read_on(p, &any, err);
 	}
 	/* The beginning of an answer to nothing. */
-	if (!r && wire->reader->len > wire->reader->pos)
+	if (!r && redis_wire_in_reply(wire))
 		r = out_of_step(p, err);
 	return r;
 }

@@ -186,12 +186,18 @@ int redis_wire_receive(struct redis_wire *wire, bool *ret_any, struct outbox_err
 	return OUTBOX_OK;
 }
 
+bool redis_wire_in_reply(const struct redis_wire *wire)
+{
+	/* hiredis takes the first byte of a reply before it has the rest. */
+	return wire->reader->len > wire->reader->pos || wire->reader->ridx >= 0;
+}
+
 int redis_wire_check_quiet(struct redis_wire *wire, struct outbox_error *err)
 {
 	char byte;
 	ssize_t n = recv(wire->fd, &byte, 1, MSG_PEEK);
 
-	if (n > 0 || wire->reader->len > wire->reader->pos)
+	if (n > 0 || redis_wire_in_reply(wire))
 		return outbox_fail(err, OUTBOX_ECONN,
 				   "%s: the server said something that nobody asked for",
 				   wire->shown);
@@ -210,7 +216,10 @@ static int not_redis(const struct redis_wire *wire, const char *what, struct out
 			   wire->shown, text_shown(shown, sizeof(shown), what));
 }
 
-/* No array of so many elements that making room for it hurts. hiredis takes whole lines only, and so does this. */
+/*
+ * No array of so many elements that making room for it hurts. Looks at whole lines, before hiredis sees any of
+ * them: it takes the '*' of a line that has not come yet.
+ */
 static bool arrays_are_small(const struct redis_wire *wire)
 {
 	const char *at = wire->reader->buf + wire->reader->pos;
@@ -235,7 +244,7 @@ int redis_wire_next(struct redis_wire *wire, bool arrays, redisReply **ret_reply
 	redisReader *reader = wire->reader;
 	void *reply = NULL;
 
-	if (reader->len == reader->pos) {
+	if (reader->len == reader->pos || (arrays && reader->buf[reader->len - 1] != '\n')) {
 		*ret_reply = NULL;
 		return OUTBOX_OK;
 	}

@@ -56,6 +56,9 @@ int redis_wire_receive(struct redis_wire *wire, bool *ret_any,
 int redis_wire_next(struct redis_wire *wire, bool arrays, redisReply **ret_reply,
 		    struct outbox_error *err) OUTBOX_MUSTCHECK;
 
+/* Did a reply begin that has not ended? */
+bool redis_wire_in_reply(const struct redis_wire *wire);
+
 /* Bytes that nobody asked for, read or still to be read? Or hung up? ECONN. */
 int redis_wire_check_quiet(struct redis_wire *wire, struct outbox_error *err) OUTBOX_MUSTCHECK;
 

@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Servers that are broken, hostile or just in trouble: every row of the verdict table, and no ACK that was not one. */
+
+#include "fake.h"
+#include "transport_case.h"
+
+#include "base/cleanup.h"
+#include "transport/transport.h"
+
+#include <stdio.h>
+#include <string.h>
+
+extern const struct outbox_transport_ops redis_transport_ops;
+
+#define SHORT (400 * OUTBOX_MILLISECONDS)
+#define ID "$3\r\n1-0\r\n"
+
+static const struct transport_fixture fixture = { .ops = &redis_transport_ops };
+
+/* A batch of n, each of a type of its own. */
+static void begin(struct transport_case *c, size_t n)
+{
+	static const char *const types[] = { "a", "b", "c" };
+
+	*c = (struct transport_case){ .fixture = &fixture };
+	c->arena = outbox_arena_new((size_t)256 << 20);
+	assert_non_null(c->arena);
+	case_new_batch(c);
+	for (size_t i = 0; i < n; i++)
+		case_message(c, "m", i)->type = types[i % 3];
+}
+
+static outbox_time in(outbox_time time)
+{
+	struct outbox_clock *clock = outbox_clock_system();
+
+	return clock->mono(clock) + time;
+}
+
+static struct outbox_transport *open_to(struct transport_case *c, struct fake *fake,
+					const char *options)
+{
+	char url[200];
+
+	snprintf(url, sizeof(url), "redis://127.0.0.1:%d/?%s", fake_port(fake), options);
+	return case_open(c, url, 0);
+}
+
+static size_t count(const struct transport_case *c, int verdict)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < c->batch.count; i++)
+		n += c->batch.items[i]->verdict == verdict;
+	return n;
+}
+
+/* Connect and publish; returns the status of the first that fails. */
+static int talk(struct transport_case *c, const struct fake_script *script, const char *options,
+		outbox_time limit, struct outbox_error *err)
+{
+	struct fake *fake = fake_start(script);
+	struct outbox_transport *t = open_to(c, fake, options);
+	int r = t->ops->connect(t, in(limit), err);
+
+	if (!r)
+		r = t->ops->publish(t, &c->batch, in(limit), err);
+	transport_close(t);
+	fake_stop(fake);
+	return r;
+}
+
+/* ---- the table ------------------------------------------------------------------------------- */
+
+struct refusal {
+	const char *text;
+	int status, verdict;             /* with a stream for each message */
+	int fixed_status, fixed_verdict; /* with one for all; 0, 0: the same */
+};
+
+static const struct refusal refusals[] = {
+	{ "OOM command not allowed when used memory > 'maxmemory'.", OUTBOX_EFULL, 0, 0, 0 },
+	{ "MISCONF Errors writing to the AOF file: No space left on device", OUTBOX_EFULL, 0, 0, 0 },
+	{ "ERR max number of clients reached", OUTBOX_EFULL, 0, 0, 0 },
+	{ "READONLY You can't write against a read only replica.", OUTBOX_EFULL, 0, 0, 0 },
+	{ "LOADING Redis is loading the dataset in memory", OUTBOX_EFULL, 0, 0, 0 },
+	{ "MASTERDOWN Link with MASTER is down", OUTBOX_EFULL, 0, 0, 0 },
+	{ "CLUSTERDOWN The cluster is down", OUTBOX_EFULL, 0, 0, 0 },
+	{ "NOREPLICAS Not enough good replicas to write.", OUTBOX_EFULL, 0, 0, 0 },
+	{ "TRYAGAIN Multiple keys request during rehashing of slot", OUTBOX_EFULL, 0, 0, 0 },
+	{ "ASK 3999 127.0.0.1:6381", OUTBOX_EFULL, 0, 0, 0 },
+	{ "BUSY Redis is busy running a script.", OUTBOX_EFULL, 0, 0, 0 },
+	{ "NOAUTH Authentication required.", OUTBOX_EAUTH, 0, 0, 0 },
+	{ "WRONGPASS invalid username-password pair", OUTBOX_EAUTH, 0, 0, 0 },
+	{ "DENIED Redis is running in protected mode", OUTBOX_EAUTH, 0, 0, 0 },
+	{ "ERR invalid password", OUTBOX_EAUTH, 0, 0, 0 },
+	{ "ERR Client sent AUTH, but no password is set", OUTBOX_EAUTH, 0, 0, 0 },
+	{ "NOPERM this user has no permissions to run the 'xadd' command", OUTBOX_EAUTH, 0, 0, 0 },
+	{ "ERR unknown command `XADD`", OUTBOX_EAUTH, 0, 0, 0 },
+	{ "ERR syntax error", OUTBOX_EAUTH, 0, 0, 0 },
+	{ "ERR DB index is out of range", OUTBOX_EAUTH, 0, 0, 0 },
+	{ "ERR SELECT is not allowed in cluster mode", OUTBOX_EAUTH, 0, 0, 0 },
+	{ "NOPERM this user has no permissions to access one of the keys used as arguments", 0,
+	  OUTBOX_RETRY, OUTBOX_EAUTH, 0 },
+	{ "MOVED 3999 127.0.0.1:6381", 0, OUTBOX_RETRY, OUTBOX_EAUTH, 0 },
+	{ "WRONGTYPE Operation against a key holding the wrong kind of value", 0, OUTBOX_RETRY,
+	  OUTBOX_EAUTH, 0 },
+	{ "ERR Protocol error: invalid bulk length", OUTBOX_ECONN, OUTBOX_REJECTED, 0, 0 },
+	{ "ERR something that nobody has seen before", 0, OUTBOX_RETRY, 0, 0 },
+	{ "OOMPH is not OOM", 0, OUTBOX_RETRY, 0, 0 },
+	{ "", 0, OUTBOX_RETRY, 0, 0 },
+};
+
+/* The second of three is refused; the others keep their own verdict. */
+static void try_refusal(const struct refusal *row, bool fixed)
+{
+	bool same = !fixed || (!row->fixed_status && !row->fixed_verdict);
+	int status = same ? row->status : row->fixed_status;
+	int verdict = same ? row->verdict : row->fixed_verdict;
+	struct outbox_error err = OUTBOX_ERROR_INIT;
+	struct transport_case c;
+	char text[200];
+	struct fake_script script = { .adds = { ID, text, ID } };
+
+	snprintf(text, sizeof(text), "-%s\r\n", row->text);
+	begin(&c, 3);
+	if (talk(&c, &script, fixed ? "stream=s" : "stream={type}", CONTRACT_DEADLINE, &err) !=
+	    status)
+		fail_msg("%s: status %s", row->text, outbox_status_name(err.status));
+	if (c.batch.items[1]->verdict != verdict)
+		fail_msg("%s: verdict %d", row->text, c.batch.items[1]->verdict);
+	assert_int_equal(c.batch.items[0]->verdict, OUTBOX_ACKED);
+	/* After ECONN nobody knows; else its own answer counts. */
+	assert_int_equal(c.batch.items[2]->verdict,
+			 status == OUTBOX_ECONN ? OUTBOX_VERDICT_UNSET : OUTBOX_ACKED);
+	if (verdict)
+		assert_non_null(strstr(c.batch.items[1]->reason, row->text));
+	else
+		assert_non_null(strstr(err.message, row->text));
+	outbox_arena_free(c.arena);
+}
+
+static void every_refusal_has_its_verdict(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(refusals); i++) {
+		try_refusal(&refusals[i], false);
+		try_refusal(&refusals[i], true);
+	}
+}
+
+static void an_outage_stops_the_writing(void **state)
+{
+	struct fake_script script = { .adds = { ID, "-OOM full\r\n" } };
+	struct outbox_error err = OUTBOX_ERROR_INIT;
+	struct transport_case c;
+
+	(void)state;
+	begin(&c, 4000); /* more than one chunk */
+	assert_int_equal(talk(&c, &script, "stream=s", CONTRACT_DEADLINE, &err), OUTBOX_EFULL);
+	assert_int_equal(count(&c, OUTBOX_ACKED), 1);
+	assert_int_equal(count(&c, OUTBOX_VERDICT_UNSET), 3999);
+	outbox_arena_free(c.arena);
+}
+
+/* ---- connecting ------------------------------------------------------------------------------ */
+
+struct meeting {
+	struct fake_script script;
+	int status;
+	const char *names;
+};
+
+static const struct meeting meetings[] = {
+	{ { .ping = "-LOADING Redis is loading\r\n" }, OUTBOX_ECONN, "LOADING" },
+	{ { .ping = "-NOAUTH Authentication required.\r\n" }, OUTBOX_EAUTH, "password" },
+	{ { .ping = "-DENIED protected mode\r\n" }, OUTBOX_EAUTH, "DENIED" },
+	{ { .ping = "-MISCONF disk\r\n" }, OUTBOX_EFULL, "MISCONF" },
+	{ { .greeting = "-ERR max number of clients reached\r\n" }, OUTBOX_EFULL, "clients" },
+	{ { .info = "$12\r\nrole:slave\r\n\r\n" }, OUTBOX_ECONN, "replica" },
+	{ { .ping = "garbage\r\n" }, OUTBOX_ECONN, "Redis" },
+	{ { .ping = "HTTP/1.1 400 Bad Request\r\n\r\n" }, OUTBOX_ECONN, "Redis" },
+	{ { .greeting = "\x15\x03\x03" }, OUTBOX_ECONN, "Redis" },
+	{ { .greeting = "SSH-2.0-OpenSSH_9.2\r\n" }, OUTBOX_ECONN, "Redis" },
+	{ { .ping = "*1000000000\r\n" }, OUTBOX_ECONN, "Redis" },
+	{ { .ping = "*4294967296\r\n" }, OUTBOX_ECONN, "Redis" },
+	{ { .ping = "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n" },
+	  OUTBOX_ECONN,
+	  "Redis" },
+	{ { .ping = "$-2\r\n" }, OUTBOX_ECONN, "Redis" },
+	{ { .ping = "$99999999999999999999\r\n" }, OUTBOX_ECONN, "Redis" },
+	{ { .ping = "$999999999\r\n" }, OUTBOX_ETIMEDOUT, "time" },
+	{ { .ping = "+PO" }, OUTBOX_ETIMEDOUT, "time" },
+	{ { .ping = "" }, OUTBOX_ETIMEDOUT, "time" },
+	{ { .hang_up = true }, OUTBOX_ECONN, "" },
+};
+
+static void connect_tells_what_is_wrong(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(meetings); i++) {
+		bool slow = meetings[i].status == OUTBOX_ETIMEDOUT;
+		struct outbox_error err = OUTBOX_ERROR_INIT;
+		struct transport_case c;
+		int r;
+
+		begin(&c, 3);
+		r = talk(&c, &meetings[i].script, "stream=s", slow ? SHORT : CONTRACT_DEADLINE, &err);
+		if (r != meetings[i].status || !strstr(err.message, meetings[i].names))
+			fail_msg("meeting %zu: %s: %s", i, outbox_status_name(r), err.message);
+		assert_null(strchr(err.message, '\n'));
+		assert_int_equal(count(&c, OUTBOX_VERDICT_UNSET), 3);
+		outbox_arena_free(c.arena);
+	}
+}
+
+static void the_password_is_never_shown(void **state)
+{
+	static const char *const answers[] = {
+		"-ERR unknown command `AUTH`, with args beginning with: `secret-word`, \r\n",
+		"-WRONGPASS invalid username-password pair secret-word\r\n",
+		"-secret-word\r\n",
+		"garbage secret-word\r\n",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(answers); i++) {
+		struct fake_script script = { .auth = answers[i] };
+		struct fake *fake = fake_start(&script);
+		struct outbox_error err = OUTBOX_ERROR_INIT;
+		struct outbox_transport *t;
+		struct transport_case c;
+		char url[200];
+
+		begin(&c, 0);
+		snprintf(url, sizeof(url), "redis://:secret-word@127.0.0.1:%d/", fake_port(fake));
+		t = case_open(&c, url, 0);
+		assert_int_not_equal(connect_to(t, &err), OUTBOX_OK);
+		assert_int_equal(err.status, i < 3 ? OUTBOX_EAUTH : OUTBOX_ECONN);
+		assert_null(strstr(err.message, "secret-word"));
+		transport_close(t);
+		fake_stop(fake);
+		outbox_arena_free(c.arena);
+	}
+}
+
+/* ---- answers --------------------------------------------------------------------------------- */
+
+static const char *const nonsense[] = {
+	"garbage\r\n",
+	"HTTP/1.1 200 OK\r\n\r\n",
+	"*1000000000\r\n",
+	"*0\r\n",
+	"*-1\r\n",
+	"*1\r\n$3\r\n1-0\r\n",
+	"$-2\r\n",
+	"$-1\r\n",
+	"$0\r\n\r\n",
+	"$99999999999999999999\r\n",
+	":1\r\n",
+	"+OK\r\n",
+	"+1-0\r\n",
+	"$3\r\nabc\r\n",
+	"$2\r\n1-\r\n",
+	"$2\r\n-1\r\n",
+	"$4\r\n1-0x\r\n",
+	"$16\r\n1700000000000-0\r\n",
+	"$3\r\n1-0\r\n$3\r\n1-0\r\n",
+	"$3\r\n1-0\r\n$",
+	"%1\r\n",
+	"_\r\n",
+	",1.5\r\n",
+	"\x80\xff\r\n",
+};
+
+static void nonsense_is_never_an_ack(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(nonsense); i++) {
+		struct fake_script script = { .adds = { ID, ID, nonsense[i] } };
+		struct outbox_error err = OUTBOX_ERROR_INIT;
+		struct transport_case c;
+
+		/* The third is the guilty one: what was said before it cannot be trusted either. */
+		begin(&c, 3);
+		if (talk(&c, &script, "stream=s", SHORT, &err) != OUTBOX_ECONN &&
+		    err.status != OUTBOX_ETIMEDOUT)
+			fail_msg("%s: %s", nonsense[i], err.message);
+		if (c.batch.items[2]->verdict == OUTBOX_ACKED)
+			fail_msg("%s was taken as an acknowledgement", nonsense[i]);
+		outbox_arena_free(c.arena);
+	}
+}
+
+static void one_answer_too_many_takes_all_back(void **state)
+{
+	static const struct fake_script scripts[] = {
+		{ .adds = { ID ID, ID } },
+		{ .adds = { ID, ID, ID ":7\r\n" } },
+		{ .greeting = "+hello\r\n" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(scripts); i++) {
+		struct transport_case c;
+
+		begin(&c, 3);
+		assert_int_equal(talk(&c, &scripts[i], "stream=s", CONTRACT_DEADLINE, NULL),
+				 OUTBOX_ECONN);
+		assert_int_equal(count(&c, OUTBOX_ACKED), 0);
+		outbox_arena_free(c.arena);
+	}
+}
+
+static void a_trickle_does_not_stretch_the_deadline(void **state)
+{
+	struct fake_script script = { .trickle = true };
+	struct transport_case c;
+
+	(void)state;
+	begin(&c, 3);
+	assert_int_equal(talk(&c, &script, "stream=s", SHORT, NULL), OUTBOX_ETIMEDOUT);
+	assert_int_equal(count(&c, OUTBOX_ACKED), 0);
+	outbox_arena_free(c.arena);
+}
+
+/* A server that writes before it reads on: whoever does not read meanwhile waits for ever. */
+static void answers_are_read_while_writing(void **state)
+{
+	struct fake_script script = { .padding = 16000 };
+	struct outbox_error err = OUTBOX_ERROR_INIT;
+	struct transport_case c;
+	static char data[8000];
+
+	(void)state;
+	memset(data, '1', sizeof(data));
+	begin(&c, 2000);
+	for (size_t i = 0; i < c.batch.count; i++) {
+		c.messages[i].data = data;
+		c.messages[i].size = sizeof(data);
+	}
+	if (talk(&c, &script, "stream=s", CONTRACT_DEADLINE, &err))
+		fail_msg("%s", err.message);
+	assert_int_equal(count(&c, OUTBOX_RETRY), 2000);
+	outbox_arena_free(c.arena);
+}
+
+/* ---- replicas -------------------------------------------------------------------------------- */
+
+#define TWO_REPLICAS \
+	"$67\r\nrole:master\r\nslave0:ip=a,state=online,x=1\r\nslave1:i,state=online,\r\n\r\n"
+
+static void without_the_replicas_nothing_is_acked(void **state)
+{
+	static const struct {
+		const char *said;
+		int status;
+		int verdict;
+	} rows[] = {
+		{ ":2\r\n", OUTBOX_OK, OUTBOX_ACKED },
+		{ ":3\r\n", OUTBOX_OK, OUTBOX_ACKED },
+		{ ":1\r\n", OUTBOX_ECONN, OUTBOX_UNKNOWN },
+		{ ":0\r\n", OUTBOX_ECONN, OUTBOX_UNKNOWN },
+		{ "-ERR WAIT cannot be used with replica instances.\r\n", OUTBOX_EAUTH,
+		  OUTBOX_UNKNOWN },
+		{ "+OK\r\n", OUTBOX_ECONN, OUTBOX_UNKNOWN },
+		{ "", OUTBOX_ETIMEDOUT, OUTBOX_UNKNOWN },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct fake_script script = { .info = TWO_REPLICAS, .wait = rows[i].said };
+		bool slow = rows[i].status == OUTBOX_ETIMEDOUT;
+		struct outbox_error err = OUTBOX_ERROR_INIT;
+		struct transport_case c;
+
+		begin(&c, 3);
+		if (talk(&c, &script, "stream=s&wait=2", slow ? SHORT : CONTRACT_DEADLINE, &err) !=
+		    rows[i].status)
+			fail_msg("WAIT said %s: %s", rows[i].said, err.message);
+		assert_int_equal(count(&c, rows[i].verdict), 3);
+		outbox_arena_free(c.arena);
+	}
+}
+
+static void missing_replicas_are_noticed_before_anything_is_sent(void **state)
+{
+	struct fake_script script = { .info = TWO_REPLICAS };
+	struct outbox_error err = OUTBOX_ERROR_INIT;
+	struct transport_case c;
+
+	(void)state;
+	begin(&c, 3);
+	assert_int_equal(talk(&c, &script, "stream=s&wait=3", CONTRACT_DEADLINE, &err), OUTBOX_ECONN);
+	assert_non_null(strstr(err.message, "2 replicas"));
+	assert_int_equal(count(&c, OUTBOX_VERDICT_UNSET), 3);
+	outbox_arena_free(c.arena);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_refusal_has_its_verdict),
+		cmocka_unit_test(an_outage_stops_the_writing),
+		cmocka_unit_test(connect_tells_what_is_wrong),
+		cmocka_unit_test(the_password_is_never_shown),
+		cmocka_unit_test(nonsense_is_never_an_ack),
+		cmocka_unit_test(one_answer_too_many_takes_all_back),
+		cmocka_unit_test(a_trickle_does_not_stretch_the_deadline),
+		cmocka_unit_test(answers_are_read_while_writing),
+		cmocka_unit_test(without_the_replicas_nothing_is_acked),
+		cmocka_unit_test(missing_replicas_are_noticed_before_anything_is_sent),
+	};
+
+	return cmocka_run_group_tests_name("redis_fake", tests, NULL, NULL);
+}
