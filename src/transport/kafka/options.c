@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From the URL to the library's configuration. Options with a dot are the library's own properties. Refused with
+ * the reason: what would break a guarantee, what the URL says in another way, and what loads code.
+ */
+#include "transport/kafka/kafka.h"
+
+#include "base/cleanup.h"
+#include "base/text.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#define OWN_OPTIONS \
+	ENDPOINT_OPTIONS ", sasl, partitioner, and librdkafka's properties (compression.type ...)"
+#define ERROR_MAX 300
+
+static const struct {
+	const char *name, *allowed, *reason;
+} refused[] = {
+	{ "enable.idempotence", "true",
+	  "without it a repeat inside the library reorders and doubles" },
+	{ "acks", "all", "an acknowledgement must come from all replicas in sync" },
+	{ "request.required.acks", "all", "an acknowledgement must come from all replicas in sync" },
+	{ "retries", NULL, "the target's publish deadline ends them" },
+	{ "message.send.max.retries", NULL, "the target's publish deadline ends them" },
+	{ "message.timeout.ms", NULL, "it follows the target's publish deadline" },
+	{ "delivery.timeout.ms", NULL, "it follows the target's publish deadline" },
+	{ "linger.ms", NULL, "a batch is sent at once and whole, which keeps its order" },
+	{ "queue.buffering.max.ms", NULL, "a batch is sent at once and whole, which keeps its order" },
+	{ "delivery.report.only.error", "false", "the reports are the acknowledgements" },
+	{ "enable.gapless.guarantee", "false", "the driver keeps order itself, for each key" },
+	{ "transactional.id", NULL, "the outbox has no transactions with the broker" },
+	{ "plugin.library.paths", NULL, "it would load code" },
+	{ "test.mock.num.brokers", NULL, "it acknowledges without a broker" },
+	{ "bootstrap.servers", NULL, "write the hosts in the URL" },
+	{ "metadata.broker.list", NULL, "write the hosts in the URL" },
+	{ "security.protocol", NULL, "write kafka:// or kafkas://" },
+	{ "sasl.username", NULL, "write the user in the URL" },
+	{ "sasl.password", NULL, "write it in the URL or in password_file" },
+	{ "sasl.mechanism", NULL, "use the option sasl" },
+	{ "sasl.mechanisms", NULL, "use the option sasl" },
+	{ "ssl.ca.location", NULL, "use the option ca" },
+	{ "ssl.certificate.location", NULL, "use the option cert" },
+	{ "ssl.key.location", NULL, "use the option key" },
+	{ "enable.ssl.certificate.verification", NULL, "use the option verify" },
+	{ "ssl.endpoint.identification.algorithm", NULL, "use the option verify" },
+};
+
+static int check_property(const struct url_option *option, struct outbox_error *err)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(refused); i++) {
+		if (strcmp(option->name, refused[i].name) != 0)
+			continue;
+		if (refused[i].allowed &&
+		    (strcasecmp(option->value, refused[i].allowed) == 0 ||
+		     (strcmp(refused[i].allowed, "all") == 0 && strcmp(option->value, "-1") == 0)))
+			return OUTBOX_OK;
+		return outbox_fail(err, OUTBOX_ECONFIG, "option %s cannot be set%s%s: %s",
+				   option->name, refused[i].allowed ? " to anything but " : "",
+				   refused[i].allowed ? refused[i].allowed : "", refused[i].reason);
+	}
+	return OUTBOX_OK;
+}
+
+/* The library's error texts repeat the value. */
+static bool is_secret(const char *name)
+{
+	return strstr(name, "password") || strstr(name, "secret") || strstr(name, ".pem") ||
+	       strstr(name, "oauthbearer.config");
+}
+
+static int set(struct kafka_transport *kafka, const char *name, const char *value,
+	       struct outbox_error *err)
+{
+	char text[ERROR_MAX], shown[ERROR_MAX];
+
+	if (rd_kafka_conf_set(kafka->conf, name, value, text, sizeof(text)) == RD_KAFKA_CONF_OK)
+		return OUTBOX_OK;
+	return outbox_fail(err, OUTBOX_ECONFIG, "option %s: %s", name,
+			   is_secret(name) ? "librdkafka refuses its value"
+					   : text_shown(shown, sizeof(shown), text));
+}
+
+static int set_all(struct kafka_transport *kafka, const char *const (*pairs)[2], size_t n,
+		   struct outbox_error *err)
+{
+	int r = OUTBOX_OK;
+
+	for (size_t i = 0; i < n && !r; i++)
+		r = set(kafka, pairs[i][0], pairs[i][1], err);
+	return r;
+}
+
+static int set_properties(struct kafka_transport *kafka, struct url *url, struct outbox_error *err)
+{
+	int r = OUTBOX_OK;
+
+	for (size_t i = 0; i < url->n_options && !r; i++) {
+		struct url_option *option = &url->options[i];
+		bool plain =
+			strcmp(option->name, "acks") == 0 || strcmp(option->name, "retries") == 0;
+
+		if (!plain && !strchr(option->name, '.'))
+			continue;
+		option->used = true;
+		r = check_property(option, err);
+		if (!r)
+			r = set(kafka, option->name, option->value, err);
+		if (!r && strcmp(option->name, "allow.auto.create.topics") == 0)
+			kafka->auto_create = strcmp(option->value, "true") == 0;
+	}
+	return r;
+}
+
+static int set_partitioner(struct kafka_transport *kafka, struct url *url, struct outbox_error *err)
+{
+	const char *partitioner = url_option(url, "partitioner");
+
+	if (partitioner && strcmp(partitioner, "random") == 0)
+		return outbox_fail(err, OUTBOX_ECONFIG,
+				   "option partitioner: random spreads the messages of a key over "
+				   "partitions, where they have no order");
+	return set(kafka, "partitioner", partitioner ? partitioner : "murmur2_random", err);
+}
+
+/* ---- who, and how it is protected ------------------------------------------------------------ */
+
+static bool is_loopback(const struct endpoint *endpoint)
+{
+	for (size_t i = 0; i < endpoint->n_addresses; i++) {
+		const char *host = endpoint->addresses[i].host;
+
+		if (strcmp(host, "localhost") != 0 && strcmp(host, "::1") != 0 &&
+		    strncmp(host, "127.", 4) != 0)
+			return false;
+	}
+	return true;
+}
+
+static int set_login(struct kafka_transport *kafka, const struct endpoint *endpoint,
+		     const char *mechanism, struct outbox_error *err)
+{
+	static const char *const names[] = { "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512" };
+	const char *chosen = NULL;
+	char shown[80];
+	int r;
+
+	if (!endpoint->user)
+		return mechanism
+			       ? outbox_fail(err, OUTBOX_ECONFIG,
+					     "option sasl needs a user: write kafka://user@host/...")
+			       : OUTBOX_OK;
+	if (!endpoint->password)
+		return outbox_fail(err, OUTBOX_ECONFIG,
+				   "a user without a password; write user:password@ or password_file");
+	for (size_t i = 0; mechanism && i < ARRAY_SIZE(names); i++)
+		if (strcasecmp(mechanism, names[i]) == 0)
+			chosen = names[i];
+	if (mechanism && !chosen)
+		return outbox_fail(err, OUTBOX_ECONFIG,
+				   "option sasl: \"%s\" is none of plain, scram-sha-256, scram-sha-512",
+				   text_shown(shown, sizeof(shown), mechanism));
+	if (chosen == names[0] && !endpoint->tls && !is_loopback(endpoint))
+		return outbox_fail(err, OUTBOX_ECONFIG,
+				   "option sasl: plain would send the password in the clear; use "
+				   "kafkas:// or scram-sha-512");
+	r = set(kafka, "sasl.mechanisms", chosen ? chosen : "SCRAM-SHA-512", err);
+	if (!r)
+		r = set(kafka, "sasl.username", endpoint->user, err);
+	return r ? r : set(kafka, "sasl.password", endpoint->password, err);
+}
+
+static int set_security(struct kafka_transport *kafka, const struct endpoint *endpoint,
+			struct outbox_error *err)
+{
+	const char *const tls[][2] = {
+		{ "ssl.ca.location", endpoint->ca },
+		{ "enable.ssl.certificate.verification", endpoint->verify ? "true" : "false" },
+		{ "ssl.endpoint.identification.algorithm", endpoint->verify ? "https" : "none" },
+		{ "ssl.certificate.location", endpoint->cert },
+		{ "ssl.key.location", endpoint->key },
+	};
+	const char *protocol = endpoint->tls ? (endpoint->user ? "sasl_ssl" : "ssl")
+					     : (endpoint->user ? "sasl_plaintext" : "plaintext");
+	int r = set(kafka, "security.protocol", protocol, err);
+
+	if (r || !endpoint->tls)
+		return r;
+	return set_all(kafka, tls, endpoint->cert ? 5 : 3, err);
+}
+
+/* ---- the whole -------------------------------------------------------------------------------- */
+
+static int set_topic(struct kafka_transport *kafka, const struct url *url, struct outbox_error *err)
+{
+	const char *path = url->path[0] == '/' ? url->path + 1 : url->path;
+	char shown[100];
+	int r;
+
+	if (!path[0])
+		return outbox_fail(err, OUTBOX_ECONFIG,
+				   "%s: needs a topic; write %s://host:9092/orders or .../{topic}",
+				   url->scheme, url->scheme);
+	kafka->topic_text = strdup(path);
+	if (!kafka->topic_text)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	r = template_parse("topic", kafka->topic_text, &kafka->topic, err);
+	if (!r && template_is_constant(&kafka->topic) && !kafka_topic_name_ok(path))
+		return outbox_fail(err, OUTBOX_ECONFIG,
+				   "topic: \"%s\" is not a topic's name; Kafka takes letters, digits, "
+				   "'.', '_' and '-', at most 249",
+				   text_shown(shown, sizeof(shown), path));
+	return r;
+}
+
+static void write_hosts(const struct endpoint *endpoint, struct buf *out)
+{
+	for (size_t i = 0; i < endpoint->n_addresses; i++) {
+		const struct address *address = &endpoint->addresses[i];
+		bool colons = strchr(address->host, ':');
+
+		buf_printf(out, "%s%s%s%s:%d", i ? "," : "", colons ? "[" : "", address->host,
+			   colons ? "]" : "", address->port);
+	}
+}
+
+static int set_own(struct kafka_transport *kafka, const struct endpoint *endpoint,
+		   struct outbox_error *err)
+{
+	_cleanup_(buf_deinit) struct buf hosts = BUF_INIT(1 << 16);
+	/* What the engine relies on comes last: nothing in the URL can undo it. */
+	const char *const own[][2] = {
+		{ "enable.idempotence", "true" },
+		{ "acks", "all" },
+		{ "message.timeout.ms", "0" }, /* the deadline of publish() ends it, for all at once */
+		{ "linger.ms", "900000" },     /* rd_kafka_flush() sends */
+	};
+
+	write_hosts(endpoint, &hosts);
+	if (hosts.failed)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	if (set(kafka, "bootstrap.servers", buf_str(&hosts), err))
+		return OUTBOX_ECONFIG;
+	return set_all(kafka, own, ARRAY_SIZE(own), err);
+}
+
+static int set_defaults(struct kafka_transport *kafka, struct outbox_error *err)
+{
+	static const char *const defaults[][2] = {
+		{ "client.id", "outbox" },
+		{ "allow.auto.create.topics", "false" },
+		{ "message.max.bytes", "20000000" }, /* the broker knows its limit, and says so */
+		{ "topic.metadata.propagation.max.ms", "1000" },
+		{ "reconnect.backoff.max.ms", "1000" },
+		{ "socket.keepalive.enable", "true" },
+		{ "socket.nagle.disable", "true" },
+		{ "log.connection.close", "false" },
+	};
+
+	return set_all(kafka, defaults, ARRAY_SIZE(defaults), err);
+}
+
+int kafka_configure(struct kafka_transport *kafka, const struct outbox_transport_config *config,
+		    struct outbox_error *err)
+{
+	_cleanup_(url_deinit) struct url url = { 0 };
+	_cleanup_(endpoint_deinit) struct endpoint endpoint = { 0 };
+	int r;
+
+	kafka->conf = rd_kafka_conf_new();
+	r = url_parse(config->url, &url, err);
+	if (!r)
+		r = endpoint_parse(&url, 9092, strcmp(url.scheme, "kafkas") == 0, &endpoint, err);
+	if (!r)
+		r = set_topic(kafka, &url, err);
+	if (!r)
+		r = set_defaults(kafka, err);
+	if (!r)
+		r = set_properties(kafka, &url, err);
+	if (!r)
+		r = set_partitioner(kafka, &url, err);
+	if (!r)
+		r = set_login(kafka, &endpoint, url_option(&url, "sasl"), err);
+	if (!r)
+		r = url_finish(&url, OWN_OPTIONS, err);
+	if (!r)
+		r = set_security(kafka, &endpoint, err);
+	if (!r)
+		r = set_own(kafka, &endpoint, err);
+	if (!r)
+		snprintf(kafka->shown, sizeof(kafka->shown), "kafka %s", endpoint.shown);
+	return r;
+}

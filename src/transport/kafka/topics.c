@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The topics that messages named. A topic is looked up at the broker before the first message goes to it: so one
+ * that does not exist fails at once and alone, nothing creates it by accident, and the library knows its
+ * partitions when a window is filled (what it does not know yet it would send in pieces).
+ */
+#include "transport/kafka/kafka.h"
+
+#include "base/text.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define FIRST_SLOTS 64
+#define CREATE_TRIES 20
+#define TOPICS_MAX 20000 /* a template that makes a topic of every message */
+
+bool kafka_topic_name_ok(const char *name)
+{
+	size_t length =
+		strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-");
+
+	return length > 0 && length <= KAFKA_TOPIC_MAX && !name[length] && strcmp(name, ".") != 0 &&
+	       strcmp(name, "..") != 0;
+}
+
+void kafka_topics_clear(struct kafka_topics *topics)
+{
+	for (size_t i = 0; i < topics->capacity; i++) {
+		if (!topics->slots[i])
+			continue;
+		if (topics->slots[i]->handle)
+			rd_kafka_topic_destroy(topics->slots[i]->handle);
+		free(topics->slots[i]->name);
+		free(topics->slots[i]);
+	}
+	free(topics->slots);
+	*topics = (struct kafka_topics){ 0 };
+}
+
+static size_t slot_of(const struct kafka_topics *topics, uint64_t hash, const char *name)
+{
+	size_t i = hash & (topics->capacity - 1);
+
+	while (topics->slots[i] &&
+	       (topics->slots[i]->hash != hash || strcmp(topics->slots[i]->name, name) != 0))
+		i = (i + 1) & (topics->capacity - 1);
+	return i;
+}
+
+static bool grow(struct kafka_topics *topics)
+{
+	struct kafka_topics larger = { .capacity = topics->capacity ? topics->capacity * 2
+								    : FIRST_SLOTS,
+				       .count = topics->count };
+
+	larger.slots = calloc(larger.capacity, sizeof(struct kafka_topic *));
+	if (!larger.slots)
+		return false;
+	for (size_t i = 0; i < topics->capacity; i++) {
+		struct kafka_topic *topic = topics->slots[i];
+
+		if (topic)
+			larger.slots[slot_of(&larger, topic->hash, topic->name)] = topic;
+	}
+	free(topics->slots);
+	*topics = larger;
+	return true;
+}
+
+static struct kafka_topic *add(struct kafka_transport *kafka, size_t slot, const char *name)
+{
+	struct kafka_topic *topic = calloc(1, sizeof(*topic));
+
+	if (!topic)
+		return NULL;
+	topic->name = strdup(name);
+	topic->hash = text_hash(name);
+	topic->handle = topic->name ? rd_kafka_topic_new(kafka->producer, name, NULL) : NULL;
+	if (!topic->handle) {
+		free(topic->name);
+		free(topic);
+		return NULL;
+	}
+	kafka->topics.slots[slot] = topic;
+	kafka->topics.count++;
+	return topic;
+}
+
+int kafka_topic_get(struct kafka_transport *kafka, const char *name, struct kafka_topic **ret_topic,
+		    struct outbox_error *err)
+{
+	struct kafka_topics *topics = &kafka->topics;
+	size_t slot;
+
+	if (topics->count * 2 >= topics->capacity && !grow(topics))
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	slot = slot_of(topics, text_hash(name), name);
+	if (!topics->slots[slot] && topics->count >= TOPICS_MAX)
+		return outbox_fail(err, OUTBOX_ECONN,
+				   "%s: more than %d topics are in use; connecting anew",
+				   kafka->shown, TOPICS_MAX);
+	if (!topics->slots[slot] && !add(kafka, slot, name))
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	*ret_topic = topics->slots[slot];
+	return OUTBOX_OK;
+}
+
+int kafka_topic_check(const struct kafka_transport *kafka, const struct kafka_topic *topic,
+		      struct outbox_error *err)
+{
+	bool missing = topic->error == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART;
+	int status = OUTBOX_ECONN;
+
+	if (topic->known)
+		return OUTBOX_OK;
+	if (missing)
+		status = OUTBOX_ECONFIG;
+	if (topic->error == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED)
+		status = OUTBOX_EAUTH;
+	return outbox_fail_native(err, status, topic->error, "%s: topic %s: %s%s", kafka->shown,
+				  topic->name, rd_kafka_err2str(topic->error),
+				  missing ? "; create it, or set allow.auto.create.topics=true" : "");
+}
+
+static void note(struct kafka_transport *kafka, const struct rd_kafka_metadata *metadata)
+{
+	for (int i = 0; i < metadata->topic_cnt; i++) {
+		const struct rd_kafka_metadata_topic *found = &metadata->topics[i];
+		struct kafka_topic *topic =
+			kafka->topics.slots[slot_of(&kafka->topics, text_hash(found->topic),
+						    found->topic)];
+
+		if (!topic)
+			continue;
+		topic->known = !found->err && found->partition_cnt > 0;
+		topic->error = topic->known || found->err ? found->err
+							  : RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE;
+	}
+}
+
+/* One of those that this batch names and that the broker must be asked for. */
+static struct kafka_topic *unknown_topic(const struct kafka_transport *kafka)
+{
+	for (size_t i = 0; i < kafka->topics.capacity; i++) {
+		struct kafka_topic *topic = kafka->topics.slots[i];
+
+		if (topic && topic->wanted && !topic->known)
+			return topic;
+	}
+	return NULL;
+}
+
+/* A broker that is there and slow answers at last; one that is gone is noticed between two tries. */
+static int ask(struct kafka_transport *kafka, struct kafka_topic *topic, outbox_time deadline,
+	       struct outbox_error *err)
+{
+	const struct rd_kafka_metadata *metadata = NULL;
+	rd_kafka_resp_err_t e = RD_KAFKA_RESP_ERR__TIMED_OUT;
+
+	for (int slice = 1000; e; slice *= 2) {
+		int wait = kafka_remaining(kafka, deadline, slice);
+
+		if (!wait)
+			return outbox_fail_native(err, OUTBOX_ETIMEDOUT, e, "%s: topics: %s",
+						  kafka->shown, rd_kafka_err2str(e));
+		/* Named alone the broker may create it; else all are asked for at once. */
+		e = rd_kafka_metadata(kafka->producer, 0, kafka->auto_create ? topic->handle : NULL,
+				      &metadata, wait);
+		rd_kafka_poll(kafka->producer, 0);
+		if (e && kafka_is_cut_off(kafka))
+			return kafka_fail(kafka, err);
+	}
+	note(kafka, metadata);
+	rd_kafka_metadata_destroy(metadata);
+	return OUTBOX_OK;
+}
+
+int kafka_topics_look(struct kafka_transport *kafka, outbox_time deadline, struct outbox_error *err)
+{
+	struct kafka_topic *topic = unknown_topic(kafka);
+	int r = OUTBOX_OK;
+
+	/* A topic that the broker is making is there after a moment. */
+	for (int tries = kafka->auto_create ? CREATE_TRIES : 1; !r && topic && tries > 0; tries--) {
+		r = ask(kafka, topic, deadline, err);
+		topic = unknown_topic(kafka);
+		if (!r && topic && tries > 1)
+			rd_kafka_poll(kafka->producer, KAFKA_TICK);
+	}
+	return r;
+}
