@@ -206,10 +206,16 @@ static void *run(void *argument)
 
 struct proxy *proxy_start(int upstream_port)
 {
+	return proxy_start_at(0, upstream_port);
+}
+
+struct proxy *proxy_start_at(int port, int upstream_port)
+{
 	struct proxy *p = calloc(1, sizeof(*p));
 
 	if (!p)
 		die("proxy");
+	p->port = port;
 	p->upstream = upstream_port;
 	p->listener = -1;
 	for (size_t i = 0; i < PAIRS_MAX; i++)

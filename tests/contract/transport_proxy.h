@@ -11,6 +11,8 @@ struct proxy;
 
 /* Listens on a free port. Fails the test when it cannot. */
 struct proxy *proxy_start(int upstream_port);
+/* The same on a port of one's own choice: for brokers that tell their clients where to come. */
+struct proxy *proxy_start_at(int port, int upstream_port);
 int proxy_port(const struct proxy *proxy);
 void proxy_stop(struct proxy *proxy);
 
