@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A batch is one window, unless the broker closes the channel on the way: then the window ends there, the guilty
+ * are found, a new channel is opened and the rest of the batch is the next window. Each such end consumes at
+ * least the message that caused it.
+ */
+#include "transport/rabbitmq/rabbitmq.h"
+
+#include <inttypes.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+/* Look for answers after so many messages or bytes. */
+#define READ_EVERY 32
+#define READ_EVERY_BYTES 65536
+
+/* Full packets instead of one a message; letting go sends the rest. */
+static void cork(struct rabbit *rabbit, int on)
+{
+	setsockopt(amqp_get_sockfd(rabbit->connection), IPPROTO_TCP, TCP_CORK, &on, sizeof(on));
+}
+
+static bool passed(const struct rabbit *rabbit, outbox_time deadline)
+{
+	return rabbit->clock->mono(rabbit->clock) >= deadline;
+}
+
+static int too_late(const struct rabbit *rabbit, struct outbox_error *err)
+{
+	if (rabbit->blocked)
+		return outbox_fail(err, OUTBOX_EFULL,
+				   "rabbitmq %s: the broker takes no messages for now: %s",
+				   rabbit->endpoint.shown, rabbit->blocked_reason);
+	return outbox_fail(err, OUTBOX_ETIMEDOUT, "rabbitmq %s: not confirmed in time",
+			   rabbit->endpoint.shown);
+}
+
+/* ---- sending -------------------------------------------------------------------------------- */
+
+/* REJECTED or RETRY before the wire. */
+static bool refuse(struct rabbit *rabbit, struct outbox_batch *batch, size_t i,
+		   const struct outbox_error *why)
+{
+	const struct rabbit_exchange *exchange = NULL;
+
+	if (why->status) {
+		outbox_batch_verdict(batch, i, OUTBOX_REJECTED, 0, "%s", why->message);
+		return true;
+	}
+	if (!rabbit->constant)
+		exchange = rabbit_exchanges_find(rabbit, buf_str(&rabbit->exchange_name));
+	if (!exchange || !exchange->missing)
+		return false;
+	outbox_batch_verdict(batch, i, rabbit_code_find(exchange->code, exchange->missing)->verdict,
+			     exchange->code, "%s", exchange->missing);
+	return true;
+}
+
+/* One message; *bytes grows by what was written. */
+static int send_one(struct rabbit *rabbit, struct outbox_batch *batch, size_t i, size_t *bytes,
+		    struct outbox_error *err)
+{
+	struct outbox_error why = OUTBOX_ERROR_INIT;
+	struct rabbit_message m;
+	int r, status;
+
+	r = rabbit_message(rabbit, batch->items[i], &m, &why);
+	if (r != OUTBOX_OK && r != OUTBOX_EINVAL)
+		return outbox_fail(err, r, "%s", why.message);
+	if (refuse(rabbit, batch, i, &why))
+		return OUTBOX_OK;
+	confirms_send(&rabbit->confirms, i);
+	status = amqp_basic_publish(rabbit->connection, RABBIT_PUBLISH_CHANNEL, m.exchange, m.key,
+				    m.mandatory, 0, &m.properties, m.body);
+	*bytes += m.body.len;
+	return status == AMQP_STATUS_OK ? OUTBOX_OK
+					: rabbit_fail(rabbit, status, NULL, "connection lost", err);
+}
+
+/* While an alarm lasts nothing is written: the broker would not read it. */
+static int wait_unblocked(struct rabbit *rabbit, outbox_time deadline, struct outbox_error *err)
+{
+	int r = OUTBOX_OK;
+
+	while (r == OUTBOX_OK && rabbit->blocked && !rabbit->closed_code) {
+		if (passed(rabbit, deadline))
+			return too_late(rabbit, err);
+		r = rabbit_answers(rabbit, true, deadline, err);
+	}
+	return r;
+}
+
+/* Send from *next on, until all is sent or the channel is closed. */
+static int send_window(struct rabbit *rabbit, struct outbox_batch *batch, size_t *next,
+		       outbox_time deadline, struct outbox_error *err)
+{
+	size_t bytes = 0, since = 0;
+	int r = OUTBOX_OK;
+
+	while (r == OUTBOX_OK && *next < batch->count && !rabbit->closed_code) {
+		r = send_one(rabbit, batch, (*next)++, &bytes, err);
+		if (r != OUTBOX_OK || (++since < READ_EVERY && bytes < READ_EVERY_BYTES))
+			continue;
+		since = bytes = 0;
+		r = rabbit_answers(rabbit, false, deadline, err);
+		if (r == OUTBOX_OK && rabbit->blocked)
+			r = wait_unblocked(rabbit, deadline, err);
+		if (r == OUTBOX_OK && passed(rabbit, deadline))
+			r = too_late(rabbit, err);
+	}
+	return r;
+}
+
+static int await_confirms(struct rabbit *rabbit, outbox_time deadline, struct outbox_error *err)
+{
+	int r = OUTBOX_OK;
+
+	while (r == OUTBOX_OK && rabbit->confirms.open && !rabbit->closed_code) {
+		if (passed(rabbit, deadline))
+			return too_late(rabbit, err);
+		r = rabbit_answers(rabbit, true, deadline, err);
+	}
+	return r;
+}
+
+/* ---- a closed channel ------------------------------------------------------------------------- */
+
+/* "message size 2000 is larger than configured max size 1000": both numbers, of this broker and later ones. */
+static void learn_size_max(struct rabbit *rabbit)
+{
+	const char *at = strstr(rabbit->closed_text, "max size ");
+	uint64_t max = 0;
+
+	if (at && sscanf(at, "max size %" SCNu64, &max) == 1)
+		rabbit->size_max = max;
+}
+
+/* Did this message make the broker close the channel? Else it cannot be told. */
+static bool is_guilty(struct rabbit *rabbit, const struct outbox_item *item,
+		      const struct rabbit_code *row)
+{
+	struct rabbit_message m;
+	char named[RABBIT_SHORT_MAX + 32];
+	int r = rabbit_message(rabbit, item, &m, NULL);
+
+	if (row->verdict == OUTBOX_REJECTED)
+		return rabbit->size_max &&
+		       r == OUTBOX_EINVAL; /* it was valid before the limit was known */
+	if (r != OUTBOX_OK)
+		return false;
+	snprintf(named, sizeof(named), "exchange '%s' in vhost", buf_str(&rabbit->exchange_name));
+	return strstr(rabbit->closed_text, named);
+}
+
+/*
+ * Verdicts for a window that the broker ended. With one exchange for all, a reason that lies in the exchange is
+ * the target's: it fails as a whole and nobody is charged.
+ */
+static int settle_closed(struct rabbit *rabbit, struct outbox_batch *batch, size_t sent,
+			 struct outbox_error *err)
+{
+	const struct rabbit_code *row = rabbit_code_find(rabbit->closed_code, rabbit->closed_text);
+
+	confirms_finish(&rabbit->confirms);
+	rabbit_exchanges_forget(rabbit);
+	if (row->verdict == OUTBOX_REJECTED)
+		learn_size_max(rabbit);
+	else if (rabbit->constant)
+		return rabbit_fail(rabbit, rabbit->closed_code, rabbit->closed_text,
+				   "channel closed", err);
+	for (size_t i = 0; i < sent; i++)
+		if (batch->items[i]->verdict == OUTBOX_UNKNOWN &&
+		    is_guilty(rabbit, batch->items[i], row))
+			outbox_batch_verdict(batch, i, row->verdict, rabbit->closed_code, "%s%s%s",
+					     rabbit->closed_text, row->note ? "; " : "",
+					     row->note ? row->note : "");
+	return OUTBOX_OK;
+}
+
+/* ---- the batch ---------------------------------------------------------------------------------- */
+
+static int run_window(struct rabbit *rabbit, struct outbox_batch *batch, size_t *next,
+		      outbox_time deadline, struct outbox_error *err)
+{
+	int r;
+
+	r = confirms_begin(&rabbit->confirms, batch, err);
+	if (r == OUTBOX_OK)
+		r = rabbit_exchanges_prepare(rabbit, batch, deadline, err);
+	if (r != OUTBOX_OK)
+		return r;
+	if (batch->count > 1)
+		cork(rabbit, 1);
+	r = send_window(rabbit, batch, next, deadline, err);
+	if (batch->count > 1)
+		cork(rabbit, 0);
+	if (r == OUTBOX_OK)
+		r = await_confirms(rabbit, deadline, err);
+	if (r != OUTBOX_OK)
+		return r;
+	if (!rabbit->closed_code) {
+		confirms_finish(&rabbit->confirms);
+		return OUTBOX_OK;
+	}
+	r = settle_closed(rabbit, batch, *next, err);
+	return r == OUTBOX_OK ? rabbit_open_channel(rabbit, deadline, err) : r;
+}
+
+static int run_batch(struct rabbit *rabbit, struct outbox_batch *batch, outbox_time deadline,
+		     struct outbox_error *err)
+{
+	size_t next = 0;
+	int r;
+
+	/* What came while nobody looked: heartbeats, an alarm, the end of the connection. */
+	r = rabbit_answers(rabbit, false, deadline, err);
+	if (r == OUTBOX_OK)
+		r = wait_unblocked(rabbit, deadline, err);
+	if (r == OUTBOX_OK && rabbit->closed_code)
+		r = rabbit_open_channel(rabbit, deadline, err);
+	while (r == OUTBOX_OK && next < batch->count) {
+		if (passed(rabbit, deadline))
+			return too_late(rabbit, err);
+		r = run_window(rabbit, batch, &next, deadline, err);
+	}
+	return r;
+}
+
+/* It failed in the middle. What the broker said before the end is still worth hearing: fewer duplicates. */
+static void hear_the_rest(struct rabbit *rabbit)
+{
+	if (rabbit->confirms.batch)
+		(void)!rabbit_answers(rabbit, false, 0, NULL);
+	confirms_finish(&rabbit->confirms);
+}
+
+int rabbit_publish(struct outbox_transport *transport, struct outbox_batch *batch,
+		   outbox_time deadline, struct outbox_error *err)
+{
+	struct rabbit *rabbit = rabbit_downcast(transport);
+	outbox_time now = rabbit->clock->mono(rabbit->clock);
+	bool late;
+	int r;
+
+	if (!rabbit->connection)
+		return outbox_fail(err, OUTBOX_ECONN, "rabbitmq %s: not connected",
+				   rabbit->endpoint.shown);
+	if (now >= deadline)
+		return too_late(rabbit, err);
+	rabbit_watchdog_arm(&rabbit->watchdog, deadline - now);
+	r = run_batch(rabbit, batch, deadline, err);
+	if (r != OUTBOX_OK)
+		hear_the_rest(rabbit);
+	late = rabbit_watchdog_disarm(&rabbit->watchdog);
+	if (late)
+		r = too_late(rabbit, err);
+	if (r != OUTBOX_OK)
+		rabbit_drop(rabbit, false);
+	return r;
+}
