@@ -60,6 +60,10 @@ static int rabbit_open(const struct outbox_transport_config *config,
 
 	if (!rabbit)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	if (envelope < OUTBOX_ENVELOPE_CE_STRUCTURED || envelope > OUTBOX_ENVELOPE_EXTERNAL) {
+		free(rabbit);
+		return outbox_fail(err, OUTBOX_ECONFIG, "amqp: envelope %d is unknown", envelope);
+	}
 	rabbit->base.ops = &rabbitmq_transport_ops;
 	rabbit->clock = config->clock;
 	rabbit->confirms = (struct confirms)CONFIRMS_INIT;
