@@ -186,6 +186,7 @@ DECLARE
 	late xid8[];
 	chosen record;
 	claimed bigint := 0;
+	returned bigint;
 	straight boolean;
 	low bigint;
 	high bigint;
@@ -217,11 +218,6 @@ BEGIN
 		END IF;
 	END IF;
 
-	-- A claim need not be durable before its messages are sent: if the server crashes and forgets it, the lane is
-	-- fenced and they are sent again. What is settled must be.
-	IF p_outcomes.count = 0 THEN
-		PERFORM set_config('synchronous_commit', 'off', true);
-	END IF;
 	PERFORM pg_advisory_xact_lock(outbox_lane_lock(p_target, p_lane));
 	now := outbox_now(p_now);
 	last := outbox_last_receipt(p_target, p_lane);
@@ -241,6 +237,12 @@ BEGIN
 	fresh_seq := outbox_log_end();
 	fresh_xid := pg_current_xact_id();
 	PERFORM outbox_check_position(last, fresh_seq, fresh);
+	-- A claim need not be durable before its messages are sent: if the server crashes and forgets it, the lane is
+	-- fenced and they are sent again. What is settled must be; and so must the messages, whose publishers may not have
+	-- waited for the disk (synchronous_commit off).
+	IF p_outcomes.count = 0 AND pg_current_wal_flush_lsn() >= pg_current_wal_insert_lsn() THEN
+		PERFORM set_config('synchronous_commit', 'off', true);
+	END IF;
 
 	succ := outbox_next_receipt(last, p_new_token, p_owner, now);
 	succ.route_version := p_version;
@@ -305,6 +307,11 @@ BEGIN
 				m.traceparent, m.headers, m.payload, m.payload_bin, 0, NULL::timestamptz, 0
 			FROM outbox_stretch(low, last_seq, prev, cur, p_lane, lanes, types, kind, published_only, every) m
 			ORDER BY m.seq;
+			GET DIAGNOSTICS returned = ROW_COUNT;
+			IF returned <> claimed THEN
+				RAISE EXCEPTION 'target %, lane %: messages went while they were read', p_target, p_lane
+					USING ERRCODE = 'serialization_failure';
+			END IF;
 		ELSE
 			succ.claim_end := outbox_scanned(low, 0, succ.cur_seq, outbox_scan_max());
 		END IF;

@@ -88,6 +88,10 @@ DECLARE
 	new_version bigint;
 	t timestamptz;
 BEGIN
+	-- A purge that is under way knows nothing of a new target, which would claim what is about to go.
+	IF NOT EXISTS (SELECT FROM outbox_target WHERE name = p_target) THEN
+		PERFORM outbox_janitor_lock(true);
+	END IF;
 	PERFORM pg_advisory_xact_lock(outbox_lane_lock(p_target, -2));
 	t := outbox_now(p_now);
 	SELECT * INTO known FROM outbox_target WHERE name = p_target;

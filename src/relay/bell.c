@@ -13,7 +13,8 @@
 #define AGAIN_MAX (320 * OUTBOX_MILLISECONDS)
 #define LISTEN_SLICE 200 /* ms: how often a listener looks whether the relay stops or works again */
 #define STORE_PAUSE OUTBOX_SECONDS
-#define LOOK_AGAIN 60 /* seconds */
+#define LOOK_AGAIN 60  /* seconds */
+#define LAST_LOOK 1000 /* ms that all lanes may take to look once more: the store may be far away */
 
 struct listener {
 	struct outbox_relay *relay;
@@ -38,6 +39,14 @@ static bool all_dry(struct outbox_relay *relay)
 		if (atomic_load(&relay->threads[i].worker->dry) != ring)
 			return false;
 	return true;
+}
+
+static bool has_work(struct outbox_relay *relay)
+{
+	for (size_t i = 0; i < relay->n_threads; i++)
+		if (!atomic_load(&relay->threads[i].worker->dry))
+			return true;
+	return false;
 }
 
 static void ring(struct outbox_relay *relay)
@@ -89,8 +98,8 @@ static int sleep_once(struct listener *l, struct outbox_error *err)
 	l->pause = AGAIN_MIN;
 	atomic_store(&relay->bell.hung, true);
 	ring(relay); /* everybody looks once more */
-	for (int i = 0; i < 100 && !stopping(relay) && !all_dry(relay); i++)
-		rest(l, IDLE_CHECK / 10);
+	for (int i = 0; i < LAST_LOOK && !stopping(relay) && !all_dry(relay) && !has_work(relay); i++)
+		rest(l, OUTBOX_MILLISECONDS);
 	listen_on(relay, fd);
 	atomic_store(&relay->bell.hung, false);
 	ring(relay); /* first: letting go takes its time */

@@ -119,7 +119,7 @@ static int wait_for_idle(struct outbox_relay *relay, struct outbox_arena *arena,
 		r = store ? OUTBOX_OK : relay_open_store(relay, &random, &store, err);
 		if (!r)
 			r = look(relay, store, arena, &business, err);
-		pause = pause_after(clock->mono(clock) - began);
+		pause = r ? pause_after(pause) : pause_after(clock->mono(clock) - began);
 		if (r && r != OUTBOX_EBUSY)
 			store = store_close(store);
 		if (r || business != BUSINESS_STUCK)

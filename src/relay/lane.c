@@ -165,6 +165,11 @@ static void found_nothing(struct worker *w, struct lane *lane, const struct outb
 	lane->poll = lane->poll * 2 < w->target->poll_max ? lane->poll * 2 : w->target->poll_max;
 }
 
+static outbox_time slow(const struct worker *w)
+{
+	return w->target->lease / 3;
+}
+
 static void advanced(struct worker *w, struct lane *lane, size_t want, outbox_time now)
 {
 	struct flight *fresh = &lane->flights[!lane->current];
@@ -195,6 +200,9 @@ static void advanced(struct worker *w, struct lane *lane, size_t want, outbox_ti
 	lane->poll = w->target->poll_min;
 	/* After the call: the store's time is that of its end, or nearly. */
 	lane->read_at = w->plan->clock->mono(w->plan->clock);
+	/* What took so long to come cannot be sent within the lease: it would be read again and again. */
+	if (lane->read_at - now > slow(w))
+		lane->limit = fresh->claim.count > 1 ? fresh->claim.count / 2 : 1;
 	lane->phase = LANE_SEND;
 	if (flight_begin(fresh, mode(w), w->target->hold, &err)) {
 		/* Claimed, but no memory to work on it: take the lane anew. */
@@ -219,6 +227,24 @@ static void fenced(struct worker *w, struct lane *lane)
 	forget_flight(w, lane);
 	lane->phase = LANE_RELEASE;
 	lane->lost = true;
+}
+
+/* An answer that does not fit into memory, or not through the wire in time, twice: ask for less. */
+static void too_large(struct worker *w, struct lane *lane, int status, outbox_time took)
+{
+	bool memory = status == OUTBOX_ENOMEM;
+
+	lane->slow_failures = !memory && took > slow(w) ? lane->slow_failures + 1 : 0;
+	if (!memory && lane->slow_failures < 2)
+		return;
+	if (!memory || lane->limit == 1) {
+		/* The same claim again and again: it was made, and we shall not get it. */
+		forget_flight(w, lane);
+		lane->next_token = 0;
+		lane->phase = LANE_TAKE;
+	}
+	lane->limit = lane->limit > 1 ? lane->limit / 2 : 1;
+	lane->slow_failures = 0;
 }
 
 static void settle_and_read(struct worker *w, struct lane *lane, outbox_time now)
@@ -261,6 +287,7 @@ static void settle_and_read(struct worker *w, struct lane *lane, outbox_time now
 				   fresh->arena, &fresh->claim, &err);
 	failpoint("after_settle");
 	if (!r) {
+		lane->slow_failures = 0;
 		trouble_lane_over(w, lane, "settle", now);
 		advanced(w, lane, want, now);
 		return;
@@ -270,14 +297,7 @@ static void settle_and_read(struct worker *w, struct lane *lane, outbox_time now
 		fenced(w, lane);
 		return;
 	}
-	if (r == OUTBOX_ENOMEM && lane->limit > 1) {
-		lane->limit /= 2;
-	} else if (r == OUTBOX_ENOMEM) {
-		/* The same claim again and again: it was made, and is too large to be read. */
-		forget_flight(w, lane);
-		lane->next_token = 0;
-		lane->phase = LANE_TAKE;
-	}
+	too_large(w, lane, r, w->plan->clock->mono(w->plan->clock) - now);
 	trouble_lane(w, lane, "settle", &err, now);
 }
 

@@ -44,6 +44,7 @@ struct lane {
 	struct outbox_head head;
 	int64_t next_token; /* of the receipt being appended; the same again until it is known */
 	int64_t died_seq;   /* the message that was alone in flight when a relay died */
+	int slow_failures;  /* calls in a row whose answer did not come in time */
 	size_t limit;       /* the next claim's size: halved by UNKNOWN, doubled by success */
 	outbox_time run_at, poll;
 	outbox_time read_at; /* mono: when the claim in flight was read */
