@@ -102,6 +102,20 @@ static outbox_time pause_after(outbox_time looked_for)
 	return pause < IDLE_CHECK_MAX ? pause : IDLE_CHECK_MAX;
 }
 
+/* Look, on a connection that is kept while it is of use. */
+static int look_once(struct outbox_relay *relay, struct random_state *random,
+		     struct outbox_store **store, struct outbox_arena *arena,
+		     enum business *ret_business, struct outbox_error *err)
+{
+	int r = *store ? OUTBOX_OK : relay_open_store(relay, random, store, err);
+
+	if (!r)
+		r = look(relay, *store, arena, ret_business, err);
+	if (r && r != OUTBOX_EBUSY)
+		*store = store_close(*store);
+	return r;
+}
+
 static int wait_for_idle(struct outbox_relay *relay, struct outbox_arena *arena,
 			 const volatile int *stop, struct outbox_error *err)
 {
@@ -116,12 +130,8 @@ static int wait_for_idle(struct outbox_relay *relay, struct outbox_arena *arena,
 	while (business && (!r || passing(r)) && !told_to_stop(stop)) {
 		relay_wait(relay, clock->mono(clock) + pause, &wakes_seen);
 		began = clock->mono(clock);
-		r = store ? OUTBOX_OK : relay_open_store(relay, &random, &store, err);
-		if (!r)
-			r = look(relay, store, arena, &business, err);
-		pause = r ? pause_after(pause) : pause_after(clock->mono(clock) - began);
-		if (r && r != OUTBOX_EBUSY)
-			store = store_close(store);
+		r = look_once(relay, &random, &store, arena, &business, err);
+		pause = pause_after(r ? pause : clock->mono(clock) - began);
 		if (r || business != BUSINESS_STUCK)
 			moved_at = clock->mono(clock);
 		else if (clock->mono(clock) - moved_at > patience(relay))

@@ -81,8 +81,11 @@ static void go_up(struct proxy *p)
 
 static void go_down(struct proxy *p)
 {
-	if (p->listener >= 0)
+	if (p->listener >= 0) {
+		/* The thread may be polling it, which keeps a closed socket listening. */
+		shutdown(p->listener, SHUT_RDWR);
 		close(p->listener);
+	}
 	p->listener = -1;
 	for (size_t i = 0; i < PAIRS_MAX; i++)
 		end_pair(&p->pairs[i]);
@@ -123,32 +126,49 @@ static bool send_all(int fd, const char *data, size_t size)
 	return true;
 }
 
-/* Pass on what there is. A pair whose one side ended ends whole. */
-static void pass(struct proxy *p, struct pair *pair, bool up)
+/* The end of it. The broker may still answer what it got, and that may still come through. */
+static void cut(struct proxy *p)
 {
 	char data[16384];
-	ssize_t n = recv(up ? pair->client : pair->broker, data, sizeof(data), MSG_DONTWAIT);
-	size_t size = n > 0 ? (size_t)n : 0;
-	bool cut = up && p->cut_at != SIZE_MAX && p->sent + size >= p->cut_at;
 
-	if (cut)
+	usleep(20000);
+	for (size_t i = 0; i < PAIRS_MAX && !p->mute; i++) {
+		ssize_t n = p->pairs[i].broker < 0
+				    ? 0
+				    : recv(p->pairs[i].broker, data, sizeof(data), MSG_DONTWAIT);
+
+		if (n > 0)
+			send_all(p->pairs[i].client, data, (size_t)n);
+	}
+	usleep(p->mute ? 0 : 5000);
+	go_down(p);
+}
+
+static void pass_down(struct proxy *p, struct pair *pair)
+{
+	char data[16384];
+	ssize_t n = recv(pair->broker, data, sizeof(data), MSG_DONTWAIT);
+
+	if (n <= 0 || (!p->mute && !send_all(pair->client, data, (size_t)n)))
+		end_pair(pair);
+}
+
+static void pass_up(struct proxy *p, struct pair *pair)
+{
+	char data[16384];
+	ssize_t n = recv(pair->client, data, sizeof(data), MSG_DONTWAIT);
+	size_t size = n > 0 ? (size_t)n : 0;
+	bool over = p->cut_at != SIZE_MAX && p->sent + size >= p->cut_at;
+
+	if (over)
 		size = p->cut_at > p->sent ? p->cut_at - p->sent : 0;
-	if (n <= 0 ||
-	    (!(p->mute && !up) && !send_all(up ? pair->broker : pair->client, data, size))) {
+	if (n <= 0 || !send_all(pair->broker, data, size)) {
 		end_pair(pair);
 		return;
 	}
-	if (up)
-		p->sent += size;
-	if (cut) {
-		usleep(20000); /* the broker may still answer what it got */
-		for (size_t i = 0; i < PAIRS_MAX && !p->mute; i++)
-			if (p->pairs[i].broker >= 0 &&
-			    (n = recv(p->pairs[i].broker, data, sizeof(data), MSG_DONTWAIT)) > 0)
-				send_all(p->pairs[i].client, data, (size_t)n);
-		usleep(p->mute ? 0 : 5000);
-		go_down(p);
-	}
+	p->sent += size;
+	if (over)
+		cut(p);
 }
 
 static nfds_t gather(struct proxy *p, struct pollfd *fds)
@@ -177,9 +197,9 @@ static void serve(struct proxy *p, const struct pollfd *fds, nfds_t n)
 		}
 		for (size_t i = 0; i < PAIRS_MAX; i++) {
 			if (p->pairs[i].client == fds[k].fd)
-				pass(p, &p->pairs[i], true);
+				pass_up(p, &p->pairs[i]);
 			else if (p->pairs[i].broker == fds[k].fd)
-				pass(p, &p->pairs[i], false);
+				pass_down(p, &p->pairs[i]);
 		}
 	}
 }
