@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NATS_DRIVER_H
+#define NATS_DRIVER_H
+
+/*
+ * NATS JetStream through libnats. How the parts work together is told in publish.c and pump.c. (Not named nats.h:
+ * the library includes <nats/nats.h>.)
+ */
+
+#include <outbox/transport.h>
+
+#include "base/buf.h"
+#include "transport/endpoint.h"
+#include "transport/template.h"
+
+#include <nats/nats.h>
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct notes;
+struct watchdog;
+
+#define NATS_DEFAULT_PORT 4222
+/* A server takes lines of 4,096 bytes by default, and ends the connection at a longer one. */
+#define NATS_SUBJECT_MAX 3900
+
+/* What was said of one message that went out. */
+enum slot_state {
+	SLOT_OPEN, /* nothing yet */
+	SLOT_ACKED,
+	SLOT_DONE, /* another verdict, and final */
+	SLOT_FULL, /* refused for want of space: RETRY, unless the whole target is full */
+	SLOT_AWAY  /* refused by a stream or cluster that cannot work now: the same */
+};
+
+struct slot {
+	size_t item; /* in the batch */
+	enum slot_state state;
+};
+
+/* The messages of one publish() that went out; the i-th has the reply subject <inbox>.<first + i>. */
+struct window {
+	struct outbox_batch *batch;
+	struct slot *slots;
+	size_t capacity, count;
+	size_t open;  /* slots in SLOT_OPEN */
+	size_t acked; /* slots in SLOT_ACKED */
+	uint64_t first;
+	/* 503s: the library does not tell which request they answer. When there are as many as open slots,
+	 * they answer these. */
+	size_t no_responders;
+};
+
+struct nats_transport {
+	struct outbox_transport base;
+	struct outbox_clock *clock;
+	struct outbox_encoder *encoder;
+	struct endpoint endpoint;
+	struct template subject;
+	bool dollar; /* the template itself begins with $: "$KV.bucket.{key}" */
+	char *stream;
+	char *token, *creds, *nkey, *seed;
+	char *inbox_prefix;
+	char *name; /* of the connection, for the server's lists */
+
+	/* A connection, or NULL and -1. */
+	natsConnection *nc;
+	natsSubscription *answers;
+	int fd; /* a duplicate of the library's: it is ours as long as we keep it */
+	bool attached, want_write;
+	struct notes *notes;
+	struct watchdog *watchdog; /* only while it is needed: connecting, and TLS */
+	int64_t max_payload;
+	char reply[160]; /* "<inbox>." and then a number */
+	size_t reply_length;
+	uint64_t number; /* of the next reply subject */
+	bool stale;      /* answers of an earlier batch may still come */
+
+	struct window window;
+	struct buf text; /* the subject of the message at hand */
+};
+
+/* ---- connect.c: all errors of connect() */
+int nats_dial(struct nats_transport *t, outbox_time deadline,
+	      struct outbox_error *err) OUTBOX_MUSTCHECK;
+void nats_hang_up(struct nats_transport *t);
+/* An inbox that nobody answers to yet. */
+int nats_new_inbox(struct nats_transport *t, struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/* ---- pump.c: I/O in the calling thread */
+/* The library's hooks; loop is the transport. */
+natsStatus pump_attach(void **data, void *loop, natsConnection *nc, natsSock fd);
+natsStatus pump_read(void *data, bool add);
+natsStatus pump_write(void *data, bool add);
+natsStatus pump_detach(void *data);
+
+/*
+ * Write and read what is possible, waiting up to `wait` for it (0: not at all). False: nothing happened in that
+ * time. The connection may be gone afterwards: natsConnection_IsClosed().
+ */
+bool pump(struct nats_transport *t, outbox_time wait);
+bool pump_closed(const struct nats_transport *t);
+/* Why it is gone. Returns the status. */
+int pump_why(struct nats_transport *t, struct outbox_error *err);
+/* The next reply subject, in t->reply; returns its number. */
+uint64_t pump_next_reply(struct nats_transport *t);
+/* The number of an answer; false: it is none of ours. */
+bool pump_number(const struct nats_transport *t, natsMsg *msg, uint64_t *ret_number);
+
+/*
+ * One request, one answer, nothing else in flight. ENOTFOUND: nobody listens on the subject; ETIMEDOUT: no
+ * answer; ECONN. The caller destroys the message.
+ */
+int pump_request(struct nats_transport *t, const char *subject, const char *json,
+		 outbox_time deadline, natsMsg **ret_msg, struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/* ---- subject.c: what goes on the wire is checked before, and refused, never rewritten */
+/* The message's subject into t->text. EINVAL with the reason. */
+int nats_subject(struct nats_transport *t, const struct outbox_message *message,
+		 struct outbox_error *err) OUTBOX_MUSTCHECK;
+/* EINVAL unless it can be a header, a command to the server it is not. */
+int nats_header_check(const struct outbox_header *header, struct outbox_error *err) OUTBOX_MUSTCHECK;
+/* A stream's name, an inbox prefix: one or several tokens. */
+bool nats_tokens_valid(const char *text, bool dots);
+
+/* ---- publish.c */
+int nats_publish(struct outbox_transport *transport, struct outbox_batch *batch,
+		 outbox_time deadline, struct outbox_error *err);
+/* ---- settle.c: from answers to verdicts, and what the batch as a whole says of the target */
+void settle_answer(struct nats_transport *t, size_t slot, const char *json, size_t size);
+void settle_note(struct nats_transport *t, const char *text);
+int settle_batch(struct nats_transport *t, outbox_time deadline,
+		 struct outbox_error *err) OUTBOX_MUSTCHECK;
+/* ---- check.c */
+int nats_check(struct outbox_transport *transport, outbox_time deadline, char *text, size_t size);
+
+/* The names of the streams that take a subject (or have subjects in common with a wildcard). */
+#define NATS_STREAMS_MAX 8
+struct stream_names {
+	char names[NATS_STREAMS_MAX][256];
+	size_t count; /* all of them; more than NATS_STREAMS_MAX are not named */
+};
+int nats_stream_names(struct nats_transport *t, const char *subject, outbox_time deadline,
+		      struct stream_names *ret_names, struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+#endif

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From answers to verdicts, and from all verdicts of a batch to what they say of the target.
+ *
+ * A stream that is full, or without a leader, refuses everything, and that is an outage: nobody is to be charged
+ * for it. One refusal alone does not tell an outage from a message whose stream, one of several that the target
+ * writes to, is full. What tells is what came behind it: the messages were answered in order, so when a later one
+ * was stored, the target works and the refused ones have a problem of their own.
+ */
+
+#include "transport/nats/driver.h"
+
+#include "base/cleanup.h"
+#include "base/text.h"
+#include "transport/nats/notes.h"
+#include "transport/nats/verdict.h"
+
+#include <string.h>
+
+#define NO_RESPONDERS 503
+/* Looking for a stream must not eat the deadline. */
+#define LOOK_FOR (2 * OUTBOX_SECONDS)
+
+/* ---- one message ------------------------------------------------------------------------------------ */
+
+static void close_slot(struct nats_transport *t, struct slot *slot, enum slot_state state)
+{
+	struct window *w = &t->window;
+
+	slot->state = state;
+	w->open--;
+	w->acked += state == SLOT_ACKED;
+}
+
+static void refuse(struct nats_transport *t, struct slot *slot, const struct answer *answer)
+{
+	static const enum slot_state states[] = {
+		[CLASS_RETRY] = SLOT_DONE,
+		[CLASS_REJECT] = SLOT_DONE,
+		[CLASS_FULL] = SLOT_FULL,
+		[CLASS_AWAY] = SLOT_AWAY,
+	};
+	enum verdict_class class = verdict_of(answer->code);
+
+	outbox_batch_verdict(t->window.batch, slot->item,
+			     class == CLASS_REJECT ? OUTBOX_REJECTED : OUTBOX_RETRY, answer->code,
+			     "JetStream refused it: %s (%d)", answer->description, answer->code);
+	close_slot(t, slot, states[class]);
+}
+
+void settle_answer(struct nats_transport *t, size_t index, const char *json, size_t size)
+{
+	struct outbox_batch *batch = t->window.batch;
+	struct slot *slot = &t->window.slots[index];
+	struct outbox_error why = OUTBOX_ERROR_INIT;
+	struct answer answer;
+
+	if (slot->state != SLOT_OPEN)
+		return;
+	if (answer_parse(json, size, &answer, &why) != OUTBOX_OK) {
+		outbox_batch_verdict(batch, slot->item, OUTBOX_UNKNOWN, 0, "%s", why.message);
+		close_slot(t, slot, SLOT_DONE);
+	} else if (answer.code) {
+		refuse(t, slot, &answer);
+	} else if (t->stream && strcmp(t->stream, answer.stream) != 0) {
+		outbox_batch_verdict(batch, slot->item, OUTBOX_REJECTED, 0,
+				     "it was stored by stream \"%s\", not by \"%s\"", answer.stream,
+				     t->stream);
+		close_slot(t, slot, SLOT_DONE);
+	} else {
+		if (answer.duplicate)
+			outbox_batch_verdict(batch, slot->item, OUTBOX_ACKED, 0,
+					     "duplicate: stream \"%s\" had it already",
+					     answer.stream);
+		else
+			outbox_batch_verdict(batch, slot->item, OUTBOX_ACKED, 0, NULL);
+		close_slot(t, slot, SLOT_ACKED);
+	}
+}
+
+/* Is this the subject of the message? */
+static bool has_subject(struct nats_transport *t, const struct slot *slot, const char *subject,
+			size_t length)
+{
+	const struct outbox_item *item = t->window.batch->items[slot->item];
+
+	return nats_subject(t, item->message, NULL) == OUTBOX_OK && t->text.size == length &&
+	       memcmp(t->text.data, subject, length) == 0;
+}
+
+/* 'Permissions Violation for Publish to "x"': such a message is never answered. */
+void settle_note(struct nats_transport *t, const char *text)
+{
+	struct window *w = &t->window;
+	const char *begin = strstr(text, "Publish to \""), *end;
+
+	begin = begin ? strchr(begin, '"') : NULL;
+	end = begin ? strrchr(begin + 1, '"') : NULL;
+	if (!end)
+		return;
+	for (size_t i = 0; i < w->count; i++) {
+		struct slot *slot = &w->slots[i];
+
+		if (slot->state != SLOT_OPEN ||
+		    !has_subject(t, slot, begin + 1, (size_t)(end - begin) - 1))
+			continue;
+		outbox_batch_verdict(w->batch, slot->item, OUTBOX_RETRY, NATS_NOT_PERMITTED,
+				     "%s; grant it to the relay's user", text);
+		close_slot(t, slot, SLOT_DONE);
+	}
+}
+
+/* ---- the batch ---------------------------------------------------------------------------------------- */
+
+/* Everything that is still open: nobody listens on its subject, or nobody answered. */
+static void settle_open(struct nats_transport *t, bool unheard)
+{
+	struct window *w = &t->window;
+	char shown[200];
+
+	for (size_t i = 0; i < w->count; i++) {
+		struct slot *slot = &w->slots[i];
+
+		if (slot->state != SLOT_OPEN)
+			continue;
+		shown[0] = '\0';
+		if (nats_subject(t, w->batch->items[slot->item]->message, NULL) == OUTBOX_OK)
+			text_shown(shown, sizeof(shown), t->text.data);
+		if (unheard)
+			outbox_batch_verdict(w->batch, slot->item, OUTBOX_RETRY, NO_RESPONDERS,
+					     "no stream takes the subject \"%s\"; create one, or correct "
+					     "the target's subject",
+					     shown);
+		else
+			outbox_batch_verdict(w->batch, slot->item, OUTBOX_UNKNOWN, 0,
+					     "sent to \"%s\", and no answer came", shown);
+		close_slot(t, slot, SLOT_DONE);
+	}
+}
+
+/* Is there a stream for the first message that nobody answered for? OK: no, JetStream says. */
+static int look_for_stream(struct nats_transport *t, outbox_time deadline, struct outbox_error *err)
+{
+	const struct window *w = &t->window;
+	outbox_time limit = t->clock->mono(t->clock) + LOOK_FOR;
+	struct outbox_error why = OUTBOX_ERROR_INIT;
+	struct stream_names found;
+	char subject[NATS_SUBJECT_MAX + 1];
+	size_t i = 0;
+	int r;
+
+	while (i < w->count && w->slots[i].state != SLOT_OPEN)
+		i++;
+	if (i == w->count || nats_subject(t, w->batch->items[w->slots[i].item]->message, NULL))
+		return OUTBOX_OK;
+	memcpy(subject, t->text.data, t->text.size + 1);
+	r = nats_stream_names(t, subject, limit < deadline ? limit : deadline, &found, &why);
+	if (r == OUTBOX_ENOTFOUND)
+		return outbox_fail_native(err, OUTBOX_ECONN, NO_RESPONDERS,
+					  "NATS %s: JetStream does not answer on this server or for this "
+					  "account; enable it (nats-server -js)",
+					  t->endpoint.shown);
+	if (r == OUTBOX_OK && found.count > 0)
+		return outbox_fail_native(err, OUTBOX_ECONN, NO_RESPONDERS,
+					  "NATS %s: stream \"%s\" takes nothing now; it has no leader",
+					  t->endpoint.shown, found.names[0]);
+	if (r == OUTBOX_ECONN)
+		return outbox_fail_native(err, r, why.native, "%s", why.message);
+	return OUTBOX_OK;
+}
+
+/* Nobody listens on the subjects of what is open. */
+static int settle_unheard(struct nats_transport *t, outbox_time deadline, struct outbox_error *err)
+{
+	int r = t->window.acked ? OUTBOX_OK : look_for_stream(t, deadline, err);
+
+	if (r == OUTBOX_OK)
+		settle_open(t, true);
+	return r;
+}
+
+/* Take back the verdicts of refusals that were the target's, not the messages'. */
+static int settle_refused(struct nats_transport *t, struct outbox_error *err)
+{
+	struct window *w = &t->window;
+	size_t first = 0, last_acked = 0;
+	const struct outbox_item *item;
+	int status;
+
+	while (first < w->count && w->slots[first].state != SLOT_FULL &&
+	       w->slots[first].state != SLOT_AWAY)
+		first++;
+	for (size_t i = 0; i < w->count; i++)
+		if (w->slots[i].state == SLOT_ACKED)
+			last_acked = i;
+	if (first == w->count || last_acked > first)
+		return OUTBOX_OK;
+	item = w->batch->items[w->slots[first].item];
+	status = w->slots[first].state == SLOT_FULL ? OUTBOX_EFULL : OUTBOX_ECONN;
+	status = outbox_fail_native(err, status, item->native, "NATS %s: %s", t->endpoint.shown,
+				    item->reason ? item->reason : "JetStream refused it");
+	for (size_t i = first; i < w->count; i++)
+		if (w->slots[i].state == SLOT_FULL || w->slots[i].state == SLOT_AWAY)
+			outbox_batch_verdict(w->batch, w->slots[i].item, OUTBOX_VERDICT_UNSET, 0,
+					     NULL);
+	return status;
+}
+
+int settle_batch(struct nats_transport *t, outbox_time deadline, struct outbox_error *err)
+{
+	struct window *w = &t->window;
+	bool silent = w->count > 0 && w->open == w->count && w->no_responders == 0;
+	int r = OUTBOX_OK;
+
+	if (pump_closed(t))
+		r = pump_why(t, err);
+	else if (w->open > 0 && w->open == w->no_responders)
+		r = settle_unheard(t, deadline, err);
+	t->stale |= w->open > 0;
+	if (r == OUTBOX_OK && silent)
+		r = outbox_fail(err, OUTBOX_ETIMEDOUT, "NATS %s: no answer in time",
+				t->endpoint.shown);
+	settle_open(t, false);
+	if (r == OUTBOX_OK)
+		r = settle_refused(t, err);
+	return r;
+}

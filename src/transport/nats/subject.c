@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The library puts subjects and header names on the wire as they are, and a line break in one would be a second
+ * command to the server; in header values it makes spaces of them. So everything is looked at here before, and
+ * what cannot be sent as it is, is refused.
+ */
+
+#include "transport/nats/driver.h"
+
+#include "base/text.h"
+
+#include <string.h>
+#include <strings.h>
+
+static bool is_wildcard(const char *token, size_t length)
+{
+	return length == 1 && (token[0] == '*' || token[0] == '>');
+}
+
+bool nats_tokens_valid(const char *text, bool dots)
+{
+	for (const char *at = text;; at++) {
+		size_t length = strcspn(at, ".");
+
+		if (length == 0 || is_wildcard(at, length) || memchr(at, ' ', length) ||
+		    (!dots && at[length]))
+			return false;
+		at += length;
+		if (!*at)
+			return !text_has_control(text, strlen(text));
+	}
+}
+
+int nats_subject(struct nats_transport *t, const struct outbox_message *message,
+		 struct outbox_error *err)
+{
+	char shown[200];
+	int r;
+
+	buf_clear(&t->text);
+	r = template_render(&t->subject, message, &t->text, err);
+	if (r != OUTBOX_OK)
+		return r;
+	if (!nats_tokens_valid(buf_str(&t->text), true))
+		return outbox_fail(err, OUTBOX_EINVAL,
+				   "\"%s\" cannot be a subject: it is words with dots between them, without "
+				   "spaces, control characters and wildcards",
+				   text_shown(shown, sizeof(shown), buf_str(&t->text)));
+	/* $JS.API.STREAM.DELETE.x is a command. A message must not be able to give it. */
+	if (t->text.data[0] == '$' && !t->dollar)
+		return outbox_fail(err, OUTBOX_EINVAL,
+				   "the subject \"%s\" begins with $, where the server takes commands; begin "
+				   "the target's subject with another word",
+				   text_shown(shown, sizeof(shown), buf_str(&t->text)));
+	return OUTBOX_OK;
+}
+
+static bool name_valid(const char *name)
+{
+	for (const char *at = name; *at; at++)
+		if (*at <= ' ' || *at > '~' || *at == ':')
+			return false;
+	return name[0];
+}
+
+int nats_header_check(const struct outbox_header *header, struct outbox_error *err)
+{
+	char shown[100];
+
+	if (!name_valid(header->name))
+		return outbox_fail(err, OUTBOX_EINVAL,
+				   "header \"%s\": a NATS header's name is printable ASCII without spaces "
+				   "and colons",
+				   text_shown(shown, sizeof(shown), header->name));
+	/* Nats-Rollup purges a stream, Nats-Expected-... makes it refuse. */
+	if (strncasecmp(header->name, "Nats-", 5) == 0)
+		return outbox_fail(
+			err, OUTBOX_EINVAL,
+			"header \"%s\": names with Nats- are commands to the server; rename it",
+			text_shown(shown, sizeof(shown), header->name));
+	if (strpbrk(header->value, "\r\n"))
+		return outbox_fail(err, OUTBOX_EINVAL,
+				   "header \"%s\": its value has a line break, which NATS cannot carry",
+				   text_shown(shown, sizeof(shown), header->name));
+	return OUTBOX_OK;
+}

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "transport/nats/verdict.h"
+
+#include "base/cleanup.h"
+#include "core/json.h"
+#include "core/message.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the table ------------------------------------------------------------------------------------ */
+
+static const struct {
+	int code;
+	enum verdict_class class;
+} table[] = {
+	{ 10002, CLASS_FULL },  /* resource limits exceeded for account */
+	{ 10003, CLASS_RETRY }, /* bad request */
+	{ 10004, CLASS_AWAY },  /* incomplete results */
+	{ 10005, CLASS_AWAY },  /* no suitable peers for placement */
+	{ 10007, CLASS_AWAY },  /* JetStream cluster not assigned to this server */
+	{ 10008, CLASS_AWAY },  /* JetStream system temporarily unavailable */
+	{ 10009, CLASS_AWAY },  /* JetStream cluster can not handle request: no leader */
+	{ 10023, CLASS_FULL },  /* insufficient resources */
+	{ 10028, CLASS_FULL },  /* insufficient memory resources available */
+	{ 10035, CLASS_AWAY },  /* account not found */
+	{ 10039, CLASS_AWAY },  /* JetStream not enabled for account */
+	{ 10041, CLASS_AWAY },  /* general RAFT error */
+	{ 10047, CLASS_FULL },  /* insufficient storage resources available */
+	{ 10051, CLASS_AWAY },  /* general stream failure */
+	{ 10053, CLASS_FULL },  /* stream limits exceeded */
+	{ 10054, CLASS_REJECT }, /* message size exceeds maximum allowed: the stream's max_msg_size */
+	{ 10060, CLASS_RETRY }, /* expected stream does not match: the subject belongs to another one */
+	{ 10063, CLASS_AWAY },  /* expected stream sequence does not match: between its replicas */
+	{ 10070, CLASS_RETRY }, /* wrong last message id */
+	{ 10071, CLASS_RETRY }, /* wrong last sequence */
+	{ 10076, CLASS_AWAY },  /* JetStream not enabled */
+	{ 10077, CLASS_FULL }, /* storing failed: maximum messages or bytes exceeded, a full disk */
+	{ 10097, CLASS_REJECT }, /* header size exceeds maximum allowed of 64k */
+	{ 10109, CLASS_RETRY },  /* sealed stream */
+	{ 10118, CLASS_AWAY },   /* stream is offline */
+	{ 10158, CLASS_RETRY },  /* duplicate message id is in process (2.11) */
+	{ 10167, CLASS_AWAY },   /* too many requests (2.11) */
+};
+
+enum verdict_class verdict_of(int code)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++)
+		if (table[i].code == code)
+			return table[i].class;
+	return CLASS_RETRY;
+}
+
+/* ---- answers ---------------------------------------------------------------------------------------- */
+
+static bool is(const struct json_piece *name, const char *text)
+{
+	size_t length = strlen(text);
+
+	return name->size == length + 2 && memcmp(name->at + 1, text, length) == 0;
+}
+
+/* A string that fits; false: something else. */
+static bool read_text(const struct json_piece *value, char *out, size_t size)
+{
+	return value->at[0] == '"' && value->size <= size && !json_string_read(value, out);
+}
+
+/* A whole number that is not negative; -1: something else. */
+static long long read_number(const struct json_piece *value)
+{
+	long long number = 0;
+
+	for (size_t i = 0; i < value->size; i++) {
+		if (value->at[i] < '0' || value->at[i] > '9' || number > LLONG_MAX / 10 - 10)
+			return -1;
+		number = 10 * number + value->at[i] - '0';
+	}
+	return value->size ? number : -1;
+}
+
+/* {"code":503,"err_code":10077,"description":"maximum messages exceeded"} */
+static void read_error(const struct json_piece *error, struct answer *answer)
+{
+	struct json_members members;
+	struct json_piece name, value;
+	long long code = 0;
+
+	answer->code = -1; /* an error, whatever else it says */
+	snprintf(answer->description, sizeof(answer->description), "an error without a description");
+	if (!json_members_begin(&members, error->at, error->size))
+		return;
+	while (json_members_next(&members, &name, &value)) {
+		if (is(&name, "err_code"))
+			code = read_number(&value);
+		else if (is(&name, "description") &&
+			 !read_text(&value, answer->description, sizeof(answer->description)))
+			snprintf(answer->description, sizeof(answer->description),
+				 "an error with a strange description");
+	}
+	if (code > 0 && code <= INT_MAX)
+		answer->code = (int)code;
+}
+
+int answer_parse(const char *json, size_t size, struct answer *ret_answer, struct outbox_error *err)
+{
+	struct answer answer = { 0 };
+	struct json_members members;
+	struct json_piece name, value;
+	long long seq = 0;
+
+	if (json_text_check(json ? json : "", size, NULL) != OUTBOX_OK ||
+	    !json_members_begin(&members, json, size))
+		return outbox_fail(err, OUTBOX_EPROTO,
+				   "the answer is not JetStream's: no JSON object");
+	while (json_members_next(&members, &name, &value)) {
+		if (is(&name, "error") && value.at[0] != 'n')
+			read_error(&value, &answer);
+		else if (is(&name, "stream") &&
+			 !read_text(&value, answer.stream, sizeof(answer.stream)))
+			return outbox_fail(err, OUTBOX_EPROTO,
+					   "the answer is not JetStream's: a strange stream");
+		else if (is(&name, "seq"))
+			seq = read_number(&value);
+		else if (is(&name, "duplicate"))
+			answer.duplicate = value.at[0] == 't';
+	}
+	if (!answer.code && (!answer.stream[0] || seq <= 0))
+		return outbox_fail(err, OUTBOX_EPROTO,
+				   "the answer is not JetStream's: it names no stream and sequence");
+	*ret_answer = answer;
+	return OUTBOX_OK;
+}
