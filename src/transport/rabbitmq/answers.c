@@ -165,7 +165,8 @@ static int take(struct rabbit *rabbit, const amqp_frame_t *frame, struct outbox_
 	}
 }
 
-int rabbit_answers(struct rabbit *rabbit, bool wait, outbox_time deadline, struct outbox_error *err)
+static int read_frames(struct rabbit *rabbit, bool wait, outbox_time deadline,
+		       struct outbox_error *err)
 {
 	struct timeval left = { 0 };
 	int r = OUTBOX_OK;
@@ -188,5 +189,13 @@ int rabbit_answers(struct rabbit *rabbit, bool wait, outbox_time deadline, struc
 		    !amqp_data_in_buffer(rabbit->connection))
 			break;
 	}
+	return r;
+}
+
+int rabbit_answers(struct rabbit *rabbit, bool wait, outbox_time deadline, struct outbox_error *err)
+{
+	int r = read_frames(rabbit, wait, deadline, err);
+
+	rabbit->deaf = r != OUTBOX_OK;
 	return r;
 }

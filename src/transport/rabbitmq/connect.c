@@ -67,7 +67,7 @@ void rabbit_drop(struct rabbit *rabbit, bool polite)
 	confirms_reset(&rabbit->confirms);
 	rabbit_exchanges_forget(rabbit);
 	rabbit->returned = (struct rabbit_return){ 0 };
-	rabbit->side_open = rabbit->gone = rabbit->blocked = false;
+	rabbit->side_open = rabbit->gone = rabbit->deaf = rabbit->blocked = false;
 	rabbit->closed_code = 0;
 	rabbit->size_max = 0;
 }

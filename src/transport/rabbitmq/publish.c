@@ -229,10 +229,10 @@ static int run_batch(struct rabbit *rabbit, struct outbox_batch *batch, outbox_t
 	return r;
 }
 
-/* It failed in the middle. What the broker said before the end is still worth hearing: fewer duplicates. */
+/* Writing failed in the middle. What the broker said before is still worth hearing: fewer duplicates. */
 static void hear_the_rest(struct rabbit *rabbit)
 {
-	if (rabbit->confirms.batch)
+	if (rabbit->confirms.batch && !rabbit->deaf)
 		(void)!rabbit_answers(rabbit, false, 0, NULL);
 	confirms_finish(&rabbit->confirms);
 }

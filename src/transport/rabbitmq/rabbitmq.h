@@ -72,6 +72,7 @@ struct rabbit {
 	uint64_t size_max; /* the broker's limit for a body, once it told us; 0: not yet */
 	bool side_open;
 	bool gone;    /* the last question ended the connection, not only its channel */
+	bool deaf;    /* reading failed or made no sense: what comes behind it counts for nothing */
 	bool blocked; /* the broker takes no messages: an alarm */
 	char blocked_reason[200];
 	int closed_code; /* of the publishing channel; 0: it is open */

@@ -4,6 +4,7 @@ import os
 import pathlib
 import signal
 import subprocess
+import threading
 import uuid
 
 import pika
@@ -12,6 +13,7 @@ import pytest
 PROBE = os.environ.get("OUTBOX_RABBITMQ_PROBE", "probe")
 HOME = os.environ.get("OUTBOX_TEST_RABBITMQ_HOME")
 PORT = int(os.environ.get("OUTBOX_TEST_RABBITMQ_PORT") or 0)
+PATIENCE = float(os.environ.get("OUTBOX_TEST_PATIENCE") or 60)
 TLS_PORT = int(os.environ.get("OUTBOX_TEST_RABBITMQ_TLS_PORT") or 0)
 
 
@@ -31,17 +33,23 @@ class Answer:
 
 
 class Probe:
-    def __init__(self, url, envelope=0):
-        self.process = subprocess.Popen([PROBE, url, str(envelope)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        text=True)
+    def __init__(self, url, envelope=0, env=None):
+        command = url if isinstance(url, list) else [PROBE, url, str(envelope)]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                        env={**os.environ, **(env or {})})
         self.opened = self.answer()
 
     def answer(self):
         lines = []
-        while not lines or not lines[-1].startswith("= "):
-            line = self.process.stdout.readline()
-            assert line, f"the probe ended: {self.process.wait()}"
-            lines.append(line.rstrip("\n"))
+        hung = threading.Timer(PATIENCE, self.process.kill)  # whoever ignores its deadline fails the test
+        hung.start()
+        try:
+            while not lines or not lines[-1].startswith("= "):
+                line = self.process.stdout.readline()
+                assert line, f"the probe ended: {self.process.wait()}"
+                lines.append(line.rstrip("\n"))
+        finally:
+            hung.cancel()
         return Answer(lines)
 
     def tell(self, text):
