@@ -1,74 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Servers that are broken, hostile or just in trouble: every row of the verdict table, and no ACK that was not one. */
 
-#include "fake.h"
-#include "transport_case.h"
+#include "fake_case.h"
 
 #include "base/cleanup.h"
-#include "transport/transport.h"
 
 #include <stdio.h>
 #include <string.h>
-
-extern const struct outbox_transport_ops redis_transport_ops;
-
-#define SHORT (400 * OUTBOX_MILLISECONDS)
-#define ID "$3\r\n1-0\r\n"
-
-static const struct transport_fixture fixture = { .ops = &redis_transport_ops };
-
-/* A batch of n, each of a type of its own. */
-static void begin(struct transport_case *c, size_t n)
-{
-	static const char *const types[] = { "a", "b", "c" };
-
-	*c = (struct transport_case){ .fixture = &fixture };
-	c->arena = outbox_arena_new((size_t)256 << 20);
-	assert_non_null(c->arena);
-	case_new_batch(c);
-	for (size_t i = 0; i < n; i++)
-		case_message(c, "m", i)->type = types[i % 3];
-}
-
-static outbox_time in(outbox_time time)
-{
-	struct outbox_clock *clock = outbox_clock_system();
-
-	return clock->mono(clock) + time;
-}
-
-static struct outbox_transport *open_to(struct transport_case *c, struct fake *fake,
-					const char *options)
-{
-	char url[200];
-
-	snprintf(url, sizeof(url), "redis://127.0.0.1:%d/?%s", fake_port(fake), options);
-	return case_open(c, url, 0);
-}
-
-static size_t count(const struct transport_case *c, int verdict)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < c->batch.count; i++)
-		n += c->batch.items[i]->verdict == verdict;
-	return n;
-}
-
-/* Connect and publish; returns the status of the first that fails. */
-static int talk(struct transport_case *c, const struct fake_script *script, const char *options,
-		outbox_time limit, struct outbox_error *err)
-{
-	struct fake *fake = fake_start(script);
-	struct outbox_transport *t = open_to(c, fake, options);
-	int r = t->ops->connect(t, in(limit), err);
-
-	if (!r)
-		r = t->ops->publish(t, &c->batch, in(limit), err);
-	transport_close(t);
-	fake_stop(fake);
-	return r;
-}
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
@@ -161,87 +99,6 @@ static void an_outage_stops_the_writing(void **state)
 	assert_int_equal(count(&c, OUTBOX_ACKED), 1);
 	assert_int_equal(count(&c, OUTBOX_VERDICT_UNSET), 3999);
 	outbox_arena_free(c.arena);
-}
-
-/* ---- connecting ------------------------------------------------------------------------------ */
-
-struct meeting {
-	struct fake_script script;
-	int status;
-	const char *names;
-};
-
-static const struct meeting meetings[] = {
-	{ { .ping = "-LOADING Redis is loading\r\n" }, OUTBOX_ECONN, "LOADING" },
-	{ { .ping = "-NOAUTH Authentication required.\r\n" }, OUTBOX_EAUTH, "password" },
-	{ { .ping = "-DENIED protected mode\r\n" }, OUTBOX_EAUTH, "DENIED" },
-	{ { .ping = "-MISCONF disk\r\n" }, OUTBOX_EFULL, "MISCONF" },
-	{ { .greeting = "-ERR max number of clients reached\r\n" }, OUTBOX_EFULL, "clients" },
-	{ { .info = "$12\r\nrole:slave\r\n\r\n" }, OUTBOX_ECONN, "replica" },
-	{ { .ping = "garbage\r\n" }, OUTBOX_ECONN, "Redis" },
-	{ { .ping = "HTTP/1.1 400 Bad Request\r\n\r\n" }, OUTBOX_ECONN, "Redis" },
-	{ { .greeting = "\x15\x03\x03" }, OUTBOX_ECONN, "Redis" },
-	{ { .greeting = "SSH-2.0-OpenSSH_9.2\r\n" }, OUTBOX_ECONN, "Redis" },
-	{ { .ping = "*1000000000\r\n" }, OUTBOX_ECONN, "Redis" },
-	{ { .ping = "*4294967296\r\n" }, OUTBOX_ECONN, "Redis" },
-	{ { .ping = "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n" },
-	  OUTBOX_ECONN,
-	  "Redis" },
-	{ { .ping = "$-2\r\n" }, OUTBOX_ECONN, "Redis" },
-	{ { .ping = "$99999999999999999999\r\n" }, OUTBOX_ECONN, "Redis" },
-	{ { .ping = "$999999999\r\n" }, OUTBOX_ETIMEDOUT, "time" },
-	{ { .ping = "+PO" }, OUTBOX_ETIMEDOUT, "time" },
-	{ { .ping = "" }, OUTBOX_ETIMEDOUT, "time" },
-	{ { .hang_up = true }, OUTBOX_ECONN, "" },
-};
-
-static void connect_tells_what_is_wrong(void **state)
-{
-	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(meetings); i++) {
-		bool slow = meetings[i].status == OUTBOX_ETIMEDOUT;
-		struct outbox_error err = OUTBOX_ERROR_INIT;
-		struct transport_case c;
-		int r;
-
-		begin(&c, 3);
-		r = talk(&c, &meetings[i].script, "stream=s", slow ? SHORT : CONTRACT_DEADLINE, &err);
-		if (r != meetings[i].status || !strstr(err.message, meetings[i].names))
-			fail_msg("meeting %zu: %s: %s", i, outbox_status_name(r), err.message);
-		assert_null(strchr(err.message, '\n'));
-		assert_int_equal(count(&c, OUTBOX_VERDICT_UNSET), 3);
-		outbox_arena_free(c.arena);
-	}
-}
-
-static void the_password_is_never_shown(void **state)
-{
-	static const char *const answers[] = {
-		"-ERR unknown command `AUTH`, with args beginning with: `secret-word`, \r\n",
-		"-WRONGPASS invalid username-password pair secret-word\r\n",
-		"-secret-word\r\n",
-		"garbage secret-word\r\n",
-	};
-
-	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(answers); i++) {
-		struct fake_script script = { .auth = answers[i] };
-		struct fake *fake = fake_start(&script);
-		struct outbox_error err = OUTBOX_ERROR_INIT;
-		struct outbox_transport *t;
-		struct transport_case c;
-		char url[200];
-
-		begin(&c, 0);
-		snprintf(url, sizeof(url), "redis://:secret-word@127.0.0.1:%d/", fake_port(fake));
-		t = case_open(&c, url, 0);
-		assert_int_not_equal(connect_to(t, &err), OUTBOX_OK);
-		assert_int_equal(err.status, i < 3 ? OUTBOX_EAUTH : OUTBOX_ECONN);
-		assert_null(strstr(err.message, "secret-word"));
-		transport_close(t);
-		fake_stop(fake);
-		outbox_arena_free(c.arena);
-	}
 }
 
 /* ---- answers --------------------------------------------------------------------------------- */
@@ -345,71 +202,15 @@ static void answers_are_read_while_writing(void **state)
 	outbox_arena_free(c.arena);
 }
 
-/* ---- replicas -------------------------------------------------------------------------------- */
-
-#define TWO_REPLICAS \
-	"$67\r\nrole:master\r\nslave0:ip=a,state=online,x=1\r\nslave1:i,state=online,\r\n\r\n"
-
-static void without_the_replicas_nothing_is_acked(void **state)
-{
-	static const struct {
-		const char *said;
-		int status;
-		int verdict;
-	} rows[] = {
-		{ ":2\r\n", OUTBOX_OK, OUTBOX_ACKED },
-		{ ":3\r\n", OUTBOX_OK, OUTBOX_ACKED },
-		{ ":1\r\n", OUTBOX_ECONN, OUTBOX_UNKNOWN },
-		{ ":0\r\n", OUTBOX_ECONN, OUTBOX_UNKNOWN },
-		{ "-ERR WAIT cannot be used with replica instances.\r\n", OUTBOX_EAUTH,
-		  OUTBOX_UNKNOWN },
-		{ "+OK\r\n", OUTBOX_ECONN, OUTBOX_UNKNOWN },
-		{ "", OUTBOX_ETIMEDOUT, OUTBOX_UNKNOWN },
-	};
-
-	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		struct fake_script script = { .info = TWO_REPLICAS, .wait = rows[i].said };
-		bool slow = rows[i].status == OUTBOX_ETIMEDOUT;
-		struct outbox_error err = OUTBOX_ERROR_INIT;
-		struct transport_case c;
-
-		begin(&c, 3);
-		if (talk(&c, &script, "stream=s&wait=2", slow ? SHORT : CONTRACT_DEADLINE, &err) !=
-		    rows[i].status)
-			fail_msg("WAIT said %s: %s", rows[i].said, err.message);
-		assert_int_equal(count(&c, rows[i].verdict), 3);
-		outbox_arena_free(c.arena);
-	}
-}
-
-static void missing_replicas_are_noticed_before_anything_is_sent(void **state)
-{
-	struct fake_script script = { .info = TWO_REPLICAS };
-	struct outbox_error err = OUTBOX_ERROR_INIT;
-	struct transport_case c;
-
-	(void)state;
-	begin(&c, 3);
-	assert_int_equal(talk(&c, &script, "stream=s&wait=3", CONTRACT_DEADLINE, &err), OUTBOX_ECONN);
-	assert_non_null(strstr(err.message, "2 replicas"));
-	assert_int_equal(count(&c, OUTBOX_VERDICT_UNSET), 3);
-	outbox_arena_free(c.arena);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_refusal_has_its_verdict),
 		cmocka_unit_test(an_outage_stops_the_writing),
-		cmocka_unit_test(connect_tells_what_is_wrong),
-		cmocka_unit_test(the_password_is_never_shown),
 		cmocka_unit_test(nonsense_is_never_an_ack),
 		cmocka_unit_test(one_answer_too_many_takes_all_back),
 		cmocka_unit_test(a_trickle_does_not_stretch_the_deadline),
 		cmocka_unit_test(answers_are_read_while_writing),
-		cmocka_unit_test(without_the_replicas_nothing_is_acked),
-		cmocka_unit_test(missing_replicas_are_noticed_before_anything_is_sent),
 	};
 
 	return cmocka_run_group_tests_name("redis_fake", tests, NULL, NULL);
