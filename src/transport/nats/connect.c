@@ -18,17 +18,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #define LOGIN_MAX 16384
 #define NO_TLS_NAME "tls-was-not-asked-for.invalid"
 /* How much of the time an address gets while others are left. */
 #define SHARE 2
-
-static void destroy_options(natsOptions **options)
-{
-	natsOptions_Destroy(*options);
-}
 
 /* ---- options -------------------------------------------------------------------------------------- */
 
@@ -172,29 +168,51 @@ static int connect_failed(const struct nats_transport *t, const struct address *
 
 /* ---- connections ---------------------------------------------------------------------------------- */
 
+/*
+ * The options for an address. Those without TLS are kept: the library loads every certificate authority of the
+ * system for them, which takes longer than connecting. Those with TLS are made anew, since files may have changed.
+ */
+static natsStatus options_for(struct nats_transport *t, const struct address *address,
+			      int64_t milliseconds)
+{
+	natsStatus s = NATS_OK;
+
+	if (t->endpoint.tls && t->options) {
+		natsOptions_Destroy(t->options);
+		t->options = NULL;
+	}
+	if (!t->options) {
+		s = natsOptions_Create(&t->options);
+		if (s == NATS_OK)
+			s = set_login(t, t->options);
+		if (s == NATS_OK)
+			s = set_tls(&t->endpoint, address->host, t->options);
+	}
+	if (s == NATS_OK)
+		s = set_common(t, t->options, address, milliseconds);
+	if (s != NATS_OK) {
+		natsOptions_Destroy(t->options);
+		t->options = NULL;
+	}
+	return s;
+}
+
 static int connect_to(struct nats_transport *t, const struct address *address, outbox_time left,
 		      struct outbox_error *err)
 {
-	_cleanup_(destroy_options) natsOptions *options = NULL;
 	int64_t milliseconds = left / OUTBOX_MILLISECONDS;
-	natsStatus s = natsOptions_Create(&options);
+	natsStatus s = options_for(t, address, milliseconds > 0 ? milliseconds : 1);
 	bool late;
 
-	if (s == NATS_OK)
-		s = set_common(t, options, address, milliseconds > 0 ? milliseconds : 1);
-	if (s == NATS_OK)
-		s = set_login(t, options);
-	if (s == NATS_OK)
-		s = set_tls(&t->endpoint, address->host, options);
 	if (s != NATS_OK)
 		return outbox_fail_native(err, OUTBOX_ECONFIG, (int)s, "NATS %s:%d: %s",
 					  address->host, address->port,
 					  plain(nats_GetLastError(NULL)));
-	s = notes_attach(t->notes, options);
+	s = notes_attach(t->notes, t->options);
 	if (s != NATS_OK)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	watchdog_arm_handshake(t->watchdog, address->port, left);
-	s = natsConnection_Connect(&t->nc, options);
+	s = natsConnection_Connect(&t->nc, t->options);
 	late = watchdog_disarm(t->watchdog);
 	if (s == NATS_OK)
 		return OUTBOX_OK;
@@ -286,6 +304,11 @@ int nats_dial(struct nats_transport *t, outbox_time deadline, struct outbox_erro
 
 void nats_hang_up(struct nats_transport *t)
 {
+	/* The library's own way to close waits half a second for a last answer. Nothing is worth waiting for. */
+	if (t->nc && t->attached && t->fd >= 0) {
+		shutdown(t->fd, SHUT_RDWR);
+		natsConnection_ProcessReadEvent(t->nc);
+	}
 	natsSubscription_Destroy(t->answers);
 	natsConnection_Destroy(t->nc);
 	t->answers = NULL;

@@ -64,6 +64,7 @@ struct nats_transport {
 	char *inbox_prefix;
 	char *name; /* of the connection, for the server's lists */
 
+	natsOptions *options; /* kept between connections, or NULL */
 	/* A connection, or NULL and -1. */
 	natsConnection *nc;
 	natsSubscription *answers;

@@ -32,6 +32,7 @@ static void nats_transport_close(struct outbox_transport *transport)
 		return;
 	t = downcast(transport);
 	nats_hang_up(t);
+	natsOptions_Destroy(t->options);
 	outbox_encoder_free(t->encoder);
 	endpoint_deinit(&t->endpoint);
 	template_deinit(&t->subject);

@@ -20,7 +20,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -115,8 +114,16 @@ int pump_why(struct nats_transport *t, struct outbox_error *err)
 
 uint64_t pump_next_reply(struct nats_transport *t)
 {
-	snprintf(t->reply + t->reply_length, sizeof(t->reply) - t->reply_length, "%llu",
-		 (unsigned long long)t->number);
+	char digits[24];
+	size_t n = sizeof(digits);
+	uint64_t rest = t->number;
+
+	digits[--n] = '\0';
+	do {
+		digits[--n] = (char)('0' + rest % 10);
+		rest /= 10;
+	} while (rest);
+	memcpy(t->reply + t->reply_length, digits + n, sizeof(digits) - n);
 	return t->number++;
 }
 

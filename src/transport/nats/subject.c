@@ -19,16 +19,26 @@ static bool is_wildcard(const char *token, size_t length)
 
 bool nats_tokens_valid(const char *text, bool dots)
 {
-	for (const char *at = text;; at++) {
-		size_t length = strcspn(at, ".");
+	const char *token = text, *at;
+	bool ascii = true;
 
-		if (length == 0 || is_wildcard(at, length) || memchr(at, ' ', length) ||
-		    (!dots && at[length]))
+	for (at = text;; at++) {
+		unsigned char c = (unsigned char)*at;
+
+		if (c == '\0' || c == '.') {
+			if (at == token || is_wildcard(token, (size_t)(at - token)))
+				return false;
+			if (c == '\0')
+				break;
+			if (!dots)
+				return false;
+			token = at + 1;
+		} else if (c <= ' ' || c == 0x7f) {
 			return false;
-		at += length;
-		if (!*at)
-			return !text_has_control(text, strlen(text));
+		}
+		ascii &= c < 0x80;
 	}
+	return ascii || !text_has_control(text, (size_t)(at - text));
 }
 
 int nats_subject(struct nats_transport *t, const struct outbox_message *message,
@@ -78,7 +88,7 @@ int nats_header_check(const struct outbox_header *header, struct outbox_error *e
 			err, OUTBOX_EINVAL,
 			"header \"%s\": names with Nats- are commands to the server; rename it",
 			text_shown(shown, sizeof(shown), header->name));
-	if (strpbrk(header->value, "\r\n"))
+	if (strchr(header->value, '\n') || strchr(header->value, '\r'))
 		return outbox_fail(err, OUTBOX_EINVAL,
 				   "header \"%s\": its value has a line break, which NATS cannot carry",
 				   text_shown(shown, sizeof(shown), header->name));

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 /* About what one of the suite's messages takes on the wire. */
-#define MESSAGE_BYTES 480
+#define MESSAGE_BYTES 300
 
 extern const struct outbox_transport_ops nats_transport_ops;
 
