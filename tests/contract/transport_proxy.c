@@ -69,7 +69,7 @@ static void go_up(struct proxy *p)
 
 	if (p->listener >= 0)
 		return;
-	p->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	p->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	setsockopt(p->listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
 	if (bind(p->listener, (struct sockaddr *)&address, size) || listen(p->listener, 64) ||
 	    getsockname(p->listener, (struct sockaddr *)&address, &size))
@@ -97,7 +97,7 @@ static void admit(struct proxy *p)
 	int client = accept4(p->listener, NULL, NULL, SOCK_CLOEXEC), one = 1;
 	int broker = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-	p->touched = true;
+	p->touched |= client >= 0;
 	for (size_t i = 0; i < PAIRS_MAX && client >= 0; i++) {
 		if (p->pairs[i].client >= 0)
 			continue;
