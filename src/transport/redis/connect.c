@@ -152,7 +152,7 @@ static int log_in(struct redis_transport *t, outbox_time deadline, struct outbox
 	if (strncmp(reply->str, "LOADING", 7) == 0 || strstr(reply->str, "max number of clients"))
 		return redis_refused(&t->wire, reply->str, err);
 	length = strspn(reply->str, "ABCDEFGHIJKLMNOPQRSTUVWXYZ");
-	length = reply->str[length] == ' ' && length < 20 ? length : 0;
+	length = length < 20 && reply->str[length] == ' ' ? length : 0;
 	return outbox_fail(err, OUTBOX_EAUTH,
 			   "%s: the server refused the login%s%.*s; correct user and password",
 			   t->wire.shown, length ? ": " : "", (int)length, reply->str);
