@@ -10,6 +10,9 @@ from postgres import Server
 
 LANES = 4
 PATIENT = "?timeout=5s&connect_timeout=2s"
+CLAIM = """SELECT count(*) - 1 FROM outbox_receipt r, outbox_advance(r.target, 0, 'me', r.n, r.token, 77, r.route_version,
+    ROW(0, 0, 0, 0, '{}', '{}', '{}', '{}', '{}', '{}', '{}')::outbox_outcomes, 500, 1000000, NULL)
+    WHERE r.n = (SELECT max(n) FROM outbox_receipt)"""
 
 
 def finish(crew, producer, relay):
@@ -79,3 +82,48 @@ def test_deadlocks_and_serialization_charge_nobody(make, server):
     relay = crew.start()
     delivery_goes_on(crew, relay)
     finish(crew, producer, relay)
+
+
+class Claims:
+    """Pure claims that are rolled back: does a claim wait for the disk when it commits?"""
+
+    def __init__(self, db):
+        self.db = db
+        self.messages = 0
+
+    def publish(self, durable):
+        """Where the log of the server ends then."""
+        self.db.execute(f"SET synchronous_commit = {durable}")
+        self.db.execute("INSERT INTO outbox_message (type, payload) VALUES ('t', '{}')")
+        self.db.execute("RESET synchronous_commit")
+        self.messages += 1
+        return self.db.execute("SELECT pg_current_wal_insert_lsn()").fetchone()[0]
+
+    def claim(self, end):
+        """(what it commits with, is everything up to this end still not on the disk?)"""
+        self.db.execute("BEGIN")
+        assert self.db.execute(CLAIM).fetchone()[0] == self.messages
+        said = self.db.execute("SELECT current_setting('synchronous_commit'), pg_current_wal_flush_lsn() < ?", (end,))
+        self.db.execute("ROLLBACK")
+        return said.fetchone()
+
+
+def test_claim_is_durable_when_its_messages_are_not(make):
+    """
+    A publisher may not wait for the disk: what it published must not be sent and then never have happened. Where all is
+    on the disk, a claim need not wait.
+    """
+    with Server("wal_writer_delay = 10s\nautovacuum = off\ncheckpoint_timeout = 1h\n") as server:
+        shop, crew, producer = make(server)
+        producer.publish(1)
+        crew.drain()
+        with shop.connect() as db:
+            claims = Claims(db)
+
+            def not_on_disk():
+                setting, volatile = claims.claim(claims.publish("off"))
+                assert not volatile or setting == "on", "a claim that forgets less than its messages do"
+                return volatile
+
+            until(not_on_disk, "messages that are not on the disk yet")
+            until(lambda: claims.claim(claims.publish("on"))[0] == "off", "a claim that does not wait for the disk")

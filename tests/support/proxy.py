@@ -26,6 +26,7 @@ class Fault:
     stall_down: int = None
     notice: float = None  # seconds after which the server's keepalives tell it that nobody is there; None: never
     rate: int = None      # bytes per second, each way
+    delay: float = 0      # seconds, each way
     reset: bool = True  # a cut is a reset (RST); False: an orderly end (FIN)
 
 
@@ -66,8 +67,7 @@ class Link:
                     time.sleep(.005)
                 if not data:
                     break
-                if self.fault.rate:
-                    time.sleep(len(data) / self.fault.rate)
+                time.sleep(self.fault.delay + (len(data) / self.fault.rate if self.fault.rate else 0))
                 target.sendall(data)
                 self.bytes[way] += len(data)
         except (OSError, ValueError):  # ValueError: closed by the other thread
@@ -101,6 +101,7 @@ class Proxy:
         self.default = Fault(reset=False)
         self.links = []
         self.refusing = False
+        self.refused = 0  # connections
         self.stalled = threading.Event()
         self.lock = threading.Lock()
         self.listener = socket.create_server(("127.0.0.1", 0))
@@ -117,6 +118,7 @@ class Proxy:
                 fault = self.plans.pop(0) if self.plans else self.default
             try:
                 if self.refusing:
+                    self.refused += 1
                     raise ConnectionRefusedError
                 server = socket.create_connection(self.target, 5)
                 server.settimeout(None)

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Retention beside those who read: who waits for whom, and what happens to who did not."""
+import threading
+
+import psycopg2
+import pytest
+from kit import until
+
+PURGE = "SELECT messages FROM outbox_purge(clock_timestamp(), NULL, 9223372036854775807, 0, 5000, NULL, NULL)"
+PUT = "SELECT outbox_target_put(?, 'all', '{}', NULL, false, false, ?, 1, 77, NULL)"
+LAST = "SELECT n, token, route_version FROM outbox_receipt WHERE target = 'events' ORDER BY n DESC LIMIT 1"
+ADVANCE = """SELECT count(*) - 1 FROM outbox_advance('events', 0, 'me', ?, ?, 77, ?,
+    ROW(0, 0, 0, 0, '{}', '{}', '{}', '{}', '{}', '{}', '{}')::outbox_outcomes, 500, 1000000, NULL)"""
+
+
+def test_new_target_waits_for_a_purge(make, server):
+    """A purge under way has not asked it what it still needs. Those that it knows are not held up."""
+    shop, crew, producer = make(server)
+    producer.publish(10)
+    crew.drain()
+    with shop.connect() as janitor, shop.connect() as other:
+        other.execute("SET lock_timeout = '300ms'")
+        assert other.execute(PUT, ("old", False)).fetchone()[0] == 1
+        other.execute("SELECT outbox_target_drop('old', 'me', NULL, NULL)")
+        janitor.execute("BEGIN")
+        assert janitor.execute(PURGE).fetchone()[0] == len(producer.ledger.committed)
+        for unordered in True, False:  # change it, and change it back
+            assert other.execute(PUT, ("events", unordered)).fetchone()[0]
+        with pytest.raises(psycopg2.errors.LockNotAvailable):
+            other.execute(PUT, ("new", False))
+        janitor.execute("COMMIT")
+        assert other.execute(PUT, ("new", False)).fetchone()[0]
+
+
+def test_claim_says_no_more_than_it_returns(make, server):
+    """Messages that go while it is made: the claim fails as a whole, and the next one is right."""
+    shop, crew, producer = make(server)
+    producer.publish(1)
+    crew.drain()
+    with shop.connect() as db, shop.connect() as janitor, shop.connect() as gate, shop.connect() as reader:
+        ids = db.execute("INSERT INTO outbox_message (type, payload) SELECT 't', '{}' FROM generate_series(1, 10)"
+                         " RETURNING seq").fetchall()
+        last = db.execute(LAST).fetchone()
+        janitor.execute("BEGIN")
+        janitor.execute("SELECT set_config('outbox.janitor', 'on', true)")
+        janitor.execute("DELETE FROM outbox_message WHERE seq = ?", ids[2])
+        gate.execute("BEGIN")
+        gate.execute("LOCK TABLE outbox_receipt IN SHARE MODE")  # between its looks: what there is, and the rows
+        failed = []
+
+        def claim():
+            try:
+                failed.append(reader.execute(ADVANCE, last).fetchone())
+            except psycopg2.Error as error:
+                failed.append(error)
+
+        thread = threading.Thread(target=claim)
+        thread.start()
+        until(lambda: db.execute("SELECT count(*) FROM pg_locks WHERE NOT granted AND pid = ?",
+                                 (reader.db.info.backend_pid,)).fetchone()[0], "the claim to wait")
+        janitor.execute("COMMIT")
+        gate.execute("ROLLBACK")
+        thread.join()
+        assert isinstance(failed[0], psycopg2.errors.SerializationFailure), failed
+        assert db.execute(LAST).fetchone() == last
+        assert reader.execute(ADVANCE, last).fetchone()[0] == 9
