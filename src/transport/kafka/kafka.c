@@ -70,6 +70,14 @@ static void set_window(struct kafka_transport *kafka)
 	kafka->window_messages = property(kafka, "batch.num.messages");
 }
 
+static int make_encoder(struct kafka_transport *kafka, int envelope, struct outbox_error *err)
+{
+	struct outbox_error why = OUTBOX_ERROR_INIT;
+	int r = outbox_encoder_new(envelope, "ce_", &kafka->encoder, &why);
+
+	return r ? outbox_fail(err, r == OUTBOX_EINVAL ? OUTBOX_ECONFIG : r, "%s", why.message) : r;
+}
+
 static int kafka_open(const struct outbox_transport_config *config,
 		      struct outbox_transport **ret_transport, struct outbox_error *err)
 {
@@ -84,7 +92,7 @@ static int kafka_open(const struct outbox_transport_config *config,
 	kafka->name.max = 8192;
 	r = kafka_configure(kafka, config, err);
 	if (!r)
-		r = outbox_encoder_new(envelope, "ce_", &kafka->encoder, err);
+		r = make_encoder(kafka, envelope, err);
 	if (r) {
 		kafka_close(&kafka->base);
 		return r;

@@ -119,7 +119,8 @@ static int assign_all(rd_kafka_t *consumer, const char *topic)
 	assert_int_equal(metadata->topic_cnt, 1);
 	n = metadata->topics[0].partition_cnt;
 	for (int i = 0; i < n; i++)
-		rd_kafka_topic_partition_list_add(list, topic, i)->offset = RD_KAFKA_OFFSET_BEGINNING;
+		rd_kafka_topic_partition_list_add(list, topic, i)->offset =
+			RD_KAFKA_OFFSET_BEGINNING;
 	rd_kafka_metadata_destroy(metadata);
 	assert_int_equal(rd_kafka_assign(consumer, list), 0);
 	rd_kafka_topic_partition_list_destroy(list);
