@@ -47,6 +47,19 @@ BEGIN
 	RETURN v;
 END $$;
 
+-- Are there so many late messages, whosesoever, that a lane must not look at them with every poll?
+CREATE FUNCTION outbox_much_is_late(p_late xid8[], p_floor bigint, p_prev_seq bigint) RETURNS boolean
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+	RETURN (SELECT count(*) > outbox_ahead_max() FROM (
+		SELECT FROM unnest(p_late) AS x CROSS JOIN LATERAL (
+			SELECT FROM outbox_message m
+			WHERE (m.xid, m.seq) > (x, p_floor) AND (m.xid, m.seq) <= (x, p_prev_seq)
+				AND m.seq > p_floor AND m.seq <= p_prev_seq
+			ORDER BY m.xid, m.seq LIMIT outbox_ahead_max() + 1) l
+		LIMIT outbox_ahead_max() + 1) q);
+END $$;
+
 -- Nothing is in flight: is there anything to do at all?
 CREATE FUNCTION outbox_has_work(last outbox_receipt, v outbox_view, p_now timestamptz) RETURNS boolean
 LANGUAGE plpgsql STABLE AS $$
@@ -65,6 +78,9 @@ BEGIN
 	late := outbox_late(last.prev, last.prev_xid, cur);
 	IF late IS NULL AND log_end <= last.prev_seq THEN
 		RETURN false;
+	END IF;
+	IF outbox_much_is_late(late, last.floor, last.prev_seq) THEN
+		RETURN true;
 	END IF;
 	RETURN EXISTS (SELECT FROM outbox_window(last.floor, last.prev, last.prev_seq, late, cur, log_end, last.lane, v.lanes,
 			v.types, v.kind, v.published_only, 1, outbox_scan_max(), CASE WHEN v.detours THEN last.target END));
@@ -336,7 +352,8 @@ BEGIN
 		succ.claim_end := succ.pos;
 		-- What was passed is noted when a receipt is written anyway, or when it is much.
 		IF last.claim_count = 0 AND succ.pos = last.pos AND last.cur::text = last.prev::text
-				AND succ.prev_seq - last.prev_seq <= outbox_ahead_max() THEN
+				AND succ.prev_seq - last.prev_seq <= outbox_ahead_max()
+				AND NOT outbox_much_is_late(outbox_late(last.prev, last.prev_xid, fresh), last.floor, last.prev_seq) THEN
 			succ := last; -- nothing worth a receipt
 		ELSE
 			PERFORM outbox_append_receipt(succ);

@@ -161,3 +161,28 @@ def test_late_messages_cost_what_they_are(make, server, tmp_path):
         fetched = count.fetched()
         print(f"one late message {what}: {fetched} rows fetched in a log of {ROWS // 2}")
         assert fetched < 100, f"{what}: {fetched} rows fetched for one late message"
+
+
+def test_late_messages_of_others_are_looked_at_once(make, server, tmp_path):
+    """Quiet lanes went past them while their transaction ran; once it is committed, not every poll looks at them."""
+    shop, _, _ = make(server, LANES)
+    read(shop, tmp_path, "quiet=rare.*")
+    rows = ROWS // 10
+    counts = []
+
+    def work(_):
+        with shop.connect() as late:
+            late.execute("BEGIN")
+            late.execute("INSERT INTO outbox_message (type, payload) SELECT 'order.placed', 'x'"
+                         " FROM generate_series(1, ?)", (rows,))
+            until(lambda: shop.value("SELECT min(cur_seq) FROM (SELECT DISTINCT ON (lane) cur_seq FROM outbox_receipt"
+                                     " ORDER BY lane, n DESC) p") >= rows - AHEAD, "the quiet lanes to follow the log")
+            counts.append(Count(shop))
+            late.execute("COMMIT")
+        time.sleep(1)
+
+    _, said = read(shop, tmp_path, "quiet=rare.*", ready=work)
+    fetched = counts[0].fetched()
+    polls = int(re.search(r"idle polls (\d+)", said)[1])
+    print(f"{rows} late rows of others: {fetched} fetched by {LANES} quiet lanes in {polls} idle polls")
+    assert fetched < LANES * rows * 4 + polls * AHEAD, f"{fetched} rows fetched"
