@@ -201,6 +201,11 @@ int fake_port(const struct fake *fake)
 	return fake->port;
 }
 
+void fake_say(struct fake *f, const char *text)
+{
+	say(f, text, strlen(text));
+}
+
 void fake_stop(struct fake *f)
 {
 	int client;

@@ -21,6 +21,8 @@ struct fake_script {
 
 struct fake *fake_start(const struct fake_script *script);
 int fake_port(const struct fake *fake);
+/* Say something now, unasked, to whoever is connected. */
+void fake_say(struct fake *fake, const char *text);
 void fake_stop(struct fake *fake);
 
 #endif

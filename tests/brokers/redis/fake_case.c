@@ -29,8 +29,7 @@ static outbox_time in(outbox_time time)
 	return clock->mono(clock) + time;
 }
 
-static struct outbox_transport *open_to(struct transport_case *c, struct fake *fake,
-					const char *options)
+struct outbox_transport *open_to(struct transport_case *c, struct fake *fake, const char *options)
 {
 	char url[200];
 

@@ -13,6 +13,8 @@
 /* A batch of n, each of a type of its own. Free c->arena afterwards. */
 void begin(struct transport_case *c, size_t n);
 
+struct outbox_transport *open_to(struct transport_case *c, struct fake *fake, const char *options);
+
 /* Connect to such a server and publish the batch; returns the status of the first that fails. */
 int talk(struct transport_case *c, const struct fake_script *script, const char *options,
 	 outbox_time limit, struct outbox_error *err);

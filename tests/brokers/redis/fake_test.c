@@ -4,6 +4,7 @@
 #include "fake_case.h"
 
 #include "base/cleanup.h"
+#include "transport/transport.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -184,6 +185,27 @@ static void one_answer_too_many_takes_all_back(void **state)
 	}
 }
 
+static void what_is_said_between_batches_is_no_ack(void **state)
+{
+	struct fake_script script = { .adds = { ID, "" } }; /* the second is never answered */
+	struct fake *fake = fake_start(&script);
+	struct transport_case c;
+	struct outbox_transport *t;
+
+	(void)state;
+	begin(&c, 1);
+	t = open_to(&c, fake, "stream=s");
+	assert_int_equal(connect_to(t, NULL), OUTBOX_OK);
+	case_publish_acked(&c, t);
+	fake_say(fake, ID);
+	case_reset_verdicts(&c);
+	assert_int_equal(t->ops->publish(t, &c.batch, soon(), NULL), OUTBOX_ECONN);
+	assert_int_equal(count(&c, OUTBOX_ACKED), 0);
+	transport_close(t);
+	fake_stop(fake);
+	outbox_arena_free(c.arena);
+}
+
 static void a_trickle_does_not_stretch_the_deadline(void **state)
 {
 	struct fake_script script = { .trickle = true };
@@ -219,6 +241,7 @@ int main(void)
 		cmocka_unit_test(an_outage_stops_the_writing),
 		cmocka_unit_test(nonsense_is_never_an_ack),
 		cmocka_unit_test(one_answer_too_many_takes_all_back),
+		cmocka_unit_test(what_is_said_between_batches_is_no_ack),
 		cmocka_unit_test(a_trickle_does_not_stretch_the_deadline),
 		cmocka_unit_test(answers_are_read_while_writing),
 	};
