@@ -2,6 +2,7 @@
 #include "fake.h"
 
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -162,10 +163,12 @@ static void *run(void *argument)
 	struct fake *f = argument;
 
 	while (!f->ending) {
-		int client = accept4(f->listener, NULL, NULL, SOCK_CLOEXEC);
+		int client = accept4(f->listener, NULL, NULL, SOCK_CLOEXEC), one = 1;
 
 		if (client < 0)
 			break;
+		/* What was said has arrived when say() returns. */
+		setsockopt(client, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 		f->client = client;
 		if (!f->ending)
 			serve(f);
