@@ -44,8 +44,11 @@ lint:             ## format, size, layers, banned functions, symbols, clang-tidy
 format:           ## rewrite the C sources with clang-format
 	scripts/format
 
-bench:            ## measure; QUICK=1 takes less than half a minute; STORE=postgres, FULL=1
-	QUICK='$(QUICK)' FULL='$(FULL)' STORE='$(STORE)' bench/run
+chaos:            ## everything dies at random, each store with each broker: MINUTES=10
+	scripts/chaos $(MINUTES)
+
+bench:            ## measure; QUICK=1 takes less than half a minute; STORE=postgres, FULL=1, BROKER=redis
+	QUICK='$(QUICK)' FULL='$(FULL)' STORE='$(STORE)' BROKER='$(BROKER)' bench/run
 
 install:          ## install into $(DESTDIR)$(PREFIX)
 	PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)' scripts/install

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The brokers that tests/support/with-* started: where they are, how they die, what arrived there.
+
+Relays send the structured envelope, so that what arrived is the same everywhere: the bytes of one JSON object a message.
+"""
+import base64
+import json
+import os
+import signal
+import socket
+import subprocess
+import time
+
+PATIENCE = 60
+NAME = "chaos"
+
+
+def read_pid(path):
+    with open(path, encoding="utf-8") as file:
+        return int(file.read().split()[0])
+
+
+class Broker:
+    """One server process. Subclasses: pid, restart(), prepare(), read(), target."""
+
+    def kill(self):
+        os.kill(self.pid, signal.SIGKILL)
+        while True:  # the port must be free
+            try:
+                os.kill(self.pid, 0)
+                with open(f"/proc/{self.pid}/stat", encoding="utf-8") as stat:
+                    if stat.read().rsplit(")", 1)[1].split()[0] == "Z":
+                        return
+            except (ProcessLookupError, FileNotFoundError):
+                return
+            time.sleep(.01)
+
+    def stop(self):
+        os.kill(self.pid, signal.SIGSTOP)
+
+    def go_on(self):
+        os.kill(self.pid, signal.SIGCONT)
+
+    def close(self):
+        """End what restart() started."""
+
+
+class Redis(Broker):
+    def __init__(self):
+        self.folder = os.environ["REDIS_DIR"]
+        self.port = int(os.environ["REDIS_PORT"])
+        self.target = f"redis://127.0.0.1:{self.port}/?stream={NAME}"
+
+    @property
+    def pid(self):
+        return read_pid(f"{self.folder}/pid")
+
+    def prepare(self):
+        pass
+
+    def restart(self):
+        subprocess.run([os.environ["REDIS_SERVER"], f"{self.folder}/redis.conf"], check=True, stdout=subprocess.DEVNULL)
+
+    def read(self):
+        import redis  # pylint: disable=import-outside-toplevel
+        client = redis.Redis(port=self.port, socket_timeout=PATIENCE)
+        return [fields[b"event"] for _, fields in client.xrange(NAME)]
+
+    def close(self):
+        pass  # with-redis ends whoever its pid file names
+
+
+class Rabbit(Broker):
+    def __init__(self):
+        self.home = os.environ["OUTBOX_TEST_RABBITMQ_HOME"]
+        self.url = os.environ["OUTBOX_TEST_RABBITMQ"]
+        self.target = f"{self.url}/?routing_key={NAME}"
+
+    @property
+    def pid(self):
+        return read_pid(f"{self.home}/pid")
+
+    def channel(self):
+        import pika  # pylint: disable=import-outside-toplevel
+        return pika.BlockingConnection(pika.URLParameters(self.url + "/%2F")).channel()
+
+    def prepare(self):
+        self.channel().queue_declare(NAME, durable=True, arguments={"x-queue-type": "quorum"})
+        # RabbitMQ 3.10 keeps the name of a new quorum queue in memory for about three seconds: killed before, it
+        # comes back without the queue's log, confirmed messages included.
+        time.sleep(5)
+
+    def restart(self):
+        subprocess.run([f"{self.home}/start"], check=True, timeout=PATIENCE)
+
+    def read(self):
+        channel, bodies = self.channel(), []
+        left = channel.queue_declare(NAME, passive=True).method.message_count
+        channel.basic_qos(prefetch_count=1000)
+        for method, _, body in channel.consume(NAME, inactivity_timeout=10):
+            if body is None:
+                break
+            bodies.append(body)
+            if len(bodies) % 500 == 0 or len(bodies) >= left:
+                channel.basic_ack(method.delivery_tag, multiple=True)
+            if len(bodies) >= left:
+                break
+        return bodies
+
+
+class Kafka(Broker):
+    def __init__(self):
+        self.folder = os.environ["KAFKA_FOLDER"]
+        self.servers = f"127.0.0.1:{os.environ['KAFKA_PORT']}"
+        self.target = f"kafka://{self.servers}/{NAME}"
+
+    @property
+    def pid(self):
+        return read_pid(f"{self.folder}/pid")
+
+    def prepare(self):
+        from confluent_kafka.admin import AdminClient, NewTopic  # pylint: disable=import-outside-toplevel
+        admin = AdminClient({"bootstrap.servers": self.servers})
+        admin.create_topics([NewTopic(NAME, 3, 1)])[NAME].result(PATIENCE)
+
+    def restart(self):
+        subprocess.run([f"{self.folder}/start"], check=True)
+
+    def read(self):
+        from confluent_kafka import Consumer, TopicPartition  # pylint: disable=import-outside-toplevel
+        consumer = Consumer({"bootstrap.servers": self.servers, "group.id": "witness", "enable.auto.commit": False})
+        bodies = []
+        for partition in range(3):
+            place = TopicPartition(NAME, partition, 0)
+            _, end = consumer.get_watermark_offsets(place, timeout=PATIENCE)
+            consumer.assign([place])
+            deadline = time.monotonic() + PATIENCE
+            at = 0
+            while at < end:
+                assert time.monotonic() < deadline, f"partition {partition}: read {at} of {end}"
+                message = consumer.poll(1)
+                if message is not None and not message.error():
+                    bodies.append(message.value())
+                    at = message.offset() + 1
+        consumer.close()
+        return bodies
+
+
+class Nats(Broker):
+    """Spoken to in its own protocol, which is lines of text."""
+
+    def __init__(self):
+        self.port = int(os.environ["NATS_PORT"])
+        self.folder = os.environ["NATS_FOLDER"]
+        self.pid = int(os.environ["NATS_PID"])
+        self.started = None
+        self.target = f"nats://127.0.0.1:{self.port}/{NAME}?stream={NAME}"
+
+    def restart(self):
+        server = os.environ.get("NATS_SERVER", "nats-server")
+        with open(f"{self.folder}/server.log", "ab") as log:
+            self.started = subprocess.Popen([server, "-c", f"{self.folder}/server.conf", "-p", str(self.port)],
+                                            stdout=log, stderr=log)
+        self.pid = self.started.pid
+
+    def kill(self):
+        super().kill()
+        if self.started:
+            self.started.wait()
+            self.started = None
+
+    def ask(self, requests):
+        """The answers to (subject, payload), one after the other, on one connection."""
+        with socket.create_connection(("127.0.0.1", self.port), PATIENCE) as link:
+            lines = link.makefile("rwb")
+            lines.write(b'CONNECT {"verbose":false,"headers":true,"no_responders":true}\r\nSUB answer 1\r\n')
+            for subject, payload in requests:
+                lines.write(b"PUB %s answer %d\r\n%s\r\n" % (subject.encode(), len(payload), payload))
+                lines.flush()
+                yield self.answer(lines)
+
+    @staticmethod
+    def answer(lines):
+        while True:
+            words = lines.readline().split()
+            if words and words[0] == b"PING":
+                lines.write(b"PONG\r\n")
+                lines.flush()
+            elif words and words[0] == b"MSG":
+                data = lines.read(int(words[-1]))
+                lines.readline()
+                return json.loads(data)
+            elif not words or words[0] in (b"-ERR", b"HMSG"):
+                raise AssertionError(f"nats says {words}")
+
+    def prepare(self):
+        config = {"name": NAME, "subjects": [NAME], "storage": "file"}
+        answer, = self.ask([(f"$JS.API.STREAM.CREATE.{NAME}", json.dumps(config).encode())])
+        assert "error" not in answer, answer
+
+    def read(self):
+        info, = self.ask([(f"$JS.API.STREAM.INFO.{NAME}", b"")])
+        last = info["state"]["last_seq"]
+        requests = ((f"$JS.API.STREAM.MSG.GET.{NAME}", b'{"seq":%d}' % seq) for seq in range(1, last + 1))
+        return [base64.b64decode(answer["message"]["data"]) for answer in self.ask(requests)]
+
+    def close(self):
+        if self.started:
+            self.kill()
+
+
+BROKERS = {"rabbitmq": Rabbit, "kafka": Kafka, "nats": Nats, "redis": Redis}
