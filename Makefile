@@ -9,7 +9,7 @@ FROM ?= 1
 SECONDS ?= 60
 TARGET ?=
 
-.PHONY: all build demo test sim sim-bugs pg-bugs torture fuzz lint format bench install clean deps help
+.PHONY: all build demo test sim sim-bugs pg-bugs torture chaos fuzz lint format bench install clean deps help
 
 all: build
 
