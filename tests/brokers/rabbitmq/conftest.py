@@ -5,6 +5,7 @@ import pathlib
 import signal
 import subprocess
 import threading
+import time
 import uuid
 
 import pika
@@ -114,6 +115,11 @@ class Broker:
                 channel.queue_declare(queue, durable=True, arguments=arguments)
             if exchange and queue:
                 channel.queue_bind(queue, exchange, bind)
+
+    def settle(self):
+        """What was declared is on disk. A broker that is killed right after a declaration forgets it."""
+        self.ctl("eval", "mnesia:sync_log(), dumped = mnesia:dump_log().")
+        time.sleep(2)  # the quorum queues' directory is saved twice a second
 
     def take(self, queue):
         """Everything in a queue, as (properties, body); it is empty afterwards."""
