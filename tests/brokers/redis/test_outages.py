@@ -129,7 +129,7 @@ def test_min_replicas_refuses_before_writing(server, shop, courier, producer):
 
 def test_wrong_password(server, shop, courier, producer):
     redis = server("requirepass right-one")
-    producer.publish(20)
+    producer.publish(60)
     for login, word in (("", "NOAUTH"), (":wrong-one@", "WRONGPASS"), ("nobody:wrong-one@", "WRONGPASS")):
         relay = courier.start(redis.url("", login))
         kit.until(lambda: word in relay.log(), "the relay to be refused")  # pylint: disable=cell-var-from-loop
