@@ -200,7 +200,8 @@ static natsStatus options_for(struct nats_transport *t, const struct address *ad
 static int connect_to(struct nats_transport *t, const struct address *address, outbox_time left,
 		      struct outbox_error *err)
 {
-	int64_t milliseconds = left / OUTBOX_MILLISECONDS;
+	/* The library first, where it keeps its deadline; the watchdog where it does not. */
+	int64_t milliseconds = left * 9 / 10 / OUTBOX_MILLISECONDS;
 	natsStatus s = options_for(t, address, milliseconds > 0 ? milliseconds : 1);
 	bool late;
 
@@ -211,7 +212,7 @@ static int connect_to(struct nats_transport *t, const struct address *address, o
 	s = notes_attach(t->notes, t->options);
 	if (s != NATS_OK)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
-	watchdog_arm_handshake(t->watchdog, address->port, left);
+	watchdog_arm_connect(t->watchdog, address->port, left);
 	s = natsConnection_Connect(&t->nc, t->options);
 	late = watchdog_disarm(t->watchdog);
 	if (s == NATS_OK)
@@ -220,7 +221,7 @@ static int connect_to(struct nats_transport *t, const struct address *address, o
 	t->nc = NULL;
 	if (late)
 		return outbox_fail_native(err, OUTBOX_ETIMEDOUT, (int)s,
-					  "NATS %s:%d: no end of the TLS handshake in time",
+					  "NATS %s:%d: connecting came to no end in time",
 					  address->host, address->port);
 	return connect_failed(t, address, s, err);
 }

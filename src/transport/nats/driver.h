@@ -50,6 +50,7 @@ struct window {
 	/* 503s: the library does not tell which request they answer. When there are as many as open slots,
 	 * they answer these. */
 	size_t no_responders;
+	size_t asked; /* up to here it was found out why a message has no answer */
 };
 
 struct nats_transport {
@@ -110,7 +111,7 @@ uint64_t pump_next_reply(struct nats_transport *t);
 bool pump_number(const struct nats_transport *t, natsMsg *msg, uint64_t *ret_number);
 
 /*
- * One request, one answer, nothing else in flight. ENOTFOUND: nobody listens on the subject; ETIMEDOUT: no
+ * One request, one answer. Of a batch in flight only answers may come meanwhile, no 503s. ENOTFOUND: nobody listens on the subject; ETIMEDOUT: no
  * answer; ECONN. The caller destroys the message.
  */
 int pump_request(struct nats_transport *t, const char *subject, const char *json,
@@ -129,8 +130,16 @@ bool nats_tokens_valid(const char *text, bool dots);
 int nats_publish(struct outbox_transport *transport, struct outbox_batch *batch,
 		 outbox_time deadline, struct outbox_error *err);
 /* ---- settle.c: from answers to verdicts, and what the batch as a whole says of the target */
-void settle_answer(struct nats_transport *t, size_t slot, const char *json, size_t size);
+/* An answer; one that is not of this batch changes nothing. */
+void settle_message(struct nats_transport *t, natsMsg *msg);
+/* What the server said on its own account. */
 void settle_note(struct nats_transport *t, const char *text);
+/*
+ * Everything is silent, and this message has no answer. Is there a stream for it at all? False: there is, or
+ * nobody can tell.
+ */
+bool settle_silence(struct nats_transport *t, size_t slot, outbox_time deadline);
+/* No more answers. */
 int settle_batch(struct nats_transport *t, outbox_time deadline,
 		 struct outbox_error *err) OUTBOX_MUSTCHECK;
 /* ---- check.c */

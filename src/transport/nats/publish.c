@@ -25,6 +25,7 @@
 #define WRITE_AT 32768       /* write what has been gathered */
 #define BUFFER_MAX (1 << 20) /* the socket is full: wait for room */
 #define FIXED_HEADERS 3      /* Nats-Msg-Id, Nats-Expected-Stream, Content-Type */
+#define SILENCE (2 * OUTBOX_SECONDS)
 #define HEADER_LINE "NATS/1.0\r\n"
 
 static void destroy_message(natsMsg **message)
@@ -120,7 +121,7 @@ static int begin(struct nats_transport *t, struct outbox_batch *batch, struct ou
 		w->capacity = batch->count;
 	}
 	w->batch = batch;
-	w->count = w->open = w->acked = w->no_responders = 0;
+	w->count = w->open = w->acked = w->no_responders = w->asked = 0;
 	w->first = t->number;
 	return OUTBOX_OK;
 }
@@ -128,23 +129,16 @@ static int begin(struct nats_transport *t, struct outbox_batch *batch, struct ou
 /* What came so far. */
 static void take_answers(struct nats_transport *t)
 {
-	struct window *w = &t->window;
-
 	for (;;) {
 		_cleanup_(destroy_message) natsMsg *msg = NULL;
 		natsStatus s = natsSubscription_NextMsg(&msg, t->answers, 0);
-		uint64_t number;
 
-		if (s == NATS_NO_RESPONDERS) {
-			w->no_responders++;
-			continue;
-		}
-		if (s != NATS_OK)
+		if (s == NATS_NO_RESPONDERS)
+			t->window.no_responders++;
+		else if (s == NATS_OK)
+			settle_message(t, msg);
+		else
 			return;
-		if (pump_number(t, msg, &number) && number >= w->first &&
-		    number - w->first < w->count)
-			settle_answer(t, (size_t)(number - w->first), natsMsg_GetData(msg),
-				      (size_t)natsMsg_GetDataLength(msg));
 	}
 }
 
@@ -253,6 +247,20 @@ static int send_all(struct nats_transport *t, outbox_time deadline, struct outbo
 	return OUTBOX_OK;
 }
 
+/*
+ * A subject that somebody listens to, and no stream, is answered by nobody: the server says that nobody listens
+ * only where it is so. Ask JetStream about the messages without an answer, until one has a stream: then it is
+ * merely slow.
+ */
+static void look_into_silence(struct nats_transport *t, outbox_time deadline)
+{
+	struct window *w = &t->window;
+
+	while (w->asked < w->count && w->open > w->no_responders && !pump_closed(t))
+		if (!settle_silence(t, w->asked++, deadline))
+			return;
+}
+
 /* Until everything that can be answered is. */
 static void await_answers(struct nats_transport *t, outbox_time deadline)
 {
@@ -261,8 +269,13 @@ static void await_answers(struct nats_transport *t, outbox_time deadline)
 	while (w->open > w->no_responders && !pump_closed(t)) {
 		outbox_time left = left_until(t, deadline);
 
-		if (left <= 0 || !turn(t, left))
+		if (left <= 0)
 			return;
+		if (turn(t, left < SILENCE ? left : SILENCE))
+			continue;
+		if (left <= SILENCE)
+			return;
+		look_into_silence(t, deadline);
 	}
 }
 

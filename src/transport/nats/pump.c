@@ -22,6 +22,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 /* ---- the library's hooks ---------------------------------------------------------------------- */
@@ -29,11 +30,14 @@
 natsStatus pump_attach(void **data, void *loop, natsConnection *nc, natsSock fd)
 {
 	struct nats_transport *t = loop;
+	const int one = 1;
 
 	(void)nc;
 	*data = t;
 	if (t->fd >= 0)
 		close(t->fd);
+	/* A dead peer is noticed at last; and the watchdog knows sockets in use by it. */
+	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
 	t->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
 	t->attached = t->fd >= 0;
 	t->want_write = false;
@@ -161,6 +165,7 @@ static int refused(struct nats_transport *t, const char *subject, struct outbox_
 			return OUTBOX_OK;
 		if (strstr(note, subject))
 			return outbox_fail(err, OUTBOX_EAUTH, "NATS %s: %s", t->endpoint.shown, note);
+		settle_note(t, note);
 	}
 }
 
@@ -181,6 +186,7 @@ static int find_answer(struct nats_transport *t, uint64_t number, natsMsg **ret_
 			*ret_msg = msg;
 			return OUTBOX_OK;
 		}
+		settle_message(t, msg);
 		natsMsg_Destroy(msg);
 	}
 }

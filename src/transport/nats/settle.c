@@ -48,7 +48,7 @@ static void refuse(struct nats_transport *t, struct slot *slot, const struct ans
 	close_slot(t, slot, states[class]);
 }
 
-void settle_answer(struct nats_transport *t, size_t index, const char *json, size_t size)
+static void settle_answer(struct nats_transport *t, size_t index, const char *json, size_t size)
 {
 	struct outbox_batch *batch = t->window.batch;
 	struct slot *slot = &t->window.slots[index];
@@ -76,6 +76,16 @@ void settle_answer(struct nats_transport *t, size_t index, const char *json, siz
 			outbox_batch_verdict(batch, slot->item, OUTBOX_ACKED, 0, NULL);
 		close_slot(t, slot, SLOT_ACKED);
 	}
+}
+
+void settle_message(struct nats_transport *t, natsMsg *msg)
+{
+	const struct window *w = &t->window;
+	uint64_t number;
+
+	if (pump_number(t, msg, &number) && number >= w->first && number - w->first < w->count)
+		settle_answer(t, (size_t)(number - w->first), natsMsg_GetData(msg),
+			      (size_t)natsMsg_GetDataLength(msg));
 }
 
 /* Is this the subject of the message? */
@@ -138,23 +148,34 @@ static void settle_open(struct nats_transport *t, bool unheard)
 	}
 }
 
+/* The streams that take a message's subject. */
+static int streams_for(struct nats_transport *t, const struct slot *slot, outbox_time deadline,
+		       struct stream_names *ret_names, struct outbox_error *err)
+{
+	outbox_time limit = t->clock->mono(t->clock) + LOOK_FOR;
+	char subject[NATS_SUBJECT_MAX + 1];
+	int r = nats_subject(t, t->window.batch->items[slot->item]->message, err);
+
+	if (r != OUTBOX_OK)
+		return r;
+	memcpy(subject, t->text.data, t->text.size + 1);
+	return nats_stream_names(t, subject, limit < deadline ? limit : deadline, ret_names, err);
+}
+
 /* Is there a stream for the first message that nobody answered for? OK: no, JetStream says. */
 static int look_for_stream(struct nats_transport *t, outbox_time deadline, struct outbox_error *err)
 {
 	const struct window *w = &t->window;
-	outbox_time limit = t->clock->mono(t->clock) + LOOK_FOR;
 	struct outbox_error why = OUTBOX_ERROR_INIT;
 	struct stream_names found;
-	char subject[NATS_SUBJECT_MAX + 1];
 	size_t i = 0;
 	int r;
 
 	while (i < w->count && w->slots[i].state != SLOT_OPEN)
 		i++;
-	if (i == w->count || nats_subject(t, w->batch->items[w->slots[i].item]->message, NULL))
+	if (i == w->count)
 		return OUTBOX_OK;
-	memcpy(subject, t->text.data, t->text.size + 1);
-	r = nats_stream_names(t, subject, limit < deadline ? limit : deadline, &found, &why);
+	r = streams_for(t, &w->slots[i], deadline, &found, &why);
 	if (r == OUTBOX_ENOTFOUND)
 		return outbox_fail_native(err, OUTBOX_ECONN, NO_RESPONDERS,
 					  "NATS %s: JetStream does not answer on this server or for this "
@@ -167,6 +188,27 @@ static int look_for_stream(struct nats_transport *t, outbox_time deadline, struc
 	if (r == OUTBOX_ECONN)
 		return outbox_fail_native(err, r, why.native, "%s", why.message);
 	return OUTBOX_OK;
+}
+
+bool settle_silence(struct nats_transport *t, size_t index, outbox_time deadline)
+{
+	struct slot *slot = &t->window.slots[index];
+	struct stream_names found;
+
+	if (slot->state != SLOT_OPEN)
+		return true;
+	if (streams_for(t, slot, deadline, &found, NULL) != OUTBOX_OK || found.count > 0)
+		return false;
+	/* Its answer may have come while we asked. */
+	if (slot->state == SLOT_OPEN) {
+		outbox_batch_verdict(
+			t->window.batch, slot->item, OUTBOX_RETRY, 0,
+			"no stream takes the subject \"%s\", though somebody else listens to it; "
+			"create one, or correct the target's subject",
+			buf_str(&t->text));
+		close_slot(t, slot, SLOT_DONE);
+	}
+	return true;
 }
 
 /* Nobody listens on the subjects of what is open. */

@@ -4,17 +4,15 @@
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <time.h>
 
-/* Descriptors above are taken as new ones. */
-#define KNOWN_MAX 65536
+#define KNOWN_MAX 256
 
 struct watchdog {
 	pthread_t thread;
@@ -24,20 +22,21 @@ struct watchdog {
 	struct timespec when;
 	int fd;   /* -1: find it */
 	int port; /* to find it by */
-	unsigned char known[KNOWN_MAX / 8];
+	ino_t known[KNOWN_MAX];
+	size_t n_known;
 };
 
-/* ---- finding the socket of a handshake ---------------------------------------------------------- */
+/* ---- finding the socket of a connect() -------------------------------------------------------------- */
 
-/* Is it a TCP socket, blocking, connected to that port? */
-static bool in_handshake(int fd, int port)
+/* Is it a TCP socket to that port, and none that a driver has taken into use? */
+static bool is_connecting(int fd, int port)
 {
 	struct sockaddr_storage peer;
-	socklen_t size = sizeof(peer);
-	int flags = fcntl(fd, F_GETFL);
+	socklen_t size = sizeof(peer), one = sizeof(int);
+	int used = 0;
 
-	if (flags < 0 || (flags & O_NONBLOCK) ||
-	    getpeername(fd, (struct sockaddr *)&peer, &size) != 0)
+	if (getpeername(fd, (struct sockaddr *)&peer, &size) != 0 ||
+	    getsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &used, &one) != 0 || used)
 		return false;
 	if (peer.ss_family == AF_INET)
 		return ntohs(((struct sockaddr_in *)&peer)->sin_port) == port;
@@ -46,25 +45,30 @@ static bool in_handshake(int fd, int port)
 	return false;
 }
 
+static void look_at(struct watchdog *w, int fd, bool note)
+{
+	struct stat st;
+
+	if (!is_connecting(fd, w->port) || fstat(fd, &st) != 0)
+		return;
+	for (size_t i = 0; i < w->n_known; i++)
+		if (w->known[i] == st.st_ino)
+			return;
+	if (!note)
+		shutdown(fd, SHUT_RDWR);
+	else if (w->n_known < KNOWN_MAX)
+		w->known[w->n_known++] = st.st_ino;
+}
+
 /* Note every candidate that is there (note), or shut down those that were not. */
 static void look_around(struct watchdog *w, bool note)
 {
 	DIR *folder = opendir("/proc/self/fd");
 	struct dirent *entry;
 
-	if (note)
-		memset(w->known, 0, sizeof(w->known));
-	while (folder && (entry = readdir(folder))) { /* NOLINT(concurrency-mt-unsafe): its own DIR */
-		long fd = strtol(entry->d_name, NULL, 10);
-
-		if (entry->d_name[0] == '.' || fd < 0 || fd >= KNOWN_MAX ||
-		    !in_handshake((int)fd, w->port))
-			continue;
-		if (note)
-			w->known[fd / 8] |= (unsigned char)(1u << (fd % 8));
-		else if (!(w->known[fd / 8] & (1u << (fd % 8))))
-			shutdown((int)fd, SHUT_RDWR);
-	}
+	while (folder && (entry = readdir(folder))) /* NOLINT(concurrency-mt-unsafe): its own DIR */
+		if (entry->d_name[0] != '.')
+			look_at(w, (int)strtol(entry->d_name, NULL, 10), note);
 	if (folder)
 		closedir(folder);
 }
@@ -156,6 +160,7 @@ static void arm(struct watchdog *w, int fd, int port, outbox_time left)
 	pthread_mutex_lock(&w->mutex);
 	w->fd = fd;
 	w->port = port;
+	w->n_known = 0;
 	if (fd < 0)
 		look_around(w, true);
 	/* Real time, also where a test owns the clock: the wait it ends is real. */
@@ -174,7 +179,7 @@ void watchdog_arm(struct watchdog *w, int fd, outbox_time left)
 	arm(w, fd, 0, left);
 }
 
-void watchdog_arm_handshake(struct watchdog *w, int port, outbox_time left)
+void watchdog_arm_connect(struct watchdog *w, int port, outbox_time left)
 {
 	arm(w, -1, port, left);
 }

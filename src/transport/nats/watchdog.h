@@ -3,9 +3,10 @@
 #define NATS_WATCHDOG_H
 
 /*
- * libnats waits without end in two places: for the other side's part of a TLS handshake, and for the rest of a
- * TLS record of which the beginning has come. The watchdog is a thread that shuts the socket down when such a
- * wait outlasts the deadline, which ends it.
+ * libnats waits without end in three places: for the other side's part of a TLS handshake, for the rest of a TLS
+ * record of which the beginning has come, and for the first PONG of a connection, where it notices its own timeout
+ * and tries again. The watchdog is a thread that shuts the socket down when such a wait outlasts the deadline,
+ * which ends it.
  */
 
 #include <outbox/clock.h>
@@ -22,10 +23,11 @@ struct watchdog *watchdog_free(struct watchdog *watchdog);
 void watchdog_arm(struct watchdog *watchdog, int fd, outbox_time left);
 
 /*
- * The same for a socket that only the library knows, as during a handshake: one that is connected to this port,
- * was not there when the dog was armed, and blocks, as the library's do in a handshake and at no other time.
+ * The same for a socket that only the library knows, while it connects: one to this port that was not there when
+ * the dog was armed, and without SO_KEEPALIVE, which drivers set as soon as they know their socket. (Two that hang
+ * at the same time in one process may end each other.)
  */
-void watchdog_arm_handshake(struct watchdog *watchdog, int port, outbox_time left);
+void watchdog_arm_connect(struct watchdog *watchdog, int port, outbox_time left);
 
 /* NULL is legal. True: it was too late, it has bitten. */
 bool watchdog_disarm(struct watchdog *watchdog);

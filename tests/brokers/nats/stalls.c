@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Silence, hostile messages, and what doctor says. */
+
+#include "batch.h"
+#include "place.h"
+#include "transport_proxy.h"
+
+#include "transport/transport.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct world {
+	struct place *place;
+	struct proxy *proxy;
+	struct batch *batch;
+	struct outbox_transport *transport;
+};
+
+static struct world enter(void)
+{
+	struct world w = { .place = place_new(), .batch = batch_new() };
+
+	w.proxy = proxy_start(place_port());
+	w.transport = transport_to("nats://127.0.0.1:%d/%s.{type}", proxy_port(w.proxy),
+				   place_name(w.place));
+	return w;
+}
+
+static void leave(struct world *w)
+{
+	w->transport->ops->close(w->transport);
+	proxy_stop(w->proxy);
+	batch_free(w->batch);
+	place_free(w->place);
+}
+
+static void connect_again(struct world *w)
+{
+	w->transport->ops->disconnect(w->transport);
+	if (w->transport->ops->connect(w->transport, in_seconds(10), &w->batch->err))
+		fail_msg("%s", w->batch->err.message);
+}
+
+static void a_silent_server_costs_the_deadline(void **state)
+{
+	struct world w = enter();
+
+	(void)state;
+	batch_add_many(w.batch, "a", 100);
+	proxy_stall(w.proxy, true);
+	assert_int_equal(batch_publish(w.batch, w.transport, 1), OUTBOX_ETIMEDOUT);
+	assert_int_equal(batch_count(w.batch, OUTBOX_UNKNOWN), 100);
+	proxy_stall(w.proxy, false);
+	connect_again(&w);
+	assert_int_equal(batch_publish(w.batch, w.transport, 10), OUTBOX_OK);
+	assert_int_equal(batch_count(w.batch, OUTBOX_ACKED), 100);
+	assert_int_equal(place_count(w.place), 100);
+	leave(&w);
+}
+
+/* More than all buffers between here and there hold. */
+static void a_full_socket_costs_the_deadline(void **state)
+{
+	struct world w = enter();
+	size_t size = (size_t)1 << 20;
+	char *data = malloc(size);
+
+	(void)state;
+	assert_non_null(data);
+	memset(data, 'x', size);
+	batch_add_many(w.batch, "a", 60);
+	for (size_t i = 0; i < 60; i++) {
+		w.batch->messages[i].data = data;
+		w.batch->messages[i].size = size;
+		w.batch->messages[i].content_type = "text/plain";
+	}
+	proxy_stall(w.proxy, true);
+	assert_int_equal(batch_publish(w.batch, w.transport, 1), OUTBOX_ETIMEDOUT);
+	assert_int_equal(batch_count(w.batch, OUTBOX_ACKED), 0);
+	assert_true(batch_count(w.batch, OUTBOX_VERDICT_UNSET) > 0);
+	free(data);
+	leave(&w);
+}
+
+/* As after an idle night: the server has ended the connection, and nothing was sent on it. */
+static void a_connection_that_ended_while_idle_is_replaced(void **state)
+{
+	struct world w = enter();
+
+	(void)state;
+	batch_add_many(w.batch, "a", 10);
+	assert_int_equal(batch_publish(w.batch, w.transport, 10), OUTBOX_OK);
+	proxy_down(w.proxy, true);
+	proxy_down(w.proxy, false);
+	if (batch_publish(w.batch, w.transport, 10) != OUTBOX_OK)
+		fail_msg("%s", w.batch->err.message);
+	assert_int_equal(batch_count(w.batch, OUTBOX_ACKED), 10);
+	leave(&w);
+}
+
+static void several_hosts_share_the_deadline(void **state)
+{
+	struct world w = enter();
+	struct proxy *silent = proxy_start(place_port());
+	struct outbox_transport *transport;
+
+	(void)state;
+	proxy_stall(silent, true);
+	transport = transport_to("nats://127.0.0.1:%d,127.0.0.1:1,127.0.0.1:%d/%s.{type}",
+				 proxy_port(silent), proxy_port(w.proxy), place_name(w.place));
+	batch_add_many(w.batch, "a", 10);
+	assert_int_equal(batch_publish(w.batch, transport, 10), OUTBOX_OK);
+	assert_int_equal(batch_count(w.batch, OUTBOX_ACKED), 10);
+	assert_true(proxy_touched(silent));
+	transport->ops->close(transport);
+	proxy_stop(silent);
+	leave(&w);
+}
+
+/* ---- messages that would be commands --------------------------------------------------------------- */
+
+static const struct {
+	const char *type, *header, *value, *reason;
+} hostile[] = {
+	{ "a\r\nPUB b 1\r\nx", NULL, NULL, "cannot be a subject" },
+	{ "a b", NULL, NULL, "cannot be a subject" },
+	{ "a\tb", NULL, NULL, "cannot be a subject" },
+	{ "a..b", NULL, NULL, "cannot be a subject" },
+	{ ".a", NULL, NULL, "cannot be a subject" },
+	{ "a.", NULL, NULL, "cannot be a subject" },
+	{ "a.*", NULL, NULL, "cannot be a subject" },
+	{ "a.>", NULL, NULL, "cannot be a subject" },
+	{ "a\x7f", NULL, NULL, "cannot be a subject" },
+	{ "a\xff", NULL, NULL, "cannot be a subject" },
+	{ "$JS.API.STREAM.DELETE.X", NULL, NULL, "commands" },
+	{ "a", "x\r\nNats-Rollup", "all", "header" },
+	{ "a", "x:y", "z", "header" },
+	{ "a", "x y", "z", "header" },
+	{ "a", "", "z", "header" },
+	{ "a", "x", "a\r\nNats-Rollup: all", "header" },
+	{ "a", "x", "a\nb", "header" },
+	{ "a", "x", "a\rb", "header" },
+	{ "a", "Nats-Rollup", "all", "commands" },
+	{ "a", "nats-expected-last-sequence", "7", "commands" },
+};
+enum { HOSTILE = sizeof(hostile) / sizeof(hostile[0]) };
+
+static void messages_cannot_be_commands(void **state)
+{
+	struct outbox_header headers[HOSTILE];
+	struct world w = enter();
+	struct outbox_transport *bare;
+
+	(void)state;
+	bare = transport_to("nats://127.0.0.1:%d/{type}", place_port());
+	for (size_t i = 0; i < HOSTILE; i++) {
+		struct outbox_message *m = batch_add(w.batch, "a");
+
+		m->type = hostile[i].type;
+		headers[i] = (struct outbox_header){ hostile[i].header, hostile[i].value };
+		if (hostile[i].header) {
+			m->headers = &headers[i];
+			m->n_headers = 1;
+		}
+	}
+	batch_add(w.batch, "a")->id = "a\r\nNats-Rollup: all";
+	assert_int_equal(batch_publish(w.batch, bare, 10), OUTBOX_OK);
+	for (size_t i = 0; i < HOSTILE; i++)
+		assert_verdict(w.batch, i, OUTBOX_REJECTED, hostile[i].reason);
+	assert_verdict(w.batch, HOSTILE, OUTBOX_REJECTED, "header");
+	bare->ops->close(bare);
+	leave(&w);
+}
+
+/* ---- doctor ------------------------------------------------------------------------------------------ */
+
+static void on_file(jsStreamConfig *config)
+{
+	config->Storage = js_FileStorage;
+	config->Duplicates = 600 * (int64_t)1000000000;
+}
+
+static void on_file_dropping(jsStreamConfig *config)
+{
+	on_file(config);
+	config->MaxMsgs = 1000;
+}
+
+static void short_memory(jsStreamConfig *config)
+{
+	on_file(config);
+	config->Duplicates = 1000000000;
+}
+
+static void silent(jsStreamConfig *config)
+{
+	config->NoAck = true;
+}
+
+static void check_says(void (*change)(jsStreamConfig *), int level, const char *words)
+{
+	struct place *place = place_new_with(change);
+	struct outbox_transport *transport =
+		transport_to("nats://127.0.0.1:%d/%s.{type}", place_port(), place_name(place));
+	char text[600];
+	int found = transport_check(transport, in_seconds(5), text, sizeof(text));
+
+	if (found != level || !strstr(text, words))
+		fail_msg("%d %s; expected %d ... %s", found, text, level, words);
+	transport->ops->close(transport);
+	place_free(place);
+}
+
+static void check_tells_what_an_acknowledgement_means(void **state)
+{
+	struct outbox_transport *transport;
+	char text[600];
+
+	(void)state;
+	check_says(NULL, 2, "in the memory of one server");
+	check_says(on_file, 1, "written to a file of one server");
+	check_says(on_file_dropping, 2, "discard old");
+	check_says(short_memory, 1, "recognised for 1 s");
+	check_says(silent, 3, "never acknowledges");
+	transport = transport_to("nats://127.0.0.1:%d/nowhere.{type}", place_port());
+	assert_int_equal(transport_check(transport, in_seconds(5), text, sizeof(text)), 3);
+	assert_non_null(strstr(text, "no stream takes the subjects \"nowhere.>\""));
+	transport->ops->close(transport);
+	transport = transport_to("nats://127.0.0.1:%d/x?stream=NOWHERE", place_port());
+	assert_int_equal(transport_check(transport, in_seconds(5), text, sizeof(text)), 3);
+	assert_non_null(strstr(text, "stream not found"));
+	transport->ops->close(transport);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_silent_server_costs_the_deadline),
+		cmocka_unit_test(a_full_socket_costs_the_deadline),
+		cmocka_unit_test(a_connection_that_ended_while_idle_is_replaced),
+		cmocka_unit_test(several_hosts_share_the_deadline),
+		cmocka_unit_test(messages_cannot_be_commands),
+		cmocka_unit_test(check_tells_what_an_acknowledgement_means),
+	};
+
+	if (!getenv("NATS_PORT")) {
+		printf("skipped: no server: run it with tests/support/with-nats\n");
+		return 77;
+	}
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Servers that are killed, stopped, closed to us; through the driver, or the real relay with an oracle."""
+import collections
+import os
+import signal
+import sqlite3
+import subprocess
+import time
+
+import natsd
+
+BINARY = os.environ.get("OUTBOX_BIN", "outbox")
+KILLS = 20 if os.environ.get("OUTBOX_TEST_ALL") else 5
+PATIENCE = 60
+
+USERS = """authorization {{ users: [
+  {{ user: admin, password: admin }},
+  {{ user: relay, password: "{password}", permissions: {{ publish: {publish}, subscribe: "_INBOX.>" }} }}
+] }}"""
+ADMIN = {"user": "admin", "pass": "admin"}
+
+
+def users(password='se"cret', publish='{ allow: ["S.>", "$JS.API.>"] }'):
+    return USERS.format(password=password.replace('"', '\\"'), publish=publish)
+
+
+def test_wrong_password_is_told_without_it(servers, probe):
+    server = servers(users())
+    url = f"nats://relay:{{}}@127.0.0.1:{server.port}/S.{{{{type}}}}"
+    natsd.Witness(server.port, ADMIN).create("S")
+    out = probe(url.format("wr0ng"))
+    assert out.startswith("connect auth") and "Authorization Violation" in out and "wr0ng" not in out, out
+    # a quote is no way out of the library's JSON
+    assert "acked 1 " in probe(url.format("se%22cret"))
+
+
+def test_token(servers, probe, tmp_path):
+    server = servers('authorization { token: "s3cret" }')
+    (tmp_path / "token").write_text("s3cret\n")
+    (tmp_path / "token").chmod(0o600)
+    natsd.Witness(server.port, {"auth_token": "s3cret"}).create("S")
+    assert probe(f"{server.url}/S.{{type}}").startswith("connect auth")
+    assert "acked 3 " in probe(f"{server.url}/S.{{type}}?token_file={tmp_path}/token", 3)
+
+
+def test_a_forbidden_subject_is_the_messages_problem(servers, probe):
+    server = servers(users(publish='{ allow: ["S.ok.1", "S.ok.3", "$JS.API.>"] }'))
+    witness = natsd.Witness(server.port, ADMIN)
+    witness.create("S")
+    out = probe(f"nats://relay:se%22cret@127.0.0.1:{server.port}/S.{{type}}", 6)
+    assert "publish ok acked 2 rejected 0 retry 4 " in out, out
+    assert "Permissions Violation for Publish to \"S.ok.0\"" in out, out
+    assert witness.count("S") == 2
+
+
+def test_without_jetstream_it_is_an_outage(servers, probe):
+    out = probe(f"{servers(jetstream=False).url}/S.{{type}}", 3)
+    assert "publish conn acked 0 rejected 0 retry 0 " in out and "nats-server -js" in out, out
+
+
+def test_a_stopped_server_costs_the_deadline(servers, probe):
+    server = servers()
+    natsd.Witness(server.port).create("S")
+    server.signal(signal.SIGSTOP)
+    try:
+        assert probe(f"{server.url}/S.{{type}}", 3, 1, 1, timeout=15).startswith("connect timedout")
+    finally:
+        server.signal(signal.SIGCONT)
+    assert "acked 3 " in probe(f"{server.url}/S.{{type}}", 3)
+
+
+class Relay:
+    """A SQLite outbox with a relay to the server."""
+
+    def __init__(self, folder, target):
+        self.folder, self.path = folder, folder / "app.db"
+        self.env = {**os.environ, "OUTBOX_STORE": f"sqlite:{self.path}"}
+        subprocess.run([BINARY, "init"], env=self.env, check=True, capture_output=True)
+        self.log = open(folder / "relay.log", "wb")
+        self.process = subprocess.Popen([BINARY, "relay", "--to", f"events={target}"], env=self.env, stdout=self.log,
+                                        stderr=self.log)
+        self.written = 0
+
+    def write(self, count, keys=10):
+        db = sqlite3.connect(self.path, timeout=30)
+        with db:
+            for _ in range(count):
+                self.written += 1
+                db.execute("INSERT INTO outbox_message (id, type, key, payload) VALUES (?, 'order', ?, ?)",
+                           (f"m-{self.written}", str(self.written % keys), str(self.written)))
+        db.close()
+
+    def end(self):
+        self.process.terminate()
+        assert self.process.wait(PATIENCE) == 0, (self.folder / "relay.log").read_text()
+        self.log.close()
+
+
+def await_count(server, name, count, login=None):
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        try:
+            if natsd.Witness(server.port, login).count(name) >= count:
+                return
+        except (AssertionError, OSError, KeyError):
+            pass
+        time.sleep(0.2)
+    raise AssertionError(f"{natsd.Witness(server.port, login).count(name)} of {count} arrived")
+
+
+def assert_all_in_order(witness, name, count):
+    """Nothing lost, and each key's first deliveries in order."""
+    seen, by_key = set(), collections.defaultdict(list)
+    for headers, body in witness.messages(name):
+        number = int(body)
+        assert headers["Nats-Msg-Id"] == headers["ce-id"] == f"m-{number}"
+        if number not in seen:
+            by_key[headers["ce-partitionkey"]].append(number)
+        seen.add(number)
+    assert seen == set(range(1, count + 1)), sorted(set(range(1, count + 1)) - seen)[:10]
+    for key, numbers in by_key.items():
+        assert numbers == sorted(numbers), (key, numbers)
+
+
+def test_killed_under_load(servers, tmp_path):
+    server = servers()
+    natsd.Witness(server.port).create("S")
+    relay = Relay(tmp_path, f"{server.url}/S.{{type}}?stream=S")
+    for _ in range(KILLS):
+        relay.write(400)
+        time.sleep(0.15)
+        server.kill()
+        relay.write(100)
+        server.start()
+    server.signal(signal.SIGSTOP)
+    relay.write(100)
+    time.sleep(1)
+    server.signal(signal.SIGCONT)
+    await_count(server, "S", relay.written)
+    relay.end()
+    assert_all_in_order(natsd.Witness(server.port), "S", relay.written)
+
+
+def test_revoked_while_running(servers, tmp_path):
+    server = servers(users())
+    natsd.Witness(server.port, ADMIN).create("S")
+    relay = Relay(tmp_path, f"nats://relay:se%22cret@127.0.0.1:{server.port}/S.{{type}}")
+    relay.write(50)
+    await_count(server, "S", 50, ADMIN)
+    server.reload(users(password="another"))
+    time.sleep(0.5)
+    relay.write(50)
+    time.sleep(1.5)
+    assert natsd.Witness(server.port, ADMIN).count("S") == 50
+    server.reload(users())
+    await_count(server, "S", 100, ADMIN)
+    relay.end()
+    assert_all_in_order(natsd.Witness(server.port, ADMIN), "S", 100)
+    assert 'se"cret' not in (tmp_path / "relay.log").read_text()

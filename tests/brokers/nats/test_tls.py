@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The certificate matrix: only the good one connects, and TLS is neither stripped nor taken on quietly."""
+import subprocess
+
+import pytest
+
+import natsd
+
+
+def openssl(folder, *args):
+    subprocess.run(["openssl", *map(str, args)], cwd=folder, check=True, capture_output=True)
+
+
+def authority(folder, name):
+    openssl(folder, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout",
+            f"{name}.key", "-out", f"{name}.pem", "-days", 2, "-subj", f"/CN={name}")
+
+
+def certificate(folder, name, san, ca="ca", days=2):
+    (folder / "ext").write_text(f"subjectAltName={san}\n")
+    openssl(folder, "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout",
+            f"{name}.key", "-out", f"{name}.csr", "-subj", f"/CN={name}.invalid")
+    openssl(folder, "x509", "-req", "-in", f"{name}.csr", "-CA", f"{ca}.pem", "-CAkey", f"{ca}.key",
+            "-CAcreateserial", "-days", days, "-extfile", "ext", "-out", f"{name}.pem")
+
+
+@pytest.fixture(scope="module")
+def pki(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pki")
+    authority(folder, "ca")
+    authority(folder, "stranger")
+    authority(folder, "self")
+    certificate(folder, "good", "DNS:localhost")
+    certificate(folder, "ip", "IP:127.0.0.1")
+    certificate(folder, "wrong", "DNS:other.example")
+    certificate(folder, "expired", "DNS:localhost", days=-1)
+    certificate(folder, "unknown", "DNS:localhost", ca="stranger")
+    certificate(folder, "client", "DNS:client")
+    return folder
+
+
+def tls(pki, name, more=""):
+    return f'tls {{ cert_file: "{pki}/{name}.pem", key_file: "{pki}/{name}.key" {more} }}'
+
+
+MATRIX = [
+    ("good", "localhost", "ok", ""),
+    ("ip", "127.0.0.1", "ok", ""),
+    ("good", "127.0.0.1", "auth", "IP address mismatch"),
+    ("ip", "localhost", "auth", "ostname mismatch"),
+    ("wrong", "localhost", "auth", "ostname mismatch"),
+    ("expired", "localhost", "auth", "expired"),
+    ("unknown", "localhost", "auth", "unable to get local issuer"),
+    ("self", "localhost", "auth", "self"),
+]
+
+
+@pytest.mark.parametrize("certificate_name,host,status,words", MATRIX)
+def test_only_good_certificates_connect(pki, servers, probe, certificate_name, host, status, words):
+    server = servers(tls(pki, certificate_name))
+    natsd_url = f"tls://{host}:{server.port}/S.{{type}}"
+    out = probe(f"{natsd_url}?ca={pki}/ca.pem")
+    assert out.startswith(f"connect {status} ") and words in out, out
+
+
+def test_verify_no_is_the_only_way_around(pki, servers, probe):
+    server = servers(tls(pki, "self"))
+    assert probe(f"tls://localhost:{server.port}/x?verify=no").startswith("connect ok")
+    # without ca= the system's authorities count
+    assert probe(f"tls://localhost:{server.port}/x").startswith("connect auth")
+
+
+def test_a_plain_server_is_refused_by_tls(servers, probe):
+    server = servers()
+    out = probe(f"tls://127.0.0.1:{server.port}/x")
+    assert out.startswith("connect config") and "does not offer TLS" in out, out
+
+
+def test_nats_does_not_switch_to_tls(pki, servers, probe):
+    server = servers(tls(pki, "good"))
+    out = probe(f"nats://localhost:{server.port}/x")
+    assert out.startswith("connect config") and "write tls://" in out, out
+
+
+def test_client_certificates(pki, servers, probe):
+    server = servers(tls(pki, "good", f', ca_file: "{pki}/ca.pem", verify: true'))
+    url = f"tls://localhost:{server.port}/x?ca={pki}/ca.pem"
+    assert not probe(url).startswith("connect ok")
+    assert probe(f"{url}&cert={pki}/client.pem&key={pki}/client.key").startswith("connect ok")
+
+
+def test_messages_go_through_tls(pki, servers, probe):
+    server = servers(tls(pki, "good"))
+    # the witness speaks plain text only: make the stream before, without TLS
+    server.kill()
+    server.configure("")
+    server.start()
+    natsd.Witness(server.port).create("S")
+    server.kill()
+    server.configure(tls(pki, "good"))
+    server.start()
+    out = probe(f"tls://localhost:{server.port}/S.{{type}}?ca={pki}/ca.pem&stream=S", 2000)
+    assert "publish ok acked 2000 " in out, out
+    server.kill()
+    server.configure("")
+    server.start()
+    assert natsd.Witness(server.port).count("S") == 2000
