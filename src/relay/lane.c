@@ -232,9 +232,9 @@ static void fenced(struct worker *w, struct lane *lane)
 /* An answer that does not fit into memory, or not through the wire in time, twice: ask for less. */
 static void too_large(struct worker *w, struct lane *lane, int status, outbox_time took)
 {
-	bool memory = status == OUTBOX_ENOMEM;
+	bool memory = status == OUTBOX_ENOMEM, late = status == OUTBOX_ETIMEDOUT || took > slow(w);
 
-	lane->slow_failures = !memory && took > slow(w) ? lane->slow_failures + 1 : 0;
+	lane->slow_failures = !memory && late ? lane->slow_failures + 1 : 0;
 	if (!memory && lane->slow_failures < 2)
 		return;
 	if (!memory || lane->limit == 1) {

@@ -30,7 +30,7 @@ static outbox_time mono(void)
 static int silent(struct pg_store *s, struct outbox_error *err)
 {
 	s->broken = true;
-	return outbox_fail(err, OUTBOX_ECONN, "%s: no answer within %.3g s", s->where,
+	return outbox_fail(err, OUTBOX_ETIMEDOUT, "%s: no answer within %.3g s", s->where,
 			   (double)s->timeout / (double)OUTBOX_SECONDS);
 }
 
