@@ -105,32 +105,46 @@ static void read_error(const struct json_piece *error, struct answer *answer)
 		answer->code = (int)code;
 }
 
+/* Behind the text, when it stands here; else NULL. */
+static const char *skip(const char *at, const char *end, const char *text)
+{
+	size_t length = strlen(text);
+
+	return at && (size_t)(end - at) >= length && memcmp(at, text, length) == 0 ? at + length
+										   : NULL;
+}
+
+static bool is_name(char c)
+{
+	return isalnum((unsigned char)c) || c == '-' || c == '_';
+}
+
 /*
  * {"stream":"ORDERS", "seq":42}, to the letter: what nearly every answer is. False: read it in the long way.
  * The name is nothing but letters, digits, - and _, so that there is nothing to decode.
  */
 static bool parse_plain(const char *json, size_t size, struct answer *answer)
 {
-	static const char before[] = "{\"stream\":\"", between[] = "\", \"seq\":";
-	const char *at = json, *end = json + size;
-	size_t n = 0;
+	const char *end = json + size, *name = skip(json, end, "{\"stream\":\""), *at = name, *seq;
+	size_t length;
 
-	if (size < sizeof(before) || memcmp(at, before, sizeof(before) - 1) != 0)
-		return false;
-	for (at += sizeof(before) - 1; at < end && n + 1 < sizeof(answer->stream); at++) {
-		if (!isalnum((unsigned char)*at) && *at != '-' && *at != '_')
-			break;
-		answer->stream[n++] = *at;
-	}
-	if (n == 0 || (size_t)(end - at) < sizeof(between) + 1 ||
-	    memcmp(at, between, sizeof(between) - 1) != 0)
-		return false;
-	at += sizeof(between) - 1;
-	if (*at < '1' || *at > '9')
-		return false;
-	while (at < end && *at >= '0' && *at <= '9')
+	while (at && at < end && is_name(*at))
 		at++;
-	return at + 1 == end && *at == '}';
+	length = at ? (size_t)(at - name) : 0;
+	if (length == 0 || length >= sizeof(answer->stream))
+		return false;
+	seq = at = skip(at, end, "\", \"seq\":");
+	while (at && at < end && isdigit((unsigned char)*at))
+		at++;
+	if (!at || at == seq || *seq == '0' || skip(at, end, "}") != end)
+		return false;
+	memcpy(answer->stream, name, length);
+	return true;
+}
+
+static int not_jetstreams(const char *why, struct outbox_error *err)
+{
+	return outbox_fail(err, OUTBOX_EPROTO, "the answer is not JetStream's: %s", why);
 }
 
 int answer_parse(const char *json, size_t size, struct answer *ret_answer, struct outbox_error *err)
@@ -140,30 +154,26 @@ int answer_parse(const char *json, size_t size, struct answer *ret_answer, struc
 	struct json_piece name, value;
 	long long seq = 0;
 
-	if (json && parse_plain(json, size, &answer)) {
+	if (parse_plain(json, size, &answer)) {
 		*ret_answer = answer;
 		return OUTBOX_OK;
 	}
-	answer = (struct answer){ 0 };
 	if (json_text_check(json ? json : "", size, NULL) != OUTBOX_OK ||
 	    !json_members_begin(&members, json, size))
-		return outbox_fail(err, OUTBOX_EPROTO,
-				   "the answer is not JetStream's: no JSON object");
+		return not_jetstreams("no JSON object", err);
 	while (json_members_next(&members, &name, &value)) {
 		if (is(&name, "error") && value.at[0] != 'n')
 			read_error(&value, &answer);
 		else if (is(&name, "stream") &&
 			 !read_text(&value, answer.stream, sizeof(answer.stream)))
-			return outbox_fail(err, OUTBOX_EPROTO,
-					   "the answer is not JetStream's: a strange stream");
+			return not_jetstreams("a strange stream", err);
 		else if (is(&name, "seq"))
 			seq = read_number(&value);
 		else if (is(&name, "duplicate"))
 			answer.duplicate = value.at[0] == 't';
 	}
 	if (!answer.code && (!answer.stream[0] || seq <= 0))
-		return outbox_fail(err, OUTBOX_EPROTO,
-				   "the answer is not JetStream's: it names no stream and sequence");
+		return not_jetstreams("it names no stream and sequence", err);
 	*ret_answer = answer;
 	return OUTBOX_OK;
 }

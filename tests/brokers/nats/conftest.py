@@ -7,7 +7,6 @@ import pytest
 import natsd
 
 PROBE = os.environ["NATS_PROBE"]
-CALM = ("connect ok", "publish ok")
 
 
 def pytest_collection_modifyitems(items):
@@ -36,9 +35,9 @@ def servers(tmp_path):
 @pytest.fixture
 def probe():
     """Connect and publish with the driver: the lines that it prints."""
-    def run(url, count=1, connect=5, publish=5, timeout=60):
+    def run(url, count=1, connect=5, publish=5, timeout=60, **env):
         done = subprocess.run([PROBE, url, str(count), str(connect), str(publish)], capture_output=True,
-                              timeout=timeout, check=False)
+                              timeout=timeout, check=False, env={**os.environ, **env})
         assert done.returncode in (0, 1), (done.returncode, done.stdout, done.stderr)
         assert not done.stderr, done.stderr
         return done.stdout.decode()
