@@ -107,7 +107,8 @@ static void command(struct probe *p, char *line)
 		p->transport->ops->disconnect(p->transport);
 		answer(0, "");
 	} else if (strcmp(word, "check") == 0) {
-		printf("%d %s\n", transport_check(p->transport, deadline(NULL), text, sizeof(text)), text);
+		printf("%d %s\n", transport_check(p->transport, deadline(NULL), text, sizeof(text)),
+		       text);
 		answer(0, "");
 	} else {
 		abort();
