@@ -10,6 +10,10 @@
 /* How often a lane polls while publishers would ring. */
 #define BELL_POLL OUTBOX_SECONDS
 
+/* Answers in a row that do not come in time before a lane asks for less: to a claim, and to a settlement. */
+#define SLOW_CLAIMS 2
+#define SLOW_SETTLES 8
+
 int lane_new(int number, const struct worker *w, struct lane **ret_lane, struct outbox_error *err)
 {
 	struct lane *lane = calloc(1, sizeof(*lane));
@@ -19,7 +23,7 @@ int lane_new(int number, const struct worker *w, struct lane **ret_lane, struct 
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	lane->number = number;
 	lane->phase = LANE_TAKE;
-	lane->limit = w->target->batch_messages;
+	lane->limit = lane->most = w->target->batch_messages;
 	lane->poll = w->target->poll_min;
 	for (int i = 0; i < 2 && !r; i++)
 		r = flight_init(&lane->flights[i], w->plan->batch_bytes, err);
@@ -126,8 +130,7 @@ static void account(struct worker *w, struct lane *lane)
 	atomic_fetch_add(&c->batches, 1);
 	/* Only a full claim shows that this size is safe: a probe of one message does not. */
 	if (!t.returned && lane_flight(lane)->claim.count >= lane->limit)
-		lane->limit = lane->limit > w->target->batch_messages / 2 ? w->target->batch_messages
-									  : lane->limit * 2;
+		lane->limit = lane->limit > lane->most / 2 ? lane->most : lane->limit * 2;
 	forget_flight(w, lane);
 }
 
@@ -229,21 +232,39 @@ static void fenced(struct worker *w, struct lane *lane)
 	lane->lost = true;
 }
 
-/* An answer that does not fit into memory, or not through the wire in time, twice: ask for less. */
+/* We shall not get the answer. If its settlement was not done either, what we sent goes out again. */
+static void give_up_answer(struct worker *w, struct lane *lane)
+{
+	struct flight_tally t = flight_count(lane_flight(lane));
+
+	if (t.delivered) {
+		atomic_fetch_add(&w->counters->possible_duplicates, t.delivered);
+		log_line(&w->plan->log, LOG_WARN,
+			 "target %s: lane %d gets no answer to its settlement; %zu acknowledged "
+			 "messages may be sent again",
+			 w->target->name, lane->number, t.delivered);
+	}
+	forget_flight(w, lane);
+	lane->next_token = 0;
+	lane->phase = LANE_TAKE;
+}
+
+/*
+ * An answer that does not fit into memory, or not through the wire in time: ask for less. The same claim would come
+ * again and again, so the lane is taken anew; early when that costs nothing, late when it may cost duplicates.
+ */
 static void too_large(struct worker *w, struct lane *lane, int status, outbox_time took)
 {
 	bool memory = status == OUTBOX_ENOMEM, late = status == OUTBOX_ETIMEDOUT || took > slow(w);
+	int patience = lane_flight(lane)->claim.count ? SLOW_SETTLES : SLOW_CLAIMS;
 
 	lane->slow_failures = !memory && late ? lane->slow_failures + 1 : 0;
-	if (!memory && lane->slow_failures < 2)
+	if (!memory && lane->slow_failures < patience)
 		return;
-	if (!memory || lane->limit == 1) {
-		/* The same claim again and again: it was made, and we shall not get it. */
-		forget_flight(w, lane);
-		lane->next_token = 0;
-		lane->phase = LANE_TAKE;
-	}
+	if (!memory || lane->limit == 1)
+		give_up_answer(w, lane);
 	lane->limit = lane->limit > 1 ? lane->limit / 2 : 1;
+	lane->most = lane->limit;
 	lane->slow_failures = 0;
 }
 

@@ -45,7 +45,8 @@ struct lane {
 	int64_t next_token; /* of the receipt being appended; the same again until it is known */
 	int64_t died_seq;   /* the message that was alone in flight when a relay died */
 	int slow_failures;  /* calls in a row whose answer did not come in time */
-	size_t limit;       /* the next claim's size: halved by UNKNOWN, doubled by success */
+	size_t limit;       /* the next claim's size: halved by UNKNOWN, doubled by success ... */
+	size_t most;        /* ... up to this: the batch, or what came through a slow wire */
 	outbox_time run_at, poll;
 	outbox_time read_at; /* mono: when the claim in flight was read */
 	struct outbox_error refusal; /* why the store refuses this lane and no other; status 0: it does not */
