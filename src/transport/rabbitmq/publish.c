@@ -6,7 +6,8 @@
  */
 #include "transport/rabbitmq/rabbitmq.h"
 
-#include <inttypes.h>
+#include "base/text.h"
+
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
@@ -128,14 +129,19 @@ static int await_confirms(struct rabbit *rabbit, outbox_time deadline, struct ou
 
 /* ---- a closed channel ------------------------------------------------------------------------- */
 
-/* "message size 2000 is larger than configured max size 1000": both numbers, of this broker and later ones. */
+/* "message size 2000 is larger than configured max size 1000" */
 static void learn_size_max(struct rabbit *rabbit)
 {
 	const char *at = strstr(rabbit->closed_text, "max size ");
-	uint64_t max = 0;
+	char digits[24] = "";
+	int64_t max;
 
-	if (at && sscanf(at, "max size %" SCNu64, &max) == 1)
-		rabbit->size_max = max;
+	if (!at)
+		return;
+	at += strlen("max size ");
+	snprintf(digits, sizeof(digits), "%.*s", (int)strspn(at, "0123456789"), at);
+	if (number_parse("max size", digits, 1, INT64_MAX, &max, NULL) == OUTBOX_OK)
+		rabbit->size_max = (uint64_t)max;
 }
 
 /* Did this message make the broker close the channel? Else it cannot be told. */

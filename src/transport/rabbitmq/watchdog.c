@@ -7,23 +7,25 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
-#define SECOND INT64_C(1000000000)
-#define LOOK_EVERY (5 * SECOND)
+#define LOOK_EVERY (5 * OUTBOX_SECONDS)
 
-static int64_t now_ns(void)
+static outbox_time now(void)
 {
-	struct timespec ts;
+	struct outbox_clock *clock = outbox_clock_system();
 
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * SECOND + ts.tv_nsec;
+	return clock->mono(clock);
+}
+
+static void wake_up(struct rabbit_watchdog *w)
+{
+	(void)!write(w->wake, &(uint64_t){ 1 }, sizeof(uint64_t));
 }
 
 /* Idle: the driver takes the mutex before it touches the connection, so here nobody else does. */
@@ -38,17 +40,17 @@ static void send_heartbeat(struct rabbit_watchdog *w)
 }
 
 /* One look at the state; returns when to look again. */
-static int64_t look(struct rabbit_watchdog *w, int64_t now)
+static outbox_time look(struct rabbit_watchdog *w, outbox_time at)
 {
-	int64_t next = now + LOOK_EVERY;
+	outbox_time next = at + LOOK_EVERY;
 
-	if (w->armed && !w->fired && now >= w->until) {
+	if (w->armed && !w->fired && at >= w->until) {
 		shutdown(w->fd, SHUT_RDWR);
 		w->fired = true;
 	}
-	if (!w->armed && w->beat && now >= w->beat_at) {
+	if (!w->armed && w->beat && at >= w->beat_at) {
 		send_heartbeat(w);
-		w->beat_at = now + w->beat;
+		w->beat_at = at + w->beat;
 	}
 	if (w->armed && !w->fired && w->until < next)
 		next = w->until;
@@ -63,15 +65,29 @@ static void *run(void *argument)
 
 	pthread_mutex_lock(&w->mutex);
 	while (!w->ending) {
-		struct timespec at;
+		struct pollfd wake = { .fd = w->wake, .events = POLLIN };
+		outbox_time at = now();
+		uint64_t rung;
+		int wait;
 
-		w->wakes_at = look(w, now_ns());
-		at = (struct timespec){ .tv_sec = (time_t)(w->wakes_at / SECOND),
-					.tv_nsec = (long)(w->wakes_at % SECOND) };
-		pthread_cond_timedwait(&w->changed, &w->mutex, &at);
+		w->wakes_at = look(w, at);
+		wait = (int)((w->wakes_at - at) / OUTBOX_MILLISECONDS) + 1;
+		pthread_mutex_unlock(&w->mutex);
+		if (poll(&wake, 1, wait) > 0)
+			(void)!read(w->wake, &rung, sizeof(rung));
+		pthread_mutex_lock(&w->mutex);
 	}
 	pthread_mutex_unlock(&w->mutex);
 	return NULL;
+}
+
+static void let_go(struct rabbit_watchdog *w)
+{
+	if (w->fd >= 0)
+		close(w->fd);
+	if (w->wake >= 0)
+		close(w->wake);
+	pthread_mutex_destroy(&w->mutex);
 }
 
 static int start_thread(struct rabbit_watchdog *w)
@@ -95,35 +111,29 @@ static int start_thread(struct rabbit_watchdog *w)
 int rabbit_watchdog_start(struct rabbit_watchdog *w, amqp_connection_state_t connection,
 			  struct outbox_error *err)
 {
-	pthread_condattr_t attr;
-	int r;
+	int r = 0;
 
-	*w = (struct rabbit_watchdog){ .connection = connection };
-	w->fd = fcntl(amqp_get_sockfd(connection), F_DUPFD_CLOEXEC, 3);
-	if (w->fd < 0)
-		return outbox_fail_native(err, OUTBOX_ECONN, errno,
-					  "cannot watch the connection: %s", strerror(errno));
+	*w = (struct rabbit_watchdog){ .connection = connection, .wake = -1 };
 	pthread_mutex_init(&w->mutex, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&w->changed, &attr);
-	pthread_condattr_destroy(&attr);
-	r = start_thread(w);
-	if (r) {
-		close(w->fd);
-		pthread_cond_destroy(&w->changed);
-		pthread_mutex_destroy(&w->mutex);
-		return outbox_fail_native(err, OUTBOX_ENOMEM, r, "cannot start a thread: %s",
-					  strerror(r));
-	}
-	w->running = true;
-	return OUTBOX_OK;
+	w->fd = fcntl(amqp_get_sockfd(connection), F_DUPFD_CLOEXEC, 3);
+	if (w->fd >= 0)
+		w->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (w->wake < 0)
+		r = errno;
+	if (!r)
+		r = start_thread(w);
+	w->running = !r;
+	if (!r)
+		return OUTBOX_OK;
+	let_go(w);
+	return outbox_fail_native(err, OUTBOX_ENOMEM, r, "cannot watch the connection: %s",
+				  strerror(r));
 }
 
 void rabbit_watchdog_beat(struct rabbit_watchdog *w, int seconds)
 {
 	pthread_mutex_lock(&w->mutex);
-	w->beat = (int64_t)seconds * SECOND;
+	w->beat = seconds * OUTBOX_SECONDS;
 	pthread_mutex_unlock(&w->mutex);
 }
 
@@ -133,9 +143,9 @@ void rabbit_watchdog_arm(struct rabbit_watchdog *w, outbox_time left)
 
 	pthread_mutex_lock(&w->mutex);
 	w->armed = true;
-	w->until = now_ns() + (left > longest ? longest : left > 0 ? left : 0) * 1000;
+	w->until = now() + (left > longest ? longest : left > 0 ? left : 0);
 	if (w->until < w->wakes_at)
-		pthread_cond_signal(&w->changed);
+		wake_up(w);
 	pthread_mutex_unlock(&w->mutex);
 }
 
@@ -145,9 +155,9 @@ bool rabbit_watchdog_disarm(struct rabbit_watchdog *w)
 
 	pthread_mutex_lock(&w->mutex);
 	w->armed = false;
-	w->beat_at = now_ns() + w->beat;
+	w->beat_at = now() + w->beat;
 	if (w->beat && w->beat_at < w->wakes_at)
-		pthread_cond_signal(&w->changed);
+		wake_up(w);
 	fired = w->fired;
 	pthread_mutex_unlock(&w->mutex);
 	return fired;
@@ -159,11 +169,9 @@ void rabbit_watchdog_stop(struct rabbit_watchdog *w)
 		return;
 	pthread_mutex_lock(&w->mutex);
 	w->ending = true;
-	pthread_cond_signal(&w->changed);
+	wake_up(w);
 	pthread_mutex_unlock(&w->mutex);
 	pthread_join(w->thread, NULL);
-	close(w->fd);
-	pthread_cond_destroy(&w->changed);
-	pthread_mutex_destroy(&w->mutex);
+	let_go(w);
 	w->running = false;
 }

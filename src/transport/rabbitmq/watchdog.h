@@ -19,14 +19,15 @@
 struct rabbit_watchdog {
 	pthread_t thread;
 	pthread_mutex_t mutex; /* guards all below, and the connection while not armed */
-	pthread_cond_t changed;
+	int wake;              /* an eventfd: look again */
 	bool running, ending;
 	bool armed, fired;
-	int64_t until;    /* monotonic ns: armed, the deadline */
-	int64_t wakes_at; /* when the thread looks next by itself */
-	int64_t beat_at;  /* the next heartbeat while idle */
-	int64_t beat;     /* ns between two; 0: none */
-	int fd;           /* a duplicate: the library may close its own */
+	/* Times of the system's clock, since sockets wait in no other. */
+	outbox_time until;    /* armed, the deadline */
+	outbox_time wakes_at; /* when the thread looks next by itself */
+	outbox_time beat_at;  /* the next heartbeat while idle */
+	outbox_time beat;     /* between two; 0: none */
+	int fd;               /* a duplicate: the library may close its own */
 	amqp_connection_state_t connection;
 };
 
