@@ -127,6 +127,7 @@ int main(int argc, char **argv)
 		snprintf(to, sizeof(to), "%.*s%s", (int)strcspn(url, "?"), url, ops->options);
 		place_make(&place, &bench, ops->name, 1);
 		place_fill(&place, bench.sizes.drain_messages);
+		ops->close(ops->open(url)); /* makes the queue, stream or topic */
 		measure(&place, ops, url, to, &result);
 		report_all(ops, &result);
 		place_end(&place);
