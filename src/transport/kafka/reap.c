@@ -6,85 +6,68 @@
  */
 #include "transport/kafka/kafka.h"
 
-#include <errno.h>
+#include <poll.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
-#include <time.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
-#define PATIENCE 2 /* seconds */
+#define PATIENCE 2000 /* ms */
 
 struct reaper {
-	pthread_mutex_t mutex;
-	pthread_cond_t finished;
 	rd_kafka_t *producer;
-	bool done, alone; /* guarded: destroyed; nobody waits, so the thread frees this */
+	int done;         /* an event when it is destroyed */
+	atomic_int users; /* the thread and the one who waits; the last one frees */
 };
 
-static void reaper_free(struct reaper *reaper)
+static void let_go(struct reaper *reaper)
 {
-	pthread_cond_destroy(&reaper->finished);
-	pthread_mutex_destroy(&reaper->mutex);
+	if (atomic_fetch_sub(&reaper->users, 1) > 1)
+		return;
+	close(reaper->done);
 	free(reaper);
 }
 
-static void *reaper_main(void *arg)
+static void *reap(void *arg)
 {
 	struct reaper *reaper = arg;
-	bool alone;
 
 	rd_kafka_destroy_flags(reaper->producer, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
-	pthread_mutex_lock(&reaper->mutex);
-	alone = reaper->alone;
-	reaper->done = true;
-	pthread_cond_signal(&reaper->finished);
-	pthread_mutex_unlock(&reaper->mutex);
-	if (alone)
-		reaper_free(reaper);
+	eventfd_write(reaper->done, 1);
+	let_go(reaper);
 	return NULL;
 }
 
-static void await(struct reaper *reaper, pthread_t thread)
+static bool start(struct reaper *reaper, pthread_t *ret_thread)
 {
-	struct timespec until;
-	bool done;
-	int r = 0;
-
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += PATIENCE;
-	pthread_mutex_lock(&reaper->mutex);
-	while (!reaper->done && r != ETIMEDOUT)
-		r = pthread_cond_timedwait(&reaper->finished, &reaper->mutex, &until);
-	done = reaper->done;
-	reaper->alone = !done;
-	pthread_mutex_unlock(&reaper->mutex);
-	if (!done) {
-		pthread_detach(thread);
-		return;
-	}
-	pthread_join(thread, NULL);
-	reaper_free(reaper);
+	if (!reaper)
+		return false;
+	reaper->done = eventfd(0, EFD_CLOEXEC);
+	if (reaper->done >= 0 && pthread_create(ret_thread, NULL, reap, reaper) == 0)
+		return true;
+	if (reaper->done >= 0)
+		close(reaper->done);
+	free(reaper);
+	return false;
 }
 
 void kafka_reap(rd_kafka_t *producer)
 {
 	struct reaper *reaper = calloc(1, sizeof(*reaper));
-	pthread_condattr_t monotonic;
+	struct pollfd done = { .events = POLLIN };
 	pthread_t thread;
 
-	if (!reaper) {
+	if (reaper)
+		*reaper = (struct reaper){ .producer = producer, .users = 2 };
+	if (!start(reaper, &thread)) {
 		rd_kafka_destroy_flags(producer, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
 		return;
 	}
-	reaper->producer = producer;
-	pthread_mutex_init(&reaper->mutex, NULL);
-	pthread_condattr_init(&monotonic);
-	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-	pthread_cond_init(&reaper->finished, &monotonic);
-	pthread_condattr_destroy(&monotonic);
-	if (pthread_create(&thread, NULL, reaper_main, reaper) != 0) {
-		rd_kafka_destroy_flags(producer, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
-		reaper_free(reaper);
-		return;
-	}
-	await(reaper, thread);
+	done.fd = reaper->done;
+	if (poll(&done, 1, PATIENCE) > 0)
+		pthread_join(thread, NULL);
+	else
+		pthread_detach(thread);
+	let_go(reaper);
 }
