@@ -17,8 +17,9 @@
 #define SHUTDOWN_DEFAULT (30 * OUTBOX_SECONDS)
 
 static const struct option options[] = {
-	OPTION_REQUIRED("to", OPTION_LIST, struct relay_values, to, "NAME=URL",
-			"a target: events=file:out.jsonl, audit=stdout:, x=null:"),
+	OPTION_REQUIRED(
+		"to", OPTION_LIST, struct relay_values, to, "NAME=URL",
+		"a target: events=amqp://mq/?exchange=shop, x=kafka://k1/{type}, nats:, redis:, file:out.jsonl, stdout:"),
 	OPTION("match", OPTION_LIST, struct relay_values, match, "NAME=GLOB",
 	       "the target gets these types only: partner=order.*"),
 	OPTION("kind", OPTION_LIST, struct relay_values, kind, "NAME=KIND",
@@ -247,8 +248,10 @@ const struct command cmd_relay = {
 	.n_options = ARRAY_SIZE(options),
 	.values_size = sizeof(struct relay_values),
 	.about = "Several relays may run at once; they share the lanes, and with one lane (the default on SQLite) the second stands by. Ctrl-C or SIGTERM ends it after the batches in flight, a second one at once. Everything it says goes to stderr.",
-	.example = "outbox relay --store sqlite:app.db --to events=file:out.jsonl\n"
-		   "outbox relay --store sqlite:app.db --to events=file:out.jsonl --until-idle",
+	.example =
+		"outbox relay --store sqlite:app.db --to events=file:out.jsonl\n"
+		"outbox relay --store sqlite:app.db --to events=file:out.jsonl --until-idle\n"
+		"outbox relay --store postgres://app@db/shop --to 'events=redis://r1/?stream={type}'",
 	.exits = "0  ended by a signal; with --once, --until-idle: nothing failed\n"
 		 "1  with --once, --until-idle: deliveries failed (outbox list --state failed)\n"
 		 "2  a target's URL or file is wrong (no folder, not JSON lines)\n"
