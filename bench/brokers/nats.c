@@ -32,6 +32,7 @@ static void *open_nats(const char *url)
 	config.Subjects = subjects;
 	config.SubjectsLen = 1;
 	check(js_AddStream(NULL, n->js, &config, NULL, NULL), "stream");
+	check(js_PurgeStream(n->js, "BENCH", NULL, NULL), "purge");
 	return n;
 }
 

@@ -27,6 +27,8 @@ static void declare(amqp_connection_state_t c)
 
 	amqp_queue_declare(c, 1, amqp_cstring_bytes("bench"), 0, 1, 0, 0, arguments);
 	check(amqp_get_rpc_reply(c), "queue");
+	amqp_queue_purge(c, 1, amqp_cstring_bytes("bench"));
+	check(amqp_get_rpc_reply(c), "purge");
 }
 
 static void *open_rabbitmq(const char *url)

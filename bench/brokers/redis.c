@@ -15,6 +15,7 @@ static void *open_redis(const char *url)
 	redis = redisConnect(host, port);
 	if (!redis || redis->err)
 		die("redis", redis ? redis->errstr : "out of memory");
+	freeReplyObject(redisCommand(redis, "DEL bench"));
 	return redis;
 }
 
