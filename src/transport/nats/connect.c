@@ -310,6 +310,8 @@ void nats_hang_up(struct nats_transport *t)
 		shutdown(t->fd, SHUT_RDWR);
 		natsConnection_ProcessReadEvent(t->nc);
 	}
+	if (t->nc && pump_closed(t))
+		notes_await_closed(t->notes);
 	natsSubscription_Destroy(t->answers);
 	natsConnection_Destroy(t->nc);
 	t->answers = NULL;

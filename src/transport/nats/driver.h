@@ -53,6 +53,18 @@ struct window {
 	size_t asked; /* up to here it was found out why a message has no answer */
 };
 
+/*
+ * Messages to be destroyed. The library hands each one to a thread that frees it, and wakes that thread; many at
+ * once are one waking, one by one they cost more than all the rest of publishing.
+ */
+#define BIN_MAX 2048
+#define BIN_BYTES_MAX ((size_t)1 << 20)
+
+struct bin {
+	natsMsg *messages[BIN_MAX];
+	size_t count, bytes;
+};
+
 struct nats_transport {
 	struct outbox_transport base;
 	struct outbox_clock *clock;
@@ -80,6 +92,7 @@ struct nats_transport {
 	bool stale;      /* answers of an earlier batch may still come */
 
 	struct window window;
+	struct bin bin;
 	struct buf text; /* the subject of the message at hand */
 };
 
@@ -116,6 +129,10 @@ bool pump_number(const struct nats_transport *t, natsMsg *msg, uint64_t *ret_num
  */
 int pump_request(struct nats_transport *t, const char *subject, const char *json,
 		 outbox_time deadline, natsMsg **ret_msg, struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/* Destroy it some time later; NULL is legal. */
+void bin_drop(struct nats_transport *t, natsMsg *msg);
+void bin_empty(struct nats_transport *t);
 
 /* ---- subject.c: what goes on the wire is checked before, and refused, never rewritten */
 /* The message's subject into t->text. EINVAL with the reason. */

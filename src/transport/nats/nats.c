@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #define OPTIONS "stream, token_file, creds, nkey, nkey_seed, inbox, " ENDPOINT_OPTIONS
@@ -26,12 +27,16 @@ static struct nats_transport *downcast(struct outbox_transport *transport)
 
 static void nats_transport_close(struct outbox_transport *transport)
 {
+	const struct timespec moment = { .tv_nsec = 2000000 };
 	struct nats_transport *t;
+	bool connected;
 
 	if (!transport)
 		return;
 	t = downcast(transport);
+	connected = t->nc;
 	nats_hang_up(t);
+	bin_empty(t);
 	natsOptions_Destroy(t->options);
 	outbox_encoder_free(t->encoder);
 	endpoint_deinit(&t->endpoint);
@@ -46,6 +51,9 @@ static void nats_transport_close(struct outbox_transport *transport)
 	free(t->window.slots);
 	buf_deinit(&t->text);
 	free(t);
+	/* The rest of what notes_await_closed() tells: the library's thread may still have a word to say. */
+	if (connected)
+		nanosleep(&moment, NULL);
 }
 
 /* ---- the URL ------------------------------------------------------------------------------------------ */

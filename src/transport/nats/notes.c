@@ -5,13 +5,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 
 /* A server that complains without end is not listened to without end. */
 #define NOTES_MAX 4096
+#define CLOSED_WAIT_NS 100000000
 
 struct notes {
 	pthread_mutex_t mutex; /* guards all below */
+	pthread_cond_t closed;
 	int refs;
 	int fd;
 	char *texts[NOTES_MAX]; /* a ring */
@@ -21,6 +24,7 @@ struct notes {
 struct notes *notes_new(void)
 {
 	struct notes *notes = calloc(1, sizeof(*notes));
+	pthread_condattr_t attributes;
 
 	if (!notes)
 		return NULL;
@@ -30,6 +34,10 @@ struct notes *notes_new(void)
 		return NULL;
 	}
 	pthread_mutex_init(&notes->mutex, NULL);
+	pthread_condattr_init(&attributes);
+	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	pthread_cond_init(&notes->closed, &attributes);
+	pthread_condattr_destroy(&attributes);
 	notes->refs = 1;
 	return notes;
 }
@@ -42,6 +50,8 @@ struct notes *notes_unref(struct notes *notes)
 		return NULL;
 	pthread_mutex_lock(&notes->mutex);
 	refs = --notes->refs;
+	if (refs == 1)
+		pthread_cond_signal(&notes->closed);
 	pthread_mutex_unlock(&notes->mutex);
 	if (refs > 0)
 		return NULL;
@@ -51,6 +61,7 @@ struct notes *notes_unref(struct notes *notes)
 		notes->count--;
 	}
 	close(notes->fd);
+	pthread_cond_destroy(&notes->closed);
 	pthread_mutex_destroy(&notes->mutex);
 	free(notes);
 	return NULL;
@@ -106,6 +117,21 @@ natsStatus notes_attach(struct notes *notes, natsOptions *options)
 void notes_detach(struct notes *notes)
 {
 	notes_unref(notes);
+}
+
+void notes_await_closed(struct notes *notes)
+{
+	struct timespec limit;
+
+	clock_gettime(CLOCK_MONOTONIC, &limit);
+	limit.tv_nsec += CLOSED_WAIT_NS;
+	limit.tv_sec += limit.tv_nsec / 1000000000;
+	limit.tv_nsec %= 1000000000;
+	pthread_mutex_lock(&notes->mutex);
+	while (notes->refs > 1)
+		if (pthread_cond_timedwait(&notes->closed, &notes->mutex, &limit) != 0)
+			break;
+	pthread_mutex_unlock(&notes->mutex);
 }
 
 char *notes_take(struct notes *notes)

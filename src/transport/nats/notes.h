@@ -24,6 +24,13 @@ natsStatus notes_attach(struct notes *notes, natsOptions *options);
 /* No connection came of the options: the library will never call. */
 void notes_detach(struct notes *notes);
 
+/*
+ * Wait for the library's last call for a connection that was closed: some microseconds, at most a tenth of a
+ * second. Destroyed after it, a connection is nearly always freed here and now; before it, by the library's thread
+ * some time later, when a program that ends may have taken OpenSSL down already, and crashes.
+ */
+void notes_await_closed(struct notes *notes);
+
 /* Readable while there is something to take. */
 int notes_fd(const struct notes *notes);
 /* The oldest text, for free(); NULL: there is none. */

@@ -28,11 +28,6 @@
 #define SILENCE (2 * OUTBOX_SECONDS)
 #define HEADER_LINE "NATS/1.0\r\n"
 
-static void destroy_message(natsMsg **message)
-{
-	natsMsg_Destroy(*message);
-}
-
 static void free_text(char **text)
 {
 	free(*text);
@@ -130,7 +125,7 @@ static int begin(struct nats_transport *t, struct outbox_batch *batch, struct ou
 static void take_answers(struct nats_transport *t)
 {
 	for (;;) {
-		_cleanup_(destroy_message) natsMsg *msg = NULL;
+		natsMsg *msg = NULL;
 		natsStatus s = natsSubscription_NextMsg(&msg, t->answers, 0);
 
 		if (s == NATS_NO_RESPONDERS)
@@ -139,6 +134,7 @@ static void take_answers(struct nats_transport *t)
 			settle_message(t, msg);
 		else
 			return;
+		bin_drop(t, msg);
 	}
 }
 
@@ -171,7 +167,7 @@ static int send_item(struct nats_transport *t, size_t i, size_t *sent, struct ou
 {
 	struct window *w = &t->window;
 	const struct outbox_item *item = w->batch->items[i];
-	_cleanup_(destroy_message) natsMsg *message = NULL;
+	natsMsg *message = NULL;
 	struct outbox_error why = OUTBOX_ERROR_INIT;
 	struct outbox_encoded encoded;
 	struct wire wire = { 0 };
@@ -196,6 +192,7 @@ static int send_item(struct nats_transport *t, size_t i, size_t *sent, struct ou
 	s = make(t->text.data, t->reply, &encoded, &wire, &message);
 	if (s == NATS_OK)
 		s = natsConnection_PublishMsg(t->nc, message);
+	bin_drop(t, message);
 	if (s != NATS_OK)
 		return pump_closed(t) ? pump_why(t, err)
 				      : outbox_fail_native(err, OUTBOX_ECONN, (int)s, "NATS %s: %s",
@@ -266,6 +263,9 @@ static void await_answers(struct nats_transport *t, outbox_time deadline)
 {
 	const struct window *w = &t->window;
 
+	/* Write the rest, then let the library free while we wait: both at once is a fight for the heap. */
+	turn(t, 0);
+	bin_empty(t);
 	while (w->open > w->no_responders && !pump_closed(t)) {
 		outbox_time left = left_until(t, deadline);
 

@@ -150,6 +150,27 @@ bool pump_number(const struct nats_transport *t, natsMsg *msg, uint64_t *ret_num
 	return true;
 }
 
+void bin_empty(struct nats_transport *t)
+{
+	struct bin *bin = &t->bin;
+
+	for (size_t i = 0; i < bin->count; i++)
+		natsMsg_Destroy(bin->messages[i]);
+	bin->count = bin->bytes = 0;
+}
+
+void bin_drop(struct nats_transport *t, natsMsg *msg)
+{
+	struct bin *bin = &t->bin;
+
+	if (!msg)
+		return;
+	bin->messages[bin->count++] = msg;
+	bin->bytes += (size_t)natsMsg_GetDataLength(msg);
+	if (bin->count == BIN_MAX || bin->bytes >= BIN_BYTES_MAX)
+		bin_empty(t);
+}
+
 static void free_text(char **text)
 {
 	free(*text);
@@ -187,7 +208,7 @@ static int find_answer(struct nats_transport *t, uint64_t number, natsMsg **ret_
 			return OUTBOX_OK;
 		}
 		settle_message(t, msg);
-		natsMsg_Destroy(msg);
+		bin_drop(t, msg);
 	}
 }
 
