@@ -10,10 +10,12 @@
 #include "transport/nats/notes.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
+
+#define LAST_WORD 2 /* ms */
 
 #define OPTIONS "stream, token_file, creds, nkey, nkey_seed, inbox, " ENDPOINT_OPTIONS
 #define NAME_MAX_BYTES 400
@@ -27,7 +29,6 @@ static struct nats_transport *downcast(struct outbox_transport *transport)
 
 static void nats_transport_close(struct outbox_transport *transport)
 {
-	const struct timespec moment = { .tv_nsec = 2000000 };
 	struct nats_transport *t;
 	bool connected;
 
@@ -53,7 +54,7 @@ static void nats_transport_close(struct outbox_transport *transport)
 	free(t);
 	/* The rest of what notes_await_closed() tells: the library's thread may still have a word to say. */
 	if (connected)
-		nanosleep(&moment, NULL);
+		poll(NULL, 0, LAST_WORD);
 }
 
 /* ---- the URL ------------------------------------------------------------------------------------------ */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "transport/nats/notes.h"
 
+#include <outbox/clock.h>
+
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +12,7 @@
 
 /* A server that complains without end is not listened to without end. */
 #define NOTES_MAX 4096
-#define CLOSED_WAIT_NS 100000000
+#define CLOSED_WAIT (100 * OUTBOX_MILLISECONDS)
 
 struct notes {
 	pthread_mutex_t mutex; /* guards all below */
@@ -121,12 +123,11 @@ void notes_detach(struct notes *notes)
 
 void notes_await_closed(struct notes *notes)
 {
-	struct timespec limit;
+	struct outbox_clock *clock = outbox_clock_system();
+	outbox_time at = clock->mono(clock) + CLOSED_WAIT;
+	struct timespec limit = { .tv_sec = at / OUTBOX_SECONDS,
+				  .tv_nsec = at % OUTBOX_SECONDS * 1000 };
 
-	clock_gettime(CLOCK_MONOTONIC, &limit);
-	limit.tv_nsec += CLOSED_WAIT_NS;
-	limit.tv_sec += limit.tv_nsec / 1000000000;
-	limit.tv_nsec %= 1000000000;
 	pthread_mutex_lock(&notes->mutex);
 	while (notes->refs > 1)
 		if (pthread_cond_timedwait(&notes->closed, &notes->mutex, &limit) != 0)

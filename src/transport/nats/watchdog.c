@@ -151,6 +151,7 @@ struct watchdog *watchdog_free(struct watchdog *w)
 
 static void arm(struct watchdog *w, int fd, int port, outbox_time left)
 {
+	struct outbox_clock *clock = outbox_clock_system();
 	outbox_time at;
 
 	if (left < 0)
@@ -164,10 +165,9 @@ static void arm(struct watchdog *w, int fd, int port, outbox_time left)
 	if (fd < 0)
 		look_around(w, true);
 	/* Real time, also where a test owns the clock: the wait it ends is real. */
-	clock_gettime(CLOCK_MONOTONIC, &w->when);
-	at = w->when.tv_nsec / 1000 + left;
-	w->when.tv_sec += at / OUTBOX_SECONDS;
-	w->when.tv_nsec = at % OUTBOX_SECONDS * 1000;
+	at = clock->mono(clock) + left;
+	w->when = (struct timespec){ .tv_sec = at / OUTBOX_SECONDS,
+				     .tv_nsec = at % OUTBOX_SECONDS * 1000 };
 	w->armed = true;
 	w->bitten = false;
 	pthread_cond_signal(&w->changed);
