@@ -18,9 +18,11 @@
 #include "transport/nats/notes.h"
 #include "transport/nats/watchdog.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #define WRITE_AT 32768       /* write what has been gathered */
 #define BUFFER_MAX (1 << 20) /* the socket is full: wait for room */
@@ -279,12 +281,21 @@ static void await_answers(struct nats_transport *t, outbox_time deadline)
 	}
 }
 
+/* Has the other end closed it? The library may need a moment to say so. */
+static bool hung_up(const struct nats_transport *t)
+{
+	char byte;
+	ssize_t n = recv(t->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+
+	return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
+}
+
 /* Nobody looked at the connection since the last batch. Did it end? Then nothing is lost by another one. */
 static int wake_up(struct nats_transport *t, outbox_time deadline, struct outbox_error *err)
 {
-	while (!pump_closed(t) && turn(t, 0))
+	while (!pump_closed(t) && !hung_up(t) && turn(t, 0))
 		;
-	if (pump_closed(t))
+	if (pump_closed(t) || hung_up(t))
 		return nats_dial(t, deadline, err);
 	return t->stale ? nats_new_inbox(t, err) : OUTBOX_OK;
 }
