@@ -2,6 +2,7 @@
 #include "transport_proxy.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -144,11 +145,19 @@ static void cut(struct proxy *p)
 	go_down(p);
 }
 
+/* What was polled may be another connection by now, with the same number. */
+static bool nothing_yet(ssize_t n)
+{
+	return n < 0 && (errno == EAGAIN || errno == EINTR);
+}
+
 static void pass_down(struct proxy *p, struct pair *pair)
 {
 	char data[16384];
 	ssize_t n = recv(pair->broker, data, sizeof(data), MSG_DONTWAIT);
 
+	if (nothing_yet(n))
+		return;
 	if (n <= 0 || (!p->mute && !send_all(pair->client, data, (size_t)n)))
 		end_pair(pair);
 }
@@ -160,6 +169,8 @@ static void pass_up(struct proxy *p, struct pair *pair)
 	size_t size = n > 0 ? (size_t)n : 0;
 	bool over = p->cut_at != SIZE_MAX && p->sent + size >= p->cut_at;
 
+	if (nothing_yet(n))
+		return;
 	if (over)
 		size = p->cut_at > p->sent ? p->cut_at - p->sent : 0;
 	if (n <= 0 || !send_all(pair->broker, data, size)) {
