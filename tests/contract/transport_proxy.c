@@ -28,7 +28,7 @@ struct proxy {
 	int listener; /* -1: down */
 	int port, upstream;
 	bool ending, touched, stalled, mute;
-	size_t sent;
+	size_t sent, rounds;
 	size_t cut_at; /* SIZE_MAX: never */
 };
 
@@ -229,6 +229,7 @@ static void *run(void *argument)
 		poll(fds, n, TICK_MS);
 		pthread_mutex_lock(&p->mutex);
 		serve(p, fds, n);
+		p->rounds++;
 		ending = p->ending;
 		pthread_mutex_unlock(&p->mutex);
 	}
@@ -276,11 +277,19 @@ void proxy_stop(struct proxy *p)
 
 void proxy_down(struct proxy *p, bool down)
 {
+	size_t round;
+
 	pthread_mutex_lock(&p->mutex);
 	if (down)
 		go_down(p);
 	else
 		go_up(p);
+	/* What the thread polls is closed only when it comes back. */
+	for (round = p->rounds; down && p->rounds == round;) {
+		pthread_mutex_unlock(&p->mutex);
+		usleep(500);
+		pthread_mutex_lock(&p->mutex);
+	}
 	pthread_mutex_unlock(&p->mutex);
 }
 
