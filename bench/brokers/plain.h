@@ -21,8 +21,8 @@ struct plain_message {
 
 struct plain_ops {
 	const char *name;
-	const char *env;     /* where with-NAME leaves the URL */
-	const char *options; /* behind the URL, for our relay: where it is to go */
+	const char *env;                /* where with-NAME leaves the URL */
+	const char *options;            /* behind the URL, for our relay: where it is to go */
 	void *(*open)(const char *url); /* also makes the place, and empties it */
 	/* All n, acknowledged. */
 	void (*publish)(void *broker, const struct plain_message *messages, size_t n);

@@ -248,10 +248,9 @@ const struct command cmd_relay = {
 	.n_options = ARRAY_SIZE(options),
 	.values_size = sizeof(struct relay_values),
 	.about = "Several relays may run at once; they share the lanes, and with one lane (the default on SQLite) the second stands by. Ctrl-C or SIGTERM ends it after the batches in flight, a second one at once. Everything it says goes to stderr.",
-	.example =
-		"outbox relay --store sqlite:app.db --to events=file:out.jsonl\n"
-		"outbox relay --store sqlite:app.db --to events=file:out.jsonl --until-idle\n"
-		"outbox relay --store postgres://app@db/shop --to 'events=redis://r1/?stream={type}'",
+	.example = "outbox relay --store sqlite:app.db --to events=file:out.jsonl\n"
+		   "outbox relay --store sqlite:app.db --to events=file:out.jsonl --until-idle\n"
+		   "outbox relay --store postgres://app@db/shop --to 'e=redis://r1/?stream={type}'",
 	.exits = "0  ended by a signal; with --once, --until-idle: nothing failed\n"
 		 "1  with --once, --until-idle: deliveries failed (outbox list --state failed)\n"
 		 "2  a target's URL or file is wrong (no folder, not JSON lines)\n"

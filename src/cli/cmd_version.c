@@ -6,28 +6,35 @@
 #include <stdio.h>
 #include <string.h>
 
+#define INDENT 11
+#define LINE_MAX_CHARS 80
+
 /* memory: and handler: are for programs that bring their own objects: nobody can name them here. */
 static bool usable(const char *scheme)
 {
 	return strcmp(scheme, "memory") != 0 && strcmp(scheme, "handler") != 0;
 }
 
-/* What may stand in front of a URL's colon, printed or added to a list. */
-static void tell(const char *const *schemes, json_t *list)
+/* What may stand in front of a URL's colon, added to a list or printed, within the screen's width. */
+static void tell(const char *const *schemes, json_t *list, int *column)
 {
 	for (; *schemes; schemes++) {
 		if (!usable(*schemes))
 			continue;
-		if (list)
+		if (list) {
 			json_array_append_new(list, json_text(*schemes));
-		else
-			printf(" %s:", *schemes);
+			continue;
+		}
+		if (*column + (int)strlen(*schemes) + 2 > LINE_MAX_CHARS)
+			*column = printf("\n%*s", INDENT, "") - 1;
+		*column += printf(" %s:", *schemes);
 	}
 }
 
 static int run(struct cli *cli, void *values, struct outbox_error *err)
 {
 	json_t *stores = NULL, *transports = NULL;
+	int column = INDENT;
 
 	(void)values;
 	if (cli->json) {
@@ -37,11 +44,12 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 		printf("outbox %s\nstores:    ", OUTBOX_VERSION);
 	}
 	for (size_t i = 0; store_drivers[i]; i++)
-		tell(store_drivers[i]->schemes, stores);
+		tell(store_drivers[i]->schemes, stores, &column);
 	if (!cli->json)
 		printf("\ntransports:");
+	column = INDENT;
 	for (size_t i = 0; transport_drivers[i]; i++)
-		tell(transport_drivers[i]->schemes, transports);
+		tell(transport_drivers[i]->schemes, transports, &column);
 	if (!cli->json) {
 		puts("");
 		return OUTBOX_OK;

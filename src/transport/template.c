@@ -85,15 +85,15 @@ static int add_text(struct template *t, const char *text, size_t size, struct ou
 
 static int add_field(struct template *t, const char *name, size_t size, struct outbox_error *err)
 {
-	char shown[80], cut[64];
+	char shown[80], place[64];
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
 		if (strlen(names[i]) == size && memcmp(names[i], name, size) == 0)
 			return add(t, &(struct template_part){ .field = (int)i }, err);
-	snprintf(cut, sizeof(cut), "%.*s", (int)(size < 60 ? size : 60), name);
+	snprintf(place, sizeof(place), "%.*s", (int)(size < 60 ? size : 60), name);
 	return outbox_fail(err, OUTBOX_ECONFIG,
 			   "option %s: there is no {%s}; there are: " KNOWN_PLACES, t->option,
-			   text_shown(shown, sizeof(shown), cut));
+			   text_shown(shown, sizeof(shown), place));
 }
 
 /* Take what stands at a brace; returns how much it was, 0 after a failure. */

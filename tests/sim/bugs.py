@@ -36,9 +36,9 @@ BUGS = [
     ("a fresh token at each repeat", "src/relay/lane.c",
      "	while (!lane->next_token)\n", "	lane->next_token = 0;\n	while (!lane->next_token)\n"),
     ("forgets what was in flight after a lost reply", "src/relay/lane.c",
-     "	if (r == OUTBOX_ENOMEM && lane->limit > 1)",
+     "	too_large(w, lane, r, ",
      "	if (r == OUTBOX_ETIMEDOUT) { forget_flight(w, lane); lane->next_token = 0; lane->phase = LANE_TAKE; }\n"
-     "	if (r == OUTBOX_ENOMEM && lane->limit > 1)"),
+     "	too_large(w, lane, r, "),
     ("lease renewed late", "src/relay/worker.c",
      "w->lease_at = now + w->target->lease / 3;", "w->lease_at = now + w->target->lease * 2;"),
     ("sends past its lease", "src/relay/send.c",

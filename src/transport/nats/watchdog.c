@@ -31,7 +31,7 @@ struct watchdog {
 /* Is it a TCP socket to that port, and none that a driver has taken into use? */
 static bool is_connecting(int fd, int port)
 {
-	struct sockaddr_storage peer;
+	struct sockaddr_storage peer = { 0 };
 	socklen_t size = sizeof(peer), one = sizeof(int);
 	int used = 0;
 

@@ -77,9 +77,9 @@ int rabbit_fail(const struct rabbit *rabbit, int code, const char *text, const c
 
 void rabbit_words(amqp_bytes_t bytes, char *out, size_t size)
 {
-	size_t length = utf8_cut(bytes.bytes ? bytes.bytes : "", bytes.len, size - 1);
+	size_t length = bytes.bytes ? utf8_cut(bytes.bytes, bytes.len, size - 1) : 0;
 
-	if (length)
+	if (bytes.bytes)
 		memcpy(out, bytes.bytes, length);
 	out[length] = '\0';
 	text_clean(out);

@@ -126,8 +126,8 @@ int rabbit_watchdog_start(struct rabbit_watchdog *w, amqp_connection_state_t con
 	if (!r)
 		return OUTBOX_OK;
 	let_go(w);
-	return outbox_fail_native(err, OUTBOX_ENOMEM, r, "cannot watch the connection: %s",
-				  strerror(r));
+	return outbox_fail_native(err, OUTBOX_ENOMEM, r,
+				  "cannot watch the connection: no more threads or descriptors");
 }
 
 void rabbit_watchdog_beat(struct rabbit_watchdog *w, int seconds)
