@@ -29,6 +29,21 @@ static void set(rd_kafka_conf_t *conf, const char *name, const char *value)
 		die(name, text);
 }
 
+/* It may be there already; anything else shows in the first message. */
+static void make_topic(rd_kafka_t *producer)
+{
+	char text[300];
+	rd_kafka_NewTopic_t *topic = rd_kafka_NewTopic_new("bench", 4, 1, text, sizeof(text));
+	rd_kafka_queue_t *queue = rd_kafka_queue_new(producer);
+
+	if (!topic)
+		die("topic", text);
+	rd_kafka_CreateTopics(producer, &topic, 1, NULL, queue);
+	rd_kafka_event_destroy(rd_kafka_queue_poll(queue, 30000));
+	rd_kafka_queue_destroy(queue);
+	rd_kafka_NewTopic_destroy(topic);
+}
+
 static void *open_kafka(const char *url)
 {
 	struct kafka *k = calloc(1, sizeof(*k));
@@ -47,6 +62,7 @@ static void *open_kafka(const char *url)
 	k->producer = rd_kafka_new(RD_KAFKA_PRODUCER, conf, text, sizeof(text));
 	if (!k->producer)
 		die("kafka", text);
+	make_topic(k->producer);
 	return k;
 }
 
