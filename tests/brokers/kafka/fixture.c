@@ -2,7 +2,7 @@
 /* kafka:// under the transport contract: a real broker behind a proxy, a topic for each case. */
 
 #include "place.h"
-#include "transport_proxy.h"
+#include "transport_proxied.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,10 +12,9 @@ extern const struct outbox_transport_ops kafka_transport_ops;
 #define MESSAGE_BYTES 150 /* less than one of the suite's messages in a message set */
 
 struct place {
-	struct proxy *proxy;
+	struct proxied link;
 	rd_kafka_t *admin; /* past the proxy */
 	char topic[64];
-	char url[200];
 };
 
 static const char *unavailable(void)
@@ -32,11 +31,15 @@ static void *setup(void)
 
 	assert_non_null(place);
 	place->admin = place_admin(place_broker());
-	place->proxy = proxy_start_at(atoi(getenv("KAFKA_PROXY")), atoi(getenv("KAFKA_PROXIED")));
+	place->link.message_bytes = MESSAGE_BYTES;
+	place->link.proxy =
+		proxy_start_at(atoi(getenv("KAFKA_PROXY")), atoi(getenv("KAFKA_PROXIED")));
 	snprintf(place->topic, sizeof(place->topic), "case-%d", ++number);
 	place_topic(place->admin, place->topic, 1, NULL);
-	snprintf(place->url, sizeof(place->url), "kafka://127.0.0.1:%s/%s", getenv("KAFKA_PROXY"),
-		 place->topic);
+	snprintf(place->link.url, sizeof(place->link.url), "kafka://127.0.0.1:%s/%s",
+		 getenv("KAFKA_PROXY"), place->topic);
+	/* Port 1 (tcpmux) has no server anywhere that tests run. */
+	snprintf(place->link.missing, sizeof(place->link.missing), "kafka://127.0.0.1:1/orders");
 	return place;
 }
 
@@ -44,37 +47,9 @@ static void teardown(void *state)
 {
 	struct place *place = state;
 
-	proxy_stop(place->proxy);
+	proxy_stop(place->link.proxy);
 	rd_kafka_destroy(place->admin);
 	free(place);
-}
-
-static const char *url(void *state)
-{
-	return ((struct place *)state)->url;
-}
-
-static const char *missing_url(void *state)
-{
-	(void)state;
-	/* Port 1 (tcpmux) has no server anywhere that tests run. */
-	return "kafka://127.0.0.1:1/orders";
-}
-
-static void outage(void *state, bool on)
-{
-	proxy_down(((struct place *)state)->proxy, on);
-}
-
-static void outage_after(void *state, size_t n)
-{
-	/* Both kinds: the answers before the break come through, or are lost with it. */
-	proxy_cut_after(((struct place *)state)->proxy, n * MESSAGE_BYTES + 7, n % 2);
-}
-
-static bool touched(void *state)
-{
-	return proxy_touched(((struct place *)state)->proxy);
 }
 
 static void read_back(void *state, struct arrivals *arrivals)
@@ -124,13 +99,13 @@ static const struct transport_fixture fixture = {
 	.unavailable = unavailable,
 	.setup = setup,
 	.teardown = teardown,
-	.url = url,
+	.url = proxied_url,
 	.bad_urls = bad_urls,
-	.missing_url = missing_url,
+	.missing_url = proxied_missing_url,
 	.missing_status = OUTBOX_ECONN,
-	.outage = outage,
-	.outage_after = outage_after,
-	.touched = touched,
+	.outage = proxied_outage,
+	.outage_after = proxied_outage_after,
+	.touched = proxied_touched,
 	.read_back = read_back,
 };
 

@@ -2,7 +2,7 @@
 /* nats:// under the transport contract, with a real server behind a proxy. */
 
 #include "transport_case.h"
-#include "transport_proxy.h"
+#include "transport_proxied.h"
 
 #include "place.h"
 
@@ -15,9 +15,8 @@
 extern const struct outbox_transport_ops nats_transport_ops;
 
 struct state {
-	struct proxy *proxy;
+	struct proxied link;
 	struct place *place;
-	char url[200], missing[200];
 };
 
 static const char *unavailable(void)
@@ -31,11 +30,12 @@ static void *setup(void)
 
 	assert_non_null(state);
 	state->place = place_new();
-	state->proxy = proxy_start(place_port());
-	snprintf(state->url, sizeof(state->url), "nats://127.0.0.1:%d/%s.{type}?stream=%s",
-		 proxy_port(state->proxy), place_name(state->place), place_name(state->place));
-	snprintf(state->missing, sizeof(state->missing), "nats://127.0.0.1:1,127.0.0.1:2/%s.{type}",
-		 place_name(state->place));
+	state->link.message_bytes = MESSAGE_BYTES;
+	state->link.proxy = proxy_start(place_port());
+	snprintf(state->link.url, sizeof(state->link.url), "nats://127.0.0.1:%d/%s.{type}?stream=%s",
+		 proxy_port(state->link.proxy), place_name(state->place), place_name(state->place));
+	snprintf(state->link.missing, sizeof(state->link.missing),
+		 "nats://127.0.0.1:1,127.0.0.1:2/%s.{type}", place_name(state->place));
 	return state;
 }
 
@@ -43,35 +43,9 @@ static void teardown(void *data)
 {
 	struct state *state = data;
 
-	proxy_stop(state->proxy);
+	proxy_stop(state->link.proxy);
 	place_free(state->place);
 	free(state);
-}
-
-static const char *url(void *data)
-{
-	return ((struct state *)data)->url;
-}
-
-static const char *missing_url(void *data)
-{
-	return ((struct state *)data)->missing;
-}
-
-static void outage(void *data, bool on)
-{
-	proxy_down(((struct state *)data)->proxy, on);
-}
-
-static void outage_after(void *data, size_t n)
-{
-	/* Both kinds: the answers before the break come through, or are lost with it. */
-	proxy_cut_after(((struct state *)data)->proxy, n * MESSAGE_BYTES, n % 2);
-}
-
-static bool touched(void *data)
-{
-	return proxy_touched(((struct state *)data)->proxy);
 }
 
 static void arrived(void *context, const struct place_message *message)
@@ -119,13 +93,13 @@ static const struct transport_fixture fixture = {
 	.unavailable = unavailable,
 	.setup = setup,
 	.teardown = teardown,
-	.url = url,
+	.url = proxied_url,
 	.bad_urls = bad_urls,
-	.missing_url = missing_url,
+	.missing_url = proxied_missing_url,
 	.missing_status = OUTBOX_ECONN,
-	.outage = outage,
-	.outage_after = outage_after,
-	.touched = touched,
+	.outage = proxied_outage,
+	.outage_after = proxied_outage_after,
+	.touched = proxied_touched,
 	.read_back = read_back,
 };
 

@@ -2,7 +2,7 @@
 /* amqp: under the transport contract, against a real broker behind a proxy. Run it by with-rabbitmq. */
 
 #include "contract/transport_case.h"
-#include "contract/transport_proxy.h"
+#include "contract/transport_proxied.h"
 #include "queue.h"
 
 #include <stdio.h>
@@ -14,10 +14,9 @@ extern const struct outbox_transport_ops rabbitmq_transport_ops;
 #define MESSAGE_BYTES 330 /* about one of the suite's small messages on the wire */
 
 struct place {
+	struct proxied link;
 	amqp_connection_state_t admin;
-	struct proxy *proxy;
 	char name[40];
-	char url[200], missing[200];
 	struct outbox_arena *arena;
 	struct arrivals taken; /* everything that was read so far */
 };
@@ -41,11 +40,12 @@ static void *setup(void)
 	snprintf(p->name, sizeof(p->name), "case-%d", n++);
 	p->admin = queue_connect(broker_port());
 	queue_make(p->admin, p->name);
-	p->proxy = proxy_start(broker_port());
-	snprintf(p->url, sizeof(p->url), "amqp://guest:guest@127.0.0.1:%d/?exchange=%s",
-		 proxy_port(p->proxy), p->name);
-	snprintf(p->missing, sizeof(p->missing),
-		 "amqp://guest:guest@127.0.0.1:%d/?exchange=no-such", proxy_port(p->proxy));
+	p->link.message_bytes = MESSAGE_BYTES;
+	p->link.proxy = proxy_start(broker_port());
+	snprintf(p->link.url, sizeof(p->link.url), "amqp://guest:guest@127.0.0.1:%d/?exchange=%s",
+		 proxy_port(p->link.proxy), p->name);
+	snprintf(p->link.missing, sizeof(p->link.missing),
+		 "amqp://guest:guest@127.0.0.1:%d/?exchange=no-such", proxy_port(p->link.proxy));
 	p->arena = outbox_arena_new((size_t)256 << 20);
 	assert_non_null(p->arena);
 	p->taken.arena = p->arena;
@@ -56,37 +56,11 @@ static void teardown(void *state)
 {
 	struct place *p = state;
 
-	proxy_stop(p->proxy);
+	proxy_stop(p->link.proxy);
 	queue_remove(p->admin, p->name);
 	queue_disconnect(p->admin);
 	outbox_arena_free(p->arena);
 	free(p);
-}
-
-static const char *url(void *state)
-{
-	return ((struct place *)state)->url;
-}
-
-static const char *missing_url(void *state)
-{
-	return ((struct place *)state)->missing;
-}
-
-static void outage(void *state, bool on)
-{
-	proxy_down(((struct place *)state)->proxy, on);
-}
-
-static void outage_after(void *state, size_t n)
-{
-	/* Both kinds: the answers before the break come through, or are lost with it. */
-	proxy_cut_after(((struct place *)state)->proxy, n * MESSAGE_BYTES, n % 2);
-}
-
-static bool touched(void *state)
-{
-	return proxy_touched(((struct place *)state)->proxy);
 }
 
 static const char *text_of(struct place *p, amqp_bytes_t bytes)
@@ -153,13 +127,13 @@ static const struct transport_fixture fixture = {
 	.unavailable = unavailable,
 	.setup = setup,
 	.teardown = teardown,
-	.url = url,
+	.url = proxied_url,
 	.bad_urls = bad_urls,
-	.missing_url = missing_url,
+	.missing_url = proxied_missing_url,
 	.missing_status = OUTBOX_ECONFIG,
-	.outage = outage,
-	.outage_after = outage_after,
-	.touched = touched,
+	.outage = proxied_outage,
+	.outage_after = proxied_outage_after,
+	.touched = proxied_touched,
 	.read_back = read_back,
 };
 

@@ -2,7 +2,7 @@
 /* redis:// under the transport contract: a real server behind a proxy, a stream for each case. */
 
 #include "transport_case.h"
-#include "transport_proxy.h"
+#include "transport_proxied.h"
 
 #include <hiredis/hiredis.h>
 #include <jansson.h>
@@ -15,10 +15,9 @@ extern const struct outbox_transport_ops redis_transport_ops;
 #define MESSAGE_BYTES 314 /* about: one of the suite's messages as a command */
 
 struct place {
-	struct proxy *proxy;
+	struct proxied link;
 	redisContext *redis; /* past the proxy */
 	char stream[64];
-	char url[200], missing[200];
 };
 
 static const char *unavailable(void)
@@ -36,12 +35,13 @@ static void *setup(void)
 	place->redis = redisConnect("127.0.0.1", port);
 	assert_non_null(place->redis);
 	assert_int_equal(place->redis->err, 0);
-	place->proxy = proxy_start(port);
+	place->link.message_bytes = MESSAGE_BYTES;
+	place->link.proxy = proxy_start(port);
 	snprintf(place->stream, sizeof(place->stream), "case:%d", ++number);
-	snprintf(place->url, sizeof(place->url), "redis://127.0.0.1:%d/?stream=%s",
-		 proxy_port(place->proxy), place->stream);
+	snprintf(place->link.url, sizeof(place->link.url), "redis://127.0.0.1:%d/?stream=%s",
+		 proxy_port(place->link.proxy), place->stream);
 	/* Port 1 (tcpmux) has no server anywhere that tests run. */
-	snprintf(place->missing, sizeof(place->missing), "redis://127.0.0.1:1/");
+	snprintf(place->link.missing, sizeof(place->link.missing), "redis://127.0.0.1:1/");
 	return place;
 }
 
@@ -49,35 +49,9 @@ static void teardown(void *state)
 {
 	struct place *place = state;
 
-	proxy_stop(place->proxy);
+	proxy_stop(place->link.proxy);
 	redisFree(place->redis);
 	free(place);
-}
-
-static const char *url(void *state)
-{
-	return ((struct place *)state)->url;
-}
-
-static const char *missing_url(void *state)
-{
-	return ((struct place *)state)->missing;
-}
-
-static void outage(void *state, bool on)
-{
-	proxy_down(((struct place *)state)->proxy, on);
-}
-
-static void outage_after(void *state, size_t n)
-{
-	/* Both kinds: the answers before the break come through, or are lost with it. */
-	proxy_cut_after(((struct place *)state)->proxy, n * MESSAGE_BYTES + 7, n % 2);
-}
-
-static bool touched(void *state)
-{
-	return proxy_touched(((struct place *)state)->proxy);
 }
 
 /* ---- reading back ---------------------------------------------------------------------------- */
@@ -168,13 +142,13 @@ static const struct transport_fixture fixture = {
 	.unavailable = unavailable,
 	.setup = setup,
 	.teardown = teardown,
-	.url = url,
+	.url = proxied_url,
 	.bad_urls = bad_urls,
-	.missing_url = missing_url,
+	.missing_url = proxied_missing_url,
 	.missing_status = OUTBOX_ECONN,
-	.outage = outage,
-	.outage_after = outage_after,
-	.touched = touched,
+	.outage = proxied_outage,
+	.outage_after = proxied_outage_after,
+	.touched = proxied_touched,
 	.read_back = read_back,
 };
 

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TRANSPORT_PROXIED_H
+#define TRANSPORT_PROXIED_H
+
+/* What the fixtures of all brokers share: a server behind a proxy. The first member of a fixture's state. */
+
+#include "transport_proxy.h"
+
+struct proxied {
+	struct proxy *proxy;
+	size_t message_bytes; /* about what one of the suite's small messages takes on the wire */
+	char url[200], missing[200];
+};
+
+/* Ops of struct transport_fixture. */
+const char *proxied_url(void *state);
+const char *proxied_missing_url(void *state);
+void proxied_outage(void *state, bool on);
+void proxied_outage_after(void *state, size_t n);
+bool proxied_touched(void *state);
+
+#endif
