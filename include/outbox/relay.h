@@ -132,6 +132,7 @@ struct outbox_relay_counts {
 	uint64_t fenced;              /* settlements that had no effect */
 	uint64_t unknown;             /* verdicts UNKNOWN: each may become a duplicate */
 	uint64_t possible_duplicates; /* messages in flight when fenced or taken over */
+	uint64_t duplicates; /* acknowledged as already there: the broker recognised them */
 };
 
 #define OUTBOX_RELAY_COUNTS_INIT OUTBOX_SIZED(struct outbox_relay_counts)

@@ -17,6 +17,8 @@
 #include <outbox/error.h>
 #include <outbox/message.h>
 
+#include <stdbool.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -48,10 +50,11 @@ struct outbox_item {
 	int64_t seq;                          /* place in the log */
 	outbox_time created_at;
 	int attempts; /* failed tries before this one */
-	/* ---- set by outbox_batch_verdict() */
+	/* ---- set by outbox_batch_verdict() and outbox_batch_duplicate() */
 	int verdict;        /* enum outbox_verdict */
 	int native;         /* the broker's code */
 	const char *reason; /* NULL when ACKED without remark; lives as long as the batch */
+	bool duplicate;     /* ACKED, and the broker had it already */
 };
 
 /* The messages of one publish() call, in seq order. */
@@ -135,6 +138,12 @@ struct outbox_transport {
  */
 void outbox_batch_verdict(struct outbox_batch *batch, size_t i, int verdict, int native,
 			  const char *format, ...) OUTBOX_PRINTF(5, 6);
+
+/*
+ * ACKED, and the broker said that it had this message already and did not store it again. For the
+ * message it is an acknowledgement like any other; the relay counts it.
+ */
+void outbox_batch_duplicate(struct outbox_batch *batch, size_t i);
 
 /* A message in the form in which it goes on the wire. Valid until the encoder's next call. */
 struct outbox_encoded {

@@ -116,6 +116,7 @@ static json_t *counts_json(const struct outbox_relay_counts *counts)
 		{ "fenced", counts->fenced },
 		{ "unknown", counts->unknown },
 		{ "possible_duplicates", counts->possible_duplicates },
+		{ "duplicates", counts->duplicates },
 	};
 	json_t *object = json_object();
 
@@ -128,12 +129,16 @@ static int tell_end(const struct cli *cli, const struct outbox_relay_counts *cou
 		    outbox_time spent, struct outbox_error *err)
 {
 	char delivered[COUNT_TEXT_MAX], took[DURATION_TEXT_MAX], line[300];
+	char known[60] = ""; /* most brokers do not tell */
 
+	if (counts->duplicates > 0)
+		snprintf(known, sizeof(known), ", recognised by the broker %" PRIu64,
+			 counts->duplicates);
 	snprintf(line, sizeof(line),
 		 "delivered %s, failed %" PRIu64 ", retried %" PRIu64
-		 ", possible duplicates %" PRIu64 ", in %s",
+		 ", possible duplicates %" PRIu64 "%s, in %s",
 		 count_human((int64_t)counts->delivered, delivered), counts->failed, counts->retried,
-		 counts->unknown + counts->possible_duplicates, duration_human(spent, took));
+		 counts->unknown + counts->possible_duplicates, known, duration_human(spent, took));
 	relay_log(NULL, OUTBOX_LOG_INFO, line);
 	if (!cli->json)
 		return OUTBOX_OK;

@@ -293,8 +293,17 @@ static void a_reason_is_one_clean_line(void **state)
 	outbox_batch_verdict(&batch, 0, OUTBOX_ACKED, 0, NULL);
 	assert_int_equal(item.verdict, OUTBOX_ACKED);
 	assert_null(item.reason);
+	assert_false(item.duplicate);
 	outbox_batch_verdict(&batch, 1, OUTBOX_REJECTED, 0, "not there");
+	outbox_batch_duplicate(&batch, 1);
 	assert_int_equal(item.verdict, OUTBOX_ACKED);
+	assert_false(item.duplicate);
+	outbox_batch_duplicate(&batch, 0);
+	assert_int_equal(item.verdict, OUTBOX_ACKED);
+	assert_true(item.duplicate);
+	assert_null(item.reason);
+	outbox_batch_verdict(&batch, 0, OUTBOX_UNKNOWN, 0, "taken back");
+	assert_false(item.duplicate);
 	outbox_arena_free(batch.memory);
 	batch.memory = outbox_arena_new(16);
 	outbox_batch_verdict(&batch, 0, OUTBOX_RETRY, 0, "longer than the arena");

@@ -21,6 +21,7 @@ void outbox_batch_verdict(struct outbox_batch *batch, size_t i, int verdict, int
 	item->verdict = verdict;
 	item->native = native;
 	item->reason = NULL;
+	item->duplicate = false;
 	if (!format || !batch->memory)
 		return;
 	va_start(args, format);
@@ -33,4 +34,11 @@ void outbox_batch_verdict(struct outbox_batch *batch, size_t i, int verdict, int
 	item->reason = outbox_arena_text(batch->memory, reason);
 	if (!item->reason)
 		item->reason = "(out of memory for the reason)";
+}
+
+void outbox_batch_duplicate(struct outbox_batch *batch, size_t i)
+{
+	outbox_batch_verdict(batch, i, OUTBOX_ACKED, 0, NULL);
+	if (i < batch->count)
+		batch->items[i]->duplicate = true;
 }

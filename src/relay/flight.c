@@ -205,10 +205,10 @@ static bool outcome_unknown(int status)
 	return status && status != OUTBOX_EFULL && status != OUTBOX_EAUTH;
 }
 
-size_t flight_judge(struct flight *f, const struct decide_context *context, int status,
-		    bool others_acked, size_t *ret_unknown)
+struct flight_verdicts flight_judge(struct flight *f, const struct decide_context *context,
+				    int status, bool others_acked)
 {
-	size_t acked = 0, unknown = 0;
+	struct flight_verdicts verdicts = { 0 };
 
 	for (size_t w = 0; w < f->batch.count; w++) {
 		size_t i = f->wire[w];
@@ -222,8 +222,9 @@ size_t flight_judge(struct flight *f, const struct decide_context *context, int 
 
 		if (!v.verdict && outcome_unknown(status))
 			v.verdict = OUTBOX_UNKNOWN;
-		acked += v.verdict == OUTBOX_ACKED;
-		unknown += v.verdict == OUTBOX_UNKNOWN;
+		verdicts.acked += v.verdict == OUTBOX_ACKED;
+		verdicts.duplicates += v.verdict == OUTBOX_ACKED && item->duplicate;
+		verdicts.unknown += v.verdict == OUTBOX_UNKNOWN;
 		if (f->held[i] && v.verdict != OUTBOX_ACKED && v.verdict != OUTBOX_REJECTED) {
 			/* The one before it in its key did not get through: not this one's fault. */
 			s.outcome = f->held[i];
@@ -234,8 +235,7 @@ size_t flight_judge(struct flight *f, const struct decide_context *context, int 
 		settle(f, i, &s, v.verdict == OUTBOX_REJECTED);
 	}
 	f->batch.count = 0;
-	*ret_unknown = unknown;
-	return acked;
+	return verdicts;
 }
 
 void flight_return_rest(struct flight *f)

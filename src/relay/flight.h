@@ -43,6 +43,13 @@ struct flight_tally {
 	size_t delivered, failed, waiting, parked, deferred, returned;
 };
 
+/* What publish() said of a round. */
+struct flight_verdicts {
+	size_t acked;
+	size_t duplicates; /* of these: the broker had them already */
+	size_t unknown;    /* the outcome is not known */
+};
+
 int flight_init(struct flight *flight, size_t max_bytes, struct outbox_error *err) OUTBOX_MUSTCHECK;
 void flight_deinit(struct flight *flight);
 
@@ -60,12 +67,9 @@ int flight_begin(struct flight *flight, enum flight_mode mode, bool hold,
  */
 size_t flight_round(struct flight *flight, const struct decide_context *context, int64_t died_seq);
 
-/*
- * Decide the round after publish() returned status. others_acked as in decide.h. Returns the number
- * of messages that were acknowledged; ret_unknown counts those whose outcome is not known.
- */
-size_t flight_judge(struct flight *flight, const struct decide_context *context, int status,
-		    bool others_acked, size_t *ret_unknown);
+/* Decide the round after publish() returned status. others_acked as in decide.h. */
+struct flight_verdicts flight_judge(struct flight *flight, const struct decide_context *context,
+				    int status, bool others_acked);
 
 /* Everything undecided goes back as if never claimed. */
 void flight_return_rest(struct flight *flight);

@@ -48,12 +48,11 @@ static void answer(struct fixture *x, const char *verdicts, int status)
 	static const int of[128] = {
 		['a'] = OUTBOX_ACKED, ['r'] = OUTBOX_RETRY, ['j'] = OUTBOX_REJECTED, ['u'] = OUTBOX_UNKNOWN
 	};
-	size_t unknown;
 
 	assert_int_equal(x->flight.batch.count, strlen(verdicts));
 	for (size_t i = 0; verdicts[i]; i++)
 		outbox_batch_verdict(&x->flight.batch, i, of[(int)verdicts[i]], 0, NULL);
-	flight_judge(&x->flight, &x->context, status, false, &unknown);
+	flight_judge(&x->flight, &x->context, status, false);
 }
 
 /* Outcomes by letter: d delivered, r returned, w waiting, t deferred, p parked, f failed. */

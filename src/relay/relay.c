@@ -265,6 +265,7 @@ void outbox_relay_counts(const struct outbox_relay *relay, struct outbox_relay_c
 		.fenced = atomic_load(&c->fenced),
 		.unknown = atomic_load(&c->unknown),
 		.possible_duplicates = atomic_load(&c->possible_duplicates),
+		.duplicates = atomic_load(&c->duplicates),
 	};
 	size_t size = ret_counts->struct_size;
 

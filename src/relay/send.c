@@ -66,7 +66,8 @@ void lane_send(struct worker *w, struct lane *lane, outbox_time now)
 					  .memory = f->arena,
 					  .suspect_delay = 2 * breaker_next(&w->breaker) };
 	struct outbox_error err = OUTBOX_ERROR_INIT;
-	size_t unknown = 0, acked, n = 0;
+	struct flight_verdicts said;
+	size_t n = 0;
 	struct suspicion *suspicion;
 	int64_t alone = 0;
 	int r;
@@ -84,11 +85,12 @@ void lane_send(struct worker *w, struct lane *lane, outbox_time now)
 		alone = f->batch.items[0]->seq;
 	suspicion = alone ? suspected(lane, alone) : NULL;
 	r = publish(w, f, now, &err);
-	acked = flight_judge(f, &context, r, suspicion && w->acked > suspicion->acked, &unknown);
+	said = flight_judge(f, &context, r, suspicion && w->acked > suspicion->acked);
 	failpoint("after_decide");
-	w->acked += acked;
-	atomic_fetch_add(&w->counters->unknown, unknown);
-	if (unknown) {
+	w->acked += said.acked;
+	atomic_fetch_add(&w->counters->unknown, said.unknown);
+	atomic_fetch_add(&w->counters->duplicates, said.duplicates);
+	if (said.unknown) {
 		lane->limit = f->claim.count > 1 ? f->claim.count / 2 : 1;
 		if (alone)
 			suspect(w, lane, alone);

@@ -60,7 +60,7 @@ struct lane {
 /* Shared by all workers of a relay. */
 struct relay_counters {
 	_Atomic uint64_t delivered, failed, retried, parked, deferred, returned, batches;
-	_Atomic uint64_t outages, takeovers, fenced, unknown, possible_duplicates;
+	_Atomic uint64_t outages, takeovers, fenced, unknown, possible_duplicates, duplicates;
 	_Atomic uint64_t flying_batches, flying_messages;
 };
 

@@ -80,6 +80,23 @@ static void lost_acknowledgements_become_duplicates_with_the_same_id(void **stat
 	world_free(w);
 }
 
+static void repeats_that_the_broker_recognises_are_counted(void **state)
+{
+	struct memory_rule rule = { .fate = MEMORY_ACK_ONCE };
+	struct world *w = world_new(1);
+
+	(void)state;
+	assert_int_equal(memory_broker_rule(w->brokers[0], &rule, NULL), OUTBOX_OK);
+	memory_broker_lose(w->brokers[0], 4, true);
+	world_publish_many(w, 10, 0);
+	world_relay_plain(w, 0);
+	world_run(w, OUTBOX_MINUTES);
+	assert_int_equal(memory_broker_count(w->brokers[0]), 10);
+	assert_int_equal(world_counts(w, 0).delivered, 10);
+	assert_int_equal(world_counts(w, 0).duplicates, 4);
+	world_free(w);
+}
+
 static void one_dead_target_does_not_stop_another(void **state)
 {
 	struct world *w = world_new(1);
@@ -210,6 +227,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(waits_grow_to_their_limit_during_an_outage),
 		cmocka_unit_test(an_outage_in_a_batch_keeps_what_was_acknowledged),
 		cmocka_unit_test(lost_acknowledgements_become_duplicates_with_the_same_id),
+		cmocka_unit_test(repeats_that_the_broker_recognises_are_counted),
 		cmocka_unit_test(one_dead_target_does_not_stop_another),
 		cmocka_unit_test(a_message_that_breaks_the_connection_fails_in_the_end),
 		cmocka_unit_test(the_batch_shrinks_around_the_culprit),

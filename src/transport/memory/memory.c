@@ -91,6 +91,9 @@ static int give_verdict(struct outbox_batch *batch, size_t i, const struct memor
 	case MEMORY_ACK:
 		outbox_batch_verdict(batch, i, OUTBOX_ACKED, 0, NULL);
 		return OUTBOX_OK;
+	case MEMORY_ACK_ONCE:
+		outbox_batch_duplicate(batch, i);
+		return OUTBOX_OK;
 	case MEMORY_REJECT:
 		outbox_batch_verdict(batch, i, OUTBOX_REJECTED, 0, "%s",
 				     reason ? reason : "rejected by the broker");
@@ -128,6 +131,9 @@ static int publish_one(struct memory_transport *memory, const struct memory_call
 	if (r)
 		return outbox_fail(err, r, "%s", why.message);
 	answer = broker_answer(memory->broker, memory->connection, item);
+	if (answer.fate == MEMORY_ACK_ONCE &&
+	    memory_broker_count_id(memory->broker, item->message->id) == 0)
+		answer.fate = MEMORY_ACK;
 	if (fate_keeps(answer.fate)) {
 		bool acked = answer.fate == MEMORY_DEFAULT || answer.fate == MEMORY_ACK;
 		struct memory_record origin = {

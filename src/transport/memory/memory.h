@@ -22,6 +22,7 @@
 enum memory_fate {
 	MEMORY_DEFAULT = 0,  /* no opinion: the next rule decides, in the end ACK */
 	MEMORY_ACK,          /* kept, ACKED */
+	MEMORY_ACK_ONCE,     /* kept if its id is new; ACKED, as a duplicate if it is not */
 	MEMORY_REJECT,       /* not kept, REJECTED */
 	MEMORY_RETRY,        /* not kept, RETRY */
 	MEMORY_UNKNOWN_KEPT, /* kept, but the answer is lost: UNKNOWN; the connection stays */
@@ -71,7 +72,7 @@ struct memory_counts {
 	uint64_t refused;   /* connects that failed */
 	uint64_t publishes; /* calls of publish() */
 	uint64_t offered;   /* messages that reached the broker, kept or not */
-	uint64_t acked;     /* verdicts ACKED */
+	uint64_t acked;     /* messages that were kept and ACKED */
 };
 
 struct memory_broker;

@@ -69,9 +69,7 @@ static void settle_answer(struct nats_transport *t, size_t index, const char *js
 		close_slot(t, slot, SLOT_DONE);
 	} else {
 		if (answer.duplicate)
-			outbox_batch_verdict(batch, slot->item, OUTBOX_ACKED, 0,
-					     "duplicate: stream \"%s\" had it already",
-					     answer.stream);
+			outbox_batch_duplicate(batch, slot->item);
 		else
 			outbox_batch_verdict(batch, slot->item, OUTBOX_ACKED, 0, NULL);
 		close_slot(t, slot, SLOT_ACKED);
