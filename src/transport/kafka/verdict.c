@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the library's (negative) and the broker's codes mean. docs/brokers/kafka.md shows the same table. A code
+ * What the library's (negative) and the broker's codes mean. docs/transports/kafka.md shows the same table. A code
  * that is not here is refused for now: charged, tried again, and it fails in the end with its name.
  *
  * Whether a message may have been stored is not in the code: the library says that apart

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* What an error of JetStream means. docs/brokers/nats.md has the same table in words. */
+/* What an error of JetStream means. docs/transports/nats.md has the same table in words. */
 enum verdict_class {
 	CLASS_RETRY,  /* this message was refused for now */
 	CLASS_REJECT, /* it will never be accepted */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From the broker's and the library's codes to ours: one table, and docs/brokers/rabbitmq.md shows it.
+ * From the broker's and the library's codes to ours: one table, and docs/transports/rabbitmq.md shows it.
  *
  * `verdict` is for a single message that is known to have caused it; `status` is for the connection, for
  * connect(), and for a channel that was closed for the target's one exchange, where every message would be

@@ -2,7 +2,7 @@
 /*
  * What a server's refusal means, in one table: the word with which the error begins, something that its text
  * contains, and what it is about. The first row that fits holds; what fits none is this message's own trouble.
- * A refused command had no effect. docs/brokers/redis.md shows the same table.
+ * A refused command had no effect. docs/transports/redis.md shows the same table.
  */
 
 #include "transport/redis/redis.h"

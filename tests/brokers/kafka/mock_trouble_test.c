@@ -120,7 +120,7 @@ static void no_permission_to_produce_is_eauth(void **state)
 
 /* ---- the table ------------------------------------------------------------------------------------ */
 
-/* Codes that the broker gives for a message set, alone in it: one row of docs/brokers/kafka.md after the other. */
+/* Codes that the broker gives for a message set, alone in it: one row of docs/transports/kafka.md after the other. */
 static void verdicts_are_those_of_the_table(void **state)
 {
 	static const struct {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a server refuses, and what never reaches it: each row of the table in docs/brokers/nats.md. */
+/* What a server refuses, and what never reaches it: each row of the table in docs/transports/nats.md. */
 
 #include "batch.h"
 #include "place.h"
