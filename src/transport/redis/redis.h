@@ -39,6 +39,15 @@ enum redis_refusal {
 	REDIS_WRONG    /* the configuration */
 };
 
+/* One row of the table; the last one has no word and stands for all others. */
+struct redis_row {
+	const char *word;     /* with which the error begins */
+	const char *contains; /* NULL: any text */
+	enum redis_refusal refusal;
+	const char *remedy; /* "": none */
+};
+extern const struct redis_row redis_rows[];
+
 /* Judge the text of an error reply. *ret_remedy: what to do about it, "" when there is nothing to say. */
 enum redis_refusal redis_refusal_of(const char *text, const char **ret_remedy);
 

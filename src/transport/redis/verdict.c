@@ -7,19 +7,11 @@
 
 #include "transport/redis/redis.h"
 
-#include "base/cleanup.h"
 #include "base/text.h"
 
 #include <string.h>
 
-struct row {
-	const char *word;
-	const char *contains; /* NULL: any text */
-	enum redis_refusal refusal;
-	const char *remedy;
-};
-
-static const struct row rows[] = {
+const struct redis_row redis_rows[] = {
 	{ "OOM", NULL, REDIS_FULL, "; raise maxmemory or remove data" },
 	{ "MISCONF", NULL, REDIS_FULL, "; see the server's log and its disk" },
 	{ "ERR", "max number of clients", REDIS_FULL, "; raise maxclients" },
@@ -45,9 +37,10 @@ static const struct row rows[] = {
 	{ "ERR", "syntax error", REDIS_WRONG, "; streams need Redis 5, create=no Redis 6.2" },
 	{ "ERR", "DB index", REDIS_WRONG, "; choose another database in the URL's path" },
 	{ "ERR", "SELECT is not allowed", REDIS_WRONG, "; leave the database out of the URL" },
+	{ NULL, NULL, REDIS_AGAIN, "" },
 };
 
-static bool fits(const struct row *row, const char *text)
+static bool fits(const struct redis_row *row, const char *text)
 {
 	size_t length = strlen(row->word);
 
@@ -57,14 +50,12 @@ static bool fits(const struct row *row, const char *text)
 
 enum redis_refusal redis_refusal_of(const char *text, const char **ret_remedy)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		if (fits(&rows[i], text)) {
-			*ret_remedy = rows[i].remedy;
-			return rows[i].refusal;
-		}
-	}
-	*ret_remedy = "";
-	return REDIS_AGAIN;
+	const struct redis_row *row = redis_rows;
+
+	while (row->word && !fits(row, text))
+		row++;
+	*ret_remedy = row->remedy;
+	return row->refusal;
 }
 
 int redis_refused(const struct redis_wire *wire, const char *text, struct outbox_error *err)

@@ -36,6 +36,7 @@ GREETINGS = {
     "nothing": b"",
     "http": b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n",
     "another version": b"AMQP\x00\x01\x00\x00",
+    "an old version": method(0, START, b"\x08\0" + struct.pack(">I", 0) + long("PLAIN") + long("en_US")),
     "zeros": b"\0" * 4096,
     "ones": b"\xff" * 4096,
     "noise": random.Random(7).randbytes(65536),
@@ -71,6 +72,20 @@ def test_garbage_is_an_error(name):
         answer = probe.connect(1500)
         assert answer.status in ("conn", "proto", "timedout", "config", "auth"), answer
         assert answer.text and "\x1b" not in answer.text and "guest" not in answer.text
+        probe.close()
+
+
+@pytest.mark.parametrize("name,status", [("another version", "proto"), ("an old version", "config"),
+                                         ("no mechanism", "config"), ("no such method", "proto")])
+def test_what_is_no_broker_is_told(name, status):
+    def greet(sock):
+        sock.recv(8)
+        sock.sendall(GREETINGS[name])
+        sock.recv(1 << 20)
+
+    with Fake(None, greet=greet) as fake:
+        probe = Probe(url(fake))
+        assert probe.connect(3000).status == status
         probe.close()
 
 
@@ -164,6 +179,31 @@ def test_a_closed_channel_keeps_what_was_confirmed():
     answer = ask(script)
     assert answer.status == "conn" and answer.native == 541
     assert answer.verdicts == ["ACKED"] * 4 + ["UNKNOWN"] * 6
+
+
+def codes():
+    """The broker's codes in docs/transports/rabbitmq.md: (code, words, verdict, status)."""
+    page = (pathlib.Path(__file__).parents[3] / "docs/transports/rabbitmq.md").read_text(encoding="utf-8")
+    rows = [[cell.strip(" `") for cell in line.split("|")[1:-1]]
+            for line in page.partition("\n## Codes\n")[2].partition("\n## ")[0].splitlines() if line.startswith("|")]
+    found = [(int(code), words, verdict, status[1:].lower()) for code, _, words, verdict, status in rows if code.isdigit()]
+    assert len(found) > 10
+    return found
+
+
+@pytest.mark.parametrize("code,words,verdict,status", codes())
+def test_codes_that_end_a_connection(code, words, verdict, status):
+    answer = ask(play(ack(2, True), connection_close(code, f"SO - {words} it is")))
+    assert (answer.status, answer.native) == (status, code)
+    assert answer.verdicts == ["ACKED"] * 2 + ["UNKNOWN"] * 8
+
+
+# A message that was too large is found and the channel opened again: test_verdicts.py, on a real broker.
+@pytest.mark.parametrize("code,words,verdict,status", [row for row in codes() if row[2] != "REJECTED"])
+def test_codes_that_close_a_channel(code, words, verdict, status):
+    answer = ask(play(ack(2, True), channel_close(code, f"SO - {words} it is")))
+    assert (answer.status, answer.native) == (status, code)
+    assert answer.verdicts == ["ACKED"] * 2 + ["UNKNOWN"] * 8
 
 
 def test_headers_must_fit_in_a_frame():
