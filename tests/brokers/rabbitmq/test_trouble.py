@@ -89,6 +89,19 @@ def test_an_alarm_is_an_outage(broker, probe, name):
     assert {f"late-{i}" for i in range(100)} <= set(broker.ids(name))
 
 
+def test_no_more_connections_is_an_outage(broker, probe, name):
+    broker.make(name, name)
+    p = probe(broker.url(f"?exchange={name}"), connected=False)
+    broker.ctl("set_vhost_limits", "-p", "/", '{"max-connections": 0}')
+    try:
+        answer = p.connect()
+        assert answer.status == "conn" and answer.native == 530 and "limit" in answer.text, answer
+    finally:
+        broker.ctl("clear_vhost_limits", "-p", "/")
+    assert p.connect().status == "ok"
+    assert p.publish(batch(3)).verdicts == ["ACKED"] * 3
+
+
 def test_wrong_password(broker, probe, name):
     answer = probe(broker.url("?queue=q", login="guest:secret-42"), connected=False).connect()
     assert answer.status == "auth" and answer.native == 403
