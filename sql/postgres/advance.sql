@@ -3,7 +3,8 @@
 -- outbox on PostgreSQL: settle the claim in flight and claim the next batch, one receipt.
 --
 -- An idle lane takes no lock, no transaction number and writes nothing: it looks first. Where nothing but
--- new log rows is there to claim, they are counted, noted in the receipt and returned as they are read.
+-- new log rows is there to claim, they are counted, noted in the receipt and returned as they are read; unless the caller
+-- has read them ahead (src/store/postgres/ahead.c), then they are noted.
 
 -- How many numbers one look along the log takes; a lane with nothing in so many moves its position and looks on,
 -- so many times in one call.
@@ -185,7 +186,8 @@ LANGUAGE sql SET search_path FROM CURRENT SET row_security = off AS $$
 $$;
 
 CREATE FUNCTION outbox_advance(p_target text, p_lane integer, p_owner text, p_n bigint, p_token bigint, p_new_token bigint,
-	p_version bigint, p_outcomes outbox_outcomes, p_max bigint, p_max_bytes bigint, p_now timestamptz)
+	p_version bigint, p_outcomes outbox_outcomes, p_max bigint, p_max_bytes bigint, p_now timestamptz,
+	p_ahead bigint DEFAULT 0, p_ahead_first bigint DEFAULT 0, p_ahead_last bigint DEFAULT 0)
 RETURNS SETOF outbox_claimed
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off SET max_parallel_workers_per_gather = 0
 SET lock_timeout = '10s' SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off
@@ -202,6 +204,7 @@ DECLARE
 	late xid8[];
 	chosen record;
 	claimed bigint := 0;
+	ahead bigint := 0;
 	returned bigint;
 	straight boolean;
 	low bigint;
@@ -287,7 +290,15 @@ BEGIN
 		low := greatest(succ.pos, succ.floor, succ.prev_seq);
 		high := outbox_reach(low, 0, succ.cur_seq, outbox_scan_max());
 		straight := NOT v.detours AND late IS NULL;
-		IF straight THEN
+		-- Rows read ahead were read behind the claim of the last receipt, in its window: they are the next ones if the
+		-- lane stands there still.
+		IF straight AND p_ahead BETWEEN 1 AND max AND succ.pos > 0 AND succ.pos = last.claim_end
+				AND succ.cur_xid = last.cur_xid THEN
+			ahead := p_ahead;
+			claimed := p_ahead;
+			first_seq := p_ahead_first;
+			last_seq := p_ahead_last;
+		ELSIF straight THEN
 			-- By way of text: taken out of a row, a snapshot is packed, and would be unpacked for every message.
 			prev := succ.prev::text;
 			cur := succ.cur::text;
@@ -315,7 +326,11 @@ BEGIN
 			succ.claim_last := last_seq;
 			succ.claim_end := CASE WHEN claimed >= max THEN last_seq WHEN high < succ.cur_seq THEN high
 				ELSE 9223372036854775807 END;
+			IF ahead > 0 THEN
+				succ.claim_end := last_seq; -- nobody looked behind it
+			END IF;
 			PERFORM outbox_append_receipt(succ);
+			EXIT WHEN ahead > 0;
 			every := last_seq - low = claimed; -- as many as there are numbers: need not be told apart again
 			RETURN QUERY
 			SELECT NULL::bigint[], m.seq, m.id, m.type, m.key, m.kind, m.published, m.created_at, m.event_time, m.due_at,
@@ -363,5 +378,5 @@ BEGIN
 		PERFORM outbox_pass_ahead(succ);
 	END IF;
 	RETURN NEXT outbox_claim_head(succ, now, v.paused, v.version <> p_version,
-		CASE WHEN v.detours THEN outbox_next_due(p_target, p_lane, now) END);
+		CASE WHEN v.detours THEN outbox_next_due(p_target, p_lane, now) END, ahead);
 END $$;

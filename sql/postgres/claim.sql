@@ -9,7 +9,7 @@
 -- which travels alone.
 
 -- One message of a claim as the program reads it. The last row of an answer has only the head:
--- n, token, now, paused, stale route, cautious, next due time (times in microseconds since 1970).
+-- n, token, now, paused, stale route, cautious, next due time (times in microseconds since 1970), how many were read ahead.
 CREATE TYPE outbox_claimed AS (
 	head bigint[],
 	seq bigint,
@@ -41,13 +41,14 @@ CREATE TYPE outbox_claimed AS (
 CREATE FUNCTION outbox_micros(t timestamptz) RETURNS bigint
 LANGUAGE sql STABLE AS $$ SELECT (extract(epoch FROM t) * 1000000)::bigint $$;
 
-CREATE FUNCTION outbox_claim_head(p outbox_receipt, now timestamptz, paused boolean, stale boolean, next_due timestamptz)
-RETURNS outbox_claimed LANGUAGE plpgsql STABLE AS $$
+CREATE FUNCTION outbox_claim_head(p outbox_receipt, now timestamptz, paused boolean, stale boolean, next_due timestamptz,
+	ahead bigint DEFAULT 0) RETURNS outbox_claimed
+LANGUAGE plpgsql STABLE AS $$
 DECLARE
 	c outbox_claimed;
 BEGIN
 	c.head := ARRAY[p.n, p.token, outbox_micros(now), paused::integer, stale::integer,
-		outbox_is_cautious(p)::integer, coalesce(outbox_micros(next_due), 0)];
+		outbox_is_cautious(p)::integer, coalesce(outbox_micros(next_due), 0), ahead];
 	RETURN c;
 END $$;
 

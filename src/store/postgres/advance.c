@@ -2,10 +2,12 @@
 
 /*
  * Settle and claim: one call of outbox_advance(), sql/postgres/advance.sql. What is told of a claim that
- * was simply delivered is four numbers; only other outcomes have an entry each.
+ * was simply delivered is four numbers; only other outcomes have an entry each. Rows that were read ahead
+ * (ahead.h) are told by their ends and their number; the head says whether they are the claim.
  */
 #include "base/cleanup.h"
 #include "base/failpoint.h"
+#include "store/postgres/ahead.h"
 #include "store/postgres/message.h"
 #include "store/postgres/ops.h"
 
@@ -28,6 +30,7 @@ enum {
 	HEAD_STALE,
 	HEAD_CAUTIOUS,
 	HEAD_NEXT_DUE,
+	HEAD_AHEAD,
 	HEAD_END
 };
 
@@ -106,21 +109,31 @@ static int outcomes_init(struct outcomes *o, const struct outbox_advance *reques
 	return r;
 }
 
-static int send(struct pg_store *s, const struct outbox_advance *a, struct pg_taker *taker,
-		struct outbox_error *err)
+/* The rows of the answer, or those read ahead. */
+struct reader {
+	struct pg_taker base;
+	struct pg_store *store;
+	struct pg_ahead *ahead;
+	int ahead_count;
+	struct outbox_arena *arena;
+	struct outbox_claim claim;
+};
+
+static int send(struct reader *reader, const struct outbox_advance *a, struct outbox_error *err)
 {
 	_cleanup_(outcomes_deinit) struct outcomes o = { 0 };
 	size_t n = a->n_settled;
-	int r;
+	int ahead = reader->ahead_count, r;
+	const PGresult *rows = ahead ? reader->ahead->rows : NULL;
 
 	r = outcomes_init(&o, a, err);
 	if (r != OUTBOX_OK)
 		return r;
 	return pg_hot_op(
-		s,
+		reader->store,
 		"SELECT * FROM @outbox_advance($1, $2, $3, $4, $5, $6, $7,"
 		" ROW($8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)::@outbox_outcomes,"
-		" $19, $20, $21)",
+		" $19, $20, $21, $22, $23, $24)",
 		ARGS(ARG_TEXT(a->target), ARG_INT4(a->lane), ARG_TEXT(a->owner), ARG_INT8(a->n),
 		     ARG_INT8(a->token), ARG_INT8(a->new_token), ARG_INT8(a->route_version),
 		     ARG_INT4((int64_t)n), ARG_INT8(n ? a->settled[0].seq : 0),
@@ -129,57 +142,25 @@ static int send(struct pg_store *s, const struct outbox_advance *a, struct pg_ta
 		     ARG_ARRAY(PG_INT4S, o.attempts, o.count), ARG_ARRAY(PG_INT8S, o.delays, o.count),
 		     ARG_ARRAY(PG_TIMES, o.dues, o.count), ARG_ARRAY(PG_BOOLS, o.suspects, o.count),
 		     ARG_ARRAY(PG_TEXTS, o.errors, o.count), ARG_INT8((int64_t)a->max_messages),
-		     ARG_INT8((int64_t)a->max_bytes), pg_now(s)),
-		taker, err);
+		     ARG_INT8((int64_t)a->max_bytes), pg_now(reader->store), ARG_INT8(ahead),
+		     ARG_INT8(ahead ? pg_int(rows, 0, COL_SEQ) : 0),
+		     ARG_INT8(ahead ? pg_int(rows, ahead - 1, COL_SEQ) : 0)),
+		&reader->base, pg_ahead_ask(reader->ahead, a), err);
 }
 
-static int load(const PGresult *rows, int row, struct outbox_arena *arena, const char *source,
-		struct outbox_claimed *ret_item, struct outbox_error *err)
+static int load_rows(struct reader *reader, const PGresult *rows, int first, int n,
+		     struct outbox_error *err)
 {
-	int64_t flags = pg_int(rows, row, CLAIMED_FLAGS);
-	int r;
+	struct outbox_claim *claim = &reader->claim;
+	const char *source = outbox_arena_text(reader->arena, reader->store->source);
+	int r = OUTBOX_OK;
 
-	r = pg_message_load(&(struct pg_row){ rows, row, CLAIMED_MESSAGE }, arena, source, row == 0,
-			    ret_item, err);
-	if (r != OUTBOX_OK)
-		return r;
-	ret_item->attempts = (int)pg_int(rows, row, CLAIMED_ATTEMPTS);
-	ret_item->failing_since = pg_time(rows, row, CLAIMED_FAILING_SINCE);
-	ret_item->detour = flags & FLAG_DETOUR;
-	ret_item->suspect = flags & FLAG_SUSPECT;
-	ret_item->blocked = flags & FLAG_BLOCKED;
-	if (ret_item->blocked) /* empty and not there are not the same */
-		ret_item->message.data = NULL;
-	return OUTBOX_OK;
-}
-
-/* All rows but the last are messages; the last is the head. */
-static int read_claim(struct pg_store *s, const PGresult *rows, struct outbox_arena *arena,
-		      struct outbox_claim *claim, struct outbox_error *err)
-{
-	int n = PQntuples(rows) - 1, r = OUTBOX_OK;
-	int64_t head[HEAD_END] = { 0 };
-	const char *source;
-
-	if (n < 0 || pg_ints(rows, n, CLAIMED_HEAD, head, HEAD_END) != HEAD_END)
-		return outbox_fail(err, OUTBOX_EPROTO, "outbox_advance() gave no head");
-	*claim = (struct outbox_claim){
-		.n = head[HEAD_N],
-		.token = head[HEAD_TOKEN],
-		.store_now = head[HEAD_NOW],
-		.paused = head[HEAD_PAUSED],
-		.stale_route = head[HEAD_STALE],
-		.cautious = head[HEAD_CAUTIOUS],
-		.next_due = head[HEAD_NEXT_DUE],
-	};
-	if (!n)
-		return OUTBOX_OK;
-	source = outbox_arena_text(arena, s->source);
-	claim->items = outbox_arena_alloc(arena, (size_t)n * sizeof(*claim->items));
+	claim->items = outbox_arena_alloc(reader->arena, (size_t)n * sizeof(*claim->items));
 	if (!source || !claim->items)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory for the messages asked for");
 	for (int i = 0; i < n && r == OUTBOX_OK; i++) {
-		r = load(rows, i, arena, source, &claim->items[i], err);
+		r = pg_message_load(&(struct pg_row){ rows, i, first }, reader->arena, source,
+				    i == 0, &claim->items[i], err);
 		if (r == OUTBOX_OK && i > 0 && claim->items[i].seq <= claim->items[i - 1].seq)
 			r = outbox_fail(err, OUTBOX_EPROTO,
 					"outbox_advance() gave messages out of order");
@@ -188,17 +169,53 @@ static int read_claim(struct pg_store *s, const PGresult *rows, struct outbox_ar
 	return r;
 }
 
-struct reader {
-	struct pg_taker base;
-	struct pg_store *store;
-	struct outbox_arena *arena;
-	struct outbox_claim claim;
-};
+/* What a claim knows of a message besides itself. */
+static void load_delivery(const PGresult *rows, int row, struct outbox_claimed *item)
+{
+	int64_t flags = pg_int(rows, row, CLAIMED_FLAGS);
+
+	item->attempts = (int)pg_int(rows, row, CLAIMED_ATTEMPTS);
+	item->failing_since = pg_time(rows, row, CLAIMED_FAILING_SINCE);
+	item->detour = flags & FLAG_DETOUR;
+	item->suspect = flags & FLAG_SUSPECT;
+	item->blocked = flags & FLAG_BLOCKED;
+	if (item->blocked) /* empty and not there are not the same */
+		item->message.data = NULL;
+}
+
+/* All rows but the last are messages; the last is the head. */
+static int read_claim(struct reader *reader, const PGresult *rows, struct outbox_error *err)
+{
+	int n = PQntuples(rows) - 1, r;
+	int64_t head[HEAD_END] = { 0 };
+
+	if (n < 0 || pg_ints(rows, n, CLAIMED_HEAD, head, HEAD_END) != HEAD_END)
+		return outbox_fail(err, OUTBOX_EPROTO, "outbox_advance() gave no head");
+	reader->claim = (struct outbox_claim){
+		.n = head[HEAD_N],
+		.token = head[HEAD_TOKEN],
+		.store_now = head[HEAD_NOW],
+		.paused = head[HEAD_PAUSED],
+		.stale_route = head[HEAD_STALE],
+		.cautious = head[HEAD_CAUTIOUS],
+		.next_due = head[HEAD_NEXT_DUE],
+	};
+	if (head[HEAD_AHEAD] && (n || head[HEAD_AHEAD] != reader->ahead_count))
+		return outbox_fail(err, OUTBOX_EPROTO,
+				   "outbox_advance() claimed rows it was not told");
+	if (head[HEAD_AHEAD])
+		return load_rows(reader, reader->ahead->rows, 0, reader->ahead_count, err);
+	if (!n)
+		return OUTBOX_OK;
+	r = load_rows(reader, rows, CLAIMED_MESSAGE, n, err);
+	for (int i = 0; i < n && r == OUTBOX_OK; i++)
+		load_delivery(rows, i, &reader->claim.items[i]);
+	return r;
+}
 
 static int take(struct pg_taker *taker, PGresult *rows, struct outbox_error *err)
 {
-	struct reader *reader = (struct reader *)taker;
-	int r = read_claim(reader->store, rows, reader->arena, &reader->claim, err);
+	int r = read_claim((struct reader *)taker, rows, err);
 
 	PQclear(rows);
 	return r;
@@ -207,12 +224,20 @@ static int take(struct pg_taker *taker, PGresult *rows, struct outbox_error *err
 int pg_advance(struct outbox_store *store, const struct outbox_advance *request,
 	       struct outbox_arena *arena, struct outbox_claim *ret_claim, struct outbox_error *err)
 {
-	struct reader reader = { .base.take = take, .store = pg_of(store), .arena = arena };
+	struct pg_store *s = pg_of(store);
+	struct reader reader = {
+		.base.take = take, .store = s, .ahead = pg_ahead_of(s, request->lane), .arena = arena
+	};
 	int r;
 
 	failpoint("before_commit");
-	r = send(reader.store, request, &reader.base, err);
+	r = pg_behind_read(s, err);
+	if (r == OUTBOX_OK) {
+		reader.ahead_count = pg_ahead_count(reader.ahead, request);
+		r = send(&reader, request, err);
+	}
 	failpoint("after_commit");
+	pg_ahead_done(reader.ahead, request, r == OUTBOX_OK ? &reader.claim : NULL);
 	if (r == OUTBOX_OK)
 		*ret_claim = reader.claim;
 	return r;

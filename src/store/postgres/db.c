@@ -4,9 +4,9 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "store/postgres/schema.h"
+#include "store/postgres/wire.h"
 
-#include <errno.h>
-#include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,72 +15,6 @@
 struct pg_arg pg_now(const struct pg_store *s)
 {
 	return s->client_clock ? ARG_TIME(s->clock->wall(s->clock)) : ARG_TIME(0);
-}
-
-/* ---- waiting -------------------------------------------------------------------------------- */
-
-static outbox_time mono(void)
-{
-	struct outbox_clock *clock = outbox_clock_system();
-
-	return clock->mono(clock);
-}
-
-/* A connection that went silent is of no use: what it was asked may be done or not. */
-static int silent(struct pg_store *s, struct outbox_error *err)
-{
-	s->broken = true;
-	return outbox_fail(err, OUTBOX_ETIMEDOUT, "%s: no answer within %.3g s", s->where,
-			   (double)s->timeout / (double)OUTBOX_SECONDS);
-}
-
-static int wait_for(struct pg_store *s, short events, outbox_time deadline, struct outbox_error *err)
-{
-	struct pollfd fd = { .fd = PQsocket(s->conn), .events = events };
-	outbox_time left = deadline - mono();
-	int n;
-
-	if (left <= 0)
-		return silent(s, err);
-	n = poll(&fd, 1, (int)(left / OUTBOX_MILLISECONDS) + 1);
-	if (n == 0)
-		return silent(s, err);
-	if (n < 0 && errno != EINTR)
-		return outbox_fail_native(err, OUTBOX_ECONN, errno,
-					  "%s: cannot wait for the server", s->where);
-	return OUTBOX_OK;
-}
-
-static int flush(struct pg_store *s, outbox_time deadline, struct outbox_error *err)
-{
-	int n, r;
-
-	while ((n = PQflush(s->conn)) > 0) {
-		r = wait_for(s, POLLIN | POLLOUT, deadline, err);
-		if (r != OUTBOX_OK)
-			return r;
-		/* The server may be sending, too; if nobody reads, both wait for ever. */
-		if (!PQconsumeInput(s->conn))
-			return pg_fail(s, NULL, err);
-	}
-	return n < 0 ? pg_fail(s, NULL, err) : OUTBOX_OK;
-}
-
-/* The next result; NULL between two statements of a pipeline. */
-static int next_result(struct pg_store *s, outbox_time deadline, PGresult **ret_result,
-		       struct outbox_error *err)
-{
-	int r;
-
-	while (PQisBusy(s->conn)) {
-		r = wait_for(s, POLLIN, deadline, err);
-		if (r != OUTBOX_OK)
-			return r;
-		if (!PQconsumeInput(s->conn))
-			return pg_fail(s, NULL, err);
-	}
-	*ret_result = PQgetResult(s->conn);
-	return OUTBOX_OK;
 }
 
 /* ---- one transaction in one round trip -------------------------------------------------------- */
@@ -101,7 +35,7 @@ static int read_pipeline(struct pg_store *s, outbox_time deadline, struct pg_tak
 	for (int statement = 0, nulls = 0; nulls < 2;) {
 		_cleanup_(pg_clearp) PGresult *result = NULL;
 
-		r = next_result(s, deadline, &result, err);
+		r = pg_next_result(s, deadline, &result, err);
 		if (r != OUTBOX_OK)
 			return r;
 		if (!result) {
@@ -123,31 +57,85 @@ static int read_pipeline(struct pg_store *s, outbox_time deadline, struct pg_tak
 	return status != OUTBOX_OK ? status : pg_fail(s, NULL, err);
 }
 
-#define HOT_NAME "outbox"
+/* One statement and what belongs to it; sql NULL: the one that was prepared. */
+struct asked {
+	enum pg_mode mode;
+	const char *sql;
+	const struct pg_params *params;
+	struct pg_behind *behind; /* NULL: nothing */
+};
 
-static int send_statement(struct pg_store *s, const char *sql, const struct pg_params *p)
+#define HOT_NAME "outbox"
+#define BEHIND_NAME "outbox_behind"
+
+static int send_prepared(struct pg_store *s, const char *name, const struct pg_params *p)
 {
-	if (!sql)
-		return PQsendQueryPrepared(s->conn, HOT_NAME, p->count, p->values, p->lengths,
-					   p->formats, 1);
-	return PQsendQueryParams(s->conn, sql, p->count, p->types, p->values, p->lengths,
+	return PQsendQueryPrepared(s->conn, name, p->count, p->values, p->lengths, p->formats, 1);
+}
+
+static int send_statement(struct pg_store *s, const struct asked *asked)
+{
+	const struct pg_params *p = asked->params;
+
+	if (!asked->sql)
+		return send_prepared(s, HOT_NAME, p);
+	return PQsendQueryParams(s->conn, asked->sql, p->count, p->types, p->values, p->lengths,
 				 p->formats, 1);
 }
 
-/* sql NULL: the statement that was prepared. */
-static int send_pipeline(struct pg_store *s, enum pg_mode mode, const char *sql,
-			 const struct pg_params *p, struct outbox_error *err)
+static int send_pipeline(struct pg_store *s, const struct asked *asked, struct outbox_error *err)
 {
-	const char *begin = mode == PG_WRITE ? "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
-					     : "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+	const char *begin = asked->mode == PG_WRITE
+				    ? "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
+				    : "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
 	if (PQenterPipelineMode(s->conn) &&
 	    PQsendQueryParams(s->conn, begin, 0, NULL, NULL, NULL, NULL, 1) &&
-	    send_statement(s, sql, p) &&
+	    send_statement(s, asked) &&
 	    PQsendQueryParams(s->conn, "COMMIT", 0, NULL, NULL, NULL, NULL, 1) &&
-	    PQpipelineSync(s->conn))
+	    PQpipelineSync(s->conn) &&
+	    (!asked->behind ||
+	     (send_prepared(s, BEHIND_NAME, &asked->behind->params) && PQpipelineSync(s->conn))))
 		return OUTBOX_OK;
 	return pg_fail(s, NULL, err);
+}
+
+/* The pipeline is read to its end, or the connection is not to be used again. */
+static void end_pipeline(struct pg_store *s)
+{
+	if (!s->broken && PQstatus(s->conn) == CONNECTION_OK && !PQexitPipelineMode(s->conn))
+		s->broken = true;
+	if (PQstatus(s->conn) != CONNECTION_OK)
+		s->broken = true;
+}
+
+/* The answer to what was asked behind the last call; keep: it is wanted. That it failed is nobody's error. */
+static int read_behind(struct pg_store *s, bool keep, outbox_time deadline, struct outbox_error *err)
+{
+	struct pg_behind *behind = s->behind;
+	PGresult *rows = NULL;
+	int r = OUTBOX_OK;
+	bool ended = !behind;
+
+	s->behind = NULL;
+	for (int nulls = 0; !ended && r == OUTBOX_OK;) {
+		_cleanup_(pg_clearp) PGresult *result = NULL;
+
+		r = pg_next_result(s, deadline, &result, err);
+		nulls = result ? 0 : nulls + 1;
+		if (r == OUTBOX_OK && nulls == 2)
+			r = pg_fail(s, NULL, err);
+		ended = PQresultStatus(result) == PGRES_PIPELINE_SYNC;
+		if (keep && !rows && PQresultStatus(result) == PGRES_TUPLES_OK) {
+			rows = result;
+			result = NULL;
+		}
+	}
+	if (behind) {
+		end_pipeline(s);
+		behind->take(behind, rows);
+	}
+	return r;
 }
 
 /* After an error the transaction is still there, aborted. */
@@ -157,12 +145,12 @@ static void roll_back(struct pg_store *s, outbox_time deadline)
 
 	if (s->broken || PQtransactionStatus(s->conn) == PQTRANS_IDLE)
 		return;
-	if (!PQsendQuery(s->conn, "ROLLBACK") || flush(s, deadline, NULL) != OUTBOX_OK) {
+	if (!PQsendQuery(s->conn, "ROLLBACK") || pg_flush(s, deadline, NULL) != OUTBOX_OK) {
 		s->broken = true;
 		return;
 	}
 	for (;;) {
-		if (next_result(s, deadline, &result, NULL) != OUTBOX_OK) {
+		if (pg_next_result(s, deadline, &result, NULL) != OUTBOX_OK) {
 			s->broken = true;
 			return;
 		}
@@ -177,23 +165,28 @@ static int gone(struct pg_store *s, struct outbox_error *err)
 	return outbox_fail(err, OUTBOX_ECONN, "%s: the connection is gone", s->where);
 }
 
-static int call(struct pg_store *s, enum pg_mode mode, const char *sql,
-		const struct pg_params *params, struct pg_taker *taker, struct outbox_error *err)
+static int call(struct pg_store *s, const struct asked *asked, struct pg_taker *taker,
+		struct outbox_error *err)
 {
-	outbox_time deadline = mono() + s->timeout;
+	outbox_time deadline = pg_deadline(s);
 	int r;
 
 	if (s->broken)
 		return gone(s, err);
-	r = send_pipeline(s, mode, sql, params, err);
+	r = read_behind(s, true, deadline, err);
+	if (r != OUTBOX_OK)
+		return r;
+	r = send_pipeline(s, asked, err);
 	if (r == OUTBOX_OK)
-		r = flush(s, deadline, err);
+		r = pg_flush(s, deadline, err);
 	if (r == OUTBOX_OK)
 		r = read_pipeline(s, deadline, taker, err);
-	if (!s->broken && PQstatus(s->conn) == CONNECTION_OK && !PQexitPipelineMode(s->conn))
-		s->broken = true; /* results are left: nobody may use this connection again */
-	if (PQstatus(s->conn) != CONNECTION_OK)
+	s->behind = asked->behind;
+	if (r == OUTBOX_OK && s->behind)
+		return r; /* its answer comes while the caller works */
+	if (!s->broken && read_behind(s, false, deadline, NULL) != OUTBOX_OK)
 		s->broken = true;
+	end_pipeline(s);
 	if (r != OUTBOX_OK)
 		roll_back(s, deadline);
 	return r;
@@ -228,7 +221,7 @@ static int call_text(struct pg_store *s, enum pg_mode mode, const char *sql,
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	r = expand(s, sql, &text, err);
 	if (r == OUTBOX_OK)
-		r = call(s, mode, buf_str(&text), &params, taker, err);
+		r = call(s, &(struct asked){ mode, buf_str(&text), &params, NULL }, taker, err);
 	return r;
 }
 
@@ -272,7 +265,7 @@ static int read_plain(struct pg_store *s, outbox_time deadline, struct outbox_er
 	int r, status = OUTBOX_OK;
 
 	for (;;) {
-		r = next_result(s, deadline, &result, err);
+		r = pg_next_result(s, deadline, &result, err);
 		if (r != OUTBOX_OK || !result)
 			return r != OUTBOX_OK ? r : status;
 		if (status == OUTBOX_OK && !is_good(result) &&
@@ -282,27 +275,84 @@ static int read_plain(struct pg_store *s, outbox_time deadline, struct outbox_er
 	}
 }
 
-static int prepare(struct pg_store *s, const char *sql, const struct pg_params *params,
-		   struct outbox_error *err)
+int pg_script(struct pg_store *s, const char *sql, struct outbox_error *err)
+{
+	outbox_time deadline = pg_deadline(s);
+	int r;
+
+	if (s->broken)
+		return gone(s, err);
+	r = read_behind(s, true, deadline, err);
+	if (r != OUTBOX_OK)
+		return r;
+	if (!PQsendQuery(s->conn, sql))
+		return pg_fail(s, NULL, err);
+	r = pg_flush(s, deadline, err);
+	if (r == OUTBOX_OK)
+		r = read_plain(s, deadline, err);
+	if (PQstatus(s->conn) != CONNECTION_OK)
+		s->broken = true;
+	if (r != OUTBOX_OK)
+		roll_back(s, deadline);
+	return r;
+}
+
+static int prepare(struct pg_store *s, const char *name, const char *sql,
+		   const struct pg_params *params, struct outbox_error *err)
 {
 	_cleanup_(buf_deinit) struct buf text = BUF_INIT(SQL_MAX);
-	outbox_time deadline = mono() + s->timeout;
+	outbox_time deadline = pg_deadline(s);
 	int r;
 
 	r = expand(s, sql, &text, err);
 	if (r != OUTBOX_OK)
 		return r;
-	if (!PQsendPrepare(s->conn, HOT_NAME, buf_str(&text), params->count, params->types))
+	if (!PQsendPrepare(s->conn, name, buf_str(&text), params->count, params->types))
 		return pg_fail(s, NULL, err);
-	r = flush(s, deadline, err);
+	r = pg_flush(s, deadline, err);
 	if (r == OUTBOX_OK)
 		r = read_plain(s, deadline, err);
-	s->prepared = r == OUTBOX_OK;
 	return r;
 }
 
+/* What every function of ours sets for itself, for a statement that is none. The session is ours. */
+static int plain_session(struct pg_store *s, struct outbox_error *err)
+{
+	char settings[300];
+
+	snprintf(settings, sizeof(settings),
+		 "SET search_path = %s; SET row_security = off; SET jit = off;"
+		 " SET max_parallel_workers_per_gather = 0",
+		 s->quoted);
+	return pg_script(s, settings, err);
+}
+
+/* Once for each connection, when first needed. */
+static int prepare_both(struct pg_store *s, const char *sql, const struct pg_params *params,
+			struct pg_behind *behind, struct outbox_error *err)
+{
+	int r = OUTBOX_OK;
+
+	if (!s->prepared) {
+		r = prepare(s, HOT_NAME, sql, params, err);
+		s->prepared = r == OUTBOX_OK;
+	}
+	if (r == OUTBOX_OK && behind && !s->prepared_behind) {
+		r = plain_session(s, err);
+		if (r == OUTBOX_OK)
+			r = prepare(s, BEHIND_NAME, behind->sql, &behind->params, err);
+		s->prepared_behind = r == OUTBOX_OK;
+	}
+	return r;
+}
+
+int pg_behind_read(struct pg_store *s, struct outbox_error *err)
+{
+	return read_behind(s, true, pg_deadline(s), err);
+}
+
 int pg_hot_op(struct pg_store *s, const char *sql, const struct pg_args *args,
-	      struct pg_taker *taker, struct outbox_error *err)
+	      struct pg_taker *taker, struct pg_behind *behind, struct outbox_error *err)
 {
 	_cleanup_(pg_params_deinit) struct pg_params params = { 0 };
 	int r;
@@ -316,26 +366,8 @@ int pg_hot_op(struct pg_store *s, const char *sql, const struct pg_args *args,
 		return gone(s, err);
 	if (!pg_params_init(&params, args))
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
-	if (!s->prepared)
-		r = prepare(s, sql, &params, err);
-	return r == OUTBOX_OK ? call(s, PG_WRITE, NULL, &params, taker, err) : r;
-}
-
-int pg_script(struct pg_store *s, const char *sql, struct outbox_error *err)
-{
-	outbox_time deadline = mono() + s->timeout;
-	int r;
-
-	if (s->broken)
-		return gone(s, err);
-	if (!PQsendQuery(s->conn, sql))
-		return pg_fail(s, NULL, err);
-	r = flush(s, deadline, err);
-	if (r == OUTBOX_OK)
-		r = read_plain(s, deadline, err);
-	if (PQstatus(s->conn) != CONNECTION_OK)
-		s->broken = true;
+	r = prepare_both(s, sql, &params, behind, err);
 	if (r != OUTBOX_OK)
-		roll_back(s, deadline);
-	return r;
+		return r;
+	return call(s, &(struct asked){ PG_WRITE, NULL, &params, behind }, taker, err);
 }

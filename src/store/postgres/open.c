@@ -7,6 +7,7 @@
  * nothing is said: a writable server is wanted (a standby is refused), the server's certificate is
  * verified unless the server is this machine, and a dead peer is noticed by keepalives.
  */
+#include "store/postgres/ahead.h"
 #include "store/postgres/connect.h"
 #include "store/postgres/ops.h"
 #include "store/postgres/schema.h"
@@ -59,5 +60,6 @@ void pg_close(struct outbox_store *store)
 	if (!s)
 		return;
 	PQfinish(s->conn);
+	pg_ahead_free(s);
 	free(s);
 }
