@@ -7,10 +7,7 @@
  * and reports the medians. One JSON object a line on standard output.
  */
 
-#include "series.h"
-
-#include <sqlite3.h>
-#include <stdint.h>
+#include "sqlite.h"
 
 struct sizes {
 	int repeats;
@@ -20,14 +17,6 @@ struct sizes {
 };
 
 /* ---- common.c ------------------------------------------------------------------------------ */
-
-/* Open with the settings that our own connections have. */
-sqlite3 *db_open(const char *path);
-void db_exec(sqlite3 *db, const char *sql);
-sqlite3_stmt *db_prepare(sqlite3 *db, const char *sql);
-/* Step a statement that returns no rows, then reset it. */
-void db_done(sqlite3 *db, sqlite3_stmt *statement);
-int64_t db_number(sqlite3 *db, const char *sql);
 
 void report(const char *bench, const char *what, int batch, const struct series *ours,
 	    const struct series *raw);
@@ -39,8 +28,5 @@ void bench_drain(const char *path, const struct sizes *sizes);
 void bench_memory(const char *path, const char *outbox, const struct sizes *sizes);
 void bench_idle(const char *path, const char *outbox, const struct sizes *sizes);
 void bench_start(const char *outbox, const struct sizes *sizes);
-
-/* Append n messages by the plain library, ten thousand keys in turn. */
-void fill(sqlite3 *db, int n);
 
 #endif

@@ -15,9 +15,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What every message has is read into this, so that no read can be left out. */
-static volatile int64_t sink;
-
 static double ours(const char *path, const char *to, int batch, int messages)
 {
 	static int pass;
@@ -52,85 +49,40 @@ static double ours(const char *path, const char *to, int batch, int messages)
 	return messages / seconds;
 }
 
-#define COLUMNS                                                                                    \
-	"seq, id, type, kind, source, subject, topic, key, content_type, headers, correlation_id," \
-	" causation_id, traceparent, published, priority, event_time, created_at, due_at,"         \
-	" expires_at, payload, payload_bin"
+/* The payload goes to a file, synced once a batch. */
+struct appender {
+	struct db_each base;
+	int fd;
+};
 
-/* Read every column of a row; the payload also goes to fd, when there is one. */
-static void take_row(sqlite3_stmt *row, int fd)
+static void append_row(struct db_each *each, sqlite3_stmt *row)
 {
-	int columns = sqlite3_column_count(row);
+	struct appender *a = (struct appender *)each;
 
-	for (int c = 0; c < columns; c++) {
-		if (sqlite3_column_type(row, c) == SQLITE_INTEGER)
-			sink += sqlite3_column_int64(row, c);
-		else if (sqlite3_column_text(row, c))
-			sink += sqlite3_column_bytes(row, c);
-	}
-	if (fd >= 0 && write(fd, sqlite3_column_text(row, 19), 300) != 300)
+	db_touch(row);
+	if (write(a->fd, sqlite3_column_text(row, COLUMN_PAYLOAD), 300) != 300)
 		die("write", "short write");
 }
 
-static int raw_batch(sqlite3_stmt *rows, int64_t *pos, int batch, int fd)
+static void append_end(struct db_each *each)
 {
-	int taken = 0;
-
-	sqlite3_bind_int64(rows, 1, *pos);
-	sqlite3_bind_int(rows, 2, batch);
-	while (sqlite3_step(rows) == SQLITE_ROW) {
-		*pos = sqlite3_column_int64(rows, 0);
-		take_row(rows, fd);
-		taken++;
-	}
-	sqlite3_reset(rows);
-	if (fd >= 0 && fdatasync(fd) < 0)
+	if (fdatasync(((struct appender *)each)->fd) < 0)
 		die("fdatasync", "failed");
-	return taken;
 }
 
 static double raw(sqlite3 *db, const char *file, int batch, int messages)
 {
-	static int64_t n;
-	sqlite3_stmt *rows = db_prepare(db, "SELECT " COLUMNS " FROM outbox_message WHERE seq > ?"
-					    " ORDER BY seq LIMIT ?");
-	sqlite3_stmt *receipt =
-		db_prepare(db,
-			   "INSERT INTO outbox_receipt (target, lane, n, token, owner, settled_at,"
-			   " route_version, from_seq, pos, claim_end, claim_count, delivered)"
-			   " VALUES ('raw', 0, ?, ?, 'raw', ?, 1, ?, ?, ?, ?, ?)");
-	sqlite3_stmt *begin = db_prepare(db, "BEGIN IMMEDIATE"), *commit = db_prepare(db, "COMMIT");
-	int fd = file ? open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644) : -1;
-	double start = now_seconds(), seconds;
-	int64_t pos = 0, from = 0;
-	int taken, total = 0;
+	struct appender appender = { .base = { .row = append_row, .end = append_end }, .fd = -1 };
+	double rate;
 
-	do {
-		db_done(db, begin);
-		taken = raw_batch(rows, &pos, batch, fd);
-		sqlite3_bind_int64(receipt, 1, ++n);
-		sqlite3_bind_int64(receipt, 2, n * 7919);
-		sqlite3_bind_int64(receipt, 3, n * 1000);
-		sqlite3_bind_int64(receipt, 4, from);
-		sqlite3_bind_int64(receipt, 5, pos);
-		sqlite3_bind_int64(receipt, 6, pos);
-		sqlite3_bind_int(receipt, 7, taken);
-		sqlite3_bind_int(receipt, 8, taken);
-		db_done(db, receipt);
-		db_done(db, commit);
-		from = pos;
-		total += taken;
-	} while (taken == batch);
-	seconds = now_seconds() - start;
-	sqlite3_finalize(rows);
-	sqlite3_finalize(receipt);
-	sqlite3_finalize(begin);
-	sqlite3_finalize(commit);
-	if (fd >= 0)
-		close(fd);
-	if (total != messages)
-		die("raw drain", "not every message was read");
-	return messages / seconds;
+	if (!file)
+		return db_raw_pass(db, true, batch, messages, NULL);
+	appender.fd = open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	if (appender.fd < 0)
+		die(file, "cannot be opened");
+	rate = db_raw_pass(db, true, batch, messages, &appender.base);
+	close(appender.fd);
+	return rate;
 }
 
 static void compare(const char *path, int batch, bool to_file, const struct sizes *sizes)

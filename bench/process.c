@@ -53,24 +53,6 @@ static void rest(long milliseconds)
 	nanosleep(&t, NULL);
 }
 
-/* Peak resident set in KiB so far, or 0 when the process is gone. */
-static long peak_kib(pid_t pid)
-{
-	char path[64], line[256];
-	long kib = 0;
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-	file = fopen(path, "r");
-	if (!file)
-		return 0;
-	while (fgets(line, sizeof(line), file))
-		if (strncmp(line, "VmHWM:", 6) == 0)
-			kib = strtol(line + 6, NULL, 10);
-	fclose(file);
-	return kib;
-}
-
 void bench_memory(const char *path, const char *outbox, const struct sizes *sizes)
 {
 	sqlite3 *db = db_open(path);

@@ -58,3 +58,20 @@ const char *payload(void)
 	}
 	return text;
 }
+
+long peak_kib(pid_t pid)
+{
+	char path[64], line[256];
+	long kib = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	file = fopen(path, "r");
+	if (!file)
+		return 0;
+	while (fgets(line, sizeof(line), file))
+		if (strncmp(line, "VmHWM:", 6) == 0)
+			kib = strtol(line + 6, NULL, 10);
+	fclose(file);
+	return kib;
+}

@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 #define REPEATS_MAX 15
 
@@ -18,6 +19,9 @@ double now_seconds(void);
 void series_add(struct series *series, double value);
 double series_median(const struct series *series);
 void die(const char *what, const char *why) __attribute__((noreturn));
+
+/* Peak resident set in KiB so far, or 0 when the process is gone. */
+long peak_kib(pid_t pid);
 
 /* 300 bytes of JSON. */
 const char *payload(void);
