@@ -5,6 +5,7 @@
 #include <librdkafka/rdkafka.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct kafka {
 	rd_kafka_t *producer;
@@ -29,21 +30,6 @@ static void set(rd_kafka_conf_t *conf, const char *name, const char *value)
 		die(name, text);
 }
 
-/* It may be there already; anything else shows in the first message. */
-static void make_topic(rd_kafka_t *producer)
-{
-	char text[300];
-	rd_kafka_NewTopic_t *topic = rd_kafka_NewTopic_new("bench", 4, 1, text, sizeof(text));
-	rd_kafka_queue_t *queue = rd_kafka_queue_new(producer);
-
-	if (!topic)
-		die("topic", text);
-	rd_kafka_CreateTopics(producer, &topic, 1, NULL, queue);
-	rd_kafka_event_destroy(rd_kafka_queue_poll(queue, 30000));
-	rd_kafka_queue_destroy(queue);
-	rd_kafka_NewTopic_destroy(topic);
-}
-
 static void *open_kafka(const char *url)
 {
 	struct kafka *k = calloc(1, sizeof(*k));
@@ -56,14 +42,60 @@ static void *open_kafka(const char *url)
 	set(conf, "bootstrap.servers", servers);
 	set(conf, "enable.idempotence", "true");
 	set(conf, "acks", "all");
-	set(conf, "linger.ms", "1");
+	/* rd_kafka_flush() sends, so a window is one message set a partition, at once. Measured against linger.ms
+	 * 0, 1 and 5, with and without a flush: this is the fastest, and what our driver does. */
+	set(conf, "linger.ms", "900000");
+	set(conf, "message.timeout.ms", "0");
 	rd_kafka_conf_set_dr_msg_cb(conf, reported);
 	rd_kafka_conf_set_opaque(conf, k);
 	k->producer = rd_kafka_new(RD_KAFKA_PRODUCER, conf, text, sizeof(text));
 	if (!k->producer)
 		die("kafka", text);
-	make_topic(k->producer);
 	return k;
+}
+
+/* It may be there already; anything else shows in the first message. */
+static void make(void *broker)
+{
+	rd_kafka_t *producer = ((struct kafka *)broker)->producer;
+	char text[300];
+	rd_kafka_NewTopic_t *topic = rd_kafka_NewTopic_new("bench", 4, 1, text, sizeof(text));
+	rd_kafka_queue_t *queue = rd_kafka_queue_new(producer);
+
+	if (!topic)
+		die("topic", text);
+	rd_kafka_CreateTopics(producer, &topic, 1, NULL, queue);
+	rd_kafka_event_destroy(rd_kafka_queue_poll(queue, 30000));
+	rd_kafka_queue_destroy(queue);
+	rd_kafka_NewTopic_destroy(topic);
+}
+
+static rd_kafka_vu_t header(const char *name, const char *value)
+{
+	return (rd_kafka_vu_t){ .vtype = RD_KAFKA_VTYPE_HEADER,
+				.u.header = { .name = name, .val = value, .size = -1 } };
+}
+
+static void produce(rd_kafka_t *producer, const struct plain_message *m)
+{
+	const rd_kafka_vu_t fields[] = {
+		{ .vtype = RD_KAFKA_VTYPE_TOPIC, .u.cstr = "bench" },
+		{ .vtype = RD_KAFKA_VTYPE_MSGFLAGS, .u.i = RD_KAFKA_MSG_F_COPY },
+		{ .vtype = RD_KAFKA_VTYPE_KEY, .u.mem = { (void *)m->key, strlen(m->key) } },
+		{ .vtype = RD_KAFKA_VTYPE_VALUE, .u.mem = { (void *)m->body, m->size } },
+		header("ce_specversion", "1.0"),
+		header("ce_id", m->id),
+		header("ce_source", PLAIN_SOURCE),
+		header("ce_type", m->type),
+		header("ce_time", m->time),
+		header("ce_partitionkey", m->key),
+		header("content-type", PLAIN_CONTENT_TYPE),
+	};
+	rd_kafka_error_t *error =
+		rd_kafka_produceva(producer, fields, sizeof(fields) / sizeof(fields[0]));
+
+	if (error)
+		die("kafka", rd_kafka_error_string(error));
 }
 
 static void publish(void *broker, const struct plain_message *messages, size_t n)
@@ -71,27 +103,10 @@ static void publish(void *broker, const struct plain_message *messages, size_t n
 	struct kafka *k = broker;
 
 	k->reported = 0;
-	for (size_t i = 0; i < n; i++) {
-		const struct plain_message *m = &messages[i];
-		rd_kafka_resp_err_t error =
-			rd_kafka_producev(k->producer, RD_KAFKA_V_TOPIC("bench"),
-					  RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),
-					  RD_KAFKA_V_KEY(m->key, __builtin_strlen(m->key)),
-					  RD_KAFKA_V_VALUE((void *)m->body, m->size),
-					  RD_KAFKA_V_HEADER("ce_specversion", "1.0", -1),
-					  RD_KAFKA_V_HEADER("ce_id", m->id, -1),
-					  RD_KAFKA_V_HEADER("ce_source", PLAIN_SOURCE, -1),
-					  RD_KAFKA_V_HEADER("ce_type", m->type, -1),
-					  RD_KAFKA_V_HEADER("ce_time", m->time, -1),
-					  RD_KAFKA_V_HEADER("ce_partitionkey", m->key, -1),
-					  RD_KAFKA_V_HEADER("content-type", PLAIN_CONTENT_TYPE, -1),
-					  RD_KAFKA_V_END);
-
-		if (error)
-			die("kafka", rd_kafka_err2str(error));
-	}
+	for (size_t i = 0; i < n; i++)
+		produce(k->producer, &messages[i]);
 	while (k->reported < n)
-		rd_kafka_poll(k->producer, 100);
+		rd_kafka_flush(k->producer, 1000);
 }
 
 static void close_kafka(void *broker)
@@ -106,5 +121,6 @@ const struct plain_ops plain_kafka = { .name = "kafka",
 				       .env = "OUTBOX_TEST_KAFKA",
 				       .options = "/bench",
 				       .open = open_kafka,
+				       .make = make,
 				       .publish = publish,
 				       .close = close_kafka };

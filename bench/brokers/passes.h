@@ -2,26 +2,42 @@
 #ifndef BENCH_BROKERS_PASSES_H
 #define BENCH_BROKERS_PASSES_H
 
-/* One pass over the log of a place, to one broker, in four ways. */
+/* One pass over the log of a store, to one broker, in each of the ways that are compared. */
 
-#include "../postgres/bench.h"
-#include "plain.h"
+#include "origin.h"
 
-#define BATCH 500
-
+/*
+ * Measured from the acknowledgement of the first batch on, without it, for all ways alike: librdkafka, for one,
+ * connects and gets its numbers with the first message, and our relay does before. The bare loop ends with the last
+ * acknowledgement, ours when the last receipt is written and the lane given back.
+ */
 struct cost {
 	double rate;
 	double cpu; /* of this process, microseconds a message */
+	double start; /* seconds before that: connections, the schema's check, the lease, the first batch */
 };
 
+/* A broker, and where it is. */
+struct broker {
+	const struct plain_ops *ops;
+	const char *url;
+	char to[600]; /* for our relay */
+};
+
+/* Make the queue, stream or topic, empty. */
+void broker_make(const struct broker *broker);
 /* Our relay, in this process. */
-struct cost relay_pass(struct place *place, const char *to, int messages);
-/* Batches read by libpq and published by the plain library, one after the other, nothing else. */
-struct cost bare_pass(struct place *place, const struct plain_ops *ops, const char *url,
-		      int messages);
+struct cost relay_pass(const struct origin *origin, const struct broker *broker, int messages);
+/* Batches read and published by the plain libraries, one after the other, nothing else. */
+struct cost bare_pass(const struct origin *origin, const struct broker *broker, int messages);
 /* The broker alone: one batch again and again. */
-double publish_pass(const struct plain_ops *ops, const char *url, int messages);
-/* The classic outbox: claim by UPDATE ... SKIP LOCKED, publish, mark by UPDATE. Fills its table first. */
-double classic_pass(struct place *place, const struct plain_ops *ops, const char *url, int messages);
+double publish_pass(const struct broker *broker, int messages);
+/* Claim, publish, mark: PostgreSQL only. */
+double peer_pass(const struct origin *origin, const struct broker *broker, int messages);
+/* `outbox relay` in a process of its own: its peak memory over the whole log, in MiB. */
+double memory_pass(const struct origin *origin, const struct broker *broker, const char *outbox);
+
+/* latency.c: from commit to acknowledgement, reported. */
+void measure_latency(const struct bench *bench, const struct broker *broker, const char *path);
 
 #endif

@@ -18,12 +18,15 @@ struct plain_message {
 
 #define PLAIN_SOURCE "/outbox/bench"
 #define PLAIN_CONTENT_TYPE "application/json"
+#define PLAIN_TIME "2026-01-01T00:00:00.000000Z"
 
 struct plain_ops {
 	const char *name;
 	const char *env;                /* where with-NAME leaves the URL */
 	const char *options;            /* behind the URL, for our relay: where it is to go */
-	void *(*open)(const char *url); /* also makes the place, and empties it */
+	void *(*open)(const char *url); /* connects */
+	void (*make)(void *broker); /* makes the queue, stream or topic, and empties it where it can */
+	long (*count)(void *broker); /* of messages there; NULL: it cannot be emptied */
 	/* All n, acknowledged. */
 	void (*publish)(void *broker, const struct plain_message *messages, size_t n);
 	void (*close)(void *broker);

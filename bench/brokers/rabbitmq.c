@@ -18,8 +18,9 @@ static void check(amqp_rpc_reply_t reply, const char *what)
 		die(what, amqp_error_string2(reply.library_error));
 }
 
-static void declare(amqp_connection_state_t c)
+static void make(void *broker)
 {
+	amqp_connection_state_t c = ((struct rabbit *)broker)->connection;
 	amqp_table_entry_t quorum = { .key = amqp_cstring_bytes("x-queue-type"),
 				      .value = { .kind = AMQP_FIELD_KIND_UTF8,
 						 .value.bytes = amqp_cstring_bytes("quorum") } };
@@ -29,6 +30,16 @@ static void declare(amqp_connection_state_t c)
 	check(amqp_get_rpc_reply(c), "queue");
 	amqp_queue_purge(c, 1, amqp_cstring_bytes("bench"));
 	check(amqp_get_rpc_reply(c), "purge");
+}
+
+static long count(void *broker)
+{
+	amqp_connection_state_t c = ((struct rabbit *)broker)->connection;
+	amqp_queue_declare_ok_t *ok =
+		amqp_queue_declare(c, 1, amqp_cstring_bytes("bench"), 1, 0, 0, 0, amqp_empty_table);
+
+	check(amqp_get_rpc_reply(c), "count");
+	return (long)ok->message_count;
 }
 
 static void *open_rabbitmq(const char *url)
@@ -45,7 +56,6 @@ static void *open_rabbitmq(const char *url)
 	      "login");
 	amqp_channel_open(r->connection, 1);
 	check(amqp_get_rpc_reply(r->connection), "channel");
-	declare(r->connection);
 	amqp_confirm_select(r->connection, 1);
 	check(amqp_get_rpc_reply(r->connection), "confirms");
 	return r;
@@ -120,5 +130,7 @@ const struct plain_ops plain_rabbitmq = { .name = "rabbitmq",
 					  .env = "OUTBOX_TEST_RABBITMQ",
 					  .options = "?routing_key=bench",
 					  .open = open_rabbitmq,
+					  .make = make,
+					  .count = count,
 					  .publish = publish,
 					  .close = close_rabbitmq };

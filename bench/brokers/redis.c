@@ -15,8 +15,21 @@ static void *open_redis(const char *url)
 	redis = redisConnect(host, port);
 	if (!redis || redis->err)
 		die("redis", redis ? redis->errstr : "out of memory");
-	freeReplyObject(redisCommand(redis, "DEL bench"));
 	return redis;
+}
+
+static void make(void *broker)
+{
+	freeReplyObject(redisCommand(broker, "DEL bench"));
+}
+
+static long count(void *broker)
+{
+	redisReply *reply = redisCommand(broker, "XLEN bench");
+	long n = reply ? (long)reply->integer : -1;
+
+	freeReplyObject(reply);
+	return n;
 }
 
 static void publish(void *broker, const struct plain_message *messages, size_t n)
@@ -70,5 +83,7 @@ const struct plain_ops plain_redis = { .name = "redis",
 				       .env = "OUTBOX_TEST_REDIS",
 				       .options = "?stream=bench",
 				       .open = open_redis,
+				       .make = make,
+				       .count = count,
 				       .publish = publish,
 				       .close = close_redis };
