@@ -26,14 +26,14 @@
  * the receipt is made once (OFFSET 0), the log read in its order behind it.
  */
 static const char read_ahead[] =
-	"SELECT m.* FROM (SELECT greatest(r.claim_end, r.floor) AS low,"
-	" @outbox_reach(greatest(r.claim_end, r.floor), 0, r.cur_seq, @outbox_scan_max()) AS high,"
+	"SELECT m.* FROM (SELECT greatest(r.claim_end, r.floor, r.prev_seq) AS low,"
+	" @outbox_reach(greatest(r.claim_end, r.floor), r.prev_seq, r.cur_seq, @outbox_scan_max()) AS high,"
 	" r.prev::text::pg_snapshot AS prev, r.cur::text::pg_snapshot AS cur,"
 	" (SELECT value::integer FROM @outbox_meta WHERE name = 'lanes') AS lanes,"
 	" o.types, o.kind, coalesce(o.published_only, false) AS published_only"
 	" FROM @outbox_receipt r LEFT JOIN @outbox_route o ON o.target = $1 AND o.version = $5"
 	" WHERE r.target = $1 AND r.lane = $2 AND r.n = $3 AND r.token = $4"
-	" AND r.claim_count > 0 AND r.claim_end >= r.prev_seq AND r.claim_end < r.cur_seq OFFSET 0) w"
+	" AND r.claim_count > 0 AND r.claim_end < r.cur_seq OFFSET 0) w"
 	" CROSS JOIN LATERAL (SELECT m.seq, m.id, m.type, m.key, m.kind, m.published, m.created_at,"
 	" m.event_time, m.due_at, m.expires_at, m.priority, m.content_type, m.source, m.subject,"
 	" m.topic, m.correlation_id, m.causation_id, m.traceparent,"

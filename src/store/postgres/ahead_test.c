@@ -144,6 +144,36 @@ static void what_was_returned_goes_first(void **state)
 	expect(&o, BATCH + 3, BATCH);
 }
 
+/* The same after a call that claimed nothing. */
+static void what_was_returned_waits_for_its_turn(void **state)
+{
+	struct place *p = *state;
+	struct owner o;
+
+	place_publish(p, 4 * BATCH);
+	o = read_ahead(p);
+	for (int i = 2; i < BATCH; i++)
+		o.settled[i].outcome = OUTBOX_OUT_RETURNED;
+	place_sql(p, "UPDATE outbox_target SET paused = true");
+	next(&o);
+	assert_int_equal(o.claim.count, 0);
+	place_sql(p, "UPDATE outbox_target SET paused = false");
+	next(&o);
+	expect(&o, BATCH + 3, BATCH);
+}
+
+/* What was in flight goes out again, and first. */
+static void a_lane_taken_anew_begins_where_it_stands(void **state)
+{
+	struct owner o;
+
+	place_publish(*state, 4 * BATCH);
+	read_ahead(*state);
+	o = begin(*state);
+	next(&o);
+	expect(&o, BATCH + 1, BATCH);
+}
+
 static void what_an_operator_discards_stays(void **state)
 {
 	struct place *p = *state;
@@ -264,6 +294,8 @@ int main(void)
 		CASE(every_message_comes_once_and_in_order),
 		CASE(a_row_is_read_once),
 		CASE(what_was_returned_goes_first),
+		CASE(what_was_returned_waits_for_its_turn),
+		CASE(a_lane_taken_anew_begins_where_it_stands),
 		CASE(what_an_operator_discards_stays),
 		CASE(a_lost_lane_is_fenced),
 		CASE(no_more_than_asked_for),
