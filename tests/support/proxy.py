@@ -95,7 +95,7 @@ class Link:
 
 
 class Proxy:
-    def __init__(self, port, host="127.0.0.1"):
+    def __init__(self, port, host="127.0.0.1", at=0):
         self.target = (host, port)
         self.plans = []
         self.default = Fault(reset=False)
@@ -104,7 +104,7 @@ class Proxy:
         self.refused = 0  # connections
         self.stalled = threading.Event()
         self.lock = threading.Lock()
-        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.listener = socket.create_server(("127.0.0.1", at))
         self.port = self.listener.getsockname()[1]
         threading.Thread(target=self.accept, daemon=True).start()
 
