@@ -26,16 +26,16 @@ def through(shop, server, proxy):
 
 
 class Reading:
-    """One run of a reader that takes a lane and settles three messages; its second connection has a fault."""
+    """One run of a reader that takes a lane and settles messages, two in a claim; its second connection has a fault."""
 
     def __init__(self, shop, url, folder):
         self.shop, self.url = shop, url
         self.log = os.path.join(folder, "reader.log")
 
-    def run(self, proxy, fault):
+    def run(self, proxy, fault, messages=3):
         with self.shop.connect() as db:
             ids = [row[0] for row in db.execute("INSERT INTO outbox_message (type, key, payload) SELECT 't', 'k', '{}'"
-                                                " FROM generate_series(1, 3) RETURNING id").fetchall()]
+                                                f" FROM generate_series(1, {messages}) RETURNING id").fetchall()]
         proxy.plan(Fault(reset=False), fault)
         done = subprocess.run([READER, "--url", self.url, "--log", self.log, "--target", "events", "--calm", "2",
                                "--reconnect", "1"], stdin=subprocess.DEVNULL, capture_output=True, text=True,
@@ -45,6 +45,12 @@ class Reading:
             arrived = [line.split()[4] for line in file if line.startswith("D")]
         assert arrived == ids, f"{fault}: {arrived}, not {ids}"
 
+    def bytes(self, proxy, way, messages=3):
+        """How many go this way when nothing happens."""
+        self.run(proxy, Fault(reset=False), messages)
+        until(lambda: all(link.over.is_set() for link in proxy.links), "the connection to end")
+        return dict(zip(("up", "down"), proxy.bytes()))[way]
+
 
 @pytest.mark.parametrize("reset", [True, False])
 @pytest.mark.parametrize("way", ["up", "down"])
@@ -52,14 +58,25 @@ def test_cut_after_every_byte(make, server, proxy, tmp_path, way, reset):
     """Whatever was lost, the question or the answer: each message is claimed and settled once."""
     shop, _, _ = make(server)
     reading = Reading(shop, through(shop, server, proxy), tmp_path)
-    reading.run(proxy, Fault(reset=False))
-    until(lambda: all(link.over.is_set() for link in proxy.links), "the connection to end")
-    total = dict(zip(("up", "down"), proxy.bytes()))[way]
+    total = reading.bytes(proxy, way)
     assert total > 500
     cuts = range((SEED + reset) % STRIDE, total + STRIDE, STRIDE)
     for cut in cuts:
         reading.run(proxy, Fault(**{f"cut_{way}": cut}, reset=reset))
     print(f"{len(cuts)} cuts in {total} bytes {way}")
+
+
+@pytest.mark.parametrize("way", ["up", "down"])
+def test_cut_while_rows_are_read_ahead(make, server, proxy, tmp_path, way):
+    """With more messages, the rows of the third claim are asked for behind the second."""
+    shop, _, _ = make(server)
+    reading = Reading(shop, through(shop, server, proxy), tmp_path)
+    few, many = reading.bytes(proxy, way), reading.bytes(proxy, way, 7)
+    assert many > few + 500
+    cuts = range(few * 2 // 3 + SEED % STRIDE, many + STRIDE, STRIDE)
+    for cut in cuts:
+        reading.run(proxy, Fault(**{f"cut_{way}": cut}, reset=cut % 2 == 0), 7)
+    print(f"{len(cuts)} cuts up to {many} bytes {way}")
 
 
 @pytest.mark.parametrize("way", ["up", "down"])
