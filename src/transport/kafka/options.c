@@ -6,6 +6,7 @@
 #include "transport/kafka/kafka.h"
 
 #include "base/cleanup.h"
+#include "base/secret.h"
 #include "base/text.h"
 
 #include <stdio.h>
@@ -34,6 +35,10 @@ static const struct {
 	{ "enable.gapless.guarantee", "false", "the driver keeps order itself, for each key" },
 	{ "transactional.id", NULL, "the outbox has no transactions with the broker" },
 	{ "plugin.library.paths", NULL, "it would load code" },
+	{ "ssl.engine.location", NULL, "it would load code" },
+	{ "ssl.engine.id", NULL, "it would load code" },
+	{ "ssl.providers", NULL, "it would load code" },
+	{ "sasl.kerberos.kinit.cmd", NULL, "it would run a command" },
 	{ "test.mock.num.brokers", NULL, "it acknowledges without a broker" },
 	{ "bootstrap.servers", NULL, "write the hosts in the URL" },
 	{ "metadata.broker.list", NULL, "write the hosts in the URL" },
@@ -65,13 +70,6 @@ static int check_property(const struct url_option *option, struct outbox_error *
 	return OUTBOX_OK;
 }
 
-/* The library's error texts repeat the value. */
-static bool is_secret(const char *name)
-{
-	return strstr(name, "password") || strstr(name, "secret") || strstr(name, ".pem") ||
-	       strstr(name, "oauthbearer.config");
-}
-
 static int set(struct kafka_transport *kafka, const char *name, const char *value,
 	       struct outbox_error *err)
 {
@@ -79,9 +77,10 @@ static int set(struct kafka_transport *kafka, const char *name, const char *valu
 
 	if (rd_kafka_conf_set(kafka->conf, name, value, text, sizeof(text)) == RD_KAFKA_CONF_OK)
 		return OUTBOX_OK;
+	/* The library's error texts repeat the value. */
 	return outbox_fail(err, OUTBOX_ECONFIG, "option %s: %s", name,
-			   is_secret(name) ? "librdkafka refuses its value"
-					   : text_shown(shown, sizeof(shown), text));
+			   secret_is_name(name) ? "librdkafka refuses its value"
+						: text_shown(shown, sizeof(shown), text));
 }
 
 static int set_all(struct kafka_transport *kafka, const char *const (*pairs)[2], size_t n,
