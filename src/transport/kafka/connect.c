@@ -45,6 +45,13 @@ int kafka_fail(const struct kafka_transport *kafka, struct outbox_error *err)
 
 /* ---- the library's callbacks, made inside rd_kafka_poll() and rd_kafka_flush() ----------------- */
 
+static void note(struct kafka_trouble *trouble, int code, const char *reason)
+{
+	trouble->native = code;
+	text_shown(trouble->text, sizeof(trouble->text),
+		   reason && reason[0] ? reason : rd_kafka_err2str((rd_kafka_resp_err_t)code));
+}
+
 static void on_error(rd_kafka_t *producer, int code, const char *reason, void *opaque)
 {
 	struct kafka_transport *kafka = opaque;
@@ -56,8 +63,9 @@ static void on_error(rd_kafka_t *producer, int code, const char *reason, void *o
 	if (code == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN) {
 		trouble->all_down = true;
 		trouble->down_since = kafka->clock->mono(kafka->clock);
+		/* Of all that led here the last one before this says most; alone, this says something. */
 		if (!trouble->native)
-			trouble->native = code;
+			note(trouble, code, reason);
 		return;
 	}
 	if (code == RD_KAFKA_RESP_ERR__FATAL) {
@@ -67,8 +75,7 @@ static void on_error(rd_kafka_t *producer, int code, const char *reason, void *o
 	} else if (kafka_classify(code) == KAFKA_FORBIDDEN) {
 		trouble->status = OUTBOX_EAUTH;
 	}
-	trouble->native = code;
-	text_shown(trouble->text, sizeof(trouble->text), reason);
+	note(trouble, code, reason);
 }
 
 static void on_report(rd_kafka_t *producer, const rd_kafka_message_t *message, void *opaque)

@@ -104,7 +104,9 @@ def test_no_broker(probe, name):
     fake = Fake(HOSTILE[name])
     try:
         transport = probe(f"kafka://127.0.0.1:{fake.port}/orders")
-        assert transport.connect(1000).status in ("conn", "timedout")
+        told = transport.connect(1000)
+        assert told.status in ("conn", "timedout")
+        assert told.message.partition(f":{fake.port}: ")[2].strip(), "no reason was given: " + told.message
         result, items = transport.publish([("a", "k", None, 1)], ms=500)
         assert result.status == "conn" and items["a"].verdict == "UNSET"
     finally:
