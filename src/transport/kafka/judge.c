@@ -70,6 +70,24 @@ void kafka_note_trouble(struct kafka_transport *kafka, rd_kafka_resp_err_t error
 	snprintf(trouble->text, sizeof(trouble->text), "%s", rd_kafka_err2str(error));
 }
 
+bool kafka_lost_place(struct kafka_transport *kafka, const struct kafka_topic *topic,
+		      rd_kafka_resp_err_t error)
+{
+	struct kafka_trouble *trouble = &kafka->trouble;
+	int status = kafka_place_status(error);
+
+	if (!status || !template_is_constant(&kafka->topic))
+		return false;
+	if (trouble->status)
+		return true;
+	trouble->status = status;
+	trouble->native = error;
+	snprintf(trouble->text, sizeof(trouble->text), "topic %s: %s%s", topic->name,
+		 rd_kafka_err2str(error),
+		 status == OUTBOX_EAUTH ? "; give the user Write and Describe on it" : "");
+	return true;
+}
+
 static bool same_set(const struct kafka_report *a, const struct kafka_report *b)
 {
 	return a->state == KAFKA_REPORTED && a->topic == b->topic && a->partition == b->partition &&
@@ -99,13 +117,15 @@ static void judge_error(struct kafka_transport *kafka, size_t i)
 	struct kafka_report *report = &run->reports[i];
 	const char *text = rd_kafka_err2str(report->error);
 
+	if (kafka_lost_place(kafka, report->topic, report->error))
+		return;
 	switch (kafka_classify(report->error)) {
 	case KAFKA_REFUSED:
 		outbox_batch_verdict(run->batch, i, OUTBOX_REJECTED, report->error, "topic %s: %s",
 				     report->topic->name, text);
 		break;
 	case KAFKA_FOR_NOW:
-		report->topic->known = false; /* look again before the next batch */
+		report->topic->stale = true;
 		outbox_batch_verdict(run->batch, i, OUTBOX_RETRY, report->error, "topic %s: %s",
 				     report->topic->name, text);
 		kafka_key_failed(run, run->batch->items[i]->message);
@@ -120,17 +140,19 @@ static void judge(struct kafka_transport *kafka, size_t i)
 	struct kafka_run *run = &kafka->run;
 	const struct kafka_report *report = &run->reports[i];
 
-	if (report->state == KAFKA_OPEN)
+	if (report->state == KAFKA_OPEN) {
 		outbox_batch_verdict(run->batch, i, OUTBOX_UNKNOWN, 0, "sent, and no report came");
-	else if (report->status == RD_KAFKA_MSG_STATUS_POSSIBLY_PERSISTED)
+	} else if (report->status == RD_KAFKA_MSG_STATUS_POSSIBLY_PERSISTED) {
 		outbox_batch_verdict(run->batch, i, OUTBOX_UNKNOWN, report->error,
 				     "sent, and not confirmed: %s", rd_kafka_err2str(report->error));
-	else if (report->error)
+		kafka_lost_place(kafka, report->topic, report->error);
+	} else if (report->error) {
 		judge_error(kafka, i);
-	else if (report->status == RD_KAFKA_MSG_STATUS_PERSISTED)
+	} else if (report->status == RD_KAFKA_MSG_STATUS_PERSISTED) {
 		outbox_batch_verdict(run->batch, i, OUTBOX_ACKED, 0, NULL);
-	else
+	} else {
 		outbox_batch_verdict(run->batch, i, OUTBOX_UNKNOWN, 0, "a report without a result");
+	}
 }
 
 /* Mark what came back with its whole message set: it is not known which of them the broker refused. */

@@ -25,7 +25,8 @@ struct kafka_topic {
 	rd_kafka_topic_t *handle;
 	rd_kafka_resp_err_t error; /* what the broker said of it; 0: it is there */
 	bool known;                /* the broker was asked, and it is there */
-	bool wanted;               /* the batch names it */
+	bool stale;  /* a message was refused since: ask again before the next batch */
+	bool wanted; /* the batch names it */
 };
 
 struct kafka_topics {
@@ -130,7 +131,7 @@ int kafka_topic_get(struct kafka_transport *kafka, const char *name, struct kafk
 /* Of a target's only topic: an error when it is not there. */
 int kafka_topic_check(const struct kafka_transport *kafka, const struct kafka_topic *topic,
 		      struct outbox_error *err) OUTBOX_MUSTCHECK;
-/* Ask the broker for every topic that is wanted and not known. */
+/* Ask the broker for every topic that is wanted and not known, or not for sure. */
 int kafka_topics_look(struct kafka_transport *kafka, outbox_time deadline,
 		      struct outbox_error *err) OUTBOX_MUSTCHECK;
 void kafka_topics_clear(struct kafka_topics *topics);
@@ -149,6 +150,9 @@ int kafka_window_await(struct kafka_transport *kafka, struct outbox_error *err) 
 size_t kafka_window_judge(struct kafka_transport *kafka, size_t *list, size_t n);
 /* An error that ends the connection. The first one counts. */
 void kafka_note_trouble(struct kafka_transport *kafka, rd_kafka_resp_err_t error);
+/* Is it the target's only topic that is missing or forbidden? Then that ends the connection: nobody's attempt. */
+bool kafka_lost_place(struct kafka_transport *kafka, const struct kafka_topic *topic,
+		      rd_kafka_resp_err_t error);
 /* A message was refused for now: the rest of its key stays behind in this batch. */
 void kafka_key_failed(struct kafka_run *run, const struct outbox_message *message);
 bool kafka_key_has_failed(const struct kafka_run *run, const struct outbox_message *message);
@@ -164,6 +168,8 @@ enum kafka_class {
 enum kafka_class kafka_classify(rd_kafka_resp_err_t error);
 /* The status of an outage: ECONN, ETIMEDOUT or EAUTH. */
 int kafka_status(rd_kafka_resp_err_t error);
+/* The status when the code is about a target's only topic: ECONFIG or EAUTH; 0: it is not about topics. */
+int kafka_place_status(rd_kafka_resp_err_t error);
 
 /* check.c */
 int kafka_check(struct outbox_transport *transport, outbox_time deadline, char *text, size_t size);

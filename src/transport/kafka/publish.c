@@ -70,19 +70,6 @@ static int route(struct kafka_transport *kafka, size_t i, struct outbox_error *e
 	return r;
 }
 
-/* A topic that is not there costs its own messages an attempt, and nobody else's. */
-static void refuse_topic(struct kafka_transport *kafka, size_t i)
-{
-	const struct kafka_topic *topic = kafka->run.reports[i].topic;
-	bool for_ever = kafka_classify(topic->error) == KAFKA_REFUSED;
-
-	outbox_batch_verdict(kafka->run.batch, i, for_ever ? OUTBOX_REJECTED : OUTBOX_RETRY,
-			     topic->error, "topic %s: %s", topic->name,
-			     rd_kafka_err2str(topic->error));
-	if (!for_ever)
-		kafka_key_failed(&kafka->run, kafka->run.batch->items[i]->message);
-}
-
 /* Find every message's topic, and see that the topics are there. */
 static int route_all(struct kafka_transport *kafka, struct outbox_error *err)
 {
@@ -106,18 +93,14 @@ static int route_all(struct kafka_transport *kafka, struct outbox_error *err)
 	return r;
 }
 
-/* The messages that have a topic, in order. */
-static size_t make_list(struct kafka_transport *kafka)
+/* The messages that name a topic, in order; whether it is there counts when their turn comes. */
+static size_t make_list(struct kafka_run *run)
 {
-	struct kafka_run *run = &kafka->run;
 	size_t n = 0;
 
-	for (size_t i = 0; i < run->batch->count; i++) {
-		if (run->reports[i].topic && !run->reports[i].topic->known)
-			refuse_topic(kafka, i);
-		else if (run->reports[i].topic)
+	for (size_t i = 0; i < run->batch->count; i++)
+		if (run->reports[i].topic)
 			run->list[n++] = i;
-	}
 	return n;
 }
 
@@ -161,7 +144,7 @@ int kafka_publish(struct outbox_transport *transport, struct outbox_batch *batch
 	kafka->run.deadline = deadline;
 	r = route_all(kafka, err);
 	if (!r)
-		r = send_list(kafka, kafka->run.list, make_list(kafka), err);
+		r = send_list(kafka, kafka->run.list, make_list(&kafka->run), err);
 	kafka->run.batch = NULL;
 	kafka->dead = r != OUTBOX_OK;
 	return r;

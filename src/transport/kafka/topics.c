@@ -109,17 +109,14 @@ int kafka_topic_get(struct kafka_transport *kafka, const char *name, struct kafk
 int kafka_topic_check(const struct kafka_transport *kafka, const struct kafka_topic *topic,
 		      struct outbox_error *err)
 {
-	bool missing = topic->error == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART;
-	int status = OUTBOX_ECONN;
+	int status = kafka_place_status(topic->error);
+	bool missing = status == OUTBOX_ECONFIG;
 
 	if (topic->known)
 		return OUTBOX_OK;
-	if (missing)
-		status = OUTBOX_ECONFIG;
-	if (topic->error == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED)
-		status = OUTBOX_EAUTH;
-	return outbox_fail_native(err, status, topic->error, "%s: topic %s: %s%s", kafka->shown,
-				  topic->name, rd_kafka_err2str(topic->error),
+	return outbox_fail_native(err, status ? status : OUTBOX_ECONN, topic->error,
+				  "%s: topic %s: %s%s", kafka->shown, topic->name,
+				  rd_kafka_err2str(topic->error),
 				  missing ? "; create it, or set allow.auto.create.topics=true" : "");
 }
 
@@ -133,6 +130,7 @@ static void note(struct kafka_transport *kafka, const struct rd_kafka_metadata *
 
 		if (!topic)
 			continue;
+		topic->stale = false;
 		topic->known = !found->err && found->partition_cnt > 0;
 		topic->error = topic->known || found->err ? found->err
 							  : RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE;
@@ -145,7 +143,7 @@ static struct kafka_topic *unknown_topic(const struct kafka_transport *kafka)
 	for (size_t i = 0; i < kafka->topics.capacity; i++) {
 		struct kafka_topic *topic = kafka->topics.slots[i];
 
-		if (topic && topic->wanted && !topic->known)
+		if (topic && topic->wanted && (!topic->known || topic->stale))
 			return topic;
 	}
 	return NULL;

@@ -67,6 +67,20 @@ enum kafka_class kafka_classify(rd_kafka_resp_err_t error)
 	return KAFKA_FOR_NOW;
 }
 
+int kafka_place_status(rd_kafka_resp_err_t error)
+{
+	switch (error) {
+	case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED:
+		return OUTBOX_EAUTH;
+	case RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC:
+	case RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART:
+	case RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION:
+		return OUTBOX_ECONFIG;
+	default:
+		return 0;
+	}
+}
+
 int kafka_status(rd_kafka_resp_err_t error)
 {
 	switch (kafka_classify(error)) {

@@ -59,8 +59,8 @@ static rd_kafka_resp_err_t produce(struct kafka_transport *kafka, size_t i,
 	return code;
 }
 
-/* Does the key go to another topic in this window? Two message sets may end in two ways. */
-static bool key_goes_elsewhere(struct kafka_transport *kafka, size_t i)
+/* Where it is noted to which topic the message's key goes in this window; NULL: it does not matter. */
+static struct kafka_key *key_slot(struct kafka_transport *kafka, size_t i)
 {
 	struct kafka_run *run = &kafka->run;
 	const char *key = run->batch->items[i]->message->key;
@@ -68,17 +68,33 @@ static bool key_goes_elsewhere(struct kafka_transport *kafka, size_t i)
 	uint64_t hash;
 
 	if (!key || template_is_constant(&kafka->topic))
-		return false;
+		return NULL;
 	hash = text_hash(key);
 	slot = &run->keys[hash & (run->n_keys - 1)];
 	while (slot->window == run->window && slot->hash != hash)
 		slot = slot + 1 < run->keys + run->n_keys ? slot + 1 : run->keys;
-	if (slot->window == run->window)
-		return slot->topic != run->reports[i].topic;
-	*slot = (struct kafka_key){ .hash = hash,
-				    .topic = run->reports[i].topic,
-				    .window = run->window };
-	return false;
+	if (slot->window != run->window)
+		*slot = (struct kafka_key){ .hash = hash };
+	return slot;
+}
+
+static void refuse_for_now(struct kafka_transport *kafka, size_t i, int native, const char *text)
+{
+	outbox_batch_verdict(kafka->run.batch, i, OUTBOX_RETRY, native, "%s", text);
+	kafka_key_failed(&kafka->run, kafka->run.batch->items[i]->message);
+}
+
+/* A topic that is not there costs its own messages an attempt, and nobody else's. */
+static void refuse_topic(struct kafka_transport *kafka, size_t i)
+{
+	const struct kafka_topic *topic = kafka->run.reports[i].topic;
+	bool for_ever = kafka_classify(topic->error) == KAFKA_REFUSED;
+
+	outbox_batch_verdict(kafka->run.batch, i, for_ever ? OUTBOX_REJECTED : OUTBOX_RETRY,
+			     topic->error, "topic %s: %s", topic->name,
+			     rd_kafka_err2str(topic->error));
+	if (!for_ever)
+		kafka_key_failed(&kafka->run, kafka->run.batch->items[i]->message);
 }
 
 /* The library did not take message i. True: the window ends here, and it is the next one's first. */
@@ -86,15 +102,17 @@ static bool not_taken(struct kafka_transport *kafka, size_t i, rd_kafka_resp_err
 {
 	struct outbox_batch *batch = kafka->run.batch;
 
-	if (code == RD_KAFKA_RESP_ERR__QUEUE_FULL && !empty)
+	if (kafka_classify(code) == KAFKA_FOR_NOW && !empty)
+		return true;
+	if (kafka_lost_place(kafka, kafka->run.reports[i].topic, code))
 		return true;
 	switch (kafka_classify(code)) {
 	case KAFKA_REFUSED:
 		outbox_batch_verdict(batch, i, OUTBOX_REJECTED, code, "%s", rd_kafka_err2str(code));
 		return false;
 	case KAFKA_FOR_NOW:
-		outbox_batch_verdict(batch, i, OUTBOX_RETRY, code, "%s", rd_kafka_err2str(code));
-		kafka_key_failed(&kafka->run, batch->items[i]->message);
+		kafka->run.reports[i].topic->stale = true;
+		refuse_for_now(kafka, i, code, rd_kafka_err2str(code));
 		return false;
 	default:
 		kafka_note_trouble(kafka, code);
@@ -102,19 +120,62 @@ static bool not_taken(struct kafka_transport *kafka, size_t i, rd_kafka_resp_err
 	}
 }
 
-static bool encode(struct kafka_transport *kafka, size_t i, struct outbox_encoded *ret_encoded)
+/* OUTBOX_OK, EINVAL: it is REJECTED, or what may be better in a moment. */
+static int encode(struct kafka_transport *kafka, size_t i, struct outbox_encoded *ret_encoded)
 {
 	struct outbox_batch *batch = kafka->run.batch;
 	struct outbox_error why = OUTBOX_ERROR_INIT;
 	int r = outbox_encode(kafka->encoder, batch->items[i], ret_encoded, &why);
 
-	if (r == OUTBOX_EINVAL) {
+	if (r == OUTBOX_EINVAL)
 		outbox_batch_verdict(batch, i, OUTBOX_REJECTED, 0, "%s", why.message);
-	} else if (r) {
-		outbox_batch_verdict(batch, i, OUTBOX_RETRY, 0, "%s", why.message);
-		kafka_key_failed(&kafka->run, batch->items[i]->message);
+	else if (r && !kafka->run.open)
+		refuse_for_now(kafka, i, 0, why.message);
+	return r;
+}
+
+/*
+ * Hand message i over, or settle it. False: the window ends before it.
+ *
+ * A message that is refused for now holds its key back, so that must not happen while earlier ones of the key are
+ * under way: should their message set come back to be split, they could not be sent again. The window ends first.
+ */
+static bool take(struct kafka_transport *kafka, size_t i, size_t left)
+{
+	struct kafka_run *run = &kafka->run;
+	struct kafka_report *report = &run->reports[i];
+	struct kafka_key *slot = key_slot(kafka, i);
+	struct outbox_encoded encoded;
+	rd_kafka_resp_err_t code;
+	int r;
+
+	report->state = KAFKA_LEFT;
+	report->bytes = 0;
+	if (kafka_key_has_failed(run, run->batch->items[i]->message))
+		return true;
+	/* Two topics are two message sets, which may end in two ways. */
+	if (slot && slot->topic && slot->topic != report->topic)
+		return false;
+	if (!report->topic->known) {
+		refuse_topic(kafka, i);
+		return true;
 	}
-	return r == OUTBOX_OK;
+	r = encode(kafka, i, &encoded);
+	if (r)
+		return r == OUTBOX_EINVAL || !run->open;
+	report->bytes = wire_size(run->batch->items[i]->message, &encoded);
+	if (run->open && (report->bytes > left || run->open >= kafka->window_messages))
+		return false;
+	code = produce(kafka, i, &encoded);
+	if (code)
+		return !not_taken(kafka, i, code, run->open == 0);
+	if (slot) {
+		slot->topic = report->topic;
+		slot->window = run->window;
+	}
+	report->state = KAFKA_OPEN;
+	run->open++;
+	return true;
 }
 
 size_t kafka_window_fill(struct kafka_transport *kafka, const size_t *list, size_t n)
@@ -126,30 +187,10 @@ size_t kafka_window_fill(struct kafka_transport *kafka, const size_t *list, size
 		most = kafka->learned_bytes;
 	run->window++;
 	for (at = 0; at < n; at++) {
-		size_t i = list[at];
-		struct kafka_report *report = &run->reports[i];
-		struct outbox_encoded encoded;
-		rd_kafka_resp_err_t code;
-
-		report->state = KAFKA_LEFT;
-		if (kafka_key_has_failed(run, run->batch->items[i]->message) ||
-		    !encode(kafka, i, &encoded))
-			continue;
-		report->bytes = wire_size(run->batch->items[i]->message, &encoded);
-		if (run->open &&
-		    (bytes + report->bytes > most || run->open >= kafka->window_messages ||
-		     key_goes_elsewhere(kafka, i)))
+		if (!take(kafka, list[at], most > bytes ? most - bytes : 0))
 			break;
-		if (!run->open)
-			key_goes_elsewhere(kafka, i); /* noted */
-		code = produce(kafka, i, &encoded);
-		if (code && not_taken(kafka, i, code, run->open == 0))
-			break;
-		if (code)
-			continue;
-		report->state = KAFKA_OPEN;
-		run->open++;
-		bytes += report->bytes;
+		if (run->reports[list[at]].state == KAFKA_OPEN)
+			bytes += run->reports[list[at]].bytes;
 	}
 	return at ? at : 1;
 }

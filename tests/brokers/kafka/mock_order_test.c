@@ -107,9 +107,29 @@ static void a_failed_topic_holds_its_keys_only(void **state)
 	rd_kafka_mock_topic_set_error(m->cluster, "secret",
 				      RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED);
 	assert_int_equal(mock_publish(m, transport, CONTRACT_DEADLINE, NULL), OUTBOX_OK);
+	assert_int_equal(verdict(m, 0), OUTBOX_ACKED); /* of the same key, and before it */
 	assert_int_equal(verdict(m, 1), OUTBOX_RETRY);
 	assert_int_equal(verdict(m, 2), OUTBOX_VERDICT_UNSET);
 	assert_verdicts(m, 3, 6, OUTBOX_ACKED);
+	transport_close(transport);
+}
+
+/* The set before the missing topic is refused and split: that a later one failed must not hold its parts back. */
+static void a_split_set_before_a_failed_topic(void **state)
+{
+	struct mock *m = *state;
+	struct outbox_transport *transport = mock_connect(m, "{topic}");
+
+	case_messages(&m->c, "a", 0, 3);
+	for (size_t i = 0; i < 3; i++)
+		m->c.messages[i].topic = i == 2 ? "secret" : "orders";
+	rd_kafka_mock_topic_create(m->cluster, "secret", 1, 1);
+	rd_kafka_mock_topic_set_error(m->cluster, "secret",
+				      RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED);
+	rd_kafka_mock_push_request_errors(m->cluster, PRODUCE, 1, RD_KAFKA_RESP_ERR_INVALID_RECORD);
+	assert_int_equal(mock_publish(m, transport, CONTRACT_DEADLINE, NULL), OUTBOX_OK);
+	assert_verdicts(m, 0, 2, OUTBOX_ACKED);
+	assert_int_equal(verdict(m, 2), OUTBOX_RETRY);
 	transport_close(transport);
 }
 
@@ -138,6 +158,7 @@ int main(void)
 		MOCK_CASE(refused_alone_is_rejected),
 		MOCK_CASE(a_failed_key_sends_nothing_more),
 		MOCK_CASE(a_failed_topic_holds_its_keys_only),
+		MOCK_CASE(a_split_set_before_a_failed_topic),
 		MOCK_CASE(a_key_with_two_topics_is_two_windows),
 	};
 

@@ -33,6 +33,30 @@ class Publisher(threading.Thread):
         database.close()
 
 
+def test_a_missing_topic_does_not_hold_what_comes_before(broker, tmp_path):
+    """Three of one key, the second for a topic that is not there: the first is delivered, the third waits for the second."""
+    topic, missing = broker.topic("before"), "not-yet"
+    path = str(tmp_path / "shop.db")
+    store = "sqlite:" + path
+    subprocess.run([OUTBOX, "init", "--store", store], check=True, stdout=subprocess.DEVNULL)
+    database = sqlite3.connect(path, timeout=60, isolation_level=None)
+    for kind, where in (("first", topic), ("second", missing), ("third", topic)):
+        database.execute("INSERT INTO outbox_message (type, key, topic, payload) VALUES (?, 'k', ?, '{}')", (kind, where))
+    relay = subprocess.Popen([OUTBOX, "relay", "--store", store, "--to",
+                              f"events=kafka://127.0.0.1:{broker.port}/{{topic}}"])
+    try:
+        wait_until(lambda: [r.headers["ce_type"] for r in broker.read(topic)] == ["first"], 30)
+        charged = "SELECT m.type, d.attempts > 0 FROM outbox_delivery d JOIN outbox_message m USING (seq) ORDER BY seq"
+        wait_until(lambda: ("second", 1) in database.execute(charged).fetchall(), 30)
+        assert ("third", 1) not in database.execute(charged).fetchall()
+        broker.topic(missing)
+        wait_until(lambda: [r.headers["ce_type"] for r in broker.read(topic)] == ["first", "third"])
+        assert [r.headers["ce_type"] for r in broker.read(missing)] == ["second"]
+    finally:
+        relay.terminate()
+        assert relay.wait(timeout=60) == 0
+
+
 def test_broker_killed_under_load(broker, tmp_path):
     topic = broker.topic("load", partitions=4)
     path = str(tmp_path / "shop.db")

@@ -90,6 +90,25 @@ def test_access_list(broker, probe):
     assert items["acl-1"].native == "29"
 
 
+def test_the_only_topic_is_forbidden(broker, probe):
+    """Nobody's attempt: every message would fail. And nothing is lost when the right is given back."""
+    broker.topic("only")
+    acl = ("--deny-principal", "User:relay", "--operation", "Write", "--topic", "only")
+    server = ("--bootstrap-server", "127.0.0.1:" + broker.port)
+    transport = probe(f"kafka://relay:relay-secret@127.0.0.1:{SASL}/only")
+    deliver(transport)
+    broker.admin("kafka.admin.AclCommand", *server, "--add", "--allow-principal", "User:relay", "--operation", "Describe",
+                 "--topic", "only")  # it may look, and not write
+    broker.admin("kafka.admin.AclCommand", *server, "--add", *acl)
+    for _ in range(2):
+        answer, items = transport.publish([(f"only-{i}", f"k-{i}", None, 10) for i in range(5)])
+        assert answer.status == "auth" and "topic only" in answer.message, answer
+        assert {i.verdict for i in items.values()} <= {"UNSET", "UNKNOWN"}
+        assert transport.connect().status == "ok"
+    broker.admin("kafka.admin.AclCommand", *server, "--remove", "--force", "--topic", "only")
+    deliver(transport)
+
+
 def test_password_revoked_while_running(broker, probe):
     transport = probe(f"kafka://relay:relay-secret@127.0.0.1:{SASL}/secured?sasl=scram-sha-512")
     deliver(transport)
