@@ -1,40 +1,103 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/secret.h"
 
+#include "base/cleanup.h"
+
 #include <errno.h>
-#include <stdbool.h>
-#include <stdio.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #define SECRET_MAX 8192
+
+bool secret_is_name(const char *option)
+{
+	static const char *const words[] = { "pass",  "pwd",  "secret",
+					     "token", ".pem", "oauthbearer.config" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+		if (strcasestr(option, words[i]))
+			return true;
+	return false;
+}
+
+/* What is wrong with a file as a place for a secret; NULL: nothing. */
+static const char *objection(const struct stat *file)
+{
+	bool root = geteuid() == 0;
+
+	if (!S_ISREG(file->st_mode))
+		return "is not a file";
+	if (file->st_uid == geteuid() && !(file->st_mode & 077))
+		return NULL;
+	if (file->st_uid != geteuid() && file->st_uid != 0)
+		return "belongs to another user; chown it to the one that runs outbox";
+	if (file->st_uid != 0)
+		return "can be read or changed by others; chmod 600 it";
+	/* Root's. Mounted secrets are often 0444; for root itself anything that can be written was made by hand. */
+	if (file->st_mode & (root ? 0222 : 0022))
+		return "can be read or changed by others; chmod 600 it";
+	return NULL;
+}
+
+static int open_file(const char *option, const char *path, int *ret_fd, struct outbox_error *err)
+{
+	/* Whoever may put a link there could make us read, and send to a server, another file. */
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+	struct stat file;
+	const char *what;
+
+	if (fd < 0)
+		return outbox_fail_native(err, OUTBOX_ECONFIG, errno, "option %s: %s %s", option,
+					  path,
+					  errno == ELOOP ? "is a symbolic link; name the file itself"
+							 : "cannot be read");
+	what = fstat(fd, &file) == 0 ? objection(&file) : "cannot be read";
+	if (what) {
+		close(fd);
+		return outbox_fail(err, OUTBOX_ECONFIG, "option %s: %s %s", option, path, what);
+	}
+	*ret_fd = fd;
+	return OUTBOX_OK;
+}
+
+/* Not through stdio, whose buffer nobody wipes. */
+static ssize_t read_all(int fd, char *text, size_t size)
+{
+	size_t length = 0;
+	ssize_t n;
+
+	do {
+		n = read(fd, text + length, size - length);
+		length += n > 0 ? (size_t)n : 0;
+	} while ((n > 0 && length < size) || (n < 0 && errno == EINTR));
+	return n < 0 ? -1 : (ssize_t)length;
+}
 
 int secret_read(const char *option, const char *path, char **ret_secret, struct outbox_error *err)
 {
 	char text[SECRET_MAX];
-	FILE *file = fopen(path, "re");
+	ssize_t size;
 	char *copy;
-	size_t size;
-	bool failed;
+	int fd, r;
 
-	if (!file)
-		return outbox_fail_native(err, OUTBOX_ECONFIG, errno,
-					  "option %s: %s cannot be read", option, path);
-	/* not through a buffer that nobody wipes */
-	setvbuf(file, NULL, _IONBF, 0);
-	size = fread(text, 1, sizeof(text) - 1, file);
-	failed = ferror(file);
-	fclose(file);
-	text[size] = '\0';
+	r = open_file(option, path, &fd, err);
+	if (r)
+		return r;
+	size = read_all(fd, text, sizeof(text) - 1);
+	close(fd);
+	text[size > 0 ? size : 0] = '\0';
 	text[strcspn(text, "\r\n")] = '\0';
 	copy = strdup(text);
 	explicit_bzero(text, sizeof(text));
 	if (!copy)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
-	if (failed || !copy[0]) {
+	if (!copy[0]) {
 		secret_free(copy);
 		return outbox_fail(err, OUTBOX_ECONFIG, "option %s: %s %s", option, path,
-				   failed ? "cannot be read" : "is empty");
+				   size < 0 ? "cannot be read" : "is empty");
 	}
 	*ret_secret = copy;
 	return OUTBOX_OK;

@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/secret.h"
 #include "base/text.h"
 #include "base/url.h"
 
@@ -52,7 +53,6 @@ static int escaped(const char *text, size_t size)
 /* Names may be written with escapes, and drivers get to see them without. */
 static bool is_secret(const char *name, size_t size)
 {
-	static const char *const words[] = { "pass", "pwd", "secret", "token" };
 	_cleanup_(buf_deinit) struct buf plain = BUF_INIT(size);
 	size_t i;
 
@@ -63,11 +63,7 @@ static bool is_secret(const char *name, size_t size)
 			buf_char(&plain, c < 0 ? name[i] : (char)c);
 		i += c < 0 ? 0 : 2;
 	}
-	for (i = 0; i < ARRAY_SIZE(words) && !plain.failed; i++) {
-		if (strcasestr(buf_str(&plain), words[i]))
-			return true;
-	}
-	return plain.failed;
+	return plain.failed || secret_is_name(buf_str(&plain));
 }
 
 /* Does an option's secret begin at text[i]? Then *ret_end is where it ends. */

@@ -123,6 +123,8 @@ static void passwords_are_masked(void **state)
 		{ "file:a?b=c&SSL_Password=hush&d=e", "file:a?b=c&SSL_Password=***&d=e" },
 		{ "http://u:hush@h/?auth_token=hush", "http://u:***@h/?auth_token=***" },
 		{ "file:a?p%61ss%57ord=hush&%74oken=hush", "file:a?p%61ss%57ord=***&%74oken=***" },
+		{ "kafka://h/t?ssl.key.pem=hush&a=b", "kafka://h/t?ssl.key.pem=***&a=b" },
+		{ "kafka://h?Sasl.OAuthBearer.config=hush", "kafka://h?Sasl.OAuthBearer.config=***" },
 		{ "amqp://h?password=hush&x=a:b@c", "amqp://h?password=***&x=a:***@c" },
 		{ "amqp://u:x?a=b@c&token=hush", "amqp://u:***@c&token=***" },
 		{ "amqp://h?x=a:b&pwd=hu@sh&y=z", "amqp://h?x=a:***&y=z" },

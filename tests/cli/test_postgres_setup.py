@@ -201,6 +201,7 @@ def test_a_wrong_password_is_told_and_never_shown(pg_bare):
         pg_bare.sql("SELECT pg_reload_conf()")
         at = f"127.0.0.1:{pg_bare.server.port}/{pg_bare.name}"
         (pg_bare.folder / "secret").write_text("right\n")
+        (pg_bare.folder / "secret").chmod(0o600)
 
         def told(url):
             return pg_bare.run("status", "--store", url, code=6).err
