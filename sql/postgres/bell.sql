@@ -6,7 +6,8 @@
 -- Who sleeps is told by an advisory lock: a publisher takes it shared until its transaction ends, which
 -- costs next to nothing; a relay that goes to sleep holds it exclusively. A publisher that cannot share
 -- it rings. Before it sleeps the relay tries to take the lock: if it cannot, publishers are in flight
--- and it polls again; if it can, it polls once more. So no message falls between.
+-- and it polls again; if it can, it polls once more. So no message falls between. Of several relays that sleep one
+-- has the lock, and all hear.
 -- Not for publishers that use PREPARE TRANSACTION, which NOTIFY forbids.
 
 -- By the schema's name, which a dump keeps; locks and channels are those of one database anyway.
@@ -51,24 +52,37 @@ LANGUAGE sql STABLE SET search_path FROM CURRENT AS $$
 	SELECT EXISTS (SELECT FROM pg_trigger WHERE tgrelid = 'outbox_message'::regclass AND tgname = 'outbox_bell')
 $$;
 
--- A relay wants to sleep. True: publishers ring from now on, look once more and sleep. False: not now.
-CREATE FUNCTION outbox_listen() RETURNS boolean
+-- Before outbox_listen(), in a transaction of its own: rings count from its commit on.
+CREATE FUNCTION outbox_hear() RETURNS void
 LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN
 	-- a sleeper whose machine is gone must not keep the bell for hours
 	PERFORM set_config('tcp_keepalives_idle', '30', false), set_config('tcp_keepalives_interval', '10', false),
 		set_config('tcp_keepalives_count', '3', false);
-	IF NOT pg_try_advisory_lock(outbox_bell_key()) THEN
-		RETURN false;
-	END IF;
-	-- who rings before this is committed is heard by the look that follows
 	EXECUTE format('LISTEN %I', outbox_bell_channel());
-	RETURN true;
 END $$;
 
--- Awake: publishers need not ring any more, and another relay that wanted the bell may have it.
+-- A relay wants to sleep. 1: publishers ring from now on, look once more and sleep. 2: likewise, since another relay
+-- sleeps; it passes the bell on when it lets go. 0: publishers are at work, not now.
+CREATE FUNCTION outbox_listen() RETURNS integer
+LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+DECLARE
+	bell bigint := outbox_bell_key();
+BEGIN
+	IF pg_try_advisory_lock(bell) THEN
+		RETURN 1;
+	END IF;
+	RETURN CASE WHEN EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ExclusiveLock' AND granted
+		AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+		AND classid = (bell >> 32 & 4294967295)::oid AND objid = (bell & 4294967295)::oid AND objsubid = 1)
+		THEN 2 ELSE 0 END;
+END $$;
+
+-- Awake: publishers need not ring any more. Those who sleep by this one's bell are woken: one of them may have it.
 CREATE FUNCTION outbox_awake() RETURNS void
 LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN
-	PERFORM pg_advisory_unlock(outbox_bell_key());
+	IF pg_advisory_unlock(outbox_bell_key()) THEN
+		PERFORM pg_notify(outbox_bell_channel(), '');
+	END IF;
 END $$;

@@ -26,18 +26,25 @@ static int look(struct pg_store *s, bool *ret_hangs, struct outbox_error *err)
 	return OUTBOX_OK;
 }
 
-/* Rings that came while nobody slept mean nothing: everybody looks once more anyway. */
-static void forget_rings(struct pg_store *s)
+/* Rings that came while nobody slept mean nothing: everybody looks once more anyway. True: there were any. */
+static bool forget_rings(struct pg_store *s)
 {
 	PGnotify *ring;
+	bool any = false;
 
-	while ((ring = PQnotifies(s->conn)))
+	while ((ring = PQnotifies(s->conn))) {
 		PQfreemem(ring);
+		any = true;
+	}
+	return any;
 }
+
+/* What outbox_listen() says. */
+enum { NOT_NOW, HAS_BELL, HEARS_ANOTHERS };
 
 int pg_listen(struct outbox_store *store, int *ret_fd, bool *ret_again, struct outbox_error *err)
 {
-	_cleanup_(pg_clearp) PGresult *row = NULL;
+	_cleanup_(pg_clearp) PGresult *heard = NULL, *row = NULL;
 	struct pg_store *s = pg_of(store);
 	bool hangs;
 	int r;
@@ -50,12 +57,18 @@ int pg_listen(struct outbox_store *store, int *ret_fd, bool *ret_again, struct o
 		*ret_again = false;
 		return OUTBOX_OK;
 	}
-	r = pg_op(s, PG_WRITE, "SELECT @outbox_listen()", NULL, &row, err);
+	r = pg_op(s, PG_WRITE, "SELECT @outbox_hear()", NULL, &heard, err);
 	if (r != OUTBOX_OK)
 		return r;
 	forget_rings(s);
+	r = pg_op(s, PG_WRITE, "SELECT @outbox_listen()", NULL, &row, err);
+	if (r != OUTBOX_OK)
+		return r;
 	*ret_fd = PQsocket(s->conn);
-	*ret_again = !pg_bool(row, 0, 0);
+	*ret_again = pg_int(row, 0, 0) == NOT_NOW;
+	/* Perhaps the other one let go in this moment: nobody would ring any more. */
+	if (forget_rings(s) && pg_int(row, 0, 0) == HEARS_ANOTHERS)
+		*ret_again = true;
 	return OUTBOX_OK;
 }
 

@@ -74,26 +74,64 @@ static void nobody_sleeps_while_a_publisher_is_at_work(void **state)
 	assert_true(may_sleep(p, p->store));
 }
 
-/* And not while another one has the bell, who lets it go when it wakes up, or dies. */
-static void one_sleeps_at_a_time(void **state)
+/* One has the bell; all who sleep hear it. */
+static void all_sleepers_are_woken(void **state)
+{
+	struct place *p = *state;
+	struct outbox_store *other = place_open(p, p->url);
+
+	for (int i = 0; i < 3; i++) {
+		assert_true(may_sleep(p, p->store));
+		assert_true(may_sleep(p, other));
+		place_publish(p, 1);
+		assert_true(is_woken(p->store));
+		assert_true(is_woken(other));
+		wake(p, other); /* it has nothing to let go */
+		place_sql(p, "NOTIFY nobody");
+		wake(p, p->store);
+	}
+	store_close(other);
+}
+
+/* Who lets the bell go wakes the others: from then on publishers would not ring for them. */
+static void the_bell_is_passed_on(void **state)
 {
 	struct place *p = *state;
 	struct outbox_store *other = place_open(p, p->url);
 
 	assert_true(may_sleep(p, p->store));
-	assert_false(may_sleep(p, other));
-	wake(p, other); /* it has nothing to let go */
-	assert_false(may_sleep(p, other));
-	wake(p, p->store);
 	assert_true(may_sleep(p, other));
-	assert_false(may_sleep(p, p->store));
+	wake(p, p->store);
+	assert_true(is_woken(other));
+	wake(p, other);
+	assert_true(may_sleep(p, other));
+	assert_true(may_sleep(p, p->store));
 	place_publish(p, 1);
 	assert_true(is_woken(other));
-	store_close(other);
-	for (int i = 0; i < PATIENCE / 10 && !may_sleep(p, p->store); i++)
+	assert_true(is_woken(p->store));
+	wake(p, p->store);
+	store_close(other); /* who dies lets go, too */
+	for (int i = 0; i < PATIENCE / 10 &&
+			place_number(p, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'");
+	     i++)
 		poll(NULL, 0, 10);
+	assert_true(may_sleep(p, p->store));
 	place_publish(p, 1);
 	assert_true(is_woken(p->store));
+}
+
+/* A publisher that is at work keeps everybody awake, a bell or not. */
+static void a_publisher_is_no_sleeper(void **state)
+{
+	struct place *p = *state;
+	struct outbox_store *other = place_open(p, p->url);
+
+	place_sql(p, "BEGIN");
+	place_publish(p, 1);
+	assert_false(may_sleep(p, p->store));
+	assert_false(may_sleep(p, other));
+	place_sql(p, "COMMIT");
+	store_close(other);
 }
 
 /* What was published before, or while nobody slept, rings for nobody. */
@@ -128,7 +166,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(a_sleeper_is_woken_each_time),
 		CASE(nobody_sleeps_while_a_publisher_is_at_work),
-		CASE(one_sleeps_at_a_time),
+		CASE(all_sleepers_are_woken),
+		CASE(the_bell_is_passed_on),
+		CASE(a_publisher_is_no_sleeper),
 		CASE(nobody_rings_when_all_are_awake),
 		CASE(without_a_bell_there_is_nothing_to_wait_for),
 	};
