@@ -144,10 +144,34 @@ static void learn_size_max(struct rabbit *rabbit)
 		rabbit->size_max = (uint64_t)max;
 }
 
+/* "access to topic 'routing key' in exchange 'name' in vhost ... refused": a topic permission. NULL: not that. */
+static const char *forbidden_topic(const struct rabbit *rabbit)
+{
+	const char *at = strstr(rabbit->closed_text, "access to topic '");
+
+	return rabbit->closed_code == AMQP_ACCESS_REFUSED && at ? at + strlen("access to ") : NULL;
+}
+
+/* Is it this routing key that may not be used? The broker's words end early, with dots, when they are long. */
+static bool is_forbidden(struct rabbit *rabbit, const char *topic)
+{
+	char named[2 * RABBIT_SHORT_MAX + 64];
+	size_t said = strlen(topic), length;
+
+	snprintf(named, sizeof(named), "topic '%s' in exchange '%s' in vhost",
+		 buf_str(&rabbit->key), buf_str(&rabbit->exchange_name));
+	text_clean(named);
+	length = strlen(named);
+	if (said >= 3 && strcmp(topic + said - 3, "...") == 0)
+		said -= 3;
+	return strncmp(topic, named, said < length ? said : length) == 0;
+}
+
 /* Did this message make the broker close the channel? Else it cannot be told. */
 static bool is_guilty(struct rabbit *rabbit, const struct outbox_item *item,
 		      const struct rabbit_code *row)
 {
+	const char *topic = forbidden_topic(rabbit);
 	struct rabbit_message m;
 	char named[RABBIT_SHORT_MAX + 32];
 	int r = rabbit_message(rabbit, item, &m, NULL);
@@ -157,32 +181,49 @@ static bool is_guilty(struct rabbit *rabbit, const struct outbox_item *item,
 		       r == OUTBOX_EINVAL; /* it was valid before the limit was known */
 	if (r != OUTBOX_OK)
 		return false;
+	if (topic)
+		return is_forbidden(rabbit, topic);
 	snprintf(named, sizeof(named), "exchange '%s' in vhost", buf_str(&rabbit->exchange_name));
 	return strstr(rabbit->closed_text, named);
 }
 
+/* Is the place that the broker refuses the only one of the target? */
+static bool is_only_place(const struct rabbit *rabbit)
+{
+	return rabbit->constant &&
+	       (!forbidden_topic(rabbit) || template_is_constant(&rabbit->routing_key));
+}
+
 /*
  * Verdicts for a window that the broker ended. With one exchange for all, a reason that lies in the exchange is
- * the target's: it fails as a whole and nobody is charged.
+ * the target's: it fails as a whole and nobody is charged. A routing key that is forbidden is its messages' alone,
+ * unless all have the same.
  */
 static int settle_closed(struct rabbit *rabbit, struct outbox_batch *batch, size_t sent,
 			 struct outbox_error *err)
 {
 	const struct rabbit_code *row = rabbit_code_find(rabbit->closed_code, rabbit->closed_text);
+	size_t guilty = 0;
 
 	confirms_finish(&rabbit->confirms);
 	rabbit_exchanges_forget(rabbit);
 	if (row->verdict == OUTBOX_REJECTED)
 		learn_size_max(rabbit);
-	else if (rabbit->constant)
+	else if (is_only_place(rabbit))
 		return rabbit_fail(rabbit, rabbit->closed_code, rabbit->closed_text,
 				   "channel closed", err);
-	for (size_t i = 0; i < sent; i++)
-		if (batch->items[i]->verdict == OUTBOX_UNKNOWN &&
-		    is_guilty(rabbit, batch->items[i], row))
-			outbox_batch_verdict(batch, i, row->verdict, rabbit->closed_code, "%s%s%s",
-					     rabbit->closed_text, row->note ? "; " : "",
-					     row->note ? row->note : "");
+	for (size_t i = 0; i < sent; i++) {
+		if (batch->items[i]->verdict != OUTBOX_UNKNOWN ||
+		    !is_guilty(rabbit, batch->items[i], row))
+			continue;
+		outbox_batch_verdict(batch, i, row->verdict, rabbit->closed_code, "%s%s%s",
+				     rabbit->closed_text, row->note ? "; " : "",
+				     row->note ? row->note : "");
+		guilty++;
+	}
+	if (!guilty && rabbit->constant && row->verdict != OUTBOX_REJECTED)
+		return rabbit_fail(rabbit, rabbit->closed_code, rabbit->closed_text,
+				   "channel closed", err);
 	return OUTBOX_OK;
 }
 
