@@ -7,10 +7,17 @@
  */
 #include "transport/rabbitmq/rabbitmq.h"
 
+#include "base/cleanup.h"
+
 #include <stdio.h>
 #include <string.h>
 
 #define MEANING "acknowledged when every queue that it was routed to has it"
+#define FLEETING                                                                                   \
+	"does not outlive a restart or its consumers: acknowledged messages can be lost; make it " \
+	"durable"
+#define CAPPED \
+	"has a limit: when it is reached, acknowledged messages are dropped, unless x-overflow is reject-publish"
 
 /* The queue that the URL names, or NULL: messages go through an exchange, or to queues of a template. */
 static const char *queue_of(struct rabbit *rabbit)
@@ -42,6 +49,65 @@ static int ask(struct rabbit *rabbit, const char *queue, bool passive, outbox_ti
 	return rabbit_reply(rabbit, RABBIT_SIDE_CHANNEL, "queue", err);
 }
 
+/* "inequivalent arg 'x-max-length' for queue ...": which one? */
+static bool differs(const char *words, char *name, size_t size)
+{
+	const char *at = strstr(words, "inequivalent arg '");
+
+	if (!at)
+		return false;
+	at += strlen("inequivalent arg '");
+	snprintf(name, size, "%.*s", (int)strcspn(at, "'"), at);
+	return true;
+}
+
+/* The broker's refusal of another declaration, the first difference that it found, as what it means. */
+static int explain(const char *queue, const char *words, char *text, size_t size)
+{
+	static const struct {
+		const char *argument, *with; /* with: and the words have this, too */
+		int level;
+		const char *meaning;
+	} rows[] = {
+		{ "durable", NULL, 2, FLEETING },
+		{ "auto_delete", NULL, 2, FLEETING },
+		{ "exclusive", NULL, 2, FLEETING },
+		{ "x-expires", NULL, 2,
+		  "is deleted when nobody uses it (x-expires), with what is in it" },
+		{ "x-message-ttl", NULL, 2,
+		  "drops acknowledged messages that are not consumed in time (x-message-ttl)" },
+		{ "x-max-length", NULL, 2, CAPPED " (x-max-length)" },
+		{ "x-max-length-bytes", NULL, 2, CAPPED " (x-max-length-bytes)" },
+		{ "x-queue-type", "current is 'stream'", 0,
+		  "is a stream: an acknowledgement survives the loss of a minority of its nodes, until "
+		  "its retention drops it" },
+		{ "x-queue-type", NULL, 2,
+		  "is a classic queue: an acknowledgement survives a restart, not the loss of the node; "
+		  "consider a quorum queue" },
+	};
+	char argument[100] = "";
+
+	if (!differs(words, argument, sizeof(argument)) && strstr(words, "exclusive access"))
+		snprintf(argument, sizeof(argument), "exclusive");
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		if (strcmp(rows[i].argument, argument) != 0 ||
+		    (rows[i].with && !strstr(words, rows[i].with)))
+			continue;
+		snprintf(text, size, "queue \"%s\" %s", queue, rows[i].meaning);
+		return rows[i].level;
+	}
+	if (argument[0])
+		snprintf(text, size,
+			 MEANING
+			 "; queue \"%s\" has arguments of its own (%s), which hide its type: see "
+			 "rabbitmqctl list_queues name type arguments",
+			 queue, argument);
+	else
+		snprintf(text, size, MEANING "; what queue \"%s\" is cannot be seen by this user",
+			 queue);
+	return 1;
+}
+
 static int check_queue(struct rabbit *rabbit, const char *queue, outbox_time deadline, char *text,
 		       size_t size)
 {
@@ -61,30 +127,7 @@ static int check_queue(struct rabbit *rabbit, const char *queue, outbox_time dea
 			 queue);
 		return 0;
 	}
-	if (strstr(err.message, "'durable'") || strstr(err.message, "'auto_delete'") ||
-	    strstr(err.message, "exclusive")) {
-		snprintf(text, size,
-			 "queue \"%s\" does not outlive a restart or its consumers: acknowledged messages can "
-			 "be lost; make it durable",
-			 queue);
-		return 2;
-	}
-	if (strstr(err.message, "current is 'stream'")) {
-		snprintf(text, size,
-			 "queue \"%s\" is a stream: an acknowledgement survives the loss of a minority of "
-			 "its nodes, until its retention drops it",
-			 queue);
-		return 0;
-	}
-	if (strstr(err.message, "'x-queue-type'")) {
-		snprintf(text, size,
-			 "queue \"%s\" is a classic queue: an acknowledgement survives a restart, not the "
-			 "loss of the node; consider a quorum queue",
-			 queue);
-		return 2;
-	}
-	snprintf(text, size, MEANING "; what queue \"%s\" is cannot be seen by this user", queue);
-	return 1;
+	return explain(queue, err.message, text, size);
 }
 
 int rabbit_check(struct outbox_transport *transport, outbox_time deadline, char *text, size_t size)

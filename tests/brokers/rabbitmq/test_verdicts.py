@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each thing that a broker refuses becomes the verdict of its own message, and of no other."""
+import pytest
 from conftest import message
 
 
@@ -156,3 +157,60 @@ def test_check(broker, probe, name):
     broker.make(name)
     assert "every queue" in probe(broker.url(f"?exchange={name}")).ask("check 5000").lines[0]
     assert probe(broker.url(f"?exchange={name}&mandatory=no")).ask("check 5000").lines[0].startswith("2 ")
+
+
+@pytest.mark.parametrize("level,words,arguments", [
+    (2, "x-max-length", {"x_max_length": 10}),
+    (2, "x-max-length-bytes", {"x_max_length_bytes": 10000}),
+    (2, "x-message-ttl", {"x_message_ttl": 1000}),
+    (2, "x-expires", {"x_expires": 600000}),
+    (1, "arguments of its own (x-dead-letter-exchange)", {"x_dead_letter_exchange": "dead"}),
+])
+def test_check_tells_what_a_queue_does_to_its_messages(broker, probe, name, level, words, arguments):
+    broker.make(None, name, x_queue_type="quorum", **arguments)
+    (line,) = probe(broker.url(f"?routing_key={name}")).ask("check 5000").lines
+    assert line.startswith(f"{level} ") and words in line and name in line, line
+
+
+def test_check_of_a_stream_and_of_a_queue_that_is_named_like_an_argument(broker, probe, name):
+    broker.make(None, name, x_queue_type="stream")
+    assert f'0 queue "{name}" is a stream' in probe(broker.url(f"?routing_key={name}")).ask("check 5000").lines[0]
+    broker.make(None, "durable", x_queue_type="quorum", x_max_length=10)
+    assert "x-max-length" in probe(broker.url("?routing_key=durable")).ask("check 5000").lines[0]
+
+
+@pytest.fixture
+def relay_user(broker, name):
+    """A user that may use all exchanges, and on the exchange `name` routing keys that begin with good."""
+    broker.ctl("add_user", name, "pw")
+    broker.ctl("set_permissions", name, ".*", ".*", ".*")
+    broker.ctl("set_topic_permissions", name, name, "^good", ".*")
+    yield f"{name}:pw"
+    broker.ctl("delete_user", name)
+
+
+@pytest.mark.parametrize("exchange", ["fixed", "{topic}"])
+def test_a_forbidden_routing_key_is_its_messages_alone(broker, probe, name, relay_user, exchange):
+    broker.make(name, name)
+    p = probe(broker.url(f"?exchange={exchange.replace('fixed', name)}&routing_key={{type}}", login=relay_user))
+    bad = "bad." + "x" * 200  # the broker's words end before the exchange
+    left = [message(f"m-{i}", type={3: "bad.x", 7: bad}.get(i, "good.x"), topic=name) for i in range(10)]
+    for _ in range(4):
+        answer = p.publish(left)
+        assert answer.status == "ok", answer
+        for one, (verdict, native, reason) in zip(left, answer.items):
+            assert verdict in ("ACKED", "UNKNOWN") if one[1] == "good.x" else verdict in ("RETRY", "UNKNOWN"), reason
+            assert verdict != "RETRY" or (native == 403 and one[1][:100] in reason)
+        left = [one for one, verdict in zip(left, answer.verdicts) if verdict == "UNKNOWN"]
+        if not left:
+            break
+    assert not left
+    assert set(broker.ids(name)) == {f"m-{i}" for i in range(10) if i not in (3, 7)}
+
+
+def test_the_only_routing_key_is_forbidden(broker, probe, name, relay_user):
+    broker.make(name, name)
+    p = probe(broker.url(f"?exchange={name}&routing_key=bad", login=relay_user))
+    answer = p.publish(batch(5))
+    assert answer.status == "auth" and answer.native == 403 and "'bad'" in answer.text
+    assert set(answer.verdicts) == {"UNKNOWN"}
