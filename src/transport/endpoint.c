@@ -213,3 +213,37 @@ int endpoint_parse(struct url *url, int default_port, bool tls, struct endpoint 
 	*ret_endpoint = e;
 	return OUTBOX_OK;
 }
+
+/* ---- connecting -------------------------------------------------------------------------------- */
+
+static bool is_for_people(int status)
+{
+	return status == OUTBOX_EAUTH || status == OUTBOX_ECONFIG;
+}
+
+int endpoint_try(const struct endpoint *e, struct outbox_clock *clock, outbox_time deadline,
+		 int (*attempt)(void *context, const struct address *address, outbox_time until,
+				struct outbox_error *err),
+		 void *context, struct outbox_error *err)
+{
+	struct outbox_error told = OUTBOX_ERROR_INIT;
+
+	for (size_t i = 0; i < e->n_addresses; i++) {
+		outbox_time now = clock->mono(clock), left = deadline - now;
+		struct outbox_error why = OUTBOX_ERROR_INIT;
+		int r;
+
+		if (left <= 0)
+			break;
+		r = attempt(context, &e->addresses[i],
+			    now + left / (outbox_time)(e->n_addresses - i), &why);
+		if (r == OUTBOX_OK)
+			return OUTBOX_OK;
+		why.status = r;
+		if (!is_for_people(told.status) || is_for_people(r))
+			told = why;
+	}
+	if (!told.status)
+		return outbox_fail(err, OUTBOX_ETIMEDOUT, "%s: no time left to connect", e->shown);
+	return outbox_fail_native(err, told.status, told.native, "%s", told.message);
+}

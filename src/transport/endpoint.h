@@ -10,6 +10,7 @@
  * Servers are verified (chain and name) unless verify=no is said.
  */
 
+#include <outbox/clock.h>
 #include <outbox/error.h>
 
 #include "base/url.h"
@@ -42,5 +43,15 @@ struct endpoint {
 int endpoint_parse(struct url *url, int default_port, bool tls, struct endpoint *ret_endpoint,
 		   struct outbox_error *err) OUTBOX_MUSTCHECK;
 void endpoint_deinit(struct endpoint *endpoint);
+
+/*
+ * Try one address after the other until one works, each with its share of the time that is left. When none does, the
+ * last failure is told, unless one of them is for somebody to repair (EAUTH, ECONFIG): that a standby is down does not
+ * explain a wrong password.
+ */
+int endpoint_try(const struct endpoint *endpoint, struct outbox_clock *clock, outbox_time deadline,
+		 int (*attempt)(void *context, const struct address *address, outbox_time until,
+				struct outbox_error *err),
+		 void *context, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 #endif

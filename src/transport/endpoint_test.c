@@ -137,6 +137,68 @@ static void secrets_and_certificates(void **state)
 	assert_string_equal(e.ca, ENDPOINT_CA_BUNDLE);
 }
 
+/* ---- one address after the other ------------------------------------------------------------------ */
+
+struct tries {
+	const int *statuses;
+	size_t n;
+	outbox_time now, until[4];
+};
+
+static struct tries tries;
+
+static outbox_time now_of(struct outbox_clock *clock)
+{
+	(void)clock;
+	return tries.now;
+}
+
+/* Takes all its time, and ends as it was told. */
+static int attempt(void *context, const struct address *address, outbox_time until,
+		   struct outbox_error *err)
+{
+	struct tries *t = context;
+	size_t i = t->n++;
+
+	t->until[i] = until;
+	t->now = until;
+	return t->statuses[i]
+		       ? outbox_fail_native(err, t->statuses[i], (int)i, "%s failed", address->host)
+		       : OUTBOX_OK;
+}
+
+static void the_failure_that_is_for_people_is_told(void **state)
+{
+	static const struct {
+		int statuses[3], told;
+		const char *words;
+	} rows[] = {
+		{ { OUTBOX_ECONN, OUTBOX_ETIMEDOUT, OUTBOX_ECONN }, OUTBOX_ECONN, "c failed" },
+		{ { OUTBOX_EAUTH, OUTBOX_ETIMEDOUT, OUTBOX_ECONN }, OUTBOX_EAUTH, "a failed" },
+		{ { OUTBOX_ECONN, OUTBOX_ECONFIG, OUTBOX_ECONN }, OUTBOX_ECONFIG, "b failed" },
+		{ { OUTBOX_ECONN, OUTBOX_ECONN, OUTBOX_EAUTH }, OUTBOX_EAUTH, "c failed" },
+		{ { OUTBOX_EAUTH, OUTBOX_ECONN, OUTBOX_OK }, OUTBOX_OK, "" },
+	};
+	_cleanup_(endpoint_deinit) struct endpoint e = { 0 };
+	struct outbox_clock clock = { .mono = now_of };
+
+	(void)state;
+	assert_ok(parse("amqp://a,b,c/", false, &e, err));
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct outbox_error told = OUTBOX_ERROR_INIT;
+
+		tries = (struct tries){ .statuses = rows[i].statuses };
+		assert_int_equal(endpoint_try(&e, &clock, 300, attempt, &tries, &told), rows[i].told);
+		assert_string_equal(told.message, rows[i].words);
+		assert_int_equal(tries.n, 3);
+	}
+	assert_int_equal(tries.until[0], 100);
+	assert_int_equal(tries.until[1], 200);
+	assert_int_equal(tries.until[2], 300);
+	assert_fails(endpoint_try(&e, &clock, 300, attempt, &tries, err), OUTBOX_ETIMEDOUT,
+		     "no time left");
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -146,6 +208,7 @@ int main(void)
 		cmocka_unit_test(addresses),
 		cmocka_unit_test(bad_addresses),
 		cmocka_unit_test(secrets_and_certificates),
+		cmocka_unit_test(the_failure_that_is_for_people_is_told),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
