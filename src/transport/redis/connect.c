@@ -228,19 +228,20 @@ static int begin_session(struct redis_transport *t, outbox_time deadline, struct
 	return r ? r : redis_wire_check_quiet(&t->wire, err);
 }
 
+static int use_address(void *context, const struct address *address, outbox_time until,
+		       struct outbox_error *err)
+{
+	struct redis_transport *t = context;
+	int r = redis_wire_connect(&t->wire, address, until, err);
+
+	return r ? r : begin_session(t, until, err);
+}
+
 int redis_connect(struct outbox_transport *transport, outbox_time deadline, struct outbox_error *err)
 {
 	struct redis_transport *t = container_of(transport, struct redis_transport, base);
-	const struct endpoint *e = &t->endpoint;
-	int r = OUTBOX_ECONN;
+	int r = endpoint_try(&t->endpoint, t->wire.clock, deadline, use_address, t, err);
 
-	for (size_t i = 0; i < e->n_addresses && r; i++) {
-		outbox_time until = share(&t->wire, deadline, e->n_addresses - i);
-
-		r = redis_wire_connect(&t->wire, &e->addresses[i], until, err);
-		if (!r)
-			r = begin_session(t, until, err);
-	}
 	if (r)
 		redis_wire_close(&t->wire);
 	return r;

@@ -134,6 +134,22 @@ static const char *stream_of(struct pipeline *p, size_t i)
 	return buf_str(&t->key);
 }
 
+#define MAKE_IT "; make it, or leave out create=no"
+
+/* With create=no. When it is the stream of all messages, none of them is to blame. */
+static void no_stream(struct pipeline *p, size_t i)
+{
+	char text[200];
+
+	if (p->t->fixed) {
+		snprintf(text, sizeof(text), "stream %s does not exist", stream_of(p, i));
+		refused_by_server(p, OUTBOX_EAUTH, text, MAKE_IT);
+	} else {
+		outbox_batch_verdict(p->batch, i, OUTBOX_RETRY, 0,
+				     "stream %s: does not exist" MAKE_IT, stream_of(p, i));
+	}
+}
+
 static int refused(struct pipeline *p, size_t i, const char *text, struct outbox_error *err)
 {
 	const char *remedy;
@@ -175,14 +191,27 @@ static int out_of_step(struct pipeline *p, struct outbox_error *err)
 			   p->t->wire.shown);
 }
 
-static int replicas_said(struct pipeline *p, const redisReply *reply, struct outbox_error *err)
+/* A failover passes by itself; what we may not do, or cannot, is for somebody to repair. */
+static void wait_refused(struct pipeline *p, const char *text)
 {
 	const char *remedy;
 
+	switch (redis_refusal_of(text, &remedy)) {
+	case REDIS_LOGIN:
+	case REDIS_ROUTE:
+	case REDIS_WRONG:
+		refused_by_server(p, OUTBOX_EAUTH, text, remedy);
+		return;
+	default:
+		refused_by_server(p, OUTBOX_ECONN, text, remedy);
+	}
+}
+
+static int replicas_said(struct pipeline *p, const redisReply *reply, struct outbox_error *err)
+{
 	p->waited = true;
 	if (reply->type == REDIS_REPLY_ERROR) {
-		(void)redis_refusal_of(reply->str, &remedy);
-		refused_by_server(p, OUTBOX_EAUTH, reply->str, remedy);
+		wait_refused(p, reply->str);
 		return OUTBOX_OK;
 	}
 	if (reply->type != REDIS_REPLY_INTEGER)
@@ -205,9 +234,7 @@ static int take(struct pipeline *p, const redisReply *reply, struct outbox_error
 	if (reply->type == REDIS_REPLY_ERROR)
 		return refused(p, i, reply->str, err);
 	if (reply->type == REDIS_REPLY_NIL && !p->t->create) {
-		outbox_batch_verdict(p->batch, i, OUTBOX_RETRY, 0,
-				     "stream %s: does not exist; make it, or leave out create=no",
-				     stream_of(p, i));
+		no_stream(p, i);
 		return OUTBOX_OK;
 	}
 	if (reply->type != REDIS_REPLY_STRING || !is_entry_id(reply))

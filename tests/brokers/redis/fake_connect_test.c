@@ -90,6 +90,29 @@ static void the_password_is_never_shown(void **state)
 	}
 }
 
+/* The first of two hosts refuses the password, the second is down. */
+static void a_wrong_password_is_not_hidden_by_a_host_that_is_down(void **state)
+{
+	struct fake_script script = { .auth = "-WRONGPASS no\r\n" };
+	struct fake *fake = fake_start(&script), *down = fake_start(&script);
+	struct outbox_error err = OUTBOX_ERROR_INIT;
+	struct outbox_transport *t;
+	struct transport_case c;
+	char url[200];
+
+	(void)state;
+	begin(&c, 0);
+	snprintf(url, sizeof(url), "redis://:word@127.0.0.1:%d,127.0.0.1:%d/", fake_port(fake),
+		 fake_port(down));
+	fake_stop(down);
+	t = case_open(&c, url, 0);
+	assert_int_equal(connect_to(t, &err), OUTBOX_EAUTH);
+	assert_non_null(strstr(err.message, "WRONGPASS"));
+	transport_close(t);
+	fake_stop(fake);
+	outbox_arena_free(c.arena);
+}
+
 /* ---- replicas -------------------------------------------------------------------------------- */
 
 #define TWO_REPLICAS \
@@ -106,8 +129,15 @@ static void without_the_replicas_nothing_is_acked(void **state)
 		{ ":3\r\n", OUTBOX_OK, OUTBOX_ACKED },
 		{ ":1\r\n", OUTBOX_ECONN, OUTBOX_UNKNOWN },
 		{ ":0\r\n", OUTBOX_ECONN, OUTBOX_UNKNOWN },
-		{ "-ERR WAIT cannot be used with replica instances.\r\n", OUTBOX_EAUTH,
+		/* a failover */
+		{ "-ERR WAIT cannot be used with replica instances.\r\n", OUTBOX_ECONN,
 		  OUTBOX_UNKNOWN },
+		{ "-UNBLOCKED force unblock from blocking operation, instance state changed\r\n",
+		  OUTBOX_ECONN, OUTBOX_UNKNOWN },
+		{ "-LOADING Redis is loading\r\n", OUTBOX_ECONN, OUTBOX_UNKNOWN },
+		{ "-OOM command not allowed\r\n", OUTBOX_ECONN, OUTBOX_UNKNOWN },
+		{ "-NOPERM this user has no permissions to run the 'wait' command\r\n",
+		  OUTBOX_EAUTH, OUTBOX_UNKNOWN },
 		{ "+OK\r\n", OUTBOX_ECONN, OUTBOX_UNKNOWN },
 		{ "", OUTBOX_ETIMEDOUT, OUTBOX_UNKNOWN },
 	};
@@ -147,6 +177,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(connect_tells_what_is_wrong),
 		cmocka_unit_test(the_password_is_never_shown),
+		cmocka_unit_test(a_wrong_password_is_not_hidden_by_a_host_that_is_down),
 		cmocka_unit_test(without_the_replicas_nothing_is_acked),
 		cmocka_unit_test(missing_replicas_are_noticed_before_anything_is_sent),
 	};

@@ -127,6 +127,19 @@ def test_a_wrong_stream_for_all_charges_nobody(server, courier, shop, place):
     relay.end()
 
 
+def test_a_missing_stream_for_all_charges_nobody(server, courier, shop, place):
+    redis = server()
+    place()
+    place()
+    relay = courier.start(redis.url("?create=no"))
+    kit.until(lambda: "stream events does not exist" in relay.log(), "the relay to say why")
+    assert "leave out create=no" in relay.log()
+    assert detours(shop) == {} and redis.client().exists("events") == 0
+    redis.client().xadd("events", {"first": "1"})
+    kit.until(lambda: redis.client().xlen("events") == 3, "both to arrive")
+    relay.end()
+
+
 def test_too_large_for_the_server(server, courier, shop, place):
     redis = server("proto-max-bulk-len 1mb")
     small = [place(key="a")]
