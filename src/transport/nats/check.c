@@ -5,6 +5,7 @@
 
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "transport/nats/watchdog.h"
 
 #include <jansson.h>
 
@@ -163,6 +164,32 @@ static void judge_limits(const json_t *config, struct finding *f)
 	add(f, LEVEL_NOTE, text);
 }
 
+/* A repeat is looked at (duplicates.c), which the user may not be allowed to. */
+static int judge_duplicates(struct nats_transport *t, const char *stream, outbox_time deadline,
+			    struct finding *f, struct outbox_error *err)
+{
+	struct outbox_error why = OUTBOX_ERROR_INIT;
+	char subject[300], text[500];
+	json_t *answer = NULL;
+	int r;
+
+	if (t->suffix)
+		return OUTBOX_OK;
+	snprintf(subject, sizeof(subject), NATS_MSG_GET "%s", stream);
+	r = ask(t, subject, "{\"seq\":1}", deadline, &answer, &why);
+	json_decref(answer);
+	if (r == OUTBOX_OK)
+		return OUTBOX_OK; /* also when there is no such message */
+	if (r != OUTBOX_EAUTH && r != OUTBOX_ENOTFOUND && r != OUTBOX_ETIMEDOUT)
+		return outbox_fail_native(err, r, why.native, "%s", why.message);
+	snprintf(text, sizeof(text),
+		 "it may not be asked for its messages (%s): a repeat is charged and sent again until the "
+		 "duplicate window has passed; grant it, or add msg_id=target",
+		 subject);
+	add(f, LEVEL_WARNING, text);
+	return OUTBOX_OK;
+}
+
 static int judge(struct nats_transport *t, const char *stream, outbox_time deadline,
 		 struct finding *f, struct outbox_error *err)
 {
@@ -183,7 +210,7 @@ static int judge(struct nats_transport *t, const char *stream, outbox_time deadl
 		judge_limits(config, f);
 	}
 	json_decref(answer);
-	return r;
+	return r == OUTBOX_OK ? judge_duplicates(t, stream, deadline, f, err) : r;
 }
 
 /* ---- the op ----------------------------------------------------------------------------------------------- */
@@ -240,6 +267,7 @@ int nats_check(struct outbox_transport *transport, outbox_time deadline, char *t
 		snprintf(text, size, "not connected");
 		return LEVEL_ERROR;
 	}
+	pump_guard(t, deadline);
 	r = find_streams(t, deadline, &streams, &err);
 	for (size_t i = 0; r == OUTBOX_OK && i < streams.count && i < NATS_STREAMS_MAX; i++) {
 		struct finding f = { .text = BUF_INIT(2048) };
@@ -253,6 +281,7 @@ int nats_check(struct outbox_transport *transport, outbox_time deadline, char *t
 		}
 		buf_deinit(&f.text);
 	}
+	watchdog_disarm(t->watchdog);
 	if (r != OUTBOX_OK)
 		snprintf(text, size, "%s", err.message);
 	else

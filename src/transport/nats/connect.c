@@ -23,8 +23,6 @@
 
 #define LOGIN_MAX 16384
 #define NO_TLS_NAME "tls-was-not-asked-for.invalid"
-/* How much of the time an address gets while others are left. */
-#define SHARE 2
 
 /* ---- options -------------------------------------------------------------------------------------- */
 
@@ -72,10 +70,10 @@ static natsStatus set_tls(const struct endpoint *e, const char *host, natsOption
 		return natsOptions_SetExpectedHostname(options, NO_TLS_NAME);
 	s = natsOptions_SetSecure(options, true);
 	if (s == NATS_OK && !e->verify)
-		return natsOptions_SkipServerVerification(options, true);
-	if (s == NATS_OK)
+		s = natsOptions_SkipServerVerification(options, true);
+	if (s == NATS_OK && e->verify)
 		s = natsOptions_SetExpectedHostname(options, host);
-	if (s == NATS_OK)
+	if (s == NATS_OK && e->verify)
 		s = natsOptions_LoadCATrustedCertificates(options, e->ca);
 	if (s == NATS_OK && e->cert)
 		s = natsOptions_LoadCertificatesChain(options, e->cert, e->key);
@@ -197,9 +195,11 @@ static natsStatus options_for(struct nats_transport *t, const struct address *ad
 	return s;
 }
 
-static int connect_to(struct nats_transport *t, const struct address *address, outbox_time left,
+static int connect_to(void *context, const struct address *address, outbox_time until,
 		      struct outbox_error *err)
 {
+	struct nats_transport *t = context;
+	outbox_time left = until - t->clock->mono(t->clock);
 	/* The library first, where it keeps its deadline; the watchdog where it does not. */
 	int64_t milliseconds = left * 9 / 10 / OUTBOX_MILLISECONDS;
 	natsStatus s = options_for(t, address, milliseconds > 0 ? milliseconds : 1);
@@ -260,28 +260,6 @@ static int set_up(struct nats_transport *t, struct outbox_error *err)
 	return nats_new_inbox(t, err);
 }
 
-static int try_addresses(struct nats_transport *t, outbox_time deadline, struct outbox_error *err)
-{
-	const struct endpoint *e = &t->endpoint;
-	int r = OUTBOX_ETIMEDOUT;
-
-	for (size_t i = 0; i < e->n_addresses; i++) {
-		outbox_time left = deadline - t->clock->mono(t->clock);
-
-		if (left <= 0)
-			return r == OUTBOX_ETIMEDOUT
-				       ? outbox_fail(err, r, "NATS %s: no time left to connect",
-						     e->shown)
-				       : r;
-		if (i + 1 < e->n_addresses)
-			left /= SHARE;
-		r = connect_to(t, &e->addresses[i], left, err);
-		if (r == OUTBOX_OK)
-			return OUTBOX_OK;
-	}
-	return r;
-}
-
 int nats_dial(struct nats_transport *t, outbox_time deadline, struct outbox_error *err)
 {
 	int r;
@@ -293,7 +271,7 @@ int nats_dial(struct nats_transport *t, outbox_time deadline, struct outbox_erro
 		nats_hang_up(t);
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory, descriptors or threads");
 	}
-	r = try_addresses(t, deadline, err);
+	r = endpoint_try(&t->endpoint, t->clock, deadline, connect_to, t, err);
 	if (r == OUTBOX_OK)
 		r = set_up(t, err);
 	if (r != OUTBOX_OK)

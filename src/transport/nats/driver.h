@@ -29,7 +29,9 @@ struct watchdog;
 enum slot_state {
 	SLOT_OPEN, /* nothing yet */
 	SLOT_ACKED,
-	SLOT_DONE, /* another verdict, and final */
+	SLOT_DONE,  /* another verdict, and final */
+	SLOT_DOUBT, /* the stream has its id already: see duplicates.c */
+	SLOT_PLACE, /* nobody takes its subject, or not from us: RETRY, unless the target has no other */
 	SLOT_FULL, /* refused for want of space: RETRY, unless the whole target is full */
 	SLOT_AWAY  /* refused by a stream or cluster that cannot work now: the same */
 };
@@ -50,7 +52,24 @@ struct window {
 	/* 503s: the library does not tell which request they answer. When there are as many as open slots,
 	 * they answer these. */
 	size_t no_responders;
-	size_t asked; /* up to here it was found out why a message has no answer */
+	size_t asked;        /* up to here it was found out why a message has no answer */
+	outbox_time reserve; /* so much of the deadline is for questions about duplicates */
+};
+
+/* A message that was answered with "duplicate". */
+struct doubt {
+	size_t slot;
+	char *stream;
+	int64_t seq;     /* of what the stream has under its id */
+	uint64_t number; /* of the question's reply subject */
+	bool settled;
+};
+
+struct doubts {
+	struct doubt *list;
+	size_t capacity, count;
+	size_t asked; /* the first so many: asked, or settled without */
+	size_t open;  /* asked and not settled */
 };
 
 /*
@@ -71,7 +90,9 @@ struct nats_transport {
 	struct outbox_encoder *encoder;
 	struct endpoint endpoint;
 	struct template subject;
-	bool dollar; /* the template itself begins with $: "$KV.bucket.{key}" */
+	bool dollar;   /* the template itself begins with $: "$KV.bucket.{key}" */
+	bool constant; /* one subject for all messages */
+	char *suffix;  /* "@<target>" behind the id in Nats-Msg-Id, or NULL */
 	char *stream;
 	char *token, *creds, *nkey, *seed;
 	char *inbox_prefix;
@@ -92,8 +113,10 @@ struct nats_transport {
 	bool stale;      /* answers of an earlier batch may still come */
 
 	struct window window;
+	struct doubts doubts;
 	struct bin bin;
-	struct buf text; /* the subject of the message at hand */
+	struct buf text;   /* the subject of the message at hand */
+	struct buf msg_id; /* its Nats-Msg-Id, where there is a suffix */
 };
 
 /* ---- connect.c: all errors of connect() */
@@ -116,6 +139,11 @@ natsStatus pump_detach(void *data);
  */
 bool pump(struct nats_transport *t, outbox_time wait);
 bool pump_closed(const struct nats_transport *t);
+/*
+ * Let the watchdog end a read that outlasts the deadline: once for a whole publish() or check(), whose deadline it
+ * is; what they ask on the way has no other. Its end is watchdog_disarm().
+ */
+void pump_guard(struct nats_transport *t, outbox_time deadline);
 /* Why it is gone. Returns the status. */
 int pump_why(struct nats_transport *t, struct outbox_error *err);
 /* The next reply subject, in t->reply; returns its number. */
@@ -138,6 +166,9 @@ void bin_empty(struct nats_transport *t);
 /* The message's subject into t->text. EINVAL with the reason. */
 int nats_subject(struct nats_transport *t, const struct outbox_message *message,
 		 struct outbox_error *err) OUTBOX_MUSTCHECK;
+/* What the server is to recognise a repeat by; valid until the next call. EINVAL with the reason. */
+int nats_msg_id(struct nats_transport *t, const struct outbox_message *message, const char **ret_id,
+		struct outbox_error *err) OUTBOX_MUSTCHECK;
 /* EINVAL unless it can be a header, a command to the server it is not. */
 int nats_header_check(const struct outbox_header *header, struct outbox_error *err) OUTBOX_MUSTCHECK;
 /* A stream's name, an inbox prefix: one or several tokens. */
@@ -159,6 +190,19 @@ bool settle_silence(struct nats_transport *t, size_t slot, outbox_time deadline)
 /* No more answers. */
 int settle_batch(struct nats_transport *t, outbox_time deadline,
 		 struct outbox_error *err) OUTBOX_MUSTCHECK;
+/* ---- duplicates.c: is what the stream has under this id this message, or one under another subject? */
+#define NATS_MSG_GET "$JS.API.STREAM.MSG.GET."
+/* The stream says that it has this message already. */
+void doubts_add(struct nats_transport *t, size_t slot, const char *stream, int64_t seq);
+/* Ask about as many as may be asked at a time. False: nothing is open. */
+bool doubts_ask(struct nats_transport *t);
+/* An answer, perhaps to a question. */
+void doubts_answer(struct nats_transport *t, uint64_t number, const char *json, size_t size);
+/* A question to this subject was not permitted. */
+void doubts_forbidden(struct nats_transport *t, const char *subject, size_t length, const char *text);
+/* No more answers: why, or NULL when the connection was lost. */
+void doubts_end(struct nats_transport *t, const char *why);
+void doubts_clear(struct nats_transport *t);
 /* ---- check.c */
 int nats_check(struct outbox_transport *transport, outbox_time deadline, char *text, size_t size);
 

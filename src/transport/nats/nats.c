@@ -17,8 +17,9 @@
 
 #define LAST_WORD 2 /* ms */
 
-#define OPTIONS "stream, token_file, creds, nkey, nkey_seed, inbox, " ENDPOINT_OPTIONS
+#define OPTIONS "stream, msg_id, token_file, creds, nkey, nkey_seed, inbox, " ENDPOINT_OPTIONS
 #define NAME_MAX_BYTES 400
+#define MSG_ID_MAX 65536 /* more than a server takes in headers */
 
 extern const struct outbox_transport_ops nats_transport_ops;
 
@@ -43,6 +44,7 @@ static void nats_transport_close(struct outbox_transport *transport)
 	endpoint_deinit(&t->endpoint);
 	template_deinit(&t->subject);
 	free(t->stream);
+	free(t->suffix);
 	secret_free(t->token);
 	free(t->creds);
 	free(t->nkey);
@@ -50,7 +52,9 @@ static void nats_transport_close(struct outbox_transport *transport)
 	free(t->inbox_prefix);
 	free(t->name);
 	free(t->window.slots);
+	free(t->doubts.list);
 	buf_deinit(&t->text);
+	buf_deinit(&t->msg_id);
 	free(t);
 	/* The rest of what notes_await_closed() tells: the library's thread may still have a word to say. */
 	if (connected)
@@ -77,7 +81,8 @@ static int set_subject(struct nats_transport *t, const char *path, struct outbox
 	if (r != OUTBOX_OK)
 		return r;
 	t->dollar = text[0] == '$';
-	if (template_is_constant(&t->subject) && !nats_tokens_valid(text, true))
+	t->constant = template_is_constant(&t->subject);
+	if (t->constant && !nats_tokens_valid(text, true))
 		return outbox_fail(err, OUTBOX_ECONFIG,
 				   "\"%s\" is not a subject to publish to; write words with dots between "
 				   "them, without wildcards: shop.{type}",
@@ -101,6 +106,29 @@ static int set_tokens(struct url *url, const char *option, const char *normal, b
 				   option, text_shown(shown, sizeof(shown), value),
 				   dots ? "" : "a dot, ");
 	return copy(value, ret_text, err);
+}
+
+/* Nats-Msg-Id: the message's id, or with the target's name behind it. */
+static int set_msg_id(struct nats_transport *t, struct url *url, const char *target,
+		      struct outbox_error *err)
+{
+	const char *value = url_option(url, "msg_id");
+	char shown[100];
+
+	if (!value || strcmp(value, "id") == 0)
+		return OUTBOX_OK;
+	if (strcmp(value, "target") != 0)
+		return outbox_fail(err, OUTBOX_ECONFIG,
+				   "option msg_id: \"%s\" is neither id nor target",
+				   text_shown(shown, sizeof(shown), value));
+	if (!target || !target[0] || strpbrk(target, "\r\n"))
+		return outbox_fail(err, OUTBOX_ECONFIG,
+				   "option msg_id=target: the target has no name that can be sent");
+	if (asprintf(&t->suffix, "@%s", target) < 0) {
+		t->suffix = NULL;
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	}
+	return OUTBOX_OK;
 }
 
 static int set_file(struct url *url, const char *option, char **ret_path, struct outbox_error *err)
@@ -178,6 +206,8 @@ static int setup(struct nats_transport *t, const struct outbox_transport_config 
 	if (r == OUTBOX_OK)
 		r = set_tokens(&url, "stream", NULL, false, &t->stream, err);
 	if (r == OUTBOX_OK)
+		r = set_msg_id(t, &url, config->target, err);
+	if (r == OUTBOX_OK)
 		r = set_tokens(&url, "inbox", "_INBOX", true, &t->inbox_prefix, err);
 	if (r == OUTBOX_OK)
 		r = set_login(t, &url, err);
@@ -208,6 +238,7 @@ static int nats_transport_open(const struct outbox_transport_config *config,
 	t->fd = -1;
 	t->number = 1;
 	t->text.max = NATS_SUBJECT_MAX;
+	t->msg_id.max = MSG_ID_MAX;
 	r = setup(t, config, err);
 	if (r != OUTBOX_OK) {
 		nats_transport_close(&t->base);
@@ -237,7 +268,7 @@ const struct outbox_transport_ops nats_transport_ops = {
 	.name = "nats",
 	.schemes = schemes,
 	.help = "nats://[user:password@]HOST[:4222][,HOST...]/SUBJECT (JetStream; tls:// for TLS; the subject "
-		"may have {type} {key} ..., default {type}; ?stream=NAME&token_file=&creds=&nkey=&nkey_seed=)",
+		"may have {type} {key} ..., default {type}; ?stream=NAME&msg_id=id|target&token_file=&creds=&nkey=&nkey_seed=)",
 	.open = nats_transport_open,
 	.connect = nats_transport_connect,
 	.publish = nats_publish,

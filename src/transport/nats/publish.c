@@ -58,13 +58,14 @@ static void add_fixed(struct wire *wire, const char *name, const char *value)
 static int prepare(struct nats_transport *t, const struct outbox_message *message,
 		   const struct outbox_encoded *encoded, struct wire *wire, struct outbox_error *err)
 {
+	const char *id;
 	int r;
 
 	*wire = (struct wire){ .size = strlen(HEADER_LINE) + strlen("\r\n") + encoded->size };
-	if (strpbrk(message->id, "\r\n"))
-		return outbox_fail(err, OUTBOX_EINVAL,
-				   "the id has a line break, which NATS cannot carry");
-	add_fixed(wire, "Nats-Msg-Id", message->id);
+	r = nats_msg_id(t, message, &id, err);
+	if (r != OUTBOX_OK)
+		return r;
+	add_fixed(wire, "Nats-Msg-Id", id);
 	if (t->stream)
 		add_fixed(wire, "Nats-Expected-Stream", t->stream);
 	if (encoded->content_type) {
@@ -105,9 +106,11 @@ static natsStatus make(const char *subject, const char *reply, const struct outb
 
 /* ---- the window ------------------------------------------------------------------------------------- */
 
-static int begin(struct nats_transport *t, struct outbox_batch *batch, struct outbox_error *err)
+static int begin(struct nats_transport *t, struct outbox_batch *batch, outbox_time deadline,
+		 struct outbox_error *err)
 {
 	struct window *w = &t->window;
+	outbox_time quarter = left_until(t, deadline) / 4;
 
 	if (batch->count > w->capacity) {
 		struct slot *slots = reallocarray(w->slots, batch->count, sizeof(*slots));
@@ -120,6 +123,7 @@ static int begin(struct nats_transport *t, struct outbox_batch *batch, struct ou
 	w->batch = batch;
 	w->count = w->open = w->acked = w->no_responders = w->asked = 0;
 	w->first = t->number;
+	w->reserve = quarter < SILENCE ? quarter : SILENCE;
 	return OUTBOX_OK;
 }
 
@@ -269,7 +273,8 @@ static void await_answers(struct nats_transport *t, outbox_time deadline)
 	turn(t, 0);
 	bin_empty(t);
 	while (w->open > w->no_responders && !pump_closed(t)) {
-		outbox_time left = left_until(t, deadline);
+		outbox_time until = deadline - (t->doubts.count ? w->reserve : 0);
+		outbox_time left = left_until(t, until);
 
 		if (left <= 0)
 			return;
@@ -277,8 +282,27 @@ static void await_answers(struct nats_transport *t, outbox_time deadline)
 			continue;
 		if (left <= SILENCE)
 			return;
-		look_into_silence(t, deadline);
+		look_into_silence(t, until);
 	}
+}
+
+/* No more answers are awaited, so a 503 that comes now is taken as one to a question. */
+static void look_into_duplicates(struct nats_transport *t, outbox_time deadline)
+{
+	struct window *w = &t->window;
+	const size_t unheard = w->no_responders;
+
+	while (!pump_closed(t) && doubts_ask(t)) {
+		outbox_time left = left_until(t, deadline);
+
+		if (left <= 0 || !turn(t, left))
+			break;
+		if (w->no_responders > unheard)
+			doubts_end(t, "nobody answers to " NATS_MSG_GET "* in this account");
+	}
+	w->no_responders = unheard;
+	t->stale |= t->doubts.open > 0;
+	doubts_end(t, pump_closed(t) ? NULL : "no answer came in time");
 }
 
 /* Has the other end closed it? The library may need a moment to say so. */
@@ -294,16 +318,13 @@ static bool hung_up(const struct nats_transport *t)
 static int wake_up(struct nats_transport *t, outbox_time deadline, struct outbox_error *err)
 {
 	while (!pump_closed(t) && !hung_up(t) && turn(t, 0))
-		;
+		if (left_until(t, deadline) <= 0)
+			return outbox_fail(err, OUTBOX_ETIMEDOUT,
+					   "NATS %s: it talks without end, nothing could be sent",
+					   t->endpoint.shown);
 	if (pump_closed(t) || hung_up(t))
 		return nats_dial(t, deadline, err);
 	return t->stale ? nats_new_inbox(t, err) : OUTBOX_OK;
-}
-
-static void guard(struct nats_transport *t, outbox_time deadline)
-{
-	if (t->watchdog)
-		watchdog_arm(t->watchdog, t->fd, left_until(t, deadline));
 }
 
 static int exchange(struct nats_transport *t, outbox_time deadline, struct outbox_error *err)
@@ -311,8 +332,10 @@ static int exchange(struct nats_transport *t, outbox_time deadline, struct outbo
 	int sent = send_all(t, deadline, err);
 	int r;
 
-	if (sent == OUTBOX_OK)
+	if (sent == OUTBOX_OK) {
 		await_answers(t, deadline);
+		look_into_duplicates(t, deadline);
+	}
 	r = settle_batch(t, deadline, sent == OUTBOX_OK ? err : NULL);
 	return sent != OUTBOX_OK ? sent : r;
 }
@@ -328,15 +351,16 @@ int nats_publish(struct outbox_transport *transport, struct outbox_batch *batch,
 	if (left_until(t, deadline) <= 0)
 		return outbox_fail(err, OUTBOX_ETIMEDOUT, "NATS %s: the deadline has passed",
 				   t->endpoint.shown);
-	guard(t, deadline);
+	pump_guard(t, deadline);
 	r = wake_up(t, deadline, err);
 	if (r == OUTBOX_OK)
-		r = begin(t, batch, err);
+		r = begin(t, batch, deadline, err);
 	if (r == OUTBOX_OK) {
-		guard(t, deadline); /* perhaps it is another connection now */
+		pump_guard(t, deadline); /* perhaps it is another connection now */
 		r = exchange(t, deadline, err);
 	}
 	watchdog_disarm(t->watchdog);
+	doubts_clear(t);
 	t->window.batch = NULL;
 	t->window.count = 0;
 	return r;

@@ -99,6 +99,12 @@ bool pump(struct nats_transport *t, outbox_time wait)
 	return n > 0;
 }
 
+void pump_guard(struct nats_transport *t, outbox_time deadline)
+{
+	if (t->watchdog)
+		watchdog_arm(t->watchdog, t->fd, deadline - t->clock->mono(t->clock));
+}
+
 int pump_why(struct nats_transport *t, struct outbox_error *err)
 {
 	const char *text = NULL;
@@ -243,13 +249,8 @@ int pump_request(struct nats_transport *t, const char *subject, const char *json
 	uint64_t number = pump_next_reply(t);
 	natsStatus s =
 		natsConnection_PublishRequest(t->nc, subject, t->reply, json, (int)strlen(json));
-	int r;
 
 	if (s != NATS_OK)
 		return pump_why(t, err);
-	if (t->watchdog)
-		watchdog_arm(t->watchdog, t->fd, deadline - t->clock->mono(t->clock));
-	r = await_answer(t, subject, number, deadline, ret_msg, err);
-	watchdog_disarm(t->watchdog);
-	return r;
+	return await_answer(t, subject, number, deadline, ret_msg, err);
 }

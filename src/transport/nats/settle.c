@@ -6,6 +6,10 @@
  * for it. One refusal alone does not tell an outage from a message whose stream, one of several that the target
  * writes to, is full. What tells is what came behind it: the messages were answered in order, so when a later one
  * was stored, the target works and the refused ones have a problem of their own.
+ *
+ * A target with stream=, or with one subject for all, has no other stream: there a refusal is an outage whatever
+ * came behind it (a consumer may drain a full stream in the middle of a batch). And when the one subject is not
+ * permitted, or no stream takes it, that is not a message's problem either.
  */
 
 #include "transport/nats/driver.h"
@@ -35,13 +39,14 @@ static void close_slot(struct nats_transport *t, struct slot *slot, enum slot_st
 static void refuse(struct nats_transport *t, struct slot *slot, const struct answer *answer)
 {
 	static const enum slot_state states[] = {
-		[CLASS_RETRY] = SLOT_DONE,
-		[CLASS_REJECT] = SLOT_DONE,
-		[CLASS_FULL] = SLOT_FULL,
-		[CLASS_AWAY] = SLOT_AWAY,
+		[CLASS_RETRY] = SLOT_DONE, [CLASS_PLACE] = SLOT_PLACE, [CLASS_REJECT] = SLOT_DONE,
+		[CLASS_FULL] = SLOT_FULL,  [CLASS_AWAY] = SLOT_AWAY,
 	};
 	enum verdict_class class = verdict_of(answer->code);
 
+	/* discard_new_per_subject: the others are not full. */
+	if (class == CLASS_FULL && !t->constant && strstr(answer->description, "per subject"))
+		class = CLASS_RETRY;
 	outbox_batch_verdict(t->window.batch, slot->item,
 			     class == CLASS_REJECT ? OUTBOX_REJECTED : OUTBOX_RETRY, answer->code,
 			     "JetStream refused it: %s (%d)", answer->description, answer->code);
@@ -67,6 +72,9 @@ static void settle_answer(struct nats_transport *t, size_t index, const char *js
 				     "it was stored by stream \"%s\", not by \"%s\"", answer.stream,
 				     t->stream);
 		close_slot(t, slot, SLOT_DONE);
+	} else if (answer.duplicate && !t->suffix) {
+		doubts_add(t, index, answer.stream, answer.seq);
+		close_slot(t, slot, SLOT_DOUBT);
 	} else {
 		if (answer.duplicate)
 			outbox_batch_duplicate(batch, slot->item);
@@ -79,11 +87,16 @@ static void settle_answer(struct nats_transport *t, size_t index, const char *js
 void settle_message(struct nats_transport *t, natsMsg *msg)
 {
 	const struct window *w = &t->window;
+	const char *json = natsMsg_GetData(msg);
+	size_t size = (size_t)natsMsg_GetDataLength(msg);
 	uint64_t number;
 
-	if (pump_number(t, msg, &number) && number >= w->first && number - w->first < w->count)
-		settle_answer(t, (size_t)(number - w->first), natsMsg_GetData(msg),
-			      (size_t)natsMsg_GetDataLength(msg));
+	if (!pump_number(t, msg, &number))
+		return;
+	if (number >= w->first && number - w->first < w->count)
+		settle_answer(t, (size_t)(number - w->first), json, size);
+	else
+		doubts_answer(t, number, json, size);
 }
 
 /* Is this the subject of the message? */
@@ -106,6 +119,7 @@ void settle_note(struct nats_transport *t, const char *text)
 	end = begin ? strrchr(begin + 1, '"') : NULL;
 	if (!end)
 		return;
+	doubts_forbidden(t, begin + 1, (size_t)(end - begin) - 1, text);
 	for (size_t i = 0; i < w->count; i++) {
 		struct slot *slot = &w->slots[i];
 
@@ -114,7 +128,7 @@ void settle_note(struct nats_transport *t, const char *text)
 			continue;
 		outbox_batch_verdict(w->batch, slot->item, OUTBOX_RETRY, NATS_NOT_PERMITTED,
 				     "%s; grant it to the relay's user", text);
-		close_slot(t, slot, SLOT_DONE);
+		close_slot(t, slot, SLOT_PLACE);
 	}
 }
 
@@ -142,7 +156,7 @@ static void settle_open(struct nats_transport *t, bool unheard)
 		else
 			outbox_batch_verdict(w->batch, slot->item, OUTBOX_UNKNOWN, 0,
 					     "sent to \"%s\", and no answer came", shown);
-		close_slot(t, slot, SLOT_DONE);
+		close_slot(t, slot, unheard ? SLOT_PLACE : SLOT_DONE);
 	}
 }
 
@@ -204,7 +218,7 @@ bool settle_silence(struct nats_transport *t, size_t index, outbox_time deadline
 			"no stream takes the subject \"%s\", though somebody else listens to it; "
 			"create one, or correct the target's subject",
 			buf_str(&t->text));
-		close_slot(t, slot, SLOT_DONE);
+		close_slot(t, slot, SLOT_PLACE);
 	}
 	return true;
 }
@@ -219,6 +233,16 @@ static int settle_unheard(struct nats_transport *t, outbox_time deadline, struct
 	return r;
 }
 
+/* Was it the target that was refused? EAUTH says that nothing was stored, and that somebody must repair it. */
+static int outage_of(const struct nats_transport *t, const struct slot *slot)
+{
+	if (slot->state == SLOT_FULL)
+		return OUTBOX_EFULL;
+	if (slot->state == SLOT_AWAY)
+		return OUTBOX_ECONN;
+	return slot->state == SLOT_PLACE && t->constant ? OUTBOX_EAUTH : OUTBOX_OK;
+}
+
 /* Take back the verdicts of refusals that were the target's, not the messages'. */
 static int settle_refused(struct nats_transport *t, struct outbox_error *err)
 {
@@ -227,20 +251,19 @@ static int settle_refused(struct nats_transport *t, struct outbox_error *err)
 	const struct outbox_item *item;
 	int status;
 
-	while (first < w->count && w->slots[first].state != SLOT_FULL &&
-	       w->slots[first].state != SLOT_AWAY)
+	while (first < w->count && outage_of(t, &w->slots[first]) == OUTBOX_OK)
 		first++;
 	for (size_t i = 0; i < w->count; i++)
 		if (w->slots[i].state == SLOT_ACKED)
 			last_acked = i;
-	if (first == w->count || last_acked > first)
+	if (first == w->count || (last_acked > first && !t->stream && !t->constant))
 		return OUTBOX_OK;
 	item = w->batch->items[w->slots[first].item];
-	status = w->slots[first].state == SLOT_FULL ? OUTBOX_EFULL : OUTBOX_ECONN;
-	status = outbox_fail_native(err, status, item->native, "NATS %s: %s", t->endpoint.shown,
+	status = outbox_fail_native(err, outage_of(t, &w->slots[first]), item->native,
+				    "NATS %s: %s", t->endpoint.shown,
 				    item->reason ? item->reason : "JetStream refused it");
 	for (size_t i = first; i < w->count; i++)
-		if (w->slots[i].state == SLOT_FULL || w->slots[i].state == SLOT_AWAY)
+		if (outage_of(t, &w->slots[i]) != OUTBOX_OK)
 			outbox_batch_verdict(w->batch, w->slots[i].item, OUTBOX_VERDICT_UNSET, 0,
 					     NULL);
 	return status;

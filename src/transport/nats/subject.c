@@ -65,6 +65,33 @@ int nats_subject(struct nats_transport *t, const struct outbox_message *message,
 	return OUTBOX_OK;
 }
 
+int nats_msg_id(struct nats_transport *t, const struct outbox_message *message, const char **ret_id,
+		struct outbox_error *err)
+{
+	const char *id = message->id;
+	char shown[100];
+
+	if (strpbrk(id, "\r\n"))
+		return outbox_fail(err, OUTBOX_EINVAL,
+				   "the id has a line break, which NATS cannot carry in a header");
+	/* The server skips it: " 7" would be a repeat of "7", and never be stored. */
+	if (id[0] == ' ' || id[0] == '\t')
+		return outbox_fail(err, OUTBOX_EINVAL,
+				   "the id \"%s\" begins with a blank, which NATS does not keep; give it "
+				   "another id",
+				   text_shown(shown, sizeof(shown), id));
+	if (t->suffix) {
+		buf_clear(&t->msg_id);
+		buf_text(&t->msg_id, id);
+		buf_text(&t->msg_id, t->suffix);
+		if (t->msg_id.failed)
+			return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+		id = buf_str(&t->msg_id);
+	}
+	*ret_id = id;
+	return OUTBOX_OK;
+}
+
 static bool name_valid(const char *name)
 {
 	for (const char *at = name; *at; at++)

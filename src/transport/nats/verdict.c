@@ -33,14 +33,14 @@ static const struct {
 	{ 10051, CLASS_AWAY },  /* general stream failure */
 	{ 10053, CLASS_FULL },  /* stream limits exceeded */
 	{ 10054, CLASS_REJECT }, /* message size exceeds maximum allowed: the stream's max_msg_size */
-	{ 10060, CLASS_RETRY }, /* expected stream does not match: the subject belongs to another one */
+	{ 10060, CLASS_PLACE }, /* expected stream does not match: the subject belongs to another one */
 	{ 10063, CLASS_AWAY },  /* expected stream sequence does not match: between its replicas */
 	{ 10070, CLASS_RETRY }, /* wrong last message id */
 	{ 10071, CLASS_RETRY }, /* wrong last sequence */
 	{ 10076, CLASS_AWAY },  /* JetStream not enabled */
 	{ 10077, CLASS_FULL }, /* storing failed: maximum messages or bytes exceeded, a full disk */
 	{ 10097, CLASS_REJECT }, /* header size exceeds maximum allowed of 64k */
-	{ 10109, CLASS_RETRY },  /* sealed stream */
+	{ 10109, CLASS_PLACE },  /* sealed stream */
 	{ 10118, CLASS_AWAY },   /* stream is offline */
 	{ 10158, CLASS_RETRY },  /* duplicate message id is in process (2.11) */
 	{ 10167, CLASS_AWAY },   /* too many requests (2.11) */
@@ -152,7 +152,6 @@ int answer_parse(const char *json, size_t size, struct answer *ret_answer, struc
 	struct answer answer = { 0 };
 	struct json_members members;
 	struct json_piece name, value;
-	long long seq = 0;
 
 	if (parse_plain(json, size, &answer)) {
 		*ret_answer = answer;
@@ -168,12 +167,50 @@ int answer_parse(const char *json, size_t size, struct answer *ret_answer, struc
 			 !read_text(&value, answer.stream, sizeof(answer.stream)))
 			return not_jetstreams("a strange stream", err);
 		else if (is(&name, "seq"))
-			seq = read_number(&value);
+			answer.seq = read_number(&value);
 		else if (is(&name, "duplicate"))
 			answer.duplicate = value.at[0] == 't';
 	}
-	if (!answer.code && (!answer.stream[0] || seq <= 0))
+	if (!answer.code && (!answer.stream[0] || answer.seq <= 0))
 		return not_jetstreams("it names no stream and sequence", err);
 	*ret_answer = answer;
 	return OUTBOX_OK;
+}
+
+/* ---- stored messages ---------------------------------------------------------------------------------- */
+
+static bool read_subject(const struct json_piece *message, char *out, size_t size)
+{
+	struct json_members members;
+	struct json_piece name, value;
+
+	if (!json_members_begin(&members, message->at, message->size))
+		return false;
+	while (json_members_next(&members, &name, &value))
+		if (is(&name, "subject"))
+			return read_text(&value, out, size) && out[0];
+	return false;
+}
+
+int stored_parse(const char *json, size_t size, char *ret_subject, size_t subject_size,
+		 struct outbox_error *err)
+{
+	struct answer answer = { 0 };
+	struct json_members members;
+	struct json_piece name, value;
+	bool found = false;
+
+	if (json_text_check(json ? json : "", size, NULL) != OUTBOX_OK ||
+	    !json_members_begin(&members, json, size))
+		return not_jetstreams("no JSON object", err);
+	while (json_members_next(&members, &name, &value)) {
+		if (is(&name, "error") && value.at[0] != 'n')
+			read_error(&value, &answer);
+		else if (is(&name, "message"))
+			found = read_subject(&value, ret_subject, subject_size);
+	}
+	if (answer.code)
+		return outbox_fail_native(err, OUTBOX_ENOTFOUND, answer.code, "JetStream: %s (%d)",
+					  answer.description, answer.code);
+	return found ? OUTBOX_OK : not_jetstreams("it names no subject", err);
 }

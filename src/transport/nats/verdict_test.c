@@ -92,7 +92,7 @@ static void errors(void **state)
 		  "an error without a description" },
 		{ "{\"error\":{\"err_code\":10008}}", 10008, CLASS_AWAY,
 		  "an error without a description" },
-		{ "{\"error\":{\"err_code\":10060}}", 10060, CLASS_RETRY,
+		{ "{\"error\":{\"err_code\":10060}}", 10060, CLASS_PLACE,
 		  "an error without a description" },
 		{ "{\"error\":{\"err_code\":12345}}", 12345, CLASS_RETRY,
 		  "an error without a description" },

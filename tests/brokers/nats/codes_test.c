@@ -19,9 +19,8 @@
 static enum verdict_class class_of(const char *text)
 {
 	static const char *const words[] = {
-		[CLASS_RETRY] = "RETRY",
-		[CLASS_REJECT] = "REJECTED",
-		[CLASS_FULL] = "EFULL",
+		[CLASS_RETRY] = "RETRY",     [CLASS_PLACE] = "RETRY, EAUTH",
+		[CLASS_REJECT] = "REJECTED", [CLASS_FULL] = "EFULL",
 		[CLASS_AWAY] = "ECONN",
 	};
 

@@ -102,6 +102,11 @@ class Witness:
             else:
                 assert words[0] in ("INFO", "PONG", "+OK"), words
 
+    def update(self, name, **more):
+        config = self.request(f"$JS.API.STREAM.INFO.{name}")["config"]
+        answer = self.request(f"$JS.API.STREAM.UPDATE.{name}", {**config, **more})
+        assert "error" not in answer, answer
+
     def create(self, name, **more):
         config = {"name": name, "subjects": [f"{name}.>"], "storage": "file", "num_replicas": 1, "max_msgs": -1,
                   "max_bytes": -1, "max_consumers": -1, "retention": "limits", "discard": "new", **more}

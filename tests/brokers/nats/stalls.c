@@ -166,10 +166,13 @@ static void messages_cannot_be_commands(void **state)
 		}
 	}
 	batch_add(w.batch, "a")->id = "a\r\nNats-Rollup: all";
+	/* The server would skip the blank, and take it for a repeat of "a". */
+	batch_add(w.batch, "a")->id = " a";
 	assert_int_equal(batch_publish(w.batch, bare, 10), OUTBOX_OK);
 	for (size_t i = 0; i < HOSTILE; i++)
 		assert_verdict(w.batch, i, OUTBOX_REJECTED, hostile[i].reason);
 	assert_verdict(w.batch, HOSTILE, OUTBOX_REJECTED, "header");
+	assert_verdict(w.batch, HOSTILE + 1, OUTBOX_REJECTED, "begins with a blank");
 	bare->ops->close(bare);
 	leave(&w);
 }

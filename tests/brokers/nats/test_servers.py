@@ -54,6 +54,23 @@ def test_a_forbidden_subject_is_the_messages_problem(servers, probe):
     assert witness.count("S") == 2
 
 
+def test_a_forbidden_target_charges_nobody(servers, probe):
+    server = servers(users(publish='{ allow: ["other.>", "$JS.API.>"] }'))
+    natsd.Witness(server.port, ADMIN).create("S")
+    out = probe(f"nats://relay:se%22cret@127.0.0.1:{server.port}/S.orders", 6)
+    assert "publish auth acked 0 rejected 0 retry 0 unknown 0 unset 6 " in out, out
+    assert "Permissions Violation for Publish to \"S.orders\"" in out and "grant it" in out, out
+
+
+def test_what_somebody_must_repair_is_told(servers, probe):
+    """Of several hosts one refuses the password, the next is down: that it is down explains nothing."""
+    server, down = servers(users()), natsd.free_port()
+    hosts = [f"127.0.0.1:{server.port}", f"127.0.0.1:{down}"]
+    for order in (hosts, hosts[::-1]):
+        out = probe(f"nats://relay:wr0ng@{','.join(order)}/x")
+        assert out.startswith("connect auth") and f":{server.port}: Authorization Violation" in out, out
+
+
 def test_without_jetstream_it_is_an_outage(servers, probe):
     out = probe(f"{servers(jetstream=False).url}/S.{{type}}", 3)
     assert "publish conn acked 0 rejected 0 retry 0 " in out and "nats-server -js" in out, out

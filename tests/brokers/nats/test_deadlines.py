@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""publish() has one deadline, whatever the driver asks on the way; and what is asked about duplicates."""
+import json
+import re
+import socket
+import ssl
+import subprocess
+import threading
+import time
+
+import pytest
+
+INFO = b'INFO {"server_id":"X","version":"2.9.10","proto":1,"headers":true,"max_payload":1048576%s}\r\n'
+NAMES = rb"PUB \$JS\.API\.STREAM\.NAMES (\S+) \d+\r\n"
+GET = rb"PUB \$JS\.API\.STREAM\.MSG\.GET\.S (\S+) \d+\r\n"
+MESSAGE = rb"HPUB S\.\S+ (\S+) \d+ \d+\r\n"
+
+
+@pytest.fixture
+def pki(tmp_path):
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+                    "-keyout", "k.pem", "-out", "c.pem", "-days", "2", "-subj", "/CN=x"], cwd=tmp_path, check=True,
+                   capture_output=True)
+    return tmp_path
+
+
+@pytest.fixture
+def listener():
+    made = socket.create_server(("127.0.0.1", 0))
+    yield made
+    made.close()
+
+
+class Client:
+    """One client of a fake server: what it said, and words to it."""
+
+    def __init__(self, listener, pki=None):
+        self.raw, _ = listener.accept()
+        self.raw.sendall(INFO % (b',"tls_required":true' if pki else b""))
+        self.socket, self.seen, self.at = self.raw, b"", 0
+        if pki:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(pki / "c.pem", pki / "k.pem")
+            # a duplicate: half a record can be written beside it
+            self.socket = context.wrap_socket(self.raw.dup(), server_side=True)
+        self.hear(rb"PING\r\n")
+        self.say(b"PONG\r\n")
+
+    def hear(self, pattern):
+        while True:
+            found = re.compile(pattern).search(self.seen, self.at)
+            if found:
+                self.at = found.end()
+                return found
+            data = self.socket.recv(65536)
+            if not data:
+                raise OSError("gone")
+            self.seen += data
+
+    def say(self, data):
+        self.socket.sendall(data)
+
+    def answer(self, pattern, value):
+        reply, body = self.hear(pattern)[1], json.dumps(value).encode()
+        self.say(b"MSG %s 1 %d\r\n%s\r\n" % (reply, len(body), body))
+
+
+@pytest.fixture
+def fake(listener):
+    """fake(play, pki): a server that plays with its client until it is gone; the port."""
+    def start(play, pki=None):
+        def serve():
+            try:
+                client = Client(listener, pki)
+                play(client)
+                while client.socket.recv(65536):
+                    pass
+            except OSError:
+                pass
+
+        threading.Thread(target=serve, daemon=True).start()
+        return listener.getsockname()[1]
+    return start
+
+
+def test_tls_waits_as_long_as_the_deadline(fake, probe, pki):
+    """A question about the silence has a limit of its own, and it passes; the connection stays."""
+    def play(client):
+        client.hear(NAMES)
+        time.sleep(3)
+        client.at = 0
+        client.answer(MESSAGE, {"stream": "S", "seq": 1})
+
+    out = probe(f"tls://127.0.0.1:{fake(play, pki)}/S.{{type}}?verify=no", 1, 5, 12, timeout=30)
+    assert "publish ok acked 1 " in out, out
+
+
+def test_half_a_record_behind_a_question(fake, probe, pki):
+    """The question was answered; that does not end the watch over the rest."""
+    def play(client):
+        client.answer(NAMES, {"streams": ["S"], "total": 1})
+        time.sleep(0.3)
+        client.raw.sendall(b"\x17\x03\x03\x01\x00half")
+
+    out = probe(f"tls://127.0.0.1:{fake(play, pki)}/S.{{type}}?verify=no", 1, 5, 5, timeout=20)
+    assert "connect ok" in out and "publish timedout acked 0 " in out, out
+
+
+def test_a_server_that_talks_without_end(fake, probe):
+    def play(client):
+        while True:
+            client.say(INFO % b"" * 500)
+
+    out = probe(f"nats://127.0.0.1:{fake(play)}/S.{{type}}", 1, 5, 2, timeout=20)
+    assert "publish timedout acked 0 " in out and "talks without end" in out, out
+
+
+# ---- duplicates ---------------------------------------------------------------------------------------
+
+DUPLICATE = {"stream": "S", "seq": 7, "duplicate": True}
+
+
+@pytest.mark.parametrize("stored,words", [
+    ({"message": {"subject": "S.ok.0", "seq": 7}}, "acked 1 rejected 0 retry 0 "),
+    ({"message": {"subject": "S.ok.1", "seq": 7}}, 'retry 1 unknown 0 unset 0 ; stream "S" has this id already under '
+     'the subject "S.ok.1" and did not store it under "S.ok.0"; add msg_id=target'),
+    ({"message": {"seq": 7}}, "acked 0 rejected 0 retry 1 "),
+    ({"message": "S.ok.0"}, "acked 0 rejected 0 retry 1 "),
+    ({"error": {"code": 404, "err_code": 10037, "description": "no message found"}}, "no message found (10037)"),
+    ({"error": 7, "message": {"subject": "S.ok.0"}}, "acked 0 rejected 0 retry 1 "),
+    ([], "not JetStream's"),
+])
+def test_what_the_stream_has(fake, probe, stored, words):
+    def play(client):
+        client.answer(MESSAGE, DUPLICATE)
+        client.answer(GET, stored)
+
+    out = probe(f"nats://127.0.0.1:{fake(play)}/S.{{type}}", 1, 5, 5)
+    assert "publish ok " in out and words in out, out
+
+
+def test_no_answer_about_a_duplicate(fake, probe):
+    def play(client):
+        client.answer(MESSAGE, DUPLICATE)
+
+    out = probe(f"nats://127.0.0.1:{fake(play)}/S.{{type}}", 1, 5, 1)
+    assert "publish ok acked 0 rejected 0 retry 1 " in out and "no answer came in time" in out, out
+
+
+def test_a_silent_neighbour_leaves_time_to_ask(fake, probe):
+    def play(client):
+        client.answer(MESSAGE, DUPLICATE)
+        client.answer(GET, {"message": {"subject": "S.ok.0"}})
+
+    out = probe(f"nats://127.0.0.1:{fake(play)}/S.{{type}}", 2, 5, 2)
+    assert "publish ok acked 1 rejected 0 retry 0 unknown 1 " in out, out
+
+
+def test_nobody_to_ask(fake, probe):
+    def play(client):
+        client.answer(MESSAGE, DUPLICATE)
+        client.say(b"HMSG %s 1 16 16\r\nNATS/1.0 503\r\n\r\n\r\n" % client.hear(GET)[1])
+
+    out = probe(f"nats://127.0.0.1:{fake(play)}/S.{{type}}", 1, 5, 5)
+    assert "publish ok acked 0 rejected 0 retry 1 " in out and "nobody answers to $JS.API" in out, out
+
+
+def test_gone_before_it_could_be_asked(fake, probe):
+    def play(client):
+        client.answer(MESSAGE, DUPLICATE)
+        client.hear(GET)
+        client.raw.shutdown(socket.SHUT_RDWR)
+
+    out = probe(f"nats://127.0.0.1:{fake(play)}/S.{{type}}", 1, 5, 5)
+    assert "publish conn acked 0 rejected 0 retry 0 unknown 1 " in out, out
