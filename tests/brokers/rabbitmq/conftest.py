@@ -34,15 +34,15 @@ class Answer:
 
 
 class Probe:
-    def __init__(self, url, envelope=0, env=None):
+    def __init__(self, url, envelope=0, env=None, patience=PATIENCE):
         command = url if isinstance(url, list) else [PROBE, url, str(envelope)]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                         env={**os.environ, **(env or {})})
-        self.opened = self.answer()
+        self.opened = self.answer(patience)
 
-    def answer(self):
+    def answer(self, patience=PATIENCE):
         lines = []
-        hung = threading.Timer(PATIENCE, self.process.kill)  # whoever ignores its deadline fails the test
+        hung = threading.Timer(patience, self.process.kill)  # whoever ignores its deadline fails the test
         hung.start()
         try:
             while not lines or not lines[-1].startswith("= "):
