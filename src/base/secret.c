@@ -81,7 +81,7 @@ int secret_read(const char *option, const char *path, char **ret_secret, struct 
 	char text[SECRET_MAX];
 	ssize_t size;
 	char *copy;
-	int fd, r;
+	int fd = -1, r;
 
 	r = open_file(option, path, &fd, err);
 	if (r)
