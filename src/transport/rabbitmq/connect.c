@@ -247,15 +247,11 @@ static int log_in(struct rabbit *rabbit, outbox_time deadline, struct outbox_err
 	return OUTBOX_OK;
 }
 
-static int use_address(struct rabbit *rabbit, const struct address *address, outbox_time deadline,
-		       struct outbox_error *err)
+static int use_socket(struct rabbit *rabbit, outbox_time deadline, struct outbox_error *err)
 {
 	bool late;
 	int r;
 
-	r = open_socket(rabbit, address, deadline, err);
-	if (r != OUTBOX_OK)
-		return r;
 	rabbit_watchdog_arm(&rabbit->watchdog, deadline - rabbit->clock->mono(rabbit->clock));
 	r = log_in(rabbit, deadline, err);
 	if (r == OUTBOX_OK)
@@ -272,26 +268,23 @@ static int use_address(struct rabbit *rabbit, const struct address *address, out
 	return r;
 }
 
+static int use_address(void *context, const struct address *address, outbox_time deadline,
+		       struct outbox_error *err)
+{
+	struct rabbit *rabbit = context;
+	int r = open_socket(rabbit, address, deadline, err);
+
+	if (r == OUTBOX_OK)
+		r = use_socket(rabbit, deadline, err);
+	if (r != OUTBOX_OK)
+		rabbit_drop(rabbit, false);
+	return r;
+}
+
 int rabbit_connect(struct outbox_transport *transport, outbox_time deadline, struct outbox_error *err)
 {
 	struct rabbit *rabbit = rabbit_downcast(transport);
-	size_t n = rabbit->endpoint.n_addresses;
-	int r = OUTBOX_OK;
 
-	/* Each address gets its share of the time that is left. */
-	for (size_t i = 0; i < n; i++) {
-		outbox_time now = rabbit->clock->mono(rabbit->clock), until = deadline;
-
-		rabbit_drop(rabbit, true);
-		if (now >= deadline)
-			return outbox_fail(err, OUTBOX_ETIMEDOUT, "rabbitmq %s: no time to connect",
-					   rabbit->endpoint.shown);
-		if (i + 1 < n)
-			until = now + (deadline - now) / (outbox_time)(n - i);
-		r = use_address(rabbit, &rabbit->endpoint.addresses[i], until, err);
-		if (r == OUTBOX_OK)
-			return OUTBOX_OK;
-		rabbit_drop(rabbit, false);
-	}
-	return r;
+	rabbit_drop(rabbit, true);
+	return endpoint_try(&rabbit->endpoint, rabbit->clock, deadline, use_address, rabbit, err);
 }

@@ -25,6 +25,24 @@ def batch(n):
 
 # ---- greetings
 
+def refuse(sock):
+    """No login for this one."""
+    sock.recv(8)
+    sock.sendall(START_FRAME)
+    sock.recv(65536)
+    sock.sendall(connection_close(403, "ACCESS_REFUSED - Login was refused"))
+    sock.recv(65536)
+
+
+def test_a_wrong_password_is_told_though_the_other_host_is_down():
+    with Fake(None, greet=refuse) as fake:
+        for hosts in (f"127.0.0.1:{fake.port},127.0.0.1:1", f"127.0.0.1:1,127.0.0.1:{fake.port}"):
+            p = Probe(f"amqp://guest:guest@{hosts}/?routing_key=q")
+            answer = p.connect(10000)
+            assert answer.status == "auth" and answer.native == 403 and "refused" in answer.text, answer
+            p.close()
+
+
 def drip(sock):
     for byte in b"\x01\0\0\0\0\x01\0" * 100:
         sock.sendall(bytes([byte]))
