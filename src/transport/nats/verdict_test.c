@@ -34,6 +34,44 @@ static void acknowledgements(void **state)
 		assert_int_equal(answer.code, 0);
 		assert_string_equal(answer.stream, rows[i].stream);
 		assert_int_equal(answer.duplicate, rows[i].duplicate);
+		if (answer.duplicate)
+			assert_int_equal(answer.seq, 7);
+	}
+}
+
+static void what_a_stream_has(void **state)
+{
+	static const struct {
+		const char *json;
+		int status;
+		const char *says;
+	} rows[] = {
+		{ "{\"type\":\"t\",\"message\":{\"subject\":\"a.b\",\"seq\":7,\"data\":\"eA==\"}}",
+		  OUTBOX_OK, "a.b" },
+		{ "{\"message\":{\"subject\":\"a.\\u003c\"}}", OUTBOX_OK, "a.<" },
+		{ "{\"message\":{\"subject\":\"a.much.longer.subject\"}}", OUTBOX_EPROTO,
+		  "no subject" },
+		{ "{\"message\":{\"subject\":\"\"}}", OUTBOX_EPROTO, "no subject" },
+		{ "{\"message\":{\"subject\":7}}", OUTBOX_EPROTO, "no subject" },
+		{ "{\"message\":[\"subject\"]}", OUTBOX_EPROTO, "no subject" },
+		{ "{\"subject\":\"a.b\"}", OUTBOX_EPROTO, "no subject" },
+		{ "{\"message\":{\"subject\":\"a.b\"}", OUTBOX_EPROTO, "no JSON" },
+		{ "", OUTBOX_EPROTO, "no JSON" },
+		{ "{\"error\":{\"err_code\":10037,\"description\":\"no message found\"}}",
+		  OUTBOX_ENOTFOUND, "no message found (10037)" },
+		{ "{\"message\":{\"subject\":\"a.b\"},\"error\":{}}", OUTBOX_ENOTFOUND, "an error" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct outbox_error err = OUTBOX_ERROR_INIT;
+		char subject[16];
+		int r = stored_parse(rows[i].json, strlen(rows[i].json), subject, sizeof(subject),
+				     &err);
+
+		if (r != rows[i].status)
+			fail_msg("%s: %d %s", rows[i].json, r, err.message);
+		assert_non_null(strstr(r == OUTBOX_OK ? subject : err.message, rows[i].says));
 	}
 }
 
@@ -120,6 +158,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(acknowledgements),
 		cmocka_unit_test(what_is_none),
+		cmocka_unit_test(what_a_stream_has),
 		cmocka_unit_test(errors),
 	};
 
