@@ -69,8 +69,14 @@ bool text_has_control(const char *text, size_t size)
 	uint32_t code;
 
 	while (size > 0) {
-		size_t n = decode(s, size, &code);
+		size_t n;
 
+		if (*s >= 0x20 && *s < 0x7f) { /* nearly always */
+			s++;
+			size--;
+			continue;
+		}
+		n = decode(s, size, &code);
 		if (n == 0 || code < 0x20 || (code >= 0x7f && code <= 0x9f))
 			return true;
 		s += n;
