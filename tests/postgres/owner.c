@@ -154,6 +154,9 @@ static void choose_size(struct owner *o)
 	static const size_t sizes[] = { 1, 2, 7, 20, 100, 200, 500, OWNER_ITEMS_MAX };
 	static const size_t bytes[] = { 1, 5000, 20000, 100000, 1000000, 1000000, 1000000, 1000000 };
 
+	/* For a while the same: only then is what was read ahead of use. */
+	if (o->max && !o->stage->calm && chance(o, 700))
+		return;
 	o->max = o->stage->calm ? o->stage->chunk : sizes[between(o, 0, 7)];
 	o->max_bytes = o->stage->calm ? o->stage->bytes : bytes[between(o, 0, 7)];
 }

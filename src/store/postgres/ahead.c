@@ -8,7 +8,8 @@
  * the same token, and nobody made a detour meanwhile. outbox_advance() looks at both, with the lane locked.
  *
  * Not in the transaction of the claim: the lane must not stay locked, nor the commit wait, while rows are written to
- * somebody who is busy with a broker.
+ * somebody who is busy with a broker. What does not fit into the sockets' buffers waits in the server for the next
+ * call, in the middle of a statement that reads the log, hence the small budget.
  */
 #include "store/postgres/ahead.h"
 
@@ -19,7 +20,9 @@
 #include <string.h>
 
 /* For the rows of one lane. A larger message is left to the claim, which has a budget for bytes. */
-#define AHEAD_BYTES ((size_t)2 << 20)
+#define AHEAD_BYTES ((size_t)1 << 20)
+/* After one that was too large. */
+#define AHEAD_REST 16
 
 /*
  * Snapshots by way of text: taken out of a row they are packed, and would be unpacked for every message. The row of
@@ -73,23 +76,23 @@ void pg_ahead_free(struct pg_store *s)
 	free(s->ahead);
 }
 
-/* Up to the first one that was too large to come along. */
+/* With one that was too large to come along all are left to the claim: a part would make a small one. */
 static void take(struct pg_behind *behind, PGresult *rows)
 {
 	struct pg_ahead *ahead = (struct pg_ahead *)behind;
-	int n = PQntuples(rows);
 
 	forget(ahead);
 	ahead->rows = rows;
-	while (ahead->count < n) {
-		int row = ahead->count;
-
-		if (PQgetisnull(rows, row, COL_PAYLOAD) && PQgetisnull(rows, row, COL_PAYLOAD_BIN))
+	for (int row = 0; row < PQntuples(rows); row++) {
+		if (PQgetisnull(rows, row, COL_PAYLOAD) && PQgetisnull(rows, row, COL_PAYLOAD_BIN)) {
+			forget(ahead);
+			ahead->rest = AHEAD_REST;
 			return;
+		}
 		ahead->bytes += (size_t)PQgetlength(rows, row, COL_PAYLOAD) +
 				(size_t)PQgetlength(rows, row, COL_PAYLOAD_BIN);
-		ahead->count++;
 	}
+	ahead->count = PQntuples(rows);
 }
 
 int pg_ahead_count(const struct pg_ahead *ahead, const struct outbox_advance *request)
@@ -97,8 +100,9 @@ int pg_ahead_count(const struct pg_ahead *ahead, const struct outbox_advance *re
 	if (!ahead || !ahead->count || ahead->n != request->n || ahead->token != request->token ||
 	    strcmp(ahead->target, request->target) != 0)
 		return 0;
-	/* A limit that has changed is not to be met by what was read for another. */
-	if (ahead->max != request->max_messages || ahead->bytes > request->max_bytes)
+	/* What was read for another limit or by another route is not what is asked for now. */
+	if (ahead->max != request->max_messages || ahead->bytes > request->max_bytes ||
+	    ahead->route_version != request->route_version)
 		return 0;
 	return ahead->count;
 }
@@ -109,6 +113,10 @@ struct pg_behind *pg_ahead_ask(struct pg_ahead *ahead, const struct outbox_advan
 
 	if (!ahead || !ahead->full || max < 2)
 		return NULL;
+	if (ahead->rest > 0) {
+		ahead->rest--;
+		return NULL;
+	}
 	if (!pg_params_init(&ahead->behind.params,
 			    ARGS(ARG_TEXT(request->target), ARG_INT4(request->lane),
 				 ARG_INT8(request->n + 1), ARG_INT8(request->new_token),
@@ -128,11 +136,12 @@ void pg_ahead_done(struct pg_ahead *ahead, const struct outbox_advance *request,
 		pg_params_deinit(&ahead->behind.params);
 	ahead->asked = false;
 	ahead->full = claim && claim->count == request->max_messages;
-	if (!claim)
-		return; /* asked again, the same rows may serve */
 	forget(ahead);
+	if (!claim)
+		return;
 	ahead->n = claim->n;
 	ahead->token = claim->token;
 	ahead->max = request->max_messages;
+	ahead->route_version = request->route_version;
 	snprintf(ahead->target, sizeof(ahead->target), "%s", request->target);
 }

@@ -66,6 +66,7 @@ int pg_listen(struct outbox_store *store, int *ret_fd, bool *ret_again, struct o
 		return r;
 	*ret_fd = PQsocket(s->conn);
 	*ret_again = pg_int(row, 0, 0) == NOT_NOW;
+	s->has_bell = pg_int(row, 0, 0) == HAS_BELL;
 	/* Perhaps the other one let go in this moment: nobody would ring any more. */
 	if (forget_rings(s) && pg_int(row, 0, 0) == HEARS_ANOTHERS)
 		*ret_again = true;
@@ -76,11 +77,13 @@ int pg_awake(struct outbox_store *store, struct outbox_error *err)
 {
 	_cleanup_(pg_clearp) PGresult *row = NULL;
 	struct pg_store *s = pg_of(store);
-	int r;
+	int r = OUTBOX_OK;
 
 	if (!PQconsumeInput(s->conn))
 		return pg_fail(s, NULL, err);
-	r = pg_op(s, PG_WRITE, "SELECT @outbox_awake()", NULL, &row, err);
+	if (s->has_bell)
+		r = pg_op(s, PG_WRITE, "SELECT @outbox_awake()", NULL, &row, err);
+	s->has_bell = false;
 	forget_rings(s);
 	return r;
 }

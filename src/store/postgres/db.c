@@ -181,7 +181,7 @@ static int call(struct pg_store *s, const struct asked *asked, struct pg_taker *
 		r = pg_flush(s, deadline, err);
 	if (r == OUTBOX_OK)
 		r = read_pipeline(s, deadline, taker, err);
-	s->behind = asked->behind;
+	s->behind = s->broken ? NULL : asked->behind;
 	if (r == OUTBOX_OK && s->behind)
 		return r; /* its answer comes while the caller works */
 	if (!s->broken && read_behind(s, false, deadline, NULL) != OUTBOX_OK)
@@ -315,14 +315,19 @@ static int prepare(struct pg_store *s, const char *name, const char *sql,
 	return r;
 }
 
-/* What every function of ours sets for itself, for a statement that is none. The session is ours. */
+/*
+ * What every function of ours sets for itself and every transaction says, for a statement that is neither. The session
+ * is ours.
+ */
 static int plain_session(struct pg_store *s, struct outbox_error *err)
 {
-	char settings[300];
+	char settings[400];
 
 	snprintf(settings, sizeof(settings),
 		 "SET search_path = %s; SET row_security = off; SET jit = off;"
-		 " SET max_parallel_workers_per_gather = 0",
+		 " SET max_parallel_workers_per_gather = 0; SET enable_bitmapscan = off;"
+		 " SET default_transaction_isolation = 'read committed';"
+		 " SET default_transaction_deferrable = off",
 		 s->quoted);
 	return pg_script(s, settings, err);
 }
@@ -348,7 +353,7 @@ static int prepare_both(struct pg_store *s, const char *sql, const struct pg_par
 
 int pg_behind_read(struct pg_store *s, struct outbox_error *err)
 {
-	return read_behind(s, true, pg_deadline(s), err);
+	return s->broken ? gone(s, err) : read_behind(s, true, pg_deadline(s), err);
 }
 
 int pg_hot_op(struct pg_store *s, const char *sql, const struct pg_args *args,

@@ -37,6 +37,7 @@ struct pg_store {
 	struct pg_behind *behind; /* asked behind the last call, its answer not read yet; borrowed */
 	struct pg_ahead *ahead;   /* one for each lane, see ahead.h; NULL before the first */
 	bool ready;               /* the schema was looked at and is ours */
+	bool has_bell;            /* publishers ring because of this connection */
 	int lanes;                /* once ready */
 	bool partitioned;         /* likewise */
 	struct outbox_purge purging; /* the last call's, and how far it got in the log; 0: to the end */
