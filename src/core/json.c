@@ -69,10 +69,33 @@ static bool scan_escape(struct scanner *s)
 	return true;
 }
 
+/* One bit in each byte of word that is zero, and perhaps in bytes above such a one. */
+static uint64_t zero_bytes(uint64_t word)
+{
+	return (word - UINT64_C(0x0101010101010101)) & ~word & UINT64_C(0x8080808080808080);
+}
+
+/* Most of a payload is inside strings: eight bytes at a time, as long as none of them means anything. */
+static void skip_plain(struct scanner *s)
+{
+	const uint64_t quotes = UINT64_C(0x2222222222222222);
+	const uint64_t slashes = UINT64_C(0x5c5c5c5c5c5c5c5c);
+	const uint64_t above =
+		UINT64_C(0xe0e0e0e0e0e0e0e0); /* control characters have none of these */
+	uint64_t word;
+
+	for (; s->size - s->at >= sizeof(word); s->at += sizeof(word)) {
+		memcpy(&word, s->data + s->at, sizeof(word));
+		if (zero_bytes(word ^ quotes) | zero_bytes(word ^ slashes) | zero_bytes(word & above))
+			return;
+	}
+}
+
 static bool scan_string(struct scanner *s)
 {
 	if (!accept(s, '"'))
 		return refuse(s, "a string in double quotes expected");
+	skip_plain(s);
 	for (;;) {
 		int c = peek(s);
 
@@ -83,8 +106,11 @@ static bool scan_string(struct scanner *s)
 		s->at++;
 		if (c == '"')
 			return true;
-		if (c == '\\' && !scan_escape(s))
-			return false;
+		if (c == '\\') {
+			if (!scan_escape(s))
+				return false;
+			skip_plain(s);
+		}
 	}
 }
 

@@ -303,9 +303,33 @@ static void headers_are_checked(void **state)
 	free(large);
 }
 
+/* What means something in a string is seen at every place of it. */
+static void test_every_place(void **state)
+{
+	static const char odd[] = { '"', '\\', '\0', '\x1f', ' ', '!', '#', '[', ']', '\x7f' };
+	char text[32];
+
+	(void)state;
+	for (size_t length = 1; length < 26; length++) {
+		for (size_t place = 0; place < length; place++) {
+			for (size_t i = 0; i < sizeof(odd); i++) {
+				int status;
+
+				memset(text, 'x', sizeof(text));
+				text[0] = text[length + 1] = '"';
+				text[1 + place] = odd[i];
+				status = json_text_check(text, length + 2, NULL);
+				/* an escaped x is wrong, an escaped quote leaves the string open */
+				assert_int_equal(status, i < 4 ? OUTBOX_EINVAL : OUTBOX_OK);
+			}
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_every_place),
 		cmocka_unit_test(json_is_taken),
 		cmocka_unit_test(other_text_is_refused_with_its_place),
 		cmocka_unit_test(depth_is_bounded),
