@@ -165,17 +165,21 @@ static int gone(struct pg_store *s, struct outbox_error *err)
 	return outbox_fail(err, OUTBOX_ECONN, "%s: the connection is gone", s->where);
 }
 
+int pg_behind_read(struct pg_store *s, struct outbox_error *err)
+{
+	return s->broken ? gone(s, err) : read_behind(s, true, pg_deadline(s), err);
+}
+
 static int call(struct pg_store *s, const struct asked *asked, struct pg_taker *taker,
 		struct outbox_error *err)
 {
-	outbox_time deadline = pg_deadline(s);
+	outbox_time deadline;
 	int r;
 
-	if (s->broken)
-		return gone(s, err);
-	r = read_behind(s, true, deadline, err);
+	r = pg_behind_read(s, err);
 	if (r != OUTBOX_OK)
 		return r;
+	deadline = pg_deadline(s);
 	r = send_pipeline(s, asked, err);
 	if (r == OUTBOX_OK)
 		r = pg_flush(s, deadline, err);
@@ -277,14 +281,13 @@ static int read_plain(struct pg_store *s, outbox_time deadline, struct outbox_er
 
 int pg_script(struct pg_store *s, const char *sql, struct outbox_error *err)
 {
-	outbox_time deadline = pg_deadline(s);
+	outbox_time deadline;
 	int r;
 
-	if (s->broken)
-		return gone(s, err);
-	r = read_behind(s, true, deadline, err);
+	r = pg_behind_read(s, err);
 	if (r != OUTBOX_OK)
 		return r;
+	deadline = pg_deadline(s);
 	if (!PQsendQuery(s->conn, sql))
 		return pg_fail(s, NULL, err);
 	r = pg_flush(s, deadline, err);
@@ -349,11 +352,6 @@ static int prepare_both(struct pg_store *s, const char *sql, const struct pg_par
 		s->prepared_behind = r == OUTBOX_OK;
 	}
 	return r;
-}
-
-int pg_behind_read(struct pg_store *s, struct outbox_error *err)
-{
-	return s->broken ? gone(s, err) : read_behind(s, true, pg_deadline(s), err);
 }
 
 int pg_hot_op(struct pg_store *s, const char *sql, const struct pg_args *args,
