@@ -55,6 +55,13 @@ int time_parse(const char *text, outbox_time now, outbox_time *ret_time,
 int number_parse(const char *what, const char *text, int64_t min, int64_t max, int64_t *ret_number,
 		 struct outbox_error *err) OUTBOX_MUSTCHECK;
 
+/* Bytes above 0: "65536", "64KiB", "8M", "1GiB". EINVAL names the value and the remedy. */
+int size_parse(const char *text, int64_t *ret_size, struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/* The reverse: "8MiB", "1000". */
+#define SIZE_TEXT_MAX 32
+const char *size_exact(int64_t size, char out[SIZE_TEXT_MAX]);
+
 /* RFC 3339 has years of four digits: nothing before or after these can be written. */
 #define TIME_FIRST (-62167219200 * OUTBOX_SECONDS)
 #define TIME_LAST (253402300800 * OUTBOX_SECONDS - 1)

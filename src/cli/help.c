@@ -4,7 +4,7 @@
 #include "base/buf.h"
 #include "base/text.h"
 #include "cli/json_out.h"
-#include "cli/nearest.h"
+#include "base/nearest.h"
 #include "cli/safe.h"
 #include "cli/table.h"
 

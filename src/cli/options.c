@@ -4,7 +4,7 @@
 #include "base/cleanup.h"
 #include "base/text.h"
 #include "base/url.h"
-#include "cli/nearest.h"
+#include "base/nearest.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,25 +62,9 @@ static int unknown_option(const struct parser *parser, const char *name, struct 
 
 static int parse_size(const char *name, const char *text, int64_t *ret_size, struct outbox_error *err)
 {
-	static const struct {
-		const char *suffix;
-		int64_t factor;
-	} units[] = { { "", 1 },           { "B", 1 },           { "K", 1024 },
-		      { "KiB", 1024 },     { "M", 1024 * 1024 }, { "MiB", 1024 * 1024 },
-		      { "G", 1024 << 20 }, { "GiB", 1024 << 20 } };
-	size_t digits = strspn(text, "0123456789");
-	char shown[80];
+	int r = size_parse(text, ret_size, err);
 
-	for (size_t i = 0; digits && digits < 10 && i < ARRAY_SIZE(units); i++) {
-		if (strcmp(text + digits, units[i].suffix) != 0)
-			continue;
-		*ret_size = strtol(text, NULL, 10) * units[i].factor;
-		if (*ret_size > 0)
-			return OUTBOX_OK;
-	}
-	return outbox_fail(err, OUTBOX_EINVAL,
-			   "--%s: \"%s\" is not a size; write 65536, 64KiB or 8MiB", name,
-			   text_shown(shown, sizeof(shown), text));
+	return r ? outbox_wrap(err, "--%s", name) : OUTBOX_OK;
 }
 
 static int parse_rate(const char *name, const char *text, double *ret_rate, struct outbox_error *err)

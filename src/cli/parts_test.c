@@ -2,7 +2,7 @@
 /* The parts that every command is made of: options, escaping, tables, suggestions. */
 #include "base/buf.h"
 #include "base/cleanup.h"
-#include "cli/nearest.h"
+#include "base/nearest.h"
 #include "cli/options.h"
 #include "cli/safe.h"
 #include "cli/table.h"

@@ -4,7 +4,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/text.h"
-#include "cli/nearest.h"
+#include "base/nearest.h"
 
 int policy_find(const char *name, const struct outbox_policy **ret_policy, struct outbox_error *err)
 {

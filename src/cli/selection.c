@@ -2,7 +2,7 @@
 #include "cli/selection.h"
 
 #include "base/text.h"
-#include "cli/nearest.h"
+#include "base/nearest.h"
 #include "cli/table.h"
 
 #define STATES_END (OUTBOX_DISCARDED + 1)

@@ -3,7 +3,7 @@
 #include "base/text.h"
 #include "base/url.h"
 #include "cli/cli.h"
-#include "cli/nearest.h"
+#include "base/nearest.h"
 #include "cli/safe.h"
 #include "relay/registry.h"
 #include "store/store.h"
