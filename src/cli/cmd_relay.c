@@ -14,12 +14,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SHUTDOWN_DEFAULT (30 * OUTBOX_SECONDS)
-
 static const struct option options[] = {
-	OPTION_REQUIRED(
-		"to", OPTION_LIST, struct relay_values, to, "NAME=URL",
-		"a target: events=amqp://mq/?exchange=shop, x=kafka://k1/{type}, nats:, redis:, file:out.jsonl, stdout:"),
+	OPTION("to", OPTION_LIST, struct relay_values, to, "NAME=URL",
+	       "a target: events=amqp://mq/?exchange=shop, x=kafka://k1/{type}, nats:, redis:, file:out.jsonl, stdout:"),
 	OPTION("match", OPTION_LIST, struct relay_values, match, "NAME=GLOB",
 	       "the target gets these types only: partner=order.*"),
 	OPTION("kind", OPTION_LIST, struct relay_values, kind, "NAME=KIND",
@@ -34,6 +31,12 @@ static const struct option options[] = {
 	       "where a new target begins: oldest or now"),
 	OPTION("policy", OPTION_LIST, struct relay_values, policy, "[NAME=]POLICY",
 	       "retry policy, for one target or all; outbox policy list"),
+	OPTION("config", OPTION_TEXT, struct relay_values, config, "FILE",
+	       "all of it from outbox.yaml instead; outbox config reference shows one"),
+	OPTION("set", OPTION_LIST, struct relay_values, set, "KEY=VALUE",
+	       "over the file: targets.events.batch=100"),
+	OPTION("source", OPTION_TEXT, struct relay_values, source, "NAME",
+	       "which of the file's sources, when there are several"),
 	OPTION("once", OPTION_FLAG, struct relay_values, once, NULL,
 	       "deliver what is due now, then end"),
 	OPTION("until-idle", OPTION_FLAG, struct relay_values, until_idle, NULL,
@@ -70,12 +73,15 @@ static int check(const struct cli *cli, const struct relay_setup *setup,
 
 	if (given->once && given->until_idle)
 		return outbox_fail(err, OUTBOX_EINVAL, "--once or --until-idle, not both");
-	for (size_t i = 0; cli->json && i < setup->count; i++)
-		if (url_scheme(setup->targets[i].to, scheme, sizeof(scheme)) &&
+	if (given->config && cli->store_option[0])
+		return outbox_fail(err, OUTBOX_EINVAL,
+				   "--store and --config do not go together; the file names the store");
+	for (size_t i = 0; cli->json && i < setup->config.n_targets; i++)
+		if (url_scheme(setup->config.targets[i].to, scheme, sizeof(scheme)) &&
 		    strcmp(scheme, "stdout") == 0)
 			return outbox_fail(err, OUTBOX_EINVAL,
 					   "--json and target \"%s\" both want stdout; give one up",
-					   setup->names[i]);
+					   setup->config.targets[i].name);
 	return OUTBOX_OK;
 }
 
@@ -87,9 +93,11 @@ static void tell_start(const struct cli *cli, const struct relay_setup *setup, e
 
 	url_mask(cli->store_url, masked, sizeof(masked));
 	buf_printf(&line, "relay: %s ->", masked);
-	for (size_t i = 0; i < setup->count; i++) {
-		url_mask(setup->targets[i].to, masked, sizeof(masked));
-		buf_printf(&line, "%s %s (%s)", i ? "," : "", setup->names[i], masked);
+	for (size_t i = 0; i < setup->config.n_targets; i++) {
+		const struct outbox_target_config *target = &setup->config.targets[i];
+
+		url_mask(target->to, masked, sizeof(masked));
+		buf_printf(&line, "%s %s (%s)", i ? "," : "", target->name, masked);
 	}
 	buf_printf(&line, "; %s",
 		   mode == RELAY_DAEMON ? "Ctrl-C ends"
@@ -167,20 +175,27 @@ static int start_up(struct outbox_relay **ret_relay, const struct outbox_relay_c
 	return r;
 }
 
-/* The library says what is missing; here is how it is given on the command line. */
+/* The library says what is missing; here is how it is given on the command line or in the file. */
 static int name_start_option(const struct relay_setup *setup, int r, struct outbox_error *err)
 {
 	struct outbox_error found = *err;
 	char prefix[OUTBOX_TARGET_NAME_MAX + 16];
 
-	for (size_t i = 0; r == OUTBOX_ECONFIG && i < setup->count; i++) {
-		snprintf(prefix, sizeof(prefix), "target \"%s\"", setup->names[i]);
-		if (setup->targets[i].start == OUTBOX_START_UNSET &&
-		    strncmp(found.message, prefix, strlen(prefix)) == 0 &&
-		    strstr(found.message, "where it starts"))
+	for (size_t i = 0; r == OUTBOX_ECONFIG && i < setup->config.n_targets; i++) {
+		const struct outbox_target_config *target = &setup->config.targets[i];
+
+		snprintf(prefix, sizeof(prefix), "target \"%s\"", target->name);
+		if (target->start != OUTBOX_START_UNSET ||
+		    strncmp(found.message, prefix, strlen(prefix)) != 0 ||
+		    !strstr(found.message, "where it starts"))
+			continue;
+		if (setup->file)
 			return outbox_fail_native(err, r, found.native,
-						  "%.300s: --start %s=oldest or --start %s=now",
-						  found.message, setup->names[i], setup->names[i]);
+						  "%.300s: write start: oldest or start: now",
+						  found.message);
+		return outbox_fail_native(err, r, found.native,
+					  "%.300s: --start %s=oldest or --start %s=now",
+					  found.message, target->name, target->name);
 	}
 	return r;
 }
@@ -205,9 +220,7 @@ static int run_relay(struct cli *cli, struct relay_setup *setup, const struct re
 		return name_start_option(setup, r, err);
 	}
 	tell_start(cli, setup, mode);
-	r = relay_run(relay, mode,
-		      given->shutdown_timeout ? given->shutdown_timeout : SHUTDOWN_DEFAULT,
-		      &ended_by, err);
+	r = relay_run(relay, mode, setup->shutdown_timeout, &ended_by, err);
 	outages_tell(&outages, r ? err : NULL);
 	outbox_relay_counts(relay, &counts);
 	told = tell_end(cli, &counts, clock->mono(clock) - began, r ? NULL : err);
@@ -222,7 +235,7 @@ static int run_relay(struct cli *cli, struct relay_setup *setup, const struct re
 
 static int run(struct cli *cli, void *values, struct outbox_error *err)
 {
-	_cleanup_(cleanup_free) struct relay_setup *setup = calloc(1, sizeof(*setup));
+	_cleanup_(relay_setup_freep) struct relay_setup *setup = calloc(1, sizeof(*setup));
 	const struct relay_values *given = values;
 	sigset_t signals;
 	int r;
@@ -230,6 +243,8 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 	if (!setup)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	r = relay_setup_make(given, setup, err);
+	if (r == OUTBOX_OK && setup->file)
+		cli->store_url = setup->config.store;
 	if (r == OUTBOX_OK)
 		r = check(cli, setup, given, err);
 	/* opened once to say what is wrong with the store in the words of every other command */
@@ -254,6 +269,7 @@ const struct command cmd_relay = {
 	.values_size = sizeof(struct relay_values),
 	.about = "Several relays may run at once; they share the lanes, and with one lane (the default on SQLite) the second stands by. Ctrl-C or SIGTERM ends it after the batches in flight, a second one at once. Everything it says goes to stderr.",
 	.example = "outbox relay --store sqlite:app.db --to events=file:out.jsonl\n"
+		   "outbox relay --config outbox.yaml\n"
 		   "outbox relay --store sqlite:app.db --to events=file:out.jsonl --until-idle\n"
 		   "outbox relay --store postgres://app@db/shop --to 'e=redis://r1/?stream={type}'",
 	.exits = "0  ended by a signal; with --once, --until-idle: nothing failed\n"

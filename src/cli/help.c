@@ -2,9 +2,9 @@
 #include "cli/help.h"
 
 #include "base/buf.h"
+#include "base/nearest.h"
 #include "base/text.h"
 #include "cli/json_out.h"
-#include "base/nearest.h"
 #include "cli/safe.h"
 #include "cli/table.h"
 

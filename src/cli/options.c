@@ -2,9 +2,9 @@
 #include "cli/options.h"
 
 #include "base/cleanup.h"
+#include "base/nearest.h"
 #include "base/text.h"
 #include "base/url.h"
-#include "base/nearest.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,8 +3,8 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
-#include "base/text.h"
 #include "base/nearest.h"
+#include "base/text.h"
 
 int policy_find(const char *name, const struct outbox_policy **ret_policy, struct outbox_error *err)
 {

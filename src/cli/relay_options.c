@@ -3,10 +3,14 @@
 
 #include "base/buf.h"
 #include "base/text.h"
+#include "cli/config_file.h"
 #include "cli/policies.h"
+#include "cli/relay_run.h"
 #include "core/routing.h"
 
 #include <string.h>
+
+#define SHUTDOWN_DEFAULT (30 * OUTBOX_SECONDS)
 
 struct choice {
 	const char *name;
@@ -201,8 +205,8 @@ static int set_all(const struct relay_values *given, struct relay_setup *setup,
 	return r;
 }
 
-int relay_setup_make(const struct relay_values *given, struct relay_setup *ret_setup,
-		     struct outbox_error *err)
+static int from_options(const struct relay_values *given, struct relay_setup *ret_setup,
+			struct outbox_error *err)
 {
 	struct outbox_relay_config config = OUTBOX_RELAY_CONFIG_INIT;
 	int r = set_all(given, ret_setup, err);
@@ -224,5 +228,83 @@ int relay_setup_make(const struct relay_values *given, struct relay_setup *ret_s
 	config.retain_delivered = given->retain_delivered;
 	config.retain_failed = given->retain_failed;
 	ret_setup->config = config;
+	ret_setup->shutdown_timeout =
+		given->shutdown_timeout ? given->shutdown_timeout : SHUTDOWN_DEFAULT;
 	return OUTBOX_OK;
+}
+
+/* Two places for one setting would leave people guessing which one holds. */
+static int refuse_options(const struct relay_values *given, struct outbox_error *err)
+{
+	const struct {
+		const char *name;
+		bool used;
+	} rows[] = {
+		{ "to", given->to.count },
+		{ "match", given->match.count },
+		{ "envelope", given->envelope.count },
+		{ "order", given->order.count },
+		{ "start", given->start.count },
+		{ "kind", given->kind.count },
+		{ "policy", given->policy.count },
+		{ "hold", given->hold.count },
+		{ "workers", given->workers },
+		{ "batch", given->batch },
+		{ "batch-bytes", given->batch_bytes },
+		{ "lease", given->lease },
+		{ "poll", given->poll },
+		{ "retain-delivered", given->retain_delivered },
+		{ "retain-failed", given->retain_failed },
+		{ "shutdown-timeout", given->shutdown_timeout },
+		{ "instance", given->instance },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		if (rows[i].used)
+			return outbox_fail(err, OUTBOX_EINVAL,
+					   "--%s and --config do not go together; write it in the file, "
+					   "or over it with --set KEY=VALUE",
+					   rows[i].name);
+	return OUTBOX_OK;
+}
+
+static int from_file(const struct relay_values *given, struct relay_setup *setup,
+		     struct outbox_error *err)
+{
+	const struct config_source *source;
+	int r = refuse_options(given, err);
+
+	if (r == OUTBOX_OK)
+		r = config_open_told(given->config, &given->set, true, &setup->file, err);
+	if (r == OUTBOX_OK)
+		r = config_source_find(setup->file, given->source, &source, err);
+	if (r == OUTBOX_OK)
+		r = config_relay(setup->file, source, &setup->config, err);
+	if (r)
+		return r;
+	setup->shutdown_timeout = setup->file->relay.shutdown_timeout;
+	relay_log_choose(setup->file->log.format == CONFIG_LOG_JSON, setup->file->log.level - 1);
+	return OUTBOX_OK;
+}
+
+int relay_setup_make(const struct relay_values *given, struct relay_setup *ret_setup,
+		     struct outbox_error *err)
+{
+	if (given->config)
+		return from_file(given, ret_setup, err);
+	if (given->set.count || given->source)
+		return outbox_fail(err, OUTBOX_EINVAL, "--%s goes with --config FILE only",
+				   given->source ? "source" : "set");
+	if (!given->to.count)
+		return outbox_fail(err, OUTBOX_EINVAL,
+				   "--to is missing: --to NAME=URL, or --config FILE");
+	return from_options(given, ret_setup, err);
+}
+
+struct relay_setup *relay_setup_free(struct relay_setup *setup)
+{
+	if (setup)
+		config_free(setup->file);
+	free(setup);
+	return NULL;
 }

@@ -11,19 +11,31 @@ struct relay_values {
 	int64_t workers, batch, batch_bytes;
 	outbox_time lease, poll, retain_delivered, retain_failed, shutdown_timeout;
 	const char *instance;
+	const char *config, *source;
+	struct list set;
 	bool once, until_idle;
 };
 
+/* However it was said, with options or in a file: what to run. */
 struct relay_setup {
 	struct outbox_relay_config config;
+	outbox_time shutdown_timeout;
+	struct config *file; /* what config borrows from; NULL: the options */
+	/* of the options */
 	struct outbox_target_config targets[LIST_MAX];
 	char names[LIST_MAX][OUTBOX_TARGET_NAME_MAX + 1];
 	const char *types[LIST_MAX][LIST_MAX];
 	size_t count;
 };
 
-/* ret_setup is large (allocate it) and borrows the values' texts. */
+/*
+ * ret_setup is large (allocate it, zeroed) and borrows the values' texts. With --config the store is the
+ * file's; else it is left to the caller.
+ */
 int relay_setup_make(const struct relay_values *given, struct relay_setup *ret_setup,
 		     struct outbox_error *err) OUTBOX_MUSTCHECK;
+struct relay_setup *relay_setup_free(struct relay_setup *setup);
+
+DEFINE_CLEANUP(struct relay_setup *, relay_setup_free)
 
 #endif

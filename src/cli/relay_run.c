@@ -9,7 +9,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/text.h"
-#include "cli/exits.h"
+#include "cli/json_out.h"
 #include "cli/safe.h"
 #include "cli/stop.h"
 
@@ -33,23 +33,59 @@ struct job {
 	struct outbox_error err;
 };
 
+static struct {
+	bool json;
+	int level;
+} chosen = { .level = OUTBOX_LOG_INFO };
+
+void relay_log_choose(bool json, int level)
+{
+	chosen.json = json;
+	chosen.level = level;
+}
+
+/* One write a line: several threads speak, and a line belongs to one of them. */
+static void write_json(const char *time, const char *level, const char *line)
+{
+	json_t *event = json_pack("{s:s, s:s, s:o}", "time", time, "level", level, "message",
+				  json_text(line));
+	_cleanup_(cleanup_free) char *text = event ? json_dumps(event, JSON_COMPACT) : NULL;
+
+	json_decref(event);
+	if (text)
+		fprintf(stderr, "%s\n", text);
+}
+
 void relay_log(void *context, int level, const char *line)
 {
 	static const char *const names[] = { "debug", "info", "warn", "error" };
 	_cleanup_(buf_deinit) struct buf safe = BUF_INIT(LINE_MAX_BYTES);
 	struct outbox_clock *clock = outbox_clock_system();
-	char time[TIME_TEXT_MAX];
+	char whole[TIME_TEXT_MAX], time[TIME_TEXT_MAX + 8];
 	outbox_time now = clock->wall(clock);
 
 	(void)context;
-	if (level < OUTBOX_LOG_INFO || level > OUTBOX_LOG_ERROR)
+	if (level < chosen.level || level < OUTBOX_LOG_DEBUG || level > OUTBOX_LOG_ERROR)
 		return;
 	safe_append(&safe, line, strlen(line), UNCUT);
 	/* whole seconds from time_format(), and always three digits behind them */
-	time_format(now - now % OUTBOX_SECONDS, time);
-	time[strcspn(time, "Z")] = '\0';
-	fprintf(stderr, "%s.%03dZ %-5s %s\n", time,
-		(int)(now % OUTBOX_SECONDS / OUTBOX_MILLISECONDS), names[level], buf_str(&safe));
+	time_format(now - now % OUTBOX_SECONDS, whole);
+	whole[strcspn(whole, "Z")] = '\0';
+	snprintf(time, sizeof(time), "%s.%03dZ", whole,
+		 (int)(now % OUTBOX_SECONDS / OUTBOX_MILLISECONDS));
+	if (chosen.json)
+		write_json(time, names[level], buf_str(&safe));
+	else
+		fprintf(stderr, "%s %-5s %s\n", time, names[level], buf_str(&safe));
+}
+
+/* A word to whoever pressed Ctrl-C: without time and level, unless a program reads along. */
+static void say(const char *line)
+{
+	if (chosen.json)
+		relay_log(NULL, OUTBOX_LOG_INFO, line);
+	else
+		fprintf(stderr, "%s\n", line);
 }
 
 static int daemon_job(struct job *job)
@@ -81,20 +117,20 @@ static void *work(void *argument)
 static void announce(const struct job *job)
 {
 	size_t batches, messages;
-	char count[COUNT_TEXT_MAX];
+	char count[COUNT_TEXT_MAX], line[160] = "nothing in flight, leaving";
 
 	outbox_relay_in_flight(job->relay, &batches, &messages);
-	if (batches == 0)
-		fputs("nothing in flight, leaving\n", stderr);
-	else
-		fprintf(stderr, "finishing %zu batch%s (%s message%s), again to leave at once\n",
-			batches, batches == 1 ? "" : "es", count_human((int64_t)messages, count),
-			messages == 1 ? "" : "s");
+	if (batches > 0)
+		snprintf(line, sizeof(line),
+			 "finishing %zu batch%s (%s message%s), again to leave at once", batches,
+			 batches == 1 ? "" : "es", count_human((int64_t)messages, count),
+			 messages == 1 ? "" : "s");
+	say(line);
 }
 
 static _Noreturn void leave_now(int signal)
 {
-	fputs("left at once: messages in flight will be sent again\n", stderr);
+	say("left at once: messages in flight will be sent again");
 	_exit(EXIT_SIGNAL + signal);
 }
 

@@ -15,6 +15,9 @@ enum relay_mode { RELAY_DAEMON = 1, RELAY_ONCE, RELAY_UNTIL_IDLE };
 int relay_run(struct outbox_relay *relay, enum relay_mode mode, outbox_time timeout,
 	      int *ret_signal, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
+/* How relay_log() writes: JSON lines or text, and the least level. Before any thread is started. */
+void relay_log_choose(bool json, int level);
+
 /* The relay's log callback: a line with its time on stderr. */
 void relay_log(void *context, int level, const char *line);
 

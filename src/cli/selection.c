@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/selection.h"
 
-#include "base/text.h"
 #include "base/nearest.h"
+#include "base/text.h"
 #include "cli/table.h"
 
 #define STATES_END (OUTBOX_DISCARDED + 1)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/buf.h"
+#include "base/nearest.h"
 #include "base/text.h"
 #include "base/url.h"
 #include "cli/cli.h"
-#include "base/nearest.h"
 #include "cli/safe.h"
 #include "relay/registry.h"
 #include "store/store.h"

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* config check, show, schema, reference: the file that outbox relay --config takes. */
+#include "base/buf.h"
+#include "cli/config_file.h"
+#include "cli/json_out.h"
+#include "cli/safe.h"
+#include "cli/table.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define REFERENCE_MAX ((size_t)64 << 10)
+
+struct config_values {
+	struct list sets;
+};
+
+static const struct option options[] = {
+	OPTION("set", OPTION_LIST, struct config_values, sets, "KEY=VALUE",
+	       "over the file and the environment: --set targets.events.batch=100"),
+};
+
+static const struct column columns[] = {
+	{ "KEY", false, 0 },
+	{ "VALUE", false, 12 },
+	{ "FROM", false, 10 },
+};
+
+static const char *file_of(const struct cli *cli)
+{
+	return cli->n_words ? cli->words[0] : CONFIG_FILE;
+}
+
+static json_t *problem_json(const struct problem *problem)
+{
+	static const char *const origins[] = { "default", "file", "environment", "set" };
+	bool file = problem->place.origin == ORIGIN_FILE;
+
+	return json_pack("{s:s, s:o, s:o, s:o, s:o}", "origin", origins[problem->place.origin],
+			 "name", json_text(problem->name), "line",
+			 file ? json_integer((json_int_t)problem->place.line) : json_null(),
+			 "column",
+			 file ? json_integer((json_int_t)problem->place.column) : json_null(),
+			 "message", json_text(problem->text));
+}
+
+static int check_json(struct cli *cli, const struct problems *problems, int r,
+		      struct outbox_error *err)
+{
+	json_t *list = json_array();
+
+	/* without a list, the one thing that is wrong is reported as by every command */
+	if (r && !problems->count) {
+		json_decref(list);
+		return r;
+	}
+	for (size_t i = 0; i < problems->count; i++)
+		json_array_append_new(list, problem_json(&problems->items[i]));
+	cli->exit = exit_of(r);
+	return json_print(json_pack("{s:o, s:b, s:o, s:I}", "file", json_text(file_of(cli)), "ok",
+				    r == OUTBOX_OK, "problems", list, "more",
+				    (json_int_t)problems->more),
+			  err);
+}
+
+static int run_check(struct cli *cli, void *values, struct outbox_error *err)
+{
+	_cleanup_(cleanup_free) struct problems *problems = calloc(1, sizeof(*problems));
+	_cleanup_(config_freep) struct config *config = NULL;
+	const struct config_values *given = values;
+	int r;
+
+	if (!problems)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	r = config_open(file_of(cli), &given->sets, true, &config, problems, err);
+	problems_tell(problems);
+	if (cli->json)
+		return check_json(cli, problems, r, err);
+	if (r)
+		return r;
+	safe_say(stdout, "%s: good: %zu source%s, %zu target%s", file_of(cli),
+		 config->sources.count, config->sources.count == 1 ? "" : "s",
+		 config->targets.count, config->targets.count == 1 ? "" : "s");
+	return OUTBOX_OK;
+}
+
+static void show_row(void *context, const char *key, const char *value, const char *from)
+{
+	struct table *table = context;
+
+	table_cell(table, BOLD, key);
+	table_cell(table, PLAIN, *value ? value : NULL);
+	table_cell(table, strncmp(from, "default", 7) == 0 ? DIM : PLAIN, from);
+}
+
+static void show_json(void *context, const char *key, const char *value, const char *from)
+{
+	json_array_append_new(context, json_pack("{s:o, s:o, s:o}", "key", json_text(key), "value",
+						 *value ? json_text(value) : json_null(), "from",
+						 json_text(from)));
+}
+
+static int run_show(struct cli *cli, void *values, struct outbox_error *err)
+{
+	_cleanup_(config_freep) struct config *config = NULL;
+	const struct config_values *given = values;
+	struct table table;
+	json_t *list;
+	int r = config_open_told(file_of(cli), &given->sets, false, &config, err);
+
+	if (r)
+		return r;
+	if (cli->json) {
+		list = json_array();
+		r = config_show(config, show_json, list, err);
+		if (r == OUTBOX_OK)
+			return json_print(json_pack("{s:o, s:o}", "file", json_text(file_of(cli)),
+						    "values", list),
+					  err);
+		json_decref(list);
+		return r;
+	}
+	table_init(&table, cli, columns, ARRAY_SIZE(columns));
+	r = config_show(config, show_row, &table, err);
+	if (r == OUTBOX_OK)
+		table_print(&table, stdout);
+	table_deinit(&table);
+	return r;
+}
+
+static int run_schema(struct cli *cli, void *values, struct outbox_error *err)
+{
+	json_t *schema = config_json_schema();
+	int r;
+
+	(void)values;
+	if (cli->json || !schema)
+		return json_print(schema, err);
+	r = json_dumpf(schema, stdout, JSON_INDENT(2) | JSON_SORT_KEYS);
+	json_decref(schema);
+	puts("");
+	return r ? outbox_fail(err, OUTBOX_ENOMEM, "cannot write the schema") : OUTBOX_OK;
+}
+
+static int run_reference(struct cli *cli, void *values, struct outbox_error *err)
+{
+	_cleanup_(buf_deinit) struct buf text = BUF_INIT(REFERENCE_MAX);
+
+	(void)values;
+	config_reference(&text);
+	if (text.failed)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	if (cli->json)
+		return json_print(json_pack("{s:o}", "reference", json_text(buf_str(&text))), err);
+	fputs(buf_str(&text), stdout);
+	return OUTBOX_OK;
+}
+
+const struct command cmd_config_check = {
+	.name = "config check",
+	.group = GROUP_WORK,
+	.summary = "find every mistake in a configuration file",
+	.words = "[FILE]",
+	.max_words = 1,
+	.options = options,
+	.n_options = ARRAY_SIZE(options),
+	.values_size = sizeof(struct config_values),
+	.about = "FILE is outbox.yaml where none is named. The environment and --set are checked with it, and so are the files that secrets come from. Nothing is connected to. Each mistake is a line on stderr with its place; at most 20 are told.",
+	.example = "outbox config check outbox.yaml\noutbox config check --set relay.batch=100",
+	.exits = "0  good\n2  mistakes, or the file cannot be read\n3  there is no such file",
+	.run = run_check,
+};
+
+const struct command cmd_config_show = {
+	.name = "config show",
+	.group = GROUP_WORK,
+	.summary = "print every value in effect and where it comes from",
+	.words = "[FILE]",
+	.max_words = 1,
+	.options = options,
+	.n_options = ARRAY_SIZE(options),
+	.values_size = sizeof(struct config_values),
+	.about = "A value comes from --set, else a variable (OUTBOX_RELAY_BATCH is relay.batch, OUTBOX_TARGETS_EVENTS_BATCH is targets.events.batch), else the file, else the default. Secrets are not shown.",
+	.example = "outbox config show outbox.yaml\noutbox config show --json",
+	.exits = "0  printed\n2  mistakes, or the file cannot be read\n3  there is no such file",
+	.run = run_show,
+};
+
+const struct command cmd_config_schema = {
+	.name = "config schema",
+	.group = GROUP_WORK,
+	.summary = "print the JSON Schema of configuration files, for editors",
+	.example = "outbox config schema > outbox.schema.json",
+	.run = run_schema,
+};
+
+const struct command cmd_config_reference = {
+	.name = "config reference",
+	.group = GROUP_WORK,
+	.summary = "print a commented file with every key and its default",
+	.example = "outbox config reference > outbox.yaml",
+	.run = run_reference,
+};

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CLI_CONFIG_FILE_H
+#define CLI_CONFIG_FILE_H
+
+/* --config FILE and --set KEY=VALUE, for the commands that take them. */
+
+#include "cli/cli.h"
+#include "config/config.h"
+
+#define CONFIG_FILE "outbox.yaml" /* where none is named */
+
+/*
+ * Load with this process's environment, and check what only the drivers and the engine know. ECONFIG:
+ * problems says what is wrong, err how many there are; without problems err says it. ENOTFOUND: no file.
+ */
+int config_open(const char *file, const struct list *sets, bool secrets, struct config **ret_config,
+		struct problems *problems, struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/* A line each on stderr, as a compiler does. */
+void problems_tell(const struct problems *problems);
+
+/* Both. */
+int config_open_told(const char *file, const struct list *sets, bool secrets,
+		     struct config **ret_config, struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/* The source of this name, or the only one when name is NULL. ENOTFOUND, EINVAL with the names. */
+int config_source_find(const struct config *config, const char *name,
+		       const struct config_source **ret_source,
+		       struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+DEFINE_CLEANUP(struct config *, config_free)
+
+#endif

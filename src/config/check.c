@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config/check.h"
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/text.h"
+#include "core/retry.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define URL_MAX_BYTES ((size_t)16 << 10)
+#define DEFAULT_BATCH 500
+
+static void check_password(const struct node *map, const char *url, const char *password,
+			   struct problems *problems)
+{
+	const char *host = strstr(url, "://");
+	size_t size = host ? strcspn(host + 3, "/?") : 0;
+	const char *at = host ? memrchr(host + 3, '@', size) : NULL;
+
+	if (!password)
+		return;
+	if (!host)
+		problems_about(problems, node_find(map, "password"),
+			       "the URL has no host that would ask for it; remove it");
+	else if (at && memchr(host + 3, ':', (size_t)(at - host) - 3))
+		problems_about(problems, node_find(map, "password"),
+			       "the URL has one already; keep one of the two");
+}
+
+static void check_lease(const struct node *map, outbox_time lease, struct problems *problems)
+{
+	if (lease && (lease < 100 * OUTBOX_MILLISECONDS || lease > OUTBOX_HOURS))
+		problems_about(problems, node_find(map, "lease"), "must be between 100ms and 1h");
+}
+
+void check_source(const struct node *map, const void *value, struct problems *problems)
+{
+	const struct config_source *source = value;
+
+	check_password(map, source->store, source->password, problems);
+}
+
+void check_target(const struct node *map, const void *value, struct problems *problems)
+{
+	const struct config_target *target = value;
+	const struct node *published = node_find(node_find(map, "match"), "published");
+
+	check_password(map, target->to, target->password, problems);
+	check_lease(map, target->lease, problems);
+	if (target->external && target->envelope)
+		problems_about(problems, node_find(map, "envelope"),
+			       "an external target has an envelope of its own; remove one of the two");
+	if (target->external && published && !target->match.published)
+		problems_about(problems, published,
+			       "an external target gets published messages only; remove it");
+	if (target->order == OUTBOX_ORDER_NONE && target->hold)
+		problems_about(problems, node_find(map, "hold"),
+			       "without order nothing waits behind a failed message; remove one of "
+			       "the two");
+}
+
+static void policy_make(const struct config_retry *retry, struct outbox_policy *ret_policy)
+{
+	struct outbox_policy policy = *retry->preset;
+
+	if (retry->max_attempts >= 0)
+		policy.max_attempts = (int)retry->max_attempts;
+	if (retry->jitter >= 0)
+		policy.jitter_percent = (int)retry->jitter;
+	if (retry->budget)
+		policy.budget = retry->budget;
+	if (retry->schedule.count) {
+		policy.n_schedule = retry->schedule.count;
+		memcpy(policy.schedule, retry->schedule.items, sizeof(policy.schedule));
+		/* the schedule's length is the limit, unless people say another */
+		if (retry->max_attempts < 0)
+			policy.max_attempts = (int)retry->schedule.count + 1;
+	} else if (retry->base || retry->factor > 0 || retry->cap) {
+		policy.n_schedule = 0;
+	}
+	if (retry->base)
+		policy.base = retry->base;
+	if (retry->factor > 0)
+		policy.factor = retry->factor;
+	if (retry->cap)
+		policy.cap = retry->cap;
+	*ret_policy = policy;
+}
+
+void check_retry(const struct node *map, const void *value, struct problems *problems)
+{
+	static const char *const growing[] = { "base", "factor", "cap" };
+	const struct config_retry *retry = value;
+	struct outbox_error err = OUTBOX_ERROR_INIT;
+	struct outbox_policy policy;
+
+	if (!map)
+		return;
+	for (size_t i = 0; retry->schedule.count && i < ARRAY_SIZE(growing); i++)
+		if (node_find(map, growing[i])) {
+			problems_about(problems, node_find(map, growing[i]),
+				       "a schedule says every delay itself; remove one of the two");
+			return;
+		}
+	policy_make(retry, &policy);
+	if (retry_check(&policy, &err))
+		problems_about(problems, map, "%s", err.message);
+}
+
+void check_relay(const struct node *map, const void *value, struct problems *problems)
+{
+	const struct config_relay *relay = value;
+
+	if (relay->breaker_min > relay->breaker_max)
+		problems_about(problems,
+			       node_find(map, node_find(map, "breaker_min") ? "breaker_min"
+									    : "breaker_max"),
+			       "breaker_min is above breaker_max; the first pause cannot be longer than "
+			       "the longest");
+	check_lease(map, relay->lease, problems);
+}
+
+void check_names(const struct node *list, struct problems *problems)
+{
+	for (const struct node *item = list->first; item; item = item->next)
+		for (const struct node *before = list->first; before != item; before = before->next) {
+			const struct node *name = node_find(item, "name");
+
+			if (!node_name(item) || !node_name(before) ||
+			    strcmp(node_name(item), node_name(before)) != 0)
+				continue;
+			problems_about(problems, name,
+				       "%s[%zu] has this name already; names are unique", list->key,
+				       before->index);
+			break;
+		}
+}
+
+void target_complete(struct config_target *target, const struct config_relay *relay)
+{
+	struct config_retry *retry = &target->retry;
+	struct outbox_policy *policy = &target->policy;
+
+	policy_make(retry, policy);
+	if (!target->batch)
+		target->batch = relay->batch    ? relay->batch
+				: policy->batch ? (int64_t)policy->batch
+						: DEFAULT_BATCH;
+	if (!target->lease)
+		target->lease = relay->lease    ? relay->lease
+				: policy->lease ? policy->lease
+						: 15 * OUTBOX_SECONDS;
+	if (!target->poll)
+		target->poll = relay->poll    ? relay->poll
+			       : policy->poll ? policy->poll
+					      : 250 * OUTBOX_MILLISECONDS;
+	policy->batch = (size_t)target->batch;
+	policy->lease = target->lease;
+	policy->poll = target->poll;
+	/* what is shown is what is done */
+	retry->max_attempts = policy->max_attempts;
+	retry->jitter = policy->jitter_percent;
+	retry->budget = policy->budget;
+	retry->schedule.count = policy->n_schedule;
+	memcpy(retry->schedule.items, policy->schedule, sizeof(policy->schedule));
+	retry->base = policy->n_schedule ? 0 : policy->base;
+	retry->factor = policy->n_schedule ? 0 : policy->factor;
+	retry->cap = policy->n_schedule ? 0 : policy->cap;
+}
+
+static void append_escaped(struct buf *out, const char *text)
+{
+	static const char plain[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~";
+
+	for (; *text; text++) {
+		if (strchr(plain, *text))
+			buf_char(out, *text);
+		else
+			buf_printf(out, "%%%02X", (unsigned)(unsigned char)*text);
+	}
+}
+
+int url_add_password(const char *url, const char *password, struct outbox_arena *arena,
+		     const char **ret_url, struct outbox_error *err)
+{
+	_cleanup_(buf_deinit) struct buf out = BUF_INIT(URL_MAX_BYTES);
+	const char *host = strstr(url, "://"), *at;
+	char *copy;
+
+	if (!password || !host) {
+		*ret_url = url;
+		return OUTBOX_OK;
+	}
+	host += 3;
+	at = memrchr(host, '@', strcspn(host, "/?"));
+	buf_append(&out, url, (size_t)((at ? at : host) - url));
+	buf_char(&out, ':');
+	append_escaped(&out, password);
+	buf_printf(&out, "%s%s", at ? "" : "@", at ? at : host);
+	copy = out.failed ? NULL : outbox_arena_text(arena, buf_str(&out));
+	if (out.size)
+		explicit_bzero(out.data, out.size);
+	if (!copy)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	*ret_url = copy;
+	return OUTBOX_OK;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CONFIG_CHECK_H
+#define CONFIG_CHECK_H
+
+/* What no single key can see: values that do not go together. */
+
+#include "config/config.h"
+
+void check_source(const struct node *map, const void *value, struct problems *problems);
+void check_target(const struct node *map, const void *value, struct problems *problems);
+void check_retry(const struct node *map, const void *value, struct problems *problems);
+void check_relay(const struct node *map, const void *value, struct problems *problems);
+
+/* Names that stand twice in a list. */
+void check_names(const struct node *list, struct problems *problems);
+
+/* The policy of a target: its preset and what was set over it, and the relay's settings. */
+void target_complete(struct config_target *target, const struct config_relay *relay);
+
+/* A URL with a password put in; from the arena. */
+int url_add_password(const char *url, const char *password, struct outbox_arena *arena,
+		     const char **ret_url, struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+#endif

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CONFIG_CONFIG_H
+#define CONFIG_CONFIG_H
+
+/*
+ * outbox.yaml: sources, targets, the relay's settings, the log. Read with what the environment and
+ * --set lay over it, checked as a whole, every default filled in.
+ */
+
+#include "config/problems.h"
+
+#include <outbox/relay.h>
+
+#include <jansson.h>
+#include <stdint.h>
+
+struct buf;
+struct schema_key;
+
+enum config_log_format { CONFIG_LOG_TEXT = 1, CONFIG_LOG_JSON };
+
+struct config_texts {
+	const char **items;
+	size_t count;
+};
+
+struct config_durations {
+	outbox_time items[OUTBOX_SCHEDULE_MAX];
+	size_t count;
+};
+
+struct config_list {
+	void *items;
+	size_t count;
+};
+
+struct config_source {
+	const char *name, *store, *password;
+};
+
+struct config_match {
+	struct config_texts type;
+	int kind;
+	bool published;
+};
+
+struct config_retry {
+	const struct outbox_policy *preset;
+	int64_t max_attempts, jitter; /* -1: not set */
+	outbox_time budget, base, cap;
+	double factor;
+	struct config_durations schedule;
+};
+
+struct config_target {
+	const char *name, *to, *password;
+	struct config_match match;
+	bool external;
+	int envelope, order;
+	bool hold;
+	int start;
+	struct config_retry retry;
+	int64_t batch;
+	outbox_time lease, poll;
+	struct outbox_policy policy; /* all of retry, batch, lease and poll */
+};
+
+struct config_relay {
+	const char *instance;
+	int64_t workers, batch, batch_bytes;
+	outbox_time lease, poll, publish_timeout, breaker_min, breaker_max;
+	outbox_time retain_delivered, retain_failed, purge_interval, shutdown_timeout;
+};
+
+struct config_log {
+	int format, level;
+};
+
+struct config {
+	struct config_list sources; /* of struct config_source */
+	struct config_list targets; /* of struct config_target */
+	struct config_relay relay;
+	struct config_log log;
+	struct outbox_arena *arena; /* owns all of it */
+	struct node *root;          /* what was written where */
+};
+
+struct config_input {
+	const char *file;
+	const char *text; /* NULL: read the file */
+	size_t size;      /* of text */
+	const char *const *sets;
+	size_t n_sets;
+	char *const *environment; /* NAME=value, NULL behind the last; may be NULL */
+	bool secrets;             /* read the files that file: names */
+};
+
+/*
+ * EINVAL, ECONFIG: problems says what is wrong (err repeats the first); ENOTFOUND: there is no such
+ * file. *ret_config is NULL unless OK.
+ */
+int config_load(const struct config_input *input, struct config **ret_config,
+		struct problems *problems, struct outbox_error *err) OUTBOX_MUSTCHECK;
+struct config *config_free(struct config *config);
+
+/* What outbox_relay_new() wants for one source. Borrows from config and its arena. */
+int config_relay(const struct config *config, const struct config_source *source,
+		 struct outbox_relay_config *ret_relay, struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/* Every value in effect: its key as --set takes it, its text, where it is from. */
+typedef void (*config_show_fn)(void *context, const char *key, const char *value, const char *from);
+int config_show(const struct config *config, config_show_fn show, void *context,
+		struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/* JSON Schema (2020-12) for editors. NULL: out of memory. */
+json_t *config_json_schema(void);
+
+/* A commented file with every key and its default, ready to be edited. */
+void config_reference(struct buf *out);
+
+#endif

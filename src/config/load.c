@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The order in which a configuration comes about: the file; ${VAR} in its texts; OUTBOX_* variables; --set;
+ * types, defaults and checks by the tables; what follows from several values. Each step adds to one list
+ * of problems, and only a file that is no YAML ends it early.
+ */
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/secret.h"
+#include "base/text.h"
+#include "config/check.h"
+#include "config/schema.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define ARENA_MAX ((size_t)64 << 20)
+
+struct config *config_free(struct config *config)
+{
+	if (config)
+		outbox_arena_free(config->arena);
+	free(config);
+	return NULL;
+}
+
+static void close_file(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+}
+
+static int read_file(const char *file, struct buf *out, struct outbox_error *err)
+{
+	_cleanup_(close_file) int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	char shown[200], chunk[4096];
+	struct stat info;
+	ssize_t n = 0;
+
+	text_shown(shown, sizeof(shown), file);
+	if (fd < 0)
+		return outbox_fail_native(
+			err, errno == ENOENT ? OUTBOX_ENOTFOUND : OUTBOX_ECONFIG, errno, "%s: %s",
+			shown,
+			errno == ENOENT
+				? "no such file; outbox config reference prints one to begin with"
+				: "cannot be read");
+	if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode))
+		return outbox_fail(err, OUTBOX_ECONFIG, "%s: is not a file", shown);
+	while (!out->failed && (n = read(fd, chunk, sizeof(chunk))) > 0)
+		buf_append(out, chunk, (size_t)n);
+	if (n < 0)
+		return outbox_fail_native(err, OUTBOX_ECONFIG, errno, "%s: cannot be read", shown);
+	if (out->failed)
+		return outbox_fail(err, OUTBOX_ECONFIG, "%s: is larger than 1 MiB", shown);
+	return OUTBOX_OK;
+}
+
+static int read_tree(const struct config_input *input, struct config *config,
+		     struct problems *problems, struct outbox_error *err)
+{
+	_cleanup_(buf_deinit) struct buf text = BUF_INIT(YAML_SIZE_MAX);
+	const char *file = outbox_arena_text(config->arena, input->file);
+	int r = OUTBOX_OK;
+
+	if (!file)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	if (!input->text)
+		r = read_file(input->file, &text, err);
+	else if (input->size > YAML_SIZE_MAX)
+		r = outbox_fail(err, OUTBOX_ECONFIG, "%s: is larger than 1 MiB", file);
+	if (r == OUTBOX_OK)
+		r = yaml_read(file, input->text ? input->text : buf_str(&text),
+			      input->text ? input->size : text.size, config->arena, problems,
+			      &config->root, err);
+	if (r || config->root || problems->count)
+		return r;
+	/* an empty file: every mistake in it is one of leaving out */
+	config->root = node_add(config->arena, NULL, NODE_MAP, NULL);
+	if (!config->root)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	config->root->place = (struct place){ ORIGIN_FILE, file, 1, 1 };
+	return OUTBOX_OK;
+}
+
+static int lay_over(const struct config_input *input, struct config *config,
+		    struct problems *problems, struct outbox_error *err)
+{
+	int r = expand_tree(config->root, input->environment, config->arena, problems, err);
+
+	if (config->root->kind != NODE_MAP)
+		return r;
+	if (r == OUTBOX_OK)
+		r = override_environment(config->root, input->environment, config->arena, problems,
+					 err);
+	for (size_t i = 0; r == OUTBOX_OK && i < input->n_sets; i++)
+		r = override_set(config->root, input->sets[i], config->arena, problems, err);
+	return r;
+}
+
+/* The n-th entry of a list in the file. */
+static const struct node *item_node(const struct config *config, const char *list, size_t n)
+{
+	const struct node *item = node_find(config->root, list)->first;
+
+	while (n-- > 0)
+		item = item->next;
+	return item;
+}
+
+static int read_secret(const struct config *config, const struct node *item, const char **secret,
+		       struct problems *problems, struct outbox_error *err)
+{
+	struct outbox_error cause = OUTBOX_ERROR_INIT;
+	const char *message = cause.message;
+	char *text;
+	int r;
+
+	if (!*secret || strncmp(*secret, "file:", 5) != 0)
+		return OUTBOX_OK;
+	r = secret_read("password", *secret + 5, &text, &cause);
+	if (r) {
+		message += strncmp(message, "option password: ", 17) == 0 ? 17 : 0;
+		problems_about(problems, node_find(item, "password"), "%s", message);
+		return OUTBOX_OK;
+	}
+	*secret = outbox_arena_text(config->arena, text);
+	secret_free(text);
+	return *secret ? OUTBOX_OK : outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+}
+
+static int read_secrets(struct config *config, struct problems *problems, struct outbox_error *err)
+{
+	struct config_source *sources = config->sources.items;
+	struct config_target *targets = config->targets.items;
+	int r = OUTBOX_OK;
+
+	for (size_t i = 0; r == OUTBOX_OK && i < config->sources.count; i++)
+		r = read_secret(config, item_node(config, "sources", i), &sources[i].password,
+				problems, err);
+	for (size_t i = 0; r == OUTBOX_OK && i < config->targets.count; i++)
+		r = read_secret(config, item_node(config, "targets", i), &targets[i].password,
+				problems, err);
+	return r;
+}
+
+static outbox_time first_time(outbox_time given, outbox_time preset, outbox_time fallback)
+{
+	return given ? given : preset ? preset : fallback;
+}
+
+/* What follows from several values; the file is right so far. */
+static void complete(struct config *config, struct problems *problems)
+{
+	struct config_target *targets = config->targets.items;
+	struct config_relay *relay = &config->relay;
+	const struct outbox_policy *first = targets[0].retry.preset;
+
+	for (size_t i = 0; i < config->targets.count; i++) {
+		target_complete(&targets[i], relay);
+		if (relay->publish_timeout >= targets[i].lease)
+			problems_about(problems,
+				       node_find(node_find(config->root, "relay"), "publish_timeout"),
+				       "must be below every lease, or a slow broker would cost the lane; "
+				       "that of \"%s\" is not above it",
+				       targets[i].name);
+	}
+	relay->retain_delivered =
+		first_time(relay->retain_delivered, first->retain_delivered, 7 * OUTBOX_DAYS);
+	relay->retain_failed = first_time(relay->retain_failed, first->retain_failed, OUTBOX_NEVER);
+	relay->purge_interval =
+		first_time(relay->purge_interval, first->purge_interval, OUTBOX_MINUTES);
+}
+
+static int load(const struct config_input *input, struct config *config, struct problems *problems,
+		struct outbox_error *err)
+{
+	int r = read_tree(input, config, problems, err);
+
+	if (r == OUTBOX_OK && config->root)
+		r = lay_over(input, config, problems, err);
+	if (r == OUTBOX_OK && config->root)
+		r = schema_read(&schema_root, config->root, config->arena, problems, config, err);
+	if (r == OUTBOX_OK && problems->count == 0)
+		complete(config, problems);
+	if (r == OUTBOX_OK && problems->count == 0 && input->secrets)
+		r = read_secrets(config, problems, err);
+	return r;
+}
+
+int config_load(const struct config_input *input, struct config **ret_config,
+		struct problems *problems, struct outbox_error *err)
+{
+	struct config *config = calloc(1, sizeof(*config));
+	int r;
+
+	if (config)
+		config->arena = outbox_arena_new(ARENA_MAX);
+	if (!config || !config->arena) {
+		config_free(config);
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	}
+	r = load(input, config, problems, err);
+	problems_sort(problems);
+	if (r == OUTBOX_OK && problems->count) {
+		_cleanup_(buf_deinit) struct buf line = BUF_INIT(2000);
+
+		problem_format(&problems->items[0], &line);
+		r = outbox_fail(err, OUTBOX_ECONFIG, "%.500s", buf_str(&line));
+	}
+	if (r)
+		config_free(config);
+	else
+		*ret_config = config;
+	return r;
+}

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What lies over the file: variables, then --set. Both name a key by its path, targets.events.batch or
+ * OUTBOX_TARGETS_EVENTS_BATCH, and put a node into the tree that remembers where it came from; the
+ * tables then check it like any other. Entries of lists are named by their name and must be there.
+ */
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/nearest.h"
+#include "base/text.h"
+#include "config/schema.h"
+
+#include <string.h>
+
+#define PATH_MAX_BYTES 400
+#define PREFIX "OUTBOX_"
+
+struct override {
+	struct outbox_arena *arena;
+	struct problems *problems;
+	struct place place;
+};
+
+/* A variable that would be listened to. */
+struct variable {
+	const char *name, *path;
+	struct variable *next;
+};
+
+struct variables {
+	struct outbox_arena *arena;
+	struct variable *first;
+	bool no_memory;
+};
+
+/* ---- putting one value into the tree -------------------------------------------------------- */
+
+static struct node *child_make(const struct override *o, struct node *map, enum node_kind kind,
+			       const char *key)
+{
+	struct node *node = node_find(map, key);
+
+	if (node || map->kind != NODE_MAP)
+		return node;
+	node = node_add(o->arena, map, kind, key);
+	if (node)
+		node->place = node->key_place = o->place;
+	return node;
+}
+
+static struct node *put_text(const struct override *o, struct node *list, const char *text,
+			     size_t size)
+{
+	struct node *node = node_add(o->arena, list, NODE_TEXT, NULL);
+
+	if (!node)
+		return NULL;
+	node->place = o->place;
+	node->text = outbox_arena_copy(o->arena, text, size);
+	return node->text ? node : NULL;
+}
+
+/* Lists are written with commas. */
+static bool put_value(const struct override *o, const struct schema_key *key, struct node *node,
+		      const char *value)
+{
+	node->place = o->place;
+	node->nothing = node->broken = false;
+	node->first = node->last = NULL;
+	node->kind = value_is_list(key->type) ? NODE_LIST : NODE_TEXT;
+	node->text = outbox_arena_text(o->arena, value);
+	if (!node->text || node->kind == NODE_TEXT)
+		return node->text != NULL;
+	while (true) {
+		size_t size = strcspn(value, ",");
+
+		if (!put_text(o, node, value, size))
+			return false;
+		if (!value[size])
+			return true;
+		value += size + 1;
+	}
+}
+
+static void unknown_key(const struct override *o, const struct schema *schema, const char *word)
+{
+	struct nearest nearest;
+	char shown[80];
+
+	nearest_init(&nearest, word);
+	for (size_t i = 0; i < schema->count; i++)
+		nearest_offer(&nearest, schema->keys[i].name);
+	text_shown(shown, sizeof(shown), word);
+	if (nearest.best)
+		problems_add(o->problems, &o->place, "there is no key \"%s\"; did you mean %s?",
+			     shown, nearest.best);
+	else
+		problems_add(o->problems, &o->place,
+			     "there is no key \"%s\"; outbox config reference lists them", shown);
+}
+
+/* The entry of this name; NULL after a problem. */
+static struct node *find_item(const struct override *o, const struct node *list, const char *key,
+			      const char *name)
+{
+	_cleanup_(buf_deinit) struct buf names = BUF_INIT(300);
+	char shown[80];
+
+	for (struct node *item = list ? list->first : NULL; item; item = item->next) {
+		if (!node_name(item))
+			continue;
+		if (strcmp(node_name(item), name) == 0)
+			return item;
+		buf_printf(&names, "%s%s", names.size ? ", " : "",
+			   text_shown(shown, sizeof(shown), node_name(item)));
+	}
+	text_shown(shown, sizeof(shown), name);
+	problems_add(o->problems, &o->place, "nothing in %s is named \"%s\"; there %s %s", key,
+		     shown, names.size ? "are" : "is", names.size ? buf_str(&names) : "nothing");
+	return NULL;
+}
+
+/* path is cut to pieces. False: out of memory. */
+static bool put(const struct override *o, struct node *root, char *path, const char *value)
+{
+	const struct schema *schema = &schema_root;
+	struct node *at = root;
+	char *word;
+
+	while ((word = strsep(&path, "."))) {
+		const struct schema_key *key = schema_find(schema, word);
+		bool ends = key && key->type != SCHEMA_GROUP && key->type != SCHEMA_LIST;
+
+		if (!key || (ends && path)) {
+			unknown_key(o, schema, key ? path : word);
+			return true;
+		}
+		if (!ends && !path)
+			break;
+		if (key->type == SCHEMA_LIST) {
+			at = find_item(o, node_find(at, key->name), key->name, strsep(&path, "."));
+			if (!at)
+				return true;
+			if (!path)
+				break;
+		} else {
+			at = child_make(o, at, ends ? NODE_TEXT : NODE_MAP, key->name);
+			if (!at)
+				return false;
+		}
+		if (ends)
+			return put_value(o, key, at, value);
+		if (at->kind != NODE_MAP)
+			return true; /* the file is wrong here, which is told later */
+		schema = key->group;
+	}
+	problems_add(o->problems, &o->place, "is no value of its own; name a key in it");
+	return true;
+}
+
+int override_set(struct node *root, const char *assignment, struct outbox_arena *arena,
+		 struct problems *problems, struct outbox_error *err)
+{
+	const char *equals = strchr(assignment, '=');
+	struct override o = { .arena = arena, .problems = problems };
+	char path[PATH_MAX_BYTES], shown[80];
+	size_t length = equals ? (size_t)(equals - assignment) : 0;
+
+	o.place = (struct place){ .origin = ORIGIN_SET, .name = "" };
+	if (length == 0 || length >= sizeof(path) || text_has_control(assignment, strlen(assignment)))
+		return outbox_fail(err, OUTBOX_EINVAL,
+				   "--set: \"%s\" is not KEY=VALUE; write --set relay.batch=100",
+				   text_shown(shown, sizeof(shown), equals ? "..." : assignment));
+	memcpy(path, assignment, length);
+	path[length] = '\0';
+	o.place.name = outbox_arena_text(arena, path);
+	if (!o.place.name || !put(&o, root, path, equals + 1))
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	return OUTBOX_OK;
+}
+
+/* ---- variables ------------------------------------------------------------------------------ */
+
+static void append_upper(struct buf *out, const char *word)
+{
+	for (; *word; word++) {
+		if (*word >= 'a' && *word <= 'z')
+			buf_char(out, (char)(*word - 'a' + 'A'));
+		else
+			buf_char(out, *word == '-' ? '_' : *word);
+	}
+}
+
+static void collect(struct variables *all, const struct schema *schema, const struct node *map,
+		    const char *name, const char *path);
+
+static void collect_items(struct variables *all, const struct schema_key *key,
+			  const struct node *list, const struct buf *name, const struct buf *path)
+{
+	size_t n = 0;
+
+	for (struct node *item = list ? list->first : NULL; item && n < SCHEMA_LIST_MAX;
+	     item = item->next, n++) {
+		_cleanup_(buf_deinit) struct buf item_name = BUF_INIT(PATH_MAX_BYTES);
+		_cleanup_(buf_deinit) struct buf item_path = BUF_INIT(PATH_MAX_BYTES);
+
+		if (!node_name(item))
+			continue;
+		buf_printf(&item_name, "%s_", buf_str(name));
+		append_upper(&item_name, node_name(item));
+		buf_printf(&item_path, "%s.%s", buf_str(path), node_name(item));
+		if (!item_name.failed && !item_path.failed && !strchr(node_name(item), '.'))
+			collect(all, key->group, item, buf_str(&item_name), buf_str(&item_path));
+	}
+}
+
+static void collect_leaf(struct variables *all, const char *name, const char *path)
+{
+	struct variable *variable = outbox_arena_alloc(all->arena, sizeof(*variable));
+
+	if (variable) {
+		variable->name = outbox_arena_text(all->arena, name);
+		variable->path = outbox_arena_text(all->arena, path);
+		variable->next = all->first;
+		all->first = variable;
+	}
+	all->no_memory |= !variable || !variable->name || !variable->path;
+}
+
+static void collect(struct variables *all, const struct schema *schema, const struct node *map,
+		    const char *name, const char *path)
+{
+	for (size_t i = 0; i < schema->count && !all->no_memory; i++) {
+		const struct schema_key *key = &schema->keys[i];
+		_cleanup_(buf_deinit) struct buf key_name = BUF_INIT(PATH_MAX_BYTES);
+		_cleanup_(buf_deinit) struct buf key_path = BUF_INIT(PATH_MAX_BYTES);
+		const struct node *node = node_find(map, key->name);
+
+		buf_printf(&key_name, "%s_", name);
+		append_upper(&key_name, key->name);
+		buf_printf(&key_path, "%s%s%s", path, *path ? "." : "", key->name);
+		if (key_name.failed || key_path.failed)
+			continue;
+		if (key->type == SCHEMA_GROUP)
+			collect(all, key->group, node, buf_str(&key_name), buf_str(&key_path));
+		else if (key->type == SCHEMA_LIST)
+			collect_items(all, key, node, &key_name, &key_path);
+		else
+			collect_leaf(all, buf_str(&key_name), buf_str(&key_path));
+	}
+}
+
+/* Is it ours to understand: OUTBOX_RELAY_..., not OUTBOX_STORE? */
+static bool is_ours(const char *name)
+{
+	_cleanup_(buf_deinit) struct buf start = BUF_INIT(100);
+
+	for (size_t i = 0; i < schema_root.count; i++) {
+		buf_clear(&start);
+		buf_text(&start, PREFIX);
+		append_upper(&start, schema_root.keys[i].name);
+		buf_char(&start, '_');
+		if (strncmp(name, buf_str(&start), start.size) == 0)
+			return true;
+	}
+	return false;
+}
+
+static void unknown_variable(const struct override *o, const struct variables *all, const char *name)
+{
+	struct nearest nearest;
+
+	nearest_init(&nearest, name);
+	for (const struct variable *v = all->first; v; v = v->next)
+		nearest_offer(&nearest, v->name);
+	if (nearest.best)
+		problems_add(o->problems, &o->place, "no key has this variable; did you mean %s?",
+			     nearest.best);
+	else
+		problems_add(o->problems, &o->place,
+			     "no key has this variable; outbox config show lists the keys");
+}
+
+/* False: out of memory. */
+static bool take_variable(struct override *o, const struct variables *all, struct node *root,
+			  const char *value)
+{
+	const struct variable *found = NULL;
+	char path[PATH_MAX_BYTES];
+
+	for (const struct variable *v = all->first; v; v = v->next) {
+		if (strcmp(v->name, o->place.name) != 0)
+			continue;
+		if (found) {
+			problems_add(o->problems, &o->place,
+				     "stands for both %s and %s; use --set, or other names",
+				     v->path, found->path);
+			return true;
+		}
+		found = v;
+	}
+	if (!found) {
+		unknown_variable(o, all, o->place.name);
+		return true;
+	}
+	if (text_has_control(value, strlen(value))) {
+		problems_add(o->problems, &o->place, "holds a control character or a line break");
+		return true;
+	}
+	memcpy(path, found->path, strlen(found->path) + 1);
+	return put(o, root, path, value);
+}
+
+int override_environment(struct node *root, char *const *environment, struct outbox_arena *arena,
+			 struct problems *problems, struct outbox_error *err)
+{
+	struct override o = { .arena = arena, .problems = problems };
+	struct variables all = { .arena = arena };
+
+	for (; environment && *environment; environment++) {
+		size_t length = strcspn(*environment, "=");
+		char *name;
+
+		if (!is_ours(*environment) || !(*environment)[length])
+			continue;
+		if (!all.first)
+			collect(&all, &schema_root, root, "OUTBOX", "");
+		name = outbox_arena_copy(arena, *environment, length);
+		o.place = (struct place){ .origin = ORIGIN_ENVIRONMENT, .name = name };
+		if (all.no_memory || !name ||
+		    !take_variable(&o, &all, root, *environment + length + 1))
+			return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	}
+	return OUTBOX_OK;
+}

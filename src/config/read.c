@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tree against the tables. Goes on after a mistake, so that all of them are told. */
+#include "base/nearest.h"
+#include "base/text.h"
+#include "config/check.h"
+#include "config/schema.h"
+
+#include <string.h>
+
+struct reader {
+	struct outbox_arena *arena;
+	struct problems *problems;
+	size_t broken; /* values that were found wrong before */
+	bool no_memory;
+};
+
+static void read_map(struct reader *reader, const struct schema *schema, const struct node *map,
+		     void *value);
+
+/* What is wrong with a value is told, except that memory is not the file's fault. */
+static void tell(struct reader *reader, const struct node *node, int r,
+		 const struct outbox_error *err)
+{
+	if (r == OUTBOX_ENOMEM)
+		reader->no_memory = true;
+	else if (r)
+		problems_about(reader->problems, node, "%s", err->message);
+}
+
+static const char *kind_name(const struct node *node)
+{
+	return node->kind == NODE_MAP    ? "keys and values"
+	       : node->kind == NODE_LIST ? "a list"
+					 : "a value";
+}
+
+static void read_texts(struct reader *reader, const struct schema_key *key, const struct node *list,
+		       void *value)
+{
+	for (const struct node *item = list->first; item; item = item->next) {
+		struct outbox_error err = OUTBOX_ERROR_INIT;
+
+		if (item->kind != NODE_TEXT)
+			problems_about(reader->problems, item, "here is %s; a value belongs here",
+				       kind_name(item));
+		else if (item->broken)
+			reader->broken++;
+		else
+			tell(reader, item,
+			     value_add(key, item->nothing ? "" : item->text, reader->arena, value,
+				       &err),
+			     &err);
+	}
+}
+
+static void read_leaf(struct reader *reader, const struct schema_key *key, const struct node *node,
+		      void *value)
+{
+	struct outbox_error err = OUTBOX_ERROR_INIT;
+
+	if (node->kind == NODE_LIST && value_is_list(key->type)) {
+		read_texts(reader, key, node, value);
+		return;
+	}
+	if (node->kind != NODE_TEXT) {
+		problems_about(reader->problems, node, "here %s %s; %s belongs here",
+			       node->kind == NODE_MAP ? "are" : "is", kind_name(node),
+			       value_is_list(key->type) ? "a list" : "one value");
+		return;
+	}
+	if (node->broken) {
+		reader->broken++;
+		return;
+	}
+	tell(reader, node,
+	     value_parse(key, node->nothing ? "" : node->text, reader->arena, value, &err), &err);
+}
+
+static void read_list(struct reader *reader, const struct schema_key *key, const struct node *node,
+		      struct config_list *value)
+{
+	size_t count = 0, i = 0;
+
+	for (const struct node *item = node->first; node->kind == NODE_LIST && item;
+	     item = item->next)
+		count++;
+	if (node->kind != NODE_LIST || count == 0) {
+		problems_about(reader->problems, node,
+			       "must be a list with at least one entry: - name: ...");
+		return;
+	}
+	if (count > SCHEMA_LIST_MAX) {
+		problems_about(reader->problems, node, "%zu entries, at most %d", count,
+			       SCHEMA_LIST_MAX);
+		return;
+	}
+	value->items = outbox_arena_alloc(reader->arena, count * key->group->size);
+	if (!value->items) {
+		reader->no_memory = true;
+		return;
+	}
+	value->count = count;
+	for (const struct node *item = node->first; item; item = item->next, i++)
+		read_map(reader, key->group, item, (char *)value->items + i * key->group->size);
+	check_names(node, reader->problems);
+}
+
+static void read_nothing(struct reader *reader, const struct schema_key *key,
+			 const struct node *map, void *value)
+{
+	static const struct node nowhere = { .kind = NODE_MAP };
+	struct outbox_error err = OUTBOX_ERROR_INIT;
+
+	if (key->required)
+		problems_about(reader->problems, map ? map : &nowhere, "%s is missing: %s%s%s",
+			       key->name, key->help, key->example ? ", like " : "",
+			       key->example ? key->example : "");
+	else if (key->type == SCHEMA_GROUP)
+		read_map(reader, key->group, NULL, value);
+	else if (key->fallback)
+		tell(reader, map, value_parse(key, key->fallback, reader->arena, value, &err), &err);
+}
+
+static void unknown_key(struct reader *reader, const struct schema *schema, const struct node *node)
+{
+	struct node at = *node;
+	struct nearest nearest;
+
+	at.place = node->place.origin == ORIGIN_FILE ? node->key_place : node->place;
+	nearest_init(&nearest, node->key);
+	for (size_t i = 0; i < schema->count; i++)
+		nearest_offer(&nearest, schema->keys[i].name);
+	if (nearest.best)
+		problems_about(reader->problems, &at, "there is no such key; did you mean %s?",
+			       nearest.best);
+	else
+		problems_about(reader->problems, &at,
+			       "there is no such key; outbox config reference lists them");
+}
+
+static size_t mistakes(const struct reader *reader)
+{
+	return reader->problems->count + reader->problems->more + reader->broken;
+}
+
+static void read_map(struct reader *reader, const struct schema *schema, const struct node *map,
+		     void *value)
+{
+	size_t before = mistakes(reader);
+
+	if (schema->initial)
+		memcpy(value, schema->initial, schema->size);
+	if (map && map->kind == NODE_TEXT && map->nothing && map->key)
+		map = NULL; /* "relay:" with all its keys commented out */
+	if (map && map->kind != NODE_MAP) {
+		problems_about(reader->problems, map, "here is %s; keys and values belong here",
+			       map->kind == NODE_TEXT && map->nothing ? "nothing" : kind_name(map));
+		return;
+	}
+	for (const struct node *node = map ? map->first : NULL; node; node = node->next)
+		if (!schema_find(schema, node->key))
+			unknown_key(reader, schema, node);
+	for (size_t i = 0; i < schema->count && !reader->no_memory; i++) {
+		const struct schema_key *key = &schema->keys[i];
+		const struct node *node = node_find(map, key->name);
+		void *field = (char *)value + key->offset;
+
+		if (!node)
+			read_nothing(reader, key, map, field);
+		else if (key->type == SCHEMA_GROUP)
+			read_map(reader, key->group, node, field);
+		else if (key->type == SCHEMA_LIST)
+			read_list(reader, key, node, field);
+		else
+			read_leaf(reader, key, node, field);
+	}
+	/* what goes together with a wrong value nobody knows */
+	if (schema->check && mistakes(reader) == before)
+		schema->check(map, value, reader->problems);
+}
+
+int schema_read(const struct schema *schema, const struct node *map, struct outbox_arena *arena,
+		struct problems *problems, void *value, struct outbox_error *err)
+{
+	struct reader reader = { .arena = arena, .problems = problems };
+
+	read_map(&reader, schema, map, value);
+	return reader.no_memory ? outbox_fail(err, OUTBOX_ENOMEM, "out of memory") : OUTBOX_OK;
+}

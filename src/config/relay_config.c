@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From a configuration to the struct that `outbox relay`'s options also fill: one way to a relay. */
+#include "config/check.h"
+
+#include <stddef.h>
+
+static int make_target(const struct config *config, const struct config_target *from,
+		       struct outbox_target_config *to, struct outbox_error *err)
+{
+	struct outbox_target_config target = OUTBOX_TARGET_CONFIG_INIT;
+	int r = url_add_password(from->to, from->password, config->arena, &target.to, err);
+
+	if (r)
+		return r;
+	target.name = from->name;
+	target.envelope = from->external ? OUTBOX_ENVELOPE_EXTERNAL : from->envelope;
+	target.order = from->order;
+	target.hold = from->hold;
+	target.start = from->start;
+	target.route.types = from->match.type.items;
+	target.route.n_types = from->match.type.count;
+	target.route.kind = from->match.kind;
+	/* what leaves the house is only what says that it may */
+	target.route.published_only = from->external || from->match.published;
+	target.policy = &from->policy;
+	*to = target;
+	return OUTBOX_OK;
+}
+
+int config_relay(const struct config *config, const struct config_source *source,
+		 struct outbox_relay_config *ret_relay, struct outbox_error *err)
+{
+	struct outbox_relay_config relay = OUTBOX_RELAY_CONFIG_INIT;
+	const struct config_target *targets = config->targets.items;
+	const struct config_relay *from = &config->relay;
+	struct outbox_target_config *list;
+	int r = url_add_password(source->store, source->password, config->arena, &relay.store, err);
+
+	if (r)
+		return r;
+	list = outbox_arena_alloc(config->arena, config->targets.count * sizeof(*list));
+	if (!list)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	for (size_t i = 0; i < config->targets.count; i++) {
+		r = make_target(config, &targets[i], &list[i], err);
+		if (r)
+			return r;
+	}
+	relay.targets = list;
+	relay.n_targets = config->targets.count;
+	relay.workers = (int)from->workers;
+	relay.instance = from->instance;
+	/* batch, lease and poll are in each target's policy, which these would overrule */
+	relay.batch_bytes = (size_t)from->batch_bytes;
+	relay.publish_timeout = from->publish_timeout;
+	relay.breaker_min = from->breaker_min;
+	relay.breaker_max = from->breaker_max;
+	relay.retain_delivered = from->retain_delivered;
+	relay.retain_failed = from->retain_failed;
+	relay.purge_interval = from->purge_interval;
+	*ret_relay = relay;
+	return OUTBOX_OK;
+}

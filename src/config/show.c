@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "config/config.h"
+#include "config/schema.h"
+
+#define PATH_MAX_BYTES 400
+#define VALUE_MAX_BYTES ((size_t)128 << 10)
+
+struct shower {
+	config_show_fn show;
+	void *context;
+	bool no_memory;
+};
+
+static void show_map(struct shower *shower, const struct schema *schema, const struct node *map,
+		     const void *value, const char *path);
+
+static void show_leaf(struct shower *shower, const struct schema_key *key, const struct node *node,
+		      const void *value, const char *path)
+{
+	_cleanup_(buf_deinit) struct buf text = BUF_INIT(VALUE_MAX_BYTES);
+	_cleanup_(buf_deinit) struct buf from = BUF_INIT(1000);
+
+	value_format(key, value, &text);
+	if (node)
+		place_format(&node->place, &from);
+	else if (key->otherwise && text.size)
+		buf_printf(&from, "default: %s", key->otherwise);
+	else
+		buf_text(&from, "default");
+	/* nothing is set, and nothing will be: say what happens instead */
+	if (!text.size && key->otherwise)
+		buf_printf(&text, "(%s)", key->otherwise);
+	shower->no_memory |= text.failed || from.failed;
+	shower->show(shower->context, path, buf_str(&text), buf_str(&from));
+}
+
+static void show_list(struct shower *shower, const struct schema *schema, const struct node *list,
+		      const struct config_list *value, const char *path)
+{
+	const struct node *item = list->first;
+
+	for (size_t i = 0; i < value->count; i++, item = item->next) {
+		_cleanup_(buf_deinit) struct buf name = BUF_INIT(PATH_MAX_BYTES);
+
+		buf_printf(&name, "%s.%s", path, node_name(item));
+		show_map(shower, schema, item, (const char *)value->items + i * schema->size,
+			 buf_str(&name));
+	}
+}
+
+static void show_map(struct shower *shower, const struct schema *schema, const struct node *map,
+		     const void *value, const char *path)
+{
+	for (size_t i = 0; i < schema->count; i++) {
+		const struct schema_key *key = &schema->keys[i];
+		const struct node *node = node_find(map, key->name);
+		const void *field = (const char *)value + key->offset;
+		_cleanup_(buf_deinit) struct buf name = BUF_INIT(PATH_MAX_BYTES);
+
+		buf_printf(&name, "%s%s%s", path, *path ? "." : "", key->name);
+		shower->no_memory |= name.failed;
+		if (key->type == SCHEMA_GROUP)
+			show_map(shower, key->group, node, field, buf_str(&name));
+		else if (key->type == SCHEMA_LIST)
+			show_list(shower, key->group, node, field, buf_str(&name));
+		else
+			show_leaf(shower, key, node, field, buf_str(&name));
+	}
+}
+
+int config_show(const struct config *config, config_show_fn show, void *context,
+		struct outbox_error *err)
+{
+	struct shower shower = { .show = show, .context = context };
+
+	show_map(&shower, &schema_root, config->root, config, "");
+	return shower.no_memory ? outbox_fail(err, OUTBOX_ENOMEM, "out of memory") : OUTBOX_OK;
+}

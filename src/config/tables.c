@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tables: add a key here, read it where it is used, and nothing else has to be told. */
+#include "base/cleanup.h"
+#include "config/check.h"
+#include "config/config.h"
+#include "config/schema.h"
+
+#include <string.h>
+
+#define KEY(type_, struct_, field_) \
+	.name = #field_, .type = SCHEMA_##type_, .offset = offsetof(struct struct_, field_)
+#define SCHEMA(keys_, struct_) \
+	.keys = keys_, .count = ARRAY_SIZE(keys_), .size = sizeof(struct struct_)
+
+static const struct schema_choice kinds[] = {
+	{ "event", OUTBOX_KIND_EVENT },
+	{ "command", OUTBOX_KIND_COMMAND },
+	{ NULL, 0 },
+};
+
+static const struct schema_choice envelopes[] = {
+	{ "structured", OUTBOX_ENVELOPE_CE_STRUCTURED },
+	{ "binary", OUTBOX_ENVELOPE_CE_BINARY },
+	{ "native", OUTBOX_ENVELOPE_NATIVE },
+	{ NULL, 0 },
+};
+
+static const struct schema_choice orders[] = {
+	{ "strict", OUTBOX_ORDER_STRICT },
+	{ "pipelined", OUTBOX_ORDER_PIPELINED },
+	{ "none", OUTBOX_ORDER_NONE },
+	{ NULL, 0 },
+};
+
+static const struct schema_choice starts[] = {
+	{ "oldest", OUTBOX_START_OLDEST },
+	{ "now", OUTBOX_START_NOW },
+	{ NULL, 0 },
+};
+
+static const struct schema_choice formats[] = {
+	{ "text", CONFIG_LOG_TEXT },
+	{ "json", CONFIG_LOG_JSON },
+	{ NULL, 0 },
+};
+
+/* one above the library's, whose first is 0: here 0 is "not set" */
+static const struct schema_choice levels[] = {
+	{ "debug", OUTBOX_LOG_DEBUG + 1 },
+	{ "info", OUTBOX_LOG_INFO + 1 },
+	{ "warn", OUTBOX_LOG_WARN + 1 },
+	{ "error", OUTBOX_LOG_ERROR + 1 },
+	{ NULL, 0 },
+};
+
+static const struct schema_key source_keys[] = {
+	{ KEY(NAME, config_source, name), .required = true, .example = "shop",
+	  .help = "what people call this database" },
+	{ KEY(URL, config_source, store), .required = true, .example = "postgres://app@db/shop",
+	  .help = "the database with the outbox: sqlite:app.db, postgres://USER@HOST/DB" },
+	{ KEY(SECRET, config_source, password), .otherwise = "none",
+	  .example = "file:/run/secrets/shop", .help = "put into the store's URL" },
+};
+
+static const struct schema_key match_keys[] = {
+	{ KEY(GLOBS, config_match, type), .otherwise = "every type", .example = "[\"order.*\"]",
+	  .help = "only messages whose type fits one of these; * stands for anything" },
+	{ KEY(CHOICE, config_match, kind), .choices = kinds, .otherwise = "both",
+	  .example = "event", .help = "only this kind of message" },
+	{ KEY(BOOL, config_match, published), .fallback = "false",
+	  .help = "only messages that may leave the house" },
+};
+
+static const struct schema_key retry_keys[] = {
+	{ KEY(PRESET, config_retry, preset), .fallback = "default",
+	  .help = "a policy to begin with; outbox policy list explains them" },
+	{ KEY(NUMBER, config_retry, max_attempts), .min = 0, .max = 1000000, .example = "10",
+	  .otherwise = "preset", .help = "tries in all, then it is failed; 0: no limit" },
+	{ KEY(DURATION, config_retry, budget), .otherwise = "preset", .example = "1d",
+	  .help = "failed when this long after the first failure; unset: no limit" },
+	{ KEY(DURATION, config_retry, base), .otherwise = "preset", .example = "1s",
+	  .help = "the first delay, which grows by factor" },
+	{ KEY(FACTOR, config_retry, factor), .min = 1, .max = 100, .otherwise = "preset",
+	  .example = "2", .help = "each delay is this much longer than the one before" },
+	{ KEY(DURATION, config_retry, cap), .otherwise = "preset", .example = "5m",
+	  .help = "no delay is longer" },
+	{ KEY(NUMBER, config_retry, jitter), .min = 0, .max = 100, .otherwise = "preset",
+	  .example = "25", .help = "percent by which a delay is moved at random" },
+	{ KEY(DURATIONS, config_retry, schedule), .otherwise = "preset", .example = "[30s, 1m, 5m]",
+	  .help = "instead of base, factor and cap: each delay" },
+};
+
+static const struct config_retry retry_initial = { .max_attempts = -1, .jitter = -1 };
+
+static const struct schema match_schema = { SCHEMA(match_keys, config_match) };
+static const struct schema retry_schema = { SCHEMA(retry_keys, config_retry),
+					    .initial = &retry_initial, .check = check_retry };
+
+static const struct schema_key target_keys[] = {
+	{ KEY(NAME, config_target, name), .required = true, .example = "events",
+	  .help = "what people call this target; the store remembers it by this name" },
+	{ KEY(URL, config_target, to), .required = true,
+	  .example = "amqp://relay@mq/?exchange=shop&routing_key={type}",
+	  .help = "where it goes: amqp://, kafka://, nats://, redis://, file:out.jsonl ..." },
+	{ KEY(SECRET, config_target, password), .otherwise = "none",
+	  .example = "file:/run/secrets/mq", .help = "put into the URL of to" },
+	{ KEY(GROUP, config_target, match), .group = &match_schema,
+	  .help = "which messages this target gets; unset: all" },
+	{ KEY(BOOL, config_target, external), .fallback = "false",
+	  .help = "outside the house: published messages only, nothing internal in them" },
+	{ KEY(CHOICE, config_target, envelope), .choices = envelopes, .otherwise = "the transport",
+	  .example = "structured", .help = "the form of a message on the wire" },
+	{ KEY(CHOICE, config_target, order), .choices = orders, .fallback = "strict",
+	  .help = "of one key's messages; pipelined may reorder when one fails" },
+	{ KEY(BOOL, config_target, hold), .fallback = "false",
+	  .help = "behind a failed message its key waits" },
+	{ KEY(CHOICE, config_target, start), .choices = starts, .otherwise = "the store",
+	  .example = "now",
+	  .help = "where a new target begins; must be said once messages were delivered" },
+	{ KEY(GROUP, config_target, retry), .group = &retry_schema,
+	  .help = "when a refused message is tried again" },
+	{ KEY(NUMBER, config_target, batch), .min = 1, .max = 100000, .otherwise = "relay.batch",
+	  .example = "500", .help = "messages in one batch" },
+	{ KEY(DURATION, config_target, lease), .otherwise = "relay.lease", .example = "15s",
+	  .help = "a dead relay's lanes are taken over after this" },
+	{ KEY(DURATION, config_target, poll), .otherwise = "relay.poll", .example = "250ms",
+	  .help = "look for messages at least this often" },
+};
+
+static const struct schema_key relay_keys[] = {
+	{ KEY(TEXT, config_relay, instance), .otherwise = "host:pid", .example = "relay-a",
+	  .help = "this relay's name for people; made unique" },
+	{ KEY(NUMBER, config_relay, workers), .min = 1, .max = 64, .fallback = "1",
+	  .help = "threads for each target" },
+	{ KEY(NUMBER, config_relay, batch), .min = 1, .max = 100000,
+	  .otherwise = "the preset, else 500", .example = "500", .help = "messages in one batch" },
+	{ KEY(SIZE, config_relay, batch_bytes), .fallback = "8MiB",
+	  .help = "payload bytes in one batch" },
+	{ KEY(DURATION, config_relay, lease), .otherwise = "the preset, else 15s", .example = "15s",
+	  .help = "a dead relay's lanes are taken over after this; 100ms to 1h" },
+	{ KEY(DURATION, config_relay, poll), .otherwise = "the preset, else 250ms",
+	  .example = "250ms", .help = "look for messages at least this often" },
+	{ KEY(DURATION, config_relay, publish_timeout), .otherwise = "2/3 of the lease, at most 10s",
+	  .example = "10s", .help = "a broker's time for one batch; below every lease" },
+	{ KEY(DURATION, config_relay, breaker_min), .fallback = "500ms",
+	  .help = "the first pause after a target went out of reach" },
+	{ KEY(DURATION, config_relay, breaker_max), .fallback = "30s",
+	  .help = "the longest such pause" },
+	{ KEY(KEEP, config_relay, retain_delivered),
+	  .otherwise = "the first target's preset, else 7d", .example = "7d",
+	  .help = "keep delivered messages this long" },
+	{ KEY(KEEP, config_relay, retain_failed),
+	  .otherwise = "the first target's preset, else forever", .example = "forever",
+	  .help = "keep failed messages this long" },
+	{ KEY(KEEP, config_relay, purge_interval), .otherwise = "the first target's preset, else 1m",
+	  .example = "1m", .help = "remove what is older this often; forever: never" },
+	{ KEY(DURATION, config_relay, shutdown_timeout), .fallback = "30s",
+	  .help = "how long batches in flight may take at the end" },
+};
+
+static const struct schema_key log_keys[] = {
+	{ KEY(CHOICE, config_log, format), .choices = formats, .fallback = "text",
+	  .help = "lines for people, or one JSON object a line" },
+	{ KEY(CHOICE, config_log, level), .choices = levels, .fallback = "info",
+	  .help = "the least important lines that are written" },
+};
+
+static const struct schema source_schema = { SCHEMA(source_keys, config_source),
+					     .check = check_source };
+static const struct schema target_schema = { SCHEMA(target_keys, config_target),
+					     .check = check_target };
+static const struct schema relay_schema = { SCHEMA(relay_keys, config_relay), .check = check_relay };
+static const struct schema log_schema = { SCHEMA(log_keys, config_log) };
+
+static const struct schema_key root_keys[] = {
+	{ KEY(LIST, config, sources), .group = &source_schema, .required = true,
+	  .help = "databases with an outbox; with several, outbox relay --source NAME picks one" },
+	{ KEY(LIST, config, targets), .group = &target_schema, .required = true,
+	  .help = "where messages go; each delivery is independent of the others" },
+	{ KEY(GROUP, config, relay), .group = &relay_schema, .help = "the engine" },
+	{ KEY(GROUP, config, log), .group = &log_schema, .help = "what the relay says, on stderr" },
+};
+
+const struct schema schema_root = { SCHEMA(root_keys, config) };
+
+const struct schema_key *schema_find(const struct schema *schema, const char *name)
+{
+	for (size_t i = 0; i < schema->count; i++)
+		if (strcmp(schema->keys[i].name, name) == 0)
+			return &schema->keys[i];
+	return NULL;
+}
