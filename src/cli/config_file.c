@@ -92,6 +92,8 @@ int config_open(const char *file, const struct list *sets, bool secrets, struct 
 		config = NULL;
 		return OUTBOX_OK;
 	}
+	if (r != OUTBOX_OK && r != OUTBOX_ECONFIG)
+		return r;
 	return problems->count ? outbox_fail(err, OUTBOX_ECONFIG, "%s: %zu mistake%s", file,
 					     problems->count + problems->more,
 					     problems->count == 1 ? "" : "s")

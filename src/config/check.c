@@ -74,6 +74,8 @@ static void policy_make(const struct config_retry *retry, struct outbox_policy *
 	if (retry->schedule.count) {
 		policy.n_schedule = retry->schedule.count;
 		memcpy(policy.schedule, retry->schedule.items, sizeof(policy.schedule));
+		policy.base = policy.cap = 0;
+		policy.factor = 0;
 		/* the schedule's length is the limit, unless people say another */
 		if (retry->max_attempts < 0)
 			policy.max_attempts = (int)retry->schedule.count + 1;

@@ -40,6 +40,11 @@ static struct node *child_make(const struct override *o, struct node *map, enum 
 {
 	struct node *node = node_find(map, key);
 
+	/* "relay:" with nothing behind it is a group without keys */
+	if (node && node->nothing && kind == NODE_MAP) {
+		node->kind = NODE_MAP;
+		node->nothing = false;
+	}
 	if (node || map->kind != NODE_MAP)
 		return node;
 	node = node_add(o->arena, map, kind, key);

@@ -119,12 +119,12 @@ static const struct schema_key target_keys[] = {
 	  .help = "where a new target begins; must be said once messages were delivered" },
 	{ KEY(GROUP, config_target, retry), .group = &retry_schema,
 	  .help = "when a refused message is tried again" },
-	{ KEY(NUMBER, config_target, batch), .min = 1, .max = 100000, .otherwise = "relay.batch",
-	  .example = "500", .help = "messages in one batch" },
-	{ KEY(DURATION, config_target, lease), .otherwise = "relay.lease", .example = "15s",
-	  .help = "a dead relay's lanes are taken over after this" },
-	{ KEY(DURATION, config_target, poll), .otherwise = "relay.poll", .example = "250ms",
-	  .help = "look for messages at least this often" },
+	{ KEY(NUMBER, config_target, batch), .min = 1, .max = 100000,
+	  .otherwise = "relay.batch or preset", .example = "500", .help = "messages in one batch" },
+	{ KEY(DURATION, config_target, lease), .otherwise = "relay.lease or preset",
+	  .example = "15s", .help = "a dead relay's lanes are taken over after this" },
+	{ KEY(DURATION, config_target, poll), .otherwise = "relay.poll or preset",
+	  .example = "250ms", .help = "look for messages at least this often" },
 };
 
 static const struct schema_key relay_keys[] = {
