@@ -91,7 +91,7 @@ static void test_show(void **state)
 	assert_shown(config, "\ntargets.events.retry.base=5s [default: preset]\n");
 	assert_shown(config, "\ntargets.events.batch=20 [default: relay.batch or preset]\n");
 	assert_shown(config, "\ntargets.events.lease=20s [default: relay.lease or preset]\n");
-	assert_shown(config, "\ntargets.partner-x.match.type=a.*,b [outbox.yaml:6:65]\n");
+	assert_shown(config, "\ntargets.partner-x.match.type=a.*,b [outbox.yaml:6:68]\n");
 	assert_shown(config, "\nrelay.workers=2 [outbox.yaml:7:19]\n");
 	assert_shown(config, "\nrelay.batch_bytes=8MiB [default]\n");
 	assert_ok(config_show(config, collect, &shown, err));
