@@ -27,8 +27,7 @@ int size_parse(const char *text, int64_t *ret_size, struct outbox_error *err)
 		*ret_size = size;
 		return OUTBOX_OK;
 	}
-	return outbox_fail(err, OUTBOX_EINVAL,
-			   "\"%s\" is not a size; write 65536, 64KiB or 8MiB",
+	return outbox_fail(err, OUTBOX_EINVAL, "\"%s\" is not a size; write 65536, 64KiB or 8MiB",
 			   text_shown(shown, sizeof(shown), text));
 }
 

@@ -58,8 +58,8 @@ static void overview(const struct cli *cli)
 			printf("\n%s%s%s\n", colour_on(cli, BOLD), group_titles[group],
 			       colour_off(cli));
 		}
-		printf("  %-12s ", command->name);
-		safe_wrap(stdout, &(struct wrap){ 15, 15, 80 }, command->summary);
+		printf("  %-16s ", command->name);
+		safe_wrap(stdout, &(struct wrap){ 19, 19, 80 }, command->summary);
 	}
 	puts("\nThe store is --store URL or OUTBOX_STORE: sqlite:app.db, postgres://app@db/shop");
 }

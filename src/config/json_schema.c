@@ -77,6 +77,7 @@ static json_t *value_schema(const struct schema_key *key)
 
 static json_t *key_schema(const struct schema_key *key)
 {
+	_cleanup_(buf_deinit) struct buf about = BUF_INIT(1000);
 	json_t *value = value_schema(key), *whole;
 
 	if (!value)
@@ -87,8 +88,11 @@ static json_t *key_schema(const struct schema_key *key)
 		return whole;
 	}
 	/* whatever the type, a variable may stand for it */
-	whole = json_pack("{s:s, s:[o, {s:s, s:s}]}", "description", key->help, "anyOf", value,
-			  "type", "string", "pattern", "\\$\\{");
+	buf_text(&about, key->help);
+	if (key->otherwise)
+		buf_printf(&about, " (default: %s)", key->otherwise);
+	whole = json_pack("{s:s, s:[o, {s:s, s:s}]}", "description", buf_str(&about), "anyOf",
+			  value, "type", "string", "pattern", "\\$\\{");
 	if (whole && key->fallback)
 		json_object_set_new(whole, "default", json_string(key->fallback));
 	return whole;

@@ -125,6 +125,33 @@ static struct node *find_item(const struct override *o, const struct node *list,
 	return NULL;
 }
 
+enum step { STEP_ON = 1, STEP_DONE, STEP_NO_VALUE, STEP_NO_MEMORY };
+
+/* One word of the path: from *at and *schema to what it names. The rest of the path may be used, too. */
+static enum step step(const struct override *o, const struct schema_key *key, struct node **at,
+		      char **path, const char *value)
+{
+	if (key->type == SCHEMA_LIST) {
+		if (!*path)
+			return STEP_NO_VALUE;
+		*at = find_item(o, node_find(*at, key->name), key->name, strsep(path, "."));
+		return !*at ? STEP_DONE : *path ? STEP_ON : STEP_NO_VALUE;
+	}
+	if (key->type == SCHEMA_GROUP) {
+		if (!*path)
+			return STEP_NO_VALUE;
+		*at = child_make(o, *at, NODE_MAP, key->name);
+		return *at ? STEP_ON : STEP_NO_MEMORY;
+	}
+	*at = child_make(o, *at, NODE_TEXT, key->name);
+	return *at && put_value(o, key, *at, value) ? STEP_DONE : STEP_NO_MEMORY;
+}
+
+static bool is_leaf(const struct schema_key *key)
+{
+	return key->type != SCHEMA_GROUP && key->type != SCHEMA_LIST;
+}
+
 /* path is cut to pieces. False: out of memory. */
 static bool put(const struct override *o, struct node *root, char *path, const char *value)
 {
@@ -134,29 +161,20 @@ static bool put(const struct override *o, struct node *root, char *path, const c
 
 	while ((word = strsep(&path, "."))) {
 		const struct schema_key *key = schema_find(schema, word);
-		bool ends = key && key->type != SCHEMA_GROUP && key->type != SCHEMA_LIST;
+		enum step next;
 
-		if (!key || (ends && path)) {
+		/* where the file has something else than keys is told later */
+		if (at->kind != NODE_MAP)
+			return true;
+		if (!key || (is_leaf(key) && path)) {
 			unknown_key(o, schema, key ? path : word);
 			return true;
 		}
-		if (!ends && !path)
+		next = step(o, key, &at, &path, value);
+		if (next == STEP_NO_VALUE)
 			break;
-		if (key->type == SCHEMA_LIST) {
-			at = find_item(o, node_find(at, key->name), key->name, strsep(&path, "."));
-			if (!at)
-				return true;
-			if (!path)
-				break;
-		} else {
-			at = child_make(o, at, ends ? NODE_TEXT : NODE_MAP, key->name);
-			if (!at)
-				return false;
-		}
-		if (ends)
-			return put_value(o, key, at, value);
-		if (at->kind != NODE_MAP)
-			return true; /* the file is wrong here, which is told later */
+		if (next != STEP_ON)
+			return next == STEP_DONE;
 		schema = key->group;
 	}
 	problems_add(o->problems, &o->place, "is no value of its own; name a key in it");

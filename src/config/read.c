@@ -143,6 +143,36 @@ static size_t mistakes(const struct reader *reader)
 	return reader->problems->count + reader->problems->more + reader->broken;
 }
 
+static void read_key(struct reader *reader, const struct schema_key *key, const struct node *map,
+		     void *value)
+{
+	const struct node *node = node_find(map, key->name);
+
+	if (!node)
+		read_nothing(reader, key, map, value);
+	else if (key->type == SCHEMA_GROUP)
+		read_map(reader, key->group, node, value);
+	else if (key->type == SCHEMA_LIST)
+		read_list(reader, key, node, value);
+	else
+		read_leaf(reader, key, node, value);
+}
+
+/* The map, or NULL for "relay:" with all its keys commented out; false: it is something else. */
+static bool as_map(struct reader *reader, const struct node **map)
+{
+	const struct node *node = *map;
+	bool nothing = node && node->kind == NODE_TEXT && node->nothing;
+
+	if (nothing && node->key)
+		*map = NULL;
+	if (!*map || node->kind == NODE_MAP)
+		return true;
+	problems_about(reader->problems, node, "here is %s; keys and values belong here",
+		       nothing ? "nothing" : kind_name(node));
+	return false;
+}
+
 static void read_map(struct reader *reader, const struct schema *schema, const struct node *map,
 		     void *value)
 {
@@ -150,30 +180,13 @@ static void read_map(struct reader *reader, const struct schema *schema, const s
 
 	if (schema->initial)
 		memcpy(value, schema->initial, schema->size);
-	if (map && map->kind == NODE_TEXT && map->nothing && map->key)
-		map = NULL; /* "relay:" with all its keys commented out */
-	if (map && map->kind != NODE_MAP) {
-		problems_about(reader->problems, map, "here is %s; keys and values belong here",
-			       map->kind == NODE_TEXT && map->nothing ? "nothing" : kind_name(map));
+	if (!as_map(reader, &map))
 		return;
-	}
 	for (const struct node *node = map ? map->first : NULL; node; node = node->next)
 		if (!schema_find(schema, node->key))
 			unknown_key(reader, schema, node);
-	for (size_t i = 0; i < schema->count && !reader->no_memory; i++) {
-		const struct schema_key *key = &schema->keys[i];
-		const struct node *node = node_find(map, key->name);
-		void *field = (char *)value + key->offset;
-
-		if (!node)
-			read_nothing(reader, key, map, field);
-		else if (key->type == SCHEMA_GROUP)
-			read_map(reader, key->group, node, field);
-		else if (key->type == SCHEMA_LIST)
-			read_list(reader, key, node, field);
-		else
-			read_leaf(reader, key, node, field);
-	}
+	for (size_t i = 0; i < schema->count && !reader->no_memory; i++)
+		read_key(reader, &schema->keys[i], map, (char *)value + schema->keys[i].offset);
 	/* what goes together with a wrong value nobody knows */
 	if (schema->check && mistakes(reader) == before)
 		schema->check(map, value, reader->problems);

@@ -212,6 +212,7 @@ int yaml_read(const char *file, const char *text, size_t size, struct outbox_are
 
 	if (!yaml_parser_initialize(&parser))
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	yaml_parser_set_encoding(&parser, YAML_UTF8_ENCODING);
 	yaml_parser_set_input_string(&parser, (const unsigned char *)text, size);
 	while (!ended && !b.stop) {
 		if (!yaml_parser_parse(&parser, &event)) {

@@ -9,7 +9,7 @@ from shell import BINARY, Shop
 
 STORE = os.environ.get("OUTBOX_TEST_STORE") or "sqlite"
 # what has nothing to do with the store, or runs on PostgreSQL anyway
-ONCE = ("test_man", "test_policy", "test_postgres_", "test_usage")
+ONCE = ("test_config", "test_man", "test_policy", "test_postgres_", "test_usage")
 
 
 def pytest_report_header():

@@ -23,12 +23,13 @@ struct look {
 	bool secret;           /* MARK must not be seen */
 };
 
+/* At least as many as YAML sees: it also ends lines at CR, NEL, LS and PS, whose last bytes these are. */
 static size_t count_lines(const char *text)
 {
 	size_t lines = 1;
 
 	for (; *text; text++)
-		lines += *text == '\n';
+		lines += strchr("\n\r\x85\xa8\xa9", *text) != NULL;
 	return lines;
 }
 

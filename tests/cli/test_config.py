@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""outbox.yaml: checked, shown, described, and run."""
+import json
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+from shell import end, until
+
+ROOT = pathlib.Path(os.environ.get("OUTBOX_MAN") or pathlib.Path(__file__).parents[2] / "docs" / "man").parents[1]
+
+GOOD = """\
+sources:
+  - name: shop
+    store: "sqlite:${DB:-app.db}"
+targets:
+  - name: events
+    to: file:out.jsonl
+  - name: partner
+    to: file:partner.jsonl
+    external: true
+    match: { type: ["order.*"] }
+    start: oldest
+"""
+
+
+@pytest.fixture
+def write(shop):
+    def write_file(text, name="outbox.yaml"):
+        (shop.folder / name).write_text(text)
+        return shop
+    return write_file
+
+
+def values(ran):
+    return {row["key"]: (row["value"], row["from"]) for row in ran.json["values"]}
+
+
+def test_a_good_file(write):
+    shop = write(GOOD)
+    assert shop.run("config", "check").out == "outbox.yaml: good: 1 source, 2 targets\n"
+    assert shop.run("config", "check", "--json").json == {"file": "outbox.yaml", "ok": True, "problems": [], "more": 0}
+    assert "targets.events.to" in shop.run("config", "show").out
+
+
+def test_every_mistake_is_told_with_its_place(write):
+    shop = write(GOOD.replace("external", "extrenal") + "relay: { batch: many }\n")
+    ran = shop.run("config", "check", "outbox.yaml", code=2)
+    assert ran.err.splitlines() == [
+        'outbox.yaml:9:5: targets[1] "partner", extrenal: there is no such key; did you mean external?',
+        'outbox.yaml:12:17: relay.batch: "many" is not a whole number from 1 to 100000',
+        "outbox config check: outbox.yaml: 2 mistakes"]
+    told = shop.run("config", "check", "--json", code=2).json
+    assert not told["ok"] and [(p["line"], p["column"]) for p in told["problems"]] == [(9, 5), (12, 17)]
+    # the others say the same, and do nothing
+    for args in (["config", "show"], ["relay", "--config", "outbox.yaml", "--once"]):
+        assert "outbox.yaml:12:17: relay.batch" in shop.run(*args, code=2).err
+
+
+def test_schemes_are_those_of_this_build(write):
+    shop = write(GOOD.replace("file:out.jsonl", "carrier-pigeon://x").replace("sqlite:", "filing-cabinet:"))
+    err = shop.run("config", "check", code=2).err
+    assert 'outbox.yaml:3:12: sources[0] "shop", store: "filing-cabinet:" is not known to this build; there are' in err
+    assert 'outbox.yaml:6:9: targets[0] "events", to: "carrier-pigeon:" is not known to this build; there are' in err
+
+
+def test_no_file(bare):
+    ran = bare.run("config", "check", code=3)
+    assert "outbox.yaml: no such file; outbox config reference prints one to begin with" in ran.err
+    (bare.folder / "folder").mkdir()
+    assert "is not a file" in bare.run("config", "check", "folder", code=2).err
+
+
+def test_who_goes_before_whom(write):
+    shop = write(GOOD + "relay: { batch: 1, workers: 1, poll: 1s }\n")
+    env = {"OUTBOX_RELAY_BATCH": "2", "OUTBOX_RELAY_WORKERS": "2"}
+    told = values(shop.run("config", "show", "--json", "--set", "relay.workers=3", env=env))
+    assert told["relay.poll"] == ("1s", "outbox.yaml:12:38")
+    assert told["relay.batch"] == ("2", "OUTBOX_RELAY_BATCH")
+    assert told["relay.workers"] == ("3", "--set relay.workers")
+    assert told["relay.batch_bytes"] == ("8MiB", "default")
+    err = shop.run("config", "check", env={"OUTBOX_RELAY_BACTH": "2"}, code=2).err
+    assert "OUTBOX_RELAY_BACTH: no key has this variable; did you mean OUTBOX_RELAY_BATCH?" in err
+
+
+def test_secrets_are_not_shown(write):
+    shop = write(GOOD.replace('"sqlite:${DB:-app.db}"', '"postgres://app@db/shop"\n    password: "${PW}"'))
+    secret = shop.folder / "secret"
+    secret.write_text("s3cr3t-word\n")
+    secret.chmod(0o600)
+    for env in ({"PW": "s3cr3t-word"}, {"PW": f"file:{secret}"}):
+        for args in (["show"], ["show", "--json"], ["check"]):
+            ran = shop.run("config", *args, env=env)
+            assert "s3cr3t-word" not in ran.out + ran.err
+    secret.chmod(0o644)
+    err = shop.run("config", "check", env={"PW": f"file:{secret}"}, code=2).err
+    assert f'outbox.yaml:4:15: sources[0] "shop", password: {secret} can be read or changed by others' in err
+    # wrong values too: of a URL its password, of a secret nothing
+    err = shop.run("config", "check", "--set", "targets.events.to=//u:s3cr3t-word@mq/", env={"PW": "x"}, code=2).err
+    assert "s3cr3t-word" not in err and "is not a URL" in err
+
+
+@pytest.mark.sqlite
+def test_the_relay_does_what_the_file_says(write):
+    shop = write(GOOD)
+    inside = shop.insert(type="order.placed", key="1")
+    outside = shop.insert(type="order.paid", key="1", published=1)
+    shop.insert(type="invoice.sent", published=1)
+    told = shop.run("relay", "--config", "outbox.yaml", "--until-idle", "--json").json
+    assert told["counts"]["delivered"] == 4
+    assert [m["id"] for m in shop.lines()][:2] == [inside, outside]
+    partner = shop.lines("partner.jsonl")
+    assert [m["id"] for m in partner] == [outside] and "sequence" not in partner[0]
+
+
+@pytest.mark.sqlite
+def test_the_file_and_the_options_make_the_same_relay(write):
+    """Targets by options, then by the file: nothing is new, nothing is registered anew."""
+    shop = write(GOOD)
+    shop.insert(published=1)
+    shop.run("relay", "--to", "events=file:out.jsonl", "--to", "partner=file:partner.jsonl", "--match",
+             "partner=order.*", "--envelope", "partner=external", "--until-idle")
+    before = shop.run("target", "list", "--json").json
+    told = shop.run("relay", "--config", "outbox.yaml", "--until-idle", "--json").json
+    assert told["counts"]["delivered"] == 0
+    assert shop.run("target", "list", "--json").json == before
+
+
+@pytest.mark.sqlite
+def test_retries_and_batches_reach_the_engine(write):
+    shop = write("sources: [{ name: shop, store: 'sqlite:app.db' }]\n"
+                 "targets: [{ name: events, to: 'file:out.jsonl', batch: 2 }]\n")
+    for _ in range(6):
+        shop.insert()
+    assert shop.run("relay", "--config", "outbox.yaml", "--until-idle", "--json").json["counts"]["batches"] >= 3
+    for _ in range(6):
+        shop.insert()
+    told = shop.run("relay", "--config", "outbox.yaml", "--until-idle", "--json", "--set", "targets.events.batch=100")
+    assert told.json["counts"]["batches"] < 3
+
+
+@pytest.mark.sqlite
+def test_the_daemon_logs_as_it_is_told(write):
+    shop = write(GOOD + "log: { format: json }\nrelay: { instance: relay-a }\n")
+    shop.insert()
+    process = shop.start("relay", "--config", "outbox.yaml")
+    until(shop.lines, "a delivery")
+    code, _, err = end(process)
+    assert code == 0
+    events = [json.loads(line) for line in err.splitlines()]
+    assert all(set(event) == {"time", "level", "message"} for event in events)
+    assert any("sqlite:app.db -> events" in event["message"] for event in events)
+    quiet = shop.run("relay", "--config", "outbox.yaml", "--once", "--set", "log.level=warn")
+    assert quiet.err == ""
+
+
+@pytest.mark.sqlite
+def test_one_of_several_sources(write):
+    shop = write(GOOD.replace("targets:", '  - { name: other, store: "sqlite:other.db" }\ntargets:'))
+    shop.insert()
+    assert "choose one with --source: shop, other" in shop.run("relay", "--config", "outbox.yaml", "--once", code=2).err
+    assert 'no source "x" in the file; there are: shop, other' in shop.run(
+        "relay", "--config", "outbox.yaml", "--source", "x", "--once", code=3).err
+    shop.run("relay", "--config", "outbox.yaml", "--source", "shop", "--once")
+    assert len(shop.lines()) == 1
+
+
+@pytest.mark.parametrize("args, told", [
+    (["--config", "outbox.yaml", "--to", "x=null:"], "--to and --config do not go together"),
+    (["--config", "outbox.yaml", "--batch", "5"], "--batch and --config do not go together"),
+    (["--config", "outbox.yaml", "--instance", "x"], "--instance and --config do not go together"),
+    (["--config", "outbox.yaml", "--store", "sqlite:x.db"], "--store and --config do not go together"),
+    (["--to", "x=null:", "--set", "relay.batch=5"], "--set goes with --config FILE only"),
+    (["--to", "x=null:", "--source", "x"], "--source goes with --config FILE only"),
+    (["--config", "outbox.yaml", "--set", "x"], '--set: "x" is not KEY=VALUE; write --set relay.batch=100'),
+])
+def test_what_does_not_go_together(write, args, told):
+    assert told in write(GOOD).run("relay", *args, "--once", code=2).err
+
+
+def test_a_new_target_must_say_where_it_starts(write):
+    shop = write(GOOD.replace("    start: oldest\n", ""))
+    shop.insert()
+    shop.run("relay", "--config", "outbox.yaml", "--once", "--set", "targets.partner.start=oldest")
+    (shop.folder / "outbox.yaml").write_text(GOOD.replace("partner\n", "late\n").replace("    start: oldest\n", ""))
+    assert "write start: oldest or start: now" in shop.run("relay", "--config", "outbox.yaml", "--once", code=2).err
+
+
+def test_the_reference_is_a_good_file_and_in_the_repository(bare):
+    text = bare.run("config", "reference").out
+    assert text == (ROOT / "contrib" / "outbox.yaml.example").read_text(), "outbox config reference > contrib/outbox.yaml.example"
+    (bare.folder / "outbox.yaml").write_text(text.replace("postgres://app@db/shop", "sqlite:x").replace("amqp:", "file:"))
+    bare.run("config", "check")
+
+
+def test_the_man_page_has_the_tables_keys(bare):
+    schema = bare.run("config", "schema", "--json").raw
+    done = subprocess.run([ROOT / "scripts" / "config-keys"], input=schema, capture_output=True, check=True)
+    page = (ROOT / "docs" / "man" / "outbox-config.1.scd").read_text()
+    assert done.stdout.decode() in page, "outbox config schema | scripts/config-keys"
+
+
+def schema_at(schema, key):
+    """The part of the schema that describes a key of config show."""
+    for word in key.split("."):
+        schema = schema["items"] if schema["type"] == "array" else schema["properties"][word]
+    return schema
+
+
+def test_the_schema_describes_every_key(write):
+    shop = write(GOOD)
+    schema = shop.run("config", "schema", people=False).json
+    assert schema["required"] == ["sources", "targets"] and schema["additionalProperties"] is False
+    for key in values(shop.run("config", "show", "--json")):
+        assert schema_at(schema, key)["description"], key
