@@ -140,24 +140,21 @@ void check_names(const struct node *list, struct problems *problems)
 		}
 }
 
+static int64_t first_set(int64_t own, int64_t relays, int64_t presets, int64_t fallback)
+{
+	return own ? own : relays ? relays : presets ? presets : fallback;
+}
+
 void target_complete(struct config_target *target, const struct config_relay *relay)
 {
 	struct config_retry *retry = &target->retry;
 	struct outbox_policy *policy = &target->policy;
 
 	policy_make(retry, policy);
-	if (!target->batch)
-		target->batch = relay->batch    ? relay->batch
-				: policy->batch ? (int64_t)policy->batch
-						: DEFAULT_BATCH;
-	if (!target->lease)
-		target->lease = relay->lease    ? relay->lease
-				: policy->lease ? policy->lease
-						: 15 * OUTBOX_SECONDS;
-	if (!target->poll)
-		target->poll = relay->poll    ? relay->poll
-			       : policy->poll ? policy->poll
-					      : 250 * OUTBOX_MILLISECONDS;
+	target->batch =
+		first_set(target->batch, relay->batch, (int64_t)policy->batch, DEFAULT_BATCH);
+	target->lease = first_set(target->lease, relay->lease, policy->lease, 15 * OUTBOX_SECONDS);
+	target->poll = first_set(target->poll, relay->poll, policy->poll, 250 * OUTBOX_MILLISECONDS);
 	policy->batch = (size_t)target->batch;
 	policy->lease = target->lease;
 	policy->poll = target->poll;
