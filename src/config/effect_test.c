@@ -121,6 +121,19 @@ static void test_overrides(void **state)
 	assert_shown(config, "\nrelay.instance=a=b ${HOME} [--set relay.instance]\n");
 }
 
+static void test_overrides_of_an_empty_group(void **state)
+{
+	static const char text[] = "sources: [{ name: s, store: 'sqlite:a' }]\n"
+				   "targets: [{ name: events, to: 'null:' }]\nrelay:\n";
+	char *const environment[] = { (char *)"OUTBOX_RELAY_WORKERS=3", NULL };
+	const char *const sets[] = { "log.format=json" };
+	_cleanup_(config_freep) struct config *config = load(text, environment, sets, 1);
+
+	(void)state;
+	assert_shown(config, "\nrelay.workers=3 [OUTBOX_RELAY_WORKERS]\n");
+	assert_shown(config, "\nlog.format=json [--set log.format]\n");
+}
+
 static void test_overrides_refused(void **state)
 {
 	static const struct {
@@ -282,6 +295,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_show),
 		cmocka_unit_test(test_overrides),
+		cmocka_unit_test(test_overrides_of_an_empty_group),
 		cmocka_unit_test(test_overrides_refused),
 		cmocka_unit_test(test_relay),
 		cmocka_unit_test(test_schedule),
