@@ -3,9 +3,8 @@
 #include "base/text.h"
 #include "base/url.h"
 #include "cli/json_out.h"
-#include "cli/outages.h"
 #include "cli/relay_options.h"
-#include "cli/relay_run.h"
+#include "cli/relay_sources.h"
 #include "cli/safe.h"
 #include "cli/stop.h"
 
@@ -36,7 +35,7 @@ static const struct option options[] = {
 	OPTION("set", OPTION_LIST, struct relay_values, set, "KEY=VALUE",
 	       "over the file: targets.events.batch=100"),
 	OPTION("source", OPTION_TEXT, struct relay_values, source, "NAME",
-	       "which of the file's sources, when there are several"),
+	       "one of the file's sources (default: all of them)"),
 	OPTION("once", OPTION_FLAG, struct relay_values, once, NULL,
 	       "deliver what is due now, then end"),
 	OPTION("until-idle", OPTION_FLAG, struct relay_values, until_idle, NULL,
@@ -83,27 +82,6 @@ static int check(const struct cli *cli, const struct relay_setup *setup,
 					   "--json and target \"%s\" both want stdout; give one up",
 					   setup->config.targets[i].name);
 	return OUTBOX_OK;
-}
-
-/* One line: where from, where to. All of a relay's words go to stderr, stdout may be a target. */
-static void tell_start(const struct cli *cli, const struct relay_setup *setup, enum relay_mode mode)
-{
-	_cleanup_(buf_deinit) struct buf line = BUF_INIT(4096);
-	char masked[300];
-
-	url_mask(cli->store_url, masked, sizeof(masked));
-	buf_printf(&line, "relay: %s ->", masked);
-	for (size_t i = 0; i < setup->config.n_targets; i++) {
-		const struct outbox_target_config *target = &setup->config.targets[i];
-
-		url_mask(target->to, masked, sizeof(masked));
-		buf_printf(&line, "%s %s (%s)", i ? "," : "", target->name, masked);
-	}
-	buf_printf(&line, "; %s",
-		   mode == RELAY_DAEMON ? "Ctrl-C ends"
-		   : mode == RELAY_ONCE ? "what is due now"
-					: "until idle");
-	relay_log(NULL, OUTBOX_LOG_INFO, buf_str(&line));
 }
 
 static json_t *counts_json(const struct outbox_relay_counts *counts)
@@ -155,81 +133,32 @@ static int tell_end(const struct cli *cli, const struct outbox_relay_counts *cou
 			  err);
 }
 
-/* A database that is locked for long is no reason to give up: wait, say so once, obey signals. */
-static int start_up(struct outbox_relay **ret_relay, const struct outbox_relay_config *config,
-		    const sigset_t *signals, struct outbox_error *err)
+/* Opened once to say what is wrong with the store in the words of every other command. */
+static int check_store(struct cli *cli, const struct relay_source *source, struct outbox_error *err)
 {
-	struct outbox_error busy = OUTBOX_ERROR_INIT;
-	bool told = false;
 	int r;
 
-	while ((r = outbox_relay_new(ret_relay, config, &busy)) == OUTBOX_EBUSY) {
-		if (!told)
-			relay_log(NULL, OUTBOX_LOG_WARN, busy.message);
-		told = true;
-		if (stop_wait(signals, OUTBOX_SECONDS))
-			break;
-	}
-	if (r)
-		outbox_fail_native(err, r, busy.native, "%s", busy.message);
-	return r;
+	cli->store_url = source->store;
+	r = cli_open(cli, OPEN_READY, err);
+	cli_close(cli);
+	return r && source->name ? outbox_wrap(err, "source \"%s\"", source->name) : r;
 }
 
-/* The library says what is missing; here is how it is given on the command line or in the file. */
-static int name_start_option(const struct relay_setup *setup, int r, struct outbox_error *err)
+static int run_relays(struct cli *cli, const struct relay_setup *setup, enum relay_mode mode,
+		      const sigset_t *signals, struct outbox_error *err)
 {
-	struct outbox_error found = *err;
-	char prefix[OUTBOX_TARGET_NAME_MAX + 16];
-
-	for (size_t i = 0; r == OUTBOX_ECONFIG && i < setup->config.n_targets; i++) {
-		const struct outbox_target_config *target = &setup->config.targets[i];
-
-		snprintf(prefix, sizeof(prefix), "target \"%s\"", target->name);
-		if (target->start != OUTBOX_START_UNSET ||
-		    strncmp(found.message, prefix, strlen(prefix)) != 0 ||
-		    !strstr(found.message, "where it starts"))
-			continue;
-		if (setup->file)
-			return outbox_fail_native(err, r, found.native,
-						  "%.300s: write start: oldest or start: now",
-						  found.message);
-		return outbox_fail_native(err, r, found.native,
-					  "%.300s: --start %s=oldest or --start %s=now",
-					  found.message, target->name, target->name);
-	}
-	return r;
-}
-
-static int run_relay(struct cli *cli, struct relay_setup *setup, const struct relay_values *given,
-		     const sigset_t *signals, struct outbox_error *err)
-{
-	struct outbox_relay_counts counts = OUTBOX_RELAY_COUNTS_INIT;
+	struct relay_end end = { .counts = OUTBOX_RELAY_COUNTS_INIT };
 	struct outbox_clock *clock = outbox_clock_system();
 	outbox_time began = clock->mono(clock);
-	struct outbox_relay *relay;
-	enum relay_mode mode = mode_of(given);
-	struct outages outages;
-	int ended_by = 0, told, r;
+	int told = OUTBOX_OK, r;
 
-	outages_init(&outages);
-	setup->config.log = mode == RELAY_ONCE ? outages_log : relay_log;
-	setup->config.log_context = &outages;
-	r = start_up(&relay, &setup->config, signals, err);
-	if (r) {
-		outages_deinit(&outages);
-		return name_start_option(setup, r, err);
-	}
-	tell_start(cli, setup, mode);
-	r = relay_run(relay, mode, setup->shutdown_timeout, &ended_by, err);
-	outages_tell(&outages, r ? err : NULL);
-	outbox_relay_counts(relay, &counts);
-	told = tell_end(cli, &counts, clock->mono(clock) - began, r ? NULL : err);
-	if (mode != RELAY_DAEMON && ended_by)
-		cli->exit = EXIT_SIGNAL + ended_by;
-	else if (mode != RELAY_DAEMON && r == OUTBOX_OK && counts.failed > 0)
+	r = relay_sources_run(setup, mode, signals, &end, err);
+	if (end.ran)
+		told = tell_end(cli, &end.counts, clock->mono(clock) - began, r ? NULL : err);
+	if (mode != RELAY_DAEMON && end.signal)
+		cli->exit = EXIT_SIGNAL + end.signal;
+	else if (mode != RELAY_DAEMON && r == OUTBOX_OK && end.counts.failed > 0)
 		cli->exit = EXIT_REPORTED;
-	outbox_relay_free(relay);
-	outages_deinit(&outages);
 	return r ? r : told;
 }
 
@@ -243,20 +172,17 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 	if (!setup)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	r = relay_setup_make(given, setup, err);
-	if (r == OUTBOX_OK && setup->file)
-		cli->store_url = setup->config.store;
+	if (r == OUTBOX_OK && !setup->file)
+		setup->sources[setup->n_sources++].store = cli->store_url;
 	if (r == OUTBOX_OK)
 		r = check(cli, setup, given, err);
-	/* opened once to say what is wrong with the store in the words of every other command */
-	if (r == OUTBOX_OK)
-		r = cli_open(cli, OPEN_READY, err);
-	cli_close(cli);
+	for (size_t i = 0; r == OUTBOX_OK && i < setup->n_sources; i++)
+		r = check_store(cli, &setup->sources[i], err);
 	if (r)
 		return r;
 	signal(SIGPIPE, SIG_IGN);
 	stop_block(&signals);
-	setup->config.store = cli->store_url;
-	return run_relay(cli, setup, given, &signals, err);
+	return run_relays(cli, setup, mode_of(given), &signals, err);
 }
 
 const struct command cmd_relay = {

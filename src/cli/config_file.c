@@ -133,21 +133,13 @@ int config_source_find(const struct config *config, const char *name,
 	const struct config_source *sources = config->sources.items;
 	char shown[80];
 
-	if (!name && config->sources.count == 1) {
-		*ret_source = &sources[0];
-		return OUTBOX_OK;
-	}
 	for (size_t i = 0; i < config->sources.count; i++) {
-		if (name && strcmp(sources[i].name, name) == 0) {
+		if (strcmp(sources[i].name, name) == 0) {
 			*ret_source = &sources[i];
 			return OUTBOX_OK;
 		}
 		buf_printf(&names, "%s%s", i ? ", " : "", sources[i].name);
 	}
-	if (!name)
-		return outbox_fail(err, OUTBOX_EINVAL,
-				   "the file has several sources; choose one with --source: %s",
-				   buf_str(&names));
 	return outbox_fail(err, OUTBOX_ENOTFOUND, "no source \"%s\" in the file; there are: %s",
 			   text_shown(shown, sizeof(shown), name), buf_str(&names));
 }

@@ -23,7 +23,7 @@ void problems_tell(const struct problems *problems);
 int config_open_told(const char *file, const struct list *sets, bool secrets,
 		     struct config **ret_config, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
-/* The source of this name, or the only one when name is NULL. ENOTFOUND, EINVAL with the names. */
+/* The source of this name. ENOTFOUND with the names there are. */
 int config_source_find(const struct config *config, const char *name,
 		       const struct config_source **ret_source,
 		       struct outbox_error *err) OUTBOX_MUSTCHECK;

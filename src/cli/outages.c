@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/outages.h"
 
+#include "base/cleanup.h"
 #include "cli/relay_run.h"
 
 #include <string.h>
 
 #define LINES_MAX ((size_t)64 << 10)
 
-void outages_init(struct outages *outages)
+void outages_init(struct outages *outages, const char *source)
 {
 	pthread_mutex_init(&outages->lock, NULL);
 	outages->lines = (struct buf)BUF_INIT(LINES_MAX);
+	outages->source = source;
 }
 
 void outages_deinit(struct outages *outages)
@@ -19,13 +21,24 @@ void outages_deinit(struct outages *outages)
 	pthread_mutex_destroy(&outages->lock);
 }
 
+void outages_pass(void *context, int level, const char *line)
+{
+	const struct outages *outages = context;
+	_cleanup_(buf_deinit) struct buf whole = BUF_INIT(LINES_MAX);
+
+	if (outages->source)
+		buf_printf(&whole, "%s: ", outages->source);
+	buf_text(&whole, line);
+	relay_log(NULL, level, buf_str(&whole));
+}
+
 void outages_log(void *context, int level, const char *line)
 {
 	struct outages *outages = context;
 	const char *promise = strstr(line, "; breaker open");
 
 	if (!promise) {
-		relay_log(NULL, level, line);
+		outages_pass(outages, level, line);
 		return;
 	}
 	pthread_mutex_lock(&outages->lock);
@@ -42,6 +55,6 @@ void outages_tell(struct outages *outages, const struct outbox_error *err)
 		const char *reason = strstr(line, ": ");
 
 		if (!err || !reason || !strstr(err->message, reason + 2))
-			relay_log(NULL, OUTBOX_LOG_WARN, line);
+			outages_pass(outages, OUTBOX_LOG_WARN, line);
 	}
 }

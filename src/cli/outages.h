@@ -17,13 +17,17 @@
 struct outages {
 	pthread_mutex_t lock; /* workers log from their threads */
 	struct buf lines;     /* each ends with NUL */
+	const char *source;   /* in front of each line that is logged; NULL: there is only one */
 };
 
-void outages_init(struct outages *outages);
+void outages_init(struct outages *outages, const char *source);
 void outages_deinit(struct outages *outages);
 
 /* The relay's log callback; the context is a struct outages. */
 void outages_log(void *context, int level, const char *line);
+
+/* The same for a run that goes on: nothing is kept. */
+void outages_pass(void *context, int level, const char *line);
 
 /* Log what was kept, but not what err (NULL: none) says. */
 void outages_tell(struct outages *outages, const struct outbox_error *err);

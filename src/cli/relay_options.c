@@ -268,18 +268,36 @@ static int refuse_options(const struct relay_values *given, struct outbox_error 
 	return OUTBOX_OK;
 }
 
+/* One source of the file, or all of them; with several each has its name in front of what it says. */
+static int add_sources(const char *only, struct relay_setup *setup, struct outbox_error *err)
+{
+	const struct config_source *sources = setup->file->sources.items;
+	size_t count = setup->file->sources.count;
+	int r = OUTBOX_OK;
+
+	if (only) {
+		r = config_source_find(setup->file, only, &sources, err);
+		count = 1;
+	}
+	for (size_t i = 0; r == OUTBOX_OK && i < count; i++) {
+		struct relay_source *source = &setup->sources[setup->n_sources++];
+
+		r = config_relay(setup->file, &sources[i], &setup->config, err);
+		source->name = count > 1 ? sources[i].name : NULL;
+		source->store = setup->config.store;
+	}
+	return r;
+}
+
 static int from_file(const struct relay_values *given, struct relay_setup *setup,
 		     struct outbox_error *err)
 {
-	const struct config_source *source;
 	int r = refuse_options(given, err);
 
 	if (r == OUTBOX_OK)
 		r = config_open_told(given->config, &given->set, true, &setup->file, err);
 	if (r == OUTBOX_OK)
-		r = config_source_find(setup->file, given->source, &source, err);
-	if (r == OUTBOX_OK)
-		r = config_relay(setup->file, source, &setup->config, err);
+		r = add_sources(given->source, setup, err);
 	if (r)
 		return r;
 	setup->shutdown_timeout = setup->file->relay.shutdown_timeout;

@@ -16,9 +16,16 @@ struct relay_values {
 	bool once, until_idle;
 };
 
+struct relay_source {
+	const char *name; /* NULL: there is only one */
+	const char *store;
+};
+
 /* However it was said, with options or in a file: what to run. */
 struct relay_setup {
-	struct outbox_relay_config config;
+	struct outbox_relay_config config; /* for each source; its store is the source's */
+	struct relay_source sources[LIST_MAX];
+	size_t n_sources;
 	outbox_time shutdown_timeout;
 	struct config *file; /* what config borrows from; NULL: the options */
 	/* of the options */
@@ -29,8 +36,8 @@ struct relay_setup {
 };
 
 /*
- * ret_setup is large (allocate it, zeroed) and borrows the values' texts. With --config the store is the
- * file's; else it is left to the caller.
+ * ret_setup is large (allocate it, zeroed) and borrows the values' texts. With --config the sources are
+ * the file's; else there are none yet, the store is a matter of all commands.
  */
 int relay_setup_make(const struct relay_values *given, struct relay_setup *ret_setup,
 		     struct outbox_error *err) OUTBOX_MUSTCHECK;

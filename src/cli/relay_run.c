@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two threads: one does the relay's blocking work, this one waits for signals, so that a second Ctrl-C
- * is heard while the first is still being obeyed. The worker ends by sending SIGUSR1 to this process,
- * which makes the waiting thread look whether it is done.
+ * A thread for each relay does its blocking work, this one waits for signals, so that a second Ctrl-C
+ * is heard while the first is still being obeyed. A worker ends by sending SIGUSR1 to this process,
+ * which makes the waiting thread look whether all are done. A daemon's relay that cannot start ends the
+ * others, too: half a service that looks like a whole one is worse than none.
  */
 #include "cli/relay_run.h"
 
@@ -24,6 +25,7 @@
 
 struct job {
 	struct outbox_relay *relay;
+	pthread_t thread;
 	enum relay_mode mode;
 	outbox_time timeout;
 	volatile int stop; /* polled by run_until_idle */
@@ -114,12 +116,48 @@ static void *work(void *argument)
 	return NULL;
 }
 
-static void announce(const struct job *job)
+struct jobs {
+	struct job *items;
+	size_t count;
+};
+
+static bool all_done(struct jobs *jobs)
 {
-	size_t batches, messages;
+	for (size_t i = 0; i < jobs->count; i++)
+		if (!atomic_load(&jobs->items[i].done))
+			return false;
+	return true;
+}
+
+/* A daemon ends by being told, so one that ended by itself failed. */
+static bool one_failed(struct jobs *jobs)
+{
+	for (size_t i = 0; i < jobs->count; i++)
+		if (jobs->items[i].mode == RELAY_DAEMON && atomic_load(&jobs->items[i].done))
+			return true;
+	return false;
+}
+
+static void stop_all(struct jobs *jobs)
+{
+	for (size_t i = 0; i < jobs->count; i++) {
+		__atomic_store_n(&jobs->items[i].stop, 1, __ATOMIC_RELAXED);
+		sem_post(&jobs->items[i].stopped);
+	}
+}
+
+static void announce(const struct jobs *jobs)
+{
+	size_t batches = 0, messages = 0;
 	char count[COUNT_TEXT_MAX], line[160] = "nothing in flight, leaving";
 
-	outbox_relay_in_flight(job->relay, &batches, &messages);
+	for (size_t i = 0; i < jobs->count; i++) {
+		size_t more_batches, more_messages;
+
+		outbox_relay_in_flight(jobs->items[i].relay, &more_batches, &more_messages);
+		batches += more_batches;
+		messages += more_messages;
+	}
 	if (batches > 0)
 		snprintf(line, sizeof(line),
 			 "finishing %zu batch%s (%s message%s), again to leave at once", batches,
@@ -135,53 +173,91 @@ static _Noreturn void leave_now(int signal)
 }
 
 /* Returns the signal that ended the work, 0 when it ended by itself. */
-static int wait_for_end(struct job *job, const sigset_t *signals)
+static int wait_for_end(struct jobs *jobs, const sigset_t *signals)
 {
 	struct outbox_clock *clock = outbox_clock_system();
 	outbox_time leave_at = OUTBOX_NEVER;
+	bool stopping = false;
 	int first = 0;
 
-	while (!atomic_load(&job->done)) {
+	while (!all_done(jobs)) {
 		outbox_time now = clock->mono(clock), wait = OUTBOX_MINUTES;
 		int signal;
 
+		if (!stopping && one_failed(jobs)) {
+			stop_all(jobs);
+			stopping = true;
+		}
 		if (leave_at - now < wait)
 			wait = leave_at > now ? leave_at - now : 0;
 		signal = stop_wait(signals, wait);
-		if (clock->mono(clock) >= leave_at && !atomic_load(&job->done))
+		if (clock->mono(clock) >= leave_at && !all_done(jobs))
 			leave_now(first);
 		if (signal == 0 || signal == SIGUSR1)
 			continue;
 		if (first)
 			leave_now(signal);
 		first = signal;
-		announce(job);
-		__atomic_store_n(&job->stop, 1, __ATOMIC_RELAXED);
-		sem_post(&job->stopped);
+		announce(jobs);
+		stop_all(jobs);
+		stopping = true;
 		/* relay_stop() keeps the time itself; a single run is not told and is cut off here */
-		if (job->mode == RELAY_ONCE)
-			leave_at = clock->mono(clock) + job->timeout;
+		if (jobs->items[0].mode == RELAY_ONCE)
+			leave_at = clock->mono(clock) + jobs->items[0].timeout;
 	}
 	return first;
 }
 
-int relay_run(struct outbox_relay *relay, enum relay_mode mode, outbox_time timeout,
-	      int *ret_signal, struct outbox_error *err)
+/* Ends what was started when a thread cannot be. */
+static int start_all(struct jobs *jobs, struct outbox_error *err)
 {
-	struct job job = { .relay = relay, .mode = mode, .timeout = timeout };
-	sigset_t signals;
-	pthread_t thread;
+	size_t count = jobs->count;
 
+	for (size_t i = 0; i < count; i++) {
+		sem_init(&jobs->items[i].stopped, 0, 0);
+		if (pthread_create(&jobs->items[i].thread, NULL, work, &jobs->items[i]) == 0)
+			continue;
+		sem_destroy(&jobs->items[i].stopped);
+		jobs->count = i;
+		stop_all(jobs);
+		return outbox_fail(err, OUTBOX_ENOMEM, "cannot start a thread");
+	}
+	return OUTBOX_OK;
+}
+
+static void join_all(struct jobs *jobs)
+{
+	for (size_t i = 0; i < jobs->count; i++) {
+		pthread_join(jobs->items[i].thread, NULL);
+		sem_destroy(&jobs->items[i].stopped);
+	}
+}
+
+int relay_run(const struct relay_runs *runs, int *ret_signal, struct outbox_error *err)
+{
+	_cleanup_(cleanup_free) struct job *items = calloc(runs->count, sizeof(*items));
+	struct jobs jobs = { items, runs->count };
+	sigset_t signals;
+	int r;
+
+	if (!items)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	for (size_t i = 0; i < runs->count; i++) {
+		items[i].relay = runs->relays[i];
+		items[i].mode = runs->mode;
+		items[i].timeout = runs->timeout;
+	}
 	stop_block(&signals);
 	sigaddset(&signals, SIGUSR1);
 	pthread_sigmask(SIG_BLOCK, &signals, NULL);
-	sem_init(&job.stopped, 0, 0);
-	if (pthread_create(&thread, NULL, work, &job) != 0)
-		return outbox_fail(err, OUTBOX_ENOMEM, "cannot start a thread");
-	*ret_signal = wait_for_end(&job, &signals);
-	pthread_join(thread, NULL);
-	sem_destroy(&job.stopped);
-	if (job.status)
-		return outbox_fail_native(err, job.status, job.err.native, "%s", job.err.message);
-	return OUTBOX_OK;
+	r = start_all(&jobs, err);
+	if (r == OUTBOX_OK)
+		*ret_signal = wait_for_end(&jobs, &signals);
+	join_all(&jobs);
+	for (size_t i = 0; r == OUTBOX_OK && i < jobs.count; i++) {
+		runs->failed[i] = items[i].err;
+		if (items[i].status && !runs->failed[i].status)
+			runs->failed[i].status = items[i].status;
+	}
+	return r;
 }

@@ -6,14 +6,23 @@
 
 enum relay_mode { RELAY_DAEMON = 1, RELAY_ONCE, RELAY_UNTIL_IDLE };
 
+/* Relays that run side by side, one for each source. */
+struct relay_runs {
+	struct outbox_relay *const *relays;
+	size_t count;
+	enum relay_mode mode;
+	outbox_time timeout;
+	struct outbox_error *failed; /* how each ended; status 0: well */
+};
+
 /*
- * Run until done or told to stop: the first SIGINT, SIGTERM or SIGHUP lets the batches in flight end
- * within timeout, a second one leaves the process at once (exit code 128 + signal). ret_signal is the
+ * Run until all are done or told to stop: the first SIGINT, SIGTERM or SIGHUP lets the batches in flight
+ * end within timeout, a second one leaves the process at once (exit code 128 + signal). ret_signal is the
  * signal that ended it, 0 for none. The signals must have been blocked with stop_block() before the
- * relay was made.
+ * relays were made. An error is one of running at all; failed[] has those of the relays.
  */
-int relay_run(struct outbox_relay *relay, enum relay_mode mode, outbox_time timeout,
-	      int *ret_signal, struct outbox_error *err) OUTBOX_MUSTCHECK;
+int relay_run(const struct relay_runs *runs, int *ret_signal,
+	      struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /* How relay_log() writes: JSON lines or text, and the least level. Before any thread is started. */
 void relay_log_choose(bool json, int level);

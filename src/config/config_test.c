@@ -77,10 +77,9 @@ static void test_good(void **state)
 static void test_keys(void **state)
 {
 	static const struct row rows[] = {
-		{ "",
-		  "outbox.yaml:1:1: sources is missing: databases with an outbox; with several, outbox relay "
-		  "--source NAME picks one\noutbox.yaml:1:1: targets is missing: where messages go; each "
-		  "delivery is independent of the others\n" },
+		{ "", "outbox.yaml:1:1: sources is missing: databases with an outbox; each has a relay of its own, all in one "
+		      "process\noutbox.yaml:1:1: targets is missing: where messages go; each "
+		      "delivery is independent of the others\n" },
 		{ "- a\n", "outbox.yaml:1:1: here is a list; keys and values belong here\n" },
 		{ GOOD "rely:\n  batch: 1\n",
 		  "outbox.yaml:7:1: rely: there is no such key; did you mean relay?\n" },

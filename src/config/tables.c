@@ -174,7 +174,7 @@ static const struct schema log_schema = { SCHEMA(log_keys, config_log) };
 
 static const struct schema_key root_keys[] = {
 	{ KEY(LIST, config, sources), .group = &source_schema, .required = true,
-	  .help = "databases with an outbox; with several, outbox relay --source NAME picks one" },
+	  .help = "databases with an outbox; each has a relay of its own, all in one process" },
 	{ KEY(LIST, config, targets), .group = &target_schema, .required = true,
 	  .help = "where messages go; each delivery is independent of the others" },
 	{ KEY(GROUP, config, relay), .group = &relay_schema, .help = "the engine" },

@@ -156,15 +156,63 @@ def test_the_daemon_logs_as_it_is_told(write):
     assert quiet.err == ""
 
 
+def two_sources(write):
+    """A second database, beside the first, in one file; a message in each."""
+    shop = write(GOOD.replace("targets:", '  - { name: other, store: "sqlite:other.db" }\ntargets:'))
+    shop.run("init", "--store", "sqlite:other.db")
+    shop.run("publish", "--store", "sqlite:other.db", "--type", "x.y", "--data", "2")
+    shop.insert(type="a.b", payload="1")
+    return shop
+
+
+@pytest.mark.sqlite
+def test_several_sources(write):
+    shop = two_sources(write)
+    ran = shop.run("relay", "--config", "outbox.yaml", "--until-idle", "--json")
+    assert ran.json["counts"]["delivered"] == 2
+    assert "shop: relay: sqlite:app.db ->" in ran.err and "other: relay: sqlite:other.db ->" in ran.err
+    assert sorted(m["data"] for m in shop.lines()) == [1, 2]
+
+
 @pytest.mark.sqlite
 def test_one_of_several_sources(write):
+    shop = two_sources(write)
+    err = shop.run("relay", "--config", "outbox.yaml", "--source", "x", "--once", code=3).err
+    assert 'no source "x" in the file; there are: shop, other' in err
+    shop.run("relay", "--config", "outbox.yaml", "--source", "shop", "--until-idle")
+    assert [m["data"] for m in shop.lines()] == [1]
+
+
+@pytest.mark.sqlite
+def test_a_daemon_for_several_sources(write):
+    shop = two_sources(write)
+    process = shop.start("relay", "--config", "outbox.yaml")
+    until(lambda: len(shop.lines()) == 2, "a delivery from each")
+    shop.insert(type="a.b", payload="3")
+    shop.run("publish", "--store", "sqlite:other.db", "--type", "x.y", "--data", "4")
+    until(lambda: len(shop.lines()) == 4, "another one from each")
+    code, _, err = end(process)
+    assert code == 0 and "delivered 4, failed 0" in err
+    for store in ("sqlite:app.db", "sqlite:other.db"):
+        lanes = shop.run("status", "--store", store, "--json").json["targets"][0]
+        assert lanes["delivered"] == 2
+
+
+@pytest.mark.sqlite
+def test_a_source_that_is_not_there_is_named(write):
     shop = write(GOOD.replace("targets:", '  - { name: other, store: "sqlite:other.db" }\ntargets:'))
-    shop.insert()
-    assert "choose one with --source: shop, other" in shop.run("relay", "--config", "outbox.yaml", "--once", code=2).err
-    assert 'no source "x" in the file; there are: shop, other' in shop.run(
-        "relay", "--config", "outbox.yaml", "--source", "x", "--once", code=3).err
-    shop.run("relay", "--config", "outbox.yaml", "--source", "shop", "--once")
-    assert len(shop.lines()) == 1
+    assert 'source "other": ' in shop.run("relay", "--config", "outbox.yaml", "--once", code=3).err
+
+
+@pytest.mark.sqlite
+def test_the_failure_of_one_source_is_told_with_its_name(write):
+    shop = two_sources(write)
+    shop.run("relay", "--config", "outbox.yaml", "--until-idle")
+    shop.insert(type="a.b", payload="{broken")
+    assert shop.run("relay", "--config", "outbox.yaml", "--until-idle", "--json", code=1).json["counts"]["failed"] == 1
+    shop.insert(type="a.b")
+    ran = shop.run("relay", "--config", "outbox.yaml", "--once", "--set", "targets.events.to=file:/nowhere/x.jsonl", code=2)
+    assert 'source "shop": ' in ran.err and "/nowhere/x.jsonl" in ran.err
 
 
 @pytest.mark.parametrize("args, told", [

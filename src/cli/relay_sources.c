@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/relay_sources.h"
+
+#include "base/buf.h"
+#include "base/text.h"
+#include "base/url.h"
+#include "cli/outages.h"
+#include "cli/stop.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct sources {
+	struct outbox_relay *relays[LIST_MAX];
+	struct outages outages[LIST_MAX];
+	struct outbox_error failed[LIST_MAX];
+	size_t count; /* relays that were made */
+};
+
+/* One line: where from, where to. All of a relay's words go to stderr, stdout may be a target. */
+static void tell_start(const struct relay_source *source, const struct relay_setup *setup,
+		       enum relay_mode mode)
+{
+	_cleanup_(buf_deinit) struct buf line = BUF_INIT(4096);
+	char masked[300];
+
+	url_mask(source->store, masked, sizeof(masked));
+	buf_printf(&line, "%s%srelay: %s ->", source->name ? source->name : "",
+		   source->name ? ": " : "", masked);
+	for (size_t i = 0; i < setup->config.n_targets; i++) {
+		const struct outbox_target_config *target = &setup->config.targets[i];
+
+		url_mask(target->to, masked, sizeof(masked));
+		buf_printf(&line, "%s %s (%s)", i ? "," : "", target->name, masked);
+	}
+	buf_printf(&line, "; %s",
+		   mode == RELAY_DAEMON ? "Ctrl-C ends"
+		   : mode == RELAY_ONCE ? "what is due now"
+					: "until idle");
+	relay_log(NULL, OUTBOX_LOG_INFO, buf_str(&line));
+}
+
+/* A database that is locked for long is no reason to give up: wait, say so once, obey signals. */
+static int start_up(struct outbox_relay **ret_relay, const struct outbox_relay_config *config,
+		    struct outages *outages, const sigset_t *signals, struct outbox_error *err)
+{
+	struct outbox_error busy = OUTBOX_ERROR_INIT;
+	bool told = false;
+	int r;
+
+	while ((r = outbox_relay_new(ret_relay, config, &busy)) == OUTBOX_EBUSY) {
+		if (!told)
+			outages_pass(outages, OUTBOX_LOG_WARN, busy.message);
+		told = true;
+		if (stop_wait(signals, OUTBOX_SECONDS))
+			break;
+	}
+	if (r)
+		outbox_fail_native(err, r, busy.native, "%s", busy.message);
+	return r;
+}
+
+/* The library says what is missing; here is how it is given on the command line or in the file. */
+static int name_start_option(const struct relay_setup *setup, int r, struct outbox_error *err)
+{
+	struct outbox_error found = *err;
+	char prefix[OUTBOX_TARGET_NAME_MAX + 16];
+
+	for (size_t i = 0; r == OUTBOX_ECONFIG && i < setup->config.n_targets; i++) {
+		const struct outbox_target_config *target = &setup->config.targets[i];
+
+		snprintf(prefix, sizeof(prefix), "target \"%s\"", target->name);
+		if (target->start != OUTBOX_START_UNSET ||
+		    strncmp(found.message, prefix, strlen(prefix)) != 0 ||
+		    !strstr(found.message, "where it starts"))
+			continue;
+		if (setup->file)
+			return outbox_fail_native(err, r, found.native,
+						  "%.300s: write start: oldest or start: now",
+						  found.message);
+		return outbox_fail_native(err, r, found.native,
+					  "%.300s: --start %s=oldest or --start %s=now",
+					  found.message, target->name, target->name);
+	}
+	return r;
+}
+
+static void add_counts(const struct outbox_relay *relay, struct outbox_relay_counts *sum)
+{
+	struct outbox_relay_counts counts = OUTBOX_RELAY_COUNTS_INIT;
+
+	outbox_relay_counts(relay, &counts);
+	sum->delivered += counts.delivered;
+	sum->failed += counts.failed;
+	sum->retried += counts.retried;
+	sum->parked += counts.parked;
+	sum->deferred += counts.deferred;
+	sum->returned += counts.returned;
+	sum->batches += counts.batches;
+	sum->outages += counts.outages;
+	sum->takeovers += counts.takeovers;
+	sum->fenced += counts.fenced;
+	sum->unknown += counts.unknown;
+	sum->possible_duplicates += counts.possible_duplicates;
+	sum->duplicates += counts.duplicates;
+}
+
+static struct sources *sources_free(struct sources *sources)
+{
+	for (size_t i = 0; sources && i < sources->count; i++) {
+		outbox_relay_free(sources->relays[i]);
+		outages_deinit(&sources->outages[i]);
+	}
+	free(sources);
+	return NULL;
+}
+
+DEFINE_CLEANUP(struct sources *, sources_free)
+
+static int name_source(const struct relay_source *source, int r, struct outbox_error *err)
+{
+	return r && source->name ? outbox_wrap(err, "source \"%s\"", source->name) : r;
+}
+
+static int make(struct sources *sources, const struct relay_setup *setup, enum relay_mode mode,
+		const sigset_t *signals, struct outbox_error *err)
+{
+	for (size_t i = 0; i < setup->n_sources; i++) {
+		struct outbox_relay_config config = setup->config;
+		struct outages *outages = &sources->outages[i];
+		int r;
+
+		outages_init(outages, setup->sources[i].name);
+		config.store = setup->sources[i].store;
+		config.log = mode == RELAY_ONCE ? outages_log : outages_pass;
+		config.log_context = outages;
+		r = start_up(&sources->relays[i], &config, outages, signals, err);
+		if (r) {
+			outages_deinit(outages);
+			r = name_start_option(setup, r, err);
+			return name_source(&setup->sources[i], r, err);
+		}
+		sources->count++;
+	}
+	return OUTBOX_OK;
+}
+
+/* The first one's failure is the command's; those of the others are said here. */
+static int first_failure(const struct sources *sources, const struct relay_setup *setup,
+			 struct outbox_error *err)
+{
+	int first = OUTBOX_OK;
+
+	for (size_t i = 0; i < sources->count; i++) {
+		const struct outbox_error *failed = &sources->failed[i];
+
+		if (!failed->status)
+			continue;
+		if (first) {
+			outages_pass((void *)&sources->outages[i], OUTBOX_LOG_ERROR, failed->message);
+			continue;
+		}
+		first = outbox_fail_native(err, failed->status, failed->native, "%s",
+					   failed->message);
+		first = name_source(&setup->sources[i], first, err);
+	}
+	return first;
+}
+
+int relay_sources_run(const struct relay_setup *setup, enum relay_mode mode,
+		      const sigset_t *signals, struct relay_end *end, struct outbox_error *err)
+{
+	_cleanup_(sources_freep) struct sources *sources = calloc(1, sizeof(*sources));
+	struct relay_runs runs = { .mode = mode, .timeout = setup->shutdown_timeout };
+	int r;
+
+	if (!sources)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	r = make(sources, setup, mode, signals, err);
+	if (r)
+		return r;
+	for (size_t i = 0; i < setup->n_sources; i++)
+		tell_start(&setup->sources[i], setup, mode);
+	runs.relays = sources->relays;
+	runs.count = sources->count;
+	runs.failed = sources->failed;
+	r = relay_run(&runs, &end->signal, err);
+	for (size_t i = 0; i < sources->count; i++) {
+		outages_tell(&sources->outages[i],
+			     sources->failed[i].status ? &sources->failed[i] : NULL);
+		add_counts(sources->relays[i], &end->counts);
+	}
+	end->ran = true;
+	return r ? r : first_failure(sources, setup, err);
+}
