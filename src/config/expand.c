@@ -11,6 +11,7 @@
 #include <string.h>
 
 #define EXPANDED_MAX ((size_t)64 << 10)
+#define VARIABLE_MAX ((size_t)1 << 20) /* more than any system allows */
 
 const char *environment_find(char *const *environment, const char *name, size_t length)
 {
@@ -65,10 +66,10 @@ static const char *expand_one(const struct node *node, const char *text, char *c
 static int expand_text(struct node *node, char *const *environment, struct outbox_arena *arena,
 		       struct problems *problems, struct outbox_error *err)
 {
-	_cleanup_(buf_deinit) struct buf out = BUF_INIT(EXPANDED_MAX);
+	_cleanup_(buf_deinit) struct buf out = BUF_INIT(EXPANDED_MAX + VARIABLE_MAX);
 	const char *text = node->text;
 
-	while (text && *text) {
+	while (text && *text && out.size <= EXPANDED_MAX) {
 		if (strncmp(text, "$${", 3) == 0) {
 			buf_text(&out, "${");
 			text += 3;
@@ -78,9 +79,11 @@ static int expand_text(struct node *node, char *const *environment, struct outbo
 			buf_char(&out, *text++);
 		}
 	}
-	if (text && out.failed)
+	if (out.failed)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	if (out.size > EXPANDED_MAX)
 		problems_about(problems, node, "longer than 64 KiB");
-	node->broken = !text || out.failed;
+	node->broken = !text || out.size > EXPANDED_MAX;
 	if (node->broken)
 		return OUTBOX_OK;
 	node->text = outbox_arena_text(arena, buf_str(&out));

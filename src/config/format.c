@@ -34,6 +34,7 @@ static void format_url(const char *text, struct buf *out)
 	if (!text)
 		return;
 	url_mask(text, masked, sizeof(masked));
+	out->failed |= !masked[0]; /* no memory for it */
 	buf_text(out, masked);
 }
 

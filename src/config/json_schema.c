@@ -9,16 +9,26 @@
 
 static json_t *map_schema(const struct schema *schema);
 
+/* NULL instead of a value that lacks something. */
+static json_t *unless(bool failed, json_t *value)
+{
+	if (!failed)
+		return value;
+	json_decref(value);
+	return NULL;
+}
+
 static json_t *words(const struct schema_key *key)
 {
 	json_t *list = json_array();
 	const struct outbox_policy *policy;
+	int failed = 0;
 
 	for (size_t i = 0; key->type == SCHEMA_CHOICE && key->choices[i].name; i++)
-		json_array_append_new(list, json_string(key->choices[i].name));
+		failed |= json_array_append_new(list, json_string(key->choices[i].name));
 	for (size_t i = 0; key->type == SCHEMA_PRESET && (policy = outbox_policy_at(i)); i++)
-		json_array_append_new(list, json_string(policy->name));
-	return json_pack("{s:o}", "enum", list);
+		failed |= json_array_append_new(list, json_string(policy->name));
+	return json_pack("{s:o}", "enum", unless(failed, list));
 }
 
 static json_t *pattern(const char *text)
@@ -28,6 +38,7 @@ static json_t *pattern(const char *text)
 
 static json_t *one_or_more(json_t *item)
 {
+	/* O with NULL is refused, and so is what is packed of it */
 	json_t *both = json_pack("[O, {s:s, s:O}]", item, "type", "array", "items", item);
 
 	json_decref(item);
@@ -83,9 +94,8 @@ static json_t *key_schema(const struct schema_key *key)
 	if (!value)
 		return NULL;
 	if (key->type == SCHEMA_GROUP || key->type == SCHEMA_LIST) {
-		whole = value;
-		json_object_set_new(whole, "description", json_string(key->help));
-		return whole;
+		return unless(json_object_set_new(value, "description", json_string(key->help)),
+			      value);
 	}
 	/* whatever the type, a variable may stand for it */
 	buf_text(&about, key->help);
@@ -94,33 +104,37 @@ static json_t *key_schema(const struct schema_key *key)
 	whole = json_pack("{s:s, s:[o, {s:s, s:s}]}", "description", buf_str(&about), "anyOf",
 			  value, "type", "string", "pattern", "\\$\\{");
 	if (whole && key->fallback)
-		json_object_set_new(whole, "default", json_string(key->fallback));
-	return whole;
+		whole = unless(json_object_set_new(whole, "default", json_string(key->fallback)),
+			       whole);
+	return unless(about.failed, whole);
 }
 
 static json_t *map_schema(const struct schema *schema)
 {
 	json_t *properties = json_object(), *required = json_array();
+	int failed = 0;
 
 	for (size_t i = 0; i < schema->count; i++) {
 		const struct schema_key *key = &schema->keys[i];
 
-		json_object_set_new(properties, key->name, key_schema(key));
+		failed |= json_object_set_new(properties, key->name, key_schema(key));
 		if (key->required)
-			json_array_append_new(required, json_string(key->name));
+			failed |= json_array_append_new(required, json_string(key->name));
 	}
-	return json_pack("{s:s, s:b, s:o, s:o}", "type", "object", "additionalProperties", 0,
-			 "properties", properties, "required", required);
+	return unless(failed,
+		      json_pack("{s:s, s:b, s:o, s:o}", "type", "object", "additionalProperties", 0,
+				"properties", properties, "required", required));
 }
 
 json_t *config_json_schema(void)
 {
 	json_t *root = map_schema(&schema_root);
+	int failed = 0;
 
 	if (!root)
 		return NULL;
-	json_object_set_new(root, "$schema",
-			    json_string("https://json-schema.org/draft/2020-12/schema"));
-	json_object_set_new(root, "title", json_string("outbox.yaml"));
-	return root;
+	failed |= json_object_set_new(root, "$schema",
+				      json_string("https://json-schema.org/draft/2020-12/schema"));
+	failed |= json_object_set_new(root, "title", json_string("outbox.yaml"));
+	return unless(failed, root);
 }

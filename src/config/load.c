@@ -210,8 +210,11 @@ int config_load(const struct config_input *input, struct config **ret_config,
 		_cleanup_(buf_deinit) struct buf line = BUF_INIT(2000);
 
 		problem_format(&problems->items[0], &line);
+		problems->no_memory |= line.failed;
 		r = outbox_fail(err, OUTBOX_ECONFIG, "%.500s", buf_str(&line));
 	}
+	if (problems->no_memory)
+		r = outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	if (r)
 		config_free(config);
 	else

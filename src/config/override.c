@@ -10,10 +10,11 @@
 #include "base/text.h"
 #include "config/schema.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define PATH_MAX_BYTES 400
-#define PREFIX "OUTBOX_"
+#define PREFIX "OUTBOX"
 
 struct override {
 	struct outbox_arena *arena;
@@ -204,36 +205,45 @@ int override_set(struct node *root, const char *assignment, struct outbox_arena 
 
 /* ---- variables ------------------------------------------------------------------------------ */
 
-static void append_upper(struct buf *out, const char *word)
+/* NAME_KEY in capitals. False: too long for a key of ours. */
+static bool join(char out[PATH_MAX_BYTES], const char *start, const char *word)
 {
-	for (; *word; word++) {
-		if (*word >= 'a' && *word <= 'z')
-			buf_char(out, (char)(*word - 'a' + 'A'));
-		else
-			buf_char(out, *word == '-' ? '_' : *word);
+	int n = snprintf(out, PATH_MAX_BYTES, "%s_%s", start, word);
+
+	if (n < 0 || n >= PATH_MAX_BYTES)
+		return false;
+	for (char *c = out + strlen(start); *c; c++) {
+		if (*c >= 'a' && *c <= 'z')
+			*c = (char)(*c - 'a' + 'A');
+		else if (*c == '-')
+			*c = '_';
 	}
+	return true;
+}
+
+static bool join_path(char out[PATH_MAX_BYTES], const char *start, const char *word)
+{
+	int n = snprintf(out, PATH_MAX_BYTES, "%s%s%s", start, *start ? "." : "", word);
+
+	return n >= 0 && n < PATH_MAX_BYTES;
 }
 
 static void collect(struct variables *all, const struct schema *schema, const struct node *map,
 		    const char *name, const char *path);
 
 static void collect_items(struct variables *all, const struct schema_key *key,
-			  const struct node *list, const struct buf *name, const struct buf *path)
+			  const struct node *list, const char *name, const char *path)
 {
+	char item_name[PATH_MAX_BYTES], item_path[PATH_MAX_BYTES];
 	size_t n = 0;
 
 	for (struct node *item = list ? list->first : NULL; item && n < SCHEMA_LIST_MAX;
 	     item = item->next, n++) {
-		_cleanup_(buf_deinit) struct buf item_name = BUF_INIT(PATH_MAX_BYTES);
-		_cleanup_(buf_deinit) struct buf item_path = BUF_INIT(PATH_MAX_BYTES);
+		const char *called = node_name(item);
 
-		if (!node_name(item))
-			continue;
-		buf_printf(&item_name, "%s_", buf_str(name));
-		append_upper(&item_name, node_name(item));
-		buf_printf(&item_path, "%s.%s", buf_str(path), node_name(item));
-		if (!item_name.failed && !item_path.failed && !strchr(node_name(item), '.'))
-			collect(all, key->group, item, buf_str(&item_name), buf_str(&item_path));
+		if (called && !strchr(called, '.') && join(item_name, name, called) &&
+		    join_path(item_path, path, called))
+			collect(all, key->group, item, item_name, item_path);
 	}
 }
 
@@ -253,39 +263,32 @@ static void collect_leaf(struct variables *all, const char *name, const char *pa
 static void collect(struct variables *all, const struct schema *schema, const struct node *map,
 		    const char *name, const char *path)
 {
+	char key_name[PATH_MAX_BYTES], key_path[PATH_MAX_BYTES];
+
 	for (size_t i = 0; i < schema->count && !all->no_memory; i++) {
 		const struct schema_key *key = &schema->keys[i];
-		_cleanup_(buf_deinit) struct buf key_name = BUF_INIT(PATH_MAX_BYTES);
-		_cleanup_(buf_deinit) struct buf key_path = BUF_INIT(PATH_MAX_BYTES);
 		const struct node *node = node_find(map, key->name);
 
-		buf_printf(&key_name, "%s_", name);
-		append_upper(&key_name, key->name);
-		buf_printf(&key_path, "%s%s%s", path, *path ? "." : "", key->name);
-		if (key_name.failed || key_path.failed)
+		if (!join(key_name, name, key->name) || !join_path(key_path, path, key->name))
 			continue;
 		if (key->type == SCHEMA_GROUP)
-			collect(all, key->group, node, buf_str(&key_name), buf_str(&key_path));
+			collect(all, key->group, node, key_name, key_path);
 		else if (key->type == SCHEMA_LIST)
-			collect_items(all, key, node, &key_name, &key_path);
+			collect_items(all, key, node, key_name, key_path);
 		else
-			collect_leaf(all, buf_str(&key_name), buf_str(&key_path));
+			collect_leaf(all, key_name, key_path);
 	}
 }
 
 /* Is it ours to understand: OUTBOX_RELAY_..., not OUTBOX_STORE? */
 static bool is_ours(const char *name)
 {
-	_cleanup_(buf_deinit) struct buf start = BUF_INIT(100);
+	char start[PATH_MAX_BYTES];
 
-	for (size_t i = 0; i < schema_root.count; i++) {
-		buf_clear(&start);
-		buf_text(&start, PREFIX);
-		append_upper(&start, schema_root.keys[i].name);
-		buf_char(&start, '_');
-		if (strncmp(name, buf_str(&start), start.size) == 0)
+	for (size_t i = 0; i < schema_root.count; i++)
+		if (join(start, PREFIX, schema_root.keys[i].name) &&
+		    strncmp(name, start, strlen(start)) == 0 && name[strlen(start)] == '_')
 			return true;
-	}
 	return false;
 }
 
@@ -347,7 +350,7 @@ int override_environment(struct node *root, char *const *environment, struct out
 		if (!is_ours(*environment) || !(*environment)[length])
 			continue;
 		if (!all.first)
-			collect(&all, &schema_root, root, "OUTBOX", "");
+			collect(&all, &schema_root, root, PREFIX, "");
 		name = outbox_arena_copy(arena, *environment, length);
 		o.place = (struct place){ .origin = ORIGIN_ENVIRONMENT, .name = name };
 		if (all.no_memory || !name ||

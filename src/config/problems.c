@@ -36,7 +36,7 @@ void problems_add(struct problems *problems, const struct place *place, const ch
 
 void problems_about(struct problems *problems, const struct node *node, const char *format, ...)
 {
-	_cleanup_(buf_deinit) struct buf path = BUF_INIT(1000);
+	_cleanup_(buf_deinit) struct buf path = BUF_INIT(8000);
 	char text[400], whole[sizeof(problems->items[0].text)];
 	va_list args;
 
@@ -44,6 +44,7 @@ void problems_about(struct problems *problems, const struct node *node, const ch
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
 	node_path(node, &path);
+	problems->no_memory |= path.failed;
 	snprintf(whole, sizeof(whole), "%.200s%s%s", buf_str(&path), path.size ? ": " : "", text);
 	add(problems, &node->place, whole);
 }

@@ -17,7 +17,8 @@ struct problem {
 struct problems {
 	struct problem items[PROBLEMS_MAX];
 	size_t count;
-	size_t more; /* that were not kept */
+	size_t more;    /* that were not kept */
+	bool no_memory; /* one is not told as it should be */
 };
 
 void problems_add(struct problems *problems, const struct place *place, const char *format, ...)

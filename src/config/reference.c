@@ -31,6 +31,7 @@ static void write_help(const struct schema_key *key, int indent, struct buf *out
 	_cleanup_(buf_deinit) struct buf form = BUF_INIT(400);
 
 	value_describe(key, &form);
+	out->failed |= form.failed;
 	buf_printf(out, "%*s# %s", indent, "", key->help);
 	if (form.size)
 		buf_printf(out, "\n%*s# (%s%s%s)", indent, "", buf_str(&form),

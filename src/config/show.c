@@ -45,6 +45,7 @@ static void show_list(struct shower *shower, const struct schema *schema, const 
 		_cleanup_(buf_deinit) struct buf name = BUF_INIT(PATH_MAX_BYTES);
 
 		buf_printf(&name, "%s.%s", path, node_name(item));
+		shower->no_memory |= name.failed;
 		show_map(shower, schema, item, (const char *)value->items + i * schema->size,
 			 buf_str(&name));
 	}
