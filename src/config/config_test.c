@@ -269,10 +269,10 @@ static void test_variables_in_texts(void **state)
 		  "outbox.yaml:7:20: relay.instance: the variable LINE holds a control character or a line "
 		  "break\n" },
 		{ GOOD "relay: { instance: \"${x y}\" }\n",
-		  "outbox.yaml:7:20: relay.instance: \"${x y}\" is no variable; write ${NAME} or "
+		  "outbox.yaml:7:20: relay.instance: has a ${ that begins no variable; write ${NAME} or "
 		  "${NAME:-default}, and $${ for a ${ that stays\n" },
 		{ GOOD "relay: { instance: \"${HOME\" }\n",
-		  "outbox.yaml:7:20: relay.instance: \"${HOME\" is no variable; write ${NAME} or "
+		  "outbox.yaml:7:20: relay.instance: has a ${ that begins no variable; write ${NAME} or "
 		  "${NAME:-default}, and $${ for a ${ that stays\n" },
 	};
 

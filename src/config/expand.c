@@ -34,13 +34,12 @@ static const char *expand_one(const struct node *node, const char *text, char *c
 {
 	const char *name = text + 2, *end = strchr(name, '}'), *value;
 	size_t length = name_length(name);
-	char shown[80];
 
 	if (!end || !length || (name[length] != '}' && strncmp(name + length, ":-", 2) != 0)) {
+		/* the text is not shown: it may be part of a password */
 		problems_about(problems, node,
-			       "\"%s\" is no variable; write ${NAME} or ${NAME:-default}, and $${ for "
-			       "a ${ that stays",
-			       text_shown(shown, sizeof(shown), text));
+			       "has a ${ that begins no variable; write ${NAME} or ${NAME:-default}, and "
+			       "$${ for a ${ that stays");
 		return NULL;
 	}
 	value = environment_find(environment, name, length);

@@ -212,7 +212,8 @@ def test_the_failure_of_one_source_is_told_with_its_name(write):
     assert shop.run("relay", "--config", "outbox.yaml", "--until-idle", "--json", code=1).json["counts"]["failed"] == 1
     shop.insert(type="a.b")
     ran = shop.run("relay", "--config", "outbox.yaml", "--once", "--set", "targets.events.to=file:/nowhere/x.jsonl", code=2)
-    assert 'source "shop": ' in ran.err and "/nowhere/x.jsonl" in ran.err
+    last = ran.err.splitlines()[-1]
+    assert last.startswith('outbox relay: source "shop": ') and "/nowhere/x.jsonl" in last, ran.err
 
 
 @pytest.mark.parametrize("args, told", [
