@@ -193,7 +193,7 @@ const struct command cmd_relay = {
 	.options = options,
 	.n_options = ARRAY_SIZE(options),
 	.values_size = sizeof(struct relay_values),
-	.about = "Several relays may run at once; they share the lanes, and with one lane (the default on SQLite) the second stands by. Ctrl-C or SIGTERM ends it after the batches in flight, a second one at once. Everything it says goes to stderr.",
+	.about = "Targets are given with --to, or with all the rest in a file: --config. Several relays may run at once; they share the lanes, and with one lane (the default on SQLite) the second stands by. Ctrl-C or SIGTERM ends it after the batches in flight, a second one at once. Everything it says goes to stderr.",
 	.example = "outbox relay --store sqlite:app.db --to events=file:out.jsonl\n"
 		   "outbox relay --config outbox.yaml\n"
 		   "outbox relay --store sqlite:app.db --to events=file:out.jsonl --until-idle\n"
