@@ -31,11 +31,12 @@ enum pg_message_column {
 	COL_MESSAGE_END
 };
 
-/* For a SELECT from outbox_message or outbox_kept AS m. */
-#define MESSAGE_COLUMNS                                                                          \
+/* For a SELECT from outbox_message or outbox_kept AS m: what is small, and all. */
+#define MESSAGE_ATTRIBUTES                                                                       \
 	"m.seq, m.id, m.type, m.key, m.kind, m.published, m.created_at, m.event_time, m.due_at," \
 	" m.expires_at, m.priority, m.content_type, m.source, m.subject, m.topic,"               \
-	" m.correlation_id, m.causation_id, m.traceparent, m.headers, m.payload, m.payload_bin"
+	" m.correlation_id, m.causation_id, m.traceparent"
+#define MESSAGE_COLUMNS MESSAGE_ATTRIBUTES ", m.headers, m.payload, m.payload_bin"
 
 /* Which row of a result, and in which column its message begins. */
 struct pg_row {

@@ -147,6 +147,13 @@ static int not_jetstreams(const char *why, struct outbox_error *err)
 	return outbox_fail(err, OUTBOX_EPROTO, "the answer is not JetStream's: %s", why);
 }
 
+/* An answer may be anything, and nothing. */
+static bool is_object(const char *json, size_t size, struct json_members *ret_members)
+{
+	return json_text_check(json ? json : "", size, NULL) == OUTBOX_OK &&
+	       json_members_begin(ret_members, json, size);
+}
+
 int answer_parse(const char *json, size_t size, struct answer *ret_answer, struct outbox_error *err)
 {
 	struct answer answer = { 0 };
@@ -157,8 +164,7 @@ int answer_parse(const char *json, size_t size, struct answer *ret_answer, struc
 		*ret_answer = answer;
 		return OUTBOX_OK;
 	}
-	if (json_text_check(json ? json : "", size, NULL) != OUTBOX_OK ||
-	    !json_members_begin(&members, json, size))
+	if (!is_object(json, size, &members))
 		return not_jetstreams("no JSON object", err);
 	while (json_members_next(&members, &name, &value)) {
 		if (is(&name, "error") && value.at[0] != 'n')
@@ -200,8 +206,7 @@ int stored_parse(const char *json, size_t size, char *ret_subject, size_t subjec
 	struct json_piece name, value;
 	bool found = false;
 
-	if (json_text_check(json ? json : "", size, NULL) != OUTBOX_OK ||
-	    !json_members_begin(&members, json, size))
+	if (!is_object(json, size, &members))
 		return not_jetstreams("no JSON object", err);
 	while (json_members_next(&members, &name, &value)) {
 		if (is(&name, "error") && value.at[0] != 'n')

@@ -187,7 +187,7 @@ static int open_socket(struct rabbit *rabbit, const struct address *address, out
 {
 	struct timeval left = rabbit_left(rabbit, deadline);
 	amqp_socket_t *socket;
-	char what[300];
+	char what[400];
 	int status, r = OUTBOX_OK;
 
 	rabbit->connection = amqp_new_connection();
@@ -203,7 +203,9 @@ static int open_socket(struct rabbit *rabbit, const struct address *address, out
 		return r;
 	status = amqp_socket_open_noblock(socket, address->host, address->port, &left);
 	if (status != AMQP_STATUS_OK) {
-		snprintf(what, sizeof(what), "cannot connect to %s:%d", address->host, address->port);
+		snprintf(what, sizeof(what),
+			 "cannot connect to %s:%d (is RabbitMQ running, and is this its port?)",
+			 address->host, address->port);
 		return rabbit_fail(rabbit, status, NULL, what, err);
 	}
 	set_keepalive(amqp_get_sockfd(rabbit->connection));

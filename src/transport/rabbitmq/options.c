@@ -100,10 +100,9 @@ static int set_route(struct rabbit *rabbit, struct url *url, struct outbox_error
 
 	if (!key)
 		key = none ? queue : "{type}";
+	rabbit->constant = true;
 	if (!key)
-		return outbox_fail(err, OUTBOX_ECONFIG,
-				   "amqp: needs a place to go; add exchange=NAME, or routing_key=QUEUE for "
-				   "the default exchange");
+		return OUTBOX_OK; /* said last, see check_place(): a misspelt option may be the reason */
 	r = template_parse("exchange", none ? "" : exchange, &rabbit->exchange, err);
 	/* A queue's name stands for itself. */
 	if (r == OUTBOX_OK && key != queue)
@@ -197,6 +196,15 @@ static int set_declare(struct rabbit *rabbit, struct url *url, struct outbox_err
 	return r;
 }
 
+static int check_place(const struct rabbit *rabbit, struct outbox_error *err)
+{
+	if (rabbit->exchange.n_parts > 0 || rabbit->routing_key.n_parts > 0)
+		return OUTBOX_OK;
+	return outbox_fail(err, OUTBOX_ECONFIG,
+			   "amqp: needs a place to go; add exchange=NAME, or routing_key=QUEUE for the "
+			   "default exchange");
+}
+
 int rabbit_options(struct rabbit *rabbit, const char *text, struct outbox_error *err)
 {
 	_cleanup_(url_deinit) struct url url = { 0 };
@@ -220,5 +228,7 @@ int rabbit_options(struct rabbit *rabbit, const char *text, struct outbox_error 
 		r = set_heartbeat(rabbit, &url, err);
 	if (r == OUTBOX_OK)
 		r = set_declare(rabbit, &url, err);
-	return r == OUTBOX_OK ? url_finish(&url, OPTIONS, err) : r;
+	if (r == OUTBOX_OK)
+		r = url_finish(&url, OPTIONS, err);
+	return r == OUTBOX_OK ? check_place(rabbit, err) : r;
 }

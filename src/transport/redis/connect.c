@@ -207,6 +207,30 @@ static int check_role(struct redis_transport *t, outbox_time deadline, struct ou
 	return OUTBOX_OK;
 }
 
+/* Before anything is sent that could not be confirmed: it would be sent again and again. May we wait, and for whom? */
+static int check_wait(struct redis_transport *t, outbox_time deadline, struct outbox_error *err)
+{
+	_cleanup_(redis_reply_free) redisReply *reply = NULL;
+	char number[24];
+	const char *const words[] = { "WAIT", number, "1000", NULL };
+	int64_t answering;
+	int r;
+
+	if (t->replicas == 0)
+		return OUTBOX_OK;
+	snprintf(number, sizeof(number), "%lld", (long long)t->replicas);
+	r = ask(t, words, false, deadline, &reply, err);
+	if (r)
+		return r;
+	answering = reply && reply->type == REDIS_REPLY_INTEGER ? reply->integer : 0;
+	if (answering >= t->replicas)
+		return OUTBOX_OK;
+	return outbox_fail(err, OUTBOX_ECONN,
+			   "%s: %lld replicas answer, and wait=%lld wants as many; nothing is sent until "
+			   "they are back",
+			   t->wire.shown, (long long)answering, (long long)t->replicas);
+}
+
 static int begin_session(struct redis_transport *t, outbox_time deadline, struct outbox_error *err)
 {
 	const char *const name[] = { "CLIENT", "SETNAME", t->client, NULL };
@@ -225,6 +249,8 @@ static int begin_session(struct redis_transport *t, outbox_time deadline, struct
 		r = ask(t, select, false, deadline, NULL, err);
 	if (!r)
 		r = check_role(t, deadline, err);
+	if (!r)
+		r = check_wait(t, deadline, err);
 	return r ? r : redis_wire_check_quiet(&t->wire, err);
 }
 

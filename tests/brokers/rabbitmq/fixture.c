@@ -102,6 +102,7 @@ static void read_back(void *state, struct arrivals *arrivals)
 static const struct bad_url bad_urls[] = {
 	{ "amqp:", "host" },
 	{ "amqp://127.0.0.1/", "exchange" },
+	{ "amqp://127.0.0.1/?exchnage=x", "exchnage" },
 	{ "amqp://127.0.0.1:0/?exchange=x", "port" },
 	{ "amqp://mq.example/?exchange=x", "user" },
 	{ "amqp://relay@mq.example/?exchange=x", "password" },

@@ -14,6 +14,7 @@
 #define IN_MAX ((size_t)64 << 20)
 
 struct fake {
+	int waits;
 	struct fake_script script;
 	pthread_t thread;
 	int listener, port;
@@ -109,6 +110,8 @@ static bool answer(struct fake *f, enum word word)
 	case INFO:
 		return say_text(f, s->info ? s->info : "$13\r\nrole:master\r\n\r\n");
 	case WAIT:
+		if (f->waits++ == 0) /* at connect, before anything was added */
+			return say_text(f, s->first_wait ? s->first_wait : ":99\r\n");
 		return say_text(f, s->wait ? s->wait : ":0\r\n");
 	case XADD:
 		return answer_add(f);

@@ -172,6 +172,35 @@ static void missing_replicas_are_noticed_before_anything_is_sent(void **state)
 	outbox_arena_free(c.arena);
 }
 
+/* INFO may be forbidden, and so may WAIT: what could never be confirmed would be added again and again. */
+static void who_may_not_wait_adds_nothing(void **state)
+{
+	static const struct {
+		const char *said;
+		int status;
+		const char *text;
+	} rows[] = {
+		{ "-NOPERM this user has no permissions to run the 'wait' command\r\n",
+		  OUTBOX_EAUTH, "'wait'" },
+		{ ":1\r\n", OUTBOX_ECONN, "1 replicas answer" },
+		{ "+OK\r\n", OUTBOX_ECONN, "wait=2" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct fake_script script = { .info = "-NOPERM no\r\n", .first_wait = rows[i].said };
+		struct outbox_error err = OUTBOX_ERROR_INIT;
+		struct transport_case c;
+
+		begin(&c, 3);
+		assert_int_equal(talk(&c, &script, "stream=s&wait=2", CONTRACT_DEADLINE, &err),
+				 rows[i].status);
+		assert_non_null(strstr(err.message, rows[i].text));
+		assert_int_equal(count(&c, OUTBOX_VERDICT_UNSET), 3);
+		outbox_arena_free(c.arena);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -180,6 +209,7 @@ int main(void)
 		cmocka_unit_test(a_wrong_password_is_not_hidden_by_a_host_that_is_down),
 		cmocka_unit_test(without_the_replicas_nothing_is_acked),
 		cmocka_unit_test(missing_replicas_are_noticed_before_anything_is_sent),
+		cmocka_unit_test(who_may_not_wait_adds_nothing),
 	};
 
 	return cmocka_run_group_tests_name("redis_fake_connect", tests, NULL, NULL);
