@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef RELAY_METRICS_H
+#define RELAY_METRICS_H
+
+/*
+ * What a relay counts and times, per target. Workers write with relaxed atomics, anybody reads: a reader never
+ * makes a worker wait. Everything is since the relay was made.
+ */
+
+#include <outbox/relay.h>
+
+#define HISTOGRAM_BUCKETS 20 /* the last one is for what is above every bound */
+
+/* Upper bounds of a histogram's buckets but the last, ascending. */
+struct histogram_bounds {
+	const char *unit; /* "seconds" (bounds and sum in microseconds), "messages" */
+	size_t count;
+	int64_t bounds[HISTOGRAM_BUCKETS - 1];
+};
+
+extern const struct histogram_bounds histogram_durations, histogram_sizes;
+
+struct histogram_view {
+	uint64_t buckets[HISTOGRAM_BUCKETS]; /* not cumulative */
+	uint64_t count;
+	int64_t sum;
+};
+
+enum breaker_state { BREAKER_CLOSED = 0, BREAKER_OPEN, BREAKER_PROBING };
+
+struct target_metrics {
+	const char *target;    /* the relay's own text */
+	const char *transport; /* "rabbitmq" */
+	uint64_t delivered, failed, retried, parked, deferred, returned, batches;
+	uint64_t attempts; /* messages handed to the transport, every time */
+	uint64_t outages, takeovers, fenced;
+	/* messages that may be or were sent twice, by reason */
+	uint64_t duplicates_unknown;    /* no answer from the broker */
+	uint64_t duplicates_takeover;   /* in flight when their relay died */
+	uint64_t duplicates_fenced;     /* acknowledged to a relay that had lost its lane */
+	uint64_t duplicates_recognised; /* the broker had them already */
+	enum breaker_state breaker;     /* the worst of its workers */
+	int lanes;                      /* held by this relay */
+	uint64_t flying_batches, flying_messages;
+	outbox_time last_delivery; /* wall; 0: none yet */
+	struct histogram_view batch_size, publish, settle;
+	struct histogram_view latency; /* from the message's commit, nearly, to its acknowledgement */
+};
+
+size_t relay_target_count(const struct outbox_relay *relay);
+void relay_target_metrics(const struct outbox_relay *relay, size_t target,
+			  struct target_metrics *ret_metrics);
+
+/* One settled batch, told by the worker that did it. Borrowed for the call. */
+struct batch_report {
+	const char *target;
+	int lane;
+	size_t messages, delivered, failed, retried;
+	outbox_time began; /* wall: when it was handed to the transport */
+	outbox_time publish, settle;
+	const char *outage;              /* NULL: the broker was there all the time */
+	const char *const *traceparents; /* of its messages that have one */
+	size_t n_traceparents;
+};
+
+/* Be told of every settled batch. Before start(); must be quick and must not block. */
+typedef void (*batch_observer)(void *context, const struct batch_report *report);
+void relay_observe(struct outbox_relay *relay, batch_observer observer, void *context);
+
+#endif
