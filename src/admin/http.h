@@ -14,8 +14,10 @@
 
 #include <jansson.h>
 
+struct MHD_Response;
 struct admin;
 struct daemon;
+struct shape; /* shape.h */
 struct watch;
 
 enum admin_role {
@@ -40,7 +42,10 @@ struct admin_response {
 	const char *content_type; /* application/json unless set */
 	const char *disposition;  /* NULL: none */
 	json_t *json;             /* owned: sent and freed; or ... */
-	struct buf body;          /* ... these bytes */
+	struct buf body;          /* ... these bytes, or ... */
+	/* ... this, owned: a live answer with a callback of its own, which suspends the connection while it has nothing to
+	 * say (MHD_ALLOW_SUSPEND_RESUME), so that it holds no thread */
+	struct MHD_Response *live;
 };
 
 /* The value of a query parameter, decoded; NULL: absent. Unknown parameters are refused by the route's list. */
@@ -55,8 +60,10 @@ struct admin_route {
 	const char *path;   /* "/api/messages/{id}" */
 	enum admin_role role;
 	admin_handler handler;
-	const char *const *query; /* parameters it knows, NULL behind the last; NULL: none */
-	const char *summary;      /* for the description at /api/openapi.json */
+	const struct shape *query;  /* parameters it knows; NULL: none */
+	const struct shape *body;   /* what a POST may have; NULL: an empty object or nothing */
+	const struct shape *answer; /* of 200; NULL: not JSON */
+	const char *summary;        /* for the description at /api/openapi.json */
 };
 
 /* The i-th route; NULL behind the last. Defined in routes.c: one table for the router and the description. */

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef ADMIN_SHAPE_H
+#define ADMIN_SHAPE_H
+
+/*
+ * The shape of a JSON object that goes out (an answer, a line of --json) or comes in (a query, the body of a POST):
+ * one table a shape, from which the object is written or read, and its description in /api/openapi.json is made. So
+ * the three cannot differ.
+ */
+
+#include <outbox/error.h>
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct outbox_arena;
+
+enum field_kind {
+	FIELD_TEXT = 1, /* const char *; NULL: null, or not given */
+	FIELD_CHARS,    /* char[] in the struct itself; out only */
+	FIELD_SEQ,      /* int64_t as a string: it does not fit a double; out only */
+	FIELD_TIME,     /* outbox_time, RFC 3339; 0: null. In: +5m and -7d, too, from now on */
+	FIELD_INT,      /* int */
+	FIELD_COUNT,    /* int64_t */
+	FIELD_SIZE,     /* size_t */
+	FIELD_BOOL,     /* bool */
+	FIELD_SECONDS,  /* outbox_time, a duration, as a number; out only */
+	FIELD_NUMBER,   /* made; out only */
+	FIELD_LIST,     /* made, of objects of the shape `of`; in: of texts, struct field_texts */
+	FIELD_OBJECT,   /* made, of the shape `of`; out only */
+	FIELD_MAP,      /* made, names to texts; out only */
+	FIELD_RATE      /* double, per second: "100/s", "3000/min"; in only */
+};
+
+#define FIELD_NULL 1u     /* out: may be null */
+#define FIELD_ABSENT 2u   /* out: may be missing: make() gave NULL */
+#define FIELD_REQUIRED 4u /* in: must be given */
+
+struct field {
+	const char *name;
+	enum field_kind kind;
+	size_t offset;
+	unsigned flags;
+	const char *help;          /* for the description; NULL: the name says it */
+	const char *const *values; /* a text is one of these, NULL behind the last; NULL: any */
+	int64_t min, max;          /* in: of a number or a list, when max is not 0 */
+	json_t *(*make)(const void *row); /* out: a new reference, instead of what is at offset */
+	const struct shape *of;
+};
+
+struct shape {
+	const char *name; /* in the description: "Delivery" */
+	const struct field *fields;
+	size_t count;
+};
+
+struct field_texts {
+	const char **items;
+	size_t count;
+};
+
+#define SHAPE(name_, fields_)                                                      \
+	{                                                                          \
+		.name = (name_), .fields = (fields_), .count = ARRAY_SIZE(fields_) \
+	}
+
+/* A row as an object. NULL: out of memory. */
+json_t *shape_json(const struct shape *shape, const void *row);
+/* An array of them, size bytes apart. */
+json_t *shape_list(const struct shape *shape, const void *rows, size_t count, size_t size);
+
+/*
+ * Read what a caller gave into values, which is zeroed where nothing was given. Names that the shape does not know are refused.
+ * EINVAL names the field, the value and the remedy. Texts come from the arena.
+ */
+int shape_read(const struct shape *shape, const json_t *object, struct outbox_arena *arena,
+	       void *values, struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/* The same for one field that came as a text, in a query. */
+int shape_read_text(const struct field *field, const char *text, struct outbox_arena *arena,
+		    void *values, struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/* JSON Schema (2020-12); other shapes as references to #/components/schemas/NAME. NULL: out of memory. */
+json_t *shape_schema(const struct shape *shape, bool in);
+/* Of one field alone: a parameter. */
+json_t *field_schema(const struct field *field, bool in);
+
+#endif
