@@ -71,6 +71,7 @@ struct outbox_store_info {
 	int schema_version;  /* 0: no outbox here */
 	int program_version; /* the newest this program knows */
 	int lanes;
+	char elsewhere[64]; /* schema_version 0: the schema that has an outbox; "": none is known */
 };
 
 /* ---- targets, leases ----------------------------------------------------------------------- */

@@ -63,7 +63,13 @@ static void check_schema(struct doctor *doctor)
 	const char *store = doctor->cli->store_option;
 	char text[600];
 
-	if (info->schema_version == 0) {
+	if (info->schema_version == 0 && info->elsewhere[0]) {
+		snprintf(text, sizeof(text),
+			 "there is no outbox here, but one in schema \"%s\": say schema=%s in the "
+			 "store's URL",
+			 info->elsewhere, info->elsewhere);
+		say(doctor, ERROR, "schema", text);
+	} else if (info->schema_version == 0) {
 		snprintf(text, sizeof(text), "there is no outbox here; make one: outbox init%s",
 			 store);
 		say(doctor, ERROR, "schema", text);

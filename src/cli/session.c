@@ -40,6 +40,12 @@ static int check_schema(struct cli *cli, struct outbox_error *err)
 
 	url_mask(cli->store_url, masked, sizeof(masked));
 	safe_shell_word(&word, masked);
+	if (info->schema_version == 0 && info->elsewhere[0])
+		return outbox_fail(
+			err, OUTBOX_ESCHEMA,
+			"there is no outbox in %s, but there is one in schema \"%s\": say "
+			"schema=%s in the store's URL; or make another: outbox init --store %s",
+			masked, info->elsewhere, info->elsewhere, buf_str(&word));
 	if (info->schema_version == 0)
 		return outbox_fail(err, OUTBOX_ESCHEMA,
 				   "there is no outbox in %s; make one: outbox init --store %s",

@@ -189,6 +189,13 @@ def test_who_is_out_of_reach_and_what_to_do(bare, reasons, url, code, text):
     assert "hunter2" not in ran.err
 
 
+def test_a_wrong_schema_leads_to_the_outbox_that_is_there(pg_bare):
+    pg_bare.run("init", "--store", f"{pg_bare.url}?schema=shop_a", code=0)
+    for command in ("status", "doctor"):
+        ran = pg_bare.run(command, "--store", f"{pg_bare.url}?schema=shop_b", code=None)
+        assert ran.code != 0 and 'one in schema "shop_a": say schema=shop_a' in ran.out + ran.err, str(ran)
+
+
 def test_a_wrong_password_is_told_and_never_shown(pg_bare):
     user = f"app_{pg_bare.name}"
     pg_bare.sql(f"CREATE ROLE {user} LOGIN PASSWORD 'right'")

@@ -24,6 +24,7 @@ struct version {
 	int schema; /* 0: no outbox here */
 	int min_reader, lanes;
 	bool partitioned;
+	char elsewhere[64]; /* schema 0: the schema that has an outbox, if any */
 };
 
 int pg_schema_name(struct pg_store *s, const char *name, struct outbox_error *err)
@@ -63,7 +64,8 @@ static int notice_dead_peers(struct pg_store *s, bool direct, struct outbox_erro
 }
 
 /* Where the outbox is: in the schema named, or in the first of search_path that has one, or would be. */
-static int find_schema(struct pg_store *s, bool *ret_there, struct outbox_error *err)
+static int find_schema(struct pg_store *s, bool *ret_there, struct version *version,
+		       struct outbox_error *err)
 {
 	_cleanup_(pg_clearp) PGresult *found = NULL;
 	int r;
@@ -84,6 +86,8 @@ static int find_schema(struct pg_store *s, bool *ret_there, struct outbox_error 
 	if (r != OUTBOX_OK)
 		return r;
 	*ret_there = !PQgetisnull(found, 0, 0);
+	if (!*ret_there)
+		snprintf(version->elsewhere, sizeof(version->elsewhere), "%s", pg_peek(found, 0, 3));
 	if (s->schema[0])
 		return OUTBOX_OK;
 	if (!*ret_there && !PQgetisnull(found, 0, 3))
@@ -117,7 +121,7 @@ static int look(struct pg_store *s, struct version *ret_version, struct outbox_e
 	bool there = false;
 	int r;
 
-	r = find_schema(s, &there, err);
+	r = find_schema(s, &there, &v, err);
 	if (r != OUTBOX_OK || !there) {
 		*ret_version = v;
 		return r;
@@ -148,8 +152,13 @@ static int newer(const struct version *v, struct outbox_error *err)
 			   v->schema, NEWEST);
 }
 
-static int missing(const struct pg_store *s, struct outbox_error *err)
+static int missing(const struct pg_store *s, const struct version *v, struct outbox_error *err)
 {
+	if (v->elsewhere[0])
+		return outbox_fail(err, OUTBOX_ESCHEMA,
+				   "no outbox in schema %s of %s, but there is one in schema \"%s\": "
+				   "say schema=%s in the store's URL, or run: outbox init",
+				   s->schema, s->where, v->elsewhere, v->elsewhere);
 	return outbox_fail(err, OUTBOX_ESCHEMA, "no outbox in schema %s of %s; run: outbox init",
 			   s->schema, s->where);
 }
@@ -163,7 +172,7 @@ int pg_schema_ready(struct pg_store *s, struct outbox_error *err)
 	if (r != OUTBOX_OK)
 		return r;
 	if (!v.schema)
-		return missing(s, err);
+		return missing(s, &v, err);
 	if (v.schema > NEWEST && v.min_reader > NEWEST)
 		return newer(&v, err);
 	if (v.schema < NEWEST)
@@ -281,7 +290,7 @@ int pg_upgrade(struct outbox_store *store, const struct outbox_init_options *opt
 
 	r = look(s, &v, err);
 	if (r == OUTBOX_OK && !v.schema)
-		r = missing(s, err);
+		r = missing(s, &v, err);
 	if (r == OUTBOX_OK && v.schema > NEWEST)
 		r = newer(&v, err);
 	if (r == OUTBOX_OK && v.schema < NEWEST && !(options && options->dry_run))
@@ -309,6 +318,7 @@ int pg_info(struct outbox_store *store, struct outbox_store_info *ret_info, stru
 	snprintf(info.name, sizeof(info.name), "%s", s->name);
 	info.schema_version = v.schema;
 	info.lanes = v.lanes;
+	snprintf(info.elsewhere, sizeof(info.elsewhere), "%s", v.elsewhere);
 	*ret_info = info;
 	return OUTBOX_OK;
 }

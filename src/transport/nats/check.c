@@ -231,28 +231,43 @@ static void subject_filter(const struct template *template, char *out, size_t si
 	buf_deinit(&text);
 }
 
+static bool names_has(const struct stream_names *names, const char *stream)
+{
+	for (size_t i = 0; i < names->count && i < NATS_STREAMS_MAX; i++)
+		if (strcmp(names->names[i], stream) == 0)
+			return true;
+	return names->count > NATS_STREAMS_MAX; /* not all were looked at */
+}
+
 static int find_streams(struct nats_transport *t, outbox_time deadline,
 			struct stream_names *ret_names, struct outbox_error *err)
 {
 	char filter[512];
+	int r;
 
 	subject_filter(&t->subject, filter, sizeof(filter));
-	if (t->stream) {
-		ret_names->count = 1;
-		snprintf(ret_names->names[0], sizeof(ret_names->names[0]), "%s", t->stream);
-		return OUTBOX_OK;
-	}
-	int r = nats_stream_names(t, filter, deadline, ret_names, err);
-
-	if (r == OUTBOX_OK && ret_names->count == 0)
+	r = nats_stream_names(t, filter, deadline, ret_names, err);
+	if (r == OUTBOX_ENOTFOUND)
+		return outbox_fail(err, r, "JetStream does not answer; enable it (nats-server -js)");
+	if (r != OUTBOX_OK)
+		return r;
+	if (t->stream && !names_has(ret_names, t->stream))
+		return outbox_fail(err, OUTBOX_ENOTFOUND,
+				   "stream \"%s\" is not there, or does not take the subjects "
+				   "\"%s\": every message will be refused; create it, or add them to "
+				   "its subjects",
+				   t->stream, filter);
+	if (ret_names->count == 0)
 		return outbox_fail(
 			err, OUTBOX_ENOTFOUND,
 			"no stream takes the subjects \"%s\": every message will be refused; create "
 			"one",
 			filter);
-	if (r == OUTBOX_ENOTFOUND)
-		return outbox_fail(err, r, "JetStream does not answer; enable it (nats-server -js)");
-	return r;
+	if (t->stream) {
+		ret_names->count = 1;
+		snprintf(ret_names->names[0], sizeof(ret_names->names[0]), "%s", t->stream);
+	}
+	return OUTBOX_OK;
 }
 
 int nats_check(struct outbox_transport *transport, outbox_time deadline, char *text, size_t size)

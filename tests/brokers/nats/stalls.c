@@ -216,6 +216,20 @@ static void check_says(void (*change)(jsStreamConfig *), int level, const char *
 	place_free(place);
 }
 
+/* The stream is there, and would refuse every message. */
+static void check_stream_of_other_subjects(void)
+{
+	struct place *place = place_new_with(on_file);
+	struct outbox_transport *transport = transport_to("nats://127.0.0.1:%d/elsewhere?stream=%s",
+							  place_port(), place_name(place));
+	char text[600];
+
+	assert_int_equal(transport_check(transport, in_seconds(5), text, sizeof(text)), 3);
+	assert_non_null(strstr(text, "does not take the subjects \"elsewhere\""));
+	transport->ops->close(transport);
+	place_free(place);
+}
+
 static void check_tells_what_an_acknowledgement_means(void **state)
 {
 	struct outbox_transport *transport;
@@ -233,8 +247,10 @@ static void check_tells_what_an_acknowledgement_means(void **state)
 	transport->ops->close(transport);
 	transport = transport_to("nats://127.0.0.1:%d/x?stream=NOWHERE", place_port());
 	assert_int_equal(transport_check(transport, in_seconds(5), text, sizeof(text)), 3);
-	assert_non_null(strstr(text, "stream not found"));
+	assert_non_null(
+		strstr(text, "stream \"NOWHERE\" is not there, or does not take the subjects \"x\""));
 	transport->ops->close(transport);
+	check_stream_of_other_subjects();
 }
 
 int main(void)
