@@ -26,12 +26,12 @@ enum field_kind {
 	FIELD_COUNT,    /* int64_t */
 	FIELD_SIZE,     /* size_t */
 	FIELD_BOOL,     /* bool */
-	FIELD_SECONDS,  /* outbox_time, a duration, as a number; out only */
-	FIELD_NUMBER,   /* made; out only */
-	FIELD_LIST,     /* made, of objects of the shape `of`; in: of texts, struct field_texts */
-	FIELD_OBJECT,   /* made, of the shape `of`; out only */
-	FIELD_MAP,      /* made, names to texts; out only */
-	FIELD_RATE      /* double, per second: "100/s", "3000/min"; in only */
+	FIELD_SECONDS, /* outbox_time, a duration, as a number; 0 where null is allowed: null; out only */
+	FIELD_NUMBER, /* int64_t, thousandths, as a number; out only */
+	FIELD_LIST,   /* made, of objects of the shape `of`; in: of texts, struct field_texts */
+	FIELD_OBJECT, /* made, of the shape `of`; out only */
+	FIELD_MAP,    /* made, names to texts; out only */
+	FIELD_RATE    /* double, per second: "100/s", "3000/min"; in only */
 };
 
 #define FIELD_NULL 1u     /* out: may be null */
@@ -60,6 +60,15 @@ struct field_texts {
 	const char **items;
 	size_t count;
 };
+
+/* A field whose member has its name, and one that has another. */
+#define FIELD(type_, member_, kind_, flags_, help_) \
+	FIELD_NAMED(#member_, type_, member_, kind_, flags_, help_)
+#define FIELD_NAMED(name_, type_, member_, kind_, flags_, help_)                      \
+	{                                                                             \
+		.name = (name_), .kind = (kind_), .offset = offsetof(type_, member_), \
+		.flags = (flags_), .help = (help_)                                    \
+	}
 
 #define SHAPE(name_, fields_)                                                      \
 	{                                                                          \

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "admin/status.h"
 #include "base/text.h"
 #include "base/url.h"
 #include "cli/age.h"
 #include "cli/json_out.h"
 #include "cli/safe.h"
-#include "cli/status.h"
 #include "cli/table.h"
 #include "core/routing.h"
 #include "relay/registry.h"

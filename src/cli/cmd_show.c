@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/base64.h"
 #include "base/buf.h"
 #include "base/text.h"
 #include "cli/age.h"
@@ -16,7 +15,6 @@
 #include <string.h>
 
 #define PAYLOAD_LINES 40
-#define HISTORY_ROWS 100
 #define LABEL 16
 
 struct values {
@@ -28,28 +26,6 @@ static const struct option options[] = {
 	       "write the payload's bytes to stdout and nothing else"),
 	OPTION("full", OPTION_FLAG, struct values, full, NULL, "do not cut the payload"),
 };
-
-struct view {
-	struct outbox_claimed message;
-	struct outbox_page page;
-	struct outbox_audit *history;
-	size_t n_history;
-};
-
-static int read_view(struct cli *cli, struct view *view, struct outbox_error *err)
-{
-	const char *id = cli->words[0];
-	struct outbox_filter filter = { .struct_size = sizeof(filter), .ids = &id, .n_ids = 1 };
-	int r;
-
-	r = cli->store->ops->get(cli->store, id, cli->arena, &view->message, err);
-	if (r == OUTBOX_OK)
-		r = cli->store->ops->list(cli->store, &filter, cli->arena, &view->page, err);
-	if (r == OUTBOX_OK)
-		r = cli->store->ops->audit(cli->store, id, HISTORY_ROWS, cli->arena, &view->history,
-					   &view->n_history, err);
-	return r;
-}
 
 /* "  key             42", wrapped; nothing when there is no text. */
 static void field(const struct cli *cli, const char *name, const char *text)
@@ -209,7 +185,7 @@ static void print_delivery(const struct cli *cli, const struct outbox_claimed *m
 	print_advice(cli, m, row);
 }
 
-static void print_history(const struct view *view)
+static void print_history(const struct message_detail *view)
 {
 	if (view->n_history)
 		puts("\nhistory");
@@ -231,85 +207,15 @@ static void print_history(const struct view *view)
 	}
 }
 
-static json_t *headers_json(const struct outbox_message *message)
-{
-	json_t *object = json_object();
-
-	for (size_t i = 0; i < message->n_headers; i++)
-		json_object_set_new(object, message->headers[i].name,
-				    json_text(message->headers[i].value));
-	return object;
-}
-
-static void set_payload(json_t *object, const struct outbox_message *message)
-{
-	_cleanup_(buf_deinit) struct buf text = BUF_INIT(2 * message->size + 16);
-	const char *data = message->data ? message->data : "";
-
-	if (utf8_valid(data, message->size)) {
-		json_object_set_new(object, "payload", json_stringn(data, message->size));
-		return;
-	}
-	base64_append(&text, data, message->size);
-	json_object_set_new(object, "payload_base64", json_text(buf_str(&text)));
-}
-
-static json_t *message_json(const struct outbox_claimed *m)
-{
-	const struct outbox_message *message = &m->message;
-	const struct {
-		const char *name, *text;
-	} texts[] = {
-		{ "id", message->id },
-		{ "type", message->type },
-		{ "kind", message->kind == OUTBOX_KIND_COMMAND ? "command" : "event" },
-		{ "key", message->key },
-		{ "source", message->source },
-		{ "subject", message->subject },
-		{ "topic", message->topic },
-		{ "content_type", message->content_type },
-		{ "correlation_id", message->correlation_id },
-		{ "causation_id", message->causation_id },
-		{ "traceparent", message->traceparent },
-		{ "malformed", m->malformed },
-	};
-	json_t *object =
-		json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:i, s:I}", "seq", json_seq(m->seq),
-			  "headers", headers_json(message), "event_time",
-			  json_time(message->event_time), "created_at", json_time(m->created_at),
-			  "due_at", json_time(message->due_at), "expires_at",
-			  json_time(message->expires_at), "published", message->published != 0,
-			  "priority", message->priority, "size", (json_int_t)message->size);
-
-	for (size_t i = 0; object && i < ARRAY_SIZE(texts); i++)
-		json_object_set_new(object, texts[i].name, json_text(texts[i].text));
-	if (object)
-		set_payload(object, message);
-	return object;
-}
-
-static int view_json(const struct view *view, struct outbox_error *err)
-{
-	json_t *deliveries = json_array(), *history = json_array();
-
-	for (size_t i = 0; i < view->page.count; i++)
-		json_array_append_new(deliveries, json_delivery(&view->page.rows[i]));
-	for (size_t i = view->n_history; i-- > 0;)
-		json_array_append_new(history, json_audit(&view->history[i]));
-	return json_print(json_pack("{s:o, s:o, s:o}", "message", message_json(&view->message),
-				    "deliveries", deliveries, "history", history),
-			  err);
-}
-
 static int run(struct cli *cli, void *values, struct outbox_error *err)
 {
 	const struct values *given = values;
-	struct view view = { 0 };
+	struct message_detail view;
 	int r;
 
 	r = cli_open(cli, OPEN_READY, err);
 	if (r == OUTBOX_OK)
-		r = read_view(cli, &view, err);
+		r = message_detail_read(cli->store, cli->words[0], cli->arena, &view, err);
 	if (r)
 		return r;
 	if (given->raw && cli->json)
@@ -321,7 +227,7 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 		return OUTBOX_OK;
 	}
 	if (cli->json)
-		return view_json(&view, err);
+		return json_print(json_message_detail(&view), err);
 	print_message(cli, &view.message, given->full);
 	for (size_t i = 0; i < view.page.count; i++)
 		print_delivery(cli, &view.message, &view.page.rows[i]);

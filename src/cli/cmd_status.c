@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "admin/status.h"
 #include "cli/age.h"
 #include "cli/cli.h"
+#include "cli/json_out.h"
 #include "cli/safe.h"
-#include "cli/status.h"
 #include "cli/stop.h"
 #include "cli/table.h"
 
@@ -147,7 +148,7 @@ static int show(struct cli *cli, struct outbox_error *err)
 	if (r)
 		return r;
 	if (cli->json)
-		return status_json(cli, &stats, err);
+		return json_print(json_status(&cli->info, &stats), err);
 	print(cli, &stats);
 	return OUTBOX_OK;
 }

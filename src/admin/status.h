@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef CLI_STATUS_H
-#define CLI_STATUS_H
+#ifndef ADMIN_STATUS_H
+#define ADMIN_STATUS_H
 
 /* What a target's numbers mean, the same for people and for programs. */
 
-#include "cli/cli.h"
+#include <outbox/delivery.h>
 
 enum target_health {
 	HEALTH_RUNNING = 1,
@@ -32,8 +32,5 @@ outbox_time status_drain(const struct outbox_stats *stats, const struct outbox_t
 
 /* "1,204/s", "3/min". */
 const char *status_rate(const struct outbox_target_stats *target, char *out, size_t size);
-
-int status_json(const struct cli *cli, const struct outbox_stats *stats,
-		struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 #endif

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "admin/status.h"
+
+#include "base/text.h"
+
+#include <stdio.h>
+
+const struct outbox_lane_stats *status_refused(const struct outbox_target_stats *target,
+					       size_t *ret_count)
+{
+	const struct outbox_lane_stats *first = NULL;
+
+	*ret_count = 0;
+	for (size_t i = 0; i < target->n_lanes; i++) {
+		if (!target->lanes[i].refused)
+			continue;
+		first = first ? first : &target->lanes[i];
+		++*ret_count;
+	}
+	return first;
+}
+
+enum target_health status_health(const struct outbox_stats *stats,
+				 const struct outbox_target_stats *target)
+{
+	size_t held = 0, refused;
+
+	if (status_refused(target, &refused))
+		return HEALTH_REFUSED;
+	if (target->paused)
+		return HEALTH_PAUSED;
+	for (size_t i = 0; i < target->n_lanes; i++)
+		held += target->lanes[i].owner && target->lanes[i].lease_until > stats->store_now;
+	if (held == 0)
+		return HEALTH_NO_RELAY;
+	if (target->outage)
+		return HEALTH_OUTAGE;
+	if (held < target->n_lanes)
+		return HEALTH_PARTLY;
+	return target->waiting > 0 ? HEALTH_RETRYING : HEALTH_RUNNING;
+}
+
+const char *status_health_name(enum target_health health)
+{
+	switch (health) {
+	case HEALTH_RUNNING:
+		return "running";
+	case HEALTH_RETRYING:
+		return "retrying";
+	case HEALTH_NO_RELAY:
+		return "no relay";
+	case HEALTH_PARTLY:
+		return "partly";
+	case HEALTH_OUTAGE:
+		return "outage";
+	case HEALTH_PAUSED:
+		return "paused";
+	case HEALTH_REFUSED:
+		return "refused";
+	}
+	return "?";
+}
+
+int64_t status_lag(const struct outbox_target_stats *target)
+{
+	return target->pending + target->sending + target->waiting + target->parked;
+}
+
+outbox_time status_drain(const struct outbox_stats *stats, const struct outbox_target_stats *target)
+{
+	enum target_health health = status_health(stats, target);
+
+	if (target->delivered_minute <= 0 || health == HEALTH_PAUSED || health == HEALTH_NO_RELAY ||
+	    health == HEALTH_OUTAGE || health == HEALTH_REFUSED)
+		return 0;
+	return status_lag(target) * OUTBOX_MINUTES / target->delivered_minute;
+}
+
+const char *status_rate(const struct outbox_target_stats *target, char *out, size_t size)
+{
+	char count[COUNT_TEXT_MAX];
+	int64_t minute = target->delivered_minute;
+
+	if (minute >= 60)
+		snprintf(out, size, "%s/s", count_human(minute / 60, count));
+	else
+		snprintf(out, size, "%s/min", count_human(minute, count));
+	return out;
+}
