@@ -32,10 +32,10 @@ static json_t *field_json(const struct field *field, const void *row)
 		return json_seconds(*(const outbox_time *)at);
 	case FIELD_NUMBER:
 		return json_thousandths(*(const int64_t *)at);
+	case FIELD_AGO:
 	case FIELD_LIST:
 	case FIELD_OBJECT:
 	case FIELD_MAP:
-	case FIELD_RATE:
 		break;
 	}
 	return NULL;

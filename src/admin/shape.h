@@ -21,7 +21,8 @@ enum field_kind {
 	FIELD_TEXT = 1, /* const char *; NULL: null, or not given */
 	FIELD_CHARS,    /* char[] in the struct itself; out only */
 	FIELD_SEQ,      /* int64_t as a string: it does not fit a double; out only */
-	FIELD_TIME,     /* outbox_time, RFC 3339; 0: null. In: +5m and -7d, too, from now on */
+	FIELD_TIME,     /* outbox_time, RFC 3339; 0: null. In: +5m from now, too */
+	FIELD_AGO,      /* outbox_time in the past: an age like 7d, or a time; in only */
 	FIELD_INT,      /* int */
 	FIELD_COUNT,    /* int64_t */
 	FIELD_SIZE,     /* size_t */
@@ -30,8 +31,7 @@ enum field_kind {
 	FIELD_NUMBER, /* int64_t, thousandths, as a number; out only */
 	FIELD_LIST,   /* made, of objects of the shape `of`; in: of texts, struct field_texts */
 	FIELD_OBJECT, /* made, of the shape `of`; out only */
-	FIELD_MAP,    /* made, names to texts; out only */
-	FIELD_RATE    /* double, per second: "100/s", "3000/min"; in only */
+	FIELD_MAP     /* made, names to texts; out only */
 };
 
 #define FIELD_NULL 1u     /* out: may be null */
@@ -90,6 +90,10 @@ int shape_read(const struct shape *shape, const json_t *object, struct outbox_ar
 /* The same for one field that came as a text, in a query. */
 int shape_read_text(const struct field *field, const char *text, struct outbox_arena *arena,
 		    void *values, struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/* OK when the shape (NULL: an empty one) knows the name, else EINVAL: there is no `what` of this name, these there are. */
+int shape_unknown(const struct shape *shape, const char *what, const char *name,
+		  struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /* JSON Schema (2020-12); other shapes as references to #/components/schemas/NAME. NULL: out of memory. */
 json_t *shape_schema(const struct shape *shape, bool in);
