@@ -75,8 +75,8 @@ static void take(struct worker *w, struct lane *lane, outbox_time now)
 	lane->phase = LANE_READ;
 	if (!lane->head.takeovers)
 		return;
-	atomic_fetch_add(&w->counters->takeovers, 1);
-	atomic_fetch_add(&w->counters->possible_duplicates, (uint64_t)lane->head.in_flight);
+	tally_add(&w->tally->takeovers, 1);
+	tally_add(&w->tally->duplicates_takeover, (uint64_t)lane->head.in_flight);
 	log_line(&w->plan->log, LOG_WARN, "target %s: lane %d taken over with messages in flight%s",
 		 w->target->name, lane->number,
 		 lane->head.cautious ? "; repeatedly, so one message at a time for now" : "");
@@ -109,25 +109,28 @@ static void forget_flight(struct worker *w, struct lane *lane)
 	struct flight *f = lane_flight(lane);
 
 	if (f->claim.count) {
-		atomic_fetch_sub(&w->counters->flying_batches, 1);
-		atomic_fetch_sub(&w->counters->flying_messages, f->claim.count);
+		tally_sub(&w->tally->flying_batches, 1);
+		tally_sub(&w->tally->flying_messages, f->claim.count);
 	}
 	flight_reset(f);
+	lane->trip = (struct trip){ 0 };
 }
 
 /* The claim was settled: count it, and let the batch grow again. */
-static void account(struct worker *w, struct lane *lane)
+static void account(struct worker *w, struct lane *lane, outbox_time took)
 {
 	struct flight_tally t = flight_count(lane_flight(lane));
-	struct relay_counters *c = w->counters;
 
-	atomic_fetch_add(&c->delivered, t.delivered);
-	atomic_fetch_add(&c->failed, t.failed);
-	atomic_fetch_add(&c->retried, t.waiting);
-	atomic_fetch_add(&c->parked, t.parked);
-	atomic_fetch_add(&c->deferred, t.deferred);
-	atomic_fetch_add(&c->returned, t.returned);
-	atomic_fetch_add(&c->batches, 1);
+	tally_settled(w->tally, &(struct tally_batch){
+					.target = w->target->name,
+					.lane = lane->number,
+					.flight = lane_flight(lane),
+					.ended = &t,
+					.trip = &lane->trip,
+					.settle = took,
+					.wall = w->plan->clock->wall(w->plan->clock),
+					.outage = w->outage.message,
+				});
 	/* Only a full claim shows that this size is safe: a probe of one message does not. */
 	if (!t.returned && lane_flight(lane)->claim.count >= lane->limit)
 		lane->limit = lane->limit > lane->most / 2 ? lane->most : lane->limit * 2;
@@ -177,9 +180,11 @@ static void advanced(struct worker *w, struct lane *lane, size_t want, outbox_ti
 {
 	struct flight *fresh = &lane->flights[!lane->current];
 	struct outbox_error err = OUTBOX_ERROR_INIT;
+	/* After the call: the store's time is that of its end, or nearly. */
+	outbox_time ended = w->plan->clock->mono(w->plan->clock);
 
 	if (lane_flight(lane)->claim.count)
-		account(w, lane);
+		account(w, lane, ended - now);
 	lane->current = !lane->current;
 	/* Nothing was written: ask with the same token again. An earlier try whose answer was lost may
 	 * still arrive and claim; then that claim is ours, instead of locking us out. */
@@ -196,13 +201,12 @@ static void advanced(struct worker *w, struct lane *lane, size_t want, outbox_ti
 		found_nothing(w, lane, &fresh->claim, want, now);
 		return;
 	}
-	atomic_fetch_add(&w->counters->flying_batches, 1);
-	atomic_fetch_add(&w->counters->flying_messages, fresh->claim.count);
+	tally_add(&w->tally->flying_batches, 1);
+	tally_add(&w->tally->flying_messages, fresh->claim.count);
 	lane->ran_dry = false;
 	lane->dry = 0;
 	lane->poll = w->target->poll_min;
-	/* After the call: the store's time is that of its end, or nearly. */
-	lane->read_at = w->plan->clock->mono(w->plan->clock);
+	lane->read_at = ended;
 	/* What took so long to come cannot be sent within the lease: it would be read again and again. */
 	if (lane->read_at - now > slow(w))
 		lane->limit = fresh->claim.count > 1 ? fresh->claim.count / 2 : 1;
@@ -221,8 +225,8 @@ static void fenced(struct worker *w, struct lane *lane)
 {
 	struct flight_tally t = flight_count(lane_flight(lane));
 
-	atomic_fetch_add(&w->counters->fenced, 1);
-	atomic_fetch_add(&w->counters->possible_duplicates, t.delivered);
+	tally_add(&w->tally->fenced, 1);
+	tally_add(&w->tally->duplicates_fenced, t.delivered);
 	log_line(&w->plan->log, LOG_WARN,
 		 "target %s: lane %d was taken by another relay; %zu acknowledged messages of ours "
 		 "may be sent again",
@@ -238,7 +242,7 @@ static void give_up_answer(struct worker *w, struct lane *lane)
 	struct flight_tally t = flight_count(lane_flight(lane));
 
 	if (t.delivered) {
-		atomic_fetch_add(&w->counters->possible_duplicates, t.delivered);
+		tally_add(&w->tally->duplicates_fenced, t.delivered);
 		log_line(&w->plan->log, LOG_WARN,
 			 "target %s: lane %d gets no answer to its settlement; %zu acknowledged "
 			 "messages may be sent again",

@@ -18,7 +18,7 @@ struct histogram_bounds {
 	int64_t bounds[HISTOGRAM_BUCKETS - 1];
 };
 
-extern const struct histogram_bounds histogram_durations, histogram_sizes;
+extern const struct histogram_bounds histogram_durations, histogram_latencies, histogram_sizes;
 
 struct histogram_view {
 	uint64_t buckets[HISTOGRAM_BUCKETS]; /* not cumulative */
@@ -35,16 +35,20 @@ struct target_metrics {
 	uint64_t attempts; /* messages handed to the transport, every time */
 	uint64_t outages, takeovers, fenced;
 	/* messages that may be or were sent twice, by reason */
-	uint64_t duplicates_unknown;    /* no answer from the broker */
-	uint64_t duplicates_takeover;   /* in flight when their relay died */
-	uint64_t duplicates_fenced;     /* acknowledged to a relay that had lost its lane */
+	uint64_t duplicates_unknown;  /* no answer from the broker */
+	uint64_t duplicates_takeover; /* in flight when their relay died */
+	uint64_t duplicates_fenced; /* acknowledged, but its lane was lost or the store did not answer */
 	uint64_t duplicates_recognised; /* the broker had them already */
 	enum breaker_state breaker;     /* the worst of its workers */
 	int lanes;                      /* held by this relay */
 	uint64_t flying_batches, flying_messages;
-	outbox_time last_delivery; /* wall; 0: none yet */
-	struct histogram_view batch_size, publish, settle;
-	struct histogram_view latency; /* from the message's commit, nearly, to its acknowledgement */
+	outbox_time last_delivery;        /* wall; 0: none yet */
+	struct histogram_view batch_size; /* histogram_sizes: messages of each settled claim */
+	struct histogram_view publish;    /* histogram_durations: each call of the transport */
+	struct histogram_view settle; /* histogram_durations: each settlement, with the next claim */
+	/* histogram_latencies: from created_at, nearly the commit, to the acknowledgement, in the store's time.
+	 * One for each delivered message. */
+	struct histogram_view latency;
 };
 
 size_t relay_target_count(const struct outbox_relay *relay);
@@ -56,10 +60,10 @@ struct batch_report {
 	const char *target;
 	int lane;
 	size_t messages, delivered, failed, retried;
-	outbox_time began; /* wall: when it was handed to the transport */
-	outbox_time publish, settle;
-	const char *outage;              /* NULL: the broker was there all the time */
-	const char *const *traceparents; /* of its messages that have one */
+	outbox_time began;           /* wall: when it was handed to the transport */
+	outbox_time publish, settle; /* how long the transport took, all rounds; and the store */
+	const char *outage;          /* NULL: the broker was there all the time */
+	const char *const *traceparents; /* of its delivered messages that have one */
 	size_t n_traceparents;
 };
 

@@ -55,13 +55,14 @@ static int make_workers(struct outbox_relay *relay, struct outbox_error *err)
 	int r;
 
 	relay->threads = calloc(relay->plan.n_targets * per_target, sizeof(*relay->threads));
-	if (!relay->threads)
+	relay->tallies = calloc(relay->plan.n_targets, sizeof(*relay->tallies));
+	if (!relay->threads || !relay->tallies)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	for (size_t t = 0; t < relay->plan.n_targets; t++) {
 		for (size_t i = 0; i < per_target; i++) {
 			struct relay_thread *thread = &relay->threads[relay->n_threads];
 
-			r = worker_new(&relay->plan, t, (int)i, &relay->counters, &thread->worker,
+			r = worker_new(&relay->plan, t, (int)i, &relay->tallies[t], &thread->worker,
 				       err);
 			if (r)
 				return r;
@@ -249,39 +250,6 @@ int outbox_relay_run_once(struct outbox_relay *relay, struct outbox_error *err)
 	return OUTBOX_OK;
 }
 
-void outbox_relay_counts(const struct outbox_relay *relay, struct outbox_relay_counts *ret_counts)
-{
-	const struct relay_counters *c = &relay->counters;
-	struct outbox_relay_counts counts = {
-		.delivered = atomic_load(&c->delivered),
-		.failed = atomic_load(&c->failed),
-		.retried = atomic_load(&c->retried),
-		.parked = atomic_load(&c->parked),
-		.deferred = atomic_load(&c->deferred),
-		.returned = atomic_load(&c->returned),
-		.batches = atomic_load(&c->batches),
-		.outages = atomic_load(&c->outages),
-		.takeovers = atomic_load(&c->takeovers),
-		.fenced = atomic_load(&c->fenced),
-		.unknown = atomic_load(&c->unknown),
-		.possible_duplicates = atomic_load(&c->possible_duplicates),
-		.duplicates = atomic_load(&c->duplicates),
-	};
-	size_t size = ret_counts->struct_size;
-
-	if (!size || size > sizeof(counts))
-		size = sizeof(counts);
-	counts.struct_size = size;
-	memcpy(ret_counts, &counts, size);
-}
-
-void outbox_relay_in_flight(const struct outbox_relay *relay, size_t *ret_batches,
-			    size_t *ret_messages)
-{
-	*ret_batches = (size_t)atomic_load(&relay->counters.flying_batches);
-	*ret_messages = (size_t)atomic_load(&relay->counters.flying_messages);
-}
-
 struct outbox_relay *outbox_relay_free(struct outbox_relay *relay)
 {
 	if (!relay)
@@ -290,6 +258,7 @@ struct outbox_relay *outbox_relay_free(struct outbox_relay *relay)
 	for (size_t i = 0; i < relay->n_threads; i++)
 		worker_free(relay->threads[i].worker);
 	free(relay->threads);
+	free(relay->tallies);
 	outbox_arena_free(relay->arena);
 	pthread_cond_destroy(&relay->wake);
 	pthread_mutex_destroy(&relay->joining);

@@ -18,7 +18,7 @@ struct relay_thread {
 struct outbox_relay {
 	struct outbox_arena *arena;
 	struct relay_plan plan;
-	struct relay_counters counters;
+	struct tally *tallies; /* one for each target */
 	struct relay_thread *threads;
 	size_t n_threads;
 	pthread_mutex_t mutex;   /* guards wakes */

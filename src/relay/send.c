@@ -70,6 +70,7 @@ void lane_send(struct worker *w, struct lane *lane, outbox_time now)
 	size_t n = 0;
 	struct suspicion *suspicion;
 	int64_t alone = 0;
+	outbox_time ended;
 	int r;
 
 	if (may_send(w, lane, now)) {
@@ -84,23 +85,28 @@ void lane_send(struct worker *w, struct lane *lane, outbox_time now)
 	if (n == 1)
 		alone = f->batch.items[0]->seq;
 	suspicion = alone ? suspected(lane, alone) : NULL;
+	if (!lane->trip.began)
+		lane->trip.began = w->plan->clock->wall(w->plan->clock);
 	r = publish(w, f, now, &err);
+	ended = w->plan->clock->mono(w->plan->clock);
+	tally_published(w->tally, &lane->trip, f, ended - now,
+			f->claim.store_now + (ended - lane->read_at));
 	said = flight_judge(f, &context, r, suspicion && w->acked > suspicion->acked);
 	failpoint("after_decide");
 	w->acked += said.acked;
-	atomic_fetch_add(&w->counters->unknown, said.unknown);
-	atomic_fetch_add(&w->counters->duplicates, said.duplicates);
+	tally_add(&w->tally->duplicates_unknown, said.unknown);
+	tally_add(&w->tally->duplicates_recognised, said.duplicates);
 	if (said.unknown) {
 		lane->limit = f->claim.count > 1 ? f->claim.count / 2 : 1;
 		if (alone)
 			suspect(w, lane, alone);
 	}
-	now = w->plan->clock->mono(w->plan->clock);
 	if (!r) {
-		trouble_broker_over(w, now);
+		trouble_broker_over(w, ended);
 		return;
 	}
-	trouble_broker(w, &err, now);
+	lane->trip.outage = true;
+	trouble_broker(w, &err, ended);
 	flight_return_rest(f);
 	lane->phase = LANE_READ;
 }

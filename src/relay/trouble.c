@@ -125,7 +125,7 @@ void trouble_broker(struct worker *w, const struct outbox_error *err, outbox_tim
 	if (!breaker_trip(&w->breaker, now, &w->random.base))
 		return;
 	w->lease_at = now; /* tells the store, so that people see it */
-	atomic_fetch_add(&w->counters->outages, 1);
+	tally_add(&w->tally->outages, 1);
 	log_line(&w->plan->log, LOG_WARN,
 		 "target %s: %s; breaker open, no attempt is charged, next try in %s, then at "
 		 "most every %s",

@@ -16,8 +16,8 @@
 
 #define JANITOR_PATIENCE (2 * OUTBOX_SECONDS)
 
-int worker_new(const struct relay_plan *plan, size_t target, int index,
-	       struct relay_counters *counters, struct worker **ret_worker, struct outbox_error *err)
+int worker_new(const struct relay_plan *plan, size_t target, int index, struct tally *tally,
+	       struct worker **ret_worker, struct outbox_error *err)
 {
 	struct worker *w = calloc(1, sizeof(*w));
 	int r;
@@ -26,7 +26,7 @@ int worker_new(const struct relay_plan *plan, size_t target, int index,
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	w->plan = plan;
 	w->target = &plan->targets[target];
-	w->counters = counters;
+	w->tally = tally;
 	w->keeper = target == 0; /* the one of these that holds lane 0 */
 	snprintf(w->owner, sizeof(w->owner), "%s/%d", plan->instance, index);
 	/* Tokens must differ between all who ever draw some: the owner's name makes the difference. */
@@ -348,6 +348,16 @@ static void note_dryness(struct worker *w)
 	atomic_store(&w->dry, w->leased ? dry : 0);
 }
 
+static void show(struct worker *w, outbox_time now)
+{
+	enum breaker_state breaker = breaker_open(&w->breaker, now) ? BREAKER_OPEN
+				     : breaker_probing(&w->breaker) ? BREAKER_PROBING
+								    : BREAKER_CLOSED;
+
+	atomic_store_explicit(&w->shown_breaker, (int)breaker, memory_order_relaxed);
+	atomic_store_explicit(&w->shown_lanes, (int)w->n_lanes, memory_order_relaxed);
+}
+
 outbox_time worker_step(struct worker *w)
 {
 	outbox_time now = w->plan->clock->mono(w->plan->clock);
@@ -358,10 +368,12 @@ outbox_time worker_step(struct worker *w)
 		worker_drain(w, now + w->target->lease);
 	if (atomic_load(&w->draining) && drained(w, now)) {
 		leave(w);
+		atomic_store_explicit(&w->shown_lanes, 0, memory_order_relaxed);
 		return now;
 	}
 	work(w, now);
 	note_dryness(w);
+	show(w, now);
 	return next_time(w, now);
 }
 

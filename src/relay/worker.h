@@ -15,6 +15,7 @@
 #include "relay/breaker.h"
 #include "relay/flight.h"
 #include "relay/plan.h"
+#include "relay/tally.h"
 
 #include <stdatomic.h>
 
@@ -49,6 +50,7 @@ struct lane {
 	size_t most;        /* ... up to this: the batch, or what came through a slow wire */
 	outbox_time run_at, poll;
 	outbox_time read_at; /* mono: when the claim in flight was read */
+	struct trip trip;    /* what is known of it so far */
 	struct outbox_error refusal; /* why the store refuses this lane and no other; status 0: it does not */
 	outbox_time refusal_delay;
 	struct flight flights[2]; /* settling one and reading into the other is one call */
@@ -57,17 +59,10 @@ struct lane {
 	size_t n_suspicions;
 };
 
-/* Shared by all workers of a relay. */
-struct relay_counters {
-	_Atomic uint64_t delivered, failed, retried, parked, deferred, returned, batches;
-	_Atomic uint64_t outages, takeovers, fenced, unknown, possible_duplicates, duplicates;
-	_Atomic uint64_t flying_batches, flying_messages;
-};
-
 struct worker {
 	const struct relay_plan *plan;
 	const struct target_plan *target;
-	struct relay_counters *counters;
+	struct tally *tally;  /* the target's: all its workers count there */
 	struct bell *bell;    /* NULL: none */
 	_Atomic unsigned dry; /* the ring at which all lanes were dry; 0: there is work */
 	char owner[256];
@@ -103,12 +98,12 @@ struct worker {
 	_Atomic bool draining;           /* stop reading, finish, settle, release, leave */
 	_Atomic outbox_time drain_until; /* mono: what is not sent by then goes back */
 	_Atomic bool left;
+	_Atomic int shown_breaker, shown_lanes; /* what people see of it, as of the last step */
 };
 
 /* Opens the transport (no I/O); the store is opened by the first step. plan outlives the worker. */
-int worker_new(const struct relay_plan *plan, size_t target, int index,
-	       struct relay_counters *counters, struct worker **ret_worker,
-	       struct outbox_error *err) OUTBOX_MUSTCHECK;
+int worker_new(const struct relay_plan *plan, size_t target, int index, struct tally *tally,
+	       struct worker **ret_worker, struct outbox_error *err) OUTBOX_MUSTCHECK;
 struct worker *worker_free(struct worker *worker);
 
 /* The bell's number of rings so far; 1 without a bell. */

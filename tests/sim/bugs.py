@@ -59,7 +59,7 @@ BUGS = [
      "n = flight_round(f, &context, lane->died_seq);",
      "n = flight_round(f, &context, lane->died_seq ? f->claim.items[0].seq : 0);"),
     ("claim of the age of its start", "src/relay/lane.c",
-     "	lane->read_at = w->plan->clock->mono(w->plan->clock);", "	lane->read_at = now;"),
+     "	lane->read_at = ended;", "	lane->read_at = now;"),
     ("no fence at settlement", "src/store/memory/advance.c",
      "if (last->n == request->n && last->token == request->token) {",
      "if (last->n >= request->n && request->n_settled == lane->n_claim && last->token != request->new_token) {"),

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "relay/metrics.h"
+
+#include "relay/relay.h"
+
+#include <string.h>
+
+size_t relay_target_count(const struct outbox_relay *relay)
+{
+	return relay->plan.n_targets;
+}
+
+/* Open is worse than probing: then nothing at all is tried. */
+static int badness(int breaker)
+{
+	return breaker == BREAKER_OPEN ? 2 : breaker == BREAKER_PROBING;
+}
+
+void relay_target_metrics(const struct outbox_relay *relay, size_t target,
+			  struct target_metrics *ret_metrics)
+{
+	tally_view(&relay->tallies[target], ret_metrics);
+	ret_metrics->target = relay->plan.targets[target].name;
+	for (size_t i = 0; i < relay->n_threads; i++) {
+		const struct worker *w = relay->threads[i].worker;
+		int breaker;
+
+		if (w->tally != &relay->tallies[target])
+			continue;
+		breaker = atomic_load_explicit(&w->shown_breaker, memory_order_relaxed);
+		if (badness(breaker) > badness(ret_metrics->breaker))
+			ret_metrics->breaker = (enum breaker_state)breaker;
+		ret_metrics->lanes += atomic_load_explicit(&w->shown_lanes, memory_order_relaxed);
+		ret_metrics->transport = w->transport->ops->name;
+	}
+}
+
+void relay_observe(struct outbox_relay *relay, batch_observer observer, void *context)
+{
+	for (size_t i = 0; i < relay->plan.n_targets; i++) {
+		relay->tallies[i].observer = observer;
+		relay->tallies[i].observer_context = context;
+	}
+}
+
+void outbox_relay_counts(const struct outbox_relay *relay, struct outbox_relay_counts *ret_counts)
+{
+	struct outbox_relay_counts sum = { 0 };
+	size_t size = ret_counts->struct_size;
+
+	for (size_t i = 0; i < relay->plan.n_targets; i++) {
+		struct target_metrics m;
+
+		tally_view(&relay->tallies[i], &m);
+		sum.delivered += m.delivered;
+		sum.failed += m.failed;
+		sum.retried += m.retried;
+		sum.parked += m.parked;
+		sum.deferred += m.deferred;
+		sum.returned += m.returned;
+		sum.batches += m.batches;
+		sum.outages += m.outages;
+		sum.takeovers += m.takeovers;
+		sum.fenced += m.fenced;
+		sum.unknown += m.duplicates_unknown;
+		sum.possible_duplicates += m.duplicates_takeover + m.duplicates_fenced;
+		sum.duplicates += m.duplicates_recognised;
+	}
+	if (!size || size > sizeof(sum))
+		size = sizeof(sum);
+	sum.struct_size = size;
+	memcpy(ret_counts, &sum, size);
+}
+
+void outbox_relay_in_flight(const struct outbox_relay *relay, size_t *ret_batches,
+			    size_t *ret_messages)
+{
+	uint64_t batches = 0, messages = 0;
+
+	for (size_t i = 0; i < relay->plan.n_targets; i++) {
+		const struct tally *t = &relay->tallies[i];
+
+		batches += atomic_load_explicit(&t->flying_batches, memory_order_relaxed);
+		messages += atomic_load_explicit(&t->flying_messages, memory_order_relaxed);
+	}
+	*ret_batches = (size_t)batches;
+	*ret_messages = (size_t)messages;
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "relay/tally.h"
+
+#define MS OUTBOX_MILLISECONDS
+#define S OUTBOX_SECONDS
+
+const struct histogram_bounds histogram_durations = {
+	.unit = "seconds",
+	.count = 19,
+	.bounds = { 100, 250, 500, 1 * MS, 5 * MS / 2, 5 * MS, 10 * MS, 25 * MS, 50 * MS, 100 * MS,
+		    250 * MS, 500 * MS, 1 * S, 5 * S / 2, 5 * S, 10 * S, 30 * S, 60 * S, 300 * S },
+};
+
+/* Below a millisecond nothing was ever delivered; after an outage it may be hours. */
+const struct histogram_bounds histogram_latencies = {
+	.unit = "seconds",
+	.count = 19,
+	.bounds = { 1 * MS, 5 * MS / 2, 5 * MS, 10 * MS, 25 * MS, 50 * MS, 100 * MS, 250 * MS,
+		    500 * MS, 1 * S, 5 * S / 2, 5 * S, 10 * S, 30 * S, 60 * S, 300 * S, 900 * S,
+		    3600 * S, 21600 * S },
+};
+
+const struct histogram_bounds histogram_sizes = {
+	.unit = "messages",
+	.count = 16,
+	.bounds = { 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000,
+		    100000 },
+};
+
+size_t histogram_bucket(const struct histogram_bounds *bounds, int64_t value)
+{
+	size_t i = 0;
+
+	while (i < bounds->count && value > bounds->bounds[i])
+		i++;
+	return i;
+}
+
+static void add_sum(_Atomic int64_t *sum, int64_t n)
+{
+	atomic_fetch_add_explicit(sum, n, memory_order_relaxed);
+}
+
+void histogram_observe(struct histogram *h, const struct histogram_bounds *bounds, int64_t value)
+{
+	if (value < 0) /* a clock was set back */
+		value = 0;
+	tally_add(&h->buckets[histogram_bucket(bounds, value)], 1);
+	add_sum(&h->sum, value);
+}
+
+static bool within(const struct histogram_bounds *bounds, size_t bucket, int64_t value)
+{
+	return (bucket == bounds->count || value <= bounds->bounds[bucket]) &&
+	       (bucket == 0 || value > bounds->bounds[bucket - 1]);
+}
+
+/* Neighbours in the log are of nearly the same age: mostly the last bucket is right again. */
+static void note_latencies(struct histogram_view *latency, const struct outbox_batch *batch,
+			   outbox_time acked_at)
+{
+	const struct histogram_bounds *bounds = &histogram_latencies;
+	size_t bucket = 0;
+
+	for (size_t i = 0; i < batch->count; i++) {
+		const struct outbox_item *item = batch->items[i];
+		int64_t age = acked_at - item->created_at;
+
+		if (item->verdict != OUTBOX_ACKED)
+			continue;
+		if (age < 0)
+			age = 0;
+		if (!within(bounds, bucket, age))
+			bucket = histogram_bucket(bounds, age);
+		latency->buckets[bucket]++;
+		latency->sum += age;
+	}
+}
+
+void tally_published(struct tally *t, struct trip *trip, const struct flight *f, outbox_time took,
+		     outbox_time acked_at)
+{
+	tally_add(&t->attempts, f->batch.count);
+	histogram_observe(&t->publish, &histogram_durations, took);
+	trip->publish += took;
+	note_latencies(&trip->latency, &f->batch, acked_at);
+}
+
+static void tell(const struct tally *t, const struct tally_batch *b)
+{
+	const struct flight *f = b->flight;
+	struct batch_report report = {
+		.target = b->target,
+		.lane = b->lane,
+		.messages = f->claim.count,
+		.delivered = b->ended->delivered,
+		.failed = b->ended->failed,
+		.retried = b->ended->waiting,
+		.began = b->trip->began ? b->trip->began : b->wall - b->settle,
+		.publish = b->trip->publish,
+		.settle = b->settle,
+		.outage = b->trip->outage ? b->outage : NULL,
+	};
+	/* No memory: the report goes without them. */
+	const char **parents = outbox_arena_alloc(f->arena, f->claim.count * sizeof(*parents));
+
+	for (size_t i = 0; parents && i < f->claim.count; i++)
+		if (f->outcomes[i].outcome == OUTBOX_OUT_DELIVERED &&
+		    f->claim.items[i].message.traceparent)
+			parents[report.n_traceparents++] = f->claim.items[i].message.traceparent;
+	report.traceparents = parents;
+	t->observer(t->observer_context, &report);
+}
+
+void tally_settled(struct tally *t, const struct tally_batch *b)
+{
+	const struct flight_tally *ended = b->ended;
+
+	tally_add(&t->delivered, ended->delivered);
+	tally_add(&t->failed, ended->failed);
+	tally_add(&t->retried, ended->waiting);
+	tally_add(&t->parked, ended->parked);
+	tally_add(&t->deferred, ended->deferred);
+	tally_add(&t->returned, ended->returned);
+	tally_add(&t->batches, 1);
+	histogram_observe(&t->batch_size, &histogram_sizes, (int64_t)b->flight->claim.count);
+	histogram_observe(&t->settle, &histogram_durations, b->settle);
+	for (size_t i = 0; i < HISTOGRAM_BUCKETS; i++)
+		if (b->trip->latency.buckets[i])
+			tally_add(&t->latency.buckets[i], b->trip->latency.buckets[i]);
+	add_sum(&t->latency.sum, b->trip->latency.sum);
+	if (ended->delivered)
+		atomic_store_explicit(&t->last_delivery, b->wall, memory_order_relaxed);
+	if (t->observer)
+		tell(t, b);
+}
+
+static struct histogram_view histogram_look(const struct histogram *h)
+{
+	struct histogram_view view = { .sum = atomic_load_explicit(&h->sum, memory_order_relaxed) };
+
+	/* Counted here, so that the buckets always add up to it. */
+	for (size_t i = 0; i < HISTOGRAM_BUCKETS; i++) {
+		view.buckets[i] = atomic_load_explicit(&h->buckets[i], memory_order_relaxed);
+		view.count += view.buckets[i];
+	}
+	return view;
+}
+
+static uint64_t get(const _Atomic uint64_t *counter)
+{
+	return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
+void tally_view(const struct tally *t, struct target_metrics *ret)
+{
+	*ret = (struct target_metrics){
+		.delivered = get(&t->delivered),
+		.failed = get(&t->failed),
+		.retried = get(&t->retried),
+		.parked = get(&t->parked),
+		.deferred = get(&t->deferred),
+		.returned = get(&t->returned),
+		.batches = get(&t->batches),
+		.attempts = get(&t->attempts),
+		.outages = get(&t->outages),
+		.takeovers = get(&t->takeovers),
+		.fenced = get(&t->fenced),
+		.duplicates_unknown = get(&t->duplicates_unknown),
+		.duplicates_takeover = get(&t->duplicates_takeover),
+		.duplicates_fenced = get(&t->duplicates_fenced),
+		.duplicates_recognised = get(&t->duplicates_recognised),
+		.flying_batches = get(&t->flying_batches),
+		.flying_messages = get(&t->flying_messages),
+		.last_delivery = atomic_load_explicit(&t->last_delivery, memory_order_relaxed),
+		.batch_size = histogram_look(&t->batch_size),
+		.publish = histogram_look(&t->publish),
+		.settle = histogram_look(&t->settle),
+		.latency = histogram_look(&t->latency),
+	};
+}
