@@ -133,6 +133,7 @@ json_t *json_targets(const struct outbox_stats *stats)
 struct status_row {
 	struct outbox_store_info info;
 	const struct outbox_stats *stats;
+	const char *health;
 	outbox_time now;
 	int64_t messages, cap;
 };
@@ -146,6 +147,7 @@ static const struct field status_fields[] = {
 	FIELD_NAMED("store", struct status_row, info.name, FIELD_CHARS, 0, "its short name"),
 	FIELD_NAMED("driver", struct status_row, info.driver, FIELD_CHARS, 0, NULL),
 	FIELD_NAMED("schema", struct status_row, info.schema_version, FIELD_INT, 0, "its version"),
+	FIELD(struct status_row, health, FIELD_TEXT, 0, "healthy, degraded or unhealthy"),
 	FIELD(struct status_row, now, FIELD_TIME, 0, "the store's clock"),
 	FIELD(struct status_row, messages, FIELD_COUNT, 0, "in the log"),
 	FIELD_NAMED("count_cap", struct status_row, cap, FIELD_COUNT, 0,
@@ -160,6 +162,7 @@ json_t *json_status(const struct outbox_store_info *info, const struct outbox_st
 	struct status_row row = {
 		.info = *info,
 		.stats = stats,
+		.health = health_level_name(status_source(stats)),
 		.now = stats->store_now,
 		.messages = stats->messages,
 		.cap = OUTBOX_COUNT_CAP,

@@ -17,11 +17,16 @@
 #include <stdlib.h>
 
 struct cli;
+struct config;
+struct source_url;
 
 enum command_group { GROUP_SETUP = 1, GROUP_WORK, GROUP_SEE, GROUP_REPAIR, GROUP_HELP };
 
-#define COMMAND_STORE 1u /* takes --store */
+#define COMMAND_URL 1u   /* takes --store */
 #define COMMAND_ACTOR 2u /* takes --actor: it leaves an audit row */
+#define COMMAND_FILE 4u  /* takes --config and --source, which name the store as well */
+#define COMMAND_MANY 8u  /* works on all sources of the file when none is named */
+#define COMMAND_STORE (COMMAND_URL | COMMAND_FILE)
 
 struct command {
 	const char *name; /* "publish", "target drop" */
@@ -42,10 +47,15 @@ struct command {
 
 struct cli {
 	const struct command *command;
-	const char *store_url; /* --store, else OUTBOX_STORE, else NULL */
+	const char *store_url; /* --store, a source's of --config, OUTBOX_STORE, or NULL */
 	char *store_owned;     /* what store_url points to, when it was put together here */
+	const char *config_file, *source; /* --config, --source; sources.c */
+	struct config *config;
+	const struct source_url *sources; /* chosen from the file; none: the store was named */
+	size_t n_sources;
 	/* for commands that are suggested: " --store URL" when it was given so, else "" */
 	char store_option[400];
+	char relay_option[450]; /* the same for outbox relay, which wants targets, too */
 	const char *actor;
 	bool json;
 	const char *const *words;
@@ -80,7 +90,10 @@ enum open_mode {
 
 /* Open --store into cli->store and read cli->info; fills cli->actor too. */
 int cli_open(struct cli *cli, enum open_mode mode, struct outbox_error *err) OUTBOX_MUSTCHECK;
+/* Close the store; another one may be opened. */
 void cli_close(struct cli *cli);
+/* The end: which store it was is forgotten, too. */
+void cli_done(struct cli *cli);
 
 /*
  * The same (OPEN_READY), and the state of all targets, read into cli->arena. ENOTFOUND with the list of

@@ -61,7 +61,7 @@ static void overview(const struct cli *cli)
 		printf("  %-16s ", command->name);
 		safe_wrap(stdout, &(struct wrap){ 19, 19, 80 }, command->summary);
 	}
-	puts("\nThe store is --store URL or OUTBOX_STORE: sqlite:app.db, postgres://app@db/shop");
+	puts("\nThe store is --store URL or OUTBOX_STORE: sqlite:app.db, postgres://app@db/shop,\nor a source of --config FILE or OUTBOX_CONFIG");
 }
 
 static int run(struct cli *cli, void *values, struct outbox_error *err)

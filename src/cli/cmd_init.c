@@ -59,8 +59,11 @@ static void tell(const struct cli *cli, bool fresh, const struct outbox_init_opt
 	puts("Publish: INSERT INTO outbox_message (type, key, payload) VALUES (...)\n"
 	     "in your own transaction, or outbox publish; then");
 	/* a long store on a line of its own: whole, to copy */
-	printf("  outbox relay --to NAME=URL%s%s\n",
-	       strlen(cli->store_option) > ROOM ? " \\\n     " : "", cli->store_option);
+	if (cli->config)
+		printf("  outbox relay%s\n", cli->relay_option);
+	else
+		printf("  outbox relay --to NAME=URL%s%s\n",
+		       strlen(cli->store_option) > ROOM ? " \\\n     " : "", cli->store_option);
 }
 
 /* What only one kind of store has is refused by name elsewhere, not left out in silence. */

@@ -96,9 +96,9 @@ static void print_no_target(const struct listing *listing)
 	char count[COUNT_TEXT_MAX];
 
 	safe_say(stdout,
-		 "no deliveries: no target is registered yet, and %s message%s; outbox relay --to NAME=URL%s makes one",
+		 "no deliveries: no target is registered yet, and %s message%s; outbox relay%s makes one",
 		 capped_text(listing->messages, count),
-		 listing->messages == 1 ? " waits" : "s wait", listing->cli->store_option);
+		 listing->messages == 1 ? " waits" : "s wait", listing->cli->relay_option);
 }
 
 static void print_end(const struct listing *listing, const char *cursor)

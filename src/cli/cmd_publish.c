@@ -40,7 +40,7 @@ static const struct option options[] = {
 	       "when it happened (default: now)"),
 	OPTION("kind", OPTION_TEXT, struct values, kind, "KIND", "event (default) or command"),
 	OPTION("subject", OPTION_TEXT, struct values, subject, "TEXT", "CloudEvents subject"),
-	OPTION("source", OPTION_TEXT, struct values, source, "URI",
+	OPTION("ce-source", OPTION_TEXT, struct values, source, "URI",
 	       "CloudEvents source (default: /outbox/<store's name>)"),
 	OPTION("topic", OPTION_TEXT, struct values, topic, "TEXT", "for routes with {topic}"),
 	OPTION("correlation-id", OPTION_TEXT, struct values, correlation_id, "ID",

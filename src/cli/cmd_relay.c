@@ -72,7 +72,7 @@ static int check(const struct cli *cli, const struct relay_setup *setup,
 
 	if (given->once && given->until_idle)
 		return outbox_fail(err, OUTBOX_EINVAL, "--once or --until-idle, not both");
-	if (given->config && cli->store_option[0])
+	if (setup->file && cli->store_option[0])
 		return outbox_fail(err, OUTBOX_EINVAL,
 				   "--store and --config do not go together; the file names the store");
 	for (size_t i = 0; cli->json && i < setup->config.n_targets; i++)
@@ -188,7 +188,7 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 const struct command cmd_relay = {
 	.name = "relay",
 	.group = GROUP_WORK,
-	.flags = COMMAND_STORE,
+	.flags = COMMAND_URL, /* what it takes from a file is more than the store */
 	.summary = "deliver messages to their targets, in the foreground",
 	.options = options,
 	.n_options = ARRAY_SIZE(options),

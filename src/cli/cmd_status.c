@@ -4,6 +4,7 @@
 #include "cli/cli.h"
 #include "cli/json_out.h"
 #include "cli/safe.h"
+#include "cli/sources.h"
 #include "cli/stop.h"
 #include "cli/table.h"
 
@@ -111,20 +112,34 @@ static void lane_rows(struct table *table, const struct outbox_stats *stats,
 	}
 }
 
-static void print(struct cli *cli, const struct outbox_stats *stats)
+/* "shop  healthy, oldest 0.2 s; postgres 15.19, 1,204 messages in the log" */
+static void head(const struct cli *cli, const struct outbox_stats *stats, const char *name)
+{
+	enum health_level health = status_source(stats);
+	outbox_time oldest = status_oldest(stats);
+	char count[COUNT_TEXT_MAX], age[DURATION_TEXT_MAX];
+
+	printf("%s%s%s  %s%s%s", colour_on(cli, BOLD), name, colour_off(cli),
+	       colour_on(cli, health == LEVEL_HEALTHY    ? GREEN
+			      : health == LEVEL_DEGRADED ? YELLOW
+							 : RED),
+	       health_level_name(health), colour_off(cli));
+	if (oldest)
+		printf(", oldest %s", age_text(stats->store_now, oldest, age));
+	printf("; %s, %s message%s in the log\n", cli->info.driver,
+	       capped_text(stats->messages, count), stats->messages == 1 ? "" : "s");
+}
+
+static void print(struct cli *cli, const struct outbox_stats *stats, const char *name)
 {
 	_cleanup_(table_deinit) struct table table, lanes;
-	char count[COUNT_TEXT_MAX];
 
 	table_init(&table, cli, columns, ARRAY_SIZE(columns));
 	table_init(&lanes, cli, lane_columns, ARRAY_SIZE(lane_columns));
-	printf("%s%s%s  %s, %s message%s in the log\n", colour_on(cli, BOLD), cli->info.name,
-	       colour_off(cli), cli->info.driver, capped_text(stats->messages, count),
-	       stats->messages == 1 ? "" : "s");
+	head(cli, stats, name);
 	if (stats->n_targets == 0) {
-		safe_say(stdout,
-			 "no targets: messages wait for one; outbox relay --to NAME=URL%s makes it",
-			 cli->store_option);
+		safe_say(stdout, "no targets: messages wait for one; outbox relay%s makes it",
+			 cli->relay_option);
 		return;
 	}
 	for (size_t i = 0; i < stats->n_targets; i++) {
@@ -138,19 +153,75 @@ static void print(struct cli *cli, const struct outbox_stats *stats)
 	table_print(&lanes, stdout);
 }
 
-static int show(struct cli *cli, struct outbox_error *err)
+static json_t *one_json(const struct cli *cli, const char *source, const struct outbox_stats *stats)
+{
+	json_t *object = json_status(&cli->info, stats);
+
+	if (object && source)
+		json_object_set_new(object, "source", json_text(source));
+	return object;
+}
+
+static int show(struct cli *cli, const char *source, json_t **ret_json, struct outbox_error *err)
 {
 	struct outbox_stats stats;
 	int r;
 
 	outbox_arena_reset(cli->arena);
 	r = cli_stats(cli, &stats, err);
-	if (r)
-		return r;
+	if (r == OUTBOX_OK && cli->json)
+		*ret_json = one_json(cli, source, &stats);
+	else if (r == OUTBOX_OK)
+		print(cli, &stats, source ? source : cli->info.name);
+	return r;
+}
+
+/* A source that does not answer is told in its place and hides no other. */
+static json_t *trouble(struct cli *cli, const char *source, int r, const struct outbox_error *err)
+{
+	if (!cli->exit)
+		cli->exit = exit_of(r);
 	if (cli->json)
-		return json_print(json_status(&cli->info, &stats), err);
-	print(cli, &stats);
-	return OUTBOX_OK;
+		return json_pack("{s:o, s:s, s:o}", "source", json_text(source), "health",
+				 "unreachable", "error", json_text(err->message));
+	printf("%s%s%s  %s%s%s\n", colour_on(cli, BOLD), source, colour_off(cli),
+	       colour_on(cli, RED), "unreachable", colour_off(cli));
+	safe_say(stdout, "%s", err->message);
+	return NULL;
+}
+
+static int show_sources(struct cli *cli, struct outbox_error *err)
+{
+	json_t *list = cli->json ? json_array() : NULL;
+
+	for (size_t i = 0; i < cli->n_sources; i++) {
+		const char *name = cli->sources[i].name;
+		struct outbox_error own = OUTBOX_ERROR_INIT;
+		json_t *one = NULL;
+		int r;
+
+		if (i && !cli->json)
+			puts("");
+		sources_use(cli, i);
+		r = cli_open(cli, OPEN_READY, &own);
+		if (r == OUTBOX_OK)
+			r = show(cli, name, &one, &own);
+		if (r)
+			one = trouble(cli, name, r, &own);
+		json_array_append_new(list, one);
+	}
+	return cli->json ? json_print(json_pack("{s:o}", "sources", list), err) : OUTBOX_OK;
+}
+
+static int show_all(struct cli *cli, struct outbox_error *err)
+{
+	json_t *one = NULL;
+	int r;
+
+	if (cli->n_sources > 1)
+		return show_sources(cli, err);
+	r = show(cli, cli->n_sources ? cli->sources[0].name : NULL, &one, err);
+	return r || !cli->json ? r : json_print(one, err);
 }
 
 static int run(struct cli *cli, void *values, struct outbox_error *err)
@@ -158,15 +229,16 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 	const struct values *given = values;
 	outbox_time every = given->every ? given->every : 2 * OUTBOX_SECONDS;
 	sigset_t signals;
-	int r = cli_open(cli, OPEN_READY, err);
+	int r = cli->n_sources > 1 ? OUTBOX_OK : cli_open(cli, OPEN_READY, err);
 
 	if (r || !given->watch)
-		return r ? r : show(cli, err);
+		return r ? r : show_all(cli, err);
 	stop_block(&signals);
 	do {
 		if (cli->colour)
 			fputs("\033[H\033[2J", stdout);
-		r = show(cli, err);
+		cli->exit = 0;
+		r = show_all(cli, err);
 		if (r && r != OUTBOX_EBUSY)
 			return r;
 		fflush(stdout);
@@ -177,13 +249,13 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 const struct command cmd_status = {
 	.name = "status",
 	.group = GROUP_SEE,
-	.flags = COMMAND_STORE,
+	.flags = COMMAND_STORE | COMMAND_MANY,
 	.summary = "what waits, fails and moves, for each target",
 	.options = options,
 	.n_options = ARRAY_SIZE(options),
 	.values_size = sizeof(struct values),
-	.about = "RATE is what was delivered in the last minute; OLDEST is the age of the oldest delivery that is not finished (deferred and failed ones aside). Works whether a relay runs or not.",
+	.about = "RATE is what was delivered in the last minute; OLDEST is the age of the oldest delivery that is not finished (deferred and failed ones aside). Works whether a relay runs or not. With --config and without --source all sources are shown.",
 	.example = "outbox status --store sqlite:app.db\noutbox status --json --watch --every 10s",
-	.exits = "0  printed",
+	.exits = "0  printed\n5  a source of the file is out of reach; the others were printed",
 	.run = run,
 };

@@ -79,8 +79,7 @@ static int run_list(struct cli *cli, void *values, struct outbox_error *err)
 	}
 	table_print(&table, stdout);
 	if (stats.n_targets == 0)
-		safe_say(stdout, "no targets yet; outbox relay --to NAME=URL%s makes one",
-			 cli->store_option);
+		safe_say(stdout, "no targets yet; outbox relay%s makes one", cli->relay_option);
 	return OUTBOX_OK;
 }
 

@@ -17,9 +17,13 @@ static const struct {
 	unsigned flag; /* only commands with this flag take it; 0: all */
 	struct option option;
 } common[COMMON_MAX] = {
-	{ COMMAND_STORE,
+	{ COMMAND_URL,
 	  OPTION("store", OPTION_TEXT, struct cli, store_url, "URL",
 		 "the database, sqlite:app.db or postgres://USER@HOST/DB (default: OUTBOX_STORE)") },
+	{ COMMAND_FILE, OPTION("config", OPTION_TEXT, struct cli, config_file, "FILE",
+			       "the database is a source of this file (default: OUTBOX_CONFIG)") },
+	{ COMMAND_FILE, OPTION("source", OPTION_TEXT, struct cli, source, "NAME",
+			       "which source of the file, where it has several") },
 	{ COMMAND_ACTOR, OPTION("actor", OPTION_TEXT, struct cli, actor, "NAME",
 				"who acts, for the audit (default: $USER@host)") },
 	{ 0, OPTION("json", OPTION_FLAG, struct cli, json, NULL,

@@ -4,7 +4,7 @@
 
 #include "cli/cli.h"
 
-#define COMMON_MAX 3
+#define COMMON_MAX 5
 
 /* The options that every command with these flags takes; the values go to struct cli. */
 size_t common_options(unsigned flags, struct option ret_options[COMMON_MAX]);

@@ -145,9 +145,10 @@ static int run_command(struct cli *cli, int argc, char **argv, int first, struct
 	r = check_words(cli, err);
 	if (r)
 		return r;
-	store_choose(cli);
-	r = cli->command->run(cli, values, err);
-	cli_close(cli);
+	r = store_choose(cli, err);
+	if (r == OUTBOX_OK)
+		r = cli->command->run(cli, values, err);
+	cli_done(cli);
 	return r;
 }
 

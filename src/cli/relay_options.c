@@ -308,8 +308,16 @@ static int from_file(const struct relay_values *given, struct relay_setup *setup
 int relay_setup_make(const struct relay_values *given, struct relay_setup *ret_setup,
 		     struct outbox_error *err)
 {
+	const char *file = getenv("OUTBOX_CONFIG");
+
 	if (given->config)
 		return from_file(given, ret_setup, err);
+	if (!given->to.count && file && *file) {
+		struct relay_values named = *given;
+
+		named.config = file;
+		return from_file(&named, ret_setup, err);
+	}
 	if (given->set.count || given->source)
 		return outbox_fail(err, OUTBOX_EINVAL, "--%s goes with --config FILE only",
 				   given->source ? "source" : "set");

@@ -5,6 +5,7 @@
 #include "base/url.h"
 #include "cli/cli.h"
 #include "cli/safe.h"
+#include "cli/sources.h"
 #include "relay/registry.h"
 #include "store/store.h"
 
@@ -35,26 +36,27 @@ static void fill_actor(struct cli *cli)
 static int check_schema(struct cli *cli, struct outbox_error *err)
 {
 	const struct outbox_store_info *info = &cli->info;
-	_cleanup_(buf_deinit) struct buf word = BUF_INIT(400);
+	_cleanup_(buf_deinit) struct buf words = BUF_INIT(500);
 	char masked[256];
 
 	url_mask(cli->store_url, masked, sizeof(masked));
-	safe_shell_word(&word, masked);
+	buf_text(&words, cli->config ? cli->store_option : " --store ");
+	if (!cli->config)
+		safe_shell_word(&words, masked);
 	if (info->schema_version == 0 && info->elsewhere[0])
-		return outbox_fail(
-			err, OUTBOX_ESCHEMA,
-			"there is no outbox in %s, but there is one in schema \"%s\": say "
-			"schema=%s in the store's URL; or make another: outbox init --store %s",
-			masked, info->elsewhere, info->elsewhere, buf_str(&word));
+		return outbox_fail(err, OUTBOX_ESCHEMA,
+				   "there is no outbox in %s, but there is one in schema \"%s\": say "
+				   "schema=%s in the store's URL; or make another: outbox init%s",
+				   masked, info->elsewhere, info->elsewhere, buf_str(&words));
 	if (info->schema_version == 0)
 		return outbox_fail(err, OUTBOX_ESCHEMA,
-				   "there is no outbox in %s; make one: outbox init --store %s",
-				   masked, buf_str(&word));
+				   "there is no outbox in %s; make one: outbox init%s", masked,
+				   buf_str(&words));
 	if (info->schema_version < info->program_version)
 		return outbox_fail(err, OUTBOX_ESCHEMA,
-				   "%s has schema %d, this program wants %d: outbox upgrade --store %s",
+				   "%s has schema %d, this program wants %d: outbox upgrade%s",
 				   masked, info->schema_version, info->program_version,
-				   buf_str(&word));
+				   buf_str(&words));
 	return OUTBOX_OK;
 }
 
@@ -64,7 +66,8 @@ int cli_open(struct cli *cli, enum open_mode mode, struct outbox_error *err)
 
 	if (!cli->store_url)
 		return outbox_fail(err, OUTBOX_EINVAL,
-				   "which store? give --store sqlite:app.db or set OUTBOX_STORE");
+				   "which store? give --store sqlite:app.db or --config outbox.yaml, or "
+				   "set OUTBOX_STORE or OUTBOX_CONFIG");
 	fill_actor(cli);
 	cli->clock = outbox_clock_system();
 	random_init(&cli->random, random_system_seed());
@@ -85,8 +88,14 @@ void cli_close(struct cli *cli)
 {
 	cli->store = store_close(cli->store);
 	cli->arena = outbox_arena_free(cli->arena);
+}
+
+void cli_done(struct cli *cli)
+{
+	cli_close(cli);
 	free(cli->store_owned);
 	cli->store_owned = NULL;
+	sources_drop(cli);
 }
 
 int cli_stats(struct cli *cli, struct outbox_stats *ret_stats, struct outbox_error *err)
@@ -112,10 +121,9 @@ static int check_target(const struct cli *cli, const struct outbox_stats *stats,
 	}
 	text_shown(shown, sizeof(shown), name);
 	if (stats->n_targets == 0)
-		return outbox_fail(
-			err, OUTBOX_ENOTFOUND,
-			"no target \"%s\": %s has none yet; outbox relay --to %s=URL%s makes one",
-			shown, cli->info.name, shown, cli->store_option);
+		return outbox_fail(err, OUTBOX_ENOTFOUND,
+				   "no target \"%s\": %s has none yet; outbox relay%s makes one",
+				   shown, cli->info.name, cli->relay_option);
 	if (nearest.best)
 		return outbox_fail(err, OUTBOX_ENOTFOUND, "no target \"%s\"; did you mean %s?",
 				   shown, nearest.best);

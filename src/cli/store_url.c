@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "base/url.h"
 #include "cli/safe.h"
+#include "cli/sources.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -28,14 +29,40 @@ static void suggest(struct cli *cli)
 	url_mask(cli->store_url, masked, sizeof(masked));
 	safe_shell_word(&word, masked);
 	snprintf(cli->store_option, sizeof(cli->store_option), " --store %s", buf_str(&word));
+	snprintf(cli->relay_option, sizeof(cli->relay_option), " --to NAME=URL%s", cli->store_option);
 }
 
-void store_choose(struct cli *cli)
+static const char *environment_text(const char *name)
 {
-	if (cli->store_url)
+	const char *text = getenv(name);
+
+	return text && *text ? text : NULL;
+}
+
+int store_choose(struct cli *cli, struct outbox_error *err)
+{
+	const char *file = environment_text("OUTBOX_CONFIG");
+
+	snprintf(cli->relay_option, sizeof(cli->relay_option), " --to NAME=URL");
+	if (cli->store_url && (cli->config_file || cli->source))
+		return outbox_fail(err, OUTBOX_EINVAL,
+				   "--store and --%s do not go together; the file names the store",
+				   cli->config_file ? "config" : "source");
+	if (cli->store_url) {
 		suggest(cli);
-	else
-		cli->store_url = getenv("OUTBOX_STORE");
+		return OUTBOX_OK;
+	}
+	if (!(cli->command->flags & COMMAND_FILE) || (!cli->config_file && !cli->source))
+		cli->store_url = environment_text("OUTBOX_STORE");
+	if (!(cli->command->flags & COMMAND_FILE) || cli->store_url)
+		return OUTBOX_OK;
+	if (cli->config_file || file)
+		return sources_choose(cli, cli->config_file ? cli->config_file : file, err);
+	return cli->source ? outbox_fail(err, OUTBOX_EINVAL,
+					 "--source %s: of which file? give --config FILE or set "
+					 "OUTBOX_CONFIG",
+					 cli->source)
+			   : OUTBOX_OK; /* opening says what is missing */
 }
 
 static void append_escaped(struct buf *out, const char *text)

@@ -6,8 +6,11 @@
 
 #include "cli/cli.h"
 
-/* --store, else OUTBOX_STORE; and how a command that is suggested names it. */
-void store_choose(struct cli *cli);
+/*
+ * --store, a source of --config, else OUTBOX_STORE, else a source of OUTBOX_CONFIG; and how a command
+ * that is suggested names it. EINVAL when it is not clear which one is meant.
+ */
+int store_choose(struct cli *cli, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 bool store_is_postgres(const char *url);
 

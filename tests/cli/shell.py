@@ -12,7 +12,7 @@ import time
 BINARY = os.environ.get("OUTBOX_BIN", "outbox")
 PATIENCE = 120
 ENVIRONMENT = {name: value for name, value in os.environ.items()
-               if name not in ("OUTBOX_STORE", "NO_COLOR", "COLUMNS")}
+               if name not in ("OUTBOX_STORE", "OUTBOX_CONFIG", "NO_COLOR", "COLUMNS")}
 # what a person would see as anything but text: control characters, changes of direction
 UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069]")
 

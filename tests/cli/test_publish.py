@@ -8,7 +8,7 @@ import pytest
 def test_every_field_arrives(shop):
     ran = shop.run(
         "publish", "--type", "order.placed", "--key", "42", "--data", '{"id":42}', "--id", "my-id",
-        "--kind", "command", "--subject", "orders/42", "--source", "/shop", "--topic", "orders",
+        "--kind", "command", "--subject", "orders/42", "--ce-source", "/shop", "--topic", "orders",
         "--correlation-id", "c1", "--causation-id", "c0", "--header", "tenant=acme", "--header", "x=a=b",
         "--traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "--published",
         "--priority", "-5", "--event-time", "2026-11-15T09:00:00Z")

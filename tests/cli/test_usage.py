@@ -43,7 +43,7 @@ def test_every_command_with_a_store_says_when_there_is_none(bare, name):
     done = subprocess.run([BINARY, *name.split(), *extra], env=env, cwd=bare.folder, text=True,
                           capture_output=True, check=False)
     assert done.returncode == 2
-    assert "which store? give --store sqlite:app.db or set OUTBOX_STORE" in done.stderr
+    assert "which store? give --store sqlite:app.db or --config outbox.yaml, or set OUTBOX_STORE or OUTBOX_CONFIG" in done.stderr
 
 
 @pytest.mark.parametrize("args, text", [

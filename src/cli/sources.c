@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/sources.h"
+
+#include "base/buf.h"
+#include "cli/config_file.h"
+#include "cli/safe.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static int several(const struct cli *cli, struct outbox_error *err)
+{
+	_cleanup_(buf_deinit) struct buf names = BUF_INIT(4000);
+
+	for (size_t i = 0; i < cli->n_sources; i++)
+		buf_printf(&names, "%s%s", i ? ", " : "", cli->sources[i].name);
+	return outbox_fail(err, OUTBOX_EINVAL,
+			   "which source? the file has several; give --source with one of: %s",
+			   buf_str(&names));
+}
+
+/* The URLs of these sources, with their passwords in them. */
+static int list_urls(struct cli *cli, const struct config_source *from, size_t count,
+		     struct outbox_error *err)
+{
+	struct source_url *list = outbox_arena_alloc(cli->config->arena, count * sizeof(*list));
+
+	if (!list)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	for (size_t i = 0; i < count; i++) {
+		struct outbox_relay_config relay;
+		int r = config_relay(cli->config, &from[i], &relay, err);
+
+		if (r)
+			return outbox_wrap(err, "source \"%s\"", from[i].name);
+		list[i] = (struct source_url){ from[i].name, relay.store };
+	}
+	cli->sources = list;
+	cli->n_sources = count;
+	return OUTBOX_OK;
+}
+
+int sources_choose(struct cli *cli, const char *file, struct outbox_error *err)
+{
+	static const struct list no_sets;
+	const struct config_source *from;
+	size_t count;
+	int r = config_open_told(file, &no_sets, true, &cli->config, err);
+
+	if (r)
+		return r;
+	from = cli->config->sources.items;
+	count = cli->config->sources.count;
+	if (cli->source) {
+		r = config_source_find(cli->config, cli->source, &from, err);
+		count = 1;
+	}
+	if (r == OUTBOX_OK)
+		r = list_urls(cli, from, count, err);
+	if (r)
+		return r;
+	if (count > 1 && !(cli->command->flags & COMMAND_MANY))
+		return several(cli, err);
+	sources_use(cli, 0);
+	return OUTBOX_OK;
+}
+
+/* A command that is suggested names file and source as this one did; OUTBOX_CONFIG holds for both. */
+void sources_use(struct cli *cli, size_t i)
+{
+	_cleanup_(buf_deinit) struct buf words = BUF_INIT(sizeof(cli->store_option));
+
+	cli_close(cli);
+	cli->store_url = cli->sources[i].store;
+	if (cli->config_file) {
+		buf_text(&words, " --config ");
+		safe_shell_word(&words, cli->config_file);
+	}
+	snprintf(cli->relay_option, sizeof(cli->relay_option), "%s", buf_str(&words));
+	if (cli->config->sources.count > 1) {
+		buf_text(&words, " --source ");
+		safe_shell_word(&words, cli->sources[i].name);
+	}
+	snprintf(cli->store_option, sizeof(cli->store_option), "%s", buf_str(&words));
+}
+
+void sources_drop(struct cli *cli)
+{
+	cli->config = config_free(cli->config);
+	cli->sources = NULL;
+	cli->n_sources = 0;
+}

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every command takes the store from outbox.yaml: no URL, no password on a command line."""
+import sqlite3
+
+import pytest
+
+from shell import Shop
+
+FILE = """
+sources:
+  - name: shop
+    store: "sqlite:shop.db"
+  - name: billing
+    store: "sqlite:billing.db"
+targets:
+  - name: events
+    to: "file:out.jsonl"
+"""
+
+
+@pytest.fixture
+def two(tmp_path):
+    place = Shop(tmp_path)
+    place.env.pop("OUTBOX_STORE")
+    (tmp_path / "two.yaml").write_text(FILE)
+    (tmp_path / "one.yaml").write_text(FILE.replace('  - name: billing\n    store: "sqlite:billing.db"\n', ""))
+    for name in ("shop", "billing"):
+        place.run("init", "--config", "two.yaml", "--source", name)
+    return place
+
+
+def commands(place):
+    return [c["name"] for c in place.run("help", "--json").json["commands"]]
+
+
+def options(place, command):
+    return {o["name"] for o in place.run("help", *command.split(), "--json").json["options"]}
+
+
+def test_every_command_with_a_store_takes_a_file(two):
+    for command in commands(two):
+        known = options(two, command)
+        assert ("store" in known) <= ({"config", "source"} <= known), command
+
+
+def test_one_source_is_taken_and_several_want_a_name(two):
+    assert two.run("list", "--config", "one.yaml").out
+    ran = two.run("list", "--config", "two.yaml", code=2)
+    assert "give --source with one of: shop, billing" in ran.err
+    ran = two.run("list", "--config", "two.yaml", "--source", "shp", code=3)
+    assert 'no source "shp" in the file; there are: shop, billing' in ran.err
+    two.run("publish", "--config", "two.yaml", "--source", "billing", "--type", "a", "--data", "{}")
+    for name, count in (("shop", 0), ("billing", 1)):
+        assert sqlite3.connect(two.folder / f"{name}.db").execute("SELECT count(*) FROM outbox_message").fetchone() == (count,)
+
+
+def test_the_environment_names_the_file(two):
+    env = {"OUTBOX_CONFIG": "two.yaml"}
+    assert two.run("status", "--json", "--source", "shop", env=env).json["source"] == "shop"
+    # --store goes before it, and so does OUTBOX_STORE, which names one database
+    assert two.run("status", "--json", "--store", "sqlite:billing.db", env=env).json["store"] == "billing"
+    env["OUTBOX_STORE"] = "sqlite:billing.db"
+    assert two.run("status", "--json", env=env).json["store"] == "billing"
+    assert two.run("status", "--json", "--source", "shop", env=env).json["store"] == "shop"
+    two.run("relay", "--until-idle", env={"OUTBOX_CONFIG": "two.yaml"})
+
+
+def test_what_does_not_go_together_is_refused(two):
+    assert "do not go together" in two.run("list", "--store", "sqlite:shop.db", "--config", "two.yaml", code=2).err
+    assert "do not go together" in two.run("list", "--store", "sqlite:shop.db", "--source", "shop", code=2).err
+    assert "of which file?" in two.run("list", "--source", "shop", code=2).err
+    assert "two.yaml:" not in two.run("list", "--config", "none.yaml", "--source", "shop", code=3).err
+    (two.folder / "bad.yaml").write_text(FILE + "    rats: 3\n")
+    assert "bad.yaml:" in two.run("list", "--config", "bad.yaml", "--source", "shop", code=2).err
+
+
+def test_status_shows_all_sources_and_hides_none_that_is_away(two):
+    for name in ("shop", "billing"):
+        two.run("publish", "--config", "two.yaml", "--source", name, "--type", "a", "--data", "{}")
+    two.run("relay", "--config", "two.yaml", "--until-idle")
+    out = two.run("status", "--config", "two.yaml").out
+    assert out.index("shop  healthy") < out.index("billing  healthy")
+    (two.folder / "shop.db").rename(two.folder / "gone.db")
+    ran = two.run("status", "--config", "two.yaml", code=3)
+    assert "shop  " in ran.out and "no database at" in ran.out and "billing  healthy" in ran.out
+    told = two.run("status", "--config", "two.yaml", "--json", code=3).json["sources"]
+    assert [(s["source"], s["health"]) for s in told] == [("shop", "unreachable"), ("billing", "healthy")]
+
+
+def test_health_of_a_source(two):
+    args = ("--config", "two.yaml", "--source", "shop")
+    two.run("publish", *args, "--type", "a", "--data", "{}")
+    two.run("relay", *args, "--until-idle")
+    assert two.run("status", *args, "--json").json["health"] == "healthy"
+    two.run("publish", *args, "--type", "a", "--data", "{}")
+    assert two.run("status", *args, "--json").json["health"] == "degraded", "waits, and no relay"
+    sqlite3.connect(two.folder / "shop.db", isolation_level=None).execute(
+        "INSERT INTO outbox_message (type, payload) VALUES ('a', '{broken')")
+    two.run("relay", *args, "--until-idle", code=1)
+    assert two.run("status", *args, "--json").json["health"] == "unhealthy"
+
+
+def test_suggested_commands_name_the_file(two):
+    args = ("--config", "two.yaml", "--source", "shop")
+    assert "outbox relay --config two.yaml" in " ".join(two.run("list", *args).out.split())
+    sqlite3.connect(two.folder / "shop.db", isolation_level=None).execute(
+        "INSERT INTO outbox_message (type, payload) VALUES ('a', '{broken')")
+    two.run("relay", *args, "--until-idle", code=1)
+    assert "--target events --config two.yaml --source shop" in " ".join(two.run("status", *args).out.split())
+
+
+def test_a_password_is_in_the_file_only(two):
+    """What people see has no URL with a secret in it, neither in errors nor in suggestions."""
+    (two.folder / "secret").write_text("hunter2\n")
+    (two.folder / "secret").chmod(0o600)
+    (two.folder / "pg.yaml").write_text(FILE.replace('"sqlite:shop.db"\n', '"postgres://app@127.0.0.1:1/shop"\n    password: file:secret\n'))
+    for args in (("list",), ("status",), ("status", "--json"), ("requeue", "--state", "failed", "--dry-run")):
+        ran = two.run(*args, "--config", "pg.yaml", "--source", "shop", code=None)
+        assert ran.code in (2, 5) and "hunter2" not in ran.out + ran.err, str(ran)
