@@ -47,7 +47,7 @@ format:           ## rewrite the C sources with clang-format
 chaos:            ## everything dies at random, each store with each broker: MINUTES=10
 	scripts/chaos $(MINUTES)
 
-bench:            ## measure; QUICK=1 takes less than half a minute; STORE=postgres, FULL=1, BROKER=redis, BROKER=isolation
+bench:            ## measure; QUICK=1 takes less than half a minute; STORE=postgres, FULL=1, BROKER=redis, BROKER=isolation, BROKER=sources
 	QUICK='$(QUICK)' FULL='$(FULL)' STORE='$(STORE)' BROKER='$(BROKER)' bench/run
 
 install:          ## install into $(DESTDIR)$(PREFIX)
