@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef ADMIN_PROBES_H
+#define ADMIN_PROBES_H
+
+/* What machines ask: is it alive, is it ready, is it well, and its numbers. All from memory. */
+
+#include "admin/http.h"
+
+int probe_health(const struct admin_request *request, struct admin_response *response,
+		 struct outbox_error *err) OUTBOX_MUSTCHECK;
+int probe_live(const struct admin_request *request, struct admin_response *response,
+	       struct outbox_error *err) OUTBOX_MUSTCHECK;
+int probe_ready(const struct admin_request *request, struct admin_response *response,
+		struct outbox_error *err) OUTBOX_MUSTCHECK;
+int probe_metrics(const struct admin_request *request, struct admin_response *response,
+		  struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+#endif
