@@ -43,7 +43,7 @@ static json_t *field_json(const struct field *field, const void *row)
 
 json_t *shape_json(const struct shape *shape, const void *row)
 {
-	json_t *object = json_object();
+	json_t *object = shape->base ? shape_json(shape->base, row) : json_object();
 
 	for (size_t i = 0; object && i < shape->count; i++) {
 		const struct field *field = &shape->fields[i];

@@ -54,6 +54,7 @@ struct shape {
 	const char *name; /* in the description: "Delivery" */
 	const struct field *fields;
 	size_t count;
+	const struct shape *base; /* its fields go first; its row is the beginning of this one's. NULL: none */
 };
 
 struct field_texts {

@@ -91,18 +91,25 @@ json_t *field_schema(const struct field *field, bool in)
 	return schema;
 }
 
+static void add_fields(const struct shape *shape, bool in, json_t *properties, json_t *required)
+{
+	if (shape->base)
+		add_fields(shape->base, in, properties, required);
+	for (size_t i = 0; i < shape->count; i++) {
+		const struct field *field = &shape->fields[i];
+		bool wanted = in ? field->flags & FIELD_REQUIRED : !(field->flags & FIELD_ABSENT);
+
+		json_object_set_new(properties, field->name, field_schema(field, in));
+		if (wanted)
+			json_array_append_new(required, json_string(field->name));
+	}
+}
+
 json_t *shape_schema(const struct shape *shape, bool in)
 {
 	json_t *properties = json_object(), *required = json_array();
-	unsigned present = in ? FIELD_REQUIRED : FIELD_ABSENT;
 
-	for (size_t i = 0; i < shape->count; i++) {
-		const struct field *field = &shape->fields[i];
-
-		json_object_set_new(properties, field->name, field_schema(field, in));
-		if (in ? field->flags & present : !(field->flags & present))
-			json_array_append_new(required, json_string(field->name));
-	}
+	add_fields(shape, in, properties, required);
 	return json_pack("{s:s, s:o, s:o, s:b}", "type", "object", "properties", properties,
 			 "required", required, "additionalProperties", 0);
 }

@@ -34,21 +34,48 @@ static const struct field lane_fields[] = {
 
 const struct shape view_lane = SHAPE("Lane", lane_fields);
 
-json_t *json_lane(const struct outbox_stats *stats, const struct outbox_lane_stats *lane)
+static void fill_lane(const struct outbox_stats *stats, const struct outbox_lane_stats *lane,
+		      struct lane_row *row)
 {
-	struct lane_row row = { .s = *lane,
-				.live = lane->owner && lane->lease_until > stats->store_now };
+	row->s = *lane;
+	row->live = lane->owner && lane->lease_until > stats->store_now;
+}
 
-	return shape_json(&view_lane, &row);
+/* A lane without the target it is of. */
+struct placed_lane {
+	struct lane_row row;
+	const char *source, *target;
+};
+
+static const struct field placed_lane_fields[] = {
+	FIELD(struct placed_lane, source, FIELD_TEXT, 0, NULL),
+	FIELD(struct placed_lane, target, FIELD_TEXT, 0, NULL),
+};
+
+const struct shape view_placed_lane = { .name = "LaneOfTarget",
+					.fields = placed_lane_fields,
+					.count = ARRAY_SIZE(placed_lane_fields),
+					.base = &view_lane };
+
+json_t *json_placed_lane(const struct place_of *place, const struct outbox_stats *stats,
+			 const struct outbox_lane_stats *lane)
+{
+	struct placed_lane row = { .source = place->source, .target = place->target };
+
+	fill_lane(stats, lane, &row.row);
+	return shape_json(&view_placed_lane, &row);
 }
 
 static json_t *make_lanes(const void *row)
 {
 	const struct target_row *target = row;
 	json_t *list = json_array();
+	struct lane_row lane;
 
-	for (size_t i = 0; i < target->s.n_lanes; i++)
-		json_array_append_new(list, json_lane(target->stats, &target->s.lanes[i]));
+	for (size_t i = 0; i < target->s.n_lanes; i++) {
+		fill_lane(target->stats, &target->s.lanes[i], &lane);
+		json_array_append_new(list, shape_json(&view_lane, &lane));
+	}
 	return list;
 }
 
@@ -104,9 +131,10 @@ static const struct field target_fields[] = {
 
 const struct shape view_target = SHAPE("Target", target_fields);
 
-json_t *json_target(const struct outbox_stats *stats, const struct outbox_target_stats *target)
+static void fill_target(const struct outbox_stats *stats, const struct outbox_target_stats *target,
+			struct target_row *row)
 {
-	struct target_row row = {
+	*row = (struct target_row){
 		.s = *target,
 		.stats = stats,
 		.state = status_health_name(status_health(stats, target)),
@@ -115,8 +143,48 @@ json_t *json_target(const struct outbox_stats *stats, const struct outbox_target
 		.oldest_age = target->oldest ? stats->store_now - target->oldest : 0,
 		.drain = status_drain(stats, target),
 	};
+}
 
+json_t *json_target(const struct outbox_stats *stats, const struct outbox_target_stats *target)
+{
+	struct target_row row;
+
+	fill_target(stats, target, &row);
 	return shape_json(&view_target, &row);
+}
+
+/* A target without the source it is of, and what the relay of this process has to do with it. */
+struct placed_target {
+	struct target_row row;
+	struct place_of place;
+};
+
+static const char *const breakers[] = { "closed", "open", "probing", NULL };
+
+static const struct field placed_target_fields[] = {
+	FIELD_NAMED("source", struct placed_target, place.source, FIELD_TEXT, 0, NULL),
+	FIELD_NAMED("transport", struct placed_target, place.transport, FIELD_TEXT, FIELD_NULL,
+		    "null: not a target of the relay of this process"),
+	{ .name = "breaker",
+	  .kind = FIELD_TEXT,
+	  .offset = offsetof(struct placed_target, place.breaker),
+	  .flags = FIELD_NULL,
+	  .values = breakers,
+	  .help = "of this process; open: it is out of reach from here" },
+};
+
+const struct shape view_placed_target = { .name = "TargetOfSource",
+					  .fields = placed_target_fields,
+					  .count = ARRAY_SIZE(placed_target_fields),
+					  .base = &view_target };
+
+json_t *json_placed_target(const struct place_of *place, const struct outbox_stats *stats,
+			   const struct outbox_target_stats *target)
+{
+	struct placed_target row = { .place = *place };
+
+	fill_target(stats, target, &row.row);
+	return shape_json(&view_placed_target, &row);
 }
 
 json_t *json_targets(const struct outbox_stats *stats)

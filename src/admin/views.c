@@ -57,6 +57,17 @@ json_t *json_delivery(const struct outbox_delivery *row)
 	return shape_json(&view_delivery, row);
 }
 
+static const struct field deliveries_fields[] = {
+	{ .name = "deliveries", .kind = FIELD_LIST, .of = &view_delivery },
+	{ .name = "next",
+	  .kind = FIELD_TEXT,
+	  .flags = FIELD_NULL,
+	  .help = "the cursor of the next page; null: this is the last one" },
+};
+
+/* The command line prints it page by page, so that it is never made as a whole there. */
+const struct shape view_deliveries = SHAPE("Deliveries", deliveries_fields);
+
 /* ---- audit --------------------------------------------------------------------------------- */
 
 static const struct field audit_fields[] = {
@@ -75,6 +86,17 @@ const struct shape view_audit = SHAPE("Audit", audit_fields);
 json_t *json_audit(const struct outbox_audit *row)
 {
 	return shape_json(&view_audit, row);
+}
+
+static const struct field audits_fields[] = {
+	{ .name = "audit", .kind = FIELD_LIST, .of = &view_audit, .help = "newest first" },
+};
+
+const struct shape view_audits = SHAPE("Audits", audits_fields);
+
+json_t *json_audits(const struct outbox_audit *rows, size_t count)
+{
+	return json_pack("{s:o}", "audit", shape_list(&view_audit, rows, count, sizeof(*rows)));
 }
 
 /* ---- messages ------------------------------------------------------------------------------ */

@@ -9,11 +9,13 @@
 #include <outbox/delivery.h>
 #include <outbox/store.h>
 
-extern const struct shape view_delivery, view_audit, view_lane, view_target, view_message,
-	view_message_detail, view_status;
+extern const struct shape view_delivery, view_deliveries, view_audit, view_audits, view_lane,
+	view_target, view_message, view_message_detail, view_status, view_placed_lane,
+	view_placed_target, view_acted, view_paused, view_purged, view_problem, view_setting;
 
 json_t *json_delivery(const struct outbox_delivery *row);
 json_t *json_audit(const struct outbox_audit *row);
+json_t *json_audits(const struct outbox_audit *rows, size_t count);
 
 /* How much of a payload is shown. */
 enum payload_view { PAYLOAD_SHOWN = 1, PAYLOAD_MASKED, PAYLOAD_TOO_LARGE };
@@ -33,11 +35,47 @@ int message_detail_read(struct outbox_store *store, const char *id, struct outbo
 			struct outbox_error *err) OUTBOX_MUSTCHECK;
 json_t *json_message_detail(const struct message_detail *detail);
 
-json_t *json_lane(const struct outbox_stats *stats, const struct outbox_lane_stats *lane);
 json_t *json_target(const struct outbox_stats *stats, const struct outbox_target_stats *target);
 json_t *json_targets(const struct outbox_stats *stats);
 
+/* Where a target or a lane is, among many. */
+struct place_of {
+	const char *source, *target;
+	const char *transport, *breaker; /* NULL: no relay here has it */
+};
+json_t *json_placed_lane(const struct place_of *place, const struct outbox_stats *stats,
+			 const struct outbox_lane_stats *lane);
+json_t *json_placed_target(const struct place_of *place, const struct outbox_stats *stats,
+			   const struct outbox_target_stats *target);
+
 /* A store with all its targets. */
 json_t *json_status(const struct outbox_store_info *info, const struct outbox_stats *stats);
+
+/* ---- what was done: view_act.c ------------------------------------------------------------- */
+
+struct acted_view {
+	const char *action; /* "requeue" */
+	bool dry_run;
+	struct outbox_acted acted;
+	outbox_time before; /* for the next call, while there is more; 0: none */
+};
+json_t *json_acted(const struct acted_view *view);
+
+json_t *json_paused(const char *target, bool paused, bool changed);
+
+struct purged_view {
+	bool dry_run;
+	struct outbox_purged purged;
+	const char *archive; /* NULL: none */
+	int64_t archived;
+};
+json_t *json_purged(const struct purged_view *view);
+
+/* ---- configuration: view_config.c ---------------------------------------------------------- */
+
+struct problem;
+json_t *json_problem(const struct problem *problem);
+/* One value in effect, as config_show() tells it; secrets are masked there. */
+json_t *json_setting(const char *key, const char *value, const char *from);
 
 #endif

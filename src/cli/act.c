@@ -52,12 +52,9 @@ static int finish(struct work *work, const struct outbox_acted *acted, struct ou
 	if (acted->refused)
 		cli->exit = EXIT_CONFLICT;
 	if (cli->json)
-		return json_print(json_pack("{s:s, s:b, s:I, s:I, s:o, s:o}", "action",
-					    work->verb->now, "dry_run", work->act.dry_run, "done",
-					    (json_int_t)acted->done, "refused",
-					    (json_int_t)acted->refused, "why",
-					    acted->refused ? json_text(acted->why) : json_null(),
-					    "oldest", json_time(acted->oldest)),
+		return json_print(json_acted(&(struct acted_view){ .action = work->verb->now,
+								   .dry_run = work->act.dry_run,
+								   .acted = *acted }),
 				  err);
 	safe_say(stdout, "%s%s %s deliver%s", work->act.dry_run ? "would " : "",
 		 work->act.dry_run ? work->verb->now : work->verb->past,

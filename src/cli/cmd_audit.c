@@ -52,7 +52,6 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 	const struct values *given = values;
 	_cleanup_(table_deinit) struct table table;
 	struct outbox_audit *rows;
-	json_t *list;
 	size_t n;
 	int r;
 
@@ -66,12 +65,8 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 		r = check_message(cli, err);
 	if (r)
 		return r;
-	if (cli->json) {
-		list = json_array();
-		for (size_t i = 0; i < n; i++)
-			json_array_append_new(list, json_audit(&rows[i]));
-		return json_print(json_pack("{s:o}", "audit", list), err);
-	}
+	if (cli->json)
+		return json_print(json_audits(rows, n), err);
 	for (size_t i = 0; i < n; i++)
 		print_row(&table, &rows[i], cli->clock->wall(cli->clock));
 	table_print(&table, stdout);

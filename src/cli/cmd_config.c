@@ -31,19 +31,6 @@ static const char *file_of(const struct cli *cli)
 	return cli->n_words ? cli->words[0] : CONFIG_FILE;
 }
 
-static json_t *problem_json(const struct problem *problem)
-{
-	static const char *const origins[] = { "default", "file", "environment", "set" };
-	bool file = problem->place.origin == ORIGIN_FILE;
-
-	return json_pack("{s:s, s:o, s:o, s:o, s:o}", "origin", origins[problem->place.origin],
-			 "name", json_text(problem->name), "line",
-			 file ? json_integer((json_int_t)problem->place.line) : json_null(),
-			 "column",
-			 file ? json_integer((json_int_t)problem->place.column) : json_null(),
-			 "message", json_text(problem->text));
-}
-
 static int check_json(struct cli *cli, const struct problems *problems, int r,
 		      struct outbox_error *err)
 {
@@ -55,7 +42,7 @@ static int check_json(struct cli *cli, const struct problems *problems, int r,
 		return r;
 	}
 	for (size_t i = 0; i < problems->count; i++)
-		json_array_append_new(list, problem_json(&problems->items[i]));
+		json_array_append_new(list, json_problem(&problems->items[i]));
 	cli->exit = exit_of(r);
 	return json_print(json_pack("{s:o, s:b, s:o, s:I}", "file", json_text(file_of(cli)), "ok",
 				    r == OUTBOX_OK, "problems", list, "more",
@@ -95,9 +82,7 @@ static void show_row(void *context, const char *key, const char *value, const ch
 
 static void show_json(void *context, const char *key, const char *value, const char *from)
 {
-	json_array_append_new(context, json_pack("{s:o, s:o, s:o}", "key", json_text(key), "value",
-						 *value ? json_text(value) : json_null(), "from",
-						 json_text(from)));
+	json_array_append_new(context, json_setting(key, value, from));
 }
 
 static int run_show(struct cli *cli, void *values, struct outbox_error *err)

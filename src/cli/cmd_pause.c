@@ -36,9 +36,7 @@ static int set(struct cli *cli, bool pause, const char *reason, struct outbox_er
 		if (strcmp(stats.targets[i].name, name) == 0)
 			was = stats.targets[i].paused;
 	if (cli->json)
-		return json_print(json_pack("{s:o, s:b, s:b}", "target", json_text(name), "paused",
-					    pause, "changed", was != pause),
-				  err);
+		return json_print(json_paused(name, pause, was != pause), err);
 	if (was == pause)
 		printf("%s was %s already; nothing changed\n", name, pause ? "paused" : "running");
 	else if (pause)

@@ -136,16 +136,14 @@ static int tell(const struct purge *purge, const struct values *given, struct ou
 	char count[COUNT_TEXT_MAX], failed[COUNT_TEXT_MAX];
 	int64_t n = given->dry_run ? purge->found : gone->messages;
 
-	if (purge->cli->json)
-		return json_print(
-			json_pack("{s:b, s:I, s:I, s:I, s:I, s:o, s:I}", "dry_run", given->dry_run,
-				  "messages", (json_int_t)n, "failed", (json_int_t)gone->failed,
-				  "receipts", (json_int_t)gone->receipts, "deliveries",
-				  (json_int_t)gone->detours, "archive",
-				  purge->found && !given->dry_run ? json_text(given->archive)
-								  : json_null(),
-				  "archived", (json_int_t)(given->dry_run ? 0 : purge->found)),
-			err);
+	if (purge->cli->json) {
+		struct purged_view view = { .dry_run = given->dry_run, .purged = *gone };
+
+		view.purged.messages = n;
+		view.archived = given->dry_run ? 0 : purge->found;
+		view.archive = view.archived ? given->archive : NULL;
+		return json_print(json_purged(&view), err);
+	}
 	if (n == 0) {
 		puts(purge->no_target
 			     ? "nothing is purged while no target is registered: messages wait for one"
