@@ -3,14 +3,17 @@
 #include "admin/probes.h"
 #include "base/cleanup.h"
 
+#define PLAIN "text/plain; charset=utf-8"
+
 static const struct admin_route routes[] = {
-	{ "GET", "/healthz", ROLE_NONE, ROUTE_QUICK, probe_health, NULL,
-	  "ok, or fail when a rule says unhealthy" },
-	{ "GET", "/livez", ROLE_NONE, ROUTE_QUICK, probe_live, NULL, "ok: the process answers" },
-	{ "GET", "/readyz", ROLE_NONE, ROUTE_QUICK, probe_ready, NULL,
-	  "ok, or fail while draining or without any store" },
-	{ "GET", "/metrics", ROLE_READ, ROUTE_QUICK | ROUTE_METRICS, probe_metrics, NULL,
-	  "Prometheus metrics" },
+	{ "GET", "/healthz", ROLE_NONE, ROUTE_QUICK, probe_health,
+	  "ok, or fail when a rule says unhealthy", NULL, NULL, NULL, PLAIN },
+	{ "GET", "/livez", ROLE_NONE, ROUTE_QUICK, probe_live, "ok: the process answers", NULL,
+	  NULL, NULL, PLAIN },
+	{ "GET", "/readyz", ROLE_NONE, ROUTE_QUICK, probe_ready,
+	  "ok, or fail while draining or without any store", NULL, NULL, NULL, PLAIN },
+	{ "GET", "/metrics", ROLE_READ, ROUTE_QUICK | ROUTE_METRICS, probe_metrics,
+	  "Prometheus metrics", NULL, NULL, NULL, PLAIN },
 };
 
 const struct admin_route *admin_route_at(size_t i)
