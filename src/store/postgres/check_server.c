@@ -114,10 +114,11 @@ int check_held(const struct checking *c, struct outbox_error *err)
 
 	r = check_ask(c, held_sql, &rows, err);
 	if (r == OUTBOX_OK)
-		r = check_ask(c,
-			      "SELECT count(*) FROM pg_stat_activity WHERE $1 <> ''"
-			      " AND backend_type IS NULL AND pid <> pg_backend_pid()",
-			      &hidden, err);
+		r = check_ask(
+			c,
+			"SELECT count(*) FROM pg_stat_activity WHERE $1 <> ''"
+			" AND backend_type IS NULL AND usesysid IS NOT NULL AND pid <> pg_backend_pid()",
+			&hidden, err);
 	if (r != OUTBOX_OK)
 		return r;
 	for (int i = 0; i < PQntuples(rows); i++)

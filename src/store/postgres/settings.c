@@ -91,8 +91,12 @@ static bool is_libpq_option(const char *name)
 
 static int read_password(struct pg_settings *settings, const char *path, struct outbox_error *err)
 {
-	int r = secret_read("password_file", path, &settings->password, err);
+	int r;
 
+	if (setting(settings, "password"))
+		return outbox_fail(err, OUTBOX_ECONFIG,
+				   "password_file: the URL has a password, too; leave one of them out");
+	r = secret_read("password_file", path, &settings->password, err);
 	if (r == OUTBOX_OK)
 		set(settings, "password", settings->password);
 	return r;

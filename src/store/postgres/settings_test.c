@@ -112,6 +112,8 @@ static void a_password_may_be_in_a_file(void **state)
 	close(fd);
 	unlink(path);
 	assert_fails(parse_error(url, err), OUTBOX_ECONFIG, "password_file");
+	assert_fails(parse_error("postgres://u:p@h/x?password_file=/x", err), OUTBOX_ECONFIG,
+		     "the URL has a password, too");
 }
 
 static void mistakes_are_told(void **state)

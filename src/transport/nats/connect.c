@@ -158,6 +158,13 @@ static int connect_failed(const struct nats_transport *t, const struct address *
 	} else if (s == NATS_SECURE_CONNECTION_WANTED) {
 		text = "the server does not offer TLS";
 		remedy = "; give it a certificate, or write nats:// where the network is trusted";
+	} else if (s == NATS_NO_SERVER) {
+		text = "nothing listens there";
+		remedy = ": is the server running, are host and port right?";
+	} else if (s == NATS_CONNECTION_AUTH_FAILED) {
+		remedy = t->endpoint.user ? "; the user or the password is wrong"
+					  : "; the server wants a user (nats://USER@HOST with "
+					    "password_file=PATH) or a token (token_file=PATH)";
 	}
 	return outbox_fail_native(err, status, (int)s, "NATS %s:%d: %s%s", address->host,
 				  address->port, text && text[0] ? text : natsStatus_GetText(s),
