@@ -119,6 +119,40 @@ static void judge_replicas(struct findings *f, const struct redis_transport *t, 
 	add(f, t->replicas ? OK : NOTE, text);
 }
 
+/* A target with one stream: would the next message get in? Whoever may not ask for the type is told nothing. */
+static int judge_stream(struct redis_transport *t, outbox_time deadline, struct findings *f,
+			struct outbox_error *err)
+{
+	_cleanup_(redis_reply_free) redisReply *reply = NULL;
+	char text[400], shown[200];
+	int r;
+
+	if (!t->fixed)
+		return OUTBOX_OK;
+	redis_wire_begin(&t->wire, 2);
+	redis_wire_text(&t->wire, "TYPE");
+	redis_wire_text(&t->wire, buf_str(&t->key));
+	redis_wire_end(&t->wire);
+	r = redis_wire_ask(&t->wire, false, deadline, &reply, err);
+	if (r || reply->type != REDIS_REPLY_STATUS || strcmp(reply->str, "stream") == 0)
+		return r;
+	text_shown(shown, sizeof(shown), buf_str(&t->key));
+	if (strcmp(reply->str, "none") != 0)
+		snprintf(text, sizeof(text),
+			 "\"%s\" is there and no stream: every message will be refused; name "
+			 "another one, or remove it",
+			 shown);
+	else if (!t->create)
+		snprintf(text, sizeof(text),
+			 "there is no stream \"%s\", and create=no: every message will be refused; "
+			 "make it (XGROUP CREATE ... MKSTREAM), or leave create=no out",
+			 shown);
+	else
+		return OUTBOX_OK;
+	add(f, FAULT, text);
+	return OUTBOX_OK;
+}
+
 static int ask_all(struct redis_transport *t, outbox_time deadline, struct findings *f,
 		   struct outbox_error *err)
 {
@@ -157,6 +191,8 @@ int redis_check(struct outbox_transport *transport, outbox_time deadline, char *
 	if (t->wire.fd < 0)
 		r = outbox_fail(&err, OUTBOX_ECONN, "redis %s: not connected", t->endpoint.shown);
 	else
+		r = judge_stream(t, deadline, &f, &err);
+	if (!r)
 		r = ask_all(t, deadline, &f, &err);
 	snprintf(text, size, "%s", r ? err.message : buf_str(&f.text));
 	buf_deinit(&f.text);

@@ -151,6 +151,11 @@ static int log_in(struct redis_transport *t, outbox_time deadline, struct outbox
 		return r;
 	if (strncmp(reply->str, "LOADING", 7) == 0 || strstr(reply->str, "max number of clients"))
 		return redis_refused(&t->wire, reply->str, err);
+	if (strstr(reply->str, "without any password configured"))
+		return outbox_fail(err, OUTBOX_EAUTH,
+				   "%s: the server has no password, the URL has one; leave it out, or "
+				   "set one at the server (requirepass, ACL SETUSER)",
+				   t->wire.shown);
 	length = strspn(reply->str, "ABCDEFGHIJKLMNOPQRSTUVWXYZ");
 	length = length < 20 && reply->str[length] == ' ' ? length : 0;
 	return outbox_fail(err, OUTBOX_EAUTH,

@@ -188,3 +188,19 @@ def test_doctor_says_what_an_acknowledgement_means(server, shop):
     client.config_set("appendonly", "yes")
     kit.until(lambda: client.info("persistence")["aof_rewrite_in_progress"] == 0, "the rewrite")
     assert "could not be read (CONFIG" in doctor(shop, redis.url("", "poor:pw@"))
+
+
+def test_doctor_says_that_a_stream_takes_nothing(server, shop):
+    redis = server()
+    client = redis.client()
+    client.set("taken", "by a text")
+    client.xadd("there", {"a": "b"})
+    assert "is there and no stream" in doctor(shop, redis.url("?stream=taken"))
+    assert "there is no stream" in doctor(shop, redis.url("?stream=missing&create=no"))
+    for good in ("?stream=there&create=no", "?stream=missing"):
+        assert "refused" not in doctor(shop, redis.url(good))
+
+
+def test_a_password_for_a_server_that_has_none(server, shop):
+    redis = server()
+    assert "the server has no password, the URL has one" in doctor(shop, redis.url("", ":pw@"))
