@@ -95,8 +95,11 @@ struct outbox_act {
 	const char *reason;
 	outbox_time until; /* DEFER, store time */
 	bool dry_run;      /* count only */
-	/* At most filter->limit deliveries in one call; call again while `more`. With ids, each
-	 * refusal is told; with a filter, deliveries in another state are simply not selected. */
+	/* At most filter->limit deliveries in one call, in one short transaction; call again while `more`,
+	 * with the cursor that came back or, after an interruption, without one: what was done is in
+	 * another state and not selected again. A dry run by filter counts all of them, however many, in
+	 * one call. With ids, each refusal is told; with a filter, deliveries in another state are simply
+	 * not selected. */
 	const struct outbox_filter *filter;
 };
 
@@ -106,12 +109,50 @@ struct outbox_acted {
 	bool more;
 	outbox_time oldest; /* created_at of the oldest one done; 0: none */
 	char why[512];      /* why the first one was refused */
+	char cursor[96];    /* for the next call while `more`; empty: none */
 };
 
 struct outbox_audit {
 	int64_t number;
 	outbox_time at;
 	const char *actor, *action, *target, *id, *reason, *detail; /* may be NULL but for action */
+};
+
+/*
+ * The payload, the headers and the subject of a message are replaced by a tombstone (payload
+ * OUTBOX_REDACTED, the others empty), its key by one that says nothing and has the same slot, so that every
+ * lane still finds the message where it was. Errors that were noted for it go, too: they may quote it. Who
+ * did it, when and why is audited. id, type and times stay.
+ */
+#define OUTBOX_REDACTED "{\"redacted\":true}"
+
+struct outbox_redact {
+	size_t struct_size;
+	const char *id;
+	const char *actor;
+	const char *reason; /* wanted */
+};
+
+/* ---- keys that wait ------------------------------------------------------------------------ */
+
+struct outbox_keys_filter {
+	size_t struct_size;
+	const char *target; /* NULL: any */
+	const char *cursor; /* from the page before; NULL: from the start */
+	size_t limit;       /* 0: 100; at most 1,000 */
+};
+
+/* A key whose messages are held back by the first of them that is not finished. */
+struct outbox_blocked_key {
+	struct outbox_delivery front; /* in the way: waiting for a retry, being sent, or failed with hold */
+	outbox_time since;            /* its first failed try; else its last change */
+	int64_t parked;               /* behind it; stops at OUTBOX_COUNT_CAP + 1 */
+};
+
+struct outbox_keys_page {
+	size_t count;
+	struct outbox_blocked_key *rows; /* ascending (front.seq, front.target) */
+	const char *cursor;              /* NULL: this was the last page */
 };
 
 struct outbox_lane_stats {

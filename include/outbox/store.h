@@ -82,20 +82,31 @@ struct outbox_route {
 	size_t n_types;
 	int kind; /* enum outbox_kind; UNSET means both */
 	bool published_only;
+	bool nothing; /* not one, whatever the others say: a target that is only a dead letter of others */
 };
 
 enum outbox_start {
 	OUTBOX_START_UNSET = 0, /* oldest while nothing was ever settled here, else an error */
 	OUTBOX_START_OLDEST = 1,
-	OUTBOX_START_NOW = 2
+	OUTBOX_START_NOW = 2,
+	OUTBOX_START_TIME =
+		3 /* at the first retained message with created_at >= start_time; none: now */
 };
 
 struct outbox_target_def {
 	const char *name;
 	struct outbox_route route;
-	bool hold;      /* behind a failed message its key waits (default: it goes on) */
-	bool unordered; /* keys mean nothing here: nothing blocks, nothing is parked */
-	int start;      /* enum outbox_start; only looked at when the target is new */
+	bool hold;              /* behind a failed message its key waits (default: it goes on) */
+	bool unordered;         /* keys mean nothing here: nothing blocks, nothing is parked */
+	int start;              /* enum outbox_start; only looked at when the target is new */
+	outbox_time start_time; /* of OUTBOX_START_TIME; one that lies ahead is ECONFIG */
+	/*
+	 * The registered target that gets what fails here; NULL: none. In the transaction that makes a
+	 * delivery failed, the same message becomes pending for that target, whatever its route says and
+	 * whatever became of it there before. One that is not registered, or that leads back here, is
+	 * ECONFIG. A change of it is no change of routing.
+	 */
+	const char *dead_letter;
 };
 
 struct outbox_lease_request {
@@ -176,6 +187,11 @@ struct outbox_claimed {
 				  JSON ...): it fails with this text and stops nobody */
 	bool blocked; /* its key has an unfinished detour that is not in this claim: park it. Its
 		         payload is not loaded */
+	/* It failed at another target, which has this one for its dead letter: where, why, after how
+	 * many failed tries, when. dead_target NULL: it did not; dead_reason may be NULL */
+	const char *dead_target, *dead_reason;
+	int dead_attempts;
+	outbox_time dead_at;
 };
 
 struct outbox_claim {
@@ -238,7 +254,8 @@ struct outbox_store_ops {
 	/* Pause or resume. ENOTFOUND. Same state again changes nothing. Leaves an audit row. */
 	int (*target_pause)(struct outbox_store *store, const char *target, bool pause,
 			    const char *actor, const char *reason, struct outbox_error *err);
-	/* Remove a target, its lanes, receipts and detours; its messages no longer wait for it. */
+	/* Remove a target, its lanes, receipts and detours; its messages no longer wait for it. ECONFLICT
+	 * while it is the dead letter of another one. */
 	int (*target_drop)(struct outbox_store *store, const char *target, const char *actor,
 			   const char *reason, struct outbox_error *err);
 
@@ -348,6 +365,18 @@ struct outbox_store_ops {
 	 */
 	int (*script)(const struct outbox_init_options *options, const char *schema, char **ret_sql,
 		      struct outbox_error *err);
+
+	/*
+	 * Optional. Take the personal data out of one message, for good: see struct outbox_redact.
+	 * ENOTFOUND; ECONFLICT, with the delivery that is in the way, unless each of its deliveries is
+	 * delivered or discarded. ret_done (may be NULL): false, it was redacted before and nothing changed.
+	 */
+	int (*redact)(struct outbox_store *store, const struct outbox_redact *redact,
+		      bool *ret_done, struct outbox_error *err);
+	/* Optional. Keys that wait for their first unfinished delivery, the oldest first, with keyset paging. */
+	int (*keys)(struct outbox_store *store, const struct outbox_keys_filter *filter,
+		    struct outbox_arena *arena, struct outbox_keys_page *ret_page,
+		    struct outbox_error *err);
 };
 
 /* Embed as first member of the driver's struct. open() sets ops. */

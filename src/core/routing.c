@@ -20,7 +20,7 @@ bool route_match(const struct outbox_route *route, const char *type, int kind, b
 {
 	size_t i;
 
-	if (route->published_only && !published)
+	if (route->nothing || (route->published_only && !published))
 		return false;
 	if (kind == OUTBOX_KIND_UNSET)
 		kind = OUTBOX_KIND_EVENT;
@@ -67,6 +67,8 @@ int route_check(const struct outbox_route *route, struct outbox_error *err)
 	if (route->n_types > GLOBS_MAX)
 		return outbox_fail(err, OUTBOX_ECONFIG, "route: %zu types, at most %d; use globs",
 				   route->n_types, GLOBS_MAX);
+	if (route->nothing)
+		return OUTBOX_OK;
 	for (i = 0; i < route->n_types; i++) {
 		int r = check_glob(route->types[i], err);
 
@@ -98,6 +100,11 @@ void route_format(const struct outbox_route *route, struct buf *out)
 		route->kind > 0 && (size_t)route->kind < ARRAY_SIZE(kinds) ? (size_t)route->kind : 0;
 	const char *glob = NULL, *separator = "";
 
+	/* No type is empty, so this text matches nothing, for programs that know no other word for it, too. */
+	if (route->nothing) {
+		buf_text(out, "{\"types\":[\"\"],\"kind\":\"any\",\"published\":false}");
+		return;
+	}
 	buf_text(out, "{\"types\":[");
 	while ((glob = next_glob(route, glob))) {
 		buf_text(out, separator);
@@ -169,6 +176,8 @@ int route_parse(const char *text, struct outbox_arena *arena, struct outbox_rout
 	r = take_types(types, arena, &route, err);
 	if (r != OUTBOX_OK)
 		return r;
+	if (route.n_types == 1 && !*route.types[0])
+		route = (struct outbox_route){ .nothing = true };
 	if (route_check(&route, &cause) != OUTBOX_OK)
 		return outbox_fail(err, OUTBOX_EPROTO, "%s", cause.message);
 	*ret_route = route;

@@ -27,7 +27,7 @@
 
 #include "store/memory/memory.h"
 
-#define MEMORY_SCHEMA 1
+#define MEMORY_SCHEMA 2
 #define MEMORY_BUCKETS 4096 /* a power of two */
 #define MEMORY_AHEAD 1000   /* how far the log may run ahead of an idle lane before it follows */
 

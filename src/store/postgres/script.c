@@ -17,6 +17,7 @@
 #include <string.h>
 
 extern const char postgres_schema_sql[];
+extern const char postgres_v2_sql[];
 
 static const struct {
 	int version;    /* that it leads to, one more than the one before */
@@ -24,6 +25,7 @@ static const struct {
 	const char *sql;
 } migrations[] = {
 	{ 1, 1, postgres_schema_sql },
+	{ 2, 1, postgres_v2_sql },
 };
 
 int pg_newest(void)
