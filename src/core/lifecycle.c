@@ -64,6 +64,9 @@ int outbox_state_parse(const char *name)
 
 int outbox_why_parse(const char *name)
 {
+	/* what `outbox status` and the metrics call it */
+	if (name && strcmp(name, "waiting") == 0)
+		return OUTBOX_WAITING;
 	return value_of(whys, ARRAY_SIZE(whys), name);
 }
 
