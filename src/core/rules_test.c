@@ -78,7 +78,7 @@ static void names_of_states(void **state)
 		assert_int_equal(outbox_state_parse(states[i - 1]), i);
 		assert_string_equal(outbox_why_name(i), whys[i - 1]);
 		assert_int_equal(outbox_why_parse(whys[i - 1]), i);
-	assert_int_equal(outbox_why_parse("waiting"), OUTBOX_WAITING);
+		assert_int_equal(outbox_why_parse("waiting"), OUTBOX_WAITING);
 	}
 	assert_null(outbox_state_name(0));
 	assert_null(outbox_state_name(6));
