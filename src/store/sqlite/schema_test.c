@@ -35,7 +35,8 @@ static void upgrade_runs_what_is_missing(void **state)
 	int from = 0;
 
 	assert_int_equal(sqlite_schema_init(s, &first_only, NULL, &p->err), OUTBOX_OK);
-	place_publish(p, "a", NULL, NULL);
+	assert_int_equal(place_sql(p, "INSERT INTO outbox_message (type, payload) VALUES ('a', '1')"),
+			 SQLITE_OK);
 	assert_int_equal(sqlite_schema_upgrade(s, &all_three,
 					       &(struct outbox_init_options){ .dry_run = true },
 					       &from, &p->err),
