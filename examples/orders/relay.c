@@ -31,11 +31,11 @@ void wait_ms(long milliseconds)
 		;
 }
 
-static void log_to_file(void *context, int level, const char *line)
+static void log_to_file(void *context, const struct outbox_log_event *event)
 {
 	static const char *const names[] = { "debug", "info", "warning", "error" };
 
-	fprintf(context, "%s: %s\n", names[level & 3], line);
+	fprintf(context, "%s: %s %s\n", names[event->level & 3], event->name, event->text);
 	fflush(context);
 }
 

@@ -9,6 +9,7 @@
 
 #include <outbox/clock.h>
 #include <outbox/error.h>
+#include <outbox/log.h>
 #include <outbox/message.h>
 #include <outbox/store.h>
 #include <outbox/transport.h>
@@ -80,9 +81,6 @@ enum outbox_order {
 	OUTBOX_ORDER_PIPELINED = 2, /* a key's messages go out together; a failure may reorder */
 	OUTBOX_ORDER_NONE = 3       /* keys mean nothing: nothing is ever parked */
 };
-
-enum outbox_log_level { OUTBOX_LOG_DEBUG = 0, OUTBOX_LOG_INFO, OUTBOX_LOG_WARN, OUTBOX_LOG_ERROR };
-typedef void (*outbox_log_fn)(void *context, int level, const char *line);
 
 struct outbox_target_config {
 	size_t struct_size;

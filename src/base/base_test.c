@@ -68,9 +68,9 @@ static void statuses_have_names(void **state)
 	assert_string_equal(outbox_status_name(-1), "unknown");
 }
 
-static void keep_line(void *context, int level, const char *line)
+static void keep_line(void *context, const struct outbox_log_event *event)
 {
-	snprintf(context, 2000, "%d %s", level, line);
+	snprintf(context, 2000, "%d %s", event->level, event->text);
 }
 
 static void log_lines_are_one_line_and_bounded(void **state)
@@ -81,17 +81,17 @@ static void log_lines_are_one_line_and_bounded(void **state)
 	size_t i;
 
 	(void)state;
-	log_line(&log, LOG_WARN, "lost %d\n%s", 3, "x");
+	log_event(&log, EVENT_TARGET_OUTAGE, NULL, "lost %d\n%s", 3, "x");
 	assert_string_equal(kept, "2 lost 3 x");
 	for (i = 0; i + 3 < sizeof(text); i += 3)
 		memcpy(text + i, "\xe2\x82\xac", 4);
-	log_line(&log, LOG_INFO, "%s", text);
+	log_event(&log, EVENT_TARGET_BACK, NULL, "%s", text);
 	assert_true(strlen(kept) <= 2 + 1023);
 	assert_true(utf8_valid(kept, strlen(kept)));
 	assert_string_equal(kept + strlen(kept) - 6, "\xe2\x82\xac...");
 	log.sink = NULL;
-	log_line(&log, LOG_INFO, "nobody listens");
-	log_line(NULL, LOG_INFO, "nobody listens");
+	log_event(&log, EVENT_TARGET_BACK, NULL, "nobody listens");
+	log_event(NULL, EVENT_TARGET_BACK, NULL, "nobody listens");
 }
 
 static void clocks(void **state)

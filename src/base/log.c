@@ -9,8 +9,46 @@
 
 #define LINE_MAX_BYTES 1024
 
-void log_line(const struct log *log, enum log_level level, const char *format, ...)
+static const struct event_row rows[] = {
+	[EVENT_CLEANUP_BACK] = { "cleanup.back", OUTBOX_LOG_INFO },
+	[EVENT_CLEANUP_DONE] = { "cleanup.done", OUTBOX_LOG_DEBUG },
+	[EVENT_CLEANUP_FAILED] = { "cleanup.failed", OUTBOX_LOG_WARN },
+	[EVENT_CONFIG_REFUSED] = { "config.refused", OUTBOX_LOG_ERROR },
+	[EVENT_CONFIG_RELOADED] = { "config.reloaded", OUTBOX_LOG_INFO },
+	[EVENT_CONFIG_RESTART] = { "config.restart", OUTBOX_LOG_WARN },
+	[EVENT_DAEMON_DRAIN] = { "daemon.drain", OUTBOX_LOG_INFO },
+	[EVENT_DAEMON_END] = { "daemon.end", OUTBOX_LOG_INFO },
+	[EVENT_DAEMON_LEFT] = { "daemon.left", OUTBOX_LOG_WARN },
+	[EVENT_LANE_BACK] = { "lane.back", OUTBOX_LOG_INFO },
+	[EVENT_LANE_FENCED] = { "lane.fenced", OUTBOX_LOG_WARN },
+	[EVENT_LANE_REFUSED] = { "lane.refused", OUTBOX_LOG_ERROR },
+	[EVENT_LANE_TAKEOVER] = { "lane.takeover", OUTBOX_LOG_WARN },
+	[EVENT_LANE_UNANSWERED] = { "lane.unanswered", OUTBOX_LOG_WARN },
+	[EVENT_MESSAGE_REFUSED] = { "message.refused", OUTBOX_LOG_WARN },
+	[EVENT_RELAY_FAILED] = { "relay.failed", OUTBOX_LOG_ERROR },
+	[EVENT_RELAY_POLLS] = { "relay.polls", OUTBOX_LOG_WARN },
+	[EVENT_RELAY_START] = { "relay.start", OUTBOX_LOG_INFO },
+	[EVENT_RELAY_STUCK] = { "relay.stuck", OUTBOX_LOG_WARN },
+	[EVENT_SOURCE_AWAY] = { "source.away", OUTBOX_LOG_WARN },
+	[EVENT_STORE_AWAY] = { "store.away", OUTBOX_LOG_WARN },
+	[EVENT_STORE_BACK] = { "store.back", OUTBOX_LOG_INFO },
+	[EVENT_TARGET_BACK] = { "target.back", OUTBOX_LOG_INFO },
+	[EVENT_TARGET_OUTAGE] = { "target.outage", OUTBOX_LOG_WARN },
+	[EVENT_TARGET_REROUTED] = { "target.rerouted", OUTBOX_LOG_WARN },
+	[EVENT_TARGET_UNSIGNED] = { "target.unsigned", OUTBOX_LOG_WARN },
+};
+
+_Static_assert(sizeof(rows) / sizeof(rows[0]) == EVENTS, "a row for each event");
+
+const struct event_row *event_row(enum event event)
 {
+	return &rows[event];
+}
+
+void log_event(const struct log *log, enum event event, const struct about *about,
+	       const char *format, ...)
+{
+	static const struct about nothing = { NULL };
 	char line[LINE_MAX_BYTES];
 	va_list args;
 	char *c;
@@ -18,6 +56,8 @@ void log_line(const struct log *log, enum log_level level, const char *format, .
 
 	if (!log || !log->sink)
 		return;
+	if (!about)
+		about = &nothing;
 	va_start(args, format);
 	n = vsnprintf(line, sizeof(line), format, args);
 	va_end(args);
@@ -33,5 +73,10 @@ void log_line(const struct log *log, enum log_level level, const char *format, .
 		if ((unsigned char)*c < 0x20 || *c == 0x7f)
 			*c = ' ';
 	}
-	log->sink(log->context, (int)level, line);
+	log->sink(log->context, &(struct outbox_log_event){ .level = (int)rows[event].level,
+							    .name = rows[event].name,
+							    .source = about->source,
+							    .target = about->target,
+							    .lane = about->lane ? *about->lane : -1,
+							    .text = line });
 }

@@ -2,19 +2,66 @@
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
 
-/* Lines for people, through a sink that the program's owner handed in. Thread-safe if the sink is. */
+/*
+ * What happened, through a sink that the program's owner handed in. Every line is one of the events of the table in
+ * log.c: people and programs look for its name, the text may change. Thread-safe if the sink is.
+ * docs/logs.md explains each event.
+ */
 
-#include <outbox/error.h>
+#include <outbox/log.h>
 
-enum log_level { LOG_DEBUG = 0, LOG_INFO, LOG_WARN, LOG_ERROR };
+#include <stddef.h>
+
+enum event {
+	EVENT_CLEANUP_BACK,
+	EVENT_CLEANUP_DONE,
+	EVENT_CLEANUP_FAILED,
+	EVENT_CONFIG_REFUSED,
+	EVENT_CONFIG_RELOADED,
+	EVENT_CONFIG_RESTART,
+	EVENT_DAEMON_DRAIN,
+	EVENT_DAEMON_END,
+	EVENT_DAEMON_LEFT,
+	EVENT_LANE_BACK,
+	EVENT_LANE_FENCED,
+	EVENT_LANE_REFUSED,
+	EVENT_LANE_TAKEOVER,
+	EVENT_LANE_UNANSWERED,
+	EVENT_MESSAGE_REFUSED,
+	EVENT_RELAY_FAILED,
+	EVENT_RELAY_POLLS,
+	EVENT_RELAY_START,
+	EVENT_RELAY_STUCK,
+	EVENT_SOURCE_AWAY,
+	EVENT_STORE_AWAY,
+	EVENT_STORE_BACK,
+	EVENT_TARGET_BACK,
+	EVENT_TARGET_OUTAGE,
+	EVENT_TARGET_REROUTED,
+	EVENT_TARGET_UNSIGNED,
+	EVENTS /* how many there are */
+};
+
+struct event_row {
+	const char *name;
+	enum outbox_log_level level;
+};
+
+const struct event_row *event_row(enum event event);
 
 struct log {
-	void (*sink)(void *context, int level, const char *line); /* NULL: silent */
+	outbox_log_fn sink; /* NULL: silent */
 	void *context;
 };
 
-/* Foreign text in the arguments must have gone through text_display() or text_shown(). */
-void log_line(const struct log *log, enum log_level level, const char *format, ...)
-	OUTBOX_PRINTF(3, 4);
+/* What it is about. */
+struct about {
+	const char *source, *target; /* NULL: none in particular */
+	const int *lane;             /* NULL: none in particular */
+};
+
+/* Foreign text in the arguments must have gone through text_display() or text_shown(). No payload, no secret. */
+void log_event(const struct log *log, enum event event, const struct about *about,
+	       const char *format, ...) OUTBOX_PRINTF(4, 5);
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "admin/journal.h"
 #include "base/buf.h"
 #include "base/text.h"
 #include "base/url.h"
@@ -125,7 +126,7 @@ static int tell_end(const struct cli *cli, const struct outbox_relay_counts *cou
 		 ", possible duplicates %" PRIu64 "%s, in %s",
 		 count_human((int64_t)counts->delivered, delivered), counts->failed, counts->retried,
 		 counts->unknown + counts->possible_duplicates, known, duration_human(spent, took));
-	relay_log(NULL, OUTBOX_LOG_INFO, line);
+	journal(EVENT_DAEMON_END, NULL, "%s", line);
 	if (!cli->json)
 		return OUTBOX_OK;
 	return json_print(json_pack("{s:o, s:o}", "counts", counts_json(counts), "seconds",

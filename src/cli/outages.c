@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/outages.h"
 
-#include "base/cleanup.h"
-#include "cli/relay_run.h"
+#include "admin/journal.h"
 
 #include <string.h>
 
@@ -21,40 +20,34 @@ void outages_deinit(struct outages *outages)
 	pthread_mutex_destroy(&outages->lock);
 }
 
-void outages_pass(void *context, int level, const char *line)
-{
-	const struct outages *outages = context;
-	_cleanup_(buf_deinit) struct buf whole = BUF_INIT(LINES_MAX);
-
-	if (outages->source)
-		buf_printf(&whole, "%s: ", outages->source);
-	buf_text(&whole, line);
-	relay_log(NULL, level, buf_str(&whole));
-}
-
-void outages_log(void *context, int level, const char *line)
+void outages_log(void *context, const struct outbox_log_event *event)
 {
 	struct outages *outages = context;
-	const char *promise = strstr(line, "; breaker open");
+	const char *promise = strstr(event->text, "; breaker open");
 
 	if (!promise) {
-		outages_pass(outages, level, line);
+		journal_sink((void *)outages->source, event);
 		return;
 	}
 	pthread_mutex_lock(&outages->lock);
-	buf_append(&outages->lines, line, (size_t)(promise - line));
+	buf_append(&outages->lines, event->target, strlen(event->target) + 1);
+	buf_append(&outages->lines, event->text, (size_t)(promise - event->text));
 	buf_char(&outages->lines, '\0');
 	pthread_mutex_unlock(&outages->lock);
 }
 
 void outages_tell(struct outages *outages, const struct outbox_error *err)
 {
-	const char *line = outages->lines.data, *end = line ? line + outages->lines.size : NULL;
+	const char *at = outages->lines.data, *end = at ? at + outages->lines.size : NULL;
 
-	for (; line && line < end; line += strlen(line) + 1) {
-		const char *reason = strstr(line, ": ");
+	while (at && at < end) {
+		const char *target = at, *reason = at + strlen(at) + 1;
 
-		if (!err || !reason || !strstr(err->message, reason + 2))
-			outages_pass(outages, OUTBOX_LOG_WARN, line);
+		at = reason + strlen(reason) + 1;
+		if (err && strstr(err->message, reason))
+			continue;
+		journal(EVENT_TARGET_OUTAGE,
+			&(struct about){ .source = outages->source, .target = target }, "%s",
+			reason);
 	}
 }

@@ -11,12 +11,13 @@
 #include "base/buf.h"
 
 #include <outbox/error.h>
+#include <outbox/log.h>
 
 #include <pthread.h>
 
 struct outages {
 	pthread_mutex_t lock; /* workers log from their threads */
-	struct buf lines;     /* each ends with NUL */
+	struct buf lines;     /* a target and its reason each, both end with NUL */
 	const char *source;   /* in front of each line that is logged; NULL: there is only one */
 };
 
@@ -24,10 +25,7 @@ void outages_init(struct outages *outages, const char *source);
 void outages_deinit(struct outages *outages);
 
 /* The relay's log callback; the context is a struct outages. */
-void outages_log(void *context, int level, const char *line);
-
-/* The same for a run that goes on: nothing is kept. */
-void outages_pass(void *context, int level, const char *line);
+void outages_log(void *context, const struct outbox_log_event *event);
 
 /* Log what was kept, but not what err (NULL: none) says. */
 void outages_tell(struct outages *outages, const struct outbox_error *err);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/relay_options.h"
 
+#include "admin/journal.h"
 #include "base/buf.h"
 #include "base/text.h"
 #include "cli/config_file.h"
 #include "cli/policies.h"
-#include "cli/relay_run.h"
 #include "core/routing.h"
 
 #include <string.h>
@@ -301,7 +301,7 @@ static int from_file(const struct relay_values *given, struct relay_setup *setup
 	if (r)
 		return r;
 	setup->shutdown_timeout = setup->file->relay.shutdown_timeout;
-	relay_log_choose(setup->file->log.format == CONFIG_LOG_JSON, setup->file->log.level - 1);
+	journal_choose(setup->file->log.format == CONFIG_LOG_JSON, setup->file->log.level - 1);
 	return OUTBOX_OK;
 }
 

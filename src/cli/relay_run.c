@@ -7,11 +7,11 @@
  */
 #include "cli/relay_run.h"
 
-#include "base/buf.h"
+#include "admin/journal.h"
 #include "base/cleanup.h"
 #include "base/text.h"
-#include "cli/json_out.h"
-#include "cli/safe.h"
+#include "cli/cli.h"
+#include "cli/exits.h"
 #include "cli/stop.h"
 
 #include <pthread.h>
@@ -20,8 +20,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-
-#define LINE_MAX_BYTES 8192
 
 struct job {
 	struct outbox_relay *relay;
@@ -35,57 +33,11 @@ struct job {
 	struct outbox_error err;
 };
 
-static struct {
-	bool json;
-	int level;
-} chosen = { .level = OUTBOX_LOG_INFO };
-
-void relay_log_choose(bool json, int level)
-{
-	chosen.json = json;
-	chosen.level = level;
-}
-
-/* One write a line: several threads speak, and a line belongs to one of them. */
-static void write_json(const char *time, const char *level, const char *line)
-{
-	json_t *event = json_pack("{s:s, s:s, s:o}", "time", time, "level", level, "message",
-				  json_text(line));
-	_cleanup_(cleanup_free) char *text = event ? json_dumps(event, JSON_COMPACT) : NULL;
-
-	json_decref(event);
-	if (text)
-		fprintf(stderr, "%s\n", text);
-}
-
-void relay_log(void *context, int level, const char *line)
-{
-	static const char *const names[] = { "debug", "info", "warn", "error" };
-	_cleanup_(buf_deinit) struct buf safe = BUF_INIT(LINE_MAX_BYTES);
-	struct outbox_clock *clock = outbox_clock_system();
-	char whole[TIME_TEXT_MAX], time[TIME_TEXT_MAX + 8];
-	outbox_time now = clock->wall(clock);
-
-	(void)context;
-	if (level < chosen.level || level < OUTBOX_LOG_DEBUG || level > OUTBOX_LOG_ERROR)
-		return;
-	safe_append(&safe, line, strlen(line), UNCUT);
-	/* whole seconds from time_format(), and always three digits behind them */
-	time_format(now - now % OUTBOX_SECONDS, whole);
-	whole[strcspn(whole, "Z")] = '\0';
-	snprintf(time, sizeof(time), "%s.%03dZ", whole,
-		 (int)(now % OUTBOX_SECONDS / OUTBOX_MILLISECONDS));
-	if (chosen.json)
-		write_json(time, names[level], buf_str(&safe));
-	else
-		fprintf(stderr, "%s %-5s %s\n", time, names[level], buf_str(&safe));
-}
-
 /* A word to whoever pressed Ctrl-C: without time and level, unless a program reads along. */
-static void say(const char *line)
+static void say(enum event event, const char *line)
 {
-	if (chosen.json)
-		relay_log(NULL, OUTBOX_LOG_INFO, line);
+	if (journal_is_json())
+		journal(event, NULL, "%s", line);
 	else
 		fprintf(stderr, "%s\n", line);
 }
@@ -163,12 +115,12 @@ static void announce(const struct jobs *jobs)
 			 "finishing %zu batch%s (%s message%s), again to leave at once", batches,
 			 batches == 1 ? "" : "es", count_human((int64_t)messages, count),
 			 messages == 1 ? "" : "s");
-	say(line);
+	say(EVENT_DAEMON_DRAIN, line);
 }
 
 static _Noreturn void leave_now(int signal)
 {
-	say("left at once: messages in flight will be sent again");
+	say(EVENT_DAEMON_LEFT, "left at once: messages in flight will be sent again");
 	_exit(EXIT_SIGNAL + signal);
 }
 

@@ -24,10 +24,4 @@ struct relay_runs {
 int relay_run(const struct relay_runs *runs, int *ret_signal,
 	      struct outbox_error *err) OUTBOX_MUSTCHECK;
 
-/* How relay_log() writes: JSON lines or text, and the least level. Before any thread is started. */
-void relay_log_choose(bool json, int level);
-
-/* The relay's log callback: a line with its time on stderr. */
-void relay_log(void *context, int level, const char *line);
-
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/relay_sources.h"
 
+#include "admin/journal.h"
 #include "base/buf.h"
 #include "base/text.h"
 #include "base/url.h"
@@ -25,8 +26,7 @@ static void tell_start(const struct relay_source *source, const struct relay_set
 	char masked[300];
 
 	url_mask(source->store, masked, sizeof(masked));
-	buf_printf(&line, "%s%srelay: %s ->", source->name ? source->name : "",
-		   source->name ? ": " : "", masked);
+	buf_printf(&line, "%s ->", masked);
 	for (size_t i = 0; i < setup->config.n_targets; i++) {
 		const struct outbox_target_config *target = &setup->config.targets[i];
 
@@ -37,7 +37,7 @@ static void tell_start(const struct relay_source *source, const struct relay_set
 		   mode == RELAY_DAEMON ? "Ctrl-C ends"
 		   : mode == RELAY_ONCE ? "what is due now"
 					: "until idle");
-	relay_log(NULL, OUTBOX_LOG_INFO, buf_str(&line));
+	journal(EVENT_RELAY_START, ABOUT_SOURCE(source->name), "%s", buf_str(&line));
 }
 
 /* A database that is locked for long is no reason to give up: wait, say so once, obey signals. */
@@ -50,7 +50,7 @@ static int start_up(struct outbox_relay **ret_relay, const struct outbox_relay_c
 
 	while ((r = outbox_relay_new(ret_relay, config, &busy)) == OUTBOX_EBUSY) {
 		if (!told)
-			outages_pass(outages, OUTBOX_LOG_WARN, busy.message);
+			journal(EVENT_SOURCE_AWAY, ABOUT_SOURCE(outages->source), "%s", busy.message);
 		told = true;
 		if (stop_wait(signals, OUTBOX_SECONDS))
 			break;
@@ -132,8 +132,9 @@ static int make(struct sources *sources, const struct relay_setup *setup, enum r
 
 		outages_init(outages, setup->sources[i].name);
 		config.store = setup->sources[i].store;
-		config.log = mode == RELAY_ONCE ? outages_log : outages_pass;
-		config.log_context = outages;
+		config.log = mode == RELAY_ONCE ? outages_log : journal_sink;
+		config.log_context =
+			mode == RELAY_ONCE ? (void *)outages : (void *)setup->sources[i].name;
 		r = start_up(&sources->relays[i], &config, outages, signals, err);
 		if (r) {
 			outages_deinit(outages);
@@ -157,7 +158,8 @@ static int first_failure(const struct sources *sources, const struct relay_setup
 		if (!failed->status)
 			continue;
 		if (first) {
-			outages_pass((void *)&sources->outages[i], OUTBOX_LOG_ERROR, failed->message);
+			journal(EVENT_RELAY_FAILED, ABOUT_SOURCE(setup->sources[i].name), "%s",
+				failed->message);
 			continue;
 		}
 		first = outbox_fail_native(err, failed->status, failed->native, "%s",

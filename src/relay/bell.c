@@ -136,7 +136,8 @@ void *bell_run(void *argument)
 			r = sleep_once(&l, &err);
 		if (r == OUTBOX_ENOTSUP) {
 			l.deaf = true;
-			log_line(&relay->plan.log, LOG_WARN, "%s; this relay polls", err.message);
+			log_event(&relay->plan.log, EVENT_RELAY_POLLS, NULL, "%s; this relay polls",
+				  err.message);
 		} else if (r) {
 			/* The workers say what is wrong with the store; without a bell they poll. */
 			l.store = store_close(l.store);

@@ -138,9 +138,9 @@ static int wait_for_idle(struct outbox_relay *relay, struct outbox_arena *arena,
 			break;
 	}
 	if (!r && business == BUSINESS_STUCK)
-		log_line(&relay->plan.log, LOG_WARN,
-			 "what is left will not move by itself: a target is paused, or messages are "
-			 "parked behind a failed one");
+		log_event(&relay->plan.log, EVENT_RELAY_STUCK, NULL,
+			  "what is left will not move by itself: a target is paused, or messages are "
+			  "parked behind a failed one");
 	store_close(store);
 	return passing(r) ? OUTBOX_OK : r;
 }

@@ -57,8 +57,8 @@ static int purge(struct worker *w, outbox_time now, struct outbox_error *err)
 	if (!purged.more)
 		*request = (struct outbox_purge){ 0 };
 	if (purged.messages)
-		log_line(&w->plan->log, LOG_DEBUG, "purged %lld messages",
-			 (long long)purged.messages);
+		log_event(&w->plan->log, EVENT_CLEANUP_DONE, NULL, "purged %lld messages",
+			  (long long)purged.messages);
 	return OUTBOX_OK;
 }
 
@@ -79,9 +79,8 @@ static void failed(struct worker *w, const char *call, const struct outbox_error
 	if (w->untidy || w->trouble.status)
 		return;
 	w->untidy = call;
-	log_line(&w->plan->log, LOG_WARN,
-		 "target %s: clean-up: %s; delivery goes on, the clean-up is tried again",
-		 w->target->name, err->message);
+	log_event(&w->plan->log, EVENT_CLEANUP_FAILED, ABOUT_TARGET(w),
+		  "clean-up: %s; delivery goes on, the clean-up is tried again", err->message);
 }
 
 static void succeeded(struct worker *w, const char *call)
@@ -89,7 +88,7 @@ static void succeeded(struct worker *w, const char *call)
 	if (!w->untidy || strcmp(w->untidy, call) != 0)
 		return;
 	w->untidy = NULL;
-	log_line(&w->plan->log, LOG_INFO, "target %s: clean-up works again", w->target->name);
+	log_event(&w->plan->log, EVENT_CLEANUP_BACK, ABOUT_TARGET(w), "clean-up works again");
 }
 
 void janitor_step(struct worker *w, outbox_time now)

@@ -77,9 +77,9 @@ static void take(struct worker *w, struct lane *lane, outbox_time now)
 		return;
 	tally_add(&w->tally->takeovers, 1);
 	tally_add(&w->tally->duplicates_takeover, (uint64_t)lane->head.in_flight);
-	log_line(&w->plan->log, LOG_WARN, "target %s: lane %d taken over with messages in flight%s",
-		 w->target->name, lane->number,
-		 lane->head.cautious ? "; repeatedly, so one message at a time for now" : "");
+	log_event(&w->plan->log, EVENT_LANE_TAKEOVER, ABOUT_LANE(w, lane),
+		  "taken over with messages in flight%s",
+		  lane->head.cautious ? "; repeatedly, so one message at a time for now" : "");
 }
 
 /* How many messages the next claim may have. */
@@ -227,10 +227,9 @@ static void fenced(struct worker *w, struct lane *lane)
 
 	tally_add(&w->tally->fenced, 1);
 	tally_add(&w->tally->duplicates_fenced, t.delivered);
-	log_line(&w->plan->log, LOG_WARN,
-		 "target %s: lane %d was taken by another relay; %zu acknowledged messages of ours "
-		 "may be sent again",
-		 w->target->name, lane->number, t.delivered);
+	log_event(&w->plan->log, EVENT_LANE_FENCED, ABOUT_LANE(w, lane),
+		  "taken by another relay; %zu acknowledged messages of ours may be sent again",
+		  t.delivered);
 	forget_flight(w, lane);
 	lane->phase = LANE_RELEASE;
 	lane->lost = true;
@@ -243,10 +242,10 @@ static void give_up_answer(struct worker *w, struct lane *lane)
 
 	if (t.delivered) {
 		tally_add(&w->tally->duplicates_fenced, t.delivered);
-		log_line(&w->plan->log, LOG_WARN,
-			 "target %s: lane %d gets no answer to its settlement; %zu acknowledged "
-			 "messages may be sent again",
-			 w->target->name, lane->number, t.delivered);
+		log_event(&w->plan->log, EVENT_LANE_UNANSWERED, ABOUT_LANE(w, lane),
+			  "no answer to its settlement; %zu acknowledged messages may be sent "
+			  "again",
+			  t.delivered);
 	}
 	forget_flight(w, lane);
 	lane->next_token = 0;

@@ -36,10 +36,9 @@ void trouble_store(struct worker *w, const char *call, const struct outbox_error
 	if (!w->trouble.status &&
 	    (err->status != OUTBOX_EBUSY || now - w->trouble_since >= WORTH_A_LINE)) {
 		w->trouble = *err;
-		log_line(&w->plan->log, LOG_WARN,
-			 "target %s: %s; nothing is charged, next try in %s, then at most "
-			 "every 5 s",
-			 w->target->name, err->message, duration_human(w->store_at - now, wait));
+		log_event(&w->plan->log, EVENT_STORE_AWAY, ABOUT_TARGET(w),
+			  "%s; nothing is charged, next try in %s, then at most every 5 s",
+			  err->message, duration_human(w->store_at - now, wait));
 	}
 	if (!trouble_keeps_connection(err->status))
 		w->store = store_close(w->store);
@@ -52,8 +51,9 @@ void trouble_store_over(struct worker *w, const char *call, outbox_time now)
 	if (w->trouble_call && strcmp(w->trouble_call, call) != 0)
 		return;
 	if (w->trouble.status)
-		log_line(&w->plan->log, LOG_INFO, "target %s: store answers again after %s",
-			 w->target->name, duration_human(now - w->trouble_since, waited));
+		log_event(&w->plan->log, EVENT_STORE_BACK, ABOUT_TARGET(w),
+			  "store answers again after %s",
+			  duration_human(now - w->trouble_since, waited));
 	w->trouble.status = OUTBOX_OK;
 	w->store_delay = 0;
 	w->store_at = 0;
@@ -73,6 +73,8 @@ void trouble_lane(struct worker *w, struct lane *lane, const char *call,
 		  const struct outbox_error *err, outbox_time now)
 {
 	char where[OUTBOX_TARGET_NAME_MAX + 32];
+	const char *text = err->message;
+	int n;
 
 	if (err->status != OUTBOX_EPROTO) {
 		trouble_store(w, call, err, now);
@@ -88,15 +90,14 @@ void trouble_lane(struct worker *w, struct lane *lane, const char *call,
 	if (!refused_lanes(w)) {
 		w->refused_since = now;
 		/* what a store says of a lane names it */
-		if (strncmp(err->message, "target ", 7) == 0)
-			snprintf(where, sizeof(where), "%s", "");
-		else
-			snprintf(where, sizeof(where), "target %s, lane %d: ", w->target->name,
-				 lane->number);
-		log_line(&w->plan->log, LOG_ERROR,
-			 "%s%s; until then nothing of this lane is sent; outbox status tells "
-			 "of others",
-			 where, err->message);
+		n = snprintf(where, sizeof(where), "target %s, lane %d", w->target->name,
+			     lane->number);
+		if (strncmp(err->message, where, (size_t)n) == 0)
+			text += (size_t)n + strspn(text + n, ": ");
+		log_event(&w->plan->log, EVENT_LANE_REFUSED, ABOUT_LANE(w, lane),
+			  "%s; until then nothing of this lane is sent; outbox status tells "
+			  "of others",
+			  text);
 	}
 	lane->refusal = *err;
 }
@@ -111,8 +112,9 @@ void trouble_lane_over(struct worker *w, struct lane *lane, const char *call, ou
 	lane->refusal.status = OUTBOX_OK;
 	lane->refusal_delay = 0;
 	if (!refused_lanes(w))
-		log_line(&w->plan->log, LOG_INFO, "target %s: all its lanes run again after %s",
-			 w->target->name, duration_human(now - w->refused_since, waited));
+		log_event(&w->plan->log, EVENT_LANE_BACK, ABOUT_TARGET(w),
+			  "all its lanes run again after %s",
+			  duration_human(now - w->refused_since, waited));
 }
 
 void trouble_broker(struct worker *w, const struct outbox_error *err, outbox_time now)
@@ -126,11 +128,10 @@ void trouble_broker(struct worker *w, const struct outbox_error *err, outbox_tim
 		return;
 	w->lease_at = now; /* tells the store, so that people see it */
 	tally_add(&w->tally->outages, 1);
-	log_line(&w->plan->log, LOG_WARN,
-		 "target %s: %s; breaker open, no attempt is charged, next try in %s, then at "
-		 "most every %s",
-		 w->target->name, err->message, duration_human(w->breaker.until - now, wait),
-		 duration_human(w->breaker.max, (char[DURATION_TEXT_MAX]){ 0 }));
+	log_event(&w->plan->log, EVENT_TARGET_OUTAGE, ABOUT_TARGET(w),
+		  "%s; breaker open, no attempt is charged, next try in %s, then at most every %s",
+		  err->message, duration_human(w->breaker.until - now, wait),
+		  duration_human(w->breaker.max, (char[DURATION_TEXT_MAX]){ 0 }));
 }
 
 void trouble_broker_over(struct worker *w, outbox_time now)
@@ -142,6 +143,6 @@ void trouble_broker_over(struct worker *w, outbox_time now)
 		return;
 	w->outage.status = OUTBOX_OK;
 	w->lease_at = now;
-	log_line(&w->plan->log, LOG_INFO, "target %s: breaker closed after %s", w->target->name,
-		 duration_human(now - since, waited));
+	log_event(&w->plan->log, EVENT_TARGET_BACK, ABOUT_TARGET(w), "breaker closed after %s",
+		  duration_human(now - since, waited));
 }

@@ -164,10 +164,9 @@ static void keep_leases(struct worker *w, outbox_time now)
 	w->lease_at = now + w->target->lease / 3;
 	w->leased = true;
 	if (lease.stale_route && !w->stale_route)
-		log_line(&w->plan->log, LOG_WARN,
-			 "target %s: its routing was changed by another relay; this one takes no "
-			 "lanes until it is restarted with the new routing",
-			 w->target->name);
+		log_event(&w->plan->log, EVENT_TARGET_REROUTED, ABOUT_TARGET(w),
+			  "its routing was changed by another relay; this one takes no lanes until "
+			  "it is restarted with the new routing");
 	w->stale_route = lease.stale_route;
 }
 
@@ -252,9 +251,8 @@ static void leave(struct worker *w)
 						     .route_version = w->target->route_version,
 						     .leaving = true },
 					     &lease, &err))
-		log_line(&w->plan->log, LOG_WARN,
-			 "target %s: could not sign off: %s; others wait for the lease to end",
-			 w->target->name, err.message);
+		log_event(&w->plan->log, EVENT_TARGET_UNSIGNED, ABOUT_TARGET(w),
+			  "could not sign off: %s; others wait for the lease to end", err.message);
 	if (w->connected)
 		w->transport->ops->disconnect(w->transport);
 	w->connected = false;

@@ -101,6 +101,11 @@ struct worker {
 	_Atomic int shown_breaker, shown_lanes; /* what people see of it, as of the last step */
 };
 
+/* What a log line is about. */
+#define ABOUT_TARGET(worker_) (&(struct about){ .target = (worker_)->target->name })
+#define ABOUT_LANE(worker_, lane_) \
+	(&(struct about){ .target = (worker_)->target->name, .lane = &(lane_)->number })
+
 /* Opens the transport (no I/O); the store is opened by the first step. plan outlives the worker. */
 int worker_new(const struct relay_plan *plan, size_t target, int index, struct tally *tally,
 	       struct worker **ret_worker, struct outbox_error *err) OUTBOX_MUSTCHECK;

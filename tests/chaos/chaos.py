@@ -87,7 +87,7 @@ class Chaos:
     def look_after_relays(self):
         """As a supervisor does: one that could not begin is started again. None that has begun may end by itself."""
         for i, relay in enumerate(self.relays):
-            if relay.dead and "relay:" in relay.log().replace("outbox relay:", ""):
+            if relay.dead and "relay.start" in relay.log():
                 raise AssertionError(f"a relay ended by itself with {relay.code}:\n{relay.log()[-3000:]}")
             if relay.dead:
                 self.counts["relay could not begin"] += 1

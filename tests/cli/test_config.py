@@ -150,7 +150,7 @@ def test_the_daemon_logs_as_it_is_told(write):
     code, _, err = end(process)
     assert code == 0
     events = [json.loads(line) for line in err.splitlines()]
-    assert all(set(event) == {"time", "level", "message"} for event in events)
+    assert all({"time", "level", "event", "message"} <= set(event) for event in events)
     assert any("sqlite:app.db -> events" in event["message"] for event in events)
     quiet = shop.run("relay", "--config", "outbox.yaml", "--once", "--set", "log.level=warn")
     assert quiet.err == ""
@@ -170,7 +170,7 @@ def test_several_sources(write):
     shop = two_sources(write)
     ran = shop.run("relay", "--config", "outbox.yaml", "--until-idle", "--json")
     assert ran.json["counts"]["delivered"] == 2
-    assert "shop: relay: sqlite:app.db ->" in ran.err and "other: relay: sqlite:other.db ->" in ran.err
+    assert "shop: sqlite:app.db ->" in ran.err and "other: sqlite:other.db ->" in ran.err
     assert sorted(m["data"] for m in shop.lines()) == [1, 2]
 
 

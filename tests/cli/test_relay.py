@@ -88,7 +88,7 @@ def test_a_daemon_delivers_and_ends_politely(shop):
     assert (code, out) == (0, "")
     assert [e["id"] for e in shop.lines()] == ids
     first, last = err.splitlines()[0], err.splitlines()[-1]
-    assert f"relay: {shop.env['OUTBOX_STORE']} -> events (file:out.jsonl)" in first
+    assert f"relay.start {shop.env['OUTBOX_STORE']} -> events (file:out.jsonl)" in first
     assert "delivered 5, failed 0, retried 0" in last
     lanes = shop.run("status", "--json").json["targets"][0]["lanes"]
     assert not lanes[0]["live"]
@@ -120,7 +120,7 @@ def test_ctrl_c_finishes_what_is_in_flight_and_a_second_one_leaves(shop):
 def test_until_idle_interrupted(shop):
     shop.insert()
     relay = shop.start("relay", "--to", "events=file:/nowhere/at/all.jsonl", "--until-idle")
-    while "relay: " not in relay.stderr.readline().decode():
+    while "relay.start " not in relay.stderr.readline().decode():
         pass
     code, _, _ = end(relay, signal.SIGTERM)
     assert code == 128 + signal.SIGTERM

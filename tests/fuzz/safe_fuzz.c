@@ -7,7 +7,7 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
-#include "cli/safe.h"
+#include "base/safe.h"
 #include "fuzz.h"
 
 #include <locale.h>

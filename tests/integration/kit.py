@@ -157,7 +157,7 @@ class Relay:
 
     def end(self):
         """Ask it to end, once it has begun (a signal before that just ends it), and see it end well."""
-        until(lambda: "relay:" in self.log() or self.dead, "the relay to begin")
+        until(lambda: "relay.start" in self.log() or self.dead, "the relay to begin")
         self.signal(signal.SIGTERM)
         self.finish()
 

@@ -128,7 +128,7 @@ def test_slow_and_cut_again_and_again(make, server, proxy, rng):
     producer.publish(50)
     producer.start(600)
     relay = crew.start()
-    until(lambda: "relay:" in relay.log(), "the relay to begin: before that it would just end")
+    until(lambda: "relay.start" in relay.log(), "the relay to begin: before that it would just end")
     for _ in range(25):
         time.sleep(rng.uniform(.02, .4))
         proxy.cut()

@@ -21,13 +21,12 @@ enum world_kind world_kind;
 			fail_msg("%s: %s", #call, err.message); \
 	} while (0)
 
-static void keep_log(void *context, int level, const char *line)
+static void keep_log(void *context, const struct outbox_log_event *event)
 {
 	struct world *w = context;
 	size_t used = strlen(w->log);
 
-	(void)level;
-	snprintf(w->log + used, sizeof(w->log) - used, "%s\n", line);
+	snprintf(w->log + used, sizeof(w->log) - used, "%s\n", event->text);
 }
 
 static void choose_url(struct world *w)

@@ -58,7 +58,7 @@ class Outage:
         self.broker.prepare()
         self.relay = Relay(self.log, ["--store", self.shop.store, "--to", f"events={self.broker.target}",
                                       "--envelope", "events=structured"], dict(os.environ))
-        until(lambda: "relay:" in self.relay.log(), "the relay to begin")
+        until(lambda: "relay.start" in self.relay.log(), "the relay to begin")
         self.producer.start(10**9)
         until(lambda: self.delivered() >= BEFORE, "messages to arrive before the outage", PATIENCE)
 
