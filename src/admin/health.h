@@ -2,10 +2,15 @@
 #ifndef ADMIN_HEALTH_H
 #define ADMIN_HEALTH_H
 
-/* Health from rules: pure, from what was seen to findings. */
+/* Health from rules: pure, from what was seen and what is remembered to findings. */
 
-#include <outbox/clock.h>
+#include "config/config.h"
+#include "config/rules.h"
+#include "relay/metrics.h"
 
+#include <outbox/delivery.h>
+
+/* Healthy with a finding: information, such as a target that somebody paused. */
 enum health_level { LEVEL_HEALTHY = 0, LEVEL_DEGRADED, LEVEL_UNHEALTHY };
 
 struct health_finding {
@@ -17,5 +22,44 @@ struct health_finding {
 };
 
 const char *health_level_name(enum health_level level);
+
+/* A source as it was seen. */
+struct health_source {
+	const char *name;
+	const struct outbox_stats *stats; /* NULL: the store did not answer */
+	const char *trouble; /* why not; with stats: why its relay does not run; NULL: none */
+	size_t n_metrics;
+	const struct target_metrics *metrics; /* of relays in this process */
+};
+
+struct health_input {
+	outbox_time wall, mono;
+	const struct config_health *limits;
+	const struct health_source *sources;
+	size_t n_sources;
+	bool once; /* a single look, without memory: what is true counts at once */
+};
+
+/* What earlier looks saw: since when a rule holds, and since when it does not. */
+struct health_memory;
+struct health_memory *health_memory_new(void);
+struct health_memory *health_memory_free(struct health_memory *memory);
+
+/*
+ * The findings, the worst first, then in the order of sources and rules; texts are the arena's. A rule fires when it
+ * held for health.settle (pending: pending_for; failed, refused and paused: at once) and ends when it did
+ * not hold for health.settle. Of a store that does not answer nothing new is known: what fired goes on.
+ */
+int health_look(struct health_memory *memory, const struct health_input *input,
+		struct outbox_arena *arena, const struct health_finding **ret_findings,
+		size_t *ret_count, struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/* The worst of a source; source NULL: of all. */
+enum health_level health_worst(const struct health_finding *findings, size_t count,
+			       const char *source);
+
+/* What a rule means, in a line, and how bad it is, for `outbox alerts --rules`. */
+const char *health_rule_about(enum health_rule rule);
+enum health_level health_rule_level(enum health_rule rule);
 
 #endif

@@ -3,19 +3,23 @@
 #define ADMIN_WATCH_H
 
 /*
- * One thread looks at every source every few seconds and keeps what it saw. Metrics, health, alerts and the admin
- * server's counts are answered from that, so that no number of people who look costs the database anything.
+ * Every source is looked at every health.interval, each by a thread of its own, so that a store that does not answer
+ * delays no other, and what was seen is kept. Metrics, health, alerts and the admin server's counts are answered
+ * from that, so that no number of people who look costs the database anything.
  */
 
 #include "admin/daemon.h"
 #include "admin/health.h"
 
+struct log;
 struct watch;
 
 struct watch_source {
 	const struct daemon_source *source;
 	const struct outbox_stats *stats; /* NULL: the store did not answer */
 	const char *trouble;              /* why not */
+	outbox_time looked;               /* wall: when stats were read; 0: never */
+	enum health_level level;
 };
 
 /* What was seen at one moment. Never changes; held until it is given back. */
@@ -28,11 +32,12 @@ struct watch_sample {
 	enum health_level level;
 };
 
-int watch_start(struct daemon *daemon, struct watch **ret_watch,
+/* Also starts to tell those whom the configuration's alerts name. log may be NULL; outlives the watch. */
+int watch_start(struct daemon *daemon, const struct log *log, struct watch **ret_watch,
 		struct outbox_error *err) OUTBOX_MUSTCHECK;
 struct watch *watch_stop(struct watch *watch);
 
-/* The newest sample; NULL: none yet. */
+/* The newest sample; NULL: none yet (the first comes within two seconds of the start). */
 const struct watch_sample *watch_hold(struct watch *watch);
 void watch_release(struct watch *watch, const struct watch_sample *sample);
 

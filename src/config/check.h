@@ -11,6 +11,10 @@ void check_target(const struct node *map, const void *value, struct problems *pr
 void check_retry(const struct node *map, const void *value, struct problems *problems);
 void check_relay(const struct node *map, const void *value, struct problems *problems);
 
+/* Where an alert goes, once its secrets were read; what is still file:PATH is not looked at. */
+void check_alert_url(const struct node *map, const struct config_alert *alert,
+		     struct problems *problems);
+
 /* Names that stand twice in a list. */
 void check_names(const struct node *list, struct problems *problems);
 

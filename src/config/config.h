@@ -76,9 +76,29 @@ struct config_log {
 	int format, level;
 };
 
+/* When a source or target is not well, see config/rules.h. */
+struct config_health {
+	outbox_time interval, settle;
+	struct config_texts off; /* globs of rules */
+	int64_t failed, backlog, pending, retry_rate;
+	outbox_time pending_for, overdue, sending, latency;
+};
+
+enum config_alert_format { CONFIG_ALERT_WEBHOOK = 1, CONFIG_ALERT_ALERTMANAGER };
+
+/* Somebody who is told. */
+struct config_alert {
+	const char *name, *url, *token;
+	struct config_texts rules; /* globs; none: every rule */
+	int format;
+	outbox_time timeout, repeat; /* repeat 0: by the format */
+};
+
 struct config {
 	struct config_list sources; /* of struct config_source */
 	struct config_list targets; /* of struct config_target */
+	struct config_health health;
+	struct config_list alerts; /* of struct config_alert */
 	struct config_relay relay;
 	struct config_log log;
 	struct outbox_arena *arena; /* owns all of it */

@@ -112,7 +112,7 @@ static const struct node *item_node(const struct config *config, const char *lis
 	return item;
 }
 
-static int read_secret(const struct config *config, const struct node *item, const char **secret,
+static int read_secret(const struct config *config, const struct node *node, const char **secret,
 		       struct problems *problems, struct outbox_error *err)
 {
 	struct outbox_error cause = OUTBOX_ERROR_INIT;
@@ -125,12 +125,32 @@ static int read_secret(const struct config *config, const struct node *item, con
 	r = secret_read("password", *secret + 5, &text, &cause);
 	if (r) {
 		message += strncmp(message, "option password: ", 17) == 0 ? 17 : 0;
-		problems_about(problems, node_find(item, "password"), "%s", message);
+		problems_about(problems, node, "%s", message);
 		return OUTBOX_OK;
 	}
 	*secret = outbox_arena_text(config->arena, text);
 	secret_free(text);
 	return *secret ? OUTBOX_OK : outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+}
+
+static int read_alert_secrets(struct config *config, struct problems *problems,
+			      struct outbox_error *err)
+{
+	struct config_alert *alerts = config->alerts.items;
+	int r = OUTBOX_OK;
+
+	for (size_t i = 0; r == OUTBOX_OK && i < config->alerts.count; i++) {
+		const struct node *item = item_node(config, "alerts", i);
+		size_t before = problems->count;
+
+		r = read_secret(config, node_find(item, "url"), &alerts[i].url, problems, err);
+		if (r == OUTBOX_OK)
+			r = read_secret(config, node_find(item, "token"), &alerts[i].token,
+					problems, err);
+		if (r == OUTBOX_OK && problems->count == before)
+			check_alert_url(item, &alerts[i], problems);
+	}
+	return r;
 }
 
 static int read_secrets(struct config *config, struct problems *problems, struct outbox_error *err)
@@ -140,12 +160,12 @@ static int read_secrets(struct config *config, struct problems *problems, struct
 	int r = OUTBOX_OK;
 
 	for (size_t i = 0; r == OUTBOX_OK && i < config->sources.count; i++)
-		r = read_secret(config, item_node(config, "sources", i), &sources[i].password,
-				problems, err);
+		r = read_secret(config, node_find(item_node(config, "sources", i), "password"),
+				&sources[i].password, problems, err);
 	for (size_t i = 0; r == OUTBOX_OK && i < config->targets.count; i++)
-		r = read_secret(config, item_node(config, "targets", i), &targets[i].password,
-				problems, err);
-	return r;
+		r = read_secret(config, node_find(item_node(config, "targets", i), "password"),
+				&targets[i].password, problems, err);
+	return r ? r : read_alert_secrets(config, problems, err);
 }
 
 static outbox_time first_time(outbox_time given, outbox_time preset, outbox_time fallback)
@@ -172,6 +192,14 @@ static void complete(struct config *config, struct problems *problems)
 	relay->retain_delivered =
 		first_time(relay->retain_delivered, first->retain_delivered, 7 * OUTBOX_DAYS);
 	relay->retain_failed = first_time(relay->retain_failed, first->retain_failed, OUTBOX_NEVER);
+	for (size_t i = 0; i < config->alerts.count; i++) {
+		struct config_alert *alert = (struct config_alert *)config->alerts.items + i;
+
+		alert->repeat =
+			first_time(alert->repeat, 0,
+				   alert->format == CONFIG_ALERT_ALERTMANAGER ? OUTBOX_MINUTES
+									      : 4 * OUTBOX_HOURS);
+	}
 	relay->purge_interval =
 		first_time(relay->purge_interval, first->purge_interval, OUTBOX_MINUTES);
 }

@@ -24,7 +24,11 @@ static void write_key(const struct schema_key *key, const char *lead, struct buf
 	buf_printf(out, "%s%s: %s%s%s\n", lead, key->name, quote, value, quote);
 }
 
-static void write_map(const struct schema *schema, size_t indent, bool item, struct buf *out);
+/* Where a map stands: by itself, in a list, in a list that is commented out with all that must be in it. */
+enum place_of_map { ALONE, IN_LIST, IN_COMMENT };
+
+static void write_map(const struct schema *schema, size_t indent, enum place_of_map place,
+		      struct buf *out);
 
 static void write_help(const struct schema_key *key, int indent, struct buf *out)
 {
@@ -45,10 +49,14 @@ static void write_group(const struct schema_key *key, int indent, struct buf *ou
 	buf_printf(out, "%*s# %s\n%*s%s%s:\n", indent, "", key->help, indent, "",
 		   key->required ? "" : "#", key->name);
 	write_map(key->group, (size_t)indent + (key->type == SCHEMA_LIST ? 4 : 2),
-		  key->type == SCHEMA_LIST, out);
+		  key->type != SCHEMA_LIST ? ALONE
+		  : key->required          ? IN_LIST
+					   : IN_COMMENT,
+		  out);
 }
 
-static void write_map(const struct schema *schema, size_t indent, bool item, struct buf *out)
+static void write_map(const struct schema *schema, size_t indent, enum place_of_map place,
+		      struct buf *out)
 {
 	for (size_t i = 0; i < schema->count; i++) {
 		const struct schema_key *key = &schema->keys[i];
@@ -62,10 +70,12 @@ static void write_map(const struct schema *schema, size_t indent, bool item, str
 			continue;
 		}
 		write_help(key, width, out);
-		if (item && i == 0)
-			snprintf(lead, sizeof(lead), "%*s- ", width - 2, "");
+		if (place != ALONE && i == 0)
+			snprintf(lead, sizeof(lead), "%*s%s- ", width - 2, "",
+				 place == IN_COMMENT ? "#" : "");
 		else
-			snprintf(lead, sizeof(lead), "%*s%s", width, "", key->required ? "" : "#");
+			snprintf(lead, sizeof(lead), "%*s%s", width, "",
+				 key->required && place != IN_COMMENT ? "" : "#");
 		write_key(key, lead, out);
 	}
 }
@@ -75,5 +85,5 @@ void config_reference(struct buf *out)
 	buf_text(out, "# outbox.yaml: every key there is. Made by: outbox config reference\n"
 		      "# Lines that begin with # and a key show its default, or an example.\n"
 		      "# ${VARIABLE} and ${VARIABLE:-default} may stand in any value.\n");
-	write_map(&schema_root, 0, false, out);
+	write_map(&schema_root, 0, ALONE, out);
 }

@@ -39,7 +39,7 @@ static void show_leaf(struct shower *shower, const struct schema_key *key, const
 static void show_list(struct shower *shower, const struct schema *schema, const struct node *list,
 		      const struct config_list *value, const char *path)
 {
-	const struct node *item = list->first;
+	const struct node *item = list ? list->first : NULL;
 
 	for (size_t i = 0; i < value->count; i++, item = item->next) {
 		_cleanup_(buf_deinit) struct buf name = BUF_INIT(PATH_MAX_BYTES);

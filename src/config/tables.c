@@ -1,16 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tables: add a key here, read it where it is used, and nothing else has to be told. */
-#include "base/cleanup.h"
+#include "config/tables.h"
 #include "config/check.h"
-#include "config/config.h"
-#include "config/schema.h"
 
 #include <string.h>
-
-#define KEY(type_, struct_, field_) \
-	.name = #field_, .type = SCHEMA_##type_, .offset = offsetof(struct struct_, field_)
-#define SCHEMA(keys_, struct_) \
-	.keys = keys_, .count = ARRAY_SIZE(keys_), .size = sizeof(struct struct_)
 
 static const struct schema_choice kinds[] = {
 	{ "event", OUTBOX_KIND_EVENT },
@@ -179,6 +172,10 @@ static const struct schema_key root_keys[] = {
 	  .help = "where messages go; each delivery is independent of the others" },
 	{ KEY(GROUP, config, relay), .group = &relay_schema, .help = "the engine" },
 	{ KEY(GROUP, config, log), .group = &log_schema, .help = "what the relay says, on stderr" },
+	{ KEY(GROUP, config, health), .group = &schema_health,
+	  .help = "when a source or target is not well: rules and their limits" },
+	{ KEY(LIST, config, alerts), .group = &schema_alert,
+	  .help = "who is told when a rule begins and ends to hold; unset: nobody" },
 };
 
 const struct schema schema_root = { SCHEMA(root_keys, config) };

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef ADMIN_RULES_H
+#define ADMIN_RULES_H
+
+/* What each rule of health looks at. Pure; when it fires and ends is health.c's. */
+
+#include "admin/health.h"
+
+enum truth { TRUTH_FALSE = 0, TRUTH_TRUE, TRUTH_UNKNOWN };
+
+/* What two looks tell together: whether anything moves, and the latency between them. */
+struct rule_progress {
+	bool begun;
+	int64_t receipts;  /* of all lanes */
+	outbox_time moved; /* mono: when that number changed, or nothing was being sent */
+	/* the latency histogram as it was at two moments, at least LATENCY_STEP apart */
+	struct rule_checkpoint {
+		outbox_time mono;
+		uint64_t count;
+		int64_t sum;
+	} older, newer;
+};
+
+#define LATENCY_STEP (150 * OUTBOX_SECONDS) /* averages are of the last 2.5 to 5 minutes */
+#define RETRY_RATE_MIN 20                   /* tries in a minute below which a rate means nothing */
+
+struct rule_view {
+	const struct config_health *limits;
+	const struct health_source *source;
+	const struct outbox_target_stats *target; /* NULL: the rule is about the source */
+	const struct target_metrics *metrics;     /* NULL: no relay of this process */
+	struct rule_progress *progress;
+	outbox_time wall, mono;
+	/* the answer: */
+	outbox_time since; /* wall; 0: now, for all that is known */
+	char text[300];
+};
+
+struct rule {
+	enum health_level level;
+	bool of_target;
+	bool at_once; /* needs not hold for a while */
+	enum truth (*test)(struct rule_view *view);
+	const char *about;
+};
+
+extern const struct rule rules[RULE_COUNT];
+
+/* To be called once a look, before the rules. */
+void rule_progress_note(struct rule_progress *progress, const struct rule_view *view);
+
+#endif

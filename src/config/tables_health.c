@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tables of health rules and of those who are told. */
+#include "base/text.h"
+#include "config/check.h"
+#include "config/rules.h"
+#include "config/tables.h"
+
+#include <string.h>
+
+const char *const rule_names[RULE_COUNT] = {
+	[RULE_SOURCE_DOWN] = "source_down", [RULE_RELAY_DOWN] = "relay_down",
+	[RULE_FAILED] = "failed",           [RULE_REFUSED] = "refused",
+	[RULE_OUTAGE] = "outage",           [RULE_NO_RELAY] = "no_relay",
+	[RULE_LANES_IDLE] = "lanes_idle",   [RULE_OVERDUE] = "overdue",
+	[RULE_BACKLOG] = "backlog",         [RULE_PENDING] = "pending",
+	[RULE_SENDING] = "sending",         [RULE_LATENCY] = "latency",
+	[RULE_RETRY_RATE] = "retry_rate",   [RULE_PAUSED] = "paused",
+};
+
+static const struct schema_choice formats[] = {
+	{ "webhook", CONFIG_ALERT_WEBHOOK },
+	{ "alertmanager", CONFIG_ALERT_ALERTMANAGER },
+	{ NULL, 0 },
+};
+
+static const struct schema_key health_keys[] = {
+	{ KEY(DURATION, config_health, interval), .fallback = "5s",
+	  .help = "look at every source this often" },
+	{ KEY(DURATION, config_health, settle), .fallback = "30s",
+	  .help = "a rule fires when it held this long, and ends when it did not for as long" },
+	{ KEY(GLOBS, config_health, off), .otherwise = "none", .example = "[\"retry_rate\"]",
+	  .help = "rules that are not looked at" },
+	{ KEY(NUMBER, config_health, failed), .min = 0, .max = OUTBOX_COUNT_CAP - 1,
+	  .fallback = "0", .help = "unhealthy above this many failed deliveries" },
+	{ KEY(DURATION, config_health, overdue), .fallback = "15m",
+	  .help = "degraded when a delivery is not finished after this" },
+	{ KEY(NUMBER, config_health, backlog), .min = 0, .max = OUTBOX_COUNT_CAP - 1,
+	  .fallback = "10000", .help = "degraded above this many unfinished deliveries" },
+	{ KEY(NUMBER, config_health, pending), .min = 0, .max = OUTBOX_COUNT_CAP - 1,
+	  .fallback = "1000", .help = "degraded above this many unread messages ..." },
+	{ KEY(DURATION, config_health, pending_for), .fallback = "5m", .help = "... for this long" },
+	{ KEY(DURATION, config_health, sending), .fallback = "30m",
+	  .help = "degraded when what is being sent did not move for this long" },
+	{ KEY(DURATION, config_health, latency), .fallback = "5m",
+	  .help = "degraded above this average from commit to acknowledgement" },
+	{ KEY(NUMBER, config_health, retry_rate), .min = 0, .max = 100, .fallback = "10",
+	  .help = "degraded above this percentage of refused tries in the last minute" },
+};
+
+static const struct schema_key alert_keys[] = {
+	{ KEY(NAME, config_alert, name), .required = true, .example = "on-call",
+	  .help = "what people call it; logs say this name and never the URL" },
+	{ KEY(SECRET, config_alert, url), .required = true, .example = "https://hooks.example/outbox",
+	  .help = "where to POST, http:// or https://; such URLs are often secrets: file: works" },
+	{ KEY(SECRET, config_alert, token), .otherwise = "none",
+	  .example = "file:/run/secrets/hook", .help = "sent as Authorization: Bearer" },
+	{ KEY(GLOBS, config_alert, rules), .otherwise = "every rule",
+	  .example = "[\"failed\", \"outage\"]", .help = "only alerts of these rules" },
+	{ KEY(CHOICE, config_alert, format), .choices = formats, .fallback = "webhook",
+	  .help = "what Alertmanager sends to a webhook, or what is sent to Alertmanager" },
+	{ KEY(DURATION, config_alert, timeout), .fallback = "10s",
+	  .help = "for one request; then it is tried again, later and later" },
+	{ KEY(KEEP, config_alert, repeat), .otherwise = "4h; to Alertmanager 1m", .example = "4h",
+	  .help = "say again what still fires; forever: do not" },
+};
+
+bool rule_matches_any(const char *glob)
+{
+	for (size_t i = 0; i < RULE_COUNT; i++)
+		if (glob_match(glob, rule_names[i]))
+			return true;
+	return false;
+}
+
+static void check_rules(const struct node *map, const char *key, const struct config_texts *globs,
+			struct problems *problems)
+{
+	char shown[80];
+
+	for (size_t i = 0; i < globs->count; i++)
+		if (!rule_matches_any(globs->items[i]))
+			problems_about(problems, node_find(map, key),
+				       "there is no rule \"%s\"; outbox alerts --rules lists them",
+				       text_shown(shown, sizeof(shown), globs->items[i]));
+}
+
+static void check_health(const struct node *map, const void *value, struct problems *problems)
+{
+	const struct config_health *health = value;
+
+	check_rules(map, "off", &health->off, problems);
+	if (health->interval < 100 * OUTBOX_MILLISECONDS || health->interval > OUTBOX_HOURS)
+		problems_about(problems, node_find(map, "interval"), "must be between 100ms and 1h");
+}
+
+static bool is_loopback(const char *host)
+{
+	static const char *const names[] = { "127.0.0.1", "localhost", "[::1]" };
+	size_t size = strcspn(host, *host == '[' ? "/?#" : ":/?#");
+
+	if (*host == '[')
+		size = strcspn(host, "]") + 1;
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (strlen(names[i]) == size && strncmp(host, names[i], size) == 0)
+			return true;
+	return false;
+}
+
+static bool is_file(const char *secret)
+{
+	return secret && strncmp(secret, "file:", 5) == 0;
+}
+
+void check_alert_url(const struct node *map, const struct config_alert *alert,
+		     struct problems *problems)
+{
+	bool plain = strncmp(alert->url, "http://", 7) == 0;
+
+	if (is_file(alert->url))
+		return;
+	if (!plain && strncmp(alert->url, "https://", 8) != 0)
+		problems_about(problems, node_find(map, "url"),
+			       "must begin with https:// or http://");
+	else if (memchr(alert->url + 7, '@', strcspn(alert->url + 7, "/?#")))
+		problems_about(problems, node_find(map, "url"),
+			       "must not have a user in it; use token");
+	else if (plain && alert->token && !is_loopback(alert->url + 7))
+		problems_about(problems, node_find(map, "token"),
+			       "would cross the network in the clear; use https://");
+}
+
+static void check_alert(const struct node *map, const void *value, struct problems *problems)
+{
+	const struct config_alert *alert = value;
+
+	check_rules(map, "rules", &alert->rules, problems);
+	check_alert_url(map, alert, problems);
+}
+
+const struct schema schema_health = { SCHEMA(health_keys, config_health), .check = check_health };
+const struct schema schema_alert = { SCHEMA(alert_keys, config_alert), .check = check_alert };
