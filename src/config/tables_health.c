@@ -51,7 +51,7 @@ static const struct schema_key alert_keys[] = {
 	{ KEY(NAME, config_alert, name), .required = true, .example = "on-call",
 	  .help = "what people call it; logs say this name and never the URL" },
 	{ KEY(SECRET, config_alert, url), .required = true, .example = "https://hooks.example/outbox",
-	  .help = "where to POST, http:// or https://; such URLs are often secrets: file: works" },
+	  .help = "where to POST: http:// or https://, or file: for a URL that is a secret" },
 	{ KEY(SECRET, config_alert, token), .otherwise = "none",
 	  .example = "file:/run/secrets/hook", .help = "sent as Authorization: Bearer" },
 	{ KEY(GLOBS, config_alert, rules), .otherwise = "every rule",
