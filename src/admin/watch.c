@@ -7,8 +7,8 @@
 #include "admin/watch.h"
 
 #include "admin/eyes.h"
+#include "admin/journal.h"
 #include "base/cleanup.h"
-#include "base/log.h"
 #include "base/text.h"
 
 #include <stdio.h>
@@ -28,7 +28,6 @@ struct held_sample {
 
 struct watch {
 	struct daemon *daemon;
-	const struct log *log;
 	struct waiting waiting;
 	pthread_t thread;
 	bool stopping;
@@ -224,7 +223,7 @@ static void look_around(struct watch *watch)
 		publish(watch, held);
 		return;
 	}
-	log_line(watch->log, LOG_WARN, "watch: %s", err.message);
+	journal(EVENT_WATCH_FAILED, NULL, "cannot look at the sources: %s", err.message);
 	waiting_lock(&watch->waiting);
 	release(held);
 	waiting_unlock(&watch->waiting);
@@ -252,10 +251,8 @@ static void *run(void *context)
 
 /* ---- beginning and end --------------------------------------------------------------------- */
 
-int watch_start(struct daemon *daemon, const struct log *log, struct watch **ret_watch,
-		struct outbox_error *err)
+int watch_start(struct daemon *daemon, struct watch **ret_watch, struct outbox_error *err)
 {
-	static const struct log silent;
 	struct watch *watch = calloc(1, sizeof(*watch));
 	int r;
 
@@ -266,7 +263,6 @@ int watch_start(struct daemon *daemon, const struct log *log, struct watch **ret
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	}
 	watch->daemon = daemon;
-	watch->log = log ? log : &silent;
 	watch->eyes = (struct eyes){ .daemon = daemon, .waiting = &watch->waiting };
 	r = waiting_init(&watch->waiting, err);
 	if (r == OUTBOX_OK && pthread_create(&watch->thread, NULL, run, watch) != 0) {

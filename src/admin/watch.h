@@ -11,7 +11,6 @@
 #include "admin/daemon.h"
 #include "admin/health.h"
 
-struct log;
 struct watch;
 
 struct watch_source {
@@ -32,8 +31,8 @@ struct watch_sample {
 	enum health_level level;
 };
 
-/* Also starts to tell those whom the configuration's alerts name. log may be NULL; outlives the watch. */
-int watch_start(struct daemon *daemon, const struct log *log, struct watch **ret_watch,
+/* Also starts to tell those whom the configuration's alerts name. */
+int watch_start(struct daemon *daemon, struct watch **ret_watch,
 		struct outbox_error *err) OUTBOX_MUSTCHECK;
 struct watch *watch_stop(struct watch *watch);
 

@@ -10,6 +10,10 @@
 #define LINE_MAX_BYTES 1024
 
 static const struct event_row rows[] = {
+	[EVENT_ALERT_FIRED] = { "alert.fired", OUTBOX_LOG_WARN },
+	[EVENT_ALERT_RESOLVED] = { "alert.resolved", OUTBOX_LOG_INFO },
+	[EVENT_ALERT_TOLD] = { "alert.told", OUTBOX_LOG_INFO },
+	[EVENT_ALERT_UNTOLD] = { "alert.untold", OUTBOX_LOG_WARN },
 	[EVENT_CLEANUP_BACK] = { "cleanup.back", OUTBOX_LOG_INFO },
 	[EVENT_CLEANUP_DONE] = { "cleanup.done", OUTBOX_LOG_DEBUG },
 	[EVENT_CLEANUP_FAILED] = { "cleanup.failed", OUTBOX_LOG_WARN },
@@ -36,6 +40,7 @@ static const struct event_row rows[] = {
 	[EVENT_TARGET_OUTAGE] = { "target.outage", OUTBOX_LOG_WARN },
 	[EVENT_TARGET_REROUTED] = { "target.rerouted", OUTBOX_LOG_WARN },
 	[EVENT_TARGET_UNSIGNED] = { "target.unsigned", OUTBOX_LOG_WARN },
+	[EVENT_WATCH_FAILED] = { "watch.failed", OUTBOX_LOG_ERROR },
 };
 
 _Static_assert(sizeof(rows) / sizeof(rows[0]) == EVENTS, "a row for each event");
