@@ -39,13 +39,13 @@ int api_answer(struct admin_response *response, json_t *json, struct outbox_erro
 	return OUTBOX_OK;
 }
 
-int api_refuse(struct admin_response *response, int status, const char *name, const char *message,
+int api_refuse(struct admin_response *response, int status, const char *code, const char *message,
 	       struct outbox_error *err)
 {
 	response->status = status;
 	return api_answer(response,
-			  json_pack("{s:{s:s, s:o}}", "error", "status", name, "message",
-				    json_text(message)),
+			  json_pack("{s:{s:i, s:s, s:o}}", "error", "status", status, "code", code,
+				    "message", json_text(message)),
 			  err);
 }
 

@@ -59,7 +59,7 @@ int api_answer(struct admin_response *response, json_t *json,
 	       struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /* An error with a status of HTTP's own, where none of ours says it. */
-int api_refuse(struct admin_response *response, int status, const char *name, const char *message,
+int api_refuse(struct admin_response *response, int status, const char *code, const char *message,
 	       struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /* The last sample; EBUSY: there is none yet. Give it back with watch_release(). */

@@ -223,8 +223,8 @@ static int tell_problems(const struct problems *problems, const struct outbox_er
 		json_array_append_new(list, json_problem(&problems->items[i]));
 	response->status = 400;
 	return api_answer(response,
-			  json_pack("{s:{s:s, s:o}, s:o}", "error", "status", "config", "message",
-				    json_text(why->message), "problems", list),
+			  json_pack("{s:{s:i, s:s, s:o}, s:o}", "error", "status", 400, "code",
+				    "config", "message", json_text(why->message), "problems", list),
 			  err);
 }
 

@@ -13,10 +13,15 @@
 /* ---- the error ----------------------------------------------------------------------------- */
 
 static const struct field error_fields[] = {
-	{ .name = "status",
+	{ .name = "status", .kind = FIELD_INT, .help = "of HTTP, again" },
+	{ .name = "code",
 	  .kind = FIELD_TEXT,
 	  .help = "a stable word for programs: inval, notfound, conflict ..." },
 	{ .name = "message", .kind = FIELD_TEXT, .help = "one line for people" },
+	{ .name = "id",
+	  .kind = FIELD_TEXT,
+	  .flags = FIELD_ABSENT,
+	  .help = "the log has more about it under this number" },
 };
 static const struct shape view_error_detail = SHAPE("ErrorDetail", error_fields);
 
