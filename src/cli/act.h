@@ -4,6 +4,7 @@
 
 /* Requeue, discard and defer are one act with different words: by ids, or by a filter page by page. */
 
+#include "base/buf.h"
 #include "cli/selection.h"
 
 struct act_values {
@@ -14,8 +15,37 @@ struct act_values {
 	bool dry_run, yes;
 };
 
+struct act_verb {
+	const char *now, *past; /* "requeue", "requeued" */
+};
+
+struct act_work {
+	struct cli *cli;
+	const struct act_values *given;
+	struct outbox_filter filter;
+	struct outbox_act act;
+	const struct act_verb *verb;
+	const struct outbox_stats *stats;
+	/* what the filter selects */
+	size_t count;
+	outbox_time oldest;
+	struct buf targets; /* "events, partner" */
+	struct outbox_arena *pages;
+};
+
 /* action: enum outbox_action. Ids are the command's words. */
 int act_run(struct cli *cli, int action, const struct act_values *given,
 	    struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/* One call of the store, repeated while it is busy. */
+int act_page(struct act_work *work, size_t limit, struct outbox_acted *ret_acted,
+	     struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/* What was done, for people or programs. */
+int act_finish(struct act_work *work, const struct outbox_acted *acted,
+	       struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/* act_bulk.c: count, confirm, work off. */
+int act_by_filter(struct act_work *work, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 #endif

@@ -4,11 +4,14 @@
 static const struct option options[] = {
 	OPTION_REQUIRED("until", OPTION_TIME, struct act_values, until, "TIME",
 			"not before: +5m or 2026-11-15T18:00:00Z"),
-	OPTION("target", OPTION_TEXT, struct act_values, select.target, "NAME",
-	       "which delivery; wanted when there are several targets"),
+	SELECTION_OPTIONS(struct act_values, "pending (default), or why it is pending"),
 	OPTION("reason", OPTION_TEXT, struct act_values, reason, "TEXT", "why, for the audit"),
 	OPTION("dry-run", OPTION_FLAG, struct act_values, dry_run, NULL,
 	       "say what would be done, change nothing"),
+	OPTION("rate", OPTION_RATE, struct act_values, rate, "RATE",
+	       "by filter: not faster than this, 100/s or 3000/min"),
+	OPTION("yes", OPTION_FLAG, struct act_values, yes, NULL,
+	       "by filter: do not ask; needed where there is no terminal"),
 };
 
 static int run(struct cli *cli, void *values, struct outbox_error *err)
@@ -27,14 +30,15 @@ const struct command cmd_defer = {
 	.group = GROUP_REPAIR,
 	.flags = COMMAND_STORE | COMMAND_ACTOR,
 	.summary = "put a pending delivery off until a later time",
-	.words = "ID...",
-	.min_words = 1,
+	.words = "[ID...]",
 	.max_words = 1000,
 	.options = options,
 	.n_options = ARRAY_SIZE(options),
 	.values_size = sizeof(struct act_values),
-	.about = "Attempts stay as they are. Until then it is outside its key's order: later messages of its key go first.",
-	.example = "outbox defer 0198f3a2-7c11-7e02-9d53-2f0f5a2b81c4 --until +2h",
-	.exits = "0  deferred\n3  no such message or target\n4  not pending, or being sent",
+	.about = "Attempts stay as they are. Until then it is outside its key's order: later messages of its key go first. With several targets, ids want --target.",
+	.example = "outbox defer 0198f3a2-7c11-7e02-9d53-2f0f5a2b81c4 --until +2h\n"
+		   "outbox defer --target partner --type 'report.*' --until +8h --dry-run",
+	.exits = "0  deferred\n3  no such message or target\n4  not pending, or being sent\n"
+		 "10 not confirmed: nothing was changed\n130  interrupted: what was said then does the rest",
 	.run = run,
 };

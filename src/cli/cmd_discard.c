@@ -34,6 +34,7 @@ const struct command cmd_discard = {
 	.example = "outbox discard 0198f3a2-7c11-7e02-9d53-2f0f5a2b81c4 --reason \"test data\"\n"
 		   "outbox discard --state failed --target partner --reason \"test data\" --dry-run",
 	.exits = "0  discarded (or nothing matches the filter)\n3  no such message or target\n"
-		 "4  delivered, discarded or being sent\n10 not confirmed: nothing was changed",
+		 "4  delivered, discarded or being sent\n10 not confirmed: nothing was changed\n"
+		 "130  interrupted: what was said then does the rest",
 	.run = run,
 };

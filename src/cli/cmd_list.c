@@ -20,8 +20,6 @@ struct values {
 static const struct option options[] = {
 	SELECTION_OPTIONS(struct values,
 			  "pending, sending, delivered, failed, discarded, or a word of --why"),
-	OPTION("why", OPTION_TEXT, struct values, select.why, "WHY",
-	       "of pending ones: new, retry, deferred, parked or paused"),
 	OPTION_RANGE("limit", struct values, limit, 1, 1000, "deliveries on a page (default: 100)"),
 	OPTION("after", OPTION_TEXT, struct values, after, "CURSOR",
 	       "the next page; the cursor is printed under the page before"),
@@ -170,6 +168,8 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 	listing.messages = stats.messages;
 	filter.limit = (size_t)given->limit;
 	filter.cursor = given->after;
+	filter.ids = cli->n_words ? cli->words : NULL;
+	filter.n_ids = cli->n_words;
 	table_init(&listing.table, cli, columns, ARRAY_SIZE(columns));
 	r = list_pages(&listing, &filter, cursor, sizeof(cursor), err);
 	if (listing.begun)
@@ -183,6 +183,8 @@ const struct command cmd_list = {
 	.group = GROUP_SEE,
 	.flags = COMMAND_STORE,
 	.summary = "list deliveries: one message to one target each",
+	.words = "[ID...]",
+	.max_words = 1000,
 	.options = options,
 	.n_options = ARRAY_SIZE(options),
 	.values_size = sizeof(struct values),

@@ -31,6 +31,7 @@ const struct command cmd_requeue = {
 	.example = "outbox requeue 0198f3a2-7c11-7e02-9d53-2f0f5a2b81c4 --target partner\n"
 		   "outbox requeue --state failed --target partner --type 'order.*' --dry-run",
 	.exits = "0  requeued (or nothing matches the filter)\n3  no such message or target\n"
-		 "4  an id's delivery is not failed\n10 not confirmed: nothing was changed",
+		 "4  an id's delivery is not failed\n10 not confirmed: nothing was changed\n"
+		 "130  interrupted: what was said then does the rest",
 	.run = run,
 };

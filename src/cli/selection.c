@@ -10,7 +10,8 @@
 
 bool selection_empty(const struct selection *s)
 {
-	return !s->state && !s->why && !s->target && !s->type && !s->key;
+	return !s->state && !s->why && !s->target && !s->type && !s->key && !s->created_before &&
+	       !s->changed_before;
 }
 
 static int unknown(const char *option, const char *text, const char *best, const char *known,
@@ -74,7 +75,9 @@ int selection_filter(const struct selection *selection, struct outbox_filter *re
 	struct outbox_filter filter = { .struct_size = sizeof(filter),
 					.target = selection->target,
 					.type = selection->type,
-					.key = selection->key };
+					.key = selection->key,
+					.created_before = selection->created_before,
+					.changed_before = selection->changed_before };
 	int r = OUTBOX_OK;
 
 	if (selection->state)

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A business database with an outbox, on SQLite and on PostgreSQL, as tests/cli has them."""
+import importlib.util
+import os
+
+import pytest
+
+from shell import Shop
+
+# another folder has a module of this name
+_PATH = os.path.join(os.path.dirname(__file__), "..", "cli", "pgshop.py")
+_SPEC = importlib.util.spec_from_file_location("cli_pgshop", _PATH)
+pgshop = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(pgshop)
+
+
+def place(kind, folder, request):
+    """kind: sqlite or postgres; skipped with the reason where there is no server."""
+    if kind == "sqlite":
+        made = Shop(folder)
+    else:
+        reason = pgshop.reason_to_skip()
+        if reason:
+            pytest.skip(reason)
+        made = pgshop.PgShop(folder)
+        request.addfinalizer(made.drop)
+    made.kind = kind
+    made.run("init")
+    return made
