@@ -10,6 +10,10 @@
 #define LINE_MAX_BYTES 1024
 
 static const struct event_row rows[] = {
+	[EVENT_ADMIN_DENIED] = { "admin.denied", OUTBOX_LOG_WARN },
+	[EVENT_ADMIN_FAILED] = { "admin.failed", OUTBOX_LOG_WARN },
+	[EVENT_ADMIN_LISTEN] = { "admin.listen", OUTBOX_LOG_INFO },
+	[EVENT_ADMIN_TOKENS] = { "admin.tokens", OUTBOX_LOG_INFO },
 	[EVENT_ALERT_FIRED] = { "alert.fired", OUTBOX_LOG_WARN },
 	[EVENT_ALERT_RESOLVED] = { "alert.resolved", OUTBOX_LOG_INFO },
 	[EVENT_ALERT_TOLD] = { "alert.told", OUTBOX_LOG_INFO },

@@ -59,6 +59,11 @@ uint64_t random_system_seed(void)
 	return seed ^ (uint64_t)getpid() << 40;
 }
 
+bool random_secret(void *out, size_t size)
+{
+	return size <= 256 && getrandom(out, size, 0) == (ssize_t)size;
+}
+
 int64_t random_between(struct outbox_random *random, int64_t low, int64_t high)
 {
 	uint64_t range, limit, value;

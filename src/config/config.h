@@ -94,6 +94,13 @@ struct config_alert {
 	outbox_time timeout, repeat; /* repeat 0: by the format */
 };
 
+/* The admin HTTP server; off unless listen is set. */
+struct config_admin {
+	const char *listen, *tokens, *cert, *key;
+	struct config_texts hosts;
+	bool open_metrics;
+};
+
 struct config {
 	struct config_list sources; /* of struct config_source */
 	struct config_list targets; /* of struct config_target */
@@ -101,6 +108,7 @@ struct config {
 	struct config_list alerts; /* of struct config_alert */
 	struct config_relay relay;
 	struct config_log log;
+	struct config_admin admin;
 	struct outbox_arena *arena; /* owns all of it */
 	struct node *root;          /* what was written where */
 };

@@ -158,12 +158,30 @@ static const struct schema_key log_keys[] = {
 	  .help = "the least important lines that are written" },
 };
 
+static const struct schema_key admin_keys[] = {
+	{ KEY(TEXT, config_admin, listen), .otherwise = "off", .example = "127.0.0.1:8040",
+	  .help = "address of the admin HTTP server, or unix:PATH; other machines need TLS" },
+	{ KEY(TEXT, config_admin, tokens), .otherwise = "the state folder",
+	  .example = "/var/lib/outbox/tokens",
+	  .help = "file of those who may ask, mode 0600; made at the first start" },
+	{ KEY(TEXT, config_admin, cert), .otherwise = "no TLS", .example = "/etc/outbox/cert.pem",
+	  .help = "TLS certificate with its chain, PEM" },
+	{ KEY(TEXT, config_admin, key), .otherwise = "no TLS", .example = "/etc/outbox/key.pem",
+	  .help = "its key, PEM, mode 0600" },
+	{ KEY(GLOBS, config_admin, hosts), .otherwise = "the address's own",
+	  .example = "[\"outbox.example.com\"]",
+	  .help = "more names under which it may be asked for, with :PORT if it differs" },
+	{ KEY(BOOL, config_admin, open_metrics), .fallback = "false",
+	  .help = "/metrics without a token" },
+};
+
 static const struct schema source_schema = { SCHEMA(source_keys, config_source),
 					     .check = check_source };
 static const struct schema target_schema = { SCHEMA(target_keys, config_target),
 					     .check = check_target };
 static const struct schema relay_schema = { SCHEMA(relay_keys, config_relay), .check = check_relay };
 static const struct schema log_schema = { SCHEMA(log_keys, config_log) };
+static const struct schema admin_schema = { SCHEMA(admin_keys, config_admin) };
 
 static const struct schema_key root_keys[] = {
 	{ KEY(LIST, config, sources), .group = &source_schema, .required = true,
@@ -176,6 +194,8 @@ static const struct schema_key root_keys[] = {
 	  .help = "when a source or target is not well: rules and their limits" },
 	{ KEY(LIST, config, alerts), .group = &schema_alert,
 	  .help = "who is told when a rule begins and ends to hold; unset: nobody" },
+	{ KEY(GROUP, config, admin), .group = &admin_schema,
+	  .help = "the admin HTTP server: health, metrics, acts" },
 };
 
 const struct schema schema_root = { SCHEMA(root_keys, config) };

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef ADMIN_FAILURES_H
+#define ADMIN_FAILURES_H
+
+/* Wrong tokens, by address: a few a minute get an answer with a reason and a line in the log, the rest do not. */
+
+#include "admin/connections.h"
+
+#define FAILURES_ADDRESSES 64
+#define FAILURES_PER_MINUTE 10
+
+struct failure {
+	unsigned char key[ADDRESS_KEY];
+	outbox_time since; /* mono: when this minute began; 0: a free place */
+	int count;         /* in this minute */
+	int untold;        /* not in the log */
+};
+
+struct failures {
+	struct failure items[FAILURES_ADDRESSES];
+};
+
+struct failure_verdict {
+	bool too_many; /* of this address, in this minute */
+	bool tell;     /* write a line ... */
+	int untold;    /* ... which also stands for so many before it */
+};
+
+struct failure_verdict failures_note(struct failures *failures,
+				     const unsigned char key[ADDRESS_KEY], outbox_time now);
+
+#endif
