@@ -92,6 +92,18 @@ struct outbox_target_config {
 	int start;      /* enum outbox_start */
 	struct outbox_route route;
 	const struct outbox_policy *policy; /* NULL: default */
+	/*
+	 * Three targets instead of one, by priority: NAME-high, NAME, NAME-low, each with lanes, workers and
+	 * a breaker of its own, so that a bulk of low messages delays nobody. Order is then per key and band.
+	 */
+	bool bands;
+	/*
+	 * At most rate_count messages in rate_period by this process, all bands together; 0: no limit. burst:
+	 * as many at once after a pause; 0: what the rate allows in a second, at least 1.
+	 */
+	int64_t rate_count;
+	outbox_time rate_period;
+	int64_t rate_burst;
 };
 
 #define OUTBOX_TARGET_CONFIG_INIT OUTBOX_SIZED(struct outbox_target_config)

@@ -28,6 +28,7 @@
 #include <outbox/delivery.h>
 #include <outbox/error.h>
 #include <outbox/message.h>
+#include <outbox/target.h>
 
 #include <stdbool.h>
 
@@ -74,40 +75,7 @@ struct outbox_store_info {
 	char elsewhere[64]; /* schema_version 0: the schema that has an outbox; "": none is known */
 };
 
-/* ---- targets, leases ----------------------------------------------------------------------- */
-
-/* Which messages a target gets: all conditions hold. Globs know * and ?; nothing else is special. */
-struct outbox_route {
-	const char *const *types; /* any of these; none means every type */
-	size_t n_types;
-	int kind; /* enum outbox_kind; UNSET means both */
-	bool published_only;
-	bool nothing; /* not one, whatever the others say: a target that is only a dead letter of others */
-};
-
-enum outbox_start {
-	OUTBOX_START_UNSET = 0, /* oldest while nothing was ever settled here, else an error */
-	OUTBOX_START_OLDEST = 1,
-	OUTBOX_START_NOW = 2,
-	OUTBOX_START_TIME =
-		3 /* at the first retained message with created_at >= start_time; none: now */
-};
-
-struct outbox_target_def {
-	const char *name;
-	struct outbox_route route;
-	bool hold;              /* behind a failed message its key waits (default: it goes on) */
-	bool unordered;         /* keys mean nothing here: nothing blocks, nothing is parked */
-	int start;              /* enum outbox_start; only looked at when the target is new */
-	outbox_time start_time; /* of OUTBOX_START_TIME; one that lies ahead is ECONFIG */
-	/*
-	 * The registered target that gets what fails here; NULL: none. In the transaction that makes a
-	 * delivery failed, the same message becomes pending for that target, whatever its route says and
-	 * whatever became of it there before. One that is not registered, or that leads back here, is
-	 * ECONFIG. A change of it is no change of routing.
-	 */
-	const char *dead_letter;
-};
+/* ---- leases -------------------------------------------------------------------------------- */
 
 struct outbox_lease_request {
 	const char *target;
@@ -248,6 +216,16 @@ struct outbox_store_ops {
 	 * Register a target or change its routing. Creates its lanes, each with a first receipt.
 	 * Same routing: same version; different: version + 1, written to ret_version. A relay with
 	 * an older version gets no lanes from then on. Messages settled earlier are not routed anew.
+	 *
+	 * With band_of, a message belongs to one target of the family for ever, by its place in the log. When
+	 * NAME gets bands (it is put with band_of = NAME, and had none), what has a place in the log already
+	 * stays NAME's, whatever its band; the new bands apply behind that place. A target that is put with
+	 * band_of = NAME and is new starts at that very place; where NAME began with bands, where NAME starts.
+	 * When NAME loses its bands (put without band_of), what has a place stays with the target of its band
+	 * and all bands are NAME's behind it; the other targets of the family get OUTBOX_BAND_NONE in the same
+	 * transaction: they go on until what they have is done. So nothing falls between two targets, nothing is
+	 * sent by two, and it does not matter how often or when it is switched. A name that is taken by a target
+	 * outside the family is ECONFIG.
 	 */
 	int (*target_put)(struct outbox_store *store, const struct outbox_target_def *def,
 			  int64_t *ret_version, struct outbox_error *err);
@@ -377,6 +355,11 @@ struct outbox_store_ops {
 	int (*keys)(struct outbox_store *store, const struct outbox_keys_filter *filter,
 		    struct outbox_arena *arena, struct outbox_keys_page *ret_page,
 		    struct outbox_error *err);
+
+	/* Optional: OUTBOX_BAND_* of NAME-high and NAME-low that are registered as bands of this target. A store
+	 * without it knows no bands. */
+	int (*bands)(struct outbox_store *store, const char *target, unsigned *ret_bands,
+		     struct outbox_error *err);
 };
 
 /* Embed as first member of the driver's struct. open() sets ops. */

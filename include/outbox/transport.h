@@ -51,17 +51,19 @@ struct outbox_item {
 	outbox_time created_at;
 	int attempts; /* failed tries before this one */
 	/* ---- set by outbox_batch_verdict() and outbox_batch_duplicate() */
-	int verdict;        /* enum outbox_verdict */
-	int native;         /* the broker's code */
-	const char *reason; /* NULL when ACKED without remark; lives as long as the batch */
-	bool duplicate;     /* ACKED, and the broker had it already */
+	int verdict;             /* enum outbox_verdict */
+	int native;              /* the broker's code */
+	const char *reason;      /* NULL when ACKED without remark; lives as long as the batch */
+	bool duplicate;          /* ACKED, and the broker had it already */
+	outbox_time retry_after; /* RETRY: not before, from now on; 0: as the policy says */
 };
 
 /* The messages of one publish() call, in seq order. */
 struct outbox_batch {
 	struct outbox_item **items;
 	size_t count;
-	void *memory; /* the engine's arena that holds the reasons */
+	void *memory;         /* the engine's arena that holds the reasons */
+	outbox_time back_off; /* set by outbox_batch_back_off() */
 };
 
 /* What a target's driver is opened with. Borrowed for the call of open(): copy what you keep. */
@@ -144,6 +146,20 @@ void outbox_batch_verdict(struct outbox_batch *batch, size_t i, int verdict, int
  * message it is an acknowledgement like any other; the relay counts it.
  */
 void outbox_batch_duplicate(struct outbox_batch *batch, size_t i);
+
+/*
+ * The broker said when this message may come again ("Retry-After: 120"). With a RETRY verdict, set before or
+ * after: its next attempt is not earlier, nor earlier than its policy says. Charged like any other. At
+ * most a day; a delay of 0 or less means nothing. Other verdicts do not care.
+ */
+void outbox_batch_retry_after(struct outbox_batch *batch, size_t i, outbox_time delay);
+
+/*
+ * The broker said when it may be asked again at all (429 or 503 with Retry-After, a throttle time). For a
+ * publish() that fails, by what is handed in: this worker's breaker stays open at least so long, an hour at the
+ * most. Nothing is charged. A publish() that succeeds does not care.
+ */
+void outbox_batch_back_off(struct outbox_batch *batch, outbox_time delay);
 
 /* A message in the form in which it goes on the wire. Valid until the encoder's next call. */
 struct outbox_encoded {

@@ -167,6 +167,9 @@ void decide_settle(const struct decide_context *context, const struct outbox_cla
 		*ret_settlement =
 			charge(context, delivery,
 			       verdict->reason ? verdict->reason : "refused by the broker");
+		if (ret_settlement->outcome == OUTBOX_OUT_WAITING &&
+		    ret_settlement->delay < verdict->retry_after)
+			ret_settlement->delay = verdict->retry_after;
 		/* It got an answer: not what breaks connections. */
 		ret_settlement->suspect = false;
 		break;

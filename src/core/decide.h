@@ -42,16 +42,18 @@ bool decide_send(const struct decide_context *context, const struct outbox_claim
 		 bool died_alone, struct outbox_settlement *ret_settlement);
 
 struct decide_verdict {
-	int verdict;          /* enum outbox_verdict; UNSET counts as not sent */
-	const char *reason;   /* may be NULL */
-	bool connection_lost; /* publish() failed: outage; UNSET then counts as UNKNOWN */
-	bool alone;           /* it was the only message on the wire */
+	int verdict;             /* enum outbox_verdict; UNSET counts as not sent */
+	const char *reason;      /* may be NULL */
+	outbox_time retry_after; /* RETRY: the broker asked for this delay at least; 0: it did not */
+	bool connection_lost;    /* publish() failed: outage; UNSET then counts as UNKNOWN */
+	bool alone;              /* it was the only message on the wire */
 	bool others_acked; /* since it was last UNKNOWN alone, other messages were acknowledged */
 };
 
 /*
  * After sending. ACKED -> DELIVERED; REJECTED -> FAILED, charged; RETRY -> WAITING, charged, or FAILED
- * when used up, with "(attempt 10 of 10)" behind the reason; not sent -> RETURNED. UNKNOWN -> RETURNED,
+ * when used up, with "(attempt 10 of 10)" behind the reason; its delay is the policy's or, when that is
+ * longer, what the broker asked for, which uses up no budget; not sent -> RETURNED. UNKNOWN -> RETURNED,
  * but alone on the wire -> WAITING as suspect with the policy's first delay, uncharged; a suspect that
  * is UNKNOWN again while others were acknowledged in between -> charged like RETRY.
  */

@@ -284,6 +284,32 @@ static void alone_and_unknown_is_suspect_and_charged_once_proven(void **state)
 	assert_true(f->settlement.suspect);
 }
 
+static void a_delay_that_the_broker_asked_for_is_kept(void **state)
+{
+	struct fixture *f = *state;
+	struct decide_verdict verdict = { .verdict = OUTBOX_RETRY, .retry_after = 120 * S };
+
+	settles(f, verdict);
+	assert_int_equal(f->settlement.outcome, OUTBOX_OUT_WAITING);
+	assert_int_equal(f->settlement.delay, 120 * S);
+	assert_int_equal(f->settlement.attempts, 1); /* charged as usual */
+	/* never earlier than the policy says */
+	verdict.retry_after = S;
+	settles(f, verdict);
+	assert_int_equal(f->settlement.delay, 10 * S);
+	/* no more attempts than usual */
+	f->delivery.attempts = 2;
+	verdict.retry_after = 120 * S;
+	settles(f, verdict);
+	assert_int_equal(f->settlement.outcome, OUTBOX_OUT_FAILED);
+	/* it is said of refusals only */
+	f->delivery.attempts = 0;
+	verdict.verdict = OUTBOX_REJECTED;
+	settles(f, verdict);
+	assert_int_equal(f->settlement.outcome, OUTBOX_OUT_FAILED);
+	assert_int_equal(f->settlement.delay, 0);
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
 
 int main(void)
@@ -302,6 +328,7 @@ int main(void)
 		TEST(the_last_error_is_cut_with_its_count_kept),
 		TEST(an_outage_charges_nobody),
 		TEST(alone_and_unknown_is_suspect_and_charged_once_proven),
+		TEST(a_delay_that_the_broker_asked_for_is_kept),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

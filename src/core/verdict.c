@@ -36,6 +36,28 @@ void outbox_batch_verdict(struct outbox_batch *batch, size_t i, int verdict, int
 		item->reason = "(out of memory for the reason)";
 }
 
+/* A broker that asks for more is not believed: somebody's clock or unit is wrong. */
+#define RETRY_AFTER_MAX OUTBOX_DAYS
+#define BACK_OFF_MAX OUTBOX_HOURS
+
+static outbox_time between(outbox_time delay, outbox_time max)
+{
+	if (delay <= 0)
+		return 0;
+	return delay < max ? delay : max;
+}
+
+void outbox_batch_retry_after(struct outbox_batch *batch, size_t i, outbox_time delay)
+{
+	if (i < batch->count)
+		batch->items[i]->retry_after = between(delay, RETRY_AFTER_MAX);
+}
+
+void outbox_batch_back_off(struct outbox_batch *batch, outbox_time delay)
+{
+	batch->back_off = between(delay, BACK_OFF_MAX);
+}
+
 void outbox_batch_duplicate(struct outbox_batch *batch, size_t i)
 {
 	outbox_batch_verdict(batch, i, OUTBOX_ACKED, 0, NULL);

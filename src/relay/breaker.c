@@ -15,7 +15,8 @@ outbox_time breaker_next(const struct breaker *breaker)
 	return breaker->delay > breaker->max / 2 ? breaker->max : breaker->delay * 2;
 }
 
-bool breaker_trip(struct breaker *breaker, outbox_time now, struct outbox_random *random)
+bool breaker_trip(struct breaker *breaker, outbox_time now, outbox_time asked,
+		  struct outbox_random *random)
 {
 	bool was_closed = !breaker->delay;
 
@@ -24,6 +25,9 @@ bool breaker_trip(struct breaker *breaker, outbox_time now, struct outbox_random
 	breaker->delay = breaker_next(breaker);
 	/* Jitter downwards only, so that `max` is what an operator reads in the configuration. */
 	breaker->until = now + random_between(random, breaker->delay * 3 / 4, breaker->delay);
+	/* The delay itself stays ours: what a broker asks for once is no measure for the next time. */
+	if (breaker->until < now + asked)
+		breaker->until = now + asked;
 	return was_closed;
 }
 

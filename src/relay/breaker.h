@@ -23,8 +23,12 @@ void breaker_init(struct breaker *breaker, outbox_time min, outbox_time max);
 /* How long the next trip would wait, at the most. */
 outbox_time breaker_next(const struct breaker *breaker);
 
-/* An outage was seen: open, twice as long as the last time, jittered. True when it was closed. */
-bool breaker_trip(struct breaker *breaker, outbox_time now, struct outbox_random *random);
+/*
+ * An outage was seen: open, twice as long as the last time, jittered, and at least so long as the broker
+ * asked for (0: it did not). True when it was closed.
+ */
+bool breaker_trip(struct breaker *breaker, outbox_time now, outbox_time asked,
+		  struct outbox_random *random);
 
 /* A message was acknowledged: close. True when it was not closed. */
 bool breaker_reset(struct breaker *breaker);

@@ -180,6 +180,7 @@ size_t flight_round(struct flight *f, const struct decide_context *context, int6
 	struct outbox_settlement s;
 
 	f->batch.count = 0;
+	f->batch.back_off = 0;
 	while (f->ready_head < f->ready_tail) {
 		size_t i = f->ready[f->ready_head++];
 		const struct outbox_claimed *c = &f->claim.items[i];
@@ -216,6 +217,7 @@ struct flight_verdicts flight_judge(struct flight *f, const struct decide_contex
 		struct outbox_settlement s = { 0 };
 		struct decide_verdict v = { .verdict = item->verdict,
 					    .reason = item->reason,
+					    .retry_after = item->retry_after,
 					    .connection_lost = outcome_unknown(status),
 					    .alone = f->batch.count == 1,
 					    .others_acked = others_acked };

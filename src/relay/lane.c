@@ -98,7 +98,7 @@ static void connect_broker(struct worker *w, outbox_time now)
 	struct outbox_error err = OUTBOX_ERROR_INIT;
 
 	if (w->transport->ops->connect(w->transport, now + w->target->publish_timeout, &err))
-		trouble_broker(w, &err, now);
+		trouble_broker(w, &err, 0, now);
 	else
 		w->connected = true;
 	failpoint("after_connect");
@@ -163,6 +163,11 @@ static void found_nothing(struct worker *w, struct lane *lane, const struct outb
 	}
 	if (breaker_open(&w->breaker, now)) {
 		lane->run_at = w->breaker.until;
+		return;
+	}
+	if (lane->throttled) {
+		lane->dry = 0; /* who knows */
+		lane->run_at = lane->tokens_at;
 		return;
 	}
 	if (claim->next_due && claim->next_due - claim->store_now < wait)
@@ -278,6 +283,8 @@ static void settle_and_read(struct worker *w, struct lane *lane, outbox_time now
 	size_t want = wanted(w, lane, now);
 	int r;
 
+	lane->throttled = false;
+
 	lane->run_at = now;               /* a ring may have come before its time */
 	lane->read_ring = worker_ring(w); /* before the read: what is rung later is looked at again */
 	if (want && !w->connected) {
@@ -288,6 +295,7 @@ static void settle_and_read(struct worker *w, struct lane *lane, outbox_time now
 		}
 		want = 0;
 	}
+	want = lane_take_tokens(w, lane, want, now);
 	if (!want && !settled->claim.count) {
 		found_nothing(w, lane, &fresh->claim, want, now);
 		return;
@@ -310,13 +318,15 @@ static void settle_and_read(struct worker *w, struct lane *lane, outbox_time now
 				   },
 				   fresh->arena, &fresh->claim, &err);
 	failpoint("after_settle");
+	if (r)
+		flight_reset(fresh);
+	lane_use_tokens(w, &fresh->claim, want, now);
 	if (!r) {
 		lane->slow_failures = 0;
 		trouble_lane_over(w, lane, "settle", now);
 		advanced(w, lane, want, now);
 		return;
 	}
-	flight_reset(fresh);
 	if (r == OUTBOX_EFENCED) {
 		fenced(w, lane);
 		return;

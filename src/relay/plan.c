@@ -2,6 +2,7 @@
 #include "relay/plan.h"
 
 #include "base/random.h"
+#include "base/rate.h"
 #include "base/text.h"
 #include "core/retry.h"
 #include "core/routing.h"
@@ -44,6 +45,21 @@ static int copy_route(const struct outbox_route *from, struct outbox_arena *aren
 			return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	}
 	to->types = types;
+	return OUTBOX_OK;
+}
+
+static int check_rate(const struct outbox_target_config *c, struct outbox_error *err)
+{
+	if (!c->rate_count && !c->rate_period && !c->rate_burst)
+		return OUTBOX_OK;
+	if (c->rate_count <= 0 || c->rate_count > RATE_COUNT_MAX || c->rate_period <= 0 ||
+	    c->rate_period > OUTBOX_HOURS)
+		return outbox_fail(err, OUTBOX_ECONFIG,
+				   "rate: between 1 and %d messages, in up to an hour, such as 50/s",
+				   RATE_COUNT_MAX);
+	if (c->rate_burst < 0 || c->rate_burst > RATE_COUNT_MAX)
+		return outbox_fail(err, OUTBOX_ECONFIG, "burst: between 1 and %d messages",
+				   RATE_COUNT_MAX);
 	return OUTBOX_OK;
 }
 
@@ -112,8 +128,19 @@ static int plan_target(const struct outbox_relay_config *relay,
 	t->order = c.order ? c.order : OUTBOX_ORDER_STRICT;
 	t->hold = c.hold;
 	t->start = c.start;
+	t->rank = RANK_NORMAL;
 	plan_times(relay, t);
-	return check_times(t, err);
+	r = check_times(t, err);
+	if (!r)
+		r = check_rate(&c, err);
+	if (r)
+		return r;
+	t->throttle = outbox_arena_alloc(arena, sizeof(*t->throttle));
+	if (!t->throttle)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	throttle_init(t->throttle, c.rate_count, c.rate_period, c.rate_burst,
+		      relay->clock->mono(relay->clock));
+	return OUTBOX_OK;
 }
 
 static int plan_targets(const struct outbox_relay_config *config, struct outbox_arena *arena,
@@ -195,6 +222,8 @@ int plan_make(const struct outbox_relay_config *given, struct outbox_arena *aren
 	int r;
 
 	copy_known(&c, sizeof(c), given, given->struct_size);
+	if (!c.clock)
+		c.clock = outbox_clock_system();
 	r = check_relay(&c, err);
 	if (!r)
 		r = plan_targets(&c, arena, &plan, err);
@@ -215,7 +244,7 @@ int plan_make(const struct outbox_relay_config *given, struct outbox_arena *aren
 	plan.retain_failed = first_time(c.retain_failed, preset->retain_failed, OUTBOX_NEVER);
 	plan.purge_interval = first_time(c.purge_interval, preset->purge_interval, OUTBOX_MINUTES);
 	plan.registry = c.registry;
-	plan.clock = c.clock ? c.clock : outbox_clock_system();
+	plan.clock = c.clock;
 	plan.log = (struct log){ .sink = c.log, .context = c.log_context };
 	*ret_plan = plan;
 	return OUTBOX_OK;

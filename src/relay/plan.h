@@ -5,6 +5,7 @@
 /* A relay's configuration after it was checked: every default filled in, every string our own. */
 
 #include "base/log.h"
+#include "relay/throttle.h"
 
 #include <outbox/relay.h>
 
@@ -20,6 +21,9 @@ struct target_plan {
 	size_t batch_messages;
 	outbox_time lease, publish_timeout, poll_min, poll_max;
 	int64_t route_version; /* from the store, when the target is registered */
+	const char *band_of;   /* the target that was configured with bands; NULL: none */
+	enum throttle_rank rank;
+	struct throttle *throttle; /* shared by the bands of a target; never NULL */
 };
 
 struct relay_plan {

@@ -91,6 +91,8 @@ void lane_send(struct worker *w, struct lane *lane, outbox_time now)
 	ended = w->plan->clock->mono(w->plan->clock);
 	tally_published(w->tally, &lane->trip, f, ended - now,
 			f->claim.store_now + (ended - lane->read_at));
+	if (context.suspect_delay < 2 * f->batch.back_off)
+		context.suspect_delay = 2 * f->batch.back_off;
 	said = flight_judge(f, &context, r, suspicion && w->acked > suspicion->acked);
 	failpoint("after_decide");
 	w->acked += said.acked;
@@ -106,7 +108,7 @@ void lane_send(struct worker *w, struct lane *lane, outbox_time now)
 		return;
 	}
 	lane->trip.outage = true;
-	trouble_broker(w, &err, ended);
+	trouble_broker(w, &err, f->batch.back_off, ended);
 	flight_return_rest(f);
 	lane->phase = LANE_READ;
 }

@@ -117,14 +117,15 @@ void trouble_lane_over(struct worker *w, struct lane *lane, const char *call, ou
 			  duration_human(now - w->refused_since, waited));
 }
 
-void trouble_broker(struct worker *w, const struct outbox_error *err, outbox_time now)
+void trouble_broker(struct worker *w, const struct outbox_error *err, outbox_time asked,
+		    outbox_time now)
 {
 	char wait[DURATION_TEXT_MAX];
 
 	w->transport->ops->disconnect(w->transport);
 	w->connected = false;
 	w->outage = *err;
-	if (!breaker_trip(&w->breaker, now, &w->random.base))
+	if (!breaker_trip(&w->breaker, now, asked, &w->random.base))
 		return;
 	w->lease_at = now; /* tells the store, so that people see it */
 	tally_add(&w->tally->outages, 1);

@@ -23,8 +23,9 @@ void trouble_lane(struct worker *worker, struct lane *lane, const char *call,
 		  const struct outbox_error *err, outbox_time now);
 void trouble_lane_over(struct worker *worker, struct lane *lane, const char *call, outbox_time now);
 
-/* The broker is out: open the breaker, drop the connection. */
-void trouble_broker(struct worker *worker, const struct outbox_error *err, outbox_time now);
+/* The broker is out: open the breaker, drop the connection. asked: it said how long, or 0. */
+void trouble_broker(struct worker *worker, const struct outbox_error *err, outbox_time asked,
+		    outbox_time now);
 /* The broker acknowledged something. */
 void trouble_broker_over(struct worker *worker, outbox_time now);
 

@@ -40,6 +40,7 @@ struct lane {
 	bool leaving;       /* finish what is in flight, settle it, then release */
 	bool lost;          /* the lease is gone: the fence decides whether settling still counts */
 	bool ran_dry;       /* a read found nothing that is due */
+	bool throttled;     /* the last read was not made: the rate is used up until run_at */
 	unsigned read_ring; /* the bell's rings when the last read began */
 	unsigned dry;       /* and at which ring of the bell that was; 0: it found something */
 	struct outbox_head head;
@@ -49,8 +50,9 @@ struct lane {
 	size_t limit;       /* the next claim's size: halved by UNKNOWN, doubled by success ... */
 	size_t most;        /* ... up to this: the batch, or what came through a slow wire */
 	outbox_time run_at, poll;
-	outbox_time read_at; /* mono: when the claim in flight was read */
-	struct trip trip;    /* what is known of it so far */
+	outbox_time read_at;   /* mono: when the claim in flight was read */
+	outbox_time tokens_at; /* mono: when to ask for tokens again */
+	struct trip trip;      /* what is known of it so far */
 	struct outbox_error refusal; /* why the store refuses this lane and no other; status 0: it does not */
 	outbox_time refusal_delay;
 	struct flight flights[2]; /* settling one and reading into the other is one call */

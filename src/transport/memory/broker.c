@@ -289,6 +289,7 @@ struct memory_answer broker_answer(struct memory_broker *broker, uint64_t connec
 		rule->left -= rule->rule.times != 0;
 		answer.fate = rule->rule.fate;
 		answer.reason = rule->rule.reason;
+		answer.wait = rule->rule.wait;
 		if (rule->rule.status)
 			answer.status = rule->rule.status;
 	}

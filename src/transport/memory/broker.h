@@ -11,6 +11,7 @@ struct memory_answer {
 	enum memory_fate fate;
 	int status; /* of publish() on a drop */
 	const char *reason;
+	outbox_time wait;
 };
 
 /* The plan of one publish() call, fixed at its start. */

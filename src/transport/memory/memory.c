@@ -101,6 +101,7 @@ static int give_verdict(struct outbox_batch *batch, size_t i, const struct memor
 	case MEMORY_RETRY:
 		outbox_batch_verdict(batch, i, OUTBOX_RETRY, 0, "%s",
 				     reason ? reason : "refused by the broker for now");
+		outbox_batch_retry_after(batch, i, answer->wait);
 		return OUTBOX_OK;
 	case MEMORY_UNKNOWN_KEPT:
 	case MEMORY_UNKNOWN_LOST:
@@ -109,6 +110,7 @@ static int give_verdict(struct outbox_batch *batch, size_t i, const struct memor
 		return OUTBOX_OK;
 	case MEMORY_DROP:
 	case MEMORY_DROP_KEPT:
+		outbox_batch_back_off(batch, answer->wait);
 		break;
 	}
 	return outbox_fail(err, answer->status, "%s", reason ? reason : "memory: connection lost");

@@ -41,6 +41,7 @@ struct memory_rule {
 	int times;          /* how often it applies; 0: always */
 	int status;         /* what publish() returns on a drop; 0: OUTBOX_ECONN */
 	const char *reason; /* of the verdict; NULL: a text made from the fate */
+	outbox_time wait; /* RETRY: come again after this; a drop: ask nothing before; 0: not said */
 };
 
 /* One message as it arrived. Lives until memory_broker_clear() or _free(). */

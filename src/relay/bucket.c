@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Whole numbers only, so that a slow rate loses nothing by rounding: the level is counted in parts of a token,
+ * `period` (in microseconds) of them each. A microsecond brings `count` parts.
+ */
+#include "relay/bucket.h"
+
+#define BURST_MAX 1000000000 /* times an hour in microseconds fits into 63 bits */
+
+static int64_t full(const struct bucket *b)
+{
+	return b->burst * b->period;
+}
+
+/* A second's worth. */
+static int64_t usual_burst(int64_t count, outbox_time period)
+{
+	int64_t burst = count / (period / OUTBOX_SECONDS ? period / OUTBOX_SECONDS : 1);
+
+	return burst > 0 ? burst : 1;
+}
+
+static void set_rate(struct bucket *b, int64_t count, outbox_time period, int64_t burst)
+{
+	b->count = count;
+	b->period = period;
+	b->burst = burst > 0 ? burst : usual_burst(count, period);
+	if (b->burst > BURST_MAX)
+		b->burst = BURST_MAX;
+}
+
+void bucket_init(struct bucket *b, int64_t count, outbox_time period, int64_t burst, outbox_time now)
+{
+	set_rate(b, count, period, burst);
+	b->level = full(b);
+	b->at = now;
+}
+
+static void fill(struct bucket *b, outbox_time now)
+{
+	int64_t missing = full(b) - b->level;
+	outbox_time passed = now - b->at;
+
+	if (passed <= 0)
+		return;
+	b->at = now;
+	/* a long pause brings no more than fits; compared so that nothing overflows */
+	if (passed > missing / b->count)
+		b->level = full(b);
+	else
+		b->level += passed * b->count;
+}
+
+void bucket_change(struct bucket *b, int64_t count, outbox_time period, int64_t burst,
+		   outbox_time now)
+{
+	int64_t tokens;
+
+	fill(b, now);
+	tokens = b->level / b->period;
+	set_rate(b, count, period, burst);
+	b->level = (tokens < b->burst ? tokens : b->burst) * b->period;
+	b->at = now;
+}
+
+size_t bucket_take(struct bucket *b, size_t want, outbox_time now)
+{
+	int64_t tokens;
+
+	fill(b, now);
+	tokens = b->level > 0 ? b->level / b->period : 0;
+	if ((uint64_t)tokens > want)
+		tokens = (int64_t)want;
+	b->level -= tokens * b->period;
+	return (size_t)tokens;
+}
+
+void bucket_give(struct bucket *b, size_t tokens)
+{
+	int64_t room = full(b) - b->level;
+
+	if (tokens > (uint64_t)(room / b->period))
+		b->level = full(b);
+	else
+		b->level += (int64_t)tokens * b->period;
+}
+
+void bucket_owe(struct bucket *b, size_t tokens)
+{
+	/* Bounded, so that no arithmetic overflows: a claim has 100,000 messages at the most. */
+	for (; tokens && b->level > -full(b); tokens--)
+		b->level -= b->period;
+}
+
+outbox_time bucket_next(struct bucket *b, outbox_time now)
+{
+	fill(b, now);
+	if (b->level >= b->period)
+		return now;
+	return b->at + (b->period - b->level + b->count - 1) / b->count;
+}

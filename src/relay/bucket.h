@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef RELAY_BUCKET_H
+#define RELAY_BUCKET_H
+
+/*
+ * A token bucket: a token is one message that may be sent. It fills evenly, count tokens in a period, up to
+ * burst, however long nobody took any. Pure: the time is handed in, and may stand still but is not
+ * believed when it goes back. One thread at a time.
+ */
+
+#include <outbox/clock.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct bucket {
+	int64_t count;
+	outbox_time period;
+	int64_t burst;
+	int64_t level; /* parts of a token: each is `period` of them, and a microsecond brings `count`;
+			   below 0: owed */
+	outbox_time at; /* mono; the level is that of this time */
+};
+
+/* Full. burst 0: a second's worth, at least 1. count and period above 0, period at most an hour. */
+void bucket_init(struct bucket *bucket, int64_t count, outbox_time period, int64_t burst,
+		 outbox_time now);
+
+/* Another rate from now on. What is in it stays, as far as it fits. */
+void bucket_change(struct bucket *bucket, int64_t count, outbox_time period, int64_t burst,
+		   outbox_time now);
+
+/* Take up to want tokens; returns how many there were. */
+size_t bucket_take(struct bucket *bucket, size_t want, outbox_time now);
+
+/* Put back what was not used. */
+void bucket_give(struct bucket *bucket, size_t tokens);
+
+/* Tokens were used that nobody took: they are missing from what comes next. */
+void bucket_owe(struct bucket *bucket, size_t tokens);
+
+/* When there will be a token; now when there is one. */
+outbox_time bucket_next(struct bucket *bucket, outbox_time now);
+
+#endif
