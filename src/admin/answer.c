@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "admin/inside.h"
+#include "admin/json.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -37,7 +38,7 @@ static struct MHD_Response *from_text(char *text)
 
 static struct MHD_Response *from_json(const json_t *json)
 {
-	return json ? from_text(json_dumps(json, JSON_COMPACT | JSON_ENSURE_ASCII)) : NULL;
+	return json ? from_text(json_dumps(json, JSON_STYLE | JSON_ENSURE_ASCII)) : NULL;
 }
 
 static struct MHD_Response *refusal(const struct request *request)

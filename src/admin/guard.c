@@ -287,25 +287,13 @@ static bool check_token(struct request *request, const struct headers *headers)
 	return true;
 }
 
-static bool knows(const struct shape *shape, const char *name)
-{
-	for (; shape; shape = shape->base)
-		for (size_t i = 0; i < shape->count; i++)
-			if (strcmp(shape->fields[i].name, name) == 0)
-				return true;
-	return false;
-}
-
 static bool check_parameters(struct request *request)
 {
 	for (size_t i = 0; i < request->query.count; i++) {
-		const char *name = request->query.names[i];
-		char shown[60];
+		struct outbox_error err = OUTBOX_ERROR_INIT;
 
-		if (!knows(request->route->query, name))
-			return request_refuse(request, 400, "parameter",
-					      "there is no parameter \"%s\" here",
-					      text_shown(shown, sizeof(shown), name));
+		if (shape_unknown(request->route->query, "parameter", request->query.names[i], &err))
+			return request_refuse(request, 400, "parameter", "%s", err.message);
 	}
 	return true;
 }
