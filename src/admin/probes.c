@@ -2,9 +2,11 @@
 #include "admin/probes.h"
 
 #include "admin/daemon.h"
+#include "admin/metrics.h"
 #include "admin/watch.h"
 
 #define ANSWER_MAX 16
+#define METRICS_MAX ((size_t)64 << 20) /* 64 sources x 64 targets need less */
 
 /* One word: who has no token learns nothing else. */
 static int answer(struct admin_response *response, bool well)
@@ -65,7 +67,16 @@ int probe_ready(const struct admin_request *request, struct admin_response *resp
 int probe_metrics(const struct admin_request *request, struct admin_response *response,
 		  struct outbox_error *err)
 {
-	(void)request;
-	(void)response;
-	return outbox_fail(err, OUTBOX_ENOTSUP, "metrics are not there yet");
+	struct watch *watch = admin_watch(request->admin);
+	const struct watch_sample *sample = watch_hold(watch);
+
+	if (!sample)
+		return outbox_fail(err, OUTBOX_ECONN, "no source was looked at yet; try again");
+	response->content_type = METRICS_CONTENT_TYPE;
+	response->body.max = METRICS_MAX;
+	metrics_write(sample, &response->body);
+	watch_release(watch, sample);
+	if (response->body.failed)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	return OUTBOX_OK;
 }
