@@ -155,7 +155,7 @@ static enum truth sending(struct rule_view *view)
 
 	if (!view->progress->begun || view->target->sending <= 0 || age <= view->limits->sending)
 		return TRUTH_FALSE;
-	view->since = view->wall - age;
+	view->since = view->wall - age + view->limits->sending;
 	SAY(view, "%s being sent, and nothing moved for %s; the limit is %s",
 	    count_text(view->target->sending, count), duration_human(age, age_text),
 	    duration_human(view->limits->sending, limit));

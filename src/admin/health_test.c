@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* When an alert begins and ends. */
+#include "admin/health_test.h"
+
+static void test_all_is_well(void **state)
+{
+	struct world *w = *state;
+
+	go_on(w, OUTBOX_HOURS);
+	go_on(w, OUTBOX_HOURS);
+	assert_int_equal(w->count, 0);
+	assert_int_equal(health_worst(w->findings, w->count, NULL), LEVEL_HEALTHY);
+}
+
+static void test_old_news_fires_at_once(void **state)
+{
+	struct world *w = *state;
+
+	look(w);
+	w->target.oldest = w->stats.store_now - w->limits.overdue - w->limits.settle;
+	w->target.outage = "no route to host";
+	w->target.outage_since = w->stats.store_now - w->limits.settle;
+	look(w);
+	assert_non_null(found(w, RULE_OVERDUE));
+	assert_non_null(found(w, RULE_OUTAGE));
+	assert_int_equal(found(w, RULE_OUTAGE)->since, w->wall - w->limits.settle);
+}
+
+static void test_one_good_look_begins_anew(void **state)
+{
+	struct world *w = *state;
+
+	w->target.pending = 1001;
+	look(w);
+	go_on(w, w->limits.pending_for - 1);
+	w->target.pending = 1000;
+	go_on(w, 0);
+	w->target.pending = 1001;
+	fires_after(w, RULE_PENDING, w->limits.pending_for);
+	/* and one good look does not end it */
+	w->target.pending = 0;
+	go_on(w, w->limits.settle / 2);
+	w->target.pending = 1001;
+	go_on(w, w->limits.settle / 2);
+	w->target.pending = 0;
+	ends_after_settle(w, RULE_PENDING);
+}
+
+static void test_source_down(void **state)
+{
+	struct world *w = *state;
+
+	w->target.failed = 1;
+	look(w);
+	w->source.stats = NULL;
+	w->source.trouble = "connection refused";
+	w->source.n_metrics = 0;
+	fires_after(w, RULE_SOURCE_DOWN, w->limits.settle);
+	/* nothing new is known of its targets: what fired goes on, however long */
+	go_on(w, OUTBOX_HOURS);
+	assert_non_null(found(w, RULE_FAILED));
+	assert_null(found(w, RULE_RELAY_DOWN));
+	w->source.stats = &w->stats;
+	w->source.trouble = "schema 9 is newer than this program";
+	fires_after(w, RULE_RELAY_DOWN, w->limits.settle);
+	w->source.trouble = NULL;
+	ends_after_settle(w, RULE_RELAY_DOWN);
+	assert_null(found(w, RULE_SOURCE_DOWN));
+}
+
+static void test_what_is_gone_is_forgotten(void **state)
+{
+	struct world *w = *state;
+
+	w->target.failed = 1;
+	look(w);
+	w->stats.n_targets = 0;
+	look(w);
+	assert_int_equal(w->count, 0);
+	w->stats.n_targets = 1;
+	look(w);
+	assert_int_equal(w->count, 1);
+	w->gone = true;
+	look(w);
+	assert_int_equal(w->count, 0);
+}
+
+static void test_off(void **state)
+{
+	struct world *w = *state;
+	const char *off[] = { "fail*" };
+
+	w->target.failed = 1;
+	w->target.paused = true;
+	look(w);
+	assert_int_equal(w->count, 2);
+	w->limits.off = (struct config_texts){ off, 1 };
+	look(w);
+	assert_int_equal(w->count, 1);
+}
+
+static void test_once(void **state)
+{
+	struct world *w = *state;
+
+	w->once = true;
+	w->target.failed = 1;
+	w->target.paused = true;
+	w->target.pending = 1001;
+	w->target.outage = "away";
+	look(w);
+	assert_int_equal(w->count, 4);
+	/* the worst first, information last */
+	assert_string_equal(w->findings[0].rule, "failed");
+	assert_string_equal(w->findings[1].rule, "outage");
+	assert_string_equal(w->findings[2].rule, "pending");
+	assert_string_equal(w->findings[3].rule, "paused");
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_all_is_well),
+		TEST(test_old_news_fires_at_once),
+		TEST(test_one_good_look_begins_anew),
+		TEST(test_source_down),
+		TEST(test_what_is_gone_is_forgotten),
+		TEST(test_off),
+		TEST(test_once),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every rule at its limit and one beyond. */
+#include "admin/health_test.h"
+
+static void test_failed(void **state)
+{
+	struct world *w = *state;
+
+	w->limits.failed = 2;
+	w->target.failed = 2;
+	never_fires(w, RULE_FAILED);
+	w->target.failed = 3;
+	fires_after(w, RULE_FAILED, 0);
+	assert_string_equal(found(w, RULE_FAILED)->text, "3 failed deliveries, the limit is 2");
+	assert_int_equal(found(w, RULE_FAILED)->level, LEVEL_UNHEALTHY);
+	assert_int_equal(health_worst(w->findings, w->count, "shop"), LEVEL_UNHEALTHY);
+	assert_int_equal(health_worst(w->findings, w->count, "other"), LEVEL_HEALTHY);
+	w->target.failed = 2;
+	ends_after_settle(w, RULE_FAILED);
+}
+
+static void test_overdue(void **state)
+{
+	struct world *w = *state;
+
+	look(w);
+	for (int i = 0; i < 5; i++) {
+		w->target.oldest = w->stats.store_now - w->limits.overdue + 60 * OUTBOX_SECONDS;
+		go_on(w, 60 * OUTBOX_SECONDS);
+		assert_null(found(w, RULE_OVERDUE));
+	}
+	/* one microsecond more, and it has to last; since when is the store's own knowledge */
+	w->target.oldest = w->stats.store_now - w->limits.overdue - 1;
+	look(w);
+	assert_null(found(w, RULE_OVERDUE));
+	go_on(w, w->limits.settle);
+	assert_non_null(found(w, RULE_OVERDUE));
+	assert_int_equal(found(w, RULE_OVERDUE)->since, w->wall - w->limits.settle - 1);
+	w->target.oldest = 0;
+	ends_after_settle(w, RULE_OVERDUE);
+}
+
+static void test_backlog(void **state)
+{
+	struct world *w = *state;
+
+	w->target.pending = 1000;
+	w->target.waiting = 4000;
+	w->target.parked = 4500;
+	w->target.sending = 500;
+	w->target.deferred = 99999;
+	never_fires(w, RULE_BACKLOG);
+	w->target.parked++;
+	fires_after(w, RULE_BACKLOG, w->limits.settle);
+	assert_string_equal(found(w, RULE_BACKLOG)->text,
+			    "10,001 unfinished deliveries, the limit is 10,000");
+	w->target.parked = OUTBOX_COUNT_CAP + 1;
+	go_on(w, 1);
+	assert_string_equal(found(w, RULE_BACKLOG)->text,
+			    "more than 100,000 unfinished deliveries, the limit is 10,000");
+	w->target.parked = 0;
+	ends_after_settle(w, RULE_BACKLOG);
+}
+
+static void test_pending(void **state)
+{
+	struct world *w = *state;
+
+	w->target.pending = 1000;
+	never_fires(w, RULE_PENDING);
+	w->target.pending = 1001;
+	fires_after(w, RULE_PENDING, w->limits.pending_for);
+	w->target.pending = 0;
+	ends_after_settle(w, RULE_PENDING);
+}
+
+static void test_sending(void **state)
+{
+	struct world *w = *state;
+
+	/* busy for hours, but it moves */
+	w->target.sending = 500;
+	for (int i = 0; i < 10; i++) {
+		w->lanes[1].receipts++;
+		go_on(w, w->limits.sending);
+		assert_null(found(w, RULE_SENDING));
+	}
+	go_on(w, w->limits.sending);
+	assert_null(found(w, RULE_SENDING));
+	go_on(w, 1);
+	assert_null(found(w, RULE_SENDING));
+	go_on(w, w->limits.settle);
+	assert_non_null(found(w, RULE_SENDING));
+	w->target.sending = 0;
+	ends_after_settle(w, RULE_SENDING);
+}
+
+static void add_latency(struct world *w, uint64_t count, outbox_time each)
+{
+	w->metrics.latency.count += count;
+	w->metrics.latency.sum += (int64_t)count * each;
+}
+
+static void test_latency(void **state)
+{
+	struct world *w = *state;
+
+	add_latency(w, 1000000, OUTBOX_SECONDS); /* from before anybody looked */
+	look(w);
+	for (int i = 0; i < 10; i++) {
+		add_latency(w, 10, w->limits.latency);
+		go_on(w, OUTBOX_MINUTES);
+		assert_null(found(w, RULE_LATENCY));
+	}
+	for (int i = 0; i < 10; i++) {
+		add_latency(w, 10, w->limits.latency + OUTBOX_SECONDS);
+		go_on(w, OUTBOX_MINUTES);
+	}
+	assert_non_null(found(w, RULE_LATENCY));
+	/* the good ones outweigh the bad ones once the bad ones are old */
+	for (int i = 0; i < 10; i++) {
+		add_latency(w, 10, OUTBOX_SECONDS);
+		go_on(w, OUTBOX_MINUTES);
+	}
+	assert_null(found(w, RULE_LATENCY));
+	/* a new relay counts from zero */
+	w->metrics.latency = (struct histogram_view){ .count = 0 };
+	add_latency(w, 5, OUTBOX_SECONDS);
+	go_on(w, OUTBOX_MINUTES);
+	assert_int_equal(w->count, 0);
+}
+
+static void test_retry_rate(void **state)
+{
+	struct world *w = *state;
+
+	w->target.delivered_minute = 90;
+	w->target.retries_minute = 10;
+	never_fires(w, RULE_RETRY_RATE);
+	w->target.delivered_minute = 89;
+	fires_after(w, RULE_RETRY_RATE, w->limits.settle);
+	w->target.delivered_minute = 0;
+	w->target.retries_minute = RETRY_RATE_MIN - 1;
+	ends_after_settle(w, RULE_RETRY_RATE);
+	w->target.retries_minute = RETRY_RATE_MIN;
+	fires_after(w, RULE_RETRY_RATE, w->limits.settle);
+}
+
+static void test_outage(void **state)
+{
+	struct world *w = *state;
+
+	look(w);
+	w->target.outage = "connection refused";
+	w->target.outage_since = w->stats.store_now;
+	fires_after(w, RULE_OUTAGE, w->limits.settle);
+	assert_string_equal(found(w, RULE_OUTAGE)->text, "out of reach: connection refused");
+	w->target.outage = NULL;
+	ends_after_settle(w, RULE_OUTAGE);
+}
+
+static void test_lanes(void **state)
+{
+	struct world *w = *state;
+
+	w->lanes[0].owner = NULL;
+	fires_after(w, RULE_LANES_IDLE, w->limits.settle);
+	w->lanes[1].owner = NULL;
+	fires_after(w, RULE_NO_RELAY, w->limits.settle);
+	assert_null(found(w, RULE_LANES_IDLE));
+	/* what is refused is held by nobody: one alert, the one that says why */
+	w->lanes[0].refused = "ahead of the log";
+	fires_after(w, RULE_REFUSED, 0);
+	go_on(w, w->limits.settle);
+	assert_int_equal(w->count, 1);
+	w->lanes[0].refused = NULL;
+	w->lanes[0].owner = w->lanes[1].owner = "b/0";
+	ends_after_settle(w, RULE_REFUSED);
+}
+
+static void test_paused_is_information(void **state)
+{
+	struct world *w = *state;
+
+	w->target.paused = true;
+	w->target.paused_by = "eve\n\033[31m";
+	fires_after(w, RULE_PAUSED, 0);
+	assert_string_equal(found(w, RULE_PAUSED)->text, "paused by eve  [31m: no reason given");
+	assert_int_equal(health_worst(w->findings, w->count, NULL), LEVEL_HEALTHY);
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_failed),     TEST(test_overdue),
+		TEST(test_backlog),    TEST(test_pending),
+		TEST(test_sending),    TEST(test_latency),
+		TEST(test_retry_rate), TEST(test_outage),
+		TEST(test_lanes),      TEST(test_paused_is_information),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
