@@ -1,172 +1,142 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "admin/post.h"
 
+#include "base/cleanup.h"
 #include "base/text.h"
 
 #include <curl/curl.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#define CONNECT_MS 5000L
+#define ANSWER_MAX ((size_t)64 << 10)
 
-struct poster {
+struct post {
 	CURL *curl;
-	const _Atomic bool *stop;
-	char text[200];
-	size_t size;
+	size_t answered; /* bytes */
 };
 
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static bool ready;
-
-static void init_library(void)
+static void init_curl(void)
 {
-	ready = curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
+	curl_global_init(CURL_GLOBAL_DEFAULT);
 }
 
-int poster_new(const _Atomic bool *stop, struct poster **ret_poster, struct outbox_error *err)
+int post_new(struct post **ret_post, struct outbox_error *err)
 {
-	struct poster *poster = calloc(1, sizeof(*poster));
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	struct post *post = calloc(1, sizeof(*post));
 
-	pthread_once(&once, init_library);
-	if (poster && ready)
-		poster->curl = curl_easy_init();
-	if (!poster || !poster->curl) {
-		poster_free(poster);
+	pthread_once(&once, init_curl);
+	if (post)
+		post->curl = curl_easy_init();
+	if (!post || !post->curl) {
+		free(post);
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	}
-	poster->stop = stop;
-	*ret_poster = poster;
+	*ret_post = post;
 	return OUTBOX_OK;
 }
 
-struct poster *poster_free(struct poster *poster)
+struct post *post_free(struct post *post)
 {
-	if (!poster)
-		return NULL;
-	curl_easy_cleanup(poster->curl);
-	free(poster);
+	if (post)
+		curl_easy_cleanup(post->curl);
+	free(post);
 	return NULL;
 }
 
-/* Keeps the beginning; taking no more would end the transfer as an error. */
-static size_t take_body(char *data, size_t unit, size_t count, void *context)
+static size_t throw_away(char *data, size_t size, size_t count, void *context)
 {
-	struct poster *poster = context;
-	size_t size = unit * count, room = sizeof(poster->text) - 1 - poster->size;
+	struct post *post = context;
 
-	memcpy(poster->text + poster->size, data, size < room ? size : room);
-	poster->size += size < room ? size : room;
-	return size;
+	(void)data;
+	post->answered += size * count;
+	return post->answered <= ANSWER_MAX ? size * count : 0;
 }
 
-static int look_around(void *context, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d)
+static int ask_stop(void *context, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d)
 {
-	const struct poster *poster = context;
+	const struct post_request *request = context;
 
-	(void)a, (void)b, (void)c, (void)d;
-	return poster->stop && *poster->stop;
+	(void)a;
+	(void)b;
+	(void)c;
+	(void)d;
+	return request->stop && request->stop(request->context);
 }
 
-static struct curl_slist *make_headers(const struct post *post)
+static void free_list(struct curl_slist **list)
 {
-	struct curl_slist *list = curl_slist_append(NULL, "Expect:"), *longer;
-	char type[200];
-
-	snprintf(type, sizeof(type), "Content-Type: %s", post->content_type);
-	longer = list ? curl_slist_append(list, type) : NULL;
-	for (size_t i = 0; longer && i < post->n_headers; i++) {
-		list = longer;
-		longer = curl_slist_append(list, post->headers[i]);
-	}
-	if (!longer)
-		curl_slist_free_all(list);
-	return longer;
+	curl_slist_free_all(*list);
 }
 
-static bool set_up(struct poster *p, const struct post *post, struct curl_slist *headers)
+static bool add_header(struct curl_slist **list, const char *header)
 {
-	CURL *c = p->curl;
-	long ms = (long)(post->timeout / OUTBOX_MILLISECONDS);
+	struct curl_slist *longer = curl_slist_append(*list, header);
 
-	curl_easy_reset(c); /* connections and their TLS sessions stay */
-	return !curl_easy_setopt(c, CURLOPT_URL, post->url) &&
-	       !curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https") &&
-	       !curl_easy_setopt(c, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)post->size) &&
-	       !curl_easy_setopt(c, CURLOPT_POSTFIELDS, post->body) &&
-	       !curl_easy_setopt(c, CURLOPT_HTTPHEADER, headers) &&
-	       !curl_easy_setopt(c, CURLOPT_FOLLOWLOCATION, 0L) &&
-	       !curl_easy_setopt(c, CURLOPT_NOPROXY, "*") &&
-	       !curl_easy_setopt(c, CURLOPT_NETRC, (long)CURL_NETRC_IGNORED) &&
-	       !curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L) &&
-	       !curl_easy_setopt(c, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2) &&
-	       !curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, ms > 0 ? ms : 1L) &&
-	       !curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT_MS, ms < CONNECT_MS ? ms : CONNECT_MS) &&
-	       !curl_easy_setopt(c, CURLOPT_USERAGENT, "outbox/" OUTBOX_VERSION) &&
-	       !curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, take_body) &&
-	       !curl_easy_setopt(c, CURLOPT_WRITEDATA, p) &&
-	       !curl_easy_setopt(c, CURLOPT_XFERINFOFUNCTION, look_around) &&
-	       !curl_easy_setopt(c, CURLOPT_XFERINFODATA, p) &&
-	       !curl_easy_setopt(c, CURLOPT_NOPROGRESS, 0L);
+	if (longer)
+		*list = longer;
+	return longer != NULL;
 }
 
-static int no_answer(CURLcode code, struct outbox_error *err)
+static CURLcode set_up(struct post *post, const struct post_request *request,
+		       struct curl_slist *headers)
 {
-	int status = OUTBOX_ECONN;
+	CURL *c = post->curl;
+	long timeout = (long)(request->timeout / OUTBOX_MILLISECONDS);
+	CURLcode r = CURLE_OK;
 
-	if (code == CURLE_OPERATION_TIMEDOUT)
-		status = OUTBOX_ETIMEDOUT;
-	else if (code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE)
-		status = OUTBOX_EAUTH;
-	else if (code == CURLE_OUT_OF_MEMORY)
-		status = OUTBOX_ENOMEM;
-	if (code == CURLE_ABORTED_BY_CALLBACK)
-		return outbox_fail(err, OUTBOX_ECONN, "given up, the program ends");
-	/* not the library's own buffer, which names hosts and paths */
-	return outbox_fail(err, status, "%s", curl_easy_strerror(code));
+	curl_easy_reset(c);
+#define SET(option_, value_) r = r ? r : curl_easy_setopt(c, CURLOPT_##option_, value_)
+	SET(URL, request->url);
+	SET(PROTOCOLS_STR, "http,https");
+	SET(FOLLOWLOCATION, 0L);
+	SET(PROXY, "");
+	SET(NETRC, (long)CURL_NETRC_IGNORED);
+	SET(NOSIGNAL, 1L);
+	SET(SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+	SET(CONNECTTIMEOUT_MS, timeout > 0 ? timeout : 1L);
+	SET(TIMEOUT_MS, timeout > 0 ? timeout : 1L);
+	SET(USERAGENT, "outbox/" OUTBOX_VERSION);
+	SET(HTTPHEADER, headers);
+	SET(POSTFIELDS, request->body);
+	SET(POSTFIELDSIZE_LARGE, (curl_off_t)request->size);
+	SET(WRITEFUNCTION, throw_away);
+	SET(WRITEDATA, post);
+	SET(XFERINFOFUNCTION, ask_stop);
+	SET(XFERINFODATA, (void *)request);
+	SET(NOPROGRESS, 0L);
+#undef SET
+	return r;
 }
 
-static int judge(const struct post_answer *answer, struct outbox_error *err)
+int post_send(struct post *post, const struct post_request *request, struct outbox_error *err)
 {
-	int status = OUTBOX_EPROTO;
-	char shown[160];
-
-	if (answer->status >= 200 && answer->status < 300)
-		return OUTBOX_OK;
-	if (answer->status == 401 || answer->status == 403)
-		status = OUTBOX_EAUTH;
-	else if (answer->status == 429 || answer->status == 503)
-		status = OUTBOX_EBUSY;
-	if (!answer->text[0])
-		return outbox_fail(err, status, "answered %d", answer->status);
-	return outbox_fail(err, status, "answered %d: %s", answer->status,
-			   text_shown(shown, sizeof(shown), answer->text));
-}
-
-int poster_send(struct poster *p, const struct post *post, struct post_answer *ret_answer,
-		struct outbox_error *err)
-{
-	struct curl_slist *headers = make_headers(post);
-	struct post_answer answer = { 0 };
-	curl_off_t wait = 0;
-	CURLcode code = CURLE_OUT_OF_MEMORY;
+	_cleanup_(free_list) struct curl_slist *headers = NULL;
+	bool whole = add_header(&headers, "Content-Type: application/json") &&
+		     add_header(&headers, "Expect:");
 	long status = 0;
+	CURLcode r;
 
-	p->size = 0;
-	if (headers && set_up(p, post, headers))
-		code = curl_easy_perform(p->curl);
-	if (code == CURLE_OK) {
-		curl_easy_getinfo(p->curl, CURLINFO_RESPONSE_CODE, &status);
-		curl_easy_getinfo(p->curl, CURLINFO_RETRY_AFTER, &wait);
-		answer.status = (int)status;
-		answer.retry_after = wait > 0 && wait < 86400 ? wait * OUTBOX_SECONDS : 0;
-		memcpy(answer.text, p->text, p->size);
-		text_clean(answer.text);
-	}
-	curl_slist_free_all(headers);
-	if (ret_answer)
-		*ret_answer = answer;
-	return code == CURLE_OK ? judge(&answer, err) : no_answer(code, err);
+	for (size_t i = 0; whole && request->headers && request->headers[i]; i++)
+		whole = add_header(&headers, request->headers[i]);
+	if (!whole || set_up(post, request, headers) != CURLE_OK)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	post->answered = 0;
+	r = curl_easy_perform(post->curl);
+	/* its own words name hosts, never what stands behind them */
+	if (r != CURLE_OK)
+		return outbox_fail_native(err,
+					  r == CURLE_OPERATION_TIMEDOUT ? OUTBOX_ETIMEDOUT
+									: OUTBOX_ECONN,
+					  (int)r, "%s", curl_easy_strerror(r));
+	curl_easy_getinfo(post->curl, CURLINFO_RESPONSE_CODE, &status);
+	if (status >= 300 && status < 400)
+		return outbox_fail(err, OUTBOX_EPROTO,
+				   "it answered %ld; redirects are not followed: give the last URL",
+				   status);
+	if (status < 200 || status >= 300)
+		return outbox_fail(err,
+				   status == 401 || status == 403 ? OUTBOX_EAUTH : OUTBOX_EPROTO,
+				   "it answered %ld", status);
+	return OUTBOX_OK;
 }

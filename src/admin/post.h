@@ -3,9 +3,8 @@
 #define ADMIN_POST_H
 
 /*
- * One HTTP POST, for those who are told of something: alerts, OTLP. http and https only, certificates and names are
- * checked, no redirect is followed, no proxy and no .netrc is looked at, the answer is cut. Errors never name the URL or
- * a header: either may be a secret.
+ * POST a JSON text to somebody, for threads that may wait. Only http and https, no redirects, no proxy from the
+ * environment, no .netrc, certificates checked, TLS 1.2 or newer, an answer of 64 KiB at the most, which is thrown away.
  */
 
 #include <outbox/clock.h>
@@ -14,32 +13,23 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct poster;
+struct post;
 
-struct post {
+struct post_request {
 	const char *url;
-	const char *content_type;
-	const char *const *headers; /* "Authorization: Bearer ..." */
-	size_t n_headers;
-	const void *body;
+	const char *const *headers; /* "Name: value", NULL behind the last; NULL: none */
+	const char *body;           /* JSON */
 	size_t size;
-	outbox_time timeout; /* for all of it */
+	outbox_time timeout;
+	bool (*stop)(void *context); /* asked every second at least: true ends it; may be NULL */
+	void *context;
 };
 
-struct post_answer {
-	int status;              /* HTTP's; 0: there was none */
-	outbox_time retry_after; /* what the server asks for; 0: nothing */
-	char text[200];          /* the beginning of the body, cleaned */
-};
+int post_new(struct post **ret_post, struct outbox_error *err) OUTBOX_MUSTCHECK;
+struct post *post_free(struct post *post);
 
-/* For one thread. Keeps its connection between posts. *stop (may be NULL) becoming true ends a post early. */
-int poster_new(const _Atomic bool *stop, struct poster **ret_poster,
-	       struct outbox_error *err) OUTBOX_MUSTCHECK;
-struct poster *poster_free(struct poster *poster);
-
-/* OK: answered with 2xx. ETIMEDOUT, ECONN; EAUTH also for a certificate that is not trusted; EBUSY for 429 and 503;
- * EPROTO for every other answer. ret_answer (may be NULL) is always written. */
-int poster_send(struct poster *poster, const struct post *post, struct post_answer *ret_answer,
-		struct outbox_error *err) OUTBOX_MUSTCHECK;
+/* OK: it answered 2xx. Errors never have the URL in them. */
+int post_send(struct post *post, const struct post_request *request,
+	      struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 #endif

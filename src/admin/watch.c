@@ -6,6 +6,7 @@
  */
 #include "admin/watch.h"
 
+#include "admin/alerts.h"
 #include "admin/eyes.h"
 #include "admin/journal.h"
 #include "base/cleanup.h"
@@ -36,6 +37,7 @@ struct watch {
 	struct eyes eyes;
 	const struct config *config;
 	struct health_memory *memory;
+	struct alerts *alerts;
 };
 
 static void release(struct held_sample *held)
@@ -220,6 +222,9 @@ static void look_around(struct watch *watch)
 	held->users = 1;
 	r = fill_sample(watch, held, reloaded, &err);
 	if (r == OUTBOX_OK) {
+		/* before it is published: afterwards it may be gone */
+		alerts_note(watch->alerts, watch->config, held->sample.findings,
+			    held->sample.n_findings, held->sample.at);
 		publish(watch, held);
 		return;
 	}
@@ -251,6 +256,15 @@ static void *run(void *context)
 
 /* ---- beginning and end --------------------------------------------------------------------- */
 
+static void dispose(struct watch *watch)
+{
+	if (!watch)
+		return;
+	alerts_free(watch->alerts);
+	health_memory_free(watch->memory);
+	free(watch);
+}
+
 int watch_start(struct daemon *daemon, struct watch **ret_watch, struct outbox_error *err)
 {
 	struct watch *watch = calloc(1, sizeof(*watch));
@@ -258,8 +272,10 @@ int watch_start(struct daemon *daemon, struct watch **ret_watch, struct outbox_e
 
 	if (watch)
 		watch->memory = health_memory_new();
-	if (!watch || !watch->memory) {
-		free(watch);
+	if (watch)
+		watch->alerts = alerts_new();
+	if (!watch || !watch->memory || !watch->alerts) {
+		dispose(watch);
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	}
 	watch->daemon = daemon;
@@ -270,8 +286,7 @@ int watch_start(struct daemon *daemon, struct watch **ret_watch, struct outbox_e
 		r = outbox_fail(err, OUTBOX_EINTERNAL, "cannot start a thread");
 	}
 	if (r) {
-		health_memory_free(watch->memory);
-		free(watch);
+		dispose(watch);
 		return r;
 	}
 	*ret_watch = watch;
@@ -291,8 +306,7 @@ struct watch *watch_stop(struct watch *watch)
 	release(watch->newest);
 	if (watch->config)
 		daemon_config_done(watch->daemon, watch->config);
-	health_memory_free(watch->memory);
 	waiting_deinit(&watch->waiting);
-	free(watch);
+	dispose(watch);
 	return NULL;
 }
