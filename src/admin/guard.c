@@ -20,6 +20,7 @@ struct single {
 };
 
 struct headers {
+	struct framing *framing;
 	size_t count, bytes;
 	bool broken; /* a character that has no place in one */
 	struct single host, authorization, origin, site, content_type, content_length, expect,
@@ -72,6 +73,7 @@ static enum MHD_Result collect(void *context, enum MHD_ValueKind kind, const cha
 
 	(void)kind;
 	headers->count++;
+	framing_header(headers->framing, name, name_size, value, value_size);
 	headers->bytes += name_size + value_size + 4;
 	if (!value || !name_is_token(name, name_size) || !value_is_clean(value, value_size))
 		headers->broken = true;
@@ -92,13 +94,21 @@ static bool check_line(struct request *request, const char *version)
 	return true;
 }
 
+static bool head_is_strict(const struct request *request)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(request->http, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+
+	return info && framing_is_strict(&request->framing, info->header_size);
+}
+
 static bool check_form(struct request *request, const struct headers *headers)
 {
 	if (headers->count > HEADERS_MAX || headers->bytes > HEADER_BYTES_MAX)
 		return request_refuse(request, 431, "too_large", "too many or too large headers");
-	if (headers->broken)
+	if (headers->broken || !head_is_strict(request))
 		return request_refuse(request, 400, "header",
-				      "a header has a character that none may have");
+				      "the head of the request is not written as it must be");
 	if (headers->host.count != 1 || headers->authorization.count > 1 ||
 	    headers->origin.count > 1 || headers->site.count > 1 ||
 	    headers->content_type.count > 1 || headers->content_length.count > 1)
@@ -319,8 +329,9 @@ static bool split_target(struct request *request)
 
 bool guard_check(struct request *request, const char *method, const char *version)
 {
-	struct headers headers = { .count = 0 };
+	struct headers headers = { .framing = &request->framing };
 
+	framing_line(&request->framing, method, version);
 	MHD_get_connection_values_n(request->http, MHD_HEADER_KIND, collect, &headers);
 	request->seen.method = outbox_arena_text(request->seen.arena, method);
 	if (!request->seen.method)

@@ -9,6 +9,7 @@
 
 #include "admin/connections.h"
 #include "admin/failures.h"
+#include "admin/framing.h"
 #include "admin/http.h"
 #include "admin/listen.h"
 #include "admin/tokens.h"
@@ -71,6 +72,7 @@ struct request {
 	struct connection *connection;
 	struct MHD_Connection *http;
 	const struct admin_route *route;
+	struct framing framing;
 	char *target;    /* as it was sent */
 	uint64_t number; /* for the answer and the log */
 	enum request_step step;

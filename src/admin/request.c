@@ -17,6 +17,7 @@ struct request *request_new(struct admin *admin, const char *target)
 		return NULL;
 	request->admin = request->seen.admin = admin;
 	request->step = STEP_NEW;
+	framing_begin(&request->framing, target);
 	request->number = admin->random.base.next(&admin->random.base);
 	request->body = (struct buf)BUF_INIT(BODY_MAX);
 	request->response.status = 200;
