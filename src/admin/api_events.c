@@ -1,31 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Live views by server-sent events: a `sample` for each look of the watch (the same object as /api/outbox), an
- * `alert` when a finding appears or goes, comments in between, `end` when the process drains. A stream keeps nothing
- * but the last sample's findings: who reads slowly misses samples, and nothing piles up here. Whoever comes back with a
- * Last-Event-ID gets the newest sample, which says all that the missed ones did.
+ * Live views by server-sent events: a `sample` for each look of the watch (what /api/outbox says, without the lanes), an
+ * `alert` when a finding appears or goes, `end` when the process drains. A stream keeps nothing but the last sample: who
+ * reads slowly misses some, and nothing piles up here. Whoever comes back with a Last-Event-ID gets the newest one, which
+ * says all that the missed ones did.
  */
 #include "admin/api.h"
 #include "admin/json.h"
 #include "admin/views.h"
 
 #include <inttypes.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define STREAMS_MAX 32
-#define HEARTBEAT (10 * OUTBOX_SECONDS)
-#define RETRY_AFTER 10
-
-static atomic_int streams;
 
 struct events {
 	struct admin_stream base;
 	struct watch *watch;
 	struct daemon *daemon;
 	const struct watch_sample *last; /* held */
-	outbox_time said;                /* monotonic */
 };
 
 static bool same_finding(const struct health_finding *a, const struct health_finding *b)
@@ -68,10 +60,22 @@ static void say_changes(struct buf *out, const struct watch_sample *had,
 	}
 }
 
+/* Lanes by the hundred would make an event that no view wants. */
+static json_t *sample_json(const struct watch_sample *sample)
+{
+	json_t *object = shape_json(&view_outbox, sample);
+	json_t *source, *target;
+	size_t i, j;
+
+	json_array_foreach(json_object_get(object, "sources"), i, source)
+		json_array_foreach(json_object_get(source, "targets"), j, target)
+			json_object_del(target, "lanes");
+	return object;
+}
+
 static bool next(struct admin_stream *stream, struct buf *out)
 {
 	struct events *events = container_of(stream, struct events, base);
-	outbox_time now = outbox_clock_system()->mono(outbox_clock_system());
 	const struct watch_sample *sample;
 
 	if (daemon_draining(events->daemon)) {
@@ -80,20 +84,14 @@ static bool next(struct admin_stream *stream, struct buf *out)
 	}
 	sample = watch_hold(events->watch);
 	if (sample && (!events->last || sample->at > events->last->at)) {
-		say(out, "sample", sample->at, shape_json(&view_outbox, sample));
+		say(out, "sample", sample->at, sample_json(sample));
 		say_changes(out, events->last, sample, "firing");
 		say_changes(out, sample, events->last, "resolved");
 		if (events->last)
 			watch_release(events->watch, events->last);
 		events->last = sample;
-		events->said = now;
-		return true;
-	}
-	if (sample)
+	} else if (sample) {
 		watch_release(events->watch, sample);
-	if (now - events->said >= HEARTBEAT) {
-		buf_text(out, ": still here\n\n");
-		events->said = now;
 	}
 	return true;
 }
@@ -105,24 +103,14 @@ static void events_free(struct admin_stream *stream)
 	if (events->last)
 		watch_release(events->watch, events->last);
 	free(events);
-	atomic_fetch_sub(&streams, 1);
 }
 
 API_HANDLER(api_events)
 {
-	struct events *events;
+	struct events *events = calloc(1, sizeof(*events));
 
-	if (atomic_fetch_add(&streams, 1) >= STREAMS_MAX) {
-		atomic_fetch_sub(&streams, 1);
-		response->retry_after = RETRY_AFTER;
-		return api_refuse(response, 503, "busy",
-				  "too many live views; close one, or try again later", err);
-	}
-	events = calloc(1, sizeof(*events));
-	if (!events) {
-		atomic_fetch_sub(&streams, 1);
+	if (!events)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
-	}
 	events->base = (struct admin_stream){ .next = next, .free = events_free };
 	events->watch = admin_watch(request->admin);
 	events->daemon = admin_daemon(request->admin);
