@@ -1,0 +1,283 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What operators do over HTTP: bounded, audited, refused with the remedy, and seen through the command line."""
+import os
+import threading
+
+import pytest
+
+from console import Console
+from shell import until
+
+POSTGRES = os.environ.get("PGPORT")
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def console(request, tmp_path):
+    stores = None
+    if request.param == "postgres":
+        if not POSTGRES:
+            pytest.skip("no PostgreSQL server was started for this test: with-postgres does")
+        stores = {"shop": new_database(tmp_path)}
+    made = Console(tmp_path, stores=stores)
+    made.postgres = stores and stores["shop"]
+    yield made
+    made.down()
+
+
+def new_database(folder):
+    import psycopg2  # pylint: disable=import-outside-toplevel
+    name = "api_" + os.urandom(6).hex()
+    db = psycopg2.connect(dbname="postgres")
+    db.autocommit = True
+    db.cursor().execute(f"CREATE DATABASE {name}")
+    db.close()
+    return f"postgres:///{name}"
+
+
+def publish(console, count, broken=True, type="order.placed"):
+    """Ids of messages that fail at once, or do not."""
+    rows = [(type, f"k{i}", "{broken" if broken else "{}") for i in range(count)]
+    if console.postgres:
+        import psycopg2  # pylint: disable=import-outside-toplevel
+        db = psycopg2.connect(dbname=console.postgres.rsplit("/", 1)[1])
+        with db, db.cursor() as cursor:
+            ids = []
+            for row in rows:
+                cursor.execute("INSERT INTO outbox_message (type, key, payload) VALUES (%s, %s, %s) RETURNING id", row)
+                ids.append(str(cursor.fetchone()[0]))
+        db.close()
+        return ids
+    with console.db() as db:
+        db.execute("BEGIN IMMEDIATE")
+        seqs = [db.execute("INSERT INTO outbox_message (type, key, payload) VALUES (?, ?, ?) RETURNING seq", row).fetchone()[0]
+                for row in rows]
+        ids = [db.execute("SELECT id FROM outbox_message WHERE seq = ?", (seq,)).fetchone()[0] for seq in seqs]
+        db.execute("COMMIT")
+    return ids
+
+
+def state_of(console, id):
+    return console.cli("show", id)["deliveries"][0]["state"]
+
+
+def failing(console, count, **how):
+    ids = publish(console, count, **how)
+    console.up()
+    until(lambda: console.states().get("failed") == count, f"{count} failed deliveries")
+    return ids
+
+
+def audits(console, limit=1000):
+    return console.cli("audit", "--limit", limit)["audit"]
+
+
+def test_requeue_by_ids(console):
+    ids = failing(console, 3)
+    told = console.post("/api/messages/requeue", {"ids": ids[:2], "dry_run": True}).json
+    assert (told["action"], told["done"], told["dry_run"]) == ("requeue", 2, True)
+    assert audits(console) == [], "a dry run leaves nothing"
+    console.post("/api/targets/events/pause", {"reason": "look first"})
+    told = console.post("/api/messages/requeue", {"ids": ids[:2], "target": "events", "reason": "again"}).json
+    assert (told["done"], told["refused"], told["why"]) == (2, 0, None)
+    assert [state_of(console, id) for id in ids] == ["pending", "pending", "failed"]
+    rows = [r for r in audits(console) if r["action"] == "requeue"]
+    assert {(r["id"], r["reason"]) for r in rows} == {(id, "again") for id in ids[:2]}
+    assert all(r["actor"].startswith("ada") and "127.0.0.1" in r["actor"] for r in rows)
+    told = console.post("/api/messages/requeue", {"ids": ids[1:]}).json
+    assert (told["done"], told["refused"]) == (1, 1) and told["why"], "one of the two is not failed any more"
+    assert "failed" in console.post("/api/messages/requeue", {"ids": ids}, status=409).error
+    console.post("/api/messages/requeue", {"ids": ["nothing"]}, status=404)
+
+
+def test_by_filter_in_bounded_steps(console):
+    failing(console, 25)
+    console.post("/api/targets/events/pause", {"reason": "hold"})
+    told = console.post("/api/messages/requeue", {"state": "failed", "type": "order.*", "dry_run": True}).json
+    assert told["done"] == 25 and console.states() == {"failed": 25}
+    body, done, calls = {"state": "failed", "type": "order.*", "limit": 10}, 0, 0
+    while True:
+        told = console.post("/api/messages/requeue", body).json
+        assert told["done"] <= 10
+        done, calls = done + told["done"], calls + 1
+        if not told["more"]:
+            break
+        assert calls < 10, told
+        body.update(before=told["before"], **({"cursor": told["cursor"]} if told.get("cursor") else {}))
+    assert done == 25 and calls >= 3 and console.states() == {"pending": 25}
+    assert len([r for r in audits(console) if r["action"] == "requeue"]) == 25
+    assert console.post("/api/messages/requeue", {"state": "failed"}).json["done"] == 0
+
+
+def test_what_fails_again_meanwhile_is_not_taken_twice(console):
+    failing(console, 12)
+    body, done = {"state": "failed", "limit": 5}, 0
+    for _ in range(20):
+        told = console.post("/api/messages/requeue", body).json
+        done += told["done"]
+        body.update(before=told["before"], **({"cursor": told["cursor"]} if told.get("cursor") else {}))
+        until(lambda: console.states() == {"failed": 12}, "all failed again")
+        if not told["more"]:
+            break
+    assert done == 12 and not told["more"]
+
+
+def test_discard_and_defer(console):
+    ids = failing(console, 2)
+    console.post("/api/targets/events/pause", {"reason": "hold"})
+    fresh = publish(console, 2, broken=False)
+    assert "reason" in console.post("/api/messages/discard", {"ids": ids}, status=400).error
+    console.post("/api/messages/discard", {"state": "failed", "reason": "test data"})
+    assert [state_of(console, id) for id in ids] == ["discarded"] * 2
+    assert "until" in console.post("/api/messages/defer", {"ids": fresh}, status=400).error
+    told = console.post("/api/messages/defer", {"ids": fresh[:1], "until": "+1h"}).json
+    assert told["done"] == 1
+    assert console.cli("show", fresh[0])["deliveries"][0]["why"] == "deferred"
+    assert state_of(console, fresh[1]) == "pending"
+    console.post("/api/messages/requeue", {"ids": ids[:1]}, status=409)
+
+
+def test_pause_and_resume(console):
+    console.up()
+    told = console.post("/api/targets/events/pause", {"reason": "maintenance", "dry_run": True}).json
+    assert told["changed"] and not console.cli("status")["targets"][0]["paused"]
+    assert console.post("/api/targets/events/pause", {"reason": "maintenance"}).json == \
+        {"target": "events", "paused": True, "changed": True}
+    target = console.cli("status")["targets"][0]
+    assert target["paused"] and target["paused_reason"] == "maintenance" and target["paused_by"].startswith("ada")
+    publish(console, 3, broken=False)
+    assert console.states() == {"pending": 3}
+    assert not console.post("/api/targets/events/pause", {"reason": "again"}).json["changed"]
+    assert console.post("/api/targets/events/resume").json["changed"]
+    until(lambda: console.states() == {"delivered": 3}, "deliveries after the pause")
+    assert "reason" in console.post("/api/targets/events/pause", {}, status=400).error
+    assert "events" in console.post("/api/targets/event/pause", {"reason": "x"}, status=404).error
+
+
+def test_purge(console):
+    publish(console, 5, broken=False)
+    console.up()
+    until(lambda: console.states() == {"delivered": 5}, "deliveries")
+    assert "delivered_before" in console.post("/api/purge", {}, status=400).error
+    assert console.post("/api/purge", {"delivered_before": "1h"}).json["messages"] == 0
+    told = console.post("/api/purge", {"delivered_before": "0s", "dry_run": True}).json
+    assert told["messages"] == 5 and told["dry_run"] and console.states() == {"delivered": 5}
+    gone = 0
+    for _ in range(10):
+        told = console.post("/api/purge", {"delivered_before": "0s", "limit": 2}).json
+        assert told["messages"] <= 2
+        gone += told["messages"]
+        if not told["more"]:
+            break
+    assert gone == 5 and console.states() == {}
+    assert any(r["action"] == "purge" and r["actor"].startswith("ada") for r in audits(console))
+
+
+@pytest.mark.parametrize("path, body, words", [
+    ("requeue", {}, ["ids", "state"]),
+    ("requeue", {"ids": ["a"], "state": "failed"}, ["ids", "filter"]),
+    ("requeue", {"state": "delivered"}, ["state", '"delivered"', "failed"]),
+    ("requeue", {"stat": "failed"}, ['"stat"', "did you mean state"]),
+    ("requeue", {"ids": []}, ["ids", "1 to 1000"]),
+    ("requeue", {"ids": ["x"] * 1001}, ["ids", "1 to 1000"]),
+    ("requeue", {"ids": "x"}, ["ids", '"x"']),
+    ("requeue", {"state": "failed", "limit": 1001}, ["limit", '"1001"', "1 to 1000"]),
+    ("requeue", {"state": "failed", "limit": "10"}, ["limit", '"10"']),
+    ("requeue", {"state": "failed", "dry_run": "yes"}, ["dry_run", '"yes"', "true or false"]),
+    ("requeue", {"state": "failed", "rate": "5/s"}, ['"rate"']),
+    ("discard", {"target": "events", "reason": "x"}, ["state", "failed or pending"]),
+    ("discard", {"state": "failed", "why": "retry", "reason": "x"}, ["why", "pending"]),
+    ("discard", {"state": "failed", "reason": 7}, ["reason", '"7"']),
+    ("discard", {"state": "failed", "reason": ""}, ["reason"]),
+    ("defer", {"target": "events", "until": "soon"}, ["until", '"soon"', "+5m"]),
+    ("defer", {"state": "failed", "until": "+5m"}, ["state", "pending"]),
+])
+def test_wrong_bodies_change_nothing_and_say_why(tmp_path, path, body, words):
+    console = Console(tmp_path)
+    console.postgres = None
+    try:
+        failing(console, 1)
+        error = console.post(f"/api/messages/{path}", body, status=400).error
+        assert all(word in error for word in words), error
+        assert console.states() == {"failed": 1} and audits(console) == []
+    finally:
+        console.down()
+
+
+def test_readers_do_nothing(console):
+    ids = failing(console, 1)
+    for path, body in (("/api/messages/requeue", {"ids": ids}), ("/api/messages/discard", {"ids": ids, "reason": "x"}),
+                       ("/api/messages/defer", {"ids": ids, "until": "+1h"}), ("/api/purge", {"failed_before": "0s"}),
+                       ("/api/targets/events/pause", {"reason": "x"}), ("/api/targets/events/resume", {}),
+                       ("/api/drain", {}), ("/api/reload", {})):
+        console.post(path, body, status=403, token="rob")
+        console.post(path, body, status=401, token=None)
+    assert console.states() == {"failed": 1} and audits(console) == []
+    assert console.process.poll() is None
+
+
+def test_acts_while_the_relay_runs(console):
+    """Four people requeue and discard what fails while new messages come: each delivery once, nothing lost."""
+    console.up()
+    stop, won, errors = threading.Event(), [], []
+
+    def requeue():
+        while not stop.is_set():
+            answer = console.ask("POST", "/api/messages/requeue", {"state": "failed", "type": "again", "limit": 7})
+            if answer.status == 200:
+                won.append(answer.json["done"])
+            elif answer.status not in (409, 503):
+                errors.append(str(answer))
+
+    people = [threading.Thread(target=requeue) for _ in range(4)]
+    for person in people:
+        person.start()
+    good = []
+    for _ in range(10):
+        publish(console, 5, type="again")
+        good += publish(console, 5, broken=False)
+    until(lambda: sum(won) >= 50, "requeues")
+    stop.set()
+    for person in people:
+        person.join()
+    assert not errors, errors[:3]
+    until(lambda: console.states() == {"failed": 50, "delivered": 50}, "an end")
+    assert sorted({state_of(console, id) for id in good[:5]}) == ["delivered"]
+    lines = [l["id"] for l in console.lines("events.jsonl")]
+    assert sorted(lines) == sorted(good), "each exactly once: nothing crashed"
+    requeues = [r for r in audits(console) if r["action"] == "requeue"]
+    assert len(requeues) == min(1000, sum(won)), "each requeue that won is in the audit, once"
+
+
+def test_reload_and_its_dry_run(tmp_path):
+    console = Console(tmp_path)
+    try:
+        console.up()
+        text = console.config.read_text()
+        told = console.post("/api/reload", {"dry_run": True}).json
+        assert told["dry_run"] and (told["kept"], told["changed"], told["added"], told["removed"]) == (1, 0, 0, 0)
+        console.config.write_text(text.replace("file:events.jsonl", "flie:events.jsonl"))
+        answer = console.post("/api/reload", status=400).json
+        assert answer["error"]["code"] == "config" and answer["problems"], answer
+        assert any("flie" in p["message"] and p["line"] for p in answer["problems"]), answer
+        assert console.get("/api/outbox").json["sources"][0]["state"] == "running"
+        console.config.write_text(text.replace("targets:\n", 'targets:\n  - name: more\n    to: "file:more.jsonl"\n    start: oldest\n'))
+        assert console.post("/api/reload", {"dry_run": True}).json["changed"] == 1
+        assert "targets[1].name" not in {v["key"] for v in console.get("/api/config").json["values"]}
+        assert console.post("/api/reload").json["changed"] == 1
+        console.insert(key="a")
+        until(lambda: console.lines("more.jsonl"), "what the new target gets")
+        until(lambda: {t["name"] for t in console.get("/api/targets").json["targets"]} == {"events", "more"}, "both")
+    finally:
+        console.down()
+
+
+def test_drain_ends_the_process(tmp_path):
+    console = Console(tmp_path)
+    try:
+        console.up()
+        assert not console.post("/api/drain", {"dry_run": True}).json["draining"]
+        assert console.ready()
+        assert console.post("/api/drain").json["draining"]
+        assert console.process.wait(timeout=60) == 0
+    finally:
+        console.down()
