@@ -143,10 +143,9 @@ API_HANDLER(api_message)
 					&detail, err);
 	if (r)
 		return r;
-	if (!query.payload)
-		detail.payload = PAYLOAD_MASKED;
-	else if (detail.message.message.size > PAYLOAD_MAX)
-		detail.payload = PAYLOAD_TOO_LARGE;
+	if (query.payload)
+		detail.payload = detail.message.message.size > PAYLOAD_MAX ? PAYLOAD_TOO_LARGE
+									   : PAYLOAD_SHOWN;
 	return api_answer(response, json_message_detail(&detail), err);
 }
 

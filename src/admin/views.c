@@ -113,14 +113,16 @@ static json_t *make_kind(const void *row)
 	return json_string(MESSAGE(row)->kind == OUTBOX_KIND_COMMAND ? "command" : "event");
 }
 
+/* Which headers there are says how a message is handled; what is in them may be anything, as in a payload. */
 static json_t *make_headers(const void *row)
 {
 	const struct outbox_message *message = MESSAGE(row);
+	bool masked = ((const struct message_detail *)row)->payload == PAYLOAD_MASKED;
 	json_t *object = json_object();
 
 	for (size_t i = 0; i < message->n_headers; i++)
 		json_object_set_new(object, message->headers[i].name,
-				    json_text(message->headers[i].value));
+				    json_text(masked ? HEADER_MASK : message->headers[i].value));
 	return object;
 }
 
@@ -180,7 +182,10 @@ static const struct field message_fields[] = {
 	M(subject, FIELD_TEXT, FIELD_NULL, NULL),
 	M(topic, FIELD_TEXT, FIELD_NULL, NULL),
 	M(content_type, FIELD_TEXT, FIELD_NULL, NULL),
-	{ .name = "headers", .kind = FIELD_MAP, .make = make_headers },
+	{ .name = "headers",
+	  .kind = FIELD_MAP,
+	  .make = make_headers,
+	  .help = "values are *** while the payload is masked" },
 	M(correlation_id, FIELD_TEXT, FIELD_NULL, NULL),
 	M(causation_id, FIELD_TEXT, FIELD_NULL, NULL),
 	M(traceparent, FIELD_TEXT, FIELD_NULL, NULL),
@@ -255,7 +260,7 @@ const struct shape view_message_detail = SHAPE("MessageDetail", detail_fields);
 int message_detail_read(struct outbox_store *store, const char *id, struct outbox_arena *arena,
 			struct message_detail *ret_detail, struct outbox_error *err)
 {
-	struct message_detail detail = { .payload = PAYLOAD_SHOWN };
+	struct message_detail detail = { .payload = PAYLOAD_MASKED }; /* unless asked for */
 	struct outbox_filter filter = { .struct_size = sizeof(filter), .ids = &id, .n_ids = 1 };
 	int r;
 

@@ -17,8 +17,9 @@ json_t *json_delivery(const struct outbox_delivery *row);
 json_t *json_audit(const struct outbox_audit *row);
 json_t *json_audits(const struct outbox_audit *rows, size_t count);
 
-/* How much of a payload is shown. */
+/* How much of a payload is shown. Masked, the values of headers are, too. */
 enum payload_view { PAYLOAD_SHOWN = 1, PAYLOAD_MASKED, PAYLOAD_TOO_LARGE };
+#define HEADER_MASK "***"
 
 /* A message with its deliveries and what people did to it, newest first as the store gives it. */
 struct message_detail {
@@ -29,7 +30,7 @@ struct message_detail {
 	enum payload_view payload;
 };
 
-/* Read all of it. ENOTFOUND: there is no such message. */
+/* Read all of it; the payload is masked until its reader says otherwise. ENOTFOUND: there is no such message. */
 int message_detail_read(struct outbox_store *store, const char *id, struct outbox_arena *arena,
 			struct message_detail *ret_detail,
 			struct outbox_error *err) OUTBOX_MUSTCHECK;

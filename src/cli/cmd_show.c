@@ -18,13 +18,16 @@
 #define LABEL 16
 
 struct values {
-	bool raw, full;
+	bool payload, raw, full;
 };
 
 static const struct option options[] = {
+	OPTION("payload", OPTION_FLAG, struct values, payload, NULL,
+	       "show the payload and the headers' values, which may be personal or secret"),
 	OPTION("raw-payload", OPTION_FLAG, struct values, raw, NULL,
 	       "write the payload's bytes to stdout and nothing else"),
-	OPTION("full", OPTION_FLAG, struct values, full, NULL, "do not cut the payload"),
+	OPTION("full", OPTION_FLAG, struct values, full, NULL,
+	       "show them, and do not cut the payload"),
 };
 
 /* "  key             42", wrapped; nothing when there is no text. */
@@ -49,10 +52,37 @@ static void time_field(const struct cli *cli, const char *name, outbox_time time
 	field(cli, name, line);
 }
 
-static void print_message(const struct cli *cli, const struct outbox_claimed *m, bool full)
+/* Names say how a message is handled; values may be anything, as in a payload. */
+static void print_headers(const struct cli *cli, const struct outbox_message *message, bool masked)
+{
+	for (size_t i = 0; i < message->n_headers; i++) {
+		char line[600];
+
+		snprintf(line, sizeof(line), "%.200s: %.380s", message->headers[i].name,
+			 masked ? HEADER_MASK : message->headers[i].value);
+		field(cli, i ? "" : "headers", line);
+	}
+}
+
+static void print_payload(const struct cli *cli, const struct outbox_message *message,
+			  const struct values *given)
+{
+	char count[COUNT_TEXT_MAX];
+
+	printf("  payload       %s byte%s, ", count_human((int64_t)message->size, count),
+	       message->size == 1 ? "" : "s");
+	safe_line(stdout, "", message->content_type ? message->content_type : "?");
+	if (given->payload || given->full)
+		payload_print(cli, message, given->full ? 0 : PAYLOAD_LINES);
+	else
+		puts("                masked, it may be personal or secret: --payload shows it");
+}
+
+static void print_message(const struct cli *cli, const struct outbox_claimed *m,
+			  const struct values *given)
 {
 	const struct outbox_message *message = &m->message;
-	char text[64], count[COUNT_TEXT_MAX];
+	char text[64];
 
 	snprintf(text, sizeof(text), "%" PRId64, m->seq);
 	safe_line(stdout, "message ", message->id);
@@ -71,18 +101,9 @@ static void print_message(const struct cli *cli, const struct outbox_claimed *m,
 	time_field(cli, "created", m->created_at);
 	time_field(cli, "due", message->due_at);
 	time_field(cli, "expires", message->expires_at);
-	for (size_t i = 0; i < message->n_headers; i++) {
-		char line[600];
-
-		snprintf(line, sizeof(line), "%.200s: %.380s", message->headers[i].name,
-			 message->headers[i].value);
-		field(cli, i ? "" : "headers", line);
-	}
+	print_headers(cli, message, !given->payload && !given->full);
 	field(cli, "malformed", m->malformed);
-	printf("  payload       %s byte%s, ", count_human((int64_t)message->size, count),
-	       message->size == 1 ? "" : "s");
-	safe_line(stdout, "", message->content_type ? message->content_type : "?");
-	payload_print(cli, message, full ? 0 : PAYLOAD_LINES);
+	print_payload(cli, message, given);
 }
 
 /* A command to copy: its id may be anything, so it is quoted, and escaped for the terminal. */
@@ -226,9 +247,11 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 			fwrite(view.message.message.data, 1, view.message.message.size, stdout);
 		return OUTBOX_OK;
 	}
+	if (given->payload || given->full)
+		view.payload = PAYLOAD_SHOWN;
 	if (cli->json)
 		return json_print(json_message_detail(&view), err);
-	print_message(cli, &view.message, given->full);
+	print_message(cli, &view.message, given);
 	for (size_t i = 0; i < view.page.count; i++)
 		print_delivery(cli, &view.message, &view.page.rows[i]);
 	if (view.page.count == 0)
@@ -249,7 +272,9 @@ const struct command cmd_show = {
 	.options = options,
 	.n_options = ARRAY_SIZE(options),
 	.values_size = sizeof(struct values),
+	.about = "The payload and the values of headers are masked unless asked for: what people publish may be personal or secret, and a screen is often shared. Keys, subjects and errors are shown, since a repair is found by them.",
 	.example = "outbox show 0198f3a2-7c11-7e02-9d53-2f0f5a2b81c4\n"
+		   "outbox show 0198f3a2-7c11-7e02-9d53-2f0f5a2b81c4 --payload\n"
 		   "outbox show 0198f3a2-7c11-7e02-9d53-2f0f5a2b81c4 --raw-payload > payload.json",
 	.exits = "0  printed\n3  no such message",
 	.run = run,

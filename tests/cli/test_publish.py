@@ -13,7 +13,7 @@ def test_every_field_arrives(shop):
         "--traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "--published",
         "--priority", "-5", "--event-time", "2026-11-15T09:00:00Z")
     assert ran.out == "my-id\n"
-    message = shop.run("show", "my-id", "--json").json["message"]
+    message = shop.run("show", "my-id", "--payload", "--json").json["message"]
     expected = {
         "id": "my-id", "type": "order.placed", "key": "42", "kind": "command", "subject": "orders/42",
         "source": "/shop", "topic": "orders", "correlation_id": "c1", "causation_id": "c0",
@@ -37,8 +37,8 @@ def test_bytes_are_kept_as_they_are(shop):
     shop.run("publish", "--type", "blob", "--content-type", "application/octet-stream", "--data", "-",
              "--id", "blob", data=data)
     assert shop.run("show", "blob", "--raw-payload").raw == data
-    assert "000000  00 01 02" in shop.run("show", "blob").out
-    assert "payload_base64" in shop.run("show", "blob", "--json").json["message"]
+    assert "000000  00 01 02" in shop.run("show", "blob", "--payload").out
+    assert "payload_base64" in shop.run("show", "blob", "--payload", "--json").json["message"]
     shop.relay()
     assert "data_base64" in shop.lines()[0]
 

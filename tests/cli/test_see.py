@@ -92,7 +92,7 @@ def test_list_pages(shop):
 
 def test_show(shop):
     message = shop.fail(type="order.placed", key="131")[0]
-    text = shop.run("show", message).out
+    text = shop.run("show", message, "--payload").out
     for part in ("order.placed", "131", "{broken", "to events: failed", "error", "outbox discard"):
         assert part in text, text
     told = shop.run("show", message, "--json").json
@@ -106,14 +106,34 @@ def test_show(shop):
 
 def test_show_indents_json_without_touching_numbers(shop):
     shop.insert(id="j", payload='{"total":99.50,"big":123456789012345678901234567890,"e":{},"l":[1,[]]}')
-    text = shop.run("show", "j").out
+    text = shop.run("show", "j", "--payload").out
     assert '"total": 99.50,' in text and "123456789012345678901234567890" in text
     assert '"e": {},' in text and "[]" in text
 
 
+def test_payloads_are_masked_unless_asked_for(shop):
+    shop.run("publish", "--type", "order.placed", "--key", "42", "--id", "m", "--header", "tenant=hunter2",
+             "--data", '{"card":"4111hunter2"}')
+    shop.insert(id="bad", payload='{"card": hunter2}')
+    shop.insert(id="bytes", payload="hunter2", content_type="text/plain")
+    shop.relay(code=1)
+    for message in ("m", "bad", "bytes"):
+        for args in (["show", message], ["show", message, "--json"], ["list"], ["list", "--json"], ["audit"], ["status"]):
+            ran = shop.run(*args)
+            assert "hunter2" not in ran.out + ran.err and "aHVudGVyM" not in ran.out, str(ran)
+        assert "hunter2" in shop.run("show", message, "--payload").out
+        assert "hunter2" in shop.run("show", message, "--payload", "--json").out
+        assert "hunter2" in shop.run("show", message, "--full").out
+    text = shop.run("show", "m").out
+    assert "--payload shows it" in text and "tenant: ***" in text and "22 bytes" in text
+    told = shop.run("show", "m", "--json").json["message"]
+    assert "payload" not in told and told["payload_left_out"] == "masked" and told["headers"] == {"tenant": "***"}
+    assert (told["size"], told["key"]) == (22, "42")
+
+
 def test_show_cuts_long_payloads(shop):
     shop.insert(id="long", payload=json.dumps(list(range(100))))
-    assert "--full shows all" in shop.run("show", "long").out
+    assert "--full shows all" in shop.run("show", "long", "--payload").out
     assert "99" in shop.run("show", "long", "--full").out
     assert shop.run("show", "long", "--raw-payload", "--json", code=2)
     assert 'nobody' in shop.run("show", "nobody", code=3).err
