@@ -6,7 +6,6 @@
 
 #include <outbox/outbox.h>
 
-#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -61,19 +60,26 @@ static json_t *content(const char *type, const struct shape *shape)
 
 /* ---- one route ----------------------------------------------------------------------------- */
 
-/* GET /api/messages/{id} is "getApiMessagesId". */
+static void lower(char *text)
+{
+	for (; *text; text++)
+		if (*text >= 'A' && *text <= 'Z')
+			*text = (char)(*text - 'A' + 'a');
+}
+
+/* GET /api/messages/{id} is "get_api_messages_id". */
 static json_t *operation_id(const struct admin_route *route)
 {
 	char id[200];
 	size_t n = 0;
-	bool capital = false;
 
-	for (const char *c = route->method; *c && n < sizeof(id) - 1; c++)
-		id[n++] = (char)tolower((unsigned char)*c);
-	for (const char *c = route->path; *c && n < sizeof(id) - 1; c++) {
-		if (isalnum((unsigned char)*c))
-			id[n++] = (char)(capital ? toupper((unsigned char)*c) : *c);
-		capital = !isalnum((unsigned char)*c);
+	snprintf(id, sizeof(id), "%s%s", route->method, route->path);
+	lower(id);
+	for (const char *c = id; *c; c++) {
+		if (*c == '/' || *c == '.')
+			id[n++] = '_';
+		else if (*c != '{' && *c != '}')
+			id[n++] = *c;
 	}
 	return json_stringn(id, n);
 }
@@ -150,8 +156,7 @@ static json_t *describe(void)
 			json_object_set_new(paths, route->path, path);
 		}
 		snprintf(method, sizeof(method), "%s", route->method);
-		for (char *c = method; *c; c++)
-			*c = (char)tolower((unsigned char)*c);
+		lower(method);
 		json_object_set_new(path, method, operation(route));
 		add_schema(schemas, route->answer, false);
 		add_schema(schemas, route->body, true);
