@@ -15,6 +15,16 @@ void check_relay(const struct node *map, const void *value, struct problems *pro
 void check_alert_url(const struct node *map, const struct config_alert *alert,
 		     struct problems *problems);
 
+/* The same for OTLP's headers. */
+void check_otlp_secrets(const struct node *map, const struct config_otlp *otlp,
+			struct problems *problems);
+
+/* Does a URL (with ://) have a user or a password in it? */
+bool check_url_has_user(const char *url);
+
+/* Is what follows :// in a URL this very machine? */
+bool check_loopback(const char *host);
+
 /* Names that stand twice in a list. */
 void check_names(const struct node *list, struct problems *problems);
 

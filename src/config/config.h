@@ -101,11 +101,28 @@ struct config_admin {
 	bool open_metrics;
 };
 
+/* Metrics and spans for an OpenTelemetry collector. */
+struct config_otlp {
+	const char *endpoint; /* NULL: none */
+	const char *headers;  /* NAME=VALUE,NAME=VALUE */
+	outbox_time interval;
+	bool metrics, traces;
+};
+
+struct otlp_header {
+	const char *name, *value; /* not ended by NUL */
+	size_t name_size, value_size;
+};
+
+/* The next one of headers, which *rest is moved along. False: there is none. */
+bool otlp_header_next(const char **rest, struct otlp_header *ret_header);
+
 struct config {
 	struct config_list sources; /* of struct config_source */
 	struct config_list targets; /* of struct config_target */
 	struct config_health health;
 	struct config_list alerts; /* of struct config_alert */
+	struct config_otlp otlp;
 	struct config_relay relay;
 	struct config_log log;
 	struct config_admin admin;

@@ -197,6 +197,37 @@ static void test_combinations(void **state)
 	expect(rows, ARRAY_SIZE(rows));
 }
 
+static void test_otlp(void **state)
+{
+	static const struct row rows[] = {
+		{ GOOD "otlp: { endpoint: 'ftp://c' }\n",
+		  "outbox.yaml:7:19: otlp.endpoint: must begin with https:// or http://\n" },
+		{ GOOD "otlp: { endpoint: 'https://u:secret-word@c' }\n",
+		  "outbox.yaml:7:19: otlp.endpoint: must not have a user in it; use headers\n" },
+		{ GOOD "otlp: { endpoint: 'https://c/?a=b' }\n",
+		  "outbox.yaml:7:19: otlp.endpoint: must end with the host or a path; /v1/metrics is put behind "
+		  "it\n" },
+		{ GOOD
+		  "otlp: { endpoint: 'http://c.example:4318', headers: 'authorization=secret-word' }\n",
+		  "outbox.yaml:7:53: otlp.headers: would cross the network in the clear; use https://\n" },
+		{ GOOD
+		  "otlp: { endpoint: 'http://localhost:4318', headers: 'authorization=secret-word' }\n",
+		  "" },
+		{ GOOD "otlp: { endpoint: 'https://c', headers: secret-word }\n",
+		  "outbox.yaml:7:41: otlp.headers: must be NAME=VALUE,NAME=VALUE in one line\n" },
+		{ GOOD "otlp: { endpoint: 'https://c', headers: 'a b=secret-word' }\n",
+		  "outbox.yaml:7:41: otlp.headers: must be NAME=VALUE,NAME=VALUE in one line\n" },
+		{ GOOD "otlp: { endpoint: 'https://c', headers: 'a=Bearer x,x-org=7' }\n", "" },
+		{ GOOD "otlp: { headers: 'a=b' }\n",
+		  "outbox.yaml:7:18: otlp.headers: nothing is sent without endpoint; add it\n" },
+		{ GOOD "otlp: { endpoint: 'https://c', interval: 10ms }\n",
+		  "outbox.yaml:7:42: otlp.interval: must be between 1s and 1h\n" },
+	};
+
+	(void)state;
+	expect(rows, ARRAY_SIZE(rows));
+}
+
 static void test_yaml(void **state)
 {
 	static const char marked[] =
@@ -283,13 +314,10 @@ static void test_variables_in_texts(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_good),
-		cmocka_unit_test(test_keys),
-		cmocka_unit_test(test_values),
-		cmocka_unit_test(test_combinations),
-		cmocka_unit_test(test_yaml),
-		cmocka_unit_test(test_limits),
-		cmocka_unit_test(test_variables_in_texts),
+		cmocka_unit_test(test_good),   cmocka_unit_test(test_keys),
+		cmocka_unit_test(test_values), cmocka_unit_test(test_combinations),
+		cmocka_unit_test(test_otlp),   cmocka_unit_test(test_yaml),
+		cmocka_unit_test(test_limits), cmocka_unit_test(test_variables_in_texts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

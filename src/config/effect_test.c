@@ -275,7 +275,7 @@ static void test_reference(void **state)
 	_cleanup_(buf_deinit) struct buf text = BUF_INIT(100000);
 	_cleanup_(buf_deinit) struct buf opened = BUF_INIT(100000);
 	const char *sets[] = { "sources.shop.password=x", "targets.events.password=x",
-			       "alerts.on-call.token=x" };
+			       "alerts.on-call.token=x", "otlp.headers=a=x" };
 
 	(void)state;
 	config_reference(&text);
@@ -287,7 +287,7 @@ static void test_reference(void **state)
 			 ((c[1] < 'a' || c[1] > 'z') && c[1] != '-'))
 			buf_char(&opened, *c);
 	}
-	config_free(load(buf_str(&opened), NULL, sets, 3));
+	config_free(load(buf_str(&opened), NULL, sets, 4));
 	for (size_t i = 0; i < schema_root.count; i++)
 		assert_non_null(strstr(buf_str(&opened), schema_root.keys[i].name));
 }

@@ -153,6 +153,18 @@ static int read_alert_secrets(struct config *config, struct problems *problems,
 	return r;
 }
 
+static int read_otlp_secrets(struct config *config, struct problems *problems,
+			     struct outbox_error *err)
+{
+	const struct node *map = node_find(config->root, "otlp");
+	size_t before = problems->count;
+	int r = read_secret(config, node_find(map, "headers"), &config->otlp.headers, problems, err);
+
+	if (r == OUTBOX_OK && problems->count == before)
+		check_otlp_secrets(map, &config->otlp, problems);
+	return r;
+}
+
 static int read_secrets(struct config *config, struct problems *problems, struct outbox_error *err)
 {
 	struct config_source *sources = config->sources.items;
@@ -165,7 +177,9 @@ static int read_secrets(struct config *config, struct problems *problems, struct
 	for (size_t i = 0; r == OUTBOX_OK && i < config->targets.count; i++)
 		r = read_secret(config, node_find(item_node(config, "targets", i), "password"),
 				&targets[i].password, problems, err);
-	return r ? r : read_alert_secrets(config, problems, err);
+	if (r == OUTBOX_OK)
+		r = read_alert_secrets(config, problems, err);
+	return r ? r : read_otlp_secrets(config, problems, err);
 }
 
 static outbox_time first_time(outbox_time given, outbox_time preset, outbox_time fallback)

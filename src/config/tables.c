@@ -194,6 +194,8 @@ static const struct schema_key root_keys[] = {
 	  .help = "when a source or target is not well: rules and their limits" },
 	{ KEY(LIST, config, alerts), .group = &schema_alert,
 	  .help = "who is told when a rule begins and ends to hold; unset: nobody" },
+	{ KEY(GROUP, config, otlp), .group = &schema_otlp,
+	  .help = "send metrics and traces to OpenTelemetry; unset: not" },
 	{ KEY(GROUP, config, admin), .group = &admin_schema,
 	  .help = "the admin HTTP server: health, metrics, acts" },
 };

@@ -15,6 +15,6 @@
 #define SCHEMA(keys_, struct_) \
 	.keys = keys_, .count = ARRAY_SIZE(keys_), .size = sizeof(struct struct_)
 
-extern const struct schema schema_health, schema_alert;
+extern const struct schema schema_health, schema_alert, schema_otlp;
 
 #endif

@@ -93,7 +93,7 @@ static void check_health(const struct node *map, const void *value, struct probl
 		problems_about(problems, node_find(map, "interval"), "must be between 100ms and 1h");
 }
 
-static bool is_loopback(const char *host)
+bool check_loopback(const char *host)
 {
 	static const char *const names[] = { "127.0.0.1", "localhost", "[::1]" };
 	size_t size = strcspn(host, *host == '[' ? "/?#" : ":/?#");
@@ -104,6 +104,13 @@ static bool is_loopback(const char *host)
 		if (strlen(names[i]) == size && strncmp(host, names[i], size) == 0)
 			return true;
 	return false;
+}
+
+bool check_url_has_user(const char *url)
+{
+	const char *host = strstr(url, "://") + 3;
+
+	return memchr(host, '@', strcspn(host, "/?#")) != NULL;
 }
 
 static bool is_file(const char *secret)
@@ -121,10 +128,10 @@ void check_alert_url(const struct node *map, const struct config_alert *alert,
 	if (!plain && strncmp(alert->url, "https://", 8) != 0)
 		problems_about(problems, node_find(map, "url"),
 			       "must begin with https:// or http://");
-	else if (memchr(alert->url + 7, '@', strcspn(alert->url + 7, "/?#")))
+	else if (check_url_has_user(alert->url))
 		problems_about(problems, node_find(map, "url"),
 			       "must not have a user in it; use token");
-	else if (plain && alert->token && !is_loopback(alert->url + 7))
+	else if (plain && alert->token && !check_loopback(alert->url + 7))
 		problems_about(problems, node_find(map, "token"),
 			       "would cross the network in the clear; use https://");
 }
