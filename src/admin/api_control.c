@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Purge, pause and resume; drain and reload of this process. */
+/* Purge, redact, pause and resume; drain and reload of this process. */
 #include "admin/api.h"
 #include "admin/json.h"
 #include "admin/views.h"
+#include "store/store.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -95,6 +96,44 @@ API_HANDLER(api_purge)
 		r = of->ops->purge(of, &purge, &view.purged, err);
 	view.dry_run = body.dry_run;
 	return r ? r : api_answer(response, json_purged(&view), err);
+}
+
+/* ---- redact -------------------------------------------------------------------------------- */
+
+struct redact_body {
+	const char *source, *reason;
+};
+
+static const struct field redact_fields[] = {
+	FIELD(struct redact_body, source, FIELD_TEXT, 0, "wanted where there are several"),
+	FIELD(struct redact_body, reason, FIELD_TEXT, FIELD_REQUIRED, "why, for the audit"),
+};
+
+const struct shape api_redact_body = SHAPE("Redact", redact_fields);
+
+API_HANDLER(api_redact)
+{
+	_cleanup_(daemon_close_storep) struct daemon_store *store = NULL;
+	struct redact_body body = { 0 };
+	struct outbox_redact redact;
+	struct outbox_store *of;
+	bool changed = false;
+	int r;
+
+	r = api_body(request, &api_redact_body, &body, err);
+	if (r == OUTBOX_OK)
+		r = api_open(request, body.source, NULL, &store, err);
+	if (r)
+		return r;
+	of = daemon_store_of(store);
+	if (!STORE_HAS(of, redact))
+		return outbox_fail(err, OUTBOX_ENOTSUP, "this store cannot redact");
+	redact = (struct outbox_redact){ .struct_size = sizeof(redact),
+					 .id = request->captured[0],
+					 .actor = request->actor,
+					 .reason = body.reason };
+	r = of->ops->redact(of, &redact, &changed, err);
+	return r ? r : api_answer(response, json_redacted(request->captured[0], changed), err);
 }
 
 /* ---- pause, resume ------------------------------------------------------------------------- */

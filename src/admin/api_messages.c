@@ -5,6 +5,7 @@
 #include "admin/json.h"
 #include "admin/views.h"
 #include "base/text.h"
+#include "store/store.h"
 
 #include <string.h>
 
@@ -211,4 +212,50 @@ API_HANDLER(api_audit)
 						       query.limit ? query.limit : 100,
 						       request->arena, &rows, &n, err);
 	return r ? r : api_answer(response, json_audits(rows, n), err);
+}
+
+/* ---- keys that wait ------------------------------------------------------------------------ */
+
+struct keys_query {
+	const char *source, *target, *cursor;
+	size_t limit;
+};
+
+static const struct field keys_fields[] = {
+	FIELD(struct keys_query, source, FIELD_TEXT, 0, "wanted where there are several"),
+	FIELD(struct keys_query, target, FIELD_TEXT, 0, NULL),
+	FIELD(struct keys_query, cursor, FIELD_TEXT, 0, "next of the page before"),
+	{ .name = "limit",
+	  .kind = FIELD_SIZE,
+	  .offset = offsetof(struct keys_query, limit),
+	  .min = 1,
+	  .max = LIMIT_MAX,
+	  .help = "keys on a page; 100 unless given" },
+};
+
+const struct shape api_keys_query = SHAPE("KeysQuery", keys_fields);
+
+API_HANDLER(api_keys)
+{
+	_cleanup_(daemon_close_storep) struct daemon_store *store = NULL;
+	struct keys_query query = { 0 };
+	struct outbox_keys_filter filter;
+	struct outbox_keys_page page;
+	struct outbox_store *of;
+	int r;
+
+	r = api_query(request, &api_keys_query, &query, err);
+	if (r == OUTBOX_OK)
+		r = api_open(request, query.source, query.target, &store, err);
+	if (r)
+		return r;
+	of = daemon_store_of(store);
+	if (!STORE_HAS(of, keys))
+		return outbox_fail(err, OUTBOX_ENOTSUP, "this store does not know its blocked keys");
+	filter = (struct outbox_keys_filter){ .struct_size = sizeof(filter),
+					      .target = query.target,
+					      .cursor = query.cursor,
+					      .limit = query.limit };
+	r = of->ops->keys(of, &filter, request->arena, &page, err);
+	return r ? r : api_answer(response, json_blocked_keys(&page), err);
 }

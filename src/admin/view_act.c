@@ -11,6 +11,13 @@ static json_t *make_why(const void *row)
 	return json_text(view->acted.refused ? view->acted.why : NULL);
 }
 
+static json_t *make_cursor(const void *row)
+{
+	const struct acted_view *view = row;
+
+	return json_text(view->acted.more && *view->acted.cursor ? view->acted.cursor : NULL);
+}
+
 static const char *const actions[] = { "requeue", "discard", "defer", NULL };
 
 static const struct field acted_fields[] = {
@@ -31,7 +38,8 @@ static const struct field acted_fields[] = {
 	FIELD_NAMED("oldest", struct acted_view, acted.oldest, FIELD_TIME, FIELD_NULL,
 		    "when the oldest one was made"),
 	FIELD_NAMED("more", struct acted_view, acted.more, FIELD_BOOL, 0,
-		    "call again, with before as it is here"),
+		    "call again, with before and cursor as they are here"),
+	{ .name = "cursor", .kind = FIELD_TEXT, .flags = FIELD_NULL, .make = make_cursor },
 	FIELD(struct acted_view, before, FIELD_TIME, FIELD_NULL,
 	      "what was made or changed later is not meant"),
 };
@@ -80,4 +88,21 @@ const struct shape view_purged = SHAPE("Purged", purged_fields);
 json_t *json_purged(const struct purged_view *view)
 {
 	return shape_json(&view_purged, view);
+}
+
+struct redacted_row {
+	const char *id;
+	bool changed;
+};
+
+static const struct field redacted_fields[] = {
+	FIELD(struct redacted_row, id, FIELD_TEXT, 0, NULL),
+	FIELD(struct redacted_row, changed, FIELD_BOOL, 0, "false: it was so before"),
+};
+
+const struct shape view_redacted = SHAPE("Redacted", redacted_fields);
+
+json_t *json_redacted(const char *id, bool changed)
+{
+	return shape_json(&view_redacted, &(struct redacted_row){ id, changed });
 }

@@ -68,6 +68,47 @@ static const struct field deliveries_fields[] = {
 /* The command line prints it page by page, so that it is never made as a whole there. */
 const struct shape view_deliveries = SHAPE("Deliveries", deliveries_fields);
 
+/* ---- keys that wait ------------------------------------------------------------------------ */
+
+static json_t *make_key(const void *row)
+{
+	return json_text(((const struct outbox_blocked_key *)row)->front.key);
+}
+
+static json_t *make_front(const void *row)
+{
+	return json_delivery(&((const struct outbox_blocked_key *)row)->front);
+}
+
+static const struct field blocked_key_fields[] = {
+	{ .name = "key", .kind = FIELD_TEXT, .flags = FIELD_NULL, .make = make_key },
+	FIELD_NAMED("target", struct outbox_blocked_key, front.target, FIELD_TEXT, 0, NULL),
+	FIELD(struct outbox_blocked_key, since, FIELD_TIME, FIELD_NULL,
+	      "the first failed try of what is in the way, else its last change"),
+	FIELD(struct outbox_blocked_key, parked, FIELD_COUNT, 0,
+	      "deliveries behind it; counting stops at 100,000"),
+	{ .name = "front", .kind = FIELD_OBJECT, .make = make_front, .of = &view_delivery },
+};
+
+const struct shape view_blocked_key = SHAPE("BlockedKey", blocked_key_fields);
+
+static const struct field blocked_keys_fields[] = {
+	{ .name = "keys", .kind = FIELD_LIST, .of = &view_blocked_key },
+	{ .name = "next",
+	  .kind = FIELD_TEXT,
+	  .flags = FIELD_NULL,
+	  .help = "the cursor of the next page; null: this is the last one" },
+};
+
+const struct shape view_blocked_keys = SHAPE("BlockedKeys", blocked_keys_fields);
+
+json_t *json_blocked_keys(const struct outbox_keys_page *page)
+{
+	return json_pack("{s:o, s:o}", "keys",
+			 shape_list(&view_blocked_key, page->rows, page->count, sizeof(*page->rows)),
+			 "next", json_text(page->cursor));
+}
+
 /* ---- audit --------------------------------------------------------------------------------- */
 
 static const struct field audit_fields[] = {

@@ -11,9 +11,11 @@
 
 extern const struct shape view_delivery, view_deliveries, view_audit, view_audits, view_lane,
 	view_target, view_message, view_message_detail, view_status, view_placed_lane,
-	view_placed_target, view_acted, view_paused, view_purged, view_problem, view_setting;
+	view_placed_target, view_blocked_key, view_blocked_keys, view_redacted, view_acted,
+	view_paused, view_purged, view_problem, view_setting;
 
 json_t *json_delivery(const struct outbox_delivery *row);
+json_t *json_blocked_keys(const struct outbox_keys_page *page);
 json_t *json_audit(const struct outbox_audit *row);
 json_t *json_audits(const struct outbox_audit *rows, size_t count);
 
@@ -62,6 +64,7 @@ struct acted_view {
 };
 json_t *json_acted(const struct acted_view *view);
 
+json_t *json_redacted(const char *id, bool changed);
 json_t *json_paused(const char *target, bool paused, bool changed);
 
 struct purged_view {
