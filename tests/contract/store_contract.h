@@ -44,6 +44,9 @@ struct store_fixture {
 	void (*rollback_to)(void *tx);
 	void (*commit)(void *tx);
 	void (*rollback)(void *tx);
+
+	/* Optional, for a store with a clock of its own: a message that was written at this time. */
+	int64_t (*publish_at)(void *place, outbox_time time);
 };
 
 extern const struct store_fixture memory_store_fixture, sqlite_store_fixture, postgres_store_fixture;

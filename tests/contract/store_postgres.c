@@ -163,6 +163,25 @@ static void rollback(void *tx)
 	PQfinish(tx);
 }
 
+static int64_t publish_at(void *place, outbox_time time)
+{
+	struct place *p = place;
+	char sql[256];
+	PGresult *row;
+	int64_t seq;
+
+	snprintf(sql, sizeof(sql),
+		 "INSERT INTO outbox_message (type, payload, created_at) VALUES ('t', '{}',"
+		 " timestamptz 'epoch' + %lld * interval '1 microsecond') RETURNING seq",
+		 (long long)time);
+	row = PQexec(p->conn, sql);
+	if (PQresultStatus(row) != PGRES_TUPLES_OK)
+		die(sql, PQerrorMessage(p->conn));
+	seq = strtoll(PQgetvalue(row, 0, 0), NULL, 10);
+	PQclear(row);
+	return seq;
+}
+
 const struct store_fixture postgres_store_fixture = {
 	.name = "postgres",
 	.ops = &postgres_store_ops,
@@ -179,4 +198,5 @@ const struct store_fixture postgres_store_fixture = {
 	.rollback_to = rollback_to,
 	.commit = commit,
 	.rollback = rollback,
+	.publish_at = publish_at,
 };

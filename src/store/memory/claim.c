@@ -192,6 +192,17 @@ outbox_time memory_claim_next_due(const struct memory_lane *lane, outbox_time no
 	return next;
 }
 
+static void read_dead(const struct memory_dead *dead, struct outbox_arena *arena,
+		      struct outbox_claimed *item)
+{
+	if (!dead)
+		return;
+	item->dead_target = outbox_arena_text(arena, dead->target);
+	item->dead_reason = dead->reason ? outbox_arena_text(arena, dead->reason) : NULL;
+	item->dead_attempts = dead->attempts;
+	item->dead_at = dead->at;
+}
+
 struct outbox_claimed *memory_claim_read(struct memory_db *db, struct memory_target *target,
 					 int lane_number, struct outbox_arena *arena,
 					 size_t *ret_count)
@@ -213,6 +224,7 @@ struct outbox_claimed *memory_claim_read(struct memory_db *db, struct memory_tar
 			items[i].attempts = detour->attempts;
 			items[i].failing_since = detour->failing_since;
 			items[i].suspect = detour->suspect;
+			read_dead(detour->dead, arena, &items[i]);
 		}
 	}
 	*ret_count = i;

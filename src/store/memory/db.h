@@ -25,6 +25,7 @@
 
 #include <pthread.h>
 
+#include "store/memory/dead.h"
 #include "store/memory/memory.h"
 
 #define MEMORY_SCHEMA 2
@@ -52,6 +53,7 @@ struct memory_delivery {
 	bool caution; /* was in flight when relays died: until it is settled the lane is cautious */
 	int64_t n;
 	struct memory_detour *detour;
+	struct memory_dead *arrived; /* as a dead letter while it is in flight */
 };
 
 struct memory_detour {
@@ -63,6 +65,7 @@ struct memory_detour {
 	outbox_time failing_since, last_status_at;
 	bool suspect;
 	char *error, *reason;
+	struct memory_dead *dead; /* NULL: it is no dead letter */
 	const char *owner;
 	int64_t n;                                 /* the receipt that last changed it */
 	struct memory_key *key;                    /* NULL: no key, or finished */
@@ -126,6 +129,7 @@ struct memory_target {
 	struct outbox_route route;
 	bool hold, unordered, paused;
 	char *paused_by, *paused_reason;
+	char *dead_letter; /* the target that gets what fails here; NULL: none */
 	struct memory_lane *lanes;
 	int n_lanes;
 	struct memory_worker *workers; /* by name */

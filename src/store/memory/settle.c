@@ -132,6 +132,8 @@ static void settle_one(struct memory_db *db, struct memory_target *target, struc
 		event.state = detour->state;
 		event.why = detour->why;
 		event.attempts = detour->attempts;
+		if (s->outcome == OUTBOX_OUT_FAILED)
+			memory_dead_send(db, target, detour, now);
 	}
 	if (s->outcome != OUTBOX_OUT_RETURNED)
 		note(db, target, receipt, event);
@@ -155,6 +157,9 @@ void memory_settle(struct memory_db *db, struct memory_target *target,
 		settle_one(db, target, lane, &request->settled[i], receipt, now);
 	for (size_t i = kept; i < lane->n_claim; i++)
 		memory_delivery(db, target, lane->claim[i].seq)->mark = MARK_NEW;
+	for (size_t i = 0; i < lane->n_claim; i++)
+		memory_dead_arrive(db, target, memory_log_row(db, lane->claim[i].seq),
+				   request->settled[i].outcome == OUTBOX_OUT_FAILED, now);
 	if (kept < lane->n_claim)
 		lane->read_to = lane->claim[kept].seq - 1;
 

@@ -24,6 +24,7 @@ static void give_back(struct memory_db *db, struct memory_target *target, struct
 		} else {
 			delivery->mark = MARK_NEW;
 		}
+		memory_dead_arrive(db, target, memory_log_row(db, seq), false, now);
 		if (caution && !delivery->caution) {
 			delivery->caution = true;
 			lane->n_caution++;

@@ -80,8 +80,10 @@ void memory_target_reserve(struct memory_target *target, size_t rows)
 
 void memory_target_free(struct memory_db *db, struct memory_target *target)
 {
-	for (size_t i = 0; i < db->n_rows; i++)
+	for (size_t i = 0; i < db->n_rows; i++) {
+		memory_dead_free(target->deliveries[i].arrived);
 		memory_detour_free(target, target->deliveries[i].detour);
+	}
 	for (int i = 0; i < target->n_lanes; i++) {
 		free(target->lanes[i].receipts);
 		free(target->lanes[i].claim);
@@ -96,6 +98,7 @@ void memory_target_free(struct memory_db *db, struct memory_target *target)
 	free(target->keys);
 	free(target->paused_by);
 	free(target->paused_reason);
+	free(target->dead_letter);
 	free(target->route_text);
 	outbox_arena_free(target->route_memory);
 	free(target->name);
@@ -123,18 +126,48 @@ static int set_route(struct memory_target *target, const char *text, struct outb
 	return OUTBOX_OK;
 }
 
-/* A target that starts now passes what is visible; what commits later is new to it. */
-static void start_now(struct memory_db *db, struct memory_target *target)
+/* A target that starts there passes what is visible before it; what commits later is new to it. */
+static void start_at(struct memory_db *db, struct memory_target *target, int64_t through)
 {
 	for (size_t i = 0; i < db->n_rows; i++) {
 		const struct memory_message *row = db->rows[i];
 
-		if (row && row->committed)
+		if (row && row->committed && row->seq <= through)
 			memory_mark(db, target, &target->lanes[row->slot % target->n_lanes],
 				    row->seq, MARK_PASSED);
 	}
 	for (int i = 0; i < target->n_lanes; i++)
-		target->lanes[i].read_to = db->visible;
+		target->lanes[i].read_to = through;
+}
+
+/* The last message that is not for a target that starts at a time. */
+static int64_t before(const struct memory_db *db, outbox_time time)
+{
+	for (size_t i = 0; i < db->n_rows; i++) {
+		const struct memory_message *row = db->rows[i];
+
+		if (row && row->committed && row->created_at >= time)
+			return row->seq - 1;
+	}
+	return db->visible;
+}
+
+static int start_check(struct memory_store *s, const struct outbox_target_def *def,
+		       struct outbox_error *err)
+{
+	char time[TIME_TEXT_MAX];
+
+	if (def->start == OUTBOX_START_UNSET && s->db->ever_settled)
+		return outbox_fail(err, OUTBOX_ECONFIG,
+				   "target \"%s\" is new and messages were delivered before: say where it "
+				   "starts, oldest, now or a time",
+				   def->name);
+	if (def->start == OUTBOX_START_TIME && def->start_time > memory_now(s))
+		return outbox_fail(err, OUTBOX_ECONFIG,
+				   "start: %s lies ahead; a target can start at a time that is past, at "
+				   "oldest or now",
+				   time_format(def->start_time, time));
+	return OUTBOX_OK;
 }
 
 static int target_add(struct memory_store *s, const struct outbox_target_def *def,
@@ -144,13 +177,10 @@ static int target_add(struct memory_store *s, const struct outbox_target_def *de
 	struct memory_target *target;
 	bool found;
 	size_t place;
-	int status;
+	int status = start_check(s, def, err);
 
-	if (def->start == OUTBOX_START_UNSET && db->ever_settled)
-		return outbox_fail(err, OUTBOX_ECONFIG,
-				   "target \"%s\" is new and messages were delivered before: say where it "
-				   "starts, oldest or now",
-				   def->name);
+	if (status)
+		return status;
 	target = memory_alloc(sizeof(*target));
 	target->name = memory_text(def->name);
 	target->keys = memory_alloc(MEMORY_BUCKETS * sizeof(struct memory_key *));
@@ -166,7 +196,9 @@ static int target_add(struct memory_store *s, const struct outbox_target_def *de
 		memory_receipt_append(db, &target->lanes[i], (int64_t)s->random->next(s->random),
 				      "", memory_now(s));
 	if (def->start == OUTBOX_START_NOW)
-		start_now(db, target);
+		start_at(db, target, db->visible);
+	else if (def->start == OUTBOX_START_TIME)
+		start_at(db, target, before(db, def->start_time));
 
 	db->targets = memory_grow(db->targets, db->n_targets, &db->cap_targets,
 				  sizeof(struct memory_target *));
@@ -189,6 +221,8 @@ int memory_target_put(struct memory_store *s, const struct outbox_target_def *de
 	status = target_name_check(def->name, err);
 	if (!status)
 		status = route_check(&def->route, err);
+	if (!status)
+		status = memory_dead_check(s->db, def, err);
 	if (status)
 		return status;
 	route_format(&def->route, &text);
@@ -205,6 +239,7 @@ int memory_target_put(struct memory_store *s, const struct outbox_target_def *de
 		return status;
 	target->hold = def->hold;
 	target->unordered = def->unordered;
+	memory_replace(&target->dead_letter, def->dead_letter);
 	*ret_version = target->version;
 	return OUTBOX_OK;
 }
@@ -238,6 +273,8 @@ int memory_target_drop(struct memory_store *s, const char *name, const char *act
 	size_t place;
 	int status = memory_target_get(db, name, &target, err);
 
+	if (!status)
+		status = memory_dead_of(db, name, err);
 	if (status)
 		return status;
 	memory_audit_add(db, &(struct memory_audit){ .at = memory_now(s),

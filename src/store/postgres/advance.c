@@ -21,7 +21,7 @@ enum {
 	CLAIMED_FAILING_SINCE,
 	CLAIMED_FLAGS
 };
-enum { FLAG_DETOUR = 1, FLAG_SUSPECT = 2, FLAG_BLOCKED = 4 };
+enum { FLAG_DETOUR = 1, FLAG_SUSPECT = 2, FLAG_BLOCKED = 4, FLAG_DEAD = 8 };
 enum {
 	HEAD_N,
 	HEAD_TOKEN,
@@ -117,6 +117,7 @@ struct reader {
 	int ahead_count;
 	struct outbox_arena *arena;
 	struct outbox_claim claim;
+	bool dead; /* some of them failed at another target */
 };
 
 static int send(struct reader *reader, const struct outbox_advance *a, struct outbox_error *err)
@@ -208,8 +209,10 @@ static int read_claim(struct reader *reader, const PGresult *rows, struct outbox
 	if (!n)
 		return OUTBOX_OK;
 	r = load_rows(reader, rows, CLAIMED_MESSAGE, n, err);
-	for (int i = 0; i < n && r == OUTBOX_OK; i++)
+	for (int i = 0; i < n && r == OUTBOX_OK; i++) {
 		load_delivery(rows, i, &reader->claim.items[i]);
+		reader->dead |= (pg_int(rows, i, CLAIMED_FLAGS) & FLAG_DEAD) != 0;
+	}
 	return r;
 }
 
@@ -218,6 +221,36 @@ static int take(struct pg_taker *taker, PGresult *rows, struct outbox_error *err
 	int r = read_claim((struct reader *)taker, rows, err);
 
 	PQclear(rows);
+	return r;
+}
+
+/* Where they failed before. Asked for only when there are any: then the claim is made already, and if this
+ * look fails, the whole request is repeated and finds it. */
+static int load_dead(struct reader *reader, const char *target, struct outbox_error *err)
+{
+	_cleanup_(pg_clearp) PGresult *rows = NULL;
+	struct outbox_claim *claim = &reader->claim;
+	int64_t *seqs = outbox_arena_alloc(reader->arena, claim->count * sizeof(*seqs));
+	int at = 0, r;
+
+	if (!seqs)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory for the messages asked for");
+	for (size_t i = 0; i < claim->count; i++)
+		seqs[i] = claim->items[i].seq;
+	r = pg_op(reader->store, PG_READ, "SELECT * FROM @outbox_dead($1, $2)",
+		  ARGS(ARG_TEXT(target), ARG_ARRAY(PG_INT8S, seqs, claim->count)), &rows, err);
+	for (size_t i = 0; r == OUTBOX_OK && i < claim->count && at < PQntuples(rows); i++) {
+		struct outbox_claimed *item = &claim->items[i];
+
+		if (item->seq != pg_int(rows, at, 0))
+			continue;
+		item->dead_target = outbox_arena_text(reader->arena, pg_peek(rows, at, 1));
+		if (!PQgetisnull(rows, at, 2))
+			item->dead_reason = outbox_arena_text(reader->arena, pg_peek(rows, at, 2));
+		item->dead_attempts = (int)pg_int(rows, at, 3);
+		item->dead_at = pg_time(rows, at, 4);
+		at++;
+	}
 	return r;
 }
 
@@ -238,6 +271,8 @@ int pg_advance(struct outbox_store *store, const struct outbox_advance *request,
 	}
 	failpoint("after_commit");
 	pg_ahead_done(reader.ahead, request, r == OUTBOX_OK ? &reader.claim : NULL);
+	if (r == OUTBOX_OK && reader.dead)
+		r = load_dead(&reader, request->target, err);
 	if (r == OUTBOX_OK)
 		*ret_claim = reader.claim;
 	return r;

@@ -14,12 +14,17 @@ static const char *kind_text(int kind)
 	return kind == OUTBOX_KIND_COMMAND ? "command" : NULL;
 }
 
+/* No type is empty. */
+static const char *const no_types[] = { "" };
+static const struct outbox_route nothing = { .types = no_types, .n_types = 1 };
+
 int pg_target_put(struct outbox_store *store, const struct outbox_target_def *def,
 		  int64_t *ret_version, struct outbox_error *err)
 {
 	_cleanup_(buf_deinit) struct buf route = BUF_INIT(ROUTE_TEXT_MAX);
 	_cleanup_(pg_clearp) PGresult *row = NULL;
 	struct pg_store *s = pg_of(store);
+	const struct outbox_route *to = def->route.nothing ? &nothing : &def->route;
 	int r;
 
 	r = target_name_check(def->name, err);
@@ -30,12 +35,13 @@ int pg_target_put(struct outbox_store *store, const struct outbox_target_def *de
 	route_format(&def->route, &route);
 	if (route.failed)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
-	r = pg_op(s, PG_WRITE, "SELECT @outbox_target_put($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+	r = pg_op(s, PG_WRITE,
+		  "SELECT @outbox_target_put($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
 		  ARGS(ARG_TEXT(def->name), ARG_TEXT(buf_str(&route)),
-		       ARG_ARRAY(PG_TEXTS, def->route.types, def->route.n_types),
-		       ARG_TEXT(kind_text(def->route.kind)), ARG_BOOL(def->route.published_only),
-		       ARG_BOOL(def->hold), ARG_BOOL(def->unordered), ARG_INT4(def->start),
-		       ARG_INT8((int64_t)(s->random->next(s->random) >> 1)), pg_now(s)),
+		       ARG_ARRAY(PG_TEXTS, to->types, to->n_types), ARG_TEXT(kind_text(to->kind)),
+		       ARG_BOOL(to->published_only), ARG_BOOL(def->hold), ARG_BOOL(def->unordered),
+		       ARG_INT4(def->start), ARG_INT8((int64_t)(s->random->next(s->random) >> 1)),
+		       pg_now(s), ARG_TIME(def->start_time), ARG_TEXT(def->dead_letter)),
 		  &row, err);
 	if (r == OUTBOX_OK && ret_version)
 		*ret_version = pg_int(row, 0, 0);

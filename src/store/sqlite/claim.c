@@ -30,6 +30,7 @@ struct claiming {
 	struct outbox_claim *claim;
 	const char *owner, *source;
 	bool again; /* read an old claim: nothing is marked, nothing is cut */
+	int64_t n;  /* its receipt's number */
 	size_t max, max_bytes, bytes;
 	size_t capacity; /* of claim->items */
 	size_t n_detours;
@@ -50,12 +51,17 @@ static void claiming_deinit(struct claiming *w)
 }
 
 /* Operators may have written detours ahead of the position: those rows are no log rows any more. */
-static int has_detour(const struct lane_op *op, int64_t seq, bool *ret_has, struct outbox_error *err)
+static int has_detour(const struct claiming *w, int64_t seq, bool *ret_has, struct outbox_error *err)
 {
+	const struct lane_op *op = w->op;
 	int64_t found = 0;
 	int r = OUTBOX_OK;
 
-	if (op->view.ahead)
+	if (op->view.ahead && w->again)
+		r = sqlite_number(op->s, SQL_DETOUR_EXISTS_NOT_IN,
+				  ARGS(ARG_TEXT(op->target), ARG_INT(seq), ARG_INT(w->n)), 0,
+				  &found, err);
+	else if (op->view.ahead)
 		r = sqlite_number(op->s, SQL_DETOUR_EXISTS,
 				  ARGS(ARG_TEXT(op->target), ARG_INT(seq)), 0, &found, err);
 	if (r == OUTBOX_OK)
@@ -83,7 +89,7 @@ static int next_row(struct claiming *w, struct outbox_error *err)
 			return r;
 		if (!mine)
 			continue;
-		r = has_detour(op, w->log_seq, &detour, err);
+		r = has_detour(w, w->log_seq, &detour, err);
 		if (r != OUTBOX_OK)
 			return r;
 		if (!detour) {
@@ -159,6 +165,25 @@ static int take_row(struct claiming *w, struct outbox_error *err)
 	return next_row(w, err);
 }
 
+/* Where it failed before, if it did. */
+static int load_dead(const struct claiming *w, sqlite3_stmt *q, struct outbox_claimed *item,
+		     struct outbox_error *err)
+{
+	int r = OUTBOX_OK;
+	const char *target = sqlite_look(q, COL_PAYLOAD_BIN + 4, &r, err);
+	const char *reason = sqlite_look(q, COL_PAYLOAD_BIN + 5, &r, err);
+
+	if (r != OUTBOX_OK || !target)
+		return r;
+	item->dead_target = outbox_arena_text(w->arena, target);
+	item->dead_reason = reason ? outbox_arena_text(w->arena, reason) : NULL;
+	if (!item->dead_target || (reason && !item->dead_reason))
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	item->dead_attempts = sqlite3_column_int(q, COL_PAYLOAD_BIN + 6);
+	item->dead_at = sqlite3_column_int64(q, COL_PAYLOAD_BIN + 7);
+	return OUTBOX_OK;
+}
+
 static int load_detour(struct claiming *w, sqlite3_stmt *q, struct outbox_claimed *item,
 		       struct outbox_error *err)
 {
@@ -173,6 +198,9 @@ static int load_detour(struct claiming *w, sqlite3_stmt *q, struct outbox_claime
 	item->attempts = sqlite3_column_int(q, COL_PAYLOAD_BIN + 1);
 	item->failing_since = sqlite3_column_int64(q, COL_PAYLOAD_BIN + 2);
 	item->suspect = sqlite3_column_int(q, COL_PAYLOAD_BIN + 3) != 0;
+	r = load_dead(w, q, item, err);
+	if (r != OUTBOX_OK)
+		return r;
 	if (!item->message.type) {
 		item->message.type = "unknown";
 		item->malformed = "its message is gone from the log";
@@ -317,6 +345,7 @@ int claim_again(struct lane_op *op, const struct outbox_advance *request,
 		.claim = claim,
 		.owner = request->owner,
 		.again = true,
+		.n = receipt->n,
 		.max = (size_t)receipt->claim_count,
 	};
 	int r;

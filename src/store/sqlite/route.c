@@ -122,6 +122,12 @@ int sqlite_route_put(struct sqlite_store *s, const char *target, int64_t version
 	size_t n = route->n_types ? route->n_types : 1;
 	int r = OUTBOX_OK;
 
+	if (route->nothing) /* no type is empty */
+		return sqlite_run(s, SQL_ROUTE_PUT,
+				  ARGS(ARG_TEXT(target), ARG_INT(version), ARG_TEXT(""),
+				       ARG_TEXT(NULL), ARG_INT(0)),
+				  NULL, err);
+
 	for (size_t i = 0; i < n && r == OUTBOX_OK; i++)
 		r = sqlite_run(s, SQL_ROUTE_PUT,
 			       ARGS(ARG_TEXT(target), ARG_INT(version),

@@ -30,8 +30,13 @@
 		" 'outbox_log', 'outbox_position', 'outbox_delivery', 'outbox_failed',"            \
 		" 'outbox_backlog') LIMIT 1")                                                      \
 	/* targets */                                                                              \
-	X(SQL_TARGET_GET, "SELECT version, route, hold, unordered, paused FROM outbox_target"      \
-		" WHERE name = ?1")                                                                \
+	X(SQL_TARGET_GET, "SELECT version, route, hold, unordered, paused, dead_letter"            \
+		" FROM outbox_target WHERE name = ?1")                                             \
+	X(SQL_TARGET_DEAD, "UPDATE outbox_target SET dead_letter = ?2 WHERE name = ?1")            \
+	X(SQL_TARGET_DEAD_OF, "SELECT name FROM outbox_target WHERE dead_letter = ?1"              \
+		" ORDER BY name LIMIT 1")                                                          \
+	X(SQL_LOG_SINCE, "SELECT seq FROM outbox_message WHERE seq > ?2 AND created_at >= ?1"      \
+		" ORDER BY seq LIMIT 1")                                                           \
 	X(SQL_TARGET_VERSION, "SELECT version FROM outbox_target WHERE name = ?1")                 \
 	X(SQL_TARGET_ADD, "INSERT INTO outbox_target"                                              \
 		" (name, version, route, hold, unordered, created_at, start_seq)"                   \

@@ -83,6 +83,9 @@
 		" WHERE target = ?1 AND state = 'pending' AND next_attempt_at IS NULL")            \
 	X(SQL_DETOUR_KEY, "SELECT key FROM outbox_detour WHERE target = ?1 AND seq = ?2")          \
 	X(SQL_DETOUR_EXISTS, "SELECT 1 FROM outbox_detour WHERE target = ?1 AND seq = ?2")         \
+	/* but one that came as a dead letter while its log row was in this very claim */          \
+	X(SQL_DETOUR_EXISTS_NOT_IN, "SELECT 1 FROM outbox_detour WHERE target = ?1 AND seq = ?2"   \
+		" AND NOT (coalesce(dead_n = ?3, 0) AND state = 'pending')")                       \
 	X(SQL_DETOUR_SUSPECT, "SELECT suspect FROM outbox_detour WHERE target = ?1 AND seq = ?2")  \
 	X(SQL_DETOUR_NEXT_DUE, "SELECT next_attempt_at"                                            \
 		" FROM outbox_detour INDEXED BY outbox_detour_due"                                 \
@@ -92,7 +95,8 @@
 	X(SQL_DETOUR_MESSAGE, "SELECT d.seq, d.id, m.type, d.key, m.kind, m.published,"            \
 		" m.created_at, m.event_time, m.due_at, m.expires_at, m.priority, m.content_type,"  \
 		" m.source, m.subject, m.topic, m.correlation_id, m.causation_id, m.traceparent,"   \
-		" m.headers, m.payload, m.payload_bin, d.attempts, d.failing_since, d.suspect"     \
+		" m.headers, m.payload, m.payload_bin, d.attempts, d.failing_since, d.suspect,"    \
+		" d.dead_target, d.dead_reason, d.dead_attempts, d.dead_at"                        \
 		" FROM outbox_detour d LEFT JOIN outbox_message m ON m.seq = d.seq"                \
 		" WHERE d.target = ?1 AND d.seq = ?2")                                             \
 	X(SQL_DETOUR_SEND, "UPDATE outbox_detour SET state = 'sending', owner = ?3,"               \
@@ -105,7 +109,14 @@
 		" attempts, next_attempt_at, failing_since, suspect, last_error, last_status_at,"  \
 		" owner, n) SELECT ?1, seq, id, key, ?12, ?3, ?4, ?5, ?6,"                         \
 		" CASE WHEN ?5 > 0 THEN ?9 END, ?7, ?8, ?9, ?10, ?11"                              \
-		" FROM outbox_message WHERE seq = ?2")                                             \
+		" FROM outbox_message WHERE seq = ?2"                                              \
+		/* it came as a dead letter while its log row was in flight */                     \
+		" ON CONFLICT (target, seq) DO UPDATE SET state = excluded.state,"                 \
+		" why = excluded.why, attempts = excluded.attempts,"                               \
+		" next_attempt_at = excluded.next_attempt_at,"                                     \
+		" failing_since = excluded.failing_since, suspect = excluded.suspect,"             \
+		" last_error = excluded.last_error, last_status_at = excluded.last_status_at,"     \
+		" owner = excluded.owner, n = excluded.n")                                         \
 	X(SQL_DETOUR_SET, "UPDATE outbox_detour SET state = ?3, why = ?4,"                         \
 		" failing_since = CASE WHEN ?5 > 0 THEN coalesce(failing_since, ?9)"               \
 		" ELSE failing_since END, attempts = ?5, next_attempt_at = ?6, suspect = ?7,"      \

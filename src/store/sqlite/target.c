@@ -6,6 +6,7 @@
 #include "store/sqlite/ops.h"
 #include "store/sqlite/receipt.h"
 #include "store/sqlite/route.h"
+#include "store/sqlite/start.h"
 
 #include <string.h>
 
@@ -36,28 +37,6 @@ static int look(struct sqlite_store *s, const char *name, const char *route, str
 	return r;
 }
 
-/* Where a new target begins to read. */
-static int start_of(struct sqlite_store *s, const struct outbox_target_def *def, int64_t *ret_seq,
-		    struct outbox_error *err)
-{
-	int64_t settled;
-	int r;
-
-	if (def->start == OUTBOX_START_NOW)
-		return sqlite_number(s, SQL_LOG_END, NULL, 0, ret_seq, err);
-	if (def->start == OUTBOX_START_UNSET) {
-		r = sqlite_number(s, SQL_SETTLED_EVER, NULL, 0, &settled, err);
-		if (r != OUTBOX_OK)
-			return r;
-		if (settled)
-			return outbox_fail(err, OUTBOX_ECONFIG,
-					   "it is new, and messages were already delivered here: say "
-					   "where it starts, oldest or now");
-	}
-	*ret_seq = 0;
-	return OUTBOX_OK;
-}
-
 static int create_lane(const struct lane_op *op, int64_t version, int64_t start,
 		       struct outbox_error *err)
 {
@@ -77,14 +56,14 @@ static int create_lane(const struct lane_op *op, int64_t version, int64_t start,
 	return r == OUTBOX_OK ? receipt_append(op, NULL, &first, err) : r;
 }
 
-static int create(struct sqlite_store *s, const struct outbox_target_def *def, const char *route,
-		  int64_t *ret_version, struct outbox_error *err)
+static int create(struct sqlite_store *s, const struct outbox_target_def *def, struct start *where,
+		  const char *route, int64_t *ret_version, struct outbox_error *err)
 {
 	struct lane_op op = { .s = s, .target = def->name, .now = sqlite_now(s) };
 	int64_t start, version;
 	int r;
 
-	r = start_of(s, def, &start, err);
+	r = start_of(s, def, where, &start, err);
 	if (r == OUTBOX_OK)
 		r = sqlite_number(s, SQL_ROUTE_NEWEST, ARGS(ARG_TEXT(def->name)), 0, &version, err);
 	if (r != OUTBOX_OK)
@@ -132,6 +111,7 @@ int sqlite_target_put(struct outbox_store *store, const struct outbox_target_def
 	_cleanup_(buf_deinit) struct buf route = BUF_INIT(ROUTE_TEXT_MAX);
 	struct sqlite_store *s = sqlite_of(store);
 	struct known known = { 0 };
+	struct start start;
 	int64_t version = 0;
 	int r;
 
@@ -143,13 +123,17 @@ int sqlite_target_put(struct outbox_store *store, const struct outbox_target_def
 	route_format(&def->route, &route);
 	if (route.failed)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
-	r = sqlite_enter(s, DB_WRITE, err);
+	r = start_look(s, def, &start, err);
+	if (r == OUTBOX_OK)
+		r = sqlite_enter(s, DB_WRITE, err);
 	if (r != OUTBOX_OK)
 		return r;
 	r = look(s, def->name, buf_str(&route), &known, err);
 	if (r == OUTBOX_OK)
 		r = known.there ? change(s, def, buf_str(&route), &known, &version, err)
-				: create(s, def, buf_str(&route), &version, err);
+				: create(s, def, &start, buf_str(&route), &version, err);
+	if (r == OUTBOX_OK)
+		r = dead_letter_put(s, def, err);
 	r = sqlite_end(s, r, err);
 	if (r == OUTBOX_OK && ret_version)
 		*ret_version = version;
@@ -208,6 +192,8 @@ static int drop_in(struct sqlite_store *s, const char *target, const char *actor
 	r = look(s, target, NULL, &known, err);
 	if (r == OUTBOX_OK && !known.there)
 		r = sqlite_no_target(target, err);
+	if (r == OUTBOX_OK)
+		r = dead_letter_free(s, target, err);
 	for (size_t i = 0; i < ARRAY_SIZE(steps) && r == OUTBOX_OK; i++)
 		r = sqlite_run(s, steps[i], ARGS(ARG_TEXT(target)), NULL, err);
 	return r == OUTBOX_OK ? sqlite_audit_add(s, &entry, err) : r;
