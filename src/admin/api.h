@@ -7,6 +7,7 @@
 #include "admin/daemon.h"
 #include "admin/http.h"
 #include "admin/shape.h"
+#include "admin/view_health.h"
 #include "admin/watch.h"
 #include "base/cleanup.h"
 
@@ -46,8 +47,8 @@ extern const struct shape api_source_query, api_targets_query, api_messages_quer
 	api_message_query, api_audit_query, api_keys_query, api_redact_body, api_requeue_body,
 	api_discard_body, api_defer_body, api_purge_body, api_pause_body, api_resume_body,
 	api_drain_body, api_reload_body;
-extern const struct shape view_outbox, view_source, view_targets, view_lanes, view_finding,
-	view_alerts, view_config, view_drained, view_reloaded, view_error;
+extern const struct shape view_outbox, view_source, view_targets, view_lanes, view_config,
+	view_drained, view_reloaded, view_error;
 
 /* ---- api.c --------------------------------------------------------------------------------- */
 

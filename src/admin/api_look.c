@@ -2,55 +2,10 @@
 /* What the watch saw last, and the configuration: no store is asked. */
 #include "admin/api.h"
 #include "admin/json.h"
+#include "admin/view_health.h"
 #include "admin/views.h"
 
 #include <string.h>
-
-/* ---- findings ------------------------------------------------------------------------------ */
-
-static const char *const levels[] = { "healthy", "degraded", "unhealthy", NULL };
-
-static json_t *make_level(const void *row)
-{
-	return json_text(health_level_name(((const struct health_finding *)row)->level));
-}
-
-static const struct field finding_fields[] = {
-	FIELD(struct health_finding, rule, FIELD_TEXT, 0, "also the alert's name"),
-	{ .name = "level", .kind = FIELD_TEXT, .make = make_level, .values = levels },
-	FIELD(struct health_finding, source, FIELD_TEXT, FIELD_NULL, NULL),
-	FIELD(struct health_finding, target, FIELD_TEXT, FIELD_NULL, "null: it is about the source"),
-	FIELD(struct health_finding, since, FIELD_TIME, FIELD_NULL, NULL),
-	FIELD(struct health_finding, text, FIELD_CHARS, 0,
-	      "what is the matter, with the number and the limit"),
-};
-
-const struct shape view_finding = SHAPE("Finding", finding_fields);
-
-static json_t *make_findings(const void *row)
-{
-	const struct watch_sample *sample = row;
-
-	return shape_list(&view_finding, sample->findings, sample->n_findings,
-			  sizeof(*sample->findings));
-}
-
-static json_t *make_sample_level(const void *row)
-{
-	return json_text(health_level_name(((const struct watch_sample *)row)->level));
-}
-
-#define SAMPLE_FIELDS                                                                                 \
-	FIELD(struct watch_sample, at, FIELD_TIME, 0, "when it was looked at"),                       \
-		{ .name = "level", .kind = FIELD_TEXT, .make = make_sample_level, .values = levels }, \
-	{                                                                                             \
-		.name = "findings", .kind = FIELD_LIST, .make = make_findings,                        \
-		.of = &view_finding, .help = "what is not well, the worst first"                      \
-	}
-
-static const struct field alerts_fields[] = { SAMPLE_FIELDS };
-
-const struct shape view_alerts = SHAPE("Alerts", alerts_fields);
 
 /* ---- sources ------------------------------------------------------------------------------- */
 
@@ -132,7 +87,7 @@ static json_t *make_sources(const void *row)
 }
 
 static const struct field outbox_fields[] = {
-	SAMPLE_FIELDS,
+	VIEW_SAMPLE_FIELDS,
 	{ .name = "sources", .kind = FIELD_LIST, .make = make_sources, .of = &view_source },
 };
 

@@ -57,6 +57,20 @@ static enum truth relay_down(struct rule_view *view)
 	return TRUTH_TRUE;
 }
 
+static enum truth no_target(struct rule_view *view)
+{
+	char count[COUNT_TEXT_MAX + 8];
+
+	if (!view->source->stats)
+		return TRUTH_UNKNOWN;
+	if (view->source->stats->n_targets > 0 || view->source->stats->messages <= 0)
+		return TRUTH_FALSE;
+	SAY(view, "%s message%s, and no target is registered",
+	    count_text(view->source->stats->messages, count),
+	    view->source->stats->messages == 1 ? "" : "s");
+	return TRUTH_TRUE;
+}
+
 static enum truth failed(struct rule_view *view)
 {
 	return above(view, view->target->failed, view->limits->failed, "failed delivery",
@@ -210,6 +224,8 @@ const struct rule rules[RULE_COUNT] = {
 			       "the store does not answer" },
 	[RULE_RELAY_DOWN] = { LEVEL_UNHEALTHY, false, false, relay_down,
 			      "the store answers, but its relay does not run" },
+	[RULE_NO_TARGET] = { LEVEL_DEGRADED, false, false, no_target,
+			     "messages wait, and no target is registered" },
 	[RULE_FAILED] = { LEVEL_UNHEALTHY, true, true, failed,
 			  "deliveries failed: they wait for a decision" },
 	[RULE_REFUSED] = { LEVEL_UNHEALTHY, true, true, refused,

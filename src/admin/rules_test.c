@@ -130,6 +130,19 @@ static void test_latency(void **state)
 	assert_int_equal(w->count, 0);
 }
 
+static void test_no_target(void **state)
+{
+	struct world *w = *state;
+
+	w->stats.n_targets = 0;
+	never_fires(w, RULE_NO_TARGET);
+	w->stats.messages = 1;
+	fires_after(w, RULE_NO_TARGET, w->limits.settle);
+	assert_string_equal(found(w, RULE_NO_TARGET)->text, "1 message, and no target is registered");
+	w->stats.n_targets = 1;
+	ends_after_settle(w, RULE_NO_TARGET);
+}
+
 static void test_retry_rate(void **state)
 {
 	struct world *w = *state;
@@ -194,11 +207,17 @@ static void test_paused_is_information(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_failed),     TEST(test_overdue),
-		TEST(test_backlog),    TEST(test_pending),
-		TEST(test_sending),    TEST(test_latency),
-		TEST(test_retry_rate), TEST(test_outage),
-		TEST(test_lanes),      TEST(test_paused_is_information),
+		TEST(test_failed),
+		TEST(test_overdue),
+		TEST(test_backlog),
+		TEST(test_pending),
+		TEST(test_sending),
+		TEST(test_latency),
+		TEST(test_no_target),
+		TEST(test_retry_rate),
+		TEST(test_outage),
+		TEST(test_lanes),
+		TEST(test_paused_is_information),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

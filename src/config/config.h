@@ -148,6 +148,10 @@ int config_load(const struct config_input *input, struct config **ret_config,
 		struct problems *problems, struct outbox_error *err) OUTBOX_MUSTCHECK;
 struct config *config_free(struct config *config);
 
+/* The limits of health where there is no file. */
+int config_health_defaults(struct outbox_arena *arena, struct config_health *ret_health,
+			   struct outbox_error *err) OUTBOX_MUSTCHECK;
+
 /* What outbox_relay_new() wants for one source. Borrows from config and its arena. */
 int config_relay(const struct config *config, const struct config_source *source,
 		 struct outbox_relay_config *ret_relay, struct outbox_error *err) OUTBOX_MUSTCHECK;

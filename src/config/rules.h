@@ -9,6 +9,7 @@
 enum health_rule {
 	RULE_SOURCE_DOWN = 0, /* the store does not answer */
 	RULE_RELAY_DOWN,      /* it does, but its relay does not run */
+	RULE_NO_TARGET,       /* messages, and nobody whom they are for */
 	RULE_FAILED,
 	RULE_REFUSED,    /* relays refuse a lane */
 	RULE_OUTAGE,     /* a relay cannot reach the target */

@@ -5,16 +5,18 @@
 #include "config/rules.h"
 #include "config/tables.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 const char *const rule_names[RULE_COUNT] = {
 	[RULE_SOURCE_DOWN] = "source_down", [RULE_RELAY_DOWN] = "relay_down",
-	[RULE_FAILED] = "failed",           [RULE_REFUSED] = "refused",
-	[RULE_OUTAGE] = "outage",           [RULE_NO_RELAY] = "no_relay",
-	[RULE_LANES_IDLE] = "lanes_idle",   [RULE_OVERDUE] = "overdue",
-	[RULE_BACKLOG] = "backlog",         [RULE_PENDING] = "pending",
-	[RULE_SENDING] = "sending",         [RULE_LATENCY] = "latency",
-	[RULE_RETRY_RATE] = "retry_rate",   [RULE_PAUSED] = "paused",
+	[RULE_NO_TARGET] = "no_target",     [RULE_FAILED] = "failed",
+	[RULE_REFUSED] = "refused",         [RULE_OUTAGE] = "outage",
+	[RULE_NO_RELAY] = "no_relay",       [RULE_LANES_IDLE] = "lanes_idle",
+	[RULE_OVERDUE] = "overdue",         [RULE_BACKLOG] = "backlog",
+	[RULE_PENDING] = "pending",         [RULE_SENDING] = "sending",
+	[RULE_LATENCY] = "latency",         [RULE_RETRY_RATE] = "retry_rate",
+	[RULE_PAUSED] = "paused",
 };
 
 static const struct schema_choice formats[] = {
@@ -146,3 +148,18 @@ static void check_alert(const struct node *map, const void *value, struct proble
 
 const struct schema schema_health = { SCHEMA(health_keys, config_health), .check = check_health };
 const struct schema schema_alert = { SCHEMA(alert_keys, config_alert), .check = check_alert };
+
+int config_health_defaults(struct outbox_arena *arena, struct config_health *ret_health,
+			   struct outbox_error *err)
+{
+	struct problems *problems = calloc(1, sizeof(*problems));
+	struct config_health health = { 0 };
+	int r = problems ? OUTBOX_OK : outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+
+	if (r == OUTBOX_OK)
+		r = schema_read(&schema_health, NULL, arena, problems, &health, err);
+	if (r == OUTBOX_OK)
+		*ret_health = health;
+	free(problems);
+	return r;
+}
