@@ -17,7 +17,7 @@
 
 #define TICK (500 * OUTBOX_MILLISECONDS)
 #define STREAM_TICK OUTBOX_SECONDS
-#define ACCEPT_MAX 32 /* in one go */
+#define ACCEPT_MAX 4 /* in one go, so that those they displace are gone before the next */
 #define PAUSE (200 * OUTBOX_MILLISECONDS)
 #define WRITE_STALL 10 /* seconds without a byte taken */
 #define TLS_PRIORITIES "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
