@@ -65,7 +65,7 @@ static bool parse_address(const char *host, struct endpoint *endpoint)
 	return true;
 }
 
-int endpoint_parse(const char *text, struct endpoint *ret_endpoint, struct outbox_error *err)
+int listen_parse(const char *text, struct endpoint *ret_endpoint, struct outbox_error *err)
 {
 	static const char remedy[] = "is not ADDRESS:PORT; write 127.0.0.1:8040, [::1]:8040 or "
 				     "unix:PATH";
@@ -93,8 +93,8 @@ int endpoint_parse(const char *text, struct endpoint *ret_endpoint, struct outbo
 	return r;
 }
 
-int endpoint_check(const struct endpoint *endpoint, const struct config_admin *config,
-		   struct outbox_error *err)
+int listen_check(const struct endpoint *endpoint, const struct config_admin *config,
+		 struct outbox_error *err)
 {
 	if (!config->cert != !config->key)
 		return outbox_fail(err, OUTBOX_ECONFIG,
@@ -158,7 +158,7 @@ static void learn_port(int fd, struct endpoint *endpoint)
 		 (unsigned)endpoint->port);
 }
 
-int endpoint_listen(struct endpoint *endpoint, int *ret_fd, struct outbox_error *err)
+int listen_open(struct endpoint *endpoint, int *ret_fd, struct outbox_error *err)
 {
 	const int yes = 1;
 	int fd = socket(endpoint->address.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK,

@@ -25,16 +25,15 @@ struct endpoint {
 };
 
 /* "127.0.0.1:8040", "[::1]:8040", "localhost:8040", "unix:PATH". Names are not looked up. EINVAL says what is. */
-int endpoint_parse(const char *text, struct endpoint *ret_endpoint,
-		   struct outbox_error *err) OUTBOX_MUSTCHECK;
+int listen_parse(const char *text, struct endpoint *ret_endpoint,
+		 struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /* ECONFIG: off this machine without TLS. Pure. */
-int endpoint_check(const struct endpoint *endpoint, const struct config_admin *config,
-		   struct outbox_error *err) OUTBOX_MUSTCHECK;
+int listen_check(const struct endpoint *endpoint, const struct config_admin *config,
+		 struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /* Bind and listen; the descriptor is the caller's. A stale UNIX socket is replaced. */
-int endpoint_listen(struct endpoint *endpoint, int *ret_fd,
-		    struct outbox_error *err) OUTBOX_MUSTCHECK;
+int listen_open(struct endpoint *endpoint, int *ret_fd, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /* What a Host header may say. */
 int hosts_make(const struct endpoint *endpoint, const struct config_admin *config,

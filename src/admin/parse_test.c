@@ -150,7 +150,7 @@ static void make_hosts(const char *listen, const struct config_admin *config, st
 {
 	struct endpoint endpoint;
 
-	assert_ok(endpoint_parse(listen, &endpoint, err));
+	assert_ok(listen_parse(listen, &endpoint, err));
 	assert_ok(hosts_make(&endpoint, config, arena, hosts, err));
 }
 
@@ -217,18 +217,18 @@ static void endpoints(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
-		assert_fails(endpoint_parse(bad[i], &endpoint, err), OUTBOX_EINVAL, "admin.listen: ");
-	assert_ok(endpoint_parse("127.0.0.9:1", &endpoint, err));
+		assert_fails(listen_parse(bad[i], &endpoint, err), OUTBOX_EINVAL, "admin.listen: ");
+	assert_ok(listen_parse("127.0.0.9:1", &endpoint, err));
 	assert_true(endpoint.local);
-	assert_ok(endpoint_parse("localhost:8040", &endpoint, err));
+	assert_ok(listen_parse("localhost:8040", &endpoint, err));
 	assert_true(endpoint.local);
-	assert_ok(endpoint_parse("[::1]:8040", &endpoint, err));
+	assert_ok(listen_parse("[::1]:8040", &endpoint, err));
 	assert_true(endpoint.local);
-	assert_ok(endpoint_parse("unix:/tmp/x", &endpoint, err));
+	assert_ok(listen_parse("unix:/tmp/x", &endpoint, err));
 	assert_true(endpoint.local && endpoint.is_unix);
-	assert_ok(endpoint_parse("0.0.0.0:8040", &endpoint, err));
+	assert_ok(listen_parse("0.0.0.0:8040", &endpoint, err));
 	assert_false(endpoint.local);
-	assert_ok(endpoint_parse("[::]:8040", &endpoint, err));
+	assert_ok(listen_parse("[::]:8040", &endpoint, err));
 	assert_false(endpoint.local);
 }
 
@@ -239,15 +239,15 @@ static void off_the_machine_only_with_tls(void **state)
 	struct endpoint endpoint;
 
 	(void)state;
-	assert_ok(endpoint_parse("0.0.0.0:8040", &endpoint, err));
-	assert_fails(endpoint_check(&endpoint, &none, err), OUTBOX_ECONFIG,
+	assert_ok(listen_parse("0.0.0.0:8040", &endpoint, err));
+	assert_fails(listen_check(&endpoint, &none, err), OUTBOX_ECONFIG,
 		     "set admin.cert and admin.key");
-	assert_ok(endpoint_check(&endpoint, &tls, err));
-	assert_fails(endpoint_check(&endpoint, &half, err), OUTBOX_ECONFIG, "TLS wants both");
-	assert_ok(endpoint_parse("127.0.0.1:8040", &endpoint, err));
-	assert_ok(endpoint_check(&endpoint, &none, err));
-	assert_ok(endpoint_parse("unix:/x", &endpoint, err));
-	assert_fails(endpoint_check(&endpoint, &tls, err), OUTBOX_ECONFIG, "no TLS");
+	assert_ok(listen_check(&endpoint, &tls, err));
+	assert_fails(listen_check(&endpoint, &half, err), OUTBOX_ECONFIG, "TLS wants both");
+	assert_ok(listen_parse("127.0.0.1:8040", &endpoint, err));
+	assert_ok(listen_check(&endpoint, &none, err));
+	assert_ok(listen_parse("unix:/x", &endpoint, err));
+	assert_fails(listen_check(&endpoint, &tls, err), OUTBOX_ECONFIG, "no TLS");
 }
 
 int main(void)

@@ -158,16 +158,16 @@ static struct admin *make(const struct admin_options *options)
 
 static int prepare(struct admin *admin, const struct config_admin *config, struct outbox_error *err)
 {
-	int r = endpoint_parse(config->listen, &admin->endpoint, err);
+	int r = listen_parse(config->listen, &admin->endpoint, err);
 
 	if (r == OUTBOX_OK)
-		r = endpoint_check(&admin->endpoint, config, err);
+		r = listen_check(&admin->endpoint, config, err);
 	if (r == OUTBOX_OK)
 		r = read_tls(admin, config, err);
 	if (r == OUTBOX_OK)
 		r = read_tokens(admin, config->tokens, err);
 	if (r == OUTBOX_OK)
-		r = endpoint_listen(&admin->endpoint, &admin->listener, err);
+		r = listen_open(&admin->endpoint, &admin->listener, err);
 	if (r == OUTBOX_OK)
 		r = hosts_make(&admin->endpoint, config, admin->arena, &admin->hosts, err);
 	if (r)
