@@ -26,6 +26,51 @@ struct daemon_source {
 	const struct target_metrics *targets; /* of this process; empty until it runs */
 };
 
+struct daemon_setup {
+	const char *file; /* NULL: the configuration was made of options, nothing can be read again */
+	const char *const *sets;
+	size_t n_sets;
+	const char *only; /* run this source alone; NULL: all */
+};
+
+/*
+ * config is taken over, also on failure; its sources are those to run. setup's texts must outlive the daemon. wake is
+ * called, from any thread, when somebody who waits should look at the daemon again; it must be quick.
+ */
+int daemon_new(const struct daemon_setup *setup, struct config *config, void (*wake)(void),
+	       struct daemon **ret_daemon, struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/* Be told of every settled batch of every source. Before start(); must be quick and must not block. */
+typedef void (*daemon_observer)(void *context, const char *source, const struct batch_report *report);
+void daemon_observe(struct daemon *daemon, daemon_observer observer, void *context);
+
+/* A thread for each source; returns at once. */
+int daemon_start(struct daemon *daemon, struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+enum daemon_phase {
+	DAEMON_STARTING = 1, /* some source was not tried yet */
+	DAEMON_READY,        /* each one runs, or its trouble was told */
+	DAEMON_DRAINING,
+	DAEMON_DONE /* every source has ended */
+};
+enum daemon_phase daemon_phase(struct daemon *daemon);
+
+/* One line for people: "2 of 3 sources run; other: no such file". */
+void daemon_describe(struct daemon *daemon, char *out, size_t size);
+
+/* Does every thread move, or wait for something it may wait for? patience: for one call of store or broker. */
+bool daemon_alive(struct daemon *daemon, outbox_time patience);
+
+/* Drain, wait for the end, join. EINVAL, ECONFIG: a source could not be started at all; ETIMEDOUT: batches were abandoned. */
+int daemon_stop(struct daemon *daemon, struct outbox_error *err);
+
+/* Of all sources, also of relays that a reload replaced. */
+void daemon_counts(struct daemon *daemon, struct outbox_relay_counts *ret_counts);
+void daemon_in_flight(struct daemon *daemon, size_t *ret_batches, size_t *ret_messages);
+
+/* Stops first. NULL is legal; returns NULL. */
+struct daemon *daemon_free(struct daemon *daemon);
+
 /* All sources, in the order of the file; from the arena. */
 int daemon_sources(struct daemon *daemon, struct outbox_arena *arena,
 		   const struct daemon_source **ret_sources, size_t *ret_count,

@@ -4,6 +4,8 @@
 #include "base/text.h"
 #include "base/url.h"
 #include "cli/json_out.h"
+#include "cli/relay_daemon.h"
+#include "cli/relay_file.h"
 #include "cli/relay_options.h"
 #include "cli/relay_sources.h"
 #include "cli/safe.h"
@@ -156,10 +158,47 @@ static int run_relays(struct cli *cli, const struct relay_setup *setup, enum rel
 	r = relay_sources_run(setup, mode, signals, &end, err);
 	if (end.ran)
 		told = tell_end(cli, &end.counts, clock->mono(clock) - began, r ? NULL : err);
-	if (mode != RELAY_DAEMON && end.signal)
+	if (end.signal)
 		cli->exit = EXIT_SIGNAL + end.signal;
-	else if (mode != RELAY_DAEMON && r == OUTBOX_OK && end.counts.failed > 0)
+	else if (r == OUTBOX_OK && end.counts.failed > 0)
 		cli->exit = EXIT_REPORTED;
+	return r ? r : told;
+}
+
+/* One way, however it was said: with options, in a file. */
+static int make_daemon(struct cli *cli, const struct relay_values *given, struct relay_setup *setup,
+		       struct daemon **ret_daemon, struct outbox_error *err)
+{
+	struct daemon_setup how = { .file = setup->file_name,
+				    .sets = given->set.items,
+				    .n_sets = given->set.count,
+				    .only = given->source };
+	struct config *config = setup->file;
+	int r = OUTBOX_OK;
+
+	setup->file = NULL;
+	if (!config && !cli->store_url)
+		return cli_open(cli, OPEN_READY, err); /* says what is missing */
+	if (!config)
+		r = relay_file_make(given, cli->store_url, &config, err);
+	return r ? r : daemon_new(&how, config, relay_daemon_wake, ret_daemon, err);
+}
+
+static int run_daemon(struct cli *cli, const struct relay_values *given, struct relay_setup *setup,
+		      const sigset_t *signals, struct outbox_error *err)
+{
+	struct outbox_relay_counts counts = OUTBOX_RELAY_COUNTS_INIT;
+	struct outbox_clock *clock = outbox_clock_system();
+	outbox_time began = clock->mono(clock);
+	struct daemon *daemon = NULL;
+	int r = make_daemon(cli, given, setup, &daemon, err), told;
+
+	if (r)
+		return r;
+	r = relay_daemon_run(daemon, signals, err);
+	daemon_counts(daemon, &counts);
+	daemon_free(daemon);
+	told = tell_end(cli, &counts, clock->mono(clock) - began, r ? NULL : err);
 	return r ? r : told;
 }
 
@@ -177,13 +216,15 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 		setup->sources[setup->n_sources++].store = cli->store_url;
 	if (r == OUTBOX_OK)
 		r = check(cli, setup, given, err);
-	for (size_t i = 0; r == OUTBOX_OK && i < setup->n_sources; i++)
-		r = check_store(cli, &setup->sources[i], err);
 	if (r)
 		return r;
 	signal(SIGPIPE, SIG_IGN);
 	stop_block(&signals);
-	return run_relays(cli, setup, mode_of(given), &signals, err);
+	if (mode_of(given) == RELAY_DAEMON)
+		return run_daemon(cli, given, setup, &signals, err);
+	for (size_t i = 0; r == OUTBOX_OK && i < setup->n_sources; i++)
+		r = check_store(cli, &setup->sources[i], err);
+	return r ? r : run_relays(cli, setup, mode_of(given), &signals, err);
 }
 
 const struct command cmd_relay = {
@@ -194,7 +235,7 @@ const struct command cmd_relay = {
 	.options = options,
 	.n_options = ARRAY_SIZE(options),
 	.values_size = sizeof(struct relay_values),
-	.about = "Targets are given with --to, or with all the rest in a file: --config. Several relays may run at once; they share the lanes, and with one lane (the default on SQLite) the second stands by. Ctrl-C or SIGTERM ends it after the batches in flight, a second one at once. Everything it says goes to stderr.",
+	.about = "Targets are given with --to, or with all the rest in a file: --config. Several relays may run at once; they share the lanes, and with one lane (the default on SQLite) the second stands by. A database or broker that is away is waited for. Ctrl-C or SIGTERM ends it after the batches in flight, a second one at once; SIGHUP reads the file again. Everything it says goes to stderr.",
 	.example = "outbox relay --store sqlite:app.db --to events=file:out.jsonl\n"
 		   "outbox relay --config outbox.yaml\n"
 		   "outbox relay --store sqlite:app.db --to events=file:out.jsonl --until-idle\n"

@@ -4,6 +4,7 @@
 
 /* --config FILE and --set KEY=VALUE, for the commands that take them. */
 
+#include "admin/configure.h"
 #include "cli/cli.h"
 #include "config/config.h"
 
@@ -22,11 +23,6 @@ void problems_tell(const struct problems *problems);
 /* Both. */
 int config_open_told(const char *file, const struct list *sets, bool secrets,
 		     struct config **ret_config, struct outbox_error *err) OUTBOX_MUSTCHECK;
-
-/* The source of this name. ENOTFOUND with the names there are. */
-int config_source_find(const struct config *config, const char *name,
-		       const struct config_source **ret_source,
-		       struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 DEFINE_CLEANUP(struct config *, config_free)
 

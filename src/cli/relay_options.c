@@ -285,6 +285,8 @@ static int add_sources(const char *only, struct relay_setup *setup, struct outbo
 		r = config_relay(setup->file, &sources[i], &setup->config, err);
 		source->name = count > 1 ? sources[i].name : NULL;
 		source->store = setup->config.store;
+		source->targets = setup->config.targets;
+		source->n_targets = setup->config.n_targets;
 	}
 	return r;
 }
@@ -296,6 +298,7 @@ static int from_file(const struct relay_values *given, struct relay_setup *setup
 
 	if (r == OUTBOX_OK)
 		r = config_open_told(given->config, &given->set, true, &setup->file, err);
+	setup->file_name = given->config;
 	if (r == OUTBOX_OK)
 		r = add_sources(given->source, setup, err);
 	if (r)

@@ -19,6 +19,8 @@ struct relay_values {
 struct relay_source {
 	const char *name; /* NULL: there is only one */
 	const char *store;
+	const struct outbox_target_config *targets; /* NULL: those of the setup */
+	size_t n_targets;
 };
 
 /* However it was said, with options or in a file: what to run. */
@@ -28,6 +30,7 @@ struct relay_setup {
 	size_t n_sources;
 	outbox_time shutdown_timeout;
 	struct config *file; /* what config borrows from; NULL: the options */
+	const char *file_name;
 	/* of the options */
 	struct outbox_target_config targets[LIST_MAX];
 	char names[LIST_MAX][OUTBOX_TARGET_NAME_MAX + 1];

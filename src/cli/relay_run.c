@@ -15,7 +15,6 @@
 #include "cli/stop.h"
 
 #include <pthread.h>
-#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -27,7 +26,6 @@ struct job {
 	enum relay_mode mode;
 	outbox_time timeout;
 	volatile int stop; /* polled by run_until_idle */
-	sem_t stopped;     /* posted once, for the daemon */
 	atomic_bool done;
 	int status;
 	struct outbox_error err;
@@ -42,24 +40,11 @@ static void say(enum event event, const char *line)
 		fprintf(stderr, "%s\n", line);
 }
 
-static int daemon_job(struct job *job)
-{
-	int r = outbox_relay_start(job->relay, &job->err);
-
-	if (r)
-		return r;
-	while (sem_wait(&job->stopped) != 0)
-		;
-	return outbox_relay_stop(job->relay, job->timeout, &job->err);
-}
-
 static void *work(void *argument)
 {
 	struct job *job = argument;
 
-	if (job->mode == RELAY_DAEMON)
-		job->status = daemon_job(job);
-	else if (job->mode == RELAY_ONCE)
+	if (job->mode == RELAY_ONCE)
 		job->status = outbox_relay_run_once(job->relay, &job->err);
 	else
 		job->status = outbox_relay_run_until_idle(job->relay, &job->stop, &job->err);
@@ -81,21 +66,10 @@ static bool all_done(struct jobs *jobs)
 	return true;
 }
 
-/* A daemon ends by being told, so one that ended by itself failed. */
-static bool one_failed(struct jobs *jobs)
-{
-	for (size_t i = 0; i < jobs->count; i++)
-		if (jobs->items[i].mode == RELAY_DAEMON && atomic_load(&jobs->items[i].done))
-			return true;
-	return false;
-}
-
 static void stop_all(struct jobs *jobs)
 {
-	for (size_t i = 0; i < jobs->count; i++) {
+	for (size_t i = 0; i < jobs->count; i++)
 		__atomic_store_n(&jobs->items[i].stop, 1, __ATOMIC_RELAXED);
-		sem_post(&jobs->items[i].stopped);
-	}
 }
 
 static void announce(const struct jobs *jobs)
@@ -129,30 +103,25 @@ static int wait_for_end(struct jobs *jobs, const sigset_t *signals)
 {
 	struct outbox_clock *clock = outbox_clock_system();
 	outbox_time leave_at = OUTBOX_NEVER;
-	bool stopping = false;
+	struct stop_wish last = { 0 };
 	int first = 0;
 
 	while (!all_done(jobs)) {
 		outbox_time now = clock->mono(clock), wait = OUTBOX_MINUTES;
 		int signal;
 
-		if (!stopping && one_failed(jobs)) {
-			stop_all(jobs);
-			stopping = true;
-		}
 		if (leave_at - now < wait)
 			wait = leave_at > now ? leave_at - now : 0;
 		signal = stop_wait(signals, wait);
 		if (clock->mono(clock) >= leave_at && !all_done(jobs))
 			leave_now(first);
-		if (signal == 0 || signal == SIGUSR1)
+		if (signal == 0 || signal == SIGUSR1 || stop_repeats(&last, signal))
 			continue;
 		if (first)
 			leave_now(signal);
 		first = signal;
 		announce(jobs);
 		stop_all(jobs);
-		stopping = true;
 		/* relay_stop() keeps the time itself; a single run is not told and is cut off here */
 		if (jobs->items[0].mode == RELAY_ONCE)
 			leave_at = clock->mono(clock) + jobs->items[0].timeout;
@@ -166,10 +135,8 @@ static int start_all(struct jobs *jobs, struct outbox_error *err)
 	size_t count = jobs->count;
 
 	for (size_t i = 0; i < count; i++) {
-		sem_init(&jobs->items[i].stopped, 0, 0);
 		if (pthread_create(&jobs->items[i].thread, NULL, work, &jobs->items[i]) == 0)
 			continue;
-		sem_destroy(&jobs->items[i].stopped);
 		jobs->count = i;
 		stop_all(jobs);
 		return outbox_fail(err, OUTBOX_ENOMEM, "cannot start a thread");
@@ -179,10 +146,8 @@ static int start_all(struct jobs *jobs, struct outbox_error *err)
 
 static void join_all(struct jobs *jobs)
 {
-	for (size_t i = 0; i < jobs->count; i++) {
+	for (size_t i = 0; i < jobs->count; i++)
 		pthread_join(jobs->items[i].thread, NULL);
-		sem_destroy(&jobs->items[i].stopped);
-	}
 }
 
 int relay_run(const struct relay_runs *runs, int *ret_signal, struct outbox_error *err)

@@ -33,10 +33,7 @@ static void tell_start(const struct relay_source *source, const struct relay_set
 		url_mask(target->to, masked, sizeof(masked));
 		buf_printf(&line, "%s %s (%s)", i ? "," : "", target->name, masked);
 	}
-	buf_printf(&line, "; %s",
-		   mode == RELAY_DAEMON ? "Ctrl-C ends"
-		   : mode == RELAY_ONCE ? "what is due now"
-					: "until idle");
+	buf_printf(&line, "; %s", mode == RELAY_ONCE ? "what is due now" : "until idle");
 	journal(EVENT_RELAY_START, ABOUT_SOURCE(source->name), "%s", buf_str(&line));
 }
 
@@ -132,6 +129,10 @@ static int make(struct sources *sources, const struct relay_setup *setup, enum r
 
 		outages_init(outages, setup->sources[i].name);
 		config.store = setup->sources[i].store;
+		if (setup->sources[i].targets) {
+			config.targets = setup->sources[i].targets;
+			config.n_targets = setup->sources[i].n_targets;
+		}
 		config.log = mode == RELAY_ONCE ? outages_log : journal_sink;
 		config.log_context =
 			mode == RELAY_ONCE ? (void *)outages : (void *)setup->sources[i].name;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "admin/ready.h"
 #include "base/buf.h"
 #include "base/nearest.h"
 #include "base/text.h"
@@ -35,7 +36,6 @@ static void fill_actor(struct cli *cli)
 
 static int check_schema(struct cli *cli, struct outbox_error *err)
 {
-	const struct outbox_store_info *info = &cli->info;
 	_cleanup_(buf_deinit) struct buf words = BUF_INIT(500);
 	char masked[256];
 
@@ -43,21 +43,7 @@ static int check_schema(struct cli *cli, struct outbox_error *err)
 	buf_text(&words, cli->config ? cli->store_option : " --store ");
 	if (!cli->config)
 		safe_shell_word(&words, masked);
-	if (info->schema_version == 0 && info->elsewhere[0])
-		return outbox_fail(err, OUTBOX_ESCHEMA,
-				   "there is no outbox in %s, but there is one in schema \"%s\": say "
-				   "schema=%s in the store's URL; or make another: outbox init%s",
-				   masked, info->elsewhere, info->elsewhere, buf_str(&words));
-	if (info->schema_version == 0)
-		return outbox_fail(err, OUTBOX_ESCHEMA,
-				   "there is no outbox in %s; make one: outbox init%s", masked,
-				   buf_str(&words));
-	if (info->schema_version < info->program_version)
-		return outbox_fail(err, OUTBOX_ESCHEMA,
-				   "%s has schema %d, this program wants %d: outbox upgrade%s",
-				   masked, info->schema_version, info->program_version,
-				   buf_str(&words));
-	return OUTBOX_OK;
+	return store_ready(&cli->info, cli->store_url, buf_str(&words), err);
 }
 
 int cli_open(struct cli *cli, enum open_mode mode, struct outbox_error *err)

@@ -7,9 +7,17 @@
 #include <outbox/clock.h>
 
 #include <signal.h>
+#include <stdbool.h>
 
 /* Block them in this thread and all it starts; what arrives is kept until it is asked for. */
 void stop_block(sigset_t *ret_set);
+
+/* timeout(1) and others signal the process and its group: two signals, one wish. Zeroed before the first. */
+struct stop_wish {
+	int signal;
+	outbox_time at;
+};
+bool stop_repeats(struct stop_wish *last, int signal);
 
 /* Wait up to `wait` for one of the set; 0 when none came. */
 int stop_wait(const sigset_t *set, outbox_time wait);

@@ -36,6 +36,7 @@ struct config_list {
 
 struct config_source {
 	const char *name, *store, *password;
+	struct config_texts targets; /* globs of their names; none: all */
 };
 
 struct config_match {
@@ -128,6 +129,7 @@ struct config {
 	struct config_admin admin;
 	struct outbox_arena *arena; /* owns all of it */
 	struct node *root;          /* what was written where */
+	void *owner;                /* of whoever hands it out */
 };
 
 struct config_input {

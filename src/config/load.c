@@ -187,6 +187,28 @@ static outbox_time first_time(outbox_time given, outbox_time preset, outbox_time
 	return given ? given : preset ? preset : fallback;
 }
 
+/* Names of targets that nobody has. */
+static void check_source_targets(const struct config *config, struct problems *problems)
+{
+	const struct config_source *sources = config->sources.items;
+	const struct config_target *targets = config->targets.items;
+	char shown[80];
+
+	for (size_t i = 0; i < config->sources.count; i++)
+		for (size_t j = 0; j < sources[i].targets.count; j++) {
+			const char *glob = sources[i].targets.items[j];
+			size_t k = 0;
+
+			while (k < config->targets.count && !glob_match(glob, targets[k].name))
+				k++;
+			if (k == config->targets.count)
+				problems_about(problems,
+					       node_find(item_node(config, "sources", i), "targets"),
+					       "\"%s\" is the name of none of the targets",
+					       text_shown(shown, sizeof(shown), glob));
+		}
+}
+
 /* What follows from several values; the file is right so far. */
 static void complete(struct config *config, struct problems *problems)
 {
@@ -227,8 +249,10 @@ static int load(const struct config_input *input, struct config *config, struct 
 		r = lay_over(input, config, problems, err);
 	if (r == OUTBOX_OK && config->root)
 		r = schema_read(&schema_root, config->root, config->arena, problems, config, err);
-	if (r == OUTBOX_OK && problems->count == 0)
+	if (r == OUTBOX_OK && problems->count == 0) {
 		complete(config, problems);
+		check_source_targets(config, problems);
+	}
 	if (r == OUTBOX_OK && problems->count == 0 && input->secrets)
 		r = read_secrets(config, problems, err);
 	return r;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From a configuration to the struct that `outbox relay`'s options also fill: one way to a relay. */
 #include "config/check.h"
+#include "config/compare.h"
 
 #include <stddef.h>
 
@@ -42,12 +43,13 @@ int config_relay(const struct config *config, const struct config_source *source
 	if (!list)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	for (size_t i = 0; i < config->targets.count; i++) {
-		r = make_target(config, &targets[i], &list[i], err);
+		if (!config_source_has(source, targets[i].name))
+			continue;
+		r = make_target(config, &targets[i], &list[relay.n_targets++], err);
 		if (r)
 			return r;
 	}
 	relay.targets = list;
-	relay.n_targets = config->targets.count;
 	relay.workers = (int)from->workers;
 	relay.instance = from->instance;
 	/* batch, lease and poll are in each target's policy, which these would overrule */

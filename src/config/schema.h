@@ -35,6 +35,13 @@ enum schema_type {
 	SCHEMA_LIST       /* struct config_list of structs that have a name */
 };
 
+/* When a change of a key takes effect. */
+enum schema_reload {
+	RELOAD_RELAY = 0, /* with a reload: the sources concerned drain and start again */
+	RELOAD_LIVE,      /* with a reload, at once */
+	RELOAD_RESTART    /* with the next start only; a reload says so */
+};
+
 struct schema_choice {
 	const char *name; /* NULL: the end */
 	int value;
@@ -49,6 +56,7 @@ struct schema_key {
 	const char *otherwise; /* where the value comes from when nobody set it and fallback is NULL */
 	const char *example; /* for the reference file, where there is no fallback */
 	bool required;
+	enum schema_reload reload;
 	double min, max;
 	const struct schema_choice *choices;
 	const struct schema *group; /* of SCHEMA_GROUP and SCHEMA_LIST */

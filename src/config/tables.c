@@ -53,6 +53,8 @@ static const struct schema_key source_keys[] = {
 	  .help = "the database with the outbox: sqlite:app.db, postgres://USER@HOST/DB" },
 	{ KEY(SECRET, config_source, password), .otherwise = "none",
 	  .example = "file:/run/secrets/shop", .help = "put into the store's URL" },
+	{ KEY(GLOBS, config_source, targets), .otherwise = "all of them", .example = "[events]",
+	  .help = "the targets of this source, by name; * stands for anything" },
 };
 
 static const struct schema_key match_keys[] = {
@@ -122,7 +124,7 @@ static const struct schema_key target_keys[] = {
 
 static const struct schema_key relay_keys[] = {
 	{ KEY(TEXT, config_relay, instance), .otherwise = "host:pid", .example = "relay-a",
-	  .help = "this relay's name for people; made unique" },
+	  .reload = RELOAD_RESTART, .help = "this relay's name for people; made unique" },
 	{ KEY(NUMBER, config_relay, workers), .min = 1, .max = 64, .fallback = "1",
 	  .help = "threads for each target" },
 	{ KEY(NUMBER, config_relay, batch), .min = 1, .max = 100000,
@@ -147,15 +149,15 @@ static const struct schema_key relay_keys[] = {
 	  .help = "keep failed messages this long" },
 	{ KEY(KEEP, config_relay, purge_interval), .otherwise = "the first target's preset, else 1m",
 	  .example = "1m", .help = "remove what is older this often; forever: never" },
-	{ KEY(DURATION, config_relay, shutdown_timeout), .fallback = "30s",
+	{ KEY(DURATION, config_relay, shutdown_timeout), .fallback = "30s", .reload = RELOAD_LIVE,
 	  .help = "how long batches in flight may take at the end" },
 };
 
 static const struct schema_key log_keys[] = {
 	{ KEY(CHOICE, config_log, format), .choices = formats, .fallback = "text",
-	  .help = "lines for people, or one JSON object a line" },
+	  .reload = RELOAD_LIVE, .help = "lines for people, or one JSON object a line" },
 	{ KEY(CHOICE, config_log, level), .choices = levels, .fallback = "info",
-	  .help = "the least important lines that are written" },
+	  .reload = RELOAD_LIVE, .help = "the least important lines that are written" },
 };
 
 static const struct schema_key admin_keys[] = {

@@ -155,11 +155,32 @@ void relay_wake_all(struct outbox_relay *relay)
 static void *run(void *argument)
 {
 	struct relay_thread *thread = argument;
+	struct outbox_clock *clock = thread->relay->plan.clock;
 	unsigned wakes_seen = 0;
 
-	while (!worker_left(thread->worker))
-		relay_wait(thread->relay, worker_step(thread->worker), &wakes_seen);
+	while (!worker_left(thread->worker)) {
+		outbox_time next;
+
+		atomic_store(&thread->stepping, clock->mono(clock));
+		next = worker_step(thread->worker);
+		atomic_store(&thread->stepping, 0);
+		relay_wait(thread->relay, next, &wakes_seen);
+	}
 	return NULL;
+}
+
+bool relay_alive(const struct outbox_relay *relay, outbox_time patience)
+{
+	outbox_time now = relay->plan.clock->mono(relay->plan.clock);
+
+	for (size_t i = 0; i < relay->n_threads; i++) {
+		const struct relay_thread *thread = &relay->threads[i];
+		outbox_time since = atomic_load(&thread->stepping);
+
+		if (since && now - since > patience + 2 * thread->worker->target->publish_timeout)
+			return false;
+	}
+	return true;
 }
 
 int outbox_relay_start(struct outbox_relay *relay, struct outbox_error *err)

@@ -10,6 +10,7 @@
 
 struct relay_thread {
 	pthread_t thread;
+	_Atomic outbox_time stepping; /* mono: since when it is in a step; 0: it waits */
 	struct outbox_relay *relay;
 	struct worker *worker;
 	bool running;
@@ -39,6 +40,9 @@ int relay_open_store(const struct outbox_relay *relay, struct random_state *rand
 /* Wait until the relay's clock says `until` (a second at the most), or all were woken since
  * *wakes_seen. */
 void relay_wait(struct outbox_relay *relay, outbox_time until, unsigned *wakes_seen);
+
+/* Is no worker in one step for longer than patience and two publish timeouts? */
+bool relay_alive(const struct outbox_relay *relay, outbox_time patience);
 
 /* Let every worker step at once. */
 void relay_wake_all(struct outbox_relay *relay);

@@ -240,7 +240,7 @@ def test_a_new_target_must_say_where_it_starts(write):
 def test_the_reference_is_a_good_file_and_in_the_repository(bare):
     text = bare.run("config", "reference").out
     assert text == (ROOT / "contrib" / "outbox.yaml.example").read_text(), "outbox config reference > contrib/outbox.yaml.example"
-    (bare.folder / "outbox.yaml").write_text(text.replace("postgres://app@db/shop", "sqlite:x").replace("amqp:", "file:"))
+    (bare.folder / "outbox.yaml").write_text(text.replace("postgres://app@db/shop", "sqlite:x").replace("amqp://relay@mq/?exchange=shop&routing_key={type}", "file:x.jsonl"))
     bare.run("config", "check")
 
 

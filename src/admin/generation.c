@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "admin/source.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+int generation_new(struct config *config, struct generation **ret_generation,
+		   struct outbox_error *err)
+{
+	const struct config_source *sources = config->sources.items;
+	struct generation *g = calloc(1, sizeof(*g));
+	int r = OUTBOX_OK;
+
+	if (g)
+		g->relays = calloc(config->sources.count, sizeof(*g->relays));
+	if (!g || !g->relays) {
+		free(g);
+		config_free(config);
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	}
+	g->config = config;
+	config->owner = g;
+	atomic_init(&g->holders, 1);
+	/* all of them now: config_relay() takes from the configuration's arena, which is nobody's later on */
+	for (size_t i = 0; r == OUTBOX_OK && i < config->sources.count; i++)
+		r = config_relay(config, &sources[i], &g->relays[i], err);
+	if (r) {
+		generation_drop(g);
+		return r;
+	}
+	*ret_generation = g;
+	return OUTBOX_OK;
+}
+
+struct generation *generation_hold(struct generation *g)
+{
+	atomic_fetch_add(&g->holders, 1);
+	return g;
+}
+
+void generation_drop(struct generation *g)
+{
+	if (!g || atomic_fetch_sub(&g->holders, 1) > 1)
+		return;
+	config_free(g->config);
+	free(g->relays);
+	free(g);
+}

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A source that cannot be started (no server, no schema, a target whose start nobody said) is told once, with the remedy,
+ * and tried again with growing pauses: the others are not concerned. What is told again is only what is new.
+ */
+#include "admin/source.h"
+
+#include "admin/journal.h"
+#include "admin/ready.h"
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/random.h"
+#include "base/text.h"
+#include "base/url.h"
+#include "relay/registry.h"
+#include "relay/relay.h"
+#include "store/store.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RETRY_MIN (500 * OUTBOX_MILLISECONDS)
+#define RETRY_MAX (30 * OUTBOX_SECONDS)
+
+static outbox_time mono(void)
+{
+	struct outbox_clock *clock = outbox_clock_system();
+
+	return clock->mono(clock);
+}
+
+static outbox_time wall(void)
+{
+	struct outbox_clock *clock = outbox_clock_system();
+
+	return clock->wall(clock);
+}
+
+void counts_add(struct outbox_relay_counts *sum, const struct outbox_relay_counts *more)
+{
+	sum->delivered += more->delivered;
+	sum->failed += more->failed;
+	sum->retried += more->retried;
+	sum->parked += more->parked;
+	sum->deferred += more->deferred;
+	sum->returned += more->returned;
+	sum->batches += more->batches;
+	sum->outages += more->outages;
+	sum->takeovers += more->takeovers;
+	sum->fenced += more->fenced;
+	sum->unknown += more->unknown;
+	sum->possible_duplicates += more->possible_duplicates;
+	sum->duplicates += more->duplicates;
+}
+
+/* Under the lock: has something been asked of the thread that it is not doing? */
+static bool is_told(const struct source *s)
+{
+	return s->stop || s->restart;
+}
+
+/* Under the lock. Wait until something is asked, or the mono time. */
+static void wait_told(struct source *s, outbox_time until)
+{
+	struct timespec at = { .tv_sec = (time_t)(until / OUTBOX_SECONDS),
+			       .tv_nsec = (long)(until % OUTBOX_SECONDS) * 1000 };
+
+	while (!is_told(s)) {
+		if (until == OUTBOX_NEVER)
+			pthread_cond_wait(&s->told, &s->lock);
+		else if (pthread_cond_timedwait(&s->told, &s->lock, &at))
+			return;
+	}
+}
+
+/* One line: where from, where to. */
+static void tell_start(const struct source *s, const struct outbox_relay_config *config,
+		       outbox_time trouble_since)
+{
+	_cleanup_(buf_deinit) struct buf line = BUF_INIT(4096);
+	char masked[300], waited[DURATION_TEXT_MAX];
+
+	url_mask(config->store, masked, sizeof(masked));
+	buf_printf(&line, "%s ->", masked);
+	for (size_t i = 0; i < config->n_targets; i++) {
+		url_mask(config->targets[i].to, masked, sizeof(masked));
+		buf_printf(&line, "%s %s (%s)", i ? "," : "", config->targets[i].name, masked);
+	}
+	if (trouble_since)
+		buf_printf(&line, "; it had been away for %s",
+			   duration_human(wall() - trouble_since, waited));
+	journal(EVENT_RELAY_START, ABOUT_SOURCE(s->name), "%s", buf_str(&line));
+}
+
+/* The library says what is missing; here is how it is given. */
+static void add_remedy(const struct source *s, struct outbox_error *err)
+{
+	struct outbox_error found = *err;
+	const char *end = found.message + strcspn(found.message + 1, "\"") + 1;
+
+	if (!strstr(found.message, "where it starts") || *end != '"')
+		return;
+	if (daemon_has_file(s->daemon)) {
+		outbox_fail_native(err, found.status, found.native,
+				   "%.300s: write start: oldest or start: now", found.message);
+		return;
+	}
+	end++;
+	outbox_fail_native(err, found.status, found.native,
+			   "%.300s: --start %.*s=oldest or --start %.*s=now", found.message,
+			   (int)strcspn(end, "\""), end, (int)strcspn(end, "\""), end);
+}
+
+/* Say it when it is new; a URL that is wrong will not become right. */
+static void note_trouble(struct source *s, struct outbox_error *err, outbox_time retry)
+{
+	char wait[DURATION_TEXT_MAX];
+	bool news;
+
+	add_remedy(s, err);
+	pthread_mutex_lock(&s->lock);
+	news = s->trouble.status != err->status || strcmp(s->trouble.message, err->message) != 0;
+	if (!s->trouble.status)
+		s->trouble_since = wall();
+	s->trouble = *err;
+	s->fatal = !s->tried && s->wrong;
+	s->tried = true;
+	s->busy_since = 0;
+	pthread_mutex_unlock(&s->lock);
+	if (news && !s->fatal)
+		journal(EVENT_SOURCE_AWAY, ABOUT_SOURCE(s->name),
+			"%s; next try in %s, then at most every 30 s", err->message,
+			duration_human(retry, wait));
+	daemon_wake(s->daemon);
+}
+
+/* What other commands say of a store that is not ready, with the command for this source. */
+static int look_first(struct source *s, const char *url, struct outbox_error *err)
+{
+	_cleanup_(buf_deinit) struct buf words = BUF_INIT(1000);
+	struct outbox_store_info info = { 0 };
+	struct outbox_store *store = NULL;
+	struct random_state random;
+	int r;
+
+	random_init(&random, random_system_seed());
+	r = registry_open_store(NULL, url, false, outbox_clock_system(), &random.base, &store, err);
+	s->wrong = r == OUTBOX_EINVAL || r == OUTBOX_ECONFIG;
+	if (r)
+		return r;
+	r = store->ops->info(store, &info, err);
+	store_close(store);
+	daemon_store_words(s->daemon, s->name, url, &words);
+	return r ? r : store_ready(&info, url, buf_str(&words), err);
+}
+
+static int make_relay(struct source *s, struct generation *generation, size_t index,
+		      struct outbox_relay **ret_relay, struct outbox_error *err)
+{
+	struct outbox_relay_config config = generation->relays[index];
+	struct outbox_relay *relay = NULL;
+	int r;
+
+	config.log = journal_sink;
+	config.log_context = s->name;
+	r = look_first(s, config.store, err);
+	if (r == OUTBOX_OK)
+		r = outbox_relay_new(&relay, &config, err);
+	if (r)
+		return r;
+	daemon_watch_relay(s->daemon, s, relay);
+	r = outbox_relay_start(relay, err);
+	if (r) {
+		outbox_relay_free(relay);
+		return r;
+	}
+	*ret_relay = relay;
+	return OUTBOX_OK;
+}
+
+/* One attempt with what is wanted now. */
+static bool begin(struct source *s, outbox_time retry)
+{
+	struct outbox_error err = OUTBOX_ERROR_INIT;
+	struct outbox_relay *relay = NULL;
+	struct generation *generation;
+	outbox_time since;
+	size_t index;
+
+	pthread_mutex_lock(&s->lock);
+	generation = generation_hold(s->wanted);
+	index = s->index;
+	s->restart = false;
+	s->state = SOURCE_STARTING;
+	s->busy_since = mono();
+	pthread_mutex_unlock(&s->lock);
+	if (make_relay(s, generation, index, &relay, &err)) {
+		generation_drop(generation);
+		note_trouble(s, &err, retry);
+		return false;
+	}
+	pthread_mutex_lock(&s->lock);
+	since = s->trouble.status ? s->trouble_since : 0;
+	s->trouble.status = OUTBOX_OK;
+	s->relay = relay;
+	s->state = SOURCE_RUNNING;
+	s->tried = true;
+	s->busy_since = 0;
+	pthread_mutex_unlock(&s->lock);
+	tell_start(s, &generation->relays[index], since);
+	generation_drop(generation);
+	daemon_wake(s->daemon);
+	return true;
+}
+
+static void drain(struct source *s)
+{
+	struct outbox_relay_counts counts = OUTBOX_RELAY_COUNTS_INIT;
+	struct outbox_error err = OUTBOX_ERROR_INIT;
+	struct outbox_relay *relay = s->relay; /* only this thread changes it */
+	bool stop;
+	int r;
+
+	pthread_mutex_lock(&s->lock);
+	s->state = SOURCE_DRAINING;
+	pthread_mutex_unlock(&s->lock);
+	r = outbox_relay_stop(relay, daemon_shutdown_timeout(s->daemon), &err);
+	outbox_relay_counts(relay, &counts);
+	pthread_mutex_lock(&s->lock);
+	s->relay = NULL;
+	counts_add(&s->past, &counts);
+	stop = s->stop;
+	s->ended = err;
+	s->ended.status = r;
+	pthread_mutex_unlock(&s->lock);
+	/* at the end it is the command's own error */
+	if (r && !stop)
+		journal(EVENT_RELAY_FAILED, ABOUT_SOURCE(s->name), "%s", err.message);
+	outbox_relay_free(relay);
+}
+
+static void *supervise(void *argument)
+{
+	struct source *s = argument;
+	outbox_time retry = RETRY_MIN;
+
+	pthread_mutex_lock(&s->lock);
+	while (!s->stop && !s->fatal) {
+		bool running;
+
+		pthread_mutex_unlock(&s->lock);
+		running = begin(s, retry);
+		pthread_mutex_lock(&s->lock);
+		if (!s->fatal)
+			wait_told(s, running ? OUTBOX_NEVER : mono() + retry);
+		pthread_mutex_unlock(&s->lock);
+		if (running)
+			drain(s);
+		retry = running ? RETRY_MIN : retry > RETRY_MAX / 2 ? RETRY_MAX : retry * 2;
+		pthread_mutex_lock(&s->lock);
+	}
+	s->state = SOURCE_STOPPED;
+	s->done = true;
+	pthread_mutex_unlock(&s->lock);
+	daemon_wake(s->daemon);
+	return NULL;
+}
+
+static int init_waiting(struct source *s)
+{
+	pthread_condattr_t attributes;
+	int failed = pthread_mutex_init(&s->lock, NULL) || pthread_condattr_init(&attributes);
+
+	if (failed)
+		return failed;
+	failed = pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC) ||
+		 pthread_cond_init(&s->told, &attributes);
+	pthread_condattr_destroy(&attributes);
+	return failed;
+}
+
+int source_start(struct daemon *daemon, struct generation *generation, size_t index,
+		 struct source **ret_source, struct outbox_error *err)
+{
+	const struct config_source *sources = generation->config->sources.items;
+	struct source *s = calloc(1, sizeof(*s));
+
+	if (!s || init_waiting(s)) {
+		free(s);
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	}
+	s->daemon = daemon;
+	s->wanted = generation_hold(generation);
+	s->index = index;
+	s->state = SOURCE_STARTING;
+	snprintf(s->name, sizeof(s->name), "%s", sources[index].name);
+	if (pthread_create(&s->thread, NULL, supervise, s)) {
+		generation_drop(s->wanted);
+		pthread_cond_destroy(&s->told);
+		pthread_mutex_destroy(&s->lock);
+		free(s);
+		return outbox_fail(err, OUTBOX_ENOMEM, "cannot start a thread");
+	}
+	*ret_source = s;
+	return OUTBOX_OK;
+}
+
+void source_change(struct source *s, struct generation *generation, size_t index, bool restart)
+{
+	struct generation *before;
+
+	pthread_mutex_lock(&s->lock);
+	before = s->wanted;
+	s->wanted = generation_hold(generation);
+	s->index = index;
+	s->restart |= restart;
+	pthread_cond_broadcast(&s->told);
+	pthread_mutex_unlock(&s->lock);
+	generation_drop(before);
+}
+
+void source_stop(struct source *s)
+{
+	pthread_mutex_lock(&s->lock);
+	s->stop = true;
+	pthread_cond_broadcast(&s->told);
+	pthread_mutex_unlock(&s->lock);
+}
+
+/* Under the daemon's reloading lock, or at its end: one thread at a time. */
+void source_join(struct source *s)
+{
+	if (!s->joined)
+		pthread_join(s->thread, NULL);
+	s->joined = true;
+}
+
+struct source *source_free(struct source *s)
+{
+	if (!s)
+		return NULL;
+	source_stop(s);
+	source_join(s);
+	generation_drop(s->wanted);
+	pthread_cond_destroy(&s->told);
+	pthread_mutex_destroy(&s->lock);
+	free(s);
+	return NULL;
+}

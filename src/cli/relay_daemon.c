@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The sources' threads do the work, this one waits for signals, so that a second Ctrl-C is heard while the first is still
+ * being obeyed. SIGUSR1, from this process to itself, makes it look at the daemon again.
+ */
+#include "cli/relay_daemon.h"
+
+#include "admin/journal.h"
+#include "admin/notify.h"
+#include "base/text.h"
+#include "cli/cli.h"
+#include "cli/exits.h"
+#include "cli/stop.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+
+void relay_daemon_wake(void)
+{
+	kill(getpid(), SIGUSR1);
+}
+
+/* A word to whoever pressed Ctrl-C: without time and level, unless a program reads along. */
+static void say(enum event event, const char *line)
+{
+	if (journal_is_json())
+		journal(event, NULL, "%s", line);
+	else
+		fprintf(stderr, "%s\n", line);
+}
+
+static void announce(struct daemon *daemon)
+{
+	char count[COUNT_TEXT_MAX], line[160] = "nothing in flight, leaving";
+	size_t batches, messages;
+
+	daemon_in_flight(daemon, &batches, &messages);
+	if (batches > 0)
+		snprintf(line, sizeof(line),
+			 "finishing %zu batch%s (%s message%s), again to leave at once", batches,
+			 batches == 1 ? "" : "es", count_human((int64_t)messages, count),
+			 messages == 1 ? "" : "s");
+	say(EVENT_DAEMON_DRAIN, line);
+}
+
+static void reload(struct daemon *daemon, struct notify *notify)
+{
+	_cleanup_(cleanup_free) struct problems *problems = calloc(1, sizeof(*problems));
+	struct outbox_error err = OUTBOX_ERROR_INIT;
+	struct daemon_reloaded reloaded;
+
+	if (!problems)
+		return;
+	notify_reloading(notify);
+	/* what is wrong is in the log */
+	if (daemon_reload(daemon, false, problems, &reloaded, &err))
+		return;
+}
+
+/* *stopping: a signal asked for the end before. */
+static void obey(struct daemon *daemon, struct notify *notify, int signal, bool *stopping)
+{
+	if (signal == SIGHUP) {
+		reload(daemon, notify);
+	} else if (*stopping) {
+		say(EVENT_DAEMON_LEFT, "left at once: messages in flight will be sent again");
+		_exit(EXIT_SIGNAL + signal);
+	} else {
+		*stopping = true;
+		announce(daemon);
+		daemon_drain(daemon);
+	}
+}
+
+int relay_daemon_run(struct daemon *daemon, const sigset_t *signals, struct outbox_error *err)
+{
+	struct stop_wish last = { 0 };
+	bool stopping = false;
+	struct notify notify;
+	sigset_t all = *signals;
+	int r;
+
+	sigaddset(&all, SIGUSR1);
+	pthread_sigmask(SIG_BLOCK, &all, NULL);
+	notify_init(&notify);
+	r = daemon_start(daemon, err);
+	if (r)
+		return r;
+	while (daemon_phase(daemon) != DAEMON_DONE) {
+		int signal;
+
+		notify_look(&notify, daemon);
+		signal = stop_wait(&all, notify_wait(&notify));
+		if (signal && signal != SIGUSR1 && !stop_repeats(&last, signal))
+			obey(daemon, &notify, signal, &stopping);
+	}
+	notify_look(&notify, daemon);
+	return daemon_stop(daemon, err);
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CLI_RELAY_DAEMON_H
+#define CLI_RELAY_DAEMON_H
+
+#include "admin/daemon.h"
+
+#include <signal.h>
+
+/*
+ * Run the daemon until it is told to end: SIGINT and SIGTERM drain it, a second one leaves the process at once (exit
+ * code 128 + signal), SIGHUP reads the configuration again. The signals must have been blocked with stop_block() before
+ * any thread was started. What daemon_stop() says is returned.
+ */
+int relay_daemon_run(struct daemon *daemon, const sigset_t *signals,
+		     struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/* For daemon_new(). */
+void relay_daemon_wake(void);
+
+#endif
