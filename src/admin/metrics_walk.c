@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "admin/metrics_parts.h"
+#include "admin/otlp.h"
 
 #include <string.h>
 
@@ -117,6 +118,30 @@ static void walk_process(const struct metric_sink *sink)
 	metric_say(sink, &build, &p);
 }
 
+/* Only where something is exported. */
+static void walk_otlp(const struct metric_sink *sink)
+{
+	static const struct metric_family spans = { "outbox_otlp_spans_total",
+						    "Spans sent to the collector, or dropped",
+						    METRIC_COUNTER, "{span}" },
+					  failures = { "outbox_otlp_failures_total",
+						       "Requests that the collector did not take",
+						       METRIC_COUNTER, "{request}" };
+	struct metric_point p = { 0 };
+	struct otlp_counts counts;
+
+	if (!otlp_look(&counts))
+		return;
+	sink->family(sink->context, &spans);
+	metric_add_label(&p, "result", "sent");
+	p.value = (int64_t)counts.sent;
+	metric_say(sink, &spans, &p);
+	p.labels[0].value = "dropped";
+	p.value = (int64_t)counts.dropped;
+	metric_say(sink, &spans, &p);
+	alone(sink, &failures, (int64_t)counts.failures);
+}
+
 void metrics_walk(const struct watch_sample *sample, const struct metric_sink *sink)
 {
 	static const struct metric_family health = { "outbox_health",
@@ -132,5 +157,6 @@ void metrics_walk(const struct watch_sample *sample, const struct metric_sink *s
 	alone(sink, &health, (int64_t)sample->level);
 	walk_findings(sample, sink);
 	alone(sink, &looked, sample->at);
+	walk_otlp(sink);
 	walk_process(sink);
 }

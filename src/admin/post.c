@@ -135,8 +135,9 @@ int post_send(struct post *post, const struct post_request *request, struct outb
 				   "it answered %ld; redirects are not followed: give the last URL",
 				   status);
 	if (status < 200 || status >= 300)
-		return outbox_fail(err,
-				   status == 401 || status == 403 ? OUTBOX_EAUTH : OUTBOX_EPROTO,
-				   "it answered %ld", status);
+		return outbox_fail_native(err,
+					  status == 401 || status == 403 ? OUTBOX_EAUTH
+									 : OUTBOX_EPROTO,
+					  (int)status, "it answered %ld", status);
 	return OUTBOX_OK;
 }

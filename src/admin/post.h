@@ -28,7 +28,7 @@ struct post_request {
 int post_new(struct post **ret_post, struct outbox_error *err) OUTBOX_MUSTCHECK;
 struct post *post_free(struct post *post);
 
-/* OK: it answered 2xx. Errors never have the URL in them. */
+/* OK: it answered 2xx. Errors never have the URL in them; EAUTH and EPROTO have the status as native. */
 int post_send(struct post *post, const struct post_request *request,
 	      struct outbox_error *err) OUTBOX_MUSTCHECK;
 
