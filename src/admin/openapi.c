@@ -106,11 +106,15 @@ static json_t *parameters(const struct admin_route *route)
 
 static json_t *responses(const struct admin_route *route)
 {
-	const char *type =
-		route->answer || !route->content_type ? "application/json" : route->content_type;
-	json_t *answers = json_pack("{s:{s:s, s:o}, s:{s:s}}", "200", "description", "done",
-				    "content", content(type, route->answer), "default", "$ref",
-				    "#/components/responses/Error");
+	char type[80] = "application/json"; /* without ; charset= */
+	json_t *answers;
+
+	if (!route->answer && route->content_type)
+		snprintf(type, sizeof(type), "%.*s", (int)strcspn(route->content_type, ";"),
+			 route->content_type);
+	answers = json_pack("{s:{s:s, s:o}, s:{s:s}}", "200", "description", "done", "content",
+			    content(type, route->answer), "default", "$ref",
+			    "#/components/responses/Error");
 
 	if (route->role == ROLE_NONE)
 		json_object_set_new(answers, "503",

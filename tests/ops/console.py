@@ -6,7 +6,7 @@ import socket
 import subprocess
 import urllib.parse
 
-from shell import Shop, end, until
+from shell import PATIENCE, Shop, until
 
 TOKENS = {"ada": ("operate", "ada-secret-0123456789abcdef0123456789abcdef"),
           "rob": ("read", "rob-secret-fedcba9876543210fedcba9876543210")}
@@ -57,7 +57,7 @@ class Console(Shop):
         text += "targets:\n"
         for name in targets:
             text += f'  - name: {name}\n    to: "file:{name}.jsonl"\n'
-        text += f"admin:\n  listen: 127.0.0.1:{self.port}\n  tokens: {self.tokens}\n{more}"
+        text += f"admin:\n  listen: 127.0.0.1:{self.port}\n  tokens: {self.tokens}\nhealth:\n  interval: 200ms\n{more}"
         self.config.write_text(text)
         for name in sources:
             self.run("init", "--config", "outbox.yaml", "--source", name)
@@ -82,7 +82,8 @@ class Console(Shop):
     def down(self):
         """End it; what it logged has no secrets."""
         if self.process:
-            end(self.process)
+            self.process.terminate()
+            self.process.wait(timeout=PATIENCE)
             self.log.close()
             self.process = None
         text = (self.folder / "relay.log").read_text(errors="replace")
