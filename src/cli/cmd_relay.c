@@ -59,6 +59,8 @@ static const struct option options[] = {
 	       "keep failed ones (default: forever)"),
 	OPTION("instance", OPTION_TEXT, struct relay_values, instance, "NAME",
 	       "this relay's name (default: host:pid:random)"),
+	OPTION("listen", OPTION_TEXT, struct relay_values, listen, "ADDRESS",
+	       "admin HTTP server: 127.0.0.1:8040, unix:PATH (default: none)"),
 	OPTION("shutdown-timeout", OPTION_DURATION, struct relay_values, shutdown_timeout,
 	       "DURATION", "how long batches in flight may take at the end (default: 30s)"),
 };
@@ -75,6 +77,10 @@ static int check(const struct cli *cli, const struct relay_setup *setup,
 
 	if (given->once && given->until_idle)
 		return outbox_fail(err, OUTBOX_EINVAL, "--once or --until-idle, not both");
+	if (given->listen && mode_of(given) != RELAY_DAEMON)
+		return outbox_fail(
+			err, OUTBOX_EINVAL,
+			"--listen does not go with --once or --until-idle; they end by themselves");
 	if (setup->file && cli->store_option[0])
 		return outbox_fail(err, OUTBOX_EINVAL,
 				   "--store and --config do not go together; the file names the store");

@@ -170,6 +170,9 @@ int relay_file_make(const struct relay_values *given, const char *store, struct 
 	root = json_pack("{s:[{s:s, s:o}], s:o, s:o}", "sources", "name", name, "store",
 			 text_json(store), "targets", targets_json(given), "relay",
 			 relay_json(given));
+	if (root && given->listen)
+		json_object_set_new(root, "admin",
+				    json_pack("{s:o}", "listen", text_json(given->listen)));
 	text = root ? json_dumps(root, JSON_COMPACT) : NULL;
 	json_decref(root);
 	if (!problems || !text)

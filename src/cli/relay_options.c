@@ -257,6 +257,7 @@ static int refuse_options(const struct relay_values *given, struct outbox_error 
 		{ "retain-failed", given->retain_failed },
 		{ "shutdown-timeout", given->shutdown_timeout },
 		{ "instance", given->instance },
+		{ "listen", given->listen },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)

@@ -10,7 +10,7 @@ struct relay_values {
 	struct list to, match, envelope, order, start, kind, policy, hold;
 	int64_t workers, batch, batch_bytes;
 	outbox_time lease, poll, retain_delivered, retain_failed, shutdown_timeout;
-	const char *instance;
+	const char *instance, *listen;
 	const char *config, *source;
 	struct list set;
 	bool once, until_idle;
