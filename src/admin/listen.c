@@ -219,16 +219,21 @@ static bool has_port(const char *name)
 	return strchr(end ? end : name, ':') != NULL;
 }
 
-static void add_name(struct host_list *list, const struct endpoint *endpoint, bool tls,
-		     const char *name)
+static void add_own(struct host_list *list, const struct endpoint *endpoint, bool tls,
+		    const char *name)
 {
-	if (endpoint->is_unix || has_port(name)) {
+	if (!endpoint->is_unix)
+		add_host(list, name, endpoint->port);
+	if (endpoint->is_unix || endpoint->port == (tls ? 443 : 80))
 		add_host(list, name, 0);
-		return;
-	}
-	add_host(list, name, endpoint->port);
-	if (endpoint->port == (tls ? 443 : 80))
-		add_host(list, name, 0);
+}
+
+/* Without a port: ours, or the one of a proxy in front that nobody writes. */
+static void add_named(struct host_list *list, const struct endpoint *endpoint, const char *name)
+{
+	add_host(list, name, 0);
+	if (!endpoint->is_unix && !has_port(name))
+		add_host(list, name, endpoint->port);
 }
 
 int hosts_make(const struct endpoint *endpoint, const struct config_admin *config,
@@ -243,14 +248,15 @@ int hosts_make(const struct endpoint *endpoint, const struct config_admin *confi
 	if (!list.items)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	for (size_t i = 0; endpoint->local && i < ARRAY_SIZE(own); i++)
-		add_name(&list, endpoint, tls, own[i]);
+		add_own(&list, endpoint, tls, own[i]);
 	if (!endpoint->local) {
 		snprintf(literal, sizeof(literal), "%.*s",
 			 (int)(strrchr(endpoint->text, ':') - endpoint->text), endpoint->text);
-		add_name(&list, endpoint, tls, literal);
+		add_own(&list, endpoint, tls, literal);
 	}
+	ret_hosts->named = list.count;
 	for (size_t i = 0; i < config->hosts.count; i++)
-		add_name(&list, endpoint, tls, config->hosts.items[i]);
+		add_named(&list, endpoint, config->hosts.items[i]);
 	if (list.failed)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	ret_hosts->items = list.items;

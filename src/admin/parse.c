@@ -173,18 +173,22 @@ bool content_length_parse(const char *header, size_t max, size_t *ret_length)
 	return true;
 }
 
-bool host_is_ours(const struct hosts *hosts, const char *header)
+static bool is_one_of(const struct hosts *hosts, size_t first, const char *header)
 {
-	for (size_t i = 0; i < hosts->count; i++)
+	for (size_t i = first; i < hosts->count; i++)
 		if (strcasecmp(hosts->items[i], header) == 0)
 			return true;
 	return false;
 }
 
+bool host_is_ours(const struct hosts *hosts, const char *header)
+{
+	return is_one_of(hosts, 0, header);
+}
+
 bool origin_is_ours(const struct hosts *hosts, bool tls, const char *header)
 {
-	const char *scheme = tls ? "https://" : "http://";
-
-	return strncmp(header, scheme, strlen(scheme)) == 0 &&
-	       host_is_ours(hosts, header + strlen(scheme));
+	if (strncmp(header, "https://", 8) == 0)
+		return is_one_of(hosts, tls ? 0 : hosts->named, header + 8);
+	return !tls && strncmp(header, "http://", 7) == 0 && is_one_of(hosts, 0, header + 7);
 }

@@ -49,11 +49,12 @@ bool content_length_parse(const char *header, size_t max, size_t *ret_length);
 struct hosts {
 	const char **items;
 	size_t count;
+	size_t named; /* the first of those that the configuration names: a proxy may be in front of them */
 };
 
 bool host_is_ours(const struct hosts *hosts, const char *header);
 
-/* "http://127.0.0.1:8040": is this the origin of our own pages? */
+/* "http://127.0.0.1:8040": is this the origin of our own pages? A proxy in front of us may do the TLS. */
 bool origin_is_ours(const struct hosts *hosts, bool tls, const char *header);
 
 #endif

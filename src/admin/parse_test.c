@@ -175,6 +175,11 @@ static void hosts_are_exact(void **state)
 	assert_false(host_is_ours(&hosts, "localhost.:8040"));
 	assert_false(host_is_ours(&hosts, "127.0.0.1:8040 "));
 	assert_false(host_is_ours(&hosts, "proxy.example:8040"));
+	assert_false(host_is_ours(&hosts, "proxy.example"));
+	/* a proxy in front of a name that was given: its port is not written, its TLS is not ours */
+	assert_true(host_is_ours(&hosts, "outbox.example"));
+	assert_true(origin_is_ours(&hosts, false, "https://outbox.example"));
+	assert_true(origin_is_ours(&hosts, false, "https://proxy.example:8443"));
 	assert_false(host_is_ours(&hosts, ""));
 	assert_true(origin_is_ours(&hosts, false, "http://127.0.0.1:8040"));
 	assert_false(origin_is_ours(&hosts, false, "https://127.0.0.1:8040"));

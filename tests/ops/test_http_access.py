@@ -256,7 +256,7 @@ def test_names_that_are_given(console):
               hosts='["outbox.example", "front.example:443"]')
     console.up()
     for host, status in ((f"outbox.example:{console.port}", 200), ("front.example:443", 200), ("front.example", 421),
-                         ("outbox.example", 421), (f"localhost:{console.port}", 200)):
+                         ("outbox.example", 200), ("other.example", 421), (f"localhost:{console.port}", 200)):
         reply = raw.send(console.port, raw.request(console.port, headers=[f"Host: {host}"], host=False))
         assert reply.status == status, host
 
