@@ -74,3 +74,19 @@ BEGIN
 	UPDATE outbox_detour SET state = 'pending', why = 'retry', attempts = 0, next_attempt_at = NEW.last_status_at
 	WHERE target = NEW.target AND seq = NEW.seq;
 END;
+
+-- ---- redaction --------------------------------------------------------------------------------------------
+
+-- One kind of change is let through: 'redact' in outbox_meta, there only inside the transaction that does it,
+-- names the message, and what becomes of it is a tombstone.
+DROP TRIGGER outbox_message_immutable;
+CREATE TRIGGER outbox_message_immutable BEFORE UPDATE ON outbox_message
+WHEN OLD.id IS NOT NULL AND OLD.created_at IS NOT NULL AND OLD.event_time IS NOT NULL
+	AND NOT (EXISTS (SELECT 1 FROM outbox_meta WHERE name = 'redact' AND value = OLD.seq)
+		AND NEW.payload IS '{"redacted":true}' AND NEW.headers IS NULL AND NEW.subject IS NULL
+		AND NEW.seq = OLD.seq AND NEW.id = OLD.id AND NEW.type = OLD.type
+		AND NEW.created_at = OLD.created_at AND NEW.event_time = OLD.event_time
+		AND (NEW.key IS NULL) = (OLD.key IS NULL))
+BEGIN
+	SELECT RAISE(ABORT, 'outbox_message is a log: a message never changes after its insert; publish a new one');
+END;

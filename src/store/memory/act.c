@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "store/memory/db.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -119,7 +120,8 @@ static void change(struct memory_store *s, struct memory_target *target, struct 
 static void act_on_all(struct memory_store *s, struct memory_select *select,
 		       const struct outbox_act *act, struct outbox_acted *acted)
 {
-	size_t limit = memory_limit(act->filter->limit);
+	/* A dry run by filter counts them all. */
+	size_t limit = act->dry_run && !select->seqs ? SIZE_MAX : memory_limit(act->filter->limit);
 	outbox_time now = memory_now(s);
 	struct memory_target *target;
 	struct memory_message *row;
@@ -143,7 +145,11 @@ static void act_on_all(struct memory_store *s, struct memory_select *select,
 			acted->oldest = row->created_at;
 		if (!act->dry_run)
 			change(s, target, row, act, now);
+		snprintf(acted->cursor, sizeof(acted->cursor), "%" PRId64 ":%s", row->seq,
+			 target->name);
 	}
+	if (!acted->more)
+		acted->cursor[0] = '\0';
 }
 
 int memory_act(struct memory_store *s, const struct outbox_act *act, struct outbox_acted *ret_acted,

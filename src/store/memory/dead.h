@@ -2,13 +2,14 @@
 #ifndef STORE_MEMORY_DEAD_H
 #define STORE_MEMORY_DEAD_H
 
-/* Dead letters: see dead.c. */
+/* Dead letters: see dead.c; and the ops of redact.c and keys.c. */
 
 #include <outbox/store.h>
 
 struct memory_db;
 struct memory_detour;
 struct memory_message;
+struct memory_store;
 struct memory_target;
 
 /* Where it failed before, and what came of it. */
@@ -30,5 +31,11 @@ void memory_dead_send(struct memory_db *db, const struct memory_target *from,
 void memory_dead_arrive(struct memory_db *db, struct memory_target *target,
 			struct memory_message *row, bool failed, outbox_time now);
 void memory_dead_free(struct memory_dead *dead);
+
+int memory_redact(struct memory_store *s, const struct outbox_redact *redact, bool *ret_done,
+		  struct outbox_error *err);
+int memory_keys(struct memory_store *s, const struct outbox_keys_filter *filter,
+		struct outbox_arena *arena, struct outbox_keys_page *ret_page,
+		struct outbox_error *err);
 
 #endif

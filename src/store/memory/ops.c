@@ -180,6 +180,19 @@ static int op_purgeable(struct outbox_store *store, const struct outbox_purge *p
 	    memory_purgeable(s, purge, after_seq, arena, ret_messages, ret_count, err));
 }
 
+static int op_redact(struct outbox_store *store, const struct outbox_redact *redact, bool *ret_done,
+		     struct outbox_error *err)
+{
+	RUN("redact", true, memory_redact(s, redact, ret_done, err));
+}
+
+static int op_keys(struct outbox_store *store, const struct outbox_keys_filter *filter,
+		   struct outbox_arena *arena, struct outbox_keys_page *ret_page,
+		   struct outbox_error *err)
+{
+	RUN("keys", true, memory_keys(s, filter, arena, ret_page, err));
+}
+
 static const char *const schemes[] = { "memory", NULL };
 
 const struct outbox_store_ops memory_store_ops = {
@@ -210,4 +223,6 @@ const struct outbox_store_ops memory_store_ops = {
 	.stats = op_stats,
 	.purge = op_purge,
 	.purgeable = op_purgeable,
+	.redact = op_redact,
+	.keys = op_keys,
 };

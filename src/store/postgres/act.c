@@ -35,7 +35,9 @@ enum {
 	ACTED_MISSING,
 	ACTED_ID,
 	ACTED_TARGET,
-	ACTED_STATE
+	ACTED_STATE,
+	ACTED_LAST_SEQ,
+	ACTED_LAST_TARGET
 };
 
 /* A selection as outbox_act_filter has it. */
@@ -100,7 +102,7 @@ static int send(struct pg_store *s, const struct outbox_act *act, PGresult **ret
 	return pg_op(s, act->dry_run ? PG_READ : PG_WRITE,
 		     "SELECT * FROM @outbox_act(ROW($1, $2, $3, $4, $5, $6, $7)::@outbox_act_order,"
 		     " ROW($8, $9, @outbox_like($10), $11, $12, $13, $14, $15, $16, $17, $18,"
-		     " $19)::@outbox_act_filter, $20)",
+		     " $19)::@outbox_act_filter, $20, 2)",
 		     ARGS(ARG_TEXT(actions[act->action].name), ARG_TEXT(act->actor),
 			  ARG_TEXT(act->reason), ARG_TIME(act->until), ARG_BOOL(act->dry_run),
 			  ARG_ARRAY(PG_TEXTS, w.allowed, w.n_allowed),
@@ -153,6 +155,10 @@ int pg_act(struct outbox_store *store, const struct outbox_act *act, struct outb
 	acted.refused = (size_t)pg_int(row, 0, ACTED_REFUSED);
 	acted.more = pg_bool(row, 0, ACTED_MORE);
 	acted.oldest = pg_time(row, 0, ACTED_OLDEST);
+	if (acted.more)
+		snprintf(acted.cursor, sizeof(acted.cursor), "%lld:%s",
+			 (long long)pg_int(row, 0, ACTED_LAST_SEQ),
+			 pg_peek(row, 0, ACTED_LAST_TARGET));
 	tell_refusal(row, act, acted.why, sizeof(acted.why));
 	*ret_acted = acted;
 	return OUTBOX_OK;

@@ -38,4 +38,6 @@ const struct outbox_store_ops postgres_store_ops = {
 	.listen = pg_listen,
 	.awake = pg_awake,
 	.script = pg_script_text,
+	.redact = pg_redact,
+	.keys = pg_keys,
 };

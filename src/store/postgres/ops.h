@@ -51,6 +51,10 @@ int pg_purge(struct outbox_store *store, const struct outbox_purge *purge,
 int pg_purgeable(struct outbox_store *store, const struct outbox_purge *purge, int64_t after_seq,
 		 struct outbox_arena *arena, struct outbox_claimed **ret_messages,
 		 size_t *ret_count, struct outbox_error *err);
+int pg_redact(struct outbox_store *store, const struct outbox_redact *redact, bool *ret_done,
+	      struct outbox_error *err);
+int pg_keys(struct outbox_store *store, const struct outbox_keys_filter *filter,
+	    struct outbox_arena *arena, struct outbox_keys_page *ret_page, struct outbox_error *err);
 int pg_rebase(struct outbox_store *store, const struct outbox_rebase *rebase,
 	      void (*say)(void *context, int level, const char *subject, const char *text),
 	      void *context, struct outbox_error *err);

@@ -184,6 +184,11 @@ static int act_on_all(const struct acting *a, struct selection *sel, struct outb
 	r = select_deliveries(sel, err);
 	if (r != OUTBOX_OK)
 		return r;
+	if (sel->count_only) {
+		a->acted->done = sel->count;
+		a->acted->oldest = sel->oldest;
+		return OUTBOX_OK;
+	}
 	a->acted->refused = sel->missing;
 	if (sel->missing)
 		snprintf(a->acted->why, sizeof(a->acted->why), "no message with the id \"%s\"",
@@ -191,6 +196,8 @@ static int act_on_all(const struct acting *a, struct selection *sel, struct outb
 	for (size_t i = 0; i < sel->count && r == OUTBOX_OK; i++) {
 		if (!filter->n_ids && i == sel->limit) {
 			a->acted->more = true;
+			snprintf(a->acted->cursor, sizeof(a->acted->cursor), "%lld:%s",
+				 (long long)sel->rows[i - 1].d.seq, sel->rows[i - 1].d.target);
 			break;
 		}
 		r = act_on(a, &sel->rows[i], err);
@@ -210,6 +217,7 @@ static int act_in(struct sqlite_store *s, const struct outbox_act *act, struct o
 		.arena = arena,
 		.states = actions[act->action].states,
 		.limit = select_limit(filter.limit),
+		.count_only = act->dry_run && !filter.n_ids,
 		.not_deferred_until = act->action == OUTBOX_DEFER ? act->until : 0,
 	};
 	int r;

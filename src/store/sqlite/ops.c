@@ -34,4 +34,6 @@ const struct outbox_store_ops sqlite_store_ops = {
 	.check = sqlite_check,
 	.tend = sqlite_tend,
 	.script = sqlite_script_text,
+	.redact = sqlite_redact,
+	.keys = sqlite_keys,
 };

@@ -36,6 +36,11 @@ int select_add(struct selection *sel, const struct outbox_delivery *delivery, bo
 {
 	struct selected *row;
 
+	if (sel->count_only) {
+		if (!sel->count++ || delivery->created_at < sel->oldest)
+			sel->oldest = delivery->created_at;
+		return OUTBOX_OK;
+	}
 	if (sel->count == sel->capacity) {
 		size_t capacity = sel->capacity ? sel->capacity * 2 : 64;
 		struct selected *rows = realloc(sel->rows, capacity * sizeof(*rows));
@@ -119,7 +124,7 @@ static int read_detours(struct selection *sel, const struct target_info *target,
 	r = sqlite_query(s, state ? SQL_LOOK_DETOURS_IN : SQL_LOOK_DETOURS,
 			 ARGS(ARG_TEXT(target->name), ARG_INT(sel->after_seq), ARG_TEXT(state)), &q,
 			 err);
-	while (r == OUTBOX_OK && found <= sel->limit) {
+	while (r == OUTBOX_OK && (sel->count_only || found <= sel->limit)) {
 		struct outbox_delivery d;
 
 		r = sqlite_step(s, q, &row, err);
@@ -210,7 +215,7 @@ static int read_log(struct selection *sel, struct outbox_error *err)
 	if (from >= to)
 		return OUTBOX_OK;
 	r = sqlite_query(s, SQL_LOOK_ROWS, ARGS(ARG_INT(from), ARG_INT(to)), &q, err);
-	while (r == OUTBOX_OK && found <= sel->limit) {
+	while (r == OUTBOX_OK && (sel->count_only || found <= sel->limit)) {
 		r = sqlite_step(s, q, &row, err);
 		if (r != OUTBOX_OK || !row)
 			break;
@@ -315,6 +320,8 @@ int select_deliveries(struct selection *sel, struct outbox_error *err)
 		r = store_cursor_parse(f->cursor, &sel->after_seq, sel->after_target, err);
 	if (r == OUTBOX_OK)
 		r = f->n_ids ? read_ids(sel, err) : read_all(sel, err);
+	if (sel->count_only)
+		return r;
 	select_sort(sel);
 	drop_repeats(sel);
 	return r;

@@ -17,6 +17,7 @@ struct selection {
 	struct outbox_arena *arena; /* of the rows */
 	unsigned states;            /* bit (1 << state) for each that is wanted */
 	size_t limit;
+	bool count_only;                /* all of them, however many, and no rows */
 	outbox_time not_deferred_until; /* pass over what is deferred to this very time; 0: nothing */
 	int64_t after_seq;              /* from the filter's cursor */
 	char after_target[OUTBOX_TARGET_NAME_MAX + 1];
@@ -25,6 +26,7 @@ struct selection {
 	size_t count, capacity;
 	size_t missing;         /* ids that are not in the log */
 	const char *missing_id; /* the first of them */
+	outbox_time oldest;     /* with count_only: created_at of the oldest */
 };
 
 #define SELECT_ALL_STATES 0x3eu

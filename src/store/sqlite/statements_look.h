@@ -4,6 +4,9 @@
 
 /* The statements of people's ops: list, tail, act, stats, purge. */
 
+/* OUTBOX_REDACTED */
+#define REDACTED "{\"redacted\":true}"
+
 /* In the order in which delivery_of_detour() reads. */
 #define DETOUR_COLUMNS                                                                           \
 	"d.seq, d.id, m.type, d.key, d.lane, d.state, d.why, d.attempts, d.owner, d.last_error," \
@@ -55,6 +58,32 @@
 		" next_attempt_at, last_status_at, reason)"                                        \
 		" SELECT ?1, seq, id, key, ?8, ?5, ?6, ?7, ?3, ?4 FROM outbox_message"             \
 		" WHERE seq = ?2")                                                                 \
+	/* keys that wait: of state ?2, behind ?3, at ?4, ?5 hold */                              \
+	X(SQL_KEYS_BLOCKED, "SELECT " DETOUR_COLUMNS ", coalesce(d.failing_since, d.last_status_at),"\
+		" (SELECT count(*) FROM (SELECT 1 FROM outbox_detour p INDEXED BY outbox_detour_key" \
+		"  WHERE p.target = ?1 AND p.key = d.key AND p.state = 'pending'"                  \
+		"  AND p.seq > d.seq AND p.why = 'parked' LIMIT ?7))" DETOURS                      \
+		" WHERE d.target = ?1 AND d.state = ?2 AND d.seq > ?3 AND d.key IS NOT NULL"       \
+		" AND (d.state <> 'pending' OR d.why = 'retry')"                                   \
+		" AND NOT EXISTS (SELECT 1 FROM outbox_detour b INDEXED BY outbox_detour_key"      \
+		"  WHERE b.target = ?1 AND b.key = d.key AND b.state = 'pending' AND b.seq < d.seq"\
+		"  AND NOT (b.why = 'deferred' AND b.next_attempt_at > ?4))"                       \
+		" AND NOT EXISTS (SELECT 1 FROM outbox_detour b INDEXED BY outbox_detour_key"      \
+		"  WHERE b.target = ?1 AND b.key = d.key AND b.state = 'sending' AND b.seq < d.seq)"\
+		" AND NOT (?5 AND EXISTS (SELECT 1 FROM outbox_detour b INDEXED BY outbox_detour_key"\
+		"  WHERE b.target = ?1 AND b.key = d.key AND b.state = 'failed' AND b.seq < d.seq))"\
+		" ORDER BY d.seq LIMIT ?6")                                                        \
+	/* redaction: who says so may change one message */                                        \
+	X(SQL_REDACT_LOOK, "SELECT seq, key, payload IS '" REDACTED "' AND headers IS NULL"        \
+		" AND subject IS NULL AND (key IS NULL OR key GLOB 'redacted-*')"                  \
+		" FROM outbox_message WHERE id = ?1")                                              \
+	X(SQL_REDACT_MESSAGE, "UPDATE outbox_message SET payload = '" REDACTED "',"                \
+		" payload_bin = NULL, headers = NULL, subject = NULL, content_type = NULL,"        \
+		" key = CASE WHEN key IS NOT NULL THEN ?2 END WHERE seq = ?1")                     \
+	X(SQL_REDACT_DETOUR, "UPDATE outbox_detour SET last_error = NULL, dead_reason = NULL,"     \
+		" key = CASE WHEN key IS NOT NULL THEN ?3 END WHERE target = ?1 AND seq = ?2")     \
+	X(SQL_REDACT_AUDIT, "UPDATE outbox_audit SET detail = NULL WHERE id = ?1")                 \
+	X(SQL_SECURE_DELETE, "PRAGMA secure_delete = ON")                                          \
 	/* stats */                                                                                \
 	X(SQL_STATS_MESSAGES, "SELECT count(*) FROM (SELECT id FROM outbox_message LIMIT ?1)")     \
 	X(SQL_STATS_PENDING, "SELECT why, count(*) FROM (SELECT why FROM outbox_detour"            \
