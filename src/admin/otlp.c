@@ -89,7 +89,7 @@ static bool ask_stop(void *context)
 {
 	struct otlp *o = context;
 
-	return atomic_load(&o->hurry);
+	return now_of(o) >= atomic_load(&o->until);
 }
 
 /* Takes the body over. */
@@ -113,10 +113,10 @@ static int send(struct otlp *o, const char *url, json_t *body, outbox_time timeo
 						      .context = o },
 			      err);
 	free(text);
-	if (r)
-		went_wrong(o, err);
-	else
+	if (!r)
 		went_well(o);
+	else if (!ask_stop(o))
+		went_wrong(o, err);
 	return r;
 }
 
@@ -168,10 +168,10 @@ static void work(struct otlp *o)
 
 	if (now < o->not_before)
 		return;
-	if (o->traces && (full || now >= o->spans_at)) {
-		o->spans_at = now + LINGER;
+	if (o->traces && (full || o->n_batches || now >= o->spans_at)) {
+		o->spans_at = now + (o->interval < LINGER ? o->interval : LINGER);
 		while (send_spans(o, TIMEOUT) && otlp_ring_count(&o->ring) >= OTLP_SPANS)
-			if (atomic_load(&o->hurry))
+			if (atomic_load(&o->until) != OUTBOX_NEVER)
 				return;
 	}
 	if (o->metrics && now >= o->metrics_at && now >= o->not_before) {
@@ -183,10 +183,9 @@ static void work(struct otlp *o)
 /* What is left, if somebody takes it. */
 static void finish(struct otlp *o)
 {
-	outbox_time until = now_of(o) + LAST_TIMEOUT, left = LAST_TIMEOUT;
+	outbox_time until = atomic_load(&o->until), left = until - now_of(o);
 	bool well = !o->away;
 
-	atomic_store(&o->hurry, false);
 	while (well && o->traces && left > 0 && (o->n_batches || otlp_ring_count(&o->ring))) {
 		well = send_spans(o, left);
 		left = until - now_of(o);
@@ -228,7 +227,7 @@ void otlp_stop(struct otlp *o)
 		return;
 	waiting_lock(&o->waiting);
 	o->stopping = true;
-	atomic_store(&o->hurry, true); /* ends a request that is under way */
+	atomic_store(&o->until, now_of(o) + LAST_TIMEOUT); /* ends a request that is under way */
 	waiting_ring(&o->waiting);
 	waiting_unlock(&o->waiting);
 	pthread_join(o->thread, NULL);

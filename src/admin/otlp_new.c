@@ -106,6 +106,7 @@ int otlp_new(const struct config_otlp *config, const char *instance, const struc
 	o->interval = config->interval;
 	o->log = *log;
 	o->clock = outbox_clock_system();
+	atomic_init(&o->until, OUTBOX_NEVER);
 	random_init(&o->random, random_system_seed());
 	otlp_ring_init(&o->ring);
 	name_sender(o, instance);

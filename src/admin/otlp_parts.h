@@ -25,7 +25,7 @@ struct otlp {
 
 	struct waiting waiting; /* guards stopping */
 	bool stopping;
-	_Atomic bool hurry; /* no request goes on */
+	_Atomic outbox_time until; /* mono: then no request goes on; OUTBOX_NEVER: not stopping */
 	pthread_t thread;
 	bool running, can_wait;
 
