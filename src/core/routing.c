@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "core/bands.h"
 #include "core/json.h"
 
 #include <errno.h>
@@ -67,6 +68,11 @@ int route_check(const struct outbox_route *route, struct outbox_error *err)
 	if (route->n_types > GLOBS_MAX)
 		return outbox_fail(err, OUTBOX_ECONFIG, "route: %zu types, at most %d; use globs",
 				   route->n_types, GLOBS_MAX);
+	if (route->bands & ~(BANDS_ALL | OUTBOX_BAND_NONE) ||
+	    (route->bands & OUTBOX_BAND_NONE && route->bands != OUTBOX_BAND_NONE))
+		return outbox_fail(err, OUTBOX_ECONFIG,
+				   "route: priority %u is unknown; use high, normal and low",
+				   route->bands);
 	if (route->nothing)
 		return OUTBOX_OK;
 	for (i = 0; i < route->n_types; i++) {
@@ -93,6 +99,23 @@ static const char *next_glob(const struct outbox_route *route, const char *last)
 	return next;
 }
 
+/* Every band is said by saying nothing: programs that know no bands write the same. */
+static void format_bands(unsigned bands, struct buf *out)
+{
+	const char *separator = "";
+
+	if (!bands || bands == BANDS_ALL)
+		return;
+	buf_text(out, ",\"priority\":[");
+	for (unsigned band = OUTBOX_BAND_HIGH; band <= OUTBOX_BAND_NONE; band <<= 1) {
+		if (!(bands & band))
+			continue;
+		buf_printf(out, "%s\"%s\"", separator, band_name(band));
+		separator = ",";
+	}
+	buf_text(out, "]");
+}
+
 /* Sorted and each glob once: the order in which someone wrote them is no change of routing. */
 void route_format(const struct outbox_route *route, struct buf *out)
 {
@@ -111,8 +134,10 @@ void route_format(const struct outbox_route *route, struct buf *out)
 		json_append_string(out, glob, strlen(glob));
 		separator = ",";
 	}
-	buf_printf(out, "],\"kind\":\"%s\",\"published\":%s}", kinds[kind],
+	buf_printf(out, "],\"kind\":\"%s\",\"published\":%s", kinds[kind],
 		   route->published_only ? "true" : "false");
+	format_bands(route->bands, out);
+	buf_text(out, "}");
 }
 
 static int take_types(const json_t *types, struct outbox_arena *arena, struct outbox_route *route,
@@ -139,6 +164,25 @@ static int take_types(const json_t *types, struct outbox_arena *arena, struct ou
 	return OUTBOX_OK;
 }
 
+static int take_bands(const json_t *list, unsigned *ret_bands, struct outbox_error *err)
+{
+	unsigned bands = 0;
+
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		const char *name = json_string_value(json_array_get(list, i));
+		unsigned band = name ? band_parse(name) : 0;
+
+		if (!band)
+			return outbox_fail(err, OUTBOX_EPROTO, "route: priority %zu is unknown",
+					   i + 1);
+		bands |= band;
+	}
+	if (list && !bands)
+		return outbox_fail(err, OUTBOX_EPROTO, "route: priority is no list of bands");
+	*ret_bands = bands;
+	return OUTBOX_OK;
+}
+
 static json_t *load(const char *text)
 {
 	errno = 0;
@@ -154,6 +198,7 @@ int route_parse(const char *text, struct outbox_arena *arena, struct outbox_rout
 	const json_t *types = json_object_get(root, "types");
 	const char *kind = json_string_value(json_object_get(root, "kind"));
 	const json_t *published = json_object_get(root, "published");
+	const json_t *bands = json_object_get(root, "priority");
 	struct outbox_route route = { 0 };
 	struct outbox_error cause;
 	char shown[80];
@@ -163,7 +208,7 @@ int route_parse(const char *text, struct outbox_arena *arena, struct outbox_rout
 	if (no_memory)
 		return outbox_fail(err, OUTBOX_ENOMEM, "route: out of memory");
 	if (!json_is_array(types) || !kind || !json_is_boolean(published) ||
-	    json_object_size(root) != 3)
+	    json_object_size(root) != (bands ? 4 : 3))
 		return outbox_fail(err, OUTBOX_EPROTO, "route: \"%s\" is not a stored routing",
 				   text_shown(shown, sizeof(shown), text));
 	for (i = 0; i < ARRAY_SIZE(kinds) && strcmp(kinds[i], kind) != 0; i++)
@@ -174,6 +219,8 @@ int route_parse(const char *text, struct outbox_arena *arena, struct outbox_rout
 	route.kind = (int)i;
 	route.published_only = json_is_true(published);
 	r = take_types(types, arena, &route, err);
+	if (r == OUTBOX_OK)
+		r = take_bands(bands, &route.bands, err);
 	if (r != OUTBOX_OK)
 		return r;
 	if (route.n_types == 1 && !*route.types[0])

@@ -131,6 +131,18 @@ static void routes_come_back_and_have_one_text(void **state)
 	assert_string_equal(back.types[0], "a\"b");
 	assert_int_equal(back.kind, OUTBOX_KIND_EVENT);
 	assert_true(back.published_only);
+	/* without bands, or with all of them, as a program writes it that knows none */
+	buf_clear(&b);
+	route = (struct outbox_route){ .bands = 7 };
+	route_format(&route, &b);
+	assert_null(strstr(buf_str(&b), "priority"));
+	buf_clear(&b);
+	route.bands = OUTBOX_BAND_LOW | OUTBOX_BAND_HIGH;
+	route_format(&route, &b);
+	assert_string_equal(buf_str(&b), "{\"types\":[],\"kind\":\"any\",\"published\":false,"
+					 "\"priority\":[\"high\",\"low\"]}");
+	assert_ok(route_parse(buf_str(&b), arena, &back, err));
+	assert_int_equal(back.bands, OUTBOX_BAND_LOW | OUTBOX_BAND_HIGH);
 	buf_clear(&b);
 	route_format(&(struct outbox_route){ 0 }, &b);
 	assert_string_equal(buf_str(&b), "{\"types\":[],\"kind\":\"any\",\"published\":false}");

@@ -20,6 +20,7 @@
  */
 
 #include "base/random.h"
+#include "core/bands.h"
 
 #include <outbox/store.h>
 
@@ -127,6 +128,8 @@ struct memory_target {
 	char *route_text;
 	struct outbox_arena *route_memory;
 	struct outbox_route route;
+	struct band_plan bands;
+	char *band_of; /* NULL: of no family */
 	bool hold, unordered, paused;
 	char *paused_by, *paused_reason;
 	char *dead_letter; /* the target that gets what fails here; NULL: none */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "store/memory/bands.h"
 #include "store/memory/db.h"
 
 #include <stddef.h>
@@ -81,6 +82,12 @@ static int op_append(struct outbox_store *store, const struct outbox_message *me
 		     struct outbox_error *err)
 {
 	RUN("append", true, memory_append(s, messages, n_messages, ret_seqs, ret_repeated, err));
+}
+
+static int op_bands(struct outbox_store *store, const char *target, unsigned *ret_bands,
+		    struct outbox_error *err)
+{
+	RUN("bands", false, memory_bands(s, target, ret_bands, err));
 }
 
 static int op_target_put(struct outbox_store *store, const struct outbox_target_def *def,
@@ -209,6 +216,7 @@ const struct outbox_store_ops memory_store_ops = {
 	.info = op_info,
 	.append = op_append,
 	.target_put = op_target_put,
+	.bands = op_bands,
 	.target_pause = op_target_pause,
 	.target_drop = op_target_drop,
 	.lease = op_lease,

@@ -4,7 +4,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/text.h"
-#include "store/memory/db.h"
+#include "store/memory/bands.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -69,7 +69,8 @@ int memory_lane_get(const struct memory_db *db, const char *name, int lane,
 
 bool memory_target_routes(const struct memory_target *target, const struct memory_message *row)
 {
-	return route_match(&target->route, row->m.type, row->m.kind, row->m.published != 0);
+	return route_match(&target->route, row->m.type, row->m.kind, row->m.published != 0) &&
+	       band_plan_takes(&target->bands, row->m.priority, row->seq);
 }
 
 void memory_target_reserve(struct memory_target *target, size_t rows)
@@ -97,6 +98,7 @@ void memory_target_free(struct memory_db *db, struct memory_target *target)
 	free(target->deliveries);
 	free(target->keys);
 	free(target->paused_by);
+	free(target->band_of);
 	free(target->paused_reason);
 	free(target->dead_letter);
 	free(target->route_text);
@@ -105,7 +107,7 @@ void memory_target_free(struct memory_db *db, struct memory_target *target)
 	free(target);
 }
 
-static int set_route(struct memory_target *target, const char *text, struct outbox_error *err)
+int memory_target_route(struct memory_target *target, const char *text, struct outbox_error *err)
 {
 	struct outbox_arena *memory = outbox_arena_new(ROUTE_MAX * 4);
 	struct outbox_route route;
@@ -152,12 +154,18 @@ static int64_t before(const struct memory_db *db, outbox_time time)
 	return db->visible;
 }
 
+/* It starts where its family's bands began, which its plan says. */
+static bool is_band(const struct outbox_target_def *def)
+{
+	return def->band_of && strcmp(def->band_of, def->name) != 0;
+}
+
 static int start_check(struct memory_store *s, const struct outbox_target_def *def,
 		       struct outbox_error *err)
 {
 	char time[TIME_TEXT_MAX];
 
-	if (def->start == OUTBOX_START_UNSET && s->db->ever_settled)
+	if (def->start == OUTBOX_START_UNSET && s->db->ever_settled && !is_band(def))
 		return outbox_fail(err, OUTBOX_ECONFIG,
 				   "target \"%s\" is new and messages were delivered before: say where it "
 				   "starts, oldest, now or a time",
@@ -185,7 +193,7 @@ static int target_add(struct memory_store *s, const struct outbox_target_def *de
 	target->name = memory_text(def->name);
 	target->keys = memory_alloc(MEMORY_BUCKETS * sizeof(struct memory_key *));
 	memory_target_reserve(target, db->n_rows);
-	status = set_route(target, route, err);
+	status = memory_target_route(target, route, err);
 	if (status) {
 		memory_target_free(db, target);
 		return status;
@@ -195,7 +203,7 @@ static int target_add(struct memory_store *s, const struct outbox_target_def *de
 	for (int i = 0; i < target->n_lanes; i++)
 		memory_receipt_append(db, &target->lanes[i], (int64_t)s->random->next(s->random),
 				      "", memory_now(s));
-	if (def->start == OUTBOX_START_NOW)
+	if (def->start == OUTBOX_START_NOW && !is_band(def))
 		start_at(db, target, db->visible);
 	else if (def->start == OUTBOX_START_TIME)
 		start_at(db, target, before(db, def->start_time));
@@ -216,6 +224,7 @@ int memory_target_put(struct memory_store *s, const struct outbox_target_def *de
 {
 	_cleanup_(buf_deinit) struct buf text = BUF_INIT(ROUTE_MAX);
 	struct memory_target *target;
+	struct band_plan plan;
 	int status;
 
 	status = target_name_check(def->name, err);
@@ -231,10 +240,15 @@ int memory_target_put(struct memory_store *s, const struct outbox_target_def *de
 				   def->name);
 
 	target = memory_target_find(s->db, def->name);
+	status = memory_bands_plan(s->db, def, target, &plan, err);
+	if (status)
+		return status;
 	if (!target)
 		status = target_add(s, def, buf_str(&text), &target, err);
 	else if (strcmp(target->route_text, buf_str(&text)) != 0)
-		status = set_route(target, buf_str(&text), err);
+		status = memory_target_route(target, buf_str(&text), err);
+	if (!status)
+		status = memory_bands_set(s->db, def, target, &plan, err);
 	if (status)
 		return status;
 	target->hold = def->hold;

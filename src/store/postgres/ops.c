@@ -18,6 +18,7 @@ const struct outbox_store_ops postgres_store_ops = {
 	.info = pg_info,
 	.append = pg_append,
 	.target_put = pg_target_put,
+	.bands = pg_bands,
 	.target_pause = pg_target_pause,
 	.target_drop = pg_target_drop,
 	.lease = pg_lease,

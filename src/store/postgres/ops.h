@@ -22,6 +22,8 @@ int pg_append(struct outbox_store *store, const struct outbox_message *messages,
 	      int64_t *ret_seqs, bool *ret_repeated, struct outbox_error *err);
 int pg_target_put(struct outbox_store *store, const struct outbox_target_def *def,
 		  int64_t *ret_version, struct outbox_error *err);
+int pg_bands(struct outbox_store *store, const char *target, unsigned *ret_bands,
+	     struct outbox_error *err);
 int pg_target_pause(struct outbox_store *store, const char *target, bool pause, const char *actor,
 		    const char *reason, struct outbox_error *err);
 int pg_target_drop(struct outbox_store *store, const char *target, const char *actor,

@@ -36,15 +36,31 @@ int pg_target_put(struct outbox_store *store, const struct outbox_target_def *de
 	if (route.failed)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	r = pg_op(s, PG_WRITE,
-		  "SELECT @outbox_target_put($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
+		  "SELECT @outbox_band_note($1, $14, @outbox_target_put($1, $2, $3,"
+		  " @outbox_band_kind($1, $4, $13, $14, $8), $5, $6, $7, @outbox_band_start($8, $1, $14),"
+		  " $9, $10, $11, $12))",
 		  ARGS(ARG_TEXT(def->name), ARG_TEXT(buf_str(&route)),
 		       ARG_ARRAY(PG_TEXTS, to->types, to->n_types), ARG_TEXT(kind_text(to->kind)),
 		       ARG_BOOL(to->published_only), ARG_BOOL(def->hold), ARG_BOOL(def->unordered),
 		       ARG_INT4(def->start), ARG_INT8((int64_t)(s->random->next(s->random) >> 1)),
-		       pg_now(s), ARG_TIME(def->start_time), ARG_TEXT(def->dead_letter)),
+		       pg_now(s), ARG_TIME(def->start_time), ARG_TEXT(def->dead_letter),
+		       ARG_INT4(def->route.bands), ARG_TEXT(def->band_of)),
 		  &row, err);
 	if (r == OUTBOX_OK && ret_version)
 		*ret_version = pg_int(row, 0, 0);
+	return r;
+}
+
+int pg_bands(struct outbox_store *store, const char *target, unsigned *ret_bands,
+	     struct outbox_error *err)
+{
+	_cleanup_(pg_clearp) PGresult *row = NULL;
+	int r;
+
+	r = pg_op(pg_of(store), PG_READ, "SELECT @outbox_bands($1)", ARGS(ARG_TEXT(target)), &row,
+		  err);
+	if (r == OUTBOX_OK)
+		*ret_bands = (unsigned)pg_int(row, 0, 0);
 	return r;
 }
 

@@ -33,7 +33,9 @@ bool message_routed(sqlite3_stmt *row, const struct sqlite_route *route, int *r,
 	if (route->everything)
 		return true;
 	return route_match(&route->route, sqlite_peek(row, COL_TYPE, r, err), kind_of(row, r, err),
-			   sqlite3_column_int(row, COL_PUBLISHED) != 0);
+			   sqlite3_column_int(row, COL_PUBLISHED) != 0) &&
+	       band_plan_takes(&route->bands, sqlite3_column_int(row, COL_PRIORITY),
+			       sqlite3_column_int64(row, COL_SEQ));
 }
 
 static int payload_column(sqlite3_stmt *row)

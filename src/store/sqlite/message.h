@@ -15,11 +15,11 @@ enum message_column {
 	COL_KEY,
 	COL_KIND,
 	COL_PUBLISHED,
+	COL_PRIORITY,
 	COL_CREATED_AT, /* statements that only look end here */
 	COL_EVENT_TIME,
 	COL_DUE_AT,
 	COL_EXPIRES_AT,
-	COL_PRIORITY,
 	COL_CONTENT_TYPE,
 	COL_SOURCE,
 	COL_SUBJECT,

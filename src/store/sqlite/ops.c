@@ -17,6 +17,7 @@ const struct outbox_store_ops sqlite_store_ops = {
 	.info = sqlite_info,
 	.append = sqlite_append,
 	.target_put = sqlite_target_put,
+	.bands = sqlite_bands,
 	.target_pause = sqlite_target_pause,
 	.target_drop = sqlite_target_drop,
 	.lease = sqlite_lease,

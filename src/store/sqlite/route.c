@@ -81,6 +81,33 @@ static int load(struct sqlite_store *s, struct sqlite_route *route, struct outbo
 	return r;
 }
 
+/* The first piece's place means nothing to who reads the log, and is kept below 0 out of its way. */
+static int load_bands(struct sqlite_store *s, struct sqlite_route *route, struct outbox_error *err)
+{
+	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
+	struct band_plan *plan = &route->bands;
+	bool row = true;
+	int r;
+
+	r = sqlite_query(s, SQL_BAND_GET, ARGS(ARG_TEXT(route->target), ARG_INT(route->version)),
+			 &q, err);
+	while (r == OUTBOX_OK) {
+		r = sqlite_step(s, q, &row, err);
+		if (r != OUTBOX_OK || !row)
+			break;
+		if (plan->count == BAND_PIECES_MAX)
+			return outbox_fail(err, OUTBOX_EPROTO,
+					   "outbox_band has too many rows for target %s",
+					   route->target);
+		plan->pieces[plan->count++] =
+			(struct band_piece){ .above = sqlite3_column_int64(q, 0),
+					     .bands = (unsigned)sqlite3_column_int(q, 1) };
+	}
+	if (plan->count && plan->pieces[0].above < 0)
+		plan->pieces[0].above = -plan->pieces[0].above;
+	return r;
+}
+
 int sqlite_route_get(struct sqlite_store *s, const char *target, int64_t version,
 		     const struct sqlite_route **ret_route, struct outbox_error *err)
 {
@@ -98,10 +125,13 @@ int sqlite_route_get(struct sqlite_store *s, const char *target, int64_t version
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	route->version = version;
 	r = load(s, route, err);
+	if (r == OUTBOX_OK)
+		r = load_bands(s, route, err);
 	if (r != OUTBOX_OK)
 		return r;
 	route->everything = route->route.n_types == 1 && strcmp(route->globs[0], "*") == 0 &&
-			    !route->route.kind && !route->route.published_only;
+			    !route->route.kind && !route->route.published_only &&
+			    !route->bands.count;
 	route->next = s->routes;
 	s->routes = route;
 	*ret_route = route;
@@ -117,7 +147,8 @@ static const char *kind_text(int kind)
 }
 
 int sqlite_route_put(struct sqlite_store *s, const char *target, int64_t version,
-		     const struct outbox_route *route, struct outbox_error *err)
+		     const struct outbox_route *route, const struct band_plan *bands,
+		     struct outbox_error *err)
 {
 	size_t n = route->n_types ? route->n_types : 1;
 	int r = OUTBOX_OK;
@@ -133,6 +164,12 @@ int sqlite_route_put(struct sqlite_store *s, const char *target, int64_t version
 			       ARGS(ARG_TEXT(target), ARG_INT(version),
 				    ARG_TEXT(route->n_types ? route->types[i] : "*"),
 				    ARG_TEXT(kind_text(route->kind)), ARG_INT(route->published_only)),
+			       NULL, err);
+	for (size_t i = 0; i < bands->count && r == OUTBOX_OK; i++)
+		r = sqlite_run(s, SQL_BAND_PUT,
+			       ARGS(ARG_TEXT(target), ARG_INT(version),
+				    ARG_INT(i ? bands->pieces[i].above : -bands->pieces[i].above),
+				    ARG_INT(bands->pieces[i].bands)),
 			       NULL, err);
 	return r;
 }

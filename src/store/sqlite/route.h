@@ -7,12 +7,14 @@
  * the log are matched here and not in SQL: cheaper, and the same code as on every other store.
  */
 
+#include "core/bands.h"
 #include "store/sqlite/db.h"
 
 struct sqlite_route {
 	char *target;
 	int64_t version;
 	struct outbox_route route;
+	struct band_plan bands;
 	bool everything; /* matches every message */
 	char **globs;
 	struct sqlite_route *next;
@@ -25,7 +27,8 @@ int sqlite_route_get(struct sqlite_store *s, const char *target, int64_t version
 
 /* Write the rules of a new version. */
 int sqlite_route_put(struct sqlite_store *s, const char *target, int64_t version,
-		     const struct outbox_route *route, struct outbox_error *err) OUTBOX_MUSTCHECK;
+		     const struct outbox_route *route, const struct band_plan *bands,
+		     struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 struct sqlite_route *sqlite_routes_free(struct sqlite_route *routes);
 

@@ -25,7 +25,7 @@
 		" ON CONFLICT (name) DO UPDATE SET value = excluded.value")                        \
 	X(SQL_META_DELETE, "DELETE FROM outbox_meta WHERE name = ?1")                              \
 	X(SQL_FOREIGN_OBJECT, "SELECT type, name FROM sqlite_master WHERE name IN ("               \
-		"'outbox_meta', 'outbox_message', 'outbox_target', 'outbox_route', 'outbox_lane',"  \
+		"'outbox_meta', 'outbox_message', 'outbox_target', 'outbox_route', 'outbox_band', 'outbox_lane',"  \
 		" 'outbox_worker', 'outbox_receipt', 'outbox_detour', 'outbox_audit',"              \
 		" 'outbox_log', 'outbox_position', 'outbox_delivery', 'outbox_failed',"            \
 		" 'outbox_backlog') LIMIT 1")                                                      \
@@ -49,6 +49,16 @@
 		" WHERE target = ?1 AND version = ?2")                                             \
 	X(SQL_ROUTE_PUT, "INSERT OR IGNORE INTO outbox_route"                                      \
 		" (target, version, type_glob, kind, published_only) VALUES (?1, ?2, ?3, ?4, ?5)")  \
+	X(SQL_BAND_GET, "SELECT above, bands FROM outbox_band WHERE target = ?1 AND version = ?2"  \
+		" ORDER BY above")                                                                 \
+	X(SQL_BAND_PUT, "INSERT INTO outbox_band (target, version, above, bands)"                  \
+		" VALUES (?1, ?2, ?3, ?4)")                                                        \
+	X(SQL_BAND_OF, "SELECT version, band_of FROM outbox_target WHERE name = ?1")               \
+	X(SQL_BAND_SET, "UPDATE outbox_target SET band_of = ?2 WHERE name = ?1")                   \
+	X(SQL_BAND_FAMILY, "SELECT name, version, route FROM outbox_target"                        \
+		" WHERE band_of = ?1 AND name > ?2 AND name <> ?1 ORDER BY name LIMIT 1")          \
+	X(SQL_BAND_END, "UPDATE outbox_target SET version = ?2, route = ?3 WHERE name = ?1")       \
+	X(SQL_BAND_NAMED, "SELECT 1 FROM outbox_target WHERE name = ?1 AND band_of = ?2")          \
 	X(SQL_ROUTE_NEWEST, "SELECT max(version) FROM outbox_route WHERE target = ?1")             \
 	X(SQL_LOG_END, "SELECT seq FROM sqlite_sequence WHERE name = 'outbox_message'")            \
 	X(SQL_SETTLED_EVER, "SELECT EXISTS (SELECT 1 FROM outbox_meta WHERE name = 'settled')"     \

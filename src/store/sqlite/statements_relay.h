@@ -5,9 +5,9 @@
 /* The statements of take() and advance(): receipts, the log, detours. */
 
 /* In the order of enum message_column. */
-#define MESSAGE_HEAD_COLUMNS "m.seq, m.id, m.type, m.key, m.kind, m.published, m.created_at"
+#define MESSAGE_HEAD_COLUMNS "m.seq, m.id, m.type, m.key, m.kind, m.published, m.priority, m.created_at"
 #define MESSAGE_COLUMNS                                                                            \
-	MESSAGE_HEAD_COLUMNS ", m.event_time, m.due_at, m.expires_at, m.priority, m.content_type," \
+	MESSAGE_HEAD_COLUMNS ", m.event_time, m.due_at, m.expires_at, m.content_type," \
 			     " m.source, m.subject, m.topic, m.correlation_id, m.causation_id,"    \
 			     " m.traceparent, m.headers, m.payload, m.payload_bin"
 
@@ -92,8 +92,8 @@
 		" WHERE target = ?1 AND lane = ?2 AND state = 'pending'"                           \
 		" AND next_attempt_at IS NOT NULL AND next_attempt_at > ?3"                        \
 		" ORDER BY next_attempt_at LIMIT 1")                                               \
-	X(SQL_DETOUR_MESSAGE, "SELECT d.seq, d.id, m.type, d.key, m.kind, m.published,"            \
-		" m.created_at, m.event_time, m.due_at, m.expires_at, m.priority, m.content_type,"  \
+	X(SQL_DETOUR_MESSAGE, "SELECT d.seq, d.id, m.type, d.key, m.kind, m.published, m.priority,"\
+		" m.created_at, m.event_time, m.due_at, m.expires_at, m.content_type,"  \
 		" m.source, m.subject, m.topic, m.correlation_id, m.causation_id, m.traceparent,"   \
 		" m.headers, m.payload, m.payload_bin, d.attempts, d.failing_since, d.suspect,"    \
 		" d.dead_target, d.dead_reason, d.dead_attempts, d.dead_at"                        \

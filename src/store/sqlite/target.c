@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 #include "core/routing.h"
 #include "store/sqlite/audit.h"
+#include "store/sqlite/bands.h"
 #include "store/sqlite/ops.h"
 #include "store/sqlite/receipt.h"
 #include "store/sqlite/route.h"
@@ -16,6 +17,7 @@ struct known {
 	bool there;
 	int64_t version;
 	bool same_route, hold, unordered, paused;
+	struct sqlite_bands bands;
 };
 
 static int look(struct sqlite_store *s, const char *name, const char *route, struct known *known,
@@ -56,14 +58,26 @@ static int create_lane(const struct lane_op *op, int64_t version, int64_t start,
 	return r == OUTBOX_OK ? receipt_append(op, NULL, &first, err) : r;
 }
 
+/* A band starts where its family's bands began. */
+static int begin_of(struct sqlite_store *s, const struct outbox_target_def *def, struct start *where,
+		    const struct sqlite_bands *bands, int64_t *ret_seq, struct outbox_error *err)
+{
+	bool band = def->band_of && strcmp(def->band_of, def->name) != 0;
+
+	if (!bands->start && !(band && def->start == OUTBOX_START_UNSET))
+		return start_of(s, def, where, ret_seq, err);
+	*ret_seq = bands->start;
+	return OUTBOX_OK;
+}
+
 static int create(struct sqlite_store *s, const struct outbox_target_def *def, struct start *where,
-		  const char *route, int64_t *ret_version, struct outbox_error *err)
+		  const char *route, struct known *known, struct outbox_error *err)
 {
 	struct lane_op op = { .s = s, .target = def->name, .now = sqlite_now(s) };
 	int64_t start, version;
 	int r;
 
-	r = start_of(s, def, where, &start, err);
+	r = begin_of(s, def, where, &known->bands, &start, err);
 	if (r == OUTBOX_OK)
 		r = sqlite_number(s, SQL_ROUTE_NEWEST, ARGS(ARG_TEXT(def->name)), 0, &version, err);
 	if (r != OUTBOX_OK)
@@ -75,21 +89,20 @@ static int create(struct sqlite_store *s, const struct outbox_target_def *def, s
 			    ARG_INT(start)),
 		       NULL, err);
 	if (r == OUTBOX_OK)
-		r = sqlite_route_put(s, def->name, version, &def->route, err);
+		r = sqlite_route_put(s, def->name, version, &def->route, &known->bands.plan, err);
 	for (op.lane = 0; op.lane < s->lanes && r == OUTBOX_OK; op.lane++)
 		r = create_lane(&op, version, start, err);
-	if (r == OUTBOX_OK)
-		*ret_version = version;
+	known->version = version;
 	return r;
 }
 
 static int change(struct sqlite_store *s, const struct outbox_target_def *def, const char *route,
-		  const struct known *known, int64_t *ret_version, struct outbox_error *err)
+		  struct known *known, struct outbox_error *err)
 {
 	int64_t version = known->version + !known->same_route;
 	int r;
 
-	*ret_version = version;
+	known->version = version;
 	if (known->same_route && known->hold == def->hold && known->unordered == def->unordered)
 		return OUTBOX_OK;
 	r = sqlite_run(s, SQL_TARGET_CHANGE,
@@ -97,7 +110,7 @@ static int change(struct sqlite_store *s, const struct outbox_target_def *def, c
 			    ARG_INT(def->hold), ARG_INT(def->unordered)),
 		       NULL, err);
 	if (r == OUTBOX_OK && !known->same_route)
-		r = sqlite_route_put(s, def->name, version, &def->route, err);
+		r = sqlite_route_put(s, def->name, version, &def->route, &known->bands.plan, err);
 	/* What was parked may be first in its key now. Due too early is harmless: a claim looks. */
 	if (r == OUTBOX_OK && (known->hold != def->hold || known->unordered != def->unordered))
 		r = sqlite_run(s, SQL_DETOUR_UNPARK,
@@ -112,7 +125,6 @@ int sqlite_target_put(struct outbox_store *store, const struct outbox_target_def
 	struct sqlite_store *s = sqlite_of(store);
 	struct known known = { 0 };
 	struct start start;
-	int64_t version = 0;
 	int r;
 
 	r = target_name_check(def->name, err);
@@ -130,13 +142,17 @@ int sqlite_target_put(struct outbox_store *store, const struct outbox_target_def
 		return r;
 	r = look(s, def->name, buf_str(&route), &known, err);
 	if (r == OUTBOX_OK)
-		r = known.there ? change(s, def, buf_str(&route), &known, &version, err)
-				: create(s, def, &start, buf_str(&route), &version, err);
+		r = sqlite_bands_plan(s, def, &known.bands, err);
+	if (r == OUTBOX_OK)
+		r = known.there ? change(s, def, buf_str(&route), &known, err)
+				: create(s, def, &start, buf_str(&route), &known, err);
 	if (r == OUTBOX_OK)
 		r = dead_letter_put(s, def, err);
+	if (r == OUTBOX_OK)
+		r = sqlite_bands_note(s, def, &known.bands, err);
 	r = sqlite_end(s, r, err);
 	if (r == OUTBOX_OK && ret_version)
-		*ret_version = version;
+		*ret_version = known.version;
 	return r;
 }
 

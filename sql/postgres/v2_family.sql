@@ -1,0 +1,159 @@
+-- SPDX-License-Identifier: Apache-2.0
+--
+-- outbox on PostgreSQL, version 2: families of targets, one for each band. src/core/bands.h says what the rules are;
+-- tests/contract/store_contract_bands.c holds both to it.
+
+-- A target's family and bands, as they are; bands NULL: every one.
+CREATE FUNCTION outbox_bands_of(p_target text, OUT there boolean, OUT family text, OUT bands bigint[])
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+	there := false;
+	SELECT true, t.band_of, CASE WHEN r.kind LIKE '% %' THEN split_part(r.kind, ' ', 2)::bigint[] END
+		INTO there, family, bands
+		FROM outbox_target t JOIN outbox_route r ON r.target = t.name AND r.version = t.version
+		WHERE t.name = p_target;
+	there := coalesce(there, false);
+END $$;
+
+CREATE FUNCTION outbox_last_place(bands bigint[]) RETURNS bigint
+LANGUAGE sql IMMUTABLE AS $$
+	SELECT coalesce(bands[cardinality(bands) - 1], 0)
+$$;
+
+-- From this place on, these.
+CREATE FUNCTION outbox_bands_add(bands bigint[], above bigint, mask bigint) RETURNS bigint[]
+LANGUAGE plpgsql IMMUTABLE AS $$
+DECLARE
+	result bigint[] := coalesce(bands, '{0,7}');
+BEGIN
+	IF coalesce(bands[cardinality(bands)], 7) = mask THEN
+		RETURN bands;
+	END IF;
+	IF cardinality(result) = 2 THEN
+		result[1] := 0;
+	END IF;
+	-- nothing was published since the last change: it never came to pass
+	IF result[cardinality(result) - 1] >= above THEN
+		result := result[1 : cardinality(result) - 2];
+	END IF;
+	IF cardinality(result) >= 128 THEN
+		RAISE EXCEPTION 'bands: switched on and off 63 times, which is all that can be remembered; leave them as they are, or drop the target'
+			USING ERRCODE = 'OB006';
+	END IF;
+	RETURN result || ARRAY[above, mask];
+END $$;
+
+-- The bands of a target that is put with these.
+CREATE FUNCTION outbox_bands_next(p_target text, p_bands integer, p_family text, p_start integer) RETURNS bigint[]
+LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
+DECLARE
+	known record;
+	leader record;
+	mask bigint := coalesce(nullif(p_bands, 0), 7);
+	place bigint;
+BEGIN
+	known := outbox_bands_of(p_target);
+	IF known.there AND known.family IS NOT NULL AND known.family <> coalesce(p_family, p_target) THEN
+		RAISE EXCEPTION 'its name is that of a band of target "%"; take another name, or drop it first: outbox target drop %',
+			known.family, p_target USING ERRCODE = 'OB006';
+	ELSIF known.there AND known.family IS NULL AND p_family <> p_target THEN
+		RAISE EXCEPTION 'its name is needed for a band of target "%", and a target of its own has it; rename one of the two, or drop this one: outbox target drop %',
+			p_family, p_target USING ERRCODE = 'OB006';
+	END IF;
+	IF p_family <> p_target THEN
+		leader := outbox_bands_of(p_family);
+		IF NOT leader.there OR (mask <> 8 AND leader.family IS NULL) THEN
+			RAISE EXCEPTION 'it is a band of target "%", which is not registered with bands; register that one first',
+				p_family USING ERRCODE = 'OB006';
+		END IF;
+		place := outbox_last_place(leader.bands);
+		RETURN CASE WHEN known.there THEN outbox_bands_add(known.bands, place, mask)
+			WHEN place > 0 THEN ARRAY[0, 8, place, mask] ELSE ARRAY[0, mask] END;
+	ELSIF known.there AND (p_family IS NOT NULL OR known.family IS NOT NULL OR cardinality(known.bands) > 2) THEN
+		RETURN outbox_bands_add(known.bands, outbox_log_end(), mask);
+	ELSIF mask <> 7 THEN
+		-- the place: for the others of its family, who start where it did
+		RETURN ARRAY[CASE WHEN p_start = 2 AND NOT known.there THEN outbox_log_end() ELSE 0 END, mask];
+	END IF;
+	RETURN NULL;
+END $$;
+
+-- What outbox_target_put() is to write for kind.
+CREATE FUNCTION outbox_band_kind(p_target text, p_kind text, p_bands integer, p_family text, p_start integer)
+RETURNS text
+LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
+DECLARE
+	bands bigint[];
+BEGIN
+	IF NOT EXISTS (SELECT FROM outbox_target WHERE name = p_target) THEN
+		PERFORM outbox_janitor_lock(true);
+	END IF;
+	IF p_family <> p_target THEN
+		PERFORM pg_advisory_xact_lock(outbox_lane_lock(p_family, -2));
+	END IF;
+	PERFORM pg_advisory_xact_lock(outbox_lane_lock(p_target, -2));
+	bands := outbox_bands_next(p_target, p_bands, p_family, p_start);
+	RETURN CASE WHEN bands IS NULL THEN p_kind ELSE coalesce(p_kind, '*') || ' ' || bands::text END;
+END $$;
+
+-- Where outbox_target_put() is to let it start: a band whose place is known starts at the oldest, and outbox_band_note()
+-- sets its floor.
+CREATE FUNCTION outbox_band_start(p_start integer, p_target text, p_family text) RETURNS integer
+LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
+BEGIN
+	IF p_family <> p_target AND (p_start = 0 OR outbox_last_place((outbox_bands_of(p_family)).bands) > 0) THEN
+		RETURN 1;
+	END IF;
+	RETURN p_start;
+END $$;
+
+-- Nothing new for this one: it has what it has.
+CREATE FUNCTION outbox_band_end(p_target text, p_place bigint) RETURNS void
+LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
+DECLARE
+	known record;
+BEGIN
+	PERFORM pg_advisory_xact_lock(outbox_lane_lock(p_target, -2));
+	PERFORM outbox_lock_lanes(p_target);
+	known := outbox_bands_of(p_target);
+	INSERT INTO outbox_route (target, version, types, kind, published_only)
+		SELECT r.target, r.version + 1, r.types,
+			split_part(coalesce(r.kind, '*'), ' ', 1) || ' ' || outbox_bands_add(known.bands, p_place, 8)::text,
+			r.published_only
+		FROM outbox_target t JOIN outbox_route r ON r.target = t.name AND r.version = t.version WHERE t.name = p_target;
+	UPDATE outbox_target SET version = version + 1,
+		route = regexp_replace(route, ',"priority":\[[^]]*\]}$', ',"priority":["none"]}')
+		WHERE name = p_target;
+END $$;
+
+-- It was put, and has this version: note its family; end those of its bands that it had until now.
+CREATE FUNCTION outbox_band_note(p_target text, p_family text, p_version bigint) RETURNS bigint
+LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
+DECLARE
+	known record := outbox_bands_of(p_target);
+	place bigint;
+	other text;
+BEGIN
+	IF known.family IS NOT DISTINCT FROM p_family THEN
+		RETURN p_version;
+	END IF;
+	IF p_family <> p_target THEN
+		place := outbox_last_place(known.bands);
+		IF place > 0 THEN
+			UPDATE outbox_receipt SET floor = place WHERE target = p_target AND n = 1;
+		END IF;
+	ELSIF p_family IS NULL AND known.family = p_target THEN
+		FOR other IN SELECT name FROM outbox_target WHERE band_of = p_target AND name <> p_target ORDER BY name LOOP
+			PERFORM outbox_band_end(other, outbox_last_place(known.bands));
+		END LOOP;
+	END IF;
+	UPDATE outbox_target SET band_of = p_family WHERE name = p_target;
+	RETURN p_version;
+END $$;
+
+-- Which of NAME-high (1) and NAME-low (4) are bands of this target?
+CREATE FUNCTION outbox_bands(p_target text) RETURNS integer
+LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
+	SELECT coalesce(sum(CASE name WHEN p_target || '-high' THEN 1 WHEN p_target || '-low' THEN 4 ELSE 0 END), 0)::integer
+	FROM outbox_target WHERE band_of = p_target
+$$;
