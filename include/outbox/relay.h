@@ -104,6 +104,10 @@ struct outbox_target_config {
 	int64_t rate_count;
 	outbox_time rate_period;
 	int64_t rate_burst;
+	outbox_time start_time; /* of OUTBOX_START_TIME */
+	/* The target that gets what fails here, with the reason in headers outbox-dead-*; NULL: none. It is
+	 * registered already or one of these, not external, and leads nowhere back. */
+	const char *dead_letter;
 };
 
 #define OUTBOX_TARGET_CONFIG_INIT OUTBOX_SIZED(struct outbox_target_config)

@@ -32,12 +32,6 @@ static const struct choice orders[] = {
 	{ NULL, 0 },
 };
 
-static const struct choice starts[] = {
-	{ "oldest", OUTBOX_START_OLDEST },
-	{ "now", OUTBOX_START_NOW },
-	{ NULL, 0 },
-};
-
 static const struct choice kinds[] = {
 	{ "event", OUTBOX_KIND_EVENT },
 	{ "command", OUTBOX_KIND_COMMAND },
@@ -135,6 +129,10 @@ static int set_matches(struct relay_setup *setup, const struct list *given, stru
 		if (r)
 			return r;
 		route = &setup->targets[at].route;
+		if (strcmp(glob, "-") == 0) {
+			route->nothing = true;
+			continue;
+		}
 		setup->types[at][route->n_types++] = glob;
 		r = route_check(route, err);
 		if (r)
@@ -179,6 +177,50 @@ static int set_holds(struct relay_setup *setup, const struct list *given, struct
 	return OUTBOX_OK;
 }
 
+static int set_starts(struct relay_setup *setup, const struct list *given, struct outbox_error *err)
+{
+	for (size_t i = 0; i < given->count; i++) {
+		const char *value;
+		char shown[80];
+		size_t at = 0;
+		int r = target_pair(setup, "start", given->items[i], &at, &value, err);
+
+		if (r)
+			return r;
+		if (strcmp(value, "oldest") == 0)
+			setup->targets[at].start = OUTBOX_START_OLDEST;
+		else if (strcmp(value, "now") == 0)
+			setup->targets[at].start = OUTBOX_START_NOW;
+		else if (value[0] != '+' &&
+			 time_parse(value, 0, &setup->targets[at].start_time, NULL) == OUTBOX_OK)
+			setup->targets[at].start = OUTBOX_START_TIME;
+		else
+			return outbox_fail(err, OUTBOX_EINVAL,
+					   "--start: \"%s\" is neither oldest, now nor a time like "
+					   "2026-11-15T18:00:00Z",
+					   text_shown(shown, sizeof(shown), value));
+	}
+	return OUTBOX_OK;
+}
+
+/* A dead letter may be registered by another relay: it need not be one of --to. */
+static int set_dead_letters(struct relay_setup *setup, const struct list *given,
+			    struct outbox_error *err)
+{
+	for (size_t i = 0; i < given->count; i++) {
+		const char *name;
+		size_t at = 0;
+		int r = target_pair(setup, "dead-letter", given->items[i], &at, &name, err);
+
+		if (r == OUTBOX_OK)
+			r = target_name_check(name, err);
+		if (r)
+			return r;
+		setup->targets[at].dead_letter = name;
+	}
+	return OUTBOX_OK;
+}
+
 static int set_all(const struct relay_values *given, struct relay_setup *setup,
 		   struct outbox_error *err)
 {
@@ -191,8 +233,9 @@ static int set_all(const struct relay_values *given, struct relay_setup *setup,
 		r = set_choices(setup, "order", &given->order, orders,
 				offsetof(struct outbox_target_config, order), err);
 	if (r == OUTBOX_OK)
-		r = set_choices(setup, "start", &given->start, starts,
-				offsetof(struct outbox_target_config, start), err);
+		r = set_starts(setup, &given->start, err);
+	if (r == OUTBOX_OK)
+		r = set_dead_letters(setup, &given->dead_letter, err);
 	if (r == OUTBOX_OK)
 		r = set_choices(setup, "kind", &given->kind, kinds,
 				offsetof(struct outbox_target_config, route.kind), err);
@@ -245,6 +288,7 @@ static int refuse_options(const struct relay_values *given, struct outbox_error 
 		{ "envelope", given->envelope.count },
 		{ "order", given->order.count },
 		{ "start", given->start.count },
+		{ "dead-letter", given->dead_letter.count },
 		{ "kind", given->kind.count },
 		{ "policy", given->policy.count },
 		{ "hold", given->hold.count },

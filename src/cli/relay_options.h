@@ -7,7 +7,7 @@
 #include "cli/cli.h"
 
 struct relay_values {
-	struct list to, match, envelope, order, start, kind, policy, hold;
+	struct list to, match, envelope, order, start, dead_letter, kind, policy, hold;
 	int64_t workers, batch, batch_bytes;
 	outbox_time lease, poll, retain_delivered, retain_failed, shutdown_timeout;
 	const char *instance, *listen;

@@ -124,8 +124,44 @@ void check_relay(const struct node *map, const void *value, struct problems *pro
 	check_lease(map, relay->lease, problems);
 }
 
+static const struct node *find_named(const struct node *list, const char *name)
+{
+	for (const struct node *item = list->first; item; item = item->next)
+		if (node_name(item) && strcmp(node_name(item), name) == 0)
+			return item;
+	return NULL;
+}
+
+/* A dead letter that is not in this file may be another relay's: the store knows. */
+static void check_dead_letters(const struct node *list, struct problems *problems)
+{
+	for (const struct node *item = list->first; item; item = item->next) {
+		const struct node *dead = node_find(item, "dead_letter"), *at = item, *external;
+
+		for (size_t steps = 0; steps <= 64; steps++) {
+			const struct node *link = at ? node_find(at, "dead_letter") : NULL;
+
+			at = link && link->text ? find_named(list, link->text) : NULL;
+			if (at != item)
+				continue;
+			problems_about(
+				problems, dead,
+				"it leads back to this target; a dead letter must end somewhere");
+			break;
+		}
+		at = dead && dead->text ? find_named(list, dead->text) : NULL;
+		external = at ? node_find(at, "external") : NULL;
+		if (external && external->text && strcmp(external->text, "true") == 0)
+			problems_about(problems, dead,
+				       "\"%s\" is external, and what fails may not be meant for outside; "
+				       "name another",
+				       dead->text);
+	}
+}
+
 void check_names(const struct node *list, struct problems *problems)
 {
+	check_dead_letters(list, problems);
 	for (const struct node *item = list->first; item; item = item->next)
 		for (const struct node *before = list->first; before != item; before = before->next) {
 			const struct node *name = node_find(item, "name");

@@ -43,6 +43,12 @@ struct config_match {
 	struct config_texts type;
 	int kind;
 	bool published;
+	bool nothing;
+};
+
+struct config_start {
+	int where; /* enum outbox_start */
+	outbox_time time;
 };
 
 struct config_retry {
@@ -59,7 +65,8 @@ struct config_target {
 	bool external;
 	int envelope, order;
 	bool hold;
-	int start;
+	struct config_start start;
+	const char *dead_letter;
 	struct config_retry retry;
 	int64_t batch;
 	outbox_time lease, poll;

@@ -68,6 +68,16 @@ static void format_number(const struct schema_key *key, int64_t number, struct b
 		buf_printf(out, "%" PRId64, number);
 }
 
+static void format_start(const struct config_start *start, struct buf *out)
+{
+	char text[TIME_TEXT_MAX];
+
+	if (start->where == OUTBOX_START_TIME)
+		buf_text(out, time_format(start->time, text));
+	else if (start->where)
+		buf_text(out, start->where == OUTBOX_START_NOW ? "now" : "oldest");
+}
+
 void value_format(const struct schema_key *key, const void *value, struct buf *out)
 {
 	const char *text = NULL;
@@ -104,6 +114,9 @@ void value_format(const struct schema_key *key, const void *value, struct buf *o
 		return;
 	case SCHEMA_CHOICE:
 		format_choice(key->choices, *(const int *)value, out);
+		return;
+	case SCHEMA_START:
+		format_start(value, out);
 		return;
 	case SCHEMA_PRESET:
 		buf_text(out, (*(const struct outbox_policy *const *)value)->name);
@@ -148,6 +161,9 @@ void value_describe(const struct schema_key *key, struct buf *out)
 		return;
 	case SCHEMA_KEEP:
 		buf_text(out, "a duration, or forever");
+		return;
+	case SCHEMA_START:
+		buf_text(out, "oldest, now or a time: 2026-11-15T18:00:00Z");
 		return;
 	case SCHEMA_CHOICE:
 	case SCHEMA_PRESET:

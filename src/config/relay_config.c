@@ -17,10 +17,13 @@ static int make_target(const struct config *config, const struct config_target *
 	target.envelope = from->external ? OUTBOX_ENVELOPE_EXTERNAL : from->envelope;
 	target.order = from->order;
 	target.hold = from->hold;
-	target.start = from->start;
+	target.start = from->start.where;
+	target.start_time = from->start.time;
+	target.dead_letter = from->dead_letter;
 	target.route.types = from->match.type.items;
 	target.route.n_types = from->match.type.count;
 	target.route.kind = from->match.kind;
+	target.route.nothing = from->match.nothing;
 	/* what leaves the house is only what says that it may */
 	target.route.published_only = from->external || from->match.published;
 	target.policy = &from->policy;

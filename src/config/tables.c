@@ -25,12 +25,6 @@ static const struct schema_choice orders[] = {
 	{ NULL, 0 },
 };
 
-static const struct schema_choice starts[] = {
-	{ "oldest", OUTBOX_START_OLDEST },
-	{ "now", OUTBOX_START_NOW },
-	{ NULL, 0 },
-};
-
 static const struct schema_choice formats[] = {
 	{ "text", CONFIG_LOG_TEXT },
 	{ "json", CONFIG_LOG_JSON },
@@ -64,6 +58,8 @@ static const struct schema_key match_keys[] = {
 	  .example = "event", .help = "only this kind of message" },
 	{ KEY(BOOL, config_match, published), .fallback = "false",
 	  .help = "only messages that may leave the house" },
+	{ KEY(BOOL, config_match, nothing), .fallback = "false",
+	  .help = "none at all: only what fails at targets whose dead_letter it is" },
 };
 
 static const struct schema_key retry_keys[] = {
@@ -109,9 +105,10 @@ static const struct schema_key target_keys[] = {
 	  .help = "of one key's messages; pipelined may reorder when one fails" },
 	{ KEY(BOOL, config_target, hold), .fallback = "false",
 	  .help = "behind a failed message its key waits" },
-	{ KEY(CHOICE, config_target, start), .choices = starts, .otherwise = "the store",
-	  .example = "now",
+	{ KEY(START, config_target, start), .otherwise = "the store", .example = "now",
 	  .help = "where a new target begins; must be said once messages were delivered" },
+	{ KEY(NAME, config_target, dead_letter), .otherwise = "none", .example = "parked",
+	  .help = "the target that gets what fails here, with the reason in headers" },
 	{ KEY(GROUP, config_target, retry), .group = &retry_schema,
 	  .help = "when a refused message is tried again" },
 	{ KEY(NUMBER, config_target, batch), .min = 1, .max = 100000,

@@ -140,6 +140,24 @@ static int parse_choice(const struct schema_choice *choices, const char *text, i
 	return unknown_word(text, &nearest, &names, err);
 }
 
+static int parse_start(const char *text, struct config_start *value, struct outbox_error *err)
+{
+	struct config_start start = { .where = OUTBOX_START_TIME };
+	char shown[80];
+
+	if (strcmp(text, "oldest") == 0)
+		start.where = OUTBOX_START_OLDEST;
+	else if (strcmp(text, "now") == 0)
+		start.where = OUTBOX_START_NOW;
+	else if (text[0] == '+' || time_parse(text, 0, &start.time, NULL) != OUTBOX_OK)
+		return outbox_fail(err, OUTBOX_EINVAL,
+				   "\"%s\" is neither oldest, now nor a time; write a time like "
+				   "2026-11-15T18:00:00Z",
+				   text_shown(shown, sizeof(shown), text));
+	*value = start;
+	return OUTBOX_OK;
+}
+
 static int parse_preset(const char *text, const struct outbox_policy **value,
 			struct outbox_error *err)
 {
@@ -189,6 +207,8 @@ int value_parse(const struct schema_key *key, const char *text, struct outbox_ar
 		return parse_duration(key->type, text, value, err);
 	case SCHEMA_CHOICE:
 		return parse_choice(key->choices, text, value, err);
+	case SCHEMA_START:
+		return parse_start(text, value, err);
 	case SCHEMA_PRESET:
 		return parse_preset(text, value, err);
 	case SCHEMA_GLOBS:

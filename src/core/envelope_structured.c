@@ -4,8 +4,8 @@
  * CloudEvents 1.0 in its JSON format, always on one line, so that a file of them is JSON lines.
  *
  * A user's header becomes an extension attribute when its name and value are legal there; the others
- * travel in one attribute, `outboxheaders`, a string that holds a JSON object. Nothing is renamed and
- * nothing is lost.
+ * travel in one attribute, `outboxheaders`, a string that holds a JSON object. Nothing is renamed but the
+ * headers of a dead letter, and nothing is lost.
  */
 
 #include "core/envelope.h"
@@ -55,6 +55,19 @@ static bool is_extension(const struct outbox_header *header)
 	return !text_has_control(header->value, strlen(header->value));
 }
 
+/* A dead letter's: "outbox-dead-reason" is outboxdeadreason here. They are internal: nothing of it goes outside. */
+static void append_dead(struct outbox_encoder *encoder, const struct outbox_header *header)
+{
+	char name[NAME_MAX_CHARS + 1] = "outboxdead";
+	size_t length = strlen(name);
+
+	if (encoder->envelope == OUTBOX_ENVELOPE_EXTERNAL)
+		return;
+	for (const char *c = header->name + strlen(DEAD_HEADER); *c && length < NAME_MAX_CHARS; c++)
+		name[length++] = *c;
+	member(&encoder->body, name, header->value);
+}
+
 static void append_headers(struct outbox_encoder *encoder, const struct outbox_message *message)
 {
 	struct buf *others = &encoder->scratch;
@@ -64,6 +77,10 @@ static void append_headers(struct outbox_encoder *encoder, const struct outbox_m
 	for (i = 0; i < message->n_headers; i++) {
 		const struct outbox_header *header = &message->headers[i];
 
+		if (strncmp(header->name, DEAD_HEADER, strlen(DEAD_HEADER)) == 0) {
+			append_dead(encoder, header);
+			continue;
+		}
 		if (is_extension(header)) {
 			member(&encoder->body, header->name, header->value);
 			continue;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "relay/flight.h"
 
+#include "relay/dead.h"
+
 #include "base/text.h"
 
 #include <string.h>
@@ -105,8 +107,11 @@ int flight_begin(struct flight *f, enum flight_mode mode, bool hold, struct outb
 	    !f->batch.items)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	for (size_t i = 0; i < n; i++) {
-		const struct outbox_claimed *c = &f->claim.items[i];
+		struct outbox_claimed *c = &f->claim.items[i];
+		int r = c->dead_target ? dead_headers(c, f->arena, err) : OUTBOX_OK;
 
+		if (r)
+			return r;
 		f->items[i] = (struct outbox_item){ .message = &c->message,
 						    .seq = c->seq,
 						    .created_at = c->created_at,

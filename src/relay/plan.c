@@ -122,12 +122,14 @@ static int plan_target(const struct outbox_relay_config *relay,
 		return r;
 	t->name = outbox_arena_text(arena, c.name);
 	t->to = outbox_arena_text(arena, c.to);
-	if (!t->name || !t->to)
+	t->dead_letter = c.dead_letter ? outbox_arena_text(arena, c.dead_letter) : NULL;
+	if (!t->name || !t->to || (c.dead_letter && !t->dead_letter))
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	t->envelope = c.envelope;
 	t->order = c.order ? c.order : OUTBOX_ORDER_STRICT;
 	t->hold = c.hold;
 	t->start = c.start;
+	t->start_time = c.start_time;
 	t->rank = RANK_NORMAL;
 	plan_times(relay, t);
 	r = check_times(t, err);
@@ -140,6 +142,24 @@ static int plan_target(const struct outbox_relay_config *relay,
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	throttle_init(t->throttle, c.rate_count, c.rate_period, c.rate_burst,
 		      relay->clock->mono(relay->clock));
+	return OUTBOX_OK;
+}
+
+/* What is not published must not leave the house this way. */
+static int check_dead_letters(const struct relay_plan *plan, struct outbox_error *err)
+{
+	for (size_t i = 0; i < plan->n_targets; i++) {
+		const struct target_plan *t = &plan->targets[i];
+
+		for (size_t j = 0; t->dead_letter && j < plan->n_targets; j++)
+			if (!strcmp(plan->targets[j].name, t->dead_letter) &&
+			    plan->targets[j].envelope == OUTBOX_ENVELOPE_EXTERNAL)
+				return outbox_fail(
+					err, OUTBOX_ECONFIG,
+					"target \"%s\", dead_letter: \"%s\" is external, and "
+					"what fails may not be meant for outside; name another",
+					t->name, t->dead_letter);
+	}
 	return OUTBOX_OK;
 }
 
@@ -175,7 +195,7 @@ static int plan_targets(const struct outbox_relay_config *config, struct outbox_
 						   "target \"%s\" is named twice; names are unique",
 						   plan->targets[i].name);
 	}
-	return OUTBOX_OK;
+	return check_dead_letters(plan, err);
 }
 
 /* Unique whatever people call it: two processes under one name would take each other's lanes for their own. */

@@ -16,6 +16,8 @@ struct target_plan {
 	int order;
 	bool hold;
 	int start;
+	outbox_time start_time;
+	const char *dead_letter; /* NULL: none */
 	struct outbox_route route;
 	struct outbox_policy policy;
 	size_t batch_messages;

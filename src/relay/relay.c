@@ -26,22 +26,45 @@ int relay_open_store(const struct outbox_relay *relay, struct random_state *rand
 				   relay->plan.clock, &random->base, ret_store, err);
 }
 
+/* Which target is registered next: a dead letter goes before those that name it. In a loop any of them,
+ * the store refuses it. */
+static struct target_plan *next_to_register(struct relay_plan *plan)
+{
+	struct target_plan *any = NULL;
+
+	for (size_t i = 0; i < plan->n_targets; i++) {
+		struct target_plan *t = &plan->targets[i];
+		bool waits = false;
+
+		if (t->route_version)
+			continue;
+		any = any ? any : t;
+		for (size_t j = 0; t->dead_letter && j < plan->n_targets; j++)
+			waits |= !plan->targets[j].route_version &&
+				 strcmp(plan->targets[j].name, t->dead_letter) == 0;
+		if (!waits)
+			return t;
+	}
+	return any;
+}
+
 static int register_targets(struct outbox_relay *relay, struct outbox_error *err)
 {
 	_cleanup_(store_closep) struct outbox_store *store = NULL;
 	struct random_state random;
+	struct target_plan *t;
 	int r = relay_open_store(relay, &random, &store, err);
 
-	for (size_t i = 0; !r && i < relay->plan.n_targets; i++) {
-		struct target_plan *t = &relay->plan.targets[i];
-
+	while (!r && (t = next_to_register(&relay->plan))) {
 		r = store->ops->target_put(store,
 					   &(struct outbox_target_def){
 						   .name = t->name,
 						   .route = t->route,
 						   .hold = t->hold,
 						   .unordered = t->order == OUTBOX_ORDER_NONE,
-						   .start = t->start },
+						   .start = t->start,
+						   .start_time = t->start_time,
+						   .dead_letter = t->dead_letter },
 					   &t->route_version, err);
 		if (r)
 			outbox_wrap(err, "target \"%s\"", t->name);
