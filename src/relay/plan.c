@@ -96,6 +96,17 @@ static void plan_times(const struct outbox_relay_config *relay, struct target_pl
 		t->poll_min = t->poll_max;
 }
 
+static int copy_texts(const struct outbox_target_config *c, struct outbox_arena *arena,
+		      struct target_plan *t, struct outbox_error *err)
+{
+	t->name = outbox_arena_text(arena, c->name);
+	t->to = outbox_arena_text(arena, c->to);
+	t->dead_letter = c->dead_letter ? outbox_arena_text(arena, c->dead_letter) : NULL;
+	if (!t->name || !t->to || (c->dead_letter && !t->dead_letter))
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	return OUTBOX_OK;
+}
+
 static int plan_target(const struct outbox_relay_config *relay,
 		       const struct outbox_target_config *given, struct outbox_arena *arena,
 		       struct target_plan *t, struct outbox_error *err)
@@ -120,11 +131,9 @@ static int plan_target(const struct outbox_relay_config *relay,
 	r = retry_check(&t->policy, err);
 	if (r)
 		return r;
-	t->name = outbox_arena_text(arena, c.name);
-	t->to = outbox_arena_text(arena, c.to);
-	t->dead_letter = c.dead_letter ? outbox_arena_text(arena, c.dead_letter) : NULL;
-	if (!t->name || !t->to || (c.dead_letter && !t->dead_letter))
-		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	r = copy_texts(&c, arena, t, err);
+	if (r)
+		return r;
 	t->envelope = c.envelope;
 	t->order = c.order ? c.order : OUTBOX_ORDER_STRICT;
 	t->hold = c.hold;

@@ -13,7 +13,8 @@
 	" d.reason, m.event_time, m.created_at, d.last_status_at, d.next_attempt_at"
 #define DETOURS " FROM outbox_detour d LEFT JOIN outbox_message m ON m.seq = d.seq"
 /* In the order of enum message_column, up to COL_EVENT_TIME. */
-#define LOOK_COLUMNS "m.seq, m.id, m.type, m.key, m.kind, m.published, m.priority, m.created_at, m.event_time"
+#define LOOK_COLUMNS \
+	"m.seq, m.id, m.type, m.key, m.kind, m.published, m.priority, m.created_at, m.event_time"
 
 /* clang-format off */
 #define STATEMENTS_LOOK(X)                                                                         \

@@ -5,10 +5,11 @@
 /* The statements of take() and advance(): receipts, the log, detours. */
 
 /* In the order of enum message_column. */
-#define MESSAGE_HEAD_COLUMNS "m.seq, m.id, m.type, m.key, m.kind, m.published, m.priority, m.created_at"
-#define MESSAGE_COLUMNS                                                                            \
-	MESSAGE_HEAD_COLUMNS ", m.event_time, m.due_at, m.expires_at, m.content_type," \
-			     " m.source, m.subject, m.topic, m.correlation_id, m.causation_id,"    \
+#define MESSAGE_HEAD_COLUMNS \
+	"m.seq, m.id, m.type, m.key, m.kind, m.published, m.priority, m.created_at"
+#define MESSAGE_COLUMNS                                                                         \
+	MESSAGE_HEAD_COLUMNS ", m.event_time, m.due_at, m.expires_at, m.content_type,"          \
+			     " m.source, m.subject, m.topic, m.correlation_id, m.causation_id," \
 			     " m.traceparent, m.headers, m.payload, m.payload_bin"
 
 /* In the order of struct receipt. */
