@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -150,6 +151,12 @@ static void serve_end(struct admin *admin)
 	admin->http = NULL;
 }
 
+void serve_wake(struct admin *admin)
+{
+	while (eventfd_write(admin->waker, 1) < 0 && errno == EINTR)
+		;
+}
+
 void *serve_run(void *argument)
 {
 	struct admin *admin = argument;
@@ -159,6 +166,7 @@ void *serve_run(void *argument)
 				   { .fd = info ? info->epoll_fd : -1, .events = POLLIN },
 				   { .fd = admin->listener, .events = POLLIN } };
 	outbox_time reaped = 0, ticked = 0, paused = 0;
+	eventfd_t woken;
 
 	thread_step_back();
 	while (!atomic_load(&admin->stop)) {
@@ -166,6 +174,8 @@ void *serve_run(void *argument)
 
 		polled[2].fd = paused ? -1 : admin->listener;
 		poll(polled, 3, wait_time(admin, paused));
+		if (polled[0].revents)
+			(void)eventfd_read(admin->waker, &woken);
 		now = admin->clock->mono(admin->clock);
 		paused = let_in(admin, now) ? 0 : PAUSE;
 		MHD_run(admin->http);

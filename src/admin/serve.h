@@ -7,6 +7,9 @@
 /* Set up libmicrohttpd for this server. */
 int serve_make(struct admin *admin, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
+/* Have the serving thread look again. Any thread. */
+void serve_wake(struct admin *admin);
+
 /* The thread that serves all sockets, until admin->stop. */
 void *serve_run(void *admin);
 

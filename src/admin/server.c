@@ -208,15 +208,12 @@ int admin_start(const struct admin_options *options, struct admin **ret_admin,
 
 struct admin *admin_stop(struct admin *admin)
 {
-	const uint64_t one = 1;
-
 	if (!admin)
 		return NULL;
 	/* those that wait for a handler are answered first, so that no connection is left suspended */
 	workers_stop(admin->workers);
 	atomic_store(&admin->stop, true);
-	while (write(admin->waker, &one, sizeof(one)) < 0 && errno == EINTR)
-		;
+	serve_wake(admin);
 	pthread_join(admin->thread, NULL);
 	if (admin->endpoint.is_unix)
 		unlink(admin->endpoint.address.un.sun_path);

@@ -3,6 +3,7 @@
 
 #include "admin/inside.h"
 #include "admin/quiet.h"
+#include "admin/serve.h"
 
 #include <stdlib.h>
 
@@ -34,8 +35,10 @@ static struct request *take(struct workers *workers)
 static void give_back(struct request *request)
 {
 	struct MHD_Connection *http = request->http;
+	struct admin *admin = request->admin;
 
 	MHD_resume_connection(http);
+	serve_wake(admin); /* libmicrohttpd does not, when somebody else polls for it */
 }
 
 static void *work(void *argument)
