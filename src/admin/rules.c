@@ -254,7 +254,7 @@ static void note_latency(struct rule_progress *progress, const struct rule_view 
 	/* another relay counts from zero */
 	if (now->count < progress->newer.count) {
 		progress->older = progress->newer = (struct rule_checkpoint){ view->mono, 0, 0 };
-	} else if (view->mono - progress->newer.mono >= LATENCY_STEP) {
+	} else if (view->mono - progress->newer.mono >= LATENCY_STEPS * view->limits->settle) {
 		progress->older = progress->newer;
 		progress->newer = checkpoint;
 	}

@@ -13,7 +13,7 @@ struct rule_progress {
 	bool begun;
 	int64_t receipts;  /* of all lanes */
 	outbox_time moved; /* mono: when that number changed, or nothing was being sent */
-	/* the latency histogram as it was at two moments, at least LATENCY_STEP apart */
+	/* the latency histogram as it was at two moments, at least LATENCY_STEPS * settle apart */
 	struct rule_checkpoint {
 		outbox_time mono;
 		uint64_t count;
@@ -21,8 +21,8 @@ struct rule_progress {
 	} older, newer;
 };
 
-#define LATENCY_STEP (150 * OUTBOX_SECONDS) /* averages are of the last 2.5 to 5 minutes */
-#define RETRY_RATE_MIN 20                   /* tries in a minute below which a rate means nothing */
+#define LATENCY_STEPS 5 /* averages are of the last 5 to 10 times health.settle: 2.5 to 5 minutes */
+#define RETRY_RATE_MIN 20 /* tries in a minute below which a rate means nothing */
 
 struct rule_view {
 	const struct config_health *limits;
