@@ -88,9 +88,17 @@ void daemon_wake(struct daemon *d)
 		d->wake();
 }
 
-bool daemon_has_file(const struct daemon *d)
+const char *daemon_file(const struct daemon *d)
 {
-	return d->setup.file != NULL;
+	return d->setup.file;
+}
+
+void daemon_follow(struct daemon *d, void (*reloaded)(void *context), void *context)
+{
+	pthread_mutex_lock(&d->reloading);
+	d->reloaded = reloaded;
+	d->reloaded_context = context;
+	pthread_mutex_unlock(&d->reloading);
 }
 
 void daemon_store_words(const struct daemon *d, const char *name, const char *url, struct buf *out)

@@ -44,6 +44,12 @@ int daemon_new(const struct daemon_setup *setup, struct config *config, void (*w
 typedef void (*daemon_observer)(void *context, const char *source, const struct batch_report *report);
 void daemon_observe(struct daemon *daemon, daemon_observer observer, void *context);
 
+/* Be called after every reload that changed the configuration. NULL: no more; then no call is under way either. */
+void daemon_follow(struct daemon *daemon, void (*reloaded)(void *context), void *context);
+
+/* The file it was told; NULL: options. */
+const char *daemon_file(const struct daemon *daemon);
+
 /* A thread for each source; returns at once. */
 int daemon_start(struct daemon *daemon, struct outbox_error *err) OUTBOX_MUSTCHECK;
 

@@ -11,7 +11,9 @@ struct daemon {
 	void (*wake)(void);
 	daemon_observer observer;
 	void *observer_context;
-	pthread_mutex_t reloading;     /* one at a time */
+	pthread_mutex_t reloading; /* one at a time; guards the next two */
+	void (*reloaded)(void *context);
+	void *reloaded_context;
 	pthread_mutex_t lock;          /* guards what follows */
 	struct generation *generation; /* held; what the configuration says now */
 	struct source *sources[SCHEMA_LIST_MAX];

@@ -198,6 +198,8 @@ int daemon_reload(struct daemon *d, bool dry_run, struct problems *problems,
 			generation_drop(generation);
 		else
 			exchange(d, generation, &swap);
+		if (!dry_run && d->reloaded)
+			d->reloaded(d->reloaded_context);
 	}
 	pthread_mutex_unlock(&d->reloading);
 	if (r) {

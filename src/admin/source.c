@@ -101,7 +101,7 @@ static void add_remedy(const struct source *s, struct outbox_error *err)
 
 	if (!strstr(found.message, "where it starts") || *end != '"')
 		return;
-	if (daemon_has_file(s->daemon)) {
+	if (daemon_file(s->daemon)) {
 		outbox_fail_native(err, found.status, found.native,
 				   "%.300s: write start: oldest or start: now", found.message);
 		return;

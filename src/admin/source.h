@@ -61,7 +61,6 @@ void counts_add(struct outbox_relay_counts *sum, const struct outbox_relay_count
 void daemon_wake(struct daemon *daemon);
 outbox_time daemon_shutdown_timeout(struct daemon *daemon);
 void daemon_watch_relay(struct daemon *daemon, struct source *source, struct outbox_relay *relay);
-bool daemon_has_file(const struct daemon *daemon);
 /* How a command that is suggested names this source: " --config outbox.yaml --source shop". */
 struct buf;
 void daemon_store_words(const struct daemon *daemon, const char *name, const char *url,

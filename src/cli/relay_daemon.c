@@ -7,6 +7,7 @@
 
 #include "admin/journal.h"
 #include "admin/notify.h"
+#include "admin/services.h"
 #include "base/text.h"
 #include "cli/cli.h"
 #include "cli/exits.h"
@@ -75,6 +76,7 @@ static void obey(struct daemon *daemon, struct notify *notify, int signal, bool 
 
 int relay_daemon_run(struct daemon *daemon, const sigset_t *signals, struct outbox_error *err)
 {
+	struct services *services = NULL;
 	struct stop_wish last = { 0 };
 	bool stopping = false;
 	struct notify notify;
@@ -84,9 +86,13 @@ int relay_daemon_run(struct daemon *daemon, const sigset_t *signals, struct outb
 	sigaddset(&all, SIGUSR1);
 	pthread_sigmask(SIG_BLOCK, &all, NULL);
 	notify_init(&notify);
-	r = daemon_start(daemon, err);
-	if (r)
+	r = services_start(daemon, &services, err);
+	if (r == OUTBOX_OK)
+		r = daemon_start(daemon, err);
+	if (r) {
+		services_stop(services);
 		return r;
+	}
 	while (daemon_phase(daemon) != DAEMON_DONE) {
 		int signal;
 
@@ -96,5 +102,7 @@ int relay_daemon_run(struct daemon *daemon, const sigset_t *signals, struct outb
 			obey(daemon, &notify, signal, &stopping);
 	}
 	notify_look(&notify, daemon);
-	return daemon_stop(daemon, err);
+	r = daemon_stop(daemon, err);
+	services_stop(services);
+	return r;
 }

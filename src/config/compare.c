@@ -35,29 +35,36 @@ static bool same_value(const struct schema_key *key, const void *a, const void *
 	}
 }
 
-/* The keys of a group that differ. path is that of the group. */
-typedef void (*difference_fn)(void *context, const struct schema_key *key, const char *path);
+/* A key that differs. */
+typedef void (*difference_fn)(void *context, enum schema_reload reload, const char *path);
 
-static void walk(const struct schema *schema, const void *a, const void *b, const char *path,
-		 difference_fn tell, void *context)
+struct walk {
+	difference_fn tell;
+	void *context;
+};
+
+static void compare(const struct walk *walk, const struct schema *schema, const void *a,
+		    const void *b, const char *path, enum schema_reload reload)
 {
 	for (size_t i = 0; i < schema->count; i++) {
 		const struct schema_key *key = &schema->keys[i];
 		const void *left = (const char *)a + key->offset;
 		const void *right = (const char *)b + key->offset;
+		/* a key without a word of its own follows its group */
+		enum schema_reload here = key->reload ? key->reload : reload;
 		char name[200];
 
 		snprintf(name, sizeof(name), "%s%s%s", path, *path ? "." : "", key->name);
 		if (key->type == SCHEMA_GROUP)
-			walk(key->group, left, right, name, tell, context);
+			compare(walk, key->group, left, right, name, here);
 		else if (key->type != SCHEMA_LIST && !same_value(key, left, right))
-			tell(context, key, name);
+			walk->tell(walk->context, here, name);
 	}
 }
 
-static void count_one(void *context, const struct schema_key *key, const char *path)
+static void count_one(void *context, enum schema_reload reload, const char *path)
 {
-	(void)key;
+	(void)reload;
 	(void)path;
 	++*(size_t *)context;
 }
@@ -66,18 +73,19 @@ static bool same_group(const char *list, const void *a, const void *b)
 {
 	size_t differences = 0;
 
-	walk(schema_find(&schema_root, list)->group, a, b, "", count_one, &differences);
+	compare(&(struct walk){ count_one, &differences }, schema_find(&schema_root, list)->group,
+		a, b, "", RELOAD_RELAY);
 	return differences == 0;
 }
 
-static void sort_out(void *context, const struct schema_key *key, const char *path)
+static void sort_out(void *context, enum schema_reload reload, const char *path)
 {
 	struct config_changes *changes = context;
 	size_t used = strlen(changes->restart);
 
-	if (key->reload == RELOAD_LIVE)
+	if (reload == RELOAD_LIVE)
 		changes->live++;
-	else if (key->reload == RELOAD_RELAY && strncmp(path, "relay.", 6) == 0)
+	else if (reload == RELOAD_RELAY)
 		changes->relay = true;
 	else
 		snprintf(changes->restart + used, sizeof(changes->restart) - used, "%s%s",
@@ -88,7 +96,8 @@ void config_compare(const struct config *before, const struct config *after,
 		    struct config_changes *ret_changes)
 {
 	*ret_changes = (struct config_changes){ 0 };
-	walk(&schema_root, before, after, "", sort_out, ret_changes);
+	compare(&(struct walk){ sort_out, ret_changes }, &schema_root, before, after, "",
+		RELOAD_RELAY);
 }
 
 bool config_source_has(const struct config_source *source, const char *target)

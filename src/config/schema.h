@@ -38,9 +38,10 @@ enum schema_type {
 
 /* When a change of a key takes effect. */
 enum schema_reload {
-	RELOAD_RELAY = 0, /* with a reload: the sources concerned drain and start again */
-	RELOAD_LIVE,      /* with a reload, at once */
-	RELOAD_RESTART    /* with the next start only; a reload says so */
+	RELOAD_RELAY =
+		0, /* as its group; sources, targets, relay: those concerned drain and start again */
+	RELOAD_LIVE,   /* with a reload, at once */
+	RELOAD_RESTART /* with the next start only; a reload says so */
 };
 
 struct schema_choice {

@@ -152,9 +152,9 @@ static const struct schema_key relay_keys[] = {
 
 static const struct schema_key log_keys[] = {
 	{ KEY(CHOICE, config_log, format), .choices = formats, .fallback = "text",
-	  .reload = RELOAD_LIVE, .help = "lines for people, or one JSON object a line" },
+	  .help = "lines for people, or one JSON object a line" },
 	{ KEY(CHOICE, config_log, level), .choices = levels, .fallback = "info",
-	  .reload = RELOAD_LIVE, .help = "the least important lines that are written" },
+	  .help = "the least important lines that are written" },
 };
 
 static const struct schema_key admin_keys[] = {
@@ -188,14 +188,15 @@ static const struct schema_key root_keys[] = {
 	{ KEY(LIST, config, targets), .group = &target_schema, .required = true,
 	  .help = "where messages go; each delivery is independent of the others" },
 	{ KEY(GROUP, config, relay), .group = &relay_schema, .help = "the engine" },
-	{ KEY(GROUP, config, log), .group = &log_schema, .help = "what the relay says, on stderr" },
-	{ KEY(GROUP, config, health), .group = &schema_health,
+	{ KEY(GROUP, config, log), .group = &log_schema, .reload = RELOAD_LIVE,
+	  .help = "what the relay says, on stderr" },
+	{ KEY(GROUP, config, health), .group = &schema_health, .reload = RELOAD_LIVE,
 	  .help = "when a source or target is not well: rules and their limits" },
-	{ KEY(LIST, config, alerts), .group = &schema_alert,
+	{ KEY(LIST, config, alerts), .group = &schema_alert, .reload = RELOAD_LIVE,
 	  .help = "who is told when a rule begins and ends to hold; unset: nobody" },
-	{ KEY(GROUP, config, otlp), .group = &schema_otlp,
+	{ KEY(GROUP, config, otlp), .group = &schema_otlp, .reload = RELOAD_RESTART,
 	  .help = "send metrics and traces to OpenTelemetry; unset: not" },
-	{ KEY(GROUP, config, admin), .group = &admin_schema,
+	{ KEY(GROUP, config, admin), .group = &admin_schema, .reload = RELOAD_RESTART,
 	  .help = "the admin HTTP server: health, metrics, acts" },
 };
 
