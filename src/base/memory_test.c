@@ -215,10 +215,19 @@ static void base64_comes_back(void **state)
 				    (out.data[i] == '=' && i + 2 >= out.size));
 		assert_int_equal(decode64(buf_str(&out), out.size, back), size);
 		assert_memory_equal(back, data, size);
+		assert_true(base64_decode(buf_str(&out), out.size, back, &i));
+		assert_int_equal(i, size);
+		assert_memory_equal(back, data, size);
 	}
 	buf_clear(&out);
 	base64_append(&out, "foobar", 4);
 	assert_string_equal(buf_str(&out), "Zm9vYg==");
+	assert_false(base64_decode("Zm9", 3, back, &i));
+	assert_false(base64_decode("Zm9v\n", 5, back, &i));
+	assert_false(base64_decode("Zm=vYg==", 8, back, &i));
+	assert_false(base64_decode("Zg==Zg==", 8, back, &i));
+	assert_false(base64_decode("Zh==", 4, back, &i));
+	assert_false(base64_decode("====", 4, back, &i));
 }
 
 int main(void)

@@ -20,6 +20,7 @@
 #define LINE_MAX_BYTES ((size_t)64 << 20)
 
 struct archive {
+	const char *then;   /* what an error means for the caller: "; nothing was purged" */
 	char *path, *draft; /* draft: the name while it is written; NULL once committed */
 	int fd;
 	ZSTD_CCtx *zstd;
@@ -41,10 +42,11 @@ static int failed(const struct archive *archive, const char *what, struct outbox
 		status = OUTBOX_ENOTFOUND;
 	if (number == EACCES || number == EPERM || number == EROFS)
 		status = OUTBOX_EAUTH;
-	return outbox_fail_native(err, status, number, "archive %s: %s: %s; nothing was purged",
+	return outbox_fail_native(err, status, number, "archive %s: %s: %s%s",
 				  text_shown(shown, sizeof(shown), archive->path), what,
 				  number == EEXIST ? "it exists, give another name"
-						   : strerror(number));
+						   : strerror(number),
+				  archive->then);
 }
 
 static int make(struct archive *archive, struct outbox_error *err)
@@ -71,7 +73,8 @@ static int make(struct archive *archive, struct outbox_error *err)
 	return OUTBOX_OK;
 }
 
-int archive_new(const char *path, struct archive **ret_archive, struct outbox_error *err)
+int archive_new(const char *path, const char *then, struct archive **ret_archive,
+		struct outbox_error *err)
 {
 	struct archive *archive = calloc(1, sizeof(*archive));
 	int r;
@@ -79,6 +82,7 @@ int archive_new(const char *path, struct archive **ret_archive, struct outbox_er
 	if (!archive)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	archive->fd = -1;
+	archive->then = then;
 	archive->path = strdup(path);
 	if (!archive->path || asprintf(&archive->draft, "%s.part-%ld", path, (long)getpid()) < 0) {
 		archive->draft = NULL;
@@ -122,8 +126,8 @@ static int compress(struct archive *archive, const char *data, size_t size,
 
 		left = ZSTD_compressStream2(archive->zstd, &out, &in, directive);
 		if (ZSTD_isError(left))
-			return outbox_fail(err, OUTBOX_EINTERNAL, "zstd: %s; nothing was purged",
-					   ZSTD_getErrorName(left));
+			return outbox_fail(err, OUTBOX_EINTERNAL, "zstd: %s%s",
+					   ZSTD_getErrorName(left), archive->then);
 		r = write_all(archive, archive->chunk, out.pos, err);
 		if (r)
 			return r;
@@ -193,6 +197,20 @@ static int encode_as_bytes(struct archive *archive, const struct outbox_claimed 
 	return *ret_line ? OUTBOX_OK : outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 }
 
+/* What CloudEvents has no attribute for and a replay needs, in front of the event's own. */
+static int add_own(struct archive *archive, const struct outbox_message *message,
+		   struct outbox_error *err)
+{
+	char text[80];
+	int n = snprintf(text, sizeof(text), "{%s",
+			 message->published ? "\"outboxpublished\":true," : "");
+
+	if (message->priority)
+		n += snprintf(text + n, sizeof(text) - (size_t)n, "\"outboxpriority\":%d,",
+			      message->priority);
+	return compress(archive, text, (size_t)n, ZSTD_e_continue, err);
+}
+
 int archive_add(struct archive *archive, const struct outbox_claimed *message,
 		struct outbox_error *err)
 {
@@ -211,7 +229,10 @@ int archive_add(struct archive *archive, const struct outbox_claimed *message,
 		encoded = (struct outbox_encoded){ .body = line, .size = strlen(line) };
 	}
 	if (r == OUTBOX_OK)
-		r = compress(archive, encoded.body, encoded.size, ZSTD_e_continue, err);
+		r = add_own(archive, &message->message, err);
+	if (r == OUTBOX_OK) /* without its own { */
+		r = compress(archive, (const char *)encoded.body + 1, encoded.size - 1,
+			     ZSTD_e_continue, err);
 	if (r == OUTBOX_OK)
 		r = compress(archive, "\n", 1, ZSTD_e_continue, err);
 	free(line);

@@ -11,8 +11,8 @@
 
 struct archive;
 
-/* ECONFLICT when path exists. */
-int archive_new(const char *path, struct archive **ret_archive,
+/* ECONFLICT when path exists. then: what a failure means, "; nothing was purged"; outlives the archive. */
+int archive_new(const char *path, const char *then, struct archive **ret_archive,
 		struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /* Messages that fit no CloudEvents JSON (broken JSON, malformed rows) are kept too: as base64, marked. */

@@ -119,7 +119,7 @@ static int remove_all(struct purge *purge, struct outbox_error *err)
 static int archive_all(struct purge *purge, const char *path, struct outbox_error *err)
 {
 	_cleanup_(archive_freep) struct archive *archive = NULL;
-	int r = archive_new(path, &archive, err);
+	int r = archive_new(path, "; nothing was purged", &archive, err);
 
 	if (r)
 		return r;

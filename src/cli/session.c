@@ -46,6 +46,15 @@ static int check_schema(struct cli *cli, struct outbox_error *err)
 	return store_ready(&cli->info, cli->store_url, buf_str(&words), err);
 }
 
+int cli_begin(struct cli *cli, struct outbox_error *err)
+{
+	fill_actor(cli);
+	cli->clock = outbox_clock_system();
+	random_init(&cli->random, random_system_seed());
+	cli->arena = outbox_arena_new(ARENA_MAX);
+	return cli->arena ? OUTBOX_OK : outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+}
+
 int cli_open(struct cli *cli, enum open_mode mode, struct outbox_error *err)
 {
 	int r;
@@ -54,12 +63,9 @@ int cli_open(struct cli *cli, enum open_mode mode, struct outbox_error *err)
 		return outbox_fail(err, OUTBOX_EINVAL,
 				   "which store? give --store sqlite:app.db or --config outbox.yaml, or "
 				   "set OUTBOX_STORE or OUTBOX_CONFIG");
-	fill_actor(cli);
-	cli->clock = outbox_clock_system();
-	random_init(&cli->random, random_system_seed());
-	cli->arena = outbox_arena_new(ARENA_MAX);
-	if (!cli->arena)
-		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	r = cli_begin(cli, err);
+	if (r)
+		return r;
 	r = registry_open_store(NULL, cli->store_url, mode == OPEN_CREATE, cli->clock,
 				&cli->random.base, &cli->store, err);
 	if (r)

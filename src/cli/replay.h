@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CLI_REPLAY_H
+#define CLI_REPLAY_H
+
+/* Messages of the past, from an archive or from the retained log, and which of them are meant. */
+
+#include "cli/cli.h"
+
+struct replay_filter {
+	const char *type, *key;           /* glob; exact; NULL: any */
+	outbox_time after, before;        /* event time; 0: any */
+	const struct outbox_route *route; /* what the target takes; NULL: anything */
+};
+
+bool replay_wanted(const struct replay_filter *filter, const struct outbox_message *message);
+
+/*
+ * A way through the past, oldest first. Positions are lines of the archive or seqs of the log: after a
+ * restart feed_seek() goes on behind one.
+ */
+struct feed;
+
+/* salvage: lines that make no sense are passed over, and where the file is damaged it ends. */
+int feed_archive(const char *path, bool salvage, struct feed **ret_feed,
+		 struct outbox_error *err) OUTBOX_MUSTCHECK;
+/* Messages that every target is done with, up to now. Borrows the store. */
+int feed_log(struct outbox_store *store, outbox_time now, struct feed **ret_feed,
+	     struct outbox_error *err) OUTBOX_MUSTCHECK;
+struct feed *feed_free(struct feed *feed);
+
+int feed_seek(struct feed *feed, int64_t position, struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/* The next message, from the arena; *ret_end: there are no more. */
+int feed_next(struct feed *feed, struct outbox_arena *arena, struct outbox_claimed *ret_message,
+	      bool *ret_end, struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+struct feed_state {
+	int64_t position;
+	int64_t malformed;  /* passed over: never were messages that anybody could deliver */
+	int64_t salvaged;   /* lines passed over since they make no sense */
+	const char *damage; /* where the file was given up; NULL: it was not */
+	bool page_end;      /* what was given so far goes with the next call: use it before */
+};
+struct feed_state feed_state(const struct feed *feed);
+
+#endif
