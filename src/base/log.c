@@ -43,6 +43,7 @@ static const struct event_row rows[] = {
 	[EVENT_STORE_AWAY] = { "store.away", OUTBOX_LOG_WARN },
 	[EVENT_STORE_BACK] = { "store.back", OUTBOX_LOG_INFO },
 	[EVENT_TARGET_BACK] = { "target.back", OUTBOX_LOG_INFO },
+	[EVENT_TARGET_BANDS] = { "target.bands", OUTBOX_LOG_INFO },
 	[EVENT_TARGET_OUTAGE] = { "target.outage", OUTBOX_LOG_WARN },
 	[EVENT_TARGET_REROUTED] = { "target.rerouted", OUTBOX_LOG_WARN },
 	[EVENT_TARGET_UNSIGNED] = { "target.unsigned", OUTBOX_LOG_WARN },

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "core/retry.h"
 #include "core/routing.h"
+#include "relay/bands.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -172,39 +173,65 @@ static int check_dead_letters(const struct relay_plan *plan, struct outbox_error
 	return OUTBOX_OK;
 }
 
-static int plan_targets(const struct outbox_relay_config *config, struct outbox_arena *arena,
-			struct relay_plan *plan, struct outbox_error *err)
+static int check_names(const struct relay_plan *plan, struct outbox_error *err)
 {
-	size_t stride = sizeof(struct outbox_target_config);
-	char shown[80];
-	int r;
-
-	if (!config->n_targets || !config->targets)
-		return outbox_fail(err, OUTBOX_ECONFIG,
-				   "no targets; name at least one, like events=file:out.jsonl");
-	if (config->targets[0].struct_size)
-		stride = config->targets[0].struct_size;
-	plan->targets = outbox_arena_alloc(arena, config->n_targets * sizeof(*plan->targets));
-	if (!plan->targets)
-		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
-	plan->n_targets = config->n_targets;
-	for (size_t i = 0; i < config->n_targets; i++) {
-		const struct outbox_target_config *given =
-			(const void *)((const char *)config->targets + i * stride);
-
-		r = plan_target(config, given, arena, &plan->targets[i], err);
-		if (r) {
-			outbox_wrap(err, "target \"%s\"",
-				    text_shown(shown, sizeof(shown), given->name ? given->name : ""));
-			return r;
-		}
+	for (size_t i = 0; i < plan->n_targets; i++)
 		for (size_t j = 0; j < i; j++)
 			if (!strcmp(plan->targets[j].name, plan->targets[i].name))
 				return outbox_fail(err, OUTBOX_ECONFIG,
-						   "target \"%s\" is named twice; names are unique",
-						   plan->targets[i].name);
+						   "target \"%s\" is named twice; names are unique%s",
+						   plan->targets[i].name,
+						   plan->targets[i].band_of || plan->targets[j].band_of
+							   ? ", and bands have theirs, too"
+							   : "");
+	return OUTBOX_OK;
+}
+
+/* The i-th of an array whose elements may be smaller than ours. */
+static const struct outbox_target_config *given_target(const struct outbox_relay_config *config,
+						       size_t i)
+{
+	size_t stride = config->targets[0].struct_size ? config->targets[0].struct_size
+						       : sizeof(struct outbox_target_config);
+
+	return (const void *)((const char *)config->targets + i * stride);
+}
+
+static bool wants_bands(const struct outbox_target_config *given)
+{
+	struct outbox_target_config c;
+
+	copy_known(&c, sizeof(c), given, given->struct_size);
+	return c.bands;
+}
+
+static int plan_targets(const struct outbox_relay_config *config, struct outbox_arena *arena,
+			struct relay_plan *plan, struct outbox_error *err)
+{
+	size_t n = config->n_targets;
+	char shown[80];
+	int r = OUTBOX_OK;
+
+	if (!n || !config->targets)
+		return outbox_fail(err, OUTBOX_ECONFIG,
+				   "no targets; name at least one, like events=file:out.jsonl");
+	plan->targets = outbox_arena_alloc(arena, BANDS_EACH * n * sizeof(*plan->targets));
+	if (!plan->targets)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	plan->n_targets = n;
+	for (size_t i = 0; i < n && !r; i++) {
+		const struct outbox_target_config *given = given_target(config, i);
+
+		r = plan_target(config, given, arena, &plan->targets[i], err);
+		if (!r && wants_bands(given))
+			r = bands_plan(plan, i, arena, err);
+		if (r)
+			outbox_wrap(err, "target \"%s\"",
+				    text_shown(shown, sizeof(shown), given->name ? given->name : ""));
 	}
-	return check_dead_letters(plan, err);
+	if (!r)
+		r = check_names(plan, err);
+	return r ? r : check_dead_letters(plan, err);
 }
 
 /* Unique whatever people call it: two processes under one name would take each other's lanes for their own. */

@@ -6,6 +6,7 @@
 #include <outbox/relay.h>
 
 #include "base/cleanup.h"
+#include "relay/bands.h"
 #include "relay/registry.h"
 #include "relay/relay.h"
 #include "store/store.h"
@@ -26,62 +27,34 @@ int relay_open_store(const struct outbox_relay *relay, struct random_state *rand
 				   relay->plan.clock, &random->base, ret_store, err);
 }
 
-/* Which target is registered next: a dead letter goes before those that name it. In a loop any of them,
- * the store refuses it. */
-static struct target_plan *next_to_register(struct relay_plan *plan)
-{
-	struct target_plan *any = NULL;
-
-	for (size_t i = 0; i < plan->n_targets; i++) {
-		struct target_plan *t = &plan->targets[i];
-		bool waits = false;
-
-		if (t->route_version)
-			continue;
-		any = any ? any : t;
-		for (size_t j = 0; t->dead_letter && j < plan->n_targets; j++)
-			waits |= !plan->targets[j].route_version &&
-				 strcmp(plan->targets[j].name, t->dead_letter) == 0;
-		if (!waits)
-			return t;
-	}
-	return any;
-}
-
 static int register_targets(struct outbox_relay *relay, struct outbox_error *err)
 {
 	_cleanup_(store_closep) struct outbox_store *store = NULL;
 	struct random_state random;
-	struct target_plan *t;
 	int r = relay_open_store(relay, &random, &store, err);
 
-	while (!r && (t = next_to_register(&relay->plan))) {
-		r = store->ops->target_put(store,
-					   &(struct outbox_target_def){
-						   .name = t->name,
-						   .route = t->route,
-						   .hold = t->hold,
-						   .unordered = t->order == OUTBOX_ORDER_NONE,
-						   .start = t->start,
-						   .start_time = t->start_time,
-						   .dead_letter = t->dead_letter },
-					   &t->route_version, err);
-		if (r)
-			outbox_wrap(err, "target \"%s\"", t->name);
-	}
-	return r;
+	return r ? r : bands_register(&relay->plan, store, relay->arena, err);
 }
 
-static int make_workers(struct outbox_relay *relay, struct outbox_error *err)
+/* Room for every target that there may be. */
+static int make_room(struct outbox_relay *relay, struct outbox_error *err)
+{
+	size_t most = BANDS_EACH * relay->plan.n_targets;
+
+	relay->threads = calloc(most * (size_t)relay->plan.workers, sizeof(*relay->threads));
+	relay->tallies = calloc(most, sizeof(*relay->tallies));
+	if (!relay->threads || !relay->tallies)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	return OUTBOX_OK;
+}
+
+/* For the targets from this one on. */
+static int make_workers(struct outbox_relay *relay, size_t first, struct outbox_error *err)
 {
 	size_t per_target = (size_t)relay->plan.workers;
 	int r;
 
-	relay->threads = calloc(relay->plan.n_targets * per_target, sizeof(*relay->threads));
-	relay->tallies = calloc(relay->plan.n_targets, sizeof(*relay->tallies));
-	if (!relay->threads || !relay->tallies)
-		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
-	for (size_t t = 0; t < relay->plan.n_targets; t++) {
+	for (size_t t = first; t < relay->plan.n_targets; t++) {
 		for (size_t i = 0; i < per_target; i++) {
 			struct relay_thread *thread = &relay->threads[relay->n_threads];
 
@@ -116,6 +89,7 @@ int outbox_relay_new(struct outbox_relay **ret_relay, const struct outbox_relay_
 		     struct outbox_error *err)
 {
 	struct outbox_relay *relay;
+	size_t configured;
 	int r;
 
 	if (!ret_relay || !config)
@@ -135,9 +109,14 @@ int outbox_relay_new(struct outbox_relay **ret_relay, const struct outbox_relay_
 	if (!r)
 		r = plan_make(config, relay->arena, &relay->plan, err);
 	if (!r)
-		r = make_workers(relay, err);
+		r = make_room(relay, err);
+	if (!r)
+		r = make_workers(relay, 0, err);
+	configured = relay->plan.n_targets;
 	if (!r)
 		r = register_targets(relay, err);
+	if (!r)
+		r = make_workers(relay, configured, err);
 	if (r) {
 		outbox_relay_free(relay);
 		return r;

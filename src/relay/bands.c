@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "relay/bands.h"
+
+#include "base/cleanup.h"
+#include "core/bands.h"
+#include "core/routing.h"
+#include "store/store.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+	unsigned band;
+	enum throttle_rank rank;
+} others[] = {
+	{ OUTBOX_BAND_HIGH, RANK_HIGH },
+	{ OUTBOX_BAND_LOW, RANK_LOW },
+};
+
+/* One more target of the family, behind all others. There is room for each: see plan_make(). */
+static int add(struct relay_plan *plan, size_t leader, size_t which, unsigned bands,
+	       struct outbox_arena *arena, struct outbox_error *err)
+{
+	struct target_plan *t = &plan->targets[plan->n_targets];
+	const char *family = plan->targets[leader].name;
+	char name[2 * OUTBOX_TARGET_NAME_MAX];
+	int r;
+
+	snprintf(name, sizeof(name), "%s-%s", family, band_name(others[which].band));
+	r = target_name_check(name, err);
+	if (r)
+		return r;
+	*t = plan->targets[leader]; /* the rate's bucket, too */
+	t->name = outbox_arena_text(arena, name);
+	if (!t->name)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	t->band_of = family;
+	t->rank = others[which].rank;
+	t->route.bands = bands;
+	t->route_version = 0;
+	plan->n_targets++;
+	return OUTBOX_OK;
+}
+
+int bands_plan(struct relay_plan *plan, size_t target, struct outbox_arena *arena,
+	       struct outbox_error *err)
+{
+	struct target_plan *t = &plan->targets[target];
+	int r = OUTBOX_OK;
+
+	if (t->route.bands || t->route.nothing)
+		return outbox_fail(err, OUTBOX_ECONFIG,
+				   "bands: makes a target for each band, and this one matches %s; remove one "
+				   "of the two",
+				   t->route.nothing ? "nothing" : "priority");
+	t->band_of = t->name;
+	t->route.bands = OUTBOX_BAND_NORMAL;
+	for (size_t i = 0; i < ARRAY_SIZE(others) && !r; i++)
+		r = add(plan, target, i, others[i].band, arena, err);
+	return r;
+}
+
+static int put(struct target_plan *t, struct outbox_store *store, struct outbox_error *err)
+{
+	int r;
+
+	if (t->band_of && !STORE_HAS(store, bands))
+		r = outbox_fail(err, OUTBOX_ENOTSUP, "bands: this store knows none; remove it");
+	else
+		r = store->ops->target_put(store,
+					   &(struct outbox_target_def){
+						   .name = t->name,
+						   .route = t->route,
+						   .hold = t->hold,
+						   .unordered = t->order == OUTBOX_ORDER_NONE,
+						   .start = t->start,
+						   .start_time = t->start_time,
+						   .dead_letter = t->dead_letter,
+						   .band_of = t->band_of },
+					   &t->route_version, err);
+	return r ? outbox_wrap(err, "target \"%s\"", t->name) : OUTBOX_OK;
+}
+
+static void tell_split(const struct relay_plan *plan, const struct target_plan *t)
+{
+	log_event(&plan->log, EVENT_TARGET_BANDS, &(struct about){ .target = t->name },
+		  "goes out by priority: %s-high, %s and %s-low; what was published before bands were "
+		  "switched on stays with %s",
+		  t->name, t->name, t->name, t->name);
+}
+
+static void tell_left(const struct relay_plan *plan, const struct target_plan *t)
+{
+	log_event(&plan->log, EVENT_TARGET_BANDS, &(struct about){ .target = t->name },
+		  "the bands of %s were switched off; it sends what was published before, then you can "
+		  "drop it: outbox target drop %s",
+		  t->band_of, t->name);
+}
+
+/* Bands of a target that has none any more. */
+static int add_left(struct relay_plan *plan, size_t leader, struct outbox_store *store,
+		    struct outbox_arena *arena, struct outbox_error *err)
+{
+	unsigned left = 0;
+	int r = store->ops->bands(store, plan->targets[leader].name, &left, err);
+
+	for (size_t i = 0; i < ARRAY_SIZE(others) && !r; i++) {
+		if (!(left & others[i].band))
+			continue;
+		r = add(plan, leader, i, OUTBOX_BAND_NONE, arena, err);
+		if (!r)
+			r = put(&plan->targets[plan->n_targets - 1], store, err);
+		if (!r)
+			tell_left(plan, &plan->targets[plan->n_targets - 1]);
+	}
+	return r;
+}
+
+/* Which target is registered next: a dead letter goes before those that name it. In a loop any of them,
+ * the store refuses it. */
+static struct target_plan *next_to_register(struct relay_plan *plan)
+{
+	struct target_plan *any = NULL;
+
+	for (size_t i = 0; i < plan->n_targets; i++) {
+		struct target_plan *t = &plan->targets[i];
+		bool waits = false;
+
+		if (t->route_version)
+			continue;
+		any = any ? any : t;
+		for (size_t j = 0; t->dead_letter && j < plan->n_targets; j++)
+			waits |= !plan->targets[j].route_version &&
+				 strcmp(plan->targets[j].name, t->dead_letter) == 0;
+		if (!waits)
+			return t;
+	}
+	return any;
+}
+
+int bands_register(struct relay_plan *plan, struct outbox_store *store, struct outbox_arena *arena,
+		   struct outbox_error *err)
+{
+	size_t configured = plan->n_targets;
+	struct target_plan *t;
+	int r = OUTBOX_OK;
+
+	/* All, before a worker of ours reads anything: see outbox/store.h on bands. */
+	while (!r && (t = next_to_register(plan))) {
+		r = put(t, store, err);
+		if (!r && t->band_of == t->name)
+			tell_split(plan, t);
+	}
+	for (size_t i = 0; i < configured && !r && STORE_HAS(store, bands); i++)
+		if (!plan->targets[i].band_of)
+			r = add_left(plan, i, store, arena, err);
+	return r;
+}
