@@ -47,14 +47,20 @@ static void add_schema(json_t *schemas, const struct shape *shape, bool in)
 			add_schema(schemas, part->fields[i].of, in);
 }
 
+/* What a body of this type is: bytes have no schema. */
 static json_t *content(const char *type, const struct shape *shape)
 {
-	json_t *schema =
-		shape ? json_pack("{s:o}", "$ref",
-				  json_sprintf("#/components/schemas/%s", shape->name))
-		      : json_pack("{s:s}", "type",
-				  strcmp(type, "application/json") == 0 ? "object" : "string");
+	json_t *schema;
 
+	if (shape)
+		schema = json_pack("{s:o}", "$ref",
+				   json_sprintf("#/components/schemas/%s", shape->name));
+	else if (strcmp(type, "application/json") == 0)
+		schema = json_pack("{s:s}", "type", "object");
+	else if (strncmp(type, "text/", 5) == 0)
+		schema = json_pack("{s:s}", "type", "string");
+	else
+		schema = json_object();
 	return json_pack("{s:{s:o}}", type, "schema", schema);
 }
 

@@ -152,10 +152,12 @@ def test_bodies_that_the_description_forbids_are_refused(console, judge):
         real = path.replace("{name}", "events").replace("{id}", console.fine)
         for field in [*schema["properties"], "unknown", "IDS"]:
             for value in WRONG:
-                body = {"dry_run": True, field: value}
-                if value is None or judge.allows(schema, {**{f: "+1h" for f in schema["required"]}, **body}):
+                body = {f: "+1h" for f in schema["required"]} | {"dry_run": True} | {field: value}
+                if "dry_run" not in schema["properties"]:
+                    del body["dry_run"]
+                if value is None or judge.allows(schema, body):
                     continue
-                answer = check(console, judge, "POST", real, body={**{f: "+1h" for f in schema["required"]}, **body})
+                answer = check(console, judge, "POST", real, body=body)
                 assert answer.status in (400, 413), f"{path} {body}: {answer}"
                 assert answer.status == 413 or field in answer.error, f"{path} {body}: {answer.error}"
                 tried += 1
