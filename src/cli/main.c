@@ -30,11 +30,11 @@ static const struct command *const commands[] = {
 	&cmd_truncate,     &cmd_drop,        &cmd_publish,       &cmd_relay,
 	&cmd_config_check, &cmd_config_show, &cmd_config_schema, &cmd_config_reference,
 	&cmd_policy_list,  &cmd_policy_show, &cmd_status,        &cmd_alerts,
-	&cmd_list,         &cmd_show,        &cmd_tail,          &cmd_audit,
-	&cmd_target_list,  &cmd_requeue,     &cmd_discard,       &cmd_defer,
-	&cmd_pause,        &cmd_resume,      &cmd_purge,         &cmd_archive,
-	&cmd_replay,       &cmd_target_drop, &cmd_rebase,        &cmd_help,
-	&cmd_version,
+	&cmd_keys,         &cmd_list,        &cmd_show,          &cmd_tail,
+	&cmd_audit,        &cmd_target_list, &cmd_requeue,       &cmd_discard,
+	&cmd_defer,        &cmd_pause,       &cmd_resume,        &cmd_purge,
+	&cmd_archive,      &cmd_replay,      &cmd_target_drop,   &cmd_redact,
+	&cmd_rebase,       &cmd_help,        &cmd_version,
 };
 
 const struct command *command_at(size_t i)

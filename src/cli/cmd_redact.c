@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/json_out.h"
+#include "cli/safe.h"
+#include "store/store.h"
+
+#include <stdio.h>
+
+struct values {
+	const char *reason;
+};
+
+static const struct option options[] = {
+	OPTION_REQUIRED("reason", OPTION_TEXT, struct values, reason, "TEXT", "why, for the audit"),
+};
+
+static int run(struct cli *cli, void *values, struct outbox_error *err)
+{
+	const struct values *given = values;
+	struct outbox_redact redact = { .struct_size = sizeof(redact),
+					.id = cli->words[0],
+					.reason = given->reason };
+	bool done = false;
+	int r = cli_open(cli, OPEN_READY, err);
+
+	if (r)
+		return r;
+	redact.actor = cli->actor;
+	if (!STORE_HAS(cli->store, redact))
+		return outbox_fail(err, OUTBOX_ENOTSUP, "this store cannot redact");
+	r = cli->store->ops->redact(cli->store, &redact, &done, err);
+	if (r)
+		return r;
+	if (cli->json)
+		return json_print(json_redacted(redact.id, done), err);
+	safe_say(stdout,
+		 done ? "%s: its payload, key, headers and subject are gone, and the errors noted for it"
+		      : "%s was redacted before; nothing was changed",
+		 redact.id);
+	return OUTBOX_OK;
+}
+
+const struct command cmd_redact = {
+	.name = "redact",
+	.group = GROUP_REPAIR,
+	.flags = COMMAND_STORE | COMMAND_ACTOR,
+	.summary = "take the personal data out of a finished message, for good",
+	.words = "ID",
+	.min_words = 1,
+	.max_words = 1,
+	.options = options,
+	.n_options = ARRAY_SIZE(options),
+	.values_size = sizeof(struct values),
+	.about = "Payload, headers, subject and key are replaced; id, type and times stay. Only when every delivery is delivered or discarded. What targets got, archives and backups are not reached.",
+	.example =
+		"outbox redact 0198f3a2-7c11-7e02-9d53-2f0f5a2b81c4 --reason \"erasure request 17\"",
+	.exits = "0  redacted, now or before\n3  no such message\n4  a delivery is not finished",
+	.run = run,
+};
