@@ -11,7 +11,7 @@ size_t relay_target_count(const struct outbox_relay *relay)
 }
 
 /* Open is worse than probing: then nothing at all is tried. */
-static int badness(int breaker)
+static int badness(enum breaker_state breaker)
 {
 	return breaker == BREAKER_OPEN ? 2 : breaker == BREAKER_PROBING;
 }
@@ -23,13 +23,14 @@ void relay_target_metrics(const struct outbox_relay *relay, size_t target,
 	ret_metrics->target = relay->plan.targets[target].name;
 	for (size_t i = 0; i < relay->n_threads; i++) {
 		const struct worker *w = relay->threads[i].worker;
-		int breaker;
+		enum breaker_state breaker;
 
 		if (w->tally != &relay->tallies[target])
 			continue;
-		breaker = atomic_load_explicit(&w->shown_breaker, memory_order_relaxed);
+		breaker = (enum breaker_state)atomic_load_explicit(&w->shown_breaker,
+								   memory_order_relaxed);
 		if (badness(breaker) > badness(ret_metrics->breaker))
-			ret_metrics->breaker = (enum breaker_state)breaker;
+			ret_metrics->breaker = breaker;
 		ret_metrics->lanes += atomic_load_explicit(&w->shown_lanes, memory_order_relaxed);
 		ret_metrics->transport = w->transport->ops->name;
 	}
