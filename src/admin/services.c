@@ -2,6 +2,7 @@
 #include "admin/services.h"
 
 #include "admin/journal.h"
+#include "admin/otlp.h"
 #include "admin/server.h"
 #include "admin/watch.h"
 
@@ -11,6 +12,7 @@ struct services {
 	struct daemon *daemon;
 	struct watch *watch;
 	struct admin *admin; /* NULL: nobody wants one */
+	struct otlp *otlp;   /* the same */
 };
 
 static void reloaded(void *context)
@@ -20,6 +22,19 @@ static void reloaded(void *context)
 
 	if (services->admin && admin_reload(services->admin, &err))
 		journal(EVENT_CONFIG_REFUSED, NULL, "%s; the tokens stay as they were", err.message);
+}
+
+static int start_export(struct services *services, const struct config *config,
+			struct outbox_error *err)
+{
+	const struct log log = { journal_sink, NULL };
+	int r = otlp_new(&config->otlp, config->relay.instance, &log, &services->otlp, err);
+
+	if (r == OUTBOX_OK)
+		r = otlp_start(services->otlp, services->watch, err);
+	if (r == OUTBOX_OK)
+		daemon_observe(services->daemon, otlp_observe, services->otlp);
+	return r;
 }
 
 static int start(struct services *services, const struct config *config, struct outbox_error *err)
@@ -33,6 +48,8 @@ static int start(struct services *services, const struct config *config, struct 
 	options.watch = services->watch;
 	if (r == OUTBOX_OK && config->admin.listen)
 		r = admin_start(&options, &services->admin, err);
+	if (r == OUTBOX_OK && config->otlp.endpoint)
+		r = start_export(services, config, err);
 	return r;
 }
 
@@ -69,6 +86,7 @@ struct services *services_stop(struct services *services)
 	if (!services)
 		return NULL;
 	daemon_follow(services->daemon, NULL, NULL);
+	otlp_free(services->otlp);
 	admin_stop(services->admin);
 	watch_stop(services->watch);
 	free(services);

@@ -11,7 +11,7 @@ struct services;
 /* Before daemon_start(): what is wrong is told before anything is delivered. */
 int services_start(struct daemon *daemon, struct services **ret_services,
 		   struct outbox_error *err) OUTBOX_MUSTCHECK;
-/* Before daemon_free(). NULL is legal; returns NULL. */
+/* After daemon_stop(), before daemon_free(). NULL is legal; returns NULL. */
 struct services *services_stop(struct services *services);
 
 #endif
