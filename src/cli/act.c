@@ -172,11 +172,7 @@ int act_run(struct cli *cli, int action, const struct act_values *given, struct 
 	work.act.actor = cli->actor;
 	work.act.filter = &work.filter;
 	work.stats = &stats;
-	work.pages = outbox_arena_new((size_t)64 << 20);
-	if (!work.pages)
-		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	r = cli->n_words ? by_ids(&work, err) : act_by_filter(&work, err);
 	buf_deinit(&work.targets);
-	outbox_arena_free(work.pages);
 	return r;
 }

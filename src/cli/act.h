@@ -30,7 +30,6 @@ struct act_work {
 	size_t count;
 	outbox_time oldest;
 	struct buf targets; /* "events, partner" */
-	struct outbox_arena *pages;
 };
 
 /* action: enum outbox_action. Ids are the command's words. */

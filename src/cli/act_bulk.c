@@ -35,29 +35,6 @@ static void note_count(struct act_work *work, const char *target, const struct o
 		work->oldest = one->oldest;
 }
 
-/* For stores whose dry run counts a page only: all pages. */
-static int count_pages(struct act_work *work, struct outbox_acted *one, struct outbox_error *err)
-{
-	struct cli *cli = work->cli;
-	struct outbox_filter filter = work->filter;
-	struct outbox_page page;
-	char cursor[512];
-	int r;
-
-	one->done = 0;
-	filter.limit = PAGE;
-	do {
-		outbox_arena_reset(work->pages);
-		r = cli->store->ops->list(cli->store, &filter, work->pages, &page, err);
-		if (r)
-			return r;
-		one->done += page.count;
-		snprintf(cursor, sizeof(cursor), "%s", page.cursor ? page.cursor : "");
-		filter.cursor = cursor;
-	} while (page.cursor);
-	return OUTBOX_OK;
-}
-
 /* One dry run for each target counts all, however many there are. */
 static int count(struct act_work *work, struct outbox_error *err)
 {
@@ -73,8 +50,6 @@ static int count(struct act_work *work, struct outbox_error *err)
 			continue;
 		work->filter.target = name;
 		r = act_page(work, PAGE, &one, err);
-		if (r == OUTBOX_OK && one.more)
-			r = count_pages(work, &one, err);
 		if (r == OUTBOX_OK)
 			note_count(work, name, &one);
 	}
@@ -176,6 +151,17 @@ static void add_up(struct outbox_acted *total, const struct outbox_acted *one)
 		total->oldest = one->oldest;
 }
 
+/* Behind the page before, so that what was done is not passed over again and again. */
+static void go_on(struct act_work *work, struct outbox_acted *acted, char *cursor, size_t size)
+{
+	if (acted->cursor[0]) {
+		snprintf(cursor, size, "%s", acted->cursor);
+		work->filter.cursor = cursor;
+	} else {
+		acted->more = acted->more && acted->done > 0;
+	}
+}
+
 /* *ret_signal: what ended it early; 0: nothing is left. */
 static int work_off(struct act_work *work, struct outbox_acted *total, int *ret_signal,
 		    struct outbox_error *err)
@@ -184,6 +170,7 @@ static int work_off(struct act_work *work, struct outbox_acted *total, int *ret_
 	size_t page = rate > 0 && rate / 10 < PAGE ? (size_t)(rate / 10) + 1 : PAGE;
 	outbox_time began = outbox_clock_system()->mono(outbox_clock_system());
 	struct outbox_acted acted = { .more = true };
+	char cursor[sizeof(acted.cursor)];
 	struct progress progress;
 	sigset_t signals;
 	int number = 0, r = OUTBOX_OK;
@@ -196,7 +183,7 @@ static int work_off(struct act_work *work, struct outbox_acted *total, int *ret_
 			break;
 		add_up(total, &acted);
 		progress_show(&progress, (int64_t)total->done);
-		acted.more = acted.more && acted.done > 0;
+		go_on(work, &acted, cursor, sizeof(cursor));
 		if (acted.more)
 			number = keep_rate(rate, began, total->done, &signals);
 	}

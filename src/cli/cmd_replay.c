@@ -99,6 +99,7 @@ static int choose_target(struct replay *replay, const struct values *given, stru
 	if (r)
 		return r;
 	target->start = OUTBOX_START_OLDEST;
+	target->dead_letter = NULL; /* what fails stays in the spool */
 	if (given->rate > 0) {
 		target->rate_count = (int64_t)(given->rate * 60 + 0.5);
 		target->rate_period = OUTBOX_MINUTES;
