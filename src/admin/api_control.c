@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Purge, redact, pause and resume; drain and reload of this process. */
 #include "admin/api.h"
+#include "admin/journal.h"
 #include "admin/json.h"
 #include "admin/views.h"
 #include "store/store.h"
@@ -225,8 +226,10 @@ API_HANDLER(api_drain)
 
 	if (r)
 		return r;
-	if (!body.dry_run)
+	if (!body.dry_run) {
+		journal(EVENT_ADMIN_ACT, NULL, "drain, asked for by %s", request->actor);
 		daemon_drain(daemon);
+	}
 	return api_answer(response,
 			  shape_json(&view_drained,
 				     &(struct drained){ body.dry_run, daemon_draining(daemon) }),
@@ -284,6 +287,8 @@ API_HANDLER(api_reload)
 		return r;
 	if (!problems)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	if (!body.dry_run)
+		journal(EVENT_ADMIN_ACT, NULL, "reload, asked for by %s", request->actor);
 	r = daemon_reload(admin_daemon(request->admin), body.dry_run, problems, &reloaded.what, &why);
 	if (r == OUTBOX_EINVAL || r == OUTBOX_ECONFIG)
 		return tell_problems(problems, &why, response, err);

@@ -10,6 +10,7 @@
 #define LINE_MAX_BYTES 1024
 
 static const struct event_row rows[] = {
+	[EVENT_ADMIN_ACT] = { "admin.act", OUTBOX_LOG_INFO },
 	[EVENT_ADMIN_DENIED] = { "admin.denied", OUTBOX_LOG_WARN },
 	[EVENT_ADMIN_FAILED] = { "admin.failed", OUTBOX_LOG_WARN },
 	[EVENT_ADMIN_LISTEN] = { "admin.listen", OUTBOX_LOG_INFO },

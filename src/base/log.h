@@ -13,6 +13,7 @@
 #include <stddef.h>
 
 enum event {
+	EVENT_ADMIN_ACT,
 	EVENT_ADMIN_DENIED,
 	EVENT_ADMIN_FAILED,
 	EVENT_ADMIN_LISTEN,

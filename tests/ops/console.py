@@ -57,7 +57,7 @@ class Console(Shop):
         text += "targets:\n"
         for name in targets:
             text += f'  - name: {name}\n    to: "file:{name}.jsonl"\n'
-        text += f"admin:\n  listen: 127.0.0.1:{self.port}\n  tokens: {self.tokens}\nhealth:\n  interval: 200ms\n{more}"
+        text += f"admin:\n  listen: 127.0.0.1:{self.port}\n  tokens: {self.tokens}\nhealth:\n  interval: 200ms\n  settle: 200ms\n{more}"
         self.config.write_text(text)
         for name in sources:
             self.run("init", "--config", "outbox.yaml", "--source", name)
@@ -70,7 +70,12 @@ class Console(Shop):
         self.process = subprocess.Popen(self.command("relay", "--config", "outbox.yaml"), cwd=self.folder,
                                         env=self.env, stdout=self.log, stderr=self.log)
         until(self.ready, f"readiness; the log says {(self.folder / 'relay.log').read_text()}")
+        until(self.running, "every source with its targets")
         return self
+
+    def running(self):
+        answer = self.ask("GET", "/api/outbox")
+        return answer.status == 200 and all(s["state"] == "running" and s["targets"] for s in answer.json["sources"])
 
     def ready(self):
         assert self.process.poll() is None, (self.folder / "relay.log").read_text()

@@ -8,23 +8,19 @@ import pytest
 from console import Console
 from shell import until
 
-POSTGRES = os.environ.get("PGPORT")
+POSTGRES = os.environ.get("PGPORT")  # with-postgres: the same on a server
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def console(request, tmp_path):
-    stores = None
-    if request.param == "postgres":
-        if not POSTGRES:
-            pytest.skip("no PostgreSQL server was started for this test: with-postgres does")
-        stores = {"shop": new_database(tmp_path)}
+@pytest.fixture(params=["postgres" if POSTGRES else "sqlite"])
+def console(tmp_path):
+    stores = {"shop": new_database()} if POSTGRES else None
     made = Console(tmp_path, stores=stores)
     made.postgres = stores and stores["shop"]
     yield made
     made.down()
 
 
-def new_database(folder):
+def new_database():
     import psycopg2  # pylint: disable=import-outside-toplevel
     name = "api_" + os.urandom(6).hex()
     db = psycopg2.connect(dbname="postgres")
@@ -259,11 +255,12 @@ def test_reload_and_its_dry_run(tmp_path):
         answer = console.post("/api/reload", status=400).json
         assert answer["error"]["code"] == "config" and answer["problems"], answer
         assert any("flie" in p["message"] and p["line"] for p in answer["problems"]), answer
-        assert console.get("/api/outbox").json["sources"][0]["state"] == "running"
+        until(lambda: console.get("/api/outbox").json["sources"][0]["state"] == "running", "it goes on")
         console.config.write_text(text.replace("targets:\n", 'targets:\n  - name: more\n    to: "file:more.jsonl"\n    start: oldest\n'))
         assert console.post("/api/reload", {"dry_run": True}).json["changed"] == 1
         assert "targets[1].name" not in {v["key"] for v in console.get("/api/config").json["values"]}
         assert console.post("/api/reload").json["changed"] == 1
+        assert (tmp_path / "relay.log").read_text().count("reload, asked for by ada@127.0.0.1") == 2, "dry runs aside"
         console.insert(key="a")
         until(lambda: console.lines("more.jsonl"), "what the new target gets")
         until(lambda: {t["name"] for t in console.get("/api/targets").json["targets"]} == {"events", "more"}, "both")
@@ -279,5 +276,6 @@ def test_drain_ends_the_process(tmp_path):
         assert console.ready()
         assert console.post("/api/drain").json["draining"]
         assert console.process.wait(timeout=60) == 0
+        assert "drain, asked for by ada@127.0.0.1" in (tmp_path / "relay.log").read_text()
     finally:
         console.down()

@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What operators do over HTTP, once more on PostgreSQL: with-postgres starts the server."""
+# pylint: disable=unused-import
+from test_api_act import (console, test_acts_while_the_relay_runs, test_by_filter_in_bounded_steps,
+                          test_discard_and_defer, test_pause_and_resume, test_purge, test_readers_do_nothing,
+                          test_requeue_by_ids, test_what_fails_again_meanwhile_is_not_taken_twice)
