@@ -78,7 +78,7 @@ int relay_daemon_run(struct daemon *daemon, const sigset_t *signals, struct outb
 {
 	struct services *services = NULL;
 	struct stop_wish last = { 0 };
-	bool stopping = false;
+	bool stopping = false, told = false;
 	struct notify notify;
 	sigset_t all = *signals;
 	int r;
@@ -97,6 +97,9 @@ int relay_daemon_run(struct daemon *daemon, const sigset_t *signals, struct outb
 		int signal;
 
 		notify_look(&notify, daemon);
+		if (daemon_draining(daemon) && !stopping && !told)
+			announce(daemon); /* somebody else asked for it */
+		told = daemon_draining(daemon);
 		signal = stop_wait(&all, notify_wait(&notify));
 		if (signal && signal != SIGUSR1 && !stop_repeats(&last, signal))
 			obey(daemon, &notify, signal, &stopping);

@@ -51,6 +51,15 @@ static int read_file(const char *file, struct buf *out, struct outbox_error *err
 				: "cannot be read");
 	if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode))
 		return outbox_fail(err, OUTBOX_ECONFIG, "%s: is not a file", shown);
+	/* Whoever may write it says which servers get the messages, and which files are sent as passwords. */
+	if (info.st_uid != geteuid() && info.st_uid != 0)
+		return outbox_fail(err, OUTBOX_ECONFIG,
+				   "%s: belongs to another user; chown it to root or to the one that "
+				   "runs outbox",
+				   shown);
+	if (info.st_mode & S_IWOTH)
+		return outbox_fail(err, OUTBOX_ECONFIG,
+				   "%s: can be changed by others; chmod o-w it", shown);
 	while (!out->failed && (n = read(fd, chunk, sizeof(chunk))) > 0)
 		buf_append(out, chunk, (size_t)n);
 	if (n < 0)

@@ -3,6 +3,7 @@
 
 #include "base/failpoint.h"
 #include "base/text.h"
+#include "relay/refusals.h"
 #include "relay/trouble.h"
 
 #include <stdlib.h>
@@ -131,6 +132,7 @@ static void account(struct worker *w, struct lane *lane, outbox_time took)
 					.wall = w->plan->clock->wall(w->plan->clock),
 					.outage = w->outage.message,
 				});
+	refusals_note(w, lane_flight(lane), w->plan->clock->mono(w->plan->clock));
 	/* Only a full claim shows that this size is safe: a probe of one message does not. */
 	if (!t.returned && lane_flight(lane)->claim.count >= lane->limit)
 		lane->limit = lane->limit > lane->most / 2 ? lane->most : lane->limit * 2;

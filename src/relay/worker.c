@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "relay/janitor.h"
 #include "relay/lane.h"
+#include "relay/refusals.h"
 #include "relay/registry.h"
 #include "relay/trouble.h"
 #include "store/store.h"
@@ -237,6 +238,7 @@ static void leave(struct worker *w)
 	struct outbox_error err = OUTBOX_ERROR_INIT;
 	struct outbox_lease lease;
 
+	refusals_tell(w);
 	memset(&lease, 0, sizeof(lease));
 	/* Past the deadline some are left: without us they need not wait for the lease to end. */
 	for (size_t i = 0; w->store && i < w->n_lanes; i++)

@@ -61,6 +61,16 @@ struct lane {
 	size_t n_suspicions;
 };
 
+/* Messages that were refused and not yet told of; refusals.c. */
+struct refusals {
+	size_t count;
+	outbox_time next; /* mono: the next line may be written then */
+	char id[80];      /* of the first of them */
+	const char *kind;
+	int native;
+	bool failed;
+};
+
 struct worker {
 	const struct relay_plan *plan;
 	const struct target_plan *target;
@@ -89,6 +99,7 @@ struct worker {
 	struct outbox_error trouble;
 	bool away;                 /* the store could not be opened at the last try */
 	outbox_time refused_since; /* mono: since when it refuses some lane */
+	struct refusals refusals;
 
 	bool keeper; /* one worker of a relay also purges and checkpoints */
 	outbox_time purge_at, tend_at;
