@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who may ask: tokens and their file, roles, TLS, addresses; with the clients that people use."""
+import fcntl
 import json
 import os
 import signal
@@ -14,6 +15,11 @@ import pytest
 import raw
 from console import TOKENS, Console
 from shell import end, until
+
+
+def kill(process):
+    process.kill()
+    process.wait(60)
 
 
 @pytest.fixture
@@ -242,7 +248,7 @@ def test_unix_socket(console):
     second = console.start("relay", "--config", "outbox.yaml")
     code, _, err = second.wait(60), None, second.stderr.read().decode()
     assert code != 0 and "in use" in err, err
-    end(console.process, signal.SIGKILL)
+    kill(console.process)
     assert path.exists()
     console.up()
     until(lambda: subprocess.run(["curl", "-sS", "--unix-socket", path, "http://localhost/livez"],
@@ -277,7 +283,8 @@ def test_without_a_file(console):
         assert answer.status == 200 and token not in log_of(console)
     finally:
         console.process = None
-        end(process)
+        process.terminate()
+        process.wait(60)
         log.close()
 
 
@@ -302,18 +309,33 @@ def test_wrong_tokens_are_slowed_down_and_right_ones_are_not(console):
     assert console.ask("GET", "/api/outbox", token="rob").status == 200
 
 
-def test_ready_only_with_a_store_and_not_while_draining(console):
+def test_not_ready_without_a_store(console):
+    away = console.folder / "away.db"
+    console.path.rename(away)
+    ready = console.ready
+    console.ready = lambda: "admin.listen" in log_of(console)
     console.up()
-    assert console.ask("GET", "/readyz", token=None).status == 200
-    console.path.rename(console.folder / "away.db")
-    for suffix in ("-wal", "-shm"):
-        path = console.folder / f"shop.db{suffix}"
-        if path.exists():
-            path.rename(console.folder / f"away.db{suffix}")
-    console.path.mkdir()
-    until(lambda: console.ask("GET", "/readyz", token=None).status == 503, "that the store is missed")
+    until(lambda: "source.away" in log_of(console), "that the store is missed")
+    answer = console.ask("GET", "/readyz", token=None)
+    assert (answer.status, answer.body) == (503, b"fail\n")
     assert console.ask("GET", "/livez", token=None).body == b"ok\n"
-    assert console.ask("GET", "/readyz", token=None).body == b"fail\n"
+    away.rename(console.path)
+    until(ready, "the store")
+
+
+def test_not_ready_while_draining(console):
+    console.up()
+    with open(console.folder / "events.jsonl", "ab") as target:
+        # the target is somebody else's for a while, so that something is in flight
+        fcntl.flock(target, fcntl.LOCK_EX)
+        console.insert()
+        until(lambda: console.get("/api/lanes").json["lanes"], "a lane")
+        time.sleep(0.5)
+        assert console.post("/api/drain", {}).status == 200
+        answer = console.ask("GET", "/readyz", token=None)
+        assert (answer.status, answer.body) == (503, b"fail\n")
+        assert console.ask("GET", "/livez", token=None).status == 200
+    assert console.process.wait(60) == 0, log_of(console)
 
 
 def test_clients_that_people_use(console):

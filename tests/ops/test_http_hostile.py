@@ -63,7 +63,6 @@ ROWS = {
     "bare LF": (exactly(b"GET /livez HTTP/1.1\nHost: 127.0.0.1:PORT\n\n"), 400, "header"),
     "bare LF behind the line": (exactly(b"GET /livez HTTP/1.1\nHost: 127.0.0.1:PORT\r\n\r\n"), 400, "header"),
     "bare LF at the end": (exactly(b"GET /livez HTTP/1.1\r\nHost: 127.0.0.1:PORT\r\n\n"), 400, "header"),
-    "an empty line first": (exactly(b"\r\nGET /livez HTTP/1.1\r\nHost: 127.0.0.1:PORT\r\n\r\n"), None, None),
     "TLS on a plain port": (exactly(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" * 20), None, None),
     "garbage": (exactly(bytes(range(256)) * 4 + b"\r\n\r\n"), None, None),
     # paths
