@@ -256,10 +256,12 @@ static void one_address_crowds_out_itself(void **state)
 	assert_non_null(other);
 	for (unsigned i = 0; i < CONNECTIONS_PER_ADDRESS; i++)
 		assert_non_null(places[i] = join(&connections, &pairs[i], 9, 10 + i));
-	/* busy ones are left alone, the one that is idle for longest goes first */
-	connection_enter(places[0], PHASE_WORKING, 10);
+	/* the slowest goes first, whatever it is slow in; those that wait for us are left alone */
+	connection_enter(places[0], PHASE_WORKING, 3);
+	connection_enter(places[1], PHASE_STREAM, 4);
 	connection_enter(places[5], PHASE_IDLE, 200);
-	connection_enter(places[6], PHASE_IDLE, 100);
+	connection_enter(places[6], PHASE_SENDING, 5);
+	connection_enter(places[7], PHASE_HEADERS, 6);
 	assert_non_null(join(&connections, &pairs[CONNECTIONS_PER_ADDRESS], 9, 300));
 	for (unsigned i = 0; i < CONNECTIONS_PER_ADDRESS; i++)
 		assert_int_equal(is_over(&pairs[i]), i == 6);

@@ -49,12 +49,6 @@ static void drop(struct connection *connection)
 	connection->dropped = true;
 }
 
-/* Is a the better one to give up? */
-static bool rather(const struct connection *a, const struct connection *b)
-{
-	return a->phase != b->phase ? a->phase < b->phase : a->since < b->since;
-}
-
 /* The one to give up among all, or among those of one address; counts those that stay. */
 static struct connection *find_victim(struct connections *connections, const unsigned char *key,
 				      size_t *ret_count)
@@ -70,7 +64,8 @@ static struct connection *find_victim(struct connections *connections, const uns
 		if (key && memcmp(item->key, key, ADDRESS_KEY) != 0)
 			continue;
 		count++;
-		if (item->phase < PHASE_STREAM && (!victim || rather(item, victim)))
+		/* whoever asks and listens enters a new phase all the time */
+		if (item->phase < PHASE_STREAM && (!victim || item->since < victim->since))
 			victim = item;
 	}
 	*ret_count = count;

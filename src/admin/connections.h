@@ -18,14 +18,13 @@
 #define CONNECTIONS_PER_ADDRESS 32
 #define ADDRESS_KEY 16
 
-/* In the order in which they are given up for a newcomer. */
 enum phase {
 	PHASE_IDLE = 1, /* between two requests */
 	PHASE_HEADERS,
 	PHASE_BODY,
 	PHASE_SENDING,
-	PHASE_STREAM, /* an answer without an end */
-	PHASE_WORKING /* with a handler: cannot be given up */
+	PHASE_STREAM, /* an answer without an end; from here on they are not given up */
+	PHASE_WORKING /* with a handler */
 };
 
 struct connection {

@@ -13,7 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define BACKLOG 128
+#define BACKLOG 512
+#define SILENT_SECONDS 5
 #define SOCKET_MODE 0660
 
 static int refuse(struct outbox_error *err, const char *text, const char *remedy)
@@ -160,13 +161,15 @@ static void learn_port(int fd, struct endpoint *endpoint)
 
 int listen_open(struct endpoint *endpoint, int *ret_fd, struct outbox_error *err)
 {
-	const int yes = 1;
+	const int yes = 1, silent = SILENT_SECONDS;
 	int fd = socket(endpoint->address.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK,
 			0);
 
 	if (fd >= 0 && !endpoint->is_unix) {
 		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
 		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
+		/* who says nothing takes no place, and who asks is read as soon as he is let in */
+		setsockopt(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, &silent, sizeof(silent));
 	}
 	if (fd < 0 || bind_to(fd, endpoint) || listen(fd, BACKLOG)) {
 		int number = errno;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "admin/inside.h"
+#include "admin/serve.h"
 #include "base/text.h"
 
 #include <stdarg.h>
@@ -146,6 +147,7 @@ static enum MHD_Result begin(struct request *request)
 	request_refuse(request, 503, "busy", "too many requests at once; try again");
 	request->step = STEP_DONE;
 	MHD_resume_connection(request->http);
+	serve_wake(request->admin);
 	return MHD_YES;
 }
 

@@ -5,6 +5,7 @@
  * between instead of filling memory. A comment now and then tells both sides that the other is there.
  */
 #include "admin/inside.h"
+#include "admin/serve.h"
 
 #include <string.h>
 
@@ -69,6 +70,7 @@ static void resume(struct request *request)
 {
 	request->suspended = false;
 	MHD_resume_connection(request->http);
+	serve_wake(request->admin);
 }
 
 void streams_tick(struct admin *admin, outbox_time now)

@@ -101,7 +101,8 @@ int relay_daemon_run(struct daemon *daemon, const sigset_t *signals, struct outb
 			announce(daemon); /* somebody else asked for it */
 		told = daemon_draining(daemon);
 		signal = stop_wait(&all, notify_wait(&notify));
-		if (signal && signal != SIGUSR1 && !stop_repeats(&last, signal))
+		/* a second SIGHUP is about what was written after the first */
+		if (signal && signal != SIGUSR1 && (signal == SIGHUP || !stop_repeats(&last, signal)))
 			obey(daemon, &notify, signal, &stopping);
 	}
 	notify_look(&notify, daemon);
