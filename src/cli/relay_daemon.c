@@ -15,6 +15,8 @@
 
 #include <pthread.h>
 #include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 void relay_daemon_wake(void)
@@ -74,6 +76,15 @@ static void obey(struct daemon *daemon, struct notify *notify, int signal, bool 
 	}
 }
 
+/* Passwords are in our memory: no core file, and no other process of this user may look. */
+static void keep_secrets(void)
+{
+	const struct rlimit none = { 0, 0 };
+
+	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+	setrlimit(RLIMIT_CORE, &none);
+}
+
 int relay_daemon_run(struct daemon *daemon, const sigset_t *signals, struct outbox_error *err)
 {
 	struct services *services = NULL;
@@ -85,6 +96,7 @@ int relay_daemon_run(struct daemon *daemon, const sigset_t *signals, struct outb
 
 	sigaddset(&all, SIGUSR1);
 	pthread_sigmask(SIG_BLOCK, &all, NULL);
+	keep_secrets();
 	notify_init(&notify);
 	r = services_start(daemon, &services, err);
 	if (r == OUTBOX_OK)

@@ -75,6 +75,8 @@ static void set_one(json_t *target, const char *option, const char *value)
 		json_object_set_new(group(target, "retry"), "preset", json_string(value));
 	} else if (strcmp(option, "kind") == 0) {
 		json_object_set_new(group(target, "match"), "kind", json_string(value));
+	} else if (strcmp(option, "match") == 0 && strcmp(value, "-") == 0) {
+		json_object_set_new(group(target, "match"), "nothing", json_true());
 	} else if (strcmp(option, "match") == 0) {
 		match = group(target, "match");
 		if (!json_object_get(match, "type"))
@@ -117,6 +119,7 @@ static json_t *targets_json(const struct relay_values *given)
 	set_each(targets, "envelope", &given->envelope);
 	set_each(targets, "order", &given->order);
 	set_each(targets, "start", &given->start);
+	set_each(targets, "dead_letter", &given->dead_letter);
 	set_each(targets, "policy", &given->policy);
 	for (size_t i = 0; i < given->hold.count; i++)
 		json_object_set_new(find(targets, given->hold.items[i]), "hold", json_true());

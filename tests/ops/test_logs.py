@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a relay says: one vocabulary, documented, safe to read, and without secrets."""
+import os
+import pathlib
+import re
+
+from shell import Shop
+
+ROOT = pathlib.Path(os.environ.get("OUTBOX_SOURCE", pathlib.Path(__file__).resolve().parents[2]))
+
+
+def in_the_code():
+    rows = re.findall(r'\[(EVENT_\w+)\] = \{ "([a-z.]+)", OUTBOX_LOG_([A-Z]+) \}', (ROOT / "src/base/log.c").read_text())
+    assert len(rows) > 20
+    return rows
+
+
+def test_the_document_has_every_event_and_no_other():
+    written = re.findall(r"^\| `([a-z.]+\.[a-z]+)` \| (\w+) \|", (ROOT / "docs/logs.md").read_text(), re.M)
+    assert sorted(written) == sorted((name, level.lower()) for _, name, level in in_the_code())
+
+
+def test_every_event_is_used():
+    code = "".join(path.read_text() for path in (ROOT / "src").rglob("*.c") if path.name != "log.c")
+    assert [event for event, _, _ in in_the_code() if event not in code] == []
+
+
+def test_control_characters_of_others_are_escaped(tmp_path):
+    """A target's URL with an escape sequence in it, which a terminal would obey."""
+    shop = Shop(tmp_path)
+    shop.run("init")
+    shop.insert()
+    ran = shop.run("relay", "--to", "events=file:/nowhere/\x1b[2J\x07.jsonl", "--once", code=None)
+    assert "\x1b" not in ran.err and "\x07" not in ran.err
