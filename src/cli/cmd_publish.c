@@ -50,7 +50,8 @@ static const struct option options[] = {
 	OPTION("traceparent", OPTION_TEXT, struct values, traceparent, "TEXT", "W3C trace context"),
 	OPTION("published", OPTION_FLAG, struct values, published, NULL,
 	       "may leave the house: goes to external targets too"),
-	OPTION_RANGE("priority", struct values, priority, -100, 100, "-100 to 100 (default: 0)"),
+	OPTION_RANGE("priority", struct values, priority, -100, 100,
+		     "-100 to 100: above 0 high, below 0 low (default: 0)"),
 };
 
 static int parse_kind(const char *text, int *ret_kind, struct outbox_error *err)

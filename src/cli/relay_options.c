@@ -3,6 +3,7 @@
 
 #include "admin/journal.h"
 #include "base/buf.h"
+#include "base/rate.h"
 #include "base/text.h"
 #include "cli/config_file.h"
 #include "cli/policies.h"
@@ -164,15 +165,34 @@ static int set_policies(struct relay_setup *setup, const struct list *given, str
 	return OUTBOX_OK;
 }
 
-static int set_holds(struct relay_setup *setup, const struct list *given, struct outbox_error *err)
+static int set_flags(struct relay_setup *setup, const char *option, const struct list *given,
+		     size_t offset, struct outbox_error *err)
 {
 	for (size_t i = 0; i < given->count; i++) {
 		size_t at = 0;
-		int r = find_target(setup, "hold", given->items[i], &at, err);
+		int r = find_target(setup, option, given->items[i], &at, err);
 
 		if (r)
 			return r;
-		setup->targets[at].hold = true;
+		*(bool *)((char *)&setup->targets[at] + offset) = true;
+	}
+	return OUTBOX_OK;
+}
+
+static int set_rates(struct relay_setup *setup, const struct list *given, struct outbox_error *err)
+{
+	for (size_t i = 0; i < given->count; i++) {
+		struct rate rate;
+		const char *text;
+		size_t at = 0;
+		int r = target_pair(setup, "rate", given->items[i], &at, &text, err);
+
+		if (r == OUTBOX_OK && rate_parse(text, &rate, err))
+			r = outbox_wrap(err, "--rate %s", setup->names[at]);
+		if (r)
+			return r;
+		setup->targets[at].rate_count = rate.count;
+		setup->targets[at].rate_period = rate.period;
 	}
 	return OUTBOX_OK;
 }
@@ -244,7 +264,13 @@ static int set_all(const struct relay_values *given, struct relay_setup *setup,
 	if (r == OUTBOX_OK)
 		r = set_policies(setup, &given->policy, err);
 	if (r == OUTBOX_OK)
-		r = set_holds(setup, &given->hold, err);
+		r = set_flags(setup, "hold", &given->hold,
+			      offsetof(struct outbox_target_config, hold), err);
+	if (r == OUTBOX_OK)
+		r = set_flags(setup, "bands", &given->bands,
+			      offsetof(struct outbox_target_config, bands), err);
+	if (r == OUTBOX_OK)
+		r = set_rates(setup, &given->rate, err);
 	return r;
 }
 
@@ -276,43 +302,6 @@ static int from_options(const struct relay_values *given, struct relay_setup *re
 	return OUTBOX_OK;
 }
 
-/* Two places for one setting would leave people guessing which one holds. */
-static int refuse_options(const struct relay_values *given, struct outbox_error *err)
-{
-	const struct {
-		const char *name;
-		bool used;
-	} rows[] = {
-		{ "to", given->to.count },
-		{ "match", given->match.count },
-		{ "envelope", given->envelope.count },
-		{ "order", given->order.count },
-		{ "start", given->start.count },
-		{ "dead-letter", given->dead_letter.count },
-		{ "kind", given->kind.count },
-		{ "policy", given->policy.count },
-		{ "hold", given->hold.count },
-		{ "workers", given->workers },
-		{ "batch", given->batch },
-		{ "batch-bytes", given->batch_bytes },
-		{ "lease", given->lease },
-		{ "poll", given->poll },
-		{ "retain-delivered", given->retain_delivered },
-		{ "retain-failed", given->retain_failed },
-		{ "shutdown-timeout", given->shutdown_timeout },
-		{ "instance", given->instance },
-		{ "listen", given->listen },
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
-		if (rows[i].used)
-			return outbox_fail(err, OUTBOX_EINVAL,
-					   "--%s and --config do not go together; write it in the file, "
-					   "or over it with --set KEY=VALUE",
-					   rows[i].name);
-	return OUTBOX_OK;
-}
-
 /* One source of the file, or all of them; with several each has its name in front of what it says. */
 static int add_sources(const char *only, struct relay_setup *setup, struct outbox_error *err)
 {
@@ -339,7 +328,7 @@ static int add_sources(const char *only, struct relay_setup *setup, struct outbo
 static int from_file(const struct relay_values *given, struct relay_setup *setup,
 		     struct outbox_error *err)
 {
-	int r = refuse_options(given, err);
+	int r = relay_values_refuse(given, err);
 
 	if (r == OUTBOX_OK)
 		r = config_open_told(given->config, &given->set, true, &setup->file, err);

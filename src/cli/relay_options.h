@@ -7,7 +7,7 @@
 #include "cli/cli.h"
 
 struct relay_values {
-	struct list to, match, envelope, order, start, dead_letter, kind, policy, hold;
+	struct list to, match, envelope, order, start, dead_letter, kind, policy, hold, bands, rate;
 	int64_t workers, batch, batch_bytes;
 	outbox_time lease, poll, retain_delivered, retain_failed, shutdown_timeout;
 	const char *instance, *listen;
@@ -44,6 +44,8 @@ struct relay_setup {
  */
 int relay_setup_make(const struct relay_values *given, struct relay_setup *ret_setup,
 		     struct outbox_error *err) OUTBOX_MUSTCHECK;
+/* EINVAL for an option that a file says instead. */
+int relay_values_refuse(const struct relay_values *given, struct outbox_error *err) OUTBOX_MUSTCHECK;
 struct relay_setup *relay_setup_free(struct relay_setup *setup);
 
 DEFINE_CLEANUP(struct relay_setup *, relay_setup_free)

@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "core/bands.h"
 #include "core/retry.h"
 
 #include <stdio.h>
@@ -42,6 +43,32 @@ void check_source(const struct node *map, const void *value, struct problems *pr
 	check_password(map, source->store, source->password, problems);
 }
 
+/* What a band is, and what can be said only once. */
+static void check_bands(const struct node *map, const struct config_target *target,
+			struct problems *problems)
+{
+	const struct node *priority = node_find(node_find(map, "match"), "priority");
+	char shown[80];
+
+	for (size_t i = 0; i < target->match.priority.count; i++) {
+		unsigned band = band_parse(target->match.priority.items[i]);
+
+		if (!band || band == OUTBOX_BAND_NONE)
+			problems_about(problems, priority, "\"%s\" is none of high, normal, low",
+				       text_shown(shown, sizeof(shown),
+						  target->match.priority.items[i]));
+	}
+	if (target->bands && priority)
+		problems_about(problems, priority,
+			       "bands make a target for each priority; remove one of the two");
+	if (target->bands && target->match.nothing)
+		problems_about(problems, node_find(map, "bands"),
+			       "a target that matches nothing has no bands; remove one of the two");
+	if (target->burst && !target->rate.count)
+		problems_about(problems, node_find(map, "burst"),
+			       "without a rate nothing is held back; write rate, or remove it");
+}
+
 void check_target(const struct node *map, const void *value, struct problems *problems)
 {
 	const struct config_target *target = value;
@@ -49,6 +76,7 @@ void check_target(const struct node *map, const void *value, struct problems *pr
 
 	check_password(map, target->to, target->password, problems);
 	check_lease(map, target->lease, problems);
+	check_bands(map, target, problems);
 	if (target->external && target->envelope)
 		problems_about(problems, node_find(map, "envelope"),
 			       "an external target has an envelope of its own; remove one of the two");

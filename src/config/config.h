@@ -7,6 +7,7 @@
  * --set lay over it, checked as a whole, every default filled in.
  */
 
+#include "base/rate.h"
 #include "config/problems.h"
 
 #include <outbox/relay.h>
@@ -42,6 +43,7 @@ struct config_source {
 struct config_match {
 	struct config_texts type;
 	int kind;
+	struct config_texts priority;
 	bool published;
 	bool nothing;
 };
@@ -64,7 +66,9 @@ struct config_target {
 	struct config_match match;
 	bool external;
 	int envelope, order;
-	bool hold;
+	bool hold, bands;
+	struct rate rate;
+	int64_t burst;
 	struct config_start start;
 	const char *dead_letter;
 	struct config_retry retry;

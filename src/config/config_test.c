@@ -137,6 +137,17 @@ static void test_values(void **state)
 		{ GOOD "    order: strickt\n",
 		  "outbox.yaml:7:12: targets[0] \"events\", order: \"strickt\" is none of strict, pipelined, none; "
 		  "did you mean strict?\n" },
+		{ GOOD "    rate: 50/sec\n",
+		  "outbox.yaml:7:11: targets[0] \"events\", rate: \"50/sec\" is not a rate; write 50/s, 3000/min or "
+		  "\"none\"\n" },
+		{ GOOD "    burst: 5\n",
+		  "outbox.yaml:7:12: targets[0] \"events\", burst: without a rate nothing is held back; write rate, or "
+		  "remove it\n" },
+		{ GOOD "    bands: true\n    match: { priority: low }\n",
+		  "outbox.yaml:8:24: targets[0] \"events\", match.priority: bands make a target for each priority; "
+		  "remove one of the two\n" },
+		{ GOOD "    match: { priority: [high, urgent] }\n",
+		  "outbox.yaml:7:24: targets[0] \"events\", match.priority: \"urgent\" is none of high, normal, low\n" },
 		{ GOOD "    retry: { preset: protaen }\n",
 		  "outbox.yaml:7:22: targets[0] \"events\", retry.preset: \"protaen\" is none of default, hermodr, "
 		  "blueprint, protean, opinionated; did you mean protean?\n" },

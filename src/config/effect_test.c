@@ -206,6 +206,29 @@ static void test_relay(void **state)
 	assert_string_equal(partner->route.types[1], "b");
 }
 
+static void test_bands_and_rates(void **state)
+{
+	static const char text[] =
+		"sources: [{ name: s, store: 'sqlite:a' }]\n"
+		"targets:\n"
+		"  - { name: a, to: 'null:', bands: true, rate: 3000/min, burst: 7 }\n"
+		"  - { name: b, to: 'null:', rate: none, match: { priority: [low, high] } }\n";
+	_cleanup_(config_freep) struct config *config = load(text, NULL, NULL, 0);
+	struct outbox_relay_config relay;
+	struct outbox_error err;
+
+	(void)state;
+	assert_int_equal(config_relay(config, config->sources.items, &relay, &err), OUTBOX_OK);
+	assert_true(relay.targets[0].bands);
+	assert_int_equal(relay.targets[0].rate_count, 3000);
+	assert_int_equal(relay.targets[0].rate_period, OUTBOX_MINUTES);
+	assert_int_equal(relay.targets[0].rate_burst, 7);
+	assert_int_equal(relay.targets[0].route.bands, 0);
+	assert_false(relay.targets[1].bands);
+	assert_int_equal(relay.targets[1].rate_count, 0);
+	assert_int_equal(relay.targets[1].route.bands, OUTBOX_BAND_HIGH | OUTBOX_BAND_LOW);
+}
+
 static void test_schedule(void **state)
 {
 	static const char *const sets[] = { "targets.events.retry.schedule=1s,2s" };
@@ -300,6 +323,7 @@ int main(void)
 		cmocka_unit_test(test_overrides_of_an_empty_group),
 		cmocka_unit_test(test_overrides_refused),
 		cmocka_unit_test(test_relay),
+		cmocka_unit_test(test_bands_and_rates),
 		cmocka_unit_test(test_schedule),
 		cmocka_unit_test(test_passwords),
 		cmocka_unit_test(test_secret_files),

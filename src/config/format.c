@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/buf.h"
+#include "base/rate.h"
 #include "base/text.h"
 #include "base/url.h"
 #include "config/config.h"
@@ -81,7 +82,7 @@ static void format_start(const struct config_start *start, struct buf *out)
 void value_format(const struct schema_key *key, const void *value, struct buf *out)
 {
 	const char *text = NULL;
-	char size[SIZE_TEXT_MAX];
+	char size[SIZE_TEXT_MAX], rate[RATE_TEXT_MAX];
 
 	switch (key->type) {
 	case SCHEMA_NAME:
@@ -114,6 +115,9 @@ void value_format(const struct schema_key *key, const void *value, struct buf *o
 		return;
 	case SCHEMA_CHOICE:
 		format_choice(key->choices, *(const int *)value, out);
+		return;
+	case SCHEMA_RATE:
+		buf_text(out, rate_format(value, rate));
 		return;
 	case SCHEMA_START:
 		format_start(value, out);
@@ -161,6 +165,9 @@ void value_describe(const struct schema_key *key, struct buf *out)
 		return;
 	case SCHEMA_KEEP:
 		buf_text(out, "a duration, or forever");
+		return;
+	case SCHEMA_RATE:
+		buf_text(out, "50/s, 3000/min, 100/h or none");
 		return;
 	case SCHEMA_START:
 		buf_text(out, "oldest, now or a time: 2026-11-15T18:00:00Z");

@@ -70,6 +70,8 @@ static json_t *value_schema(const struct schema_key *key)
 		return pattern(DURATION);
 	case SCHEMA_KEEP:
 		return json_pack("{s:[{s:s}, o]}", "anyOf", "const", "forever", pattern(DURATION));
+	case SCHEMA_RATE:
+		return pattern("^([0-9]+/(s|min|h)|none)$");
 	case SCHEMA_START:
 		return pattern("^(oldest|now|[0-9]{4}-[0-9]{2}-[0-9]{2}T.*)$");
 	case SCHEMA_CHOICE:

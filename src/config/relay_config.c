@@ -2,6 +2,7 @@
 /* From a configuration to the struct that `outbox relay`'s options also fill: one way to a relay. */
 #include "config/check.h"
 #include "config/compare.h"
+#include "core/bands.h"
 
 #include <stddef.h>
 
@@ -26,6 +27,12 @@ static int make_target(const struct config *config, const struct config_target *
 	target.route.nothing = from->match.nothing;
 	/* what leaves the house is only what says that it may */
 	target.route.published_only = from->external || from->match.published;
+	for (size_t i = 0; i < from->match.priority.count; i++)
+		target.route.bands |= band_parse(from->match.priority.items[i]);
+	target.bands = from->bands;
+	target.rate_count = from->rate.count;
+	target.rate_period = from->rate.period;
+	target.rate_burst = from->burst;
 	target.policy = &from->policy;
 	*to = target;
 	return OUTBOX_OK;

@@ -28,6 +28,7 @@ enum schema_type {
 	SCHEMA_DURATION,  /* outbox_time above 0 */
 	SCHEMA_KEEP,      /* outbox_time, or "forever" */
 	SCHEMA_CHOICE,    /* int, one of choices */
+	SCHEMA_RATE,      /* struct rate: 50/s, 3000/min or none */
 	SCHEMA_START,     /* struct config_start: oldest, now or a time */
 	SCHEMA_PRESET,    /* const struct outbox_policy * */
 	SCHEMA_GLOBS,     /* struct config_texts: a list, or one */

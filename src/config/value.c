@@ -3,6 +3,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/nearest.h"
+#include "base/rate.h"
 #include "base/text.h"
 #include "base/url.h"
 #include "config/config.h"
@@ -207,6 +208,8 @@ int value_parse(const struct schema_key *key, const char *text, struct outbox_ar
 		return parse_duration(key->type, text, value, err);
 	case SCHEMA_CHOICE:
 		return parse_choice(key->choices, text, value, err);
+	case SCHEMA_RATE:
+		return rate_parse(text, value, err);
 	case SCHEMA_START:
 		return parse_start(text, value, err);
 	case SCHEMA_PRESET:
