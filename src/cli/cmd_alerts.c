@@ -148,12 +148,18 @@ static void print(struct cli *cli, const struct watch_sample *sample)
 		table_cell(&table, PLAIN,
 			   finding->since < sample->at ? age_text(sample->at, finding->since, age)
 						       : "now");
-		table_note(&table, finding->text);
 	}
 	if (sample->n_findings == 0)
 		puts("all is well");
 	else
 		table_print(&table, stdout);
+	/* whole: at night nobody wants to look for the rest of a line */
+	for (size_t i = 0; i < sample->n_findings; i++) {
+		const struct health_finding *finding = &sample->findings[i];
+
+		safe_say(stdout, "%s%s%s %s: %s", finding->source, finding->target ? "/" : "",
+			 finding->target ? finding->target : "", finding->rule, finding->text);
+	}
 	if (sample->level > LEVEL_HEALTHY)
 		puts("what to do: docs/runbook.md, by the alert's name");
 }
