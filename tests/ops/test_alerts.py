@@ -158,8 +158,8 @@ def test_only_what_one_asked_for(console, receivers):
     some, everything = receivers(), receivers()
     c = console([f'name: some, url: "{some.url}", rules: [paused, "out*"]', f'name: all, url: "{everything.url}"'])
     fail_one(c)
-    c.run("pause", "events", "--reason", "maintenance", "--config", "outbox.yaml")
     everything.await_told("outbox_failed", "firing")
+    c.run("pause", "events", "--reason", "maintenance", "--config", "outbox.yaml")
     everything.await_told("outbox_paused", "firing")
     some.await_told("outbox_paused", "firing")
     assert {alert for alert, _, _ in some.told()} == {"outbox_paused"}

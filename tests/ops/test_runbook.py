@@ -69,6 +69,9 @@ def test_failed(site):
     until(lambda: s.status()["failed"] == 1, "that it fails again")
     recover(s, "failed", "recover-discard")
     see_it_end(s, "failed")
+    for block in SECTIONS["Personal data"]["redact"]:
+        s.sh(block)
+    assert "not json" not in s.run("show", s.env["ID"], "--full").out
 
 
 def test_outage(site, redis):
