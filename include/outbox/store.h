@@ -360,6 +360,11 @@ struct outbox_store_ops {
 	 * without it knows no bands. */
 	int (*bands)(struct outbox_store *store, const char *target, unsigned *ret_bands,
 		     struct outbox_error *err);
+
+	/* Optional. An audit row for what was done with its messages elsewhere: a replay. Number, time and
+	 * id of the row are not looked at. */
+	int (*note)(struct outbox_store *store, const struct outbox_audit *row,
+		    struct outbox_error *err);
 };
 
 /* Embed as first member of the driver's struct. open() sets ops. */

@@ -9,13 +9,14 @@
 #include "cli/safe.h"
 #include "cli/sources.h"
 #include "core/routing.h"
+#include "store/store.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
 struct values {
-	const char *target, *to, *type, *key, *spool;
+	const char *target, *to, *type, *key, *spool, *reason;
 	outbox_time after, before;
 	double rate;
 	bool from_log, dry_run, salvage, yes;
@@ -39,6 +40,7 @@ static const struct option options[] = {
 	       "where the replay keeps its state (default: beside the archive)"),
 	OPTION("salvage", OPTION_FLAG, struct values, salvage, NULL,
 	       "of a damaged archive: what is whole"),
+	OPTION("reason", OPTION_TEXT, struct values, reason, "TEXT", "why, for the audit"),
 	OPTION("dry-run", OPTION_FLAG, struct values, dry_run, NULL,
 	       "read and check all of it, count, send nothing"),
 	OPTION("yes", OPTION_FLAG, struct values, yes, NULL,
@@ -243,6 +245,55 @@ static char *spool_path(const struct replay *replay, const struct values *given)
 	return n < 0 ? NULL : path;
 }
 
+static int write_audit(struct replay *replay, const struct values *given, const char *what,
+		       struct outbox_error *err)
+{
+	struct outbox_store *store = replay->cli->store;
+	json_t *detail = json_pack("{s:o, s:I}", "from", json_text(what), "messages",
+				   (json_int_t)replay->wanted);
+	_cleanup_(cleanup_free) char *text = detail ? json_dumps(detail, JSON_COMPACT) : NULL;
+	struct outbox_audit row = { .actor = replay->cli->actor,
+				    .action = "replay",
+				    .target = given->target,
+				    .reason = given->reason,
+				    .detail = text };
+
+	json_decref(detail);
+	if (!text)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	return STORE_HAS(store, note) ? store->ops->note(store, &row, err) : OUTBOX_OK;
+}
+
+/*
+ * In the store that the messages came from, when it is known. An archive outlives its database, so that one
+ * which is away is told and is no obstacle.
+ */
+static int audit(struct replay *replay, const struct values *given, const char *what,
+		 struct outbox_error *err)
+{
+	struct cli *cli = replay->cli;
+	struct outbox_error own = OUTBOX_ERROR_INIT;
+	int r = OUTBOX_OK;
+
+	if (replay->spool->resumed)
+		return OUTBOX_OK;
+	if (!cli->store && (!cli->store_url || cli->n_sources > 1)) {
+		safe_say(stderr, "not in the audit: no --source or --store says of which database");
+		return OUTBOX_OK;
+	}
+	if (!cli->store) {
+		cli->arena = outbox_arena_free(cli->arena);
+		r = cli_open(cli, OPEN_READY, &own);
+	}
+	if (r == OUTBOX_OK)
+		r = write_audit(replay, given, what, &own);
+	if (r && given->from_log)
+		return outbox_fail_native(err, r, own.native, "%s", own.message);
+	if (r)
+		safe_say(stderr, "not in the audit: %s", own.message);
+	return OUTBOX_OK;
+}
+
 static int send_all(struct replay *replay, const struct values *given, struct outbox_error *err)
 {
 	_cleanup_(buf_deinit) struct buf what = BUF_INIT(8192);
@@ -259,6 +310,8 @@ static int send_all(struct replay *replay, const struct values *given, struct ou
 	if (!path || what.failed)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	r = spool_open(replay->cli, path, buf_str(&what), &replay->spool, err);
+	if (r == OUTBOX_OK)
+		r = audit(replay, given, buf_str(&what), err);
 	if (r == OUTBOX_OK)
 		r = open_feed(replay, given, replay->spool->began, err);
 	if (r == OUTBOX_OK)

@@ -111,6 +111,8 @@ def test_to_one_target_by_its_own_rules(shop):
     assert first_seen(again[10:])[1] == first_seen(partner)[1], "in the order of each key"
     assert "kind" not in again[-1] and again[-1]["type"] == "order.placed"
     assert shop.lines("events.jsonl") == events
+    (row,) = [r for r in shop.run("audit", "--json").json["audit"] if r["action"] == "replay"]
+    assert (row["actor"].split("@")[0], row["target"], json.loads(row["detail"])["messages"]) == ("alice", "partner", 10)
 
 
 def test_from_the_log(shop):
@@ -263,6 +265,22 @@ def test_what_fails_is_kept_and_can_be_repaired(lite, redis):
     lite.run("discard", "m2", "--store", store, "--reason", "of no use")
     assert "replayed 0 messages" in lite.run(*args).out
     assert not list(lite.folder.glob("*.replay*"))
+
+
+def test_an_archive_outlives_its_database(lite):
+    name = archive_of(lite, 3)
+    (lite.folder / "app.db").unlink()
+    ran = lite.run("replay", name, "--to", "file:again.jsonl", "--target", "again", "--yes")
+    assert "not in the audit: no database at app.db" in ran.err and len(lite.lines("again.jsonl")) == 3
+
+
+def test_one_at_a_time(lite):
+    name = archive_of(lite, 3000)
+    args = ["replay", name, "--to", "file:again.jsonl", "--target", "again", "--yes"]
+    process = lite.start(*args, "--rate", "100/s")
+    until(lambda: len(lite.lines("again.jsonl")) > 0, "the first ones")
+    assert "this replay runs already" in lite.run(*args, code=4).err
+    end(process, signal.SIGINT)
 
 
 def test_mistakes_are_told(lite):

@@ -50,3 +50,16 @@ int pg_audit(struct outbox_store *store, const char *id, size_t limit, struct ou
 	}
 	return r;
 }
+
+int pg_note(struct outbox_store *store, const struct outbox_audit *row, struct outbox_error *err)
+{
+	_cleanup_(pg_clearp) PGresult *result = NULL;
+	struct pg_store *s = pg_of(store);
+
+	return pg_op(s, PG_WRITE,
+		     "INSERT INTO @outbox_audit (at, actor, action, target, reason, detail)"
+		     " VALUES (@outbox_now($1), $2, $3, $4, $5, $6)",
+		     ARGS(pg_now(s), ARG_TEXT(row->actor), ARG_TEXT(row->action),
+			  ARG_TEXT(row->target), ARG_TEXT(row->reason), ARG_TEXT(row->detail)),
+		     &result, err);
+}

@@ -41,4 +41,5 @@ const struct outbox_store_ops postgres_store_ops = {
 	.script = pg_script_text,
 	.redact = pg_redact,
 	.keys = pg_keys,
+	.note = pg_note,
 };

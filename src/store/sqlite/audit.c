@@ -77,3 +77,16 @@ int sqlite_audit(struct outbox_store *store, const char *id, size_t limit,
 	}
 	return r;
 }
+
+int sqlite_note(struct outbox_store *store, const struct outbox_audit *row, struct outbox_error *err)
+{
+	struct sqlite_store *s = sqlite_of(store);
+	struct sqlite_audit_entry entry = { .actor = row->actor,
+					    .action = row->action,
+					    .target = row->target,
+					    .reason = row->reason,
+					    .detail = row->detail };
+	int r = sqlite_enter(s, DB_WRITE, err);
+
+	return r ? r : sqlite_end(s, sqlite_audit_add(s, &entry, err), err);
+}

@@ -37,4 +37,5 @@ const struct outbox_store_ops sqlite_store_ops = {
 	.script = sqlite_script_text,
 	.redact = sqlite_redact,
 	.keys = sqlite_keys,
+	.note = sqlite_note,
 };

@@ -65,6 +65,7 @@ int sqlite_check(struct outbox_store *store,
 		 void *context, struct outbox_error *err);
 int sqlite_bands(struct outbox_store *store, const char *target, unsigned *ret_bands,
 		 struct outbox_error *err);
+int sqlite_note(struct outbox_store *store, const struct outbox_audit *row, struct outbox_error *err);
 int sqlite_tend(struct outbox_store *store, struct outbox_error *err);
 int sqlite_script_text(const struct outbox_init_options *options, const char *schema,
 		       char **ret_sql, struct outbox_error *err);
