@@ -135,7 +135,7 @@ def test_one_that_hangs_holds_nobody_up(tmp_path, collector):
     for i in range(20):
         console.insert(key=str(i))
     until(lambda: console.states() == {"delivered": 21}, "all delivered")
-    stop(console)  # and the end does not wait for it
+    stop(console)  # and it ends
 
 
 def test_spans_wait_for_a_collector_that_comes_back(tmp_path, collector):
@@ -168,3 +168,30 @@ def test_what_is_left_is_sent_at_the_end(tmp_path, collector):
     until(lambda: console.states() == {"delivered": 1}, "the delivery")
     stop(console)
     assert sum(attribute(s, "outbox.delivered") for s in spans(collector)) == 1
+
+
+def test_too_many_spans_are_dropped_and_counted(tmp_path):
+    """A batch a message, nobody takes the spans: 1,024 wait in the ring and at most 256 at the sender, whatever comes."""
+    console = run(tmp_path, f"http://127.0.0.1:{free_port()}", more="  metrics: false\nrelay: { batch: 1 }\n").up()
+
+    def publish(n):
+        with console.db() as db:
+            db.execute("BEGIN IMMEDIATE")
+            db.executemany("INSERT INTO outbox_message (type, payload) VALUES ('a', '{}')", [()] * n)
+            db.execute("COMMIT")
+
+    def number(name):
+        text = console.ask("GET", "/metrics").body.decode()
+        return int(re.search(rf"^{re.escape(name)} (\d+)$", text, re.M)[1])
+
+    delivered = 'outbox_delivered_total{source="shop",target="events"}'
+    dropped = 'outbox_otlp_spans_total{result="dropped"}'
+    publish(1500)
+    until(lambda: number(delivered) == 1500, "1,500 batches")
+    full = number("process_resident_memory_bytes")
+    publish(1500)
+    until(lambda: number(delivered) == 3000, "3,000 batches")
+    batches = number('outbox_batches_total{source="shop",target="events"}')
+    assert batches - 1024 - 256 <= number(dropped) <= batches - 1024
+    assert number("process_resident_memory_bytes") - full < 4 << 20
+    assert len(re.findall(r"otlp\.away ", stop(console))) == 1
