@@ -168,6 +168,40 @@ def test_purge(console):
     assert any(r["action"] == "purge" and r["actor"].startswith("ada") for r in audits(console))
 
 
+def test_keys_that_wait(console):
+    """With hold, a failed message keeps the later ones of its key back: which keys, behind what, how many."""
+    text = console.config.read_text()
+    console.config.write_text(text.replace('"file:events.jsonl"\n', '"file:events.jsonl"\n    hold: true\n'))
+    bad = failing(console, 3)
+    for _ in range(2):
+        publish(console, 2, broken=False)
+    until(lambda: {k["key"]: k["parked"] for k in console.get("/api/keys").json["keys"]} == {"k0": 2, "k1": 2, "k2": 0},
+          "parked ones")
+    page = console.get("/api/keys", limit=1).json
+    assert [(k["key"], k["target"], k["front"]["id"], k["front"]["state"]) for k in page["keys"]] == \
+        [("k0", "events", bad[0], "failed")]
+    page = console.get("/api/keys", limit=1, cursor=page["next"], target="events").json
+    assert [k["key"] for k in page["keys"]] == ["k1"]
+    console.post("/api/messages/discard", {"ids": bad, "reason": "test data"})
+    until(lambda: console.get("/api/keys").json["keys"] == [], "nobody waits")
+    until(lambda: console.states() == {"discarded": 3, "delivered": 4}, "the others went on")
+
+
+def test_a_finished_message_is_redacted(console):
+    id, = publish(console, 1, broken=False)
+    bad, = failing(console, 1)
+    until(lambda: console.states() == {"delivered": 1, "failed": 1}, "deliveries")
+    assert "reason" in console.post(f"/api/messages/{id}/redact", {}, status=400).error
+    console.post(f"/api/messages/{id}/redact", {"reason": "asked to"}, token="rob", status=403)
+    console.post(f"/api/messages/{bad}/redact", {"reason": "asked to"}, status=409)
+    console.post("/api/messages/none/redact", {"reason": "asked to"}, status=404)
+    assert console.post(f"/api/messages/{id}/redact", {"reason": "asked to"}).json == {"id": id, "changed": True}
+    assert console.cli("show", id, "--payload")["message"]["payload"] == '{"redacted":true}'
+    assert not console.post(f"/api/messages/{id}/redact", {"reason": "again"}).json["changed"]
+    row, = [r for r in audits(console) if r["action"] == "redact"]
+    assert row["actor"] == "ada@127.0.0.1" and row["reason"] == "asked to"
+
+
 @pytest.mark.parametrize("path, body, words", [
     ("requeue", {}, ["ids", "state"]),
     ("requeue", {"ids": ["a"], "state": "failed"}, ["ids", "filter"]),
