@@ -31,7 +31,7 @@ struct archive_reader *archive_close(struct archive_reader *reader);
  * The message of a line: what the archive kept of it, payload included. ret_malformed: it made no sense when
  * it was archived and was never delivered. EPROTO: this line is not one of ours.
  */
-int archive_message(const char *line, size_t size, struct outbox_arena *arena,
+int archive_message(const char *text, size_t size, struct outbox_arena *arena,
 		    struct outbox_message *ret_message, bool *ret_malformed,
 		    struct outbox_error *err) OUTBOX_MUSTCHECK;
 

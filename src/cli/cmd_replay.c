@@ -148,6 +148,7 @@ static int tell_json(const struct replay *replay, const struct values *given,
 		     struct outbox_error *err)
 {
 	struct feed_state state = feed_state(replay->feed);
+	int64_t unreadable = state.salvaged + replay->unfit;
 
 	return json_print(
 		json_pack("{s:o, s:b, s:I, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:o, s:o}", "target",
@@ -157,8 +158,7 @@ static int tell_json(const struct replay *replay, const struct values *given,
 			  (json_int_t)replay->counts.delivered, "failed",
 			  (json_int_t)replay->counts.failed, "left", (json_int_t)replay->left,
 			  "malformed", (json_int_t)state.malformed, "unreadable",
-			  (json_int_t)(state.salvaged + replay->unfit), "damage",
-			  json_text(state.damage), "spool",
+			  (json_int_t)unreadable, "damage", json_text(state.damage), "spool",
 			  json_text(replay->left || replay->signal ? replay->spool->path : NULL)),
 		err);
 }

@@ -184,7 +184,7 @@ int spool_open(struct cli *cli, const char *path, const char *what, struct spool
 	if (r == OUTBOX_OK)
 		r = open_store(cli, spool, err);
 	if (r)
-		spool = spool_close(spool);
+		spool_close(spool);
 	else
 		*ret_spool = spool;
 	return r;
