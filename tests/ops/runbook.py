@@ -13,11 +13,11 @@ from shell import BINARY, ENVIRONMENT, PATIENCE, Shop, until
 ROOT = pathlib.Path(os.environ.get("OUTBOX_SOURCE", pathlib.Path(__file__).parents[2]))
 PAGE = (ROOT / "docs" / "runbook.md").read_text()
 
-# what systemd would do for outbox.service, and what the journal has of it
+# what systemd would do for outbox-relay.service, and what the journal has of it
 SYSTEMCTL = """#!/bin/bash
 running() { [ -s relay.pid ] && ps -o stat= -p "$(cat relay.pid)" | grep -qv Z; }
 stop() { running || return 0; kill "$(cat relay.pid)"; while running; do sleep 0.02; done; }
-[ "$2" = outbox ] || exit 5
+[ "$2" = outbox-relay ] || exit 5
 case $1 in
 start | restart) [ "$1" = start ] || stop; running && exit 0
 	setsid outbox relay --config outbox.yaml </dev/null >>relay.log 2>&1 & echo $! >relay.pid ;;
@@ -28,7 +28,7 @@ status) if running; then echo "active (running)"; else echo "inactive (dead)"; e
 esac
 """
 JOURNALCTL = """#!/bin/bash
-[ "$1 $2" = "-u outbox" ] && cat relay.log
+[ "$1 $2" = "-u outbox-relay" ] && cat relay.log
 """
 
 
@@ -74,7 +74,8 @@ class Redis:
 class Site(Shop):
     """target: its URL and further keys; health: limits that are reached within seconds."""
 
-    def __init__(self, folder, health="", target="to: file:events.jsonl", relay="", lanes=1):
+    def __init__(self, folder, health="", target="to: file:events.jsonl", relay="", lanes=1,
+                 store="sqlite:shop.db"):
         super().__init__(folder)
         self.path = folder / "shop.db"
         self.config = folder / "outbox.yaml"
@@ -87,7 +88,7 @@ class Site(Shop):
         (folder / "relay.log").touch()
         self.env.update(OUTBOX_CONFIG="outbox.yaml", SOURCE="shop", TARGET="events",
                         PATH=f"{folder}/bin:{ENVIRONMENT['PATH']}")
-        self.config.write_text("sources: [{ name: shop, store: 'sqlite:shop.db' }]\n"
+        self.config.write_text(f"sources: [{{ name: shop, store: '{store}' }}]\n"
                                f"targets:\n  - name: events\n    {target}\n"
                                f"relay: {{ poll: 50ms, {relay} }}\n"
                                f"health: {{ interval: 100ms, settle: 300ms, {health} }}\n")
@@ -110,7 +111,7 @@ class Site(Shop):
         return done.stdout + done.stderr
 
     def systemctl(self, word):
-        self.sh(f"systemctl {word} outbox")
+        self.sh(f"systemctl {word} outbox-relay")
 
     def up(self):
         """Start the relay; it holds all lanes."""

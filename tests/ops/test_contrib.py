@@ -60,6 +60,12 @@ def test_each_alert_has_a_section_in_the_runbook():
     assert set(rule_names()) <= sections
 
 
+def test_the_page_of_alerts_has_each_rule(tmp_path):
+    own = {r["rule"]: r["level"] for r in Shop(tmp_path).run("alerts", "--rules", "--json").json["rules"]}
+    rows = dict(re.findall(r"^\| `(\w+)` \| (\w+) \|", (ROOT / "docs" / "alerts.md").read_text(), re.M))
+    assert {rule: "healthy" if state == "information" else state for rule, state in rows.items()} == own
+
+
 def test_the_dashboards_structure():
     assert DASHBOARD["schemaVersion"] >= 36 and DASHBOARD["uid"] and DASHBOARD["title"] == "outbox"
     assert [v["name"] for v in DASHBOARD["templating"]["list"]] == ["datasource", "source", "target"]
