@@ -110,6 +110,9 @@ struct outbox_acted {
 	outbox_time oldest; /* created_at of the oldest one done; 0: none */
 	char why[512];      /* why the first one was refused */
 	char cursor[96];    /* for the next call while `more`; empty: none */
+	/* Wait so long before the next call: where one writes at a time, others look for their turn only now
+	 * and then, and a caller without a pause would keep them out. 0: no need */
+	outbox_time rest;
 };
 
 struct outbox_audit {

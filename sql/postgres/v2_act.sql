@@ -253,3 +253,33 @@ BEGIN
 		VALUES (outbox_now(p_now), p_actor, 'redact', p_id, m.seq, p_reason);
 	RETURN NULL;
 END $$;
+
+-- ---- counting ---------------------------------------------------------------------------------------------
+
+-- Counts stop at a cap; with this they are short also where a million are parked.
+CREATE INDEX outbox_detour_why ON outbox_detour (target, why) WHERE state = 'pending';
+
+CREATE FUNCTION outbox_count_why(p_target text, p_why text, p_cap bigint) RETURNS bigint
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+	RETURN (SELECT count(*) FROM (SELECT FROM outbox_detour d
+		WHERE d.target = p_target AND d.state = 'pending' AND d.why = p_why LIMIT p_cap) n);
+END $$;
+
+-- As in stats.sql, but for that.
+CREATE OR REPLACE FUNCTION outbox_count_detours(p_target text, p_cap bigint, INOUT s outbox_numbers)
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+	s.waiting := outbox_count_why(p_target, 'retry', p_cap);
+	s.deferred := outbox_count_why(p_target, 'deferred', p_cap);
+	s.parked := outbox_count_why(p_target, 'parked', p_cap);
+	s.failed := (SELECT count(*) FROM (SELECT FROM outbox_detour d
+		WHERE d.target = p_target AND d.state = 'failed' LIMIT p_cap) n);
+	s.discarded := (SELECT count(*) FROM (SELECT FROM outbox_detour d
+		WHERE d.target = p_target AND d.state = 'discarded' LIMIT p_cap) n);
+	s.oldest := least(s.oldest,
+		(SELECT d.created_at FROM outbox_detoured d WHERE d.target = p_target AND d.state = 'sending'
+			ORDER BY d.seq LIMIT 1),
+		(SELECT d.created_at FROM outbox_detoured d WHERE d.target = p_target AND d.state = 'pending'
+			AND NOT (d.why = 'deferred' AND d.next_attempt_at > s.now) ORDER BY d.seq LIMIT 1));
+END $$;

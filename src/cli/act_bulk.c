@@ -132,16 +132,19 @@ static int tell_interrupted(struct act_work *work, const struct outbox_acted *to
 
 /* ---- working off --------------------------------------------------------------------------- */
 
-/* Waits until `done` at this rate are due, or for a signal, which it returns. */
-static int keep_rate(double rate, outbox_time began, size_t done, const sigset_t *signals)
+/* Waits until `done` at this rate are due, at least `wait`, or for a signal, which it returns. */
+static int keep_rate(double rate, outbox_time began, size_t done, outbox_time wait,
+		     const sigset_t *signals)
 {
 	struct outbox_clock *clock = outbox_clock_system();
-	outbox_time wait = 0;
+	outbox_time due;
 
-	if (rate > 0)
-		wait = began + (outbox_time)((double)done / rate * (double)OUTBOX_SECONDS) -
-		       clock->mono(clock);
-	return stop_wait(signals, wait > 0 ? wait : 0);
+	if (rate > 0) {
+		due = began + (outbox_time)((double)done / rate * (double)OUTBOX_SECONDS) -
+		      clock->mono(clock);
+		wait = due > wait ? due : wait;
+	}
+	return stop_wait(signals, wait);
 }
 
 static void add_up(struct outbox_acted *total, const struct outbox_acted *one)
@@ -185,8 +188,11 @@ static int work_off(struct act_work *work, struct outbox_acted *total, int *ret_
 		progress_show(&progress, (int64_t)total->done);
 		go_on(work, &acted, cursor, sizeof(cursor));
 		if (acted.more)
-			number = keep_rate(rate, began, total->done, &signals);
+			number = keep_rate(rate, began, total->done, acted.rest, &signals);
+		snprintf(cursor, sizeof(cursor), "%s", acted.cursor);
+		work->filter.cursor = *cursor ? cursor : NULL;
 	}
+	work->filter.cursor = NULL;
 	progress_end(&progress);
 	*ret_signal = number;
 	if (r && total->done)

@@ -23,6 +23,8 @@
 #include <string.h>
 
 #define ROWS_MEMORY ((size_t)64 << 20)
+/* SQLite's busy handler looks again after this, at the latest. */
+#define BUSY_POLL (100 * OUTBOX_MILLISECONDS)
 
 static const struct action {
 	const char *name;
@@ -196,6 +198,7 @@ static int act_on_all(const struct acting *a, struct selection *sel, struct outb
 	for (size_t i = 0; i < sel->count && r == OUTBOX_OK; i++) {
 		if (!filter->n_ids && i == sel->limit) {
 			a->acted->more = true;
+			a->acted->rest = BUSY_POLL;
 			snprintf(a->acted->cursor, sizeof(a->acted->cursor), "%lld:%s",
 				 (long long)sel->rows[i - 1].d.seq, sel->rows[i - 1].d.target);
 			break;

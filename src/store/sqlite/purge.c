@@ -17,6 +17,7 @@
 
 #define LIMIT_DEFAULT 5000
 #define LIMIT_MAX 100000
+#define LOOK_MAX 20000
 
 static size_t limit_of(const struct outbox_purge *purge)
 {
@@ -95,16 +96,28 @@ static int write_down(const struct victims *v, struct outbox_error *err)
 	return r;
 }
 
-/* The oldest message that only a receipt of this target can tell about. */
+/* The oldest message that only a receipt of this target can tell about, as far as one call looks. What is
+ * before the target's start, not for it or has a detour may be the whole log, and publishers wait. */
 static int first_needed(struct targets *t, struct target_info *target, int64_t *ret_seq,
 			struct outbox_error *err)
 {
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
+	int64_t first = 0, end = 0;
 	bool row;
 	int r;
 
-	*ret_seq = INT64_MAX;
-	r = sqlite_query(t->s, SQL_PURGE_BARE_ROWS, ARGS(ARG_TEXT(target->name)), &q, err);
+	r = sqlite_number(t->s, SQL_LOG_FIRST, NULL, 0, &first, err);
+	if (r == OUTBOX_OK)
+		r = sqlite_number(t->s, SQL_LOG_END, NULL, 0, &end, err);
+	if (r != OUTBOX_OK)
+		return r;
+	if (first <= target->start_seq)
+		first = target->start_seq + 1;
+	*ret_seq = end - first >= LOOK_MAX ? first + LOOK_MAX : INT64_MAX;
+	r = sqlite_query(t->s, SQL_PURGE_BARE_ROWS,
+			 ARGS(ARG_TEXT(target->name), ARG_INT(first - 1),
+			      ARG_INT(first + LOOK_MAX - 1)),
+			 &q, err);
 	while (r == OUTBOX_OK) {
 		struct outbox_delivery d;
 

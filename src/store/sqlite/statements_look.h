@@ -87,8 +87,10 @@
 	X(SQL_SECURE_DELETE, "PRAGMA secure_delete = ON")                                          \
 	/* stats */                                                                                \
 	X(SQL_STATS_MESSAGES, "SELECT count(*) FROM (SELECT id FROM outbox_message LIMIT ?1)")     \
-	X(SQL_STATS_PENDING, "SELECT why, count(*) FROM (SELECT why FROM outbox_detour"            \
-		" WHERE target = ?1 AND state = 'pending' LIMIT 1000000) GROUP BY why")            \
+	X(SQL_STATS_PENDING, "SELECT w.column1, (SELECT count(*) FROM (SELECT 1"                   \
+		" FROM outbox_detour d INDEXED BY outbox_detour_why"                               \
+		" WHERE d.target = ?1 AND d.state = 'pending' AND d.why = w.column1 LIMIT ?2))"    \
+		" FROM (VALUES ('retry'), ('deferred'), ('parked')) w")                            \
 	X(SQL_STATS_COUNT, "SELECT count(*) FROM (SELECT 1 FROM outbox_detour"                     \
 		" WHERE target = ?1 AND state = ?2 LIMIT ?3)")                                     \
 	X(SQL_STATS_OLDEST, "SELECT min(m.created_at) FROM outbox_message m WHERE m.seq IN ("      \
@@ -123,9 +125,11 @@
 	X(SQL_PURGE_WRITE_DOWN, "INSERT INTO outbox_detour (target, seq, id, key, lane, state,"    \
 		" last_status_at, owner) SELECT ?1, seq, id, key, ?3, 'delivered', ?4, ?5"         \
 		" FROM outbox_message WHERE seq = ?2")                                             \
-	X(SQL_PURGE_BARE_ROWS, "SELECT " LOOK_COLUMNS " FROM outbox_message m WHERE NOT EXISTS ("  \
+	X(SQL_PURGE_BARE_ROWS, "SELECT " LOOK_COLUMNS " FROM outbox_message m"                     \
+		" WHERE m.seq > ?2 AND m.seq <= ?3 AND NOT EXISTS ("                               \
 		"SELECT 1 FROM outbox_detour d WHERE d.target = ?1 AND d.seq = m.seq)"             \
 		" ORDER BY m.seq")                                                                 \
+	X(SQL_LOG_FIRST, "SELECT min(seq) FROM outbox_message")                                    \
 	/* the first receipt that must stay, or where this call's share ends */                    \
 	X(SQL_PURGE_RECEIPT_STOP, "SELECT n FROM (SELECT n, pos, settled_at, row_number() OVER ()" \
 		" AS i FROM (SELECT n, pos, settled_at FROM outbox_receipt"                        \

@@ -88,7 +88,8 @@ static int count_detours(struct targets *t, const struct target_info *target,
 	bool row;
 	int r;
 
-	r = sqlite_query(t->s, SQL_STATS_PENDING, ARGS(ARG_TEXT(target->name)), &q, err);
+	r = sqlite_query(t->s, SQL_STATS_PENDING, ARGS(ARG_TEXT(target->name), ARG_INT(CAP)), &q,
+			 err);
 	while (r == OUTBOX_OK) {
 		r = sqlite_step(t->s, q, &row, err);
 		if (r != OUTBOX_OK || !row)
