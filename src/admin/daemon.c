@@ -150,7 +150,6 @@ enum daemon_phase daemon_phase(struct daemon *d)
 		pthread_mutex_unlock(&s->lock);
 	}
 	pthread_mutex_unlock(&d->lock);
-	/* half a service that looks like a whole one is worse than none */
 	if (fatal && !done)
 		daemon_drain(d);
 	return done                        ? DAEMON_DONE

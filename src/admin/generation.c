@@ -1,8 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "admin/source.h"
 
+#include "admin/journal.h"
+
 #include <stdatomic.h>
 #include <stdlib.h>
+
+static void hide_secrets_of(const struct outbox_relay_config *relay)
+{
+	journal_hide_url(relay->store);
+	for (size_t i = 0; i < relay->n_targets; i++)
+		journal_hide_url(relay->targets[i].to);
+}
 
 int generation_new(struct config *config, struct generation **ret_generation,
 		   struct outbox_error *err)
@@ -22,8 +31,11 @@ int generation_new(struct config *config, struct generation **ret_generation,
 	config->owner = g;
 	atomic_init(&g->holders, 1);
 	/* all of them now: config_relay() takes from the configuration's arena, which is nobody's later on */
-	for (size_t i = 0; r == OUTBOX_OK && i < config->sources.count; i++)
+	for (size_t i = 0; r == OUTBOX_OK && i < config->sources.count; i++) {
 		r = config_relay(config, &sources[i], &g->relays[i], err);
+		if (r == OUTBOX_OK)
+			hide_secrets_of(&g->relays[i]);
+	}
 	if (r) {
 		generation_drop(g);
 		return r;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "admin/journal.h"
 
+#include "admin/secrets.h"
+
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/safe.h"
@@ -124,6 +126,7 @@ static void write_line(struct buf *line)
 void journal_sink(void *context, const struct outbox_log_event *event)
 {
 	static const char *const levels[] = { "debug", "info", "warn", "error" };
+	_cleanup_(buf_deinit) struct buf hidden = BUF_INIT(LINE_MAX_BYTES);
 	_cleanup_(buf_deinit) struct buf text = BUF_INIT(LINE_MAX_BYTES);
 	_cleanup_(buf_deinit) struct buf line = BUF_INIT(4 * LINE_MAX_BYTES);
 	struct outbox_log_event told = *event;
@@ -134,7 +137,8 @@ void journal_sink(void *context, const struct outbox_log_event *event)
 		return;
 	if (!told.source)
 		told.source = context;
-	append_masked(&text, event->text);
+	hide_secrets(event->text, &hidden);
+	append_masked(&text, buf_str(&hidden));
 	format_time(time, sizeof(time));
 	if (journal_is_json())
 		append_json(&line, time, levels[event->level], &told, buf_str(&text));

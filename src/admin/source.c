@@ -124,7 +124,8 @@ static void note_trouble(struct source *s, struct outbox_error *err, outbox_time
 	if (!s->trouble.status)
 		s->trouble_since = wall();
 	s->trouble = *err;
-	s->fatal = !s->tried && s->wrong;
+	/* beside others it is one source that does not run; alone it is a mistake of whoever started us */
+	s->fatal = !s->tried && s->wrong && s->wanted->config->sources.count == 1;
 	s->tried = true;
 	s->busy_since = 0;
 	pthread_mutex_unlock(&s->lock);
