@@ -85,6 +85,51 @@ static void test_what_is_gone_is_forgotten(void **state)
 	assert_int_equal(w->count, 0);
 }
 
+/* Two sources with targets of the same names: each is judged by itself. */
+static void test_neighbours(void **state)
+{
+	struct world *w = *state;
+	struct outbox_target_stats targets[2][2];
+	struct outbox_stats stats[2];
+	struct health_source sources[2];
+	struct health_input input = { .limits = &w->limits, .sources = sources, .n_sources = 2 };
+
+	for (size_t s = 0; s < 2; s++) {
+		targets[s][0] = targets[s][1] = w->target;
+		targets[s][1].name = "partner";
+		stats[s] = (struct outbox_stats){ .n_targets = 2, .targets = targets[s] };
+		sources[s] =
+			(struct health_source){ .name = s ? "bank" : "shop", .stats = &stats[s] };
+	}
+	w->lanes[0].lease_until = w->lanes[1].lease_until = 1;
+	targets[0][1].failed = 1;
+	targets[1][0].failed = 2;
+	for (int i = 0; i < 3; i++) {
+		assert_ok(health_look(w->memory, &input, w->arena, &w->findings, &w->count, err));
+		assert_int_equal(w->count, 2);
+		assert_string_equal(w->findings[0].source, "shop");
+		assert_string_equal(w->findings[0].target, "partner");
+		assert_string_equal(w->findings[0].text, "1 failed delivery, the limit is 0");
+		assert_string_equal(w->findings[1].source, "bank");
+		assert_string_equal(w->findings[1].target, "events");
+		input.mono += OUTBOX_SECONDS;
+	}
+	/* one ends, the other goes on */
+	targets[0][1].failed = 0;
+	assert_ok(health_look(w->memory, &input, w->arena, &w->findings, &w->count, err));
+	input.mono += w->limits.settle;
+	assert_ok(health_look(w->memory, &input, w->arena, &w->findings, &w->count, err));
+	assert_int_equal(w->count, 1);
+	assert_string_equal(w->findings[0].source, "bank");
+	/* and the failures of one that is away are still known */
+	sources[1].stats = NULL;
+	sources[1].trouble = "away";
+	input.mono += OUTBOX_HOURS;
+	assert_ok(health_look(w->memory, &input, w->arena, &w->findings, &w->count, err));
+	assert_int_equal(health_worst(w->findings, w->count, "bank"), LEVEL_UNHEALTHY);
+	assert_int_equal(health_worst(w->findings, w->count, "shop"), LEVEL_HEALTHY);
+}
+
 static void test_off(void **state)
 {
 	struct world *w = *state;
@@ -127,6 +172,7 @@ int main(void)
 		TEST(test_one_good_look_begins_anew),
 		TEST(test_source_down),
 		TEST(test_what_is_gone_is_forgotten),
+		TEST(test_neighbours),
 		TEST(test_off),
 		TEST(test_once),
 	};

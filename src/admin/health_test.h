@@ -25,6 +25,7 @@ struct world {
 	struct outbox_stats stats;
 	struct target_metrics metrics;
 	struct health_source source;
+	outbox_time lease; /* what is left of it */
 	bool once, gone;
 	const struct health_finding *findings;
 	size_t count;
@@ -46,6 +47,8 @@ static inline int setup(void **state)
 	w->memory = health_memory_new();
 	w->arena = outbox_arena_new(1 << 20);
 	w->wall = T0;
+	w->mono = 5 * OUTBOX_DAYS;
+	w->lease = 1;
 	w->lanes[0] = (struct outbox_lane_stats){ .lane = 0, .owner = "a/0" };
 	w->lanes[1] = (struct outbox_lane_stats){ .lane = 1, .owner = "a/0" };
 	w->target =
@@ -82,7 +85,7 @@ static inline void look(struct world *w)
 
 	w->stats.store_now = w->wall + OUTBOX_HOURS;
 	for (size_t i = 0; i < 2; i++)
-		w->lanes[i].lease_until = w->stats.store_now + 1;
+		w->lanes[i].lease_until = w->stats.store_now + w->lease;
 	assert_ok(health_look(w->memory, &input, w->arena, &w->findings, &w->count, err));
 }
 

@@ -91,6 +91,7 @@ static void test_sending(void **state)
 	assert_null(found(w, RULE_SENDING));
 	go_on(w, w->limits.settle);
 	assert_non_null(found(w, RULE_SENDING));
+	assert_int_equal(found(w, RULE_SENDING)->since, w->wall - w->limits.settle - 1);
 	w->target.sending = 0;
 	ends_after_settle(w, RULE_SENDING);
 }
@@ -178,6 +179,7 @@ static void test_lanes(void **state)
 
 	w->lanes[0].owner = NULL;
 	fires_after(w, RULE_LANES_IDLE, w->limits.settle);
+	assert_string_equal(found(w, RULE_LANES_IDLE)->text, "nobody holds 1 of its 2 lanes");
 	w->lanes[1].owner = NULL;
 	fires_after(w, RULE_NO_RELAY, w->limits.settle);
 	assert_null(found(w, RULE_LANES_IDLE));
@@ -186,9 +188,15 @@ static void test_lanes(void **state)
 	fires_after(w, RULE_REFUSED, 0);
 	go_on(w, w->limits.settle);
 	assert_int_equal(w->count, 1);
+	assert_string_equal(w->findings[0].text, "relays refuse 1 of 2 lanes: ahead of the log");
 	w->lanes[0].refused = NULL;
 	w->lanes[0].owner = w->lanes[1].owner = "b/0";
 	ends_after_settle(w, RULE_REFUSED);
+	/* an owner whose lease has run out is none */
+	w->lease = 0;
+	fires_after(w, RULE_NO_RELAY, w->limits.settle);
+	assert_string_equal(found(w, RULE_NO_RELAY)->text,
+			    "no relay works on it: nobody holds one of its 2 lanes");
 }
 
 static void test_paused_is_information(void **state)
