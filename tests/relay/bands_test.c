@@ -114,7 +114,7 @@ static void bands_share_a_rate_and_the_higher_go_first(void **state)
 	struct world *w = world_new(1);
 	struct outbox_target_config target;
 	struct outbox_relay_config config = banded(w, &target);
-	int64_t high[10];
+	int64_t high[16];
 
 	(void)state;
 	target.rate_count = 10;
@@ -122,16 +122,24 @@ static void bands_share_a_rate_and_the_higher_go_first(void **state)
 	for (int i = 0; i < 200; i++)
 		publish(w, -1);
 	world_relay(w, 0, &config);
+	for (size_t i = 0; i < 3; i++) {
+		static const enum throttle_rank ranks[] = { RANK_NORMAL, RANK_HIGH, RANK_LOW };
+
+		assert_int_equal(w->relays[0]->plan.targets[i].rank, ranks[i]);
+		assert_ptr_equal(w->relays[0]->plan.targets[i].throttle,
+				 w->relays[0]->plan.targets[0].throttle);
+	}
 	world_run(w, 5 * S);
 	assert_in_range(memory_broker_count(w->brokers[0]), 50, 60);
-	for (int i = 0; i < 10; i++)
+	for (int i = 0; i < 16; i++)
 		high[i] = publish(w, 1);
+	/* they are most of what may be sent now */
 	world_run(w, 2 * S);
-	for (int i = 0; i < 10; i++)
+	for (int i = 0; i < 16; i++)
 		assert_int_equal(arrivals(w, high[i]), 1);
-	assert_in_range(memory_broker_count(w->brokers[0]), 65, 82);
+	assert_in_range(memory_broker_count(w->brokers[0]), 66, 82);
 	world_run(w, OUTBOX_MINUTES);
-	assert_int_equal(memory_broker_count(w->brokers[0]), 210);
+	assert_int_equal(memory_broker_count(w->brokers[0]), 216);
 	world_free(w);
 }
 
