@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From schema version 1, with deliveries in every state, to this program's; nothing is lost or sent twice."""
+import hashlib
+import pathlib
+import os
+import re
+import sys
+import time
+
+import pytest
+
+SOURCE = os.environ.get("OUTBOX_SOURCE", os.path.join(os.path.dirname(__file__), "..", ".."))
+sys.path.insert(0, os.path.join(SOURCE, "tests", "cli"))  # there are two pgshops
+import pgshop  # noqa: E402
+from shell import Shop  # noqa: E402
+
+SQL = pathlib.Path(SOURCE) / "sql"
+# What people have: the files of version 1 never change again. What comes later is files of its own.
+VERSION_1 = {"sqlite": "1b25c5bbcedb8b2723066cad8dd1781d0e500d34c5d6c98179f2dc6f7179eae4", "postgres": "8a432d65b209e8a136372c47b9759003fc4d8c8471c1d492abf2e8357a3eeff0"}
+
+
+def version_1(store):
+    """The files of version 1, in their order."""
+    if store == "sqlite":
+        return [SQL / "sqlite" / "schema.sql"]
+    build = (pathlib.Path(SOURCE) / "src/store/postgres/meson.build").read_text()
+    parts = re.findall(r"'(\w+)'", re.search(r"foreach part : \[(.*?)\]", build).group(1))
+    return [SQL / "postgres" / f"{part}.sql" for part in parts]
+
+
+def text_of(store):
+    return "".join(path.read_text() for path in version_1(store))
+
+
+@pytest.mark.parametrize("store", ["sqlite", "postgres"])
+def test_the_files_of_version_1_never_change(store):
+    assert hashlib.sha256(text_of(store).encode()).hexdigest() == VERSION_1[store]
+
+
+def publish(db):
+    for i in range(1, 7):
+        db.execute(f"INSERT INTO outbox_message (id, type, key, payload) VALUES ('m{i}', 'order.placed', 'k{i}', '{{}}')")
+
+
+def old_sqlite(folder):
+    """As a relay of that time left it: m1 delivered, m2 failed, m3 waiting, m4 and m5 in flight, m6 new."""
+    shop = Shop(folder)
+    now = int(time.time() * 1e6)
+    with shop.db() as db:
+        db.execute("PRAGMA journal_mode = WAL")
+        db.executescript(text_of("sqlite"))
+        db.executemany("INSERT INTO outbox_meta VALUES (?, ?)",
+                       [("schema", 1), ("min_reader", 1), ("lanes", 1), ("store_id", 7)])
+        publish(db)
+        db.execute("INSERT INTO outbox_target (name, version, route, created_at, start_seq) VALUES ('events', 1,"
+                   " '{\"types\":[],\"kind\":\"any\",\"published\":false}', ?, 0)", (now,))
+        db.execute("INSERT INTO outbox_route (target, version, type_glob) VALUES ('events', 1, '*')")
+        db.execute("INSERT INTO outbox_lane (target, lane, owner, lease_until) VALUES ('events', 0, 'gone', 1)")
+        receipt = ("INSERT INTO outbox_receipt (target, lane, n, token, owner, settled_at, route_version, from_seq, pos,"
+                   " claim_end, claim_count, claim_seq, claim_last, delivered, failed, retried, delivered_total,"
+                   " retried_total) VALUES ('events', 0, ?, ?, 'gone', ?, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+        db.execute(receipt, (1, 11, now, 0, 0, 3, 3, 1, 3, 0, 0, 0, 0, 0))
+        db.execute(receipt, (2, 12, now, 0, 3, 5, 2, 4, 5, 1, 1, 1, 1, 1))
+        detour = ("INSERT INTO outbox_detour (target, seq, id, key, lane, state, why, attempts, next_attempt_at,"
+                  " last_error, last_status_at, owner, n) VALUES ('events', ?, ?, ?, 0, ?, ?, ?, ?, 'no', ?, 'gone', 2)")
+        db.execute(detour, (2, "m2", "k2", "failed", None, 10, None, now))
+        db.execute(detour, (3, "m3", "k3", "pending", "retry", 1, now, now))
+    return shop
+
+
+OUTCOMES = "ROW({0}, {1}, {2}, {3}, '{{{4}}}', '{{{5}}}', '{{{6}}}', '{{{7}}}', '{{{8}}}', '{{{9}}}', '{{{10}}}')::outbox_outcomes"
+
+
+def old_postgres(folder):
+    """The same, by the functions of that time."""
+    shop = pgshop.PgShop(folder)
+    shop.sql(text_of("postgres"))
+    shop.sql("INSERT INTO outbox_meta (name, value) VALUES ('schema', '1'), ('min_reader', '1'), ('lanes', '1')")
+    for i in range(1, 7):
+        shop.sql(f"INSERT INTO outbox_message (id, type, key, payload) VALUES ('m{i}', 'order.placed', 'k{i}', '{{}}')")
+    shop.sql("SELECT outbox_target_put('events', '{\"types\":[],\"kind\":\"any\",\"published\":false}', '{}', NULL, false,"
+             " false, false, 1, 1, NULL)")
+    shop.sql("SELECT outbox_lease('events', 'gone', 1000, 1, false, NULL, 0, NULL)")
+    shop.sql("SELECT outbox_take('events', 0, 'gone', 2, NULL)")
+    none = OUTCOMES.format(0, 0, 0, 0, "", "", "", "", "", "", "")
+    shop.sql(f"SELECT * FROM outbox_advance('events', 0, 'gone', 2, 2, 3, 1, {none}, 3, 1000000, NULL)")
+    some = OUTCOMES.format(3, 1, 3, 3, "2,3", "6,3", "10,1", "0,1000000", "NULL,NULL", "f,f", "no,no")
+    shop.sql(f"SELECT * FROM outbox_advance('events', 0, 'gone', 3, 3, 4, 1, {some}, 2, 1000000, NULL)")
+    return shop
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def old(request, tmp_path):
+    if request.param == "sqlite":
+        yield old_sqlite(tmp_path)
+        return
+    reason = pgshop.reason_to_skip()
+    if reason:
+        pytest.skip(reason)
+    shop = old_postgres(tmp_path)
+    yield shop
+    shop.drop()
+
+
+def states(shop):
+    return {d["id"]: d.get("why") or d["state"] for d in shop.run("list", "--json", "--limit", 100).json["deliveries"]}
+
+
+def test_an_upgrade_keeps_every_state(old):
+    refused = old.run("status", code=None)
+    assert refused.code != 0 and "outbox upgrade" in refused.err
+    assert "1" in old.run("upgrade", "--check", code=None).out
+    assert "outbox upgrade" in old.run("status", code=None).err  # it only looked
+    old.run("upgrade")
+    assert "nothing to do" in old.run("upgrade").out
+    found = states(old)
+    assert found["m1"] == "delivered" and found["m2"] == "failed" and found["m3"] == "retry"
+    assert found["m4"] == found["m5"] == "sending" and found["m6"] == "new"
+    # the owner that was at work is gone: its messages go again, the failed one waits for a person
+    old.run("relay", "--to", "events=file:out.jsonl", "--until-idle", code=None)
+    sent = (old.folder / "out.jsonl").read_text()
+    assert [i for i in range(1, 7) if f'"id":"m{i}"' in sent] == [3, 4, 5, 6]
+    old.run("requeue", "m2")
+    old.run("relay", "--to", "events=file:out.jsonl", "--until-idle")
+    assert set(states(old).values()) == {"delivered"}
+
+
+def test_what_version_2_brings_works_after_it(old):
+    old.run("upgrade")
+    old.run("requeue", "m2")
+    args = ["--to", "dead=file:dead.jsonl", "--match", "dead=-", "--start", "dead=oldest", "--dead-letter", "events=dead"]
+    old.run("publish", "--type", "t", "--id", "late", "--data", "{}", "--expires", "2020-01-01T00:00:00Z")
+    old.run("relay", "--to", "events=file:out.jsonl", *args, "--until-idle", code=None)
+    assert '"id":"late"' in (old.folder / "dead.jsonl").read_text()
+    old.run("redact", "m1", "--reason", "asked for")
+    assert "redacted" in old.run("show", "m1", "--raw-payload").out
