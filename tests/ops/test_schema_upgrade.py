@@ -134,3 +134,37 @@ def test_what_version_2_brings_works_after_it(old):
     assert '"id":"late"' in (old.folder / "dead.jsonl").read_text()
     old.run("redact", "m1", "--reason", "asked for")
     assert "redacted" in old.run("show", "m1", "--raw-payload").out
+
+
+def told(shop, sql):
+    try:
+        shop.sql(sql)
+    except Exception as e:  # pylint: disable=broad-except
+        return str(e)
+    return ""
+
+
+def closed_postgres(shop):
+    for column, value in (("xid", "'5'::xid8"), ("seq", "900")):
+        made_up = f"INSERT INTO outbox_message ({column}, type, payload) OVERRIDING SYSTEM VALUE VALUES ({value}, 't', '1')"
+        assert "is given by the log" in told(shop, made_up)
+    assert "never changes" in told(shop, "UPDATE outbox_message SET payload = '1'")
+    by_hand = "BEGIN; SET LOCAL outbox.redact = '1'; UPDATE outbox_message SET {} WHERE seq = {}; COMMIT"
+    tombstone = "payload = '{\"redacted\":true}'"
+    for change, seq in ((f"type = 'x', {tombstone}", 1), ("payload = '1'", 1), (f"{tombstone}, key = 'xy'", 1), (tombstone, 2)):
+        assert told(shop, by_hand.format(change, seq)), change
+
+
+def test_the_log_is_as_closed_as_before(old):
+    """One kind of change is let through, by the program itself; nothing that people could say by hand."""
+    old.run("upgrade")
+    if isinstance(old, pgshop.PgShop):
+        closed_postgres(old)
+        return
+    with old.db() as db:
+        for say in ("SELECT 1", "INSERT INTO outbox_meta VALUES ('redact', 1)"):
+            db.execute(say)
+            for change, seq in (("payload = '1'", 1), ("type = 'x', payload = '{\"redacted\":true}'", 1),
+                                ("payload = '{\"redacted\":true}'", 2)):
+                with pytest.raises(Exception, match="never changes"):
+                    db.execute(f"UPDATE outbox_message SET {change} WHERE seq = {seq}")
