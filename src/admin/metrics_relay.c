@@ -129,6 +129,15 @@ static void each_breaker(const struct metric_sink *sink, const struct metric_fam
 	metric_say(sink, family, p);
 }
 
+static void each_throttled(const struct metric_sink *sink, const struct metric_family *family,
+			   const struct target_metrics *m, struct metric_point *p,
+			   const void *context)
+{
+	(void)context;
+	p->value = m->throttled;
+	metric_say(sink, family, p);
+}
+
 static void each_held(const struct metric_sink *sink, const struct metric_family *family,
 		      const struct target_metrics *m, struct metric_point *p, const void *context)
 {
@@ -167,6 +176,9 @@ static const struct {
 	{ { "outbox_breaker_state",
 	    "0 closed, 1 open, 2 probing: the worst of the target's workers", METRIC_GAUGE, "1" },
 	  each_breaker },
+	{ { "outbox_throttled", "1 while messages wait for the target's rate limit", METRIC_GAUGE,
+	    "1" },
+	  each_throttled },
 	{ { "outbox_lanes_held", "Lanes that this process holds", METRIC_GAUGE, "{lane}" },
 	  each_held },
 	{ { "outbox_in_flight", "Messages claimed by this process and not settled yet",

@@ -33,6 +33,7 @@ static struct target_metrics in_process[] = {
 	  .delivered = 42,
 	  .breaker = BREAKER_PROBING,
 	  .duplicates_takeover = 3,
+	  .throttled = true,
 	  .lanes = 2,
 	  .latency = { .buckets = { 1, 0, 2, [HISTOGRAM_BUCKETS - 1] = 1 },
 		       .count = 4,
@@ -96,6 +97,7 @@ static void what_was_counted_is_written(void **state)
 	has(&text, "outbox_duplicates_total{source=\"shop\",target=\"events\",reason=\"fenced\"} 0");
 	has(&text, "outbox_breaker_state{source=\"shop\",target=\"events\"} 2");
 	has(&text, "outbox_lanes_held{source=\"shop\",target=\"events\"} 2");
+	has(&text, "outbox_throttled{source=\"shop\",target=\"events\"} 1");
 	has(&text, "outbox_health 2");
 	has(&text, "outbox_finding{source=\"shop\",target=\"events\",rule=\"failed\","
 		   "level=\"unhealthy\"} 1");

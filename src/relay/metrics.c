@@ -21,6 +21,8 @@ void relay_target_metrics(const struct outbox_relay *relay, size_t target,
 {
 	tally_view(&relay->tallies[target], ret_metrics);
 	ret_metrics->target = relay->plan.targets[target].name;
+	ret_metrics->throttled = throttle_holds(relay->plan.targets[target].throttle,
+						relay->plan.clock->mono(relay->plan.clock));
 	for (size_t i = 0; i < relay->n_threads; i++) {
 		const struct worker *w = relay->threads[i].worker;
 		enum breaker_state breaker;

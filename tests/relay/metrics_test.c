@@ -152,6 +152,26 @@ static void duplicates_have_a_reason(void **state)
 	world_free(w);
 }
 
+static void a_rate_that_is_used_up_is_seen(void **state)
+{
+	struct world *w = world_new(1);
+	struct outbox_target_config target;
+	struct outbox_relay_config config = world_config(w, &target);
+
+	(void)state;
+	target.rate_count = 5;
+	target.rate_period = OUTBOX_MINUTES;
+	world_publish_many(w, 12, 0);
+	world_relay(w, 0, &config);
+	assert_false(metrics(w, 0, 0).throttled);
+	world_settle(w);
+	assert_true(metrics(w, 0, 0).throttled);
+	world_run(w, OUTBOX_HOURS);
+	assert_int_equal(metrics(w, 0, 0).delivered, 12);
+	assert_false(metrics(w, 0, 0).throttled);
+	world_free(w);
+}
+
 struct seen {
 	int reports;
 	size_t messages, delivered, parents;
@@ -258,6 +278,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(what_is_refused_is_no_latency),
 		cmocka_unit_test(the_breaker_is_seen),
 		cmocka_unit_test(duplicates_have_a_reason),
+		cmocka_unit_test(a_rate_that_is_used_up_is_seen),
 		cmocka_unit_test(every_settled_batch_is_told),
 		cmocka_unit_test(a_batch_that_met_an_outage_says_so),
 		cmocka_unit_test(values_find_their_bucket),
