@@ -97,12 +97,11 @@ static json_t *key_schema(const struct schema_key *key)
 
 	if (!value)
 		return NULL;
-	if (key->type == SCHEMA_GROUP || key->type == SCHEMA_LIST) {
-		return unless(json_object_set_new(value, "description", json_string(key->help)),
+	buf_printf(&about, "%s%s", key->help, RESTART_WORDS(key));
+	if (key->type == SCHEMA_GROUP || key->type == SCHEMA_LIST)
+		return unless(json_object_set_new(value, "description", json_string(buf_str(&about))),
 			      value);
-	}
 	/* whatever the type, a variable may stand for it */
-	buf_text(&about, key->help);
 	if (key->otherwise)
 		buf_printf(&about, " (default: %s)", key->otherwise);
 	whole = json_pack("{s:s, s:[o, {s:s, s:s}]}", "description", buf_str(&about), "anyOf",

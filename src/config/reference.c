@@ -36,7 +36,7 @@ static void write_help(const struct schema_key *key, int indent, struct buf *out
 
 	value_describe(key, &form);
 	out->failed |= form.failed;
-	buf_printf(out, "%*s# %s", indent, "", key->help);
+	buf_printf(out, "%*s# %s%s", indent, "", key->help, RESTART_WORDS(key));
 	if (form.size)
 		buf_printf(out, "\n%*s# (%s%s%s)", indent, "", buf_str(&form),
 			   key->otherwise ? "; default: " : "",
@@ -46,8 +46,8 @@ static void write_help(const struct schema_key *key, int indent, struct buf *out
 
 static void write_group(const struct schema_key *key, int indent, struct buf *out)
 {
-	buf_printf(out, "%*s# %s\n%*s%s%s:\n", indent, "", key->help, indent, "",
-		   key->required ? "" : "#", key->name);
+	buf_printf(out, "%*s# %s%s\n%*s%s%s:\n", indent, "", key->help, RESTART_WORDS(key), indent,
+		   "", key->required ? "" : "#", key->name);
 	write_map(key->group, (size_t)indent + (key->type == SCHEMA_LIST ? 4 : 2),
 		  key->type != SCHEMA_LIST ? ALONE
 		  : key->required          ? IN_LIST

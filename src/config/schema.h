@@ -45,6 +45,8 @@ enum schema_reload {
 	RELOAD_RESTART /* with the next start only; a reload says so */
 };
 
+#define RESTART_WORDS(key_) ((key_)->reload == RELOAD_RESTART ? "; a change needs a restart" : "")
+
 struct schema_choice {
 	const char *name; /* NULL: the end */
 	int value;
