@@ -10,7 +10,7 @@ int serve_make(struct admin *admin, struct outbox_error *err) OUTBOX_MUSTCHECK;
 /* Have the serving thread look again. Any thread. */
 void serve_wake(struct admin *admin);
 
-/* The thread that serves all sockets, until admin->stop. */
-void *serve_run(void *admin);
+/* The thread that serves all sockets, until admin->stop; its argument is the struct admin. */
+void *serve_run(void *argument);
 
 #endif

@@ -94,6 +94,7 @@ class Console(Shop):
         text = (self.folder / "relay.log").read_text(errors="replace")
         for secret in SECRETS:
             assert secret not in text, text
+        assert "Sanitizer" not in text and "runtime error:" not in text, text
 
     def ask(self, method, path, body=None, token="ada", query=None, headers=None):
         if query:
