@@ -15,6 +15,7 @@
 
 #define BACKLOG 512
 #define SILENT_SECONDS 5
+#define UNREAD_BYTES (64 << 10)
 #define SOCKET_MODE 0660
 
 static int refuse(struct outbox_error *err, const char *text, const char *remedy)
@@ -161,10 +162,13 @@ static void learn_port(int fd, struct endpoint *endpoint)
 
 int listen_open(struct endpoint *endpoint, int *ret_fd, struct outbox_error *err)
 {
-	const int yes = 1, silent = SILENT_SECONDS;
+	const int yes = 1, silent = SILENT_SECONDS, unread = UNREAD_BYTES;
 	int fd = socket(endpoint->address.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK,
 			0);
 
+	/* inherited by each connection: who does not read does not make us write megabytes */
+	if (fd >= 0)
+		setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &unread, sizeof(unread));
 	if (fd >= 0 && !endpoint->is_unix) {
 		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
 		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));

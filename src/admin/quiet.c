@@ -6,7 +6,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define LESS_URGENT 5
+#define LESS_URGENT 10
 
 int thread_start(pthread_t *thread, void *(*run)(void *), void *argument)
 {
