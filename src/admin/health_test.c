@@ -103,19 +103,22 @@ static void test_neighbours(void **state)
 	}
 	w->lanes[0].lease_until = w->lanes[1].lease_until = 1;
 	targets[0][1].failed = 1;
+	targets[0][0].failed = 3;
 	targets[1][0].failed = 2;
 	for (int i = 0; i < 3; i++) {
 		assert_ok(health_look(w->memory, &input, w->arena, &w->findings, &w->count, err));
-		assert_int_equal(w->count, 2);
+		assert_int_equal(w->count, 3);
 		assert_string_equal(w->findings[0].source, "shop");
-		assert_string_equal(w->findings[0].target, "partner");
-		assert_string_equal(w->findings[0].text, "1 failed delivery, the limit is 0");
-		assert_string_equal(w->findings[1].source, "bank");
-		assert_string_equal(w->findings[1].target, "events");
+		assert_string_equal(w->findings[0].target, "events");
+		assert_string_equal(w->findings[0].text, "3 failed deliveries, the limit is 0");
+		assert_string_equal(w->findings[1].target, "partner");
+		assert_string_equal(w->findings[1].text, "1 failed delivery, the limit is 0");
+		assert_string_equal(w->findings[2].source, "bank");
+		assert_string_equal(w->findings[2].target, "events");
 		input.mono += OUTBOX_SECONDS;
 	}
 	/* one ends, the other goes on */
-	targets[0][1].failed = 0;
+	targets[0][0].failed = targets[0][1].failed = 0;
 	assert_ok(health_look(w->memory, &input, w->arena, &w->findings, &w->count, err));
 	input.mono += w->limits.settle;
 	assert_ok(health_look(w->memory, &input, w->arena, &w->findings, &w->count, err));

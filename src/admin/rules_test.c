@@ -124,6 +124,17 @@ static void test_latency(void **state)
 		go_on(w, OUTBOX_MINUTES);
 	}
 	assert_null(found(w, RULE_LATENCY));
+	/* a burst counts for a while, however quick the few behind it are */
+	add_latency(w, 1000, 10 * w->limits.latency);
+	for (int i = 0; i < 4; i++) {
+		add_latency(w, 1, OUTBOX_SECONDS);
+		go_on(w, 15 * OUTBOX_SECONDS);
+	}
+	assert_non_null(found(w, RULE_LATENCY));
+	go_on(w, OUTBOX_HOURS);
+	go_on(w, OUTBOX_HOURS);
+	go_on(w, OUTBOX_HOURS);
+	assert_null(found(w, RULE_LATENCY));
 	/* a new relay counts from zero */
 	w->metrics.latency = (struct histogram_view){ .count = 0 };
 	add_latency(w, 5, OUTBOX_SECONDS);
