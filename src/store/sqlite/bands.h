@@ -17,10 +17,10 @@ struct sqlite_bands {
 };
 
 int sqlite_bands_plan(struct sqlite_store *s, const struct outbox_target_def *def,
-		      struct sqlite_bands *ret_bands, struct outbox_error *err) OUTBOX_MUSTCHECK;
+		      struct sqlite_bands *b, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /* It was put: note its family, and end those of its bands that it had until now. */
 int sqlite_bands_note(struct sqlite_store *s, const struct outbox_target_def *def,
-		      const struct sqlite_bands *bands, struct outbox_error *err) OUTBOX_MUSTCHECK;
+		      const struct sqlite_bands *b, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 #endif
