@@ -5,7 +5,6 @@ The client is fetched once with pip into the user's cache. Where it cannot be ha
 says so."""
 import base64
 import contextlib
-import fcntl
 import json
 import os
 import pathlib
@@ -14,6 +13,9 @@ import subprocess
 import sys
 
 import natsd
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "support"))
+from fetch import fetch  # pylint: disable=wrong-import-position
 
 BINARY = os.environ.get("OUTBOX_BIN", "outbox")
 CLIENT = "nats-py==2.9.0"
@@ -25,20 +27,8 @@ MESSAGES = [
 ]
 
 
-def fetch():
-    """The folder of the client, or None."""
-    folder = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "outbox-test" / CLIENT
-    folder.mkdir(parents=True, exist_ok=True)
-    with open(folder / "lock", "w", encoding="utf-8") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (folder / "nats").exists():
-            subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", folder, CLIENT],
-                           check=False, capture_output=True, timeout=120)
-    return folder if (folder / "nats").exists() else None
-
-
 def read(server, count):
-    folder = fetch()
+    folder = fetch(CLIENT, "nats", alone=True)
     if not folder:
         print(f"witness: a bare socket, {CLIENT} could not be had")
         return [{"headers": headers, "data": data} for headers, data in natsd.Witness(server.port).messages("S")]
