@@ -95,6 +95,7 @@ def test_a_database_that_is_away_is_no_failed_start(shop, manager):
     until(lambda: any(re.match(r"STATUS=1 of 2 sources running; other: no database at other.db", line)
                       for line in manager.lines()), "the status")
     until(shop.lines, "a delivery of the source that is there")
+    time.sleep(2)  # it is tried again meanwhile
     assert said(shop).count("source.away other: ") == 1
     shop.run("init", "--store", "sqlite:other.db")
     manager.wait("STATUS=2 of 2 sources running")

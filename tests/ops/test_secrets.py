@@ -53,6 +53,7 @@ targets:
   - {{ name: nats, to: "nats://relay:{nats}@127.0.0.1:{echo}/x" }}
   - {{ name: rabbit, to: "amqp://relay:{amqp}@127.0.0.1:{echo}/?exchange=x" }}
   - {{ name: kafka, to: "kafka://relay:{kafka}@127.0.0.1:{echo}/x" }}
+  - {{ name: quoting, to: "file:/nowhere/{redis}/x.jsonl" }}
   - {{ name: out, to: "file:out.jsonl", retry: {{ max_attempts: 1 }} }}
 relay: {{ breaker_max: 1s }}
 log: {{ format: {format}, level: debug }}
@@ -83,7 +84,7 @@ def test_nothing_planted_is_ever_said(tmp_path, form):
     try:
         for words in ("message.refused", "source.away", *(f"{name}" for name in ("redis", "redis-away", "nats", "rabbit", "kafka"))):
             until(lambda words=words: words in said(), words)
-        until(lambda: said().count("target.outage") >= 5, "every broker's outage")
+        until(lambda: said().count("target.outage") >= 6, "every broker's outage")
         assert PLANTED["file"].encode() in echo.heard, "a password must have been sent, or this shows nothing"
         time.sleep(0.2)
         write(redis=PLANTED["reloaded"])
