@@ -314,34 +314,40 @@ static size_t source_index(const struct health_input *input, const char *name)
 	return i;
 }
 
+static int fill_finding(const struct entry *entry, struct outbox_arena *arena,
+			struct health_finding *finding)
+{
+	bool of_target = entry->spot.target[0];
+
+	finding->rule = rule_names[entry->rule];
+	finding->level = rules[entry->rule].level;
+	finding->source = outbox_arena_text(arena, entry->spot.source);
+	finding->target = of_target ? outbox_arena_text(arena, entry->spot.target) : NULL;
+	finding->since = entry->since;
+	memcpy(finding->text, entry->text, sizeof(finding->text));
+	return finding->source && (!of_target || finding->target) ? OUTBOX_OK : OUTBOX_ENOMEM;
+}
+
 /* Of one level: by source, then by rule, then as they began. */
 static int add_level(const struct health_memory *memory, const struct health_input *input,
 		     enum health_level level, struct outbox_arena *arena,
 		     struct health_finding *findings, size_t *count)
 {
-	for (size_t s = 0; s < input->n_sources; s++)
-		for (int rule = 0; rule < RULE_COUNT; rule++)
-			for (size_t i = 0; i < memory->n_entries; i++) {
-				const struct entry *e = &memory->entries[i];
-				struct health_finding *to = &findings[*count];
+	int r = OUTBOX_OK;
 
-				if (!e->firing || (int)e->rule != rule ||
-				    rules[rule].level != level ||
-				    source_index(input, e->spot.source) != s)
-					continue;
-				to->rule = rule_names[rule];
-				to->level = level;
-				to->source = outbox_arena_text(arena, e->spot.source);
-				to->target = e->spot.target[0]
-						     ? outbox_arena_text(arena, e->spot.target)
-						     : NULL;
-				to->since = e->since;
-				memcpy(to->text, e->text, sizeof(to->text));
-				if (!to->source || (e->spot.target[0] && !to->target))
-					return OUTBOX_ENOMEM;
-				++*count;
-			}
-	return OUTBOX_OK;
+	for (size_t k = 0; k < input->n_sources * RULE_COUNT; k++) {
+		size_t source = k / RULE_COUNT;
+		enum health_rule rule = (enum health_rule)(k % RULE_COUNT);
+
+		for (size_t i = 0; r == OUTBOX_OK && i < memory->n_entries; i++) {
+			const struct entry *entry = &memory->entries[i];
+
+			if (entry->firing && entry->rule == rule && rules[rule].level == level &&
+			    source_index(input, entry->spot.source) == source)
+				r = fill_finding(entry, arena, &findings[(*count)++]);
+		}
+	}
+	return r;
 }
 
 int health_look(struct health_memory *memory, const struct health_input *input,

@@ -78,25 +78,36 @@ static bool add_header(struct curl_slist **list, const char *header)
 	return longer != NULL;
 }
 
-static CURLcode set_up(struct post *post, const struct post_request *request,
-		       struct curl_slist *headers)
+#define SET(option_, value_) r = r ? r : curl_easy_setopt(c, CURLOPT_##option_, value_)
+
+/* How it behaves, whatever is sent. */
+static CURLcode set_manners(CURL *c)
 {
-	CURL *c = post->curl;
-	long timeout = (long)(request->timeout / OUTBOX_MILLISECONDS);
 	CURLcode r = CURLE_OK;
 
-	curl_easy_reset(c);
-#define SET(option_, value_) r = r ? r : curl_easy_setopt(c, CURLOPT_##option_, value_)
-	SET(URL, request->url);
 	SET(PROTOCOLS_STR, "http,https");
 	SET(FOLLOWLOCATION, 0L);
 	SET(PROXY, "");
 	SET(NETRC, (long)CURL_NETRC_IGNORED);
 	SET(NOSIGNAL, 1L);
 	SET(SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+	SET(USERAGENT, "outbox/" OUTBOX_VERSION);
+	SET(NOPROGRESS, 0L);
+	return r;
+}
+
+static CURLcode set_up(struct post *post, const struct post_request *request,
+		       struct curl_slist *headers)
+{
+	CURL *c = post->curl;
+	long timeout = (long)(request->timeout / OUTBOX_MILLISECONDS);
+	CURLcode r;
+
+	curl_easy_reset(c);
+	r = set_manners(c);
+	SET(URL, request->url);
 	SET(CONNECTTIMEOUT_MS, timeout > 0 ? timeout : 1L);
 	SET(TIMEOUT_MS, timeout > 0 ? timeout : 1L);
-	SET(USERAGENT, "outbox/" OUTBOX_VERSION);
 	SET(HTTPHEADER, headers);
 	SET(POSTFIELDS, request->body);
 	SET(POSTFIELDSIZE_LARGE, (curl_off_t)request->size);
@@ -104,8 +115,6 @@ static CURLcode set_up(struct post *post, const struct post_request *request,
 	SET(WRITEDATA, post);
 	SET(XFERINFOFUNCTION, ask_stop);
 	SET(XFERINFODATA, (void *)request);
-	SET(NOPROGRESS, 0L);
-#undef SET
 	return r;
 }
 

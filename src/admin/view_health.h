@@ -10,8 +10,8 @@
 extern const struct shape view_finding, view_alerts;
 
 extern const char *const health_levels[];
-json_t *view_make_findings(const void *sample);
-json_t *view_make_sample_level(const void *sample);
+json_t *view_make_findings(const void *row);
+json_t *view_make_sample_level(const void *row);
 
 #define VIEW_SAMPLE_FIELDS                                                          \
 	FIELD(struct watch_sample, at, FIELD_TIME, 0, "when it was looked at"),     \
