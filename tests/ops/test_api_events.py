@@ -4,11 +4,12 @@ import contextlib
 import http.client
 import json
 import socket
+import time
 
 import pytest
 
 from console import TOKENS, Console
-from shell import until
+from shell import PATIENCE, until
 
 
 @pytest.fixture
@@ -41,7 +42,9 @@ class Stream:
                 fields[name] = value
 
     def wait(self, event, condition=lambda data: True):
+        deadline = time.monotonic() + PATIENCE
         while True:
+            assert time.monotonic() < deadline, f"waited in vain for {event}"
             got = self.next()
             assert got is not None, f"the stream ended before {event}"
             data = json.loads(got["data"])
