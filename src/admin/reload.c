@@ -86,6 +86,9 @@ static void do_swap(struct daemon *d, struct generation *generation, const struc
 			d->sources[n++] = s;
 	}
 	d->n_sources = n;
+	/* told to end meanwhile: those that were just started have not heard it */
+	for (size_t i = 0; atomic_load(&d->draining) && i < n; i++)
+		source_stop(d->sources[i]);
 	for (size_t i = 0; i < swap->n_gone; i++) {
 		source_stop(swap->gone[i]);
 		d->leaving[d->n_leaving++] = swap->gone[i];
@@ -192,7 +195,7 @@ int daemon_reload(struct daemon *d, bool dry_run, struct problems *problems,
 		generation_drop(generation);
 		r = outbox_fail(&cause, OUTBOX_ECONFLICT, "the relay is draining");
 	}
-	if (r == OUTBOX_OK) {
+	if (r == OUTBOX_OK && generation) {
 		plan_swap(d, generation->config, &swap, &result);
 		if (dry_run)
 			generation_drop(generation);

@@ -13,6 +13,18 @@
 
 #define NAME_SIZE (OUTBOX_TARGET_NAME_MAX + 1)
 
+/* A character as it may stand in a name; 0: not at its beginning. */
+static char name_char(char given, bool first)
+{
+	char c = (char)tolower((unsigned char)given);
+
+	if (c >= 'a' && c <= 'z')
+		return c;
+	if (first)
+		return 0;
+	return c >= '0' && c <= '9' ? c : '-';
+}
+
 /* A name that people recognise: the last part of the store's URL, as far as a name can hold it. */
 static void name_of(const char *store, char *out)
 {
@@ -21,12 +33,8 @@ static void name_of(const char *store, char *out)
 	while (begin > 0 && !strchr("/:", store[begin - 1]))
 		begin--;
 	for (; begin < end && store[begin] != '.' && n + 1 < NAME_SIZE; begin++) {
-		int c = tolower((unsigned char)store[begin]);
-
-		if (c >= 'a' && c <= 'z')
-			out[n++] = (char)c;
-		else if (n > 0)
-			out[n++] = (char)(c >= '0' && c <= '9' ? c : '-');
+		out[n] = name_char(store[begin], n == 0);
+		n += out[n] != 0;
 	}
 	out[n] = '\0';
 	if (!n)

@@ -170,3 +170,14 @@ def test_without_a_file_there_is_nothing_to_read_again(tmp_path):
     until(lambda: len(shop.lines()) == 2, "a delivery after it")
     code, _, err = end(relay, signal.SIGTERM)
     assert code == 0 and "there is no file to read again" in err
+
+
+def test_a_changed_target_is_the_only_one_that_delivers(daemon):
+    """The relay before is gone: what is published now goes where the file says now, and nowhere else."""
+    daemon.shop.insert()
+    until(lambda: daemon.shop.lines("events.jsonl"), "a delivery")
+    daemon.path.write_text(daemon.path.read_text().replace("events.jsonl", "elsewhere.jsonl"))
+    assert "1 kept, 1 changed" in daemon.reload()[0]["message"]
+    message = daemon.shop.insert()
+    until(lambda: [line["id"] for line in daemon.shop.lines("elsewhere.jsonl")] == [message], "a delivery elsewhere")
+    assert len(daemon.shop.lines("events.jsonl")) == 1
