@@ -59,7 +59,7 @@ int check_indexes(const struct checking *c, struct outbox_error *err)
 		" FROM unnest(ARRAY['outbox_message_pkey', 'outbox_message_xid', 'outbox_message_id',"
 		"  'outbox_receipt_pkey', 'outbox_receipt_number', 'outbox_detour_pkey',"
 		"  'outbox_detour_state', 'outbox_detour_open', 'outbox_detour_due', 'outbox_detour_key',"
-		"  'outbox_detour_settled', 'outbox_detour_why', 'outbox_kept_id', 'outbox_audit_id']) w(name)"
+		"  'outbox_detour_settled', 'outbox_kept_id', 'outbox_audit_id']) w(name)"
 		" LEFT JOIN (pg_class i JOIN pg_index x ON x.indexrelid = i.oid"
 		"  JOIN pg_namespace n ON n.oid = i.relnamespace AND n.nspname = $1)"
 		" ON i.relname = w.name",
