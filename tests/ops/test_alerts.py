@@ -14,7 +14,6 @@ from shell import PATIENCE, until
 
 PAYLOAD = "payload-secret-0815"
 TOKEN = "token-secret-1234567890"
-FAST = "  settle: 400ms\n"
 
 
 @pytest.fixture
@@ -36,7 +35,7 @@ def console(tmp_path):
 
     def make(hooks, before=lambda c: None, **how):
         alerts = "alerts:\n" + "".join(f"  - {{ {hook} }}\n" for hook in hooks)
-        made.append(Console(tmp_path, more=FAST + alerts, **how))
+        made.append(Console(tmp_path, more=alerts, **how))
         before(made[-1])
         return made[-1].up()
 
