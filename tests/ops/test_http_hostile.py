@@ -267,6 +267,8 @@ def test_the_log_holds_no_control_characters_and_no_flood(console):
                                            [f"Authorization: Bearer wrong{evil}".encode(),
                                             b"User-Agent: " + evil.encode()]))
         raw.send(console.port, raw.request(console.port, "GET /api/messages/%1b%5b31m HTTP/1.1", [ADA]))
+        assert raw.send(console.port, raw.request(console.port, "GET /api/outbox HTTP/1.1",
+                                                  ["Authorization: Bearer wrong"])).status in (401, 429)
     text = (console.folder / "relay.log").read_text()
     assert "\x1b" not in text and "\u202e" not in text and "fake line" not in text
     # wrong tokens: a line a minute for an address, whatever their number
