@@ -33,11 +33,12 @@ def receivers():
 def console(tmp_path):
     made = []
 
-    def make(hooks, before=lambda c: None, **how):
+    def make(hooks, before=None, **how):
         alerts = "alerts:\n" + "".join(f"  - {{ {hook} }}\n" for hook in hooks)
         made.append(Console(tmp_path, more=alerts, **how))
-        before(made[-1])
-        return made[-1].up()
+        if before:
+            before(made[-1])
+        return made[-1].up(whole=not before)
 
     yield make
     for c in made:
