@@ -154,9 +154,7 @@ static void allow_methods(struct request *request, const struct admin_route *rou
 
 	if (!request->allow)
 		request->allow = get ? "GET, HEAD" : route->method;
-	else if (get && !strstr(request->allow, "GET"))
-		request->allow = "GET, HEAD, POST";
-	else if (!get && !strstr(request->allow, route->method))
+	else if (!strstr(request->allow, route->method))
 		request->allow = "GET, HEAD, POST";
 }
 

@@ -161,6 +161,7 @@ static enum MHD_Result first_look(struct request *request, const char *method, c
 	return !in && request->close ? finish(request) : MHD_YES;
 }
 
+/* The library's callback has eight parameters. NOLINTNEXTLINE(readability-function-size) */
 enum MHD_Result serve(void *context, struct MHD_Connection *http, const char *url,
 		      const char *method, const char *version, const char *data, size_t *size,
 		      void **state)
