@@ -1,112 +1,187 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two versions at once on one store, while messages flow: the database first, then the programs one by one."""
-import os
-import pathlib
+import contextlib
 import signal
-import subprocess
 import threading
 import time
 
 import pytest
 
-from shell import BINARY, Shop, until
+from before import before
+from places import pgshop
+from shell import Shop, until
 
-ROOT = pathlib.Path(os.environ.get("OUTBOX_SOURCE", pathlib.Path(__file__).resolve().parents[2]))
-BEFORE = "b741d83"  # the last one with schema 1: the oldest that may run beside this one
-BUILD = pathlib.Path(os.environ.get("OUTBOX_BEFORE_BUILD", pathlib.Path(BINARY).resolve().parents[2] / f"before-{BEFORE}"))
-
-
-def build():
-    """The program of the version before, from the history; kept beside the build for the next run."""
-    program = BUILD / "build" / "src" / "cli" / "outbox"
-    if program.exists():
-        return program
-    there = subprocess.run(["git", "-C", ROOT, "cat-file", "-e", f"{BEFORE}^{{commit}}"], capture_output=True, check=False)
-    if there.returncode != 0:
-        pytest.skip("the version before is not in this checkout's history")
-    BUILD.mkdir(parents=True, exist_ok=True)
-    archive = subprocess.run(["git", "-C", ROOT, "archive", BEFORE], stdout=subprocess.PIPE, check=True)
-    subprocess.run(["tar", "x", "-C", BUILD], input=archive.stdout, check=True)
-    subprocess.run(["meson", "setup", "build", ".", "-Dtests=false", "-Dman=disabled"], cwd=BUILD, check=True, capture_output=True)
-    subprocess.run(["ninja", "-C", "build", "src/cli/outbox"], cwd=BUILD, check=True, capture_output=True)
-    return program
+KEYS = 5
 
 
-class Old(Shop):
-    program = None
+@pytest.fixture(params=["sqlite", "postgres"])
+def shop(request, tmp_path):
+    """Without an outbox yet."""
+    if request.param == "sqlite":
+        return Shop(tmp_path)
+    reason = pgshop.reason_to_skip()
+    if reason:
+        pytest.skip(reason)
+    made = pgshop.PgShop(tmp_path)
+    request.addfinalizer(made.drop)
+    return made
 
-    def command(self, *args):
-        return [str(self.program), *map(str, args)]
 
+class Flow:
+    """An application that goes on publishing, and relays that come and go."""
 
-def deliveries(shop):
-    return [line["data"] for line in shop.lines()]
+    def __init__(self, new, old):
+        self.new, self.old = new, old
+        self.published, self.error = [], None
+        self.stop = threading.Event()
+        self.relays = {}
+        self.sink = open(new.folder / "said", "ab")  # noqa: SIM115
+        self.thread = threading.Thread(target=self.publish)
 
+    def publish(self):
+        """By one connection all the time, as applications do."""
+        try:
+            with self.new.db() as db:
+                while not self.stop.is_set():
+                    n = len(self.published)
+                    db.execute("INSERT INTO outbox_message (type, key, payload) VALUES ('order.placed', ?, ?)",
+                               (f"k{n % KEYS}", str(n)))
+                    self.published.append(n)
+                    time.sleep(0.005)
+        except Exception as error:  # pylint: disable=broad-except
+            self.error = error
 
-def test_two_versions_at_once(tmp_path):
-    old = Old(tmp_path)
-    old.program = build()
-    new = Shop(tmp_path)
-    old.run("init", "--lanes", "2")
-    published, stop = [], threading.Event()
-    sink = open(tmp_path / "said", "wb")
+    def start(self, shop, name, *args):
+        self.relays[name] = shop.start("relay", "--to", "events=file:out.jsonl", "--lease", "2s", "--instance", name, *args,
+                                       stdout=self.sink, stderr=self.sink)
 
-    def relay(shop, name):
-        return shop.start("relay", "--to", "events=file:out.jsonl", "--lease", "2s", "--instance", name, stdout=sink, stderr=sink)
+    def end(self, name):
+        process = self.relays.pop(name)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0, self.said()
 
-    def publish():
-        while not stop.is_set():
-            n = len(published)
-            new.insert(key=f"k{n % 5}", payload=str(n))
-            published.append(n)
-            time.sleep(0.005)
+    def said(self):
+        return (self.new.folder / "said").read_text()
 
-    def flows(what):
-        """Everything that is published now arrives."""
-        count = len(published) + 5
-        until(lambda: len(published) >= count and len(set(deliveries(new))) >= count, what)
+    def arrived(self):
+        return [line["data"] for line in self.new.lines()]
 
-    def works(name):
+    def flows(self, what):
+        """Everything that is published from now on arrives."""
+        count = len(self.published) + 5
+        until(lambda: self.error or (len(self.published) >= count and len(set(self.arrived())) >= count), what)
+        assert not self.error, self.error
+        for name, process in self.relays.items():
+            assert process.poll() is None, f"{name} has ended while {what} was expected:\n{self.said()}"
+
+    def works(self, name):
         """This relay holds a lane and delivers."""
         def holds():
-            lanes = new.run("status", "--json").json["targets"][0]["lanes"]
+            targets = self.new.run("status", "--json").json["targets"]
+            lanes = next(target["lanes"] for target in targets if target["name"] == "events")
             return any((lane["owner"] or "").startswith(name) and lane["live"] for lane in lanes)
         until(holds, f"{name} to hold a lane")
 
-    publisher = threading.Thread(target=publish)
-    publisher.start()
-    relays = [relay(old, "old-a"), relay(old, "old-b")]
+    def finish(self):
+        self.stop.set()
+        self.thread.join()
+        until(lambda: len(set(self.arrived())) >= len(self.published), "the last delivery")
+        for name in list(self.relays):
+            self.end(name)
+        arrived = self.arrived()
+        assert sorted(arrived) == self.published, "nothing is lost, and nothing twice: everybody was drained"
+        for key in range(KEYS):
+            mine = [n for n in arrived if n % KEYS == key]
+            assert mine == sorted(mine)
+        assert not self.error, self.error
+
+    def close(self):
+        self.stop.set()
+        if self.thread.ident:
+            self.thread.join()
+        for process in self.relays.values():
+            process.kill()
+            process.wait()
+        self.sink.close()
+
+
+@contextlib.contextmanager
+def flow(new, old):
+    made = Flow(new, old)
     try:
-        flows("two of the version before")
-        new.run("upgrade", "--check", code=2)
-        new.run("upgrade")
-        flows("the version before on the new schema")
-        relays[0].send_signal(signal.SIGTERM)
-        assert relays[0].wait(60) == 0
-        relays[0] = relay(new, "new-a")
-        works("new-a")
-        works("old-b")
-        flows("both versions side by side")
-        relays[1].send_signal(signal.SIGTERM)
-        assert relays[1].wait(60) == 0
-        relays[1] = relay(new, "new-b")
-        works("new-b")
-        flows("two of the new version")
-        # and back: a rollback of the program alone
-        relays[0].send_signal(signal.SIGTERM)
-        assert relays[0].wait(60) == 0
-        relays[0] = relay(old, "old-c")
-        works("old-c")
-        flows("the version before once more")
+        made.thread.start()
+        yield made
+        made.finish()
     finally:
-        stop.set()
-        publisher.join()
-        until(lambda: len(set(deliveries(new))) >= len(published), "the last delivery")
-        for process in relays:
-            process.send_signal(signal.SIGTERM)
-            assert process.wait(60) == 0
-    arrived = deliveries(new)
-    assert sorted(arrived) == published, "nothing is lost, and nothing twice: everybody was drained"
-    for key in range(5):
-        mine = [n for n in arrived if n % 5 == key]
-        assert mine == sorted(mine)
+        made.close()
+
+
+def sessions(shop):
+    """Those of relays, on PostgreSQL."""
+    return {row[0] for row in shop.sql("SELECT pid FROM pg_stat_activity WHERE datname = current_database()"
+                                       " AND application_name LIKE 'outbox%'")}
+
+
+def upgrade_beside(new, f):
+    """Sessions that are open, with their plans and statements, go on through it."""
+    on_postgres = isinstance(new, pgshop.PgShop)
+    before_it = sessions(new) if on_postgres else set()
+    assert before_it or not on_postgres, "no relay is connected"
+    new.run("upgrade", "--check", code=2)
+    new.run("upgrade")
+    f.flows("the version before on the new schema")
+    assert not on_postgres or before_it & sessions(new), f"every relay had to connect again:\n{f.said()}"
+
+
+def test_two_versions_at_once(shop):
+    new, old = shop, before(shop)
+    old.run("init", "--lanes", "2")
+    with flow(new, old) as f:
+        f.start(old, "old-a")
+        f.start(old, "old-b")
+        f.flows("two of the version before")
+        upgrade_beside(new, f)
+        f.end("old-a")
+        f.start(new, "new-a")
+        f.works("new-a")
+        f.works("old-b")
+        f.flows("both versions side by side")
+        f.end("old-b")
+        f.start(new, "new-b")
+        f.works("new-b")
+        f.flows("two of the new version")
+        # and back: a rollback of the program alone
+        f.end("new-a")
+        f.start(old, "old-c")
+        f.works("old-c")
+        f.flows("the version before once more")
+    # what people and scripts of the version before do
+    old.run("status")
+    old.run("list", "--state", "delivered", "--limit", 5)
+    old.run("doctor", code=None)
+    old.run("purge", "--delivered", "1s", "--yes", code=None)
+
+
+def test_the_version_before_feeds_a_dead_letter(shop):
+    """Registered by the new one; both versions fail messages, and each failure arrives."""
+    new, old = shop, before(shop)
+    old.run("init")
+    old.run("relay", "--to", "events=file:out.jsonl", "--until-idle")
+    new.run("upgrade")
+    dead = ["--to", "dead=file:dead.jsonl", "--match", "dead=-", "--start", "dead=oldest"]
+    new.run("relay", "--to", "events=file:out.jsonl", *dead, "--dead-letter", "events=dead", "--until-idle")
+    ids = [new.insert(key="k", payload="{broken") for _ in range(3)]
+    old.run("relay", "--to", "events=file:out.jsonl", "--until-idle", code=1)
+    assert not new.lines("dead.jsonl")
+    new.run("relay", *dead, "--until-idle")
+    arrived = new.lines("dead.jsonl")
+    assert [line["id"] for line in arrived] == ids
+    assert {line["outboxdeadtarget"] for line in arrived} == {"events"}
+    # requeued by the version before, failed by it, and again
+    old.run("requeue", ids[1], "--target", "events")
+    old.run("relay", "--to", "events=file:out.jsonl", "--until-idle", code=1)
+    new.run("relay", *dead, "--until-idle")
+    assert [line["id"] for line in new.lines("dead.jsonl")] == [*ids, ids[1]]
+    old.run("requeue", ids[2], "--target", "events")
+    new.run("relay", "--to", "events=file:out.jsonl", *dead, "--dead-letter", "events=dead", "--until-idle", code=1)
+    assert [line["id"] for line in new.lines("dead.jsonl")] == [*ids, ids[1], ids[2]]

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Dead letters in a configuration: which can be, and what is told about the others. */
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/unit_test.h"
+#include "config/config.h"
+
+#include <stdlib.h>
+
+#define LOOP "it leads back to this target; a dead letter must end somewhere"
+#define OUTSIDE "is external, and what fails may not be meant for outside; name another"
+
+static char *const environment[] = { NULL };
+
+/* Targets as they stand in the list, one a line from line 5 on; everything that is told about them. */
+static void load(const char *targets, struct config **ret_config, struct buf *told)
+{
+	_cleanup_(buf_deinit) struct buf text = BUF_INIT(40000);
+	struct problems *problems = calloc(1, sizeof(*problems));
+	struct outbox_error err = OUTBOX_ERROR_INIT;
+	struct config_input input = { .file = "outbox.yaml", .environment = environment };
+
+	buf_printf(&text, "sources:\n  - name: shop\n    store: sqlite:app.db\ntargets:\n%s",
+		   targets);
+	input.text = buf_str(&text);
+	input.size = text.size;
+	if (config_load(&input, ret_config, problems, &err) && !problems->count)
+		buf_printf(told, "%s\n", err.message);
+	for (size_t i = 0; i < problems->count; i++) {
+		problem_format(&problems->items[i], told);
+		buf_char(told, '\n');
+	}
+	free(problems);
+}
+
+struct row {
+	const char *targets, *told;
+};
+
+static void expect(const struct row *rows, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		_cleanup_(buf_deinit) struct buf told = BUF_INIT(40000);
+		struct config *config = NULL;
+
+		load(rows[i].targets, &config, &told);
+		assert_string_equal(buf_str(&told), rows[i].told);
+		assert_int_equal(config != NULL, !*rows[i].told);
+		config_free(config);
+	}
+}
+
+static void what_can_be(void **state)
+{
+	static const struct row rows[] = {
+		{ "  - { name: a, to: 'null:', dead_letter: b }\n"
+		  "  - { name: b, to: 'null:', match: { nothing: true } }\n",
+		  "" },
+		/* in either order, and as a chain */
+		{ "  - { name: c, to: 'null:' }\n"
+		  "  - { name: b, to: 'null:', dead_letter: c }\n"
+		  "  - { name: a, to: 'null:', dead_letter: b }\n",
+		  "" },
+		/* one for many */
+		{ "  - { name: a, to: 'null:', dead_letter: c }\n"
+		  "  - { name: b, to: 'null:', dead_letter: c }\n"
+		  "  - { name: c, to: 'null:' }\n",
+		  "" },
+		/* another relay's: the store knows */
+		{ "  - { name: a, to: 'null:', dead_letter: elsewhere }\n", "" },
+		{ "  - { name: a, to: 'null:', dead_letter: b }\n"
+		  "  - { name: b, to: 'null:', external: false }\n",
+		  "" },
+		/* what is external may have one */
+		{ "  - { name: a, to: 'null:', external: true, dead_letter: b }\n"
+		  "  - { name: b, to: 'null:' }\n",
+		  "" },
+	};
+
+	(void)state;
+	expect(rows, ARRAY_SIZE(rows));
+}
+
+#define AT(line, column, index, name) \
+	"outbox.yaml:" line ":" column ": targets[" index "] \"" name "\", dead_letter: "
+
+static void loops(void **state)
+{
+	static const struct row rows[] = {
+		{ "  - { name: a, to: 'null:', dead_letter: a }\n",
+		  AT("5", "42", "0", "a") LOOP "\n" },
+		{ "  - { name: a, to: 'null:', dead_letter: b }\n"
+		  "  - { name: b, to: 'null:', dead_letter: a }\n",
+		  AT("5", "42", "0", "a") LOOP "\n" AT("6", "42", "1", "b") LOOP "\n" },
+		/* a is not in the loop that it leads to: only those who are can mend it */
+		{ "  - { name: a, to: 'null:', dead_letter: b }\n"
+		  "  - { name: b, to: 'null:', dead_letter: c }\n"
+		  "  - { name: c, to: 'null:', dead_letter: b }\n",
+		  AT("6", "42", "1", "b") LOOP "\n" AT("7", "42", "2", "c") LOOP "\n" },
+	};
+
+	(void)state;
+	expect(rows, ARRAY_SIZE(rows));
+}
+
+static void outside(void **state)
+{
+	static const struct row rows[] = {
+		{ "  - { name: a, to: 'null:', dead_letter: b }\n"
+		  "  - { name: b, to: 'null:', external: true }\n",
+		  AT("5", "42", "0", "a") "\"b\" " OUTSIDE "\n" },
+		{ "  - { name: a, to: 'null:', dead_letter: b }\n"
+		  "  - { name: b, to: 'null:', external: \"true\" }\n",
+		  AT("5", "42", "0", "a") "\"b\" " OUTSIDE "\n" },
+	};
+
+	(void)state;
+	expect(rows, ARRAY_SIZE(rows));
+}
+
+/* A loop of as many as there can be is found, too. */
+static void a_long_loop(void **state)
+{
+	enum { MANY = 64 };
+	_cleanup_(buf_deinit) struct buf targets = BUF_INIT(40000), told = BUF_INIT(40000);
+	struct config *config = NULL;
+
+	(void)state;
+	for (int i = 0; i < MANY; i++)
+		buf_printf(&targets, "  - { name: t%d, to: 'null:', dead_letter: t%d }\n", i,
+			   (i + 1) % MANY);
+	load(buf_str(&targets), &config, &told);
+	assert_null(config);
+	assert_non_null(strstr(buf_str(&told), "targets[0] \"t0\", dead_letter: " LOOP));
+}
+
+static void a_name_is_wanted(void **state)
+{
+	_cleanup_(buf_deinit) struct buf told = BUF_INIT(40000);
+	struct config *config = NULL;
+
+	(void)state;
+	load("  - { name: a, to: 'null:', dead_letter: 'no such name!' }\n", &config, &told);
+	assert_null(config);
+	assert_non_null(strstr(buf_str(&told), "dead_letter: "));
+}
+
+static void it_gets_to_the_relay(void **state)
+{
+	_cleanup_(buf_deinit) struct buf told = BUF_INIT(40000);
+	const struct config_target *target;
+	struct config *config = NULL;
+
+	(void)state;
+	load("  - { name: a, to: 'null:', dead_letter: b }\n"
+	     "  - { name: b, to: 'null:', match: { nothing: true } }\n",
+	     &config, &told);
+	assert_non_null(config);
+	target = config->targets.items;
+	assert_string_equal(target[0].dead_letter, "b");
+	assert_null(target[1].dead_letter);
+	assert_false(target[0].match.nothing);
+	assert_true(target[1].match.nothing);
+	config_free(config);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_can_be),      cmocka_unit_test(loops),
+		cmocka_unit_test(outside),          cmocka_unit_test(a_long_loop),
+		cmocka_unit_test(a_name_is_wanted), cmocka_unit_test(it_gets_to_the_relay),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
