@@ -155,7 +155,7 @@ static int make_file(int folder, const char *name, const char *path, struct outb
 	fd = openat(folder, other, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	done = fd >= 0 && make_text(&text) && write_all(fd, text.data, text.size) &&
 	       (linkat(folder, other, folder, name, 0) == 0 || errno == EEXIST);
-	if (text.size)
+	if (text.data)
 		explicit_bzero(text.data, text.size);
 	if (!done)
 		outbox_fail_native(err, OUTBOX_ECONFIG, errno,

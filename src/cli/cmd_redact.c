@@ -51,8 +51,7 @@ const struct command cmd_redact = {
 	.n_options = ARRAY_SIZE(options),
 	.values_size = sizeof(struct values),
 	.about = "Payload, headers, subject and key are replaced; id, type and times stay. Only when every delivery is delivered or discarded. What targets got, archives and backups are not reached.",
-	.example =
-		"outbox redact 0198f3a2-7c11-7e02-9d53-2f0f5a2b81c4 --reason \"erasure 17\"",
+	.example = "outbox redact 0198f3a2-7c11-7e02-9d53-2f0f5a2b81c4 --reason \"erasure 17\"",
 	.exits = "0  redacted, now or before\n3  no such message\n4  a delivery is not finished",
 	.run = run,
 };
