@@ -222,7 +222,18 @@ LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 	SELECT seq - 1 FROM outbox_message WHERE created_at >= p_time ORDER BY seq LIMIT 1
 $$;
 
--- As in purge.sql; a target that starts at a time has a floor.
+-- As in target.sql; a target that starts at a time stands in the middle of a window when it begins.
+CREATE OR REPLACE FUNCTION outbox_has_settled(p_target text) RETURNS boolean
+LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
+	SELECT EXISTS (SELECT FROM outbox_target t JOIN outbox_lane l ON l.target = t.name
+		CROSS JOIN LATERAL (SELECT r.prev, r.pos FROM outbox_receipt r
+			WHERE r.target = l.target AND r.lane = l.lane ORDER BY r.n DESC LIMIT 1) last
+		WHERE (p_target IS NULL OR t.name = p_target)
+			AND (last.prev::text <> t.start::text OR last.pos > coalesce((SELECT f.pos FROM outbox_receipt f
+				WHERE f.target = l.target AND f.lane = l.lane AND f.n = 1), 0)))
+$$;
+
+-- As in purge.sql; a band that was added later has a floor.
 CREATE OR REPLACE FUNCTION outbox_highest(p outbox_receipt) RETURNS bigint
 LANGUAGE sql IMMUTABLE AS $$ SELECT greatest((p).prev_seq, (p).pos, (p).floor) $$;
 
@@ -234,22 +245,32 @@ LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
 	floor_seq bigint;
 	version bigint;
+	fresh pg_snapshot;
+	fresh_seq bigint;
+	fresh_xid xid8;
+	at_time boolean := p_start = 3;
 	is_new boolean := NOT EXISTS (SELECT FROM outbox_target WHERE name = p_target);
 BEGIN
-	IF is_new AND p_start = 3 THEN
+	IF is_new AND at_time THEN
 		IF p_start_at > outbox_now(p_now) THEN
 			RAISE EXCEPTION 'start: % lies ahead; a target can start at a time that is past, at oldest or now',
 				to_char(p_start_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') USING ERRCODE = 'OB006';
 		END IF;
 		-- A purge that is under way must not take away what is found here.
 		PERFORM outbox_janitor_lock(true);
+		-- In this order, before anything is written: see outbox_receipt.
+		fresh := pg_current_snapshot();
+		fresh_seq := outbox_log_end();
+		fresh_xid := pg_current_xact_id();
 		floor_seq := outbox_start_floor(p_start_at);
 	END IF;
 	version := outbox_target_put(p_target, p_route, p_globs, p_kind, p_published_only, p_hold, p_unordered,
-		CASE WHEN p_start <> 3 THEN p_start WHEN floor_seq IS NULL THEN 2 ELSE 1 END, p_token, p_now);
-	IF is_new AND floor_seq > 0 THEN
-		UPDATE outbox_receipt r SET floor = floor_seq WHERE r.target = p_target AND r.token = p_token
-			AND r.n = 1 AND r.claim_count = 0;
+		CASE WHEN at_time THEN 1 ELSE p_start END, p_token, p_now);
+	-- It has read what is visible now, up to there. What is not committed yet may be from after the time: it follows.
+	IF is_new AND at_time THEN
+		UPDATE outbox_receipt r SET cur = fresh, cur_seq = fresh_seq, cur_xid = fresh_xid,
+			pos = coalesce(floor_seq, fresh_seq), claim_end = coalesce(floor_seq, fresh_seq)
+			WHERE r.target = p_target AND r.token = p_token AND r.n = 1 AND r.claim_count = 0;
 	END IF;
 	PERFORM outbox_target_dead(p_target, p_dead);
 	RETURN version;

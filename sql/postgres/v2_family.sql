@@ -68,7 +68,7 @@ BEGIN
 		END IF;
 		place := outbox_last_place(leader.bands);
 		RETURN CASE WHEN known.there THEN outbox_bands_add(known.bands, place, mask)
-			WHEN place > 0 THEN ARRAY[0, 8, place, mask] ELSE ARRAY[0, mask] END;
+			WHEN cardinality(leader.bands) > 2 THEN ARRAY[0, 8, place, mask] ELSE ARRAY[place, mask] END;
 	ELSIF known.there AND (p_family IS NOT NULL OR known.family IS NOT NULL OR cardinality(known.bands) > 2) THEN
 		RETURN outbox_bands_add(known.bands, outbox_log_end(), mask);
 	ELSIF mask <> 7 THEN
@@ -126,6 +126,25 @@ BEGIN
 		WHERE name = p_target;
 END $$;
 
+-- A new band of a family that was one from its beginning starts where its first target did, to the transaction: what
+-- was published then and not committed yet is for both. False: too long ago to know, or the family was made later.
+CREATE FUNCTION outbox_band_follow(p_target text, p_family text) RETURNS boolean
+LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
+BEGIN
+	IF cardinality((outbox_bands_of(p_family)).bands) > 2 OR EXISTS (SELECT FROM outbox_lane l
+			WHERE l.target = p_family AND NOT EXISTS (SELECT FROM outbox_receipt f
+				WHERE f.target = p_family AND f.lane = l.lane AND f.n = 1
+					AND f.floor = (outbox_last_receipt(p_family, l.lane)).floor)) THEN -- else it was rebased
+		RETURN false;
+	END IF;
+	UPDATE outbox_target SET start = (SELECT start FROM outbox_target WHERE name = p_family) WHERE name = p_target;
+	UPDATE outbox_receipt r SET prev = f.prev, prev_seq = f.prev_seq, prev_xid = f.prev_xid,
+		cur = f.cur, cur_seq = f.cur_seq, cur_xid = f.cur_xid, pos = f.pos, claim_end = f.pos, floor = f.floor
+		FROM outbox_receipt f
+		WHERE r.target = p_target AND r.n = 1 AND f.target = p_family AND f.lane = r.lane AND f.n = 1;
+	RETURN true;
+END $$;
+
 -- It was put, and has this version: note its family; end those of its bands that it had until now.
 CREATE FUNCTION outbox_band_note(p_target text, p_family text, p_version bigint) RETURNS bigint
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
@@ -139,7 +158,7 @@ BEGIN
 	END IF;
 	IF p_family <> p_target THEN
 		place := outbox_last_place(known.bands);
-		IF place > 0 THEN
+		IF NOT outbox_band_follow(p_target, p_family) AND place > 0 THEN
 			UPDATE outbox_receipt SET floor = place WHERE target = p_target AND n = 1;
 		END IF;
 	ELSIF p_family IS NULL AND known.family = p_target THEN

@@ -134,13 +134,12 @@ static int next_sibling(const struct outbox_target_def *def, const struct band_s
 			       ? OUTBOX_OK
 			       : band_plan_add(plan, above, def->route.bands, err);
 	}
-	plan->pieces[plan->count++] = (struct band_piece){ .bands = def->route.bands };
-	if (above) {
-		plan->pieces[0].bands = OUTBOX_BAND_NONE;
-		plan->pieces[plan->count++] =
-			(struct band_piece){ .above = above, .bands = def->route.bands };
-		*ret_start = above;
-	}
+	/* the family was made of a target that took all of them until there */
+	if (leader->plan.count > 1)
+		plan->pieces[plan->count++] = (struct band_piece){ .bands = OUTBOX_BAND_NONE };
+	plan->pieces[plan->count++] =
+		(struct band_piece){ .above = above, .bands = def->route.bands };
+	*ret_start = above;
 	return OUTBOX_OK;
 }
 

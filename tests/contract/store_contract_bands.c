@@ -190,6 +190,20 @@ static void a_family_that_starts_now_starts_together(struct store_world *w)
 	assert_int_equal(world_stats(w, "a")->pending, 0);
 }
 
+static void a_family_that_starts_now_on_an_empty_log(struct store_world *w)
+{
+	struct outbox_target_def def = banded("a", OUTBOX_BAND_NORMAL, "a");
+	int64_t high;
+
+	def.start = OUTBOX_START_NOW;
+	world_target_put(w, &def);
+	high = publish(w, 1);
+	def = banded("a-high", OUTBOX_BAND_HIGH, "a");
+	def.start = OUTBOX_START_NOW;
+	world_target_put(w, &def);
+	assert_drains(worker_start(w, "k", "a-high", 0), 1, high);
+}
+
 static void switching_off_loses_nothing_and_repeats_nothing(struct store_world *w)
 {
 	int64_t first, low, high, normal, next;
@@ -305,6 +319,7 @@ const struct store_case bands_cases[] = {
 	CASE(switching_on_loses_nothing_and_repeats_nothing),
 	CASE(a_family_may_be_completed_later),
 	CASE(a_family_that_starts_now_starts_together),
+	CASE(a_family_that_starts_now_on_an_empty_log),
 	CASE(switching_off_loses_nothing_and_repeats_nothing),
 	CASE(switching_often_loses_nothing),
 	CASE(names_of_bands_are_nobody_elses),

@@ -200,6 +200,53 @@ static void a_target_that_starts_now_gets_a_late_commit(struct store_world *w)
 	assert_drains(k, 1, low);
 }
 
+static void a_target_that_starts_at_a_time_gets_a_late_commit(struct store_world *w)
+{
+	struct outbox_target_def def = target_def("a");
+	const struct store_fixture *f = w->fixture;
+	int64_t low, high;
+	struct worker *k;
+	void *late = f->begin(w->place);
+
+	def.start = OUTBOX_START_TIME;
+	def.start_time = world_now(w);
+	low = tx_publish(w, late, "x");
+	high = world_publish(w, "x");
+	world_target_put(w, &def);
+	k = worker_start(w, "k", "a", 0);
+	assert_drains(k, 1, high);
+	f->commit(late);
+	assert_state(w, "a", low, OUTBOX_PENDING, OUTBOX_NEW);
+	assert_drains(k, 1, low);
+}
+
+static void a_family_that_starts_now_gets_a_late_commit(struct store_world *w)
+{
+	struct outbox_target_def def = target_def("a");
+	const struct store_fixture *f = w->fixture;
+	struct outbox_message m = OUTBOX_MESSAGE_INIT;
+	void *late = f->begin(w->place);
+	struct worker *k;
+	int64_t seq = 0;
+
+	m.type = "t";
+	m.priority = 1;
+	OK(f->publish(late, &m, &seq, &w->err));
+	world_publish_message(w, &m);
+	def.start = OUTBOX_START_NOW;
+	def.band_of = "a";
+	def.route.bands = OUTBOX_BAND_NORMAL;
+	world_target_put(w, &def);
+	def.name = "a-high";
+	def.route.bands = OUTBOX_BAND_HIGH;
+	world_target_put(w, &def);
+	k = worker_start(w, "k", "a-high", 0);
+	assert_drains(k, 0);
+	f->commit(late);
+	assert_state(w, "a-high", seq, OUTBOX_PENDING, OUTBOX_NEW);
+	assert_drains(k, 1, seq);
+}
+
 #define LATE(name, lanes)                              \
 	{                                              \
 #name, name, lanes, STORE_LATE_COMMITS \
@@ -215,5 +262,7 @@ const struct store_case late_cases[] = {
 	LATE(a_late_commit_of_a_waiting_key_is_delivered, 0),
 	LATE(a_late_commit_survives_purge, 0),
 	LATE(a_target_that_starts_now_gets_a_late_commit, 0),
+	LATE(a_target_that_starts_at_a_time_gets_a_late_commit, 0),
+	LATE(a_family_that_starts_now_gets_a_late_commit, 0),
 	{ NULL, NULL, 0, 0 },
 };

@@ -37,7 +37,7 @@ struct memory_message {
 	int64_t seq;
 	outbox_time created_at;
 	int slot;
-	bool committed;
+	int64_t committed;       /* the how-manieth commit; 0: not yet */
 	struct outbox_message m; /* strings and payload are behind this struct, in one block */
 	struct memory_message *next_id;
 };
@@ -116,10 +116,8 @@ struct memory_lane {
 };
 
 struct memory_worker {
-	char *owner;
-	outbox_time alive_until;
-	char *outage;
-	outbox_time outage_since;
+	char *owner, *outage;
+	outbox_time alive_until, outage_since;
 };
 
 struct memory_target {
@@ -130,6 +128,7 @@ struct memory_target {
 	struct outbox_route route;
 	struct band_plan bands;
 	char *band_of; /* NULL: of no family */
+	int64_t begin; /* commits up to this one may be before its start; 0: none */
 	bool hold, unordered, paused;
 	char *paused_by, *paused_reason;
 	char *dead_letter; /* the target that gets what fails here; NULL: none */
@@ -175,7 +174,7 @@ struct memory_db {
 	size_t n_gone;               /* leading rows that are NULL */
 	int64_t base;                /* seq of rows[0] */
 	int64_t visible;             /* the highest committed seq ever */
-	int64_t count;               /* committed messages */
+	int64_t commits, count;      /* of messages: ever, and those that are there */
 	struct memory_message **ids; /* MEMORY_BUCKETS */
 	struct memory_interned **interned;
 

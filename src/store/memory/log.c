@@ -127,7 +127,7 @@ struct memory_message *memory_log_insert(struct memory_db *db, const struct outb
 
 void memory_log_commit(struct memory_db *db, struct memory_message *row)
 {
-	row->committed = true;
+	row->committed = ++db->commits;
 	db->count++;
 	if (row->seq > db->visible)
 		db->visible = row->seq;

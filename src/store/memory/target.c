@@ -134,7 +134,7 @@ static void start_at(struct memory_db *db, struct memory_target *target, int64_t
 	for (size_t i = 0; i < db->n_rows; i++) {
 		const struct memory_message *row = db->rows[i];
 
-		if (row && row->committed && row->seq <= through)
+		if (row && row->committed && row->committed <= target->begin && row->seq <= through)
 			memory_mark(db, target, &target->lanes[row->slot % target->n_lanes],
 				    row->seq, MARK_PASSED);
 	}
@@ -203,10 +203,13 @@ static int target_add(struct memory_store *s, const struct outbox_target_def *de
 	for (int i = 0; i < target->n_lanes; i++)
 		memory_receipt_append(db, &target->lanes[i], (int64_t)s->random->next(s->random),
 				      "", memory_now(s));
-	if (def->start == OUTBOX_START_NOW && !is_band(def))
-		start_at(db, target, db->visible);
-	else if (def->start == OUTBOX_START_TIME)
-		start_at(db, target, before(db, def->start_time));
+	if (is_band(def) && def->start != OUTBOX_START_TIME)
+		target->begin = memory_target_find(db, def->band_of)->begin;
+	else if (def->start == OUTBOX_START_NOW || def->start == OUTBOX_START_TIME)
+		target->begin = db->commits;
+	if (target->begin)
+		start_at(db, target,
+			 def->start == OUTBOX_START_TIME ? before(db, def->start_time) : db->visible);
 
 	db->targets = memory_grow(db->targets, db->n_targets, &db->cap_targets,
 				  sizeof(struct memory_target *));

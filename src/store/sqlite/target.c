@@ -64,7 +64,7 @@ static int begin_of(struct sqlite_store *s, const struct outbox_target_def *def,
 {
 	bool band = def->band_of && strcmp(def->band_of, def->name) != 0;
 
-	if (!bands->start && !(band && def->start == OUTBOX_START_UNSET))
+	if (!bands->start && (!band || def->start == OUTBOX_START_TIME))
 		return start_of(s, def, where, ret_seq, err);
 	*ret_seq = bands->start;
 	return OUTBOX_OK;
