@@ -63,8 +63,7 @@ CREATE OR REPLACE FUNCTION outbox_settle_detours(last outbox_receipt, o outbox_o
 	p_now timestamptz) RETURNS bigint
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
-	sending bigint[] := ARRAY(SELECT seq FROM outbox_detour
-		WHERE target = last.target AND lane = last.lane AND state = 'sending');
+	sending bigint[] := outbox_sending(last.target, last.lane);
 	stop bigint := greatest(o.last_kept, (SELECT max(s) FROM unnest(sending) s));
 	tail bigint;
 	keys text[];

@@ -65,7 +65,7 @@ static void sort(struct detour_picks *picks)
 	}
 }
 
-/* What may follow the first of a key in the same claim. */
+/* What may follow the first of a key in the same claim, up to `max` picks in all. */
 static int pick_run(const struct lane_op *op, const char *key, int64_t seq, size_t max,
 		    struct detour_picks *picks, struct outbox_error *err)
 {
@@ -92,11 +92,11 @@ static int pick_run(const struct lane_op *op, const char *key, int64_t seq, size
 	return r;
 }
 
-static const struct sqlite_args *due_args(const struct lane_op *op, size_t max,
+static const struct sqlite_args *due_args(const struct lane_op *op, size_t max, int64_t look,
 					  struct sqlite_args *args)
 {
 	*args = *ARGS(ARG_TEXT(op->target), ARG_INT(op->lane), ARG_INT(op->now),
-		      ARG_INT((int64_t)max), ARG_INT(op->view.hold));
+		      ARG_INT((int64_t)max), ARG_INT(op->view.hold), ARG_INT(look));
 	return args;
 }
 
@@ -105,18 +105,21 @@ static enum sqlite_statement due_statement(const struct lane_op *op)
 	return op->view.unordered ? SQL_DETOUR_DUE_ANY : SQL_DETOUR_DUE;
 }
 
-int detour_pick(const struct lane_op *op, size_t max, struct detour_picks *picks,
-		struct outbox_error *err)
+/* Up to `max`: of the first `look` that are due, with at most `run` behind each. */
+static int pick_some(const struct lane_op *op, size_t max, int64_t look, size_t run,
+		     struct detour_picks *picks, struct outbox_error *err)
 {
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
 	struct sqlite_args args;
 	bool row;
 	int r;
 
-	r = sqlite_query(op->s, due_statement(op), due_args(op, max, &args), &q, err);
-	while (r == OUTBOX_OK) {
+	picks->count = 0;
+	r = sqlite_query(op->s, due_statement(op), due_args(op, max, look, &args), &q, err);
+	while (r == OUTBOX_OK && picks->count < max) {
 		const char *key;
 		int64_t seq;
+		size_t end;
 
 		r = sqlite_step(op->s, q, &row, err);
 		if (r != OUTBOX_OK || !row)
@@ -125,10 +128,36 @@ int detour_pick(const struct lane_op *op, size_t max, struct detour_picks *picks
 		r = add(picks, seq, sqlite3_column_int(q, 2) != 0, err);
 		if (r != OUTBOX_OK || op->view.unordered)
 			continue;
+		end = max - picks->count < run ? max : picks->count + run;
 		key = sqlite_look(q, 1, &r, err);
 		if (key)
-			r = pick_run(op, key, seq, max, picks, err);
+			r = pick_run(op, key, seq, end, picks, err);
 	}
+	return r;
+}
+
+/*
+ * Few keys may have a million that are due, and only the first of each can go: so some are looked at,
+ * and the runs behind them end the search once they are enough. A key gets a part of the claim, unless
+ * there are too few keys to fill it. All that are due are looked at only where most of the first ones
+ * wait behind something.
+ */
+int detour_pick(const struct lane_op *op, size_t max, struct detour_picks *picks,
+		struct outbox_error *err)
+{
+	int64_t look = 4 * (int64_t)max, behind = 0;
+	int r;
+
+	r = pick_some(op, max, look, max / 16, picks, err);
+	if (r == OUTBOX_OK && picks->count > 0 && picks->count < max && !op->view.unordered)
+		r = pick_some(op, max, look, max, picks, err);
+	if (r == OUTBOX_OK && picks->count < max)
+		r = sqlite_number(op->s, SQL_DETOUR_DUE_BEHIND,
+				  ARGS(ARG_TEXT(op->target), ARG_INT(op->lane), ARG_INT(op->now),
+				       ARG_INT(look)),
+				  0, &behind, err);
+	if (r == OUTBOX_OK && behind)
+		r = pick_some(op, max, -1, max, picks, err);
 	sort(picks);
 	return r;
 }
@@ -157,7 +186,8 @@ int detour_any_due(const struct lane_op *op, bool *ret_any, struct outbox_error 
 	int r = OUTBOX_OK;
 
 	if (op->view.pending)
-		r = sqlite_number(op->s, due_statement(op), due_args(op, 1, &args), -1, &seq, err);
+		r = sqlite_number(op->s, due_statement(op), due_args(op, 1, -1, &args), -1, &seq,
+				  err);
 	if (r == OUTBOX_OK)
 		*ret_any = seq >= 0;
 	return r;

@@ -40,17 +40,23 @@
 	X(SQL_LOG_HEADS, "SELECT " MESSAGE_HEAD_COLUMNS " FROM outbox_message m"                   \
 		" WHERE m.seq > ?1 ORDER BY m.seq")                                                \
 	/* due, and nothing before it in its key holds it back */                                  \
-	X(SQL_DETOUR_DUE, "SELECT d.seq, d.key, d.suspect"                                         \
-		" FROM outbox_detour d INDEXED BY outbox_detour_due"                               \
-		" WHERE d.target = ?1 AND d.lane = ?2 AND d.state = 'pending'"                     \
-		" AND d.next_attempt_at IS NOT NULL AND d.next_attempt_at <= ?3"                   \
-		" AND (d.key IS NULL OR NOT EXISTS (SELECT 1"                                       \
+	X(SQL_DETOUR_DUE, "SELECT d.seq, d.key, d.suspect FROM (SELECT seq, key, suspect"          \
+		"  FROM outbox_detour INDEXED BY outbox_detour_due"                                \
+		"  WHERE target = ?1 AND lane = ?2 AND state = 'pending'"                          \
+		"  AND next_attempt_at IS NOT NULL AND next_attempt_at <= ?3"                      \
+		"  ORDER BY next_attempt_at, seq LIMIT ?6) d"                                      \
+		" WHERE (d.key IS NULL OR NOT EXISTS (SELECT 1"                                    \
 		"  FROM outbox_detour b INDEXED BY outbox_detour_key WHERE b.target = ?1 AND b.key = d.key AND b.state = 'pending'"                  \
 		"  AND b.seq < d.seq AND NOT (b.why = 'deferred' AND b.next_attempt_at > ?3)))"    \
 		" AND NOT (?5 AND d.key IS NOT NULL AND EXISTS (SELECT 1"                           \
 		"  FROM outbox_detour f INDEXED BY outbox_detour_key"                              \
 		"  WHERE f.target = ?1 AND f.key = d.key AND f.state = 'failed' AND f.seq < d.seq))"\
-		" ORDER BY d.next_attempt_at, d.seq LIMIT ?4")                                     \
+		" LIMIT ?4")                                                                       \
+	/* are more than so many due? */                                                           \
+	X(SQL_DETOUR_DUE_BEHIND, "SELECT 1 FROM outbox_detour INDEXED BY outbox_detour_due"        \
+		" WHERE target = ?1 AND lane = ?2 AND state = 'pending'"                           \
+		" AND next_attempt_at IS NOT NULL AND next_attempt_at <= ?3"                       \
+		" ORDER BY next_attempt_at, seq LIMIT 1 OFFSET ?4")                                \
 	X(SQL_DETOUR_DUE_ANY, "SELECT seq, key, suspect"                                           \
 		" FROM outbox_detour INDEXED BY outbox_detour_due"                                 \
 		" WHERE target = ?1 AND lane = ?2 AND state = 'pending'"                           \
