@@ -132,6 +132,9 @@ static enum MHD_Result finish(struct request *request)
 /* The body is complete, or there is none. */
 static enum MHD_Result begin(struct request *request)
 {
+	/* at the end nothing may be suspended any more */
+	if (!request->refused && atomic_load(&request->admin->stop))
+		request_refuse(request, 503, "busy", "the server ends");
 	if (request->refused || !guard_body(request))
 		return finish(request);
 	if (request->route->flags & ROUTE_QUICK) {

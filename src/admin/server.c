@@ -198,6 +198,7 @@ int admin_start(const struct admin_options *options, struct admin **ret_admin,
 		return r;
 	if (thread_start(&admin->thread, serve_run, admin)) {
 		workers_stop(admin->workers);
+		workers_free(admin->workers);
 		return outbox_fail(err, OUTBOX_ENOMEM, "cannot start a thread");
 	}
 	log_event(&admin->log, EVENT_ADMIN_LISTEN, NULL, "listening on %s", admin->address);
@@ -215,6 +216,8 @@ struct admin *admin_stop(struct admin *admin)
 	atomic_store(&admin->stop, true);
 	serve_wake(admin);
 	pthread_join(admin->thread, NULL);
+	/* until now somebody may have asked for them */
+	workers_free(admin->workers);
 	if (admin->endpoint.is_unix)
 		unlink(admin->endpoint.address.un.sun_path);
 	return admin_free(admin);

@@ -70,7 +70,7 @@ bool workers_give(struct workers *workers, struct request *request)
 	bool taken;
 
 	pthread_mutex_lock(&workers->lock);
-	taken = workers->queued < WORKERS_QUEUE;
+	taken = !workers->stop && workers->queued < WORKERS_QUEUE;
 	if (taken) {
 		request->next = NULL;
 		*workers->last = request;
@@ -95,28 +95,36 @@ int workers_start(struct admin *admin, struct workers **ret_workers, struct outb
 	for (; workers->count < WORKERS; workers->count++)
 		if (thread_start(&workers->threads[workers->count], work, workers)) {
 			workers_stop(workers);
+			workers_free(workers);
 			return outbox_fail(err, OUTBOX_ENOMEM, "cannot start a thread");
 		}
 	*ret_workers = workers;
 	return OUTBOX_OK;
 }
 
-struct workers *workers_stop(struct workers *workers)
+void workers_stop(struct workers *workers)
 {
 	struct request *request;
 
-	if (!workers)
-		return NULL;
 	pthread_mutex_lock(&workers->lock);
 	workers->stop = true;
 	pthread_cond_broadcast(&workers->more);
 	pthread_mutex_unlock(&workers->lock);
 	for (size_t i = 0; i < workers->count; i++)
 		pthread_join(workers->threads[i], NULL);
+	/* nobody adds to it any more */
 	while ((request = take(workers))) {
-		request->status = outbox_fail(&request->err, OUTBOX_ECONN, "the server ends");
+		request->response.retry_after = 5;
+		request_refuse(request, 503, "busy", "the server ends");
+		request->step = STEP_DONE;
 		give_back(request);
 	}
+}
+
+struct workers *workers_free(struct workers *workers)
+{
+	if (!workers)
+		return NULL;
 	pthread_cond_destroy(&workers->more);
 	pthread_mutex_destroy(&workers->lock);
 	free(workers);

@@ -20,8 +20,10 @@ struct workers;
 
 int workers_start(struct admin *admin, struct workers **ret_workers,
 		  struct outbox_error *err) OUTBOX_MUSTCHECK;
-/* What is queued is not run any more; what runs is waited for. */
-struct workers *workers_stop(struct workers *workers);
+/* What is queued is not run any more and told so; what runs is waited for; what comes later is not taken. */
+void workers_stop(struct workers *workers);
+/* Stopped, and nobody gives any more. NULL is legal; returns NULL. */
+struct workers *workers_free(struct workers *workers);
 
 /* The request's connection must be suspended; it is resumed when the answer is there. False: the queue is full. */
 bool workers_give(struct workers *workers, struct request *request);
