@@ -126,12 +126,18 @@ int daemon_start(struct daemon *d, struct outbox_error *err)
 	size_t count = d->generation->config->sources.count;
 	int r = OUTBOX_OK;
 
+	pthread_mutex_lock(&d->reloading);
 	pthread_mutex_lock(&d->lock);
 	for (size_t i = 0; r == OUTBOX_OK && i < count; i++) {
 		r = source_start(d, d->generation, i, &d->sources[i], err);
 		d->n_sources += r == OUTBOX_OK;
 	}
+	d->started = true;
 	pthread_mutex_unlock(&d->lock);
+	pthread_mutex_unlock(&d->reloading);
+	/* the admin server hears requests before this: told to end already, the new ones have not heard it */
+	if (atomic_load(&d->draining))
+		daemon_drain(d);
 	return r;
 }
 

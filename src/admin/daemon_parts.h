@@ -11,7 +11,8 @@ struct daemon {
 	void (*wake)(void);
 	daemon_observer observer;
 	void *observer_context;
-	pthread_mutex_t reloading; /* one at a time; guards the next two */
+	pthread_mutex_t reloading; /* one at a time; guards the next three */
+	bool started;
 	void (*reloaded)(void *context);
 	void *reloaded_context;
 	pthread_mutex_t lock;          /* guards what follows */

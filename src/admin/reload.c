@@ -191,9 +191,10 @@ int daemon_reload(struct daemon *d, bool dry_run, struct problems *problems,
 
 	pthread_mutex_lock(&d->reloading);
 	r = load(d, problems, &generation, &cause);
-	if (r == OUTBOX_OK && atomic_load(&d->draining)) {
+	if (r == OUTBOX_OK && (!d->started || atomic_load(&d->draining))) {
 		generation_drop(generation);
-		r = outbox_fail(&cause, OUTBOX_ECONFLICT, "the relay is draining");
+		r = outbox_fail(&cause, OUTBOX_ECONFLICT,
+				d->started ? "the relay is draining" : "the relay is starting");
 	}
 	if (r == OUTBOX_OK && generation) {
 		plan_swap(d, generation->config, &swap, &result);

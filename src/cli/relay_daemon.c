@@ -102,6 +102,9 @@ int relay_daemon_run(struct daemon *daemon, const sigset_t *signals, struct outb
 	if (r == OUTBOX_OK)
 		r = daemon_start(daemon, err);
 	if (r) {
+		/* those that run tell the services of what they do */
+		if (services)
+			(void)daemon_stop(daemon, NULL);
 		services_stop(services);
 		return r;
 	}
