@@ -4,13 +4,43 @@
 #include "admin/journal.h"
 
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static void hide_secrets_of(const struct outbox_relay_config *relay)
 {
 	journal_hide_url(relay->store);
 	for (size_t i = 0; i < relay->n_targets; i++)
 		journal_hide_url(relay->targets[i].to);
+}
+
+static void hide_header(const struct otlp_header *header)
+{
+	char value[1024], *word;
+
+	snprintf(value, sizeof(value), "%.*s", (int)header->value_size, header->value);
+	journal_hide(value);
+	/* "Bearer SECRET", or the same with %20 */
+	word = strstr(value, "%20");
+	word = word ? word + 3 : strchr(value, ' ');
+	if (word)
+		journal_hide(word + (*word == ' '));
+	explicit_bzero(value, sizeof(value));
+}
+
+/* Of whom is told and where measurements go. */
+static void hide_secrets_of_config(const struct config *config)
+{
+	const struct config_alert *alerts = config->alerts.items;
+	struct otlp_header header;
+
+	for (size_t i = 0; i < config->alerts.count; i++) {
+		journal_hide(alerts[i].token);
+		journal_hide_url(alerts[i].url);
+	}
+	for (const char *rest = config->otlp.headers; rest && otlp_header_next(&rest, &header);)
+		hide_header(&header);
 }
 
 int generation_new(struct config *config, struct generation **ret_generation,
@@ -36,6 +66,7 @@ int generation_new(struct config *config, struct generation **ret_generation,
 		if (r == OUTBOX_OK)
 			hide_secrets_of(&g->relays[i]);
 	}
+	hide_secrets_of_config(config);
 	if (r) {
 		generation_drop(g);
 		return r;

@@ -8,6 +8,7 @@
 #include "admin/health.h"
 
 #include "admin/rules.h"
+#include "admin/secrets.h"
 #include "base/cleanup.h"
 #include "base/text.h"
 
@@ -171,6 +172,7 @@ static int begin_or_go_on(struct health_memory *memory, enum health_rule rule,
 	if (view->mono - entry->held >= wait || (view->since && view->wall - view->since >= wait))
 		entry->firing = true;
 	snprintf(entry->text, sizeof(entry->text), "%s", view->text);
+	hide_secrets_in(entry->text, sizeof(entry->text));
 	text_clean(entry->text);
 	return OUTBOX_OK;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "admin/look.h"
 
+#include "admin/secrets.h"
 #include "base/cleanup.h"
 #include "store/store.h"
 
@@ -106,6 +107,7 @@ static struct look *see(struct looker *looker, bool again)
 	look->answered = read_store(looker, look, &err) == OUTBOX_OK;
 	if (!look->answered)
 		snprintf(look->trouble, sizeof(look->trouble), "%s", err.message);
+	hide_secrets_in(look->trouble, sizeof(look->trouble));
 	return look;
 }
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What must never be written. It only grows: a password that was changed is still one that somebody had. */
+/*
+ * What must never be written. A password that was changed is still one that somebody had, so it stays. Only when there is no
+ * room the one goes that was not named for longest: every reload names all that are in use.
+ */
 #include "admin/secrets.h"
 
 #include "admin/journal.h"
@@ -9,6 +12,7 @@
 #include "base/url.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,15 +26,24 @@ static size_t count;
 void journal_hide(const char *secret)
 {
 	size_t i = 0;
+	char *last;
 
 	if (!secret || strlen(secret) < LEAST)
 		return;
 	pthread_mutex_lock(&lock);
 	while (i < count && strcmp(secrets[i], secret) != 0)
 		i++;
-	if (i == count && count < SECRETS_MAX) {
-		secrets[count] = strdup(secret);
-		count += secrets[count] != NULL;
+	last = i < count ? secrets[i] : strdup(secret);
+	if (last && i == SECRETS_MAX) {
+		secret_free(secrets[0]);
+		i = 0;
+	} else if (last && i == count) {
+		count++;
+	}
+	/* the newest is the last */
+	if (last) {
+		memmove(&secrets[i], &secrets[i + 1], (count - i - 1) * sizeof(secrets[0]));
+		secrets[count - 1] = last;
 	}
 	pthread_mutex_unlock(&lock);
 }
@@ -74,4 +87,12 @@ void hide_secrets(const char *text, struct buf *out)
 		text += length ? length : 1;
 	}
 	pthread_mutex_unlock(&lock);
+}
+
+void hide_secrets_in(char *text, size_t size)
+{
+	_cleanup_(buf_deinit) struct buf hidden = BUF_INIT(4 * size);
+
+	hide_secrets(text, &hidden);
+	snprintf(text, size, "%s", hidden.failed ? "(out of memory)" : buf_str(&hidden));
 }

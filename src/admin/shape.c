@@ -2,6 +2,21 @@
 #include "admin/shape.h"
 
 #include "admin/json.h"
+#include "admin/secrets.h"
+#include "base/buf.h"
+#include "base/cleanup.h"
+
+#include <string.h>
+
+static json_t *text_json(const struct field *field, const char *text)
+{
+	_cleanup_(buf_deinit) struct buf hidden = BUF_INIT(text ? 4 * strlen(text) + 1 : 1);
+
+	if (!text || !(field->flags & FIELD_SAID))
+		return json_text(text);
+	hide_secrets(text, &hidden);
+	return hidden.failed ? NULL : json_text(buf_str(&hidden));
+}
 
 static json_t *field_json(const struct field *field, const void *row)
 {
@@ -11,9 +26,9 @@ static json_t *field_json(const struct field *field, const void *row)
 		return field->make(row);
 	switch (field->kind) {
 	case FIELD_TEXT:
-		return json_text(*(const char *const *)at);
+		return text_json(field, *(const char *const *)at);
 	case FIELD_CHARS:
-		return json_text(at);
+		return text_json(field, at);
 	case FIELD_SEQ:
 		return json_seq(*(const int64_t *)at);
 	case FIELD_TIME:

@@ -37,6 +37,7 @@ enum field_kind {
 #define FIELD_NULL 1u     /* out: may be null */
 #define FIELD_ABSENT 2u   /* out: may be missing: make() gave NULL */
 #define FIELD_REQUIRED 4u /* in: must be given */
+#define FIELD_SAID 8u     /* out: what a server or a library said, which may have quoted a secret */
 
 struct field {
 	const char *name;

@@ -7,6 +7,7 @@
 
 #include "admin/journal.h"
 #include "admin/ready.h"
+#include "admin/secrets.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/random.h"
@@ -119,6 +120,7 @@ static void note_trouble(struct source *s, struct outbox_error *err, outbox_time
 	bool news;
 
 	add_remedy(s, err);
+	hide_secrets_in(err->message, sizeof(err->message));
 	pthread_mutex_lock(&s->lock);
 	news = s->trouble.status != err->status || strcmp(s->trouble.message, err->message) != 0;
 	if (!s->trouble.status)

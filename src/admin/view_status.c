@@ -29,7 +29,8 @@ static const struct field lane_fields[] = {
 	FIELD(struct lane_row, live, FIELD_BOOL, 0, "its lease has not run out"),
 	L(receipts, FIELD_COUNT, 0, "number of the last receipt"),
 	L(takeovers, FIELD_COUNT, 0, "ever"),
-	L(refused, FIELD_TEXT, FIELD_NULL, "why relays refuse it until somebody repairs it"),
+	L(refused, FIELD_TEXT, FIELD_NULL | FIELD_SAID,
+	  "why relays refuse it until somebody repairs it"),
 };
 
 const struct shape view_lane = SHAPE("Lane", lane_fields);
@@ -101,7 +102,7 @@ static const struct field target_fields[] = {
 	T(paused, FIELD_BOOL, 0, NULL),
 	T(paused_by, FIELD_TEXT, FIELD_NULL, NULL),
 	T(paused_reason, FIELD_TEXT, FIELD_NULL, NULL),
-	T(outage, FIELD_TEXT, FIELD_NULL, "why a relay cannot reach it"),
+	T(outage, FIELD_TEXT, FIELD_NULL | FIELD_SAID, "why a relay cannot reach it"),
 	T(outage_since, FIELD_TIME, FIELD_NULL, NULL),
 	FIELD(struct target_row, rate, FIELD_NUMBER, 0,
 	      "delivered in a second, over the last minute"),

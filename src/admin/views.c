@@ -42,7 +42,7 @@ static const struct field delivery_fields[] = {
 	  .help = "why it is pending" },
 	FIELD(struct outbox_delivery, attempts, FIELD_INT, 0, "failed tries"),
 	FIELD(struct outbox_delivery, owner, FIELD_TEXT, FIELD_NULL, "who sends or sent it"),
-	FIELD(struct outbox_delivery, error, FIELD_TEXT, FIELD_NULL, "of the last try"),
+	FIELD(struct outbox_delivery, error, FIELD_TEXT, FIELD_NULL | FIELD_SAID, "of the last try"),
 	FIELD(struct outbox_delivery, reason, FIELD_TEXT, FIELD_NULL, "an operator's"),
 	FIELD(struct outbox_delivery, event_time, FIELD_TIME, FIELD_NULL, NULL),
 	FIELD(struct outbox_delivery, created_at, FIELD_TIME, FIELD_NULL, NULL),

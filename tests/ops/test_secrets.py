@@ -7,6 +7,8 @@ import time
 
 import pytest
 
+from console import SECRETS, Console
+from receiver import Receiver
 from shell import Shop, until
 
 PLANTED = {
@@ -99,3 +101,28 @@ def test_nothing_planted_is_ever_said(tmp_path, form):
         relay.wait(120)
     found = {name: line for name, secret in PLANTED.items() for line in said().splitlines() if secret in line}
     assert not found
+
+
+def test_nothing_planted_is_answered_or_told(tmp_path):
+    """What a server or a library says goes to views and to those who are told of alerts, too."""
+    secret, receiver = "pw-planted-6c1e", Receiver()
+    console = Console(tmp_path, targets=("events",), more=f'alerts:\n  - {{ name: pager, url: "{receiver.url}" }}\n')
+    console.config.write_text(console.config.read_text().replace(
+        "admin:", f'  - {{ name: away, to: "redis://relay:{secret}@127.0.0.1:1/" }}\n'
+                  f'  - {{ name: quoting, to: "file:/nowhere/{secret}/x.jsonl" }}\nadmin:'))
+    SECRETS.append(secret)
+    try:
+        console.up()
+        console.insert()
+        receiver.await_told("outbox_outage", "firing", "quoting")
+        assert secret not in str(receiver.posts)
+        # each answer is looked at by the console
+        assert "/nowhere/***/" in console.get("/api/targets").body.decode()
+        assert "/nowhere/***/" in console.get("/api/alerts").body.decode()
+        assert "/nowhere/***/" in console.get("/api/outbox").body.decode()
+        for path in ("/api/lanes", "/api/messages", "/metrics"):
+            console.get(path)
+    finally:
+        console.down()
+        SECRETS.remove(secret)
+        receiver.close()
