@@ -282,6 +282,7 @@ static bool check_token(struct request *request, const struct headers *headers)
 		found = tokens_check(admin->tokens, given, admin->clock->wall(admin->clock));
 	if (found) {
 		request->seen.role = found->role;
+		request->token = *found;
 		snprintf(actor, sizeof(actor), "%s@%s", found->name, request->connection->address);
 	}
 	pthread_mutex_unlock(&admin->tokens_lock);

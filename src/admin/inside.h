@@ -90,7 +90,8 @@ struct request {
 	struct request *next_stream;
 	struct buf out;
 	size_t sent;
-	outbox_time wrote; /* mono: the last time something was given */
+	struct token token; /* whose it is, for as long as that one is let in */
+	outbox_time wrote;  /* mono: the last time something was given */
 	bool suspended, ended;
 };
 

@@ -73,6 +73,18 @@ static void resume(struct request *request)
 	serve_wake(request->admin);
 }
 
+/* Who was let in an hour ago need not be now. */
+static bool is_let_in(struct request *request)
+{
+	struct admin *admin = request->admin;
+	bool held;
+
+	pthread_mutex_lock(&admin->tokens_lock);
+	held = tokens_hold(admin->tokens, &request->token, admin->clock->wall(admin->clock));
+	pthread_mutex_unlock(&admin->tokens_lock);
+	return held;
+}
+
 void streams_tick(struct admin *admin, outbox_time now)
 {
 	for (struct request *request = admin->streams; request; request = request->next_stream) {
@@ -82,7 +94,8 @@ void streams_tick(struct admin *admin, outbox_time now)
 			continue;
 		buf_clear(&request->out);
 		request->sent = 0;
-		request->ended = !stream->next(stream, &request->out) || request->out.failed;
+		request->ended = !is_let_in(request) || !stream->next(stream, &request->out) ||
+				 request->out.failed;
 		if (!request->out.size && now - request->wrote >= HEARTBEAT)
 			buf_text(&request->out, ": still here\n\n");
 		if (!request->out.size && !request->ended)

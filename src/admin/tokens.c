@@ -160,3 +160,14 @@ const struct token *tokens_check(const struct tokens *tokens, const char *text, 
 	explicit_bzero(digest, sizeof(digest));
 	return found && found->expires > now ? found : NULL;
 }
+
+bool tokens_hold(const struct tokens *tokens, const struct token *token, outbox_time now)
+{
+	for (size_t i = 0; i < tokens->count; i++) {
+		const struct token *item = &tokens->items[i];
+
+		if (memcmp(item->digest, token->digest, sizeof(item->digest)) == 0)
+			return item->role >= token->role && item->expires > now;
+	}
+	return false;
+}

@@ -38,6 +38,9 @@ int tokens_parse(const char *text, const char *path, struct tokens **ret_tokens,
 /* Whose token this is; NULL: nobody's, or it has expired. Takes the same time wherever it differs. */
 const struct token *tokens_check(const struct tokens *tokens, const char *text, outbox_time now);
 
+/* Is one that was found earlier still there, with its role, and not expired? */
+bool tokens_hold(const struct tokens *tokens, const struct token *token, outbox_time now);
+
 /* Where the file is when nobody says: $STATE_DIRECTORY, /var/lib/outbox, ~/.local/state/outbox. */
 #define TOKENS_PATH_MAX 512
 int tokens_default_path(char path[TOKENS_PATH_MAX], struct outbox_error *err) OUTBOX_MUSTCHECK;

@@ -3,6 +3,7 @@
 import contextlib
 import http.client
 import json
+import signal
 import socket
 import time
 
@@ -147,3 +148,20 @@ def test_draining_ends_them(console):
         # the process may be gone before it could say so; either way the stream is over
         assert got is None or json.loads(got["data"]) == {"reason": "draining"}
         assert console.process.wait(timeout=60) == 0
+
+
+@pytest.mark.parametrize("how", ["taken away", "expired"])
+def test_a_token_that_ends_ends_them(console, how):
+    """Who was let in once does not look on for ever."""
+    console.up()
+    with contextlib.closing(Stream(console)) as stream, contextlib.closing(Stream(console, token="ada")) as other:
+        stream.wait("sample")
+        operate, ada = TOKENS["ada"]
+        rest = "" if how == "taken away" else f"rob read {TOKENS['rob'][1]} 2020-01-01T00:00:00Z\n"
+        console.tokens.write_text(f"ada {operate} {ada}\n{rest}")
+        console.process.send_signal(signal.SIGHUP)
+        deadline = time.monotonic() + PATIENCE
+        while stream.next():
+            assert time.monotonic() < deadline, "it still looks on"
+        other.wait("sample")
+        other.wait("sample")
