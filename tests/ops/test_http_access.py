@@ -54,7 +54,7 @@ def configure(console, **admin):
 
 def test_the_first_start_makes_a_file_of_tokens(console):
     console.tokens.unlink()
-    console.up()
+    console.up(whole=False)
     mode = console.tokens.stat().st_mode
     assert stat.S_IMODE(mode) == 0o600
     rows = [line.split() for line in console.tokens.read_text().splitlines() if not line.startswith("#")]
@@ -70,7 +70,7 @@ def test_the_first_start_makes_a_file_of_tokens(console):
     assert str(console.tokens) in log_of(console)
     before = console.tokens.read_text()
     console.down()
-    console.up()
+    console.up(whole=False)
     assert console.tokens.read_text() == before
 
 
@@ -203,7 +203,7 @@ def test_tls(console):
     configure(console, listen=f"0.0.0.0:{console.port}", tokens=console.tokens, cert=cert, key=key,
               hosts='["localhost", "127.0.0.1"]')
     console.ready = lambda: "admin.listen" in log_of(console)
-    console.up()
+    console.up(whole=False)
     url = f"https://localhost:{console.port}"
     curl = ["curl", "-sS", "--cacert", str(cert), "-H", f"Authorization: Bearer {TOKENS['rob'][1]}"]
     done = subprocess.run([*curl, "-i", f"{url}/api/outbox"], capture_output=True, check=True)
@@ -236,7 +236,7 @@ def test_unix_socket(console):
     path = console.folder / "admin.sock"
     configure(console, listen=f"unix:{path}", tokens=console.tokens)
     console.ready = lambda: path.exists()
-    console.up()
+    console.up(whole=False)
     assert stat.S_IMODE(path.stat().st_mode) == 0o660
     done = subprocess.run(["curl", "-sS", "--unix-socket", path, "http://localhost/livez"], capture_output=True,
                           check=True)
@@ -250,7 +250,7 @@ def test_unix_socket(console):
     assert code != 0 and "in use" in err, err
     kill(console.process)
     assert path.exists()
-    console.up()
+    console.up(whole=False)
     until(lambda: subprocess.run(["curl", "-sS", "--unix-socket", path, "http://localhost/livez"],
                                  capture_output=True, check=False).stdout == b"ok\n", "the second life")
     console.down()
@@ -314,7 +314,7 @@ def test_not_ready_without_a_store(console):
     console.path.rename(away)
     ready = console.ready
     console.ready = lambda: "admin.listen" in log_of(console)
-    console.up()
+    console.up(whole=False)
     until(lambda: "source.away" in log_of(console), "that the store is missed")
     answer = console.ask("GET", "/readyz", token=None)
     assert (answer.status, answer.body) == (503, b"fail\n")
