@@ -242,8 +242,18 @@ END $$;
 CREATE TRIGGER outbox_message_tombstone BEFORE UPDATE ON outbox_message
 FOR EACH ROW EXECUTE FUNCTION outbox_message_tombstone();
 
--- Take what may be personal out of a message whose deliveries are all finished. Returns NULL: done; 'before': it was
--- done before. p_key: what its key becomes, of the same slot; the caller has looked at the key. With the owner's
+-- The first message with this id that is no tombstone yet. With partitions several may have it.
+CREATE FUNCTION outbox_redact_next(p_id text) RETURNS SETOF outbox_message
+LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
+	SELECT * FROM (SELECT * FROM outbox_message l WHERE l.id = p_id
+		UNION ALL SELECT * FROM outbox_kept k WHERE k.id = p_id) m
+	WHERE NOT coalesce(m.payload = '{"redacted":true}' AND m.headers IS NULL AND m.subject IS NULL
+		AND (m.key IS NULL OR m.key LIKE 'redacted-%'), false)
+	ORDER BY m.seq LIMIT 1
+$$;
+
+-- Take what may be personal out of it, when its deliveries are all finished. Returns NULL: done, there may be another;
+-- 'before': it was done before. p_key: what its key becomes, of the same slot; the caller has looked at the key. With the owner's
 -- rights, so that relays need none to change messages.
 CREATE FUNCTION outbox_redact(p_id text, p_key text, p_actor text, p_reason text, p_now timestamptz) RETURNS text
 LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT SET row_security = off AS $$
@@ -252,19 +262,13 @@ DECLARE
 	t record;
 	look record;
 	lane integer;
-	in_log boolean;
 BEGIN
-	SELECT * INTO m FROM outbox_message l WHERE l.id = p_id ORDER BY l.seq LIMIT 1;
-	in_log := FOUND;
-	IF NOT in_log THEN
-		SELECT * INTO m FROM outbox_kept k WHERE k.id = p_id LIMIT 1;
-		IF NOT FOUND THEN
-			RAISE EXCEPTION 'no message with the id "%"', left(p_id, 255) USING ERRCODE = 'OB001';
+	SELECT * INTO m FROM outbox_redact_next(p_id);
+	IF NOT FOUND THEN
+		IF EXISTS (SELECT FROM outbox_message WHERE id = p_id) OR EXISTS (SELECT FROM outbox_kept WHERE id = p_id) THEN
+			RETURN 'before';
 		END IF;
-	END IF;
-	IF m.payload = '{"redacted":true}' AND m.headers IS NULL AND m.subject IS NULL
-			AND (m.key IS NULL OR m.key LIKE 'redacted-%') THEN
-		RETURN 'before';
+		RAISE EXCEPTION 'no message with the id "%"', left(p_id, 255) USING ERRCODE = 'OB001';
 	END IF;
 	IF NOT EXISTS (SELECT FROM outbox_target) THEN
 		RAISE EXCEPTION 'no target is registered, so it still waits for one; it can be redacted once it is delivered'

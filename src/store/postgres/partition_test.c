@@ -299,6 +299,21 @@ static void given_ids_are_accepted_once(void **state)
 	assert_int_equal(place_number(p, twice), 0);
 }
 
+/* An INSERT of its own may repeat an id: what is redacted is all of them. */
+static void every_message_of_an_id_is_redacted(void **state)
+{
+	struct outbox_redact redact = { .id = "mine", .actor = "me", .reason = "erasure" };
+	struct place *p = *state;
+
+	place_sql(p, "INSERT INTO outbox_message (id, type, key, payload)"
+		     " SELECT 'mine', 't', k, k FROM unnest('{1,2}'::text[]) k");
+	place_drain(p, "events");
+	assert_int_equal(p->store->ops->redact(p->store, &redact, NULL, NULL), OUTBOX_OK);
+	assert_int_equal(place_number(p,
+				      "SELECT count(*) FROM outbox_message WHERE payload ~ '[12]'"),
+			 0);
+}
+
 /* What an archive gets is what goes. */
 static void an_archive_gets_what_goes(void **state)
 {
@@ -373,6 +388,7 @@ int main(void)
 		CASE(a_commit_while_the_janitor_waits_is_kept),
 		CASE(a_large_default_partition_is_passed),
 		CASE(given_ids_are_accepted_once),
+		CASE(every_message_of_an_id_is_redacted),
 		CASE(an_archive_gets_what_goes),
 		CASE(reading_prunes),
 		cmocka_unit_test_setup_teardown(partitions_are_chosen_at_the_first_init,
