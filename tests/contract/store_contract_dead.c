@@ -65,6 +65,20 @@ static void what_fails_goes_on(struct store_world *w)
 	assert_state(w, "a", seq, OUTBOX_FAILED, 0);
 }
 
+static void all_of_a_batch_go_on(struct store_world *w)
+{
+	int64_t first = world_publish_run(w, NULL, 4);
+	struct worker *a;
+
+	targets(w, false);
+	a = worker_start(w, "a", "a", 0);
+	assert_int_equal(worker_advance(a, MANY), 4);
+	for (size_t i = 0; i < 4; i++)
+		settle_fail(a, i);
+	worker_advance(a, 0);
+	assert_drains(worker_start(w, "d", "dead", 0), 4, first, first + 1, first + 2, first + 3);
+}
+
 static void nothing_else_goes_on(struct store_world *w)
 {
 	struct worker *a, *dead;
@@ -367,6 +381,7 @@ static void a_change_of_it_is_no_change_of_routing(struct store_world *w)
 	}
 const struct store_case dead_cases[] = {
 	CASE(what_fails_goes_on, 1),
+	CASE(all_of_a_batch_go_on, 1),
 	CASE(nothing_else_goes_on, 1),
 	CASE(failing_again_goes_on_again, 1),
 	CASE(what_arrives_in_flight_is_sent_again, 1),

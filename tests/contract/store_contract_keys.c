@@ -66,6 +66,64 @@ static void a_waiting_one_holds_its_key(struct store_world *w)
 	assert_int_equal(look(w, NULL, NULL, 0).count, 0);
 }
 
+/* Only its first one, with how many are parked behind it: of this key, at this target. */
+static void only_the_first_is_named(struct store_world *w)
+{
+	struct outbox_keys_page page;
+	outbox_time since;
+	int64_t first, other;
+	struct worker *k;
+
+	world_target(w, "a");
+	world_target(w, "b");
+	first = world_publish_run(w, key_in_lane(w, 0, 0), 5);
+	other = world_publish_run(w, key_in_lane(w, 0, 1), 2);
+	k = worker_start(w, "k", "a", 0);
+	worker_advance(k, 2); /* sent together, and both are to wait */
+	settle_wait(k, 0, 10 * SEC);
+	settle_wait(k, 1, 20 * SEC);
+	since = world_now(w);
+	worker_advance(k, MANY);
+	settle_blocked(k);
+	assert_int_equal(k->claim.items[k->claim.count - 2].seq, other);
+	settle_wait(k, k->claim.count - 2, 60 * SEC);
+	settle_park(k, k->claim.count - 1);
+	worker_advance(k, 0);
+	k = worker_start(w, "k", "b", 0);
+	worker_advance(k, 1);
+	settle_wait(k, 0, 60 * SEC);
+	worker_advance(k, MANY);
+	settle_blocked(k);
+	settle_wait(k, k->claim.count - 2, 60 * SEC);
+	settle_park(k, k->claim.count - 1);
+	worker_advance(k, 0);
+
+	page = look(w, "a", NULL, 0);
+	assert_int_equal(page.count, 2);
+	assert_int_equal(page.rows[0].front.seq, first);
+	assert_int_equal(page.rows[0].parked, 3);
+	assert_int_equal(page.rows[1].front.seq, other);
+	assert_int_equal(page.rows[1].parked, 1);
+	assert_int_equal(world_act(w, OUTBOX_DISCARD, "a", first + 3).done, 1);
+	assert_int_equal(look(w, "a", NULL, 0).rows[0].parked, 2);
+	assert_int_equal(look(w, "b", NULL, 0).rows[0].parked, 4);
+
+	/* it is tried once more: named while it is on its way, and waiting for as long as ever */
+	world_step(w, 11 * SEC);
+	k = worker_start(w, "k", "a", 0);
+	worker_advance(k, MANY);
+	assert_claim(k, 1, first);
+	page = look(w, "a", NULL, 0);
+	assert_int_equal(page.count, 2);
+	assert_int_equal(page.rows[0].front.seq, first);
+	assert_int_equal(page.rows[0].front.state, OUTBOX_SENDING);
+	settle_wait(k, 0, 10 * SEC);
+	worker_advance(k, 0);
+	page = look(w, "a", NULL, 0);
+	assert_int_equal(page.rows[0].front.attempts, 2);
+	assert_int_equal(page.rows[0].since, since);
+}
+
 static void failed_ones_only_with_hold(struct store_world *w)
 {
 	struct outbox_target_def def = target_def("a");
@@ -152,9 +210,7 @@ static void pages_have_each_once(struct store_world *w)
 #name, name, 1, 0 \
 	}
 const struct store_case keys_cases[] = {
-	CASE(a_waiting_one_holds_its_key),
-	CASE(failed_ones_only_with_hold),
-	CASE(deferred_and_unordered_ones_hold_nobody),
-	CASE(pages_have_each_once),
-	{ NULL, NULL, 0, 0 },
+	CASE(a_waiting_one_holds_its_key), CASE(only_the_first_is_named),
+	CASE(failed_ones_only_with_hold),  CASE(deferred_and_unordered_ones_hold_nobody),
+	CASE(pages_have_each_once),        { NULL, NULL, 0, 0 },
 };

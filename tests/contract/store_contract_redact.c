@@ -173,6 +173,65 @@ static void the_trail_keeps_who_and_why(struct store_world *w)
 	assert_null(rows[1].detail);
 }
 
+static struct worker *fail_at(struct store_world *w, const char *target, const char *error)
+{
+	struct worker *k = worker_start(w, "k", target, 0);
+
+	assert_int_equal(worker_advance(k, 1), 1);
+	settle_fail(k, 0);
+	k->settled[0].error = error;
+	worker_advance(k, 0);
+	return k;
+}
+
+/* What others did with other messages is none of its business. */
+static void the_trail_of_others_stays(struct store_world *w)
+{
+	struct outbox_audit *rows;
+	int64_t first, second;
+	struct worker *a;
+	size_t count;
+
+	world_target(w, "a");
+	first = publish(w, "m1", "k");
+	fail_at(w, "a", "one");
+	second = publish(w, "m2", "l");
+	a = fail_at(w, "a", "two");
+	assert_int_equal(world_act(w, OUTBOX_REQUEUE, "a", first).done, 1);
+	assert_int_equal(world_act(w, OUTBOX_REQUEUE, "a", second).done, 1);
+	assert_drains(a, 2, first, second);
+	OK(redact(w, "m1", "asked for", NULL));
+	OK(w->store->ops->audit(w->store, "m2", 10, w->arena, &rows, &count, &w->err));
+	assert_int_equal(count, 1);
+	assert_non_null(rows[0].detail);
+	assert_int_equal(get(w, "m2").message.n_headers, 1);
+}
+
+/* Why it failed before it came to a dead letter may quote it as well. */
+static void a_dead_letter_forgets_why(struct store_world *w)
+{
+	struct outbox_target_def dead = target_def("dead"), a = target_def("a");
+	int64_t seq;
+
+	dead.route.nothing = true;
+	world_target_put(w, &dead);
+	a.dead_letter = "dead";
+	world_target_put(w, &a);
+	seq = publish(w, "m1", "ada@example.org");
+	fail_at(w, "a", "no such street: St James's Square");
+	assert_int_equal(redact(w, "m1", "x", NULL), OUTBOX_ECONFLICT);
+	fail_at(w, "dead", "nor here: St James's Square");
+	assert_int_equal(world_act(w, OUTBOX_DISCARD, "a", seq).done, 1);
+	assert_int_equal(redact(w, "m1", "x", NULL), OUTBOX_ECONFLICT);
+	assert_int_equal(world_act(w, OUTBOX_DISCARD, "dead", seq).done, 1);
+	OK(redact(w, "m1", "asked for", NULL));
+	assert_tombstone(w, "m1");
+	assert_null(world_row(w, "dead", seq)->error);
+	assert_null(strstr(world_row(w, "dead", seq)->key, "ada"));
+	assert_null(strstr(world_picture(w), "ada"));
+	assert_null(strstr(world_picture(w), "Square"));
+}
+
 /* With many lanes: a new key in another lane would deliver it again, or lose its history. */
 static void every_lane_finds_it_where_it_was(struct store_world *w)
 {
@@ -216,6 +275,8 @@ const struct store_case redact_cases[] = {
 	CASE(only_when_all_is_finished, 1),
 	CASE(it_is_audited_once, 1),
 	CASE(the_trail_keeps_who_and_why, 1),
+	CASE(the_trail_of_others_stays, 1),
+	CASE(a_dead_letter_forgets_why, 1),
 	CASE(every_lane_finds_it_where_it_was, 4),
 	{ NULL, NULL, 0, 0 },
 };

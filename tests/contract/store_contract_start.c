@@ -139,6 +139,49 @@ static void times_out_of_order(struct store_world *w)
 	assert_drains(k, 2, second, third);
 }
 
+/* Written in time by a transaction that is still open: it is for the target, once it is committed. */
+static void a_late_commit_is_for_it(struct store_world *w)
+{
+	const struct store_fixture *f = w->fixture;
+	struct outbox_target_def def = at("b", world_now(w) - 60 * SEC);
+	struct outbox_message m = OUTBOX_MESSAGE_INIT;
+	int64_t low = 0, high;
+	struct worker *k;
+	void *late;
+
+	publish_at(w, world_now(w) - 90 * SEC);
+	late = f->begin(w->place);
+	m.type = "t";
+	OK(f->publish(late, &m, &low, &w->err));
+	high = world_publish(w, NULL);
+	assert_true(low < high);
+	world_target_put(w, &def);
+	k = worker_start(w, "k", "b", 0);
+	assert_drains(k, 1, high);
+	f->commit(late);
+	assert_drains(k, 1, low);
+}
+
+/* What nobody can see yet does not say where it starts. */
+static void a_rollback_moves_nothing(struct store_world *w)
+{
+	const struct store_fixture *f = w->fixture;
+	struct outbox_target_def def = at("b", world_now(w) - 60 * SEC);
+	struct outbox_message m = OUTBOX_MESSAGE_INIT;
+	int64_t seq = 0;
+	struct worker *k;
+	void *late = f->begin(w->place);
+
+	m.type = "t";
+	OK(f->publish(late, &m, &seq, &w->err));
+	publish_at(w, world_now(w) - 90 * SEC);
+	seq = world_publish(w, NULL);
+	world_target_put(w, &def);
+	f->rollback(late);
+	k = worker_start(w, "k", "b", 0);
+	assert_drains(k, 1, seq);
+}
+
 #define CASE(name)                \
 	{                         \
 #name, name, 1, 0 \
@@ -151,5 +194,7 @@ const struct store_case start_cases[] = {
 	CASE(what_lies_ahead_is_refused),
 	CASE(retention_waits_for_what_it_gets),
 	CASE(times_out_of_order),
+	{ "a_late_commit_is_for_it", a_late_commit_is_for_it, 1, STORE_LATE_COMMITS },
+	{ "a_rollback_moves_nothing", a_rollback_moves_nothing, 1, STORE_LATE_COMMITS },
 	{ NULL, NULL, 0, 0 },
 };
