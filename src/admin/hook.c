@@ -206,8 +206,7 @@ static int send_letter(struct hook *hook, const struct letter *letter, struct ou
 	char bearer[4200];
 	const char *headers[] = { bearer, NULL };
 	_cleanup_(free_text) char *body =
-		hook_body(hook->config.format, hook->config.name, letter->alerts, letter->count,
-			  clock->wall(clock));
+		hook_body(&hook->config, letter->alerts, letter->count, clock->wall(clock));
 	struct post_request request = { .url = hook->config.url,
 					.headers = hook->config.token ? headers : NULL,
 					.body = body,

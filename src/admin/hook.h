@@ -39,8 +39,8 @@ void hook_leave(struct hook *hook);
 bool hook_left(struct hook *hook);
 struct hook *hook_free(struct hook *hook);
 
-/* What is sent; a new text, NULL: out of memory. now: wall; receiver: the hook's name. */
-char *hook_body(int format, const char *receiver, const struct hook_alert *alerts, size_t count,
+/* What is sent; a new text, NULL: out of memory. now: wall. */
+char *hook_body(const struct config_alert *config, const struct hook_alert *alerts, size_t count,
 		outbox_time now);
 
 #endif

@@ -12,6 +12,8 @@
 
 /* An alert that Alertmanager is not told again by then is over for it: the relay that told it is gone. */
 #define STILL_TRUE_FOR (5 * OUTBOX_MINUTES)
+#define STILL_TRUE_REPEATS 3 /* some may be missed */
+#define TOLD_ONCE (365 * OUTBOX_DAYS)
 
 static const char *severity(enum health_level level)
 {
@@ -42,9 +44,17 @@ static json_t *annotations(const struct hook_alert *alert)
 			 json_text(alert->text), "runbook_url", runbook);
 }
 
-static json_t *plain(const struct hook_alert *alert, outbox_time now)
+static outbox_time still_true_for(outbox_time repeat)
 {
-	outbox_time end = alert->resolved ? alert->resolved : now + STILL_TRUE_FOR;
+	if (repeat > TOLD_ONCE / STILL_TRUE_REPEATS)
+		return TOLD_ONCE;
+	return repeat * STILL_TRUE_REPEATS > STILL_TRUE_FOR ? repeat * STILL_TRUE_REPEATS
+							    : STILL_TRUE_FOR;
+}
+
+static json_t *plain(const struct hook_alert *alert, outbox_time now, outbox_time repeat)
+{
+	outbox_time end = alert->resolved ? alert->resolved : now + still_true_for(repeat);
 
 	return json_pack("{s:o, s:o, s:o, s:o, s:s}", "labels", labels(alert), "annotations",
 			 annotations(alert), "startsAt", json_time(alert->since), "endsAt",
@@ -75,16 +85,17 @@ static json_t *whole(const char *receiver, json_t *list, bool firing)
 			 "commonLabels", "commonAnnotations", "externalURL", "", "alerts", list);
 }
 
-char *hook_body(int format, const char *receiver, const struct hook_alert *alerts, size_t count,
+char *hook_body(const struct config_alert *config, const struct hook_alert *alerts, size_t count,
 		outbox_time now)
 {
+	bool to_alertmanager = config->format == CONFIG_ALERT_ALERTMANAGER;
 	json_t *list = json_array(), *body;
 	bool firing = false;
 	char *text;
 
 	for (size_t i = 0; list && i < count; i++) {
-		json_t *alert = format == CONFIG_ALERT_ALERTMANAGER ? plain(&alerts[i], now)
-								    : told(&alerts[i]);
+		json_t *alert =
+			to_alertmanager ? plain(&alerts[i], now, config->repeat) : told(&alerts[i]);
 
 		firing |= !alerts[i].resolved;
 		if (json_array_append_new(list, alert) != 0) {
@@ -94,7 +105,7 @@ char *hook_body(int format, const char *receiver, const struct hook_alert *alert
 	}
 	if (!list)
 		return NULL;
-	body = format == CONFIG_ALERT_ALERTMANAGER ? list : whole(receiver, list, firing);
+	body = to_alertmanager ? list : whole(config->name, list, firing);
 	text = body ? json_dumps(body, JSON_STYLE) : NULL;
 	json_decref(body);
 	return text;

@@ -90,6 +90,8 @@ static CURLcode set_manners(CURL *c)
 	SET(PROXY, "");
 	SET(NETRC, (long)CURL_NETRC_IGNORED);
 	SET(NOSIGNAL, 1L);
+	/* a name server that does not answer is not waited for, at the end above all */
+	SET(QUICK_EXIT, 1L);
 	SET(SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
 	SET(USERAGENT, "outbox/" OUTBOX_VERSION);
 	SET(NOPROGRESS, 0L);

@@ -155,10 +155,11 @@ def test_failed_and_refused_are_counted(tmp_path):
         publish(console, 2)
         delivered(console, 2)
         # text that claims to be JSON and is not fails at once, and stops nobody
-        console.insert(payload="{broken")
+        console.insert(payload="{broken mark-1", key="mark-2", type="mark.3", headers='{"h": "mark-4"}', subject="mark-5")
         until(lambda: value(read(console)[0], "outbox_failed_total", source="shop", target="events") == 1, "a failure")
         until(lambda: value(read(console)[0], "outbox_failed", source="shop", target="events") == 1, "it to be seen in the store")
-        samples, _ = read(console)
+        samples, text = read(console)
+        assert "mark" not in text  # nothing of a message
         assert value(samples, "outbox_delivered_total", source="shop", target="events") == 2
         assert value(samples, "outbox_delivery_latency_seconds_count", source="shop", target="events") == 2
     finally:
