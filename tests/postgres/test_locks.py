@@ -64,3 +64,29 @@ def test_claim_says_no_more_than_it_returns(make, server):
         assert isinstance(failed[0], psycopg2.errors.SerializationFailure), failed
         assert db.execute(LAST).fetchone() == last
         assert reader.execute(ADVANCE, last).fetchone()[0] == 9
+
+
+def test_retention_and_a_dead_letter_wait_for_each_other_in_turn(make, server):
+    """A settlement has its lane and wants that of its dead letter, while failed messages of both are removed."""
+    shop, _, _ = make(server)
+    put = "SELECT outbox_target_put(?, 'all', '{}', NULL, false, false, false, 1, 77, NULL, NULL, ?)"
+    with shop.connect() as db, shop.connect() as janitor, shop.connect() as relay:
+        db.execute(put, ("dead", None))
+        db.execute(put, ("orders", "dead"))
+        seq, lane = db.execute("INSERT INTO outbox_message (type, payload) VALUES ('t', '{}') RETURNING seq, slot %"
+                               " (SELECT value::integer FROM outbox_meta WHERE name = 'lanes')").fetchone()
+        db.execute("UPDATE outbox_receipt SET floor = ?", (seq,))
+        db.execute("INSERT INTO outbox_detour (target, seq, id, lane, state, last_status_at) SELECT name, seq, id, ?,"
+                   " 'failed', '2000-01-01' FROM outbox_target, outbox_message WHERE name <> 'events'", (lane,))
+        relay.execute("BEGIN")
+        relay.execute("SELECT pg_advisory_xact_lock(outbox_lane_lock('orders', ?))", (lane,))
+        purged = []
+        thread = threading.Thread(target=lambda: purged.append(janitor.execute(
+            PURGE.replace("NULL, 9", "clock_timestamp(), 9")).fetchone()[0]))
+        thread.start()
+        until(lambda: db.execute("SELECT count(*) FROM pg_locks WHERE NOT granted AND pid = ?",
+                                 (janitor.db.info.backend_pid,)).fetchone()[0], "retention to wait")
+        relay.execute("SELECT outbox_dead_letters(outbox_last_receipt('orders', ?), ARRAY[?::bigint], now())", (lane, seq))
+        relay.execute("COMMIT")
+        thread.join()
+        assert purged == [0]  # it is pending at the dead letter now
