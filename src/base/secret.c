@@ -42,6 +42,21 @@ static const char *objection(const struct stat *file)
 	return NULL;
 }
 
+static const char *why_not(int number)
+{
+	switch (number) {
+	case ELOOP:
+		return "is a symbolic link; name the file itself";
+	case ENOENT:
+	case ENOTDIR:
+		return "cannot be read: there is no such file";
+	case EACCES:
+		return "cannot be read: this user may not; chown it to the relay's user";
+	default:
+		return "cannot be read";
+	}
+}
+
 static int open_file(const char *option, const char *path, int *ret_fd, struct outbox_error *err)
 {
 	/* Whoever may put a link there could make us read, and send to a server, another file. */
@@ -51,9 +66,7 @@ static int open_file(const char *option, const char *path, int *ret_fd, struct o
 
 	if (fd < 0)
 		return outbox_fail_native(err, OUTBOX_ECONFIG, errno, "option %s: %s %s", option,
-					  path,
-					  errno == ELOOP ? "is a symbolic link; name the file itself"
-							 : "cannot be read");
+					  path, why_not(errno));
 	what = fstat(fd, &file) == 0 ? objection(&file) : "cannot be read";
 	if (what) {
 		close(fd);
