@@ -220,6 +220,32 @@ static void a_detour_of_one_target_is_not_the_others(struct store_world *w)
 	assert_state(w, "b", seq, OUTBOX_PENDING, OUTBOX_WAITING);
 }
 
+/* A dead letter with a route of its own that has not read the message yet: it comes once, as a dead letter. */
+static void a_dead_letter_ahead_of_its_lane(struct store_world *w)
+{
+	struct outbox_target_def a = target_def("a");
+	int64_t first = world_publish(w, "k"), second = world_publish(w, "l"), third;
+	struct worker *k, *dead;
+
+	world_target(w, "dead");
+	a.dead_letter = "dead";
+	world_target_put(w, &a);
+	k = worker_start(w, "k", "a", 0);
+	worker_advance(k, MANY);
+	settle_fail(k, 0);
+	worker_advance(k, 0);
+	dead = worker_start(w, "d", "dead", 0);
+	worker_advance(dead, 1);
+	assert_claim(dead, 1, first);
+	assert_string_equal(dead->claim.items[0].dead_target, "a");
+	assert_drains(dead, 2, first, second);
+	third = world_publish(w, "k");
+	assert_drains(dead, 1, third);
+	worker_restart(dead);
+	assert_drains(dead, 0);
+	assert_int_equal(world_stats(w, "dead")->delivered_ever, 3);
+}
+
 const struct store_case detour_cases[] = {
 	{ "a_retry_comes_exactly_at_its_time", a_retry_comes_exactly_at_its_time, 0, 0 },
 	{ "failing_since_is_the_first_failure", failing_since_is_the_first_failure, 0, 0 },
@@ -231,5 +257,6 @@ const struct store_case detour_cases[] = {
 	{ "next_due_is_the_earliest", next_due_is_the_earliest, 0, 0 },
 	{ "a_long_error_survives", a_long_error_survives, 0, 0 },
 	{ "a_detour_of_one_target_is_not_the_others", a_detour_of_one_target_is_not_the_others, 0, 0 },
+	{ "a_dead_letter_ahead_of_its_lane", a_dead_letter_ahead_of_its_lane, 1, 0 },
 	{ NULL, NULL, 0, 0 },
 };

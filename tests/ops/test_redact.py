@@ -41,11 +41,14 @@ def test_no_table_has_a_word_of_it(shop):
         db.execute(f"UPDATE outbox_detour SET last_error = '{PERSONAL}' WHERE id = '{message}'")
         db.execute(f"UPDATE outbox_detour SET dead_reason = '{PERSONAL}' WHERE id = '{message}' AND target = 'dead'")
         db.execute(f"UPDATE outbox_audit SET detail = '{PERSONAL}' WHERE id = '{message}'")
+        if shop.kind == "postgres":  # as when its partition went before it was finished
+            db.execute(f"INSERT INTO outbox_kept SELECT * FROM outbox_message WHERE id = '{message}'")
     assert len(shop.lines("dead.jsonl")) == 3
     shop.run("redact", message, "--reason", "asked for", code=4)
     shop.run("discard", message, "--target", "events", "--reason", "given up")
     found = tables_with(shop, PERSONAL)
     assert {"outbox_message", "outbox_detour", "outbox_audit"} <= set(found), found
+    assert shop.kind == "sqlite" or "outbox_kept" in found
     shop.run("redact", message, "--reason", "asked for")
     assert not tables_with(shop, PERSONAL)
     assert {"outbox_message", "outbox_detour"} <= set(tables_with(shop, "babbage")), "the other one is as it was"
