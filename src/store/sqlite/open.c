@@ -131,6 +131,15 @@ static void folder_of(const char *path, char *out, size_t size)
 		snprintf(out, size, "%.*s", slash == path ? 1 : (int)(slash - path), path);
 }
 
+/* SQLite deletes a -wal when it makes the file anew, and what was committed there is lost. */
+static bool has_wal(const char *path)
+{
+	char wal[PATH_MAX];
+	int n = snprintf(wal, sizeof(wal), "%s-wal", path);
+
+	return n > 0 && (size_t)n < sizeof(wal) && access(wal, F_OK) == 0;
+}
+
 /* There is no file of this name: because of its folder, or simply so. */
 static int not_there(const char *path, bool create, int rc, struct outbox_error *err)
 {
@@ -142,6 +151,12 @@ static int not_there(const char *path, bool create, int rc, struct outbox_error 
 		return outbox_fail_native(err, OUTBOX_ENOTFOUND, rc,
 					  "folder %s does not exist; check the path, or make it first",
 					  folder);
+	if (!create && has_wal(path))
+		return outbox_fail_native(
+			err, OUTBOX_ENOTFOUND, rc,
+			"no database at %s, but its -wal is there: it was moved or removed; "
+			"put it back beside the -wal, which init would lose",
+			path);
 	if (!create)
 		return outbox_fail_native(err, OUTBOX_ENOTFOUND, rc,
 					  "no database at %s; check the path, or run: outbox init --store "
