@@ -260,7 +260,8 @@ static bool refuse_token(struct request *request, bool given)
 	}
 	return request_refuse(request, 401, "token",
 			      given ? "the token is wrong or has expired"
-				    : "send Authorization: Bearer TOKEN");
+				    : "send Authorization: Bearer TOKEN, one of the file that "
+				      "admin.tokens names");
 }
 
 static bool check_token(struct request *request, const struct headers *headers)
