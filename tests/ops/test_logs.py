@@ -32,3 +32,17 @@ def test_control_characters_of_others_are_escaped(tmp_path):
     shop.insert()
     ran = shop.run("relay", "--to", "events=file:/nowhere/\x1b[2J\x07.jsonl", "--once", code=None)
     assert "\x1b" not in ran.err and "\x07" not in ran.err
+
+
+def test_refused_messages_are_told_once_a_minute(tmp_path):
+    """However many there are: the first at once, the rest with the minute or at the end."""
+    shop = Shop(tmp_path)
+    shop.run("init")
+    for i in range(20):
+        shop.insert(payload="{broken mark-1", key=f"mark-{i}")
+    (tmp_path / "outbox.yaml").write_text('sources: [ { name: shop, store: "sqlite:app.db" } ]\n'
+                                          'targets: [ { name: events, to: "file:out.jsonl", batch: 1, start: oldest } ]\n')
+    ran = shop.run("relay", "--config", "outbox.yaml", "--until-idle", code=None, people=False)
+    told = [int(n) for n in re.findall(r"message\.refused .*? (\d+) messages? refused", ran.err)]
+    assert sum(told) == 20 and len(told) <= 2, ran
+    assert "mark" not in ran.err
