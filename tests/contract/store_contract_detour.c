@@ -238,12 +238,47 @@ static void a_dead_letter_ahead_of_its_lane(struct store_world *w)
 	worker_advance(dead, 1);
 	assert_claim(dead, 1, first);
 	assert_string_equal(dead->claim.items[0].dead_target, "a");
-	assert_drains(dead, 2, first, second);
+	worker_advance(dead, 0); /* and nothing is left that is in trouble */
+	assert_drains(dead, 1, second);
 	third = world_publish(w, "k");
 	assert_drains(dead, 1, third);
 	worker_restart(dead);
 	assert_drains(dead, 0);
 	assert_int_equal(world_stats(w, "dead")->delivered_ever, 3);
+}
+
+/* What became of it there before is forgotten when it arrives once more. */
+static void a_dead_letter_begins_anew(struct store_world *w)
+{
+	struct outbox_target_def a = target_def("a"), d = target_def("dead");
+	int64_t seq = world_publish(w, "k");
+	struct worker *k, *dead;
+
+	d.route.nothing = true;
+	world_target_put(w, &d);
+	a.dead_letter = "dead";
+	world_target_put(w, &a);
+	k = worker_start(w, "k", "a", 0);
+	dead = worker_start(w, "d", "dead", 0);
+	worker_advance(k, 1);
+	settle_fail(k, 0);
+	worker_advance(k, 0);
+	worker_advance(dead, 1);
+	settle_fail(dead, 0);
+	dead->settled[0].attempts = 9;
+	dead->settled[0].error = "full";
+	worker_advance(dead, 0);
+	assert_int_equal(world_row(w, "dead", seq)->attempts, 9);
+	assert_int_equal(world_act(w, OUTBOX_REQUEUE, "a", seq).done, 1);
+	worker_advance(k, 1);
+	settle_fail(k, 0);
+	worker_advance(k, 0);
+	assert_int_equal(world_row(w, "dead", seq)->attempts, 0);
+	assert_null(world_row(w, "dead", seq)->error);
+	worker_advance(dead, 1);
+	assert_claim(dead, 1, seq);
+	assert_int_equal(dead->claim.items[0].attempts, 0);
+	assert_int_equal(dead->claim.items[0].failing_since, 0);
 }
 
 const struct store_case detour_cases[] = {
@@ -258,5 +293,6 @@ const struct store_case detour_cases[] = {
 	{ "a_long_error_survives", a_long_error_survives, 0, 0 },
 	{ "a_detour_of_one_target_is_not_the_others", a_detour_of_one_target_is_not_the_others, 0, 0 },
 	{ "a_dead_letter_ahead_of_its_lane", a_dead_letter_ahead_of_its_lane, 1, 0 },
+	{ "a_dead_letter_begins_anew", a_dead_letter_begins_anew, 1, 0 },
 	{ NULL, NULL, 0, 0 },
 };

@@ -128,15 +128,16 @@ static void times_out_of_order(struct store_world *w)
 {
 	outbox_time now = world_now(w);
 	struct outbox_target_def def = at("b", now - 2 * SEC);
-	int64_t second, third;
+	int64_t second, third, fourth;
 	struct worker *k;
 
 	publish_at(w, now - 3 * SEC);
 	second = publish_at(w, now - SEC);
 	third = publish_at(w, now - 9 * SEC);
+	fourth = publish_at(w, now - 2 * SEC);
 	world_target_put(w, &def);
 	k = worker_start(w, "k", "b", 0);
-	assert_drains(k, 2, second, third);
+	assert_drains(k, 3, second, third, fourth);
 }
 
 /* Written in time by a transaction that is still open: it is for the target, once it is committed. */
