@@ -65,6 +65,16 @@ class Shop:
         return sqlite3.connect(self.path, timeout=busy, isolation_level=None,
                                check_same_thread=False)
 
+    def locked(self):
+        """Does somebody hold the write lock?"""
+        with contextlib.closing(self.connect(busy=0)) as db:
+            try:
+                db.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError:
+                return True
+            db.execute("ROLLBACK")
+            return False
+
     def rows(self, sql, *values):
         """Read with plain SQL, as a person would with the sqlite3 shell."""
         with contextlib.closing(self.connect()) as db:
