@@ -99,7 +99,8 @@ static json_t *key_schema(const struct schema_key *key)
 		return NULL;
 	buf_printf(&about, "%s%s", key->help, RESTART_WORDS(key));
 	if (key->type == SCHEMA_GROUP || key->type == SCHEMA_LIST)
-		return unless(json_object_set_new(value, "description", json_string(buf_str(&about))),
+		return unless(about.failed || json_object_set_new(value, "description",
+								  json_string(buf_str(&about))),
 			      value);
 	/* whatever the type, a variable may stand for it */
 	if (key->otherwise)
