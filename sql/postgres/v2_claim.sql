@@ -90,19 +90,21 @@ CREATE FUNCTION outbox_run(p_target text, p_key text, p_seq bigint, p_suspect bo
 LANGUAGE sql STABLE ROWS 10 AS $$
 	SELECT p_seq, p_suspect
 	UNION ALL
-	(SELECT d.seq, d.suspect FROM outbox_detour d
-	WHERE d.target = p_target AND d.key IS NOT NULL AND (d.key, d.seq) > (p_key, p_seq)
-		AND (d.key, d.seq) < (p_key, coalesce((SELECT s.seq FROM outbox_detour s
-			WHERE s.target = p_target AND s.key IS NOT NULL AND (s.key, s.seq) > (p_key, p_seq)
-				AND (s.key, s.seq) <= (p_key, 9223372036854775807) AND s.state IN ('pending', 'failed')
-				AND ((s.state = 'pending' AND s.why = 'retry' AND s.next_attempt_at > p_now)
-					OR (p_hold AND s.state = 'failed'))
-			ORDER BY s.key, s.seq LIMIT 1), 9223372036854775807))
-		AND d.state IN ('pending', 'failed') AND d.state <> 'failed'
-		AND NOT (d.why = 'deferred' AND d.next_attempt_at > p_now)
-		AND (NOT d.ahead OR EXISTS (SELECT FROM outbox_message m
-			WHERE m.seq = d.seq AND pg_visible_in_snapshot(m.xid, p_cur)))
-	ORDER BY d.key, d.seq LIMIT p_max)
+	-- no further than needed: the search for what ends a run must not read all of a key
+	SELECT r.seq, r.suspect FROM (
+		SELECT d.seq, d.suspect, bool_or(d.stops) OVER (ORDER BY d.key, d.seq ROWS UNBOUNDED PRECEDING) AS stopped
+		FROM (SELECT o.key, o.seq, o.suspect,
+				o.state = 'failed' OR coalesce(o.why = 'retry' AND o.next_attempt_at > p_now, false) AS stops
+			FROM outbox_detour o
+			WHERE o.target = p_target AND o.key IS NOT NULL AND (o.key, o.seq) > (p_key, p_seq)
+				AND (o.key, o.seq) <= (p_key, 9223372036854775807) AND o.state IN ('pending', 'failed')
+				AND (p_hold OR o.state <> 'failed')
+				AND NOT coalesce(o.state = 'pending' AND o.why = 'deferred' AND o.next_attempt_at > p_now, false)
+				AND (NOT o.ahead OR o.state = 'failed' OR (o.why = 'retry' AND o.next_attempt_at > p_now)
+					OR EXISTS (SELECT FROM outbox_message m
+						WHERE m.seq = o.seq AND pg_visible_in_snapshot(m.xid, p_cur)))
+			ORDER BY o.key, o.seq LIMIT p_max) d) r
+	WHERE NOT r.stopped
 $$;
 
 -- As in claim.sql, at most p_max. Few keys may have a million that are due, and only the first of each can go: so
