@@ -133,6 +133,8 @@ struct outbox_relay_config {
 	uint64_t seed;                          /* of jitter and tokens; 0: from the system */
 	outbox_log_fn log;                      /* NULL: silent */
 	void *log_context;
+	/* How commands that the log suggests name the store: "--config outbox.yaml --source shop". NULL: not. */
+	const char *store_option;
 };
 
 #define OUTBOX_RELAY_CONFIG_INIT OUTBOX_SIZED(struct outbox_relay_config)

@@ -161,9 +161,11 @@ static int begin_or_go_on(struct health_memory *memory, enum health_rule rule,
 			return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 		memory->entries = entries;
 		entry = &entries[memory->n_entries++];
-		*entry = (struct entry){
-			.spot = spot, .rule = rule, .held = view->mono, .since = view->wall
-		};
+		*entry = (struct entry){ .spot = spot,
+					 .rule = rule,
+					 .held = view->mono,
+					 /* one look knows since when only where the store does */
+					 .since = input->once ? view->since : view->wall };
 	}
 	entry->seen = true;
 	entry->ending = false;
@@ -201,14 +203,6 @@ static void keep(struct health_memory *memory, enum health_rule rule, const stru
 		entry->seen = true;
 }
 
-static bool is_off(const struct config_health *limits, enum health_rule rule)
-{
-	for (size_t i = 0; i < limits->off.count; i++)
-		if (glob_match(limits->off.items[i], rule_names[rule]))
-			return true;
-	return false;
-}
-
 static int try_rules(struct health_memory *memory, struct rule_view *view,
 		     const struct health_input *input, struct outbox_error *err)
 {
@@ -217,7 +211,8 @@ static int try_rules(struct health_memory *memory, struct rule_view *view,
 	for (int i = 0; r == OUTBOX_OK && i < RULE_COUNT; i++) {
 		enum health_rule rule = (enum health_rule)i;
 
-		if (rules[rule].of_target != (view->target != NULL) || is_off(input->limits, rule))
+		if (rules[rule].of_target != (view->target != NULL) ||
+		    rule_is_off(input->limits, rule))
 			continue;
 		view->since = 0;
 		switch (rules[rule].test(view)) {

@@ -17,7 +17,7 @@ struct health_finding {
 	const char *rule; /* "failed", "overdue", "backlog" ...: also the alert's name */
 	enum health_level level;
 	const char *source, *target; /* target may be NULL */
-	outbox_time since;           /* wall: how long this has been so */
+	outbox_time since;           /* wall: how long this has been so; 0: one look cannot know */
 	char text[300];              /* what is the matter, with the number and the limit */
 };
 

@@ -156,8 +156,12 @@ static void test_once(void **state)
 	w->target.paused = true;
 	w->target.pending = 1001;
 	w->target.outage = "away";
+	w->target.outage_since = w->wall + OUTBOX_HOURS - 1;
 	look(w);
 	assert_int_equal(w->count, 4);
+	/* since when: only what the store knows */
+	assert_int_equal(w->findings[0].since, 0);
+	assert_int_equal(w->findings[1].since, w->wall - 1);
 	/* the worst first, information last */
 	assert_string_equal(w->findings[0].rule, "failed");
 	assert_string_equal(w->findings[1].rule, "outage");

@@ -5,6 +5,7 @@
 #include "base/text.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #define SAY(view_, ...) ((void)snprintf((view_)->text, sizeof((view_)->text), __VA_ARGS__))
 
@@ -26,6 +27,20 @@ static const char *count_text(int64_t count, char out[COUNT_TEXT_MAX + 8])
 	return out;
 }
 
+/* Why it stands still, where that is known; "" else. */
+static const char *because(const struct rule_view *view, char out[120])
+{
+	const struct outbox_target_stats *target = view->target;
+
+	out[0] = 0;
+	if (target->paused)
+		snprintf(out, 120, "; the target is paused by %.80s",
+			 target->paused_by ? target->paused_by : "somebody");
+	else if (target->outage)
+		snprintf(out, 120, "; the target is out of reach");
+	return out;
+}
+
 static enum truth above(struct rule_view *view, int64_t count, int64_t limit, const char *one,
 			const char *many)
 {
@@ -36,6 +51,19 @@ static enum truth above(struct rule_view *view, int64_t count, int64_t limit, co
 	SAY(view, "%s %s, the limit is %s", count_text(count, shown), count == 1 ? one : many,
 	    count_human(limit, bound));
 	return TRUTH_TRUE;
+}
+
+/* What a target that stands still explains. */
+static enum truth behind(struct rule_view *view, int64_t count, int64_t limit, const char *one,
+			 const char *many)
+{
+	enum truth truth = above(view, count, limit, one, many);
+	size_t length = strlen(view->text);
+	char why[120];
+
+	if (truth == TRUTH_TRUE)
+		snprintf(view->text + length, sizeof(view->text) - length, "%s", because(view, why));
+	return truth;
 }
 
 static enum truth source_down(struct rule_view *view)
@@ -138,7 +166,7 @@ static enum truth lanes_idle(struct rule_view *view)
 
 static enum truth overdue(struct rule_view *view)
 {
-	char age_text[DURATION_TEXT_MAX], limit[DURATION_TEXT_MAX];
+	char age_text[DURATION_TEXT_MAX], limit[DURATION_TEXT_MAX], why[120];
 	outbox_time age = view->source->stats->store_now - view->target->oldest;
 
 	if (!view->target->oldest || age <= view->limits->overdue)
@@ -146,20 +174,20 @@ static enum truth overdue(struct rule_view *view)
 	view->since = as_wall(view, view->target->oldest + view->limits->overdue);
 	SAY(view, "the oldest unfinished delivery is %s old, the limit is %s%s",
 	    duration_human(age, age_text), duration_human(view->limits->overdue, limit),
-	    view->target->paused ? "; the target is paused" : "");
+	    because(view, why));
 	return TRUTH_TRUE;
 }
 
 static enum truth backlog(struct rule_view *view)
 {
-	return above(view, status_lag(view->target), view->limits->backlog, "unfinished delivery",
-		     "unfinished deliveries");
+	return behind(view, status_lag(view->target), view->limits->backlog, "unfinished delivery",
+		      "unfinished deliveries");
 }
 
 static enum truth pending(struct rule_view *view)
 {
-	return above(view, view->target->pending, view->limits->pending, "unread message",
-		     "unread messages");
+	return behind(view, view->target->pending, view->limits->pending, "unread message",
+		      "unread messages");
 }
 
 static enum truth sending(struct rule_view *view)
@@ -245,6 +273,33 @@ const struct rule rules[RULE_COUNT] = {
 	[RULE_RETRY_RATE] = { LEVEL_DEGRADED, true, false, retry_rate, "too many tries are refused" },
 	[RULE_PAUSED] = { LEVEL_HEALTHY, true, true, paused, "somebody paused the target" },
 };
+
+bool rule_is_off(const struct config_health *limits, enum health_rule rule)
+{
+	for (size_t i = 0; i < limits->off.count; i++)
+		if (glob_match(limits->off.items[i], rule_names[rule]))
+			return true;
+	return false;
+}
+
+enum health_level rule_worst(const struct config_health *limits, const struct outbox_stats *stats)
+{
+	const struct health_source source = { .name = "", .stats = stats };
+	struct rule_progress none = { 0 };
+	struct rule_view view = { .limits = limits, .source = &source, .progress = &none };
+	enum health_level worst = LEVEL_HEALTHY;
+
+	/* the source itself, then its targets */
+	for (size_t i = 0; i <= stats->n_targets; i++) {
+		view.target = i ? &stats->targets[i - 1] : NULL;
+		for (int k = 0; k < RULE_COUNT; k++)
+			if (rules[k].of_target == (view.target != NULL) && rules[k].level > worst &&
+			    !rule_is_off(limits, (enum health_rule)k) &&
+			    rules[k].test(&view) == TRUTH_TRUE)
+				worst = rules[k].level;
+	}
+	return worst;
+}
 
 static void note_latency(struct rule_progress *progress, const struct rule_view *view)
 {

@@ -58,6 +58,11 @@ static void test_backlog(void **state)
 	go_on(w, 1);
 	assert_string_equal(found(w, RULE_BACKLOG)->text,
 			    "more than 100,000 unfinished deliveries, the limit is 10,000");
+	w->target.outage = "connection refused";
+	go_on(w, 1);
+	assert_string_equal(found(w, RULE_BACKLOG)->text,
+			    "more than 100,000 unfinished deliveries, the limit is 10,000; the "
+			    "target is out of reach");
 	w->target.parked = 0;
 	ends_after_settle(w, RULE_BACKLOG);
 }
@@ -70,6 +75,13 @@ static void test_pending(void **state)
 	never_fires(w, RULE_PENDING);
 	w->target.pending = 1001;
 	fires_after(w, RULE_PENDING, w->limits.pending_for);
+	assert_string_equal(found(w, RULE_PENDING)->text,
+			    "1,001 unread messages, the limit is 1,000");
+	w->target.paused = true;
+	w->target.paused_by = "eve";
+	go_on(w, 1);
+	assert_string_equal(found(w, RULE_PENDING)->text,
+			    "1,001 unread messages, the limit is 1,000; the target is paused by eve");
 	w->target.pending = 0;
 	ends_after_settle(w, RULE_PENDING);
 }

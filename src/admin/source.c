@@ -139,9 +139,8 @@ static void note_trouble(struct source *s, struct outbox_error *err, outbox_time
 }
 
 /* What other commands say of a store that is not ready, with the command for this source. */
-static int look_first(struct source *s, const char *url, struct outbox_error *err)
+static int look_first(struct source *s, const char *url, const char *words, struct outbox_error *err)
 {
-	_cleanup_(buf_deinit) struct buf words = BUF_INIT(1000);
 	struct outbox_store_info info = { 0 };
 	struct outbox_store *store = NULL;
 	struct random_state random;
@@ -154,20 +153,22 @@ static int look_first(struct source *s, const char *url, struct outbox_error *er
 		return r;
 	r = store->ops->info(store, &info, err);
 	store_close(store);
-	daemon_store_words(s->daemon, s->name, url, &words);
-	return r ? r : store_ready(&info, url, buf_str(&words), err);
+	return r ? r : store_ready(&info, url, words, err);
 }
 
 static int make_relay(struct source *s, struct generation *generation, size_t index,
 		      struct outbox_relay **ret_relay, struct outbox_error *err)
 {
+	_cleanup_(buf_deinit) struct buf words = BUF_INIT(1000);
 	struct outbox_relay_config config = generation->relays[index];
 	struct outbox_relay *relay = NULL;
 	int r;
 
 	config.log = journal_sink;
 	config.log_context = s->name;
-	r = look_first(s, config.store, err);
+	daemon_store_words(s->daemon, s->name, config.store, &words);
+	config.store_option = buf_str(&words) + strspn(buf_str(&words), " ");
+	r = look_first(s, config.store, buf_str(&words), err);
 	if (r == OUTBOX_OK)
 		r = outbox_relay_new(&relay, &config, err);
 	if (r)

@@ -5,8 +5,6 @@
 
 #include <stdio.h>
 
-#define OVERDUE (15 * OUTBOX_MINUTES)
-
 const struct outbox_lane_stats *status_refused(const struct outbox_target_stats *target,
 					       size_t *ret_count)
 {
@@ -61,34 +59,6 @@ const char *status_health_name(enum target_health health)
 		return "refused";
 	}
 	return "?";
-}
-
-static enum health_level target_level(const struct outbox_stats *stats,
-				      const struct outbox_target_stats *target)
-{
-	enum target_health health = status_health(stats, target);
-
-	if (target->failed > 0 || health == HEALTH_REFUSED || health == HEALTH_OUTAGE)
-		return LEVEL_UNHEALTHY;
-	if (health == HEALTH_PAUSED || health == HEALTH_PARTLY ||
-	    (health == HEALTH_NO_RELAY && status_lag(target) > 0) ||
-	    (target->oldest && stats->store_now - target->oldest > OVERDUE))
-		return LEVEL_DEGRADED;
-	return LEVEL_HEALTHY;
-}
-
-enum health_level status_source(const struct outbox_stats *stats)
-{
-	enum health_level worst = LEVEL_HEALTHY;
-
-	if (stats->n_targets == 0 && stats->messages > 0)
-		return LEVEL_DEGRADED;
-	for (size_t i = 0; i < stats->n_targets; i++) {
-		enum health_level one = target_level(stats, &stats->targets[i]);
-
-		worst = one > worst ? one : worst;
-	}
-	return worst;
 }
 
 outbox_time status_oldest(const struct outbox_stats *stats)

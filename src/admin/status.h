@@ -35,9 +35,6 @@ outbox_time status_drain(const struct outbox_stats *stats, const struct outbox_t
 /* "1,204/s", "3/min". */
 const char *status_rate(const struct outbox_target_stats *target, char *out, size_t size);
 
-/* A source as a whole, by one look: what the daemon's rules say needs time to watch. */
-enum health_level status_source(const struct outbox_stats *stats);
-
 /* The oldest delivery of all targets that is not finished; 0: none. */
 outbox_time status_oldest(const struct outbox_stats *stats);
 

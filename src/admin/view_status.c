@@ -226,12 +226,13 @@ static const struct field status_fields[] = {
 
 const struct shape view_status = SHAPE("Status", status_fields);
 
-json_t *json_status(const struct outbox_store_info *info, const struct outbox_stats *stats)
+json_t *json_status(const struct outbox_store_info *info, const struct outbox_stats *stats,
+		    enum health_level health)
 {
 	struct status_row row = {
 		.info = *info,
 		.stats = stats,
-		.health = health_level_name(status_source(stats)),
+		.health = health_level_name(health),
 		.now = stats->store_now,
 		.messages = stats->messages,
 		.cap = OUTBOX_COUNT_CAP,

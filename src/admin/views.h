@@ -4,6 +4,7 @@
 
 /* What programs are told of deliveries, messages, targets, audit rows: the same by --json and by the admin server. */
 
+#include "admin/health.h"
 #include "admin/shape.h"
 
 #include <outbox/delivery.h>
@@ -52,7 +53,8 @@ json_t *json_placed_target(const struct place_of *place, const struct outbox_sta
 			   const struct outbox_target_stats *target);
 
 /* A store with all its targets. */
-json_t *json_status(const struct outbox_store_info *info, const struct outbox_stats *stats);
+json_t *json_status(const struct outbox_store_info *info, const struct outbox_stats *stats,
+		    enum health_level health);
 
 /* ---- what was done: view_act.c ------------------------------------------------------------- */
 

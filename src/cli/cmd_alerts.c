@@ -145,9 +145,7 @@ static void print(struct cli *cli, const struct watch_sample *sample)
 		table_cell(&table, BOLD, finding->rule);
 		table_cell(&table, PLAIN, finding->source);
 		table_cell(&table, PLAIN, finding->target);
-		table_cell(&table, PLAIN,
-			   finding->since < sample->at ? age_text(sample->at, finding->since, age)
-						       : "now");
+		table_cell(&table, PLAIN, age_text(sample->at, finding->since, age));
 	}
 	if (sample->n_findings == 0)
 		puts("all is well");

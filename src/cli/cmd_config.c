@@ -7,6 +7,7 @@
 #include "cli/table.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define REFERENCE_MAX ((size_t)64 << 10)
@@ -28,7 +29,11 @@ static const struct column columns[] = {
 
 static const char *file_of(const struct cli *cli)
 {
-	return cli->n_words ? cli->words[0] : CONFIG_FILE;
+	const char *named = getenv("OUTBOX_CONFIG");
+
+	if (cli->n_words)
+		return cli->words[0];
+	return named && *named ? named : CONFIG_FILE;
 }
 
 static int check_json(struct cli *cli, const struct problems *problems, int r,
@@ -150,7 +155,7 @@ const struct command cmd_config_check = {
 	.options = options,
 	.n_options = ARRAY_SIZE(options),
 	.values_size = sizeof(struct config_values),
-	.about = "FILE is outbox.yaml where none is named. The environment and --set are checked with it, and so are the files that secrets come from. Nothing is connected to. Each mistake is a line on stderr with its place; at most 20 are told.",
+	.about = "FILE is OUTBOX_CONFIG, else outbox.yaml, where none is named. The environment and --set are checked with it, and so are the files that secrets come from. Nothing is connected to. Each mistake is a line on stderr with its place; at most 20 are told.",
 	.example = "outbox config check outbox.yaml\noutbox config check --set relay.batch=100",
 	.exits = "0  good\n2  mistakes, or the file cannot be read\n3  there is no such file",
 	.run = run_check,
@@ -165,7 +170,7 @@ const struct command cmd_config_show = {
 	.options = options,
 	.n_options = ARRAY_SIZE(options),
 	.values_size = sizeof(struct config_values),
-	.about = "A value comes from --set, else a variable (OUTBOX_RELAY_BATCH is relay.batch, OUTBOX_TARGETS_EVENTS_BATCH is targets.events.batch), else the file, else the default. Secrets are not shown.",
+	.about = "FILE is OUTBOX_CONFIG, else outbox.yaml, where none is named. A value comes from --set, else a variable (OUTBOX_RELAY_BATCH is relay.batch, OUTBOX_TARGETS_EVENTS_BATCH is targets.events.batch), else the file, else the default. Secrets are not shown.",
 	.example = "outbox config show outbox.yaml\noutbox config show --json",
 	.exits = "0  printed\n2  mistakes, or the file cannot be read\n3  there is no such file",
 	.run = run_show,

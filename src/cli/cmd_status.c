@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "admin/rules.h"
 #include "admin/status.h"
 #include "cli/age.h"
 #include "cli/cli.h"
@@ -113,9 +114,9 @@ static void lane_rows(struct table *table, const struct outbox_stats *stats,
 }
 
 /* "shop  healthy, oldest 0.2 s; postgres 15.19, 1,204 messages in the log" */
-static void head(const struct cli *cli, const struct outbox_stats *stats, const char *name)
+static void head(const struct cli *cli, const struct outbox_stats *stats, const char *name,
+		 enum health_level health)
 {
-	enum health_level health = status_source(stats);
 	outbox_time oldest = status_oldest(stats);
 	char count[COUNT_TEXT_MAX], age[DURATION_TEXT_MAX];
 
@@ -130,13 +131,14 @@ static void head(const struct cli *cli, const struct outbox_stats *stats, const 
 	       capped_text(stats->messages, count), stats->messages == 1 ? "" : "s");
 }
 
-static void print(struct cli *cli, const struct outbox_stats *stats, const char *name)
+static void print(struct cli *cli, const struct outbox_stats *stats, const char *name,
+		  enum health_level health)
 {
 	_cleanup_(table_deinit) struct table table, lanes;
 
 	table_init(&table, cli, columns, ARRAY_SIZE(columns));
 	table_init(&lanes, cli, lane_columns, ARRAY_SIZE(lane_columns));
-	head(cli, stats, name);
+	head(cli, stats, name, health);
 	if (stats->n_targets == 0) {
 		safe_say(stdout, "no targets: messages wait for one; outbox relay%s makes it",
 			 cli->relay_option);
@@ -153,9 +155,10 @@ static void print(struct cli *cli, const struct outbox_stats *stats, const char 
 	table_print(&lanes, stdout);
 }
 
-static json_t *one_json(const struct cli *cli, const char *source, const struct outbox_stats *stats)
+static json_t *one_json(const struct cli *cli, const char *source, const struct outbox_stats *stats,
+			enum health_level health)
 {
-	json_t *object = json_status(&cli->info, stats);
+	json_t *object = json_status(&cli->info, stats, health);
 
 	if (object && source)
 		json_object_set_new(object, "source", json_text(source));
@@ -164,15 +167,22 @@ static json_t *one_json(const struct cli *cli, const char *source, const struct 
 
 static int show(struct cli *cli, const char *source, json_t **ret_json, struct outbox_error *err)
 {
+	struct config_health limits;
+	enum health_level health;
 	struct outbox_stats stats;
 	int r;
 
 	outbox_arena_reset(cli->arena);
 	r = cli_stats(cli, &stats, err);
-	if (r == OUTBOX_OK && cli->json)
-		*ret_json = one_json(cli, source, &stats);
-	else if (r == OUTBOX_OK)
-		print(cli, &stats, source ? source : cli->info.name);
+	if (r == OUTBOX_OK && !cli->config)
+		r = config_health_defaults(cli->arena, &limits, err);
+	if (r)
+		return r;
+	health = rule_worst(cli->config ? &cli->config->health : &limits, &stats);
+	if (cli->json)
+		*ret_json = one_json(cli, source, &stats, health);
+	else
+		print(cli, &stats, source ? source : cli->info.name, health);
 	return r;
 }
 

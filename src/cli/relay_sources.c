@@ -3,6 +3,7 @@
 
 #include "admin/journal.h"
 #include "base/buf.h"
+#include "base/safe.h"
 #include "base/text.h"
 #include "base/url.h"
 #include "cli/outages.h"
@@ -119,16 +120,32 @@ static int name_source(const struct relay_source *source, int r, struct outbox_e
 	return r && source->name ? outbox_wrap(err, "source \"%s\"", source->name) : r;
 }
 
+/* For the commands that the log suggests, as the daemon does it: daemon_store_words. */
+static const char *store_words(const struct relay_setup *setup, const struct relay_source *source,
+			       struct buf *out)
+{
+	char masked[300];
+
+	url_mask(source->store, masked, sizeof(masked));
+	buf_text(out, setup->file ? "--config " : "--store ");
+	safe_shell_word(out, setup->file ? setup->file_name : masked);
+	if (setup->file)
+		buf_printf(out, " --source %s", source->name);
+	return buf_str(out);
+}
+
 static int make(struct sources *sources, const struct relay_setup *setup, enum relay_mode mode,
 		const sigset_t *signals, struct outbox_error *err)
 {
 	for (size_t i = 0; i < setup->n_sources; i++) {
+		_cleanup_(buf_deinit) struct buf words = BUF_INIT(1000);
 		struct outbox_relay_config config = setup->config;
 		struct outages *outages = &sources->outages[i];
 		int r;
 
 		outages_init(outages, setup->sources[i].name);
 		config.store = setup->sources[i].store;
+		config.store_option = store_words(setup, &setup->sources[i], &words);
 		if (setup->sources[i].targets) {
 			config.targets = setup->sources[i].targets;
 			config.n_targets = setup->sources[i].n_targets;

@@ -30,6 +30,7 @@ struct target_plan {
 
 struct relay_plan {
 	const char *store;
+	const char *store_option; /* for commands that are suggested; "": nothing */
 	const char *instance;
 	struct target_plan *targets;
 	size_t n_targets;

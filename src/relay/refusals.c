@@ -52,9 +52,10 @@ void refusals_tell(struct worker *w)
 	if (r->native)
 		snprintf(code, sizeof(code), " (code %d)", r->native);
 	log_event(&w->plan->log, EVENT_MESSAGE_REFUSED, ABOUT_TARGET(w),
-		  "%zu message%s refused; the first is %s: %s%s; why: outbox list --target %s %s",
+		  "%zu message%s refused; the first is %s: %s%s; why: outbox list --target %s %s%s%s",
 		  r->count, r->count == 1 ? "" : "s", r->id, r->kind, code, w->target->name,
-		  r->failed ? "--state failed" : "--why retry");
+		  r->failed ? "--state failed" : "--why retry", *w->plan->store_option ? " " : "",
+		  w->plan->store_option);
 	r->count = 0;
 }
 

@@ -45,6 +45,18 @@ def test_a_good_file(write):
     assert "targets.events.to" in shop.run("config", "show").out
 
 
+def test_the_environment_names_the_file(write):
+    write(GOOD)
+    shop = write(GOOD.replace("partner", "other"), "named.yaml")
+    for named, args, file in (("named.yaml", [], "named.yaml"), ("named.yaml", ["outbox.yaml"], "outbox.yaml"),
+                              ("", [], "outbox.yaml")):
+        env = {"OUTBOX_CONFIG": named}
+        assert shop.run("config", "check", *args, env=env).out == f"{file}: good: 1 source, 2 targets\n"
+        told = shop.run("config", "show", *args, "--json", env=env)
+        assert told.json["file"] == file
+        assert ("targets.other.to" in values(told)) == (file == "named.yaml")
+
+
 def test_every_mistake_is_told_with_its_place(write):
     shop = write(GOOD.replace("external", "extrenal") + "relay: { batch: many }\n")
     ran = shop.run("config", "check", "outbox.yaml", code=2)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Alerts as a team gets them: a relay with webhooks, things that go wrong, and receivers that go wrong themselves."""
 import json
+import re
 import shutil
 import signal
 import subprocess
@@ -88,6 +89,7 @@ def test_fire_and_resolve(console, receivers):
     assert [f["rule"] for f in c.get("/api/alerts").json["findings"]] == ["failed"]
     assert [f["rule"] for f in c.cli("alerts", code=1)["findings"]] == ["failed"]
     assert log_of(c).count("alert.fired") == 1
+    assert re.search(r"why: outbox list --target events --state failed --config \S*outbox.yaml --source shop", log_of(c))
     discard_failed(c)
     hook.await_told("outbox_failed", "resolved")
     last = hook.posts[-1]["alerts"][0]

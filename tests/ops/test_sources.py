@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every command takes the store from outbox.yaml: no URL, no password on a command line."""
+import re
 import sqlite3
 
 import pytest
@@ -79,25 +80,52 @@ def test_status_shows_all_sources_and_hides_none_that_is_away(two):
         two.run("publish", "--config", "two.yaml", "--source", name, "--type", "a", "--data", "{}")
     two.run("relay", "--config", "two.yaml", "--until-idle")
     out = two.run("status", "--config", "two.yaml").out
-    assert out.index("shop  healthy") < out.index("billing  healthy")
+    assert out.index("shop  unhealthy") < out.index("billing  unhealthy"), "no relay"
     (two.folder / "shop.db").rename(two.folder / "gone.db")
     ran = two.run("status", "--config", "two.yaml", code=3)
-    assert "shop  " in ran.out and "no database at" in ran.out and "billing  healthy" in ran.out
+    assert "shop  " in ran.out and "no database at" in ran.out and "billing  unhealthy" in ran.out
     told = two.run("status", "--config", "two.yaml", "--json", code=3).json["sources"]
-    assert [(s["source"], s["health"]) for s in told] == [("shop", "unreachable"), ("billing", "healthy")]
+    assert [(s["source"], s["health"]) for s in told] == [("shop", "unreachable"), ("billing", "unhealthy")]
 
 
-def test_health_of_a_source(two):
+def test_health_of_a_source_is_what_alerts_say(two):
+    """By the same rules and the same limits, those of the file."""
+    def both(name):
+        args = ("--config", name, "--source", "shop", "--json")
+        told = two.run("alerts", *args, code=None).json
+        assert two.run("status", *args).json["health"] == told["level"]
+        return told["level"], [f["rule"] for f in told["findings"]]
+
     args = ("--config", "two.yaml", "--source", "shop")
+    (two.folder / "calm.yaml").write_text(FILE + "health: { off: [no_relay] }\n")
+    assert both("two.yaml") == ("healthy", [])
     two.run("publish", *args, "--type", "a", "--data", "{}")
+    assert both("two.yaml") == ("degraded", ["no_target"])
     two.run("relay", *args, "--until-idle")
-    assert two.run("status", *args, "--json").json["health"] == "healthy"
-    two.run("publish", *args, "--type", "a", "--data", "{}")
-    assert two.run("status", *args, "--json").json["health"] == "degraded", "waits, and no relay"
+    assert both("two.yaml") == ("unhealthy", ["no_relay"])
+    assert both("calm.yaml") == ("healthy", [])
     sqlite3.connect(two.folder / "shop.db", isolation_level=None).execute(
         "INSERT INTO outbox_message (type, payload) VALUES ('a', '{broken')")
     two.run("relay", *args, "--until-idle", code=1)
-    assert two.run("status", *args, "--json").json["health"] == "unhealthy"
+    assert both("calm.yaml") == ("unhealthy", ["failed"])
+
+
+def test_since_is_not_told_where_one_look_cannot_know(two):
+    args = ("--config", "two.yaml", "--source", "shop")
+    two.run("relay", *args, "--until-idle")
+    assert [f["since"] for f in two.run("alerts", *args, "--json", code=1).json["findings"]] == [None]
+    row = next(line for line in two.run("alerts", *args, code=1).out.splitlines() if "no_relay" in line)
+    assert row.split()[-1] == "-"
+
+
+def test_the_command_in_the_log_runs_with_several_sources(two):
+    args = ("--config", "two.yaml", "--source", "shop")
+    sqlite3.connect(two.folder / "shop.db", isolation_level=None).execute(
+        "INSERT INTO outbox_message (type, payload) VALUES ('a', '{broken')")
+    said = two.run("relay", "--config", "two.yaml", "--until-idle", code=1).err
+    command = re.search(r"why: outbox (list .*)", said)[1].split()
+    assert command[-4:] == list(args)
+    assert len(two.run(*command, "--json").json["deliveries"]) == 1
 
 
 def test_suggested_commands_name_the_file(two):
