@@ -30,6 +30,8 @@ struct health_source {
 	const char *trouble; /* why not; with stats: why its relay does not run; NULL: none */
 	size_t n_metrics;
 	const struct target_metrics *metrics; /* of relays in this process */
+	const struct outbox_audit *acts; /* the last ones, the newest first, to tell since when; may be none */
+	size_t n_acts;
 };
 
 struct health_input {

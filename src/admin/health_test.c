@@ -150,7 +150,15 @@ static void test_off(void **state)
 static void test_once(void **state)
 {
 	struct world *w = *state;
+	const struct outbox_audit acts[] = {
+		{ .at = w->wall + OUTBOX_HOURS - 1, .action = "resume", .target = "events" },
+		{ .at = w->wall + OUTBOX_HOURS - 2, .action = "pause", .target = "other" },
+		{ .at = w->wall + OUTBOX_HOURS - 3, .action = "pause", .target = "events" },
+		{ .at = w->wall + OUTBOX_HOURS - 4, .action = "pause", .target = "events" },
+	};
 
+	w->source.acts = acts;
+	w->source.n_acts = 4;
 	w->once = true;
 	w->target.failed = 1;
 	w->target.paused = true;
@@ -162,6 +170,7 @@ static void test_once(void **state)
 	/* since when: only what the store knows */
 	assert_int_equal(w->findings[0].since, 0);
 	assert_int_equal(w->findings[1].since, w->wall - 1);
+	assert_int_equal(w->findings[3].since, w->wall - 3);
 	/* the worst first, information last */
 	assert_string_equal(w->findings[0].rule, "failed");
 	assert_string_equal(w->findings[1].rule, "outage");

@@ -237,10 +237,24 @@ static enum truth retry_rate(struct rule_view *view)
 	return TRUTH_TRUE;
 }
 
+/* Wall; 0: not known. */
+static outbox_time paused_since(const struct rule_view *view)
+{
+	for (size_t i = 0; i < view->source->n_acts; i++) {
+		const struct outbox_audit *act = &view->source->acts[i];
+
+		if (act->target && strcmp(act->target, view->target->name) == 0 &&
+		    strcmp(act->action, "pause") == 0)
+			return as_wall(view, act->at);
+	}
+	return 0;
+}
+
 static enum truth paused(struct rule_view *view)
 {
 	if (!view->target->paused)
 		return TRUTH_FALSE;
+	view->since = paused_since(view);
 	SAY(view, "paused by %.80s: %.160s",
 	    view->target->paused_by ? view->target->paused_by : "somebody",
 	    view->target->paused_reason ? view->target->paused_reason : "no reason given");

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #define LOOK_MAX ((size_t)64 << 20)
+#define ACTS_MAX 1000
 
 struct values {
 	bool rules;
@@ -74,6 +75,21 @@ static int print_rules(struct cli *cli, struct outbox_error *err)
 	return OUTBOX_OK;
 }
 
+/* Operators' acts tell since when a target is paused; without them that is not known, and no more. */
+static void read_acts(struct cli *cli, struct outbox_arena *arena, struct health_source *source)
+{
+	struct outbox_audit *acts;
+	bool paused = false;
+	size_t count;
+
+	for (size_t i = 0; source->stats && i < source->stats->n_targets; i++)
+		paused = paused || source->stats->targets[i].paused;
+	if (!paused || cli->store->ops->audit(cli->store, NULL, ACTS_MAX, arena, &acts, &count, NULL))
+		return;
+	source->acts = acts;
+	source->n_acts = count;
+}
+
 /* What the caller did wrong is an error; that a store does not answer is a finding. */
 static int read_source(struct cli *cli, struct outbox_arena *arena, const char *name,
 		       struct health_source *ret_source, struct outbox_error *err)
@@ -95,6 +111,7 @@ static int read_source(struct cli *cli, struct outbox_arena *arena, const char *
 	};
 	if (r == OUTBOX_ENOMEM || !ret_source->name)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	read_acts(cli, arena, ret_source);
 	return OUTBOX_OK;
 }
 

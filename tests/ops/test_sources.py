@@ -116,6 +116,10 @@ def test_since_is_not_told_where_one_look_cannot_know(two):
     assert [f["since"] for f in two.run("alerts", *args, "--json", code=1).json["findings"]] == [None]
     row = next(line for line in two.run("alerts", *args, code=1).out.splitlines() if "no_relay" in line)
     assert row.split()[-1] == "-"
+    # the audit knows since when it is paused
+    two.run("pause", "events", *args, "--reason", "test")
+    told = {f["rule"]: f["since"] for f in two.run("alerts", *args, "--json", code=1).json["findings"]}
+    assert told["no_relay"] is None and told["paused"] is not None
 
 
 def test_the_command_in_the_log_runs_with_several_sources(two):
