@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """init, upgrade, drop, truncate, target, doctor."""
+import subprocess
+import sys
+
 import pytest
 
 
@@ -114,3 +117,32 @@ def test_a_locked_database_is_told_as_busy(shop):
         ran = shop.run("publish", "--store", "sqlite:app.db?busy=100ms", "--type", "t", "--data", "1", code=11)
         db.execute("ROLLBACK")
     assert ran.err
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize("left", [None, b""], ids=["missing", "empty"])
+def test_a_wal_whose_database_is_gone_is_not_lost(shop, left):
+    """Somebody moved the file while an application had it open: what it committed is in the -wal alone."""
+    code = ("import os, sqlite3\n"
+            "db = sqlite3.connect('app.db', isolation_level=None)\n"
+            "db.execute(\"INSERT INTO outbox_message (id, type, payload) VALUES ('last', 'a', '{}')\")\n"
+            "os._exit(0)\n")
+    subprocess.run([sys.executable, "-c", code], cwd=shop.folder, check=True)
+    wal, away = shop.folder / "app.db-wal", shop.folder / "away.db"
+    assert wal.stat().st_size > 0
+    shop.path.rename(away)
+    if left is not None:
+        shop.path.write_bytes(left)
+    before = wal.read_bytes()
+    for command in (["init"], ["init", "--lanes", "2"], ["status"], ["publish", "--type", "t", "--data", "1"]):
+        said = shop.run(*command, code=3).err
+        assert "its -wal is there: it was moved or removed" in said and "init would lose" in said
+        assert "put it back beside the -wal" in said and "run: outbox init" not in said
+        assert wal.read_bytes() == before and shop.path.exists() is (left is not None)
+    away.rename(shop.path)
+    assert shop.run("show", "last", "--json").json["message"]["id"] == "last"
+    # the other remedy
+    shop.path.unlink()
+    for file in shop.folder.glob("app.db-*"):
+        file.unlink()
+    assert "made an outbox" in shop.run("init").out

@@ -4,6 +4,7 @@
 #include "store/sqlite/schema.h"
 
 #include <string.h>
+#include <sys/stat.h>
 
 /* A status is what the caller must do next, so many codes become few. */
 static int status_of(int rc)
@@ -211,6 +212,23 @@ int sqlite_enter(struct sqlite_store *s, enum db_mode mode, struct outbox_error 
 	int r = s->ready ? OUTBOX_OK : sqlite_schema_ready(s, err);
 
 	return r == OUTBOX_OK ? sqlite_begin(s, mode, err) : r;
+}
+
+int sqlite_in_place(struct sqlite_store *s, struct outbox_error *err)
+{
+	const char *file = sqlite3_db_filename(s->db, "main");
+	struct stat st;
+	int moved = 0;
+
+	/* SQLite compares the inode with that of its descriptor, but not the device: a file system that
+	 * was mounted over the folder may have the same number. */
+	sqlite3_file_control(s->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved);
+	if (!moved && (!file || (stat(file, &st) == 0 && st.st_dev == s->device)))
+		return OUTBOX_OK;
+	return outbox_fail(err, OUTBOX_ECONN,
+			   "the database %s was moved, removed or replaced while it was open; put it "
+			   "back, beside its -wal",
+			   s->path);
 }
 
 int sqlite_text(sqlite3_stmt *statement, int column, struct outbox_arena *arena,

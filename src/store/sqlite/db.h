@@ -12,6 +12,7 @@
 #include <sqlite3.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "store/sqlite/statements.h"
 
@@ -26,6 +27,7 @@ struct sqlite_store {
 	char name[128];              /* the store's short name */
 	char source[160];            /* "/outbox/<name>" */
 	int busy_ms;                 /* the busy timeout */
+	dev_t device;                /* that the file is on */
 	bool inside;                 /* between sqlite_begin() and sqlite_end() */
 	bool ready;                  /* the schema was looked at and is ours */
 	int lanes;                   /* once ready */
@@ -109,6 +111,12 @@ int sqlite_end(struct sqlite_store *s, int r, struct outbox_error *err) OUTBOX_M
 /* sqlite_begin() after a look at the schema, once per connection: what nearly every op starts with. */
 int sqlite_enter(struct sqlite_store *s, enum db_mode mode,
 		 struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/*
+ * ECONN when the path no longer leads to the file that is open: it was moved, removed or replaced, and
+ * what is written now is written elsewhere. A stat() or two: for what is done now and then.
+ */
+int sqlite_in_place(struct sqlite_store *s, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /* A column's text in the arena; *ret_text is NULL for NULL. ENOMEM. */
 int sqlite_text(sqlite3_stmt *statement, int column, struct outbox_arena *arena,

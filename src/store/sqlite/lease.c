@@ -137,7 +137,9 @@ int sqlite_lease(struct outbox_store *store, const struct outbox_lease_request *
 	struct outbox_lease lease = { 0 };
 	int r;
 
-	r = sqlite_enter(s, DB_WRITE, err);
+	r = sqlite_in_place(s, err);
+	if (r == OUTBOX_OK)
+		r = sqlite_enter(s, DB_WRITE, err);
 	if (r == OUTBOX_OK)
 		r = sqlite_end(s, lease_in(s, request, &lease, err), err);
 	if (r == OUTBOX_OK)

@@ -131,13 +131,27 @@ static void folder_of(const char *path, char *out, size_t size)
 		snprintf(out, size, "%.*s", slash == path ? 1 : (int)(slash - path), path);
 }
 
-/* SQLite deletes a -wal when it makes the file anew, and what was committed there is lost. */
-static bool has_wal(const char *path)
+/*
+ * SQLite deletes the -wal of a file that is not there, or is empty, when it makes the database: what
+ * was committed there is lost when the file is put back. The -wal is looked for first: whoever makes
+ * a database now makes that last.
+ */
+static int check_orphan(const char *path, struct outbox_error *err)
 {
 	char wal[PATH_MAX];
 	int n = snprintf(wal, sizeof(wal), "%s-wal", path);
+	struct stat st;
 
-	return n > 0 && (size_t)n < sizeof(wal) && access(wal, F_OK) == 0;
+	if (n < 0 || (size_t)n >= sizeof(wal) || access(wal, F_OK) != 0)
+		return OUTBOX_OK;
+	if (stat(path, &st) == 0 ? st.st_size > 0 : errno != ENOENT)
+		return OUTBOX_OK;
+	return outbox_fail(
+		err, OUTBOX_ENOTFOUND,
+		"no database at %s, but its -wal is there: it was moved or removed, and what "
+		"was committed last is in the -wal, which init would lose; put it back beside "
+		"the -wal, or, to begin anew, move the -wal away",
+		path);
 }
 
 /* There is no file of this name: because of its folder, or simply so. */
@@ -151,12 +165,6 @@ static int not_there(const char *path, bool create, int rc, struct outbox_error 
 		return outbox_fail_native(err, OUTBOX_ENOTFOUND, rc,
 					  "folder %s does not exist; check the path, or make it first",
 					  folder);
-	if (!create && has_wal(path))
-		return outbox_fail_native(
-			err, OUTBOX_ENOTFOUND, rc,
-			"no database at %s, but its -wal is there: it was moved or removed; "
-			"put it back beside the -wal, which init would lose",
-			path);
 	if (!create)
 		return outbox_fail_native(err, OUTBOX_ENOTFOUND, rc,
 					  "no database at %s; check the path, or run: outbox init --store "
@@ -210,6 +218,7 @@ int sqlite_open(const struct outbox_store_config *config, bool create,
 	_cleanup_(settings_deinit) struct settings settings = { 0 };
 	_cleanup_(close_db) sqlite3 *db = NULL;
 	struct sqlite_store *s;
+	struct stat st = { 0 };
 	int r, rc;
 
 	if (!config->clock || !config->random)
@@ -218,6 +227,9 @@ int sqlite_open(const struct outbox_store_config *config, bool create,
 		return outbox_fail(err, OUTBOX_ENOTSUP,
 				   "this SQLite library was built without threads");
 	r = parse(config->url, &settings, err);
+	if (r != OUTBOX_OK)
+		return r;
+	r = check_orphan(settings.path, err);
 	if (r != OUTBOX_OK)
 		return r;
 	rc = sqlite3_open_v2(settings.path, &db,
@@ -229,6 +241,9 @@ int sqlite_open(const struct outbox_store_config *config, bool create,
 	r = configure(db, &settings, err);
 	if (r != OUTBOX_OK)
 		return r;
+	if (stat(settings.path, &st) != 0)
+		return outbox_fail(err, OUTBOX_ECONN, "%s was moved while it was opened",
+				   settings.path);
 	s = calloc(1, sizeof(*s));
 	if (!s)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
@@ -237,6 +252,7 @@ int sqlite_open(const struct outbox_store_config *config, bool create,
 	s->random = config->random;
 	s->path = settings.path;
 	s->busy_ms = (int)(settings.busy / OUTBOX_MILLISECONDS);
+	s->device = st.st_dev;
 	s->db = db;
 	settings.path = NULL;
 	db = NULL;

@@ -259,7 +259,9 @@ int sqlite_stats(struct outbox_store *store, struct outbox_arena *arena,
 	struct outbox_stats stats = { 0 };
 	int r;
 
-	r = sqlite_enter(s, DB_READ, err);
+	r = sqlite_in_place(s, err);
+	if (r == OUTBOX_OK)
+		r = sqlite_enter(s, DB_READ, err);
 	if (r == OUTBOX_OK)
 		r = sqlite_end(s, look(s, arena, &stats, err), err);
 	if (r == OUTBOX_OK)

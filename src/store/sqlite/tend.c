@@ -32,10 +32,14 @@ int sqlite_tend(struct outbox_store *store, struct outbox_error *err)
 {
 	struct sqlite_store *s = sqlite_of(store);
 	int64_t size = sqlite_wal_size(s);
-	int rc, frames = 0, copied = 0;
+	int r, rc, frames = 0, copied = 0;
 
 	if (size < WAL_SMALL)
 		return OUTBOX_OK;
+	/* The -wal must outlive the file: it may be all that is left. */
+	r = sqlite_in_place(s, err);
+	if (r != OUTBOX_OK)
+		return r;
 	rc = sqlite3_wal_checkpoint_v2(s->db, "main", SQLITE_CHECKPOINT_PASSIVE, &frames, &copied);
 	/* Cutting the file holds the write lock. It is only worth that when it can be done at once: with a
 	 * reader in the way it would keep every publisher waiting for as long as we wait. */
