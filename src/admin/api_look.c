@@ -30,7 +30,7 @@ static json_t *make_store(const void *row)
 	return json_text(((const struct watch_source *)row)->source->store);
 }
 
-/* Why its relay does not run, or why its store did not answer. */
+/* Why its relay does not run, or not as the file says, or why its store did not answer. */
 static json_t *make_trouble(const void *row)
 {
 	const struct watch_source *source = row;
@@ -67,7 +67,7 @@ static const struct field source_fields[] = {
 	  .kind = FIELD_TEXT,
 	  .flags = FIELD_NULL,
 	  .make = make_trouble,
-	  .help = "why its relay does not run, or its store did not answer" },
+	  .help = "why its relay does not run, or not as the file says, or its store did not answer" },
 	{ .name = "trouble_since", .kind = FIELD_TIME, .flags = FIELD_NULL, .make = make_trouble_since },
 	{ .name = "messages",
 	  .kind = FIELD_COUNT,

@@ -44,6 +44,7 @@ int daemon_new(const struct daemon_setup *setup, struct config *config, void (*w
 		free(d);
 		return r;
 	}
+	d->first = generation_hold(d->generation);
 	*ret_daemon = d;
 	return OUTBOX_OK;
 }
@@ -300,6 +301,7 @@ struct daemon *daemon_free(struct daemon *d)
 		source_free(d->sources[i]);
 	daemon_bury(d, true);
 	generation_drop(d->generation);
+	generation_drop(d->first);
 	pthread_mutex_destroy(&d->reloading);
 	pthread_mutex_destroy(&d->lock);
 	free(d);

@@ -20,7 +20,7 @@ struct daemon_source {
 	const char *name;
 	char store[300]; /* the URL without its secrets */
 	enum source_state state;
-	const char *trouble; /* why it does not run; NULL: it does */
+	const char *trouble; /* why it does not run, or not as the file says; NULL: it does */
 	outbox_time trouble_since;
 	size_t n_targets;
 	const struct target_metrics *targets; /* of this process; empty until it runs */

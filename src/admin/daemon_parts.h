@@ -11,6 +11,7 @@ struct daemon {
 	void (*wake)(void);
 	daemon_observer observer;
 	void *observer_context;
+	struct generation *first;  /* held; what the process was started with */
 	pthread_mutex_t reloading; /* one at a time; guards the next three */
 	bool started;
 	void (*reloaded)(void *context);

@@ -51,7 +51,7 @@ static void walk_sources(const struct watch_sample *sample, const struct metric_
 			if (f == 0)
 				p.value = s->stats != NULL;
 			else if (f == 1)
-				p.value = s->source->state == SOURCE_RUNNING && !s->source->trouble;
+				p.value = s->source->state == SOURCE_RUNNING;
 			else if (s->stats)
 				p.value = s->stats->messages;
 			else

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Everything that can be wrong is found before anything is changed. Then only what differs is exchanged: a source that
- * stays the same keeps its relay, which does not notice; one that differs drains and starts anew by its own thread.
+ * stays the same keeps its relay, which does not notice; one that differs is exchanged by its own thread, once the
+ * store has taken the new one.
  */
 #include "admin/daemon_parts.h"
 
@@ -48,8 +49,10 @@ static void plan_swap(struct daemon *d, const struct config *after, struct swap 
 	const struct config_source *sources = after->sources.items;
 	struct config_changes changes;
 
-	config_compare(before, after, &changes);
+	/* what takes effect with a start is still as it was at the start, whatever files came between */
+	config_compare(d->first->config, after, &changes);
 	snprintf(result->restart, sizeof(result->restart), "%s", changes.restart);
+	config_compare(before, after, &changes);
 	for (size_t i = 0; i < after->sources.count; i++) {
 		const struct config_source *old = find_config(before, sources[i].name);
 

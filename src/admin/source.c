@@ -2,6 +2,9 @@
 /*
  * A source that cannot be started (no server, no schema, a target whose start nobody said) is told once, with the remedy,
  * and tried again with growing pauses: the others are not concerned. What is told again is only what is new.
+ *
+ * When a reload exchanges a relay, the next one is made while the one before still runs, and only then is that drained:
+ * what the store refuses, or cannot be asked at the moment, stops nothing.
  */
 #include "admin/source.h"
 
@@ -58,7 +61,7 @@ void counts_add(struct outbox_relay_counts *sum, const struct outbox_relay_count
 /* Under the lock: has something been asked of the thread that it is not doing? */
 static bool is_told(const struct source *s)
 {
-	return s->stop || s->restart;
+	return s->stop || s->restart || (s->again && s->trouble.status);
 }
 
 /* Under the lock. Wait until something is asked, or the mono time. */
@@ -113,13 +116,22 @@ static void add_remedy(const struct source *s, struct outbox_error *err)
 			   (int)strcspn(end, "\""), end, (int)strcspn(end, "\""), end);
 }
 
+static bool is_outage(int status)
+{
+	return status == OUTBOX_ECONN || status == OUTBOX_ETIMEDOUT || status == OUTBOX_EBUSY ||
+	       status == OUTBOX_EFULL;
+}
+
 /* Say it when it is new; a URL that is wrong will not become right. */
 static void note_trouble(struct source *s, struct outbox_error *err, outbox_time retry)
 {
+	const bool runs = s->relay; /* only this thread changes it */
 	char wait[DURATION_TEXT_MAX];
 	bool news;
 
 	add_remedy(s, err);
+	if (runs)
+		outbox_wrap(err, "the relay goes on as before the reload");
 	hide_secrets_in(err->message, sizeof(err->message));
 	pthread_mutex_lock(&s->lock);
 	news = s->trouble.status != err->status || strcmp(s->trouble.message, err->message) != 0;
@@ -132,9 +144,10 @@ static void note_trouble(struct source *s, struct outbox_error *err, outbox_time
 	s->busy_since = 0;
 	pthread_mutex_unlock(&s->lock);
 	if (news && !s->fatal)
-		journal(EVENT_SOURCE_AWAY, ABOUT_SOURCE(s->name),
-			"%s; next try in %s, then at most every 30 s", err->message,
-			duration_human(retry, wait));
+		journal(runs && !is_outage(err->status) ? EVENT_CONFIG_REFUSED : EVENT_SOURCE_AWAY,
+			ABOUT_SOURCE(s->name), "%s; next try in %s, then at most every 30 s%s",
+			err->message, duration_human(retry, wait),
+			runs ? ", and with the next reload" : "");
 	daemon_wake(s->daemon);
 }
 
@@ -156,12 +169,12 @@ static int look_first(struct source *s, const char *url, const char *words, stru
 	return r ? r : store_ready(&info, url, words, err);
 }
 
-static int make_relay(struct source *s, struct generation *generation, size_t index,
+/* Not started yet: that of before still runs, if there is one. */
+static int make_relay(struct source *s, const struct generation *generation, size_t index,
 		      struct outbox_relay **ret_relay, struct outbox_error *err)
 {
 	_cleanup_(buf_deinit) struct buf words = BUF_INIT(1000);
 	struct outbox_relay_config config = generation->relays[index];
-	struct outbox_relay *relay = NULL;
 	int r;
 
 	config.log = journal_sink;
@@ -169,53 +182,7 @@ static int make_relay(struct source *s, struct generation *generation, size_t in
 	daemon_store_words(s->daemon, s->name, config.store, &words);
 	config.store_option = buf_str(&words) + strspn(buf_str(&words), " ");
 	r = look_first(s, config.store, buf_str(&words), err);
-	if (r == OUTBOX_OK)
-		r = outbox_relay_new(&relay, &config, err);
-	if (r)
-		return r;
-	daemon_watch_relay(s->daemon, s, relay);
-	r = outbox_relay_start(relay, err);
-	if (r) {
-		outbox_relay_free(relay);
-		return r;
-	}
-	*ret_relay = relay;
-	return OUTBOX_OK;
-}
-
-/* One attempt with what is wanted now. */
-static bool begin(struct source *s, outbox_time retry)
-{
-	struct outbox_error err = OUTBOX_ERROR_INIT;
-	struct outbox_relay *relay = NULL;
-	struct generation *generation;
-	outbox_time since;
-	size_t index;
-
-	pthread_mutex_lock(&s->lock);
-	generation = generation_hold(s->wanted);
-	index = s->index;
-	s->restart = false;
-	s->state = SOURCE_STARTING;
-	s->busy_since = mono();
-	pthread_mutex_unlock(&s->lock);
-	if (make_relay(s, generation, index, &relay, &err)) {
-		generation_drop(generation);
-		note_trouble(s, &err, retry);
-		return false;
-	}
-	pthread_mutex_lock(&s->lock);
-	since = s->trouble.status ? s->trouble_since : 0;
-	s->trouble.status = OUTBOX_OK;
-	s->relay = relay;
-	s->state = SOURCE_RUNNING;
-	s->tried = true;
-	s->busy_since = 0;
-	pthread_mutex_unlock(&s->lock);
-	tell_start(s, &generation->relays[index], since);
-	generation_drop(generation);
-	daemon_wake(s->daemon);
-	return true;
+	return r ? r : relay_new_after(s->relay, &config, ret_relay, err);
 }
 
 static void drain(struct source *s)
@@ -244,6 +211,75 @@ static void drain(struct source *s)
 	outbox_relay_free(relay);
 }
 
+/* The relay is taken over. Told to end meanwhile: it is not started. */
+static int exchange(struct source *s, struct outbox_relay *relay, struct outbox_error *err)
+{
+	bool stop;
+	int r;
+
+	if (s->relay)
+		drain(s);
+	pthread_mutex_lock(&s->lock);
+	stop = s->stop;
+	s->state = SOURCE_STARTING;
+	s->busy_since = mono();
+	pthread_mutex_unlock(&s->lock);
+	if (!stop)
+		daemon_watch_relay(s->daemon, s, relay);
+	r = stop ? OUTBOX_OK : outbox_relay_start(relay, err);
+	if (r || stop) {
+		outbox_relay_free(relay);
+		return r;
+	}
+	pthread_mutex_lock(&s->lock);
+	s->relay = relay;
+	s->state = SOURCE_RUNNING;
+	pthread_mutex_unlock(&s->lock);
+	return OUTBOX_OK;
+}
+
+/* One attempt with what is wanted now. */
+static bool begin(struct source *s, outbox_time retry)
+{
+	struct outbox_error err = OUTBOX_ERROR_INIT;
+	struct outbox_relay *relay = NULL;
+	struct generation *generation;
+	outbox_time since;
+	const bool ran = s->relay;
+	size_t index;
+	int r;
+
+	pthread_mutex_lock(&s->lock);
+	generation = generation_hold(s->wanted);
+	index = s->index;
+	s->restart = s->again = false;
+	s->busy_since = mono();
+	pthread_mutex_unlock(&s->lock);
+	r = make_relay(s, generation, index, &relay, &err);
+	if (r == OUTBOX_OK) {
+		pthread_mutex_lock(&s->lock);
+		s->busy_since = 0; /* a drain has a limit of its own */
+		pthread_mutex_unlock(&s->lock);
+		r = exchange(s, relay, &err);
+	}
+	if (r) {
+		generation_drop(generation);
+		note_trouble(s, &err, retry);
+		return false;
+	}
+	pthread_mutex_lock(&s->lock);
+	since = s->trouble.status && !ran ? s->trouble_since : 0;
+	s->trouble.status = OUTBOX_OK;
+	s->tried = true;
+	s->busy_since = 0;
+	pthread_mutex_unlock(&s->lock);
+	if (s->relay)
+		tell_start(s, &generation->relays[index], since);
+	generation_drop(generation);
+	daemon_wake(s->daemon);
+	return true;
+}
+
 static void *supervise(void *argument)
 {
 	struct source *s = argument;
@@ -251,19 +287,19 @@ static void *supervise(void *argument)
 
 	pthread_mutex_lock(&s->lock);
 	while (!s->stop && !s->fatal) {
-		bool running;
+		bool good;
 
 		pthread_mutex_unlock(&s->lock);
-		running = begin(s, retry);
+		good = begin(s, retry);
 		pthread_mutex_lock(&s->lock);
 		if (!s->fatal)
-			wait_told(s, running ? OUTBOX_NEVER : mono() + retry);
-		pthread_mutex_unlock(&s->lock);
-		if (running)
-			drain(s);
-		retry = running ? RETRY_MIN : retry > RETRY_MAX / 2 ? RETRY_MAX : retry * 2;
-		pthread_mutex_lock(&s->lock);
+			wait_told(s, good ? OUTBOX_NEVER : mono() + retry);
+		retry = good ? RETRY_MIN : retry > RETRY_MAX / 2 ? RETRY_MAX : retry * 2;
 	}
+	pthread_mutex_unlock(&s->lock);
+	if (s->relay)
+		drain(s);
+	pthread_mutex_lock(&s->lock);
 	s->state = SOURCE_STOPPED;
 	s->done = true;
 	pthread_mutex_unlock(&s->lock);
@@ -319,6 +355,7 @@ void source_change(struct source *s, struct generation *generation, size_t index
 	s->wanted = generation_hold(generation);
 	s->index = index;
 	s->restart |= restart;
+	s->again = true;
 	pthread_cond_broadcast(&s->told);
 	pthread_mutex_unlock(&s->lock);
 	generation_drop(before);

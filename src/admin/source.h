@@ -2,7 +2,7 @@
 #ifndef ADMIN_SOURCE_H
 #define ADMIN_SOURCE_H
 
-/* One supervised source: a thread that makes its relay, runs it, drains it, and makes the next one. */
+/* One supervised source: a thread that makes its relay, runs it, makes the next one, and drains the first. */
 
 #include "admin/daemon.h"
 
@@ -30,6 +30,7 @@ struct source {
 	struct generation *wanted; /* held; what it should run */
 	size_t index;              /* in wanted's sources */
 	bool restart, stop, done, joined;
+	bool again; /* there was a reload: one that is in trouble tries at once */
 	bool tried; /* there was an attempt, good or bad */
 	bool wrong; /* the store's URL is: trying again would not help */
 	bool fatal; /* and that at the very start */
@@ -46,7 +47,10 @@ struct source {
 int source_start(struct daemon *daemon, struct generation *generation, size_t index,
 		 struct source **ret_source, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
-/* Go on with this generation: drain and start anew, or (restart false) stay as it is. */
+/*
+ * Go on with this generation: exchange the relay, or (restart false) stay as it is. One that cannot be made leaves the
+ * relay that runs alone, and is tried again.
+ */
 void source_change(struct source *source, struct generation *generation, size_t index, bool restart);
 
 void source_stop(struct source *source);

@@ -141,11 +141,14 @@ static int judge(struct watch *watch, struct held_sample *held, struct watch_sou
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	for (size_t i = 0; i < sample->n_sources; i++) {
 		const struct watch_source *from = &sources[i];
+		/* one that runs has a reload that was refused: that stops nothing */
+		const bool runs = from->source->state == SOURCE_RUNNING;
 
 		seen[i] = (struct health_source){ .name = from->source->name,
 						  .stats = from->stats,
-						  .trouble = from->stats ? from->source->trouble
-									 : from->trouble,
+						  .trouble = !from->stats ? from->trouble
+							     : runs       ? NULL
+									  : from->source->trouble,
 						  .n_metrics = from->source->n_targets,
 						  .metrics = from->source->targets };
 	}

@@ -116,26 +116,45 @@ static int add_left(struct relay_plan *plan, size_t leader, struct outbox_store 
 	return r;
 }
 
-/* Which target is registered next: a dead letter goes before those that name it. In a loop any of them,
- * the store refuses it. */
+/* A dead letter goes before those that name it. One that runs is known to the store. */
+static bool must_wait(const struct relay_plan *plan, const struct target_plan *t)
+{
+	for (size_t i = 0; t->dead_letter && i < plan->n_targets; i++) {
+		const struct target_plan *other = &plan->targets[i];
+
+		if (!other->route_version && !other->running &&
+		    strcmp(other->name, t->dead_letter) == 0)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * What may be refused goes first: then a refusal has changed nothing for a relay that runs meanwhile. A band
+ * starts where its family does, and goes after it.
+ */
+static int turn_of(const struct target_plan *t)
+{
+	if (t->running || (t->band_of && t->band_of != t->name))
+		return 3;
+	return t->start == OUTBOX_START_UNSET ? 0 : t->start == OUTBOX_START_TIME ? 1 : 2;
+}
+
+/* Which target is registered next. In a loop of dead letters any of them, the store refuses it. */
 static struct target_plan *next_to_register(struct relay_plan *plan)
 {
-	struct target_plan *any = NULL;
+	struct target_plan *any = NULL, *next = NULL;
 
 	for (size_t i = 0; i < plan->n_targets; i++) {
 		struct target_plan *t = &plan->targets[i];
-		bool waits = false;
 
 		if (t->route_version)
 			continue;
 		any = any ? any : t;
-		for (size_t j = 0; t->dead_letter && j < plan->n_targets; j++)
-			waits |= !plan->targets[j].route_version &&
-				 strcmp(plan->targets[j].name, t->dead_letter) == 0;
-		if (!waits)
-			return t;
+		if (!must_wait(plan, t) && (!next || turn_of(t) < turn_of(next)))
+			next = t;
 	}
-	return any;
+	return next ? next : any;
 }
 
 int bands_register(struct relay_plan *plan, struct outbox_store *store, struct outbox_arena *arena,

@@ -85,15 +85,21 @@ static int init_waiting(struct outbox_relay *relay, struct outbox_error *err)
 	return OUTBOX_OK;
 }
 
-int outbox_relay_new(struct outbox_relay **ret_relay, const struct outbox_relay_config *config,
-		     struct outbox_error *err)
+static void note_running(struct relay_plan *plan, const struct relay_plan *before)
+{
+	for (size_t i = 0; i < plan->n_targets; i++)
+		for (size_t j = 0; j < before->n_targets; j++)
+			plan->targets[i].running |=
+				strcmp(plan->targets[i].name, before->targets[j].name) == 0;
+}
+
+int relay_new_after(const struct outbox_relay *before, const struct outbox_relay_config *config,
+		    struct outbox_relay **ret_relay, struct outbox_error *err)
 {
 	struct outbox_relay *relay;
 	size_t configured;
 	int r;
 
-	if (!ret_relay || !config)
-		return outbox_fail(err, OUTBOX_EINVAL, "relay and config must not be NULL");
 	relay = calloc(1, sizeof(*relay));
 	if (!relay)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
@@ -108,6 +114,8 @@ int outbox_relay_new(struct outbox_relay **ret_relay, const struct outbox_relay_
 		r = outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	if (!r)
 		r = plan_make(config, relay->arena, &relay->plan, err);
+	if (!r && before)
+		note_running(&relay->plan, &before->plan);
 	if (!r)
 		r = make_room(relay, err);
 	if (!r)
@@ -123,6 +131,14 @@ int outbox_relay_new(struct outbox_relay **ret_relay, const struct outbox_relay_
 	}
 	*ret_relay = relay;
 	return OUTBOX_OK;
+}
+
+int outbox_relay_new(struct outbox_relay **ret_relay, const struct outbox_relay_config *config,
+		     struct outbox_error *err)
+{
+	if (!ret_relay || !config)
+		return outbox_fail(err, OUTBOX_EINVAL, "relay and config must not be NULL");
+	return relay_new_after(NULL, config, ret_relay, err);
 }
 
 void relay_wait(struct outbox_relay *relay, outbox_time until, unsigned *wakes_seen)

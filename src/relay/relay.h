@@ -33,6 +33,13 @@ struct outbox_relay {
 	bool bell_running;
 };
 
+/*
+ * outbox_relay_new() for one that takes over from another, which runs meanwhile (NULL: none). A target that the store
+ * refuses is found before the routing of those that run is touched.
+ */
+int relay_new_after(const struct outbox_relay *before, const struct outbox_relay_config *config,
+		    struct outbox_relay **ret_relay, struct outbox_error *err) OUTBOX_MUSTCHECK;
+
 /* A store connection of the caller's own. random must outlive it. */
 int relay_open_store(const struct outbox_relay *relay, struct random_state *random,
 		     struct outbox_store **ret_store, struct outbox_error *err) OUTBOX_MUSTCHECK;

@@ -167,7 +167,11 @@ def test_what_takes_effect_when(daemon):
     assert told["message"].endswith(": relay.instance")
     assert not daemon.told("config.reloaded")  # it is info
     daemon.write()
+    since = len(daemon.said)
     assert "2 kept, 0 changed" in daemon.reload()[0]["message"]
+    daemon.write(batch=3)
+    daemon.reload()
+    assert not daemon.told("config.restart", since)  # it is what it was started with
 
 
 def test_without_a_file_there_is_nothing_to_read_again(tmp_path):
@@ -193,3 +197,51 @@ def test_a_changed_target_is_the_only_one_that_delivers(daemon):
     message = daemon.shop.insert()
     until(lambda: [line["id"] for line in daemon.shop.lines("elsewhere.jsonl")] == [message], "a delivery elsewhere")
     assert len(daemon.shop.lines("events.jsonl")) == 1
+
+
+def routes(daemon):
+    with daemon.shop.db() as db:
+        return db.execute("SELECT * FROM outbox_target ORDER BY name").fetchall()
+
+
+def test_what_the_store_refuses_stops_nothing(daemon):
+    """A file that is good, and a target that the database will not have: everything goes on as before."""
+    daemon.shop.insert()
+    until(lambda: daemon.shop.lines("events.jsonl") and daemon.shop.lines("audit.jsonl"), "deliveries")
+    good, before = daemon.path.read_text(), routes(daemon)
+    text = good.replace("batch: 20", "match: { type: [nothing.of.this] }")
+    daemon.path.write_text(text.replace("log:", "  - { name: sure, to: 'file:sure.jsonl', start: now }\n"
+                                                "  - { name: extra, to: 'file:extra.jsonl' }\nlog:"))
+    told = daemon.reload("config.refused")[0]
+    assert told["source"] == "shop"
+    assert 'target "extra"' in told["message"] and "write start: oldest or start: now" in told["message"]
+    assert routes(daemon) == before
+    message = daemon.shop.insert()
+    for name in ("events.jsonl", "audit.jsonl"):
+        until(lambda: message in [line["id"] for line in daemon.shop.lines(name)], "a delivery by the relay before")
+    assert daemon.relays().count("shop") == 1 and not daemon.told("relay.failed")
+    daemon.path.write_text(daemon.path.read_text().replace("extra.jsonl'", "extra.jsonl', start: now"))
+    daemon.reload()
+    until(lambda: daemon.relays().count("shop") == 2, "the relay with the new targets")
+    message = daemon.shop.insert()
+    until(lambda: message in [line["id"] for line in daemon.shop.lines("extra.jsonl")], "a delivery to the new one")
+    assert message not in [line["id"] for line in daemon.shop.lines("events.jsonl")]
+    assert len(daemon.told("config.refused")) == 1
+
+
+def test_a_refused_target_that_is_taken_back(daemon):
+    """The file of before again: the trouble is over, and the end is a good one."""
+    daemon.shop.insert()
+    until(lambda: daemon.shop.lines("events.jsonl"), "a delivery")
+    good = daemon.path.read_text()
+    daemon.path.write_text(good.replace("log:", "  - { name: extra, to: 'file:extra.jsonl' }\nlog:"))
+    daemon.reload("config.refused")
+    daemon.path.write_text(good)
+    daemon.reload()
+    until(lambda: daemon.relays().count("shop") == 2, "the relay of the file")
+    message = daemon.shop.insert()
+    until(lambda: message in [line["id"] for line in daemon.shop.lines("events.jsonl")], "a delivery")
+    daemon.path.write_text(good.replace("log:", "  - { name: extra, to: 'file:extra.jsonl' }\nlog:"))
+    daemon.reload("config.refused")
+    daemon.process.send_signal(signal.SIGTERM)
+    assert daemon.process.wait(timeout=30) == 0
