@@ -46,7 +46,8 @@ LOOKS = [("SELECT 20000::bigint", "SELECT 60::bigint"), ("SELECT 1000::bigint", 
 def load_schema(db, folder, slow):
     """What `outbox init` does, with the files of a folder."""
     with open(os.path.join(SOURCE, "src/store/postgres/meson.build"), encoding="utf-8") as file:
-        parts = re.findall(r"'(\w+)'", re.search(r"foreach part : \[([^]]*)\]", file.read())[1])
+        versions = re.findall(r"foreach part : \[([^]]*)\]", file.read())
+    parts = re.findall(r"'(\w+)'", " ".join(versions))
     script = ""
     for part in parts:
         with open(os.path.join(folder, part + ".sql"), encoding="utf-8") as file:
@@ -59,7 +60,7 @@ def load_schema(db, folder, slow):
         script = script.replace(long, short)
     with db.cursor() as cursor:
         cursor.execute(script)
-        cursor.execute("INSERT INTO outbox_meta (name, value) VALUES ('schema', '1'), ('min_reader', '1'),"
+        cursor.execute(f"INSERT INTO outbox_meta (name, value) VALUES ('schema', '{len(versions)}'), ('min_reader', '1'),"
                        f" ('lanes', '{LANES}') ON CONFLICT (name) DO UPDATE SET value = excluded.value")
     db.commit()
 
