@@ -25,7 +25,7 @@ static size_t next_piece(const char *text, size_t size, char piece[16], size_t *
 {
 	mbstate_t state = { 0 };
 	wchar_t c = 0;
-	size_t n = mbrtowc(&c, text, size, &state);
+	size_t n = mbrtowc(&c, text, size, &state); /* NOLINT(concurrency-mt-unsafe): its own state */
 	int width = n > 0 && n <= size ? wcwidth(c) : -1;
 
 	if (width >= 0 && !is_treacherous(c)) {

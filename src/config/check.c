@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "config/schema.h"
 #include "core/bands.h"
 #include "core/retry.h"
 
@@ -160,25 +161,34 @@ static const struct node *find_named(const struct node *list, const char *name)
 	return NULL;
 }
 
-/* A dead letter that is not in this file may be another relay's: the store knows. */
+/* Where a target's failures go; NULL: nowhere, or to another relay's target, which the store knows. */
+static const struct node *dead_letter_of(const struct node *list, const struct node *target)
+{
+	const struct node *name = node_find(target, "dead_letter");
+
+	return name && name->text ? find_named(list, name->text) : NULL;
+}
+
+static bool leads_back(const struct node *list, const struct node *target)
+{
+	const struct node *at = dead_letter_of(list, target);
+
+	for (size_t steps = 0; at && at != target && steps <= SCHEMA_LIST_MAX; steps++)
+		at = dead_letter_of(list, at);
+	return at == target;
+}
+
 static void check_dead_letters(const struct node *list, struct problems *problems)
 {
 	for (const struct node *item = list->first; item; item = item->next) {
-		const struct node *dead = node_find(item, "dead_letter"), *at = item, *external;
+		const struct node *dead = node_find(item, "dead_letter");
+		const struct node *at = dead_letter_of(list, item);
+		const struct node *external = node_find(at, "external");
 
-		for (size_t steps = 0; steps <= 64; steps++) {
-			const struct node *link = at ? node_find(at, "dead_letter") : NULL;
-
-			at = link && link->text ? find_named(list, link->text) : NULL;
-			if (at != item)
-				continue;
+		if (leads_back(list, item))
 			problems_about(
 				problems, dead,
 				"it leads back to this target; a dead letter must end somewhere");
-			break;
-		}
-		at = dead && dead->text ? find_named(list, dead->text) : NULL;
-		external = at ? node_find(at, "external") : NULL;
 		if (external && external->text && strcmp(external->text, "true") == 0)
 			problems_about(problems, dead,
 				       "\"%s\" is external, and what fails may not be meant for outside; "

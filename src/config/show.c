@@ -41,7 +41,7 @@ static void show_list(struct shower *shower, const struct schema *schema, const 
 {
 	const struct node *item = list ? list->first : NULL;
 
-	for (size_t i = 0; i < value->count; i++, item = item->next) {
+	for (size_t i = 0; item && i < value->count; i++, item = item->next) {
 		_cleanup_(buf_deinit) struct buf name = BUF_INIT(PATH_MAX_BYTES);
 
 		buf_printf(&name, "%s.%s", path, node_name(item));
