@@ -24,7 +24,9 @@ static struct {
 
 void torture_limit(long points)
 {
-	state.limit = getenv("TORTURE_ALL") ? POINTS_MAX : points;
+	const char *given = getenv("TORTURE_POINTS");
+
+	state.limit = getenv("TORTURE_ALL") ? POINTS_MAX : given ? strtol(given, NULL, 10) : points;
 }
 
 void torture_begin(const char *name, int argc, char **argv)
