@@ -172,9 +172,8 @@ int relay_run(const struct relay_runs *runs, int *ret_signal, struct outbox_erro
 		*ret_signal = wait_for_end(&jobs, &signals);
 	join_all(&jobs);
 	for (size_t i = 0; r == OUTBOX_OK && i < jobs.count; i++) {
-		runs->failed[i] = items[i].err;
-		if (items[i].status && !runs->failed[i].status)
-			runs->failed[i].status = items[i].status;
+		if (items[i].status)
+			runs->failed[i] = items[i].err;
 	}
 	return r;
 }

@@ -124,13 +124,14 @@ static int wait_for_idle(struct outbox_relay *relay, struct outbox_arena *arena,
 	struct random_state random;
 	unsigned wakes_seen = 0;
 	enum business business = BUSINESS_GOING;
+	struct outbox_error trouble = OUTBOX_ERROR_INIT; /* passing or not; err is for what is not */
 	outbox_time moved_at = clock->mono(clock), pause = IDLE_CHECK, began;
 	int r = OUTBOX_OK;
 
 	while (business && (!r || passing(r)) && !told_to_stop(stop)) {
 		relay_wait(relay, clock->mono(clock) + pause, &wakes_seen);
 		began = clock->mono(clock);
-		r = look_once(relay, &random, &store, arena, &business, err);
+		r = look_once(relay, &random, &store, arena, &business, &trouble);
 		pause = pause_after(r ? pause : clock->mono(clock) - began);
 		if (r || business != BUSINESS_STUCK)
 			moved_at = clock->mono(clock);
@@ -142,7 +143,11 @@ static int wait_for_idle(struct outbox_relay *relay, struct outbox_arena *arena,
 			  "what is left will not move by itself: a target is paused, or messages are "
 			  "parked behind a failed one");
 	store_close(store);
-	return passing(r) ? OUTBOX_OK : r;
+	if (!r || passing(r))
+		return OUTBOX_OK;
+	if (err)
+		*err = trouble;
+	return r;
 }
 
 int outbox_relay_run_until_idle(struct outbox_relay *relay, const volatile int *stop,

@@ -40,6 +40,40 @@ static void until_idle_delivers_everything(void **state)
 	world_free(w);
 }
 
+/* The store is away when it is looked whether anything is left, three times. */
+static int away_for_a_while(void *context, const char *op, enum memory_phase phase,
+			    struct outbox_error *err)
+{
+	int *left = context;
+
+	if (phase != MEMORY_BEFORE || strcmp(op, "stats") || !*left)
+		return OUTBOX_OK;
+	--*left;
+	return outbox_fail(err, OUTBOX_ECONN, "away for a while");
+}
+
+static void until_idle_keeps_no_trouble_that_passed(void **state)
+{
+	struct world *w = world_new(1);
+	struct outbox_target_config target;
+	struct outbox_relay_config config = threaded(w, &target);
+	struct outbox_relay *relay;
+	struct outbox_error err = OUTBOX_ERROR_INIT;
+	int left = 3;
+
+	(void)state;
+	world_publish_many(w, 3, 1);
+	assert_int_equal(outbox_relay_new(&relay, &config, &err), OUTBOX_OK);
+	memory_db_set_fault(w->db, away_for_a_while, &left);
+	assert_int_equal(outbox_relay_run_until_idle(relay, NULL, &err), OUTBOX_OK);
+	assert_int_equal(left, 0);
+	assert_int_equal(err.status, OUTBOX_OK);
+	outbox_relay_free(relay);
+	memory_db_set_fault(w->db, NULL, NULL);
+	assert_int_equal(memory_broker_count(w->brokers[0]), 3);
+	world_free(w);
+}
+
 static void until_idle_ends_when_nothing_will_move(void **state)
 {
 	struct world *w = world_new(1);
@@ -297,8 +331,10 @@ int main(int argc, char **argv)
 		cmocka_unit_test(stop_and_once_may_meet),
 		cmocka_unit_test(bad_configurations_are_told),
 	};
+	/* by faults in the store's calls */
 	const struct CMUnitTest memory_tests[] = {
-		cmocka_unit_test(once_says_why_it_gave_up), /* by faults in the store's calls */
+		cmocka_unit_test(until_idle_keeps_no_trouble_that_passed),
+		cmocka_unit_test(once_says_why_it_gave_up),
 	};
 	int failed = WORLD_MAIN(argc, argv, "thread", tests);
 
