@@ -99,6 +99,7 @@ class Chaos:
             deeds.append(self.trouble_store)
         self.broker.prepare()
         self.relays = [self.start_relay() for _ in range(RELAYS)]
+        self.producer.reconnect()  # here, where nothing has died yet
         self.producer.start(10**9)
         deadline = time.monotonic() + self.options.seconds
         pending = []
