@@ -105,6 +105,9 @@ struct daemon_reloaded {
 int daemon_reload(struct daemon *daemon, bool dry_run, struct problems *problems,
 		  struct daemon_reloaded *ret_reloaded, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
+/* Was the last reload refused? Then the process would not start again with its file as it is. */
+bool daemon_reload_refused(struct daemon *daemon);
+
 /* Stop claiming, finish, settle, release; the process then ends, as after SIGTERM. */
 void daemon_drain(struct daemon *daemon);
 bool daemon_draining(struct daemon *daemon);

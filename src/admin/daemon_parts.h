@@ -24,6 +24,7 @@ struct daemon {
 	size_t n_leaving;
 	struct outbox_relay_counts past; /* of sources that are gone */
 	_Atomic bool draining;
+	_Atomic bool refused; /* the last reload was */
 };
 
 /* Leave only the source that setup names. */

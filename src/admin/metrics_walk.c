@@ -149,7 +149,11 @@ void metrics_walk(const struct watch_sample *sample, const struct metric_sink *s
 						     METRIC_GAUGE, "1" },
 					  looked = { "outbox_looked_timestamp_seconds",
 						     "When the stores were looked at last",
-						     METRIC_GAUGE, "s" };
+						     METRIC_GAUGE, "s" },
+					  reload = { "outbox_config_last_reload_successful",
+						     "0: the file was refused, the one before "
+						     "still holds",
+						     METRIC_GAUGE, "1" };
 
 	metrics_walk_relays(sample, sink);
 	metrics_walk_stores(sample, sink);
@@ -157,6 +161,7 @@ void metrics_walk(const struct watch_sample *sample, const struct metric_sink *s
 	alone(sink, &health, (int64_t)sample->level);
 	walk_findings(sample, sink);
 	alone(sink, &looked, sample->at);
+	alone(sink, &reload, sample->by_file ? !sample->reload_refused : -1);
 	walk_otlp(sink);
 	walk_process(sink);
 }

@@ -183,6 +183,11 @@ static void exchange(struct daemon *d, struct generation *generation, const stru
 	pthread_mutex_unlock(&d->lock);
 }
 
+bool daemon_reload_refused(struct daemon *d)
+{
+	return atomic_load(&d->refused);
+}
+
 int daemon_reload(struct daemon *d, bool dry_run, struct problems *problems,
 		  struct daemon_reloaded *ret_reloaded, struct outbox_error *err)
 {
@@ -199,6 +204,8 @@ int daemon_reload(struct daemon *d, bool dry_run, struct problems *problems,
 		r = outbox_fail(&cause, OUTBOX_ECONFLICT,
 				d->started ? "the relay is draining" : "the relay is starting");
 	}
+	if (!dry_run && d->setup.file && r != OUTBOX_ECONFLICT)
+		atomic_store(&d->refused, r != OUTBOX_OK);
 	if (r == OUTBOX_OK && generation) {
 		plan_swap(d, generation->config, &swap, &result);
 		if (dry_run)

@@ -201,6 +201,8 @@ static int fill_sample(struct watch *watch, struct held_sample *held, bool reloa
 	if (watch->newest && held->sample.at <= watch->newest->sample.at)
 		held->sample.at = watch->newest->sample.at + 1;
 	held->sample.n_sources = count;
+	held->sample.by_file = daemon_file(watch->daemon) != NULL;
+	held->sample.reload_refused = daemon_reload_refused(watch->daemon);
 	held->sample.sources = sources;
 	return judge(watch, held, sources, err);
 }

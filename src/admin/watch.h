@@ -29,6 +29,8 @@ struct watch_sample {
 	size_t n_findings;
 	const struct health_finding *findings; /* the worst first */
 	enum health_level level;
+	bool by_file; /* the configuration is one that can be reloaded */
+	bool reload_refused;
 };
 
 /* Also starts to tell those whom the configuration's alerts name. */

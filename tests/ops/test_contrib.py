@@ -47,11 +47,11 @@ def test_each_rule_fires_and_does_not_fire():
 
 
 def test_the_rules_are_the_relays_own(tmp_path):
-    """Names and levels; `gone` is what only somebody outside can see."""
+    """Names and levels; `gone` is what only somebody outside can see, `config_refused` is about no source."""
     severity = {"unhealthy": "critical", "degraded": "warning", "healthy": "info"}
     own = {r["rule"]: severity[r["level"]] for r in Shop(tmp_path).run("alerts", "--rules", "--json").json["rules"]}
     theirs = dict(re.findall(r"- alert: outbox_(\w+)\n.*?severity: (\w+)", RULES.read_text(), re.S))
-    assert theirs == {**own, "gone": "critical"}
+    assert theirs == {**own, "gone": "critical", "config_refused": "warning"}
 
 
 def test_each_alert_has_a_section_in_the_runbook():

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each alert is staged, the runbook's commands are run as they stand, and the alert ends."""
 import os
+import re
 import signal
+import urllib.request
 
 import pytest
 
+from console import free_port
 from places import pgshop
 from runbook import Redis, Site, sections
 from shell import until
@@ -263,6 +266,33 @@ def test_gone(site):
     find_cause(s, "gone", "inactive (dead)")
     recover(s, "gone")
     until(lambda: not s.alerts(), "all to be well")
+
+
+def test_config_refused(site):
+    s = site()
+    port = free_port()
+    s.config.write_text(s.config.read_text() + f"admin: {{ listen: '127.0.0.1:{port}', tokens: tokens, open_metrics: true }}\n")
+
+    def taken():
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
+            return re.search(rb"^outbox_config_last_reload_successful (\d)$", answer.read(), re.M)[1] == b"1"
+
+    s.up()
+    until(taken, "the metric")
+    s.edit("poll: 50ms", "pole: 50ms")
+    s.systemctl("reload")
+    until(lambda: "config.refused" in s.log(), "the reload to be refused")
+    until(lambda: not taken(), "the metric to say so")
+    # every command that reads the file ends with its mistakes, so that the usual looks are of no use
+    shown = "".join(s.sh(block + "true", flags="-uc") for block in SECTIONS["config_refused"]["cause"])
+    assert "outbox.yaml:5:10: relay.pole: there is no such key" in shown, shown
+    s.publish()
+    until(lambda: s.run("status", "--store", "sqlite:shop.db", "--json").json["targets"][0]["delivered"] == 1,
+          "a delivery by what it had")
+    s.edit("pole: 50ms", "poll: 50ms")
+    recover(s, "config_refused")
+    until(lambda: "config.reloaded" in s.log(), "the reload")
+    until(taken, "the metric to say so")
 
 
 def test_every_recovery_was_tried():
