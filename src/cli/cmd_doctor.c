@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "admin/configure.h"
 #include "admin/status.h"
 #include "base/text.h"
 #include "base/url.h"
 #include "cli/age.h"
 #include "cli/json_out.h"
 #include "cli/safe.h"
+#include "cli/sources.h"
 #include "cli/table.h"
 #include "core/routing.h"
 #include "relay/registry.h"
@@ -19,11 +21,14 @@ enum finding { OK = 0, NOTE, WARNING, ERROR };
 
 struct values {
 	struct list to;
+	bool brokers;
 };
 
 static const struct option options[] = {
 	OPTION("to", OPTION_LIST, struct values, to, "NAME=URL",
 	       "also connect to this target and say what its acknowledgement means"),
+	OPTION("brokers", OPTION_FLAG, struct values, brokers, NULL,
+	       "the same for every target that --config has for the source"),
 };
 
 struct doctor {
@@ -165,23 +170,20 @@ static int check_store(struct doctor *doctor, struct outbox_error *err)
 }
 
 /* A broker out of reach is a finding, not the end of the examination. */
-static int check_transport(struct doctor *doctor, const char *pair, struct outbox_error *err)
+static void check_transport(struct doctor *doctor, const char *name, const char *url)
 {
 	struct cli *cli = doctor->cli;
 	struct outbox_transport_config config = { .struct_size = sizeof(config),
+						  .url = url,
+						  .target = name,
 						  .clock = cli->clock,
 						  .random = &cli->random.base };
 	struct outbox_error found = OUTBOX_ERROR_INIT;
 	struct outbox_transport *transport = NULL;
-	char name[OUTBOX_TARGET_NAME_MAX + 1], text[600];
+	char text[600];
 	outbox_time deadline = cli->clock->mono(cli->clock) + CONNECT_WAIT;
-	int r = pair_split("to", pair, name, sizeof(name), &config.url, err), level = OK;
+	int level = OK, r;
 
-	if (r == OUTBOX_OK)
-		r = target_name_check(name, err);
-	if (r)
-		return r;
-	config.target = name;
 	r = registry_open_transport(NULL, &config, &transport, &found);
 	if (r == OUTBOX_OK)
 		r = transport->ops->connect(transport, deadline, &found);
@@ -192,7 +194,35 @@ static int check_transport(struct doctor *doctor, const char *pair, struct outbo
 	}
 	say(doctor, r ? ERROR : level, name, r ? found.message : text);
 	transport_close(transport);
-	return OUTBOX_OK;
+}
+
+static int check_pair(struct doctor *doctor, const char *pair, struct outbox_error *err)
+{
+	char name[OUTBOX_TARGET_NAME_MAX + 1];
+	const char *url;
+	int r = pair_split("to", pair, name, sizeof(name), &url, err);
+
+	if (r == OUTBOX_OK)
+		r = target_name_check(name, err);
+	if (r == OUTBOX_OK)
+		check_transport(doctor, name, url);
+	return r;
+}
+
+/* Not unasked: a file is made by who opens it first, and that must not be whoever looks. */
+static int check_brokers(struct doctor *doctor, struct outbox_error *err)
+{
+	const struct cli *cli = doctor->cli;
+	const struct config_source *source;
+	struct outbox_relay_config relay;
+	int r;
+
+	r = config_source_find(cli->config, cli->sources[0].name, &source, err);
+	if (r == OUTBOX_OK)
+		r = config_relay(cli->config, source, &relay, err);
+	for (size_t i = 0; r == OUTBOX_OK && i < relay.n_targets; i++)
+		check_transport(doctor, relay.targets[i].name, relay.targets[i].to);
+	return r;
 }
 
 static int examine(struct doctor *doctor, const struct values *given, struct outbox_error *err)
@@ -200,8 +230,10 @@ static int examine(struct doctor *doctor, const struct values *given, struct out
 	int r = check_store(doctor, err);
 
 	doctor->area = "broker";
+	if (r == OUTBOX_OK && given->brokers)
+		r = check_brokers(doctor, err);
 	for (size_t i = 0; r == OUTBOX_OK && i < given->to.count; i++)
-		r = check_transport(doctor, given->to.items[i], err);
+		r = check_pair(doctor, given->to.items[i], err);
 	return r;
 }
 
@@ -222,13 +254,19 @@ static int with_advice(int r, struct outbox_error *err)
 static int run(struct cli *cli, void *values, struct outbox_error *err)
 {
 	struct doctor doctor = { .cli = cli };
-	int r = cli_open(cli, OPEN_ANY, err);
+	const struct values *given = values;
+	int r;
 
+	if (given->brokers && !cli->config)
+		return outbox_fail(err, OUTBOX_EINVAL,
+				   "--brokers: which ones? give --config with the file that has "
+				   "them, or --to NAME=URL");
+	r = cli_open(cli, OPEN_ANY, err);
 	if (r)
 		return with_advice(r, err);
 	if (cli->json)
 		doctor.findings = json_array();
-	r = examine(&doctor, values, err);
+	r = examine(&doctor, given, err);
 	if (r) {
 		json_decref(doctor.findings);
 		return with_advice(r, err);
@@ -250,7 +288,8 @@ const struct command cmd_doctor = {
 	.options = options,
 	.n_options = ARRAY_SIZE(options),
 	.values_size = sizeof(struct values),
-	.example = "outbox doctor --store sqlite:app.db --to events=file:out.jsonl",
+	.example = "outbox doctor --store sqlite:app.db --to events=file:out.jsonl\n"
+		   "outbox doctor --config outbox.yaml --source shop --brokers",
 	.exits = "0  healthy: nothing but ok and notes\n1  there are warnings or errors",
 	.run = run,
 };

@@ -110,6 +110,21 @@ def test_doctor_warns(shop):
     assert levels["far"] == "error"
 
 
+def test_doctor_asks_the_brokers_of_the_file(shop):
+    shop.folder.joinpath("outbox.yaml").write_text(f"""sources: [{{ name: app, store: '{shop.env["OUTBOX_STORE"]}' }}]
+targets:
+  - {{ name: near, to: 'file:near.jsonl' }}
+  - {{ name: far, to: 'redis://127.0.0.1:1/?stream=x', password: planted-secret }}
+""")
+    shop.run("doctor", "--config", "outbox.yaml")
+    assert not (shop.folder / "near.jsonl").exists(), "made without being asked"
+    ran = shop.run("doctor", "--config", "outbox.yaml", "--brokers", "--json", code=1)
+    told = {f["subject"]: f["level"] for f in ran.json["findings"] if f["area"] == "broker"}
+    assert told == {"near": "ok", "far": "error"}
+    assert "planted-secret" not in ran.out + ran.err
+    assert "give --config" in shop.run("doctor", "--brokers", code=2).err
+
+
 @pytest.mark.sqlite
 def test_a_locked_database_is_told_as_busy(shop):
     with shop.db() as db:
