@@ -47,12 +47,8 @@ struct act_body {
 		B(before, FIELD_AGO, 0,                                                                         \
 		  "what was made later is not meant, of a requeue also what changed later: now, unless given"), \
 		B(cursor, FIELD_TEXT, 0, "of the answer before"),                                               \
-		{ .name = "limit",                                                                              \
-		  .kind = FIELD_SIZE,                                                                           \
-		  .offset = offsetof(struct act_body, limit),                                                   \
-		  .min = 1,                                                                                     \
-		  .max = LIMIT_MAX,                                                                             \
-		  .help = "deliveries in this call; 1000 unless given" },                                       \
+		FIELD_LIMIT(struct act_body, LIMIT_MAX,                                                         \
+			    "deliveries in this call; 1000 unless given"),                                      \
 		B(dry_run, FIELD_BOOL, 0, "say what would be done, change nothing")
 
 static const struct field requeue_fields[] = {

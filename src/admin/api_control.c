@@ -4,9 +4,9 @@
 #include "admin/journal.h"
 #include "admin/json.h"
 #include "admin/views.h"
+#include "base/cleanup.h"
 #include "store/store.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #define PURGE_MAX 5000
@@ -27,12 +27,7 @@ static const struct field purge_fields[] = {
 	      "messages that every target got before: an age like 7d, or a time"),
 	FIELD(struct purge_body, failed_before, FIELD_AGO, 0,
 	      "also messages with a delivery that failed before"),
-	{ .name = "limit",
-	  .kind = FIELD_SIZE,
-	  .offset = offsetof(struct purge_body, limit),
-	  .min = 1,
-	  .max = PURGE_MAX,
-	  .help = "messages in this call; 5000 unless given" },
+	FIELD_LIMIT(struct purge_body, PURGE_MAX, "messages in this call; 5000 unless given"),
 	FIELD(struct purge_body, dry_run, FIELD_BOOL, 0, "count up to limit, change nothing"),
 };
 
@@ -259,20 +254,12 @@ const struct shape view_reloaded = SHAPE("Reloaded", reloaded_fields);
 static int tell_problems(const struct problems *problems, const struct outbox_error *why,
 			 struct admin_response *response, struct outbox_error *err)
 {
-	json_t *list = json_array();
-
-	for (size_t i = 0; i < problems->count; i++)
-		json_array_append_new(list, json_problem(&problems->items[i]));
 	response->status = 400;
 	return api_answer(response,
 			  json_pack("{s:{s:i, s:s, s:o}, s:o}", "error", "status", 400, "code",
-				    "config", "message", json_text(why->message), "problems", list),
+				    "config", "message", json_text(why->message), "problems",
+				    json_problems(problems)),
 			  err);
-}
-
-static void cleanup_free(void *p)
-{
-	free(*(void **)p);
 }
 
 API_HANDLER(api_reload)

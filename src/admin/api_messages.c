@@ -41,12 +41,7 @@ static const struct field messages_fields[] = {
 	  .help = "of pending ones" },
 	Q(before, FIELD_AGO, "made before: an age like 7d, or a time"),
 	Q(cursor, FIELD_TEXT, "next of the page before"),
-	{ .name = "limit",
-	  .kind = FIELD_SIZE,
-	  .offset = offsetof(struct messages_query, limit),
-	  .min = 1,
-	  .max = LIMIT_MAX,
-	  .help = "deliveries on a page; 100 unless given" },
+	FIELD_LIMIT(struct messages_query, LIMIT_MAX, "deliveries on a page; 100 unless given"),
 };
 
 const struct shape api_messages_query = SHAPE("MessagesQuery", messages_fields);
@@ -186,12 +181,7 @@ struct audit_query {
 static const struct field audit_fields[] = {
 	FIELD(struct audit_query, source, FIELD_TEXT, 0, "wanted where there are several"),
 	FIELD(struct audit_query, id, FIELD_TEXT, 0, "of one message"),
-	{ .name = "limit",
-	  .kind = FIELD_SIZE,
-	  .offset = offsetof(struct audit_query, limit),
-	  .min = 1,
-	  .max = LIMIT_MAX,
-	  .help = "rows; 100 unless given" },
+	FIELD_LIMIT(struct audit_query, LIMIT_MAX, "rows; 100 unless given"),
 };
 
 const struct shape api_audit_query = SHAPE("AuditQuery", audit_fields);
@@ -225,12 +215,7 @@ static const struct field keys_fields[] = {
 	FIELD(struct keys_query, source, FIELD_TEXT, 0, "wanted where there are several"),
 	FIELD(struct keys_query, target, FIELD_TEXT, 0, NULL),
 	FIELD(struct keys_query, cursor, FIELD_TEXT, 0, "next of the page before"),
-	{ .name = "limit",
-	  .kind = FIELD_SIZE,
-	  .offset = offsetof(struct keys_query, limit),
-	  .min = 1,
-	  .max = LIMIT_MAX,
-	  .help = "keys on a page; 100 unless given" },
+	FIELD_LIMIT(struct keys_query, LIMIT_MAX, "keys on a page; 100 unless given"),
 };
 
 const struct shape api_keys_query = SHAPE("KeysQuery", keys_fields);

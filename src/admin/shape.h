@@ -71,6 +71,12 @@ struct field_texts {
 		.name = (name_), .kind = (kind_), .offset = offsetof(type_, member_), \
 		.flags = (flags_), .help = (help_)                                    \
 	}
+/* in: how many at most, 1 to max */
+#define FIELD_LIMIT(type_, max_, help_)                                                          \
+	{                                                                                        \
+		.name = "limit", .kind = FIELD_SIZE, .offset = offsetof(type_, limit), .min = 1, \
+		.max = (max_), .help = (help_)                                                   \
+	}
 
 #define SHAPE(name_, fields_)                                                      \
 	{                                                                          \

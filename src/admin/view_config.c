@@ -37,9 +37,13 @@ static const struct field problem_fields[] = {
 
 const struct shape view_problem = SHAPE("Problem", problem_fields);
 
-json_t *json_problem(const struct problem *problem)
+json_t *json_problems(const struct problems *problems)
 {
-	return shape_json(&view_problem, problem);
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < problems->count; i++)
+		json_array_append_new(list, shape_json(&view_problem, &problems->items[i]));
+	return list;
 }
 
 struct setting_row {

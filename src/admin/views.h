@@ -79,8 +79,8 @@ json_t *json_purged(const struct purged_view *view);
 
 /* ---- configuration: view_config.c ---------------------------------------------------------- */
 
-struct problem;
-json_t *json_problem(const struct problem *problem);
+struct problems;
+json_t *json_problems(const struct problems *problems);
 /* One value in effect, as config_show() tells it; secrets are masked there. */
 json_t *json_setting(const char *key, const char *value, const char *from);
 

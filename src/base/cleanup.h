@@ -7,6 +7,8 @@
  * DEFINE_CLEANUP(type, free) makes free##p for pointers: `_cleanup_(thing_freep) struct thing *t`.
  */
 
+#include <stdlib.h>
+
 #define _cleanup_(function) __attribute__((cleanup(function)))
 
 #define DEFINE_CLEANUP(type, function)          \
@@ -15,6 +17,12 @@
 		if (*p)                         \
 			function(*p);           \
 	}
+
+/* For what malloc() gave: `_cleanup_(cleanup_free) char *text`. */
+static inline void cleanup_free(void *p)
+{
+	free(*(void **)p);
+}
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 

@@ -110,11 +110,6 @@ int cli_open_target(struct cli *cli, const char *name, struct outbox_stats *ret_
 int cli_stats(struct cli *cli, struct outbox_stats *ret_stats,
 	      struct outbox_error *err) OUTBOX_MUSTCHECK;
 
-static inline void cleanup_free(void *p)
-{
-	free(*(void **)p);
-}
-
 #define OPTION(name_, kind_, type_, field_, argument_, help_)                        \
 	{                                                                            \
 		.name = (name_), .kind = (kind_), .offset = offsetof(type_, field_), \

@@ -39,18 +39,12 @@ static const char *file_of(const struct cli *cli)
 static int check_json(struct cli *cli, const struct problems *problems, int r,
 		      struct outbox_error *err)
 {
-	json_t *list = json_array();
-
 	/* without a list, the one thing that is wrong is reported as by every command */
-	if (r && !problems->count) {
-		json_decref(list);
+	if (r && !problems->count)
 		return r;
-	}
-	for (size_t i = 0; i < problems->count; i++)
-		json_array_append_new(list, json_problem(&problems->items[i]));
 	cli->exit = exit_of(r);
 	return json_print(json_pack("{s:o, s:b, s:o, s:I}", "file", json_text(file_of(cli)), "ok",
-				    r == OUTBOX_OK, "problems", list, "more",
+				    r == OUTBOX_OK, "problems", json_problems(problems), "more",
 				    (json_int_t)problems->more),
 			  err);
 }
