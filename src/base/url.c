@@ -2,6 +2,7 @@
 
 #include "base/url.h"
 
+#include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/text.h"
 
@@ -89,6 +90,19 @@ static int decode(const char *text, size_t size, char **ret_text, struct outbox_
 	out[n] = '\0';
 	*ret_text = out;
 	return OUTBOX_OK;
+}
+
+void url_escape(struct buf *out, const char *text, const char *keep)
+{
+	static const char plain[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~";
+
+	for (; *text; text++) {
+		if (strchr(plain, *text) || strchr(keep, *text))
+			buf_char(out, *text);
+		else
+			buf_printf(out, "%%%02X", (unsigned)(unsigned char)*text);
+	}
 }
 
 /* user:password@host. An @ in a password is taken kindly: the last one counts. */

@@ -13,6 +13,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+struct buf;
+
 #define URL_OPTIONS_MAX 32
 
 struct url_option {
@@ -46,6 +48,9 @@ int url_finish(struct url *url, const char *known, struct outbox_error *err) OUT
 
 /* ECONFIG unless it is a scheme and a colon and nothing else: "null:". */
 int url_check_bare(const char *text, struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/* Append text to a URL, percent escapes for all but letters, digits, -._~ and the characters of keep. */
+void url_escape(struct buf *out, const char *text, const char *keep);
 
 /* A copy of text for people, passwords replaced by ***, also in ?password=. */
 void url_mask(const char *text, char *out, size_t size);

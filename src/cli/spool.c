@@ -3,6 +3,7 @@
 
 #include "base/buf.h"
 #include "base/text.h"
+#include "base/url.h"
 #include "cli/json_out.h"
 #include "relay/registry.h"
 #include "store/store.h"
@@ -28,19 +29,6 @@ static int io_error(const char *path, const char *what, struct outbox_error *err
 		status = OUTBOX_EAUTH;
 	return outbox_fail_native(err, status, number, "%s %s: %s; --spool FILE names another place",
 				  what, text_shown(shown, sizeof(shown), path), strerror(number));
-}
-
-static void append_path(struct buf *out, const char *path)
-{
-	static const char plain[] =
-		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~/";
-
-	for (; *path; path++) {
-		if (strchr(plain, *path))
-			buf_char(out, *path);
-		else
-			buf_printf(out, "%%%02X", (unsigned)(unsigned char)*path);
-	}
 }
 
 static json_t *note_json(const struct spool *spool)
@@ -122,7 +110,7 @@ static int make_texts(struct spool *spool, const char *path, const char *what)
 	_cleanup_(buf_deinit) struct buf url = BUF_INIT(8192);
 
 	buf_text(&url, "sqlite:");
-	append_path(&url, path);
+	url_escape(&url, path, "/");
 	spool->path = strdup(path);
 	spool->what = strdup(what);
 	spool->url = url.failed ? NULL : strdup(buf_str(&url));

@@ -65,19 +65,6 @@ int store_choose(struct cli *cli, struct outbox_error *err)
 			   : OUTBOX_OK; /* opening says what is missing */
 }
 
-static void append_escaped(struct buf *out, const char *text)
-{
-	static const char plain[] =
-		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~";
-
-	for (; *text; text++) {
-		if (strchr(plain, *text))
-			buf_char(out, *text);
-		else
-			buf_printf(out, "%%%02X", (unsigned)(unsigned char)*text);
-	}
-}
-
 int store_add_schema(struct cli *cli, const char *schema, struct outbox_error *err)
 {
 	_cleanup_(buf_deinit) struct buf out = BUF_INIT(URL_MAX);
@@ -104,7 +91,7 @@ int store_add_schema(struct cli *cli, const char *schema, struct outbox_error *e
 			text_shown(ours, sizeof(ours), schema),
 			text_shown(theirs, sizeof(theirs), named));
 	buf_printf(&out, "%s%cschema=", cli->store_url, strchr(cli->store_url, '?') ? '&' : '?');
-	append_escaped(&out, schema);
+	url_escape(&out, schema, "");
 	if (out.failed)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	cli->store_owned = out.data;

@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "base/url.h"
 #include "config/schema.h"
 #include "core/bands.h"
 #include "core/retry.h"
@@ -243,19 +244,6 @@ void target_complete(struct config_target *target, const struct config_relay *re
 	retry->cap = policy->n_schedule ? 0 : policy->cap;
 }
 
-static void append_escaped(struct buf *out, const char *text)
-{
-	static const char plain[] =
-		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~";
-
-	for (; *text; text++) {
-		if (strchr(plain, *text))
-			buf_char(out, *text);
-		else
-			buf_printf(out, "%%%02X", (unsigned)(unsigned char)*text);
-	}
-}
-
 int url_add_password(const char *url, const char *password, struct outbox_arena *arena,
 		     const char **ret_url, struct outbox_error *err)
 {
@@ -271,7 +259,7 @@ int url_add_password(const char *url, const char *password, struct outbox_arena 
 	at = memrchr(host, '@', strcspn(host, "/?"));
 	buf_append(&out, url, (size_t)((at ? at : host) - url));
 	buf_char(&out, ':');
-	append_escaped(&out, password);
+	url_escape(&out, password, "");
 	buf_printf(&out, "%s%s", at ? "" : "@", at ? at : host);
 	copy = out.failed ? NULL : outbox_arena_text(arena, buf_str(&out));
 	if (out.size)
