@@ -262,10 +262,10 @@ void daemon_counts(struct daemon *d, struct outbox_relay_counts *ret_counts)
 		struct source *s = d->sources[i];
 
 		pthread_mutex_lock(&s->lock);
-		counts_add(ret_counts, &s->past);
+		relay_counts_add(ret_counts, &s->past);
 		if (s->relay) {
 			outbox_relay_counts(s->relay, &counts);
-			counts_add(ret_counts, &counts);
+			relay_counts_add(ret_counts, &counts);
 		}
 		pthread_mutex_unlock(&s->lock);
 	}

@@ -117,7 +117,7 @@ void daemon_bury(struct daemon *d, bool all)
 		}
 		source_join(s);
 		pthread_mutex_lock(&d->lock);
-		counts_add(&d->past, &s->past);
+		relay_counts_add(&d->past, &s->past);
 		pthread_mutex_unlock(&d->lock);
 		source_free(s);
 	}

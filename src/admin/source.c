@@ -41,23 +41,6 @@ static outbox_time wall(void)
 	return clock->wall(clock);
 }
 
-void counts_add(struct outbox_relay_counts *sum, const struct outbox_relay_counts *more)
-{
-	sum->delivered += more->delivered;
-	sum->failed += more->failed;
-	sum->retried += more->retried;
-	sum->parked += more->parked;
-	sum->deferred += more->deferred;
-	sum->returned += more->returned;
-	sum->batches += more->batches;
-	sum->outages += more->outages;
-	sum->takeovers += more->takeovers;
-	sum->fenced += more->fenced;
-	sum->unknown += more->unknown;
-	sum->possible_duplicates += more->possible_duplicates;
-	sum->duplicates += more->duplicates;
-}
-
 /* Under the lock: has something been asked of the thread that it is not doing? */
 static bool is_told(const struct source *s)
 {
@@ -200,7 +183,7 @@ static void drain(struct source *s)
 	outbox_relay_counts(relay, &counts);
 	pthread_mutex_lock(&s->lock);
 	s->relay = NULL;
-	counts_add(&s->past, &counts);
+	relay_counts_add(&s->past, &counts);
 	stop = s->stop;
 	s->ended = err;
 	s->ended.status = r;

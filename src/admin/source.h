@@ -59,8 +59,6 @@ void source_join(struct source *source);
 /* Stops it and waits, unless that was done. */
 struct source *source_free(struct source *source);
 
-void counts_add(struct outbox_relay_counts *sum, const struct outbox_relay_counts *more);
-
 /* Of daemon.c. */
 void daemon_wake(struct daemon *daemon);
 outbox_time daemon_shutdown_timeout(struct daemon *daemon);

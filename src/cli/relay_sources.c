@@ -8,6 +8,7 @@
 #include "base/url.h"
 #include "cli/outages.h"
 #include "cli/stop.h"
+#include "relay/metrics.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -88,19 +89,7 @@ static void add_counts(const struct outbox_relay *relay, struct outbox_relay_cou
 	struct outbox_relay_counts counts = OUTBOX_RELAY_COUNTS_INIT;
 
 	outbox_relay_counts(relay, &counts);
-	sum->delivered += counts.delivered;
-	sum->failed += counts.failed;
-	sum->retried += counts.retried;
-	sum->parked += counts.parked;
-	sum->deferred += counts.deferred;
-	sum->returned += counts.returned;
-	sum->batches += counts.batches;
-	sum->outages += counts.outages;
-	sum->takeovers += counts.takeovers;
-	sum->fenced += counts.fenced;
-	sum->unknown += counts.unknown;
-	sum->possible_duplicates += counts.possible_duplicates;
-	sum->duplicates += counts.duplicates;
+	relay_counts_add(sum, &counts);
 }
 
 static struct sources *sources_free(struct sources *sources)

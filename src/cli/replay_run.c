@@ -15,6 +15,7 @@
 #include "cli/progress.h"
 #include "cli/relay_run.h"
 #include "cli/stop.h"
+#include "relay/metrics.h"
 
 #include <string.h>
 
@@ -155,9 +156,7 @@ static void add_counts(struct replay *replay, const struct outbox_relay *relay)
 	struct outbox_relay_counts counts = OUTBOX_RELAY_COUNTS_INIT;
 
 	outbox_relay_counts(relay, &counts);
-	replay->counts.delivered += counts.delivered;
-	replay->counts.failed += counts.failed;
-	replay->counts.retried += counts.retried;
+	relay_counts_add(&replay->counts, &counts);
 }
 
 static int deliver_window(struct replay *replay, struct outbox_error *err)

@@ -75,6 +75,23 @@ void outbox_relay_counts(const struct outbox_relay *relay, struct outbox_relay_c
 	memcpy(ret_counts, &sum, size);
 }
 
+void relay_counts_add(struct outbox_relay_counts *sum, const struct outbox_relay_counts *more)
+{
+	sum->delivered += more->delivered;
+	sum->failed += more->failed;
+	sum->retried += more->retried;
+	sum->parked += more->parked;
+	sum->deferred += more->deferred;
+	sum->returned += more->returned;
+	sum->batches += more->batches;
+	sum->outages += more->outages;
+	sum->takeovers += more->takeovers;
+	sum->fenced += more->fenced;
+	sum->unknown += more->unknown;
+	sum->possible_duplicates += more->possible_duplicates;
+	sum->duplicates += more->duplicates;
+}
+
 void outbox_relay_in_flight(const struct outbox_relay *relay, size_t *ret_batches,
 			    size_t *ret_messages)
 {

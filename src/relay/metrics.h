@@ -56,6 +56,8 @@ size_t relay_target_count(const struct outbox_relay *relay);
 void relay_target_metrics(const struct outbox_relay *relay, size_t target,
 			  struct target_metrics *ret_metrics);
 
+void relay_counts_add(struct outbox_relay_counts *sum, const struct outbox_relay_counts *more);
+
 /* One settled batch, told by the worker that did it. Borrowed for the call. */
 struct batch_report {
 	const char *target;
