@@ -5,16 +5,12 @@
  */
 #include "cli/relay_daemon.h"
 
-#include "admin/journal.h"
 #include "admin/notify.h"
 #include "admin/services.h"
-#include "base/text.h"
 #include "cli/cli.h"
-#include "cli/exits.h"
 #include "cli/stop.h"
 
 #include <pthread.h>
-#include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -24,27 +20,12 @@ void relay_daemon_wake(void)
 	kill(getpid(), SIGUSR1);
 }
 
-/* A word to whoever pressed Ctrl-C: without time and level, unless a program reads along. */
-static void say(enum event event, const char *line)
-{
-	if (journal_is_json())
-		journal(event, NULL, "%s", line);
-	else
-		fprintf(stderr, "%s\n", line);
-}
-
 static void announce(struct daemon *daemon)
 {
-	char count[COUNT_TEXT_MAX], line[160] = "nothing in flight, leaving";
 	size_t batches, messages;
 
 	daemon_in_flight(daemon, &batches, &messages);
-	if (batches > 0)
-		snprintf(line, sizeof(line),
-			 "finishing %zu batch%s (%s message%s), again to leave at once", batches,
-			 batches == 1 ? "" : "es", count_human((int64_t)messages, count),
-			 messages == 1 ? "" : "s");
-	say(EVENT_DAEMON_DRAIN, line);
+	stop_announce(batches, messages);
 }
 
 static void reload(struct daemon *daemon, struct notify *notify)
@@ -67,8 +48,7 @@ static void obey(struct daemon *daemon, struct notify *notify, int signal, bool 
 	if (signal == SIGHUP) {
 		reload(daemon, notify);
 	} else if (*stopping) {
-		say(EVENT_DAEMON_LEFT, "left at once: messages in flight will be sent again");
-		_exit(EXIT_SIGNAL + signal);
+		stop_at_once(signal);
 	} else {
 		*stopping = true;
 		announce(daemon);

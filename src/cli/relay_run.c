@@ -7,16 +7,12 @@
  */
 #include "cli/relay_run.h"
 
-#include "admin/journal.h"
 #include "base/cleanup.h"
-#include "base/text.h"
 #include "cli/cli.h"
-#include "cli/exits.h"
 #include "cli/stop.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -30,15 +26,6 @@ struct job {
 	int status;
 	struct outbox_error err;
 };
-
-/* A word to whoever pressed Ctrl-C: without time and level, unless a program reads along. */
-static void say(enum event event, const char *line)
-{
-	if (journal_is_json())
-		journal(event, NULL, "%s", line);
-	else
-		fprintf(stderr, "%s\n", line);
-}
 
 static void *work(void *argument)
 {
@@ -75,7 +62,6 @@ static void stop_all(struct jobs *jobs)
 static void announce(const struct jobs *jobs)
 {
 	size_t batches = 0, messages = 0;
-	char count[COUNT_TEXT_MAX], line[160] = "nothing in flight, leaving";
 
 	for (size_t i = 0; i < jobs->count; i++) {
 		size_t more_batches, more_messages;
@@ -84,18 +70,7 @@ static void announce(const struct jobs *jobs)
 		batches += more_batches;
 		messages += more_messages;
 	}
-	if (batches > 0)
-		snprintf(line, sizeof(line),
-			 "finishing %zu batch%s (%s message%s), again to leave at once", batches,
-			 batches == 1 ? "" : "es", count_human((int64_t)messages, count),
-			 messages == 1 ? "" : "s");
-	say(EVENT_DAEMON_DRAIN, line);
-}
-
-static _Noreturn void leave_now(int signal)
-{
-	say(EVENT_DAEMON_LEFT, "left at once: messages in flight will be sent again");
-	_exit(EXIT_SIGNAL + signal);
+	stop_announce(batches, messages);
 }
 
 /* Returns the signal that ended the work, 0 when it ended by itself. */
@@ -114,11 +89,11 @@ static int wait_for_end(struct jobs *jobs, const sigset_t *signals)
 			wait = leave_at > now ? leave_at - now : 0;
 		signal = stop_wait(signals, wait);
 		if (clock->mono(clock) >= leave_at && !all_done(jobs))
-			leave_now(first);
+			stop_at_once(first);
 		if (signal == 0 || signal == SIGUSR1 || stop_repeats(&last, signal))
 			continue;
 		if (first)
-			leave_now(signal);
+			stop_at_once(signal);
 		first = signal;
 		announce(jobs);
 		stop_all(jobs);

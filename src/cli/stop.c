@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/stop.h"
 
+#include "admin/journal.h"
+#include "base/text.h"
+#include "cli/exits.h"
+
 #include <pthread.h>
-#include <stddef.h>
+#include <stdio.h>
 #include <time.h>
+#include <unistd.h>
 
 #define ONE_WISH (100 * OUTBOX_MILLISECONDS)
 
@@ -33,4 +38,31 @@ int stop_wait(const sigset_t *set, outbox_time wait)
 	int signal = sigtimedwait(set, NULL, &timeout);
 
 	return signal > 0 ? signal : 0;
+}
+
+/* A word to whoever pressed Ctrl-C: without time and level, unless a program reads along. */
+static void say(enum event event, const char *line)
+{
+	if (journal_is_json())
+		journal(event, NULL, "%s", line);
+	else
+		fprintf(stderr, "%s\n", line);
+}
+
+void stop_announce(size_t batches, size_t messages)
+{
+	char count[COUNT_TEXT_MAX], line[160] = "nothing in flight, leaving";
+
+	if (batches > 0)
+		snprintf(line, sizeof(line),
+			 "finishing %zu batch%s (%s message%s), again to leave at once", batches,
+			 batches == 1 ? "" : "es", count_human((int64_t)messages, count),
+			 messages == 1 ? "" : "s");
+	say(EVENT_DAEMON_DRAIN, line);
+}
+
+void stop_at_once(int signal)
+{
+	say(EVENT_DAEMON_LEFT, "left at once: messages in flight will be sent again");
+	_exit(EXIT_SIGNAL + signal);
 }

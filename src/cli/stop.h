@@ -8,6 +8,7 @@
 
 #include <signal.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 /* Block them in this thread and all it starts; what arrives is kept until it is asked for. */
 void stop_block(sigset_t *ret_set);
@@ -21,5 +22,11 @@ bool stop_repeats(struct stop_wish *last, int signal);
 
 /* Wait up to `wait` for one of the set; 0 when none came. */
 int stop_wait(const sigset_t *set, outbox_time wait);
+
+/* The end was asked for: say what is still in flight. */
+void stop_announce(size_t batches, size_t messages);
+
+/* End here, with whatever is in flight. */
+_Noreturn void stop_at_once(int signal);
 
 #endif
