@@ -129,7 +129,6 @@ static json_t *targets_json(const struct relay_values *given)
 	set_each(targets, "start", &given->start);
 	set_each(targets, "dead_letter", &given->dead_letter);
 	set_each(targets, "policy", &given->policy);
-	set_each(targets, "dead_letter", &given->dead_letter);
 	set_each(targets, "rate", &given->rate);
 	for (size_t i = 0; i < given->hold.count; i++)
 		json_object_set_new(find(targets, given->hold.items[i]), "hold", json_true());

@@ -7,18 +7,15 @@
 #include "base/text.h"
 #include "cli/config_file.h"
 #include "cli/policies.h"
+#include "config/schema.h"
 #include "core/routing.h"
 
 #include <string.h>
 
 #define SHUTDOWN_DEFAULT (30 * OUTBOX_SECONDS)
 
-struct choice {
-	const char *name;
-	int value;
-};
-
-static const struct choice envelopes[] = {
+/* A file says external: true instead. */
+static const struct schema_choice envelopes[] = {
 	{ "structured", OUTBOX_ENVELOPE_CE_STRUCTURED },
 	{ "binary", OUTBOX_ENVELOPE_CE_BINARY },
 	{ "native", OUTBOX_ENVELOPE_NATIVE },
@@ -26,20 +23,7 @@ static const struct choice envelopes[] = {
 	{ NULL, 0 },
 };
 
-static const struct choice orders[] = {
-	{ "strict", OUTBOX_ORDER_STRICT },
-	{ "pipelined", OUTBOX_ORDER_PIPELINED },
-	{ "none", OUTBOX_ORDER_NONE },
-	{ NULL, 0 },
-};
-
-static const struct choice kinds[] = {
-	{ "event", OUTBOX_KIND_EVENT },
-	{ "command", OUTBOX_KIND_COMMAND },
-	{ NULL, 0 },
-};
-
-static int choose(const char *option, const struct choice *choices, const char *text,
+static int choose(const char *option, const struct schema_choice *choices, const char *text,
 		  int *ret_value, struct outbox_error *err)
 {
 	_cleanup_(buf_deinit) struct buf names = BUF_INIT(200);
@@ -103,7 +87,7 @@ static int add_targets(const struct list *to, struct relay_setup *setup, struct 
 }
 
 static int set_choices(struct relay_setup *setup, const char *option, const struct list *given,
-		       const struct choice *choices, size_t offset, struct outbox_error *err)
+		       const struct schema_choice *choices, size_t offset, struct outbox_error *err)
 {
 	for (size_t i = 0; i < given->count; i++) {
 		const char *value;
@@ -250,14 +234,14 @@ static int set_all(const struct relay_values *given, struct relay_setup *setup,
 		r = set_choices(setup, "envelope", &given->envelope, envelopes,
 				offsetof(struct outbox_target_config, envelope), err);
 	if (r == OUTBOX_OK)
-		r = set_choices(setup, "order", &given->order, orders,
+		r = set_choices(setup, "order", &given->order, schema_orders,
 				offsetof(struct outbox_target_config, order), err);
 	if (r == OUTBOX_OK)
 		r = set_starts(setup, &given->start, err);
 	if (r == OUTBOX_OK)
 		r = set_dead_letters(setup, &given->dead_letter, err);
 	if (r == OUTBOX_OK)
-		r = set_choices(setup, "kind", &given->kind, kinds,
+		r = set_choices(setup, "kind", &given->kind, schema_kinds,
 				offsetof(struct outbox_target_config, route.kind), err);
 	if (r == OUTBOX_OK)
 		r = set_matches(setup, &given->match, err);

@@ -79,6 +79,7 @@ struct schema {
 #define SCHEMA_LIST_MAX 64 /* sources, targets */
 
 extern const struct schema schema_root;
+extern const struct schema_choice schema_kinds[], schema_orders[];
 
 const struct schema_key *schema_find(const struct schema *schema, const char *name);
 

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-static const struct schema_choice kinds[] = {
+const struct schema_choice schema_kinds[] = {
 	{ "event", OUTBOX_KIND_EVENT },
 	{ "command", OUTBOX_KIND_COMMAND },
 	{ NULL, 0 },
@@ -18,7 +18,7 @@ static const struct schema_choice envelopes[] = {
 	{ NULL, 0 },
 };
 
-static const struct schema_choice orders[] = {
+const struct schema_choice schema_orders[] = {
 	{ "strict", OUTBOX_ORDER_STRICT },
 	{ "pipelined", OUTBOX_ORDER_PIPELINED },
 	{ "none", OUTBOX_ORDER_NONE },
@@ -54,7 +54,7 @@ static const struct schema_key source_keys[] = {
 static const struct schema_key match_keys[] = {
 	{ KEY(GLOBS, config_match, type), .otherwise = "every type", .example = "[\"order.*\"]",
 	  .help = "only messages whose type fits one of these; * stands for anything" },
-	{ KEY(CHOICE, config_match, kind), .choices = kinds, .otherwise = "both",
+	{ KEY(CHOICE, config_match, kind), .choices = schema_kinds, .otherwise = "both",
 	  .example = "event", .help = "only this kind of message" },
 	{ KEY(GLOBS, config_match, priority), .otherwise = "every priority", .example = "[high]",
 	  .help = "only these bands: high (above 0), normal (0), low (below 0)" },
@@ -103,7 +103,7 @@ static const struct schema_key target_keys[] = {
 	  .help = "outside the house: published messages only, nothing internal in them" },
 	{ KEY(CHOICE, config_target, envelope), .choices = envelopes, .otherwise = "the transport",
 	  .example = "structured", .help = "the form of a message on the wire" },
-	{ KEY(CHOICE, config_target, order), .choices = orders, .fallback = "strict",
+	{ KEY(CHOICE, config_target, order), .choices = schema_orders, .fallback = "strict",
 	  .help = "of one key's messages; pipelined may reorder when one fails" },
 	{ KEY(BOOL, config_target, hold), .fallback = "false",
 	  .help = "behind a failed message its key waits" },
