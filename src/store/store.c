@@ -3,6 +3,8 @@
 
 #include "base/text.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -74,6 +76,26 @@ size_t store_returned_tail(const struct outbox_settlement *settled, const bool *
 	return tail;
 }
 
+size_t store_page_limit(size_t limit)
+{
+	if (limit == 0)
+		return 100;
+	return limit < 1000 ? limit : 1000;
+}
+
+void store_cursor_format(int64_t seq, const char *target, char *out, size_t size)
+{
+	snprintf(out, size, "%" PRId64 ":%s", seq, target);
+}
+
+char *store_cursor_after(const struct outbox_delivery *last, struct outbox_arena *arena)
+{
+	char cursor[OUTBOX_TARGET_NAME_MAX + 32];
+
+	store_cursor_format(last->seq, last->target, cursor, sizeof(cursor));
+	return outbox_arena_text(arena, cursor);
+}
+
 int store_cursor_parse(const char *cursor, int64_t *ret_seq, char *ret_target,
 		       struct outbox_error *err)
 {
@@ -93,4 +115,12 @@ int store_cursor_parse(const char *cursor, int64_t *ret_seq, char *ret_target,
 	return outbox_fail(err, OUTBOX_EINVAL,
 			   "cursor: \"%s\" does not come from a page of this list; leave it out",
 			   text_shown(shown, sizeof(shown), cursor));
+}
+
+int store_no_message(const char *id, struct outbox_error *err)
+{
+	char shown[96];
+
+	return outbox_fail(err, OUTBOX_ENOTFOUND, "no message with the id \"%s\"",
+			   text_shown(shown, sizeof(shown), id));
 }

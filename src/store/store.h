@@ -28,9 +28,18 @@ struct outbox_store *store_close(struct outbox_store *store);
  */
 size_t store_returned_tail(const struct outbox_settlement *settled, const bool *from_log, size_t n);
 
-/* The cursor of a page of deliveries, "SEQ:TARGET": the last row of the page before. EINVAL when it is none.
- * ret_target: OUTBOX_TARGET_NAME_MAX + 1 bytes. */
+/* Rows of a page: 0: 100; at most 1,000. */
+size_t store_page_limit(size_t limit);
+
+/* The cursor of a page of deliveries, "SEQ:TARGET": the last row of the page before. Cut to size. */
+void store_cursor_format(int64_t seq, const char *target, char *out, size_t size);
+/* The same from the arena; NULL when there is no room. */
+char *store_cursor_after(const struct outbox_delivery *last, struct outbox_arena *arena);
+/* EINVAL when it is none. ret_target: OUTBOX_TARGET_NAME_MAX + 1 bytes. */
 int store_cursor_parse(const char *cursor, int64_t *ret_seq, char *ret_target,
 		       struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/* ENOTFOUND: there is no message with this id. */
+int store_no_message(const char *id, struct outbox_error *err);
 
 #endif

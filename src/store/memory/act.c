@@ -3,8 +3,8 @@
 
 #include "base/text.h"
 #include "store/memory/db.h"
+#include "store/store.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -121,7 +121,8 @@ static void act_on_all(struct memory_store *s, struct memory_select *select,
 		       const struct outbox_act *act, struct outbox_acted *acted)
 {
 	/* A dry run by filter counts them all. */
-	size_t limit = act->dry_run && !select->seqs ? SIZE_MAX : memory_limit(act->filter->limit);
+	size_t limit =
+		act->dry_run && !select->seqs ? SIZE_MAX : store_page_limit(act->filter->limit);
 	outbox_time now = memory_now(s);
 	struct memory_target *target;
 	struct memory_message *row;
@@ -145,8 +146,7 @@ static void act_on_all(struct memory_store *s, struct memory_select *select,
 			acted->oldest = row->created_at;
 		if (!act->dry_run)
 			change(s, target, row, act, now);
-		snprintf(acted->cursor, sizeof(acted->cursor), "%" PRId64 ":%s", row->seq,
-			 target->name);
+		store_cursor_format(row->seq, target->name, acted->cursor, sizeof(acted->cursor));
 	}
 	if (!acted->more)
 		acted->cursor[0] = '\0';

@@ -343,7 +343,6 @@ bool memory_select_next(struct memory_select *select, struct memory_target **ret
 bool memory_select_state(const struct memory_select *select, const struct memory_target *target,
 			 const struct memory_message *row);
 void memory_select_end(struct memory_select *select);
-size_t memory_limit(size_t wanted);
 
 void memory_audit_add(struct memory_db *db, const struct memory_audit *row);
 

@@ -2,8 +2,6 @@
 #include "store/memory/db.h"
 #include "store/store.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 /* Keys that wait for the first of their deliveries that is not finished. */
@@ -41,13 +39,9 @@ static int add(const struct memory_db *db, const struct memory_target *target,
 	       struct outbox_keys_page *page)
 {
 	struct outbox_blocked_key *row = &page->rows[page->count];
-	char cursor[OUTBOX_TARGET_NAME_MAX + 32];
 
 	if (page->count == limit) {
-		const struct outbox_delivery *last = &page->rows[limit - 1].front;
-
-		snprintf(cursor, sizeof(cursor), "%" PRId64 ":%s", last->seq, last->target);
-		page->cursor = outbox_arena_text(arena, cursor);
+		page->cursor = store_cursor_after(&page->rows[limit - 1].front, arena);
 		return page->cursor ? OUTBOX_OK : OUTBOX_ENOMEM;
 	}
 	if (!memory_delivery_read(db, target, d->message, arena, &row->front))
@@ -72,7 +66,7 @@ int memory_keys(struct memory_store *s, const struct outbox_keys_filter *filter,
 		struct outbox_error *err)
 {
 	const struct memory_db *db = s->db;
-	size_t limit = memory_limit(filter->limit), n = db->n_rows * db->n_targets;
+	size_t limit = store_page_limit(filter->limit), n = db->n_rows * db->n_targets;
 	char after[OUTBOX_TARGET_NAME_MAX + 1] = "";
 	struct outbox_keys_page page = { 0 };
 	int64_t after_seq = 0;

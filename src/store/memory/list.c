@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/text.h"
 #include "store/memory/db.h"
+#include "store/store.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -23,11 +24,7 @@ static int fill_page(struct memory_select *select, size_t limit, struct outbox_a
 		if (!memory_select_state(select, target, row))
 			continue;
 		if (page->count == limit) {
-			const struct outbox_delivery *last = &page->rows[limit - 1];
-			char cursor[OUTBOX_TARGET_NAME_MAX + 32];
-
-			snprintf(cursor, sizeof(cursor), "%" PRId64 ":%s", last->seq, last->target);
-			page->cursor = outbox_arena_text(arena, cursor);
+			page->cursor = store_cursor_after(&page->rows[limit - 1], arena);
 			return page->cursor ? OUTBOX_OK : no_room(err);
 		}
 		if (!memory_delivery_read(select->db, target, row, arena, &page->rows[page->count]))
@@ -46,7 +43,7 @@ int memory_list(struct memory_store *s, const struct outbox_filter *filter,
 
 	if (status)
 		return status;
-	status = fill_page(&select, memory_limit(filter->limit), arena, &page, err);
+	status = fill_page(&select, store_page_limit(filter->limit), arena, &page, err);
 	memory_select_end(&select);
 	if (!status)
 		*ret_page = page;
@@ -57,11 +54,9 @@ int memory_get(struct memory_store *s, const char *id, struct outbox_arena *aren
 	       struct outbox_claimed *ret_message, struct outbox_error *err)
 {
 	const struct memory_message *row = memory_log_find(s->db, id);
-	char shown[80];
 
 	if (!row || !row->committed)
-		return outbox_fail(err, OUTBOX_ENOTFOUND, "no message with the id \"%s\"",
-				   text_shown(shown, sizeof(shown), id));
+		return store_no_message(id, err);
 	if (!memory_log_read(s->db, row, true, arena, ret_message))
 		return no_room(err);
 	return OUTBOX_OK;
@@ -101,7 +96,7 @@ int memory_tail(struct memory_store *s, const char *cursor, size_t limit,
 		if (status)
 			return status;
 	}
-	limit = memory_limit(limit);
+	limit = store_page_limit(limit);
 	page.rows = outbox_arena_alloc(arena, limit * sizeof(*page.rows));
 	if (!page.rows)
 		return no_room(err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/text.h"
 #include "core/tombstone.h"
 #include "store/memory/db.h"
+#include "store/store.h"
 
 #include <string.h>
 
@@ -75,14 +75,12 @@ int memory_redact(struct memory_store *s, const struct outbox_redact *redact, bo
 {
 	struct memory_message *row = memory_log_find(s->db, redact->id);
 	bool done = false;
-	char shown[80];
 	int status;
 
 	if (!redact->reason || !redact->reason[0])
 		return outbox_fail(err, OUTBOX_EINVAL, "redact: say why, it wants a reason");
 	if (!row || !row->committed)
-		return outbox_fail(err, OUTBOX_ENOTFOUND, "no message with the id \"%s\"",
-				   text_shown(shown, sizeof(shown), redact->id));
+		return store_no_message(redact->id, err);
 	if (!is_tombstone(&row->m)) {
 		status = all_finished(s->db, row, err);
 		if (status)

@@ -6,16 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LIMIT_DEFAULT 100
-#define LIMIT_MAX 1000
-
-size_t memory_limit(size_t wanted)
-{
-	if (!wanted)
-		return LIMIT_DEFAULT;
-	return wanted < LIMIT_MAX ? wanted : LIMIT_MAX;
-}
-
 static int compare_seq(const void *a, const void *b)
 {
 	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;

@@ -156,9 +156,9 @@ int pg_act(struct outbox_store *store, const struct outbox_act *act, struct outb
 	acted.more = pg_bool(row, 0, ACTED_MORE);
 	acted.oldest = pg_time(row, 0, ACTED_OLDEST);
 	if (acted.more)
-		snprintf(acted.cursor, sizeof(acted.cursor), "%lld:%s",
-			 (long long)pg_int(row, 0, ACTED_LAST_SEQ),
-			 pg_peek(row, 0, ACTED_LAST_TARGET));
+		store_cursor_format(pg_int(row, 0, ACTED_LAST_SEQ),
+				    pg_peek(row, 0, ACTED_LAST_TARGET), acted.cursor,
+				    sizeof(acted.cursor));
 	tell_refusal(row, act, acted.why, sizeof(acted.why));
 	*ret_acted = acted;
 	return OUTBOX_OK;

@@ -6,8 +6,6 @@
 #include "store/postgres/ops.h"
 #include "store/store.h"
 
-#include <stdio.h>
-
 #define AFTER_DELIVERY 16 /* the first column behind LOOK_COLUMNS */
 
 static int no_room(struct outbox_error *err)
@@ -19,7 +17,6 @@ static int make_page(const PGresult *result, size_t limit, struct outbox_arena *
 		     struct outbox_keys_page *page, struct outbox_error *err)
 {
 	size_t found = (size_t)PQntuples(result), count = found < limit ? found : limit;
-	char cursor[OUTBOX_TARGET_NAME_MAX + 32];
 	int r = OUTBOX_OK;
 
 	page->rows = outbox_arena_alloc(arena, (count ? count : 1) * sizeof(*page->rows));
@@ -34,10 +31,7 @@ static int make_page(const PGresult *result, size_t limit, struct outbox_arena *
 		return r;
 	page->count = count;
 	if (found > limit) {
-		const struct outbox_delivery *last = &page->rows[count - 1].front;
-
-		snprintf(cursor, sizeof(cursor), "%lld:%s", (long long)last->seq, last->target);
-		page->cursor = outbox_arena_text(arena, cursor);
+		page->cursor = store_cursor_after(&page->rows[count - 1].front, arena);
 		if (!page->cursor)
 			return no_room(err);
 	}
@@ -48,7 +42,7 @@ int pg_keys(struct outbox_store *store, const struct outbox_keys_filter *filter,
 	    struct outbox_arena *arena, struct outbox_keys_page *ret_page, struct outbox_error *err)
 {
 	_cleanup_(pg_clearp) PGresult *result = NULL;
-	size_t limit = pg_look_limit(filter->limit);
+	size_t limit = store_page_limit(filter->limit);
 	char after_target[OUTBOX_TARGET_NAME_MAX + 1] = "";
 	struct pg_store *s = pg_of(store);
 	struct outbox_keys_page page = { 0 };

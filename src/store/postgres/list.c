@@ -3,13 +3,11 @@
 /* Deliveries by filter: outbox_list(), sql/postgres/look.sql, sorted and cut to the page. */
 
 #include "base/cleanup.h"
-#include "base/text.h"
 #include "store/postgres/look.h"
 #include "store/postgres/message.h"
 #include "store/postgres/ops.h"
 #include "store/store.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #define IDS_MAX 1000
@@ -36,13 +34,6 @@ enum {
 static int no_room(struct outbox_error *err)
 {
 	return outbox_fail(err, OUTBOX_ENOMEM, "out of memory for the deliveries asked for");
-}
-
-size_t pg_look_limit(size_t limit)
-{
-	if (limit == 0)
-		return 100;
-	return limit < 1000 ? limit : 1000;
 }
 
 int pg_look_load(const PGresult *result, int row, int first, struct outbox_arena *arena,
@@ -106,7 +97,6 @@ static int make_page(const PGresult *result, size_t limit, struct outbox_arena *
 		     struct outbox_page *page, struct outbox_error *err)
 {
 	size_t found = (size_t)PQntuples(result), count = found < limit ? found : limit;
-	char cursor[OUTBOX_TARGET_NAME_MAX + 32];
 	int r = OUTBOX_OK;
 
 	page->rows = outbox_arena_alloc(arena, (count ? count : 1) * sizeof(*page->rows));
@@ -118,9 +108,7 @@ static int make_page(const PGresult *result, size_t limit, struct outbox_arena *
 		return r;
 	page->count = count;
 	if (found > limit) {
-		snprintf(cursor, sizeof(cursor), "%lld:%s", (long long)page->rows[count - 1].seq,
-			 page->rows[count - 1].target);
-		page->cursor = outbox_arena_text(arena, cursor);
+		page->cursor = store_cursor_after(&page->rows[count - 1], arena);
 		if (!page->cursor)
 			return no_room(err);
 	}
@@ -131,7 +119,7 @@ int pg_list(struct outbox_store *store, const struct outbox_filter *filter,
 	    struct outbox_arena *arena, struct outbox_page *ret_page, struct outbox_error *err)
 {
 	_cleanup_(pg_clearp) PGresult *result = NULL;
-	size_t limit = pg_look_limit(filter->limit);
+	size_t limit = store_page_limit(filter->limit);
 	const char *why = filter->why ? outbox_why_name(filter->why) : NULL;
 	struct outbox_page page = { 0 };
 	struct selection sel;
@@ -163,7 +151,6 @@ int pg_get(struct outbox_store *store, const char *id, struct outbox_arena *aren
 	_cleanup_(pg_clearp) PGresult *result = NULL;
 	struct pg_store *s = pg_of(store);
 	const char *source;
-	char shown[96];
 	int r;
 
 	r = pg_op(s, PG_READ, "SELECT " MESSAGE_COLUMNS " FROM @outbox_get($1) m",
@@ -171,8 +158,7 @@ int pg_get(struct outbox_store *store, const char *id, struct outbox_arena *aren
 	if (r != OUTBOX_OK)
 		return r;
 	if (PQntuples(result) == 0)
-		return outbox_fail(err, OUTBOX_ENOTFOUND, "no message with the id \"%s\"",
-				   text_shown(shown, sizeof(shown), id));
+		return store_no_message(id, err);
 	source = outbox_arena_text(arena, s->source);
 	if (!source)
 		return no_room(err);

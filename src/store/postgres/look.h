@@ -15,7 +15,4 @@
 int pg_look_load(const PGresult *result, int row, int first, struct outbox_arena *arena,
 		 struct outbox_delivery *ret_delivery, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
-/* 0: 100; at most 1,000. */
-size_t pg_look_limit(size_t limit);
-
 #endif

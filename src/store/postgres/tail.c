@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "store/postgres/look.h"
 #include "store/postgres/ops.h"
+#include "store/store.h"
 
 #include <string.h>
 
@@ -85,7 +86,7 @@ int pg_tail(struct outbox_store *store, const char *cursor, size_t limit,
 			"cursor: \"%s\" does not come from a tail of this store; leave it out",
 			text_shown(shown, sizeof(shown), cursor));
 	r = pg_op(pg_of(store), PG_READ, "SELECT cursor, (d).* FROM @outbox_tail($1, $2)",
-		  ARGS(ARG_TEXT(cursor), ARG_INT8((int64_t)pg_look_limit(limit))), &result, err);
+		  ARGS(ARG_TEXT(cursor), ARG_INT8((int64_t)store_page_limit(limit))), &result, err);
 	if (r == OUTBOX_OK)
 		r = make_page(result, arena, &page, err);
 	if (r == OUTBOX_OK)

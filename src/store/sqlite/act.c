@@ -18,6 +18,7 @@
 #include "store/sqlite/detour.h"
 #include "store/sqlite/ops.h"
 #include "store/sqlite/select.h"
+#include "store/store.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -199,8 +200,8 @@ static int act_on_all(const struct acting *a, struct selection *sel, struct outb
 		if (!filter->n_ids && i == sel->limit) {
 			a->acted->more = true;
 			a->acted->rest = BUSY_POLL;
-			snprintf(a->acted->cursor, sizeof(a->acted->cursor), "%lld:%s",
-				 (long long)sel->rows[i - 1].d.seq, sel->rows[i - 1].d.target);
+			store_cursor_format(sel->rows[i - 1].d.seq, sel->rows[i - 1].d.target,
+					    a->acted->cursor, sizeof(a->acted->cursor));
 			break;
 		}
 		r = act_on(a, &sel->rows[i], err);
@@ -219,7 +220,7 @@ static int act_in(struct sqlite_store *s, const struct outbox_act *act, struct o
 		.filter = &filter,
 		.arena = arena,
 		.states = actions[act->action].states,
-		.limit = select_limit(filter.limit),
+		.limit = store_page_limit(filter.limit),
 		.count_only = act->dry_run && !filter.n_ids,
 		.not_deferred_until = act->action == OUTBOX_DEFER ? act->until : 0,
 	};

@@ -10,7 +10,6 @@
 #include "store/sqlite/select.h"
 #include "store/store.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -105,11 +104,7 @@ static int make_page(struct looking *l, struct outbox_keys_page *page, struct ou
 		memcpy(page->rows, l->rows, count * sizeof(*page->rows));
 	page->count = count;
 	if (l->count > l->limit) {
-		const struct outbox_delivery *last = &page->rows[count - 1].front;
-		char cursor[OUTBOX_TARGET_NAME_MAX + 32];
-
-		snprintf(cursor, sizeof(cursor), "%lld:%s", (long long)last->seq, last->target);
-		page->cursor = outbox_arena_text(l->arena, cursor);
+		page->cursor = store_cursor_after(&page->rows[count - 1].front, l->arena);
 		if (!page->cursor)
 			return no_room(err);
 	}
@@ -146,7 +141,7 @@ int sqlite_keys(struct outbox_store *store, const struct outbox_keys_filter *fil
 	_cleanup_(targets_deinit) struct targets targets = { 0 };
 	struct looking l = { .targets = &targets,
 			     .arena = arena,
-			     .limit = select_limit(filter->limit) };
+			     .limit = store_page_limit(filter->limit) };
 	struct sqlite_store *s = sqlite_of(store);
 	struct outbox_keys_page page = { 0 };
 	int r;

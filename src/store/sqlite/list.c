@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/cleanup.h"
-#include "base/text.h"
 #include "store/sqlite/ops.h"
 #include "store/sqlite/select.h"
-
-#include <stdio.h>
+#include "store/store.h"
 
 static int no_room(struct outbox_error *err)
 {
@@ -23,11 +21,7 @@ static int make_page(const struct selection *sel, struct outbox_arena *arena,
 		page->rows[i] = sel->rows[i].d;
 	page->count = count;
 	if (sel->count > sel->limit) {
-		char cursor[OUTBOX_TARGET_NAME_MAX + 32];
-
-		snprintf(cursor, sizeof(cursor), "%lld:%s", (long long)page->rows[count - 1].seq,
-			 page->rows[count - 1].target);
-		page->cursor = outbox_arena_text(arena, cursor);
+		page->cursor = store_cursor_after(&page->rows[count - 1], arena);
 		if (!page->cursor)
 			return no_room(err);
 	}
@@ -43,7 +37,7 @@ static int list(struct sqlite_store *s, const struct outbox_filter *filter,
 		.filter = filter,
 		.arena = arena,
 		.states = SELECT_ALL_STATES,
-		.limit = select_limit(filter->limit),
+		.limit = store_page_limit(filter->limit),
 	};
 	int r;
 
@@ -75,18 +69,11 @@ static int get(struct sqlite_store *s, const char *id, struct outbox_arena *aren
 {
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
 	const char *source;
-	char shown[96];
-	bool row;
 	int r;
 
-	r = sqlite_query(s, SQL_LOOK_MESSAGE, ARGS(ARG_TEXT(id)), &q, err);
-	if (r == OUTBOX_OK)
-		r = sqlite_step(s, q, &row, err);
+	r = message_find(s, SQL_LOOK_MESSAGE, id, &q, err);
 	if (r != OUTBOX_OK)
 		return r;
-	if (!row)
-		return outbox_fail(err, OUTBOX_ENOTFOUND, "no message with the id \"%s\"",
-				   text_shown(shown, sizeof(shown), id));
 	source = outbox_arena_text(arena, s->source);
 	return source ? message_load(q, arena, source, false, message, err) : no_room(err);
 }

@@ -6,8 +6,28 @@
 #include "core/message.h"
 #include "core/routing.h"
 #include "core/slot.h"
+#include "store/store.h"
 
 #include <string.h>
+
+int message_find(struct sqlite_store *store, enum sqlite_statement sql, const char *id,
+		 sqlite3_stmt **ret_row, struct outbox_error *err)
+{
+	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
+	bool row;
+	int r;
+
+	r = sqlite_query(store, sql, ARGS(ARG_TEXT(id)), &q, err);
+	if (r == OUTBOX_OK)
+		r = sqlite_step(store, q, &row, err);
+	if (r != OUTBOX_OK)
+		return r;
+	if (!row)
+		return store_no_message(id, err);
+	*ret_row = q;
+	q = NULL;
+	return OUTBOX_OK;
+}
 
 int message_lane(sqlite3_stmt *row, int lanes, int *r, struct outbox_error *err)
 {

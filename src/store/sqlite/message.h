@@ -32,6 +32,10 @@ enum message_column {
 	COL_PAYLOAD_BIN
 };
 
+/* The row that sql finds for an id; ENOTFOUND when there is none. */
+int message_find(struct sqlite_store *store, enum sqlite_statement sql, const char *id,
+		 sqlite3_stmt **ret_row, struct outbox_error *err) OUTBOX_MUSTCHECK;
+
 /* The row's lane, when a target has this many. *r becomes ENOMEM when that cannot be told. */
 int message_lane(sqlite3_stmt *row, int lanes, int *r, struct outbox_error *err);
 

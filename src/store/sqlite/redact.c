@@ -7,7 +7,6 @@
  * write-ahead log has it until the next checkpoint; backups have it as long as they are kept.
  */
 #include "base/cleanup.h"
-#include "base/text.h"
 #include "core/tombstone.h"
 #include "store/sqlite/audit.h"
 #include "store/sqlite/ops.h"
@@ -29,18 +28,11 @@ static int look(struct sqlite_store *s, const char *id, struct found *found, str
 {
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
 	const char *key;
-	char shown[96];
-	bool row;
 	int r;
 
-	r = sqlite_query(s, SQL_REDACT_LOOK, ARGS(ARG_TEXT(id)), &q, err);
-	if (r == OUTBOX_OK)
-		r = sqlite_step(s, q, &row, err);
+	r = message_find(s, SQL_REDACT_LOOK, id, &q, err);
 	if (r != OUTBOX_OK)
 		return r;
-	if (!row)
-		return outbox_fail(err, OUTBOX_ENOTFOUND, "no message with the id \"%s\"",
-				   text_shown(shown, sizeof(shown), id));
 	found->seq = sqlite3_column_int64(q, 0);
 	found->before = sqlite3_column_int(q, 2) != 0;
 	key = sqlite_look(q, 1, &r, err);

@@ -18,13 +18,6 @@
 #define STATE(state) (1u << (state))
 #define FROM_LOG (STATE(OUTBOX_PENDING) | STATE(OUTBOX_SENDING) | STATE(OUTBOX_DELIVERED))
 
-size_t select_limit(size_t limit)
-{
-	if (limit == 0)
-		return 100;
-	return limit < 1000 ? limit : 1000;
-}
-
 void select_deinit(struct selection *selection)
 {
 	free(selection->rows);

@@ -38,9 +38,6 @@ struct selection {
  */
 int select_deliveries(struct selection *selection, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
-/* 0: 100; at most 1,000. */
-size_t select_limit(size_t limit);
-
 /* Append one row, copied to the arena. For selections of another kind. */
 int select_add(struct selection *selection, const struct outbox_delivery *delivery, bool detour,
 	       struct outbox_error *err) OUTBOX_MUSTCHECK;

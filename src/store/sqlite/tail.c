@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "store/sqlite/ops.h"
 #include "store/sqlite/select.h"
+#include "store/store.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -224,7 +225,7 @@ int sqlite_tail(struct outbox_store *store, const char *cursor, size_t limit,
 		struct outbox_arena *arena, struct outbox_page *ret_page, struct outbox_error *err)
 {
 	_cleanup_(tailing_deinit) struct tailing w = { .sel = { .arena = arena,
-								.limit = select_limit(limit) } };
+								.limit = store_page_limit(limit) } };
 	struct sqlite_store *s = sqlite_of(store);
 	struct outbox_page page = { 0 };
 	int r = OUTBOX_OK;
