@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What people get wrong, and the exact words they are told. */
-#include "base/buf.h"
-#include "base/cleanup.h"
-#include "base/unit_test.h"
-#include "config/config.h"
+#include "config/load_test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,32 +18,9 @@ struct row {
 	const char *told; /* every problem, a line each */
 };
 
-/* Everything that is told about a file, a line each; "" when it is good. */
-static void load(const char *text, char *const *variables, const char *set, struct buf *out)
+static void load(const char *text, char *const *variables, struct buf *told)
 {
-	struct problems *problems = calloc(1, sizeof(*problems));
-	struct outbox_error err = OUTBOX_ERROR_INIT;
-	struct config *config = NULL;
-	struct config_input input = { .file = "outbox.yaml",
-				      .text = text,
-				      .size = strlen(text),
-				      .environment = variables,
-				      .sets = &set,
-				      .n_sets = set != NULL };
-	int r = config_load(&input, &config, problems, &err);
-
-	assert_int_equal(r != OUTBOX_OK, err.status != OUTBOX_OK);
-	assert_int_equal(r == OUTBOX_OK, config != NULL);
-	for (size_t i = 0; i < problems->count; i++) {
-		problem_format(&problems->items[i], out);
-		buf_char(out, '\n');
-	}
-	if (problems->more)
-		buf_printf(out, "and %zu more\n", problems->more);
-	if (r && !problems->count)
-		buf_printf(out, "%s\n", err.message);
-	config_free(config);
-	free(problems);
+	config_free(load_told((struct config_input){ .text = text, .environment = variables }, told));
 }
 
 static void expect(const struct row *rows, size_t count)
@@ -54,7 +28,7 @@ static void expect(const struct row *rows, size_t count)
 	for (size_t i = 0; i < count; i++) {
 		_cleanup_(buf_deinit) struct buf told = BUF_INIT(40000);
 
-		load(rows[i].text, environment, NULL, &told);
+		load(rows[i].text, environment, &told);
 		assert_string_equal(buf_str(&told), rows[i].told);
 	}
 }
@@ -279,20 +253,20 @@ static void test_limits(void **state)
 	buf_text(&many, "relay: [");
 	for (size_t i = 0; i < 5000; i++)
 		buf_text(&many, "1,");
-	load(buf_str(&many), NULL, NULL, &told);
+	load(buf_str(&many), NULL, &told);
 	assert_non_null(strstr(buf_str(&told), "more than 5000 values"));
 	buf_clear(&many);
 	buf_clear(&told);
 	while (many.size <= YAML_SIZE_MAX)
 		buf_text(&many, "# comment\n");
-	load(buf_str(&many), NULL, NULL, &told);
+	load(buf_str(&many), NULL, &told);
 	assert_string_equal(buf_str(&told), "outbox.yaml: is larger than 1 MiB\n");
 	buf_clear(&many);
 	buf_clear(&told);
 	buf_text(&many, GOOD);
 	for (size_t i = 0; i < 25; i++)
 		buf_printf(&many, "wrong%zu: 1\n", i);
-	load(buf_str(&many), NULL, NULL, &told);
+	load(buf_str(&many), NULL, &told);
 	assert_non_null(strstr(buf_str(&told), "outbox.yaml:26:1: wrong19"));
 	assert_null(strstr(buf_str(&told), "wrong20"));
 	assert_non_null(strstr(buf_str(&told), "and 5 more\n"));

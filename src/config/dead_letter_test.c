@@ -1,36 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Dead letters in a configuration: which can be, and what is told about the others. */
-#include "base/buf.h"
-#include "base/cleanup.h"
-#include "base/unit_test.h"
-#include "config/config.h"
-
-#include <stdlib.h>
+#include "config/load_test.h"
 
 #define LOOP "it leads back to this target; a dead letter must end somewhere"
 #define OUTSIDE "is external, and what fails may not be meant for outside; name another"
 
-static char *const environment[] = { NULL };
-
 /* Targets as they stand in the list, one a line from line 5 on; everything that is told about them. */
-static void load(const char *targets, struct config **ret_config, struct buf *told)
+static struct config *load(const char *targets, struct buf *told)
 {
 	_cleanup_(buf_deinit) struct buf text = BUF_INIT(40000);
-	struct problems *problems = calloc(1, sizeof(*problems));
-	struct outbox_error err = OUTBOX_ERROR_INIT;
-	struct config_input input = { .file = "outbox.yaml", .environment = environment };
 
 	buf_printf(&text, "sources:\n  - name: shop\n    store: sqlite:app.db\ntargets:\n%s",
 		   targets);
-	input.text = buf_str(&text);
-	input.size = text.size;
-	if (config_load(&input, ret_config, problems, &err) && !problems->count)
-		buf_printf(told, "%s\n", err.message);
-	for (size_t i = 0; i < problems->count; i++) {
-		problem_format(&problems->items[i], told);
-		buf_char(told, '\n');
-	}
-	free(problems);
+	return load_told((struct config_input){ .text = buf_str(&text) }, told);
 }
 
 struct row {
@@ -41,9 +23,8 @@ static void expect(const struct row *rows, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		_cleanup_(buf_deinit) struct buf told = BUF_INIT(40000);
-		struct config *config = NULL;
+		struct config *config = load(rows[i].targets, &told);
 
-		load(rows[i].targets, &config, &told);
 		assert_string_equal(buf_str(&told), rows[i].told);
 		assert_int_equal(config != NULL, !*rows[i].told);
 		config_free(config);
@@ -123,25 +104,21 @@ static void a_long_loop(void **state)
 {
 	enum { MANY = 64 };
 	_cleanup_(buf_deinit) struct buf targets = BUF_INIT(40000), told = BUF_INIT(40000);
-	struct config *config = NULL;
 
 	(void)state;
 	for (int i = 0; i < MANY; i++)
 		buf_printf(&targets, "  - { name: t%d, to: 'null:', dead_letter: t%d }\n", i,
 			   (i + 1) % MANY);
-	load(buf_str(&targets), &config, &told);
-	assert_null(config);
+	assert_null(load(buf_str(&targets), &told));
 	assert_non_null(strstr(buf_str(&told), "targets[0] \"t0\", dead_letter: " LOOP));
 }
 
 static void a_name_is_wanted(void **state)
 {
 	_cleanup_(buf_deinit) struct buf told = BUF_INIT(40000);
-	struct config *config = NULL;
 
 	(void)state;
-	load("  - { name: a, to: 'null:', dead_letter: 'no such name!' }\n", &config, &told);
-	assert_null(config);
+	assert_null(load("  - { name: a, to: 'null:', dead_letter: 'no such name!' }\n", &told));
 	assert_non_null(strstr(buf_str(&told), "dead_letter: "));
 }
 
@@ -149,12 +126,12 @@ static void it_gets_to_the_relay(void **state)
 {
 	_cleanup_(buf_deinit) struct buf told = BUF_INIT(40000);
 	const struct config_target *target;
-	struct config *config = NULL;
+	struct config *config;
 
 	(void)state;
-	load("  - { name: a, to: 'null:', dead_letter: b }\n"
-	     "  - { name: b, to: 'null:', match: { nothing: true } }\n",
-	     &config, &told);
+	config = load("  - { name: a, to: 'null:', dead_letter: b }\n"
+		      "  - { name: b, to: 'null:', match: { nothing: true } }\n",
+		      &told);
 	assert_non_null(config);
 	target = config->targets.items;
 	assert_string_equal(target[0].dead_letter, "b");

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a good file leads to: the values in effect, where they come from, and the relay that is made. */
-#include "base/buf.h"
-#include "base/cleanup.h"
-#include "base/unit_test.h"
 #include "config/check.h"
+#include "config/load_test.h"
 #include "config/schema.h"
 
 #include <stdio.h>
@@ -24,20 +22,15 @@ DEFINE_CLEANUP(struct config *, config_free)
 static struct config *load(const char *text, char *const *environment, const char *const *sets,
 			   size_t n_sets)
 {
-	struct problems *problems = calloc(1, sizeof(*problems));
-	struct outbox_error err = OUTBOX_ERROR_INIT;
-	struct config *config = NULL;
-	struct config_input input = { .file = "outbox.yaml",
-				      .text = text,
-				      .size = strlen(text),
-				      .environment = environment,
-				      .sets = sets,
-				      .n_sets = n_sets,
-				      .secrets = true };
+	_cleanup_(buf_deinit) struct buf told = BUF_INIT(9000);
+	struct config *config = load_told((struct config_input){ .text = text,
+								 .environment = environment,
+								 .sets = sets,
+								 .n_sets = n_sets,
+								 .secrets = true },
+					  &told);
 
-	if (config_load(&input, &config, problems, &err))
-		fail_msg("%s", err.message);
-	free(problems);
+	assert_string_equal(buf_str(&told), "");
 	return config;
 }
 
@@ -45,22 +38,12 @@ static struct config *load(const char *text, char *const *environment, const cha
 static void refused(char *const *environment, const char *set, const char *want)
 {
 	_cleanup_(buf_deinit) struct buf told = BUF_INIT(9000);
-	struct problems *problems = calloc(1, sizeof(*problems));
-	struct config *config = NULL;
-	struct config_input input = { .file = "outbox.yaml",
-				      .text = GOOD,
-				      .size = strlen(GOOD),
-				      .environment = environment,
-				      .sets = &set,
-				      .n_sets = set != NULL };
-	struct outbox_error err = OUTBOX_ERROR_INIT;
 
-	assert_int_not_equal(config_load(&input, &config, problems, &err), OUTBOX_OK);
-	for (size_t i = 0; i < problems->count; i++)
-		problem_format(&problems->items[i], &told);
-	if (!problems->count)
-		buf_text(&told, err.message);
-	free(problems);
+	assert_null(load_told((struct config_input){ .text = GOOD,
+						     .environment = environment,
+						     .sets = &set,
+						     .n_sets = set != NULL },
+			      &told));
 	assert_string_equal(buf_str(&told), want);
 }
 
@@ -140,31 +123,31 @@ static void test_overrides_refused(void **state)
 		const char *variable, *set, *told;
 	} rows[] = {
 		{ "OUTBOX_RELAY_WORKRES=3", NULL,
-		  "OUTBOX_RELAY_WORKRES: no key has this variable; did you mean OUTBOX_RELAY_WORKERS?" },
+		  "OUTBOX_RELAY_WORKRES: no key has this variable; did you mean OUTBOX_RELAY_WORKERS?\n" },
 		{ "OUTBOX_RELAY_WORKERS=x", NULL,
-		  "OUTBOX_RELAY_WORKERS: relay.workers: \"x\" is not a whole number from 1 to 64" },
+		  "OUTBOX_RELAY_WORKERS: relay.workers: \"x\" is not a whole number from 1 to 64\n" },
 		{ "OUTBOX_TARGETS_NOBODY_TO=x", NULL,
-		  "OUTBOX_TARGETS_NOBODY_TO: no key has this variable; outbox config show lists the keys" },
+		  "OUTBOX_TARGETS_NOBODY_TO: no key has this variable; outbox config show lists the keys\n" },
 		{ "OUTBOX_RELAY_INSTANCE=a\033b", NULL,
-		  "OUTBOX_RELAY_INSTANCE: holds a control character or a line break" },
+		  "OUTBOX_RELAY_INSTANCE: holds a control character or a line break\n" },
 		{ NULL, "relay.wrokers=1",
-		  "--set relay.wrokers: there is no key \"wrokers\"; did you mean workers?" },
+		  "--set relay.wrokers: there is no key \"wrokers\"; did you mean workers?\n" },
 		{ NULL, "targets.nobody.to=x",
-		  "--set targets.nobody.to: nothing in targets is named \"nobody\"; there are events, partner-x" },
-		{ NULL, "relay=1", "--set relay: is no value of its own; name a key in it" },
+		  "--set targets.nobody.to: nothing in targets is named \"nobody\"; there are events, partner-x\n" },
+		{ NULL, "relay=1", "--set relay: is no value of its own; name a key in it\n" },
 		{ NULL, "targets.events=1",
-		  "--set targets.events: is no value of its own; name a key in it" },
-		{ NULL, "targets=1", "--set targets: is no value of its own; name a key in it" },
+		  "--set targets.events: is no value of its own; name a key in it\n" },
+		{ NULL, "targets=1", "--set targets: is no value of its own; name a key in it\n" },
 		{ NULL, "relay.workers.x=1",
-		  "--set relay.workers.x: there is no key \"x\"; outbox config reference lists them" },
+		  "--set relay.workers.x: there is no key \"x\"; outbox config reference lists them\n" },
 		{ NULL, "relay.workers=",
 		  "--set relay.workers: relay.workers: is empty; write a value, or leave "
-		  "it out" },
+		  "it out\n" },
 		{ NULL, "nonsense",
-		  "--set: \"nonsense\" is not KEY=VALUE; write --set relay.batch=100" },
+		  "--set: \"nonsense\" is not KEY=VALUE; write --set relay.batch=100\n" },
 		{ NULL, "sources.shop.store=sqlite:x",
 		  "outbox.yaml:1:68: sources[0] \"shop\", password: the URL has no host that would ask for it; "
-		  "remove it" },
+		  "remove it\n" },
 	};
 
 	(void)state;
