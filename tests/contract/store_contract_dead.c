@@ -15,6 +15,23 @@ static void targets(struct store_world *w, bool dead_routes)
 	world_target_put(w, &a);
 }
 
+/* Who works on each of the two, and a message that waits for "a". */
+struct started {
+	struct worker *a, *dead;
+	int64_t seq;
+};
+
+static struct started start(struct store_world *w, bool dead_routes)
+{
+	struct started s;
+
+	targets(w, dead_routes);
+	s.seq = world_publish(w, "k");
+	s.a = worker_start(w, "a", "a", 0);
+	s.dead = worker_start(w, "d", "dead", 0);
+	return s;
+}
+
 /* Claim one at "a" and fail it for good. */
 static void fail_one(struct worker *a, const char *error, int attempts)
 {
@@ -25,11 +42,15 @@ static void fail_one(struct worker *a, const char *error, int attempts)
 	worker_advance(a, 0);
 }
 
-static void assert_dead(const struct worker *k, size_t i, const char *reason, int attempts,
-			outbox_time at)
+/* The next claim at "dead" is this one, which failed at "a" for this reason. */
+static void assert_next_dead(struct worker *dead, int64_t seq, const char *reason, int attempts,
+			     outbox_time at)
 {
-	const struct outbox_claimed *item = &k->claim.items[i];
+	const struct outbox_claimed *item;
 
+	worker_advance(dead, MANY);
+	assert_claim(dead, 1, seq);
+	item = &dead->claim.items[0];
 	assert_string_equal(item->dead_target, "a");
 	assert_string_equal(item->dead_reason, reason);
 	assert_int_equal(item->dead_attempts, attempts);
@@ -38,31 +59,24 @@ static void assert_dead(const struct worker *k, size_t i, const char *reason, in
 
 static void what_fails_goes_on(struct store_world *w)
 {
-	struct worker *a, *dead;
+	struct started s = start(w, false);
 	outbox_time at;
-	int64_t seq;
 
-	targets(w, false);
-	seq = world_publish(w, "k");
-	a = worker_start(w, "a", "a", 0);
-	dead = worker_start(w, "d", "dead", 0);
-	assert_int_equal(worker_advance(dead, MANY), 0);
+	assert_int_equal(worker_advance(s.dead, MANY), 0);
 	world_step(w, SEC);
 	at = world_now(w);
-	fail_one(a, "broken", 3);
-	assert_state(w, "a", seq, OUTBOX_FAILED, 0);
-	assert_state(w, "dead", seq, OUTBOX_PENDING, OUTBOX_WAITING);
-	assert_int_equal(world_row(w, "dead", seq)->attempts, 0);
+	fail_one(s.a, "broken", 3);
+	assert_state(w, "a", s.seq, OUTBOX_FAILED, 0);
+	assert_state(w, "dead", s.seq, OUTBOX_PENDING, OUTBOX_WAITING);
+	assert_int_equal(world_row(w, "dead", s.seq)->attempts, 0);
 	world_step(w, SEC);
-	worker_advance(dead, MANY);
-	assert_claim(dead, 1, seq);
-	assert_dead(dead, 0, "broken", 3, at);
-	assert_int_equal(dead->claim.items[0].attempts, 0);
-	assert_int_equal(dead->claim.items[0].message.size, 2);
-	worker_advance(dead, MANY);
-	assert_claim(dead, 0);
-	assert_state(w, "dead", seq, OUTBOX_DELIVERED, 0);
-	assert_state(w, "a", seq, OUTBOX_FAILED, 0);
+	assert_next_dead(s.dead, s.seq, "broken", 3, at);
+	assert_int_equal(s.dead->claim.items[0].attempts, 0);
+	assert_int_equal(s.dead->claim.items[0].message.size, 2);
+	worker_advance(s.dead, MANY);
+	assert_claim(s.dead, 0);
+	assert_state(w, "dead", s.seq, OUTBOX_DELIVERED, 0);
+	assert_state(w, "a", s.seq, OUTBOX_FAILED, 0);
 }
 
 static void all_of_a_batch_go_on(struct store_world *w)
@@ -100,85 +114,64 @@ static void nothing_else_goes_on(struct store_world *w)
 /* After a requeue it may fail once more, for another reason. */
 static void failing_again_goes_on_again(struct store_world *w)
 {
-	struct worker *a, *dead;
-	int64_t seq;
+	struct started s = start(w, false);
 
-	targets(w, false);
-	seq = world_publish(w, "k");
-	a = worker_start(w, "a", "a", 0);
-	dead = worker_start(w, "d", "dead", 0);
-	fail_one(a, "once", 1);
-	assert_drains(dead, 1, seq);
-	assert_int_equal(world_act(w, OUTBOX_REQUEUE, "a", seq).done, 1);
-	assert_state(w, "dead", seq, OUTBOX_DELIVERED, 0); /* only failing sends it on */
+	fail_one(s.a, "once", 1);
+	assert_drains(s.dead, 1, s.seq);
+	assert_int_equal(world_act(w, OUTBOX_REQUEUE, "a", s.seq).done, 1);
+	assert_state(w, "dead", s.seq, OUTBOX_DELIVERED, 0); /* only failing sends it on */
 	world_step(w, SEC);
-	fail_one(a, "twice", 2);
-	assert_state(w, "dead", seq, OUTBOX_PENDING, OUTBOX_WAITING);
-	worker_advance(dead, MANY);
-	assert_claim(dead, 1, seq);
-	assert_dead(dead, 0, "twice", 2, world_now(w));
-	settle_fail(dead, 0); /* it fails there, and once more here: sent again */
-	worker_advance(dead, 0);
-	assert_state(w, "dead", seq, OUTBOX_FAILED, 0);
-	assert_int_equal(world_act(w, OUTBOX_REQUEUE, "a", seq).done, 1);
-	fail_one(a, "thrice", 1);
-	assert_int_equal(world_act(w, OUTBOX_DISCARD, "dead", seq).done, 1);
-	assert_int_equal(world_act(w, OUTBOX_REQUEUE, "a", seq).done, 1);
-	fail_one(a, "and again", 1);
-	assert_drains(dead, 1, seq);
+	fail_one(s.a, "twice", 2);
+	assert_state(w, "dead", s.seq, OUTBOX_PENDING, OUTBOX_WAITING);
+	assert_next_dead(s.dead, s.seq, "twice", 2, world_now(w));
+	settle_fail(s.dead, 0); /* it fails there, and once more here: sent again */
+	worker_advance(s.dead, 0);
+	assert_state(w, "dead", s.seq, OUTBOX_FAILED, 0);
+	assert_int_equal(world_act(w, OUTBOX_REQUEUE, "a", s.seq).done, 1);
+	fail_one(s.a, "thrice", 1);
+	assert_int_equal(world_act(w, OUTBOX_DISCARD, "dead", s.seq).done, 1);
+	assert_int_equal(world_act(w, OUTBOX_REQUEUE, "a", s.seq).done, 1);
+	fail_one(s.a, "and again", 1);
+	assert_drains(s.dead, 1, s.seq);
 }
 
 /* While the first one is in flight there, the next arrives: one more is sent when that is settled. */
 static void what_arrives_in_flight_is_sent_again(struct store_world *w)
 {
-	struct worker *a, *dead;
-	int64_t seq;
+	struct started s = start(w, false);
 
-	targets(w, false);
-	seq = world_publish(w, "k");
-	a = worker_start(w, "a", "a", 0);
-	dead = worker_start(w, "d", "dead", 0);
-	fail_one(a, "once", 1);
-	worker_advance(dead, MANY);
-	assert_claim(dead, 1, seq);
-	assert_int_equal(world_act(w, OUTBOX_REQUEUE, "a", seq).done, 1);
-	fail_one(a, "twice", 1);
-	assert_state(w, "dead", seq, OUTBOX_SENDING, 0);
-	worker_advance(dead, MANY);
-	assert_claim(dead, 1, seq);
-	assert_string_equal(dead->claim.items[0].dead_reason, "twice");
-	worker_advance(dead, MANY);
-	assert_claim(dead, 0);
-	assert_state(w, "dead", seq, OUTBOX_DELIVERED, 0);
+	fail_one(s.a, "once", 1);
+	worker_advance(s.dead, MANY);
+	assert_claim(s.dead, 1, s.seq);
+	assert_int_equal(world_act(w, OUTBOX_REQUEUE, "a", s.seq).done, 1);
+	fail_one(s.a, "twice", 1);
+	assert_state(w, "dead", s.seq, OUTBOX_SENDING, 0);
+	worker_advance(s.dead, MANY);
+	assert_claim(s.dead, 1, s.seq);
+	assert_string_equal(s.dead->claim.items[0].dead_reason, "twice");
+	worker_advance(s.dead, MANY);
+	assert_claim(s.dead, 0);
+	assert_state(w, "dead", s.seq, OUTBOX_DELIVERED, 0);
 }
 
 /* A dead letter that gets the message by its own route as well, at this very moment. */
 static void what_is_in_flight_from_the_log_is_sent_again(struct store_world *w)
 {
-	struct worker *a, *dead;
-	int64_t first, second;
+	struct started s = start(w, true);
+	int64_t second = world_publish(w, "l");
 
-	targets(w, true);
-	first = world_publish(w, "k");
-	second = world_publish(w, "l");
-	a = worker_start(w, "a", "a", 0);
-	dead = worker_start(w, "d", "dead", 0);
-	worker_advance(dead, MANY);
-	assert_claim(dead, 2, first, second);
-	assert_null(dead->claim.items[0].dead_target);
-	fail_one(a, "once", 1);
-	OK(worker_repeat(dead)); /* the answer was lost: the claim is what it was */
-	assert_claim(dead, 2, first, second);
-	worker_advance(dead, MANY);
-	assert_claim(dead, 1, first);
-	assert_dead(dead, 0, "once", 1, world_now(w));
-	fail_one(a, "also", 1);
-	worker_advance(dead, MANY);
-	assert_claim(dead, 1, second); /* delivered by the log before */
-	assert_dead(dead, 0, "also", 1, world_now(w));
-	worker_advance(dead, MANY);
-	assert_claim(dead, 0);
-	assert_state(w, "dead", first, OUTBOX_DELIVERED, 0);
+	worker_advance(s.dead, MANY);
+	assert_claim(s.dead, 2, s.seq, second);
+	assert_null(s.dead->claim.items[0].dead_target);
+	fail_one(s.a, "once", 1);
+	OK(worker_repeat(s.dead)); /* the answer was lost: the claim is what it was */
+	assert_claim(s.dead, 2, s.seq, second);
+	assert_next_dead(s.dead, s.seq, "once", 1, world_now(w));
+	fail_one(s.a, "also", 1);
+	assert_next_dead(s.dead, second, "also", 1, world_now(w)); /* delivered by the log before */
+	worker_advance(s.dead, MANY);
+	assert_claim(s.dead, 0);
+	assert_state(w, "dead", s.seq, OUTBOX_DELIVERED, 0);
 	assert_state(w, "dead", second, OUTBOX_DELIVERED, 0);
 }
 
@@ -215,37 +208,25 @@ static void other_outcomes_of_what_is_in_flight(struct store_world *w)
 /* Its owner dies with it in flight. */
 static void a_take_over_loses_none(struct store_world *w)
 {
-	struct worker *a, *dead;
-	int64_t seq;
+	struct started s = start(w, true);
 
-	targets(w, true);
-	seq = world_publish(w, "k");
-	a = worker_start(w, "a", "a", 0);
-	dead = worker_start(w, "d", "dead", 0);
-	worker_advance(dead, MANY);
-	assert_claim(dead, 1, seq);
-	fail_one(a, "once", 1);
-	worker_restart(dead);
-	worker_advance(dead, MANY);
-	assert_claim(dead, 1, seq);
-	assert_dead(dead, 0, "once", 1, world_now(w));
-	worker_advance(dead, MANY);
-	assert_claim(dead, 0);
+	worker_advance(s.dead, MANY);
+	assert_claim(s.dead, 1, s.seq);
+	fail_one(s.a, "once", 1);
+	worker_restart(s.dead);
+	assert_next_dead(s.dead, s.seq, "once", 1, world_now(w));
+	worker_advance(s.dead, MANY);
+	assert_claim(s.dead, 0);
 }
 
 static void it_is_done_once(struct store_world *w)
 {
-	struct worker *a, *dead;
-	int64_t seq;
+	struct started s = start(w, false);
 
-	targets(w, false);
-	seq = world_publish(w, "k");
-	a = worker_start(w, "a", "a", 0);
-	dead = worker_start(w, "d", "dead", 0);
-	fail_one(a, "once", 1);
-	assert_drains(dead, 1, seq);
-	OK(worker_repeat(a));
-	assert_drains(dead, 0);
+	fail_one(s.a, "once", 1);
+	assert_drains(s.dead, 1, s.seq);
+	OK(worker_repeat(s.a));
+	assert_drains(s.dead, 0);
 }
 
 static void who_is_fenced_sends_nothing_on(struct store_world *w)
@@ -309,19 +290,14 @@ static void every_lane_has_its_own(struct store_world *w)
 static void a_message_stays_until_its_dead_letter_is_done(struct store_world *w)
 {
 	struct outbox_purge purge = { 0 };
-	struct worker *a, *dead;
-	int64_t seq;
+	struct started s = start(w, false);
 
-	targets(w, false);
-	seq = world_publish(w, "k");
-	a = worker_start(w, "a", "a", 0);
-	dead = worker_start(w, "d", "dead", 0);
-	fail_one(a, "x", 1);
+	fail_one(s.a, "x", 1);
 	world_step(w, OUTBOX_DAYS);
 	purge.delivered_before = purge.failed_before = world_now(w);
 	assert_int_equal(world_purge(w, &purge).messages, 0);
-	worker_restart(dead);
-	assert_drains(dead, 1, seq);
+	worker_restart(s.dead);
+	assert_drains(s.dead, 1, s.seq);
 	assert_int_equal(world_purge(w, &purge).messages, 0);
 	world_step(w, OUTBOX_DAYS);
 	purge.delivered_before = purge.failed_before = world_now(w);
