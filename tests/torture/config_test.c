@@ -105,14 +105,7 @@ static void run(void *context)
 	fault_on();
 	r = t->call(&said, &err);
 	fault_off();
-	if (r != OUTBOX_OK)
-		torture_check_error(r, &err);
-	else if (err.message[0])
-		torture_wrong("wrote an error and succeeded: %s", err.message);
-	else if (!t->wanted)
-		t->wanted = strdup(buf_str(&said));
-	else if (strcmp(buf_str(&said), t->wanted) != 0)
-		torture_wrong("a wrong answer: %.100s", buf_str(&said));
+	torture_check_answer(r, &err, buf_str(&said), &t->wanted);
 	buf_deinit(&said);
 }
 
@@ -122,7 +115,6 @@ int main(int argc, char **argv)
 		     reference = { .call = call_reference };
 
 	torture_begin("config", argc, argv);
-	memory_install_jansson();
 	torture(&(struct scenario){ "load", run, &load, 100, 0 });
 	torture(&(struct scenario){ "schema", run, &schema, 100, 0 });
 	torture(&(struct scenario){ "reference", run, &reference, 5, 0 });

@@ -52,14 +52,7 @@ static void run(void *context)
 	fault_on();
 	r = t->call(t, &err);
 	fault_off();
-	if (r != OUTBOX_OK)
-		torture_check_error(r, &err);
-	else if (err.message[0])
-		torture_wrong("wrote an error and succeeded: %s", err.message);
-	else if (!t->wanted)
-		t->wanted = strdup(t->said);
-	else if (strcmp(t->said, t->wanted) != 0)
-		torture_wrong("a wrong answer: %.100s", t->said);
+	torture_check_answer(r, &err, t->said, &t->wanted);
 }
 
 /* ---- the calls ----------------------------------------------------------------------------- */

@@ -111,6 +111,18 @@ void torture_check_error(int status, const struct outbox_error *err)
 		torture_wrong("no clear message: \"%s\"", err->message);
 }
 
+void torture_check_answer(int status, const struct outbox_error *err, const char *said, char **wanted)
+{
+	if (status != OUTBOX_OK)
+		torture_check_error(status, err);
+	else if (err->message[0])
+		torture_wrong("wrote an error and succeeded: %s", err->message);
+	else if (!*wanted)
+		*wanted = strdup(said);
+	else if (strcmp(said, *wanted) != 0)
+		torture_wrong("a wrong answer: %.100s", said);
+}
+
 /* The lowest descriptor that is free: higher after a run than before it, and one was leaked. */
 static int lowest_fd(void)
 {

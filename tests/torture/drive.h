@@ -36,6 +36,10 @@ void torture_wrong(const char *format, ...) OUTBOX_PRINTF(1, 2);
 /* A failure is one: a status that fits a fault, the same in err, a message for people. */
 void torture_check_error(int status, const struct outbox_error *err);
 
+/* The answer is a failure as above, or what was said with memory enough: kept in *wanted, which is freed by you. */
+void torture_check_answer(int status, const struct outbox_error *err, const char *said,
+			  char **wanted);
+
 /* Did this run's plan have a fault at all? The first run of a scenario has none: the reference. */
 bool torture_reference(void);
 bool torture_persistent(void);
