@@ -14,8 +14,8 @@ pgshop = importlib.util.module_from_spec(_SPEC)
 _SPEC.loader.exec_module(pgshop)
 
 
-def place(kind, folder, request):
-    """kind: sqlite or postgres; skipped with the reason where there is no server."""
+def bare_place(kind, folder, request):
+    """Without an outbox yet. kind: sqlite or postgres; skipped with the reason where there is no server."""
     if kind == "sqlite":
         made = Shop(folder)
     else:
@@ -25,5 +25,22 @@ def place(kind, folder, request):
         made = pgshop.PgShop(folder)
         request.addfinalizer(made.drop)
     made.kind = kind
+    return made
+
+
+def place(kind, folder, request):
+    made = bare_place(kind, folder, request)
     made.run("init")
     return made
+
+
+def relay(shop, *options):
+    """All that there is, to events."""
+    return shop.run("relay", "--to", "events=file:out.jsonl", "--until-idle", *options)
+
+
+def delivered(shop):
+    """How many each target has delivered."""
+    with shop.db() as db:
+        rows = db.execute("SELECT target, count(*) FROM outbox_delivery WHERE state = 'delivered' GROUP BY target")
+        return dict(tuple(row) for row in rows)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from places import place
+from places import delivered, place, relay
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -17,17 +17,6 @@ def publish(shop, *priorities):
         for priority in priorities:
             shown = "NULL" if priority is None else priority
             db.execute(f"INSERT INTO outbox_message (type, payload, priority) VALUES ('x', '{{}}', {shown})")
-
-
-def relay(shop, *options):
-    return shop.run("relay", "--to", "events=file:out.jsonl", "--until-idle", *options)
-
-
-def delivered(shop):
-    """How many each target has delivered."""
-    with shop.db() as db:
-        rows = db.execute("SELECT target, count(*) FROM outbox_delivery WHERE state = 'delivered' GROUP BY target")
-        return dict(tuple(row) for row in rows)
 
 
 def ids(shop):

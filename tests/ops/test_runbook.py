@@ -53,11 +53,21 @@ def recover(site, alert, tag="recover"):
         site.sh(block)
 
 
+def see_all_well(site):
+    until(lambda: not site.alerts(), f"all to be well: {site.alerts()}")
+    assert "all is well" in site.sh(OVER)
+
+
 def see_it_end(site, alert):
     until(lambda: alert not in site.alerts(), f"the end of {alert}")
     until(lambda: site.resolved(alert), f"the relay to say that {alert} is over; {site.log()}")
-    until(lambda: not site.alerts(), f"all to be well: {site.alerts()}")
-    assert "all is well" in site.sh(OVER)
+    see_all_well(site)
+
+
+def start_and_deliver(site):
+    site.systemctl("start")
+    site.publish()
+    until(lambda: site.status()["delivered"] == 1, "a delivery")
 
 
 def test_failed(site):
@@ -80,9 +90,7 @@ def test_failed(site):
 
 def test_outage(site, redis):
     s = site(target=f"to: 'redis://127.0.0.1:{redis.port}/?stream=events'", relay="breaker_max: 1s")
-    s.systemctl("start")
-    s.publish()
-    until(lambda: s.status()["delivered"] == 1, "a delivery")
+    start_and_deliver(s)
     redis.stop()
     s.publish()
     until(lambda: s.fired("outage"), "the alert")
@@ -96,15 +104,12 @@ def test_outage(site, redis):
 
 def test_no_relay(site):
     s = site()
-    s.systemctl("start")
-    s.publish()
-    until(lambda: s.status()["delivered"] == 1, "a delivery")
+    start_and_deliver(s)
     s.systemctl("stop")
     assert s.alerts() == {"no_relay"}
     find_cause(s, "no_relay", "inactive (dead)")
     recover(s, "no_relay")
-    until(lambda: not s.alerts(), "all to be well")
-    s.sh(OVER)
+    see_all_well(s)
 
 
 def test_lanes_idle(site):
@@ -115,8 +120,7 @@ def test_lanes_idle(site):
     until(lambda: s.fired("lanes_idle"), "the alert")
     find_cause(s, "lanes_idle", "nobody")
     recover(s, "lanes_idle")
-    until(lambda: not s.alerts(), "all to be well")
-    s.sh(OVER)
+    see_all_well(s)
 
 
 def test_source_down(site):
@@ -133,9 +137,7 @@ def test_source_down(site):
 
 def test_relay_down(site):
     s = site()
-    s.systemctl("start")
-    s.publish()
-    until(lambda: s.status()["delivered"] == 1, "a delivery")
+    start_and_deliver(s)
     # a new target that does not say where it starts
     s.edit("targets:\n", "targets:\n  - { name: audit, to: 'file:audit.jsonl' }\n")
     s.systemctl("restart")
@@ -174,8 +176,7 @@ def test_refused(site, tmp_path):
         assert "refused" in s.alerts()
         find_cause(s, "refused", "outbox rebase")
         recover(s, "refused", "recover-postgres")
-        until(lambda: not s.alerts(), "all to be well")
-        s.sh(OVER)
+        see_all_well(s)
     finally:
         s.systemctl("stop")
         pg.drop()
@@ -219,9 +220,7 @@ def test_backlog(site, alert):
 def test_sending(site, redis):
     s = site(health="sending: 1s", target=f"to: 'redis://127.0.0.1:{redis.port}/?stream=events'",
              relay="lease: 10m, publish_timeout: 2m, shutdown_timeout: 1s")
-    s.systemctl("start")
-    s.publish()
-    until(lambda: s.status()["delivered"] == 1, "a delivery")
+    start_and_deliver(s)
     redis.process.send_signal(signal.SIGSTOP)
     s.publish()
     until(lambda: s.fired("sending"), "the alert")
@@ -229,8 +228,7 @@ def test_sending(site, redis):
     redis.process.send_signal(signal.SIGCONT)
     recover(s, "sending")
     until(lambda: s.status()["delivered"] == 2, "the delivery")
-    until(lambda: not s.alerts(), "all to be well")
-    s.sh(OVER)
+    see_all_well(s)
 
 
 def test_latency(site):

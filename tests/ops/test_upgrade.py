@@ -8,23 +8,15 @@ import time
 import pytest
 
 from before import before
-from places import pgshop
-from shell import Shop, until
+from places import bare_place
+from shell import until
 
 KEYS = 5
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def shop(request, tmp_path):
-    """Without an outbox yet."""
-    if request.param == "sqlite":
-        return Shop(tmp_path)
-    reason = pgshop.reason_to_skip()
-    if reason:
-        pytest.skip(reason)
-    made = pgshop.PgShop(tmp_path)
-    request.addfinalizer(made.drop)
-    return made
+    return bare_place(request.param, tmp_path, request)
 
 
 class Flow:
@@ -124,7 +116,7 @@ def sessions(shop):
 
 def upgrade_beside(new, f):
     """Sessions that are open, with their plans and statements, go on through it."""
-    on_postgres = isinstance(new, pgshop.PgShop)
+    on_postgres = new.kind == "postgres"
     before_it = sessions(new) if on_postgres else set()
     assert before_it or not on_postgres, "no relay is connected"
     new.run("upgrade", "--check", code=2)

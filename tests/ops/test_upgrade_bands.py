@@ -5,21 +5,13 @@ import collections
 import pytest
 
 from before import before
-from places import pgshop
-from shell import Shop
+from places import bare_place, delivered, relay
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def shop(request, tmp_path):
     """As the version before leaves it: three delivered, three not."""
-    if request.param == "sqlite":
-        made = Shop(tmp_path)
-    else:
-        reason = pgshop.reason_to_skip()
-        if reason:
-            pytest.skip(reason)
-        made = pgshop.PgShop(tmp_path)
-        request.addfinalizer(made.drop)
+    made = bare_place(request.param, tmp_path, request)
     old = before(made)
     old.run("init")
     publish(made)
@@ -32,16 +24,6 @@ def publish(shop):
     """One for each band, all of one key."""
     for priority in (5, 0, -5):
         shop.insert(key="k", priority=priority)
-
-
-def relay(shop, *options):
-    return shop.run("relay", "--to", "events=file:out.jsonl", "--until-idle", *options)
-
-
-def delivered(shop):
-    with shop.db() as db:
-        rows = db.execute("SELECT target, count(*) FROM outbox_delivery WHERE state = 'delivered' GROUP BY target")
-        return dict(tuple(row) for row in rows)
 
 
 def expect_all(shop, count):
