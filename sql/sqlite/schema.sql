@@ -1,12 +1,13 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- outbox on SQLite, schema version 1. `outbox init` runs this file; it can be read and run as it is.
+-- outbox on SQLite: the tables and indexes of version 1. They hold people's data, so this file never changes
+-- again; what came later is in v2.sql and so on, views and triggers are in code.sql.
 --
 -- Messages are a log, receipts are its readers' log, and only trouble gets a row of its own.
 -- All times are microseconds since 1970 UTC, as integers.
 
--- What this outbox is: schema (the version of this file), min_reader (the oldest program that can work
--- with it), lanes per target, store_id. 'janitor' is there only inside a transaction that may delete.
+-- What this outbox is: schema (its version), min_reader (the oldest program that can work with
+-- it), lanes per target, store_id. 'janitor' is there only inside a transaction that may delete.
 CREATE TABLE outbox_meta (
 	name TEXT PRIMARY KEY NOT NULL,
 	value
@@ -98,40 +99,6 @@ CREATE TABLE outbox_message (
 	CHECK ((typeof(payload) = 'text' AND payload_bin IS NULL)
 		OR (payload IS NULL AND typeof(payload_bin) = 'blob'))
 );
-
--- ORMs write NULL for what they do not set: NULL means the default. And a seq below the log's end would
--- never be read. (sqlite_sequence has the value before this statement.) One trigger for both is cheaper.
-CREATE TRIGGER outbox_message_insert AFTER INSERT ON outbox_message
-WHEN NEW.id IS NULL OR NEW.created_at IS NULL OR NEW.event_time IS NULL
-	OR NEW.seq <= (SELECT seq FROM sqlite_sequence WHERE name = 'outbox_message')
-BEGIN
-	SELECT RAISE(ABORT, 'outbox_message: seq is given by the log; leave it out of the INSERT')
-	WHERE NEW.seq <= (SELECT seq FROM sqlite_sequence WHERE name = 'outbox_message');
-	UPDATE outbox_message SET
-		id = coalesce(id, lower(printf('%08x-%04x-7%s-%s%s-%s',
-			CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER) >> 16,
-			CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER) & 65535,
-			substr(hex(randomblob(2)), 2),
-			substr('89ab', 1 + (random() & 3), 1), substr(hex(randomblob(2)), 2),
-			hex(randomblob(6))))),
-		created_at = coalesce(created_at,
-			CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER) * 1000),
-		event_time = coalesce(event_time, created_at,
-			CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER) * 1000)
-	WHERE seq = NEW.seq;
-END;
-
-CREATE TRIGGER outbox_message_immutable BEFORE UPDATE ON outbox_message
-WHEN OLD.id IS NOT NULL AND OLD.created_at IS NOT NULL AND OLD.event_time IS NOT NULL
-BEGIN
-	SELECT RAISE(ABORT, 'outbox_message is a log: a message never changes after its insert; publish a new one');
-END;
-
-CREATE TRIGGER outbox_message_keep BEFORE DELETE ON outbox_message
-WHEN NOT EXISTS (SELECT 1 FROM outbox_meta WHERE name = 'janitor')
-BEGIN
-	SELECT RAISE(ABORT, 'outbox_message is a log: messages are removed by retention; use outbox purge, or outbox discard to stop a delivery');
-END;
 
 -- Destinations of the relay.
 CREATE TABLE outbox_target (
@@ -252,108 +219,3 @@ CREATE TABLE outbox_audit (
 	detail TEXT                           -- JSON: what it was before
 );
 CREATE INDEX outbox_audit_id ON outbox_audit (id, number);
-
--- The log with each message's slot: the same number on every store, see src/core/slot.h; the lane of a
--- message is slot % lanes. A view, since a generated column would make every INSERT twice as slow.
-CREATE VIEW outbox_log AS
-SELECT m.*, (SELECT (7 * length(h) / 2
-		+ 3 * (16 * instr('0123456789ABCDEF', substr(h, -2, 1)) + instr('0123456789ABCDEF', substr(h, -1, 1)) - 17)
-		+ 5 * (16 * instr('0123456789ABCDEF', substr(h, -4, 1)) + instr('0123456789ABCDEF', substr(h, -3, 1)) - 17)
-		+ 7 * (16 * instr('0123456789ABCDEF', substr(h, -6, 1)) + instr('0123456789ABCDEF', substr(h, -5, 1)) - 17)
-		+ 9 * (16 * instr('0123456789ABCDEF', substr(h, -8, 1)) + instr('0123456789ABCDEF', substr(h, -7, 1)) - 17)
-		+ 11 * (16 * instr('0123456789ABCDEF', substr(h, -10, 1)) + instr('0123456789ABCDEF', substr(h, -9, 1)) - 17)
-		+ 13 * (16 * instr('0123456789ABCDEF', substr(h, -12, 1)) + instr('0123456789ABCDEF', substr(h, -11, 1)) - 17)
-		+ 15 * (16 * instr('0123456789ABCDEF', substr(h, -14, 1)) + instr('0123456789ABCDEF', substr(h, -13, 1)) - 17)
-		+ 17 * (16 * instr('0123456789ABCDEF', substr(h, -16, 1)) + instr('0123456789ABCDEF', substr(h, -15, 1)) - 17)
-		+ 19 * (16 * instr('0123456789ABCDEF', substr(h, -18, 1)) + instr('0123456789ABCDEF', substr(h, -17, 1)) - 17)
-		+ 21 * (16 * instr('0123456789ABCDEF', substr(h, -20, 1)) + instr('0123456789ABCDEF', substr(h, -19, 1)) - 17)
-		+ 23 * (16 * instr('0123456789ABCDEF', substr(h, -22, 1)) + instr('0123456789ABCDEF', substr(h, -21, 1)) - 17)
-		+ 25 * (16 * instr('0123456789ABCDEF', substr(h, -24, 1)) + instr('0123456789ABCDEF', substr(h, -23, 1)) - 17)
-		+ 30 * (16 * instr('0123456789ABCDEF', substr(h, 1, 1)) + instr('0123456789ABCDEF', substr(h, 2, 1)) - 17)
-		+ 38 * (16 * instr('0123456789ABCDEF', substr(h, 3, 1)) + instr('0123456789ABCDEF', substr(h, 4, 1)) - 17)
-		+ 46 * (16 * instr('0123456789ABCDEF', substr(h, 5, 1)) + instr('0123456789ABCDEF', substr(h, 6, 1)) - 17)
-		+ 54 * (16 * instr('0123456789ABCDEF', substr(h, 7, 1)) + instr('0123456789ABCDEF', substr(h, 8, 1)) - 17)
-	) % 4096 FROM (SELECT hex(coalesce(m.key, m.id)) AS h)) AS slot
-FROM outbox_message m;
-
--- The last receipt of every lane.
-CREATE VIEW outbox_position AS
-SELECT l.target, l.lane, l.owner AS lease_owner, l.lease_until, l.takeovers AS takeovers_ever,
-	r.n, r.owner, r.settled_at, r.route_version, r.pos, r.claim_end, r.claim_count,
-	r.delivered_total
-FROM outbox_lane l
-CROSS JOIN outbox_receipt r ON r.target = l.target AND r.lane = l.lane
-	AND r.n = (SELECT max(n) FROM outbox_receipt WHERE target = l.target AND lane = l.lane);
-
--- Every message x every target it is routed to. WHERE state = 'failed' reads detours only.
-CREATE VIEW outbox_delivery AS
-SELECT d.seq, d.id, d.target, m.type, d.key, d.lane, d.state,
-	CASE WHEN d.state = 'pending' THEN d.why END AS why,
-	d.attempts, d.owner, d.last_error, d.reason, m.event_time, m.created_at, d.last_status_at,
-	d.next_attempt_at
-FROM outbox_detour d LEFT JOIN outbox_message m ON m.seq = d.seq
-UNION ALL
-SELECT m.seq, m.id, p.target, m.type, m.key, p.lane, 'delivered', NULL,
-	0, r.owner, NULL, NULL, m.event_time, m.created_at, r.settled_at, NULL
-FROM outbox_target t
-CROSS JOIN outbox_log m ON m.seq > t.start_seq
-CROSS JOIN outbox_position p ON p.target = t.name
-	AND p.lane = m.slot % (SELECT value FROM outbox_meta WHERE name = 'lanes') AND m.seq <= p.pos
-CROSS JOIN outbox_receipt r ON r.number = (
-	SELECT c.number FROM outbox_receipt c
-	WHERE c.target = p.target AND c.lane = p.lane AND c.pos >= m.seq ORDER BY c.pos, c.n LIMIT 1)
-	AND r.from_seq < m.seq
-WHERE NOT EXISTS (SELECT 1 FROM outbox_detour d WHERE d.target = p.target AND d.seq = m.seq)
-	AND EXISTS (SELECT 1 FROM outbox_route o
-		WHERE o.target = p.target AND o.version = r.route_version AND m.type GLOB o.type_glob
-		AND coalesce(m.kind, 'event') = coalesce(o.kind, m.kind, 'event')
-		AND coalesce(m.published, 0) >= o.published_only)
-UNION ALL
-SELECT m.seq, m.id, p.target, m.type, m.key, p.lane, 'sending', NULL,
-	0, p.owner, NULL, NULL, m.event_time, m.created_at, p.settled_at, NULL
-FROM outbox_position p
-CROSS JOIN outbox_log m ON m.seq > p.pos AND m.seq <= p.claim_end
-	AND p.lane = m.slot % (SELECT value FROM outbox_meta WHERE name = 'lanes')
-WHERE NOT EXISTS (SELECT 1 FROM outbox_detour d WHERE d.target = p.target AND d.seq = m.seq)
-	AND EXISTS (SELECT 1 FROM outbox_route o
-		WHERE o.target = p.target AND o.version = p.route_version AND m.type GLOB o.type_glob
-		AND coalesce(m.kind, 'event') = coalesce(o.kind, m.kind, 'event')
-		AND coalesce(m.published, 0) >= o.published_only)
-UNION ALL
-SELECT m.seq, m.id, p.target, m.type, m.key, p.lane, 'pending',
-	CASE WHEN t.paused THEN 'paused' ELSE 'new' END,
-	0, NULL, NULL, NULL, m.event_time, m.created_at, NULL, NULL
-FROM outbox_target t
-CROSS JOIN outbox_position p ON p.target = t.name
-CROSS JOIN outbox_log m ON m.seq > p.claim_end
-	AND p.lane = m.slot % (SELECT value FROM outbox_meta WHERE name = 'lanes')
-WHERE NOT EXISTS (SELECT 1 FROM outbox_detour d WHERE d.target = p.target AND d.seq = m.seq)
-	AND EXISTS (SELECT 1 FROM outbox_route o
-		WHERE o.target = p.target AND o.version = t.version AND m.type GLOB o.type_glob
-		AND coalesce(m.kind, 'event') = coalesce(o.kind, m.kind, 'event')
-		AND coalesce(m.published, 0) >= o.published_only);
-
-CREATE VIEW outbox_failed AS
-SELECT d.seq, d.id, d.target, m.type, d.key, d.lane, d.attempts, d.owner, d.last_error,
-	m.event_time, m.created_at, d.last_status_at AS failed_at
-FROM outbox_target t
-CROSS JOIN outbox_detour d ON d.target = t.name AND d.state = 'failed'
-LEFT JOIN outbox_message m ON m.seq = d.seq;
-
--- Per target, what is left to do. Counts stop at 100,001, which means "more than 100,000".
-CREATE VIEW outbox_backlog AS
-SELECT t.name AS target, t.paused,
-	(SELECT count(*) FROM (SELECT 1 FROM outbox_delivery v
-		WHERE v.target = t.name AND v.state = 'pending' AND v.why IN ('new', 'paused')
-		LIMIT 100001)) AS pending,
-	(SELECT coalesce(sum(p.claim_count), 0) FROM outbox_position p WHERE p.target = t.name) AS sending,
-	(SELECT count(*) FROM (SELECT 1 FROM outbox_detour d
-		WHERE d.target = t.name AND d.state = 'pending' AND d.why = 'retry' LIMIT 100001)) AS waiting,
-	(SELECT count(*) FROM (SELECT 1 FROM outbox_detour d
-		WHERE d.target = t.name AND d.state = 'pending' AND d.why = 'deferred' LIMIT 100001)) AS deferred,
-	(SELECT count(*) FROM (SELECT 1 FROM outbox_detour d
-		WHERE d.target = t.name AND d.state = 'pending' AND d.why = 'parked' LIMIT 100001)) AS parked,
-	(SELECT count(*) FROM (SELECT 1 FROM outbox_detour d
-		WHERE d.target = t.name AND d.state = 'failed' LIMIT 100001)) AS failed,
-	(SELECT coalesce(sum(p.delivered_total), 0) FROM outbox_position p WHERE p.target = t.name) AS delivered
-FROM outbox_target t;

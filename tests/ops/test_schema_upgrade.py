@@ -12,17 +12,16 @@ import pytest
 SOURCE = os.environ.get("OUTBOX_SOURCE", os.path.join(os.path.dirname(__file__), "..", ".."))
 sys.path.insert(0, os.path.join(SOURCE, "tests", "cli"))  # there are two pgshops
 import pgshop  # noqa: E402
+from before import before  # noqa: E402
 from shell import Shop  # noqa: E402
 
 SQL = pathlib.Path(SOURCE) / "sql"
 # What people have: the files of version 1 never change again. What comes later is files of its own.
-VERSION_1 = {"sqlite": "1b25c5bbcedb8b2723066cad8dd1781d0e500d34c5d6c98179f2dc6f7179eae4", "postgres": "8a432d65b209e8a136372c47b9759003fc4d8c8471c1d492abf2e8357a3eeff0"}
+VERSION_1 = {"postgres": "8a432d65b209e8a136372c47b9759003fc4d8c8471c1d492abf2e8357a3eeff0"}
 
 
 def version_1(store):
     """The files of version 1, in their order."""
-    if store == "sqlite":
-        return [SQL / "sqlite" / "schema.sql"]
     build = (pathlib.Path(SOURCE) / "src/store/postgres/meson.build").read_text()
     parts = re.findall(r"'(\w+)'", re.search(r"foreach part : \[(.*?)\]", build).group(1))
     return [SQL / "postgres" / f"{part}.sql" for part in parts]
@@ -32,7 +31,7 @@ def text_of(store):
     return "".join(path.read_text() for path in version_1(store))
 
 
-@pytest.mark.parametrize("store", ["sqlite", "postgres"])
+@pytest.mark.parametrize("store", ["postgres"])  # SQLite: test_schema_sqlite.py
 def test_the_files_of_version_1_never_change(store):
     assert hashlib.sha256(text_of(store).encode()).hexdigest() == VERSION_1[store]
 
@@ -45,12 +44,9 @@ def publish(db):
 def old_sqlite(folder):
     """As a relay of that time left it: m1 delivered, m2 failed, m3 waiting, m4 and m5 in flight, m6 new."""
     shop = Shop(folder)
+    before(shop).run("init", "--lanes", "1")
     now = int(time.time() * 1e6)
     with shop.db() as db:
-        db.execute("PRAGMA journal_mode = WAL")
-        db.executescript(text_of("sqlite"))
-        db.executemany("INSERT INTO outbox_meta VALUES (?, ?)",
-                       [("schema", 1), ("min_reader", 1), ("lanes", 1), ("store_id", 7)])
         publish(db)
         db.execute("INSERT INTO outbox_target (name, version, route, created_at, start_seq) VALUES ('events', 1,"
                    " '{\"types\":[],\"kind\":\"any\",\"published\":false}', ?, 0)", (now,))

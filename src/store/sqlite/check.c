@@ -147,8 +147,8 @@ static int check_schema(const struct checking *c, struct outbox_error *err)
 	else
 		say(c, WRONG, "schema",
 		    "%lld of %d triggers of outbox_message are there: messages can be changed or lost; "
-		    "create them again from sql/sqlite/schema.sql",
-		    (long long)triggers, TRIGGERS);
+		    "make them anew: outbox upgrade --store sqlite:%s",
+		    (long long)triggers, TRIGGERS, c->s->path);
 	if (janitor)
 		say(c, WARNING, "schema",
 		    "outbox_meta has a row 'janitor': anybody may delete messages; delete it");

@@ -12,27 +12,30 @@
 #include "store/sqlite/ops.h"
 #include "store/sqlite/schema.h"
 
-static const char drop_sql[] = "DROP VIEW IF EXISTS outbox_backlog;"
-			       "DROP VIEW IF EXISTS outbox_failed;"
-			       "DROP VIEW IF EXISTS outbox_delivery;"
-			       "DROP VIEW IF EXISTS outbox_position;"
-			       "DROP VIEW IF EXISTS outbox_log;"
-			       "DROP TRIGGER IF EXISTS outbox_detour_again;"
-			       "DROP TRIGGER IF EXISTS outbox_detour_fails;"
-			       "DROP TRIGGER IF EXISTS outbox_detour_failed;"
-			       "DROP TRIGGER IF EXISTS outbox_message_keep;"
-			       "DROP TRIGGER IF EXISTS outbox_message_immutable;"
-			       "DROP TRIGGER IF EXISTS outbox_message_insert;"
-			       "DROP TABLE IF EXISTS outbox_audit;"
-			       "DROP TABLE IF EXISTS outbox_detour;"
-			       "DROP TABLE IF EXISTS outbox_receipt;"
-			       "DROP TABLE IF EXISTS outbox_worker;"
-			       "DROP TABLE IF EXISTS outbox_lane;"
-			       "DROP TABLE IF EXISTS outbox_band;"
-			       "DROP TABLE IF EXISTS outbox_route;"
-			       "DROP TABLE IF EXISTS outbox_target;"
-			       "DROP TABLE IF EXISTS outbox_message;"
-			       "DROP TABLE IF EXISTS outbox_meta;";
+const char sqlite_drop_code_sql[] = "DROP VIEW IF EXISTS outbox_backlog;"
+				    "DROP VIEW IF EXISTS outbox_failed;"
+				    "DROP VIEW IF EXISTS outbox_delivery;"
+				    "DROP VIEW IF EXISTS outbox_position;"
+				    "DROP VIEW IF EXISTS outbox_log;"
+				    "DROP TRIGGER IF EXISTS outbox_detour_again;"
+				    "DROP TRIGGER IF EXISTS outbox_detour_fails;"
+				    "DROP TRIGGER IF EXISTS outbox_detour_failed;"
+				    "DROP TRIGGER IF EXISTS outbox_dead_letter_insert;"
+				    "DROP VIEW IF EXISTS outbox_dead_letter;"
+				    "DROP TRIGGER IF EXISTS outbox_message_keep;"
+				    "DROP TRIGGER IF EXISTS outbox_message_immutable;"
+				    "DROP TRIGGER IF EXISTS outbox_message_insert;";
+
+static const char drop_tables_sql[] = "DROP TABLE IF EXISTS outbox_audit;"
+				      "DROP TABLE IF EXISTS outbox_detour;"
+				      "DROP TABLE IF EXISTS outbox_receipt;"
+				      "DROP TABLE IF EXISTS outbox_worker;"
+				      "DROP TABLE IF EXISTS outbox_lane;"
+				      "DROP TABLE IF EXISTS outbox_band;"
+				      "DROP TABLE IF EXISTS outbox_route;"
+				      "DROP TABLE IF EXISTS outbox_target;"
+				      "DROP TABLE IF EXISTS outbox_message;"
+				      "DROP TABLE IF EXISTS outbox_meta;";
 
 int sqlite_drop(struct outbox_store *store, struct outbox_error *err)
 {
@@ -43,7 +46,10 @@ int sqlite_drop(struct outbox_store *store, struct outbox_error *err)
 	r = sqlite_enter(s, DB_WRITE, err);
 	if (r != OUTBOX_OK)
 		return r;
-	r = sqlite_end(s, sqlite_script(s->db, drop_sql, "drop", err), err);
+	r = sqlite_script(s->db, sqlite_drop_code_sql, "drop", err);
+	if (r == OUTBOX_OK)
+		r = sqlite_script(s->db, drop_tables_sql, "drop", err);
+	r = sqlite_end(s, r, err);
 	if (r == OUTBOX_OK)
 		s->ready = false;
 	return r;

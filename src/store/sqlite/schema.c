@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The schema has a version, and every change of it is one entry in the list of migrations. A new
- * database runs the whole list, so there is only one way in which a schema can come to be.
+ * What holds data is versioned and never changes: every change of tables and indexes is one entry in the
+ * list of migrations, and a new database runs the whole list. Code, that is views and triggers, is there
+ * once, as it is now: upgrade drops what it finds and makes it anew, in the same transaction. So there is
+ * only one way in which a schema can come to be. Changed code is a new version too, with an empty
+ * migration if need be: the version is how programs and people see that an upgrade is due.
  *
  * Two numbers decide who may work with whom. A program refuses a schema that is older than itself
  * (upgrade first) and one whose min_reader is newer than itself; what lies between runs side by side
@@ -18,6 +21,7 @@
 
 extern const char sqlite_schema_sql[];
 extern const char sqlite_v2_sql[];
+extern const char sqlite_code_sql[];
 
 static const struct sqlite_migration migrations_of_ours[] = {
 	{ 1, 1, sqlite_schema_sql },
@@ -25,7 +29,8 @@ static const struct sqlite_migration migrations_of_ours[] = {
 };
 
 const struct sqlite_migrations sqlite_migrations = { migrations_of_ours,
-						     ARRAY_SIZE(migrations_of_ours) };
+						     ARRAY_SIZE(migrations_of_ours),
+						     sqlite_code_sql };
 
 static int newest(const struct sqlite_migrations *migrations)
 {
@@ -120,11 +125,37 @@ int sqlite_schema_ready(struct sqlite_store *s, struct outbox_error *err)
 	return r;
 }
 
-int sqlite_schema_migrate(struct sqlite_store *s, const struct sqlite_migrations *migrations,
-			  int from, struct outbox_error *err)
+/* An application's own outbox_something must neither be overwritten nor half mixed with ours. */
+static int in_the_way(struct sqlite_store *s, int from, struct outbox_error *err)
 {
-	int r = OUTBOX_OK;
+	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
+	const char *kind, *name;
+	bool row;
+	int r;
 
+	r = sqlite_query(s, SQL_FOREIGN_OBJECT, ARGS(ARG_INT(from)), &q, err);
+	if (r == OUTBOX_OK)
+		r = sqlite_step(s, q, &row, err);
+	if (r != OUTBOX_OK || !row)
+		return r;
+	kind = sqlite_peek(q, 0, &r, err);
+	name = sqlite_peek(q, 1, &r, err);
+	if (r != OUTBOX_OK)
+		return r;
+	return outbox_fail(err, OUTBOX_ESCHEMA,
+			   "a %s %s that is not ours is in the way; rename it and run outbox %s again",
+			   kind, name, from ? "upgrade" : "init");
+}
+
+/* In the transaction that is open: what lies between from (0: nothing is there) and the newest, and the code. */
+static int migrate(struct sqlite_store *s, const struct sqlite_migrations *migrations, int from,
+		   struct outbox_error *err)
+{
+	int r;
+
+	r = in_the_way(s, from, err);
+	if (r == OUTBOX_OK && from)
+		r = sqlite_script(s->db, sqlite_drop_code_sql, "schema", err);
 	for (size_t i = 0; i < migrations->count && r == OUTBOX_OK; i++) {
 		const struct sqlite_migration *m = &migrations->list[i];
 
@@ -139,29 +170,7 @@ int sqlite_schema_migrate(struct sqlite_store *s, const struct sqlite_migrations
 				       ARGS(ARG_TEXT("min_reader"), ARG_INT(m->min_reader)), NULL,
 				       err);
 	}
-	return r;
-}
-
-/* An application's own outbox_something must neither be overwritten nor half mixed with ours. */
-static int in_the_way(struct sqlite_store *s, struct outbox_error *err)
-{
-	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
-	const char *kind, *name;
-	bool row;
-	int r;
-
-	r = sqlite_query(s, SQL_FOREIGN_OBJECT, NULL, &q, err);
-	if (r == OUTBOX_OK)
-		r = sqlite_step(s, q, &row, err);
-	if (r != OUTBOX_OK || !row)
-		return r;
-	kind = sqlite_peek(q, 0, &r, err);
-	name = sqlite_peek(q, 1, &r, err);
-	if (r != OUTBOX_OK)
-		return r;
-	return outbox_fail(err, OUTBOX_ESCHEMA,
-			   "a %s %s that is not ours is in the way; rename it and run outbox init again",
-			   kind, name);
+	return r == OUTBOX_OK ? sqlite_script(s->db, migrations->code, "schema", err) : r;
 }
 
 static int create(struct sqlite_store *s, const struct sqlite_migrations *migrations, int lanes,
@@ -170,9 +179,7 @@ static int create(struct sqlite_store *s, const struct sqlite_migrations *migrat
 	int64_t id = (int64_t)(s->random->next(s->random) >> 1);
 	int r;
 
-	r = in_the_way(s, err);
-	if (r == OUTBOX_OK)
-		r = sqlite_schema_migrate(s, migrations, 0, err);
+	r = migrate(s, migrations, 0, err);
 	if (r == OUTBOX_OK)
 		r = sqlite_run(s, SQL_META_PUT,
 			       ARGS(ARG_TEXT("lanes"), ARG_INT(lanes ? lanes : DEFAULT_LANES)),
@@ -282,7 +289,7 @@ int sqlite_schema_upgrade(struct sqlite_store *s, const struct sqlite_migrations
 	if (r == OUTBOX_OK && v.schema > newest(migrations))
 		r = newer(&v, newest(migrations), err);
 	if (r == OUTBOX_OK && !(options && options->dry_run))
-		r = sqlite_schema_migrate(s, migrations, v.schema, err);
+		r = migrate(s, migrations, v.schema, err);
 	r = sqlite_end(s, r, err);
 	if (r == OUTBOX_OK) {
 		s->ready = false;

@@ -2,7 +2,7 @@
 #ifndef STORE_SQLITE_SCHEMA_H
 #define STORE_SQLITE_SCHEMA_H
 
-/* The schema's versions and the way from one to the next. */
+/* The schema's versions, the way from one to the next, and its code. */
 
 #include "store/sqlite/db.h"
 
@@ -17,6 +17,7 @@ struct sqlite_migration {
 struct sqlite_migrations {
 	const struct sqlite_migration *list;
 	size_t count;
+	const char *code; /* views and triggers, for the newest */
 };
 
 /* Those of this program. */
@@ -35,9 +36,8 @@ int sqlite_schema_ready(struct sqlite_store *s, struct outbox_error *err) OUTBOX
 int sqlite_schema_version(struct sqlite_store *s, struct sqlite_version *ret_version,
 			  struct outbox_error *err) OUTBOX_MUSTCHECK;
 
-/* In the transaction that is open, run what lies between from and the newest. */
-int sqlite_schema_migrate(struct sqlite_store *s, const struct sqlite_migrations *migrations,
-			  int from, struct outbox_error *err) OUTBOX_MUSTCHECK;
+/* Removes every view and trigger that any version has had. */
+extern const char sqlite_drop_code_sql[];
 
 /* init and upgrade with migrations handed in, for tests. */
 int sqlite_schema_init(struct sqlite_store *s, const struct sqlite_migrations *migrations,

@@ -20,8 +20,11 @@ static const struct sqlite_migration three[] = {
 	{ 2, 1, "CREATE TABLE outbox_second (x)" },
 	{ 3, 2, "ALTER TABLE outbox_second ADD COLUMN y; INSERT INTO outbox_second VALUES (1, 2)" },
 };
-static const struct sqlite_migrations first_only = { three, 1 };
-static const struct sqlite_migrations all_three = { three, 3 };
+static const struct sqlite_migrations first_only = { three, 1,
+						     "CREATE VIEW outbox_log AS SELECT 1 AS made" };
+static const struct sqlite_migrations all_three = {
+	three, 3, "CREATE VIEW outbox_log AS SELECT y AS made FROM outbox_second"
+};
 
 static int64_t version(struct place *p)
 {
@@ -42,12 +45,13 @@ static void upgrade_runs_what_is_missing(void **state)
 					       &from, &p->err),
 			 OUTBOX_OK);
 	assert_int_equal(version(p), 1);
+	assert_int_equal(place_number(p, "SELECT made FROM outbox_log"), 1);
 	assert_int_equal(sqlite_schema_upgrade(s, &all_three, NULL, &from, &p->err), OUTBOX_OK);
 	assert_int_equal(from, 1);
 	assert_int_equal(version(p), 3);
 	assert_int_equal(place_number(p, "SELECT value FROM outbox_meta WHERE name = 'min_reader'"),
 			 2);
-	assert_int_equal(place_number(p, "SELECT y FROM outbox_second"), 2);
+	assert_int_equal(place_number(p, "SELECT made FROM outbox_log"), 2);
 	assert_int_equal(place_number(p, "SELECT count(*) FROM outbox_message"), 1);
 	assert_int_equal(sqlite_schema_upgrade(s, &all_three, NULL, &from, &p->err), OUTBOX_OK);
 	assert_int_equal(from, 3);
@@ -61,17 +65,40 @@ static void a_failed_upgrade_changes_nothing(void **state)
 		{ 2, 1, "CREATE TABLE outbox_second (x)" },
 		{ 3, 1, "CREATE TABLE outbox_second (x)" },
 	};
+	/* in a migration, and in the code behind the last one */
+	static const struct sqlite_migrations fail[] = { { broken, 3, "" },
+							 { broken, 2, "CREATE VIEW" } };
 	struct place *p = *state;
 	struct sqlite_store *s = sqlite_of(p->store);
 
 	assert_int_equal(sqlite_schema_init(s, &first_only, NULL, &p->err), OUTBOX_OK);
-	assert_int_not_equal(sqlite_schema_upgrade(s, &(struct sqlite_migrations){ broken, 3 },
-						   NULL, NULL, &p->err),
-			     OUTBOX_OK);
-	assert_int_equal(version(p), 1);
-	assert_int_equal(
-		place_number(p, "SELECT count(*) FROM sqlite_master WHERE name = 'outbox_second'"),
-		0);
+	for (size_t i = 0; i < ARRAY_SIZE(fail); i++) {
+		assert_int_not_equal(sqlite_schema_upgrade(s, &fail[i], NULL, NULL, &p->err),
+				     OUTBOX_OK);
+		assert_int_equal(version(p), 1);
+		assert_int_equal(place_number(p, "SELECT count(*) FROM sqlite_master"
+						 " WHERE name = 'outbox_second'"),
+				 0);
+		assert_int_equal(place_number(p, "SELECT made FROM outbox_log"), 1);
+	}
+}
+
+/* Whatever became of them: drop_code_sql knows all of code.sql's names, or the second one would be in its way. */
+static void upgrade_makes_the_code_anew(void **state)
+{
+	static const char text[] =
+		"SELECT count(*) FROM sqlite_master WHERE type IN ('view', 'trigger')"
+		" AND sql NOT LIKE '%SELECT 0%'";
+	struct place *p = *state;
+	int64_t count = place_number(p, text);
+	int from = 0;
+
+	place_sql(p, "DROP TRIGGER outbox_message_keep; DROP VIEW outbox_backlog;"
+		     "DROP VIEW outbox_log; CREATE VIEW outbox_log AS SELECT 0");
+	assert_int_equal(place_number(p, text), count - 3);
+	assert_int_equal(sqlite_upgrade(p->store, NULL, &from, &p->err), OUTBOX_OK);
+	assert_int_equal(from, version(p));
+	assert_int_equal(place_number(p, text), count);
 }
 
 static void a_newer_schema_is_refused_unless_it_lets_us_read(void **state)
@@ -106,6 +133,23 @@ static void foreign_tables_are_in_the_way(void **state)
 	assert_int_equal(sqlite_init(p->store, NULL, &p->err), OUTBOX_ESCHEMA);
 	place_sql(p, "DROP TABLE outbox_meta");
 	assert_int_equal(sqlite_init(p->store, NULL, &p->err), OUTBOX_OK);
+}
+
+/* Names that a later version is the first to have. */
+static void a_foreign_view_is_in_the_way_of_an_upgrade(void **state)
+{
+	struct place *p = *state;
+
+	assert_int_equal(sqlite_schema_init(sqlite_of(p->store), &first_only, NULL, &p->err),
+			 OUTBOX_OK);
+	place_sql(p, "CREATE VIEW outbox_dead_letter AS SELECT 5 AS mine");
+	assert_int_equal(sqlite_upgrade(p->store, NULL, NULL, &p->err), OUTBOX_ESCHEMA);
+	assert_string_equal(p->err.message,
+			    "a view outbox_dead_letter that is not ours is in the way; "
+			    "rename it and run outbox upgrade again");
+	assert_int_equal(place_number(p, "SELECT mine FROM outbox_dead_letter"), 5);
+	place_sql(p, "DROP VIEW outbox_dead_letter");
+	assert_int_equal(sqlite_upgrade(p->store, NULL, NULL, &p->err), OUTBOX_OK);
 }
 
 static void utf16_is_refused(void **state)
@@ -248,6 +292,10 @@ int main(void)
 						place_teardown),
 		cmocka_unit_test_setup_teardown(a_failed_upgrade_changes_nothing, place_setup,
 						place_teardown),
+		cmocka_unit_test_setup_teardown(upgrade_makes_the_code_anew, place_setup_ready,
+						place_teardown),
+		cmocka_unit_test_setup_teardown(a_foreign_view_is_in_the_way_of_an_upgrade,
+						place_setup, place_teardown),
 		cmocka_unit_test_setup_teardown(a_newer_schema_is_refused_unless_it_lets_us_read,
 						place_setup, place_teardown),
 		cmocka_unit_test_setup_teardown(foreign_tables_are_in_the_way, place_setup,

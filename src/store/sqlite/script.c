@@ -36,6 +36,7 @@ int sqlite_script_text(const struct outbox_init_options *options, const char *sc
 	buf_printf(&out, about, newest->version);
 	for (size_t i = 0; i < all->count; i++)
 		buf_text(&out, all->list[i].sql);
+	buf_text(&out, all->code);
 	buf_printf(&out,
 		   "\nINSERT INTO outbox_meta (name, value) VALUES ('schema', %d), ('min_reader', %d),\n"
 		   "\t('lanes', %d), ('store_id', abs(random() / 2));\n"

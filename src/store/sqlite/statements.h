@@ -24,11 +24,13 @@
 	X(SQL_META_PUT, "INSERT INTO outbox_meta (name, value) VALUES (?1, ?2)"                    \
 		" ON CONFLICT (name) DO UPDATE SET value = excluded.value")                        \
 	X(SQL_META_DELETE, "DELETE FROM outbox_meta WHERE name = ?1")                              \
-	X(SQL_FOREIGN_OBJECT, "SELECT type, name FROM sqlite_master WHERE name IN ("               \
-		"'outbox_meta', 'outbox_message', 'outbox_target', 'outbox_route', 'outbox_band', 'outbox_lane',"  \
-		" 'outbox_worker', 'outbox_receipt', 'outbox_detour', 'outbox_audit',"              \
+	/* names that a version behind ?1 is the first to have */                                  \
+	X(SQL_FOREIGN_OBJECT, "SELECT type, name FROM sqlite_master WHERE (?1 < 1 AND name IN ("   \
+		"'outbox_meta', 'outbox_message', 'outbox_target', 'outbox_route', 'outbox_lane'," \
+		" 'outbox_worker', 'outbox_receipt', 'outbox_detour', 'outbox_audit',"             \
 		" 'outbox_log', 'outbox_position', 'outbox_delivery', 'outbox_failed',"            \
-		" 'outbox_backlog') LIMIT 1")                                                      \
+		" 'outbox_backlog')) OR (?1 < 2 AND name IN ('outbox_band',"                       \
+		" 'outbox_dead_letter')) LIMIT 1")                                                 \
 	/* targets */                                                                              \
 	X(SQL_TARGET_GET, "SELECT version, route, hold, unordered, paused, dead_letter"            \
 		" FROM outbox_target WHERE name = ?1")                                             \

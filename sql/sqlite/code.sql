@@ -1,0 +1,203 @@
+-- SPDX-License-Identifier: Apache-2.0
+--
+-- outbox on SQLite: triggers and views, as they are now. They hold no data: `outbox init` makes them behind the
+-- tables, `outbox upgrade` drops those that are there and makes these. src/store/sqlite/reset.c has their names.
+
+-- ---- the log is a log -------------------------------------------------------------------------------------
+
+-- ORMs write NULL for what they do not set: NULL means the default. And a seq below the log's end would
+-- never be read. (sqlite_sequence has the value before this statement.) One trigger for both is cheaper.
+CREATE TRIGGER outbox_message_insert AFTER INSERT ON outbox_message
+WHEN NEW.id IS NULL OR NEW.created_at IS NULL OR NEW.event_time IS NULL
+	OR NEW.seq <= (SELECT seq FROM sqlite_sequence WHERE name = 'outbox_message')
+BEGIN
+	SELECT RAISE(ABORT, 'outbox_message: seq is given by the log; leave it out of the INSERT')
+	WHERE NEW.seq <= (SELECT seq FROM sqlite_sequence WHERE name = 'outbox_message');
+	UPDATE outbox_message SET
+		id = coalesce(id, lower(printf('%08x-%04x-7%s-%s%s-%s',
+			CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER) >> 16,
+			CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER) & 65535,
+			substr(hex(randomblob(2)), 2),
+			substr('89ab', 1 + (random() & 3), 1), substr(hex(randomblob(2)), 2),
+			hex(randomblob(6))))),
+		created_at = coalesce(created_at,
+			CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER) * 1000),
+		event_time = coalesce(event_time, created_at,
+			CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER) * 1000)
+	WHERE seq = NEW.seq;
+END;
+
+-- One kind of change is let through: 'redact' in outbox_meta, there only inside the transaction that does it,
+-- names the message, and what becomes of it is a tombstone.
+CREATE TRIGGER outbox_message_immutable BEFORE UPDATE ON outbox_message
+WHEN OLD.id IS NOT NULL AND OLD.created_at IS NOT NULL AND OLD.event_time IS NOT NULL
+	AND NOT (EXISTS (SELECT 1 FROM outbox_meta WHERE name = 'redact' AND value = OLD.seq)
+		AND NEW.payload IS '{"redacted":true}' AND NEW.headers IS NULL AND NEW.subject IS NULL
+		AND NEW.seq = OLD.seq AND NEW.id = OLD.id AND NEW.type = OLD.type
+		AND NEW.created_at = OLD.created_at AND NEW.event_time = OLD.event_time
+		AND (NEW.key IS NULL) = (OLD.key IS NULL))
+BEGIN
+	SELECT RAISE(ABORT, 'outbox_message is a log: a message never changes after its insert; publish a new one');
+END;
+
+CREATE TRIGGER outbox_message_keep BEFORE DELETE ON outbox_message
+WHEN NOT EXISTS (SELECT 1 FROM outbox_meta WHERE name = 'janitor')
+BEGIN
+	SELECT RAISE(ABORT, 'outbox_message is a log: messages are removed by retention; use outbox purge, or outbox discard to stop a delivery');
+END;
+
+-- ---- dead letters -----------------------------------------------------------------------------------------
+
+-- An INSERT here is a delivery that fails. The two triggers behind it share what follows from that.
+CREATE VIEW outbox_dead_letter AS
+SELECT target, seq, id, key, lane, last_error, attempts, last_status_at FROM outbox_detour WHERE state = 'failed';
+
+-- What fails becomes pending for the dead letter in the same transaction, whichever program it is that settles.
+-- What is in flight there at this moment is sent once more when that is settled: dead_n is the claim it is in.
+CREATE TRIGGER outbox_dead_letter_insert INSTEAD OF INSERT ON outbox_dead_letter
+BEGIN
+	INSERT INTO outbox_detour (target, seq, id, key, lane, state, why, next_attempt_at, last_status_at,
+		dead_target, dead_reason, dead_attempts, dead_at, dead_n)
+	SELECT t.name, NEW.seq, NEW.id, NEW.key, NEW.lane, 'pending', 'retry', NEW.last_status_at, NEW.last_status_at,
+		NEW.target, NEW.last_error, NEW.attempts, NEW.last_status_at,
+		(SELECT CASE WHEN r.claim_count > 0 THEN r.n END FROM outbox_receipt r
+			WHERE r.target = t.name AND r.lane = NEW.lane ORDER BY r.n DESC LIMIT 1)
+	FROM outbox_target t WHERE t.name = (SELECT dead_letter FROM outbox_target WHERE name = NEW.target)
+	ON CONFLICT (target, seq) DO UPDATE SET
+		dead_target = excluded.dead_target, dead_reason = excluded.dead_reason,
+		dead_attempts = excluded.dead_attempts, dead_at = excluded.dead_at,
+		dead_n = CASE state WHEN 'pending' THEN dead_n WHEN 'sending' THEN excluded.dead_n END,
+		state = CASE WHEN state = 'sending' THEN state ELSE 'pending' END,
+		why = CASE WHEN state IN ('pending', 'sending') THEN why ELSE 'retry' END,
+		next_attempt_at = CASE WHEN state IN ('pending', 'sending') THEN next_attempt_at
+			ELSE excluded.next_attempt_at END,
+		attempts = CASE WHEN state IN ('pending', 'sending') THEN attempts ELSE 0 END,
+		failing_since = CASE WHEN state IN ('pending', 'sending') THEN failing_since END,
+		last_error = CASE WHEN state IN ('pending', 'sending') THEN last_error END,
+		last_status_at = excluded.last_status_at, reason = NULL,
+		n = CASE WHEN state IN ('pending', 'sending') THEN n END;
+END;
+
+CREATE TRIGGER outbox_detour_failed AFTER INSERT ON outbox_detour
+WHEN NEW.state = 'failed'
+BEGIN
+	INSERT INTO outbox_dead_letter VALUES (NEW.target, NEW.seq, NEW.id, NEW.key, NEW.lane, NEW.last_error,
+		NEW.attempts, NEW.last_status_at);
+END;
+
+CREATE TRIGGER outbox_detour_fails AFTER UPDATE OF state ON outbox_detour
+WHEN NEW.state = 'failed' AND OLD.state <> 'failed'
+BEGIN
+	INSERT INTO outbox_dead_letter VALUES (NEW.target, NEW.seq, NEW.id, NEW.key, NEW.lane, NEW.last_error,
+		NEW.attempts, NEW.last_status_at);
+END;
+
+-- It arrived while it was in flight, and that is delivered now: once more.
+CREATE TRIGGER outbox_detour_again AFTER UPDATE OF state ON outbox_detour
+WHEN NEW.state = 'delivered' AND OLD.state = 'sending' AND NEW.dead_n = NEW.n - 1
+BEGIN
+	UPDATE outbox_detour SET state = 'pending', why = 'retry', attempts = 0, next_attempt_at = NEW.last_status_at
+	WHERE target = NEW.target AND seq = NEW.seq;
+END;
+
+-- ---- what people see --------------------------------------------------------------------------------------
+
+-- The log with each message's slot: the same number on every store, see src/core/slot.h; the lane of a
+-- message is slot % lanes. A view, since a generated column would make every INSERT twice as slow.
+CREATE VIEW outbox_log AS
+SELECT m.*, (SELECT (7 * length(h) / 2
+		+ 3 * (16 * instr('0123456789ABCDEF', substr(h, -2, 1)) + instr('0123456789ABCDEF', substr(h, -1, 1)) - 17)
+		+ 5 * (16 * instr('0123456789ABCDEF', substr(h, -4, 1)) + instr('0123456789ABCDEF', substr(h, -3, 1)) - 17)
+		+ 7 * (16 * instr('0123456789ABCDEF', substr(h, -6, 1)) + instr('0123456789ABCDEF', substr(h, -5, 1)) - 17)
+		+ 9 * (16 * instr('0123456789ABCDEF', substr(h, -8, 1)) + instr('0123456789ABCDEF', substr(h, -7, 1)) - 17)
+		+ 11 * (16 * instr('0123456789ABCDEF', substr(h, -10, 1)) + instr('0123456789ABCDEF', substr(h, -9, 1)) - 17)
+		+ 13 * (16 * instr('0123456789ABCDEF', substr(h, -12, 1)) + instr('0123456789ABCDEF', substr(h, -11, 1)) - 17)
+		+ 15 * (16 * instr('0123456789ABCDEF', substr(h, -14, 1)) + instr('0123456789ABCDEF', substr(h, -13, 1)) - 17)
+		+ 17 * (16 * instr('0123456789ABCDEF', substr(h, -16, 1)) + instr('0123456789ABCDEF', substr(h, -15, 1)) - 17)
+		+ 19 * (16 * instr('0123456789ABCDEF', substr(h, -18, 1)) + instr('0123456789ABCDEF', substr(h, -17, 1)) - 17)
+		+ 21 * (16 * instr('0123456789ABCDEF', substr(h, -20, 1)) + instr('0123456789ABCDEF', substr(h, -19, 1)) - 17)
+		+ 23 * (16 * instr('0123456789ABCDEF', substr(h, -22, 1)) + instr('0123456789ABCDEF', substr(h, -21, 1)) - 17)
+		+ 25 * (16 * instr('0123456789ABCDEF', substr(h, -24, 1)) + instr('0123456789ABCDEF', substr(h, -23, 1)) - 17)
+		+ 30 * (16 * instr('0123456789ABCDEF', substr(h, 1, 1)) + instr('0123456789ABCDEF', substr(h, 2, 1)) - 17)
+		+ 38 * (16 * instr('0123456789ABCDEF', substr(h, 3, 1)) + instr('0123456789ABCDEF', substr(h, 4, 1)) - 17)
+		+ 46 * (16 * instr('0123456789ABCDEF', substr(h, 5, 1)) + instr('0123456789ABCDEF', substr(h, 6, 1)) - 17)
+		+ 54 * (16 * instr('0123456789ABCDEF', substr(h, 7, 1)) + instr('0123456789ABCDEF', substr(h, 8, 1)) - 17)
+	) % 4096 FROM (SELECT hex(coalesce(m.key, m.id)) AS h)) AS slot
+FROM outbox_message m;
+
+-- The last receipt of every lane.
+CREATE VIEW outbox_position AS
+SELECT l.target, l.lane, l.owner AS lease_owner, l.lease_until, l.takeovers AS takeovers_ever,
+	r.n, r.owner, r.settled_at, r.route_version, r.pos, r.claim_end, r.claim_count,
+	r.delivered_total
+FROM outbox_lane l
+CROSS JOIN outbox_receipt r ON r.target = l.target AND r.lane = l.lane
+	AND r.n = (SELECT max(n) FROM outbox_receipt WHERE target = l.target AND lane = l.lane);
+
+-- Every message x every target it is routed to: those with a row of their own, and those of the log, whose state
+-- follows from where their lane stands. WHERE state = 'failed' reads detours only. SQLite moves the conditions that the
+-- three of the log share into each of them as long as their columns have the same types: hence the CASTs.
+CREATE VIEW outbox_delivery AS
+SELECT d.seq, d.id, d.target, m.type, d.key, d.lane, d.state,
+	CASE WHEN d.state = 'pending' THEN d.why END AS why,
+	d.attempts, d.owner, d.last_error, d.reason, m.event_time, m.created_at, d.last_status_at,
+	d.next_attempt_at
+FROM outbox_detour d LEFT JOIN outbox_message m ON m.seq = d.seq
+UNION ALL
+SELECT m.seq, m.id, m.target, m.type, m.key, m.lane, m.state, m.why,
+	0, m.owner, NULL, NULL, m.event_time, m.created_at, m.last_status_at, NULL
+FROM (
+	SELECT m.*, p.target, p.lane, 'delivered' AS state, NULL AS why, r.owner, r.settled_at AS last_status_at,
+		r.route_version AS version
+	FROM outbox_target t
+	CROSS JOIN outbox_log m ON m.seq > t.start_seq
+	CROSS JOIN outbox_position p ON p.target = t.name AND m.seq <= p.pos
+	CROSS JOIN outbox_receipt r ON r.number = (
+		SELECT c.number FROM outbox_receipt c
+		WHERE c.target = p.target AND c.lane = p.lane AND c.pos >= m.seq ORDER BY c.pos, c.n LIMIT 1)
+		AND r.from_seq < m.seq
+	UNION ALL
+	SELECT m.*, p.target, p.lane, 'sending', NULL, p.owner, p.settled_at, p.route_version
+	FROM outbox_position p
+	CROSS JOIN outbox_log m ON m.seq > p.pos AND m.seq <= p.claim_end
+	UNION ALL
+	SELECT m.*, p.target, p.lane, 'pending', CASE WHEN t.paused THEN 'paused' ELSE 'new' END,
+		CAST(NULL AS TEXT), CAST(NULL AS INTEGER), t.version
+	FROM outbox_target t
+	CROSS JOIN outbox_position p ON p.target = t.name
+	CROSS JOIN outbox_log m ON m.seq > p.claim_end
+) m
+WHERE NOT EXISTS (SELECT 1 FROM outbox_detour d WHERE d.target = m.target AND d.seq = m.seq)
+	AND EXISTS (SELECT 1 FROM outbox_route o
+		WHERE o.target = m.target AND o.version = m.version AND m.type GLOB o.type_glob
+		AND coalesce(m.kind, 'event') = coalesce(o.kind, m.kind, 'event')
+		AND coalesce(m.published, 0) >= o.published_only
+		AND CASE WHEN m.priority > 0 THEN 1 WHEN m.priority < 0 THEN 4 ELSE 2 END
+			& coalesce((SELECT b.bands FROM outbox_band b WHERE b.target = o.target AND b.version = o.version
+				AND b.above < m.seq ORDER BY b.above DESC LIMIT 1), 7))
+	AND m.lane = m.slot % (SELECT value FROM outbox_meta WHERE name = 'lanes');
+
+CREATE VIEW outbox_failed AS
+SELECT d.seq, d.id, d.target, m.type, d.key, d.lane, d.attempts, d.owner, d.last_error,
+	m.event_time, m.created_at, d.last_status_at AS failed_at
+FROM outbox_target t
+CROSS JOIN outbox_detour d ON d.target = t.name AND d.state = 'failed'
+LEFT JOIN outbox_message m ON m.seq = d.seq;
+
+-- Per target, what is left to do. Counts stop at 100,001, which means "more than 100,000".
+CREATE VIEW outbox_backlog AS
+SELECT t.name AS target, t.paused,
+	(SELECT count(*) FROM (SELECT 1 FROM outbox_delivery v
+		WHERE v.target = t.name AND v.state = 'pending' AND v.why IN ('new', 'paused')
+		LIMIT 100001)) AS pending,
+	(SELECT coalesce(sum(p.claim_count), 0) FROM outbox_position p WHERE p.target = t.name) AS sending,
+	(SELECT count(*) FROM (SELECT 1 FROM outbox_detour d
+		WHERE d.target = t.name AND d.state = 'pending' AND d.why = 'retry' LIMIT 100001)) AS waiting,
+	(SELECT count(*) FROM (SELECT 1 FROM outbox_detour d
+		WHERE d.target = t.name AND d.state = 'pending' AND d.why = 'deferred' LIMIT 100001)) AS deferred,
+	(SELECT count(*) FROM (SELECT 1 FROM outbox_detour d
+		WHERE d.target = t.name AND d.state = 'pending' AND d.why = 'parked' LIMIT 100001)) AS parked,
+	(SELECT count(*) FROM (SELECT 1 FROM outbox_detour d
+		WHERE d.target = t.name AND d.state = 'failed' LIMIT 100001)) AS failed,
+	(SELECT coalesce(sum(p.delivered_total), 0) FROM outbox_position p WHERE p.target = t.name) AS delivered
+FROM outbox_target t;
