@@ -4,6 +4,15 @@
 #include "cases.h"
 #include "store/sqlite/db.h"
 #include "store/sqlite/ops.h"
+#include "store/sqlite/schema.h"
+
+static void prepare_version_1(struct world *w)
+{
+	struct outbox_error err = OUTBOX_ERROR_INIT;
+	struct sqlite_migrations first = { sqlite_migrations.list, 1, "" };
+
+	must(sqlite_schema_init(sqlite_of(w->store), &first, NULL, &err), &err, "init");
+}
 
 static int call_open(struct world *w, struct outbox_error *err)
 {
@@ -109,7 +118,8 @@ const struct store_case schema_cases[] = {
 	{ "open, new", NULL, NULL, call_open, CASE_CLOSED | CASE_AGAIN, 20, 1 },
 	{ "init", NULL, NULL, call_init, CASE_AGAIN | CASE_DDL, 200, 20 },
 	{ "info", prepare_log, NULL, call_info, CASE_AGAIN, 10, 1 },
-	{ "upgrade", prepare_log, NULL, call_upgrade, CASE_AGAIN, 10, 1 },
+	{ "upgrade", prepare_version_1, NULL, call_upgrade, CASE_DDL, 200, 20 },
+	{ "upgrade, code alone", prepare_log, NULL, call_upgrade, CASE_AGAIN | CASE_DDL, 200, 12 },
 	{ "check", prepare_trouble, NULL, call_check, CASE_AGAIN, 20, 5 },
 	{ "texts", prepare_schema, NULL, call_texts, CASE_AGAIN, 10, 0 },
 	{ "append", prepare_log, NULL, call_append, 0, 40, 20 },
