@@ -8,27 +8,14 @@
 
 -- How many numbers one look along the log takes; a lane with nothing in so many moves its position and looks on,
 -- so many times in one call.
-CREATE FUNCTION outbox_scan_max() RETURNS bigint LANGUAGE sql IMMUTABLE AS $$ SELECT 20000::bigint $$;
+CREATE OR REPLACE FUNCTION outbox_scan_max() RETURNS bigint LANGUAGE sql IMMUTABLE AS $$ SELECT 20000::bigint $$;
 
-CREATE FUNCTION outbox_scan_rounds() RETURNS integer LANGUAGE sql IMMUTABLE AS $$ SELECT 25 $$;
+CREATE OR REPLACE FUNCTION outbox_scan_rounds() RETURNS integer LANGUAGE sql IMMUTABLE AS $$ SELECT 25 $$;
 
 -- How far the log may run ahead of an idle lane before an empty receipt follows it.
-CREATE FUNCTION outbox_ahead_max() RETURNS bigint LANGUAGE sql IMMUTABLE AS $$ SELECT 1000::bigint $$;
+CREATE OR REPLACE FUNCTION outbox_ahead_max() RETURNS bigint LANGUAGE sql IMMUTABLE AS $$ SELECT 1000::bigint $$;
 
--- A target as a claim needs it.
-CREATE TYPE outbox_view AS (
-	version bigint,
-	paused boolean,
-	hold boolean,
-	unordered boolean,
-	lanes integer,
-	types text[],
-	kind text,
-	published_only boolean,
-	detours boolean -- the lane has any that matter to a claim
-);
-
-CREATE FUNCTION outbox_lane_view(p_target text, p_lane integer, p_version bigint) RETURNS outbox_view
+CREATE OR REPLACE FUNCTION outbox_lane_view(p_target text, p_lane integer, p_version bigint) RETURNS outbox_view
 LANGUAGE plpgsql STABLE AS $$
 DECLARE
 	v outbox_view;
@@ -36,9 +23,12 @@ BEGIN
 	SELECT t.version, t.paused, t.hold, t.unordered,
 		(SELECT value::integer FROM outbox_meta WHERE name = 'lanes'),
 		r.types, r.kind, coalesce(r.published_only, false),
-		EXISTS (SELECT FROM outbox_detour d WHERE d.target = p_target AND d.lane = p_lane
-			AND (d.state IN ('pending', 'sending') OR d.ahead))
-		OR (t.hold AND EXISTS (SELECT FROM outbox_detour d WHERE d.target = p_target AND d.state = 'failed'))
+		(SELECT d.seq FROM outbox_detour d WHERE d.target = p_target
+			AND (d.lane, d.seq) >= (p_lane, 0) AND (d.lane, d.seq) <= (p_lane, 9223372036854775807)
+			AND (d.state IN ('pending', 'sending') OR d.ahead) ORDER BY d.lane, d.seq LIMIT 1) IS NOT NULL
+		OR (t.hold AND (SELECT d.seq FROM outbox_detour d WHERE d.target = p_target
+			AND (d.state, d.seq) >= ('failed', 0) AND (d.state, d.seq) <= ('failed', 9223372036854775807)
+			ORDER BY d.state, d.seq LIMIT 1) IS NOT NULL)
 	INTO v
 	FROM outbox_target t LEFT JOIN outbox_route r ON r.target = t.name AND r.version = p_version
 	WHERE t.name = p_target;
@@ -49,7 +39,7 @@ BEGIN
 END $$;
 
 -- Are there so many late messages, whosesoever, that a lane must not look at them with every poll?
-CREATE FUNCTION outbox_much_is_late(p_late xid8[], p_floor bigint, p_prev_seq bigint) RETURNS boolean
+CREATE OR REPLACE FUNCTION outbox_much_is_late(p_late xid8[], p_floor bigint, p_prev_seq bigint) RETURNS boolean
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
 	RETURN (SELECT count(*) > outbox_ahead_max() FROM (
@@ -62,7 +52,7 @@ BEGIN
 END $$;
 
 -- Nothing is in flight: is there anything to do at all?
-CREATE FUNCTION outbox_has_work(last outbox_receipt, v outbox_view, p_now timestamptz) RETURNS boolean
+CREATE OR REPLACE FUNCTION outbox_has_work(last outbox_receipt, v outbox_view, p_now timestamptz) RETURNS boolean
 LANGUAGE plpgsql STABLE AS $$
 DECLARE
 	cur pg_snapshot := pg_current_snapshot();
@@ -73,7 +63,8 @@ BEGIN
 	IF last.cur::text <> last.prev::text OR log_end - last.cur_seq > outbox_ahead_max() THEN
 		RETURN true;
 	END IF;
-	IF v.detours AND EXISTS (SELECT FROM outbox_due(last.target, last.lane, v.hold, v.unordered, cur, p_now, 1)) THEN
+	IF v.detours AND EXISTS (SELECT FROM outbox_due(last.target, last.lane, v.hold, v.unordered, cur, p_now, 1,
+			9223372036854775807)) THEN
 		RETURN true;
 	END IF;
 	late := outbox_late(last.prev, last.prev_xid, cur);
@@ -87,8 +78,9 @@ BEGIN
 			v.types, v.kind, v.published_only, 1, outbox_scan_max(), CASE WHEN v.detours THEN last.target END));
 END $$;
 
--- A claim that was made before, and only its answer was lost.
-CREATE FUNCTION outbox_claim_again(last outbox_receipt, v outbox_view, p_now timestamptz) RETURNS SETOF outbox_claimed
+-- A claim that was made before, and only its answer was lost. A row of the log that became a dead letter while in
+-- flight is still in it.
+CREATE OR REPLACE FUNCTION outbox_claim_again(last outbox_receipt, v outbox_view, p_now timestamptz) RETURNS SETOF outbox_claimed
 LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
 	seqs bigint[];
@@ -104,13 +96,14 @@ BEGIN
 			outbox_late(last.prev, last.prev_xid, last.cur), last.cur, least(last.cur_seq, last.claim_end), last.lane, v.lanes,
 			v.types, v.kind, v.published_only, 9223372036854775807, 9223372036854775807) w
 		WHERE w.seq <= last.claim_end
-			AND NOT EXISTS (SELECT FROM outbox_detour d WHERE d.target = last.target AND d.seq = w.seq)
+			AND NOT EXISTS (SELECT FROM outbox_detour d WHERE d.target = last.target AND d.seq = w.seq
+				AND NOT (coalesce(d.dead_n = last.n, false) AND d.state = 'pending'))
 	) i;
 	RETURN QUERY SELECT * FROM outbox_read_claim(last.target, coalesce(seqs, '{}'), flags);
 END $$;
 
 -- Choose a claim: picks of the detours and rows of the window, merged by seq and cut.
-CREATE FUNCTION outbox_choose(INOUT succ outbox_receipt, v outbox_view, p_late xid8[], p_max bigint, p_max_bytes bigint,
+CREATE OR REPLACE FUNCTION outbox_choose(INOUT succ outbox_receipt, v outbox_view, p_late xid8[], p_max bigint, p_max_bytes bigint,
 	p_now timestamptz, OUT seqs bigint[], OUT flags integer[])
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
@@ -176,16 +169,20 @@ END $$;
 
 -- What an operator wrote ahead of the lane is ahead no more once the lane has passed it. Some at a time: the mark does
 -- no harm on those that wait for it.
-CREATE FUNCTION outbox_pass_ahead(p outbox_receipt) RETURNS void
-LANGUAGE sql SET search_path FROM CURRENT SET row_security = off AS $$
-	UPDATE outbox_detour d SET ahead = false
-	FROM (SELECT a.seq FROM outbox_detour a JOIN outbox_message m ON m.seq = a.seq
-		WHERE a.target = (p).target AND a.lane = (p).lane AND a.ahead AND outbox_is_settled(m.xid, m.seq, p)
-		LIMIT 2000) passed
-	WHERE d.target = (p).target AND d.seq = passed.seq
-$$;
+CREATE OR REPLACE FUNCTION outbox_pass_ahead(p outbox_receipt) RETURNS void
+LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
+DECLARE
+	passed bigint[];
+BEGIN
+	passed := ARRAY(SELECT a.seq FROM (SELECT o.seq FROM outbox_detour o
+			WHERE o.target = p.target AND o.lane = p.lane AND o.ahead ORDER BY o.seq) a
+		JOIN outbox_message m ON m.seq = a.seq WHERE outbox_is_settled(m.xid, m.seq, p) LIMIT 2000);
+	IF cardinality(passed) > 0 THEN
+		UPDATE outbox_detour d SET ahead = false WHERE d.target = p.target AND d.seq = ANY (passed);
+	END IF;
+END $$;
 
-CREATE FUNCTION outbox_advance(p_target text, p_lane integer, p_owner text, p_n bigint, p_token bigint, p_new_token bigint,
+CREATE OR REPLACE FUNCTION outbox_advance(p_target text, p_lane integer, p_owner text, p_n bigint, p_token bigint, p_new_token bigint,
 	p_version bigint, p_outcomes outbox_outcomes, p_max bigint, p_max_bytes bigint, p_now timestamptz,
 	p_ahead bigint DEFAULT 0, p_ahead_first bigint DEFAULT 0, p_ahead_last bigint DEFAULT 0)
 RETURNS SETOF outbox_claimed

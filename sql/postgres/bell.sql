@@ -11,17 +11,17 @@
 -- Not for publishers that use PREPARE TRANSACTION, which NOTIFY forbids.
 
 -- By the schema's name, which a dump keeps; locks and channels are those of one database anyway.
-CREATE FUNCTION outbox_bell_key() RETURNS bigint
+CREATE OR REPLACE FUNCTION outbox_bell_key() RETURNS bigint
 LANGUAGE sql STABLE SET search_path FROM CURRENT AS $$
 	SELECT hashtextextended('outbox bell ' || current_schema(), 0)
 $$;
 
-CREATE FUNCTION outbox_bell_channel() RETURNS text
+CREATE OR REPLACE FUNCTION outbox_bell_channel() RETURNS text
 LANGUAGE sql STABLE SET search_path FROM CURRENT AS $$
 	SELECT 'outbox_bell_' || outbox_bell_key()
 $$;
 
-CREATE FUNCTION outbox_ring() RETURNS trigger
+CREATE OR REPLACE FUNCTION outbox_ring() RETURNS trigger
 LANGUAGE plpgsql AS $$
 BEGIN
 	PERFORM pg_catalog.pg_notify(TG_ARGV[0], '');
@@ -29,7 +29,7 @@ BEGIN
 END $$;
 
 -- Hang the bell or take it down. Says whether that changed anything.
-CREATE FUNCTION outbox_doorbell(p_on boolean) RETURNS boolean
+CREATE OR REPLACE FUNCTION outbox_doorbell(p_on boolean) RETURNS boolean
 LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
 	there boolean := EXISTS (SELECT FROM pg_trigger
@@ -47,13 +47,13 @@ BEGIN
 	RETURN true;
 END $$;
 
-CREATE FUNCTION outbox_bell_hangs() RETURNS boolean
+CREATE OR REPLACE FUNCTION outbox_bell_hangs() RETURNS boolean
 LANGUAGE sql STABLE SET search_path FROM CURRENT AS $$
 	SELECT EXISTS (SELECT FROM pg_trigger WHERE tgrelid = 'outbox_message'::regclass AND tgname = 'outbox_bell')
 $$;
 
 -- Before outbox_listen(), in a transaction of its own: rings count from its commit on.
-CREATE FUNCTION outbox_hear() RETURNS void
+CREATE OR REPLACE FUNCTION outbox_hear() RETURNS void
 LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN
 	-- a sleeper whose machine is gone must not keep the bell for hours
@@ -64,7 +64,7 @@ END $$;
 
 -- A relay wants to sleep. 1: publishers ring from now on, look once more and sleep. 2: likewise, since another relay
 -- sleeps; it passes the bell on when it lets go. 0: publishers are at work, not now.
-CREATE FUNCTION outbox_listen() RETURNS integer
+CREATE OR REPLACE FUNCTION outbox_listen() RETURNS integer
 LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
 	bell bigint := outbox_bell_key();
@@ -79,7 +79,7 @@ BEGIN
 END $$;
 
 -- Awake: publishers need not ring any more. Those who sleep by this one's bell are woken: one of them may have it.
-CREATE FUNCTION outbox_awake() RETURNS void
+CREATE OR REPLACE FUNCTION outbox_awake() RETURNS void
 LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN
 	IF pg_advisory_unlock(outbox_bell_key()) THEN

@@ -4,7 +4,7 @@
 
 -- The plan of the query by which a relay reads the log, on the tables as they are and under the settings
 -- of outbox_advance. Volatile, or EXPLAIN is refused; it writes nothing. No row before the first target is registered.
-CREATE FUNCTION outbox_window_plan() RETURNS SETOF text
+CREATE OR REPLACE FUNCTION outbox_window_plan() RETURNS SETOF text
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off SET max_parallel_workers_per_gather = 0
 SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off AS $$
 DECLARE

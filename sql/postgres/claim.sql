@@ -7,41 +7,16 @@
 -- that is due can be picked, and the run of due or parked ones behind it comes along, up to the first
 -- that is neither. Picks and new log rows are merged by seq and cut by count, by bytes, and at a suspect,
 -- which travels alone.
+--
+-- Whatever the statistics say: they are of the past. When a million failed deliveries are requeued, the planner knows of
+-- no pending ones, takes any index that leads to those for as good as any other, and walks through all of them for each
+-- key. So every question that a claim asks of the detours is put in the words of the one index that answers it: rows are
+-- compared with the columns of that index, and asked for in its order, which no other index has; sorting is switched off.
 
--- One message of a claim as the program reads it. The last row of an answer has only the head:
--- n, token, now, paused, stale route, cautious, next due time (times in microseconds since 1970), how many were read ahead.
-CREATE TYPE outbox_claimed AS (
-	head bigint[],
-	seq bigint,
-	id text,
-	type text,
-	key text,
-	kind text,
-	published boolean,
-	created_at timestamptz,
-	event_time timestamptz,
-	due_at timestamptz,
-	expires_at timestamptz,
-	priority smallint,
-	content_type text,
-	source text,
-	subject text,
-	topic text,
-	correlation_id text,
-	causation_id text,
-	traceparent text,
-	headers text,
-	payload text,
-	payload_bin bytea,
-	attempts integer,
-	failing_since timestamptz,
-	flags integer -- 1 detour, 2 suspect, 4 blocked: its payload is not loaded
-);
-
-CREATE FUNCTION outbox_micros(t timestamptz) RETURNS bigint
+CREATE OR REPLACE FUNCTION outbox_micros(t timestamptz) RETURNS bigint
 LANGUAGE sql STABLE AS $$ SELECT (extract(epoch FROM t) * 1000000)::bigint $$;
 
-CREATE FUNCTION outbox_claim_head(p outbox_receipt, now timestamptz, paused boolean, stale boolean, next_due timestamptz,
+CREATE OR REPLACE FUNCTION outbox_claim_head(p outbox_receipt, now timestamptz, paused boolean, stale boolean, next_due timestamptz,
 	ahead bigint DEFAULT 0) RETURNS outbox_claimed
 LANGUAGE plpgsql STABLE AS $$
 DECLARE
@@ -53,7 +28,7 @@ BEGIN
 END $$;
 
 -- When the lane's next waiting or deferred delivery is due.
-CREATE FUNCTION outbox_next_due(p_target text, p_lane integer, p_now timestamptz) RETURNS timestamptz
+CREATE OR REPLACE FUNCTION outbox_next_due(p_target text, p_lane integer, p_now timestamptz) RETURNS timestamptz
 LANGUAGE sql STABLE AS $$
 	SELECT next_attempt_at FROM outbox_detour
 	WHERE target = p_target AND lane = p_lane AND state = 'pending' AND next_attempt_at IS NOT NULL
@@ -61,67 +36,107 @@ LANGUAGE sql STABLE AS $$
 	ORDER BY next_attempt_at LIMIT 1
 $$;
 
--- Due, and nothing before it in its key holds it back. ahead ones wait until their lane's window has them.
-CREATE FUNCTION outbox_due(p_target text, p_lane integer, p_hold boolean, p_unordered boolean, p_cur pg_snapshot,
-	p_now timestamptz, p_max bigint) RETURNS TABLE (seq bigint, key text, suspect boolean)
+-- Due, and nothing before it in its key holds it back; p_look: of how many that are due. ahead ones wait until their
+-- lane's window has them.
+CREATE OR REPLACE FUNCTION outbox_due(p_target text, p_lane integer, p_hold boolean, p_unordered boolean, p_cur pg_snapshot,
+	p_now timestamptz, p_max bigint, p_look bigint) RETURNS TABLE (seq bigint, key text, suspect boolean)
 LANGUAGE sql STABLE ROWS 10 AS $$
-	SELECT d.seq, CASE WHEN NOT p_unordered THEN d.key END, d.suspect FROM outbox_detour d
-	WHERE d.target = p_target AND d.lane = p_lane AND d.state = 'pending'
-		AND d.next_attempt_at IS NOT NULL AND d.next_attempt_at <= p_now
-		AND (p_unordered OR d.key IS NULL OR NOT EXISTS (SELECT FROM outbox_detour b
-			WHERE b.target = p_target AND b.key = d.key AND b.seq < d.seq
+	SELECT d.seq, CASE WHEN NOT p_unordered THEN d.key END, d.suspect
+	FROM (SELECT o.seq, o.key, o.suspect, o.ahead, o.next_attempt_at FROM outbox_detour o
+		WHERE o.target = p_target AND o.lane = p_lane AND o.state = 'pending'
+			AND o.next_attempt_at IS NOT NULL AND o.next_attempt_at <= p_now
+		ORDER BY o.next_attempt_at, o.seq LIMIT p_look) d
+	WHERE (p_unordered OR d.key IS NULL OR (SELECT b.seq FROM outbox_detour b
+			WHERE b.target = p_target AND b.key IS NOT NULL AND (b.key, b.seq) >= (d.key, 0) AND (b.key, b.seq) < (d.key, d.seq)
+				AND b.state IN ('pending', 'failed')
 				AND ((b.state = 'pending' AND NOT (b.why = 'deferred' AND b.next_attempt_at > p_now))
-					OR (p_hold AND b.state = 'failed'))))
+					OR (p_hold AND b.state = 'failed'))
+			ORDER BY b.key, b.seq LIMIT 1) IS NULL)
 		AND (NOT d.ahead OR EXISTS (SELECT FROM outbox_message m
 			WHERE m.seq = d.seq AND pg_visible_in_snapshot(m.xid, p_cur)))
-	ORDER BY d.next_attempt_at, d.seq LIMIT p_max
+	LIMIT p_max
 $$;
 
--- The due ones and the run behind each, up to the first that is neither due nor parked: at most p_max, the first
--- ones of the log.
-CREATE FUNCTION outbox_picks(p_target text, p_lane integer, p_hold boolean, p_unordered boolean, p_cur pg_snapshot,
+-- The run behind one that is due, itself first, up to the first that is neither due nor parked.
+CREATE OR REPLACE FUNCTION outbox_run(p_target text, p_key text, p_seq bigint, p_suspect boolean, p_hold boolean, p_cur pg_snapshot,
 	p_now timestamptz, p_max bigint) RETURNS TABLE (seq bigint, suspect boolean)
 LANGUAGE sql STABLE ROWS 10 AS $$
-	WITH heads AS MATERIALIZED (
-		SELECT * FROM outbox_due(p_target, p_lane, p_hold, p_unordered, p_cur, p_now, p_max))
-	SELECT u.seq, u.suspect FROM (
-		SELECT h.seq, h.suspect FROM heads h
-		UNION ALL
-		SELECT r.seq, r.suspect FROM heads h
-		CROSS JOIN LATERAL (SELECT coalesce((SELECT s.seq FROM outbox_detour s
-			WHERE s.target = p_target AND s.key = h.key AND s.seq > h.seq AND s.state IN ('pending', 'failed')
-				AND ((s.state = 'pending' AND s.why = 'retry' AND s.next_attempt_at > p_now)
-					OR (p_hold AND s.state = 'failed'))
-			ORDER BY s.seq LIMIT 1), 9223372036854775807) AS seq) stop
-		CROSS JOIN LATERAL (
-			SELECT d.seq, d.suspect FROM outbox_detour d
-			WHERE d.target = p_target AND d.key = h.key AND d.state = 'pending' AND d.seq > h.seq AND d.seq < stop.seq
-				AND NOT (d.why = 'deferred' AND d.next_attempt_at > p_now)
-				AND (NOT d.ahead OR EXISTS (SELECT FROM outbox_message m
-					WHERE m.seq = d.seq AND pg_visible_in_snapshot(m.xid, p_cur)))
-			ORDER BY d.seq LIMIT p_max) r
-	) u ORDER BY u.seq LIMIT p_max
+	SELECT p_seq, p_suspect
+	UNION ALL
+	-- no further than needed: the search for what ends a run must not read all of a key
+	SELECT r.seq, r.suspect FROM (
+		SELECT d.seq, d.suspect, bool_or(d.stops) OVER (ORDER BY d.key, d.seq ROWS UNBOUNDED PRECEDING) AS stopped
+		FROM (SELECT o.key, o.seq, o.suspect,
+				o.state = 'failed' OR coalesce(o.why = 'retry' AND o.next_attempt_at > p_now, false) AS stops
+			FROM outbox_detour o
+			WHERE o.target = p_target AND o.key IS NOT NULL AND (o.key, o.seq) > (p_key, p_seq)
+				AND (o.key, o.seq) <= (p_key, 9223372036854775807) AND o.state IN ('pending', 'failed')
+				AND (p_hold OR o.state <> 'failed')
+				AND NOT coalesce(o.state = 'pending' AND o.why = 'deferred' AND o.next_attempt_at > p_now, false)
+				AND (NOT o.ahead OR o.state = 'failed' OR (o.why = 'retry' AND o.next_attempt_at > p_now)
+					OR EXISTS (SELECT FROM outbox_message m
+						WHERE m.seq = o.seq AND pg_visible_in_snapshot(m.xid, p_cur)))
+			ORDER BY o.key, o.seq LIMIT p_max) d) r
+	WHERE NOT r.stopped
 $$;
 
--- Does an unfinished detour of its key, other than the picks, hold a new row back?
-CREATE FUNCTION outbox_is_blocked(p_target text, p_key text, p_seq bigint, p_hold boolean, p_picks bigint[],
+-- The due ones and the run behind each, at most p_max. Few keys may have a million that are due, and only the first of
+-- each can go: so some are looked at and the runs behind them end the search once they are enough; a key gets a part of
+-- the claim, unless there are too few keys to fill it. All that are due are looked at only where most of the first ones
+-- wait behind something.
+CREATE OR REPLACE FUNCTION outbox_picks(p_target text, p_lane integer, p_hold boolean, p_unordered boolean, p_cur pg_snapshot,
+	p_now timestamptz, p_max bigint) RETURNS TABLE (seq bigint, suspect boolean)
+LANGUAGE plpgsql STABLE ROWS 10 AS $$
+DECLARE
+	look bigint := 4 * p_max;
+	run bigint := p_max / 16;
+	seqs bigint[];
+	suspects boolean[];
+BEGIN
+	LOOP
+		SELECT array_agg(p.seq), array_agg(p.suspect) INTO seqs, suspects FROM (
+			SELECT r.seq, r.suspect FROM outbox_due(p_target, p_lane, p_hold, p_unordered, p_cur, p_now, p_max, look) h
+			CROSS JOIN LATERAL outbox_run(p_target, h.key, h.seq, h.suspect, p_hold, p_cur, p_now, run) r
+			LIMIT p_max) p;
+		EXIT WHEN cardinality(seqs) >= p_max OR look > 4 * p_max;
+		IF run < p_max AND seqs IS NOT NULL AND NOT p_unordered THEN
+			run := p_max;
+		ELSIF (SELECT o.seq FROM outbox_detour o
+				WHERE o.target = p_target AND o.lane = p_lane AND o.state = 'pending'
+					AND o.next_attempt_at IS NOT NULL AND o.next_attempt_at <= p_now
+				ORDER BY o.next_attempt_at, o.seq OFFSET look LIMIT 1) IS NOT NULL THEN
+			run := p_max;
+			look := 9223372036854775807;
+		ELSE
+			EXIT;
+		END IF;
+	END LOOP;
+	RETURN QUERY SELECT u.seq, u.suspect FROM unnest(seqs, suspects) u(seq, suspect) ORDER BY u.seq;
+END $$;
+
+-- Does something before it in its key hold a delivery back, other than the picks?
+CREATE OR REPLACE FUNCTION outbox_is_blocked(p_target text, p_key text, p_seq bigint, p_hold boolean, p_picks bigint[],
 	p_now timestamptz) RETURNS boolean
 LANGUAGE sql STABLE AS $$
-	SELECT EXISTS (SELECT FROM outbox_detour b
-		WHERE b.target = p_target AND b.key = p_key AND b.seq < p_seq
+	SELECT (SELECT b.seq FROM outbox_detour b
+		WHERE b.target = p_target AND b.key IS NOT NULL AND (b.key, b.seq) >= (p_key, 0) AND (b.key, b.seq) < (p_key, p_seq)
+			AND b.state IN ('pending', 'failed')
 			AND ((b.state = 'pending' AND NOT (b.why = 'deferred' AND b.next_attempt_at > p_now))
 				OR (p_hold AND b.state = 'failed'))
-			AND b.seq <> ALL (p_picks))
+			AND b.seq <> ALL (p_picks)
+		ORDER BY b.key, b.seq LIMIT 1) IS NOT NULL
 $$;
 
--- The messages of a claim, in seq order: which, and whether they are detours (1) or blocked (4).
-CREATE FUNCTION outbox_read_claim(p_target text, p_seqs bigint[], p_flags integer[]) RETURNS SETOF outbox_claimed
+-- The messages of a claim, in seq order: which, and whether they are detours (1) or blocked (4). 8: outbox_dead() says
+-- more about it.
+CREATE OR REPLACE FUNCTION outbox_read_claim(p_target text, p_seqs bigint[], p_flags integer[]) RETURNS SETOF outbox_claimed
 LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 	SELECT NULL::bigint[], u.seq, coalesce(m.id, d.id), m.type, coalesce(m.key, d.key), m.kind, m.published,
 		m.created_at, m.event_time, m.due_at, m.expires_at, m.priority, m.content_type, m.source, m.subject,
 		m.topic, m.correlation_id, m.causation_id, m.traceparent, m.headers,
 		CASE WHEN u.flags & 4 = 0 THEN m.payload END, CASE WHEN u.flags & 4 = 0 THEN m.payload_bin END,
-		coalesce(d.attempts, 0), d.failing_since, u.flags + CASE WHEN d.suspect THEN 2 ELSE 0 END
+		coalesce(d.attempts, 0), d.failing_since,
+		u.flags + CASE WHEN d.suspect THEN 2 ELSE 0 END + CASE WHEN d.dead_target IS NOT NULL THEN 8 ELSE 0 END
 	FROM unnest(p_seqs, p_flags) WITH ORDINALITY AS u(seq, flags, i)
 	LEFT JOIN LATERAL (SELECT * FROM outbox_message l WHERE l.seq = u.seq
 		UNION ALL SELECT * FROM outbox_kept k WHERE k.seq = u.seq LIMIT 1) m ON true

@@ -7,23 +7,23 @@
 -- are held. Errors of class OB are for the program: OB001 not found, OB002 conflict, OB003 not valid,
 -- OB004 the data do not belong together, OB005 fenced, OB006 configuration.
 
-CREATE FUNCTION outbox_now(now timestamptz) RETURNS timestamptz
+CREATE OR REPLACE FUNCTION outbox_now(now timestamptz) RETURNS timestamptz
 LANGUAGE sql VOLATILE AS $$ SELECT coalesce(now, clock_timestamp()) $$;
 
 -- A lane is locked for the short transactions that settle, claim or act on it; the number of an advisory lock.
-CREATE FUNCTION outbox_lane_lock(target text, lane integer) RETURNS bigint
+CREATE OR REPLACE FUNCTION outbox_lane_lock(target text, lane integer) RETURNS bigint
 LANGUAGE sql STABLE AS $$
 	SELECT hashtextextended(current_schema() || '.' || target, lane)
 $$;
 
-CREATE FUNCTION outbox_no_target(target text) RETURNS void
+CREATE OR REPLACE FUNCTION outbox_no_target(target text) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
 	RAISE EXCEPTION 'no target "%" is registered here', target USING ERRCODE = 'OB001';
 END $$;
 
 -- The last receipt of a lane.
-CREATE FUNCTION outbox_last_receipt(p_target text, p_lane integer) RETURNS outbox_receipt
+CREATE OR REPLACE FUNCTION outbox_last_receipt(p_target text, p_lane integer) RETURNS outbox_receipt
 LANGUAGE plpgsql STABLE AS $$
 DECLARE
 	last outbox_receipt;
@@ -40,7 +40,7 @@ BEGIN
 END $$;
 
 -- A position that lies ahead of the database belongs to another history: a restored dump, a reset sequence.
-CREATE FUNCTION outbox_check_position(p outbox_receipt, log_end bigint, now_at pg_snapshot) RETURNS void
+CREATE OR REPLACE FUNCTION outbox_check_position(p outbox_receipt, log_end bigint, now_at pg_snapshot) RETURNS void
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
 	IF p.cur_seq > log_end THEN
@@ -53,7 +53,7 @@ BEGIN
 END $$;
 
 -- At take(), when it costs nothing: were these receipts written by this server, on this log?
-CREATE FUNCTION outbox_check_history(p outbox_receipt) RETURNS void
+CREATE OR REPLACE FUNCTION outbox_check_history(p outbox_receipt) RETURNS void
 LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
 	known text := (SELECT value FROM outbox_meta WHERE name = 'cluster');
@@ -71,7 +71,7 @@ BEGIN
 END $$;
 
 -- Which server this is, as far as one may know it.
-CREATE FUNCTION outbox_cluster() RETURNS text
+CREATE OR REPLACE FUNCTION outbox_cluster() RETURNS text
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
 	RETURN (SELECT system_identifier::text FROM pg_control_system());
@@ -79,13 +79,13 @@ EXCEPTION WHEN insufficient_privilege THEN
 	RETURN NULL;
 END $$;
 
-CREATE FUNCTION outbox_is_cautious(p outbox_receipt) RETURNS boolean
+CREATE OR REPLACE FUNCTION outbox_is_cautious(p outbox_receipt) RETURNS boolean
 LANGUAGE sql IMMUTABLE AS $$
 	SELECT (p).caution_left > 0 OR (p).pos < (p).caution_end
 $$;
 
 -- What the next receipt starts from: same position, nothing in flight, nothing settled.
-CREATE FUNCTION outbox_next_receipt(p outbox_receipt, token bigint, owner text, now timestamptz) RETURNS outbox_receipt
+CREATE OR REPLACE FUNCTION outbox_next_receipt(p outbox_receipt, token bigint, owner text, now timestamptz) RETURNS outbox_receipt
 LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
 	p.n := p.n + 1;
@@ -109,7 +109,7 @@ BEGIN
 END $$;
 
 -- A duplicate key here means that somebody else has the lane: fenced.
-CREATE FUNCTION outbox_append_receipt(p outbox_receipt) RETURNS void
+CREATE OR REPLACE FUNCTION outbox_append_receipt(p outbox_receipt) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
 	PERFORM pg_current_xact_id(); -- before the number: outbox_tail relies on it
@@ -118,7 +118,7 @@ BEGIN
 END $$;
 
 -- One round of lease keeping. lanes: those held now.
-CREATE FUNCTION outbox_lease(p_target text, p_owner text, p_duration bigint, p_version bigint, p_leaving boolean,
+CREATE OR REPLACE FUNCTION outbox_lease(p_target text, p_owner text, p_duration bigint, p_version bigint, p_leaving boolean,
 	p_outage text, p_outage_age bigint, p_now timestamptz,
 	OUT total integer, OUT share integer, OUT stale_route boolean, OUT lanes integer[])
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off SET lock_timeout = '10s' AS $$
@@ -168,7 +168,7 @@ BEGIN
 	lanes := ARRAY(SELECT unnest(lanes) ORDER BY 1);
 END $$;
 
-CREATE FUNCTION outbox_release(p_target text, p_lane integer, p_owner text) RETURNS void
+CREATE OR REPLACE FUNCTION outbox_release(p_target text, p_lane integer, p_owner text) RETURNS void
 LANGUAGE sql SET search_path FROM CURRENT SET row_security = off AS $$
 	UPDATE outbox_lane SET owner = NULL, lease_until = '-infinity'
 	WHERE target = p_target AND lane = p_lane AND owner = p_owner
@@ -178,7 +178,7 @@ $$;
 -- The first owner that dies with messages in flight is taken as bad luck; from the second on, nothing
 -- settled in between, the lane is cautious: one message at a time until all that was in flight is settled.
 -- Whoever dies in that mode leaves exactly one message in flight: the suspect.
-CREATE FUNCTION outbox_take_over(last outbox_receipt, p_owner text, p_token bigint, p_now timestamptz) RETURNS outbox_receipt
+CREATE OR REPLACE FUNCTION outbox_take_over(last outbox_receipt, p_owner text, p_token bigint, p_now timestamptz) RETURNS outbox_receipt
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
 	succ outbox_receipt := outbox_next_receipt(last, p_token, p_owner, p_now);
@@ -206,7 +206,7 @@ BEGIN
 END $$;
 
 -- Begin to work on a lane.
-CREATE FUNCTION outbox_take(p_target text, p_lane integer, p_owner text, p_token bigint, p_now timestamptz,
+CREATE OR REPLACE FUNCTION outbox_take(p_target text, p_lane integer, p_owner text, p_token bigint, p_now timestamptz,
 	OUT n bigint, OUT token bigint, OUT takeovers integer, OUT cautious boolean, OUT suspect_seq bigint,
 	OUT in_flight bigint)
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off SET lock_timeout = '10s' AS $$

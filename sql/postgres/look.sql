@@ -12,57 +12,7 @@
 -- Everything here only reads, in one snapshot: READ ONLY, REPEATABLE READ. Functions without SET are
 -- inlined where they are used.
 
--- What list and tail tell of a delivery.
-CREATE TYPE outbox_look AS (
-	seq bigint,
-	id text,
-	target text,
-	type text,
-	key text,
-	lane integer,
-	state text,
-	why text,
-	attempts integer,
-	owner text,
-	last_error text,
-	reason text,
-	event_time timestamptz,
-	created_at timestamptz,
-	last_status_at timestamptz,
-	next_attempt_at timestamptz
-);
-
--- What is looked for. NULL: any.
-CREATE TYPE outbox_wanted AS (
-	states text[],                              -- never NULL
-	why text,
-	type text,                                  -- a LIKE pattern
-	key text,
-	changed_before timestamptz,
-	created_before timestamptz,
-	seqs bigint[],
-	after bigint,                               -- behind the page before
-	max bigint
-);
-
--- A target's routing and the last receipts of its lanes, lane 0 first. All lanes have settled what is at or
--- below low and does not belong to the transactions in late; none has settled what is behind log_end or
--- claimed what is behind claim_last.
-CREATE TYPE outbox_reading AS (
-	target text,
-	start pg_snapshot,
-	lanes integer,
-	route outbox_route,
-	last outbox_receipt[],
-	routes outbox_route[],                      -- of the claims in flight
-	late xid8[],
-	low bigint,
-	log_end bigint,
-	claim_last bigint,
-	detours boolean                             -- there are any that a lane has not passed, maybe
-);
-
-CREATE FUNCTION outbox_reading_of(t outbox_target) RETURNS outbox_reading
+CREATE OR REPLACE FUNCTION outbox_reading_of(t outbox_target) RETURNS outbox_reading
 LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
 	v outbox_reading;
@@ -82,18 +32,20 @@ BEGIN
 			|| outbox_late(l.cur::pg_snapshot, l.cur_xid, now_at)) x);
 	SELECT min(greatest(l.pos, l.prev_seq)), max(l.cur_seq), max(l.claim_last) INTO v.low, v.log_end, v.claim_last
 		FROM unnest(v.last) l;
-	v.detours := EXISTS (SELECT FROM outbox_detour d WHERE d.target = t.name AND (v.late <> '{}' OR d.seq > v.low));
+	v.detours := (SELECT d.seq FROM outbox_detour d
+		WHERE d.target = t.name AND d.seq > CASE WHEN v.late = '{}' THEN v.low ELSE 0 END
+		ORDER BY d.target, d.seq LIMIT 1) IS NOT NULL;
 	RETURN v;
 END $$;
 
 -- Is a message that is not settled in flight?
-CREATE FUNCTION outbox_is_claimed(xid xid8, seq bigint, p outbox_receipt) RETURNS boolean
+CREATE OR REPLACE FUNCTION outbox_is_claimed(xid xid8, seq bigint, p outbox_receipt) RETURNS boolean
 LANGUAGE sql IMMUTABLE AS $$
 	SELECT seq > (p).pos AND seq <= (p).claim_end AND pg_visible_in_snapshot(xid, (p).cur)
 		AND NOT pg_visible_in_snapshot(xid, (p).prev)
 $$;
 
-CREATE FUNCTION outbox_route_takes(type text, kind text, published boolean, r outbox_route) RETURNS boolean
+CREATE OR REPLACE FUNCTION outbox_route_takes(type text, kind text, published boolean, r outbox_route) RETURNS boolean
 LANGUAGE sql IMMUTABLE AS $$
 	SELECT ((r).types IS NULL OR type LIKE ANY ((r).types))
 		AND ((r).kind IS NULL OR coalesce(kind, 'event') = (r).kind)
@@ -102,7 +54,7 @@ $$;
 
 -- What has no detour and is not settled. Two halves, so that each keeps the order of its index; p_after
 -- narrows them. OFFSET 0 keeps the planner from turning things round. Above low:
-CREATE FUNCTION outbox_unsettled(v outbox_reading, p_after bigint, p_to bigint)
+CREATE OR REPLACE FUNCTION outbox_unsettled(v outbox_reading, p_after bigint, p_to bigint)
 RETURNS TABLE (seq bigint, id text, type text, key text, lane integer, claimed boolean, owner text,
 	event_time timestamptz, created_at timestamptz, claimed_at timestamptz)
 LANGUAGE sql STABLE AS $$
@@ -113,14 +65,18 @@ LANGUAGE sql STABLE AS $$
 	CROSS JOIN LATERAL (SELECT outbox_is_claimed(m.xid, m.seq, p.last) AS claimed OFFSET 0) c
 	WHERE m.seq > greatest((v).low, p_after) AND m.seq <= p_to
 		AND NOT outbox_is_settled(m.xid, m.seq, p.last)
-		AND CASE WHEN c.claimed THEN outbox_route_takes(m.type, m.kind, m.published, (v).routes[m.slot % (v).lanes + 1])
-			ELSE outbox_route_takes(m.type, m.kind, m.published, (v).route) END
+		AND CASE WHEN c.claimed THEN outbox_route_takes(m.type, CASE WHEN ((v).routes[m.slot % (v).lanes + 1]).kind LIKE '% %'
+				AND outbox_kind_takes(((v).routes[m.slot % (v).lanes + 1]).kind, m.kind, m.priority, m.seq)
+				THEN ((v).routes[m.slot % (v).lanes + 1]).kind ELSE m.kind END, m.published, (v).routes[m.slot % (v).lanes + 1])
+			ELSE outbox_route_takes(m.type, CASE WHEN ((v).route).kind LIKE '% %'
+					AND outbox_kind_takes(((v).route).kind, m.kind, m.priority, m.seq)
+					THEN ((v).route).kind ELSE m.kind END, m.published, (v).route) END
 		AND (NOT (v).detours
 			OR NOT EXISTS (SELECT FROM outbox_detour d WHERE d.target = (v).target AND d.seq = m.seq OFFSET 0))
 $$;
 
 -- At or below low:
-CREATE FUNCTION outbox_unsettled_late(v outbox_reading, p_after bigint)
+CREATE OR REPLACE FUNCTION outbox_unsettled_late(v outbox_reading, p_after bigint)
 RETURNS TABLE (seq bigint, id text, type text, key text, lane integer, claimed boolean, owner text,
 	event_time timestamptz, created_at timestamptz, claimed_at timestamptz)
 LANGUAGE sql STABLE AS $$
@@ -133,8 +89,12 @@ LANGUAGE sql STABLE AS $$
 	CROSS JOIN LATERAL (SELECT (v).last[m.slot % (v).lanes + 1] AS last OFFSET 0) p
 	CROSS JOIN LATERAL (SELECT outbox_is_claimed(m.xid, m.seq, p.last) AS claimed OFFSET 0) c
 	WHERE NOT outbox_is_settled(m.xid, m.seq, p.last)
-		AND CASE WHEN c.claimed THEN outbox_route_takes(m.type, m.kind, m.published, (v).routes[m.slot % (v).lanes + 1])
-			ELSE outbox_route_takes(m.type, m.kind, m.published, (v).route) END
+		AND CASE WHEN c.claimed THEN outbox_route_takes(m.type, CASE WHEN ((v).routes[m.slot % (v).lanes + 1]).kind LIKE '% %'
+				AND outbox_kind_takes(((v).routes[m.slot % (v).lanes + 1]).kind, m.kind, m.priority, m.seq)
+				THEN ((v).routes[m.slot % (v).lanes + 1]).kind ELSE m.kind END, m.published, (v).routes[m.slot % (v).lanes + 1])
+			ELSE outbox_route_takes(m.type, CASE WHEN ((v).route).kind LIKE '% %'
+					AND outbox_kind_takes(((v).route).kind, m.kind, m.priority, m.seq)
+					THEN ((v).route).kind ELSE m.kind END, m.published, (v).route) END
 		AND (NOT (v).detours
 			OR NOT EXISTS (SELECT FROM outbox_detour d WHERE d.target = (v).target AND d.seq = m.seq OFFSET 0))
 $$;
@@ -143,8 +103,8 @@ $$;
 -- settled stays settled, and receipts are numbered without a gap. NULL: it was never meant for this target,
 -- that is, no claim had it; or retention took the receipts, which it does not while such a message needs
 -- them. p_hint: the last answer for this lane, often the right one again.
-CREATE FUNCTION outbox_delivered_by(p_xid xid8, p_seq bigint, p_type text, p_kind text, p_published boolean,
-	p_last outbox_receipt, p_hint bigint) RETURNS outbox_receipt
+CREATE OR REPLACE FUNCTION outbox_delivered_by(p_xid xid8, p_seq bigint, p_type text, p_kind text, p_published boolean,
+	p_priority integer, p_last outbox_receipt, p_hint bigint) RETURNS outbox_receipt
 LANGUAGE plpgsql STABLE AS $$
 DECLARE
 	r outbox_receipt;
@@ -176,14 +136,15 @@ BEGIN
 		WHERE o.target = p_last.target AND o.lane = p_last.lane AND o.n = low - 1;
 	IF FOUND AND p_seq <= r.settled_to AND outbox_is_claimed(p_xid, p_seq, claim)
 		AND EXISTS (SELECT FROM outbox_route o WHERE o.target = p_last.target AND o.version = claim.route_version
-			AND outbox_route_takes(p_type, p_kind, p_published, o)) THEN
+			AND outbox_route_takes(p_type, CASE WHEN o.kind LIKE '% %'
+					AND outbox_kind_takes(o.kind, p_kind, p_priority, p_seq) THEN o.kind ELSE p_kind END, p_published, o)) THEN
 		RETURN r;
 	END IF;
 	RETURN NULL;
 END $$;
 
 -- Detours with what their messages say.
-CREATE VIEW outbox_detoured AS
+CREATE OR REPLACE VIEW outbox_detoured AS
 SELECT d.seq, d.id, d.target, coalesce(m.type, '') AS type, d.key, d.lane, d.state, d.why, d.attempts, d.owner,
 	d.last_error, d.reason, m.event_time, m.created_at, d.last_status_at, d.next_attempt_at, d.n
 FROM outbox_detour d
@@ -194,7 +155,7 @@ LEFT JOIN LATERAL (
 
 -- ---- list --------------------------------------------------------------------------------------
 
-CREATE FUNCTION outbox_list_detours(p_target text, f outbox_wanted) RETURNS SETOF outbox_look
+CREATE OR REPLACE FUNCTION outbox_list_detours(p_target text, f outbox_wanted) RETURNS SETOF outbox_look
 LANGUAGE sql STABLE AS $$
 	SELECT d.seq, d.id, d.target, d.type, d.key, d.lane, d.state, CASE WHEN d.state = 'pending' THEN d.why END,
 		d.attempts, d.owner, d.last_error, d.reason, d.event_time, d.created_at, d.last_status_at, d.next_attempt_at
@@ -220,7 +181,7 @@ LANGUAGE sql STABLE AS $$
 $$;
 
 -- Pending and sending ones.
-CREATE FUNCTION outbox_list_unsettled(t outbox_target, v outbox_reading, f outbox_wanted) RETURNS SETOF outbox_look
+CREATE OR REPLACE FUNCTION outbox_list_unsettled(t outbox_target, v outbox_reading, f outbox_wanted) RETURNS SETOF outbox_look
 LANGUAGE plpgsql STABLE AS $$
 DECLARE
 	stop bigint := CASE WHEN 'pending' = ANY (f.states) THEN 9223372036854775807 ELSE v.claim_last END;
@@ -252,7 +213,7 @@ BEGIN
 END $$;
 
 -- What became of a message that has no detour. state NULL: it is not meant for this target. hint: see above.
-CREATE FUNCTION outbox_look_at(m outbox_message, t outbox_target, v outbox_reading, INOUT hint bigint,
+CREATE OR REPLACE FUNCTION outbox_look_at(m outbox_message, t outbox_target, v outbox_reading, INOUT hint bigint,
 	OUT d outbox_look)
 LANGUAGE plpgsql STABLE AS $$
 DECLARE
@@ -262,7 +223,7 @@ BEGIN
 	IF pg_visible_in_snapshot(m.xid, v.start) THEN
 		RETURN;
 	ELSIF outbox_is_settled(m.xid, m.seq, p) THEN
-		p := outbox_delivered_by(m.xid, m.seq, m.type, m.kind, m.published, p, hint);
+		p := outbox_delivered_by(m.xid, m.seq, m.type, m.kind, m.published, m.priority, p, hint);
 		IF p.n IS NULL THEN
 			RETURN;
 		END IF;
@@ -271,12 +232,16 @@ BEGIN
 		d.owner := p.owner;
 		d.last_status_at := p.settled_at;
 	ELSIF outbox_is_claimed(m.xid, m.seq, p) THEN
-		IF outbox_route_takes(m.type, m.kind, m.published, v.routes[i]) THEN
+		IF outbox_route_takes(m.type, CASE WHEN (v.routes[i]).kind LIKE '% %'
+				AND outbox_kind_takes((v.routes[i]).kind, m.kind, m.priority, m.seq)
+				THEN (v.routes[i]).kind ELSE m.kind END, m.published, v.routes[i]) THEN
 			d.state := 'sending';
 			d.owner := p.owner;
 			d.last_status_at := p.settled_at;
 		END IF;
-	ELSIF outbox_route_takes(m.type, m.kind, m.published, v.route) THEN
+	ELSIF outbox_route_takes(m.type, CASE WHEN (v.route).kind LIKE '% %'
+			AND outbox_kind_takes((v.route).kind, m.kind, m.priority, m.seq)
+			THEN (v.route).kind ELSE m.kind END, m.published, v.route) THEN
 		d.state := 'pending';
 		d.why := CASE WHEN t.paused THEN 'paused' ELSE 'new' END;
 	END IF;
@@ -292,7 +257,7 @@ BEGIN
 END $$;
 
 -- Along the log, or the messages that were named.
-CREATE FUNCTION outbox_list_log(t outbox_target, v outbox_reading, f outbox_wanted) RETURNS SETOF outbox_look
+CREATE OR REPLACE FUNCTION outbox_list_log(t outbox_target, v outbox_reading, f outbox_wanted) RETURNS SETOF outbox_look
 LANGUAGE plpgsql STABLE AS $$
 DECLARE
 	stop bigint := CASE WHEN 'pending' = ANY (f.states) THEN 9223372036854775807 ELSE v.log_end END;
@@ -333,7 +298,7 @@ END $$;
 
 -- Deliveries behind (p_after_seq, p_after_target), of every target up to p_max and in any order; who calls it
 -- sorts and cuts. p_type is a glob.
-CREATE FUNCTION outbox_list(p_ids text[], p_target text, p_type text, p_key text, p_states text[], p_why text,
+CREATE OR REPLACE FUNCTION outbox_list(p_ids text[], p_target text, p_type text, p_key text, p_states text[], p_why text,
 	p_changed_before timestamptz, p_created_before timestamptz, p_after_seq bigint, p_after_target text, p_max bigint)
 RETURNS SETOF outbox_look
 LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET row_security = off SET max_parallel_workers_per_gather = 0
@@ -367,14 +332,14 @@ BEGIN
 END $$;
 
 -- One whole message.
-CREATE FUNCTION outbox_get(p_id text) RETURNS SETOF outbox_message
+CREATE OR REPLACE FUNCTION outbox_get(p_id text) RETURNS SETOF outbox_message
 LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 	SELECT * FROM outbox_message m WHERE m.id = p_id
 	UNION ALL SELECT * FROM outbox_kept k WHERE k.id = p_id LIMIT 1
 $$;
 
 -- Newest first. p_id NULL: all.
-CREATE FUNCTION outbox_read_audit(p_id text, p_max bigint) RETURNS SETOF outbox_audit
+CREATE OR REPLACE FUNCTION outbox_read_audit(p_id text, p_max bigint) RETURNS SETOF outbox_audit
 LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 	(SELECT * FROM outbox_audit a WHERE p_id IS NULL ORDER BY a.number DESC LIMIT p_max)
 	UNION ALL

@@ -13,17 +13,17 @@
 -- while publishers go on; then that range is attached without a look, and the log's sequence jumps there. The range
 -- begins so far ahead that publishers do not get there before: a hundred thousand partitions.
 
-CREATE FUNCTION outbox_is_partitioned() RETURNS boolean
+CREATE OR REPLACE FUNCTION outbox_is_partitioned() RETURNS boolean
 LANGUAGE sql STABLE AS $$ SELECT EXISTS (SELECT FROM outbox_meta WHERE name = 'partitioned') $$;
 
 -- Messages in a partition: row partition_rows of outbox_meta. For new partitions only.
-CREATE FUNCTION outbox_partition_rows() RETURNS bigint
+CREATE OR REPLACE FUNCTION outbox_partition_rows() RETURNS bigint
 LANGUAGE sql STABLE AS $$
 	SELECT coalesce((SELECT greatest(value::bigint, 10) FROM outbox_meta WHERE name = 'partition_rows'), 1000000)
 $$;
 
 -- All but the default one: seq in [low, high).
-CREATE FUNCTION outbox_partitions() RETURNS TABLE (name text, low bigint, high bigint)
+CREATE OR REPLACE FUNCTION outbox_partitions() RETURNS TABLE (name text, low bigint, high bigint)
 LANGUAGE sql STABLE SET search_path FROM CURRENT AS $$
 	SELECT p.relname::text, b.bound[1]::bigint, b.bound[2]::bigint
 	FROM pg_inherits i JOIN pg_class p ON p.oid = i.inhrelid
@@ -34,11 +34,11 @@ LANGUAGE sql STABLE SET search_path FROM CURRENT AS $$
 $$;
 
 -- How long a lock is waited for, together at most a tenth of a second: publishers queue behind who waits.
-CREATE FUNCTION outbox_patience(p_milliseconds integer) RETURNS void
+CREATE OR REPLACE FUNCTION outbox_patience(p_milliseconds integer) RETURNS void
 LANGUAGE sql AS $$ SELECT set_config('lock_timeout', p_milliseconds || 'ms', true) $$;
 
 -- A table like the log. What the log checks without looking back must not be checked by a dump that is loaded.
-CREATE FUNCTION outbox_make_partition(p_name text) RETURNS void
+CREATE OR REPLACE FUNCTION outbox_make_partition(p_name text) RETURNS void
 LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
 	checked record;
@@ -54,7 +54,7 @@ BEGIN
 END $$;
 
 -- False: somebody is in the way.
-CREATE FUNCTION outbox_attach(p_low bigint, p_high bigint) RETURNS boolean
+CREATE OR REPLACE FUNCTION outbox_attach(p_low bigint, p_high bigint) RETURNS boolean
 LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
 	name text := 'outbox_message_' || p_low;
@@ -71,7 +71,7 @@ EXCEPTION WHEN lock_not_available OR check_violation THEN
 END $$;
 
 -- The range that the default partition was told to refuse, and whether it is known that it has none of it.
-CREATE FUNCTION outbox_gap(OUT name text, OUT low bigint, OUT high bigint, OUT validated boolean)
+CREATE OR REPLACE FUNCTION outbox_gap(OUT name text, OUT low bigint, OUT high bigint, OUT validated boolean)
 LANGUAGE sql STABLE SET search_path FROM CURRENT AS $$
 	SELECT c.conname::text, b.bound[1]::bigint, b.bound[2]::bigint, c.convalidated FROM pg_constraint c
 	CROSS JOIN LATERAL (SELECT regexp_match(c.conname, '^outbox_gap_(\d+)_(\d+)$') AS bound) b
@@ -79,7 +79,7 @@ LANGUAGE sql STABLE SET search_path FROM CURRENT AS $$
 $$;
 
 -- The way round a large default partition, one step a call: its parts must not share a transaction.
-CREATE FUNCTION outbox_attach_far(p_rows bigint) RETURNS boolean
+CREATE OR REPLACE FUNCTION outbox_attach_far(p_rows bigint) RETURNS boolean
 LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
 	gap record;
@@ -112,7 +112,7 @@ EXCEPTION WHEN lock_not_available THEN
 END $$;
 
 -- A default partition whose rows are gone is not small before it is cut.
-CREATE FUNCTION outbox_empty_default() RETURNS void
+CREATE OR REPLACE FUNCTION outbox_empty_default() RETURNS void
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
 BEGIN
 	PERFORM outbox_patience(100);
@@ -128,7 +128,7 @@ END $$;
 
 -- Keep two partitions ahead of the one in use, one step a call. True: a step was made, there may be another. It
 -- must be the last thing that its transaction does: publishers may wait for its end.
-CREATE FUNCTION outbox_tend_partitions() RETURNS boolean
+CREATE OR REPLACE FUNCTION outbox_tend_partitions() RETURNS boolean
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
 	rows bigint := outbox_partition_rows();
@@ -160,7 +160,7 @@ END $$;
 
 -- Has every lane settled the whole partition long enough ago? All at or below prev_seq is visible in prev but
 -- for transactions that were running then: one probe for each of them, not a look at a million rows.
-CREATE FUNCTION outbox_is_settled_whole(p_low bigint, p_high bigint, p_cuts outbox_cut[]) RETURNS boolean
+CREATE OR REPLACE FUNCTION outbox_is_settled_whole(p_low bigint, p_high bigint, p_cuts outbox_cut[]) RETURNS boolean
 LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
 	c outbox_cut;
@@ -180,7 +180,7 @@ BEGIN
 END $$;
 
 -- The partitions that may go, oldest first: settled, and archived as far as one asked for that.
-CREATE FUNCTION outbox_old_partitions(p_cuts outbox_cut[], p_through bigint)
+CREATE OR REPLACE FUNCTION outbox_old_partitions(p_cuts outbox_cut[], p_through bigint)
 RETURNS TABLE (name text, low bigint, high bigint)
 LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
@@ -197,7 +197,7 @@ BEGIN
 END $$;
 
 -- Messages that go row by row, and, if asked for, those of partitions that go whole.
-CREATE FUNCTION outbox_scan_partitions(p_cuts outbox_cut[], p_through bigint, p_from bigint, p_to bigint, p_scan bigint,
+CREATE OR REPLACE FUNCTION outbox_scan_partitions(p_cuts outbox_cut[], p_through bigint, p_from bigint, p_to bigint, p_scan bigint,
 	p_whole boolean) RETURNS bigint[]
 LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
@@ -217,7 +217,7 @@ BEGIN
 END $$;
 
 -- Messages of a partition with a detour that is not finished, or not long enough ago.
-CREATE FUNCTION outbox_needed(p_low bigint, p_high bigint, p_delivered timestamptz) RETURNS SETOF bigint
+CREATE OR REPLACE FUNCTION outbox_needed(p_low bigint, p_high bigint, p_delivered timestamptz) RETURNS SETOF bigint
 LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 	SELECT DISTINCT d.seq FROM outbox_target t JOIN outbox_detour d ON d.target = t.name
 	WHERE d.seq >= p_low AND d.seq < p_high
@@ -226,7 +226,7 @@ $$;
 
 -- Drop the oldest partition that may go, a bounded step at a time. It must be the last thing that its transaction
 -- does: from here on publishers wait for its end.
-CREATE FUNCTION outbox_drop_partition(p_delivered timestamptz, p_through bigint, p_limit bigint,
+CREATE OR REPLACE FUNCTION outbox_drop_partition(p_delivered timestamptz, p_through bigint, p_limit bigint,
 	OUT messages bigint, OUT detours bigint, OUT more boolean)
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
@@ -285,7 +285,7 @@ BEGIN
 END $$;
 
 -- Kept messages whose detours are all finished long enough ago.
-CREATE FUNCTION outbox_old_kept(p_delivered timestamptz, p_failed timestamptz, p_through bigint) RETURNS SETOF bigint
+CREATE OR REPLACE FUNCTION outbox_old_kept(p_delivered timestamptz, p_failed timestamptz, p_through bigint) RETURNS SETOF bigint
 LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 	SELECT k.seq FROM outbox_kept k WHERE k.seq <= p_through
 		AND NOT EXISTS (SELECT FROM outbox_target t JOIN outbox_detour d ON d.target = t.name WHERE d.seq = k.seq
@@ -294,7 +294,7 @@ LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 $$;
 
 -- They go. The lanes of failed ones are locked: an operator may requeue one at this moment.
-CREATE FUNCTION outbox_purge_kept(p_delivered timestamptz, p_failed timestamptz, p_through bigint, p_limit bigint, p_now timestamptz,
+CREATE OR REPLACE FUNCTION outbox_purge_kept(p_delivered timestamptz, p_failed timestamptz, p_through bigint, p_limit bigint, p_now timestamptz,
 	OUT messages bigint, OUT failed bigint, OUT detours bigint, OUT more boolean)
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
@@ -302,9 +302,7 @@ DECLARE
 BEGIN
 	seqs := ARRAY(SELECT o FROM outbox_old_kept(p_delivered, p_failed, p_through) o ORDER BY o LIMIT p_limit + 1);
 	more := cardinality(seqs) > p_limit;
-	PERFORM pg_advisory_xact_lock(outbox_lane_lock(l.target, l.lane)) FROM (
-		SELECT DISTINCT d.target, d.lane FROM outbox_target t JOIN outbox_detour d ON d.target = t.name
-		WHERE d.seq = ANY (seqs) AND d.state = 'failed' ORDER BY d.target, d.lane) l;
+	PERFORM outbox_lock_lanes_of(seqs);
 	seqs := ARRAY(SELECT o FROM outbox_old_kept(p_delivered, p_failed, p_through) o
 		WHERE o = ANY (seqs) AND NOT EXISTS (SELECT FROM outbox_message m WHERE m.seq = o) ORDER BY o LIMIT p_limit);
 	failed := (SELECT count(DISTINCT d.seq) FROM outbox_target t JOIN outbox_detour d ON d.target = t.name
@@ -314,14 +312,3 @@ BEGIN
 	GET DIAGNOSTICS messages = ROW_COUNT;
 	detours := (outbox_remove(seqs, p_now)).detours;
 END $$;
-
--- A new log begins with its first ones.
-DO $do$
-BEGIN
-	IF outbox_is_partitioned() THEN
-		FOR i IN 1 .. 3 LOOP
-			PERFORM outbox_tend_partitions();
-		END LOOP;
-		PERFORM set_config('lock_timeout', '0', true);
-	END IF;
-END $do$;

@@ -5,14 +5,8 @@
 -- They run with their owner's rights, so that a publisher needs none on the table. What they add to a plain
 -- INSERT: an id that is in the log already is told, not an error, and a key can be locked.
 
-CREATE TYPE outbox_published AS (
-	id text,
-	seq bigint,
-	repeated boolean -- this id was in the log already; nothing was written
-);
-
 -- Until the transaction ends, in one order for all. Two keys may share a number: that costs a wait.
-CREATE FUNCTION outbox_lock_keys(p_keys text[]) RETURNS void
+CREATE OR REPLACE FUNCTION outbox_lock_keys(p_keys text[]) RETURNS void
 LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
 	number bigint;
@@ -24,7 +18,7 @@ BEGIN
 END $$;
 
 -- Where the messages with these ids are. first: the lowest seq that this call has written, or NULL.
-CREATE FUNCTION outbox_find_published(p_ids text[], p_first bigint) RETURNS SETOF outbox_published
+CREATE OR REPLACE FUNCTION outbox_find_published(p_ids text[], p_first bigint) RETURNS SETOF outbox_published
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
 BEGIN
 	RETURN QUERY
@@ -38,7 +32,7 @@ END $$;
 
 -- A log in partitions has no unique ids: those that callers gave are remembered in a table of their own. Which are
 -- new? Waits for others that publish the same one, as a unique index does. NULL: ask the index.
-CREATE FUNCTION outbox_reserve_ids(p_ids text[], p_given boolean[]) RETURNS boolean[]
+CREATE OR REPLACE FUNCTION outbox_reserve_ids(p_ids text[], p_given boolean[]) RETURNS boolean[]
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
 	fresh text[];
@@ -59,7 +53,7 @@ END $$;
 
 -- All or none of several messages, in order: every array has an element for each. A NULL id: a new one;
 -- p_given: the id is the caller's, not made for this call. A message with an id that is in the log already, or came before in the same call, is not written again.
-CREATE FUNCTION outbox_publish_batch(p_ids text[], p_types text[], p_keys text[], p_kinds text[], p_published boolean[],
+CREATE OR REPLACE FUNCTION outbox_publish_batch(p_ids text[], p_types text[], p_keys text[], p_kinds text[], p_published boolean[],
 	p_priorities integer[], p_event_times timestamptz[], p_dues timestamptz[], p_expiries timestamptz[],
 	p_content_types text[], p_sources text[], p_subjects text[], p_topics text[], p_correlation_ids text[],
 	p_causation_ids text[], p_traceparents text[], p_headers text[], p_payloads text[], p_payload_bins bytea[],
@@ -119,7 +113,7 @@ END $$;
 --     SELECT id, seq, repeated FROM outbox_publish('order.placed', '{"id":42}', id => 'order-42-placed');
 -- A literal, or a driver's parameter without a type, is text: PostgreSQL prefers it. lock_key: until your
 -- transaction ends, others who publish to this key with lock_key wait.
-CREATE FUNCTION outbox_publish(type text, payload text,
+CREATE OR REPLACE FUNCTION outbox_publish(type text, payload text,
 	key text DEFAULT NULL, headers jsonb DEFAULT NULL, id text DEFAULT NULL, kind text DEFAULT NULL,
 	source text DEFAULT NULL, subject text DEFAULT NULL, topic text DEFAULT NULL, correlation_id text DEFAULT NULL,
 	causation_id text DEFAULT NULL, traceparent text DEFAULT NULL, published boolean DEFAULT NULL,
@@ -134,7 +128,7 @@ LANGUAGE sql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 $$;
 
 -- The payload may be json, jsonb (as PostgreSQL writes it) or bytea as well.
-CREATE FUNCTION outbox_publish(type text, payload json,
+CREATE OR REPLACE FUNCTION outbox_publish(type text, payload json,
 	key text DEFAULT NULL, headers jsonb DEFAULT NULL, id text DEFAULT NULL, kind text DEFAULT NULL,
 	source text DEFAULT NULL, subject text DEFAULT NULL, topic text DEFAULT NULL, correlation_id text DEFAULT NULL,
 	causation_id text DEFAULT NULL, traceparent text DEFAULT NULL, published boolean DEFAULT NULL,
@@ -148,7 +142,7 @@ LANGUAGE sql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 		ARRAY[payload::text], ARRAY[NULL::bytea], ARRAY[id IS NOT NULL], lock_key, NULL)
 $$;
 
-CREATE FUNCTION outbox_publish(type text, payload jsonb,
+CREATE OR REPLACE FUNCTION outbox_publish(type text, payload jsonb,
 	key text DEFAULT NULL, headers jsonb DEFAULT NULL, id text DEFAULT NULL, kind text DEFAULT NULL,
 	source text DEFAULT NULL, subject text DEFAULT NULL, topic text DEFAULT NULL, correlation_id text DEFAULT NULL,
 	causation_id text DEFAULT NULL, traceparent text DEFAULT NULL, published boolean DEFAULT NULL,
@@ -162,7 +156,7 @@ LANGUAGE sql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 		ARRAY[payload::text], ARRAY[NULL::bytea], ARRAY[id IS NOT NULL], lock_key, NULL)
 $$;
 
-CREATE FUNCTION outbox_publish(type text, payload bytea,
+CREATE OR REPLACE FUNCTION outbox_publish(type text, payload bytea,
 	key text DEFAULT NULL, headers jsonb DEFAULT NULL, id text DEFAULT NULL, kind text DEFAULT NULL,
 	source text DEFAULT NULL, subject text DEFAULT NULL, topic text DEFAULT NULL, correlation_id text DEFAULT NULL,
 	causation_id text DEFAULT NULL, traceparent text DEFAULT NULL, published boolean DEFAULT NULL,

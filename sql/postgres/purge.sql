@@ -13,11 +13,11 @@
 -- say about it is written down as delivered detours, then they may go.
 
 -- Messages that one call looks at, beside those that it finds.
-CREATE FUNCTION outbox_purge_scan() RETURNS bigint LANGUAGE sql IMMUTABLE AS $$ SELECT 2000::bigint $$;
+CREATE OR REPLACE FUNCTION outbox_purge_scan() RETURNS bigint LANGUAGE sql IMMUTABLE AS $$ SELECT 2000::bigint $$;
 
 -- Where a lane stood before a time: its last receipt settled earlier, or NULL. By halving, since a lane may have
 -- a million receipts; exact as long as the clock did not go back.
-CREATE FUNCTION outbox_receipt_before(p_target text, p_lane integer, p_time timestamptz) RETURNS outbox_receipt
+CREATE OR REPLACE FUNCTION outbox_receipt_before(p_target text, p_lane integer, p_time timestamptz) RETURNS outbox_receipt
 LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
 	low bigint; -- everything before it is older
@@ -41,19 +41,11 @@ BEGIN
 	RETURN found;
 END $$;
 
--- No message that a position settles has a higher seq.
-CREATE FUNCTION outbox_highest(p outbox_receipt) RETURNS bigint
-LANGUAGE sql IMMUTABLE AS $$ SELECT greatest((p).prev_seq, (p).pos) $$;
+-- No message that a position settles has a higher seq. A band that was added later has a floor.
+CREATE OR REPLACE FUNCTION outbox_highest(p outbox_receipt) RETURNS bigint
+LANGUAGE sql IMMUTABLE AS $$ SELECT greatest((p).prev_seq, (p).pos, (p).floor) $$;
 
-CREATE TYPE outbox_cut AS (
-	target text,
-	lane integer,
-	start pg_snapshot,
-	bound outbox_receipt, -- what it settles is old enough; NULL: nothing is
-	high bigint           -- no message behind it is old enough by receipts
-);
-
-CREATE FUNCTION outbox_cuts(p_before timestamptz) RETURNS outbox_cut[]
+CREATE OR REPLACE FUNCTION outbox_cuts(p_before timestamptz) RETURNS outbox_cut[]
 LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
 	cuts outbox_cut[] := '{}';
@@ -74,7 +66,7 @@ BEGIN
 END $$;
 
 -- May these messages go? waiting: a lane is not far enough; else it is a detour that keeps it.
-CREATE FUNCTION outbox_judge(p_seqs bigint[], p_cuts outbox_cut[], p_delivered timestamptz, p_failed timestamptz)
+CREATE OR REPLACE FUNCTION outbox_judge(p_seqs bigint[], p_cuts outbox_cut[], p_delivered timestamptz, p_failed timestamptz)
 RETURNS TABLE (seq bigint, old boolean, failed boolean, waiting boolean)
 LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 	SELECT j.seq, NOT bool_or(j.state IS NULL AND NOT j.settled OR j.keeps), coalesce(bool_or(j.state = 'failed'), false),
@@ -94,7 +86,7 @@ $$;
 
 -- The next messages that may go, after p_from. seen: how far this call has looked, 0 to the end. whole: with
 -- those in partitions that may be dropped.
-CREATE FUNCTION outbox_find_victims(p_cuts outbox_cut[], p_delivered timestamptz, p_failed timestamptz,
+CREATE OR REPLACE FUNCTION outbox_find_victims(p_cuts outbox_cut[], p_delivered timestamptz, p_failed timestamptz,
 	p_through bigint, p_from bigint, p_limit bigint, p_whole boolean,
 	OUT victims bigint[], OUT failures bigint[], OUT survivors bigint[], OUT more boolean, OUT seen bigint)
 LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
@@ -140,7 +132,7 @@ BEGIN
 END $$;
 
 -- They stay for a detour of theirs. What only receipts can tell about their other deliveries gets a row.
-CREATE FUNCTION outbox_write_down(p_seqs bigint[], p_cuts outbox_cut[]) RETURNS void
+CREATE OR REPLACE FUNCTION outbox_write_down(p_seqs bigint[], p_cuts outbox_cut[]) RETURNS void
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
 	x record;
@@ -165,7 +157,7 @@ END $$;
 
 -- The oldest message that only a receipt of this lane can tell about. Where many are not meant for the target,
 -- it stops at one of them: receipts stay a little longer then.
-CREATE FUNCTION outbox_first_bare(c outbox_cut, p_lanes integer) RETURNS bigint
+CREATE OR REPLACE FUNCTION outbox_first_bare(c outbox_cut, p_lanes integer) RETURNS bigint
 LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
 	last outbox_receipt := outbox_last_receipt(c.target, c.lane);
@@ -185,7 +177,7 @@ BEGIN
 END $$;
 
 -- Of each lane, oldest first and no more than p_limit; a message's receipt is told apart by the one before it.
-CREATE FUNCTION outbox_purge_receipts(p_cuts outbox_cut[], p_limit bigint,
+CREATE OR REPLACE FUNCTION outbox_purge_receipts(p_cuts outbox_cut[], p_limit bigint,
 	OUT receipts bigint, OUT more boolean)
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
@@ -215,7 +207,7 @@ BEGIN
 END $$;
 
 -- The victims and what belongs to them. Failed ones' lanes are locked.
-CREATE FUNCTION outbox_remove(p_victims bigint[], p_now timestamptz, OUT messages bigint, OUT detours bigint)
+CREATE OR REPLACE FUNCTION outbox_remove(p_victims bigint[], p_now timestamptz, OUT messages bigint, OUT detours bigint)
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
 	x record;
@@ -243,7 +235,7 @@ BEGIN
 END $$;
 
 -- A relay's own retention gives way to another janitor; an operator's purge waits for it.
-CREATE FUNCTION outbox_janitor_lock(p_wait boolean) RETURNS boolean
+CREATE OR REPLACE FUNCTION outbox_janitor_lock(p_wait boolean) RETURNS boolean
 LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN
 	IF p_wait THEN
@@ -253,7 +245,19 @@ BEGIN
 	RETURN pg_try_advisory_xact_lock(outbox_lane_lock('', -3));
 END $$;
 
-CREATE FUNCTION outbox_purge(p_delivered timestamptz, p_failed timestamptz, p_through bigint, p_from bigint,
+-- The lanes that the failed ones among these are in, and their other deliveries, in the order of dead.sql.
+CREATE OR REPLACE FUNCTION outbox_lock_lanes_of(p_seqs bigint[]) RETURNS void
+LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
+BEGIN
+	PERFORM pg_advisory_xact_lock(outbox_lane_lock(l.target, l.lane)) FROM (
+		SELECT d.target, d.lane FROM unnest(p_seqs) s(seq)
+		JOIN outbox_target t ON EXISTS (SELECT FROM outbox_target o JOIN outbox_detour f ON f.target = o.name
+			WHERE f.seq = s.seq AND f.state = 'failed')
+		JOIN outbox_detour d ON d.target = t.name AND d.seq = s.seq
+		GROUP BY d.target, d.lane ORDER BY outbox_dead_depth(d.target) DESC, d.target, d.lane OFFSET 0) l;
+END $$;
+
+CREATE OR REPLACE FUNCTION outbox_purge(p_delivered timestamptz, p_failed timestamptz, p_through bigint, p_from bigint,
 	p_limit bigint, p_actor text, p_now timestamptz,
 	OUT messages bigint, OUT failed bigint, OUT receipts bigint, OUT detours bigint, OUT more boolean, OUT seen bigint)
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off SET max_parallel_workers_per_gather = 0
@@ -281,9 +285,7 @@ BEGIN
 	found := outbox_find_victims(cuts, p_delivered, p_failed, p_through, p_from, p_limit, false);
 	IF cardinality(found.failures) > 0 THEN
 		-- An operator may requeue one at this moment: lock, look again.
-		PERFORM pg_advisory_xact_lock(outbox_lane_lock(l.target, l.lane)) FROM (
-			SELECT DISTINCT d.target, d.lane FROM outbox_target t JOIN outbox_detour d ON d.target = t.name
-			WHERE d.seq = ANY (found.failures) ORDER BY d.target, d.lane) l;
+		PERFORM outbox_lock_lanes_of(found.failures);
 		locked := found.failures;
 		found := outbox_find_victims(cuts, p_delivered, p_failed, p_through, p_from, p_limit, false);
 		-- One that moved up meanwhile is in a lane that is not locked: not now.
@@ -319,7 +321,7 @@ BEGIN
 END $$;
 
 -- What outbox_purge() would remove, whole, for an archive; no more than p_bytes of payload at once.
-CREATE FUNCTION outbox_purgeable(p_delivered timestamptz, p_failed timestamptz, p_through bigint, p_after bigint,
+CREATE OR REPLACE FUNCTION outbox_purgeable(p_delivered timestamptz, p_failed timestamptz, p_through bigint, p_after bigint,
 	p_limit bigint, p_bytes bigint) RETURNS SETOF outbox_message
 LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET row_security = off SET max_parallel_workers_per_gather = 0
 SET jit = off SET enable_seqscan = off AS $$

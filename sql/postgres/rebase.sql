@@ -15,7 +15,7 @@
 -- Messages are not touched. Sent twice is only what was in flight.
 
 -- What is wrong with a lane's position, or NULL.
-CREATE FUNCTION outbox_position_fault(p outbox_receipt) RETURNS text
+CREATE OR REPLACE FUNCTION outbox_position_fault(p outbox_receipt) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 BEGIN
 	PERFORM outbox_check_position(p, outbox_log_end(), pg_current_snapshot());
@@ -29,7 +29,7 @@ EXCEPTION WHEN SQLSTATE 'OB004' THEN
 	RETURN SQLERRM;
 END $$;
 
-CREATE FUNCTION outbox_last_receipts() RETURNS SETOF outbox_receipt
+CREATE OR REPLACE FUNCTION outbox_last_receipts() RETURNS SETOF outbox_receipt
 LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 	SELECT r.* FROM outbox_target t JOIN outbox_lane l ON l.target = t.name
 	CROSS JOIN LATERAL (SELECT o.* FROM outbox_receipt o WHERE o.target = l.target AND o.lane = l.lane
@@ -39,7 +39,7 @@ $$;
 
 -- Until the transaction ends nobody publishes, and nobody has published without committing. Publishers wait a tenth
 -- of a second at the most for who waits here.
-CREATE FUNCTION outbox_stop_publishers() RETURNS void
+CREATE OR REPLACE FUNCTION outbox_stop_publishers() RETURNS void
 LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN
 	FOR i IN 1 .. 20 LOOP
@@ -57,7 +57,7 @@ END $$;
 
 -- Every message up to p_floor that this lane has not settled and that has no detour. p_foreign: the position's
 -- transactions are another server's, and the log was reset as well: nothing can be told, so nothing is settled.
-CREATE FUNCTION outbox_left_over(last outbox_receipt, p_floor bigint, p_foreign boolean) RETURNS SETOF outbox_message
+CREATE OR REPLACE FUNCTION outbox_left_over(last outbox_receipt, p_floor bigint, p_foreign boolean) RETURNS SETOF outbox_message
 LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 	SELECT m.* FROM outbox_message m, outbox_target t
 	WHERE t.name = (last).target AND m.seq <= p_floor
@@ -68,7 +68,7 @@ LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 $$;
 
 -- The detours of messages that are gone from the log, or whose number another message has now.
-CREATE FUNCTION outbox_forget_gone() RETURNS void
+CREATE OR REPLACE FUNCTION outbox_forget_gone() RETURNS void
 LANGUAGE sql SET search_path FROM CURRENT SET row_security = off AS $$
 	DELETE FROM outbox_detour d
 		WHERE NOT EXISTS (SELECT FROM outbox_message m WHERE m.seq = d.seq AND m.id = d.id)
@@ -79,7 +79,7 @@ LANGUAGE sql SET search_path FROM CURRENT SET row_security = off AS $$
 $$;
 
 -- One lane. Its owner is fenced.
-CREATE FUNCTION outbox_rebase_lane(last outbox_receipt, p_floor bigint, p_foreign boolean, p_actor text, p_token bigint,
+CREATE OR REPLACE FUNCTION outbox_rebase_lane(last outbox_receipt, p_floor bigint, p_foreign boolean, p_actor text, p_token bigint,
 	p_now timestamptz) RETURNS bigint
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
@@ -119,7 +119,7 @@ BEGIN
 END $$;
 
 -- The server's name is another one, and nothing else: after pg_upgrade.
-CREATE FUNCTION outbox_rename_cluster(p_dry boolean, p_actor text, p_now timestamptz) RETURNS boolean
+CREATE OR REPLACE FUNCTION outbox_rename_cluster(p_dry boolean, p_actor text, p_now timestamptz) RETURNS boolean
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
 	p outbox_receipt;
@@ -138,7 +138,7 @@ BEGIN
 END $$;
 
 -- The reason, and what was done, or would be, for each lane; no row: nothing is wrong.
-CREATE FUNCTION outbox_rebase(p_same_history boolean, p_dry boolean, p_actor text, p_token bigint, p_now timestamptz)
+CREATE OR REPLACE FUNCTION outbox_rebase(p_same_history boolean, p_dry boolean, p_actor text, p_token bigint, p_now timestamptz)
 RETURNS TABLE (subject text, told text)
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off SET jit = off AS $$
 DECLARE

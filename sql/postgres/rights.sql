@@ -1,20 +1,39 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- outbox on PostgreSQL: who may call what. Nobody but the owner, until roles.sql or the like grants it.
+-- outbox on PostgreSQL: who may call what is new. Nobody but the owner, until roles.sql or the like grants it, and
+-- whoever may call outbox_advance(): relays with a role of their own go on working after an upgrade. What was there
+-- before keeps its rights.
 --
 -- The exceptions run for every INSERT with the publisher's rights: the slot, the default id, the check of seq.
 -- None of them tells or changes anything.
 
 DO $do$
 DECLARE
+	here oid := to_regnamespace(quote_ident(current_schema()));
+	known oid[] := current_setting('outbox.known')::oid[];
+	taken text;
 	f regprocedure;
+	role oid;
 BEGIN
-	-- those made by this very transaction: an application's own outbox_something is not ours to touch
-	FOR f IN SELECT oid FROM pg_proc
-		WHERE pronamespace = (SELECT oid FROM pg_namespace WHERE nspname = current_schema())
+	-- those made or made anew by this very transaction: an application's own outbox_something is not ours to touch
+	SELECT o.name INTO taken FROM (
+		SELECT p.oid, p.xmin, p.oid::regprocedure::text FROM pg_proc p WHERE p.pronamespace = here
+		UNION ALL
+		SELECT c.oid, c.xmin, c.oid::regclass::text FROM pg_class c WHERE c.relnamespace = here AND c.relkind = 'v'
+		) o(oid, made, name)
+		WHERE o.oid = ANY (known) AND age(o.made) <= age(pg_current_xact_id()::xid) ORDER BY o.name LIMIT 1;
+	IF FOUND AND current_setting('outbox.first')::boolean THEN
+		RAISE EXCEPTION 'a function or view % that is not ours is in the way; rename it and run outbox init again', taken
+			USING ERRCODE = 'OB002';
+	END IF;
+	FOR f IN SELECT oid FROM pg_proc WHERE pronamespace = here AND oid <> ALL (known)
 			AND age(xmin) <= age(pg_current_xact_id()::xid)
-			AND proname NOT IN ('outbox_slot', 'outbox_uuid', 'outbox_seq_is_from_the_log')
-	LOOP
+			AND proname NOT IN ('outbox_slot', 'outbox_uuid', 'outbox_seq_is_from_the_log') LOOP
 		EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', f);
+		FOR role IN SELECT DISTINCT a.grantee FROM pg_proc p CROSS JOIN LATERAL aclexplode(p.proacl) a
+				WHERE p.proname = 'outbox_advance' AND p.pronamespace = here
+					AND a.privilege_type = 'EXECUTE' AND a.grantee NOT IN (0, p.proowner) LOOP
+			EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO %s', f, role::regrole);
+		END LOOP;
 	END LOOP;
 END $do$;

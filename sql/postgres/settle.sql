@@ -6,47 +6,44 @@
 -- becomes a detour, except for the returned ones at its end: the position simply stops before them.
 -- Detours are updated in place.
 
--- Of these keys the first in line may be a parked one, which nobody else would wake.
-CREATE FUNCTION outbox_promote(p_target text, p_keys text[], p_hold boolean, p_now timestamptz) RETURNS void
+-- Of these keys the first in line may be a parked one, which nobody else would wake. The state is asked for in the words
+-- of the index by key: by "= 'pending'" the planner takes the index by state where the statistics know of few pending
+-- ones, and walks through all of them for each key.
+CREATE OR REPLACE FUNCTION outbox_promote(p_target text, p_keys text[], p_hold boolean, p_now timestamptz) RETURNS void
 LANGUAGE sql SET search_path FROM CURRENT SET row_security = off AS $$
 	UPDATE outbox_detour d SET next_attempt_at = p_now
 	FROM (SELECT DISTINCT k FROM unnest(p_keys) k WHERE k IS NOT NULL) keys
 	CROSS JOIN LATERAL (SELECT f.seq FROM outbox_detour f
-		WHERE f.target = p_target AND f.key = keys.k AND f.state = 'pending'
+		WHERE f.target = p_target AND f.key = keys.k AND f.state IN ('pending', 'failed') AND f.state <> 'failed'
 			AND NOT (f.why = 'deferred' AND f.next_attempt_at > p_now)
-		ORDER BY f.seq LIMIT 1) first
+		ORDER BY f.key, f.seq LIMIT 1) first
 	WHERE d.target = p_target AND d.seq = first.seq AND d.next_attempt_at IS NULL
 		AND NOT (p_hold AND EXISTS (SELECT FROM outbox_detour b WHERE b.target = p_target
 			AND b.key = keys.k AND b.state = 'failed' AND b.seq < d.seq))
 $$;
 
--- What advance() is told of a claim: its number, first and last message, the last one that was not
--- returned, and an entry for each outcome but delivered (2 returned, 3 waiting, 4 deferred, 5 parked, 6 failed).
-CREATE TYPE outbox_outcomes AS (
-	count integer,
-	first bigint,
-	last bigint,
-	last_kept bigint,
-	seqs bigint[],
-	outcomes integer[],
-	attempts integer[],
-	delays bigint[],
-	dues timestamptz[],
-	suspects boolean[],
-	errors text[]
-);
+-- What is in flight, ascending.
+CREATE OR REPLACE FUNCTION outbox_sending(p_target text, p_lane integer) RETURNS bigint[]
+LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET row_security = off SET enable_sort = off SET enable_seqscan = off
+SET enable_bitmapscan = off AS $$
+BEGIN
+	RETURN ARRAY(SELECT d.seq FROM outbox_detour d WHERE d.target = p_target
+		AND (d.state, d.seq) >= ('sending', 0) AND (d.state, d.seq) <= ('sending', 9223372036854775807)
+		AND d.lane = p_lane ORDER BY d.state, d.seq);
+END $$;
 
--- The outcomes that are not simply "delivered" are written to their detours. Returns the first of the tail that goes
--- back to the log, or NULL.
-CREATE FUNCTION outbox_settle_detours(last outbox_receipt, o outbox_outcomes, p_n bigint, p_owner text, p_hold boolean,
+-- The outcomes that are not simply "delivered" are written to their detours, and what failed to the dead letter. What
+-- arrived as a dead letter while it was in flight is sent once more. Returns the first of the tail that goes back to the
+-- log, or NULL.
+CREATE OR REPLACE FUNCTION outbox_settle_detours(last outbox_receipt, o outbox_outcomes, p_n bigint, p_owner text, p_hold boolean,
 	p_now timestamptz) RETURNS bigint
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
-	sending bigint[] := ARRAY(SELECT seq FROM outbox_detour
-		WHERE target = last.target AND lane = last.lane AND state = 'sending');
+	sending bigint[] := outbox_sending(last.target, last.lane);
 	stop bigint := greatest(o.last_kept, (SELECT max(s) FROM unnest(sending) s));
 	tail bigint;
 	keys text[];
+	failed bigint[];
 BEGIN
 	IF cardinality(sending) <> last.claim_detours OR EXISTS (
 			SELECT FROM unnest(o.seqs) s WHERE s <> ALL (sending) AND (s <= last.pos OR s > last.claim_end)) THEN
@@ -56,8 +53,12 @@ BEGIN
 	SELECT min(s) INTO tail FROM unnest(o.seqs, o.outcomes) u(s, outcome) WHERE outcome = 2 AND s > stop;
 
 	WITH delivered AS (
-		UPDATE outbox_detour SET state = 'delivered', why = NULL, next_attempt_at = NULL, suspect = false,
-			last_status_at = p_now, owner = p_owner, n = p_n
+		UPDATE outbox_detour SET
+			state = CASE WHEN dead_n = last.n THEN 'pending' ELSE 'delivered' END,
+			why = CASE WHEN dead_n = last.n THEN 'retry' END,
+			next_attempt_at = CASE WHEN dead_n = last.n THEN p_now END,
+			attempts = CASE WHEN dead_n = last.n THEN 0 ELSE attempts END,
+			suspect = false, last_status_at = p_now, owner = p_owner, n = p_n
 		WHERE target = last.target AND seq = ANY (sending) AND seq <> ALL (o.seqs)
 		RETURNING key)
 	SELECT array_agg(key) INTO keys FROM delivered;
@@ -83,7 +84,7 @@ BEGIN
 		WHERE d.target = last.target AND d.seq = u.seq AND d.seq = ANY (sending)
 		RETURNING d.key, u.outcome
 	), made AS (
-		INSERT INTO outbox_detour (target, seq, id, key, lane, state, why, attempts, next_attempt_at, failing_since,
+		INSERT INTO outbox_detour AS d (target, seq, id, key, lane, state, why, attempts, next_attempt_at, failing_since,
 			suspect, last_error, last_status_at, owner, n)
 		SELECT last.target, m.seq, m.id, m.key, last.lane,
 			CASE WHEN u.outcome = 6 THEN 'failed' ELSE 'pending' END,
@@ -95,6 +96,11 @@ BEGIN
 			CASE WHEN u.outcome <> 2 THEN p_n END
 		FROM u JOIN outbox_message m ON m.seq = u.seq
 		WHERE u.seq <> ALL (sending) AND (tail IS NULL OR u.seq < tail OR u.outcome <> 2)
+		-- it arrived as a dead letter while its log row was in flight
+		ON CONFLICT (target, seq) DO UPDATE SET state = excluded.state, why = excluded.why, attempts = excluded.attempts,
+			next_attempt_at = excluded.next_attempt_at, failing_since = excluded.failing_since,
+			suspect = excluded.suspect, last_error = excluded.last_error, last_status_at = excluded.last_status_at,
+			owner = excluded.owner, n = excluded.n
 		RETURNING key, CASE why WHEN 'parked' THEN 5 ELSE 0 END AS outcome
 	)
 	SELECT keys || array_agg(key) INTO keys FROM (
@@ -103,11 +109,15 @@ BEGIN
 	IF keys IS NOT NULL THEN
 		PERFORM outbox_promote(last.target, keys, p_hold, p_now);
 	END IF;
+	IF 6 = ANY (o.outcomes) THEN
+		failed := ARRAY(SELECT u.seq FROM unnest(o.seqs, o.outcomes) u(seq, outcome) WHERE u.outcome = 6);
+		PERFORM outbox_dead_letters(last, failed, p_now);
+	END IF;
 	RETURN tail;
 END $$;
 
 -- Work out the receipt that settles the claim of the last one.
-CREATE FUNCTION outbox_settle(last outbox_receipt, succ outbox_receipt, o outbox_outcomes, p_hold boolean) RETURNS outbox_receipt
+CREATE OR REPLACE FUNCTION outbox_settle(last outbox_receipt, succ outbox_receipt, o outbox_outcomes, p_hold boolean) RETURNS outbox_receipt
 LANGUAGE plpgsql AS $$
 DECLARE
 	others integer := coalesce(cardinality(o.seqs), 0);

@@ -2,9 +2,11 @@
 --
 -- outbox on PostgreSQL: numbers for people and monitors. Cheap whatever was delivered before: only what lies
 -- behind the positions is counted, and no further than p_cap; totals come from the last receipts.
+-- Detours are asked for like those of a claim, see claim.sql: by what the statistics said, all of a target were read to
+-- count the few that failed.
 
 -- The totals of a lane before a time: by halving, since receipts are in the order of their times.
-CREATE FUNCTION outbox_totals_before(p_last outbox_receipt, p_time timestamptz, OUT delivered bigint, OUT retried bigint)
+CREATE OR REPLACE FUNCTION outbox_totals_before(p_last outbox_receipt, p_time timestamptz, OUT delivered bigint, OUT retried bigint)
 LANGUAGE plpgsql STABLE AS $$
 DECLARE
 	r outbox_receipt;
@@ -30,7 +32,7 @@ BEGIN
 END $$;
 
 -- What nobody has read yet, and the oldest that is not settled.
-CREATE FUNCTION outbox_count_unsettled(t outbox_target, p_cap bigint, OUT pending bigint, OUT oldest timestamptz)
+CREATE OR REPLACE FUNCTION outbox_count_unsettled(t outbox_target, p_cap bigint, OUT pending bigint, OUT oldest timestamptz)
 LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET row_security = off SET max_parallel_workers_per_gather = 0
 SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 DECLARE
@@ -44,53 +46,40 @@ BEGIN
 		LIMIT p_cap + sending) n;
 END $$;
 
--- One row a lane, with its target's numbers; a row without a target when there is none.
-CREATE TYPE outbox_numbers AS (
-	now timestamptz,
-	messages bigint,
-	target text,
-	paused boolean,
-	paused_by text,
-	paused_reason text,
-	outage text,
-	outage_since timestamptz,
-	pending bigint,
-	sending bigint,
-	waiting bigint,
-	deferred bigint,
-	parked bigint,
-	failed bigint,
-	discarded bigint,
-	delivered_ever bigint,
-	delivered_minute bigint,
-	retries_minute bigint,
-	oldest timestamptz,
-	lane integer,
-	owner text,
-	lease_until timestamptz,
-	receipts bigint,
-	takeovers bigint,
-	refused text
-);
 
-CREATE FUNCTION outbox_count_detours(p_target text, p_cap bigint, INOUT s outbox_numbers)
-LANGUAGE plpgsql STABLE AS $$
+CREATE OR REPLACE FUNCTION outbox_count_state(p_target text, p_state text, p_cap bigint) RETURNS bigint
+LANGUAGE plpgsql STABLE SET enable_sort = off AS $$
+BEGIN
+	RETURN (SELECT count(*) FROM (SELECT FROM outbox_detour d WHERE d.target = p_target
+		AND (d.state, d.seq) >= (p_state, 0) AND (d.state, d.seq) <= (p_state, 9223372036854775807)
+		ORDER BY d.state, d.seq LIMIT p_cap) n);
+END $$;
+
+CREATE OR REPLACE FUNCTION outbox_count_detours(p_target text, p_cap bigint, INOUT s outbox_numbers)
+LANGUAGE plpgsql STABLE SET enable_sort = off AS $$
+DECLARE
+	first bigint[];
 BEGIN
 	SELECT least(count(*) FILTER (WHERE why = 'retry'), p_cap), least(count(*) FILTER (WHERE why = 'deferred'), p_cap),
 		least(count(*) FILTER (WHERE why = 'parked'), p_cap) INTO s.waiting, s.deferred, s.parked
-		FROM (SELECT d.why FROM outbox_detour d WHERE d.target = p_target AND d.state = 'pending' LIMIT 1000000) n;
-	s.failed := (SELECT count(*) FROM (SELECT FROM outbox_detour d
-		WHERE d.target = p_target AND d.state = 'failed' LIMIT p_cap) n);
-	s.discarded := (SELECT count(*) FROM (SELECT FROM outbox_detour d
-		WHERE d.target = p_target AND d.state = 'discarded' LIMIT p_cap) n);
-	s.oldest := least(s.oldest,
-		(SELECT d.created_at FROM outbox_detoured d WHERE d.target = p_target AND d.state = 'sending'
-			ORDER BY d.seq LIMIT 1),
-		(SELECT d.created_at FROM outbox_detoured d WHERE d.target = p_target AND d.state = 'pending'
-			AND NOT (d.why = 'deferred' AND d.next_attempt_at > s.now) ORDER BY d.seq LIMIT 1));
+		FROM (SELECT d.why FROM outbox_detour d WHERE d.target = p_target
+			AND (d.state, d.seq) >= ('pending', 0) AND (d.state, d.seq) <= ('pending', 9223372036854775807)
+			ORDER BY d.state, d.seq LIMIT 1000000) n;
+	s.failed := outbox_count_state(p_target, 'failed', p_cap);
+	s.discarded := outbox_count_state(p_target, 'discarded', p_cap);
+	first := ARRAY[
+		(SELECT d.seq FROM outbox_detour d WHERE d.target = p_target
+			AND (d.state, d.seq) >= ('sending', 0) AND (d.state, d.seq) <= ('sending', 9223372036854775807)
+			ORDER BY d.state, d.seq LIMIT 1),
+		(SELECT d.seq FROM outbox_detour d WHERE d.target = p_target
+			AND (d.state, d.seq) >= ('pending', 0) AND (d.state, d.seq) <= ('pending', 9223372036854775807)
+			AND NOT (d.why = 'deferred' AND d.next_attempt_at > s.now)
+			ORDER BY d.state, d.seq LIMIT 1)];
+	s.oldest := least(s.oldest, (SELECT min(coalesce((SELECT m.created_at FROM outbox_message m WHERE m.seq = f),
+		(SELECT k.created_at FROM outbox_kept k WHERE k.seq = f))) FROM unnest(first) f));
 END $$;
 
-CREATE FUNCTION outbox_stats(p_cap bigint, p_now timestamptz) RETURNS SETOF outbox_numbers
+CREATE OR REPLACE FUNCTION outbox_stats(p_cap bigint, p_now timestamptz) RETURNS SETOF outbox_numbers
 LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET row_security = off SET max_parallel_workers_per_gather = 0
 SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 DECLARE

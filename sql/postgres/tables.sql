@@ -3,8 +3,10 @@
 -- outbox on PostgreSQL 13 and later, schema version 1: the tables.
 --
 -- Messages are a log, receipts are its readers' log, and only trouble gets a row of its own.
--- Everything lives in the first schema of search_path; `outbox init --schema app` sets that first. The
--- functions below keep the search_path they were made with.
+-- Everything lives in the first schema of search_path; `outbox init --schema app` sets that first.
+--
+-- What holds data has versions, and a version never changes: what comes later is a file of its own (v2.sql). The functions
+-- that are named here are in message.sql.
 
 -- What this outbox is: schema (the version of these files), min_reader (the oldest program that can work
 -- with it), lanes per target, partitioned, cluster (whose transaction numbers these are).
@@ -12,41 +14,6 @@ CREATE TABLE outbox_meta (
 	name text PRIMARY KEY,
 	value text NOT NULL
 );
-
--- The slot of a message: the same number on every store, see src/core/slot.h. Its lane is slot % lanes.
--- The last twelve bytes and the first four, with zeros where there are none, in one expression: it runs
--- for every message.
-CREATE FUNCTION outbox_slot(key_or_id text) RETURNS smallint
-LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
-DECLARE
-	p bytea := '\x000000000000000000000000'::bytea || convert_to(key_or_id, 'UTF8') || '\x00000000'::bytea;
-	n integer := length(p) - 16;
-BEGIN
-	RETURN (7 * n + 3 * get_byte(p, n + 11)
-		+ 5 * get_byte(p, n + 10)
-		+ 7 * get_byte(p, n + 9)
-		+ 9 * get_byte(p, n + 8)
-		+ 11 * get_byte(p, n + 7)
-		+ 13 * get_byte(p, n + 6)
-		+ 15 * get_byte(p, n + 5)
-		+ 17 * get_byte(p, n + 4)
-		+ 19 * get_byte(p, n + 3)
-		+ 21 * get_byte(p, n + 2)
-		+ 23 * get_byte(p, n + 1)
-		+ 25 * get_byte(p, n + 0)
-		+ 30 * get_byte(p, 12)
-		+ 38 * get_byte(p, 13)
-		+ 46 * get_byte(p, 14)
-		+ 54 * get_byte(p, 15)) % 4096;
-END $$;
-
--- A UUIDv7: 48 bits of milliseconds, then randomness with the version and variant in their places.
-CREATE FUNCTION outbox_uuid() RETURNS text
-LANGUAGE sql VOLATILE PARALLEL SAFE AS $$
-	SELECT encode(set_bit(set_bit(overlay(uuid_send(gen_random_uuid())
-		PLACING substring(int8send((extract(epoch FROM clock_timestamp()) * 1000)::bigint) FROM 3)
-		FROM 1 FOR 6), 52, 1), 53, 1), 'hex')::uuid::text
-$$;
 
 -- The log. Inserting one row is publishing:
 --     INSERT INTO outbox_message (type, key, payload) VALUES ('order.placed', '42', '{"id":42}');
@@ -150,45 +117,13 @@ CREATE INDEX outbox_id_seq ON outbox_id (seq);
 -- Numbers that were made up would hide a row from its readers. NOT VALID: a dump may be loaded.
 ALTER TABLE outbox_message ADD CONSTRAINT "xid is given by the log; leave it out of the INSERT"
 	CHECK (xid = pg_current_xact_id()) NOT VALID;
-
--- It runs for every row with its owner's rights, so that publishers need none on the sequence; hence every
--- name in it is qualified and no search_path is set.
-DO $do$
-BEGIN
-	EXECUTE format($f$
-		CREATE FUNCTION outbox_seq_is_from_the_log(seq bigint) RETURNS boolean
-		LANGUAGE plpgsql VOLATILE SECURITY DEFINER AS $$
-		BEGIN
-			RETURN seq OPERATOR(pg_catalog.=) pg_catalog.currval(%L::pg_catalog.regclass);
-		END $$ $f$, pg_get_serial_sequence('outbox_message', 'seq'));
-END $do$;
 ALTER TABLE outbox_message ADD CONSTRAINT "seq is given by the log; leave it out of the INSERT"
 	CHECK (outbox_seq_is_from_the_log(seq)) NOT VALID;
 
--- ORMs write NULL for what they do not set: NULL means the default.
-CREATE FUNCTION outbox_message_defaults() RETURNS trigger
-LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
-BEGIN
-	NEW.id := coalesce(NEW.id, outbox_uuid());
-	NEW.created_at := coalesce(NEW.created_at, clock_timestamp());
-	NEW.event_time := coalesce(NEW.event_time, NEW.created_at);
-	RETURN NEW;
-END $$;
 CREATE TRIGGER outbox_message_defaults BEFORE INSERT ON outbox_message FOR EACH ROW
 WHEN (NEW.id IS NULL OR NEW.created_at IS NULL OR NEW.event_time IS NULL)
 EXECUTE FUNCTION outbox_message_defaults();
 
--- A log: only retention removes rows. outbox.janitor is set by it, inside its own transaction.
-CREATE FUNCTION outbox_message_keep() RETURNS trigger
-LANGUAGE plpgsql AS $$
-BEGIN
-	IF TG_OP = 'UPDATE' THEN
-		RAISE EXCEPTION 'outbox_message is a log: a message never changes after its insert; publish a new one';
-	ELSIF current_setting('outbox.janitor', true) IS DISTINCT FROM 'on' THEN
-		RAISE EXCEPTION 'outbox_message is a log: messages are removed by retention; use outbox purge, or outbox discard to stop a delivery';
-	END IF;
-	RETURN NULL;
-END $$;
 CREATE TRIGGER outbox_message_keep BEFORE UPDATE OR DELETE OR TRUNCATE ON outbox_message
 FOR EACH STATEMENT EXECUTE FUNCTION outbox_message_keep();
 

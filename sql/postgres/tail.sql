@@ -13,11 +13,11 @@
 -- nothing), and except the numbers LO to HI, which transactions below N may still bring.
 
 -- The gaps that a cursor has room for. The next one has to wait until an older one is closed.
-CREATE FUNCTION outbox_gaps_max() RETURNS integer LANGUAGE sql IMMUTABLE AS $$ SELECT 50 $$;
+CREATE OR REPLACE FUNCTION outbox_gaps_max() RETURNS integer LANGUAGE sql IMMUTABLE AS $$ SELECT 50 $$;
 
 -- What one receipt settled, behind a seq. Its delivered log rows were claimed by the receipt before it; a
 -- detour that was settled again since then appears with its later receipt only.
-CREATE FUNCTION outbox_settled_with(r outbox_receipt, p_after bigint, p_max bigint) RETURNS SETOF outbox_look
+CREATE OR REPLACE FUNCTION outbox_settled_with(r outbox_receipt, p_after bigint, p_max bigint) RETURNS SETOF outbox_look
 LANGUAGE plpgsql STABLE AS $$
 DECLARE
 	lanes integer := (SELECT value::integer FROM outbox_meta WHERE name = 'lanes');
@@ -48,7 +48,7 @@ BEGIN
 END $$;
 
 -- The last row has the new cursor and nothing else. p_cursor NULL: from now on.
-CREATE FUNCTION outbox_tail(p_cursor text, p_max bigint) RETURNS TABLE (cursor text, d outbox_look)
+CREATE OR REPLACE FUNCTION outbox_tail(p_cursor text, p_max bigint) RETURNS TABLE (cursor text, d outbox_look)
 LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET row_security = off SET max_parallel_workers_per_gather = 0
 SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 DECLARE

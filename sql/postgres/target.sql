@@ -4,7 +4,7 @@
 --
 -- Locks, in this order: lane -2 of a target for who changes it, -1 for its leases, then its lanes.
 
-CREATE FUNCTION outbox_lock_lanes(p_target text) RETURNS void
+CREATE OR REPLACE FUNCTION outbox_lock_lanes(p_target text) RETURNS void
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
 	l integer;
@@ -15,12 +15,12 @@ BEGIN
 END $$;
 
 -- A glob (* any text, ? one character) as a LIKE pattern.
-CREATE FUNCTION outbox_like(glob text) RETURNS text
+CREATE OR REPLACE FUNCTION outbox_like(glob text) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT AS $$
 	SELECT replace(replace(regexp_replace(glob, '([\\%_])', '\\\1', 'g'), '*', '%'), '?', '_')
 $$;
 
-CREATE FUNCTION outbox_add_route(p_target text, p_version bigint, p_globs text[], p_kind text, p_published_only boolean)
+CREATE OR REPLACE FUNCTION outbox_add_route(p_target text, p_version bigint, p_globs text[], p_kind text, p_published_only boolean)
 RETURNS void
 LANGUAGE sql SET search_path FROM CURRENT SET row_security = off AS $$
 	INSERT INTO outbox_route (target, version, types, kind, published_only)
@@ -30,18 +30,20 @@ LANGUAGE sql SET search_path FROM CURRENT SET row_security = off AS $$
 		p_kind, p_published_only)
 $$;
 
--- Did a lane of this target (NULL: of any) ever settle something? Its position has left the start then.
-CREATE FUNCTION outbox_has_settled(p_target text) RETURNS boolean
+-- Did a lane of this target (NULL: of any) ever settle something? Its position has left the start then. A target that
+-- starts at a time stands in the middle of a window when it begins.
+CREATE OR REPLACE FUNCTION outbox_has_settled(p_target text) RETURNS boolean
 LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 	SELECT EXISTS (SELECT FROM outbox_target t JOIN outbox_lane l ON l.target = t.name
 		CROSS JOIN LATERAL (SELECT r.prev, r.pos FROM outbox_receipt r
 			WHERE r.target = l.target AND r.lane = l.lane ORDER BY r.n DESC LIMIT 1) last
 		WHERE (p_target IS NULL OR t.name = p_target)
-			AND (last.prev::text <> t.start::text OR last.pos > 0))
+			AND (last.prev::text <> t.start::text OR last.pos > coalesce((SELECT f.pos FROM outbox_receipt f
+				WHERE f.target = l.target AND f.lane = l.lane AND f.n = 1), 0)))
 $$;
 
 -- A lane that begins at a snapshot, with receipt number p_n.
-CREATE FUNCTION outbox_start_lane(p_target text, p_lane integer, p_n bigint, p_version bigint, p_token bigint,
+CREATE OR REPLACE FUNCTION outbox_start_lane(p_target text, p_lane integer, p_n bigint, p_version bigint, p_token bigint,
 	p_start pg_snapshot, p_seq bigint, p_xid xid8, p_now timestamptz) RETURNS void
 LANGUAGE sql SET search_path FROM CURRENT SET row_security = off AS $$
 	INSERT INTO outbox_receipt (target, lane, n, token, settled_at, route_version,
@@ -51,7 +53,7 @@ LANGUAGE sql SET search_path FROM CURRENT SET row_security = off AS $$
 $$;
 
 -- p_start: 0 not said, 1 at the oldest message, 2 now.
-CREATE FUNCTION outbox_add_target(p_target text, p_route text, p_globs text[], p_kind text, p_published_only boolean,
+CREATE OR REPLACE FUNCTION outbox_add_target(p_target text, p_route text, p_globs text[], p_kind text, p_published_only boolean,
 	p_hold boolean, p_unordered boolean, p_start integer, p_token bigint, p_now timestamptz) RETURNS bigint
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
@@ -80,7 +82,7 @@ BEGIN
 END $$;
 
 -- Register a target, or change one. Returns the version of its routing.
-CREATE FUNCTION outbox_target_put(p_target text, p_route text, p_globs text[], p_kind text, p_published_only boolean,
+CREATE OR REPLACE FUNCTION outbox_target_put(p_target text, p_route text, p_globs text[], p_kind text, p_published_only boolean,
 	p_hold boolean, p_unordered boolean, p_start integer, p_token bigint, p_now timestamptz) RETURNS bigint
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
@@ -117,7 +119,53 @@ BEGIN
 	RETURN new_version;
 END $$;
 
-CREATE FUNCTION outbox_target_pause(p_target text, p_pause boolean, p_actor text, p_reason text, p_now timestamptz)
+-- Where a new target that starts at a time begins: everything up to this message is not for it. NULL: no message
+-- is that young.
+CREATE OR REPLACE FUNCTION outbox_start_floor(p_time timestamptz) RETURNS bigint
+LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
+	SELECT seq - 1 FROM outbox_message WHERE created_at >= p_time ORDER BY seq LIMIT 1
+$$;
+
+-- The same with a dead letter, and p_start 3: at p_start_at.
+CREATE OR REPLACE FUNCTION outbox_target_put(p_target text, p_route text, p_globs text[], p_kind text, p_published_only boolean,
+	p_hold boolean, p_unordered boolean, p_start integer, p_token bigint, p_now timestamptz, p_start_at timestamptz,
+	p_dead text) RETURNS bigint
+LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
+DECLARE
+	floor_seq bigint;
+	version bigint;
+	fresh pg_snapshot;
+	fresh_seq bigint;
+	fresh_xid xid8;
+	at_time boolean := p_start = 3;
+	is_new boolean := NOT EXISTS (SELECT FROM outbox_target WHERE name = p_target);
+BEGIN
+	IF is_new AND at_time THEN
+		IF p_start_at > outbox_now(p_now) THEN
+			RAISE EXCEPTION 'start: % lies ahead; a target can start at a time that is past, at oldest or now',
+				to_char(p_start_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') USING ERRCODE = 'OB006';
+		END IF;
+		-- A purge that is under way must not take away what is found here.
+		PERFORM outbox_janitor_lock(true);
+		-- In this order, before anything is written: see outbox_receipt.
+		fresh := pg_current_snapshot();
+		fresh_seq := outbox_log_end();
+		fresh_xid := pg_current_xact_id();
+		floor_seq := outbox_start_floor(p_start_at);
+	END IF;
+	version := outbox_target_put(p_target, p_route, p_globs, p_kind, p_published_only, p_hold, p_unordered,
+		CASE WHEN at_time THEN 1 ELSE p_start END, p_token, p_now);
+	-- It has read what is visible now, up to there. What is not committed yet may be from after the time: it follows.
+	IF is_new AND at_time THEN
+		UPDATE outbox_receipt r SET cur = fresh, cur_seq = fresh_seq, cur_xid = fresh_xid,
+			pos = coalesce(floor_seq, fresh_seq), claim_end = coalesce(floor_seq, fresh_seq)
+			WHERE r.target = p_target AND r.token = p_token AND r.n = 1 AND r.claim_count = 0;
+	END IF;
+	PERFORM outbox_target_dead(p_target, p_dead);
+	RETURN version;
+END $$;
+
+CREATE OR REPLACE FUNCTION outbox_target_pause(p_target text, p_pause boolean, p_actor text, p_reason text, p_now timestamptz)
 RETURNS void
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
@@ -140,11 +188,19 @@ BEGIN
 	END IF;
 END $$;
 
-CREATE FUNCTION outbox_target_drop(p_target text, p_actor text, p_reason text, p_now timestamptz) RETURNS void
+CREATE OR REPLACE FUNCTION outbox_target_drop(p_target text, p_actor text, p_reason text, p_now timestamptz) RETURNS void
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
+DECLARE
+	whose text;
 BEGIN
 	PERFORM pg_advisory_xact_lock(outbox_lane_lock(p_target, -2));
 	PERFORM pg_advisory_xact_lock(outbox_lane_lock(p_target, -1));
+	PERFORM pg_advisory_xact_lock(outbox_lane_lock('dead letters', -3));
+	SELECT name INTO whose FROM outbox_target WHERE dead_letter = p_target ORDER BY name LIMIT 1;
+	IF FOUND THEN
+		RAISE EXCEPTION 'target "%" is the dead letter of "%"; take that away first, or drop "%"', p_target, whose, whose
+			USING ERRCODE = 'OB002';
+	END IF;
 	PERFORM outbox_lock_lanes(p_target);
 	IF NOT EXISTS (SELECT FROM outbox_target WHERE name = p_target) THEN
 		PERFORM outbox_no_target(p_target);
@@ -166,7 +222,7 @@ END $$;
 
 -- Every message, detour and audit row goes. Targets and lanes stay, and every lane stands at the end of the
 -- log as if it were new: seq goes on counting. The new receipts have a new token: relays at work are fenced.
-CREATE FUNCTION outbox_truncate(p_token bigint, p_now timestamptz) RETURNS void
+CREATE OR REPLACE FUNCTION outbox_truncate(p_token bigint, p_now timestamptz) RETURNS void
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
 	t timestamptz;

@@ -3,7 +3,7 @@
 -- outbox on PostgreSQL: what people query.
 
 -- The last receipt of every lane. pos: settled up to here, late commits aside; in flight: up to claim_end.
-CREATE VIEW outbox_position AS
+CREATE OR REPLACE VIEW outbox_position AS
 SELECT l.target, l.lane, l.owner AS lease_owner, l.lease_until, l.takeovers AS takeovers_ever,
 	r.n, r.owner, r.settled_at, r.route_version, greatest(r.pos, r.prev_seq) AS pos,
 	least(greatest(r.claim_end, r.prev_seq), r.cur_seq) AS claim_end, r.claim_count, r.delivered_total
@@ -12,20 +12,20 @@ CROSS JOIN LATERAL (SELECT * FROM outbox_receipt c WHERE c.target = l.target AND
 	ORDER BY c.n DESC LIMIT 1) r;
 
 -- What a function without SET means depends on the search_path of who asks: views need these.
-CREATE FUNCTION outbox_delivery_receipt(p_xid xid8, p_seq bigint, p_type text, p_kind text, p_published boolean,
-	p_last outbox_receipt) RETURNS outbox_receipt
+CREATE OR REPLACE FUNCTION outbox_delivery_receipt(p_xid xid8, p_seq bigint, p_type text, p_kind text, p_published boolean,
+	p_priority integer, p_last outbox_receipt) RETURNS outbox_receipt
 LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
-	SELECT outbox_delivered_by(p_xid, p_seq, p_type, p_kind, p_published, p_last, NULL)
+	SELECT outbox_delivered_by(p_xid, p_seq, p_type, p_kind, p_published, p_priority, p_last, NULL)
 $$;
 
-CREATE FUNCTION outbox_late_messages(p_late xid8[], p_to bigint) RETURNS SETOF outbox_message
+CREATE OR REPLACE FUNCTION outbox_late_messages(p_late xid8[], p_to bigint) RETURNS SETOF outbox_message
 LANGUAGE sql STABLE ROWS 10 SET search_path FROM CURRENT SET row_security = off AS $$
 	SELECT l.* FROM unnest(p_late) x CROSS JOIN LATERAL (SELECT * FROM outbox_message o
 		WHERE (o.xid, o.seq) >= (x, 0) AND (o.xid, o.seq) <= (x, p_to) ORDER BY o.xid, o.seq OFFSET 0) l
 $$;
 
 -- What has no detour and is not settled: outbox_unsettled() and outbox_unsettled_late() as a view.
-CREATE VIEW outbox_unread AS
+CREATE OR REPLACE VIEW outbox_unread AS
 SELECT m.seq, m.id, t.name AS target, t.paused, m.type, m.key, m.slot % v.lanes AS lane, v.claim_last,
 	c.claimed, (p.last).owner, m.event_time, m.created_at, (p.last).settled_at AS claimed_at
 FROM outbox_target t
@@ -37,13 +37,17 @@ CROSS JOIN LATERAL (
 CROSS JOIN LATERAL (SELECT v.last[m.slot % v.lanes + 1] AS last OFFSET 0) p
 CROSS JOIN LATERAL (SELECT outbox_is_claimed(m.xid, m.seq, p.last) AS claimed OFFSET 0) c
 WHERE NOT outbox_is_settled(m.xid, m.seq, p.last)
-	AND CASE WHEN c.claimed THEN outbox_route_takes(m.type, m.kind, m.published, v.routes[m.slot % v.lanes + 1])
-		ELSE outbox_route_takes(m.type, m.kind, m.published, v.route) END
+	AND CASE WHEN c.claimed THEN outbox_route_takes(m.type, CASE WHEN (v.routes[m.slot % v.lanes + 1]).kind LIKE '% %'
+			AND outbox_kind_takes((v.routes[m.slot % v.lanes + 1]).kind, m.kind, m.priority, m.seq)
+			THEN (v.routes[m.slot % v.lanes + 1]).kind ELSE m.kind END, m.published, v.routes[m.slot % v.lanes + 1])
+		ELSE outbox_route_takes(m.type, CASE WHEN (v.route).kind LIKE '% %'
+				AND outbox_kind_takes((v.route).kind, m.kind, m.priority, m.seq)
+				THEN (v.route).kind ELSE m.kind END, m.published, v.route) END
 	AND (NOT v.detours
 		OR NOT EXISTS (SELECT FROM outbox_detour d WHERE d.target = t.name AND d.seq = m.seq OFFSET 0));
 
 -- Every message x every target it is routed to. WHERE state = 'failed' reads detours only.
-CREATE VIEW outbox_delivery AS
+CREATE OR REPLACE VIEW outbox_delivery AS
 SELECT d.seq, d.id, d.target, d.type, d.key, d.lane, d.state, CASE WHEN d.state = 'pending' THEN d.why END AS why,
 	d.attempts, d.owner, d.last_error, d.reason, d.event_time, d.created_at, d.last_status_at, d.next_attempt_at
 FROM outbox_detoured d
@@ -54,7 +58,7 @@ FROM outbox_target t
 CROSS JOIN LATERAL outbox_reading_of(t) v
 CROSS JOIN outbox_message m
 CROSS JOIN LATERAL (SELECT v.last[m.slot % v.lanes + 1] AS last OFFSET 0) p
-CROSS JOIN LATERAL outbox_delivery_receipt(m.xid, m.seq, m.type, m.kind, m.published, p.last) r
+CROSS JOIN LATERAL outbox_delivery_receipt(m.xid, m.seq, m.type, m.kind, m.published, m.priority, p.last) r
 WHERE NOT pg_visible_in_snapshot(m.xid, t.start) AND outbox_is_settled(m.xid, m.seq, p.last) AND r.n IS NOT NULL
 	AND NOT EXISTS (SELECT FROM outbox_detour d WHERE d.target = t.name AND d.seq = m.seq)
 UNION ALL
@@ -66,13 +70,13 @@ SELECT m.seq, m.id, m.target, m.type, m.key, m.lane, 'pending', CASE WHEN m.paus
 	0, NULL, NULL, NULL, m.event_time, m.created_at, NULL, NULL
 FROM outbox_unread m WHERE NOT m.claimed;
 
-CREATE VIEW outbox_failed AS
+CREATE OR REPLACE VIEW outbox_failed AS
 SELECT d.seq, d.id, d.target, d.type, d.key, d.lane, d.attempts, d.owner, d.last_error,
 	d.event_time, d.created_at, d.last_status_at AS failed_at
 FROM outbox_target t JOIN outbox_detoured d ON d.target = t.name AND d.state = 'failed';
 
 -- Per target, what is left to do. Counts stop at 100,001, which means "more than 100,000".
-CREATE VIEW outbox_backlog AS
+CREATE OR REPLACE VIEW outbox_backlog AS
 SELECT t.name AS target, t.paused,
 	(SELECT c.pending FROM outbox_count_unsettled(t, 100001) c) AS pending,
 	(SELECT coalesce(sum(p.claim_count), 0) FROM outbox_position p WHERE p.target = t.name) AS sending,

@@ -14,7 +14,7 @@
 
 -- (a) and (b): which transactions may have messages at or below prev_seq in this window?
 -- (plpgsql keeps the plan, which matters where the log has many partitions.)
-CREATE FUNCTION outbox_late(p_prev pg_snapshot, p_prev_xid xid8, p_cur pg_snapshot) RETURNS xid8[]
+CREATE OR REPLACE FUNCTION outbox_late(p_prev pg_snapshot, p_prev_xid xid8, p_cur pg_snapshot) RETURNS xid8[]
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
 	RETURN (WITH RECURSIVE young AS (
@@ -33,28 +33,30 @@ END $$;
 
 -- How far one look along the log goes: scan numbers (NULL: no bound), or to the end of the window. By numbers and not by rows: rows
 -- may go in the next moment, and what was looked at would look like more.
-CREATE FUNCTION outbox_reach(pos bigint, prev_seq bigint, cur_seq bigint, scan bigint) RETURNS bigint
+CREATE OR REPLACE FUNCTION outbox_reach(pos bigint, prev_seq bigint, cur_seq bigint, scan bigint) RETURNS bigint
 LANGUAGE sql IMMUTABLE AS $$
 	SELECT CASE WHEN cur_seq - greatest(pos, prev_seq) > scan THEN greatest(pos, prev_seq) + scan ELSE cur_seq END
 $$;
 
 -- The messages of a window in a stretch of the log above prev_seq; every: it is known that all there are.
 -- Inlined: no SET, not volatile.
-CREATE FUNCTION outbox_stretch(low bigint, high bigint, prev pg_snapshot, cur pg_snapshot, lane integer, lanes integer,
+CREATE OR REPLACE FUNCTION outbox_stretch(low bigint, high bigint, prev pg_snapshot, cur pg_snapshot, lane integer, lanes integer,
 	types text[], kind text, published_only boolean, every boolean DEFAULT false) RETURNS SETOF outbox_message
 LANGUAGE sql STABLE ROWS 500 AS $$
 	SELECT m.* FROM outbox_message m
 	WHERE m.seq > low AND m.seq <= high AND (every OR (m.slot % lanes = lane
 		AND NOT pg_visible_in_snapshot(m.xid, prev) AND pg_visible_in_snapshot(m.xid, cur)
 		AND (types IS NULL OR m.type LIKE ANY (types))
-		AND (outbox_stretch.kind IS NULL OR coalesce(m.kind, 'event') = outbox_stretch.kind)
+		AND (outbox_stretch.kind IS NULL OR CASE WHEN outbox_stretch.kind LIKE '% %'
+			THEN outbox_kind_takes(outbox_stretch.kind, m.kind, m.priority, m.seq)
+			ELSE coalesce(m.kind, 'event') = outbox_stretch.kind END)
 		AND (NOT published_only OR m.published)))
 $$;
 
 -- The next messages of a lane in a window, in seq order. scan bounds the look in (c); skip: not those with a detour
 -- of that target.
 -- No SET and not volatile: it is inlined where it is used.
-CREATE FUNCTION outbox_window(pos bigint, prev pg_snapshot, prev_seq bigint, late xid8[], cur pg_snapshot, cur_seq bigint,
+CREATE OR REPLACE FUNCTION outbox_window(pos bigint, prev pg_snapshot, prev_seq bigint, late xid8[], cur pg_snapshot, cur_seq bigint,
 	lane integer, lanes integer, types text[], kind text, published_only boolean,
 	max bigint, scan bigint, skip text DEFAULT NULL) RETURNS SETOF outbox_message
 LANGUAGE sql STABLE ROWS 500 AS $$
@@ -65,7 +67,9 @@ LANGUAGE sql STABLE ROWS 500 AS $$
 		WHERE (m.xid, m.seq) > (x, pos) AND (m.xid, m.seq) <= (x, prev_seq) AND m.seq > pos AND m.seq <= prev_seq
 			AND m.slot % lanes = lane
 			AND (types IS NULL OR m.type LIKE ANY (types))
-			AND (outbox_window.kind IS NULL OR coalesce(m.kind, 'event') = outbox_window.kind)
+			AND (outbox_window.kind IS NULL OR CASE WHEN outbox_window.kind LIKE '% %'
+			THEN outbox_kind_takes(outbox_window.kind, m.kind, m.priority, m.seq)
+			ELSE coalesce(m.kind, 'event') = outbox_window.kind END)
 			AND (NOT published_only OR m.published)
 			AND (skip IS NULL OR NOT EXISTS (SELECT FROM outbox_detour d WHERE d.target = skip AND d.seq = m.seq))
 		ORDER BY m.xid, m.seq LIMIT max) l
@@ -79,7 +83,7 @@ $$;
 
 -- What such a look has seen to its end: up to the row behind it, or the end of the window. Numbers between that
 -- nobody has are passed at once; a row that appears there later is not in this window.
-CREATE FUNCTION outbox_scanned(p_pos bigint, p_prev_seq bigint, p_cur_seq bigint, p_scan bigint) RETURNS bigint
+CREATE OR REPLACE FUNCTION outbox_scanned(p_pos bigint, p_prev_seq bigint, p_cur_seq bigint, p_scan bigint) RETURNS bigint
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
 	RETURN coalesce((SELECT m.seq - 1 FROM outbox_message m
@@ -89,7 +93,7 @@ END $$;
 
 -- Is a message settled by the position that a receipt states? The places in the log are asked, too: transaction
 -- numbers may be those of another server, see outbox_rebase().
-CREATE FUNCTION outbox_is_settled(xid xid8, seq bigint, p outbox_receipt) RETURNS boolean
+CREATE OR REPLACE FUNCTION outbox_is_settled(xid xid8, seq bigint, p outbox_receipt) RETURNS boolean
 LANGUAGE sql IMMUTABLE AS $$
 	SELECT seq <= (p).floor OR (seq <= (p).prev_seq AND pg_visible_in_snapshot(xid, (p).prev))
 		OR (seq <= (p).pos AND pg_visible_in_snapshot(xid, (p).cur))
@@ -97,7 +101,7 @@ $$;
 
 -- The last value of the log's sequence; 0 before the first message.
 -- (plpgsql keeps the plan.)
-CREATE FUNCTION outbox_log_end() RETURNS bigint
+CREATE OR REPLACE FUNCTION outbox_log_end() RETURNS bigint
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
 	RETURN (SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM outbox_message_seq_seq);

@@ -90,15 +90,17 @@ BUGS = [
     ("returned ones are passed", "settle.sql",
      "succ.settled_to := CASE WHEN tail IS NULL THEN", "succ.settled_to := CASE WHEN true THEN"),
     ("new rows are not parked", "claim.sql",
-     "			AND b.seq <> ALL (p_picks))", "			AND b.seq <> ALL (p_picks) AND false)"),
+     "			AND b.seq <> ALL (p_picks)\n", "			AND b.seq <> ALL (p_picks) AND false\n"),
     ("nobody wakes the parked", "settle.sql",
      "		PERFORM outbox_promote(last.target, keys, p_hold, p_now);", "		NULL;"),
     ("a retry overtakes its key", "claim.sql",
-     "AND (p_unordered OR d.key IS NULL OR NOT EXISTS (SELECT FROM outbox_detour b",
-     "AND (true OR NOT EXISTS (SELECT FROM outbox_detour b"),
+     "WHERE (p_unordered OR d.key IS NULL OR (SELECT b.seq FROM outbox_detour b",
+     "WHERE (true OR (SELECT b.seq FROM outbox_detour b"),
     ("a delivered detour stays", "settle.sql",
-     "UPDATE outbox_detour SET state = 'delivered', why = NULL, next_attempt_at = NULL",
-     "UPDATE outbox_detour SET state = 'pending', why = 'retry', next_attempt_at = p_now"),
+     "			state = CASE WHEN dead_n = last.n THEN 'pending' ELSE 'delivered' END,\n"
+     "			why = CASE WHEN dead_n = last.n THEN 'retry' END,\n"
+     "			next_attempt_at = CASE WHEN dead_n = last.n THEN p_now END,\n",
+     "			state = 'pending', why = 'retry', next_attempt_at = p_now,\n"),
     # ---- the doorbell
     ("told to sleep without having the bell", "bell.sql",
      "		THEN 2 ELSE 0 END;", "		THEN 2 ELSE 1 END;"),

@@ -46,12 +46,12 @@ LOOKS = [("SELECT 20000::bigint", "SELECT 60::bigint"), ("SELECT 1000::bigint", 
 def load_schema(db, folder, slow):
     """What `outbox init` does, with the files of a folder."""
     with open(os.path.join(SOURCE, "src/store/postgres/meson.build"), encoding="utf-8") as file:
-        versions = re.findall(r"foreach part : \[([^]]*)\]", file.read())
-    parts = re.findall(r"'(\w+)'", " ".join(versions))
+        lists = re.findall(r"^  '(\w+)': \[([^]]*)\]", file.read(), re.M)
     script = ""
-    for part in parts:
+    for part in re.findall(r"'(\w+)'", " ".join(parts for _, parts in lists)):
         with open(os.path.join(folder, part + ".sql"), encoding="utf-8") as file:
             script += file.read()
+    version = max(int(name[1:]) for name, _ in lists if re.fullmatch(r"v\d+", name))
     for race in RACES if slow else []:
         assert race in script, f"no longer in the schema: {race}"
         script = script.replace(race, race + NAP)
@@ -60,7 +60,7 @@ def load_schema(db, folder, slow):
         script = script.replace(long, short)
     with db.cursor() as cursor:
         cursor.execute(script)
-        cursor.execute(f"INSERT INTO outbox_meta (name, value) VALUES ('schema', '{len(versions)}'), ('min_reader', '1'),"
+        cursor.execute(f"INSERT INTO outbox_meta (name, value) VALUES ('schema', '{version}'), ('min_reader', '1'),"
                        f" ('lanes', '{LANES}') ON CONFLICT (name) DO UPDATE SET value = excluded.value")
     db.commit()
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Keys that wait: outbox_blocked_keys(), sql/postgres/v2_act.sql. */
+/* Keys that wait: outbox_blocked_keys(), sql/postgres/keys.sql. */
 #include "base/cleanup.h"
 #include "store/postgres/look.h"
 #include "store/postgres/ops.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Redaction: outbox_redact(), sql/postgres/v2_act.sql. What its key becomes is worked out here. */
+/* Redaction: outbox_redact(), sql/postgres/redact.sql. What its key becomes is worked out here. */
 #include "base/cleanup.h"
 #include "core/tombstone.h"
 #include "store/postgres/db.h"

@@ -58,6 +58,8 @@ static void list_created(struct buf *out, const char *script, int which)
 
 	for (const char *at = script; (at = strstr(at, "CREATE ")) != NULL;) {
 		at += strlen("CREATE ");
+		if (strncmp(at, "OR REPLACE ", strlen("OR REPLACE ")) == 0)
+			at += strlen("OR REPLACE ");
 		for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
 			size_t length = strlen(kinds[i]);
 			const char *name = at + length + 1;

@@ -4,8 +4,10 @@
  * The schema as one script: what `outbox init` runs and what `outbox sql postgres` prints for people who
  * run their own migrations are the same text, so that the two cannot drift apart.
  *
- * Every change of the schema is one entry in the list of migrations. A new database runs the whole list,
- * so there is only one way in which a schema can come to be.
+ * What holds data (tables, indexes, constraints, triggers, types) has versions: each is one entry in the
+ * list of migrations and never changes again. Code (functions, views) is current: each piece stands in one
+ * file, and every run makes all of it anew. So a change of code alone is a version without SQL of its own.
+ * A new database runs the whole list, an upgrade the rest of it: both end with the same schema.
  */
 #include "store/postgres/script.h"
 
@@ -16,15 +18,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-extern const char postgres_schema_sql[];
+extern const char postgres_before_sql[]; /* code that tables name */
+extern const char postgres_v1_sql[];
 extern const char postgres_v2_sql[];
+extern const char postgres_code_sql[];
 
 static const struct {
 	int version;    /* that it leads to, one more than the one before */
 	int min_reader; /* the oldest program version that can work with the result */
 	const char *sql;
 } migrations[] = {
-	{ 1, 1, postgres_schema_sql },
+	{ 1, 1, postgres_v1_sql },
 	{ 2, 1, postgres_v2_sql },
 };
 
@@ -76,6 +80,24 @@ static void set_path(struct buf *out, const char *quoted)
 		   quoted, quoted);
 }
 
+/*
+ * Who reads a view locks it before its tables, and so must an upgrade, or the two wait for each other. Not
+ * outbox_detoured, which functions read behind their tables.
+ */
+static const char upgrade_begins[] =
+	"-- a table that somebody uses is not worth a queue of everybody else behind us: try again\n"
+	"SET LOCAL lock_timeout = '5s';\n"
+	"-- who reads a view locks it before its tables; this changes nothing but does the same\n"
+	"DO $outbox$\n"
+	"DECLARE\n"
+	"\tname text;\n"
+	"BEGIN\n"
+	"\tFOREACH name IN ARRAY ARRAY['outbox_backlog', 'outbox_delivery', 'outbox_failed', 'outbox_unread',\n"
+	"\t\t'outbox_position'] LOOP\n"
+	"\t\tEXECUTE format('ALTER VIEW %I ALTER COLUMN target DROP DEFAULT', name);\n"
+	"\tEND LOOP;\n"
+	"END $outbox$;\n";
+
 /* What this outbox is, at its beginning. The cluster's identity may be kept from this role; then nobody
  * can compare it. */
 static void begin_with(struct buf *out, const struct outbox_init_options *options)
@@ -85,6 +107,12 @@ static void begin_with(struct buf *out, const struct outbox_init_options *option
 		   "INSERT INTO outbox_meta (name, value)\n"
 		   "\tSELECT 'cluster', outbox_cluster() WHERE outbox_cluster() IS NOT NULL;\n",
 		   options && options->lanes ? options->lanes : PG_DEFAULT_LANES);
+	if (options && options->partition)
+		buf_text(out, "DO $outbox$ BEGIN\n"
+			      "\tFOR i IN 1 .. 3 LOOP\n"
+			      "\t\tPERFORM outbox_tend_partitions();\n"
+			      "\tEND LOOP;\n"
+			      "END $outbox$;\n");
 	if (options && options->doorbell > 0)
 		buf_text(out, "DO $outbox$ BEGIN PERFORM outbox_doorbell(true); END $outbox$;\n");
 }
@@ -101,6 +129,10 @@ void pg_schema_script(struct buf *out, const char *quoted, int from,
 	set_path(out, quoted);
 	if (!from && options && options->partition)
 		buf_text(out, "SET LOCAL outbox.partition = 'on';\n");
+	if (from)
+		buf_text(out, upgrade_begins);
+	buf_char(out, '\n');
+	buf_text(out, postgres_before_sql);
 	for (size_t i = 0; i < ARRAY_SIZE(migrations); i++) {
 		if (migrations[i].version <= from)
 			continue;
@@ -112,6 +144,8 @@ void pg_schema_script(struct buf *out, const char *quoted, int from,
 			   " excluded.value;\n",
 			   migrations[i].version, migrations[i].min_reader);
 	}
+	buf_char(out, '\n');
+	buf_text(out, postgres_code_sql);
 	if (!from)
 		begin_with(out, options);
 	buf_text(out, "COMMIT;\n");

@@ -1,10 +1,37 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- outbox on PostgreSQL, version 2: families of targets, one for each band. src/core/bands.h says what the rules are;
--- tests/contract/store_contract_bands.c holds both to it.
+-- outbox on PostgreSQL: bands of priority (above 0 high, 0 or NULL normal, below 0 low).
+--
+-- Which bands a version of a target's routing takes stands in outbox_route.kind, which every reader of the log is
+-- handed already: 'event', 'command', NULL for both, or KIND {BANDS}, where KIND is *, event or command and BANDS are
+-- pairs, a place in the log and what is taken behind it (1 high + 2 normal + 4 low; 8 none), up to the next place. What
+-- the first place is does not matter to readers: it is where a new family began. A target without bands is
+-- read without any of this.
+
+-- Does a condition KIND {BANDS} take a message? Then outbox_route_takes() is asked for that very condition, as if it were
+-- the message's kind. (No function of ours in it: views are asked under any search_path.)
+CREATE OR REPLACE FUNCTION outbox_kind_takes(condition text, kind text, priority integer, seq bigint) RETURNS boolean
+LANGUAGE plpgsql IMMUTABLE AS $$
+DECLARE
+	bands bigint[] := split_part(condition, ' ', 2);
+	i integer := cardinality(bands);
+BEGIN
+	IF split_part(condition, ' ', 1) NOT IN ('*', coalesce(kind, 'event')) THEN
+		RETURN false;
+	END IF;
+	WHILE i > 2 AND seq <= bands[i - 1] LOOP
+		i := i - 2;
+	END LOOP;
+	RETURN bands[i] & CASE WHEN priority > 0 THEN 1 WHEN priority < 0 THEN 4 ELSE 2 END <> 0;
+END $$;
+
+-- ---- families ----------------------------------------------------------------------------------------------
+--
+-- One target for each band. src/core/bands.h says what the rules are; tests/contract/store_contract_bands.c holds both
+-- to it.
 
 -- A target's family and bands, as they are; bands NULL: every one.
-CREATE FUNCTION outbox_bands_of(p_target text, OUT there boolean, OUT family text, OUT bands bigint[])
+CREATE OR REPLACE FUNCTION outbox_bands_of(p_target text, OUT there boolean, OUT family text, OUT bands bigint[])
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
 	there := false;
@@ -15,13 +42,13 @@ BEGIN
 	there := coalesce(there, false);
 END $$;
 
-CREATE FUNCTION outbox_last_place(bands bigint[]) RETURNS bigint
+CREATE OR REPLACE FUNCTION outbox_last_place(bands bigint[]) RETURNS bigint
 LANGUAGE sql IMMUTABLE AS $$
 	SELECT coalesce(bands[cardinality(bands) - 1], 0)
 $$;
 
 -- From this place on, these.
-CREATE FUNCTION outbox_bands_add(bands bigint[], above bigint, mask bigint) RETURNS bigint[]
+CREATE OR REPLACE FUNCTION outbox_bands_add(bands bigint[], above bigint, mask bigint) RETURNS bigint[]
 LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
 	result bigint[] := coalesce(bands, '{0,7}');
@@ -44,7 +71,7 @@ BEGIN
 END $$;
 
 -- The bands of a target that is put with these.
-CREATE FUNCTION outbox_bands_next(p_target text, p_bands integer, p_family text, p_start integer) RETURNS bigint[]
+CREATE OR REPLACE FUNCTION outbox_bands_next(p_target text, p_bands integer, p_family text, p_start integer) RETURNS bigint[]
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
 	known record;
@@ -79,7 +106,7 @@ BEGIN
 END $$;
 
 -- What outbox_target_put() is to write for kind.
-CREATE FUNCTION outbox_band_kind(p_target text, p_kind text, p_bands integer, p_family text, p_start integer)
+CREATE OR REPLACE FUNCTION outbox_band_kind(p_target text, p_kind text, p_bands integer, p_family text, p_start integer)
 RETURNS text
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
@@ -98,7 +125,7 @@ END $$;
 
 -- Where outbox_target_put() is to let it start: a band whose place is known starts at the oldest, and outbox_band_note()
 -- sets its floor.
-CREATE FUNCTION outbox_band_start(p_start integer, p_target text, p_family text) RETURNS integer
+CREATE OR REPLACE FUNCTION outbox_band_start(p_start integer, p_target text, p_family text) RETURNS integer
 LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 BEGIN
 	IF p_family <> p_target AND (p_start = 0 OR outbox_last_place((outbox_bands_of(p_family)).bands) > 0) THEN
@@ -108,7 +135,7 @@ BEGIN
 END $$;
 
 -- Nothing new for this one: it has what it has.
-CREATE FUNCTION outbox_band_end(p_target text, p_place bigint) RETURNS void
+CREATE OR REPLACE FUNCTION outbox_band_end(p_target text, p_place bigint) RETURNS void
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
 	known record;
@@ -128,7 +155,7 @@ END $$;
 
 -- A new band of a family that was one from its beginning starts where its first target did, to the transaction: what
 -- was published then and not committed yet is for both. False: too long ago to know, or the family was made later.
-CREATE FUNCTION outbox_band_follow(p_target text, p_family text) RETURNS boolean
+CREATE OR REPLACE FUNCTION outbox_band_follow(p_target text, p_family text) RETURNS boolean
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
 BEGIN
 	IF cardinality((outbox_bands_of(p_family)).bands) > 2 OR EXISTS (SELECT FROM outbox_lane l
@@ -146,7 +173,7 @@ BEGIN
 END $$;
 
 -- It was put, and has this version: note its family; end those of its bands that it had until now.
-CREATE FUNCTION outbox_band_note(p_target text, p_family text, p_version bigint) RETURNS bigint
+CREATE OR REPLACE FUNCTION outbox_band_note(p_target text, p_family text, p_version bigint) RETURNS bigint
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
 	known record := outbox_bands_of(p_target);
@@ -171,7 +198,7 @@ BEGIN
 END $$;
 
 -- Which of NAME-high (1) and NAME-low (4) are bands of this target?
-CREATE FUNCTION outbox_bands(p_target text) RETURNS integer
+CREATE OR REPLACE FUNCTION outbox_bands(p_target text) RETURNS integer
 LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 	SELECT coalesce(sum(CASE name WHEN p_target || '-high' THEN 1 WHEN p_target || '-low' THEN 4 ELSE 0 END), 0)::integer
 	FROM outbox_target WHERE band_of = p_target

@@ -1,0 +1,9 @@
+-- SPDX-License-Identifier: Apache-2.0
+--
+-- outbox on PostgreSQL: what earlier versions had and this one has not. No program calls these: they were called by
+-- other functions, or by views, which have been replaced by now.
+
+-- version 1
+DROP FUNCTION IF EXISTS outbox_due(text, integer, boolean, boolean, pg_snapshot, timestamptz, bigint);
+DROP FUNCTION IF EXISTS outbox_delivered_by(xid8, bigint, text, text, boolean, outbox_receipt, bigint);
+DROP FUNCTION IF EXISTS outbox_delivery_receipt(xid8, bigint, text, text, boolean, outbox_receipt);

@@ -1,0 +1,61 @@
+-- SPDX-License-Identifier: Apache-2.0
+--
+-- outbox on PostgreSQL: taking out of a message what may be personal.
+
+-- The first message with this id that is no tombstone yet. With partitions several may have it.
+CREATE OR REPLACE FUNCTION outbox_redact_next(p_id text) RETURNS SETOF outbox_message
+LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
+	SELECT * FROM (SELECT * FROM outbox_message l WHERE l.id = p_id
+		UNION ALL SELECT * FROM outbox_kept k WHERE k.id = p_id) m
+	WHERE NOT coalesce(m.payload = '{"redacted":true}' AND m.headers IS NULL AND m.subject IS NULL
+		AND (m.key IS NULL OR m.key LIKE 'redacted-%'), false)
+	ORDER BY m.seq LIMIT 1
+$$;
+
+-- Take what may be personal out of it, when its deliveries are all finished. Returns NULL: done, there may be another;
+-- 'before': it was done before. p_key: what its key becomes, of the same slot; the caller has looked at the key. With the owner's
+-- rights, so that relays need none to change messages.
+CREATE OR REPLACE FUNCTION outbox_redact(p_id text, p_key text, p_actor text, p_reason text, p_now timestamptz) RETURNS text
+LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT SET row_security = off AS $$
+DECLARE
+	m outbox_message;
+	t record;
+	look record;
+	lane integer;
+BEGIN
+	SELECT * INTO m FROM outbox_redact_next(p_id);
+	IF NOT FOUND THEN
+		IF EXISTS (SELECT FROM outbox_message WHERE id = p_id) OR EXISTS (SELECT FROM outbox_kept WHERE id = p_id) THEN
+			RETURN 'before';
+		END IF;
+		RAISE EXCEPTION 'no message with the id "%"', left(p_id, 255) USING ERRCODE = 'OB001';
+	END IF;
+	IF NOT EXISTS (SELECT FROM outbox_target) THEN
+		RAISE EXCEPTION 'no target is registered, so it still waits for one; it can be redacted once it is delivered'
+			USING ERRCODE = 'OB002';
+	END IF;
+	lane := m.slot % (SELECT value::integer FROM outbox_meta WHERE name = 'lanes');
+	FOR t IN SELECT o.name FROM outbox_target o ORDER BY outbox_dead_depth(o.name) DESC, o.name LOOP
+		PERFORM pg_advisory_xact_lock(outbox_lane_lock(t.name, lane));
+	END LOOP;
+	FOR t IN SELECT o.name FROM outbox_target o ORDER BY o.name LOOP
+		look := outbox_act_look(t.name, m.seq, lane);
+		IF (look.d).state NOT IN ('delivered', 'discarded') THEN
+			RAISE EXCEPTION 'its delivery to % is %; only a message whose deliveries are all delivered or discarded can be redacted%',
+				t.name, (look.d).state, CASE WHEN (look.d).state = 'failed' THEN ': requeue it or discard it first'
+				ELSE ': wait for it or discard it first' END USING ERRCODE = 'OB002';
+		END IF;
+	END LOOP;
+	PERFORM set_config('outbox.redact', m.seq::text, true);
+	UPDATE outbox_message SET payload = '{"redacted":true}', payload_bin = NULL, headers = NULL, subject = NULL,
+		content_type = NULL, key = CASE WHEN key IS NOT NULL THEN p_key END WHERE seq = m.seq;
+	UPDATE outbox_kept SET payload = '{"redacted":true}', payload_bin = NULL, headers = NULL, subject = NULL,
+		content_type = NULL, key = CASE WHEN key IS NOT NULL THEN p_key END WHERE seq = m.seq;
+	PERFORM set_config('outbox.redact', '', true);
+	UPDATE outbox_detour d SET key = CASE WHEN d.key IS NOT NULL THEN p_key END, last_error = NULL, dead_reason = NULL
+		FROM outbox_target o WHERE d.target = o.name AND d.seq = m.seq;
+	UPDATE outbox_audit SET detail = NULL WHERE id = p_id AND detail IS NOT NULL;
+	INSERT INTO outbox_audit (at, actor, action, id, seq, reason)
+		VALUES (outbox_now(p_now), p_actor, 'redact', p_id, m.seq, p_reason);
+	RETURN NULL;
+END $$;

@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A new database and one that the version before made and this one upgraded are the same, to the last definition."""
+import hashlib
+import subprocess
+import threading
+
+import pytest
+
+from before import ROOT, before
+from places import pgshop
+from shell import until
+
+SQL = ROOT / "sql" / "postgres"
+# What holds data never changes: what comes later is a file of its own.
+FROZEN = {
+    "tables": "59b62ab9526159b0b97de1059d2aa3d3d70a6d44e2a6b34333736a7edbf88e93",
+    "types": "e215636ffcbc0d6231463d4c8cd7050268f9aec157adba0d68f45a59c017bf9d",
+    "v2": "a4471781e0a85f99714048b5ecf341389ecd6ca737faeedb4ce1a4b8f2de887a",
+}
+# Kinds of databases: what `outbox init` is told, and whether roles.sql is run before the upgrade.
+KINDS = {
+    "plain": (["--lanes", "2"], False),
+    "partitions, doorbell": (["--partition", "auto", "--doorbell"], False),
+    "roles": ([], True),
+}
+# Each gives rows of: what it is, its name, and how it is.
+LOOKS = {
+    "relation": "SELECT relkind, relname, ROW(relkind, relpersistence, reloptions, relrowsecurity, relispartition,"
+                " pg_get_expr(relpartbound, c.oid), relacl, CASE WHEN relkind = 'v' THEN pg_get_viewdef(c.oid) END)::text"
+                " FROM pg_class c WHERE relnamespace = 'public'::regnamespace",
+    "column": "SELECT c.relname, a.attnum || ' ' || a.attname, ROW(format_type(a.atttypid, a.atttypmod), a.attnotnull,"
+              " a.attidentity, a.attgenerated, a.attcollation, a.attstorage, a.attacl, pg_get_expr(d.adbin, d.adrelid))::text"
+              " FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid"
+              " LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum"
+              " WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p', 'v', 'c') AND NOT a.attisdropped"
+              " AND a.attnum > 0",
+    "constraint": "SELECT conrelid::regclass::text, conname, ROW(pg_get_constraintdef(oid), convalidated, conislocal,"
+                  " coninhcount, connoinherit)::text FROM pg_constraint WHERE connamespace = 'public'::regnamespace",
+    "index": "SELECT indrelid::regclass::text, indexrelid::regclass::text, ROW(pg_get_indexdef(indexrelid), indisvalid)::text"
+             " FROM pg_index WHERE indrelid IN (SELECT oid FROM pg_class WHERE relnamespace = 'public'::regnamespace)",
+    "trigger": "SELECT tgrelid::regclass::text, tgname, ROW(pg_get_triggerdef(oid), tgenabled, tgparentid <> 0)::text"
+               " FROM pg_trigger WHERE tgrelid IN (SELECT oid FROM pg_class WHERE relnamespace = 'public'::regnamespace)",
+    "sequence": "SELECT seqrelid::regclass::text, '', ROW(seqtypid::regtype, seqstart, seqincrement, seqmax, seqmin, seqcache,"
+                " seqcycle)::text FROM pg_sequence",
+    "function": "SELECT oid::regprocedure::text, prokind, ROW(pg_get_functiondef(oid), proacl, proowner::regrole)::text"
+                " FROM pg_proc WHERE pronamespace = 'public'::regnamespace",
+    "type": "SELECT typname, typtype, typacl::text FROM pg_type WHERE typnamespace = 'public'::regnamespace",
+    "row of outbox_meta": "SELECT name, '', value FROM outbox_meta",
+}
+# Each changes one thing. To see that it is seen is to know that the comparison looks at it.
+CHANGES = [
+    "ALTER TABLE outbox_target ADD COLUMN more text",
+    "ALTER TABLE outbox_detour ALTER COLUMN attempts SET DEFAULT 1",
+    "ALTER TABLE outbox_lane SET (fillfactor = 60)",
+    "ALTER TABLE outbox_message DROP CONSTRAINT \"seq is given by the log; leave it out of the INSERT\"",
+    "ALTER TABLE outbox_message DISABLE TRIGGER outbox_message_tombstone",
+    "DROP INDEX outbox_detour_ahead",
+    "ALTER TABLE outbox_message ALTER COLUMN seq SET CACHE 10",
+    "ALTER FUNCTION outbox_picks ROWS 11",
+    "ALTER FUNCTION outbox_stats SET enable_sort = off",
+    "CREATE OR REPLACE FUNCTION outbox_scan_max() RETURNS bigint LANGUAGE sql IMMUTABLE AS 'SELECT 7::bigint'",
+    "GRANT EXECUTE ON FUNCTION outbox_get TO PUBLIC",
+    "GRANT SELECT (id) ON outbox_message TO PUBLIC",
+    "GRANT SELECT ON outbox_backlog TO PUBLIC",
+    "CREATE OR REPLACE VIEW outbox_failed AS SELECT d.seq, d.id, d.target, d.type, d.key, d.lane, d.attempts, d.owner,"
+    " d.last_error, d.event_time, d.created_at, d.last_status_at AS failed_at FROM outbox_detoured d",
+    "CREATE FUNCTION outbox_due() RETURNS void LANGUAGE sql AS ''",
+]
+
+
+@pytest.mark.parametrize("name", FROZEN)
+def test_a_version_never_changes(name):
+    assert hashlib.sha256((SQL / f"{name}.sql").read_bytes()).hexdigest() == FROZEN[name]
+
+
+@pytest.fixture(name="shop")
+def make_shop(tmp_path, request):
+    """Makes databases without an outbox."""
+    reason = pgshop.reason_to_skip()
+    if reason:
+        pytest.skip(reason)
+
+    def make():
+        made = pgshop.PgShop(tmp_path)
+        request.addfinalizer(made.drop)
+        return made
+    return make
+
+
+def described(shop):
+    """Everything in it, a line each."""
+    return {f"{kind} {one} {two}: {how}" for kind, sql in LOOKS.items() for one, two, how in shop.sql(sql)}
+
+
+@pytest.fixture(name="roles")
+def make_roles(shop):
+    """Two roles of the server, and what gives them their rights in a database."""
+    any_database = shop()
+    names = [f"{any_database.name}_{role}" for role in ("publisher", "relay")]
+    for name in names:
+        any_database.sql(f"CREATE ROLE {name}")
+    given = []
+
+    def give(to):
+        given.append(to)
+        done = subprocess.run(["psql", "-X", "-q", "-v", "schema=public", "-v", f"publisher={names[0]}", "-v",
+                               f"relay={names[1]}", "-f", SQL / "roles.sql"], env=to.env, capture_output=True, text=True,
+                              check=False)
+        assert done.returncode == 0 and not done.stderr, done.stderr
+        # and what the owner decided to let everybody do
+        to.sql("GRANT EXECUTE ON FUNCTION outbox_get TO PUBLIC; GRANT SELECT ON outbox_backlog TO PUBLIC")
+    yield give
+    for database in given:
+        for name in names:
+            database.sql(f"DROP OWNED BY {name}")
+    for name in names:
+        any_database.sql(f"DROP ROLE {name}")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_new_and_upgraded_are_the_same(shop, roles, kind):
+    options, with_roles = KINDS[kind]
+    new, old = shop(), shop()
+    new.run("init", *options)
+    before(old).run("init", *options)
+    assert described(new) != described(old)
+    for made in (new, old) if with_roles else ():
+        roles(made)
+    old.run("upgrade")
+    one, other = described(new), described(old)
+    differ = [f"only {who}: {what}" for who, what in
+              [("new", line) for line in sorted(one - other)] + [("upgraded", line) for line in sorted(other - one)]]
+    assert not differ
+
+
+def waiting(shop, count):
+    """Until so many sessions wait for a lock."""
+    until(lambda: shop.sql("SELECT count(DISTINCT pid) FROM pg_locks WHERE NOT granted") >= [(count,)], f"{count} to wait")
+
+
+def test_who_reads_a_view_meanwhile_waits_and_goes_on(shop):
+    """They lock the same things in the same order."""
+    made = shop()
+    before(made).run("init")
+    made.run("upgrade", "--check", code=2)
+    results = {}
+    looker = pgshop.psycopg2.connect(made.url)
+    looker.cursor().execute("SELECT FROM outbox_detour")  # in the middle of it
+
+    def note(name, call):
+        try:
+            results[name] = call()
+        except Exception as error:  # pylint: disable=broad-except
+            results[name] = error
+    threads = [threading.Thread(target=note, args=("upgrade", lambda: made.run("upgrade").code)),
+               threading.Thread(target=note, args=("reader", lambda: made.sql("SELECT FROM outbox_backlog")))]
+    for count, thread in enumerate(threads, 1):
+        thread.start()
+        waiting(made, count)
+    looker.close()
+    for thread in threads:
+        thread.join()
+    assert results == {"upgrade": 0, "reader": []}
+
+
+def test_every_difference_is_seen(shop):
+    made = shop()
+    made.run("init")
+    first = described(made)
+    for change in CHANGES:
+        then = described(made)
+        made.sql(change)
+        assert described(made) != then, change
+    assert described(made) != first
+
+
+def test_what_is_printed_is_what_init_makes(shop):
+    """By psql alone."""
+    by_init, by_psql = shop(), shop()
+    by_init.run("init", "--partition", "auto", "--doorbell", "--lanes", 3)
+    printed = by_psql.run("sql", "postgres", "--partition", "auto", "--doorbell", "--lanes", 3, "--json").json["sql"]
+    done = subprocess.run(["psql", "-X", "-q", "-v", "ON_ERROR_STOP=1"], input=printed, env=by_psql.env, capture_output=True,
+                          text=True, check=False)
+    assert done.returncode == 0 and not done.stderr, done.stderr
+    assert described(by_init) == described(by_psql)
+
+
+@pytest.mark.parametrize("mine", [
+    "CREATE FUNCTION outbox_uuid() RETURNS text LANGUAGE sql AS $$ SELECT 'mine' $$",
+    "CREATE FUNCTION outbox_release(text, integer, text) RETURNS void LANGUAGE sql AS ''",
+])
+def test_nothing_of_an_application_is_replaced(shop, mine):
+    made = shop()
+    made.sql(mine)
+    then = made.sql("SELECT prosrc FROM pg_proc WHERE proname LIKE 'outbox%'")
+    ran = made.run("init", code=None)
+    assert ran.code != 0 and "outbox_" in ran.err, ran.err
+    assert made.sql("SELECT prosrc FROM pg_proc WHERE proname LIKE 'outbox%'") == then
