@@ -199,13 +199,13 @@ int daemon_reload(struct daemon *d, bool dry_run, struct problems *problems,
 
 	pthread_mutex_lock(&d->reloading);
 	r = load(d, problems, &generation, &cause);
+	if (!dry_run && d->setup.file)
+		atomic_store(&d->refused, r != OUTBOX_OK);
 	if (r == OUTBOX_OK && (!d->started || atomic_load(&d->draining))) {
 		generation_drop(generation);
 		r = outbox_fail(&cause, OUTBOX_ECONFLICT,
 				d->started ? "the relay is draining" : "the relay is starting");
 	}
-	if (!dry_run && d->setup.file && r != OUTBOX_ECONFLICT)
-		atomic_store(&d->refused, r != OUTBOX_OK);
 	if (r == OUTBOX_OK && generation) {
 		plan_swap(d, generation->config, &swap, &result);
 		if (dry_run)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A TCP proxy that fails on purpose: cuts, stalls or slows a connection after an exact number of bytes.
+"""A TCP proxy that fails on purpose: cuts, stalls, slows or damages a connection after an exact number of bytes.
 
     proxy = Proxy(port)                    # of the real server; connect to proxy.port
     proxy.plan(Fault(cut_up=17))           # the next connection is cut after 17 bytes from the client
@@ -24,6 +24,7 @@ class Fault:
     cut_down: int = None
     stall_up: int = None
     stall_down: int = None
+    flip_down: int = None  # this byte arrives as another one
     notice: float = None  # seconds after which the server's keepalives tell it that nobody is there; None: never
     rate: int = None      # bytes per second, each way
     delay: float = 0      # seconds, each way
@@ -67,12 +68,18 @@ class Link:
                     time.sleep(.005)
                 if not data:
                     break
+                if way == "down":
+                    data = self.damaged(data)
                 time.sleep(self.fault.delay + (len(data) / self.fault.rate if self.fault.rate else 0))
                 target.sendall(data)
                 self.bytes[way] += len(data)
         except (OSError, ValueError):  # ValueError: closed by the other thread
             pass
         self.end()
+
+    def damaged(self, data):
+        at = -1 if self.fault.flip_down is None else self.fault.flip_down - self.bytes["down"]
+        return data[:at] + bytes([data[at] ^ 0xff]) + data[at + 1:] if 0 <= at < len(data) else data
 
     def noticed(self):
         self.stalled_at = self.stalled_at or time.monotonic()

@@ -91,6 +91,8 @@ static int connect_once(struct pg_store *s, const struct pg_settings *settings,
 	s->conn = PQconnectStartParams(settings->keys, values, 0);
 	if (!s->conn)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	/* from the beginning: what a server says while it lets us in would go to stderr, as often as it likes */
+	PQsetNoticeReceiver(s->conn, no_notices, NULL);
 	if (PQstatus(s->conn) == CONNECTION_BAD)
 		return pg_refused(s, err);
 	return drive(s, clock->mono(clock) + settings->connect_timeout, err);
@@ -126,7 +128,6 @@ int pg_connect(struct pg_store *s, const struct pg_settings *settings, struct ou
 			*err = why;
 		return r;
 	}
-	PQsetNoticeReceiver(s->conn, no_notices, NULL);
 	if (PQsetnonblocking(s->conn, 1) != 0)
 		return pg_fail(s, NULL, err);
 	if (PQserverVersion(s->conn) < OLDEST_SERVER)
