@@ -23,7 +23,7 @@ extern const char postgres_v1_sql[];
 extern const char postgres_v2_sql[];
 extern const char postgres_code_sql[];
 
-static const struct {
+static const struct migration {
 	int version;    /* that it leads to, one more than the one before */
 	int min_reader; /* the oldest program version that can work with the result */
 	const char *sql;
@@ -120,6 +120,8 @@ static void begin_with(struct buf *out, const struct outbox_init_options *option
 void pg_schema_script(struct buf *out, const char *quoted, int from,
 		      const struct outbox_init_options *options)
 {
+	const struct migration *newest = &migrations[ARRAY_SIZE(migrations) - 1];
+
 	buf_text(out, "BEGIN ISOLATION LEVEL READ COMMITTED;\n"
 		      "SET LOCAL client_min_messages = warning;\n"
 		      "-- two at once: the second one finds the tables there and fails\n"
@@ -138,14 +140,13 @@ void pg_schema_script(struct buf *out, const char *quoted, int from,
 			continue;
 		buf_char(out, '\n');
 		buf_text(out, migrations[i].sql);
-		buf_printf(out,
-			   "\nINSERT INTO outbox_meta (name, value) VALUES ('schema', '%d'),"
-			   " ('min_reader', '%d')\n\tON CONFLICT (name) DO UPDATE SET value ="
-			   " excluded.value;\n",
-			   migrations[i].version, migrations[i].min_reader);
 	}
 	buf_char(out, '\n');
 	buf_text(out, postgres_code_sql);
+	buf_printf(out,
+		   "\nINSERT INTO outbox_meta (name, value) VALUES ('schema', '%d'), ('min_reader', '%d')\n"
+		   "\tON CONFLICT (name) DO UPDATE SET value = excluded.value;\n",
+		   newest->version, newest->min_reader);
 	if (!from)
 		begin_with(out, options);
 	buf_text(out, "COMMIT;\n");
