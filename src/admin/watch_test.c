@@ -25,7 +25,7 @@ struct daemon {
 	enum mood moods[3];
 	int64_t messages[3];
 	int opened[3], closed[3];
-	bool gone[3];
+	bool gone[3], reload_refused;
 	struct config configs[2];
 	int current, held;
 };
@@ -126,6 +126,22 @@ void daemon_config_done(struct daemon *d, const struct config *config)
 	waiting_unlock(&d->waiting);
 }
 
+const char *daemon_file(const struct daemon *d)
+{
+	(void)d;
+	return "outbox.yaml";
+}
+
+bool daemon_reload_refused(struct daemon *d)
+{
+	bool refused;
+
+	waiting_lock(&d->waiting);
+	refused = d->reload_refused;
+	waiting_unlock(&d->waiting);
+	return refused;
+}
+
 static void set_mood(struct daemon *d, size_t source, enum mood mood)
 {
 	waiting_lock(&d->waiting);
@@ -182,6 +198,13 @@ static void test_samples(void **state)
 	first = next(watch, NULL);
 	assert_int_equal(first->n_sources, 2);
 	assert_string_equal(first->sources[1].source->name, "two");
+	assert_true(first->by_file);
+	assert_false(first->reload_refused);
+	waiting_lock(&d->waiting);
+	d->reload_refused = true;
+	waiting_unlock(&d->waiting);
+	while (!first->reload_refused)
+		first = next(watch, first);
 	while (!first->sources[1].stats)
 		first = next(watch, first);
 	assert_int_equal(first->sources[1].stats->messages, 2);
