@@ -26,7 +26,8 @@ BEGIN
 		RAISE EXCEPTION 'a function or view % that is not ours is in the way; rename it and run outbox init again', taken
 			USING ERRCODE = 'OB002';
 	END IF;
-	FOR f IN SELECT oid FROM pg_proc WHERE pronamespace = here AND oid <> ALL (known)
+	-- the name, too: somebody may have made others meanwhile
+	FOR f IN SELECT oid FROM pg_proc WHERE pronamespace = here AND oid <> ALL (known) AND starts_with(proname, 'outbox_')
 			AND age(xmin) <= age(pg_current_xact_id()::xid)
 			AND proname NOT IN ('outbox_slot', 'outbox_uuid', 'outbox_seq_is_from_the_log') LOOP
 		EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', f);

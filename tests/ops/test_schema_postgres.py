@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A new database and one that the version before made and this one upgraded are the same, to the last definition."""
+import concurrent.futures
 import hashlib
 import subprocess
-import threading
 
 import pytest
 
@@ -138,29 +138,48 @@ def waiting(shop, count):
     until(lambda: shop.sql("SELECT count(DISTINCT pid) FROM pg_locks WHERE NOT granted") >= [(count,)], f"{count} to wait")
 
 
+def upgrade_beside(made, meanwhile):
+    """What meanwhile() answers, called while an upgrade waits for a table that somebody uses."""
+    looker = pgshop.psycopg2.connect(made.url)
+    looker.cursor().execute("SELECT FROM outbox_detour")
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        try:
+            upgrade = pool.submit(made.run, "upgrade", code=None)
+            waiting(made, 1)
+            answer = meanwhile(pool)
+        finally:
+            looker.close()
+        assert upgrade.result().code == 0, upgrade.result().err
+    return answer
+
+
 def test_who_reads_a_view_meanwhile_waits_and_goes_on(shop):
     """They lock the same things in the same order."""
     made = shop()
     before(made).run("init")
     made.run("upgrade", "--check", code=2)
-    results = {}
-    looker = pgshop.psycopg2.connect(made.url)
-    looker.cursor().execute("SELECT FROM outbox_detour")  # in the middle of it
 
-    def note(name, call):
-        try:
-            results[name] = call()
-        except Exception as error:  # pylint: disable=broad-except
-            results[name] = error
-    threads = [threading.Thread(target=note, args=("upgrade", lambda: made.run("upgrade").code)),
-               threading.Thread(target=note, args=("reader", lambda: made.sql("SELECT FROM outbox_backlog")))]
-    for count, thread in enumerate(threads, 1):
-        thread.start()
-        waiting(made, count)
-    looker.close()
-    for thread in threads:
-        thread.join()
-    assert results == {"upgrade": 0, "reader": []}
+    def read(pool):
+        reader = pool.submit(made.sql, "SELECT FROM outbox_backlog")
+        waiting(made, 2)
+        return reader
+    assert upgrade_beside(made, read).result() == []
+
+
+def test_what_others_make_meanwhile_is_theirs(shop):
+    made = shop()
+    before(made).run("init")
+    upgrade_beside(made, lambda _: made.sql("CREATE FUNCTION price() RETURNS integer LANGUAGE sql AS 'SELECT 5'"))
+    assert made.sql("SELECT has_function_privilege('public', 'price()', 'EXECUTE')") == [(True,)]
+
+
+def test_a_view_that_was_dropped_is_made_anew(shop):
+    new, old = shop(), shop()
+    new.run("init")
+    before(old).run("init")
+    old.sql("DROP VIEW outbox_backlog, outbox_delivery, outbox_failed, outbox_unread, outbox_position")
+    old.run("upgrade")
+    assert described(old) == described(new)
 
 
 def test_every_difference_is_seen(shop):
@@ -183,6 +202,19 @@ def test_what_is_printed_is_what_init_makes(shop):
                           text=True, check=False)
     assert done.returncode == 0 and not done.stderr, done.stderr
     assert described(by_init) == described(by_psql)
+
+
+@pytest.mark.parametrize("options", [[], ["--partition", "auto"]])
+def test_what_runs_behind_it_waits_as_long_as_before(shop, options):
+    """In the transaction of who runs it among other migrations."""
+    made = shop()
+    printed = made.run("sql", "postgres", *options, "--json").json["sql"]
+    begin, end = "\nBEGIN ISOLATION LEVEL READ COMMITTED;\n", "\nCOMMIT;\n"
+    assert begin in printed and printed.endswith(end)
+    script = printed.replace(begin, begin + "SET LOCAL lock_timeout = '7s';\n")[:-len(end)] + "\nSHOW lock_timeout;" + end
+    done = subprocess.run(["psql", "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1"], input=script, env=made.env,
+                          capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and done.stdout.split() == ["7s"], done
 
 
 @pytest.mark.parametrize("mine", [

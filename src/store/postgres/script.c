@@ -94,7 +94,7 @@ static const char upgrade_begins[] =
 	"BEGIN\n"
 	"\tFOREACH name IN ARRAY ARRAY['outbox_backlog', 'outbox_delivery', 'outbox_failed', 'outbox_unread',\n"
 	"\t\t'outbox_position'] LOOP\n"
-	"\t\tEXECUTE format('ALTER VIEW %I ALTER COLUMN target DROP DEFAULT', name);\n"
+	"\t\tEXECUTE format('ALTER VIEW IF EXISTS %I ALTER COLUMN target DROP DEFAULT', name);\n"
 	"\tEND LOOP;\n"
 	"END $outbox$;\n";
 
@@ -108,10 +108,15 @@ static void begin_with(struct buf *out, const struct outbox_init_options *option
 		   "\tSELECT 'cluster', outbox_cluster() WHERE outbox_cluster() IS NOT NULL;\n",
 		   options && options->lanes ? options->lanes : PG_DEFAULT_LANES);
 	if (options && options->partition)
-		buf_text(out, "DO $outbox$ BEGIN\n"
+		/* it is impatient with locks, and what follows may be somebody else's */
+		buf_text(out, "DO $outbox$\n"
+			      "DECLARE\n"
+			      "\tpatience text := current_setting('lock_timeout');\n"
+			      "BEGIN\n"
 			      "\tFOR i IN 1 .. 3 LOOP\n"
 			      "\t\tPERFORM outbox_tend_partitions();\n"
 			      "\tEND LOOP;\n"
+			      "\tPERFORM set_config('lock_timeout', patience, true);\n"
 			      "END $outbox$;\n");
 	if (options && options->doorbell > 0)
 		buf_text(out, "DO $outbox$ BEGIN PERFORM outbox_doorbell(true); END $outbox$;\n");
