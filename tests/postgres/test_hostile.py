@@ -3,14 +3,13 @@
 import os
 import random
 import re
-import socket
 import struct
 import subprocess
-import threading
 
 import pytest
 from kit import BINARY, PATIENCE, SEED, until
 from proxy import Fault, Proxy
+from talker import Talker
 
 STRIDE = 1 if os.environ.get("OUTBOX_TEST_ALL") else 31
 SECRET = "planted-password"
@@ -55,40 +54,16 @@ SERVERS = {
 }
 
 
-class Server(threading.Thread):
-    """Says its lines to each who connects, and reads what comes."""
-
-    def __init__(self, first, again):
-        super().__init__(daemon=True)
-        self.first, self.again, self.over = first, again, threading.Event()
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self.listener.getsockname()[1]
-        self.start()
-
-    def run(self):
-        while True:
-            try:
-                client, _ = self.listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self.talk, args=(client,), daemon=True).start()
-
-    def talk(self, client):
-        with client:
-            try:
-                client.recv(4096)
-                client.sendall(self.first)
-                while self.again and not self.over.is_set():
-                    client.sendall(self.again)
-                while client.recv(4096):
-                    pass
-            except OSError:
-                pass
-
-    def close(self):
-        self.over.set()
-        self.listener.shutdown(socket.SHUT_RDWR)
-        self.listener.close()
+def saying(first, again):
+    """First this, then that again and again, whatever is asked."""
+    def behave(client):
+        client.recv(4096)
+        client.sendall(first)
+        while again:
+            client.sendall(again)
+        while client.recv(4096):
+            pass
+    return behave
 
 
 @pytest.fixture(name="talker")
@@ -97,7 +72,7 @@ def fixture_talker():
     made = []
 
     def make(name):
-        made.append(Server(*SERVERS[name]))
+        made.append(Talker(saying(*SERVERS[name])))
         return f"postgres://app:{SECRET}@127.0.0.1:{made[-1].port}/shop?timeout=1s&connect_timeout=1s"
 
     yield make

@@ -1,49 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Servers that are no brokers, and answers that were damaged on the way: an error in time, never a crash or an ACK."""
 import os
+import pathlib
 import random
 import socket
 import struct
+import sys
 import threading
 import time
 
 import pytest
 
-
-class Fake(threading.Thread):
-    """Accepts connections and lets `behave` talk on each, in threads of their own."""
-
-    def __init__(self, behave, port=0):
-        super().__init__(daemon=True)
-        self.behave, self.listener, self.sockets = behave, socket.socket(), []
-        self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self.listener.bind(("127.0.0.1", port))
-        self.listener.listen(16)
-        self.port = self.listener.getsockname()[1]
-        self.start()
-
-    def run(self):
-        while True:
-            try:
-                client, _ = self.listener.accept()
-            except OSError:
-                return
-            self.sockets.append(client)
-            threading.Thread(target=self.talk, args=(client,), daemon=True).start()
-
-    def talk(self, client):
-        try:
-            self.behave(client)
-        except OSError:
-            pass
-        finally:
-            client.close()
-
-    def close(self):
-        self.listener.shutdown(socket.SHUT_RDWR)
-        self.listener.close()
-        for one in self.sockets:
-            one.close()
+sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "support"))
+from talker import Talker  # noqa: E402
 
 
 def request(client):
@@ -101,7 +70,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_no_broker(probe, name):
-    fake = Fake(HOSTILE[name])
+    fake = Talker(HOSTILE[name])
     try:
         transport = probe(f"kafka://127.0.0.1:{fake.port}/orders")
         told = transport.connect(1000)
@@ -117,7 +86,7 @@ def test_random_answers(probe):
     chance = random.Random(20261115)
     for _ in range(30):
         body = chance.randbytes(chance.randrange(0, 400))
-        fake = Fake(answer(framed(body)))
+        fake = Talker(answer(framed(body)))
         transport = probe(f"kafka://127.0.0.1:{fake.port}/orders")
         assert transport.connect(200).status in ("conn", "timedout"), body
         fake.close()
@@ -152,7 +121,7 @@ class Damage:
 @pytest.mark.parametrize("whole", [0, 200, 400, 700, 1000, 1500])
 def test_damaged_answers(broker, probe, whole):
     topic = broker.topic(f"damaged-{whole}")
-    fake = Fake(Damage(whole, 20, whole).behave, int(os.environ["KAFKA_PROXY"]))
+    fake = Talker(Damage(whole, 20, whole).behave, int(os.environ["KAFKA_PROXY"]))
     acked = set()
     try:
         transport = probe(f"kafka://127.0.0.1:{fake.port}/{topic}")

@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """A server that is none, or one that falls silent: an error in time, never a crash, a hang or an ACK."""
+import pathlib
 import socket
 import ssl
 import subprocess
+import sys
 import threading
 import time
 
 import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "support"))
+from talker import Talker  # noqa: E402
 
 INFO = (b'INFO {"server_id":"X","version":"2.9.10","proto":1,"headers":true,"max_payload":1048576,"host":"127.0.0.1",'
         b'"port":4222,"auth_required":false}\r\n')
@@ -55,23 +60,12 @@ TABLE = [
 ]
 
 
-class Fake:
+class Fake(Talker):
     """Says its lines to everybody who connects."""
 
     def __init__(self, greeting, answer, dribble=0):
         self.greeting, self.answer, self.dribble = greeting, answer, dribble
-        self.socket = socket.create_server(("127.0.0.1", 0))
-        self.port = self.socket.getsockname()[1]
-        self.ended = False
-        threading.Thread(target=self.serve, daemon=True).start()
-
-    def serve(self):
-        while not self.ended:
-            try:
-                client, _ = self.socket.accept()
-            except OSError:
-                return
-            threading.Thread(target=self.talk, args=(client,), daemon=True).start()
+        super().__init__(self.converse)
 
     @staticmethod
     def listen(client, words, seen):
@@ -82,27 +76,20 @@ class Fake:
             seen += data
         return seen
 
-    def talk(self, client):
-        try:
-            seen = b""
-            for part in self.greeting.split(b"<PING>"):
-                if part != self.greeting.split(b"<PING>")[0]:
-                    seen = self.listen(client, b"PING\r\n", seen)
-                for piece in [part] if not self.dribble else [bytes([byte]) for byte in part]:
-                    client.sendall(piece)
-                    time.sleep(self.dribble)
-            seen = self.listen(client, b"PUB ", seen)
-            reply = seen[seen.index(b"PUB "):].split(b" ")[2]
-            inbox = reply.rsplit(b".", 1)[0]
-            client.sendall(self.answer.replace(b"REPLY", reply).replace(b"PREFIX", inbox))
-            while client.recv(65536):
-                pass
-        except OSError:
+    def converse(self, client):
+        seen = b""
+        for part in self.greeting.split(b"<PING>"):
+            if part != self.greeting.split(b"<PING>")[0]:
+                seen = self.listen(client, b"PING\r\n", seen)
+            for piece in [part] if not self.dribble else [bytes([byte]) for byte in part]:
+                client.sendall(piece)
+                time.sleep(self.dribble)
+        seen = self.listen(client, b"PUB ", seen)
+        reply = seen[seen.index(b"PUB "):].split(b" ")[2]
+        inbox = reply.rsplit(b".", 1)[0]
+        client.sendall(self.answer.replace(b"REPLY", reply).replace(b"PREFIX", inbox))
+        while client.recv(65536):
             pass
-
-    def end(self):
-        self.ended = True
-        self.socket.close()
 
 
 @pytest.mark.parametrize("row", range(len(TABLE)))
@@ -115,33 +102,33 @@ def test_garbage_is_an_error(probe, row):
         assert " acked 0 " in out if "connect ok" in out else out.startswith("connect "), out
         assert "publish ok acked" not in out or "acked 0" in out, out
     finally:
-        fake.end()
+        fake.close()
 
 
 def test_the_fake_can_also_tell_the_truth(probe):
     """So that the rows above fail for what they say, not for the fake itself."""
     fake = Fake(OK, b'MSG REPLY 1 25\r\n{"stream":"S", "seq":123}\r\n')
     assert "acked 1 " in probe(f"nats://127.0.0.1:{fake.port}/S.{{type}}", 1, 1, 1)
-    fake.end()
+    fake.close()
 
 
 def test_an_acknowledgement_of_another_stream_is_none(probe):
     fake = Fake(OK, b'MSG REPLY 1 25\r\n{"stream":"S", "seq":123}\r\n')
     out = probe(f"nats://127.0.0.1:{fake.port}/S.{{type}}?stream=T", 1, 1, 1)
     assert "acked 0 rejected 1 " in out and 'stored by stream "S", not by "T"' in out, out
-    fake.end()
+    fake.close()
 
 
 def test_one_byte_at_a_time_does_not_stretch_the_deadline(probe):
     fake = Fake(INFO, b"", dribble=0.3)
     assert probe(f"nats://127.0.0.1:{fake.port}/x", 1, 1, 1, timeout=15).startswith("connect timedout")
-    fake.end()
+    fake.close()
 
 
 def test_half_a_pong(probe):
     fake = Fake(INFO + b"<PING>PO", b"")
     assert probe(f"nats://127.0.0.1:{fake.port}/x", 1, 1, 1, timeout=15).startswith("connect timedout")
-    fake.end()
+    fake.close()
 
 
 def test_a_handshake_without_an_end(probe):
@@ -149,7 +136,7 @@ def test_a_handshake_without_an_end(probe):
         fake = Fake(b'INFO {"tls_required":true,"headers":true,"max_payload":1048576}\r\n', b"")
         out = probe(f"{scheme}://127.0.0.1:{fake.port}/x{options}", 1, 1, 1, timeout=15)
         assert out.startswith("connect timedout"), out
-        fake.end()
+        fake.close()
 
 
 def test_half_a_tls_record(tmp_path, probe):
