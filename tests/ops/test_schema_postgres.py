@@ -154,7 +154,6 @@ def upgrade_beside(made, meanwhile):
 
 
 def test_who_reads_a_view_meanwhile_waits_and_goes_on(shop):
-    """They lock the same things in the same order."""
     made = shop()
     before(made).run("init")
     made.run("upgrade", "--check", code=2)
@@ -164,6 +163,35 @@ def test_who_reads_a_view_meanwhile_waits_and_goes_on(shop):
         waiting(made, 2)
         return reader
     assert upgrade_beside(made, read).result() == []
+
+
+@pytest.mark.parametrize("first, then", [
+    ("outbox_message", "outbox_target"), ("outbox_target", "outbox_message"), ("outbox_detour", "outbox_backlog"),
+    ("outbox_message", "outbox_stats(10, now())"),
+])
+def test_an_upgrade_gives_way(shop, first, then):
+    """Whoever has locked one thing and then wants another that the upgrade holds gets it; nobody dies of it."""
+    made = shop()
+    before(made).run("init")
+    reader = pgshop.psycopg2.connect(made.url)
+    with concurrent.futures.ThreadPoolExecutor() as pool, reader, reader.cursor() as cursor:
+        cursor.execute(f"SELECT FROM {first}")
+        upgrade = pool.submit(made.run, "upgrade", code=None)
+        waiting(made, 1)
+        cursor.execute(f"SELECT FROM {then}")
+        reader.commit()
+        assert upgrade.result().code == 0, upgrade.result().err
+    reader.close()
+
+
+def test_an_upgrade_that_gets_nowhere_says_so(shop):
+    made = shop()
+    before(made).run("init")
+    reader = pgshop.psycopg2.connect(made.url)
+    reader.cursor().execute("SELECT FROM outbox_message")
+    assert "lock" in made.run("upgrade", code=11).err
+    reader.close()
+    made.run("upgrade")
 
 
 def test_what_others_make_meanwhile_is_theirs(shop):

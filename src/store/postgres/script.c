@@ -81,22 +81,35 @@ static void set_path(struct buf *out, const char *quoted)
 }
 
 /*
- * Who reads a view locks it before its tables, and so must an upgrade, or the two wait for each other. Not
- * outbox_detoured, which functions read behind their tables.
+ * Others lock views, tables and the log in every order: no order of ours suits them all. So an upgrade takes
+ * all its locks at once and gives way, sooner than the server looks for deadlocks (after a second): who
+ * would wait for it in a circle waits a moment and goes on. Not outbox_detoured, which functions read
+ * behind their tables.
  */
 static const char upgrade_begins[] =
-	"-- a table that somebody uses is not worth a queue of everybody else behind us: try again\n"
-	"SET LOCAL lock_timeout = '5s';\n"
-	"-- who reads a view locks it before its tables; this changes nothing but does the same\n"
+	"-- all locks at once; what somebody uses is not worth a queue of everybody else behind us: give way, try again\n"
 	"DO $outbox$\n"
 	"DECLARE\n"
 	"\tname text;\n"
 	"BEGIN\n"
-	"\tFOREACH name IN ARRAY ARRAY['outbox_backlog', 'outbox_delivery', 'outbox_failed', 'outbox_unread',\n"
-	"\t\t'outbox_position'] LOOP\n"
-	"\t\tEXECUTE format('ALTER VIEW IF EXISTS %I ALTER COLUMN target DROP DEFAULT', name);\n"
+	"\tFOR tries IN REVERSE 50 .. 1 LOOP\n"
+	"\t\tBEGIN\n"
+	"\t\t\tPERFORM set_config('lock_timeout', '200ms', true);\n"
+	"\t\t\tFOREACH name IN ARRAY ARRAY['outbox_backlog', 'outbox_delivery', 'outbox_failed', 'outbox_unread',\n"
+	"\t\t\t\t'outbox_position'] LOOP -- this changes nothing but locks the view\n"
+	"\t\t\t\tEXECUTE format('ALTER VIEW IF EXISTS %I ALTER COLUMN target DROP DEFAULT', name);\n"
+	"\t\t\tEND LOOP;\n"
+	"\t\t\tLOCK TABLE outbox_target, outbox_detour, outbox_message IN ACCESS EXCLUSIVE MODE;\n"
+	"\t\t\tEXIT;\n"
+	"\t\tEXCEPTION WHEN lock_not_available OR deadlock_detected THEN\n"
+	"\t\t\tIF tries = 1 THEN\n"
+	"\t\t\t\tRAISE;\n"
+	"\t\t\tEND IF;\n"
+	"\t\t\tPERFORM pg_sleep(0.1);\n"
+	"\t\tEND;\n"
 	"\tEND LOOP;\n"
-	"END $outbox$;\n";
+	"END $outbox$;\n"
+	"SET LOCAL lock_timeout = '5s';\n";
 
 /* What this outbox is, at its beginning. The cluster's identity may be kept from this role; then nobody
  * can compare it. */
