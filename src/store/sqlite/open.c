@@ -146,12 +146,11 @@ static int check_orphan(const char *path, struct outbox_error *err)
 		return OUTBOX_OK;
 	if (stat(path, &st) == 0 ? st.st_size > 0 : errno != ENOENT)
 		return OUTBOX_OK;
-	return outbox_fail(
-		err, OUTBOX_ENOTFOUND,
-		"no database at %s, but its -wal is there: it was moved or removed, and what "
-		"was committed last is in the -wal, which init would lose; put it back beside "
-		"the -wal, or, to begin anew, move the -wal away",
-		path);
+	return outbox_fail(err, OUTBOX_ENOTFOUND,
+			   "no database at %s, but its -wal is there: it was moved or removed; put it back "
+			   "beside the -wal, which has what was committed last and which init would "
+			   "lose, or, to begin anew, move the -wal away",
+			   path);
 }
 
 /* There is no file of this name: because of its folder, or simply so. */
@@ -166,10 +165,11 @@ static int not_there(const char *path, bool create, int rc, struct outbox_error 
 					  "folder %s does not exist; check the path, or make it first",
 					  folder);
 	if (!create)
-		return outbox_fail_native(err, OUTBOX_ENOTFOUND, rc,
-					  "no database at %s; check the path, or run: outbox init --store "
-					  "sqlite:%s",
-					  path, path);
+		return outbox_fail_native(
+			err, OUTBOX_ENOTFOUND, rc,
+			"no database at %s; check the path; if it was never made: outbox init "
+			"--store sqlite:%s",
+			path, path);
 	if (access(folder, W_OK | X_OK) != 0)
 		return outbox_fail_native(err, OUTBOX_EAUTH, rc, "no permission to create %s", path);
 	return outbox_fail_native(err, OUTBOX_ECONN, rc, "%s: cannot be created: %s", path,
