@@ -105,7 +105,7 @@ struct daemon_reloaded {
 int daemon_reload(struct daemon *daemon, bool dry_run, struct problems *problems,
 		  struct daemon_reloaded *ret_reloaded, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
-/* Was the last reload refused? Then the process would not start again with its file as it is. */
+/* Was the last reload refused, by the file's check or by a store? Then the process would not start again as it runs now. */
 bool daemon_reload_refused(struct daemon *daemon);
 
 /* Stop claiming, finish, settle, release; the process then ends, as after SIGTERM. */

@@ -185,7 +185,13 @@ static void exchange(struct daemon *d, struct generation *generation, const stru
 
 bool daemon_reload_refused(struct daemon *d)
 {
-	return atomic_load(&d->refused);
+	bool refused = atomic_load(&d->refused);
+
+	pthread_mutex_lock(&d->lock);
+	for (size_t i = 0; i < d->n_sources && !refused; i++)
+		refused = source_refuses(d->sources[i]);
+	pthread_mutex_unlock(&d->lock);
+	return refused;
 }
 
 int daemon_reload(struct daemon *d, bool dry_run, struct problems *problems,

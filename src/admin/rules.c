@@ -148,8 +148,11 @@ static enum truth no_relay(struct rule_view *view)
 {
 	if (!lanes_are_free(view) || lanes_held(view) > 0)
 		return TRUTH_FALSE;
-	SAY(view, "no relay works on it: nobody holds one of its %zu lane%s", view->target->n_lanes,
-	    view->target->n_lanes == 1 ? "" : "s");
+	if (view->target->n_lanes == 1)
+		SAY(view, "no relay works on it: nobody holds its lane");
+	else
+		SAY(view, "no relay works on it: nobody holds one of its %zu lanes",
+		    view->target->n_lanes);
 	return TRUTH_TRUE;
 }
 

@@ -105,6 +105,16 @@ static bool is_outage(int status)
 	       status == OUTBOX_EFULL;
 }
 
+bool source_refuses(struct source *s)
+{
+	bool refuses;
+
+	pthread_mutex_lock(&s->lock);
+	refuses = s->relay && s->trouble.status && !is_outage(s->trouble.status);
+	pthread_mutex_unlock(&s->lock);
+	return refuses;
+}
+
 /* Say it when it is new; a URL that is wrong will not become right. */
 static void note_trouble(struct source *s, struct outbox_error *err, outbox_time retry)
 {

@@ -53,6 +53,9 @@ int source_start(struct daemon *daemon, struct generation *generation, size_t in
  */
 void source_change(struct source *source, struct generation *generation, size_t index, bool restart);
 
+/* Does it go on as before a reload, since its store refuses what is wanted now? */
+bool source_refuses(struct source *source);
+
 void source_stop(struct source *source);
 /* Wait for its end; it was told before. */
 void source_join(struct source *source);

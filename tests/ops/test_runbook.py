@@ -291,6 +291,15 @@ def test_config_refused(site):
     recover(s, "config_refused")
     until(lambda: "config.reloaded" in s.log(), "the reload")
     until(taken, "the metric to say so")
+    # a file that is good, and a database that wants to know where the new target begins
+    s.edit("targets:\n", "targets:\n  - { name: late, to: 'null:' }\n")
+    s.systemctl("reload")
+    until(lambda: not taken(), "the metric to say so")
+    shown = "".join(s.look(block) for block in SECTIONS["config_refused"]["cause"])
+    assert "late" in shown.split("config.refused")[-1] and "start" in shown.split("config.refused")[-1], shown
+    s.edit("to: 'null:' }", "to: 'null:', start: now }")
+    recover(s, "config_refused")
+    until(taken, "the metric to say so")
 
 
 def test_every_recovery_was_tried():
