@@ -151,8 +151,8 @@ void metrics_walk(const struct watch_sample *sample, const struct metric_sink *s
 						     "When the stores were looked at last",
 						     METRIC_GAUGE, "s" },
 					  reload = { "outbox_config_last_reload_successful",
-						     "0: the file was refused, the one before "
-						     "still holds",
+						     "0: the last reload was refused, what was "
+						     "before still holds",
 						     METRIC_GAUGE, "1" };
 
 	metrics_walk_relays(sample, sink);

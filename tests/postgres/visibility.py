@@ -48,7 +48,7 @@ def load_schema(db, folder, slow):
     with open(os.path.join(SOURCE, "src/store/postgres/meson.build"), encoding="utf-8") as file:
         lists = re.findall(r"^  '(\w+)': \[([^]]*)\]", file.read(), re.M)
     script = ""
-    for part in re.findall(r"'(\w+)'", " ".join(parts for _, parts in lists)):
+    for part in re.findall(r"'(\w+)'", " ".join(parts for name, parts in lists if name != "upgrade")):
         with open(os.path.join(folder, part + ".sql"), encoding="utf-8") as file:
             script += file.read()
     version = max(int(name[1:]) for name, _ in lists if re.fullmatch(r"v\d+", name))

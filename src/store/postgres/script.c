@@ -18,7 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-extern const char postgres_before_sql[]; /* code that tables name */
+extern const char postgres_upgrade_sql[]; /* how one begins */
+extern const char postgres_before_sql[];  /* code that tables name */
 extern const char postgres_v1_sql[];
 extern const char postgres_v2_sql[];
 extern const char postgres_code_sql[];
@@ -80,37 +81,6 @@ static void set_path(struct buf *out, const char *quoted)
 		   quoted, quoted);
 }
 
-/*
- * Others lock views, tables and the log in every order: no order of ours suits them all. So an upgrade takes
- * all its locks at once and gives way, sooner than the server looks for deadlocks (after a second): who
- * would wait for it in a circle waits a moment and goes on. Not outbox_detoured, which functions read
- * behind their tables.
- */
-static const char upgrade_begins[] =
-	"-- all locks at once; what somebody uses is not worth a queue of everybody else behind us: give way, try again\n"
-	"DO $outbox$\n"
-	"DECLARE\n"
-	"\tname text;\n"
-	"BEGIN\n"
-	"\tFOR tries IN REVERSE 50 .. 1 LOOP\n"
-	"\t\tBEGIN\n"
-	"\t\t\tPERFORM set_config('lock_timeout', '200ms', true);\n"
-	"\t\t\tFOREACH name IN ARRAY ARRAY['outbox_backlog', 'outbox_delivery', 'outbox_failed', 'outbox_unread',\n"
-	"\t\t\t\t'outbox_position'] LOOP -- this changes nothing but locks the view\n"
-	"\t\t\t\tEXECUTE format('ALTER VIEW IF EXISTS %I ALTER COLUMN target DROP DEFAULT', name);\n"
-	"\t\t\tEND LOOP;\n"
-	"\t\t\tLOCK TABLE outbox_target, outbox_detour, outbox_message IN ACCESS EXCLUSIVE MODE;\n"
-	"\t\t\tEXIT;\n"
-	"\t\tEXCEPTION WHEN lock_not_available OR deadlock_detected THEN\n"
-	"\t\t\tIF tries = 1 THEN\n"
-	"\t\t\t\tRAISE;\n"
-	"\t\t\tEND IF;\n"
-	"\t\t\tPERFORM pg_sleep(0.1);\n"
-	"\t\tEND;\n"
-	"\tEND LOOP;\n"
-	"END $outbox$;\n"
-	"SET LOCAL lock_timeout = '5s';\n";
-
 /* What this outbox is, at its beginning. The cluster's identity may be kept from this role; then nobody
  * can compare it. */
 static void begin_with(struct buf *out, const struct outbox_init_options *options)
@@ -150,7 +120,7 @@ void pg_schema_script(struct buf *out, const char *quoted, int from,
 	if (!from && options && options->partition)
 		buf_text(out, "SET LOCAL outbox.partition = 'on';\n");
 	if (from)
-		buf_text(out, upgrade_begins);
+		buf_text(out, postgres_upgrade_sql);
 	buf_char(out, '\n');
 	buf_text(out, postgres_before_sql);
 	for (size_t i = 0; i < ARRAY_SIZE(migrations); i++) {
