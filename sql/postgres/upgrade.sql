@@ -20,7 +20,8 @@ BEGIN
 			EXIT;
 		EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
 			IF tries = 1 THEN
-				RAISE;
+				RAISE EXCEPTION 'somebody uses the outbox for longer than 15 seconds; nothing was changed: end that transaction (xact_start in pg_stat_activity), then run outbox upgrade again'
+					USING ERRCODE = 'lock_not_available';
 			END IF;
 			PERFORM pg_sleep(0.1);
 		END;

@@ -189,7 +189,8 @@ def test_an_upgrade_that_gets_nowhere_says_so(shop):
     before(made).run("init")
     reader = pgshop.psycopg2.connect(made.url)
     reader.cursor().execute("SELECT FROM outbox_message")
-    assert "lock" in made.run("upgrade", code=11).err
+    said = made.run("upgrade", code=11).err
+    assert "nothing was changed: end that transaction" in said and "run outbox upgrade again" in said, said
     reader.close()
     made.run("upgrade")
 
