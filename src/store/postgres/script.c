@@ -22,6 +22,7 @@ extern const char postgres_upgrade_sql[]; /* how one begins */
 extern const char postgres_before_sql[];  /* code that tables name */
 extern const char postgres_v1_sql[];
 extern const char postgres_v2_sql[];
+extern const char postgres_v3_sql[];
 extern const char postgres_code_sql[];
 
 static const struct migration {
@@ -31,6 +32,7 @@ static const struct migration {
 } migrations[] = {
 	{ 1, 1, postgres_v1_sql },
 	{ 2, 1, postgres_v2_sql },
+	{ 3, 1, postgres_v3_sql },
 };
 
 int pg_newest(void)

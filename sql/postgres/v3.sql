@@ -1,0 +1,5 @@
+-- SPDX-License-Identifier: Apache-2.0
+--
+-- outbox on PostgreSQL: from schema version 2 to version 3. Only additions: a program that knows version 1 goes on
+-- working with the result (min_reader 1). Like every version it never changes; functions and views are in files of their
+-- own, which do.

@@ -1,0 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
+--
+-- outbox on SQLite: from schema version 2 to version 3. Only additions: a program that knows version 1 goes
+-- on working with the result (min_reader 1). It holds people's data, so this file never changes again.
