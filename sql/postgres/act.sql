@@ -325,6 +325,7 @@ DECLARE
 	state text;
 	now timestamptz;
 BEGIN
+	PERFORM outbox_commit_durably();
 	done := 0;
 	refused := 0;
 	more := false;

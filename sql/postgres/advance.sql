@@ -255,9 +255,11 @@ BEGIN
 	PERFORM outbox_check_position(last, fresh_seq, fresh);
 	-- A claim need not be durable before its messages are sent: if the server crashes and forgets it, the lane is
 	-- fenced and they are sent again. What is settled must be; and so must the messages, whose publishers may not have
-	-- waited for the disk (synchronous_commit off).
+	-- waited for the disk (synchronous_commit off): this commit waits for them then, also where ours would not.
 	IF p_outcomes.count = 0 AND pg_current_wal_flush_lsn() >= pg_current_wal_insert_lsn() THEN
 		PERFORM set_config('synchronous_commit', 'off', true);
+	ELSE
+		PERFORM outbox_commit_durably();
 	END IF;
 
 	succ := outbox_next_receipt(last, p_new_token, p_owner, now);

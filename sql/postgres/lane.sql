@@ -16,6 +16,16 @@ LANGUAGE sql STABLE AS $$
 	SELECT hashtextextended(current_schema() || '.' || target, lane)
 $$;
 
+-- What this transaction says is on the disk before anybody is told, whatever the role or the database like better: a
+-- message that was sent must not vanish with a crash of the server, nor an operator's act that was confirmed.
+CREATE OR REPLACE FUNCTION outbox_commit_durably() RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+	IF current_setting('synchronous_commit') = 'off' THEN
+		PERFORM set_config('synchronous_commit', 'on', true);
+	END IF;
+END $$;
+
 CREATE OR REPLACE FUNCTION outbox_no_target(target text) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN

@@ -154,6 +154,7 @@ DECLARE
 	total bigint := 0;
 	now timestamptz;
 BEGIN
+	PERFORM outbox_commit_durably();
 	IF p_same_history THEN
 		IF outbox_rename_cluster(p_dry, p_actor, p_now) THEN
 			RETURN QUERY SELECT 'server'::text, format('its name is %s and was %s; every lane stays where it is', here, known);

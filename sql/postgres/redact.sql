@@ -23,6 +23,7 @@ DECLARE
 	look record;
 	lane integer;
 BEGIN
+	PERFORM outbox_commit_durably();
 	SELECT * INTO m FROM outbox_redact_next(p_id);
 	IF NOT FOUND THEN
 		IF EXISTS (SELECT FROM outbox_message WHERE id = p_id) OR EXISTS (SELECT FROM outbox_kept WHERE id = p_id) THEN

@@ -90,6 +90,7 @@ DECLARE
 	new_version bigint;
 	t timestamptz;
 BEGIN
+	PERFORM outbox_commit_durably();
 	-- A purge that is under way knows nothing of a new target, which would claim what is about to go.
 	IF NOT EXISTS (SELECT FROM outbox_target WHERE name = p_target) THEN
 		PERFORM outbox_janitor_lock(true);
@@ -172,6 +173,7 @@ DECLARE
 	t timestamptz;
 	was boolean;
 BEGIN
+	PERFORM outbox_commit_durably();
 	PERFORM pg_advisory_xact_lock(outbox_lane_lock(p_target, -2));
 	t := outbox_now(p_now);
 	SELECT paused INTO was FROM outbox_target WHERE name = p_target;
@@ -193,6 +195,7 @@ LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
 	whose text;
 BEGIN
+	PERFORM outbox_commit_durably();
 	PERFORM pg_advisory_xact_lock(outbox_lane_lock(p_target, -2));
 	PERFORM pg_advisory_xact_lock(outbox_lane_lock(p_target, -1));
 	PERFORM pg_advisory_xact_lock(outbox_lane_lock('dead letters', -3));
@@ -231,6 +234,7 @@ DECLARE
 	last outbox_receipt;
 	each_target text;
 BEGIN
+	PERFORM outbox_commit_durably();
 	-- First of all: who has looked at these and waits for a lane would wait for us, and we for them.
 	LOCK TABLE outbox_message, outbox_kept, outbox_detour, outbox_id IN ACCESS EXCLUSIVE MODE;
 	FOR each_target IN SELECT name FROM outbox_target ORDER BY name LOOP

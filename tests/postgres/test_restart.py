@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The server goes away under load, and comes back: it costs time, nothing else."""
+import json
+import os
+import signal
 import threading
 import time
 
@@ -127,3 +130,41 @@ def test_claim_is_durable_when_its_messages_are_not(make):
 
             until(not_on_disk, "messages that are not on the disk yet")
             until(lambda: claims.claim(claims.publish("on"))[0] == "off", "a claim that does not wait for the disk")
+
+
+LAZY = "wal_writer_delay = 10s\nautovacuum = off\ncheckpoint_timeout = 1h\nbgwriter_lru_maxpages = 0\n"
+
+
+def walwriter(shop):
+    """The server's process that writes behind; None: there is no server now."""
+    try:
+        return shop.value("SELECT pid FROM pg_stat_activity WHERE backend_type = 'walwriter'")
+    except (shop.error, IndexError):
+        return None
+
+
+@pytest.mark.parametrize("doing", ["claiming", "settling and claiming"])
+def test_nothing_is_sent_that_a_crash_undoes(make, doing):
+    """
+    Nobody here waits for the disk, by the database's own setting, and the server's process that writes behind is
+    stopped: then it is killed, and the server starts again with what is on the disk. What was sent must be there, and
+    what was settled is not sent again.
+    """
+    with Server(LAZY) as server:
+        shop, crew, _ = make(server)
+        shop.execute(f"ALTER DATABASE {shop.value('SELECT current_database()')} SET synchronous_commit = off")
+        crew.drain()
+        writer = walwriter(shop)
+        os.kill(writer, signal.SIGSTOP)
+        try:
+            for _ in range(1 if doing == "claiming" else 3):
+                shop.execute("INSERT INTO outbox_message (type, payload) VALUES ('t', '{}')")
+            crew.drain(batch=1)
+        finally:
+            os.kill(writer, signal.SIGKILL)
+        sent = {json.loads(line)["id"] for line in crew.lines()}
+        until(lambda: walwriter(shop) not in (None, writer), "the server to recover")
+        there = {row[0] for row in shop.rows("SELECT id FROM outbox_message")}
+        assert sent and not sent - there, "it was sent, and never happened"
+        crew.drain()
+        assert len(crew.lines()) == len(sent), "what was settled was sent again"

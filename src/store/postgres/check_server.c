@@ -30,9 +30,9 @@ static void check_durability(const struct checking *c, const PGresult *row)
 			  fsync_off && pages_off ? "both" : "it");
 	else if (strcmp(commit, "off") == 0)
 		check_say(c, WARNING, "durability",
-			  "synchronous_commit is off for this role: when the server stops, the last commits "
-			  "can be gone, and messages of the last receipts are sent again; ALTER ROLE %s SET "
-			  "synchronous_commit = on",
+			  "synchronous_commit is off for this role: when the server crashes, what was published "
+			  "last can be gone, with the rest of its transaction; nothing that was sent, because a "
+			  "relay waits for the disk all the same; ALTER ROLE %s SET synchronous_commit = on",
 			  pg_peek(row, 0, 6));
 	else
 		check_say(c, FINE, "durability", "synchronous_commit is %s", commit);
