@@ -73,6 +73,15 @@ struct outbox_message {
 int outbox_message_validate(const struct outbox_message *message, size_t payload_max,
 			    struct outbox_error *err) OUTBOX_MUSTCHECK;
 
+/*
+ * Say that child follows from parent, which a handler has received, say. causation_id becomes the parent's id;
+ * correlation_id the parent's, or its id where it has none, so that whatever follows from one message has one
+ * correlation_id. The parent's traceparent is inherited unless the child has one. child borrows the parent's
+ * texts: publish it before they go. EINVAL: the parent has no id.
+ */
+int outbox_message_caused_by(struct outbox_message *child, const struct outbox_message *parent,
+			     struct outbox_error *err) OUTBOX_MUSTCHECK;
+
 /* Write a new UUIDv7 in its text form, 36 characters and a NUL. */
 void outbox_uuid(struct outbox_clock *clock, struct outbox_random *random, char ret_text[37]);
 

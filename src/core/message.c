@@ -18,6 +18,22 @@ struct outbox_message message_view(const struct outbox_message *message)
 	return view;
 }
 
+int outbox_message_caused_by(struct outbox_message *child, const struct outbox_message *parent,
+			     struct outbox_error *err)
+{
+	if (!child || !parent)
+		return outbox_fail(err, OUTBOX_EINVAL, "child and parent must not be NULL");
+	if (!parent->id || !*parent->id)
+		return outbox_fail(err, OUTBOX_EINVAL,
+				   "id: the parent has none; give it one of your own before it is "
+				   "published, or take the message that a handler received");
+	child->causation_id = parent->id;
+	child->correlation_id = parent->correlation_id ? parent->correlation_id : parent->id;
+	if (!child->traceparent)
+		child->traceparent = parent->traceparent;
+	return OUTBOX_OK;
+}
+
 /* The media type without parameters and the space around it. */
 static size_t media_type(const char *content_type, const char **ret_start)
 {

@@ -278,6 +278,29 @@ static void text_and_json_are_told_by_content_type(void **state)
 	assert_true(message_is_text(&message));
 }
 
+static void what_follows_bears_the_first_ones_id(void **state)
+{
+	struct outbox_message order = minimal(), invoice = minimal(), letter = minimal();
+
+	(void)state;
+	assert_fails(outbox_message_caused_by(&invoice, &order, err), OUTBOX_EINVAL,
+		     "id: the parent");
+	assert_fails(outbox_message_caused_by(&invoice, NULL, err), OUTBOX_EINVAL, "NULL");
+	assert_null(invoice.causation_id);
+	order.id = "order-1";
+	order.traceparent = TRACE;
+	assert_ok(outbox_message_caused_by(&invoice, &order, err));
+	assert_string_equal(invoice.causation_id, "order-1");
+	assert_string_equal(invoice.correlation_id, "order-1");
+	assert_string_equal(invoice.traceparent, TRACE);
+	invoice.id = "invoice-1";
+	letter.traceparent = "its own";
+	assert_ok(outbox_message_caused_by(&letter, &invoice, err));
+	assert_string_equal(letter.causation_id, "invoice-1");
+	assert_string_equal(letter.correlation_id, "order-1");
+	assert_string_equal(letter.traceparent, "its own");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -290,6 +313,7 @@ int main(void)
 		cmocka_unit_test(what_claims_to_be_json_must_be),
 		cmocka_unit_test(an_older_header_goes_on_working),
 		cmocka_unit_test(text_and_json_are_told_by_content_type),
+		cmocka_unit_test(what_follows_bears_the_first_ones_id),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
