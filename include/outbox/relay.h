@@ -46,6 +46,15 @@ int outbox_registry_handle(struct outbox_registry *registry, const char *type,
 			   outbox_handler handler, void *context,
 			   struct outbox_error *err) OUTBOX_MUSTCHECK;
 
+/*
+ * Several handlers for one type: each table of handlers has a name ([a-z0-9_-], starts with a letter) and a
+ * target of its own, with the URL "handler:NAME". So each has its own deliveries, retries and order, and one that
+ * fails holds up no other. A table's "*" is its own, too. name NULL: the table of "handler:".
+ */
+int outbox_registry_handle_as(struct outbox_registry *registry, const char *name, const char *type,
+			      outbox_handler handler, void *context,
+			      struct outbox_error *err) OUTBOX_MUSTCHECK;
+
 /* ---- retry policies ------------------------------------------------------------------------ */
 
 #define OUTBOX_SCHEDULE_MAX 32

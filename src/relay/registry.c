@@ -87,9 +87,19 @@ int outbox_registry_add_store(struct outbox_registry *registry, const struct out
 int outbox_registry_handle(struct outbox_registry *registry, const char *type,
 			   outbox_handler handler, void *context, struct outbox_error *err)
 {
+	return outbox_registry_handle_as(registry, NULL, type, handler, context, err);
+}
+
+int outbox_registry_handle_as(struct outbox_registry *registry, const char *name, const char *type,
+			      outbox_handler handler, void *context, struct outbox_error *err)
+{
+	struct handler_table *table;
+	int r;
+
 	if (!registry)
 		return outbox_fail(err, OUTBOX_EINVAL, "registry must not be NULL");
-	return handler_table_add(registry->handlers, type, handler, context, err);
+	r = handler_table_named(registry->handlers, name, &table, err);
+	return r ? r : handler_table_add(table, type, handler, context, err);
 }
 
 static bool has_scheme(const char *const *schemes, const char *scheme)

@@ -70,6 +70,8 @@ static void read_back(void *state, struct arrivals *arrivals)
 static const struct bad_url bad_urls[] = {
 	{ "handler:order.placed", "handler:" },
 	{ "handler://host/", "handler:" },
+	{ "handler:nobody", "outbox_registry_handle_as()" },
+	{ "handler:?x=1", "x" },
 	{ NULL, NULL },
 };
 

@@ -283,6 +283,48 @@ static void handlers_are_called_per_type(void **state)
 	world_free(w);
 }
 
+/* Each has its own deliveries: one that fails neither repeats nor holds up the other's. */
+static void two_handlers_of_one_type_are_two_targets(void **state)
+{
+	struct world *w = world_new(1);
+	struct outbox_target_config targets[2];
+	struct outbox_relay_config config = threaded(w, &targets[0]);
+	struct outbox_error err = OUTBOX_ERROR_INIT;
+	struct handled mailer = { 0 }, books = { .failed_once = 1 };
+	struct outbox_relay *relay;
+
+	(void)state;
+	targets[1] = targets[0];
+	targets[0].to = "handler:mailer";
+	targets[1].name = "books";
+	targets[1].to = "handler:books";
+	config.targets = targets;
+	config.n_targets = 2;
+	assert_int_equal(outbox_registry_handle_as(w->registries[0], "mailer", "order.placed",
+						   on_placed, &mailer, &err),
+			 OUTBOX_OK);
+	assert_int_equal(outbox_relay_new(&relay, &config, &err), OUTBOX_ECONFIG);
+	assert_non_null(strstr(err.message, "handler:books"));
+	assert_int_equal(outbox_registry_handle_as(w->registries[0], "books", "order.placed",
+						   on_placed, &books, &err),
+			 OUTBOX_OK);
+	assert_int_equal(outbox_registry_handle_as(w->registries[0], "books", "order.placed",
+						   on_placed, &books, &err),
+			 OUTBOX_ECONFLICT);
+	assert_int_equal(outbox_registry_handle_as(w->registries[0], "No name", "order.placed",
+						   on_placed, &books, &err),
+			 OUTBOX_EINVAL);
+	world_publish_many(w, 4, 2);
+	assert_int_equal(outbox_relay_new(&relay, &config, &err), OUTBOX_OK);
+	assert_int_equal(outbox_relay_run_until_idle(relay, NULL, &err), OUTBOX_OK);
+	outbox_relay_free(relay);
+	assert_int_equal(mailer.placed, 4);
+	assert_int_equal(books.placed, 4);
+	world_assert(w, "events", 2, OUTBOX_DELIVERED, 0, 1);
+	world_assert(w, "books", 2, OUTBOX_DELIVERED, 0, 0);
+	world_free(w);
+}
+
 static void bad_configurations_are_told(void **state)
 {
 	static const struct {
@@ -328,6 +370,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(once_says_that_the_broker_is_away),
 		cmocka_unit_test(stopping_under_load_loses_and_doubles_nothing),
 		cmocka_unit_test(handlers_are_called_per_type),
+		cmocka_unit_test(two_handlers_of_one_type_are_two_targets),
 		cmocka_unit_test(stop_and_once_may_meet),
 		cmocka_unit_test(bad_configurations_are_told),
 	};

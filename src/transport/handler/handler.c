@@ -15,6 +15,7 @@
 #include "base/cleanup.h"
 #include "base/text.h"
 #include "base/url.h"
+#include "core/routing.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,25 +32,54 @@ static struct handler_transport *downcast(struct outbox_transport *transport)
 	return container_of(transport, struct handler_transport, base);
 }
 
+/*
+ * "handler:" or "handler:NAME". With an empty table every message would fail for good: that is never what was
+ * meant.
+ */
+static int find_table(const struct outbox_transport_config *config,
+		      const struct handler_table **ret_table, struct outbox_error *err)
+{
+	_cleanup_(url_deinit) struct url url = { 0 };
+	char shown[80];
+	int r = url_parse(config->url, &url, err);
+
+	if (r)
+		return r;
+	if (url.has_authority || (url.path[0] && target_name_check(url.path, NULL)))
+		return outbox_fail(err, OUTBOX_ECONFIG,
+				   "handler: \"%s\" names no table of handlers; write handler:, or "
+				   "handler:NAME for those of outbox_registry_handle_as()",
+				   text_shown(shown, sizeof(shown), config->url));
+	r = url_finish(&url, NULL, err);
+	if (r)
+		return r;
+	*ret_table = handler_table_lookup(config->context, url.path);
+	if (!*ret_table && url.path[0])
+		return outbox_fail(err, OUTBOX_ECONFIG,
+				   "handler:%s: no handler is registered under this name; call "
+				   "outbox_registry_handle_as() in the program that runs the relay",
+				   url.path);
+	if (!*ret_table || handler_table_count(*ret_table) == 0)
+		return outbox_fail(err, OUTBOX_ECONFIG,
+				   "handler: no handler is registered; call "
+				   "outbox_registry_handle() in the program that runs the relay");
+	return OUTBOX_OK;
+}
+
 static int handler_open(const struct outbox_transport_config *config,
 			struct outbox_transport **ret_transport, struct outbox_error *err)
 {
-	const struct handler_table *table = config->context;
+	const struct handler_table *table = NULL;
 	struct handler_transport *handler;
 	int r;
 
-	r = url_check_bare(config->url, err);
+	r = find_table(config, &table, err);
 	if (r)
 		return r;
 	/* An envelope is for a wire; a handler gets the message itself. */
 	if (config->envelope != OUTBOX_ENVELOPE_UNSET && config->envelope != OUTBOX_ENVELOPE_NATIVE)
 		return outbox_fail(err, OUTBOX_ECONFIG,
 				   "handler: has no envelope but native; remove the setting");
-	/* With an empty table every message would fail for good: that is never what was meant. */
-	if (!table || handler_table_count(table) == 0)
-		return outbox_fail(err, OUTBOX_ECONFIG,
-				   "handler: no handler is registered; call "
-				   "outbox_registry_handle() in the program that runs the relay");
 	handler = calloc(1, sizeof(*handler));
 	if (!handler)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
@@ -136,7 +166,7 @@ const struct outbox_transport_ops handler_transport_ops = {
 	.struct_size = sizeof(struct outbox_transport_ops),
 	.name = "handler",
 	.schemes = schemes,
-	.help = "handler: (callbacks of this program, registered per event type)",
+	.help = "handler:[NAME] (callbacks of this program, registered per event type)",
 	.open = handler_open,
 	.connect = handler_connect,
 	.publish = handler_publish,

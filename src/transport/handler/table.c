@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/text.h"
+#include "core/routing.h"
 #include "transport/handler/handler.h"
 
+#include <outbox/store.h>
+
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* Sorted by type: an application may have hundreds of types, and every message asks. */
 struct handler_table {
+	char name[OUTBOX_TARGET_NAME_MAX + 1]; /* "": the first */
+	struct handler_table *next;
 	struct handler_entry *entries;
 	size_t count, capacity;
 };
@@ -23,13 +29,49 @@ int handler_table_new(struct handler_table **ret_table, struct outbox_error *err
 
 struct handler_table *handler_table_free(struct handler_table *table)
 {
-	if (!table)
-		return NULL;
-	for (size_t i = 0; i < table->count; i++)
-		free(table->entries[i].type);
-	free(table->entries);
-	free(table);
+	while (table) {
+		struct handler_table *next = table->next;
+
+		for (size_t i = 0; i < table->count; i++)
+			free(table->entries[i].type);
+		free(table->entries);
+		free(table);
+		table = next;
+	}
 	return NULL;
+}
+
+const struct handler_table *handler_table_lookup(const struct handler_table *first, const char *name)
+{
+	while (first && strcmp(first->name, name) != 0)
+		first = first->next;
+	return first;
+}
+
+int handler_table_named(struct handler_table *first, const char *name,
+			struct handler_table **ret_table, struct outbox_error *err)
+{
+	struct handler_table *table = first, *last = first;
+	char shown[80];
+
+	if (name && target_name_check(name, NULL))
+		return outbox_fail(err, OUTBOX_EINVAL,
+				   "handler: \"%s\" is not a name; use a lower-case letter and then up "
+				   "to %d of a-z, 0-9, _ and -, or NULL for none",
+				   text_shown(shown, sizeof(shown), name),
+				   OUTBOX_TARGET_NAME_MAX - 1);
+	for (; name && table && strcmp(table->name, name) != 0; table = table->next)
+		last = table;
+	if (!table) {
+		int r = handler_table_new(&table, err);
+
+		if (r)
+			return r;
+		snprintf(table->name, sizeof(table->name), "%s", name);
+		last->next = table;
+	}
+	*ret_table = table;
+	return OUTBOX_OK;
 }
 
 /* Where type is, or where it belongs. */
