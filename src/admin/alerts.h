@@ -4,7 +4,7 @@
 
 /* From findings to alerts: what begins and what ends goes to the journal and to all who are to be told. */
 
-#include "admin/health.h"
+#include "operate/health.h"
 
 struct alerts;
 

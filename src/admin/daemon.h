@@ -9,22 +9,10 @@
  */
 
 #include "config/config.h"
+#include "operate/sample.h"
 #include "relay/metrics.h"
 
 struct daemon;
-
-enum source_state { SOURCE_STARTING = 1, SOURCE_RUNNING, SOURCE_DRAINING, SOURCE_STOPPED };
-
-/* A source as it is at this moment. */
-struct daemon_source {
-	const char *name;
-	char store[300]; /* the URL without its secrets */
-	enum source_state state;
-	const char *trouble; /* why it does not run, or not as the file says; NULL: it does */
-	outbox_time trouble_since;
-	size_t n_targets;
-	const struct target_metrics *targets; /* of this process; empty until it runs */
-};
 
 struct daemon_setup {
 	const char *file; /* NULL: the configuration was made of options, nothing can be read again */

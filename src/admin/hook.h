@@ -7,7 +7,7 @@
  * said yet; so nobody ever waits for it, and what it could not say it says later: how things are then.
  */
 
-#include "admin/health.h"
+#include "operate/health.h"
 
 #define HOOK_ALERTS_MAX 500 /* what does not fit is counted and told in the journal */
 

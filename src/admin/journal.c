@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "admin/journal.h"
 
-#include "admin/secrets.h"
+#include "operate/secrets.h"
 
 #include "base/buf.h"
 #include "base/cleanup.h"

@@ -7,6 +7,8 @@
  * of every URL in a text are masked, and a line is written with one write. From any thread.
  */
 
+#include "operate/secrets.h"
+
 #include "base/log.h"
 
 #include <stdbool.h>
@@ -14,15 +16,6 @@
 /* How it is written, and the least level; also while others write. */
 void journal_choose(bool json, int level);
 bool journal_is_json(void);
-
-/*
- * From now on this text is never written: servers and libraries may quote what they were sent. One of fewer than 4
- * characters hides nothing that could not be guessed, and would hide half of every line.
- */
-void journal_hide(const char *secret);
-
-/* The same for every password in a URL. */
-void journal_hide_url(const char *url);
 
 /* An outbox_log_fn. The context, when not NULL, is a text: the source's name. */
 void journal_sink(void *context, const struct outbox_log_event *event);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "admin/look.h"
 
-#include "admin/secrets.h"
 #include "base/cleanup.h"
+#include "operate/secrets.h"
 #include "store/store.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "admin/metrics.h"
+#include "admin/metrics_process.h"
 #include "base/unit_test.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "admin/json.h"
-#include "admin/metrics.h"
+#include "admin/metrics_process.h"
 #include "admin/otlp_json.h"
 
 #define CUMULATIVE 2
@@ -126,7 +126,7 @@ json_t *otlp_metrics_json(const struct watch_sample *sample, const struct otlp_s
 
 	if (!e.metrics)
 		return NULL;
-	metrics_walk(sample, &sink);
+	metrics_walk_all(sample, &sink);
 	if (e.failed) {
 		json_decref(e.metrics);
 		return NULL;

@@ -2,7 +2,7 @@
 #include "admin/probes.h"
 
 #include "admin/daemon.h"
-#include "admin/metrics.h"
+#include "admin/metrics_process.h"
 #include "admin/watch.h"
 
 #define ANSWER_MAX 16

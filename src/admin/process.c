@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "admin/metrics.h"
+#include "admin/metrics_process.h"
 #include "base/text.h"
 
 #include <dirent.h>

@@ -2,9 +2,9 @@
 #include "admin/shape.h"
 
 #include "admin/json.h"
-#include "admin/secrets.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "operate/secrets.h"
 
 #include <string.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Targets, lanes, a store with all of them. */
 #include "admin/json.h"
-#include "admin/status.h"
 #include "admin/views.h"
 #include "base/cleanup.h"
+#include "operate/status.h"
 
 /* What the store counted, and what follows from it. */
 struct target_row {

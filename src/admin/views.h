@@ -4,8 +4,8 @@
 
 /* What programs are told of deliveries, messages, targets, audit rows: the same by --json and by the admin server. */
 
-#include "admin/health.h"
 #include "admin/shape.h"
+#include "operate/health.h"
 
 #include <outbox/delivery.h>
 #include <outbox/store.h>

@@ -9,29 +9,8 @@
  */
 
 #include "admin/daemon.h"
-#include "admin/health.h"
 
 struct watch;
-
-struct watch_source {
-	const struct daemon_source *source;
-	const struct outbox_stats *stats; /* NULL: the store did not answer */
-	const char *trouble;              /* why not */
-	outbox_time looked;               /* wall: when stats were read; 0: never */
-	enum health_level level;
-};
-
-/* What was seen at one moment. Never changes; held until it is given back. */
-struct watch_sample {
-	outbox_time at; /* wall */
-	size_t n_sources;
-	const struct watch_source *sources;
-	size_t n_findings;
-	const struct health_finding *findings; /* the worst first */
-	enum health_level level;
-	bool by_file; /* the configuration is one that can be reloaded */
-	bool reload_refused;
-};
 
 /* Also starts to tell those whom the configuration's alerts name. */
 int watch_start(struct daemon *daemon, struct watch **ret_watch,

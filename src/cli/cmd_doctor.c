@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "admin/configure.h"
-#include "admin/status.h"
 #include "base/text.h"
 #include "base/url.h"
 #include "cli/age.h"
@@ -9,6 +8,7 @@
 #include "cli/sources.h"
 #include "cli/table.h"
 #include "core/routing.h"
+#include "operate/status.h"
 #include "relay/registry.h"
 #include "transport/transport.h"
 

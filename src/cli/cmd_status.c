@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "admin/rules.h"
-#include "admin/status.h"
 #include "cli/age.h"
 #include "cli/cli.h"
 #include "cli/json_out.h"
@@ -8,6 +6,8 @@
 #include "cli/sources.h"
 #include "cli/stop.h"
 #include "cli/table.h"
+#include "operate/rules.h"
+#include "operate/status.h"
 
 #include <stdio.h>
 #include <string.h>

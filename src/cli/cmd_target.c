@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* target list, target drop. */
-#include "admin/status.h"
 #include "base/text.h"
 #include "cli/cli.h"
 #include "cli/confirm.h"
 #include "cli/json_out.h"
 #include "cli/safe.h"
 #include "cli/table.h"
+#include "operate/status.h"
 
 #include <stdio.h>
 #include <string.h>

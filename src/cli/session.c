@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "admin/ready.h"
 #include "base/buf.h"
 #include "base/nearest.h"
 #include "base/text.h"
@@ -7,6 +6,7 @@
 #include "cli/cli.h"
 #include "cli/safe.h"
 #include "cli/sources.h"
+#include "operate/ready.h"
 #include "relay/registry.h"
 #include "store/store.h"
 

@@ -2,7 +2,7 @@
 #ifndef CONFIG_RULES_H
 #define CONFIG_RULES_H
 
-/* The rules of health, which are also the names of alerts. Their meaning is in admin/health.c and docs/runbook.md. */
+/* The rules of health, which are also the names of alerts. Their meaning is in operate/rules.c and docs/runbook.md. */
 
 #include <stdbool.h>
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef ADMIN_METRICS_PARTS_H
-#define ADMIN_METRICS_PARTS_H
+#ifndef OPERATE_METRICS_PARTS_H
+#define OPERATE_METRICS_PARTS_H
 
 /* The parts of metrics_walk(). */
 
-#include "admin/metrics.h"
+#include "operate/metrics.h"
 
 /* What the relays of this process counted and timed. */
 void metrics_walk_relays(const struct watch_sample *sample, const struct metric_sink *sink);

@@ -3,9 +3,8 @@
  * What must never be written. A password that was changed is still one that somebody had, so it stays. Only when there is no
  * room the one goes that was not named for longest: every reload names all that are in use.
  */
-#include "admin/secrets.h"
+#include "operate/secrets.h"
 
-#include "admin/journal.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/secret.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "admin/metrics_parts.h"
-#include "admin/otlp.h"
+#include "operate/metrics_parts.h"
 
 #include <string.h>
 
@@ -82,64 +81,13 @@ static void walk_findings(const struct watch_sample *sample, const struct metric
 	}
 }
 
-static void alone(const struct metric_sink *sink, const struct metric_family *family, int64_t value)
+void metric_alone(const struct metric_sink *sink, const struct metric_family *family, int64_t value)
 {
 	struct metric_point p = { .value = value };
 
 	sink->family(sink->context, family);
 	if (value >= 0)
 		metric_say(sink, family, &p);
-}
-
-static void walk_process(const struct metric_sink *sink)
-{
-	static const struct metric_family resident = { "process_resident_memory_bytes",
-						       "Memory of this process", METRIC_GAUGE,
-						       "By" },
-					  cpu = { "process_cpu_seconds_total",
-						  "CPU time of this process", METRIC_COUNTER, "s" },
-					  files = { "process_open_fds",
-						    "Files and sockets that it has open",
-						    METRIC_GAUGE, "{file}" },
-					  limit = { "process_max_fds", "How many it may have open",
-						    METRIC_GAUGE, "{file}" },
-					  build = { "outbox_build_info", "The program's version",
-						    METRIC_GAUGE, "1" };
-	struct metric_point p = { .value = 1 };
-	struct process_use use;
-
-	process_look(&use);
-	alone(sink, &resident, use.resident);
-	alone(sink, &cpu, use.cpu);
-	alone(sink, &files, use.open_files);
-	alone(sink, &limit, use.max_files);
-	sink->family(sink->context, &build);
-	metric_add_label(&p, "version", OUTBOX_VERSION);
-	metric_say(sink, &build, &p);
-}
-
-/* Only where something is exported. */
-static void walk_otlp(const struct metric_sink *sink)
-{
-	static const struct metric_family spans = { "outbox_otlp_spans_total",
-						    "Spans sent to the collector, or dropped",
-						    METRIC_COUNTER, "{span}" },
-					  failures = { "outbox_otlp_failures_total",
-						       "Requests that the collector did not take",
-						       METRIC_COUNTER, "{request}" };
-	struct metric_point p = { 0 };
-	struct otlp_counts counts;
-
-	if (!otlp_look(&counts))
-		return;
-	sink->family(sink->context, &spans);
-	metric_add_label(&p, "result", "sent");
-	p.value = (int64_t)counts.sent;
-	metric_say(sink, &spans, &p);
-	p.labels[0].value = "dropped";
-	p.value = (int64_t)counts.dropped;
-	metric_say(sink, &spans, &p);
-	alone(sink, &failures, (int64_t)counts.failures);
 }
 
 void metrics_walk(const struct watch_sample *sample, const struct metric_sink *sink)
@@ -150,18 +98,17 @@ void metrics_walk(const struct watch_sample *sample, const struct metric_sink *s
 					  looked = { "outbox_looked_timestamp_seconds",
 						     "When the stores were looked at last",
 						     METRIC_GAUGE, "s" },
-					  reload = { "outbox_config_last_reload_successful",
-						     "0: the last reload was refused, what was "
-						     "before still holds",
-						     METRIC_GAUGE, "1" };
+					  build = { "outbox_build_info", "The program's version",
+						    METRIC_GAUGE, "1" };
+	struct metric_point version = { .value = 1 };
 
 	metrics_walk_relays(sample, sink);
 	metrics_walk_stores(sample, sink);
 	walk_sources(sample, sink);
-	alone(sink, &health, (int64_t)sample->level);
+	metric_alone(sink, &health, (int64_t)sample->level);
 	walk_findings(sample, sink);
-	alone(sink, &looked, sample->at);
-	alone(sink, &reload, sample->by_file ? !sample->reload_refused : -1);
-	walk_otlp(sink);
-	walk_process(sink);
+	metric_alone(sink, &looked, sample->at);
+	sink->family(sink->context, &build);
+	metric_add_label(&version, "version", OUTBOX_VERSION);
+	metric_say(sink, &build, &version);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* When an alert begins and ends. */
-#include "admin/health_test.h"
+#include "operate/health_test.h"
 
 static void test_all_is_well(void **state)
 {

@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The text that Prometheus reads. A family without points is left out. */
-#include "admin/metrics.h"
+#include "operate/metrics.h"
 #include "base/text.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-
-struct text {
-	struct buf *out;
-	const struct metric_family *said; /* the family whose HELP and TYPE were written */
-};
 
 /* Microseconds as seconds, exactly and without zeros at the end. */
 static void write_seconds(struct buf *out, int64_t value)
@@ -112,7 +107,7 @@ static void write_point(void *context, const struct metric_family *family,
 	static const char *const types[] = {
 		[METRIC_COUNTER] = "counter", [METRIC_GAUGE] = "gauge", [METRIC_HISTOGRAM] = "histogram"
 	};
-	struct text *text = context;
+	struct metric_text *text = context;
 
 	if (text->said != family) {
 		buf_printf(text->out, "# HELP %s %s\n# TYPE %s %s\n", family->name, family->help,
@@ -130,10 +125,7 @@ static void write_point(void *context, const struct metric_family *family,
 	buf_char(text->out, '\n');
 }
 
-void metrics_write(const struct watch_sample *sample, struct buf *out)
+struct metric_sink metric_text_sink(struct metric_text *text)
 {
-	struct text text = { .out = out };
-	struct metric_sink sink = { .context = &text, .family = note_family, .point = write_point };
-
-	metrics_walk(sample, &sink);
+	return (struct metric_sink){ .context = text, .family = note_family, .point = write_point };
 }

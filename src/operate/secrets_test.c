@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "admin/secrets.h"
+#include "operate/secrets.h"
 
-#include "admin/journal.h"
 #include "base/buf.h"
 
 #include <setjmp.h>

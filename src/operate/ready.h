@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef ADMIN_READY_H
-#define ADMIN_READY_H
+#ifndef OPERATE_READY_H
+#define OPERATE_READY_H
 
 #include <outbox/store.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The families of what this process counted and timed, per target. */
-#include "admin/metrics_parts.h"
 #include "base/cleanup.h"
+#include "operate/metrics_parts.h"
 
 #include <string.h>
 

@@ -5,12 +5,12 @@
  * ends. Where the store itself knows since when (an outage, the oldest message), that counts: after a
  * restart nobody waits for what is old news.
  */
-#include "admin/health.h"
+#include "operate/health.h"
 
-#include "admin/rules.h"
-#include "admin/secrets.h"
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "operate/rules.h"
+#include "operate/secrets.h"
 
 #include <stdio.h>
 #include <stdlib.h>

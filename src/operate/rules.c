@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "admin/rules.h"
+#include "operate/rules.h"
 
-#include "admin/status.h"
 #include "base/text.h"
+#include "operate/status.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef ADMIN_HEALTH_H
-#define ADMIN_HEALTH_H
+#ifndef OPERATE_HEALTH_H
+#define OPERATE_HEALTH_H
 
 /* Health from rules: pure, from what was seen and what is remembered to findings. */
 

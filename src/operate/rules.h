@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef ADMIN_RULES_H
-#define ADMIN_RULES_H
+#ifndef OPERATE_RULES_H
+#define OPERATE_RULES_H
 
 /* What each rule of health looks at. Pure; when it fires and ends is health.c's. */
 
-#include "admin/health.h"
+#include "operate/health.h"
 
 enum truth { TRUTH_FALSE = 0, TRUTH_TRUE, TRUTH_UNKNOWN };
 

@@ -3,8 +3,8 @@
  * The families of what the stores say, which is the same whichever relay is asked. A store that did not answer has no
  * values at all: an old number would be taken for a new one.
  */
-#include "admin/metrics_parts.h"
 #include "base/cleanup.h"
+#include "operate/metrics_parts.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every rule at its limit and one beyond. */
-#include "admin/health_test.h"
+#include "operate/health_test.h"
 
 static void test_failed(void **state)
 {

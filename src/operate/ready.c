@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "admin/ready.h"
+#include "operate/ready.h"
 
 #include "base/url.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef ADMIN_METRICS_H
-#define ADMIN_METRICS_H
+#ifndef OPERATE_METRICS_H
+#define OPERATE_METRICS_H
 
 /*
  * Metrics from a sample: one list of families, walked by whoever writes them down (the text that Prometheus
@@ -8,8 +8,8 @@
  * docs/metrics.md explains each; a test holds it against what is really written.
  */
 
-#include "admin/watch.h"
 #include "base/buf.h"
+#include "operate/sample.h"
 
 enum metric_type { METRIC_COUNTER = 1, METRIC_GAUGE, METRIC_HISTOGRAM };
 
@@ -41,11 +41,19 @@ struct metric_sink {
 		      const struct metric_point *point);
 };
 
+/* What relays and stores say; of the process around them nothing. */
 void metrics_walk(const struct watch_sample *sample, const struct metric_sink *sink);
 
-/* The text that Prometheus reads (version 0.0.4). buf->failed says whether it fits. */
+/* The text that Prometheus reads (version 0.0.4). out->failed says whether it fits. */
 #define METRICS_CONTENT_TYPE "text/plain; version=0.0.4; charset=utf-8"
-void metrics_write(const struct watch_sample *sample, struct buf *out);
+struct metric_text {
+	struct buf *out;
+	const struct metric_family *said; /* the family whose HELP and TYPE were written */
+};
+struct metric_sink metric_text_sink(struct metric_text *text);
+
+/* A family with one point and no label; below 0: without. */
+void metric_alone(const struct metric_sink *sink, const struct metric_family *family, int64_t value);
 
 /* Are its values in microseconds, to be written in seconds? */
 bool metric_in_seconds(const struct metric_family *family);
@@ -53,13 +61,5 @@ bool metric_in_seconds(const struct metric_family *family);
 /* A label's value between its quotes: backslash, quote and newline escaped, other control characters and broken
  * UTF-8 replaced. */
 void metric_escape(const char *text, struct buf *out);
-
-/* What the process itself uses. -1 where the system does not say. */
-struct process_use {
-	int64_t resident; /* bytes */
-	int64_t cpu;      /* microseconds */
-	int64_t open_files, max_files;
-};
-void process_look(struct process_use *ret_use);
 
 #endif

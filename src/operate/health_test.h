@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef ADMIN_HEALTH_TEST_H
-#define ADMIN_HEALTH_TEST_H
+#ifndef OPERATE_HEALTH_TEST_H
+#define OPERATE_HEALTH_TEST_H
 
 /* A source with one target of two lanes, and looks at it. All time is handed in. */
 
-#include "admin/health.h"
-#include "admin/rules.h"
 #include "base/cleanup.h"
 #include "base/unit_test.h"
+#include "operate/health.h"
+#include "operate/rules.h"
 
 #include <outbox/arena.h>
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef ADMIN_STATUS_H
-#define ADMIN_STATUS_H
+#ifndef OPERATE_STATUS_H
+#define OPERATE_STATUS_H
 
 /* What a target's numbers mean, the same for people and for programs. */
 
-#include "admin/health.h"
+#include "operate/health.h"
 
 #include <outbox/delivery.h>
 

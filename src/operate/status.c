@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "admin/status.h"
+#include "operate/status.h"
 
 #include "base/text.h"
 

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OPERATE_SAMPLE_H
+#define OPERATE_SAMPLE_H
+
+/* Stores and relays as they were seen at one moment: what metrics, health and status are made from. */
+
+#include "operate/health.h"
+
+enum source_state { SOURCE_STARTING = 1, SOURCE_RUNNING, SOURCE_DRAINING, SOURCE_STOPPED };
+
+/* A source as it is at this moment. */
+struct daemon_source {
+	const char *name;
+	char store[300]; /* the URL without its secrets */
+	enum source_state state;
+	const char *trouble; /* why it does not run, or not as the file says; NULL: it does */
+	outbox_time trouble_since;
+	size_t n_targets;
+	const struct target_metrics *targets; /* of this process; empty until it runs */
+};
+
+struct watch_source {
+	const struct daemon_source *source;
+	const struct outbox_stats *stats; /* NULL: the store did not answer */
+	const char *trouble;              /* why not */
+	outbox_time looked;               /* wall: when stats were read; 0: never */
+	enum health_level level;
+};
+
+/* What was seen at one moment. Never changes; held until it is given back. */
+struct watch_sample {
+	outbox_time at; /* wall */
+	size_t n_sources;
+	const struct watch_source *sources;
+	size_t n_findings;
+	const struct health_finding *findings; /* the worst first */
+	enum health_level level;
+	bool by_file; /* the configuration is one that can be reloaded */
+	bool reload_refused;
+};
+
+#endif
