@@ -9,7 +9,7 @@ FROM ?= 1
 SECONDS ?= 60
 TARGET ?=
 
-.PHONY: all build demo test sim sim-bugs pg-bugs torture chaos fuzz lint format bench install clean deps help
+.PHONY: all build demo test sim sim-bugs pg-bugs torture chaos soak fuzz lint format bench install clean deps help
 
 all: build
 
@@ -46,6 +46,9 @@ format:           ## rewrite the C sources with clang-format
 
 chaos:            ## everything dies at random, each store with each broker: MINUTES=10
 	scripts/chaos $(MINUTES)
+
+soak:             ## one daemon among faults of every kind: MINUTES=30
+	scripts/soak $(MINUTES)
 
 bench:            ## measure; QUICK=1 takes less than half a minute; STORE=postgres, FULL=1, BROKER=redis, BROKER=isolation, BROKER=sources
 	QUICK='$(QUICK)' FULL='$(FULL)' STORE='$(STORE)' BROKER='$(BROKER)' bench/run

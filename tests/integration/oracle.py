@@ -78,7 +78,8 @@ def out_of_order(first):
         last[message.key] = max(message.n, last.get(message.key, 0))
 
 
-def judge(ledger, lines, duplicates_allowed):
+def judge(ledger, lines, duplicates_allowed, unordered=()):
+    """unordered: ids that somebody took out of their key's order (requeued, deferred)."""
     verdict = Verdict()
     events, bad = parse(lines)
     committed = {message.id: message for message in ledger.committed}
@@ -95,7 +96,7 @@ def judge(ledger, lines, duplicates_allowed):
     verdict.problem("phantom, rolled back", (i for i in times if i in rolled_back))
     verdict.problem("phantom, never published",
                     (i for i in times if i not in committed and i not in rolled_back))
-    verdict.problem("out of order", out_of_order(first))
+    verdict.problem("out of order", out_of_order(m for m in first if m.id not in unordered))
     verdict.problem("changed on the way",
                     filter(None, (event_differs(committed[event["id"]], event, line)
                                   for event, line in events if event["id"] in committed)))
