@@ -30,7 +30,14 @@ class Faults:
     # ---- processes -------------------------------------------------------------------------------
 
     def daemon_killed(self):
+        """Often with messages in flight, to a broker that does not answer."""
+        stuck = self.rng.choice([None, self.redis, self.nats])
+        if stuck:
+            stuck.stop()
+            time.sleep(.3)
         self.daemon.kill()
+        if stuck:
+            stuck.go_on()
         time.sleep(self.rng.uniform(0, 1))
         self.daemon.start()
 
