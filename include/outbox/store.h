@@ -365,6 +365,10 @@ struct outbox_store_ops {
 	 * id of the row are not looked at. */
 	int (*note)(struct outbox_store *store, const struct outbox_audit *row,
 		    struct outbox_error *err);
+
+	/* Optional. Would open() understand this URL? ECONFIG or EINVAL with the remedy. Nothing is connected to; files
+	 * that it takes secrets from are read. Needs no store. */
+	int (*check_url)(const char *url, struct outbox_error *err);
 };
 
 /* Embed as first member of the driver's struct. open() sets ops. */

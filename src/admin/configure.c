@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "admin/configure.h"
 
+#include "admin/listen.h"
+#include "admin/server.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/random.h"
 #include "base/text.h"
 #include "base/url.h"
+#include "config/check.h"
 #include "relay/plan.h"
 #include "relay/registry.h"
 #include "store/store.h"
@@ -13,77 +16,172 @@
 
 #include <string.h>
 
-#define DRIVERS_MAX 32
 #define PLAN_MAX ((size_t)16 << 20)
 
 DEFINE_CLEANUP(struct config *, config_free)
 
-/* Is there a driver for the URL of this key? memory: and handler: want a program that brings objects. */
-static void check_scheme(const struct node *item, const char *key,
-			 const char *const *const *schemes, size_t count, struct problems *problems)
+/* Does one of these drivers know the scheme? Those there are, are added to names. */
+static bool known_scheme(const char *const *schemes, const char *scheme, struct buf *names)
+{
+	bool found = false;
+
+	for (; *schemes; schemes++) {
+		if (scheme_listed(*schemes))
+			buf_printf(names, "%s%s:", names->size ? ", " : "", *schemes);
+		found |= strcmp(*schemes, scheme) == 0 && scheme_usable(*schemes);
+	}
+	return found;
+}
+
+/* Is there a driver for the URL of this key? */
+static bool check_scheme(const struct node *item, const char *key, struct problems *problems)
 {
 	_cleanup_(buf_deinit) struct buf names = BUF_INIT(300);
 	const struct node *node = node_find(item, key);
 	char scheme[32] = "";
+	bool found = false;
 
 	url_scheme(node->text, scheme, sizeof(scheme));
-	for (size_t i = 0; i < count; i++)
-		for (const char *const *name = schemes[i]; *name; name++) {
-			if (strcmp(*name, "memory") == 0 || strcmp(*name, "handler") == 0)
-				continue;
-			if (strcmp(*name, scheme) == 0)
-				return;
-			buf_printf(&names, "%s%s:", names.size ? ", " : "", *name);
-		}
-	problems_about(problems, node, "\"%s:\" is not known to this build; there are %s", scheme,
-		       buf_str(&names));
+	for (size_t i = 0; strcmp(key, "store") == 0 && store_drivers[i]; i++)
+		found |= known_scheme(store_drivers[i]->schemes, scheme, &names);
+	for (size_t i = 0; strcmp(key, "to") == 0 && transport_drivers[i]; i++)
+		found |= known_scheme(transport_drivers[i]->schemes, scheme, &names);
+	if (!found)
+		problems_about(problems, node, "\"%s:\" is not known to this build; there are %s",
+			       scheme, buf_str(&names));
+	return found;
 }
 
-static void check_schemes(const struct config *config, struct problems *problems)
-{
-	const char *const *stores[DRIVERS_MAX], *const *transports[DRIVERS_MAX];
-	size_t n_stores = 0, n_transports = 0;
-	const struct node *item;
+struct checks {
+	const struct config *config;
+	struct problems *problems;
+	bool options, secrets, server;
+	struct random_state random;
+};
 
-	for (; store_drivers[n_stores] && n_stores < DRIVERS_MAX; n_stores++)
-		stores[n_stores] = store_drivers[n_stores]->schemes;
-	for (; transport_drivers[n_transports] && n_transports < DRIVERS_MAX; n_transports++)
-		transports[n_transports] = transport_drivers[n_transports]->schemes;
-	for (item = node_find(config->root, "sources")->first; item; item = item->next)
-		check_scheme(item, "store", stores, n_stores, problems);
-	for (item = node_find(config->root, "targets")->first; item; item = item->next)
-		check_scheme(item, "to", transports, n_transports, problems);
+/* What a driver or the engine says of one entry; memory is not the file's fault. */
+static int tell(const struct checks *checks, const struct node *node, const char *name, int r,
+		struct outbox_error *err)
+{
+	if (r == OUTBOX_OK || r == OUTBOX_ENOMEM)
+		return r;
+	/* nobody wrote the list that the path would name */
+	if (checks->options && name)
+		problems_add(checks->problems, &node->place, "target \"%s\": %s", name, err->message);
+	else
+		problems_about(checks->problems, node, "%s", err->message);
+	*err = (struct outbox_error)OUTBOX_ERROR_INIT;
+	return OUTBOX_OK;
 }
 
 /* Opening a transport connects to nothing, but looks at every option of its URL and reads its secrets. */
-static int try_transports(const struct relay_plan *plan, struct outbox_error *err)
+static int try_transport(struct checks *checks, const struct config_target *target,
+			 const char *password, struct outbox_error *err)
 {
-	struct random_state random;
+	struct outbox_transport_config config = OUTBOX_SIZED(struct outbox_transport_config);
+	struct outbox_transport *transport = NULL;
+	int r = url_add_password(target->to, password, checks->config->arena, &config.url, err);
+
+	if (r)
+		return r;
+	config.target = target->name;
+	config.envelope = target->external ? OUTBOX_ENVELOPE_EXTERNAL : target->envelope;
+	config.clock = outbox_clock_system();
+	config.random = &checks->random.base;
+	r = registry_open_transport(NULL, &config, &transport, err);
+	transport_close(transport);
+	return r;
+}
+
+static int check_target_url(struct checks *checks, const struct node *item,
+			    const struct config_target *target, struct outbox_error *err)
+{
+	struct outbox_error found = OUTBOX_ERROR_INIT, with = OUTBOX_ERROR_INIT;
+	const struct node *to = node_find(item, "to");
+	bool user = strstr(target->to, "://") && check_url_has_user(target->to);
+	int r = try_transport(checks, target, target->password, &found), other;
+
+	if (r && r != OUTBOX_ENOMEM && user && !target->password && !checks->options) {
+		other = try_transport(checks, target, "password", &with);
+		/* a password is what is missing when any makes a difference */
+		if (strcmp(with.message, found.message) != 0) {
+			outbox_fail(err, r, "%.400s; or write password: file:PATH beside it",
+				    found.message);
+			r = tell(checks, to, target->name, r, err);
+			found = with;
+			r = r ? r : other;
+		}
+	}
+	if (r)
+		*err = found;
+	return tell(checks, to, target->name, r, err);
+}
+
+static const struct node *first_of(const struct config *config, const char *list)
+{
+	const struct node *node = node_find(config->root, list);
+
+	return node ? node->first : NULL;
+}
+
+/* Every URL by its driver; those that the tables refused are told already. */
+static int check_urls(struct checks *checks, struct outbox_error *err)
+{
+	const struct config *config = checks->config;
+	const struct node *item = first_of(config, "sources");
 	int r = OUTBOX_OK;
 
-	random_init(&random, plan->seed);
-	for (size_t i = 0; r == OUTBOX_OK && i < plan->n_targets; i++) {
-		const struct target_plan *target = &plan->targets[i];
-		struct outbox_transport_config config = OUTBOX_SIZED(struct outbox_transport_config);
-		struct outbox_transport *transport = NULL;
+	for (size_t i = 0; r == OUTBOX_OK && i < config->sources.count; i++, item = item->next) {
+		const struct config_source *source =
+			(struct config_source *)config->sources.items + i;
+		const char *url;
 
-		config.url = target->to;
-		config.target = target->name;
-		config.envelope = target->envelope;
-		config.clock = plan->clock;
-		config.random = &random.base;
-		r = registry_open_transport(NULL, &config, &transport, err);
-		if (r)
-			outbox_wrap(err, "target \"%s\"", target->name);
-		else
-			transport_close(transport);
+		if (!source->store || !check_scheme(item, "store", checks->problems) ||
+		    !checks->secrets)
+			continue;
+		r = url_add_password(source->store, source->password, config->arena, &url, err);
+		if (r == OUTBOX_OK)
+			r = registry_check_store(url, err);
+		r = tell(checks, node_find(item, "store"), NULL, r, err);
+	}
+	item = first_of(config, "targets");
+	for (size_t i = 0; r == OUTBOX_OK && i < config->targets.count; i++, item = item->next) {
+		const struct config_target *target =
+			(struct config_target *)config->targets.items + i;
+
+		if (target->name && target->to && check_scheme(item, "to", checks->problems) &&
+		    checks->secrets)
+			r = check_target_url(checks, item, target, err);
 	}
 	return r;
 }
 
-/* All that the engine itself checks, for every source. It knows no lines. */
-static int try_plans(const struct config *config, bool secrets, struct outbox_error *err)
+static int check_admin(const struct checks *checks, struct outbox_error *err)
 {
+	const struct config_admin *admin = &checks->config->admin;
+	const struct node *map = node_find(checks->config->root, "admin");
+	const char *key = "listen";
+	struct endpoint endpoint;
+	int r = OUTBOX_OK;
+
+	if (admin->listen)
+		r = listen_parse(admin->listen, &endpoint, err);
+	if (r == OUTBOX_OK && admin->listen)
+		r = listen_check(&endpoint, admin, &key, err);
+	r = tell(checks, node_find(map, key), NULL, r, err);
+	if (r == OUTBOX_OK && checks->server && admin->cert)
+		r = tell(checks, node_find(map, "cert"), NULL,
+			 admin_check_pem(admin->cert, false, err), err);
+	if (r == OUTBOX_OK && checks->server && admin->key)
+		r = tell(checks, node_find(map, "key"), NULL,
+			 admin_check_pem(admin->key, true, err), err);
+	return r;
+}
+
+/* All that the engine itself checks, for every source. */
+static int try_plans(const struct checks *checks, struct outbox_error *err)
+{
+	const struct config *config = checks->config;
 	const struct config_source *sources = config->sources.items;
 	struct outbox_arena *arena = outbox_arena_new(PLAN_MAX);
 	int r = arena ? OUTBOX_OK : outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
@@ -95,10 +193,24 @@ static int try_plans(const struct config *config, bool secrets, struct outbox_er
 		r = config_relay(config, &sources[i], &relay, err);
 		if (r == OUTBOX_OK)
 			r = plan_make(&relay, arena, &plan, err);
-		if (r == OUTBOX_OK && secrets)
-			r = try_transports(&plan, err);
+		r = tell(checks, node_find(config->root, "targets"), NULL, r, err);
 	}
 	outbox_arena_free(arena);
+	return r;
+}
+
+static int check_all(struct checks *checks, struct outbox_error *err)
+{
+	bool whole = checks->problems->count == 0;
+	int r;
+
+	random_init(&checks->random, random_system_seed());
+	r = check_urls(checks, err);
+	if (r == OUTBOX_OK && checks->secrets)
+		r = check_admin(checks, err);
+	/* what is not there cannot be planned */
+	if (r == OUTBOX_OK && whole)
+		r = try_plans(checks, err);
 	return r;
 }
 
@@ -106,23 +218,25 @@ int configure(const struct config_input *input, struct config **ret_config,
 	      struct problems *problems, struct outbox_error *err)
 {
 	_cleanup_(config_freep) struct config *config = NULL;
-	int r = config_load(input, &config, problems, err);
+	struct checks checks = { .problems = problems,
+				 .options = input->options,
+				 .secrets = input->secrets,
+				 .server = input->server };
+	int r = config_read(input, &config, problems, err);
 
-	if (r == OUTBOX_OK)
-		check_schemes(config, problems);
-	if (r == OUTBOX_OK && problems->count == 0)
-		r = try_plans(config, input->secrets, err);
-	if (r == OUTBOX_OK && problems->count == 0) {
+	checks.config = config;
+	if (r == OUTBOX_OK && config->root)
+		r = check_all(&checks, err);
+	if (r)
+		return r;
+	if (problems->count == 0) {
 		*ret_config = config;
 		config = NULL;
 		return OUTBOX_OK;
 	}
-	if (r != OUTBOX_OK && r != OUTBOX_ECONFIG)
-		return r;
-	return problems->count ? outbox_fail(err, OUTBOX_ECONFIG, "%s: %zu mistake%s", input->file,
-					     problems->count + problems->more,
-					     problems->count == 1 ? "" : "s")
-			       : r;
+	problems_sort(problems);
+	return outbox_fail(err, OUTBOX_ECONFIG, "%s: %zu mistake%s", input->file,
+			   problems->count + problems->more, problems->count == 1 ? "" : "s");
 }
 
 int config_source_find(const struct config *config, const char *name,

@@ -22,8 +22,8 @@ static int refuse(struct outbox_error *err, const char *text, const char *remedy
 {
 	char shown[80];
 
-	return outbox_fail(err, OUTBOX_EINVAL, "admin.listen: \"%s\" %s",
-			   text_shown(shown, sizeof(shown), text), remedy);
+	return outbox_fail(err, OUTBOX_EINVAL, "\"%s\" %s", text_shown(shown, sizeof(shown), text),
+			   remedy);
 }
 
 static int parse_unix(const char *text, struct endpoint *endpoint, struct outbox_error *err)
@@ -96,18 +96,18 @@ int listen_parse(const char *text, struct endpoint *ret_endpoint, struct outbox_
 }
 
 int listen_check(const struct endpoint *endpoint, const struct config_admin *config,
-		 struct outbox_error *err)
+		 const char **ret_key, struct outbox_error *err)
 {
+	*ret_key = config->cert ? "cert" : config->key ? "key" : "listen";
 	if (!config->cert != !config->key)
-		return outbox_fail(err, OUTBOX_ECONFIG,
-				   "admin.%s is set without admin.%s; TLS wants both",
-				   config->cert ? "cert" : "key", config->cert ? "key" : "cert");
+		return outbox_fail(err, OUTBOX_ECONFIG, "is set without admin.%s; TLS wants both",
+				   config->cert ? "key" : "cert");
 	if (endpoint->is_unix && config->cert)
 		return outbox_fail(err, OUTBOX_ECONFIG,
-				   "admin.cert: a UNIX socket has no TLS; remove one of the two");
+				   "a UNIX socket has no TLS; remove one of the two");
 	if (!endpoint->local && !config->cert)
 		return outbox_fail(err, OUTBOX_ECONFIG,
-				   "admin.listen: %s can be reached from other machines, where tokens "
+				   "%s can be reached from other machines, where tokens "
 				   "must not travel in the clear; set admin.cert and admin.key, or listen "
 				   "on 127.0.0.1 and put a TLS proxy or ssh -L in front",
 				   endpoint->text);

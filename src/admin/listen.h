@@ -28,9 +28,9 @@ struct endpoint {
 int listen_parse(const char *text, struct endpoint *ret_endpoint,
 		 struct outbox_error *err) OUTBOX_MUSTCHECK;
 
-/* ECONFIG: off this machine without TLS. Pure. */
+/* ECONFIG: off this machine without TLS; *ret_key is the key of config that it is about. Pure. */
 int listen_check(const struct endpoint *endpoint, const struct config_admin *config,
-		 struct outbox_error *err) OUTBOX_MUSTCHECK;
+		 const char **ret_key, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /* Bind and listen; the descriptor is the caller's. A stale UNIX socket is replaced. */
 int listen_open(struct endpoint *endpoint, int *ret_fd, struct outbox_error *err) OUTBOX_MUSTCHECK;

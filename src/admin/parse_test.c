@@ -222,7 +222,7 @@ static void endpoints(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
-		assert_fails(listen_parse(bad[i], &endpoint, err), OUTBOX_EINVAL, "admin.listen: ");
+		assert_fails(listen_parse(bad[i], &endpoint, err), OUTBOX_EINVAL, "\"");
 	assert_ok(listen_parse("127.0.0.9:1", &endpoint, err));
 	assert_true(endpoint.local);
 	assert_ok(listen_parse("localhost:8040", &endpoint, err));
@@ -242,17 +242,18 @@ static void off_the_machine_only_with_tls(void **state)
 	struct config_admin none = { .listen = "" }, tls = { .cert = "c", .key = "k" };
 	struct config_admin half = { .cert = "c" };
 	struct endpoint endpoint;
+	const char *key;
 
 	(void)state;
 	assert_ok(listen_parse("0.0.0.0:8040", &endpoint, err));
-	assert_fails(listen_check(&endpoint, &none, err), OUTBOX_ECONFIG,
+	assert_fails(listen_check(&endpoint, &none, &key, err), OUTBOX_ECONFIG,
 		     "set admin.cert and admin.key");
-	assert_ok(listen_check(&endpoint, &tls, err));
-	assert_fails(listen_check(&endpoint, &half, err), OUTBOX_ECONFIG, "TLS wants both");
+	assert_ok(listen_check(&endpoint, &tls, &key, err));
+	assert_fails(listen_check(&endpoint, &half, &key, err), OUTBOX_ECONFIG, "TLS wants both");
 	assert_ok(listen_parse("127.0.0.1:8040", &endpoint, err));
-	assert_ok(listen_check(&endpoint, &none, err));
+	assert_ok(listen_check(&endpoint, &none, &key, err));
 	assert_ok(listen_parse("unix:/x", &endpoint, err));
-	assert_fails(listen_check(&endpoint, &tls, err), OUTBOX_ECONFIG, "no TLS");
+	assert_fails(listen_check(&endpoint, &tls, &key, err), OUTBOX_ECONFIG, "no TLS");
 }
 
 int main(void)

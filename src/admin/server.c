@@ -58,8 +58,7 @@ static struct admin *admin_free(struct admin *admin)
 DEFINE_CLEANUP(struct admin *, admin_free)
 
 /* A PEM file; of the key nobody else may know. */
-static int read_pem(const char *option, const char *path, bool secret, char **ret_text,
-		    struct outbox_error *err)
+static int read_pem(const char *path, bool secret, char **ret_text, struct outbox_error *err)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 	struct stat file = { .st_mode = 0 };
@@ -81,10 +80,21 @@ static int read_pem(const char *option, const char *path, bool secret, char **re
 		close(fd);
 	if (wrong) {
 		free(text);
-		return outbox_fail(err, OUTBOX_ECONFIG, "admin.%s: %s %s", option, path, wrong);
+		return outbox_fail(err, OUTBOX_ECONFIG, "%s %s", path, wrong);
 	}
 	*ret_text = text;
 	return OUTBOX_OK;
+}
+
+int admin_check_pem(const char *path, bool secret, struct outbox_error *err)
+{
+	char *text = NULL;
+	int r = read_pem(path, secret, &text, err);
+
+	if (text && secret)
+		explicit_bzero(text, strlen(text));
+	free(text);
+	return r;
 }
 
 static int read_tls(struct admin *admin, const struct config_admin *config, struct outbox_error *err)
@@ -94,8 +104,11 @@ static int read_tls(struct admin *admin, const struct config_admin *config, stru
 	if (!config->cert)
 		return OUTBOX_OK;
 	admin->tls = true;
-	r = read_pem("cert", config->cert, false, &admin->cert, err);
-	return r ? r : read_pem("key", config->key, true, &admin->key, err);
+	r = read_pem(config->cert, false, &admin->cert, err);
+	if (r)
+		return outbox_wrap(err, "admin.cert");
+	r = read_pem(config->key, true, &admin->key, err);
+	return r ? outbox_wrap(err, "admin.key") : r;
 }
 
 static int read_tokens(struct admin *admin, const char *given, struct outbox_error *err)
@@ -158,12 +171,14 @@ static struct admin *make(const struct admin_options *options)
 
 static int prepare(struct admin *admin, const struct config_admin *config, struct outbox_error *err)
 {
+	const char *key = "listen";
 	int r = listen_parse(config->listen, &admin->endpoint, err);
 
 	if (r == OUTBOX_OK)
-		r = listen_check(&admin->endpoint, config, err);
-	if (r == OUTBOX_OK)
-		r = read_tls(admin, config, err);
+		r = listen_check(&admin->endpoint, config, &key, err);
+	if (r)
+		return outbox_wrap(err, "admin.%s", key);
+	r = read_tls(admin, config, err);
 	if (r == OUTBOX_OK)
 		r = read_tokens(admin, config->tokens, err);
 	if (r == OUTBOX_OK)

@@ -35,6 +35,9 @@ DEFINE_CLEANUP(struct admin *, admin_stop)
 /* Read the tokens again. Wrong in any way: the old ones stay. Any thread. */
 int admin_reload(struct admin *admin, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
+/* ECONFIG: what admin_start() would say of a certificate's file, or with secret of a key's. */
+int admin_check_pem(const char *path, bool secret, struct outbox_error *err) OUTBOX_MUSTCHECK;
+
 /* Where it listens, for people: "http://127.0.0.1:8040". */
 const char *admin_address(const struct admin *admin);
 

@@ -58,7 +58,7 @@ static int run_check(struct cli *cli, void *values, struct outbox_error *err)
 
 	if (!problems)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
-	r = config_open(file_of(cli), &given->sets, true, &config, problems, err);
+	r = config_check(file_of(cli), &given->sets, &config, problems, err);
 	problems_tell(problems);
 	if (cli->json)
 		return check_json(cli, problems, r, err);

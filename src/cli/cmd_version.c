@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/json_out.h"
+#include "relay/registry.h"
 #include "store/store.h"
 #include "transport/transport.h"
 
@@ -9,17 +10,11 @@
 #define INDENT 11
 #define LINE_MAX_CHARS 80
 
-/* memory: and handler: are for programs that bring their own objects: nobody can name them here. */
-static bool usable(const char *scheme)
-{
-	return strcmp(scheme, "memory") != 0 && strcmp(scheme, "handler") != 0;
-}
-
 /* What may stand in front of a URL's colon, added to a list or printed, within the screen's width. */
 static void tell(const char *const *schemes, json_t *list, int *column)
 {
 	for (; *schemes; schemes++) {
-		if (!usable(*schemes))
+		if (!scheme_listed(*schemes))
 			continue;
 		if (list) {
 			json_array_append_new(list, json_text(*schemes));

@@ -7,14 +7,15 @@
 #include <stdio.h>
 #include <unistd.h>
 
-int config_open(const char *file, const struct list *sets, bool secrets, struct config **ret_config,
-		struct problems *problems, struct outbox_error *err)
+int config_check(const char *file, const struct list *sets, struct config **ret_config,
+		 struct problems *problems, struct outbox_error *err)
 {
 	struct config_input input = { .file = file,
 				      .sets = sets->items,
 				      .n_sets = sets->count,
 				      .environment = environ,
-				      .secrets = secrets };
+				      .secrets = true,
+				      .server = true };
 
 	return configure(&input, ret_config, problems, err);
 }
@@ -36,11 +37,16 @@ int config_open_told(const char *file, const struct list *sets, bool secrets,
 		     struct config **ret_config, struct outbox_error *err)
 {
 	_cleanup_(cleanup_free) struct problems *problems = calloc(1, sizeof(*problems));
+	struct config_input input = { .file = file,
+				      .sets = sets->items,
+				      .n_sets = sets->count,
+				      .environment = environ,
+				      .secrets = secrets };
 	int r;
 
 	if (!problems)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
-	r = config_open(file, sets, secrets, ret_config, problems, err);
+	r = configure(&input, ret_config, problems, err);
 	problems_tell(problems);
 	return r;
 }

@@ -175,7 +175,7 @@ int relay_file_make(const struct relay_values *given, const char *store, struct 
 {
 	_cleanup_(cleanup_free) struct problems *problems = calloc(1, sizeof(*problems));
 	_cleanup_(cleanup_free) char *text = NULL;
-	struct config_input input = { .file = "the options", .secrets = true };
+	struct config_input input = { .file = "the options", .secrets = true, .options = true };
 	char name[NAME_SIZE];
 	json_t *root;
 	int r;

@@ -151,7 +151,16 @@ struct config_input {
 	size_t n_sets;
 	char *const *environment; /* NAME=value, NULL behind the last; may be NULL */
 	bool secrets;             /* read the files that file: names */
+	bool server;              /* read those that the admin server needs */
+	bool options;             /* the text was made of a command's options: there is no file */
 };
+
+/*
+ * As far as it can be read: OK with problems, too, for those who have more to check. Then what nobody wrote rightly is
+ * missing in *ret_config, and what follows from several values. ENOTFOUND: there is no such file; ENOMEM.
+ */
+int config_read(const struct config_input *input, struct config **ret_config,
+		struct problems *problems, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /*
  * EINVAL, ECONFIG: problems says what is wrong (err repeats the first); ENOTFOUND: there is no such

@@ -47,8 +47,6 @@ static void what_can_be(void **state)
 		  "  - { name: b, to: 'null:', dead_letter: c }\n"
 		  "  - { name: c, to: 'null:' }\n",
 		  "" },
-		/* another relay's: the store knows */
-		{ "  - { name: a, to: 'null:', dead_letter: elsewhere }\n", "" },
 		{ "  - { name: a, to: 'null:', dead_letter: b }\n"
 		  "  - { name: b, to: 'null:', external: false }\n",
 		  "" },
@@ -64,6 +62,30 @@ static void what_can_be(void **state)
 
 #define AT(line, column, index, name) \
 	"outbox.yaml:" line ":" column ": targets[" index "] \"" name "\", dead_letter: "
+
+static void unknown_ones(void **state)
+{
+	static const char other[] = "  - { name: a, to: 'null:', dead_letter: elsewhere }\n";
+	static const struct row rows[] = {
+		{ other,
+		  AT("5", "42", "0", "a") "\"elsewhere\" is the name of none of the targets; add it: "
+					  "match: { nothing: true }\n" },
+		{ "  - { name: a, to: 'null:', dead_letter: parkd }\n"
+		  "  - { name: parked, to: 'null:' }\n",
+		  AT("5", "42", "0",
+		     "a") "\"parkd\" is the name of none of the targets; did you mean parked?\n" },
+	};
+	_cleanup_(buf_deinit) struct buf told = BUF_INIT(40000), text = BUF_INIT(4000);
+	struct config *config;
+
+	(void)state;
+	expect(rows, ARRAY_SIZE(rows));
+	/* options cannot say more of another relay's target than its name: the store knows it */
+	buf_printf(&text, "sources:\n  - name: shop\n    store: sqlite:app.db\ntargets:\n%s", other);
+	config = load_told((struct config_input){ .text = buf_str(&text), .options = true }, &told);
+	assert_string_equal(buf_str(&told), "");
+	config_free(config);
+}
 
 static void loops(void **state)
 {
@@ -144,9 +166,13 @@ static void it_gets_to_the_relay(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_can_be),      cmocka_unit_test(loops),
-		cmocka_unit_test(outside),          cmocka_unit_test(a_long_loop),
-		cmocka_unit_test(a_name_is_wanted), cmocka_unit_test(it_gets_to_the_relay),
+		cmocka_unit_test(what_can_be),
+		cmocka_unit_test(unknown_ones),
+		cmocka_unit_test(loops),
+		cmocka_unit_test(outside),
+		cmocka_unit_test(a_long_loop),
+		cmocka_unit_test(a_name_is_wanted),
+		cmocka_unit_test(it_gets_to_the_relay),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

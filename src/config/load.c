@@ -6,6 +6,7 @@
  */
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/nearest.h"
 #include "base/secret.h"
 #include "base/text.h"
 #include "config/check.h"
@@ -156,7 +157,7 @@ static int read_alert_secrets(struct config *config, struct problems *problems,
 		if (r == OUTBOX_OK)
 			r = read_secret(config, node_find(item, "token"), &alerts[i].token,
 					problems, err);
-		if (r == OUTBOX_OK && problems->count == before)
+		if (r == OUTBOX_OK && problems->count == before && alerts[i].url)
 			check_alert_url(item, &alerts[i], problems);
 	}
 	return r;
@@ -203,12 +204,13 @@ static void check_source_targets(const struct config *config, struct problems *p
 	const struct config_target *targets = config->targets.items;
 	char shown[80];
 
-	for (size_t i = 0; i < config->sources.count; i++)
+	for (size_t i = 0; config->targets.count && i < config->sources.count; i++)
 		for (size_t j = 0; j < sources[i].targets.count; j++) {
 			const char *glob = sources[i].targets.items[j];
 			size_t k = 0;
 
-			while (k < config->targets.count && !glob_match(glob, targets[k].name))
+			while (k < config->targets.count &&
+			       (!targets[k].name || !glob_match(glob, targets[k].name)))
 				k++;
 			if (k == config->targets.count)
 				problems_about(problems,
@@ -216,6 +218,34 @@ static void check_source_targets(const struct config *config, struct problems *p
 					       "\"%s\" is the name of none of the targets",
 					       text_shown(shown, sizeof(shown), glob));
 		}
+}
+
+/* In a file; options may name a target that another relay registered, which the store knows. */
+static void check_dead_letters(const struct config *config, struct problems *problems)
+{
+	const struct config_target *targets = config->targets.items;
+
+	for (size_t i = 0; i < config->targets.count; i++) {
+		const char *dead = targets[i].dead_letter;
+		struct nearest nearest;
+		bool found = !dead;
+
+		nearest_init(&nearest, dead ? dead : "");
+		for (size_t j = 0; !found && j < config->targets.count; j++) {
+			const char *name = targets[j].name ? targets[j].name : "";
+
+			found = strcmp(name, dead) == 0;
+			if (j != i)
+				nearest_offer(&nearest, name);
+		}
+		if (!found)
+			problems_about(problems,
+				       node_find(item_node(config, "targets", i), "dead_letter"),
+				       "\"%s\" is the name of none of the targets%s%s%s", dead,
+				       nearest.best ? "; did you mean " : "",
+				       nearest.best ? nearest.best : "",
+				       nearest.best ? "?" : "; add it: match: { nothing: true }");
+	}
 }
 
 /* What follows from several values; the file is right so far. */
@@ -258,16 +288,17 @@ static int load(const struct config_input *input, struct config *config, struct 
 		r = lay_over(input, config, problems, err);
 	if (r == OUTBOX_OK && config->root)
 		r = schema_read(&schema_root, config->root, config->arena, problems, config, err);
-	if (r == OUTBOX_OK && problems->count == 0) {
+	if (r || !config->root)
+		return r;
+	if (problems->count == 0)
 		complete(config, problems);
-		check_source_targets(config, problems);
-	}
-	if (r == OUTBOX_OK && problems->count == 0 && input->secrets)
-		r = read_secrets(config, problems, err);
-	return r;
+	check_source_targets(config, problems);
+	if (!input->options)
+		check_dead_letters(config, problems);
+	return input->secrets ? read_secrets(config, problems, err) : OUTBOX_OK;
 }
 
-int config_load(const struct config_input *input, struct config **ret_config,
+int config_read(const struct config_input *input, struct config **ret_config,
 		struct problems *problems, struct outbox_error *err)
 {
 	struct config *config = calloc(1, sizeof(*config));
@@ -280,14 +311,6 @@ int config_load(const struct config_input *input, struct config **ret_config,
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	}
 	r = load(input, config, problems, err);
-	problems_sort(problems);
-	if (r == OUTBOX_OK && problems->count) {
-		_cleanup_(buf_deinit) struct buf line = BUF_INIT(2000);
-
-		problem_format(&problems->items[0], &line);
-		problems->no_memory |= line.failed;
-		r = outbox_fail(err, OUTBOX_ECONFIG, "%.500s", buf_str(&line));
-	}
 	if (problems->no_memory)
 		r = outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	if (r)
@@ -295,4 +318,26 @@ int config_load(const struct config_input *input, struct config **ret_config,
 	else
 		*ret_config = config;
 	return r;
+}
+
+int config_load(const struct config_input *input, struct config **ret_config,
+		struct problems *problems, struct outbox_error *err)
+{
+	struct config *config = NULL;
+	int r = config_read(input, &config, problems, err);
+
+	if (r)
+		return r;
+	problems_sort(problems);
+	if (problems->count) {
+		_cleanup_(buf_deinit) struct buf line = BUF_INIT(2000);
+
+		problem_format(&problems->items[0], &line);
+		r = line.failed ? outbox_fail(err, OUTBOX_ENOMEM, "out of memory")
+				: outbox_fail(err, OUTBOX_ECONFIG, "%.500s", buf_str(&line));
+		config_free(config);
+		return r;
+	}
+	*ret_config = config;
+	return OUTBOX_OK;
 }

@@ -126,10 +126,19 @@ static int unknown_scheme(const char *what, const char *likely, const char *url,
 			   shown, known);
 }
 
-/* memory: and handler: want objects of the program's own, which only come with a registry. */
+bool scheme_usable(const char *scheme)
+{
+	return strcmp(scheme, "memory") != 0 && strcmp(scheme, "handler") != 0;
+}
+
+bool scheme_listed(const char *scheme)
+{
+	return scheme_usable(scheme) && strcmp(scheme, "rediss") != 0;
+}
+
 static bool offered(const struct outbox_registry *registry, const char *scheme)
 {
-	return registry || (strcmp(scheme, "memory") != 0 && strcmp(scheme, "handler") != 0);
+	return scheme_listed(scheme) || (registry && !scheme_usable(scheme));
 }
 
 static void add_schemes(const struct outbox_registry *registry, char *out, size_t size,
@@ -166,6 +175,20 @@ int registry_open_store(const struct outbox_registry *registry, const char *url,
 			return store_drivers[i]->open(&config, create, ret_store, err);
 	}
 	return unknown_scheme("store", "sqlite", url, known, err);
+}
+
+int registry_check_store(const char *url, struct outbox_error *err)
+{
+	char scheme[32] = "";
+
+	url_scheme(url, scheme, sizeof(scheme));
+	for (size_t i = 0; store_drivers[i]; i++) {
+		const struct outbox_store_ops *ops = store_drivers[i];
+
+		if (has_scheme(ops->schemes, scheme) && ops->check_url)
+			return ops->check_url(url, err);
+	}
+	return OUTBOX_OK;
 }
 
 int registry_open_transport(const struct outbox_registry *registry,

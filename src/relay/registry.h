@@ -17,4 +17,13 @@ int registry_open_transport(const struct outbox_registry *registry,
 			    struct outbox_transport **ret_transport,
 			    struct outbox_error *err) OUTBOX_MUSTCHECK;
 
+/* Would the store's driver understand the URL? Of built-in ones; those who do not say are not asked. */
+int registry_check_store(const char *url, struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/* memory: and handler: want objects of the program's own, which only come with a registry. */
+bool scheme_usable(const char *scheme);
+
+/* To be offered to people: rediss: is known only in order to say what to do instead. */
+bool scheme_listed(const char *scheme);
+
 #endif

@@ -71,6 +71,79 @@ def test_every_mistake_is_told_with_its_place(write):
         assert "outbox.yaml:12:17: relay.batch" in shop.run(*args, code=2).err
 
 
+WRONG = """\
+sources:
+  - name: shop
+    store: postgres://app@db:99999/shop
+  - name: two
+    store: sqlite:x.db?foo=1
+    targets: [nobody]
+targets:
+  - name: events
+    to: amqp://relay@mq/?exchange=shop&foo=1
+    dead_letter: parkd
+  - name: nowhere
+    to: nats://n:99999/
+    dead_letter: limbo
+  - name: parked
+    to: redis://user@r1/
+  - name: tls
+    to: rediss://x/
+    batch: many
+  - name: f
+    to: "file:"
+admin:
+  listen: 0.0.0.0:8040
+"""
+
+
+def test_drivers_and_the_admin_server_are_asked_at_once(write):
+    """Also beside mistakes of other kinds, and each with its place."""
+    shop = write(WRONG)
+    told = shop.run("config", "check", code=2).err.splitlines()
+    expected = [
+        ("3:12", 'sources[0] "shop", store: the port: "99999" is not a whole number from 1 to 65535'),
+        ("5:12", 'sources[1] "two", store: unknown option "foo": a sqlite: URL takes busy, name; repair or remove it'),
+        ("6:14", 'sources[1] "two", targets: "nobody" is the name of none of the targets'),
+        ("9:9", 'targets[0] "events", to: rabbitmq mq:5672: no password; add password_file=PATH; '
+                'or write password: file:PATH beside it'),
+        ("9:9", 'targets[0] "events", to: unknown option "foo"'),
+        ("10:18", 'targets[0] "events", dead_letter: "parkd" is the name of none of the targets; did you mean parked?'),
+        ("12:9", 'targets[1] "nowhere", to: the port: "99999" is not a whole number from 1 to 65535'),
+        ("13:18", 'targets[1] "nowhere", dead_letter: "limbo" is the name of none of the targets; '
+                  'add it: match: { nothing: true }'),
+        ("15:9", 'targets[2] "parked", to: redis: a user without a password; write user:password@, '
+                 'or add password_file=PATH; or write password: file:PATH beside it'),
+        ("17:9", 'targets[3] "tls", to: rediss: this build'),
+        ("18:12", 'targets[3] "tls", batch: "many" is not a whole number'),
+        ("20:9", 'targets[4] "f", to: file: needs the path of a file'),
+        ("22:11", "admin.listen: 0.0.0.0:8040 can be reached from other machines"),
+    ]
+    assert len(told) == len(expected) + 1
+    for line, (place, text) in zip(told, expected):
+        assert line.startswith(f"outbox.yaml:{place}: {text}")
+    # the relay says the same
+    for mode in ([], ["--once"]):
+        assert shop.run("relay", "--config", "outbox.yaml", *mode, code=2).err.splitlines()[:-1] == told[:-1]
+
+
+@pytest.mark.parametrize("admin, place, text", [
+    ("listen: 127.0.0.1:99999", "13:11", 'listen: "127.0.0.1:99999" is not ADDRESS:PORT'),
+    ("listen: 127.0.0.1:8040\n  cert: c.pem", "14:9", "cert: is set without admin.key; TLS wants both"),
+    ("listen: unix:/tmp/x\n  cert: c.pem\n  key: k.pem", "14:9", "cert: a UNIX socket has no TLS"),
+    ("listen: 127.0.0.1:8040\n  cert: c.pem\n  key: k.pem", "15:8", "key: k.pem cannot be read; name a PEM file"),
+])
+def test_the_admin_servers_keys(write, admin, place, text):
+    err = write(f"{GOOD}admin:\n  {admin}\n").run("config", "check", code=2).err
+    assert f"outbox.yaml:{place}: admin.{text}" in err
+
+
+def test_a_dead_letter_of_another_relay_can_be_named(write):
+    """By a target that this file's source does not deliver to."""
+    text = GOOD.replace('app.db}"\n', 'app.db}"\n    targets: [events]\n').replace("out.jsonl", "out.jsonl\n    dead_letter: partner")
+    write(text.replace("    external: true\n", "")).run("config", "check")
+
+
 def test_schemes_are_those_of_this_build(write):
     shop = write(GOOD.replace("file:out.jsonl", "carrier-pigeon://x").replace("sqlite:", "filing-cabinet:"))
     err = shop.run("config", "check", code=2).err

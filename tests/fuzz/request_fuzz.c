@@ -95,12 +95,13 @@ static void check_endpoint(const char *text)
 	struct config_admin config = { .listen = text };
 	struct outbox_error err = OUTBOX_ERROR_INIT;
 	struct endpoint endpoint;
+	const char *key;
 	int r = listen_parse(text, &endpoint, &err);
 
 	check_error(r, &err);
 	if (r)
 		return;
-	r = listen_check(&endpoint, &config, &err);
+	r = listen_check(&endpoint, &config, &key, &err);
 	check_error(r, &err);
 	/* nothing that other machines reach gets by without TLS */
 	CHECK((r == OUTBOX_OK) == endpoint.local);

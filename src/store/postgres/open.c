@@ -53,6 +53,15 @@ int pg_open(const struct outbox_store_config *config, bool create, struct outbox
 	return OUTBOX_OK;
 }
 
+int pg_check_url(const char *url, struct outbox_error *err)
+{
+	_cleanup_(pg_settings_deinit) struct pg_settings settings = { 0 };
+	struct pg_store s = { .timeout = 0 };
+	int r = pg_settings_parse(url, &settings, err);
+
+	return r == OUTBOX_OK && settings.schema ? pg_schema_name(&s, settings.schema, err) : r;
+}
+
 void pg_close(struct outbox_store *store)
 {
 	struct pg_store *s = pg_of(store);

@@ -42,4 +42,5 @@ const struct outbox_store_ops postgres_store_ops = {
 	.redact = pg_redact,
 	.keys = pg_keys,
 	.note = pg_note,
+	.check_url = pg_check_url,
 };

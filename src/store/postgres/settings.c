@@ -45,6 +45,24 @@ static const char *setting(const struct pg_settings *settings, const char *key)
 	return NULL;
 }
 
+/* libpq says it only when it connects. */
+static int check_ports(const char *ports, struct outbox_error *err)
+{
+	int64_t port;
+	char one[40];
+	int r = OUTBOX_OK;
+
+	for (size_t size; r == OUTBOX_OK && *ports; ports += size + (ports[size] == ',')) {
+		size = strcspn(ports, ",");
+		snprintf(one, sizeof(one), "%.*s", (int)size, ports);
+		if (size && number_parse("the port", one, 1, 65535, &port, err))
+			r = OUTBOX_ECONFIG;
+	}
+	if (r && err)
+		err->status = r;
+	return r;
+}
+
 /* "h1:1,h2" is "h1,h2" and "1," to libpq. An IPv6 address is in brackets. */
 static int split_hosts(struct pg_settings *settings, struct outbox_error *err)
 {
@@ -75,7 +93,7 @@ static int split_hosts(struct pg_settings *settings, struct outbox_error *err)
 		set(settings, "host", hosts);
 	if (ports[0] && strspn(ports, ",") != strlen(ports))
 		set(settings, "port", ports);
-	return OUTBOX_OK;
+	return check_ports(ports, err);
 }
 
 static bool is_libpq_option(const char *name)

@@ -121,6 +121,13 @@ static int parse(const char *text, struct settings *settings, struct outbox_erro
 	return r;
 }
 
+int sqlite_check_url(const char *url, struct outbox_error *err)
+{
+	_cleanup_(settings_deinit) struct settings settings = { 0 };
+
+	return parse(url, &settings, err);
+}
+
 static void folder_of(const char *path, char *out, size_t size)
 {
 	const char *slash = strrchr(path, '/');

@@ -38,4 +38,5 @@ const struct outbox_store_ops sqlite_store_ops = {
 	.redact = sqlite_redact,
 	.keys = sqlite_keys,
 	.note = sqlite_note,
+	.check_url = sqlite_check_url,
 };

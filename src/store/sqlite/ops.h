@@ -10,6 +10,7 @@ extern const struct outbox_store_ops sqlite_store_ops;
 
 int sqlite_open(const struct outbox_store_config *config, bool create,
 		struct outbox_store **ret_store, struct outbox_error *err);
+int sqlite_check_url(const char *url, struct outbox_error *err);
 void sqlite_close(struct outbox_store *store);
 int sqlite_init(struct outbox_store *store, const struct outbox_init_options *options,
 		struct outbox_error *err);
