@@ -2,8 +2,8 @@
 #include "admin/api.h"
 
 #include "admin/json.h"
-#include "base/nearest.h"
 #include "base/text.h"
+#include "operate/act.h"
 
 #include <string.h>
 
@@ -92,25 +92,10 @@ static bool seen_target(const struct admin_request *request, const char *source,
 static int check_target(const struct admin_request *request, struct outbox_store *store,
 			const char *target, struct outbox_error *err)
 {
-	_cleanup_(buf_deinit) struct buf names = BUF_INIT(400);
 	struct outbox_stats stats;
-	struct nearest nearest;
-	char shown[80];
 	int r = store->ops->stats(store, request->arena, &stats, err);
 
-	if (r || has_target(&stats, target))
-		return r;
-	text_shown(shown, sizeof(shown), target);
-	nearest_init(&nearest, target);
-	for (size_t i = 0; i < stats.n_targets; i++) {
-		nearest_offer(&nearest, stats.targets[i].name);
-		buf_printf(&names, "%s%s", i ? ", " : "", stats.targets[i].name);
-	}
-	if (nearest.best)
-		return outbox_fail(err, OUTBOX_ENOTFOUND, "no target \"%s\"; did you mean %s?",
-				   shown, nearest.best);
-	return outbox_fail(err, OUTBOX_ENOTFOUND, "no target \"%s\"; there %s%s", shown,
-			   names.size ? "are: " : "is none yet", buf_str(&names));
+	return r ? r : act_check_target(&stats, target, err);
 }
 
 /* Which of several? The daemon only knows what to do with one or with a name. */

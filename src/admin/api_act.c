@@ -7,11 +7,11 @@
 #include "admin/api.h"
 #include "admin/views.h"
 #include "base/text.h"
+#include "operate/act.h"
 
 #include <string.h>
 
 #define LIMIT_MAX 1000
-#define BUSY_TRIES 5
 
 static const char *const states[] = { "failed", "pending", NULL };
 static const char *const failed[] = { "failed", NULL };
@@ -134,35 +134,18 @@ static void fill(struct work *work)
 	work->act.filter = &work->filter;
 }
 
-/* Ids want the target they are meant for; and an id that is not there is a mistake of its own. */
-static int check_ids(struct work *work, const struct outbox_stats *stats, struct outbox_error *err)
+/* Ids want the target they are meant for; of a filter the store's own clock says what came later. */
+static int settle_what(struct work *work, const struct outbox_stats *stats, struct outbox_error *err)
 {
-	_cleanup_(buf_deinit) struct buf names = BUF_INIT(400);
-	struct outbox_claimed message;
-	int r = OUTBOX_OK;
+	int r;
 
-	for (size_t i = 0; i < stats->n_targets; i++)
-		buf_printf(&names, "%s%s", i ? ", " : "", stats->targets[i].name);
-	if (!work->filter.target && stats->n_targets == 1)
-		work->filter.target = stats->targets[0].name;
-	if (!work->filter.target && stats->n_targets > 1)
-		return outbox_fail(err, OUTBOX_EINVAL,
-				   "target is missing: a message has a delivery to each of %s",
-				   buf_str(&names));
-	for (size_t i = 0; r == OUTBOX_OK && i < work->filter.n_ids; i++)
-		r = work->store->ops->get(work->store, work->filter.ids[i], work->request->arena,
-					  &message, err);
-	return r;
-}
-
-/* The store's own clock says what came later. */
-static int bound(struct work *work, const struct outbox_stats *stats)
-{
+	if (work->filter.n_ids) {
+		r = act_choose_target(stats, "target", &work->filter, err);
+		return r ? r : act_check_ids(work->store, &work->filter, err);
+	}
 	if (!work->body.before)
 		work->body.before = stats->store_now;
-	work->filter.created_before = work->body.before;
-	if (work->act.action == OUTBOX_REQUEUE)
-		work->filter.changed_before = work->body.before;
+	act_bound(work->act.action, work->body.before, &work->filter);
 	return OUTBOX_OK;
 }
 
@@ -175,16 +158,13 @@ static int work_off(struct work *work, struct admin_response *response, struct o
 	int r = work->store->ops->stats(work->store, work->request->arena, &stats, err);
 
 	if (r == OUTBOX_OK)
-		r = work->filter.n_ids ? check_ids(work, &stats, err) : bound(work, &stats);
+		r = settle_what(work, &stats, err);
+	if (r == OUTBOX_OK)
+		r = act_page(work->store, &work->act, &view.acted, err);
+	if (r == OUTBOX_OK)
+		r = act_check_refused(&view.acted, &work->filter, err);
 	if (r)
 		return r;
-	r = OUTBOX_EBUSY;
-	for (int i = 0; i < BUSY_TRIES && r == OUTBOX_EBUSY; i++)
-		r = work->store->ops->act(work->store, &work->act, &view.acted, err);
-	if (r)
-		return r;
-	if (view.acted.refused && view.acted.done == 0 && view.acted.refused == work->filter.n_ids)
-		return outbox_fail(err, OUTBOX_ECONFLICT, "%s", view.acted.why);
 	view.before = work->filter.n_ids ? 0 : work->body.before;
 	return api_answer(response, json_acted(&view), err);
 }

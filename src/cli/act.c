@@ -9,8 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define BUSY_TRIES 5
-
 static const struct act_verb verbs[] = {
 	[OUTBOX_REQUEUE] = { "requeue", "requeued" },
 	[OUTBOX_DISCARD] = { "discard", "discarded" },
@@ -22,8 +20,10 @@ int act_finish(struct act_work *work, const struct outbox_acted *acted, struct o
 	struct cli *cli = work->cli;
 	char count[COUNT_TEXT_MAX];
 
-	if (acted->refused && acted->done == 0 && acted->refused == work->filter.n_ids)
-		return outbox_fail(err, OUTBOX_ECONFLICT, "%s", acted->why);
+	int r = act_check_refused(acted, &work->filter, err);
+
+	if (r)
+		return r;
 	if (acted->refused)
 		cli->exit = EXIT_CONFLICT;
 	if (cli->json)
@@ -39,66 +39,27 @@ int act_finish(struct act_work *work, const struct outbox_acted *acted, struct o
 	return OUTBOX_OK;
 }
 
-int act_page(struct act_work *work, size_t limit, struct outbox_acted *ret_acted,
-	     struct outbox_error *err)
+int act_work_page(struct act_work *work, size_t limit, struct outbox_acted *ret_acted,
+		  struct outbox_error *err)
 {
-	struct cli *cli = work->cli;
-	int r = OUTBOX_EBUSY;
-
 	work->filter.limit = limit;
-	for (int i = 0; i < BUSY_TRIES && r == OUTBOX_EBUSY; i++)
-		r = cli->store->ops->act(cli->store, &work->act, ret_acted, err);
-	return r;
+	return act_page(work->cli->store, &work->act, ret_acted, err);
 }
 
 /* ---- by ids -------------------------------------------------------------------------------- */
 
-static int choose_target(struct act_work *work, const struct outbox_stats *stats,
-			 struct outbox_error *err)
-{
-	_cleanup_(buf_deinit) struct buf names = BUF_INIT(400);
-
-	if (work->filter.target || stats->n_targets == 0)
-		return OUTBOX_OK;
-	if (stats->n_targets == 1) {
-		work->filter.target = stats->targets[0].name;
-		return OUTBOX_OK;
-	}
-	for (size_t i = 0; i < stats->n_targets; i++)
-		buf_printf(&names, "%s%s", i ? ", " : "", stats->targets[i].name);
-	return outbox_fail(err, OUTBOX_EINVAL,
-			   "--target is missing: a message has a delivery to each of %s",
-			   buf_str(&names));
-}
-
-/* An id that is not in the log is a mistake of its own, told before anything is changed. */
-static int check_ids(struct act_work *work, struct outbox_error *err)
-{
-	struct outbox_claimed message;
-	struct outbox_arena *arena = outbox_arena_new((size_t)64 << 20);
-	int r = arena ? OUTBOX_OK : outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
-
-	for (size_t i = 0; r == OUTBOX_OK && i < work->filter.n_ids; i++) {
-		outbox_arena_reset(arena);
-		r = work->cli->store->ops->get(work->cli->store, work->filter.ids[i], arena,
-					       &message, err);
-	}
-	outbox_arena_free(arena);
-	return r;
-}
-
 static int by_ids(struct act_work *work, struct outbox_error *err)
 {
 	struct outbox_acted acted = { 0 };
-	int r = choose_target(work, work->stats, err);
+	int r = act_choose_target(work->stats, "--target", &work->filter, err);
 
 	work->filter.ids = work->cli->words;
 	work->filter.n_ids = work->cli->n_words;
 	work->filter.state = 0;
 	if (r == OUTBOX_OK)
-		r = check_ids(work, err);
+		r = act_check_ids(work->cli->store, &work->filter, err);
 	if (r == OUTBOX_OK)
-		r = act_page(work, work->filter.n_ids, &acted, err);
+		r = act_work_page(work, work->filter.n_ids, &acted, err);
 	return r ? r : act_finish(work, &acted, err);
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "cli/selection.h"
+#include "operate/act.h"
 
 struct act_values {
 	struct selection select;
@@ -36,9 +37,9 @@ struct act_work {
 int act_run(struct cli *cli, int action, const struct act_values *given,
 	    struct outbox_error *err) OUTBOX_MUSTCHECK;
 
-/* One call of the store, repeated while it is busy. */
-int act_page(struct act_work *work, size_t limit, struct outbox_acted *ret_acted,
-	     struct outbox_error *err) OUTBOX_MUSTCHECK;
+/* One call of the store for at most limit deliveries. */
+int act_work_page(struct act_work *work, size_t limit, struct outbox_acted *ret_acted,
+		  struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /* What was done, for people or programs. */
 int act_finish(struct act_work *work, const struct outbox_acted *acted,

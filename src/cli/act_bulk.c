@@ -49,7 +49,7 @@ static int count(struct act_work *work, struct outbox_error *err)
 		if (only && strcmp(only, name) != 0)
 			continue;
 		work->filter.target = name;
-		r = act_page(work, PAGE, &one, err);
+		r = act_work_page(work, PAGE, &one, err);
 		if (r == OUTBOX_OK)
 			note_count(work, name, &one);
 	}
@@ -154,17 +154,6 @@ static void add_up(struct outbox_acted *total, const struct outbox_acted *one)
 		total->oldest = one->oldest;
 }
 
-/* Behind the page before, so that what was done is not passed over again and again. */
-static void go_on(struct act_work *work, struct outbox_acted *acted, char *cursor, size_t size)
-{
-	if (acted->cursor[0]) {
-		snprintf(cursor, size, "%s", acted->cursor);
-		work->filter.cursor = cursor;
-	} else {
-		acted->more = acted->more && acted->done > 0;
-	}
-}
-
 /* *ret_signal: what ended it early; 0: nothing is left. */
 static int work_off(struct act_work *work, struct outbox_acted *total, int *ret_signal,
 		    struct outbox_error *err)
@@ -173,7 +162,7 @@ static int work_off(struct act_work *work, struct outbox_acted *total, int *ret_
 	size_t page = rate > 0 && rate / 10 < PAGE ? (size_t)(rate / 10) + 1 : PAGE;
 	outbox_time began = outbox_clock_system()->mono(outbox_clock_system());
 	struct outbox_acted acted = { .more = true };
-	char cursor[sizeof(acted.cursor)];
+	char cursor[ACT_CURSOR_MAX];
 	struct progress progress;
 	sigset_t signals;
 	int number = 0, r = OUTBOX_OK;
@@ -181,16 +170,15 @@ static int work_off(struct act_work *work, struct outbox_acted *total, int *ret_
 	stop_block(&signals);
 	progress_start(&progress, work->verb->past, (int64_t)work->count);
 	while (acted.more && !number) {
-		r = act_page(work, page, &acted, err);
+		r = act_work_page(work, page, &acted, err);
 		if (r)
 			break;
 		add_up(total, &acted);
 		progress_show(&progress, (int64_t)total->done);
-		go_on(work, &acted, cursor, sizeof(cursor));
+		/* behind the page before, so that what was done is not passed over again and again */
+		acted.more = act_next(&acted, &work->filter, cursor);
 		if (acted.more)
 			number = keep_rate(rate, began, total->done, acted.rest, &signals);
-		snprintf(cursor, sizeof(cursor), "%s", acted.cursor);
-		work->filter.cursor = *cursor ? cursor : NULL;
 	}
 	work->filter.cursor = NULL;
 	progress_end(&progress);
@@ -202,25 +190,14 @@ static int work_off(struct act_work *work, struct outbox_acted *total, int *ret_
 	return r;
 }
 
-/* What is published or fails after it was counted was not confirmed. */
-static void set_bounds(struct act_work *work)
-{
-	outbox_time now = work->stats->store_now;
-
-	if (!work->filter.created_before || work->filter.created_before > now)
-		work->filter.created_before = now;
-	if (work->act.action == OUTBOX_REQUEUE &&
-	    (!work->filter.changed_before || work->filter.changed_before > now))
-		work->filter.changed_before = now;
-}
-
 int act_by_filter(struct act_work *work, struct outbox_error *err)
 {
 	struct outbox_acted total = { 0 };
 	char what[250], question[300];
 	int number = 0, r;
 
-	set_bounds(work);
+	/* what is published or fails after it was counted was not confirmed */
+	act_bound(work->act.action, work->stats->store_now, &work->filter);
 	r = count(work, err);
 	if (r)
 		return r;

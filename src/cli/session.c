@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/buf.h"
-#include "base/nearest.h"
 #include "base/text.h"
 #include "base/url.h"
 #include "cli/cli.h"
 #include "cli/safe.h"
 #include "cli/sources.h"
+#include "operate/act.h"
 #include "operate/ready.h"
 #include "relay/registry.h"
 #include "store/store.h"
@@ -13,24 +13,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define ARENA_MAX ((size_t)64 << 20)
 
 static void fill_actor(struct cli *cli)
 {
-	const char *user = getenv("USER");
-	char host[128] = "";
-
 	if (cli->actor)
 		return;
-	if (gethostname(host, sizeof(host) - 1) != 0 || !*host)
-		snprintf(host, sizeof(host), "localhost");
-	if (user && *user)
-		snprintf(cli->actor_text, sizeof(cli->actor_text), "%.60s@%s", user, host);
-	else
-		snprintf(cli->actor_text, sizeof(cli->actor_text), "uid%u@%s", (unsigned)getuid(),
-			 host);
+	act_default_actor(cli->actor_text, sizeof(cli->actor_text));
 	cli->actor = cli->actor_text;
 }
 
@@ -98,29 +88,14 @@ int cli_stats(struct cli *cli, struct outbox_stats *ret_stats, struct outbox_err
 static int check_target(const struct cli *cli, const struct outbox_stats *stats, const char *name,
 			struct outbox_error *err)
 {
-	_cleanup_(buf_deinit) struct buf names = BUF_INIT(400);
-	struct nearest nearest;
 	char shown[80];
 
-	if (!name)
-		return OUTBOX_OK;
-	nearest_init(&nearest, name);
-	for (size_t i = 0; i < stats->n_targets; i++) {
-		if (strcmp(stats->targets[i].name, name) == 0)
-			return OUTBOX_OK;
-		nearest_offer(&nearest, stats->targets[i].name);
-		buf_printf(&names, "%s%s", i ? ", " : "", stats->targets[i].name);
-	}
-	text_shown(shown, sizeof(shown), name);
-	if (stats->n_targets == 0)
+	if (name && stats->n_targets == 0)
 		return outbox_fail(err, OUTBOX_ENOTFOUND,
 				   "no target \"%s\": %s has none yet; outbox relay%s makes one",
-				   shown, cli->info.name, cli->relay_option);
-	if (nearest.best)
-		return outbox_fail(err, OUTBOX_ENOTFOUND, "no target \"%s\"; did you mean %s?",
-				   shown, nearest.best);
-	return outbox_fail(err, OUTBOX_ENOTFOUND, "no target \"%s\"; there are: %s", shown,
-			   buf_str(&names));
+				   text_shown(shown, sizeof(shown), name), cli->info.name,
+				   cli->relay_option);
+	return act_check_target(stats, name, err);
 }
 
 int cli_open_target(struct cli *cli, const char *name, struct outbox_stats *ret_stats,
