@@ -30,11 +30,13 @@ class Faults:
     # ---- processes -------------------------------------------------------------------------------
 
     def daemon_killed(self):
-        """Often with messages in flight, to a broker that does not answer."""
+        """With messages in flight, if some are within a second: a broker that does not answer helps."""
         stuck = self.rng.choice([None, self.redis, self.nats])
         if stuck:
             stuck.stop()
-            time.sleep(.3)
+        deadline = time.monotonic() + 1
+        while time.monotonic() < deadline and not any(source.in_flight() for source in self.sources.values()):
+            pass
         self.daemon.kill()
         if stuck:
             stuck.go_on()

@@ -67,6 +67,12 @@ class Source:
     def ids(self):
         return {m.id for m in self.producer.ledger.committed + self.producer.ledger.rolled_back}
 
+    def in_flight(self):
+        try:
+            return self.shop.in_flight()
+        except self.shop.error:  # it is away
+            return 0
+
     def taken_out(self):
         """Whose place in its key's order an operator has changed."""
         return {row[0] for row in self.shop.rows("SELECT id FROM outbox_audit WHERE action IN ('requeue', 'defer')")}
