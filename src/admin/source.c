@@ -154,7 +154,10 @@ static int look_first(struct source *s, const char *url, const char *words, stru
 
 	random_init(&random, random_system_seed());
 	r = registry_open_store(NULL, url, false, outbox_clock_system(), &random.base, &store, err);
-	s->wrong = r == OUTBOX_EINVAL || r == OUTBOX_ECONFIG;
+	/* whoever names a file on a command line is there to hear that it does not exist */
+	s->wrong = r == OUTBOX_EINVAL || r == OUTBOX_ECONFIG ||
+		   (r == OUTBOX_ENOTFOUND && !daemon_file(s->daemon) &&
+		    strncmp(url, "sqlite:", 7) == 0);
 	if (r)
 		return r;
 	r = store->ops->info(store, &info, err);

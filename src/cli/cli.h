@@ -22,10 +22,11 @@ struct source_url;
 
 enum command_group { GROUP_SETUP = 1, GROUP_WORK, GROUP_SEE, GROUP_REPAIR, GROUP_HELP };
 
-#define COMMAND_URL 1u   /* takes --store */
-#define COMMAND_ACTOR 2u /* takes --actor: it leaves an audit row */
-#define COMMAND_FILE 4u  /* takes --config and --source, which name the store as well */
-#define COMMAND_MANY 8u  /* works on all sources of the file when none is named */
+#define COMMAND_URL 1u      /* takes --store */
+#define COMMAND_ACTOR 2u    /* takes --actor: it leaves an audit row */
+#define COMMAND_FILE 4u     /* takes --config and --source, which name the store as well */
+#define COMMAND_MANY 8u     /* works on all sources of the file when none is named */
+#define COMMAND_HARMFUL 16u /* what it takes away is gone: never suggested for a typing mistake */
 #define COMMAND_STORE (COMMAND_URL | COMMAND_FILE)
 
 struct command {

@@ -23,7 +23,7 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 const struct command cmd_discard = {
 	.name = "discard",
 	.group = GROUP_REPAIR,
-	.flags = COMMAND_STORE | COMMAND_ACTOR,
+	.flags = COMMAND_STORE | COMMAND_ACTOR | COMMAND_HARMFUL,
 	.summary = "never deliver pending or failed deliveries",
 	.words = "[ID...]",
 	.max_words = 1000,

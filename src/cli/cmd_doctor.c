@@ -210,14 +210,14 @@ static int check_pair(struct doctor *doctor, const char *pair, struct outbox_err
 }
 
 /* Not unasked: a file is made by who opens it first, and that must not be whoever looks. */
-static int check_brokers(struct doctor *doctor, struct outbox_error *err)
+static int check_brokers(struct doctor *doctor, const char *name, struct outbox_error *err)
 {
 	const struct cli *cli = doctor->cli;
 	const struct config_source *source;
 	struct outbox_relay_config relay;
 	int r;
 
-	r = config_source_find(cli->config, cli->sources[0].name, &source, err);
+	r = config_source_find(cli->config, name, &source, err);
 	if (r == OUTBOX_OK)
 		r = config_relay(cli->config, source, &relay, err);
 	for (size_t i = 0; r == OUTBOX_OK && i < relay.n_targets; i++)
@@ -225,13 +225,14 @@ static int check_brokers(struct doctor *doctor, struct outbox_error *err)
 	return r;
 }
 
-static int examine(struct doctor *doctor, const struct values *given, struct outbox_error *err)
+static int examine(struct doctor *doctor, const char *source, const struct values *given,
+		   struct outbox_error *err)
 {
 	int r = check_store(doctor, err);
 
 	doctor->area = "broker";
 	if (r == OUTBOX_OK && given->brokers)
-		r = check_brokers(doctor, err);
+		r = check_brokers(doctor, source, err);
 	for (size_t i = 0; r == OUTBOX_OK && i < given->to.count; i++)
 		r = check_pair(doctor, given->to.items[i], err);
 	return r;
@@ -251,43 +252,49 @@ static int with_advice(int r, struct outbox_error *err)
 				  found.message);
 }
 
-static int run(struct cli *cli, void *values, struct outbox_error *err)
+static int examine_source(struct cli *cli, const char *source, void *values, json_t **ret_json,
+			  struct outbox_error *err)
 {
 	struct doctor doctor = { .cli = cli };
+	int r = cli_open(cli, OPEN_ANY, err);
+
+	if (r)
+		return with_advice(r, err);
+	if (cli->json)
+		doctor.findings = json_array();
+	r = examine(&doctor, source, values, err);
+	if (r) {
+		json_decref(doctor.findings);
+		return with_advice(r, err);
+	}
+	if (doctor.worst >= WARNING && !cli->exit)
+		cli->exit = EXIT_REPORTED;
+	if (cli->json)
+		*ret_json = json_pack("{s:b, s:o}", "healthy", doctor.worst < WARNING, "findings",
+				      doctor.findings);
+	return OUTBOX_OK;
+}
+
+static int run(struct cli *cli, void *values, struct outbox_error *err)
+{
 	const struct values *given = values;
-	int r;
 
 	if (given->brokers && !cli->config)
 		return outbox_fail(err, OUTBOX_EINVAL,
 				   "--brokers: which ones? give --config with the file that has "
 				   "them, or --to NAME=URL");
-	r = cli_open(cli, OPEN_ANY, err);
-	if (r)
-		return with_advice(r, err);
-	if (cli->json)
-		doctor.findings = json_array();
-	r = examine(&doctor, given, err);
-	if (r) {
-		json_decref(doctor.findings);
-		return with_advice(r, err);
-	}
-	if (doctor.worst >= WARNING)
-		cli->exit = EXIT_REPORTED;
-	if (cli->json)
-		return json_print(json_pack("{s:b, s:o}", "healthy", doctor.worst < WARNING,
-					    "findings", doctor.findings),
-				  err);
-	return OUTBOX_OK;
+	return sources_each(cli, examine_source, values, true, err);
 }
 
 const struct command cmd_doctor = {
 	.name = "doctor",
 	.group = GROUP_SETUP,
-	.flags = COMMAND_STORE,
+	.flags = COMMAND_STORE | COMMAND_MANY,
 	.summary = "examine the store, its targets and brokers; say what to repair",
 	.options = options,
 	.n_options = ARRAY_SIZE(options),
 	.values_size = sizeof(struct values),
+	.about = "With --config and without --source every source is examined.",
 	.example = "outbox doctor --store sqlite:app.db --to events=file:out.jsonl\n"
 		   "outbox doctor --config outbox.yaml --source shop --brokers",
 	.exits = "0  healthy: nothing but ok and notes\n1  there are warnings or errors",

@@ -60,7 +60,7 @@ static int run_truncate(struct cli *cli, void *values, struct outbox_error *err)
 const struct command cmd_drop = {
 	.name = "drop",
 	.group = GROUP_SETUP,
-	.flags = COMMAND_STORE,
+	.flags = COMMAND_STORE | COMMAND_HARMFUL,
 	.summary = "remove the outbox, with every message, from a database",
 	.options = options,
 	.n_options = ARRAY_SIZE(options),
@@ -74,7 +74,7 @@ const struct command cmd_drop = {
 const struct command cmd_truncate = {
 	.name = "truncate",
 	.group = GROUP_SETUP,
-	.flags = COMMAND_STORE,
+	.flags = COMMAND_STORE | COMMAND_HARMFUL,
 	.summary = "remove every row of the outbox, keep its tables",
 	.options = options,
 	.n_options = ARRAY_SIZE(options),

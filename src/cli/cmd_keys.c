@@ -16,7 +16,7 @@ struct values {
 
 static const struct option options[] = {
 	OPTION("blocked", OPTION_FLAG, struct values, blocked, NULL,
-	       "keys that wait for a delivery of theirs; all this command knows, so far"),
+	       "those that wait for a delivery of theirs: the default, and all there is so far"),
 	OPTION("target", OPTION_TEXT, struct values, target, "NAME", "of this target"),
 	OPTION_RANGE("limit", struct values, limit, 1, 1000, "keys on a page (default: 100)"),
 	OPTION("after", OPTION_TEXT, struct values, after, "CURSOR",
@@ -73,8 +73,6 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 	struct outbox_stats stats;
 	int r;
 
-	if (!given->blocked)
-		return outbox_fail(err, OUTBOX_EINVAL, "which keys? --blocked lists those that wait");
 	r = cli_open_target(cli, given->target, &stats, err);
 	if (r)
 		return r;
@@ -98,7 +96,7 @@ const struct command cmd_keys = {
 	.n_options = ARRAY_SIZE(options),
 	.values_size = sizeof(struct values),
 	.about = "FRONT is the state of the first delivery of the key that is not finished: it waits for a retry, is being sent, or failed where the target says hold. PARKED: how many wait behind it. The oldest first.",
-	.example = "outbox keys --blocked\noutbox keys --blocked --target partner --json",
+	.example = "outbox keys\noutbox keys --target partner --json",
 	.exits = "0  printed, also when there is none\n3  no such target",
 	.run = run,
 };

@@ -5,6 +5,7 @@
 #include "cli/json_out.h"
 #include "cli/safe.h"
 #include "cli/selection.h"
+#include "cli/sources.h"
 #include "cli/table.h"
 
 #include <stdio.h>
@@ -29,11 +30,14 @@ static const struct option options[] = {
 struct listing {
 	struct cli *cli;
 	const struct values *given;
+	const struct column *columns;
+	size_t n_columns;
 	struct table table;
 	size_t printed;
 	size_t n_targets;
 	int64_t messages;
-	bool begun; /* the JSON's head is out: it must be closed */
+	bool begun;   /* the JSON's head is out: it must be closed */
+	bool several; /* sources, each in a part of its own */
 };
 
 static void print_row(struct listing *listing, const struct outbox_delivery *row, outbox_time now)
@@ -75,7 +79,7 @@ static void print_page(struct listing *listing, const struct outbox_page *page)
 	struct cli *cli = listing->cli;
 
 	if (cli->json && !listing->begun)
-		fputs("{\"deliveries\":[", stdout);
+		printf("%s\"deliveries\":[", listing->several ? "" : "{");
 	listing->begun = true;
 	for (size_t i = 0; i < page->count; i++) {
 		if (cli->json)
@@ -107,12 +111,16 @@ static void print_end(const struct listing *listing, const char *cursor)
 		next = json_text(cursor);
 		fputs("],\"next\":", stdout);
 		json_dumpf(next, stdout, JSON_ENCODE_ANY);
-		fputs("}\n", stdout);
+		if (!listing->several)
+			fputs("}\n", stdout);
 		json_decref(next);
 	} else if (listing->printed == 0 && listing->n_targets == 0) {
 		print_no_target(listing);
 	} else if (listing->printed == 0) {
 		puts("no deliveries match");
+	} else if (cursor && listing->several) {
+		safe_say(stdout, "there are more: the same command with --source and --after %s",
+			 cursor);
 	} else if (cursor) {
 		safe_say(stdout, "there are more: the same command with --after %s", cursor);
 	}
@@ -138,6 +146,93 @@ static int list_pages(struct listing *listing, struct outbox_filter *filter, cha
 	return OUTBOX_OK;
 }
 
+/* One source, or one of several. */
+static int list_source(struct listing *listing, struct outbox_filter filter, struct outbox_error *err)
+{
+	const struct values *given = listing->given;
+	struct cli *cli = listing->cli;
+	struct outbox_stats stats;
+	char cursor[512] = "";
+	int r;
+
+	r = cli_open_target(cli, given->select.target, &stats, err);
+	if (r)
+		return r;
+	listing->n_targets = stats.n_targets;
+	listing->messages = stats.messages;
+	filter.limit = (size_t)given->limit;
+	filter.cursor = given->after;
+	filter.ids = cli->n_words ? cli->words : NULL;
+	filter.n_ids = cli->n_words;
+	table_init(&listing->table, cli, listing->columns, listing->n_columns);
+	r = list_pages(listing, &filter, cursor, sizeof(cursor), err);
+	if (listing->begun)
+		print_end(listing, *cursor ? cursor : NULL);
+	table_deinit(&listing->table);
+	return r;
+}
+
+static void print_source(const struct listing *listing, size_t i, const char *name)
+{
+	json_t *text;
+
+	if (!listing->cli->json) {
+		printf("%s%s%s%s\n", i ? "\n" : "", colour_on(listing->cli, BOLD), name,
+		       colour_off(listing->cli));
+		return;
+	}
+	text = json_text(name);
+	printf("%s{\"source\":", i ? ",\n" : "{\"sources\":[");
+	json_dumpf(text, stdout, JSON_ENCODE_ANY);
+	fputs(",", stdout);
+	json_decref(text);
+}
+
+/* A source that does not answer hides no other. */
+static void print_trouble(const struct listing *listing, const struct outbox_error *err)
+{
+	json_t *text;
+
+	if (!listing->cli->json) {
+		safe_say(stdout, "%s", err->message);
+		return;
+	}
+	text = json_text(err->message);
+	fputs(listing->begun ? ",\"error\":" : "\"deliveries\":[],\"next\":null,\"error\":", stdout);
+	json_dumpf(text, stdout, JSON_ENCODE_ANY);
+	fputs("}", stdout);
+	json_decref(text);
+}
+
+static int list_sources(struct listing *listing, const struct outbox_filter *filter,
+			struct outbox_error *err)
+{
+	struct cli *cli = listing->cli;
+
+	if (listing->given->after)
+		return outbox_fail(err, OUTBOX_EINVAL,
+				   "--after: of which source? give --source, too");
+	for (size_t i = 0; i < cli->n_sources; i++) {
+		struct outbox_error own = OUTBOX_ERROR_INIT;
+		int r;
+
+		sources_use(cli, i);
+		listing->printed = 0;
+		listing->begun = false;
+		print_source(listing, i, cli->sources[i].name);
+		r = list_source(listing, *filter, &own);
+		if (r && !cli->exit)
+			cli->exit = exit_of(r);
+		if (r)
+			print_trouble(listing, &own);
+		else if (cli->json)
+			fputs("}", stdout);
+	}
+	if (cli->json)
+		fputs("]}\n", stdout);
+	return OUTBOX_OK;
+}
+
 static int run(struct cli *cli, void *values, struct outbox_error *err)
 {
 	const struct values *given = values;
@@ -153,42 +248,30 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 		  false, 0 },
 		{ "SINCE", true, 0 },
 	};
-	struct listing listing = { .cli = cli, .given = given };
+	struct listing listing = { .cli = cli, .given = given, .several = cli->n_sources > 1 };
 	struct outbox_filter filter;
-	struct outbox_stats stats;
-	char cursor[512] = "";
 	int r;
 
 	r = selection_filter(&given->select, &filter, err);
-	if (r == OUTBOX_OK)
-		r = cli_open_target(cli, given->select.target, &stats, err);
 	if (r)
 		return r;
-	listing.n_targets = stats.n_targets;
-	listing.messages = stats.messages;
-	filter.limit = (size_t)given->limit;
-	filter.cursor = given->after;
-	filter.ids = cli->n_words ? cli->words : NULL;
-	filter.n_ids = cli->n_words;
-	table_init(&listing.table, cli, columns, ARRAY_SIZE(columns));
-	r = list_pages(&listing, &filter, cursor, sizeof(cursor), err);
-	if (listing.begun)
-		print_end(&listing, *cursor ? cursor : NULL);
-	table_deinit(&listing.table);
-	return r;
+	listing.columns = columns;
+	listing.n_columns = ARRAY_SIZE(columns);
+	return listing.several ? list_sources(&listing, &filter, err)
+			       : list_source(&listing, filter, err);
 }
 
 const struct command cmd_list = {
 	.name = "list",
 	.group = GROUP_SEE,
-	.flags = COMMAND_STORE,
+	.flags = COMMAND_STORE | COMMAND_MANY,
 	.summary = "list deliveries: one message to one target each",
 	.words = "[ID...]",
 	.max_words = 1000,
 	.options = options,
 	.n_options = ARRAY_SIZE(options),
 	.values_size = sizeof(struct values),
-	.about = "A pending delivery is shown by why it is pending: new, retry, deferred, parked behind its key, paused. SINCE is how long it has been so.",
+	.about = "A pending delivery is shown by why it is pending: new, retry, deferred, parked behind its key, paused. SINCE is how long it has been so. With --config and without --source all sources are listed.",
 	.example = "outbox list --state failed\noutbox list --why retry --target partner --all",
 	.exits = "0  printed, also when nothing matches\n3  no such target",
 	.run = run,

@@ -8,25 +8,36 @@
 #include <string.h>
 
 struct values {
-	const char *reason;
+	const char *reason, *target;
 };
+
+#define TARGET_OPTION                                                \
+	OPTION("target", OPTION_TEXT, struct values, target, "NAME", \
+	       "the same as TARGET, as other commands name it")
 
 static const struct option pause_options[] = {
 	OPTION_REQUIRED("reason", OPTION_TEXT, struct values, reason, "TEXT",
 			"why, for whoever looks next"),
+	TARGET_OPTION,
 };
 
 static const struct option resume_options[] = {
 	OPTION("reason", OPTION_TEXT, struct values, reason, "TEXT", "why, for the audit"),
+	TARGET_OPTION,
 };
 
-static int set(struct cli *cli, bool pause, const char *reason, struct outbox_error *err)
+static int set(struct cli *cli, bool pause, const struct values *given, struct outbox_error *err)
 {
-	const char *name = cli->words[0];
+	const char *name = cli->n_words ? cli->words[0] : given->target, *reason = given->reason;
 	struct outbox_stats stats;
 	bool was = false;
 	int r;
 
+	if (!name)
+		return outbox_fail(err, OUTBOX_EINVAL, "TARGET is missing: outbox %s TARGET",
+				   cli->command->name);
+	if (given->target && strcmp(given->target, name) != 0)
+		return outbox_fail(err, OUTBOX_EINVAL, "TARGET or --target, not two of them");
 	r = cli_open_target(cli, name, &stats, err);
 	if (r == OUTBOX_OK)
 		r = cli->store->ops->target_pause(cli->store, name, pause, cli->actor, reason, err);
@@ -48,12 +59,12 @@ static int set(struct cli *cli, bool pause, const char *reason, struct outbox_er
 
 static int run_pause(struct cli *cli, void *values, struct outbox_error *err)
 {
-	return set(cli, true, ((struct values *)values)->reason, err);
+	return set(cli, true, values, err);
 }
 
 static int run_resume(struct cli *cli, void *values, struct outbox_error *err)
 {
-	return set(cli, false, ((struct values *)values)->reason, err);
+	return set(cli, false, values, err);
 }
 
 const struct command cmd_pause = {
@@ -62,7 +73,6 @@ const struct command cmd_pause = {
 	.flags = COMMAND_STORE | COMMAND_ACTOR,
 	.summary = "stop sending to a target until it is resumed",
 	.words = "TARGET",
-	.min_words = 1,
 	.max_words = 1,
 	.options = pause_options,
 	.n_options = ARRAY_SIZE(pause_options),
@@ -79,7 +89,6 @@ const struct command cmd_resume = {
 	.flags = COMMAND_STORE | COMMAND_ACTOR,
 	.summary = "send to a paused target again",
 	.words = "TARGET",
-	.min_words = 1,
 	.max_words = 1,
 	.options = resume_options,
 	.n_options = ARRAY_SIZE(resume_options),

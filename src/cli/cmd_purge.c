@@ -191,7 +191,7 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 const struct command cmd_purge = {
 	.name = "purge",
 	.group = GROUP_REPAIR,
-	.flags = COMMAND_STORE | COMMAND_ACTOR,
+	.flags = COMMAND_STORE | COMMAND_ACTOR | COMMAND_HARMFUL,
 	.summary = "remove finished messages, into an archive if you like",
 	.options = options,
 	.n_options = ARRAY_SIZE(options),

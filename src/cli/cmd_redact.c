@@ -42,7 +42,7 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 const struct command cmd_redact = {
 	.name = "redact",
 	.group = GROUP_REPAIR,
-	.flags = COMMAND_STORE | COMMAND_ACTOR,
+	.flags = COMMAND_STORE | COMMAND_ACTOR | COMMAND_HARMFUL,
 	.summary = "take the personal data out of a finished message, for good",
 	.words = "ID",
 	.min_words = 1,

@@ -84,7 +84,8 @@ static void notes(const struct cli *cli, const struct outbox_stats *stats,
 		safe_say(stdout, "%s is out of reach: %s", t->name, t->outage);
 	if (drain_time > 0)
 		safe_say(stdout, "%s is %s deliver%s behind, about %s at this rate", t->name,
-			 capped_text(status_lag(t), lag), status_lag(t) == 1 ? "y" : "ies",
+			 capped_text(t->pending + t->sending, lag),
+			 t->pending + t->sending == 1 ? "y" : "ies",
 			 duration_human(drain_time, drain));
 	if (t->failed > 0)
 		printf("%s has failed deliveries:%soutbox list --state failed --target %s%s\n",
@@ -113,6 +114,18 @@ static void lane_rows(struct table *table, const struct outbox_stats *stats,
 	}
 }
 
+/* What a relay that ended by itself leaves behind is no reason to worry. */
+static const char *health_word(const struct outbox_stats *stats, enum health_level health)
+{
+	size_t idle = 0;
+
+	for (size_t i = 0; i < stats->n_targets; i++)
+		idle += status_idle(&stats->targets[i]);
+	return health == LEVEL_HEALTHY && idle && idle == stats->n_targets
+		       ? "idle: no relay runs now"
+		       : health_level_name(health);
+}
+
 /* "shop  healthy, oldest 0.2 s; postgres 15.19, 1,204 messages in the log" */
 static void head(const struct cli *cli, const struct outbox_stats *stats, const char *name,
 		 enum health_level health)
@@ -124,7 +137,7 @@ static void head(const struct cli *cli, const struct outbox_stats *stats, const 
 	       colour_on(cli, health == LEVEL_HEALTHY    ? GREEN
 			      : health == LEVEL_DEGRADED ? YELLOW
 							 : RED),
-	       health_level_name(health), colour_off(cli));
+	       health_word(stats, health), colour_off(cli));
 	if (oldest)
 		printf(", oldest %s", age_text(stats->store_now, oldest, age));
 	printf("; %s, %s message%s in the log\n", cli->info.driver,
@@ -155,23 +168,17 @@ static void print(struct cli *cli, const struct outbox_stats *stats, const char 
 	table_print(&lanes, stdout);
 }
 
-static json_t *one_json(const struct cli *cli, const char *source, const struct outbox_stats *stats,
-			enum health_level health)
-{
-	json_t *object = json_status(&cli->info, stats, health);
-
-	if (object && source)
-		json_object_set_new(object, "source", json_text(source));
-	return object;
-}
-
-static int show(struct cli *cli, const char *source, json_t **ret_json, struct outbox_error *err)
+static int show(struct cli *cli, const char *source, void *context, json_t **ret_json,
+		struct outbox_error *err)
 {
 	struct config_health limits;
 	enum health_level health;
 	struct outbox_stats stats;
-	int r;
+	int r = cli->store ? OUTBOX_OK : cli_open(cli, OPEN_READY, err);
 
+	(void)context;
+	if (r)
+		return r;
 	outbox_arena_reset(cli->arena);
 	r = cli_stats(cli, &stats, err);
 	if (r == OUTBOX_OK && !cli->config)
@@ -179,59 +186,19 @@ static int show(struct cli *cli, const char *source, json_t **ret_json, struct o
 	if (r)
 		return r;
 	health = rule_worst(cli->config ? &cli->config->health : &limits, &stats);
-	if (cli->json)
-		*ret_json = one_json(cli, source, &stats, health);
-	else
+	if (!cli->json) {
 		print(cli, &stats, source ? source : cli->info.name, health);
-	return r;
-}
-
-/* A source that does not answer is told in its place and hides no other. */
-static json_t *trouble(struct cli *cli, const char *source, int r, const struct outbox_error *err)
-{
-	if (!cli->exit)
-		cli->exit = exit_of(r);
-	if (cli->json)
-		return json_pack("{s:o, s:s, s:o}", "source", json_text(source), "health",
-				 "unreachable", "error", json_text(err->message));
-	printf("%s%s%s  %s%s%s\n", colour_on(cli, BOLD), source, colour_off(cli),
-	       colour_on(cli, RED), "unreachable", colour_off(cli));
-	safe_say(stdout, "%s", err->message);
-	return NULL;
-}
-
-static int show_sources(struct cli *cli, struct outbox_error *err)
-{
-	json_t *list = cli->json ? json_array() : NULL;
-
-	for (size_t i = 0; i < cli->n_sources; i++) {
-		const char *name = cli->sources[i].name;
-		struct outbox_error own = OUTBOX_ERROR_INIT;
-		json_t *one = NULL;
-		int r;
-
-		if (i && !cli->json)
-			puts("");
-		sources_use(cli, i);
-		r = cli_open(cli, OPEN_READY, &own);
-		if (r == OUTBOX_OK)
-			r = show(cli, name, &one, &own);
-		if (r)
-			one = trouble(cli, name, r, &own);
-		json_array_append_new(list, one);
+		return OUTBOX_OK;
 	}
-	return cli->json ? json_print(json_pack("{s:o}", "sources", list), err) : OUTBOX_OK;
+	*ret_json = json_status(&cli->info, &stats, health);
+	if (*ret_json && source)
+		json_object_set_new(*ret_json, "source", json_text(source));
+	return OUTBOX_OK;
 }
 
 static int show_all(struct cli *cli, struct outbox_error *err)
 {
-	json_t *one = NULL;
-	int r;
-
-	if (cli->n_sources > 1)
-		return show_sources(cli, err);
-	r = show(cli, cli->n_sources ? cli->sources[0].name : NULL, &one, err);
-	return r || !cli->json ? r : json_print(one, err);
+	return sources_each(cli, show, NULL, false, err);
 }
 
 static int run(struct cli *cli, void *values, struct outbox_error *err)
@@ -239,10 +206,10 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 	const struct values *given = values;
 	outbox_time every = given->every ? given->every : 2 * OUTBOX_SECONDS;
 	sigset_t signals;
-	int r = cli->n_sources > 1 ? OUTBOX_OK : cli_open(cli, OPEN_READY, err);
+	int r;
 
-	if (r || !given->watch)
-		return r ? r : show_all(cli, err);
+	if (!given->watch)
+		return show_all(cli, err);
 	stop_block(&signals);
 	do {
 		if (cli->colour)
@@ -264,7 +231,7 @@ const struct command cmd_status = {
 	.options = options,
 	.n_options = ARRAY_SIZE(options),
 	.values_size = sizeof(struct values),
-	.about = "RATE is what was delivered in the last minute; OLDEST is the age of the oldest delivery that is not finished (deferred and failed ones aside). Works whether a relay runs or not. With --config and without --source all sources are shown.",
+	.about = "RATE is what was delivered in the last minute; OLDEST is the age of the oldest delivery that is not finished (deferred and failed ones aside). Works whether a relay runs or not; where none runs and nothing waits, it says idle. With --config and without --source all sources are shown.",
 	.example = "outbox status --store sqlite:app.db\noutbox status --json --watch --every 10s",
 	.exits = "0  printed\n5  a source of the file is out of reach; the others were printed",
 	.run = run,

@@ -61,7 +61,8 @@ int command_unknown(const char *name, struct outbox_error *err)
 
 		if (strncmp(known, name, length) == 0 && known[length] == ' ')
 			buf_printf(&group, "%s%s", group.size ? " or " : "outbox ", known);
-		nearest_offer(&nearest, known);
+		if (!(command_at(i)->flags & COMMAND_HARMFUL))
+			nearest_offer(&nearest, known);
 	}
 	if (group.size)
 		return outbox_fail(err, OUTBOX_EINVAL, "%.*s what? %s", (int)length, name,

@@ -3,7 +3,9 @@
 
 #include "base/buf.h"
 #include "cli/config_file.h"
+#include "cli/json_out.h"
 #include "cli/safe.h"
+#include "cli/table.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -82,6 +84,61 @@ void sources_use(struct cli *cli, size_t i)
 		safe_shell_word(&words, cli->sources[i].name);
 	}
 	snprintf(cli->store_option, sizeof(cli->store_option), "%s", buf_str(&words));
+}
+
+static json_t *tell_trouble(struct cli *cli, const char *name, int r, const struct outbox_error *err)
+{
+	if (!cli->exit)
+		cli->exit = exit_of(r);
+	if (cli->json)
+		return json_pack("{s:s, s:o}", "health", "unreachable", "error",
+				 json_text(err->message));
+	printf("%s%s%s  %sunreachable%s\n", colour_on(cli, BOLD), name, colour_off(cli),
+	       colour_on(cli, RED), colour_off(cli));
+	safe_say(stdout, "%s", err->message);
+	return NULL;
+}
+
+/* One of several. */
+static json_t *do_source(struct cli *cli, const char *name, source_fn one, void *context, bool headed)
+{
+	struct outbox_error own = OUTBOX_ERROR_INIT;
+	json_t *said = NULL;
+	int r;
+
+	if (headed && !cli->json)
+		printf("%s%s%s\n", colour_on(cli, BOLD), name, colour_off(cli));
+	r = one(cli, name, context, &said, &own);
+	if (r) {
+		json_decref(said);
+		said = tell_trouble(cli, name, r, &own);
+	}
+	if (said)
+		json_object_set_new(said, "source", json_text(name));
+	return said;
+}
+
+int sources_each(struct cli *cli, source_fn one, void *context, bool headed, struct outbox_error *err)
+{
+	json_t *list, *said = NULL;
+	int r;
+
+	if (cli->n_sources <= 1) {
+		r = one(cli, cli->n_sources ? cli->sources[0].name : NULL, context, &said, err);
+		if (r == OUTBOX_OK && cli->json)
+			return json_print(said, err);
+		json_decref(said);
+		return r;
+	}
+	list = cli->json ? json_array() : NULL;
+	for (size_t i = 0; i < cli->n_sources; i++) {
+		if (i && !cli->json)
+			puts("");
+		sources_use(cli, i);
+		json_array_append_new(list,
+				      do_source(cli, cli->sources[i].name, one, context, headed));
+	}
+	return cli->json ? json_print(json_pack("{s:o}", "sources", list), err) : OUTBOX_OK;
 }
 
 void sources_drop(struct cli *cli)

@@ -9,6 +9,8 @@
 
 #include "cli/cli.h"
 
+#include <jansson.h>
+
 struct source_url {
 	const char *name, *store;
 };
@@ -21,6 +23,18 @@ int sources_choose(struct cli *cli, const char *file, struct outbox_error *err) 
 
 /* Go on with cli->sources[i]; what was open is closed. */
 void sources_use(struct cli *cli, size_t i);
+
+/* What a command does with one source; name is NULL where the store was named. *ret_json: what it says with --json. */
+typedef int (*source_fn)(struct cli *cli, const char *name, void *context, json_t **ret_json,
+			 struct outbox_error *err);
+
+/*
+ * Do it with every source that was chosen. Of several, one that fails is told in its place and hides no other: the
+ * exit code is that of the first of them, and with --json the answers are in {"sources": [...]}, each with its name.
+ * headed: for people the name of each is printed first.
+ */
+int sources_each(struct cli *cli, source_fn one, void *context, bool headed,
+		 struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 void sources_drop(struct cli *cli);
 

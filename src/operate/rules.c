@@ -312,6 +312,7 @@ enum health_level rule_worst(const struct config_health *limits, const struct ou
 		for (int k = 0; k < RULE_COUNT; k++)
 			if (rules[k].of_target == (view.target != NULL) && rules[k].level > worst &&
 			    !rule_is_off(limits, (enum health_rule)k) &&
+			    !(k == RULE_NO_RELAY && status_idle(view.target)) &&
 			    rules[k].test(&view) == TRUTH_TRUE)
 				worst = rules[k].level;
 	}

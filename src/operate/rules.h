@@ -49,7 +49,8 @@ extern const struct rule rules[RULE_COUNT];
 /* Switched off by health.off. */
 bool rule_is_off(const struct config_health *limits, enum health_rule rule);
 
-/* How bad a source that answers is, by one look without memory: the level that `outbox alerts` gives it. */
+/* How bad a source that answers is, by one look without memory: the level that `outbox alerts` gives it, except that a
+ * target without work misses no relay. */
 enum health_level rule_worst(const struct config_health *limits, const struct outbox_stats *stats);
 
 /* To be called once a look, before the rules. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every rule at its limit and one beyond. */
 #include "operate/health_test.h"
+#include "operate/rules.h"
+#include "operate/status.h"
 
 static void test_failed(void **state)
 {
@@ -235,6 +237,49 @@ static void test_paused_is_information(void **state)
 
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
 
+static void test_idle_is_no_trouble(void **state)
+{
+	struct world *w = *state;
+
+	for (size_t i = 0; i < w->target.n_lanes; i++)
+		w->target.lanes[i].owner = NULL;
+	assert_true(status_idle(&w->target));
+	assert_int_equal(rule_worst(&w->limits, &w->stats), LEVEL_HEALTHY);
+	/* what failed or is deferred needs nobody now */
+	w->target.deferred = 1;
+	assert_int_equal(rule_worst(&w->limits, &w->stats), LEVEL_HEALTHY);
+	w->target.waiting = 1;
+	assert_int_equal(rule_worst(&w->limits, &w->stats), LEVEL_UNHEALTHY);
+	w->target.waiting = 0;
+	/* somebody died instead of ending */
+	w->target.lanes[0].owner = "a";
+	w->target.lanes[0].lease_until = w->stats.store_now;
+	assert_false(status_idle(&w->target));
+	assert_int_equal(rule_worst(&w->limits, &w->stats), LEVEL_UNHEALTHY);
+}
+
+static void test_drain_is_told_from_a_rate_that_is(void **state)
+{
+	struct world *w = *state;
+
+	for (size_t i = 0; i < w->target.n_lanes; i++)
+		w->target.lanes[i].lease_until = w->stats.store_now + OUTBOX_MINUTES;
+	w->target.delivered_minute = 600;
+	w->target.pending = 90;
+	w->target.sending = 10;
+	w->target.oldest = w->stats.store_now - OUTBOX_MINUTES;
+	assert_int_equal(status_drain(&w->stats, &w->target), 10 * OUTBOX_SECONDS);
+	/* what waits for its next try goes by another clock */
+	w->target.waiting = w->target.parked = 1000;
+	assert_int_equal(status_drain(&w->stats, &w->target), 10 * OUTBOX_SECONDS);
+	w->target.pending = w->target.sending = 0;
+	assert_int_equal(status_drain(&w->stats, &w->target), 0);
+	/* seconds of work are not a minute's rate */
+	w->target.pending = 90;
+	w->target.oldest++;
+	assert_int_equal(status_drain(&w->stats, &w->target), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -249,6 +294,8 @@ int main(void)
 		TEST(test_outage),
 		TEST(test_lanes),
 		TEST(test_paused_is_information),
+		TEST(test_idle_is_no_trouble),
+		TEST(test_drain_is_told_from_a_rate_that_is),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -79,6 +79,14 @@ int64_t status_lag(const struct outbox_target_stats *target)
 	return target->pending + target->sending + target->waiting + target->parked;
 }
 
+bool status_idle(const struct outbox_target_stats *target)
+{
+	for (size_t i = 0; i < target->n_lanes; i++)
+		if (target->lanes[i].owner || target->lanes[i].refused)
+			return false;
+	return status_lag(target) == 0;
+}
+
 outbox_time status_drain(const struct outbox_stats *stats, const struct outbox_target_stats *target)
 {
 	enum target_health health = status_health(stats, target);
@@ -86,7 +94,9 @@ outbox_time status_drain(const struct outbox_stats *stats, const struct outbox_t
 	if (target->delivered_minute <= 0 || health == HEALTH_PAUSED || health == HEALTH_NO_RELAY ||
 	    health == HEALTH_OUTAGE || health == HEALTH_REFUSED)
 		return 0;
-	return status_lag(target) * OUTBOX_MINUTES / target->delivered_minute;
+	if (!target->oldest || stats->store_now - target->oldest < OUTBOX_MINUTES)
+		return 0;
+	return (target->pending + target->sending) * OUTBOX_MINUTES / target->delivered_minute;
 }
 
 const char *status_rate(const struct outbox_target_stats *target, char *out, size_t size)

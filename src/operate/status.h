@@ -29,7 +29,13 @@ const struct outbox_lane_stats *status_refused(const struct outbox_target_stats 
 /* Deliveries that should have been made by now. */
 int64_t status_lag(const struct outbox_target_stats *target);
 
-/* How long the lag takes at the last minute's rate; 0 when nothing moves now, whatever that rate was. */
+/* Nothing waits, and every lane was given back: whoever worked here has ended, not died. */
+bool status_idle(const struct outbox_target_stats *target);
+
+/*
+ * How long what can be sent now takes at the last minute's rate. 0: nobody knows: nothing moves now, only retries wait,
+ * or what waits came within the minute, whose rate says nothing of it then.
+ */
 outbox_time status_drain(const struct outbox_stats *stats, const struct outbox_target_stats *target);
 
 /* "1,204/s", "3/min". */

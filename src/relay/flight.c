@@ -184,6 +184,7 @@ size_t flight_round(struct flight *f, const struct decide_context *context, int6
 {
 	struct outbox_settlement s;
 
+	f->died_seq = died_seq;
 	f->batch.count = 0;
 	f->batch.back_off = 0;
 	while (f->ready_head < f->ready_tail) {

@@ -37,6 +37,7 @@ struct flight {
 	uint32_t *wire;
 	struct outbox_batch batch; /* the round on the wire */
 	size_t undecided;
+	int64_t died_seq; /* as flight_round() was told */
 };
 
 struct flight_tally {

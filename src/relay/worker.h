@@ -65,10 +65,11 @@ struct lane {
 struct refusals {
 	size_t count;
 	outbox_time next; /* mono: the next line may be written then */
-	char id[80];      /* of the first of them */
+	char id[80];      /* of the last one that failed, else of the last one */
 	const char *kind;
 	int native;
 	bool failed;
+	bool delivered; /* since */
 };
 
 struct worker {

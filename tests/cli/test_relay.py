@@ -163,6 +163,25 @@ def test_policies_per_target(shop):
 
 
 @pytest.mark.sqlite
+def test_a_database_that_is_not_there_is_a_mistake(shop):
+    for url, words in (("sqlite:/nope/x.db", "folder /nope does not exist"), ("sqlite:none.db", "no database at none.db")):
+        ran = shop.run("relay", "--store", url, "--to", "events=null:", code=3)
+        assert words in ran.err.splitlines()[-1]
+
+
+@pytest.mark.sqlite
+def test_a_database_that_goes_later_is_waited_for(shop):
+    relay = shop.start("relay", "--store", "sqlite:app.db", "--to", "events=file:out.jsonl")
+    shop.insert()
+    until(lambda: len(shop.lines()) == 1, "the first message")
+    (shop.folder / "app.db").rename(shop.folder / "kept.db")
+    (shop.folder / "kept.db").rename(shop.folder / "app.db")
+    shop.insert()
+    until(lambda: len(shop.lines()) == 2, "the second one")
+    end(relay)
+
+
+@pytest.mark.sqlite
 def test_a_locked_database_delays_the_start(shop):
     """Somebody holds the write lock for longer than the busy timeout: the relay waits and says so once."""
     shop.insert()

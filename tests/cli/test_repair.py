@@ -133,7 +133,9 @@ def test_defer(shop):
 
 def test_pause_and_resume(two):
     assert "partner is paused" in two.run("pause", "partner", "--reason", "their maintenance").out
-    assert "nothing changed" in two.run("pause", "partner", "--reason", "again").out
+    assert "nothing changed" in two.run("pause", "--target", "partner", "--reason", "again").out
+    assert "TARGET is missing" in two.run("pause", "--reason", "r", code=2).err
+    assert "not two of them" in two.run("pause", "partner", "--target", "events", "--reason", "r", code=2).err
     message = two.insert()
     two.run("relay", "--to", "events=file:out.jsonl", "--until-idle")
     two.run("relay", "--to", "partner=null:", "--once")
@@ -142,7 +144,7 @@ def test_pause_and_resume(two):
     status = {t["name"]: t for t in two.run("status", "--json").json["targets"]}
     assert (status["partner"]["paused"], status["partner"]["paused_reason"]) == (True, "their maintenance")
     assert "their maintenance" in two.run("status").out
-    assert two.run("resume", "partner", "--json").json == {"target": "partner", "paused": False, "changed": True}
+    assert two.run("resume", "--target", "partner", "--json").json == {"target": "partner", "paused": False, "changed": True}
     two.run("relay", "--to", "partner=null:", "--until-idle")
     assert state(two, message, "partner")[0] == "delivered"
     actions = [r["action"] for r in two.run("audit", "--json").json["audit"]]

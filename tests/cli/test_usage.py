@@ -38,7 +38,7 @@ def test_every_command_with_a_store_says_when_there_is_none(bare, name):
     extra = {"publish": ["--type", "t", "--data", "1"], "relay": ["--to", "e=null:"], "show": ["x"],
              "requeue": ["x"], "discard": ["x", "--reason", "r"], "defer": ["x", "--until", "+1m"],
              "pause": ["x", "--reason", "r"], "resume": ["x"], "purge": ["--delivered-before", "7d"],
-             "archive": ["x"], "redact": ["x", "--reason", "r"], "keys": ["--blocked"], "replay": ["--from-log", "--target", "x", "--to", "null:"],
+             "archive": ["x"], "redact": ["x", "--reason", "r"], "keys": [], "replay": ["--from-log", "--target", "x", "--to", "null:"],
              "target drop": ["x", "--reason", "r"]}.get(name, [])
     env = {k: v for k, v in bare.env.items() if k != "OUTBOX_STORE"}
     done = subprocess.run([BINARY, *name.split(), *extra], env=env, cwd=bare.folder, text=True,
@@ -49,6 +49,12 @@ def test_every_command_with_a_store_says_when_there_is_none(bare, name):
 
 @pytest.mark.parametrize("args, text", [
     (["publsh"], 'unknown command "publsh"; did you mean publish?'),
+    # what takes away is never the answer to a typing mistake
+    (["dorp"], 'unknown command "dorp"; outbox help lists them'),
+    (["trncate"], 'unknown command "trncate"; outbox help lists them'),
+    (["purgee"], 'unknown command "purgee"; outbox help lists them'),
+    (["discrad"], 'unknown command "discrad"; outbox help lists them'),
+    (["redct"], 'unknown command "redct"; outbox help lists them'),
     (["xyzzy"], 'unknown command "xyzzy"; outbox help lists them'),
     (["target"], "target what? outbox target list or target drop"),
     (["target", "dorp"], "target what?"),

@@ -46,7 +46,7 @@ def test_every_command_with_a_store_takes_a_file(two):
 
 def test_one_source_is_taken_and_several_want_a_name(two):
     assert two.run("list", "--config", "one.yaml").out
-    ran = two.run("list", "--config", "two.yaml", code=2)
+    ran = two.run("tail", "--config", "two.yaml", code=2)
     assert "give --source with one of: shop, billing" in ran.err
     ran = two.run("list", "--config", "two.yaml", "--source", "shp", code=3)
     assert 'no source "shp" in the file; there are: shop, billing' in ran.err
@@ -80,12 +80,52 @@ def test_status_shows_all_sources_and_hides_none_that_is_away(two):
         two.run("publish", "--config", "two.yaml", "--source", name, "--type", "a", "--data", "{}")
     two.run("relay", "--config", "two.yaml", "--until-idle")
     out = two.run("status", "--config", "two.yaml").out
-    assert out.index("shop  unhealthy") < out.index("billing  unhealthy"), "no relay"
+    assert out.index("shop  idle: no relay runs now;") < out.index("billing  idle: no relay runs now;")
     (two.folder / "shop.db").rename(two.folder / "gone.db")
     ran = two.run("status", "--config", "two.yaml", code=3)
-    assert "shop  " in ran.out and "no database at" in ran.out and "billing  unhealthy" in ran.out
+    assert "shop  " in ran.out and "no database at" in ran.out and "billing  idle" in ran.out
     told = two.run("status", "--config", "two.yaml", "--json", code=3).json["sources"]
-    assert [(s["source"], s["health"]) for s in told] == [("shop", "unreachable"), ("billing", "unhealthy")]
+    assert [(s["source"], s["health"]) for s in told] == [("shop", "unreachable"), ("billing", "healthy")]
+
+
+def test_list_shows_all_sources(two):
+    for name in ("shop", "billing"):
+        two.run("publish", "--config", "two.yaml", "--source", name, "--type", f"a.{name}", "--data", "{}")
+    two.run("relay", "--config", "two.yaml", "--until-idle")
+    out = two.run("list", "--config", "two.yaml").out
+    assert out.index("shop\n") < out.index("a.shop") < out.index("billing\n") < out.index("a.billing")
+    told = two.run("list", "--config", "two.yaml", "--json").json["sources"]
+    assert [(s["source"], [d["type"] for d in s["deliveries"]], s["next"]) for s in told] == [
+        ("shop", ["a.shop"], None), ("billing", ["a.billing"], None)]
+    assert "of which source?" in two.run("list", "--config", "two.yaml", "--after", "x", code=2).err
+    (two.folder / "shop.db").rename(two.folder / "gone.db")
+    ran = two.run("list", "--config", "two.yaml", code=3)
+    assert "no database at" in ran.out and "a.billing" in ran.out
+    told = two.run("list", "--config", "two.yaml", "--json", code=3).json["sources"]
+    assert "no database at" in told[0]["error"] and len(told[1]["deliveries"]) == 1
+
+
+def test_doctor_examines_all_sources(two):
+    two.run("relay", "--config", "two.yaml", "--until-idle")
+    out = two.run("doctor", "--config", "two.yaml", "--brokers", code=None).out
+    assert out.startswith("shop\n") and "\nbilling\n" in out and out.count("broker   events") == 2
+    told = two.run("doctor", "--config", "two.yaml", "--json", code=None).json["sources"]
+    assert [(s["source"], {f["area"] for f in s["findings"]}) for s in told] == [
+        (name, {"store", "target"}) for name in ("shop", "billing")]
+    assert "findings" in two.run("doctor", "--config", "one.yaml", "--json", code=None).json
+    (two.folder / "shop.db").rename(two.folder / "gone.db")
+    ran = two.run("doctor", "--config", "two.yaml", code=3)
+    assert "no database at" in ran.out and "nothing waits" in ran.out
+
+
+def test_upgrade_takes_all_sources(two):
+    out = two.run("upgrade", "--config", "two.yaml").out
+    assert re.findall(r"^(\w+): schema \d+ is this program's", out, re.M) == ["shop", "billing"]
+    told = two.run("upgrade", "--config", "two.yaml", "--json").json["sources"]
+    assert [(s["source"], s["changed"]) for s in told] == [("shop", False), ("billing", False)]
+    (two.folder / "shop.db").unlink()
+    ran = two.run("upgrade", "--config", "two.yaml", code=3)
+    assert "no database at" in ran.out and "billing: schema" in ran.out
 
 
 def test_health_of_a_source_is_what_alerts_say(two):
@@ -93,8 +133,9 @@ def test_health_of_a_source_is_what_alerts_say(two):
     def both(name):
         args = ("--config", name, "--source", "shop", "--json")
         told = two.run("alerts", *args, code=None).json
-        assert two.run("status", *args).json["health"] == told["level"]
-        return told["level"], [f["rule"] for f in told["findings"]]
+        health, rules = two.run("status", *args).json["health"], [f["rule"] for f in told["findings"]]
+        assert health == ("healthy" if rules == ["no_relay"] else told["level"])  # idle
+        return told["level"], rules
 
     args = ("--config", "two.yaml", "--source", "shop")
     (two.folder / "calm.yaml").write_text(FILE + "health: { off: [no_relay] }\n")
@@ -104,6 +145,13 @@ def test_health_of_a_source_is_what_alerts_say(two):
     two.run("relay", *args, "--until-idle")
     assert both("two.yaml") == ("unhealthy", ["no_relay"])
     assert both("calm.yaml") == ("healthy", [])
+    two.run("publish", *args, "--type", "a", "--data", "{}")
+    assert "shop  unhealthy" in two.run("status", *args).out
+    two.run("relay", *args, "--once")
+    assert "shop  idle: no relay runs now; " in two.run("status", *args).out
+    # one that died instead of ending holds its lane still
+    sqlite3.connect(two.folder / "shop.db", isolation_level=None).execute("UPDATE outbox_lane SET owner = 'x', lease_until = 1")
+    assert "shop  unhealthy" in two.run("status", *args).out
     sqlite3.connect(two.folder / "shop.db", isolation_level=None).execute(
         "INSERT INTO outbox_message (type, payload) VALUES ('a', '{broken')")
     two.run("relay", *args, "--until-idle", code=1)

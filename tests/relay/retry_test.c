@@ -161,6 +161,67 @@ static void event_time_and_payload_survive_retries(void **state)
 	world_free(w);
 }
 
+/* The last line of the log that speaks of refusals. */
+static const char *last_refusal(const struct world *w)
+{
+	const char *last = NULL;
+
+	for (const char *at = w->log; (at = strstr(at, " refusal")); at++)
+		last = at;
+	assert_non_null(last);
+	return last;
+}
+
+static void a_line_tells_what_is_so_when_it_is_written(void **state)
+{
+	struct world *w = world_new(1);
+	struct outbox_target_config target;
+	struct outbox_relay_config config = world_config(w, &target);
+	struct times times = { .world = w };
+	struct memory_hooks hooks = { .context = &times, .on_message = note_time }, none = { 0 };
+	struct outbox_policy quick = *outbox_policy_find("default");
+	struct outbox_message late = OUTBOX_MESSAGE_INIT;
+
+	(void)state;
+	quick.jitter_percent = 0;
+	quick.max_attempts = 3;
+	target.policy = &quick;
+	memory_broker_hooks(w->brokers[0], &hooks);
+	world_relay(w, 0, &config);
+	world_publish(w, "order.placed", "42", NULL);
+	world_settle(w);
+	assert_non_null(strstr(last_refusal(w), "refused for now; why: outbox list --target events "
+						"--why retry"));
+	/* it fails within the minute: where it was, nobody finds it any more */
+	world_run(w, 70 * OUTBOX_SECONDS);
+	world_publish(w, "order.placed", "43", NULL);
+	world_run(w, 500 * OUTBOX_MILLISECONDS);
+	assert_non_null(strstr(last_refusal(w), "attempts used up; why: outbox list --target events "
+						"--state failed"));
+	/* the next one waits, and gets through before anything is told */
+	memory_broker_hooks(w->brokers[0], &none);
+	world_run(w, 10 * OUTBOX_SECONDS);
+	memory_broker_hooks(w->brokers[0], &hooks);
+	world_publish(w, "order.placed", "44", NULL);
+	world_run(w, 500 * OUTBOX_MILLISECONDS);
+	memory_broker_hooks(w->brokers[0], &none);
+	world_run(w, 10 * OUTBOX_SECONDS);
+	world_drain(w, 0, OUTBOX_SECONDS);
+	assert_non_null(strstr(last_refusal(w), "which was delivered since: refused for now"));
+	assert_null(strstr(last_refusal(w), "--why retry"));
+	/* and one that nobody refused */
+	late.type = "order.late";
+	late.data = "{}";
+	late.size = 2;
+	late.expires_at = w->clock.base.wall(&w->clock.base) - OUTBOX_SECONDS;
+	world_publish_message(w, &late);
+	world_relay(w, 1, &config);
+	world_run(w, OUTBOX_SECONDS);
+	assert_non_null(strstr(last_refusal(w), "it has expired; why: outbox list --target events "
+						"--state failed"));
+	world_free(w);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -170,6 +231,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(requeue_starts_from_zero),
 		cmocka_unit_test(bad_rows_fail_and_stop_nobody),
 		cmocka_unit_test(event_time_and_payload_survive_retries),
+		cmocka_unit_test(a_line_tells_what_is_so_when_it_is_written),
 	};
 
 	return WORLD_MAIN(argc, argv, "retry", tests);
