@@ -179,7 +179,10 @@ struct outbox_target_stats {
 	int64_t sending, waiting, deferred, parked, failed, discarded;
 	int64_t delivered_ever;   /* from the receipts' running totals */
 	int64_t delivered_minute; /* in the last 60 s of store time */
-	outbox_time oldest; /* created_at of the oldest delivery not finished (deferred and failed aside); 0: none */
+	/* Since when the delivery can be sent that waits longest, of those not finished (failed ones and those
+	 * that are due later aside): since its commit, the time it was due, was deferred to or requeued, arrived as a
+	 * dead letter, or since the target was registered or resumed. A retry does not count. 0: none */
+	outbox_time oldest;
 	int64_t retries_minute;
 	size_t n_lanes;
 	struct outbox_lane_stats *lanes;

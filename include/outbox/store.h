@@ -93,6 +93,7 @@ struct outbox_lease {
 	bool stale_route; /* a newer routing is registered: this worker got no lanes */
 	int count;
 	int lanes[OUTBOX_LANES_MAX]; /* held now, ascending */
+	outbox_time open_since; /* when the target was resumed, or else registered; 0: not known */
 };
 
 /* ---- the lane's log of receipts ------------------------------------------------------------ */
@@ -160,6 +161,9 @@ struct outbox_claimed {
 	const char *dead_target, *dead_reason;
 	int dead_attempts;
 	outbox_time dead_at;
+	/* A detour's: since when it can be sent, if that is not since created_at or due_at: it was requeued,
+	 * deferred to this time, or came as a dead letter. 0: it is. */
+	outbox_time ready_at;
 };
 
 struct outbox_claim {

@@ -252,6 +252,7 @@ BEGIN
 	d.state := CASE WHEN o.action = 'discard' THEN 'discarded' ELSE 'pending' END;
 	d.why := CASE o.action WHEN 'requeue' THEN 'retry' WHEN 'defer' THEN 'deferred' END;
 	d.next_attempt_at := CASE o.action WHEN 'requeue' THEN p_now WHEN 'defer' THEN o.until END;
+	d.ready_at := coalesce(d.next_attempt_at, d.ready_at);
 	IF o.action = 'requeue' THEN
 		d.attempts := 0;
 		d.failing_since := NULL;
@@ -260,11 +261,13 @@ BEGIN
 	IF p_has_row THEN
 		UPDATE outbox_detour u SET state = d.state, why = d.why, next_attempt_at = d.next_attempt_at,
 			attempts = d.attempts, failing_since = d.failing_since, last_error = d.last_error,
-			last_status_at = p_now, reason = o.reason, n = NULL, ahead = p_ahead
+			last_status_at = p_now, reason = o.reason, n = NULL, ahead = p_ahead, ready_at = d.ready_at
 		WHERE u.target = d.target AND u.seq = d.seq;
 	ELSE
-		INSERT INTO outbox_detour (target, seq, id, key, lane, state, why, next_attempt_at, last_status_at, reason, ahead)
-			VALUES (d.target, d.seq, d.id, d.key, d.lane, d.state, d.why, d.next_attempt_at, p_now, o.reason, p_ahead);
+		INSERT INTO outbox_detour (target, seq, id, key, lane, state, why, next_attempt_at, last_status_at, reason, ahead,
+			ready_at)
+		VALUES (d.target, d.seq, d.id, d.key, d.lane, d.state, d.why, d.next_attempt_at, p_now, o.reason, p_ahead,
+			d.ready_at);
 	END IF;
 	IF d.key IS NOT NULL THEN
 		PERFORM outbox_promote(d.target, ARRAY[d.key], p_hold, p_now);
@@ -295,6 +298,7 @@ BEGIN
 		UPDATE outbox_detour d SET state = CASE WHEN o.action = 'discard' THEN 'discarded' ELSE 'pending' END,
 			why = CASE WHEN o.action = 'requeue' THEN 'retry' END,
 			next_attempt_at = CASE WHEN o.action = 'requeue' THEN p_now END,
+			ready_at = CASE WHEN o.action = 'requeue' THEN p_now ELSE d.ready_at END,
 			attempts = CASE WHEN o.action = 'requeue' THEN 0 ELSE d.attempts END,
 			failing_since = CASE WHEN o.action <> 'requeue' THEN d.failing_since END,
 			last_error = CASE WHEN o.action <> 'requeue' THEN d.last_error END,

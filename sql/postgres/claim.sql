@@ -128,10 +128,10 @@ LANGUAGE sql STABLE AS $$
 $$;
 
 -- The messages of a claim, in seq order: which, and whether they are detours (1) or blocked (4). 8: outbox_dead() says
--- more about it.
+-- more about it. The head of a message, which has none, is since when it can be sent, where that is known.
 CREATE OR REPLACE FUNCTION outbox_read_claim(p_target text, p_seqs bigint[], p_flags integer[]) RETURNS SETOF outbox_claimed
 LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
-	SELECT NULL::bigint[], u.seq, coalesce(m.id, d.id), m.type, coalesce(m.key, d.key), m.kind, m.published,
+	SELECT CASE WHEN d.ready_at IS NOT NULL THEN ARRAY[outbox_micros(d.ready_at)] END, u.seq, coalesce(m.id, d.id), m.type, coalesce(m.key, d.key), m.kind, m.published,
 		m.created_at, m.event_time, m.due_at, m.expires_at, m.priority, m.content_type, m.source, m.subject,
 		m.topic, m.correlation_id, m.causation_id, m.traceparent, m.headers,
 		CASE WHEN u.flags & 4 = 0 THEN m.payload END, CASE WHEN u.flags & 4 = 0 THEN m.payload_bin END,

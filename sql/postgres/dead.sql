@@ -36,10 +36,10 @@ BEGIN
 	there := outbox_last_receipt(d.name, last.lane);
 	WITH sent AS (
 		INSERT INTO outbox_detour AS o (target, seq, id, key, lane, state, why, next_attempt_at, last_status_at, ahead,
-			dead_target, dead_reason, dead_attempts, dead_at, dead_n)
+			dead_target, dead_reason, dead_attempts, dead_at, dead_n, ready_at)
 		SELECT d.name, f.seq, f.id, f.key, f.lane, 'pending', 'retry', p_now, p_now,
 			m.seq IS NOT NULL AND NOT outbox_is_settled(m.xid, m.seq, there),
-			f.target, f.last_error, f.attempts, p_now, CASE WHEN there.claim_count > 0 THEN there.n END
+			f.target, f.last_error, f.attempts, p_now, CASE WHEN there.claim_count > 0 THEN there.n END, p_now
 		FROM outbox_detour f LEFT JOIN outbox_message m ON m.seq = f.seq
 		WHERE f.target = last.target AND f.seq = ANY (p_seqs)
 		ON CONFLICT (target, seq) DO UPDATE SET
@@ -49,6 +49,7 @@ BEGIN
 			state = CASE WHEN o.state = 'sending' THEN o.state ELSE 'pending' END,
 			why = CASE WHEN o.state IN ('pending', 'sending') THEN o.why ELSE 'retry' END,
 			next_attempt_at = CASE WHEN o.state IN ('pending', 'sending') THEN o.next_attempt_at ELSE p_now END,
+			ready_at = CASE WHEN o.state IN ('pending', 'sending') THEN o.ready_at ELSE p_now END,
 			attempts = CASE WHEN o.state IN ('pending', 'sending') THEN o.attempts ELSE 0 END,
 			failing_since = CASE WHEN o.state IN ('pending', 'sending') THEN o.failing_since END,
 			last_error = CASE WHEN o.state IN ('pending', 'sending') THEN o.last_error END,

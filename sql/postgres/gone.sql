@@ -7,3 +7,8 @@
 DROP FUNCTION IF EXISTS outbox_due(text, integer, boolean, boolean, pg_snapshot, timestamptz, bigint);
 DROP FUNCTION IF EXISTS outbox_delivered_by(xid8, bigint, text, text, boolean, outbox_receipt, bigint);
 DROP FUNCTION IF EXISTS outbox_delivery_receipt(xid8, bigint, text, text, boolean, outbox_receipt);
+
+-- version 2
+DROP FUNCTION IF EXISTS outbox_unsettled(outbox_reading, bigint, bigint);
+DROP FUNCTION IF EXISTS outbox_unsettled_late(outbox_reading, bigint);
+DROP FUNCTION IF EXISTS outbox_count_unsettled(outbox_target, bigint);

@@ -54,12 +54,12 @@ $$;
 
 -- What has no detour and is not settled. Two halves, so that each keeps the order of its index; p_after
 -- narrows them. OFFSET 0 keeps the planner from turning things round. Above low:
-CREATE OR REPLACE FUNCTION outbox_unsettled(v outbox_reading, p_after bigint, p_to bigint)
+CREATE OR REPLACE FUNCTION outbox_open(v outbox_reading, p_after bigint, p_to bigint)
 RETURNS TABLE (seq bigint, id text, type text, key text, lane integer, claimed boolean, owner text,
-	event_time timestamptz, created_at timestamptz, claimed_at timestamptz)
+	event_time timestamptz, created_at timestamptz, claimed_at timestamptz, due_at timestamptz)
 LANGUAGE sql STABLE AS $$
 	SELECT m.seq, m.id, m.type, m.key, m.slot % (v).lanes, c.claimed, (p.last).owner,
-		m.event_time, m.created_at, (p.last).settled_at
+		m.event_time, m.created_at, (p.last).settled_at, m.due_at
 	FROM outbox_message m
 	CROSS JOIN LATERAL (SELECT (v).last[m.slot % (v).lanes + 1] AS last OFFSET 0) p
 	CROSS JOIN LATERAL (SELECT outbox_is_claimed(m.xid, m.seq, p.last) AS claimed OFFSET 0) c
@@ -76,12 +76,12 @@ LANGUAGE sql STABLE AS $$
 $$;
 
 -- At or below low:
-CREATE OR REPLACE FUNCTION outbox_unsettled_late(v outbox_reading, p_after bigint)
+CREATE OR REPLACE FUNCTION outbox_open_late(v outbox_reading, p_after bigint)
 RETURNS TABLE (seq bigint, id text, type text, key text, lane integer, claimed boolean, owner text,
-	event_time timestamptz, created_at timestamptz, claimed_at timestamptz)
+	event_time timestamptz, created_at timestamptz, claimed_at timestamptz, due_at timestamptz)
 LANGUAGE sql STABLE AS $$
 	SELECT m.seq, m.id, m.type, m.key, m.slot % (v).lanes, c.claimed, (p.last).owner,
-		m.event_time, m.created_at, (p.last).settled_at
+		m.event_time, m.created_at, (p.last).settled_at, m.due_at
 	FROM unnest((v).late) x
 	-- as rows and ordered, so that no plan walks the primary key instead of (xid, seq)
 	CROSS JOIN LATERAL (SELECT * FROM outbox_message o
@@ -192,7 +192,7 @@ BEGIN
 		CASE WHEN NOT u.claimed THEN why_new END, 0, CASE WHEN u.claimed THEN u.owner END, NULL::text, NULL::text,
 		u.event_time, u.created_at, CASE WHEN u.claimed THEN u.claimed_at END, NULL::timestamptz
 	FROM (
-		(SELECT * FROM outbox_unsettled(v, f.after, stop) n
+		(SELECT * FROM outbox_open(v, f.after, stop) n
 		WHERE CASE WHEN n.claimed THEN 'sending' ELSE 'pending' END = ANY (f.states)
 			AND (f.why IS NULL OR NOT n.claimed)
 			AND (f.key IS NULL OR n.key = f.key)
@@ -201,7 +201,7 @@ BEGIN
 			AND (f.created_before IS NULL OR n.created_at <= f.created_before)
 		ORDER BY n.seq LIMIT f.max)
 		UNION ALL
-		(SELECT * FROM outbox_unsettled_late(v, f.after) n
+		(SELECT * FROM outbox_open_late(v, f.after) n
 		WHERE CASE WHEN n.claimed THEN 'sending' ELSE 'pending' END = ANY (f.states)
 			AND (f.why IS NULL OR NOT n.claimed)
 			AND (f.key IS NULL OR n.key = f.key)

@@ -57,6 +57,7 @@ BEGIN
 			state = CASE WHEN dead_n = last.n THEN 'pending' ELSE 'delivered' END,
 			why = CASE WHEN dead_n = last.n THEN 'retry' END,
 			next_attempt_at = CASE WHEN dead_n = last.n THEN p_now END,
+			ready_at = CASE WHEN dead_n = last.n THEN dead_at ELSE ready_at END,
 			attempts = CASE WHEN dead_n = last.n THEN 0 ELSE attempts END,
 			suspect = false, last_status_at = p_now, owner = p_owner, n = p_n
 		WHERE target = last.target AND seq = ANY (sending) AND seq <> ALL (o.seqs)
@@ -79,13 +80,14 @@ BEGIN
 			last_error = coalesce(u.error, d.last_error),
 			last_status_at = p_now,
 			owner = CASE WHEN u.outcome = 2 THEN d.owner ELSE p_owner END,
-			n = CASE WHEN u.outcome = 2 THEN d.n ELSE p_n END
+			n = CASE WHEN u.outcome = 2 THEN d.n ELSE p_n END,
+			ready_at = CASE WHEN u.outcome = 4 THEN u.due ELSE d.ready_at END
 		FROM u
 		WHERE d.target = last.target AND d.seq = u.seq AND d.seq = ANY (sending)
 		RETURNING d.key, u.outcome
 	), made AS (
 		INSERT INTO outbox_detour AS d (target, seq, id, key, lane, state, why, attempts, next_attempt_at, failing_since,
-			suspect, last_error, last_status_at, owner, n)
+			suspect, last_error, last_status_at, owner, n, ready_at)
 		SELECT last.target, m.seq, m.id, m.key, last.lane,
 			CASE WHEN u.outcome = 6 THEN 'failed' ELSE 'pending' END,
 			CASE u.outcome WHEN 2 THEN 'retry' WHEN 3 THEN 'retry' WHEN 4 THEN 'deferred' WHEN 5 THEN 'parked' END,
@@ -93,14 +95,15 @@ BEGIN
 			CASE u.outcome WHEN 2 THEN p_now WHEN 3 THEN p_now + u.delay * interval '1 microsecond' WHEN 4 THEN u.due END,
 			CASE WHEN u.outcome <> 2 AND u.attempts > 0 THEN p_now END,
 			u.outcome <> 2 AND u.suspect, CASE WHEN u.outcome <> 2 THEN u.error END, p_now, p_owner,
-			CASE WHEN u.outcome <> 2 THEN p_n END
+			CASE WHEN u.outcome <> 2 THEN p_n END,
+			CASE WHEN u.outcome = 4 THEN u.due WHEN m.due_at > m.created_at THEN m.due_at END
 		FROM u JOIN outbox_message m ON m.seq = u.seq
 		WHERE u.seq <> ALL (sending) AND (tail IS NULL OR u.seq < tail OR u.outcome <> 2)
 		-- it arrived as a dead letter while its log row was in flight
 		ON CONFLICT (target, seq) DO UPDATE SET state = excluded.state, why = excluded.why, attempts = excluded.attempts,
 			next_attempt_at = excluded.next_attempt_at, failing_since = excluded.failing_since,
 			suspect = excluded.suspect, last_error = excluded.last_error, last_status_at = excluded.last_status_at,
-			owner = excluded.owner, n = excluded.n
+			owner = excluded.owner, n = excluded.n, ready_at = excluded.ready_at
 		RETURNING key, CASE why WHEN 'parked' THEN 5 ELSE 0 END AS outcome
 	)
 	SELECT keys || array_agg(key) INTO keys FROM (

@@ -31,18 +31,20 @@ BEGIN
 	retried := r.retried_total - CASE WHEN low = first THEN r.retried ELSE 0 END;
 END $$;
 
--- What nobody has read yet, and the oldest that is not settled.
-CREATE OR REPLACE FUNCTION outbox_count_unsettled(t outbox_target, p_cap bigint, OUT pending bigint, OUT oldest timestamptz)
+-- What nobody has read yet, and since when the oldest that is not settled could be sent: what is due later cannot.
+CREATE OR REPLACE FUNCTION outbox_count_unsettled(t outbox_target, p_cap bigint, p_now timestamptz, OUT pending bigint,
+	OUT oldest timestamptz)
 LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET row_security = off SET max_parallel_workers_per_gather = 0
 SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 DECLARE
 	v outbox_reading := outbox_reading_of(t);
 	sending bigint := (SELECT sum(l.claim_count) FROM unnest(v.last) l);
 BEGIN
-	SELECT least(count(*) FILTER (WHERE NOT n.claimed), p_cap), min(n.created_at) INTO pending, oldest FROM (
-		SELECT u.claimed, u.created_at FROM outbox_unsettled_late(v, 0) u
+	SELECT least(count(*) FILTER (WHERE NOT n.claimed), p_cap), 
+		min(greatest(n.created_at, n.due_at)) FILTER (WHERE n.due_at IS NULL OR n.due_at <= p_now) INTO pending, oldest FROM (
+		SELECT u.claimed, u.created_at, u.due_at FROM outbox_open_late(v, 0) u
 		UNION ALL
-		SELECT u.claimed, u.created_at FROM outbox_unsettled(v, 0, 9223372036854775807) u
+		SELECT u.claimed, u.created_at, u.due_at FROM outbox_open(v, 0, 9223372036854775807) u
 		LIMIT p_cap + sending) n;
 END $$;
 
@@ -58,7 +60,7 @@ END $$;
 CREATE OR REPLACE FUNCTION outbox_count_detours(p_target text, p_cap bigint, INOUT s outbox_numbers)
 LANGUAGE plpgsql STABLE SET enable_sort = off AS $$
 DECLARE
-	first bigint[];
+	first bigint;
 BEGIN
 	SELECT least(count(*) FILTER (WHERE why = 'retry'), p_cap), least(count(*) FILTER (WHERE why = 'deferred'), p_cap),
 		least(count(*) FILTER (WHERE why = 'parked'), p_cap) INTO s.waiting, s.deferred, s.parked
@@ -67,16 +69,14 @@ BEGIN
 			ORDER BY d.state, d.seq LIMIT 1000000) n;
 	s.failed := outbox_count_state(p_target, 'failed', p_cap);
 	s.discarded := outbox_count_state(p_target, 'discarded', p_cap);
-	first := ARRAY[
-		(SELECT d.seq FROM outbox_detour d WHERE d.target = p_target
-			AND (d.state, d.seq) >= ('sending', 0) AND (d.state, d.seq) <= ('sending', 9223372036854775807)
-			ORDER BY d.state, d.seq LIMIT 1),
-		(SELECT d.seq FROM outbox_detour d WHERE d.target = p_target
-			AND (d.state, d.seq) >= ('pending', 0) AND (d.state, d.seq) <= ('pending', 9223372036854775807)
-			AND NOT (d.why = 'deferred' AND d.next_attempt_at > s.now)
-			ORDER BY d.state, d.seq LIMIT 1)];
-	s.oldest := least(s.oldest, (SELECT min(coalesce((SELECT m.created_at FROM outbox_message m WHERE m.seq = f),
-		(SELECT k.created_at FROM outbox_kept k WHERE k.seq = f))) FROM unnest(first) f));
+	-- Both by the index of ready_at: NULL means since the commit, and then the first is the oldest.
+	first := (SELECT d.seq FROM outbox_detour d WHERE d.target = p_target AND d.ready_at IS NULL
+		AND d.state IN ('pending', 'sending') AND NOT (d.state = 'pending' AND d.why = 'deferred' AND d.next_attempt_at > s.now)
+		ORDER BY d.ready_at, d.seq LIMIT 1);
+	s.oldest := least(s.oldest, (SELECT m.created_at FROM outbox_message m WHERE m.seq = first),
+		(SELECT k.created_at FROM outbox_kept k WHERE k.seq = first),
+		(SELECT d.ready_at FROM outbox_detour d WHERE d.target = p_target AND d.ready_at <= s.now
+			AND d.state IN ('pending', 'sending') ORDER BY d.ready_at LIMIT 1));
 END $$;
 
 CREATE OR REPLACE FUNCTION outbox_stats(p_cap bigint, p_now timestamptz) RETURNS SETOF outbox_numbers
@@ -108,9 +108,12 @@ BEGIN
 			s.delivered_minute := s.delivered_minute + l.delivered_total - before.delivered;
 			s.retries_minute := s.retries_minute + l.retried_total - before.retried;
 		END LOOP;
-		SELECT c.pending, c.oldest INTO s.pending, s.oldest FROM outbox_count_unsettled(t, p_cap) c;
+		SELECT c.pending, c.oldest INTO s.pending, s.oldest FROM outbox_count_unsettled(t, p_cap, s.now) c;
 		s.sending := least(s.sending, p_cap);
 		s := outbox_count_detours(t.name, p_cap, s);
+		IF s.oldest IS NOT NULL THEN
+			s.oldest := greatest(s.oldest, t.resumed_at, t.created_at); -- nothing could be sent before
+		END IF;
 		s.outage := NULL;
 		s.outage_since := NULL;
 		SELECT w.outage, w.outage_since INTO s.outage, s.outage_since FROM outbox_worker w

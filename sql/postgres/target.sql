@@ -183,7 +183,8 @@ BEGIN
 		UPDATE outbox_target SET paused = p_pause,
 			paused_by = CASE WHEN p_pause THEN p_actor END,
 			paused_reason = CASE WHEN p_pause THEN p_reason END,
-			paused_at = CASE WHEN p_pause THEN t END
+			paused_at = CASE WHEN p_pause THEN t END,
+			resumed_at = CASE WHEN p_pause THEN resumed_at ELSE t END
 		WHERE name = p_target;
 		INSERT INTO outbox_audit (at, actor, action, target, reason)
 			VALUES (t, p_actor, CASE WHEN p_pause THEN 'pause' ELSE 'resume' END, p_target, p_reason);

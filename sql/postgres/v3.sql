@@ -3,3 +3,11 @@
 -- outbox on PostgreSQL: from schema version 2 to version 3. Only additions: a program that knows version 1 goes on
 -- working with the result (min_reader 1). Like every version it never changes; functions and views are in files of their
 -- own, which do.
+
+-- ---- ages --------------------------------------------------------------------------------------------------
+
+-- Since when it can be sent, where that is not since its message's commit: the time at which it was due, was deferred to,
+-- was requeued or arrived as a dead letter. A retry does not change it.
+ALTER TABLE outbox_detour ADD COLUMN ready_at timestamptz;
+CREATE INDEX outbox_detour_ready ON outbox_detour (target, ready_at, seq) WHERE state IN ('pending', 'sending');
+ALTER TABLE outbox_target ADD COLUMN resumed_at timestamptz; -- when its last pause ended; NULL: it never was paused

@@ -24,7 +24,7 @@ LANGUAGE sql STABLE ROWS 10 SET search_path FROM CURRENT SET row_security = off 
 		WHERE (o.xid, o.seq) >= (x, 0) AND (o.xid, o.seq) <= (x, p_to) ORDER BY o.xid, o.seq OFFSET 0) l
 $$;
 
--- What has no detour and is not settled: outbox_unsettled() and outbox_unsettled_late() as a view.
+-- What has no detour and is not settled: outbox_open() and outbox_open_late() as a view.
 CREATE OR REPLACE VIEW outbox_unread AS
 SELECT m.seq, m.id, t.name AS target, t.paused, m.type, m.key, m.slot % v.lanes AS lane, v.claim_last,
 	c.claimed, (p.last).owner, m.event_time, m.created_at, (p.last).settled_at AS claimed_at
@@ -78,7 +78,7 @@ FROM outbox_target t JOIN outbox_detoured d ON d.target = t.name AND d.state = '
 -- Per target, what is left to do. Counts stop at 100,001, which means "more than 100,000".
 CREATE OR REPLACE VIEW outbox_backlog AS
 SELECT t.name AS target, t.paused,
-	(SELECT c.pending FROM outbox_count_unsettled(t, 100001) c) AS pending,
+	(SELECT c.pending FROM outbox_count_unsettled(t, 100001, now()) c) AS pending,
 	(SELECT coalesce(sum(p.claim_count), 0) FROM outbox_position p WHERE p.target = t.name) AS sending,
 	(SELECT count(*) FROM (SELECT FROM outbox_detour d
 		WHERE d.target = t.name AND d.state = 'pending' AND d.why = 'retry' LIMIT 100001) n) AS waiting,

@@ -57,11 +57,11 @@ SELECT target, seq, id, key, lane, last_error, attempts, last_status_at FROM out
 CREATE TRIGGER outbox_dead_letter_insert INSTEAD OF INSERT ON outbox_dead_letter
 BEGIN
 	INSERT INTO outbox_detour (target, seq, id, key, lane, state, why, next_attempt_at, last_status_at,
-		dead_target, dead_reason, dead_attempts, dead_at, dead_n)
+		dead_target, dead_reason, dead_attempts, dead_at, dead_n, ready_at)
 	SELECT t.name, NEW.seq, NEW.id, NEW.key, NEW.lane, 'pending', 'retry', NEW.last_status_at, NEW.last_status_at,
 		NEW.target, NEW.last_error, NEW.attempts, NEW.last_status_at,
 		(SELECT CASE WHEN r.claim_count > 0 THEN r.n END FROM outbox_receipt r
-			WHERE r.target = t.name AND r.lane = NEW.lane ORDER BY r.n DESC LIMIT 1)
+			WHERE r.target = t.name AND r.lane = NEW.lane ORDER BY r.n DESC LIMIT 1), NEW.last_status_at
 	FROM outbox_target t WHERE t.name = (SELECT dead_letter FROM outbox_target WHERE name = NEW.target)
 	ON CONFLICT (target, seq) DO UPDATE SET
 		dead_target = excluded.dead_target, dead_reason = excluded.dead_reason,
@@ -71,6 +71,7 @@ BEGIN
 		why = CASE WHEN state IN ('pending', 'sending') THEN why ELSE 'retry' END,
 		next_attempt_at = CASE WHEN state IN ('pending', 'sending') THEN next_attempt_at
 			ELSE excluded.next_attempt_at END,
+		ready_at = CASE WHEN state IN ('pending', 'sending') THEN ready_at ELSE excluded.ready_at END,
 		attempts = CASE WHEN state IN ('pending', 'sending') THEN attempts ELSE 0 END,
 		failing_since = CASE WHEN state IN ('pending', 'sending') THEN failing_since END,
 		last_error = CASE WHEN state IN ('pending', 'sending') THEN last_error END,
@@ -96,7 +97,7 @@ END;
 CREATE TRIGGER outbox_detour_again AFTER UPDATE OF state ON outbox_detour
 WHEN NEW.state = 'delivered' AND OLD.state = 'sending' AND NEW.dead_n = NEW.n - 1
 BEGIN
-	UPDATE outbox_detour SET state = 'pending', why = 'retry', attempts = 0, next_attempt_at = NEW.last_status_at
+	UPDATE outbox_detour SET state = 'pending', why = 'retry', attempts = 0, next_attempt_at = NEW.last_status_at, ready_at = dead_at
 	WHERE target = NEW.target AND seq = NEW.seq;
 END;
 

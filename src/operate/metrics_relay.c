@@ -49,7 +49,9 @@ static const struct counted counted[] = {
 	TIMED("outbox_settle_seconds", settle, histogram_durations, "s",
 	      "Duration of settling a batch and claiming the next one"),
 	TIMED("outbox_delivery_latency_seconds", latency, histogram_latencies, "s",
-	      "From a message's commit, nearly, to its acknowledgement"),
+	      "From when a message could first be sent to its acknowledgement"),
+	TIMED("outbox_event_latency_seconds", event_latency, histogram_latencies, "s",
+	      "From a message's event time to its acknowledgement"),
 };
 
 /* Calls `each` for every target of every source that this process runs. */

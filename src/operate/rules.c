@@ -175,7 +175,7 @@ static enum truth overdue(struct rule_view *view)
 	if (!view->target->oldest || age <= view->limits->overdue)
 		return TRUTH_FALSE;
 	view->since = as_wall(view, view->target->oldest + view->limits->overdue);
-	SAY(view, "the oldest unfinished delivery is %s old, the limit is %s%s",
+	SAY(view, "an unfinished delivery could be sent for %s already, the limit is %s%s",
 	    duration_human(age, age_text), duration_human(view->limits->overdue, limit),
 	    because(view, why));
 	return TRUTH_TRUE;
@@ -222,7 +222,8 @@ static enum truth latency(struct rule_view *view)
 	average = (view->metrics->latency.sum - from->sum) / (int64_t)count;
 	if (average <= view->limits->latency)
 		return TRUTH_FALSE;
-	SAY(view, "%s from commit to acknowledgement on average, the limit is %s",
+	SAY(view,
+	    "%s to the acknowledgement on average, from when a message could be sent; the limit is %s",
 	    duration_human(average, shown), duration_human(view->limits->latency, limit));
 	return TRUTH_TRUE;
 }
@@ -286,7 +287,7 @@ const struct rule rules[RULE_COUNT] = {
 			   "too many unread messages for too long" },
 	[RULE_SENDING] = { LEVEL_DEGRADED, true, false, sending, "what is being sent does not move" },
 	[RULE_LATENCY] = { LEVEL_DEGRADED, true, false, latency,
-			   "too long from commit to acknowledgement on average" },
+			   "too long until the acknowledgement on average" },
 	[RULE_RETRY_RATE] = { LEVEL_DEGRADED, true, false, retry_rate, "too many tries are refused" },
 	[RULE_PAUSED] = { LEVEL_HEALTHY, true, true, paused, "somebody paused the target" },
 };

@@ -197,6 +197,8 @@ static void advanced(struct worker *w, struct lane *lane, size_t want, outbox_ti
 	 * still arrive and claim; then that claim is ours, instead of locking us out. */
 	if (fresh->claim.n != lane->head.n)
 		lane->next_token = 0;
+	if (fresh->claim.paused)
+		w->open_since = fresh->claim.store_now; /* at least; the next lease tells */
 	lane->head.n = fresh->claim.n;
 	lane->head.token = fresh->claim.token;
 	lane->head.cautious = fresh->claim.cautious;

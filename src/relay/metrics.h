@@ -47,9 +47,10 @@ struct target_metrics {
 	struct histogram_view batch_size; /* histogram_sizes: messages of each settled claim */
 	struct histogram_view publish;    /* histogram_durations: each call of the transport */
 	struct histogram_view settle; /* histogram_durations: each settlement, with the next claim */
-	/* histogram_latencies: from created_at, nearly the commit, to the acknowledgement, in the store's time.
-	 * One for each delivered message. */
-	struct histogram_view latency;
+	/* histogram_latencies: to the acknowledgement, in the store's time, one for each delivered message. From
+	 * when it could first be sent: created_at, which is nearly the commit, the time it was due or deferred to,
+	 * a requeue, the end of a pause. And from event_time. */
+	struct histogram_view latency, event_latency;
 };
 
 size_t relay_target_count(const struct outbox_relay *relay);

@@ -90,7 +90,7 @@ void lane_send(struct worker *w, struct lane *lane, outbox_time now)
 	r = publish(w, f, now, &err);
 	ended = w->plan->clock->mono(w->plan->clock);
 	tally_published(w->tally, &lane->trip, f, ended - now,
-			f->claim.store_now + (ended - lane->read_at));
+			f->claim.store_now + (ended - lane->read_at), w->open_since);
 	if (context.suspect_delay < 2 * f->batch.back_off)
 		context.suspect_delay = 2 * f->batch.back_off;
 	said = flight_judge(f, &context, r, suspicion && w->acked > suspicion->acked);

@@ -56,34 +56,51 @@ static bool within(const struct histogram_bounds *bounds, size_t bucket, int64_t
 }
 
 /* Neighbours in the log are of nearly the same age: mostly the last bucket is right again. */
-static void note_latencies(struct histogram_view *latency, const struct outbox_batch *batch,
-			   outbox_time acked_at)
+static void note_age(struct histogram_view *view, size_t *bucket, int64_t age)
 {
 	const struct histogram_bounds *bounds = &histogram_latencies;
-	size_t bucket = 0;
 
-	for (size_t i = 0; i < batch->count; i++) {
-		const struct outbox_item *item = batch->items[i];
-		int64_t age = acked_at - item->created_at;
+	if (age < 0)
+		age = 0;
+	if (!within(bounds, *bucket, age))
+		*bucket = histogram_bucket(bounds, age);
+	view->buckets[*bucket]++;
+	view->sum += age;
+}
 
-		if (item->verdict != OUTBOX_ACKED)
+/* Since when it could be sent, as far as the message and its delivery say. */
+static outbox_time ready_since(const struct outbox_claimed *item)
+{
+	if (item->ready_at)
+		return item->ready_at;
+	return item->message.due_at > item->created_at ? item->message.due_at : item->created_at;
+}
+
+static void note_latencies(struct trip *trip, const struct flight *f, outbox_time acked_at,
+			   outbox_time open_since)
+{
+	size_t bucket = 0, event_bucket = 0;
+
+	for (size_t i = 0; i < f->batch.count; i++) {
+		const struct outbox_claimed *item = &f->claim.items[f->wire[i]];
+		outbox_time since = ready_since(item), event = item->message.event_time;
+
+		if (f->batch.items[i]->verdict != OUTBOX_ACKED)
 			continue;
-		if (age < 0)
-			age = 0;
-		if (!within(bounds, bucket, age))
-			bucket = histogram_bucket(bounds, age);
-		latency->buckets[bucket]++;
-		latency->sum += age;
+		note_age(&trip->latency, &bucket,
+			 acked_at - (since > open_since ? since : open_since));
+		note_age(&trip->event_latency, &event_bucket,
+			 acked_at - (event ? event : item->created_at));
 	}
 }
 
 void tally_published(struct tally *t, struct trip *trip, const struct flight *f, outbox_time took,
-		     outbox_time acked_at)
+		     outbox_time acked_at, outbox_time open_since)
 {
 	tally_add(&t->attempts, f->batch.count);
 	histogram_observe(&t->publish, &histogram_durations, took);
 	trip->publish += took;
-	note_latencies(&trip->latency, &f->batch, acked_at);
+	note_latencies(trip, f, acked_at, open_since);
 }
 
 static void tell(const struct tally *t, const struct tally_batch *b)
@@ -112,6 +129,14 @@ static void tell(const struct tally *t, const struct tally_batch *b)
 	t->observer(t->observer_context, &report);
 }
 
+static void add_view(struct histogram *h, const struct histogram_view *more)
+{
+	for (size_t i = 0; i < HISTOGRAM_BUCKETS; i++)
+		if (more->buckets[i])
+			tally_add(&h->buckets[i], more->buckets[i]);
+	add_sum(&h->sum, more->sum);
+}
+
 void tally_settled(struct tally *t, const struct tally_batch *b)
 {
 	const struct flight_tally *ended = b->ended;
@@ -125,10 +150,8 @@ void tally_settled(struct tally *t, const struct tally_batch *b)
 	tally_add(&t->batches, 1);
 	histogram_observe(&t->batch_size, &histogram_sizes, (int64_t)b->flight->claim.count);
 	histogram_observe(&t->settle, &histogram_durations, b->settle);
-	for (size_t i = 0; i < HISTOGRAM_BUCKETS; i++)
-		if (b->trip->latency.buckets[i])
-			tally_add(&t->latency.buckets[i], b->trip->latency.buckets[i]);
-	add_sum(&t->latency.sum, b->trip->latency.sum);
+	add_view(&t->latency, &b->trip->latency);
+	add_view(&t->event_latency, &b->trip->event_latency);
 	if (ended->delivered)
 		atomic_store_explicit(&t->last_delivery, b->wall, memory_order_relaxed);
 	if (t->observer)
@@ -177,5 +200,6 @@ void tally_view(const struct tally *t, struct target_metrics *ret)
 		.publish = histogram_look(&t->publish),
 		.settle = histogram_look(&t->settle),
 		.latency = histogram_look(&t->latency),
+		.event_latency = histogram_look(&t->event_latency),
 	};
 }

@@ -24,7 +24,7 @@ struct tally {
 	_Atomic uint64_t duplicates_recognised;
 	_Atomic uint64_t flying_batches, flying_messages;
 	_Atomic outbox_time last_delivery;
-	struct histogram batch_size, publish, settle, latency;
+	struct histogram batch_size, publish, settle, latency, event_latency;
 	batch_observer observer; /* set before the threads start */
 	void *observer_context;
 };
@@ -32,9 +32,9 @@ struct tally {
 /* A claim on its way, until it is settled. */
 struct trip {
 	outbox_time began; /* wall: when its first message was handed to the transport; 0: not yet */
-	outbox_time publish;           /* how long the transport had it, over all rounds */
-	bool outage;                   /* the broker went away meanwhile */
-	struct histogram_view latency; /* of what was acknowledged */
+	outbox_time publish; /* how long the transport had it, over all rounds */
+	bool outage;         /* the broker went away meanwhile */
+	struct histogram_view latency, event_latency; /* of what was acknowledged */
 };
 
 /* A claim that was settled. */
@@ -64,9 +64,10 @@ size_t histogram_bucket(const struct histogram_bounds *bounds, int64_t value);
 void histogram_observe(struct histogram *histogram, const struct histogram_bounds *bounds,
 		       int64_t value);
 
-/* A round came back from the transport, after `took`, at the store's time `acked_at`. Before it is judged. */
+/* A round came back from the transport, after `took`, at the store's time `acked_at`. Before it is judged.
+ * open_since: nothing could be sent to the target before. */
 void tally_published(struct tally *tally, struct trip *trip, const struct flight *flight,
-		     outbox_time took, outbox_time acked_at);
+		     outbox_time took, outbox_time acked_at, outbox_time open_since);
 
 /* The claim was settled: count it and tell the observer. */
 void tally_settled(struct tally *tally, const struct tally_batch *batch);

@@ -164,6 +164,8 @@ static void keep_leases(struct worker *w, outbox_time now)
 	w->lease_until = now + w->target->lease - w->target->lease / 10;
 	w->lease_at = now + w->target->lease / 3;
 	w->leased = true;
+	if (lease.open_since > w->open_since)
+		w->open_since = lease.open_since;
 	if (lease.stale_route && !w->stale_route)
 		log_event(&w->plan->log, EVENT_TARGET_REROUTED, ABOUT_TARGET(w),
 			  "its routing was changed by another relay; this one takes no lanes until "

@@ -92,6 +92,7 @@ struct worker {
 	outbox_time lease_at;    /* mono: next round of lease keeping */
 	outbox_time lease_until; /* mono: what we hold is surely ours until then */
 	bool leased, stale_route;
+	outbox_time open_since; /* store time: nothing could be sent before */
 
 	outbox_time store_at; /* mono: no store call before, after trouble */
 	outbox_time store_delay;

@@ -105,6 +105,7 @@ static void compare_claims(const struct worker *a, const struct worker *b)
 		assert_int_equal(c->seq, d->seq);
 		assert_int_equal(c->attempts, d->attempts);
 		assert_int_equal(c->failing_since, d->failing_since);
+		assert_int_equal(c->ready_at, d->ready_at);
 		assert_int_equal(c->detour, d->detour);
 		assert_int_equal(c->blocked, d->blocked);
 		assert_int_equal(c->suspect, d->suspect);

@@ -108,6 +108,132 @@ static void oldest_is_the_oldest_unfinished(struct store_world *w)
 	assert_int_equal(world_stats(w, "a")->oldest, 0);
 }
 
+static outbox_time oldest(struct store_world *w)
+{
+	return world_stats(w, "a")->oldest;
+}
+
+static void act(struct store_world *w, int action, outbox_time until)
+{
+	struct outbox_filter filter = { .target = "a" };
+	struct outbox_act act = {
+		.action = action, .filter = &filter, .actor = "op", .reason = "r", .until = until
+	};
+	struct outbox_acted acted = { 0 };
+
+	OK(w->store->ops->act(w->store, &act, &acted, &w->err));
+	assert_int_equal(acted.done, 1);
+}
+
+/* Ages count from when a delivery could first be sent: a claim says it, and the oldest of the numbers. */
+static void a_scheduled_one_ages_from_when_it_is_due(struct store_world *w)
+{
+	struct outbox_message m = OUTBOX_MESSAGE_INIT;
+	outbox_time due = world_now(w) + OUTBOX_HOURS;
+	struct worker *k;
+
+	world_target(w, "a");
+	m.type = "t";
+	m.data = "{}";
+	m.size = 2;
+	m.due_at = due;
+	world_publish_message(w, &m);
+	assert_int_equal(oldest(w), 0);
+	k = worker_start(w, "k", "a", 0);
+	worker_advance(k, 1);
+	assert_int_equal(oldest(w), 0);
+	settle_defer(k, 0, due);
+	worker_advance(k, 0);
+	assert_int_equal(oldest(w), 0);
+	world_step(w, OUTBOX_HOURS);
+	assert_int_equal(oldest(w), due);
+	worker_advance(k, 1);
+	assert_int_equal(k->claim.items[0].ready_at, due);
+	world_step(w, SEC);
+	settle_wait(k, 0, 10 * SEC);
+	worker_advance(k, 0);
+	assert_int_equal(oldest(w), due); /* a retry changes nothing */
+	world_step(w, 10 * SEC);
+	worker_advance(k, 1);
+	assert_int_equal(k->claim.items[0].ready_at, due);
+}
+
+/* Read only when it is due already, it was never deferred. */
+static void one_that_was_due_ages_from_then(struct store_world *w)
+{
+	struct outbox_message m = OUTBOX_MESSAGE_INIT;
+	outbox_time due = world_now(w) + OUTBOX_HOURS;
+	struct worker *k;
+
+	world_target(w, "a");
+	m.type = "t";
+	m.data = "{}";
+	m.size = 2;
+	m.due_at = due;
+	world_publish_message(w, &m);
+	world_step(w, 2 * OUTBOX_HOURS);
+	assert_int_equal(oldest(w), due);
+	k = worker_start(w, "k", "a", 0);
+	worker_advance(k, 1);
+	assert_int_equal(oldest(w), due);
+	settle_wait(k, 0, SEC);
+	worker_advance(k, 0);
+	assert_int_equal(oldest(w), due);
+}
+
+static void a_requeued_one_ages_from_then(struct store_world *w)
+{
+	outbox_time start = world_now(w), again;
+	struct worker *k;
+
+	world_target(w, "a");
+	k = worker_start(w, "k", "a", 0);
+	world_publish_many(w, 1);
+	worker_advance(k, 1);
+	settle_fail(k, 0);
+	worker_advance(k, 0);
+	world_step(w, OUTBOX_HOURS);
+	again = world_now(w);
+	act(w, OUTBOX_REQUEUE, 0);
+	assert_int_equal(oldest(w), again);
+	world_step(w, SEC);
+	worker_advance(k, 1);
+	assert_int_equal(k->claim.items[0].ready_at, again);
+	settle_wait(k, 0, SEC);
+	worker_advance(k, 0);
+	assert_int_equal(oldest(w), again);
+	act(w, OUTBOX_DEFER, again + OUTBOX_HOURS);
+	assert_int_equal(oldest(w), 0);
+	world_step(w, OUTBOX_HOURS);
+	assert_int_equal(oldest(w), again + OUTBOX_HOURS);
+	/* and not from when the first was published */
+	world_publish_many(w, 1);
+	assert_int_equal(oldest(w), again + OUTBOX_HOURS);
+	assert_true(oldest(w) > start);
+}
+
+static void nothing_ages_before_its_target_is_open(struct store_world *w)
+{
+	outbox_time opened;
+	struct worker *k;
+
+	world_publish_many(w, 1);
+	world_step(w, OUTBOX_HOURS);
+	opened = world_now(w);
+	world_target(w, "a");
+	assert_int_equal(oldest(w), opened);
+	k = worker_new(w, "k", "a");
+	worker_lease(k);
+	assert_int_equal(k->lease.open_since, opened);
+	OK(w->store->ops->target_pause(w->store, "a", true, "op", "r", &w->err));
+	world_step(w, OUTBOX_HOURS);
+	assert_int_equal(oldest(w), opened); /* a pause that was forgotten is worth an alert */
+	OK(w->store->ops->target_pause(w->store, "a", false, "op", "r", &w->err));
+	assert_int_equal(oldest(w), world_now(w));
+	worker_lease(k);
+	assert_int_equal(k->lease.open_since, world_now(w));
+}
+
 static void stats_know_the_time(struct store_world *w)
 {
 	struct outbox_stats stats = { 0 };
@@ -155,6 +281,10 @@ const struct store_case stats_cases[] = {
 	{ "a_sending_detour_counts_as_sending", a_sending_detour_counts_as_sending, 0, 0 },
 	{ "the_minute_slides", the_minute_slides, 0, 0 },
 	{ "oldest_is_the_oldest_unfinished", oldest_is_the_oldest_unfinished, 0, 0 },
+	{ "a_scheduled_one_ages_from_when_it_is_due", a_scheduled_one_ages_from_when_it_is_due, 0, 0 },
+	{ "one_that_was_due_ages_from_then", one_that_was_due_ages_from_then, 0, 0 },
+	{ "a_requeued_one_ages_from_then", a_requeued_one_ages_from_then, 0, 0 },
+	{ "nothing_ages_before_its_target_is_open", nothing_ages_before_its_target_is_open, 0, 0 },
 	{ "stats_know_the_time", stats_know_the_time, 0, 0 },
 	{ "targets_come_by_name", targets_come_by_name, 0, 0 },
 	{ "unrouted_messages_are_nobodys", unrouted_messages_are_nobodys, 0, 0 },

@@ -231,16 +231,39 @@ def test_sending(site, redis):
     see_all_well(s)
 
 
-def test_latency(site):
-    s = site(health="latency: 1s")
+def test_latency(site, redis):
+    s = site(health="latency: 1s", target=f"to: 'redis://127.0.0.1:{redis.port}/?stream={{type}}'")
+    for stream in ("order.slow", "order.stuck"):
+        redis.cli("SET", stream, "no stream")
     s.up()
-    s.run("pause", "events", "--reason", "to let it grow old")
-    s.publish()
+    s.publish(type_="order.slow")
+    s.publish(type_="order.stuck")
     until(lambda: s.status()["oldest_age"] > 2, "a message to be two seconds old")
-    s.run("resume", "events")
+    redis.cli("DEL", "order.slow")
     until(lambda: s.fired("latency"), "the alert")
-    find_cause(s, "latency", "resume")
+    find_cause(s, "latency", "retrying")
+    redis.cli("DEL", "order.stuck")
     until(lambda: s.resolved("latency"), "the end")
+
+
+def test_what_people_put_off_is_not_late(site):
+    """Due later, failed and requeued, paused: none of it is overdue or slow when it leaves at once in the end."""
+    s = site(health="latency: 1s, overdue: 1s")
+    s.up()
+    with s.db() as db:
+        now = "CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER) * 1000"
+        db.execute("INSERT INTO outbox_message (type, payload, created_at, due_at)"
+                   f" VALUES ('a', '{{}}', {now} - 3600000000, {now} + 300000),"
+                   f" ('b', 'no json', {now} - 3600000000, NULL)")
+    until(lambda: s.status()["delivered"] == 1 and s.status()["failed"] == 1, "one delivery, one failure")
+    until(lambda: s.alerts() == {"failed"}, "nothing to be late")
+    s.run("pause", "events", "--reason", "to let it grow old")
+    s.run("requeue", "--state", "failed", "--target", "events", "--yes")
+    assert s.status()["oldest_age"] < 60
+    s.publish()
+    s.run("resume", "events")
+    until(lambda: s.status()["delivered"] == 2, "the last")
+    assert not s.fired("latency") and not s.fired("overdue")
 
 
 def test_retry_rate(site, redis):

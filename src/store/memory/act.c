@@ -102,7 +102,7 @@ static void change(struct memory_store *s, struct memory_target *target, struct 
 	case OUTBOX_REQUEUE:
 		detour->attempts = 0;
 		detour->failing_since = 0;
-		detour->next_attempt_at = now;
+		detour->next_attempt_at = detour->ready_at = now;
 		memory_replace(&detour->error, NULL);
 		memory_detour_set(target, detour, OUTBOX_PENDING, OUTBOX_WAITING, now);
 		break;
@@ -110,7 +110,7 @@ static void change(struct memory_store *s, struct memory_target *target, struct 
 		memory_detour_set(target, detour, OUTBOX_DISCARDED, 0, now);
 		break;
 	default:
-		detour->next_attempt_at = act->until;
+		detour->next_attempt_at = detour->ready_at = act->until;
 		memory_detour_set(target, detour, OUTBOX_PENDING, OUTBOX_DEFERRED, now);
 		break;
 	}

@@ -224,6 +224,7 @@ struct outbox_claimed *memory_claim_read(struct memory_db *db, struct memory_tar
 			items[i].attempts = detour->attempts;
 			items[i].failing_since = detour->failing_since;
 			items[i].suspect = detour->suspect;
+			items[i].ready_at = detour->ready_at;
 			read_dead(detour->dead, arena, &items[i]);
 		}
 	}

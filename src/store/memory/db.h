@@ -64,6 +64,7 @@ struct memory_detour {
 	int why_before; /* while it is being sent: what it is again when it is returned */
 	outbox_time next_attempt_at; /* 0: none; parked ones go when nothing is before them */
 	outbox_time failing_since, last_status_at;
+	outbox_time ready_at; /* since when it can be sent; 0: since its message could */
 	bool suspect;
 	char *error, *reason;
 	struct memory_dead *dead; /* NULL: it is no dead letter */
@@ -131,7 +132,8 @@ struct memory_target {
 	int64_t begin; /* commits up to this one may be before its start; 0: none */
 	bool hold, unordered, paused;
 	char *paused_by, *paused_reason;
-	char *dead_letter; /* the target that gets what fails here; NULL: none */
+	outbox_time open_since; /* resumed, or else registered */
+	char *dead_letter;      /* the target that gets what fails here; NULL: none */
 	struct memory_lane *lanes;
 	int n_lanes;
 	struct memory_worker *workers; /* by name */

@@ -76,6 +76,7 @@ void memory_dead_arrive(struct memory_db *db, struct memory_target *target,
 	detour->attempts = 0;
 	detour->failing_since = 0;
 	detour->next_attempt_at = now;
+	detour->ready_at = detour->dead->at;
 	memory_replace(&detour->error, NULL);
 	memory_replace(&detour->reason, NULL);
 	memory_detour_set(target, detour, OUTBOX_PENDING, OUTBOX_WAITING, now);

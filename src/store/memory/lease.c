@@ -85,6 +85,7 @@ int memory_lease(struct memory_store *s, const struct outbox_lease_request *requ
 		return status;
 	owner = memory_intern(s->db, request->owner);
 	lease.total = target->n_lanes;
+	lease.open_since = target->open_since;
 	lease.stale_route = request->route_version != target->version;
 	forget_dead(target, owner, request->leaving || lease.stale_route, now);
 

@@ -93,7 +93,7 @@ static void settle_detour(struct memory_target *target, struct memory_detour *de
 		break;
 	case OUTBOX_OUT_DEFERRED:
 		charge(detour, s, now);
-		detour->next_attempt_at = s->due_at;
+		detour->next_attempt_at = detour->ready_at = s->due_at;
 		memory_detour_set(target, detour, OUTBOX_PENDING, OUTBOX_DEFERRED, now);
 		break;
 	case OUTBOX_OUT_PARKED:
@@ -126,8 +126,11 @@ static void settle_one(struct memory_db *db, struct memory_target *target, struc
 	if (!delivery->detour && s->outcome == OUTBOX_OUT_DELIVERED) {
 		memory_mark(db, target, lane, s->seq, MARK_DELIVERED);
 	} else {
+		bool made = !delivery->detour;
 		struct memory_detour *detour = memory_detour_make(db, target, row);
 
+		if (made && row->m.due_at > row->created_at)
+			detour->ready_at = row->m.due_at;
 		settle_detour(target, detour, s, receipt, now);
 		event.state = detour->state;
 		event.why = detour->why;

@@ -27,15 +27,17 @@ static int64_t *counter(struct outbox_target_stats *stats, int state, int why)
 	}
 }
 
-/* A deferred one is late only when its time has come. */
-static bool is_late(const struct memory_db *db, const struct memory_target *target,
-		    const struct memory_message *row, int state, outbox_time now)
+/* Since when it can be sent; 0: it cannot, or is finished. */
+static outbox_time ready_since(const struct memory_db *db, const struct memory_target *target,
+			       const struct memory_message *row, int state, outbox_time now)
 {
 	const struct memory_detour *detour = memory_delivery(db, target, row->seq)->detour;
+	outbox_time due = detour && detour->ready_at ? detour->ready_at : row->m.due_at;
+	outbox_time since = due > row->created_at ? due : row->created_at;
 
-	if (state == OUTBOX_FAILED || state == OUTBOX_DISCARDED)
-		return false;
-	return !detour || detour->why != OUTBOX_DEFERRED || detour->next_attempt_at <= now;
+	if (state == OUTBOX_FAILED || state == OUTBOX_DISCARDED || due > now)
+		return 0;
+	return since > target->open_since ? since : target->open_since;
 }
 
 static void count_deliveries(const struct memory_db *db, const struct memory_target *target,
@@ -43,6 +45,7 @@ static void count_deliveries(const struct memory_db *db, const struct memory_tar
 {
 	for (size_t i = 0; i < db->n_rows; i++) {
 		const struct memory_message *row = db->rows[i];
+		outbox_time since;
 		int state, why;
 		int64_t *count;
 
@@ -53,9 +56,9 @@ static void count_deliveries(const struct memory_db *db, const struct memory_tar
 		if (!count)
 			continue;
 		count_one(count);
-		if (is_late(db, target, row, state, now) &&
-		    (!stats->oldest || row->created_at < stats->oldest))
-			stats->oldest = row->created_at;
+		since = ready_since(db, target, row, state, now);
+		if (since && (!stats->oldest || since < stats->oldest))
+			stats->oldest = since;
 	}
 }
 

@@ -191,6 +191,7 @@ static int target_add(struct memory_store *s, const struct outbox_target_def *de
 		return status;
 	target = memory_alloc(sizeof(*target));
 	target->name = memory_text(def->name);
+	target->open_since = memory_now(s);
 	target->keys = memory_alloc(MEMORY_BUCKETS * sizeof(struct memory_key *));
 	memory_target_reserve(target, db->n_rows);
 	status = memory_target_route(target, route, err);
@@ -272,6 +273,8 @@ int memory_target_pause(struct memory_store *s, const char *name, bool pause, co
 	target->paused = pause;
 	memory_replace(&target->paused_by, pause ? actor : NULL);
 	memory_replace(&target->paused_reason, pause ? reason : NULL);
+	if (!pause)
+		target->open_since = memory_now(s);
 	memory_audit_add(s->db,
 			 &(struct memory_audit){ .at = memory_now(s),
 						 .actor = memory_text(actor),

@@ -175,6 +175,8 @@ static void load_delivery(const PGresult *rows, int row, struct outbox_claimed *
 {
 	int64_t flags = pg_int(rows, row, CLAIMED_FLAGS);
 
+	if (!PQgetisnull(rows, row, CLAIMED_HEAD))
+		(void)pg_ints(rows, row, CLAIMED_HEAD, &item->ready_at, 1);
 	item->attempts = (int)pg_int(rows, row, CLAIMED_ATTEMPTS);
 	item->failing_since = pg_time(rows, row, CLAIMED_FAILING_SINCE);
 	item->detour = flags & FLAG_DETOUR;

@@ -15,7 +15,10 @@ int pg_lease(struct outbox_store *store, const struct outbox_lease_request *requ
 	struct outbox_lease lease = { 0 };
 	int r;
 
-	r = pg_op(s, PG_WRITE, "SELECT * FROM @outbox_lease($1, $2, $3, $4, $5, $6, $7, $8)",
+	r = pg_op(s, PG_WRITE,
+		  "SELECT l.*, t.since FROM @outbox_lease($1, $2, $3, $4, $5, $6, $7, $8) l"
+		  " LEFT JOIN (SELECT coalesce(resumed_at, created_at) AS since FROM @outbox_target"
+		  " WHERE name = $1) t ON true",
 		  ARGS(ARG_TEXT(request->target), ARG_TEXT(request->owner),
 		       ARG_INT8(request->duration), ARG_INT8(request->route_version),
 		       ARG_BOOL(request->leaving), ARG_TEXT(request->outage),
@@ -26,6 +29,7 @@ int pg_lease(struct outbox_store *store, const struct outbox_lease_request *requ
 	lease.total = (int)pg_int(row, 0, 0);
 	lease.share = (int)pg_int(row, 0, 1);
 	lease.stale_route = pg_bool(row, 0, 2);
+	lease.open_since = pg_time(row, 0, 4);
 	lease.count = (int)pg_ints(row, 0, 3, lanes, OUTBOX_LANES_MAX);
 	if (lease.total > OUTBOX_LANES_MAX || lease.count > OUTBOX_LANES_MAX)
 		return outbox_fail(err, OUTBOX_EPROTO, "target %s has %d lanes, and %d are possible",

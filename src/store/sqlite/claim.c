@@ -198,6 +198,7 @@ static int load_detour(struct claiming *w, sqlite3_stmt *q, struct outbox_claime
 	item->attempts = sqlite3_column_int(q, COL_PAYLOAD_BIN + 1);
 	item->failing_since = sqlite3_column_int64(q, COL_PAYLOAD_BIN + 2);
 	item->suspect = sqlite3_column_int(q, COL_PAYLOAD_BIN + 3) != 0;
+	item->ready_at = sqlite3_column_int64(q, COL_PAYLOAD_BIN + 8);
 	r = load_dead(w, q, item, err);
 	if (r != OUTBOX_OK)
 		return r;

@@ -73,6 +73,7 @@ static int add_target(struct targets *t, sqlite3_stmt *q, size_t capacity, struc
 	target->hold = sqlite3_column_int(q, 3) != 0;
 	target->unordered = sqlite3_column_int(q, 4) != 0;
 	target->paused = sqlite3_column_int(q, 5) != 0;
+	target->open_since = sqlite3_column_int64(q, 8);
 	return load_lanes(t, target, err);
 }
 

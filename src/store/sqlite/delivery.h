@@ -31,6 +31,7 @@ struct target_info {
 	int64_t version, start_seq;
 	bool paused, hold, unordered;
 	const char *paused_by, *paused_reason;
+	outbox_time open_since; /* resumed, or else registered */
 	int n_lanes;
 	struct lane_info *lanes;
 };

@@ -115,6 +115,10 @@ static int lease_in(struct sqlite_store *s, const struct outbox_lease_request *r
 		return r;
 	if (!version)
 		return sqlite_no_target(request->target, err);
+	r = sqlite_number(s, SQL_TARGET_OPEN, ARGS(ARG_TEXT(request->target)), 0,
+			  &lease->open_since, err);
+	if (r != OUTBOX_OK)
+		return r;
 	lease->stale_route = version != request->route_version;
 	r = keep_worker(s, request, request->leaving || lease->stale_route, now, err);
 	if (r != OUTBOX_OK)

@@ -40,13 +40,16 @@
 	X(SQL_LOG_SINCE, "SELECT seq FROM outbox_message WHERE seq > ?2 AND created_at >= ?1"      \
 		" ORDER BY seq LIMIT 1")                                                           \
 	X(SQL_TARGET_VERSION, "SELECT version FROM outbox_target WHERE name = ?1")                 \
+	X(SQL_TARGET_OPEN, "SELECT coalesce(resumed_at, created_at) FROM outbox_target"            \
+		" WHERE name = ?1")                                                                \
 	X(SQL_TARGET_ADD, "INSERT INTO outbox_target"                                              \
 		" (name, version, route, hold, unordered, created_at, start_seq)"                   \
 		" VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")                                            \
 	X(SQL_TARGET_CHANGE, "UPDATE outbox_target SET version = ?2, route = ?3, hold = ?4,"       \
 		" unordered = ?5 WHERE name = ?1")                                                 \
 	X(SQL_TARGET_PAUSE, "UPDATE outbox_target SET paused = ?2, paused_by = ?3,"                \
-		" paused_reason = ?4, paused_at = ?5 WHERE name = ?1")                             \
+		" paused_reason = ?4, paused_at = ?5, resumed_at = coalesce(?6, resumed_at)"       \
+		" WHERE name = ?1")                                                                \
 	X(SQL_ROUTE_GET, "SELECT type_glob, kind, published_only FROM outbox_route"                \
 		" WHERE target = ?1 AND version = ?2")                                             \
 	X(SQL_ROUTE_PUT, "INSERT OR IGNORE INTO outbox_route"                                      \

@@ -12,15 +12,16 @@
 	"d.seq, d.id, m.type, d.key, d.lane, d.state, d.why, d.attempts, d.owner, d.last_error," \
 	" d.reason, m.event_time, m.created_at, d.last_status_at, d.next_attempt_at"
 #define DETOURS " FROM outbox_detour d LEFT JOIN outbox_message m ON m.seq = d.seq"
-/* In the order of enum message_column, up to COL_EVENT_TIME. */
+/* In the order of enum message_column, up to COL_DUE_AT. */
 #define LOOK_COLUMNS \
-	"m.seq, m.id, m.type, m.key, m.kind, m.published, m.priority, m.created_at, m.event_time"
+	"m.seq, m.id, m.type, m.key, m.kind, m.published, m.priority, m.created_at, m.event_time, m.due_at"
 
 /* clang-format off */
 #define STATEMENTS_LOOK(X)                                                                         \
 	X(SQL_LOOK_TARGET_COUNT, "SELECT count(*) FROM outbox_target")                             \
 	X(SQL_LOOK_TARGETS, "SELECT name, version, start_seq, hold, unordered, paused, paused_by," \
-		" paused_reason FROM outbox_target WHERE ?1 IS NULL OR name = ?1 ORDER BY name")   \
+		" paused_reason, coalesce(resumed_at, created_at) FROM outbox_target"              \
+		" WHERE ?1 IS NULL OR name = ?1 ORDER BY name")                                    \
 	X(SQL_LOOK_LANES, "SELECT lane, owner, lease_until, takeovers, (SELECT r.owner"            \
 		" FROM outbox_receipt r WHERE r.target = l.target AND r.lane = l.lane"             \
 		" ORDER BY r.n DESC LIMIT 1) FROM outbox_lane l WHERE target = ?1 ORDER BY lane")  \
@@ -51,13 +52,14 @@
 		" json_object('state', ?8, 'why', ?9, 'attempts', ?10, 'error', ?11))")            \
 	X(SQL_ACT_REQUEUE, "UPDATE outbox_detour SET state = 'pending', why = 'retry',"            \
 		" attempts = 0, next_attempt_at = ?3, failing_since = NULL, last_error = NULL,"    \
-		" last_status_at = ?3, reason = ?4, n = NULL WHERE target = ?1 AND seq = ?2")      \
+		" last_status_at = ?3, reason = ?4, n = NULL, ready_at = ?3"                       \
+		" WHERE target = ?1 AND seq = ?2")                                                 \
 	X(SQL_ACT_SET, "UPDATE outbox_detour SET state = ?5, why = ?6, next_attempt_at = ?7,"      \
-		" last_status_at = ?3, reason = ?4, n = NULL"                                      \
+		" last_status_at = ?3, reason = ?4, n = NULL, ready_at = coalesce(?7, ready_at)"   \
 		" WHERE target = ?1 AND seq = ?2 AND lane = ?8")                                   \
 	X(SQL_ACT_ADD, "INSERT INTO outbox_detour (target, seq, id, key, lane, state, why,"        \
-		" next_attempt_at, last_status_at, reason)"                                        \
-		" SELECT ?1, seq, id, key, ?8, ?5, ?6, ?7, ?3, ?4 FROM outbox_message"             \
+		" next_attempt_at, last_status_at, reason, ready_at)"                              \
+		" SELECT ?1, seq, id, key, ?8, ?5, ?6, ?7, ?3, ?4, ?7 FROM outbox_message"         \
 		" WHERE seq = ?2")                                                                 \
 	/* keys that wait: of state ?2, behind ?3, at ?4, ?5 hold */                              \
 	X(SQL_KEYS_BLOCKED, "SELECT " DETOUR_COLUMNS ", coalesce(d.failing_since, d.last_status_at),"\
@@ -93,10 +95,15 @@
 		" FROM (VALUES ('retry'), ('deferred'), ('parked')) w")                            \
 	X(SQL_STATS_COUNT, "SELECT count(*) FROM (SELECT 1 FROM outbox_detour"                     \
 		" WHERE target = ?1 AND state = ?2 LIMIT ?3)")                                     \
-	X(SQL_STATS_OLDEST, "SELECT min(m.created_at) FROM outbox_message m WHERE m.seq IN ("      \
-		" (SELECT min(seq) FROM outbox_detour WHERE target = ?1 AND state = 'sending'),"   \
-		" (SELECT d.seq FROM outbox_detour d WHERE d.target = ?1 AND d.state = 'pending'"  \
-		"  AND NOT (d.why = 'deferred' AND d.next_attempt_at > ?2) ORDER BY d.seq LIMIT 1))")\
+	/* ready_at NULL: since the commit, so the first is the oldest */                          \
+	X(SQL_STATS_OLDEST, "SELECT min(t) FROM (SELECT (SELECT m.created_at FROM outbox_message m"\
+		"  WHERE m.seq = (SELECT d.seq FROM outbox_detour d INDEXED BY outbox_detour_ready"\
+		"   WHERE d.target = ?1 AND d.ready_at IS NULL AND d.state IN ('pending', 'sending')"\
+		"   AND NOT (d.state = 'pending' AND d.why = 'deferred' AND d.next_attempt_at > ?2)"\
+		"   ORDER BY d.seq LIMIT 1)) AS t UNION ALL SELECT (SELECT d.ready_at"             \
+		"  FROM outbox_detour d INDEXED BY outbox_detour_ready WHERE d.target = ?1"        \
+		"  AND d.ready_at <= ?2 AND d.state IN ('pending', 'sending')"                     \
+		"  ORDER BY d.ready_at LIMIT 1))")                                                 \
 	X(SQL_STATS_OUTAGE, "SELECT outage, outage_since FROM outbox_worker"                       \
 		" WHERE target = ?1 AND alive_until > ?2 AND outage IS NOT NULL"                   \
 		" ORDER BY outage_since LIMIT 1")                                                  \

@@ -103,7 +103,7 @@
 		" m.created_at, m.event_time, m.due_at, m.expires_at, m.content_type,"  \
 		" m.source, m.subject, m.topic, m.correlation_id, m.causation_id, m.traceparent,"   \
 		" m.headers, m.payload, m.payload_bin, d.attempts, d.failing_since, d.suspect,"    \
-		" d.dead_target, d.dead_reason, d.dead_attempts, d.dead_at"                        \
+		" d.dead_target, d.dead_reason, d.dead_attempts, d.dead_at, d.ready_at"            \
 		" FROM outbox_detour d LEFT JOIN outbox_message m ON m.seq = d.seq"                \
 		" WHERE d.target = ?1 AND d.seq = ?2")                                             \
 	X(SQL_DETOUR_SEND, "UPDATE outbox_detour SET state = 'sending', owner = ?3,"               \
@@ -114,8 +114,9 @@
 	/* settling; the first 12 parameters are the same in ADD and SET */                        \
 	X(SQL_DETOUR_ADD, "INSERT INTO outbox_detour (target, seq, id, key, lane, state, why,"     \
 		" attempts, next_attempt_at, failing_since, suspect, last_error, last_status_at,"  \
-		" owner, n) SELECT ?1, seq, id, key, ?12, ?3, ?4, ?5, ?6,"                         \
-		" CASE WHEN ?5 > 0 THEN ?9 END, ?7, ?8, ?9, ?10, ?11"                              \
+		" owner, n, ready_at) SELECT ?1, seq, id, key, ?12, ?3, ?4, ?5, ?6,"               \
+		" CASE WHEN ?5 > 0 THEN ?9 END, ?7, ?8, ?9, ?10, ?11,"                             \
+		" CASE WHEN ?4 = 'deferred' THEN ?6 WHEN due_at > created_at THEN due_at END"      \
 		" FROM outbox_message WHERE seq = ?2"                                              \
 		/* it came as a dead letter while its log row was in flight */                     \
 		" ON CONFLICT (target, seq) DO UPDATE SET state = excluded.state,"                 \
@@ -123,11 +124,12 @@
 		" next_attempt_at = excluded.next_attempt_at,"                                     \
 		" failing_since = excluded.failing_since, suspect = excluded.suspect,"             \
 		" last_error = excluded.last_error, last_status_at = excluded.last_status_at,"     \
-		" owner = excluded.owner, n = excluded.n")                                         \
+		" owner = excluded.owner, n = excluded.n, ready_at = excluded.ready_at")           \
 	X(SQL_DETOUR_SET, "UPDATE outbox_detour SET state = ?3, why = ?4,"                         \
 		" failing_since = CASE WHEN ?5 > 0 THEN coalesce(failing_since, ?9)"               \
 		" ELSE failing_since END, attempts = ?5, next_attempt_at = ?6, suspect = ?7,"      \
-		" last_error = coalesce(?8, last_error), last_status_at = ?9, owner = ?10, n = ?11"\
+		" last_error = coalesce(?8, last_error), last_status_at = ?9, owner = ?10, n = ?11,"\
+		" ready_at = CASE WHEN ?4 = 'deferred' THEN ?6 ELSE ready_at END"                  \
 		" WHERE target = ?1 AND seq = ?2 AND lane = ?12")                                  \
 	X(SQL_DETOUR_DELIVERED, "UPDATE outbox_detour SET state = 'delivered', why = NULL,"        \
 		" next_attempt_at = NULL, suspect = 0, last_status_at = ?3, owner = ?4, n = ?5"    \

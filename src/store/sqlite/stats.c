@@ -18,13 +18,22 @@ static int64_t capped(int64_t count)
 	return count < CAP ? count : CAP;
 }
 
-static void older(outbox_time *oldest, outbox_time created_at)
+static void older(outbox_time *oldest, outbox_time since)
 {
-	if (!*oldest || created_at < *oldest)
-		*oldest = created_at;
+	if (!*oldest || since < *oldest)
+		*oldest = since;
 }
 
-/* Rows of the log that nobody has read yet, and the oldest that is not settled. */
+/* What is due later cannot be sent yet. */
+static void count_row(struct outbox_target_stats *stats, const struct outbox_delivery *d,
+		      outbox_time due, outbox_time now)
+{
+	stats->pending += d->state == OUTBOX_PENDING;
+	if (due <= now)
+		older(&stats->oldest, due > d->created_at ? due : d->created_at);
+}
+
+/* Rows of the log that nobody has read yet, and since when the oldest that is not settled could be sent. */
 static int count_log(struct targets *t, struct target_info *target,
 		     struct outbox_target_stats *stats, struct outbox_error *err)
 {
@@ -62,8 +71,7 @@ static int count_log(struct targets *t, struct target_info *target,
 					  err);
 		if (r != OUTBOX_OK || detour)
 			continue;
-		stats->pending += d.state == OUTBOX_PENDING;
-		older(&stats->oldest, d.created_at);
+		count_row(stats, &d, sqlite3_column_int64(q, COL_DUE_AT), t->now);
 	}
 	return r;
 }
@@ -197,6 +205,8 @@ static int look_at_target(struct targets *t, struct target_info *target, struct 
 	if (r == OUTBOX_OK)
 		r = look_for_outage(t, arena, &stats, err);
 	stats.sending = capped(stats.sending);
+	if (stats.oldest && stats.oldest < target->open_since)
+		stats.oldest = target->open_since; /* nothing could be sent before */
 	if (r == OUTBOX_OK)
 		*ret_stats = stats;
 	return r;

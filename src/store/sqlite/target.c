@@ -175,7 +175,8 @@ static int pause_in(struct sqlite_store *s, const char *target, bool pause, cons
 		return OUTBOX_OK;
 	r = sqlite_run(s, SQL_TARGET_PAUSE,
 		       ARGS(ARG_TEXT(target), ARG_INT(pause), ARG_TEXT(pause ? actor : NULL),
-			    ARG_TEXT(pause ? reason : NULL), ARG_TIME(pause ? sqlite_now(s) : 0)),
+			    ARG_TEXT(pause ? reason : NULL), ARG_TIME(pause ? sqlite_now(s) : 0),
+			    ARG_TIME(pause ? 0 : sqlite_now(s))),
 		       NULL, err);
 	return r == OUTBOX_OK ? sqlite_audit_add(s, &entry, err) : r;
 }
