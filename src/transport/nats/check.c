@@ -20,6 +20,8 @@ enum level { LEVEL_OK, LEVEL_NOTE, LEVEL_WARNING, LEVEL_ERROR };
 
 /* ---- the API ------------------------------------------------------------------------------------------ */
 
+#define STREAM_NOT_FOUND 10059
+
 static int ask(struct nats_transport *t, const char *subject, const char *json,
 	       outbox_time deadline, json_t **ret_answer, struct outbox_error *err)
 {
@@ -82,6 +84,21 @@ int nats_stream_names(struct nats_transport *t, const char *subject, outbox_time
 	}
 	json_decref(answer);
 	return r;
+}
+
+bool nats_stream_missing(struct nats_transport *t, const char *stream, outbox_time deadline)
+{
+	struct outbox_error err = OUTBOX_ERROR_INIT;
+	json_t *answer = NULL;
+	char subject[300];
+	int r;
+
+	snprintf(subject, sizeof(subject), "$JS.API.STREAM.INFO.%s", stream);
+	r = ask(t, subject, "", deadline, &answer, &err);
+	if (r == OUTBOX_OK)
+		r = api_error(answer, &err);
+	json_decref(answer);
+	return r == OUTBOX_EINVAL && err.native == STREAM_NOT_FOUND;
 }
 
 /* ---- what it means -------------------------------------------------------------------------------------- */

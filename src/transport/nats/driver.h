@@ -53,6 +53,7 @@ struct window {
 	 * they answer these. */
 	size_t no_responders;
 	size_t asked;        /* up to here it was found out why a message has no answer */
+	bool no_stream;      /* the target's stream= does not exist */
 	outbox_time reserve; /* so much of the deadline is for questions about duplicates */
 };
 
@@ -214,5 +215,7 @@ struct stream_names {
 };
 int nats_stream_names(struct nats_transport *t, const char *subject, outbox_time deadline,
 		      struct stream_names *ret_names, struct outbox_error *err) OUTBOX_MUSTCHECK;
+/* JetStream says that there is no such stream. False: there is, or nobody can tell. */
+bool nats_stream_missing(struct nats_transport *t, const char *stream, outbox_time deadline);
 
 #endif

@@ -122,6 +122,7 @@ static int begin(struct nats_transport *t, struct outbox_batch *batch, outbox_ti
 	}
 	w->batch = batch;
 	w->count = w->open = w->acked = w->no_responders = w->asked = 0;
+	w->no_stream = false;
 	w->first = t->number;
 	w->reserve = quarter < SILENCE ? quarter : SILENCE;
 	return OUTBOX_OK;

@@ -9,7 +9,7 @@
  *
  * A target with stream=, or with one subject for all, has no other stream: there a refusal is an outage whatever
  * came behind it (a consumer may drain a full stream in the middle of a batch). And when the one subject is not
- * permitted, or no stream takes it, that is not a message's problem either.
+ * permitted, or no stream takes it, or the stream that was named is not there, that is not a message's problem either.
  */
 
 #include "transport/nats/driver.h"
@@ -240,7 +240,22 @@ static int outage_of(const struct nats_transport *t, const struct slot *slot)
 		return OUTBOX_EFULL;
 	if (slot->state == SLOT_AWAY)
 		return OUTBOX_ECONN;
-	return slot->state == SLOT_PLACE && t->constant ? OUTBOX_EAUTH : OUTBOX_OK;
+	return slot->state == SLOT_PLACE && (t->constant || t->window.no_stream) ? OUTBOX_EAUTH
+										 : OUTBOX_OK;
+}
+
+/* No message found a place, and the target has a stream of its own: is it there? */
+static void look_for_own_stream(struct nats_transport *t, outbox_time deadline)
+{
+	outbox_time limit = t->clock->mono(t->clock) + LOOK_FOR;
+	struct window *w = &t->window;
+	bool homeless = false;
+
+	for (size_t i = 0; i < w->count; i++)
+		homeless |= w->slots[i].state == SLOT_PLACE;
+	if (homeless && t->stream && !w->acked && !pump_closed(t))
+		w->no_stream =
+			nats_stream_missing(t, t->stream, limit < deadline ? limit : deadline);
 }
 
 /* Take back the verdicts of refusals that were the target's, not the messages'. */
@@ -259,9 +274,16 @@ static int settle_refused(struct nats_transport *t, struct outbox_error *err)
 	if (first == w->count || (last_acked > first && !t->stream && !t->constant))
 		return OUTBOX_OK;
 	item = w->batch->items[w->slots[first].item];
-	status = outbox_fail_native(err, outage_of(t, &w->slots[first]), item->native,
-				    "NATS %s: %s", t->endpoint.shown,
-				    item->reason ? item->reason : "JetStream refused it");
+	status = outage_of(t, &w->slots[first]);
+	if (w->no_stream)
+		status = outbox_fail_native(err, status, item->native,
+					    "NATS %s: there is no stream \"%s\"; create it, or correct "
+					    "the target's stream=",
+					    t->endpoint.shown, t->stream);
+	else
+		status = outbox_fail_native(err, status, item->native, "NATS %s: %s",
+					    t->endpoint.shown,
+					    item->reason ? item->reason : "JetStream refused it");
 	for (size_t i = first; i < w->count; i++)
 		if (outage_of(t, &w->slots[i]) != OUTBOX_OK)
 			outbox_batch_verdict(w->batch, w->slots[i].item, OUTBOX_VERDICT_UNSET, 0,
@@ -284,7 +306,9 @@ int settle_batch(struct nats_transport *t, outbox_time deadline, struct outbox_e
 		r = outbox_fail(err, OUTBOX_ETIMEDOUT, "NATS %s: no answer in time",
 				t->endpoint.shown);
 	settle_open(t, false);
-	if (r == OUTBOX_OK)
+	if (r == OUTBOX_OK) {
+		look_for_own_stream(t, deadline);
 		r = settle_refused(t, err);
+	}
 	return r;
 }

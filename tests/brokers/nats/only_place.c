@@ -156,7 +156,33 @@ static void a_subject_of_another_stream(void **state)
 	struct world w = enter(NULL, "", ".x?stream=ANOTHER");
 
 	(void)state;
-	assert_outage(&w, OUTBOX_EAUTH, "(10060)");
+	assert_outage(&w, OUTBOX_EAUTH, "there is no stream \"ANOTHER\"");
+	assert_int_equal(w.batch->err.native, 10060);
+	leave(&w);
+}
+
+/* With a stream that was named, subjects by template have no other place either. */
+static void a_stream_that_is_not_there(void **state)
+{
+	static const char *const before[] = { "nobody.", "" };
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) { /* no stream has the subjects; another one has */
+		struct world w = enter(NULL, before[i], ".{type}?stream=ANOTHER");
+
+		assert_outage(&w, OUTBOX_EAUTH, "there is no stream \"ANOTHER\"; create it");
+		leave(&w);
+	}
+}
+
+/* It is there, and has other subjects: that is between the message and its subject. */
+static void a_stream_that_is_there_and_takes_others(void **state)
+{
+	struct world w = enter(NULL, "nobody.{type}?stream=", "");
+
+	(void)state;
+	assert_int_equal(batch_publish(w.batch, w.transport, 8), OUTBOX_OK);
+	assert_int_equal(batch_count(w.batch, OUTBOX_RETRY), COUNT);
 	leave(&w);
 }
 
@@ -169,6 +195,8 @@ int main(void)
 		cmocka_unit_test(a_subject_without_a_stream),
 		cmocka_unit_test(a_subject_that_only_listeners_take),
 		cmocka_unit_test(a_subject_of_another_stream),
+		cmocka_unit_test(a_stream_that_is_not_there),
+		cmocka_unit_test(a_stream_that_is_there_and_takes_others),
 	};
 
 	if (!getenv("NATS_PORT")) {
