@@ -203,7 +203,7 @@ BEGIN
 	SELECT * INTO m FROM outbox_message l WHERE l.seq = p_seq;
 	ahead := FOUND AND NOT outbox_is_settled(m.xid, m.seq, last);
 	IF NOT FOUND THEN
-		SELECT * INTO m FROM outbox_kept k WHERE k.seq = p_seq;
+		SELECT l.* INTO m FROM outbox_kept k CROSS JOIN LATERAL outbox_kept_message(k) l WHERE k.seq = p_seq;
 	END IF;
 	created := m.created_at;
 	SELECT * INTO d FROM outbox_detour o WHERE o.target = p_target AND o.seq = p_seq;

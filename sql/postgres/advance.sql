@@ -5,6 +5,8 @@
 -- An idle lane takes no lock, no transaction number and writes nothing: it looks first. Where nothing but
 -- new log rows is there to claim, they are counted, noted in the receipt and returned as they are read; unless the caller
 -- has read them ahead (src/store/postgres/ahead.c), then they are noted.
+--
+-- variable_conflict: a column that people add to the log may have the name of a variable.
 
 -- How many numbers one look along the log takes; a lane with nothing in so many moves its position and looks on,
 -- so many times in one call.
@@ -43,9 +45,9 @@ CREATE OR REPLACE FUNCTION outbox_much_is_late(p_late xid8[], p_floor bigint, p_
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
 	RETURN (SELECT count(*) > outbox_ahead_max() FROM (
-		SELECT FROM unnest(p_late) AS x CROSS JOIN LATERAL (
+		SELECT FROM unnest(p_late) AS t(x) CROSS JOIN LATERAL (
 			SELECT FROM outbox_message m
-			WHERE (m.xid, m.seq) > (x, p_floor) AND (m.xid, m.seq) <= (x, p_prev_seq)
+			WHERE (m.xid, m.seq) > (t.x, p_floor) AND (m.xid, m.seq) <= (t.x, p_prev_seq)
 				AND m.seq > p_floor AND m.seq <= p_prev_seq
 			ORDER BY m.xid, m.seq LIMIT outbox_ahead_max() + 1) l
 		LIMIT outbox_ahead_max() + 1) q);
@@ -106,6 +108,7 @@ END $$;
 CREATE OR REPLACE FUNCTION outbox_choose(INOUT succ outbox_receipt, v outbox_view, p_late xid8[], p_max bigint, p_max_bytes bigint,
 	p_now timestamptz, OUT seqs bigint[], OUT flags integer[])
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
+#variable_conflict use_variable
 DECLARE
 	picks bigint[];
 	suspects boolean[];
@@ -189,6 +192,7 @@ RETURNS SETOF outbox_claimed
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off SET max_parallel_workers_per_gather = 0
 SET lock_timeout = '10s' SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off
 SET plan_cache_mode = force_generic_plan AS $$
+#variable_conflict use_variable
 DECLARE
 	last outbox_receipt;
 	succ outbox_receipt;

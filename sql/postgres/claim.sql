@@ -138,8 +138,16 @@ LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 		coalesce(d.attempts, 0), d.failing_since,
 		u.flags + CASE WHEN d.suspect THEN 2 ELSE 0 END + CASE WHEN d.dead_target IS NOT NULL THEN 8 ELSE 0 END
 	FROM unnest(p_seqs, p_flags) WITH ORDINALITY AS u(seq, flags, i)
-	LEFT JOIN LATERAL (SELECT * FROM outbox_message l WHERE l.seq = u.seq
-		UNION ALL SELECT * FROM outbox_kept k WHERE k.seq = u.seq LIMIT 1) m ON true
+	LEFT JOIN LATERAL (
+		SELECT l.id, l.type, l.key, l.kind, l.published, l.created_at, l.event_time, l.due_at, l.expires_at,
+			l.priority, l.content_type, l.source, l.subject, l.topic, l.correlation_id, l.causation_id,
+			l.traceparent, l.headers, l.payload, l.payload_bin
+		FROM outbox_message l WHERE l.seq = u.seq
+		UNION ALL
+		SELECT k.id, k.type, k.key, k.kind, k.published, k.created_at, k.event_time, k.due_at, k.expires_at,
+			k.priority, k.content_type, k.source, k.subject, k.topic, k.correlation_id, k.causation_id,
+			k.traceparent, k.headers, k.payload, k.payload_bin
+		FROM outbox_kept k WHERE k.seq = u.seq LIMIT 1) m ON true
 	LEFT JOIN outbox_detour d ON u.flags & 1 = 1 AND d.target = p_target AND d.seq = u.seq
 	ORDER BY u.i
 $$;

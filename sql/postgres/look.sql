@@ -82,10 +82,10 @@ RETURNS TABLE (seq bigint, id text, type text, key text, lane integer, claimed b
 LANGUAGE sql STABLE AS $$
 	SELECT m.seq, m.id, m.type, m.key, m.slot % (v).lanes, c.claimed, (p.last).owner,
 		m.event_time, m.created_at, (p.last).settled_at, m.due_at
-	FROM unnest((v).late) x
+	FROM unnest((v).late) t(x)
 	-- as rows and ordered, so that no plan walks the primary key instead of (xid, seq)
-	CROSS JOIN LATERAL (SELECT * FROM outbox_message o
-		WHERE (o.xid, o.seq) > (x, p_after) AND (o.xid, o.seq) <= (x, (v).low) ORDER BY o.xid, o.seq OFFSET 0) m
+	CROSS JOIN LATERAL (SELECT o.* FROM outbox_message o
+		WHERE (o.xid, o.seq) > (t.x, p_after) AND (o.xid, o.seq) <= (t.x, (v).low) ORDER BY o.xid, o.seq OFFSET 0) m
 	CROSS JOIN LATERAL (SELECT (v).last[m.slot % (v).lanes + 1] AS last OFFSET 0) p
 	CROSS JOIN LATERAL (SELECT outbox_is_claimed(m.xid, m.seq, p.last) AS claimed OFFSET 0) c
 	WHERE NOT outbox_is_settled(m.xid, m.seq, p.last)
@@ -334,8 +334,8 @@ END $$;
 -- One whole message.
 CREATE OR REPLACE FUNCTION outbox_get(p_id text) RETURNS SETOF outbox_message
 LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
-	SELECT * FROM outbox_message m WHERE m.id = p_id
-	UNION ALL SELECT * FROM outbox_kept k WHERE k.id = p_id LIMIT 1
+	SELECT m.* FROM outbox_message m WHERE m.id = p_id
+	UNION ALL SELECT m.* FROM outbox_kept k CROSS JOIN LATERAL outbox_kept_message(k) m WHERE k.id = p_id LIMIT 1
 $$;
 
 -- Newest first. p_id NULL: all.

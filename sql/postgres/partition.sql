@@ -169,7 +169,7 @@ BEGIN
 	FOREACH c IN ARRAY p_cuts LOOP
 		b := c.bound;
 		IF b.n IS NULL OR b.prev_seq < p_high - 1 OR EXISTS (
-				SELECT FROM pg_snapshot_xip(b.prev) x JOIN outbox_message m ON m.xid = x
+				SELECT FROM pg_snapshot_xip(b.prev) t(x) JOIN outbox_message m ON m.xid = t.x
 				WHERE m.seq >= p_low AND m.seq < p_high AND m.seq > b.floor)
 			OR EXISTS (SELECT FROM outbox_message m WHERE m.xid >= pg_snapshot_xmax(b.prev) AND m.xid <= b.prev_xid
 				AND m.seq >= p_low AND m.seq < p_high AND m.seq > b.floor) THEN
@@ -224,6 +224,19 @@ LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 		AND NOT (d.state IN ('delivered', 'discarded') AND d.last_status_at < p_delivered)
 $$;
 
+-- These outlive their partition, with the columns of people's own that both tables have.
+CREATE OR REPLACE FUNCTION outbox_keep(p_seqs bigint[]) RETURNS void
+LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
+DECLARE
+	columns text := (SELECT string_agg(quote_ident(a.attname), ', ') FROM pg_attribute a
+		JOIN pg_attribute k ON k.attrelid = 'outbox_kept'::regclass AND k.attname = a.attname
+		WHERE a.attrelid = 'outbox_message'::regclass AND a.attnum > 0 AND k.attnum > 0 AND k.attgenerated = ''
+			AND NOT a.attisdropped AND NOT k.attisdropped);
+BEGIN
+	EXECUTE format('INSERT INTO outbox_kept (%s) SELECT %s FROM outbox_message WHERE seq = ANY ($1)', columns, columns)
+		USING p_seqs;
+END $$;
+
 -- Drop the oldest partition that may go, a bounded step at a time. It must be the last thing that its transaction
 -- does: from here on publishers wait for its end.
 CREATE OR REPLACE FUNCTION outbox_drop_partition(p_delivered timestamptz, p_through bigint, p_limit bigint,
@@ -249,7 +262,7 @@ BEGIN
 		WHERE NOT EXISTS (SELECT FROM outbox_kept k WHERE k.seq = n) LIMIT p_limit);
 	IF cardinality(needed) > 0 THEN
 		PERFORM outbox_write_down(needed, cuts);
-		INSERT INTO outbox_kept SELECT m.* FROM outbox_message m WHERE m.seq = ANY (needed);
+		PERFORM outbox_keep(needed);
 		more := true;
 		RETURN;
 	END IF;

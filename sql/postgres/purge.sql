@@ -90,6 +90,7 @@ CREATE OR REPLACE FUNCTION outbox_find_victims(p_cuts outbox_cut[], p_delivered 
 	p_through bigint, p_from bigint, p_limit bigint, p_whole boolean,
 	OUT victims bigint[], OUT failures bigint[], OUT survivors bigint[], OUT more boolean, OUT seen bigint)
 LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
+#variable_conflict use_variable
 DECLARE
 	scan bigint := outbox_purge_scan() + p_limit;
 		highest bigint := 0;
@@ -346,7 +347,7 @@ BEGIN
 	RETURN QUERY WITH whole AS (
 			SELECT m.* FROM outbox_message m WHERE m.seq = ANY (seqs)
 			UNION ALL
-			SELECT k.* FROM outbox_kept k WHERE k.seq = ANY (seqs)
+			SELECT m.* FROM outbox_kept k CROSS JOIN LATERAL outbox_kept_message(k) m WHERE k.seq = ANY (seqs)
 				AND NOT EXISTS (SELECT FROM outbox_message o WHERE o.seq = k.seq))
 		SELECT w.* FROM whole w JOIN (SELECT o.seq, sum(coalesce(octet_length(o.payload), octet_length(o.payload_bin)))
 				OVER (ORDER BY o.seq ROWS UNBOUNDED PRECEDING) AS bytes FROM whole o) s ON s.seq = w.seq

@@ -5,8 +5,8 @@
 -- The first message with this id that is no tombstone yet. With partitions several may have it.
 CREATE OR REPLACE FUNCTION outbox_redact_next(p_id text) RETURNS SETOF outbox_message
 LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
-	SELECT * FROM (SELECT * FROM outbox_message l WHERE l.id = p_id
-		UNION ALL SELECT * FROM outbox_kept k WHERE k.id = p_id) m
+	SELECT m.* FROM (SELECT l.* FROM outbox_message l WHERE l.id = p_id
+		UNION ALL SELECT l.* FROM outbox_kept k CROSS JOIN LATERAL outbox_kept_message(k) l WHERE k.id = p_id) m
 	WHERE NOT coalesce(m.payload = '{"redacted":true}' AND m.headers IS NULL AND m.subject IS NULL
 		AND (m.key IS NULL OR m.key LIKE 'redacted-%'), false)
 	ORDER BY m.seq LIMIT 1

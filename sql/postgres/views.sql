@@ -8,7 +8,8 @@ SELECT l.target, l.lane, l.owner AS lease_owner, l.lease_until, l.takeovers AS t
 	r.n, r.owner, r.settled_at, r.route_version, greatest(r.pos, r.prev_seq) AS pos,
 	least(greatest(r.claim_end, r.prev_seq), r.cur_seq) AS claim_end, r.claim_count, r.delivered_total
 FROM outbox_lane l
-CROSS JOIN LATERAL (SELECT * FROM outbox_receipt c WHERE c.target = l.target AND c.lane = l.lane
+CROSS JOIN LATERAL (SELECT c.n, c.owner, c.settled_at, c.route_version, c.pos, c.prev_seq, c.claim_end, c.cur_seq,
+		c.claim_count, c.delivered_total FROM outbox_receipt c WHERE c.target = l.target AND c.lane = l.lane
 	ORDER BY c.n DESC LIMIT 1) r;
 
 -- What a function without SET means depends on the search_path of who asks: views need these.
@@ -20,8 +21,8 @@ $$;
 
 CREATE OR REPLACE FUNCTION outbox_late_messages(p_late xid8[], p_to bigint) RETURNS SETOF outbox_message
 LANGUAGE sql STABLE ROWS 10 SET search_path FROM CURRENT SET row_security = off AS $$
-	SELECT l.* FROM unnest(p_late) x CROSS JOIN LATERAL (SELECT * FROM outbox_message o
-		WHERE (o.xid, o.seq) >= (x, 0) AND (o.xid, o.seq) <= (x, p_to) ORDER BY o.xid, o.seq OFFSET 0) l
+	SELECT l.* FROM unnest(p_late) t(x) CROSS JOIN LATERAL (SELECT o.* FROM outbox_message o
+		WHERE (o.xid, o.seq) >= (t.x, 0) AND (o.xid, o.seq) <= (t.x, p_to) ORDER BY o.xid, o.seq OFFSET 0) l
 $$;
 
 -- What has no detour and is not settled: outbox_open() and outbox_open_late() as a view.
@@ -31,9 +32,11 @@ SELECT m.seq, m.id, t.name AS target, t.paused, m.type, m.key, m.slot % v.lanes 
 FROM outbox_target t
 CROSS JOIN LATERAL outbox_reading_of(t) v
 CROSS JOIN LATERAL (
-	SELECT o.* FROM outbox_message o WHERE o.seq > v.low
+	SELECT o.xid, o.seq, o.slot, o.id, o.type, o.key, o.kind, o.published, o.priority, o.event_time, o.created_at
+	FROM outbox_message o WHERE o.seq > v.low
 	UNION ALL
-	SELECT * FROM outbox_late_messages(v.late, v.low)) m
+	SELECT o.xid, o.seq, o.slot, o.id, o.type, o.key, o.kind, o.published, o.priority, o.event_time, o.created_at
+	FROM outbox_late_messages(v.late, v.low) o) m
 CROSS JOIN LATERAL (SELECT v.last[m.slot % v.lanes + 1] AS last OFFSET 0) p
 CROSS JOIN LATERAL (SELECT outbox_is_claimed(m.xid, m.seq, p.last) AS claimed OFFSET 0) c
 WHERE NOT outbox_is_settled(m.xid, m.seq, p.last)

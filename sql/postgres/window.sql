@@ -39,18 +39,20 @@ LANGUAGE sql IMMUTABLE AS $$
 $$;
 
 -- The messages of a window in a stretch of the log above prev_seq; every: it is known that all there are.
--- Inlined: no SET, not volatile.
+-- Inlined: no SET, not volatile. Parameters with the function's name before them: a column that people add to the log
+-- may have the same name, and would be taken instead.
 CREATE OR REPLACE FUNCTION outbox_stretch(low bigint, high bigint, prev pg_snapshot, cur pg_snapshot, lane integer, lanes integer,
 	types text[], kind text, published_only boolean, every boolean DEFAULT false) RETURNS SETOF outbox_message
 LANGUAGE sql STABLE ROWS 500 AS $$
 	SELECT m.* FROM outbox_message m
-	WHERE m.seq > low AND m.seq <= high AND (every OR (m.slot % lanes = lane
-		AND NOT pg_visible_in_snapshot(m.xid, prev) AND pg_visible_in_snapshot(m.xid, cur)
-		AND (types IS NULL OR m.type LIKE ANY (types))
+	WHERE m.seq > outbox_stretch.low AND m.seq <= outbox_stretch.high
+		AND (outbox_stretch.every OR (m.slot % outbox_stretch.lanes = outbox_stretch.lane
+		AND NOT pg_visible_in_snapshot(m.xid, outbox_stretch.prev) AND pg_visible_in_snapshot(m.xid, outbox_stretch.cur)
+		AND (outbox_stretch.types IS NULL OR m.type LIKE ANY (outbox_stretch.types))
 		AND (outbox_stretch.kind IS NULL OR CASE WHEN outbox_stretch.kind LIKE '% %'
 			THEN outbox_kind_takes(outbox_stretch.kind, m.kind, m.priority, m.seq)
 			ELSE coalesce(m.kind, 'event') = outbox_stretch.kind END)
-		AND (NOT published_only OR m.published)))
+		AND (NOT outbox_stretch.published_only OR m.published)))
 $$;
 
 -- The next messages of a lane in a window, in seq order. scan bounds the look in (c); skip: not those with a detour
@@ -60,25 +62,28 @@ CREATE OR REPLACE FUNCTION outbox_window(pos bigint, prev pg_snapshot, prev_seq 
 	lane integer, lanes integer, types text[], kind text, published_only boolean,
 	max bigint, scan bigint, skip text DEFAULT NULL) RETURNS SETOF outbox_message
 LANGUAGE sql STABLE ROWS 500 AS $$
-	(SELECT l.* FROM unnest(late) AS x CROSS JOIN LATERAL (
+	(SELECT l.* FROM unnest(outbox_window.late) AS t(x) CROSS JOIN LATERAL (
 		SELECT m.* FROM outbox_message m
 		-- as rows, and in the order of (xid, seq), so that no plan walks the primary key instead: the callers switch
 		-- sorting off. Once more by seq alone, which tells partitions apart
-		WHERE (m.xid, m.seq) > (x, pos) AND (m.xid, m.seq) <= (x, prev_seq) AND m.seq > pos AND m.seq <= prev_seq
-			AND m.slot % lanes = lane
-			AND (types IS NULL OR m.type LIKE ANY (types))
+		WHERE (m.xid, m.seq) > (t.x, outbox_window.pos) AND (m.xid, m.seq) <= (t.x, outbox_window.prev_seq)
+			AND m.seq > outbox_window.pos AND m.seq <= outbox_window.prev_seq
+			AND m.slot % outbox_window.lanes = outbox_window.lane
+			AND (outbox_window.types IS NULL OR m.type LIKE ANY (outbox_window.types))
 			AND (outbox_window.kind IS NULL OR CASE WHEN outbox_window.kind LIKE '% %'
 			THEN outbox_kind_takes(outbox_window.kind, m.kind, m.priority, m.seq)
 			ELSE coalesce(m.kind, 'event') = outbox_window.kind END)
-			AND (NOT published_only OR m.published)
-			AND (skip IS NULL OR NOT EXISTS (SELECT FROM outbox_detour d WHERE d.target = skip AND d.seq = m.seq))
-		ORDER BY m.xid, m.seq LIMIT max) l
-	ORDER BY l.seq LIMIT max)
+			AND (NOT outbox_window.published_only OR m.published)
+			AND (outbox_window.skip IS NULL OR NOT EXISTS (SELECT FROM outbox_detour d
+				WHERE d.target = outbox_window.skip AND d.seq = m.seq))
+		ORDER BY m.xid, m.seq LIMIT outbox_window.max) l
+	ORDER BY l.seq LIMIT outbox_window.max)
 	UNION ALL
 	(SELECT m.* FROM outbox_stretch(greatest(pos, prev_seq), outbox_reach(pos, prev_seq, cur_seq, scan), prev, cur, lane,
-		lanes, types, outbox_window.kind, published_only) m
-	WHERE skip IS NULL OR NOT EXISTS (SELECT FROM outbox_detour d WHERE d.target = skip AND d.seq = m.seq)
-	ORDER BY m.seq LIMIT max)
+		lanes, types, kind, published_only) m
+	WHERE outbox_window.skip IS NULL OR NOT EXISTS (SELECT FROM outbox_detour d
+		WHERE d.target = outbox_window.skip AND d.seq = m.seq)
+	ORDER BY m.seq LIMIT outbox_window.max)
 $$;
 
 -- What such a look has seen to its end: up to the row behind it, or the end of the window. Numbers between that
@@ -105,4 +110,37 @@ CREATE OR REPLACE FUNCTION outbox_log_end() RETURNS bigint
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
 	RETURN (SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM outbox_message_seq_seq);
+END $$;
+
+-- A message that its partition went without, as one of the log. Both tables may have columns of people's own, in any
+-- order: only ours are named.
+CREATE OR REPLACE FUNCTION outbox_kept_message(k outbox_kept) RETURNS outbox_message
+LANGUAGE plpgsql STABLE AS $$
+DECLARE
+	m outbox_message;
+BEGIN
+	m.xid := k.xid;
+	m.seq := k.seq;
+	m.slot := k.slot;
+	m.id := k.id;
+	m.type := k.type;
+	m.key := k.key;
+	m.kind := k.kind;
+	m.published := k.published;
+	m.priority := k.priority;
+	m.created_at := k.created_at;
+	m.event_time := k.event_time;
+	m.due_at := k.due_at;
+	m.expires_at := k.expires_at;
+	m.content_type := k.content_type;
+	m.source := k.source;
+	m.subject := k.subject;
+	m.topic := k.topic;
+	m.correlation_id := k.correlation_id;
+	m.causation_id := k.causation_id;
+	m.traceparent := k.traceparent;
+	m.headers := k.headers;
+	m.payload := k.payload;
+	m.payload_bin := k.payload_bin;
+	RETURN m;
 END $$;

@@ -106,7 +106,9 @@ END;
 -- The log with each message's slot: the same number on every store, see src/core/slot.h; the lane of a
 -- message is slot % lanes. A view, since a generated column would make every INSERT twice as slow.
 CREATE VIEW outbox_log AS
-SELECT m.*, (SELECT (7 * length(h) / 2
+SELECT m.seq, m.id, m.type, m.key, m.kind, m.published, m.priority, m.created_at, m.event_time, m.due_at, m.expires_at,
+	m.content_type, m.source, m.subject, m.topic, m.correlation_id, m.causation_id, m.traceparent, m.headers, m.payload,
+	m.payload_bin, (SELECT (7 * length(h) / 2
 		+ 3 * (16 * instr('0123456789ABCDEF', substr(h, -2, 1)) + instr('0123456789ABCDEF', substr(h, -1, 1)) - 17)
 		+ 5 * (16 * instr('0123456789ABCDEF', substr(h, -4, 1)) + instr('0123456789ABCDEF', substr(h, -3, 1)) - 17)
 		+ 7 * (16 * instr('0123456789ABCDEF', substr(h, -6, 1)) + instr('0123456789ABCDEF', substr(h, -5, 1)) - 17)
@@ -148,7 +150,8 @@ UNION ALL
 SELECT m.seq, m.id, m.target, m.type, m.key, m.lane, m.state, m.why,
 	0, m.owner, NULL, NULL, m.event_time, m.created_at, m.last_status_at, NULL
 FROM (
-	SELECT m.*, p.target, p.lane, 'delivered' AS state, NULL AS why, r.owner, r.settled_at AS last_status_at,
+	SELECT m.seq, m.id, m.type, m.key, m.kind, m.published, m.priority, m.event_time, m.created_at, m.slot,
+		p.target, p.lane, 'delivered' AS state, NULL AS why, r.owner, r.settled_at AS last_status_at,
 		r.route_version AS version
 	FROM outbox_target t
 	CROSS JOIN outbox_log m ON m.seq > t.start_seq
@@ -158,11 +161,13 @@ FROM (
 		WHERE c.target = p.target AND c.lane = p.lane AND c.pos >= m.seq ORDER BY c.pos, c.n LIMIT 1)
 		AND r.from_seq < m.seq
 	UNION ALL
-	SELECT m.*, p.target, p.lane, 'sending', NULL, p.owner, p.settled_at, p.route_version
+	SELECT m.seq, m.id, m.type, m.key, m.kind, m.published, m.priority, m.event_time, m.created_at, m.slot,
+		p.target, p.lane, 'sending', NULL, p.owner, p.settled_at, p.route_version
 	FROM outbox_position p
 	CROSS JOIN outbox_log m ON m.seq > p.pos AND m.seq <= p.claim_end
 	UNION ALL
-	SELECT m.*, p.target, p.lane, 'pending', CASE WHEN t.paused THEN 'paused' ELSE 'new' END,
+	SELECT m.seq, m.id, m.type, m.key, m.kind, m.published, m.priority, m.event_time, m.created_at, m.slot,
+		p.target, p.lane, 'pending', CASE WHEN t.paused THEN 'paused' ELSE 'new' END,
 		CAST(NULL AS TEXT), CAST(NULL AS INTEGER), t.version
 	FROM outbox_target t
 	CROSS JOIN outbox_position p ON p.target = t.name

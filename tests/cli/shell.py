@@ -10,7 +10,7 @@ import subprocess
 import time
 
 BINARY = os.environ.get("OUTBOX_BIN", "outbox")
-PATIENCE = 120
+PATIENCE = int(os.environ.get("OUTBOX_TEST_PATIENCE") or 120)
 ENVIRONMENT = {name: value for name, value in os.environ.items()
                if name not in ("OUTBOX_STORE", "OUTBOX_CONFIG", "NO_COLOR", "COLUMNS")}
 # what a person would see as anything but text: control characters, changes of direction

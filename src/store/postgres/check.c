@@ -31,8 +31,8 @@ int pg_check(struct outbox_store *store,
 	     void *context, struct outbox_error *err)
 {
 	static int (*const checks[])(const struct checking *c, struct outbox_error *err) = {
-		check_server,     check_rights,    check_log,    check_indexes, check_plan,
-		check_partitions, check_positions, check_vacuum, check_held,
+		check_server, check_rights,     check_log,       check_columns, check_indexes,
+		check_plan,   check_partitions, check_positions, check_vacuum,  check_held,
 	};
 	struct checking c = { pg_of(store), say, context };
 	struct outbox_error found = OUTBOX_ERROR_INIT;

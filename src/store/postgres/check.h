@@ -29,6 +29,7 @@ int check_vacuum(const struct checking *c, struct outbox_error *err) OUTBOX_MUST
 
 /* Our own tables. */
 int check_log(const struct checking *c, struct outbox_error *err) OUTBOX_MUSTCHECK;
+int check_columns(const struct checking *c, struct outbox_error *err) OUTBOX_MUSTCHECK;
 int check_indexes(const struct checking *c, struct outbox_error *err) OUTBOX_MUSTCHECK;
 int check_plan(const struct checking *c, struct outbox_error *err) OUTBOX_MUSTCHECK;
 int check_partitions(const struct checking *c, struct outbox_error *err) OUTBOX_MUSTCHECK;

@@ -48,6 +48,59 @@ int check_log(const struct checking *c, struct outbox_error *err)
 	return OUTBOX_OK;
 }
 
+/*
+ * People may add columns to outbox_message: nothing of ours minds. What is ours must be there, and a message that
+ * outlives its partition keeps what outbox_kept has a column for.
+ */
+static const char columns_sql[] =
+	"WITH ours AS (SELECT unnest(ARRAY['xid', 'seq', 'slot', 'id', 'type', 'key', 'kind', 'published', 'priority',"
+	"  'created_at', 'event_time', 'due_at', 'expires_at', 'content_type', 'source', 'subject', 'topic',"
+	"  'correlation_id', 'causation_id', 'traceparent', 'headers', 'payload', 'payload_bin']) AS name),"
+	" there AS (SELECT c.relname AS place, a.attname AS name, format_type(a.atttypid, a.atttypmod) AS type,"
+	"  a.attnotnull AND NOT a.atthasdef AND a.attidentity = '' AS wanted"
+	"  FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace"
+	"  WHERE n.nspname = $1 AND c.relname IN ('outbox_message', 'outbox_kept') AND a.attnum > 0"
+	"  AND NOT a.attisdropped),"
+	" added AS (SELECT t.name, t.type, t.wanted, EXISTS (SELECT FROM there k WHERE k.place = 'outbox_kept'"
+	"   AND k.name = t.name) AS kept FROM there t"
+	"  WHERE t.place = 'outbox_message' AND t.name NOT IN (SELECT o.name FROM ours o))"
+	"SELECT (SELECT string_agg(p.place || '.' || o.name, ', ') FROM ours o"
+	"  CROSS JOIN (VALUES ('outbox_message'), ('outbox_kept')) p(place)"
+	"  WHERE NOT EXISTS (SELECT FROM there t WHERE t.place = p.place AND t.name = o.name)),"
+	" (SELECT string_agg(a.name, ', ' ORDER BY a.name) FROM added a),"
+	" (SELECT string_agg(quote_ident(a.name), ', ' ORDER BY a.name) FROM added a WHERE a.wanted),"
+	" (SELECT string_agg('ADD COLUMN ' || quote_ident(a.name) || ' ' || a.type, ', ' ORDER BY a.name)"
+	"  FROM added a WHERE NOT a.kept)";
+
+int check_columns(const struct checking *c, struct outbox_error *err)
+{
+	_cleanup_(pg_clearp) PGresult *row = NULL;
+	int r;
+
+	r = check_ask(c, columns_sql, &row, err);
+	if (r != OUTBOX_OK)
+		return r;
+	if (!PQgetisnull(row, 0, 0))
+		check_say(c, WRONG, "columns",
+			  "%.300s: not there, and relays need it; outbox sql postgres prints how it is made",
+			  pg_peek(row, 0, 0));
+	if (!PQgetisnull(row, 0, 2))
+		check_say(c, WARNING, "columns",
+			  "%.200s of outbox_message is NOT NULL and has no default, so that outbox publish and "
+			  "outbox_publish() cannot write a message; ALTER TABLE outbox_message ALTER COLUMN ... SET "
+			  "DEFAULT, or DROP NOT NULL",
+			  pg_peek(row, 0, 2));
+	else if (c->s->partitioned && !PQgetisnull(row, 0, 3))
+		check_say(c, NOTE, "columns",
+			  "what you added to outbox_message is lost for a message that outlives its partition "
+			  "(a failed one); ALTER TABLE outbox_kept %.300s",
+			  pg_peek(row, 0, 3));
+	else if (!PQgetisnull(row, 0, 1))
+		check_say(c, FINE, "columns", "of your own in outbox_message: %.300s",
+			  pg_peek(row, 0, 1));
+	return OUTBOX_OK;
+}
+
 int check_indexes(const struct checking *c, struct outbox_error *err)
 {
 	_cleanup_(pg_clearp) PGresult *rows = NULL;

@@ -155,6 +155,17 @@ static int check_schema(const struct checking *c, struct outbox_error *err)
 	return OUTBOX_OK;
 }
 
+/* People may add some to the log. */
+static int check_columns(const struct checking *c, struct outbox_error *err)
+{
+	char names[300];
+	int r = ask(c, SQL_CHECK_COLUMNS, names, sizeof(names), err);
+
+	if (r == OUTBOX_OK && names[0])
+		say(c, FINE, "columns", "of your own in outbox_message: %s", names);
+	return r;
+}
+
 static int check_positions(const struct checking *c, struct outbox_error *err)
 {
 	_cleanup_(targets_deinit) struct targets t = { 0 };
@@ -209,6 +220,8 @@ int sqlite_check(struct outbox_store *store,
 	if (r != OUTBOX_OK)
 		return r;
 	r = check_schema(&c, err);
+	if (r == OUTBOX_OK)
+		r = check_columns(&c, err);
 	if (r == OUTBOX_OK)
 		r = check_positions(&c, err);
 	if (r == OUTBOX_OK)

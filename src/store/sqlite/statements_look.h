@@ -154,6 +154,11 @@
 		" AND tbl_name = 'outbox_message' AND name IN ('outbox_message_insert',"           \
 		" 'outbox_message_immutable', 'outbox_message_keep')")                             \
 	X(SQL_CHECK_JANITOR, "SELECT count(*) FROM outbox_meta WHERE name = 'janitor'")            \
+	X(SQL_CHECK_COLUMNS, "SELECT group_concat(name, ', ') FROM pragma_table_info('outbox_message')" \
+		" WHERE name NOT IN ('seq', 'id', 'type', 'key', 'kind', 'published', 'priority',"  \
+		" 'created_at', 'event_time', 'due_at', 'expires_at', 'content_type', 'source',"   \
+		" 'subject', 'topic', 'correlation_id', 'causation_id', 'traceparent', 'headers'," \
+		" 'payload', 'payload_bin') HAVING count(*) > 0")                                  \
 	X(SQL_CHECK_MAX_SEQ, "SELECT max(seq) FROM outbox_message")
 /* clang-format on */
 
