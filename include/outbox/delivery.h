@@ -5,6 +5,7 @@
 /* Deliveries (one message x one target each) as people look at them and act on them. */
 
 #include <outbox/clock.h>
+#include <outbox/error.h>
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -75,6 +76,8 @@ struct outbox_filter {
 	const char *cursor;         /* from the page before; NULL: from the start */
 	size_t limit;               /* 0: 100; at most 1,000 */
 };
+
+#define OUTBOX_FILTER_INIT OUTBOX_SIZED(struct outbox_filter)
 
 struct outbox_page {
 	size_t count;

@@ -4,6 +4,7 @@
 
 /* Everything but the database-specific headers (outbox/sqlite.h ...). */
 
+#include <outbox/admin.h>
 #include <outbox/arena.h>
 #include <outbox/clock.h>
 #include <outbox/delivery.h>

@@ -59,6 +59,8 @@ struct outbox_init_options {
 	int doorbell;   /* publishers wake a sleeping relay: 1 on, -1 off, 0 as it is (new: off) */
 };
 
+#define OUTBOX_INIT_OPTIONS_INIT OUTBOX_SIZED(struct outbox_init_options)
+
 struct outbox_rebase {
 	size_t struct_size;
 	bool same_history; /* after pg_upgrade: transaction numbers go on, only the server's name is new */

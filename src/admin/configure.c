@@ -141,7 +141,7 @@ static int check_urls(struct checks *checks, struct outbox_error *err)
 			continue;
 		r = url_add_password(source->store, source->password, config->arena, &url, err);
 		if (r == OUTBOX_OK)
-			r = registry_check_store(url, err);
+			r = registry_check_store(NULL, url, err);
 		r = tell(checks, node_find(item, "store"), NULL, r, err);
 	}
 	item = first_of(config, "targets");

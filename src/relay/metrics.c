@@ -5,6 +5,11 @@
 
 #include <string.h>
 
+bool relay_running(const struct outbox_relay *relay)
+{
+	return atomic_load(&relay->started) && !atomic_load(&relay->stopping);
+}
+
 size_t relay_target_count(const struct outbox_relay *relay)
 {
 	return relay->plan.n_targets;

@@ -53,6 +53,9 @@ struct target_metrics {
 	struct histogram_view latency, event_latency;
 };
 
+/* Has it been started, and nobody told it to stop? */
+bool relay_running(const struct outbox_relay *relay);
+
 size_t relay_target_count(const struct outbox_relay *relay);
 void relay_target_metrics(const struct outbox_relay *relay, size_t target,
 			  struct target_metrics *ret_metrics);

@@ -3,6 +3,7 @@
 
 #include "base/random.h"
 #include "base/rate.h"
+#include "base/sized.h"
 #include "base/text.h"
 #include "core/retry.h"
 #include "core/routing.h"
@@ -20,13 +21,6 @@
 static outbox_time first_time(outbox_time given, outbox_time preset, outbox_time fallback)
 {
 	return given ? given : preset ? preset : fallback;
-}
-
-/* An application built against an older header has a smaller struct: what it did not know is 0. */
-static void copy_known(void *to, size_t to_size, const void *from, size_t from_size)
-{
-	memset(to, 0, to_size);
-	memcpy(to, from, from_size && from_size < to_size ? from_size : to_size);
 }
 
 static int copy_route(const struct outbox_route *from, struct outbox_arena *arena,
@@ -115,7 +109,7 @@ static int plan_target(const struct outbox_relay_config *relay,
 	struct outbox_target_config c;
 	int r;
 
-	copy_known(&c, sizeof(c), given, given->struct_size);
+	sized_copy(&c, sizeof(c), given, given->struct_size);
 	r = target_name_check(c.name, err);
 	if (r)
 		return r;
@@ -201,7 +195,7 @@ static bool wants_bands(const struct outbox_target_config *given)
 {
 	struct outbox_target_config c;
 
-	copy_known(&c, sizeof(c), given, given->struct_size);
+	sized_copy(&c, sizeof(c), given, given->struct_size);
 	return c.bands;
 }
 
@@ -277,7 +271,7 @@ int plan_make(const struct outbox_relay_config *given, struct outbox_arena *aren
 	const struct outbox_policy *preset;
 	int r;
 
-	copy_known(&c, sizeof(c), given, given->struct_size);
+	sized_copy(&c, sizeof(c), given, given->struct_size);
 	if (!c.clock)
 		c.clock = outbox_clock_system();
 	r = check_relay(&c, err);

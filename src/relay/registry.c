@@ -12,6 +12,8 @@
 #include <string.h>
 
 #define DRIVERS_MAX 32
+/* a driver of an older header has a shorter list */
+#define CHECK_URL_END (offsetof(struct outbox_store_ops, check_url) + sizeof(void (*)(void)))
 
 struct outbox_registry {
 	const struct outbox_store_ops *stores[DRIVERS_MAX];
@@ -152,13 +154,10 @@ static void add_schemes(const struct outbox_registry *registry, char *out, size_
 	}
 }
 
-int registry_open_store(const struct outbox_registry *registry, const char *url, bool create,
-			struct outbox_clock *clock, struct outbox_random *random,
-			struct outbox_store **ret_store, struct outbox_error *err)
+static int find_store(const struct outbox_registry *registry, const char *url,
+		      const struct outbox_store_ops **ret_ops, void **ret_context,
+		      struct outbox_error *err)
 {
-	struct outbox_store_config config = {
-		.struct_size = sizeof(config), .url = url, .clock = clock, .random = random
-	};
 	char scheme[32] = "", known[256] = "";
 
 	url_scheme(url, scheme, sizeof(scheme));
@@ -166,29 +165,44 @@ int registry_open_store(const struct outbox_registry *registry, const char *url,
 		add_schemes(registry, known, sizeof(known), registry->stores[i]->schemes);
 		if (!has_scheme(registry->stores[i]->schemes, scheme))
 			continue;
-		config.context = registry->store_contexts[i];
-		return registry->stores[i]->open(&config, create, ret_store, err);
+		*ret_ops = registry->stores[i];
+		*ret_context = registry->store_contexts[i];
+		return OUTBOX_OK;
 	}
 	for (size_t i = 0; store_drivers[i]; i++) {
 		add_schemes(registry, known, sizeof(known), store_drivers[i]->schemes);
-		if (has_scheme(store_drivers[i]->schemes, scheme))
-			return store_drivers[i]->open(&config, create, ret_store, err);
+		if (!has_scheme(store_drivers[i]->schemes, scheme))
+			continue;
+		*ret_ops = store_drivers[i];
+		*ret_context = NULL;
+		return OUTBOX_OK;
 	}
 	return unknown_scheme("store", "sqlite", url, known, err);
 }
 
-int registry_check_store(const char *url, struct outbox_error *err)
+int registry_check_store(const struct outbox_registry *registry, const char *url,
+			 struct outbox_error *err)
 {
-	char scheme[32] = "";
+	const struct outbox_store_ops *ops;
+	void *context;
+	int r = find_store(registry, url, &ops, &context, err);
 
-	url_scheme(url, scheme, sizeof(scheme));
-	for (size_t i = 0; store_drivers[i]; i++) {
-		const struct outbox_store_ops *ops = store_drivers[i];
+	if (r || ops->struct_size < CHECK_URL_END || !ops->check_url)
+		return r;
+	return ops->check_url(url, err);
+}
 
-		if (has_scheme(ops->schemes, scheme) && ops->check_url)
-			return ops->check_url(url, err);
-	}
-	return OUTBOX_OK;
+int registry_open_store(const struct outbox_registry *registry, const char *url, bool create,
+			struct outbox_clock *clock, struct outbox_random *random,
+			struct outbox_store **ret_store, struct outbox_error *err)
+{
+	struct outbox_store_config config = {
+		.struct_size = sizeof(config), .url = url, .clock = clock, .random = random
+	};
+	const struct outbox_store_ops *ops;
+	int r = find_store(registry, url, &ops, &config.context, err);
+
+	return r ? r : ops->open(&config, create, ret_store, err);
 }
 
 int registry_open_transport(const struct outbox_registry *registry,

@@ -17,8 +17,9 @@ int registry_open_transport(const struct outbox_registry *registry,
 			    struct outbox_transport **ret_transport,
 			    struct outbox_error *err) OUTBOX_MUSTCHECK;
 
-/* Would the store's driver understand the URL? Of built-in ones; those who do not say are not asked. */
-int registry_check_store(const char *url, struct outbox_error *err) OUTBOX_MUSTCHECK;
+/* Is there a driver, and would it understand the URL? Those who do not say are not asked. Connects to nothing. */
+int registry_check_store(const struct outbox_registry *registry, const char *url,
+			 struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /* memory: and handler: want objects of the program's own, which only come with a registry. */
 bool scheme_usable(const char *scheme);

@@ -26,7 +26,7 @@ struct outbox_relay {
 	pthread_mutex_t joining; /* guards the threads' running */
 	pthread_cond_t wake;
 	unsigned wakes; /* how often everybody was woken */
-	bool started;
+	_Atomic bool started;
 	_Atomic bool stopping;
 	struct bell bell;
 	pthread_t bell_thread;

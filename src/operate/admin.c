@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A connection for operators inside an application: made when it is needed, and again when it was lost. */
+#include "operate/admin.h"
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/sized.h"
+#include "base/url.h"
+#include "operate/act.h"
+#include "operate/ready.h"
+#include "operate/secrets.h"
+#include "relay/registry.h"
+#include "store/store.h"
+
+#include <stdlib.h>
+
+#define STRINGS_MAX ((size_t)1 << 20)
+#define ACTOR_MAX 200
+
+/* ---- the object ---------------------------------------------------------------------------- */
+
+static int copy_off(struct outbox_admin *admin, const struct outbox_health_limits *limits,
+		    struct outbox_error *err)
+{
+	const char **items = outbox_arena_alloc(admin->arena, limits->n_off * sizeof(*items));
+
+	for (size_t i = 0; items && i < limits->n_off; i++) {
+		if (!limits->off || !limits->off[i] || !rule_matches_any(limits->off[i]))
+			return outbox_fail(err, OUTBOX_ECONFIG,
+					   "limits.off: entry %zu matches no rule; outbox alerts "
+					   "--rules lists them",
+					   i + 1);
+		items[i] = outbox_arena_text(admin->arena, limits->off[i]);
+		if (!items[i])
+			items = NULL;
+	}
+	if (!items)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	admin->limits.off = (struct config_texts){ .items = items, .count = limits->n_off };
+	return OUTBOX_OK;
+}
+
+static int copy_limits(struct outbox_admin *admin, const struct outbox_health_limits *given,
+		       struct outbox_error *err)
+{
+	struct config_health *to = &admin->limits;
+	struct outbox_health_limits limits;
+	int r = config_health_defaults(admin->arena, to, err);
+
+	if (r || !given)
+		return r;
+	sized_copy(&limits, sizeof(limits), given, given->struct_size);
+	if (limits.failed < 0 || limits.overdue < 0 || limits.backlog < 0 || limits.pending < 0 ||
+	    limits.retry_rate < 0)
+		return outbox_fail(err, OUTBOX_ECONFIG,
+				   "limits: one is negative; 0 gives the default");
+	to->failed = limits.failed;
+	to->overdue = limits.overdue ? limits.overdue : to->overdue;
+	to->backlog = limits.backlog ? limits.backlog : to->backlog;
+	to->pending = limits.pending ? limits.pending : to->pending;
+	to->retry_rate = limits.retry_rate ? limits.retry_rate : to->retry_rate;
+	return limits.n_off ? copy_off(admin, &limits, err) : OUTBOX_OK;
+}
+
+static int copy_texts(struct outbox_admin *admin, const struct outbox_admin_config *config,
+		      struct outbox_error *err)
+{
+	char actor[ACTOR_MAX];
+
+	act_default_actor(actor, sizeof(actor));
+	admin->url = outbox_arena_text(admin->arena, config->store);
+	admin->actor = outbox_arena_text(admin->arena, config->actor ? config->actor : actor);
+	admin->name = outbox_arena_text(admin->arena, config->name);
+	if (!admin->url || !admin->actor || (config->name && !admin->name))
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	return OUTBOX_OK;
+}
+
+static int fill(struct outbox_admin *admin, const struct outbox_admin_config *config,
+		struct outbox_error *err)
+{
+	int r;
+
+	if (!config->store)
+		return outbox_fail(err, OUTBOX_ECONFIG,
+				   "store: missing; give its URL, like sqlite:app.db");
+	r = registry_check_store(config->registry, config->store, err);
+	if (r)
+		return r;
+	admin->arena = outbox_arena_new(STRINGS_MAX);
+	if (!admin->arena)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	admin->registry = config->registry;
+	admin->clock = config->clock ? config->clock : outbox_clock_system();
+	random_init(&admin->random, random_system_seed());
+	r = copy_texts(admin, config, err);
+	if (r == OUTBOX_OK)
+		r = copy_limits(admin, config->limits, err);
+	if (r == OUTBOX_OK)
+		journal_hide_url(admin->url);
+	return r;
+}
+
+int outbox_admin_new(struct outbox_admin **ret_admin, const struct outbox_admin_config *config,
+		     struct outbox_error *err)
+{
+	struct outbox_admin_config known;
+	struct outbox_admin *admin;
+	int r;
+
+	if (!ret_admin || !config)
+		return outbox_fail(err, OUTBOX_EINVAL, "ret_admin and config must not be NULL");
+	sized_copy(&known, sizeof(known), config, config->struct_size);
+	admin = calloc(1, sizeof(*admin));
+	if (!admin || pthread_mutex_init(&admin->mutex, NULL)) {
+		free(admin);
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	}
+	r = fill(admin, &known, err);
+	if (r) {
+		outbox_admin_free(admin);
+		return r;
+	}
+	*ret_admin = admin;
+	return OUTBOX_OK;
+}
+
+struct outbox_admin *outbox_admin_free(struct outbox_admin *admin)
+{
+	if (!admin)
+		return NULL;
+	store_close(admin->store);
+	outbox_arena_free(admin->arena);
+	pthread_mutex_destroy(&admin->mutex);
+	free(admin);
+	return NULL;
+}
+
+/* ---- the connection ------------------------------------------------------------------------ */
+
+static bool is_lost(int status)
+{
+	return status == OUTBOX_ECONN || status == OUTBOX_ETIMEDOUT;
+}
+
+static int look(struct outbox_admin *admin, struct outbox_error *err)
+{
+	int r = admin->store->ops->info(admin->store, &admin->info, err);
+
+	if (r)
+		admin->store = store_close(admin->store);
+	return r;
+}
+
+/* A server that was restarted since the last call is no error of this one. */
+static int connect_store(struct outbox_admin *admin, bool create, struct outbox_error *err)
+{
+	int r;
+
+	if (admin->store) {
+		r = look(admin, err);
+		if (!is_lost(r))
+			return r;
+	}
+	r = registry_open_store(admin->registry, admin->url, create, admin->clock,
+				&admin->random.base, &admin->store, err);
+	return r ? r : look(admin, err);
+}
+
+static int check_ready(const struct outbox_admin *admin, struct outbox_error *err)
+{
+	_cleanup_(buf_deinit) struct buf words = BUF_INIT(500);
+	char masked[256];
+
+	url_mask(admin->url, masked, sizeof(masked));
+	buf_printf(&words, " --store %s", masked);
+	return store_ready(&admin->info, admin->url, buf_str(&words), err);
+}
+
+int admin_enter(struct outbox_admin *admin, enum admin_need need, struct outbox_error *err)
+{
+	int r;
+
+	if (!admin)
+		return outbox_fail(err, OUTBOX_EINVAL, "admin must not be NULL");
+	pthread_mutex_lock(&admin->mutex);
+	r = connect_store(admin, need == NEED_CREATE, err);
+	if (r == OUTBOX_OK && need == NEED_READY)
+		r = check_ready(admin, err);
+	return r ? admin_leave(admin, r) : OUTBOX_OK;
+}
+
+int admin_leave(struct outbox_admin *admin, int status)
+{
+	if (is_lost(status))
+		admin->store = store_close(admin->store);
+	pthread_mutex_unlock(&admin->mutex);
+	return status;
+}
