@@ -12,3 +12,6 @@ DROP FUNCTION IF EXISTS outbox_delivery_receipt(xid8, bigint, text, text, boolea
 DROP FUNCTION IF EXISTS outbox_unsettled(outbox_reading, bigint, bigint);
 DROP FUNCTION IF EXISTS outbox_unsettled_late(outbox_reading, bigint);
 DROP FUNCTION IF EXISTS outbox_count_unsettled(outbox_target, bigint);
+DROP FUNCTION IF EXISTS outbox_is_settled_whole(bigint, bigint, outbox_cut[]);
+DROP FUNCTION IF EXISTS outbox_old_partitions(outbox_cut[], bigint);
+DROP FUNCTION IF EXISTS outbox_scan_partitions(outbox_cut[], bigint, bigint, bigint, bigint, boolean);

@@ -158,13 +158,33 @@ END $$;
 
 -- ---- dropping ----------------------------------------------------------------------------------------------
 
--- Has every lane settled the whole partition long enough ago? All at or below prev_seq is visible in prev but
--- for transactions that were running then: one probe for each of them, not a look at a million rows.
-CREATE OR REPLACE FUNCTION outbox_is_settled_whole(p_low bigint, p_high bigint, p_cuts outbox_cut[]) RETURNS boolean
+-- Is there a message in this stretch that the targets of these cuts still want, or whose age is not over?
+CREATE OR REPLACE FUNCTION outbox_is_wanted(p_low bigint, p_high bigint, p_cuts outbox_cut[], p_delivered timestamptz) RETURNS boolean
+LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
+BEGIN
+	RETURN (SELECT m.created_at FROM outbox_message m WHERE m.seq >= p_low AND m.seq < p_high ORDER BY m.seq DESC LIMIT 1) >= p_delivered
+		OR EXISTS (WITH wishes AS MATERIALIZED (SELECT * FROM outbox_wishes(p_cuts) o
+				-- a dead letter's target wants none, and need not be asked about a million
+				WHERE EXISTS (SELECT FROM outbox_route r WHERE r.target = o.target AND r.types IS DISTINCT FROM ARRAY['']))
+			SELECT FROM wishes w JOIN outbox_message m
+				ON w.lane = m.slot % (SELECT value::integer FROM outbox_meta WHERE name = 'lanes')
+			WHERE m.seq >= p_low AND m.seq < p_high
+				AND NOT pg_visible_in_snapshot(m.xid, w.start)
+				AND NOT ((w.bound).n IS NOT NULL AND outbox_is_settled(m.xid, m.seq, w.bound))
+				AND outbox_concerns(m, w.target, w.bound, w.last, w.version)
+				AND NOT EXISTS (SELECT FROM outbox_detour d WHERE d.target = w.target AND d.seq = m.seq));
+END $$;
+
+-- Is every lane done with the whole partition, and long enough ago? All at or below prev_seq is visible in prev but
+-- for transactions that were running then: one probe for each of them, not a look at a million rows. Where a lane is not
+-- that far, its target may have nothing to do with them: then they are looked at.
+CREATE OR REPLACE FUNCTION outbox_is_settled_whole(p_low bigint, p_high bigint, p_cuts outbox_cut[], p_delivered timestamptz)
+RETURNS boolean
 LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
 	c outbox_cut;
 	b outbox_receipt;
+	behind outbox_cut[] := '{}';
 BEGIN
 	FOREACH c IN ARRAY p_cuts LOOP
 		b := c.bound;
@@ -173,21 +193,30 @@ BEGIN
 				WHERE m.seq >= p_low AND m.seq < p_high AND m.seq > b.floor)
 			OR EXISTS (SELECT FROM outbox_message m WHERE m.xid >= pg_snapshot_xmax(b.prev) AND m.xid <= b.prev_xid
 				AND m.seq >= p_low AND m.seq < p_high AND m.seq > b.floor) THEN
-			RETURN false;
+			behind := behind || c;
 		END IF;
 	END LOOP;
-	RETURN true;
+	RETURN cardinality(behind) = 0 OR NOT coalesce(outbox_is_wanted(p_low, p_high, behind, p_delivered), false);
 END $$;
 
+-- Did a message become visible in this stretch since a snapshot?
+CREATE OR REPLACE FUNCTION outbox_came_since(p_seen pg_snapshot, p_low bigint, p_high bigint) RETURNS boolean
+LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
+	SELECT EXISTS (SELECT FROM pg_snapshot_xip(p_seen) x JOIN outbox_message m ON m.xid = x
+			WHERE m.seq >= p_low AND m.seq < p_high)
+		OR EXISTS (SELECT FROM outbox_message m WHERE m.xid >= pg_snapshot_xmax(p_seen) AND m.seq >= p_low AND m.seq < p_high)
+$$;
+
 -- The partitions that may go, oldest first: settled, and archived as far as one asked for that.
-CREATE OR REPLACE FUNCTION outbox_old_partitions(p_cuts outbox_cut[], p_through bigint)
-RETURNS TABLE (name text, low bigint, high bigint)
+CREATE OR REPLACE FUNCTION outbox_old_partitions(p_cuts outbox_cut[], p_delivered timestamptz, p_through bigint)
+RETURNS TABLE (name text, low bigint, high bigint, seen pg_snapshot)
 LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
 	p record;
 BEGIN
+	seen := pg_current_snapshot();
 	FOR p IN SELECT * FROM outbox_partitions() o WHERE o.high - 1 <= outbox_log_end() ORDER BY o.low LOOP
-		EXIT WHEN NOT outbox_is_settled_whole(p.low, p.high, p_cuts) OR (p_through < p.high - 1
+		EXIT WHEN NOT outbox_is_settled_whole(p.low, p.high, p_cuts, p_delivered) OR (p_through < p.high - 1
 			AND EXISTS (SELECT FROM outbox_message m WHERE m.seq > p_through AND m.seq < p.high));
 		name := p.name;
 		low := p.low;
@@ -197,8 +226,8 @@ BEGIN
 END $$;
 
 -- Messages that go row by row, and, if asked for, those of partitions that go whole.
-CREATE OR REPLACE FUNCTION outbox_scan_partitions(p_cuts outbox_cut[], p_through bigint, p_from bigint, p_to bigint, p_scan bigint,
-	p_whole boolean) RETURNS bigint[]
+CREATE OR REPLACE FUNCTION outbox_scan_partitions(p_cuts outbox_cut[], p_delivered timestamptz, p_through bigint, p_from bigint,
+	p_to bigint, p_scan bigint, p_whole boolean) RETURNS bigint[]
 LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
 	seqs bigint[] := ARRAY(SELECT m.seq FROM outbox_message_default m WHERE m.seq > p_from AND m.seq <= p_to
@@ -209,7 +238,7 @@ BEGIN
 	END IF;
 	RETURN ARRAY(SELECT u.seq FROM (SELECT unnest(seqs) AS seq
 		UNION ALL
-		(SELECT m.seq FROM outbox_old_partitions(p_cuts, p_through) p
+		(SELECT m.seq FROM outbox_old_partitions(p_cuts, p_delivered, p_through) p
 		CROSS JOIN LATERAL (SELECT o.seq FROM outbox_message o
 			WHERE o.seq >= p.low AND o.seq < p.high AND o.seq > p_from AND o.seq <= p_through
 			ORDER BY o.seq LIMIT p_scan) m
@@ -254,7 +283,7 @@ BEGIN
 	IF NOT outbox_janitor_lock(false) THEN
 		RETURN;
 	END IF;
-	SELECT * INTO p FROM outbox_old_partitions(cuts, p_through) LIMIT 1;
+	SELECT * INTO p FROM outbox_old_partitions(cuts, p_delivered, p_through) LIMIT 1;
 	IF NOT FOUND OR cardinality(cuts) = 0 THEN
 		RETURN;
 	END IF;
@@ -284,7 +313,7 @@ BEGIN
 		PERFORM outbox_patience(60);
 		LOCK TABLE ONLY outbox_message IN ACCESS EXCLUSIVE MODE;
 		-- A writer that was still open when we looked may have committed since. Now there is none.
-		IF NOT outbox_is_settled_whole(p.low, p.high, cuts) OR EXISTS (
+		IF outbox_came_since(p.seen, p.low, p.high) OR EXISTS (
 				SELECT FROM outbox_needed(p.low, p.high, p_delivered) n WHERE NOT EXISTS (SELECT FROM outbox_kept k WHERE k.seq = n)) THEN
 			RAISE lock_not_available;
 		END IF;

@@ -5,9 +5,14 @@
 -- A message may go when each of its deliveries may: delivered or discarded before one time, or failed before
 -- another. For deliveries without a row the lane's receipts say when: all that is settled by the position of
 -- the last receipt before that time is old enough. So one receipt per lane and target, the cut, decides for
--- nearly every message, and no message behind the highest cut is read. Messages go in bounded batches from the
--- old end; receipts follow, oldest first, once no message is left that only they can tell about, and never a
--- lane's last one.
+-- nearly every message. Messages go in bounded batches from the old end; receipts follow, oldest first, once no message
+-- is left that only they can tell about, and never a lane's last one.
+--
+-- A lane that gets little moves seldom, and one that nobody works on never. So of a message that a cut does not cover it
+-- is asked whether the target has anything to do with it: what it was never meant to get need not wait for it. Nothing is
+-- written for that and no lane is locked. It is asked of each message that is seen here, so one that becomes visible late
+-- is judged when it is there. Who changes a routing takes the janitor's lock (target.sql): what is unwanted stays so
+-- as long as a purge is under way. A message that is nobody's goes by its own age.
 --
 -- One failed message that is kept for ever must not keep a million receipts: what its other targets' receipts
 -- say about it is written down as delivered detours, then they may go.
@@ -65,24 +70,70 @@ BEGIN
 	RETURN cuts;
 END $$;
 
--- May these messages go? waiting: a lane is not far enough; else it is a detour that keeps it.
+-- The cuts with what else it takes to say whether their targets want a message.
+CREATE OR REPLACE FUNCTION outbox_wishes(p_cuts outbox_cut[])
+RETURNS TABLE (target text, lane integer, start pg_snapshot, bound outbox_receipt, last outbox_receipt, version bigint)
+LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
+	SELECT c.target, c.lane, c.start, c.bound, outbox_last_receipt(c.target, c.lane), t.version
+	FROM unnest(p_cuts) c JOIN outbox_target t ON t.name = c.target
+$$;
+
+-- Did a target get a message that its cut does not cover, or has it to get it? What its lane has not settled goes by the
+-- routing of today, or by that of the claim in flight; what it has settled since the cut, by any of that time.
+CREATE OR REPLACE FUNCTION outbox_concerns(m outbox_message, p_target text, bound outbox_receipt, last outbox_receipt, version bigint)
+RETURNS boolean
+LANGUAGE sql STABLE AS $$
+	SELECT EXISTS (SELECT FROM outbox_route r WHERE r.target = p_target
+		AND CASE WHEN outbox_is_settled((m).xid, (m).seq, last)
+			THEN r.version BETWEEN coalesce((bound).route_version, 0) AND (last).route_version
+			ELSE r.version = outbox_concerns.version OR (r.version = (last).route_version AND (last).claim_count > 0) END
+		AND outbox_route_takes((m).type, CASE WHEN r.kind LIKE '% %'
+			AND outbox_kind_takes(r.kind, (m).kind, (m).priority, (m).seq) THEN r.kind ELSE (m).kind END, (m).published, r))
+$$;
+
+-- May these messages go? waiting: a lane is not far enough; else it is a detour that keeps it, or its age.
 CREATE OR REPLACE FUNCTION outbox_judge(p_seqs bigint[], p_cuts outbox_cut[], p_delivered timestamptz, p_failed timestamptz)
 RETURNS TABLE (seq bigint, old boolean, failed boolean, waiting boolean)
 LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
-	SELECT j.seq, NOT bool_or(j.state IS NULL AND NOT j.settled OR j.keeps), coalesce(bool_or(j.state = 'failed'), false),
-		bool_or(j.state IS NULL AND NOT j.settled)
-	FROM (SELECT m.seq, d.state,
-			pg_visible_in_snapshot(m.xid, c.start)
-				OR ((c.bound).n IS NOT NULL AND outbox_is_settled(m.xid, m.seq, c.bound)) AS settled,
+	WITH wishes AS MATERIALIZED (SELECT * FROM outbox_wishes(p_cuts))
+	SELECT j.seq, NOT bool_or(j.wanted OR j.keeps)
+			AND coalesce(bool_or(j.state = 'failed') OR bool_and(j.covered) OR min(j.created_at) < p_delivered, false),
+		coalesce(bool_or(j.state = 'failed'), false), bool_or(j.wanted)
+	FROM (SELECT m.seq, m.created_at, d.state, d.state IS NOT NULL OR c.covered AS covered,
+			d.state IS NULL AND NOT c.covered AND outbox_concerns(m, w.target, w.bound, w.last, w.version) AS wanted,
 			CASE d.state WHEN 'failed' THEN coalesce(d.last_status_at >= p_failed, true)
 				WHEN 'delivered' THEN coalesce(d.last_status_at >= p_delivered, true)
 				WHEN 'discarded' THEN coalesce(d.last_status_at >= p_delivered, true)
 				ELSE d.state IS NOT NULL END AS keeps
 		FROM unnest(p_seqs) s(seq) JOIN outbox_message m ON m.seq = s.seq
-		JOIN unnest(p_cuts) c ON c.lane = m.slot % (SELECT value::integer FROM outbox_meta WHERE name = 'lanes')
-		LEFT JOIN outbox_detour d ON d.target = c.target AND d.seq = m.seq) j
+		JOIN wishes w ON w.lane = m.slot % (SELECT value::integer FROM outbox_meta WHERE name = 'lanes')
+		CROSS JOIN LATERAL (SELECT pg_visible_in_snapshot(m.xid, w.start)
+			OR ((w.bound).n IS NOT NULL AND outbox_is_settled(m.xid, m.seq, w.bound)) AS covered OFFSET 0) c
+		LEFT JOIN outbox_detour d ON d.target = w.target AND d.seq = m.seq) j
 	GROUP BY j.seq
 $$;
+
+-- The place before the first message that was published at a time or later, no lower than p_low. By halving: their times
+-- ascend, but for those that applications make up.
+CREATE OR REPLACE FUNCTION outbox_before_young(p_low bigint, p_time timestamptz) RETURNS bigint
+LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
+DECLARE
+	low bigint := p_low; -- everything up to it is older
+	high bigint := outbox_log_end(); -- nothing behind it is
+	middle bigint;
+	probe record;
+BEGIN
+	WHILE low < high LOOP
+		middle := low + (high - low) / 2;
+		SELECT m.seq, m.created_at INTO probe FROM outbox_message m WHERE m.seq > middle ORDER BY m.seq LIMIT 1;
+		IF probe.created_at < p_time THEN
+			low := probe.seq;
+		ELSE
+			high := middle;
+		END IF;
+	END LOOP;
+	RETURN low;
+END $$;
 
 -- The next messages that may go, after p_from. seen: how far this call has looked, 0 to the end. whole: with
 -- those in partitions that may be dropped.
@@ -93,14 +144,15 @@ LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET row_security = off AS $
 #variable_conflict use_variable
 DECLARE
 	scan bigint := outbox_purge_scan() + p_limit;
-		highest bigint := 0;
+	highest bigint := 0;
 	seqs bigint[] := '{}';
 BEGIN
 	IF p_delivered IS NOT NULL THEN
-		SELECT least(max(l.low), p_through) INTO highest
+		-- no message behind this one can be old enough, but for failed ones
+		SELECT least(outbox_before_young(coalesce(max(l.low), 0), p_delivered), p_through) INTO highest
 			FROM (SELECT min(c.high) AS low FROM unnest(p_cuts) c GROUP BY c.lane) l;
 		IF outbox_is_partitioned() THEN
-			seqs := outbox_scan_partitions(p_cuts, p_through, p_from, highest, scan, p_whole);
+			seqs := outbox_scan_partitions(p_cuts, p_delivered, p_through, p_from, highest, scan, p_whole);
 		ELSE
 			seqs := ARRAY(SELECT m.seq FROM outbox_message m WHERE m.seq > p_from AND m.seq <= highest
 				ORDER BY m.seq LIMIT scan);

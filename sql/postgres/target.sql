@@ -2,7 +2,7 @@
 --
 -- outbox on PostgreSQL: targets, their routing and where they begin to read.
 --
--- Locks, in this order: lane -2 of a target for who changes it, -1 for its leases, then its lanes.
+-- Locks, in this order: the janitor's (purge.sql) when a routing is new, lane -2 of a target for who changes it, -1 for its leases, then its lanes.
 
 CREATE OR REPLACE FUNCTION outbox_lock_lanes(p_target text) RETURNS void
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
@@ -81,6 +81,16 @@ BEGIN
 	RETURN new_version;
 END $$;
 
+-- A purge that is under way knows nothing of a new target or a new routing, and would remove what these claim. It comes
+-- before every other lock.
+CREATE OR REPLACE FUNCTION outbox_route_lock(p_target text, p_route text) RETURNS void
+LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
+BEGIN
+	IF NOT EXISTS (SELECT FROM outbox_target WHERE name = p_target AND route = p_route) THEN
+		PERFORM outbox_janitor_lock(true);
+	END IF;
+END $$;
+
 -- Register a target, or change one. Returns the version of its routing.
 CREATE OR REPLACE FUNCTION outbox_target_put(p_target text, p_route text, p_globs text[], p_kind text, p_published_only boolean,
 	p_hold boolean, p_unordered boolean, p_start integer, p_token bigint, p_now timestamptz) RETURNS bigint
@@ -91,10 +101,7 @@ DECLARE
 	t timestamptz;
 BEGIN
 	PERFORM outbox_commit_durably();
-	-- A purge that is under way knows nothing of a new target, which would claim what is about to go.
-	IF NOT EXISTS (SELECT FROM outbox_target WHERE name = p_target) THEN
-		PERFORM outbox_janitor_lock(true);
-	END IF;
+	PERFORM outbox_route_lock(p_target, p_route);
 	PERFORM pg_advisory_xact_lock(outbox_lane_lock(p_target, -2));
 	t := outbox_now(p_now);
 	SELECT * INTO known FROM outbox_target WHERE name = p_target;

@@ -10,6 +10,7 @@
 
 #define TEND_INTERVAL OUTBOX_SECONDS
 #define PURGE_GAP (50 * OUTBOX_MILLISECONDS)
+#define PURGE_WALK OUTBOX_SECONDS
 
 static bool holds_first_lane(const struct worker *w)
 {
@@ -52,8 +53,12 @@ static int purge(struct worker *w, outbox_time now, struct outbox_error *err)
 	r = w->store->ops->purge(w->store, request, &purged, err);
 	if (r)
 		return r;
-	/* Between two calls publishers get the write lock too. */
-	w->purge_at = now + (purged.more ? PURGE_GAP : w->plan->purge_interval);
+	/* Between two calls publishers get the write lock too. One that only looked at what stays, waiting for a
+	 * target that is away, is in no hurry to look on. */
+	if (purged.more && purged.messages + purged.receipts + purged.detours == 0)
+		w->purge_at = now + PURGE_WALK;
+	else
+		w->purge_at = now + (purged.more ? PURGE_GAP : w->plan->purge_interval);
 	if (!purged.more)
 		*request = (struct outbox_purge){ 0 };
 	if (purged.messages)

@@ -50,6 +50,22 @@ def test_nothing_goes_before_every_target_has_it(two):
     assert two.run("purge", "--delivered-before", "0", "--json").json["messages"] == 1
 
 
+def test_a_target_that_does_not_get_it_holds_nothing_back(bare):
+    bare.run("init")
+    bare.run("publish", "--id", "b1", "--type", "order.placed", "--data", "{}")
+    bare.run("relay", "--to", "ev=file:o", "--to", "part=file:p", "--match", "part=zzz.*", "--until-idle")
+    assert bare.run("archive", "old.zst", "--json").json["messages"] == 1
+    assert bare.run("replay", "--from-log", "--target", "ev", "--to", "ev=file:again", "--dry-run", "--json").json["messages"] == 1
+    assert bare.run("purge", "--delivered-before", "0s", "--json").json["messages"] == 1
+    assert messages(bare) == 0
+    bare.run("publish", "--id", "b2", "--type", "zzz.x", "--data", "{}")
+    bare.run("relay", "--to", "ev=file:o", "--until-idle")
+    assert bare.run("purge", "--delivered-before", "0s", "--json").json["messages"] == 0
+    bare.run("relay", "--to", "part=file:p", "--match", "part=zzz.*", "--until-idle")
+    assert [line["id"] for line in bare.lines("p")] == ["b2"]
+    assert bare.run("purge", "--delivered-before", "0s", "--json").json["messages"] == 1
+
+
 def test_the_archive_has_what_went(shop):
     ids = [shop.insert(key=str(i), payload=json.dumps({"n": i}), headers='{"tenant":"acme"}')
            for i in range(20)]

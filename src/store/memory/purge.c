@@ -11,7 +11,6 @@ static bool delivery_is_old(const struct memory_db *db, const struct memory_targ
 			    const struct memory_message *row, const struct outbox_purge *purge,
 			    bool *failed)
 {
-	const struct memory_delivery *delivery = memory_delivery(db, target, row->seq);
 	outbox_time at = memory_delivery_at(db, target, row);
 	int why, state = memory_delivery_state(db, target, row, &why);
 
@@ -21,8 +20,8 @@ static bool delivery_is_old(const struct memory_db *db, const struct memory_targ
 	}
 	if (state == OUTBOX_DELIVERED || state == OUTBOX_DISCARDED)
 		return purge->delivered_before && at < purge->delivered_before;
-	/* Not routed: settled once the lane has passed it. Before that a new route may want it. */
-	return delivery->mark == MARK_PASSED && !delivery->detour;
+	/* Not routed: it need not wait until an idle lane comes by. */
+	return state == 0;
 }
 
 static bool message_is_old(const struct memory_db *db, const struct memory_message *row,
@@ -50,7 +49,7 @@ static void remove_message(struct memory_db *db, struct memory_message *row,
 		if (delivery->detour) {
 			purged->detours++;
 			memory_detour_free(target, delivery->detour);
-		} else {
+		} else if (delivery->mark != MARK_NEW) {
 			memory_receipt_at(lane, delivery->n)->refs--;
 		}
 		memory_caution_end(target, delivery, row->slot % target->n_lanes);

@@ -95,6 +95,16 @@ void place_target(struct place *p, const char *name)
 		fail_msg("%s", p->err.message);
 }
 
+void place_target_of(struct place *p, const char *name, const char *type)
+{
+	struct outbox_target_def def = { .name = name,
+					 .start = OUTBOX_START_OLDEST,
+					 .route = { .types = &type, .n_types = 1 } };
+
+	if (pg_target_put(p->store, &def, NULL, &p->err) != OUTBOX_OK)
+		fail_msg("%s", p->err.message);
+}
+
 /* Functions of the schema with a bug in them, when tests/postgres/run-bugs says so. */
 static void plant(struct place *p)
 {
@@ -175,6 +185,14 @@ void place_publish(struct place *p, int n)
 	place_sql(p,
 		  "INSERT INTO outbox_message (type, payload) SELECT 't', '{}' FROM generate_series(1, %d)",
 		  n);
+}
+
+void place_publish_now(struct place *p, const char *type, int n)
+{
+	place_sql(p,
+		  "INSERT INTO outbox_message (type, payload, created_at)"
+		  " SELECT '%s', '{}', to_timestamp(%lld) FROM generate_series(1, %d)",
+		  type, (long long)(p->clock.wall / OUTBOX_SECONDS), n);
 }
 
 size_t place_settle(struct place *p, const char *target, int outcome, int64_t *ret_seqs, size_t max)

@@ -34,7 +34,10 @@ void place_sql(struct place *p, const char *format, ...) __attribute__((format(p
 int64_t place_number(struct place *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 void place_target(struct place *p, const char *name);
-void place_publish(struct place *p, int n); /* without a key */
+/* One that gets this type alone. */
+void place_target_of(struct place *p, const char *name, const char *type);
+void place_publish(struct place *p, int n);                       /* without a key */
+void place_publish_now(struct place *p, const char *type, int n); /* by the clock that stands still */
 /* Take lane 0, settle everything there is with this outcome; how many, and their seqs if wanted. */
 size_t place_settle(struct place *p, const char *target, int outcome, int64_t *ret_seqs, size_t max);
 size_t place_drain(struct place *p, const char *target);

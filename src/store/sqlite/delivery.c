@@ -209,6 +209,25 @@ int delivery_of_row(struct targets *targets, struct target_info *target, sqlite3
 	return r;
 }
 
+int delivery_concerns(struct targets *targets, struct target_info *target, sqlite3_stmt *row,
+		      bool *ret_concerns, struct outbox_error *err)
+{
+	const struct sqlite_route *route;
+	struct outbox_delivery d;
+	int r = delivery_of_row(targets, target, row, &d, err);
+
+	if (r != OUTBOX_OK)
+		return r;
+	*ret_concerns = d.state != 0;
+	if (d.state || d.seq <= target->start_seq || d.seq <= target->lanes[d.lane].last.pos)
+		return OUTBOX_OK;
+	/* Passed over by a claim in flight. If that is lost, the routing of today decides. */
+	r = sqlite_route_get(targets->s, target->name, target->version, &route, err);
+	if (r == OUTBOX_OK)
+		*ret_concerns = message_routed(row, route, &r, err);
+	return r;
+}
+
 int delivery_of_detour(const struct target_info *target, sqlite3_stmt *row,
 		       struct outbox_delivery *ret_delivery, struct outbox_error *err)
 {

@@ -59,6 +59,10 @@ bool lane_is_leased(const struct lane_info *lane, outbox_time now);
 int delivery_of_row(struct targets *targets, struct target_info *target, sqlite3_stmt *row,
 		    struct outbox_delivery *ret_delivery, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
+/* Did the target get this row, or has it to get it? Once more a row that has no detour. */
+int delivery_concerns(struct targets *targets, struct target_info *target, sqlite3_stmt *row,
+		      bool *ret_concerns, struct outbox_error *err) OUTBOX_MUSTCHECK;
+
 /* The delivery of a detour, a row of SQL_DETOUR_* with DETOUR_COLUMNS. Texts are borrowed. */
 int delivery_of_detour(const struct target_info *target, sqlite3_stmt *row,
 		       struct outbox_delivery *ret_delivery,

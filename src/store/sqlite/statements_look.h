@@ -121,6 +121,8 @@
 	X(SQL_TRUNCATE_WORKERS, "DELETE FROM outbox_worker")                                       \
 	X(SQL_TRUNCATE_SETTLED, "DELETE FROM outbox_meta WHERE name = 'settled'")                  \
 	X(SQL_TRUNCATE_TARGETS, "UPDATE outbox_target SET start_seq = ?1")                         \
+	X(SQL_PURGE_AGE, "SELECT seq, created_at FROM outbox_message WHERE seq > ?1"               \
+		" ORDER BY seq LIMIT 1")                                                           \
 	X(SQL_PURGE_DETOUR, "SELECT state, last_status_at FROM outbox_detour"                      \
 		" WHERE target = ?1 AND seq = ?2")                                                 \
 	X(SQL_PURGE_FAILED, "SELECT " LOOK_COLUMNS " FROM outbox_message m WHERE m.seq IN ("       \

@@ -4,9 +4,14 @@
  * A message may go when each of its deliveries may: delivered or discarded before delivered_before, or
  * failed before failed_before. For deliveries without a row the lane's receipts say when: all that lie
  * up to the position of the last receipt before that time are old enough. So one number per lane and
- * target, the cut, decides for nearly every message, and no message behind the highest cut is read.
+ * target, the cut, decides for nearly every message.
  *
- * Failed ones further on are found by their own index.
+ * A lane that gets little moves seldom, and one that nobody works on never. So behind a cut it is asked
+ * whether the target has anything to do with the message: what it was never meant to get need not wait for it.
+ * Nothing is written for that, and nobody's lane is touched. A message that is nobody's goes by its own age.
+ *
+ * What is younger than that time cannot be old, and is not read. Failed ones further on are found by their
+ * own index.
  */
 #include "store/sqlite/victims.h"
 
@@ -76,11 +81,36 @@ static int find_cuts(struct finding *f, struct outbox_error *err)
 	return r;
 }
 
-/* No message behind this one can be old enough by receipts alone. */
-static int64_t highest_cut(const struct finding *f)
+/*
+ * The place before the first message that was published at that time or later, by halving: their times
+ * ascend, but for those that applications make up, which is why the cuts are asked, too.
+ */
+static int64_t before_young(const struct finding *f, int64_t low, int64_t high, int *r,
+			    struct outbox_error *err)
+{
+	/* Everything up to low is older, everything behind high is not. */
+	while (*r == OUTBOX_OK && low < high) {
+		_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
+		int64_t middle = low + (high - low) / 2;
+		bool row = false;
+
+		*r = sqlite_query(f->v->targets->s, SQL_PURGE_AGE, ARGS(ARG_INT(middle)), &q, err);
+		if (*r == OUTBOX_OK)
+			*r = sqlite_step(f->v->targets->s, q, &row, err);
+		if (*r == OUTBOX_OK && row &&
+		    sqlite3_column_int64(q, 1) < f->v->purge->delivered_before)
+			low = sqlite3_column_int64(q, 0);
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* No message behind this one can be old enough, but for failed ones. */
+static int64_t last_old(const struct finding *f, int *r, struct outbox_error *err)
 {
 	const struct targets *t = f->v->targets;
-	int64_t highest = 0;
+	int64_t highest = 0, end = 0;
 
 	for (int lane = 0; lane < t->s->lanes; lane++) {
 		int64_t lowest = INT64_MAX;
@@ -92,7 +122,8 @@ static int64_t highest_cut(const struct finding *f)
 		if (lowest > highest)
 			highest = lowest;
 	}
-	return highest;
+	*r = sqlite_number(t->s, SQL_LOG_END, NULL, 0, &end, err);
+	return before_young(f, highest, end, r, err);
 }
 
 /* A detour's state and time; state 0: there is none. */
@@ -184,23 +215,33 @@ static int note_survivor(struct finding *f, size_t target, sqlite3_stmt *row,
 static int judge(struct finding *f, sqlite3_stmt *row, bool *ret_old, bool *ret_failed,
 		 struct outbox_error *err)
 {
-	const struct targets *t = f->v->targets;
+	struct targets *t = f->v->targets;
 	int64_t seq = sqlite3_column_int64(row, COL_SEQ);
 	int r = OUTBOX_OK, lane = message_lane(row, t->s->lanes, &r, err);
+	bool by_age = false;
 
 	*ret_failed = false;
 	*ret_old = true;
 	for (size_t i = 0; i < t->count && *ret_old && r == OUTBOX_OK; i++) {
 		outbox_time at = 0;
+		bool concerns = false;
 		int state;
 
 		r = detour_of(f, i, seq, &state, &at, err);
 		if (r != OUTBOX_OK)
 			return r;
 		*ret_failed = *ret_failed || state == OUTBOX_FAILED;
-		*ret_old =
-			state ? detour_is_old(f->v->purge, state, at) : seq <= *cut_of(f, i, lane);
+		if (state) {
+			*ret_old = detour_is_old(f->v->purge, state, at);
+		} else if (seq > *cut_of(f, i, lane)) {
+			r = delivery_concerns(t, &t->list[i], row, &concerns, err);
+			*ret_old = !concerns;
+			by_age = true;
+		}
 	}
+	if (by_age && !*ret_failed &&
+	    sqlite3_column_int64(row, COL_CREATED_AT) >= f->v->purge->delivered_before)
+		*ret_old = false;
 	return r;
 }
 
@@ -270,15 +311,16 @@ static int scan_failed(struct finding *f, int64_t from, struct outbox_error *err
 int victims_find(struct victims *v, struct outbox_error *err)
 {
 	_cleanup_(finding_deinit) struct finding f = { .v = v };
-	int64_t to;
+	int64_t to = 0;
 	int r;
 
 	if (!v->targets->count)
 		return OUTBOX_OK;
 	r = find_cuts(&f, err);
+	if (r == OUTBOX_OK && v->purge->delivered_before)
+		to = last_old(&f, &r, err);
 	if (r != OUTBOX_OK)
 		return r;
-	to = v->purge->delivered_before ? highest_cut(&f) : 0;
 	if (v->purge->through_seq && to > v->purge->through_seq)
 		to = v->purge->through_seq;
 	r = scan(&f, to, err);

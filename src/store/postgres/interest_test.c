@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Retention beside targets that do not get every message: row by row, by partitions, and under late commits. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "store/postgres/place_test.h"
+#include "store/store.h"
+
+#include <pthread.h>
+
+static int64_t messages(struct place *p)
+{
+	return place_number(p, "SELECT count(*) FROM outbox_message");
+}
+
+static void a_target_without_an_interest_keeps_nothing(void **state)
+{
+	struct place *p = *state;
+
+	place_target_of(p, "part", "zzz");
+	place_publish_now(p, "t", 3);
+	place_drain(p, "events");
+	frozen_clock_step(&p->clock, OUTBOX_DAYS);
+	assert_int_equal(place_purge(p, OUTBOX_HOURS).messages, 3);
+}
+
+static void *put_wider(void *argument)
+{
+	place_target_of(&(struct place){ .store = argument }, "part", "*");
+	return NULL;
+}
+
+static void wait_for_waiting(struct place *p)
+{
+	for (int i = 0; i < 600; i++) {
+		if (place_number(p, "SELECT count(*) FROM pg_locks"
+				    " WHERE NOT granted AND locktype = 'advisory'"))
+			return;
+		place_sql(p, "SELECT pg_sleep(0.05)");
+	}
+	fail_msg("nobody waits for the janitor");
+}
+
+/* A purge goes by the routing that it has read: a new one comes when it is over. */
+static void a_new_routing_waits_for_a_purge(void **state)
+{
+	struct place *p = *state;
+	struct outbox_store *other = place_open(p, p->url);
+	pthread_t thread;
+
+	place_target_of(p, "part", "zzz");
+	place_sql(p, "BEGIN");
+	place_sql(p, "SELECT outbox_janitor_lock(true)");
+	assert_int_equal(pthread_create(&thread, NULL, put_wider, other), 0);
+	wait_for_waiting(p);
+	place_target_of(p, "part", "zzz"); /* the same as before waits for nobody */
+	place_sql(p, "COMMIT");
+	pthread_join(thread, NULL);
+	store_close(other);
+	assert_int_equal(place_number(p, "SELECT version FROM outbox_target WHERE name = 'part'"), 2);
+}
+
+/* A low place in the log, committed late: the position of an idle lane says nothing about it. */
+static void what_comes_late_is_judged_when_it_is_there(void **state)
+{
+	struct place *p = *state;
+	PGconn *late = place_connect(p);
+
+	place_target_of(p, "part", "late");
+	PQclear(PQexec(late, "BEGIN; INSERT INTO outbox_message (type, payload, created_at)"
+			     " VALUES ('late', '{}', to_timestamp(1700000000))"));
+	place_publish_now(p, "t", 3);
+	place_publish_now(p, "late", 1);
+	place_drain(p, "events");
+	assert_int_equal(place_drain(p, "part"), 1); /* it has moved past the open one */
+	PQclear(PQexec(late, "COMMIT"));
+	PQfinish(late);
+	assert_int_equal(place_drain(p, "events"), 1);
+	frozen_clock_step(&p->clock, OUTBOX_DAYS);
+	assert_int_equal(place_purge(p, OUTBOX_HOURS).messages, 4);
+	assert_int_equal(place_drain(p, "part"), 1);
+}
+
+/* ---- partitions ---------------------------------------------------------------------------- */
+
+/* One that does not get them keeps none, whether anybody works for it or not. */
+static void a_target_without_an_interest_keeps_none(void **state)
+{
+	struct place *p = *state;
+
+	place_target_of(p, "part", "zzz");
+	place_publish_now(p, "t", 25);
+	place_drain(p, "events");
+	place_purge(p, OUTBOX_HOURS);
+	assert_int_equal(messages(p), 25); /* too young */
+	frozen_clock_step(&p->clock, OUTBOX_DAYS);
+	place_purge(p, OUTBOX_HOURS);
+	assert_int_equal(messages(p), 5);
+	assert_int_equal(place_drain(p, "part"), 0);
+}
+
+static void a_target_keeps_the_one_it_wants(void **state)
+{
+	struct place *p = *state;
+
+	place_target_of(p, "part", "zzz");
+	place_publish_now(p, "t", 14);
+	place_publish_now(p, "zzz", 1);
+	place_publish_now(p, "t", 10);
+	place_drain(p, "events");
+	frozen_clock_step(&p->clock, OUTBOX_DAYS);
+	place_purge(p, OUTBOX_HOURS);
+	assert_int_equal(messages(p), 15); /* the partition of the fifteenth, and what follows it */
+	assert_int_equal(place_drain(p, "part"), 1);
+	frozen_clock_step(&p->clock, OUTBOX_DAYS);
+	place_purge(p, OUTBOX_HOURS);
+	assert_int_equal(messages(p), 5);
+}
+
+/* Nobody's messages have their own age. */
+static void nobodys_partition_goes_by_its_age(void **state)
+{
+	struct place *p = *state;
+
+	place_sql(p, "SELECT outbox_target_drop('events', 'anna', NULL, NULL)");
+	place_target_of(p, "part", "zzz");
+	place_publish_now(p, "t", 5);
+	frozen_clock_step(&p->clock, OUTBOX_DAYS);
+	place_publish_now(p, "t", 6);
+	place_purge(p, OUTBOX_HOURS);
+	assert_int_equal(messages(p), 11);
+	frozen_clock_step(&p->clock, OUTBOX_DAYS);
+	place_purge(p, OUTBOX_HOURS);
+	assert_int_equal(messages(p), 1);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, place_setup, place_teardown)
+#define PARTITIONED(name) \
+	cmocka_unit_test_setup_teardown(name, place_setup_partitioned, place_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(a_target_without_an_interest_keeps_nothing),
+		CASE(a_new_routing_waits_for_a_purge),
+		CASE(what_comes_late_is_judged_when_it_is_there),
+		PARTITIONED(a_target_without_an_interest_keeps_none),
+		PARTITIONED(a_target_keeps_the_one_it_wants),
+		PARTITIONED(nobodys_partition_goes_by_its_age),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
