@@ -11,3 +11,8 @@
 ALTER TABLE outbox_detour ADD COLUMN ready_at timestamptz;
 CREATE INDEX outbox_detour_ready ON outbox_detour (target, ready_at, seq) WHERE state IN ('pending', 'sending');
 ALTER TABLE outbox_target ADD COLUMN resumed_at timestamptz; -- when its last pause ended; NULL: it never was paused
+
+-- ---- what an INSERT may say -------------------------------------------------------------------------------
+
+-- An empty key is a key: all messages with it would wait for each other. Rows that have one stay as they are.
+ALTER TABLE outbox_message ADD CONSTRAINT "key is not empty; leave it NULL" CHECK (key <> '') NOT VALID;

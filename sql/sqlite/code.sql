@@ -6,11 +6,16 @@
 -- ---- the log is a log -------------------------------------------------------------------------------------
 
 -- ORMs write NULL for what they do not set: NULL means the default. And a seq below the log's end would
--- never be read. (sqlite_sequence has the value before this statement.) One trigger for both is cheaper.
+-- never be read. (sqlite_sequence has the value before this statement.) An empty key is a key, whose messages would wait
+-- for each other, and a due time in seconds or milliseconds is one of 1970. One trigger for all is cheaper.
 CREATE TRIGGER outbox_message_insert AFTER INSERT ON outbox_message
 WHEN NEW.id IS NULL OR NEW.created_at IS NULL OR NEW.event_time IS NULL
 	OR NEW.seq <= (SELECT seq FROM sqlite_sequence WHERE name = 'outbox_message')
+	OR NEW.key = '' OR NEW.due_at BETWEEN 1 AND 99999999999999
 BEGIN
+	SELECT RAISE(ABORT, 'outbox_message: key is empty; leave it NULL') WHERE NEW.key = '';
+	SELECT RAISE(ABORT, 'outbox_message: due_at is in microseconds since 1970; this is in seconds or milliseconds')
+	WHERE NEW.due_at BETWEEN 1 AND 99999999999999;
 	SELECT RAISE(ABORT, 'outbox_message: seq is given by the log; leave it out of the INSERT')
 	WHERE NEW.seq <= (SELECT seq FROM sqlite_sequence WHERE name = 'outbox_message');
 	UPDATE outbox_message SET

@@ -205,6 +205,29 @@ static void wrong_tokens_are_counted_by_address(void **state)
 	}
 }
 
+static void many_addresses_do_not_fill_the_log(void **state)
+{
+	struct failures failures = { .items = { { .count = 0 } } };
+	outbox_time now = 5 * OUTBOX_SECONDS;
+	struct failure_verdict verdict;
+	int lines = 0, told = 0;
+
+	(void)state;
+	for (unsigned i = 0; i < 3000; i++) {
+		unsigned char key[ADDRESS_KEY] = { 4, 1, (unsigned char)(i >> 8), (unsigned char)i };
+
+		/* three minutes and a bit, so that the last line speaks for all before it */
+		verdict = failures_note(&failures, key,
+					now + (i < 2999 ? (outbox_time)i * 60 * OUTBOX_MILLISECONDS
+							: 5 * OUTBOX_MINUTES));
+		lines += verdict.tell;
+		told += verdict.tell ? 1 + verdict.untold + verdict.elsewhere : 0;
+	}
+	assert_int_equal(lines, 3 * FAILURES_LINES + 1);
+	/* those that still have a place of their own are told with it */
+	assert_in_range(told, 3000 - FAILURES_ADDRESSES, 3000);
+}
+
 static struct sockaddr_in address_of(unsigned n)
 {
 	struct sockaddr_in in = { .sin_family = AF_INET };
@@ -343,6 +366,7 @@ int main(void)
 		cmocka_unit_test(the_file_is_made_once),
 		cmocka_unit_test(files_that_others_reach_are_refused),
 		cmocka_unit_test(wrong_tokens_are_counted_by_address),
+		cmocka_unit_test(many_addresses_do_not_fill_the_log),
 		cmocka_unit_test(one_address_crowds_out_itself),
 		cmocka_unit_test(places_are_bounded),
 		cmocka_unit_test(phases_end),

@@ -16,9 +16,20 @@ static struct failure *find(struct failures *failures, const unsigned char key[A
 		if (item->since < oldest->since)
 			oldest = item;
 	}
+	failures->untold += oldest->untold;
 	*oldest = (struct failure){ .count = 0 };
 	memcpy(oldest->key, key, ADDRESS_KEY);
 	return oldest;
+}
+
+/* One line less for this minute; false: there is none left. */
+static bool may_tell(struct failures *failures, outbox_time now)
+{
+	if (!failures->since || now - failures->since >= OUTBOX_MINUTES) {
+		failures->since = now > 0 ? now : 1;
+		failures->lines = 0;
+	}
+	return failures->lines++ < FAILURES_LINES;
 }
 
 struct failure_verdict failures_note(struct failures *failures,
@@ -30,9 +41,14 @@ struct failure_verdict failures_note(struct failures *failures,
 	if (!item->since || now - item->since >= OUTBOX_MINUTES) {
 		item->since = now > 0 ? now : 1;
 		item->count = 0;
-		verdict.tell = true;
-		verdict.untold = item->untold;
-		item->untold = 0;
+		verdict.tell = may_tell(failures, now);
+		if (verdict.tell) {
+			verdict.untold = item->untold;
+			verdict.elsewhere = failures->untold;
+			item->untold = failures->untold = 0;
+		} else {
+			item->untold++;
+		}
 	} else {
 		item->untold++;
 	}

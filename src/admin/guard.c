@@ -246,13 +246,17 @@ static bool refuse_token(struct request *request, bool given)
 	struct failure_verdict verdict =
 		failures_note(&admin->failures, from->key, admin->clock->mono(admin->clock));
 
-	if (verdict.tell && verdict.untold)
+	char before[60] = "", elsewhere[60] = "";
+
+	if (verdict.untold)
+		snprintf(before, sizeof(before), ", and %d before it", verdict.untold);
+	if (verdict.elsewhere)
+		snprintf(elsewhere, sizeof(elsewhere), "; %d more of other addresses",
+			 verdict.elsewhere);
+	if (verdict.tell)
 		log_event(&admin->log, EVENT_ADMIN_DENIED, NULL,
-			  "a request from %s without a right token, and %d before it",
-			  from->address, verdict.untold);
-	else if (verdict.tell)
-		log_event(&admin->log, EVENT_ADMIN_DENIED, NULL,
-			  "a request from %s without a right token", from->address);
+			  "a request from %s without a right token%s%s", from->address, before,
+			  elsewhere);
 	if (verdict.too_many) {
 		request->close = true;
 		request->response.retry_after = 60;

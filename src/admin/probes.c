@@ -6,6 +6,7 @@
 #include "admin/watch.h"
 
 #define ANSWER_MAX 16
+#define INDEX_MAX ((size_t)16 << 10)
 #define METRICS_MAX ((size_t)64 << 20) /* 64 sources x 64 targets need less */
 
 /* One word: who has no token learns nothing else. */
@@ -15,6 +16,22 @@ static int answer(struct admin_response *response, bool well)
 	response->content_type = "text/plain; charset=utf-8";
 	response->body.max = ANSWER_MAX;
 	buf_text(&response->body, well ? "ok\n" : "fail\n");
+	return OUTBOX_OK;
+}
+
+int probe_index(const struct admin_request *request, struct admin_response *response,
+		struct outbox_error *err)
+{
+	const struct admin_route *route;
+
+	(void)request;
+	response->content_type = "text/plain; charset=utf-8";
+	response->body.max = INDEX_MAX;
+	for (size_t i = 0; (route = admin_route_at(i)); i++)
+		buf_printf(&response->body, "%-4s %-28s %s\n", route->method, route->path,
+			   route->summary);
+	if (response->body.failed)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	return OUTBOX_OK;
 }
 

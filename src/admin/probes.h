@@ -6,6 +6,9 @@
 
 #include "admin/http.h"
 
+/* Every path with what it is for: nothing that the documentation does not say, so it needs no token. */
+int probe_index(const struct admin_request *request, struct admin_response *response,
+		struct outbox_error *err) OUTBOX_MUSTCHECK;
 int probe_health(const struct admin_request *request, struct admin_response *response,
 		 struct outbox_error *err) OUTBOX_MUSTCHECK;
 int probe_live(const struct admin_request *request, struct admin_response *response,

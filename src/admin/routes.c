@@ -22,6 +22,8 @@
 	}
 
 static const struct admin_route routes[] = {
+	{ "GET", "/", ROLE_NONE, ROUTE_QUICK, probe_index, "this list of paths", NULL, NULL, NULL,
+	  PLAIN },
 	{ "GET", "/healthz", ROLE_NONE, ROUTE_QUICK, probe_health,
 	  "ok, or fail when a rule says unhealthy", NULL, NULL, NULL, PLAIN },
 	{ "GET", "/livez", ROLE_NONE, ROUTE_QUICK, probe_live, "ok: the process answers", NULL,

@@ -274,9 +274,9 @@ int shape_read(const struct shape *shape, const json_t *object, struct outbox_ar
 
 		if (!field)
 			return shape_unknown(shape, "field", name, err);
-		if (!json_is_null(value))
-			r = set_json(&(struct reading){ field, arena, (char *)values + field->offset },
-				     value, err);
+		/* null too: who computes a field must not get its default for what went wrong */
+		r = set_json(&(struct reading){ field, arena, (char *)values + field->offset },
+			     value, err);
 		if (r)
 			return r;
 	}
@@ -286,8 +286,7 @@ int shape_read(const struct shape *shape, const json_t *object, struct outbox_ar
 
 		if (!(field->flags & FIELD_REQUIRED))
 			continue;
-		value = json_object_get(object, field->name);
-		if (value && !json_is_null(value))
+		if (json_object_get(object, field->name))
 			continue;
 		remedy(field, &text);
 		return outbox_fail(err, OUTBOX_EINVAL, "%s is missing; write %s%s%s", field->name,

@@ -6,6 +6,7 @@
 #include "cli/json_out.h"
 #include "cli/safe.h"
 #include "cli/sources.h"
+#include "cli/store_url.h"
 #include "cli/table.h"
 #include "core/routing.h"
 #include "operate/status.h"
@@ -204,9 +205,11 @@ static int check_pair(struct doctor *doctor, const char *pair, struct outbox_err
 
 	if (r == OUTBOX_OK)
 		r = target_name_check(name, err);
-	if (r == OUTBOX_OK)
-		check_transport(doctor, name, url);
-	return r;
+	if (r)
+		return r;
+	url_warn("to", url);
+	check_transport(doctor, name, url);
+	return OUTBOX_OK;
 }
 
 /* Not unasked: a file is made by who opens it first, and that must not be whoever looks. */

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "cli/config_file.h"
 #include "cli/policies.h"
+#include "cli/store_url.h"
 #include "config/schema.h"
 #include "core/routing.h"
 
@@ -77,6 +78,7 @@ static int add_targets(const struct list *to, struct relay_setup *setup, struct 
 			r = target_name_check(setup->names[i], err);
 		if (r)
 			return r;
+		url_warn("to", url);
 		setup->targets[i] = unset;
 		setup->targets[i].name = setup->names[i];
 		setup->targets[i].to = url;

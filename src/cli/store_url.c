@@ -2,6 +2,7 @@
 #include "cli/store_url.h"
 
 #include "base/buf.h"
+#include "base/secret.h"
 #include "base/text.h"
 #include "base/url.h"
 #include "cli/safe.h"
@@ -18,6 +19,33 @@ bool store_is_postgres(const char *url)
 
 	return url && url_scheme(url, scheme, sizeof(scheme)) &&
 	       (strcmp(scheme, "postgres") == 0 || strcmp(scheme, "postgresql") == 0);
+}
+
+static bool has_password(const char *text)
+{
+	_cleanup_(url_deinit) struct url url = { 0 };
+
+	if (url_parse(text, &url, NULL) != OUTBOX_OK)
+		return false; /* what cannot be parsed is refused in a moment */
+	for (size_t i = 0; i < url.n_options; i++)
+		if (secret_is_name(url.options[i].name) && !strstr(url.options[i].name, "file") &&
+		    url.options[i].value[0] && url.options[i].value[0] != '/')
+			return true;
+	return url.password && url.password[0];
+}
+
+void url_warn(const char *option, const char *url)
+{
+	if (!has_password(url))
+		return;
+	fprintf(stderr,
+		"outbox: warning: everybody on this machine can read the password in --%s (ps shows it); "
+		"write password_file=PATH into the URL, or %s\n",
+		option,
+		strcmp(option, "to") == 0 ? "password: file:PATH into a file for --config"
+		: store_is_postgres(url)
+			? "give the URL in OUTBOX_STORE, or the password in PGPASSFILE"
+			: "give the URL in OUTBOX_STORE");
 }
 
 /* A command that is suggested must work as it stands, so it names the store where this one did. */
@@ -49,6 +77,7 @@ int store_choose(struct cli *cli, struct outbox_error *err)
 				   "--store and --%s do not go together; the file names the store",
 				   cli->config_file ? "config" : "source");
 	if (cli->store_url) {
+		url_warn("store", cli->store_url);
 		suggest(cli);
 		return OUTBOX_OK;
 	}

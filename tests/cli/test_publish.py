@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """publish: every field arrives, every wrong one is told."""
 import os
+import sqlite3
+import time
 
 import pytest
 
@@ -78,6 +80,37 @@ def test_wrong_fields_are_told_and_nothing_is_written(shop, args, text):
     ran = shop.run("publish", *kind, *args, code=2)
     assert text in ran.err
     assert shop.run("status", "--json").json["messages"] == 0
+
+
+def test_an_empty_key_is_refused_however_it_comes(shop):
+    assert "key: is empty; give it a value or leave it unset" in shop.run("publish", "--type", "t", "--data", "1", "--key", "", code=2).err
+    with pytest.raises(Exception, match="key is (not )?empty; leave it NULL"):
+        shop.insert(key="")
+    shop.insert(key=None)
+    assert shop.run("status", "--json").json["messages"] == 1
+
+
+@pytest.mark.sqlite
+def test_a_due_time_is_in_microseconds(shop):
+    now = int(time.time())
+    for wrong in (now + 60, (now + 60) * 1000):
+        with pytest.raises(sqlite3.IntegrityError, match="due_at is in microseconds since 1970; this is in seconds or milliseconds"):
+            shop.insert(due_at=wrong)
+    shop.insert(due_at=(now + 3600) * 10**6)
+    shop.insert(due_at=0)
+    assert shop.relay().err.count("delivered 1, ") == 1
+
+
+@pytest.mark.sqlite
+def test_messages_with_an_empty_key_of_before_go_on(shop):
+    with shop.db() as db:
+        trigger = db.execute("SELECT sql FROM sqlite_master WHERE name = 'outbox_message_insert'").fetchone()[0]
+        db.execute("DROP TRIGGER outbox_message_insert")
+        db.execute("INSERT INTO outbox_message (id, type, payload, key, created_at, event_time) VALUES ('a', 't', '{}', '', 1, 1)")
+        db.execute(trigger)
+    shop.run("upgrade")
+    shop.relay(code=None)
+    assert shop.run("list", "--json").json["deliveries"][0]["state"] == "delivered"
 
 
 def test_a_payload_over_the_limit(shop):

@@ -14,6 +14,34 @@ COMMANDS = [c["name"] for c in json.loads(subprocess.run(
 EXITS = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 70, 71, 128}
 
 
+SECRETS = [
+    (["--store", "postgres://app:s3cr3t@127.0.0.1:1/x"], "--store", "OUTBOX_STORE, or the password in PGPASSFILE"),
+    (["--store", "postgres://app@127.0.0.1:1/x?password=s3cr3t"], "--store", "PGPASSFILE"),
+]
+
+
+@pytest.mark.parametrize("args, option, remedy", SECRETS)
+def test_a_password_on_the_command_line_is_warned_of(bare, args, option, remedy):
+    err = bare.run("status", *args, code=None).err
+    assert f"can read the password in {option} (ps shows it); write password_file=PATH into the URL, or" in err
+    assert remedy in err and "s3cr3t" not in err
+    # not where others cannot read it
+    assert "ps shows it" not in bare.run("status", env={"OUTBOX_STORE": args[1]}, code=None).err
+    assert "ps shows it" not in bare.run("status", "--store", "postgres://app@127.0.0.1:1/x?password_file=/none", code=None).err
+
+
+@pytest.mark.sqlite
+def test_a_targets_password_on_the_command_line_is_warned_of(shop):
+    err = shop.run("relay", "--to", "e=redis://u:s3cr3t@127.0.0.1:1/", "--once", code=None).err
+    assert err.count("can read the password in --to (ps shows it); write password_file=PATH into the URL, "
+                     "or password: file:PATH into a file for --config") == 1
+    assert "s3cr3t" not in err
+    (shop.folder / "o.yaml").write_text("sources: [{name: s, store: 'sqlite:app.db'}]\n"
+                                        "targets: [{name: e, to: 'redis://u:s3cr3t@127.0.0.1:1/'}]\n")
+    assert "ps shows it" not in shop.run("relay", "--config", "o.yaml", "--once", code=None).err
+    assert "(ps shows it)" in shop.run("doctor", "--to", "e=redis://u:s3cr3t@127.0.0.1:1/", code=None).err
+
+
 def test_all_commands_are_there():
     assert set(COMMANDS) >= {
         "init", "sql", "rebase", "upgrade", "drop", "truncate", "publish", "relay", "status", "list", "show", "requeue",

@@ -88,6 +88,10 @@ def test_requeue_by_ids(console):
 def test_by_filter_in_bounded_steps(console):
     failing(console, 25)
     console.post("/api/targets/events/pause", {"reason": "hold"})
+    # null is no value: what was meant as a rehearsal must not be the act
+    for field in ("dry_run", "type", "state", "key"):
+        answer = console.post("/api/messages/requeue", {"state": "failed", "type": "order.*", field: None}, status=400)
+        assert f'{field}: "null" cannot be; write ' in answer.json["error"]["message"]
     told = console.post("/api/messages/requeue", {"state": "failed", "type": "order.*", "dry_run": True}).json
     assert told["done"] == 25 and console.states() == {"failed": 25}
     body, done, calls = {"state": "failed", "type": "order.*", "limit": 10}, 0, 0

@@ -79,6 +79,11 @@ def test_everything_but_health_wants_a_token(console):
     for path in ("/healthz", "/livez", "/readyz"):
         answer = console.ask("GET", path, token=None)
         assert (answer.status, answer.body) == (200, b"ok\n"), (path, answer)
+    # the index says what the documentation says
+    index = console.ask("GET", "/", token=None)
+    described = console.get("/api/openapi.json").json["paths"]
+    assert index.status == 200
+    assert {line.split()[1] for line in index.body.decode().splitlines()} == set(described)
     for path in ("/metrics", "/api/outbox", "/api/targets", "/api/messages", "/api/events", "/api/openapi.json"):
         answer = console.ask("GET", path, token=None)
         assert answer.status in (401, 429), (path, answer)

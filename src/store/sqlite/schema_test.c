@@ -192,7 +192,8 @@ static void the_slot_is_the_same_in_sql(void **state)
 	assert_int_equal(sqlite3_prepare_v2(db, "SELECT slot FROM outbox_log WHERE seq = ?1", -1,
 					    &get, NULL),
 			 SQLITE_OK);
-	sqlite3_exec(db, "BEGIN", NULL, NULL, NULL);
+	/* empty keys are refused by now, but older logs have them */
+	sqlite3_exec(db, "BEGIN; DROP TRIGGER outbox_message_insert", NULL, NULL, NULL);
 	for (int i = 0; i < 3000; i++) {
 		char key[160] = "";
 		int length = (int)random_between(&p->random.base, 0, 30);
@@ -269,6 +270,9 @@ static void bad_rows_are_refused(void **state)
 		"(type, payload, priority) VALUES ('a', '1', 101)",
 		"(type, payload, published) VALUES ('a', '1', 2)",
 		"(type, payload, id) VALUES ('a', '1', '')",
+		"(type, payload, key) VALUES ('a', '1', '')",
+		"(type, payload, due_at) VALUES ('a', '1', 1794821576)",
+		"(type, payload, due_at) VALUES ('a', '1', 1794821576000)",
 	};
 	struct place *p = *state;
 	char sql[256];
