@@ -149,7 +149,7 @@ BEGIN
 			r.published_only
 		FROM outbox_target t JOIN outbox_route r ON r.target = t.name AND r.version = t.version WHERE t.name = p_target;
 	UPDATE outbox_target SET version = version + 1,
-		route = regexp_replace(route, ',"priority":\[[^]]*\]}$', ',"priority":["none"]}')
+		route = regexp_replace(route, ',"priority":[[][^]]*[]]}$', ',"priority":["none"]}')
 		WHERE name = p_target;
 END $$;
 

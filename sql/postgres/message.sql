@@ -2,6 +2,9 @@
 --
 -- outbox on PostgreSQL: what the log itself calls for a row that is written. Unlike all other functions they are made
 -- before the tables, which name them in defaults, constraints and triggers.
+--
+-- Here and in every other file: no backslash in a literal. What it means depends on standard_conforming_strings, which is
+-- the caller's.
 
 -- The slot of a message: the same number on every store, see src/core/slot.h. Its lane is slot % lanes.
 -- The last twelve bytes and the first four, with zeros where there are none, in one expression: it runs
@@ -9,7 +12,7 @@
 CREATE OR REPLACE FUNCTION outbox_slot(key_or_id text) RETURNS smallint
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
 DECLARE
-	p bytea := '\x000000000000000000000000'::bytea || convert_to(key_or_id, 'UTF8') || '\x00000000'::bytea;
+	p bytea := decode('000000000000000000000000', 'hex') || convert_to(key_or_id, 'UTF8') || decode('00000000', 'hex');
 	n integer := length(p) - 16;
 BEGIN
 	RETURN (7 * n + 3 * get_byte(p, n + 11)
@@ -42,12 +45,10 @@ $$;
 -- none on the sequence; hence every name in it is qualified and no search_path is set.
 DO $do$
 BEGIN
-	EXECUTE format($f$
-		CREATE OR REPLACE FUNCTION outbox_seq_is_from_the_log(seq bigint) RETURNS boolean
-		LANGUAGE plpgsql VOLATILE SECURITY DEFINER AS $$
-		BEGIN
-			RETURN seq OPERATOR(pg_catalog.=) pg_catalog.currval(%L::pg_catalog.regclass);
-		END $$ $f$, format('%I.outbox_message_seq_seq', current_schema()));
+	EXECUTE format('CREATE OR REPLACE FUNCTION outbox_seq_is_from_the_log(seq bigint) RETURNS boolean'
+		' LANGUAGE plpgsql VOLATILE SECURITY DEFINER AS %L', format(
+		'BEGIN RETURN seq OPERATOR(pg_catalog.=) pg_catalog.currval(%L::pg_catalog.regclass); END',
+		format('%I.outbox_message_seq_seq', current_schema())));
 END $do$;
 
 -- ORMs write NULL for what they do not set: NULL means the default.

@@ -28,7 +28,7 @@ LANGUAGE sql STABLE SET search_path FROM CURRENT AS $$
 	SELECT p.relname::text, b.bound[1]::bigint, b.bound[2]::bigint
 	FROM pg_inherits i JOIN pg_class p ON p.oid = i.inhrelid
 	CROSS JOIN LATERAL (SELECT regexp_match(pg_get_expr(p.relpartbound, p.oid),
-		'FROM \(''?(\d+)''?\) TO \(''?(\d+)''?\)') AS bound) b
+		'FROM [(]''?([0-9]+)''?[)] TO [(]''?([0-9]+)''?[)]') AS bound) b
 	WHERE i.inhparent = 'outbox_message'::regclass AND b.bound IS NOT NULL
 	ORDER BY 2
 $$;
@@ -74,7 +74,7 @@ END $$;
 CREATE OR REPLACE FUNCTION outbox_gap(OUT name text, OUT low bigint, OUT high bigint, OUT validated boolean)
 LANGUAGE sql STABLE SET search_path FROM CURRENT AS $$
 	SELECT c.conname::text, b.bound[1]::bigint, b.bound[2]::bigint, c.convalidated FROM pg_constraint c
-	CROSS JOIN LATERAL (SELECT regexp_match(c.conname, '^outbox_gap_(\d+)_(\d+)$') AS bound) b
+	CROSS JOIN LATERAL (SELECT regexp_match(c.conname, '^outbox_gap_([0-9]+)_([0-9]+)$') AS bound) b
 	WHERE c.conrelid = to_regclass('outbox_message_default') AND b.bound IS NOT NULL
 $$;
 

@@ -26,16 +26,16 @@ SELECT format('GRANT EXECUTE ON FUNCTION %s TO %I', p.oid::regprocedure, :'publi
 -- outbox_publish(), nor change one; it removes them when they are old.
 GRANT USAGE ON SCHEMA :"schema" TO :"relay";
 SELECT format('GRANT %s ON %s TO %I',
-		CASE WHEN c.relkind <> 'S' AND c.relname LIKE 'outbox\_message%' THEN 'SELECT, DELETE'
+		CASE WHEN c.relkind <> 'S' AND starts_with(c.relname, 'outbox_message') THEN 'SELECT, DELETE'
 			WHEN c.relkind = 'v' THEN 'SELECT'
 			WHEN c.relkind = 'S' THEN 'SELECT, USAGE'
 			ELSE 'SELECT, INSERT, UPDATE, DELETE' END,
 		CASE WHEN c.relkind = 'S' THEN 'SEQUENCE ' ELSE '' END || c.oid::regclass, :'relay')
 	FROM pg_class c JOIN pg_class log ON log.oid = 'outbox_message'::regclass
-	WHERE c.relnamespace = log.relnamespace AND c.relowner = log.relowner AND c.relname LIKE 'outbox\_%'
+	WHERE c.relnamespace = log.relnamespace AND c.relowner = log.relowner AND starts_with(c.relname, 'outbox_')
 		AND c.relkind IN ('r', 'p', 'v', 'S') AND c.relname <> 'outbox_message_seq_seq' \gexec
 GRANT SELECT ON SEQUENCE outbox_message_seq_seq TO :"relay";
 SELECT format('GRANT EXECUTE ON FUNCTION %s TO %I', p.oid::regprocedure, :'relay')
 	FROM pg_proc p JOIN pg_class log ON log.oid = 'outbox_message'::regclass
-	WHERE p.pronamespace = log.relnamespace AND p.proowner = log.relowner AND p.proname LIKE 'outbox\_%' \gexec
+	WHERE p.pronamespace = log.relnamespace AND p.proowner = log.relowner AND starts_with(p.proname, 'outbox_') \gexec
 COMMIT;

@@ -14,20 +14,25 @@ BEGIN
 	END LOOP;
 END $$;
 
--- A glob (* any text, ? one character) as a LIKE pattern.
+-- A glob (* any text, ? one character) as a LIKE pattern. chr(92) is the backslash.
 CREATE OR REPLACE FUNCTION outbox_like(glob text) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT AS $$
-	SELECT replace(replace(regexp_replace(glob, '([\\%_])', '\\\1', 'g'), '*', '%'), '?', '_')
+	SELECT replace(replace(replace(replace(replace(glob, chr(92), chr(92) || chr(92)), '%', chr(92) || '%'), '_', chr(92) || '_'),
+		'*', '%'), '?', '_')
+$$;
+
+-- The LIKE patterns of a route; NULL: every type.
+CREATE OR REPLACE FUNCTION outbox_patterns(p_globs text[]) RETURNS text[]
+LANGUAGE sql IMMUTABLE SET search_path FROM CURRENT AS $$
+	SELECT CASE WHEN cardinality(p_globs) > 0 AND '*' <> ALL (p_globs)
+		THEN ARRAY(SELECT outbox_like(g) FROM unnest(p_globs) g) END
 $$;
 
 CREATE OR REPLACE FUNCTION outbox_add_route(p_target text, p_version bigint, p_globs text[], p_kind text, p_published_only boolean)
 RETURNS void
 LANGUAGE sql SET search_path FROM CURRENT SET row_security = off AS $$
 	INSERT INTO outbox_route (target, version, types, kind, published_only)
-	VALUES (p_target, p_version,
-		CASE WHEN cardinality(p_globs) > 0 AND '*' <> ALL (p_globs)
-			THEN ARRAY(SELECT outbox_like(g) FROM unnest(p_globs) g) END,
-		p_kind, p_published_only)
+	VALUES (p_target, p_version, outbox_patterns(p_globs), p_kind, p_published_only)
 $$;
 
 -- Did a lane of this target (NULL: of any) ever settle something? Its position has left the start then. A target that
@@ -98,6 +103,7 @@ LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
 	known outbox_target;
 	new_version bigint;
+	rerouted boolean;
 	t timestamptz;
 BEGIN
 	PERFORM outbox_commit_durably();
@@ -109,14 +115,18 @@ BEGIN
 		RETURN outbox_add_target(p_target, p_route, p_globs, p_kind, p_published_only, p_hold, p_unordered,
 			p_start, p_token, t);
 	END IF;
-	IF known.route = p_route AND known.hold = p_hold AND known.unordered = p_unordered THEN
+	-- What the lanes go by, too: whatever has made it another one must not last.
+	rerouted := known.route <> p_route OR NOT EXISTS (SELECT FROM outbox_route r WHERE r.target = p_target
+		AND r.version = known.version AND r.types IS NOT DISTINCT FROM outbox_patterns(p_globs)
+		AND r.published_only = p_published_only);
+	IF NOT rerouted AND known.hold = p_hold AND known.unordered = p_unordered THEN
 		RETURN known.version;
 	END IF;
 	PERFORM outbox_lock_lanes(p_target);
-	new_version := known.version + (known.route <> p_route)::integer;
+	new_version := known.version + rerouted::integer;
 	UPDATE outbox_target SET version = new_version, route = p_route, hold = p_hold, unordered = p_unordered
 		WHERE name = p_target;
-	IF known.route <> p_route THEN
+	IF rerouted THEN
 		PERFORM outbox_add_route(p_target, new_version, p_globs, p_kind, p_published_only);
 	END IF;
 	IF known.hold <> p_hold OR known.unordered <> p_unordered THEN

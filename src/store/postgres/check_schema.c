@@ -172,7 +172,7 @@ static int check_security(const struct checking *c, struct outbox_error *err)
 		c,
 		"SELECT c.relname::text, row_security_active(c.oid), quote_ident(current_user)"
 		" FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1"
-		" AND c.relname LIKE 'outbox\\_%' AND c.relkind IN ('r', 'p') AND c.relrowsecurity"
+		" AND starts_with(c.relname, 'outbox_') AND c.relkind IN ('r', 'p') AND c.relrowsecurity"
 		" ORDER BY 1",
 		&rows, err);
 	if (r != OUTBOX_OK)
@@ -281,7 +281,7 @@ int check_partitions(const struct checking *c, struct outbox_error *err)
 		    " bool_and(pg_has_role(p.relowner, 'MEMBER')), quote_ident(current_user)"
 		    " FROM pg_inherits i JOIN pg_class p ON p.oid = i.inhrelid"
 		    " CROSS JOIN LATERAL (SELECT (regexp_match(pg_get_expr(p.relpartbound, p.oid),"
-		    "  'FROM \\(''?(\\d+)'))[1]::bigint AS low) b"
+		    "  'FROM [(]''?([0-9]+)'))[1]::bigint AS low) b"
 		    " CROSS JOIN (SELECT CASE WHEN is_called THEN last_value ELSE 0 END AS log_end"
 		    "  FROM @outbox_message_seq_seq) e"
 		    " WHERE i.inhparent = to_regclass(quote_ident($1) || '.outbox_message')",
