@@ -141,6 +141,11 @@ int outbox_admin_resume(struct outbox_admin *admin, const char *target, const ch
 int outbox_admin_purge(struct outbox_admin *admin, const struct outbox_purge *purge,
 		       struct outbox_purged *ret_purged, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
+/* How many messages that would be, in ret->messages; changes nothing. It reads them all, with their payloads. */
+int outbox_admin_purgeable(struct outbox_admin *admin, const struct outbox_purge *purge,
+			   struct outbox_purged *ret_purged,
+			   struct outbox_error *err) OUTBOX_MUSTCHECK;
+
 /* Take the personal data out of one message for good: see struct outbox_redact. ret_done (may be NULL): false, it was
  * redacted before. ENOTSUP: this store cannot. */
 int outbox_admin_redact(struct outbox_admin *admin, const char *id, const char *reason,

@@ -5,12 +5,12 @@
 #include "admin/json.h"
 #include "admin/views.h"
 #include "base/cleanup.h"
+#include "operate/purge.h"
 #include "store/store.h"
 
 #include <string.h>
 
 #define PURGE_MAX 5000
-#define READ_PAGE 100 /* of a dry run: payloads come along */
 
 /* ---- purge --------------------------------------------------------------------------------- */
 
@@ -32,37 +32,6 @@ static const struct field purge_fields[] = {
 };
 
 const struct shape api_purge_body = SHAPE("Purge", purge_fields);
-
-DEFINE_CLEANUP(struct outbox_arena *, outbox_arena_free)
-
-static int count_purgeable(struct outbox_store *store, const struct outbox_purge *purge,
-			   struct outbox_purged *purged, struct outbox_error *err)
-{
-	_cleanup_(outbox_arena_freep) struct outbox_arena *arena =
-		outbox_arena_new((size_t)80 << 20);
-	struct outbox_purge page = *purge;
-	struct outbox_claimed *messages;
-	int64_t seq = 0;
-	size_t n = 1;
-	int r = arena ? OUTBOX_OK : outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
-
-	page.limit = READ_PAGE;
-	while (r == OUTBOX_OK && n && (size_t)purged->messages < purge->limit) {
-		outbox_arena_reset(arena);
-		r = store->ops->purgeable(store, &page, seq, arena, &messages, &n, err);
-		if (r == OUTBOX_ENOMEM && page.limit > 1) {
-			page.limit /= 2; /* large payloads: a smaller page fits */
-			r = OUTBOX_OK;
-			continue;
-		}
-		if (r == OUTBOX_OK && n) {
-			seq = messages[n - 1].seq;
-			purged->messages += (int64_t)n;
-		}
-	}
-	purged->more = n > 0;
-	return r;
-}
 
 API_HANDLER(api_purge)
 {
@@ -87,7 +56,7 @@ API_HANDLER(api_purge)
 				       .actor = request->actor };
 	of = daemon_store_of(store);
 	if (body.dry_run)
-		r = count_purgeable(of, &purge, &view.purged, err);
+		r = purge_count(of, &purge, &view.purged, err);
 	else
 		r = of->ops->purge(of, &purge, &view.purged, err);
 	view.dry_run = body.dry_run;

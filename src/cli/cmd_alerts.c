@@ -11,13 +11,13 @@
 #include "cli/safe.h"
 #include "cli/sources.h"
 #include "cli/table.h"
+#include "operate/once.h"
 #include "store/store.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #define LOOK_MAX ((size_t)64 << 20)
-#define ACTS_MAX 1000
 
 struct values {
 	bool rules;
@@ -40,7 +40,6 @@ static const struct column rule_columns[] = {
 };
 
 DEFINE_CLEANUP(struct outbox_arena *, outbox_arena_free)
-DEFINE_CLEANUP(struct health_memory *, health_memory_free)
 
 static int level_colour(enum health_level level)
 {
@@ -75,61 +74,40 @@ static int print_rules(struct cli *cli, struct outbox_error *err)
 	return OUTBOX_OK;
 }
 
-/* Operators' acts tell since when a target is paused; without them that is not known, and no more. */
-static void read_acts(struct cli *cli, struct outbox_arena *arena, struct health_source *source)
-{
-	struct outbox_audit *acts;
-	bool paused = false;
-	size_t count;
-
-	for (size_t i = 0; source->stats && i < source->stats->n_targets; i++)
-		paused = paused || source->stats->targets[i].paused;
-	if (!paused || cli->store->ops->audit(cli->store, NULL, ACTS_MAX, arena, &acts, &count, NULL))
-		return;
-	source->acts = acts;
-	source->n_acts = count;
-}
-
 /* What the caller did wrong is an error; that a store does not answer is a finding. */
 static int read_source(struct cli *cli, struct outbox_arena *arena, const char *name,
 		       struct health_source *ret_source, struct outbox_error *err)
 {
 	struct outbox_error own = OUTBOX_ERROR_INIT;
-	struct outbox_stats *stats = outbox_arena_alloc(arena, sizeof(*stats));
-	int r = stats ? cli_open(cli, OPEN_READY, &own) : OUTBOX_ENOMEM;
+	int r = cli_open(cli, OPEN_READY, &own);
 
+	*ret_source = (struct health_source){ 0 };
 	if (r == OUTBOX_OK)
-		r = cli->store->ops->stats(cli->store, arena, stats, &own);
+		r = once_read(cli->store, arena, ret_source, &own);
 	if (r == OUTBOX_EINVAL || r == OUTBOX_ECONFIG)
 		return outbox_fail(err, r, "%s", own.message);
-	*ret_source = (struct health_source){
-		.name = outbox_arena_text(arena, name                ? name
-						 : cli->info.name[0] ? cli->info.name
-								     : "store"),
-		.stats = r ? NULL : stats,
-		.trouble = r ? outbox_arena_text(arena, own.message) : NULL
-	};
+	ret_source->name = outbox_arena_text(arena, name                ? name
+						    : cli->info.name[0] ? cli->info.name
+									: "store");
+	ret_source->trouble = r ? outbox_arena_text(arena, own.message) : NULL;
 	if (r == OUTBOX_ENOMEM || !ret_source->name)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
-	read_acts(cli, arena, ret_source);
 	return OUTBOX_OK;
 }
 
 static int look(struct cli *cli, struct outbox_arena *arena, struct watch_sample *ret_sample,
 		struct outbox_error *err)
 {
-	_cleanup_(health_memory_freep) struct health_memory *memory = health_memory_new();
 	struct outbox_clock *clock = outbox_clock_system();
 	size_t count = cli->n_sources ? cli->n_sources : 1;
 	struct health_source *sources = outbox_arena_alloc(arena, count * sizeof(*sources));
 	struct config_health limits;
 	struct health_input input = { .limits = cli->config ? &cli->config->health : &limits,
 				      .sources = sources,
-				      .n_sources = count,
-				      .once = true };
+				      .n_sources = count };
 	int r = OUTBOX_OK;
 
-	if (!memory || !sources)
+	if (!sources)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	if (!cli->config)
 		r = config_health_defaults(arena, &limits, err);
@@ -140,13 +118,8 @@ static int look(struct cli *cli, struct outbox_arena *arena, struct watch_sample
 				&sources[i], err);
 		cli_close(cli);
 	}
-	input.wall = ret_sample->at = clock->wall(clock);
-	if (r == OUTBOX_OK)
-		r = health_look(memory, &input, arena, &ret_sample->findings,
-				&ret_sample->n_findings, err);
-	if (r == OUTBOX_OK)
-		ret_sample->level = health_worst(ret_sample->findings, ret_sample->n_findings, NULL);
-	return r;
+	input.wall = clock->wall(clock);
+	return r ? r : once_judge(&input, arena, ret_sample, err);
 }
 
 static void print(struct cli *cli, const struct watch_sample *sample)

@@ -4,6 +4,7 @@
 #include "base/wait.h"
 #include "operate/act.h"
 #include "operate/admin.h"
+#include "operate/purge.h"
 #include "store/store.h"
 
 #define PAGE 1000
@@ -249,14 +250,14 @@ int outbox_admin_resume(struct outbox_admin *admin, const char *target, const ch
 
 /* ---- messages ------------------------------------------------------------------------------ */
 
-static int purge_pages(struct outbox_store *store, const struct outbox_purge *purge, bool all,
+static int purge_pages(struct outbox_store *store, const struct outbox_purge *request, bool all,
 		       struct outbox_purged *total, struct outbox_error *err)
 {
 	struct outbox_purged one;
 	int r;
 
 	do {
-		r = store->ops->purge(store, purge, &one, err);
+		r = store->ops->purge(store, request, &one, err);
 		if (r && total->messages)
 			outbox_wrap(err, "after %lld messages, which are gone",
 				    (long long)total->messages);
@@ -271,27 +272,42 @@ static int purge_pages(struct outbox_store *store, const struct outbox_purge *pu
 	return OUTBOX_OK;
 }
 
-int outbox_admin_purge(struct outbox_admin *admin, const struct outbox_purge *purge,
-		       struct outbox_purged *ret_purged, struct outbox_error *err)
+static int purge(struct outbox_admin *admin, const struct outbox_purge *given, bool count,
+		 struct outbox_purged *ret_purged, struct outbox_error *err)
 {
 	struct outbox_purged total = { 0 };
 	struct outbox_purge request;
 	int r;
 
-	if (!purge || !ret_purged)
+	if (!given || !ret_purged)
 		return outbox_fail(err, OUTBOX_EINVAL, "purge and ret_purged must not be NULL");
-	if (!purge->delivered_before && !purge->failed_before)
+	if (!given->delivered_before && !given->failed_before)
 		return outbox_fail(err, OUTBOX_EINVAL,
 				   "how old? set delivered_before, failed_before or both");
 	r = admin_enter(admin, NEED_READY, err);
 	if (r)
 		return r;
-	request = *purge;
-	request.actor = purge->actor ? purge->actor : admin->actor;
-	r = purge_pages(admin->store, &request, purge->limit == 0, &total, err);
+	request = *given;
+	request.actor = given->actor ? given->actor : admin->actor;
+	if (count)
+		r = purge_count(admin->store, &request, &total, err);
+	else
+		r = purge_pages(admin->store, &request, given->limit == 0, &total, err);
 	if (r == OUTBOX_OK)
 		*ret_purged = total;
 	return admin_leave(admin, r);
+}
+
+int outbox_admin_purge(struct outbox_admin *admin, const struct outbox_purge *given,
+		       struct outbox_purged *ret_purged, struct outbox_error *err)
+{
+	return purge(admin, given, false, ret_purged, err);
+}
+
+int outbox_admin_purgeable(struct outbox_admin *admin, const struct outbox_purge *given,
+			   struct outbox_purged *ret_purged, struct outbox_error *err)
+{
+	return purge(admin, given, true, ret_purged, err);
 }
 
 int outbox_admin_redact(struct outbox_admin *admin, const char *id, const char *reason,

@@ -4,51 +4,28 @@
 #include "base/sized.h"
 #include "operate/admin.h"
 #include "operate/metrics.h"
+#include "operate/once.h"
 #include "operate/secrets.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#define ACTS_MAX 1000 /* audit rows in which to look since when a target is paused */
 #define METRICS_MAX ((size_t)64 << 20)
 #define SCRATCH_MAX ((size_t)64 << 20)
 
-DEFINE_CLEANUP(struct health_memory *, health_memory_free)
 DEFINE_CLEANUP(struct outbox_arena *, outbox_arena_free)
 
 /* ---- one look ------------------------------------------------------------------------------ */
 
-/* Operators' acts tell since when a target is paused; without them that is not known, and no more. */
-static void read_acts(struct outbox_store *store, struct outbox_arena *arena,
-		      struct health_source *source)
-{
-	struct outbox_audit *acts;
-	bool paused = false;
-	size_t count;
-
-	for (size_t i = 0; i < source->stats->n_targets; i++)
-		paused = paused || source->stats->targets[i].paused;
-	if (!paused || store->ops->audit(store, NULL, ACTS_MAX, arena, &acts, &count, NULL))
-		return;
-	source->acts = acts;
-	source->n_acts = count;
-}
-
-static int read_stats(struct outbox_admin *admin, struct outbox_arena *arena,
-		      struct outbox_stats *stats, struct health_source *source,
-		      struct outbox_error *err)
+static int read_store(struct outbox_admin *admin, struct outbox_arena *arena,
+		      struct health_source *source, struct outbox_error *err)
 {
 	int r = admin_enter(admin, NEED_READY, err);
 
 	if (r)
 		return r;
-	r = admin->store->ops->stats(admin->store, arena, stats, err);
 	source->name = outbox_arena_text(arena, admin->name ? admin->name : admin->info.name);
-	if (r == OUTBOX_OK) {
-		source->stats = stats;
-		read_acts(admin->store, arena, source);
-	}
-	return admin_leave(admin, r);
+	return admin_leave(admin, once_read(admin->store, arena, source, err));
 }
 
 /* What the caller did wrong is an error; that a store does not answer is a finding. */
@@ -56,9 +33,7 @@ static int look_at(struct outbox_admin *admin, struct outbox_arena *arena,
 		   struct health_source *ret_source, struct outbox_error *err)
 {
 	struct outbox_error own = OUTBOX_ERROR_INIT;
-	struct outbox_stats *stats = outbox_arena_alloc(arena, sizeof(*stats));
-	int r = stats ? read_stats(admin, arena, stats, ret_source, &own)
-		      : outbox_fail(&own, OUTBOX_ENOMEM, "out of memory");
+	int r = read_store(admin, arena, ret_source, &own);
 
 	if (r == OUTBOX_EINVAL || r == OUTBOX_ECONFIG || r == OUTBOX_ENOMEM)
 		return outbox_fail(err, r, "%s", own.message);
@@ -72,26 +47,16 @@ static int look_at(struct outbox_admin *admin, struct outbox_arena *arena,
 	return OUTBOX_OK;
 }
 
-/* Without memory: what is true counts at once. */
 static int judge(const struct outbox_admin *admin, const struct health_source *source,
 		 struct outbox_arena *arena, struct watch_sample *ret_sample,
 		 struct outbox_error *err)
 {
-	_cleanup_(health_memory_freep) struct health_memory *memory = health_memory_new();
-	struct health_input input = { .wall = admin->clock->wall(admin->clock),
-				      .limits = &admin->limits,
-				      .sources = source,
-				      .n_sources = 1,
-				      .once = true };
-	int r;
+	const struct health_input input = { .wall = admin->clock->wall(admin->clock),
+					    .limits = &admin->limits,
+					    .sources = source,
+					    .n_sources = 1 };
 
-	if (!memory)
-		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
-	r = health_look(memory, &input, arena, &ret_sample->findings, &ret_sample->n_findings, err);
-	ret_sample->at = input.wall;
-	if (r == OUTBOX_OK)
-		ret_sample->level = health_worst(ret_sample->findings, ret_sample->n_findings, NULL);
-	return r;
+	return once_judge(&input, arena, ret_sample, err);
 }
 
 /* ---- health -------------------------------------------------------------------------------- */

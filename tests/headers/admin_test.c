@@ -43,6 +43,12 @@ static void init_makes_one_and_then_finds_it(void **state)
 	assert_int_equal(from, info.program_version);
 	options.lanes = info.lanes + 1;
 	FAILS(outbox_admin_init(w->admin, &options, err), OUTBOX_ECONFIG, "lanes");
+	options.lanes = 0;
+	options.doorbell = 1;
+	if (on_postgres)
+		OK(outbox_admin_init(w->admin, &options, err));
+	else
+		FAILS(outbox_admin_init(w->admin, &options, err), OUTBOX_ENOTSUP, "doorbell");
 	OK(outbox_admin_stats(w->admin, w->arena, &stats, err));
 	assert_int_equal(stats.n_targets, 0);
 }
@@ -204,7 +210,11 @@ static void what_is_finished_is_redacted_and_purged(void **state)
 	FAILS(outbox_admin_purge(w->admin, &purge, &purged, err), OUTBOX_EINVAL, "how old");
 	OK(outbox_admin_stats(w->admin, w->arena, &stats, err));
 	purge.delivered_before = stats.store_now;
+	OK(outbox_admin_purgeable(w->admin, &purge, &purged, err));
+	assert_int_equal(purged.messages, 40);
 	purge.limit = 10;
+	OK(outbox_admin_purgeable(w->admin, &purge, &purged, err));
+	assert_int_equal(purged.messages, 10);
 	OK(outbox_admin_purge(w->admin, &purge, &purged, err));
 	assert_int_equal(purged.messages, 10);
 	assert_true(purged.more);

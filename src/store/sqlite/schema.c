@@ -265,6 +265,9 @@ int sqlite_schema_init(struct sqlite_store *s, const struct sqlite_migrations *m
 	if (lanes < 0 || lanes > OUTBOX_LANES_MAX)
 		return outbox_fail(err, OUTBOX_EINVAL, "lanes: %d is not between 1 and %d", lanes,
 				   OUTBOX_LANES_MAX);
+	if (options && (options->partition || options->doorbell > 0))
+		return outbox_fail(err, OUTBOX_ENOTSUP, "%s: only PostgreSQL has one; leave it out",
+				   options->partition ? "partition" : "doorbell");
 	r = check_encoding(s, err);
 	if (r == OUTBOX_OK)
 		r = switch_to_wal(s, err);
