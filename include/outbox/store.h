@@ -307,7 +307,9 @@ struct outbox_store_ops {
 		     struct outbox_stats *ret_stats, struct outbox_error *err);
 
 	/* Remove finished messages past their retention, at most limit, and the receipts and detours
-	 * that only they needed; never a lane's last receipt, nothing while no target is registered. */
+	 * that only they needed; never a lane's last receipt, nothing while no target is registered. A target
+	 * that does not get a message does not hold it back, however far its lane is; a message that no
+	 * target gets goes by its own age. */
 	int (*purge)(struct outbox_store *store, const struct outbox_purge *purge,
 		     struct outbox_purged *ret_purged, struct outbox_error *err);
 	/* The messages that purge() would remove, after after_seq, for an archive. */

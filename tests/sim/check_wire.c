@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Invariants of what reaches a broker, of purging, and of the end. */
+/* Invariants of what reaches a broker, and of the end. */
 #include "sim.h"
 
 #include <string.h>
@@ -66,6 +66,9 @@ void check_sent(struct sim *s, int t, const struct outbox_item *item)
 	    memcmp(item->message->data, m->payload, item->message->size) != 0 ||
 	    item->message->event_time != m->event_time)
 		sim_violation(s, "fidelity", "%d is not what was published", (int)m->seq);
+	if (!sim_gets(s, t, m))
+		sim_violation(s, "routing", "%d was sent to t%d, which does not get it",
+			      (int)m->seq, t);
 	if (!s->jumped)
 		check_time(s, m, d);
 	check_owner(s, t, m);
@@ -84,7 +87,7 @@ static void check_order(struct sim *s, int t, const struct sim_message *m)
 		const struct sim_delivery *d = &s->deliveries[t][i];
 
 		if (e->seq >= m->seq || !e->committed || e->purged || !m->key[0] ||
-		    strcmp(e->key, m->key) != 0)
+		    strcmp(e->key, m->key) != 0 || !sim_gets(s, t, e))
 			continue;
 		sim_premise(s, PREMISE_ORDERED);
 		/* one that will always be refused may be passed as soon as it was */
@@ -109,39 +112,6 @@ void check_accepted(struct sim *s, int t, const struct outbox_item *item)
 	if (d->accepted > d->explained)
 		sim_violation(s, "duplicates", "%d came to t%d for the %dth time, %d explained",
 			      (int)m->seq, t, d->accepted + 1, d->explained);
-}
-
-static bool may_be_purged(struct sim *s, size_t i, const struct outbox_purge *purge)
-{
-	for (int t = 0; t < s->n_targets; t++) {
-		const struct sim_delivery *d = &s->deliveries[t][i];
-		outbox_time before =
-			d->state == OUTBOX_FAILED ? purge->failed_before : purge->delivered_before;
-
-		if (!sim_db_target(s, t))
-			continue; /* nobody has registered it yet */
-		if (d->state != OUTBOX_DELIVERED && d->state != OUTBOX_DISCARDED &&
-		    d->state != OUTBOX_FAILED)
-			return false;
-		if (!s->jumped && d->finished_at > before)
-			return false;
-	}
-	return true;
-}
-
-void check_purge(struct sim *s, const struct outbox_purge *purge)
-{
-	for (size_t i = 0; i < s->n_messages; i++) {
-		struct sim_message *m = &s->messages[i];
-
-		if (!m->committed || m->purged || memory_log_row(s->db, m->seq))
-			continue;
-		if (!may_be_purged(s, i, purge))
-			sim_violation(s, "purge", "%d was purged before its time", (int)m->seq);
-		m->purged = true;
-		sim_premise(s, PREMISE_PURGED);
-	}
-	check_states(s, BY_PURGE);
 }
 
 void check_end(struct sim *s)

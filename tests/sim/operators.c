@@ -104,6 +104,7 @@ static void purge(struct sim *s)
 	};
 	struct outbox_purged purged;
 
+	check_before_purge(s);
 	if (s->store->ops->purge(s->store, &purge, &purged, NULL))
 		sim_violation(s, "operator", "cannot purge");
 	sim_say(s, "purge removes %d", (int)purged.messages);

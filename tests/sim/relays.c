@@ -6,11 +6,27 @@
 #include <stdlib.h>
 #include <string.h>
 
+static void choose_targets(struct sim *s, struct outbox_target_config *targets)
+{
+	static const char *const names[] = { "t0", "t1" }, *const some[] = { "a" };
+
+	for (int t = 0; t < s->n_targets; t++) {
+		targets[t] = (struct outbox_target_config)OUTBOX_TARGET_CONFIG_INIT;
+		targets[t].name = names[t];
+		targets[t].to = "sim:";
+		targets[t].hold = s->hold;
+		targets[t].start = OUTBOX_START_OLDEST;
+		targets[t].route.nothing = s->gets[t] == GETS_NOTHING;
+		targets[t].route.types = some;
+		targets[t].route.n_types = s->gets[t] == GETS_SOME;
+		targets[t].policy = &s->policy;
+	}
+}
+
 void relays_start(struct sim *s, int place)
 {
 	struct sim_relay *r = &s->relays[place];
 	struct outbox_target_config targets[SIM_TARGETS];
-	static const char *const names[] = { "t0", "t1" };
 	struct outbox_relay_config c = OUTBOX_RELAY_CONFIG_INIT;
 	struct outbox_error err = OUTBOX_ERROR_INIT;
 	struct outbox_relay *relay;
@@ -19,14 +35,7 @@ void relays_start(struct sim *s, int place)
 
 	if (r->starting)
 		return;
-	for (int t = 0; t < s->n_targets; t++) {
-		targets[t] = (struct outbox_target_config)OUTBOX_TARGET_CONFIG_INIT;
-		targets[t].name = names[t];
-		targets[t].to = "sim:";
-		targets[t].hold = s->hold;
-		targets[t].start = OUTBOX_START_OLDEST;
-		targets[t].policy = &s->policy;
-	}
+	choose_targets(s, targets);
 	snprintf(instance, sizeof(instance), "relay-%d.%d", place, r->life + 1);
 	c.store = "sim:";
 	c.targets = targets;

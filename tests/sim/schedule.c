@@ -43,6 +43,11 @@ static void choose_world(struct sim *s)
 		s->brokers[t].confirms = wire_pick(s, 2);
 		s->brokers[t].by_id = wire_pick(s, 2);
 	}
+	for (int t = 0; t < s->n_targets; t++) {
+		uint64_t what = s->paths.base.next(&s->paths.base) % 8;
+
+		s->gets[t] = what == 0 ? GETS_NOTHING : what < 3 ? GETS_SOME : GETS_ALL;
+	}
 }
 
 static void make_world(struct sim *s)
@@ -159,6 +164,8 @@ static bool finished(struct sim *s)
 		for (int t = 0; t < s->n_targets && m->committed && !m->purged; t++) {
 			int state = s->deliveries[t][i].state;
 
+			if (!sim_gets(s, t, m))
+				continue;
 			if (state != OUTBOX_DELIVERED && state != OUTBOX_FAILED &&
 			    state != OUTBOX_DISCARDED && !held_for_good(s, t, i))
 				return false;
@@ -212,6 +219,7 @@ bool sim_run(struct sim *s, uint64_t seed, struct sim_totals *totals)
 	s->hash = 14695981039346656037u;
 	random_init(&s->random, seed);
 	random_init(&s->wire, ~seed);
+	random_init(&s->paths, seed * 3 + 1);
 	frozen_clock_init(&s->clock, START);
 	s->start_mono = sim_mono(s);
 	choose_world(s);
@@ -231,6 +239,8 @@ bool sim_run(struct sim *s, uint64_t seed, struct sim_totals *totals)
 		sim_act(s);
 	heal(s);
 	check_end(s);
+	frozen_clock_step(&s->clock, OUTBOX_DAYS);
+	check_retention(s);
 	totals->events += s->events;
 	end_world(s);
 	return true;

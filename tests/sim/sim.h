@@ -82,28 +82,29 @@ enum sim_fault {
 #define FAULT_CONFIRM_FIRST FAULT_CONFIRM_REORDERED
 
 /* Premises of the invariants: each must be seen, or the proof is empty. */
-#define SIM_PREMISES(X)                                                             \
-	X(DELIVERED, "a delivery was settled as delivered")                         \
-	X(DUPLICATE, "a message was accepted twice, explained")                     \
-	X(FENCED, "a stale owner's settlement was refused")                         \
-	X(TAKEOVER, "a lane was taken with messages in flight")                     \
-	X(CAUTIOUS, "a lane became cautious")                                       \
-	X(CHARGED, "a retry was charged")                                           \
-	X(UNCHARGED, "an unknown outcome was not charged")                          \
-	X(USED_UP, "a delivery failed because its attempts were used up")           \
-	X(REJECTED, "a delivery failed because it was rejected")                    \
-	X(EXPIRED, "a delivery failed because it expired")                          \
-	X(PARKED, "a delivery was parked behind its key")                           \
-	X(RETURNED, "a delivery was returned uncharged")                            \
-	X(DEFERRED, "a delivery was deferred")                                      \
-	X(REPEATED, "a settlement was repeated with the same token")                \
-	X(ORDERED, "a message was accepted after an earlier one of its key")        \
-	X(LATE_COMMIT, "a lower seq became visible after a higher one was settled") \
-	X(PURGED, "a message was purged")                                           \
-	X(REQUEUED, "a failed delivery was requeued")                               \
-	X(REFUSED, "an operator was refused because a message is being sent")       \
-	X(DRAINED, "a relay drained with messages in flight")                       \
-	X(POISON_FAILED, "a poison message failed in the end")                      \
+#define SIM_PREMISES(X)                                                                    \
+	X(DELIVERED, "a delivery was settled as delivered")                                \
+	X(DUPLICATE, "a message was accepted twice, explained")                            \
+	X(FENCED, "a stale owner's settlement was refused")                                \
+	X(TAKEOVER, "a lane was taken with messages in flight")                            \
+	X(CAUTIOUS, "a lane became cautious")                                              \
+	X(CHARGED, "a retry was charged")                                                  \
+	X(UNCHARGED, "an unknown outcome was not charged")                                 \
+	X(USED_UP, "a delivery failed because its attempts were used up")                  \
+	X(REJECTED, "a delivery failed because it was rejected")                           \
+	X(EXPIRED, "a delivery failed because it expired")                                 \
+	X(PARKED, "a delivery was parked behind its key")                                  \
+	X(RETURNED, "a delivery was returned uncharged")                                   \
+	X(DEFERRED, "a delivery was deferred")                                             \
+	X(REPEATED, "a settlement was repeated with the same token")                       \
+	X(ORDERED, "a message was accepted after an earlier one of its key")               \
+	X(LATE_COMMIT, "a lower seq became visible after a higher one was settled")        \
+	X(PURGED, "a message was purged")                                                  \
+	X(UNPASSED, "a message was purged that a lane without an interest had not passed") \
+	X(REQUEUED, "a failed delivery was requeued")                                      \
+	X(REFUSED, "an operator was refused because a message is being sent")              \
+	X(DRAINED, "a relay drained with messages in flight")                              \
+	X(POISON_FAILED, "a poison message failed in the end")                             \
 	X(WON_ONCE, "two operators requeued one delivery and one won")
 
 enum sim_premise {
@@ -130,7 +131,10 @@ struct sim_message {
 	char key[8]; /* "": none */
 	char payload[24];
 	outbox_time event_time, due_at, expires_at;
+	outbox_time published_at; /* store time */
 	bool committed, rolled_back, purged;
+	bool unpassed; /* before a purge: a target that does not get it has not passed it either */
+	const char *type;
 	int slot;
 	enum { TAME, KILLS, CUTS, REJECTED } nature;
 };
@@ -191,6 +195,7 @@ struct sim {
 	uint64_t seed, hash;
 	struct random_state random;
 	struct random_state wire;  /* for confirms: a seed without them is what it was before */
+	struct random_state paths; /* for routes, likewise */
 	struct frozen_clock clock; /* the store's and the relays'; jumps move wall only */
 	bool enabled[SIM_N_FAULTS];
 	int percent; /* how often a fault happens where it can */
@@ -219,6 +224,7 @@ struct sim {
 	struct sim_relay relays[SIM_RELAYS];
 	struct sim_writer writers[SIM_WRITERS];
 	struct sim_broker brokers[SIM_TARGETS];
+	enum { GETS_ALL, GETS_SOME, GETS_NOTHING } gets[SIM_TARGETS];
 	struct sim_ghost ghosts[SIM_GHOSTS];
 	bool paused[SIM_TARGETS];
 	int64_t holders[SIM_TARGETS][4]; /* token of each lane's last receipt, as its owners were told */
@@ -270,6 +276,8 @@ struct sim_message *sim_message(struct sim *sim, int64_t seq); /* NULL: unknown 
 struct sim_delivery *sim_delivery(struct sim *sim, int target, int64_t seq);
 int sim_target(const char *name); /* "t0" -> 0 */
 struct memory_target *sim_db_target(struct sim *sim, int target);
+/* Is the message meant for this target? */
+bool sim_gets(const struct sim *sim, int target, const struct sim_message *message);
 /* Is the relay whose step is under way the last that took the message's lane? */
 bool sim_owns(struct sim *sim, int target, int64_t seq);
 
@@ -315,7 +323,10 @@ void check_sent(struct sim *sim, int target, const struct outbox_item *item);
 void check_accepted(struct sim *sim, int target, const struct outbox_item *item);
 /* The lane got a new owner: what was confirmed there and not settled may come again. */
 void check_lost(struct sim *sim, int target, int lane);
+void check_before_purge(struct sim *sim);
 void check_purge(struct sim *sim, const struct outbox_purge *purge);
+/* Everything is finished and old: everything must go. */
+void check_retention(struct sim *sim);
 void check_end(struct sim *sim);
 
 /* Run one seed. False: an invariant was violated (sim->violation). */

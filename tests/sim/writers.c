@@ -54,7 +54,9 @@ static void publish(struct sim *s, struct sim_writer *w)
 	choose_nature(s, m);
 	snprintf(m->payload, sizeof(m->payload), "{\"n\":%zu}", s->n_messages);
 	m->event_time = sim_now(s) - (outbox_time)sim_pick(s, 1000);
-	message.type = "a";
+	m->type = s->paths.base.next(&s->paths.base) % 2 ? "a" : "b";
+	m->published_at = sim_now(s);
+	message.type = m->type;
 	message.key = m->key[0] ? m->key : NULL;
 	message.data = m->payload;
 	message.size = strlen(m->payload);
