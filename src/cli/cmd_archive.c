@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/text.h"
 #include "cli/archive.h"
+#include "cli/holds.h"
 #include "cli/json_out.h"
 #include "cli/progress.h"
 #include "cli/replay.h"
@@ -61,16 +62,38 @@ static int copy_all(struct copy *copy, const sigset_t *signals, struct outbox_er
 	return r;
 }
 
+static int look_for_holds(const struct copy *copy, struct holds *holds, outbox_time *ret_now,
+			  struct outbox_error *err)
+{
+	struct cli *cli = copy->cli;
+	struct outbox_purge request = { 0 };
+	struct outbox_stats stats;
+	int r;
+
+	outbox_arena_reset(cli->arena);
+	r = cli_stats(cli, &stats, err);
+	if (r)
+		return r;
+	*ret_now = request.delivered_before = stats.store_now;
+	return holds_find(cli->store, &request, &stats, cli->arena, holds, err);
+}
+
 static int tell(const struct copy *copy, const struct values *given, struct outbox_error *err)
 {
+	struct holds holds = { 0 };
+	outbox_time now = 0;
+	int r = look_for_holds(copy, &holds, &now, err);
 	const char *path = copy->cli->words[0];
 	char count[COUNT_TEXT_MAX];
 	bool made = copy->count && !given->dry_run;
 
+	if (r)
+		return r;
 	if (copy->cli->json)
-		return json_print(json_pack("{s:b, s:I, s:o}", "dry_run", given->dry_run,
+		return json_print(json_pack("{s:b, s:I, s:o, s:o}", "dry_run", given->dry_run,
 					    "messages", (json_int_t)copy->count, "archive",
-					    json_text(made ? path : NULL)),
+					    json_text(made ? path : NULL), "held_back",
+					    holds_json(&holds)),
 				  err);
 	if (copy->count == 0)
 		puts("nothing to archive: no message that every target is done with matches");
@@ -79,6 +102,7 @@ static int tell(const struct copy *copy, const struct values *given, struct outb
 			 given->dry_run ? "would archive" : "archived",
 			 count_human(copy->count, count), copy->count == 1 ? "" : "s",
 			 made ? " in " : "", made ? path : "");
+	holds_print(&holds, now);
 	return OUTBOX_OK;
 }
 

@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "base/url.h"
 #include "cli/age.h"
+#include "cli/holds.h"
 #include "cli/json_out.h"
 #include "cli/safe.h"
 #include "cli/sources.h"
@@ -138,6 +139,27 @@ static void check_target(struct doctor *doctor, const struct outbox_stats *stats
 	say(doctor, WARNING, t->name, text);
 }
 
+/* A target that nobody feeds, or that keeps what failed, and so the log grows. */
+static int check_retention(struct doctor *doctor, const struct outbox_stats *stats,
+			   struct outbox_error *err)
+{
+	struct cli *cli = doctor->cli;
+	struct outbox_purge retention = holds_retention(cli, stats->store_now);
+	struct holds holds;
+	int r = holds_find(cli->store, &retention, stats, cli->arena, &holds, err);
+
+	if (r)
+		return r;
+	for (size_t i = 0; i < holds.count; i++) {
+		char text[HOLD_TEXT_MAX + 80], hold[HOLD_TEXT_MAX];
+
+		snprintf(text, sizeof(text), "retention: it %s",
+			 hold_text(&holds.list[i], stats->store_now, hold));
+		say(doctor, WARNING, holds.list[i].target, text);
+	}
+	return OUTBOX_OK;
+}
+
 static int check_store(struct doctor *doctor, struct outbox_error *err)
 {
 	struct cli *cli = doctor->cli;
@@ -167,7 +189,7 @@ static int check_store(struct doctor *doctor, struct outbox_error *err)
 		    "no target is registered: messages wait and nothing is purged");
 	for (size_t i = 0; i < stats.n_targets; i++)
 		check_target(doctor, &stats, &stats.targets[i]);
-	return OUTBOX_OK;
+	return check_retention(doctor, &stats, err);
 }
 
 /* A broker out of reach is a finding, not the end of the examination. */

@@ -2,6 +2,7 @@
 #include "base/text.h"
 #include "cli/archive.h"
 #include "cli/cli.h"
+#include "cli/holds.h"
 #include "cli/json_out.h"
 #include "cli/progress.h"
 #include "cli/safe.h"
@@ -130,34 +131,61 @@ static int archive_all(struct purge *purge, const char *path, struct outbox_erro
 	return r;
 }
 
-static int tell(const struct purge *purge, const struct values *given, struct outbox_error *err)
+/* Why there is something left that is old enough. */
+static int look_for_holds(struct purge *purge, struct holds *holds, outbox_time *ret_now,
+			  struct outbox_error *err)
+{
+	struct cli *cli = purge->cli;
+	struct outbox_stats stats;
+	int r;
+
+	outbox_arena_reset(cli->arena);
+	r = cli_stats(cli, &stats, err);
+	*ret_now = stats.store_now;
+	return r ? r : holds_find(cli->store, &purge->request, &stats, cli->arena, holds, err);
+}
+
+static void tell_nothing(const struct purge *purge, const struct holds *holds)
+{
+	puts(purge->no_target
+		     ? "nothing is purged while no target is registered: messages wait for one"
+	     : holds->count ? "nothing can be purged"
+			    : "nothing is old enough to purge");
+}
+
+static int tell(struct purge *purge, const struct values *given, struct outbox_error *err)
 {
 	const struct outbox_purged *gone = &purge->removed;
 	char count[COUNT_TEXT_MAX], failed[COUNT_TEXT_MAX];
 	int64_t n = given->dry_run ? purge->found : gone->messages;
+	struct holds holds = { 0 };
+	outbox_time now;
+	int r = look_for_holds(purge, &holds, &now, err);
 
+	if (r)
+		return r;
 	if (purge->cli->json) {
 		struct purged_view view = { .dry_run = given->dry_run, .purged = *gone };
+		json_t *object;
 
 		view.purged.messages = n;
 		view.archived = given->dry_run ? 0 : purge->found;
 		view.archive = view.archived ? given->archive : NULL;
-		return json_print(json_purged(&view), err);
-	}
-	if (n == 0) {
-		puts(purge->no_target
-			     ? "nothing is purged while no target is registered: messages wait for one"
-			     : "nothing is old enough to purge");
-		return OUTBOX_OK;
+		object = json_purged(&view);
+		json_object_set_new(object, "held_back", holds_json(&holds));
+		return json_print(object, err);
 	}
 	count_human(n, count);
-	if (given->dry_run)
+	if (n == 0)
+		tell_nothing(purge, &holds);
+	else if (given->dry_run)
 		safe_say(stdout, "would purge %s message%s. Run again without --dry-run.", count,
 			 n == 1 ? "" : "s");
 	else
 		safe_say(stdout, "purged %s message%s (%s with a failed delivery)%s%s", count,
 			 n == 1 ? "" : "s", count_human(gone->failed, failed),
 			 given->archive ? ", kept in " : "", given->archive ? given->archive : "");
+	holds_print(&holds, now);
 	return OUTBOX_OK;
 }
 
@@ -196,7 +224,7 @@ const struct command cmd_purge = {
 	.options = options,
 	.n_options = ARRAY_SIZE(options),
 	.values_size = sizeof(struct values),
-	.about = "Nothing goes before every target is done with it, and nothing at all while no target is registered. A relay purges by itself; this is for doing it now or with an archive, which is complete on the disk before anything goes.",
+	.about = "Nothing goes before every target that gets it is done with it, and nothing at all while no target is registered. What a target still has to get, or keeps because it failed, is told with the target's name. A relay purges by itself; this is for doing it now or with an archive, which is complete on the disk before anything goes.",
 	.example = "outbox purge --delivered-before 7d --dry-run\n"
 		   "outbox purge --delivered-before 7d --archive old.jsonl.zst",
 	.exits = "0  purged, also when nothing was old enough\n4  the archive's file exists\n"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/age.h"
 #include "cli/cli.h"
+#include "cli/holds.h"
 #include "cli/json_out.h"
 #include "cli/safe.h"
 #include "cli/sources.h"
@@ -144,8 +145,8 @@ static void head(const struct cli *cli, const struct outbox_stats *stats, const 
 	       capped_text(stats->messages, count), stats->messages == 1 ? "" : "s");
 }
 
-static void print(struct cli *cli, const struct outbox_stats *stats, const char *name,
-		  enum health_level health)
+static void print(struct cli *cli, const struct outbox_stats *stats, const struct holds *holds,
+		  const char *name, enum health_level health)
 {
 	_cleanup_(table_deinit) struct table table, lanes;
 
@@ -164,6 +165,9 @@ static void print(struct cli *cli, const struct outbox_stats *stats, const char 
 	table_print(&table, stdout);
 	for (size_t i = 0; i < stats->n_targets; i++)
 		notes(cli, stats, &stats->targets[i]);
+	if (holds->count)
+		puts("past their retention, and still in the log:");
+	holds_print(holds, stats->store_now);
 	puts("");
 	table_print(&lanes, stdout);
 }
@@ -174,6 +178,8 @@ static int show(struct cli *cli, const char *source, void *context, json_t **ret
 	struct config_health limits;
 	enum health_level health;
 	struct outbox_stats stats;
+	struct outbox_purge retention;
+	struct holds holds;
 	int r = cli->store ? OUTBOX_OK : cli_open(cli, OPEN_READY, err);
 
 	(void)context;
@@ -181,16 +187,21 @@ static int show(struct cli *cli, const char *source, void *context, json_t **ret
 		return r;
 	outbox_arena_reset(cli->arena);
 	r = cli_stats(cli, &stats, err);
+	if (r == OUTBOX_OK) {
+		retention = holds_retention(cli, stats.store_now);
+		r = holds_find(cli->store, &retention, &stats, cli->arena, &holds, err);
+	}
 	if (r == OUTBOX_OK && !cli->config)
 		r = config_health_defaults(cli->arena, &limits, err);
 	if (r)
 		return r;
 	health = rule_worst(cli->config ? &cli->config->health : &limits, &stats);
 	if (!cli->json) {
-		print(cli, &stats, source ? source : cli->info.name, health);
+		print(cli, &stats, &holds, source ? source : cli->info.name, health);
 		return OUTBOX_OK;
 	}
 	*ret_json = json_status(&cli->info, &stats, health);
+	json_object_set_new(*ret_json, "held_back", holds_json(&holds));
 	if (*ret_json && source)
 		json_object_set_new(*ret_json, "source", json_text(source));
 	return OUTBOX_OK;
@@ -231,7 +242,7 @@ const struct command cmd_status = {
 	.options = options,
 	.n_options = ARRAY_SIZE(options),
 	.values_size = sizeof(struct values),
-	.about = "RATE is what was delivered in the last minute; OLDEST is how long the unfinished delivery that waits longest could be sent already: since its commit, since it was due or requeued, or since the target was resumed (failed ones aside). Works whether a relay runs or not; where none runs and nothing waits, it says idle. With --config and without --source all sources are shown.",
+	.about = "RATE is what was delivered in the last minute; OLDEST is how long the unfinished delivery that waits longest could be sent already: since its commit, since it was due or requeued, or since the target was resumed (failed ones aside). Works whether a relay runs or not; where none runs and nothing waits, it says idle. With --config and without --source all sources are shown. Targets that hold back messages past their retention are named.",
 	.example = "outbox status --store sqlite:app.db\noutbox status --json --watch --every 10s",
 	.exits = "0  printed\n5  a source of the file is out of reach; the others were printed",
 	.run = run,

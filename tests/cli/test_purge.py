@@ -3,6 +3,7 @@
 import json
 import signal
 import subprocess
+import time
 
 import pytest
 
@@ -64,6 +65,34 @@ def test_a_target_that_does_not_get_it_holds_nothing_back(bare):
     bare.run("relay", "--to", "part=file:p", "--match", "part=zzz.*", "--until-idle")
     assert [line["id"] for line in bare.lines("p")] == ["b2"]
     assert bare.run("purge", "--delivered-before", "0s", "--json").json["messages"] == 1
+
+
+def test_who_holds_retention_back_is_named(bare):
+    bare.run("init")
+    bare.run("relay", "--to", "ev=file:o", "--to", "part=file:p", "--match", "part=zzz.*", "--until-idle")
+    bare.run("publish", "--type", "zzz.x", "--data", "{}")
+    bare.run("relay", "--to", "ev=file:o", "--until-idle")
+    told = " ".join(bare.run("purge", "--delivered-before", "0s").out.split())
+    assert "nothing can be purged" in told and "nothing is old enough" not in told
+    assert "part holds back 1 message that it still has to get; the oldest was published" in told
+    held = bare.run("purge", "--delivered-before", "0s", "--json").json["held_back"]
+    assert [(h["target"], h["unfinished"], h["failed"]) for h in held] == [("part", 1, 0)] and held[0]["oldest"]
+    assert "part holds back 1 message" in bare.run("archive", "old.zst").out
+    assert bare.run("status", "--json").json["held_back"] == []
+    assert "holds back" not in bare.run("doctor", code=None).out
+
+
+def test_what_is_past_its_retention_is_told(bare):
+    bare.run("init")
+    bare.run("relay", "--to", "ev=file:o", "--to", "part=file:p", "--match", "part=zzz.*", "--until-idle")
+    old = time.time() - 9 * 86400
+    bare.insert(type="zzz.y", created_at=int(old * 1000000) if bare.url.startswith("sqlite")
+                else time.strftime("%Y-%m-%d %H:%M:%SZ", time.gmtime(old)))
+    bare.run("relay", "--to", "ev=file:o", "--until-idle")
+    held = bare.run("status", "--json").json["held_back"]
+    assert [(h["target"], h["unfinished"], h["more"]) for h in held] == [("part", 1, False)]
+    assert "part holds back 1 message that it still has to get; the oldest was published 9" in " ".join(bare.run("status").out.split())
+    assert "retention: it holds back" in " ".join(bare.run("doctor", code=None).out.split())
 
 
 def test_the_archive_has_what_went(shop):
