@@ -353,7 +353,7 @@ BEGIN
 				AND NOT EXISTS (SELECT FROM outbox_kept k WHERE k.id = i.id);
 	END IF;
 	IF NOT o.dry_run THEN
-		PERFORM pg_advisory_xact_lock(outbox_lane_lock(l.target, l.lane)) FROM (
+		PERFORM outbox_lock_lane(l.target, l.lane) FROM (
 			SELECT u.target, u.lane FROM unnest(targets, lanes) u(target, lane) GROUP BY u.target, u.lane
 			ORDER BY outbox_dead_depth(u.target) DESC, u.target, u.lane OFFSET 0) l;
 	END IF;

@@ -238,7 +238,7 @@ BEGIN
 		END IF;
 	END IF;
 
-	PERFORM pg_advisory_xact_lock(outbox_lane_lock(p_target, p_lane));
+	PERFORM outbox_lock_lane(p_target, p_lane);
 	now := outbox_now(p_now);
 	last := outbox_last_receipt(p_target, p_lane);
 	v := outbox_lane_view(p_target, p_lane, p_version);

@@ -116,9 +116,9 @@ BEGIN
 		PERFORM outbox_janitor_lock(true);
 	END IF;
 	IF p_family <> p_target THEN
-		PERFORM pg_advisory_xact_lock(outbox_lane_lock(p_family, -2));
+		PERFORM outbox_lock_lane(p_family, -2);
 	END IF;
-	PERFORM pg_advisory_xact_lock(outbox_lane_lock(p_target, -2));
+	PERFORM outbox_lock_lane(p_target, -2);
 	bands := outbox_bands_next(p_target, p_bands, p_family, p_start);
 	RETURN CASE WHEN bands IS NULL THEN p_kind ELSE coalesce(p_kind, '*') || ' ' || bands::text END;
 END $$;
@@ -140,7 +140,7 @@ LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
 	known record;
 BEGIN
-	PERFORM pg_advisory_xact_lock(outbox_lane_lock(p_target, -2));
+	PERFORM outbox_lock_lane(p_target, -2);
 	PERFORM outbox_lock_lanes(p_target);
 	known := outbox_bands_of(p_target);
 	INSERT INTO outbox_route (target, version, types, kind, published_only)

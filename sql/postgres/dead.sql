@@ -32,7 +32,7 @@ BEGIN
 	IF NOT FOUND THEN
 		RETURN;
 	END IF;
-	PERFORM pg_advisory_xact_lock(outbox_lane_lock(d.name, last.lane));
+	PERFORM outbox_lock_lane(d.name, last.lane);
 	there := outbox_last_receipt(d.name, last.lane);
 	WITH sent AS (
 		INSERT INTO outbox_detour AS o (target, seq, id, key, lane, state, why, next_attempt_at, last_status_at, ahead,
@@ -78,7 +78,7 @@ BEGIN
 		RETURN;
 	END IF;
 	-- one at a time: two that make one half of a loop each
-	PERFORM pg_advisory_xact_lock(outbox_lane_lock('dead letters', -3));
+	PERFORM outbox_lock_lane('dead letters', -3);
 	WHILE link IS NOT NULL LOOP
 		steps := steps || ' -> ' || link;
 		IF link = p_target THEN

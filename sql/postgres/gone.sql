@@ -4,6 +4,7 @@
 -- other functions, or by views, which have been replaced by now.
 
 -- version 1
+DROP FUNCTION IF EXISTS outbox_lane_lock(text, integer);
 DROP FUNCTION IF EXISTS outbox_due(text, integer, boolean, boolean, pg_snapshot, timestamptz, bigint);
 DROP FUNCTION IF EXISTS outbox_delivered_by(xid8, bigint, text, text, boolean, outbox_receipt, bigint);
 DROP FUNCTION IF EXISTS outbox_delivery_receipt(xid8, bigint, text, text, boolean, outbox_receipt);

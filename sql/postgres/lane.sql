@@ -10,11 +10,27 @@
 CREATE OR REPLACE FUNCTION outbox_now(now timestamptz) RETURNS timestamptz
 LANGUAGE sql VOLATILE AS $$ SELECT coalesce(now, clock_timestamp()) $$;
 
--- A lane is locked for the short transactions that settle, claim or act on it; the number of an advisory lock.
-CREATE OR REPLACE FUNCTION outbox_lane_lock(target text, lane integer) RETURNS bigint
-LANGUAGE sql STABLE AS $$
-	SELECT hashtextextended(current_schema() || '.' || target, lane)
-$$;
+-- A lane is locked for the short transactions that settle, claim or act on it: by its row of outbox_lock, which is made
+-- when it is not there. With the owner's rights: nobody else needs any on that table, and who only publishes has none.
+CREATE OR REPLACE FUNCTION outbox_lock_lane(p_target text, p_lane integer) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT SET row_security = off AS $$
+BEGIN
+	LOOP
+		PERFORM FROM outbox_lock l WHERE l.target = p_target AND l.lane = p_lane FOR UPDATE;
+		EXIT WHEN FOUND;
+		INSERT INTO outbox_lock (target, lane) VALUES (p_target, p_lane) ON CONFLICT DO NOTHING;
+	END LOOP;
+END $$;
+
+-- False: somebody has it.
+CREATE OR REPLACE FUNCTION outbox_try_lock_lane(p_target text, p_lane integer) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT SET row_security = off AS $$
+BEGIN
+	INSERT INTO outbox_lock (target, lane) SELECT p_target, p_lane
+		WHERE NOT EXISTS (SELECT FROM outbox_lock l WHERE l.target = p_target AND l.lane = p_lane) ON CONFLICT DO NOTHING;
+	PERFORM FROM outbox_lock l WHERE l.target = p_target AND l.lane = p_lane FOR UPDATE SKIP LOCKED;
+	RETURN FOUND;
+END $$;
 
 -- What this transaction says is on the disk before anybody is told, whatever the role or the database like better: a
 -- message that was sent must not vanish with a crash of the server, nor an operator's act that was confirmed.
@@ -139,7 +155,7 @@ DECLARE
 	workers integer;
 	rank integer;
 BEGIN
-	PERFORM pg_advisory_xact_lock(outbox_lane_lock(p_target, -1));
+	PERFORM outbox_lock_lane(p_target, -1);
 	t := outbox_now(p_now);
 	until := t + p_duration * interval '1 microsecond';
 	SELECT version INTO found_version FROM outbox_target WHERE name = p_target;
@@ -224,7 +240,7 @@ DECLARE
 	last outbox_receipt;
 	succ outbox_receipt;
 BEGIN
-	PERFORM pg_advisory_xact_lock(outbox_lane_lock(p_target, p_lane));
+	PERFORM outbox_lock_lane(p_target, p_lane);
 	last := outbox_last_receipt(p_target, p_lane);
 	in_flight := 0;
 	IF last.token = p_token THEN

@@ -292,17 +292,17 @@ CREATE OR REPLACE FUNCTION outbox_janitor_lock(p_wait boolean) RETURNS boolean
 LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN
 	IF p_wait THEN
-		PERFORM pg_advisory_xact_lock(outbox_lane_lock('', -3));
+		PERFORM outbox_lock_lane('', -3);
 		RETURN true;
 	END IF;
-	RETURN pg_try_advisory_xact_lock(outbox_lane_lock('', -3));
+	RETURN outbox_try_lock_lane('', -3);
 END $$;
 
 -- The lanes that the failed ones among these are in, and their other deliveries, in the order of dead.sql.
 CREATE OR REPLACE FUNCTION outbox_lock_lanes_of(p_seqs bigint[]) RETURNS void
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
 BEGIN
-	PERFORM pg_advisory_xact_lock(outbox_lane_lock(l.target, l.lane)) FROM (
+	PERFORM outbox_lock_lane(l.target, l.lane) FROM (
 		SELECT d.target, d.lane FROM unnest(p_seqs) s(seq)
 		JOIN outbox_target t ON EXISTS (SELECT FROM outbox_target o JOIN outbox_detour f ON f.target = o.name
 			WHERE f.seq = s.seq AND f.state = 'failed')

@@ -164,8 +164,8 @@ BEGIN
 	IF NOT p_dry THEN
 		PERFORM outbox_janitor_lock(true);
 		FOR name IN SELECT o.name FROM outbox_target o ORDER BY o.name LOOP
-			PERFORM pg_advisory_xact_lock(outbox_lane_lock(name, -2));
-			PERFORM pg_advisory_xact_lock(outbox_lane_lock(name, -1));
+			PERFORM outbox_lock_lane(name, -2);
+			PERFORM outbox_lock_lane(name, -1);
 			PERFORM outbox_lock_lanes(name);
 		END LOOP;
 		PERFORM outbox_stop_publishers();

@@ -37,7 +37,7 @@ BEGIN
 	END IF;
 	lane := m.slot % (SELECT value::integer FROM outbox_meta WHERE name = 'lanes');
 	FOR t IN SELECT o.name FROM outbox_target o ORDER BY outbox_dead_depth(o.name) DESC, o.name LOOP
-		PERFORM pg_advisory_xact_lock(outbox_lane_lock(t.name, lane));
+		PERFORM outbox_lock_lane(t.name, lane);
 	END LOOP;
 	FOR t IN SELECT o.name FROM outbox_target o ORDER BY o.name LOOP
 		look := outbox_act_look(t.name, m.seq, lane);

@@ -10,7 +10,7 @@ DECLARE
 	l integer;
 BEGIN
 	FOR l IN SELECT lane FROM outbox_lane WHERE target = p_target ORDER BY lane LOOP
-		PERFORM pg_advisory_xact_lock(outbox_lane_lock(p_target, l));
+		PERFORM outbox_lock_lane(p_target, l);
 	END LOOP;
 END $$;
 
@@ -86,12 +86,21 @@ BEGIN
 	RETURN new_version;
 END $$;
 
+-- Is this target routed so, and do its lanes go by that? Whatever has made it another one must not last.
+CREATE OR REPLACE FUNCTION outbox_is_routed_by(p_target text, p_route text, p_globs text[], p_published_only boolean)
+RETURNS boolean
+LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
+	SELECT EXISTS (SELECT FROM outbox_target t JOIN outbox_route r ON r.target = t.name AND r.version = t.version
+		WHERE t.name = p_target AND t.route = p_route AND r.types IS NOT DISTINCT FROM outbox_patterns(p_globs)
+			AND r.published_only = p_published_only)
+$$;
+
 -- A purge that is under way knows nothing of a new target or a new routing, and would remove what these claim. It comes
 -- before every other lock.
-CREATE OR REPLACE FUNCTION outbox_route_lock(p_target text, p_route text) RETURNS void
+CREATE OR REPLACE FUNCTION outbox_route_lock(p_target text, p_route text, p_globs text[], p_published_only boolean) RETURNS void
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
 BEGIN
-	IF NOT EXISTS (SELECT FROM outbox_target WHERE name = p_target AND route = p_route) THEN
+	IF NOT outbox_is_routed_by(p_target, p_route, p_globs, p_published_only) THEN
 		PERFORM outbox_janitor_lock(true);
 	END IF;
 END $$;
@@ -107,18 +116,15 @@ DECLARE
 	t timestamptz;
 BEGIN
 	PERFORM outbox_commit_durably();
-	PERFORM outbox_route_lock(p_target, p_route);
-	PERFORM pg_advisory_xact_lock(outbox_lane_lock(p_target, -2));
+	PERFORM outbox_route_lock(p_target, p_route, p_globs, p_published_only);
+	PERFORM outbox_lock_lane(p_target, -2);
 	t := outbox_now(p_now);
 	SELECT * INTO known FROM outbox_target WHERE name = p_target;
 	IF NOT FOUND THEN
 		RETURN outbox_add_target(p_target, p_route, p_globs, p_kind, p_published_only, p_hold, p_unordered,
 			p_start, p_token, t);
 	END IF;
-	-- What the lanes go by, too: whatever has made it another one must not last.
-	rerouted := known.route <> p_route OR NOT EXISTS (SELECT FROM outbox_route r WHERE r.target = p_target
-		AND r.version = known.version AND r.types IS NOT DISTINCT FROM outbox_patterns(p_globs)
-		AND r.published_only = p_published_only);
+	rerouted := NOT outbox_is_routed_by(p_target, p_route, p_globs, p_published_only);
 	IF NOT rerouted AND known.hold = p_hold AND known.unordered = p_unordered THEN
 		RETURN known.version;
 	END IF;
@@ -191,7 +197,7 @@ DECLARE
 	was boolean;
 BEGIN
 	PERFORM outbox_commit_durably();
-	PERFORM pg_advisory_xact_lock(outbox_lane_lock(p_target, -2));
+	PERFORM outbox_lock_lane(p_target, -2);
 	t := outbox_now(p_now);
 	SELECT paused INTO was FROM outbox_target WHERE name = p_target;
 	IF NOT FOUND THEN
@@ -214,9 +220,9 @@ DECLARE
 	whose text;
 BEGIN
 	PERFORM outbox_commit_durably();
-	PERFORM pg_advisory_xact_lock(outbox_lane_lock(p_target, -2));
-	PERFORM pg_advisory_xact_lock(outbox_lane_lock(p_target, -1));
-	PERFORM pg_advisory_xact_lock(outbox_lane_lock('dead letters', -3));
+	PERFORM outbox_lock_lane(p_target, -2);
+	PERFORM outbox_lock_lane(p_target, -1);
+	PERFORM outbox_lock_lane('dead letters', -3);
 	SELECT name INTO whose FROM outbox_target WHERE dead_letter = p_target ORDER BY name LIMIT 1;
 	IF FOUND THEN
 		RAISE EXCEPTION 'target "%" is the dead letter of "%"; take that away first, or drop "%"', p_target, whose, whose
@@ -256,8 +262,8 @@ BEGIN
 	-- First of all: who has looked at these and waits for a lane would wait for us, and we for them.
 	LOCK TABLE outbox_message, outbox_kept, outbox_detour, outbox_id IN ACCESS EXCLUSIVE MODE;
 	FOR each_target IN SELECT name FROM outbox_target ORDER BY name LOOP
-		PERFORM pg_advisory_xact_lock(outbox_lane_lock(each_target, -2));
-		PERFORM pg_advisory_xact_lock(outbox_lane_lock(each_target, -1));
+		PERFORM outbox_lock_lane(each_target, -2);
+		PERFORM outbox_lock_lane(each_target, -1);
 		PERFORM outbox_lock_lanes(each_target);
 	END LOOP;
 	t := outbox_now(p_now);

@@ -16,3 +16,15 @@ ALTER TABLE outbox_target ADD COLUMN resumed_at timestamptz; -- when its last pa
 
 -- An empty key is a key: all messages with it would wait for each other. Rows that have one stay as they are.
 ALTER TABLE outbox_message ADD CONSTRAINT "key is not empty; leave it NULL" CHECK (key <> '') NOT VALID;
+
+-- ---- locks -------------------------------------------------------------------------------------------------
+
+-- Whoever works on a lane, changes a target (lane -2) or its leases (-1) has locked its row here, for one transaction.
+-- Not advisory locks: everybody may take those, also who may only publish. Not logged: locking a row would write
+-- to the server's log. Rows are made when they are needed, and made again after a crash of the server.
+CREATE TABLE outbox_lock (
+	target text NOT NULL,
+	lane integer NOT NULL,
+	PRIMARY KEY (target, lane)
+);
+ALTER TABLE outbox_lock SET UNLOGGED;

@@ -264,3 +264,25 @@ def test_what_only_the_owner_may_do(app):
                        (["rebase"], "permission denied for sequence outbox_message_seq_seq")):
         ran = outbox(app, *args, "--yes", code=6)
         assert what in ran.err and f'role "{app.relay.name}" lacks rights; ' in ran.err, ran
+
+
+def test_a_publisher_stops_nobody_by_locks(app):
+    """Advisory locks are anybody's: a relay must not wait for one. What it waits for, a publisher cannot lock."""
+    app.publisher.sql("INSERT INTO outbox_message (type, key, payload) VALUES ('order.placed', '1', '{}')")
+    outbox(app, "relay", "--to", "events=file:out.jsonl", "--until-idle")
+    for table in ("outbox_lock", "outbox_lane", "outbox_target"):
+        with pytest.raises(psycopg2.errors.InsufficientPrivilege):
+            app.publisher.sql(f"SELECT FROM {table} FOR UPDATE")
+    with pytest.raises(psycopg2.errors.InsufficientPrivilege):
+        app.publisher.sql("SELECT outbox_lock_lane('events', 0)")
+    hostile = psycopg2.connect(app.publisher.url)
+    try:
+        hostile.cursor().execute("SELECT pg_advisory_lock(hashtextextended('app.' || name, lane)) FROM"
+                                 " unnest(ARRAY['events', '', 'dead letters']) name, generate_series(-4, 9) lane")
+        app.publisher.sql("INSERT INTO outbox_message (type, key, payload) VALUES ('order.placed', '2', '{}')")
+        outbox(app, "relay", "--to", "events=file:out.jsonl", "--until-idle")
+        assert len(app.lines()) == 2
+        outbox(app, "purge", "--delivered-before", "0")
+        outbox(app, "pause", "events", "--reason", "a look")
+    finally:
+        hostile.close()

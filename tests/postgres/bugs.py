@@ -81,7 +81,7 @@ BUGS = [
     ("the robber's claim taken for one's own", "advance.sql",
      "	IF last.n = p_n + 1 AND last.token = p_new_token THEN", "	IF last.n = p_n + 1 THEN"),
     ("no lock on the lane", "advance.sql",
-     "	PERFORM pg_advisory_xact_lock(outbox_lane_lock(p_target, p_lane));\n	now :=", "	now :="),
+     "	PERFORM outbox_lock_lane(p_target, p_lane);\n	now :=", "	now :="),
     ("take-over passes what was in flight", "lane.sql",
      "	PERFORM outbox_append_receipt(succ);\n	RETURN succ;",
      "	succ.pos := CASE WHEN last.claim_end < 9223372036854775807 THEN last.claim_end ELSE last.pos END;\n"

@@ -22,6 +22,7 @@ def test_new_target_waits_for_a_purge(make, server):
         other.execute("SET lock_timeout = '300ms'")
         assert other.execute(PUT, ("old", False)).fetchone()[0] == 1
         other.execute("SELECT outbox_target_drop('old', 'me', NULL, NULL)")
+        assert other.execute(PUT, ("events", False)).fetchone()[0]  # another routing than the relay's has to wait, too
         janitor.execute("BEGIN")
         assert janitor.execute(PURGE).fetchone()[0] == len(producer.ledger.committed)
         for unordered in True, False:  # change it, and change it back
@@ -79,7 +80,7 @@ def test_retention_and_a_dead_letter_wait_for_each_other_in_turn(make, server):
         db.execute("INSERT INTO outbox_detour (target, seq, id, lane, state, last_status_at) SELECT name, seq, id, ?,"
                    " 'failed', '2000-01-01' FROM outbox_target, outbox_message WHERE name <> 'events'", (lane,))
         relay.execute("BEGIN")
-        relay.execute("SELECT pg_advisory_xact_lock(outbox_lane_lock('orders', ?))", (lane,))
+        relay.execute("SELECT outbox_lock_lane('orders', ?)", (lane,))
         purged = []
         thread = threading.Thread(target=lambda: purged.append(janitor.execute(
             PURGE.replace("NULL, 9", "clock_timestamp(), 9")).fetchone()[0]))

@@ -139,7 +139,7 @@ static void helper_end(struct helper *h)
 static void lock_lane(struct place *p)
 {
 	place_sql(p, "BEGIN");
-	place_sql(p, "SELECT pg_advisory_xact_lock(outbox_lane_lock('events', 0))");
+	place_sql(p, "SELECT outbox_lock_lane('events', 0)");
 }
 
 static void wait_for_waiting(struct place *p, int64_t n)
@@ -147,7 +147,7 @@ static void wait_for_waiting(struct place *p, int64_t n)
 	for (int i = 0; i < 600; i++) {
 		if (place_number(
 			    p,
-			    "SELECT count(*) FROM pg_locks WHERE NOT granted AND locktype = 'advisory'") >=
+			    "SELECT count(*) FROM pg_locks WHERE NOT granted AND locktype IN ('tuple', 'transactionid')") >=
 		    n)
 			return;
 		place_sql(p, "SELECT pg_sleep(0.05)");

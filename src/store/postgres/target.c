@@ -38,7 +38,7 @@ int pg_target_put(struct outbox_store *store, const struct outbox_target_def *de
 	r = pg_op(s, PG_WRITE,
 		  "SELECT @outbox_band_note($1, $14, @outbox_target_put($1, $2, $3,"
 		  " @outbox_band_kind($1, $4, $13, $14, $8), $5, $6, $7, @outbox_band_start($8, $1, $14),"
-		  " $9, $10, $11, $12)) FROM @outbox_route_lock($1, $2)",
+		  " $9, $10, $11, $12)) FROM @outbox_route_lock($1, $2, $3, $5)",
 		  ARGS(ARG_TEXT(def->name), ARG_TEXT(buf_str(&route)),
 		       ARG_ARRAY(PG_TEXTS, to->types, to->n_types), ARG_TEXT(kind_text(to->kind)),
 		       ARG_BOOL(to->published_only), ARG_BOOL(def->hold), ARG_BOOL(def->unordered),
