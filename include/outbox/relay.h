@@ -117,6 +117,9 @@ struct outbox_target_config {
 	/* The target that gets what fails here, with the reason in headers outbox-dead-*; NULL: none. It is
 	 * registered already or one of these, not external, and leads nowhere back. */
 	const char *dead_letter;
+	/* With OUTBOX_ENVELOPE_EXTERNAL: the headers that leave ("traceparent" stands for the field, too). No others do. */
+	const char *const *headers;
+	size_t n_headers;
 };
 
 #define OUTBOX_TARGET_CONFIG_INIT OUTBOX_SIZED(struct outbox_target_config)

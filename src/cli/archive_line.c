@@ -19,6 +19,7 @@ struct line {
 	struct outbox_header headers[OUTBOX_HEADERS_MAX];
 	size_t n_headers;
 	const char *kind, *others; /* others: the headers that are no attributes, as JSON */
+	int64_t sequence;          /* 0: it has none */
 	bool malformed;
 };
 
@@ -51,6 +52,19 @@ static bool piece_is(const struct json_piece *piece, const char *text)
 	return piece->size == strlen(text) && memcmp(piece->at, text, piece->size) == 0;
 }
 
+/* "42"; 0: it is none of ours. */
+static int64_t read_sequence(const struct json_piece *value)
+{
+	int64_t number;
+	char text[24];
+
+	if (value->at[0] != '"' || value->size >= sizeof(text))
+		return 0;
+	memcpy(text, value->at + 1, value->size - 2);
+	text[value->size - 2] = '\0';
+	return number_parse("sequence", text, 1, INT64_MAX, &number, NULL) ? 0 : number;
+}
+
 /* The members that are no plain texts of the message. False: it is none of these. */
 static bool special(struct line *line, const char *name, const struct json_piece *value)
 {
@@ -72,8 +86,10 @@ static bool special(struct line *line, const char *name, const struct json_piece
 			line->message.priority = minus ? -(int)number : (int)number;
 	} else if (strcmp(name, "outboxmalformed") == 0)
 		line->malformed = true;
+	else if (strcmp(name, "sequence") == 0)
+		line->sequence = read_sequence(value);
 	else
-		return strcmp(name, "specversion") == 0 || strcmp(name, "sequence") == 0;
+		return strcmp(name, "specversion") == 0;
 	return true;
 }
 
@@ -172,8 +188,7 @@ static int take_headers(struct line *line, struct outbox_error *err)
 }
 
 int archive_message(const char *text, size_t size, struct outbox_arena *arena,
-		    struct outbox_message *ret_message, bool *ret_malformed,
-		    struct outbox_error *err)
+		    struct outbox_claimed *ret_found, bool *ret_malformed, struct outbox_error *err)
 {
 	struct line line = { .arena = arena, .message = OUTBOX_MESSAGE_INIT };
 	struct json_members members;
@@ -200,7 +215,8 @@ int archive_message(const char *text, size_t size, struct outbox_arena *arena,
 		return outbox_fail(err, OUTBOX_EPROTO, "no id or no type: not a message of ours");
 	line.message.kind = line.kind && strcmp(line.kind, "command") == 0 ? OUTBOX_KIND_COMMAND
 									   : OUTBOX_KIND_EVENT;
-	*ret_message = line.message;
+	ret_found->message = line.message;
+	ret_found->seq = line.sequence;
 	*ret_malformed = line.malformed;
 	return OUTBOX_OK;
 }

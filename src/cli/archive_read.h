@@ -5,7 +5,7 @@
 /* The lines of an archive: what archive.h wrote, or the same as plain JSON lines. */
 
 #include <outbox/arena.h>
-#include <outbox/message.h>
+#include <outbox/store.h>
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -29,10 +29,11 @@ struct archive_reader *archive_close(struct archive_reader *reader);
 
 /*
  * The message of a line: what the archive kept of it, payload included. ret_malformed: it made no sense when
- * it was archived and was never delivered. EPROTO: this line is not one of ours.
+ * it was archived and was never delivered. Its seq is the place it had in its log, 0: not known. EPROTO: this line is
+ * not one of ours.
  */
 int archive_message(const char *text, size_t size, struct outbox_arena *arena,
-		    struct outbox_message *ret_message, bool *ret_malformed,
+		    struct outbox_claimed *ret_found, bool *ret_malformed,
 		    struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 #endif

@@ -128,7 +128,7 @@ static int next_of_archive(struct feed *feed, struct outbox_arena *arena,
 		if (r || !line)
 			return r;
 		feed->state.position = archive_lines(feed->reader);
-		r = archive_message(line, size, arena, &message->message, &malformed, err);
+		r = archive_message(line, size, arena, message, &malformed, err);
 		if (r == OUTBOX_EPROTO && feed->salvage) {
 			feed->state.salvaged++;
 			malformed = true;
@@ -140,6 +140,7 @@ static int next_of_archive(struct feed *feed, struct outbox_arena *arena,
 					   (long long)feed->state.position);
 		feed->state.malformed += malformed;
 	}
+	feed->state.sequence = message->seq;
 	message->seq = feed->state.position;
 	return OUTBOX_OK;
 }
@@ -170,7 +171,7 @@ static int next_of_log(struct feed *feed, struct outbox_claimed *message, bool *
 		if (r || *ret_end)
 			return r;
 		*message = feed->messages[feed->at++];
-		feed->state.position = message->seq;
+		feed->state.position = feed->state.sequence = message->seq;
 		if (!message->malformed)
 			return OUTBOX_OK;
 		feed->state.malformed++;

@@ -36,6 +36,7 @@ int feed_next(struct feed *feed, struct outbox_arena *arena, struct outbox_claim
 
 struct feed_state {
 	int64_t position;
+	int64_t sequence;   /* the last message's own place in its log; 0: not known */
 	int64_t malformed;  /* passed over: never were messages that anybody could deliver */
 	int64_t salvaged;   /* lines passed over since they make no sense */
 	const char *damage; /* where the file was given up; NULL: it was not */

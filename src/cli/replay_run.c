@@ -16,14 +16,18 @@
 #include "cli/relay_run.h"
 #include "cli/stop.h"
 #include "relay/metrics.h"
+#include "relay/outgoing.h"
 
+#include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #define BATCH 500
 #define BATCH_BYTES ((size_t)8 << 20)
 #define WINDOW 20000
 #define WINDOW_BYTES ((size_t)256 << 20)
 #define SHUTDOWN (30 * OUTBOX_SECONDS)
+#define REPLAY_MARK_MAX (TIME_TEXT_MAX + 24)
 
 /* The message as it goes out, marked. Headers come from the arena. */
 static int prepare(const struct replay *replay, const struct outbox_claimed *found, char *stamp,
@@ -32,17 +36,20 @@ static int prepare(const struct replay *replay, const struct outbox_claimed *fou
 	struct outbox_message message = found->message;
 	struct outbox_header *headers =
 		outbox_arena_alloc(replay->cli->arena, (message.n_headers + 1) * sizeof(*headers));
+	char *mark = outbox_arena_alloc(replay->cli->arena, REPLAY_MARK_MAX);
 	struct outbox_error why = OUTBOX_ERROR_INIT;
 	size_t n = 0;
 	int r;
 
-	if (!headers)
+	if (!headers || !mark)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	snprintf(mark, REPLAY_MARK_MAX, "%s %lld", stamp,
+		 (long long)feed_state(replay->feed).sequence);
 	for (size_t i = 0; i < message.n_headers; i++)
 		if (strcasecmp(message.headers[i].name, REPLAY_HEADER) != 0)
 			headers[n++] = message.headers[i];
 	if (n < OUTBOX_HEADERS_MAX)
-		headers[n++] = (struct outbox_header){ REPLAY_HEADER, stamp };
+		headers[n++] = (struct outbox_header){ REPLAY_HEADER, mark };
 	message.headers = headers;
 	message.n_headers = n;
 	message.due_at = message.expires_at = 0;
@@ -179,6 +186,7 @@ static int deliver_window(struct replay *replay, struct outbox_error *err)
 	r = outbox_relay_new(&relay, &config, err);
 	if (r)
 		return r;
+	relay_set_replay(relay);
 	r = relay_run(&runs, &replay->signal, err);
 	add_counts(replay, relay);
 	outbox_relay_free(relay);

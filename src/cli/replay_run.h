@@ -7,8 +7,6 @@
 #include "cli/replay.h"
 #include "cli/spool.h"
 
-#define REPLAY_HEADER "replayed" /* its value: when the replay began */
-
 struct replay {
 	struct cli *cli;
 	struct replay_filter filter;

@@ -71,6 +71,19 @@ static void check_bands(const struct node *map, const struct config_target *targ
 			       "without a rate nothing is held back; write rate, or remove it");
 }
 
+/* By name: a pattern would let out what nobody thought of. */
+static void check_headers(const struct node *map, const struct config_target *target,
+			  struct problems *problems)
+{
+	char shown[80];
+
+	for (size_t i = 0; i < target->headers.count; i++)
+		if (strpbrk(target->headers.items[i], "*?"))
+			problems_about(problems, node_find(map, "headers"),
+				       "\"%s\" is a pattern; write each name",
+				       text_shown(shown, sizeof(shown), target->headers.items[i]));
+}
+
 void check_target(const struct node *map, const void *value, struct problems *problems)
 {
 	const struct config_target *target = value;
@@ -82,6 +95,11 @@ void check_target(const struct node *map, const void *value, struct problems *pr
 	if (target->external && target->envelope)
 		problems_about(problems, node_find(map, "envelope"),
 			       "an external target has an envelope of its own; remove one of the two");
+	if (!target->external && target->headers.count)
+		problems_about(
+			problems, node_find(map, "headers"),
+			"an internal target gets all of them; remove it, or write external: true");
+	check_headers(map, target, problems);
 	if (target->external && published && !target->match.published)
 		problems_about(problems, published,
 			       "an external target gets published messages only; remove it");

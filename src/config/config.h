@@ -65,6 +65,7 @@ struct config_target {
 	const char *name, *to, *password;
 	struct config_match match;
 	bool external;
+	struct config_texts headers; /* of an external one: these leave, too */
 	int envelope, order;
 	bool hold, bands;
 	struct rate rate;

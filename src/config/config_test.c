@@ -155,6 +155,11 @@ static void test_combinations(void **state)
 		{ GOOD "    external: true\n    match: { published: false }\n",
 		  "outbox.yaml:8:25: targets[0] \"events\", match.published: an external target gets published "
 		  "messages only; remove it\n" },
+		{ GOOD "    headers: [tenant]\n",
+		  "outbox.yaml:7:14: targets[0] \"events\", headers: an internal target gets all of them; remove "
+		  "it, or write external: true\n" },
+		{ GOOD "    external: true\n    headers: [tenant, 'x-*']\n",
+		  "outbox.yaml:8:14: targets[0] \"events\", headers: \"x-*\" is a pattern; write each name\n" },
 		{ GOOD "    order: none\n    hold: true\n",
 		  "outbox.yaml:8:11: targets[0] \"events\", hold: without order nothing waits behind a failed "
 		  "message; remove one of the two\n" },

@@ -16,6 +16,8 @@ static int make_target(const struct config *config, const struct config_target *
 		return r;
 	target.name = from->name;
 	target.envelope = from->external ? OUTBOX_ENVELOPE_EXTERNAL : from->envelope;
+	target.headers = from->headers.items;
+	target.n_headers = from->headers.count;
 	target.order = from->order;
 	target.hold = from->hold;
 	target.start = from->start.where;

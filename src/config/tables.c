@@ -101,6 +101,8 @@ static const struct schema_key target_keys[] = {
 	  .help = "which messages this target gets; unset: all" },
 	{ KEY(BOOL, config_target, external), .fallback = "false",
 	  .help = "outside the house: published messages only, nothing internal in them" },
+	{ KEY(GLOBS, config_target, headers), .otherwise = "none", .example = "[tenant]",
+	  .help = "of an external target: the only headers that leave (or traceparent)" },
 	{ KEY(CHOICE, config_target, envelope), .choices = envelopes, .otherwise = "the transport",
 	  .example = "structured", .help = "the form of a message on the wire" },
 	{ KEY(CHOICE, config_target, order), .choices = schema_orders, .fallback = "strict",

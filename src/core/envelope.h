@@ -36,7 +36,8 @@ struct attribute_name {
 
 extern const struct attribute_name attribute_names[ATTRIBUTES];
 
-#define ENCODED_HEADERS_MAX (OUTBOX_HEADERS_MAX + ATTRIBUTES + 1)
+/* and specversion, and traceparent under its own name */
+#define ENCODED_HEADERS_MAX (OUTBOX_HEADERS_MAX + ATTRIBUTES + 2)
 
 struct outbox_encoder {
 	int envelope;

@@ -7,13 +7,16 @@
 #include <string.h>
 #include <strings.h>
 
+#define TRACE_HEADER "traceparent"
+
+/* hidden: our field goes before a header of this name, two would be ambiguous. */
 static size_t append_own(struct outbox_encoder *encoder, const struct outbox_message *message,
-			 size_t n, const char *shadowed)
+			 size_t n, const char *hidden)
 {
 	size_t i;
 
 	for (i = 0; i < message->n_headers && n < ENCODED_HEADERS_MAX; i++) {
-		if (shadowed && strcasecmp(message->headers[i].name, shadowed) == 0)
+		if (hidden && strcasecmp(message->headers[i].name, hidden) == 0)
 			continue;
 		encoder->headers[n++] = message->headers[i];
 	}
@@ -31,7 +34,11 @@ size_t envelope_binary(struct outbox_encoder *encoder, const struct outbox_messa
 			encoder->headers[n++] =
 				(struct outbox_header){ encoder->names[i], values[i] };
 	}
-	return append_own(encoder, message, n, NULL);
+	/* Instrumentation looks for its own header; tracestate is a header of the message already. */
+	if (!values[ATTRIBUTE_TRACE] || strcmp(encoder->names[ATTRIBUTE_TRACE], TRACE_HEADER) == 0)
+		return append_own(encoder, message, n, NULL);
+	encoder->headers[n++] = (struct outbox_header){ TRACE_HEADER, values[ATTRIBUTE_TRACE] };
+	return append_own(encoder, message, n, TRACE_HEADER);
 }
 
 size_t envelope_native(struct outbox_encoder *encoder, const struct outbox_message *message,
@@ -45,6 +52,5 @@ size_t envelope_native(struct outbox_encoder *encoder, const struct outbox_messa
 		if (values[i] && name)
 			encoder->headers[n++] = (struct outbox_header){ name, values[i] };
 	}
-	/* The field goes before a header of the same name: two would be ambiguous. */
-	return append_own(encoder, message, n, values[ATTRIBUTE_TRACE] ? "traceparent" : NULL);
+	return append_own(encoder, message, n, values[ATTRIBUTE_TRACE] ? TRACE_HEADER : NULL);
 }

@@ -96,21 +96,23 @@ static void assert_members(json_t *root, const char *const (*want)[2], size_t n)
 
 #define OTHERS \
 	"{\"X-Trace-Id\":\"q\\\"\xe2\x82\xac\",\"kind\":\"mine\",\"tabbed\":\"a\\tb\",\"averyveryverylongname1\":\"x\"}"
-#define SHARED                                                                                     \
-	{ "specversion", "1.0" }, { "id", "id-1" }, { "source", "/shop" },                         \
-		{ "type", "order.placed" }, { "subject", "order/42" },                             \
-		{ "time", "2023-11-14T22:13:20.25Z" }, { "partitionkey", "42" },                   \
-		{ "correlationid", "corr" }, { "causationid", "cause" }, { "traceparent", TRACE }, \
-		{ "tenant", "7" }, { "outboxheaders", OTHERS },                                    \
-	{                                                                                          \
-		"datacontenttype", "application/json"                                              \
+#define SHARED                                                                            \
+	{ "specversion", "1.0" }, { "id", "id-1" }, { "source", "/shop" },                \
+		{ "type", "order.placed" }, { "subject", "order/42" },                    \
+		{ "time", "2023-11-14T22:13:20.25Z" }, { "partitionkey", "42" },          \
+		{ "correlationid", "corr" }, { "traceparent", TRACE }, { "tenant", "7" }, \
+		{ "outboxheaders", OTHERS },                                              \
+	{                                                                                 \
+		"datacontenttype", "application/json"                                     \
 	}
 
 static void structured_has_everything_once(void **state)
 {
-	static const char *const want[][2] = {
-		SHARED, { "kind", "command" }, { "topic", "orders" }, { "sequence", "77" }
-	};
+	static const char *const want[][2] = { SHARED,
+					       { "causationid", "cause" },
+					       { "kind", "command" },
+					       { "topic", "orders" },
+					       { "sequence", "77" } };
 	json_auto_t *root = structured(OUTBOX_ENVELOPE_CE_STRUCTURED, &full);
 
 	(void)state;
@@ -202,15 +204,24 @@ static void assert_headers(const struct outbox_encoded *encoded, const char *con
 
 static void binary_has_attributes_as_headers(void **state)
 {
-	static const char *const want[][2] = {
-		{ "ce-specversion", "1.0" },   { "ce-id", "id-1" },
-		{ "ce-source", "/shop" },      { "ce-type", "order.placed" },
-		{ "ce-subject", "order/42" },  { "ce-time", "2023-11-14T22:13:20.25Z" },
-		{ "ce-partitionkey", "42" },   { "ce-correlationid", "corr" },
-		{ "ce-causationid", "cause" }, { "ce-traceparent", TRACE },
-		{ "ce-kind", "command" },      { "ce-topic", "orders" },
-		{ "ce-sequence", "77" },       OWN
-	};
+	static const char *const want[][2] = { { "ce-specversion", "1.0" },
+					       { "ce-id", "id-1" },
+					       { "ce-source", "/shop" },
+					       { "ce-type", "order.placed" },
+					       { "ce-subject", "order/42" },
+					       { "ce-time", "2023-11-14T22:13:20.25Z" },
+					       { "ce-partitionkey", "42" },
+					       { "ce-correlationid", "corr" },
+					       { "ce-causationid", "cause" },
+					       { "ce-traceparent", TRACE },
+					       { "ce-kind", "command" },
+					       { "ce-topic", "orders" },
+					       { "ce-sequence", "77" },
+					       { "traceparent", TRACE },
+					       OWN };
+	static const struct outbox_header theirs[] = { { "TraceParent", "theirs" },
+						       { "tracestate", "a=1" } };
+	struct outbox_message traced = full;
 	struct outbox_encoded encoded = encode(OUTBOX_ENVELOPE_CE_BINARY, &full);
 	struct outbox_item item = { .message = &full };
 	struct outbox_encoder *encoder;
@@ -220,6 +231,16 @@ static void binary_has_attributes_as_headers(void **state)
 	assert_ok(outbox_encoder_new(OUTBOX_ENVELOPE_CE_BINARY, "ce_", &encoder, err));
 	assert_ok(outbox_encode(encoder, &item, &encoded, err));
 	assert_string_equal(encoded.headers[0].name, "ce_specversion");
+	traced.headers = theirs;
+	traced.n_headers = 2;
+	encoded = encode(OUTBOX_ENVELOPE_CE_BINARY, &traced);
+	assert_int_equal(encoded.n_headers, 15);
+	assert_string_equal(encoded.headers[13].value, TRACE);
+	assert_string_equal(encoded.headers[14].name, "tracestate");
+	traced.traceparent = NULL;
+	encoded = encode(OUTBOX_ENVELOPE_CE_BINARY, &traced);
+	assert_int_equal(encoded.n_headers, 14);
+	assert_string_equal(encoded.headers[12].value, "theirs");
 	assert_null(outbox_encoder_free(encoder));
 	assert_null(outbox_encoder_free(NULL));
 }

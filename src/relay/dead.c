@@ -27,13 +27,24 @@ static void lift_bars(struct outbox_message *m)
 		m->content_type = utf8_valid(m->data, m->size) ? "text/plain" : DEFAULT_BYTES_TYPE;
 }
 
+/* As it is, cut: the envelope that needs escapes makes them. */
+static const char *one_line(const char *reason, char out[REASON_MAX])
+{
+	size_t size = strlen(reason ? reason : ""), kept = utf8_cut(reason, size, REASON_MAX - 4);
+
+	if (!reason)
+		return "unknown";
+	snprintf(out, REASON_MAX, "%.*s%s", (int)kept, reason, kept < size ? "..." : "");
+	text_clean(out);
+	return out;
+}
+
 int dead_headers(struct outbox_claimed *c, struct outbox_arena *arena, struct outbox_error *err)
 {
 	char attempts[16], at[TIME_TEXT_MAX], reason[REASON_MAX];
 	const struct outbox_header ours[] = {
 		{ DEAD_HEADER "target", c->dead_target },
-		{ DEAD_HEADER "reason",
-		  text_shown(reason, sizeof(reason), c->dead_reason ? c->dead_reason : "unknown") },
+		{ DEAD_HEADER "reason", one_line(c->dead_reason, reason) },
 		{ DEAD_HEADER "attempts", attempts },
 		{ DEAD_HEADER "at", time_format(c->dead_at, at) },
 	};

@@ -123,6 +123,10 @@ static void a_reason_is_one_line_of_bounded_length(void **state)
 	assert_ok(dead_headers(&c, arena, err));
 	assert_null(strpbrk(said(&c, "outbox-dead-reason"), "\r\n\x1b\x7f"));
 	assert_non_null(strstr(said(&c, "outbox-dead-reason"), "Evil: 1"));
+	c.dead_reason = "no \"queue\" C:\\x";
+	c.message.n_headers = 0;
+	assert_ok(dead_headers(&c, arena, err));
+	assert_string_equal(said(&c, "outbox-dead-reason"), "no \"queue\" C:\\x");
 	memset(reason, 'x', sizeof(reason) - 1);
 	reason[sizeof(reason) - 1] = '\0';
 	c = claimed();

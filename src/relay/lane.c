@@ -3,6 +3,7 @@
 
 #include "base/failpoint.h"
 #include "base/text.h"
+#include "relay/outgoing.h"
 #include "relay/refusals.h"
 #include "relay/trouble.h"
 
@@ -220,7 +221,8 @@ static void advanced(struct worker *w, struct lane *lane, size_t want, outbox_ti
 	if (lane->read_at - now > slow(w))
 		lane->limit = fresh->claim.count > 1 ? fresh->claim.count / 2 : 1;
 	lane->phase = LANE_SEND;
-	if (flight_begin(fresh, mode(w), w->target->hold, &err)) {
+	if (flight_begin(fresh, mode(w), w->target->hold, &err) ||
+	    outgoing_prepare(fresh, w->plan, w->target, &err)) {
 		/* Claimed, but no memory to work on it: take the lane anew. */
 		forget_flight(w, lane);
 		lane->phase = LANE_TAKE;

@@ -10,6 +10,11 @@ bool relay_running(const struct outbox_relay *relay)
 	return atomic_load(&relay->started) && !atomic_load(&relay->stopping);
 }
 
+void relay_set_replay(struct outbox_relay *relay)
+{
+	relay->plan.replay = true;
+}
+
 size_t relay_target_count(const struct outbox_relay *relay)
 {
 	return relay->plan.n_targets;

@@ -56,6 +56,9 @@ struct target_metrics {
 /* Has it been started, and nobody told it to stop? */
 bool relay_running(const struct outbox_relay *relay);
 
+/* Its store is a replay's spool: see relay/outgoing.h. Before it starts. */
+void relay_set_replay(struct outbox_relay *relay);
+
 size_t relay_target_count(const struct outbox_relay *relay);
 void relay_target_metrics(const struct outbox_relay *relay, size_t target,
 			  struct target_metrics *ret_metrics);

@@ -23,24 +23,27 @@ static outbox_time first_time(outbox_time given, outbox_time preset, outbox_time
 	return given ? given : preset ? preset : fallback;
 }
 
+static int copy_list(const char *const *from, size_t n, struct outbox_arena *arena,
+		     const char *const **to, struct outbox_error *err)
+{
+	const char **list = n ? outbox_arena_alloc(arena, n * sizeof(*list)) : NULL;
+
+	for (size_t i = 0; list && i < n; i++) {
+		list[i] = outbox_arena_text(arena, from[i]);
+		if (!list[i])
+			list = NULL;
+	}
+	if (n && !list)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	*to = list;
+	return OUTBOX_OK;
+}
+
 static int copy_route(const struct outbox_route *from, struct outbox_arena *arena,
 		      struct outbox_route *to, struct outbox_error *err)
 {
-	const char **types;
-
 	*to = *from;
-	if (!from->n_types)
-		return OUTBOX_OK;
-	types = outbox_arena_alloc(arena, from->n_types * sizeof(*types));
-	if (!types)
-		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
-	for (size_t i = 0; i < from->n_types; i++) {
-		types[i] = outbox_arena_text(arena, from->types[i]);
-		if (!types[i])
-			return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
-	}
-	to->types = types;
-	return OUTBOX_OK;
+	return copy_list(from->types, from->n_types, arena, &to->types, err);
 }
 
 static int check_rate(const struct outbox_target_config *c, struct outbox_error *err)
@@ -97,9 +100,10 @@ static int copy_texts(const struct outbox_target_config *c, struct outbox_arena 
 	t->name = outbox_arena_text(arena, c->name);
 	t->to = outbox_arena_text(arena, c->to);
 	t->dead_letter = c->dead_letter ? outbox_arena_text(arena, c->dead_letter) : NULL;
+	t->n_headers = c->n_headers;
 	if (!t->name || !t->to || (c->dead_letter && !t->dead_letter))
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
-	return OUTBOX_OK;
+	return copy_list(c->headers, c->n_headers, arena, &t->headers, err);
 }
 
 static int plan_target(const struct outbox_relay_config *relay,
@@ -117,6 +121,9 @@ static int plan_target(const struct outbox_relay_config *relay,
 		return outbox_fail(err, OUTBOX_ECONFIG,
 				   "to: missing; say where it goes, like "
 				   "file:out.jsonl");
+	if (c.n_headers && c.envelope != OUTBOX_ENVELOPE_EXTERNAL)
+		return outbox_fail(err, OUTBOX_ECONFIG,
+				   "headers: an internal target gets all of them; remove it");
 	r = route_check(&c.route, err);
 	if (!r)
 		r = copy_route(&c.route, arena, &t->route, err);

@@ -13,6 +13,8 @@ struct target_plan {
 	const char *name;
 	const char *to;
 	int envelope;
+	const char *const *headers; /* external: these leave, too */
+	size_t n_headers;
 	int order;
 	bool hold;
 	int start;
@@ -44,6 +46,7 @@ struct relay_plan {
 	struct outbox_clock *clock;
 	uint64_t seed;
 	bool no_bell; /* poll only */
+	bool replay;  /* the store is a replay's spool */
 	struct log log;
 };
 

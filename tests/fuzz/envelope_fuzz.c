@@ -137,22 +137,12 @@ static bool in_list(const char *const *list, const char *name)
 
 static void check_names(json_t *root, const struct outbox_message *m, bool external)
 {
-	static const char *const open[] = { "specversion",
-					    "id",
-					    "source",
-					    "type",
-					    "subject",
-					    "time",
-					    "partitionkey",
-					    "correlationid",
-					    "causationid",
-					    "traceparent",
-					    "datacontenttype",
-					    "data",
-					    "data_base64",
-					    "outboxheaders",
-					    NULL };
-	static const char *const internal[] = { "kind", "topic", "sequence", NULL };
+	static const char *const open[] = {
+		"specversion", "id",           "source",        "type",        "subject",
+		"time",        "partitionkey", "correlationid", "traceparent", "datacontenttype",
+		"data",        "data_base64",  "outboxheaders", NULL
+	};
+	static const char *const internal[] = { "causationid", "kind", "topic", "sequence", NULL };
 	const char *name;
 	json_t *value;
 
@@ -189,10 +179,11 @@ static void check_structured(const struct outbox_message *m, const struct outbox
 	check_field(root, "subject", m->subject);
 	check_field(root, "partitionkey", m->key);
 	check_field(root, "correlationid", m->correlation_id);
-	check_field(root, "causationid", m->causation_id);
 	check_field(root, "traceparent", m->traceparent);
-	if (!external)
+	if (!external) {
+		check_field(root, "causationid", m->causation_id);
 		check_field(root, "topic", m->topic);
+	}
 	check_time(json_string_value(json_object_get(root, "time")));
 	check_names(root, m, external);
 	check_headers(root, m);

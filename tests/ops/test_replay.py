@@ -115,6 +115,21 @@ def test_to_one_target_by_its_own_rules(shop):
     assert (row["actor"].split("@")[0], row["target"], json.loads(row["detail"])["messages"]) == ("alice", "partner", 10)
 
 
+@pytest.mark.parametrize("way", ["archive", "log"])
+def test_a_replayed_message_keeps_its_sequence(shop, way):
+    publish_all(shop, 30, shop.kind)
+    shop.run("relay", "--config", "outbox.yaml", "--until-idle")
+    was = shop.lines("events.jsonl")
+    past = ["--from-log"]
+    if way == "archive":
+        shop.run("purge", "--delivered-before", "0", "--archive", "old.jsonl.zst")
+        past = ["old.jsonl.zst"]
+    shop.run("replay", *past, "--config", "outbox.yaml", "--target", "events", "--yes", "--key", "k2")
+    again = shop.lines("events.jsonl")[len(was):]
+    assert again and all("T" in line.pop("replayed") for line in again)
+    assert again == [line for line in was if line.get("partitionkey") == "k2"]
+
+
 def test_from_the_log(shop):
     publish_all(shop, 30, shop.kind)
     shop.run("relay", "--config", "outbox.yaml", "--until-idle")

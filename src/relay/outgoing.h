@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef RELAY_OUTGOING_H
+#define RELAY_OUTGOING_H
+
+/* What leaves differs from what was stored: to targets outside the house, and in a replay. */
+
+#include "relay/flight.h"
+#include "relay/plan.h"
+
+/*
+ * The mark of a replayed message, a header: when the replay began. In the spool the message's sequence follows,
+ * behind a blank: what leaves has its own place in the log, not the one in the spool.
+ */
+#define REPLAY_HEADER "replayed"
+
+/* The flight has begun: make its items what is to leave. ENOMEM. */
+int outgoing_prepare(struct flight *flight, const struct relay_plan *plan,
+		     const struct target_plan *target, struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+#endif
