@@ -21,6 +21,8 @@ CREATE OR REPLACE FUNCTION outbox_lane_view(p_target text, p_lane integer, p_ver
 LANGUAGE plpgsql STABLE AS $$
 DECLARE
 	v outbox_view;
+	fault text;
+	there integer;
 BEGIN
 	SELECT t.version, t.paused, t.hold, t.unordered,
 		(SELECT value::integer FROM outbox_meta WHERE name = 'lanes'),
@@ -37,7 +39,37 @@ BEGIN
 	IF NOT FOUND THEN
 		PERFORM outbox_no_target(p_target);
 	END IF;
+	SELECT l.refused, o.lane + 1 INTO fault, there FROM outbox_lane l
+		CROSS JOIN (SELECT n.lane FROM outbox_lane n WHERE n.target = p_target ORDER BY n.target DESC, n.lane DESC LIMIT 1) o
+		WHERE l.target = p_target AND l.lane = p_lane;
+	IF fault IS NOT NULL OR there <> v.lanes THEN
+		RAISE EXCEPTION '%', coalesce(fault, outbox_lanes_fault(p_target, v.lanes)) USING ERRCODE = 'OB004';
+	END IF;
 	RETURN v;
+END $$;
+
+-- At every look: does the lane stand ahead of the database?
+CREATE OR REPLACE FUNCTION outbox_check_ahead(p outbox_receipt, log_end bigint, now_at pg_snapshot) RETURNS void
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+	IF p.cur_seq > log_end OR p.cur_xid >= pg_snapshot_xmax(now_at) THEN
+		RAISE EXCEPTION '%', outbox_position_ahead(p, log_end, now_at) USING ERRCODE = 'OB004';
+	END IF;
+END $$;
+
+-- When a window opens: was the log numbered anew behind it? And once a session, which is one server's: is it this one's?
+CREATE OR REPLACE FUNCTION outbox_check_window(p outbox_receipt) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+	fault text := outbox_window_fault(p, p.prev_seq, p.prev_xid, 1000);
+BEGIN
+	IF fault IS NULL AND current_setting('outbox.server_of', true) IS DISTINCT FROM current_schema() THEN
+		fault := outbox_cluster_fault(p);
+		PERFORM set_config('outbox.server_of', current_schema(), false);
+	END IF;
+	IF fault IS NOT NULL THEN
+		RAISE EXCEPTION '%', fault USING ERRCODE = 'OB004';
+	END IF;
 END $$;
 
 -- Are there so many late messages, whosesoever, that a lane must not look at them with every poll?
@@ -61,7 +93,7 @@ DECLARE
 	log_end bigint := outbox_log_end();
 	late xid8[];
 BEGIN
-	PERFORM outbox_check_position(last, log_end, cur);
+	PERFORM outbox_check_ahead(last, log_end, cur);
 	IF last.cur::text <> last.prev::text OR log_end - last.cur_seq > outbox_ahead_max() THEN
 		RETURN true;
 	END IF;
@@ -256,7 +288,7 @@ BEGIN
 	fresh := pg_current_snapshot();
 	fresh_seq := outbox_log_end();
 	fresh_xid := pg_current_xact_id();
-	PERFORM outbox_check_position(last, fresh_seq, fresh);
+	PERFORM outbox_check_ahead(last, fresh_seq, fresh);
 	-- A claim need not be durable before its messages are sent: if the server crashes and forgets it, the lane is
 	-- fenced and they are sent again. What is settled must be; and so must the messages, whose publishers may not have
 	-- waited for the disk (synchronous_commit off): this commit waits for them then, also where ours would not.
@@ -279,6 +311,7 @@ BEGIN
 	may := p_max > 0 AND NOT v.paused AND v.version = p_version;
 	WHILE may LOOP
 		IF succ.pos = 0 THEN
+			PERFORM outbox_check_window(succ);
 			succ.cur := fresh; -- a new window, or one of which nothing is settled yet
 			succ.cur_seq := fresh_seq;
 			succ.cur_xid := fresh_xid;

@@ -16,3 +16,6 @@ DROP FUNCTION IF EXISTS outbox_count_unsettled(outbox_target, bigint);
 DROP FUNCTION IF EXISTS outbox_is_settled_whole(bigint, bigint, outbox_cut[]);
 DROP FUNCTION IF EXISTS outbox_old_partitions(outbox_cut[], bigint);
 DROP FUNCTION IF EXISTS outbox_scan_partitions(outbox_cut[], bigint, bigint, bigint, bigint, boolean);
+DROP FUNCTION IF EXISTS outbox_check_position(outbox_receipt, bigint, pg_snapshot);
+DROP FUNCTION IF EXISTS outbox_check_history(outbox_receipt);
+DROP FUNCTION IF EXISTS outbox_rebase_lane(outbox_receipt, bigint, boolean, text, bigint, timestamptz);

@@ -65,35 +65,56 @@ BEGIN
 	RETURN last;
 END $$;
 
--- A position that lies ahead of the database belongs to another history: a restored dump, a reset sequence.
-CREATE OR REPLACE FUNCTION outbox_check_position(p outbox_receipt, log_end bigint, now_at pg_snapshot) RETURNS void
+-- ---- positions that belong to another history -------------------------------------------------------------------
+--
+-- A restored dump, a sequence that was set back: then numbers that a position has passed are given again, and what
+-- gets them would be passed unseen. A lane with such a position is refused, and stays refused when publishers have pushed
+-- the counters past it: outbox_refuse() notes it in outbox_lane, outbox_rebase() alone takes it away. The note may be
+-- missing, when nobody looked or who looked died; so it is looked for what numbers given again leave behind whenever a
+-- window opens. No message at or below a receipt's seq has a higher xid than goes with it (see outbox_receipt).
+
+-- NULL: the position does not lie ahead of the database.
+CREATE OR REPLACE FUNCTION outbox_position_ahead(p outbox_receipt, log_end bigint, now_at pg_snapshot) RETURNS text
+LANGUAGE sql STABLE AS $$
+	SELECT CASE WHEN (p).cur_seq > log_end THEN format('target %s, lane %s stands at message %s, but the log ends at %s: the log was restored, truncated or its sequence reset; run: outbox rebase',
+			(p).target, (p).lane, (p).cur_seq, log_end)
+		WHEN (p).cur_xid >= pg_snapshot_xmax(now_at) THEN format('target %s, lane %s stands at transaction %s, but this database is at %s: it comes from another server (restored, copied or upgraded); run: outbox rebase',
+			(p).target, (p).lane, (p).cur_xid, pg_snapshot_xmax(now_at)) END
+$$;
+
+-- A message at or below p_seq that is younger than p_xid; NULL: none was found. All that are younger are looked at where
+-- they are few, else the oldest and the youngest of them, p_look of each, and the last one before p_seq: where a counter
+-- was set back and has come by again, the new ones are next to the old ones on one of these sides. Never a scan, also not
+-- over dead rows: callers have sequential scans and sorting switched off.
+CREATE OR REPLACE FUNCTION outbox_numbered_again(p_floor bigint, p_seq bigint, p_xid xid8, p_look bigint) RETURNS bigint
 LANGUAGE plpgsql STABLE AS $$
+DECLARE
+	again bigint;
+	looked bigint;
 BEGIN
-	IF p.cur_seq > log_end THEN
-		RAISE EXCEPTION 'target %, lane % stands at message %, but the log ends at %: the log was restored, truncated or its sequence reset; run: outbox rebase',
-			p.target, p.lane, p.cur_seq, log_end USING ERRCODE = 'OB004';
-	ELSIF p.cur_xid >= pg_snapshot_xmax(now_at) THEN
-		RAISE EXCEPTION 'target %, lane % stands at transaction %, but this database is at %: it comes from another server (restored, copied or upgraded); run: outbox rebase',
-			p.target, p.lane, p.cur_xid, pg_snapshot_xmax(now_at) USING ERRCODE = 'OB004';
+	SELECT min(q.seq) FILTER (WHERE q.seq <= p_seq AND q.seq > p_floor), count(*) INTO again, looked FROM (
+		SELECT m.seq FROM outbox_message m WHERE m.xid > p_xid ORDER BY m.xid, m.seq LIMIT p_look) q;
+	IF again IS NOT NULL OR looked < p_look THEN
+		RETURN again;
 	END IF;
+	RETURN (SELECT q.seq FROM (
+			(SELECT m.seq, m.xid FROM outbox_message m WHERE m.xid > p_xid ORDER BY m.xid DESC, m.seq DESC LIMIT p_look)
+			UNION ALL
+			(SELECT m.seq, m.xid FROM outbox_message m WHERE m.seq <= p_seq AND m.seq > p_seq - 1000
+				ORDER BY m.seq DESC LIMIT 1)) q
+		WHERE q.seq <= p_seq AND q.seq > p_floor AND q.xid > p_xid LIMIT 1);
 END $$;
 
--- At take(), when it costs nothing: were these receipts written by this server, on this log?
-CREATE OR REPLACE FUNCTION outbox_check_history(p outbox_receipt) RETURNS void
-LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
+CREATE OR REPLACE FUNCTION outbox_window_fault(p outbox_receipt, p_seq bigint, p_xid xid8, p_look bigint) RETURNS text
+LANGUAGE plpgsql STABLE AS $$
 DECLARE
-	known text := (SELECT value FROM outbox_meta WHERE name = 'cluster');
+	again bigint := outbox_numbered_again(p.floor, p_seq, p_xid, p_look);
 BEGIN
-	IF known <> outbox_cluster() THEN
-		RAISE EXCEPTION 'target %, lane %: its receipts were written on another server (% here, % then), whose transaction numbers mean nothing here; run: outbox rebase',
-			p.target, p.lane, outbox_cluster(), known USING ERRCODE = 'OB004';
+	IF again IS NOT NULL THEN
+		RETURN format('target %s, lane %s stands at message %s, and message %s before it is younger: the log''s sequence was reset; run: outbox rebase',
+			p.target, p.lane, p_seq, again);
 	END IF;
-	PERFORM FROM (SELECT xid FROM outbox_message WHERE seq <= p.prev_seq AND seq > p.floor ORDER BY seq DESC LIMIT 100) m
-		WHERE m.xid > p.prev_xid;
-	IF FOUND THEN
-		RAISE EXCEPTION 'target %, lane %: messages at or before % are younger than the position; the log''s sequence was reset; run: outbox rebase',
-			p.target, p.lane, p.prev_seq USING ERRCODE = 'OB004';
-	END IF;
+	RETURN NULL;
 END $$;
 
 -- Which server this is, as far as one may know it.
@@ -104,6 +125,48 @@ BEGIN
 EXCEPTION WHEN insufficient_privilege THEN
 	RETURN NULL;
 END $$;
+
+CREATE OR REPLACE FUNCTION outbox_cluster_fault(p outbox_receipt) RETURNS text
+LANGUAGE plpgsql STABLE AS $$
+DECLARE
+	known text := (SELECT value FROM outbox_meta WHERE name = 'cluster');
+	here text := outbox_cluster();
+BEGIN
+	IF known <> here THEN
+		RETURN format('target %s, lane %s: its receipts were written on another server (%s here, %s then), whose transaction numbers mean nothing here; run: outbox rebase',
+			p.target, p.lane, here, known);
+	END IF;
+	RETURN NULL;
+END $$;
+
+-- All that can be wrong with a lane's position, or NULL. p_look as above.
+CREATE OR REPLACE FUNCTION outbox_history_fault(p outbox_receipt, p_look bigint) RETURNS text
+LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off SET enable_seqscan = off SET enable_bitmapscan = off
+SET enable_sort = off SET jit = off AS $$
+	SELECT coalesce((SELECT l.refused FROM outbox_lane l WHERE l.target = (p).target AND l.lane = (p).lane),
+		outbox_position_ahead(p, outbox_log_end(), pg_current_snapshot()),
+		outbox_cluster_fault(p),
+		outbox_window_fault(p, (p).prev_seq, (p).prev_xid, p_look),
+		CASE WHEN (p).cur_seq > (p).prev_seq THEN outbox_window_fault(p, (p).cur_seq, (p).cur_xid, p_look) END)
+$$;
+
+-- Note that a lane is refused, once; by its driver, when it was told so: what refuses rolls back.
+CREATE OR REPLACE FUNCTION outbox_refuse(p_target text, p_lane integer, p_now timestamptz) RETURNS void
+LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off SET lock_timeout = '10s' AS $$
+BEGIN
+	PERFORM outbox_lock_lane(p_target, p_lane);
+	UPDATE outbox_lane l SET refused = f.fault, refused_at = outbox_now(p_now)
+		FROM (SELECT outbox_history_fault(outbox_last_receipt(p_target, p_lane), 1000) AS fault OFFSET 0) f
+		WHERE l.target = p_target AND l.lane = p_lane AND l.refused IS NULL AND f.fault IS NOT NULL;
+END $$;
+
+-- Which lane a message belongs to depends on their number: with another one, messages would be passed.
+CREATE OR REPLACE FUNCTION outbox_lanes_fault(p_target text, p_lanes integer) RETURNS text
+LANGUAGE sql STABLE AS $$
+	SELECT format('target %s has %s lanes, but outbox_meta says %s: it was changed by hand; set it back: UPDATE outbox_meta SET value = ''%s'' WHERE name = ''lanes''',
+		p_target, l.there, p_lanes, l.there)
+	FROM (SELECT max(lane) + 1 AS there FROM outbox_lane WHERE target = p_target) l WHERE l.there <> p_lanes
+$$;
 
 CREATE OR REPLACE FUNCTION outbox_is_cautious(p outbox_receipt) RETURNS boolean
 LANGUAGE sql IMMUTABLE AS $$
@@ -208,9 +271,12 @@ CREATE OR REPLACE FUNCTION outbox_take_over(last outbox_receipt, p_owner text, p
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
 	succ outbox_receipt := outbox_next_receipt(last, p_token, p_owner, p_now);
+	fault text := coalesce(outbox_history_fault(last, 100000),
+		outbox_lanes_fault(last.target, (SELECT value::integer FROM outbox_meta WHERE name = 'lanes')));
 BEGIN
-	PERFORM outbox_check_position(last, outbox_log_end(), pg_current_snapshot());
-	PERFORM outbox_check_history(last);
+	IF fault IS NOT NULL THEN
+		RAISE EXCEPTION '%', fault USING ERRCODE = 'OB004';
+	END IF;
 	IF last.claim_count > 0 THEN
 		succ.takeovers := last.takeovers + 1;
 		IF succ.takeovers >= 2 THEN

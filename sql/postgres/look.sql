@@ -32,6 +32,11 @@ BEGIN
 			|| outbox_late(l.cur::pg_snapshot, l.cur_xid, now_at)) x);
 	SELECT min(greatest(l.pos, l.prev_seq)), max(l.cur_seq), max(l.claim_last) INTO v.low, v.log_end, v.claim_last
 		FROM unnest(v.last) l;
+	-- Relays refuse it, since numbers were given again: what has them lies anywhere.
+	IF EXISTS (SELECT FROM outbox_lane l WHERE l.target = t.name AND l.refused IS NOT NULL) THEN
+		v.low := 0;
+		v.late := '{}';
+	END IF;
 	v.detours := (SELECT d.seq FROM outbox_detour d
 		WHERE d.target = t.name AND d.seq > CASE WHEN v.late = '{}' THEN v.low ELSE 0 END
 		ORDER BY d.target, d.seq LIMIT 1) IS NOT NULL;
@@ -42,7 +47,7 @@ END $$;
 CREATE OR REPLACE FUNCTION outbox_is_claimed(xid xid8, seq bigint, p outbox_receipt) RETURNS boolean
 LANGUAGE sql IMMUTABLE AS $$
 	SELECT seq > (p).pos AND seq <= (p).claim_end AND pg_visible_in_snapshot(xid, (p).cur)
-		AND NOT pg_visible_in_snapshot(xid, (p).prev)
+		AND (seq > (p).prev_seq OR NOT pg_visible_in_snapshot(xid, (p).prev))
 $$;
 
 CREATE OR REPLACE FUNCTION outbox_route_takes(type text, kind text, published boolean, r outbox_route) RETURNS boolean

@@ -280,7 +280,7 @@ BEGIN
 	messages := 0;
 	detours := 0;
 	more := false;
-	IF NOT outbox_janitor_lock(false) THEN
+	IF NOT outbox_janitor_lock(false) OR outbox_refused() IS NOT NULL THEN
 		RETURN;
 	END IF;
 	SELECT * INTO p FROM outbox_old_partitions(cuts, p_delivered, p_through) LIMIT 1;

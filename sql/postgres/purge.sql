@@ -321,6 +321,7 @@ DECLARE
 	locked bigint[];
 	gone record;
 	kept record;
+	refused text;
 BEGIN
 	messages := 0;
 	failed := 0;
@@ -330,6 +331,13 @@ BEGIN
 	seen := 0;
 	IF NOT outbox_janitor_lock(p_actor IS NOT NULL) THEN
 		RETURN;
+	END IF;
+	-- What a position says of a message may be another one's truth.
+	refused := outbox_refused();
+	IF refused IS NOT NULL AND p_actor IS NULL THEN
+		RETURN; -- who cleans up says so about the lane itself
+	ELSIF refused IS NOT NULL THEN
+		RAISE EXCEPTION 'nothing is removed while relays refuse a lane: %', refused USING ERRCODE = 'OB002';
 	END IF;
 	cuts := outbox_cuts(p_delivered);
 	IF cardinality(cuts) = 0 THEN

@@ -14,20 +14,15 @@
 --
 -- Messages are not touched. Sent twice is only what was in flight.
 
--- What is wrong with a lane's position, or NULL.
+-- What is wrong with a lane, or NULL.
 CREATE OR REPLACE FUNCTION outbox_position_fault(p outbox_receipt) RETURNS text
-LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
-BEGIN
-	PERFORM outbox_check_position(p, outbox_log_end(), pg_current_snapshot());
-	PERFORM outbox_check_history(p);
-	IF outbox_log_end() < (SELECT max(seq) FROM outbox_message) THEN
-		RETURN format('target %s, lane %s: the log has message %s, but its sequence ends at %s: it was reset; run: outbox rebase',
-			p.target, p.lane, (SELECT max(seq) FROM outbox_message), outbox_log_end());
-	END IF;
-	RETURN NULL;
-EXCEPTION WHEN SQLSTATE 'OB004' THEN
-	RETURN SQLERRM;
-END $$;
+LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
+	SELECT coalesce(outbox_history_fault(p, 1000),
+		(SELECT outbox_lanes_fault((p).target, value::integer) FROM outbox_meta WHERE name = 'lanes'),
+		(SELECT format('target %s, lane %s: the log has message %s, but its sequence ends at %s: it was reset; run: outbox rebase',
+			(p).target, (p).lane, m.seq, outbox_log_end())
+			FROM (SELECT max(seq) AS seq FROM outbox_message) m WHERE m.seq > outbox_log_end()))
+$$;
 
 CREATE OR REPLACE FUNCTION outbox_last_receipts() RETURNS SETOF outbox_receipt
 LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
@@ -35,6 +30,12 @@ LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 	CROSS JOIN LATERAL (SELECT o.* FROM outbox_receipt o WHERE o.target = l.target AND o.lane = l.lane
 		ORDER BY o.n DESC LIMIT 1) r
 	ORDER BY l.target, l.lane
+$$;
+
+-- Why relays refuse a lane, if they refuse any.
+CREATE OR REPLACE FUNCTION outbox_refused() RETURNS text
+LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
+	SELECT min(outbox_position_fault(r)) FROM outbox_last_receipts() r
 $$;
 
 -- Until the transaction ends nobody publishes, and nobody has published without committing. Publishers wait a tenth
@@ -78,9 +79,10 @@ LANGUAGE sql SET search_path FROM CURRENT SET row_security = off AS $$
 			AND NOT EXISTS (SELECT FROM outbox_kept k WHERE k.id = i.id);
 $$;
 
--- One lane. Its owner is fenced.
-CREATE OR REPLACE FUNCTION outbox_rebase_lane(last outbox_receipt, p_floor bigint, p_foreign boolean, p_actor text, p_token bigint,
-	p_now timestamptz) RETURNS bigint
+-- One lane. Its owner is fenced. p_seen: a snapshot that sees every message there is; NULL: there is none, since some have
+-- the transaction numbers of another server.
+CREATE OR REPLACE FUNCTION outbox_rebase_lane(last outbox_receipt, p_floor bigint, p_foreign boolean, p_seen pg_snapshot, p_actor text,
+	p_token bigint, p_now timestamptz) RETURNS bigint
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
 	succ outbox_receipt := outbox_next_receipt(last, p_token, coalesce(p_actor, 'operator'), p_now);
@@ -103,34 +105,39 @@ BEGIN
 	IF keys IS NOT NULL AND NOT t.unordered THEN
 		PERFORM outbox_promote(last.target, keys, t.hold, p_now);
 	END IF;
-	succ.prev := '3:3:';
+	succ.prev := coalesce(p_seen, '3:3:');
 	succ.prev_seq := p_floor;
-	succ.prev_xid := '0';
+	succ.prev_xid := CASE WHEN p_seen IS NULL THEN '0'::xid8 ELSE pg_current_xact_id() END;
 	succ.cur := succ.prev;
 	succ.cur_seq := p_floor;
-	succ.cur_xid := '0';
+	succ.cur_xid := succ.prev_xid;
 	succ.pos := 0;
 	succ.claim_end := 0;
-	succ.floor := p_floor;
+	succ.floor := CASE WHEN p_seen IS NULL THEN p_floor ELSE 0 END;
 	succ.caution_end := 0;
 	succ.caution_left := 0;
 	PERFORM outbox_append_receipt(succ);
+	UPDATE outbox_lane SET refused = NULL, refused_at = NULL WHERE target = last.target AND lane = last.lane AND refused IS NOT NULL;
 	RETURN count;
 END $$;
 
--- The server's name is another one, and nothing else: after pg_upgrade.
+-- The server's name is another one, and nothing else: after pg_upgrade. Whatever else is wrong is still refused.
 CREATE OR REPLACE FUNCTION outbox_rename_cluster(p_dry boolean, p_actor text, p_now timestamptz) RETURNS boolean
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
-	p outbox_receipt;
+	fault text;
 BEGIN
-	FOR p IN SELECT * FROM outbox_last_receipts() LOOP
-		PERFORM outbox_check_position(p, outbox_log_end(), pg_current_snapshot());
-	END LOOP;
+	SELECT min(coalesce(outbox_position_ahead(r, outbox_log_end(), pg_current_snapshot()),
+		outbox_window_fault(r, r.prev_seq, r.prev_xid, NULL), outbox_window_fault(r, r.cur_seq, r.cur_xid, NULL)))
+		INTO fault FROM outbox_last_receipts() r;
+	IF fault IS NOT NULL THEN
+		RAISE EXCEPTION '%', fault USING ERRCODE = 'OB004';
+	END IF;
 	IF NOT EXISTS (SELECT FROM outbox_meta WHERE name = 'cluster' AND value <> outbox_cluster()) THEN
 		RETURN false;
 	ELSIF NOT p_dry THEN
 		UPDATE outbox_meta SET value = outbox_cluster() WHERE name = 'cluster';
+		UPDATE outbox_lane SET refused = NULL, refused_at = NULL;
 		INSERT INTO outbox_audit (at, actor, action, detail)
 			VALUES (outbox_now(p_now), p_actor, 'rebase', 'same history, the server has a new name');
 	END IF;
@@ -150,6 +157,7 @@ DECLARE
 	last_seq bigint;
 	ground bigint;
 	strange boolean;
+	seen pg_snapshot;
 	count bigint;
 	total bigint := 0;
 	now timestamptz;
@@ -171,7 +179,11 @@ BEGIN
 		PERFORM outbox_stop_publishers();
 	END IF;
 	now := outbox_now(p_now);
-	SELECT min(outbox_position_fault(r)) INTO fault FROM outbox_last_receipts() r;
+	SELECT min(outbox_lanes_fault(o.name, m.value::integer)) INTO fault FROM outbox_target o, outbox_meta m WHERE m.name = 'lanes';
+	IF fault IS NOT NULL THEN
+		RAISE EXCEPTION '%', fault USING ERRCODE = 'OB004';
+	END IF;
+	SELECT min(coalesce(outbox_history_fault(r, NULL), outbox_position_fault(r))) INTO fault FROM outbox_last_receipts() r;
 	IF fault IS NULL THEN
 		RETURN;
 	END IF;
@@ -184,13 +196,16 @@ BEGIN
 	IF NOT p_dry THEN
 		PERFORM setval('outbox_message_seq_seq', ground) WHERE ground > last_seq;
 		PERFORM outbox_forget_gone();
+		seen := pg_current_snapshot();
+		seen := (SELECT seen WHERE NOT EXISTS (SELECT FROM outbox_message m WHERE NOT pg_visible_in_snapshot(m.xid, seen)));
 	END IF;
 	FOR p IN SELECT * FROM outbox_last_receipts() LOOP
-		strange := p.cur_seq > last_seq AND (known <> here OR p.cur_xid >= pg_snapshot_xmax(pg_current_snapshot()));
+		strange := (p.cur_seq > last_seq OR EXISTS (SELECT FROM outbox_lane l WHERE l.target = p.target AND l.lane = p.lane
+			AND l.refused LIKE '%, but the log ends at %')) AND (known <> here OR p.cur_xid >= pg_snapshot_xmax(pg_current_snapshot()));
 		IF p_dry THEN
 			SELECT count(*) INTO count FROM outbox_left_over(p, ground, coalesce(strange, false));
 		ELSE
-			count := outbox_rebase_lane(p, ground, coalesce(strange, false), p_actor, p_token, now);
+			count := outbox_rebase_lane(p, ground, coalesce(strange, false), seen, p_actor, p_token, now);
 		END IF;
 		total := total + count;
 		subject := format('target %s, lane %s', p.target, p.lane);

@@ -28,3 +28,8 @@ CREATE TABLE outbox_lock (
 	PRIMARY KEY (target, lane)
 );
 ALTER TABLE outbox_lock SET UNLOGGED;
+
+-- ---- positions of another history -------------------------------------------------------------------------
+
+-- Why relays refuse this lane, and since when; NULL: they do not. outbox_rebase() takes it away.
+ALTER TABLE outbox_lane ADD COLUMN refused text, ADD COLUMN refused_at timestamptz;

@@ -38,7 +38,9 @@ LANGUAGE sql IMMUTABLE AS $$
 	SELECT CASE WHEN cur_seq - greatest(pos, prev_seq) > scan THEN greatest(pos, prev_seq) + scan ELSE cur_seq END
 $$;
 
--- The messages of a window in a stretch of the log above prev_seq; every: it is known that all there are.
+-- The messages of a window in a stretch of the log above prev_seq; every: it is known that all there are. None of them
+-- is settled, whatever prev says: there nothing is visible in prev, unless it is another server's or the log's sequence
+-- was set back.
 -- Inlined: no SET, not volatile. Parameters with the function's name before them: a column that people add to the log
 -- may have the same name, and would be taken instead.
 CREATE OR REPLACE FUNCTION outbox_stretch(low bigint, high bigint, prev pg_snapshot, cur pg_snapshot, lane integer, lanes integer,
@@ -47,7 +49,7 @@ LANGUAGE sql STABLE ROWS 500 AS $$
 	SELECT m.* FROM outbox_message m
 	WHERE m.seq > outbox_stretch.low AND m.seq <= outbox_stretch.high
 		AND (outbox_stretch.every OR (m.slot % outbox_stretch.lanes = outbox_stretch.lane
-		AND NOT pg_visible_in_snapshot(m.xid, outbox_stretch.prev) AND pg_visible_in_snapshot(m.xid, outbox_stretch.cur)
+		AND pg_visible_in_snapshot(m.xid, outbox_stretch.cur)
 		AND (outbox_stretch.types IS NULL OR m.type LIKE ANY (outbox_stretch.types))
 		AND (outbox_stretch.kind IS NULL OR CASE WHEN outbox_stretch.kind LIKE '% %'
 			THEN outbox_kind_takes(outbox_stretch.kind, m.kind, m.priority, m.seq)

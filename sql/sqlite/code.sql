@@ -6,10 +6,12 @@
 -- ---- the log is a log -------------------------------------------------------------------------------------
 
 -- ORMs write NULL for what they do not set: NULL means the default. And a seq below the log's end would
--- never be read. (sqlite_sequence has the value before this statement.) An empty key is a key, whose messages would wait
--- for each other, and a due time in seconds or milliseconds is one of 1970. One trigger for all is cheaper.
+-- never be read, one near the last that there is would be the last. (sqlite_sequence has the value before this
+-- statement, of which this need not be the first row.) An empty key is a key, whose messages would wait for each other, and
+-- a due time in seconds or milliseconds is one of 1970. One trigger for all is cheaper.
 CREATE TRIGGER outbox_message_insert AFTER INSERT ON outbox_message
 WHEN NEW.id IS NULL OR NEW.created_at IS NULL OR NEW.event_time IS NULL
+	OR NEW.seq NOT BETWEEN 1 AND 4611686018427387904
 	OR NEW.seq <= (SELECT seq FROM sqlite_sequence WHERE name = 'outbox_message')
 	OR NEW.key = '' OR NEW.due_at BETWEEN 1 AND 99999999999999
 BEGIN
@@ -17,7 +19,8 @@ BEGIN
 	SELECT RAISE(ABORT, 'outbox_message: due_at is in microseconds since 1970; this is in seconds or milliseconds')
 	WHERE NEW.due_at BETWEEN 1 AND 99999999999999;
 	SELECT RAISE(ABORT, 'outbox_message: seq is given by the log; leave it out of the INSERT')
-	WHERE NEW.seq <= (SELECT seq FROM sqlite_sequence WHERE name = 'outbox_message');
+	WHERE NEW.seq NOT BETWEEN 1 AND 4611686018427387904
+		OR NEW.seq <= (SELECT seq FROM sqlite_sequence WHERE name = 'outbox_message');
 	UPDATE outbox_message SET
 		id = coalesce(id, lower(printf('%08x-%04x-7%s-%s%s-%s',
 			CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER) >> 16,
@@ -144,7 +147,7 @@ CROSS JOIN outbox_receipt r ON r.target = l.target AND r.lane = l.lane
 
 -- Every message x every target it is routed to: those with a row of their own, and those of the log, whose state
 -- follows from where their lane stands. WHERE state = 'failed' reads detours only. SQLite moves the conditions that the
--- three of the log share into each of them as long as their columns have the same types: hence the CASTs.
+-- four of the log share into each of them as long as their columns have the same types: hence the CASTs.
 CREATE VIEW outbox_delivery AS
 SELECT d.seq, d.id, d.target, m.type, d.key, d.lane, d.state,
 	CASE WHEN d.state = 'pending' THEN d.why END AS why,
@@ -165,6 +168,8 @@ FROM (
 		SELECT c.number FROM outbox_receipt c
 		WHERE c.target = p.target AND c.lane = p.lane AND c.pos >= m.seq ORDER BY c.pos, c.n LIMIT 1)
 		AND r.from_seq < m.seq
+	WHERE NOT (m.seq > (SELECT value FROM outbox_meta WHERE name = 'gone_after')
+		AND m.seq <= (SELECT value FROM outbox_meta WHERE name = 'gone_to'))
 	UNION ALL
 	SELECT m.seq, m.id, m.type, m.key, m.kind, m.published, m.priority, m.event_time, m.created_at, m.slot,
 		p.target, p.lane, 'sending', NULL, p.owner, p.settled_at, p.route_version
@@ -177,6 +182,14 @@ FROM (
 	FROM outbox_target t
 	CROSS JOIN outbox_position p ON p.target = t.name
 	CROSS JOIN outbox_log m ON m.seq > p.claim_end
+	UNION ALL -- a new message under an old number: see gone_after in v3.sql
+	SELECT m.seq, m.id, m.type, m.key, m.kind, m.published, m.priority, m.event_time, m.created_at, m.slot,
+		p.target, p.lane, 'pending', CASE WHEN t.paused THEN 'paused' ELSE 'new' END,
+		CAST(NULL AS TEXT), CAST(NULL AS INTEGER), t.version
+	FROM outbox_target t
+	CROSS JOIN outbox_position p ON p.target = t.name
+	CROSS JOIN outbox_log m ON m.seq > (SELECT value FROM outbox_meta WHERE name = 'gone_after')
+		AND m.seq <= (SELECT value FROM outbox_meta WHERE name = 'gone_to') AND m.seq <= p.claim_end
 ) m
 WHERE NOT EXISTS (SELECT 1 FROM outbox_detour d WHERE d.target = m.target AND d.seq = m.seq)
 	AND EXISTS (SELECT 1 FROM outbox_route o

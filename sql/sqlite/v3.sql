@@ -10,3 +10,14 @@
 ALTER TABLE outbox_detour ADD COLUMN ready_at INTEGER;
 CREATE INDEX outbox_detour_ready ON outbox_detour (target, ready_at, seq) WHERE state IN ('pending', 'sending');
 ALTER TABLE outbox_target ADD COLUMN resumed_at INTEGER; -- when its last pause ended; NULL: it never was paused
+
+-- ---- positions of another history -------------------------------------------------------------------------
+
+ALTER TABLE outbox_lane ADD COLUMN refused TEXT;       -- why relays refuse this lane; NULL: they do not
+ALTER TABLE outbox_lane ADD COLUMN refused_at INTEGER;
+
+-- Numbers behind gone_after, up to gone_to, are gone for good: a message that has one is a new one. See
+-- src/store/sqlite/numbers.h.
+INSERT INTO outbox_meta (name, value) SELECT 'gone_after', coalesce(max(seq), 0) FROM outbox_message;
+INSERT INTO outbox_meta (name, value)
+VALUES ('gone_to', coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'outbox_message'), 0));

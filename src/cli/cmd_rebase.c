@@ -53,10 +53,6 @@ static int rebase(struct cli *cli, const struct values *given, struct telling *t
 				     .actor = cli->actor };
 	int r = OUTBOX_OK;
 
-	if (!cli->store->ops->rebase && strcmp(cli->store->ops->name, "sqlite") == 0)
-		return outbox_fail(err, OUTBOX_ENOTSUP,
-				   "a sqlite store does not need it: its positions are restored with its "
-				   "messages; outbox doctor looks at them");
 	if (!cli->store->ops->rebase)
 		return outbox_fail(err, OUTBOX_ENOTSUP, "this program cannot rebase a %s store",
 				   cli->store->ops->name);
@@ -110,7 +106,7 @@ const struct command cmd_rebase = {
 	.options = options,
 	.n_options = ARRAY_SIZE(options),
 	.values_size = sizeof(struct values),
-	.about = "A lane's position names transactions of one PostgreSQL server. In a database that was restored from a dump, whose log was truncated or whose sequence was reset, relays refuse to run and say so. This gives them positions that hold here: nothing is lost, messages are not touched, and what was settled stays settled. Stop the relays first. A database that is a copy of another one delivers again what the other one delivers.",
+	.about = "A lane's position names places in one log and, on PostgreSQL, transactions of one server. In a database that was restored from a dump, whose log was truncated or whose sequence was reset, relays refuse lanes and say so, and they do until this is run. It gives them positions that hold here: nothing is lost, messages are not touched, and what was settled stays settled. Stop the relays first. A database that is a copy of another one delivers again what the other one delivers.",
 	.example = "outbox rebase --store postgres://app@db/shop --dry-run\n"
 		   "outbox rebase --store postgres://app@db/shop --yes",
 	.exits = "0  done, also when no lane needed it\n10 not confirmed: nothing was changed\n"

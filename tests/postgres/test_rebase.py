@@ -54,7 +54,7 @@ def die_in_flight(crew, producer, shop):
 
 def expect_refusal(crew):
     relay = crew.start()
-    until(lambda: REFUSED in relay.log() or relay.dead, f"the relay to refuse; it says:\n{relay.log()}")
+    until(lambda: "lane.refused" in relay.log() or relay.dead, f"the relay to refuse; it says:\n{relay.log()}")
     assert REFUSED in relay.log(), relay.log()
     relay.kill()
     return relay.log()
@@ -173,3 +173,133 @@ def test_an_open_publisher_is_waited_for_and_told(make, server):
     assert rebase(shop)
     crew.drain()
     expect_good(producer.finish(), crew, 0)
+
+
+# ---- a refusal stays ---------------------------------------------------------------------------------------
+
+
+def purge(shop):
+    """Every message that is delivered goes, as retention would do it in time."""
+    outbox("purge", "--store", shop.store, "--delivered-before", "0s")
+    assert shop.value("SELECT count(*) FROM outbox_message") == 0
+
+
+def set_back(shop):
+    shop.execute("SELECT setval('outbox_message_seq_seq', 1, false)")
+
+
+def insert(shop, first, last):
+    shop.execute("INSERT INTO outbox_message (id, type, key, payload)"
+                 f" SELECT 'm-' || n, 't', 'k' || n % 7, '{{}}' FROM generate_series({first}, {last}) n")
+
+
+def arrived(crew):
+    return [line.decode().split('"m-')[1].split('"')[0] for line in crew.lines() if b'"m-' in line]
+
+
+def expect_refused(shop, count):
+    """Everybody is told while it lasts, and nothing is taken for delivered."""
+    ran = subprocess.run([BINARY, "status", "--store", shop.store, "--json"], capture_output=True, check=False)
+    assert REFUSED.encode() in ran.stdout, ran
+    ran = subprocess.run([BINARY, "doctor", "--store", shop.store], capture_output=True, check=False)
+    assert ran.returncode != 0 and REFUSED.encode() in ran.stdout, ran
+    ran = subprocess.run([BINARY, "purge", "--store", shop.store, "--delivered-before", "0s"],
+                         capture_output=True, check=False)
+    assert ran.returncode != 0 and REFUSED.encode() in ran.stderr, ran
+    listed = outbox("list", "--store", shop.store, "--json", "--limit", 1000)["deliveries"]
+    assert [one["state"] for one in listed if int(one["id"][2:]) > 100] == ["pending"] * count
+
+
+@pytest.mark.parametrize("partition", ["none", "auto"])
+def test_a_refusal_stays(make, server, monkeypatch, partition):
+    """The sequence is set back while a relay runs, and publishers push it past the old position."""
+    if partition == "auto":
+        monkeypatch.setenv("PGOPTIONS", "-c outbox.partition=on -c outbox.partition_rows=50")
+    shop, crew, _ = make(server, LANES)
+    monkeypatch.delenv("PGOPTIONS", raising=False)
+    insert(shop, 1, 50)
+    crew.drain()
+    purge(shop)
+    relay = crew.start()
+    until(lambda: shop.held_by(relay), "the relay to hold its lanes")
+    set_back(shop)
+    insert(shop, 101, 110)
+    until(lambda: shop.value("SELECT count(*) FROM outbox_lane WHERE refused IS NOT NULL") == LANES, "refusals to be noted")
+    insert(shop, 111, 180)
+    expect_refused(shop, 80)
+    assert "lane.back" not in relay.log() and len(arrived(crew)) == 50
+    assert rebase(shop)
+    until(lambda: "lane.back" in relay.log() or "lane.fenced" in relay.log(), "the relay to go on")
+    crew.drain()
+    relay.end()
+    assert sorted(map(int, arrived(crew)[50:])) == list(range(101, 181))
+    assert not rebase(shop), "a second one found something to do"
+
+
+@pytest.mark.parametrize("kept", ["nothing", "old", "a gap"])
+def test_set_back_and_passed_unseen(make, server, kept):
+    """The same while no relay runs. What is left of the old history must not hide the new one."""
+    shop, crew, _ = make(server, LANES)
+    insert(shop, 1, 50)
+    crew.drain()
+    purge(shop)
+    insert(shop, 51, 53)
+    if kept == "a gap":
+        shop.execute("SELECT setval('outbox_message_seq_seq', 5000)")
+    insert(shop, 54, 60)
+    crew.drain()
+    if kept == "nothing":
+        purge(shop)
+    set_back(shop)
+    insert(shop, 101, 130)
+    if kept != "nothing":  # whoever finds the numbers taken sets it right again
+        shop.execute("SELECT setval('outbox_message_seq_seq', 6000)")
+    insert(shop, 131, 180)
+    told = expect_refusal(crew)
+    assert "is younger" in told and len(arrived(crew)) == 60
+    assert rebase(shop)
+    crew.drain()
+    assert sorted(map(int, arrived(crew)[60:])) == list(range(101, 181))
+
+
+def test_refused_again_after_a_rebase(make, server):
+    shop, crew, _ = make(server, LANES)
+    insert(shop, 1, 50)
+    crew.drain()
+    purge(shop)
+    set_back(shop)
+    insert(shop, 51, 60)
+    expect_refusal(crew)
+    assert rebase(shop)
+    crew.drain()
+    purge(shop)
+    set_back(shop)
+    insert(shop, 101, 180)
+    expect_refusal(crew)
+    assert rebase(shop)
+    crew.drain()
+    assert sorted(map(int, arrived(crew)[60:])) == list(range(101, 181))
+
+
+@pytest.mark.parametrize("looked", [True, False])
+def test_restored_by_a_role_that_cannot_know_the_server(make, looked):
+    """Its numbers are ahead of the server's for a while; then they are not, and nobody knows the difference."""
+    with Server() as old, Server() as new:
+        shop, crew, _ = make(old, LANES)
+        burn(shop, 5000)
+        insert(shop, 1, 50)
+        crew.drain()
+        shop.execute("DELETE FROM outbox_meta WHERE name = 'cluster'")
+        there = restore(old, shop, new)
+        crew.shop = there
+        insert(there, 101, 140)
+        if looked:
+            expect_refusal(crew)
+        burn(there, 9000)
+        insert(there, 141, 180)
+        if looked:
+            expect_refused(there, 80)
+            assert len(arrived(crew)) == 50
+            assert rebase(there)
+        crew.drain()
+        assert sorted(map(int, arrived(crew)[50:])) == list(range(101, 181))

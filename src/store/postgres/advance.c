@@ -277,5 +277,5 @@ int pg_advance(struct outbox_store *store, const struct outbox_advance *request,
 		r = load_dead(&reader, request->target, err);
 	if (r == OUTBOX_OK)
 		*ret_claim = reader.claim;
-	return r;
+	return pg_note_refusal(s, request->target, request->lane, r);
 }

@@ -49,6 +49,17 @@ int pg_release(struct outbox_store *store, const char *target, int lane, const c
 		     ARGS(ARG_TEXT(target), ARG_INT4(lane), ARG_TEXT(owner)), &row, err);
 }
 
+int pg_note_refusal(struct pg_store *s, const char *target, int lane, int status)
+{
+	_cleanup_(pg_clearp) PGresult *row = NULL;
+
+	/* That it was noted is not what the caller asked for: who does not get here is told again. */
+	if (status == OUTBOX_EPROTO)
+		(void)!pg_op(s, PG_WRITE, "SELECT @outbox_refuse($1, $2, $3)",
+			     ARGS(ARG_TEXT(target), ARG_INT4(lane), pg_now(s)), &row, NULL);
+	return status;
+}
+
 int pg_take(struct outbox_store *store, const char *target, int lane, const char *owner,
 	    int64_t new_token, struct outbox_head *ret_head, struct outbox_error *err)
 {
@@ -69,5 +80,5 @@ int pg_take(struct outbox_store *store, const char *target, int lane, const char
 			.suspect_seq = pg_int(row, 0, 4),
 			.in_flight = pg_int(row, 0, 5),
 		};
-	return r;
+	return pg_note_refusal(s, target, lane, r);
 }

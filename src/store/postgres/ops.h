@@ -35,6 +35,9 @@ int pg_release(struct outbox_store *store, const char *target, int lane, const c
 	       struct outbox_error *err);
 int pg_take(struct outbox_store *store, const char *target, int lane, const char *owner,
 	    int64_t new_token, struct outbox_head *ret_head, struct outbox_error *err);
+/* What was told of a lane; if it is refused (EPROTO), that is noted, so that it stays refused. Returns status. */
+struct pg_store;
+int pg_note_refusal(struct pg_store *s, const char *target, int lane, int status);
 int pg_advance(struct outbox_store *store, const struct outbox_advance *request,
 	       struct outbox_arena *arena, struct outbox_claim *ret_claim, struct outbox_error *err);
 int pg_list(struct outbox_store *store, const struct outbox_filter *filter,

@@ -11,6 +11,7 @@
 #include "base/cleanup.h"
 #include "base/failpoint.h"
 #include "store/sqlite/claim.h"
+#include "store/sqlite/numbers.h"
 #include "store/sqlite/ops.h"
 #include "store/sqlite/settle.h"
 
@@ -173,5 +174,5 @@ int sqlite_advance(struct outbox_store *store, const struct outbox_advance *requ
 	}
 	if (r == OUTBOX_OK)
 		*ret_claim = claim;
-	return r;
+	return numbers_note_refusal(s, request->target, request->lane, r);
 }

@@ -3,7 +3,7 @@
 /* What `outbox doctor` says about the database. Findings only: nothing is changed. */
 #include "base/cleanup.h"
 #include "base/text.h"
-#include "store/sqlite/delivery.h"
+#include "store/sqlite/numbers.h"
 #include "store/sqlite/ops.h"
 #include "store/sqlite/schema.h"
 #include "store/sqlite/tend.h"
@@ -15,7 +15,8 @@
 enum level { FINE = 0, NOTE = 1, WARNING = 2, WRONG = 3 };
 
 #define TRIGGERS 3
-#define WAL_RESET_FIXED 3051003 /* 3.51.3 */
+#define WAL_RESET_FIXED 3051003        /* 3.51.3 */
+#define SEQ_NOTABLE ((int64_t)1 << 61) /* half of what the log lets in */
 #define WAL_NOTABLE ((int64_t)256 << 20)
 /* quick_check reads the whole file: a second or so up to here. */
 #define INTEGRITY_MAX ((int64_t)256 << 20)
@@ -166,39 +167,46 @@ static int check_columns(const struct checking *c, struct outbox_error *err)
 	return r;
 }
 
-static int check_positions(const struct checking *c, struct outbox_error *err)
+/* The numbers of the log: SQLite goes on behind the highest that is there or that it remembers. */
+static int check_sequence(const struct checking *c, struct outbox_error *err)
 {
-	_cleanup_(targets_deinit) struct targets t = { 0 };
 	int64_t end, max;
-	bool wrong = false;
 	int r;
 
-	r = targets_load(c->s, NULL, &t, err);
-	if (r == OUTBOX_OK)
-		r = sqlite_number(c->s, SQL_LOG_END, NULL, 0, &end, err);
+	r = sqlite_number(c->s, SQL_CHECK_SEQUENCE, NULL, 0, &end, err);
 	if (r == OUTBOX_OK)
 		r = sqlite_number(c->s, SQL_CHECK_MAX_SEQ, NULL, 0, &max, err);
 	if (r != OUTBOX_OK)
 		return r;
 	if (max > end)
-		say(c, WRONG, "log", "sqlite_sequence says %lld, but the log has message %lld",
+		say(c, WARNING, "log",
+		    "sqlite_sequence says %lld, but the log has message %lld: it was changed by hand; the "
+		    "next message sets it right",
 		    (long long)end, (long long)max);
-	for (size_t i = 0; i < t.count; i++) {
-		for (int lane = 0; lane < t.list[i].n_lanes; lane++) {
-			const struct receipt *last = &t.list[i].lanes[lane].last;
+	if (max >= SEQ_NOTABLE || end >= SEQ_NOTABLE)
+		say(c, WRONG, "log",
+		    "its numbers are at %lld and end at %lld: somebody gave one by hand; after that nothing "
+		    "can be published",
+		    (long long)(max > end ? max : end), (long long)INT64_MAX);
+	return OUTBOX_OK;
+}
 
-			if (last->pos <= end)
-				continue;
-			wrong = true;
-			say(c, WRONG, "position",
-			    "target %s, lane %d stands at %lld, but the log ends at %lld: it will not run; "
-			    "restore the whole file, or drop the target and register it again",
-			    t.list[i].name, lane, (long long)last->pos, (long long)end);
-		}
-	}
-	if (!t.count)
+static int check_positions(const struct checking *c, struct outbox_error *err)
+{
+	_cleanup_(targets_deinit) struct targets t = { 0 };
+	struct outbox_error refused = OUTBOX_ERROR_INIT;
+	int r;
+
+	r = targets_load(c->s, NULL, &t, &refused);
+	if (r == OUTBOX_OK)
+		r = numbers_check_all(&t, &refused);
+	if (r == OUTBOX_EPROTO)
+		say(c, WRONG, "positions", "relays refuse lanes; %.400s", refused.message);
+	else if (r != OUTBOX_OK)
+		return outbox_fail_native(err, r, refused.native, "%s", refused.message);
+	else if (!t.count)
 		say(c, NOTE, "targets", "none is registered: messages wait, and nothing is purged");
-	else if (!wrong)
+	else
 		say(c, FINE, "positions", "%zu target%s, none ahead of the log", t.count,
 		    t.count == 1 ? "" : "s");
 	return OUTBOX_OK;
@@ -222,6 +230,8 @@ int sqlite_check(struct outbox_store *store,
 	r = check_schema(&c, err);
 	if (r == OUTBOX_OK)
 		r = check_columns(&c, err);
+	if (r == OUTBOX_OK)
+		r = check_sequence(&c, err);
 	if (r == OUTBOX_OK)
 		r = check_positions(&c, err);
 	if (r == OUTBOX_OK)

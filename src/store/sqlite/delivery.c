@@ -16,6 +16,14 @@ bool lane_is_leased(const struct lane_info *lane, outbox_time now)
 	return lane->lease_owner && lane->lease_until > now;
 }
 
+static int lanes_differ(struct targets *t, const char *target, struct outbox_error *err)
+{
+	int64_t lanes = 0;
+	int r = sqlite_number(t->s, SQL_LANE_COUNT, ARGS(ARG_TEXT(target)), 0, &lanes, err);
+
+	return r == OUTBOX_OK ? receipt_lanes_differ(t->s, target, lanes, t->s->lanes, err) : r;
+}
+
 static int load_lanes(struct targets *t, struct target_info *target, struct outbox_error *err)
 {
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
@@ -34,9 +42,7 @@ static int load_lanes(struct targets *t, struct target_info *target, struct outb
 		if (r != OUTBOX_OK || !row)
 			break;
 		if (target->n_lanes == s->lanes || sqlite3_column_int(q, 0) != target->n_lanes)
-			return outbox_fail(err, OUTBOX_EPROTO,
-					   "target %s: its lanes are not 0 to %d", target->name,
-					   s->lanes - 1);
+			return lanes_differ(t, target->name, err);
 		lane = &target->lanes[target->n_lanes++];
 		r = sqlite_text(q, 1, t->arena, &lane->lease_owner, err);
 		if (r == OUTBOX_OK)
@@ -45,8 +51,7 @@ static int load_lanes(struct targets *t, struct target_info *target, struct outb
 		lane->takeovers = sqlite3_column_int64(q, 3);
 	}
 	if (r == OUTBOX_OK && target->n_lanes != s->lanes)
-		r = outbox_fail(err, OUTBOX_EPROTO, "target %s has %d lanes, not %d", target->name,
-				target->n_lanes, s->lanes);
+		r = lanes_differ(t, target->name, err);
 	for (int i = 0; r == OUTBOX_OK && i < target->n_lanes; i++)
 		r = receipt_last(&(struct lane_op){ .s = s, .target = target->name, .lane = i },
 				 &target->lanes[i].last, err);
@@ -75,6 +80,23 @@ static int add_target(struct targets *t, sqlite3_stmt *q, size_t capacity, struc
 	target->paused = sqlite3_column_int(q, 5) != 0;
 	target->open_since = sqlite3_column_int64(q, 8);
 	return load_lanes(t, target, err);
+}
+
+static int load_numbers(struct targets *t, struct outbox_error *err)
+{
+	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
+	bool row;
+	int r;
+
+	r = sqlite_query(t->s, SQL_NUMBERS_GONE, NULL, &q, err);
+	if (r == OUTBOX_OK)
+		r = sqlite_step(t->s, q, &row, err);
+	if (r != OUTBOX_OK)
+		return r;
+	t->gone_after = sqlite3_column_int64(q, 0);
+	t->gone_to = sqlite3_column_int64(q, 1);
+	t->again = sqlite3_column_int(q, 2) != 0;
+	return OUTBOX_OK;
 }
 
 static int load(struct targets *t, const char *only, struct outbox_error *err)
@@ -109,6 +131,8 @@ int targets_load(struct sqlite_store *s, const char *only, struct targets *ret_t
 	if (!t.arena)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	r = load(&t, only, err);
+	if (r == OUTBOX_OK)
+		r = load_numbers(&t, err);
 	if (r != OUTBOX_OK) {
 		targets_deinit(&t);
 		return r;
@@ -154,7 +178,8 @@ static int place(struct targets *t, struct target_info *target, int lane, struct
 	const struct lane_info *info = &target->lanes[lane];
 	int r;
 
-	if (d->seq > info->last.claim_end) {
+	/* one that has a number given again is new, wherever the lane stands */
+	if (d->seq > info->last.claim_end || targets_numbered_again(t, d->seq)) {
 		d->state = OUTBOX_PENDING;
 		d->why = target->paused ? OUTBOX_PAUSED : OUTBOX_NEW;
 		*ret_version = target->version;
@@ -197,7 +222,7 @@ int delivery_of_row(struct targets *targets, struct target_info *target, sqlite3
 	const struct sqlite_route *route;
 	int64_t version;
 
-	if (r == OUTBOX_OK && d.seq > target->start_seq) {
+	if (r == OUTBOX_OK && (d.seq > target->start_seq || targets_numbered_again(targets, d.seq))) {
 		r = place(targets, target, d.lane, &d, &version, err);
 		if (r == OUTBOX_OK)
 			r = sqlite_route_get(targets->s, target->name, version, &route, err);

@@ -42,12 +42,20 @@ struct targets {
 	outbox_time now;
 	struct target_info *list; /* by name */
 	size_t count;
+	int64_t gone_after, gone_to; /* numbers.h */
+	bool again;                  /* the log has messages there */
 };
 
 /* In the transaction that is open. only: one target, or NULL for all; an unknown one gives none. */
 int targets_load(struct sqlite_store *s, const char *only, struct targets *ret_targets,
 		 struct outbox_error *err) OUTBOX_MUSTCHECK;
 void targets_deinit(struct targets *targets);
+
+/* Is this a new message under a number that another one had? */
+static inline bool targets_numbered_again(const struct targets *targets, int64_t seq)
+{
+	return seq > targets->gone_after && seq <= targets->gone_to;
+}
 
 /* Does somebody work on the lane? */
 bool lane_is_leased(const struct lane_info *lane, outbox_time now);

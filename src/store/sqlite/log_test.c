@@ -59,11 +59,18 @@ static void a_position_ahead_of_the_log_refuses(void **state)
 	place_publish(p, "a", NULL, NULL);
 	place_drain(p, "events");
 	head = place_take(p, "events");
-	place_sql(p, "UPDATE sqlite_sequence SET seq = 0 WHERE name = 'outbox_message'");
+	place_sql(p, "INSERT INTO outbox_meta VALUES ('janitor', 1); DELETE FROM outbox_message;"
+		     " DELETE FROM outbox_meta WHERE name = 'janitor';"
+		     " UPDATE sqlite_sequence SET seq = 0 WHERE name = 'outbox_message'");
 	claim = (struct outbox_claim){ .n = head.n, .token = head.token };
 	assert_int_equal(place_advance(p, "events", &claim, 0, 10), OUTBOX_EPROTO);
 	assert_int_equal(sqlite_take(p->store, "events", 0, "me", 99, &head, &p->err), OUTBOX_EPROTO);
 	assert_non_null(strstr(p->err.message, "the log ends at 0"));
+	/* and when the log has come past it */
+	place_publish(p, "b", NULL, NULL);
+	place_publish(p, "c", NULL, NULL);
+	assert_int_equal(place_advance(p, "events", &claim, 0, 10), OUTBOX_EPROTO);
+	assert_int_equal(sqlite_take(p->store, "events", 0, "me", 99, &head, &p->err), OUTBOX_EPROTO);
 }
 
 static void not_a_database_is_told(void **state)

@@ -34,6 +34,7 @@ const struct outbox_store_ops sqlite_store_ops = {
 	.purgeable = sqlite_purgeable,
 	.check = sqlite_check,
 	.tend = sqlite_tend,
+	.rebase = sqlite_rebase,
 	.script = sqlite_script_text,
 	.redact = sqlite_redact,
 	.keys = sqlite_keys,

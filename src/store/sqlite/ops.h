@@ -67,6 +67,9 @@ int sqlite_check(struct outbox_store *store,
 int sqlite_bands(struct outbox_store *store, const char *target, unsigned *ret_bands,
 		 struct outbox_error *err);
 int sqlite_note(struct outbox_store *store, const struct outbox_audit *row, struct outbox_error *err);
+int sqlite_rebase(struct outbox_store *store, const struct outbox_rebase *rebase,
+		  void (*say)(void *context, int level, const char *subject, const char *text),
+		  void *context, struct outbox_error *err);
 int sqlite_tend(struct outbox_store *store, struct outbox_error *err);
 int sqlite_script_text(const struct outbox_init_options *options, const char *schema,
 		       char **ret_sql, struct outbox_error *err);

@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "store/sqlite/audit.h"
 #include "store/sqlite/detour.h"
+#include "store/sqlite/numbers.h"
 #include "store/sqlite/ops.h"
 #include "store/sqlite/victims.h"
 
@@ -77,7 +78,7 @@ static int remove_messages(const struct victims *v, struct outbox_purged *purged
 	}
 	if (r == OUTBOX_OK)
 		r = sqlite_run(s, SQL_JANITOR_OUT, NULL, NULL, err);
-	return r;
+	return r == OUTBOX_OK ? numbers_mark(s, 0, err) : r;
 }
 
 static int write_down(const struct victims *v, struct outbox_error *err)
@@ -190,6 +191,20 @@ static int tell_audit(struct sqlite_store *s, const struct outbox_purge *purge,
 				err);
 }
 
+/* What a position says of a message may be another one's truth: nothing is removed by it. */
+static int may_remove(struct targets *targets, struct outbox_error *err)
+{
+	struct outbox_error refused = OUTBOX_ERROR_INIT;
+	int r = numbers_check_all(targets, &refused);
+
+	if (r == OUTBOX_EPROTO)
+		return outbox_fail(err, OUTBOX_ECONFLICT,
+				   "nothing is removed while relays refuse a lane: %s",
+				   refused.message);
+	return r == OUTBOX_OK ? r
+			      : outbox_fail_native(err, r, refused.native, "%s", refused.message);
+}
+
 static int purge_in(struct sqlite_store *s, const struct outbox_purge *purge,
 		    struct outbox_purged *purged, int64_t *ret_seen, struct outbox_error *err)
 {
@@ -204,6 +219,10 @@ static int purge_in(struct sqlite_store *s, const struct outbox_purge *purge,
 	int r;
 
 	r = targets_load(s, NULL, &targets, err);
+	if (r == OUTBOX_OK)
+		r = may_remove(&targets, err);
+	if (r == OUTBOX_ECONFLICT && !purge->actor)
+		return OUTBOX_OK; /* who cleans up says so about the lane itself */
 	if (r == OUTBOX_OK)
 		r = victims_find(&v, err);
 	if (r == OUTBOX_OK && v.count)
@@ -271,6 +290,8 @@ static int purgeable_in(struct sqlite_store *s, struct victims *v, struct outbox
 	int r;
 
 	r = targets_load(s, NULL, v->targets, err);
+	if (r == OUTBOX_OK)
+		r = may_remove(v->targets, err);
 	/* A call that only looked at rows that stay must not seem to be the end. */
 	do {
 		v->more = false;

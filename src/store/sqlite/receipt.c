@@ -3,6 +3,7 @@
 
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "store/sqlite/numbers.h"
 
 int sqlite_no_target(const char *target, struct outbox_error *err)
 {
@@ -10,6 +11,16 @@ int sqlite_no_target(const char *target, struct outbox_error *err)
 
 	return outbox_fail(err, OUTBOX_ENOTFOUND, "no target \"%s\" is registered here",
 			   text_shown(shown, sizeof(shown), target));
+}
+
+int receipt_lanes_differ(struct sqlite_store *s, const char *target, int64_t there, int64_t said,
+			 struct outbox_error *err)
+{
+	s->ready = false; /* it may know a number that was put right meanwhile */
+	return outbox_fail(err, OUTBOX_EPROTO,
+			   "target %s has %lld lanes, but outbox_meta says %lld: it was changed by hand; "
+			   "set it back: UPDATE outbox_meta SET value = %lld WHERE name = 'lanes'",
+			   target, (long long)there, (long long)said, (long long)there);
 }
 
 static void read_columns(sqlite3_stmt *q, struct receipt *r)
@@ -109,7 +120,7 @@ bool receipt_cautious(const struct receipt *receipt)
 	return receipt->caution_left > 0 || receipt->pos < receipt->caution_end;
 }
 
-int receipt_view(struct lane_op *op, int64_t pos, struct outbox_error *err)
+int receipt_read_view(struct lane_op *op, int64_t pos, struct outbox_error *err)
 {
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
 	struct sqlite_store *s = op->s;
@@ -117,7 +128,8 @@ int receipt_view(struct lane_op *op, int64_t pos, struct outbox_error *err)
 	bool row;
 	int r;
 
-	r = sqlite_query(s, SQL_LANE_VIEW, ARGS(ARG_TEXT(op->target), ARG_INT(pos)), &q, err);
+	r = sqlite_query(s, SQL_LANE_VIEW,
+			 ARGS(ARG_TEXT(op->target), ARG_INT(pos), ARG_INT(op->lane)), &q, err);
 	if (r == OUTBOX_OK)
 		r = sqlite_step(s, q, &row, err);
 	if (r != OUTBOX_OK)
@@ -133,12 +145,18 @@ int receipt_view(struct lane_op *op, int64_t pos, struct outbox_error *err)
 		.pending = sqlite3_column_int(q, 5) != 0,
 		.failed = sqlite3_column_int(q, 6) != 0,
 		.ahead = sqlite3_column_int(q, 7) != 0,
+		.gone_to = sqlite3_column_int64(q, 8),
+		.again = sqlite3_column_int64(q, 9),
+		.lanes = sqlite3_column_int64(q, 10),
+		.lanes_meta = sqlite3_column_int64(q, 11),
+		.refused = sqlite3_column_int(q, 12) != 0,
 	};
-	if (pos > v->last_seq)
-		return outbox_fail(err, OUTBOX_EPROTO,
-				   "target %s, lane %d stands at message %lld, but the log ends at %lld: "
-				   "this file does not belong together (restored in part?); restore it "
-				   "whole, or drop the target and register it again",
-				   op->target, op->lane, (long long)pos, (long long)v->last_seq);
 	return OUTBOX_OK;
+}
+
+int receipt_view(struct lane_op *op, int64_t pos, struct outbox_error *err)
+{
+	int r = receipt_read_view(op, pos, err);
+
+	return r == OUTBOX_OK ? numbers_check(op, pos, err) : r;
 }

@@ -24,6 +24,10 @@ struct lane_view {
 	int64_t last_seq;     /* of the log */
 	bool pending, failed; /* the target has such detours */
 	bool ahead;           /* it has detours behind the lane's position */
+	/* numbers.h */
+	int64_t gone_to, again; /* again: a message whose number was given before, or 0 */
+	int64_t lanes, lanes_meta;
+	bool refused; /* that is noted */
 };
 
 /* One op's work on one lane. */
@@ -48,7 +52,10 @@ int receipt_append(const struct lane_op *op, const char *owner, const struct rec
 /* One message at a time? */
 bool receipt_cautious(const struct receipt *receipt);
 
-/* Fill op->view for a lane that stands at pos. ENOTFOUND; EPROTO when that lies ahead of the log. */
+/* Fill op->view for a lane that stands at pos. ENOTFOUND. */
+int receipt_read_view(struct lane_op *op, int64_t pos, struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/* The same, and EPROTO when the lane is refused: its position and the log do not belong together. */
 int receipt_view(struct lane_op *op, int64_t pos, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /*
@@ -59,5 +66,9 @@ int receipt_take_over(struct lane_op *op, const char *owner, int64_t token,
 		      struct receipt *ret_receipt, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 int sqlite_no_target(const char *target, struct outbox_error *err);
+
+/* EPROTO: a target has other lanes than outbox_meta says, and a message's lane depends on their number. */
+int receipt_lanes_differ(struct sqlite_store *s, const char *target, int64_t there, int64_t said,
+			 struct outbox_error *err);
 
 #endif

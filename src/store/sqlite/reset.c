@@ -8,7 +8,7 @@
  * delivered. The new receipts have new tokens: relays that were at work are fenced.
  */
 #include "base/cleanup.h"
-#include "store/sqlite/delivery.h"
+#include "store/sqlite/numbers.h"
 #include "store/sqlite/ops.h"
 #include "store/sqlite/schema.h"
 
@@ -90,6 +90,8 @@ static int truncate_in(struct sqlite_store *s, struct outbox_error *err)
 		r = sqlite_number(s, SQL_LOG_END, NULL, 0, &end, err);
 	for (size_t i = 0; i < ARRAY_SIZE(steps) && r == OUTBOX_OK; i++)
 		r = sqlite_run(s, steps[i], ARGS(ARG_INT(end)), NULL, err);
+	if (r == OUTBOX_OK)
+		r = numbers_mark(s, end, err);
 	for (size_t i = 0; i < targets.count && r == OUTBOX_OK; i++) {
 		const struct target_info *t = &targets.list[i];
 

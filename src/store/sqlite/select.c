@@ -189,6 +189,8 @@ static void stretch(const struct selection *sel, int64_t *ret_from, int64_t *ret
 			to = high > to ? high : to;
 		}
 	}
+	if (t->again && (sel->states & STATE(OUTBOX_PENDING)) && t->gone_after < from)
+		from = t->gone_after;
 	if (sel->after_seq - 1 > from)
 		from = sel->after_seq - 1;
 	*ret_from = from;

@@ -65,7 +65,7 @@
 	X(SQL_BAND_END, "UPDATE outbox_target SET version = ?2, route = ?3 WHERE name = ?1")       \
 	X(SQL_BAND_NAMED, "SELECT 1 FROM outbox_target WHERE name = ?1 AND band_of = ?2")          \
 	X(SQL_ROUTE_NEWEST, "SELECT max(version) FROM outbox_route WHERE target = ?1")             \
-	X(SQL_LOG_END, "SELECT seq FROM sqlite_sequence WHERE name = 'outbox_message'")            \
+	X(SQL_LOG_END, LOG_END)                                                                    \
 	X(SQL_SETTLED_EVER, "SELECT EXISTS (SELECT 1 FROM outbox_meta WHERE name = 'settled')"     \
 		" OR EXISTS (SELECT 1 FROM outbox_target t CROSS JOIN outbox_receipt r"             \
 		" ON r.target = t.name WHERE r.pos > t.start_seq)")                                \

@@ -117,7 +117,8 @@
 	X(SQL_TRUNCATE_DETOURS, "DELETE FROM outbox_detour")                                       \
 	X(SQL_TRUNCATE_AUDIT, "DELETE FROM outbox_audit")                                          \
 	X(SQL_TRUNCATE_RECEIPTS, "DELETE FROM outbox_receipt")                                     \
-	X(SQL_TRUNCATE_LANES, "UPDATE outbox_lane SET owner = NULL, lease_until = 0, takeovers = 0")\
+	X(SQL_TRUNCATE_LANES, "UPDATE outbox_lane SET owner = NULL, lease_until = 0, takeovers = 0,"\
+		" refused = NULL, refused_at = NULL")                                              \
 	X(SQL_TRUNCATE_WORKERS, "DELETE FROM outbox_worker")                                       \
 	X(SQL_TRUNCATE_SETTLED, "DELETE FROM outbox_meta WHERE name = 'settled'")                  \
 	X(SQL_TRUNCATE_TARGETS, "UPDATE outbox_target SET start_seq = ?1")                         \
@@ -161,7 +162,22 @@
 		" 'created_at', 'event_time', 'due_at', 'expires_at', 'content_type', 'source',"   \
 		" 'subject', 'topic', 'correlation_id', 'causation_id', 'traceparent', 'headers'," \
 		" 'payload', 'payload_bin') HAVING count(*) > 0")                                  \
-	X(SQL_CHECK_MAX_SEQ, "SELECT max(seq) FROM outbox_message")
+	X(SQL_CHECK_MAX_SEQ, "SELECT max(seq) FROM outbox_message")                                \
+	X(SQL_CHECK_SEQUENCE, "SELECT seq FROM sqlite_sequence WHERE name = 'outbox_message'")     \
+	/* rebase */                                                                               \
+	X(SQL_NUMBERS_GONE, "SELECT " GONE_AFTER ", " GONE_TO ", EXISTS (SELECT 1"                 \
+		" FROM outbox_message WHERE seq > " GONE_AFTER " AND seq <= " GONE_TO ")")         \
+	X(SQL_REBASE_DETOURS_END, "SELECT max(seq) FROM outbox_detour")                            \
+	X(SQL_REBASE_FORGET, "DELETE FROM outbox_detour WHERE NOT EXISTS (SELECT 1"                \
+		" FROM outbox_message m WHERE m.seq = outbox_detour.seq AND m.id = outbox_detour.id)")\
+	X(SQL_REBASE_SEQUENCE, "UPDATE sqlite_sequence SET seq = ?1 WHERE name = 'outbox_message'")\
+	X(SQL_REBASE_SEQUENCE_ADD, "INSERT INTO sqlite_sequence (name, seq)"                       \
+		" VALUES ('outbox_message', ?1)")                                                  \
+	X(SQL_REBASE_DETOUR, "INSERT INTO outbox_detour (target, seq, id, key, lane, state, why,"  \
+		" next_attempt_at, last_status_at) SELECT ?1, seq, id, key, ?3, 'pending', 'retry',"\
+		" ?4, ?4 FROM outbox_message WHERE seq = ?2")                                      \
+	X(SQL_REBASE_ACCEPT, "UPDATE outbox_lane SET refused = NULL, refused_at = NULL"            \
+		" WHERE refused IS NOT NULL")
 /* clang-format on */
 
 #endif

@@ -19,6 +19,13 @@
 	" suspect_seq, delivered, retried, failed, parked, deferred, delivered_total," \
 	" retried_total"
 
+/* The number before the next message's; (GONE_AFTER, GONE_TO]: numbers.h. */
+#define LOG_END                                                                                    \
+	"SELECT max(coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'outbox_message'), 0)," \
+	" coalesce((SELECT max(seq) FROM outbox_message), 0))"
+#define GONE_AFTER "(SELECT value FROM outbox_meta WHERE name = 'gone_after')"
+#define GONE_TO "(SELECT value FROM outbox_meta WHERE name = 'gone_to')"
+
 /* A detour that holds back what is behind it in its key; ?now is the number of that parameter. */
 #define NOT_DEFERRED(now) " AND NOT (why = 'deferred' AND next_attempt_at > " now ")"
 
@@ -29,12 +36,24 @@
 	X(SQL_RECEIPT_ADD, "INSERT INTO outbox_receipt (target, lane, owner, " RECEIPT_COLUMNS ")" \
 		" VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16,"  \
 		" ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25)")                                   \
-	X(SQL_LANE_VIEW, "SELECT version, paused, hold, unordered,"                                \
-		" (SELECT seq FROM sqlite_sequence WHERE name = 'outbox_message'),"                 \
+	X(SQL_LANE_VIEW, "SELECT version, paused, hold, unordered, (" LOG_END "),"                 \
 		" EXISTS (SELECT 1 FROM outbox_detour WHERE target = ?1 AND state = 'pending'),"    \
 		" EXISTS (SELECT 1 FROM outbox_detour WHERE target = ?1 AND state = 'failed'),"     \
-		" EXISTS (SELECT 1 FROM outbox_detour WHERE target = ?1 AND seq > ?2)"             \
+		" EXISTS (SELECT 1 FROM outbox_detour WHERE target = ?1 AND seq > ?2),"            \
+		" " GONE_TO ", (SELECT m.seq FROM outbox_message m"                                \
+		"  WHERE m.seq > " GONE_AFTER " AND m.seq <= " GONE_TO " LIMIT 1),"                \
+		" (SELECT max(lane) + 1 FROM outbox_lane WHERE target = ?1),"                      \
+		" (SELECT value FROM outbox_meta WHERE name = 'lanes'),"                           \
+		" EXISTS (SELECT 1 FROM outbox_lane WHERE target = ?1 AND lane = ?3"                \
+		"  AND refused IS NOT NULL)"                                                       \
 		" FROM outbox_target WHERE name = ?1")                                             \
+	X(SQL_LANE_REFUSED, "SELECT refused FROM outbox_lane WHERE target = ?1 AND lane = ?2")     \
+	X(SQL_LANE_REFUSE, "UPDATE outbox_lane SET refused = ?3, refused_at = ?4"                  \
+		" WHERE target = ?1 AND lane = ?2")                                                \
+	X(SQL_NUMBERS_MARK, "UPDATE outbox_meta SET value = CASE name"                             \
+		" WHEN 'gone_to' THEN max(value, ?1, (" LOG_END "))"                               \
+		" ELSE coalesce((SELECT max(seq) FROM outbox_message), 0) END"                     \
+		" WHERE name IN ('gone_to', 'gone_after')")                                        \
 	X(SQL_LOG_ROWS, "SELECT " MESSAGE_COLUMNS " FROM outbox_message m"                         \
 		" WHERE m.seq > ?1 AND m.seq <= ?2 ORDER BY m.seq")                                \
 	X(SQL_LOG_HEADS, "SELECT " MESSAGE_HEAD_COLUMNS " FROM outbox_message m"                   \

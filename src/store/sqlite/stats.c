@@ -33,19 +33,32 @@ static void count_row(struct outbox_target_stats *stats, const struct outbox_del
 		older(&stats->oldest, due > d->created_at ? due : d->created_at);
 }
 
+/* Nothing up to here is left to do for any lane. */
+static int64_t all_settled(const struct targets *t, const struct target_info *target)
+{
+	int64_t to = t->again ? t->gone_after : INT64_MAX;
+
+	for (int i = 0; i < target->n_lanes; i++)
+		if (target->lanes[i].last.pos < to)
+			to = target->lanes[i].last.pos;
+	return to;
+}
+
+static bool is_settled(const struct targets *t, const struct target_info *target, int lane,
+		       int64_t seq)
+{
+	return seq <= target->lanes[lane].last.pos && !targets_numbered_again(t, seq);
+}
+
 /* Rows of the log that nobody has read yet, and since when the oldest that is not settled could be sent. */
 static int count_log(struct targets *t, struct target_info *target,
 		     struct outbox_target_stats *stats, struct outbox_error *err)
 {
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
-	int64_t from = INT64_MAX, ahead = 0, detour = 0;
+	int64_t from = all_settled(t, target), ahead = 0, detour = 0;
 	bool row;
 	int r;
 
-	for (int i = 0; i < target->n_lanes; i++) {
-		if (target->lanes[i].last.pos < from)
-			from = target->lanes[i].last.pos;
-	}
 	r = sqlite_number(t->s, SQL_LOOK_AHEAD, ARGS(ARG_TEXT(target->name), ARG_INT(from)), 0,
 			  &ahead, err);
 	if (r == OUTBOX_OK)
@@ -59,8 +72,7 @@ static int count_log(struct targets *t, struct target_info *target,
 		if (r != OUTBOX_OK || !row)
 			break;
 		lane = message_lane(q, target->n_lanes, &r, err);
-		if (r != OUTBOX_OK ||
-		    sqlite3_column_int64(q, COL_SEQ) <= target->lanes[lane].last.pos)
+		if (r != OUTBOX_OK || is_settled(t, target, lane, sqlite3_column_int64(q, COL_SEQ)))
 			continue;
 		r = delivery_of_row(t, target, q, &d, err);
 		if (r != OUTBOX_OK || !d.state)

@@ -9,6 +9,7 @@
  * the last of them. Whoever dies in that mode leaves exactly one message in flight: the suspect.
  */
 #include "base/cleanup.h"
+#include "store/sqlite/numbers.h"
 #include "store/sqlite/ops.h"
 #include "store/sqlite/receipt.h"
 
@@ -108,5 +109,5 @@ int sqlite_take(struct outbox_store *store, const char *target, int lane, const 
 			.suspect_seq = receipt.suspect_seq,
 			.in_flight = last.token == new_token ? 0 : last.claim_count,
 		};
-	return r;
+	return numbers_note_refusal(s, target, lane, r);
 }
