@@ -270,6 +270,10 @@ BEGIN
 		END IF;
 	END IF;
 
+	-- In this order, and the transaction's number last, which it gets with its first lock: see outbox_receipt. They are
+	-- newer than those of the last receipt, if that is still the one which the caller knows.
+	fresh := pg_current_snapshot();
+	fresh_seq := outbox_log_end();
 	PERFORM outbox_lock_lane(p_target, p_lane);
 	now := outbox_now(p_now);
 	last := outbox_last_receipt(p_target, p_lane);
@@ -284,9 +288,6 @@ BEGIN
 			p_target, p_lane, p_n, last.n USING ERRCODE = 'OB005';
 	END IF;
 
-	-- In this order, before anything is written: see outbox_receipt.
-	fresh := pg_current_snapshot();
-	fresh_seq := outbox_log_end();
 	fresh_xid := pg_current_xact_id();
 	PERFORM outbox_check_ahead(last, fresh_seq, fresh);
 	-- A claim need not be durable before its messages are sent: if the server crashes and forgets it, the lane is

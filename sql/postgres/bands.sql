@@ -112,6 +112,7 @@ LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
 	bands bigint[];
 BEGIN
+	PERFORM outbox_note_end();
 	IF NOT EXISTS (SELECT FROM outbox_target WHERE name = p_target) THEN
 		PERFORM outbox_janitor_lock(true);
 	END IF;

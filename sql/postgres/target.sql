@@ -57,6 +57,28 @@ LANGUAGE sql SET search_path FROM CURRENT SET row_security = off AS $$
 		p_start, p_seq, p_xid, p_start, p_seq, p_xid, 0, 0)
 $$;
 
+-- Where a target begins that starts now: a snapshot, the end of the log and a transaction number, in this order, see
+-- outbox_receipt. A transaction gets its number with its first lock, so the other two are noted before that.
+CREATE OR REPLACE FUNCTION outbox_note_end() RETURNS void
+LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+DECLARE
+	here pg_snapshot := pg_current_snapshot();
+BEGIN
+	IF pg_current_xact_id_if_assigned() IS NULL THEN
+		PERFORM set_config('outbox.noted_end', here::text || ' ' || outbox_log_end(), true);
+	END IF;
+END $$;
+
+CREATE OR REPLACE FUNCTION outbox_noted_end(OUT at pg_snapshot, OUT seq bigint, OUT xid xid8)
+LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+DECLARE
+	noted text := nullif(current_setting('outbox.noted_end', true), '');
+BEGIN
+	at := coalesce(split_part(noted, ' ', 1)::pg_snapshot, pg_current_snapshot());
+	seq := coalesce(split_part(noted, ' ', 2)::bigint, outbox_log_end());
+	xid := pg_current_xact_id();
+END $$;
+
 -- p_start: 0 not said, 1 at the oldest message, 2 now.
 CREATE OR REPLACE FUNCTION outbox_add_target(p_target text, p_route text, p_globs text[], p_kind text, p_published_only boolean,
 	p_hold boolean, p_unordered boolean, p_start integer, p_token bigint, p_now timestamptz) RETURNS bigint
@@ -71,10 +93,7 @@ BEGIN
 		RAISE EXCEPTION 'it is new, and messages were already delivered here: say where it starts, oldest or now'
 			USING ERRCODE = 'OB006';
 	ELSIF p_start = 2 THEN
-		-- In this order, before anything is written: see outbox_receipt.
-		begin_at := pg_current_snapshot();
-		begin_seq := outbox_log_end();
-		begin_xid := pg_current_xact_id();
+		SELECT e.at, e.seq, e.xid INTO begin_at, begin_seq, begin_xid FROM outbox_noted_end() e;
 	END IF;
 	INSERT INTO outbox_target (name, version, route, hold, unordered, created_at, start)
 		VALUES (p_target, new_version, p_route, p_hold, p_unordered, p_now, begin_at);
@@ -100,6 +119,7 @@ $$;
 CREATE OR REPLACE FUNCTION outbox_route_lock(p_target text, p_route text, p_globs text[], p_published_only boolean) RETURNS void
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
 BEGIN
+	PERFORM outbox_note_end();
 	IF NOT outbox_is_routed_by(p_target, p_route, p_globs, p_published_only) THEN
 		PERFORM outbox_janitor_lock(true);
 	END IF;
@@ -169,12 +189,10 @@ BEGIN
 			RAISE EXCEPTION 'start: % lies ahead; a target can start at a time that is past, at oldest or now',
 				to_char(p_start_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') USING ERRCODE = 'OB006';
 		END IF;
+		PERFORM outbox_note_end();
 		-- A purge that is under way must not take away what is found here.
 		PERFORM outbox_janitor_lock(true);
-		-- In this order, before anything is written: see outbox_receipt.
-		fresh := pg_current_snapshot();
-		fresh_seq := outbox_log_end();
-		fresh_xid := pg_current_xact_id();
+		SELECT e.at, e.seq, e.xid INTO fresh, fresh_seq, fresh_xid FROM outbox_noted_end() e;
 		floor_seq := outbox_start_floor(p_start_at);
 	END IF;
 	version := outbox_target_put(p_target, p_route, p_globs, p_kind, p_published_only, p_hold, p_unordered,

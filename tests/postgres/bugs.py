@@ -30,8 +30,8 @@ BUGS = [
      "	fresh := pg_current_snapshot();\n	fresh_seq := outbox_log_end();\n",
      "	fresh_seq := outbox_log_end();\n	fresh := pg_current_snapshot();\n"),
     ("the transaction number read before the end of the log", "advance.sql",
-     "	fresh_seq := outbox_log_end();\n	fresh_xid := pg_current_xact_id();\n",
-     "	fresh_xid := pg_current_xact_id();\n	fresh_seq := outbox_log_end();\n"),
+     "	fresh_seq := outbox_log_end();\n	PERFORM outbox_lock_lane(p_target, p_lane);\n",
+     "	PERFORM outbox_lock_lane(p_target, p_lane);\n	fresh_seq := outbox_log_end();\n"),
     ("the transaction number is the snapshot's", "advance.sql",
      "succ.cur_xid := fresh_xid;", "succ.cur_xid := pg_snapshot_xmax(fresh);"),
     ("a stale transaction number with a new end", "settle.sql",
@@ -137,5 +137,6 @@ BUGS = [
     ("a partition goes with what came while the janitor waited", "partition.sql",
      "IF outbox_came_since(p.seen, p.low, p.high) OR EXISTS", "IF EXISTS"),
     ("a new routing in the middle of a purge", "target.sql",
-     "WHERE name = p_target AND route = p_route) THEN", "WHERE name = p_target) THEN"),
+     "	IF NOT outbox_is_routed_by(p_target, p_route, p_globs, p_published_only) THEN\n		PERFORM outbox_janitor_lock(true);",
+     "	IF NOT EXISTS (SELECT FROM outbox_target WHERE name = p_target) THEN\n		PERFORM outbox_janitor_lock(true);"),
 ]
