@@ -76,7 +76,8 @@ BEGIN
 END $$;
 
 -- New messages of a lane: unread in its window, or behind it.
-CREATE OR REPLACE FUNCTION outbox_act_unread(p_target text, p_lane integer, p_lanes integer, p_version bigint, w outbox_act_filter)
+CREATE OR REPLACE FUNCTION outbox_act_unread(p_target text, p_lane integer, p_lanes integer, p_version bigint, w outbox_act_filter,
+	p_paused boolean, p_now timestamptz)
 RETURNS SETOF bigint
 LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
@@ -94,6 +95,7 @@ BEGIN
 		RETURN QUERY SELECT m.seq FROM outbox_window(greatest(last.claim_end, last.floor, w.after_seq - 1), last.prev, last.prev_seq,
 			late, last.cur, last.cur_seq, p_lane, p_lanes, route.types, route.kind, route.published_only, most, most) m
 			WHERE (w.type IS NULL OR m.type LIKE w.type) AND (w.key IS NULL OR m.key = w.key)
+				AND (w.why IS NULL OR outbox_why_unread(p_paused, m.due_at, p_now) = w.why)
 				AND (w.created IS NULL OR m.created_at <= w.created)
 				AND (m.seq > w.after_seq OR p_target > w.after_target)
 				AND NOT EXISTS (SELECT FROM outbox_detour d WHERE d.target = p_target AND d.seq = m.seq)
@@ -104,6 +106,7 @@ BEGIN
 	RETURN QUERY SELECT m.seq FROM outbox_window(greatest(last.floor, w.after_seq - 1), last.cur, last.cur_seq,
 		late, here, log_end, p_lane, p_lanes, route.types, route.kind, route.published_only, most, most) m
 		WHERE (w.type IS NULL OR m.type LIKE w.type) AND (w.key IS NULL OR m.key = w.key)
+			AND (w.why IS NULL OR outbox_why_unread(p_paused, m.due_at, p_now) = w.why)
 			AND (w.created IS NULL OR m.created_at <= w.created)
 			AND (m.seq > w.after_seq OR p_target > w.after_target)
 			AND NOT EXISTS (SELECT FROM outbox_detour d WHERE d.target = p_target AND d.seq = m.seq)
@@ -112,7 +115,7 @@ END $$;
 
 -- Deliveries by filter, ascending: pending and failed detours by the index of their state, and, where new ones
 -- are wanted, rows of the log behind the positions. Failed ones cost nothing in a log of millions.
-CREATE OR REPLACE FUNCTION outbox_act_select(w outbox_act_filter) RETURNS TABLE (seq bigint, target text, lane integer)
+CREATE OR REPLACE FUNCTION outbox_act_select(w outbox_act_filter, p_now timestamptz) RETURNS TABLE (seq bigint, target text, lane integer)
 LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
 	lanes integer := (SELECT value::integer FROM outbox_meta WHERE name = 'lanes');
@@ -135,15 +138,15 @@ BEGIN
 		UNION ALL
 		SELECT x.seq, t.name, l.lane
 		FROM outbox_target t JOIN outbox_lane l ON l.target = t.name
-		CROSS JOIN LATERAL outbox_act_unread(t.name, l.lane, lanes, t.version, w) x(seq)
+		CROSS JOIN LATERAL outbox_act_unread(t.name, l.lane, lanes, t.version, w, t.paused, p_now) x(seq)
 		WHERE (w.target IS NULL OR t.name = w.target) AND 'pending' = ANY (w.states)
-			AND (w.why IS NULL OR w.why = CASE WHEN t.paused THEN 'paused' ELSE 'new' END)
+			AND (w.why IS NULL OR w.why IN ('deferred', CASE WHEN t.paused THEN 'paused' ELSE 'new' END))
 	) u(seq, target, lane) ORDER BY u.seq, u.target LIMIT w.max;
 END $$;
 
 -- How many a filter selects, all of them, and how old the oldest is. Detours by the index of their state, joined to
 -- their messages as a whole, not one by one.
-CREATE OR REPLACE FUNCTION outbox_act_count(w outbox_act_filter, OUT total bigint, OUT oldest timestamptz)
+CREATE OR REPLACE FUNCTION outbox_act_count(w outbox_act_filter, p_now timestamptz, OUT total bigint, OUT oldest timestamptz)
 LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET row_security = off SET jit = off
 SET plan_cache_mode = force_custom_plan AS $$
 DECLARE
@@ -166,10 +169,10 @@ BEGIN
 	IF 'pending' = ANY (w.states) THEN
 		SELECT count(*), min(m.created_at) INTO more, more_oldest
 		FROM outbox_target t JOIN outbox_lane l ON l.target = t.name
-		CROSS JOIN LATERAL outbox_act_unread(t.name, l.lane, lanes, t.version, w) x(seq)
+		CROSS JOIN LATERAL outbox_act_unread(t.name, l.lane, lanes, t.version, w, t.paused, p_now) x(seq)
 		JOIN outbox_message m ON m.seq = x.seq
 		WHERE (w.target IS NULL OR t.name = w.target)
-			AND (w.why IS NULL OR w.why = CASE WHEN t.paused THEN 'paused' ELSE 'new' END)
+			AND (w.why IS NULL OR w.why IN ('deferred', CASE WHEN t.paused THEN 'paused' ELSE 'new' END))
 			AND w.changed IS NULL;
 		total := total + more;
 		oldest := least(oldest, more_oldest);
@@ -334,11 +337,11 @@ BEGIN
 	refused := 0;
 	more := false;
 	IF cardinality(w.ids) = 0 AND o.dry_run THEN
-		SELECT c.total, c.oldest INTO done, oldest FROM outbox_act_count(w) c;
+		SELECT c.total, c.oldest INTO done, oldest FROM outbox_act_count(w, outbox_now(p_now)) c;
 		RETURN;
 	ELSIF cardinality(w.ids) = 0 THEN
 		w.max := w.max + 1;
-		SELECT array_agg(c.seq), array_agg(c.target), array_agg(c.lane) INTO seqs, targets, lanes FROM outbox_act_select(w) c;
+		SELECT array_agg(c.seq), array_agg(c.target), array_agg(c.lane) INTO seqs, targets, lanes FROM outbox_act_select(w, outbox_now(p_now)) c;
 		IF cardinality(seqs) = w.max THEN
 			more := true;
 			seqs := seqs[:w.max - 1];

@@ -19,3 +19,8 @@ DROP FUNCTION IF EXISTS outbox_scan_partitions(outbox_cut[], bigint, bigint, big
 DROP FUNCTION IF EXISTS outbox_check_position(outbox_receipt, bigint, pg_snapshot);
 DROP FUNCTION IF EXISTS outbox_check_history(outbox_receipt);
 DROP FUNCTION IF EXISTS outbox_rebase_lane(outbox_receipt, bigint, boolean, text, bigint, timestamptz);
+DROP FUNCTION IF EXISTS outbox_act_unread(text, integer, integer, bigint, outbox_act_filter);
+DROP FUNCTION IF EXISTS outbox_act_select(outbox_act_filter);
+DROP FUNCTION IF EXISTS outbox_act_count(outbox_act_filter);
+-- this one programs do call: what has one argument more, which may be left out, takes its place
+DROP FUNCTION IF EXISTS outbox_list(text[], text, text, text, text[], text, timestamptz, timestamptz, bigint, text, bigint);

@@ -185,21 +185,26 @@ LANGUAGE sql STABLE AS $$
 		AND ((f).created_before IS NULL OR coalesce(d.created_at <= (f).created_before, true))
 $$;
 
+-- Why a message that its lane has not read is pending.
+CREATE OR REPLACE FUNCTION outbox_why_unread(p_paused boolean, p_due_at timestamptz, p_now timestamptz) RETURNS text
+LANGUAGE sql IMMUTABLE AS $$
+	SELECT CASE WHEN p_due_at > p_now THEN 'deferred' WHEN p_paused THEN 'paused' ELSE 'new' END
+$$;
+
 -- Pending and sending ones.
 CREATE OR REPLACE FUNCTION outbox_list_unsettled(t outbox_target, v outbox_reading, f outbox_wanted) RETURNS SETOF outbox_look
 LANGUAGE plpgsql STABLE AS $$
 DECLARE
 	stop bigint := CASE WHEN 'pending' = ANY (f.states) THEN 9223372036854775807 ELSE v.claim_last END;
-	why_new text := CASE WHEN t.paused THEN 'paused' ELSE 'new' END;
 BEGIN
 	RETURN QUERY
 	SELECT u.seq, u.id, v.target, u.type, u.key, u.lane, CASE WHEN u.claimed THEN 'sending' ELSE 'pending' END,
-		CASE WHEN NOT u.claimed THEN why_new END, 0, CASE WHEN u.claimed THEN u.owner END, NULL::text, NULL::text,
+		CASE WHEN NOT u.claimed THEN outbox_why_unread(t.paused, u.due_at, f.now) END, 0, CASE WHEN u.claimed THEN u.owner END, NULL::text, NULL::text,
 		u.event_time, u.created_at, CASE WHEN u.claimed THEN u.claimed_at END, NULL::timestamptz
 	FROM (
 		(SELECT * FROM outbox_open(v, f.after, stop) n
 		WHERE CASE WHEN n.claimed THEN 'sending' ELSE 'pending' END = ANY (f.states)
-			AND (f.why IS NULL OR NOT n.claimed)
+			AND (f.why IS NULL OR NOT n.claimed AND outbox_why_unread(t.paused, n.due_at, f.now) = f.why)
 			AND (f.key IS NULL OR n.key = f.key)
 			AND (f.type IS NULL OR n.type LIKE f.type)
 			AND (f.changed_before IS NULL OR NOT n.claimed OR n.claimed_at <= f.changed_before)
@@ -208,7 +213,7 @@ BEGIN
 		UNION ALL
 		(SELECT * FROM outbox_open_late(v, f.after) n
 		WHERE CASE WHEN n.claimed THEN 'sending' ELSE 'pending' END = ANY (f.states)
-			AND (f.why IS NULL OR NOT n.claimed)
+			AND (f.why IS NULL OR NOT n.claimed AND outbox_why_unread(t.paused, n.due_at, f.now) = f.why)
 			AND (f.key IS NULL OR n.key = f.key)
 			AND (f.type IS NULL OR n.type LIKE f.type)
 			AND (f.changed_before IS NULL OR NOT n.claimed OR n.claimed_at <= f.changed_before)
@@ -270,6 +275,7 @@ DECLARE
 	m outbox_message;
 	hints bigint[] := array_fill(NULL::bigint, ARRAY[v.lanes]);
 	seen record;
+	d outbox_look;
 	found_so_far bigint := 0;
 BEGIN
 	IF f.seqs IS NOT NULL THEN
@@ -289,12 +295,16 @@ BEGIN
 		CONTINUE WHEN EXISTS (SELECT FROM outbox_detour o WHERE o.target = t.name AND o.seq = m.seq);
 		seen := outbox_look_at(m, t, v, hints[m.slot % v.lanes + 1]);
 		hints[m.slot % v.lanes + 1] := seen.hint;
-		CONTINUE WHEN (seen.d).state IS NULL OR (seen.d).state <> ALL (f.states)
-			OR (f.why IS NOT NULL AND (seen.d).why IS DISTINCT FROM f.why)
+		d := seen.d;
+		IF d.why IS NOT NULL THEN
+			d.why := outbox_why_unread(t.paused, m.due_at, f.now);
+		END IF;
+		CONTINUE WHEN d.state IS NULL OR d.state <> ALL (f.states)
+			OR (f.why IS NOT NULL AND d.why IS DISTINCT FROM f.why)
 			OR (f.key IS NOT NULL AND m.key IS DISTINCT FROM f.key)
 			OR NOT (f.type IS NULL OR m.type LIKE f.type)
-			OR m.created_at > f.created_before OR (seen.d).last_status_at > f.changed_before;
-		RETURN NEXT seen.d;
+			OR m.created_at > f.created_before OR d.last_status_at > f.changed_before;
+		RETURN NEXT d;
 		found_so_far := found_so_far + 1;
 		EXIT WHEN found_so_far >= f.max;
 	END LOOP;
@@ -304,13 +314,15 @@ END $$;
 -- Deliveries behind (p_after_seq, p_after_target), of every target up to p_max and in any order; who calls it
 -- sorts and cuts. p_type is a glob.
 CREATE OR REPLACE FUNCTION outbox_list(p_ids text[], p_target text, p_type text, p_key text, p_states text[], p_why text,
-	p_changed_before timestamptz, p_created_before timestamptz, p_after_seq bigint, p_after_target text, p_max bigint)
+	p_changed_before timestamptz, p_created_before timestamptz, p_after_seq bigint, p_after_target text, p_max bigint,
+	p_now timestamptz DEFAULT NULL)
 RETURNS SETOF outbox_look
 LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET row_security = off SET max_parallel_workers_per_gather = 0
 SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET enable_hashjoin = off
 SET enable_mergejoin = off AS $$
 DECLARE
-	f outbox_wanted := ROW(p_states, p_why, outbox_like(p_type), p_key, p_changed_before, p_created_before, NULL, 0, p_max);
+	f outbox_wanted := ROW(p_states, p_why, outbox_like(p_type), p_key, p_changed_before, p_created_before, NULL, 0, p_max,
+		outbox_now(p_now));
 	t outbox_target;
 	v outbox_reading;
 BEGIN
@@ -324,7 +336,7 @@ BEGIN
 			RETURN QUERY SELECT * FROM outbox_list_detours(t.name, f);
 		END IF;
 		IF NOT f.states && '{pending,sending,delivered}'
-			OR f.why <> (CASE WHEN t.paused THEN 'paused' ELSE 'new' END) THEN
+			OR f.why NOT IN ('deferred', CASE WHEN t.paused THEN 'paused' ELSE 'new' END) THEN
 			CONTINUE;
 		END IF;
 		v := outbox_reading_of(t);

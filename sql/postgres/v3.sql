@@ -33,3 +33,7 @@ ALTER TABLE outbox_lock SET UNLOGGED;
 
 -- Why relays refuse this lane, and since when; NULL: they do not. outbox_rebase() takes it away.
 ALTER TABLE outbox_lane ADD COLUMN refused text, ADD COLUMN refused_at timestamptz;
+
+-- ---- looking ----------------------------------------------------------------------------------------------
+
+ALTER TYPE outbox_wanted ADD ATTRIBUTE now timestamptz; -- what is due later is deferred, read or not

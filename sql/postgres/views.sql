@@ -28,14 +28,14 @@ $$;
 -- What has no detour and is not settled: outbox_open() and outbox_open_late() as a view.
 CREATE OR REPLACE VIEW outbox_unread AS
 SELECT m.seq, m.id, t.name AS target, t.paused, m.type, m.key, m.slot % v.lanes AS lane, v.claim_last,
-	c.claimed, (p.last).owner, m.event_time, m.created_at, (p.last).settled_at AS claimed_at
+	c.claimed, (p.last).owner, m.event_time, m.created_at, (p.last).settled_at AS claimed_at, m.due_at
 FROM outbox_target t
 CROSS JOIN LATERAL outbox_reading_of(t) v
 CROSS JOIN LATERAL (
-	SELECT o.xid, o.seq, o.slot, o.id, o.type, o.key, o.kind, o.published, o.priority, o.event_time, o.created_at
+	SELECT o.xid, o.seq, o.slot, o.id, o.type, o.key, o.kind, o.published, o.priority, o.event_time, o.created_at, o.due_at
 	FROM outbox_message o WHERE o.seq > v.low
 	UNION ALL
-	SELECT o.xid, o.seq, o.slot, o.id, o.type, o.key, o.kind, o.published, o.priority, o.event_time, o.created_at
+	SELECT o.xid, o.seq, o.slot, o.id, o.type, o.key, o.kind, o.published, o.priority, o.event_time, o.created_at, o.due_at
 	FROM outbox_late_messages(v.late, v.low) o) m
 CROSS JOIN LATERAL (SELECT v.last[m.slot % v.lanes + 1] AS last OFFSET 0) p
 CROSS JOIN LATERAL (SELECT outbox_is_claimed(m.xid, m.seq, p.last) AS claimed OFFSET 0) c
@@ -69,7 +69,7 @@ SELECT m.seq, m.id, m.target, m.type, m.key, m.lane, 'sending', NULL,
 	0, m.owner, NULL, NULL, m.event_time, m.created_at, m.claimed_at, NULL
 FROM outbox_unread m WHERE m.claimed AND m.seq <= m.claim_last
 UNION ALL
-SELECT m.seq, m.id, m.target, m.type, m.key, m.lane, 'pending', CASE WHEN m.paused THEN 'paused' ELSE 'new' END,
+SELECT m.seq, m.id, m.target, m.type, m.key, m.lane, 'pending', outbox_why_unread(m.paused, m.due_at, now()),
 	0, NULL, NULL, NULL, m.event_time, m.created_at, NULL, NULL
 FROM outbox_unread m WHERE NOT m.claimed;
 

@@ -177,7 +177,9 @@ FROM (
 	CROSS JOIN outbox_log m ON m.seq > p.pos AND m.seq <= p.claim_end
 	UNION ALL
 	SELECT m.seq, m.id, m.type, m.key, m.kind, m.published, m.priority, m.event_time, m.created_at, m.slot,
-		p.target, p.lane, 'pending', CASE WHEN t.paused THEN 'paused' ELSE 'new' END,
+		p.target, p.lane, 'pending',
+		CASE WHEN m.due_at > CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER) * 1000 THEN 'deferred'
+			WHEN t.paused THEN 'paused' ELSE 'new' END,
 		CAST(NULL AS TEXT), CAST(NULL AS INTEGER), t.version
 	FROM outbox_target t
 	CROSS JOIN outbox_position p ON p.target = t.name
@@ -212,7 +214,8 @@ LEFT JOIN outbox_message m ON m.seq = d.seq;
 CREATE VIEW outbox_backlog AS
 SELECT t.name AS target, t.paused,
 	(SELECT count(*) FROM (SELECT 1 FROM outbox_delivery v
-		WHERE v.target = t.name AND v.state = 'pending' AND v.why IN ('new', 'paused')
+		WHERE v.target = t.name AND v.state = 'pending' AND v.why IN ('new', 'paused', 'deferred')
+			AND v.last_status_at IS NULL -- which detours have: they are counted below
 		LIMIT 100001)) AS pending,
 	(SELECT coalesce(sum(p.claim_count), 0) FROM outbox_position p WHERE p.target = t.name) AS sending,
 	(SELECT count(*) FROM (SELECT 1 FROM outbox_detour d

@@ -3,6 +3,7 @@
 import json
 import re
 import signal
+import time
 
 from shell import end, until
 
@@ -186,3 +187,31 @@ def test_numbers_in_json_are_plain(two):
     told = json.loads(text.splitlines()[0])
     assert told["targets"][0]["rate"] == 0.083
     assert all(isinstance(lane["receipts"], int) for lane in told["targets"][0]["lanes"])
+
+
+def test_what_is_due_later_is_deferred_at_once(shop):
+    """No relay has read it yet. The views say the same."""
+    shop.run("relay", "--to", "events=file:out.jsonl", "--until-idle")
+    late, now = shop.insert(due_at=int((time.time() + 3600) * 1e6)), shop.insert()
+    rows = shop.run("list", "--json").json["deliveries"]
+    assert [(row["id"], row["why"]) for row in rows] == [(late, "deferred"), (now, "new")]
+    assert [row["id"] for row in shop.run("list", "--why", "deferred", "--json").json["deliveries"]] == [late]
+    assert [row["id"] for row in shop.run("list", "--why", "new", "--json").json["deliveries"]] == [now]
+    with shop.db() as db:
+        assert db.execute("SELECT why FROM outbox_delivery ORDER BY seq").fetchall() == [("deferred",), ("new",)]
+        assert db.execute("SELECT pending, deferred FROM outbox_backlog").fetchall() == [(2, 0)]
+    told = shop.run("status", "--json").json["targets"][0]
+    assert (told["pending"], told["deferred"]) == (2, 0)  # PENDING: what nobody has read
+    assert "discarded 1" in shop.run("discard", "--why", "deferred", "--reason", "r", "--yes").out
+    shop.run("relay", "--to", "events=file:out.jsonl", "--until-idle")
+    assert [line["id"] for line in shop.lines()] == [now]
+
+
+def test_a_relay_that_was_killed_runs_as_long_as_its_lease(shop):
+    relay = shop.start("relay", "--to", "events=file:out.jsonl", "--lease", "1s")
+    shop.insert()
+    until(lambda: len(shop.lines()) == 1, "the first message")
+    relay.kill()
+    relay.wait()
+    until(lambda: shop.run("status", "--json").json["targets"][0]["state"] == "no relay", "the end of its lease")
+    assert "unhealthy" in shop.run("status").out

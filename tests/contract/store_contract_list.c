@@ -288,6 +288,61 @@ static void tail_sees_every_delivery_once(struct store_world *w)
 	assert_int_equal(tail(w, cursor, 100).count, 0);
 }
 
+static size_t count_why(struct store_world *w, int why)
+{
+	struct outbox_filter filter = filter_of("a");
+
+	filter.why = why;
+	return count_of(w, &filter);
+}
+
+/* How many an act with this filter would change. */
+static size_t act_why(struct store_world *w, int why)
+{
+	struct outbox_filter filter = filter_of("a");
+	struct outbox_act act = {
+		.action = OUTBOX_DISCARD, .reason = "r", .filter = &filter, .dry_run = true
+	};
+
+	filter.why = why;
+	return world_act_filter(w, &act).done;
+}
+
+static void what_is_due_later_is_deferred_before_anybody_reads_it(struct store_world *w)
+{
+	struct outbox_message m = OUTBOX_MESSAGE_INIT;
+	struct outbox_filter one = filter_of("a");
+	const char *id;
+	int64_t seq;
+
+	world_target(w, "a");
+	world_publish(w, "k");
+	m.type = "reminder";
+	m.data = "{}";
+	m.size = 2;
+	m.due_at = world_now(w) + OUTBOX_HOURS;
+	seq = world_publish_message(w, &m);
+	assert_int_equal(world_row(w, "a", seq)->why, OUTBOX_DEFERRED);
+	assert_int_equal(count_why(w, OUTBOX_DEFERRED), 1);
+	assert_int_equal(count_why(w, OUTBOX_NEW), 1);
+	id = world_id(w, "a", seq);
+	one.ids = &id;
+	one.n_ids = 1;
+	assert_int_equal(world_list(w, &one).rows[0].why, OUTBOX_DEFERRED);
+	/* who acts selects what who looks sees */
+	assert_int_equal(act_why(w, OUTBOX_DEFERRED), 1);
+	assert_int_equal(act_why(w, OUTBOX_NEW), 1);
+	assert_int_equal(act_why(w, OUTBOX_WAITING), 0);
+	OK(w->store->ops->target_pause(w->store, "a", true, "me", "r", &w->err));
+	assert_int_equal(count_why(w, OUTBOX_DEFERRED), 1);
+	assert_int_equal(act_why(w, OUTBOX_PAUSED), 1);
+	assert_int_equal(count_why(w, OUTBOX_NEW), 0);
+	world_step(w, OUTBOX_HOURS);
+	assert_int_equal(count_why(w, OUTBOX_PAUSED), 2);
+	assert_int_equal(act_why(w, OUTBOX_PAUSED), 2);
+	assert_int_equal(count_why(w, OUTBOX_DEFERRED), 0);
+}
+
 #define CASE(name)                \
 	{                         \
 #name, name, 0, 0 \
@@ -297,6 +352,7 @@ const struct store_case list_cases[] = {
 	CASE(filters_by_state),
 	CASE(filters_by_the_rest),
 	CASE(filters_by_time_of_change),
+	CASE(what_is_due_later_is_deferred_before_anybody_reads_it),
 	CASE(paging_is_stable_while_rows_are_added),
 	CASE(pages_have_limits),
 	CASE(a_made_up_cursor_is_refused),

@@ -2,7 +2,7 @@
 #include "core/lifecycle.h"
 
 #include "base/text.h"
-#include "store/memory/db.h"
+#include "store/memory/select.h"
 #include "store/store.h"
 
 #include <stdio.h>
@@ -164,6 +164,7 @@ int memory_act(struct memory_store *s, const struct outbox_act *act, struct outb
 		status = memory_select_start(&select, s->db, act->filter, err);
 	if (status)
 		return status;
+	select.now = memory_now(s);
 	if (select.missing) {
 		acted.refused = select.missing;
 		snprintf(acted.why, sizeof(acted.why), "no message with the id \"%s\"",

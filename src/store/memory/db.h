@@ -313,38 +313,14 @@ struct outbox_claimed *memory_claim_read(struct memory_db *db, struct memory_tar
 /* The delivery's state (0: this target does not get it) and why. */
 int memory_delivery_state(const struct memory_db *db, const struct memory_target *target,
 			  const struct memory_message *row, int *ret_why);
+/* The same for people: what no lane has read yet is deferred until it is due. */
+int memory_why_at(const struct memory_message *row, int why, outbox_time now);
 bool memory_delivery_read(const struct memory_db *db, const struct memory_target *target,
 			  const struct memory_message *row, struct outbox_arena *arena,
 			  struct outbox_delivery *ret_delivery);
 /* When it was settled or last changed; 0: never. */
 outbox_time memory_delivery_at(const struct memory_db *db, const struct memory_target *target,
 			       const struct memory_message *row);
-
-/* select.c: what a filter selects, in (seq, target) order. */
-struct memory_select {
-	const struct memory_db *db;
-	const struct outbox_filter *filter;
-	int64_t *seqs; /* of the ids given; NULL: all rows */
-	size_t n_seqs;
-	size_t missing; /* ids given that are not in the log */
-	const char *missing_id;
-	size_t at;     /* next row, or next of seqs */
-	size_t target; /* next target of this row */
-	int64_t after_seq;
-	const char *after_target;
-	char after_name[OUTBOX_TARGET_NAME_MAX + 1];
-};
-
-int memory_select_start(struct memory_select *select, const struct memory_db *db,
-			const struct outbox_filter *filter,
-			struct outbox_error *err) OUTBOX_MUSTCHECK;
-/* Every delivery that matches all but the state; false at the end. */
-bool memory_select_next(struct memory_select *select, struct memory_target **ret_target,
-			struct memory_message **ret_row);
-/* Is it also in the state that the filter wants? */
-bool memory_select_state(const struct memory_select *select, const struct memory_target *target,
-			 const struct memory_message *row);
-void memory_select_end(struct memory_select *select);
 
 void memory_audit_add(struct memory_db *db, const struct memory_audit *row);
 

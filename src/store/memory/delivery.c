@@ -29,6 +29,12 @@ int memory_delivery_state(const struct memory_db *db, const struct memory_target
 	return OUTBOX_PENDING;
 }
 
+int memory_why_at(const struct memory_message *row, int why, outbox_time now)
+{
+	return (why == OUTBOX_NEW || why == OUTBOX_PAUSED) && row->m.due_at > now ? OUTBOX_DEFERRED
+										  : why;
+}
+
 static const struct memory_receipt *receipt_of(const struct memory_db *db,
 					       const struct memory_target *target,
 					       const struct memory_message *row)

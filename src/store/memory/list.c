@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/text.h"
-#include "store/memory/db.h"
+#include "store/memory/select.h"
 #include "store/store.h"
 
 #include <inttypes.h>
@@ -29,6 +29,8 @@ static int fill_page(struct memory_select *select, size_t limit, struct outbox_a
 		}
 		if (!memory_delivery_read(select->db, target, row, arena, &page->rows[page->count]))
 			return no_room(err);
+		page->rows[page->count].why =
+			memory_why_at(row, page->rows[page->count].why, select->now);
 		page->count++;
 	}
 	return OUTBOX_OK;
@@ -43,6 +45,7 @@ int memory_list(struct memory_store *s, const struct outbox_filter *filter,
 
 	if (status)
 		return status;
+	select.now = memory_now(s);
 	status = fill_page(&select, store_page_limit(filter->limit), arena, &page, err);
 	memory_select_end(&select);
 	if (!status)

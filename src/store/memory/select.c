@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "store/memory/select.h"
 #include "base/text.h"
-#include "store/memory/db.h"
 #include "store/store.h"
 
 #include <stdlib.h>
@@ -97,7 +97,8 @@ bool memory_select_state(const struct memory_select *select, const struct memory
 	const struct outbox_filter *filter = select->filter;
 	int why, state = memory_delivery_state(select->db, target, row, &why);
 
-	return (!filter->state || filter->state == state) && (!filter->why || filter->why == why);
+	return (!filter->state || filter->state == state) &&
+	       (!filter->why || filter->why == memory_why_at(row, why, select->now));
 }
 
 bool memory_select_next(struct memory_select *select, struct memory_target **ret_target,

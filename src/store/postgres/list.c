@@ -129,14 +129,14 @@ int pg_list(struct outbox_store *store, const struct outbox_filter *filter,
 	if (r == OUTBOX_OK)
 		r = pg_op(pg_of(store), PG_READ,
 			  "SELECT " LOOK_COLUMNS " FROM @outbox_list($1, $2, $3, $4, $5, $6, $7, $8,"
-			  " $9, $10, $11) ORDER BY seq, target COLLATE \"C\" LIMIT $11",
+			  " $9, $10, $11, $12) ORDER BY seq, target COLLATE \"C\" LIMIT $11",
 			  ARGS(ARG_ARRAY(PG_TEXTS, filter->ids, filter->n_ids),
 			       ARG_TEXT(filter->target), ARG_TEXT(filter->type),
 			       ARG_TEXT(filter->key), ARG_ARRAY(PG_TEXTS, sel.states, sel.n_states),
 			       ARG_TEXT(filter->why && !why ? "unknown" : why),
 			       ARG_TIME(filter->changed_before), ARG_TIME(filter->created_before),
 			       ARG_INT8(sel.after_seq), ARG_TEXT(sel.after_target),
-			       ARG_INT8((int64_t)limit + 1)),
+			       ARG_INT8((int64_t)limit + 1), pg_now(pg_of(store))),
 			  &result, err);
 	if (r == OUTBOX_OK)
 		r = make_page(result, limit, arena, &page, err);

@@ -228,6 +228,9 @@ int delivery_of_row(struct targets *targets, struct target_info *target, sqlite3
 			r = sqlite_route_get(targets->s, target->name, version, &route, err);
 		if (r == OUTBOX_OK && !message_routed(row, route, &r, err))
 			d.state = d.why = 0;
+		/* no lane has read it, and when one does it waits until it is due */
+		if (d.why && sqlite3_column_int64(row, COL_DUE_AT) > targets->now)
+			d.why = OUTBOX_DEFERRED;
 	}
 	if (r == OUTBOX_OK)
 		*ret_delivery = d;

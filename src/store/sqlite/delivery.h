@@ -61,7 +61,7 @@ static inline bool targets_numbered_again(const struct targets *targets, int64_t
 bool lane_is_leased(const struct lane_info *lane, outbox_time now);
 
 /*
- * The delivery of a log row (columns up to COL_EVENT_TIME) that has no detour. state is 0 when the
+ * The delivery of a log row (columns up to COL_DUE_AT) that has no detour. state is 0 when the
  * message is not routed to the target. Its texts are borrowed from the row and from targets.
  */
 int delivery_of_row(struct targets *targets, struct target_info *target, sqlite3_stmt *row,

@@ -297,7 +297,8 @@ static int read_all(struct selection *sel, struct outbox_error *err)
 
 	for (size_t i = 0; !only_new && i < sel->targets->count && r == OUTBOX_OK; i++)
 		r = read_detours(sel, &sel->targets->list[i], err);
-	if (r == OUTBOX_OK && (only_new || !sel->filter->why) && (sel->states & FROM_LOG))
+	if (r == OUTBOX_OK && (only_new || !sel->filter->why || sel->filter->why == OUTBOX_DEFERRED) &&
+	    (sel->states & FROM_LOG))
 		r = read_log(sel, err);
 	return r;
 }
