@@ -272,8 +272,8 @@ static int purge_pages(struct outbox_store *store, const struct outbox_purge *re
 	return OUTBOX_OK;
 }
 
-static int purge(struct outbox_admin *admin, const struct outbox_purge *given, bool count,
-		 struct outbox_purged *ret_purged, struct outbox_error *err)
+static int purge_or_count(struct outbox_admin *admin, const struct outbox_purge *given, bool count,
+			  struct outbox_purged *ret_purged, struct outbox_error *err)
 {
 	struct outbox_purged total = { 0 };
 	struct outbox_purge request;
@@ -289,6 +289,8 @@ static int purge(struct outbox_admin *admin, const struct outbox_purge *given, b
 		return r;
 	request = *given;
 	request.actor = given->actor ? given->actor : admin->actor;
+	if (!count && !given->limit)
+		request.limit = PAGE;
 	if (count)
 		r = purge_count(admin->store, &request, &total, err);
 	else
@@ -298,16 +300,16 @@ static int purge(struct outbox_admin *admin, const struct outbox_purge *given, b
 	return admin_leave(admin, r);
 }
 
-int outbox_admin_purge(struct outbox_admin *admin, const struct outbox_purge *given,
+int outbox_admin_purge(struct outbox_admin *admin, const struct outbox_purge *purge,
 		       struct outbox_purged *ret_purged, struct outbox_error *err)
 {
-	return purge(admin, given, false, ret_purged, err);
+	return purge_or_count(admin, purge, false, ret_purged, err);
 }
 
-int outbox_admin_purgeable(struct outbox_admin *admin, const struct outbox_purge *given,
+int outbox_admin_purgeable(struct outbox_admin *admin, const struct outbox_purge *purge,
 			   struct outbox_purged *ret_purged, struct outbox_error *err)
 {
-	return purge(admin, given, true, ret_purged, err);
+	return purge_or_count(admin, purge, true, ret_purged, err);
 }
 
 int outbox_admin_redact(struct outbox_admin *admin, const char *id, const char *reason,

@@ -8,9 +8,11 @@
 int outbox_admin_info(struct outbox_admin *admin, struct outbox_store_info *ret_info,
 		      struct outbox_error *err)
 {
-	int r = ret_info ? admin_enter(admin, NEED_STORE, err)
-			 : outbox_fail(err, OUTBOX_EINVAL, "ret_info must not be NULL");
+	int r;
 
+	if (!ret_info)
+		return outbox_fail(err, OUTBOX_EINVAL, "ret_info must not be NULL");
+	r = admin_enter(admin, NEED_STORE, err);
 	if (r)
 		return r;
 	*ret_info = admin->info;

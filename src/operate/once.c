@@ -27,9 +27,11 @@ int once_read(struct outbox_store *store, struct outbox_arena *arena,
 	      struct health_source *ret_source, struct outbox_error *err)
 {
 	struct outbox_stats *stats = outbox_arena_alloc(arena, sizeof(*stats));
-	int r = stats ? store->ops->stats(store, arena, stats, err)
-		      : outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	int r;
 
+	if (!stats)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	r = store->ops->stats(store, arena, stats, err);
 	if (r)
 		return r;
 	ret_source->stats = stats;

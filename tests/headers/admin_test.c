@@ -141,6 +141,9 @@ static void many_are_done_in_pages(void **state)
 {
 	struct world *w = *state;
 	struct outbox_filter filter = by_state(OUTBOX_FAILED);
+	struct outbox_purge purge = { 0 };
+	struct outbox_purged purged;
+	struct outbox_stats stats;
 	struct outbox_acted acted;
 
 	publish(w, 1, 1100);
@@ -158,6 +161,12 @@ static void many_are_done_in_pages(void **state)
 	assert_false(acted.more);
 	assert_int_equal(count_of(w, OUTBOX_FAILED), 0);
 	assert_int_equal(count_of(w, OUTBOX_DISCARDED), 60);
+	deliver(w, false);
+	OK(outbox_admin_stats(w->admin, w->arena, &stats, err));
+	purge.delivered_before = stats.store_now;
+	OK(outbox_admin_purge(w->admin, &purge, &purged, err));
+	assert_int_equal(purged.messages, 1100);
+	assert_false(purged.more);
 }
 
 static void targets_pause_and_deliveries_wait(void **state)

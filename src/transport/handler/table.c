@@ -51,26 +51,29 @@ const struct handler_table *handler_table_lookup(const struct handler_table *fir
 int handler_table_named(struct handler_table *first, const char *name,
 			struct handler_table **ret_table, struct outbox_error *err)
 {
-	struct handler_table *table = first, *last = first;
+	struct handler_table **at = &first->next;
 	char shown[80];
+	int r;
 
-	if (name && target_name_check(name, NULL))
+	if (!name) {
+		*ret_table = first;
+		return OUTBOX_OK;
+	}
+	if (target_name_check(name, NULL))
 		return outbox_fail(err, OUTBOX_EINVAL,
 				   "handler: \"%s\" is not a name; use a lower-case letter and then up "
 				   "to %d of a-z, 0-9, _ and -, or NULL for none",
 				   text_shown(shown, sizeof(shown), name),
 				   OUTBOX_TARGET_NAME_MAX - 1);
-	for (; name && table && strcmp(table->name, name) != 0; table = table->next)
-		last = table;
-	if (!table) {
-		int r = handler_table_new(&table, err);
-
+	while (*at && strcmp((*at)->name, name) != 0)
+		at = &(*at)->next;
+	if (!*at) {
+		r = handler_table_new(at, err);
 		if (r)
 			return r;
-		snprintf(table->name, sizeof(table->name), "%s", name);
-		last->next = table;
+		snprintf((*at)->name, sizeof((*at)->name), "%s", name);
 	}
-	*ret_table = table;
+	*ret_table = *at;
 	return OUTBOX_OK;
 }
 
