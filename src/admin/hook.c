@@ -116,6 +116,7 @@ static void note(struct hook *hook, const struct health_finding *finding)
 	entry->alert.level = finding->level;
 	entry->alert.since = finding->since;
 	snprintf(entry->alert.text, sizeof(entry->alert.text), "%s", finding->text);
+	memcpy(entry->alert.runbook, finding->runbook, sizeof(entry->alert.runbook));
 }
 
 void hook_note(struct hook *hook, const struct health_finding *findings, size_t count,

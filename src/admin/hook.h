@@ -18,7 +18,7 @@ struct hook_alert {
 	char source[64], target[64]; /* target "": the source itself */
 	const char *rule;
 	enum health_level level;
-	char text[300];
+	char text[300], runbook[RUNBOOK_LINK_MAX];
 	outbox_time since;    /* wall */
 	outbox_time resolved; /* wall; 0: it fires */
 };

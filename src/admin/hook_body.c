@@ -35,13 +35,12 @@ static json_t *labels(const struct hook_alert *alert)
 
 static json_t *annotations(const struct hook_alert *alert)
 {
-	char summary[256], runbook[80];
+	char summary[256];
 
 	snprintf(summary, sizeof(summary), "%s%s%s: %s", alert->source, alert->target[0] ? "/" : "",
 		 alert->target, alert->rule);
-	snprintf(runbook, sizeof(runbook), "docs/runbook.md#%s", alert->rule);
-	return json_pack("{s:o, s:o, s:s}", "summary", json_text(summary), "description",
-			 json_text(alert->text), "runbook_url", runbook);
+	return json_pack("{s:o, s:o, s:o}", "summary", json_text(summary), "description",
+			 json_text(alert->text), "runbook_url", json_text(alert->runbook));
 }
 
 static outbox_time still_true_for(outbox_time repeat)

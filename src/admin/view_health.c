@@ -19,6 +19,7 @@ static const struct field finding_fields[] = {
 	FIELD(struct health_finding, since, FIELD_TIME, FIELD_NULL, NULL),
 	FIELD(struct health_finding, text, FIELD_CHARS, 0,
 	      "what is the matter, with the number and the limit"),
+	FIELD(struct health_finding, runbook, FIELD_CHARS, 0, "what to do: a link to its section"),
 };
 
 const struct shape view_finding = SHAPE("Finding", finding_fields);

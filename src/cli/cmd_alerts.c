@@ -147,9 +147,10 @@ static void print(struct cli *cli, const struct watch_sample *sample)
 
 		safe_say(stdout, "%s%s%s %s: %s", finding->source, finding->target ? "/" : "",
 			 finding->target ? finding->target : "", finding->rule, finding->text);
+		safe_say(stdout, "  %s", finding->runbook);
 	}
 	if (sample->level > LEVEL_HEALTHY)
-		puts("what to do: docs/runbook.md, by the alert's name");
+		safe_say(stdout, "what to do: outbox help alert %s", sample->findings[0].rule);
 }
 
 static int run(struct cli *cli, void *values, struct outbox_error *err)
@@ -182,7 +183,7 @@ const struct command cmd_alerts = {
 	.options = options,
 	.n_options = ARRAY_SIZE(options),
 	.values_size = sizeof(struct values),
-	.about = "Judges one look at the stores by the rules that the relay uses, with the limits of the file's health group or the defaults. One look has no memory: a rule that must hold for a while counts at once, and latency and sending, which take two looks, are left to the relay. The runbook, docs/runbook.md, has a section for each alert.",
+	.about = "Judges one look at the stores by the rules that the relay uses, with the limits of the file's health group or the defaults. One look has no memory: a rule that must hold for a while counts at once, and latency and sending, which take two looks, are left to the relay. Each alert has a section in the runbook: the link to it is printed, and outbox help alert NAME prints the section.",
 	.example =
 		"outbox alerts --store sqlite:app.db\noutbox alerts --config outbox.yaml --json\noutbox alerts --rules",
 	.exits = "0  all is well, or there is only information\n1  something is degraded or unhealthy",

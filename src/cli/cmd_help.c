@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/text.h"
 #include "cli/help.h"
 #include "cli/json_out.h"
+#include "cli/page.h"
 #include "cli/safe.h"
 #include "cli/table.h"
+#include "operate/runbook.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -32,6 +35,23 @@ static int exits(const struct cli *cli, struct outbox_error *err)
 		safe_wrap(stdout, &(struct wrap){ 19, 19, 80 }, row->meaning);
 	}
 	return cli->json ? json_print(json_pack("{s:o}", "exits", list), err) : OUTBOX_OK;
+}
+
+/* What the runbook says about an alert. */
+static int alert(const struct cli *cli, const char *rule, struct outbox_error *err)
+{
+	const char *text;
+	char shown[80];
+	size_t size;
+
+	if (!runbook_section(rule, &text, &size))
+		return outbox_fail(err, OUTBOX_EINVAL,
+				   "no alert is called \"%s\"; outbox alerts --rules lists them",
+				   text_shown(shown, sizeof(shown), rule));
+	if (cli->json)
+		return json_print(json_pack("{s:s, s:s%}", "rule", rule, "section", text, size), err);
+	page_print(text, size);
+	return OUTBOX_OK;
 }
 
 static int overview_json(struct outbox_error *err)
@@ -76,6 +96,8 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 		overview(cli);
 		return OUTBOX_OK;
 	}
+	if (cli->n_words > 1 && strcmp(cli->words[0], "alert") == 0)
+		return alert(cli, cli->words[1], err);
 	snprintf(name, sizeof(name), "%s%s%s", cli->words[0], cli->n_words > 1 ? " " : "",
 		 cli->n_words > 1 ? cli->words[1] : "");
 	if (strcmp(name, "exits") == 0)
@@ -91,9 +113,9 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 const struct command cmd_help = {
 	.name = "help",
 	.group = GROUP_HELP,
-	.summary = "list the commands, explain one, or list the exit codes",
-	.words = "[COMMAND|exits]",
+	.summary = "list the commands, explain one or an alert, or list the exit codes",
+	.words = "[COMMAND|exits|alert NAME]",
 	.max_words = 2,
-	.example = "outbox help\noutbox help requeue\noutbox help exits",
+	.example = "outbox help\noutbox help requeue\noutbox help exits\noutbox help alert failed",
 	.run = run,
 };

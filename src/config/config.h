@@ -93,6 +93,7 @@ struct config_log {
 struct config_health {
 	outbox_time interval, settle;
 	struct config_texts off; /* globs of rules */
+	const char *runbook;     /* the page that alerts link to; NULL: the installed one */
 	int64_t failed, backlog, pending, retry_rate;
 	outbox_time pending_for, overdue, sending, latency;
 };

@@ -311,7 +311,7 @@ static size_t source_index(const struct health_input *input, const char *name)
 	return i;
 }
 
-static int fill_finding(const struct entry *entry, struct outbox_arena *arena,
+static int fill_finding(const struct entry *entry, const char *page, struct outbox_arena *arena,
 			struct health_finding *finding)
 {
 	bool of_target = entry->spot.target[0];
@@ -322,6 +322,7 @@ static int fill_finding(const struct entry *entry, struct outbox_arena *arena,
 	finding->target = of_target ? outbox_arena_text(arena, entry->spot.target) : NULL;
 	finding->since = entry->since;
 	memcpy(finding->text, entry->text, sizeof(finding->text));
+	runbook_link(page, finding->rule, finding->runbook);
 	return finding->source && (!of_target || finding->target) ? OUTBOX_OK : OUTBOX_ENOMEM;
 }
 
@@ -341,7 +342,8 @@ static int add_level(const struct health_memory *memory, const struct health_inp
 
 			if (entry->firing && entry->rule == rule && rules[rule].level == level &&
 			    source_index(input, entry->spot.source) == source)
-				r = fill_finding(entry, arena, &findings[(*count)++]);
+				r = fill_finding(entry, input->limits->runbook, arena,
+						 &findings[(*count)++]);
 		}
 	}
 	return r;

@@ -6,6 +6,7 @@
 
 #include "config/config.h"
 #include "config/rules.h"
+#include "operate/runbook.h"
 #include "relay/metrics.h"
 
 #include <outbox/delivery.h>
@@ -19,6 +20,7 @@ struct health_finding {
 	const char *source, *target; /* target may be NULL */
 	outbox_time since;           /* wall: how long this has been so; 0: one look cannot know */
 	char text[300];              /* what is the matter, with the number and the limit */
+	char runbook[RUNBOOK_LINK_MAX]; /* what to do: a link */
 };
 
 const char *health_level_name(enum health_level level);

@@ -49,6 +49,20 @@ def test_all_commands_are_there():
         "policy show", "tail", "audit", "doctor", "version", "help"}
 
 
+def test_help_of_every_alert(bare):
+    rules = [r["rule"] for r in bare.run("alerts", "--rules", "--json").json["rules"]]
+    assert len(rules) > 10
+    for rule in rules:
+        text = bare.run("help", "alert", rule).out
+        assert text.startswith(f"## {rule}\n\n**Means** ") and "**Over** when" in text and text.count("\n## ") == 0
+        told = bare.run("help", "alert", rule, "--json").json
+        page = [line for line in told["section"].splitlines() if not line.startswith("```")]
+        assert told["rule"] == rule
+        assert text.replace("\\\n", "").split() == "\n".join(page).split(), "the whole section, and nothing else"
+    told = bare.run("help", "alert", "Before you begin", code=2).err
+    assert 'no alert is called "Before you begin"; outbox alerts --rules lists them' in told
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_help_of_every_command(bare, name):
     text = bare.run(*name.split(), "--help").out

@@ -34,8 +34,8 @@ def receivers():
 def console(tmp_path):
     made = []
 
-    def make(hooks, before=None, **how):
-        alerts = "alerts:\n" + "".join(f"  - {{ {hook} }}\n" for hook in hooks)
+    def make(hooks, before=None, health="", **how):
+        alerts = health + "alerts:\n" + "".join(f"  - {{ {hook} }}\n" for hook in hooks)
         made.append(Console(tmp_path, more=alerts, **how))
         if before:
             before(made[-1])
@@ -80,14 +80,15 @@ def test_fire_and_resolve(console, receivers):
     first = next(p for p in hook.posts if p["alerts"][0]["labels"]["alertname"] == "outbox_failed")
     alert = first["alerts"][0]
     assert alert["labels"] == {"alertname": "outbox_failed", "severity": "critical", "source": "shop", "target": "events"}
-    assert alert["annotations"] == {"summary": "shop/events: failed", "runbook_url": "docs/runbook.md#failed",
-                                    "description": "1 failed delivery, the limit is 0"}
+    link = alert["annotations"].pop("runbook_url")
+    assert re.fullmatch(r"file:///.*/share/doc/outbox/runbook\.md#failed", link), "the page that is installed"
+    assert alert["annotations"] == {"summary": "shop/events: failed", "description": "1 failed delivery, the limit is 0"}
     assert (first["version"], first["status"], first["receiver"]) == ("4", "firing", "on-call")
     assert alert["endsAt"] == "0001-01-01T00:00:00Z"
     assert hook.headers[0]["Authorization"] == f"Bearer {TOKEN}"
     # the server, the command and the log say the same
-    assert [f["rule"] for f in c.get("/api/alerts").json["findings"]] == ["failed"]
-    assert [f["rule"] for f in c.cli("alerts", code=1)["findings"]] == ["failed"]
+    assert [(f["rule"], f["runbook"]) for f in c.get("/api/alerts").json["findings"]] == [("failed", link)]
+    assert [(f["rule"], f["runbook"]) for f in c.cli("alerts", code=1)["findings"]] == [("failed", link)]
     assert log_of(c).count("alert.fired") == 1
     assert re.search(r"why: outbox list --target events --state failed --config \S*outbox.yaml --source shop", log_of(c))
     discard_failed(c)
@@ -250,3 +251,15 @@ def test_a_real_alertmanager(console, alertmanager):
                                           "commonAnnotations", "externalURL", "alerts", "truncatedAlerts", "groupKey"}
     discard_failed(c)
     alertmanager.await_told("outbox_failed", "resolved")
+
+
+def test_a_runbook_of_ones_own(console, receivers):
+    hook = receivers()
+    c = console([f'name: on-call, url: "{hook.url}"'], health="  runbook: https://wiki.example/outbox\n")
+    fail_one(c)
+    hook.await_told("outbox_failed", "firing")
+    link = "https://wiki.example/outbox#failed"
+    told = [a for p in hook.posts for a in p["alerts"] if a["labels"]["alertname"] == "outbox_failed"]
+    assert told[0]["annotations"]["runbook_url"] == link
+    assert c.get("/api/alerts").json["findings"][0]["runbook"] == link
+    assert c.cli("alerts", code=1)["findings"][0]["runbook"] == link
