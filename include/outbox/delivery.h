@@ -187,8 +187,11 @@ struct outbox_target_stats {
 	 * dead letter, or since the target was registered or resumed. A retry does not count. 0: none */
 	outbox_time oldest;
 	int64_t retries_minute;
-	size_t n_lanes;
+	size_t n_lanes; /* 0: a target that is not registered, and unserved says why */
 	struct outbox_lane_stats *lanes;
+	/* Why a living relay that is configured for it does not serve it, and since when; NULL: none says so */
+	const char *unserved;
+	outbox_time unserved_since;
 };
 
 struct outbox_stats {

@@ -27,6 +27,7 @@
 #include <outbox/clock.h>
 #include <outbox/delivery.h>
 #include <outbox/error.h>
+#include <outbox/lease.h>
 #include <outbox/message.h>
 #include <outbox/target.h>
 
@@ -38,7 +39,6 @@ extern "C" {
 
 struct outbox_store;
 
-#define OUTBOX_LANES_MAX 256
 #define OUTBOX_TARGET_NAME_MAX 63 /* [a-z0-9_-], starts with a letter */
 
 /* ---- opening ------------------------------------------------------------------------------- */
@@ -75,27 +75,6 @@ struct outbox_store_info {
 	int program_version; /* the newest this program knows */
 	int lanes;
 	char elsewhere[64]; /* schema_version 0: the schema that has an outbox; "": none is known */
-};
-
-/* ---- leases -------------------------------------------------------------------------------- */
-
-struct outbox_lease_request {
-	const char *target;
-	const char *owner;     /* unique per worker: "host:pid:random/0" */
-	outbox_time duration;  /* lease until store time + duration */
-	int64_t route_version; /* from target_put */
-	bool leaving;          /* renew what is still held, take nothing, count in no share */
-	const char *outage; /* why the target is out of reach from here, for people; NULL: it is not */
-	outbox_time outage_age;
-};
-
-struct outbox_lease {
-	int total;        /* lanes of the target */
-	int share;        /* how many this worker should hold at the most */
-	bool stale_route; /* a newer routing is registered: this worker got no lanes */
-	int count;
-	int lanes[OUTBOX_LANES_MAX]; /* held now, ascending */
-	outbox_time open_since; /* when the target was resumed, or else registered; 0: not known */
 };
 
 /* ---- the lane's log of receipts ------------------------------------------------------------ */
@@ -248,6 +227,9 @@ struct outbox_store_ops {
 	 * free or expired lanes up to its share. Shares are exact: lanes divided by live workers,
 	 * the remainder to the first ones by name. Never takes away: a worker above its share lets
 	 * a lane go with release() when that lane has nothing in flight.
+	 *
+	 * Workers of one target send to one place. One whose place differs from that of a worker which is alive
+	 * holds nothing, counts in no share and is told so; it may be alive itself as soon as the others are gone.
 	 */
 	int (*lease)(struct outbox_store *store, const struct outbox_lease_request *request,
 		     struct outbox_lease *ret_lease, struct outbox_error *err);
@@ -377,6 +359,11 @@ struct outbox_store_ops {
 	/* Optional. Would open() understand this URL? ECONFIG or EINVAL with the remedy. Nothing is connected to; files
 	 * that it takes secrets from are read. Needs no store. */
 	int (*check_url)(const char *url, struct outbox_error *err);
+
+	/* Optional. Tell people, by stats(), that this worker does not serve a target, and why; or that this is
+	 * over. */
+	int (*unserved)(struct outbox_store *store, const struct outbox_unserved *note,
+			struct outbox_error *err);
 };
 
 /* Embed as first member of the driver's struct. open() sets ops. */

@@ -1,13 +1,13 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
 -- outbox on PostgreSQL: what was there before this script. It makes every function and view anew by CREATE OR REPLACE,
--- which keeps the rights that they have; rights.sql asks which of them are new.
+-- which keeps the rights that they have; rights.sql asks which of them, and of the tables, are new.
 
 DO $do$
 BEGIN
 	PERFORM set_config('outbox.known', (SELECT coalesce(array_agg(o.oid), '{}')::text FROM (
 			SELECT oid FROM pg_proc WHERE pronamespace = to_regnamespace(quote_ident(current_schema()))
 			UNION ALL
-			SELECT oid FROM pg_class WHERE relnamespace = to_regnamespace(quote_ident(current_schema())) AND relkind = 'v') o), true),
+			SELECT oid FROM pg_class WHERE relnamespace = to_regnamespace(quote_ident(current_schema())) AND relkind IN ('r', 'v')) o), true),
 		set_config('outbox.first', (to_regclass(quote_ident(current_schema()) || '.outbox_meta') IS NULL)::text, true);
 END $do$;

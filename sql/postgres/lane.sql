@@ -206,10 +206,12 @@ BEGIN
 	INSERT INTO outbox_receipt OVERRIDING SYSTEM VALUE SELECT p.*;
 END $$;
 
--- One round of lease keeping. lanes: those held now.
+-- One round of lease keeping. lanes: those held now. elsewhere: where a living worker that was here before sends to,
+-- while this one would send to another place.
 CREATE OR REPLACE FUNCTION outbox_lease(p_target text, p_owner text, p_duration bigint, p_version bigint, p_leaving boolean,
-	p_outage text, p_outage_age bigint, p_now timestamptz,
-	OUT total integer, OUT share integer, OUT stale_route boolean, OUT lanes integer[])
+	p_outage text, p_outage_age bigint, p_now timestamptz, p_place text,
+	OUT total integer, OUT share integer, OUT stale_route boolean, OUT lanes integer[], OUT elsewhere text,
+	OUT elsewhere_owner text)
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off SET lock_timeout = '10s' AS $$
 DECLARE
 	t timestamptz;
@@ -229,17 +231,21 @@ BEGIN
 	share := 0;
 	lanes := '{}';
 	DELETE FROM outbox_worker WHERE target = p_target AND alive_until <= t;
-	IF p_leaving OR stale_route THEN
+	IF NOT p_leaving THEN
+		SELECT w.place, w.owner INTO elsewhere, elsewhere_owner FROM outbox_worker w
+			WHERE w.target = p_target AND w.owner <> p_owner AND w.place <> p_place ORDER BY w.owner COLLATE "C" LIMIT 1;
+	END IF;
+	IF p_leaving OR stale_route OR elsewhere IS NOT NULL THEN
 		DELETE FROM outbox_worker WHERE target = p_target AND owner = p_owner;
 	ELSE
-		INSERT INTO outbox_worker AS w (target, owner, alive_until, outage, outage_since)
+		INSERT INTO outbox_worker AS w (target, owner, alive_until, outage, outage_since, place)
 		VALUES (p_target, p_owner, until, p_outage,
-			CASE WHEN p_outage IS NOT NULL THEN t - p_outage_age * interval '1 microsecond' END)
+			CASE WHEN p_outage IS NOT NULL THEN t - p_outage_age * interval '1 microsecond' END, p_place)
 		ON CONFLICT (target, owner) DO UPDATE SET alive_until = excluded.alive_until,
-			outage = excluded.outage, outage_since = excluded.outage_since;
+			outage = excluded.outage, outage_since = excluded.outage_since, place = excluded.place;
 	END IF;
 	SELECT count(*) INTO total FROM outbox_lane WHERE target = p_target;
-	IF stale_route THEN
+	IF stale_route OR elsewhere IS NOT NULL THEN
 		RETURN;
 	END IF;
 	IF NOT p_leaving THEN
@@ -256,6 +262,38 @@ BEGIN
 		WHERE target = p_target AND lane = ANY (lanes);
 	lanes := ARRAY(SELECT unnest(lanes) ORDER BY 1);
 END $$;
+
+-- The same for programs that do not say where they send to.
+CREATE OR REPLACE FUNCTION outbox_lease(p_target text, p_owner text, p_duration bigint, p_version bigint, p_leaving boolean,
+	p_outage text, p_outage_age bigint, p_now timestamptz,
+	OUT total integer, OUT share integer, OUT stale_route boolean, OUT lanes integer[])
+LANGUAGE sql SET search_path FROM CURRENT SET row_security = off AS $$
+	SELECT l.total, l.share, l.stale_route, l.lanes
+	FROM outbox_lease(p_target, p_owner, p_duration, p_version, p_leaving, p_outage, p_outage_age, p_now, NULL) l
+$$;
+
+-- A worker does not serve a target, and why; NULL: that is over.
+CREATE OR REPLACE FUNCTION outbox_note_unserved(p_target text, p_owner text, p_duration bigint, p_why text, p_now timestamptz)
+RETURNS void
+LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
+DECLARE
+	t timestamptz := outbox_now(p_now);
+BEGIN
+	DELETE FROM outbox_unserved WHERE alive_until <= t OR (p_why IS NULL AND target = p_target AND owner = p_owner);
+	IF p_why IS NOT NULL THEN
+		INSERT INTO outbox_unserved (target, owner, alive_until, since, why)
+		VALUES (p_target, p_owner, t + p_duration * interval '1 microsecond', t, p_why)
+		ON CONFLICT (target, owner) DO UPDATE SET alive_until = excluded.alive_until, why = excluded.why;
+	END IF;
+END $$;
+
+-- Of each target that some relay does not serve, what the first of them says.
+CREATE OR REPLACE FUNCTION outbox_list_unserved(p_now timestamptz, OUT target text, OUT since timestamptz, OUT why text)
+RETURNS SETOF record
+LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
+	SELECT DISTINCT ON (u.target COLLATE "C") u.target, u.since, u.why FROM outbox_unserved u
+	WHERE u.alive_until > outbox_now(p_now) ORDER BY u.target COLLATE "C", u.since, u.owner COLLATE "C"
+$$;
 
 CREATE OR REPLACE FUNCTION outbox_release(p_target text, p_lane integer, p_owner text) RETURNS void
 LANGUAGE sql SET search_path FROM CURRENT SET row_security = off AS $$

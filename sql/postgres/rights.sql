@@ -13,6 +13,7 @@ DECLARE
 	known oid[] := current_setting('outbox.known')::oid[];
 	taken text;
 	f regprocedure;
+	fresh regclass;
 	role oid;
 BEGIN
 	-- those made or made anew by this very transaction: an application's own outbox_something is not ours to touch
@@ -26,6 +27,15 @@ BEGIN
 		RAISE EXCEPTION 'a function or view % that is not ours is in the way; rename it and run outbox init again', taken
 			USING ERRCODE = 'OB002';
 	END IF;
+	-- new tables: for whoever may write receipts
+	FOR fresh IN SELECT oid FROM pg_class WHERE relnamespace = here AND relkind = 'r' AND NOT relispartition
+			AND oid <> ALL (known) AND starts_with(relname, 'outbox_') AND age(xmin) <= age(pg_current_xact_id()::xid) LOOP
+		FOR role IN SELECT DISTINCT a.grantee FROM pg_class c CROSS JOIN LATERAL aclexplode(c.relacl) a
+				WHERE c.relname = 'outbox_receipt' AND c.relnamespace = here
+					AND a.privilege_type = 'INSERT' AND a.grantee NOT IN (0, c.relowner) LOOP
+			EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON TABLE %s TO %s', fresh, role::regrole);
+		END LOOP;
+	END LOOP;
 	-- the name, too: somebody may have made others meanwhile
 	FOR f IN SELECT oid FROM pg_proc WHERE pronamespace = here AND oid <> ALL (known) AND starts_with(proname, 'outbox_')
 			AND age(xmin) <= age(pg_current_xact_id()::xid)

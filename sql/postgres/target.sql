@@ -257,6 +257,7 @@ BEGIN
 	DELETE FROM outbox_receipt WHERE target = p_target;
 	DELETE FROM outbox_lane WHERE target = p_target;
 	DELETE FROM outbox_worker WHERE target = p_target;
+	DELETE FROM outbox_unserved WHERE target = p_target;
 	-- the newest version stays: its number must never be used again
 	DELETE FROM outbox_route r WHERE r.target = p_target
 		AND r.version < (SELECT max(version) FROM outbox_route WHERE target = p_target);
@@ -294,6 +295,7 @@ BEGIN
 	DELETE FROM outbox_receipt;
 	DELETE FROM outbox_audit;
 	DELETE FROM outbox_worker;
+	DELETE FROM outbox_unserved;
 	DELETE FROM outbox_meta WHERE name = 'settled';
 	UPDATE outbox_lane SET owner = NULL, lease_until = '-infinity', takeovers = 0, refused = NULL, refused_at = NULL;
 	UPDATE outbox_target SET start = begin_at;

@@ -4,6 +4,21 @@
 -- working with the result (min_reader 1). Like every version it never changes; functions and views are in files of their
 -- own, which do.
 
+-- ---- workers ----------------------------------------------------------------------------------------------
+
+ALTER TABLE outbox_worker ADD COLUMN place text; -- where it sends to, without secrets; NULL: not known
+
+-- Relays that are configured for a target and do not serve it, and why: for people. Apart from outbox_worker, which
+-- counts those who share the lanes.
+CREATE TABLE outbox_unserved (
+	target text NOT NULL,      -- need not be registered
+	owner text NOT NULL,
+	alive_until timestamptz NOT NULL,
+	since timestamptz NOT NULL,
+	why text NOT NULL,
+	PRIMARY KEY (target, owner)
+);
+
 -- ---- ages --------------------------------------------------------------------------------------------------
 
 -- Since when it can be sent, where that is not since its message's commit: the time at which it was due, was deferred to,

@@ -3,6 +3,21 @@
 -- outbox on SQLite: from schema version 2 to version 3. Only additions: a program that knows version 1 goes
 -- on working with the result (min_reader 1). It holds people's data, so this file never changes again.
 
+-- ---- workers ----------------------------------------------------------------------------------------------
+
+ALTER TABLE outbox_worker ADD COLUMN place TEXT; -- where it sends to, without secrets; NULL: not known
+
+-- Relays that are configured for a target and do not serve it, and why: for people. Apart from outbox_worker,
+-- which counts those who share the lanes.
+CREATE TABLE outbox_unserved (
+	target TEXT NOT NULL, -- need not be registered
+	owner TEXT NOT NULL,
+	alive_until INTEGER NOT NULL,
+	since INTEGER NOT NULL,
+	why TEXT NOT NULL,
+	PRIMARY KEY (target, owner)
+) WITHOUT ROWID;
+
 -- ---- ages --------------------------------------------------------------------------------------------------
 
 -- Since when it can be sent, where that is not since its message's commit: the time at which it was due, was deferred to,

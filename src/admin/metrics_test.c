@@ -152,6 +152,7 @@ static void owners_are_escaped_and_counted_by_relay(void **state)
 	has(&text, "outbox_lanes{source=\"shop\",target=\"events\",owner=\"re\\\"l\\\\ay\\n:b\"} 1");
 	has(&text, "outbox_lanes{source=\"shop\",target=\"events\",owner=\"\"} 1");
 	has(&text, "outbox_lane_owners{source=\"shop\",target=\"events\"} 2");
+	has(&text, "outbox_unserved{source=\"shop\",target=\"events\"} 0");
 	has(&text, "outbox_lanes_refused{source=\"shop\",target=\"events\"} 1");
 	buf_deinit(&text);
 }

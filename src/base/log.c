@@ -47,6 +47,8 @@ static const struct event_row rows[] = {
 	[EVENT_TARGET_BANDS] = { "target.bands", OUTBOX_LOG_INFO },
 	[EVENT_TARGET_OUTAGE] = { "target.outage", OUTBOX_LOG_WARN },
 	[EVENT_TARGET_REROUTED] = { "target.rerouted", OUTBOX_LOG_WARN },
+	[EVENT_TARGET_SERVED] = { "target.served", OUTBOX_LOG_INFO },
+	[EVENT_TARGET_UNSERVED] = { "target.unserved", OUTBOX_LOG_ERROR },
 	[EVENT_TARGET_UNSIGNED] = { "target.unsigned", OUTBOX_LOG_WARN },
 	[EVENT_WATCH_FAILED] = { "watch.failed", OUTBOX_LOG_ERROR },
 };

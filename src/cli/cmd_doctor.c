@@ -110,6 +110,10 @@ static void check_target(struct doctor *doctor, const struct outbox_stats *stats
 		snprintf(text, sizeof(text), "relays refuse %zu of its %zu lanes; %.400s", refused,
 			 t->n_lanes, lane->refused);
 		say(doctor, ERROR, t->name, text);
+	} else if (t->unserved) {
+		snprintf(text, sizeof(text), "not served for %s: %.600s",
+			 age_text(stats->store_now, t->unserved_since, age), t->unserved);
+		say(doctor, ERROR, t->name, text);
 	} else if (health == HEALTH_PAUSED) {
 		snprintf(text, sizeof(text), "paused by %.80s: %.200s",
 			 t->paused_by ? t->paused_by : "?",

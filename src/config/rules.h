@@ -12,6 +12,7 @@ enum health_rule {
 	RULE_NO_TARGET,       /* messages, and nobody whom they are for */
 	RULE_FAILED,
 	RULE_REFUSED,    /* relays refuse a lane */
+	RULE_UNSERVED,   /* a relay that is configured for the target does not serve it */
 	RULE_OUTAGE,     /* a relay cannot reach the target */
 	RULE_NO_RELAY,   /* nobody holds a lane */
 	RULE_LANES_IDLE, /* somebody holds some lanes, nobody the others */

@@ -11,12 +11,12 @@
 const char *const rule_names[RULE_COUNT] = {
 	[RULE_SOURCE_DOWN] = "source_down", [RULE_RELAY_DOWN] = "relay_down",
 	[RULE_NO_TARGET] = "no_target",     [RULE_FAILED] = "failed",
-	[RULE_REFUSED] = "refused",         [RULE_OUTAGE] = "outage",
-	[RULE_NO_RELAY] = "no_relay",       [RULE_LANES_IDLE] = "lanes_idle",
-	[RULE_OVERDUE] = "overdue",         [RULE_BACKLOG] = "backlog",
-	[RULE_PENDING] = "pending",         [RULE_SENDING] = "sending",
-	[RULE_LATENCY] = "latency",         [RULE_RETRY_RATE] = "retry_rate",
-	[RULE_PAUSED] = "paused",
+	[RULE_REFUSED] = "refused",         [RULE_UNSERVED] = "unserved",
+	[RULE_OUTAGE] = "outage",           [RULE_NO_RELAY] = "no_relay",
+	[RULE_LANES_IDLE] = "lanes_idle",   [RULE_OVERDUE] = "overdue",
+	[RULE_BACKLOG] = "backlog",         [RULE_PENDING] = "pending",
+	[RULE_SENDING] = "sending",         [RULE_LATENCY] = "latency",
+	[RULE_RETRY_RATE] = "retry_rate",   [RULE_PAUSED] = "paused",
 };
 
 static const struct schema_choice formats[] = {

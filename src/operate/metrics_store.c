@@ -115,6 +115,15 @@ static void each_outage(const struct metric_sink *sink, const struct metric_fami
 	metric_say(sink, family, p);
 }
 
+static void each_unserved(const struct metric_sink *sink, const struct metric_family *family,
+			  const struct outbox_target_stats *target, outbox_time now,
+			  struct metric_point *p)
+{
+	(void)now;
+	p->value = target->unserved != NULL;
+	metric_say(sink, family, p);
+}
+
 static void each_ever(const struct metric_sink *sink, const struct metric_family *family,
 		      const struct outbox_target_stats *target, outbox_time now,
 		      struct metric_point *p)
@@ -207,6 +216,9 @@ static const struct {
 	{ { "outbox_outage", "1 while some relay says that it cannot reach the target",
 	    METRIC_GAUGE, "1" },
 	  each_outage },
+	{ { "outbox_unserved", "1 while a relay that is configured for the target does not serve it",
+	    METRIC_GAUGE, "1" },
+	  each_unserved },
 	{ { "outbox_store_delivered_total", "Messages delivered by all relays, ever",
 	    METRIC_COUNTER, "{message}" },
 	  each_ever },

@@ -117,6 +117,15 @@ static enum truth refused(struct rule_view *view)
 	return TRUTH_TRUE;
 }
 
+static enum truth unserved(struct rule_view *view)
+{
+	if (!view->target->unserved)
+		return TRUTH_FALSE;
+	view->since = as_wall(view, view->target->unserved_since);
+	SAY(view, "not served: %.280s", view->target->unserved);
+	return TRUTH_TRUE;
+}
+
 static enum truth outage(struct rule_view *view)
 {
 	if (!view->target->outage)
@@ -276,6 +285,8 @@ const struct rule rules[RULE_COUNT] = {
 			  "deliveries failed: they wait for a decision" },
 	[RULE_REFUSED] = { LEVEL_UNHEALTHY, true, true, refused,
 			   "relays refuse lanes: position and log do not belong together" },
+	[RULE_UNSERVED] = { LEVEL_UNHEALTHY, true, false, unserved,
+			    "a relay that is configured for the target does not serve it" },
 	[RULE_OUTAGE] = { LEVEL_UNHEALTHY, true, false, outage, "a relay cannot reach the target" },
 	[RULE_NO_RELAY] = { LEVEL_UNHEALTHY, true, false, no_relay, "no relay works on the target" },
 	[RULE_LANES_IDLE] = { LEVEL_DEGRADED, true, false, lanes_idle,

@@ -42,6 +42,21 @@ static void test_overdue(void **state)
 	ends_after_settle(w, RULE_OVERDUE);
 }
 
+static void test_unserved(void **state)
+{
+	struct world *w = *state;
+
+	never_fires(w, RULE_UNSERVED);
+	w->target.unserved = "a would send to b";
+	w->target.unserved_since = w->wall + OUTBOX_HOURS;
+	w->target.n_lanes = 0; /* not registered */
+	fires_after(w, RULE_UNSERVED, w->limits.settle);
+	assert_string_equal(found(w, RULE_UNSERVED)->text, "not served: a would send to b");
+	assert_null(found(w, RULE_NO_RELAY));
+	w->target.unserved = NULL;
+	ends_after_settle(w, RULE_UNSERVED);
+}
+
 static void test_backlog(void **state)
 {
 	struct world *w = *state;
@@ -285,6 +300,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_failed),
 		TEST(test_overdue),
+		TEST(test_unserved),
 		TEST(test_backlog),
 		TEST(test_pending),
 		TEST(test_sending),

@@ -25,6 +25,26 @@ enum business {
 	BUSINESS_GOING
 };
 
+/* The first worker that serves nothing of its target; NULL: all do. */
+static const struct worker *find_unserved(const struct outbox_relay *relay)
+{
+	for (size_t i = 0; i < relay->n_threads; i++)
+		if (atomic_load(&relay->threads[i].worker->shown_unserved))
+			return relay->threads[i].worker;
+	return NULL;
+}
+
+static bool is_served(const struct outbox_relay *relay, const char *target)
+{
+	for (size_t i = 0; i < relay->n_threads; i++) {
+		const struct worker *w = relay->threads[i].worker;
+
+		if (strcmp(w->target->name, target) == 0 && !atomic_load(&w->shown_unserved))
+			return true;
+	}
+	return false;
+}
+
 static enum business business_of(const struct outbox_relay *relay,
 				 const struct outbox_target_stats *t)
 {
@@ -34,7 +54,7 @@ static enum business business_of(const struct outbox_relay *relay,
 	/* oldest also knows deferred ones whose time has come */
 	if (!plan || (!moving && !t->parked && !t->oldest))
 		return BUSINESS_NONE;
-	if (t->paused && !t->sending)
+	if ((t->paused && !t->sending) || !is_served(relay, t->name))
 		return BUSINESS_STUCK;
 	return plan->hold && t->failed && t->parked && !moving ? BUSINESS_STUCK : BUSINESS_GOING;
 }
@@ -59,7 +79,8 @@ static int look(const struct outbox_relay *relay, struct outbox_store *store,
 	r = store->ops->stats(store, arena, &stats, err);
 	if (r)
 		return r;
-	*ret_business = BUSINESS_NONE;
+	/* what is not served may not be registered either */
+	*ret_business = find_unserved(relay) ? BUSINESS_STUCK : BUSINESS_NONE;
 	for (size_t i = 0; i < stats.n_targets && !r; i++) {
 		enum business one = business_of(relay, &stats.targets[i]);
 
@@ -89,6 +110,14 @@ static outbox_time patience(const struct outbox_relay *relay)
 	for (size_t i = 0; i < relay->plan.n_targets; i++)
 		if (2 * relay->plan.targets[i].poll_max > longest)
 			longest = 2 * relay->plan.targets[i].poll_max;
+	/* Who is in our way may be dead: then it is gone after a lease. */
+	for (size_t i = 0; i < relay->n_threads; i++) {
+		const struct worker *w = relay->threads[i].worker;
+
+		if (atomic_load(&w->shown_unserved) == UNSERVED_FOR_NOW &&
+		    w->target->lease + w->target->lease / 2 > longest)
+			longest = w->target->lease + w->target->lease / 2;
+	}
 	return longest;
 }
 
@@ -138,7 +167,7 @@ static int wait_for_idle(struct outbox_relay *relay, struct outbox_arena *arena,
 		else if (clock->mono(clock) - moved_at > patience(relay))
 			break;
 	}
-	if (!r && business == BUSINESS_STUCK)
+	if (!r && business == BUSINESS_STUCK && !find_unserved(relay))
 		log_event(&relay->plan.log, EVENT_RELAY_STUCK, NULL,
 			  "what is left will not move by itself: a target is paused, or messages are "
 			  "parked behind a failed one");
@@ -154,6 +183,7 @@ int outbox_relay_run_until_idle(struct outbox_relay *relay, const volatile int *
 				struct outbox_error *err)
 {
 	struct outbox_arena *arena = outbox_arena_new(STATS_MAX);
+	const struct worker *unserved;
 	int r, stopped;
 
 	if (!arena)
@@ -163,6 +193,11 @@ int outbox_relay_run_until_idle(struct outbox_relay *relay, const volatile int *
 		r = wait_for_idle(relay, arena, stop, err);
 		stopped = outbox_relay_stop(relay, 30 * OUTBOX_SECONDS, r ? NULL : err);
 		r = r ? r : stopped;
+	}
+	unserved = r ? NULL : find_unserved(relay);
+	if (unserved) { /* its threads have ended */
+		r = outbox_fail(err, unserved->unserved.status, "%s", unserved->unserved.message);
+		outbox_wrap(err, "target \"%s\"", unserved->target->name);
 	}
 	outbox_arena_free(arena);
 	return r;

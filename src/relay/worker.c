@@ -5,9 +5,12 @@
 #include "base/text.h"
 #include "relay/janitor.h"
 #include "relay/lane.h"
+#include "relay/lease.h"
+#include "relay/place.h"
 #include "relay/refusals.h"
 #include "relay/registry.h"
 #include "relay/trouble.h"
+#include "relay/unserved.h"
 #include "store/store.h"
 #include "transport/transport.h"
 
@@ -32,6 +35,8 @@ int worker_new(const struct relay_plan *plan, size_t target, int index, struct t
 	snprintf(w->owner, sizeof(w->owner), "%s/%d", plan->instance, index);
 	/* Tokens must differ between all who ever draw some: the owner's name makes the difference. */
 	random_init(&w->random, plan->seed ^ text_hash(w->owner) ^ text_hash(w->target->name));
+	if (!place_of(w->target->to, w->place))
+		w->place[0] = '\0';
 	breaker_init(&w->breaker, plan->breaker_min, plan->breaker_max);
 	r = registry_open_transport(plan->registry,
 				    &(struct outbox_transport_config){
@@ -75,14 +80,6 @@ static void open_store(struct worker *w, outbox_time now)
 	failpoint("after_open");
 }
 
-static struct lane *find_lane(struct worker *w, int number)
-{
-	for (size_t i = 0; i < w->n_lanes; i++)
-		if (w->lanes[i]->number == number)
-			return w->lanes[i];
-	return NULL;
-}
-
 static void remove_lane(struct worker *w, struct lane *lane)
 {
 	size_t i = 0;
@@ -91,86 +88,6 @@ static void remove_lane(struct worker *w, struct lane *lane)
 		i++;
 	memmove(&w->lanes[i], &w->lanes[i + 1], (--w->n_lanes - i) * sizeof(*w->lanes));
 	lane_free(lane);
-}
-
-static int add_lane(struct worker *w, int number, struct outbox_error *err)
-{
-	struct lane *lane;
-	size_t i = w->n_lanes;
-	int r = lane_new(number, w, &lane, err);
-
-	if (r)
-		return r;
-	for (; i > 0 && w->lanes[i - 1]->number > number; i--)
-		w->lanes[i] = w->lanes[i - 1];
-	w->lanes[i] = lane;
-	w->n_lanes++;
-	return OUTBOX_OK;
-}
-
-/* Bring our lanes in line with what the store says we hold. */
-static int follow_lease(struct worker *w, const struct outbox_lease *lease, struct outbox_error *err)
-{
-	bool held[OUTBOX_LANES_MAX] = { false };
-	int r = OUTBOX_OK;
-
-	for (int i = 0; i < lease->count; i++) {
-		held[lease->lanes[i]] = true;
-		if (!r && !find_lane(w, lease->lanes[i]))
-			r = add_lane(w, lease->lanes[i], err);
-	}
-	for (size_t i = 0; i < w->n_lanes; i++) {
-		struct lane *lane = w->lanes[i];
-
-		if (lease->stale_route)
-			lane_stop_sending(lane); /* settle, then release: the new relay need not wait */
-		else if (!held[lane->number])
-			lane_lose(lane);
-		/* Above our share: the last ones are let go when they have nothing in flight. */
-		lane->leaving = i >= (size_t)lease->share || lease->stale_route;
-		if (lane->leaving)
-			lane->run_at = 0;
-	}
-	return r;
-}
-
-static void keep_leases(struct worker *w, outbox_time now)
-{
-	struct outbox_error err = OUTBOX_ERROR_INIT;
-	struct outbox_lease lease;
-	struct outbox_lease_request request = {
-		.target = w->target->name,
-		.owner = w->owner,
-		.duration = w->target->lease,
-		.route_version = w->target->route_version,
-		.leaving = atomic_load(&w->draining),
-		.outage = breaker_probing(&w->breaker) ? w->outage.message : NULL,
-		.outage_age = now - w->breaker.since,
-	};
-
-	memset(&lease, 0, sizeof(lease));
-	if (w->store->ops->lease(w->store, &request, &lease, &err) || follow_lease(w, &lease, &err)) {
-		trouble_store(w, "lease", &err, now);
-		return;
-	}
-	failpoint("after_lease");
-	trouble_store_over(w, "lease", now);
-	/* Perhaps too late, though nobody took the lanes: an operator may have acted on what was in
-	 * flight. The call itself may have been slow, so look at the clock again. */
-	for (size_t i = 0; i < w->n_lanes && w->plan->clock->mono(w->plan->clock) >= w->lease_until;
-	     i++)
-		lane_stop_sending(w->lanes[i]);
-	/* Counted from before the call, and a tenth less: surely over later than the store's own. */
-	w->lease_until = now + w->target->lease - w->target->lease / 10;
-	w->lease_at = now + w->target->lease / 3;
-	w->leased = true;
-	if (lease.open_since > w->open_since)
-		w->open_since = lease.open_since;
-	if (lease.stale_route && !w->stale_route)
-		log_event(&w->plan->log, EVENT_TARGET_REROUTED, ABOUT_TARGET(w),
-			  "its routing was changed by another relay; this one takes no lanes until "
-			  "it is restarted with the new routing");
-	w->stale_route = lease.stale_route;
 }
 
 unsigned worker_ring(const struct worker *w)
@@ -257,6 +174,7 @@ static void leave(struct worker *w)
 					     &lease, &err))
 		log_event(&w->plan->log, EVENT_TARGET_UNSIGNED, ABOUT_TARGET(w),
 			  "could not sign off: %s; others wait for the lease to end", err.message);
+	unserved_leave(w);
 	if (w->connected)
 		w->transport->ops->disconnect(w->transport);
 	w->connected = false;
@@ -266,8 +184,10 @@ static void leave(struct worker *w)
 /* Run once: nothing is due any more, or nothing can be done about it. */
 static bool once_over(struct worker *w, outbox_time now)
 {
-	if (w->trouble.status || breaker_open(&w->breaker, now)) {
-		w->gave_up = w->trouble.status ? w->trouble : w->outage;
+	if (w->trouble.status || w->unserved.status || breaker_open(&w->breaker, now)) {
+		w->gave_up = w->trouble.status    ? w->trouble
+			     : w->unserved.status ? w->unserved
+						  : w->outage;
 		return true;
 	}
 	w->gave_up.status = OUTBOX_OK;
@@ -320,7 +240,7 @@ static void work(struct worker *w, outbox_time now)
 		return;
 	}
 	if (store_ready && now >= w->lease_at) {
-		keep_leases(w, now);
+		lease_keep(w, now);
 		return;
 	}
 	/* Between batches when there is time; but a relay that is always busy must clean up too. */

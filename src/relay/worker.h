@@ -26,6 +26,13 @@ enum lane_phase {
 	LANE_RELEASE   /* settled and not wanted any more: give it back */
 };
 
+/* Does a worker serve its target? */
+enum unserved {
+	UNSERVED_NOT = 0, /* it does */
+	UNSERVED_FOR_NOW, /* somebody is in the way, who may be dead and go by himself */
+	UNSERVED          /* until somebody repairs it */
+};
+
 /* A message that was UNKNOWN while alone on the wire, and how much was acknowledged by then. */
 struct suspicion {
 	int64_t seq;
@@ -92,7 +99,11 @@ struct worker {
 	outbox_time lease_at;    /* mono: next round of lease keeping */
 	outbox_time lease_until; /* mono: what we hold is surely ours until then */
 	bool leased, stale_route;
-	outbox_time open_since; /* store time: nothing could be sent before */
+	outbox_time open_since;       /* store time: nothing could be sent before */
+	char place[OUTBOX_PLACE_MAX]; /* where it sends to; "": not known */
+	struct outbox_error unserved; /* why it serves nothing; status 0: it does */
+	outbox_time unserved_since;
+	_Atomic int shown_unserved; /* enum unserved */
 
 	outbox_time store_at; /* mono: no store call before, after trouble */
 	outbox_time store_delay;

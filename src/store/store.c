@@ -124,3 +124,37 @@ int store_no_message(const char *id, struct outbox_error *err)
 	return outbox_fail(err, OUTBOX_ENOTFOUND, "no message with the id \"%s\"",
 			   text_shown(shown, sizeof(shown), id));
 }
+
+void store_lease_elsewhere(struct outbox_lease *lease, const char *place, const char *owner)
+{
+	snprintf(lease->elsewhere, sizeof(lease->elsewhere), "%s", place);
+	snprintf(lease->elsewhere_owner, sizeof(lease->elsewhere_owner), "%s", owner);
+}
+
+int store_stats_unserved(struct outbox_stats *stats, const struct outbox_target_stats *said,
+			 struct outbox_arena *arena, struct outbox_error *err)
+{
+	struct outbox_target_stats *targets = stats->targets;
+	size_t at = 0;
+
+	while (at < stats->n_targets && strcmp(targets[at].name, said->name) < 0)
+		at++;
+	if (at == stats->n_targets || strcmp(targets[at].name, said->name) != 0) {
+		targets = outbox_arena_alloc(arena, (stats->n_targets + 1) * sizeof(*targets));
+		if (!targets)
+			return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+		if (at > 0)
+			memcpy(targets, stats->targets, at * sizeof(*targets));
+		if (at < stats->n_targets)
+			memcpy(targets + at + 1, stats->targets + at,
+			       (stats->n_targets - at) * sizeof(*targets));
+		targets[at] = (struct outbox_target_stats){ .name = said->name };
+		stats->targets = targets;
+		stats->n_targets++;
+	}
+	if (!targets[at].unserved) {
+		targets[at].unserved = said->unserved;
+		targets[at].unserved_since = said->unserved_since;
+	}
+	return OUTBOX_OK;
+}

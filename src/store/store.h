@@ -28,6 +28,16 @@ struct outbox_store *store_close(struct outbox_store *store);
  */
 size_t store_returned_tail(const struct outbox_settlement *settled, const bool *from_log, size_t n);
 
+/* A worker that was here before sends elsewhere. */
+void store_lease_elsewhere(struct outbox_lease *lease, const char *place, const char *owner);
+
+/*
+ * Add to the stats what a relay says of a target that it does not serve; one that is not registered is put where its name
+ * belongs. Of several that speak of one target the first counts. said: name, unserved, unserved_since. ENOMEM.
+ */
+int store_stats_unserved(struct outbox_stats *stats, const struct outbox_target_stats *said,
+			 struct outbox_arena *arena, struct outbox_error *err) OUTBOX_MUSTCHECK;
+
 /* Rows of a page: 0: 100; at most 1,000. */
 size_t store_page_limit(size_t limit);
 

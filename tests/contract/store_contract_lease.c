@@ -244,6 +244,116 @@ static void an_unknown_target_has_no_lease(struct store_world *w)
 			 1);
 }
 
+static void lease_at(struct worker *k, const char *place)
+{
+	struct outbox_lease_request request = { .target = k->target,
+						.owner = k->owner,
+						.duration = LEASE,
+						.route_version = k->version,
+						.place = place };
+	struct store_world *w = k->w;
+
+	OK(k->store->ops->lease(k->store, &request, &k->lease, &w->err));
+}
+
+static void workers_of_a_target_send_to_one_place(struct store_world *w)
+{
+	struct worker *a, *b;
+
+	world_target(w, "t");
+	a = worker_new(w, "a", "t");
+	b = worker_new(w, "b", "t");
+	lease_at(b, "amqp://one");
+	assert_int_equal(b->lease.count, 4);
+	lease_at(a, "amqp://two");
+	assert_int_equal(a->lease.total, 4);
+	assert_int_equal(a->lease.share, 0);
+	assert_int_equal(a->lease.count, 0);
+	assert_string_equal(a->lease.elsewhere, "amqp://one");
+	assert_string_equal(a->lease.elsewhere_owner, "b");
+	world_step(w, LEASE - 1);
+	lease_at(b, "amqp://one"); /* who was here first goes on with all of it */
+	assert_string_equal(b->lease.elsewhere, "");
+	assert_int_equal(b->lease.share, 4);
+	lease_at(a, "amqp://one"); /* and shares with who sends to the same place */
+	assert_string_equal(a->lease.elsewhere, "");
+	assert_int_equal(a->lease.share, 2);
+	lease_at(a, "amqp://two");
+	assert_int_equal(a->lease.count, 0);
+	lease_at(b, "amqp://one");
+	assert_int_equal(b->lease.share, 4);
+	world_step(w, LEASE); /* b is dead: its place is */
+	lease_at(a, "amqp://two");
+	assert_string_equal(a->lease.elsewhere, "");
+	assert_int_equal(a->lease.count, 4);
+	lease_at(b, "amqp://one");
+	assert_string_equal(b->lease.elsewhere, "amqp://two");
+	OK(lease(a, true));
+	lease_at(b, "amqp://one");
+	assert_string_equal(b->lease.elsewhere, "");
+	assert_int_equal(b->lease.share, 4);
+}
+
+static void a_place_that_is_not_known_is_no_other_place(struct store_world *w)
+{
+	struct worker *a, *b;
+
+	world_target(w, "t");
+	a = worker_new(w, "a", "t");
+	b = worker_new(w, "b", "t");
+	lease_at(a, "amqp://one");
+	lease_at(b, NULL);
+	assert_string_equal(b->lease.elsewhere, "");
+	assert_int_equal(b->lease.share, 2);
+	lease_at(a, "amqp://two"); /* its own place of a moment ago is nobody else's */
+	assert_string_equal(a->lease.elsewhere, "");
+	assert_int_equal(a->lease.share, 2);
+}
+
+static void note_unserved(struct store_world *w, const char *target, const char *owner,
+			  const char *why)
+{
+	OK(w->store->ops->unserved(w->store,
+				   &(struct outbox_unserved){ .target = target,
+							      .owner = owner,
+							      .duration = LEASE,
+							      .why = why },
+				   &w->err));
+}
+
+static void what_is_not_served_is_told(struct store_world *w)
+{
+	outbox_time began = world_now(w);
+
+	world_target(w, "b");
+	assert_null(world_stats(w, "b")->unserved);
+	note_unserved(w, "b", "z", "first");
+	world_step(w, 1);
+	note_unserved(w, "b", "a", "second");
+	note_unserved(w, "a", "a", "not registered");
+	note_unserved(w, "c", "a", "nor this");
+	assert_string_equal(world_stats(w, "b")->unserved, "first");
+	assert_int_equal(world_stats(w, "b")->unserved_since, began);
+	assert_int_equal(world_stats(w, "b")->n_lanes, 1);
+	assert_string_equal(world_stats(w, "a")->unserved, "not registered");
+	assert_int_equal(world_stats(w, "a")->n_lanes, 0);
+	assert_string_equal(world_stats(w, "c")->unserved, "nor this");
+	world_step(w, LEASE - 2);
+	note_unserved(w, "b", "z", "first again"); /* since is when it began */
+	assert_string_equal(world_stats(w, "b")->unserved, "first again");
+	assert_int_equal(world_stats(w, "b")->unserved_since, began);
+	note_unserved(w, "b", "z", NULL);
+	assert_string_equal(world_stats(w, "b")->unserved, "second");
+	world_step(w, 2); /* nobody repeats it */
+	assert_null(world_stats(w, "b")->unserved);
+	note_unserved(w, "b", "z", NULL);
+	note_unserved(w, "b", "z", "anew");
+	assert_int_equal(world_stats(w, "b")->unserved_since, world_now(w));
+	OK(w->store->ops->target_drop(w->store, "b", "me", "test", &w->err));
+	world_target(w, "b");
+	assert_null(world_stats(w, "b")->unserved);
+}
+
 const struct store_case lease_cases[] = {
 	{ "shares_are_exact", shares_are_exact, 4, 0 },
 	{ "the_first_by_name_gets_the_remainder", the_first_by_name_gets_the_remainder, 4, 0 },
@@ -255,5 +365,9 @@ const struct store_case lease_cases[] = {
 	{ "release_is_the_owners_only", release_is_the_owners_only, 0, 0 },
 	{ "targets_have_workers_of_their_own", targets_have_workers_of_their_own, 4, 0 },
 	{ "an_unknown_target_has_no_lease", an_unknown_target_has_no_lease, 0, 0 },
+	{ "workers_of_a_target_send_to_one_place", workers_of_a_target_send_to_one_place, 4, 0 },
+	{ "a_place_that_is_not_known_is_no_other_place",
+	  a_place_that_is_not_known_is_no_other_place, 4, 0 },
+	{ "what_is_not_served_is_told", what_is_not_served_is_told, 1, 0 },
 	{ NULL, NULL, 0, 0 },
 };

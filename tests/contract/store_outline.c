@@ -10,12 +10,12 @@ static void outline_target(const struct outbox_target_stats *s, struct buf *out)
 {
 	buf_printf(out,
 		   "%s paused %d new %lld sending %lld waiting %lld deferred %lld parked %lld failed "
-		   "%lld discarded %lld ever %lld minute %lld retries %lld oldest %lld\n",
+		   "%lld discarded %lld ever %lld minute %lld retries %lld oldest %lld %s\n",
 		   s->name, s->paused, (long long)s->pending, (long long)s->sending,
 		   (long long)s->waiting, (long long)s->deferred, (long long)s->parked,
 		   (long long)s->failed, (long long)s->discarded, (long long)s->delivered_ever,
 		   (long long)s->delivered_minute, (long long)s->retries_minute,
-		   (long long)s->oldest);
+		   (long long)s->oldest, s->unserved ? s->unserved : "served");
 }
 
 const char *world_outline(struct store_world *w)

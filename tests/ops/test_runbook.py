@@ -5,6 +5,8 @@ import re
 import signal
 import urllib.request
 
+import subprocess
+
 import pytest
 
 from console import free_port
@@ -180,6 +182,23 @@ def test_refused(site, tmp_path):
     finally:
         s.systemctl("stop")
         pg.drop()
+
+
+def test_unserved(site):
+    """Another relay was here before and sends the target elsewhere."""
+    s = site()
+    other = s.start("relay", "--set", "targets.events.to=file:other.jsonl", stderr=subprocess.DEVNULL)
+    try:
+        until(lambda: s.status().get("state") == "running", "the other relay")
+        s.systemctl("start")
+        until(lambda: s.fired("unserved"), f"the alert: {s.log()}")
+        find_cause(s, "unserved", "other.jsonl; give both the same")
+        s.edit("to: file:events.jsonl", "to: file:other.jsonl")
+        recover(s, "unserved")
+        see_it_end(s, "unserved")
+    finally:
+        other.terminate()
+        other.wait()
 
 
 def test_overdue_and_paused(site):

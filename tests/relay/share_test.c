@@ -236,10 +236,71 @@ static void idle_relays_poll_slower_and_slower(void **state)
 	world_free(w);
 }
 
+/* One target, two places: who comes second takes nothing, says so, and goes on when the first is gone. */
+static void a_target_is_sent_to_one_place(void **state)
+{
+	struct world *w = world_new(2);
+	struct outbox_target_config target;
+	struct outbox_relay_config config = world_config(w, &target);
+
+	(void)state;
+	world_relay(w, 0, &config);
+	world_run(w, OUTBOX_SECONDS);
+	target.to = "null:";
+	world_relay(w, 1, &config);
+	world_run(w, LEASE);
+	assert_lanes(w, "a2 b0");
+	world_publish_many(w, 60, 13);
+	world_run(w, LEASE);
+	assert_int_equal(memory_broker_count(w->brokers[0]), 60);
+	assert_int_equal(world_counts(w, 1).delivered, 0);
+	assert_non_null(strstr(w->log, "would send to null:, and relay-a:0001/0, which was here "
+				       "before, sends to memory:"));
+	assert_non_null(strstr(world_stats(w, "events").unserved, "would send to null:"));
+	world_drain(w, 0, 30 * OUTBOX_SECONDS);
+	world_kill(w, 0);
+	world_run(w, LEASE);
+	assert_lanes(w, "b2");
+	assert_null(world_stats(w, "events").unserved);
+	assert_non_null(strstr(w->log, "served again after"));
+	world_publish_many(w, 10, 13);
+	world_run(w, LEASE);
+	assert_int_equal(world_counts(w, 1).delivered, 10);
+	assert_int_equal(memory_broker_count(w->brokers[0]), 60);
+	world_free(w);
+}
+
+/* Stopped for an hour, with lanes that others have meanwhile: it comes back as the second one. */
+static void who_comes_back_is_the_newcomer(void **state)
+{
+	struct world *w = world_new(2);
+	struct outbox_target_config target;
+	struct outbox_relay_config config = world_config(w, &target);
+
+	(void)state;
+	world_relay(w, 0, &config);
+	world_run(w, OUTBOX_SECONDS);
+	w->stopped[0] = true;
+	target.to = "null:";
+	world_relay(w, 1, &config);
+	world_run(w, 3 * LEASE);
+	w->stopped[0] = false;
+	world_run(w, LEASE);
+	assert_lanes(w, "a0 b2");
+	world_publish_many(w, 10, 13);
+	world_run(w, LEASE);
+	assert_int_equal(world_counts(w, 1).delivered, 10);
+	world_drain(w, 0, 30 * OUTBOX_SECONDS);
+	assert_null(world_stats(w, "events").unserved); /* it signs off */
+	world_free(w);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(relays_share_the_lanes),
+		cmocka_unit_test(a_target_is_sent_to_one_place),
+		cmocka_unit_test(who_comes_back_is_the_newcomer),
 		cmocka_unit_test(a_relay_that_leaves_frees_its_lanes_at_once),
 		cmocka_unit_test(a_dead_relays_lanes_are_shared_after_the_lease),
 		cmocka_unit_test(a_drained_shutdown_causes_no_duplicate),

@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/memory/db.h"
+#include "store/memory/unserved.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+struct memory_interned {
+	struct memory_interned *next;
+	char text[];
+};
 
 static void out_of_memory(void)
 {
@@ -129,6 +135,7 @@ void memory_db_clear(struct memory_db *db)
 		free(row->detail);
 	}
 	db->n_audit = 0;
+	memory_unserved_forget(db, NULL, NULL);
 	db->ever_settled = false;
 }
 
@@ -149,6 +156,7 @@ struct memory_db *memory_db_free(struct memory_db *db)
 	free(db->targets);
 	free(db->events);
 	free(db->audit);
+	free(db->unserved);
 	free(db->source);
 	free(db->name);
 	pthread_mutex_destroy(&db->lock);

@@ -117,7 +117,7 @@ struct memory_lane {
 };
 
 struct memory_worker {
-	char *owner, *outage;
+	char *owner, *outage, *place;
 	outbox_time alive_until, outage_since;
 };
 
@@ -156,11 +156,6 @@ struct memory_audit {
 	char *actor, *action, *target, *id, *reason, *detail;
 };
 
-struct memory_interned {
-	struct memory_interned *next;
-	char text[];
-};
-
 struct memory_db {
 	pthread_mutex_t lock;
 	char *name;
@@ -182,6 +177,8 @@ struct memory_db {
 
 	struct memory_target **targets; /* by name */
 	size_t n_targets, cap_targets;
+	struct memory_unserved *unserved; /* unserved.h */
+	size_t n_unserved, cap_unserved;
 	uint64_t claims; /* numbers the claims, for memory_detour.picked */
 
 	struct memory_event *events;

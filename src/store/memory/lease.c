@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/text.h"
 #include "store/memory/db.h"
+#include "store/store.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@ static void worker_remove(struct memory_target *target, size_t i)
 {
 	free(target->workers[i].owner);
 	free(target->workers[i].outage);
+	free(target->workers[i].place);
 	memmove(&target->workers[i], &target->workers[i + 1],
 		(target->n_workers - i - 1) * sizeof(struct memory_worker));
 	target->n_workers--;
@@ -71,6 +73,20 @@ static void take_free(struct memory_target *target, const char *owner, int *held
 	}
 }
 
+/* Does a living worker that was here before send elsewhere? */
+static void look_elsewhere(const struct memory_target *target,
+			   const struct outbox_lease_request *request, struct outbox_lease *lease)
+{
+	for (size_t i = 0; i < target->n_workers && request->place && !request->leaving; i++) {
+		const struct memory_worker *worker = &target->workers[i];
+
+		if (lease->elsewhere[0] || !worker->place ||
+		    !strcmp(worker->owner, request->owner) || !strcmp(worker->place, request->place))
+			continue;
+		store_lease_elsewhere(lease, worker->place, worker->owner);
+	}
+}
+
 int memory_lease(struct memory_store *s, const struct outbox_lease_request *request,
 		 struct outbox_lease *ret_lease, struct outbox_error *err)
 {
@@ -88,6 +104,12 @@ int memory_lease(struct memory_store *s, const struct outbox_lease_request *requ
 	lease.open_since = target->open_since;
 	lease.stale_route = request->route_version != target->version;
 	forget_dead(target, owner, request->leaving || lease.stale_route, now);
+	look_elsewhere(target, request, &lease);
+	if (lease.elsewhere[0]) {
+		forget_dead(target, owner, true, now);
+		*ret_lease = lease;
+		return OUTBOX_OK;
+	}
 
 	for (int i = 0; i < target->n_lanes; i++) {
 		if (is_owner(&target->lanes[i], owner) && !is_free(&target->lanes[i], now)) {
@@ -100,6 +122,7 @@ int memory_lease(struct memory_store *s, const struct outbox_lease_request *requ
 		int workers = (int)target->n_workers;
 
 		memory_replace(&target->workers[rank].outage, request->outage);
+		memory_replace(&target->workers[rank].place, request->place);
 		target->workers[rank].outage_since = request->outage ? now - request->outage_age : 0;
 		lease.share = target->n_lanes / workers + (rank < target->n_lanes % workers);
 		take_free(target, owner, &held, lease.share, now, until);

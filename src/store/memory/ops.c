@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/memory/bands.h"
 #include "store/memory/db.h"
+#include "store/memory/unserved.h"
 
 #include <stddef.h>
 
@@ -200,6 +201,12 @@ static int op_keys(struct outbox_store *store, const struct outbox_keys_filter *
 	RUN("keys", true, memory_keys(s, filter, arena, ret_page, err));
 }
 
+static int op_unserved(struct outbox_store *store, const struct outbox_unserved *note,
+		       struct outbox_error *err)
+{
+	RUN("unserved", true, memory_unserved(s, note, err));
+}
+
 static const char *const schemes[] = { "memory", NULL };
 
 const struct outbox_store_ops memory_store_ops = {
@@ -233,4 +240,5 @@ const struct outbox_store_ops memory_store_ops = {
 	.purgeable = op_purgeable,
 	.redact = op_redact,
 	.keys = op_keys,
+	.unserved = op_unserved,
 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/memory/db.h"
+#include "store/memory/unserved.h"
 
 static void count_one(int64_t *count)
 {
@@ -146,6 +147,8 @@ int memory_stats(struct memory_store *s, struct outbox_arena *arena, struct outb
 		if (!target_stats(db, db->targets[i], stats.store_now, arena, &stats.targets[i]))
 			return outbox_fail(err, OUTBOX_ENOMEM, "stats: the arena is full");
 	}
+	if (memory_stats_unserved(db, &stats, arena, err))
+		return OUTBOX_ENOMEM;
 	*ret_stats = stats;
 	return OUTBOX_OK;
 }

@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "base/text.h"
 #include "store/memory/bands.h"
+#include "store/memory/unserved.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -92,6 +93,7 @@ void memory_target_free(struct memory_db *db, struct memory_target *target)
 	for (size_t i = 0; i < target->n_workers; i++) {
 		free(target->workers[i].owner);
 		free(target->workers[i].outage);
+		free(target->workers[i].place);
 	}
 	free(target->workers);
 	free(target->lanes);
@@ -306,6 +308,7 @@ int memory_target_drop(struct memory_store *s, const char *name, const char *act
 	memmove(&db->targets[place], &db->targets[place + 1],
 		(db->n_targets - place - 1) * sizeof(struct memory_target *));
 	db->n_targets--;
+	memory_unserved_forget(db, name, NULL);
 	memory_target_free(db, target);
 	return OUTBOX_OK;
 }

@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "store/postgres/db.h"
 #include "store/postgres/ops.h"
+#include "store/store.h"
 
 int pg_lease(struct outbox_store *store, const struct outbox_lease_request *request,
 	     struct outbox_lease *ret_lease, struct outbox_error *err)
@@ -16,28 +17,42 @@ int pg_lease(struct outbox_store *store, const struct outbox_lease_request *requ
 	int r;
 
 	r = pg_op(s, PG_WRITE,
-		  "SELECT l.*, t.since FROM @outbox_lease($1, $2, $3, $4, $5, $6, $7, $8) l"
+		  "SELECT l.*, t.since FROM @outbox_lease($1, $2, $3, $4, $5, $6, $7, $8, $9) l"
 		  " LEFT JOIN (SELECT coalesce(resumed_at, created_at) AS since FROM @outbox_target"
 		  " WHERE name = $1) t ON true",
 		  ARGS(ARG_TEXT(request->target), ARG_TEXT(request->owner),
 		       ARG_INT8(request->duration), ARG_INT8(request->route_version),
 		       ARG_BOOL(request->leaving), ARG_TEXT(request->outage),
-		       ARG_INT8(request->outage_age), pg_now(s)),
+		       ARG_INT8(request->outage_age), pg_now(s), ARG_TEXT(request->place)),
 		  &row, err);
 	if (r != OUTBOX_OK)
 		return r;
 	lease.total = (int)pg_int(row, 0, 0);
 	lease.share = (int)pg_int(row, 0, 1);
 	lease.stale_route = pg_bool(row, 0, 2);
-	lease.open_since = pg_time(row, 0, 4);
+	lease.open_since = pg_time(row, 0, 6);
 	lease.count = (int)pg_ints(row, 0, 3, lanes, OUTBOX_LANES_MAX);
 	if (lease.total > OUTBOX_LANES_MAX || lease.count > OUTBOX_LANES_MAX)
 		return outbox_fail(err, OUTBOX_EPROTO, "target %s has %d lanes, and %d are possible",
 				   request->target, lease.total, OUTBOX_LANES_MAX);
+	if (!PQgetisnull(row, 0, 4))
+		store_lease_elsewhere(&lease, pg_peek(row, 0, 4), pg_peek(row, 0, 5));
 	for (int i = 0; i < lease.count; i++)
 		lease.lanes[i] = (int)lanes[i];
 	*ret_lease = lease;
 	return OUTBOX_OK;
+}
+
+int pg_unserved(struct outbox_store *store, const struct outbox_unserved *note,
+		struct outbox_error *err)
+{
+	_cleanup_(pg_clearp) PGresult *row = NULL;
+	struct pg_store *s = pg_of(store);
+
+	return pg_op(s, PG_WRITE, "SELECT @outbox_note_unserved($1, $2, $3, $4, $5)",
+		     ARGS(ARG_TEXT(note->target), ARG_TEXT(note->owner), ARG_INT8(note->duration),
+			  ARG_TEXT(note->why), pg_now(s)),
+		     &row, err);
 }
 
 int pg_release(struct outbox_store *store, const char *target, int lane, const char *owner,

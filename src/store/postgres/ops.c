@@ -43,4 +43,5 @@ const struct outbox_store_ops postgres_store_ops = {
 	.keys = pg_keys,
 	.note = pg_note,
 	.check_url = pg_check_url,
+	.unserved = pg_unserved,
 };

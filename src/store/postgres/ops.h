@@ -61,6 +61,8 @@ int pg_redact(struct outbox_store *store, const struct outbox_redact *redact, bo
 	      struct outbox_error *err);
 int pg_keys(struct outbox_store *store, const struct outbox_keys_filter *filter,
 	    struct outbox_arena *arena, struct outbox_keys_page *ret_page, struct outbox_error *err);
+int pg_unserved(struct outbox_store *store, const struct outbox_unserved *note,
+		struct outbox_error *err);
 int pg_note(struct outbox_store *store, const struct outbox_audit *row, struct outbox_error *err);
 int pg_rebase(struct outbox_store *store, const struct outbox_rebase *rebase,
 	      void (*say)(void *context, int level, const char *subject, const char *text),

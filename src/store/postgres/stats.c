@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "store/postgres/db.h"
 #include "store/postgres/ops.h"
+#include "store/store.h"
 
 #include <string.h>
 
@@ -126,6 +127,25 @@ static int read_stats(const PGresult *result, struct outbox_arena *arena,
 	return r;
 }
 
+static int add_unserved(struct pg_store *s, struct outbox_arena *arena, struct outbox_stats *stats,
+			struct outbox_error *err)
+{
+	_cleanup_(pg_clearp) PGresult *rows = NULL;
+	int r = pg_op(s, PG_READ, "SELECT * FROM @outbox_list_unserved($1)", ARGS(pg_now(s)), &rows,
+		      err);
+
+	for (int row = 0; r == OUTBOX_OK && row < PQntuples(rows); row++) {
+		struct outbox_target_stats said = { .unserved_since = pg_time(rows, row, 1) };
+
+		r = pg_text(rows, row, 0, arena, &said.name, err);
+		if (r == OUTBOX_OK)
+			r = pg_text(rows, row, 2, arena, &said.unserved, err);
+		if (r == OUTBOX_OK)
+			r = store_stats_unserved(stats, &said, arena, err);
+	}
+	return r;
+}
+
 int pg_stats(struct outbox_store *store, struct outbox_arena *arena, struct outbox_stats *ret_stats,
 	     struct outbox_error *err)
 {
@@ -138,6 +158,8 @@ int pg_stats(struct outbox_store *store, struct outbox_arena *arena, struct outb
 		  ARGS(ARG_INT8(OUTBOX_COUNT_CAP + 1), pg_now(s)), &result, err);
 	if (r == OUTBOX_OK)
 		r = read_stats(result, arena, &stats, err);
+	if (r == OUTBOX_OK)
+		r = add_unserved(s, arena, &stats, err);
 	if (r == OUTBOX_OK)
 		*ret_stats = stats;
 	return r;

@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "store/sqlite/ops.h"
 #include "store/sqlite/receipt.h"
+#include "store/store.h"
 
 #include <string.h>
 
@@ -40,12 +41,6 @@ static int work_out_share(struct sqlite_store *s, const struct outbox_lease_requ
 static int keep_worker(struct sqlite_store *s, const struct outbox_lease_request *request,
 		       bool leaving, outbox_time now, struct outbox_error *err)
 {
-	int r;
-
-	r = sqlite_run(s, SQL_WORKER_EXPIRE, ARGS(ARG_TEXT(request->target), ARG_INT(now)), NULL,
-		       err);
-	if (r != OUTBOX_OK)
-		return r;
 	if (leaving)
 		return sqlite_run(s, SQL_WORKER_FORGET,
 				  ARGS(ARG_TEXT(request->target), ARG_TEXT(request->owner)), NULL,
@@ -53,8 +48,36 @@ static int keep_worker(struct sqlite_store *s, const struct outbox_lease_request
 	return sqlite_run(s, SQL_WORKER_PUT,
 			  ARGS(ARG_TEXT(request->target), ARG_TEXT(request->owner),
 			       ARG_INT(now + request->duration), ARG_TEXT(request->outage),
-			       ARG_TIME(request->outage ? now - request->outage_age : 0)),
+			       ARG_TIME(request->outage ? now - request->outage_age : 0),
+			       ARG_TEXT(request->place)),
 			  NULL, err);
+}
+
+/* Does a living worker that was here before send elsewhere? */
+static int look_elsewhere(struct sqlite_store *s, const struct outbox_lease_request *request,
+			  struct outbox_lease *lease, struct outbox_error *err)
+{
+	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
+	const char *place, *owner = NULL;
+	bool row = false;
+	int r;
+
+	if (request->leaving)
+		return OUTBOX_OK;
+	r = sqlite_query(s, SQL_WORKER_ELSEWHERE,
+			 ARGS(ARG_TEXT(request->target), ARG_TEXT(request->owner),
+			      ARG_TEXT(request->place)),
+			 &q, err);
+	if (r == OUTBOX_OK)
+		r = sqlite_step(s, q, &row, err);
+	if (r != OUTBOX_OK || !row)
+		return r;
+	place = sqlite_look(q, 0, &r, err);
+	if (r == OUTBOX_OK)
+		owner = sqlite_look(q, 1, &r, err);
+	if (r == OUTBOX_OK)
+		store_lease_elsewhere(lease, place, owner);
+	return r;
 }
 
 /* Renew what we hold, take what is free, count all lanes on the way. */
@@ -108,6 +131,7 @@ static int lease_in(struct sqlite_store *s, const struct outbox_lease_request *r
 {
 	outbox_time now = sqlite_now(s);
 	int64_t version, total;
+	bool none;
 	int r;
 
 	r = sqlite_number(s, SQL_TARGET_VERSION, ARGS(ARG_TEXT(request->target)), 0, &version, err);
@@ -120,10 +144,16 @@ static int lease_in(struct sqlite_store *s, const struct outbox_lease_request *r
 	if (r != OUTBOX_OK)
 		return r;
 	lease->stale_route = version != request->route_version;
-	r = keep_worker(s, request, request->leaving || lease->stale_route, now, err);
+	r = sqlite_run(s, SQL_WORKER_EXPIRE, ARGS(ARG_TEXT(request->target), ARG_INT(now)), NULL,
+		       err);
+	if (r == OUTBOX_OK)
+		r = look_elsewhere(s, request, lease, err);
+	none = lease->stale_route || lease->elsewhere[0];
+	if (r == OUTBOX_OK)
+		r = keep_worker(s, request, request->leaving || none, now, err);
 	if (r != OUTBOX_OK)
 		return r;
-	if (lease->stale_route) {
+	if (none) {
 		r = sqlite_number(s, SQL_LANE_COUNT, ARGS(ARG_TEXT(request->target)), 0, &total, err);
 		if (r == OUTBOX_OK)
 			lease->total = (int)total;
@@ -149,6 +179,32 @@ int sqlite_lease(struct outbox_store *store, const struct outbox_lease_request *
 	if (r == OUTBOX_OK)
 		*ret_lease = lease;
 	return r;
+}
+
+static int note_unserved(struct sqlite_store *s, const struct outbox_unserved *note,
+			 struct outbox_error *err)
+{
+	outbox_time now = sqlite_now(s);
+	int r = sqlite_run(s, SQL_UNSERVED_EXPIRE, ARGS(ARG_INT(now)), NULL, err);
+
+	if (r != OUTBOX_OK)
+		return r;
+	if (!note->why)
+		return sqlite_run(s, SQL_UNSERVED_FORGET,
+				  ARGS(ARG_TEXT(note->target), ARG_TEXT(note->owner)), NULL, err);
+	return sqlite_run(s, SQL_UNSERVED_PUT,
+			  ARGS(ARG_TEXT(note->target), ARG_TEXT(note->owner),
+			       ARG_INT(now + note->duration), ARG_INT(now), ARG_TEXT(note->why)),
+			  NULL, err);
+}
+
+int sqlite_unserved(struct outbox_store *store, const struct outbox_unserved *note,
+		    struct outbox_error *err)
+{
+	struct sqlite_store *s = sqlite_of(store);
+	int r = sqlite_enter(s, DB_WRITE, err);
+
+	return r != OUTBOX_OK ? r : sqlite_end(s, note_unserved(s, note, err), err);
 }
 
 int sqlite_release(struct outbox_store *store, const char *target, int lane, const char *owner,

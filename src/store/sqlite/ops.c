@@ -40,4 +40,5 @@ const struct outbox_store_ops sqlite_store_ops = {
 	.keys = sqlite_keys,
 	.note = sqlite_note,
 	.check_url = sqlite_check_url,
+	.unserved = sqlite_unserved,
 };

@@ -29,6 +29,7 @@ const char sqlite_drop_code_sql[] = "DROP VIEW IF EXISTS outbox_backlog;"
 static const char drop_tables_sql[] = "DROP TABLE IF EXISTS outbox_audit;"
 				      "DROP TABLE IF EXISTS outbox_detour;"
 				      "DROP TABLE IF EXISTS outbox_receipt;"
+				      "DROP TABLE IF EXISTS outbox_unserved;"
 				      "DROP TABLE IF EXISTS outbox_worker;"
 				      "DROP TABLE IF EXISTS outbox_lane;"
 				      "DROP TABLE IF EXISTS outbox_band;"
@@ -78,8 +79,8 @@ static int truncate_in(struct sqlite_store *s, struct outbox_error *err)
 	static const enum sqlite_statement steps[] = {
 		SQL_JANITOR_IN,       SQL_TRUNCATE_MESSAGES, SQL_TRUNCATE_DETOURS,
 		SQL_TRUNCATE_AUDIT,   SQL_TRUNCATE_RECEIPTS, SQL_TRUNCATE_LANES,
-		SQL_TRUNCATE_WORKERS, SQL_TRUNCATE_SETTLED,  SQL_TRUNCATE_TARGETS,
-		SQL_JANITOR_OUT,
+		SQL_TRUNCATE_WORKERS, SQL_TRUNCATE_UNSERVED, SQL_TRUNCATE_SETTLED,
+		SQL_TRUNCATE_TARGETS, SQL_JANITOR_OUT,
 	};
 	_cleanup_(targets_deinit) struct targets targets = { 0 };
 	int64_t end;

@@ -30,7 +30,7 @@
 		" 'outbox_worker', 'outbox_receipt', 'outbox_detour', 'outbox_audit',"             \
 		" 'outbox_log', 'outbox_position', 'outbox_delivery', 'outbox_failed',"            \
 		" 'outbox_backlog')) OR (?1 < 2 AND name IN ('outbox_band',"                       \
-		" 'outbox_dead_letter')) LIMIT 1")                                                 \
+		" 'outbox_dead_letter')) OR (?1 < 3 AND name IN ('outbox_unserved')) LIMIT 1")     \
 	/* targets */                                                                              \
 	X(SQL_TARGET_GET, "SELECT version, route, hold, unordered, paused, dead_letter"            \
 		" FROM outbox_target WHERE name = ?1")                                             \
@@ -76,6 +76,7 @@
 	X(SQL_DROP_RECEIPTS, "DELETE FROM outbox_receipt WHERE target = ?1")                       \
 	X(SQL_DROP_LANES, "DELETE FROM outbox_lane WHERE target = ?1")                             \
 	X(SQL_DROP_WORKERS, "DELETE FROM outbox_worker WHERE target = ?1")                         \
+	X(SQL_DROP_UNSERVED, "DELETE FROM outbox_unserved WHERE target = ?1")                      \
 	/* the newest version's rules stay: its number must never be used again */                 \
 	X(SQL_DROP_ROUTES, "DELETE FROM outbox_route WHERE target = ?1 AND version <"              \
 		" (SELECT max(version) FROM outbox_route WHERE target = ?1)")                      \
@@ -84,12 +85,19 @@
 	X(SQL_WORKER_EXPIRE, "DELETE FROM outbox_worker WHERE target = ?1 AND alive_until <= ?2")  \
 	X(SQL_WORKER_FORGET, "DELETE FROM outbox_worker WHERE target = ?1 AND owner = ?2")         \
 	X(SQL_WORKER_PUT, "INSERT INTO outbox_worker"                                              \
-		" (target, owner, alive_until, outage, outage_since)"                              \
-		" VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (target, owner)"                         \
-		" DO UPDATE SET alive_until = excluded.alive_until,"                               \
-		" outage = excluded.outage, outage_since = excluded.outage_since")                 \
+		" (target, owner, alive_until, outage, outage_since, place)"                       \
+		" VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (target, owner)"                     \
+		" DO UPDATE SET alive_until = excluded.alive_until, outage = excluded.outage,"     \
+		" outage_since = excluded.outage_since, place = excluded.place")                   \
+	X(SQL_WORKER_ELSEWHERE, "SELECT place, owner FROM outbox_worker WHERE target = ?1"         \
+		" AND owner <> ?2 AND place <> ?3 ORDER BY owner LIMIT 1")                         \
 	X(SQL_WORKER_RANK, "SELECT count(*), count(CASE WHEN owner < ?2 THEN 1 END)"               \
 		" FROM outbox_worker WHERE target = ?1")                                           \
+	X(SQL_UNSERVED_EXPIRE, "DELETE FROM outbox_unserved WHERE alive_until <= ?1")              \
+	X(SQL_UNSERVED_FORGET, "DELETE FROM outbox_unserved WHERE target = ?1 AND owner = ?2")     \
+	X(SQL_UNSERVED_PUT, "INSERT INTO outbox_unserved (target, owner, alive_until, since, why)" \
+		" VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (target, owner)"                         \
+		" DO UPDATE SET alive_until = excluded.alive_until, why = excluded.why")           \
 	X(SQL_LANE_ADD, "INSERT INTO outbox_lane (target, lane) VALUES (?1, ?2)")                  \
 	X(SQL_LANE_COUNT, "SELECT count(*) FROM outbox_lane WHERE target = ?1")                    \
 	X(SQL_LANE_LIST, "SELECT lane, owner IS ?2, owner IS NULL OR lease_until <= ?3"            \

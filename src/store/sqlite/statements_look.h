@@ -107,6 +107,8 @@
 	X(SQL_STATS_OUTAGE, "SELECT outage, outage_since FROM outbox_worker"                       \
 		" WHERE target = ?1 AND alive_until > ?2 AND outage IS NOT NULL"                   \
 		" ORDER BY outage_since LIMIT 1")                                                  \
+	X(SQL_STATS_UNSERVED, "SELECT u.target, u.since, u.why FROM outbox_unserved u"             \
+		" WHERE u.alive_until > ?1 ORDER BY u.target, u.since, u.owner")                   \
 	X(SQL_RECEIPT_FIRST, "SELECT min(n) FROM outbox_receipt WHERE target = ?1 AND lane = ?2")  \
 	X(SQL_RECEIPT_AT, "SELECT settled_at, from_seq, pos, delivered, retried, delivered_total," \
 		" retried_total FROM outbox_receipt WHERE target = ?1 AND lane = ?2 AND n = ?3")   \
@@ -120,6 +122,7 @@
 	X(SQL_TRUNCATE_LANES, "UPDATE outbox_lane SET owner = NULL, lease_until = 0, takeovers = 0,"\
 		" refused = NULL, refused_at = NULL")                                              \
 	X(SQL_TRUNCATE_WORKERS, "DELETE FROM outbox_worker")                                       \
+	X(SQL_TRUNCATE_UNSERVED, "DELETE FROM outbox_unserved")                                    \
 	X(SQL_TRUNCATE_SETTLED, "DELETE FROM outbox_meta WHERE name = 'settled'")                  \
 	X(SQL_TRUNCATE_TARGETS, "UPDATE outbox_target SET start_seq = ?1")                         \
 	X(SQL_PURGE_AGE, "SELECT seq, created_at FROM outbox_message WHERE seq > ?1"               \

@@ -8,6 +8,7 @@
 #include "store/sqlite/delivery.h"
 #include "store/sqlite/history.h"
 #include "store/sqlite/ops.h"
+#include "store/store.h"
 
 #include <string.h>
 
@@ -247,6 +248,28 @@ static int keep_texts(struct outbox_target_stats *stats, struct outbox_arena *ar
 	return fits ? OUTBOX_OK : outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 }
 
+static int add_unserved(struct targets *t, struct outbox_arena *arena, struct outbox_stats *stats,
+			struct outbox_error *err)
+{
+	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
+	struct outbox_target_stats said = { 0 };
+	bool row = false;
+	int r = sqlite_query(t->s, SQL_STATS_UNSERVED, ARGS(ARG_INT(t->now)), &q, err);
+
+	while (r == OUTBOX_OK) {
+		r = sqlite_step(t->s, q, &row, err);
+		if (r != OUTBOX_OK || !row)
+			break;
+		said.unserved_since = sqlite3_column_int64(q, 1);
+		r = sqlite_text(q, 0, arena, &said.name, err);
+		if (r == OUTBOX_OK)
+			r = sqlite_text(q, 2, arena, &said.unserved, err);
+		if (r == OUTBOX_OK)
+			r = store_stats_unserved(stats, &said, arena, err);
+	}
+	return r;
+}
+
 static int look(struct sqlite_store *s, struct outbox_arena *arena, struct outbox_stats *stats,
 		struct outbox_error *err)
 {
@@ -271,7 +294,7 @@ static int look(struct sqlite_store *s, struct outbox_arena *arena, struct outbo
 		if (r == OUTBOX_OK)
 			r = keep_texts(&stats->targets[i], arena, err);
 	}
-	return r;
+	return r == OUTBOX_OK ? add_unserved(&t, arena, stats, err) : r;
 }
 
 int sqlite_stats(struct outbox_store *store, struct outbox_arena *arena,

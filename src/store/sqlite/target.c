@@ -197,8 +197,8 @@ static int drop_in(struct sqlite_store *s, const char *target, const char *actor
 		   const char *reason, struct outbox_error *err)
 {
 	static const enum sqlite_statement steps[] = {
-		SQL_SETTLED_NOTE, SQL_DROP_DETOURS, SQL_DROP_RECEIPTS, SQL_DROP_LANES,
-		SQL_DROP_WORKERS, SQL_DROP_ROUTES,  SQL_DROP_TARGET,
+		SQL_SETTLED_NOTE, SQL_DROP_DETOURS,  SQL_DROP_RECEIPTS, SQL_DROP_LANES,
+		SQL_DROP_WORKERS, SQL_DROP_UNSERVED, SQL_DROP_ROUTES,   SQL_DROP_TARGET,
 	};
 	struct sqlite_audit_entry entry = {
 		.actor = actor, .action = "drop target", .target = target, .reason = reason

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "relay/place.h"
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/text.h"
+#include "base/url.h"
+
+#include <ctype.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define HOSTS_MAX 64
+
+/* What of a URL's options says where messages go, in the order in which it is shown. */
+static const char *const where[] = { "exchange", "queue", "routing_key", "stream", "topic" };
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* A list of hosts may come in any order and case. */
+static void add_hosts(struct buf *out, char *hosts)
+{
+	char *list[HOSTS_MAX], *rest = NULL;
+	size_t n = 0;
+
+	for (char *c = hosts; *c; c++)
+		*c = (char)tolower((unsigned char)*c);
+	for (char *host = strtok_r(hosts, ",", &rest); host && n < HOSTS_MAX;
+	     host = strtok_r(NULL, ",", &rest))
+		list[n++] = host;
+	if (n)
+		qsort(list, n, sizeof(*list), by_name);
+	for (size_t i = 0; i < n; i++) {
+		if (i)
+			buf_char(out, ',');
+		url_escape(out, list[i], ":[]");
+	}
+}
+
+static void add_path(struct buf *out, const struct url *url)
+{
+	char folder[PATH_MAX];
+
+	if (strcmp(url->scheme, "file") == 0 && url->path[0] != '/' &&
+	    getcwd(folder, sizeof(folder))) {
+		url_escape(out, folder, "/");
+		buf_char(out, '/');
+	}
+	url_escape(out, url->path, "/{}");
+}
+
+static void add_options(struct buf *out, struct url *url)
+{
+	char between = '?';
+
+	for (size_t i = 0; i < ARRAY_SIZE(where); i++) {
+		const char *value = url_option(url, where[i]);
+
+		if (!value)
+			continue;
+		buf_printf(out, "%c%s=", between, where[i]);
+		url_escape(out, value, "{}");
+		between = '&';
+	}
+}
+
+bool place_of(const char *text, char out[OUTBOX_PLACE_MAX])
+{
+	_cleanup_(buf_deinit) struct buf place = BUF_INIT((size_t)256 << 10);
+	_cleanup_(url_deinit) struct url url = { 0 };
+
+	if (url_parse(text, &url, NULL))
+		return false;
+	buf_printf(&place, "%s:%s", url.scheme, url.has_authority ? "//" : "");
+	if (url.host)
+		add_hosts(&place, url.host);
+	add_path(&place, &url);
+	add_options(&place, &url);
+	if (place.failed)
+		return false;
+	if (place.size < OUTBOX_PLACE_MAX)
+		memcpy(out, buf_str(&place), place.size + 1);
+	else
+		snprintf(out, OUTBOX_PLACE_MAX, "%.200s...%016llx", buf_str(&place),
+			 (unsigned long long)text_hash(buf_str(&place)));
+	return true;
+}
