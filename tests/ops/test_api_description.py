@@ -54,7 +54,7 @@ def check(console, judge, method, path, **how):
 
 
 def test_the_description_has_every_route_and_no_other(judge):
-    table = set(re.findall(r'"(/[a-z][^" ]*)"', ROUTES.read_text()))
+    table = set(re.findall(r'"(/(?:[a-z][^" ]*)?)"', ROUTES.read_text()))
     assert table == set(judge.spec["paths"]) and len(table) > 20
 
 
@@ -73,7 +73,7 @@ def test_every_route_is_there_and_wants_what_is_said(console, judge):
     assert console.ask("GET", "/api/none").status == 404
 
 
-LOOKS = ["/healthz", "/livez", "/readyz", "/metrics", "/api/outbox", "/api/targets", "/api/targets?source=shop&target=events",
+LOOKS = ["/", "/healthz", "/livez", "/readyz", "/metrics", "/api/outbox", "/api/targets", "/api/targets?source=shop&target=events",
          "/api/lanes", "/api/alerts", "/api/config", "/api/messages", "/api/messages?state=failed&limit=2",
          "/api/messages?why=retry", "/api/messages/{id}", "/api/messages/{id}?payload=true", "/api/messages/{id}/payload",
          "/api/audit", "/api/audit?limit=1", "/api/openapi.json", "/api/keys"]
