@@ -122,7 +122,7 @@ struct outbox_advance {
 	size_t n_settled;
 	/* the next claim; max_messages 0 claims nothing */
 	size_t max_messages;
-	size_t max_bytes; /* payload bytes; the first message is always taken, whatever its size */
+	size_t max_bytes; /* payloads and headers; the first message is always taken, whatever its size */
 };
 
 struct outbox_claimed {

@@ -163,14 +163,14 @@ BEGIN
 
 	WITH items AS (
 		SELECT p.seq, 1 AS flags, p.suspect,
-			coalesce((SELECT octet_length(m.payload) FROM outbox_message m WHERE m.seq = p.seq),
-				(SELECT octet_length(m.payload_bin) FROM outbox_message m WHERE m.seq = p.seq), 0) AS size
+			coalesce((SELECT outbox_weight(m.payload, m.payload_bin, m.headers) FROM outbox_message m WHERE m.seq = p.seq),
+				(SELECT outbox_weight(k.payload, k.payload_bin, k.headers) FROM outbox_kept k WHERE k.seq = p.seq), 0) AS size
 		FROM unnest(picks, suspects) p(seq, suspect)
 		WHERE p.seq <= log_cut OR NOT EXISTS (SELECT FROM outbox_detour d
 			WHERE d.target = succ.target AND d.seq = p.seq AND d.ahead)
 		UNION ALL
 		SELECT m.seq, CASE WHEN b.blocked THEN 4 ELSE 0 END, false,
-			CASE WHEN b.blocked THEN 0 ELSE coalesce(octet_length(m.payload), octet_length(m.payload_bin)) END
+			CASE WHEN b.blocked THEN 0 ELSE outbox_weight(m.payload, m.payload_bin, m.headers) END
 		FROM unnest(rows) r JOIN outbox_message m ON m.seq = r
 		CROSS JOIN LATERAL (SELECT v.detours AND m.key IS NOT NULL AND NOT v.unordered
 			AND outbox_is_blocked(succ.target, m.key, m.seq, v.hold, picks, p_now) AS blocked) b
@@ -344,7 +344,7 @@ BEGIN
 			kind := v.kind;
 			published_only := v.published_only;
 			SELECT count(*), min(c.seq), max(c.seq), sum(c.size) INTO claimed, first_seq, last_seq, weight
-			FROM (SELECT m.seq, coalesce(octet_length(m.payload), octet_length(m.payload_bin)) AS size
+			FROM (SELECT m.seq, outbox_weight(m.payload, m.payload_bin, m.headers) AS size
 				FROM outbox_stretch(low, high, prev, cur, p_lane, lanes, types, kind, published_only) m
 				ORDER BY m.seq LIMIT max) c;
 			straight := claimed <= 1 OR weight <= p_max_bytes;

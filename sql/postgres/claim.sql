@@ -133,7 +133,7 @@ CREATE OR REPLACE FUNCTION outbox_read_claim(p_target text, p_seqs bigint[], p_f
 LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 	SELECT CASE WHEN d.ready_at IS NOT NULL THEN ARRAY[outbox_micros(d.ready_at)] END, u.seq, coalesce(m.id, d.id), m.type, coalesce(m.key, d.key), m.kind, m.published,
 		m.created_at, m.event_time, m.due_at, m.expires_at, m.priority, m.content_type, m.source, m.subject,
-		m.topic, m.correlation_id, m.causation_id, m.traceparent, m.headers,
+		m.topic, m.correlation_id, m.causation_id, m.traceparent, CASE WHEN u.flags & 4 = 0 THEN m.headers END,
 		CASE WHEN u.flags & 4 = 0 THEN m.payload END, CASE WHEN u.flags & 4 = 0 THEN m.payload_bin END,
 		coalesce(d.attempts, 0), d.failing_since,
 		u.flags + CASE WHEN d.suspect THEN 2 ELSE 0 END + CASE WHEN d.dead_target IS NOT NULL THEN 8 ELSE 0 END

@@ -409,7 +409,7 @@ BEGIN
 			UNION ALL
 			SELECT m.* FROM outbox_kept k CROSS JOIN LATERAL outbox_kept_message(k) m WHERE k.seq = ANY (seqs)
 				AND NOT EXISTS (SELECT FROM outbox_message o WHERE o.seq = k.seq))
-		SELECT w.* FROM whole w JOIN (SELECT o.seq, sum(coalesce(octet_length(o.payload), octet_length(o.payload_bin)))
+		SELECT w.* FROM whole w JOIN (SELECT o.seq, sum(outbox_weight(o.payload, o.payload_bin, o.headers))
 				OVER (ORDER BY o.seq ROWS UNBOUNDED PRECEDING) AS bytes FROM whole o) s ON s.seq = w.seq
 		WHERE s.bytes <= p_bytes OR s.seq = seqs[1]
 		ORDER BY w.seq;

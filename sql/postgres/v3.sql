@@ -32,6 +32,9 @@ ALTER TABLE outbox_target ADD COLUMN resumed_at timestamptz; -- when its last pa
 -- An empty key is a key: all messages with it would wait for each other. Rows that have one stay as they are.
 ALTER TABLE outbox_message ADD CONSTRAINT "key is not empty; leave it NULL" CHECK (key <> '') NOT VALID;
 
+-- Whatever the library takes for headers (32 KiB of names and values, 64 of them) fits into this, escaped.
+ALTER TABLE outbox_message ADD CONSTRAINT "headers is at most 256 KiB" CHECK (octet_length(headers) <= 262144) NOT VALID;
+
 -- ---- locks -------------------------------------------------------------------------------------------------
 
 -- Whoever works on a lane, changes a target (lane -2) or its leases (-1) has locked its row here, for one transaction.

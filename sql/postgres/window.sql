@@ -88,6 +88,12 @@ LANGUAGE sql STABLE ROWS 500 AS $$
 	ORDER BY m.seq LIMIT outbox_window.max)
 $$;
 
+-- What a message costs of a budget for bytes. Inlined.
+CREATE OR REPLACE FUNCTION outbox_weight(payload text, payload_bin bytea, headers text) RETURNS bigint
+LANGUAGE sql IMMUTABLE AS $$
+	SELECT (coalesce(octet_length(payload), octet_length(payload_bin)) + coalesce(octet_length(headers), 0))::bigint
+$$;
+
 -- What such a look has seen to its end: up to the row behind it, or the end of the window. Numbers between that
 -- nobody has are passed at once; a row that appears there later is not in this window.
 CREATE OR REPLACE FUNCTION outbox_scanned(p_pos bigint, p_prev_seq bigint, p_cur_seq bigint, p_scan bigint) RETURNS bigint

@@ -13,8 +13,9 @@ CREATE TRIGGER outbox_message_insert AFTER INSERT ON outbox_message
 WHEN NEW.id IS NULL OR NEW.created_at IS NULL OR NEW.event_time IS NULL
 	OR NEW.seq NOT BETWEEN 1 AND 4611686018427387904
 	OR NEW.seq <= (SELECT seq FROM sqlite_sequence WHERE name = 'outbox_message')
-	OR NEW.key = '' OR NEW.due_at BETWEEN 1 AND 99999999999999
+	OR NEW.key = '' OR NEW.due_at BETWEEN 1 AND 99999999999999 OR length(CAST(NEW.headers AS BLOB)) > 262144
 BEGIN
+	SELECT RAISE(ABORT, 'outbox_message: headers is at most 256 KiB') WHERE length(CAST(NEW.headers AS BLOB)) > 262144;
 	SELECT RAISE(ABORT, 'outbox_message: key is empty; leave it NULL') WHERE NEW.key = '';
 	SELECT RAISE(ABORT, 'outbox_message: due_at is in microseconds since 1970; this is in seconds or milliseconds')
 	WHERE NEW.due_at BETWEEN 1 AND 99999999999999;

@@ -54,7 +54,7 @@ static const struct option options[] = {
 	OPTION_RANGE("batch", struct relay_values, batch, 1, 100000,
 		     "messages in one batch (default: 500)"),
 	OPTION("batch-bytes", OPTION_SIZE, struct relay_values, batch_bytes, "SIZE",
-	       "payload bytes in one batch (default: 8MiB)"),
+	       "bytes of payloads and headers in a batch (default: 8MiB)"),
 	OPTION("lease", OPTION_DURATION, struct relay_values, lease, "DURATION",
 	       "a dead relay's lanes are taken over after this (default: 15s)"),
 	OPTION("poll", OPTION_DURATION, struct relay_values, poll, "DURATION",

@@ -137,7 +137,7 @@ static const struct schema_key relay_keys[] = {
 	{ KEY(NUMBER, config_relay, batch), .min = 1, .max = 100000,
 	  .otherwise = "the preset, else 500", .example = "500", .help = "messages in one batch" },
 	{ KEY(SIZE, config_relay, batch_bytes), .fallback = "8MiB",
-	  .help = "payload bytes in one batch" },
+	  .help = "bytes of payloads and headers in one batch" },
 	{ KEY(DURATION, config_relay, lease), .otherwise = "the preset, else 15s", .example = "15s",
 	  .help = "a dead relay's lanes are taken over after this; 100ms to 1h" },
 	{ KEY(DURATION, config_relay, poll), .otherwise = "the preset, else 250ms",

@@ -265,20 +265,24 @@ static void give_up_answer(struct worker *w, struct lane *lane)
 
 /*
  * An answer that does not fit into memory, or not through the wire in time: ask for less. The same claim would come
- * again and again, so the lane is taken anew; early when that costs nothing, late when it may cost duplicates.
+ * again and again, so the lane is taken anew; early when that costs nothing, late when it may cost duplicates. Memory that
+ * did not suffice for one claim does not suffice for the same one a moment later: at most once more, since the store may
+ * have been short of it and done nothing.
  */
 static void too_large(struct worker *w, struct lane *lane, int status, outbox_time took)
 {
 	bool memory = status == OUTBOX_ENOMEM, late = status == OUTBOX_ETIMEDOUT || took > slow(w);
-	int patience = lane_flight(lane)->claim.count ? SLOW_SETTLES : SLOW_CLAIMS;
+	bool costs = lane_flight(lane)->claim.count;
+	int patience = memory ? 1 + costs : costs ? SLOW_SETTLES : SLOW_CLAIMS;
 
-	lane->slow_failures = !memory && late ? lane->slow_failures + 1 : 0;
+	lane->slow_failures = memory || late ? lane->slow_failures + 1 : 0;
 	if (!memory && lane->slow_failures < patience)
 		return;
-	if (!memory || lane->limit == 1)
-		give_up_answer(w, lane);
 	lane->limit = lane->limit > 1 ? lane->limit / 2 : 1;
 	lane->most = lane->limit;
+	if (lane->slow_failures < patience)
+		return;
+	give_up_answer(w, lane);
 	lane->slow_failures = 0;
 }
 

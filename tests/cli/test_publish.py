@@ -90,6 +90,13 @@ def test_an_empty_key_is_refused_however_it_comes(shop):
     assert shop.run("status", "--json").json["messages"] == 1
 
 
+def test_headers_have_a_limit_however_they_come(shop):
+    with pytest.raises(Exception, match="headers is at most 256 KiB"):
+        shop.insert(headers='{"a":"%s"}' % ("x" * (256 << 10)))
+    shop.run("publish", "--type", "t", "--data", "1", "--header", "a=" + "\u0001" * 32000)  # six times as long as JSON
+    assert shop.run("status", "--json").json["messages"] == 1
+
+
 @pytest.mark.sqlite
 def test_a_due_time_is_in_microseconds(shop):
     now = int(time.time())

@@ -52,6 +52,30 @@ static void a_claim_is_cut_by_bytes(struct store_world *w)
 	assert_claim(k, 1, s[3]);
 }
 
+static void headers_count_for_the_bytes(struct store_world *w)
+{
+	struct outbox_header headers[] = { { "tenant", "12345678901234567890" } };
+	struct outbox_message m = OUTBOX_MESSAGE_INIT;
+	int64_t s[4];
+	struct worker *k;
+
+	m.type = "t";
+	m.data = "{}";
+	m.size = 2;
+	m.headers = headers;
+	m.n_headers = 1;
+	for (size_t i = 0; i < 4; i++)
+		s[i] = world_publish_message(w, &m);
+	world_target(w, "a");
+	k = worker_start(w, "k", "a", 0);
+	OK(worker_try_advance(k, MANY, 2 * (2 + strlen("{\"tenant\":\"12345678901234567890\"}"))));
+	assert_claim(k, 2, s[0], s[1]);
+	OK(worker_try_advance(k, MANY, 60));
+	assert_claim(k, 1, s[2]);
+	OK(worker_try_advance(k, MANY, 60));
+	assert_claim(k, 1, s[3]);
+}
+
 static void the_first_message_is_always_taken(struct store_world *w)
 {
 	int64_t small = world_publish_size(w, 10), large = world_publish_size(w, 5000);
@@ -258,6 +282,7 @@ const struct store_case claim_cases[] = {
 	{ "claims_come_in_seq_order", claims_come_in_seq_order, 0, 0 },
 	{ "a_claim_is_cut_by_count", a_claim_is_cut_by_count, 0, 0 },
 	{ "a_claim_is_cut_by_bytes", a_claim_is_cut_by_bytes, 0, 0 },
+	{ "headers_count_for_the_bytes", headers_count_for_the_bytes, 0, 0 },
 	{ "the_first_message_is_always_taken", the_first_message_is_always_taken, 0, 0 },
 	{ "a_claim_hides_nothing_from_other_targets", a_claim_hides_nothing_from_other_targets, 0, 0 },
 	{ "an_idle_lane_writes_nothing", an_idle_lane_writes_nothing, 0, 0 },

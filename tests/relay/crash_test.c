@@ -128,6 +128,42 @@ static void lost_replies_cause_no_duplicates(void **state)
 	}
 }
 
+struct large_answer {
+	bool claimed; /* it stays as large as it is until the lane is taken anew */
+	int failures;
+};
+
+static int too_large_to_read(void *context, const char *op, enum memory_phase phase,
+			     struct outbox_error *err)
+{
+	struct large_answer *l = context;
+
+	if (phase != MEMORY_AFTER)
+		return OUTBOX_OK;
+	if (strcmp(op, "take") == 0 && l->failures)
+		l->claimed = true;
+	if (strcmp(op, "advance") != 0 || l->claimed)
+		return OUTBOX_OK;
+	l->failures++;
+	return outbox_fail(err, OUTBOX_ENOMEM, "injected");
+}
+
+/* The same claim would come again and again, and its messages wait: less is asked for at once. */
+static void a_claim_that_memory_does_not_suffice_for_is_taken_anew(void **state)
+{
+	struct world *w = world_new(1);
+	struct large_answer l = { 0 };
+
+	(void)state;
+	memory_db_set_fault(w->db, too_large_to_read, &l);
+	world_publish_many(w, 25, 4);
+	world_relay_plain(w, 0);
+	world_run(w, OUTBOX_MINUTES);
+	assert_int_equal(l.failures, 1);
+	assert_int_equal(memory_broker_count(w->brokers[0]), 25);
+	world_free(w);
+}
+
 static void a_store_outage_charges_nothing_and_is_said_once(void **state)
 {
 	struct world *w = world_new(1);
@@ -291,6 +327,7 @@ int main(int argc, char **argv)
 	/* These inject faults into the store's calls, which only the memory store lets them do. */
 	const struct CMUnitTest memory_tests[] = {
 		cmocka_unit_test(lost_replies_cause_no_duplicates),
+		cmocka_unit_test(a_claim_that_memory_does_not_suffice_for_is_taken_anew),
 		cmocka_unit_test(a_store_outage_charges_nothing_and_is_said_once),
 		cmocka_unit_test(nothing_is_sent_past_an_unconfirmed_lease),
 	};

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/memory/db.h"
 
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "core/message.h"
+
 /*
  * A claim merges two streams by seq: the lane's detours that may be sent now, and new rows of the log.
  *
@@ -102,6 +106,16 @@ static bool is_full(const struct memory_lane *lane, size_t max, size_t bytes, si
 	return lane->n_claim && (lane->n_claim >= max || (bytes > max_bytes && !blocked));
 }
 
+/* What it costs of a budget for bytes: the headers as the other stores write them. */
+static size_t weight(const struct outbox_message *m)
+{
+	_cleanup_(buf_deinit) struct buf headers = BUF_INIT(SIZE_MAX);
+
+	if (m->n_headers)
+		headers_append(&headers, m->headers, m->n_headers);
+	return m->size + headers.size;
+}
+
 bool memory_claim_pick(struct memory_db *db, struct memory_target *target, int lane_number,
 		       size_t max, size_t max_bytes, outbox_time now)
 {
@@ -120,7 +134,7 @@ bool memory_claim_pick(struct memory_db *db, struct memory_target *target, int l
 		bool suspect = !from_log && detour->suspect;
 
 		item.blocked = from_log && is_blocked(target, row, claim, now);
-		bytes += item.blocked ? 0 : next->m.size;
+		bytes += item.blocked ? 0 : weight(&next->m);
 		if ((suspect && lane->n_claim) || is_full(lane, max, bytes, max_bytes, item.blocked))
 			return true;
 		add(lane, item);

@@ -88,7 +88,8 @@ static void take(struct pg_behind *behind, PGresult *rows)
 			return;
 		}
 		ahead->bytes += (size_t)PQgetlength(rows, row, COL_PAYLOAD) +
-				(size_t)PQgetlength(rows, row, COL_PAYLOAD_BIN);
+				(size_t)PQgetlength(rows, row, COL_PAYLOAD_BIN) +
+				(size_t)PQgetlength(rows, row, COL_HEADERS);
 	}
 	ahead->count = PQntuples(rows);
 }

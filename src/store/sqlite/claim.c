@@ -146,12 +146,14 @@ static int take_row(struct claiming *w, struct outbox_error *err)
 	const char *key = sqlite_look(w->log, COL_KEY, &r, err);
 	struct outbox_claimed item;
 	bool blocked = false;
+	size_t size;
 
 	if (key && !op->view.unordered && (op->view.pending || (op->view.hold && op->view.failed)))
 		r = detour_blocks(op, key, w->log_seq, &blocked, err);
 	if (r != OUTBOX_OK)
 		return r;
-	if (!blocked && over_budget(w, message_size(w->log)))
+	size = blocked ? 0 : message_size(w->log);
+	if (!blocked && over_budget(w, size))
 		return OUTBOX_OK;
 	r = grow(w, err);
 	if (r == OUTBOX_OK)
@@ -160,7 +162,7 @@ static int take_row(struct claiming *w, struct outbox_error *err)
 	if (r != OUTBOX_OK)
 		return stop_if_full(w, r);
 	item.blocked = blocked;
-	w->bytes += item.message.size;
+	w->bytes += size;
 	w->claim->items[w->claim->count++] = item;
 	return next_row(w, err);
 }
@@ -215,6 +217,7 @@ static int take_detour(struct claiming *w, struct outbox_error *err)
 	const struct lane_op *op = w->op;
 	int64_t seq = w->picks.seqs[w->pick];
 	struct outbox_claimed item;
+	size_t size;
 	bool row;
 	int r;
 
@@ -229,7 +232,8 @@ static int take_detour(struct claiming *w, struct outbox_error *err)
 		r = sqlite_step(op->s, q, &row, err);
 	if (r != OUTBOX_OK)
 		return r;
-	if (over_budget(w, message_size(q)))
+	size = message_size(q);
+	if (over_budget(w, size))
 		return OUTBOX_OK;
 	r = load_detour(w, q, &item, err);
 	if (r != OUTBOX_OK)
@@ -244,7 +248,7 @@ static int take_detour(struct claiming *w, struct outbox_error *err)
 	w->full = w->picks.suspect[w->pick] && !w->again;
 	w->pick++;
 	w->n_detours++;
-	w->bytes += item.message.size;
+	w->bytes += size;
 	w->claim->items[w->claim->count++] = item;
 	return OUTBOX_OK;
 }

@@ -65,7 +65,8 @@ static int payload_column(sqlite3_stmt *row)
 
 size_t message_size(sqlite3_stmt *row)
 {
-	return (size_t)sqlite3_column_bytes(row, payload_column(row));
+	return (size_t)sqlite3_column_bytes(row, payload_column(row)) +
+	       (size_t)sqlite3_column_bytes(row, COL_HEADERS);
 }
 
 static int no_memory(struct outbox_error *err)

@@ -44,6 +44,7 @@ bool message_routed(sqlite3_stmt *row, const struct sqlite_route *route, int *r,
 		    struct outbox_error *err);
 
 /* Payload bytes, without loading them. */
+/* What it costs of a budget for bytes: payload and headers. */
 size_t message_size(sqlite3_stmt *row);
 
 /*
