@@ -88,6 +88,31 @@ static int load_payload(const struct loading *l, bool alone, struct outbox_error
 	return OUTBOX_OK;
 }
 
+/* A time that is none: PostgreSQL's infinities. One that is never due waits, one that never expires does not. */
+static const char *endless(const struct pg_row *at)
+{
+	static const struct {
+		int column;
+		int64_t value;
+		const char *why;
+	} wrong[] = {
+		{ COL_CREATED_AT, INT64_MIN, "created_at: is -infinity; give a time or leave it out" },
+		{ COL_CREATED_AT, INT64_MAX, "created_at: is infinity; give a time or leave it out" },
+		{ COL_EVENT_TIME, INT64_MIN, "event_time: is -infinity; give a time or leave it out" },
+		{ COL_EVENT_TIME, INT64_MAX, "event_time: is infinity; give a time or leave it out" },
+		{ COL_EXPIRES_AT, INT64_MIN, "expires_at: is -infinity; give a time or leave it out" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
+		int column = at->first + wrong[i].column;
+
+		if (!PQgetisnull(at->result, at->row, column) &&
+		    pg_int(at->result, at->row, column) == wrong[i].value)
+			return wrong[i].why;
+	}
+	return NULL;
+}
+
 int pg_message_load(const struct pg_row *at, struct outbox_arena *arena, const char *source,
 		    bool alone, struct outbox_claimed *ret_message, struct outbox_error *err)
 {
@@ -114,6 +139,8 @@ int pg_message_load(const struct pg_row *at, struct outbox_arena *arena, const c
 	m.message.event_time = pg_time(result, row, first + COL_EVENT_TIME);
 	m.message.due_at = pg_time(result, row, first + COL_DUE_AT);
 	m.message.expires_at = pg_time(result, row, first + COL_EXPIRES_AT);
+	if (!m.malformed)
+		m.malformed = endless(at);
 	if (!m.message.source)
 		m.message.source = source;
 	if (!m.message.type) {

@@ -15,6 +15,7 @@
 #include "store/postgres/ops.h"
 #include "store/postgres/schema.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,6 +61,8 @@ static const char about[] =
 /* Functions keep the search_path that they were made with: exactly our schema, temporary tables last. */
 static void set_path(struct buf *out, const char *quoted)
 {
+	char tag[160] = "$outbox$";
+
 	if (!quoted) {
 		buf_text(out,
 			 "DO $outbox$ BEGIN\n"
@@ -67,20 +70,23 @@ static void set_path(struct buf *out, const char *quoted)
 			 "END $outbox$;\n");
 		return;
 	}
+	/* the text ends at its tag, which must not be in the name; a name is shorter than this can become */
+	while (strstr(quoted, tag))
+		snprintf(tag + strlen(tag) - 1, sizeof(tag) - strlen(tag) + 1, "_$");
 	/* not IF NOT EXISTS: that wants the right to create one even where it is there */
-	buf_text(out, "DO $outbox$ BEGIN\n\tIF to_regnamespace('");
+	buf_printf(out, "DO %s BEGIN\n\tIF to_regnamespace(E'", tag);
 	for (const char *at = quoted; *at; at++) {
-		if (*at == '\'')
-			buf_char(out, '\'');
+		if (*at == '\'' || *at == '\\')
+			buf_char(out, *at);
 		buf_char(out, *at);
 	}
 	buf_printf(out,
 		   "') IS NULL THEN\n"
 		   "\t\tCREATE SCHEMA %s;\n"
 		   "\tEND IF;\n"
-		   "END $outbox$;\n"
+		   "END %s;\n"
 		   "SET LOCAL search_path = %s, pg_temp;\n",
-		   quoted, quoted);
+		   quoted, tag, quoted);
 }
 
 /* What this outbox is, at its beginning. The cluster's identity may be kept from this role; then nobody
