@@ -210,6 +210,10 @@ struct outbox_purge {
 	int64_t through_seq; /* only messages up to here; 0: no bound. What an archive has written */
 	size_t limit;        /* messages in this call; 0: 5,000 */
 	const char *actor; /* an operator, for the audit; NULL: a relay's own retention, which leaves none */
+	/* Of those that may go, no others than these, ascending: what an archive has, whatever else has become
+	 * old by now. NULL: all */
+	const int64_t *only;
+	size_t n_only;
 };
 
 struct outbox_purged {

@@ -147,6 +147,8 @@ struct outbox_relay_config {
 	void *log_context;
 	/* How commands that the log suggests name the store: "--config outbox.yaml --source shop". NULL: not. */
 	const char *store_option;
+	/* A folder: what retention removes is written there first, as outbox archive does it. NULL: nowhere */
+	const char *archive;
 };
 
 #define OUTBOX_RELAY_CONFIG_INIT OUTBOX_SIZED(struct outbox_relay_config)

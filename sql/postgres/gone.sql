@@ -15,6 +15,8 @@ DROP FUNCTION IF EXISTS outbox_unsettled_late(outbox_reading, bigint);
 DROP FUNCTION IF EXISTS outbox_count_unsettled(outbox_target, bigint);
 DROP FUNCTION IF EXISTS outbox_is_settled_whole(bigint, bigint, outbox_cut[]);
 DROP FUNCTION IF EXISTS outbox_old_partitions(outbox_cut[], bigint);
+DROP FUNCTION IF EXISTS outbox_purge(timestamptz, timestamptz, bigint, bigint, bigint, text, timestamptz);
+DROP FUNCTION IF EXISTS outbox_purge_kept(timestamptz, timestamptz, bigint, bigint, timestamptz);
 DROP FUNCTION IF EXISTS outbox_scan_partitions(outbox_cut[], bigint, bigint, bigint, bigint, boolean);
 DROP FUNCTION IF EXISTS outbox_check_position(outbox_receipt, bigint, pg_snapshot);
 DROP FUNCTION IF EXISTS outbox_check_history(outbox_receipt);

@@ -337,12 +337,13 @@ $$;
 
 -- They go. The lanes of failed ones are locked: an operator may requeue one at this moment.
 CREATE OR REPLACE FUNCTION outbox_purge_kept(p_delivered timestamptz, p_failed timestamptz, p_through bigint, p_limit bigint, p_now timestamptz,
-	OUT messages bigint, OUT failed bigint, OUT detours bigint, OUT more boolean)
+	p_only bigint[], OUT messages bigint, OUT failed bigint, OUT detours bigint, OUT more boolean)
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
 	seqs bigint[];
 BEGIN
-	seqs := ARRAY(SELECT o FROM outbox_old_kept(p_delivered, p_failed, p_through) o ORDER BY o LIMIT p_limit + 1);
+	seqs := ARRAY(SELECT o FROM outbox_old_kept(p_delivered, p_failed, p_through) o
+		WHERE p_only IS NULL OR o IN (SELECT unnest(p_only)) ORDER BY o LIMIT p_limit + 1);
 	more := cardinality(seqs) > p_limit;
 	PERFORM outbox_lock_lanes_of(seqs);
 	seqs := ARRAY(SELECT o FROM outbox_old_kept(p_delivered, p_failed, p_through) o

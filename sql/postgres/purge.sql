@@ -310,8 +310,9 @@ BEGIN
 		GROUP BY d.target, d.lane ORDER BY outbox_dead_depth(d.target) DESC, d.target, d.lane OFFSET 0) l;
 END $$;
 
+-- p_only: of those that may go, no others than these; also row by row out of partitions that go whole else.
 CREATE OR REPLACE FUNCTION outbox_purge(p_delivered timestamptz, p_failed timestamptz, p_through bigint, p_from bigint,
-	p_limit bigint, p_actor text, p_now timestamptz,
+	p_limit bigint, p_actor text, p_now timestamptz, p_only bigint[] DEFAULT NULL,
 	OUT messages bigint, OUT failed bigint, OUT receipts bigint, OUT detours bigint, OUT more boolean, OUT seen bigint)
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off SET max_parallel_workers_per_gather = 0
 SET jit = off SET enable_seqscan = off AS $$
@@ -343,15 +344,19 @@ BEGIN
 	IF cardinality(cuts) = 0 THEN
 		RETURN; -- nobody is registered: somebody may come for them
 	END IF;
-	found := outbox_find_victims(cuts, p_delivered, p_failed, p_through, p_from, p_limit, false);
+	found := outbox_find_victims(cuts, p_delivered, p_failed, p_through, p_from, p_limit, p_only IS NOT NULL);
 	IF cardinality(found.failures) > 0 THEN
 		-- An operator may requeue one at this moment: lock, look again.
 		PERFORM outbox_lock_lanes_of(found.failures);
 		locked := found.failures;
-		found := outbox_find_victims(cuts, p_delivered, p_failed, p_through, p_from, p_limit, false);
+		found := outbox_find_victims(cuts, p_delivered, p_failed, p_through, p_from, p_limit, p_only IS NOT NULL);
 		-- One that moved up meanwhile is in a lane that is not locked: not now.
 		found.victims := ARRAY(SELECT v FROM unnest(found.victims) v WHERE v <> ALL (found.failures) OR v = ANY (locked) ORDER BY v);
 		found.failures := ARRAY(SELECT f FROM unnest(found.failures) f WHERE f = ANY (locked));
+	END IF;
+	IF p_only IS NOT NULL THEN -- an archive has these; what has become old besides goes the next time
+		found.victims := ARRAY(SELECT v FROM unnest(found.victims) v WHERE v IN (SELECT unnest(p_only)) ORDER BY v);
+		found.failures := ARRAY(SELECT f FROM unnest(found.failures) f WHERE f IN (SELECT unnest(p_only)));
 	END IF;
 	more := found.more;
 	seen := found.seen;
@@ -362,7 +367,7 @@ BEGIN
 		failed := cardinality(found.failures);
 	END IF;
 	IF NOT more AND EXISTS (SELECT FROM outbox_kept) THEN
-		kept := outbox_purge_kept(p_delivered, p_failed, p_through, p_limit, outbox_now(p_now));
+		kept := outbox_purge_kept(p_delivered, p_failed, p_through, p_limit, outbox_now(p_now), p_only);
 		messages := messages + kept.messages;
 		failed := failed + kept.failed;
 		detours := detours + kept.detours;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/text.h"
-#include "cli/archive.h"
 #include "cli/holds.h"
 #include "cli/json_out.h"
 #include "cli/progress.h"
 #include "cli/replay.h"
 #include "cli/safe.h"
 #include "cli/stop.h"
+#include "relay/archive.h"
 
 #include <stdio.h>
 

@@ -83,6 +83,7 @@ struct config_relay {
 	int64_t workers, batch, batch_bytes;
 	outbox_time lease, poll, publish_timeout, breaker_min, breaker_max;
 	outbox_time retain_delivered, retain_failed, purge_interval, shutdown_timeout;
+	const char *archive;
 };
 
 struct config_log {

@@ -72,6 +72,7 @@ int config_relay(const struct config *config, const struct config_source *source
 	relay.retain_delivered = from->retain_delivered;
 	relay.retain_failed = from->retain_failed;
 	relay.purge_interval = from->purge_interval;
+	relay.archive = from->archive;
 	*ret_relay = relay;
 	return OUTBOX_OK;
 }

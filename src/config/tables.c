@@ -156,6 +156,8 @@ static const struct schema_key relay_keys[] = {
 	  .help = "keep failed messages this long" },
 	{ KEY(KEEP, config_relay, purge_interval), .otherwise = "the first target's preset, else 1m",
 	  .example = "1m", .help = "remove what is older this often; forever: never" },
+	{ KEY(TEXT, config_relay, archive), .otherwise = "none", .example = "/var/lib/outbox/archive",
+	  .help = "a folder: what is removed is written there first, for outbox replay" },
 	{ KEY(DURATION, config_relay, shutdown_timeout), .fallback = "30s", .reload = RELOAD_LIVE,
 	  .help = "how long batches in flight may take at the end" },
 };

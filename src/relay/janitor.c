@@ -32,7 +32,21 @@ static outbox_time before(outbox_time store_now, outbox_time retention)
 	return retention == OUTBOX_NEVER || retention >= store_now ? 0 : store_now - retention;
 }
 
-static int purge(struct worker *w, outbox_time now, struct outbox_error *err)
+/* As one call of the store, or as one step of an archive that comes first. */
+static int purge_some(struct worker *w, struct outbox_purged *purged, bool *ours,
+		      struct outbox_error *err)
+{
+	int r = OUTBOX_OK;
+
+	*ours = false;
+	if (!w->plan->archive)
+		return w->store->ops->purge(w->store, &w->purge, purged, err);
+	if (!w->archiver)
+		r = archiver_new(w->plan->archive, w->plan->clock, &w->archiver, err);
+	return r ? r : archiver_step(w->archiver, w->store, &w->purge, purged, ours, err);
+}
+
+static int purge(struct worker *w, outbox_time now, bool *ours, struct outbox_error *err)
 {
 	/* The store compares with its own times; the wall clock only says how far back to look, and a
 	 * skew of seconds does not matter to a retention of days. */
@@ -50,12 +64,13 @@ static int purge(struct worker *w, outbox_time now, struct outbox_error *err)
 		w->purge_at = now + w->plan->purge_interval;
 		return OUTBOX_OK;
 	}
-	r = w->store->ops->purge(w->store, request, &purged, err);
+	r = purge_some(w, &purged, ours, err);
 	if (r)
 		return r;
 	/* Between two calls publishers get the write lock too. One that only looked at what stays, waiting for a
 	 * target that is away, is in no hurry to look on. */
-	if (purged.more && purged.messages + purged.receipts + purged.detours == 0)
+	if (purged.more && !w->plan->archive &&
+	    purged.messages + purged.receipts + purged.detours == 0)
 		w->purge_at = now + PURGE_WALK;
 	else
 		w->purge_at = now + (purged.more ? PURGE_GAP : w->plan->purge_interval);
@@ -72,12 +87,12 @@ static int purge(struct worker *w, outbox_time now, struct outbox_error *err)
  * it holds nothing back, is told once, and is due again at its next time. Only a lost connection is
  * everybody's trouble.
  */
-static void failed(struct worker *w, const char *call, const struct outbox_error *err,
+static void failed(struct worker *w, const char *call, const struct outbox_error *err, bool ours,
 		   outbox_time now)
 {
 	if (err->status == OUTBOX_EBUSY)
 		return;
-	if (!trouble_keeps_connection(err->status)) {
+	if (!ours && !trouble_keeps_connection(err->status)) {
 		trouble_store(w, call, err, now);
 		return;
 	}
@@ -101,17 +116,18 @@ void janitor_step(struct worker *w, outbox_time now)
 	bool purging = w->plan->purge_interval != OUTBOX_NEVER && now >= w->purge_at;
 	const char *call = purging ? "purge" : "tend";
 	struct outbox_error err = OUTBOX_ERROR_INIT;
+	bool ours = false; /* the archive's trouble, not the store's */
 	int r;
 
 	if (purging) {
 		w->purge_at = now + OUTBOX_SECONDS;
-		r = purge(w, now, &err);
+		r = purge(w, now, &ours, &err);
 	} else {
 		w->tend_at = now + TEND_INTERVAL;
 		r = w->store->ops->tend(w->store, &err);
 	}
 	if (r)
-		failed(w, call, &err, now);
+		failed(w, call, &err, ours, now);
 	else
 		succeeded(w, call);
 }

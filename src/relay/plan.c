@@ -291,7 +291,8 @@ int plan_make(const struct outbox_relay_config *given, struct outbox_arena *aren
 	plan.store = outbox_arena_text(arena, c.store);
 	plan.instance = make_instance(arena, c.instance, plan.seed);
 	plan.store_option = outbox_arena_text(arena, c.store_option ? c.store_option : "");
-	if (!plan.store || !plan.instance || !plan.store_option)
+	plan.archive = c.archive ? outbox_arena_text(arena, c.archive) : NULL;
+	if (!plan.store || !plan.instance || !plan.store_option || (c.archive && !plan.archive))
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	plan.workers = c.workers ? c.workers : 1;
 	plan.batch_bytes = c.batch_bytes ? c.batch_bytes : DEFAULT_BATCH_BYTES;

@@ -42,6 +42,7 @@ struct relay_plan {
 	outbox_time breaker_min, breaker_max;
 	outbox_time retain_delivered, retain_failed; /* OUTBOX_NEVER: keep */
 	outbox_time purge_interval;                  /* OUTBOX_NEVER: no purge */
+	const char *archive;                         /* a folder; NULL: nothing is archived */
 	const struct outbox_registry *registry;
 	struct outbox_clock *clock;
 	uint64_t seed;

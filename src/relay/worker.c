@@ -65,6 +65,7 @@ struct worker *worker_free(struct worker *w)
 		lane_free(w->lanes[i]);
 	transport_close(w->transport);
 	store_close(w->store);
+	archiver_free(w->archiver);
 	free(w);
 	return NULL;
 }

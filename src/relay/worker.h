@@ -11,6 +11,7 @@
  */
 
 #include "base/random.h"
+#include "relay/archiver.h"
 #include "relay/bell.h"
 #include "relay/breaker.h"
 #include "relay/flight.h"
@@ -117,6 +118,7 @@ struct worker {
 	bool keeper; /* one worker of a relay also purges and checkpoints */
 	outbox_time purge_at, tend_at;
 	struct outbox_purge purge; /* of the round under way: its times stay until it is done */
+	struct archiver *archiver; /* NULL: not needed yet */
 	const char *untidy;        /* the clean-up that failed and was told */
 
 	struct outbox_error gave_up;     /* why it left before everything due was delivered */

@@ -56,7 +56,7 @@ def test_a_target_that_does_not_get_it_holds_nothing_back(bare):
     bare.run("publish", "--id", "b1", "--type", "order.placed", "--data", "{}")
     bare.run("relay", "--to", "ev=file:o", "--to", "part=file:p", "--match", "part=zzz.*", "--until-idle")
     assert bare.run("archive", "old.zst", "--json").json["messages"] == 1
-    assert bare.run("replay", "--from-log", "--target", "ev", "--to", "ev=file:again", "--dry-run", "--json").json["messages"] == 1
+    assert bare.run("replay", "--from-log", "--target", "ev", "--to", "file:again", "--dry-run", "--json").json["messages"] == 1
     assert bare.run("purge", "--delivered-before", "0s", "--json").json["messages"] == 1
     assert messages(bare) == 0
     bare.run("publish", "--id", "b2", "--type", "zzz.x", "--data", "{}")

@@ -176,6 +176,31 @@ static void a_purge_stops_at_the_archive(struct store_world *w)
 	assert_state(w, "a", s + 2, OUTBOX_DELIVERED, 0);
 }
 
+static void only_what_was_archived_goes(struct store_world *w)
+{
+	struct outbox_purge purge;
+	struct worker *k;
+	int64_t s, archived[2];
+
+	world_target(w, "a");
+	s = world_publish_many(w, 5);
+	k = worker_start(w, "k", "a", 0);
+	worker_drain(k, (int64_t[5]){ 0 }, 5);
+	world_step(w, 10 * SEC);
+	purge = before(w, SEC);
+	purge.only = archived;
+	assert_int_equal(world_purge(w, &purge).messages, 0); /* none of them */
+	archived[0] = s;
+	archived[1] = s + 3;
+	purge.n_only = 2;
+	purge.through_seq = s + 3;
+	assert_int_equal(world_purge(w, &purge).messages, 2);
+	assert_null(world_find(w, "a", s + 3));
+	assert_state(w, "a", s + 1, OUTBOX_DELIVERED, 0);
+	purge = before(w, SEC);
+	assert_int_equal(world_purge(w, &purge).messages, 3);
+}
+
 static void the_last_receipt_never_goes(struct store_world *w)
 {
 	struct outbox_purge purge;
@@ -350,6 +375,7 @@ const struct store_case purge_cases[] = {
 	CASE(unrouted_ones_go_too),
 	CASE(a_purge_is_bounded),
 	CASE(a_purge_stops_at_the_archive),
+	CASE(only_what_was_archived_goes),
 	CASE(the_last_receipt_never_goes),
 	CASE(nothing_goes_without_a_target),
 	CASE(purgeable_is_what_purge_removes),

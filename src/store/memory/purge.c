@@ -24,11 +24,21 @@ static bool delivery_is_old(const struct memory_db *db, const struct memory_targ
 	return state == 0;
 }
 
+static bool is_listed(const struct outbox_purge *purge, int64_t seq)
+{
+	for (size_t i = 0; i < purge->n_only; i++) {
+		if (purge->only[i] == seq)
+			return true;
+	}
+	return !purge->only;
+}
+
 static bool message_is_old(const struct memory_db *db, const struct memory_message *row,
 			   const struct outbox_purge *purge, bool *ret_failed)
 {
 	*ret_failed = false;
-	if (!row->committed || (purge->through_seq && row->seq > purge->through_seq))
+	if (!row->committed || (purge->through_seq && row->seq > purge->through_seq) ||
+	    !is_listed(purge, row->seq))
 		return false;
 	for (size_t i = 0; i < db->n_targets; i++) {
 		if (!delivery_is_old(db, db->targets[i], row, purge, ret_failed))

@@ -49,9 +49,12 @@ int pg_partition_purge(struct pg_store *s, const struct outbox_purge *purge, int
 	purged->more = purged->more || more;
 	if (r != OUTBOX_OK || !purge->delivered_before)
 		return r;
+	/* With a list its messages went one by one: only empty ones may go. */
 	r = pg_op(s, PG_WRITE, "SELECT * FROM @outbox_drop_partition($1, $2, $3)",
 		  ARGS(ARG_TIME(purge->delivered_before),
-		       ARG_INT8(purge->through_seq ? purge->through_seq : INT64_MAX),
+		       ARG_INT8(purge->only          ? 0
+				: purge->through_seq ? purge->through_seq
+						     : INT64_MAX),
 		       ARG_INT8(limit)),
 		  &row, err);
 	if (r == OUTBOX_OK) {

@@ -29,6 +29,12 @@ static struct pg_arg through_of(const struct outbox_purge *purge)
 	return ARG_INT8(purge->through_seq ? purge->through_seq : INT64_MAX);
 }
 
+/* An array of none is empty; NULL is one that has elements and is not there. */
+static struct pg_arg only_of(const struct outbox_purge *purge)
+{
+	return ARG_ARRAY(PG_INT8S, purge->only, purge->only ? purge->n_only : 1);
+}
+
 /* Calls of one purge go on where the one before ended; another purge starts anew. */
 static int64_t go_on_from(struct pg_store *s, const struct outbox_purge *purge)
 {
@@ -53,10 +59,10 @@ int pg_purge(struct outbox_store *store, const struct outbox_purge *purge,
 	int r;
 
 	s->purge_from = 0;
-	r = pg_op(s, PG_WRITE, "SELECT * FROM @outbox_purge($1, $2, $3, $4, $5, $6, $7)",
+	r = pg_op(s, PG_WRITE, "SELECT * FROM @outbox_purge($1, $2, $3, $4, $5, $6, $7, $8)",
 		  ARGS(ARG_TIME(purge->delivered_before), ARG_TIME(purge->failed_before),
 		       through_of(purge), ARG_INT8(from), ARG_INT8(limit_of(purge)),
-		       ARG_TEXT(purge->actor), pg_now(s)),
+		       ARG_TEXT(purge->actor), pg_now(s), only_of(purge)),
 		  &row, err);
 	if (r != OUTBOX_OK)
 		return r;

@@ -245,6 +245,18 @@ static int judge(struct finding *f, sqlite3_stmt *row, bool *ret_old, bool *ret_
 	return r;
 }
 
+static int compare(const void *a, const void *b)
+{
+	int64_t left = *(const int64_t *)a, right = *(const int64_t *)b;
+
+	return left < right ? -1 : left > right;
+}
+
+static bool is_listed(const struct outbox_purge *purge, int64_t seq)
+{
+	return !purge->only || bsearch(&seq, purge->only, purge->n_only, sizeof(seq), compare);
+}
+
 static int consider(struct finding *f, sqlite3_stmt *row, struct outbox_error *err)
 {
 	struct victims *v = f->v;
@@ -255,6 +267,10 @@ static int consider(struct finding *f, sqlite3_stmt *row, struct outbox_error *e
 	r = judge(f, row, &old, &failed, err);
 	if (r != OUTBOX_OK)
 		return r;
+	if (old && !is_listed(v->purge, seq)) {
+		v->seen_seq = seq; /* it may go, and is not in the archive: the next time */
+		return OUTBOX_OK;
+	}
 	if (old && v->count == v->limit) {
 		v->more = true;
 		return OUTBOX_OK;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/archive.h"
+#include "relay/archive.h"
 
 #include "base/buf.h"
 #include "base/cleanup.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef CLI_ARCHIVE_H
-#define CLI_ARCHIVE_H
+#ifndef RELAY_ARCHIVE_H
+#define RELAY_ARCHIVE_H
 
 /*
  * A file of CloudEvents, one JSON object a line, compressed with zstd. It is written under another name
