@@ -37,7 +37,7 @@ static void wait_for_waiting(struct place *p)
 {
 	for (int i = 0; i < 600; i++) {
 		if (place_number(p, "SELECT count(*) FROM pg_locks"
-				    " WHERE NOT granted AND locktype = 'advisory'"))
+				    " WHERE NOT granted AND locktype IN ('tuple', 'transactionid')"))
 			return;
 		place_sql(p, "SELECT pg_sleep(0.05)");
 	}
