@@ -5,6 +5,7 @@
  */
 #include "relay/bucket.h"
 
+#define PORTION (100 * OUTBOX_MILLISECONDS)
 #define BURST_MAX 1000000000 /* times an hour in microseconds fits into 63 bits */
 
 static int64_t full(const struct bucket *b)
@@ -92,10 +93,21 @@ void bucket_owe(struct bucket *b, size_t tokens)
 		b->level -= b->period;
 }
 
-outbox_time bucket_next(struct bucket *b, outbox_time now)
+outbox_time bucket_next(struct bucket *b, size_t tokens, outbox_time now)
 {
+	int64_t wanted = tokens < (uint64_t)b->burst ? (int64_t)tokens * b->period : full(b);
+
 	fill(b, now);
-	if (b->level >= b->period)
+	if (b->level >= wanted)
 		return now;
-	return b->at + (b->period - b->level + b->count - 1) / b->count;
+	return b->at + (wanted - b->level + b->count - 1) / b->count;
+}
+
+size_t bucket_portion(const struct bucket *b)
+{
+	int64_t portion = b->count * PORTION / b->period;
+
+	if (portion > b->burst)
+		portion = b->burst;
+	return portion > 0 ? (size_t)portion : 1;
 }

@@ -39,7 +39,10 @@ void bucket_give(struct bucket *bucket, size_t tokens);
 /* Tokens were used that nobody took: they are missing from what comes next. */
 void bucket_owe(struct bucket *bucket, size_t tokens);
 
-/* When there will be a token; now when there is one. */
-outbox_time bucket_next(struct bucket *bucket, outbox_time now);
+/* When there will be so many tokens; now when there are. At most the burst is waited for. */
+outbox_time bucket_next(struct bucket *bucket, size_t tokens, outbox_time now);
+
+/* What comes in about 100 ms, at least 1: fewer are not worth a claim. */
+size_t bucket_portion(const struct bucket *bucket);
 
 #endif

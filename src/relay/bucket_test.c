@@ -17,7 +17,7 @@ static void a_bucket_starts_full_and_fills_evenly(void **state)
 	bucket_init(&b, 50, S, 0, 0);
 	assert_int_equal(bucket_take(&b, MANY, 0), 50); /* a second's worth */
 	assert_int_equal(bucket_take(&b, 1, 0), 0);
-	assert_int_equal(bucket_next(&b, 0), 20 * MS);
+	assert_int_equal(bucket_next(&b, 1, 0), 20 * MS);
 	assert_int_equal(bucket_take(&b, MANY, 20 * MS - 1), 0);
 	assert_int_equal(bucket_take(&b, MANY, 20 * MS), 1);
 	assert_int_equal(bucket_take(&b, MANY, 520 * MS), 25);
@@ -51,7 +51,7 @@ static void nothing_is_lost_by_rounding(void **state)
 	bucket_init(&b, 7, OUTBOX_HOURS, 2, 0);
 	assert_int_equal(bucket_take(&b, 2, 0), 2);
 	while (now < 10 * OUTBOX_HOURS) {
-		now = bucket_next(&b, now + 1);
+		now = bucket_next(&b, 1, now + 1);
 		if (now <= 10 * OUTBOX_HOURS)
 			taken += bucket_take(&b, 1, now);
 	}
@@ -71,7 +71,7 @@ static void what_is_given_back_or_owed_counts(void **state)
 	assert_int_equal(bucket_take(&b, MANY, 0), 10);
 	bucket_owe(&b, 5);
 	assert_int_equal(bucket_take(&b, MANY, 500 * MS), 0);
-	assert_int_equal(bucket_next(&b, 500 * MS), 600 * MS);
+	assert_int_equal(bucket_next(&b, 1, 500 * MS), 600 * MS);
 	assert_int_equal(bucket_take(&b, MANY, 600 * MS), 1);
 }
 
@@ -178,10 +178,28 @@ static void a_breaker_waits_as_long_as_it_is_asked_to(void **state)
 	assert_in_range(b.until, 7500 * MS, 10 * S);
 }
 
+static void a_portion_is_what_a_tenth_of_a_second_brings(void **state)
+{
+	struct bucket b;
+
+	(void)state;
+	bucket_init(&b, 500, S, 0, 0);
+	assert_int_equal(bucket_portion(&b), 50);
+	assert_int_equal(bucket_take(&b, MANY, 0), 500);
+	assert_int_equal(bucket_next(&b, 50, 0), 100 * MS);
+	assert_int_equal(bucket_next(&b, 50, 100 * MS), 100 * MS);
+	assert_int_equal(bucket_next(&b, SIZE_MAX, 100 * MS), 1000 * MS); /* the burst */
+	bucket_init(&b, 500, S, 3, 0);
+	assert_int_equal(bucket_portion(&b), 3);
+	bucket_init(&b, 1, OUTBOX_MINUTES, 0, 0);
+	assert_int_equal(bucket_portion(&b), 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_bucket_starts_full_and_fills_evenly),
+		cmocka_unit_test(a_portion_is_what_a_tenth_of_a_second_brings),
 		cmocka_unit_test(a_long_sleep_brings_no_more_than_the_burst),
 		cmocka_unit_test(nothing_is_lost_by_rounding),
 		cmocka_unit_test(what_is_given_back_or_owed_counts),

@@ -44,14 +44,18 @@ static outbox_time held_by_higher(const struct throttle *t, enum throttle_rank r
 size_t throttle_take(struct throttle *t, enum throttle_rank rank, size_t want, outbox_time now,
 		     outbox_time *ret_again)
 {
-	size_t taken = want;
+	size_t taken = want, portion;
 	outbox_time again;
 
 	pthread_mutex_lock(&t->mutex);
 	if (t->limited) {
-		taken = held_by_higher(t, rank) > now ? 0 : bucket_take(&t->bucket, want, now);
+		/* A claim for every single token would cost the database more than the messages. */
+		portion = bucket_portion(&t->bucket);
+		again = bucket_next(&t->bucket, want < portion ? want : portion, now);
+		taken = again > now || held_by_higher(t, rank) > now
+				? 0
+				: bucket_take(&t->bucket, want, now);
 		if (!taken && want) {
-			again = bucket_next(&t->bucket, now);
 			if (again <= now || again > now + PATIENCE)
 				again = now + PATIENCE;
 			t->wanted[rank] = again + PATIENCE;

@@ -45,6 +45,25 @@ static void no_more_is_sent_than_the_rate_allows(void **state)
 	world_free(w);
 }
 
+/* Each batch costs a claim and a settlement: one for each token would keep the database busy with nothing. */
+static void a_rate_makes_batches_of_a_tenth_of_a_second(void **state)
+{
+	struct world *w = world_new(4);
+	struct outbox_target_config target;
+	struct outbox_relay_config config = limited(w, &target);
+
+	(void)state;
+	target.rate_count = 500;
+	target.rate_burst = 0;
+	config.batch_messages = 500;
+	world_publish_many(w, 3000, 0);
+	world_relay(w, 0, &config);
+	world_run(w, 6 * S);
+	assert_int_equal(memory_broker_count(w->brokers[0]), 3000);
+	assert_in_range(world_counts(w, 0).batches, 6, 3000 / 50 + 10);
+	world_free(w);
+}
+
 static void nothing_waits_in_a_claim(void **state)
 {
 	struct world *w = world_new(1);
@@ -154,6 +173,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_more_is_sent_than_the_rate_allows),
+		cmocka_unit_test(a_rate_makes_batches_of_a_tenth_of_a_second),
 		cmocka_unit_test(nothing_waits_in_a_claim),
 		cmocka_unit_test(a_retry_costs_a_token),
 		cmocka_unit_test(a_message_comes_again_when_the_broker_wants_it),
