@@ -177,11 +177,11 @@ int outbox_relay_start(struct outbox_relay *relay, struct outbox_error *err) OUT
 /*
  * Stop reading, finish the batches in flight within timeout, settle what was acknowledged, release
  * the lanes, join. ETIMEDOUT: some batch was abandoned; its messages are sent again by whoever takes
- * the lane. Safe to call twice.
+ * the lane. Safe to call twice. In a child after fork() it is EINVAL: the relay runs in the parent.
  */
 int outbox_relay_stop(struct outbox_relay *relay, outbox_time timeout, struct outbox_error *err);
 
-/* Deliver what is due now, then return. Not together with start(). */
+/* Deliver what is due now, then return. As often as you like, but not together with start(). */
 int outbox_relay_run_once(struct outbox_relay *relay, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /* Deliver until nothing is left but deferred, failed and discarded deliveries, and such as will not move
@@ -190,13 +190,14 @@ int outbox_relay_run_once(struct outbox_relay *relay, struct outbox_error *err) 
 int outbox_relay_run_until_idle(struct outbox_relay *relay, const volatile int *stop,
 				struct outbox_error *err) OUTBOX_MUSTCHECK;
 
+/* NULL is legal, here and below: nothing is told, or all is 0. */
 void outbox_relay_counts(const struct outbox_relay *relay, struct outbox_relay_counts *ret_counts);
 
 /* Batches and messages in flight right now: for "finishing 1 batch (412 messages)". */
 void outbox_relay_in_flight(const struct outbox_relay *relay, size_t *ret_batches,
 			    size_t *ret_messages);
 
-/* Stops first when still running. NULL is legal. */
+/* Stops first when still running. NULL is legal. In a child after fork() nothing is freed: it is the parent's. */
 struct outbox_relay *outbox_relay_free(struct outbox_relay *relay);
 
 /* ---- monitor ------------------------------------------------------------------------------- */

@@ -188,11 +188,15 @@ int outbox_relay_run_until_idle(struct outbox_relay *relay, const volatile int *
 
 	if (!arena)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	relay_get_ready(relay);
+	for (size_t i = 0; relay && i < relay->n_threads; i++)
+		relay->threads[i].worker->once = false;
 	r = outbox_relay_start(relay, err);
 	if (!r) {
 		r = wait_for_idle(relay, arena, stop, err);
 		stopped = outbox_relay_stop(relay, 30 * OUTBOX_SECONDS, r ? NULL : err);
 		r = r ? r : stopped;
+		relay->ran = true;
 	}
 	unserved = r ? NULL : find_unserved(relay);
 	if (unserved) { /* its threads have ended */

@@ -59,9 +59,12 @@ void relay_observe(struct outbox_relay *relay, batch_observer observer, void *co
 void outbox_relay_counts(const struct outbox_relay *relay, struct outbox_relay_counts *ret_counts)
 {
 	struct outbox_relay_counts sum = { 0 };
-	size_t size = ret_counts->struct_size;
+	size_t size;
 
-	for (size_t i = 0; i < relay->plan.n_targets; i++) {
+	if (!ret_counts)
+		return;
+	size = ret_counts->struct_size;
+	for (size_t i = 0; relay && i < relay->plan.n_targets; i++) {
 		struct target_metrics m;
 
 		tally_view(&relay->tallies[i], &m);
@@ -107,12 +110,14 @@ void outbox_relay_in_flight(const struct outbox_relay *relay, size_t *ret_batche
 {
 	uint64_t batches = 0, messages = 0;
 
-	for (size_t i = 0; i < relay->plan.n_targets; i++) {
+	for (size_t i = 0; relay && i < relay->plan.n_targets; i++) {
 		const struct tally *t = &relay->tallies[i];
 
 		batches += atomic_load_explicit(&t->flying_batches, memory_order_relaxed);
 		messages += atomic_load_explicit(&t->flying_messages, memory_order_relaxed);
 	}
-	*ret_batches = (size_t)batches;
-	*ret_messages = (size_t)messages;
+	if (ret_batches)
+		*ret_batches = (size_t)batches;
+	if (ret_messages)
+		*ret_messages = (size_t)messages;
 }

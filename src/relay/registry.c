@@ -27,9 +27,12 @@ struct outbox_registry {
 
 int outbox_registry_new(struct outbox_registry **ret_registry, struct outbox_error *err)
 {
-	struct outbox_registry *registry = calloc(1, sizeof(*registry));
+	struct outbox_registry *registry;
 	int r;
 
+	if (!ret_registry)
+		return outbox_fail(err, OUTBOX_EINVAL, "ret_registry must not be NULL");
+	registry = calloc(1, sizeof(*registry));
 	if (!registry)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	r = handler_table_new(&registry->handlers, err);
@@ -138,18 +141,19 @@ bool scheme_listed(const char *scheme)
 	return scheme_usable(scheme) && strcmp(scheme, "rediss") != 0;
 }
 
-static bool offered(const struct outbox_registry *registry, const char *scheme)
+/* What the program added can be used. Of what is built in, handler: has its table in a registry, memory: has nothing. */
+static bool offered(const struct outbox_registry *registry, bool added, const char *scheme)
 {
-	return scheme_listed(scheme) || (registry && !scheme_usable(scheme));
+	return added || scheme_listed(scheme) || (registry && strcmp(scheme, "handler") == 0);
 }
 
-static void add_schemes(const struct outbox_registry *registry, char *out, size_t size,
+static void add_schemes(const struct outbox_registry *registry, bool added, char *out, size_t size,
 			const char *const *schemes)
 {
 	for (; *schemes; schemes++) {
 		size_t used = strlen(out);
 
-		if (offered(registry, *schemes))
+		if (offered(registry, added, *schemes))
 			snprintf(out + used, size - used, "%s%s:", used ? ", " : "", *schemes);
 	}
 }
@@ -162,7 +166,7 @@ static int find_store(const struct outbox_registry *registry, const char *url,
 
 	url_scheme(url, scheme, sizeof(scheme));
 	for (size_t i = 0; registry && i < registry->n_stores; i++) {
-		add_schemes(registry, known, sizeof(known), registry->stores[i]->schemes);
+		add_schemes(registry, true, known, sizeof(known), registry->stores[i]->schemes);
 		if (!has_scheme(registry->stores[i]->schemes, scheme))
 			continue;
 		*ret_ops = registry->stores[i];
@@ -170,7 +174,7 @@ static int find_store(const struct outbox_registry *registry, const char *url,
 		return OUTBOX_OK;
 	}
 	for (size_t i = 0; store_drivers[i]; i++) {
-		add_schemes(registry, known, sizeof(known), store_drivers[i]->schemes);
+		add_schemes(registry, false, known, sizeof(known), store_drivers[i]->schemes);
 		if (!has_scheme(store_drivers[i]->schemes, scheme))
 			continue;
 		*ret_ops = store_drivers[i];
@@ -213,14 +217,14 @@ int registry_open_transport(const struct outbox_registry *registry,
 
 	url_scheme(config->url, scheme, sizeof(scheme));
 	for (size_t i = 0; registry && i < registry->n_transports; i++) {
-		add_schemes(registry, known, sizeof(known), registry->transports[i]->schemes);
+		add_schemes(registry, true, known, sizeof(known), registry->transports[i]->schemes);
 		if (!has_scheme(registry->transports[i]->schemes, scheme))
 			continue;
 		config->context = registry->transport_contexts[i];
 		return registry->transports[i]->open(config, ret_transport, err);
 	}
 	for (size_t i = 0; transport_drivers[i]; i++) {
-		add_schemes(registry, known, sizeof(known), transport_drivers[i]->schemes);
+		add_schemes(registry, false, known, sizeof(known), transport_drivers[i]->schemes);
 		if (!has_scheme(transport_drivers[i]->schemes, scheme))
 			continue;
 		if (registry && transport_drivers[i] == &handler_transport_ops)

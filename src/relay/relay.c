@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #define STRINGS_MAX ((size_t)1 << 20)
 
@@ -207,6 +208,7 @@ int outbox_relay_start(struct outbox_relay *relay, struct outbox_error *err)
 		return outbox_fail(err, OUTBOX_EINVAL,
 				   "a relay is started once; make a new one to start again");
 	relay->started = true;
+	relay->pid = getpid();
 	for (size_t i = 0; i < relay->n_threads; i++) {
 		struct relay_thread *thread = &relay->threads[i];
 
@@ -239,6 +241,12 @@ static void join_all(struct outbox_relay *relay)
 	pthread_mutex_unlock(&relay->joining);
 }
 
+/* Its threads did not come along, and its connections are the parent's. */
+static bool is_forked(const struct outbox_relay *relay)
+{
+	return relay->started && relay->pid != getpid();
+}
+
 int outbox_relay_stop(struct outbox_relay *relay, outbox_time timeout, struct outbox_error *err)
 {
 	struct outbox_clock *clock;
@@ -248,6 +256,11 @@ int outbox_relay_stop(struct outbox_relay *relay, outbox_time timeout, struct ou
 		return outbox_fail(err, OUTBOX_EINVAL,
 				   "relay must not be NULL, timeout not "
 				   "negative");
+	if (is_forked(relay))
+		return outbox_fail(err, OUTBOX_EINVAL,
+				   "this relay runs in process %ld and did not survive fork(); stop it "
+				   "there, and make one of your own here",
+				   (long)relay->pid);
 	clock = relay->plan.clock;
 	atomic_store(&relay->stopping, true);
 	if (timeout > 365 * OUTBOX_DAYS)
@@ -266,16 +279,31 @@ int outbox_relay_stop(struct outbox_relay *relay, outbox_time timeout, struct ou
 	return OUTBOX_OK;
 }
 
+void relay_get_ready(struct outbox_relay *relay)
+{
+	if (!relay || !relay->ran)
+		return;
+	pthread_mutex_lock(&relay->joining);
+	for (size_t i = 0; i < relay->n_threads; i++)
+		worker_again(relay->threads[i].worker);
+	atomic_store(&relay->stopping, false);
+	relay->started = false;
+	relay->ran = false;
+	pthread_mutex_unlock(&relay->joining);
+}
+
 int outbox_relay_run_once(struct outbox_relay *relay, struct outbox_error *err)
 {
 	int r;
 
+	relay_get_ready(relay);
 	for (size_t i = 0; relay && i < relay->n_threads; i++)
 		relay->threads[i].worker->once = true;
 	r = outbox_relay_start(relay, err);
 	if (r)
 		return r;
 	join_all(relay);
+	relay->ran = true;
 	for (size_t i = 0; i < relay->n_threads; i++) {
 		const struct worker *w = relay->threads[i].worker;
 		const struct outbox_error *why = &w->gave_up;
@@ -291,7 +319,7 @@ int outbox_relay_run_once(struct outbox_relay *relay, struct outbox_error *err)
 
 struct outbox_relay *outbox_relay_free(struct outbox_relay *relay)
 {
-	if (!relay)
+	if (!relay || is_forked(relay)) /* closing connections would end them for the parent, too */
 		return NULL;
 	outbox_relay_stop(relay, 30 * OUTBOX_SECONDS, NULL);
 	for (size_t i = 0; i < relay->n_threads; i++)

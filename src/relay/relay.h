@@ -7,6 +7,7 @@
 #include "relay/worker.h"
 
 #include <pthread.h>
+#include <sys/types.h>
 
 struct relay_thread {
 	pthread_t thread;
@@ -27,6 +28,8 @@ struct outbox_relay {
 	pthread_cond_t wake;
 	unsigned wakes; /* how often everybody was woken */
 	_Atomic bool started;
+	bool ran;  /* run_once() or run_until_idle() is over: it may be run again */
+	pid_t pid; /* of the process that started it */
 	_Atomic bool stopping;
 	struct bell bell;
 	pthread_t bell_thread;
@@ -50,6 +53,9 @@ void relay_wait(struct outbox_relay *relay, outbox_time until, unsigned *wakes_s
 
 /* Is no worker in one step for longer than patience and two publish timeouts? */
 bool relay_alive(const struct outbox_relay *relay, outbox_time patience);
+
+/* Before another run_once() or run_until_idle(): nothing of the run before is left but what it counted. */
+void relay_get_ready(struct outbox_relay *relay);
 
 /* Let every worker step at once. */
 void relay_wake_all(struct outbox_relay *relay);

@@ -310,3 +310,19 @@ bool worker_left(const struct worker *w)
 {
 	return atomic_load(&w->left);
 }
+
+void worker_again(struct worker *w)
+{
+	while (w->n_lanes)
+		remove_lane(w, w->lanes[0]);
+	w->store = store_close(w->store);
+	breaker_init(&w->breaker, w->plan->breaker_min, w->plan->breaker_max);
+	w->outage.status = w->trouble.status = w->gave_up.status = w->unserved.status = OUTBOX_OK;
+	w->trouble_call = NULL;
+	w->lease_at = w->lease_until = w->store_at = w->store_delay = 0;
+	w->leased = w->stale_route = w->away = false;
+	atomic_store(&w->shown_unserved, UNSERVED_NOT);
+	atomic_store(&w->dry, 0);
+	atomic_store(&w->draining, false);
+	atomic_store(&w->left, false);
+}

@@ -154,4 +154,7 @@ size_t worker_unsettled(const struct worker *worker);
 /* It has released its lanes, or cannot, and wants no more steps. */
 bool worker_left(const struct worker *worker);
 
+/* It has left and nobody steps it: make it as it was at the beginning, for another run. */
+void worker_again(struct worker *worker);
+
 #endif
