@@ -202,7 +202,7 @@ END $$;
 -- Did a message become visible in this stretch since a snapshot?
 CREATE OR REPLACE FUNCTION outbox_came_since(p_seen pg_snapshot, p_low bigint, p_high bigint) RETURNS boolean
 LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
-	SELECT EXISTS (SELECT FROM pg_snapshot_xip(p_seen) x JOIN outbox_message m ON m.xid = x
+	SELECT EXISTS (SELECT FROM pg_snapshot_xip(p_seen) t(x) JOIN outbox_message m ON m.xid = t.x
 			WHERE m.seq >= p_low AND m.seq < p_high)
 		OR EXISTS (SELECT FROM outbox_message m WHERE m.xid >= pg_snapshot_xmax(p_seen) AND m.seq >= p_low AND m.seq < p_high)
 $$;
