@@ -6,6 +6,7 @@
 
 #include <outbox/clock.h>
 #include <outbox/error.h>
+#include <outbox/message.h>
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -137,6 +138,36 @@ struct outbox_redact {
 	const char *id;
 	const char *actor;
 	const char *reason; /* wanted */
+};
+
+/*
+ * Another payload, content type and headers for a message that was delivered nowhere and still is to be. It keeps its id,
+ * its key and its place in the log; what it was is kept until the message goes, or is redacted.
+ */
+struct outbox_amend {
+	size_t struct_size;
+	const char *id;
+	const char *actor;
+	const char *reason; /* wanted */
+	/* its data, content_type (NULL: the default) and headers are what the message gets; validated. Nothing else
+	 * of it is looked at */
+	const struct outbox_message *message;
+};
+
+struct outbox_amended {
+	int64_t requeued; /* deliveries that had failed or waited for a retry: due at once, attempts 0 */
+	int64_t parked; /* deliveries that follow it in its key; stops at OUTBOX_COUNT_CAP + 1 */
+};
+
+/* What a message was before it was amended. */
+struct outbox_amendment {
+	outbox_time at;
+	const char *actor, *reason; /* actor may be NULL */
+	const char *content_type;   /* as it was given; NULL: the default */
+	const char *headers;        /* JSON; NULL: none */
+	const void *data;           /* NULL: there was no room for it in the arena */
+	size_t size;
+	bool bytes; /* data is not text */
 };
 
 /* ---- keys that wait ------------------------------------------------------------------------ */

@@ -364,6 +364,20 @@ struct outbox_store_ops {
 	 * over. */
 	int (*unserved)(struct outbox_store *store, const struct outbox_unserved *note,
 			struct outbox_error *err);
+
+	/*
+	 * Optional, both or none. Correct a message that was delivered nowhere: see struct outbox_amend. What had failed
+	 * or waits for a retry is requeued in the same transaction; discarded deliveries stay so. ENOTFOUND; ECONFLICT, with
+	 * the delivery that is in the way, when one is delivered (as a dead letter alone does not count), or in flight
+	 * while the lease lives, or when none is left to be made. Whoever has read the message already and not sent it
+	 * sends what it is now.
+	 */
+	int (*amend)(struct outbox_store *store, const struct outbox_amend *amend,
+		     struct outbox_amended *ret_amended, struct outbox_error *err);
+	/* What a message was before each of its amendments, oldest first. None for an unknown id. */
+	int (*amendments)(struct outbox_store *store, const char *id, struct outbox_arena *arena,
+			  struct outbox_amendment **ret_rows, size_t *ret_count,
+			  struct outbox_error *err);
 };
 
 /* Embed as first member of the driver's struct. open() sets ops. */

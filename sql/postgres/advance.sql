@@ -328,8 +328,9 @@ BEGIN
 		high := outbox_reach(low, 0, succ.cur_seq, outbox_scan_max());
 		straight := NOT v.detours AND late IS NULL;
 		-- Rows read ahead were read behind the claim of the last receipt, in its window: they are the next ones if the
-		-- lane stands there still.
-		IF straight AND p_ahead BETWEEN 1 AND max AND succ.pos > 0 AND succ.pos = last.claim_end
+		-- lane stands there still. They are as they were, unless somebody amended one.
+		IF straight AND p_ahead BETWEEN 1 AND max AND NOT outbox_any_amended(p_ahead_first, p_ahead_last)
+				AND succ.pos > 0 AND succ.pos = last.claim_end
 				AND succ.cur_xid = last.cur_xid THEN
 			ahead := p_ahead;
 			claimed := p_ahead;

@@ -61,8 +61,8 @@ BEGIN
 	RETURN NEW;
 END $$;
 
--- A log: only retention removes rows. outbox.janitor is set by it, inside its own transaction. One kind of change is let
--- through, made by outbox_redact() alone: outbox.redact names the message.
+-- A log: only retention removes rows. outbox.janitor is set by it, inside its own transaction. Two kinds of change are
+-- let through, made by outbox_redact() and outbox_amend() alone: outbox.redact names the message.
 CREATE OR REPLACE FUNCTION outbox_message_keep() RETURNS trigger
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -76,15 +76,22 @@ BEGIN
 	RETURN NULL;
 END $$;
 
--- Whoever sets that by hand can make nothing but a tombstone.
+-- Whoever sets that by hand can make nothing but a tombstone, or another payload of a message whose old one is kept.
 CREATE OR REPLACE FUNCTION outbox_message_tombstone() RETURNS trigger
 LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN
 	IF current_setting('outbox.redact', true) IS DISTINCT FROM OLD.seq::text OR NEW.seq <> OLD.seq
 			OR NEW.xid <> OLD.xid OR NEW.id <> OLD.id OR NEW.type <> OLD.type
 			OR NEW.created_at <> OLD.created_at OR NEW.event_time <> OLD.event_time
-			OR NEW.payload IS DISTINCT FROM '{"redacted":true}' OR NEW.headers IS NOT NULL OR NEW.subject IS NOT NULL
-			OR outbox_slot(coalesce(NEW.key, NEW.id)) <> OLD.slot THEN
+			OR outbox_slot(coalesce(NEW.key, NEW.id)) <> OLD.slot
+			OR (NEW.payload IS DISTINCT FROM '{"redacted":true}' OR NEW.headers IS NOT NULL OR NEW.subject IS NOT NULL)
+			AND ((NEW.key, NEW.kind, NEW.published, NEW.priority, NEW.due_at, NEW.expires_at, NEW.source, NEW.subject, NEW.topic,
+					NEW.correlation_id, NEW.causation_id, NEW.traceparent)
+				IS DISTINCT FROM (OLD.key, OLD.kind, OLD.published, OLD.priority, OLD.due_at, OLD.expires_at, OLD.source, OLD.subject,
+					OLD.topic, OLD.correlation_id, OLD.causation_id, OLD.traceparent)
+				OR NOT EXISTS (SELECT FROM outbox_amended a WHERE a.seq = OLD.seq
+					AND (a.payload, a.payload_bin, a.headers, a.content_type)
+						IS NOT DISTINCT FROM (OLD.payload, OLD.payload_bin, OLD.headers, OLD.content_type))) THEN
 		RAISE EXCEPTION 'outbox_message is a log: a message never changes after its insert; publish a new one';
 	END IF;
 	RETURN NEW;

@@ -319,6 +319,7 @@ BEGIN
 		END IF;
 		PERFORM outbox_patience(20);
 		EXECUTE format('DROP TABLE %I', p.name);
+		PERFORM outbox_purge_amended();
 		more := true;
 	EXCEPTION WHEN lock_not_available THEN
 		messages := 0;

@@ -379,6 +379,7 @@ BEGIN
 			SELECT r.receipts, r.more INTO receipts, more FROM outbox_purge_receipts(cuts, greatest(p_limit, 1000)) r;
 		END IF;
 	END IF;
+	PERFORM outbox_purge_amended();
 	-- One row a call, not one a message: what is gone has no history left to look at.
 	IF p_actor IS NOT NULL AND messages > 0 THEN
 		INSERT INTO outbox_audit (at, actor, action, detail) VALUES (outbox_now(p_now), p_actor, 'purge',

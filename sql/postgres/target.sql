@@ -293,6 +293,7 @@ BEGIN
 	begin_at := pg_current_snapshot();
 	lasts := ARRAY(SELECT outbox_last_receipt(l.target, l.lane) FROM outbox_lane l);
 	DELETE FROM outbox_receipt;
+	DELETE FROM outbox_amended;
 	DELETE FROM outbox_audit;
 	DELETE FROM outbox_worker;
 	DELETE FROM outbox_unserved;

@@ -55,3 +55,19 @@ ALTER TABLE outbox_lane ADD COLUMN refused text, ADD COLUMN refused_at timestamp
 -- ---- looking ----------------------------------------------------------------------------------------------
 
 ALTER TYPE outbox_wanted ADD ATTRIBUTE now timestamptz; -- what is due later is deferred, read or not
+
+-- ---- corrections ------------------------------------------------------------------------------------------
+
+-- What a message was before it was amended, the n-th time. It goes with its message, and with a redaction.
+CREATE TABLE outbox_amended (
+	seq bigint NOT NULL,
+	n integer NOT NULL,
+	at timestamptz NOT NULL,
+	actor text,
+	reason text,
+	content_type text,
+	headers text,
+	payload text,
+	payload_bin bytea,
+	PRIMARY KEY (seq, n)
+);

@@ -36,8 +36,8 @@ BEGIN
 	WHERE seq = NEW.seq;
 END;
 
--- One kind of change is let through: 'redact' in outbox_meta, there only inside the transaction that does it,
--- names the message, and what becomes of it is a tombstone.
+-- Two kinds of change are let through: 'redact' or 'amend' in outbox_meta, there only inside the transaction that does
+-- it, names the message. What becomes of it is a tombstone, or another payload while the old one is kept.
 CREATE TRIGGER outbox_message_immutable BEFORE UPDATE ON outbox_message
 WHEN OLD.id IS NOT NULL AND OLD.created_at IS NOT NULL AND OLD.event_time IS NOT NULL
 	AND NOT (EXISTS (SELECT 1 FROM outbox_meta WHERE name = 'redact' AND value = OLD.seq)
@@ -45,6 +45,15 @@ WHEN OLD.id IS NOT NULL AND OLD.created_at IS NOT NULL AND OLD.event_time IS NOT
 		AND NEW.seq = OLD.seq AND NEW.id = OLD.id AND NEW.type = OLD.type
 		AND NEW.created_at = OLD.created_at AND NEW.event_time = OLD.event_time
 		AND (NEW.key IS NULL) = (OLD.key IS NULL))
+	AND NOT (EXISTS (SELECT 1 FROM outbox_meta WHERE name = 'amend' AND value = OLD.seq)
+		AND EXISTS (SELECT 1 FROM outbox_amended a WHERE a.seq = OLD.seq AND a.payload IS OLD.payload
+			AND a.payload_bin IS OLD.payload_bin AND a.headers IS OLD.headers AND a.content_type IS OLD.content_type)
+		AND NEW.seq = OLD.seq AND NEW.id = OLD.id AND NEW.type = OLD.type AND NEW.key IS OLD.key
+		AND NEW.kind IS OLD.kind AND NEW.published IS OLD.published AND NEW.priority IS OLD.priority
+		AND NEW.created_at = OLD.created_at AND NEW.event_time = OLD.event_time
+		AND NEW.due_at IS OLD.due_at AND NEW.expires_at IS OLD.expires_at AND NEW.source IS OLD.source
+		AND NEW.subject IS OLD.subject AND NEW.topic IS OLD.topic AND NEW.correlation_id IS OLD.correlation_id
+		AND NEW.causation_id IS OLD.causation_id AND NEW.traceparent IS OLD.traceparent)
 BEGIN
 	SELECT RAISE(ABORT, 'outbox_message is a log: a message never changes after its insert; publish a new one');
 END;

@@ -36,3 +36,19 @@ ALTER TABLE outbox_lane ADD COLUMN refused_at INTEGER;
 INSERT INTO outbox_meta (name, value) SELECT 'gone_after', coalesce(max(seq), 0) FROM outbox_message;
 INSERT INTO outbox_meta (name, value)
 VALUES ('gone_to', coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'outbox_message'), 0));
+
+-- ---- corrections ------------------------------------------------------------------------------------------
+
+-- What a message was before it was amended, the n-th time. It goes with its message, and with a redaction.
+CREATE TABLE outbox_amended (
+	seq INTEGER NOT NULL,
+	n INTEGER NOT NULL,
+	at INTEGER NOT NULL,
+	actor TEXT,
+	reason TEXT,
+	content_type TEXT,
+	headers TEXT,
+	payload TEXT,
+	payload_bin BLOB,
+	PRIMARY KEY (seq, n)
+) WITHOUT ROWID;

@@ -31,6 +31,8 @@ API_HANDLER(api_keys);
 API_HANDLER(api_requeue);
 API_HANDLER(api_discard);
 API_HANDLER(api_defer);
+/* api_amend.c */
+API_HANDLER(api_amend);
 /* api_control.c */
 API_HANDLER(api_purge);
 API_HANDLER(api_redact);
@@ -44,9 +46,9 @@ API_HANDLER(api_events);
 API_HANDLER(api_description);
 
 extern const struct shape api_source_query, api_targets_query, api_messages_query,
-	api_message_query, api_audit_query, api_keys_query, api_redact_body, api_requeue_body,
-	api_discard_body, api_defer_body, api_purge_body, api_pause_body, api_resume_body,
-	api_drain_body, api_reload_body;
+	api_message_query, api_audit_query, api_keys_query, api_redact_body, api_amend_body,
+	api_requeue_body, api_discard_body, api_defer_body, api_purge_body, api_pause_body,
+	api_resume_body, api_drain_body, api_reload_body;
 extern const struct shape view_outbox, view_source, view_targets, view_lanes, view_config,
 	view_drained, view_reloaded, view_error;
 

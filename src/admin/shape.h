@@ -9,6 +9,7 @@
  */
 
 #include <outbox/error.h>
+#include <outbox/message.h>
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -31,7 +32,7 @@ enum field_kind {
 	FIELD_NUMBER, /* int64_t, thousandths, as a number; out only */
 	FIELD_LIST,   /* made, of objects of the shape `of`; in: of texts, struct field_texts */
 	FIELD_OBJECT, /* made, of the shape `of`; out only */
-	FIELD_MAP     /* made, names to texts; out only */
+	FIELD_MAP     /* made, names to texts; in: struct field_map */
 };
 
 #define FIELD_NULL 1u     /* out: may be null */
@@ -61,6 +62,12 @@ struct shape {
 struct field_texts {
 	const char **items;
 	size_t count;
+};
+
+struct field_map {
+	struct outbox_header *items;
+	size_t count;
+	bool given;
 };
 
 /* A field whose member has its name, and one that has another. */

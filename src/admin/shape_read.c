@@ -55,6 +55,9 @@ static void remedy(const struct field *field, struct buf *out)
 	case FIELD_AGO:
 		buf_text(out, "an age like 7d, or a time like 2026-11-15T18:00:00Z");
 		return;
+	case FIELD_MAP:
+		buf_text(out, "an object of texts");
+		return;
 	case FIELD_LIST:
 		buf_printf(out, "a list of %" PRId64 " to %" PRId64 " texts", field->min, field->max);
 		return;
@@ -165,6 +168,32 @@ static int set_texts(const struct reading *reading, const json_t *list, struct o
 	return OUTBOX_OK;
 }
 
+static int set_map(const struct reading *reading, json_t *object, struct outbox_error *err)
+{
+	struct field_map map = { .given = true };
+	char shown[SHOWN];
+	const char *name;
+	json_t *value;
+
+	map.items = outbox_arena_alloc(reading->arena,
+				       (json_object_size(object) + 1) * sizeof(*map.items));
+	if (!map.items)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	json_object_foreach(object, name, value)
+	{
+		struct outbox_header *item = &map.items[map.count++];
+
+		if (!json_is_string(value))
+			return wrong(reading->field, shown_json(shown, value), err);
+		item->name = outbox_arena_text(reading->arena, name);
+		item->value = outbox_arena_text(reading->arena, json_string_value(value));
+		if (!item->name || !item->value)
+			return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	}
+	*(struct field_map *)reading->at = map;
+	return OUTBOX_OK;
+}
+
 static int set_json(const struct reading *reading, const json_t *value, struct outbox_error *err)
 {
 	char shown[SHOWN];
@@ -194,6 +223,10 @@ static int set_json(const struct reading *reading, const json_t *value, struct o
 	case FIELD_LIST:
 		if (json_is_array(value))
 			return set_texts(reading, value, err);
+		break;
+	case FIELD_MAP:
+		if (json_is_object(value))
+			return set_map(reading, (json_t *)value, err);
 		break;
 	default:
 		break;

@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "base/text.h"
 #include "core/message.h"
+#include "store/store.h"
 
 /* ---- deliveries ---------------------------------------------------------------------------- */
 
@@ -282,6 +283,11 @@ static json_t *make_history(const void *row)
 	return list;
 }
 
+static json_t *make_amended(const void *row)
+{
+	return json_amendments(row);
+}
+
 static const struct field detail_fields[] = {
 	{ .name = "message", .kind = FIELD_OBJECT, .make = make_message, .of = &view_message },
 	{ .name = "deliveries",
@@ -294,6 +300,11 @@ static const struct field detail_fields[] = {
 	  .make = make_history,
 	  .of = &view_audit,
 	  .help = "what people did to it, oldest first" },
+	{ .name = "amended",
+	  .kind = FIELD_LIST,
+	  .make = make_amended,
+	  .of = &view_amendment,
+	  .help = "what it was before people amended it, oldest first" },
 };
 
 const struct shape view_message_detail = SHAPE("MessageDetail", detail_fields);
@@ -311,6 +322,8 @@ int message_detail_read(struct outbox_store *store, const char *id, struct outbo
 	if (r == OUTBOX_OK)
 		r = store->ops->audit(store, id, HISTORY_ROWS, arena, &detail.history,
 				      &detail.n_history, err);
+	if (r == OUTBOX_OK && STORE_HAS(store, amendments))
+		r = store->ops->amendments(store, id, arena, &detail.amended, &detail.n_amended, err);
 	if (r == OUTBOX_OK)
 		*ret_detail = detail;
 	return r;

@@ -12,8 +12,8 @@
 
 extern const struct shape view_delivery, view_deliveries, view_audit, view_audits, view_lane,
 	view_target, view_message, view_message_detail, view_status, view_placed_lane,
-	view_placed_target, view_blocked_key, view_blocked_keys, view_redacted, view_acted,
-	view_paused, view_purged, view_problem, view_setting;
+	view_placed_target, view_blocked_key, view_blocked_keys, view_redacted, view_amended,
+	view_amendment, view_acted, view_paused, view_purged, view_problem, view_setting;
 
 json_t *json_delivery(const struct outbox_delivery *row);
 json_t *json_blocked_keys(const struct outbox_keys_page *page);
@@ -24,12 +24,15 @@ json_t *json_audits(const struct outbox_audit *rows, size_t count);
 enum payload_view { PAYLOAD_SHOWN = 1, PAYLOAD_MASKED, PAYLOAD_TOO_LARGE };
 #define HEADER_MASK "***"
 
-/* A message with its deliveries and what people did to it, newest first as the store gives it. */
+/* A message with its deliveries, what people did to it, newest first as the store gives it, and what it was before
+ * people amended it. */
 struct message_detail {
 	struct outbox_claimed message;
 	struct outbox_page page;
 	struct outbox_audit *history;
 	size_t n_history;
+	struct outbox_amendment *amended;
+	size_t n_amended;
 	enum payload_view payload;
 };
 
@@ -67,6 +70,9 @@ struct acted_view {
 json_t *json_acted(const struct acted_view *view);
 
 json_t *json_redacted(const char *id, bool changed);
+json_t *json_amended(const char *id, const struct outbox_amended *amended);
+/* Every one of the detail's. */
+json_t *json_amendments(const struct message_detail *detail);
 json_t *json_paused(const char *target, bool paused, bool changed);
 
 struct purged_view {

@@ -3,13 +3,12 @@
 #include "cli/cli.h"
 #include "cli/input.h"
 #include "cli/json_out.h"
+#include "cli/message_options.h"
 #include "cli/safe.h"
 #include "core/message.h"
 
 #include <stdio.h>
 #include <string.h>
-
-#define PAYLOAD_BUFFER_MAX (OUTBOX_PAYLOAD_MAX + 1) /* so that validation tells the limit */
 
 struct values {
 	const char *type, *key, *data, *id, *content_type, *kind, *subject, *source, *topic;
@@ -70,43 +69,6 @@ static int parse_kind(const char *text, int *ret_kind, struct outbox_error *err)
 	return OUTBOX_OK;
 }
 
-static int parse_headers(struct cli *cli, const struct list *given,
-			 struct outbox_header headers[LIST_MAX], struct outbox_error *err)
-{
-	for (size_t i = 0; i < given->count; i++) {
-		char name[256];
-		int r = pair_split("header", given->items[i], name, sizeof(name), &headers[i].value,
-				   err);
-
-		if (r)
-			return r;
-		headers[i].name = outbox_arena_text(cli->arena, name);
-		if (!headers[i].name)
-			return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
-	}
-	return OUTBOX_OK;
-}
-
-/* "content_type: ..." is a field of the message; here it is --content-type. */
-static void name_option(struct outbox_error *err)
-{
-	struct outbox_error found = *err;
-	size_t length = strcspn(found.message, ":");
-	char name[32];
-
-	if (length >= sizeof(name))
-		return;
-	memcpy(name, found.message, length);
-	name[length] = '\0';
-	for (size_t i = 0; i < length; i++)
-		if (name[i] == '_')
-			name[i] = '-';
-	for (size_t i = 0; i < ARRAY_SIZE(options); i++)
-		if (strcmp(options[i].name, name) == 0)
-			outbox_fail_native(err, found.status, found.native, "--%s%.400s", name,
-					   found.message + length);
-}
-
 /* What the relay would refuse later is told now: the person is still here. */
 static int check(const struct outbox_message *message, struct outbox_error *err)
 {
@@ -119,7 +81,7 @@ static int check(const struct outbox_message *message, struct outbox_error *err)
 		return outbox_wrap(err, "--data is not JSON (say so with --content-type text/plain)");
 	r = outbox_message_validate(message, 0, err);
 	if (r)
-		name_option(err);
+		error_names_option(options, ARRAY_SIZE(options), err);
 	return r;
 }
 
@@ -151,7 +113,7 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 	if (r == OUTBOX_OK)
 		r = input_read("data", given->data, &data, err);
 	if (r == OUTBOX_OK)
-		r = parse_headers(cli, &given->headers, headers, err);
+		r = headers_of_options(cli, &given->headers, headers, err);
 	if (r == OUTBOX_OK)
 		r = parse_kind(given->kind, &message.kind, err);
 	if (r)

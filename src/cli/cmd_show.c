@@ -18,7 +18,7 @@
 #define LABEL 16
 
 struct values {
-	bool payload, raw, full;
+	bool payload, raw, full, amended;
 };
 
 static const struct option options[] = {
@@ -28,6 +28,8 @@ static const struct option options[] = {
 	       "write the payload's bytes to stdout and nothing else"),
 	OPTION("full", OPTION_FLAG, struct values, full, NULL,
 	       "show them, and do not cut the payload"),
+	OPTION("amended", OPTION_FLAG, struct values, amended, NULL,
+	       "show what the message was before it was amended, each time"),
 };
 
 /* "  key             42", wrapped; nothing when there is no text. */
@@ -140,6 +142,21 @@ static const char *hopeless(const struct cli *cli, const struct outbox_claimed *
 	return NULL;
 }
 
+/* It is the message that is corrected, for all its targets; refused when one has it already. */
+static void print_amend(const struct cli *cli, const struct outbox_claimed *m)
+{
+	_cleanup_(buf_deinit) struct buf line = BUF_INIT(4096);
+
+	buf_text(&line, "outbox amend ");
+	safe_shell_word(&line, m->message.id);
+	puts("  correct it in its place, if no target has it yet:");
+	buf_text(&line, " \\");
+	safe_line(stdout, "    ", buf_str(&line));
+	buf_clear(&line);
+	buf_printf(&line, "--data @FILE --reason WHY%s", cli->store_option);
+	safe_line(stdout, "        ", buf_str(&line));
+}
+
 static void print_failed_advice(const struct cli *cli, const struct outbox_claimed *m,
 				const struct outbox_delivery *row)
 {
@@ -147,7 +164,8 @@ static void print_failed_advice(const struct cli *cli, const struct outbox_claim
 
 	if (why) {
 		printf("  a requeue will not help: %s\n", why);
-		print_command(cli, "publish a corrected one, then discard this", "discard", row,
+		print_amend(cli, m);
+		print_command(cli, "or publish a corrected one, then discard this", "discard", row,
 			      " --reason WHY");
 		return;
 	}
@@ -228,6 +246,32 @@ static void print_history(const struct message_detail *view)
 	}
 }
 
+/* That it is not what was published, who says so, and on request what that was. */
+static void print_amended(const struct cli *cli, const struct message_detail *view,
+			  const struct values *given)
+{
+	for (size_t i = 0; i < view->n_amended; i++) {
+		const struct outbox_amendment *was = &view->amended[i];
+		const struct outbox_message message = { .data = was->data, .size = was->size };
+		char text[TIME_TEXT_MAX], count[COUNT_TEXT_MAX], line[1000];
+
+		snprintf(line, sizeof(line), "%s by %.200s: %.500s", time_format(was->at, text),
+			 was->actor ? was->actor : "?", was->reason ? was->reason : "?");
+		field(cli, i ? "" : "amended", line);
+		if (!given->amended)
+			continue;
+		snprintf(line, sizeof(line), "it was %s byte%s, %.200s%s%.500s",
+			 count_human((int64_t)was->size, count), was->size == 1 ? "" : "s",
+			 was->content_type ? was->content_type : "content type not given",
+			 was->headers ? ", headers " : "", was->headers ? was->headers : "");
+		field(cli, "", line);
+		if (was->data)
+			payload_print(cli, &message, given->full ? 0 : PAYLOAD_LINES);
+	}
+	if (view->n_amended && !given->amended)
+		puts("                --amended shows what it was");
+}
+
 static int run(struct cli *cli, void *values, struct outbox_error *err)
 {
 	const struct values *given = values;
@@ -247,11 +291,12 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 			fwrite(view.message.message.data, 1, view.message.message.size, stdout);
 		return OUTBOX_OK;
 	}
-	if (given->payload || given->full)
+	if (given->payload || given->full || (cli->json && given->amended))
 		view.payload = PAYLOAD_SHOWN;
 	if (cli->json)
 		return json_print(json_message_detail(&view), err);
 	print_message(cli, &view.message, given);
+	print_amended(cli, &view, given);
 	for (size_t i = 0; i < view.page.count; i++)
 		print_delivery(cli, &view.message, &view.page.rows[i]);
 	if (view.page.count == 0)

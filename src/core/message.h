@@ -44,6 +44,9 @@ int json_text_check(const char *data, size_t size, struct outbox_error *err) OUT
 /* struct_size of a message as the first version's header had it. */
 #define MESSAGE_SIZE_V1 (offsetof(struct outbox_message, expires_at) + sizeof(outbox_time))
 
+/* What headers_format() makes at most: a header's every byte may become six, "\u001f". */
+#define HEADERS_TEXT_MAX ((size_t)8 * OUTBOX_HEADER_BYTES_MAX + 8 * OUTBOX_HEADERS_MAX + 64)
+
 #define DEFAULT_CONTENT_TYPE "application/json"
 #define DEFAULT_BYTES_TYPE "application/octet-stream" /* of a stored payload that is not text */
 #define ERROR_TEXT_MAX 2000

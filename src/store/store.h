@@ -49,6 +49,34 @@ char *store_cursor_after(const struct outbox_delivery *last, struct outbox_arena
 int store_cursor_parse(const char *cursor, int64_t *ret_seq, char *ret_target,
 		       struct outbox_error *err) OUTBOX_MUSTCHECK;
 
+/* ---- corrections: amend.c ------------------------------------------------------------------ */
+
+/* EINVAL: no reason. For drivers. */
+int store_amend_check(const struct outbox_amend *amend, struct outbox_error *err) OUTBOX_MUSTCHECK;
+/* ECONFLICT when a delivery in this state (0: none) is in the way, with the remedy. For drivers. */
+int store_amend_judge(const char *target, int state, struct outbox_error *err) OUTBOX_MUSTCHECK;
+/* ECONFLICT: none is left to be made. For drivers. */
+int store_amend_nothing(struct outbox_error *err);
+
+/* What an operator wants changed; what is not given stays as it is. */
+struct store_correction {
+	const char *id, *actor, *reason;
+	const void *data; /* NULL: as it is */
+	size_t size;
+	const char *content_type; /* NULL: as it is */
+	const struct outbox_header *headers;
+	size_t n_headers;
+	bool set_headers; /* headers take the place of all that it has */
+};
+
+/*
+ * Read the message, put the correction into it, check the result as a publisher's message is checked, have the
+ * store amend it. EINVAL names the field: data, content_type, headers. The arena has room for the message.
+ */
+int store_amend(struct outbox_store *store, const struct store_correction *correction,
+		struct outbox_arena *arena, struct outbox_amended *ret_amended,
+		struct outbox_error *err) OUTBOX_MUSTCHECK;
+
 /* ENOTFOUND: there is no message with this id. */
 int store_no_message(const char *id, struct outbox_error *err);
 

@@ -192,6 +192,30 @@ def test_keys_that_wait(console):
     until(lambda: console.states() == {"discarded": 3, "delivered": 4}, "the others went on")
 
 
+def test_a_failed_message_is_amended(console):
+    fine, = publish(console, 1, broken=False)
+    bad, = failing(console, 1)
+    until(lambda: console.states() == {"delivered": 1, "failed": 1}, "deliveries")
+    path = f"/api/messages/{bad}/amend"
+    assert "reason" in console.post(path, {"payload": "1"}, status=400).error
+    assert "say what it shall be" in console.post(path, {"reason": "r"}, status=400).error
+    assert "not JSON" in console.post(path, {"payload": "{again", "reason": "r"}, status=400).error
+    assert "base64" in console.post(path, {"payload_base64": "!", "reason": "r"}, status=400).error
+    assert "headers" in console.post(path, {"headers": {"a": 1}, "reason": "r"}, status=400).error
+    console.post(path, {"payload": "1", "reason": "r"}, token="rob", status=403)
+    console.post(f"/api/messages/{fine}/amend", {"payload": "1", "reason": "r"}, status=409)
+    console.post("/api/messages/none/amend", {"payload": "1", "reason": "r"}, status=404)
+    body = {"payload": '{"total":1}', "headers": {"tenant": "acme"}, "reason": "negative total"}
+    assert console.post(path, body).json == {"id": bad, "requeued": 1, "parked": 0}
+    until(lambda: console.states() == {"delivered": 2}, "the corrected one")
+    view = console.get(f"/api/messages/{bad}", payload="true", token="ada").json
+    assert view["message"]["payload"] == '{"total":1}' and view["message"]["headers"] == {"tenant": "acme"}
+    assert view["amended"][0]["reason"] == "negative total" and "payload" in view["amended"][0]
+    assert "payload" not in console.get(f"/api/messages/{bad}").json["amended"][0]
+    row, = [r for r in audits(console) if r["action"] == "amend"]
+    assert row["reason"] == "negative total" and row["id"] == bad
+
+
 def test_a_finished_message_is_redacted(console):
     id, = publish(console, 1, broken=False)
     bad, = failing(console, 1)

@@ -85,6 +85,13 @@ def test_failed(site):
     until(lambda: s.status()["failed"] == 1, "that it fails again")
     recover(s, "failed", "recover-discard")
     see_it_end(s, "failed")
+    discarded = s.env["ID"]
+    s.publish(payload="not json")
+    until(lambda: s.status()["failed"] == 1, "another one that failed")
+    s.env["ID"] = s.run("list", "--state", "failed", "--json").json["deliveries"][0]["id"]
+    recover(s, "failed", "recover-amend")
+    until(lambda: s.status()["delivered"] == 1, "the corrected one")
+    s.env["ID"] = discarded
     for block in SECTIONS["Personal data"]["redact"]:
         s.sh(block)
     assert "not json" not in s.run("show", s.env["ID"], "--full").out

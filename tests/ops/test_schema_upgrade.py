@@ -125,6 +125,10 @@ def closed_postgres(shop):
     tombstone = "payload = '{\"redacted\":true}'"
     for change, seq in ((f"type = 'x', {tombstone}", 1), ("payload = '1'", 1), (f"{tombstone}, key = 'xy'", 1), (tombstone, 2)):
         assert told(shop, by_hand.format(change, seq)), change
+    kept = "INSERT INTO outbox_amended (seq, n, at, payload) SELECT 1, 1, now(), {} FROM outbox_message WHERE seq = 1; "
+    for was, change in (("'x'", "payload = '1'"), ("payload", "payload = '1', key = 'other'"), ("payload", "payload = '1', topic = 'x'")):
+        told(shop, "ROLLBACK")
+        assert "never changes" in told(shop, by_hand.format(change, 1).replace("UPDATE", kept.format(was) + "UPDATE")), change
 
 
 def test_the_log_is_as_closed_as_before(old):
@@ -134,9 +138,13 @@ def test_the_log_is_as_closed_as_before(old):
         closed_postgres(old)
         return
     with old.db() as db:
-        for say in ("SELECT 1", "INSERT INTO outbox_meta VALUES ('redact', 1)"):
+        for say in ("SELECT 1", "INSERT INTO outbox_meta VALUES ('redact', 1)", "UPDATE outbox_meta SET name = 'amend' WHERE name = 'redact'"):
             db.execute(say)
             for change, seq in (("payload = '1'", 1), ("type = 'x', payload = '{\"redacted\":true}'", 1),
                                 ("payload = '{\"redacted\":true}'", 2)):
                 with pytest.raises(Exception, match="never changes"):
                     db.execute(f"UPDATE outbox_message SET {change} WHERE seq = {seq}")
+        db.execute("INSERT INTO outbox_amended (seq, n, at, payload) SELECT seq, 1, 1, payload FROM outbox_message WHERE seq = 1")
+        for change in ("payload = '1', key = 'other'", "payload = '1', topic = 'x'", "payload = '1', id = 'x'"):
+            with pytest.raises(Exception, match="never changes"):
+                db.execute(f"UPDATE outbox_message SET {change} WHERE seq = 1")

@@ -85,8 +85,8 @@ static void audit(struct memory_db *db, const struct memory_target *target,
 			     });
 }
 
-static void change(struct memory_store *s, struct memory_target *target, struct memory_message *row,
-		   const struct outbox_act *act, outbox_time now)
+void memory_act_change(struct memory_store *s, struct memory_target *target,
+		       struct memory_message *row, const struct outbox_act *act, outbox_time now)
 {
 	struct memory_delivery *delivery = memory_delivery(s->db, target, row->seq);
 	int why, lane = row->slot % target->n_lanes;
@@ -145,7 +145,7 @@ static void act_on_all(struct memory_store *s, struct memory_select *select,
 		if (!acted->done++ || row->created_at < acted->oldest)
 			acted->oldest = row->created_at;
 		if (!act->dry_run)
-			change(s, target, row, act, now);
+			memory_act_change(s, target, row, act, now);
 		store_cursor_format(row->seq, target->name, acted->cursor, sizeof(acted->cursor));
 	}
 	if (!acted->more)

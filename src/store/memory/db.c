@@ -115,7 +115,7 @@ void memory_db_clear(struct memory_db *db)
 	db->n_targets = 0;
 
 	for (size_t i = 0; i < db->n_rows; i++)
-		free(db->rows[i]);
+		memory_log_free(db->rows[i]);
 	db->base += (int64_t)db->n_rows; /* numbers are never given twice */
 	db->n_rows = 0;
 	db->n_gone = 0;

@@ -26,6 +26,7 @@
 
 #include <pthread.h>
 
+#include "store/memory/amend.h"
 #include "store/memory/dead.h"
 #include "store/memory/memory.h"
 
@@ -40,6 +41,7 @@ struct memory_message {
 	int64_t committed;       /* the how-manieth commit; 0: not yet */
 	struct outbox_message m; /* strings and payload are behind this struct, in one block */
 	struct memory_message *next_id;
+	struct memory_amended *amended; /* what it was before, oldest first; amend.c */
 };
 
 enum memory_mark {
@@ -366,8 +368,5 @@ int memory_stats(struct memory_store *s, struct outbox_arena *arena, struct outb
 		 struct outbox_error *err);
 int memory_purge(struct memory_store *s, const struct outbox_purge *purge,
 		 struct outbox_purged *ret_purged, struct outbox_error *err);
-int memory_purgeable(struct memory_store *s, const struct outbox_purge *purge, int64_t after_seq,
-		     struct outbox_arena *arena, struct outbox_claimed **ret_messages,
-		     size_t *ret_count, struct outbox_error *err);
 
 #endif

@@ -2,7 +2,7 @@
 #ifndef STORE_MEMORY_DEAD_H
 #define STORE_MEMORY_DEAD_H
 
-/* Dead letters: see dead.c; and the ops of redact.c and keys.c. */
+/* Dead letters: see dead.c; and some ops: redact.c, keys.c, purge.c. */
 
 #include <outbox/store.h>
 
@@ -34,6 +34,9 @@ void memory_dead_free(struct memory_dead *dead);
 
 int memory_redact(struct memory_store *s, const struct outbox_redact *redact, bool *ret_done,
 		  struct outbox_error *err);
+int memory_purgeable(struct memory_store *s, const struct outbox_purge *purge, int64_t after_seq,
+		     struct outbox_arena *arena, struct outbox_claimed **ret_messages,
+		     size_t *ret_count, struct outbox_error *err);
 int memory_keys(struct memory_store *s, const struct outbox_keys_filter *filter,
 		struct outbox_arena *arena, struct outbox_keys_page *ret_page,
 		struct outbox_error *err);

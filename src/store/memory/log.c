@@ -52,7 +52,7 @@ static size_t text_size(const char *text)
 }
 
 /* A copy of the message in one block of memory, headers first, since they want alignment. */
-static struct memory_message *row_new(const struct outbox_message *m, const char *id)
+struct memory_message *memory_log_copy(const struct outbox_message *m, const char *id)
 {
 	const char *const texts[] = { m->type,         m->key,
 				      m->content_type, id,
@@ -95,6 +95,13 @@ static struct memory_message *row_new(const struct outbox_message *m, const char
 	return row;
 }
 
+void memory_log_free(struct memory_message *row)
+{
+	if (row)
+		memory_amended_free(row);
+	free(row);
+}
+
 struct memory_message *memory_log_insert(struct memory_db *db, const struct outbox_message *message,
 					 outbox_time now, struct outbox_random *random,
 					 struct outbox_clock *clock)
@@ -105,7 +112,7 @@ struct memory_message *memory_log_insert(struct memory_db *db, const struct outb
 
 	if (!m.id)
 		outbox_uuid(clock, random, id);
-	row = row_new(&m, m.id ? m.id : id);
+	row = memory_log_copy(&m, m.id ? m.id : id);
 	row->slot = slot_of(row->m.key ? row->m.key : row->m.id);
 	row->created_at = now;
 	if (!row->m.event_time)
@@ -143,7 +150,7 @@ void memory_log_remove(struct memory_db *db, struct memory_message *row)
 	if (row->committed)
 		db->count--;
 	db->rows[row->seq - db->base] = NULL;
-	free(row);
+	memory_log_free(row);
 }
 
 void memory_log_trim(struct memory_db *db)

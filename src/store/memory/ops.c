@@ -207,6 +207,19 @@ static int op_unserved(struct outbox_store *store, const struct outbox_unserved 
 	RUN("unserved", true, memory_unserved(s, note, err));
 }
 
+static int op_amend(struct outbox_store *store, const struct outbox_amend *amend,
+		    struct outbox_amended *ret_amended, struct outbox_error *err)
+{
+	RUN("amend", true, memory_amend(s, amend, ret_amended, err));
+}
+
+static int op_amendments(struct outbox_store *store, const char *id, struct outbox_arena *arena,
+			 struct outbox_amendment **ret_rows, size_t *ret_count,
+			 struct outbox_error *err)
+{
+	RUN("amendments", true, memory_amendments(s, id, arena, ret_rows, ret_count, err));
+}
+
 static const char *const schemes[] = { "memory", NULL };
 
 const struct outbox_store_ops memory_store_ops = {
@@ -241,4 +254,6 @@ const struct outbox_store_ops memory_store_ops = {
 	.redact = op_redact,
 	.keys = op_keys,
 	.unserved = op_unserved,
+	.amend = op_amend,
+	.amendments = op_amendments,
 };

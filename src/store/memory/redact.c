@@ -55,6 +55,7 @@ static void replace(struct memory_db *db, struct memory_message *row)
 		tombstone_key(row->m.key, key);
 		row->m.key = memory_intern(db, key);
 	}
+	memory_amended_free(row);
 	row->m.data = OUTBOX_REDACTED;
 	row->m.size = strlen(OUTBOX_REDACTED);
 	row->m.headers = NULL;

@@ -8,9 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A header's every byte may become six, "\u001f". */
-#define HEADERS_TEXT_MAX ((size_t)8 * OUTBOX_HEADER_BYTES_MAX + 8 * OUTBOX_HEADERS_MAX + 64)
-
 /* PostgreSQL takes a message of 1 GB and copies its parts a few times. */
 #define PAYLOADS_MAX ((size_t)256 << 20)
 

@@ -44,4 +44,6 @@ const struct outbox_store_ops postgres_store_ops = {
 	.note = pg_note,
 	.check_url = pg_check_url,
 	.unserved = pg_unserved,
+	.amend = pg_amend,
+	.amendments = pg_amendments,
 };

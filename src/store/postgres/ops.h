@@ -63,6 +63,10 @@ int pg_keys(struct outbox_store *store, const struct outbox_keys_filter *filter,
 	    struct outbox_arena *arena, struct outbox_keys_page *ret_page, struct outbox_error *err);
 int pg_unserved(struct outbox_store *store, const struct outbox_unserved *note,
 		struct outbox_error *err);
+int pg_amend(struct outbox_store *store, const struct outbox_amend *amend,
+	     struct outbox_amended *ret_amended, struct outbox_error *err);
+int pg_amendments(struct outbox_store *store, const char *id, struct outbox_arena *arena,
+		  struct outbox_amendment **ret_rows, size_t *ret_count, struct outbox_error *err);
 int pg_note(struct outbox_store *store, const struct outbox_audit *row, struct outbox_error *err);
 int pg_rebase(struct outbox_store *store, const struct outbox_rebase *rebase,
 	      void (*say)(void *context, int level, const char *subject, const char *text),

@@ -9,9 +9,6 @@
 
 #include <string.h>
 
-/* A header's every byte may become six, "\u001f". */
-#define HEADERS_TEXT_MAX ((size_t)8 * OUTBOX_HEADER_BYTES_MAX + 8 * OUTBOX_HEADERS_MAX + 64)
-
 static const char insert_text[] =
 	"INSERT INTO outbox_message (id, type, key, kind, published, priority, created_at, event_time,"
 	" due_at, expires_at, content_type, source, subject, topic, correlation_id, causation_id,"

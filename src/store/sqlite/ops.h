@@ -56,6 +56,11 @@ int sqlite_purge(struct outbox_store *store, const struct outbox_purge *purge,
 int sqlite_purgeable(struct outbox_store *store, const struct outbox_purge *purge, int64_t after_seq,
 		     struct outbox_arena *arena, struct outbox_claimed **ret_messages,
 		     size_t *ret_count, struct outbox_error *err);
+int sqlite_amend(struct outbox_store *store, const struct outbox_amend *amend,
+		 struct outbox_amended *ret_amended, struct outbox_error *err);
+int sqlite_amendments(struct outbox_store *store, const char *id, struct outbox_arena *arena,
+		      struct outbox_amendment **ret_rows, size_t *ret_count,
+		      struct outbox_error *err);
 int sqlite_redact(struct outbox_store *store, const struct outbox_redact *redact, bool *ret_done,
 		  struct outbox_error *err);
 int sqlite_keys(struct outbox_store *store, const struct outbox_keys_filter *filter,

@@ -229,6 +229,8 @@ static int purge_in(struct sqlite_store *s, const struct outbox_purge *purge,
 		r = remove_messages(&v, purged, err);
 	if (r == OUTBOX_OK)
 		r = write_down(&v, err);
+	if (r == OUTBOX_OK)
+		r = sqlite_run(s, SQL_PURGE_AMENDED, NULL, NULL, err);
 	purged->more = v.more;
 	for (size_t i = 0; i < targets.count && purge->delivered_before && r == OUTBOX_OK; i++)
 		r = remove_receipts(&targets, &targets.list[i], purge, purged, err);

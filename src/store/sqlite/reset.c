@@ -26,7 +26,8 @@ const char sqlite_drop_code_sql[] = "DROP VIEW IF EXISTS outbox_backlog;"
 				    "DROP TRIGGER IF EXISTS outbox_message_immutable;"
 				    "DROP TRIGGER IF EXISTS outbox_message_insert;";
 
-static const char drop_tables_sql[] = "DROP TABLE IF EXISTS outbox_audit;"
+static const char drop_tables_sql[] = "DROP TABLE IF EXISTS outbox_amended;"
+				      "DROP TABLE IF EXISTS outbox_audit;"
 				      "DROP TABLE IF EXISTS outbox_detour;"
 				      "DROP TABLE IF EXISTS outbox_receipt;"
 				      "DROP TABLE IF EXISTS outbox_unserved;"
@@ -80,7 +81,7 @@ static int truncate_in(struct sqlite_store *s, struct outbox_error *err)
 		SQL_JANITOR_IN,       SQL_TRUNCATE_MESSAGES, SQL_TRUNCATE_DETOURS,
 		SQL_TRUNCATE_AUDIT,   SQL_TRUNCATE_RECEIPTS, SQL_TRUNCATE_LANES,
 		SQL_TRUNCATE_WORKERS, SQL_TRUNCATE_UNSERVED, SQL_TRUNCATE_SETTLED,
-		SQL_TRUNCATE_TARGETS, SQL_JANITOR_OUT,
+		SQL_TRUNCATE_TARGETS, SQL_TRUNCATE_AMENDED,  SQL_JANITOR_OUT,
 	};
 	_cleanup_(targets_deinit) struct targets targets = { 0 };
 	int64_t end;

@@ -30,7 +30,8 @@
 		" 'outbox_worker', 'outbox_receipt', 'outbox_detour', 'outbox_audit',"             \
 		" 'outbox_log', 'outbox_position', 'outbox_delivery', 'outbox_failed',"            \
 		" 'outbox_backlog')) OR (?1 < 2 AND name IN ('outbox_band',"                       \
-		" 'outbox_dead_letter')) OR (?1 < 3 AND name IN ('outbox_unserved')) LIMIT 1")     \
+		" 'outbox_dead_letter')) OR (?1 < 3 AND name IN ('outbox_unserved',"		\
+		" 'outbox_amended')) LIMIT 1")						\
 	/* targets */                                                                              \
 	X(SQL_TARGET_GET, "SELECT version, route, hold, unordered, paused, dead_letter"            \
 		" FROM outbox_target WHERE name = ?1")                                             \

@@ -86,7 +86,26 @@
 	X(SQL_REDACT_DETOUR, "UPDATE outbox_detour SET last_error = NULL, dead_reason = NULL,"     \
 		" key = CASE WHEN key IS NOT NULL THEN ?3 END WHERE target = ?1 AND seq = ?2")     \
 	X(SQL_REDACT_AUDIT, "UPDATE outbox_audit SET detail = NULL WHERE id = ?1")                 \
+	X(SQL_REDACT_AMENDED, "DELETE FROM outbox_amended WHERE seq = ?1")                         \
 	X(SQL_SECURE_DELETE, "PRAGMA secure_delete = ON")                                          \
+	/* corrections: what it was is kept, or the log refuses */                                 \
+	X(SQL_AMEND_KEEP, "INSERT INTO outbox_amended (seq, n, at, actor, reason, content_type,"   \
+		" headers, payload, payload_bin) SELECT seq, (SELECT coalesce(max(n), 0) + 1"      \
+		" FROM outbox_amended WHERE seq = ?1), ?2, ?3, ?4, content_type, headers, payload,"\
+		" payload_bin FROM outbox_message WHERE seq = ?1")                                 \
+	X(SQL_AMEND_MESSAGE, "UPDATE outbox_message SET content_type = ?2, headers = ?3,"          \
+		" payload = ?4, payload_bin = ?5 WHERE seq = ?1")                                  \
+	/* it is here, or was, only because it failed elsewhere */                                 \
+	X(SQL_AMEND_DEAD, "SELECT EXISTS (SELECT 1 FROM outbox_detour d"                           \
+		" WHERE d.target = ?1 AND d.seq = ?2 AND d.dead_target IS NOT NULL)")              \
+	X(SQL_AMEND_PARKED, "SELECT count(*) FROM (SELECT 1 FROM outbox_detour"                    \
+		" INDEXED BY outbox_detour_key WHERE target = ?1 AND key = ?2"                     \
+		" AND state = 'pending' AND seq > ?3 AND why = 'parked' LIMIT ?4)")                \
+	X(SQL_AMENDED_COUNT, "SELECT count(*) FROM outbox_amended"                                 \
+		" WHERE seq = (SELECT seq FROM outbox_message WHERE id = ?1)")                     \
+	X(SQL_AMENDED_OF, "SELECT at, actor, reason, content_type, headers, payload, payload_bin"  \
+		" FROM outbox_amended WHERE seq = (SELECT seq FROM outbox_message WHERE id = ?1)"  \
+		" ORDER BY n")                                                                     \
 	/* stats */                                                                                \
 	X(SQL_STATS_MESSAGES, "SELECT count(*) FROM (SELECT id FROM outbox_message LIMIT ?1)")     \
 	X(SQL_STATS_PENDING, "SELECT w.column1, (SELECT count(*) FROM (SELECT 1"                   \
@@ -117,6 +136,9 @@
 	X(SQL_JANITOR_OUT, "DELETE FROM outbox_meta WHERE name = 'janitor'")                       \
 	X(SQL_TRUNCATE_MESSAGES, "DELETE FROM outbox_message")                                     \
 	X(SQL_TRUNCATE_DETOURS, "DELETE FROM outbox_detour")                                       \
+	X(SQL_TRUNCATE_AMENDED, "DELETE FROM outbox_amended")                                      \
+	X(SQL_PURGE_AMENDED, "DELETE FROM outbox_amended WHERE NOT EXISTS ("                       \
+		"SELECT 1 FROM outbox_message m WHERE m.seq = outbox_amended.seq)")                \
 	X(SQL_TRUNCATE_AUDIT, "DELETE FROM outbox_audit")                                          \
 	X(SQL_TRUNCATE_RECEIPTS, "DELETE FROM outbox_receipt")                                     \
 	X(SQL_TRUNCATE_LANES, "UPDATE outbox_lane SET owner = NULL, lease_until = 0, takeovers = 0,"\

@@ -1,0 +1,128 @@
+-- SPDX-License-Identifier: Apache-2.0
+--
+-- outbox on PostgreSQL: correcting a message that was delivered nowhere.
+
+-- Has this target got it, or will it, only because it failed at another one? Then it is no delivery of its own.
+CREATE OR REPLACE FUNCTION outbox_is_dead_letter_only(m outbox_message, d outbox_detour, p_version bigint) RETURNS boolean
+LANGUAGE sql STABLE SET search_path FROM CURRENT AS $$
+	SELECT (d).dead_target IS NOT NULL AND NOT outbox_is_routed(m, (d).target, p_version)
+$$;
+
+-- May it be amended as far as this delivery is concerned? True: it is still to be delivered here.
+CREATE OR REPLACE FUNCTION outbox_may_amend(m outbox_message, d outbox_detour, p_version bigint) RETURNS boolean
+LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
+BEGIN
+	IF d.state = 'sending' THEN
+		RAISE EXCEPTION 'it is being sent to % right now; try again', d.target USING ERRCODE = 'OB002';
+	ELSIF outbox_is_dead_letter_only(m, d, p_version) THEN
+		RETURN false;
+	ELSIF d.state = 'delivered' THEN
+		RAISE EXCEPTION 'it was delivered to %, so it cannot be amended: publish a correction, and discard what is left of this one', d.target
+			USING ERRCODE = 'OB002';
+	END IF;
+	RETURN coalesce(d.state IN ('pending', 'failed'), false);
+END $$;
+
+-- What it was is kept, what it shall be is written, wherever the message is.
+CREATE OR REPLACE FUNCTION outbox_amend_message(p_seq bigint, p_payload text, p_payload_bin bytea, p_content_type text,
+	p_headers text, p_actor text, p_reason text, p_now timestamptz) RETURNS void
+LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
+BEGIN
+	INSERT INTO outbox_amended (seq, n, at, actor, reason, content_type, headers, payload, payload_bin)
+	SELECT p_seq, (SELECT coalesce(max(a.n), 0) + 1 FROM outbox_amended a WHERE a.seq = p_seq), p_now, p_actor, p_reason,
+		m.content_type, m.headers, m.payload, m.payload_bin
+	FROM (SELECT l.content_type, l.headers, l.payload, l.payload_bin FROM outbox_message l WHERE l.seq = p_seq
+		UNION ALL SELECT k.content_type, k.headers, k.payload, k.payload_bin FROM outbox_kept k WHERE k.seq = p_seq
+		LIMIT 1) m;
+	PERFORM set_config('outbox.redact', p_seq::text, true);
+	UPDATE outbox_message SET payload = p_payload, payload_bin = p_payload_bin, content_type = p_content_type,
+		headers = p_headers WHERE seq = p_seq;
+	UPDATE outbox_kept SET payload = p_payload, payload_bin = p_payload_bin, content_type = p_content_type,
+		headers = p_headers WHERE seq = p_seq;
+	PERFORM set_config('outbox.redact', '', true);
+END $$;
+
+-- Another payload, content type and headers for a message that is still to be delivered and was delivered nowhere. It
+-- keeps its id and its place; what had failed or waited for a retry is due at once, as new. With the owner's rights, so
+-- that relays need none to change messages. parked: deliveries that follow it in its key.
+CREATE OR REPLACE FUNCTION outbox_amend(p_id text, p_payload text, p_payload_bin bytea, p_content_type text, p_headers text,
+	p_actor text, p_reason text, p_token bigint, p_now timestamptz, OUT requeued bigint, OUT parked bigint)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT SET row_security = off AS $$
+DECLARE
+	m outbox_message;
+	again outbox_act_order;
+	t record;
+	look record;
+	lane integer;
+	now timestamptz;
+	alive boolean := false;
+	waits text[] := '{}';
+BEGIN
+	PERFORM outbox_commit_durably();
+	SELECT x.xid, x.seq, x.slot, x.id, x.type, x.key, x.kind, x.published, x.priority, x.payload
+	INTO m.xid, m.seq, m.slot, m.id, m.type, m.key, m.kind, m.published, m.priority, m.payload
+	FROM (SELECT l.xid, l.seq, l.slot, l.id, l.type, l.key, l.kind, l.published, l.priority, l.payload
+			FROM outbox_message l WHERE l.id = p_id
+		UNION ALL SELECT k.xid, k.seq, k.slot, k.id, k.type, k.key, k.kind, k.published, k.priority, k.payload
+			FROM outbox_kept k WHERE k.id = p_id) x ORDER BY x.seq LIMIT 1;
+	IF m.seq IS NULL THEN
+		RAISE EXCEPTION 'no message with the id "%"', left(p_id, 255) USING ERRCODE = 'OB001';
+	ELSIF EXISTS (SELECT FROM outbox_message l WHERE l.id = p_id AND l.seq <> m.seq)
+			OR EXISTS (SELECT FROM outbox_kept k WHERE k.id = p_id AND k.seq <> m.seq) THEN
+		RAISE EXCEPTION 'several messages have this id, so it does not say which one' USING ERRCODE = 'OB002';
+	END IF;
+	lane := m.slot % (SELECT value::integer FROM outbox_meta WHERE name = 'lanes');
+	FOR t IN SELECT o.name FROM outbox_target o ORDER BY outbox_dead_depth(o.name) DESC, o.name LOOP
+		PERFORM outbox_lock_lane(t.name, lane);
+	END LOOP;
+	now := outbox_now(p_now);
+	again.action := 'requeue';
+	again.actor := p_actor;
+	again.reason := p_reason;
+	requeued := 0;
+	FOR t IN SELECT o.name, o.version, o.hold FROM outbox_target o ORDER BY o.name LOOP
+		look := outbox_act_look(t.name, m.seq, lane);
+		IF (look.d).state = 'sending' AND NOT outbox_lane_is_leased(t.name, lane, now) THEN
+			PERFORM outbox_fence(t.name, lane, p_actor, p_token, now);
+			look := outbox_act_look(t.name, m.seq, lane);
+		END IF;
+		CONTINUE WHEN NOT outbox_may_amend(m, look.d, t.version);
+		alive := true;
+		IF (look.d).state = 'failed' OR (look.d).why = 'retry' THEN
+			requeued := requeued + 1;
+			waits := waits || t.name;
+		END IF;
+	END LOOP;
+	IF NOT alive OR m.payload = '{"redacted":true}' AND m.key LIKE 'redacted-%' THEN
+		RAISE EXCEPTION 'nothing of it is to be delivered any more, so there is nothing to amend: publish a correction'
+			USING ERRCODE = 'OB002';
+	END IF;
+	PERFORM outbox_amend_message(m.seq, p_payload, p_payload_bin, p_content_type, p_headers, p_actor, p_reason, now);
+	INSERT INTO outbox_audit (at, actor, action, id, seq, reason) VALUES (now, p_actor, 'amend', p_id, m.seq, p_reason);
+	FOR t IN SELECT o.name, o.hold FROM outbox_target o WHERE o.name = ANY (waits) ORDER BY o.name LOOP
+		look := outbox_act_look(t.name, m.seq, lane);
+		PERFORM outbox_change(look.d, look.has_row, look.ahead, again, t.hold, now);
+	END LOOP;
+	SELECT count(*) INTO parked FROM (SELECT FROM outbox_detour d WHERE d.target = ANY (waits) AND d.key = m.key
+		AND d.state = 'pending' AND d.why = 'parked' AND d.seq > m.seq LIMIT 100001) p;
+END $$;
+
+-- What it was before, oldest first.
+CREATE OR REPLACE FUNCTION outbox_read_amended(p_id text) RETURNS SETOF outbox_amended
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT SET row_security = off AS $$
+	SELECT a.* FROM outbox_amended a WHERE a.seq IN (SELECT l.seq FROM outbox_message l WHERE l.id = p_id
+		UNION ALL SELECT k.seq FROM outbox_kept k WHERE k.id = p_id) ORDER BY a.seq, a.n
+$$;
+
+-- Read ahead, and perhaps not as they are now.
+CREATE OR REPLACE FUNCTION outbox_any_amended(p_first bigint, p_last bigint) RETURNS boolean
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT SET row_security = off AS $$
+	SELECT EXISTS (SELECT FROM outbox_amended a WHERE a.seq BETWEEN p_first AND p_last)
+$$;
+
+-- They go with their messages. There are few, so all are looked at.
+CREATE OR REPLACE FUNCTION outbox_purge_amended() RETURNS void
+LANGUAGE sql SECURITY DEFINER SET search_path FROM CURRENT SET row_security = off AS $$
+	DELETE FROM outbox_amended a WHERE NOT EXISTS (SELECT FROM outbox_message m WHERE m.seq = a.seq)
+		AND NOT EXISTS (SELECT FROM outbox_kept k WHERE k.seq = a.seq)
+$$;

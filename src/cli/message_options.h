@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CLI_MESSAGE_OPTIONS_H
+#define CLI_MESSAGE_OPTIONS_H
+
+/* Options that give a message, or a part of one. */
+
+#include "cli/cli.h"
+
+#define PAYLOAD_BUFFER_MAX (OUTBOX_PAYLOAD_MAX + 1) /* so that validation tells the limit */
+
+/* --header NAME=VALUE, each; texts from the arena. */
+int headers_of_options(struct cli *cli, const struct list *given,
+		       struct outbox_header headers[LIST_MAX],
+		       struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/* "content_type: ..." is a field of the message; here it is --content-type. */
+void error_names_option(const struct option *options, size_t n_options, struct outbox_error *err);
+
+#endif

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Corrections: what all stores say and what all callers want. */
+#include "core/message.h"
+#include "store/store.h"
+
+int store_amend_check(const struct outbox_amend *amend, struct outbox_error *err)
+{
+	if (!amend->reason || !amend->reason[0])
+		return outbox_fail(err, OUTBOX_EINVAL, "amend: say why, it wants a reason");
+	return OUTBOX_OK;
+}
+
+int store_amend_judge(const char *target, int state, struct outbox_error *err)
+{
+	if (state == OUTBOX_SENDING)
+		return outbox_fail(err, OUTBOX_ECONFLICT,
+				   "it is being sent to %s right now; try again", target);
+	if (state == OUTBOX_DELIVERED)
+		return outbox_fail(err, OUTBOX_ECONFLICT,
+				   "it was delivered to %s, so it cannot be amended: publish a correction, "
+				   "and discard what is left of this one",
+				   target);
+	return OUTBOX_OK;
+}
+
+int store_amend_nothing(struct outbox_error *err)
+{
+	return outbox_fail(err, OUTBOX_ECONFLICT,
+			   "nothing of it is to be delivered any more, so there is nothing to amend: "
+			   "publish a correction");
+}
+
+/* As `outbox publish` does: what a relay would refuse later is told now. */
+static int check(const struct outbox_message *m, struct outbox_error *err)
+{
+	struct outbox_error why = OUTBOX_ERROR_INIT;
+
+	if (m->size <= OUTBOX_PAYLOAD_MAX && content_type_is_json(m->content_type) &&
+	    json_text_check(m->data, m->size, &why) != OUTBOX_OK)
+		return outbox_fail(err, OUTBOX_EINVAL,
+				   "data: it is not JSON, which its content type %s says it is: %.300s",
+				   m->content_type, why.message);
+	return outbox_message_validate(m, 0, err);
+}
+
+int store_amend(struct outbox_store *store, const struct store_correction *c,
+		struct outbox_arena *arena, struct outbox_amended *ret_amended,
+		struct outbox_error *err)
+{
+	struct outbox_amend amend = {
+		.struct_size = sizeof(amend), .id = c->id, .actor = c->actor, .reason = c->reason
+	};
+	struct outbox_claimed found;
+	int r;
+
+	if (!STORE_HAS(store, amend))
+		return outbox_fail(err, OUTBOX_ENOTSUP, "this store cannot amend");
+	if (!c->data && !c->content_type && !c->set_headers)
+		return outbox_fail(err, OUTBOX_EINVAL,
+				   "say what it shall be: data, content_type or headers");
+	r = store->ops->get(store, c->id, arena, &found, err);
+	if (r != OUTBOX_OK)
+		return r;
+	if (c->data) {
+		found.message.data = c->data;
+		found.message.size = c->size;
+	}
+	if (c->content_type)
+		found.message.content_type = c->content_type;
+	if (c->set_headers) {
+		found.message.headers = c->headers;
+		found.message.n_headers = c->n_headers;
+	} else if (found.malformed) {
+		return outbox_fail(err, OUTBOX_EINVAL,
+				   "headers: those it has make no sense (%.300s); give others",
+				   found.malformed);
+	}
+	amend.message = &found.message;
+	r = check(&found.message, err);
+	return r == OUTBOX_OK ? store->ops->amend(store, &amend, ret_amended, err) : r;
+}

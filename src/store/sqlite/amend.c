@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Corrections, in one transaction like every operator's act: the deliveries are looked at, what the message was is
+ * kept, what it shall be is written, and what had failed or waits is due. Relays read a message in the transaction that
+ * claims it, so whoever has not claimed it sends what it is now.
+ */
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "core/message.h"
+#include "store/sqlite/audit.h"
+#include "store/sqlite/detour.h"
+#include "store/sqlite/ops.h"
+#include "store/sqlite/select.h"
+#include "store/store.h"
+
+#include <string.h>
+
+#define ROWS_MEMORY ((size_t)4 << 20)
+
+DEFINE_CLEANUP(struct outbox_arena *, outbox_arena_free)
+
+struct amending {
+	struct sqlite_store *s;
+	const struct outbox_amend *amend;
+	struct targets targets;
+	struct selection sel; /* its deliveries */
+	int64_t seq;
+	bool redacted;
+};
+
+static struct target_info *target_of(struct amending *a, const struct outbox_delivery *d)
+{
+	for (size_t i = 0; i < a->targets.count; i++)
+		if (strcmp(a->targets.list[i].name, d->target) == 0)
+			return &a->targets.list[i];
+	return NULL;
+}
+
+static int look(struct amending *a, struct outbox_error *err)
+{
+	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
+	int r = message_find(a->s, SQL_REDACT_LOOK, a->amend->id, &q, err);
+
+	if (r != OUTBOX_OK)
+		return r;
+	a->seq = sqlite3_column_int64(q, 0);
+	a->redacted = sqlite3_column_int(q, 2) != 0;
+	return OUTBOX_OK;
+}
+
+static int load(struct amending *a, struct outbox_error *err)
+{
+	int r;
+
+	targets_deinit(&a->targets);
+	select_deinit(&a->sel);
+	a->sel.rows = NULL;
+	a->sel.count = a->sel.capacity = 0;
+	r = targets_load(a->s, NULL, &a->targets, err);
+	return r == OUTBOX_OK ? select_deliveries(&a->sel, err) : r;
+}
+
+/* What a dead owner has in flight: fence it, and look again. */
+static int take_over(struct amending *a, struct outbox_error *err)
+{
+	bool any = false;
+	int r = OUTBOX_OK;
+
+	for (size_t i = 0; i < a->sel.count && r == OUTBOX_OK; i++) {
+		const struct outbox_delivery *d = &a->sel.rows[i].d;
+		struct target_info *t = target_of(a, d);
+		struct lane_op op = {
+			.s = a->s, .target = d->target, .lane = d->lane, .now = a->targets.now
+		};
+
+		if (!t || d->state != OUTBOX_SENDING || lane_is_leased(&t->lanes[d->lane], op.now))
+			continue;
+		any = true;
+		r = receipt_take_over(&op, a->amend->actor ? a->amend->actor : "operator",
+				      (int64_t)(a->s->random->next(a->s->random) >> 1),
+				      &t->lanes[d->lane].last, err);
+	}
+	return r == OUTBOX_OK && any ? load(a, err) : r;
+}
+
+/* Has this target got it, or will it, only because it failed at another one? Then it is no delivery of its own. */
+static int dead_letter_only(struct amending *a, const struct target_info *t, bool *ret_only,
+			    struct outbox_error *err)
+{
+	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
+	const struct sqlite_route *route;
+	int64_t dead;
+	int r;
+
+	*ret_only = false;
+	r = sqlite_number(a->s, SQL_AMEND_DEAD, ARGS(ARG_TEXT(t->name), ARG_INT(a->seq)), 0, &dead,
+			  err);
+	if (r != OUTBOX_OK || !dead)
+		return r;
+	r = sqlite_route_get(a->s, t->name, t->version, &route, err);
+	if (r == OUTBOX_OK)
+		r = message_find(a->s, SQL_LOOK_ID, a->amend->id, &q, err);
+	if (r == OUTBOX_OK)
+		*ret_only = a->seq <= t->start_seq || !message_routed(q, route, &r, err);
+	return r;
+}
+
+static bool waits(const struct outbox_delivery *d)
+{
+	return d->state == OUTBOX_FAILED || (d->state == OUTBOX_PENDING && d->why == OUTBOX_WAITING);
+}
+
+/* Those that are not its own are forgotten; each of the others must allow it, and one be left to be made. */
+static int judge(struct amending *a, struct outbox_error *err)
+{
+	bool alive = false, dead = false;
+	size_t kept = 0;
+	int r = OUTBOX_OK;
+
+	for (size_t i = 0; i < a->sel.count && r == OUTBOX_OK; i++) {
+		const struct selected row = a->sel.rows[i];
+		struct target_info *t = target_of(a, &row.d);
+
+		if (!t)
+			return outbox_fail(err, OUTBOX_EINTERNAL, "a delivery without a target");
+		r = dead_letter_only(a, t, &dead, err);
+		if (r == OUTBOX_OK && (!dead || row.d.state == OUTBOX_SENDING))
+			r = store_amend_judge(row.d.target, row.d.state, err);
+		if (r != OUTBOX_OK || dead)
+			continue;
+		alive |= row.d.state == OUTBOX_PENDING || row.d.state == OUTBOX_FAILED;
+		a->sel.rows[kept++] = row;
+	}
+	a->sel.count = kept;
+	return r == OUTBOX_OK && (!alive || a->redacted) ? store_amend_nothing(err) : r;
+}
+
+static int write_message(const struct amending *a, struct outbox_error *err)
+{
+	_cleanup_(buf_deinit) struct buf headers = BUF_INIT(HEADERS_TEXT_MAX);
+	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
+	const struct outbox_message *m = a->amend->message;
+	const char *data = m->size ? m->data : "";
+	bool row;
+	int r, rc;
+
+	r = headers_format(m->headers, m->n_headers, &headers, err);
+	if (r == OUTBOX_OK)
+		r = sqlite_query(a->s, SQL_AMEND_MESSAGE,
+				 ARGS(ARG_INT(a->seq), ARG_TEXT(m->content_type),
+				      ARG_TEXT(m->n_headers ? buf_str(&headers) : NULL)),
+				 &q, err);
+	if (r != OUTBOX_OK)
+		return r;
+	if (message_is_text(m))
+		rc = sqlite3_bind_text64(q, 4, data, m->size, SQLITE_STATIC, SQLITE_UTF8);
+	else
+		rc = sqlite3_bind_blob64(q, 5, data, m->size, SQLITE_STATIC);
+	return rc == SQLITE_OK ? sqlite_step(a->s, q, &row, err)
+			       : sqlite_fail(a->s->db, rc, "amend", err);
+}
+
+static int replace(const struct amending *a, struct outbox_error *err)
+{
+	const struct outbox_amend *amend = a->amend;
+	struct sqlite_audit_entry entry = { .actor = amend->actor,
+					    .action = "amend",
+					    .id = amend->id,
+					    .seq = a->seq,
+					    .reason = amend->reason };
+	int r;
+
+	r = sqlite_run(a->s, SQL_AMEND_KEEP,
+		       ARGS(ARG_INT(a->seq), ARG_INT(a->targets.now), ARG_TEXT(amend->actor),
+			    ARG_TEXT(amend->reason)),
+		       NULL, err);
+	if (r == OUTBOX_OK)
+		r = sqlite_run(a->s, SQL_META_PUT, ARGS(ARG_TEXT("amend"), ARG_INT(a->seq)), NULL,
+			       err);
+	if (r == OUTBOX_OK)
+		r = write_message(a, err);
+	if (r == OUTBOX_OK)
+		r = sqlite_run(a->s, SQL_META_DELETE, ARGS(ARG_TEXT("amend")), NULL, err);
+	return r == OUTBOX_OK ? sqlite_audit_add(a->s, &entry, err) : r;
+}
+
+static int requeue(struct amending *a, const struct outbox_delivery *d,
+		   struct outbox_amended *amended, struct outbox_error *err)
+{
+	const struct target_info *t = target_of(a, d);
+	struct lane_op op = { .s = a->s,
+			      .target = t->name,
+			      .lane = d->lane,
+			      .now = a->targets.now,
+			      .view = { .hold = t->hold, .unordered = t->unordered } };
+	int64_t parked = 0;
+	int r;
+
+	r = sqlite_run(a->s, SQL_AUDIT_ACT,
+		       ARGS(ARG_INT(op.now), ARG_TEXT(a->amend->actor), ARG_TEXT("requeue"),
+			    ARG_TEXT(d->target), ARG_TEXT(d->id), ARG_INT(d->seq),
+			    ARG_TEXT(a->amend->reason), ARG_TEXT(outbox_state_name(d->state)),
+			    ARG_TEXT(outbox_why_name(d->why)), ARG_INT(d->attempts),
+			    ARG_TEXT(d->error)),
+		       NULL, err);
+	if (r == OUTBOX_OK)
+		r = sqlite_run(a->s, SQL_ACT_REQUEUE,
+			       ARGS(ARG_TEXT(t->name), ARG_INT(d->seq), ARG_INT(op.now),
+				    ARG_TEXT(a->amend->reason)),
+			       NULL, err);
+	if (r == OUTBOX_OK)
+		r = detour_promote(&op, d->key, err);
+	if (r == OUTBOX_OK)
+		r = sqlite_number(a->s, SQL_AMEND_PARKED,
+				  ARGS(ARG_TEXT(t->name), ARG_TEXT(d->key), ARG_INT(d->seq),
+				       ARG_INT(OUTBOX_COUNT_CAP + 1)),
+				  0, &parked, err);
+	amended->requeued++;
+	amended->parked += parked;
+	return r;
+}
+
+static int amend_in(struct amending *a, struct outbox_amended *amended, struct outbox_error *err)
+{
+	int r;
+
+	r = look(a, err);
+	if (r == OUTBOX_OK)
+		r = load(a, err);
+	if (r == OUTBOX_OK)
+		r = take_over(a, err);
+	if (r == OUTBOX_OK)
+		r = judge(a, err);
+	if (r == OUTBOX_OK)
+		r = replace(a, err);
+	for (size_t i = 0; i < a->sel.count && r == OUTBOX_OK; i++)
+		if (waits(&a->sel.rows[i].d))
+			r = requeue(a, &a->sel.rows[i].d, amended, err);
+	return r;
+}
+
+int sqlite_amend(struct outbox_store *store, const struct outbox_amend *amend,
+		 struct outbox_amended *ret_amended, struct outbox_error *err)
+{
+	_cleanup_(outbox_arena_freep) struct outbox_arena *arena = outbox_arena_new(ROWS_MEMORY);
+	const struct outbox_filter filter = { .ids = &amend->id, .n_ids = 1 };
+	struct sqlite_store *s = sqlite_of(store);
+	struct outbox_amended amended = { 0 };
+	struct amending a = {
+		.s = s,
+		.amend = amend,
+		.sel = { .filter = &filter, .arena = arena, .states = SELECT_ALL_STATES, .limit = 1 },
+	};
+	int r = store_amend_check(amend, err);
+
+	a.sel.targets = &a.targets;
+	if (r == OUTBOX_OK && !arena)
+		r = outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	if (r == OUTBOX_OK)
+		r = sqlite_enter(s, DB_WRITE, err);
+	if (r == OUTBOX_OK)
+		r = sqlite_end(s, amend_in(&a, &amended, err), err);
+	select_deinit(&a.sel);
+	targets_deinit(&a.targets);
+	if (r == OUTBOX_OK && ret_amended)
+		*ret_amended = amended;
+	return r;
+}
+
+/* ---- what it was ---------------------------------------------------------------------------- */
+
+static int read_amendment(sqlite3_stmt *q, struct outbox_arena *arena, struct outbox_amendment *was,
+			  struct outbox_error *err)
+{
+	const char **const texts[] = { &was->actor, &was->reason, &was->content_type, &was->headers };
+	const void *data;
+	int r = OUTBOX_OK;
+
+	was->at = sqlite3_column_int64(q, 0);
+	for (size_t i = 0; i < ARRAY_SIZE(texts) && r == OUTBOX_OK; i++)
+		r = sqlite_text(q, (int)i + 1, arena, texts[i], err);
+	if (r != OUTBOX_OK)
+		return r;
+	was->bytes = sqlite3_column_type(q, 5) == SQLITE_NULL;
+	data = sqlite3_column_blob(q, was->bytes ? 6 : 5);
+	was->size = data ? (size_t)sqlite3_column_bytes(q, was->bytes ? 6 : 5) : 0;
+	was->data = outbox_arena_copy(arena, data ? data : "", was->size);
+	return OUTBOX_OK;
+}
+
+static int read_all(struct sqlite_store *s, const char *id, struct outbox_arena *arena,
+		    struct outbox_amendment **ret_rows, size_t *ret_count, struct outbox_error *err)
+{
+	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
+	int64_t count;
+	size_t n = 0;
+	bool row;
+	int r;
+
+	r = sqlite_number(s, SQL_AMENDED_COUNT, ARGS(ARG_TEXT(id)), 0, &count, err);
+	if (r == OUTBOX_OK)
+		r = sqlite_query(s, SQL_AMENDED_OF, ARGS(ARG_TEXT(id)), &q, err);
+	if (r != OUTBOX_OK)
+		return r;
+	*ret_rows = outbox_arena_alloc(arena, ((size_t)count + 1) * sizeof(**ret_rows));
+	if (!*ret_rows)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	while (r == OUTBOX_OK && n < (size_t)count) {
+		r = sqlite_step(s, q, &row, err);
+		if (r != OUTBOX_OK || !row)
+			break;
+		r = read_amendment(q, arena, &(*ret_rows)[n++], err);
+	}
+	*ret_count = n;
+	return r;
+}
+
+int sqlite_amendments(struct outbox_store *store, const char *id, struct outbox_arena *arena,
+		      struct outbox_amendment **ret_rows, size_t *ret_count,
+		      struct outbox_error *err)
+{
+	struct sqlite_store *s = sqlite_of(store);
+	struct outbox_amendment *rows = NULL;
+	size_t count = 0;
+	int r = sqlite_enter(s, DB_READ, err);
+
+	if (r == OUTBOX_OK)
+		r = sqlite_end(s, read_all(s, id, arena, &rows, &count, err), err);
+	if (r == OUTBOX_OK) {
+		*ret_rows = rows;
+		*ret_count = count;
+	}
+	return r;
+}
