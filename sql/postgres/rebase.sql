@@ -107,7 +107,9 @@ BEGIN
 	END IF;
 	succ.prev := coalesce(p_seen, '3:3:');
 	succ.prev_seq := p_floor;
-	succ.prev_xid := CASE WHEN p_seen IS NULL THEN '0'::xid8 ELSE pg_current_xact_id() END;
+	-- Ours is older than that of whoever published while we waited for the publishers to stop.
+	succ.prev_xid := CASE WHEN p_seen IS NULL THEN '0'::xid8 ELSE greatest(pg_current_xact_id(),
+		(SELECT m.xid FROM outbox_message m ORDER BY m.xid DESC LIMIT 1)) END;
 	succ.cur := succ.prev;
 	succ.cur_seq := p_floor;
 	succ.cur_xid := succ.prev_xid;

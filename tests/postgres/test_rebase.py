@@ -175,6 +175,26 @@ def test_an_open_publisher_is_waited_for_and_told(make, server):
     expect_good(producer.finish(), crew, 0)
 
 
+def test_published_while_it_waits(make, server):
+    """Their transactions are younger than its own, and what they published is no other history's."""
+    shop, crew, producer = make(server, LANES)
+    producer.publish(30)
+    crew.drain()
+    shop.execute("UPDATE outbox_meta SET value = '4711' WHERE name = 'cluster'")
+    with shop.connect() as db:
+        db.execute("BEGIN")
+        db.execute("INSERT INTO outbox_message (type, payload) VALUES ('open', '{}')")
+        with subprocess.Popen([BINARY, "rebase", "--store", shop.store, "--yes"]) as running:
+            until(lambda: shop.value("SELECT count(*) FROM pg_stat_activity WHERE backend_xid IS NOT NULL"
+                                     " AND query LIKE '%outbox_rebase(%'"), "it to wait for the publisher")
+            producer.publish(5)
+            db.execute("ROLLBACK")
+        assert running.returncode == 0
+    assert not rebase(shop), "a second one found something to do"
+    crew.drain()
+    expect_good(producer.finish(), crew, 0)
+
+
 # ---- a refusal stays ---------------------------------------------------------------------------------------
 
 
