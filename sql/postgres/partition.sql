@@ -272,7 +272,7 @@ CREATE OR REPLACE FUNCTION outbox_drop_partition(p_delivered timestamptz, p_thro
 	OUT messages bigint, OUT detours bigint, OUT more boolean)
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
-	cuts outbox_cut[] := outbox_cuts(p_delivered);
+	cuts outbox_cut[];
 	p record;
 	needed bigint[];
 	done bigint;
@@ -283,6 +283,7 @@ BEGIN
 	IF NOT outbox_janitor_lock(false) OR outbox_refused() IS NOT NULL THEN
 		RETURN;
 	END IF;
+	cuts := outbox_cuts(p_delivered); -- locked: a target that is not in it yet would be asked nothing
 	SELECT * INTO p FROM outbox_old_partitions(cuts, p_delivered, p_through) LIMIT 1;
 	IF NOT FOUND OR cardinality(cuts) = 0 THEN
 		RETURN;

@@ -91,3 +91,30 @@ def test_retention_and_a_dead_letter_wait_for_each_other_in_turn(make, server):
         relay.execute("COMMIT")
         thread.join()
         assert purged == [0]  # it is pending at the dead letter now
+
+
+def test_new_target_before_a_partition_goes(make, server, monkeypatch):
+    """Who wants it is asked when no other target can come any more."""
+    monkeypatch.setenv("PGOPTIONS", "-c outbox.partition=on -c outbox.partition_rows=10")
+    shop, crew, _ = make(server)
+    monkeypatch.delenv("PGOPTIONS")
+    while shop.value("SELECT outbox_tend_partitions()"):
+        pass
+    shop.execute("INSERT INTO outbox_message (type, payload) SELECT 't', '{}' FROM generate_series(1, 25)")
+    crew.drain()
+    count = shop.value("SELECT count(*) FROM outbox_message")
+    with shop.connect() as other, shop.connect() as janitor:
+        other.execute("BEGIN")
+        other.execute("LOCK TABLE outbox_lock")
+        dropped = []
+        thread = threading.Thread(target=lambda: dropped.append(janitor.execute(
+            "SELECT messages FROM outbox_drop_partition(clock_timestamp(), 9223372036854775807, 1000)").fetchone()[0]))
+        thread.start()
+        until(lambda: shop.value("SELECT count(*) FROM pg_locks WHERE NOT granted AND pid = %d" %
+                                 janitor.db.info.backend_pid), "retention to wait")
+        other.execute(PUT, ("new", False))
+        other.execute("COMMIT")
+        thread.join()
+    assert dropped == [0] and shop.value("SELECT count(*) FROM outbox_message") == count
+    shop.execute("SELECT outbox_target_drop('new', 'me', NULL, NULL)")
+    assert shop.value("SELECT messages FROM outbox_drop_partition(clock_timestamp(), 9223372036854775807, 1000)") == 10
