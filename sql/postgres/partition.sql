@@ -158,17 +158,25 @@ END $$;
 
 -- ---- dropping ----------------------------------------------------------------------------------------------
 
--- Is there a message in this stretch that the targets of these cuts still want, or whose age is not over?
+-- Is there a message in this stretch that the targets of these cuts still want, or whose age is not over? Most of a million
+-- are not meant for any of them: those are told by the routings alone, without a look at receipts.
 CREATE OR REPLACE FUNCTION outbox_is_wanted(p_low bigint, p_high bigint, p_cuts outbox_cut[], p_delivered timestamptz) RETURNS boolean
 LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 BEGIN
 	RETURN (SELECT m.created_at FROM outbox_message m WHERE m.seq >= p_low AND m.seq < p_high ORDER BY m.seq DESC LIMIT 1) >= p_delivered
-		OR EXISTS (WITH wishes AS MATERIALIZED (SELECT * FROM outbox_wishes(p_cuts) o
-				-- a dead letter's target wants none, and need not be asked about a million
-				WHERE EXISTS (SELECT FROM outbox_route r WHERE r.target = o.target AND r.types IS DISTINCT FROM ARRAY['']))
-			SELECT FROM wishes w JOIN outbox_message m
-				ON w.lane = m.slot % (SELECT value::integer FROM outbox_meta WHERE name = 'lanes')
-			WHERE m.seq >= p_low AND m.seq < p_high
+		OR EXISTS (WITH wishes AS MATERIALIZED (SELECT * FROM outbox_wishes(p_cuts))
+			SELECT FROM outbox_route r CROSS JOIN LATERAL (SELECT o AS m FROM outbox_message o
+				WHERE o.seq >= p_low AND o.seq < p_high AND (r.types IS NULL OR o.type LIKE ANY (r.types))
+					AND (r.kind IS NULL OR CASE WHEN r.kind LIKE '% %'
+						THEN outbox_kind_takes(r.kind, o.kind, o.priority, o.seq)
+						ELSE coalesce(o.kind, 'event') = r.kind END)
+					AND (NOT r.published_only OR o.published) OFFSET 0) t
+			CROSS JOIN LATERAL (SELECT (t.m).*) m
+			JOIN wishes w ON w.target = r.target
+				AND w.lane = m.slot % (SELECT value::integer FROM outbox_meta WHERE name = 'lanes')
+			WHERE r.types IS DISTINCT FROM ARRAY[''] -- a dead letter's target wants none
+				AND EXISTS (SELECT FROM wishes o WHERE o.target = r.target AND (r.version = o.version
+					OR r.version BETWEEN coalesce((o.bound).route_version, 0) AND (o.last).route_version))
 				AND NOT pg_visible_in_snapshot(m.xid, w.start)
 				AND NOT ((w.bound).n IS NOT NULL AND outbox_is_settled(m.xid, m.seq, w.bound))
 				AND outbox_concerns(m, w.target, w.bound, w.last, w.version)
@@ -207,15 +215,15 @@ LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 		OR EXISTS (SELECT FROM outbox_message m WHERE m.xid >= pg_snapshot_xmax(p_seen) AND m.seq >= p_low AND m.seq < p_high)
 $$;
 
--- The partitions that may go, oldest first: settled, and archived as far as one asked for that.
-CREATE OR REPLACE FUNCTION outbox_old_partitions(p_cuts outbox_cut[], p_delivered timestamptz, p_through bigint)
+-- The partitions that may go, oldest first, so many (NULL: all): settled, and archived as far as one asked for that.
+CREATE OR REPLACE FUNCTION outbox_old_partitions(p_cuts outbox_cut[], p_delivered timestamptz, p_through bigint, p_max integer)
 RETURNS TABLE (name text, low bigint, high bigint, seen pg_snapshot)
 LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
 	p record;
 BEGIN
 	seen := pg_current_snapshot();
-	FOR p IN SELECT * FROM outbox_partitions() o WHERE o.high - 1 <= outbox_log_end() ORDER BY o.low LOOP
+	FOR p IN SELECT * FROM outbox_partitions() o WHERE o.high - 1 <= outbox_log_end() ORDER BY o.low LIMIT p_max LOOP
 		EXIT WHEN NOT outbox_is_settled_whole(p.low, p.high, p_cuts, p_delivered) OR (p_through < p.high - 1
 			AND EXISTS (SELECT FROM outbox_message m WHERE m.seq > p_through AND m.seq < p.high));
 		name := p.name;
@@ -238,7 +246,7 @@ BEGIN
 	END IF;
 	RETURN ARRAY(SELECT u.seq FROM (SELECT unnest(seqs) AS seq
 		UNION ALL
-		(SELECT m.seq FROM outbox_old_partitions(p_cuts, p_delivered, p_through) p
+		(SELECT m.seq FROM outbox_old_partitions(p_cuts, p_delivered, p_through, NULL) p
 		CROSS JOIN LATERAL (SELECT o.seq FROM outbox_message o
 			WHERE o.seq >= p.low AND o.seq < p.high AND o.seq > p_from AND o.seq <= p_through
 			ORDER BY o.seq LIMIT p_scan) m
@@ -284,7 +292,7 @@ BEGIN
 		RETURN;
 	END IF;
 	cuts := outbox_cuts(p_delivered); -- locked: a target that is not in it yet would be asked nothing
-	SELECT * INTO p FROM outbox_old_partitions(cuts, p_delivered, p_through) LIMIT 1;
+	SELECT * INTO p FROM outbox_old_partitions(cuts, p_delivered, p_through, 1);
 	IF NOT FOUND OR cardinality(cuts) = 0 THEN
 		RETURN;
 	END IF;

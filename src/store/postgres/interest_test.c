@@ -102,6 +102,40 @@ static void a_target_without_an_interest_keeps_none(void **state)
 	assert_int_equal(place_drain(p, "part"), 0);
 }
 
+/* What it was to get by an earlier routing and has not got, it does not get any more. */
+static void a_target_that_lost_its_interest_keeps_none(void **state)
+{
+	struct place *p = *state;
+
+	place_target_of(p, "part", "t");
+	place_publish_now(p, "t", 25);
+	place_drain(p, "events");
+	place_target_of(p, "part", "zzz");
+	frozen_clock_step(&p->clock, OUTBOX_DAYS);
+	place_purge(p, OUTBOX_HOURS);
+	assert_int_equal(messages(p), 5);
+}
+
+/* A partition has a million: what is not meant for a target is told by its routing, not by receipts. */
+static void what_is_not_meant_for_it_costs_little(void **state)
+{
+	struct place *p = *state;
+
+	place_target_of(p, "part", "zzz");
+	place_publish_now(p, "t", 25);
+	place_drain(p, "events");
+	place_sql(p, "SET track_functions = 'all'");
+	place_sql(p, "BEGIN");
+	assert_int_equal(place_number(p, "SELECT outbox_is_settled_whole(1, 11, outbox_cuts('infinity'),"
+					 " 'infinity')::integer"),
+			 1);
+	assert_int_equal(
+		place_number(p, "SELECT coalesce(sum(calls), 0)::bigint FROM"
+				" pg_stat_xact_user_functions WHERE funcname = 'outbox_concerns'"),
+		0);
+	place_sql(p, "COMMIT");
+}
+
 static void a_target_keeps_the_one_it_wants(void **state)
 {
 	struct place *p = *state;
@@ -148,6 +182,8 @@ int main(void)
 		CASE(a_new_routing_waits_for_a_purge),
 		CASE(what_comes_late_is_judged_when_it_is_there),
 		PARTITIONED(a_target_without_an_interest_keeps_none),
+		PARTITIONED(a_target_that_lost_its_interest_keeps_none),
+		PARTITIONED(what_is_not_meant_for_it_costs_little),
 		PARTITIONED(a_target_keeps_the_one_it_wants),
 		PARTITIONED(nobodys_partition_goes_by_its_age),
 	};
