@@ -309,8 +309,12 @@ struct outbox_store_ops {
 	/* Optional, called when the worker has nothing else to do: checkpoints and the like. */
 	int (*tend)(struct outbox_store *store, struct outbox_error *err);
 
-	/* Optional. Repair positions that belong to another history (restored, copied, truncated), without
-	 * loss and without touching messages. say() as in check(), once per lane. */
+	/*
+	 * Optional. Repair positions that belong to another history (restored, copied, truncated, numbers given
+	 * again), without loss and without touching messages. say() as in check(), once per lane. A lane whose
+	 * position does is refused by take() and advance() with EPROTO, and stays refused until this was done:
+	 * also when what showed it is to be seen no more. Nothing is purged meanwhile.
+	 */
 	int (*rebase)(struct outbox_store *store, const struct outbox_rebase *rebase,
 		      void (*say)(void *context, int level, const char *subject, const char *text),
 		      void *context, struct outbox_error *err);

@@ -110,6 +110,6 @@ const struct command cmd_rebase = {
 	.example = "outbox rebase --store postgres://app@db/shop --dry-run\n"
 		   "outbox rebase --store postgres://app@db/shop --yes",
 	.exits = "0  done, also when no lane needed it\n10 not confirmed: nothing was changed\n"
-		 "13 this store needs no rebase, or this program cannot do it",
+		 "13 this store cannot be rebased",
 	.run = run,
 };

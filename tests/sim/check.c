@@ -225,6 +225,18 @@ void check_claim(struct sim *s, const struct outbox_advance *request,
 	}
 }
 
+void check_refusal(struct sim *s, int t, int lane, int status)
+{
+	if (status == OUTBOX_EPROTO) {
+		sim_premise(s, s->refused[t][lane] && !s->db->next ? PREMISE_REFUSED_STILL
+								   : PREMISE_LANE_REFUSED);
+		s->refused[t][lane] = true;
+	}
+	if (!status && s->refused[t][lane])
+		sim_violation(s, "refusal", "lane %d of t%d was refused and goes on by itself",
+			      lane, t);
+}
+
 void check_lost(struct sim *s, int t, int lane)
 {
 	for (size_t i = 0; i < s->n_messages; i++) {

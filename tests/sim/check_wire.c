@@ -79,7 +79,7 @@ void check_sent(struct sim *s, int t, const struct outbox_item *item)
 	d->verdict = OUTBOX_UNKNOWN; /* until something else is said */
 }
 
-/* First copies of a key arrive in the order of the log. */
+/* First copies of a key arrive in the order of the log, where its numbers are one. */
 static void check_order(struct sim *s, int t, const struct sim_message *m)
 {
 	for (size_t i = 0; i < s->n_messages && !s->unordered_writers; i++) {
@@ -87,7 +87,7 @@ static void check_order(struct sim *s, int t, const struct sim_message *m)
 		const struct sim_delivery *d = &s->deliveries[t][i];
 
 		if (e->seq >= m->seq || !e->committed || e->purged || !m->key[0] ||
-		    strcmp(e->key, m->key) != 0 || !sim_gets(s, t, e))
+		    strcmp(e->key, m->key) != 0 || !sim_gets(s, t, e) || e->again || m->again)
 			continue;
 		sim_premise(s, PREMISE_ORDERED);
 		/* one that will always be refused may be passed as soon as it was */

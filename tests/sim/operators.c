@@ -111,6 +111,59 @@ static void purge(struct sim *s)
 	check_purge(s, &purge);
 }
 
+static void say_nothing(void *context, int level, const char *subject, const char *text)
+{
+	(void)context, (void)level, (void)subject, (void)text;
+}
+
+/* With all relays stopped, as one is told to. */
+static void rebase(struct sim *s)
+{
+	const struct outbox_rebase how = { .struct_size = sizeof(how), .actor = "sim" };
+	size_t audits = s->db->n_audit;
+
+	for (int i = 0; i < s->n_relays; i++)
+		if (s->relays[i].relay)
+			relays_end(s, i, "is stopped");
+	if (s->store->ops->rebase(s->store, &how, say_nothing, NULL, NULL))
+		sim_violation(s, "operator", "cannot rebase");
+	if (s->db->n_audit == audits)
+		return; /* nothing was wrong */
+	s->audits++;
+	sim_premise(s, PREMISE_REBASED);
+	sim_say(s, "operator rebases");
+	for (int t = 0; t < s->n_targets; t++) {
+		memset(s->refused[t], 0, sizeof(s->refused[t]));
+		if (sim_db_target(s, t))
+			look_who_holds(s, t);
+	}
+	check_states(s, BY_OPERATOR);
+}
+
+static bool counter_happens(struct sim *s, enum sim_fault fault, uint64_t draw, int percent)
+{
+	if (draw % 100 >= (uint64_t)percent || s->healing || !s->enabled[fault] ||
+	    (s->skip && s->skip[fault] == '1'))
+		return false;
+	s->totals->faults[fault]++;
+	return true;
+}
+
+void operators_number(struct sim *s)
+{
+	uint64_t draw = s->past.base.next(&s->past.base), to = s->past.base.next(&s->past.base);
+	int64_t last = memory_log_last(s->db);
+
+	if (counter_happens(s, FAULT_COUNTER_SET, draw, 4)) {
+		/* somebody may put it right, before or after anything was published */
+		last = to % 3 ? (int64_t)(to / 3 % (uint64_t)(last + 1)) : last;
+		memory_db_set_counter(s->db, last);
+		sim_say(s, "the log's counter is set to %d", (int)last);
+	}
+	if (!s->depth && counter_happens(s, FAULT_OPERATOR_REBASE, draw / 100, 1))
+		rebase(s);
+}
+
 void operators_act(struct sim *s)
 {
 	if (sim_fault(s, FAULT_OPERATOR_REQUEUE))
@@ -127,6 +180,7 @@ void operators_act(struct sim *s)
 
 void operators_heal(struct sim *s)
 {
+	rebase(s);
 	for (int t = 0; t < s->n_targets; t++) {
 		char target[3] = { 't', (char)('0' + t), '\0' };
 

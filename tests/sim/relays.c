@@ -100,6 +100,14 @@ static bool has_left(struct sim *s, const struct sim_relay *r)
 	return true;
 }
 
+static bool refuses(const struct sim *s, int t)
+{
+	for (int lane = 0; lane < s->lanes; lane++)
+		if (s->refused[t][lane])
+			return true;
+	return false;
+}
+
 /*
  * A drained relay has left nothing unsettled before its time was over, and holds nothing: but for lanes
  * without a claim when the store cannot be reached, whose leases end by themselves.
@@ -112,6 +120,8 @@ static void check_left(struct sim *s, int place)
 	for (int t = 0; t < s->n_targets; t++) {
 		const struct worker *w = r->workers[t];
 
+		if (refuses(s, t))
+			continue; /* what was in flight there cannot be settled */
 		if (early && w->n_lanes && w->store)
 			sim_violation(s, "drain",
 				      "relay-%d left its lanes before its time was over", place);

@@ -21,8 +21,10 @@ static void choose_world(struct sim *s)
 
 	for (int i = 0; i < FAULT_CONFIRM_FIRST; i++)
 		s->enabled[i] = sim_chance(s, chance);
-	for (int i = FAULT_CONFIRM_FIRST; i < SIM_N_FAULTS; i++)
+	for (int i = FAULT_CONFIRM_FIRST; i < FAULT_COUNTER_FIRST; i++)
 		s->enabled[i] = wire_pick(s, 100) < (uint64_t)chance;
+	for (int i = FAULT_COUNTER_FIRST; i < SIM_N_FAULTS; i++)
+		s->enabled[i] = s->past.base.next(&s->past.base) % 100 < (uint64_t)chance;
 	s->percent = between(s, 3, 25);
 	s->lanes = 1 << between(s, 0, 2);
 	s->n_relays = between(s, 1, SIM_RELAYS);
@@ -111,6 +113,7 @@ void sim_act(struct sim *s)
 	uint64_t what = sim_pick(s, 100);
 
 	s->events++;
+	operators_number(s);
 	if (what < 60) {
 		if (!relays_step(s))
 			pass_time(s);
@@ -219,6 +222,7 @@ bool sim_run(struct sim *s, uint64_t seed, struct sim_totals *totals)
 	s->hash = 14695981039346656037u;
 	random_init(&s->random, seed);
 	random_init(&s->wire, ~seed);
+	random_init(&s->past, seed * 2654435761u + 1);
 	random_init(&s->paths, seed * 3 + 1);
 	frozen_clock_init(&s->clock, START);
 	s->start_mono = sim_mono(s);

@@ -70,7 +70,10 @@
 	X(CONFIRM_LATE, "confirm comes after the deadline, in the next batch")   \
 	X(CONFIRM_SLOW, "others work between two confirms")                      \
 	X(CONFIRM_REPEATED, "confirm comes twice")                               \
-	X(CONFIRM_UNKNOWN, "confirm for what was never sent")
+	X(CONFIRM_UNKNOWN, "confirm for what was never sent")                    \
+	/* numbers; these draw from another stream */                            \
+	X(COUNTER_SET, "the log's counter is set")                               \
+	X(OPERATOR_REBASE, "operator rebases")
 
 enum sim_fault {
 #define X(name, text) FAULT_##name,
@@ -80,6 +83,7 @@ enum sim_fault {
 };
 
 #define FAULT_CONFIRM_FIRST FAULT_CONFIRM_REORDERED
+#define FAULT_COUNTER_FIRST FAULT_COUNTER_SET
 
 /* Premises of the invariants: each must be seen, or the proof is empty. */
 #define SIM_PREMISES(X)                                                                    \
@@ -105,7 +109,11 @@ enum sim_fault {
 	X(REFUSED, "an operator was refused because a message is being sent")              \
 	X(DRAINED, "a relay drained with messages in flight")                              \
 	X(POISON_FAILED, "a poison message failed in the end")                             \
-	X(WON_ONCE, "two operators requeued one delivery and one won")
+	X(WON_ONCE, "two operators requeued one delivery and one won")                     \
+	X(NUMBERED_AGAIN, "a message got a number that another one had")                   \
+	X(LANE_REFUSED, "a lane was refused, since its position and the log do not agree") \
+	X(REFUSED_STILL, "a lane was refused again when the counter had come past it")     \
+	X(REBASED, "lanes were rebased")
 
 enum sim_premise {
 #define X(name, text) PREMISE_##name,
@@ -133,6 +141,7 @@ struct sim_message {
 	outbox_time event_time, due_at, expires_at;
 	outbox_time published_at; /* store time */
 	bool committed, rolled_back, purged;
+	bool again;    /* its number was another one's before */
 	bool unpassed; /* before a purge: a target that does not get it has not passed it either */
 	const char *type;
 	int slot;
@@ -194,6 +203,7 @@ struct sim_broker {
 struct sim {
 	uint64_t seed, hash;
 	struct random_state random;
+	struct random_state past;  /* for the log's counter: likewise */
 	struct random_state wire;  /* for confirms: a seed without them is what it was before */
 	struct random_state paths; /* for routes, likewise */
 	struct frozen_clock clock; /* the store's and the relays'; jumps move wall only */
@@ -227,6 +237,7 @@ struct sim {
 	enum { GETS_ALL, GETS_SOME, GETS_NOTHING } gets[SIM_TARGETS];
 	struct sim_ghost ghosts[SIM_GHOSTS];
 	bool paused[SIM_TARGETS];
+	bool refused[SIM_TARGETS][4]; /* a lane: until it is rebased */
 	int64_t holders[SIM_TARGETS][4]; /* token of each lane's last receipt, as its owners were told */
 	size_t audits;
 	int depth; /* of interludes */
@@ -293,6 +304,8 @@ void relays_trouble(struct sim *sim);     /* crash, stop, go on, drain, start */
 struct sim_relay *relays_find(struct sim *sim, const char *owner);
 
 void operators_act(struct sim *sim);
+/* Set the log's counter, or rebase what is refused since somebody did. */
+void operators_number(struct sim *sim);
 void operators_heal(struct sim *sim);
 
 extern const struct outbox_store_ops sim_store_ops;
@@ -321,6 +334,8 @@ void check_claim(struct sim *sim, const struct outbox_advance *request,
 /* A relay puts this on the wire; and the broker keeps it. */
 void check_sent(struct sim *sim, int target, const struct outbox_item *item);
 void check_accepted(struct sim *sim, int target, const struct outbox_item *item);
+/* What the store said to who works on a lane: once it is refused it stays so until it is rebased. */
+void check_refusal(struct sim *sim, int target, int lane, int status);
 /* The lane got a new owner: what was confirmed there and not settled may come again. */
 void check_lost(struct sim *sim, int target, int lane);
 void check_before_purge(struct sim *sim);

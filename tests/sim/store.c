@@ -148,6 +148,7 @@ static int sim_take(struct outbox_store *base, const char *target, int lane, con
 	if (!again)
 		note_alone(s, t, &sim_db_target(s, t)->lanes[lane]);
 	r = store->inner->ops->take(store->inner, target, lane, owner, new_token, ret_head, err);
+	check_refusal(s, t, lane, r);
 	if (!r && !again) {
 		s->holders[t][lane] = new_token;
 		check_lost(s, t, lane);
@@ -170,9 +171,10 @@ static int apply(struct sim *s, struct outbox_store *inner, const struct outbox_
 	bool mine = request->token == *holder, again = request->new_token == *holder;
 
 	s->again = again;
-	if (mine)
+	if (mine && !memory_lane_is_refused(s->db, &sim_db_target(s, t)->lanes[request->lane]))
 		check_settlement(s, request);
 	r = inner->ops->advance(inner, request, arena, ret_claim, err);
+	check_refusal(s, t, request->lane, r);
 	if (!r && !mine && !again)
 		sim_violation(s, "fence", "%s settled lane %d of %s, which is not its own",
 			      request->owner, request->lane, request->target);

@@ -90,7 +90,8 @@ void sim_premise(struct sim *s, enum sim_premise premise)
 
 struct sim_message *sim_message(struct sim *s, int64_t seq)
 {
-	for (size_t i = 0; i < s->n_messages; i++)
+	/* the last one that has this number: those before it are gone */
+	for (size_t i = s->n_messages; i-- > 0;)
 		if (s->messages[i].seq == seq)
 			return &s->messages[i];
 	return NULL;

@@ -45,6 +45,7 @@ static void publish(struct sim *s, struct sim_writer *w)
 	struct outbox_message message = OUTBOX_MESSAGE_INIT;
 	struct outbox_error err = OUTBOX_ERROR_INIT;
 	uint64_t key = sim_pick(s, (uint64_t)s->n_keys + 1);
+	int64_t last;
 
 	memset(m, 0, sizeof(*m));
 	if (key)
@@ -63,10 +64,14 @@ static void publish(struct sim *s, struct sim_writer *w)
 	message.event_time = m->event_time;
 	message.due_at = m->due_at;
 	message.expires_at = m->expires_at;
+	last = memory_log_last(s->db);
 	if (memory_tx_publish(w->tx, &message, &m->seq, &err)) {
 		sim_violation(s, "publish", "%s", err.message);
 		return;
 	}
+	m->again = m->seq <= last;
+	if (m->again)
+		sim_premise(s, PREMISE_NUMBERED_AGAIN);
 	snprintf(m->id, sizeof(m->id), "%s", memory_log_row(s->db, m->seq)->m.id);
 	m->slot = slot_of(m->key[0] ? m->key : m->id);
 	for (int t = 0; t < s->n_targets; t++)

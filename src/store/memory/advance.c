@@ -106,20 +106,24 @@ int memory_advance(struct memory_store *s, const struct outbox_advance *request,
 	const struct memory_receipt *last;
 	struct memory_target *target;
 	struct memory_lane *lane;
+	bool ours, done;
 	int status = memory_lane_get(s->db, request->target, request->lane, &target, &lane, err);
 
 	if (status)
 		return status;
 	last = memory_receipt_last(lane);
-	if (last->n == request->n && last->token == request->token) {
+	ours = last->n == request->n && last->token == request->token;
+	done = last->n == request->n + 1 && last->token == request->new_token;
+	if (!ours && !done)
+		return fenced(request, last, err);
+	status = memory_lane_check(s->db, request->target, request->lane, lane, err);
+	if (!status && ours)
 		status = memory_settle_check(lane, request, err);
-		if (!status)
-			status = settle_and_claim(s, target, request, arena, &claim, err);
-	} else if (last->n == request->n + 1 && last->token == request->new_token) {
+	if (!status && ours) {
+		status = settle_and_claim(s, target, request, arena, &claim, err);
+	} else if (!status) {
 		claim_size(target, lane, request, &claim);
 		status = claim_again(s->db, target, request->lane, arena, &claim, err);
-	} else {
-		status = fenced(request, last, err);
 	}
 	if (status)
 		return status;

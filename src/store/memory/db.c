@@ -119,6 +119,8 @@ void memory_db_clear(struct memory_db *db)
 	db->base += (int64_t)db->n_rows; /* numbers are never given twice */
 	db->n_rows = 0;
 	db->n_gone = 0;
+	db->next = 0;
+	db->n_again = 0;
 	db->count = 0;
 	memset(db->ids, 0, MEMORY_BUCKETS * sizeof(*db->ids));
 

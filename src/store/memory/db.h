@@ -39,6 +39,7 @@ struct memory_message {
 	outbox_time created_at;
 	int slot;
 	int64_t committed;       /* the how-manieth commit; 0: not yet */
+	bool again;              /* its number was given before */
 	struct outbox_message m; /* strings and payload are behind this struct, in one block */
 	struct memory_message *next_id;
 	struct memory_amended *amended; /* what it was before, oldest first; amend.c */
@@ -115,6 +116,7 @@ struct memory_lane {
 	int64_t low;     /* rows up to here need no look any more */
 	int64_t read_to; /* how far the log was read at the last receipt */
 	size_t n_caution;
+	bool refused; /* until it is rebased */
 	struct memory_detour *first, *last;
 };
 
@@ -173,6 +175,8 @@ struct memory_db {
 	size_t n_gone;               /* leading rows that are NULL */
 	int64_t base;                /* seq of rows[0] */
 	int64_t visible;             /* the highest committed seq ever */
+	int64_t next;                /* the counter was set back to it; 0: behind all rows */
+	size_t n_again;              /* rows whose number was given before */
 	int64_t commits, count;      /* of messages: ever, and those that are there */
 	struct memory_message **ids; /* MEMORY_BUCKETS */
 	struct memory_interned **interned;
@@ -232,6 +236,16 @@ void memory_log_trim(struct memory_db *db);
 /* False: the arena is full. */
 bool memory_log_read(const struct memory_db *db, const struct memory_message *row, bool payload,
 		     struct outbox_arena *arena, struct outbox_claimed *ret_message);
+
+/* ---- rebase.c: numbers that are given again ------------------------------------------------- */
+
+/* The number that the next row gets. */
+int64_t memory_log_next(struct memory_db *db);
+bool memory_any_refused(const struct memory_db *db);
+bool memory_lane_is_refused(const struct memory_db *db, const struct memory_lane *lane);
+/* EPROTO, and from then on until it is rebased. */
+int memory_lane_check(const struct memory_db *db, const char *target, int number,
+		      struct memory_lane *lane, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /* ---- target.c ------------------------------------------------------------------------------ */
 
@@ -368,5 +382,8 @@ int memory_stats(struct memory_store *s, struct outbox_arena *arena, struct outb
 		 struct outbox_error *err);
 int memory_purge(struct memory_store *s, const struct outbox_purge *purge,
 		 struct outbox_purged *ret_purged, struct outbox_error *err);
+int memory_rebase(struct memory_store *s, const struct outbox_rebase *rebase,
+		  void (*say)(void *context, int level, const char *subject, const char *text),
+		  void *context, struct outbox_error *err);
 
 #endif

@@ -124,9 +124,17 @@ struct memory_message *memory_log_insert(struct memory_db *db, const struct outb
 	row->next_id = *bucket;
 	*bucket = row;
 
-	db->rows = memory_grow(db->rows, db->n_rows, &db->cap_rows, sizeof(struct memory_message *));
-	row->seq = db->base + (int64_t)db->n_rows;
-	db->rows[db->n_rows++] = row;
+	row->seq = memory_log_next(db);
+	row->again = row->seq <= memory_log_last(db);
+	db->n_again += row->again;
+	if (!row->again) {
+		db->rows = memory_grow(db->rows, db->n_rows, &db->cap_rows,
+				       sizeof(struct memory_message *));
+		db->n_rows++;
+	}
+	db->rows[row->seq - db->base] = row;
+	if ((size_t)(row->seq - db->base) < db->n_gone)
+		db->n_gone = (size_t)(row->seq - db->base);
 	for (size_t i = 0; i < db->n_targets; i++)
 		memory_target_reserve(db->targets[i], db->n_rows);
 	return row;
@@ -149,6 +157,7 @@ void memory_log_remove(struct memory_db *db, struct memory_message *row)
 	*at = row->next_id;
 	if (row->committed)
 		db->count--;
+	db->n_again -= row->again;
 	db->rows[row->seq - db->base] = NULL;
 	memory_log_free(row);
 }

@@ -51,6 +51,10 @@ void memory_db_set_fault(struct memory_db *db, memory_fault_fn fault, void *cont
 /* Pretend that the schema has this version. */
 void memory_db_set_schema(struct memory_db *db, int version);
 
+/* Set the log's counter: the next message gets the first free number behind `last`, also one that another
+ * message had. Every lane is refused from then on until it is rebased. */
+void memory_db_set_counter(struct memory_db *db, int64_t last);
+
 /* ---- an application's own transactions ----------------------------------------------------- */
 
 struct memory_tx *memory_tx_begin(struct memory_db *db);

@@ -179,6 +179,13 @@ static int op_purge(struct outbox_store *store, const struct outbox_purge *purge
 	RUN("purge", true, memory_purge(s, purge, ret_purged, err));
 }
 
+static int op_rebase(struct outbox_store *store, const struct outbox_rebase *rebase,
+		     void (*say)(void *context, int level, const char *subject, const char *text),
+		     void *context, struct outbox_error *err)
+{
+	RUN("rebase", true, memory_rebase(s, rebase, say, context, err));
+}
+
 static int op_purgeable(struct outbox_store *store, const struct outbox_purge *purge,
 			int64_t after_seq, struct outbox_arena *arena,
 			struct outbox_claimed **ret_messages, size_t *ret_count,
@@ -250,6 +257,7 @@ const struct outbox_store_ops memory_store_ops = {
 	.audit = op_audit,
 	.stats = op_stats,
 	.purge = op_purge,
+	.rebase = op_rebase,
 	.purgeable = op_purgeable,
 	.redact = op_redact,
 	.keys = op_keys,

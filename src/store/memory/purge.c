@@ -122,7 +122,15 @@ int memory_purge(struct memory_store *s, const struct outbox_purge *purge,
 	int64_t limit = purge->limit ? (int64_t)purge->limit : LIMIT_DEFAULT;
 	outbox_time before = memory_now(s) - OUTBOX_MINUTES;
 
-	(void)err;
+	/* What is settled of a number that was given again is another message's. */
+	if (memory_any_refused(db)) {
+		*ret_purged = purged;
+		return !purge->actor
+			       ? OUTBOX_OK
+			       : outbox_fail(err, OUTBOX_ECONFLICT,
+					     "nothing is removed while relays refuse a lane: the "
+					     "log's counter was set back; run: outbox rebase");
+	}
 	if (purge->delivered_before < before)
 		before = purge->delivered_before;
 	for (size_t i = db->n_gone; db->n_targets && i < db->n_rows; i++) {

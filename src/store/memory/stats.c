@@ -120,6 +120,9 @@ static bool target_stats(const struct memory_db *db, const struct memory_target 
 			.lease_until = lane->lease_until,
 			.receipts = memory_receipt_last(lane)->n,
 			.takeovers = lane->takeovers,
+			.refused = memory_lane_is_refused(db, lane)
+					   ? "the log's counter was set back; run: outbox rebase"
+					   : NULL,
 		};
 		if (!stats.lanes[i].owner != !lane->owner)
 			return false;

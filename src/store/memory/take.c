@@ -79,6 +79,9 @@ int memory_take(struct memory_store *s, const char *target_name, int lane_number
 		return outbox_fail(err, OUTBOX_EFENCED, "lane %d of \"%s\" is leased to %s",
 				   lane_number, target_name, lane->owner ? lane->owner : "nobody");
 
+	status = memory_lane_check(s->db, target_name, lane_number, lane, err);
+	if (status)
+		return status;
 	in_flight = (int64_t)lane->n_claim;
 	last = memory_receipt_last(lane);
 	if (!last->take || last->token != new_token)
