@@ -9,9 +9,11 @@
 #include "relay/archive.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #define READ_PAGE 500
 #define PURGE_PAGE 5000
+#define SLICE 50000 /* of what an archive has, in one go */
 
 struct values {
 	outbox_time delivered_before, failed_before;
@@ -36,6 +38,8 @@ struct purge {
 	struct archive *archive; /* NULL: only count */
 	sigset_t signals;        /* blocked: looked at between pages */
 	int64_t found;           /* messages read for the archive or the count */
+	int64_t *archived; /* their places in the log: these go, and nothing that became old meanwhile */
+	size_t capacity;
 	struct outbox_purged removed;
 	bool no_target;
 };
@@ -52,6 +56,28 @@ static int interrupted(struct purge *purge, struct outbox_error *err)
 	purge->cli->exit = EXIT_SIGNAL + number;
 	return outbox_fail(err, OUTBOX_ECONFLICT, "interrupted; messages purged: %lld",
 			   (long long)purge->removed.messages);
+}
+
+static int add_to_archive(struct purge *purge, const struct outbox_claimed *messages, size_t n,
+			  struct outbox_error *err)
+{
+	size_t count = (size_t)purge->found;
+	int r = OUTBOX_OK;
+
+	if (count + n > purge->capacity) {
+		size_t capacity = 2 * (count + n);
+		int64_t *archived = realloc(purge->archived, capacity * sizeof(*archived));
+
+		if (!archived)
+			return outbox_fail(err, OUTBOX_ENOMEM, "out of memory; nothing was purged");
+		purge->archived = archived;
+		purge->capacity = capacity;
+	}
+	for (size_t i = 0; !r && i < n; i++) {
+		purge->archived[count + i] = messages[i].seq;
+		r = archive_add(purge->archive, &messages[i], err);
+	}
+	return r;
 }
 
 /* Read every message that would go, into the archive or just past. */
@@ -78,8 +104,8 @@ static int read_all(struct purge *purge, struct outbox_error *err)
 		if (r || n == 0)
 			break;
 		r = interrupted(purge, err);
-		for (size_t i = 0; !r && purge->archive && i < n; i++)
-			r = archive_add(purge->archive, &messages[i], err);
+		if (!r && purge->archive)
+			r = add_to_archive(purge, messages, n, err);
 		if (r)
 			break;
 		seq = messages[n - 1].seq;
@@ -87,20 +113,16 @@ static int read_all(struct purge *purge, struct outbox_error *err)
 		progress_show(&progress, purge->found);
 	}
 	progress_end(&progress);
-	/* exactly what was read goes, nothing that became old meanwhile */
-	purge->request.through_seq = seq;
 	return r;
 }
 
-static int remove_all(struct purge *purge, struct outbox_error *err)
+/* One request in as many calls as it takes. */
+static int remove_some(struct purge *purge, struct progress *progress, struct outbox_error *err)
 {
 	struct cli *cli = purge->cli;
 	struct outbox_purged one = { .more = true };
-	struct progress progress;
 	int r = OUTBOX_OK;
 
-	purge->request.limit = PURGE_PAGE;
-	progress_start(&progress, "purged", purge->found);
 	while (one.more && r == OUTBOX_OK) {
 		r = cli->store->ops->purge(cli->store, &purge->request, &one, err);
 		if (r)
@@ -109,11 +131,32 @@ static int remove_all(struct purge *purge, struct outbox_error *err)
 		purge->removed.failed += one.failed;
 		purge->removed.receipts += one.receipts;
 		purge->removed.detours += one.detours;
-		progress_show(&progress, purge->removed.messages);
+		progress_show(progress, purge->removed.messages);
 		if (one.more)
 			r = interrupted(purge, err);
 	}
+	return r;
+}
+
+static int remove_all(struct purge *purge, struct outbox_error *err)
+{
+	size_t count = purge->archived ? (size_t)purge->found : 0, at = 0;
+	struct progress progress;
+	int r = OUTBOX_OK;
+
+	purge->request.limit = PURGE_PAGE;
+	progress_start(&progress, "purged", purge->found);
+	do {
+		if (purge->archived) {
+			purge->request.only = purge->archived + at;
+			purge->request.n_only = count - at < SLICE ? count - at : SLICE;
+			at += purge->request.n_only;
+			purge->request.through_seq = purge->archived[at - 1];
+		}
+		r = remove_some(purge, &progress, err);
+	} while (r == OUTBOX_OK && at < count);
 	progress_end(&progress);
+	purge->request.only = NULL;
 	return r;
 }
 
@@ -213,6 +256,7 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 		r = archive_all(&purge, given->archive, err);
 	if (r == OUTBOX_OK && !given->dry_run && (!given->archive || purge.found > 0))
 		r = remove_all(&purge, err);
+	free(purge.archived);
 	return r ? r : tell(&purge, given, err);
 }
 

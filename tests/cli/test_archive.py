@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """relay.archive: what a relay's own retention removes is archived first."""
 import json
+import pathlib
+import re
 import subprocess
 
 from shell import end, until
@@ -51,6 +53,22 @@ def test_retention_archives_what_it_removes(bare):
     first = sorted((bare.folder / "old").glob("*.jsonl.zst"))[0]
     bare.run("replay", first, "--target", "ev", "--to", "file:again", "--yes")
     assert bare.lines("again")
+
+
+def test_the_configuration_of_the_readme_purges(bare):
+    readme = (pathlib.Path(__file__).parents[2] / "README.md").read_text()
+    text = re.search(r"```yaml\n(# outbox.yaml\n.*?)^admin:", readme, re.S | re.M).group(1)
+    text = re.sub(r'store: "[^"]*"\n *password: .*', f'store: "{bare.url}"', text)
+    text = re.sub(r'to: "(?:amqp|redis)[^"]*"', 'to: "file:out.jsonl"', text)
+    (bare.folder / "outbox.yaml").write_text(text + "relay: {retain_delivered: 100ms, purge_interval: 100ms}\n")
+    bare.run("init")
+    for kind in ("order.placed", "stock.low"):
+        bare.run("publish", "--type", kind, "--data", "{}")
+    relay = bare.start("relay", "--config", "outbox.yaml")
+    try:
+        until(lambda: len(bare.lines()) == 2 and messages(bare) == 0, "retention")
+    finally:
+        end(relay)
 
 
 def test_a_crash_archives_twice_and_loses_nothing(bare):
