@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bugs for run-bugs to plant: what it is, the file in sql/postgres, its text, and what takes its place."""
+"""Bugs for run-bugs to plant: what it is, the file in sql/postgres, its text, what takes its place, and the test that
+looks for it, if it is not the file's own."""
 
 BUGS = [
     # ---- the window
@@ -26,9 +27,6 @@ BUGS = [
     ("late transactions: only the first", "window.sql",
      "FROM young y WHERE y.xid IS NOT NULL\n	)\n", "FROM young y WHERE false\n	)\n"),
     # ---- what is read in which order
-    ("the end of the log read before the snapshot", "advance.sql",
-     "	fresh := pg_current_snapshot();\n	fresh_seq := outbox_log_end();\n",
-     "	fresh_seq := outbox_log_end();\n	fresh := pg_current_snapshot();\n"),
     ("the transaction number read before the end of the log", "advance.sql",
      "	fresh_seq := outbox_log_end();\n	PERFORM outbox_lock_lane(p_target, p_lane);\n",
      "	PERFORM outbox_lock_lane(p_target, p_lane);\n	fresh_seq := outbox_log_end();\n"),
@@ -121,6 +119,27 @@ BUGS = [
      "WHEN (NOT pg_try_advisory_xact_lock_shared(%s))", "WHEN (%s IS NOT NULL)"),
     ("publishers who share nothing", "bell.sql",
      "pg_try_advisory_xact_lock_shared(%s)", "pg_try_advisory_xact_lock_shared(%s + 1)"),
+    # ---- positions of another history
+    ("a refusal is not noted", "lane.sql",
+     "AND l.refused IS NULL AND f.fault IS NOT NULL", "AND l.refused IS NULL AND false", "history"),
+    ("who has the lane does not mind the note", "advance.sql",
+     "IF fault IS NOT NULL OR there <> v.lanes THEN", "IF there <> v.lanes THEN", "history"),
+    ("who takes the lane does not mind the note", "lane.sql",
+     "coalesce((SELECT l.refused FROM outbox_lane l WHERE l.target = (p).target AND l.lane = (p).lane),", "coalesce(", "history"),
+    ("history is looked at when a lane is taken, and not again", "advance.sql",
+     "			PERFORM outbox_check_window(succ);\n", "", "history"),
+    ("history is looked at when a window opens, and never before", "lane.sql",
+     "		outbox_window_fault(p, (p).prev_seq, (p).prev_xid, p_look),\n		CASE WHEN (p).cur_seq > (p).prev_seq",
+     "		CASE WHEN false", "history"),
+    ("another server's transactions settle what is above the position", "window.sql",
+     "		AND pg_visible_in_snapshot(m.xid, outbox_stretch.cur)\n",
+     "		AND NOT pg_visible_in_snapshot(m.xid, outbox_stretch.prev) AND pg_visible_in_snapshot(m.xid, outbox_stretch.cur)\n",
+     "history"),
+    ("a rebase forgets what has an old number", "rebase.sql",
+     "AND (p_foreign OR NOT outbox_is_settled(m.xid, m.seq, last))", "AND m.seq > outbox_highest(last)", "history"),
+    ("a rebase leaves the lanes refused", "rebase.sql",
+     "UPDATE outbox_lane SET refused = NULL, refused_at = NULL WHERE target = last.target AND lane = last.lane AND refused IS NOT NULL;",
+     "NULL;", "history"),
     # ---- retention
     ("an idle lane holds everything back", "purge.sql",
      "AND outbox_concerns(m, w.target, w.bound, w.last, w.version) AS wanted", "AS wanted"),
