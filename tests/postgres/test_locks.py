@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Retention beside those who read: who waits for whom, and what happens to who did not."""
+import subprocess
 import threading
 
 import psycopg2
 import pytest
-from kit import until
+from kit import BINARY, until
 
 PURGE = "SELECT messages FROM outbox_purge(clock_timestamp(), NULL, 9223372036854775807, 0, 5000, NULL, NULL)"
 PUT = "SELECT outbox_target_put(?, 'all', '{}', NULL, false, false, ?, 1, 77, NULL)"
@@ -118,3 +119,30 @@ def test_new_target_before_a_partition_goes(make, server, monkeypatch):
     assert dropped == [0] and shop.value("SELECT count(*) FROM outbox_message") == count
     shop.execute("SELECT outbox_target_drop('new', 'me', NULL, NULL)")
     assert shop.value("SELECT messages FROM outbox_drop_partition(clock_timestamp(), 9223372036854775807, 1000)") == 10
+
+
+@pytest.mark.parametrize("partition", ["none", "auto"])
+def test_what_is_not_in_the_archive_stays(make, server, monkeypatch, tmp_path, partition):
+    """A message that is nobody's, old and committed when the archive was complete."""
+    if partition == "auto":
+        monkeypatch.setenv("PGOPTIONS", "-c outbox.partition=on -c outbox.partition_rows=10")
+    shop, crew, _ = make(server)
+    monkeypatch.delenv("PGOPTIONS", raising=False)
+    while partition == "auto" and shop.value("SELECT outbox_tend_partitions()"):
+        pass
+    with shop.connect() as late, shop.connect() as gate:
+        late.execute("BEGIN")
+        late.execute("INSERT INTO outbox_message (id, type, payload) VALUES ('late', 'x', '{}')")
+        shop.execute("INSERT INTO outbox_message (type, payload) SELECT 't', '{}' FROM generate_series(1, 25)")
+        crew.drain()
+        shop.execute("UPDATE outbox_route SET types = '{t}'")  # as if it had been so from the beginning
+        gate.execute("BEGIN")
+        gate.execute("LOCK TABLE outbox_lock")  # between the archive and what goes
+        command = [BINARY, "purge", "--store", shop.store, "--delivered-before", "0s", "--archive", tmp_path / "a.jsonl.zst"]
+        with subprocess.Popen(command) as running:
+            until(lambda: shop.value("SELECT count(*) FROM pg_locks WHERE NOT granted"), "the purge to wait")
+            late.execute("COMMIT")
+            gate.execute("ROLLBACK")
+        assert running.returncode == 0
+    assert shop.value("SELECT count(*) FROM outbox_message WHERE id = 'late'") == 1
+    assert shop.value("SELECT count(*) FROM outbox_message") < 10
