@@ -173,7 +173,7 @@ BEGIN
 	END IF;
 	IF NOT p_dry THEN
 		PERFORM outbox_janitor_lock(true);
-		FOR name IN SELECT o.name FROM outbox_target o ORDER BY o.name LOOP
+		FOR name IN SELECT o.name FROM outbox_target o ORDER BY outbox_dead_depth(o.name) DESC, o.name LOOP -- see dead.sql
 			PERFORM outbox_lock_lane(name, -2);
 			PERFORM outbox_lock_lane(name, -1);
 			PERFORM outbox_lock_lanes(name);

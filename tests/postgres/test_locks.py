@@ -94,6 +94,35 @@ def test_retention_and_a_dead_letter_wait_for_each_other_in_turn(make, server):
         assert purged == [0]  # it is pending at the dead letter now
 
 
+def test_a_rebase_and_a_dead_letter_wait_for_each_other_in_turn(make, server):
+    """A settlement has its lane and wants that of its dead letter, while a rebase takes all of them."""
+    shop, _, _ = make(server)
+    put = "SELECT outbox_target_put(?, 'all', '{}', NULL, false, false, false, 1, 77, NULL, NULL, ?)"
+    with shop.connect() as db, shop.connect() as operator, shop.connect() as relay:
+        db.execute(put, ("dead", None))
+        db.execute(put, ("orders", "dead"))
+        relay.execute("BEGIN")
+        relay.execute("SELECT outbox_lock_lane('orders', 0)")
+        failed = []
+
+        def rebase():
+            try:
+                operator.execute("SELECT outbox_rebase(false, false, 'me', 78, NULL)")
+            except psycopg2.Error as error:
+                failed.append(error)
+
+        thread = threading.Thread(target=rebase)
+        thread.start()
+        until(lambda: db.execute("SELECT count(*) FROM pg_locks WHERE NOT granted AND pid = ?",
+                                 (operator.db.info.backend_pid,)).fetchone()[0], "the rebase to wait")
+        try:
+            relay.execute("SELECT outbox_lock_lane('dead', 0)")
+        finally:
+            relay.execute("ROLLBACK")
+            thread.join()
+        assert not failed
+
+
 def test_new_target_before_a_partition_goes(make, server, monkeypatch):
     """Who wants it is asked when no other target can come any more."""
     monkeypatch.setenv("PGOPTIONS", "-c outbox.partition=on -c outbox.partition_rows=10")
