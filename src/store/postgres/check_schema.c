@@ -256,9 +256,10 @@ int check_positions(const struct checking *c, struct outbox_error *err)
 			  "refuse to run; outbox rebase --dry-run says what to do",
 			  pg_peek(meta, 0, 1), pg_peek(meta, 0, 0));
 	if (!foreign && PQntuples(rows) > 0)
-		check_say(c, WRONG, "positions", "%d lane%s refused by relays; %.350s --dry-run",
+		check_say(c, WRONG, "positions", "%d lane%s refused by relays; %.350s%s",
 			  PQntuples(rows), PQntuples(rows) == 1 ? " is" : "s are",
-			  pg_peek(rows, 0, 0));
+			  pg_peek(rows, 0, 0),
+			  strstr(pg_peek(rows, 0, 0), "run: outbox rebase") ? " --dry-run" : "");
 	if (pg_int(meta, 0, 2) == 0)
 		check_say(c, NOTE, "targets",
 			  "none is registered: messages wait, and nothing is purged");
