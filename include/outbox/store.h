@@ -57,6 +57,10 @@ struct outbox_init_options {
 	bool dry_run; /* upgrade only: say what would be done, change nothing */
 	bool partition; /* the log in partitions that retention drops whole; new ones only */
 	int doorbell;   /* publishers wake a sleeping relay: 1 on, -1 off, 0 as it is (new: off) */
+	/* of script() alone */
+	int from;   /* what leads from this schema to the newest; 0: a new one */
+	bool brief; /* with from: only what changes tables, types and indexes, for people to read */
+	bool drop;  /* what removes it all */
 };
 
 #define OUTBOX_INIT_OPTIONS_INIT OUTBOX_SIZED(struct outbox_init_options)
@@ -75,6 +79,7 @@ struct outbox_store_info {
 	int program_version; /* the newest this program knows */
 	int lanes;
 	char elsewhere[64]; /* schema_version 0: the schema that has an outbox; "": none is known */
+	char schema[64];    /* of the database, that it is in; "": there are none */
 };
 
 /* ---- the lane's log of receipts ------------------------------------------------------------ */
@@ -331,8 +336,8 @@ struct outbox_store_ops {
 	int (*awake)(struct outbox_store *store, struct outbox_error *err);
 
 	/*
-	 * Optional. What init() would run, as SQL for people who run their own migrations: a whole script
-	 * with comments. Needs no store. schema NULL: where the session that runs it puts new tables. The
+	 * Optional. What init() would run, or upgrade() or drop(), as SQL for people who run their own migrations: a
+	 * whole script with comments. Needs no store. schema NULL: where the session that runs it puts new tables. The
 	 * caller frees ret_sql.
 	 */
 	int (*script)(const struct outbox_init_options *options, const char *schema, char **ret_sql,

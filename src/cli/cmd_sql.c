@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "cli/cli.h"
 #include "cli/json_out.h"
+#include "cli/message_options.h"
 #include "cli/store_url.h"
 #include "store/store.h"
 
@@ -13,7 +14,8 @@
 struct values {
 	int64_t lanes;
 	const char *schema, *partition;
-	bool doorbell;
+	bool doorbell, drop;
+	int64_t from;
 };
 
 static const struct option options[] = {
@@ -25,6 +27,10 @@ static const struct option options[] = {
 	       "PostgreSQL: auto: the log in partitions (default: none)"),
 	OPTION("doorbell", OPTION_FLAG, struct values, doorbell, NULL,
 	       "PostgreSQL: publishers wake a sleeping relay"),
+	OPTION_RANGE("from", struct values, from, 1, 1000000,
+		     "what leads from this schema version to the newest: what outbox upgrade runs"),
+	OPTION("drop", OPTION_FLAG, struct values, drop, NULL,
+	       "what removes the outbox with every message in it: what outbox drop runs"),
 };
 
 /* The driver of this name or URL scheme that has a script; ret_known lists those for the remedy. */
@@ -45,12 +51,32 @@ static const struct outbox_store_ops *find(const char *name, struct buf *known)
 	return found;
 }
 
+/* What goes with what, and with which driver. */
+static int check(const struct values *given, const struct outbox_store_ops *ops, bool partition,
+		 struct outbox_error *err)
+{
+	bool of_a_new_one = given->lanes || given->partition || given->doorbell;
+
+	if ((given->doorbell || partition) && strcmp(ops->name, "postgres") != 0)
+		return outbox_fail(err, OUTBOX_EINVAL, "--%s: %s has none; leave it out",
+				   given->doorbell ? "doorbell" : "partition", ops->name);
+	if (given->from && given->drop)
+		return outbox_fail(err, OUTBOX_EINVAL, "--from, --drop: give one of them");
+	if (of_a_new_one && (given->from || given->drop))
+		return outbox_fail(err, OUTBOX_EINVAL,
+				   "--%s: nothing but --schema goes with it; leave the others out",
+				   given->drop ? "drop" : "from");
+	return OUTBOX_OK;
+}
+
 static int run(struct cli *cli, void *values, struct outbox_error *err)
 {
 	const struct values *given = values;
 	struct outbox_init_options how = { .struct_size = sizeof(how),
 					   .lanes = (int)given->lanes,
-					   .doorbell = given->doorbell ? 1 : 0 };
+					   .doorbell = given->doorbell ? 1 : 0,
+					   .from = (int)given->from,
+					   .drop = given->drop };
 	_cleanup_(buf_deinit) struct buf known = BUF_INIT(200);
 	_cleanup_(cleanup_free) char *sql = NULL;
 	const struct outbox_store_ops *ops = find(cli->words[0], &known);
@@ -62,10 +88,12 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 				   text_shown(shown, sizeof(shown), cli->words[0]), buf_str(&known));
 	if (given->partition && store_partition(given->partition, &how.partition, err))
 		return OUTBOX_EINVAL;
-	if ((given->doorbell || how.partition) && strcmp(ops->name, "postgres") != 0)
-		return outbox_fail(err, OUTBOX_EINVAL, "--%s: %s has none; leave it out",
-				   given->doorbell ? "doorbell" : "partition", ops->name);
+	r = check(given, ops, how.partition, err);
+	if (r)
+		return r;
 	r = ops->script(&how, given->schema, &sql, err);
+	if (r == OUTBOX_EINVAL)
+		error_names_option(options, ARRAY_SIZE(options), err);
 	if (r)
 		return r;
 	if (cli->json)
@@ -78,15 +106,16 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 const struct command cmd_sql = {
 	.name = "sql",
 	.group = GROUP_SETUP,
-	.summary = "print the schema, for people who run their own migrations",
+	.summary = "print the schema, or an upgrade, for people who run their own migrations",
 	.words = "postgres|sqlite",
 	.min_words = 1,
 	.max_words = 1,
 	.options = options,
 	.n_options = ARRAY_SIZE(options),
 	.values_size = sizeof(struct values),
-	.about = "Prints what outbox init runs, as one commented script; connects to nothing. What it makes is what init makes, so that a relay, doctor and upgrade work with it.",
+	.about = "Prints what outbox init runs, as one commented script; connects to nothing. What it makes is what init makes, so that a relay, doctor and upgrade work with it. With --from N it is what outbox upgrade runs on an outbox of schema N (outbox upgrade --check tells N), and refuses to run on another; with --drop what outbox drop runs.",
 	.example = "outbox sql sqlite | sqlite3 -bail app.db\n"
+		   "outbox sql sqlite --from 2 > migrations/0042_outbox.sql\n"
 		   "outbox sql postgres --schema app | psql -v ON_ERROR_STOP=1 -d shop",
 	.exits = "0  printed",
 	.run = run,

@@ -2,30 +2,74 @@
 #include "cli/cli.h"
 #include "cli/json_out.h"
 #include "cli/sources.h"
+#include "store/store.h"
 
 #include <stdio.h>
 
 struct values {
-	bool check;
+	bool check, sql;
 };
 
 static const struct option options[] = {
 	OPTION("check", OPTION_FLAG, struct values, check, NULL,
-	       "only say what would change; exit status 2 when something would"),
+	       "only say what would change, and what would be run; exit status 2 when something would"),
+	OPTION("sql", OPTION_FLAG, struct values, sql, NULL,
+	       "with --check: the whole script that would be run, and nothing else"),
 };
 
-static void tell(const struct cli *cli, const char *name, int from, bool check)
+/* The script that leads from there to here, or what changes tables in it. */
+static int read_script(const struct cli *cli, int from, bool brief, char **ret_sql,
+		       struct outbox_error *err)
+{
+	const struct outbox_init_options how = { .struct_size = sizeof(how),
+						 .from = from,
+						 .brief = brief };
+	const char *schema = cli->info.schema;
+
+	if (!STORE_HAS(cli->store, script))
+		return outbox_fail(err, OUTBOX_ENOTSUP, "this store has no SQL to show");
+	return cli->store->ops->script(&how, *schema ? schema : NULL, ret_sql, err);
+}
+
+static int tell_changes(const struct cli *cli, const char *name, int from, struct outbox_error *err)
+{
+	_cleanup_(cleanup_free) char *sql = NULL;
+	int r = read_script(cli, from, true, &sql, err);
+
+	if (r)
+		return r;
+	printf("%s: would be upgraded from schema %d to %d; nothing was changed. It would make all\n"
+	       "functions, views and triggers anew, and run, in one transaction:\n"
+	       "%s\n"
+	       "Run:\n"
+	       "  outbox upgrade%s\n"
+	       "or by your own migrations what this prints:\n"
+	       "  outbox upgrade --check --sql%s\n",
+	       name, from, cli->info.program_version, sql, cli->store_option, cli->store_option);
+	return OUTBOX_OK;
+}
+
+static int tell(const struct cli *cli, const char *name, int from, bool check,
+		struct outbox_error *err)
 {
 	int to = cli->info.program_version;
 
 	if (from == to)
 		printf("%s: schema %d is this program's; nothing to do\n", name, from);
 	else if (check)
-		printf("%s: would be upgraded from schema %d to %d; nothing was changed. Run:\n"
-		       "  outbox upgrade%s\n",
-		       name, from, to, cli->store_option);
+		return tell_changes(cli, name, from, err);
 	else
 		printf("%s: upgraded from schema %d to %d\n", name, from, to);
+	return OUTBOX_OK;
+}
+
+static json_t *as_json(const struct cli *cli, int from, bool check, const char *sql)
+{
+	bool due = from != cli->info.program_version;
+
+	return json_pack("{s:o, s:i, s:i, s:b, s:b, s:o*}", "store", json_text(cli->info.name),
+			 "from", from, "to", cli->info.program_version, "changed", !check && due,
+			 "due", check && due, "sql", sql ? json_text(sql) : NULL);
 }
 
 static int upgrade(struct cli *cli, const char *source, void *values, json_t **ret_json,
@@ -33,30 +77,38 @@ static int upgrade(struct cli *cli, const char *source, void *values, json_t **r
 {
 	const struct values *given = values;
 	struct outbox_init_options how = { .struct_size = sizeof(how), .dry_run = given->check };
+	_cleanup_(cleanup_free) char *sql = NULL;
 	bool due;
 	int from, r;
 
 	r = cli_open(cli, OPEN_ANY, err);
+	if (r == OUTBOX_OK)
+		r = cli->store->ops->upgrade(cli->store, &how, &from, err);
 	if (r)
 		return r;
-	r = cli->store->ops->upgrade(cli->store, &how, &from, err);
-	if (r)
-		return r;
-	due = from != cli->info.program_version;
-	if (given->check && due && !cli->exit)
+	due = given->check && from != cli->info.program_version;
+	if (due && !cli->exit)
 		cli->exit = EXIT_DUE;
+	if (due && (given->sql || cli->json))
+		r = read_script(cli, from, false, &sql, err);
+	if (r)
+		return r;
 	if (cli->json)
-		*ret_json =
-			json_pack("{s:o, s:i, s:i, s:b, s:b}", "store", json_text(cli->info.name),
-				  "from", from, "to", cli->info.program_version, "changed",
-				  !given->check && due, "due", given->check && due);
+		*ret_json = as_json(cli, from, given->check, sql);
+	else if (given->sql)
+		fputs(sql ? sql : "", stdout);
 	else
-		tell(cli, cli->n_sources > 1 ? source : cli->info.name, from, given->check);
-	return OUTBOX_OK;
+		r = tell(cli, cli->n_sources > 1 ? source : cli->info.name, from, given->check, err);
+	return r;
 }
 
 static int run(struct cli *cli, void *values, struct outbox_error *err)
 {
+	const struct values *given = values;
+
+	if (given->sql && !given->check)
+		return outbox_fail(err, OUTBOX_EINVAL,
+				   "--sql: goes with --check, which changes nothing");
 	return sources_each(cli, upgrade, values, false, err);
 }
 
@@ -69,7 +121,8 @@ const struct command cmd_upgrade = {
 	.n_options = ARRAY_SIZE(options),
 	.values_size = sizeof(struct values),
 	.about = "With --config and without --source all sources are upgraded, one after the other; one that cannot be is told, and the others are.",
-	.example = "outbox upgrade --store sqlite:app.db --check",
+	.example = "outbox upgrade --store sqlite:app.db --check\n"
+		   "outbox upgrade --store postgres://app@db/shop --check --sql > outbox.sql",
 	.exits = "0  the schema is this program's\n2  with --check: an upgrade is due\n"
 		 "7  there is no outbox, or its schema is newer than this program",
 	.run = run,

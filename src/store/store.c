@@ -117,6 +117,27 @@ int store_cursor_parse(const char *cursor, int64_t *ret_seq, char *ret_target,
 			   text_shown(shown, sizeof(shown), cursor));
 }
 
+int store_script_check(const struct outbox_init_options *options, int newest,
+		       struct outbox_error *err)
+{
+	if (options->from < 0 || options->from > newest)
+		return outbox_fail(err, OUTBOX_EINVAL,
+				   "from: there is no schema %d; this program knows 1 to %d",
+				   options->from, newest);
+	if (options->from == newest)
+		return outbox_fail(err, OUTBOX_EINVAL,
+				   "from: schema %d is this program's; there is nothing to run",
+				   newest);
+	return OUTBOX_OK;
+}
+
+const char *store_script_body(const char *sql)
+{
+	const char *end = strstr(sql, "\n\n");
+
+	return end ? end + 1 : sql;
+}
+
 int store_no_message(const char *id, struct outbox_error *err)
 {
 	char shown[96];

@@ -49,6 +49,13 @@ char *store_cursor_after(const struct outbox_delivery *last, struct outbox_arena
 int store_cursor_parse(const char *cursor, int64_t *ret_seq, char *ret_target,
 		       struct outbox_error *err) OUTBOX_MUSTCHECK;
 
+/* EINVAL unless script() can be asked for this: from lies before the newest. */
+int store_script_check(const struct outbox_init_options *options, int newest,
+		       struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/* A file of the schema without what it says of itself: behind its first paragraph. */
+const char *store_script_body(const char *sql);
+
 /* ---- corrections: amend.c ------------------------------------------------------------------ */
 
 /* EINVAL: no reason. For drivers. */

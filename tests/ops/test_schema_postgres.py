@@ -133,6 +133,42 @@ def test_new_and_upgraded_are_the_same(shop, roles, kind):
     assert not differ
 
 
+def psql(shop, *args, text=None):
+    done = subprocess.run(["psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", *map(str, args)], input=text, env=shop.env, capture_output=True,
+                          text=True, check=False)
+    return done.returncode, done.stderr
+
+
+def schema_two(shop):
+    """As the program of version 2 left it, as far as it holds data."""
+    before(shop).run("init", "--lanes", "2")
+    assert psql(shop, "-f", SQL / "message.sql", "-f", SQL / "v2.sql")[0] == 0
+    shop.sql("REVOKE ALL ON FUNCTION outbox_message_tombstone FROM PUBLIC; UPDATE outbox_meta SET value = '2' WHERE name = 'schema'")
+
+
+def test_what_sql_prints_is_what_an_upgrade_runs(shop):
+    new, one, two, checked = shop(), shop(), shop(), shop()
+    new.run("init", "--lanes", "2")
+    for made in (one, checked):
+        before(made).run("init", "--lanes", "2")
+    schema_two(two)
+    told = checked.run("upgrade", "--check", code=2, people=False).out
+    assert "CREATE TABLE outbox_amended" in told and "dead_letter" in told and "outbox upgrade --check --sql" in told
+    script = checked.run("upgrade", "--check", "--sql", code=2, people=False).out
+    assert checked.run("upgrade", "--check", "--json", code=2).json["sql"] == script
+    for made, text in ((one, one.run("sql", "postgres", "--from", "1", people=False).out), (two, two.run("sql", "postgres", "--from", "2", people=False).out),
+                       (checked, script)):
+        assert psql(made, text=text) == (0, "")
+        assert described(made) == described(new)
+    code, err = psql(two, text=two.run("sql", "postgres", "--from", "1", people=False).out)
+    assert code == 3 and "this leads from outbox schema 1 on, and here is 3; nothing was changed" in err
+    assert not new.run("upgrade", "--check", "--sql").out
+    code, err = psql(two, text=two.run("sql", "postgres", "--drop", people=False).out)
+    assert (code, err) == (0, "")
+    assert not [line for line in two.sql("SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace"
+                                         " UNION ALL SELECT proname FROM pg_proc WHERE pronamespace = 'public'::regnamespace")]
+
+
 def waiting(shop, count):
     """Until so many sessions wait for a lock."""
     until(lambda: shop.sql("SELECT count(DISTINCT pid) FROM pg_locks WHERE NOT granted") >= [(count,)], f"{count} to wait")
@@ -156,7 +192,7 @@ def upgrade_beside(made, meanwhile):
 def test_who_reads_a_view_meanwhile_waits_and_goes_on(shop):
     made = shop()
     before(made).run("init")
-    made.run("upgrade", "--check", code=2)
+    made.run("upgrade", "--check", code=2, people=False)
 
     def read(pool):
         reader = pool.submit(made.sql, "SELECT FROM outbox_backlog")

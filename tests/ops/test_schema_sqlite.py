@@ -2,6 +2,7 @@
 """SQLite: a new database and one that the version before made are the same after an upgrade, and stay readable."""
 import hashlib
 import pathlib
+import subprocess
 
 import pytest
 
@@ -51,6 +52,35 @@ def test_new_and_upgraded_are_the_same(tmp_path):
     assert {at: (wanted.get(at), found.get(at)) for at in {*wanted, *found} if wanted.get(at) != found.get(at)} == {}
     upgraded.run("upgrade")
     assert outline(upgraded) == wanted
+
+
+def sqlite3(shop, text):
+    done = subprocess.run(["sqlite3", "-bail", "app.db"], input=text, cwd=shop.folder, capture_output=True, text=True, check=False)
+    return done.returncode, done.stderr
+
+
+def test_what_sql_prints_is_what_an_upgrade_runs(tmp_path):
+    new, one, two = (shop_in(tmp_path / name) for name in ("new", "one", "two"))
+    new.run("init")
+    for made in (one, two):
+        before(made).run("init")
+    with two.db() as db:  # as the program of version 2 left it, as far as it holds data
+        db.executescript((SQL / "v2.sql").read_text() + "UPDATE outbox_meta SET value = 2 WHERE name = 'schema'")
+    told = one.run("upgrade", "--check", code=2, people=False).out
+    assert "CREATE TABLE outbox_amended" in told and "CREATE TABLE outbox_band" in told and "--check --sql" in told
+    script = one.run("sql", "sqlite", "--from", "1", people=False).out
+    assert one.run("upgrade", "--check", "--sql", code=2, people=False).out == script
+    assert one.run("upgrade", "--check", "--json", code=2).json["sql"] == script
+    for made, text in ((one, script), (two, two.run("sql", "sqlite", "--from", "2", people=False).out)):
+        assert sqlite3(made, text) == (0, "")
+        assert outline(made) == outline(new)
+    code, err = sqlite3(one, script)
+    assert code and "this is for an outbox of schema 1" in err
+    assert outline(one) == outline(new)
+    assert not new.run("upgrade", "--check", "--sql").out
+    assert sqlite3(one, one.run("sql", "sqlite", "--drop", people=False).out) == (0, "")
+    with one.db() as db:
+        assert not db.execute("SELECT name FROM sqlite_master WHERE name LIKE 'outbox%'").fetchall()
 
 
 def test_doctor_asks_for_what_is_missing_and_an_upgrade_makes_it(tmp_path):

@@ -74,9 +74,31 @@ static void list_created(struct buf *out, const char *script, int which)
 	}
 }
 
-int pg_drop(struct outbox_store *store, struct outbox_error *err)
+void pg_drop_script(struct buf *out, const char *quoted)
 {
 	_cleanup_(buf_deinit) struct buf made = BUF_INIT(PG_SCRIPT_MAX);
+
+	pg_schema_script(&made, quoted, 0, NULL);
+	buf_text(out, "BEGIN ISOLATION LEVEL READ COMMITTED;\n"
+		      "SET LOCAL client_min_messages = warning;\n");
+	if (quoted)
+		buf_printf(out, "SET LOCAL search_path = %s, pg_temp;\n", quoted);
+	buf_text(out, "DO $outbox$\n"
+		      "DECLARE\n"
+		      "\tkind text;\n"
+		      "\tname text;\n"
+		      "\tkinds text[] := ARRAY[");
+	list_created(out, buf_str(&made), 0);
+	buf_text(out, "];\n\tnames text[] := ARRAY[");
+	list_created(out, buf_str(&made), 1);
+	buf_text(out, "];\n");
+	buf_text(out, drop_sql);
+	buf_text(out, "COMMIT;\n");
+	out->failed |= made.failed;
+}
+
+int pg_drop(struct outbox_store *store, struct outbox_error *err)
+{
 	_cleanup_(buf_deinit) struct buf drop = BUF_INIT(PG_SCRIPT_MAX);
 	struct pg_store *s = pg_of(store);
 	struct outbox_store_info info;
@@ -86,24 +108,8 @@ int pg_drop(struct outbox_store *store, struct outbox_error *err)
 	r = pg_info(store, &info, err);
 	if (r != OUTBOX_OK || !info.schema_version)
 		return r;
-	pg_schema_script(&made, s->quoted, 0, NULL);
-	buf_printf(&drop,
-		   "BEGIN ISOLATION LEVEL READ COMMITTED;\n"
-		   "SET LOCAL client_min_messages = warning;\n"
-		   "SET LOCAL search_path = %s, pg_temp;\n"
-		   "DO $outbox$\n"
-		   "DECLARE\n"
-		   "\tkind text;\n"
-		   "\tname text;\n"
-		   "\tkinds text[] := ARRAY[",
-		   s->quoted);
-	list_created(&drop, buf_str(&made), 0);
-	buf_text(&drop, "];\n\tnames text[] := ARRAY[");
-	list_created(&drop, buf_str(&made), 1);
-	buf_text(&drop, "];\n");
-	buf_text(&drop, drop_sql);
-	buf_text(&drop, "COMMIT;\n");
-	if (made.failed || drop.failed)
+	pg_drop_script(&drop, s->quoted);
+	if (drop.failed)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	s->ready = false;
 	return pg_script(s, buf_str(&drop), err);

@@ -319,6 +319,7 @@ int pg_info(struct outbox_store *store, struct outbox_store_info *ret_info, stru
 	info.schema_version = v.schema;
 	info.lanes = v.lanes;
 	snprintf(info.elsewhere, sizeof(info.elsewhere), "%s", v.elsewhere);
+	snprintf(info.schema, sizeof(info.schema), "%s", s->schema);
 	*ret_info = info;
 	return OUTBOX_OK;
 }

@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "store/postgres/ops.h"
 #include "store/postgres/schema.h"
+#include "store/store.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,8 +59,21 @@ static const char about[] =
 	"-- outbox_meta at the end are how a relay knows this schema; without them it refuses to run.\n"
 	"-- No superuser and no extension is needed. `outbox doctor` looks at the result.\n\n";
 
-/* Functions keep the search_path that they were made with: exactly our schema, temporary tables last. */
-static void set_path(struct buf *out, const char *quoted)
+static const char about_upgrade[] =
+	"-- The outbox's schema for PostgreSQL, from version %d to version %d: what `outbox upgrade` runs, for\n"
+	"-- people who run their own migrations. Run it once and whole, as the role that owns the outbox, which\n"
+	"-- is in the first schema of the session's search_path or in the one that --schema named:\n"
+	"--\n"
+	"--     outbox sql postgres --from %d | psql -v ON_ERROR_STOP=1 -d shop\n"
+	"--\n"
+	"-- Relays of the version before go on working beside it. A tool that opens the transaction itself: take\n"
+	"-- out BEGIN and COMMIT and nothing else.\n\n";
+
+static const char about_drop[] =
+	"-- Removes the outbox from a PostgreSQL database, with every message in it, delivered or not: what\n"
+	"-- `outbox drop` runs. What is not the outbox's stays; what depends on it is named, and nothing is done.\n\n";
+
+void pg_set_path(struct buf *out, const char *quoted)
 {
 	char tag[160] = "$outbox$";
 
@@ -113,6 +127,32 @@ static void begin_with(struct buf *out, const struct outbox_init_options *option
 		buf_text(out, "DO $outbox$ BEGIN PERFORM outbox_doorbell(true); END $outbox$;\n");
 }
 
+/* The file was made for one version: in another it would fail half-way at best. */
+static void be_at(struct buf *out, int from)
+{
+	buf_printf(out,
+		   "DO $outbox$\n"
+		   "DECLARE\n"
+		   "\tis_at text := 'none';\n"
+		   "BEGIN\n"
+		   "\tIF to_regclass('outbox_meta') IS NOT NULL THEN\n"
+		   "\t\tSELECT value INTO is_at FROM outbox_meta WHERE name = 'schema';\n"
+		   "\tEND IF;\n"
+		   "\tIF is_at IS DISTINCT FROM '%d' THEN\n"
+		   "\t\tRAISE EXCEPTION 'this leads from outbox schema %d on, and here is %%; nothing was changed', is_at\n"
+		   "\t\t\tUSING ERRCODE = 'OB002';\n"
+		   "\tEND IF;\n"
+		   "END $outbox$;\n",
+		   from, from);
+}
+
+void pg_schema_changes(struct buf *out, int from)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(migrations); i++)
+		if (migrations[i].version > from)
+			buf_text(out, store_script_body(migrations[i].sql));
+}
+
 void pg_schema_script(struct buf *out, const char *quoted, int from,
 		      const struct outbox_init_options *options)
 {
@@ -124,11 +164,13 @@ void pg_schema_script(struct buf *out, const char *quoted, int from,
 		      "DO $outbox$ BEGIN\n"
 		      "\tPERFORM pg_advisory_xact_lock(hashtextextended('outbox init', 0));\n"
 		      "END $outbox$;\n");
-	set_path(out, quoted);
+	pg_set_path(out, quoted);
 	if (!from && options && options->partition)
 		buf_text(out, "SET LOCAL outbox.partition = 'on';\n");
-	if (from)
+	if (from) {
+		be_at(out, from);
 		buf_text(out, postgres_upgrade_sql);
+	}
 	buf_char(out, '\n');
 	buf_text(out, postgres_before_sql);
 	for (size_t i = 0; i < ARRAY_SIZE(migrations); i++) {
@@ -155,13 +197,25 @@ int pg_script_text(const struct outbox_init_options *options, const char *schema
 	struct pg_store named = { 0 };
 	int r;
 
+	if (options && (r = store_script_check(options, pg_newest(), err)) != OUTBOX_OK)
+		return r;
 	if (schema) {
 		r = pg_schema_name(&named, schema, err);
 		if (r != OUTBOX_OK)
 			return r;
 	}
-	buf_printf(&out, about, pg_newest());
-	pg_schema_script(&out, schema ? named.quoted : NULL, 0, options);
+	if (options && options->drop) {
+		buf_text(&out, about_drop);
+		pg_drop_script(&out, schema ? named.quoted : NULL);
+	} else if (options && options->brief) {
+		pg_schema_changes(&out, options->from);
+	} else if (options && options->from) {
+		buf_printf(&out, about_upgrade, options->from, pg_newest(), options->from);
+		pg_schema_script(&out, schema ? named.quoted : NULL, options->from, NULL);
+	} else {
+		buf_printf(&out, about, pg_newest());
+		pg_schema_script(&out, schema ? named.quoted : NULL, 0, options);
+	}
 	if (out.failed)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	*ret_sql = out.data;

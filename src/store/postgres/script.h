@@ -20,4 +20,13 @@ int pg_newest(void);
 void pg_schema_script(struct buf *out, const char *quoted, int from,
 		      const struct outbox_init_options *options);
 
+/* The part of it that changes tables, types and indexes. */
+void pg_schema_changes(struct buf *out, int from);
+
+/* Functions that are made now keep this search_path: our schema alone, temporary tables last. */
+void pg_set_path(struct buf *out, const char *quoted);
+
+/* What removes all that a whole script makes, in one transaction. quoted as above. reset.c */
+void pg_drop_script(struct buf *out, const char *quoted);
+
 #endif

@@ -26,7 +26,7 @@ const char sqlite_drop_code_sql[] = "DROP VIEW IF EXISTS outbox_backlog;"
 				    "DROP TRIGGER IF EXISTS outbox_message_immutable;"
 				    "DROP TRIGGER IF EXISTS outbox_message_insert;";
 
-static const char drop_tables_sql[] = "DROP TABLE IF EXISTS outbox_amended;"
+const char sqlite_drop_tables_sql[] = "DROP TABLE IF EXISTS outbox_amended;"
 				      "DROP TABLE IF EXISTS outbox_audit;"
 				      "DROP TABLE IF EXISTS outbox_detour;"
 				      "DROP TABLE IF EXISTS outbox_receipt;"
@@ -50,7 +50,7 @@ int sqlite_drop(struct outbox_store *store, struct outbox_error *err)
 		return r;
 	r = sqlite_script(s->db, sqlite_drop_code_sql, "drop", err);
 	if (r == OUTBOX_OK)
-		r = sqlite_script(s->db, drop_tables_sql, "drop", err);
+		r = sqlite_script(s->db, sqlite_drop_tables_sql, "drop", err);
 	r = sqlite_end(s, r, err);
 	if (r == OUTBOX_OK)
 		s->ready = false;

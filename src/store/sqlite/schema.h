@@ -38,6 +38,8 @@ int sqlite_schema_version(struct sqlite_store *s, struct sqlite_version *ret_ver
 
 /* Removes every view and trigger that any version has had. */
 extern const char sqlite_drop_code_sql[];
+/* And every table. */
+extern const char sqlite_drop_tables_sql[];
 
 /* init and upgrade with migrations handed in, for tests. */
 int sqlite_schema_init(struct sqlite_store *s, const struct sqlite_migrations *migrations,
