@@ -398,7 +398,11 @@ DECLARE
 	seqs bigint[];
 	found record;
 	after bigint := p_after;
+	refused text := CASE WHEN p_after = 0 THEN outbox_refused() END; -- once is enough: purge() asks again
 BEGIN
+	IF refused IS NOT NULL THEN
+		RAISE EXCEPTION 'nothing is removed while relays refuse a lane: %', refused USING ERRCODE = 'OB002';
+	END IF;
 	IF cardinality(cuts) = 0 THEN
 		RETURN;
 	END IF;

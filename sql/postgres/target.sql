@@ -148,6 +148,9 @@ BEGIN
 	IF NOT rerouted AND known.hold = p_hold AND known.unordered = p_unordered THEN
 		RETURN known.version;
 	END IF;
+	IF rerouted THEN
+		PERFORM outbox_janitor_lock(true); -- held, unless somebody changed the routing after outbox_route_lock() looked
+	END IF;
 	PERFORM outbox_lock_lanes(p_target);
 	new_version := known.version + rerouted::integer;
 	UPDATE outbox_target SET version = new_version, route = p_route, hold = p_hold, unordered = p_unordered

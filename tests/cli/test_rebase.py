@@ -45,6 +45,7 @@ def expect_refused(shop, names):
     assert REFUSED in shop.run("status").out.replace("\n  ", " ")
     assert REFUSED in doctor(shop)
     assert REFUSED in shop.run("purge", "--delivered-before", "0s", code=None).err
+    assert REFUSED in shop.run("purge", "--delivered-before", "0s", "--dry-run", code=None).err
     listed = shop.run("list", "--json", "--limit", "1000").json["deliveries"]
     assert [(one["id"], one["state"]) for one in listed if one["id"] in names] == [(name, "pending") for name in names]
     with shop.db() as db:
