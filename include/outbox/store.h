@@ -387,6 +387,11 @@ struct outbox_store_ops {
 	int (*amendments)(struct outbox_store *store, const char *id, struct outbox_arena *arena,
 			  struct outbox_amendment **ret_rows, size_t *ret_count,
 			  struct outbox_error *err);
+
+	/* Optional. Would target_put() refuse this target without a start: is it new, and were messages delivered here
+	 * before? */
+	int (*wants_start)(struct outbox_store *store, const char *target, bool *ret_wants,
+			   struct outbox_error *err);
 };
 
 /* Embed as first member of the driver's struct. open() sets ops. */

@@ -47,6 +47,13 @@ LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 				WHERE f.target = l.target AND f.lane = l.lane AND f.n = 1), 0)))
 $$;
 
+-- Must a target say where it starts? If it is new, and messages were delivered here.
+CREATE OR REPLACE FUNCTION outbox_wants_start(p_target text) RETURNS boolean
+LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
+	SELECT NOT EXISTS (SELECT FROM outbox_target WHERE name = p_target)
+		AND (outbox_has_settled(NULL) OR EXISTS (SELECT FROM outbox_meta WHERE name = 'settled'))
+$$;
+
 -- A lane that begins at a snapshot, with receipt number p_n.
 CREATE OR REPLACE FUNCTION outbox_start_lane(p_target text, p_lane integer, p_n bigint, p_version bigint, p_token bigint,
 	p_start pg_snapshot, p_seq bigint, p_xid xid8, p_now timestamptz) RETURNS void
@@ -89,7 +96,7 @@ DECLARE
 	begin_xid xid8 := '0';
 	new_version bigint := 1 + coalesce((SELECT max(version) FROM outbox_route WHERE target = p_target), 0);
 BEGIN
-	IF p_start = 0 AND (outbox_has_settled(NULL) OR EXISTS (SELECT FROM outbox_meta WHERE name = 'settled')) THEN
+	IF p_start = 0 AND outbox_wants_start(p_target) THEN
 		RAISE EXCEPTION 'it is new, and messages were already delivered here: say where it starts, oldest or now'
 			USING ERRCODE = 'OB006';
 	ELSIF p_start = 2 THEN

@@ -80,25 +80,6 @@ static void tell_start(const struct source *s, const struct outbox_relay_config 
 	journal(EVENT_RELAY_START, ABOUT_SOURCE(s->name), "%s", buf_str(&line));
 }
 
-/* The library says what is missing; here is how it is given. */
-static void add_remedy(const struct source *s, struct outbox_error *err)
-{
-	struct outbox_error found = *err;
-	const char *end = found.message + strcspn(found.message + 1, "\"") + 1;
-
-	if (!strstr(found.message, "where it starts") || *end != '"')
-		return;
-	if (daemon_file(s->daemon)) {
-		outbox_fail_native(err, found.status, found.native,
-				   "%.300s: write start: oldest or start: now", found.message);
-		return;
-	}
-	end++;
-	outbox_fail_native(err, found.status, found.native,
-			   "%.300s: --start %.*s=oldest or --start %.*s=now", found.message,
-			   (int)strcspn(end, "\""), end, (int)strcspn(end, "\""), end);
-}
-
 static bool is_outage(int status)
 {
 	return status == OUTBOX_ECONN || status == OUTBOX_ETIMEDOUT || status == OUTBOX_EBUSY ||
@@ -122,7 +103,6 @@ static void note_trouble(struct source *s, struct outbox_error *err, outbox_time
 	char wait[DURATION_TEXT_MAX];
 	bool news;
 
-	add_remedy(s, err);
 	if (runs)
 		outbox_wrap(err, "the relay goes on as before the reload");
 	hide_secrets_in(err->message, sizeof(err->message));

@@ -14,11 +14,19 @@
 
 struct config_values {
 	struct list sets;
+	bool connect;
 };
 
-static const struct option options[] = {
-	OPTION("set", OPTION_LIST, struct config_values, sets, "KEY=VALUE",
-	       "over the file and the environment: --set targets.events.batch=100"),
+#define OPTION_SET                                                          \
+	OPTION("set", OPTION_LIST, struct config_values, sets, "KEY=VALUE", \
+	       "over the file and the environment: --set targets.events.batch=100")
+
+static const struct option options[] = { OPTION_SET };
+
+static const struct option check_options[] = {
+	OPTION_SET,
+	OPTION("connect", OPTION_FLAG, struct config_values, connect, NULL,
+	       "ask the databases, too: is there an outbox, does every new target say where it starts"),
 };
 
 static const struct column columns[] = {
@@ -59,6 +67,8 @@ static int run_check(struct cli *cli, void *values, struct outbox_error *err)
 	if (!problems)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	r = config_check(file_of(cli), &given->sets, &config, problems, err);
+	if (r == OUTBOX_OK && given->connect)
+		r = configure_connect(config, problems, err);
 	problems_tell(problems);
 	if (cli->json)
 		return check_json(cli, problems, r, err);
@@ -146,11 +156,12 @@ const struct command cmd_config_check = {
 	.summary = "find every mistake in a configuration file",
 	.words = "[FILE]",
 	.max_words = 1,
-	.options = options,
-	.n_options = ARRAY_SIZE(options),
+	.options = check_options,
+	.n_options = ARRAY_SIZE(check_options),
 	.values_size = sizeof(struct config_values),
-	.about = "FILE is OUTBOX_CONFIG, else outbox.yaml, where none is named. The environment and --set are checked with it, and so are the files that secrets come from. Nothing is connected to. Each mistake is a line on stderr with its place; at most 20 are told.",
-	.example = "outbox config check outbox.yaml\noutbox config check --set relay.batch=100",
+	.about = "FILE is OUTBOX_CONFIG, else outbox.yaml, where none is named. The environment and --set are checked with it, and so are the files that secrets come from. Nothing is connected to, unless --connect says so; nothing is written. Each mistake is a line on stderr with its place; at most 20 are told.",
+	.example =
+		"outbox config check outbox.yaml\noutbox config check --connect\noutbox config check --set relay.batch=100",
 	.exits = "0  good\n2  mistakes, or the file cannot be read\n3  there is no such file",
 	.run = run_check,
 };

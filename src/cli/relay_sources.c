@@ -59,31 +59,6 @@ static int start_up(struct outbox_relay **ret_relay, const struct outbox_relay_c
 	return r;
 }
 
-/* The library says what is missing; here is how it is given on the command line or in the file. */
-static int name_start_option(const struct relay_setup *setup, int r, struct outbox_error *err)
-{
-	struct outbox_error found = *err;
-	char prefix[OUTBOX_TARGET_NAME_MAX + 16];
-
-	for (size_t i = 0; r == OUTBOX_ECONFIG && i < setup->config.n_targets; i++) {
-		const struct outbox_target_config *target = &setup->config.targets[i];
-
-		snprintf(prefix, sizeof(prefix), "target \"%s\"", target->name);
-		if (target->start != OUTBOX_START_UNSET ||
-		    strncmp(found.message, prefix, strlen(prefix)) != 0 ||
-		    !strstr(found.message, "where it starts"))
-			continue;
-		if (setup->file)
-			return outbox_fail_native(err, r, found.native,
-						  "%.300s: write start: oldest or start: now",
-						  found.message);
-		return outbox_fail_native(err, r, found.native,
-					  "%.300s: --start %s=oldest or --start %s=now",
-					  found.message, target->name, target->name);
-	}
-	return r;
-}
-
 static void add_counts(const struct outbox_relay *relay, struct outbox_relay_counts *sum)
 {
 	struct outbox_relay_counts counts = OUTBOX_RELAY_COUNTS_INIT;
@@ -145,7 +120,6 @@ static int make(struct sources *sources, const struct relay_setup *setup, enum r
 		r = start_up(&sources->relays[i], &config, outages, signals, err);
 		if (r) {
 			outages_deinit(outages);
-			r = name_start_option(setup, r, err);
 			return name_source(&setup->sources[i], r, err);
 		}
 		sources->count++;

@@ -60,24 +60,61 @@ int bands_plan(struct relay_plan *plan, size_t target, struct outbox_arena *aren
 	return r;
 }
 
-static int put(struct target_plan *t, struct outbox_store *store, struct outbox_error *err)
+static struct target_plan *find(const struct relay_plan *plan, const char *name)
 {
-	int r;
+	for (size_t i = 0; name && i < plan->n_targets; i++)
+		if (strcmp(plan->targets[i].name, name) == 0)
+			return &plan->targets[i];
+	return NULL;
+}
 
+/* A band starts where its family does. */
+static const char *starts_with(const struct target_plan *t)
+{
+	return t->band_of ? t->band_of : t->name;
+}
+
+/*
+ * A new target among messages that were delivered must say where it starts; until then it waits, alone. One that
+ * matches nothing does not care.
+ */
+static int look_at_start(struct target_plan *t, struct outbox_store *store, struct outbox_error *err)
+{
+	bool wants = false;
+	int r = OUTBOX_OK;
+
+	if (t->start == OUTBOX_START_UNSET && STORE_HAS(store, wants_start))
+		r = store->ops->wants_start(store, starts_with(t), &wants, err);
+	if (wants && t->route.nothing)
+		t->start = OUTBOX_START_NOW;
+	t->unstarted = wants && !t->route.nothing;
+	return r;
+}
+
+static int put(const struct relay_plan *plan, struct target_plan *t, struct outbox_store *store,
+	       struct outbox_error *err)
+{
+	const struct target_plan *dead = find(plan, t->dead_letter);
+	int r = look_at_start(t, store, err);
+
+	if (r || t->unstarted)
+		return r ? outbox_wrap(err, "target \"%s\"", t->name) : OUTBOX_OK;
 	if (t->band_of && !STORE_HAS(store, bands))
 		r = outbox_fail(err, OUTBOX_ENOTSUP, "bands: this store knows none; remove it");
 	else
-		r = store->ops->target_put(store,
-					   &(struct outbox_target_def){
-						   .name = t->name,
-						   .route = t->route,
-						   .hold = t->hold,
-						   .unordered = t->order == OUTBOX_ORDER_NONE,
-						   .start = t->start,
-						   .start_time = t->start_time,
-						   .dead_letter = t->dead_letter,
-						   .band_of = t->band_of },
-					   &t->route_version, err);
+		r = store->ops->target_put(
+			store,
+			&(struct outbox_target_def){
+				.name = t->name,
+				.route = t->route,
+				.hold = t->hold,
+				.unordered = t->order == OUTBOX_ORDER_NONE,
+				.start = t->start,
+				.start_time = t->start_time,
+				/* what fails stays here until the other one starts */
+				.dead_letter = dead && dead->unstarted ? NULL : t->dead_letter,
+				.band_of = t->band_of },
+			&t->route_version, err);
 	return r ? outbox_wrap(err, "target \"%s\"", t->name) : OUTBOX_OK;
 }
 
@@ -109,7 +146,7 @@ static int add_left(struct relay_plan *plan, size_t leader, struct outbox_store 
 			continue;
 		r = add(plan, leader, i, OUTBOX_BAND_NONE, arena, err);
 		if (!r)
-			r = put(&plan->targets[plan->n_targets - 1], store, err);
+			r = put(plan, &plan->targets[plan->n_targets - 1], store, err);
 		if (!r)
 			tell_left(plan, &plan->targets[plan->n_targets - 1]);
 	}
@@ -122,7 +159,7 @@ static bool must_wait(const struct relay_plan *plan, const struct target_plan *t
 	for (size_t i = 0; t->dead_letter && i < plan->n_targets; i++) {
 		const struct target_plan *other = &plan->targets[i];
 
-		if (!other->route_version && !other->running &&
+		if (!other->route_version && !other->unstarted && !other->running &&
 		    strcmp(other->name, t->dead_letter) == 0)
 			return true;
 	}
@@ -148,7 +185,7 @@ static struct target_plan *next_to_register(struct relay_plan *plan)
 	for (size_t i = 0; i < plan->n_targets; i++) {
 		struct target_plan *t = &plan->targets[i];
 
-		if (t->route_version)
+		if (t->route_version || t->unstarted)
 			continue;
 		any = any ? any : t;
 		if (!must_wait(plan, t) && (!next || turn_of(t) < turn_of(next)))
@@ -166,12 +203,12 @@ int bands_register(struct relay_plan *plan, struct outbox_store *store, struct o
 
 	/* All, before a worker of ours reads anything: see outbox/store.h on bands. */
 	while (!r && (t = next_to_register(plan))) {
-		r = put(t, store, err);
-		if (!r && t->band_of == t->name)
+		r = put(plan, t, store, err);
+		if (!r && !t->unstarted && t->band_of == t->name)
 			tell_split(plan, t);
 	}
 	for (size_t i = 0; i < configured && !r && STORE_HAS(store, bands); i++)
-		if (!plan->targets[i].band_of)
+		if (!plan->targets[i].band_of && !plan->targets[i].unstarted)
 			r = add_left(plan, i, store, arena, err);
 	return r;
 }

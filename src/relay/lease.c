@@ -70,6 +70,18 @@ static void tell_elsewhere(struct worker *w, const struct outbox_lease *lease, o
 	unserved_tell(w, UNSERVED_FOR_NOW, &why, now);
 }
 
+static void tell_unstarted(struct worker *w, outbox_time now)
+{
+	struct outbox_error why = OUTBOX_ERROR_INIT;
+
+	outbox_fail(
+		&why, OUTBOX_ECONFIG,
+		"it is new, and messages were already delivered here: say where it starts; write start: "
+		"oldest or start: now (on a command line --start %s=now); until then it gets nothing",
+		w->target->band_of ? w->target->band_of : w->target->name);
+	unserved_tell(w, UNSERVED, &why, now);
+}
+
 void lease_keep(struct worker *w, outbox_time now)
 {
 	struct outbox_error err = OUTBOX_ERROR_INIT;
@@ -85,6 +97,11 @@ void lease_keep(struct worker *w, outbox_time now)
 		.place = w->place[0] ? w->place : NULL,
 	};
 
+	if (w->target->unstarted) {
+		w->lease_at = now + w->target->lease / 3;
+		tell_unstarted(w, now);
+		return;
+	}
 	memset(&lease, 0, sizeof(lease));
 	if (w->store->ops->lease(w->store, &request, &lease, &err) || follow_lease(w, &lease, &err)) {
 		trouble_store(w, "lease", &err, now);

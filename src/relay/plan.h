@@ -25,6 +25,7 @@ struct target_plan {
 	size_t batch_messages;
 	outbox_time lease, publish_timeout, poll_min, poll_max;
 	int64_t route_version; /* from the store, when the target is registered */
+	bool unstarted;        /* not registered: it is new, and does not say where it starts */
 	bool running;          /* the relay that this one replaces runs it */
 	const char *band_of;   /* the target that was configured with bands; NULL: none */
 	enum throttle_rank rank;

@@ -71,6 +71,18 @@ static int make_workers(struct outbox_relay *relay, size_t first, struct outbox_
 	return OUTBOX_OK;
 }
 
+/* The workers of the first target that is there: the one of these that holds lane 0 cleans up. */
+static void choose_keeper(struct outbox_relay *relay)
+{
+	size_t first = 0;
+
+	while (first + 1 < relay->plan.n_targets && relay->plan.targets[first].unstarted)
+		first++;
+	for (size_t i = 0; i < relay->n_threads; i++)
+		relay->threads[i].worker->keeper =
+			relay->threads[i].worker->target == &relay->plan.targets[first];
+}
+
 static int init_waiting(struct outbox_relay *relay, struct outbox_error *err)
 {
 	pthread_condattr_t attributes;
@@ -126,6 +138,8 @@ int relay_new_after(const struct outbox_relay *before, const struct outbox_relay
 		r = register_targets(relay, err);
 	if (!r)
 		r = make_workers(relay, configured, err);
+	if (!r)
+		choose_keeper(relay);
 	if (r) {
 		outbox_relay_free(relay);
 		return r;

@@ -31,7 +31,6 @@ int worker_new(const struct relay_plan *plan, size_t target, int index, struct t
 	w->plan = plan;
 	w->target = &plan->targets[target];
 	w->tally = tally;
-	w->keeper = target == 0; /* the one of these that holds lane 0 */
 	snprintf(w->owner, sizeof(w->owner), "%s/%d", plan->instance, index);
 	/* Tokens must differ between all who ever draw some: the owner's name makes the difference. */
 	random_init(&w->random, plan->seed ^ text_hash(w->owner) ^ text_hash(w->target->name));
@@ -165,14 +164,15 @@ static void leave(struct worker *w)
 		if (w->store->ops->release(w->store, w->target->name, w->lanes[i]->number, w->owner,
 					   &err))
 			break;
-	if (w->store && w->store->ops->lease(w->store,
-					     &(struct outbox_lease_request){
-						     .target = w->target->name,
-						     .owner = w->owner,
-						     .duration = w->target->lease,
-						     .route_version = w->target->route_version,
-						     .leaving = true },
-					     &lease, &err))
+	if (w->store && !w->target->unstarted &&
+	    w->store->ops->lease(w->store,
+				 &(struct outbox_lease_request){ .target = w->target->name,
+								 .owner = w->owner,
+								 .duration = w->target->lease,
+								 .route_version =
+									 w->target->route_version,
+								 .leaving = true },
+				 &lease, &err))
 		log_event(&w->plan->log, EVENT_TARGET_UNSIGNED, ABOUT_TARGET(w),
 			  "could not sign off: %s; others wait for the lease to end", err.message);
 	unserved_leave(w);
@@ -268,7 +268,7 @@ static void note_dryness(struct worker *w)
 	for (size_t i = 0; i < w->n_lanes; i++)
 		if (w->lanes[i]->dry < dry)
 			dry = w->lanes[i]->dry;
-	atomic_store(&w->dry, w->leased ? dry : 0);
+	atomic_store(&w->dry, w->leased || w->unserved.status ? dry : 0);
 }
 
 static void show(struct worker *w, outbox_time now)

@@ -187,6 +187,38 @@ static void a_rollback_moves_nothing(struct store_world *w)
 	{                         \
 #name, name, 1, 0 \
 	}
+static bool wants_start(struct store_world *w, const char *target)
+{
+	bool wants = false;
+
+	OK(w->store->ops->wants_start(w->store, target, &wants, &w->err));
+	return wants;
+}
+
+static void a_new_target_among_delivered_messages_wants_a_start(struct store_world *w)
+{
+	struct outbox_target_def def = target_def("late");
+	struct worker *k;
+
+	def.start = OUTBOX_START_UNSET;
+	assert_false(wants_start(w, "events"));
+	world_target(w, "events");
+	world_publish(w, "k");
+	assert_false(wants_start(w, "late")); /* nothing was delivered */
+	k = worker_start(w, "k", "events", 0);
+	worker_advance(k, 1);
+	assert_false(wants_start(w, "late"));
+	worker_advance(k, 0);
+	assert_true(wants_start(w, "late"));
+	assert_false(wants_start(w, "events")); /* it is there */
+	assert_int_equal(w->store->ops->target_put(w->store, &def, NULL, &w->err), OUTBOX_ECONFIG);
+	OK(w->store->ops->target_drop(w->store, "events", "me", "test", &w->err));
+	assert_true(wants_start(w, "events"));
+	def.start = OUTBOX_START_NOW;
+	world_target_put(w, &def);
+	assert_false(wants_start(w, "late"));
+}
+
 const struct store_case start_cases[] = {
 	CASE(a_target_starts_at_a_time),
 	CASE(a_time_between_is_the_next_message),
@@ -197,5 +229,6 @@ const struct store_case start_cases[] = {
 	CASE(times_out_of_order),
 	{ "a_late_commit_is_for_it", a_late_commit_is_for_it, 1, STORE_LATE_COMMITS },
 	{ "a_rollback_moves_nothing", a_rollback_moves_nothing, 1, STORE_LATE_COMMITS },
+	CASE(a_new_target_among_delivered_messages_wants_a_start),
 	{ NULL, NULL, 0, 0 },
 };

@@ -211,16 +211,16 @@ def test_what_the_store_refuses_stops_nothing(daemon):
     good, before = daemon.path.read_text(), routes(daemon)
     text = good.replace("batch: 20", "match: { type: [nothing.of.this] }")
     daemon.path.write_text(text.replace("log:", "  - { name: sure, to: 'file:sure.jsonl', start: now }\n"
-                                                "  - { name: extra, to: 'file:extra.jsonl' }\nlog:"))
+                                                "  - { name: extra, to: 'file:extra.jsonl', start: '2999-01-01T00:00:00Z' }\nlog:"))
     told = daemon.reload("config.refused")[0]
     assert told["source"] == "shop"
-    assert 'target "extra"' in told["message"] and "write start: oldest or start: now" in told["message"]
+    assert 'target "extra"' in told["message"] and "lies ahead" in told["message"]
     assert routes(daemon) == before
     message = daemon.shop.insert()
     for name in ("events.jsonl", "audit.jsonl"):
         until(lambda: message in [line["id"] for line in daemon.shop.lines(name)], "a delivery by the relay before")
     assert daemon.relays().count("shop") == 1 and not daemon.told("relay.failed")
-    daemon.path.write_text(daemon.path.read_text().replace("extra.jsonl'", "extra.jsonl', start: now"))
+    daemon.path.write_text(daemon.path.read_text().replace("'2999-01-01T00:00:00Z'", "now"))
     daemon.reload()
     until(lambda: daemon.relays().count("shop") == 2, "the relay with the new targets")
     message = daemon.shop.insert()
@@ -229,19 +229,36 @@ def test_what_the_store_refuses_stops_nothing(daemon):
     assert len(daemon.told("config.refused")) == 1
 
 
+def test_a_target_without_a_start_is_all_that_waits(daemon):
+    daemon.shop.insert()
+    until(lambda: daemon.shop.lines("events.jsonl") and daemon.shop.lines("audit.jsonl"), "deliveries")
+    good = daemon.path.read_text()
+    daemon.path.write_text(good.replace("log:", "  - { name: sure, to: 'file:sure.jsonl', start: now }\n"
+                                                "  - { name: extra, to: 'file:extra.jsonl' }\nlog:"))
+    told = daemon.reload("target.unserved")[0]
+    assert told["target"] == "extra" and "write start: oldest or start: now" in told["message"]
+    message = daemon.shop.insert()
+    for name in ("events.jsonl", "audit.jsonl", "sure.jsonl"):
+        until(lambda: message in [line["id"] for line in daemon.shop.lines(name)], f"a delivery: {name}")
+    daemon.path.write_text(daemon.path.read_text().replace("extra.jsonl'", "extra.jsonl', start: oldest"))
+    daemon.reload()
+    until(lambda: message in [line["id"] for line in daemon.shop.lines("extra.jsonl")], "a delivery to the new one")
+    assert not daemon.told("config.refused")
+
+
 def test_a_refused_target_that_is_taken_back(daemon):
     """The file of before again: the trouble is over, and the end is a good one."""
     daemon.shop.insert()
     until(lambda: daemon.shop.lines("events.jsonl"), "a delivery")
     good = daemon.path.read_text()
-    daemon.path.write_text(good.replace("log:", "  - { name: extra, to: 'file:extra.jsonl' }\nlog:"))
+    daemon.path.write_text(good.replace("log:", "  - { name: extra, to: 'file:extra.jsonl', start: '2999-01-01T00:00:00Z' }\nlog:"))
     daemon.reload("config.refused")
     daemon.path.write_text(good)
     daemon.reload()
     until(lambda: daemon.relays().count("shop") == 2, "the relay of the file")
     message = daemon.shop.insert()
     until(lambda: message in [line["id"] for line in daemon.shop.lines("events.jsonl")], "a delivery")
-    daemon.path.write_text(good.replace("log:", "  - { name: extra, to: 'file:extra.jsonl' }\nlog:"))
+    daemon.path.write_text(good.replace("log:", "  - { name: extra, to: 'file:extra.jsonl', start: '2999-01-01T00:00:00Z' }\nlog:"))
     daemon.reload("config.refused")
     daemon.process.send_signal(signal.SIGTERM)
     assert daemon.process.wait(timeout=30) == 0

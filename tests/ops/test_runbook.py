@@ -147,12 +147,12 @@ def test_source_down(site):
 def test_relay_down(site):
     s = site()
     start_and_deliver(s)
-    # a new target that does not say where it starts
-    s.edit("targets:\n", "targets:\n  - { name: audit, to: 'file:audit.jsonl' }\n")
+    # a new target that starts in a time to come
+    s.edit("targets:\n", "targets:\n  - { name: audit, start: '2999-01-01T00:00:00Z', to: 'file:audit.jsonl' }\n")
     s.systemctl("restart")
     until(lambda: s.fired("relay_down"), "the alert")
-    find_cause(s, "relay_down", "say where it starts")
-    s.edit("name: audit,", "name: audit, start: now,")
+    find_cause(s, "relay_down", "lies ahead")
+    s.edit("'2999-01-01T00:00:00Z'", "now")
     recover(s, "relay_down")
     see_it_end(s, "relay_down")
 
@@ -340,13 +340,13 @@ def test_config_refused(site):
     recover(s, "config_refused")
     until(lambda: "config.reloaded" in s.log(), "the reload")
     until(taken, "the metric to say so")
-    # a file that is good, and a database that wants to know where the new target begins
-    s.edit("targets:\n", "targets:\n  - { name: late, to: 'null:' }\n")
+    # a file that is good, and a database that does not know the time at which the new target begins
+    s.edit("targets:\n", "targets:\n  - { name: late, to: 'null:', start: '2999-01-01T00:00:00Z' }\n")
     s.systemctl("reload")
     until(lambda: not taken(), "the metric to say so")
     shown = "".join(s.look(block) for block in SECTIONS["config_refused"]["cause"])
     assert "late" in shown.split("config.refused")[-1] and "start" in shown.split("config.refused")[-1], shown
-    s.edit("to: 'null:' }", "to: 'null:', start: now }")
+    s.edit("'2999-01-01T00:00:00Z'", "now")
     recover(s, "config_refused")
     until(taken, "the metric to say so")
 

@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """A relay that serves nothing of a target says so, stops nobody else, and goes on when it can."""
+import os
+import re
 import subprocess
 
 import pytest
 
 from places import place
 from shell import until
+
+SOURCE = os.environ.get("OUTBOX_SOURCE", os.path.join(os.path.dirname(__file__), "..", ".."))
 
 QUICK = ("--poll", "50ms", "--lease", "900ms")
 
@@ -69,3 +73,86 @@ def test_one_target_one_place(shop):
         first.wait()
     assert "target.unserved" in said and "target.served" in said
     assert lines(shop, "one.jsonl") == 40 and lines(shop, "three.jsonl") == 0
+
+
+def deliver_some(shop, count=3):
+    insert(shop, count)
+    shop.run("relay", "--to", "events=file:one.jsonl", "--until-idle", *QUICK)
+    assert lines(shop, "one.jsonl") == count
+
+
+LATE = ("--to", "events=file:one.jsonl", "--to", "late=file:late.jsonl", "--bands", "late")
+
+
+def test_a_target_without_a_start_waits_alone(shop):
+    deliver_some(shop)
+    insert(shop, 5)
+    for mode in ("--until-idle", "--once"):
+        ran = shop.run("relay", *LATE, mode, *QUICK, code=2)
+        assert 'target "late' in ran.err and "say where it starts" in ran.err
+        assert lines(shop, "one.jsonl") == 8, "the other one goes on"
+    assert target(shop, "late") is None, "it signed off"
+    relay = shop.start("relay", *LATE, *QUICK, stdout=subprocess.DEVNULL)
+    try:
+        until(lambda: target(shop, "late"), "the relay to tell of it")
+        assert "late is not served" in shop.run("status", code=None).out
+        assert "late" in shop.run("doctor", code=None).out
+        findings = shop.run("alerts", "--json", code=None).json["findings"]
+        assert {"late", "late-high", "late-low"} <= {f["target"] for f in findings if f["rule"] == "unserved"}
+        insert(shop, 2)
+        until(lambda: lines(shop, "one.jsonl") == 10, "the other one to go on")
+    finally:
+        assert "target.unserved" in log(relay)
+    shop.run("relay", *LATE, "--start", "late=now", "--until-idle", *QUICK)
+    insert(shop, 1)
+    shop.run("relay", *LATE, "--until-idle", *QUICK)
+    assert lines(shop, "one.jsonl") == 11 and lines(shop, "late.jsonl") == 1
+
+
+def test_a_target_that_matches_nothing_needs_no_start(shop):
+    deliver_some(shop)
+    insert(shop, 2)
+    shop.run("relay", "--to", "events=file:one.jsonl", "--to", "dead=file:dead.jsonl", "--match", "dead=-",
+             "--dead-letter", "events=dead", "--until-idle", *QUICK)
+    assert lines(shop, "one.jsonl") == 5 and lines(shop, "dead.jsonl") == 0
+    assert target(shop, "dead")["pending"] == 0
+
+
+def test_a_dead_letter_without_a_start_stops_nobody(shop):
+    deliver_some(shop)
+    insert(shop, 2)
+    ran = shop.run("relay", "--to", "events=file:one.jsonl", "--to", "dead=file:dead.jsonl",
+                   "--dead-letter", "events=dead", "--until-idle", *QUICK, code=2)
+    assert 'target "dead"' in ran.err
+    assert lines(shop, "one.jsonl") == 5
+
+
+def test_config_check_finds_it_before(shop):
+    (shop.folder / "outbox.yaml").write_text(
+        f"sources: [{{ name: shop, store: '{shop.url}' }}]\n"
+        "targets:\n  - { name: events, to: 'file:one.jsonl' }\n  - name: late\n    to: file:late.jsonl\n")
+    shop.run("config", "check", "--connect")
+    deliver_some(shop)
+    shop.run("config", "check")
+    ran = shop.run("config", "check", "--connect", code=2)
+    assert 'outbox.yaml:4:5: targets[1] "late"' in ran.err and "source shop: it is new" in ran.err
+    problem = shop.run("config", "check", "--connect", "--json", code=2).json["problems"][0]
+    assert problem["line"] == 4 and "start" in problem["message"]
+    shop.run("config", "check", "--connect", "--set", "targets.late.start=now")
+
+
+def test_readmes_file_runs_on_readmes_database(tmp_path, request):
+    """With its history. Only the addresses are others."""
+    shop = place("sqlite", tmp_path, request)
+    deliver_some(shop)
+    with open(os.path.join(SOURCE, "README.md"), encoding="utf-8") as file:
+        text = re.search(r"^# outbox\.yaml$.*?(?=^```$)", file.read(), re.M | re.S).group(0)
+    for old, new in ((r'"postgres://[^"]*"', f'"{shop.url}"'), (r"\n    password:[^\n]*", ""), (r'"amqp:[^"]*"', '"file:one.jsonl"'),
+                     (r'"redis:[^"]*"', '"file:partner.jsonl"'), (r"(?s)\nadmin:.*", "\n")):
+        text, n = re.subn(old, lambda _, new=new: new, text)
+        assert n == 1, old
+    (tmp_path / "outbox.yaml").write_text(text)
+    shop.run("config", "check", "--connect")
+    insert(shop, 2)
+    shop.run("relay", "--config", "outbox.yaml", "--until-idle")
+    assert lines(shop, "one.jsonl") == 5

@@ -227,6 +227,12 @@ static int op_amendments(struct outbox_store *store, const char *id, struct outb
 	RUN("amendments", true, memory_amendments(s, id, arena, ret_rows, ret_count, err));
 }
 
+static int op_wants_start(struct outbox_store *store, const char *target, bool *ret_wants,
+			  struct outbox_error *err)
+{
+	RUN("wants_start", true, memory_wants_start(s, target, ret_wants));
+}
+
 static const char *const schemes[] = { "memory", NULL };
 
 const struct outbox_store_ops memory_store_ops = {
@@ -264,4 +270,5 @@ const struct outbox_store_ops memory_store_ops = {
 	.unserved = op_unserved,
 	.amend = op_amend,
 	.amendments = op_amendments,
+	.wants_start = op_wants_start,
 };

@@ -70,6 +70,12 @@ int memory_unserved(struct memory_store *s, const struct outbox_unserved *note,
 	return OUTBOX_OK;
 }
 
+int memory_wants_start(const struct memory_store *s, const char *target, bool *ret_wants)
+{
+	*ret_wants = s->db->ever_settled && !memory_target_find(s->db, target);
+	return OUTBOX_OK;
+}
+
 int memory_stats_unserved(const struct memory_db *db, struct outbox_stats *stats,
 			  struct outbox_arena *arena, struct outbox_error *err)
 {

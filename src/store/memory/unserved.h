@@ -16,6 +16,7 @@ struct memory_unserved {
 void memory_unserved_forget(struct memory_db *db, const char *target, const char *owner);
 int memory_unserved(struct memory_store *s, const struct outbox_unserved *note,
 		    struct outbox_error *err) OUTBOX_MUSTCHECK;
+int memory_wants_start(const struct memory_store *s, const char *target, bool *ret_wants);
 int memory_stats_unserved(const struct memory_db *db, struct outbox_stats *stats,
 			  struct outbox_arena *arena, struct outbox_error *err) OUTBOX_MUSTCHECK;
 

@@ -46,4 +46,5 @@ const struct outbox_store_ops postgres_store_ops = {
 	.unserved = pg_unserved,
 	.amend = pg_amend,
 	.amendments = pg_amendments,
+	.wants_start = pg_wants_start,
 };

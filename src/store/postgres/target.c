@@ -51,6 +51,19 @@ int pg_target_put(struct outbox_store *store, const struct outbox_target_def *de
 	return r;
 }
 
+int pg_wants_start(struct outbox_store *store, const char *target, bool *ret_wants,
+		   struct outbox_error *err)
+{
+	_cleanup_(pg_clearp) PGresult *row = NULL;
+	int r;
+
+	r = pg_op(pg_of(store), PG_READ, "SELECT @outbox_wants_start($1)", ARGS(ARG_TEXT(target)),
+		  &row, err);
+	if (r == OUTBOX_OK)
+		*ret_wants = pg_bool(row, 0, 0);
+	return r;
+}
+
 int pg_bands(struct outbox_store *store, const char *target, unsigned *ret_bands,
 	     struct outbox_error *err)
 {

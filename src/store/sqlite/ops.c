@@ -43,4 +43,5 @@ const struct outbox_store_ops sqlite_store_ops = {
 	.note = sqlite_note,
 	.check_url = sqlite_check_url,
 	.unserved = sqlite_unserved,
+	.wants_start = sqlite_wants_start,
 };

@@ -73,6 +73,8 @@ int sqlite_bands(struct outbox_store *store, const char *target, unsigned *ret_b
 		 struct outbox_error *err);
 int sqlite_unserved(struct outbox_store *store, const struct outbox_unserved *note,
 		    struct outbox_error *err);
+int sqlite_wants_start(struct outbox_store *store, const char *target, bool *ret_wants,
+		       struct outbox_error *err);
 int sqlite_note(struct outbox_store *store, const struct outbox_audit *row, struct outbox_error *err);
 int sqlite_rebase(struct outbox_store *store, const struct outbox_rebase *rebase,
 		  void (*say)(void *context, int level, const char *subject, const char *text),

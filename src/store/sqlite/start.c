@@ -11,6 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "store/sqlite/ops.h"
 
 #include <string.h>
 
@@ -141,4 +142,22 @@ int dead_letter_free(struct sqlite_store *s, const char *target, struct outbox_e
 			   "target \"%s\" is the dead letter of \"%s\"; take that away first, or drop "
 			   "\"%s\"",
 			   target, whose, whose);
+}
+
+int sqlite_wants_start(struct outbox_store *store, const char *target, bool *ret_wants,
+		       struct outbox_error *err)
+{
+	struct sqlite_store *s = sqlite_of(store);
+	int64_t version = 0, settled = 0;
+	int r = sqlite_enter(s, DB_READ, err);
+
+	if (r != OUTBOX_OK)
+		return r;
+	r = sqlite_number(s, SQL_TARGET_VERSION, ARGS(ARG_TEXT(target)), 0, &version, err);
+	if (r == OUTBOX_OK)
+		r = sqlite_number(s, SQL_SETTLED_EVER, NULL, 0, &settled, err);
+	r = sqlite_end(s, r, err);
+	if (r == OUTBOX_OK)
+		*ret_wants = !version && settled;
+	return r;
 }
