@@ -106,7 +106,7 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 const struct command cmd_sql = {
 	.name = "sql",
 	.group = GROUP_SETUP,
-	.summary = "print the schema, or an upgrade, for people who run their own migrations",
+	.summary = "print the schema as SQL, for people who run their own migrations",
 	.words = "postgres|sqlite",
 	.min_words = 1,
 	.max_words = 1,
