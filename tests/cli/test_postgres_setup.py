@@ -175,7 +175,7 @@ def reasons():
     ("postgres@127.0.0.1:{port}/nosuch", 3, 'database "nosuch" does not exist; make it first (createdb)'),
     ("nix:hunter2@127.0.0.1:{port}/postgres", 6, "or CREATE ROLE it"),
     ("u@no.such.host.invalid/shop", 5, "is the host's name right?"),
-    ("u@127.0.0.1:port/shop", 2, "repair the store's URL"),
+    ("u@127.0.0.1:port/shop", 2, "the store's URL, port: \"port\" is not a whole number from 1 to 65535"),
     ("postgres@127.0.0.1:{port}/postgres?sslmode=verify-full&sslrootcert=/etc/hostname", 6, "switch ssl on at the server"),
     ("postgres@127.0.0.1:{port}/postgres?sslmod=require", 2, 'unknown option "sslmod"'),
     ("postgres@127.0.0.1:{port}/postgres?options=-cdefault_transaction_read_only%3Don", 5, "this is a standby"),
@@ -234,4 +234,3 @@ def test_options_that_only_postgres_has(bare):
     assert "only a PostgreSQL database has schemas" in bare.run("init", "--schema", "x", "--store", store, code=2).err
     assert '"all" is not auto or none' in bare.run("init", "--partition", "all", "--store", store, code=2).err
     bare.run("init", "--partition", "none", "--store", store)
-    assert "does not need it" in bare.run("rebase", "--yes", "--store", store, code=13).err

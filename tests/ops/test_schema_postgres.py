@@ -16,6 +16,7 @@ FROZEN = {
     "tables": "59b62ab9526159b0b97de1059d2aa3d3d70a6d44e2a6b34333736a7edbf88e93",
     "types": "e215636ffcbc0d6231463d4c8cd7050268f9aec157adba0d68f45a59c017bf9d",
     "v2": "a4471781e0a85f99714048b5ecf341389ecd6ca737faeedb4ce1a4b8f2de887a",
+    "v3": "68d37b01ced89bc29ae669028c5ae3ce70d375a0e18c336978eab326fcf4da7e",
 }
 # Kinds of databases: what `outbox init` is told, and whether roles.sql is run before the upgrade.
 KINDS = {

@@ -55,7 +55,7 @@ static int check_ports(const char *ports, struct outbox_error *err)
 	for (size_t size; r == OUTBOX_OK && *ports; ports += size + (ports[size] == ',')) {
 		size = strcspn(ports, ",");
 		snprintf(one, sizeof(one), "%.*s", (int)size, ports);
-		if (size && number_parse("the port", one, 1, 65535, &port, err))
+		if (size && number_parse("the store's URL, port", one, 1, 65535, &port, err))
 			r = OUTBOX_ECONFIG;
 	}
 	if (r && err)
