@@ -102,7 +102,7 @@ def test_drivers_and_the_admin_server_are_asked_at_once(write):
     shop = write(WRONG)
     told = shop.run("config", "check", code=2).err.splitlines()
     expected = [
-        ("3:12", 'sources[0] "shop", store: the store's URL, port: "99999" is not a whole number from 1 to 65535'),
+        ("3:12", 'sources[0] "shop", store: the store\'s URL, port: "99999" is not a whole number from 1 to 65535'),
         ("5:12", 'sources[1] "two", store: unknown option "foo": a sqlite: URL takes busy, name; repair or remove it'),
         ("6:14", 'sources[1] "two", targets: "nobody" is the name of none of the targets'),
         ("9:9", 'targets[0] "events", to: rabbitmq mq:5672: no password; add password_file=PATH; '
