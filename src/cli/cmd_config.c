@@ -4,6 +4,7 @@
 #include "cli/config_file.h"
 #include "cli/json_out.h"
 #include "cli/safe.h"
+#include "cli/store_url.h"
 #include "cli/table.h"
 
 #include <stdio.h>
@@ -66,6 +67,7 @@ static int run_check(struct cli *cli, void *values, struct outbox_error *err)
 
 	if (!problems)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	sets_warn(&given->sets);
 	r = config_check(file_of(cli), &given->sets, &config, problems, err);
 	if (r == OUTBOX_OK && given->connect)
 		r = configure_connect(config, problems, err);
@@ -100,8 +102,10 @@ static int run_show(struct cli *cli, void *values, struct outbox_error *err)
 	const struct config_values *given = values;
 	struct table table;
 	json_t *list;
-	int r = config_open_told(file_of(cli), &given->sets, false, &config, err);
+	int r;
 
+	sets_warn(&given->sets);
+	r = config_open_told(file_of(cli), &given->sets, false, &config, err);
 	if (r)
 		return r;
 	if (cli->json) {

@@ -37,6 +37,23 @@ static int exits(const struct cli *cli, struct outbox_error *err)
 	return cli->json ? json_print(json_pack("{s:o}", "exits", list), err) : OUTBOX_OK;
 }
 
+/* The names that help alert takes: those of the rules, and of the two that only monitoring can see. */
+static int alerts_list(const struct cli *cli, struct outbox_error *err)
+{
+	json_t *list = cli->json ? json_array() : NULL;
+	const char *name;
+	size_t length;
+
+	if (!cli->json)
+		puts("outbox help alert NAME says what to do about one:\n");
+	for (const char *at = NULL; (at = runbook_next(at, &name, &length));)
+		if (cli->json)
+			json_array_append_new(list, json_stringn(name, length));
+		else
+			printf("  %.*s\n", (int)length, name);
+	return cli->json ? json_print(json_pack("{s:o}", "alerts", list), err) : OUTBOX_OK;
+}
+
 /* What the runbook says about an alert. */
 static int alert(const struct cli *cli, const char *rule, struct outbox_error *err)
 {
@@ -46,10 +63,11 @@ static int alert(const struct cli *cli, const char *rule, struct outbox_error *e
 
 	if (!runbook_section(rule, &text, &size))
 		return outbox_fail(err, OUTBOX_EINVAL,
-				   "no alert is called \"%s\"; outbox alerts --rules lists them",
+				   "no alert is called \"%s\"; outbox help alert lists them",
 				   text_shown(shown, sizeof(shown), rule));
 	if (cli->json)
 		return json_print(json_pack("{s:s, s:s%}", "rule", rule, "section", text, size), err);
+	puts("# set SOURCE=... TARGET=... and OUTBOX_CONFIG=FILE first\n");
 	page_print(text, size);
 	return OUTBOX_OK;
 }
@@ -96,8 +114,8 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 		overview(cli);
 		return OUTBOX_OK;
 	}
-	if (cli->n_words > 1 && strcmp(cli->words[0], "alert") == 0)
-		return alert(cli, cli->words[1], err);
+	if (strcmp(cli->words[0], "alert") == 0)
+		return cli->n_words > 1 ? alert(cli, cli->words[1], err) : alerts_list(cli, err);
 	snprintf(name, sizeof(name), "%s%s%s", cli->words[0], cli->n_words > 1 ? " " : "",
 		 cli->n_words > 1 ? cli->words[1] : "");
 	if (strcmp(name, "exits") == 0)
@@ -114,7 +132,7 @@ const struct command cmd_help = {
 	.name = "help",
 	.group = GROUP_HELP,
 	.summary = "list the commands, explain one or an alert, or list the exit codes",
-	.words = "[COMMAND|exits|alert NAME]",
+	.words = "[COMMAND|exits|alert [NAME]]",
 	.max_words = 2,
 	.example = "outbox help\noutbox help requeue\noutbox help exits\noutbox help alert failed",
 	.run = run,

@@ -50,6 +50,25 @@ static void print_command(const char *at, size_t size)
 	}
 }
 
+/* [outage](#outage) is the word outage: on a terminal there is nothing to follow. */
+static void add_line(struct buf *paragraph, const char *at, size_t size)
+{
+	const char *end = at + size;
+
+	while (at < end) {
+		const char *open = memchr(at, '[', (size_t)(end - at));
+		const char *close = open ? memmem(open, (size_t)(end - open), "](", 2) : NULL;
+		const char *stop = close ? memchr(close, ')', (size_t)(end - close)) : NULL;
+
+		if (!stop)
+			break;
+		buf_append(paragraph, at, (size_t)(open - at));
+		buf_append(paragraph, open + 1, (size_t)(close - open - 1));
+		at = stop + 1;
+	}
+	buf_append(paragraph, at, (size_t)(end - at));
+}
+
 static void end_paragraph(struct buf *paragraph)
 {
 	if (paragraph->size)
@@ -75,7 +94,7 @@ void page_print(const char *at, size_t size)
 			print_command(line, length);
 		} else if (length) {
 			buf_text(&paragraph, paragraph.size ? " " : "");
-			buf_append(&paragraph, line, length);
+			add_line(&paragraph, line, length);
 		} else {
 			end_paragraph(&paragraph);
 			putchar('\n');

@@ -316,6 +316,7 @@ static int from_file(const struct relay_values *given, struct relay_setup *setup
 {
 	int r = relay_values_refuse(given, err);
 
+	sets_warn(&given->set);
 	if (r == OUTBOX_OK)
 		r = config_open_told(given->config, &given->set, true, &setup->file, err);
 	setup->file_name = given->config;

@@ -48,6 +48,30 @@ void url_warn(const char *option, const char *url)
 			: "give the URL in OUTBOX_STORE");
 }
 
+static void set_warn(const char *set)
+{
+	const char *value = strchr(set, '='), *name;
+	char key[200], shown[240];
+
+	if (!value)
+		return; /* refused in a moment */
+	snprintf(key, sizeof(key), "%.*s", (int)(value++ - set), set);
+	name = strrchr(key, '.');
+	if (!has_password(value) &&
+	    (!secret_is_name(name ? name + 1 : key) || !*value || strncmp(value, "file:", 5) == 0))
+		return;
+	fprintf(stderr,
+		"outbox: warning: everybody on this machine can read the password in --set %s (ps shows it); "
+		"write password: file:PATH into the file\n",
+		text_shown(shown, sizeof(shown), key));
+}
+
+void sets_warn(const struct list *sets)
+{
+	for (size_t i = 0; i < sets->count; i++)
+		set_warn(sets->items[i]);
+}
+
 /* A command that is suggested must work as it stands, so it names the store where this one did. */
 static void suggest(struct cli *cli)
 {

@@ -15,6 +15,9 @@ int store_choose(struct cli *cli, struct outbox_error *err) OUTBOX_MUSTCHECK;
 /* A URL of a command line that has a password in it: say on stderr who can read that, and the remedy. */
 void url_warn(const char *option, const char *url);
 
+/* The same of --set KEY=VALUE. */
+void sets_warn(const struct list *sets);
+
 bool store_is_postgres(const char *url);
 
 /* The same as schema=NAME in the store's URL. EINVAL when that says something else. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A file with every key, what it means and its default. What must be there is there; all the rest is
- * commented out with its default or an example, so that taking the # away is all it takes.
+ * A file with every key, what it means and its default. What must be there, and what an example
+ * cannot do without, is there; all the rest is commented out with its default or an example, so that taking
+ * the # away is all it takes.
  */
 #include "base/buf.h"
 #include "base/cleanup.h"
@@ -75,7 +76,7 @@ static void write_map(const struct schema *schema, size_t indent, enum place_of_
 				 place == IN_COMMENT ? "#" : "");
 		else
 			snprintf(lead, sizeof(lead), "%*s%s", width, "",
-				 key->required && place != IN_COMMENT ? "" : "#");
+				 (key->required || key->exemplary) && place != IN_COMMENT ? "" : "#");
 		write_key(key, lead, out);
 	}
 }

@@ -61,6 +61,7 @@ struct schema_key {
 	const char *otherwise; /* where the value comes from when nobody set it and fallback is NULL */
 	const char *example; /* for the reference file, where there is no fallback */
 	bool required;
+	bool exemplary; /* what the examples of its neighbours need: the reference writes it out */
 	enum schema_reload reload;
 	double min, max;
 	const struct schema_choice *choices;

@@ -96,7 +96,7 @@ static const struct schema_key target_keys[] = {
 	  .example = "amqp://relay@mq/?exchange=shop&routing_key={type}",
 	  .help = "where it goes: amqp://, kafka://, nats://, redis://, file:out.jsonl ..." },
 	{ KEY(SECRET, config_target, password), .otherwise = "none",
-	  .example = "file:/run/secrets/mq", .help = "put into the URL of to" },
+	  .example = "file:/run/secrets/mq", .exemplary = true, .help = "put into the URL of to" },
 	{ KEY(GROUP, config_target, match), .group = &match_schema,
 	  .help = "which messages this target gets; unset: all" },
 	{ KEY(BOOL, config_target, external), .fallback = "false",

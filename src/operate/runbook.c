@@ -2,6 +2,7 @@
 /* docs/runbook.md is in the program, too: at night nobody wants to look for a file of the right version. */
 #include "operate/runbook.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -32,4 +33,16 @@ bool runbook_section(const char *rule, const char **ret_text, size_t *ret_size)
 		return true;
 	}
 	return false;
+}
+
+const char *runbook_next(const char *at, const char **ret_rule, size_t *ret_length)
+{
+	while ((at = strstr(at ? at : runbook_page, HEADING))) {
+		at += strlen(HEADING);
+		*ret_rule = at;
+		*ret_length = strcspn(at, "\n");
+		if (islower((unsigned char)*at) && !memchr(at, ' ', *ret_length))
+			break;
+	}
+	return at;
 }

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import subprocess
 
 import pytest
@@ -325,8 +326,38 @@ def test_a_new_target_must_say_where_it_starts(write):
 def test_the_reference_is_a_good_file_and_in_the_repository(bare):
     text = bare.run("config", "reference").out
     assert text == (ROOT / "contrib" / "outbox.yaml.example").read_text(), "outbox config reference > contrib/outbox.yaml.example"
-    (bare.folder / "outbox.yaml").write_text(text.replace("postgres://app@db/shop", "sqlite:x").replace("amqp://relay@mq/?exchange=shop&routing_key={type}", "file:x.jsonl"))
+    check_sample(bare, text)
+
+
+def check_sample(bare, text):
+    """As it is printed: only the secrets have to be put there."""
+    for name, secret in (("shop", "s3cr3t"), ("mq", "s3cr3t"), ("pager", "https://pager.example/hook")):
+        path = bare.folder / name
+        path.write_text(secret + "\n")
+        path.chmod(0o600)
+    (bare.folder / "outbox.yaml").write_text(text.replace("file:/run/secrets/", f"file:{bare.folder}/"))
     bare.run("config", "check")
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/configuration.md"])
+def test_the_files_in_the_pages_are_good(bare, page):
+    blocks = re.findall(r"^```yaml\n(# outbox.yaml\n.*?)^```$", (ROOT / page).read_text(), re.M | re.S)
+    assert blocks
+    for text in blocks:
+        check_sample(bare, text)
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize("key, value", [
+    ("sources.shop.password", "s3cr3t"), ("targets.events.to", "redis://u:s3cr3t@127.0.0.1:1/")])
+def test_a_secret_in_set_is_warned_of(write, key, value):
+    shop = write(GOOD)
+    for args in (["config", "check"], ["config", "show"], ["relay", "--once", "--config", "outbox.yaml"]):
+        err = shop.run(*args, "--set", f"{key}={value}", code=None).err
+        assert err.count(f"can read the password in --set {key} (ps shows it); write password: file:PATH into the file") == 1
+        assert "s3cr3t" not in err
+    for quiet in ("sources.shop.password=file:/none", "targets.events.to=redis://u@127.0.0.1:1/"):
+        assert "ps shows it" not in shop.run("config", "check", "--set", quiet, code=None).err
 
 
 def test_the_man_page_has_the_tables_keys(bare):

@@ -54,13 +54,23 @@ def test_help_of_every_alert(bare):
     assert len(rules) > 10
     for rule in rules:
         text = bare.run("help", "alert", rule).out
+        first, text = text.split("\n\n", 1)
+        assert first == "# set SOURCE=... TARGET=... and OUTBOX_CONFIG=FILE first"
         assert text.startswith(f"## {rule}\n\n**Means** ") and "**Over** when" in text and text.count("\n## ") == 0
         told = bare.run("help", "alert", rule, "--json").json
         page = [line for line in told["section"].splitlines() if not line.startswith("```")]
         assert told["rule"] == rule
-        assert text.replace("\\\n", "").split() == "\n".join(page).split(), "the whole section, and nothing else"
+        assert "](" not in text
+        page = re.sub(r"\[([^]\n]*)\]\([^)\n]*\)", r"\1", "\n".join(page))
+        assert text.replace("\\\n", "").split() == page.split(), "the whole section, and nothing else"
+    names = bare.run("help", "alert").out
+    assert "outbox help alert NAME" in names
+    listed = re.findall(r"^  (\w+)$", names, re.M)
+    assert set(rules) <= set(listed) and listed == bare.run("help", "alert", "--json").json["alerts"]
+    for name in listed:
+        bare.run("help", "alert", name)
     told = bare.run("help", "alert", "Before you begin", code=2).err
-    assert 'no alert is called "Before you begin"; outbox alerts --rules lists them' in told
+    assert 'no alert is called "Before you begin"; outbox help alert lists them' in told
 
 
 @pytest.mark.parametrize("name", COMMANDS)
