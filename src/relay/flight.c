@@ -187,6 +187,7 @@ size_t flight_round(struct flight *f, const struct decide_context *context, int6
 	f->died_seq = died_seq;
 	f->batch.count = 0;
 	f->batch.back_off = 0;
+	f->shared = false;
 	while (f->ready_head < f->ready_tail) {
 		size_t i = f->ready[f->ready_head++];
 		const struct outbox_claimed *c = &f->claim.items[i];
@@ -225,7 +226,7 @@ struct flight_verdicts flight_judge(struct flight *f, const struct decide_contex
 					    .reason = item->reason,
 					    .retry_after = item->retry_after,
 					    .connection_lost = outcome_unknown(status),
-					    .alone = f->batch.count == 1,
+					    .alone = f->batch.count == 1 && !f->shared,
 					    .others_acked = others_acked };
 
 		if (!v.verdict && outcome_unknown(status))

@@ -36,6 +36,7 @@ struct flight {
 	size_t ready_head, ready_tail;
 	uint32_t *wire;
 	struct outbox_batch batch; /* the round on the wire */
+	bool shared;               /* with the rounds of other lanes */
 	size_t undecided;
 	int64_t died_seq; /* as flight_round() was told */
 };

@@ -98,7 +98,7 @@ void lease_keep(struct worker *w, outbox_time now)
 	};
 
 	if (w->target->unstarted) {
-		w->lease_at = now + w->target->lease / 3;
+		w->lease_at = now + w->target->lease / 2;
 		tell_unstarted(w, now);
 		return;
 	}

@@ -94,11 +94,15 @@ static void note_latencies(struct trip *trip, const struct flight *f, outbox_tim
 	}
 }
 
+void tally_called(struct tally *t, outbox_time took)
+{
+	histogram_observe(&t->publish, &histogram_durations, took);
+}
+
 void tally_published(struct tally *t, struct trip *trip, const struct flight *f, outbox_time took,
 		     outbox_time acked_at, outbox_time open_since)
 {
 	tally_add(&t->attempts, f->batch.count);
-	histogram_observe(&t->publish, &histogram_durations, took);
 	trip->publish += took;
 	note_latencies(trip, f, acked_at, open_since);
 }

@@ -64,6 +64,9 @@ size_t histogram_bucket(const struct histogram_bounds *bounds, int64_t value);
 void histogram_observe(struct histogram *histogram, const struct histogram_bounds *bounds,
 		       int64_t value);
 
+/* One publish() took so long. */
+void tally_called(struct tally *tally, outbox_time took);
+
 /* A round came back from the transport, after `took`, at the store's time `acked_at`. Before it is judged.
  * open_since: nothing could be sent to the target before. */
 void tally_published(struct tally *tally, struct trip *trip, const struct flight *flight,

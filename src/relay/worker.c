@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define WIRE_MEMORY ((size_t)64 << 20)
 #define JANITOR_PATIENCE (2 * OUTBOX_SECONDS)
 
 int worker_new(const struct relay_plan *plan, size_t target, int index, struct tally *tally,
@@ -37,6 +38,11 @@ int worker_new(const struct relay_plan *plan, size_t target, int index, struct t
 	if (!place_of(w->target->to, w->place))
 		w->place[0] = '\0';
 	breaker_init(&w->breaker, plan->breaker_min, plan->breaker_max);
+	w->wire_memory = outbox_arena_new(WIRE_MEMORY);
+	if (!w->wire_memory) {
+		worker_free(w);
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	}
 	r = registry_open_transport(plan->registry,
 				    &(struct outbox_transport_config){
 					    .struct_size = sizeof(struct outbox_transport_config),
@@ -63,6 +69,7 @@ struct worker *worker_free(struct worker *w)
 	for (size_t i = 0; i < w->n_lanes; i++)
 		lane_free(w->lanes[i]);
 	transport_close(w->transport);
+	outbox_arena_free(w->wire_memory);
 	store_close(w->store);
 	archiver_free(w->archiver);
 	free(w);
@@ -110,13 +117,13 @@ static bool needs_store(const struct lane *lane)
 	return lane->phase != LANE_SEND;
 }
 
-/* The next lane in turn that has something to do, or NULL. */
-static struct lane *next_lane(struct worker *w, outbox_time now)
+/* The next lane in turn that has something to do with the store, or else with the broker; NULL: none has. */
+static struct lane *next_lane(struct worker *w, bool store, outbox_time now)
 {
 	for (size_t i = 0; i < w->n_lanes; i++) {
 		struct lane *lane = w->lanes[(w->turn + i) % w->n_lanes];
 
-		if (lane_time(w, lane) > now)
+		if (lane_time(w, lane) > now || needs_store(lane) != store)
 			continue;
 		if (needs_store(lane) && (!w->store || now < w->store_at))
 			continue;
@@ -249,7 +256,9 @@ static void work(struct worker *w, outbox_time now)
 		janitor_step(w, now);
 		return;
 	}
-	lane = next_lane(w, now);
+	/* The store first: those that have something to send then send it together. */
+	lane = next_lane(w, true, now);
+	lane = lane ? lane : next_lane(w, false, now);
 	if (lane) {
 		lane_step(w, lane, now);
 		if (lane->phase == LANE_RELEASE && lane->lost)

@@ -92,8 +92,9 @@ struct worker {
 	struct outbox_transport *transport;
 	bool connected;
 	struct breaker breaker;
-	struct outbox_error outage; /* why the breaker is open */
-	uint64_t acked;             /* acknowledgements seen by this worker */
+	struct outbox_error outage;       /* why the breaker is open */
+	uint64_t acked;                   /* acknowledgements seen by this worker */
+	struct outbox_arena *wire_memory; /* of a call for several lanes */
 
 	struct lane *lanes[OUTBOX_LANES_MAX];
 	size_t n_lanes, turn;
