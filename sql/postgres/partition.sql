@@ -288,7 +288,7 @@ BEGIN
 	messages := 0;
 	detours := 0;
 	more := false;
-	IF NOT outbox_janitor_lock(false) OR outbox_refused() IS NOT NULL THEN
+	IF NOT outbox_janitor_lock(false) OR outbox_kept_by(NULL) IS NOT NULL THEN
 		RETURN;
 	END IF;
 	cuts := outbox_cuts(p_delivered); -- locked: a target that is not in it yet would be asked nothing

@@ -322,7 +322,7 @@ DECLARE
 	locked bigint[];
 	gone record;
 	kept record;
-	refused text;
+	kept_by text;
 BEGIN
 	messages := 0;
 	failed := 0;
@@ -333,12 +333,11 @@ BEGIN
 	IF NOT outbox_janitor_lock(p_actor IS NOT NULL) THEN
 		RETURN;
 	END IF;
-	-- What a position says of a message may be another one's truth.
-	refused := outbox_refused();
-	IF refused IS NOT NULL AND p_actor IS NULL THEN
-		RETURN; -- who cleans up says so about the lane itself
-	ELSIF refused IS NOT NULL THEN
-		RAISE EXCEPTION 'nothing is removed while relays refuse a lane: %', refused USING ERRCODE = 'OB002';
+	kept_by := outbox_kept_by(p_now);
+	IF kept_by IS NOT NULL AND p_actor IS NULL THEN
+		RETURN; -- who cleans up says so about the lane or the target itself
+	ELSIF kept_by IS NOT NULL THEN
+		RAISE EXCEPTION '%', kept_by USING ERRCODE = 'OB002';
 	END IF;
 	cuts := outbox_cuts(p_delivered);
 	IF cardinality(cuts) = 0 THEN
@@ -398,10 +397,10 @@ DECLARE
 	seqs bigint[];
 	found record;
 	after bigint := p_after;
-	refused text := CASE WHEN p_after = 0 THEN outbox_refused() END; -- once is enough: purge() asks again
+	kept_by text := CASE WHEN p_after = 0 THEN outbox_kept_by(NULL) END; -- once is enough: purge() asks again
 BEGIN
-	IF refused IS NOT NULL THEN
-		RAISE EXCEPTION 'nothing is removed while relays refuse a lane: %', refused USING ERRCODE = 'OB002';
+	IF kept_by IS NOT NULL THEN
+		RAISE EXCEPTION '%', kept_by USING ERRCODE = 'OB002';
 	END IF;
 	IF cardinality(cuts) = 0 THEN
 		RETURN;

@@ -38,6 +38,18 @@ LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 	SELECT min(outbox_position_fault(r)) FROM outbox_last_receipts() r
 $$;
 
+-- Why nothing may go at all. What a position says of a message may be another one's truth; and a relay may have a target
+-- that is not registered and will want what is published meanwhile, once it says where it starts.
+CREATE OR REPLACE FUNCTION outbox_kept_by(p_now timestamptz) RETURNS text
+LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
+	SELECT coalesce('nothing is removed while relays refuse a lane: ' || outbox_refused(),
+		(SELECT format('nothing is removed while target "%1$s" waits: a relay has it in its configuration, without a start; '
+			'give it one (start: oldest or now, or --start %1$s=now), take it out of the configuration or end that relay', u.target)
+		FROM outbox_unserved u WHERE u.alive_until > outbox_now(p_now)
+			AND NOT EXISTS (SELECT FROM outbox_target t WHERE t.name = u.target)
+		ORDER BY u.target COLLATE "C" LIMIT 1))
+$$;
+
 -- Until the transaction ends nobody publishes, and nobody has published without committing. Publishers wait a tenth
 -- of a second at the most for who waits here.
 CREATE OR REPLACE FUNCTION outbox_stop_publishers() RETURNS void

@@ -179,3 +179,13 @@ int store_stats_unserved(struct outbox_stats *stats, const struct outbox_target_
 	}
 	return OUTBOX_OK;
 }
+
+int store_kept_for(const char *target, struct outbox_error *err)
+{
+	return outbox_fail(
+		err, OUTBOX_ECONFLICT,
+		"nothing is removed while target \"%s\" waits: a relay has it in its configuration, without a "
+		"start; give it one (start: oldest or now, or --start %s=now), take it out of the configuration "
+		"or end that relay",
+		target, target);
+}

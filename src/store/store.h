@@ -38,6 +38,9 @@ void store_lease_elsewhere(struct outbox_lease *lease, const char *place, const 
 int store_stats_unserved(struct outbox_stats *stats, const struct outbox_target_stats *said,
 			 struct outbox_arena *arena, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
+/* Nothing is removed while this target, which is not registered, waits for its start. ECONFLICT. */
+int store_kept_for(const char *target, struct outbox_error *err) OUTBOX_MUSTCHECK;
+
 /* Rows of a page: 0: 100; at most 1,000. */
 size_t store_page_limit(size_t limit);
 

@@ -219,6 +219,39 @@ static void a_new_target_among_delivered_messages_wants_a_start(struct store_wor
 	assert_false(wants_start(w, "late"));
 }
 
+static void note_unserved(struct store_world *w, const char *target)
+{
+	OK(w->store->ops->unserved(w->store,
+				   &(struct outbox_unserved){ .target = target,
+							      .owner = "z",
+							      .duration = LEASE,
+							      .why = "waits" },
+				   &w->err));
+}
+
+static void nothing_goes_while_a_target_waits_for_its_start(struct store_world *w)
+{
+	struct outbox_purge purge;
+	struct outbox_purged purged = { 0 };
+	struct worker *k;
+	int64_t s;
+
+	world_target(w, "a");
+	s = world_publish_many(w, 2);
+	k = worker_start(w, "k", "a", 0);
+	assert_drains(k, 2, s, s + 1);
+	world_step(w, 10 * SEC);
+	purge = (struct outbox_purge){ .delivered_before = world_now(w) };
+	note_unserved(w, "new");
+	assert_int_equal(world_purge(w, &purge).messages, 0);
+	purge.actor = "me";
+	assert_int_equal(w->store->ops->purge(w->store, &purge, &purged, &w->err), OUTBOX_ECONFLICT);
+	assert_non_null(strstr(w->err.message, "target \"new\""));
+	world_step(w, LEASE);  /* nobody repeats it */
+	note_unserved(w, "a"); /* registered: what it wants is known */
+	assert_int_equal(world_purge(w, &purge).messages, 2);
+}
+
 const struct store_case start_cases[] = {
 	CASE(a_target_starts_at_a_time),
 	CASE(a_time_between_is_the_next_message),
@@ -230,5 +263,6 @@ const struct store_case start_cases[] = {
 	{ "a_late_commit_is_for_it", a_late_commit_is_for_it, 1, STORE_LATE_COMMITS },
 	{ "a_rollback_moves_nothing", a_rollback_moves_nothing, 1, STORE_LATE_COMMITS },
 	CASE(a_new_target_among_delivered_messages_wants_a_start),
+	CASE(nothing_goes_while_a_target_waits_for_its_start),
 	{ NULL, NULL, 0, 0 },
 };

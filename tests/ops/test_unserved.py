@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from places import place
+from places import bare_place, place
 from shell import until
 
 SOURCE = os.environ.get("OUTBOX_SOURCE", os.path.join(os.path.dirname(__file__), "..", ".."))
@@ -107,6 +107,30 @@ def test_a_target_without_a_start_waits_alone(shop):
     insert(shop, 1)
     shop.run("relay", *LATE, "--until-idle", *QUICK)
     assert lines(shop, "one.jsonl") == 11 and lines(shop, "late.jsonl") == 1
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres", "partitioned"])
+def test_what_is_published_while_a_target_waits_stays(kind, tmp_path, request):
+    shop = bare_place("sqlite" if kind == "sqlite" else "postgres", tmp_path, request)
+    shop.run("init", *(("--partition", "auto") if kind == "partitioned" else ()))
+    deliver_some(shop)
+    relay = shop.start("relay", *LATE, "--retain-delivered", "1ms", *QUICK, stdout=subprocess.DEVNULL)
+    try:
+        until(lambda: target(shop, "late"), "the relay to tell of it")
+        insert(shop, 2)
+        until(lambda: lines(shop, "one.jsonl") == 5, "the other one to go on")
+        for more in ((), ("--dry-run",)):
+            ran = shop.run("purge", "--delivered-before", "0s", *more, code=None)
+            assert ran.code and 'target "late" waits' in ran.err and "--start late=now" in ran.err, ran
+        if kind == "partitioned":
+            with shop.db() as db:
+                dropped = db.execute("SELECT messages FROM outbox_drop_partition(now() + interval '1 day', 1000000, 1000)")
+                assert dropped.fetchone()[0] == 0
+    finally:
+        log(relay)
+    shop.run("relay", *LATE, "--start", "late=oldest", "--until-idle", *QUICK)
+    assert lines(shop, "late.jsonl") >= 2
+    shop.run("purge", "--delivered-before", "0s")
 
 
 def test_a_target_that_matches_nothing_needs_no_start(shop):

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "store/memory/db.h"
+#include "store/memory/unserved.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -114,6 +114,16 @@ static void tell_audit(struct memory_store *s, const struct outbox_purge *purge,
 							.detail = memory_text(detail) });
 }
 
+static int may_remove(struct memory_store *s, struct outbox_error *err)
+{
+	/* What is settled of a number that was given again is another message's. */
+	if (memory_any_refused(s->db))
+		return outbox_fail(err, OUTBOX_ECONFLICT,
+				   "nothing is removed while relays refuse a lane: the "
+				   "log's counter was set back; run: outbox rebase");
+	return memory_unstarted(s, err);
+}
+
 int memory_purge(struct memory_store *s, const struct outbox_purge *purge,
 		 struct outbox_purged *ret_purged, struct outbox_error *err)
 {
@@ -122,14 +132,11 @@ int memory_purge(struct memory_store *s, const struct outbox_purge *purge,
 	int64_t limit = purge->limit ? (int64_t)purge->limit : LIMIT_DEFAULT;
 	outbox_time before = memory_now(s) - OUTBOX_MINUTES;
 
-	/* What is settled of a number that was given again is another message's. */
-	if (memory_any_refused(db)) {
+	int r = may_remove(s, purge->actor ? err : NULL);
+
+	if (r) {
 		*ret_purged = purged;
-		return !purge->actor
-			       ? OUTBOX_OK
-			       : outbox_fail(err, OUTBOX_ECONFLICT,
-					     "nothing is removed while relays refuse a lane: the "
-					     "log's counter was set back; run: outbox rebase");
+		return purge->actor ? r : OUTBOX_OK;
 	}
 	if (purge->delivered_before < before)
 		before = purge->delivered_before;

@@ -76,6 +76,17 @@ int memory_wants_start(const struct memory_store *s, const char *target, bool *r
 	return OUTBOX_OK;
 }
 
+int memory_unstarted(struct memory_store *s, struct outbox_error *err)
+{
+	for (size_t i = 0; i < s->db->n_unserved; i++) {
+		const struct memory_unserved *row = &s->db->unserved[i];
+
+		if (row->alive_until > memory_now(s) && !memory_target_find(s->db, row->target))
+			return store_kept_for(row->target, err);
+	}
+	return OUTBOX_OK;
+}
+
 int memory_stats_unserved(const struct memory_db *db, struct outbox_stats *stats,
 			  struct outbox_arena *arena, struct outbox_error *err)
 {

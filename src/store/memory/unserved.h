@@ -17,6 +17,8 @@ void memory_unserved_forget(struct memory_db *db, const char *target, const char
 int memory_unserved(struct memory_store *s, const struct outbox_unserved *note,
 		    struct outbox_error *err) OUTBOX_MUSTCHECK;
 int memory_wants_start(const struct memory_store *s, const char *target, bool *ret_wants);
+/* ECONFLICT while a target that is not registered waits for its start. */
+int memory_unstarted(struct memory_store *s, struct outbox_error *err) OUTBOX_MUSTCHECK;
 int memory_stats_unserved(const struct memory_db *db, struct outbox_stats *stats,
 			  struct outbox_arena *arena, struct outbox_error *err) OUTBOX_MUSTCHECK;
 

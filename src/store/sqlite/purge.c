@@ -13,6 +13,7 @@
 #include "store/sqlite/numbers.h"
 #include "store/sqlite/ops.h"
 #include "store/sqlite/victims.h"
+#include "store/store.h"
 
 #include <stdio.h>
 
@@ -191,6 +192,22 @@ static int tell_audit(struct sqlite_store *s, const struct outbox_purge *purge,
 				err);
 }
 
+/* Who is configured and not registered will want what is published meanwhile, once it says where it starts. */
+static int nobody_waits(struct targets *targets, struct outbox_error *err)
+{
+	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
+	const char *target;
+	bool row = false;
+	int r = sqlite_query(targets->s, SQL_PURGE_UNSTARTED, ARGS(ARG_INT(targets->now)), &q, err);
+
+	if (r == OUTBOX_OK)
+		r = sqlite_step(targets->s, q, &row, err);
+	if (r != OUTBOX_OK || !row)
+		return r;
+	target = sqlite_look(q, 0, &r, err);
+	return r == OUTBOX_OK ? store_kept_for(target, err) : r;
+}
+
 /* What a position says of a message may be another one's truth: nothing is removed by it. */
 static int may_remove(struct targets *targets, struct outbox_error *err)
 {
@@ -201,7 +218,7 @@ static int may_remove(struct targets *targets, struct outbox_error *err)
 		return outbox_fail(err, OUTBOX_ECONFLICT,
 				   "nothing is removed while relays refuse a lane: %s",
 				   refused.message);
-	return r == OUTBOX_OK ? r
+	return r == OUTBOX_OK ? nobody_waits(targets, err)
 			      : outbox_fail_native(err, r, refused.native, "%s", refused.message);
 }
 
@@ -222,7 +239,7 @@ static int purge_in(struct sqlite_store *s, const struct outbox_purge *purge,
 	if (r == OUTBOX_OK)
 		r = may_remove(&targets, err);
 	if (r == OUTBOX_ECONFLICT && !purge->actor)
-		return OUTBOX_OK; /* who cleans up says so about the lane itself */
+		return OUTBOX_OK; /* who cleans up says so about the lane or the target itself */
 	if (r == OUTBOX_OK)
 		r = victims_find(&v, err);
 	if (r == OUTBOX_OK && v.count)

@@ -128,6 +128,9 @@
 		" ORDER BY outage_since LIMIT 1")                                                  \
 	X(SQL_STATS_UNSERVED, "SELECT u.target, u.since, u.why FROM outbox_unserved u"             \
 		" WHERE u.alive_until > ?1 ORDER BY u.target, u.since, u.owner")                   \
+	X(SQL_PURGE_UNSTARTED, "SELECT u.target FROM outbox_unserved u WHERE u.alive_until > ?1"   \
+		" AND NOT EXISTS (SELECT 1 FROM outbox_target t WHERE t.name = u.target)"          \
+		" ORDER BY u.target LIMIT 1")                                                      \
 	X(SQL_RECEIPT_FIRST, "SELECT min(n) FROM outbox_receipt WHERE target = ?1 AND lane = ?2")  \
 	X(SQL_RECEIPT_AT, "SELECT settled_at, from_seq, pos, delivered, retried, delivered_total," \
 		" retried_total FROM outbox_receipt WHERE target = ?1 AND lane = ?2 AND n = ?3")   \
