@@ -14,7 +14,10 @@
 #include "store/store.h"
 #include "transport/transport.h"
 
+#include <errno.h>
+#include <libgen.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define PLAN_MAX ((size_t)16 << 20)
 
@@ -178,6 +181,44 @@ static int check_admin(const struct checks *checks, struct outbox_error *err)
 	return r;
 }
 
+static void check_folder(const struct checks *checks, const struct node *node, const char *folder)
+{
+	struct stat info;
+	char shown[200];
+
+	if (stat(folder, &info) != 0 && (errno == ENOENT || errno == ENOTDIR))
+		problems_about(checks->problems, node, "there is no folder %s; create it first",
+			       text_shown(shown, sizeof(shown), folder));
+	else if (stat(folder, &info) == 0 && !S_ISDIR(info.st_mode))
+		problems_about(checks->problems, node, "%s is not a folder; name one",
+			       text_shown(shown, sizeof(shown), folder));
+}
+
+/* Folders that are not there. A relay waits for them, so only people who ask are told. */
+static int check_folders(const struct checks *checks, struct outbox_error *err)
+{
+	const struct config *config = checks->config;
+	const struct config_target *targets = config->targets.items;
+	const struct node *item = first_of(config, "targets");
+	const struct node *archive = node_find(node_find(config->root, "relay"), "archive");
+
+	if (config->relay.archive && archive)
+		check_folder(checks, archive, config->relay.archive);
+	for (size_t i = 0; i < config->targets.count; i++, item = item->next) {
+		_cleanup_(url_deinit) struct url url = { 0 };
+		_cleanup_(cleanup_free) char *path = NULL;
+
+		if (!targets[i].to || url_parse(targets[i].to, &url, NULL) != OUTBOX_OK ||
+		    strcmp(url.scheme, "file") != 0 || !strchr(url.path, '/'))
+			continue;
+		path = strdup(url.path);
+		if (!path)
+			return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+		check_folder(checks, node_find(item, "to"), dirname(path));
+	}
+	return OUTBOX_OK;
+}
+
 /* All that the engine itself checks, for every source. */
 static int try_plans(const struct checks *checks, struct outbox_error *err)
 {
@@ -208,6 +249,8 @@ static int check_all(struct checks *checks, struct outbox_error *err)
 	r = check_urls(checks, err);
 	if (r == OUTBOX_OK && checks->secrets)
 		r = check_admin(checks, err);
+	if (r == OUTBOX_OK && checks->server)
+		r = check_folders(checks, err);
 	/* what is not there cannot be planned */
 	if (r == OUTBOX_OK && whole)
 		r = try_plans(checks, err);

@@ -36,7 +36,7 @@ static void tell(const struct outbox_amended *amended)
 		printf("amended; %s %s sent again\n", count_human(amended->requeued, count),
 		       amended->requeued == 1 ? "delivery is" : "deliveries are");
 	else
-		puts("amended; it is sent so when its turn comes");
+		puts("amended; the corrected message is sent when its turn comes");
 }
 
 static int run(struct cli *cli, void *values, struct outbox_error *err)
@@ -95,6 +95,6 @@ const struct command cmd_amend = {
 	.about = "Its id, type, key and place in the log stay, so that with hold the corrected message goes first and what is parked behind it follows in order. Deliveries that failed or wait for a retry are sent at once, with their attempts at 0; discarded ones stay discarded. What the message was is kept until retention removes it (outbox show ID --amended). Refused when a target has it already, or while it is being sent.",
 	.example = "outbox amend 0198f3a2-7c11-7e02-9d53-2f0f5a2b81c4 \\\n"
 		   "    --data @fixed.json --reason \"negative total, ticket 812\"",
-	.exits = "0  amended\n3  no such message\n4  it was delivered, is being sent, or nothing of it is left to deliver",
+	.exits = "0  amended\n2  what it shall be is wrong or missing\n3  no such message\n4  it was delivered, is being sent, or nothing of it is left to deliver",
 	.run = run,
 };

@@ -254,9 +254,10 @@ const struct command cmd_relay = {
 		   "outbox relay --store postgres://app@db/shop --to 'e=redis://r1/?stream={type}'",
 	.exits = "0  ended by a signal; with --once, --until-idle: nothing failed\n"
 		 "1  with --once, --until-idle: deliveries failed (outbox list --state failed)\n"
-		 "2  a target's URL or file is wrong (no folder, not JSON lines)\n"
+		 "2  a target's URL or file is wrong, or it is not served (outbox status)\n"
 		 "5  with --once: a target is out of reach\n"
 		 "12 batches in flight did not end within --shutdown-timeout\n"
+		 "14 with --once, --until-idle: a lane was refused (outbox rebase)\n"
 		 "128 + N  ended early by signal N",
 	.run = run,
 };

@@ -124,6 +124,11 @@ static void print_command(const struct cli *cli, const char *label, const char *
 	safe_line(stdout, "        ", buf_str(&line));
 }
 
+static bool has_expired(const struct cli *cli, const struct outbox_claimed *m)
+{
+	return m->message.expires_at && m->message.expires_at <= cli->clock->wall(cli->clock);
+}
+
 /* Why this delivery would fail however often it is tried; NULL: it may succeed. */
 static const char *hopeless(const struct cli *cli, const struct outbox_claimed *m,
 			    const struct outbox_delivery *row)
@@ -132,7 +137,7 @@ static const char *hopeless(const struct cli *cli, const struct outbox_claimed *
 
 	if (m->malformed)
 		return "its row is malformed";
-	if (message->expires_at && message->expires_at <= cli->clock->wall(cli->clock))
+	if (has_expired(cli, m))
 		return "it has expired";
 	/* not every envelope minds, so the error is asked, too */
 	if (row->error && strstr(row->error, "not JSON") &&
@@ -143,13 +148,13 @@ static const char *hopeless(const struct cli *cli, const struct outbox_claimed *
 }
 
 /* It is the message that is corrected, for all its targets; refused when one has it already. */
-static void print_amend(const struct cli *cli, const struct outbox_claimed *m)
+static void print_amend(const struct cli *cli, const struct outbox_claimed *m, const char *label)
 {
 	_cleanup_(buf_deinit) struct buf line = BUF_INIT(4096);
 
 	buf_text(&line, "outbox amend ");
 	safe_shell_word(&line, m->message.id);
-	puts("  correct it in its place, if no target has it yet:");
+	printf("  %s:\n", label);
 	buf_text(&line, " \\");
 	safe_line(stdout, "    ", buf_str(&line));
 	buf_clear(&line);
@@ -157,19 +162,34 @@ static void print_amend(const struct cli *cli, const struct outbox_claimed *m)
 	safe_line(stdout, "        ", buf_str(&line));
 }
 
-static void print_failed_advice(const struct cli *cli, const struct outbox_claimed *m,
+/* Does a target have it, or is it just getting it? */
+static bool has_left(const struct message_detail *view)
+{
+	for (size_t i = 0; i < view->page.count; i++)
+		if (view->page.rows[i].state == OUTBOX_DELIVERED ||
+		    view->page.rows[i].state == OUTBOX_SENDING)
+			return true;
+	return false;
+}
+
+static void print_failed_advice(const struct cli *cli, const struct message_detail *view,
 				const struct outbox_delivery *row)
 {
+	const struct outbox_claimed *m = &view->message;
 	const char *why = hopeless(cli, m, row);
 
 	if (why) {
 		printf("  a requeue will not help: %s\n", why);
-		print_amend(cli, m);
+		/* corrected, it would still be too late */
+		if (!has_expired(cli, m))
+			print_amend(cli, m, "correct it in its place, if no target has it yet");
 		print_command(cli, "or publish a corrected one, then discard this", "discard", row,
 			      " --reason WHY");
 		return;
 	}
 	print_command(cli, "to try again", "requeue", row, "");
+	if (!has_left(view))
+		print_amend(cli, m, "to correct it in its place");
 	print_command(cli, "to give up", "discard", row, " --reason WHY");
 }
 
@@ -185,11 +205,11 @@ static void print_parked_advice(const struct cli *cli, const char *key)
 }
 
 /* What a person can do about a delivery in this state. */
-static void print_advice(const struct cli *cli, const struct outbox_claimed *m,
+static void print_advice(const struct cli *cli, const struct message_detail *view,
 			 const struct outbox_delivery *row)
 {
 	if (row->state == OUTBOX_FAILED) {
-		print_failed_advice(cli, m, row);
+		print_failed_advice(cli, view, row);
 		return;
 	}
 	if (row->state != OUTBOX_PENDING)
@@ -198,7 +218,7 @@ static void print_advice(const struct cli *cli, const struct outbox_claimed *m,
 		printf("  go on:        outbox resume %s", row->target);
 		safe_line(stdout, "", cli->store_option);
 	} else if (row->why == OUTBOX_PARKED) {
-		print_parked_advice(cli, m->message.key);
+		print_parked_advice(cli, view->message.message.key);
 	} else if (row->why == OUTBOX_WAITING || row->why == OUTBOX_DEFERRED) {
 		puts("  nothing to do: it is tried again at its next attempt");
 	} else {
@@ -207,7 +227,7 @@ static void print_advice(const struct cli *cli, const struct outbox_claimed *m,
 	}
 }
 
-static void print_delivery(const struct cli *cli, const struct outbox_claimed *m,
+static void print_delivery(const struct cli *cli, const struct message_detail *view,
 			   const struct outbox_delivery *row)
 {
 	char attempts[32];
@@ -221,7 +241,7 @@ static void print_delivery(const struct cli *cli, const struct outbox_claimed *m
 	field(cli, "owner", row->owner);
 	time_field(cli, "since", row->last_status_at);
 	time_field(cli, "next attempt", row->next_attempt_at);
-	print_advice(cli, m, row);
+	print_advice(cli, view, row);
 }
 
 static void print_history(const struct message_detail *view)
@@ -298,7 +318,7 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 	print_message(cli, &view.message, given);
 	print_amended(cli, &view, given);
 	for (size_t i = 0; i < view.page.count; i++)
-		print_delivery(cli, &view.message, &view.page.rows[i]);
+		print_delivery(cli, &view, &view.page.rows[i]);
 	if (view.page.count == 0)
 		printf("\nno deliveries: no target takes it (outbox target list%s)\n",
 		       cli->store_option);

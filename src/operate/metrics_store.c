@@ -209,7 +209,7 @@ static const struct {
 	each_stats each;
 } looked[] = {
 	{ { "outbox_oldest_age_seconds",
-	    "How long the oldest delivery that is not finished could be sent already, failed ones aside",
+	    "How long the oldest unfinished delivery has been ready to send, failed ones aside",
 	    METRIC_GAUGE, "s" },
 	  each_oldest },
 	{ { "outbox_paused", "1 while the target is paused", METRIC_GAUGE, "1" }, each_paused },

@@ -45,7 +45,9 @@ static int failed(const struct archive *archive, const char *what, struct outbox
 	return outbox_fail_native(err, status, number, "archive %s: %s: %s%s",
 				  text_shown(shown, sizeof(shown), archive->path), what,
 				  number == EEXIST ? "it exists, give another name"
-						   : strerror(number),
+				  : number == ENOENT
+					  ? "there is no such folder; create the folder first"
+					  : strerror(number),
 				  archive->then);
 }
 

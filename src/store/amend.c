@@ -39,7 +39,7 @@ static int check(const struct outbox_message *m, struct outbox_error *err)
 	if (m->size <= OUTBOX_PAYLOAD_MAX && content_type_is_json(m->content_type) &&
 	    json_text_check(m->data, m->size, &why) != OUTBOX_OK)
 		return outbox_fail(err, OUTBOX_EINVAL,
-				   "data: it is not JSON, which its content type %s says it is: %.300s",
+				   "data: the content type is %s, but this is not JSON: %.300s",
 				   m->content_type, why.message);
 	return outbox_message_validate(m, 0, err);
 }

@@ -31,6 +31,7 @@ def test_a_requeue_that_cannot_help_is_not_advised(shop, columns, why):
     assert f"a requeue will not help: {why}" in text
     assert "outbox requeue" not in text and f"outbox discard {message}" in text
     assert "publish a corrected one" in text
+    assert (f"outbox amend {message}" in text) == ("expired" not in why)
 
 
 @pytest.mark.sqlite
@@ -48,7 +49,11 @@ def test_what_may_succeed_is_requeued(shop):
     with shop.db() as db:
         changed = db.execute("UPDATE outbox_detour SET last_error = 'refused: 403' WHERE last_error LIKE '%not JSON%'")
         assert changed.rowcount == 1
-    assert f"outbox requeue {message}" in shop.run("show", message).out
+    text = shop.run("show", message).out
+    assert f"outbox requeue {message}" in text and f"outbox amend {message}" in text
+    shop.run("relay", "--to", "all=null:", "--start", "all=oldest", "--until-idle")
+    text = shop.run("show", message).out
+    assert f"outbox requeue {message}" in text and "outbox amend" not in text
 
 
 def test_suggested_commands_name_the_store_where_it_was_named(shop):

@@ -44,12 +44,13 @@ def test_what_programs_are_told(shop):
     assert "payload" not in was
     assert shop.run("show", message, "--amended", "--json").json["amended"][0]["payload"] == "{broken"
     assert [r["action"] for r in view["history"]] == ["amend", "requeue"]
+    assert len({r["at"] for r in view["history"]}) == 1, "one act, one time"
 
 
 def test_it_is_checked_as_a_publishers_is(shop):
     message = held(shop)
     err = shop.run("amend", message, "--data", "{again", "--reason", "r", code=2).err
-    assert "--data: it is not JSON, which its content type application/json says it is" in err
+    assert "--data: the content type is application/json, but this is not JSON" in err
     shop.run("amend", message, "--data", "{again", "--content-type", "text/plain", "--reason", "it is no JSON at all")
     err = shop.run("amend", message, "--header", "bad name=1", "--reason", "r", code=2).err
     assert "header" in err

@@ -59,7 +59,7 @@ def test_the_configuration_of_the_readme_purges(bare):
     readme = (pathlib.Path(__file__).parents[2] / "README.md").read_text()
     text = re.search(r"```yaml\n(# outbox.yaml\n.*?)^admin:", readme, re.S | re.M).group(1)
     text = re.sub(r'store: "[^"]*"\n *password: .*', f'store: "{bare.url}"', text)
-    text = re.sub(r'to: "(?:amqp|redis)[^"]*"', 'to: "file:out.jsonl"', text)
+    text = re.sub(r'to: "(?:amqp|redis)[^"]*"(?:\n *password: .*)?', 'to: "file:out.jsonl"', text)
     (bare.folder / "outbox.yaml").write_text(text + "relay: {retain_delivered: 100ms, purge_interval: 100ms}\n")
     bare.run("init")
     for kind in ("order.placed", "stock.low"):

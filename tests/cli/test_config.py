@@ -152,6 +152,20 @@ def test_schemes_are_those_of_this_build(write):
     assert 'outbox.yaml:6:9: targets[0] "events", to: "carrier-pigeon:" is not known to this build; there are' in err
 
 
+def test_folders_that_are_not_there(write):
+    text = GOOD.replace("file:out.jsonl", "file:nodir/o.jsonl") + "relay: { archive: old }\n"
+    shop = write(text)
+    assert shop.run("config", "check", code=2).err.splitlines()[:-1] == [
+        'outbox.yaml:6:9: targets[0] "events", to: there is no folder nodir; create it first',
+        "outbox.yaml:12:19: relay.archive: there is no folder old; create it first"]
+    for folder in ("nodir", "old"):
+        (shop.folder / folder).mkdir()
+    shop.run("config", "check")
+    (shop.folder / "old").rmdir()
+    (shop.folder / "old").write_text("")
+    assert "outbox.yaml:12:19: relay.archive: old is not a folder" in shop.run("config", "check", code=2).err
+
+
 def test_no_file(bare):
     ran = bare.run("config", "check", code=3)
     assert "outbox.yaml: no such file; outbox config reference prints one to begin with" in ran.err

@@ -276,7 +276,9 @@ def test_what_runs_behind_it_waits_as_long_as_before(shop, options):
     made = shop()
     printed = made.run("sql", "postgres", *options, "--json").json["sql"]
     begin, end = "\nBEGIN ISOLATION LEVEL READ COMMITTED;\n", "\nCOMMIT;\n"
-    assert begin in printed and printed.endswith(end)
+    assert printed.count(begin) == 1 and printed.count(end) == 1 and printed.endswith(end)
+    about = printed.split(begin)[0]
+    assert begin.strip() in about and end.strip() in about, "its comment names the two lines"
     script = printed.replace(begin, begin + "SET LOCAL lock_timeout = '7s';\n")[:-len(end)] + "\nSHOW lock_timeout;" + end
     done = subprocess.run(["psql", "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1"], input=script, env=made.env,
                           capture_output=True, text=True, check=False)

@@ -55,7 +55,8 @@ static const char about[] =
 	"--   --partition auto   the log in partitions, which retention drops whole\n"
 	"--   --doorbell         publishers wake a sleeping relay\n"
 	"--\n"
-	"-- A tool that opens the transaction itself: take out BEGIN and COMMIT and nothing else. The rows of\n"
+	"-- A tool that opens the transaction itself: take out two lines and nothing else, the first after this\n"
+	"-- comment (BEGIN ISOLATION LEVEL READ COMMITTED;) and the last of the script (COMMIT;). The rows of\n"
 	"-- outbox_meta at the end are how a relay knows this schema; without them it refuses to run.\n"
 	"-- No superuser and no extension is needed. `outbox doctor` looks at the result.\n\n";
 
@@ -67,7 +68,8 @@ static const char about_upgrade[] =
 	"--     outbox sql postgres --from %d | psql -v ON_ERROR_STOP=1 -d shop\n"
 	"--\n"
 	"-- Relays of the version before go on working beside it. A tool that opens the transaction itself: take\n"
-	"-- out BEGIN and COMMIT and nothing else.\n\n";
+	"-- out two lines and nothing else, the first after this comment (BEGIN ISOLATION LEVEL READ COMMITTED;)\n"
+	"-- and the last of the script (COMMIT;).\n\n";
 
 static const char about_drop[] =
 	"-- Removes the outbox from a PostgreSQL database, with every message in it, delivered or not: what\n"

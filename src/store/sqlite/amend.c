@@ -168,7 +168,8 @@ static int replace(const struct amending *a, struct outbox_error *err)
 					    .action = "amend",
 					    .id = amend->id,
 					    .seq = a->seq,
-					    .reason = amend->reason };
+					    .reason = amend->reason,
+					    .at = a->targets.now };
 	int r;
 
 	r = sqlite_run(a->s, SQL_AMEND_KEEP,

@@ -11,9 +11,9 @@ int sqlite_audit_add(struct sqlite_store *s, const struct sqlite_audit_entry *e,
 		     struct outbox_error *err)
 {
 	return sqlite_run(s, SQL_AUDIT_ADD,
-			  ARGS(ARG_INT(sqlite_now(s)), ARG_TEXT(e->actor), ARG_TEXT(e->action),
-			       ARG_TEXT(e->target), ARG_TEXT(e->id), ARG_TIME(e->seq),
-			       ARG_TEXT(e->reason), ARG_TEXT(e->detail)),
+			  ARGS(ARG_INT(e->at ? e->at : sqlite_now(s)), ARG_TEXT(e->actor),
+			       ARG_TEXT(e->action), ARG_TEXT(e->target), ARG_TEXT(e->id),
+			       ARG_TIME(e->seq), ARG_TEXT(e->reason), ARG_TEXT(e->detail)),
 			  NULL, err);
 }
 

@@ -8,6 +8,7 @@ struct sqlite_audit_entry {
 	const char *actor, *action, *target, *id;
 	int64_t seq;
 	const char *reason, *detail;
+	int64_t at; /* 0: now */
 };
 
 /* In the transaction of what it tells about. */
