@@ -132,16 +132,21 @@ static void add_lane(struct worker *w, struct lane *lane, outbox_time now, struc
 		wire->bytes += f->batch.items[i]->message->size;
 }
 
-/* One batch of all rounds, in memory of its own. Without memory the first lane goes alone, the others next. */
-static void share(struct worker *w, struct wire *wire)
+/* Room for one batch of several rounds. False: there is no memory for it, and the lane goes alone. */
+static bool prepare(struct worker *w, struct outbox_batch *batch)
+{
+	outbox_arena_reset(w->wire_memory);
+	batch->memory = w->wire_memory;
+	batch->items = outbox_arena_alloc(w->wire_memory,
+					  w->target->batch_messages * sizeof(*batch->items));
+	return batch->items;
+}
+
+/* One batch of all rounds. */
+static void share(struct wire *wire)
 {
 	struct outbox_batch *batch = &wire->shared;
 
-	outbox_arena_reset(w->wire_memory);
-	batch->memory = w->wire_memory;
-	batch->items = outbox_arena_alloc(w->wire_memory, wire->messages * sizeof(*batch->items));
-	if (!batch->items)
-		return;
 	for (size_t i = 0; i < wire->n_lanes; i++) {
 		struct flight *f = lane_flight(wire->lanes[i]);
 
@@ -154,11 +159,13 @@ static void share(struct worker *w, struct wire *wire)
 
 static void gather(struct worker *w, struct lane *lane, outbox_time now, struct wire *wire)
 {
-	bool sociable = may_share(w, lane);
+	bool sociable = w->n_lanes > 1 && may_share(w, lane);
 
 	add_lane(w, lane, now, wire);
 	if (!wire->n_lanes)
 		return;
+	/* before the others' rounds are begun: what has begun must be sent */
+	sociable = sociable && prepare(w, &wire->shared);
 	for (size_t i = 0; sociable && i < w->n_lanes; i++) {
 		struct lane *other = w->lanes[i];
 
@@ -167,7 +174,7 @@ static void gather(struct worker *w, struct lane *lane, outbox_time now, struct 
 	}
 	wire->batch = &lane_flight(lane)->batch;
 	if (wire->n_lanes > 1)
-		share(w, wire);
+		share(wire);
 }
 
 /* What was said of a lane's messages lives as long as its claim, not as long as the call. */
