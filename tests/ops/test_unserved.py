@@ -174,7 +174,7 @@ def test_readmes_file_runs_on_readmes_database(tmp_path, request):
     for old, new in ((r'"postgres://[^"]*"', f'"{shop.url}"'), (r"\n    password:[^\n]*", ""), (r'"amqp:[^"]*"', '"file:one.jsonl"'),
                      (r'"redis:[^"]*"', '"file:partner.jsonl"'), (r"(?s)\nadmin:.*", "\n")):
         text, n = re.subn(old, lambda _, new=new: new, text)
-        assert n == 1, old
+        assert n, old
     (tmp_path / "outbox.yaml").write_text(text)
     shop.run("config", "check", "--connect")
     insert(shop, 2)
