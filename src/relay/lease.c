@@ -72,13 +72,14 @@ static void tell_elsewhere(struct worker *w, const struct outbox_lease *lease, o
 
 static void tell_unstarted(struct worker *w, outbox_time now)
 {
+	const char *name = w->target->band_of ? w->target->band_of : w->target->name;
 	struct outbox_error why = OUTBOX_ERROR_INIT;
 
-	outbox_fail(
-		&why, OUTBOX_ECONFIG,
-		"it is new, and messages were already delivered here: say where it starts; write start: "
-		"oldest or start: now (on a command line --start %s=now); until then it gets nothing",
-		w->target->band_of ? w->target->band_of : w->target->name);
+	outbox_fail(&why, OUTBOX_ECONFIG,
+		    "it is new, and messages were already delivered here: say where it starts with "
+		    "start: oldest or start: now (on a command line --start %s=oldest or --start "
+		    "%s=now); until then it gets nothing",
+		    name, name);
 	unserved_tell(w, UNSERVED, &why, now);
 }
 

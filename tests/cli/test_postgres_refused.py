@@ -91,6 +91,7 @@ def test_sqlite_says_so_too(tmp_path):
     shop.run("init")
     shop.insert()
     shop.relay()
+    shop.run("purge", "--delivered-before", "0s")
     with shop.db() as db:
         db.execute("UPDATE sqlite_sequence SET seq = 0 WHERE name = 'outbox_message'")
     [target] = shop.run("status", "--json").json["targets"]

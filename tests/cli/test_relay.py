@@ -74,7 +74,7 @@ def test_a_later_target_must_say_where_it_starts(shop):
     shop.relay()
     ran = shop.run("relay", "--to", "late=file:late.jsonl", "--until-idle", code=None)
     assert ran.code == 2 and "--start late=oldest or --start late=now" in ran.err
-    assert ran.err.count('"late"') == 1 and ran.err.count("target") == 1, ran.err
+    assert ran.err.count('"late"') == 1 and ran.err.count("target.unserved") == 1, ran.err
     shop.run("relay", "--to", "late=file:late.jsonl", "--start", "late=now", "--until-idle")
     shop.insert()
     shop.run("relay", "--to", "late=file:late.jsonl", "--until-idle")

@@ -152,7 +152,7 @@ def test_long_cells_are_cut_to_the_screen(shop, text):
         for line in done.stdout.decode().splitlines():
             wide = sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1
                        for c in line)
-            assert wide <= 80 or re.search(r"outbox (requeue|discard)|^message ", line), f"{wide}: {line}"
+            assert wide <= 80 or re.search(r"outbox (requeue|discard|amend)|^message ", line), f"{wide}: {line}"
 
 
 def test_the_environment_chooses_the_store(shop):
