@@ -43,10 +43,33 @@ static void add_hosts(struct buf *out, char *hosts)
 	}
 }
 
+/* Without what says nothing: "./a" and "a//./b". Not "..", which may lead elsewhere behind a link. */
+static void trim_path(char *path)
+{
+	char *to = path;
+
+	for (const char *from = path; *from;) {
+		size_t n = strcspn(from, "/");
+		bool said = n > 0 && !(n == 1 && *from == '.');
+
+		if (said) {
+			memmove(to, from, n);
+			to += n;
+		}
+		from += n;
+		if (*from == '/' && (said || from == path))
+			*to++ = '/';
+		from += *from == '/';
+	}
+	*to = '\0';
+}
+
 static void add_path(struct buf *out, const struct url *url)
 {
 	char folder[PATH_MAX];
 
+	if (strcmp(url->scheme, "file") == 0)
+		trim_path(url->path);
 	if (strcmp(url->scheme, "file") == 0 && url->path[0] != '/' &&
 	    getcwd(folder, sizeof(folder))) {
 		url_escape(out, folder, "/");

@@ -54,6 +54,10 @@ static void a_file_has_a_folder(void **state)
 	assert_string_equal(place, "file:/tmp/out.jsonl");
 	assert_true(place_of("file:/tmp/out.jsonl?fsync=no", again));
 	assert_string_equal(place, again);
+	assert_place("file:./out.jsonl", "file:/tmp/out.jsonl");
+	assert_place("file:/tmp/.//./out.jsonl", "file:/tmp/out.jsonl");
+	assert_place("file:a/./b", "file:/tmp/a/b");
+	assert_place("file:.hidden/../.x", "file:/tmp/.hidden/../.x");
 }
 
 static void what_is_too_long_still_differs(void **state)
