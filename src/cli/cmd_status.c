@@ -78,7 +78,8 @@ static void notes(const struct cli *cli, const struct outbox_stats *stats,
 		safe_say(stdout, "%s: relays refuse %zu of its %zu lanes; %s", t->name, refused,
 			 t->n_lanes, lane->refused);
 	if (t->unserved)
-		safe_say(stdout, "%s is not served: %s", t->name, t->unserved);
+		safe_say(stdout, "%s is not served%s: %s", t->name,
+			 t->n_lanes ? " by one of its relays" : "", t->unserved);
 	if (t->paused)
 		safe_say(stdout, "%s is paused by %s: %s", t->name,
 			 t->paused_by ? t->paused_by : "?",

@@ -25,7 +25,7 @@ enum target_health status_health(const struct outbox_stats *stats,
 {
 	size_t held = 0, refused;
 
-	if (status_refused(target, &refused) || target->unserved)
+	if (status_refused(target, &refused) || (target->unserved && !target->n_lanes))
 		return HEALTH_REFUSED;
 	if (target->paused)
 		return HEALTH_PAUSED;
