@@ -29,7 +29,7 @@ static const struct option options[] = {
 	OPTION("full", OPTION_FLAG, struct values, full, NULL,
 	       "show them, and do not cut the payload"),
 	OPTION("amended", OPTION_FLAG, struct values, amended, NULL,
-	       "show what the message was before it was amended, each time"),
+	       "show what the message was before it was amended, each time; masked as the rest is without --payload"),
 };
 
 /* "  key             42", wrapped; nothing when there is no text. */
@@ -266,30 +266,39 @@ static void print_history(const struct message_detail *view)
 	}
 }
 
+static void print_before(const struct cli *cli, const struct outbox_amendment *was,
+			 const struct values *given)
+{
+	const struct outbox_message message = { .data = was->data, .size = was->size };
+	bool masked = !given->payload && !given->full;
+	char count[COUNT_TEXT_MAX], line[1000];
+	const char *headers = was->headers ? was->headers : "";
+
+	snprintf(line, sizeof(line), "it was %s byte%s, %.200s%s%.500s",
+		 count_human((int64_t)was->size, count), was->size == 1 ? "" : "s",
+		 was->content_type ? was->content_type : "content type not given",
+		 *headers ? ", headers " : "", *headers && masked ? HEADER_MASK : headers);
+	field(cli, "", line);
+	if (was->data && !masked)
+		payload_print(cli, &message, given->full ? 0 : PAYLOAD_LINES);
+}
+
 /* That it is not what was published, who says so, and on request what that was. */
 static void print_amended(const struct cli *cli, const struct message_detail *view,
 			  const struct values *given)
 {
 	for (size_t i = 0; i < view->n_amended; i++) {
 		const struct outbox_amendment *was = &view->amended[i];
-		const struct outbox_message message = { .data = was->data, .size = was->size };
-		char text[TIME_TEXT_MAX], count[COUNT_TEXT_MAX], line[1000];
+		char text[TIME_TEXT_MAX], line[1000];
 
 		snprintf(line, sizeof(line), "%s by %.200s: %.500s", time_format(was->at, text),
 			 was->actor ? was->actor : "?", was->reason ? was->reason : "?");
 		field(cli, i ? "" : "amended", line);
-		if (!given->amended)
-			continue;
-		snprintf(line, sizeof(line), "it was %s byte%s, %.200s%s%.500s",
-			 count_human((int64_t)was->size, count), was->size == 1 ? "" : "s",
-			 was->content_type ? was->content_type : "content type not given",
-			 was->headers ? ", headers " : "", was->headers ? was->headers : "");
-		field(cli, "", line);
-		if (was->data)
-			payload_print(cli, &message, given->full ? 0 : PAYLOAD_LINES);
+		if (given->amended)
+			print_before(cli, was, given);
 	}
 	if (view->n_amended && !given->amended)
-		puts("                --amended shows what it was");
+		puts("                --amended --payload shows what it was");
 }
 
 static int run(struct cli *cli, void *values, struct outbox_error *err)
@@ -311,7 +320,7 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 			fwrite(view.message.message.data, 1, view.message.message.size, stdout);
 		return OUTBOX_OK;
 	}
-	if (given->payload || given->full || (cli->json && given->amended))
+	if (given->payload || given->full)
 		view.payload = PAYLOAD_SHOWN;
 	if (cli->json)
 		return json_print(json_message_detail(&view), err);

@@ -28,8 +28,10 @@ def test_with_hold_the_corrected_one_goes_first(shop):
     assert ids(shop) == ["m0", "m1", "m2", "m3"]
     assert json.loads((shop.folder / "out.jsonl").read_text().splitlines()[0])["data"] == {"total": 1}
     text = shop.run("show", message).out
-    assert "by anna: negative total, ticket 812" in text and "--amended shows what it was" in text and "{broken" not in text
-    assert "{broken" in shop.run("show", message, "--amended").out
+    assert "by anna: negative total, ticket 812" in text and "--amended --payload shows what it was" in text and "{broken" not in text
+    assert "{broken" in shop.run("show", message, "--amended", "--payload").out
+    text = shop.run("show", message, "--amended").out
+    assert "it was 7 bytes" in text and "{broken" not in text and "total\":" not in text
     assert "amend by anna: negative total" in text and "requeue events by anna" in text
 
 
@@ -42,7 +44,8 @@ def test_what_programs_are_told(shop):
     was, = view["amended"]
     assert was["actor"] == "anna" and was["reason"] == "r" and was["size"] == 7 and was["payload_left_out"] == "masked"
     assert "payload" not in was
-    assert shop.run("show", message, "--amended", "--json").json["amended"][0]["payload"] == "{broken"
+    assert shop.run("show", message, "--amended", "--json").json == view, "masked all the same"
+    assert shop.run("show", message, "--amended", "--payload", "--json").json["amended"][0]["payload"] == "{broken"
     assert [r["action"] for r in view["history"]] == ["amend", "requeue"]
     assert len({r["at"] for r in view["history"]}) == 1, "one act, one time"
 
