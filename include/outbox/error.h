@@ -71,10 +71,12 @@ enum outbox_status {
 	OUTBOX_EINTERNAL = 15 /* a bug of ours */
 };
 
+#define OUTBOX_ERROR_MAX 2048 /* what is kept of a failed try, 2,000 characters, fits */
+
 struct outbox_error {
 	int status; /* enum outbox_status */
 	int native; /* code of the library below, 0 when there is none */
-	char message[512];
+	char message[OUTBOX_ERROR_MAX];
 };
 
 #define OUTBOX_ERROR_INIT \

@@ -2,6 +2,7 @@
 #include "admin/look.h"
 
 #include "base/cleanup.h"
+#include "base/text.h"
 #include "operate/secrets.h"
 #include "store/store.h"
 
@@ -106,7 +107,9 @@ static struct look *see(struct looker *looker, bool again)
 		looker->store = daemon_close_store(looker->store);
 	look->answered = read_store(looker, look, &err) == OUTBOX_OK;
 	if (!look->answered)
-		snprintf(look->trouble, sizeof(look->trouble), "%s", err.message);
+		snprintf(look->trouble, sizeof(look->trouble), "%.*s",
+			 (int)utf8_cut(err.message, strlen(err.message), sizeof(look->trouble) - 1),
+			 err.message);
 	hide_secrets_in(look->trouble, sizeof(look->trouble));
 	return look;
 }

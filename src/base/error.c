@@ -12,16 +12,16 @@
  * texts (a database's error) can have line breaks or be no UTF-8; a message is one clean line.
  */
 OUTBOX_PRINTF(2, 0)
-static void format_message(char out[512], const char *format, va_list args)
+static void format_message(char out[OUTBOX_ERROR_MAX], const char *format, va_list args)
 {
-	char text[1024];
+	char text[2 * OUTBOX_ERROR_MAX];
 	size_t size;
 	int n = vsnprintf(text, sizeof(text), format, args);
 
 	size = n < 0 ? 0 : (size_t)n;
 	if (size >= sizeof(text))
 		size = sizeof(text) - 1;
-	size = utf8_cut(text, size, 511);
+	size = utf8_cut(text, size, OUTBOX_ERROR_MAX - 1);
 	memcpy(out, text, size);
 	out[size] = '\0';
 	text_clean(out);
@@ -36,7 +36,7 @@ static int failure(int status)
 OUTBOX_PRINTF(4, 0)
 static void fill(struct outbox_error *err, int status, int native, const char *format, va_list args)
 {
-	char message[512];
+	char message[OUTBOX_ERROR_MAX];
 
 	format_message(message, format, args);
 	err->status = status;
@@ -83,7 +83,7 @@ static void join(struct outbox_error *err, const char *format, ...)
 
 int outbox_wrap(struct outbox_error *err, const char *format, ...)
 {
-	char prefix[512];
+	char prefix[OUTBOX_ERROR_MAX];
 	va_list args;
 
 	if (!err)

@@ -171,6 +171,25 @@ static void every_failure_is_a_retry(void **state)
 	assert_int_equal(w->items[2].verdict, OUTBOX_ACKED);
 }
 
+static int refuse_at_length(void *context, const struct outbox_item *item, struct outbox_error *err)
+{
+	(void)item;
+	return outbox_fail(err, OUTBOX_EINVAL, "%s", (const char *)context);
+}
+
+/* As long as a try's error is kept. */
+static void a_long_reason_is_kept(void **state)
+{
+	struct world *w = *state;
+	char text[3001] = "";
+
+	memset(text, 'x', sizeof(text) - 1);
+	handle(w, "a", refuse_at_length, text);
+	send(w, "a");
+	assert_int_equal(publish(w), OUTBOX_OK);
+	assert_int_equal(strlen(w->items[0].reason), 2000);
+}
+
 static void nothing_starts_behind_the_deadline(void **state)
 {
 	struct world *w = *state;
@@ -242,6 +261,7 @@ int main(void)
 		TEST(exact_type_goes_before_the_star),
 		TEST(unknown_type_is_rejected),
 		TEST(every_failure_is_a_retry),
+		TEST(a_long_reason_is_kept),
 		TEST(nothing_starts_behind_the_deadline),
 		TEST(empty_tables_and_envelopes_are_refused),
 		TEST(mistakes_in_registering_are_told),
