@@ -124,11 +124,17 @@ static void a_culprit_among_busy_lanes_is_found(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_lane_keeps_what_was_said),
+	};
+	/* of the engine alone, and long */
+	const struct CMUnitTest memory_tests[] = {
 		cmocka_unit_test(more_lanes_make_no_more_calls),
 		cmocka_unit_test(a_shared_call_is_no_larger_than_a_batch),
-		cmocka_unit_test(each_lane_keeps_what_was_said),
 		cmocka_unit_test(a_culprit_among_busy_lanes_is_found),
 	};
+	int failed = WORLD_MAIN(argc, argv, "lanes", tests);
 
-	return WORLD_MAIN(argc, argv, "lanes", tests);
+	if (world_kind == WORLD_MEMORY)
+		failed += WORLD_MAIN(argc, argv, "lanes-engine", memory_tests);
+	return failed;
 }
