@@ -173,13 +173,19 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_more_is_sent_than_the_rate_allows),
-		cmocka_unit_test(a_rate_makes_batches_of_a_tenth_of_a_second),
 		cmocka_unit_test(nothing_waits_in_a_claim),
 		cmocka_unit_test(a_retry_costs_a_token),
 		cmocka_unit_test(a_message_comes_again_when_the_broker_wants_it),
 		cmocka_unit_test(a_broker_is_left_alone_as_long_as_it_wants),
 		cmocka_unit_test(a_broker_cannot_ask_for_more_than_an_hour),
 	};
+	/* of the engine alone, and long */
+	const struct CMUnitTest memory_tests[] = {
+		cmocka_unit_test(a_rate_makes_batches_of_a_tenth_of_a_second),
+	};
+	int failed = WORLD_MAIN(argc, argv, "rate", tests);
 
-	return WORLD_MAIN(argc, argv, "rate", tests);
+	if (world_kind == WORLD_MEMORY)
+		failed += WORLD_MAIN(argc, argv, "rate-engine", memory_tests);
+	return failed;
 }
