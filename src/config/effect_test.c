@@ -285,7 +285,7 @@ static void test_reference(void **state)
 
 	(void)state;
 	config_reference(&text);
-	config_free(load(buf_str(&text), NULL, NULL, 0));
+	config_free(load(buf_str(&text), NULL, &sets[1], 1));
 	for (const char *c = buf_str(&text); *c; c++) {
 		if (strncmp(c, "#schedule", 9) == 0)
 			buf_text(&opened, "# "); /* instead of base, factor and cap */
