@@ -194,6 +194,17 @@ static int set_map(const struct reading *reading, json_t *object, struct outbox_
 	return OUTBOX_OK;
 }
 
+static int set_several(const struct reading *reading, const json_t *value, struct outbox_error *err)
+{
+	char shown[SHOWN];
+
+	if (reading->field->kind == FIELD_LIST && json_is_array(value))
+		return set_texts(reading, value, err);
+	if (reading->field->kind == FIELD_MAP && json_is_object(value))
+		return set_map(reading, (json_t *)value, err);
+	return wrong(reading->field, shown_json(shown, value), err);
+}
+
 static int set_json(const struct reading *reading, const json_t *value, struct outbox_error *err)
 {
 	char shown[SHOWN];
@@ -220,16 +231,8 @@ static int set_json(const struct reading *reading, const json_t *value, struct o
 			return OUTBOX_OK;
 		}
 		break;
-	case FIELD_LIST:
-		if (json_is_array(value))
-			return set_texts(reading, value, err);
-		break;
-	case FIELD_MAP:
-		if (json_is_object(value))
-			return set_map(reading, (json_t *)value, err);
-		break;
 	default:
-		break;
+		return set_several(reading, value, err);
 	}
 	return wrong(reading->field, shown_json(shown, value), err);
 }

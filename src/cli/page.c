@@ -76,8 +76,9 @@ static void end_paragraph(struct buf *paragraph)
 	buf_clear(paragraph);
 }
 
-void page_print(const char *at, size_t size)
+void page_print(const char *markdown, size_t size)
 {
+	const char *at = markdown;
 	_cleanup_(buf_deinit) struct buf paragraph = BUF_INIT(PARAGRAPH_MAX);
 	const char *end = at + size;
 	bool commands = false;

@@ -220,32 +220,35 @@ static void check_source_targets(const struct config *config, struct problems *p
 		}
 }
 
+static void check_dead_letter(const struct config *config, size_t i, struct problems *problems)
+{
+	const struct config_target *targets = config->targets.items;
+	const char *dead = targets[i].dead_letter;
+	struct nearest nearest;
+
+	nearest_init(&nearest, dead);
+	for (size_t j = 0; j < config->targets.count; j++) {
+		const char *name = targets[j].name ? targets[j].name : "";
+
+		if (strcmp(name, dead) == 0)
+			return;
+		if (j != i)
+			nearest_offer(&nearest, name);
+	}
+	problems_about(problems, node_find(item_node(config, "targets", i), "dead_letter"),
+		       "\"%s\" is the name of none of the targets%s%s%s", dead,
+		       nearest.best ? "; did you mean " : "", nearest.best ? nearest.best : "",
+		       nearest.best ? "?" : "; add it: match: { nothing: true }");
+}
+
 /* In a file; options may name a target that another relay registered, which the store knows. */
 static void check_dead_letters(const struct config *config, struct problems *problems)
 {
 	const struct config_target *targets = config->targets.items;
 
-	for (size_t i = 0; i < config->targets.count; i++) {
-		const char *dead = targets[i].dead_letter;
-		struct nearest nearest;
-		bool found = !dead;
-
-		nearest_init(&nearest, dead ? dead : "");
-		for (size_t j = 0; !found && j < config->targets.count; j++) {
-			const char *name = targets[j].name ? targets[j].name : "";
-
-			found = strcmp(name, dead) == 0;
-			if (j != i)
-				nearest_offer(&nearest, name);
-		}
-		if (!found)
-			problems_about(problems,
-				       node_find(item_node(config, "targets", i), "dead_letter"),
-				       "\"%s\" is the name of none of the targets%s%s%s", dead,
-				       nearest.best ? "; did you mean " : "",
-				       nearest.best ? nearest.best : "",
-				       nearest.best ? "?" : "; add it: match: { nothing: true }");
-	}
+	for (size_t i = 0; i < config->targets.count; i++)
+		if (targets[i].dead_letter)
+			check_dead_letter(config, i, problems);
 }
 
 /* What follows from several values; the file is right so far. */

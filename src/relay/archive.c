@@ -32,7 +32,7 @@ struct archive {
 static int failed(const struct archive *archive, const char *what, struct outbox_error *err)
 {
 	int number = errno, status = OUTBOX_ECONN;
-	char shown[200];
+	char shown[200], text[128];
 
 	if (number == ENOSPC || number == EDQUOT)
 		status = OUTBOX_EFULL;
@@ -47,7 +47,7 @@ static int failed(const struct archive *archive, const char *what, struct outbox
 				  number == EEXIST ? "it exists, give another name"
 				  : number == ENOENT
 					  ? "there is no such folder; create the folder first"
-					  : strerror(number),
+					  : strerror_r(number, text, sizeof(text)),
 				  archive->then);
 }
 

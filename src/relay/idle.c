@@ -182,14 +182,17 @@ static int wait_for_idle(struct outbox_relay *relay, struct outbox_arena *arena,
 int outbox_relay_run_until_idle(struct outbox_relay *relay, const volatile int *stop,
 				struct outbox_error *err)
 {
-	struct outbox_arena *arena = outbox_arena_new(STATS_MAX);
+	struct outbox_arena *arena;
 	const struct worker *unserved;
 	int r, stopped;
 
+	if (!relay)
+		return outbox_fail(err, OUTBOX_EINVAL, "there is no relay to run");
+	arena = outbox_arena_new(STATS_MAX);
 	if (!arena)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	relay_get_ready(relay);
-	for (size_t i = 0; relay && i < relay->n_threads; i++)
+	for (size_t i = 0; i < relay->n_threads; i++)
 		relay->threads[i].worker->once = false;
 	r = outbox_relay_start(relay, err);
 	if (!r) {

@@ -23,17 +23,26 @@ static int by_name(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* A list of hosts may come in any order and case. */
-static void add_hosts(struct buf *out, char *hosts)
+static size_t split_hosts(char *hosts, char *list[HOSTS_MAX])
 {
-	char *list[HOSTS_MAX], *rest = NULL;
+	char *rest = NULL;
 	size_t n = 0;
 
-	for (char *c = hosts; *c; c++)
-		*c = (char)tolower((unsigned char)*c);
 	for (char *host = strtok_r(hosts, ",", &rest); host && n < HOSTS_MAX;
 	     host = strtok_r(NULL, ",", &rest))
 		list[n++] = host;
+	return n;
+}
+
+/* A list of hosts may come in any order and case. */
+static void add_hosts(struct buf *out, char *hosts)
+{
+	char *list[HOSTS_MAX];
+	size_t n;
+
+	for (char *c = hosts; *c; c++)
+		*c = (char)tolower((unsigned char)*c);
+	n = split_hosts(hosts, list);
 	if (n)
 		qsort(list, n, sizeof(*list), by_name);
 	for (size_t i = 0; i < n; i++) {
