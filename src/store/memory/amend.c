@@ -134,10 +134,11 @@ int memory_amend(struct memory_store *s, const struct outbox_amend *amend,
 	struct outbox_amended amended = { 0 };
 	int status = store_amend_check(amend, err);
 
-	if (!status && (!row || !row->committed))
-		status = store_no_message(amend->id, err);
-	if (!status)
-		status = is_redacted(&row->m) ? store_amend_nothing(err) : judge(s, row, err);
+	if (status)
+		return status;
+	if (!row || !row->committed)
+		return store_no_message(amend->id, err);
+	status = is_redacted(&row->m) ? store_amend_nothing(err) : judge(s, row, err);
 	if (status)
 		return status;
 	replace(row, amend, memory_now(s));

@@ -110,7 +110,7 @@ static int64_t before_young(const struct finding *f, int64_t low, int64_t high, 
 static int64_t last_old(const struct finding *f, int *r, struct outbox_error *err)
 {
 	const struct targets *t = f->v->targets;
-	int64_t highest = 0, end = 0;
+	int64_t covered = 0, end = 0;
 
 	for (int lane = 0; lane < t->s->lanes; lane++) {
 		int64_t lowest = INT64_MAX;
@@ -119,11 +119,11 @@ static int64_t last_old(const struct finding *f, int *r, struct outbox_error *er
 			if (*cut_of(f, i, lane) < lowest)
 				lowest = *cut_of(f, i, lane);
 		}
-		if (lowest > highest)
-			highest = lowest;
+		if (lowest > covered)
+			covered = lowest;
 	}
 	*r = sqlite_number(t->s, SQL_LOG_END, NULL, 0, &end, err);
-	return before_young(f, highest, end, r, err);
+	return before_young(f, covered, end, r, err);
 }
 
 /* A detour's state and time; state 0: there is none. */
