@@ -236,7 +236,7 @@ def test_a_target_without_a_start_is_all_that_waits(daemon):
     daemon.path.write_text(good.replace("log:", "  - { name: sure, to: 'file:sure.jsonl', start: now }\n"
                                                 "  - { name: extra, to: 'file:extra.jsonl' }\nlog:"))
     told = daemon.reload("target.unserved")[0]
-    assert told["target"] == "extra" and "write start: oldest or start: now" in told["message"]
+    assert told["target"] == "extra" and "start: oldest or start: now" in told["message"]
     message = daemon.shop.insert()
     for name in ("events.jsonl", "audit.jsonl", "sure.jsonl"):
         until(lambda: message in [line["id"] for line in daemon.shop.lines(name)], f"a delivery: {name}")
