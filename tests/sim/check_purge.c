@@ -18,21 +18,26 @@ static bool is_finished(const struct sim_delivery *d)
 static bool may_be_purged(struct sim *s, size_t i, const struct outbox_purge *purge)
 {
 	const struct sim_message *m = &s->messages[i];
-	bool nobodys = true;
+	bool nobodys = true, any_target = false;
 
 	for (int t = 0; t < s->n_targets; t++) {
 		const struct sim_delivery *d = &s->deliveries[t][i];
 		outbox_time before =
 			d->state == OUTBOX_FAILED ? purge->failed_before : purge->delivered_before;
 
-		if (!sim_db_target(s, t) || !sim_gets(s, t, m))
-			continue; /* nobody has registered it yet, or it need not wait for that one */
+		if (!sim_db_target(s, t))
+			continue; /* nobody has registered it yet */
+		any_target = true;
+		if (!sim_gets(s, t, m))
+			continue;
 		nobodys = false;
 		if (!is_finished(d))
 			return false;
 		if (!s->jumped && d->finished_at > before)
 			return false;
 	}
+	if (!any_target)
+		return false; /* whoever comes first may want all of it */
 	return !nobodys || s->jumped || m->published_at < purge->delivered_before;
 }
 

@@ -178,6 +178,23 @@ void operators_act(struct sim *s)
 		pause(s);
 }
 
+/*
+ * A target that is registered only now starts on a log whose counter was set back before: its lanes
+ * refuse, and the operator does what the refusal says. Once: a lane that still refuses is a bug.
+ */
+void operators_answer(struct sim *s)
+{
+	bool refused = false;
+
+	for (int t = 0; t < s->n_targets; t++)
+		for (int lane = 0; lane < s->lanes; lane++)
+			refused |= s->refused[t][lane];
+	if (refused && !s->answered) {
+		s->answered = true;
+		rebase(s);
+	}
+}
+
 void operators_heal(struct sim *s)
 {
 	rebase(s);

@@ -189,6 +189,7 @@ static void heal(struct sim *s)
 	operators_heal(s);
 	ghosts_act(s, true);
 	for (; !finished(s); steps++) {
+		operators_answer(s);
 		for (int i = 0; i < s->n_relays; i++) {
 			s->relays[i].stopped = false;
 			if (!s->relays[i].relay)

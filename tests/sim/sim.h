@@ -238,6 +238,7 @@ struct sim {
 	struct sim_ghost ghosts[SIM_GHOSTS];
 	bool paused[SIM_TARGETS];
 	bool refused[SIM_TARGETS][4]; /* a lane: until it is rebased */
+	bool answered;                /* the operator has rebased while the world heals */
 	int64_t holders[SIM_TARGETS][4]; /* token of each lane's last receipt, as its owners were told */
 	size_t audits;
 	int depth; /* of interludes */
@@ -306,6 +307,7 @@ struct sim_relay *relays_find(struct sim *sim, const char *owner);
 void operators_act(struct sim *sim);
 /* Set the log's counter, or rebase what is refused since somebody did. */
 void operators_number(struct sim *sim);
+void operators_answer(struct sim *sim); /* while healing: rebases refused lanes, once */
 void operators_heal(struct sim *sim);
 
 extern const struct outbox_store_ops sim_store_ops;
