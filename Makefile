@@ -27,7 +27,7 @@ sim:              ## run the simulator: SEEDS=1000000, FROM=1
 
 sim-bugs:         ## plant bugs in a copy of the source; the simulator finds each
 	scripts/install-packages build test
-	tests/sim/run-bugs .
+	tests/proof/sim/run-bugs .
 
 pg-bugs:          ## plant bugs in a copy of sql/postgres; the visibility test finds each
 	scripts/pg-bugs

@@ -2,7 +2,7 @@
 
 #include <outbox/outbox.h>
 
-/* OUTBOX_VERSION comes from meson.build; tests/headers proves that outbox.h says the same. */
+/* OUTBOX_VERSION comes from meson.build; tests/system/headers proves that outbox.h says the same. */
 const char *outbox_version(void)
 {
 	return OUTBOX_VERSION;

@@ -4,7 +4,7 @@
 --
 -- An idle lane takes no lock, no transaction number and writes nothing: it looks first. Where nothing but
 -- new log rows is there to claim, they are counted, noted in the receipt and returned as they are read; unless the caller
--- has read them ahead (src/store/postgres/ahead.c), then they are noted.
+-- has read them ahead (src/store/postgres/readahead.c), then they are noted.
 --
 -- variable_conflict: a column that people add to the log may have the name of a variable.
 

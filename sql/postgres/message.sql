@@ -6,7 +6,7 @@
 -- Here and in every other file: no backslash in a literal. What it means depends on standard_conforming_strings, which is
 -- the caller's.
 
--- The slot of a message: the same number on every store, see src/core/slot.h. Its lane is slot % lanes.
+-- The slot of a message: the same number on every store, see src/core/key_hash.h. Its lane is slot % lanes.
 -- The last twelve bytes and the first four, with zeros where there are none, in one expression: it runs
 -- for every message.
 CREATE OR REPLACE FUNCTION outbox_slot(key_or_id text) RETURNS smallint

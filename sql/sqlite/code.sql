@@ -121,7 +121,7 @@ END;
 
 -- ---- what people see --------------------------------------------------------------------------------------
 
--- The log with each message's slot: the same number on every store, see src/core/slot.h; the lane of a
+-- The log with each message's slot: the same number on every store, see src/core/key_hash.h; the lane of a
 -- message is slot % lanes. A view, since a generated column would make every INSERT twice as slow.
 CREATE VIEW outbox_log AS
 SELECT m.seq, m.id, m.type, m.key, m.kind, m.published, m.priority, m.created_at, m.event_time, m.due_at, m.expires_at,

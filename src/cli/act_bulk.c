@@ -11,12 +11,12 @@
 #include "cli/act.h"
 
 #include "base/text.h"
-#include "cli/age.h"
 #include "cli/confirm.h"
+#include "cli/format.h"
 #include "cli/json_out.h"
 #include "cli/progress.h"
 #include "cli/safe.h"
-#include "cli/stop.h"
+#include "cli/signals.h"
 
 #include <stdio.h>
 #include <string.h>

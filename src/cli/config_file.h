@@ -4,9 +4,9 @@
 
 /* --config FILE and --set KEY=VALUE, for the commands that take them. */
 
-#include "admin/configure.h"
 #include "cli/cli.h"
 #include "config/config.h"
+#include "daemon/configure.h"
 
 #define CONFIG_FILE "outbox.yaml" /* where none is named */
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/holds.h"
 
-#include "admin/json.h"
 #include "base/text.h"
-#include "cli/age.h"
+#include "cli/format.h"
 #include "cli/safe.h"
 #include "config/config.h"
+#include "fields/json_value.h"
 
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/outages.h"
 
-#include "admin/journal.h"
+#include "daemon/journal.h"
 
 #include <string.h>
 

@@ -5,10 +5,10 @@
  */
 #include "cli/relay_daemon.h"
 
-#include "admin/notify.h"
-#include "admin/services.h"
 #include "cli/cli.h"
-#include "cli/stop.h"
+#include "cli/services.h"
+#include "cli/signals.h"
+#include "daemon/systemd.h"
 
 #include <pthread.h>
 #include <sys/prctl.h>

@@ -2,7 +2,7 @@
 #ifndef CLI_RELAY_DAEMON_H
 #define CLI_RELAY_DAEMON_H
 
-#include "admin/daemon.h"
+#include "daemon/daemon.h"
 
 #include <signal.h>
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/relay_file.h"
 
-#include "admin/configure.h"
 #include "base/buf.h"
 #include "base/text.h"
 #include "cli/config_file.h"
+#include "daemon/configure.h"
 
 #include <ctype.h>
 #include <jansson.h>

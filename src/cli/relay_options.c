@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/relay_options.h"
 
-#include "admin/journal.h"
 #include "base/buf.h"
 #include "base/rate.h"
 #include "base/text.h"
@@ -10,6 +9,7 @@
 #include "cli/store_url.h"
 #include "config/schema.h"
 #include "core/routing.h"
+#include "daemon/journal.h"
 
 #include <string.h>
 

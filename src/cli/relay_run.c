@@ -9,7 +9,7 @@
 
 #include "base/cleanup.h"
 #include "cli/cli.h"
-#include "cli/stop.h"
+#include "cli/signals.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/relay_sources.h"
 
-#include "admin/journal.h"
 #include "base/buf.h"
 #include "base/safe.h"
 #include "base/text.h"
 #include "base/url.h"
 #include "cli/outages.h"
-#include "cli/stop.h"
+#include "cli/signals.h"
+#include "daemon/journal.h"
 #include "relay/metrics.h"
 
 #include <stdio.h>

@@ -10,11 +10,11 @@
  */
 #include "cli/replay_run.h"
 
-#include "admin/journal.h"
 #include "base/text.h"
 #include "cli/progress.h"
 #include "cli/relay_run.h"
-#include "cli/stop.h"
+#include "cli/signals.h"
+#include "daemon/journal.h"
 #include "relay/metrics.h"
 #include "relay/outgoing.h"
 

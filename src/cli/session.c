@@ -6,7 +6,7 @@
 #include "cli/safe.h"
 #include "cli/sources.h"
 #include "operate/act.h"
-#include "operate/ready.h"
+#include "operate/schema_check.h"
 #include "relay/registry.h"
 #include "store/store.h"
 

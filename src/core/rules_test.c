@@ -9,10 +9,10 @@
 #include "base/frozen_clock.h"
 #include "base/random.h"
 #include "base/text.h"
+#include "core/key_hash.h"
 #include "core/lifecycle.h"
 #include "core/message.h"
 #include "core/routing.h"
-#include "core/slot.h"
 
 #include <outbox/arena.h>
 #include <outbox/transport.h>

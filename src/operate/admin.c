@@ -6,9 +6,9 @@
 #include "base/cleanup.h"
 #include "base/sized.h"
 #include "base/url.h"
+#include "core/secrets.h"
 #include "operate/act.h"
-#include "operate/ready.h"
-#include "operate/secrets.h"
+#include "operate/schema_check.h"
 #include "relay/registry.h"
 #include "store/store.h"
 

@@ -2,10 +2,10 @@
 /* Health and metrics of stores, and of the relays of this process that work on them, from one look. */
 #include "base/cleanup.h"
 #include "base/sized.h"
+#include "core/secrets.h"
 #include "operate/admin.h"
 #include "operate/metrics.h"
 #include "operate/once.h"
-#include "operate/secrets.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -9,8 +9,8 @@
 
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "core/secrets.h"
 #include "operate/rules.h"
-#include "operate/secrets.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 #include "store/store.h"
 
 #include "base/text.h"
-#include "relay/trouble.h"
+#include "relay/outage.h"
 
 #include <string.h>
 

@@ -3,9 +3,9 @@
 
 #include "base/failpoint.h"
 #include "base/text.h"
+#include "relay/outage.h"
 #include "relay/outgoing.h"
-#include "relay/refusals.h"
-#include "relay/trouble.h"
+#include "relay/rejection_log.h"
 
 #include <stdlib.h>
 

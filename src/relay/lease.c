@@ -3,7 +3,7 @@
 
 #include "base/failpoint.h"
 #include "relay/lane.h"
-#include "relay/trouble.h"
+#include "relay/outage.h"
 #include "relay/unserved.h"
 
 #include <string.h>

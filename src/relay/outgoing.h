@@ -4,7 +4,7 @@
 
 /* What leaves differs from what was stored: to targets outside the house, and in a replay. */
 
-#include "relay/flight.h"
+#include "relay/batch.h"
 #include "relay/plan.h"
 
 /*

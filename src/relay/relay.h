@@ -2,8 +2,8 @@
 #ifndef RELAY_RELAY_H
 #define RELAY_RELAY_H
 
-#include "relay/bell.h"
 #include "relay/plan.h"
+#include "relay/wakeup.h"
 #include "relay/worker.h"
 
 #include <pthread.h>

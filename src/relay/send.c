@@ -8,7 +8,7 @@
  */
 #include "base/failpoint.h"
 #include "relay/lane.h"
-#include "relay/trouble.h"
+#include "relay/outage.h"
 
 static struct suspicion *suspected(struct lane *lane, int64_t seq)
 {

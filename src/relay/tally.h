@@ -7,7 +7,7 @@
  * for each message; whoever reads takes no lock and makes nobody wait. Sums may be read a batch apart.
  */
 
-#include "relay/flight.h"
+#include "relay/batch.h"
 #include "relay/metrics.h"
 
 #include <stdatomic.h>

@@ -2,7 +2,7 @@
 #include "relay/unserved.h"
 
 #include "base/text.h"
-#include "relay/trouble.h"
+#include "relay/outage.h"
 #include "store/store.h"
 
 static int note(struct worker *w, const char *why, struct outbox_error *err)

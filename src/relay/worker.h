@@ -12,11 +12,11 @@
 
 #include "base/random.h"
 #include "relay/archiver.h"
-#include "relay/bell.h"
+#include "relay/batch.h"
 #include "relay/breaker.h"
-#include "relay/flight.h"
 #include "relay/plan.h"
 #include "relay/tally.h"
+#include "relay/wakeup.h"
 
 #include <stdatomic.h>
 

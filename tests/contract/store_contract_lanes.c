@@ -4,7 +4,7 @@
 
 #include "store_world.h"
 
-#include "core/slot.h"
+#include "core/key_hash.h"
 #include "store/store.h"
 
 #include <pthread.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store_world.h"
 
-#include "core/slot.h"
+#include "core/key_hash.h"
 #include "store/store.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "core/key_hash.h"
 #include "core/message.h"
-#include "core/slot.h"
 #include "store/memory/db.h"
 
 #include <stdlib.h>

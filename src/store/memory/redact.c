@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "core/tombstone.h"
+#include "core/redacted_key.h"
 #include "store/memory/db.h"
 #include "store/store.h"
 

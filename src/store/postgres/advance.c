@@ -7,9 +7,9 @@
  */
 #include "base/cleanup.h"
 #include "base/failpoint.h"
-#include "store/postgres/ahead.h"
 #include "store/postgres/message.h"
 #include "store/postgres/ops.h"
+#include "store/postgres/readahead.h"
 
 #include <stdlib.h>
 

@@ -7,9 +7,9 @@
  * nothing is said: a writable server is wanted (a standby is refused), the server's certificate is
  * verified unless the server is this machine, and a dead peer is noticed by keepalives.
  */
-#include "store/postgres/ahead.h"
 #include "store/postgres/connect.h"
 #include "store/postgres/ops.h"
+#include "store/postgres/readahead.h"
 #include "store/postgres/schema.h"
 
 #include "base/cleanup.h"

@@ -105,7 +105,7 @@ void place_target_of(struct place *p, const char *name, const char *type)
 		fail_msg("%s", p->err.message);
 }
 
-/* Functions of the schema with a bug in them, when tests/postgres/run-bugs says so. */
+/* Functions of the schema with a bug in them, when tests/system/postgres/run-bugs says so. */
 static void plant(struct place *p)
 {
 	const char *path = getenv("OUTBOX_TEST_PLANT");

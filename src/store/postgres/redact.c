@@ -2,7 +2,7 @@
 
 /* Redaction: outbox_redact(), sql/postgres/redact.sql. What its key becomes is worked out here. */
 #include "base/cleanup.h"
-#include "core/tombstone.h"
+#include "core/redacted_key.h"
 #include "store/postgres/db.h"
 #include "store/postgres/ops.h"
 

@@ -3,9 +3,9 @@
 
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "core/key_hash.h"
 #include "core/message.h"
 #include "core/routing.h"
-#include "core/slot.h"
 #include "store/store.h"
 
 #include <string.h>

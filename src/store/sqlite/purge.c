@@ -12,7 +12,7 @@
 #include "store/sqlite/detour.h"
 #include "store/sqlite/numbers.h"
 #include "store/sqlite/ops.h"
-#include "store/sqlite/victims.h"
+#include "store/sqlite/purge_candidates.h"
 #include "store/store.h"
 
 #include <stdio.h>

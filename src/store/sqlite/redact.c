@@ -7,7 +7,7 @@
  * write-ahead log has it until the next checkpoint; backups have it as long as they are kept.
  */
 #include "base/cleanup.h"
-#include "core/tombstone.h"
+#include "core/redacted_key.h"
 #include "store/sqlite/audit.h"
 #include "store/sqlite/ops.h"
 #include "store/sqlite/select.h"

@@ -6,7 +6,7 @@
 #include <cmocka.h>
 
 #include "base/cleanup.h"
-#include "core/slot.h"
+#include "core/key_hash.h"
 #include "store/sqlite/place_test.h"
 #include "store/sqlite/schema.h"
 

@@ -7,7 +7,7 @@
 #include "store/sqlite/ops.h"
 #include "store/sqlite/receipt.h"
 #include "store/sqlite/route.h"
-#include "store/sqlite/start.h"
+#include "store/sqlite/target_start.h"
 
 #include <string.h>
 

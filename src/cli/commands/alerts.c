@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The relay's rules, from one look at the stores. One look has no memory: a rule that must hold for a while counts at
+ * once, and what only a relay or a second look can know (latency, sending) is not judged.
+ */
+#include "base/buf.h"
+#include "cli/cli.h"
+#include "cli/format.h"
+#include "cli/json_out.h"
+#include "cli/safe.h"
+#include "cli/sources.h"
+#include "cli/table.h"
+#include "http/view_health.h"
+#include "operate/once.h"
+#include "store/store.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define LOOK_MAX ((size_t)64 << 20)
+
+struct values {
+	bool rules;
+};
+
+static const struct option options[] = {
+	OPTION("rules", OPTION_FLAG, struct values, rules, NULL,
+	       "list the rules and what they mean instead"),
+};
+
+static const struct column columns[] = {
+	{ "LEVEL", false, 0 },  { "ALERT", false, 0 }, { "SOURCE", false, 8 },
+	{ "TARGET", false, 8 }, { "SINCE", true, 0 },
+};
+
+static const struct column rule_columns[] = {
+	{ "ALERT", false, 0 },
+	{ "LEVEL", false, 0 },
+	{ "WHEN", false, 30 },
+};
+
+DEFINE_CLEANUP(struct outbox_arena *, outbox_arena_free)
+
+static int level_colour(enum health_level level)
+{
+	return level == LEVEL_UNHEALTHY ? RED : level == LEVEL_DEGRADED ? YELLOW : DIM;
+}
+
+static const char *level_name(enum health_level level)
+{
+	return level == LEVEL_HEALTHY ? "info" : health_level_name(level);
+}
+
+static int print_rules(struct cli *cli, struct outbox_error *err)
+{
+	_cleanup_(table_deinit) struct table table;
+	json_t *list = cli->json ? json_array() : NULL;
+
+	table_init(&table, cli, rule_columns, ARRAY_SIZE(rule_columns));
+	for (int i = 0; i < RULE_COUNT; i++) {
+		enum health_level level = health_rule_level((enum health_rule)i);
+		const char *about = health_rule_about((enum health_rule)i);
+
+		json_array_append_new(list,
+				      json_pack("{s:s, s:s, s:s}", "rule", rule_names[i], "level",
+						health_level_name(level), "about", about));
+		table_cell(&table, BOLD, rule_names[i]);
+		table_cell(&table, level_colour(level), level_name(level));
+		table_cell(&table, PLAIN, about);
+	}
+	if (cli->json)
+		return json_print(json_pack("{s:o}", "rules", list), err);
+	table_print(&table, stdout);
+	return OUTBOX_OK;
+}
+
+/* What the caller did wrong is an error; that a store does not answer is a finding. */
+static int read_source(struct cli *cli, struct outbox_arena *arena, const char *name,
+		       struct health_source *ret_source, struct outbox_error *err)
+{
+	struct outbox_error own = OUTBOX_ERROR_INIT;
+	int r = cli_open(cli, OPEN_READY, &own);
+
+	*ret_source = (struct health_source){ 0 };
+	if (r == OUTBOX_OK)
+		r = once_read(cli->store, arena, ret_source, &own);
+	if (r == OUTBOX_EINVAL || r == OUTBOX_ECONFIG)
+		return outbox_fail(err, r, "%s", own.message);
+	ret_source->name = outbox_arena_text(arena, name                ? name
+						    : cli->info.name[0] ? cli->info.name
+									: "store");
+	ret_source->trouble = r ? outbox_arena_text(arena, own.message) : NULL;
+	if (r == OUTBOX_ENOMEM || !ret_source->name)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	return OUTBOX_OK;
+}
+
+static int look(struct cli *cli, struct outbox_arena *arena, struct watch_sample *ret_sample,
+		struct outbox_error *err)
+{
+	struct outbox_clock *clock = outbox_clock_system();
+	size_t count = cli->n_sources ? cli->n_sources : 1;
+	struct health_source *sources = outbox_arena_alloc(arena, count * sizeof(*sources));
+	struct config_health limits;
+	struct health_input input = { .limits = cli->config ? &cli->config->health : &limits,
+				      .sources = sources,
+				      .n_sources = count };
+	int r = OUTBOX_OK;
+
+	if (!sources)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	if (!cli->config)
+		r = config_health_defaults(arena, &limits, err);
+	for (size_t i = 0; r == OUTBOX_OK && i < count; i++) {
+		if (cli->n_sources)
+			sources_use(cli, i);
+		r = read_source(cli, arena, cli->n_sources ? cli->sources[i].name : NULL,
+				&sources[i], err);
+		cli_close(cli);
+	}
+	input.wall = clock->wall(clock);
+	return r ? r : once_judge(&input, arena, ret_sample, err);
+}
+
+static void print(struct cli *cli, const struct watch_sample *sample)
+{
+	_cleanup_(table_deinit) struct table table;
+
+	table_init(&table, cli, columns, ARRAY_SIZE(columns));
+	for (size_t i = 0; i < sample->n_findings; i++) {
+		const struct health_finding *finding = &sample->findings[i];
+		char age[DURATION_TEXT_MAX];
+
+		table_cell(&table, level_colour(finding->level), level_name(finding->level));
+		table_cell(&table, BOLD, finding->rule);
+		table_cell(&table, PLAIN, finding->source);
+		table_cell(&table, PLAIN, finding->target);
+		table_cell(&table, PLAIN, age_text(sample->at, finding->since, age));
+	}
+	if (sample->n_findings == 0)
+		puts("all is well");
+	else
+		table_print(&table, stdout);
+	/* whole: at night nobody wants to look for the rest of a line */
+	for (size_t i = 0; i < sample->n_findings; i++) {
+		const struct health_finding *finding = &sample->findings[i];
+
+		safe_say(stdout, "%s%s%s %s: %s", finding->source, finding->target ? "/" : "",
+			 finding->target ? finding->target : "", finding->rule, finding->text);
+		safe_say(stdout, "  %s", finding->runbook);
+	}
+	if (sample->level > LEVEL_HEALTHY)
+		safe_say(stdout, "what to do: outbox help alert %s", sample->findings[0].rule);
+}
+
+static int run(struct cli *cli, void *values, struct outbox_error *err)
+{
+	const struct values *given = values;
+	_cleanup_(outbox_arena_freep) struct outbox_arena *arena = NULL;
+	struct watch_sample sample = { 0 };
+	int r;
+
+	if (given->rules)
+		return print_rules(cli, err);
+	arena = outbox_arena_new(LOOK_MAX);
+	if (!arena)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	r = look(cli, arena, &sample, err);
+	if (r)
+		return r;
+	cli->exit = sample.level > LEVEL_HEALTHY ? EXIT_REPORTED : EXIT_OK;
+	if (cli->json)
+		return json_print(shape_json(&view_alerts, &sample), err);
+	print(cli, &sample);
+	return OUTBOX_OK;
+}
+
+const struct command cmd_alerts = {
+	.name = "alerts",
+	.group = GROUP_SEE,
+	.flags = COMMAND_STORE | COMMAND_MANY,
+	.summary = "what is not well, by the rules of health",
+	.options = options,
+	.n_options = ARRAY_SIZE(options),
+	.values_size = sizeof(struct values),
+	.about = "Judges one look at the stores by the rules that the relay uses, with the limits of the file's health group or the defaults. One look has no memory: a rule that must hold for a while counts at once, and latency and sending, which take two looks, are left to the relay. Each alert has a section in the runbook: the link to it is printed, and outbox help alert NAME prints the section.",
+	.example =
+		"outbox alerts --store sqlite:app.db\noutbox alerts --config outbox.yaml --json\noutbox alerts --rules",
+	.exits = "0  all is well, or there is only information\n1  something is degraded or unhealthy",
+	.run = run,
+};

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "relay/archive.h"
+#include "base/text.h"
+#include "cli/holds.h"
+#include "cli/json_out.h"
+#include "cli/progress.h"
+#include "cli/replay.h"
+#include "cli/safe.h"
+#include "cli/signals.h"
+
+#include <stdio.h>
+
+struct values {
+	const char *type, *key;
+	outbox_time after, before;
+	bool dry_run;
+};
+
+static const struct option options[] = {
+	OPTION("type", OPTION_TEXT, struct values, type, "GLOB", "type, * and ? match: order.*"),
+	OPTION("key", OPTION_TEXT, struct values, key, "KEY", "this key exactly"),
+	OPTION("after", OPTION_AGO, struct values, after, "TIME",
+	       "event time at or after: 2026-11-15T18:00:00Z, or an age like 7d"),
+	OPTION("before", OPTION_AGO, struct values, before, "TIME", "event time before"),
+	OPTION("dry-run", OPTION_FLAG, struct values, dry_run, NULL, "count, write nothing"),
+};
+
+DEFINE_CLEANUP(struct archive *, archive_free)
+DEFINE_CLEANUP(struct feed *, feed_free)
+
+struct copy {
+	struct cli *cli;
+	struct replay_filter filter;
+	struct feed *feed;
+	struct archive *archive; /* NULL: only count */
+	int64_t count;
+};
+
+static int copy_all(struct copy *copy, const sigset_t *signals, struct outbox_error *err)
+{
+	struct progress progress;
+	bool end = false;
+	int number, r = OUTBOX_OK;
+
+	progress_start(&progress, copy->archive ? "archived" : "counted", 0);
+	while (r == OUTBOX_OK && !end) {
+		struct outbox_claimed found = { 0 };
+
+		r = feed_next(copy->feed, copy->cli->arena, &found, &end, err);
+		if (r || end || !replay_wanted(&copy->filter, &found.message))
+			continue;
+		if (copy->archive)
+			r = archive_add(copy->archive, &found, err);
+		progress_show(&progress, ++copy->count);
+		number = copy->count % 1000 ? 0 : stop_wait(signals, 0);
+		if (number) { /* no half archive */
+			copy->cli->exit = EXIT_SIGNAL + number;
+			r = outbox_fail(err, OUTBOX_ECONFLICT, "interrupted; no archive was made");
+		}
+	}
+	progress_end(&progress);
+	return r;
+}
+
+static int look_for_holds(const struct copy *copy, struct holds *holds, outbox_time *ret_now,
+			  struct outbox_error *err)
+{
+	struct cli *cli = copy->cli;
+	struct outbox_purge request = { 0 };
+	struct outbox_stats stats;
+	int r;
+
+	outbox_arena_reset(cli->arena);
+	r = cli_stats(cli, &stats, err);
+	if (r)
+		return r;
+	*ret_now = request.delivered_before = stats.store_now;
+	return holds_find(cli->store, &request, &stats, cli->arena, holds, err);
+}
+
+static int tell(const struct copy *copy, const struct values *given, struct outbox_error *err)
+{
+	struct holds holds = { 0 };
+	outbox_time now = 0;
+	int r = look_for_holds(copy, &holds, &now, err);
+	const char *path = copy->cli->words[0];
+	char count[COUNT_TEXT_MAX];
+	bool made = copy->count && !given->dry_run;
+
+	if (r)
+		return r;
+	if (copy->cli->json)
+		return json_print(json_pack("{s:b, s:I, s:o, s:o}", "dry_run", given->dry_run,
+					    "messages", (json_int_t)copy->count, "archive",
+					    json_text(made ? path : NULL), "held_back",
+					    holds_json(&holds)),
+				  err);
+	if (copy->count == 0)
+		puts("nothing to archive: no message that every target is done with matches");
+	else
+		safe_say(stdout, "%s %s message%s%s%s",
+			 given->dry_run ? "would archive" : "archived",
+			 count_human(copy->count, count), copy->count == 1 ? "" : "s",
+			 made ? " in " : "", made ? path : "");
+	holds_print(&holds, now);
+	return OUTBOX_OK;
+}
+
+static int run(struct cli *cli, void *values, struct outbox_error *err)
+{
+	const struct values *given = values;
+	_cleanup_(archive_freep) struct archive *archive = NULL;
+	_cleanup_(feed_freep) struct feed *feed = NULL;
+	struct copy copy = {
+		.cli = cli, .filter = { given->type, given->key, given->after, given->before, NULL }
+	};
+	struct outbox_stats stats;
+	sigset_t signals;
+	int r = cli_open_target(cli, NULL, &stats, err);
+
+	if (r == OUTBOX_OK && !given->dry_run)
+		r = archive_new(cli->words[0], "", &archive, err);
+	if (r == OUTBOX_OK)
+		r = feed_log(cli->store, stats.store_now, &feed, err);
+	if (r)
+		return r;
+	stop_block(&signals);
+	copy.feed = feed;
+	copy.archive = archive;
+	r = copy_all(&copy, &signals, err);
+	if (r == OUTBOX_OK && archive && copy.count)
+		r = archive_commit(archive, err);
+	return r ? r : tell(&copy, given, err);
+}
+
+const struct command cmd_archive = {
+	.name = "archive",
+	.group = GROUP_REPAIR,
+	.flags = COMMAND_STORE,
+	.summary = "copy finished messages into a file, remove none",
+	.words = "FILE",
+	.min_words = 1,
+	.max_words = 1,
+	.options = options,
+	.n_options = ARRAY_SIZE(options),
+	.values_size = sizeof(struct values),
+	.about = "Messages that every target is done with and that retention has left, as CloudEvents lines compressed with zstd, for outbox replay or for your own use. The file appears when it is complete. To remove what was archived: outbox purge --archive.",
+	.example = "outbox archive orders.jsonl.zst --type 'order.*' --before 1d\n"
+		   "zstd -dc orders.jsonl.zst | head",
+	.exits = "0  archived, also when nothing matches (then there is no file)\n4  the file exists\n"
+		 "8  the disk is full",
+	.run = run,
+};

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/buf.h"
+#include "base/text.h"
+#include "cli/detail.h"
+#include "cli/format.h"
+#include "cli/json_out.h"
+#include "cli/table.h"
+
+#include <stdio.h>
+
+struct values {
+	int64_t limit;
+};
+
+static const struct option options[] = {
+	OPTION_RANGE("limit", struct values, limit, 1, 1000, "rows (default: 100)"),
+};
+
+static const struct column columns[] = {
+	{ "WHEN", false, 0 },   { "WHO", false, 8 },      { "WHAT", false, 0 },
+	{ "TARGET", false, 8 }, { "MESSAGE", false, 12 },
+};
+
+static void print_row(struct table *table, const struct outbox_audit *row, outbox_time now)
+{
+	_cleanup_(buf_deinit) struct buf detail = BUF_INIT(10000);
+	char age[DURATION_TEXT_MAX];
+
+	table_cell(table, PLAIN, age_text(now, row->at, age));
+	table_cell(table, PLAIN, row->actor);
+	table_cell(table, BOLD, row->action);
+	table_cell(table, PLAIN, row->target);
+	table_cell(table, PLAIN, row->id);
+	if (row->reason)
+		table_note(table, row->reason);
+	if (!row->detail)
+		return;
+	detail_text(&detail, row->detail);
+	table_note(table, buf_str(&detail));
+}
+
+/* Nothing was done to it: is there such a message at all? */
+static int check_message(struct cli *cli, struct outbox_error *err)
+{
+	struct outbox_claimed message;
+
+	return cli->store->ops->get(cli->store, cli->words[0], cli->arena, &message, err);
+}
+
+static int run(struct cli *cli, void *values, struct outbox_error *err)
+{
+	const struct values *given = values;
+	_cleanup_(table_deinit) struct table table;
+	struct outbox_audit *rows;
+	size_t n;
+	int r;
+
+	table_init(&table, cli, columns, ARRAY_SIZE(columns));
+	r = cli_open(cli, OPEN_READY, err);
+	if (r == OUTBOX_OK)
+		r = cli->store->ops->audit(cli->store, cli->n_words ? cli->words[0] : NULL,
+					   given->limit ? (size_t)given->limit : 100, cli->arena,
+					   &rows, &n, err);
+	if (r == OUTBOX_OK && n == 0 && cli->n_words)
+		r = check_message(cli, err);
+	if (r)
+		return r;
+	if (cli->json)
+		return json_print(json_audits(rows, n), err);
+	for (size_t i = 0; i < n; i++)
+		print_row(&table, &rows[i], cli->clock->wall(cli->clock));
+	table_print(&table, stdout);
+	if (n == 0)
+		puts(cli->n_words ? "nobody has acted on it yet" : "nobody has acted yet");
+	return OUTBOX_OK;
+}
+
+const struct command cmd_audit = {
+	.name = "audit",
+	.group = GROUP_SEE,
+	.flags = COMMAND_STORE,
+	.summary = "who did what to which deliveries, newest first",
+	.words = "[ID]",
+	.max_words = 1,
+	.options = options,
+	.n_options = ARRAY_SIZE(options),
+	.values_size = sizeof(struct values),
+	.example = "outbox audit --limit 20",
+	.exits = "0  printed, also when nobody has acted\n3  no such message",
+	.run = run,
+};

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/text.h"
+#include "base/url.h"
+#include "cli/format.h"
+#include "cli/holds.h"
+#include "cli/json_out.h"
+#include "cli/safe.h"
+#include "cli/sources.h"
+#include "cli/store_url.h"
+#include "cli/table.h"
+#include "core/routing.h"
+#include "daemon/configure.h"
+#include "operate/status.h"
+#include "relay/registry.h"
+#include "transport/transport.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define CONNECT_WAIT (5 * OUTBOX_SECONDS)
+
+enum finding { OK = 0, NOTE, WARNING, ERROR };
+
+struct values {
+	struct list to;
+	bool brokers;
+};
+
+static const struct option options[] = {
+	OPTION("to", OPTION_LIST, struct values, to, "NAME=URL",
+	       "also connect to this target and say what its acknowledgement means"),
+	OPTION("brokers", OPTION_FLAG, struct values, brokers, NULL,
+	       "the same for every target that --config has for the source"),
+};
+
+struct doctor {
+	struct cli *cli;
+	json_t *findings; /* NULL for people */
+	const char *area;
+	int worst;
+};
+
+static void say(void *context, int level, const char *subject, const char *text)
+{
+	static const char *const names[] = { "ok", "note", "warning", "error" };
+	static const int colours[] = { GREEN, PLAIN, YELLOW, RED };
+	struct doctor *doctor = context;
+	char line[160], shown[OUTBOX_TARGET_NAME_MAX + 16];
+
+	level = level < OK || level > ERROR ? ERROR : level;
+	doctor->worst = level > doctor->worst ? level : doctor->worst;
+	if (doctor->findings) {
+		json_array_append_new(doctor->findings,
+				      json_pack("{s:s, s:o, s:s, s:o}", "area", doctor->area,
+						"subject", json_text(subject), "level",
+						names[level], "text", json_text(text)));
+		return;
+	}
+	text_shown(shown, sizeof(shown), subject);
+	snprintf(line, sizeof(line), "%-8s %-18.*s ", doctor->area,
+		 doctor->cli->width == UNCUT ? (int)sizeof(shown) : 18, shown);
+	printf("%s%s%-7s%s ", line, colour_on(doctor->cli, colours[level]), names[level],
+	       colour_off(doctor->cli));
+	safe_wrap(stdout, &(struct wrap){ 36, 36, doctor->cli->width == UNCUT ? UNCUT : 80 }, text);
+}
+
+static void check_schema(struct doctor *doctor)
+{
+	const struct outbox_store_info *info = &doctor->cli->info;
+	const char *store = doctor->cli->store_option;
+	char text[600];
+
+	if (info->schema_version == 0 && info->elsewhere[0]) {
+		snprintf(text, sizeof(text),
+			 "there is no outbox here, but one in schema \"%s\": say schema=%s in the "
+			 "store's URL",
+			 info->elsewhere, info->elsewhere);
+		say(doctor, ERROR, "schema", text);
+	} else if (info->schema_version == 0) {
+		snprintf(text, sizeof(text), "there is no outbox here; make one: outbox init%s",
+			 store);
+		say(doctor, ERROR, "schema", text);
+	} else if (info->schema_version < info->program_version) {
+		snprintf(text, sizeof(text), "is %d, this program wants %d: outbox upgrade%s",
+			 info->schema_version, info->program_version, store);
+		say(doctor, ERROR, "schema", text);
+	} else if (info->schema_version > info->program_version) {
+		snprintf(text, sizeof(text), "is %d, newer than this program's %d: upgrade outbox",
+			 info->schema_version, info->program_version);
+		say(doctor, WARNING, "schema", text);
+	} else if (!doctor->cli->store->ops->check) {
+		snprintf(text, sizeof(text), "version %d, %d lane%s", info->schema_version,
+			 info->lanes, info->lanes == 1 ? "" : "s");
+		say(doctor, OK, "schema", text);
+	}
+}
+
+static void check_target(struct doctor *doctor, const struct outbox_stats *stats,
+			 const struct outbox_target_stats *t)
+{
+	char text[800], a[COUNT_TEXT_MAX], age[DURATION_TEXT_MAX];
+	const char *store = doctor->cli->store_option;
+	enum target_health health = status_health(stats, t);
+
+	const struct outbox_lane_stats *lane;
+	size_t refused;
+
+	lane = status_refused(t, &refused);
+	if (lane) {
+		snprintf(text, sizeof(text), "relays refuse %zu of its %zu lanes; %.400s", refused,
+			 t->n_lanes, lane->refused);
+		say(doctor, ERROR, t->name, text);
+	} else if (t->unserved) {
+		snprintf(text, sizeof(text), "not served for %s: %.600s",
+			 age_text(stats->store_now, t->unserved_since, age), t->unserved);
+		say(doctor, ERROR, t->name, text);
+	} else if (health == HEALTH_PAUSED) {
+		snprintf(text, sizeof(text), "paused by %.80s: %.200s",
+			 t->paused_by ? t->paused_by : "?",
+			 t->paused_reason ? t->paused_reason : "no reason given");
+		say(doctor, NOTE, t->name, text);
+	} else if (health == HEALTH_OUTAGE) {
+		snprintf(text, sizeof(text), "out of reach for %s: %.300s",
+			 age_text(stats->store_now, t->outage_since, age), t->outage);
+		say(doctor, WARNING, t->name, text);
+	} else if (health == HEALTH_NO_RELAY && status_lag(t) > 0) {
+		snprintf(text, sizeof(text),
+			 "no relay works for it and %s %s (oldest %s): start outbox relay",
+			 capped_text(status_lag(t), a),
+			 status_lag(t) == 1 ? "delivery waits" : "deliveries wait",
+			 age_text(stats->store_now, t->oldest, age));
+		say(doctor, WARNING, t->name, text);
+	} else {
+		snprintf(text, sizeof(text), "%s; %s unfinished, oldest %s",
+			 status_health_name(health), capped_text(status_lag(t), a),
+			 age_text(stats->store_now, t->oldest, age));
+		say(doctor, OK, t->name, status_lag(t) ? text : "nothing waits");
+	}
+	if (t->failed == 0)
+		return;
+	snprintf(text, sizeof(text), "%s failed: outbox list --state failed --target %s%s",
+		 capped_text(t->failed, a), t->name, store);
+	say(doctor, WARNING, t->name, text);
+}
+
+/* A target that nobody feeds, or that keeps what failed, and so the log grows. */
+static int check_retention(struct doctor *doctor, const struct outbox_stats *stats,
+			   struct outbox_error *err)
+{
+	struct cli *cli = doctor->cli;
+	struct outbox_purge retention = holds_retention(cli, stats->store_now);
+	struct holds holds;
+	int r = holds_find(cli->store, &retention, stats, cli->arena, &holds, err);
+
+	if (r)
+		return r;
+	for (size_t i = 0; i < holds.count; i++) {
+		char text[HOLD_TEXT_MAX + 80], hold[HOLD_TEXT_MAX];
+
+		snprintf(text, sizeof(text), "retention: it %s",
+			 hold_text(&holds.list[i], stats->store_now, hold));
+		say(doctor, WARNING, holds.list[i].target, text);
+	}
+	return OUTBOX_OK;
+}
+
+static int check_store(struct doctor *doctor, struct outbox_error *err)
+{
+	struct cli *cli = doctor->cli;
+	struct outbox_stats stats;
+	int r;
+
+	doctor->area = "store";
+	say(doctor, OK, cli->info.name, cli->info.driver);
+	check_schema(doctor);
+	if (cli->info.schema_version == 0 || doctor->worst == ERROR)
+		return OUTBOX_OK;
+	if (cli->store->ops->check) {
+		r = cli->store->ops->check(cli->store, say, doctor, err);
+		if (r)
+			return r;
+	}
+	doctor->area = "target";
+	r = cli_stats(cli, &stats, err);
+	if (r == OUTBOX_EAUTH) { /* a finding like others: rows or tables are kept from this role */
+		say(doctor, ERROR, "all", err->message);
+		return OUTBOX_OK;
+	}
+	if (r)
+		return r;
+	if (stats.n_targets == 0 && !cli->store->ops->check) /* a store's own check tells it */
+		say(doctor, NOTE, "none",
+		    "no target is registered: messages wait and nothing is purged");
+	for (size_t i = 0; i < stats.n_targets; i++)
+		check_target(doctor, &stats, &stats.targets[i]);
+	return check_retention(doctor, &stats, err);
+}
+
+/* A broker out of reach is a finding, not the end of the examination. */
+static void check_transport(struct doctor *doctor, const char *name, const char *url)
+{
+	struct cli *cli = doctor->cli;
+	struct outbox_transport_config config = { .struct_size = sizeof(config),
+						  .url = url,
+						  .target = name,
+						  .clock = cli->clock,
+						  .random = &cli->random.base };
+	struct outbox_error found = OUTBOX_ERROR_INIT;
+	struct outbox_transport *transport = NULL;
+	char text[600];
+	outbox_time deadline = cli->clock->mono(cli->clock) + CONNECT_WAIT;
+	int level = OK, r;
+
+	r = registry_open_transport(NULL, &config, &transport, &found);
+	if (r == OUTBOX_OK)
+		r = transport->ops->connect(transport, deadline, &found);
+	if (r == OUTBOX_OK) {
+		snprintf(text, sizeof(text), "%s: connected", transport->ops->name);
+		if (transport->ops->check)
+			level = transport->ops->check(transport, deadline, text, sizeof(text));
+	}
+	say(doctor, r ? ERROR : level, name, r ? found.message : text);
+	transport_close(transport);
+}
+
+static int check_pair(struct doctor *doctor, const char *pair, struct outbox_error *err)
+{
+	char name[OUTBOX_TARGET_NAME_MAX + 1];
+	const char *url;
+	int r = pair_split("to", pair, name, sizeof(name), &url, err);
+
+	if (r == OUTBOX_OK)
+		r = target_name_check(name, err);
+	if (r)
+		return r;
+	url_warn("to", url);
+	check_transport(doctor, name, url);
+	return OUTBOX_OK;
+}
+
+/* Not unasked: a file is made by who opens it first, and that must not be whoever looks. */
+static int check_brokers(struct doctor *doctor, const char *name, struct outbox_error *err)
+{
+	const struct cli *cli = doctor->cli;
+	const struct config_source *source;
+	struct outbox_relay_config relay;
+	int r;
+
+	r = config_source_find(cli->config, name, &source, err);
+	if (r == OUTBOX_OK)
+		r = config_relay(cli->config, source, &relay, err);
+	for (size_t i = 0; r == OUTBOX_OK && i < relay.n_targets; i++)
+		check_transport(doctor, relay.targets[i].name, relay.targets[i].to);
+	return r;
+}
+
+static int examine(struct doctor *doctor, const char *source, const struct values *given,
+		   struct outbox_error *err)
+{
+	int r = check_store(doctor, err);
+
+	doctor->area = "broker";
+	if (r == OUTBOX_OK && given->brokers)
+		r = check_brokers(doctor, source, err);
+	for (size_t i = 0; r == OUTBOX_OK && i < given->to.count; i++)
+		r = check_pair(doctor, given->to.items[i], err);
+	return r;
+}
+
+/* A file that cannot be read ends the examination, and a doctor does not leave it at that. */
+static int with_advice(int r, struct outbox_error *err)
+{
+	struct outbox_error found = *err;
+
+	if (r != OUTBOX_EPROTO)
+		return r;
+	return outbox_fail_native(err, r, found.native,
+				  "%.300s; stop whatever writes to it, keep a copy, then restore a "
+				  "backup, or save what can be read: sqlite3 FILE .recover | sqlite3 "
+				  "NEW, and name NEW from then on",
+				  found.message);
+}
+
+static int examine_source(struct cli *cli, const char *source, void *values, json_t **ret_json,
+			  struct outbox_error *err)
+{
+	struct doctor doctor = { .cli = cli };
+	int r = cli_open(cli, OPEN_ANY, err);
+
+	if (r)
+		return with_advice(r, err);
+	if (cli->json)
+		doctor.findings = json_array();
+	r = examine(&doctor, source, values, err);
+	if (r) {
+		json_decref(doctor.findings);
+		return with_advice(r, err);
+	}
+	if (doctor.worst >= WARNING && !cli->exit)
+		cli->exit = EXIT_REPORTED;
+	if (cli->json)
+		*ret_json = json_pack("{s:b, s:o}", "healthy", doctor.worst < WARNING, "findings",
+				      doctor.findings);
+	return OUTBOX_OK;
+}
+
+static int run(struct cli *cli, void *values, struct outbox_error *err)
+{
+	const struct values *given = values;
+
+	if (given->brokers && !cli->config)
+		return outbox_fail(err, OUTBOX_EINVAL,
+				   "--brokers: which ones? give --config with the file that has "
+				   "them, or --to NAME=URL");
+	return sources_each(cli, examine_source, values, true, err);
+}
+
+const struct command cmd_doctor = {
+	.name = "doctor",
+	.group = GROUP_SETUP,
+	.flags = COMMAND_STORE | COMMAND_MANY,
+	.summary = "examine the store, its targets and brokers; say what to repair",
+	.options = options,
+	.n_options = ARRAY_SIZE(options),
+	.values_size = sizeof(struct values),
+	.about = "With --config and without --source every source is examined.",
+	.example = "outbox doctor --store sqlite:app.db --to events=file:out.jsonl\n"
+		   "outbox doctor --config outbox.yaml --source shop --brokers",
+	.exits = "0  healthy: nothing but ok and notes\n1  there are warnings or errors",
+	.run = run,
+};

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/format.h"
+#include "cli/json_out.h"
+#include "cli/safe.h"
+#include "cli/selection.h"
+#include "cli/table.h"
+#include "store/store.h"
+
+#include <stdio.h>
+
+struct values {
+	const char *target, *after;
+	bool blocked;
+	int64_t limit;
+};
+
+static const struct option options[] = {
+	OPTION("blocked", OPTION_FLAG, struct values, blocked, NULL,
+	       "those that wait for a delivery of theirs: the default, and all there is so far"),
+	OPTION("target", OPTION_TEXT, struct values, target, "NAME", "of this target"),
+	OPTION_RANGE("limit", struct values, limit, 1, 1000, "keys on a page (default: 100)"),
+	OPTION("after", OPTION_TEXT, struct values, after, "CURSOR",
+	       "the next page; the cursor is printed under the page before"),
+};
+
+static void add_row(struct table *table, const struct outbox_blocked_key *row, outbox_time now)
+{
+	char since[DURATION_TEXT_MAX], next[DURATION_TEXT_MAX], parked[COUNT_TEXT_MAX];
+	const struct outbox_delivery *d = &row->front;
+
+	table_cell(table, PLAIN, d->key);
+	table_cell(table, PLAIN, d->target);
+	table_cell(table, delivery_colour(d), delivery_word(d));
+	table_cellf(table, PLAIN, "%d", d->attempts);
+	table_cell(table, PLAIN, capped_text(row->parked, parked));
+	table_cell(table, PLAIN, age_text(now, row->since, since));
+	table_cell(table, PLAIN, age_text(now, d->next_attempt_at, next));
+	table_cell(table, PLAIN, d->id);
+	if (d->error)
+		table_note(table, d->error);
+}
+
+static void print(struct cli *cli, const struct outbox_keys_page *page)
+{
+	static const struct column columns[] = {
+		{ "KEY", false, 8 },  { "TARGET", false, 6 }, { "FRONT", false, 0 },
+		{ "TRIES", true, 0 }, { "PARKED", true, 0 },  { "SINCE", true, 0 },
+		{ "NEXT", false, 0 }, { "ID", false, 12 },
+	};
+	struct table table;
+
+	if (!page->count) {
+		puts("no key is blocked");
+		return;
+	}
+	table_init(&table, cli, columns, ARRAY_SIZE(columns));
+	for (size_t i = 0; i < page->count; i++)
+		add_row(&table, &page->rows[i], cli->clock->wall(cli->clock));
+	table_print(&table, stdout);
+	table_deinit(&table);
+	if (page->cursor)
+		safe_say(stdout, "there are more: the same command with --after %s", page->cursor);
+}
+
+static int run(struct cli *cli, void *values, struct outbox_error *err)
+{
+	const struct values *given = values;
+	struct outbox_keys_filter filter = { .struct_size = sizeof(filter),
+					     .target = given->target,
+					     .cursor = given->after,
+					     .limit = (size_t)given->limit };
+	struct outbox_keys_page page;
+	struct outbox_stats stats;
+	int r;
+
+	r = cli_open_target(cli, given->target, &stats, err);
+	if (r)
+		return r;
+	if (!STORE_HAS(cli->store, keys))
+		return outbox_fail(err, OUTBOX_ENOTSUP, "this store does not know its blocked keys");
+	r = cli->store->ops->keys(cli->store, &filter, cli->arena, &page, err);
+	if (r)
+		return r;
+	if (cli->json)
+		return json_print(json_blocked_keys(&page), err);
+	print(cli, &page);
+	return OUTBOX_OK;
+}
+
+const struct command cmd_keys = {
+	.name = "keys",
+	.group = GROUP_SEE,
+	.flags = COMMAND_STORE,
+	.summary = "list keys whose messages wait, and what is in their way",
+	.options = options,
+	.n_options = ARRAY_SIZE(options),
+	.values_size = sizeof(struct values),
+	.about = "FRONT is the state of the first delivery of the key that is not finished: it waits for a retry, is being sent, or failed where the target says hold. PARKED: how many wait behind it. The oldest first.",
+	.example = "outbox keys\noutbox keys --target partner --json",
+	.exits = "0  printed, also when there is none\n3  no such target",
+	.run = run,
+};

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/buf.h"
+#include "base/text.h"
+#include "base/url.h"
+#include "cli/json_out.h"
+#include "cli/relay_daemon.h"
+#include "cli/relay_file.h"
+#include "cli/relay_options.h"
+#include "cli/relay_sources.h"
+#include "cli/safe.h"
+#include "cli/signals.h"
+#include "daemon/journal.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct option options[] = {
+	OPTION("to", OPTION_LIST, struct relay_values, to, "NAME=URL",
+	       "a target: events=amqp://mq/?exchange=shop, x=kafka://k1/{type}, nats:, redis:, file:out.jsonl, stdout:"),
+	OPTION("match", OPTION_LIST, struct relay_values, match, "NAME=GLOB",
+	       "the target gets these types only: partner=order.*; parked=- gets none"),
+	OPTION("kind", OPTION_LIST, struct relay_values, kind, "NAME=KIND",
+	       "the target gets only event or command"),
+	OPTION("envelope", OPTION_LIST, struct relay_values, envelope, "NAME=FORM",
+	       "structured, binary, native, or external: published messages only, nothing internal"),
+	OPTION("order", OPTION_LIST, struct relay_values, order, "NAME=ORDER",
+	       "strict (default), pipelined or none"),
+	OPTION("hold", OPTION_LIST, struct relay_values, hold, "NAME",
+	       "behind a failed message its key waits (default: it goes on)"),
+	OPTION("bands", OPTION_LIST, struct relay_values, bands, "NAME",
+	       "by priority: NAME-high, NAME and NAME-low, so that a bulk delays nobody"),
+	OPTION("rate", OPTION_LIST, struct relay_values, rate, "NAME=RATE",
+	       "no more than 50/s, 3000/min or 100/h, all bands together"),
+	OPTION("start", OPTION_LIST, struct relay_values, start, "NAME=WHERE",
+	       "where a new target begins: oldest, now or 2026-11-15T18:00:00Z"),
+	OPTION("dead-letter", OPTION_LIST, struct relay_values, dead_letter, "NAME=TARGET",
+	       "what fails at NAME goes to TARGET, with the reason in headers"),
+	OPTION("policy", OPTION_LIST, struct relay_values, policy, "[NAME=]POLICY",
+	       "retry policy, for one target or all; outbox policy list"),
+	OPTION("config", OPTION_TEXT, struct relay_values, config, "FILE",
+	       "all of it from outbox.yaml instead; outbox config reference shows one"),
+	OPTION("set", OPTION_LIST, struct relay_values, set, "KEY=VALUE",
+	       "over the file: targets.events.batch=100"),
+	OPTION("source", OPTION_TEXT, struct relay_values, source, "NAME",
+	       "one of the file's sources (default: all of them)"),
+	OPTION("once", OPTION_FLAG, struct relay_values, once, NULL,
+	       "deliver what is due now, then end"),
+	OPTION("until-idle", OPTION_FLAG, struct relay_values, until_idle, NULL,
+	       "deliver until nothing is left but deferred and failed; waits for retries"),
+	OPTION_RANGE("workers", struct relay_values, workers, 1, 64,
+		     "threads for each target (default: 1)"),
+	OPTION_RANGE("batch", struct relay_values, batch, 1, 100000,
+		     "messages in one batch (default: 500)"),
+	OPTION("batch-bytes", OPTION_SIZE, struct relay_values, batch_bytes, "SIZE",
+	       "bytes of payloads and headers in a batch (default: 8MiB)"),
+	OPTION("lease", OPTION_DURATION, struct relay_values, lease, "DURATION",
+	       "a dead relay's lanes are taken over after this (default: 15s)"),
+	OPTION("poll", OPTION_DURATION, struct relay_values, poll, "DURATION",
+	       "look for messages at least this often (default: 250ms)"),
+	OPTION("retain-delivered", OPTION_KEEP, struct relay_values, retain_delivered, "DURATION",
+	       "keep delivered messages, or forever (default: 7d)"),
+	OPTION("retain-failed", OPTION_KEEP, struct relay_values, retain_failed, "DURATION",
+	       "keep failed ones (default: forever)"),
+	OPTION("instance", OPTION_TEXT, struct relay_values, instance, "NAME",
+	       "this relay's name (default: host:pid:random)"),
+	OPTION("listen", OPTION_TEXT, struct relay_values, listen, "ADDRESS",
+	       "admin HTTP server: 127.0.0.1:8040, unix:PATH (default: none)"),
+	OPTION("shutdown-timeout", OPTION_DURATION, struct relay_values, shutdown_timeout,
+	       "DURATION", "how long batches in flight may take at the end (default: 30s)"),
+};
+
+static enum relay_mode mode_of(const struct relay_values *given)
+{
+	return given->once ? RELAY_ONCE : given->until_idle ? RELAY_UNTIL_IDLE : RELAY_DAEMON;
+}
+
+static int check(const struct cli *cli, const struct relay_setup *setup,
+		 const struct relay_values *given, struct outbox_error *err)
+{
+	char scheme[32];
+
+	if (given->once && given->until_idle)
+		return outbox_fail(err, OUTBOX_EINVAL, "--once or --until-idle, not both");
+	if (given->listen && mode_of(given) != RELAY_DAEMON)
+		return outbox_fail(
+			err, OUTBOX_EINVAL,
+			"--listen does not go with --once or --until-idle; they end by themselves");
+	if (setup->file && cli->store_option[0])
+		return outbox_fail(err, OUTBOX_EINVAL,
+				   "--store and --config do not go together; the file names the store");
+	for (size_t i = 0; cli->json && i < setup->config.n_targets; i++)
+		if (url_scheme(setup->config.targets[i].to, scheme, sizeof(scheme)) &&
+		    strcmp(scheme, "stdout") == 0)
+			return outbox_fail(err, OUTBOX_EINVAL,
+					   "--json and target \"%s\" both want stdout; give one up",
+					   setup->config.targets[i].name);
+	return OUTBOX_OK;
+}
+
+static json_t *counts_json(const struct outbox_relay_counts *counts)
+{
+	const struct {
+		const char *name;
+		uint64_t count;
+	} rows[] = {
+		{ "delivered", counts->delivered },
+		{ "failed", counts->failed },
+		{ "retried", counts->retried },
+		{ "parked", counts->parked },
+		{ "deferred", counts->deferred },
+		{ "returned", counts->returned },
+		{ "batches", counts->batches },
+		{ "outages", counts->outages },
+		{ "takeovers", counts->takeovers },
+		{ "fenced", counts->fenced },
+		{ "unknown", counts->unknown },
+		{ "possible_duplicates", counts->possible_duplicates },
+		{ "duplicates", counts->duplicates },
+	};
+	json_t *object = json_object();
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		json_object_set_new(object, rows[i].name, json_integer((json_int_t)rows[i].count));
+	return object;
+}
+
+static int tell_end(const struct cli *cli, const struct outbox_relay_counts *counts,
+		    outbox_time spent, struct outbox_error *err)
+{
+	char delivered[COUNT_TEXT_MAX], took[DURATION_TEXT_MAX], line[300];
+	char known[60] = ""; /* most brokers do not tell */
+
+	if (counts->duplicates > 0)
+		snprintf(known, sizeof(known), ", recognised by the broker %" PRIu64,
+			 counts->duplicates);
+	snprintf(line, sizeof(line),
+		 "delivered %s, failed %" PRIu64 ", retried %" PRIu64
+		 ", possible duplicates %" PRIu64 "%s, in %s",
+		 count_human((int64_t)counts->delivered, delivered), counts->failed, counts->retried,
+		 counts->unknown + counts->possible_duplicates, known, duration_human(spent, took));
+	journal(EVENT_DAEMON_END, NULL, "%s", line);
+	if (!cli->json)
+		return OUTBOX_OK;
+	return json_print(json_pack("{s:o, s:o}", "counts", counts_json(counts), "seconds",
+				    json_seconds(spent)),
+			  err);
+}
+
+/* Opened once to say what is wrong with the store in the words of every other command. */
+static int check_store(struct cli *cli, const struct relay_source *source, struct outbox_error *err)
+{
+	int r;
+
+	cli->store_url = source->store;
+	r = cli_open(cli, OPEN_READY, err);
+	cli_close(cli);
+	return r && source->name ? outbox_wrap(err, "source \"%s\"", source->name) : r;
+}
+
+static int run_relays(struct cli *cli, const struct relay_setup *setup, enum relay_mode mode,
+		      const sigset_t *signals, struct outbox_error *err)
+{
+	struct relay_end end = { .counts = OUTBOX_RELAY_COUNTS_INIT };
+	struct outbox_clock *clock = outbox_clock_system();
+	outbox_time began = clock->mono(clock);
+	int told = OUTBOX_OK, r;
+
+	r = relay_sources_run(setup, mode, signals, &end, err);
+	if (end.ran)
+		told = tell_end(cli, &end.counts, clock->mono(clock) - began, r ? NULL : err);
+	if (end.signal)
+		cli->exit = EXIT_SIGNAL + end.signal;
+	else if (r == OUTBOX_OK && end.counts.failed > 0)
+		cli->exit = EXIT_REPORTED;
+	return r ? r : told;
+}
+
+/* One way, however it was said: with options, in a file. */
+static int make_daemon(struct cli *cli, const struct relay_values *given, struct relay_setup *setup,
+		       struct daemon **ret_daemon, struct outbox_error *err)
+{
+	struct daemon_setup how = { .file = setup->file_name,
+				    .sets = given->set.items,
+				    .n_sets = given->set.count,
+				    .only = given->source };
+	struct config *config = setup->file;
+	int r = OUTBOX_OK;
+
+	setup->file = NULL;
+	if (!config && !cli->store_url)
+		return cli_open(cli, OPEN_READY, err); /* says what is missing */
+	if (!config)
+		r = relay_file_make(given, cli->store_url, &config, err);
+	return r ? r : daemon_new(&how, config, relay_daemon_wake, ret_daemon, err);
+}
+
+static int run_daemon(struct cli *cli, const struct relay_values *given, struct relay_setup *setup,
+		      const sigset_t *signals, struct outbox_error *err)
+{
+	struct outbox_relay_counts counts = OUTBOX_RELAY_COUNTS_INIT;
+	struct outbox_clock *clock = outbox_clock_system();
+	outbox_time began = clock->mono(clock);
+	struct daemon *daemon = NULL;
+	int r = make_daemon(cli, given, setup, &daemon, err), told;
+
+	if (r)
+		return r;
+	r = relay_daemon_run(daemon, signals, err);
+	daemon_counts(daemon, &counts);
+	daemon_free(daemon);
+	told = tell_end(cli, &counts, clock->mono(clock) - began, r ? NULL : err);
+	return r ? r : told;
+}
+
+static int run(struct cli *cli, void *values, struct outbox_error *err)
+{
+	_cleanup_(relay_setup_freep) struct relay_setup *setup = calloc(1, sizeof(*setup));
+	const struct relay_values *given = values;
+	sigset_t signals;
+	int r;
+
+	if (!setup)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	r = relay_setup_make(given, setup, err);
+	if (r == OUTBOX_OK && !setup->file)
+		setup->sources[setup->n_sources++].store = cli->store_url;
+	if (r == OUTBOX_OK)
+		r = check(cli, setup, given, err);
+	if (r)
+		return r;
+	signal(SIGPIPE, SIG_IGN);
+	stop_block(&signals);
+	if (mode_of(given) == RELAY_DAEMON)
+		return run_daemon(cli, given, setup, &signals, err);
+	for (size_t i = 0; r == OUTBOX_OK && i < setup->n_sources; i++)
+		r = check_store(cli, &setup->sources[i], err);
+	return r ? r : run_relays(cli, setup, mode_of(given), &signals, err);
+}
+
+const struct command cmd_relay = {
+	.name = "relay",
+	.group = GROUP_WORK,
+	.flags = COMMAND_URL, /* what it takes from a file is more than the store */
+	.summary = "deliver messages to their targets, in the foreground",
+	.options = options,
+	.n_options = ARRAY_SIZE(options),
+	.values_size = sizeof(struct relay_values),
+	.about = "Targets are given with --to, or with all the rest in a file: --config. Several relays may run at once; they share the lanes, and with one lane (the default on SQLite) the second stands by. A database or broker that is away is waited for. Ctrl-C or SIGTERM ends it after the batches in flight, a second one at once; SIGHUP reads the file again. Everything it says goes to stderr.",
+	.example = "outbox relay --store sqlite:app.db --to events=file:out.jsonl\n"
+		   "outbox relay --config outbox.yaml\n"
+		   "outbox relay --store sqlite:app.db --to events=file:out.jsonl --until-idle\n"
+		   "outbox relay --store postgres://app@db/shop --to 'e=redis://r1/?stream={type}'",
+	.exits = "0  ended by a signal; with --once, --until-idle: nothing failed\n"
+		 "1  with --once, --until-idle: deliveries failed (outbox list --state failed)\n"
+		 "2  a target's URL or file is wrong, or it is not served (outbox status)\n"
+		 "5  with --once: a target is out of reach\n"
+		 "12 batches in flight did not end within --shutdown-timeout\n"
+		 "14 with --once, --until-idle: a lane was refused (outbox rebase)\n"
+		 "128 + N  ended early by signal N",
+	.run = run,
+};

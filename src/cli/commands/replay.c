@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/buf.h"
+#include "base/text.h"
+#include "cli/config_file.h"
+#include "cli/confirm.h"
+#include "cli/format.h"
+#include "cli/json_out.h"
+#include "cli/replay_run.h"
+#include "cli/safe.h"
+#include "cli/sources.h"
+#include "core/routing.h"
+#include "store/store.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+struct values {
+	const char *target, *to, *type, *key, *spool, *reason;
+	outbox_time after, before;
+	double rate;
+	bool from_log, dry_run, salvage, yes;
+};
+
+static const struct option options[] = {
+	OPTION_REQUIRED("target", OPTION_TEXT, struct values, target, "NAME",
+			"to this target of the file, and to no other"),
+	OPTION("to", OPTION_TEXT, struct values, to, "URL",
+	       "where that is, when there is no --config"),
+	OPTION("from-log", OPTION_FLAG, struct values, from_log, NULL,
+	       "not from a FILE, from the log: what every target is done with and retention has left"),
+	OPTION("type", OPTION_TEXT, struct values, type, "GLOB", "type, * and ? match: order.*"),
+	OPTION("key", OPTION_TEXT, struct values, key, "KEY", "this key exactly"),
+	OPTION("after", OPTION_AGO, struct values, after, "TIME",
+	       "event time at or after: 2026-11-15T18:00:00Z, or an age like 7d"),
+	OPTION("before", OPTION_AGO, struct values, before, "TIME", "event time before"),
+	OPTION("rate", OPTION_RATE, struct values, rate, "RATE",
+	       "not faster than this, 100/s or 3000/min (default: the target's own rate)"),
+	OPTION("spool", OPTION_TEXT, struct values, spool, "FILE",
+	       "where the replay keeps its state (default: beside the archive)"),
+	OPTION("salvage", OPTION_FLAG, struct values, salvage, NULL,
+	       "of a damaged archive: what is whole"),
+	OPTION("reason", OPTION_TEXT, struct values, reason, "TEXT", "why, for the audit"),
+	OPTION("dry-run", OPTION_FLAG, struct values, dry_run, NULL,
+	       "read and check all of it, count, send nothing"),
+	OPTION("yes", OPTION_FLAG, struct values, yes, NULL,
+	       "do not ask; needed where there is no terminal"),
+};
+
+static int check(const struct cli *cli, const struct values *given, struct outbox_error *err)
+{
+	if ((cli->n_words == 1) == given->from_log)
+		return outbox_fail(err, OUTBOX_EINVAL,
+				   "from where? give the archive's FILE, or --from-log");
+	if (given->to && cli->config)
+		return outbox_fail(err, OUTBOX_EINVAL,
+				   "--to and --config do not go together; the file says where \"%s\" is",
+				   given->target);
+	if (!given->to && !cli->config)
+		return outbox_fail(err, OUTBOX_EINVAL,
+				   "where is the target? give --config FILE, or --to URL");
+	if (given->from_log && cli->n_sources > 1)
+		return outbox_fail(err, OUTBOX_EINVAL,
+				   "the log of which source? the file has several: --source NAME");
+	if (given->after && given->before && given->after >= given->before)
+		return outbox_fail(err, OUTBOX_EINVAL, "--after lies behind --before");
+	return target_name_check(given->target, err);
+}
+
+/* As the file has it; what belongs to a place in another store is left out. */
+static int target_of_file(const struct cli *cli, const char *name,
+			  struct outbox_target_config *ret_target, struct outbox_error *err)
+{
+	_cleanup_(buf_deinit) struct buf names = BUF_INIT(2000);
+	struct outbox_relay_config relay;
+	char shown[80];
+	int r = config_relay(cli->config, cli->config->sources.items, &relay, err);
+
+	for (size_t i = 0; r == OUTBOX_OK && i < relay.n_targets; i++) {
+		if (strcmp(relay.targets[i].name, name) == 0) {
+			*ret_target = relay.targets[i];
+			return OUTBOX_OK;
+		}
+		buf_printf(&names, "%s%s", i ? ", " : "", relay.targets[i].name);
+	}
+	return r ? r
+		 : outbox_fail(err, OUTBOX_ENOTFOUND, "no target \"%s\" in the file; there are: %s",
+			       text_shown(shown, sizeof(shown), name), buf_str(&names));
+}
+
+static int choose_target(struct replay *replay, const struct values *given, struct outbox_error *err)
+{
+	struct outbox_target_config *target = &replay->target;
+	int r = OUTBOX_OK;
+
+	*target = (struct outbox_target_config)OUTBOX_TARGET_CONFIG_INIT;
+	target->name = given->target;
+	target->to = given->to;
+	if (replay->cli->config)
+		r = target_of_file(replay->cli, given->target, target, err);
+	if (r)
+		return r;
+	target->start = OUTBOX_START_OLDEST;
+	target->dead_letter = NULL; /* what fails stays in the spool */
+	if (given->rate > 0) {
+		target->rate_count = (int64_t)(given->rate * 60 + 0.5);
+		target->rate_period = OUTBOX_MINUTES;
+		target->rate_burst = 0;
+	}
+	replay->filter = (struct replay_filter){ given->type, given->key, given->after,
+						 given->before, &target->route };
+	return OUTBOX_OK;
+}
+
+/* Which replay this is, in words: a spool goes on only with the same one. */
+static void describe(const struct replay *replay, const struct values *given, struct buf *out)
+{
+	const struct cli *cli = replay->cli;
+	char time[TIME_TEXT_MAX];
+	struct stat file;
+
+	if (given->from_log)
+		buf_printf(out, "the log of %s", cli->info.name);
+	else
+		buf_printf(out, "%s (%lld bytes)", cli->words[0],
+			   stat(cli->words[0], &file) ? -1LL : (long long)file.st_size);
+	buf_printf(out, " to %s", given->target);
+	if (given->type)
+		buf_printf(out, ", type %s", given->type);
+	if (given->key)
+		buf_printf(out, ", key %s", given->key);
+	if (given->after)
+		buf_printf(out, ", after %s", time_format(given->after, time));
+	if (given->before)
+		buf_printf(out, ", before %s", time_format(given->before, time));
+}
+
+static int open_feed(struct replay *replay, const struct values *given, outbox_time now,
+		     struct outbox_error *err)
+{
+	replay->feed = feed_free(replay->feed);
+	if (given->from_log)
+		return feed_log(replay->cli->store, now, &replay->feed, err);
+	return feed_archive(replay->cli->words[0], given->salvage, &replay->feed, err);
+}
+
+static int tell_json(const struct replay *replay, const struct values *given,
+		     struct outbox_error *err)
+{
+	struct feed_state state = feed_state(replay->feed);
+	int64_t unreadable = state.salvaged + replay->unfit;
+
+	return json_print(
+		json_pack("{s:o, s:b, s:I, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:o, s:o}", "target",
+			  json_text(given->target), "dry_run", given->dry_run, "messages",
+			  (json_int_t)replay->wanted, "oldest", json_time(replay->oldest), "newest",
+			  json_time(replay->newest), "delivered",
+			  (json_int_t)replay->counts.delivered, "failed",
+			  (json_int_t)replay->counts.failed, "left", (json_int_t)replay->left,
+			  "malformed", (json_int_t)state.malformed, "unreadable",
+			  (json_int_t)unreadable, "damage", json_text(state.damage), "spool",
+			  json_text(replay->left || replay->signal ? replay->spool->path : NULL)),
+		err);
+}
+
+static void tell_left_out(const struct replay *replay)
+{
+	struct feed_state state = feed_state(replay->feed);
+	int64_t unreadable = state.salvaged + replay->unfit;
+
+	if (state.malformed)
+		safe_say(stderr, "left out %lld that never could be delivered",
+			 (long long)state.malformed);
+	if (unreadable)
+		safe_say(stderr, "left out %lld lines that cannot be read", (long long)unreadable);
+	if (state.damage)
+		safe_say(stderr, "%s; nothing behind it was read", state.damage);
+}
+
+static void tell_left(const struct replay *replay)
+{
+	_cleanup_(buf_deinit) struct buf word = BUF_INIT(4096);
+
+	safe_shell_word(&word, replay->spool->url);
+	safe_say(stderr,
+		 "%lld were not delivered and are kept. Look, requeue or discard there, then give the "
+		 "same command again:",
+		 (long long)replay->left);
+	safe_line(stderr, "  outbox list --store ", buf_str(&word));
+}
+
+static int tell_end(struct replay *replay, const struct values *given, struct outbox_error *err)
+{
+	char count[COUNT_TEXT_MAX];
+
+	if (replay->signal) {
+		replay->cli->exit = EXIT_SIGNAL + replay->signal;
+		safe_say(stderr, "interrupted; the same command goes on behind %s %s",
+			 given->from_log ? "seq" : "line",
+			 count_human(replay->spool->position, count));
+	} else if (replay->left) {
+		replay->cli->exit = EXIT_REPORTED;
+		tell_left(replay);
+	}
+	if (replay->cli->json)
+		return tell_json(replay, given, err);
+	safe_say(stdout, "replayed %s message%s to %s",
+		 count_human((int64_t)replay->counts.delivered, count),
+		 replay->counts.delivered == 1 ? "" : "s", given->target);
+	tell_left_out(replay);
+	return OUTBOX_OK;
+}
+
+static int tell_dry(const struct replay *replay, const struct values *given, struct outbox_error *err)
+{
+	char count[COUNT_TEXT_MAX], oldest[TIME_TEXT_MAX], newest[TIME_TEXT_MAX];
+
+	if (replay->cli->json)
+		return tell_json(replay, given, err);
+	if (replay->wanted == 0)
+		puts("no message matches: nothing would be replayed");
+	else
+		safe_say(stdout,
+			 "would replay %s message%s to %s (from %s to %s). Run again without --dry-run; "
+			 "add --rate 100/s to go gently.",
+			 count_human(replay->wanted, count), replay->wanted == 1 ? "" : "s",
+			 given->target, time_format(replay->oldest, oldest),
+			 time_format(replay->newest, newest));
+	tell_left_out(replay);
+	return OUTBOX_OK;
+}
+
+static char *spool_path(const struct replay *replay, const struct values *given)
+{
+	const struct cli *cli = replay->cli;
+	char *path = NULL;
+	int n;
+
+	if (given->spool)
+		return strdup(given->spool);
+	if (given->from_log)
+		n = asprintf(&path, "outbox-%s.%s.replay", cli->info.name, given->target);
+	else
+		n = asprintf(&path, "%s.%s.replay", cli->words[0], given->target);
+	return n < 0 ? NULL : path;
+}
+
+static int write_audit(struct replay *replay, const struct values *given, const char *what,
+		       struct outbox_error *err)
+{
+	struct outbox_store *store = replay->cli->store;
+	json_t *detail = json_pack("{s:o, s:I}", "from", json_text(what), "messages",
+				   (json_int_t)replay->wanted);
+	_cleanup_(cleanup_free) char *text = detail ? json_dumps(detail, JSON_COMPACT) : NULL;
+	struct outbox_audit row = { .actor = replay->cli->actor,
+				    .action = "replay",
+				    .target = given->target,
+				    .reason = given->reason,
+				    .detail = text };
+
+	json_decref(detail);
+	if (!text)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	return STORE_HAS(store, note) ? store->ops->note(store, &row, err) : OUTBOX_OK;
+}
+
+/*
+ * In the store that the messages came from, when it is known. An archive outlives its database, so that one
+ * which is away is told and is no obstacle.
+ */
+static int audit(struct replay *replay, const struct values *given, const char *what,
+		 struct outbox_error *err)
+{
+	struct cli *cli = replay->cli;
+	struct outbox_error own = OUTBOX_ERROR_INIT;
+	int r = OUTBOX_OK;
+
+	if (replay->spool->resumed)
+		return OUTBOX_OK;
+	if (!cli->store && (!cli->store_url || cli->n_sources > 1)) {
+		safe_say(stderr, "not in the audit: no --source or --store says of which database");
+		return OUTBOX_OK;
+	}
+	if (!cli->store) {
+		cli->arena = outbox_arena_free(cli->arena);
+		r = cli_open(cli, OPEN_READY, &own);
+	}
+	if (r == OUTBOX_OK)
+		r = write_audit(replay, given, what, &own);
+	if (r && given->from_log)
+		return outbox_fail_native(err, r, own.native, "%s", own.message);
+	if (r)
+		safe_say(stderr, "not in the audit: %s", own.message);
+	return OUTBOX_OK;
+}
+
+static int send_all(struct replay *replay, const struct values *given, struct outbox_error *err)
+{
+	_cleanup_(buf_deinit) struct buf what = BUF_INIT(8192);
+	_cleanup_(cleanup_free) char *path = spool_path(replay, given);
+	char question[300], count[COUNT_TEXT_MAX];
+	int r;
+
+	snprintf(question, sizeof(question), "replay %s message%s to %.100s",
+		 count_human(replay->wanted, count), replay->wanted == 1 ? "" : "s", given->target);
+	r = confirm_yes(replay->cli, given->yes, question, err);
+	if (r)
+		return r;
+	describe(replay, given, &what);
+	if (!path || what.failed)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	r = spool_open(replay->cli, path, buf_str(&what), &replay->spool, err);
+	if (r == OUTBOX_OK)
+		r = audit(replay, given, buf_str(&what), err);
+	if (r == OUTBOX_OK)
+		r = open_feed(replay, given, replay->spool->began, err);
+	if (r == OUTBOX_OK)
+		r = replay_deliver(replay, err);
+	if (r == OUTBOX_OK)
+		r = tell_end(replay, given, err);
+	if (r == OUTBOX_OK && !replay->left && !replay->signal)
+		spool_remove(replay->spool);
+	return r;
+}
+
+static int run(struct cli *cli, void *values, struct outbox_error *err)
+{
+	const struct values *given = values;
+	struct replay replay = { .cli = cli, .from_log = given->from_log, .salvage = given->salvage };
+	int r = check(cli, given, err);
+
+	if (r == OUTBOX_OK)
+		r = given->from_log ? cli_open(cli, OPEN_READY, err) : cli_begin(cli, err);
+	if (r == OUTBOX_OK)
+		r = choose_target(&replay, given, err);
+	if (r)
+		return r;
+	replay.began = cli->clock->wall(cli->clock);
+	r = open_feed(&replay, given, replay.began, err);
+	if (r == OUTBOX_OK)
+		r = replay_scan(&replay, err);
+	if (r == OUTBOX_EPROTO && !given->salvage && !given->from_log)
+		r = outbox_wrap(err, "nothing was sent (--salvage takes what is whole)");
+	if (r == OUTBOX_OK)
+		r = given->dry_run || !replay.wanted ? tell_dry(&replay, given, err)
+						     : send_all(&replay, given, err);
+	feed_free(replay.feed);
+	spool_close(replay.spool);
+	return r;
+}
+
+const struct command cmd_replay = {
+	.name = "replay",
+	.group = GROUP_REPAIR,
+	.flags = COMMAND_STORE | COMMAND_ACTOR | COMMAND_MANY,
+	.summary = "send messages of the past again, to one target",
+	.words = "[FILE]",
+	.max_words = 1,
+	.options = options,
+	.n_options = ARRAY_SIZE(options),
+	.values_size = sizeof(struct values),
+	.about = "FILE is an archive that outbox purge or outbox archive wrote. Messages go out as they were, with their ids and in the order of their keys, with the header \"replayed\", and by the target's own envelope, retries and rate. Consumers that remember ids pass them over. All of it is read and checked before the first one is sent. Interrupted or killed, the same command goes on.",
+	.example = "outbox replay old.jsonl.zst --config outbox.yaml --target partner --dry-run\n"
+		   "outbox replay old.jsonl.zst --to file:again.jsonl --target again --yes\n"
+		   "outbox replay --from-log --config outbox.yaml --target partner --after 2h",
+	.exits = "0  replayed (or nothing matches)\n1  some were not delivered: they are kept\n"
+		 "3  no such file or target\n4  the spool belongs to another replay\n"
+		 "10 not confirmed: nothing was sent\n"
+		 "14 the archive is damaged: nothing was sent\n130  interrupted: give the same command again",
+	.run = run,
+};

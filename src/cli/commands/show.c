@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/buf.h"
+#include "base/text.h"
+#include "cli/detail.h"
+#include "cli/format.h"
+#include "cli/json_out.h"
+#include "cli/payload.h"
+#include "cli/safe.h"
+#include "cli/selection.h"
+#include "cli/table.h"
+#include "core/message.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define PAYLOAD_LINES 40
+#define LABEL 16
+
+struct values {
+	bool payload, raw, full, amended;
+};
+
+static const struct option options[] = {
+	OPTION("payload", OPTION_FLAG, struct values, payload, NULL,
+	       "show the payload and the headers' values, which may be personal or secret"),
+	OPTION("raw-payload", OPTION_FLAG, struct values, raw, NULL,
+	       "write the payload's bytes to stdout and nothing else"),
+	OPTION("full", OPTION_FLAG, struct values, full, NULL,
+	       "show them, and do not cut the payload"),
+	OPTION("amended", OPTION_FLAG, struct values, amended, NULL,
+	       "show what the message was before it was amended, each time; masked as the rest is without --payload"),
+};
+
+/* "  key             42", wrapped; nothing when there is no text. */
+static void field(const struct cli *cli, const char *name, const char *text)
+{
+	if (!text)
+		return;
+	printf("  %-14s", name);
+	safe_wrap(stdout, &(struct wrap){ LABEL, LABEL, cli->width == UNCUT ? UNCUT : 80 }, text);
+}
+
+static void time_field(const struct cli *cli, const char *name, outbox_time time)
+{
+	char text[TIME_TEXT_MAX], age[DURATION_TEXT_MAX], line[100];
+	outbox_time now = cli->clock->wall(cli->clock);
+
+	if (!time)
+		return;
+	age_text(now, time, age);
+	snprintf(line, sizeof(line), "%s (%s%s)", time_format(time, text), age,
+		 time <= now ? " ago" : "");
+	field(cli, name, line);
+}
+
+/* Names say how a message is handled; values may be anything, as in a payload. */
+static void print_headers(const struct cli *cli, const struct outbox_message *message, bool masked)
+{
+	for (size_t i = 0; i < message->n_headers; i++) {
+		char line[600];
+
+		snprintf(line, sizeof(line), "%.200s: %.380s", message->headers[i].name,
+			 masked ? HEADER_MASK : message->headers[i].value);
+		field(cli, i ? "" : "headers", line);
+	}
+}
+
+static void print_payload(const struct cli *cli, const struct outbox_message *message,
+			  const struct values *given)
+{
+	char count[COUNT_TEXT_MAX];
+
+	printf("  payload       %s byte%s, ", count_human((int64_t)message->size, count),
+	       message->size == 1 ? "" : "s");
+	safe_line(stdout, "", message->content_type ? message->content_type : "?");
+	if (given->payload || given->full)
+		payload_print(cli, message, given->full ? 0 : PAYLOAD_LINES);
+	else
+		puts("                masked, it may be personal or secret: --payload shows it");
+}
+
+static void print_message(const struct cli *cli, const struct outbox_claimed *m,
+			  const struct values *given)
+{
+	const struct outbox_message *message = &m->message;
+	char text[64];
+
+	snprintf(text, sizeof(text), "%" PRId64, m->seq);
+	safe_line(stdout, "message ", message->id);
+	field(cli, "seq", text);
+	field(cli, "type", message->type);
+	field(cli, "kind", message->kind == OUTBOX_KIND_COMMAND ? "command" : "event");
+	field(cli, "key", message->key);
+	field(cli, "source", message->source);
+	field(cli, "subject", message->subject);
+	field(cli, "topic", message->topic);
+	field(cli, "correlation", message->correlation_id);
+	field(cli, "causation", message->causation_id);
+	field(cli, "traceparent", message->traceparent);
+	field(cli, "published", message->published ? "yes: goes to external targets too" : NULL);
+	time_field(cli, "event time", message->event_time);
+	time_field(cli, "created", m->created_at);
+	time_field(cli, "due", message->due_at);
+	time_field(cli, "expires", message->expires_at);
+	print_headers(cli, message, !given->payload && !given->full);
+	field(cli, "malformed", m->malformed);
+	print_payload(cli, message, given);
+}
+
+/* A command to copy: its id may be anything, so it is quoted, and escaped for the terminal. */
+static void print_command(const struct cli *cli, const char *label, const char *verb,
+			  const struct outbox_delivery *row, const char *more)
+{
+	_cleanup_(buf_deinit) struct buf line = BUF_INIT(4096);
+
+	buf_printf(&line, "outbox %s ", verb);
+	safe_shell_word(&line, row->id);
+	printf("  %s:\n", label);
+	buf_text(&line, " \\");
+	safe_line(stdout, "    ", buf_str(&line));
+	buf_clear(&line);
+	buf_printf(&line, "--target %s%s%s", row->target, more, cli->store_option);
+	safe_line(stdout, "        ", buf_str(&line));
+}
+
+static bool has_expired(const struct cli *cli, const struct outbox_claimed *m)
+{
+	return m->message.expires_at && m->message.expires_at <= cli->clock->wall(cli->clock);
+}
+
+/* Why this delivery would fail however often it is tried; NULL: it may succeed. */
+static const char *hopeless(const struct cli *cli, const struct outbox_claimed *m,
+			    const struct outbox_delivery *row)
+{
+	const struct outbox_message *message = &m->message;
+
+	if (m->malformed)
+		return "its row is malformed";
+	if (has_expired(cli, m))
+		return "it has expired";
+	/* not every envelope minds, so the error is asked, too */
+	if (row->error && strstr(row->error, "not JSON") &&
+	    content_type_is_json(message->content_type ? message->content_type : "") &&
+	    json_text_check(message->data ? message->data : "", message->size, NULL))
+		return "its payload is not JSON";
+	return NULL;
+}
+
+/* It is the message that is corrected, for all its targets; refused when one has it already. */
+static void print_amend(const struct cli *cli, const struct outbox_claimed *m, const char *label)
+{
+	_cleanup_(buf_deinit) struct buf line = BUF_INIT(4096);
+
+	buf_text(&line, "outbox amend ");
+	safe_shell_word(&line, m->message.id);
+	printf("  %s:\n", label);
+	buf_text(&line, " \\");
+	safe_line(stdout, "    ", buf_str(&line));
+	buf_clear(&line);
+	buf_printf(&line, "--data @FILE --reason WHY%s", cli->store_option);
+	safe_line(stdout, "        ", buf_str(&line));
+}
+
+/* Does a target have it, or is it just getting it? */
+static bool has_left(const struct message_detail *view)
+{
+	for (size_t i = 0; i < view->page.count; i++)
+		if (view->page.rows[i].state == OUTBOX_DELIVERED ||
+		    view->page.rows[i].state == OUTBOX_SENDING)
+			return true;
+	return false;
+}
+
+static void print_failed_advice(const struct cli *cli, const struct message_detail *view,
+				const struct outbox_delivery *row)
+{
+	const struct outbox_claimed *m = &view->message;
+	const char *why = hopeless(cli, m, row);
+
+	if (why) {
+		printf("  a requeue will not help: %s\n", why);
+		/* corrected, it would still be too late */
+		if (!has_expired(cli, m))
+			print_amend(cli, m, "correct it in its place, if no target has it yet");
+		print_command(cli, "or publish a corrected one, then discard this", "discard", row,
+			      " --reason WHY");
+		return;
+	}
+	print_command(cli, "to try again", "requeue", row, "");
+	if (!has_left(view))
+		print_amend(cli, m, "to correct it in its place");
+	print_command(cli, "to give up", "discard", row, " --reason WHY");
+}
+
+static void print_parked_advice(const struct cli *cli, const char *key)
+{
+	_cleanup_(buf_deinit) struct buf line = BUF_INIT(4096);
+
+	buf_text(&line, "outbox list --key ");
+	safe_shell_word(&line, key ? key : "");
+	buf_text(&line, cli->store_option);
+	puts("  it waits for an earlier message of its key:");
+	safe_line(stdout, "    ", buf_str(&line));
+}
+
+/* What a person can do about a delivery in this state. */
+static void print_advice(const struct cli *cli, const struct message_detail *view,
+			 const struct outbox_delivery *row)
+{
+	if (row->state == OUTBOX_FAILED) {
+		print_failed_advice(cli, view, row);
+		return;
+	}
+	if (row->state != OUTBOX_PENDING)
+		return;
+	if (row->why == OUTBOX_PAUSED) {
+		printf("  go on:        outbox resume %s", row->target);
+		safe_line(stdout, "", cli->store_option);
+	} else if (row->why == OUTBOX_PARKED) {
+		print_parked_advice(cli, view->message.message.key);
+	} else if (row->why == OUTBOX_WAITING || row->why == OUTBOX_DEFERRED) {
+		puts("  nothing to do: it is tried again at its next attempt");
+	} else {
+		printf("  nothing to do: a relay sends it next (outbox status%s)\n",
+		       cli->store_option);
+	}
+}
+
+static void print_delivery(const struct cli *cli, const struct message_detail *view,
+			   const struct outbox_delivery *row)
+{
+	char attempts[32];
+
+	printf("\nto %s: %s%s%s\n", row->target, colour_on(cli, delivery_colour(row)),
+	       delivery_word(row), colour_off(cli));
+	snprintf(attempts, sizeof(attempts), "%d", row->attempts);
+	field(cli, "failed tries", row->attempts ? attempts : NULL);
+	field(cli, "error", row->error);
+	field(cli, "reason", row->reason);
+	field(cli, "owner", row->owner);
+	time_field(cli, "since", row->last_status_at);
+	time_field(cli, "next attempt", row->next_attempt_at);
+	print_advice(cli, view, row);
+}
+
+static void print_history(const struct message_detail *view)
+{
+	if (view->n_history)
+		puts("\nhistory");
+	for (size_t i = view->n_history; i-- > 0;) {
+		_cleanup_(buf_deinit) struct buf line = BUF_INIT(10000);
+		const struct outbox_audit *row = &view->history[i];
+		char text[TIME_TEXT_MAX];
+
+		buf_printf(&line, "%s%s%s by %s", row->action, row->target ? " " : "",
+			   row->target ? row->target : "", row->actor ? row->actor : "?");
+		if (row->reason)
+			buf_printf(&line, ": %s", row->reason);
+		if (row->detail) {
+			buf_text(&line, "; ");
+			detail_text(&line, row->detail);
+		}
+		printf("  %-28s", time_format(row->at, text));
+		safe_wrap(stdout, &(struct wrap){ 30, 30, 80 }, buf_str(&line));
+	}
+}
+
+static void print_before(const struct cli *cli, const struct outbox_amendment *was,
+			 const struct values *given)
+{
+	const struct outbox_message message = { .data = was->data, .size = was->size };
+	bool masked = !given->payload && !given->full;
+	char count[COUNT_TEXT_MAX], line[1000];
+	const char *headers = was->headers ? was->headers : "";
+
+	snprintf(line, sizeof(line), "it was %s byte%s, %.200s%s%.500s",
+		 count_human((int64_t)was->size, count), was->size == 1 ? "" : "s",
+		 was->content_type ? was->content_type : "content type not given",
+		 *headers ? ", headers " : "", *headers && masked ? HEADER_MASK : headers);
+	field(cli, "", line);
+	if (was->data && !masked)
+		payload_print(cli, &message, given->full ? 0 : PAYLOAD_LINES);
+}
+
+/* That it is not what was published, who says so, and on request what that was. */
+static void print_amended(const struct cli *cli, const struct message_detail *view,
+			  const struct values *given)
+{
+	for (size_t i = 0; i < view->n_amended; i++) {
+		const struct outbox_amendment *was = &view->amended[i];
+		char text[TIME_TEXT_MAX], line[1000];
+
+		snprintf(line, sizeof(line), "%s by %.200s: %.500s", time_format(was->at, text),
+			 was->actor ? was->actor : "?", was->reason ? was->reason : "?");
+		field(cli, i ? "" : "amended", line);
+		if (given->amended)
+			print_before(cli, was, given);
+	}
+	if (view->n_amended && !given->amended)
+		puts("                --amended --payload shows what it was");
+}
+
+static int run(struct cli *cli, void *values, struct outbox_error *err)
+{
+	const struct values *given = values;
+	struct message_detail view;
+	int r;
+
+	r = cli_open(cli, OPEN_READY, err);
+	if (r == OUTBOX_OK)
+		r = message_detail_read(cli->store, cli->words[0], cli->arena, &view, err);
+	if (r)
+		return r;
+	if (given->raw && cli->json)
+		return outbox_fail(err, OUTBOX_EINVAL,
+				   "--raw-payload and --json both want stdout; give one of them");
+	if (given->raw) {
+		if (view.message.message.size)
+			fwrite(view.message.message.data, 1, view.message.message.size, stdout);
+		return OUTBOX_OK;
+	}
+	if (given->payload || given->full)
+		view.payload = PAYLOAD_SHOWN;
+	if (cli->json)
+		return json_print(json_message_detail(&view), err);
+	print_message(cli, &view.message, given);
+	print_amended(cli, &view, given);
+	for (size_t i = 0; i < view.page.count; i++)
+		print_delivery(cli, &view, &view.page.rows[i]);
+	if (view.page.count == 0)
+		printf("\nno deliveries: no target takes it (outbox target list%s)\n",
+		       cli->store_option);
+	print_history(&view);
+	return OUTBOX_OK;
+}
+
+const struct command cmd_show = {
+	.name = "show",
+	.group = GROUP_SEE,
+	.flags = COMMAND_STORE,
+	.summary = "a message, each of its deliveries, its history, what to do next",
+	.words = "ID",
+	.min_words = 1,
+	.max_words = 1,
+	.options = options,
+	.n_options = ARRAY_SIZE(options),
+	.values_size = sizeof(struct values),
+	.about = "The payload and the values of headers are masked unless asked for: what people publish may be personal or secret, and a screen is often shared. Keys, subjects and errors are shown, since a repair is found by them.",
+	.example = "outbox show 0198f3a2-7c11-7e02-9d53-2f0f5a2b81c4\n"
+		   "outbox show 0198f3a2-7c11-7e02-9d53-2f0f5a2b81c4 --payload\n"
+		   "outbox show 0198f3a2-7c11-7e02-9d53-2f0f5a2b81c4 --raw-payload > payload.json",
+	.exits = "0  printed\n3  no such message",
+	.run = run,
+};

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/signals.h"
+
+#include "base/text.h"
+#include "cli/exits.h"
+#include "daemon/journal.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+#define ONE_WISH (100 * OUTBOX_MILLISECONDS)
+
+void stop_block(sigset_t *ret_set)
+{
+	sigemptyset(ret_set);
+	sigaddset(ret_set, SIGINT);
+	sigaddset(ret_set, SIGTERM);
+	sigaddset(ret_set, SIGHUP);
+	pthread_sigmask(SIG_BLOCK, ret_set, NULL);
+}
+
+bool stop_repeats(struct stop_wish *last, int signal)
+{
+	struct outbox_clock *clock = outbox_clock_system();
+	outbox_time now = clock->mono(clock);
+	bool repeats = signal == last->signal && now - last->at < ONE_WISH;
+
+	*last = (struct stop_wish){ signal, now };
+	return repeats;
+}
+
+int stop_wait(const sigset_t *set, outbox_time wait)
+{
+	struct timespec timeout = { .tv_sec = (time_t)(wait / OUTBOX_SECONDS),
+				    .tv_nsec = (long)(wait % OUTBOX_SECONDS) * 1000 };
+	int signal = sigtimedwait(set, NULL, &timeout);
+
+	return signal > 0 ? signal : 0;
+}
+
+/* A word to whoever pressed Ctrl-C: without time and level, unless a program reads along. */
+static void say(enum event event, const char *line)
+{
+	if (journal_is_json())
+		journal(event, NULL, "%s", line);
+	else
+		fprintf(stderr, "%s\n", line);
+}
+
+void stop_announce(size_t batches, size_t messages)
+{
+	char count[COUNT_TEXT_MAX], line[160] = "nothing in flight, leaving";
+
+	if (batches > 0)
+		snprintf(line, sizeof(line),
+			 "finishing %zu batch%s (%s message%s), again to leave at once", batches,
+			 batches == 1 ? "" : "es", count_human((int64_t)messages, count),
+			 messages == 1 ? "" : "s");
+	say(EVENT_DAEMON_DRAIN, line);
+}
+
+void stop_at_once(int signal)
+{
+	say(EVENT_DAEMON_LEFT, "left at once: messages in flight will be sent again");
+	_exit(EXIT_SIGNAL + signal);
+}

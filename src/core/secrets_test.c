@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/secrets.h"
+
+#include "base/buf.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void assert_hidden(const char *text, const char *expected)
+{
+	struct buf out = BUF_INIT(1000);
+
+	hide_secrets(text, &out);
+	assert_string_equal(buf_str(&out), expected);
+	buf_deinit(&out);
+}
+
+static void test_what_was_named_is_hidden(void **state)
+{
+	char said[20] = "say hunter2 hunter2";
+
+	(void)state;
+	journal_hide("hunter2");
+	journal_hide("hunter2-longer");
+	journal_hide("abc");
+	journal_hide(NULL);
+	assert_hidden("abc hunter2,hunter2-longer", "abc ***,***");
+	hide_secrets_in(said, sizeof(said));
+	assert_string_equal(said, "say *** ***");
+}
+
+/* A process of years whose passwords change every hour. */
+static void test_the_newest_are_always_hidden(void **state)
+{
+	char secret[40];
+
+	(void)state;
+	for (int i = 0; i < 5000; i++) {
+		snprintf(secret, sizeof(secret), "changing-%d.", i);
+		journal_hide("constant-one");
+		journal_hide(secret);
+		assert_hidden(secret, "***");
+		assert_hidden("constant-one", "***");
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_what_was_named_is_hidden),
+		cmocka_unit_test(test_the_newest_are_always_hidden),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

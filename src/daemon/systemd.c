@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * READY once every source was tried: a database that is away is no reason to fail the unit, since the source is tried
+ * for ever and STATUS names it. The watchdog gets its sign of life from the thread that obeys signals, and only while no
+ * worker and no start is stuck in one call for longer than any of them may take.
+ */
+#include "daemon/systemd.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <systemd/sd-daemon.h>
+
+#define PATIENCE (30 * OUTBOX_SECONDS)
+
+static outbox_time now(void)
+{
+	struct outbox_clock *clock = outbox_clock_system();
+
+	return clock->mono(clock);
+}
+
+void notify_init(struct notify *n)
+{
+	uint64_t limit = 0;
+
+	*n = (struct notify){ 0 };
+	if (sd_watchdog_enabled(0, &limit) > 0)
+		n->watchdog = (outbox_time)limit;
+}
+
+static void tell_status(struct notify *n, struct daemon *daemon)
+{
+	char status[sizeof(n->status)];
+
+	daemon_describe(daemon, status, sizeof(status));
+	if (strcmp(status, n->status) == 0)
+		return;
+	snprintf(n->status, sizeof(n->status), "%s", status);
+	sd_notifyf(0, "STATUS=%s", status);
+}
+
+static void pet(struct notify *n, struct daemon *daemon)
+{
+	outbox_time patience = n->watchdog / 2 > PATIENCE ? n->watchdog / 2 : PATIENCE;
+
+	if (!n->watchdog || now() < n->pet_at)
+		return;
+	n->pet_at = now() + n->watchdog / 3;
+	if (daemon_alive(daemon, patience))
+		sd_notify(0, "WATCHDOG=1");
+}
+
+void notify_look(struct notify *n, struct daemon *daemon)
+{
+	enum daemon_phase phase = daemon_phase(daemon);
+
+	tell_status(n, daemon);
+	if (phase == DAEMON_READY && !n->ready) {
+		n->ready = true;
+		sd_notify(0, "READY=1");
+	}
+	if ((phase == DAEMON_DRAINING || phase == DAEMON_DONE) && !n->stopping) {
+		n->stopping = true;
+		sd_notify(0, "STOPPING=1");
+	}
+	pet(n, daemon);
+}
+
+void notify_reloading(struct notify *n)
+{
+	n->ready = false;
+	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%lld", (long long)now());
+}
+
+outbox_time notify_wait(const struct notify *n)
+{
+	outbox_time wait = n->pet_at - now();
+
+	if (!n->watchdog || wait > OUTBOX_MINUTES)
+		return OUTBOX_MINUTES;
+	return wait > 0 ? wait : 0;
+}

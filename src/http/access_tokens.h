@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HTTP_ACCESS_TOKENS_H
+#define HTTP_ACCESS_TOKENS_H
+
+/*
+ * Who may ask the admin server: a file of lines `NAME ROLE TOKEN [EXPIRES]`, where TOKEN may be sha256:HEX instead,
+ * so that the file need not hold the secret. In memory there is only the SHA-256 of each.
+ */
+
+#include "base/cleanup.h"
+#include "http/http.h"
+
+#include <outbox/clock.h>
+
+struct tokens;
+
+struct token {
+	char name[65];
+	enum admin_role role;
+	unsigned char digest[32];
+	outbox_time expires; /* wall; OUTBOX_NEVER */
+};
+
+/*
+ * Read the file; made first, with a token for each role, when there is none. It and its folder must be ours alone:
+ * ECONFIG names the path and the remedy, never a token. *ret_made: it was made just now.
+ */
+int tokens_open(const char *path, struct tokens **ret_tokens, bool *ret_made,
+		struct outbox_error *err) OUTBOX_MUSTCHECK;
+struct tokens *tokens_free(struct tokens *tokens);
+
+DEFINE_CLEANUP(struct tokens *, tokens_free)
+
+/* Of a file's text; path is for messages. For tests, and for tokens_open(). */
+int tokens_parse(const char *text, const char *path, struct tokens **ret_tokens,
+		 struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/* Whose token this is; NULL: nobody's, or it has expired. Takes the same time wherever it differs. */
+const struct token *tokens_check(const struct tokens *tokens, const char *text, outbox_time now);
+
+/* Is one that was found earlier still there, with its role, and not expired? */
+bool tokens_hold(const struct tokens *tokens, const struct token *token, outbox_time now);
+
+/* Where the file is when nobody says: $STATE_DIRECTORY, /var/lib/outbox, ~/.local/state/outbox. */
+#define TOKENS_PATH_MAX 512
+int tokens_default_path(char path[TOKENS_PATH_MAX], struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+#endif

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "http/api.h"
+
+#include "base/text.h"
+#include "fields/json_value.h"
+#include "operate/act.h"
+
+#include <string.h>
+
+int api_query(const struct admin_request *request, const struct shape *shape, void *values,
+	      struct outbox_error *err)
+{
+	for (size_t i = 0; i < shape->count; i++) {
+		const char *text = admin_query(request, shape->fields[i].name);
+		int r = OUTBOX_OK;
+
+		if (text)
+			r = shape_read_text(&shape->fields[i], text, request->arena, values, err);
+		if (r)
+			return r;
+	}
+	return OUTBOX_OK;
+}
+
+int api_body(const struct admin_request *request, const struct shape *shape, void *values,
+	     struct outbox_error *err)
+{
+	json_auto_t *nothing = request->body ? NULL : json_object();
+
+	return shape_read(shape, request->body ? request->body : nothing, request->arena, values,
+			  err);
+}
+
+int api_answer(struct admin_response *response, json_t *json, struct outbox_error *err)
+{
+	if (!json)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	response->json = json;
+	return OUTBOX_OK;
+}
+
+int api_refuse(struct admin_response *response, int status, const char *code, const char *message,
+	       struct outbox_error *err)
+{
+	response->status = status;
+	return api_answer(response,
+			  json_pack("{s:{s:i, s:s, s:o}}", "error", "status", status, "code", code,
+				    "message", json_text(message)),
+			  err);
+}
+
+int api_sample(const struct admin_request *request, const struct watch_sample **ret_sample,
+	       struct outbox_error *err)
+{
+	const struct watch_sample *sample = watch_hold(admin_watch(request->admin));
+
+	if (!sample)
+		return outbox_fail(err, OUTBOX_EBUSY,
+				   "nothing was looked at yet; try again in a few seconds");
+	*ret_sample = sample;
+	return OUTBOX_OK;
+}
+
+/* ---- a store ------------------------------------------------------------------------------- */
+
+static bool has_target(const struct outbox_stats *stats, const char *name)
+{
+	for (size_t i = 0; i < stats->n_targets; i++)
+		if (strcmp(stats->targets[i].name, name) == 0)
+			return true;
+	return false;
+}
+
+/* What the last sample knows costs the database nothing. */
+static bool seen_target(const struct admin_request *request, const char *source, const char *target)
+{
+	struct watch *watch = admin_watch(request->admin);
+	const struct watch_sample *sample = watch_hold(watch);
+	bool seen = false;
+
+	for (size_t i = 0; sample && !seen && i < sample->n_sources; i++) {
+		const struct watch_source *one = &sample->sources[i];
+
+		if (!source || strcmp(one->source->name, source) == 0)
+			seen = one->stats && has_target(one->stats, target);
+	}
+	if (sample)
+		watch_release(watch, sample);
+	return seen;
+}
+
+static int check_target(const struct admin_request *request, struct outbox_store *store,
+			const char *target, struct outbox_error *err)
+{
+	struct outbox_stats stats;
+	int r = store->ops->stats(store, request->arena, &stats, err);
+
+	return r ? r : act_check_target(&stats, target, err);
+}
+
+/* Which of several? The daemon only knows what to do with one or with a name. */
+static int check_source(const struct admin_request *request, struct outbox_error *err)
+{
+	_cleanup_(buf_deinit) struct buf names = BUF_INIT(400);
+	const struct daemon_source *sources;
+	size_t n;
+	int r = daemon_sources(admin_daemon(request->admin), request->arena, &sources, &n, err);
+
+	if (r || n <= 1)
+		return r;
+	for (size_t i = 0; i < n; i++)
+		buf_printf(&names, "%s%s", i ? ", " : "", sources[i].name);
+	return outbox_fail(err, OUTBOX_EINVAL, "source is missing; there are: %s", buf_str(&names));
+}
+
+int api_open(const struct admin_request *request, const char *source, const char *target,
+	     struct daemon_store **ret_store, struct outbox_error *err)
+{
+	_cleanup_(daemon_close_storep) struct daemon_store *store = NULL;
+	int r = source ? OUTBOX_OK : check_source(request, err);
+
+	if (r == OUTBOX_OK)
+		r = daemon_open_store(admin_daemon(request->admin), source, &store, err);
+	if (r == OUTBOX_OK && target && !seen_target(request, source, target))
+		r = check_target(request, daemon_store_of(store), target, err);
+	if (r)
+		return r;
+	*ret_store = store;
+	store = NULL;
+	return OUTBOX_OK;
+}

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Purge, redact, pause and resume; drain and reload of this process. */
+#include "base/cleanup.h"
+#include "daemon/journal.h"
+#include "fields/json_value.h"
+#include "http/api.h"
+#include "http/views.h"
+#include "operate/purge.h"
+#include "store/store.h"
+
+#include <string.h>
+
+#define PURGE_MAX 5000
+
+/* ---- purge --------------------------------------------------------------------------------- */
+
+struct purge_body {
+	const char *source;
+	outbox_time delivered_before, failed_before;
+	size_t limit;
+	bool dry_run;
+};
+
+static const struct field purge_fields[] = {
+	FIELD(struct purge_body, source, FIELD_TEXT, 0, "wanted where there are several"),
+	FIELD(struct purge_body, delivered_before, FIELD_AGO, 0,
+	      "messages that every target got before: an age like 7d, or a time"),
+	FIELD(struct purge_body, failed_before, FIELD_AGO, 0,
+	      "also messages with a delivery that failed before"),
+	FIELD_LIMIT(struct purge_body, PURGE_MAX, "messages in this call; 5000 unless given"),
+	FIELD(struct purge_body, dry_run, FIELD_BOOL, 0, "count up to limit, change nothing"),
+};
+
+const struct shape api_purge_body = SHAPE("Purge", purge_fields);
+
+API_HANDLER(api_purge)
+{
+	_cleanup_(daemon_close_storep) struct daemon_store *store = NULL;
+	struct purge_body body = { 0 };
+	struct purged_view view = { 0 };
+	struct outbox_purge purge;
+	struct outbox_store *of;
+	int r;
+
+	r = api_body(request, &api_purge_body, &body, err);
+	if (r == OUTBOX_OK && !body.delivered_before && !body.failed_before)
+		r = outbox_fail(err, OUTBOX_EINVAL,
+				"how old? write delivered_before (7d), failed_before (30d) or both");
+	if (r == OUTBOX_OK)
+		r = api_open(request, body.source, NULL, &store, err);
+	if (r)
+		return r;
+	purge = (struct outbox_purge){ .delivered_before = body.delivered_before,
+				       .failed_before = body.failed_before,
+				       .limit = body.limit ? body.limit : PURGE_MAX,
+				       .actor = request->actor };
+	of = daemon_store_of(store);
+	if (body.dry_run)
+		r = purge_count(of, &purge, &view.purged, err);
+	else
+		r = of->ops->purge(of, &purge, &view.purged, err);
+	view.dry_run = body.dry_run;
+	return r ? r : api_answer(response, json_purged(&view), err);
+}
+
+/* ---- redact -------------------------------------------------------------------------------- */
+
+struct redact_body {
+	const char *source, *reason;
+};
+
+static const struct field redact_fields[] = {
+	FIELD(struct redact_body, source, FIELD_TEXT, 0, "wanted where there are several"),
+	FIELD(struct redact_body, reason, FIELD_TEXT, FIELD_REQUIRED, "why, for the audit"),
+};
+
+const struct shape api_redact_body = SHAPE("Redact", redact_fields);
+
+API_HANDLER(api_redact)
+{
+	_cleanup_(daemon_close_storep) struct daemon_store *store = NULL;
+	struct redact_body body = { 0 };
+	struct outbox_redact redact;
+	struct outbox_store *of;
+	bool changed = false;
+	int r;
+
+	r = api_body(request, &api_redact_body, &body, err);
+	if (r == OUTBOX_OK)
+		r = api_open(request, body.source, NULL, &store, err);
+	if (r)
+		return r;
+	of = daemon_store_of(store);
+	if (!STORE_HAS(of, redact))
+		return outbox_fail(err, OUTBOX_ENOTSUP, "this store cannot redact");
+	redact = (struct outbox_redact){ .struct_size = sizeof(redact),
+					 .id = request->captured[0],
+					 .actor = request->actor,
+					 .reason = body.reason };
+	r = of->ops->redact(of, &redact, &changed, err);
+	return r ? r : api_answer(response, json_redacted(request->captured[0], changed), err);
+}
+
+/* ---- pause, resume ------------------------------------------------------------------------- */
+
+struct pause_body {
+	const char *source, *reason;
+	bool dry_run;
+};
+
+#define PAUSE_FIELDS(flags_, help_)                                                        \
+	FIELD(struct pause_body, source, FIELD_TEXT, 0, "wanted where there are several"), \
+		FIELD(struct pause_body, reason, FIELD_TEXT, flags_, help_),               \
+		FIELD(struct pause_body, dry_run, FIELD_BOOL, 0,                           \
+		      "say what would be done, change nothing")
+
+static const struct field pause_fields[] = { PAUSE_FIELDS(FIELD_REQUIRED,
+							  "why, for whoever looks next") };
+static const struct field resume_fields[] = { PAUSE_FIELDS(0, "why, for the audit") };
+
+const struct shape api_pause_body = SHAPE("Pause", pause_fields);
+const struct shape api_resume_body = SHAPE("Resume", resume_fields);
+
+static int set_paused(const struct admin_request *request, bool pause, const struct shape *shape,
+		      struct admin_response *response, struct outbox_error *err)
+{
+	_cleanup_(daemon_close_storep) struct daemon_store *store = NULL;
+	const char *name = request->captured[0];
+	struct pause_body body = { 0 };
+	struct outbox_stats stats;
+	struct outbox_store *of;
+	bool was = false;
+	int r;
+
+	r = api_body(request, shape, &body, err);
+	if (r == OUTBOX_OK)
+		r = api_open(request, body.source, name, &store, err);
+	if (r)
+		return r;
+	of = daemon_store_of(store);
+	r = of->ops->stats(of, request->arena, &stats, err);
+	for (size_t i = 0; r == OUTBOX_OK && i < stats.n_targets; i++)
+		if (strcmp(stats.targets[i].name, name) == 0)
+			was = stats.targets[i].paused;
+	if (r == OUTBOX_OK && !body.dry_run)
+		r = of->ops->target_pause(of, name, pause, request->actor, body.reason, err);
+	return r ? r : api_answer(response, json_paused(name, pause, was != pause), err);
+}
+
+API_HANDLER(api_pause)
+{
+	return set_paused(request, true, &api_pause_body, response, err);
+}
+
+API_HANDLER(api_resume)
+{
+	return set_paused(request, false, &api_resume_body, response, err);
+}
+
+/* ---- this process -------------------------------------------------------------------------- */
+
+struct process_body {
+	bool dry_run;
+};
+
+static const struct field process_fields[] = {
+	FIELD(struct process_body, dry_run, FIELD_BOOL, 0, "say what would be done, change nothing"),
+};
+
+const struct shape api_drain_body = SHAPE("Drain", process_fields);
+const struct shape api_reload_body = SHAPE("Reload", process_fields);
+
+struct drained {
+	bool dry_run, draining;
+};
+
+static const struct field drained_fields[] = {
+	FIELD(struct drained, dry_run, FIELD_BOOL, 0, "true: nothing was changed"),
+	FIELD(struct drained, draining, FIELD_BOOL, 0,
+	      "it finishes what is in flight, lets its lanes go and ends"),
+};
+
+const struct shape view_drained = SHAPE("Drained", drained_fields);
+
+API_HANDLER(api_drain)
+{
+	struct daemon *daemon = admin_daemon(request->admin);
+	struct process_body body = { 0 };
+	int r = api_body(request, &api_drain_body, &body, err);
+
+	if (r)
+		return r;
+	if (!body.dry_run) {
+		journal(EVENT_ADMIN_ACT, NULL, "drain, asked for by %s", request->actor);
+		daemon_drain(daemon);
+	}
+	return api_answer(response,
+			  shape_json(&view_drained,
+				     &(struct drained){ body.dry_run, daemon_draining(daemon) }),
+			  err);
+}
+
+struct reloaded {
+	struct daemon_reloaded what;
+	bool dry_run;
+};
+
+static const struct field reloaded_fields[] = {
+	FIELD(struct reloaded, dry_run, FIELD_BOOL, 0, "true: nothing was changed"),
+	FIELD_NAMED("kept", struct reloaded, what.kept, FIELD_SIZE, 0,
+		    "sources that are as they were"),
+	FIELD_NAMED("changed", struct reloaded, what.changed, FIELD_SIZE, 0,
+		    "sources that are started anew"),
+	FIELD_NAMED("added", struct reloaded, what.added, FIELD_SIZE, 0, NULL),
+	FIELD_NAMED("removed", struct reloaded, what.removed, FIELD_SIZE, 0, NULL),
+	FIELD_NAMED("restart", struct reloaded, what.restart, FIELD_CHARS, 0,
+		    "keys that changed and want a new start of the process; empty: none"),
+};
+
+const struct shape view_reloaded = SHAPE("Reloaded", reloaded_fields);
+
+/* The file is wrong: everything that is wrong with it, and nothing has changed. */
+static int tell_problems(const struct problems *problems, const struct outbox_error *why,
+			 struct admin_response *response, struct outbox_error *err)
+{
+	response->status = 400;
+	return api_answer(response,
+			  json_pack("{s:{s:i, s:s, s:o}, s:o}", "error", "status", 400, "code",
+				    "config", "message", json_text(why->message), "problems",
+				    json_problems(problems)),
+			  err);
+}
+
+API_HANDLER(api_reload)
+{
+	_cleanup_(cleanup_free) struct problems *problems = calloc(1, sizeof(*problems));
+	struct reloaded reloaded = { 0 };
+	struct process_body body = { 0 };
+	struct outbox_error why = OUTBOX_ERROR_INIT;
+	int r = api_body(request, &api_reload_body, &body, err);
+
+	if (r)
+		return r;
+	if (!problems)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	if (!body.dry_run)
+		journal(EVENT_ADMIN_ACT, NULL, "reload, asked for by %s", request->actor);
+	r = daemon_reload(admin_daemon(request->admin), body.dry_run, problems, &reloaded.what, &why);
+	if (r == OUTBOX_EINVAL || r == OUTBOX_ECONFIG)
+		return tell_problems(problems, &why, response, err);
+	if (r)
+		return outbox_fail(err, r, "%s", why.message);
+	reloaded.dry_run = body.dry_run;
+	return api_answer(response, shape_json(&view_reloaded, &reloaded), err);
+}

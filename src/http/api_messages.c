@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Deliveries and messages, straight from a store. */
+#include "http/api.h"
+
+#include "base/text.h"
+#include "fields/json_value.h"
+#include "http/views.h"
+#include "store/store.h"
+
+#include <string.h>
+
+#define ARENA_MAX ((size_t)80 << 20) /* one message with its payload */
+#define PAYLOAD_MAX \
+	((size_t)256 << 10) /* in JSON; larger ones are there to be fetched by themselves */
+#define LIMIT_MAX 1000
+
+static const char *const states[] = { "pending", "sending", "delivered", "failed", "discarded", NULL };
+static const char *const whys[] = { "new", "retry", "deferred", "parked", "paused", NULL };
+
+struct messages_query {
+	const char *source, *target, *type, *key, *state, *why, *cursor;
+	outbox_time before;
+	size_t limit;
+};
+
+#define Q(name_, kind_, help_) FIELD(struct messages_query, name_, kind_, 0, help_)
+
+static const struct field messages_fields[] = {
+	Q(source, FIELD_TEXT, "wanted where there are several"),
+	Q(target, FIELD_TEXT, NULL),
+	Q(type, FIELD_TEXT, "* and ? match: order.*"),
+	Q(key, FIELD_TEXT, "this key exactly"),
+	{ .name = "state",
+	  .kind = FIELD_TEXT,
+	  .offset = offsetof(struct messages_query, state),
+	  .values = states },
+	{ .name = "why",
+	  .kind = FIELD_TEXT,
+	  .offset = offsetof(struct messages_query, why),
+	  .values = whys,
+	  .help = "of pending ones" },
+	Q(before, FIELD_AGO, "made before: an age like 7d, or a time"),
+	Q(cursor, FIELD_TEXT, "next of the page before"),
+	FIELD_LIMIT(struct messages_query, LIMIT_MAX, "deliveries on a page; 100 unless given"),
+};
+
+const struct shape api_messages_query = SHAPE("MessagesQuery", messages_fields);
+
+static int fill_filter(const struct messages_query *query, struct outbox_filter *filter,
+		       struct outbox_error *err)
+{
+	*filter = (struct outbox_filter){ .struct_size = sizeof(*filter),
+					  .target = query->target,
+					  .type = query->type,
+					  .key = query->key,
+					  .created_before = query->before,
+					  .cursor = query->cursor,
+					  .limit = query->limit };
+	if (query->state)
+		filter->state = outbox_state_parse(query->state);
+	if (!query->why)
+		return OUTBOX_OK;
+	if (filter->state && filter->state != OUTBOX_PENDING)
+		return outbox_fail(err, OUTBOX_EINVAL,
+				   "why: is for pending deliveries; leave it out with state %s",
+				   query->state);
+	filter->state = OUTBOX_PENDING;
+	filter->why = outbox_why_parse(query->why);
+	return OUTBOX_OK;
+}
+
+API_HANDLER(api_messages)
+{
+	_cleanup_(daemon_close_storep) struct daemon_store *store = NULL;
+	struct messages_query query = { 0 };
+	struct outbox_filter filter;
+	struct outbox_page page;
+	int r;
+
+	r = api_query(request, &api_messages_query, &query, err);
+	if (r == OUTBOX_OK)
+		r = fill_filter(&query, &filter, err);
+	if (r == OUTBOX_OK)
+		r = api_open(request, query.source, query.target, &store, err);
+	if (r == OUTBOX_OK)
+		r = daemon_store_of(store)->ops->list(daemon_store_of(store), &filter,
+						      request->arena, &page, err);
+	if (r)
+		return r;
+	return api_answer(response,
+			  json_pack("{s:o, s:o}", "deliveries",
+				    shape_list(&view_delivery, page.rows, page.count,
+					       sizeof(*page.rows)),
+				    "next", json_text(page.cursor)),
+			  err);
+}
+
+/* ---- one ----------------------------------------------------------------------------------- */
+
+struct message_query {
+	const char *source;
+	bool payload;
+};
+
+static const struct field message_fields[] = {
+	FIELD(struct message_query, source, FIELD_TEXT, 0, "wanted where there are several"),
+	FIELD(struct message_query, payload, FIELD_BOOL, 0,
+	      "show it, too; wants the role operate; up to 256 KiB"),
+};
+
+const struct shape api_message_query = SHAPE("MessageQuery", message_fields);
+
+static const struct field source_fields[] = {
+	FIELD(struct message_query, source, FIELD_TEXT, 0, "wanted where there are several"),
+};
+
+const struct shape api_source_query = SHAPE("SourceQuery", source_fields);
+
+DEFINE_CLEANUP(struct outbox_arena *, outbox_arena_free)
+
+API_HANDLER(api_message)
+{
+	_cleanup_(daemon_close_storep) struct daemon_store *store = NULL;
+	_cleanup_(outbox_arena_freep) struct outbox_arena *arena = outbox_arena_new(ARENA_MAX);
+	struct message_query query = { 0 };
+	struct message_detail detail;
+	int r;
+
+	if (!arena)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	r = api_query(request, &api_message_query, &query, err);
+	if (r == OUTBOX_OK && query.payload && request->role < ROLE_OPERATE)
+		return api_refuse(response, 403, "forbidden",
+				  "payload: true wants a token with the role operate", err);
+	if (r == OUTBOX_OK)
+		r = api_open(request, query.source, NULL, &store, err);
+	if (r == OUTBOX_OK)
+		r = message_detail_read(daemon_store_of(store), request->captured[0], arena,
+					&detail, err);
+	if (r)
+		return r;
+	if (query.payload)
+		detail.payload = detail.message.message.size > PAYLOAD_MAX ? PAYLOAD_TOO_LARGE
+									   : PAYLOAD_SHOWN;
+	return api_answer(response, json_message_detail(&detail), err);
+}
+
+API_HANDLER(api_payload)
+{
+	_cleanup_(daemon_close_storep) struct daemon_store *store = NULL;
+	_cleanup_(outbox_arena_freep) struct outbox_arena *arena = outbox_arena_new(ARENA_MAX);
+	struct message_query query = { 0 };
+	struct outbox_claimed message;
+	int r;
+
+	if (!arena)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	r = api_query(request, &api_source_query, &query, err);
+	if (r == OUTBOX_OK)
+		r = api_open(request, query.source, NULL, &store, err);
+	if (r == OUTBOX_OK)
+		r = daemon_store_of(store)->ops->get(daemon_store_of(store), request->captured[0],
+						     arena, &message, err);
+	if (r)
+		return r;
+	response->content_type = "application/octet-stream";
+	response->disposition = "attachment; filename=\"payload\"";
+	response->body.max = message.message.size + 1;
+	if (message.message.size)
+		buf_append(&response->body, message.message.data, message.message.size);
+	return response->body.failed ? outbox_fail(err, OUTBOX_ENOMEM, "out of memory") : OUTBOX_OK;
+}
+
+/* ---- audit --------------------------------------------------------------------------------- */
+
+struct audit_query {
+	const char *source, *id;
+	size_t limit;
+};
+
+static const struct field audit_fields[] = {
+	FIELD(struct audit_query, source, FIELD_TEXT, 0, "wanted where there are several"),
+	FIELD(struct audit_query, id, FIELD_TEXT, 0, "of one message"),
+	FIELD_LIMIT(struct audit_query, LIMIT_MAX, "rows; 100 unless given"),
+};
+
+const struct shape api_audit_query = SHAPE("AuditQuery", audit_fields);
+
+API_HANDLER(api_audit)
+{
+	_cleanup_(daemon_close_storep) struct daemon_store *store = NULL;
+	struct audit_query query = { 0 };
+	struct outbox_audit *rows;
+	size_t n;
+	int r;
+
+	r = api_query(request, &api_audit_query, &query, err);
+	if (r == OUTBOX_OK)
+		r = api_open(request, query.source, NULL, &store, err);
+	if (r == OUTBOX_OK)
+		r = daemon_store_of(store)->ops->audit(daemon_store_of(store), query.id,
+						       query.limit ? query.limit : 100,
+						       request->arena, &rows, &n, err);
+	return r ? r : api_answer(response, json_audits(rows, n), err);
+}
+
+/* ---- keys that wait ------------------------------------------------------------------------ */
+
+struct keys_query {
+	const char *source, *target, *cursor;
+	size_t limit;
+};
+
+static const struct field keys_fields[] = {
+	FIELD(struct keys_query, source, FIELD_TEXT, 0, "wanted where there are several"),
+	FIELD(struct keys_query, target, FIELD_TEXT, 0, NULL),
+	FIELD(struct keys_query, cursor, FIELD_TEXT, 0, "next of the page before"),
+	FIELD_LIMIT(struct keys_query, LIMIT_MAX, "keys on a page; 100 unless given"),
+};
+
+const struct shape api_keys_query = SHAPE("KeysQuery", keys_fields);
+
+API_HANDLER(api_keys)
+{
+	_cleanup_(daemon_close_storep) struct daemon_store *store = NULL;
+	struct keys_query query = { 0 };
+	struct outbox_keys_filter filter;
+	struct outbox_keys_page page;
+	struct outbox_store *of;
+	int r;
+
+	r = api_query(request, &api_keys_query, &query, err);
+	if (r == OUTBOX_OK)
+		r = api_open(request, query.source, query.target, &store, err);
+	if (r)
+		return r;
+	of = daemon_store_of(store);
+	if (!STORE_HAS(of, keys))
+		return outbox_fail(err, OUTBOX_ENOTSUP, "this store does not know its blocked keys");
+	filter = (struct outbox_keys_filter){ .struct_size = sizeof(filter),
+					      .target = query.target,
+					      .cursor = query.cursor,
+					      .limit = query.limit };
+	r = of->ops->keys(of, &filter, request->arena, &page, err);
+	return r ? r : api_answer(response, json_blocked_keys(&page), err);
+}

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the watch saw last, and the configuration: no store is asked. */
+#include "fields/json_value.h"
+#include "http/api.h"
+#include "http/view_health.h"
+#include "http/views.h"
+
+#include <string.h>
+
+/* ---- sources ------------------------------------------------------------------------------- */
+
+static const char *const states[] = { "starting", "running", "draining", "stopped", NULL };
+
+static json_t *make_state(const void *row)
+{
+	enum source_state state = ((const struct watch_source *)row)->source->state;
+
+	return json_text(state >= SOURCE_STARTING && state <= SOURCE_STOPPED
+				 ? states[state - SOURCE_STARTING]
+				 : NULL);
+}
+
+static json_t *make_name(const void *row)
+{
+	return json_text(((const struct watch_source *)row)->source->name);
+}
+
+static json_t *make_store(const void *row)
+{
+	return json_text(((const struct watch_source *)row)->source->store);
+}
+
+/* Why its relay does not run, or not as the file says, or why its store did not answer. */
+static json_t *make_trouble(const void *row)
+{
+	const struct watch_source *source = row;
+
+	return json_text(source->source->trouble ? source->source->trouble : source->trouble);
+}
+
+static json_t *make_trouble_since(const void *row)
+{
+	const struct daemon_source *source = ((const struct watch_source *)row)->source;
+
+	return json_time(source->trouble ? source->trouble_since : 0);
+}
+
+static json_t *make_messages(const void *row)
+{
+	const struct outbox_stats *stats = ((const struct watch_source *)row)->stats;
+
+	return stats ? json_integer(stats->messages) : json_null();
+}
+
+static json_t *make_targets(const void *row)
+{
+	const struct outbox_stats *stats = ((const struct watch_source *)row)->stats;
+
+	return stats ? json_targets(stats) : json_array();
+}
+
+static const struct field source_fields[] = {
+	{ .name = "name", .kind = FIELD_TEXT, .make = make_name },
+	{ .name = "store", .kind = FIELD_TEXT, .make = make_store, .help = "without its secrets" },
+	{ .name = "state", .kind = FIELD_TEXT, .make = make_state, .values = states },
+	{ .name = "trouble",
+	  .kind = FIELD_TEXT,
+	  .flags = FIELD_NULL,
+	  .make = make_trouble,
+	  .help = "why its relay does not run, or not as the file says, or its store did not answer" },
+	{ .name = "trouble_since", .kind = FIELD_TIME, .flags = FIELD_NULL, .make = make_trouble_since },
+	{ .name = "messages",
+	  .kind = FIELD_COUNT,
+	  .flags = FIELD_NULL,
+	  .make = make_messages,
+	  .help = "in the log; counting stops at 100,000" },
+	{ .name = "targets", .kind = FIELD_LIST, .make = make_targets, .of = &view_target },
+};
+
+const struct shape view_source = SHAPE("Source", source_fields);
+
+static json_t *make_sources(const void *row)
+{
+	const struct watch_sample *sample = row;
+
+	return shape_list(&view_source, sample->sources, sample->n_sources, sizeof(*sample->sources));
+}
+
+static const struct field outbox_fields[] = {
+	VIEW_SAMPLE_FIELDS,
+	{ .name = "sources", .kind = FIELD_LIST, .make = make_sources, .of = &view_source },
+};
+
+const struct shape view_outbox = SHAPE("Outbox", outbox_fields);
+
+/* ---- answers ------------------------------------------------------------------------------- */
+
+static int from_sample(const struct admin_request *request, const struct shape *shape,
+		       struct admin_response *response, struct outbox_error *err)
+{
+	const struct watch_sample *sample;
+	int r = api_sample(request, &sample, err);
+
+	if (r)
+		return r;
+	r = api_answer(response, shape_json(shape, sample), err);
+	watch_release(admin_watch(request->admin), sample);
+	return r;
+}
+
+API_HANDLER(api_outbox)
+{
+	return from_sample(request, &view_outbox, response, err);
+}
+
+API_HANDLER(api_alerts)
+{
+	return from_sample(request, &view_alerts, response, err);
+}
+
+static void place(const struct watch_source *source, const char *target, struct place_of *place)
+{
+	static const char *const breakers[] = { "closed", "open", "probing" };
+	const struct daemon_source *here = source->source;
+
+	*place = (struct place_of){ .source = here->name, .target = target };
+	for (size_t i = 0; i < here->n_targets; i++) {
+		if (strcmp(here->targets[i].target, target) != 0)
+			continue;
+		place->transport = here->targets[i].transport;
+		place->breaker = breakers[here->targets[i].breaker];
+	}
+}
+
+static void add_target(json_t *list, const struct watch_source *source,
+		       const struct outbox_target_stats *target, bool lanes)
+{
+	struct place_of at;
+
+	place(source, target->name, &at);
+	if (!lanes) {
+		json_array_append_new(list, json_placed_target(&at, source->stats, target));
+		return;
+	}
+	for (size_t i = 0; i < target->n_lanes; i++)
+		json_array_append_new(list, json_placed_lane(&at, source->stats, &target->lanes[i]));
+}
+
+struct targets_query {
+	const char *source, *target;
+};
+
+static const struct field targets_query_fields[] = {
+	FIELD(struct targets_query, source, FIELD_TEXT, 0, "only of this one"),
+	FIELD(struct targets_query, target, FIELD_TEXT, 0, "only this one"),
+};
+
+const struct shape api_targets_query = SHAPE("TargetsQuery", targets_query_fields);
+
+static int list_targets(const struct admin_request *request, bool lanes, json_t **ret_list,
+			struct outbox_error *err)
+{
+	struct targets_query query = { 0 };
+	const struct watch_sample *sample;
+	json_t *list;
+	int r;
+
+	r = api_query(request, &api_targets_query, &query, err);
+	if (r == OUTBOX_OK)
+		r = api_sample(request, &sample, err);
+	if (r)
+		return r;
+	list = json_array();
+	for (size_t i = 0; i < sample->n_sources; i++) {
+		const struct watch_source *source = &sample->sources[i];
+
+		if (!source->stats ||
+		    (query.source && strcmp(query.source, source->source->name) != 0))
+			continue;
+		for (size_t j = 0; j < source->stats->n_targets; j++) {
+			const struct outbox_target_stats *target = &source->stats->targets[j];
+
+			if (!query.target || strcmp(query.target, target->name) == 0)
+				add_target(list, source, target, lanes);
+		}
+	}
+	watch_release(admin_watch(request->admin), sample);
+	*ret_list = list;
+	return OUTBOX_OK;
+}
+
+static const struct field targets_fields[] = {
+	{ .name = "targets", .kind = FIELD_LIST, .of = &view_placed_target },
+};
+
+const struct shape view_targets = SHAPE("Targets", targets_fields);
+
+API_HANDLER(api_targets)
+{
+	json_t *list;
+	int r = list_targets(request, false, &list, err);
+
+	return r ? r : api_answer(response, json_pack("{s:o}", "targets", list), err);
+}
+
+static const struct field lanes_fields[] = {
+	{ .name = "lanes", .kind = FIELD_LIST, .of = &view_placed_lane },
+};
+
+const struct shape view_lanes = SHAPE("Lanes", lanes_fields);
+
+API_HANDLER(api_lanes)
+{
+	json_t *list;
+	int r = list_targets(request, true, &list, err);
+
+	return r ? r : api_answer(response, json_pack("{s:o}", "lanes", list), err);
+}
+
+/* ---- configuration ------------------------------------------------------------------------- */
+
+static const struct field config_fields[] = {
+	{ .name = "values",
+	  .kind = FIELD_LIST,
+	  .of = &view_setting,
+	  .help = "every value in effect, secrets masked" },
+};
+
+const struct shape view_config = SHAPE("Config", config_fields);
+
+static void add_setting(void *context, const char *key, const char *value, const char *from)
+{
+	json_array_append_new(context, json_setting(key, value, from));
+}
+
+API_HANDLER(api_config)
+{
+	struct daemon *daemon = admin_daemon(request->admin);
+	const struct config *config = daemon_config(daemon);
+	json_t *list = json_array();
+	int r = config_show(config, add_setting, list, err);
+
+	daemon_config_done(daemon, config);
+	if (r == OUTBOX_OK)
+		return api_answer(response, json_pack("{s:o}", "values", list), err);
+	json_decref(list);
+	return r;
+}

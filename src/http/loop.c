@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The thread that serves all sockets. libmicrohttpd reads and writes HTTP; who may connect, how many, and how long each
+ * phase may take is decided here, between its runs, because its own timeout begins again with every byte and its
+ * own limit keeps newcomers out instead of those that hold a place for nothing.
+ */
+#include "http/loop.h"
+
+#include "base/thread.h"
+#include "http/internal.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define TICK (500 * OUTBOX_MILLISECONDS)
+#define STREAM_TICK OUTBOX_SECONDS
+#define ACCEPT_MAX 4 /* in one go, so that those they displace are gone before the next */
+#define PAUSE (200 * OUTBOX_MILLISECONDS)
+#define WRITE_STALL 10 /* seconds without a byte taken */
+#define TLS_PRIORITIES "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
+
+/* Our own decoding, of what we look at: this one leaves everything as it was sent. */
+static size_t leave_escaped(void *context, struct MHD_Connection *http, char *text)
+{
+	(void)context;
+	(void)http;
+	return strlen(text);
+}
+
+static void *request_began(void *context, const char *target, struct MHD_Connection *http)
+{
+	(void)http;
+	return request_new(context, target);
+}
+
+static void request_ended(void *context, struct MHD_Connection *http, void **state,
+			  enum MHD_RequestTerminationCode why)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(http, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+	struct admin *admin = context;
+
+	(void)why;
+	*state = request_free(*state);
+	if (info && info->socket_context)
+		connection_enter(info->socket_context, PHASE_IDLE, admin->clock->mono(admin->clock));
+}
+
+static void connection_changed(void *context, struct MHD_Connection *http, void **socket_context,
+			       enum MHD_ConnectionNotificationCode what)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(http, MHD_CONNECTION_INFO_CONNECTION_FD);
+	struct admin *admin = context;
+
+	if (what == MHD_CONNECTION_NOTIFY_STARTED && info) {
+		*socket_context = connections_find(&admin->connections, info->connect_fd);
+	} else if (*socket_context) {
+		connections_remove(&admin->connections, *socket_context);
+		*socket_context = NULL;
+	}
+}
+
+int serve_make(struct admin *admin, struct outbox_error *err)
+{
+	unsigned flags = MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME;
+	struct MHD_OptionItem items[] = {
+		{ MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_MAX, NULL },
+		{ MHD_OPTION_CONNECTION_MEMORY_LIMIT, (intptr_t)POOL_BYTES, NULL },
+		{ MHD_OPTION_CONNECTION_TIMEOUT, WRITE_STALL, NULL },
+		{ MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, NULL },
+		{ MHD_OPTION_END, 0, NULL },
+		{ MHD_OPTION_END, 0, NULL },
+		{ MHD_OPTION_END, 0, NULL },
+		{ MHD_OPTION_END, 0, NULL },
+	};
+
+	if (admin->tls) {
+		flags |= MHD_USE_TLS;
+		items[4] = (struct MHD_OptionItem){ MHD_OPTION_HTTPS_MEM_CERT, 0, admin->cert };
+		items[5] = (struct MHD_OptionItem){ MHD_OPTION_HTTPS_MEM_KEY, 0, admin->key };
+		items[6] = (struct MHD_OptionItem){ MHD_OPTION_HTTPS_PRIORITIES, 0,
+						    (void *)TLS_PRIORITIES };
+	}
+	admin->http = MHD_start_daemon(flags, 0, NULL, NULL, serve, admin, MHD_OPTION_ARRAY, items,
+				       MHD_OPTION_UNESCAPE_CALLBACK, leave_escaped, admin,
+				       MHD_OPTION_URI_LOG_CALLBACK, request_began, admin,
+				       MHD_OPTION_NOTIFY_COMPLETED, request_ended, admin,
+				       MHD_OPTION_NOTIFY_CONNECTION, connection_changed, admin,
+				       MHD_OPTION_END);
+	if (admin->http)
+		return OUTBOX_OK;
+	return outbox_fail(err, OUTBOX_ECONFIG,
+			   admin->tls
+				   ? "admin.cert and admin.key: they are no PEM certificate and its key"
+				   : "admin: the HTTP server cannot be started");
+}
+
+/* Let newcomers in. False: no descriptor is left, so it is better to wait a little. */
+static bool let_in(struct admin *admin, outbox_time now)
+{
+	for (int i = 0; i < ACCEPT_MAX; i++) {
+		struct sockaddr_storage address = { .ss_family = AF_UNSPEC };
+		socklen_t size = sizeof(address);
+		int fd = accept4(admin->listener, (struct sockaddr *)&address, &size,
+				 SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+		if (fd < 0)
+			return errno != EMFILE && errno != ENFILE && errno != ENOBUFS &&
+			       errno != ENOMEM;
+		if (!connections_add(&admin->connections, fd, (struct sockaddr *)&address, now)) {
+			close(fd);
+			continue;
+		}
+		if (MHD_add_connection(admin->http, fd, (struct sockaddr *)&address, size) !=
+		    MHD_YES) {
+			struct connection *left = connections_find(&admin->connections, fd);
+
+			/* it has closed the descriptor */
+			if (left)
+				connections_remove(&admin->connections, left);
+		}
+	}
+	return true;
+}
+
+static int wait_time(struct admin *admin, outbox_time paused)
+{
+	MHD_UNSIGNED_LONG_LONG wanted;
+	outbox_time wait = admin->connections.count || admin->streams ? TICK : OUTBOX_NEVER;
+
+	if (paused && paused < wait)
+		wait = paused;
+	if (MHD_get_timeout(admin->http, &wanted) == MHD_YES &&
+	    (outbox_time)wanted * OUTBOX_MILLISECONDS < wait)
+		wait = (outbox_time)wanted * OUTBOX_MILLISECONDS;
+	return wait == OUTBOX_NEVER ? -1 : (int)((wait + 999) / OUTBOX_MILLISECONDS);
+}
+
+static void serve_end(struct admin *admin)
+{
+	streams_wake(admin);
+	/* what was resumed is taken up again by a run, which a stop would not do */
+	for (int i = 0; i < 3; i++)
+		MHD_run(admin->http);
+	MHD_stop_daemon(admin->http);
+	admin->http = NULL;
+}
+
+void serve_wake(struct admin *admin)
+{
+	while (eventfd_write(admin->waker, 1) < 0 && errno == EINTR)
+		;
+}
+
+void *serve_run(void *argument)
+{
+	struct admin *admin = argument;
+	const union MHD_DaemonInfo *info =
+		MHD_get_daemon_info(admin->http, MHD_DAEMON_INFO_EPOLL_FD);
+	struct pollfd polled[] = { { .fd = admin->waker, .events = POLLIN },
+				   { .fd = info ? info->epoll_fd : -1, .events = POLLIN },
+				   { .fd = admin->listener, .events = POLLIN } };
+	outbox_time reaped = 0, ticked = 0, paused = 0;
+	eventfd_t woken;
+
+	thread_step_back();
+	while (!atomic_load(&admin->stop)) {
+		outbox_time now;
+
+		polled[2].fd = paused ? -1 : admin->listener;
+		poll(polled, 3, wait_time(admin, paused));
+		if (polled[0].revents)
+			(void)eventfd_read(admin->waker, &woken);
+		now = admin->clock->mono(admin->clock);
+		paused = let_in(admin, now) ? 0 : PAUSE;
+		MHD_run(admin->http);
+		if (now - reaped >= TICK) {
+			connections_reap(&admin->connections, now);
+			reaped = now;
+		}
+		if (now - ticked >= STREAM_TICK) {
+			streams_tick(admin, now);
+			ticked = now;
+		}
+	}
+	serve_end(admin);
+	return NULL;
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The description of the admin server, made from the table of routes and the shapes they name. */
+#include "fields/json_value.h"
+#include "http/api.h"
+#include "http/views.h"
+
+#include <outbox/outbox.h>
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- the error ----------------------------------------------------------------------------- */
+
+static const struct field error_fields[] = {
+	{ .name = "status", .kind = FIELD_INT, .help = "of HTTP, again" },
+	{ .name = "code",
+	  .kind = FIELD_TEXT,
+	  .help = "a stable word for programs: inval, notfound, conflict ..." },
+	{ .name = "message", .kind = FIELD_TEXT, .help = "one line for people" },
+	{ .name = "id",
+	  .kind = FIELD_TEXT,
+	  .flags = FIELD_ABSENT,
+	  .help = "the log has more about it under this number" },
+};
+static const struct shape view_error_detail = SHAPE("ErrorDetail", error_fields);
+
+static const struct field answer_fields[] = {
+	{ .name = "error", .kind = FIELD_OBJECT, .of = &view_error_detail },
+	{ .name = "problems",
+	  .kind = FIELD_LIST,
+	  .flags = FIELD_ABSENT,
+	  .of = &view_problem,
+	  .help = "everything that is wrong with a configuration" },
+};
+const struct shape view_error = SHAPE("Error", answer_fields);
+
+/* ---- schemas ------------------------------------------------------------------------------- */
+
+/* The shape and those that it is made of. */
+static void add_schema(json_t *schemas, const struct shape *shape, bool in)
+{
+	if (!shape || json_object_get(schemas, shape->name))
+		return;
+	json_object_set_new(schemas, shape->name, shape_schema(shape, in));
+	for (const struct shape *part = shape; part; part = part->base)
+		for (size_t i = 0; i < part->count; i++)
+			add_schema(schemas, part->fields[i].of, in);
+}
+
+/* What a body of this type is: bytes have no schema. */
+static json_t *content(const char *type, const struct shape *shape)
+{
+	json_t *schema;
+
+	if (shape)
+		schema = json_pack("{s:o}", "$ref",
+				   json_sprintf("#/components/schemas/%s", shape->name));
+	else if (strcmp(type, "application/json") == 0)
+		schema = json_pack("{s:s}", "type", "object");
+	else if (strncmp(type, "text/", 5) == 0)
+		schema = json_pack("{s:s}", "type", "string");
+	else
+		schema = json_object();
+	return json_pack("{s:{s:o}}", type, "schema", schema);
+}
+
+/* ---- one route ----------------------------------------------------------------------------- */
+
+static void lower(char *text)
+{
+	for (; *text; text++)
+		if (*text >= 'A' && *text <= 'Z')
+			*text = (char)(*text - 'A' + 'a');
+}
+
+/* GET /api/messages/{id} is "get_api_messages_id". */
+static json_t *operation_id(const struct admin_route *route)
+{
+	char id[200];
+	size_t n = 0;
+
+	snprintf(id, sizeof(id), "%s%s", route->method, route->path);
+	lower(id);
+	for (const char *c = id; *c; c++) {
+		if (*c == '/' || *c == '.')
+			id[n++] = '_';
+		else if (*c != '{' && *c != '}')
+			id[n++] = *c;
+	}
+	return json_stringn(id, n);
+}
+
+static json_t *parameters(const struct admin_route *route)
+{
+	json_t *list = json_array();
+	const char *end, *at = route->path;
+
+	while ((at = strchr(at, '{')) && (end = strchr(at, '}'))) {
+		json_array_append_new(list,
+				      json_pack("{s:o, s:s, s:b, s:{s:s}}", "name",
+						json_stringn(at + 1, (size_t)(end - at - 1)), "in",
+						"path", "required", 1, "schema", "type", "string"));
+		at = end;
+	}
+	for (size_t i = 0; route->query && i < route->query->count; i++)
+		json_array_append_new(list, json_pack("{s:s, s:s, s:b, s:o}", "name",
+						      route->query->fields[i].name, "in", "query",
+						      "required", 0, "schema",
+						      field_schema(&route->query->fields[i], true)));
+	return list;
+}
+
+static json_t *responses(const struct admin_route *route)
+{
+	char type[80] = "application/json"; /* without ; charset= */
+	json_t *answers;
+
+	if (!route->answer && route->content_type)
+		snprintf(type, sizeof(type), "%.*s", (int)strcspn(route->content_type, ";"),
+			 route->content_type);
+	answers = json_pack("{s:{s:s, s:o}, s:{s:s}}", "200", "description", "done", "content",
+			    content(type, route->answer), "default", "$ref",
+			    "#/components/responses/Error");
+
+	if (route->role == ROLE_NONE)
+		json_object_set_new(answers, "503",
+				    json_pack("{s:s, s:o}", "description", "not so", "content",
+					      content(type, NULL)));
+	return answers;
+}
+
+static const char *role_name(enum admin_role role)
+{
+	return role == ROLE_OPERATE ? "operate" : role == ROLE_READ ? "read" : "none";
+}
+
+static json_t *operation(const struct admin_route *route)
+{
+	json_t *object =
+		json_pack("{s:s, s:o, s:o, s:o, s:s}", "summary", route->summary, "operationId",
+			  operation_id(route), "parameters", parameters(route), "responses",
+			  responses(route), "x-role", role_name(route->role));
+
+	if (route->role != ROLE_NONE)
+		json_object_set_new(object, "security", json_pack("[{s:[]}]", "token"));
+	if (route->body)
+		json_object_set_new(object, "requestBody",
+				    json_pack("{s:b, s:o}", "required", 0, "content",
+					      content("application/json", route->body)));
+	return object;
+}
+
+/* ---- all ----------------------------------------------------------------------------------- */
+
+static json_t *describe(void)
+{
+	json_t *paths = json_object(), *schemas = json_object(), *path;
+	const struct admin_route *route;
+	char method[16];
+
+	add_schema(schemas, &view_error, false);
+	for (size_t i = 0; (route = admin_route_at(i)); i++) {
+		path = json_object_get(paths, route->path);
+		if (!path) {
+			path = json_object();
+			json_object_set_new(paths, route->path, path);
+		}
+		snprintf(method, sizeof(method), "%s", route->method);
+		lower(method);
+		json_object_set_new(path, method, operation(route));
+		add_schema(schemas, route->answer, false);
+		add_schema(schemas, route->body, true);
+	}
+	return json_pack("{s:s, s:{s:s, s:s, s:s}, s:o, s:{s:o, s:{s:{s:s, s:o}}, s:{s:{s:s, s:s}}}}",
+			 "openapi", "3.1.0", "info", "title", "outbox admin server", "version",
+			 OUTBOX_VERSION, "description",
+			 "What `outbox relay --config` says and does for operators.", "paths",
+			 paths, "components", "schemas", schemas, "responses", "Error",
+			 "description", "what is wrong, with the field, the value and the remedy",
+			 "content", content("application/json", &view_error), "securitySchemes",
+			 "token", "type", "http", "scheme", "bearer");
+}
+
+API_HANDLER(api_description)
+{
+	(void)request;
+	return api_answer(response, describe(), err);
+}

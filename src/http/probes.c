@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "http/probes.h"
+
+#include "daemon/daemon.h"
+#include "telemetry/metrics_process.h"
+#include "telemetry/sampler.h"
+
+#define ANSWER_MAX 16
+#define INDEX_MAX ((size_t)16 << 10)
+#define METRICS_MAX ((size_t)64 << 20) /* 64 sources x 64 targets need less */
+
+/* One word: who has no token learns nothing else. */
+static int answer(struct admin_response *response, bool well)
+{
+	response->status = well ? 200 : 503;
+	response->content_type = "text/plain; charset=utf-8";
+	response->body.max = ANSWER_MAX;
+	buf_text(&response->body, well ? "ok\n" : "fail\n");
+	return OUTBOX_OK;
+}
+
+int probe_index(const struct admin_request *request, struct admin_response *response,
+		struct outbox_error *err)
+{
+	const struct admin_route *route;
+
+	(void)request;
+	response->content_type = "text/plain; charset=utf-8";
+	response->body.max = INDEX_MAX;
+	for (size_t i = 0; (route = admin_route_at(i)); i++)
+		buf_printf(&response->body, "%-4s %-28s %s\n", route->method, route->path,
+			   route->summary);
+	if (response->body.failed)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	return OUTBOX_OK;
+}
+
+int probe_live(const struct admin_request *request, struct admin_response *response,
+	       struct outbox_error *err)
+{
+	(void)request;
+	(void)err;
+	return answer(response, true);
+}
+
+int probe_health(const struct admin_request *request, struct admin_response *response,
+		 struct outbox_error *err)
+{
+	struct watch *watch = admin_watch(request->admin);
+	const struct watch_sample *sample = watch_hold(watch);
+	bool well = sample && sample->level != LEVEL_UNHEALTHY;
+
+	(void)err;
+	if (sample)
+		watch_release(watch, sample);
+	return answer(response, well);
+}
+
+/*
+ * One database of several that is away is no reason to take the process out of service: the others go on, and
+ * a rolling upgrade must not stand still. Lag is for /metrics and the alerts.
+ */
+static bool any_store(const struct watch_sample *sample)
+{
+	for (size_t i = 0; i < sample->n_sources; i++)
+		if (sample->sources[i].stats)
+			return true;
+	return false;
+}
+
+int probe_ready(const struct admin_request *request, struct admin_response *response,
+		struct outbox_error *err)
+{
+	struct watch *watch = admin_watch(request->admin);
+	const struct watch_sample *sample = watch_hold(watch);
+	bool well = sample && any_store(sample) && !daemon_draining(admin_daemon(request->admin));
+
+	(void)err;
+	if (sample)
+		watch_release(watch, sample);
+	return answer(response, well);
+}
+
+int probe_metrics(const struct admin_request *request, struct admin_response *response,
+		  struct outbox_error *err)
+{
+	struct watch *watch = admin_watch(request->admin);
+	const struct watch_sample *sample = watch_hold(watch);
+
+	if (!sample)
+		return outbox_fail(err, OUTBOX_ECONN, "no source was looked at yet; try again");
+	response->content_type = METRICS_CONTENT_TYPE;
+	response->body.max = METRICS_MAX;
+	metrics_write(sample, &response->body);
+	watch_release(watch, sample);
+	if (response->body.failed)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	return OUTBOX_OK;
+}

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Targets, lanes, a store with all of them. */
+#include "base/cleanup.h"
+#include "fields/json_value.h"
+#include "http/views.h"
+#include "operate/status.h"
+
+/* What the store counted, and what follows from it. */
+struct target_row {
+	struct outbox_target_stats s;
+	const struct outbox_stats *stats;
+	const char *state;
+	int64_t rate, lag;
+	outbox_time oldest_age, drain;
+};
+
+struct lane_row {
+	struct outbox_lane_stats s;
+	bool live;
+};
+
+#define L(name_, kind_, flags_, help_) \
+	FIELD_NAMED(#name_, struct lane_row, s.name_, kind_, flags_, help_)
+
+static const struct field lane_fields[] = {
+	L(lane, FIELD_INT, 0, NULL),
+	L(owner, FIELD_TEXT, FIELD_NULL, NULL),
+	L(lease_until, FIELD_TIME, FIELD_NULL, NULL),
+	FIELD(struct lane_row, live, FIELD_BOOL, 0, "its lease has not run out"),
+	L(receipts, FIELD_COUNT, 0, "number of the last receipt"),
+	L(takeovers, FIELD_COUNT, 0, "ever"),
+	L(refused, FIELD_TEXT, FIELD_NULL | FIELD_SAID,
+	  "why relays refuse it until somebody repairs it"),
+};
+
+const struct shape view_lane = SHAPE("Lane", lane_fields);
+
+static void fill_lane(const struct outbox_stats *stats, const struct outbox_lane_stats *lane,
+		      struct lane_row *row)
+{
+	row->s = *lane;
+	row->live = lane->owner && lane->lease_until > stats->store_now;
+}
+
+/* A lane without the target it is of. */
+struct placed_lane {
+	struct lane_row row;
+	const char *source, *target;
+};
+
+static const struct field placed_lane_fields[] = {
+	FIELD(struct placed_lane, source, FIELD_TEXT, 0, NULL),
+	FIELD(struct placed_lane, target, FIELD_TEXT, 0, NULL),
+};
+
+const struct shape view_placed_lane = { .name = "LaneOfTarget",
+					.fields = placed_lane_fields,
+					.count = ARRAY_SIZE(placed_lane_fields),
+					.base = &view_lane };
+
+json_t *json_placed_lane(const struct place_of *place, const struct outbox_stats *stats,
+			 const struct outbox_lane_stats *lane)
+{
+	struct placed_lane row = { .source = place->source, .target = place->target };
+
+	fill_lane(stats, lane, &row.row);
+	return shape_json(&view_placed_lane, &row);
+}
+
+static json_t *make_lanes(const void *row)
+{
+	const struct target_row *target = row;
+	json_t *list = json_array();
+	struct lane_row lane;
+
+	for (size_t i = 0; i < target->s.n_lanes; i++) {
+		fill_lane(target->stats, &target->s.lanes[i], &lane);
+		json_array_append_new(list, shape_json(&view_lane, &lane));
+	}
+	return list;
+}
+
+static json_t *make_oldest_age(const void *row)
+{
+	const struct target_row *target = row;
+
+	return target->s.oldest ? json_seconds(target->oldest_age) : json_null();
+}
+
+static const char *const states[] = { "running", "retrying", "no relay", "partly",
+				      "outage",  "paused",   "refused",  NULL };
+
+#define T(name_, kind_, flags_, help_) \
+	FIELD_NAMED(#name_, struct target_row, s.name_, kind_, flags_, help_)
+
+static const struct field target_fields[] = {
+	T(name, FIELD_TEXT, 0, NULL),
+	{ .name = "state",
+	  .kind = FIELD_TEXT,
+	  .offset = offsetof(struct target_row, state),
+	  .values = states },
+	T(paused, FIELD_BOOL, 0, NULL),
+	T(paused_by, FIELD_TEXT, FIELD_NULL, NULL),
+	T(paused_reason, FIELD_TEXT, FIELD_NULL, NULL),
+	T(outage, FIELD_TEXT, FIELD_NULL | FIELD_SAID, "why a relay cannot reach it"),
+	T(outage_since, FIELD_TIME, FIELD_NULL, NULL),
+	T(unserved, FIELD_TEXT, FIELD_NULL | FIELD_SAID,
+	  "why a relay that is configured for it does not serve it"),
+	T(unserved_since, FIELD_TIME, FIELD_NULL, NULL),
+	FIELD(struct target_row, rate, FIELD_NUMBER, 0,
+	      "delivered in a second, over the last minute"),
+	T(oldest, FIELD_TIME, FIELD_NULL,
+	  "when the oldest delivery that is not finished was made, deferred and failed ones aside"),
+	{ .name = "oldest_age",
+	  .kind = FIELD_SECONDS,
+	  .flags = FIELD_NULL,
+	  .make = make_oldest_age,
+	  .help = "seconds" },
+	FIELD_NAMED("drain_time", struct target_row, drain, FIELD_SECONDS, FIELD_NULL,
+		    "seconds that the lag takes at this rate"),
+	{ .name = "lanes", .kind = FIELD_LIST, .make = make_lanes, .of = &view_lane },
+	T(pending, FIELD_COUNT, 0, "in the log, unread"),
+	T(sending, FIELD_COUNT, 0, NULL),
+	T(waiting, FIELD_COUNT, 0, "for their next attempt"),
+	T(parked, FIELD_COUNT, 0, "behind an unfinished message of their key"),
+	T(deferred, FIELD_COUNT, 0, "until they are due"),
+	T(failed, FIELD_COUNT, 0, NULL),
+	T(discarded, FIELD_COUNT, 0, NULL),
+	FIELD_NAMED("delivered", struct target_row, s.delivered_ever, FIELD_COUNT, 0, "ever"),
+	FIELD_NAMED("delivered_last_minute", struct target_row, s.delivered_minute, FIELD_COUNT, 0,
+		    NULL),
+	FIELD_NAMED("retries_last_minute", struct target_row, s.retries_minute, FIELD_COUNT, 0, NULL),
+	FIELD(struct target_row, lag, FIELD_COUNT, 0, "deliveries that should have been made by now"),
+};
+
+const struct shape view_target = SHAPE("Target", target_fields);
+
+static void fill_target(const struct outbox_stats *stats, const struct outbox_target_stats *target,
+			struct target_row *row)
+{
+	*row = (struct target_row){
+		.s = *target,
+		.stats = stats,
+		.state = status_health_name(status_health(stats, target)),
+		.rate = target->delivered_minute * 1000 / 60,
+		.lag = status_lag(target),
+		.oldest_age = target->oldest ? stats->store_now - target->oldest : 0,
+		.drain = status_drain(stats, target),
+	};
+}
+
+json_t *json_target(const struct outbox_stats *stats, const struct outbox_target_stats *target)
+{
+	struct target_row row;
+
+	fill_target(stats, target, &row);
+	return shape_json(&view_target, &row);
+}
+
+/* A target without the source it is of, and what the relay of this process has to do with it. */
+struct placed_target {
+	struct target_row row;
+	struct place_of place;
+};
+
+static const char *const breakers[] = { "closed", "open", "probing", NULL };
+
+static const struct field placed_target_fields[] = {
+	FIELD_NAMED("source", struct placed_target, place.source, FIELD_TEXT, 0, NULL),
+	FIELD_NAMED("transport", struct placed_target, place.transport, FIELD_TEXT, FIELD_NULL,
+		    "null: not a target of the relay of this process"),
+	{ .name = "breaker",
+	  .kind = FIELD_TEXT,
+	  .offset = offsetof(struct placed_target, place.breaker),
+	  .flags = FIELD_NULL,
+	  .values = breakers,
+	  .help = "of this process; open: it is out of reach from here" },
+};
+
+const struct shape view_placed_target = { .name = "TargetOfSource",
+					  .fields = placed_target_fields,
+					  .count = ARRAY_SIZE(placed_target_fields),
+					  .base = &view_target };
+
+json_t *json_placed_target(const struct place_of *place, const struct outbox_stats *stats,
+			   const struct outbox_target_stats *target)
+{
+	struct placed_target row = { .place = *place };
+
+	fill_target(stats, target, &row.row);
+	return shape_json(&view_placed_target, &row);
+}
+
+json_t *json_targets(const struct outbox_stats *stats)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < stats->n_targets; i++)
+		json_array_append_new(list, json_target(stats, &stats->targets[i]));
+	return list;
+}
+
+/* ---- a store ------------------------------------------------------------------------------- */
+
+struct status_row {
+	struct outbox_store_info info;
+	const struct outbox_stats *stats;
+	const char *health;
+	outbox_time now;
+	int64_t messages, cap;
+};
+
+static json_t *make_targets(const void *row)
+{
+	return json_targets(((const struct status_row *)row)->stats);
+}
+
+static const struct field status_fields[] = {
+	FIELD_NAMED("store", struct status_row, info.name, FIELD_CHARS, 0, "its short name"),
+	FIELD_NAMED("driver", struct status_row, info.driver, FIELD_CHARS, 0, NULL),
+	FIELD_NAMED("schema", struct status_row, info.schema_version, FIELD_INT, 0, "its version"),
+	FIELD(struct status_row, health, FIELD_TEXT, 0, "healthy, degraded or unhealthy"),
+	FIELD(struct status_row, now, FIELD_TIME, 0, "the store's clock"),
+	FIELD(struct status_row, messages, FIELD_COUNT, 0, "in the log"),
+	FIELD_NAMED("count_cap", struct status_row, cap, FIELD_COUNT, 0,
+		    "counting stops here: a larger number means more than this"),
+	{ .name = "targets", .kind = FIELD_LIST, .make = make_targets, .of = &view_target },
+};
+
+const struct shape view_status = SHAPE("Status", status_fields);
+
+json_t *json_status(const struct outbox_store_info *info, const struct outbox_stats *stats,
+		    enum health_level health)
+{
+	struct status_row row = {
+		.info = *info,
+		.stats = stats,
+		.health = health_level_name(health),
+		.now = stats->store_now,
+		.messages = stats->messages,
+		.cap = OUTBOX_COUNT_CAP,
+	};
+
+	return shape_json(&view_status, &row);
+}

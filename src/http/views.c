@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Deliveries, audit rows, messages. */
+#include "http/views.h"
+
+#include "base/base64.h"
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/text.h"
+#include "core/message.h"
+#include "fields/json_value.h"
+#include "store/store.h"
+
+/* ---- deliveries ---------------------------------------------------------------------------- */
+
+static const char *const states[] = { "pending", "sending", "delivered", "failed", "discarded", NULL };
+static const char *const whys[] = { "new", "retry", "deferred", "parked", "paused", NULL };
+
+static json_t *make_state(const void *row)
+{
+	return json_text(outbox_state_name(((const struct outbox_delivery *)row)->state));
+}
+
+static json_t *make_why(const void *row)
+{
+	const struct outbox_delivery *delivery = row;
+
+	return json_text(delivery->state == OUTBOX_PENDING ? outbox_why_name(delivery->why) : NULL);
+}
+
+static const struct field delivery_fields[] = {
+	FIELD(struct outbox_delivery, id, FIELD_TEXT, 0, "of the message"),
+	FIELD(struct outbox_delivery, seq, FIELD_SEQ, 0, "its place in the log"),
+	FIELD(struct outbox_delivery, target, FIELD_TEXT, 0, NULL),
+	FIELD(struct outbox_delivery, type, FIELD_TEXT, 0, NULL),
+	FIELD(struct outbox_delivery, key, FIELD_TEXT, FIELD_NULL, NULL),
+	FIELD(struct outbox_delivery, lane, FIELD_INT, 0, NULL),
+	{ .name = "state", .kind = FIELD_TEXT, .make = make_state, .values = states },
+	{ .name = "why",
+	  .kind = FIELD_TEXT,
+	  .flags = FIELD_NULL,
+	  .make = make_why,
+	  .values = whys,
+	  .help = "why it is pending" },
+	FIELD(struct outbox_delivery, attempts, FIELD_INT, 0, "failed tries"),
+	FIELD(struct outbox_delivery, owner, FIELD_TEXT, FIELD_NULL, "who sends or sent it"),
+	FIELD(struct outbox_delivery, error, FIELD_TEXT, FIELD_NULL | FIELD_SAID, "of the last try"),
+	FIELD(struct outbox_delivery, reason, FIELD_TEXT, FIELD_NULL, "an operator's"),
+	FIELD(struct outbox_delivery, event_time, FIELD_TIME, FIELD_NULL, NULL),
+	FIELD(struct outbox_delivery, created_at, FIELD_TIME, FIELD_NULL, NULL),
+	FIELD(struct outbox_delivery, last_status_at, FIELD_TIME, FIELD_NULL, NULL),
+	FIELD(struct outbox_delivery, next_attempt_at, FIELD_TIME, FIELD_NULL, NULL),
+};
+
+const struct shape view_delivery = SHAPE("Delivery", delivery_fields);
+
+json_t *json_delivery(const struct outbox_delivery *row)
+{
+	return shape_json(&view_delivery, row);
+}
+
+static const struct field deliveries_fields[] = {
+	{ .name = "deliveries", .kind = FIELD_LIST, .of = &view_delivery },
+	{ .name = "next",
+	  .kind = FIELD_TEXT,
+	  .flags = FIELD_NULL,
+	  .help = "the cursor of the next page; null: this is the last one" },
+};
+
+/* The command line prints it page by page, so that it is never made as a whole there. */
+const struct shape view_deliveries = SHAPE("Deliveries", deliveries_fields);
+
+/* ---- keys that wait ------------------------------------------------------------------------ */
+
+static json_t *make_key(const void *row)
+{
+	return json_text(((const struct outbox_blocked_key *)row)->front.key);
+}
+
+static json_t *make_front(const void *row)
+{
+	return json_delivery(&((const struct outbox_blocked_key *)row)->front);
+}
+
+static const struct field blocked_key_fields[] = {
+	{ .name = "key", .kind = FIELD_TEXT, .flags = FIELD_NULL, .make = make_key },
+	FIELD_NAMED("target", struct outbox_blocked_key, front.target, FIELD_TEXT, 0, NULL),
+	FIELD(struct outbox_blocked_key, since, FIELD_TIME, FIELD_NULL,
+	      "the first failed try of what is in the way, else its last change"),
+	FIELD(struct outbox_blocked_key, parked, FIELD_COUNT, 0,
+	      "deliveries behind it; counting stops at 100,000"),
+	{ .name = "front", .kind = FIELD_OBJECT, .make = make_front, .of = &view_delivery },
+};
+
+const struct shape view_blocked_key = SHAPE("BlockedKey", blocked_key_fields);
+
+static const struct field blocked_keys_fields[] = {
+	{ .name = "keys", .kind = FIELD_LIST, .of = &view_blocked_key },
+	{ .name = "next",
+	  .kind = FIELD_TEXT,
+	  .flags = FIELD_NULL,
+	  .help = "the cursor of the next page; null: this is the last one" },
+};
+
+const struct shape view_blocked_keys = SHAPE("BlockedKeys", blocked_keys_fields);
+
+json_t *json_blocked_keys(const struct outbox_keys_page *page)
+{
+	return json_pack("{s:o, s:o}", "keys",
+			 shape_list(&view_blocked_key, page->rows, page->count, sizeof(*page->rows)),
+			 "next", json_text(page->cursor));
+}
+
+/* ---- audit --------------------------------------------------------------------------------- */
+
+static const struct field audit_fields[] = {
+	FIELD(struct outbox_audit, number, FIELD_SEQ, 0, NULL),
+	FIELD(struct outbox_audit, at, FIELD_TIME, FIELD_NULL, NULL),
+	FIELD(struct outbox_audit, actor, FIELD_TEXT, FIELD_NULL, "who"),
+	FIELD(struct outbox_audit, action, FIELD_TEXT, 0, NULL),
+	FIELD(struct outbox_audit, target, FIELD_TEXT, FIELD_NULL, NULL),
+	FIELD(struct outbox_audit, id, FIELD_TEXT, FIELD_NULL, "of the message"),
+	FIELD(struct outbox_audit, reason, FIELD_TEXT, FIELD_NULL, NULL),
+	FIELD(struct outbox_audit, detail, FIELD_TEXT, FIELD_NULL, "what was before, as JSON"),
+};
+
+const struct shape view_audit = SHAPE("Audit", audit_fields);
+
+json_t *json_audit(const struct outbox_audit *row)
+{
+	return shape_json(&view_audit, row);
+}
+
+static const struct field audits_fields[] = {
+	{ .name = "audit", .kind = FIELD_LIST, .of = &view_audit, .help = "newest first" },
+};
+
+const struct shape view_audits = SHAPE("Audits", audits_fields);
+
+json_t *json_audits(const struct outbox_audit *rows, size_t count)
+{
+	return json_pack("{s:o}", "audit", shape_list(&view_audit, rows, count, sizeof(*rows)));
+}
+
+/* ---- messages ------------------------------------------------------------------------------ */
+
+#define HISTORY_ROWS 100
+
+static const char *const kinds[] = { "event", "command", NULL };
+static const char *const left_out[] = { "masked", "too large", NULL };
+
+#define MESSAGE(row) (&((const struct message_detail *)(row))->message.message)
+
+static json_t *make_kind(const void *row)
+{
+	return json_string(MESSAGE(row)->kind == OUTBOX_KIND_COMMAND ? "command" : "event");
+}
+
+/* Which headers there are says how a message is handled; what is in them may be anything, as in a payload. */
+static json_t *make_headers(const void *row)
+{
+	const struct outbox_message *message = MESSAGE(row);
+	bool masked = ((const struct message_detail *)row)->payload == PAYLOAD_MASKED;
+	json_t *object = json_object();
+
+	for (size_t i = 0; i < message->n_headers; i++)
+		json_object_set_new(object, message->headers[i].name,
+				    json_text(masked ? HEADER_MASK : message->headers[i].value));
+	return object;
+}
+
+static json_t *make_published(const void *row)
+{
+	return json_boolean(MESSAGE(row)->published != 0);
+}
+
+static bool is_text(const struct outbox_message *message)
+{
+	return utf8_valid(message->data ? message->data : "", message->size);
+}
+
+static json_t *make_payload(const void *row)
+{
+	const struct outbox_message *message = MESSAGE(row);
+
+	if (((const struct message_detail *)row)->payload != PAYLOAD_SHOWN || !is_text(message))
+		return NULL;
+	return json_stringn(message->data ? message->data : "", message->size);
+}
+
+static json_t *make_payload_base64(const void *row)
+{
+	const struct outbox_message *message = MESSAGE(row);
+	_cleanup_(buf_deinit) struct buf text = BUF_INIT(2 * message->size + 16);
+
+	if (((const struct message_detail *)row)->payload != PAYLOAD_SHOWN || is_text(message))
+		return NULL;
+	base64_append(&text, message->data, message->size);
+	return text.failed ? NULL : json_stringn(buf_str(&text), text.size);
+}
+
+static json_t *make_left_out(const void *row)
+{
+	switch (((const struct message_detail *)row)->payload) {
+	case PAYLOAD_MASKED:
+		return json_string("masked");
+	case PAYLOAD_TOO_LARGE:
+		return json_string("too large");
+	case PAYLOAD_SHOWN:
+		break;
+	}
+	return NULL;
+}
+
+#define M(name_, kind_, flags_, help_) \
+	FIELD_NAMED(#name_, struct message_detail, message.message.name_, kind_, flags_, help_)
+
+static const struct field message_fields[] = {
+	M(id, FIELD_TEXT, 0, NULL),
+	FIELD_NAMED("seq", struct message_detail, message.seq, FIELD_SEQ, 0, "its place in the log"),
+	M(type, FIELD_TEXT, 0, NULL),
+	{ .name = "kind", .kind = FIELD_TEXT, .make = make_kind, .values = kinds },
+	M(key, FIELD_TEXT, FIELD_NULL, NULL),
+	M(source, FIELD_TEXT, FIELD_NULL, NULL),
+	M(subject, FIELD_TEXT, FIELD_NULL, NULL),
+	M(topic, FIELD_TEXT, FIELD_NULL, NULL),
+	M(content_type, FIELD_TEXT, FIELD_NULL, NULL),
+	{ .name = "headers",
+	  .kind = FIELD_MAP,
+	  .make = make_headers,
+	  .help = "values are *** while the payload is masked" },
+	M(correlation_id, FIELD_TEXT, FIELD_NULL, NULL),
+	M(causation_id, FIELD_TEXT, FIELD_NULL, NULL),
+	M(traceparent, FIELD_TEXT, FIELD_NULL, NULL),
+	{ .name = "published",
+	  .kind = FIELD_BOOL,
+	  .make = make_published,
+	  .help = "goes to external targets, too" },
+	M(priority, FIELD_INT, 0, NULL),
+	M(event_time, FIELD_TIME, FIELD_NULL, NULL),
+	FIELD_NAMED("created_at", struct message_detail, message.created_at, FIELD_TIME, FIELD_NULL,
+		    NULL),
+	M(due_at, FIELD_TIME, FIELD_NULL, NULL),
+	M(expires_at, FIELD_TIME, FIELD_NULL, NULL),
+	FIELD_NAMED("malformed", struct message_detail, message.malformed, FIELD_TEXT, FIELD_NULL,
+		    "why its row makes no sense"),
+	M(size, FIELD_SIZE, 0, "of the payload, in bytes"),
+	{ .name = "payload", .kind = FIELD_TEXT, .flags = FIELD_ABSENT, .make = make_payload },
+	{ .name = "payload_base64",
+	  .kind = FIELD_TEXT,
+	  .flags = FIELD_ABSENT,
+	  .make = make_payload_base64,
+	  .help = "of a payload that is not text" },
+	{ .name = "payload_left_out",
+	  .kind = FIELD_TEXT,
+	  .flags = FIELD_ABSENT,
+	  .make = make_left_out,
+	  .values = left_out,
+	  .help = "why the payload is not here" },
+};
+
+const struct shape view_message = SHAPE("Message", message_fields);
+
+static json_t *make_message(const void *row)
+{
+	return shape_json(&view_message, row);
+}
+
+static json_t *make_deliveries(const void *row)
+{
+	const struct outbox_page *page = &((const struct message_detail *)row)->page;
+
+	return shape_list(&view_delivery, page->rows, page->count, sizeof(*page->rows));
+}
+
+/* Oldest first: a story. */
+static json_t *make_history(const void *row)
+{
+	const struct message_detail *detail = row;
+	json_t *list = json_array();
+
+	for (size_t i = detail->n_history; i-- > 0;)
+		json_array_append_new(list, json_audit(&detail->history[i]));
+	return list;
+}
+
+static json_t *make_amended(const void *row)
+{
+	return json_amendments(row);
+}
+
+static const struct field detail_fields[] = {
+	{ .name = "message", .kind = FIELD_OBJECT, .make = make_message, .of = &view_message },
+	{ .name = "deliveries",
+	  .kind = FIELD_LIST,
+	  .make = make_deliveries,
+	  .of = &view_delivery,
+	  .help = "one for each target that takes it" },
+	{ .name = "history",
+	  .kind = FIELD_LIST,
+	  .make = make_history,
+	  .of = &view_audit,
+	  .help = "what people did to it, oldest first" },
+	{ .name = "amended",
+	  .kind = FIELD_LIST,
+	  .make = make_amended,
+	  .of = &view_amendment,
+	  .help = "what it was before people amended it, oldest first" },
+};
+
+const struct shape view_message_detail = SHAPE("MessageDetail", detail_fields);
+
+int message_detail_read(struct outbox_store *store, const char *id, struct outbox_arena *arena,
+			struct message_detail *ret_detail, struct outbox_error *err)
+{
+	struct message_detail detail = { .payload = PAYLOAD_MASKED }; /* unless asked for */
+	struct outbox_filter filter = { .struct_size = sizeof(filter), .ids = &id, .n_ids = 1 };
+	int r;
+
+	r = store->ops->get(store, id, arena, &detail.message, err);
+	if (r == OUTBOX_OK)
+		r = store->ops->list(store, &filter, arena, &detail.page, err);
+	if (r == OUTBOX_OK)
+		r = store->ops->audit(store, id, HISTORY_ROWS, arena, &detail.history,
+				      &detail.n_history, err);
+	if (r == OUTBOX_OK && STORE_HAS(store, amendments))
+		r = store->ops->amendments(store, id, arena, &detail.amended, &detail.n_amended, err);
+	if (r == OUTBOX_OK)
+		*ret_detail = detail;
+	return r;
+}
+
+json_t *json_message_detail(const struct message_detail *detail)
+{
+	return shape_json(&view_message_detail, detail);
+}

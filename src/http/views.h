@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef HTTP_VIEWS_H
+#define HTTP_VIEWS_H
+
+/* What programs are told of deliveries, messages, targets, audit rows: the same by --json and by the admin server. */
+
+#include "fields/fields.h"
+#include "operate/health.h"
+
+#include <outbox/delivery.h>
+#include <outbox/store.h>
+
+extern const struct shape view_delivery, view_deliveries, view_audit, view_audits, view_lane,
+	view_target, view_message, view_message_detail, view_status, view_placed_lane,
+	view_placed_target, view_blocked_key, view_blocked_keys, view_redacted, view_amended,
+	view_amendment, view_acted, view_paused, view_purged, view_problem, view_setting;
+
+json_t *json_delivery(const struct outbox_delivery *row);
+json_t *json_blocked_keys(const struct outbox_keys_page *page);
+json_t *json_audit(const struct outbox_audit *row);
+json_t *json_audits(const struct outbox_audit *rows, size_t count);
+
+/* How much of a payload is shown. Masked, the values of headers are, too. */
+enum payload_view { PAYLOAD_SHOWN = 1, PAYLOAD_MASKED, PAYLOAD_TOO_LARGE };
+#define HEADER_MASK "***"
+
+/* A message with its deliveries, what people did to it, newest first as the store gives it, and what it was before
+ * people amended it. */
+struct message_detail {
+	struct outbox_claimed message;
+	struct outbox_page page;
+	struct outbox_audit *history;
+	size_t n_history;
+	struct outbox_amendment *amended;
+	size_t n_amended;
+	enum payload_view payload;
+};
+
+/* Read all of it; the payload is masked until its reader says otherwise. ENOTFOUND: there is no such message. */
+int message_detail_read(struct outbox_store *store, const char *id, struct outbox_arena *arena,
+			struct message_detail *ret_detail,
+			struct outbox_error *err) OUTBOX_MUSTCHECK;
+json_t *json_message_detail(const struct message_detail *detail);
+
+json_t *json_target(const struct outbox_stats *stats, const struct outbox_target_stats *target);
+json_t *json_targets(const struct outbox_stats *stats);
+
+/* Where a target or a lane is, among many. */
+struct place_of {
+	const char *source, *target;
+	const char *transport, *breaker; /* NULL: no relay here has it */
+};
+json_t *json_placed_lane(const struct place_of *place, const struct outbox_stats *stats,
+			 const struct outbox_lane_stats *lane);
+json_t *json_placed_target(const struct place_of *place, const struct outbox_stats *stats,
+			   const struct outbox_target_stats *target);
+
+/* A store with all its targets. */
+json_t *json_status(const struct outbox_store_info *info, const struct outbox_stats *stats,
+		    enum health_level health);
+
+/* ---- what was done: view_act.c ------------------------------------------------------------- */
+
+struct acted_view {
+	const char *action; /* "requeue" */
+	bool dry_run;
+	struct outbox_acted acted;
+	outbox_time before; /* for the next call, while there is more; 0: none */
+};
+json_t *json_acted(const struct acted_view *view);
+
+json_t *json_redacted(const char *id, bool changed);
+json_t *json_amended(const char *id, const struct outbox_amended *amended);
+/* Every one of the detail's. */
+json_t *json_amendments(const struct message_detail *detail);
+json_t *json_paused(const char *target, bool paused, bool changed);
+
+struct purged_view {
+	bool dry_run;
+	struct outbox_purged purged;
+	const char *archive; /* NULL: none */
+	int64_t archived;
+};
+json_t *json_purged(const struct purged_view *view);
+
+/* ---- configuration: view_config.c ---------------------------------------------------------- */
+
+struct problems;
+json_t *json_problems(const struct problems *problems);
+/* One value in effect, as config_show() tells it; secrets are masked there. */
+json_t *json_setting(const char *key, const char *value, const char *from);
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "operate/schema_check.h"
+
+#include "base/url.h"
+
+int store_ready(const struct outbox_store_info *info, const char *url, const char *words,
+		struct outbox_error *err)
+{
+	char masked[256];
+
+	url_mask(url, masked, sizeof(masked));
+	if (info->schema_version == 0 && info->elsewhere[0])
+		return outbox_fail(err, OUTBOX_ESCHEMA,
+				   "there is no outbox in %s, but there is one in schema \"%s\": say "
+				   "schema=%s in the store's URL; or make another: outbox init%s",
+				   masked, info->elsewhere, info->elsewhere, words);
+	if (info->schema_version == 0)
+		return outbox_fail(err, OUTBOX_ESCHEMA,
+				   "there is no outbox in %s; make one: outbox init%s", masked,
+				   words);
+	if (info->schema_version < info->program_version)
+		return outbox_fail(err, OUTBOX_ESCHEMA,
+				   "%s has schema %d, this program wants %d: outbox upgrade%s",
+				   masked, info->schema_version, info->program_version, words);
+	return OUTBOX_OK;
+}

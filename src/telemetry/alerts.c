@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Nothing is kept over a restart: what fires then is told again, with the same fingerprint and, where the store
+ * knows it, the same beginning, so that receivers see one alert. An alert that ended while no relay ran
+ * is not told to be over; receivers of Alertmanager's format let it expire.
+ */
+#include "telemetry/alerts.h"
+
+#include "daemon/journal.h"
+#include "telemetry/webhook.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HOOKS_MAX 64 /* as many as the configuration can have */
+
+struct known {
+	char source[64], target[64];
+	const char *rule;
+	bool seen;
+};
+
+struct alerts {
+	struct hook *hooks[HOOKS_MAX];
+	size_t n_hooks;
+	struct hook *leaving[HOOKS_MAX];
+	size_t n_leaving;
+	struct known known[HOOK_ALERTS_MAX]; /* fired, and said so in the journal */
+	size_t n_known;
+};
+
+struct alerts *alerts_new(void)
+{
+	return calloc(1, sizeof(struct alerts));
+}
+
+struct alerts *alerts_free(struct alerts *alerts)
+{
+	if (!alerts)
+		return NULL;
+	for (size_t i = 0; i < alerts->n_hooks; i++)
+		hook_leave(alerts->hooks[i]);
+	for (size_t i = 0; i < alerts->n_hooks; i++)
+		hook_free(alerts->hooks[i]);
+	for (size_t i = 0; i < alerts->n_leaving; i++)
+		hook_free(alerts->leaving[i]);
+	free(alerts);
+	return NULL;
+}
+
+/* ---- the journal --------------------------------------------------------------------------- */
+
+static struct known *find_known(struct alerts *alerts, const struct health_finding *finding)
+{
+	for (size_t i = 0; i < alerts->n_known; i++) {
+		struct known *known = &alerts->known[i];
+
+		if (strcmp(known->rule, finding->rule) == 0 &&
+		    strcmp(known->source, finding->source) == 0 &&
+		    strcmp(known->target, finding->target ? finding->target : "") == 0)
+			return known;
+	}
+	return NULL;
+}
+
+static void say_fired(struct alerts *alerts, const struct health_finding *finding)
+{
+	struct known *known = find_known(alerts, finding);
+	struct about about = { .source = finding->source, .target = finding->target };
+
+	if (known) {
+		known->seen = true;
+		return;
+	}
+	if (alerts->n_known == HOOK_ALERTS_MAX)
+		return;
+	known = &alerts->known[alerts->n_known++];
+	*known = (struct known){ .rule = finding->rule, .seen = true };
+	snprintf(known->source, sizeof(known->source), "%s", finding->source);
+	snprintf(known->target, sizeof(known->target), "%s", finding->target ? finding->target : "");
+	journal(EVENT_ALERT_FIRED, &about, "%s (%s): %s", finding->rule,
+		health_level_name(finding->level), finding->text);
+}
+
+static void say_changes(struct alerts *alerts, const struct health_finding *findings, size_t count)
+{
+	for (size_t i = 0; i < alerts->n_known; i++)
+		alerts->known[i].seen = false;
+	for (size_t i = 0; i < count; i++)
+		say_fired(alerts, &findings[i]);
+	for (size_t i = alerts->n_known; i-- > 0;) {
+		const struct known *known = &alerts->known[i];
+		struct about about = { .source = known->source,
+				       .target = known->target[0] ? known->target : NULL };
+
+		if (known->seen)
+			continue;
+		journal(EVENT_ALERT_RESOLVED, &about, "%s is over", known->rule);
+		alerts->known[i] = alerts->known[--alerts->n_known];
+	}
+}
+
+/* ---- who is told --------------------------------------------------------------------------- */
+
+static bool is_wanted(struct hook *hook, const struct config *config)
+{
+	const struct config_alert *wanted = config->alerts.items;
+
+	for (size_t i = 0; i < config->alerts.count; i++)
+		if (hook_is(hook, &wanted[i]))
+			return true;
+	return false;
+}
+
+static bool is_there(const struct alerts *alerts, const struct config_alert *wanted)
+{
+	for (size_t i = 0; i < alerts->n_hooks; i++)
+		if (hook_is(alerts->hooks[i], wanted))
+			return true;
+	return false;
+}
+
+static void let_go(struct alerts *alerts, const struct config *config)
+{
+	for (size_t i = alerts->n_leaving; i-- > 0;) {
+		if (!hook_left(alerts->leaving[i]))
+			continue;
+		hook_free(alerts->leaving[i]);
+		alerts->leaving[i] = alerts->leaving[--alerts->n_leaving];
+	}
+	for (size_t i = alerts->n_hooks; i-- > 0;) {
+		/* with so many still busy to leave, the next look will do */
+		if (is_wanted(alerts->hooks[i], config) || alerts->n_leaving == HOOKS_MAX)
+			continue;
+		hook_leave(alerts->hooks[i]);
+		alerts->leaving[alerts->n_leaving++] = alerts->hooks[i];
+		alerts->hooks[i] = alerts->hooks[--alerts->n_hooks];
+	}
+}
+
+static void follow(struct alerts *alerts, const struct config *config)
+{
+	const struct config_alert *wanted = config->alerts.items;
+
+	let_go(alerts, config);
+	for (size_t i = 0; i < config->alerts.count && alerts->n_hooks < HOOKS_MAX; i++) {
+		struct outbox_error err = OUTBOX_ERROR_INIT;
+
+		if (is_there(alerts, &wanted[i]))
+			continue;
+		if (hook_start(&wanted[i], &alerts->hooks[alerts->n_hooks], &err) == OUTBOX_OK)
+			alerts->n_hooks++;
+		else
+			journal(EVENT_ALERT_UNTOLD, NULL, "%s cannot be told: %s", wanted[i].name,
+				err.message);
+	}
+}
+
+void alerts_note(struct alerts *alerts, const struct config *config,
+		 const struct health_finding *findings, size_t count, outbox_time wall)
+{
+	follow(alerts, config);
+	say_changes(alerts, findings, count);
+	for (size_t i = 0; i < alerts->n_hooks; i++)
+		hook_note(alerts->hooks[i], findings, count, wall);
+}

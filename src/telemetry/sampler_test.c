@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The watch with a daemon of the test's own: its stores answer, refuse or hang as the test says. */
+#include "base/cleanup.h"
+#include "base/unit_test.h"
+#include "base/wait.h"
+#include "store/store.h"
+#include "telemetry/sampler.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define PATIENCE (20 * OUTBOX_SECONDS)
+
+enum mood { ANSWERS, REFUSES, HANGS };
+
+struct daemon_store {
+	struct outbox_store store;
+	struct daemon *daemon;
+	size_t source;
+};
+
+struct daemon {
+	struct waiting waiting;
+	size_t n_sources;
+	enum mood moods[3];
+	int64_t messages[3];
+	int opened[3], closed[3];
+	bool gone[3], reload_refused;
+	struct config configs[2];
+	int current, held;
+};
+
+static const char *const names[] = { "one", "two", "three" };
+
+static int fake_stats(struct outbox_store *store, struct outbox_arena *arena,
+		      struct outbox_stats *ret_stats, struct outbox_error *err)
+{
+	struct daemon_store *own = container_of(store, struct daemon_store, store);
+	struct daemon *d = own->daemon;
+	int r = OUTBOX_OK;
+
+	(void)arena;
+	waiting_lock(&d->waiting);
+	while (d->moods[own->source] == HANGS)
+		waiting_wait(&d->waiting, OUTBOX_SECONDS);
+	if (d->moods[own->source] == REFUSES)
+		r = outbox_fail(err, OUTBOX_ECONN, "the server went away");
+	else
+		*ret_stats = (struct outbox_stats){ .store_now = 1,
+						    .messages = d->messages[own->source] };
+	waiting_unlock(&d->waiting);
+	return r;
+}
+
+static const struct outbox_store_ops fake_ops = { .name = "fake", .stats = fake_stats };
+
+int daemon_sources(struct daemon *d, struct outbox_arena *arena,
+		   const struct daemon_source **ret_sources, size_t *ret_count,
+		   struct outbox_error *err)
+{
+	struct daemon_source *sources = outbox_arena_alloc(arena, 3 * sizeof(*sources));
+
+	if (!sources)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	*ret_count = 0;
+	waiting_lock(&d->waiting);
+	for (size_t i = 0; i < d->n_sources; i++)
+		if (!d->gone[i]) {
+			sources[*ret_count].name = names[i];
+			sources[(*ret_count)++].state = SOURCE_RUNNING;
+		}
+	waiting_unlock(&d->waiting);
+	*ret_sources = sources;
+	return OUTBOX_OK;
+}
+
+int daemon_open_store(struct daemon *d, const char *source, struct daemon_store **ret_store,
+		      struct outbox_error *err)
+{
+	struct daemon_store *store = calloc(1, sizeof(*store));
+
+	(void)err;
+	store->daemon = d;
+	store->store.ops = &fake_ops;
+	while (strcmp(names[store->source], source) != 0)
+		store->source++;
+	waiting_lock(&d->waiting);
+	d->opened[store->source]++;
+	waiting_unlock(&d->waiting);
+	*ret_store = store;
+	return OUTBOX_OK;
+}
+
+struct outbox_store *daemon_store_of(struct daemon_store *store)
+{
+	return &store->store;
+}
+
+struct daemon_store *daemon_close_store(struct daemon_store *store)
+{
+	if (store) {
+		waiting_lock(&store->daemon->waiting);
+		store->daemon->closed[store->source]++;
+		waiting_unlock(&store->daemon->waiting);
+	}
+	free(store);
+	return NULL;
+}
+
+const struct config *daemon_config(struct daemon *d)
+{
+	const struct config *config;
+
+	waiting_lock(&d->waiting);
+	d->held++;
+	config = &d->configs[d->current];
+	waiting_unlock(&d->waiting);
+	return config;
+}
+
+void daemon_config_done(struct daemon *d, const struct config *config)
+{
+	(void)config;
+	waiting_lock(&d->waiting);
+	d->held--;
+	waiting_unlock(&d->waiting);
+}
+
+const char *daemon_file(const struct daemon *d)
+{
+	(void)d;
+	return "outbox.yaml";
+}
+
+bool daemon_reload_refused(struct daemon *d)
+{
+	bool refused;
+
+	waiting_lock(&d->waiting);
+	refused = d->reload_refused;
+	waiting_unlock(&d->waiting);
+	return refused;
+}
+
+static void set_mood(struct daemon *d, size_t source, enum mood mood)
+{
+	waiting_lock(&d->waiting);
+	d->moods[source] = mood;
+	waiting_ring(&d->waiting);
+	waiting_unlock(&d->waiting);
+}
+
+static int setup(void **state)
+{
+	struct daemon *d = calloc(1, sizeof(*d));
+
+	assert_ok(waiting_init(&d->waiting, err));
+	d->n_sources = 2;
+	d->messages[0] = 1;
+	d->messages[1] = 2;
+	for (size_t i = 0; i < 2; i++)
+		d->configs[i].health =
+			(struct config_health){ .interval = 20 * OUTBOX_MILLISECONDS, .settle = 1 };
+	*state = d;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct daemon *d = *state;
+
+	/* every connection was closed, every configuration given back */
+	for (size_t i = 0; i < 3; i++)
+		assert_int_equal(d->opened[i], d->closed[i]);
+	assert_int_equal(d->held, 0);
+	waiting_deinit(&d->waiting);
+	free(d);
+	return 0;
+}
+
+/* The next sample; it must come. */
+static const struct watch_sample *next(struct watch *watch, const struct watch_sample *before)
+{
+	outbox_time at = before ? before->at : 0;
+
+	watch_release(watch, before);
+	assert_true(watch_wait(watch, at, PATIENCE));
+	return watch_hold(watch);
+}
+
+static void test_samples(void **state)
+{
+	struct daemon *d = *state;
+	const struct watch_sample *first, *second;
+	struct watch *watch = NULL;
+
+	assert_ok(watch_start(d, &watch, err));
+	first = next(watch, NULL);
+	assert_int_equal(first->n_sources, 2);
+	assert_string_equal(first->sources[1].source->name, "two");
+	assert_true(first->by_file);
+	assert_false(first->reload_refused);
+	waiting_lock(&d->waiting);
+	d->reload_refused = true;
+	waiting_unlock(&d->waiting);
+	while (!first->reload_refused)
+		first = next(watch, first);
+	while (!first->sources[1].stats)
+		first = next(watch, first);
+	assert_int_equal(first->sources[1].stats->messages, 2);
+	assert_null(first->sources[1].trouble);
+	assert_true(first->sources[1].looked > 0);
+	/* what one holds does not change when others come */
+	assert_true(watch_wait(watch, first->at, PATIENCE));
+	second = watch_hold(watch);
+	assert_true(second->at > first->at);
+	assert_int_equal(first->sources[1].stats->messages, 2);
+	watch_release(watch, first);
+	watch_release(watch, second);
+	watch_stop(watch);
+}
+
+static void test_one_hangs(void **state)
+{
+	struct daemon *d = *state;
+	const struct watch_sample *sample;
+	struct watch *watch = NULL;
+
+	d->moods[0] = HANGS;
+	assert_ok(watch_start(d, &watch, err));
+	sample = next(watch, NULL);
+	while (!sample->sources[1].stats)
+		sample = next(watch, sample);
+	for (int i = 0; i < 20; i++) {
+		waiting_lock(&d->waiting);
+		d->messages[1] = 10 + i;
+		waiting_unlock(&d->waiting);
+		sample = next(watch, sample);
+		assert_null(sample->sources[0].stats);
+		assert_string_equal(sample->sources[0].trouble, "nobody has looked at it yet");
+	}
+	/* the other one is looked at all the time, however long this one hangs */
+	while (!sample->sources[1].stats || sample->sources[1].stats->messages < 29)
+		sample = next(watch, sample);
+	set_mood(d, 0, ANSWERS);
+	while (!sample->sources[0].stats)
+		sample = next(watch, sample);
+	watch_release(watch, sample);
+	watch_stop(watch);
+}
+
+static void test_one_refuses(void **state)
+{
+	struct daemon *d = *state;
+	const struct watch_sample *sample;
+	struct watch *watch = NULL;
+	int opened;
+
+	d->moods[0] = REFUSES;
+	d->configs[0].health.settle = 1;
+	assert_ok(watch_start(d, &watch, err));
+	sample = next(watch, NULL);
+	while (sample->level != LEVEL_UNHEALTHY)
+		sample = next(watch, sample);
+	assert_string_equal(sample->sources[0].trouble, "the server went away");
+	assert_string_equal(sample->findings[0].rule, "source_down");
+	assert_string_equal(sample->findings[0].source, "one");
+	assert_int_equal(sample->sources[0].level, LEVEL_UNHEALTHY);
+	assert_int_equal(sample->sources[1].level, sample->n_findings > 1 ? LEVEL_DEGRADED : 0);
+	/* a broken connection is not used again */
+	waiting_lock(&d->waiting);
+	opened = d->opened[0];
+	waiting_unlock(&d->waiting);
+	assert_true(opened > 0);
+	set_mood(d, 0, ANSWERS);
+	while (sample->level == LEVEL_UNHEALTHY)
+		sample = next(watch, sample);
+	watch_release(watch, sample);
+	watch_stop(watch);
+	assert_true(d->opened[0] > opened);
+}
+
+static void test_reload(void **state)
+{
+	struct daemon *d = *state;
+	const struct watch_sample *sample;
+	struct watch *watch = NULL;
+	int opened;
+
+	assert_ok(watch_start(d, &watch, err));
+	sample = next(watch, NULL);
+	while (!sample->sources[0].stats)
+		sample = next(watch, sample);
+	/* one is new, one is gone, and it goes while it hangs */
+	set_mood(d, 0, HANGS);
+	waiting_lock(&d->waiting);
+	opened = d->opened[1];
+	d->n_sources = 3;
+	d->gone[0] = true;
+	d->current = 1;
+	waiting_unlock(&d->waiting);
+	while (sample->n_sources != 2 || strcmp(sample->sources[1].source->name, "three") != 0 ||
+	       !sample->sources[1].stats)
+		sample = next(watch, sample);
+	/* those that stay get a new connection: the URL may be another */
+	for (bool again = false; !again; sample = next(watch, sample)) {
+		waiting_lock(&d->waiting);
+		again = d->opened[1] > opened;
+		waiting_unlock(&d->waiting);
+	}
+	watch_release(watch, sample);
+	set_mood(d, 0, ANSWERS);
+	watch_stop(watch);
+}
+
+static void test_nothing_newer(void **state)
+{
+	struct daemon *d = *state;
+	const struct watch_sample *sample;
+	struct watch *watch = NULL;
+
+	d->configs[0].health.interval = OUTBOX_HOURS;
+	assert_ok(watch_start(d, &watch, err));
+	sample = next(watch, NULL);
+	assert_false(watch_wait(watch, sample->at, 1));
+	watch_release(watch, sample);
+	watch_stop(watch);
+	watch_stop(NULL);
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_samples), TEST(test_one_hangs),     TEST(test_one_refuses),
+		TEST(test_reload),  TEST(test_nothing_newer),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
