@@ -213,7 +213,7 @@ static void wrong_routes_and_names_are_told(void **state)
 	assert_ok(target_name_check(longest, err));
 }
 
-/* The formula of slot.h, once more and straight. These numbers are stored: they never change. */
+/* The formula of key_hash.h, once more and straight. These numbers are stored: they never change. */
 static void slots_follow_the_formula(void **state)
 {
 	struct random_state random;

@@ -69,7 +69,7 @@ struct lane {
 	size_t n_suspicions;
 };
 
-/* Messages that were refused and not yet told of; refusals.c. */
+/* Messages that were refused and not yet told of; rejection_log.c. */
 struct refusals {
 	size_t count;
 	outbox_time next; /* mono: the next line may be written then */

@@ -3,7 +3,7 @@
 /*
  * Settle and claim: one call of outbox_advance(), sql/postgres/advance.sql. What is told of a claim that
  * was simply delivered is four numbers; only other outcomes have an entry each. Rows that were read ahead
- * (ahead.h) are told by their ends and their number; the head says whether they are the claim.
+ * (readahead.h) are told by their ends and their number; the head says whether they are the claim.
  */
 #include "base/cleanup.h"
 #include "base/failpoint.h"

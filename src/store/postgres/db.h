@@ -35,7 +35,7 @@ struct pg_store {
 	bool direct;         /* no pooler between: the session is ours */
 	bool prepared, prepared_behind; /* the statements of pg_hot_op() */
 	struct pg_behind *behind; /* asked behind the last call, its answer not read yet; borrowed */
-	struct pg_ahead *ahead;   /* one for each lane, see ahead.h; NULL before the first */
+	struct pg_ahead *ahead;   /* one for each lane, see readahead.h; NULL before the first */
 	bool ready;               /* the schema was looked at and is ours */
 	bool has_bell;            /* publishers ring because of this connection */
 	int lanes;                /* once ready */

@@ -2,7 +2,7 @@
 
 /*
  * Redaction: what may be personal goes, for good. The message stays where it is in the log, with its id,
- * type and times; its key becomes another of the same slot (core/tombstone.h), so that no lane loses or
+ * type and times; its key becomes another of the same slot (core/redacted_key.h), so that no lane loses or
  * finds it anew. secure_delete: what is taken out is overwritten in the file, not only forgotten. The
  * write-ahead log has it until the next checkpoint; backups have it as long as they are kept.
  */

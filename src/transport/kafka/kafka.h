@@ -121,7 +121,7 @@ bool kafka_is_cut_off(const struct kafka_transport *kafka);
 /* The connection's trouble as an error; without any, that there was no answer in time. */
 int kafka_fail(const struct kafka_transport *kafka, struct outbox_error *err);
 
-/* reap.c: destroy the producer, waiting a moment but never for a thread that hangs in a name look-up. */
+/* destroy.c: destroy the producer, waiting a moment but never for a thread that hangs in a name look-up. */
 void kafka_reap(rd_kafka_t *producer);
 
 /* topics.c */
@@ -144,7 +144,7 @@ void kafka_run_deinit(struct kafka_run *run);
 /* window.c: hand messages over, as many as make one message set a partition. */
 size_t kafka_window_fill(struct kafka_transport *kafka, const size_t *list, size_t n);
 
-/* judge.c: wait for the reports of a window and turn them into verdicts. */
+/* reports.c: wait for the reports of a window and turn them into verdicts. */
 int kafka_window_await(struct kafka_transport *kafka, struct outbox_error *err) OUTBOX_MUSTCHECK;
 /* Returns how many of the list were refused as part of a message set: moved to its front. */
 size_t kafka_window_judge(struct kafka_transport *kafka, size_t *list, size_t n);
