@@ -2,9 +2,9 @@
 /* Operators' acts on deliveries. Ids are one call, all told one by one; filters are in act_bulk.c. */
 #include "cli/act.h"
 
+#include "base/safe.h"
 #include "base/text.h"
-#include "cli/json_out.h"
-#include "cli/safe.h"
+#include "cli/format.h"
 
 #include <stdio.h>
 #include <string.h>

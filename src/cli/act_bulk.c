@@ -10,13 +10,11 @@
  */
 #include "cli/act.h"
 
+#include "base/safe.h"
 #include "base/text.h"
-#include "cli/confirm.h"
 #include "cli/format.h"
-#include "cli/json_out.h"
-#include "cli/progress.h"
-#include "cli/safe.h"
 #include "cli/signals.h"
+#include "cli/terminal.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #include "cli/config_file.h"
 
 #include "base/buf.h"
-#include "cli/safe.h"
+#include "base/safe.h"
 
 #include <stdio.h>
 #include <unistd.h>

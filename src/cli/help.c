@@ -3,9 +3,9 @@
 
 #include "base/buf.h"
 #include "base/nearest.h"
+#include "base/safe.h"
 #include "base/text.h"
-#include "cli/json_out.h"
-#include "cli/safe.h"
+#include "cli/format.h"
 #include "cli/table.h"
 
 #include <stdio.h>

@@ -6,10 +6,10 @@
  */
 #include "cli/cli.h"
 
+#include "base/safe.h"
 #include "base/text.h"
+#include "cli/format.h"
 #include "cli/help.h"
-#include "cli/json_out.h"
-#include "cli/safe.h"
 #include "cli/store_url.h"
 
 #include <errno.h>

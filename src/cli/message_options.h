@@ -4,6 +4,7 @@
 
 /* Options that give a message, or a part of one. */
 
+#include "base/buf.h"
 #include "cli/cli.h"
 
 #define PAYLOAD_BUFFER_MAX (OUTBOX_PAYLOAD_MAX + 1) /* so that validation tells the limit */
@@ -15,5 +16,12 @@ int headers_of_options(struct cli *cli, const struct list *given,
 
 /* "content_type: ..." is a field of the message; here it is --content-type. */
 void error_names_option(const struct option *options, size_t n_options, struct outbox_error *err);
+
+/*
+ * The value of an option that takes its data from elsewhere: "@file", "-" for stdin, anything else is
+ * the data itself. out is made with the maximum; EINVAL when there is more.
+ */
+int input_read(const char *option, const char *text, struct buf *out,
+	       struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 #endif

@@ -3,8 +3,8 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/nearest.h"
+#include "base/safe.h"
 #include "cli/options.h"
-#include "cli/safe.h"
 #include "cli/table.h"
 
 #include <locale.h>

@@ -11,9 +11,9 @@
 #include "cli/replay_run.h"
 
 #include "base/text.h"
-#include "cli/progress.h"
 #include "cli/relay_run.h"
 #include "cli/signals.h"
+#include "cli/terminal.h"
 #include "daemon/journal.h"
 #include "relay/metrics.h"
 #include "relay/outgoing.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/buf.h"
+#include "base/safe.h"
 #include "base/text.h"
 #include "base/url.h"
 #include "cli/cli.h"
-#include "cli/safe.h"
 #include "cli/sources.h"
 #include "operate/act.h"
 #include "operate/schema_check.h"

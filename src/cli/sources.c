@@ -2,9 +2,9 @@
 #include "cli/sources.h"
 
 #include "base/buf.h"
+#include "base/safe.h"
 #include "cli/config_file.h"
-#include "cli/json_out.h"
-#include "cli/safe.h"
+#include "cli/format.h"
 #include "cli/table.h"
 
 #include <stdio.h>

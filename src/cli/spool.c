@@ -4,7 +4,7 @@
 #include "base/buf.h"
 #include "base/text.h"
 #include "base/url.h"
-#include "cli/json_out.h"
+#include "cli/format.h"
 #include "relay/registry.h"
 #include "store/store.h"
 

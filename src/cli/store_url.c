@@ -2,10 +2,10 @@
 #include "cli/store_url.h"
 
 #include "base/buf.h"
+#include "base/safe.h"
 #include "base/secret.h"
 #include "base/text.h"
 #include "base/url.h"
-#include "cli/safe.h"
 #include "cli/sources.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/table.h"
 
-#include "cli/safe.h"
+#include "base/safe.h"
 
 #include <stdarg.h>
 #include <string.h>

@@ -4,15 +4,8 @@
 
 /* Health from rules: pure, from what was seen and what is remembered to findings. */
 
-#include "config/config.h"
-#include "config/rules.h"
+#include "operate/rules.h"
 #include "operate/runbook.h"
-#include "relay/metrics.h"
-
-#include <outbox/delivery.h>
-
-/* Healthy with a finding: information, such as a target that somebody paused. */
-enum health_level { LEVEL_HEALTHY = 0, LEVEL_DEGRADED, LEVEL_UNHEALTHY };
 
 struct health_finding {
 	const char *rule; /* "failed", "overdue", "backlog" ...: also the alert's name */
@@ -24,17 +17,6 @@ struct health_finding {
 };
 
 const char *health_level_name(enum health_level level);
-
-/* A source as it was seen. */
-struct health_source {
-	const char *name;
-	const struct outbox_stats *stats; /* NULL: the store did not answer */
-	const char *trouble; /* why not; with stats: why its relay does not run; NULL: none */
-	size_t n_metrics;
-	const struct target_metrics *metrics; /* of relays in this process */
-	const struct outbox_audit *acts; /* the last ones, the newest first, to tell since when; may be none */
-	size_t n_acts;
-};
 
 struct health_input {
 	outbox_time wall, mono;

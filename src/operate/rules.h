@@ -4,7 +4,25 @@
 
 /* What each rule of health looks at. Pure; when it fires and ends is health.c's. */
 
-#include "operate/health.h"
+#include "config/config.h"
+#include "config/rules.h"
+#include "relay/metrics.h"
+
+#include <outbox/delivery.h>
+
+/* Healthy with a finding: information, such as a target that somebody paused. */
+enum health_level { LEVEL_HEALTHY = 0, LEVEL_DEGRADED, LEVEL_UNHEALTHY };
+
+/* A source as it was seen. */
+struct health_source {
+	const char *name;
+	const struct outbox_stats *stats; /* NULL: the store did not answer */
+	const char *trouble; /* why not; with stats: why its relay does not run; NULL: none */
+	size_t n_metrics;
+	const struct target_metrics *metrics; /* of relays in this process */
+	const struct outbox_audit *acts; /* the last ones, the newest first, to tell since when; may be none */
+	size_t n_acts;
+};
 
 enum truth { TRUTH_FALSE = 0, TRUTH_TRUE, TRUTH_UNKNOWN };
 

@@ -4,8 +4,6 @@
 
 /* What a target's numbers mean, the same for people and for programs. */
 
-#include "operate/health.h"
-
 #include <outbox/delivery.h>
 
 enum target_health {

@@ -4,10 +4,9 @@
  * once, and what only a relay or a second look can know (latency, sending) is not judged.
  */
 #include "base/buf.h"
+#include "base/safe.h"
 #include "cli/cli.h"
 #include "cli/format.h"
-#include "cli/json_out.h"
-#include "cli/safe.h"
 #include "cli/sources.h"
 #include "cli/table.h"
 #include "http/view_health.h"

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/safe.h"
 #include "base/text.h"
-#include "cli/input.h"
-#include "cli/json_out.h"
+#include "cli/format.h"
 #include "cli/message_options.h"
-#include "cli/safe.h"
 #include "cli/table.h"
 #include "store/store.h"
 

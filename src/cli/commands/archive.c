@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "relay/archive.h"
+#include "base/safe.h"
 #include "base/text.h"
-#include "cli/holds.h"
-#include "cli/json_out.h"
-#include "cli/progress.h"
+#include "cli/format.h"
 #include "cli/replay.h"
-#include "cli/safe.h"
 #include "cli/signals.h"
+#include "cli/terminal.h"
 
 #include <stdio.h>
 

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/buf.h"
 #include "base/text.h"
-#include "cli/detail.h"
 #include "cli/format.h"
-#include "cli/json_out.h"
 #include "cli/table.h"
 
 #include <stdio.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* config check, show, schema, reference: the file that outbox relay --config takes. */
 #include "base/buf.h"
+#include "base/safe.h"
 #include "cli/config_file.h"
-#include "cli/json_out.h"
-#include "cli/safe.h"
+#include "cli/format.h"
 #include "cli/store_url.h"
 #include "cli/table.h"
 

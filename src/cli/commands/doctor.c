@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/safe.h"
 #include "base/text.h"
 #include "base/url.h"
 #include "cli/format.h"
-#include "cli/holds.h"
-#include "cli/json_out.h"
-#include "cli/safe.h"
 #include "cli/sources.h"
 #include "cli/store_url.h"
 #include "cli/table.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* drop and truncate: the two commands that destroy messages, both only after the store's name was typed. */
+#include "base/safe.h"
 #include "base/text.h"
 #include "cli/cli.h"
-#include "cli/confirm.h"
-#include "cli/json_out.h"
-#include "cli/safe.h"
+#include "cli/format.h"
+#include "cli/terminal.h"
 
 #include <stdio.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pause and resume: the same act in two directions. */
+#include "base/safe.h"
 #include "cli/cli.h"
-#include "cli/json_out.h"
-#include "cli/safe.h"
+#include "cli/format.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #include "base/buf.h"
 #include "base/text.h"
 #include "cli/cli.h"
-#include "cli/json_out.h"
+#include "cli/format.h"
 #include "cli/policies.h"
 #include "cli/table.h"
 #include "core/retry.h"

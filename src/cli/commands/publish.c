@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/safe.h"
 #include "base/text.h"
 #include "cli/cli.h"
-#include "cli/input.h"
-#include "cli/json_out.h"
+#include "cli/format.h"
 #include "cli/message_options.h"
-#include "cli/safe.h"
 #include "core/message.h"
 
 #include <stdio.h>

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/safe.h"
 #include "base/text.h"
 #include "cli/cli.h"
-#include "cli/holds.h"
-#include "cli/json_out.h"
-#include "cli/progress.h"
-#include "cli/safe.h"
+#include "cli/format.h"
 #include "cli/signals.h"
+#include "cli/terminal.h"
 #include "relay/archive.h"
 
 #include <stdio.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/safe.h"
 #include "base/text.h"
 #include "cli/cli.h"
-#include "cli/confirm.h"
-#include "cli/json_out.h"
-#include "cli/safe.h"
+#include "cli/format.h"
+#include "cli/terminal.h"
 
 #include <stdio.h>
 #include <string.h>

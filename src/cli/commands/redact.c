@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/json_out.h"
-#include "cli/safe.h"
+#include "base/safe.h"
+#include "cli/format.h"
 #include "store/store.h"
 
 #include <stdio.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/buf.h"
+#include "base/safe.h"
 #include "base/text.h"
 #include "base/url.h"
-#include "cli/json_out.h"
+#include "cli/format.h"
 #include "cli/relay_daemon.h"
 #include "cli/relay_file.h"
 #include "cli/relay_options.h"
 #include "cli/relay_sources.h"
-#include "cli/safe.h"
 #include "cli/signals.h"
 #include "daemon/journal.h"
 

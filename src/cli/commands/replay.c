@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/buf.h"
+#include "base/safe.h"
 #include "base/text.h"
 #include "cli/config_file.h"
-#include "cli/confirm.h"
 #include "cli/format.h"
-#include "cli/json_out.h"
 #include "cli/replay_run.h"
-#include "cli/safe.h"
 #include "cli/sources.h"
+#include "cli/terminal.h"
 #include "core/routing.h"
 #include "store/store.h"
 

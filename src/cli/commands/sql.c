@@ -3,7 +3,7 @@
 #include "base/buf.h"
 #include "base/text.h"
 #include "cli/cli.h"
-#include "cli/json_out.h"
+#include "cli/format.h"
 #include "cli/message_options.h"
 #include "cli/store_url.h"
 #include "store/store.h"

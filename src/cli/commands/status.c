@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "operate/status.h"
+#include "base/safe.h"
 #include "cli/cli.h"
 #include "cli/format.h"
-#include "cli/holds.h"
-#include "cli/json_out.h"
-#include "cli/safe.h"
 #include "cli/signals.h"
 #include "cli/sources.h"
 #include "cli/table.h"

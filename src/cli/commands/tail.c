@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/buf.h"
+#include "base/safe.h"
 #include "base/text.h"
-#include "cli/json_out.h"
-#include "cli/safe.h"
+#include "cli/format.h"
 #include "cli/selection.h"
 #include "cli/signals.h"
 #include "cli/table.h"

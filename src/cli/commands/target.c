@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* target list, target drop. */
+#include "base/safe.h"
 #include "base/text.h"
 #include "cli/cli.h"
-#include "cli/confirm.h"
-#include "cli/json_out.h"
-#include "cli/safe.h"
+#include "cli/format.h"
 #include "cli/table.h"
+#include "cli/terminal.h"
 #include "operate/status.h"
 
 #include <stdio.h>

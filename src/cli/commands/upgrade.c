@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/cli.h"
-#include "cli/json_out.h"
+#include "cli/format.h"
 #include "cli/sources.h"
 #include "store/store.h"
 

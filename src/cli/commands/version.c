@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/json_out.h"
+#include "cli/format.h"
 #include "relay/registry.h"
 #include "store/store.h"
 #include "transport/transport.h"

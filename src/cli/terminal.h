@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CLI_TERMINAL_H
+#define CLI_TERMINAL_H
+
+/* A person at a terminal: asked before something cannot be undone, shown how far the work is. */
+
+#include "cli/cli.h"
+
+#include <outbox/clock.h>
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/*
+ * Asking before something cannot be undone. Only a person at a terminal is asked; a script must say
+ * --yes. Not confirmed is a failure with an exit code of its own.
+ */
+
+/* The person must type name. what: "drop removes every message and ..." */
+int confirm_name(struct cli *cli, bool yes, const char *what, const char *name,
+		 struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/* y or n. question: "requeue 1,204 deliveries to partner" */
+int confirm_yes(struct cli *cli, bool yes, const char *question,
+		struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/* A progress bar on stderr, shown only when that is a terminal and gone when the work is done. */
+
+struct progress {
+	const char *what; /* "requeued" */
+	int64_t total;    /* 0: not known */
+	outbox_time began, shown;
+	bool on;
+};
+
+void progress_start(struct progress *progress, const char *what, int64_t total);
+void progress_show(struct progress *progress, int64_t done);
+void progress_end(struct progress *progress);
+
+#endif
