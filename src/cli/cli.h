@@ -36,7 +36,7 @@ struct command {
 	const char *summary; /* one line for `outbox help` */
 	const char *words;   /* what follows besides options, "ID..."; NULL: nothing */
 	size_t min_words, max_words;
-	const struct option *options;
+	const struct field *options;
 	size_t n_options;
 	size_t values_size;  /* of the struct that options are written to */
 	const char *about;   /* what else to know; NULL */
@@ -113,18 +113,18 @@ int cli_stats(struct cli *cli, struct outbox_stats *ret_stats,
 
 #define OPTION(name_, kind_, type_, field_, argument_, help_)                        \
 	{                                                                            \
-		.name = (name_), .kind = (kind_), .offset = offsetof(type_, field_), \
+		.name = (name_), .type = (kind_), .offset = offsetof(type_, field_), \
 		.argument = (argument_), .help = (help_)                             \
 	}
 #define OPTION_REQUIRED(name_, kind_, type_, field_, argument_, help_)               \
 	{                                                                            \
-		.name = (name_), .kind = (kind_), .offset = offsetof(type_, field_), \
-		.argument = (argument_), .help = (help_), .required = true           \
+		.name = (name_), .type = (kind_), .offset = offsetof(type_, field_), \
+		.argument = (argument_), .help = (help_), .flags = FIELD_REQUIRED    \
 	}
-#define OPTION_RANGE(name_, type_, field_, min_, max_, help_)                              \
-	{                                                                                  \
-		.name = (name_), .kind = OPTION_NUMBER, .offset = offsetof(type_, field_), \
-		.argument = "N", .help = (help_), .min = (min_), .max = (max_)             \
+#define OPTION_RANGE(name_, type_, field_, min_, max_, help_)                             \
+	{                                                                                 \
+		.name = (name_), .type = FIELD_NUMBER, .offset = offsetof(type_, field_), \
+		.argument = "N", .help = (help_), .min = (min_), .max = (max_)            \
 	}
 
 #endif

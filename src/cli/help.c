@@ -15,22 +15,22 @@
 
 static const struct {
 	unsigned flag; /* only commands with this flag take it; 0: all */
-	struct option option;
+	struct field option;
 } common[COMMON_MAX] = {
 	{ COMMAND_URL,
-	  OPTION("store", OPTION_TEXT, struct cli, store_url, "URL",
+	  OPTION("store", FIELD_TEXT, struct cli, store_url, "URL",
 		 "the database, sqlite:app.db or postgres://USER@HOST/DB (default: OUTBOX_STORE)") },
-	{ COMMAND_FILE, OPTION("config", OPTION_TEXT, struct cli, config_file, "FILE",
+	{ COMMAND_FILE, OPTION("config", FIELD_TEXT, struct cli, config_file, "FILE",
 			       "the database is a source of this file (default: OUTBOX_CONFIG)") },
-	{ COMMAND_FILE, OPTION("source", OPTION_TEXT, struct cli, source, "NAME",
+	{ COMMAND_FILE, OPTION("source", FIELD_TEXT, struct cli, source, "NAME",
 			       "which source of the file, where it has several") },
-	{ COMMAND_ACTOR, OPTION("actor", OPTION_TEXT, struct cli, actor, "NAME",
+	{ COMMAND_ACTOR, OPTION("actor", FIELD_TEXT, struct cli, actor, "NAME",
 				"who acts, for the audit (default: $USER@host)") },
-	{ 0, OPTION("json", OPTION_FLAG, struct cli, json, NULL,
-		    "JSON on stdout, messages on stderr") },
+	{ 0,
+	  OPTION("json", FIELD_BOOL, struct cli, json, NULL, "JSON on stdout, messages on stderr") },
 };
 
-size_t common_options(unsigned flags, struct option ret_options[COMMON_MAX])
+size_t common_options(unsigned flags, struct field ret_options[COMMON_MAX])
 {
 	size_t n = 0;
 
@@ -79,7 +79,7 @@ static void usage(const struct command *command)
 {
 	printf("usage: outbox %s", command->name);
 	for (size_t i = 0; i < command->n_options; i++)
-		if (command->options[i].required)
+		if (command->options[i].flags & FIELD_REQUIRED)
 			printf(" --%s %s", command->options[i].name, command->options[i].argument);
 	printf("%s%s [options]\n", command->words ? " " : "", command->words ? command->words : "");
 }
@@ -106,7 +106,7 @@ bool help_family(const struct cli *cli, const char *word)
 	return count > 0;
 }
 
-static void print_option(const struct option *option)
+static void print_option(const struct field *option)
 {
 	char text[400];
 	int n = printf("  --%s%s%s", option->name, option->argument ? " " : "",
@@ -116,8 +116,9 @@ static void print_option(const struct option *option)
 		printf("\n%*s", HELP_COLUMN, "");
 	else
 		printf("%*s", HELP_COLUMN - n, "");
-	snprintf(text, sizeof(text), "%s%s%s", option->help, option->required ? "; required" : "",
-		 option->kind == OPTION_LIST ? "; repeatable" : "");
+	snprintf(text, sizeof(text), "%s%s%s", option->help,
+		 (option->flags & FIELD_REQUIRED) != 0 ? "; required" : "",
+		 option->type == FIELD_REPEATED ? "; repeatable" : "");
 	safe_wrap(stdout, &(struct wrap){ HELP_COLUMN, HELP_COLUMN, 80 }, text);
 }
 
@@ -134,16 +135,17 @@ static void print_lines(const char *title, const char *lines)
 	}
 }
 
-static json_t *option_json(const struct option *option)
+static json_t *option_json(const struct field *option)
 {
 	return json_pack("{s:s, s:s?, s:s, s:b, s:b}", "name", option->name, "argument",
-			 option->argument, "help", option->help, "required", option->required,
-			 "repeatable", option->kind == OPTION_LIST);
+			 option->argument, "help", option->help, "required",
+			 (option->flags & FIELD_REQUIRED) != 0, "repeatable",
+			 option->type == FIELD_REPEATED);
 }
 
 static json_t *options_json(const struct command *command)
 {
-	struct option shared[COMMON_MAX];
+	struct field shared[COMMON_MAX];
 	size_t n = common_options(command->flags, shared);
 	json_t *list = json_array();
 
@@ -156,7 +158,7 @@ static json_t *options_json(const struct command *command)
 
 int help_command(const struct cli *cli, const struct command *command, struct outbox_error *err)
 {
-	struct option shared[COMMON_MAX];
+	struct field shared[COMMON_MAX];
 	size_t n = common_options(command->flags, shared);
 
 	if (cli->json)

@@ -7,7 +7,7 @@
 #define COMMON_MAX 5
 
 /* The options that every command with these flags takes; the values go to struct cli. */
-size_t common_options(unsigned flags, struct option ret_options[COMMON_MAX]);
+size_t common_options(unsigned flags, struct field ret_options[COMMON_MAX]);
 
 /* `outbox COMMAND --help`, for people or as JSON. */
 int help_command(const struct cli *cli, const struct command *command,

@@ -125,7 +125,7 @@ static int run_command(struct cli *cli, int argc, char **argv, int first, struct
 	_cleanup_(cleanup_free) void *values = calloc(1, cli->command->values_size + 1);
 	_cleanup_(cleanup_free) struct parsed *parsed = calloc(1, sizeof(*parsed));
 	struct outbox_clock *clock = outbox_clock_system();
-	struct option shared[COMMON_MAX];
+	struct field shared[COMMON_MAX];
 	struct option_set sets[2] = {
 		{ cli->command->options, cli->command->n_options, values },
 		{ shared, common_options(cli->command->flags, shared), cli },

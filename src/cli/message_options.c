@@ -24,7 +24,7 @@ int headers_of_options(struct cli *cli, const struct list *given,
 	return OUTBOX_OK;
 }
 
-void error_names_option(const struct option *options, size_t n_options, struct outbox_error *err)
+void error_names_option(const struct field *options, size_t n_options, struct outbox_error *err)
 {
 	struct outbox_error found = *err;
 	size_t length = strcspn(found.message, ":");

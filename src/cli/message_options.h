@@ -15,7 +15,7 @@ int headers_of_options(struct cli *cli, const struct list *given,
 		       struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /* "content_type: ..." is a field of the message; here it is --content-type. */
-void error_names_option(const struct option *options, size_t n_options, struct outbox_error *err);
+void error_names_option(const struct field *options, size_t n_options, struct outbox_error *err);
 
 /*
  * The value of an option that takes its data from elsewhere: "@file", "-" for stdin, anything else is

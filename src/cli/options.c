@@ -18,7 +18,7 @@ struct parser {
 };
 
 struct found {
-	const struct option *option;
+	const struct field *option;
 	void *value;
 	bool *seen;
 };
@@ -30,7 +30,7 @@ static bool option_find(struct parser *parser, const char *name, size_t length,
 		const struct option_set *set = &parser->sets[s];
 
 		for (size_t i = 0; i < set->count; i++) {
-			const struct option *option = &set->options[i];
+			const struct field *option = &set->options[i];
 
 			if (strlen(option->name) != length ||
 			    strncmp(option->name, name, length) != 0)
@@ -84,13 +84,13 @@ static int parse_rate(const char *name, const char *text, double *ret_rate, stru
 	return OUTBOX_OK;
 }
 
-static int parse_duration(const struct option *option, const char *text, outbox_time *value,
+static int parse_duration(const struct field *option, const char *text, outbox_time *value,
 			  struct outbox_error *err)
 {
 	outbox_time duration;
 	int r;
 
-	if (option->kind == OPTION_KEEP && strcmp(text, "forever") == 0) {
+	if (option->type == FIELD_KEEP && strcmp(text, "forever") == 0) {
 		*value = OUTBOX_NEVER;
 		return OUTBOX_OK;
 	}
@@ -105,14 +105,14 @@ static int parse_duration(const struct option *option, const char *text, outbox_
 }
 
 /* "7d" is seven days before now; a time stands for itself. */
-static int parse_time(const struct option *option, const char *text, outbox_time now,
+static int parse_time(const struct field *option, const char *text, outbox_time now,
 		      outbox_time *value, struct outbox_error *err)
 {
 	outbox_time duration;
 	char shown[80];
 	int r;
 
-	if (option->kind == OPTION_AGO && duration_parse(text, &duration, NULL) == OUTBOX_OK) {
+	if (option->type == FIELD_AGO && duration_parse(text, &duration, NULL) == OUTBOX_OK) {
 		/* 0 would be taken as "any time", and before 1970 nothing happened here */
 		if (duration >= now)
 			return outbox_fail(err, OUTBOX_EINVAL,
@@ -122,20 +122,20 @@ static int parse_time(const struct option *option, const char *text, outbox_time
 		return OUTBOX_OK;
 	}
 	r = time_parse(text, now, value, err);
-	if (r && option->kind == OPTION_AGO)
+	if (r && option->type == FIELD_AGO)
 		return outbox_fail(err, OUTBOX_EINVAL,
 				   "--%s: \"%s\" is neither an age nor a time; write 7d or "
 				   "2026-11-15T18:00:00Z",
 				   option->name, text_shown(shown, sizeof(shown), text));
 	if (r)
 		return outbox_wrap(err, "--%s", option->name);
-	if (option->kind == OPTION_AGO && *value > now)
+	if (option->type == FIELD_AGO && *value > now)
 		return outbox_fail(err, OUTBOX_EINVAL,
 				   "--%s: lies in the future; write an age like 7d", option->name);
 	return OUTBOX_OK;
 }
 
-static int add_to_list(const struct option *option, const char *text, struct list *list,
+static int add_to_list(const struct field *option, const char *text, struct list *list,
 		       struct outbox_error *err)
 {
 	if (list->count == LIST_MAX)
@@ -148,33 +148,35 @@ static int add_to_list(const struct option *option, const char *text, struct lis
 static int set_value(struct parser *parser, const struct found *found, const char *text,
 		     struct outbox_error *err)
 {
-	const struct option *option = found->option;
+	const struct field *option = found->option;
 	char label[64];
 
-	switch (option->kind) {
-	case OPTION_FLAG:
+	switch (option->type) {
+	case FIELD_BOOL:
 		*(bool *)found->value = true;
 		return OUTBOX_OK;
-	case OPTION_TEXT:
+	case FIELD_TEXT:
 		*(const char **)found->value = text;
 		return OUTBOX_OK;
-	case OPTION_LIST:
+	case FIELD_REPEATED:
 		return add_to_list(option, text, found->value, err);
-	case OPTION_NUMBER:
+	case FIELD_NUMBER:
 		snprintf(label, sizeof(label), "--%s", option->name);
 		return number_parse(label, text, option->min, option->max, found->value, err);
-	case OPTION_SIZE:
+	case FIELD_BYTES:
 		return parse_size(option->name, text, found->value, err);
-	case OPTION_RATE:
+	case FIELD_PER_SECOND:
 		return parse_rate(option->name, text, found->value, err);
-	case OPTION_DURATION:
-	case OPTION_KEEP:
+	case FIELD_DURATION:
+	case FIELD_KEEP:
 		return parse_duration(option, text, found->value, err);
-	case OPTION_TIME:
-	case OPTION_AGO:
+	case FIELD_TIME:
+	case FIELD_AGO:
 		return parse_time(option, text, parser->now, found->value, err);
+	default:
+		break;
 	}
-	return outbox_fail(err, OUTBOX_EINTERNAL, "--%s has no kind", option->name);
+	return outbox_fail(err, OUTBOX_EINTERNAL, "--%s has no type of an option", option->name);
 }
 
 /* The option at argv[*i], "--name" or "--name=value"; *i moves on to what it used. */
@@ -191,11 +193,11 @@ static int parse_option(struct parser *parser, int argc, char **argv, int *i,
 	}
 	if (!option_find(parser, name, length, &found))
 		return unknown_option(parser, name, err);
-	if (*found.seen && found.option->kind != OPTION_LIST)
+	if (*found.seen && found.option->type != FIELD_REPEATED)
 		return outbox_fail(err, OUTBOX_EINVAL, "--%s was given twice; give it once",
 				   found.option->name);
 	*found.seen = true;
-	if (found.option->kind == OPTION_FLAG) {
+	if (found.option->type == FIELD_BOOL) {
 		if (equals)
 			return outbox_fail(err, OUTBOX_EINVAL, "--%s takes no value",
 					   found.option->name);
@@ -217,9 +219,9 @@ static int check_required(const struct parser *parser, struct outbox_error *err)
 {
 	for (size_t s = 0; s < 2; s++)
 		for (size_t i = 0; i < parser->sets[s].count; i++) {
-			const struct option *option = &parser->sets[s].options[i];
+			const struct field *option = &parser->sets[s].options[i];
 
-			if (option->required && !parser->seen[s][i])
+			if ((option->flags & FIELD_REQUIRED) && !parser->seen[s][i])
 				return outbox_fail(err, OUTBOX_EINVAL, "--%s is missing: --%s %s",
 						   option->name, option->name, option->argument);
 		}

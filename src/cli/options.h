@@ -3,51 +3,25 @@
 #define CLI_OPTIONS_H
 
 /*
- * One parser for every command. A command describes its options in a static table; the parser writes
- * each value, already typed, into the command's own struct at the given offset, so the same table also
- * prints --help and nothing is described twice.
+ * One parser for every command. A command describes its options in a table of fields (fields/fields.h); the parser
+ * writes each value, already typed, into the command's own struct at the given offset, so the same table also prints
+ * --help and nothing is described twice.
  */
 
-#include <outbox/clock.h>
-#include <outbox/error.h>
+#include "fields/fields.h"
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include <outbox/clock.h>
 
 #define LIST_MAX 64
-
-enum option_kind {
-	OPTION_FLAG = 1, /* bool */
-	OPTION_TEXT,     /* const char * */
-	OPTION_LIST,     /* struct list: may be given again and again */
-	OPTION_NUMBER,   /* int64_t within [min, max] */
-	OPTION_SIZE,     /* int64_t bytes: 65536, 64KiB, 8MiB */
-	OPTION_RATE,     /* double a second: 100/s, 3000/min */
-	OPTION_DURATION, /* outbox_time, above 0 */
-	OPTION_KEEP,     /* outbox_time: a duration, or "forever" (OUTBOX_NEVER) */
-	OPTION_TIME,     /* outbox_time: +5m or RFC 3339 */
-	OPTION_AGO       /* outbox_time: 7d (before now) or RFC 3339 */
-};
 
 struct list {
 	const char *items[LIST_MAX];
 	size_t count;
 };
 
-struct option {
-	const char *name; /* without the dashes */
-	enum option_kind kind;
-	size_t offset;        /* of the value in the command's struct */
-	const char *argument; /* "NAME=URL"; NULL for flags */
-	const char *help;
-	int64_t min, max; /* OPTION_NUMBER */
-	bool required;
-};
-
 /* A table of options and the struct that they fill. */
 struct option_set {
-	const struct option *options;
+	const struct field *options;
 	size_t count;
 	void *values;
 };

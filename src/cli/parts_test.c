@@ -27,17 +27,17 @@ struct values {
 	outbox_time wait, keep, at, ago;
 };
 
-static const struct option options[] = {
-	OPTION("flag", OPTION_FLAG, struct values, flag, NULL, "a flag"),
-	OPTION("text", OPTION_TEXT, struct values, text, "TEXT", "a text"),
-	OPTION("list", OPTION_LIST, struct values, list, "ITEM", "a list"),
+static const struct field options[] = {
+	OPTION("flag", FIELD_BOOL, struct values, flag, NULL, "a flag"),
+	OPTION("text", FIELD_TEXT, struct values, text, "TEXT", "a text"),
+	OPTION("list", FIELD_REPEATED, struct values, list, "ITEM", "a list"),
 	OPTION_RANGE("number", struct values, number, -5, 5, "a number"),
-	OPTION("size", OPTION_SIZE, struct values, size, "SIZE", "a size"),
-	OPTION("rate", OPTION_RATE, struct values, rate, "RATE", "a rate"),
-	OPTION("wait", OPTION_DURATION, struct values, wait, "DURATION", "a duration"),
-	OPTION("keep", OPTION_KEEP, struct values, keep, "DURATION", "a retention"),
-	OPTION("at", OPTION_TIME, struct values, at, "TIME", "a time"),
-	OPTION("ago", OPTION_AGO, struct values, ago, "AGE", "an age"),
+	OPTION("size", FIELD_BYTES, struct values, size, "SIZE", "a size"),
+	OPTION("rate", FIELD_PER_SECOND, struct values, rate, "RATE", "a rate"),
+	OPTION("wait", FIELD_DURATION, struct values, wait, "DURATION", "a duration"),
+	OPTION("keep", FIELD_KEEP, struct values, keep, "DURATION", "a retention"),
+	OPTION("at", FIELD_TIME, struct values, at, "TIME", "a time"),
+	OPTION("ago", FIELD_AGO, struct values, ago, "AGE", "an age"),
 };
 
 static int parse(struct values *values, struct parsed *parsed, struct outbox_error *err,

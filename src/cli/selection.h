@@ -11,18 +11,18 @@ struct selection {
 	outbox_time created_before, changed_before;
 };
 
-#define SELECTION_OPTIONS(type_, states_)                                                 \
-	OPTION("state", OPTION_TEXT, type_, select.state, "STATE", states_),              \
-		OPTION("target", OPTION_TEXT, type_, select.target, "NAME",               \
-		       "deliveries to this target"),                                      \
-		OPTION("type", OPTION_TEXT, type_, select.type, "GLOB",                   \
-		       "type, * and ? match: order.*"),                                   \
-		OPTION("key", OPTION_TEXT, type_, select.key, "KEY", "this key exactly"), \
-		OPTION("why", OPTION_TEXT, type_, select.why, "WHY",                      \
-		       "of pending ones: new, retry, deferred, parked or paused"),        \
-		OPTION("created-before", OPTION_AGO, type_, select.created_before, "AGE", \
-		       "published longer ago: 1h, 7d, or a time"),                        \
-		OPTION("changed-before", OPTION_AGO, type_, select.changed_before, "AGE", \
+#define SELECTION_OPTIONS(type_, states_)                                                \
+	OPTION("state", FIELD_TEXT, type_, select.state, "STATE", states_),              \
+		OPTION("target", FIELD_TEXT, type_, select.target, "NAME",               \
+		       "deliveries to this target"),                                     \
+		OPTION("type", FIELD_TEXT, type_, select.type, "GLOB",                   \
+		       "type, * and ? match: order.*"),                                  \
+		OPTION("key", FIELD_TEXT, type_, select.key, "KEY", "this key exactly"), \
+		OPTION("why", FIELD_TEXT, type_, select.why, "WHY",                      \
+		       "of pending ones: new, retry, deferred, parked or paused"),       \
+		OPTION("created-before", FIELD_AGO, type_, select.created_before, "AGE", \
+		       "published longer ago: 1h, 7d, or a time"),                       \
+		OPTION("changed-before", FIELD_AGO, type_, select.changed_before, "AGE", \
 		       "failed, or changed in another way, longer ago")
 
 bool selection_empty(const struct selection *selection);

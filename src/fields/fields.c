@@ -12,7 +12,7 @@ static json_t *text_json(const struct field *field, const char *text)
 {
 	_cleanup_(buf_deinit) struct buf hidden = BUF_INIT(text ? 4 * strlen(text) + 1 : 1);
 
-	if (!text || !(field->flags & FIELD_SAID))
+	if (!text || !(field->flags & FIELD_UNTRUSTED))
 		return json_text(text);
 	hide_secrets(text, &hidden);
 	return hidden.failed ? NULL : json_text(buf_str(&hidden));
@@ -24,7 +24,7 @@ static json_t *field_json(const struct field *field, const void *row)
 
 	if (field->make)
 		return field->make(row);
-	switch (field->kind) {
+	switch (field->type) {
 	case FIELD_TEXT:
 		return text_json(field, *(const char *const *)at);
 	case FIELD_CHARS:
@@ -35,9 +35,9 @@ static json_t *field_json(const struct field *field, const void *row)
 		return json_time(*(const outbox_time *)at);
 	case FIELD_INT:
 		return json_integer(*(const int *)at);
-	case FIELD_COUNT:
+	case FIELD_NUMBER:
 		return json_integer(*(const int64_t *)at);
-	case FIELD_SIZE:
+	case FIELD_COUNT:
 		return json_integer((json_int_t) * (const size_t *)at);
 	case FIELD_BOOL:
 		return json_boolean(*(const bool *)at);
@@ -45,23 +45,19 @@ static json_t *field_json(const struct field *field, const void *row)
 		if ((field->flags & FIELD_NULL) && *(const outbox_time *)at == 0)
 			return json_null();
 		return json_seconds(*(const outbox_time *)at);
-	case FIELD_NUMBER:
+	case FIELD_THOUSANDTHS:
 		return json_thousandths(*(const int64_t *)at);
-	case FIELD_AGO:
-	case FIELD_LIST:
-	case FIELD_OBJECT:
-	case FIELD_MAP:
-		break;
+	default: /* is made, or comes in only */
+		return NULL;
 	}
-	return NULL;
 }
 
-json_t *shape_json(const struct shape *shape, const void *row)
+json_t *fields_json(const struct record *record, const void *row)
 {
-	json_t *object = shape->base ? shape_json(shape->base, row) : json_object();
+	json_t *object = record->base ? fields_json(record->base, row) : json_object();
 
-	for (size_t i = 0; object && i < shape->count; i++) {
-		const struct field *field = &shape->fields[i];
+	for (size_t i = 0; object && i < record->count; i++) {
+		const struct field *field = &record->fields[i];
 		json_t *value = field_json(field, row);
 
 		if (!value && (field->flags & FIELD_ABSENT))
@@ -74,12 +70,12 @@ json_t *shape_json(const struct shape *shape, const void *row)
 	return object;
 }
 
-json_t *shape_list(const struct shape *shape, const void *rows, size_t count, size_t size)
+json_t *fields_list(const struct record *record, const void *rows, size_t count, size_t size)
 {
 	json_t *list = json_array();
 
 	for (size_t i = 0; list && i < count; i++) {
-		if (json_array_append_new(list, shape_json(shape, (const char *)rows + i * size))) {
+		if (json_array_append_new(list, fields_json(record, (const char *)rows + i * size))) {
 			json_decref(list);
 			return NULL;
 		}

@@ -30,20 +30,20 @@ static json_t *make_absent(const void *row)
 
 static const struct field fields[] = {
 	FIELD(struct values, name, FIELD_TEXT, FIELD_REQUIRED, "what it is called"),
-	{ .name = "word", .kind = FIELD_TEXT, .offset = offsetof(struct values, word), .values = words },
+	{ .name = "word", .type = FIELD_TEXT, .offset = offsetof(struct values, word), .words = words },
 	FIELD(struct values, time, FIELD_TIME, 0, NULL),
 	FIELD(struct values, ago, FIELD_AGO, 0, NULL),
 	{ .name = "number",
-	  .kind = FIELD_INT,
+	  .type = FIELD_INT,
 	  .offset = offsetof(struct values, number),
 	  .min = 1,
 	  .max = 10 },
-	FIELD(struct values, count, FIELD_COUNT, 0, NULL),
-	FIELD(struct values, size, FIELD_SIZE, 0, NULL),
+	FIELD(struct values, count, FIELD_NUMBER, 0, NULL),
+	FIELD(struct values, size, FIELD_COUNT, 0, NULL),
 	FIELD(struct values, flag, FIELD_BOOL, 0, NULL),
-	{ .name = "ids", .kind = FIELD_LIST, .offset = offsetof(struct values, ids), .min = 1, .max = 2 },
+	{ .name = "ids", .type = FIELD_LIST, .offset = offsetof(struct values, ids), .min = 1, .max = 2 },
 };
-static const struct shape in = SHAPE("In", fields);
+static const struct record in = RECORD("In", fields);
 
 /* Read text; the error's message, or "" when it was taken. */
 static const char *read_values(const char *text, struct values *values)
@@ -58,7 +58,7 @@ static const char *read_values(const char *text, struct values *values)
 	assert_non_null(object);
 	*values = (struct values){ .tail = 7 };
 	err.message[0] = '\0';
-	if (shape_read(&in, object, arena, values, &err) == OUTBOX_OK)
+	if (fields_read(&in, object, arena, values, &err) == OUTBOX_OK)
 		assert_string_equal(err.message, "");
 	else
 		assert_int_equal(err.status, OUTBOX_EINVAL);
@@ -154,15 +154,15 @@ static void test_query_texts(void **state)
 
 	(void)state;
 	assert_non_null(arena);
-	assert_int_equal(shape_read_text(&fields[4], "10", arena, &v, &err), OUTBOX_OK);
+	assert_int_equal(fields_read_text(&fields[4], "10", arena, &v, &err), OUTBOX_OK);
 	assert_int_equal(v.number, 10);
-	assert_int_equal(shape_read_text(&fields[4], "1x", arena, &v, &err), OUTBOX_EINVAL);
+	assert_int_equal(fields_read_text(&fields[4], "1x", arena, &v, &err), OUTBOX_EINVAL);
 	assert_string_equal(err.message,
 			    "number: \"1x\" cannot be; write a whole number from 1 to 10");
-	assert_int_equal(shape_read_text(&fields[4], "-1", arena, &v, &err), OUTBOX_EINVAL);
-	assert_int_equal(shape_read_text(&fields[7], "true", arena, &v, &err), OUTBOX_OK);
+	assert_int_equal(fields_read_text(&fields[4], "-1", arena, &v, &err), OUTBOX_EINVAL);
+	assert_int_equal(fields_read_text(&fields[7], "true", arena, &v, &err), OUTBOX_OK);
 	assert_true(v.flag);
-	assert_int_equal(shape_read_text(&fields[7], "1", arena, &v, &err), OUTBOX_EINVAL);
+	assert_int_equal(fields_read_text(&fields[7], "1", arena, &v, &err), OUTBOX_EINVAL);
 	assert_string_equal(err.message, "flag: \"1\" cannot be; write true or false");
 	outbox_arena_free(arena);
 }
@@ -182,17 +182,17 @@ static const struct field base_fields[] = {
 	FIELD(struct row, chars, FIELD_CHARS, 0, NULL),
 	FIELD(struct row, seq, FIELD_SEQ, 0, NULL),
 };
-static const struct shape base = SHAPE("Base", base_fields);
+static const struct record base = RECORD("Base", base_fields);
 
 static const struct field row_fields[] = {
-	FIELD(struct row, count, FIELD_COUNT, 0, NULL),
-	FIELD(struct row, thousandths, FIELD_NUMBER, 0, NULL),
+	FIELD(struct row, count, FIELD_NUMBER, 0, NULL),
+	FIELD(struct row, thousandths, FIELD_THOUSANDTHS, 0, NULL),
 	FIELD(struct row, time, FIELD_TIME, FIELD_NULL, NULL),
 	FIELD(struct row, seconds, FIELD_SECONDS, FIELD_NULL, NULL),
 	FIELD(struct row, flag, FIELD_BOOL, 0, NULL),
-	{ .name = "gone", .kind = FIELD_TEXT, .flags = FIELD_ABSENT, .make = make_absent },
+	{ .name = "gone", .type = FIELD_TEXT, .flags = FIELD_ABSENT, .make = make_absent },
 };
-static const struct shape out = {
+static const struct record out = {
 	.name = "Out", .fields = row_fields, .count = ARRAY_SIZE(row_fields), .base = &base
 };
 
@@ -216,18 +216,19 @@ static void test_writes(void **state)
 			   .seconds = 2500 * OUTBOX_MILLISECONDS };
 
 	(void)state;
-	assert_json(shape_json(&out, &row),
+	assert_json(fields_json(&out, &row),
 		    "{\"text\":\"a\xef\xbf\xbd\",\"chars\":\"bc\",\"seq\":\"9007199254740993\","
 		    "\"count\":5,\"thousandths\":1.5,\"time\":null,\"seconds\":2.5,\"flag\":false}");
 	row = (struct row){ .chars = "" };
-	assert_json(shape_json(&out, &row), "{\"text\":null,\"chars\":\"\",\"seq\":\"0\",\"count\":0,"
-					    "\"thousandths\":0.0,\"time\":null,\"seconds\":null,"
-					    "\"flag\":false}");
+	assert_json(fields_json(&out, &row),
+		    "{\"text\":null,\"chars\":\"\",\"seq\":\"0\",\"count\":0,"
+		    "\"thousandths\":0.0,\"time\":null,\"seconds\":null,"
+		    "\"flag\":false}");
 }
 
 static void test_schema_of_what_goes_out(void **state)
 {
-	json_auto_t *schema = shape_schema(&out, false);
+	json_auto_t *schema = fields_schema(&out, false);
 	const json_t *properties = json_object_get(schema, "properties");
 	json_t *required = json_object_get(schema, "required");
 
@@ -242,7 +243,7 @@ static void test_schema_of_what_goes_out(void **state)
 
 static void test_schema_of_what_comes_in(void **state)
 {
-	json_auto_t *schema = shape_schema(&in, true);
+	json_auto_t *schema = fields_schema(&in, true);
 	const json_t *properties = json_object_get(schema, "properties");
 
 	(void)state;

@@ -36,10 +36,10 @@ static const char *shown_json(char out[SHOWN], const json_t *value)
 
 static void remedy(const struct field *field, struct buf *out)
 {
-	switch (field->kind) {
+	switch (field->type) {
 	case FIELD_INT:
+	case FIELD_NUMBER:
 	case FIELD_COUNT:
-	case FIELD_SIZE:
 		if (field->max)
 			buf_printf(out, "a whole number from %" PRId64 " to %" PRId64, field->min,
 				   field->max);
@@ -64,14 +64,14 @@ static void remedy(const struct field *field, struct buf *out)
 	default:
 		break;
 	}
-	if (!field->values)
+	if (!field->words)
 		buf_text(out, "a text");
-	for (size_t i = 0; field->values && field->values[i]; i++)
+	for (size_t i = 0; field->words && field->words[i]; i++)
 		buf_printf(out, "%s%s",
-			   i == 0                 ? ""
-			   : field->values[i + 1] ? ", "
-						  : " or ",
-			   field->values[i]);
+			   i == 0                ? ""
+			   : field->words[i + 1] ? ", "
+						 : " or ",
+			   field->words[i]);
 }
 
 static int wrong(const struct field *field, const char *shown, struct outbox_error *err)
@@ -99,9 +99,9 @@ static int set_number(const struct reading *reading, int64_t number, struct outb
 		snprintf(text, sizeof(text), "%" PRId64, number);
 		return wrong(field, text, err);
 	}
-	if (field->kind == FIELD_INT)
+	if (field->type == FIELD_INT)
 		*(int *)reading->at = (int)number;
-	else if (field->kind == FIELD_SIZE)
+	else if (field->type == FIELD_COUNT)
 		*(size_t *)reading->at = (size_t)number;
 	else
 		*(int64_t *)reading->at = number;
@@ -111,11 +111,11 @@ static int set_number(const struct reading *reading, int64_t number, struct outb
 static int set_text(const struct reading *reading, const char *text, struct outbox_error *err)
 {
 	const struct field *field = reading->field;
-	bool known = !field->values;
+	bool known = !field->words;
 	char *copy;
 
-	for (size_t i = 0; !known && field->values[i]; i++)
-		known = strcmp(field->values[i], text) == 0;
+	for (size_t i = 0; !known && field->words[i]; i++)
+		known = strcmp(field->words[i], text) == 0;
 	if (!known || !*text)
 		return wrong_text(field, text, err);
 	copy = outbox_arena_text(reading->arena, text);
@@ -129,7 +129,7 @@ static int set_time(const struct reading *reading, const char *text, struct outb
 {
 	struct outbox_clock *clock = outbox_clock_system();
 	outbox_time now = clock->wall(clock), duration, time;
-	bool past = reading->field->kind == FIELD_AGO;
+	bool past = reading->field->type == FIELD_AGO;
 
 	if (past && duration_parse(text, &duration, NULL) == OUTBOX_OK && duration < now)
 		time = now - duration;
@@ -153,7 +153,7 @@ static int set_texts(const struct reading *reading, const json_t *list, struct o
 	if (!texts.items)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	for (size_t i = 0; i < texts.count; i++) {
-		struct reading one = { &(struct field){ .name = field->name, .kind = FIELD_TEXT },
+		struct reading one = { &(struct field){ .name = field->name, .type = FIELD_TEXT },
 				       reading->arena, &texts.items[i] };
 		const json_t *item = json_array_get(list, i);
 		int r;
@@ -198,9 +198,9 @@ static int set_several(const struct reading *reading, const json_t *value, struc
 {
 	char shown[SHOWN];
 
-	if (reading->field->kind == FIELD_LIST && json_is_array(value))
+	if (reading->field->type == FIELD_LIST && json_is_array(value))
 		return set_texts(reading, value, err);
-	if (reading->field->kind == FIELD_MAP && json_is_object(value))
+	if (reading->field->type == FIELD_MAP && json_is_object(value))
 		return set_map(reading, (json_t *)value, err);
 	return wrong(reading->field, shown_json(shown, value), err);
 }
@@ -209,7 +209,7 @@ static int set_json(const struct reading *reading, const json_t *value, struct o
 {
 	char shown[SHOWN];
 
-	switch (reading->field->kind) {
+	switch (reading->field->type) {
 	case FIELD_TEXT:
 		if (json_is_string(value))
 			return set_text(reading, json_string_value(value), err);
@@ -220,8 +220,8 @@ static int set_json(const struct reading *reading, const json_t *value, struct o
 			return set_time(reading, json_string_value(value), err);
 		break;
 	case FIELD_INT:
+	case FIELD_NUMBER:
 	case FIELD_COUNT:
-	case FIELD_SIZE:
 		if (json_is_integer(value))
 			return set_number(reading, json_integer_value(value), err);
 		break;
@@ -237,13 +237,13 @@ static int set_json(const struct reading *reading, const json_t *value, struct o
 	return wrong(reading->field, shown_json(shown, value), err);
 }
 
-int shape_read_text(const struct field *field, const char *text, struct outbox_arena *arena,
-		    void *values, struct outbox_error *err)
+int fields_read_text(const struct field *field, const char *text, struct outbox_arena *arena,
+		     void *values, struct outbox_error *err)
 {
 	struct reading reading = { field, arena, (char *)values + field->offset };
 	int64_t number;
 
-	switch (field->kind) {
+	switch (field->type) {
 	case FIELD_TEXT:
 		return set_text(&reading, text, err);
 	case FIELD_TIME:
@@ -255,8 +255,8 @@ int shape_read_text(const struct field *field, const char *text, struct outbox_a
 		*(bool *)reading.at = strcmp(text, "true") == 0;
 		return OUTBOX_OK;
 	case FIELD_INT:
+	case FIELD_NUMBER:
 	case FIELD_COUNT:
-	case FIELD_SIZE:
 		if (number_parse(field->name, text, 0, INT64_MAX, &number, NULL) != OUTBOX_OK)
 			return wrong_text(field, text, err);
 		return set_number(&reading, number, err);
@@ -266,38 +266,39 @@ int shape_read_text(const struct field *field, const char *text, struct outbox_a
 	}
 }
 
-static const struct field *find(const struct shape *shape, const char *name, struct nearest *nearest)
+static const struct field *find(const struct record *record, const char *name,
+				struct nearest *nearest)
 {
 	nearest_init(nearest, name);
-	for (size_t i = 0; shape && i < shape->count; i++) {
-		if (strcmp(shape->fields[i].name, name) == 0)
-			return &shape->fields[i];
-		nearest_offer(nearest, shape->fields[i].name);
+	for (size_t i = 0; record && i < record->count; i++) {
+		if (strcmp(record->fields[i].name, name) == 0)
+			return &record->fields[i];
+		nearest_offer(nearest, record->fields[i].name);
 	}
 	return NULL;
 }
 
-int shape_unknown(const struct shape *shape, const char *what, const char *name,
-		  struct outbox_error *err)
+int fields_check_name(const struct record *record, const char *what, const char *name,
+		      struct outbox_error *err)
 {
 	_cleanup_(buf_deinit) struct buf names = BUF_INIT(400);
 	struct nearest nearest;
 	char shown[SHOWN];
 
-	if (find(shape, name, &nearest))
+	if (find(record, name, &nearest))
 		return OUTBOX_OK;
 	text_shown(shown, sizeof(shown), name);
 	if (nearest.best)
 		return outbox_fail(err, OUTBOX_EINVAL, "there is no %s \"%s\"; did you mean %s?",
 				   what, shown, nearest.best);
-	for (size_t i = 0; shape && i < shape->count; i++)
-		buf_printf(&names, "%s%s", i ? ", " : "", shape->fields[i].name);
+	for (size_t i = 0; record && i < record->count; i++)
+		buf_printf(&names, "%s%s", i ? ", " : "", record->fields[i].name);
 	return outbox_fail(err, OUTBOX_EINVAL, "there is no %s \"%s\"; there %s%s", what, shown,
 			   names.size ? "are: " : "is none to give", buf_str(&names));
 }
 
-int shape_read(const struct shape *shape, const json_t *object, struct outbox_arena *arena,
-	       void *values, struct outbox_error *err)
+int fields_read(const struct record *record, const json_t *object, struct outbox_arena *arena,
+		void *values, struct outbox_error *err)
 {
 	struct nearest nearest;
 	const char *name;
@@ -306,18 +307,18 @@ int shape_read(const struct shape *shape, const json_t *object, struct outbox_ar
 
 	json_object_foreach((json_t *)object, name, value)
 	{
-		const struct field *field = find(shape, name, &nearest);
+		const struct field *field = find(record, name, &nearest);
 
 		if (!field)
-			return shape_unknown(shape, "field", name, err);
+			return fields_check_name(record, "field", name, err);
 		/* null too: who computes a field must not get its default for what went wrong */
 		r = set_json(&(struct reading){ field, arena, (char *)values + field->offset },
 			     value, err);
 		if (r)
 			return r;
 	}
-	for (size_t i = 0; shape && i < shape->count; i++) {
-		const struct field *field = &shape->fields[i];
+	for (size_t i = 0; record && i < record->count; i++) {
+		const struct field *field = &record->fields[i];
 		_cleanup_(buf_deinit) struct buf text = BUF_INIT(400);
 
 		if (!(field->flags & FIELD_REQUIRED))

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shapes as JSON Schema. */
+/* Records as JSON Schema. */
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "fields/fields.h"
 
-static json_t *reference(const struct shape *shape)
+static json_t *reference(const struct record *record)
 {
-	return json_sprintf("#/components/schemas/%s", shape->name);
+	return json_sprintf("#/components/schemas/%s", record->name);
 }
 
 static json_t *integer(const struct field *field, bool in)
@@ -34,22 +34,22 @@ static json_t *text(const struct field *field, bool in)
 {
 	json_t *schema = json_pack("{s:s}", "type", "string"), *values;
 
-	if (in && !field->values)
+	if (in && !field->words)
 		json_object_set_new(schema, "minLength", json_integer(1));
-	if (!field->values)
+	if (!field->words)
 		return schema;
 	values = json_array();
-	for (size_t i = 0; field->values[i]; i++)
-		json_array_append_new(values, json_string(field->values[i]));
+	for (size_t i = 0; field->words[i]; i++)
+		json_array_append_new(values, json_string(field->words[i]));
 	if (!in && (field->flags & FIELD_NULL))
 		json_array_append_new(values, json_null());
 	json_object_set_new(schema, "enum", values);
 	return schema;
 }
 
-static json_t *kind_schema(const struct field *field, bool in)
+static json_t *type_schema(const struct field *field, bool in)
 {
-	switch (field->kind) {
+	switch (field->type) {
 	case FIELD_TEXT:
 	case FIELD_CHARS:
 		return text(field, in);
@@ -60,13 +60,13 @@ static json_t *kind_schema(const struct field *field, bool in)
 		return in ? json_pack("{s:s}", "type", "string")
 			  : json_pack("{s:s, s:s}", "type", "string", "format", "date-time");
 	case FIELD_INT:
+	case FIELD_NUMBER:
 	case FIELD_COUNT:
-	case FIELD_SIZE:
 		return integer(field, in);
 	case FIELD_BOOL:
 		return json_pack("{s:s}", "type", "boolean");
 	case FIELD_SECONDS:
-	case FIELD_NUMBER:
+	case FIELD_THOUSANDTHS:
 		return json_pack("{s:s}", "type", "number");
 	case FIELD_LIST:
 		return list(field, in);
@@ -75,13 +75,14 @@ static json_t *kind_schema(const struct field *field, bool in)
 	case FIELD_MAP:
 		return json_pack("{s:s, s:{s:s}}", "type", "object", "additionalProperties", "type",
 				 "string");
+	default: /* of the command line only */
+		return NULL;
 	}
-	return NULL;
 }
 
 json_t *field_schema(const struct field *field, bool in)
 {
-	json_t *schema = kind_schema(field, in);
+	json_t *schema = type_schema(field, in);
 
 	if (schema && (field->flags & FIELD_NULL) && json_object_get(schema, "type"))
 		json_object_set_new(schema, "type",
@@ -91,12 +92,12 @@ json_t *field_schema(const struct field *field, bool in)
 	return schema;
 }
 
-static void add_fields(const struct shape *shape, bool in, json_t *properties, json_t *required)
+static void add_fields(const struct record *record, bool in, json_t *properties, json_t *required)
 {
-	if (shape->base)
-		add_fields(shape->base, in, properties, required);
-	for (size_t i = 0; i < shape->count; i++) {
-		const struct field *field = &shape->fields[i];
+	if (record->base)
+		add_fields(record->base, in, properties, required);
+	for (size_t i = 0; i < record->count; i++) {
+		const struct field *field = &record->fields[i];
 		bool wanted = in ? field->flags & FIELD_REQUIRED : !(field->flags & FIELD_ABSENT);
 
 		json_object_set_new(properties, field->name, field_schema(field, in));
@@ -105,11 +106,11 @@ static void add_fields(const struct shape *shape, bool in, json_t *properties, j
 	}
 }
 
-json_t *shape_schema(const struct shape *shape, bool in)
+json_t *fields_schema(const struct record *record, bool in)
 {
 	json_t *properties = json_object(), *required = json_array();
 
-	add_fields(shape, in, properties, required);
+	add_fields(record, in, properties, required);
 	return json_pack("{s:s, s:o, s:o, s:b}", "type", "object", "properties", properties,
 			 "required", required, "additionalProperties", 0);
 }

@@ -7,28 +7,28 @@
 
 #include <string.h>
 
-int api_query(const struct admin_request *request, const struct shape *shape, void *values,
+int api_query(const struct admin_request *request, const struct record *record, void *values,
 	      struct outbox_error *err)
 {
-	for (size_t i = 0; i < shape->count; i++) {
-		const char *text = admin_query(request, shape->fields[i].name);
+	for (size_t i = 0; i < record->count; i++) {
+		const char *text = admin_query(request, record->fields[i].name);
 		int r = OUTBOX_OK;
 
 		if (text)
-			r = shape_read_text(&shape->fields[i], text, request->arena, values, err);
+			r = fields_read_text(&record->fields[i], text, request->arena, values, err);
 		if (r)
 			return r;
 	}
 	return OUTBOX_OK;
 }
 
-int api_body(const struct admin_request *request, const struct shape *shape, void *values,
+int api_body(const struct admin_request *request, const struct record *record, void *values,
 	     struct outbox_error *err)
 {
 	json_auto_t *nothing = request->body ? NULL : json_object();
 
-	return shape_read(shape, request->body ? request->body : nothing, request->arena, values,
-			  err);
+	return fields_read(record, request->body ? request->body : nothing, request->arena, values,
+			   err);
 }
 
 int api_answer(struct admin_response *response, json_t *json, struct outbox_error *err)

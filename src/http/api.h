@@ -45,19 +45,19 @@ API_HANDLER(api_events);
 /* openapi.c */
 API_HANDLER(api_description);
 
-extern const struct shape api_source_query, api_targets_query, api_messages_query,
+extern const struct record api_source_query, api_targets_query, api_messages_query,
 	api_message_query, api_audit_query, api_keys_query, api_redact_body, api_amend_body,
 	api_requeue_body, api_discard_body, api_defer_body, api_purge_body, api_pause_body,
 	api_resume_body, api_drain_body, api_reload_body;
-extern const struct shape view_outbox, view_source, view_targets, view_lanes, view_config,
+extern const struct record view_outbox, view_source, view_targets, view_lanes, view_config,
 	view_drained, view_reloaded, view_error;
 
 /* ---- api.c --------------------------------------------------------------------------------- */
 
 /* Into values, which is zeroed where nothing was given. */
-int api_query(const struct admin_request *request, const struct shape *shape, void *values,
+int api_query(const struct admin_request *request, const struct record *record, void *values,
 	      struct outbox_error *err) OUTBOX_MUSTCHECK;
-int api_body(const struct admin_request *request, const struct shape *shape, void *values,
+int api_body(const struct admin_request *request, const struct record *record, void *values,
 	     struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /* Take json as the answer; NULL: ENOMEM. */

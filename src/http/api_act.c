@@ -29,14 +29,14 @@ struct act_body {
 #define B(name_, kind_, flags_, help_) FIELD(struct act_body, name_, kind_, flags_, help_)
 #define WORD(name_, values_, help_)                                                             \
 	{                                                                                       \
-		.name = #name_, .kind = FIELD_TEXT, .offset = offsetof(struct act_body, name_), \
-		.values = (values_), .help = (help_)                                            \
+		.name = #name_, .type = FIELD_TEXT, .offset = offsetof(struct act_body, name_), \
+		.words = (values_), .help = (help_)                                             \
 	}
 
 #define SELECTION                                                                                               \
 	B(source, FIELD_TEXT, 0, "wanted where there are several"),                                             \
 		{ .name = "ids",                                                                                \
-		  .kind = FIELD_LIST,                                                                           \
+		  .type = FIELD_LIST,                                                                           \
 		  .offset = offsetof(struct act_body, ids),                                                     \
 		  .min = 1,                                                                                     \
 		  .max = LIMIT_MAX,                                                                             \
@@ -70,9 +70,9 @@ static const struct field defer_fields[] = {
 	B(reason, FIELD_TEXT, 0, "why, for the audit"),
 };
 
-const struct shape api_requeue_body = SHAPE("Requeue", requeue_fields);
-const struct shape api_discard_body = SHAPE("Discard", discard_fields);
-const struct shape api_defer_body = SHAPE("Defer", defer_fields);
+const struct record api_requeue_body = RECORD("Requeue", requeue_fields);
+const struct record api_discard_body = RECORD("Discard", discard_fields);
+const struct record api_defer_body = RECORD("Defer", defer_fields);
 
 struct work {
 	const struct admin_request *request;
@@ -169,7 +169,7 @@ static int work_off(struct work *work, struct admin_response *response, struct o
 	return api_answer(response, json_acted(&view), err);
 }
 
-static int act(const struct admin_request *request, int action, const struct shape *shape,
+static int act(const struct admin_request *request, int action, const struct record *record,
 	       struct admin_response *response, struct outbox_error *err)
 {
 	static const char *const names[] = {
@@ -179,7 +179,7 @@ static int act(const struct admin_request *request, int action, const struct sha
 	struct work work = { .request = request, .name = names[action], .act = { .action = action } };
 	int r;
 
-	r = api_body(request, shape, &work.body, err);
+	r = api_body(request, record, &work.body, err);
 	if (r == OUTBOX_OK)
 		r = check_selection(&work, err);
 	if (r == OUTBOX_OK)

@@ -26,7 +26,7 @@ static const struct field amend_fields[] = {
 	FIELD(struct amend_body, headers, FIELD_MAP, 0, "in place of all that it has"),
 };
 
-const struct shape api_amend_body = SHAPE("Amend", amend_fields);
+const struct record api_amend_body = RECORD("Amend", amend_fields);
 
 DEFINE_CLEANUP(struct outbox_arena *, outbox_arena_free)
 

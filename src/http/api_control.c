@@ -31,7 +31,7 @@ static const struct field purge_fields[] = {
 	FIELD(struct purge_body, dry_run, FIELD_BOOL, 0, "count up to limit, change nothing"),
 };
 
-const struct shape api_purge_body = SHAPE("Purge", purge_fields);
+const struct record api_purge_body = RECORD("Purge", purge_fields);
 
 API_HANDLER(api_purge)
 {
@@ -74,7 +74,7 @@ static const struct field redact_fields[] = {
 	FIELD(struct redact_body, reason, FIELD_TEXT, FIELD_REQUIRED, "why, for the audit"),
 };
 
-const struct shape api_redact_body = SHAPE("Redact", redact_fields);
+const struct record api_redact_body = RECORD("Redact", redact_fields);
 
 API_HANDLER(api_redact)
 {
@@ -118,10 +118,10 @@ static const struct field pause_fields[] = { PAUSE_FIELDS(FIELD_REQUIRED,
 							  "why, for whoever looks next") };
 static const struct field resume_fields[] = { PAUSE_FIELDS(0, "why, for the audit") };
 
-const struct shape api_pause_body = SHAPE("Pause", pause_fields);
-const struct shape api_resume_body = SHAPE("Resume", resume_fields);
+const struct record api_pause_body = RECORD("Pause", pause_fields);
+const struct record api_resume_body = RECORD("Resume", resume_fields);
 
-static int set_paused(const struct admin_request *request, bool pause, const struct shape *shape,
+static int set_paused(const struct admin_request *request, bool pause, const struct record *record,
 		      struct admin_response *response, struct outbox_error *err)
 {
 	_cleanup_(daemon_close_storep) struct daemon_store *store = NULL;
@@ -132,7 +132,7 @@ static int set_paused(const struct admin_request *request, bool pause, const str
 	bool was = false;
 	int r;
 
-	r = api_body(request, shape, &body, err);
+	r = api_body(request, record, &body, err);
 	if (r == OUTBOX_OK)
 		r = api_open(request, body.source, name, &store, err);
 	if (r)
@@ -167,8 +167,8 @@ static const struct field process_fields[] = {
 	FIELD(struct process_body, dry_run, FIELD_BOOL, 0, "say what would be done, change nothing"),
 };
 
-const struct shape api_drain_body = SHAPE("Drain", process_fields);
-const struct shape api_reload_body = SHAPE("Reload", process_fields);
+const struct record api_drain_body = RECORD("Drain", process_fields);
+const struct record api_reload_body = RECORD("Reload", process_fields);
 
 struct drained {
 	bool dry_run, draining;
@@ -180,7 +180,7 @@ static const struct field drained_fields[] = {
 	      "it finishes what is in flight, lets its lanes go and ends"),
 };
 
-const struct shape view_drained = SHAPE("Drained", drained_fields);
+const struct record view_drained = RECORD("Drained", drained_fields);
 
 API_HANDLER(api_drain)
 {
@@ -195,8 +195,8 @@ API_HANDLER(api_drain)
 		daemon_drain(daemon);
 	}
 	return api_answer(response,
-			  shape_json(&view_drained,
-				     &(struct drained){ body.dry_run, daemon_draining(daemon) }),
+			  fields_json(&view_drained,
+				      &(struct drained){ body.dry_run, daemon_draining(daemon) }),
 			  err);
 }
 
@@ -207,17 +207,17 @@ struct reloaded {
 
 static const struct field reloaded_fields[] = {
 	FIELD(struct reloaded, dry_run, FIELD_BOOL, 0, "true: nothing was changed"),
-	FIELD_NAMED("kept", struct reloaded, what.kept, FIELD_SIZE, 0,
+	FIELD_NAMED("kept", struct reloaded, what.kept, FIELD_COUNT, 0,
 		    "sources that are as they were"),
-	FIELD_NAMED("changed", struct reloaded, what.changed, FIELD_SIZE, 0,
+	FIELD_NAMED("changed", struct reloaded, what.changed, FIELD_COUNT, 0,
 		    "sources that are started anew"),
-	FIELD_NAMED("added", struct reloaded, what.added, FIELD_SIZE, 0, NULL),
-	FIELD_NAMED("removed", struct reloaded, what.removed, FIELD_SIZE, 0, NULL),
+	FIELD_NAMED("added", struct reloaded, what.added, FIELD_COUNT, 0, NULL),
+	FIELD_NAMED("removed", struct reloaded, what.removed, FIELD_COUNT, 0, NULL),
 	FIELD_NAMED("restart", struct reloaded, what.restart, FIELD_CHARS, 0,
 		    "keys that changed and want a new start of the process; empty: none"),
 };
 
-const struct shape view_reloaded = SHAPE("Reloaded", reloaded_fields);
+const struct record view_reloaded = RECORD("Reloaded", reloaded_fields);
 
 /* The file is wrong: everything that is wrong with it, and nothing has changed. */
 static int tell_problems(const struct problems *problems, const struct outbox_error *why,
@@ -251,5 +251,5 @@ API_HANDLER(api_reload)
 	if (r)
 		return outbox_fail(err, r, "%s", why.message);
 	reloaded.dry_run = body.dry_run;
-	return api_answer(response, shape_json(&view_reloaded, &reloaded), err);
+	return api_answer(response, fields_json(&view_reloaded, &reloaded), err);
 }

@@ -54,7 +54,7 @@ static void say_changes(struct buf *out, const struct watch_sample *had,
 
 		if (has_finding(had, &has->findings[i]))
 			continue;
-		data = shape_json(&view_finding, &has->findings[i]);
+		data = fields_json(&view_finding, &has->findings[i]);
 		json_object_set_new(data, "state", json_string(state));
 		say(out, "alert", (had && had->at > has->at ? had : has)->at, data);
 	}
@@ -63,7 +63,7 @@ static void say_changes(struct buf *out, const struct watch_sample *had,
 /* Lanes by the hundred would make an event that no view wants. */
 static json_t *sample_json(const struct watch_sample *sample)
 {
-	json_t *object = shape_json(&view_outbox, sample);
+	json_t *object = fields_json(&view_outbox, sample);
 	json_t *source, *target;
 	size_t i, j;
 

@@ -31,20 +31,20 @@ static const struct field messages_fields[] = {
 	Q(type, FIELD_TEXT, "* and ? match: order.*"),
 	Q(key, FIELD_TEXT, "this key exactly"),
 	{ .name = "state",
-	  .kind = FIELD_TEXT,
+	  .type = FIELD_TEXT,
 	  .offset = offsetof(struct messages_query, state),
-	  .values = states },
+	  .words = states },
 	{ .name = "why",
-	  .kind = FIELD_TEXT,
+	  .type = FIELD_TEXT,
 	  .offset = offsetof(struct messages_query, why),
-	  .values = whys,
+	  .words = whys,
 	  .help = "of pending ones" },
 	Q(before, FIELD_AGO, "made before: an age like 7d, or a time"),
 	Q(cursor, FIELD_TEXT, "next of the page before"),
 	FIELD_LIMIT(struct messages_query, LIMIT_MAX, "deliveries on a page; 100 unless given"),
 };
 
-const struct shape api_messages_query = SHAPE("MessagesQuery", messages_fields);
+const struct record api_messages_query = RECORD("MessagesQuery", messages_fields);
 
 static int fill_filter(const struct messages_query *query, struct outbox_filter *filter,
 		       struct outbox_error *err)
@@ -89,8 +89,8 @@ API_HANDLER(api_messages)
 		return r;
 	return api_answer(response,
 			  json_pack("{s:o, s:o}", "deliveries",
-				    shape_list(&view_delivery, page.rows, page.count,
-					       sizeof(*page.rows)),
+				    fields_list(&view_delivery, page.rows, page.count,
+						sizeof(*page.rows)),
 				    "next", json_text(page.cursor)),
 			  err);
 }
@@ -108,13 +108,13 @@ static const struct field message_fields[] = {
 	      "show it, too; wants the role operate; up to 256 KiB"),
 };
 
-const struct shape api_message_query = SHAPE("MessageQuery", message_fields);
+const struct record api_message_query = RECORD("MessageQuery", message_fields);
 
 static const struct field source_fields[] = {
 	FIELD(struct message_query, source, FIELD_TEXT, 0, "wanted where there are several"),
 };
 
-const struct shape api_source_query = SHAPE("SourceQuery", source_fields);
+const struct record api_source_query = RECORD("SourceQuery", source_fields);
 
 DEFINE_CLEANUP(struct outbox_arena *, outbox_arena_free)
 
@@ -184,7 +184,7 @@ static const struct field audit_fields[] = {
 	FIELD_LIMIT(struct audit_query, LIMIT_MAX, "rows; 100 unless given"),
 };
 
-const struct shape api_audit_query = SHAPE("AuditQuery", audit_fields);
+const struct record api_audit_query = RECORD("AuditQuery", audit_fields);
 
 API_HANDLER(api_audit)
 {
@@ -218,7 +218,7 @@ static const struct field keys_fields[] = {
 	FIELD_LIMIT(struct keys_query, LIMIT_MAX, "keys on a page; 100 unless given"),
 };
 
-const struct shape api_keys_query = SHAPE("KeysQuery", keys_fields);
+const struct record api_keys_query = RECORD("KeysQuery", keys_fields);
 
 API_HANDLER(api_keys)
 {

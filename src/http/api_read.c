@@ -60,42 +60,43 @@ static json_t *make_targets(const void *row)
 }
 
 static const struct field source_fields[] = {
-	{ .name = "name", .kind = FIELD_TEXT, .make = make_name },
-	{ .name = "store", .kind = FIELD_TEXT, .make = make_store, .help = "without its secrets" },
-	{ .name = "state", .kind = FIELD_TEXT, .make = make_state, .values = states },
+	{ .name = "name", .type = FIELD_TEXT, .make = make_name },
+	{ .name = "store", .type = FIELD_TEXT, .make = make_store, .help = "without its secrets" },
+	{ .name = "state", .type = FIELD_TEXT, .make = make_state, .words = states },
 	{ .name = "trouble",
-	  .kind = FIELD_TEXT,
+	  .type = FIELD_TEXT,
 	  .flags = FIELD_NULL,
 	  .make = make_trouble,
 	  .help = "why its relay does not run, or not as the file says, or its store did not answer" },
-	{ .name = "trouble_since", .kind = FIELD_TIME, .flags = FIELD_NULL, .make = make_trouble_since },
+	{ .name = "trouble_since", .type = FIELD_TIME, .flags = FIELD_NULL, .make = make_trouble_since },
 	{ .name = "messages",
-	  .kind = FIELD_COUNT,
+	  .type = FIELD_NUMBER,
 	  .flags = FIELD_NULL,
 	  .make = make_messages,
 	  .help = "in the log; counting stops at 100,000" },
-	{ .name = "targets", .kind = FIELD_LIST, .make = make_targets, .of = &view_target },
+	{ .name = "targets", .type = FIELD_LIST, .make = make_targets, .of = &view_target },
 };
 
-const struct shape view_source = SHAPE("Source", source_fields);
+const struct record view_source = RECORD("Source", source_fields);
 
 static json_t *make_sources(const void *row)
 {
 	const struct watch_sample *sample = row;
 
-	return shape_list(&view_source, sample->sources, sample->n_sources, sizeof(*sample->sources));
+	return fields_list(&view_source, sample->sources, sample->n_sources,
+			   sizeof(*sample->sources));
 }
 
 static const struct field outbox_fields[] = {
 	VIEW_SAMPLE_FIELDS,
-	{ .name = "sources", .kind = FIELD_LIST, .make = make_sources, .of = &view_source },
+	{ .name = "sources", .type = FIELD_LIST, .make = make_sources, .of = &view_source },
 };
 
-const struct shape view_outbox = SHAPE("Outbox", outbox_fields);
+const struct record view_outbox = RECORD("Outbox", outbox_fields);
 
 /* ---- answers ------------------------------------------------------------------------------- */
 
-static int from_sample(const struct admin_request *request, const struct shape *shape,
+static int from_sample(const struct admin_request *request, const struct record *record,
 		       struct admin_response *response, struct outbox_error *err)
 {
 	const struct watch_sample *sample;
@@ -103,7 +104,7 @@ static int from_sample(const struct admin_request *request, const struct shape *
 
 	if (r)
 		return r;
-	r = api_answer(response, shape_json(shape, sample), err);
+	r = api_answer(response, fields_json(record, sample), err);
 	watch_release(admin_watch(request->admin), sample);
 	return r;
 }
@@ -155,7 +156,7 @@ static const struct field targets_query_fields[] = {
 	FIELD(struct targets_query, target, FIELD_TEXT, 0, "only this one"),
 };
 
-const struct shape api_targets_query = SHAPE("TargetsQuery", targets_query_fields);
+const struct record api_targets_query = RECORD("TargetsQuery", targets_query_fields);
 
 static int list_targets(const struct admin_request *request, bool lanes, json_t **ret_list,
 			struct outbox_error *err)
@@ -190,10 +191,10 @@ static int list_targets(const struct admin_request *request, bool lanes, json_t 
 }
 
 static const struct field targets_fields[] = {
-	{ .name = "targets", .kind = FIELD_LIST, .of = &view_placed_target },
+	{ .name = "targets", .type = FIELD_LIST, .of = &view_placed_target },
 };
 
-const struct shape view_targets = SHAPE("Targets", targets_fields);
+const struct record view_targets = RECORD("Targets", targets_fields);
 
 API_HANDLER(api_targets)
 {
@@ -204,10 +205,10 @@ API_HANDLER(api_targets)
 }
 
 static const struct field lanes_fields[] = {
-	{ .name = "lanes", .kind = FIELD_LIST, .of = &view_placed_lane },
+	{ .name = "lanes", .type = FIELD_LIST, .of = &view_placed_lane },
 };
 
-const struct shape view_lanes = SHAPE("Lanes", lanes_fields);
+const struct record view_lanes = RECORD("Lanes", lanes_fields);
 
 API_HANDLER(api_lanes)
 {
@@ -221,12 +222,12 @@ API_HANDLER(api_lanes)
 
 static const struct field config_fields[] = {
 	{ .name = "values",
-	  .kind = FIELD_LIST,
+	  .type = FIELD_LIST,
 	  .of = &view_setting,
 	  .help = "every value in effect, secrets masked" },
 };
 
-const struct shape view_config = SHAPE("Config", config_fields);
+const struct record view_config = RECORD("Config", config_fields);
 
 static void add_setting(void *context, const char *key, const char *value, const char *from)
 {

@@ -306,7 +306,8 @@ static bool check_parameters(struct request *request)
 	for (size_t i = 0; i < request->query.count; i++) {
 		struct outbox_error err = OUTBOX_ERROR_INIT;
 
-		if (shape_unknown(request->route->query, "parameter", request->query.names[i], &err))
+		if (fields_check_name(request->route->query, "parameter", request->query.names[i],
+				      &err))
 			return request_refuse(request, 400, "parameter", "%s", err.message);
 	}
 	return true;

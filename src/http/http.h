@@ -20,7 +20,7 @@
 struct admin;
 struct daemon;
 struct query;
-struct shape; /* shape.h: one table from which queries and bodies are read, answers written, all of them described */
+struct record; /* fields/fields.h: one table from which queries and bodies are read, answers written, all of them described */
 struct watch;
 
 enum admin_role {
@@ -60,7 +60,7 @@ struct admin_response {
 	struct admin_stream *stream; /* ... owned: these as they come */
 };
 
-/* The value of a query parameter, decoded; NULL: absent. Unknown parameters are refused by the route's shape. */
+/* The value of a query parameter, decoded; NULL: absent. Unknown parameters are refused by the route's record. */
 const char *admin_query(const struct admin_request *request, const char *name);
 
 /*
@@ -83,11 +83,11 @@ struct admin_route {
 	enum admin_role role;
 	unsigned flags; /* enum admin_route_flags */
 	admin_handler handler;
-	const char *summary;        /* for the description at /api/openapi.json */
-	const struct shape *query;  /* the parameters it knows are its fields' names; NULL: none */
-	const struct shape *body;   /* what a POST may have; NULL: nothing, or an empty object */
-	const struct shape *answer; /* of 200; NULL: not JSON, but ... */
-	const char *content_type;   /* ... this */
+	const char *summary;         /* for the description at /api/openapi.json */
+	const struct record *query;  /* the parameters it knows are its fields' names; NULL: none */
+	const struct record *body;   /* what a POST may have; NULL: nothing, or an empty object */
+	const struct record *answer; /* of 200; NULL: not JSON, but ... */
+	const char *content_type;    /* ... this */
 };
 
 /* The i-th route; NULL behind the last. Defined in routes.c: one table for the router and the description. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The description of the admin server, made from the table of routes and the shapes they name. */
+/* The description of the admin server, made from the table of routes and the records they name. */
 #include "fields/json_value.h"
 #include "http/api.h"
 #include "http/views.h"
@@ -12,49 +12,49 @@
 /* ---- the error ----------------------------------------------------------------------------- */
 
 static const struct field error_fields[] = {
-	{ .name = "status", .kind = FIELD_INT, .help = "of HTTP, again" },
+	{ .name = "status", .type = FIELD_INT, .help = "of HTTP, again" },
 	{ .name = "code",
-	  .kind = FIELD_TEXT,
+	  .type = FIELD_TEXT,
 	  .help = "a stable word for programs: inval, notfound, conflict ..." },
-	{ .name = "message", .kind = FIELD_TEXT, .help = "one line for people" },
+	{ .name = "message", .type = FIELD_TEXT, .help = "one line for people" },
 	{ .name = "id",
-	  .kind = FIELD_TEXT,
+	  .type = FIELD_TEXT,
 	  .flags = FIELD_ABSENT,
 	  .help = "the log has more about it under this number" },
 };
-static const struct shape view_error_detail = SHAPE("ErrorDetail", error_fields);
+static const struct record view_error_detail = RECORD("ErrorDetail", error_fields);
 
 static const struct field answer_fields[] = {
-	{ .name = "error", .kind = FIELD_OBJECT, .of = &view_error_detail },
+	{ .name = "error", .type = FIELD_OBJECT, .of = &view_error_detail },
 	{ .name = "problems",
-	  .kind = FIELD_LIST,
+	  .type = FIELD_LIST,
 	  .flags = FIELD_ABSENT,
 	  .of = &view_problem,
 	  .help = "everything that is wrong with a configuration" },
 };
-const struct shape view_error = SHAPE("Error", answer_fields);
+const struct record view_error = RECORD("Error", answer_fields);
 
 /* ---- schemas ------------------------------------------------------------------------------- */
 
-/* The shape and those that it is made of. */
-static void add_schema(json_t *schemas, const struct shape *shape, bool in)
+/* The record and those that it is made of. */
+static void add_schema(json_t *schemas, const struct record *record, bool in)
 {
-	if (!shape || json_object_get(schemas, shape->name))
+	if (!record || json_object_get(schemas, record->name))
 		return;
-	json_object_set_new(schemas, shape->name, shape_schema(shape, in));
-	for (const struct shape *part = shape; part; part = part->base)
+	json_object_set_new(schemas, record->name, fields_schema(record, in));
+	for (const struct record *part = record; part; part = part->base)
 		for (size_t i = 0; i < part->count; i++)
 			add_schema(schemas, part->fields[i].of, in);
 }
 
 /* What a body of this type is: bytes have no schema. */
-static json_t *content(const char *type, const struct shape *shape)
+static json_t *content(const char *type, const struct record *record)
 {
 	json_t *schema;
 
-	if (shape)
+	if (record)
 		schema = json_pack("{s:o}", "$ref",
-				   json_sprintf("#/components/schemas/%s", shape->name));
+				   json_sprintf("#/components/schemas/%s", record->name));
 	else if (strcmp(type, "application/json") == 0)
 		schema = json_pack("{s:s}", "type", "object");
 	else if (strncmp(type, "text/", 5) == 0)

@@ -22,16 +22,16 @@ static const char *const actions[] = { "requeue", "discard", "defer", NULL };
 
 static const struct field acted_fields[] = {
 	{ .name = "action",
-	  .kind = FIELD_TEXT,
+	  .type = FIELD_TEXT,
 	  .offset = offsetof(struct acted_view, action),
-	  .values = actions },
+	  .words = actions },
 	FIELD(struct acted_view, dry_run, FIELD_BOOL, 0, "true: nothing was changed"),
-	FIELD_NAMED("done", struct acted_view, acted.done, FIELD_SIZE, 0,
+	FIELD_NAMED("done", struct acted_view, acted.done, FIELD_COUNT, 0,
 		    "deliveries changed, or would be"),
-	FIELD_NAMED("refused", struct acted_view, acted.refused, FIELD_SIZE, 0,
+	FIELD_NAMED("refused", struct acted_view, acted.refused, FIELD_COUNT, 0,
 		    "named by id and not allowed"),
 	{ .name = "why",
-	  .kind = FIELD_TEXT,
+	  .type = FIELD_TEXT,
 	  .flags = FIELD_NULL,
 	  .make = make_why,
 	  .help = "why the first one was refused" },
@@ -39,16 +39,16 @@ static const struct field acted_fields[] = {
 		    "when the oldest one was made"),
 	FIELD_NAMED("more", struct acted_view, acted.more, FIELD_BOOL, 0,
 		    "call again, with before and cursor as they are here"),
-	{ .name = "cursor", .kind = FIELD_TEXT, .flags = FIELD_NULL, .make = make_cursor },
+	{ .name = "cursor", .type = FIELD_TEXT, .flags = FIELD_NULL, .make = make_cursor },
 	FIELD(struct acted_view, before, FIELD_TIME, FIELD_NULL,
 	      "what was made or changed later is not meant"),
 };
 
-const struct shape view_acted = SHAPE("Acted", acted_fields);
+const struct record view_acted = RECORD("Acted", acted_fields);
 
 json_t *json_acted(const struct acted_view *view)
 {
-	return shape_json(&view_acted, view);
+	return fields_json(&view_acted, view);
 }
 
 struct paused_row {
@@ -62,32 +62,32 @@ static const struct field paused_fields[] = {
 	FIELD(struct paused_row, changed, FIELD_BOOL, 0, "false: it was so before"),
 };
 
-const struct shape view_paused = SHAPE("Paused", paused_fields);
+const struct record view_paused = RECORD("Paused", paused_fields);
 
 json_t *json_paused(const char *target, bool paused, bool changed)
 {
-	return shape_json(&view_paused, &(struct paused_row){ target, paused, changed });
+	return fields_json(&view_paused, &(struct paused_row){ target, paused, changed });
 }
 
 static const struct field purged_fields[] = {
 	FIELD(struct purged_view, dry_run, FIELD_BOOL, 0, "true: nothing was changed"),
-	FIELD_NAMED("messages", struct purged_view, purged.messages, FIELD_COUNT, 0,
+	FIELD_NAMED("messages", struct purged_view, purged.messages, FIELD_NUMBER, 0,
 		    "removed, or would be"),
-	FIELD_NAMED("failed", struct purged_view, purged.failed, FIELD_COUNT, 0,
+	FIELD_NAMED("failed", struct purged_view, purged.failed, FIELD_NUMBER, 0,
 		    "of them with a failed delivery"),
-	FIELD_NAMED("receipts", struct purged_view, purged.receipts, FIELD_COUNT, 0, NULL),
-	FIELD_NAMED("deliveries", struct purged_view, purged.detours, FIELD_COUNT, 0,
+	FIELD_NAMED("receipts", struct purged_view, purged.receipts, FIELD_NUMBER, 0, NULL),
+	FIELD_NAMED("deliveries", struct purged_view, purged.detours, FIELD_NUMBER, 0,
 		    "rows of deliveries that had not gone straight through"),
 	FIELD(struct purged_view, archive, FIELD_TEXT, FIELD_NULL, "the file they were written to"),
-	FIELD(struct purged_view, archived, FIELD_COUNT, 0, NULL),
+	FIELD(struct purged_view, archived, FIELD_NUMBER, 0, NULL),
 	FIELD_NAMED("more", struct purged_view, purged.more, FIELD_BOOL, 0, "call again"),
 };
 
-const struct shape view_purged = SHAPE("Purged", purged_fields);
+const struct record view_purged = RECORD("Purged", purged_fields);
 
 json_t *json_purged(const struct purged_view *view)
 {
-	return shape_json(&view_purged, view);
+	return fields_json(&view_purged, view);
 }
 
 struct redacted_row {
@@ -100,9 +100,9 @@ static const struct field redacted_fields[] = {
 	FIELD(struct redacted_row, changed, FIELD_BOOL, 0, "false: it was so before"),
 };
 
-const struct shape view_redacted = SHAPE("Redacted", redacted_fields);
+const struct record view_redacted = RECORD("Redacted", redacted_fields);
 
 json_t *json_redacted(const char *id, bool changed)
 {
-	return shape_json(&view_redacted, &(struct redacted_row){ id, changed });
+	return fields_json(&view_redacted, &(struct redacted_row){ id, changed });
 }

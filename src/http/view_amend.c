@@ -16,17 +16,17 @@ struct amended_row {
 
 static const struct field amended_fields[] = {
 	FIELD(struct amended_row, id, FIELD_TEXT, 0, NULL),
-	FIELD_NAMED("requeued", struct amended_row, amended.requeued, FIELD_COUNT, 0,
+	FIELD_NAMED("requeued", struct amended_row, amended.requeued, FIELD_NUMBER, 0,
 		    "deliveries that had failed or waited, and are sent at once"),
-	FIELD_NAMED("parked", struct amended_row, amended.parked, FIELD_COUNT, 0,
+	FIELD_NAMED("parked", struct amended_row, amended.parked, FIELD_NUMBER, 0,
 		    "deliveries that follow it in its key; counting stops at 100,000"),
 };
 
-const struct shape view_amended = SHAPE("Amended", amended_fields);
+const struct record view_amended = RECORD("Amended", amended_fields);
 
 json_t *json_amended(const char *id, const struct outbox_amended *amended)
 {
-	return shape_json(&view_amended, &(struct amended_row){ id, *amended });
+	return fields_json(&view_amended, &(struct amended_row){ id, *amended });
 }
 
 struct amendment_row {
@@ -88,36 +88,36 @@ static const struct field amendment_fields[] = {
 	FIELD_NAMED("reason", struct amendment_row, was.reason, FIELD_TEXT, FIELD_NULL, NULL),
 	FIELD_NAMED("content_type", struct amendment_row, was.content_type, FIELD_TEXT, FIELD_NULL,
 		    "that it had; null: none was given"),
-	FIELD_NAMED("size", struct amendment_row, was.size, FIELD_SIZE, 0,
+	FIELD_NAMED("size", struct amendment_row, was.size, FIELD_COUNT, 0,
 		    "of the payload that it had, in bytes"),
 	{ .name = "headers",
-	  .kind = FIELD_TEXT,
+	  .type = FIELD_TEXT,
 	  .flags = FIELD_ABSENT,
 	  .make = make_headers,
 	  .help = "that it had, as JSON" },
-	{ .name = "payload", .kind = FIELD_TEXT, .flags = FIELD_ABSENT, .make = make_payload },
+	{ .name = "payload", .type = FIELD_TEXT, .flags = FIELD_ABSENT, .make = make_payload },
 	{ .name = "payload_base64",
-	  .kind = FIELD_TEXT,
+	  .type = FIELD_TEXT,
 	  .flags = FIELD_ABSENT,
 	  .make = make_payload_base64,
 	  .help = "of a payload that is not text" },
 	{ .name = "payload_left_out",
-	  .kind = FIELD_TEXT,
+	  .type = FIELD_TEXT,
 	  .flags = FIELD_ABSENT,
 	  .make = make_left_out,
-	  .values = left_out,
+	  .words = left_out,
 	  .help = "why the payload is not here" },
 };
 
-const struct shape view_amendment = SHAPE("Amendment", amendment_fields);
+const struct record view_amendment = RECORD("Amendment", amendment_fields);
 
 json_t *json_amendments(const struct message_detail *detail)
 {
 	json_t *list = json_array();
 
 	for (size_t i = 0; i < detail->n_amended; i++)
-		json_array_append_new(list, shape_json(&view_amendment,
-						       &(struct amendment_row){ detail->amended[i],
-										detail->payload }));
+		json_array_append_new(list, fields_json(&view_amendment,
+							&(struct amendment_row){ detail->amended[i],
+										 detail->payload }));
 	return list;
 }

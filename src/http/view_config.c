@@ -28,21 +28,21 @@ static json_t *make_column(const void *row)
 }
 
 static const struct field problem_fields[] = {
-	{ .name = "origin", .kind = FIELD_TEXT, .make = make_origin, .values = origins },
+	{ .name = "origin", .type = FIELD_TEXT, .make = make_origin, .words = origins },
 	FIELD(struct problem, name, FIELD_CHARS, 0, "of the file, the variable or the option"),
-	{ .name = "line", .kind = FIELD_INT, .flags = FIELD_NULL, .make = make_line },
-	{ .name = "column", .kind = FIELD_INT, .flags = FIELD_NULL, .make = make_column },
+	{ .name = "line", .type = FIELD_INT, .flags = FIELD_NULL, .make = make_line },
+	{ .name = "column", .type = FIELD_INT, .flags = FIELD_NULL, .make = make_column },
 	FIELD_NAMED("message", struct problem, text, FIELD_CHARS, 0, NULL),
 };
 
-const struct shape view_problem = SHAPE("Problem", problem_fields);
+const struct record view_problem = RECORD("Problem", problem_fields);
 
 json_t *json_problems(const struct problems *problems)
 {
 	json_t *list = json_array();
 
 	for (size_t i = 0; i < problems->count; i++)
-		json_array_append_new(list, shape_json(&view_problem, &problems->items[i]));
+		json_array_append_new(list, fields_json(&view_problem, &problems->items[i]));
 	return list;
 }
 
@@ -56,9 +56,9 @@ static const struct field setting_fields[] = {
 	FIELD(struct setting_row, from, FIELD_TEXT, 0, "where it was written"),
 };
 
-const struct shape view_setting = SHAPE("Setting", setting_fields);
+const struct record view_setting = RECORD("Setting", setting_fields);
 
 json_t *json_setting(const char *key, const char *value, const char *from)
 {
-	return shape_json(&view_setting, &(struct setting_row){ key, *value ? value : NULL, from });
+	return fields_json(&view_setting, &(struct setting_row){ key, *value ? value : NULL, from });
 }

@@ -13,7 +13,7 @@ static json_t *make_level(const void *row)
 
 static const struct field finding_fields[] = {
 	FIELD(struct health_finding, rule, FIELD_TEXT, 0, "also the alert's name"),
-	{ .name = "level", .kind = FIELD_TEXT, .make = make_level, .values = health_levels },
+	{ .name = "level", .type = FIELD_TEXT, .make = make_level, .words = health_levels },
 	FIELD(struct health_finding, source, FIELD_TEXT, FIELD_NULL, NULL),
 	FIELD(struct health_finding, target, FIELD_TEXT, FIELD_NULL, "null: it is about the source"),
 	FIELD(struct health_finding, since, FIELD_TIME, FIELD_NULL, NULL),
@@ -22,14 +22,14 @@ static const struct field finding_fields[] = {
 	FIELD(struct health_finding, runbook, FIELD_CHARS, 0, "what to do: a link to its section"),
 };
 
-const struct shape view_finding = SHAPE("Finding", finding_fields);
+const struct record view_finding = RECORD("Finding", finding_fields);
 
 json_t *view_make_findings(const void *row)
 {
 	const struct watch_sample *sample = row;
 
-	return shape_list(&view_finding, sample->findings, sample->n_findings,
-			  sizeof(*sample->findings));
+	return fields_list(&view_finding, sample->findings, sample->n_findings,
+			   sizeof(*sample->findings));
 }
 
 json_t *view_make_sample_level(const void *row)
@@ -39,4 +39,4 @@ json_t *view_make_sample_level(const void *row)
 
 static const struct field alerts_fields[] = { VIEW_SAMPLE_FIELDS };
 
-const struct shape view_alerts = SHAPE("Alerts", alerts_fields);
+const struct record view_alerts = RECORD("Alerts", alerts_fields);

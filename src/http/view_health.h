@@ -7,7 +7,7 @@
 #include "fields/fields.h"
 #include "telemetry/sampler.h"
 
-extern const struct shape view_finding, view_alerts;
+extern const struct record view_finding, view_alerts;
 
 extern const char *const health_levels[];
 json_t *view_make_findings(const void *row);
@@ -16,11 +16,11 @@ json_t *view_make_sample_level(const void *row);
 #define VIEW_SAMPLE_FIELDS                                                          \
 	FIELD(struct watch_sample, at, FIELD_TIME, 0, "when it was looked at"),     \
 		{ .name = "level",                                                  \
-		  .kind = FIELD_TEXT,                                               \
+		  .type = FIELD_TEXT,                                               \
 		  .make = view_make_sample_level,                                   \
-		  .values = health_levels },                                        \
+		  .words = health_levels },                                         \
 	{                                                                           \
-		.name = "findings", .kind = FIELD_LIST, .make = view_make_findings, \
+		.name = "findings", .type = FIELD_LIST, .make = view_make_findings, \
 		.of = &view_finding, .help = "what is not well, the worst first"    \
 	}
 

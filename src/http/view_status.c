@@ -27,13 +27,13 @@ static const struct field lane_fields[] = {
 	L(owner, FIELD_TEXT, FIELD_NULL, NULL),
 	L(lease_until, FIELD_TIME, FIELD_NULL, NULL),
 	FIELD(struct lane_row, live, FIELD_BOOL, 0, "its lease has not run out"),
-	L(receipts, FIELD_COUNT, 0, "number of the last receipt"),
-	L(takeovers, FIELD_COUNT, 0, "ever"),
-	L(refused, FIELD_TEXT, FIELD_NULL | FIELD_SAID,
+	L(receipts, FIELD_NUMBER, 0, "number of the last receipt"),
+	L(takeovers, FIELD_NUMBER, 0, "ever"),
+	L(refused, FIELD_TEXT, FIELD_NULL | FIELD_UNTRUSTED,
 	  "why relays refuse it until somebody repairs it"),
 };
 
-const struct shape view_lane = SHAPE("Lane", lane_fields);
+const struct record view_lane = RECORD("Lane", lane_fields);
 
 static void fill_lane(const struct outbox_stats *stats, const struct outbox_lane_stats *lane,
 		      struct lane_row *row)
@@ -53,10 +53,10 @@ static const struct field placed_lane_fields[] = {
 	FIELD(struct placed_lane, target, FIELD_TEXT, 0, NULL),
 };
 
-const struct shape view_placed_lane = { .name = "LaneOfTarget",
-					.fields = placed_lane_fields,
-					.count = ARRAY_SIZE(placed_lane_fields),
-					.base = &view_lane };
+const struct record view_placed_lane = { .name = "LaneOfTarget",
+					 .fields = placed_lane_fields,
+					 .count = ARRAY_SIZE(placed_lane_fields),
+					 .base = &view_lane };
 
 json_t *json_placed_lane(const struct place_of *place, const struct outbox_stats *stats,
 			 const struct outbox_lane_stats *lane)
@@ -64,7 +64,7 @@ json_t *json_placed_lane(const struct place_of *place, const struct outbox_stats
 	struct placed_lane row = { .source = place->source, .target = place->target };
 
 	fill_lane(stats, lane, &row.row);
-	return shape_json(&view_placed_lane, &row);
+	return fields_json(&view_placed_lane, &row);
 }
 
 static json_t *make_lanes(const void *row)
@@ -75,7 +75,7 @@ static json_t *make_lanes(const void *row)
 
 	for (size_t i = 0; i < target->s.n_lanes; i++) {
 		fill_lane(target->stats, &target->s.lanes[i], &lane);
-		json_array_append_new(list, shape_json(&view_lane, &lane));
+		json_array_append_new(list, fields_json(&view_lane, &lane));
 	}
 	return list;
 }
@@ -96,44 +96,46 @@ static const char *const states[] = { "running", "retrying", "no relay", "partly
 static const struct field target_fields[] = {
 	T(name, FIELD_TEXT, 0, NULL),
 	{ .name = "state",
-	  .kind = FIELD_TEXT,
+	  .type = FIELD_TEXT,
 	  .offset = offsetof(struct target_row, state),
-	  .values = states },
+	  .words = states },
 	T(paused, FIELD_BOOL, 0, NULL),
 	T(paused_by, FIELD_TEXT, FIELD_NULL, NULL),
 	T(paused_reason, FIELD_TEXT, FIELD_NULL, NULL),
-	T(outage, FIELD_TEXT, FIELD_NULL | FIELD_SAID, "why a relay cannot reach it"),
+	T(outage, FIELD_TEXT, FIELD_NULL | FIELD_UNTRUSTED, "why a relay cannot reach it"),
 	T(outage_since, FIELD_TIME, FIELD_NULL, NULL),
-	T(unserved, FIELD_TEXT, FIELD_NULL | FIELD_SAID,
+	T(unserved, FIELD_TEXT, FIELD_NULL | FIELD_UNTRUSTED,
 	  "why a relay that is configured for it does not serve it"),
 	T(unserved_since, FIELD_TIME, FIELD_NULL, NULL),
-	FIELD(struct target_row, rate, FIELD_NUMBER, 0,
+	FIELD(struct target_row, rate, FIELD_THOUSANDTHS, 0,
 	      "delivered in a second, over the last minute"),
 	T(oldest, FIELD_TIME, FIELD_NULL,
 	  "when the oldest delivery that is not finished was made, deferred and failed ones aside"),
 	{ .name = "oldest_age",
-	  .kind = FIELD_SECONDS,
+	  .type = FIELD_SECONDS,
 	  .flags = FIELD_NULL,
 	  .make = make_oldest_age,
 	  .help = "seconds" },
 	FIELD_NAMED("drain_time", struct target_row, drain, FIELD_SECONDS, FIELD_NULL,
 		    "seconds that the lag takes at this rate"),
-	{ .name = "lanes", .kind = FIELD_LIST, .make = make_lanes, .of = &view_lane },
-	T(pending, FIELD_COUNT, 0, "in the log, unread"),
-	T(sending, FIELD_COUNT, 0, NULL),
-	T(waiting, FIELD_COUNT, 0, "for their next attempt"),
-	T(parked, FIELD_COUNT, 0, "behind an unfinished message of their key"),
-	T(deferred, FIELD_COUNT, 0, "until they are due"),
-	T(failed, FIELD_COUNT, 0, NULL),
-	T(discarded, FIELD_COUNT, 0, NULL),
-	FIELD_NAMED("delivered", struct target_row, s.delivered_ever, FIELD_COUNT, 0, "ever"),
-	FIELD_NAMED("delivered_last_minute", struct target_row, s.delivered_minute, FIELD_COUNT, 0,
+	{ .name = "lanes", .type = FIELD_LIST, .make = make_lanes, .of = &view_lane },
+	T(pending, FIELD_NUMBER, 0, "in the log, unread"),
+	T(sending, FIELD_NUMBER, 0, NULL),
+	T(waiting, FIELD_NUMBER, 0, "for their next attempt"),
+	T(parked, FIELD_NUMBER, 0, "behind an unfinished message of their key"),
+	T(deferred, FIELD_NUMBER, 0, "until they are due"),
+	T(failed, FIELD_NUMBER, 0, NULL),
+	T(discarded, FIELD_NUMBER, 0, NULL),
+	FIELD_NAMED("delivered", struct target_row, s.delivered_ever, FIELD_NUMBER, 0, "ever"),
+	FIELD_NAMED("delivered_last_minute", struct target_row, s.delivered_minute, FIELD_NUMBER, 0,
 		    NULL),
-	FIELD_NAMED("retries_last_minute", struct target_row, s.retries_minute, FIELD_COUNT, 0, NULL),
-	FIELD(struct target_row, lag, FIELD_COUNT, 0, "deliveries that should have been made by now"),
+	FIELD_NAMED("retries_last_minute", struct target_row, s.retries_minute, FIELD_NUMBER, 0,
+		    NULL),
+	FIELD(struct target_row, lag, FIELD_NUMBER, 0,
+	      "deliveries that should have been made by now"),
 };
 
-const struct shape view_target = SHAPE("Target", target_fields);
+const struct record view_target = RECORD("Target", target_fields);
 
 static void fill_target(const struct outbox_stats *stats, const struct outbox_target_stats *target,
 			struct target_row *row)
@@ -154,7 +156,7 @@ json_t *json_target(const struct outbox_stats *stats, const struct outbox_target
 	struct target_row row;
 
 	fill_target(stats, target, &row);
-	return shape_json(&view_target, &row);
+	return fields_json(&view_target, &row);
 }
 
 /* A target without the source it is of, and what the relay of this process has to do with it. */
@@ -170,17 +172,17 @@ static const struct field placed_target_fields[] = {
 	FIELD_NAMED("transport", struct placed_target, place.transport, FIELD_TEXT, FIELD_NULL,
 		    "null: not a target of the relay of this process"),
 	{ .name = "breaker",
-	  .kind = FIELD_TEXT,
+	  .type = FIELD_TEXT,
 	  .offset = offsetof(struct placed_target, place.breaker),
 	  .flags = FIELD_NULL,
-	  .values = breakers,
+	  .words = breakers,
 	  .help = "of this process; open: it is out of reach from here" },
 };
 
-const struct shape view_placed_target = { .name = "TargetOfSource",
-					  .fields = placed_target_fields,
-					  .count = ARRAY_SIZE(placed_target_fields),
-					  .base = &view_target };
+const struct record view_placed_target = { .name = "TargetOfSource",
+					   .fields = placed_target_fields,
+					   .count = ARRAY_SIZE(placed_target_fields),
+					   .base = &view_target };
 
 json_t *json_placed_target(const struct place_of *place, const struct outbox_stats *stats,
 			   const struct outbox_target_stats *target)
@@ -188,7 +190,7 @@ json_t *json_placed_target(const struct place_of *place, const struct outbox_sta
 	struct placed_target row = { .place = *place };
 
 	fill_target(stats, target, &row.row);
-	return shape_json(&view_placed_target, &row);
+	return fields_json(&view_placed_target, &row);
 }
 
 json_t *json_targets(const struct outbox_stats *stats)
@@ -221,13 +223,13 @@ static const struct field status_fields[] = {
 	FIELD_NAMED("schema", struct status_row, info.schema_version, FIELD_INT, 0, "its version"),
 	FIELD(struct status_row, health, FIELD_TEXT, 0, "healthy, degraded or unhealthy"),
 	FIELD(struct status_row, now, FIELD_TIME, 0, "the store's clock"),
-	FIELD(struct status_row, messages, FIELD_COUNT, 0, "in the log"),
-	FIELD_NAMED("count_cap", struct status_row, cap, FIELD_COUNT, 0,
+	FIELD(struct status_row, messages, FIELD_NUMBER, 0, "in the log"),
+	FIELD_NAMED("count_cap", struct status_row, cap, FIELD_NUMBER, 0,
 		    "counting stops here: a larger number means more than this"),
-	{ .name = "targets", .kind = FIELD_LIST, .make = make_targets, .of = &view_target },
+	{ .name = "targets", .type = FIELD_LIST, .make = make_targets, .of = &view_target },
 };
 
-const struct shape view_status = SHAPE("Status", status_fields);
+const struct record view_status = RECORD("Status", status_fields);
 
 json_t *json_status(const struct outbox_store_info *info, const struct outbox_stats *stats,
 		    enum health_level health)
@@ -241,5 +243,5 @@ json_t *json_status(const struct outbox_store_info *info, const struct outbox_st
 		.cap = OUTBOX_COUNT_CAP,
 	};
 
-	return shape_json(&view_status, &row);
+	return fields_json(&view_status, &row);
 }

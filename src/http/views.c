@@ -34,16 +34,17 @@ static const struct field delivery_fields[] = {
 	FIELD(struct outbox_delivery, type, FIELD_TEXT, 0, NULL),
 	FIELD(struct outbox_delivery, key, FIELD_TEXT, FIELD_NULL, NULL),
 	FIELD(struct outbox_delivery, lane, FIELD_INT, 0, NULL),
-	{ .name = "state", .kind = FIELD_TEXT, .make = make_state, .values = states },
+	{ .name = "state", .type = FIELD_TEXT, .make = make_state, .words = states },
 	{ .name = "why",
-	  .kind = FIELD_TEXT,
+	  .type = FIELD_TEXT,
 	  .flags = FIELD_NULL,
 	  .make = make_why,
-	  .values = whys,
+	  .words = whys,
 	  .help = "why it is pending" },
 	FIELD(struct outbox_delivery, attempts, FIELD_INT, 0, "failed tries"),
 	FIELD(struct outbox_delivery, owner, FIELD_TEXT, FIELD_NULL, "who sends or sent it"),
-	FIELD(struct outbox_delivery, error, FIELD_TEXT, FIELD_NULL | FIELD_SAID, "of the last try"),
+	FIELD(struct outbox_delivery, error, FIELD_TEXT, FIELD_NULL | FIELD_UNTRUSTED,
+	      "of the last try"),
 	FIELD(struct outbox_delivery, reason, FIELD_TEXT, FIELD_NULL, "an operator's"),
 	FIELD(struct outbox_delivery, event_time, FIELD_TIME, FIELD_NULL, NULL),
 	FIELD(struct outbox_delivery, created_at, FIELD_TIME, FIELD_NULL, NULL),
@@ -51,23 +52,23 @@ static const struct field delivery_fields[] = {
 	FIELD(struct outbox_delivery, next_attempt_at, FIELD_TIME, FIELD_NULL, NULL),
 };
 
-const struct shape view_delivery = SHAPE("Delivery", delivery_fields);
+const struct record view_delivery = RECORD("Delivery", delivery_fields);
 
 json_t *json_delivery(const struct outbox_delivery *row)
 {
-	return shape_json(&view_delivery, row);
+	return fields_json(&view_delivery, row);
 }
 
 static const struct field deliveries_fields[] = {
-	{ .name = "deliveries", .kind = FIELD_LIST, .of = &view_delivery },
+	{ .name = "deliveries", .type = FIELD_LIST, .of = &view_delivery },
 	{ .name = "next",
-	  .kind = FIELD_TEXT,
+	  .type = FIELD_TEXT,
 	  .flags = FIELD_NULL,
 	  .help = "the cursor of the next page; null: this is the last one" },
 };
 
 /* The command line prints it page by page, so that it is never made as a whole there. */
-const struct shape view_deliveries = SHAPE("Deliveries", deliveries_fields);
+const struct record view_deliveries = RECORD("Deliveries", deliveries_fields);
 
 /* ---- keys that wait ------------------------------------------------------------------------ */
 
@@ -82,31 +83,31 @@ static json_t *make_front(const void *row)
 }
 
 static const struct field blocked_key_fields[] = {
-	{ .name = "key", .kind = FIELD_TEXT, .flags = FIELD_NULL, .make = make_key },
+	{ .name = "key", .type = FIELD_TEXT, .flags = FIELD_NULL, .make = make_key },
 	FIELD_NAMED("target", struct outbox_blocked_key, front.target, FIELD_TEXT, 0, NULL),
 	FIELD(struct outbox_blocked_key, since, FIELD_TIME, FIELD_NULL,
 	      "the first failed try of what is in the way, else its last change"),
-	FIELD(struct outbox_blocked_key, parked, FIELD_COUNT, 0,
+	FIELD(struct outbox_blocked_key, parked, FIELD_NUMBER, 0,
 	      "deliveries behind it; counting stops at 100,000"),
-	{ .name = "front", .kind = FIELD_OBJECT, .make = make_front, .of = &view_delivery },
+	{ .name = "front", .type = FIELD_OBJECT, .make = make_front, .of = &view_delivery },
 };
 
-const struct shape view_blocked_key = SHAPE("BlockedKey", blocked_key_fields);
+const struct record view_blocked_key = RECORD("BlockedKey", blocked_key_fields);
 
 static const struct field blocked_keys_fields[] = {
-	{ .name = "keys", .kind = FIELD_LIST, .of = &view_blocked_key },
+	{ .name = "keys", .type = FIELD_LIST, .of = &view_blocked_key },
 	{ .name = "next",
-	  .kind = FIELD_TEXT,
+	  .type = FIELD_TEXT,
 	  .flags = FIELD_NULL,
 	  .help = "the cursor of the next page; null: this is the last one" },
 };
 
-const struct shape view_blocked_keys = SHAPE("BlockedKeys", blocked_keys_fields);
+const struct record view_blocked_keys = RECORD("BlockedKeys", blocked_keys_fields);
 
 json_t *json_blocked_keys(const struct outbox_keys_page *page)
 {
 	return json_pack("{s:o, s:o}", "keys",
-			 shape_list(&view_blocked_key, page->rows, page->count, sizeof(*page->rows)),
+			 fields_list(&view_blocked_key, page->rows, page->count, sizeof(*page->rows)),
 			 "next", json_text(page->cursor));
 }
 
@@ -123,22 +124,22 @@ static const struct field audit_fields[] = {
 	FIELD(struct outbox_audit, detail, FIELD_TEXT, FIELD_NULL, "what was before, as JSON"),
 };
 
-const struct shape view_audit = SHAPE("Audit", audit_fields);
+const struct record view_audit = RECORD("Audit", audit_fields);
 
 json_t *json_audit(const struct outbox_audit *row)
 {
-	return shape_json(&view_audit, row);
+	return fields_json(&view_audit, row);
 }
 
 static const struct field audits_fields[] = {
-	{ .name = "audit", .kind = FIELD_LIST, .of = &view_audit, .help = "newest first" },
+	{ .name = "audit", .type = FIELD_LIST, .of = &view_audit, .help = "newest first" },
 };
 
-const struct shape view_audits = SHAPE("Audits", audits_fields);
+const struct record view_audits = RECORD("Audits", audits_fields);
 
 json_t *json_audits(const struct outbox_audit *rows, size_t count)
 {
-	return json_pack("{s:o}", "audit", shape_list(&view_audit, rows, count, sizeof(*rows)));
+	return json_pack("{s:o}", "audit", fields_list(&view_audit, rows, count, sizeof(*rows)));
 }
 
 /* ---- messages ------------------------------------------------------------------------------ */
@@ -218,21 +219,21 @@ static const struct field message_fields[] = {
 	M(id, FIELD_TEXT, 0, NULL),
 	FIELD_NAMED("seq", struct message_detail, message.seq, FIELD_SEQ, 0, "its place in the log"),
 	M(type, FIELD_TEXT, 0, NULL),
-	{ .name = "kind", .kind = FIELD_TEXT, .make = make_kind, .values = kinds },
+	{ .name = "kind", .type = FIELD_TEXT, .make = make_kind, .words = kinds },
 	M(key, FIELD_TEXT, FIELD_NULL, NULL),
 	M(source, FIELD_TEXT, FIELD_NULL, NULL),
 	M(subject, FIELD_TEXT, FIELD_NULL, NULL),
 	M(topic, FIELD_TEXT, FIELD_NULL, NULL),
 	M(content_type, FIELD_TEXT, FIELD_NULL, NULL),
 	{ .name = "headers",
-	  .kind = FIELD_MAP,
+	  .type = FIELD_MAP,
 	  .make = make_headers,
 	  .help = "values are *** while the payload is masked" },
 	M(correlation_id, FIELD_TEXT, FIELD_NULL, NULL),
 	M(causation_id, FIELD_TEXT, FIELD_NULL, NULL),
 	M(traceparent, FIELD_TEXT, FIELD_NULL, NULL),
 	{ .name = "published",
-	  .kind = FIELD_BOOL,
+	  .type = FIELD_BOOL,
 	  .make = make_published,
 	  .help = "goes to external targets, too" },
 	M(priority, FIELD_INT, 0, NULL),
@@ -243,33 +244,33 @@ static const struct field message_fields[] = {
 	M(expires_at, FIELD_TIME, FIELD_NULL, NULL),
 	FIELD_NAMED("malformed", struct message_detail, message.malformed, FIELD_TEXT, FIELD_NULL,
 		    "why its row makes no sense"),
-	M(size, FIELD_SIZE, 0, "of the payload, in bytes"),
-	{ .name = "payload", .kind = FIELD_TEXT, .flags = FIELD_ABSENT, .make = make_payload },
+	M(size, FIELD_COUNT, 0, "of the payload, in bytes"),
+	{ .name = "payload", .type = FIELD_TEXT, .flags = FIELD_ABSENT, .make = make_payload },
 	{ .name = "payload_base64",
-	  .kind = FIELD_TEXT,
+	  .type = FIELD_TEXT,
 	  .flags = FIELD_ABSENT,
 	  .make = make_payload_base64,
 	  .help = "of a payload that is not text" },
 	{ .name = "payload_left_out",
-	  .kind = FIELD_TEXT,
+	  .type = FIELD_TEXT,
 	  .flags = FIELD_ABSENT,
 	  .make = make_left_out,
-	  .values = left_out,
+	  .words = left_out,
 	  .help = "why the payload is not here" },
 };
 
-const struct shape view_message = SHAPE("Message", message_fields);
+const struct record view_message = RECORD("Message", message_fields);
 
 static json_t *make_message(const void *row)
 {
-	return shape_json(&view_message, row);
+	return fields_json(&view_message, row);
 }
 
 static json_t *make_deliveries(const void *row)
 {
 	const struct outbox_page *page = &((const struct message_detail *)row)->page;
 
-	return shape_list(&view_delivery, page->rows, page->count, sizeof(*page->rows));
+	return fields_list(&view_delivery, page->rows, page->count, sizeof(*page->rows));
 }
 
 /* Oldest first: a story. */
@@ -289,25 +290,25 @@ static json_t *make_amended(const void *row)
 }
 
 static const struct field detail_fields[] = {
-	{ .name = "message", .kind = FIELD_OBJECT, .make = make_message, .of = &view_message },
+	{ .name = "message", .type = FIELD_OBJECT, .make = make_message, .of = &view_message },
 	{ .name = "deliveries",
-	  .kind = FIELD_LIST,
+	  .type = FIELD_LIST,
 	  .make = make_deliveries,
 	  .of = &view_delivery,
 	  .help = "one for each target that takes it" },
 	{ .name = "history",
-	  .kind = FIELD_LIST,
+	  .type = FIELD_LIST,
 	  .make = make_history,
 	  .of = &view_audit,
 	  .help = "what people did to it, oldest first" },
 	{ .name = "amended",
-	  .kind = FIELD_LIST,
+	  .type = FIELD_LIST,
 	  .make = make_amended,
 	  .of = &view_amendment,
 	  .help = "what it was before people amended it, oldest first" },
 };
 
-const struct shape view_message_detail = SHAPE("MessageDetail", detail_fields);
+const struct record view_message_detail = RECORD("MessageDetail", detail_fields);
 
 int message_detail_read(struct outbox_store *store, const char *id, struct outbox_arena *arena,
 			struct message_detail *ret_detail, struct outbox_error *err)
@@ -331,5 +332,5 @@ int message_detail_read(struct outbox_store *store, const char *id, struct outbo
 
 json_t *json_message_detail(const struct message_detail *detail)
 {
-	return shape_json(&view_message_detail, detail);
+	return fields_json(&view_message_detail, detail);
 }

@@ -10,7 +10,7 @@
 #include <outbox/delivery.h>
 #include <outbox/store.h>
 
-extern const struct shape view_delivery, view_deliveries, view_audit, view_audits, view_lane,
+extern const struct record view_delivery, view_deliveries, view_audit, view_audits, view_lane,
 	view_target, view_message, view_message_detail, view_status, view_placed_lane,
 	view_placed_target, view_blocked_key, view_blocked_keys, view_redacted, view_amended,
 	view_amendment, view_acted, view_paused, view_purged, view_problem, view_setting;

@@ -22,8 +22,8 @@ struct values {
 	bool rules;
 };
 
-static const struct option options[] = {
-	OPTION("rules", OPTION_FLAG, struct values, rules, NULL,
+static const struct field options[] = {
+	OPTION("rules", FIELD_BOOL, struct values, rules, NULL,
 	       "list the rules and what they mean instead"),
 };
 
@@ -169,7 +169,7 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 		return r;
 	cli->exit = sample.level > LEVEL_HEALTHY ? EXIT_REPORTED : EXIT_OK;
 	if (cli->json)
-		return json_print(shape_json(&view_alerts, &sample), err);
+		return json_print(fields_json(&view_alerts, &sample), err);
 	print(cli, &sample);
 	return OUTBOX_OK;
 }

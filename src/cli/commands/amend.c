@@ -13,14 +13,14 @@ struct values {
 	struct list headers;
 };
 
-static const struct option options[] = {
-	OPTION("data", OPTION_TEXT, struct values, data, "JSON|@FILE|-",
+static const struct field options[] = {
+	OPTION("data", FIELD_TEXT, struct values, data, "JSON|@FILE|-",
 	       "the payload that it shall have; @FILE reads a file, - reads stdin"),
-	OPTION("content-type", OPTION_TEXT, struct values, content_type, "TYPE",
+	OPTION("content-type", FIELD_TEXT, struct values, content_type, "TYPE",
 	       "of the payload (default: as it is)"),
-	OPTION("header", OPTION_LIST, struct values, headers, "NAME=VALUE",
+	OPTION("header", FIELD_REPEATED, struct values, headers, "NAME=VALUE",
 	       "a header; those given take the place of all it has (default: as they are)"),
-	OPTION_REQUIRED("reason", OPTION_TEXT, struct values, reason, "TEXT", "why, for the audit"),
+	OPTION_REQUIRED("reason", FIELD_TEXT, struct values, reason, "TEXT", "why, for the audit"),
 };
 
 static void tell(const struct outbox_amended *amended)

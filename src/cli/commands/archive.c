@@ -15,13 +15,13 @@ struct values {
 	bool dry_run;
 };
 
-static const struct option options[] = {
-	OPTION("type", OPTION_TEXT, struct values, type, "GLOB", "type, * and ? match: order.*"),
-	OPTION("key", OPTION_TEXT, struct values, key, "KEY", "this key exactly"),
-	OPTION("after", OPTION_AGO, struct values, after, "TIME",
+static const struct field options[] = {
+	OPTION("type", FIELD_TEXT, struct values, type, "GLOB", "type, * and ? match: order.*"),
+	OPTION("key", FIELD_TEXT, struct values, key, "KEY", "this key exactly"),
+	OPTION("after", FIELD_AGO, struct values, after, "TIME",
 	       "event time at or after: 2026-11-15T18:00:00Z, or an age like 7d"),
-	OPTION("before", OPTION_AGO, struct values, before, "TIME", "event time before"),
-	OPTION("dry-run", OPTION_FLAG, struct values, dry_run, NULL, "count, write nothing"),
+	OPTION("before", FIELD_AGO, struct values, before, "TIME", "event time before"),
+	OPTION("dry-run", FIELD_BOOL, struct values, dry_run, NULL, "count, write nothing"),
 };
 
 DEFINE_CLEANUP(struct archive *, archive_free)

@@ -10,7 +10,7 @@ struct values {
 	int64_t limit;
 };
 
-static const struct option options[] = {
+static const struct field options[] = {
 	OPTION_RANGE("limit", struct values, limit, 1, 1000, "rows (default: 100)"),
 };
 

@@ -18,15 +18,15 @@ struct config_values {
 	bool connect;
 };
 
-#define OPTION_SET                                                          \
-	OPTION("set", OPTION_LIST, struct config_values, sets, "KEY=VALUE", \
+#define OPTION_SET                                                             \
+	OPTION("set", FIELD_REPEATED, struct config_values, sets, "KEY=VALUE", \
 	       "over the file and the environment: --set targets.events.batch=100")
 
-static const struct option options[] = { OPTION_SET };
+static const struct field options[] = { OPTION_SET };
 
-static const struct option check_options[] = {
+static const struct field check_options[] = {
 	OPTION_SET,
-	OPTION("connect", OPTION_FLAG, struct config_values, connect, NULL,
+	OPTION("connect", FIELD_BOOL, struct config_values, connect, NULL,
 	       "ask the databases, too: is there an outbox, does every new target say where it starts"),
 };
 

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/act.h"
 
-static const struct option options[] = {
-	OPTION_REQUIRED("until", OPTION_TIME, struct act_values, until, "TIME",
+static const struct field options[] = {
+	OPTION_REQUIRED("until", FIELD_TIME, struct act_values, until, "TIME",
 			"not before: +5m or 2026-11-15T18:00:00Z"),
 	SELECTION_OPTIONS(struct act_values, "pending (default), or why it is pending"),
-	OPTION("reason", OPTION_TEXT, struct act_values, reason, "TEXT", "why, for the audit"),
-	OPTION("dry-run", OPTION_FLAG, struct act_values, dry_run, NULL,
+	OPTION("reason", FIELD_TEXT, struct act_values, reason, "TEXT", "why, for the audit"),
+	OPTION("dry-run", FIELD_BOOL, struct act_values, dry_run, NULL,
 	       "say what would be done, change nothing"),
-	OPTION("rate", OPTION_RATE, struct act_values, rate, "RATE",
+	OPTION("rate", FIELD_PER_SECOND, struct act_values, rate, "RATE",
 	       "by filter: not faster than this, 100/s or 3000/min"),
-	OPTION("yes", OPTION_FLAG, struct act_values, yes, NULL,
+	OPTION("yes", FIELD_BOOL, struct act_values, yes, NULL,
 	       "by filter: do not ask; needed where there is no terminal"),
 };
 

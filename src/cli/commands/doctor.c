@@ -24,10 +24,10 @@ struct values {
 	bool brokers;
 };
 
-static const struct option options[] = {
-	OPTION("to", OPTION_LIST, struct values, to, "NAME=URL",
+static const struct field options[] = {
+	OPTION("to", FIELD_REPEATED, struct values, to, "NAME=URL",
 	       "also connect to this target and say what its acknowledgement means"),
-	OPTION("brokers", OPTION_FLAG, struct values, brokers, NULL,
+	OPTION("brokers", FIELD_BOOL, struct values, brokers, NULL,
 	       "the same for every target that --config has for the source"),
 };
 

@@ -12,8 +12,8 @@ struct values {
 	bool yes;
 };
 
-static const struct option options[] = {
-	OPTION("yes", OPTION_FLAG, struct values, yes, NULL,
+static const struct field options[] = {
+	OPTION("yes", FIELD_BOOL, struct values, yes, NULL,
 	       "do not ask; needed where there is no terminal"),
 };
 

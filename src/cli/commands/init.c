@@ -15,17 +15,17 @@ struct values {
 	bool doorbell, no_doorbell;
 };
 
-static const struct option options[] = {
+static const struct field options[] = {
 	OPTION_RANGE(
 		"lanes", struct values, lanes, 1, OUTBOX_LANES_MAX,
 		"readers of the log for each target, which share its keys among them; the order of a key holds with any number (default: 4 on PostgreSQL, 1 on SQLite)"),
-	OPTION("schema", OPTION_TEXT, struct values, schema, "NAME",
+	OPTION("schema", FIELD_TEXT, struct values, schema, "NAME",
 	       "PostgreSQL: the schema for the tables, made when it is missing; the same as ?schema=NAME in the URL (default: the first of search_path)"),
-	OPTION("partition", OPTION_TEXT, struct values, partition, "auto|none",
+	OPTION("partition", FIELD_TEXT, struct values, partition, "auto|none",
 	       "PostgreSQL: auto: the log in partitions, which retention drops whole (default: none)"),
-	OPTION("doorbell", OPTION_FLAG, struct values, doorbell, NULL,
+	OPTION("doorbell", FIELD_BOOL, struct values, doorbell, NULL,
 	       "PostgreSQL: publishers wake a sleeping relay; not for those that use PREPARE TRANSACTION"),
-	OPTION("no-doorbell", OPTION_FLAG, struct values, no_doorbell, NULL,
+	OPTION("no-doorbell", FIELD_BOOL, struct values, no_doorbell, NULL,
 	       "take the doorbell down again"),
 };
 

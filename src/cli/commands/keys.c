@@ -13,12 +13,12 @@ struct values {
 	int64_t limit;
 };
 
-static const struct option options[] = {
-	OPTION("blocked", OPTION_FLAG, struct values, blocked, NULL,
+static const struct field options[] = {
+	OPTION("blocked", FIELD_BOOL, struct values, blocked, NULL,
 	       "those that wait for a delivery of theirs: the default, and all there is so far"),
-	OPTION("target", OPTION_TEXT, struct values, target, "NAME", "of this target"),
+	OPTION("target", FIELD_TEXT, struct values, target, "NAME", "of this target"),
 	OPTION_RANGE("limit", struct values, limit, 1, 1000, "keys on a page (default: 100)"),
-	OPTION("after", OPTION_TEXT, struct values, after, "CURSOR",
+	OPTION("after", FIELD_TEXT, struct values, after, "CURSOR",
 	       "the next page; the cursor is printed under the page before"),
 };
 

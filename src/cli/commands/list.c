@@ -17,13 +17,13 @@ struct values {
 	bool all;
 };
 
-static const struct option options[] = {
+static const struct field options[] = {
 	SELECTION_OPTIONS(struct values,
 			  "pending, sending, delivered, failed, discarded, or a word of --why"),
 	OPTION_RANGE("limit", struct values, limit, 1, 1000, "deliveries on a page (default: 100)"),
-	OPTION("after", OPTION_TEXT, struct values, after, "CURSOR",
+	OPTION("after", FIELD_TEXT, struct values, after, "CURSOR",
 	       "the next page; the cursor is printed under the page before"),
-	OPTION("all", OPTION_FLAG, struct values, all, NULL, "every page, one after the other"),
+	OPTION("all", FIELD_BOOL, struct values, all, NULL, "every page, one after the other"),
 };
 
 struct listing {

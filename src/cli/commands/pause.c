@@ -11,18 +11,18 @@ struct values {
 	const char *reason, *target;
 };
 
-#define TARGET_OPTION                                                \
-	OPTION("target", OPTION_TEXT, struct values, target, "NAME", \
+#define TARGET_OPTION                                               \
+	OPTION("target", FIELD_TEXT, struct values, target, "NAME", \
 	       "the same as TARGET, as other commands name it")
 
-static const struct option pause_options[] = {
-	OPTION_REQUIRED("reason", OPTION_TEXT, struct values, reason, "TEXT",
+static const struct field pause_options[] = {
+	OPTION_REQUIRED("reason", FIELD_TEXT, struct values, reason, "TEXT",
 			"why, for whoever looks next"),
 	TARGET_OPTION,
 };
 
-static const struct option resume_options[] = {
-	OPTION("reason", OPTION_TEXT, struct values, reason, "TEXT", "why, for the audit"),
+static const struct field resume_options[] = {
+	OPTION("reason", FIELD_TEXT, struct values, reason, "TEXT", "why, for the audit"),
 	TARGET_OPTION,
 };
 

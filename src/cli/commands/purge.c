@@ -20,14 +20,14 @@ struct values {
 	bool dry_run;
 };
 
-static const struct option options[] = {
-	OPTION("delivered-before", OPTION_AGO, struct values, delivered_before, "AGE",
+static const struct field options[] = {
+	OPTION("delivered-before", FIELD_AGO, struct values, delivered_before, "AGE",
 	       "messages that every target got longer ago: 7d, or a time"),
-	OPTION("failed-before", OPTION_AGO, struct values, failed_before, "AGE",
+	OPTION("failed-before", FIELD_AGO, struct values, failed_before, "AGE",
 	       "also messages with a delivery that failed longer ago: 30d, or a time"),
-	OPTION("archive", OPTION_TEXT, struct values, archive, "FILE",
+	OPTION("archive", FIELD_TEXT, struct values, archive, "FILE",
 	       "first write them to this new file: CloudEvents lines, zstd (app.jsonl.zst)"),
-	OPTION("dry-run", OPTION_FLAG, struct values, dry_run, NULL,
+	OPTION("dry-run", FIELD_BOOL, struct values, dry_run, NULL,
 	       "count what would go, change nothing"),
 };
 

@@ -12,12 +12,12 @@ struct values {
 	bool same_history, dry_run, yes;
 };
 
-static const struct option options[] = {
-	OPTION("same-history", OPTION_FLAG, struct values, same_history, NULL,
+static const struct field options[] = {
+	OPTION("same-history", FIELD_BOOL, struct values, same_history, NULL,
 	       "the same data with its transaction numbers, on a server of another name: after pg_upgrade"),
-	OPTION("dry-run", OPTION_FLAG, struct values, dry_run, NULL,
+	OPTION("dry-run", FIELD_BOOL, struct values, dry_run, NULL,
 	       "say what would be done for each lane, change nothing"),
-	OPTION("yes", OPTION_FLAG, struct values, yes, NULL,
+	OPTION("yes", FIELD_BOOL, struct values, yes, NULL,
 	       "do not ask; needed where there is no terminal"),
 };
 

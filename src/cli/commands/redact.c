@@ -9,8 +9,8 @@ struct values {
 	const char *reason;
 };
 
-static const struct option options[] = {
-	OPTION_REQUIRED("reason", OPTION_TEXT, struct values, reason, "TEXT", "why, for the audit"),
+static const struct field options[] = {
+	OPTION_REQUIRED("reason", FIELD_TEXT, struct values, reason, "TEXT", "why, for the audit"),
 };
 
 static int run(struct cli *cli, void *values, struct outbox_error *err)

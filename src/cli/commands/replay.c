@@ -21,28 +21,28 @@ struct values {
 	bool from_log, dry_run, salvage, yes;
 };
 
-static const struct option options[] = {
-	OPTION_REQUIRED("target", OPTION_TEXT, struct values, target, "NAME",
+static const struct field options[] = {
+	OPTION_REQUIRED("target", FIELD_TEXT, struct values, target, "NAME",
 			"to this target of the file, and to no other"),
-	OPTION("to", OPTION_TEXT, struct values, to, "URL",
+	OPTION("to", FIELD_TEXT, struct values, to, "URL",
 	       "where that is, when there is no --config"),
-	OPTION("from-log", OPTION_FLAG, struct values, from_log, NULL,
+	OPTION("from-log", FIELD_BOOL, struct values, from_log, NULL,
 	       "not from a FILE, from the log: what every target is done with and retention has left"),
-	OPTION("type", OPTION_TEXT, struct values, type, "GLOB", "type, * and ? match: order.*"),
-	OPTION("key", OPTION_TEXT, struct values, key, "KEY", "this key exactly"),
-	OPTION("after", OPTION_AGO, struct values, after, "TIME",
+	OPTION("type", FIELD_TEXT, struct values, type, "GLOB", "type, * and ? match: order.*"),
+	OPTION("key", FIELD_TEXT, struct values, key, "KEY", "this key exactly"),
+	OPTION("after", FIELD_AGO, struct values, after, "TIME",
 	       "event time at or after: 2026-11-15T18:00:00Z, or an age like 7d"),
-	OPTION("before", OPTION_AGO, struct values, before, "TIME", "event time before"),
-	OPTION("rate", OPTION_RATE, struct values, rate, "RATE",
+	OPTION("before", FIELD_AGO, struct values, before, "TIME", "event time before"),
+	OPTION("rate", FIELD_PER_SECOND, struct values, rate, "RATE",
 	       "not faster than this, 100/s or 3000/min (default: the target's own rate)"),
-	OPTION("spool", OPTION_TEXT, struct values, spool, "FILE",
+	OPTION("spool", FIELD_TEXT, struct values, spool, "FILE",
 	       "where the replay keeps its state (default: beside the archive)"),
-	OPTION("salvage", OPTION_FLAG, struct values, salvage, NULL,
+	OPTION("salvage", FIELD_BOOL, struct values, salvage, NULL,
 	       "of a damaged archive: what is whole"),
-	OPTION("reason", OPTION_TEXT, struct values, reason, "TEXT", "why, for the audit"),
-	OPTION("dry-run", OPTION_FLAG, struct values, dry_run, NULL,
+	OPTION("reason", FIELD_TEXT, struct values, reason, "TEXT", "why, for the audit"),
+	OPTION("dry-run", FIELD_BOOL, struct values, dry_run, NULL,
 	       "read and check all of it, count, send nothing"),
-	OPTION("yes", OPTION_FLAG, struct values, yes, NULL,
+	OPTION("yes", FIELD_BOOL, struct values, yes, NULL,
 	       "do not ask; needed where there is no terminal"),
 };
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/act.h"
 
-static const struct option options[] = {
+static const struct field options[] = {
 	SELECTION_OPTIONS(struct act_values, "failed (default): nothing else can be requeued"),
-	OPTION("dry-run", OPTION_FLAG, struct act_values, dry_run, NULL,
+	OPTION("dry-run", FIELD_BOOL, struct act_values, dry_run, NULL,
 	       "say what would be done, change nothing"),
-	OPTION("rate", OPTION_RATE, struct act_values, rate, "RATE",
+	OPTION("rate", FIELD_PER_SECOND, struct act_values, rate, "RATE",
 	       "by filter: not faster than this, 100/s or 3000/min"),
-	OPTION("reason", OPTION_TEXT, struct act_values, reason, "TEXT", "why, for the audit"),
-	OPTION("yes", OPTION_FLAG, struct act_values, yes, NULL,
+	OPTION("reason", FIELD_TEXT, struct act_values, reason, "TEXT", "why, for the audit"),
+	OPTION("yes", FIELD_BOOL, struct act_values, yes, NULL,
 	       "by filter: do not ask; needed where there is no terminal"),
 };
 

@@ -144,14 +144,14 @@ struct values {
 	bool payload, raw, full, amended;
 };
 
-static const struct option options[] = {
-	OPTION("payload", OPTION_FLAG, struct values, payload, NULL,
+static const struct field options[] = {
+	OPTION("payload", FIELD_BOOL, struct values, payload, NULL,
 	       "show the payload and the headers' values, which may be personal or secret"),
-	OPTION("raw-payload", OPTION_FLAG, struct values, raw, NULL,
+	OPTION("raw-payload", FIELD_BOOL, struct values, raw, NULL,
 	       "write the payload's bytes to stdout and nothing else"),
-	OPTION("full", OPTION_FLAG, struct values, full, NULL,
+	OPTION("full", FIELD_BOOL, struct values, full, NULL,
 	       "show them, and do not cut the payload"),
-	OPTION("amended", OPTION_FLAG, struct values, amended, NULL,
+	OPTION("amended", FIELD_BOOL, struct values, amended, NULL,
 	       "show what the message was before it was amended, each time; masked as the rest is without --payload"),
 };
 

@@ -18,18 +18,18 @@ struct values {
 	int64_t from;
 };
 
-static const struct option options[] = {
+static const struct field options[] = {
 	OPTION_RANGE("lanes", struct values, lanes, 1, OUTBOX_LANES_MAX,
 		     "readers of the log for each target (default: 4 on PostgreSQL, 1 on SQLite)"),
-	OPTION("schema", OPTION_TEXT, struct values, schema, "NAME",
+	OPTION("schema", FIELD_TEXT, struct values, schema, "NAME",
 	       "PostgreSQL: the schema for the tables; made when it is missing (default: the first of the session's search_path)"),
-	OPTION("partition", OPTION_TEXT, struct values, partition, "auto|none",
+	OPTION("partition", FIELD_TEXT, struct values, partition, "auto|none",
 	       "PostgreSQL: auto: the log in partitions (default: none)"),
-	OPTION("doorbell", OPTION_FLAG, struct values, doorbell, NULL,
+	OPTION("doorbell", FIELD_BOOL, struct values, doorbell, NULL,
 	       "PostgreSQL: publishers wake a sleeping relay"),
 	OPTION_RANGE("from", struct values, from, 1, 1000000,
 		     "what leads from this schema version to the newest: what outbox upgrade runs"),
-	OPTION("drop", OPTION_FLAG, struct values, drop, NULL,
+	OPTION("drop", FIELD_BOOL, struct values, drop, NULL,
 	       "what removes the outbox with every message in it: what outbox drop runs"),
 };
 

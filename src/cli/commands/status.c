@@ -16,10 +16,10 @@ struct values {
 	outbox_time every;
 };
 
-static const struct option options[] = {
-	OPTION("watch", OPTION_FLAG, struct values, watch, NULL,
+static const struct field options[] = {
+	OPTION("watch", FIELD_BOOL, struct values, watch, NULL,
 	       "show it again and again, until Ctrl-C"),
-	OPTION("every", OPTION_DURATION, struct values, every, "DURATION",
+	OPTION("every", FIELD_DURATION, struct values, every, "DURATION",
 	       "with --watch: how often (default: 2s)"),
 };
 

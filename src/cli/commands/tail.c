@@ -18,8 +18,8 @@ struct values {
 	int64_t limit;
 };
 
-static const struct option options[] = {
-	OPTION("target", OPTION_TEXT, struct values, target, "NAME", "only this target"),
+static const struct field options[] = {
+	OPTION("target", FIELD_TEXT, struct values, target, "NAME", "only this target"),
 	OPTION_RANGE("limit", struct values, limit, 1, INT32_MAX, "end after N deliveries"),
 };
 

@@ -16,9 +16,9 @@ struct values {
 	bool yes;
 };
 
-static const struct option drop_options[] = {
-	OPTION_REQUIRED("reason", OPTION_TEXT, struct values, reason, "TEXT", "why, for the audit"),
-	OPTION("yes", OPTION_FLAG, struct values, yes, NULL,
+static const struct field drop_options[] = {
+	OPTION_REQUIRED("reason", FIELD_TEXT, struct values, reason, "TEXT", "why, for the audit"),
+	OPTION("yes", FIELD_BOOL, struct values, yes, NULL,
 	       "do not ask; needed where there is no terminal"),
 };
 

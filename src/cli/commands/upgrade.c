@@ -10,10 +10,10 @@ struct values {
 	bool check, sql;
 };
 
-static const struct option options[] = {
-	OPTION("check", OPTION_FLAG, struct values, check, NULL,
+static const struct field options[] = {
+	OPTION("check", FIELD_BOOL, struct values, check, NULL,
 	       "only say what would change, and what would be run; exit status 2 when something would"),
-	OPTION("sql", OPTION_FLAG, struct values, sql, NULL,
+	OPTION("sql", FIELD_BOOL, struct values, sql, NULL,
 	       "with --check: the whole script that would be run, and nothing else"),
 };
 

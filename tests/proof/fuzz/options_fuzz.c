@@ -22,23 +22,23 @@ struct values {
 
 /* clang-format off */
 #define OPTION_OF(name_, kind_, min_, max_) \
-	{ .name = #name_, .kind = kind_, .offset = offsetof(struct values, name_), \
+	{ .name = #name_, .type = kind_, .offset = offsetof(struct values, name_), \
 	  .argument = "VALUE", .help = "help", .min = min_, .max = max_ }
 
-static const struct option options[] = {
-	OPTION_OF(flag, OPTION_FLAG, 0, 0),
-	OPTION_OF(text, OPTION_TEXT, 0, 0),
-	OPTION_OF(list, OPTION_LIST, 0, 0),
-	OPTION_OF(number, OPTION_NUMBER, -5, 500),
-	OPTION_OF(size, OPTION_SIZE, 0, 0),
-	OPTION_OF(rate, OPTION_RATE, 0, 0),
-	OPTION_OF(wait, OPTION_DURATION, 0, 0),
-	OPTION_OF(keep, OPTION_KEEP, 0, 0),
+static const struct field options[] = {
+	OPTION_OF(flag, FIELD_BOOL, 0, 0),
+	OPTION_OF(text, FIELD_TEXT, 0, 0),
+	OPTION_OF(list, FIELD_REPEATED, 0, 0),
+	OPTION_OF(number, FIELD_NUMBER, -5, 500),
+	OPTION_OF(size, FIELD_BYTES, 0, 0),
+	OPTION_OF(rate, FIELD_PER_SECOND, 0, 0),
+	OPTION_OF(wait, FIELD_DURATION, 0, 0),
+	OPTION_OF(keep, FIELD_KEEP, 0, 0),
 };
-static const struct option more[] = {
-	OPTION_OF(at, OPTION_TIME, 0, 0),
-	{ .name = "ago", .kind = OPTION_AGO, .offset = offsetof(struct values, ago),
-	  .argument = "VALUE", .help = "help", .required = true },
+static const struct field more[] = {
+	OPTION_OF(at, FIELD_TIME, 0, 0),
+	{ .name = "ago", .type = FIELD_AGO, .offset = offsetof(struct values, ago),
+	  .argument = "VALUE", .help = "help", .flags = FIELD_REQUIRED },
 };
 /* clang-format on */
 
