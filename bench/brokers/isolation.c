@@ -10,6 +10,7 @@
 #include "../postgres/bench.h"
 
 #include <arpa/inet.h>
+#include <outbox/brokers.h>
 #include <outbox/outbox.h>
 #include <poll.h>
 #include <stdio.h>
@@ -102,6 +103,7 @@ static struct cost pass(struct place *place, const struct kind *kind, const stru
 						   OUTBOX_TARGET_CONFIG_INIT };
 	struct outbox_relay_config config = OUTBOX_RELAY_CONFIG_INIT;
 	struct outbox_error err = OUTBOX_ERROR_INIT;
+	struct outbox_registry *registry = NULL;
 	struct outbox_relay *relay = NULL;
 	struct outbox_relay_counts counts;
 	struct cost cost;
@@ -119,6 +121,9 @@ static struct cost pass(struct place *place, const struct kind *kind, const stru
 	config.targets = targets;
 	config.n_targets = 2;
 	config.purge_interval = OUTBOX_NEVER;
+	if (outbox_registry_new(&registry, &err) || outbox_brokers_register(registry, &err))
+		die("drivers", err.message);
+	config.registry = registry;
 	if (outbox_relay_new(&relay, &config, &err) != OUTBOX_OK)
 		die("relay", err.message);
 	cost = drain(relay, place->bench->sizes.drain_messages, &counts);
@@ -127,6 +132,7 @@ static struct cost pass(struct place *place, const struct kind *kind, const stru
 	if (outbox_relay_stop(relay, PATIENCE, &err) != OUTBOX_OK)
 		die("relay", err.message);
 	outbox_relay_free(relay);
+	outbox_registry_free(registry);
 	return cost;
 }
 

@@ -117,7 +117,7 @@ static bool has_scheme(const char *const *schemes, const char *scheme)
 
 /* "unknown scheme" with what there is, so that the remedy is in the message. */
 static int unknown_scheme(const char *what, const char *likely, const char *url, const char *known,
-			  struct outbox_error *err)
+			  const char *remedy, struct outbox_error *err)
 {
 	char masked[200], shown[200], scheme[32];
 
@@ -127,8 +127,8 @@ static int unknown_scheme(const char *what, const char *likely, const char *url,
 		return outbox_fail(err, OUTBOX_ECONFIG,
 				   "%s \"%s\": this is not a URL; did you mean %s:%s?", what, shown,
 				   likely, shown);
-	return outbox_fail(err, OUTBOX_ECONFIG, "%s \"%s\": no driver for it; known: %s", what,
-			   shown, known);
+	return outbox_fail(err, OUTBOX_ECONFIG, "%s \"%s\": no driver for it; known: %s%s", what,
+			   shown, known, remedy);
 }
 
 bool scheme_usable(const char *scheme)
@@ -144,7 +144,9 @@ bool scheme_listed(const char *scheme)
 /* What the program added can be used. Of what is built in, handler: has its table in a registry, memory: has nothing. */
 static bool offered(const struct outbox_registry *registry, bool added, const char *scheme)
 {
-	return added || scheme_listed(scheme) || (registry && strcmp(scheme, "handler") == 0);
+	if (added)
+		return strcmp(scheme, "rediss") != 0;
+	return scheme_listed(scheme) || (registry && strcmp(scheme, "handler") == 0);
 }
 
 static void add_schemes(const struct outbox_registry *registry, bool added, char *out, size_t size,
@@ -181,7 +183,7 @@ static int find_store(const struct outbox_registry *registry, const char *url,
 		*ret_context = NULL;
 		return OUTBOX_OK;
 	}
-	return unknown_scheme("store", "sqlite", url, known, err);
+	return unknown_scheme("store", "sqlite", url, known, "", err);
 }
 
 int registry_check_store(const struct outbox_registry *registry, const char *url,
@@ -231,5 +233,5 @@ int registry_open_transport(const struct outbox_registry *registry,
 			config->context = registry->handlers;
 		return transport_drivers[i]->open(config, ret_transport, err);
 	}
-	return unknown_scheme("to", "file", config->url, known, err);
+	return unknown_scheme("to", "file", config->url, known, transport_drivers_remedy, err);
 }

@@ -4,8 +4,15 @@
 
 #include <outbox/transport.h>
 
-/* Built-in drivers, NULL-terminated; the build generates the list. */
+/*
+ * Built-in drivers, NULL-terminated; the build generates the lists. The program has the brokers' among them; in liboutbox
+ * they are not, and a URL without a driver is answered with the remedy.
+ */
 extern const struct outbox_transport_ops *const transport_drivers[];
+extern const char transport_drivers_remedy[];
+
+/* The brokers' alone, what liboutbox-brokers registers. */
+extern const struct outbox_transport_ops *const broker_drivers[];
 
 /* EINVAL naming the first mandatory op that is missing. */
 int transport_ops_check(const struct outbox_transport_ops *ops,
