@@ -97,7 +97,8 @@ static size_t own_headers(const struct outbox_message *message)
 	size_t n = message->n_headers;
 
 	while (n > 0 && message->headers && message->headers[n - 1].name &&
-	       strncmp(message->headers[n - 1].name, DEAD_HEADER, strlen(DEAD_HEADER)) == 0)
+	       strncmp(message->headers[n - 1].name, DEAD_LETTER_HEADER,
+		       strlen(DEAD_LETTER_HEADER)) == 0)
 		n--;
 	return n;
 }

@@ -63,7 +63,8 @@ static void append_dead(struct outbox_encoder *encoder, const struct outbox_head
 
 	if (encoder->envelope == OUTBOX_ENVELOPE_EXTERNAL)
 		return;
-	for (const char *c = header->name + strlen(DEAD_HEADER); *c && length < NAME_MAX_CHARS; c++)
+	for (const char *c = header->name + strlen(DEAD_LETTER_HEADER);
+	     *c && length < NAME_MAX_CHARS; c++)
 		name[length++] = *c;
 	member(&encoder->body, name, header->value);
 }
@@ -77,7 +78,7 @@ static void append_headers(struct outbox_encoder *encoder, const struct outbox_m
 	for (i = 0; i < message->n_headers; i++) {
 		const struct outbox_header *header = &message->headers[i];
 
-		if (strncmp(header->name, DEAD_HEADER, strlen(DEAD_HEADER)) == 0) {
+		if (strncmp(header->name, DEAD_LETTER_HEADER, strlen(DEAD_LETTER_HEADER)) == 0) {
 			append_dead(encoder, header);
 			continue;
 		}

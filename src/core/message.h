@@ -25,7 +25,7 @@ int headers_check(const struct outbox_header *headers, size_t n,
 		  struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /* Those of a message that failed at another target: target, reason, attempts, at. Put there by the relay. */
-#define DEAD_HEADER "outbox-dead-"
+#define DEAD_LETTER_HEADER "outbox-dead-"
 
 /* Append headers that were checked as a JSON object. */
 void headers_append(struct buf *out, const struct outbox_header *headers, size_t n);

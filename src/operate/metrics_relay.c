@@ -152,7 +152,7 @@ static void each_flying(const struct metric_sink *sink, const struct metric_fami
 			const struct target_metrics *m, struct metric_point *p, const void *context)
 {
 	(void)context;
-	p->value = (int64_t)m->flying_messages;
+	p->value = (int64_t)m->in_flight_messages;
 	metric_say(sink, family, p);
 }
 

@@ -88,7 +88,7 @@ static int open_file(struct archiver *a, struct outbox_store *store, int64_t fir
 	return archive_new(path, "; nothing is removed", &a->file, err);
 }
 
-static int remember(struct archiver *a, int64_t seq, struct outbox_error *err)
+static int remember_seq(struct archiver *a, int64_t seq, struct outbox_error *err)
 {
 	if (a->n == a->capacity) {
 		size_t capacity = a->capacity ? 2 * a->capacity : PAGE;
@@ -103,15 +103,15 @@ static int remember(struct archiver *a, int64_t seq, struct outbox_error *err)
 	return OUTBOX_OK;
 }
 
-static int add(struct archiver *a, const struct outbox_claimed *messages, size_t n,
-	       struct outbox_error *err)
+static int add_messages(struct archiver *a, const struct outbox_claimed *messages, size_t n,
+			struct outbox_error *err)
 {
 	int r = OUTBOX_OK;
 
 	for (size_t i = 0; i < n && r == OUTBOX_OK; i++) {
 		r = archive_add(a->file, &messages[i], err);
 		if (r == OUTBOX_OK)
-			r = remember(a, messages[i].seq, err);
+			r = remember_seq(a, messages[i].seq, err);
 		a->bytes += messages[i].message.size;
 	}
 	return r;
@@ -124,7 +124,7 @@ static int write_page(struct archiver *a, struct outbox_store *store,
 	int r = n && !a->file ? open_file(a, store, messages[0].seq, err) : OUTBOX_OK;
 
 	if (r == OUTBOX_OK)
-		r = add(a, messages, n, err);
+		r = add_messages(a, messages, n, err);
 	a->last = n == 0;
 	if (r != OUTBOX_OK || !(a->last || a->n >= FILE_MESSAGES || a->bytes >= FILE_BYTES))
 		return r;

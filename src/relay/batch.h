@@ -17,16 +17,16 @@
 #include <outbox/store.h>
 #include <outbox/transport.h>
 
-enum flight_mode {
-	FLIGHT_ROUNDS = 1,   /* one message of a key on the wire at a time */
-	FLIGHT_TOGETHER = 2, /* one round; the transport keeps a key's order over failures */
-	FLIGHT_UNORDERED = 3 /* one round; keys mean nothing */
+enum batch_mode {
+	BATCH_ROUNDS = 1,   /* one message of a key on the wire at a time */
+	BATCH_TOGETHER = 2, /* one round; the transport keeps a key's order over failures */
+	BATCH_UNORDERED = 3 /* one round; keys mean nothing */
 };
 
-struct flight {
+struct batch {
 	struct outbox_arena *arena; /* owns everything below; reset with the next claim */
 	struct outbox_claim claim;
-	enum flight_mode mode;
+	enum batch_mode mode;
 	bool hold; /* a failed message holds its key back */
 	struct outbox_item *items;
 	struct outbox_settlement *outcomes; /* outcome 0: not decided yet */
@@ -35,47 +35,47 @@ struct flight {
 	uint32_t *ready; /* queue of messages whose turn has come */
 	size_t ready_head, ready_tail;
 	uint32_t *wire;
-	struct outbox_batch batch; /* the round on the wire */
+	struct outbox_batch round; /* on the wire */
 	bool shared;               /* with the rounds of other lanes */
 	size_t undecided;
-	int64_t died_seq; /* as flight_round() was told */
+	int64_t died_seq; /* as batch_next_round() was told */
 };
 
-struct flight_tally {
+struct batch_outcomes {
 	size_t delivered, failed, waiting, parked, deferred, returned;
 };
 
 /* What publish() said of a round. */
-struct flight_verdicts {
+struct batch_verdicts {
 	size_t acked;
 	size_t duplicates; /* of these: the broker had them already */
 	size_t unknown;    /* the outcome is not known */
 };
 
-int flight_init(struct flight *flight, size_t max_bytes, struct outbox_error *err) OUTBOX_MUSTCHECK;
-void flight_deinit(struct flight *flight);
+int batch_init(struct batch *batch, size_t max_bytes, struct outbox_error *err) OUTBOX_MUSTCHECK;
+void batch_deinit(struct batch *batch);
 
 /* Forget the last claim and its memory. */
-void flight_reset(struct flight *flight);
+void batch_reset(struct batch *batch);
 
-/* flight->claim was filled by the store: make ready. ENOMEM. */
-int flight_begin(struct flight *flight, enum flight_mode mode, bool hold,
-		 struct outbox_error *err) OUTBOX_MUSTCHECK;
+/* batch->claim was filled by the store: make ready. ENOMEM. */
+int batch_begin(struct batch *batch, enum batch_mode mode, bool hold,
+		struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /*
- * Put the next round together in flight->batch. Messages that are not to be sent (parked, deferred,
+ * Put the next round together in batch->round. Messages that are not to be sent (parked, deferred,
  * expired ...) are decided on the way; died_seq is the message that was alone in flight when a relay
  * died, or 0. Returns the number of messages to publish: 0 when every message is decided.
  */
-size_t flight_round(struct flight *flight, const struct decide_context *context, int64_t died_seq);
+size_t batch_next_round(struct batch *batch, const struct decide_context *context, int64_t died_seq);
 
 /* Decide the round after publish() returned status. others_acked as in decide.h. */
-struct flight_verdicts flight_judge(struct flight *flight, const struct decide_context *context,
-				    int status, bool others_acked);
+struct batch_verdicts batch_judge(struct batch *batch, const struct decide_context *context,
+				  int status, bool others_acked);
 
 /* Everything undecided goes back as if never claimed. */
-void flight_return_rest(struct flight *flight);
+void batch_return_rest(struct batch *batch);
 
-struct flight_tally flight_count(const struct flight *flight);
+struct batch_outcomes batch_count(const struct batch *batch);
 
 #endif

@@ -8,37 +8,37 @@
 #include <string.h>
 
 struct fixture {
-	struct flight flight;
+	struct batch batch;
 	struct random_state random;
 	struct decide_context context;
 };
 
 /* A claim of one message for each key named, in order. */
-static struct fixture *fly(const char *const *keys, size_t n, enum flight_mode mode, bool hold)
+static struct fixture *fly(const char *const *keys, size_t n, enum batch_mode mode, bool hold)
 {
 	struct fixture *x = calloc(1, sizeof(*x));
-	struct flight *f = &x->flight;
+	struct batch *b = &x->batch;
 
-	assert_int_equal(flight_init(f, 1 << 20, NULL), OUTBOX_OK);
+	assert_int_equal(batch_init(b, 1 << 20, NULL), OUTBOX_OK);
 	random_init(&x->random, 1);
 	x->context = (struct decide_context){ .policy = outbox_policy_find("default"),
 					      .now = 1000 * OUTBOX_SECONDS,
 					      .random = &x->random.base,
-					      .memory = f->arena };
-	f->claim.count = n;
-	f->claim.items = outbox_arena_alloc(f->arena, n * sizeof(*f->claim.items));
+					      .memory = b->arena };
+	b->claim.count = n;
+	b->claim.items = outbox_arena_alloc(b->arena, n * sizeof(*b->claim.items));
 	for (size_t i = 0; i < n; i++) {
-		f->claim.items[i].seq = (int64_t)i + 1;
-		f->claim.items[i].message.key = keys[i];
-		f->claim.items[i].message.type = "t";
+		b->claim.items[i].seq = (int64_t)i + 1;
+		b->claim.items[i].message.key = keys[i];
+		b->claim.items[i].message.type = "t";
 	}
-	assert_int_equal(flight_begin(f, mode, hold, NULL), OUTBOX_OK);
+	assert_int_equal(batch_begin(b, mode, hold, NULL), OUTBOX_OK);
 	return x;
 }
 
 static void land(struct fixture *x)
 {
-	flight_deinit(&x->flight);
+	batch_deinit(&x->batch);
 	free(x);
 }
 
@@ -49,10 +49,10 @@ static void answer(struct fixture *x, const char *verdicts, int status)
 		['a'] = OUTBOX_ACKED, ['r'] = OUTBOX_RETRY, ['j'] = OUTBOX_REJECTED, ['u'] = OUTBOX_UNKNOWN
 	};
 
-	assert_int_equal(x->flight.batch.count, strlen(verdicts));
+	assert_int_equal(x->batch.round.count, strlen(verdicts));
 	for (size_t i = 0; verdicts[i]; i++)
-		outbox_batch_verdict(&x->flight.batch, i, of[(int)verdicts[i]], 0, NULL);
-	flight_judge(&x->flight, &x->context, status, false);
+		outbox_batch_verdict(&x->batch.round, i, of[(int)verdicts[i]], 0, NULL);
+	batch_judge(&x->batch, &x->context, status, false);
 }
 
 /* Outcomes by letter: d delivered, r returned, w waiting, t deferred, p parked, f failed. */
@@ -61,50 +61,50 @@ static void assert_outcomes(struct fixture *x, const char *expected)
 	static const char letter[] = ".drwtpf";
 	char text[32] = "";
 
-	for (size_t i = 0; i < x->flight.claim.count; i++)
-		text[i] = letter[x->flight.outcomes[i].outcome];
+	for (size_t i = 0; i < x->batch.claim.count; i++)
+		text[i] = letter[x->batch.outcomes[i].outcome];
 	assert_string_equal(text, expected);
 }
 
 static void rounds_go_on_key_by_key(void **state)
 {
 	const char *const keys[] = { "a", "a", "b", NULL, "a" };
-	struct fixture *x = fly(keys, 5, FLIGHT_ROUNDS, false);
+	struct fixture *x = fly(keys, 5, BATCH_ROUNDS, false);
 
 	(void)state;
-	assert_int_equal(flight_round(&x->flight, &x->context, 0), 3);
+	assert_int_equal(batch_next_round(&x->batch, &x->context, 0), 3);
 	answer(x, "aaa", 0);
 	assert_outcomes(x, "d.dd.");
-	assert_int_equal(flight_round(&x->flight, &x->context, 0), 1);
+	assert_int_equal(batch_next_round(&x->batch, &x->context, 0), 1);
 	answer(x, "r", 0);
 	assert_outcomes(x, "dwddp");
-	assert_int_equal(x->flight.outcomes[4].attempts, 0);
-	assert_int_equal(flight_round(&x->flight, &x->context, 0), 0);
+	assert_int_equal(x->batch.outcomes[4].attempts, 0);
+	assert_int_equal(batch_next_round(&x->batch, &x->context, 0), 0);
 	land(x);
 }
 
 static void together_everything_leaves_at_once(void **state)
 {
 	const char *const keys[] = { "a", "a", "b", "a" };
-	struct fixture *x = fly(keys, 4, FLIGHT_TOGETHER, false);
+	struct fixture *x = fly(keys, 4, BATCH_TOGETHER, false);
 
 	(void)state;
-	assert_int_equal(flight_round(&x->flight, &x->context, 0), 4);
+	assert_int_equal(batch_next_round(&x->batch, &x->context, 0), 4);
 	/* the transport stopped key a at its first message: the others of a are not charged */
 	answer(x, "rra-", 0);
 	assert_outcomes(x, "wpdp");
-	assert_int_equal(x->flight.outcomes[0].attempts, 1);
-	assert_int_equal(x->flight.outcomes[1].attempts, 0);
+	assert_int_equal(x->batch.outcomes[0].attempts, 1);
+	assert_int_equal(x->batch.outcomes[1].attempts, 0);
 	land(x);
 }
 
 static void together_a_rejected_message_lets_its_key_go_on(void **state)
 {
 	const char *const keys[] = { "a", "a", "a" };
-	struct fixture *x = fly(keys, 3, FLIGHT_TOGETHER, false);
+	struct fixture *x = fly(keys, 3, BATCH_TOGETHER, false);
 
 	(void)state;
-	assert_int_equal(flight_round(&x->flight, &x->context, 0), 3);
+	assert_int_equal(batch_next_round(&x->batch, &x->context, 0), 3);
 	answer(x, "aja", 0);
 	assert_outcomes(x, "dfd");
 	land(x);
@@ -113,11 +113,11 @@ static void together_a_rejected_message_lets_its_key_go_on(void **state)
 static void together_a_blocked_message_parks_the_rest_of_its_key(void **state)
 {
 	const char *const keys[] = { "a", "b", "a" };
-	struct fixture *x = fly(keys, 3, FLIGHT_TOGETHER, false);
+	struct fixture *x = fly(keys, 3, BATCH_TOGETHER, false);
 
 	(void)state;
-	x->flight.claim.items[0].blocked = true;
-	assert_int_equal(flight_round(&x->flight, &x->context, 0), 1);
+	x->batch.claim.items[0].blocked = true;
+	assert_int_equal(batch_next_round(&x->batch, &x->context, 0), 1);
 	answer(x, "a", 0);
 	assert_outcomes(x, "pdp");
 	land(x);
@@ -126,36 +126,36 @@ static void together_a_blocked_message_parks_the_rest_of_its_key(void **state)
 static void a_lost_connection_returns_the_rest(void **state)
 {
 	const char *const keys[] = { "a", "a", "b", "c" };
-	struct fixture *x = fly(keys, 4, FLIGHT_ROUNDS, false);
+	struct fixture *x = fly(keys, 4, BATCH_ROUNDS, false);
 
 	(void)state;
-	assert_int_equal(flight_round(&x->flight, &x->context, 0), 3);
+	assert_int_equal(batch_next_round(&x->batch, &x->context, 0), 3);
 	answer(x, "a--", OUTBOX_ECONN);
-	flight_return_rest(&x->flight);
+	batch_return_rest(&x->batch);
 	assert_outcomes(x, "drrr");
-	assert_int_equal(flight_count(&x->flight).returned, 3);
+	assert_int_equal(batch_count(&x->batch).returned, 3);
 	land(x);
 }
 
 static void behind_a_failure_the_key_waits_until_it_is_written_down(void **state)
 {
 	const char *const keys[] = { "a", "a", "a" };
-	struct fixture *x = fly(keys, 3, FLIGHT_ROUNDS, false);
+	struct fixture *x = fly(keys, 3, BATCH_ROUNDS, false);
 
 	(void)state;
-	x->flight.claim.items[0].attempts = 9; /* the last try */
-	assert_int_equal(flight_round(&x->flight, &x->context, 0), 1);
+	x->batch.claim.items[0].attempts = 9; /* the last try */
+	assert_int_equal(batch_next_round(&x->batch, &x->context, 0), 1);
 	answer(x, "r", 0);
 	assert_outcomes(x, "frr");
 	land(x);
 	/* rejected, it would be rejected again: nothing to wait for */
-	x = fly(keys, 3, FLIGHT_ROUNDS, false);
-	assert_int_equal(flight_round(&x->flight, &x->context, 0), 1);
+	x = fly(keys, 3, BATCH_ROUNDS, false);
+	assert_int_equal(batch_next_round(&x->batch, &x->context, 0), 1);
 	answer(x, "j", 0);
 	assert_outcomes(x, "f..");
 	land(x);
-	x = fly(keys, 3, FLIGHT_ROUNDS, true);
-	assert_int_equal(flight_round(&x->flight, &x->context, 0), 1);
+	x = fly(keys, 3, BATCH_ROUNDS, true);
+	assert_int_equal(batch_next_round(&x->batch, &x->context, 0), 1);
 	answer(x, "j", 0);
 	assert_outcomes(x, "fpp");
 	land(x);
@@ -166,14 +166,13 @@ static void what_is_not_due_is_never_returned(void **state)
 	struct fixture *x = calloc(1, sizeof(*x));
 
 	(void)state;
-	assert_int_equal(flight_init(&x->flight, 1 << 20, NULL), OUTBOX_OK);
-	x->flight.claim.count = 2;
-	x->flight.claim.items =
-		outbox_arena_alloc(x->flight.arena, 2 * sizeof(*x->flight.claim.items));
-	x->flight.claim.store_now = 1000;
-	x->flight.claim.items[1].message.due_at = 1001;
-	assert_int_equal(flight_begin(&x->flight, FLIGHT_ROUNDS, false, NULL), OUTBOX_OK);
-	flight_return_rest(&x->flight);
+	assert_int_equal(batch_init(&x->batch, 1 << 20, NULL), OUTBOX_OK);
+	x->batch.claim.count = 2;
+	x->batch.claim.items = outbox_arena_alloc(x->batch.arena, 2 * sizeof(*x->batch.claim.items));
+	x->batch.claim.store_now = 1000;
+	x->batch.claim.items[1].message.due_at = 1001;
+	assert_int_equal(batch_begin(&x->batch, BATCH_ROUNDS, false, NULL), OUTBOX_OK);
+	batch_return_rest(&x->batch);
 	assert_outcomes(x, "rt");
 	land(x);
 }
@@ -181,10 +180,10 @@ static void what_is_not_due_is_never_returned(void **state)
 static void unordered_keys_mean_nothing(void **state)
 {
 	const char *const keys[] = { "a", "a" };
-	struct fixture *x = fly(keys, 2, FLIGHT_UNORDERED, false);
+	struct fixture *x = fly(keys, 2, BATCH_UNORDERED, false);
 
 	(void)state;
-	assert_int_equal(flight_round(&x->flight, &x->context, 0), 2);
+	assert_int_equal(batch_next_round(&x->batch, &x->context, 0), 2);
 	answer(x, "ra", 0);
 	assert_outcomes(x, "wd");
 	land(x);
@@ -203,5 +202,5 @@ int main(void)
 		cmocka_unit_test(unordered_keys_mean_nothing),
 	};
 
-	return cmocka_run_group_tests_name("flight", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("batch", tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whole numbers only, so that a slow rate loses nothing by rounding: the level is counted in parts of a token,
+ * Whole numbers only, so that a slow rate loses nothing by rounding: the level is counted in parts of a permit,
  * `period` (in microseconds) of them each. A microsecond brings `count` parts.
  */
 #include "relay/bucket.h"
@@ -55,47 +55,47 @@ static void fill(struct bucket *b, outbox_time now)
 void bucket_change(struct bucket *b, int64_t count, outbox_time period, int64_t burst,
 		   outbox_time now)
 {
-	int64_t tokens;
+	int64_t permits;
 
 	fill(b, now);
-	tokens = b->level / b->period;
+	permits = b->level / b->period;
 	set_rate(b, count, period, burst);
-	b->level = (tokens < b->burst ? tokens : b->burst) * b->period;
+	b->level = (permits < b->burst ? permits : b->burst) * b->period;
 	b->at = now;
 }
 
 size_t bucket_take(struct bucket *b, size_t want, outbox_time now)
 {
-	int64_t tokens;
+	int64_t permits;
 
 	fill(b, now);
-	tokens = b->level > 0 ? b->level / b->period : 0;
-	if ((uint64_t)tokens > want)
-		tokens = (int64_t)want;
-	b->level -= tokens * b->period;
-	return (size_t)tokens;
+	permits = b->level > 0 ? b->level / b->period : 0;
+	if ((uint64_t)permits > want)
+		permits = (int64_t)want;
+	b->level -= permits * b->period;
+	return (size_t)permits;
 }
 
-void bucket_give(struct bucket *b, size_t tokens)
+void bucket_give(struct bucket *b, size_t permits)
 {
 	int64_t room = full(b) - b->level;
 
-	if (tokens > (uint64_t)(room / b->period))
+	if (permits > (uint64_t)(room / b->period))
 		b->level = full(b);
 	else
-		b->level += (int64_t)tokens * b->period;
+		b->level += (int64_t)permits * b->period;
 }
 
-void bucket_owe(struct bucket *b, size_t tokens)
+void bucket_owe(struct bucket *b, size_t permits)
 {
 	/* Bounded, so that no arithmetic overflows: a claim has 100,000 messages at the most. */
-	for (; tokens && b->level > -full(b); tokens--)
+	for (; permits && b->level > -full(b); permits--)
 		b->level -= b->period;
 }
 
-outbox_time bucket_next(struct bucket *b, size_t tokens, outbox_time now)
+outbox_time bucket_next(struct bucket *b, size_t permits, outbox_time now)
 {
-	int64_t wanted = tokens < (uint64_t)b->burst ? (int64_t)tokens * b->period : full(b);
+	int64_t wanted = permits < (uint64_t)b->burst ? (int64_t)permits * b->period : full(b);
 
 	fill(b, now);
 	if (b->level >= wanted)

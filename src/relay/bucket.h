@@ -3,7 +3,7 @@
 #define RELAY_BUCKET_H
 
 /*
- * A token bucket: a token is one message that may be sent. It fills evenly, count tokens in a period, up to
+ * A token bucket: a permit is one message that may be sent. It fills evenly, count permits in a period, up to
  * burst, however long nobody took any. Pure: the time is handed in, and may stand still but is not
  * believed when it goes back. One thread at a time.
  */
@@ -17,7 +17,7 @@ struct bucket {
 	int64_t count;
 	outbox_time period;
 	int64_t burst;
-	int64_t level; /* parts of a token: each is `period` of them, and a microsecond brings `count`;
+	int64_t level; /* parts of a permit: each is `period` of them, and a microsecond brings `count`;
 			   below 0: owed */
 	outbox_time at; /* mono; the level is that of this time */
 };
@@ -30,17 +30,17 @@ void bucket_init(struct bucket *bucket, int64_t count, outbox_time period, int64
 void bucket_change(struct bucket *bucket, int64_t count, outbox_time period, int64_t burst,
 		   outbox_time now);
 
-/* Take up to want tokens; returns how many there were. */
+/* Take up to want permits; returns how many there were. */
 size_t bucket_take(struct bucket *bucket, size_t want, outbox_time now);
 
 /* Put back what was not used. */
-void bucket_give(struct bucket *bucket, size_t tokens);
+void bucket_give(struct bucket *bucket, size_t permits);
 
-/* Tokens were used that nobody took: they are missing from what comes next. */
-void bucket_owe(struct bucket *bucket, size_t tokens);
+/* Permits were used that nobody took: they are missing from what comes next. */
+void bucket_owe(struct bucket *bucket, size_t permits);
 
-/* When there will be so many tokens; now when there are. At most the burst is waited for. */
-outbox_time bucket_next(struct bucket *bucket, size_t tokens, outbox_time now);
+/* When there will be so many permits; now when there are. At most the burst is waited for. */
+outbox_time bucket_next(struct bucket *bucket, size_t permits, outbox_time now);
 
 /* What comes in about 100 ms, at least 1: fewer are not worth a claim. */
 size_t bucket_portion(const struct bucket *bucket);

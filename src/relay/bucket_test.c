@@ -114,7 +114,7 @@ static void higher_bands_go_first(void **state)
 	assert_int_equal(throttle_take(&t, RANK_HIGH, 10, now, &again), 0);
 	assert_int_equal(again, 20 * MS);
 	assert_true(throttle_holds(&t, now));
-	now = again; /* there is a token, and it is not for low */
+	now = again; /* there is a permit, and it is not for low */
 	assert_int_equal(throttle_take(&t, RANK_LOW, 10, now, &again), 0);
 	assert_int_equal(throttle_take(&t, RANK_NORMAL, 10, now, &again), 0);
 	assert_int_equal(throttle_take(&t, RANK_HIGH, 10, now, &again), 1);

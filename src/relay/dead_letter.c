@@ -28,7 +28,7 @@ static void lift_bars(struct outbox_message *m)
 }
 
 /* As it is, cut: the envelope that needs escapes makes them. */
-static const char *one_line(const char *reason, char out[REASON_MAX])
+static const char *shorten_reason(const char *reason, char out[REASON_MAX])
 {
 	size_t size = strlen(reason ? reason : ""), kept = utf8_cut(reason, size, REASON_MAX - 4);
 
@@ -39,14 +39,15 @@ static const char *one_line(const char *reason, char out[REASON_MAX])
 	return out;
 }
 
-int dead_headers(struct outbox_claimed *c, struct outbox_arena *arena, struct outbox_error *err)
+int dead_letter_headers(struct outbox_claimed *c, struct outbox_arena *arena,
+			struct outbox_error *err)
 {
 	char attempts[16], at[TIME_TEXT_MAX], reason[REASON_MAX];
 	const struct outbox_header ours[] = {
-		{ DEAD_HEADER "target", c->dead_target },
-		{ DEAD_HEADER "reason", one_line(c->dead_reason, reason) },
-		{ DEAD_HEADER "attempts", attempts },
-		{ DEAD_HEADER "at", time_format(c->dead_at, at) },
+		{ DEAD_LETTER_HEADER "target", c->dead_target },
+		{ DEAD_LETTER_HEADER "reason", shorten_reason(c->dead_reason, reason) },
+		{ DEAD_LETTER_HEADER "attempts", attempts },
+		{ DEAD_LETTER_HEADER "at", time_format(c->dead_at, at) },
 	};
 	struct outbox_message *m = &c->message;
 	struct outbox_header *all;

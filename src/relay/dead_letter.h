@@ -8,7 +8,7 @@
 #include <outbox/store.h>
 
 /* Make a claimed message that failed elsewhere one that can be sent; others are left as they are. */
-int dead_headers(struct outbox_claimed *claimed, struct outbox_arena *arena,
-		 struct outbox_error *err) OUTBOX_MUSTCHECK;
+int dead_letter_headers(struct outbox_claimed *claimed, struct outbox_arena *arena,
+			struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 #endif

@@ -82,7 +82,7 @@ static void where_why_how_often_and_when(void **state)
 	struct outbox_claimed c = claimed();
 
 	(void)state;
-	assert_ok(dead_headers(&c, arena, err));
+	assert_ok(dead_letter_headers(&c, arena, err));
 	assert_int_equal(c.message.n_headers, 5);
 	assert_said(c.message.headers, 5);
 	assert_string_equal(c.message.headers[0].name, "tenant"); /* ours are behind */
@@ -97,7 +97,7 @@ static void others_are_left_alone(void **state)
 	c.dead_target = NULL;
 	c.message.expires_at = c.message.due_at = 9;
 	c.message.data = "{x";
-	assert_ok(dead_headers(&c, arena, err));
+	assert_ok(dead_letter_headers(&c, arena, err));
 	assert_ptr_equal(c.message.headers, own);
 	assert_int_equal(c.message.n_headers, 1);
 	assert_int_equal(c.message.expires_at, 9);
@@ -105,7 +105,7 @@ static void others_are_left_alone(void **state)
 	assert_string_equal(c.message.content_type, "application/json");
 	c = claimed();
 	c.malformed = "headers: not a JSON object";
-	assert_ok(dead_headers(&c, arena, err));
+	assert_ok(dead_letter_headers(&c, arena, err));
 	assert_int_equal(c.message.n_headers, 1);
 }
 
@@ -116,22 +116,22 @@ static void a_reason_is_one_line_of_bounded_length(void **state)
 
 	(void)state;
 	c.dead_reason = NULL;
-	assert_ok(dead_headers(&c, arena, err));
+	assert_ok(dead_letter_headers(&c, arena, err));
 	assert_string_equal(said(&c, "outbox-dead-reason"), "unknown");
 	c = claimed();
 	c.dead_reason = "a\r\nEvil: 1\x1b[31m\x7f";
-	assert_ok(dead_headers(&c, arena, err));
+	assert_ok(dead_letter_headers(&c, arena, err));
 	assert_null(strpbrk(said(&c, "outbox-dead-reason"), "\r\n\x1b\x7f"));
 	assert_non_null(strstr(said(&c, "outbox-dead-reason"), "Evil: 1"));
 	c.dead_reason = "no \"queue\" C:\\x";
 	c.message.n_headers = 0;
-	assert_ok(dead_headers(&c, arena, err));
+	assert_ok(dead_letter_headers(&c, arena, err));
 	assert_string_equal(said(&c, "outbox-dead-reason"), "no \"queue\" C:\\x");
 	memset(reason, 'x', sizeof(reason) - 1);
 	reason[sizeof(reason) - 1] = '\0';
 	c = claimed();
 	c.dead_reason = reason;
-	assert_ok(dead_headers(&c, arena, err));
+	assert_ok(dead_letter_headers(&c, arena, err));
 	assert_in_range(strlen(said(&c, "outbox-dead-reason")), 500, 1000);
 }
 
@@ -152,7 +152,7 @@ static void a_message_full_of_headers(void **state)
 		c.message.headers = many;
 		c.message.n_headers = OUTBOX_HEADERS_MAX - room;
 		c.message.expires_at = 5;
-		assert_ok(dead_headers(&c, arena, err));
+		assert_ok(dead_letter_headers(&c, arena, err));
 		assert_int_equal(c.message.n_headers, OUTBOX_HEADERS_MAX);
 		assert_non_null(said(&c, names[OUTBOX_HEADERS_MAX - room - 1]));
 		assert_int_equal(!!said(&c, "outbox-dead-target"), room >= 1);
@@ -185,7 +185,7 @@ static void its_bars_are_lifted(void **state)
 		c.message.content_type = rows[i].type;
 		c.message.data = rows[i].data;
 		c.message.size = strlen(rows[i].data);
-		assert_ok(dead_headers(&c, arena, err));
+		assert_ok(dead_letter_headers(&c, arena, err));
 		assert_int_equal(c.message.expires_at, 0);
 		assert_int_equal(c.message.due_at, 0);
 		assert_string_equal(c.message.content_type, rows[i].want);
@@ -200,7 +200,7 @@ static void without_memory_it_says_so(void **state)
 
 	(void)state;
 	assert_non_null(small);
-	assert_fails(dead_headers(&c, small, err), OUTBOX_ENOMEM, "out of memory");
+	assert_fails(dead_letter_headers(&c, small, err), OUTBOX_ENOMEM, "out of memory");
 	assert_ptr_equal(c.message.headers, own);
 	outbox_arena_free(small);
 }
@@ -214,7 +214,7 @@ static struct outbox_encoded encode(int envelope, struct outbox_encoder **ret_en
 	struct outbox_item item = { .message = &c.message, .seq = 7, .created_at = 1 };
 	struct outbox_encoded encoded = { 0 };
 
-	assert_ok(dead_headers(&c, arena, err));
+	assert_ok(dead_letter_headers(&c, arena, err));
 	assert_ok(outbox_encoder_new(envelope, NULL, ret_encoder, err));
 	assert_ok(outbox_encode(*ret_encoder, &item, &encoded, err));
 	return encoded;

@@ -27,7 +27,7 @@ outbox_time janitor_due(const struct worker *w)
 	return purge < tend ? purge : tend;
 }
 
-static outbox_time before(outbox_time store_now, outbox_time retention)
+static outbox_time time_before(outbox_time store_now, outbox_time retention)
 {
 	return retention == OUTBOX_NEVER || retention >= store_now ? 0 : store_now - retention;
 }
@@ -57,8 +57,8 @@ static int purge(struct worker *w, outbox_time now, bool *ours, struct outbox_er
 
 	/* A round of several calls keeps its times, or the store would begin anew at each. */
 	if (!request->delivered_before && !request->failed_before) {
-		request->delivered_before = before(wall, w->plan->retain_delivered);
-		request->failed_before = before(wall, w->plan->retain_failed);
+		request->delivered_before = time_before(wall, w->plan->retain_delivered);
+		request->failed_before = time_before(wall, w->plan->retain_failed);
 	}
 	if (!request->delivered_before && !request->failed_before) {
 		w->purge_at = now + w->plan->purge_interval;
@@ -85,25 +85,25 @@ static int purge(struct worker *w, outbox_time now, bool *ours, struct outbox_er
 /*
  * Delivery goes on without a clean-up (a log with room in it can be written when a checkpoint has none):
  * it holds nothing back, is told once, and is due again at its next time. Only a lost connection is
- * everybody's trouble.
+ * everybody's outage.
  */
-static void failed(struct worker *w, const char *call, const struct outbox_error *err, bool ours,
-		   outbox_time now)
+static void report_failure(struct worker *w, const char *call, const struct outbox_error *err,
+			   bool ours, outbox_time now)
 {
 	if (err->status == OUTBOX_EBUSY)
 		return;
-	if (!ours && !trouble_keeps_connection(err->status)) {
-		trouble_store(w, call, err, now);
+	if (!ours && !outage_keeps_connection(err->status)) {
+		outage_store(w, call, err, now);
 		return;
 	}
-	if (w->untidy || w->trouble.status)
+	if (w->untidy || w->store_outage.status)
 		return;
 	w->untidy = call;
 	log_event(&w->plan->log, EVENT_CLEANUP_FAILED, ABOUT_TARGET(w),
 		  "clean-up: %s; delivery goes on, the clean-up is tried again", err->message);
 }
 
-static void succeeded(struct worker *w, const char *call)
+static void report_success(struct worker *w, const char *call)
 {
 	if (!w->untidy || strcmp(w->untidy, call) != 0)
 		return;
@@ -116,7 +116,7 @@ void janitor_step(struct worker *w, outbox_time now)
 	bool purging = w->plan->purge_interval != OUTBOX_NEVER && now >= w->purge_at;
 	const char *call = purging ? "purge" : "tend";
 	struct outbox_error err = OUTBOX_ERROR_INIT;
-	bool ours = false; /* the archive's trouble, not the store's */
+	bool ours = false; /* the archive failed, not the store */
 	int r;
 
 	if (purging) {
@@ -127,7 +127,7 @@ void janitor_step(struct worker *w, outbox_time now)
 		r = w->store->ops->tend(w->store, &err);
 	}
 	if (r)
-		failed(w, call, &err, ours, now);
+		report_failure(w, call, &err, ours, now);
 	else
-		succeeded(w, call);
+		report_success(w, call);
 }

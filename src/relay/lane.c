@@ -9,8 +9,8 @@
 
 #include <stdlib.h>
 
-/* How often a lane polls while publishers would ring. */
-#define BELL_POLL OUTBOX_SECONDS
+/* How often a lane polls while publishers would wake it. */
+#define ARMED_POLL OUTBOX_SECONDS
 
 /* Answers in a row that do not come in time before a lane asks for less: to a claim, and to a settlement. */
 #define SLOW_CLAIMS 2
@@ -28,7 +28,7 @@ int lane_new(int number, const struct worker *w, struct lane **ret_lane, struct 
 	lane->limit = lane->most = w->target->batch_messages;
 	lane->poll = w->target->poll_min;
 	for (int i = 0; i < 2 && !r; i++)
-		r = flight_init(&lane->flights[i], w->plan->batch_bytes, err);
+		r = batch_init(&lane->batches[i], w->plan->batch_bytes, err);
 	if (r) {
 		lane_free(lane);
 		return r;
@@ -42,37 +42,37 @@ struct lane *lane_free(struct lane *lane)
 	if (!lane)
 		return NULL;
 	for (int i = 0; i < 2; i++)
-		flight_deinit(&lane->flights[i]);
+		batch_deinit(&lane->batches[i]);
 	free(lane);
 	return NULL;
 }
 
-struct flight *lane_flight(struct lane *lane)
+struct batch *lane_batch(struct lane *lane)
 {
-	return &lane->flights[lane->current];
+	return &lane->batches[lane->current];
 }
 
-static int64_t token(struct worker *w, struct lane *lane)
+static int64_t draw_fence(struct worker *w, struct lane *lane)
 {
 	/* Kept until the append is known: repeated with the same token, done twice is done once. */
-	while (!lane->next_token)
-		lane->next_token = (int64_t)(w->random.base.next(&w->random.base) >> 1);
-	return lane->next_token;
+	while (!lane->next_fence)
+		lane->next_fence = (int64_t)(w->random.base.next(&w->random.base) >> 1);
+	return lane->next_fence;
 }
 
-static void take(struct worker *w, struct lane *lane, outbox_time now)
+static void take_over(struct worker *w, struct lane *lane, outbox_time now)
 {
 	struct outbox_error err = OUTBOX_ERROR_INIT;
 
 	failpoint("before_take");
-	if (w->store->ops->take(w->store, w->target->name, lane->number, w->owner, token(w, lane),
-				&lane->head, &err)) {
-		trouble_lane(w, lane, "take", &err, now);
+	if (w->store->ops->take(w->store, w->target->name, lane->number, w->owner,
+				draw_fence(w, lane), &lane->head, &err)) {
+		outage_lane(w, lane, "take", &err, now);
 		return;
 	}
 	failpoint("after_take");
-	trouble_lane_over(w, lane, "take", now);
-	lane->next_token = 0;
+	outage_lane_over(w, lane, "take", now);
+	lane->next_fence = 0;
 	lane->died_seq = lane->head.suspect_seq;
 	lane->phase = LANE_READ;
 	if (!lane->head.takeovers)
@@ -85,7 +85,7 @@ static void take(struct worker *w, struct lane *lane, outbox_time now)
 }
 
 /* How many messages the next claim may have. */
-static size_t wanted(const struct worker *w, const struct lane *lane, outbox_time now)
+static size_t claim_size(const struct worker *w, const struct lane *lane, outbox_time now)
 {
 	if (lane->leaving || lane->lost || atomic_load(&w->draining) || w->stale_route ||
 	    breaker_open(&w->breaker, now) || now >= w->lease_until)
@@ -100,66 +100,66 @@ static void connect_broker(struct worker *w, outbox_time now)
 	struct outbox_error err = OUTBOX_ERROR_INIT;
 
 	if (w->transport->ops->connect(w->transport, now + w->target->publish_timeout, &err))
-		trouble_broker(w, &err, 0, now);
+		outage_broker(w, &err, 0, now);
 	else
 		w->connected = true;
 	failpoint("after_connect");
 }
 
-static void forget_flight(struct worker *w, struct lane *lane)
+static void forget_batch(struct worker *w, struct lane *lane)
 {
-	struct flight *f = lane_flight(lane);
+	struct batch *b = lane_batch(lane);
 
-	if (f->claim.count) {
-		tally_sub(&w->tally->flying_batches, 1);
-		tally_sub(&w->tally->flying_messages, f->claim.count);
+	if (b->claim.count) {
+		tally_sub(&w->tally->in_flight_batches, 1);
+		tally_sub(&w->tally->in_flight_messages, b->claim.count);
 	}
-	flight_reset(f);
+	batch_reset(b);
 	lane->trip = (struct trip){ 0 };
 }
 
 /* The claim was settled: count it, and let the batch grow again. */
-static void account(struct worker *w, struct lane *lane, outbox_time took)
+static void count_settled(struct worker *w, struct lane *lane, outbox_time took)
 {
-	struct flight_tally t = flight_count(lane_flight(lane));
+	struct batch_outcomes t = batch_count(lane_batch(lane));
 
 	tally_settled(w->tally, &(struct tally_batch){
 					.target = w->target->name,
 					.lane = lane->number,
-					.flight = lane_flight(lane),
+					.batch = lane_batch(lane),
 					.ended = &t,
 					.trip = &lane->trip,
 					.settle = took,
 					.wall = w->plan->clock->wall(w->plan->clock),
 					.outage = w->outage.message,
 				});
-	refusals_note(w, lane_flight(lane), w->plan->clock->mono(w->plan->clock));
+	rejection_log_add(w, lane_batch(lane), w->plan->clock->mono(w->plan->clock));
 	/* Only a full claim shows that this size is safe: a probe of one message does not. */
-	if (!t.returned && lane_flight(lane)->claim.count >= lane->limit)
+	if (!t.returned && lane_batch(lane)->claim.count >= lane->limit)
 		lane->limit = lane->limit > lane->most / 2 ? lane->most : lane->limit * 2;
-	forget_flight(w, lane);
+	forget_batch(w, lane);
 }
 
-static enum flight_mode mode(const struct worker *w)
+static enum batch_mode choose_mode(const struct worker *w)
 {
 	bool keeps_order = w->transport->ops->flags & OUTBOX_TRANSPORT_KEEPS_ORDER;
 
 	if (w->target->order != OUTBOX_ORDER_STRICT)
-		return FLIGHT_UNORDERED;
+		return BATCH_UNORDERED;
 	/* With hold, a rejected message must stop its key before the next one leaves. */
-	return keeps_order && !w->target->hold ? FLIGHT_TOGETHER : FLIGHT_ROUNDS;
+	return keeps_order && !w->target->hold ? BATCH_TOGETHER : BATCH_ROUNDS;
 }
 
 /* Nothing came back: poll again later, sooner when a retry is due before that. */
-static void found_nothing(struct worker *w, struct lane *lane, const struct outbox_claim *claim,
+static void wait_for_more(struct worker *w, struct lane *lane, const struct outbox_claim *claim,
 			  size_t want, outbox_time now)
 {
 	outbox_time wait = lane->poll;
 
-	if (w->bell && atomic_load(&w->bell->hung) && wait < BELL_POLL)
-		wait = BELL_POLL;
+	if (w->wakeup && atomic_load(&w->wakeup->armed) && wait < ARMED_POLL)
+		wait = ARMED_POLL;
 	lane->ran_dry = want > 0;
-	lane->dry = lane->read_ring;
+	lane->dry = lane->read_wakeup;
 	if (lane->leaving || lane->lost) {
 		lane->phase = LANE_RELEASE;
 		return;
@@ -170,7 +170,7 @@ static void found_nothing(struct worker *w, struct lane *lane, const struct outb
 	}
 	if (lane->throttled) {
 		lane->dry = 0; /* who knows */
-		lane->run_at = lane->tokens_at;
+		lane->run_at = lane->permits_at;
 		return;
 	}
 	if (claim->next_due && claim->next_due - claim->store_now < wait)
@@ -179,25 +179,25 @@ static void found_nothing(struct worker *w, struct lane *lane, const struct outb
 	lane->poll = lane->poll * 2 < w->target->poll_max ? lane->poll * 2 : w->target->poll_max;
 }
 
-static outbox_time slow(const struct worker *w)
+static outbox_time slow_limit(const struct worker *w)
 {
 	return w->target->lease / 3;
 }
 
-static void advanced(struct worker *w, struct lane *lane, size_t want, outbox_time now)
+static void begin_batch(struct worker *w, struct lane *lane, size_t want, outbox_time now)
 {
-	struct flight *fresh = &lane->flights[!lane->current];
+	struct batch *fresh = &lane->batches[!lane->current];
 	struct outbox_error err = OUTBOX_ERROR_INIT;
 	/* After the call: the store's time is that of its end, or nearly. */
 	outbox_time ended = w->plan->clock->mono(w->plan->clock);
 
-	if (lane_flight(lane)->claim.count)
-		account(w, lane, ended - now);
+	if (lane_batch(lane)->claim.count)
+		count_settled(w, lane, ended - now);
 	lane->current = !lane->current;
 	/* Nothing was written: ask with the same token again. An earlier try whose answer was lost may
 	 * still arrive and claim; then that claim is ours, instead of locking us out. */
 	if (fresh->claim.n != lane->head.n)
-		lane->next_token = 0;
+		lane->next_fence = 0;
 	if (fresh->claim.paused)
 		w->open_since = fresh->claim.store_now; /* at least; the next lease tells */
 	lane->head.n = fresh->claim.n;
@@ -208,40 +208,40 @@ static void advanced(struct worker *w, struct lane *lane, size_t want, outbox_ti
 		w->lease_at = now; /* which says so and stops all lanes */
 	}
 	if (!fresh->claim.count) {
-		found_nothing(w, lane, &fresh->claim, want, now);
+		wait_for_more(w, lane, &fresh->claim, want, now);
 		return;
 	}
-	tally_add(&w->tally->flying_batches, 1);
-	tally_add(&w->tally->flying_messages, fresh->claim.count);
+	tally_add(&w->tally->in_flight_batches, 1);
+	tally_add(&w->tally->in_flight_messages, fresh->claim.count);
 	lane->ran_dry = false;
 	lane->dry = 0;
 	lane->poll = w->target->poll_min;
 	lane->read_at = ended;
 	/* What took so long to come cannot be sent within the lease: it would be read again and again. */
-	if (lane->read_at - now > slow(w))
+	if (lane->read_at - now > slow_limit(w))
 		lane->limit = fresh->claim.count > 1 ? fresh->claim.count / 2 : 1;
 	lane->phase = LANE_SEND;
-	if (flight_begin(fresh, mode(w), w->target->hold, &err) ||
+	if (batch_begin(fresh, choose_mode(w), w->target->hold, &err) ||
 	    outgoing_prepare(fresh, w->plan, w->target, &err)) {
 		/* Claimed, but no memory to work on it: take the lane anew. */
-		forget_flight(w, lane);
+		forget_batch(w, lane);
 		lane->phase = LANE_TAKE;
 		lane->limit = lane->limit > 1 ? lane->limit / 2 : 1;
-		trouble_store(w, "settle", &err, now);
+		outage_store(w, "settle", &err, now);
 	}
 }
 
 /* Somebody else took the lane: our settlement had no effect, and all we remember is void. */
-static void fenced(struct worker *w, struct lane *lane)
+static void give_up_lane(struct worker *w, struct lane *lane)
 {
-	struct flight_tally t = flight_count(lane_flight(lane));
+	struct batch_outcomes t = batch_count(lane_batch(lane));
 
 	tally_add(&w->tally->fenced, 1);
 	tally_add(&w->tally->duplicates_fenced, t.delivered);
 	log_event(&w->plan->log, EVENT_LANE_FENCED, ABOUT_LANE(w, lane),
 		  "taken by another relay; %zu acknowledged messages of ours may be sent again",
 		  t.delivered);
-	forget_flight(w, lane);
+	forget_batch(w, lane);
 	lane->phase = LANE_RELEASE;
 	lane->lost = true;
 }
@@ -249,7 +249,7 @@ static void fenced(struct worker *w, struct lane *lane)
 /* We shall not get the answer. If its settlement was not done either, what we sent goes out again. */
 static void give_up_answer(struct worker *w, struct lane *lane)
 {
-	struct flight_tally t = flight_count(lane_flight(lane));
+	struct batch_outcomes t = batch_count(lane_batch(lane));
 
 	if (t.delivered) {
 		tally_add(&w->tally->duplicates_fenced, t.delivered);
@@ -258,8 +258,8 @@ static void give_up_answer(struct worker *w, struct lane *lane)
 			  "again",
 			  t.delivered);
 	}
-	forget_flight(w, lane);
-	lane->next_token = 0;
+	forget_batch(w, lane);
+	lane->next_fence = 0;
 	lane->phase = LANE_TAKE;
 }
 
@@ -269,10 +269,11 @@ static void give_up_answer(struct worker *w, struct lane *lane)
  * did not suffice for one claim does not suffice for the same one a moment later: at most once more, since the store may
  * have been short of it and done nothing.
  */
-static void too_large(struct worker *w, struct lane *lane, int status, outbox_time took)
+static void ask_for_less(struct worker *w, struct lane *lane, int status, outbox_time took)
 {
-	bool memory = status == OUTBOX_ENOMEM, late = status == OUTBOX_ETIMEDOUT || took > slow(w);
-	bool costs = lane_flight(lane)->claim.count;
+	bool memory = status == OUTBOX_ENOMEM,
+	     late = status == OUTBOX_ETIMEDOUT || took > slow_limit(w);
+	bool costs = lane_batch(lane)->claim.count;
 	int patience = memory ? 1 + costs : costs ? SLOW_SETTLES : SLOW_CLAIMS;
 
 	lane->slow_failures = memory || late ? lane->slow_failures + 1 : 0;
@@ -286,17 +287,46 @@ static void too_large(struct worker *w, struct lane *lane, int status, outbox_ti
 	lane->slow_failures = 0;
 }
 
+/*
+ * The rate is asked before a claim, never within one. Taken in advance, given back when there was less to claim: a
+ * worker that idles must not keep others from it.
+ */
+static size_t take_permits(struct worker *w, struct lane *lane, size_t want, outbox_time now)
+{
+	size_t may = want;
+
+	if (want)
+		may = throttle_take(w->target->throttle, w->target->rank, want, now,
+				    &lane->permits_at);
+	lane->throttled = want && !may;
+	return may;
+}
+
+/* What is parked at once is not sent. */
+static void use_permits(struct worker *w, const struct outbox_claim *claim, size_t taken,
+			outbox_time now)
+{
+	size_t used = 0;
+
+	if (!taken && !claim->count)
+		return;
+	for (size_t i = 0; i < claim->count; i++)
+		used += !claim->items[i].blocked;
+	throttle_used(w->target->throttle, w->target->rank, taken, used, now);
+}
+
 static void settle_and_read(struct worker *w, struct lane *lane, outbox_time now)
 {
-	struct flight *settled = lane_flight(lane), *fresh = &lane->flights[!lane->current];
+	struct batch *settled = lane_batch(lane), *fresh = &lane->batches[!lane->current];
 	struct outbox_error err = OUTBOX_ERROR_INIT;
-	size_t want = wanted(w, lane, now);
+	size_t want = claim_size(w, lane, now);
 	int r;
 
 	lane->throttled = false;
 
-	lane->run_at = now;               /* a ring may have come before its time */
-	lane->read_ring = worker_ring(w); /* before the read: what is rung later is looked at again */
+	lane->run_at = now; /* a wake-up may have come before its time */
+	lane->read_wakeup =
+		worker_wakeups(w); /* before the read: what is published later is looked at again */
 	if (want && !w->connected) {
 		/* Never claim into an outage: first see that the broker is there. */
 		if (!settled->claim.count) {
@@ -305,12 +335,12 @@ static void settle_and_read(struct worker *w, struct lane *lane, outbox_time now
 		}
 		want = 0;
 	}
-	want = lane_take_tokens(w, lane, want, now);
+	want = take_permits(w, lane, want, now);
 	if (!want && !settled->claim.count) {
-		found_nothing(w, lane, &fresh->claim, want, now);
+		wait_for_more(w, lane, &fresh->claim, want, now);
 		return;
 	}
-	flight_reset(fresh);
+	batch_reset(fresh);
 	failpoint("before_settle");
 	r = w->store->ops->advance(w->store,
 				   &(struct outbox_advance){
@@ -319,7 +349,7 @@ static void settle_and_read(struct worker *w, struct lane *lane, outbox_time now
 					   .owner = w->owner,
 					   .n = lane->head.n,
 					   .token = lane->head.token,
-					   .new_token = token(w, lane),
+					   .new_token = draw_fence(w, lane),
 					   .route_version = w->target->route_version,
 					   .settled = settled->outcomes,
 					   .n_settled = settled->claim.count,
@@ -329,23 +359,23 @@ static void settle_and_read(struct worker *w, struct lane *lane, outbox_time now
 				   fresh->arena, &fresh->claim, &err);
 	failpoint("after_settle");
 	if (r)
-		flight_reset(fresh);
-	lane_use_tokens(w, &fresh->claim, want, now);
+		batch_reset(fresh);
+	use_permits(w, &fresh->claim, want, now);
 	if (!r) {
 		lane->slow_failures = 0;
-		trouble_lane_over(w, lane, "settle", now);
-		advanced(w, lane, want, now);
+		outage_lane_over(w, lane, "settle", now);
+		begin_batch(w, lane, want, now);
 		return;
 	}
 	if (r == OUTBOX_EFENCED) {
-		fenced(w, lane);
+		give_up_lane(w, lane);
 		return;
 	}
-	too_large(w, lane, r, w->plan->clock->mono(w->plan->clock) - now);
-	trouble_lane(w, lane, "settle", &err, now);
+	ask_for_less(w, lane, r, w->plan->clock->mono(w->plan->clock) - now);
+	outage_lane(w, lane, "settle", &err, now);
 }
 
-static void release(struct worker *w, struct lane *lane, outbox_time now)
+static void release_lane(struct worker *w, struct lane *lane, outbox_time now)
 {
 	struct outbox_error err = OUTBOX_ERROR_INIT;
 
@@ -353,7 +383,7 @@ static void release(struct worker *w, struct lane *lane, outbox_time now)
 	if (lane->lost)
 		return;
 	if (w->store->ops->release(w->store, w->target->name, lane->number, w->owner, &err))
-		trouble_store(w, "release", &err, now);
+		outage_store(w, "release", &err, now);
 	else
 		lane->lost = true;
 	failpoint("after_release");
@@ -363,7 +393,7 @@ void lane_step(struct worker *w, struct lane *lane, outbox_time now)
 {
 	switch (lane->phase) {
 	case LANE_TAKE:
-		take(w, lane, now);
+		take_over(w, lane, now);
 		break;
 	case LANE_READ:
 		settle_and_read(w, lane, now);
@@ -372,7 +402,7 @@ void lane_step(struct worker *w, struct lane *lane, outbox_time now)
 		lane_send(w, lane, now);
 		break;
 	case LANE_RELEASE:
-		release(w, lane, now);
+		release_lane(w, lane, now);
 		break;
 	}
 }
@@ -381,7 +411,7 @@ void lane_stop_sending(struct lane *lane)
 {
 	if (lane->phase != LANE_SEND)
 		return;
-	flight_return_rest(lane_flight(lane));
+	batch_return_rest(lane_batch(lane));
 	lane->phase = LANE_READ;
 }
 
@@ -389,7 +419,7 @@ void lane_lose(struct lane *lane)
 {
 	lane->lost = true;
 	lane_stop_sending(lane);
-	if (lane->phase == LANE_TAKE || !lane_flight(lane)->claim.count)
+	if (lane->phase == LANE_TAKE || !lane_batch(lane)->claim.count)
 		lane->phase = LANE_RELEASE;
 	lane->run_at = 0;
 }

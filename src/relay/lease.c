@@ -59,7 +59,7 @@ static int follow_lease(struct worker *w, const struct outbox_lease *lease, stru
 }
 
 /* Two relays that send one target to two places would share its messages out between them. */
-static void tell_elsewhere(struct worker *w, const struct outbox_lease *lease, outbox_time now)
+static void report_elsewhere(struct worker *w, const struct outbox_lease *lease, outbox_time now)
 {
 	struct outbox_error why = OUTBOX_ERROR_INIT;
 
@@ -67,10 +67,10 @@ static void tell_elsewhere(struct worker *w, const struct outbox_lease *lease, o
 		    "%.80s takes no lanes: it would send to %.110s, and %.80s, which was here before, "
 		    "sends to %.110s; give both the same \"to\" or stop one of them",
 		    w->owner, w->place, lease->elsewhere_owner, lease->elsewhere);
-	unserved_tell(w, UNSERVED_FOR_NOW, &why, now);
+	unserved_report(w, UNSERVED_FOR_NOW, &why, now);
 }
 
-static void tell_unstarted(struct worker *w, outbox_time now)
+static void report_unstarted(struct worker *w, outbox_time now)
 {
 	const char *name = w->target->band_of ? w->target->band_of : w->target->name;
 	struct outbox_error why = OUTBOX_ERROR_INIT;
@@ -80,7 +80,7 @@ static void tell_unstarted(struct worker *w, outbox_time now)
 		    "start: oldest or start: now (on a command line --start %s=oldest or --start "
 		    "%s=now); until then it gets nothing",
 		    name, name);
-	unserved_tell(w, UNSERVED, &why, now);
+	unserved_report(w, UNSERVED, &why, now);
 }
 
 void lease_keep(struct worker *w, outbox_time now)
@@ -100,16 +100,16 @@ void lease_keep(struct worker *w, outbox_time now)
 
 	if (w->target->unstarted) {
 		w->lease_at = now + w->target->lease / 2;
-		tell_unstarted(w, now);
+		report_unstarted(w, now);
 		return;
 	}
 	memset(&lease, 0, sizeof(lease));
 	if (w->store->ops->lease(w->store, &request, &lease, &err) || follow_lease(w, &lease, &err)) {
-		trouble_store(w, "lease", &err, now);
+		outage_store(w, "lease", &err, now);
 		return;
 	}
 	failpoint("after_lease");
-	trouble_store_over(w, "lease", now);
+	outage_store_over(w, "lease", now);
 	/* Perhaps too late, though nobody took the lanes: an operator may have acted on what was in
 	 * flight. The call itself may have been slow, so look at the clock again. */
 	for (size_t i = 0; i < w->n_lanes && w->plan->clock->mono(w->plan->clock) >= w->lease_until;
@@ -127,7 +127,7 @@ void lease_keep(struct worker *w, outbox_time now)
 			  "it is restarted with the new routing");
 	w->stale_route = lease.stale_route;
 	if (lease.elsewhere[0])
-		tell_elsewhere(w, &lease, now);
+		report_elsewhere(w, &lease, now);
 	else
 		unserved_over(w, now);
 }

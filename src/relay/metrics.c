@@ -113,8 +113,8 @@ void outbox_relay_in_flight(const struct outbox_relay *relay, size_t *ret_batche
 	for (size_t i = 0; relay && i < relay->plan.n_targets; i++) {
 		const struct tally *t = &relay->tallies[i];
 
-		batches += atomic_load_explicit(&t->flying_batches, memory_order_relaxed);
-		messages += atomic_load_explicit(&t->flying_messages, memory_order_relaxed);
+		batches += atomic_load_explicit(&t->in_flight_batches, memory_order_relaxed);
+		messages += atomic_load_explicit(&t->in_flight_messages, memory_order_relaxed);
 	}
 	if (ret_batches)
 		*ret_batches = (size_t)batches;

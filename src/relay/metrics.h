@@ -42,7 +42,7 @@ struct target_metrics {
 	enum breaker_state breaker;     /* the worst of its workers */
 	int lanes;                      /* held by this relay */
 	bool throttled;                 /* its rate is used up and somebody waits for it */
-	uint64_t flying_batches, flying_messages;
+	uint64_t in_flight_batches, in_flight_messages;
 	outbox_time last_delivery;        /* wall; 0: none yet */
 	struct histogram_view batch_size; /* histogram_sizes: messages of each settled claim */
 	struct histogram_view publish;    /* histogram_durations: each call of the transport */

@@ -12,52 +12,51 @@
 #define BUSY_DELAY_MAX (200 * OUTBOX_MILLISECONDS)
 #define WORTH_A_LINE (1 * OUTBOX_SECONDS)
 
-bool trouble_keeps_connection(int status)
+bool outage_keeps_connection(int status)
 {
 	return status == OUTBOX_EBUSY || status == OUTBOX_EFULL || status == OUTBOX_ENOMEM ||
 	       status == OUTBOX_ECONFLICT;
 }
 
-void trouble_store(struct worker *w, const char *call, const struct outbox_error *err,
-		   outbox_time now)
+void outage_store(struct worker *w, const char *call, const struct outbox_error *err, outbox_time now)
 {
 	outbox_time max = err->status == OUTBOX_EBUSY ? BUSY_DELAY_MAX : STORE_DELAY_MAX;
 	char wait[DURATION_TEXT_MAX];
 	bool first = !w->store_delay;
 
-	w->trouble_call = trouble_keeps_connection(err->status) ? call : NULL;
+	w->store_outage_call = outage_keeps_connection(err->status) ? call : NULL;
 	w->store_delay = first ? STORE_DELAY_MIN : w->store_delay * 2;
 	if (w->store_delay > max)
 		w->store_delay = max;
 	w->store_at = now + random_between(&w->random.base, w->store_delay / 2, w->store_delay);
 	if (first)
-		w->trouble_since = now;
-	/* Being busy for a moment is nobody's business; lasting trouble gets one line. */
-	if (!w->trouble.status &&
-	    (err->status != OUTBOX_EBUSY || now - w->trouble_since >= WORTH_A_LINE)) {
-		w->trouble = *err;
+		w->store_outage_since = now;
+	/* Being busy for a moment is nobody's business; a lasting outage gets one line. */
+	if (!w->store_outage.status &&
+	    (err->status != OUTBOX_EBUSY || now - w->store_outage_since >= WORTH_A_LINE)) {
+		w->store_outage = *err;
 		log_event(&w->plan->log, EVENT_STORE_AWAY, ABOUT_TARGET(w),
 			  "%s; nothing is charged, next try in %s, then at most every 5 s",
 			  err->message, duration_human(w->store_at - now, wait));
 	}
-	if (!trouble_keeps_connection(err->status))
+	if (!outage_keeps_connection(err->status))
 		w->store = store_close(w->store);
 }
 
-void trouble_store_over(struct worker *w, const char *call, outbox_time now)
+void outage_store_over(struct worker *w, const char *call, outbox_time now)
 {
 	char waited[DURATION_TEXT_MAX];
 
-	if (w->trouble_call && strcmp(w->trouble_call, call) != 0)
+	if (w->store_outage_call && strcmp(w->store_outage_call, call) != 0)
 		return;
-	if (w->trouble.status)
+	if (w->store_outage.status)
 		log_event(&w->plan->log, EVENT_STORE_BACK, ABOUT_TARGET(w),
 			  "store answers again after %s",
-			  duration_human(now - w->trouble_since, waited));
-	w->trouble.status = OUTBOX_OK;
+			  duration_human(now - w->store_outage_since, waited));
+	w->store_outage.status = OUTBOX_OK;
 	w->store_delay = 0;
 	w->store_at = 0;
-	w->trouble_call = NULL;
+	w->store_outage_call = NULL;
 }
 
 static size_t refused_lanes(const struct worker *w)
@@ -69,18 +68,18 @@ static size_t refused_lanes(const struct worker *w)
 	return n;
 }
 
-void trouble_lane(struct worker *w, struct lane *lane, const char *call,
-		  const struct outbox_error *err, outbox_time now)
+void outage_lane(struct worker *w, struct lane *lane, const char *call,
+		 const struct outbox_error *err, outbox_time now)
 {
 	char where[OUTBOX_TARGET_NAME_MAX + 32];
 	const char *text = err->message;
 	int n;
 
 	if (err->status != OUTBOX_EPROTO) {
-		trouble_store(w, call, err, now);
+		outage_store(w, call, err, now);
 		return;
 	}
-	trouble_store_over(w, call, now); /* it answers */
+	outage_store_over(w, call, now); /* it answers */
 	lane->refusal_delay = lane->refusal_delay ? lane->refusal_delay * 2 : STORE_DELAY_MIN;
 	if (lane->refusal_delay > STORE_DELAY_MAX)
 		lane->refusal_delay = STORE_DELAY_MAX;
@@ -102,11 +101,11 @@ void trouble_lane(struct worker *w, struct lane *lane, const char *call,
 	lane->refusal = *err;
 }
 
-void trouble_lane_over(struct worker *w, struct lane *lane, const char *call, outbox_time now)
+void outage_lane_over(struct worker *w, struct lane *lane, const char *call, outbox_time now)
 {
 	char waited[DURATION_TEXT_MAX];
 
-	trouble_store_over(w, call, now);
+	outage_store_over(w, call, now);
 	if (!lane->refusal.status)
 		return;
 	lane->refusal.status = OUTBOX_OK;
@@ -117,8 +116,8 @@ void trouble_lane_over(struct worker *w, struct lane *lane, const char *call, ou
 			  duration_human(now - w->refused_since, waited));
 }
 
-void trouble_broker(struct worker *w, const struct outbox_error *err, outbox_time asked,
-		    outbox_time now)
+void outage_broker(struct worker *w, const struct outbox_error *err, outbox_time asked,
+		   outbox_time now)
 {
 	char wait[DURATION_TEXT_MAX];
 
@@ -135,7 +134,7 @@ void trouble_broker(struct worker *w, const struct outbox_error *err, outbox_tim
 		  duration_human(w->breaker.max, (char[DURATION_TEXT_MAX]){ 0 }));
 }
 
-void trouble_broker_over(struct worker *w, outbox_time now)
+void outage_broker_over(struct worker *w, outbox_time now)
 {
 	outbox_time since = w->breaker.since;
 	char waited[DURATION_TEXT_MAX];

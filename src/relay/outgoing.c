@@ -65,14 +65,14 @@ static int prepare_one(const struct relay_plan *plan, const struct target_plan *
 	return OUTBOX_OK;
 }
 
-int outgoing_prepare(struct flight *f, const struct relay_plan *plan,
+int outgoing_prepare(struct batch *b, const struct relay_plan *plan,
 		     const struct target_plan *target, struct outbox_error *err)
 {
 	int r = OUTBOX_OK;
 
 	if (target->envelope != OUTBOX_ENVELOPE_EXTERNAL && !plan->replay)
 		return OUTBOX_OK;
-	for (size_t i = 0; i < f->claim.count && !r; i++)
-		r = prepare_one(plan, target, f->arena, &f->items[i], err);
+	for (size_t i = 0; i < b->claim.count && !r; i++)
+		r = prepare_one(plan, target, b->arena, &b->items[i], err);
 	return r;
 }

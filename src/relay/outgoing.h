@@ -13,8 +13,8 @@
  */
 #define REPLAY_HEADER "replayed"
 
-/* The flight has begun: make its items what is to leave. ENOMEM. */
-int outgoing_prepare(struct flight *flight, const struct relay_plan *plan,
+/* The batch has begun: make its items what is to leave. ENOMEM. */
+int outgoing_prepare(struct batch *batch, const struct relay_plan *plan,
 		     const struct target_plan *target, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 #endif

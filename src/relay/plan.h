@@ -47,8 +47,8 @@ struct relay_plan {
 	const struct outbox_registry *registry;
 	struct outbox_clock *clock;
 	uint64_t seed;
-	bool no_bell; /* poll only */
-	bool replay;  /* the store is a replay's spool */
+	bool no_wakeup; /* poll only */
+	bool replay;    /* the store is a replay's spool */
 	struct log log;
 };
 

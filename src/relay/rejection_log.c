@@ -19,15 +19,15 @@ static bool is_refused(const struct outbox_settlement *outcome)
 	       outcome->error;
 }
 
-static const char *kind_of(const struct flight *f, size_t i)
+static const char *kind_of(const struct batch *b, size_t i)
 {
-	if (f->claim.items[i].malformed)
+	if (b->claim.items[i].malformed)
 		return "what is stored makes no sense";
-	switch (f->items[i].verdict) {
+	switch (b->items[i].verdict) {
 	case OUTBOX_REJECTED:
 		return "cannot be accepted";
 	case OUTBOX_RETRY:
-		return f->outcomes[i].outcome == OUTBOX_OUT_FAILED ? "refused, attempts used up"
+		return b->outcomes[i].outcome == OUTBOX_OUT_FAILED ? "refused, attempts used up"
 								   : "refused for now";
 	case OUTBOX_ACKED:
 	case OUTBOX_UNKNOWN:
@@ -36,35 +36,35 @@ static const char *kind_of(const struct flight *f, size_t i)
 		break;
 	}
 	/* nobody asked the broker, or nobody heard what it said */
-	if (f->died_seq && f->claim.items[i].seq == f->died_seq)
+	if (b->died_seq && b->claim.items[i].seq == b->died_seq)
 		return "it was alone in flight when a relay died";
-	return f->outcomes[i].outcome == OUTBOX_OUT_FAILED &&
-			       f->outcomes[i].attempts == f->claim.items[i].attempts
+	return b->outcomes[i].outcome == OUTBOX_OUT_FAILED &&
+			       b->outcomes[i].attempts == b->claim.items[i].attempts
 		       ? "it has expired"
 		       : LOST;
 }
 
-static void remember(struct refusals *r, const struct flight *f, size_t i)
+static void remember_rejection(struct rejection_log *r, const struct batch *b, size_t i)
 {
-	text_shown(r->id, sizeof(r->id), f->claim.items[i].message.id);
-	r->kind = kind_of(f, i);
-	r->native = f->items[i].native;
-	r->failed = f->outcomes[i].outcome == OUTBOX_OUT_FAILED;
+	text_shown(r->id, sizeof(r->id), b->claim.items[i].message.id);
+	r->kind = kind_of(b, i);
+	r->native = b->items[i].native;
+	r->failed = b->outcomes[i].outcome == OUTBOX_OUT_FAILED;
 	r->delivered = false;
 }
 
 /* What waited for its next try when it was counted may be through when it is told. */
-static bool is_over(const struct refusals *r, const struct flight *f, size_t i)
+static bool is_over(const struct rejection_log *r, const struct batch *b, size_t i)
 {
 	char id[sizeof(r->id)];
 
-	return r->count && !r->failed && f->outcomes[i].outcome == OUTBOX_OUT_DELIVERED &&
-	       strcmp(text_shown(id, sizeof(id), f->claim.items[i].message.id), r->id) == 0;
+	return r->count && !r->failed && b->outcomes[i].outcome == OUTBOX_OUT_DELIVERED &&
+	       strcmp(text_shown(id, sizeof(id), b->claim.items[i].message.id), r->id) == 0;
 }
 
-void refusals_tell(struct worker *w)
+void rejection_log_flush(struct worker *w)
 {
-	struct refusals *r = &w->refusals;
+	struct rejection_log *r = &w->rejections;
 	char code[40] = "";
 
 	if (!r->count)
@@ -84,21 +84,21 @@ void refusals_tell(struct worker *w)
 	r->count = 0;
 }
 
-void refusals_note(struct worker *w, const struct flight *f, outbox_time now)
+void rejection_log_add(struct worker *w, const struct batch *b, outbox_time now)
 {
-	struct refusals *r = &w->refusals;
+	struct rejection_log *r = &w->rejections;
 
-	for (size_t i = 0; i < f->claim.count; i++) {
-		r->delivered |= is_over(r, f, i);
-		if (!is_refused(&f->outcomes[i]))
+	for (size_t i = 0; i < b->claim.count; i++) {
+		r->delivered |= is_over(r, b, i);
+		if (!is_refused(&b->outcomes[i]))
 			continue;
 		/* what failed stays where the command finds it */
-		if (!r->count || !r->failed || f->outcomes[i].outcome == OUTBOX_OUT_FAILED)
-			remember(r, f, i);
+		if (!r->count || !r->failed || b->outcomes[i].outcome == OUTBOX_OUT_FAILED)
+			remember_rejection(r, b, i);
 		r->count++;
 	}
 	if (!r->count || now < r->next)
 		return;
-	refusals_tell(w);
+	rejection_log_flush(w);
 	r->next = now + EVERY;
 }

@@ -6,9 +6,9 @@
 #include "relay/worker.h"
 
 /* This claim is settled: count its refused messages; told at most once a minute. */
-void refusals_note(struct worker *worker, const struct flight *flight, outbox_time now);
+void rejection_log_add(struct worker *worker, const struct batch *batch, outbox_time now);
 
 /* Tell what was counted and not told: at the end. */
-void refusals_tell(struct worker *worker);
+void rejection_log_flush(struct worker *worker);
 
 #endif

@@ -64,7 +64,7 @@ static int make_workers(struct outbox_relay *relay, size_t first, struct outbox_
 			if (r)
 				return r;
 			thread->relay = relay;
-			thread->worker->bell = &relay->bell;
+			thread->worker->wakeup = &relay->wakeup;
 			relay->n_threads++;
 		}
 	}
@@ -98,7 +98,7 @@ static int init_waiting(struct outbox_relay *relay, struct outbox_error *err)
 	return OUTBOX_OK;
 }
 
-static void note_running(struct relay_plan *plan, const struct relay_plan *before)
+static void mark_running(struct relay_plan *plan, const struct relay_plan *before)
 {
 	for (size_t i = 0; i < plan->n_targets; i++)
 		for (size_t j = 0; j < before->n_targets; j++)
@@ -116,7 +116,7 @@ int relay_new_after(const struct outbox_relay *before, const struct outbox_relay
 	relay = calloc(1, sizeof(*relay));
 	if (!relay)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
-	atomic_init(&relay->bell.rings, 1);
+	atomic_init(&relay->wakeup.count, 1);
 	r = init_waiting(relay, err);
 	if (r) {
 		free(relay);
@@ -128,7 +128,7 @@ int relay_new_after(const struct outbox_relay *before, const struct outbox_relay
 	if (!r)
 		r = plan_make(config, relay->arena, &relay->plan, err);
 	if (!r && before)
-		note_running(&relay->plan, &before->plan);
+		mark_running(&relay->plan, &before->plan);
 	if (!r)
 		r = make_room(relay, err);
 	if (!r)
@@ -185,7 +185,7 @@ void relay_wake_all(struct outbox_relay *relay)
 	pthread_mutex_unlock(&relay->mutex);
 }
 
-static void *run(void *argument)
+static void *run_worker(void *argument)
 {
 	struct relay_thread *thread = argument;
 	struct outbox_clock *clock = thread->relay->plan.clock;
@@ -226,15 +226,15 @@ int outbox_relay_start(struct outbox_relay *relay, struct outbox_error *err)
 	for (size_t i = 0; i < relay->n_threads; i++) {
 		struct relay_thread *thread = &relay->threads[i];
 
-		if (pthread_create(&thread->thread, NULL, run, thread)) {
+		if (pthread_create(&thread->thread, NULL, run_worker, thread)) {
 			outbox_relay_stop(relay, 0, NULL);
 			return outbox_fail(err, OUTBOX_ENOMEM, "cannot start a thread");
 		}
 		thread->running = true;
 	}
-	/* Without it the relay polls, as it does where the store has no bell. */
-	relay->bell_running =
-		!relay->plan.no_bell && !pthread_create(&relay->bell_thread, NULL, bell_run, relay);
+	/* Without it the relay polls, as it does where the store wakes nobody. */
+	relay->wakeup_running = !relay->plan.no_wakeup &&
+				!pthread_create(&relay->wakeup_thread, NULL, wakeup_run, relay);
 	return OUTBOX_OK;
 }
 
@@ -249,9 +249,9 @@ static void join_all(struct outbox_relay *relay)
 	}
 	atomic_store(&relay->stopping, true);
 	relay_wake_all(relay);
-	if (relay->bell_running)
-		pthread_join(relay->bell_thread, NULL);
-	relay->bell_running = false;
+	if (relay->wakeup_running)
+		pthread_join(relay->wakeup_thread, NULL);
+	relay->wakeup_running = false;
 	pthread_mutex_unlock(&relay->joining);
 }
 

@@ -31,9 +31,9 @@ struct outbox_relay {
 	bool ran;  /* run_once() or run_until_idle() is over: it may be run again */
 	pid_t pid; /* of the process that started it */
 	_Atomic bool stopping;
-	struct bell bell;
-	pthread_t bell_thread;
-	bool bell_running;
+	struct wakeup wakeup;
+	pthread_t wakeup_thread;
+	bool wakeup_running;
 };
 
 /*

@@ -10,7 +10,7 @@
 #include "relay/lane.h"
 #include "relay/outage.h"
 
-static struct suspicion *suspected(struct lane *lane, int64_t seq)
+static struct suspicion *find_suspicion(struct lane *lane, int64_t seq)
 {
 	for (size_t i = 0; i < SUSPICIONS; i++)
 		if (lane->suspicions[i].seq == seq)
@@ -18,17 +18,17 @@ static struct suspicion *suspected(struct lane *lane, int64_t seq)
 	return NULL;
 }
 
-static void suspect(struct worker *w, struct lane *lane, int64_t seq)
+static void remember_suspicion(struct worker *w, struct lane *lane, int64_t seq)
 {
-	struct suspicion *s = suspected(lane, seq);
+	struct suspicion *s = find_suspicion(lane, seq);
 
 	if (!s)
 		s = &lane->suspicions[lane->n_suspicions++ % SUSPICIONS];
 	*s = (struct suspicion){ .seq = seq, .acked = w->acked };
 }
 
-static int publish(struct worker *w, struct outbox_batch *batch, outbox_time now,
-		   struct outbox_error *err)
+static int publish_round(struct worker *w, struct outbox_batch *batch, outbox_time now,
+			 struct outbox_error *err)
 {
 	outbox_time deadline = now + w->target->publish_timeout;
 	int r;
@@ -42,7 +42,7 @@ static int publish(struct worker *w, struct outbox_batch *batch, outbox_time now
 }
 
 /* May the rest of the batch still be sent? */
-static bool may_send(const struct worker *w, const struct lane *lane, outbox_time now)
+static bool may_send_more(const struct worker *w, const struct lane *lane, outbox_time now)
 {
 	if (lane->lost || !w->connected || now >= w->lease_until)
 		return false;
@@ -50,39 +50,39 @@ static bool may_send(const struct worker *w, const struct lane *lane, outbox_tim
 }
 
 /* The message that was alone in flight when a relay died was charged, once, when it came again. */
-static void forgive(struct lane *lane)
+static void forget_death(struct lane *lane)
 {
-	const struct outbox_claim *claim = &lane_flight(lane)->claim;
+	const struct outbox_claim *claim = &lane_batch(lane)->claim;
 
 	for (size_t i = 0; lane->died_seq && i < claim->count; i++)
 		if (claim->items[i].seq == lane->died_seq)
 			lane->died_seq = 0;
 }
 
-static struct decide_context context_of(struct worker *w, struct lane *lane, outbox_time now)
+static struct decide_context decide_context_of(struct worker *w, struct lane *lane, outbox_time now)
 {
-	struct flight *f = lane_flight(lane);
+	struct batch *b = lane_batch(lane);
 
 	return (struct decide_context){ .policy = &w->target->policy,
-					.now = f->claim.store_now + (now - lane->read_at),
+					.now = b->claim.store_now + (now - lane->read_at),
 					.random = &w->random.base,
-					.memory = f->arena,
+					.memory = b->arena,
 					.suspect_delay = 2 * breaker_next(&w->breaker) };
 }
 
 /* The next round of a lane. False: it has none, and goes on to settle. */
 static bool next_round(struct worker *w, struct lane *lane, outbox_time now)
 {
-	struct decide_context context = context_of(w, lane, now);
-	struct flight *f = lane_flight(lane);
+	struct decide_context context = decide_context_of(w, lane, now);
+	struct batch *b = lane_batch(lane);
 	size_t n = 0;
 
-	if (may_send(w, lane, now)) {
-		n = flight_round(f, &context, lane->died_seq);
-		forgive(lane);
+	if (may_send_more(w, lane, now)) {
+		n = batch_next_round(b, &context, lane->died_seq);
+		forget_death(lane);
 	}
 	if (!n) {
-		flight_return_rest(f);
+		batch_return_rest(b);
 		lane->phase = LANE_READ;
 		return false;
 	}
@@ -94,10 +94,10 @@ static bool next_round(struct worker *w, struct lane *lane, outbox_time now)
 /* While a culprit is looked for, a lane sends by itself: it must become alone on the wire. */
 static bool may_share(const struct worker *w, struct lane *lane)
 {
-	const struct flight *f = lane_flight(lane);
+	const struct batch *b = lane_batch(lane);
 
-	return lane->phase == LANE_SEND && f->mode == FLIGHT_ROUNDS && lane->limit == lane->most &&
-	       !lane->head.cautious && !lane->died_seq && !f->claim.items[0].suspect &&
+	return lane->phase == LANE_SEND && b->mode == BATCH_ROUNDS && lane->limit == lane->most &&
+	       !lane->head.cautious && !lane->died_seq && !b->claim.items[0].suspect &&
 	       !breaker_probing(&w->breaker);
 }
 
@@ -110,30 +110,30 @@ struct wire {
 };
 
 /* A call is no larger than one lane's may be. */
-static bool fits(const struct worker *w, const struct wire *wire, const struct flight *f)
+static bool fits_call(const struct worker *w, const struct wire *wire, const struct batch *b)
 {
 	size_t bytes = wire->bytes;
 
-	for (size_t i = f->ready_head; i < f->ready_tail; i++)
-		bytes += f->items[f->ready[i]].message->size;
-	return wire->messages + f->ready_tail - f->ready_head <= w->target->batch_messages &&
+	for (size_t i = b->ready_head; i < b->ready_tail; i++)
+		bytes += b->items[b->ready[i]].message->size;
+	return wire->messages + b->ready_tail - b->ready_head <= w->target->batch_messages &&
 	       bytes <= w->plan->batch_bytes;
 }
 
 static void add_lane(struct worker *w, struct lane *lane, outbox_time now, struct wire *wire)
 {
-	const struct flight *f = lane_flight(lane);
+	const struct batch *b = lane_batch(lane);
 
 	if (!next_round(w, lane, now))
 		return;
 	wire->lanes[wire->n_lanes++] = lane;
-	wire->messages += f->batch.count;
-	for (size_t i = 0; i < f->batch.count; i++)
-		wire->bytes += f->batch.items[i]->message->size;
+	wire->messages += b->round.count;
+	for (size_t i = 0; i < b->round.count; i++)
+		wire->bytes += b->round.items[i]->message->size;
 }
 
 /* Room for one batch of several rounds. False: there is no memory for it, and the lane goes alone. */
-static bool prepare(struct worker *w, struct outbox_batch *batch)
+static bool prepare_shared_batch(struct worker *w, struct outbox_batch *batch)
 {
 	outbox_arena_reset(w->wire_memory);
 	batch->memory = w->wire_memory;
@@ -143,21 +143,21 @@ static bool prepare(struct worker *w, struct outbox_batch *batch)
 }
 
 /* One batch of all rounds. */
-static void share(struct wire *wire)
+static void merge_rounds(struct wire *wire)
 {
 	struct outbox_batch *batch = &wire->shared;
 
 	for (size_t i = 0; i < wire->n_lanes; i++) {
-		struct flight *f = lane_flight(wire->lanes[i]);
+		struct batch *b = lane_batch(wire->lanes[i]);
 
-		for (size_t k = 0; k < f->batch.count; k++)
-			batch->items[batch->count++] = f->batch.items[k];
-		f->shared = true;
+		for (size_t k = 0; k < b->round.count; k++)
+			batch->items[batch->count++] = b->round.items[k];
+		b->shared = true;
 	}
 	wire->batch = batch;
 }
 
-static void gather(struct worker *w, struct lane *lane, outbox_time now, struct wire *wire)
+static void gather_rounds(struct worker *w, struct lane *lane, outbox_time now, struct wire *wire)
 {
 	bool sociable = w->n_lanes > 1 && may_share(w, lane);
 
@@ -165,54 +165,54 @@ static void gather(struct worker *w, struct lane *lane, outbox_time now, struct 
 	if (!wire->n_lanes)
 		return;
 	/* before the others' rounds are begun: what has begun must be sent */
-	sociable = sociable && prepare(w, &wire->shared);
+	sociable = sociable && prepare_shared_batch(w, &wire->shared);
 	for (size_t i = 0; sociable && i < w->n_lanes; i++) {
 		struct lane *other = w->lanes[i];
 
-		if (other != lane && may_share(w, other) && fits(w, wire, lane_flight(other)))
+		if (other != lane && may_share(w, other) && fits_call(w, wire, lane_batch(other)))
 			add_lane(w, other, now, wire);
 	}
-	wire->batch = &lane_flight(lane)->batch;
+	wire->batch = &lane_batch(lane)->round;
 	if (wire->n_lanes > 1)
-		share(wire);
+		merge_rounds(wire);
 }
 
 /* What was said of a lane's messages lives as long as its claim, not as long as the call. */
-static void keep_reasons(struct flight *f)
+static void keep_reasons(struct batch *b)
 {
-	for (size_t i = 0; f->shared && i < f->batch.count; i++) {
-		struct outbox_item *item = f->batch.items[i];
+	for (size_t i = 0; b->shared && i < b->round.count; i++) {
+		struct outbox_item *item = b->round.items[i];
 
 		if (item->reason)
-			item->reason = outbox_arena_text(f->arena, item->reason);
+			item->reason = outbox_arena_text(b->arena, item->reason);
 	}
 }
 
-static void judge(struct worker *w, struct lane *lane, const struct wire *wire, int status,
-		  outbox_time now)
+static void judge_round(struct worker *w, struct lane *lane, const struct wire *wire, int status,
+			outbox_time now)
 {
 	outbox_time ended = w->plan->clock->mono(w->plan->clock), back_off = wire->batch->back_off;
-	struct decide_context context = context_of(w, lane, now);
-	struct flight *f = lane_flight(lane);
-	int64_t alone = wire->batch->count == 1 ? f->batch.items[0]->seq : 0;
-	struct suspicion *suspicion = alone ? suspected(lane, alone) : NULL;
-	struct flight_verdicts said;
+	struct decide_context context = decide_context_of(w, lane, now);
+	struct batch *b = lane_batch(lane);
+	int64_t alone = wire->batch->count == 1 ? b->round.items[0]->seq : 0;
+	struct suspicion *suspicion = alone ? find_suspicion(lane, alone) : NULL;
+	struct batch_verdicts said;
 
-	keep_reasons(f);
-	tally_published(w->tally, &lane->trip, f, ended - now,
-			f->claim.store_now + (ended - lane->read_at), w->open_since);
+	keep_reasons(b);
+	tally_published(w->tally, &lane->trip, b, ended - now,
+			b->claim.store_now + (ended - lane->read_at), w->open_since);
 	if (context.suspect_delay < 2 * back_off)
 		context.suspect_delay = 2 * back_off;
-	said = flight_judge(f, &context, status, suspicion && w->acked > suspicion->acked);
+	said = batch_judge(b, &context, status, suspicion && w->acked > suspicion->acked);
 	failpoint("after_decide");
 	w->acked += said.acked;
 	tally_add(&w->tally->duplicates_unknown, said.unknown);
 	tally_add(&w->tally->duplicates_recognised, said.duplicates);
 	if (!said.unknown)
 		return;
-	lane->limit = f->claim.count > 1 ? f->claim.count / 2 : 1;
+	lane->limit = b->claim.count > 1 ? b->claim.count / 2 : 1;
 	if (alone)
-		suspect(w, lane, alone);
+		remember_suspicion(w, lane, alone);
 }
 
 void lane_send(struct worker *w, struct lane *lane, outbox_time now)
@@ -222,22 +222,22 @@ void lane_send(struct worker *w, struct lane *lane, outbox_time now)
 	outbox_time ended;
 	int r;
 
-	gather(w, lane, now, &wire);
+	gather_rounds(w, lane, now, &wire);
 	if (!wire.n_lanes)
 		return;
-	r = publish(w, wire.batch, now, &err);
+	r = publish_round(w, wire.batch, now, &err);
 	ended = w->plan->clock->mono(w->plan->clock);
 	tally_called(w->tally, ended - now);
 	for (size_t i = 0; i < wire.n_lanes; i++)
-		judge(w, wire.lanes[i], &wire, r, now);
+		judge_round(w, wire.lanes[i], &wire, r, now);
 	if (!r) {
-		trouble_broker_over(w, ended);
+		outage_broker_over(w, ended);
 		return;
 	}
-	trouble_broker(w, &err, wire.batch->back_off, ended);
+	outage_broker(w, &err, wire.batch->back_off, ended);
 	for (size_t i = 0; i < wire.n_lanes; i++) {
 		wire.lanes[i]->trip.outage = true;
-		flight_return_rest(lane_flight(wire.lanes[i]));
+		batch_return_rest(lane_batch(wire.lanes[i]));
 		wire.lanes[i]->phase = LANE_READ;
 	}
 }

@@ -49,20 +49,20 @@ void histogram_observe(struct histogram *h, const struct histogram_bounds *bound
 	add_sum(&h->sum, value);
 }
 
-static bool within(const struct histogram_bounds *bounds, size_t bucket, int64_t value)
+static bool is_within(const struct histogram_bounds *bounds, size_t bucket, int64_t value)
 {
 	return (bucket == bounds->count || value <= bounds->bounds[bucket]) &&
 	       (bucket == 0 || value > bounds->bounds[bucket - 1]);
 }
 
 /* Neighbours in the log are of nearly the same age: mostly the last bucket is right again. */
-static void note_age(struct histogram_view *view, size_t *bucket, int64_t age)
+static void add_age(struct histogram_view *view, size_t *bucket, int64_t age)
 {
 	const struct histogram_bounds *bounds = &histogram_latencies;
 
 	if (age < 0)
 		age = 0;
-	if (!within(bounds, *bucket, age))
+	if (!is_within(bounds, *bucket, age))
 		*bucket = histogram_bucket(bounds, age);
 	view->buckets[*bucket]++;
 	view->sum += age;
@@ -76,21 +76,21 @@ static outbox_time ready_since(const struct outbox_claimed *item)
 	return item->message.due_at > item->created_at ? item->message.due_at : item->created_at;
 }
 
-static void note_latencies(struct trip *trip, const struct flight *f, outbox_time acked_at,
-			   outbox_time open_since)
+static void add_latencies(struct trip *trip, const struct batch *batch, outbox_time acked_at,
+			  outbox_time open_since)
 {
 	size_t bucket = 0, event_bucket = 0;
 
-	for (size_t i = 0; i < f->batch.count; i++) {
-		const struct outbox_claimed *item = &f->claim.items[f->wire[i]];
+	for (size_t i = 0; i < batch->round.count; i++) {
+		const struct outbox_claimed *item = &batch->claim.items[batch->wire[i]];
 		outbox_time since = ready_since(item), event = item->message.event_time;
 
-		if (f->batch.items[i]->verdict != OUTBOX_ACKED)
+		if (batch->round.items[i]->verdict != OUTBOX_ACKED)
 			continue;
-		note_age(&trip->latency, &bucket,
-			 acked_at - (since > open_since ? since : open_since));
-		note_age(&trip->event_latency, &event_bucket,
-			 acked_at - (event ? event : item->created_at));
+		add_age(&trip->latency, &bucket,
+			acked_at - (since > open_since ? since : open_since));
+		add_age(&trip->event_latency, &event_bucket,
+			acked_at - (event ? event : item->created_at));
 	}
 }
 
@@ -99,21 +99,21 @@ void tally_called(struct tally *t, outbox_time took)
 	histogram_observe(&t->publish, &histogram_durations, took);
 }
 
-void tally_published(struct tally *t, struct trip *trip, const struct flight *f, outbox_time took,
-		     outbox_time acked_at, outbox_time open_since)
+void tally_published(struct tally *t, struct trip *trip, const struct batch *batch,
+		     outbox_time took, outbox_time acked_at, outbox_time open_since)
 {
-	tally_add(&t->attempts, f->batch.count);
+	tally_add(&t->attempts, batch->round.count);
 	trip->publish += took;
-	note_latencies(trip, f, acked_at, open_since);
+	add_latencies(trip, batch, acked_at, open_since);
 }
 
-static void tell(const struct tally *t, const struct tally_batch *b)
+static void report_batch(const struct tally *t, const struct tally_batch *b)
 {
-	const struct flight *f = b->flight;
+	const struct batch *batch = b->batch;
 	struct batch_report report = {
 		.target = b->target,
 		.lane = b->lane,
-		.messages = f->claim.count,
+		.messages = batch->claim.count,
 		.delivered = b->ended->delivered,
 		.failed = b->ended->failed,
 		.retried = b->ended->waiting,
@@ -123,12 +123,13 @@ static void tell(const struct tally *t, const struct tally_batch *b)
 		.outage = b->trip->outage ? b->outage : NULL,
 	};
 	/* No memory: the report goes without them. */
-	const char **parents = outbox_arena_alloc(f->arena, f->claim.count * sizeof(*parents));
+	const char **parents =
+		outbox_arena_alloc(batch->arena, batch->claim.count * sizeof(*parents));
 
-	for (size_t i = 0; parents && i < f->claim.count; i++)
-		if (f->outcomes[i].outcome == OUTBOX_OUT_DELIVERED &&
-		    f->claim.items[i].message.traceparent)
-			parents[report.n_traceparents++] = f->claim.items[i].message.traceparent;
+	for (size_t i = 0; parents && i < batch->claim.count; i++)
+		if (batch->outcomes[i].outcome == OUTBOX_OUT_DELIVERED &&
+		    batch->claim.items[i].message.traceparent)
+			parents[report.n_traceparents++] = batch->claim.items[i].message.traceparent;
 	report.traceparents = parents;
 	t->observer(t->observer_context, &report);
 }
@@ -143,7 +144,7 @@ static void add_view(struct histogram *h, const struct histogram_view *more)
 
 void tally_settled(struct tally *t, const struct tally_batch *b)
 {
-	const struct flight_tally *ended = b->ended;
+	const struct batch_outcomes *ended = b->ended;
 
 	tally_add(&t->delivered, ended->delivered);
 	tally_add(&t->failed, ended->failed);
@@ -152,17 +153,17 @@ void tally_settled(struct tally *t, const struct tally_batch *b)
 	tally_add(&t->deferred, ended->deferred);
 	tally_add(&t->returned, ended->returned);
 	tally_add(&t->batches, 1);
-	histogram_observe(&t->batch_size, &histogram_sizes, (int64_t)b->flight->claim.count);
+	histogram_observe(&t->batch_size, &histogram_sizes, (int64_t)b->batch->claim.count);
 	histogram_observe(&t->settle, &histogram_durations, b->settle);
 	add_view(&t->latency, &b->trip->latency);
 	add_view(&t->event_latency, &b->trip->event_latency);
 	if (ended->delivered)
 		atomic_store_explicit(&t->last_delivery, b->wall, memory_order_relaxed);
 	if (t->observer)
-		tell(t, b);
+		report_batch(t, b);
 }
 
-static struct histogram_view histogram_look(const struct histogram *h)
+static struct histogram_view read_histogram(const struct histogram *h)
 {
 	struct histogram_view view = { .sum = atomic_load_explicit(&h->sum, memory_order_relaxed) };
 
@@ -174,7 +175,7 @@ static struct histogram_view histogram_look(const struct histogram *h)
 	return view;
 }
 
-static uint64_t get(const _Atomic uint64_t *counter)
+static uint64_t read_counter(const _Atomic uint64_t *counter)
 {
 	return atomic_load_explicit(counter, memory_order_relaxed);
 }
@@ -182,28 +183,28 @@ static uint64_t get(const _Atomic uint64_t *counter)
 void tally_view(const struct tally *t, struct target_metrics *ret)
 {
 	*ret = (struct target_metrics){
-		.delivered = get(&t->delivered),
-		.failed = get(&t->failed),
-		.retried = get(&t->retried),
-		.parked = get(&t->parked),
-		.deferred = get(&t->deferred),
-		.returned = get(&t->returned),
-		.batches = get(&t->batches),
-		.attempts = get(&t->attempts),
-		.outages = get(&t->outages),
-		.takeovers = get(&t->takeovers),
-		.fenced = get(&t->fenced),
-		.duplicates_unknown = get(&t->duplicates_unknown),
-		.duplicates_takeover = get(&t->duplicates_takeover),
-		.duplicates_fenced = get(&t->duplicates_fenced),
-		.duplicates_recognised = get(&t->duplicates_recognised),
-		.flying_batches = get(&t->flying_batches),
-		.flying_messages = get(&t->flying_messages),
+		.delivered = read_counter(&t->delivered),
+		.failed = read_counter(&t->failed),
+		.retried = read_counter(&t->retried),
+		.parked = read_counter(&t->parked),
+		.deferred = read_counter(&t->deferred),
+		.returned = read_counter(&t->returned),
+		.batches = read_counter(&t->batches),
+		.attempts = read_counter(&t->attempts),
+		.outages = read_counter(&t->outages),
+		.takeovers = read_counter(&t->takeovers),
+		.fenced = read_counter(&t->fenced),
+		.duplicates_unknown = read_counter(&t->duplicates_unknown),
+		.duplicates_takeover = read_counter(&t->duplicates_takeover),
+		.duplicates_fenced = read_counter(&t->duplicates_fenced),
+		.duplicates_recognised = read_counter(&t->duplicates_recognised),
+		.in_flight_batches = read_counter(&t->in_flight_batches),
+		.in_flight_messages = read_counter(&t->in_flight_messages),
 		.last_delivery = atomic_load_explicit(&t->last_delivery, memory_order_relaxed),
-		.batch_size = histogram_look(&t->batch_size),
-		.publish = histogram_look(&t->publish),
-		.settle = histogram_look(&t->settle),
-		.latency = histogram_look(&t->latency),
-		.event_latency = histogram_look(&t->event_latency),
+		.batch_size = read_histogram(&t->batch_size),
+		.publish = read_histogram(&t->publish),
+		.settle = read_histogram(&t->settle),
+		.latency = read_histogram(&t->latency),
+		.event_latency = read_histogram(&t->event_latency),
 	};
 }

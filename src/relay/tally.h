@@ -22,7 +22,7 @@ struct tally {
 	_Atomic uint64_t outages, takeovers, fenced;
 	_Atomic uint64_t duplicates_unknown, duplicates_takeover, duplicates_fenced;
 	_Atomic uint64_t duplicates_recognised;
-	_Atomic uint64_t flying_batches, flying_messages;
+	_Atomic uint64_t in_flight_batches, in_flight_messages;
 	_Atomic outbox_time last_delivery;
 	struct histogram batch_size, publish, settle, latency, event_latency;
 	batch_observer observer; /* set before the threads start */
@@ -41,8 +41,8 @@ struct trip {
 struct tally_batch {
 	const char *target;
 	int lane;
-	const struct flight *flight;
-	const struct flight_tally *ended;
+	const struct batch *batch;
+	const struct batch_outcomes *ended;
 	const struct trip *trip;
 	outbox_time settle; /* how long that took */
 	outbox_time wall;   /* now */
@@ -69,7 +69,7 @@ void tally_called(struct tally *tally, outbox_time took);
 
 /* A round came back from the transport, after `took`, at the store's time `acked_at`. Before it is judged.
  * open_since: nothing could be sent to the target before. */
-void tally_published(struct tally *tally, struct trip *trip, const struct flight *flight,
+void tally_published(struct tally *tally, struct trip *trip, const struct batch *batch,
 		     outbox_time took, outbox_time acked_at, outbox_time open_since);
 
 /* The claim was settled: count it and tell the observer. */

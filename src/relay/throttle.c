@@ -49,7 +49,7 @@ size_t throttle_take(struct throttle *t, enum throttle_rank rank, size_t want, o
 
 	pthread_mutex_lock(&t->mutex);
 	if (t->limited) {
-		/* A claim for every single token would cost the database more than the messages. */
+		/* A claim for every single permit would cost the database more than the messages. */
 		portion = bucket_portion(&t->bucket);
 		again = bucket_next(&t->bucket, want < portion ? want : portion, now);
 		taken = again > now || held_by_higher(t, rank) > now

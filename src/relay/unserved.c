@@ -5,7 +5,7 @@
 #include "relay/outage.h"
 #include "store/store.h"
 
-static int note(struct worker *w, const char *why, struct outbox_error *err)
+static int write_unserved(struct worker *w, const char *why, struct outbox_error *err)
 {
 	if (!w->store || !STORE_HAS(w->store, unserved))
 		return OUTBOX_OK;
@@ -17,8 +17,8 @@ static int note(struct worker *w, const char *why, struct outbox_error *err)
 				       err);
 }
 
-void unserved_tell(struct worker *w, enum unserved how, const struct outbox_error *why,
-		   outbox_time now)
+void unserved_report(struct worker *w, enum unserved how, const struct outbox_error *why,
+		     outbox_time now)
 {
 	struct outbox_error err = OUTBOX_ERROR_INIT;
 
@@ -28,10 +28,10 @@ void unserved_tell(struct worker *w, enum unserved how, const struct outbox_erro
 	}
 	w->unserved = *why;
 	atomic_store(&w->shown_unserved, (int)how);
-	if (note(w, why->message, &err))
-		trouble_store(w, "unserved", &err, now);
+	if (write_unserved(w, why->message, &err))
+		outage_store(w, "unserved", &err, now);
 	else
-		trouble_store_over(w, "unserved", now);
+		outage_store_over(w, "unserved", now);
 }
 
 void unserved_over(struct worker *w, outbox_time now)
@@ -44,11 +44,11 @@ void unserved_over(struct worker *w, outbox_time now)
 	atomic_store(&w->shown_unserved, UNSERVED_NOT);
 	log_event(&w->plan->log, EVENT_TARGET_SERVED, ABOUT_TARGET(w), "served again after %s",
 		  duration_human(now - w->unserved_since, waited));
-	(void)note(w, NULL, NULL); /* else it is forgotten when its time is over */
+	(void)write_unserved(w, NULL, NULL); /* else it is forgotten when its time is over */
 }
 
 void unserved_leave(struct worker *w)
 {
 	if (w->unserved.status)
-		(void)note(w, NULL, NULL);
+		(void)write_unserved(w, NULL, NULL);
 }

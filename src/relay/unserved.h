@@ -10,8 +10,8 @@
 #include "relay/worker.h"
 
 /* Said anew with every round of lease keeping: the store forgets it when a relay dies. */
-void unserved_tell(struct worker *worker, enum unserved how, const struct outbox_error *why,
-		   outbox_time now);
+void unserved_report(struct worker *worker, enum unserved how, const struct outbox_error *why,
+		     outbox_time now);
 void unserved_over(struct worker *worker, outbox_time now);
 /* Sign off; why it was not served stays known. */
 void unserved_leave(struct worker *worker);

@@ -69,8 +69,9 @@ static int find_refusal(const struct outbox_relay *relay, const struct outbox_ta
 	return OUTBOX_OK;
 }
 
-static int look(const struct outbox_relay *relay, struct outbox_store *store,
-		struct outbox_arena *arena, enum business *ret_business, struct outbox_error *err)
+static int read_business(const struct outbox_relay *relay, struct outbox_store *store,
+			 struct outbox_arena *arena, enum business *ret_business,
+			 struct outbox_error *err)
 {
 	struct outbox_stats stats;
 	int r;
@@ -91,7 +92,7 @@ static int look(const struct outbox_relay *relay, struct outbox_store *store,
 }
 
 /* A store that is busy, full or away is the workers' business, who say so and try again; so do we. */
-static bool passing(int status)
+static bool is_passing(int status)
 {
 	return status == OUTBOX_EBUSY || status == OUTBOX_ECONN || status == OUTBOX_ETIMEDOUT ||
 	       status == OUTBOX_EFULL;
@@ -132,14 +133,14 @@ static outbox_time pause_after(outbox_time looked_for)
 }
 
 /* Look, on a connection that is kept while it is of use. */
-static int look_once(struct outbox_relay *relay, struct random_state *random,
-		     struct outbox_store **store, struct outbox_arena *arena,
-		     enum business *ret_business, struct outbox_error *err)
+static int read_business_once(struct outbox_relay *relay, struct random_state *random,
+			      struct outbox_store **store, struct outbox_arena *arena,
+			      enum business *ret_business, struct outbox_error *err)
 {
 	int r = *store ? OUTBOX_OK : relay_open_store(relay, random, store, err);
 
 	if (!r)
-		r = look(relay, *store, arena, ret_business, err);
+		r = read_business(relay, *store, arena, ret_business, err);
 	if (r && r != OUTBOX_EBUSY)
 		*store = store_close(*store);
 	return r;
@@ -153,14 +154,14 @@ static int wait_for_idle(struct outbox_relay *relay, struct outbox_arena *arena,
 	struct random_state random;
 	unsigned wakes_seen = 0;
 	enum business business = BUSINESS_GOING;
-	struct outbox_error trouble = OUTBOX_ERROR_INIT; /* passing or not; err is for what is not */
+	struct outbox_error failure = OUTBOX_ERROR_INIT; /* passing or not; err is for what is not */
 	outbox_time moved_at = clock->mono(clock), pause = IDLE_CHECK, began;
 	int r = OUTBOX_OK;
 
-	while (business && (!r || passing(r)) && !told_to_stop(stop)) {
+	while (business && (!r || is_passing(r)) && !told_to_stop(stop)) {
 		relay_wait(relay, clock->mono(clock) + pause, &wakes_seen);
 		began = clock->mono(clock);
-		r = look_once(relay, &random, &store, arena, &business, &trouble);
+		r = read_business_once(relay, &random, &store, arena, &business, &failure);
 		pause = pause_after(r ? pause : clock->mono(clock) - began);
 		if (r || business != BUSINESS_STUCK)
 			moved_at = clock->mono(clock);
@@ -172,10 +173,10 @@ static int wait_for_idle(struct outbox_relay *relay, struct outbox_arena *arena,
 			  "what is left will not move by itself: a target is paused, or messages are "
 			  "parked behind a failed one");
 	store_close(store);
-	if (!r || passing(r))
+	if (!r || is_passing(r))
 		return OUTBOX_OK;
 	if (err)
-		*err = trouble;
+		*err = failure;
 	return r;
 }
 

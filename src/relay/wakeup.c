@@ -21,22 +21,22 @@ struct listener {
 	struct outbox_store *store;
 	struct random_state random;
 	unsigned wakes_seen;
-	outbox_time pause; /* before it asks for the bell again: longer while publishers are active */
-	bool deaf;         /* there is no bell for us, nor will be */
+	outbox_time pause; /* before it arms it again: longer while publishers are active */
+	bool deaf;         /* this store wakes nobody, nor will it */
 };
 
-static bool stopping(const struct outbox_relay *relay)
+static bool is_stopping(const struct outbox_relay *relay)
 {
 	return atomic_load(&relay->stopping);
 }
 
-/* Every lane of every worker found nothing, after this ring. */
+/* Every lane of every worker found nothing, after the last wake-up. */
 static bool all_dry(struct outbox_relay *relay)
 {
-	unsigned ring = atomic_load(&relay->bell.rings);
+	unsigned last = atomic_load(&relay->wakeup.count);
 
 	for (size_t i = 0; i < relay->n_threads; i++)
-		if (atomic_load(&relay->threads[i].worker->dry) != ring)
+		if (atomic_load(&relay->threads[i].worker->dry) != last)
 			return false;
 	return true;
 }
@@ -49,26 +49,26 @@ static bool has_work(struct outbox_relay *relay)
 	return false;
 }
 
-static void ring(struct outbox_relay *relay)
+static void wake_lanes(struct outbox_relay *relay)
 {
-	atomic_fetch_add(&relay->bell.rings, 1);
+	atomic_fetch_add(&relay->wakeup.count, 1);
 	relay_wake_all(relay);
 }
 
 /* Wait a little, with the others' wakes. */
-static void rest(struct listener *l, outbox_time time)
+static void wait_a_little(struct listener *l, outbox_time time)
 {
 	struct outbox_clock *clock = l->relay->plan.clock;
 
 	relay_wait(l->relay, clock->mono(clock) + time, &l->wakes_seen);
 }
 
-/* The bell hangs and all lanes looked once more: wait until somebody rings or a lane has work. */
+/* Armed, and all lanes looked once more: wait until somebody wakes us or a lane has work. */
 static void listen_on(struct outbox_relay *relay, int fd)
 {
 	struct pollfd pollfd = { .fd = fd, .events = POLLIN };
 
-	while (!stopping(relay) && all_dry(relay)) {
+	while (!is_stopping(relay) && all_dry(relay)) {
 		int n = poll(&pollfd, 1, LISTEN_SLICE);
 
 		if (n > 0 || (n < 0 && errno != EINTR))
@@ -76,7 +76,7 @@ static void listen_on(struct outbox_relay *relay, int fd)
 	}
 }
 
-static int sleep_once(struct listener *l, struct outbox_error *err)
+static int listen_once(struct listener *l, struct outbox_error *err)
 {
 	struct outbox_relay *relay = l->relay;
 	bool again = false;
@@ -85,26 +85,27 @@ static int sleep_once(struct listener *l, struct outbox_error *err)
 	r = l->store->ops->listen(l->store, &fd, &again, err);
 	if (r)
 		return r;
-	if (fd < 0) { /* none now; somebody may hang one */
-		for (int i = 0; i < LOOK_AGAIN && !stopping(relay); i++)
-			rest(l, OUTBOX_SECONDS);
+	if (fd < 0) { /* not now; perhaps later */
+		for (int i = 0; i < LOOK_AGAIN && !is_stopping(relay); i++)
+			wait_a_little(l, OUTBOX_SECONDS);
 		return OUTBOX_OK;
 	}
-	if (again) { /* publishers are active, or another relay has the bell: poll on */
-		rest(l, l->pause);
+	if (again) { /* publishers are active, or another relay listens: poll on */
+		wait_a_little(l, l->pause);
 		l->pause = 2 * l->pause < AGAIN_MAX ? 2 * l->pause : AGAIN_MAX;
 		return OUTBOX_OK;
 	}
 	l->pause = AGAIN_MIN;
-	atomic_store(&relay->bell.hung, true);
-	ring(relay); /* everybody looks once more */
-	for (int i = 0; i < LAST_LOOK && !stopping(relay) && !all_dry(relay) && !has_work(relay); i++)
-		rest(l, OUTBOX_MILLISECONDS);
+	atomic_store(&relay->wakeup.armed, true);
+	wake_lanes(relay); /* everybody looks once more */
+	for (int i = 0; i < LAST_LOOK && !is_stopping(relay) && !all_dry(relay) && !has_work(relay);
+	     i++)
+		wait_a_little(l, OUTBOX_MILLISECONDS);
 	listen_on(relay, fd);
-	atomic_store(&relay->bell.hung, false);
-	ring(relay); /* first: letting go takes its time */
+	atomic_store(&relay->wakeup.armed, false);
+	wake_lanes(relay); /* first: letting go takes its time */
 	r = l->store->ops->awake(l->store, err);
-	ring(relay); /* and for whoever rang meanwhile */
+	wake_lanes(relay); /* and for whoever published meanwhile */
 	return r;
 }
 
@@ -117,31 +118,31 @@ static int open_store(struct listener *l, struct outbox_error *err)
 	return r;
 }
 
-void *bell_run(void *argument)
+void *wakeup_run(void *argument)
 {
 	struct outbox_relay *relay = argument;
 	struct listener l = { .relay = relay, .pause = AGAIN_MIN };
 
-	while (!stopping(relay) && !l.deaf) {
+	while (!is_stopping(relay) && !l.deaf) {
 		struct outbox_error err = OUTBOX_ERROR_INIT;
 		int r = OUTBOX_OK;
 
 		if (!all_dry(relay)) {
-			rest(&l, IDLE_CHECK);
+			wait_a_little(&l, IDLE_CHECK);
 			continue;
 		}
 		if (!l.store)
 			r = open_store(&l, &err);
 		if (!r && !l.deaf)
-			r = sleep_once(&l, &err);
+			r = listen_once(&l, &err);
 		if (r == OUTBOX_ENOTSUP) {
 			l.deaf = true;
 			log_event(&relay->plan.log, EVENT_RELAY_POLLS, NULL, "%s; this relay polls",
 				  err.message);
 		} else if (r) {
-			/* The workers say what is wrong with the store; without a bell they poll. */
+			/* The workers say what is wrong with the store; not woken, they poll. */
 			l.store = store_close(l.store);
-			rest(&l, STORE_PAUSE);
+			wait_a_little(&l, STORE_PAUSE);
 		}
 	}
 	store_close(l.store);

@@ -82,7 +82,7 @@ static void open_store(struct worker *w, outbox_time now)
 
 	if (registry_open_store(w->plan->registry, w->plan->store, false, w->plan->clock,
 				&w->random.base, &w->store, &err))
-		trouble_store(w, "open", &err, now);
+		outage_store(w, "open", &err, now);
 	w->away = !w->store;
 	failpoint("after_open");
 }
@@ -97,19 +97,19 @@ static void remove_lane(struct worker *w, struct lane *lane)
 	lane_free(lane);
 }
 
-unsigned worker_ring(const struct worker *w)
+unsigned worker_wakeups(const struct worker *w)
 {
-	return w->bell ? atomic_load(&w->bell->rings) : 1;
+	return w->wakeup ? atomic_load(&w->wakeup->count) : 1;
 }
 
-/* When a lane wants to run: a ring wakes those that wait for something to read. */
+/* When a lane wants to run: a wake-up is for those that wait for something to read. */
 static outbox_time lane_time(const struct worker *w, const struct lane *lane)
 {
-	bool rung = lane->phase == LANE_READ && lane->dry && lane->dry != worker_ring(w);
+	bool woken = lane->phase == LANE_READ && lane->dry && lane->dry != worker_wakeups(w);
 
 	if (lane->refusal.status && lane->phase != LANE_RELEASE)
 		return lane->run_at; /* asking more often does not help */
-	return rung || atomic_load(&w->draining) ? 0 : lane->run_at;
+	return woken || atomic_load(&w->draining) ? 0 : lane->run_at;
 }
 
 static bool needs_store(const struct lane *lane)
@@ -159,12 +159,12 @@ static outbox_time next_time(const struct worker *w, outbox_time now)
 }
 
 /* Say goodbye, so that the others' shares grow at once. */
-static void leave(struct worker *w)
+static void sign_off(struct worker *w)
 {
 	struct outbox_error err = OUTBOX_ERROR_INIT;
 	struct outbox_lease lease;
 
-	refusals_tell(w);
+	rejection_log_flush(w);
 	memset(&lease, 0, sizeof(lease));
 	/* Past the deadline some are left: without us they need not wait for the lease to end. */
 	for (size_t i = 0; w->store && i < w->n_lanes; i++)
@@ -190,12 +190,12 @@ static void leave(struct worker *w)
 }
 
 /* Run once: nothing is due any more, or nothing can be done about it. */
-static bool once_over(struct worker *w, outbox_time now)
+static bool once_is_over(struct worker *w, outbox_time now)
 {
-	if (w->trouble.status || w->unserved.status || breaker_open(&w->breaker, now)) {
-		w->gave_up = w->trouble.status    ? w->trouble
-			     : w->unserved.status ? w->unserved
-						  : w->outage;
+	if (w->store_outage.status || w->unserved.status || breaker_open(&w->breaker, now)) {
+		w->gave_up = w->store_outage.status ? w->store_outage
+			     : w->unserved.status   ? w->unserved
+						    : w->outage;
 		return true;
 	}
 	w->gave_up.status = OUTBOX_OK;
@@ -215,7 +215,7 @@ size_t worker_unsettled(const struct worker *w)
 	size_t n = 0;
 
 	for (size_t i = 0; i < w->n_lanes; i++)
-		n += w->lanes[i]->flights[w->lanes[i]->current].claim.count > 0;
+		n += w->lanes[i]->batches[w->lanes[i]->current].claim.count > 0;
 	return n;
 }
 
@@ -224,7 +224,7 @@ static bool drained(struct worker *w, outbox_time now)
 {
 	for (size_t i = 0; i < w->n_lanes; i++) {
 		struct lane *lane = w->lanes[i];
-		bool refused = lane->refusal.status && !lane_flight(lane)->claim.count;
+		bool refused = lane->refusal.status && !lane_batch(lane)->claim.count;
 
 		lane->leaving = true;
 		if (lane->phase == LANE_TAKE || refused)
@@ -269,10 +269,10 @@ static void work(struct worker *w, outbox_time now)
 		janitor_step(w, now);
 }
 
-/* Tell the listener whether everything ran dry, and at which ring. */
-static void note_dryness(struct worker *w)
+/* Tell the listener whether everything ran dry, and after which wake-up. */
+static void publish_dryness(struct worker *w)
 {
-	unsigned dry = worker_ring(w);
+	unsigned dry = worker_wakeups(w);
 
 	for (size_t i = 0; i < w->n_lanes; i++)
 		if (w->lanes[i]->dry < dry)
@@ -280,7 +280,7 @@ static void note_dryness(struct worker *w)
 	atomic_store(&w->dry, w->leased || w->unserved.status ? dry : 0);
 }
 
-static void show(struct worker *w, outbox_time now)
+static void publish_state(struct worker *w, outbox_time now)
 {
 	enum breaker_state breaker = breaker_open(&w->breaker, now) ? BREAKER_OPEN
 				     : breaker_probing(&w->breaker) ? BREAKER_PROBING
@@ -296,16 +296,16 @@ outbox_time worker_step(struct worker *w)
 
 	if (worker_left(w))
 		return OUTBOX_NEVER;
-	if (w->once && !atomic_load(&w->draining) && once_over(w, now))
+	if (w->once && !atomic_load(&w->draining) && once_is_over(w, now))
 		worker_drain(w, now + w->target->lease);
 	if (atomic_load(&w->draining) && drained(w, now)) {
-		leave(w);
+		sign_off(w);
 		atomic_store_explicit(&w->shown_lanes, 0, memory_order_relaxed);
 		return now;
 	}
 	work(w, now);
-	note_dryness(w);
-	show(w, now);
+	publish_dryness(w);
+	publish_state(w, now);
 	return next_time(w, now);
 }
 
@@ -326,8 +326,9 @@ void worker_again(struct worker *w)
 		remove_lane(w, w->lanes[0]);
 	w->store = store_close(w->store);
 	breaker_init(&w->breaker, w->plan->breaker_min, w->plan->breaker_max);
-	w->outage.status = w->trouble.status = w->gave_up.status = w->unserved.status = OUTBOX_OK;
-	w->trouble_call = NULL;
+	w->outage.status = w->store_outage.status = w->gave_up.status = w->unserved.status =
+		OUTBOX_OK;
+	w->store_outage_call = NULL;
 	w->lease_at = w->lease_until = w->store_at = w->store_delay = 0;
 	w->leased = w->stale_route = w->away = false;
 	atomic_store(&w->shown_unserved, UNSERVED_NOT);

@@ -45,32 +45,32 @@ struct suspicion {
 struct lane {
 	int number;
 	enum lane_phase phase;
-	bool leaving;       /* finish what is in flight, settle it, then release */
-	bool lost;          /* the lease is gone: the fence decides whether settling still counts */
-	bool ran_dry;       /* a read found nothing that is due */
-	bool throttled;     /* the last read was not made: the rate is used up until run_at */
-	unsigned read_ring; /* the bell's rings when the last read began */
-	unsigned dry;       /* and at which ring of the bell that was; 0: it found something */
+	bool leaving;   /* finish what is in flight, settle it, then release */
+	bool lost;      /* the lease is gone: the fence decides whether settling still counts */
+	bool ran_dry;   /* a read found nothing that is due */
+	bool throttled; /* the last read was not made: the rate is used up until run_at */
+	unsigned read_wakeup; /* wake-ups seen when the last read began */
+	unsigned dry;         /* and after which wake-up that was; 0: it found something */
 	struct outbox_head head;
-	int64_t next_token; /* of the receipt being appended; the same again until it is known */
+	int64_t next_fence; /* of the receipt being appended; the same again until it is known */
 	int64_t died_seq;   /* the message that was alone in flight when a relay died */
 	int slow_failures;  /* calls in a row whose answer did not come in time */
 	size_t limit;       /* the next claim's size: halved by UNKNOWN, doubled by success ... */
 	size_t most;        /* ... up to this: the batch, or what came through a slow wire */
 	outbox_time run_at, poll;
-	outbox_time read_at;   /* mono: when the claim in flight was read */
-	outbox_time tokens_at; /* mono: when to ask for tokens again */
-	struct trip trip;      /* what is known of it so far */
+	outbox_time read_at;    /* mono: when the claim in flight was read */
+	outbox_time permits_at; /* mono: when to ask for tokens again */
+	struct trip trip;       /* what is known of it so far */
 	struct outbox_error refusal; /* why the store refuses this lane and no other; status 0: it does not */
 	outbox_time refusal_delay;
-	struct flight flights[2]; /* settling one and reading into the other is one call */
+	struct batch batches[2]; /* settling one and reading into the other is one call */
 	int current;
 	struct suspicion suspicions[SUSPICIONS];
 	size_t n_suspicions;
 };
 
 /* Messages that were refused and not yet told of; rejection_log.c. */
-struct refusals {
+struct rejection_log {
 	size_t count;
 	outbox_time next; /* mono: the next line may be written then */
 	char id[80];      /* of the last one that failed, else of the last one */
@@ -83,9 +83,9 @@ struct refusals {
 struct worker {
 	const struct relay_plan *plan;
 	const struct target_plan *target;
-	struct tally *tally;  /* the target's: all its workers count there */
-	struct bell *bell;    /* NULL: none */
-	_Atomic unsigned dry; /* the ring at which all lanes were dry; 0: there is work */
+	struct tally *tally;   /* the target's: all its workers count there */
+	struct wakeup *wakeup; /* NULL: none */
+	_Atomic unsigned dry;  /* the wake-up after which all lanes were dry; 0: there is work */
 	char owner[256];
 	struct random_state random;
 	struct outbox_store *store;
@@ -107,14 +107,14 @@ struct worker {
 	outbox_time unserved_since;
 	_Atomic int shown_unserved; /* enum unserved */
 
-	outbox_time store_at; /* mono: no store call before, after trouble */
+	outbox_time store_at; /* mono: no store call before, after an outage */
 	outbox_time store_delay;
-	outbox_time trouble_since;
-	const char *trouble_call; /* the store call that failed; NULL: the connection did */
-	struct outbox_error trouble;
+	outbox_time store_outage_since;
+	const char *store_outage_call; /* the store call that failed; NULL: the connection did */
+	struct outbox_error store_outage;
 	bool away;                 /* the store could not be opened at the last try */
 	outbox_time refused_since; /* mono: since when it refuses some lane */
-	struct refusals refusals;
+	struct rejection_log rejections;
 
 	bool keeper; /* one worker of a relay also purges and checkpoints */
 	outbox_time purge_at, tend_at;
@@ -140,8 +140,8 @@ int worker_new(const struct relay_plan *plan, size_t target, int index, struct t
 	       struct worker **ret_worker, struct outbox_error *err) OUTBOX_MUSTCHECK;
 struct worker *worker_free(struct worker *worker);
 
-/* The bell's number of rings so far; 1 without a bell. */
-unsigned worker_ring(const struct worker *worker);
+/* How often publishers have woken the relay so far; always 1 where they cannot. */
+unsigned worker_wakeups(const struct worker *worker);
 
 /* One step. Returns the mono time at which it wants to be stepped again: now when it is busy. */
 outbox_time worker_step(struct worker *worker);

@@ -132,7 +132,7 @@ static void check_left(struct sim *s, int place)
 					      "relay-%d left with %d acknowledged and unsettled",
 					      place, (int)s->messages[i].seq);
 		for (size_t i = 0; early && i < w->n_lanes; i++)
-			if (w->lanes[i]->flights[w->lanes[i]->current].claim.count)
+			if (w->lanes[i]->batches[w->lanes[i]->current].claim.count)
 				sim_violation(s, "drain",
 					      "relay-%d left a claim before its time was over",
 					      place);

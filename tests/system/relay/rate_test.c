@@ -45,7 +45,7 @@ static void no_more_is_sent_than_the_rate_allows(void **state)
 	world_free(w);
 }
 
-/* Each batch costs a claim and a settlement: one for each token would keep the database busy with nothing. */
+/* Each batch costs a claim and a settlement: one for each permit would keep the database busy with nothing. */
 static void a_rate_makes_batches_of_a_tenth_of_a_second(void **state)
 {
 	struct world *w = world_new(4);
@@ -87,7 +87,7 @@ static void nothing_waits_in_a_claim(void **state)
 }
 
 /* Retries are sent, too. */
-static void a_retry_costs_a_token(void **state)
+static void a_retry_costs_a_permit(void **state)
 {
 	struct memory_rule rule = { .fate = MEMORY_RETRY, .times = 10 };
 	struct world *w = world_new(1);
@@ -174,7 +174,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_more_is_sent_than_the_rate_allows),
 		cmocka_unit_test(nothing_waits_in_a_claim),
-		cmocka_unit_test(a_retry_costs_a_token),
+		cmocka_unit_test(a_retry_costs_a_permit),
 		cmocka_unit_test(a_message_comes_again_when_the_broker_wants_it),
 		cmocka_unit_test(a_broker_is_left_alone_as_long_as_it_wants),
 		cmocka_unit_test(a_broker_cannot_ask_for_more_than_an_hour),
