@@ -10,6 +10,7 @@
 #include "store/postgres/message.h"
 #include "store/postgres/ops.h"
 #include "store/postgres/readahead.h"
+#include "store/postgres/schema.h"
 
 #include <stdlib.h>
 
@@ -127,7 +128,9 @@ static int send(struct reader *reader, const struct outbox_advance *a, struct ou
 	int ahead = reader->ahead_count, r;
 	const PGresult *rows = ahead ? reader->ahead->rows : NULL;
 
-	r = outcomes_init(&o, a, err);
+	r = reader->store->ready ? OUTBOX_OK : pg_schema_ready(reader->store, err);
+	if (r == OUTBOX_OK)
+		r = outcomes_init(&o, a, err);
 	if (r != OUTBOX_OK)
 		return r;
 	return pg_hot_op(

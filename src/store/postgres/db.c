@@ -1,16 +1,84 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/postgres/db.h"
-
 #include "base/buf.h"
 #include "base/cleanup.h"
-#include "store/postgres/schema.h"
-#include "store/postgres/wire.h"
 
+#include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define SQL_MAX ((size_t)1 << 20)
+
+/* ---- waiting for the server, never past a deadline: a connection that went silent is broken ---- */
+
+/* When a call that begins now must be over. */
+static outbox_time deadline_of(const struct pg_store *s)
+{
+	struct outbox_clock *clock = outbox_clock_system();
+
+	return clock->mono(clock) + s->timeout;
+}
+
+/* A connection that went silent is of no use: what it was asked may be done or not. */
+static int silent(struct pg_store *s, struct outbox_error *err)
+{
+	s->broken = true;
+	return outbox_fail(err, OUTBOX_ETIMEDOUT, "%s: no answer within %.3g s", s->where,
+			   (double)s->timeout / (double)OUTBOX_SECONDS);
+}
+
+static int wait_for(struct pg_store *s, short events, outbox_time deadline, struct outbox_error *err)
+{
+	struct pollfd fd = { .fd = PQsocket(s->conn), .events = events };
+	struct outbox_clock *clock = outbox_clock_system();
+	outbox_time left = deadline - clock->mono(clock);
+	int n;
+
+	if (left <= 0)
+		return silent(s, err);
+	n = poll(&fd, 1, (int)(left / OUTBOX_MILLISECONDS) + 1);
+	if (n == 0)
+		return silent(s, err);
+	if (n < 0 && errno != EINTR)
+		return outbox_fail_native(err, OUTBOX_ECONN, errno,
+					  "%s: cannot wait for the server", s->where);
+	return OUTBOX_OK;
+}
+
+/* Everything that was asked is on its way. */
+static int flush(struct pg_store *s, outbox_time deadline, struct outbox_error *err)
+{
+	int n, r;
+
+	while ((n = PQflush(s->conn)) > 0) {
+		r = wait_for(s, POLLIN | POLLOUT, deadline, err);
+		if (r != OUTBOX_OK)
+			return r;
+		/* The server may be sending, too; if nobody reads, both wait for ever. */
+		if (!PQconsumeInput(s->conn))
+			return pg_fail(s, NULL, err);
+	}
+	return n < 0 ? pg_fail(s, NULL, err) : OUTBOX_OK;
+}
+
+/* The next result; NULL between two statements of a pipeline. */
+static int next_result(struct pg_store *s, outbox_time deadline, PGresult **ret_result,
+		       struct outbox_error *err)
+{
+	int r;
+
+	while (PQisBusy(s->conn)) {
+		r = wait_for(s, POLLIN, deadline, err);
+		if (r != OUTBOX_OK)
+			return r;
+		if (!PQconsumeInput(s->conn))
+			return pg_fail(s, NULL, err);
+	}
+	*ret_result = PQgetResult(s->conn);
+	return OUTBOX_OK;
+}
 
 struct pg_arg pg_now(const struct pg_store *s)
 {
@@ -35,7 +103,7 @@ static int read_pipeline(struct pg_store *s, outbox_time deadline, struct pg_tak
 	for (int statement = 0, nulls = 0; nulls < 2;) {
 		_cleanup_(pg_clearp) PGresult *result = NULL;
 
-		r = pg_next_result(s, deadline, &result, err);
+		r = next_result(s, deadline, &result, err);
 		if (r != OUTBOX_OK)
 			return r;
 		if (!result) {
@@ -121,7 +189,7 @@ static int read_behind(struct pg_store *s, bool keep, outbox_time deadline, stru
 	for (int nulls = 0; !ended && r == OUTBOX_OK;) {
 		_cleanup_(pg_clearp) PGresult *result = NULL;
 
-		r = pg_next_result(s, deadline, &result, err);
+		r = next_result(s, deadline, &result, err);
 		nulls = result ? 0 : nulls + 1;
 		if (r == OUTBOX_OK && nulls == 2)
 			r = pg_fail(s, NULL, err);
@@ -145,12 +213,12 @@ static void roll_back(struct pg_store *s, outbox_time deadline)
 
 	if (s->broken || PQtransactionStatus(s->conn) == PQTRANS_IDLE)
 		return;
-	if (!PQsendQuery(s->conn, "ROLLBACK") || pg_flush(s, deadline, NULL) != OUTBOX_OK) {
+	if (!PQsendQuery(s->conn, "ROLLBACK") || flush(s, deadline, NULL) != OUTBOX_OK) {
 		s->broken = true;
 		return;
 	}
 	for (;;) {
-		if (pg_next_result(s, deadline, &result, NULL) != OUTBOX_OK) {
+		if (next_result(s, deadline, &result, NULL) != OUTBOX_OK) {
 			s->broken = true;
 			return;
 		}
@@ -167,7 +235,7 @@ static int gone(struct pg_store *s, struct outbox_error *err)
 
 int pg_behind_read(struct pg_store *s, struct outbox_error *err)
 {
-	return s->broken ? gone(s, err) : read_behind(s, true, pg_deadline(s), err);
+	return s->broken ? gone(s, err) : read_behind(s, true, deadline_of(s), err);
 }
 
 static int call(struct pg_store *s, const struct asked *asked, struct pg_taker *taker,
@@ -179,10 +247,10 @@ static int call(struct pg_store *s, const struct asked *asked, struct pg_taker *
 	r = pg_behind_read(s, err);
 	if (r != OUTBOX_OK)
 		return r;
-	deadline = pg_deadline(s);
+	deadline = deadline_of(s);
 	r = send_pipeline(s, asked, err);
 	if (r == OUTBOX_OK)
-		r = pg_flush(s, deadline, err);
+		r = flush(s, deadline, err);
 	if (r == OUTBOX_OK)
 		r = read_pipeline(s, deadline, taker, err);
 	s->behind = s->broken ? NULL : asked->behind;
@@ -254,14 +322,6 @@ int pg_call(struct pg_store *s, enum pg_mode mode, const char *sql, const struct
 	return r;
 }
 
-int pg_op(struct pg_store *s, enum pg_mode mode, const char *sql, const struct pg_args *args,
-	  PGresult **ret_result, struct outbox_error *err)
-{
-	int r = s->ready ? OUTBOX_OK : pg_schema_ready(s, err);
-
-	return r == OUTBOX_OK ? pg_call(s, mode, sql, args, ret_result, err) : r;
-}
-
 /* Read what is left of an answer; the first error counts. */
 static int read_plain(struct pg_store *s, outbox_time deadline, struct outbox_error *err)
 {
@@ -269,7 +329,7 @@ static int read_plain(struct pg_store *s, outbox_time deadline, struct outbox_er
 	int r, status = OUTBOX_OK;
 
 	for (;;) {
-		r = pg_next_result(s, deadline, &result, err);
+		r = next_result(s, deadline, &result, err);
 		if (r != OUTBOX_OK || !result)
 			return r != OUTBOX_OK ? r : status;
 		if (status == OUTBOX_OK && !is_good(result) &&
@@ -287,10 +347,10 @@ int pg_script(struct pg_store *s, const char *sql, struct outbox_error *err)
 	r = pg_behind_read(s, err);
 	if (r != OUTBOX_OK)
 		return r;
-	deadline = pg_deadline(s);
+	deadline = deadline_of(s);
 	if (!PQsendQuery(s->conn, sql))
 		return pg_fail(s, NULL, err);
-	r = pg_flush(s, deadline, err);
+	r = flush(s, deadline, err);
 	if (r == OUTBOX_OK)
 		r = read_plain(s, deadline, err);
 	if (PQstatus(s->conn) != CONNECTION_OK)
@@ -304,7 +364,7 @@ static int prepare(struct pg_store *s, const char *name, const char *sql,
 		   const struct pg_params *params, struct outbox_error *err)
 {
 	_cleanup_(buf_deinit) struct buf text = BUF_INIT(SQL_MAX);
-	outbox_time deadline = pg_deadline(s);
+	outbox_time deadline = deadline_of(s);
 	int r;
 
 	r = expand(s, sql, &text, err);
@@ -312,7 +372,7 @@ static int prepare(struct pg_store *s, const char *name, const char *sql,
 		return r;
 	if (!PQsendPrepare(s->conn, name, buf_str(&text), params->count, params->types))
 		return pg_fail(s, NULL, err);
-	r = pg_flush(s, deadline, err);
+	r = flush(s, deadline, err);
 	if (r == OUTBOX_OK)
 		r = read_plain(s, deadline, err);
 	return r;
@@ -360,9 +420,6 @@ int pg_hot_op(struct pg_store *s, const char *sql, const struct pg_args *args,
 	_cleanup_(pg_params_deinit) struct pg_params params = { 0 };
 	int r;
 
-	r = s->ready ? OUTBOX_OK : pg_schema_ready(s, err);
-	if (r != OUTBOX_OK)
-		return r;
 	if (!s->direct)
 		return call_text(s, PG_WRITE, sql, args, taker, err);
 	if (s->broken)

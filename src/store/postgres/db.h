@@ -10,11 +10,10 @@
 
 #include <outbox/store.h>
 
-#include <libpq-fe.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "store/postgres/args.h"
+#include "store/postgres/values.h"
 
 struct pg_ahead;
 struct pg_behind;
@@ -62,10 +61,6 @@ enum pg_mode {
 int pg_call(struct pg_store *s, enum pg_mode mode, const char *sql, const struct pg_args *args,
 	    PGresult **ret_result, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
-/* The same, after a look at the schema, once per connection: what nearly every op uses. */
-int pg_op(struct pg_store *s, enum pg_mode mode, const char *sql, const struct pg_args *args,
-	  PGresult **ret_result, struct outbox_error *err) OUTBOX_MUSTCHECK;
-
 /*
  * Takes a statement's rows, for good. Called before its COMMIT is answered: what it makes of them counts only
  * if the op succeeds.
@@ -85,7 +80,7 @@ struct pg_behind {
 };
 
 /*
- * pg_op() for the one statement of the hot path, always the same one: prepared, where the session is ours, and
+ * pg_call() for the one statement of the hot path, always the same one: prepared, where the session is ours, and
  * its rows are read while the server writes its disk. behind (NULL: nothing) is asked only where the session is ours.
  */
 int pg_hot_op(struct pg_store *s, const char *sql, const struct pg_args *args,
@@ -105,22 +100,5 @@ int pg_status(const PGresult *result);
 
 /* The time for an op's `now` argument: the database's own (NULL), or the test's clock. */
 struct pg_arg pg_now(const struct pg_store *s);
-
-static inline void pg_clearp(PGresult **result)
-{
-	PQclear(*result);
-}
-
-/* ---- columns of a binary result ------------------------------------------------------------- */
-
-int64_t pg_int(const PGresult *result, int row, int column);      /* int2/4/8, bool; NULL: 0 */
-bool pg_bool(const PGresult *result, int row, int column);        /* NULL: false */
-outbox_time pg_time(const PGresult *result, int row, int column); /* NULL, -infinity: 0 */
-const char *pg_peek(const PGresult *result, int row, int column); /* NULL: "" */
-/* A copy in the arena; *ret_text is NULL for NULL. */
-int pg_text(const PGresult *result, int row, int column, struct outbox_arena *arena,
-	    const char **ret_text, struct outbox_error *err) OUTBOX_MUSTCHECK;
-/* The elements of a bigint[] or integer[], at most max; returns how many there are. No NULLs. */
-size_t pg_ints(const PGresult *result, int row, int column, int64_t *ret_values, size_t max);
 
 #endif

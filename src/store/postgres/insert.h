@@ -9,7 +9,7 @@
 
 #include <outbox/message.h>
 
-#include "store/postgres/args.h"
+#include "store/postgres/values.h"
 
 /* schema: as it is before a name, "" or "@". Columns: id, seq, repeated; a row for each message, in order. */
 #define PG_INSERT_SQL(schema)                                                \

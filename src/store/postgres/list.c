@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* Deliveries by filter: outbox_list(), sql/postgres/look.sql, sorted and cut to the page. */
-
 #include "base/cleanup.h"
-#include "store/postgres/look.h"
+#include "base/text.h"
 #include "store/postgres/message.h"
 #include "store/postgres/ops.h"
+#include "store/postgres/schema.h"
 #include "store/store.h"
 
 #include <string.h>
 
 #define IDS_MAX 1000
+
+/* The columns of a row of type outbox_look, sql/postgres/look.sql. */
+#define LOOK_COLUMNS                                                                         \
+	"seq, id, target, type, key, lane, state, why, attempts, owner, last_error, reason," \
+	" event_time, created_at, last_status_at, next_attempt_at"
 
 enum {
 	LOOK_SEQ,
@@ -28,7 +33,8 @@ enum {
 	LOOK_EVENT_TIME,
 	LOOK_CREATED_AT,
 	LOOK_LAST_STATUS_AT,
-	LOOK_NEXT_ATTEMPT_AT
+	LOOK_NEXT_ATTEMPT_AT,
+	LOOK_END
 };
 
 static int no_room(struct outbox_error *err)
@@ -36,8 +42,9 @@ static int no_room(struct outbox_error *err)
 	return outbox_fail(err, OUTBOX_ENOMEM, "out of memory for the deliveries asked for");
 }
 
-int pg_look_load(const PGresult *result, int row, int first, struct outbox_arena *arena,
-		 struct outbox_delivery *ret_delivery, struct outbox_error *err)
+/* Row `row`, whose seq is column `first`; its texts are copied to the arena. */
+static int load_delivery(const PGresult *result, int row, int first, struct outbox_arena *arena,
+			 struct outbox_delivery *ret_delivery, struct outbox_error *err)
 {
 	struct outbox_delivery d = {
 		.seq = pg_int(result, row, first + LOOK_SEQ),
@@ -103,7 +110,7 @@ static int make_page(const PGresult *result, size_t limit, struct outbox_arena *
 	if (!page->rows)
 		return no_room(err);
 	for (size_t i = 0; i < count && r == OUTBOX_OK; i++)
-		r = pg_look_load(result, (int)i, 0, arena, &page->rows[i], err);
+		r = load_delivery(result, (int)i, 0, arena, &page->rows[i], err);
 	if (r != OUTBOX_OK)
 		return r;
 	page->count = count;
@@ -164,4 +171,150 @@ int pg_get(struct outbox_store *store, const char *id, struct outbox_arena *aren
 		return no_room(err);
 	return pg_message_load(&(struct pg_row){ result, 0, 0 }, arena, source, false, ret_message,
 			       err);
+}
+
+/* ---- keys that wait ---------------------------------------------------------------------------- */
+
+/* Keys that wait: outbox_blocked_keys(), sql/postgres/keys.sql. */
+
+static int make_keys_page(const PGresult *result, size_t limit, struct outbox_arena *arena,
+			  struct outbox_keys_page *page, struct outbox_error *err)
+{
+	size_t found = (size_t)PQntuples(result), count = found < limit ? found : limit;
+	int r = OUTBOX_OK;
+
+	page->rows = outbox_arena_alloc(arena, (count ? count : 1) * sizeof(*page->rows));
+	if (!page->rows)
+		return no_room(err);
+	for (int i = 0; (size_t)i < count && r == OUTBOX_OK; i++) {
+		r = load_delivery(result, i, 0, arena, &page->rows[i].front, err);
+		page->rows[i].since = pg_time(result, i, LOOK_END);
+		page->rows[i].parked = pg_int(result, i, LOOK_END + 1);
+	}
+	if (r != OUTBOX_OK)
+		return r;
+	page->count = count;
+	if (found > limit) {
+		page->cursor = store_cursor_after(&page->rows[count - 1].front, arena);
+		if (!page->cursor)
+			return no_room(err);
+	}
+	return OUTBOX_OK;
+}
+
+int pg_keys(struct outbox_store *store, const struct outbox_keys_filter *filter,
+	    struct outbox_arena *arena, struct outbox_keys_page *ret_page, struct outbox_error *err)
+{
+	_cleanup_(pg_clearp) PGresult *result = NULL;
+	size_t limit = store_page_limit(filter->limit);
+	char after_target[OUTBOX_TARGET_NAME_MAX + 1] = "";
+	struct pg_store *s = pg_of(store);
+	struct outbox_keys_page page = { 0 };
+	int64_t after_seq = 0;
+	int r = OUTBOX_OK;
+
+	if (filter->cursor)
+		r = store_cursor_parse(filter->cursor, &after_seq, after_target, err);
+	if (r == OUTBOX_OK)
+		r = pg_op(s, PG_READ,
+			  "SELECT " LOOK_COLUMNS
+			  ", since, parked FROM @outbox_blocked_keys($1, $2, $3, $4, $5,"
+			  " @outbox_now($6))",
+			  ARGS(ARG_TEXT(filter->target), ARG_INT8(after_seq),
+			       ARG_TEXT(after_target), ARG_INT8((int64_t)limit + 1),
+			       ARG_INT8(OUTBOX_COUNT_CAP + 1), pg_now(s)),
+			  &result, err);
+	if (r == OUTBOX_OK)
+		r = make_keys_page(result, limit, arena, &page, err);
+	if (r == OUTBOX_OK)
+		*ret_page = page;
+	return r;
+}
+
+/* ---- what was settled -------------------------------------------------------------------------- */
+
+/* What was settled: outbox_tail(), sql/postgres/tail.sql. The cursor is its own. */
+
+enum { TAIL_CURSOR, TAIL_LOOK };
+
+/* Digits that fit into 63 bits, and the character behind them; NULL: something else. */
+static const char *pass_number(const char *at, char end)
+{
+	size_t digits = strspn(at, "0123456789");
+
+	if (digits < 1 || digits > 18 || at[digits] != end)
+		return NULL;
+	return at + digits + (end != '\0');
+}
+
+/* "A:P:S" and any number of ",LO-HI@N"; see tail.sql. */
+static bool is_cursor(const char *cursor)
+{
+	static const char separators[] = "-@";
+	size_t length = strcspn(cursor, ",");
+	char head[64];
+	const char *at = head;
+
+	if (length >= sizeof(head))
+		return false;
+	memcpy(head, cursor, length);
+	head[length] = '\0';
+	at = pass_number(at, ':');
+	at = at ? pass_number(at, ':') : NULL;
+	at = at ? pass_number(at, '\0') : NULL;
+	if (!at)
+		return false;
+	for (cursor += length; *cursor == ',';) {
+		cursor++;
+		for (size_t i = 0; i < 2; i++) {
+			cursor = pass_number(cursor, separators[i]);
+			if (!cursor)
+				return false;
+		}
+		at = pass_number(cursor, ',');
+		cursor = at ? at - 1 : pass_number(cursor, '\0');
+		if (!cursor)
+			return false;
+	}
+	return true;
+}
+
+static int make_tail_page(const PGresult *result, struct outbox_arena *arena,
+			  struct outbox_page *page, struct outbox_error *err)
+{
+	int n = PQntuples(result) - 1, r = OUTBOX_OK;
+
+	if (n < 0)
+		return outbox_fail(err, OUTBOX_EPROTO, "outbox_tail() gave no cursor");
+	page->rows = outbox_arena_alloc(arena, (size_t)(n ? n : 1) * sizeof(*page->rows));
+	if (!page->rows)
+		return no_room(err);
+	for (int i = 0; i < n && r == OUTBOX_OK; i++)
+		r = load_delivery(result, i, TAIL_LOOK, arena, &page->rows[i], err);
+	page->count = (size_t)n;
+	if (r == OUTBOX_OK)
+		r = pg_text(result, n, TAIL_CURSOR, arena, &page->cursor, err);
+	return r;
+}
+
+int pg_tail(struct outbox_store *store, const char *cursor, size_t limit,
+	    struct outbox_arena *arena, struct outbox_page *ret_page, struct outbox_error *err)
+{
+	_cleanup_(pg_clearp) PGresult *result = NULL;
+	struct outbox_page page = { 0 };
+	char shown[80];
+	int r;
+
+	if (cursor && !is_cursor(cursor))
+		return outbox_fail(
+			err, OUTBOX_EINVAL,
+			"cursor: \"%s\" does not come from a tail of this store; leave it out",
+			text_shown(shown, sizeof(shown), cursor));
+	r = pg_op(pg_of(store), PG_READ, "SELECT cursor, (d).* FROM @outbox_tail($1, $2)",
+		  ARGS(ARG_TEXT(cursor), ARG_INT8((int64_t)store_page_limit(limit))), &result, err);
+	if (r == OUTBOX_OK)
+		r = make_tail_page(result, arena, &page, err);
+	if (r == OUTBOX_OK)
+		*ret_page = page;
+	return r;
 }

@@ -8,9 +8,8 @@
  */
 #include "base/buf.h"
 #include "base/cleanup.h"
-#include "store/postgres/db.h"
 #include "store/postgres/ops.h"
-#include "store/postgres/script.h"
+#include "store/postgres/schema.h"
 
 #include <string.h>
 

@@ -3,8 +3,8 @@
 /* Numbers for people and monitors: outbox_stats(), sql/postgres/stats.sql, one row a lane. */
 
 #include "base/cleanup.h"
-#include "store/postgres/db.h"
 #include "store/postgres/ops.h"
+#include "store/postgres/schema.h"
 #include "store/store.h"
 
 #include <string.h>

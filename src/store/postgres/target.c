@@ -2,8 +2,8 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "core/routing.h"
-#include "store/postgres/db.h"
 #include "store/postgres/ops.h"
+#include "store/postgres/schema.h"
 
 #define ROUTE_TEXT_MAX ((size_t)4 << 20)
 

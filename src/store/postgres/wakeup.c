@@ -6,8 +6,8 @@
  * clients, which is how it is known.
  */
 #include "base/cleanup.h"
-#include "store/postgres/db.h"
 #include "store/postgres/ops.h"
+#include "store/postgres/schema.h"
 
 /* Does a bell hang, and can this connection hear it? */
 static int look(struct pg_store *s, bool *ret_hangs, struct outbox_error *err)

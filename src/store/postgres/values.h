@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef STORE_POSTGRES_ARGS_H
-#define STORE_POSTGRES_ARGS_H
+#ifndef STORE_POSTGRES_VALUES_H
+#define STORE_POSTGRES_VALUES_H
 
-/* Arguments of a statement: typed, binary, borrowed until the call is over. */
+/* Binary values: arguments of a statement, borrowed until the call is over, and columns of its result. */
 
+#include <outbox/arena.h>
 #include <outbox/clock.h>
+#include <outbox/error.h>
 
+#include <libpq-fe.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -104,5 +107,22 @@ void pg_params_deinit(struct pg_params *params);
 
 /* PostgreSQL counts from 2000. */
 #define PG_EPOCH INT64_C(946684800000000)
+
+static inline void pg_clearp(PGresult **result)
+{
+	PQclear(*result);
+}
+
+/* ---- columns of a binary result ------------------------------------------------------------- */
+
+int64_t pg_int(const PGresult *result, int row, int column);      /* int2/4/8, bool; NULL: 0 */
+bool pg_bool(const PGresult *result, int row, int column);        /* NULL: false */
+outbox_time pg_time(const PGresult *result, int row, int column); /* NULL, -infinity: 0 */
+const char *pg_peek(const PGresult *result, int row, int column); /* NULL: "" */
+/* A copy in the arena; *ret_text is NULL for NULL. */
+int pg_text(const PGresult *result, int row, int column, struct outbox_arena *arena,
+	    const char **ret_text, struct outbox_error *err) OUTBOX_MUSTCHECK;
+/* The elements of a bigint[] or integer[], at most max; returns how many there are. No NULLs. */
+size_t pg_ints(const PGresult *result, int row, int column, int64_t *ret_values, size_t max);
 
 #endif
