@@ -114,19 +114,20 @@ static int outcomes_init(struct outcomes *o, const struct outbox_advance *reques
 struct reader {
 	struct pg_taker base;
 	struct pg_store *store;
-	struct pg_ahead *ahead;
+	struct pg_readahead *readahead;
 	int ahead_count;
 	struct outbox_arena *arena;
 	struct outbox_claim claim;
 	bool dead; /* some of them failed at another target */
 };
 
-static int send(struct reader *reader, const struct outbox_advance *a, struct outbox_error *err)
+static int send_request(struct reader *reader, const struct outbox_advance *a,
+			struct outbox_error *err)
 {
 	_cleanup_(outcomes_deinit) struct outcomes o = { 0 };
 	size_t n = a->n_settled;
 	int ahead = reader->ahead_count, r;
-	const PGresult *rows = ahead ? reader->ahead->rows : NULL;
+	const PGresult *rows = ahead ? reader->readahead->rows : NULL;
 
 	r = reader->store->ready ? OUTBOX_OK : pg_schema_ready(reader->store, err);
 	if (r == OUTBOX_OK)
@@ -149,7 +150,7 @@ static int send(struct reader *reader, const struct outbox_advance *a, struct ou
 		     ARG_INT8((int64_t)a->max_bytes), pg_now(reader->store), ARG_INT8(ahead),
 		     ARG_INT8(ahead ? pg_int(rows, 0, COL_SEQ) : 0),
 		     ARG_INT8(ahead ? pg_int(rows, ahead - 1, COL_SEQ) : 0)),
-		&reader->base, pg_ahead_ask(reader->ahead, a), err);
+		&reader->base, pg_readahead_ask(reader->readahead, a), err);
 }
 
 static int load_rows(struct reader *reader, const PGresult *rows, int first, int n,
@@ -210,7 +211,7 @@ static int read_claim(struct reader *reader, const PGresult *rows, struct outbox
 		return outbox_fail(err, OUTBOX_EPROTO,
 				   "outbox_advance() claimed rows it was not told");
 	if (head[HEAD_AHEAD])
-		return load_rows(reader, reader->ahead->rows, 0, reader->ahead_count, err);
+		return load_rows(reader, reader->readahead->rows, 0, reader->ahead_count, err);
 	if (!n)
 		return OUTBOX_OK;
 	r = load_rows(reader, rows, CLAIMED_MESSAGE, n, err);
@@ -221,7 +222,7 @@ static int read_claim(struct reader *reader, const PGresult *rows, struct outbox
 	return r;
 }
 
-static int take(struct pg_taker *taker, PGresult *rows, struct outbox_error *err)
+static int take_claim(struct pg_taker *taker, PGresult *rows, struct outbox_error *err)
 {
 	int r = read_claim((struct reader *)taker, rows, err);
 
@@ -263,19 +264,20 @@ int pg_advance(struct outbox_store *store, const struct outbox_advance *request,
 	       struct outbox_arena *arena, struct outbox_claim *ret_claim, struct outbox_error *err)
 {
 	struct pg_store *s = pg_of(store);
-	struct reader reader = {
-		.base.take = take, .store = s, .ahead = pg_ahead_of(s, request->lane), .arena = arena
-	};
+	struct reader reader = { .base.take = take_claim,
+				 .store = s,
+				 .readahead = pg_readahead_of(s, request->lane),
+				 .arena = arena };
 	int r;
 
 	failpoint("before_commit");
-	r = pg_behind_read(s, err);
+	r = pg_prefetch_read(s, err);
 	if (r == OUTBOX_OK) {
-		reader.ahead_count = pg_ahead_count(reader.ahead, request);
-		r = send(&reader, request, err);
+		reader.ahead_count = pg_readahead_count(reader.readahead, request);
+		r = send_request(&reader, request, err);
 	}
 	failpoint("after_commit");
-	pg_ahead_done(reader.ahead, request, r == OUTBOX_OK ? &reader.claim : NULL);
+	pg_readahead_done(reader.readahead, request, r == OUTBOX_OK ? &reader.claim : NULL);
 	if (r == OUTBOX_OK && reader.dead)
 		r = load_dead(&reader, request->target, err);
 	if (r == OUTBOX_OK)

@@ -27,7 +27,7 @@ static int drive(struct pg_store *s, outbox_time deadline, struct outbox_error *
 		outbox_time left = deadline - clock->mono(clock);
 
 		if (want == PGRES_POLLING_FAILED)
-			return pg_refused(s, err);
+			return pg_connect_error(s, err);
 		n = left > 0 ? poll(&fd, 1, (int)(left / OUTBOX_MILLISECONDS) + 1) : 0;
 		if (n == 0)
 			return outbox_fail(err, OUTBOX_ECONN, "%s: no connection in time", s->where);
@@ -94,7 +94,7 @@ static int connect_once(struct pg_store *s, const struct pg_settings *settings,
 	/* from the beginning: what a server says while it lets us in would go to stderr, as often as it likes */
 	PQsetNoticeReceiver(s->conn, no_notices, NULL);
 	if (PQstatus(s->conn) == CONNECTION_BAD)
-		return pg_refused(s, err);
+		return pg_connect_error(s, err);
 	return drive(s, clock->mono(clock) + settings->connect_timeout, err);
 }
 

@@ -34,6 +34,6 @@ int pg_connect(struct pg_store *s, const struct pg_settings *settings,
 	       struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /* Why there is no connection, with the remedy; returns the status. */
-int pg_refused(struct pg_store *s, struct outbox_error *err);
+int pg_connect_error(struct pg_store *s, struct outbox_error *err);
 
 #endif

@@ -15,7 +15,7 @@ static const struct {
 	const char *words;
 	int status;
 	const char *remedy; /* NULL: the server's own words are enough */
-} refusals[] = {
+} known_errors[] = {
 	{ "does not match host name", OUTBOX_EAUTH, "write the host as the certificate names it" },
 	{ "root certificate file", OUTBOX_EAUTH,
 	  "sslrootcert=FILE in the URL names the CA's certificate" },
@@ -70,17 +70,17 @@ static void reason_of(const char *text, char *out, size_t size)
 	out[length] = '\0';
 }
 
-int pg_refused(struct pg_store *s, struct outbox_error *err)
+int pg_connect_error(struct pg_store *s, struct outbox_error *err)
 {
 	const char *text = PQerrorMessage(s->conn);
 	char reason[200];
 
 	s->broken = true;
 	reason_of(text, reason, sizeof(reason));
-	for (size_t i = 0; i < ARRAY_SIZE(refusals); i++) {
-		if (strstr(text, refusals[i].words))
-			return outbox_fail(err, refusals[i].status, "%s: %s; %s", s->where, reason,
-					   refusals[i].remedy);
+	for (size_t i = 0; i < ARRAY_SIZE(known_errors); i++) {
+		if (strstr(text, known_errors[i].words))
+			return outbox_fail(err, known_errors[i].status, "%s: %s; %s", s->where,
+					   reason, known_errors[i].remedy);
 	}
 	return outbox_fail(err, OUTBOX_ECONN, "%s: %s", s->where,
 			   reason[0] ? reason : "the connection is gone");

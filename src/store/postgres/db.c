@@ -22,7 +22,7 @@ static outbox_time deadline_of(const struct pg_store *s)
 }
 
 /* A connection that went silent is of no use: what it was asked may be done or not. */
-static int silent(struct pg_store *s, struct outbox_error *err)
+static int fail_silent(struct pg_store *s, struct outbox_error *err)
 {
 	s->broken = true;
 	return outbox_fail(err, OUTBOX_ETIMEDOUT, "%s: no answer within %.3g s", s->where,
@@ -37,10 +37,10 @@ static int wait_for(struct pg_store *s, short events, outbox_time deadline, stru
 	int n;
 
 	if (left <= 0)
-		return silent(s, err);
+		return fail_silent(s, err);
 	n = poll(&fd, 1, (int)(left / OUTBOX_MILLISECONDS) + 1);
 	if (n == 0)
-		return silent(s, err);
+		return fail_silent(s, err);
 	if (n < 0 && errno != EINTR)
 		return outbox_fail_native(err, OUTBOX_ECONN, errno,
 					  "%s: cannot wait for the server", s->where);
@@ -130,11 +130,11 @@ struct asked {
 	enum pg_mode mode;
 	const char *sql;
 	const struct pg_params *params;
-	struct pg_behind *behind; /* NULL: nothing */
+	struct pg_prefetch *prefetch; /* NULL: nothing */
 };
 
 #define HOT_NAME "outbox"
-#define BEHIND_NAME "outbox_behind"
+#define PREFETCH_NAME "outbox_prefetch"
 
 static int send_prepared(struct pg_store *s, const char *name, const struct pg_params *p)
 {
@@ -162,8 +162,8 @@ static int send_pipeline(struct pg_store *s, const struct asked *asked, struct o
 	    send_statement(s, asked) &&
 	    PQsendQueryParams(s->conn, "COMMIT", 0, NULL, NULL, NULL, NULL, 1) &&
 	    PQpipelineSync(s->conn) &&
-	    (!asked->behind ||
-	     (send_prepared(s, BEHIND_NAME, &asked->behind->params) && PQpipelineSync(s->conn))))
+	    (!asked->prefetch ||
+	     (send_prepared(s, PREFETCH_NAME, &asked->prefetch->params) && PQpipelineSync(s->conn))))
 		return OUTBOX_OK;
 	return pg_fail(s, NULL, err);
 }
@@ -177,15 +177,16 @@ static void end_pipeline(struct pg_store *s)
 		s->broken = true;
 }
 
-/* The answer to what was asked behind the last call; keep: it is wanted. That it failed is nobody's error. */
-static int read_behind(struct pg_store *s, bool keep, outbox_time deadline, struct outbox_error *err)
+/* The answer to what was asked after the last call; keep: it is wanted. That it failed is nobody's error. */
+static int read_prefetch(struct pg_store *s, bool keep, outbox_time deadline,
+			 struct outbox_error *err)
 {
-	struct pg_behind *behind = s->behind;
+	struct pg_prefetch *prefetch = s->prefetch;
 	PGresult *rows = NULL;
 	int r = OUTBOX_OK;
-	bool ended = !behind;
+	bool ended = !prefetch;
 
-	s->behind = NULL;
+	s->prefetch = NULL;
 	for (int nulls = 0; !ended && r == OUTBOX_OK;) {
 		_cleanup_(pg_clearp) PGresult *result = NULL;
 
@@ -199,9 +200,9 @@ static int read_behind(struct pg_store *s, bool keep, outbox_time deadline, stru
 			result = NULL;
 		}
 	}
-	if (behind) {
+	if (prefetch) {
 		end_pipeline(s);
-		behind->take(behind, rows);
+		prefetch->take(prefetch, rows);
 	}
 	return r;
 }
@@ -228,14 +229,14 @@ static void roll_back(struct pg_store *s, outbox_time deadline)
 	}
 }
 
-static int gone(struct pg_store *s, struct outbox_error *err)
+static int fail_gone(struct pg_store *s, struct outbox_error *err)
 {
 	return outbox_fail(err, OUTBOX_ECONN, "%s: the connection is gone", s->where);
 }
 
-int pg_behind_read(struct pg_store *s, struct outbox_error *err)
+int pg_prefetch_read(struct pg_store *s, struct outbox_error *err)
 {
-	return s->broken ? gone(s, err) : read_behind(s, true, deadline_of(s), err);
+	return s->broken ? fail_gone(s, err) : read_prefetch(s, true, deadline_of(s), err);
 }
 
 static int call(struct pg_store *s, const struct asked *asked, struct pg_taker *taker,
@@ -244,7 +245,7 @@ static int call(struct pg_store *s, const struct asked *asked, struct pg_taker *
 	outbox_time deadline;
 	int r;
 
-	r = pg_behind_read(s, err);
+	r = pg_prefetch_read(s, err);
 	if (r != OUTBOX_OK)
 		return r;
 	deadline = deadline_of(s);
@@ -253,10 +254,10 @@ static int call(struct pg_store *s, const struct asked *asked, struct pg_taker *
 		r = flush(s, deadline, err);
 	if (r == OUTBOX_OK)
 		r = read_pipeline(s, deadline, taker, err);
-	s->behind = s->broken ? NULL : asked->behind;
-	if (r == OUTBOX_OK && s->behind)
+	s->prefetch = s->broken ? NULL : asked->prefetch;
+	if (r == OUTBOX_OK && s->prefetch)
 		return r; /* its answer comes while the caller works */
-	if (!s->broken && read_behind(s, false, deadline, NULL) != OUTBOX_OK)
+	if (!s->broken && read_prefetch(s, false, deadline, NULL) != OUTBOX_OK)
 		s->broken = true;
 	end_pipeline(s);
 	if (r != OUTBOX_OK)
@@ -344,7 +345,7 @@ int pg_script(struct pg_store *s, const char *sql, struct outbox_error *err)
 	outbox_time deadline;
 	int r;
 
-	r = pg_behind_read(s, err);
+	r = pg_prefetch_read(s, err);
 	if (r != OUTBOX_OK)
 		return r;
 	deadline = deadline_of(s);
@@ -397,7 +398,7 @@ static int plain_session(struct pg_store *s, struct outbox_error *err)
 
 /* Once for each connection, when first needed. */
 static int prepare_both(struct pg_store *s, const char *sql, const struct pg_params *params,
-			struct pg_behind *behind, struct outbox_error *err)
+			struct pg_prefetch *prefetch, struct outbox_error *err)
 {
 	int r = OUTBOX_OK;
 
@@ -405,17 +406,17 @@ static int prepare_both(struct pg_store *s, const char *sql, const struct pg_par
 		r = prepare(s, HOT_NAME, sql, params, err);
 		s->prepared = r == OUTBOX_OK;
 	}
-	if (r == OUTBOX_OK && behind && !s->prepared_behind) {
+	if (r == OUTBOX_OK && prefetch && !s->prepared_prefetch) {
 		r = plain_session(s, err);
 		if (r == OUTBOX_OK)
-			r = prepare(s, BEHIND_NAME, behind->sql, &behind->params, err);
-		s->prepared_behind = r == OUTBOX_OK;
+			r = prepare(s, PREFETCH_NAME, prefetch->sql, &prefetch->params, err);
+		s->prepared_prefetch = r == OUTBOX_OK;
 	}
 	return r;
 }
 
 int pg_hot_op(struct pg_store *s, const char *sql, const struct pg_args *args,
-	      struct pg_taker *taker, struct pg_behind *behind, struct outbox_error *err)
+	      struct pg_taker *taker, struct pg_prefetch *prefetch, struct outbox_error *err)
 {
 	_cleanup_(pg_params_deinit) struct pg_params params = { 0 };
 	int r;
@@ -423,11 +424,11 @@ int pg_hot_op(struct pg_store *s, const char *sql, const struct pg_args *args,
 	if (!s->direct)
 		return call_text(s, PG_WRITE, sql, args, taker, err);
 	if (s->broken)
-		return gone(s, err);
+		return fail_gone(s, err);
 	if (!pg_params_init(&params, args))
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
-	r = prepare_both(s, sql, &params, behind, err);
+	r = prepare_both(s, sql, &params, prefetch, err);
 	if (r != OUTBOX_OK)
 		return r;
-	return call(s, &(struct asked){ PG_WRITE, NULL, &params, behind }, taker, err);
+	return call(s, &(struct asked){ PG_WRITE, NULL, &params, prefetch }, taker, err);
 }

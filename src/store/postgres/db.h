@@ -15,8 +15,8 @@
 
 #include "store/postgres/values.h"
 
-struct pg_ahead;
-struct pg_behind;
+struct pg_readahead;
+struct pg_prefetch;
 
 struct pg_store {
 	struct outbox_store base;
@@ -32,13 +32,13 @@ struct pg_store {
 	char where[256];     /* "host:port/database", for people; no secrets */
 	bool broken;         /* the connection is of no use any more */
 	bool direct;         /* no pooler between: the session is ours */
-	bool prepared, prepared_behind; /* the statements of pg_hot_op() */
-	struct pg_behind *behind; /* asked behind the last call, its answer not read yet; borrowed */
-	struct pg_ahead *ahead;   /* one for each lane, see readahead.h; NULL before the first */
-	bool ready;               /* the schema was looked at and is ours */
-	bool has_bell;            /* publishers ring because of this connection */
-	int lanes;                /* once ready */
-	bool partitioned;         /* likewise */
+	bool prepared, prepared_prefetch; /* the statements of pg_hot_op() */
+	struct pg_prefetch *prefetch; /* asked after the last call, its answer not read yet; borrowed */
+	struct pg_readahead *readahead; /* one for each lane, see readahead.h; NULL before the first */
+	bool ready;                     /* the schema was looked at and is ours */
+	bool holds_doorbell;            /* publishers ring because of this connection */
+	int lanes;                      /* once ready */
+	bool partitioned;               /* likewise */
 	struct outbox_purge purging; /* the last call's, and how far it got in the log; 0: to the end */
 	int64_t purge_from;
 };
@@ -70,24 +70,24 @@ struct pg_taker {
 };
 
 /*
- * A statement that is asked right behind a call, in a transaction of its own. Nobody waits for its answer: it is
+ * A statement that is asked right after a call, in a transaction of its own. Nobody waits for its answer: it is
  * read before the next call, and given to take() for good; NULL where there is none. Always the same sql.
  */
-struct pg_behind {
+struct pg_prefetch {
 	const char *sql;
 	struct pg_params params;
-	void (*take)(struct pg_behind *behind, PGresult *rows);
+	void (*take)(struct pg_prefetch *prefetch, PGresult *rows);
 };
 
 /*
  * pg_call() for the one statement of the hot path, always the same one: prepared, where the session is ours, and
- * its rows are read while the server writes its disk. behind (NULL: nothing) is asked only where the session is ours.
+ * its rows are read while the server writes its disk. prefetch (NULL: nothing) is asked only where the session is ours.
  */
 int pg_hot_op(struct pg_store *s, const char *sql, const struct pg_args *args,
-	      struct pg_taker *taker, struct pg_behind *behind,
+	      struct pg_taker *taker, struct pg_prefetch *prefetch,
 	      struct outbox_error *err) OUTBOX_MUSTCHECK;
-/* Have the answer to what was asked behind the last call now, if anything was. Every call does this first. */
-int pg_behind_read(struct pg_store *s, struct outbox_error *err) OUTBOX_MUSTCHECK;
+/* Have the answer to what was asked after the last call now, if anything was. Every call does this first. */
+int pg_prefetch_read(struct pg_store *s, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /* SQL text of several statements, without arguments and results, in one transaction. */
 int pg_script(struct pg_store *s, const char *sql, struct outbox_error *err) OUTBOX_MUSTCHECK;

@@ -68,7 +68,7 @@ void pg_close(struct outbox_store *store)
 	if (!s)
 		return;
 	PQfinish(s->conn);
-	pg_ahead_free(s);
+	pg_readahead_free(s);
 	free(s);
 }
 

@@ -146,8 +146,9 @@ int pg_purge(struct outbox_store *store, const struct outbox_purge *purge,
 	return r;
 }
 
-static int load(const struct pg_store *s, const PGresult *rows, struct outbox_arena *arena,
-		struct outbox_claimed **ret_messages, size_t *ret_count, struct outbox_error *err)
+static int load_messages(const struct pg_store *s, const PGresult *rows, struct outbox_arena *arena,
+			 struct outbox_claimed **ret_messages, size_t *ret_count,
+			 struct outbox_error *err)
 {
 	size_t n = (size_t)PQntuples(rows), count = 0;
 	const char *source = outbox_arena_text(arena, s->source);
@@ -184,5 +185,5 @@ int pg_purgeable(struct outbox_store *store, const struct outbox_purge *purge, i
 		       through_of(purge), ARG_INT8(after_seq), ARG_INT8(limit_of(purge)),
 		       ARG_INT8(ARCHIVE_BYTES)),
 		  &rows, err);
-	return r == OUTBOX_OK ? load(s, rows, arena, ret_messages, ret_count, err) : r;
+	return r == OUTBOX_OK ? load_messages(s, rows, arena, ret_messages, ret_count, err) : r;
 }

@@ -28,7 +28,7 @@
  * Snapshots by way of text: taken out of a row they are packed, and would be unpacked for every message. The row of
  * the receipt is made once (OFFSET 0), the log read in its order behind it.
  */
-static const char read_ahead[] =
+static const char readahead_sql[] =
 	"SELECT m.* FROM (SELECT greatest(r.claim_end, r.floor, r.prev_seq) AS low,"
 	" @outbox_reach(greatest(r.claim_end, r.floor), r.prev_seq, r.cur_seq, @outbox_scan_max()) AS high,"
 	" r.prev::text::pg_snapshot AS prev, r.cur::text::pg_snapshot AS cur,"
@@ -46,20 +46,20 @@ static const char read_ahead[] =
 	" FROM @outbox_stretch(w.low, w.high, w.prev, w.cur, $2, w.lanes, w.types, w.kind,"
 	" w.published_only) m ORDER BY m.seq LIMIT $6) m";
 
-static void take(struct pg_behind *behind, PGresult *rows);
+static void take_rows(struct pg_prefetch *prefetch, PGresult *rows);
 
-struct pg_ahead *pg_ahead_of(struct pg_store *s, int lane)
+struct pg_readahead *pg_readahead_of(struct pg_store *s, int lane)
 {
-	if (!s->ahead)
-		s->ahead = calloc(OUTBOX_LANES_MAX, sizeof(*s->ahead));
-	if (!s->ahead || lane < 0 || lane >= OUTBOX_LANES_MAX)
+	if (!s->readahead)
+		s->readahead = calloc(OUTBOX_LANES_MAX, sizeof(*s->readahead));
+	if (!s->readahead || lane < 0 || lane >= OUTBOX_LANES_MAX)
 		return NULL;
-	s->ahead[lane].behind.sql = read_ahead;
-	s->ahead[lane].behind.take = take;
-	return &s->ahead[lane];
+	s->readahead[lane].prefetch.sql = readahead_sql;
+	s->readahead[lane].prefetch.take = take_rows;
+	return &s->readahead[lane];
 }
 
-static void forget(struct pg_ahead *ahead)
+static void forget_rows(struct pg_readahead *ahead)
 {
 	PQclear(ahead->rows);
 	ahead->rows = NULL;
@@ -67,23 +67,23 @@ static void forget(struct pg_ahead *ahead)
 	ahead->bytes = 0;
 }
 
-void pg_ahead_free(struct pg_store *s)
+void pg_readahead_free(struct pg_store *s)
 {
-	for (int i = 0; s->ahead && i < OUTBOX_LANES_MAX; i++)
-		forget(&s->ahead[i]);
-	free(s->ahead);
+	for (int i = 0; s->readahead && i < OUTBOX_LANES_MAX; i++)
+		forget_rows(&s->readahead[i]);
+	free(s->readahead);
 }
 
 /* With one that was too large to come along all are left to the claim: a part would make a small one. */
-static void take(struct pg_behind *behind, PGresult *rows)
+static void take_rows(struct pg_prefetch *prefetch, PGresult *rows)
 {
-	struct pg_ahead *ahead = (struct pg_ahead *)behind;
+	struct pg_readahead *ahead = (struct pg_readahead *)prefetch;
 
-	forget(ahead);
+	forget_rows(ahead);
 	ahead->rows = rows;
 	for (int row = 0; row < PQntuples(rows); row++) {
 		if (PQgetisnull(rows, row, COL_PAYLOAD) && PQgetisnull(rows, row, COL_PAYLOAD_BIN)) {
-			forget(ahead);
+			forget_rows(ahead);
 			ahead->rest = AHEAD_REST;
 			return;
 		}
@@ -94,7 +94,7 @@ static void take(struct pg_behind *behind, PGresult *rows)
 	ahead->count = PQntuples(rows);
 }
 
-int pg_ahead_count(const struct pg_ahead *ahead, const struct outbox_advance *request)
+int pg_readahead_count(const struct pg_readahead *ahead, const struct outbox_advance *request)
 {
 	if (!ahead || !ahead->count || ahead->n != request->n || ahead->token != request->token ||
 	    strcmp(ahead->target, request->target) != 0)
@@ -106,7 +106,7 @@ int pg_ahead_count(const struct pg_ahead *ahead, const struct outbox_advance *re
 	return ahead->count;
 }
 
-struct pg_behind *pg_ahead_ask(struct pg_ahead *ahead, const struct outbox_advance *request)
+struct pg_prefetch *pg_readahead_ask(struct pg_readahead *ahead, const struct outbox_advance *request)
 {
 	size_t max = request->max_messages;
 
@@ -116,26 +116,26 @@ struct pg_behind *pg_ahead_ask(struct pg_ahead *ahead, const struct outbox_advan
 		ahead->rest--;
 		return NULL;
 	}
-	if (!pg_params_init(&ahead->behind.params,
+	if (!pg_params_init(&ahead->prefetch.params,
 			    ARGS(ARG_TEXT(request->target), ARG_INT4(request->lane),
 				 ARG_INT8(request->n + 1), ARG_INT8(request->new_token),
 				 ARG_INT8(request->route_version), ARG_INT8((int64_t)max),
 				 ARG_INT4((int64_t)(AHEAD_BYTES / max)))))
 		return NULL;
 	ahead->asked = true;
-	return &ahead->behind;
+	return &ahead->prefetch;
 }
 
-void pg_ahead_done(struct pg_ahead *ahead, const struct outbox_advance *request,
-		   const struct outbox_claim *claim)
+void pg_readahead_done(struct pg_readahead *ahead, const struct outbox_advance *request,
+		       const struct outbox_claim *claim)
 {
 	if (!ahead)
 		return;
 	if (ahead->asked)
-		pg_params_deinit(&ahead->behind.params);
+		pg_params_deinit(&ahead->prefetch.params);
 	ahead->asked = false;
 	ahead->full = claim && claim->count == request->max_messages;
-	forget(ahead);
+	forget_rows(ahead);
 	if (!claim)
 		return;
 	ahead->n = claim->n;

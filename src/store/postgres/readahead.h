@@ -9,15 +9,15 @@
 
 #include "store/postgres/db.h"
 
-/* One lane's. behind first: it is what db.c knows. */
-struct pg_ahead {
-	struct pg_behind behind;
+/* One lane's. prefetch first: it is what db.c knows. */
+struct pg_readahead {
+	struct pg_prefetch prefetch;
 	char target[OUTBOX_TARGET_NAME_MAX + 1];
 	int64_t n, token; /* the receipt behind whose claim the rows were read */
 	size_t max;       /* how many that claim might have had */
 	int64_t route_version;
 	int rest;       /* so many claims more without: what came last time was too large */
-	bool asked;     /* right behind this call */
+	bool asked;     /* right after this call */
 	bool full;      /* the last claim was as large as it might be: there is more behind it */
 	PGresult *rows; /* the columns of MESSAGE_COLUMNS; NULL: none */
 	int count;      /* how many of them may be used */
@@ -25,14 +25,15 @@ struct pg_ahead {
 };
 
 /* That of the lane; NULL: none, do without. */
-struct pg_ahead *pg_ahead_of(struct pg_store *s, int lane);
+struct pg_readahead *pg_readahead_of(struct pg_store *s, int lane);
 /* How many rows it has for this request; 0: none that fit. */
-int pg_ahead_count(const struct pg_ahead *ahead, const struct outbox_advance *request);
+int pg_readahead_count(const struct pg_readahead *ahead, const struct outbox_advance *request);
 /* Have the rows behind this request's claim read. NULL: not worth it, or no memory. */
-struct pg_behind *pg_ahead_ask(struct pg_ahead *ahead, const struct outbox_advance *request);
+struct pg_prefetch *pg_readahead_ask(struct pg_readahead *ahead,
+				     const struct outbox_advance *request);
 /* The request is over; claim NULL: it failed, and what was read is forgotten. */
-void pg_ahead_done(struct pg_ahead *ahead, const struct outbox_advance *request,
-		   const struct outbox_claim *claim);
-void pg_ahead_free(struct pg_store *s);
+void pg_readahead_done(struct pg_readahead *ahead, const struct outbox_advance *request,
+		       const struct outbox_claim *claim);
+void pg_readahead_free(struct pg_store *s);
 
 #endif

@@ -70,7 +70,7 @@ static struct owner read_ahead(struct place *p)
 	next(&o);
 	next(&o);
 	assert_int_equal(o.claim.count, BATCH);
-	assert_non_null(pg_of(o.store)->behind);
+	assert_non_null(pg_of(o.store)->prefetch);
 	return o;
 }
 
@@ -289,7 +289,7 @@ static void publishers_are_not_aborted(void **state)
 	place_publish(p, 4 * BATCH);
 	o = read_ahead(p);
 	next(&o);
-	assert_int_equal(pg_behind_read(pg_of(p->store), &p->err), OUTBOX_OK);
+	assert_int_equal(pg_prefetch_read(pg_of(p->store), &p->err), OUTBOX_OK);
 	shown = PQexec(pg_of(p->store)->conn, "SHOW default_transaction_isolation");
 	assert_string_equal(PQgetvalue(shown, 0, 0), "read committed");
 	PQclear(shown);
@@ -307,7 +307,7 @@ static void other_calls_go_on(void **state)
 	assert_int_equal(pg_stats(o.store, p->arena, &stats, &p->err), OUTBOX_OK);
 	next(&o);
 	expect(&o, 2 * BATCH + 1, BATCH);
-	assert_non_null(pg_of(o.store)->behind);
+	assert_non_null(pg_of(o.store)->prefetch);
 }
 
 static void a_paused_target_claims_nothing(void **state)

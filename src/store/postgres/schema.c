@@ -328,7 +328,7 @@ static bool meta_number(const PGresult *found, int column, int *ret_number)
 	return true;
 }
 
-static int look(struct pg_store *s, struct version *ret_version, struct outbox_error *err)
+static int read_version(struct pg_store *s, struct version *ret_version, struct outbox_error *err)
 {
 	_cleanup_(pg_clearp) PGresult *found = NULL;
 	struct version v = { 0 };
@@ -358,7 +358,7 @@ static int look(struct pg_store *s, struct version *ret_version, struct outbox_e
 	return OUTBOX_OK;
 }
 
-static int newer(const struct version *v, struct outbox_error *err)
+static int fail_newer(const struct version *v, struct outbox_error *err)
 {
 	return outbox_fail(err, OUTBOX_ESCHEMA,
 			   "this database has outbox schema %d, this program knows %d; use a newer "
@@ -366,7 +366,7 @@ static int newer(const struct version *v, struct outbox_error *err)
 			   v->schema, NEWEST);
 }
 
-static int missing(const struct pg_store *s, const struct version *v, struct outbox_error *err)
+static int fail_missing(const struct pg_store *s, const struct version *v, struct outbox_error *err)
 {
 	if (v->elsewhere[0])
 		return outbox_fail(err, OUTBOX_ESCHEMA,
@@ -382,13 +382,13 @@ int pg_schema_ready(struct pg_store *s, struct outbox_error *err)
 	struct version v;
 	int r;
 
-	r = look(s, &v, err);
+	r = read_version(s, &v, err);
 	if (r != OUTBOX_OK)
 		return r;
 	if (!v.schema)
-		return missing(s, &v, err);
+		return fail_missing(s, &v, err);
 	if (v.schema > NEWEST && v.min_reader > NEWEST)
-		return newer(&v, err);
+		return fail_newer(&v, err);
 	if (v.schema < NEWEST)
 		return outbox_fail(err, OUTBOX_ESCHEMA,
 				   "this database has outbox schema %d, this program needs %d; run: "
@@ -412,7 +412,7 @@ int pg_op(struct pg_store *s, enum pg_mode mode, const char *sql, const struct p
 }
 
 /* An application's own outbox_something must neither be overwritten nor half mixed with ours. */
-static int in_the_way(struct pg_store *s, struct outbox_error *err)
+static int check_in_the_way(struct pg_store *s, struct outbox_error *err)
 {
 	_cleanup_(pg_clearp) PGresult *found = NULL;
 	int r;
@@ -445,7 +445,7 @@ static int migrate(struct pg_store *s, int from, const struct outbox_init_option
 	return pg_script(s, buf_str(&script), err);
 }
 
-static int hang_bell(struct pg_store *s, int wanted, struct outbox_error *err)
+static int set_doorbell(struct pg_store *s, int wanted, struct outbox_error *err)
 {
 	_cleanup_(pg_clearp) PGresult *row = NULL;
 
@@ -455,22 +455,22 @@ static int hang_bell(struct pg_store *s, int wanted, struct outbox_error *err)
 		     err);
 }
 
-static int init(struct pg_store *s, const struct outbox_init_options *options,
-		struct outbox_error *err)
+static int init_schema(struct pg_store *s, const struct outbox_init_options *options,
+		       struct outbox_error *err)
 {
 	int lanes = options ? options->lanes : 0;
 	struct version v = { 0 };
 	int r;
 
-	r = look(s, &v, err);
+	r = read_version(s, &v, err);
 	if (r != OUTBOX_OK)
 		return r;
 	if (!v.schema) {
-		r = in_the_way(s, err);
+		r = check_in_the_way(s, err);
 		return r == OUTBOX_OK ? migrate(s, 0, options, err) : r;
 	}
 	if (v.schema > NEWEST)
-		return newer(&v, err);
+		return fail_newer(&v, err);
 	if (v.schema < NEWEST)
 		return outbox_fail(err, OUTBOX_ESCHEMA,
 				   "this database already has outbox schema %d, this program knows %d; "
@@ -497,9 +497,9 @@ int pg_init(struct outbox_store *store, const struct outbox_init_options *option
 	if (lanes < 0 || lanes > OUTBOX_LANES_MAX)
 		return outbox_fail(err, OUTBOX_EINVAL, "lanes: %d is not between 1 and %d", lanes,
 				   OUTBOX_LANES_MAX);
-	r = init(s, options, err);
+	r = init_schema(s, options, err);
 	if (r == OUTBOX_OK)
-		r = hang_bell(s, options ? options->doorbell : 0, err);
+		r = set_doorbell(s, options ? options->doorbell : 0, err);
 	return r;
 }
 
@@ -510,11 +510,11 @@ int pg_upgrade(struct outbox_store *store, const struct outbox_init_options *opt
 	struct version v = { 0 };
 	int r;
 
-	r = look(s, &v, err);
+	r = read_version(s, &v, err);
 	if (r == OUTBOX_OK && !v.schema)
-		r = missing(s, &v, err);
+		r = fail_missing(s, &v, err);
 	if (r == OUTBOX_OK && v.schema > NEWEST)
-		r = newer(&v, err);
+		r = fail_newer(&v, err);
 	if (r == OUTBOX_OK && v.schema < NEWEST && !(options && options->dry_run))
 		r = migrate(s, v.schema, options, err);
 	if (r == OUTBOX_OK) {
@@ -532,7 +532,7 @@ int pg_info(struct outbox_store *store, struct outbox_store_info *ret_info, stru
 	struct version v = { 0 };
 	int version = PQserverVersion(s->conn), r;
 
-	r = look(s, &v, err);
+	r = read_version(s, &v, err);
 	if (r != OUTBOX_OK)
 		return r;
 	snprintf(info.driver, sizeof(info.driver), "postgres %d.%d", version / 10000,

@@ -9,8 +9,8 @@
 #include "store/postgres/ops.h"
 #include "store/postgres/schema.h"
 
-/* Does a bell hang, and can this connection hear it? */
-static int look(struct pg_store *s, bool *ret_hangs, struct outbox_error *err)
+/* Is there a doorbell, and can this connection hear it? */
+static int read_doorbell(struct pg_store *s, bool *ret_there, struct outbox_error *err)
 {
 	_cleanup_(pg_clearp) PGresult *row = NULL;
 	int r;
@@ -18,8 +18,8 @@ static int look(struct pg_store *s, bool *ret_hangs, struct outbox_error *err)
 	r = pg_op(s, PG_READ, "SELECT @outbox_bell_hangs()", NULL, &row, err);
 	if (r != OUTBOX_OK)
 		return r;
-	*ret_hangs = pg_bool(row, 0, 0);
-	if (*ret_hangs && !s->direct)
+	*ret_there = pg_bool(row, 0, 0);
+	if (*ret_there && !s->direct)
 		return outbox_fail(
 			err, OUTBOX_ENOTSUP,
 			"the doorbell is not heard through a pooler; connect directly, or poll");
@@ -40,19 +40,19 @@ static bool forget_rings(struct pg_store *s)
 }
 
 /* What outbox_listen() says. */
-enum { NOT_NOW, HAS_BELL, HEARS_ANOTHERS };
+enum { NOT_NOW, HOLDS_DOORBELL, HEARS_ANOTHERS };
 
 int pg_listen(struct outbox_store *store, int *ret_fd, bool *ret_again, struct outbox_error *err)
 {
 	_cleanup_(pg_clearp) PGresult *heard = NULL, *row = NULL;
 	struct pg_store *s = pg_of(store);
-	bool hangs;
+	bool there;
 	int r;
 
-	r = look(s, &hangs, err);
+	r = read_doorbell(s, &there, err);
 	if (r != OUTBOX_OK)
 		return r;
-	if (!hangs) {
+	if (!there) {
 		*ret_fd = -1;
 		*ret_again = false;
 		return OUTBOX_OK;
@@ -66,7 +66,7 @@ int pg_listen(struct outbox_store *store, int *ret_fd, bool *ret_again, struct o
 		return r;
 	*ret_fd = PQsocket(s->conn);
 	*ret_again = pg_int(row, 0, 0) == NOT_NOW;
-	s->has_bell = pg_int(row, 0, 0) == HAS_BELL;
+	s->holds_doorbell = pg_int(row, 0, 0) == HOLDS_DOORBELL;
 	/* Perhaps the other one let go in this moment: nobody would ring any more. */
 	if (forget_rings(s) && pg_int(row, 0, 0) == HEARS_ANOTHERS)
 		*ret_again = true;
@@ -81,9 +81,9 @@ int pg_awake(struct outbox_store *store, struct outbox_error *err)
 
 	if (!PQconsumeInput(s->conn))
 		return pg_fail(s, NULL, err);
-	if (s->has_bell)
+	if (s->holds_doorbell)
 		r = pg_op(s, PG_WRITE, "SELECT @outbox_awake()", NULL, &row, err);
-	s->has_bell = false;
+	s->holds_doorbell = false;
 	forget_rings(s);
 	return r;
 }
