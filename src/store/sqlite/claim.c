@@ -215,14 +215,14 @@ static int take_detour(struct claiming *w, struct outbox_error *err)
 {
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
 	const struct lane_op *op = w->op;
-	int64_t seq = w->picks.seqs[w->pick];
+	int64_t seq = w->picks.list[w->pick].seq;
 	struct outbox_claimed item;
 	size_t size;
 	bool row;
 	int r;
 
 	/* A suspect travels alone. */
-	if (w->picks.suspect[w->pick] && w->claim->count && !w->again) {
+	if (w->picks.list[w->pick].detour.suspect && w->claim->count && !w->again) {
 		w->full = true;
 		return OUTBOX_OK;
 	}
@@ -245,7 +245,7 @@ static int take_detour(struct claiming *w, struct outbox_error *err)
 			       NULL, err);
 	if (r != OUTBOX_OK)
 		return r;
-	w->full = w->picks.suspect[w->pick] && !w->again;
+	w->full = w->picks.list[w->pick].detour.suspect && !w->again;
 	w->pick++;
 	w->n_detours++;
 	w->bytes += size;
@@ -260,7 +260,7 @@ static bool detour_is_next(const struct claiming *w)
 
 	if (w->pick == w->picks.count)
 		return false;
-	seq = w->picks.seqs[w->pick];
+	seq = w->picks.list[w->pick].seq;
 	if (w->have_row)
 		return seq < w->log_seq;
 	return !w->log_cut || seq <= w->log_seq;

@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "core/retention.h"
 #include "store/sqlite/statements.h"
 
 struct sqlite_route;
@@ -32,8 +33,7 @@ struct sqlite_store {
 	bool ready;                  /* the schema was looked at and is ours */
 	int lanes;                   /* once ready */
 	struct sqlite_route *routes; /* compiled routes, by target and version */
-	int64_t purge_from;          /* where a purge in several calls goes on */
-	struct outbox_purge purging; /* which purge that is */
+	struct retention_progress purging;
 	sqlite3_stmt *statements[DB_STATEMENTS];
 };
 

@@ -237,22 +237,22 @@ int delivery_of_row(struct targets *targets, struct target_info *target, sqlite3
 	return r;
 }
 
-int delivery_concerns(struct targets *targets, struct target_info *target, sqlite3_stmt *row,
-		      bool *ret_concerns, struct outbox_error *err)
+int delivery_is_wanted(struct targets *targets, struct target_info *target, sqlite3_stmt *row,
+		       bool *ret_wanted, struct outbox_error *err)
 {
 	const struct sqlite_route *route;
 	struct outbox_delivery d;
+	bool passed;
 	int r = delivery_of_row(targets, target, row, &d, err);
 
 	if (r != OUTBOX_OK)
 		return r;
-	*ret_concerns = d.state != 0;
-	if (d.state || d.seq <= target->start_seq || d.seq <= target->lanes[d.lane].last.pos)
-		return OUTBOX_OK;
-	/* Passed over by a claim in flight. If that is lost, the routing of today decides. */
-	r = sqlite_route_get(targets->s, target->name, target->version, &route, err);
+	passed = d.seq <= target->start_seq || d.seq <= target->lanes[d.lane].last.pos;
+	if (!passed)
+		r = sqlite_route_get(targets->s, target->name, target->version, &route, err);
 	if (r == OUTBOX_OK)
-		*ret_concerns = message_routed(row, route, &r, err);
+		*ret_wanted = retention_is_wanted(passed, d.state != 0,
+						  !passed && message_routed(row, route, &r, err));
 	return r;
 }
 

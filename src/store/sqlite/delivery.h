@@ -68,8 +68,8 @@ int delivery_of_row(struct targets *targets, struct target_info *target, sqlite3
 		    struct outbox_delivery *ret_delivery, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /* Did the target get this row, or has it to get it? Once more a row that has no detour. */
-int delivery_concerns(struct targets *targets, struct target_info *target, sqlite3_stmt *row,
-		      bool *ret_concerns, struct outbox_error *err) OUTBOX_MUSTCHECK;
+int delivery_is_wanted(struct targets *targets, struct target_info *target, sqlite3_stmt *row,
+		       bool *ret_wanted, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /* The delivery of a detour, a row of SQL_DETOUR_* with DETOUR_COLUMNS. Texts are borrowed. */
 int delivery_of_detour(const struct target_info *target, sqlite3_stmt *row,

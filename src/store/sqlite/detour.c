@@ -21,48 +21,38 @@
 
 void detour_picks_deinit(struct detour_picks *picks)
 {
-	free(picks->seqs);
-	free(picks->suspect);
+	free(picks->list);
 	*picks = (struct detour_picks){ 0 };
 }
 
-static int add(struct detour_picks *picks, int64_t seq, bool suspect, struct outbox_error *err)
+static int add_pick(struct detour_picks *picks, struct detour_pick pick, struct outbox_error *err)
 {
 	if (picks->count == picks->capacity) {
 		size_t capacity = picks->capacity ? picks->capacity * 2 : 64;
-		int64_t *seqs = realloc(picks->seqs, capacity * sizeof(*seqs));
-		bool *flags;
+		struct detour_pick *list = realloc(picks->list, capacity * sizeof(*list));
 
-		if (seqs)
-			picks->seqs = seqs;
-		flags = seqs ? realloc(picks->suspect, capacity * sizeof(*flags)) : NULL;
-		if (!flags)
+		if (!list)
 			return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
-		picks->suspect = flags;
+		picks->list = list;
 		picks->capacity = capacity;
 	}
-	picks->seqs[picks->count] = seq;
-	picks->suspect[picks->count++] = suspect;
+	picks->list[picks->count++] = pick;
 	return OUTBOX_OK;
 }
 
-/* Keys' runs were appended one after the other: shell sort brings them in seq order. */
-static void sort(struct detour_picks *picks)
+static int compare_picks(const void *a, const void *b)
 {
-	for (size_t gap = picks->count / 2; gap > 0; gap /= 2) {
-		for (size_t i = gap; i < picks->count; i++) {
-			int64_t seq = picks->seqs[i];
-			bool suspect = picks->suspect[i];
-			size_t j = i;
+	int64_t left = ((const struct detour_pick *)a)->seq,
+		right = ((const struct detour_pick *)b)->seq;
 
-			for (; j >= gap && picks->seqs[j - gap] > seq; j -= gap) {
-				picks->seqs[j] = picks->seqs[j - gap];
-				picks->suspect[j] = picks->suspect[j - gap];
-			}
-			picks->seqs[j] = seq;
-			picks->suspect[j] = suspect;
-		}
-	}
+	return left < right ? -1 : left > right;
+}
+
+/* Column 0 is the seq, `suspect` the one that says whether it is one. */
+static struct detour_pick read_pick(sqlite3_stmt *row, int suspect)
+{
+	return (struct detour_pick){ .seq = sqlite3_column_int64(row, 0),
+				     .detour.suspect = sqlite3_column_int(row, suspect) != 0 };
 }
 
 /* What may follow the first of a key in the same claim, up to `max` picks in all. */
@@ -87,7 +77,7 @@ static int pick_run(const struct lane_op *op, const char *key, int64_t seq, size
 		r = sqlite_step(op->s, q, &row, err);
 		if (r != OUTBOX_OK || !row || !sqlite3_column_int(q, 1))
 			break;
-		r = add(picks, sqlite3_column_int64(q, 0), sqlite3_column_int(q, 2) != 0, err);
+		r = add_pick(picks, read_pick(q, 2), err);
 	}
 	return r;
 }
@@ -125,7 +115,7 @@ static int pick_some(const struct lane_op *op, size_t max, int64_t look, size_t 
 		if (r != OUTBOX_OK || !row)
 			break;
 		seq = sqlite3_column_int64(q, 0);
-		r = add(picks, seq, sqlite3_column_int(q, 2) != 0, err);
+		r = add_pick(picks, read_pick(q, 2), err);
 		if (r != OUTBOX_OK || op->view.unordered)
 			continue;
 		end = max - picks->count < run ? max : picks->count + run;
@@ -158,7 +148,8 @@ int detour_pick(const struct lane_op *op, size_t max, struct detour_picks *picks
 				  0, &behind, err);
 	if (r == OUTBOX_OK && behind)
 		r = pick_some(op, max, -1, max, picks, err);
-	sort(picks);
+	if (picks->count)
+		qsort(picks->list, picks->count, sizeof(*picks->list), compare_picks);
 	return r;
 }
 
@@ -171,10 +162,19 @@ int detour_claimed(const struct lane_op *op, struct detour_picks *picks, struct 
 	r = sqlite_query(op->s, SQL_DETOUR_SENDING, ARGS(ARG_TEXT(op->target), ARG_INT(op->lane)),
 			 &q, err);
 	while (r == OUTBOX_OK) {
+		struct detour_pick pick;
+
 		r = sqlite_step(op->s, q, &row, err);
 		if (r != OUTBOX_OK || !row)
 			break;
-		r = add(picks, sqlite3_column_int64(q, 0), sqlite3_column_int(q, 1) != 0, err);
+		pick = read_pick(q, 1);
+		pick.detour.state = OUTBOX_SENDING;
+		pick.detour.why = outbox_why_parse(sqlite_peek(q, 2, &r, err));
+		pick.detour.attempts = sqlite3_column_int(q, 3);
+		pick.detour.failing_since = sqlite3_column_int64(q, 4);
+		pick.detour.ready_at = sqlite3_column_int64(q, 5);
+		if (r == OUTBOX_OK)
+			r = add_pick(picks, pick, err);
 	}
 	return r;
 }

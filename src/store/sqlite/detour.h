@@ -4,12 +4,17 @@
 
 /* Deliveries that did not go straight through: which may be sent now, and who waits behind whom. */
 
+#include "core/settlement.h"
 #include "store/sqlite/receipt.h"
 
-/* Detours that a claim may take, ascending seq. */
+struct detour_pick {
+	int64_t seq;
+	struct detour_state detour; /* of detour_pick(): suspect alone */
+};
+
+/* Detours that a claim may take or has taken, ascending seq. */
 struct detour_picks {
-	int64_t *seqs;
-	bool *suspect;
+	struct detour_pick *list;
 	size_t count, capacity;
 };
 
@@ -22,7 +27,7 @@ void detour_picks_deinit(struct detour_picks *picks);
 int detour_pick(const struct lane_op *op, size_t max, struct detour_picks *picks,
 		struct outbox_error *err) OUTBOX_MUSTCHECK;
 
-/* Those that the lane's last receipt claims. */
+/* Those that the lane's last receipt claims, with all that settling them takes. */
 int detour_claimed(const struct lane_op *op, struct detour_picks *picks,
 		   struct outbox_error *err) OUTBOX_MUSTCHECK;
 

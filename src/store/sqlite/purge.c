@@ -8,29 +8,19 @@
  * receipts say about it is written down as delivered detours, then they may go.
  */
 #include "base/cleanup.h"
+#include "core/retention.h"
 #include "store/sqlite/audit.h"
 #include "store/sqlite/detour.h"
 #include "store/sqlite/numbers.h"
 #include "store/sqlite/ops.h"
 #include "store/sqlite/purge_candidates.h"
-#include "store/store.h"
 
-#include <stdio.h>
-
-#define LIMIT_DEFAULT 5000
-#define LIMIT_MAX 100000
+/* Messages of a target that one call looks at to see which receipts are needed. */
 #define LOOK_MAX 20000
 
-static size_t limit_of(const struct outbox_purge *purge)
-{
-	if (!purge->limit)
-		return LIMIT_DEFAULT;
-	return purge->limit < LIMIT_MAX ? purge->limit : LIMIT_MAX;
-}
-
 static int remove_detour(struct sqlite_store *s, const struct target_info *target,
-			 const struct victim *victim, outbox_time now, struct outbox_purged *purged,
-			 struct outbox_error *err)
+			 const struct purge_candidate *gone, outbox_time now,
+			 struct outbox_purged *purged, struct outbox_error *err)
 {
 	struct lane_op op = {
 		.s = s, .target = target->name, .now = now, .view = { .hold = target->hold }
@@ -42,7 +32,7 @@ static int remove_detour(struct sqlite_store *s, const struct target_info *targe
 	int r;
 
 	/* With hold, what was parked behind a failed one may go on when that is gone. */
-	r = sqlite_query(s, SQL_DETOUR_KEY, ARGS(ARG_TEXT(target->name), ARG_INT(victim->seq)), &q,
+	r = sqlite_query(s, SQL_DETOUR_KEY, ARGS(ARG_TEXT(target->name), ARG_INT(gone->seq)), &q,
 			 err);
 	if (r == OUTBOX_OK)
 		r = sqlite_step(s, q, &row, err);
@@ -51,15 +41,15 @@ static int remove_detour(struct sqlite_store *s, const struct target_info *targe
 	key = sqlite_look(q, 0, &r, err);
 	if (r != OUTBOX_OK)
 		return r;
-	r = sqlite_run(s, SQL_PURGE_DROP_DETOUR, ARGS(ARG_TEXT(target->name), ARG_INT(victim->seq)),
+	r = sqlite_run(s, SQL_PURGE_DROP_DETOUR, ARGS(ARG_TEXT(target->name), ARG_INT(gone->seq)),
 		       &changes, err);
 	if (r != OUTBOX_OK)
 		return r;
 	purged->detours += changes;
-	return victim->failed && target->hold ? detour_promote(&op, key, err) : OUTBOX_OK;
+	return gone->failed && target->hold ? detour_promote(&op, key, err) : OUTBOX_OK;
 }
 
-static int remove_messages(const struct victims *v, struct outbox_purged *purged,
+static int remove_messages(const struct purge_candidates *v, struct outbox_purged *purged,
 			   struct outbox_error *err)
 {
 	struct sqlite_store *s = v->targets->s;
@@ -67,22 +57,22 @@ static int remove_messages(const struct victims *v, struct outbox_purged *purged
 
 	r = sqlite_run(s, SQL_JANITOR_IN, NULL, NULL, err);
 	for (size_t i = 0; i < v->count && r == OUTBOX_OK; i++) {
-		const struct victim *victim = &v->list[i];
+		const struct purge_candidate *gone = &v->list[i];
 
 		for (size_t t = 0; t < v->targets->count && r == OUTBOX_OK; t++)
-			r = remove_detour(s, &v->targets->list[t], victim, v->targets->now, purged,
+			r = remove_detour(s, &v->targets->list[t], gone, v->targets->now, purged,
 					  err);
 		if (r == OUTBOX_OK)
-			r = sqlite_run(s, SQL_PURGE_MESSAGE, ARGS(ARG_INT(victim->seq)), NULL, err);
+			r = sqlite_run(s, SQL_PURGE_MESSAGE, ARGS(ARG_INT(gone->seq)), NULL, err);
 		purged->messages++;
-		purged->failed += victim->failed;
+		purged->failed += gone->failed;
 	}
 	if (r == OUTBOX_OK)
 		r = sqlite_run(s, SQL_JANITOR_OUT, NULL, NULL, err);
 	return r == OUTBOX_OK ? numbers_mark(s, 0, err) : r;
 }
 
-static int write_down(const struct victims *v, struct outbox_error *err)
+static int write_down(const struct purge_candidates *v, struct outbox_error *err)
 {
 	int r = OUTBOX_OK;
 
@@ -139,7 +129,7 @@ static int remove_receipts(struct targets *t, struct target_info *target,
 			   const struct outbox_purge *purge, struct outbox_purged *purged,
 			   struct outbox_error *err)
 {
-	int64_t limit = (int64_t)limit_of(purge), needed;
+	int64_t limit = (int64_t)retention_limit(purge), needed;
 	int r;
 
 	r = first_needed(t, target, &needed, err);
@@ -163,29 +153,14 @@ static int remove_receipts(struct targets *t, struct target_info *target,
 	return r;
 }
 
-/* Calls of one purge go on where the one before ended; another purge starts anew. */
-static int64_t go_on_from(struct sqlite_store *s, const struct outbox_purge *purge)
+static int add_audit(struct sqlite_store *s, const struct outbox_purge *purge,
+		     const struct outbox_purged *purged, struct outbox_error *err)
 {
-	const struct outbox_purge *before = &s->purging;
-
-	if (before->delivered_before != purge->delivered_before ||
-	    before->failed_before != purge->failed_before ||
-	    before->through_seq != purge->through_seq)
-		s->purge_from = 0;
-	s->purging = *purge;
-	return s->purge_from;
-}
-
-/* One row a call, not one a message: what is gone has no history left to look at. */
-static int tell_audit(struct sqlite_store *s, const struct outbox_purge *purge,
-		      const struct outbox_purged *purged, struct outbox_error *err)
-{
-	char detail[80];
+	char detail[RETENTION_DETAIL_MAX];
 
 	if (!purge->actor || !purged->messages)
 		return OUTBOX_OK;
-	snprintf(detail, sizeof(detail), "%lld messages, %lld of them with a failed delivery",
-		 (long long)purged->messages, (long long)purged->failed);
+	retention_describe(purged, detail);
 	return sqlite_audit_add(s,
 				&(struct sqlite_audit_entry){
 					.actor = purge->actor, .action = "purge", .detail = detail },
@@ -205,7 +180,7 @@ static int nobody_waits(struct targets *targets, struct outbox_error *err)
 	if (r != OUTBOX_OK || !row)
 		return r;
 	target = sqlite_look(q, 0, &r, err);
-	return r == OUTBOX_OK ? store_kept_for(target, err) : r;
+	return r == OUTBOX_OK ? retention_kept_for(target, err) : r;
 }
 
 /* What a position says of a message may be another one's truth: nothing is removed by it. */
@@ -215,9 +190,7 @@ static int may_remove(struct targets *targets, struct outbox_error *err)
 	int r = numbers_check_all(targets, &refused);
 
 	if (r == OUTBOX_EPROTO)
-		return outbox_fail(err, OUTBOX_ECONFLICT,
-				   "nothing is removed while relays refuse a lane: %s",
-				   refused.message);
+		return retention_refused(refused.message, err);
 	return r == OUTBOX_OK ? nobody_waits(targets, err)
 			      : outbox_fail_native(err, r, refused.native, "%s", refused.message);
 }
@@ -226,11 +199,11 @@ static int purge_in(struct sqlite_store *s, const struct outbox_purge *purge,
 		    struct outbox_purged *purged, int64_t *ret_seen, struct outbox_error *err)
 {
 	_cleanup_(targets_deinit) struct targets targets = { 0 };
-	_cleanup_(victims_deinit) struct victims v = {
+	_cleanup_(purge_candidates_deinit) struct purge_candidates v = {
 		.targets = &targets,
 		.purge = purge,
-		.after_seq = go_on_from(s, purge),
-		.limit = limit_of(purge),
+		.after_seq = retention_go_on(&s->purging, purge),
+		.limit = retention_limit(purge),
 		.note_survivors = purge->delivered_before != 0,
 	};
 	int r;
@@ -241,7 +214,7 @@ static int purge_in(struct sqlite_store *s, const struct outbox_purge *purge,
 	if (r == OUTBOX_ECONFLICT && !purge->actor)
 		return OUTBOX_OK; /* who cleans up says so about the lane or the target itself */
 	if (r == OUTBOX_OK)
-		r = victims_find(&v, err);
+		r = purge_candidates_find(&v, err);
 	if (r == OUTBOX_OK && v.count)
 		r = remove_messages(&v, purged, err);
 	if (r == OUTBOX_OK)
@@ -252,7 +225,7 @@ static int purge_in(struct sqlite_store *s, const struct outbox_purge *purge,
 	for (size_t i = 0; i < targets.count && purge->delivered_before && r == OUTBOX_OK; i++)
 		r = remove_receipts(&targets, &targets.list[i], purge, purged, err);
 	if (r == OUTBOX_OK)
-		r = tell_audit(s, purge, purged, err);
+		r = add_audit(s, purge, purged, err);
 	*ret_seen = v.seen_seq;
 	return r;
 }
@@ -269,14 +242,14 @@ int sqlite_purge(struct outbox_store *store, const struct outbox_purge *purge,
 	if (r != OUTBOX_OK)
 		return r;
 	r = sqlite_end(s, purge_in(s, purge, &purged, &seen, err), err);
-	s->purge_from = r == OUTBOX_OK ? seen : 0;
+	s->purging.seen_seq = r == OUTBOX_OK ? seen : 0;
 	if (r == OUTBOX_OK)
 		*ret_purged = purged;
 	return r;
 }
 
-static int load_victims(const struct victims *v, struct outbox_arena *arena,
-			struct outbox_claimed *messages, size_t *count, struct outbox_error *err)
+static int load_candidates(const struct purge_candidates *v, struct outbox_arena *arena,
+			   struct outbox_claimed *messages, size_t *count, struct outbox_error *err)
 {
 	struct sqlite_store *s = v->targets->s;
 	const char *source = outbox_arena_text(arena, s->source);
@@ -301,9 +274,9 @@ static int load_victims(const struct victims *v, struct outbox_arena *arena,
 	return r;
 }
 
-static int purgeable_in(struct sqlite_store *s, struct victims *v, struct outbox_arena *arena,
-			struct outbox_claimed **ret_messages, size_t *ret_count,
-			struct outbox_error *err)
+static int purgeable_in(struct sqlite_store *s, struct purge_candidates *v,
+			struct outbox_arena *arena, struct outbox_claimed **ret_messages,
+			size_t *ret_count, struct outbox_error *err)
 {
 	struct outbox_claimed *messages;
 	int r;
@@ -315,7 +288,7 @@ static int purgeable_in(struct sqlite_store *s, struct victims *v, struct outbox
 	do {
 		v->more = false;
 		if (r == OUTBOX_OK)
-			r = victims_find(v, err);
+			r = purge_candidates_find(v, err);
 		v->after_seq = v->seen_seq;
 	} while (r == OUTBOX_OK && !v->count && v->more);
 	if (r != OUTBOX_OK)
@@ -324,7 +297,7 @@ static int purgeable_in(struct sqlite_store *s, struct victims *v, struct outbox
 	if (!messages)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	*ret_messages = messages;
-	return load_victims(v, arena, messages, ret_count, err);
+	return load_candidates(v, arena, messages, ret_count, err);
 }
 
 int sqlite_purgeable(struct outbox_store *store, const struct outbox_purge *purge, int64_t after_seq,
@@ -332,11 +305,11 @@ int sqlite_purgeable(struct outbox_store *store, const struct outbox_purge *purg
 		     size_t *ret_count, struct outbox_error *err)
 {
 	_cleanup_(targets_deinit) struct targets targets = { 0 };
-	_cleanup_(victims_deinit) struct victims v = {
+	_cleanup_(purge_candidates_deinit) struct purge_candidates v = {
 		.targets = &targets,
 		.purge = purge,
 		.after_seq = after_seq,
-		.limit = limit_of(purge),
+		.limit = retention_limit(purge),
 	};
 	struct sqlite_store *s = sqlite_of(store);
 	struct outbox_claimed *messages = NULL;

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * A message may go when each of its deliveries may: delivered or discarded before delivered_before, or
- * failed before failed_before. For deliveries without a row the lane's receipts say when: all that lie
- * up to the position of the last receipt before that time are old enough. So one number per lane and
- * target, the cut, decides for nearly every message.
+ * What is past its retention, by core/retention.h. For deliveries without a row the lane's receipts say
+ * when they were settled: all that lie up to the position of the last receipt before that time are
+ * covered. So one number per lane and target, the cut, decides for nearly every message.
  *
  * A lane that gets little moves seldom, and one that nobody works on never. So behind a cut it is asked
  * whether the target has anything to do with the message: what it was never meant to get need not wait for it.
- * Nothing is written for that, and nobody's lane is touched. A message that is nobody's goes by its own age.
+ * Nothing is written for that, and nobody's lane is touched.
  *
  * What is younger than that time cannot be old, and is not read. Failed ones further on are found by their
  * own index.
@@ -16,6 +15,7 @@
 #include "store/sqlite/purge_candidates.h"
 
 #include "base/cleanup.h"
+#include "core/retention.h"
 #include "store/sqlite/history.h"
 
 #include <stdlib.h>
@@ -24,7 +24,7 @@
 #define SCAN_MAX 50000
 
 struct finding {
-	struct victims *v;
+	struct purge_candidates *v;
 	int64_t *cuts; /* per target and lane */
 	bool *detours; /* the target has any */
 	int64_t scanned;
@@ -36,7 +36,7 @@ static void finding_deinit(struct finding *f)
 	free(f->detours);
 }
 
-void victims_deinit(struct victims *v)
+void purge_candidates_deinit(struct purge_candidates *v)
 {
 	free(v->list);
 	free(v->survivors);
@@ -127,15 +127,15 @@ static int64_t last_old(const struct finding *f, int *r, struct outbox_error *er
 }
 
 /* A detour's state and time; state 0: there is none. */
-static int detour_of(const struct finding *f, size_t target, int64_t seq, int *ret_state,
-		     outbox_time *ret_at, struct outbox_error *err)
+static int read_detour(const struct finding *f, size_t target, int64_t seq,
+		       struct retention_delivery *delivery, struct outbox_error *err)
 {
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
 	const struct targets *t = f->v->targets;
 	bool row;
 	int r;
 
-	*ret_state = 0;
+	delivery->state = 0;
 	if (!f->detours[target])
 		return OUTBOX_OK;
 	r = sqlite_query(t->s, SQL_PURGE_DETOUR, ARGS(ARG_TEXT(t->list[target].name), ARG_INT(seq)),
@@ -143,41 +143,30 @@ static int detour_of(const struct finding *f, size_t target, int64_t seq, int *r
 	if (r == OUTBOX_OK)
 		r = sqlite_step(t->s, q, &row, err);
 	if (r == OUTBOX_OK && row) {
-		*ret_state = outbox_state_parse(sqlite_peek(q, 0, &r, err));
-		*ret_at = sqlite3_column_int64(q, 1);
+		delivery->state = outbox_state_parse(sqlite_peek(q, 0, &r, err));
+		delivery->at = sqlite3_column_int64(q, 1);
 	}
 	return r;
 }
 
-static bool detour_is_old(const struct outbox_purge *purge, int state, outbox_time at)
-{
-	switch (state) {
-	case OUTBOX_FAILED:
-		return purge->failed_before && at < purge->failed_before;
-	case OUTBOX_DELIVERED:
-	case OUTBOX_DISCARDED:
-		return purge->delivered_before && at < purge->delivered_before;
-	default:
-		return false;
-	}
-}
-
-static int add_victim(struct victims *v, int64_t seq, bool failed, struct outbox_error *err)
+static int add_candidate(struct purge_candidates *v, int64_t seq, bool failed,
+			 struct outbox_error *err)
 {
 	if (v->count == v->capacity) {
 		size_t capacity = v->capacity ? v->capacity * 2 : 256;
-		struct victim *list = realloc(v->list, capacity * sizeof(*list));
+		struct purge_candidate *list = realloc(v->list, capacity * sizeof(*list));
 
 		if (!list)
 			return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 		v->list = list;
 		v->capacity = capacity;
 	}
-	v->list[v->count++] = (struct victim){ seq, failed };
+	v->list[v->count++] = (struct purge_candidate){ seq, failed };
 	return OUTBOX_OK;
 }
 
-static int add_survivor(struct victims *v, const struct survivor *survivor, struct outbox_error *err)
+static int add_survivor(struct purge_candidates *v, const struct survivor *survivor,
+			struct outbox_error *err)
 {
 	if (v->n_survivors == v->survivor_capacity) {
 		size_t capacity = v->survivor_capacity ? v->survivor_capacity * 2 : 64;
@@ -197,77 +186,55 @@ static int note_survivor(struct finding *f, size_t target, sqlite3_stmt *row,
 			 struct outbox_error *err)
 {
 	struct target_info *info = &f->v->targets->list[target];
+	struct retention_delivery detour;
 	struct outbox_delivery d;
-	outbox_time at;
-	int r, state;
+	int r;
 
 	r = delivery_of_row(f->v->targets, info, row, &d, err);
 	if (r != OUTBOX_OK || d.state != OUTBOX_DELIVERED || d.seq > *cut_of(f, target, d.lane))
 		return r;
-	r = detour_of(f, target, d.seq, &state, &at, err);
-	if (r != OUTBOX_OK || state)
+	r = read_detour(f, target, d.seq, &detour, err);
+	if (r != OUTBOX_OK || detour.state)
 		return r;
 	return add_survivor(f->v,
 			    &(struct survivor){ info, d.seq, d.lane, d.last_status_at, d.owner },
 			    err);
 }
 
-static int judge(struct finding *f, sqlite3_stmt *row, bool *ret_old, bool *ret_failed,
-		 struct outbox_error *err)
+static int judge_message(struct finding *f, sqlite3_stmt *row, bool *ret_old, bool *ret_failed,
+			 struct outbox_error *err)
 {
+	const struct outbox_purge *purge = f->v->purge;
 	struct targets *t = f->v->targets;
 	int64_t seq = sqlite3_column_int64(row, COL_SEQ);
 	int r = OUTBOX_OK, lane = message_lane(row, t->s->lanes, &r, err);
-	bool by_age = false;
+	struct retention retention = { 0 };
 
-	*ret_failed = false;
-	*ret_old = true;
-	for (size_t i = 0; i < t->count && *ret_old && r == OUTBOX_OK; i++) {
-		outbox_time at = 0;
-		bool concerns = false;
-		int state;
+	for (size_t i = 0; i < t->count && !retention.kept && r == OUTBOX_OK; i++) {
+		struct retention_delivery delivery = { .covered = seq <= *cut_of(f, i, lane) };
 
-		r = detour_of(f, i, seq, &state, &at, err);
-		if (r != OUTBOX_OK)
-			return r;
-		*ret_failed = *ret_failed || state == OUTBOX_FAILED;
-		if (state) {
-			*ret_old = detour_is_old(f->v->purge, state, at);
-		} else if (seq > *cut_of(f, i, lane)) {
-			r = delivery_concerns(t, &t->list[i], row, &concerns, err);
-			*ret_old = !concerns;
-			by_age = true;
-		}
+		r = read_detour(f, i, seq, &delivery, err);
+		if (r == OUTBOX_OK && !delivery.state && !delivery.covered)
+			r = delivery_is_wanted(t, &t->list[i], row, &delivery.wanted, err);
+		if (r == OUTBOX_OK)
+			retention_add(&retention, purge, &delivery);
 	}
-	if (by_age && !*ret_failed &&
-	    sqlite3_column_int64(row, COL_CREATED_AT) >= f->v->purge->delivered_before)
-		*ret_old = false;
+	*ret_failed = retention.failed;
+	*ret_old = retention_is_over(&retention, purge, sqlite3_column_int64(row, COL_CREATED_AT));
 	return r;
-}
-
-static int compare(const void *a, const void *b)
-{
-	int64_t left = *(const int64_t *)a, right = *(const int64_t *)b;
-
-	return left < right ? -1 : left > right;
-}
-
-static bool is_listed(const struct outbox_purge *purge, int64_t seq)
-{
-	return !purge->only || bsearch(&seq, purge->only, purge->n_only, sizeof(seq), compare);
 }
 
 static int consider(struct finding *f, sqlite3_stmt *row, struct outbox_error *err)
 {
-	struct victims *v = f->v;
+	struct purge_candidates *v = f->v;
 	int64_t seq = sqlite3_column_int64(row, COL_SEQ);
 	bool old, failed;
 	int r;
 
-	r = judge(f, row, &old, &failed, err);
+	r = judge_message(f, row, &old, &failed, err);
 	if (r != OUTBOX_OK)
 		return r;
-	if (old && !is_listed(v->purge, seq)) {
+	if (old && !retention_is_listed(v->purge, seq)) {
 		v->seen_seq = seq; /* it may go, and is not in the archive: the next time */
 		return OUTBOX_OK;
 	}
@@ -277,7 +244,7 @@ static int consider(struct finding *f, sqlite3_stmt *row, struct outbox_error *e
 	}
 	v->seen_seq = seq;
 	if (old)
-		return add_victim(v, seq, failed, err);
+		return add_candidate(v, seq, failed, err);
 	for (size_t i = 0; v->note_survivors && i < v->targets->count && r == OUTBOX_OK; i++)
 		r = note_survivor(f, i, row, err);
 	return r;
@@ -286,7 +253,7 @@ static int consider(struct finding *f, sqlite3_stmt *row, struct outbox_error *e
 static int scan(struct finding *f, int64_t to, struct outbox_error *err)
 {
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
-	struct victims *v = f->v;
+	struct purge_candidates *v = f->v;
 	bool row;
 	int r;
 
@@ -306,7 +273,7 @@ static int scan(struct finding *f, int64_t to, struct outbox_error *err)
 static int scan_failed(struct finding *f, int64_t from, struct outbox_error *err)
 {
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
-	struct victims *v = f->v;
+	struct purge_candidates *v = f->v;
 	int64_t through = v->purge->through_seq ? v->purge->through_seq : INT64_MAX;
 	bool row;
 	int r;
@@ -324,7 +291,7 @@ static int scan_failed(struct finding *f, int64_t from, struct outbox_error *err
 	return r;
 }
 
-int victims_find(struct victims *v, struct outbox_error *err)
+int purge_candidates_find(struct purge_candidates *v, struct outbox_error *err)
 {
 	_cleanup_(finding_deinit) struct finding f = { .v = v };
 	int64_t to = 0;

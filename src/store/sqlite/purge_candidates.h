@@ -6,7 +6,7 @@
 
 #include "store/sqlite/delivery.h"
 
-struct victim {
+struct purge_candidate {
 	int64_t seq;
 	bool failed; /* has a failed delivery */
 };
@@ -20,14 +20,14 @@ struct survivor {
 	const char *owner; /* from the targets' arena */
 };
 
-struct victims {
+struct purge_candidates {
 	struct targets *targets;
 	const struct outbox_purge *purge;
 	int64_t after_seq; /* look behind this one */
 	size_t limit;
 	bool note_survivors;
 	/* ---- the result */
-	struct victim *list; /* ascending seq */
+	struct purge_candidate *list; /* ascending seq */
 	size_t count, capacity;
 	struct survivor *survivors;
 	size_t n_survivors, survivor_capacity;
@@ -36,7 +36,8 @@ struct victims {
 };
 
 /* The first fields must be set, the others zero. */
-int victims_find(struct victims *victims, struct outbox_error *err) OUTBOX_MUSTCHECK;
-void victims_deinit(struct victims *victims);
+int purge_candidates_find(struct purge_candidates *candidates,
+			  struct outbox_error *err) OUTBOX_MUSTCHECK;
+void purge_candidates_deinit(struct purge_candidates *candidates);
 
 #endif

@@ -140,7 +140,6 @@ static int rebase_lane(struct rebasing *w, struct target_info *target, int lane,
 	int64_t count = 0;
 	int r;
 
-	next.caution_end = next.caution_left = 0;
 	r = sqlite_run(s, SQL_DETOUR_RECLAIM,
 		       ARGS(ARG_TEXT(op.target), ARG_INT(lane), ARG_INT(op.now)), NULL, err);
 	if (r == OUTBOX_OK)

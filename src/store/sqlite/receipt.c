@@ -37,15 +37,15 @@ static void read_columns(sqlite3_stmt *q, struct receipt *r)
 		&r->claim_detours,
 		&r->claim_seq,
 		&r->claim_last,
-		&r->takeovers,
-		&r->caution_end,
-		&r->caution_left,
-		&r->suspect_seq,
-		&r->delivered,
-		&r->retried,
-		&r->failed,
-		&r->parked,
-		&r->deferred,
+		&r->caution.takeovers,
+		&r->caution.end,
+		&r->caution.left,
+		&r->caution.suspect_seq,
+		&r->counts.delivered,
+		&r->counts.retried,
+		&r->counts.failed,
+		&r->counts.parked,
+		&r->counts.deferred,
 		&r->delivered_total,
 		&r->retried_total,
 	};
@@ -91,8 +91,6 @@ struct receipt receipt_next(const struct receipt *last, int64_t token, outbox_ti
 		.from_seq = last->pos,
 		.pos = last->pos,
 		.claim_end = last->pos,
-		.caution_end = last->caution_end,
-		.caution_left = last->caution_left,
 		.delivered_total = last->delivered_total,
 		.retried_total = last->retried_total,
 	};
@@ -107,17 +105,18 @@ int receipt_append(const struct lane_op *op, const char *owner, const struct rec
 			       ARG_INT(r->route_version), ARG_INT(r->from_seq), ARG_INT(r->pos),
 			       ARG_INT(r->claim_end), ARG_INT(r->claim_count),
 			       ARG_INT(r->claim_detours), ARG_INT(r->claim_seq),
-			       ARG_INT(r->claim_last), ARG_INT(r->takeovers),
-			       ARG_INT(r->caution_end), ARG_INT(r->caution_left),
-			       ARG_INT(r->suspect_seq), ARG_INT(r->delivered), ARG_INT(r->retried),
-			       ARG_INT(r->failed), ARG_INT(r->parked), ARG_INT(r->deferred),
+			       ARG_INT(r->claim_last), ARG_INT(r->caution.takeovers),
+			       ARG_INT(r->caution.end), ARG_INT(r->caution.left),
+			       ARG_INT(r->caution.suspect_seq), ARG_INT(r->counts.delivered),
+			       ARG_INT(r->counts.retried), ARG_INT(r->counts.failed),
+			       ARG_INT(r->counts.parked), ARG_INT(r->counts.deferred),
 			       ARG_INT(r->delivered_total), ARG_INT(r->retried_total)),
 			  NULL, err);
 }
 
 bool receipt_cautious(const struct receipt *receipt)
 {
-	return receipt->caution_left > 0 || receipt->pos < receipt->caution_end;
+	return caution_applies(&receipt->caution, receipt->pos);
 }
 
 int receipt_read_view(struct lane_op *op, int64_t pos, struct outbox_error *err)

@@ -4,6 +4,8 @@
 
 /* A lane's receipts, and what a lane's owner must know besides the last one. */
 
+#include "core/caution.h"
+#include "core/settlement.h"
 #include "store/sqlite/db.h"
 
 /* The columns of outbox_receipt; sql/sqlite/schema.sql says what they mean. */
@@ -12,8 +14,8 @@ struct receipt {
 	outbox_time settled_at;
 	int64_t route_version, from_seq, pos;
 	int64_t claim_end, claim_count, claim_detours, claim_seq, claim_last;
-	int64_t takeovers, caution_end, caution_left, suspect_seq;
-	int64_t delivered, retried, failed, parked, deferred;
+	struct caution caution;
+	struct settlement_counts counts;
 	int64_t delivered_total, retried_total;
 };
 

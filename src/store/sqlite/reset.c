@@ -111,6 +111,6 @@ int sqlite_truncate(struct outbox_store *store, struct outbox_error *err)
 	r = sqlite_enter(s, DB_WRITE, err);
 	if (r != OUTBOX_OK)
 		return r;
-	s->purge_from = 0;
+	s->purging.seen_seq = 0;
 	return sqlite_end(s, truncate_in(s, err), err);
 }

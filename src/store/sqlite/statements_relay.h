@@ -89,7 +89,7 @@
 	X(SQL_DETOUR_FAILED_AFTER, "SELECT min(seq)"                                               \
 		" FROM outbox_detour INDEXED BY outbox_detour_key"                                 \
 		" WHERE target = ?1 AND key = ?2 AND state = 'failed' AND seq > ?3")               \
-	X(SQL_DETOUR_SENDING, "SELECT seq, suspect"                                                \
+	X(SQL_DETOUR_SENDING, "SELECT seq, suspect, why, attempts, failing_since, ready_at"        \
 		" FROM outbox_detour INDEXED BY outbox_detour_sending"                             \
 		" WHERE target = ?1 AND lane = ?2 AND state = 'sending' ORDER BY seq")             \
 	X(SQL_DETOUR_BLOCKS, "SELECT EXISTS (SELECT 1"                                              \
@@ -130,12 +130,11 @@
 	X(SQL_DETOUR_RECLAIM, "UPDATE outbox_detour SET state = 'pending', why = 'retry',"         \
 		" next_attempt_at = ?3, last_status_at = ?3"                                       \
 		" WHERE target = ?1 AND lane = ?2 AND state = 'sending'")                          \
-	/* settling; the first 12 parameters are the same in ADD and SET */                        \
+	/* settling: the same parameters in both */                                                \
 	X(SQL_DETOUR_ADD, "INSERT INTO outbox_detour (target, seq, id, key, lane, state, why,"     \
 		" attempts, next_attempt_at, failing_since, suspect, last_error, last_status_at,"  \
-		" owner, n, ready_at) SELECT ?1, seq, id, key, ?12, ?3, ?4, ?5, ?6,"               \
-		" CASE WHEN ?5 > 0 THEN ?9 END, ?7, ?8, ?9, ?10, ?11,"                             \
-		" CASE WHEN ?4 = 'deferred' THEN ?6 WHEN due_at > created_at THEN due_at END"      \
+		" owner, n, ready_at) SELECT ?1, seq, id, key, ?14, ?3, ?4, ?5, ?6, ?7, ?8, ?9,"   \
+		" ?10, ?11, ?12, coalesce(?13, CASE WHEN due_at > created_at THEN due_at END)"     \
 		" FROM outbox_message WHERE seq = ?2"                                              \
 		/* it came as a dead letter while its log row was in flight */                     \
 		" ON CONFLICT (target, seq) DO UPDATE SET state = excluded.state,"                 \
@@ -144,17 +143,10 @@
 		" failing_since = excluded.failing_since, suspect = excluded.suspect,"             \
 		" last_error = excluded.last_error, last_status_at = excluded.last_status_at,"     \
 		" owner = excluded.owner, n = excluded.n, ready_at = excluded.ready_at")           \
-	X(SQL_DETOUR_SET, "UPDATE outbox_detour SET state = ?3, why = ?4,"                         \
-		" failing_since = CASE WHEN ?5 > 0 THEN coalesce(failing_since, ?9)"               \
-		" ELSE failing_since END, attempts = ?5, next_attempt_at = ?6, suspect = ?7,"      \
-		" last_error = coalesce(?8, last_error), last_status_at = ?9, owner = ?10, n = ?11,"\
-		" ready_at = CASE WHEN ?4 = 'deferred' THEN ?6 ELSE ready_at END"                  \
-		" WHERE target = ?1 AND seq = ?2 AND lane = ?12")                                  \
-	X(SQL_DETOUR_DELIVERED, "UPDATE outbox_detour SET state = 'delivered', why = NULL,"        \
-		" next_attempt_at = NULL, suspect = 0, last_status_at = ?3, owner = ?4, n = ?5"    \
-		" WHERE target = ?1 AND seq = ?2")                                                 \
-	X(SQL_DETOUR_RETURN, "UPDATE outbox_detour SET state = 'pending', next_attempt_at = ?3,"   \
-		" last_status_at = ?3 WHERE target = ?1 AND seq = ?2")
+	X(SQL_DETOUR_SET, "UPDATE outbox_detour SET state = ?3, why = ?4, attempts = ?5,"          \
+		" next_attempt_at = ?6, failing_since = ?7, suspect = ?8,"                         \
+		" last_error = coalesce(?9, last_error), last_status_at = ?10, owner = ?11,"       \
+		" n = coalesce(?12, n), ready_at = ?13 WHERE target = ?1 AND seq = ?2 AND lane = ?14")
 /* clang-format on */
 
 #endif

@@ -1,52 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/*
- * Taking over.
- *
- * An owner that dies with messages in flight may have died of one of them. The first time is taken as
- * bad luck. The second time in a row, nothing settled in between, the lane becomes cautious: one
- * message at a time until as many messages as were in flight are settled and the position has passed
- * the last of them. Whoever dies in that mode leaves exactly one message in flight: the suspect.
- */
+/* Taking over: core/caution.h says what a new owner must suspect. */
 #include "base/cleanup.h"
 #include "store/sqlite/numbers.h"
 #include "store/sqlite/ops.h"
 #include "store/sqlite/receipt.h"
 
-#define CAUTIOUS_FROM 2
-
-static int64_t larger(int64_t a, int64_t b)
+/* What was in flight is pending again. */
+static int reclaim(const struct lane_op *op, const struct receipt *last, bool *ret_suspect,
+		   struct outbox_error *err)
 {
-	return a > b ? a : b;
-}
-
-/* Only one message was in flight, and there is reason to look at it. */
-static int find_suspect(const struct lane_op *op, const struct receipt *last, int64_t *ret_seq,
-			struct outbox_error *err)
-{
-	int64_t suspect = receipt_cautious(last);
+	int64_t suspect = 0;
 	int r = OUTBOX_OK;
 
-	if (last->claim_count == 1 && !suspect && last->claim_detours)
+	if (last->claim_detours)
 		r = sqlite_number(op->s, SQL_DETOUR_SUSPECT,
 				  ARGS(ARG_TEXT(op->target), ARG_INT(last->claim_seq)), 0, &suspect,
 				  err);
-	if (r == OUTBOX_OK)
-		*ret_seq = last->claim_count == 1 && suspect ? last->claim_seq : 0;
-	return r;
-}
-
-static int reclaim(const struct lane_op *op, const struct receipt *last, struct receipt *next,
-		   struct outbox_error *err)
-{
-	int r;
-
-	next->takeovers = last->takeovers + 1;
-	if (next->takeovers >= CAUTIOUS_FROM) {
-		next->caution_end = larger(last->caution_end, last->claim_last);
-		next->caution_left = larger(last->caution_left, last->claim_count);
-	}
-	r = find_suspect(op, last, &next->suspect_seq, err);
 	if (r == OUTBOX_OK && last->claim_detours)
 		r = sqlite_run(op->s, SQL_DETOUR_RECLAIM,
 			       ARGS(ARG_TEXT(op->target), ARG_INT(op->lane), ARG_INT(op->now)),
@@ -54,12 +24,14 @@ static int reclaim(const struct lane_op *op, const struct receipt *last, struct 
 	if (r == OUTBOX_OK)
 		r = sqlite_run(op->s, SQL_LANE_TAKEN, ARGS(ARG_TEXT(op->target), ARG_INT(op->lane)),
 			       NULL, err);
+	*ret_suspect = suspect != 0;
 	return r;
 }
 
 int receipt_take_over(struct lane_op *op, const char *owner, int64_t token,
 		      struct receipt *ret_receipt, struct outbox_error *err)
 {
+	struct caution_claim claim;
 	struct receipt last, next;
 	int r;
 
@@ -74,9 +46,14 @@ int receipt_take_over(struct lane_op *op, const char *owner, int64_t token,
 	r = receipt_view(op, last.pos, err);
 	if (r != OUTBOX_OK)
 		return r;
-	next = receipt_next(&last, token, op->now);
+	claim = (struct caution_claim){ .count = last.claim_count,
+					.detours = last.claim_detours,
+					.first = last.claim_seq,
+					.last = last.claim_last };
 	if (last.claim_count > 0)
-		r = reclaim(op, &last, &next, err);
+		r = reclaim(op, &last, &claim.first_is_suspect, err);
+	next = receipt_next(&last, token, op->now);
+	next.caution = caution_take_over(&last.caution, last.pos, &claim);
 	if (r == OUTBOX_OK)
 		r = receipt_append(op, owner, &next, err);
 	if (r == OUTBOX_OK)
@@ -104,9 +81,9 @@ int sqlite_take(struct outbox_store *store, const char *target, int lane, const 
 		*ret_head = (struct outbox_head){
 			.n = receipt.n,
 			.token = receipt.token,
-			.takeovers = (int)receipt.takeovers,
+			.takeovers = (int)receipt.caution.takeovers,
 			.cautious = receipt_cautious(&receipt),
-			.suspect_seq = receipt.suspect_seq,
+			.suspect_seq = receipt.caution.suspect_seq,
 			.in_flight = last.token == new_token ? 0 : last.claim_count,
 		};
 	return numbers_note_refusal(s, target, lane, r);
