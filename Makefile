@@ -9,7 +9,7 @@ FROM ?= 1
 SECONDS ?= 60
 TARGET ?=
 
-.PHONY: all build demo test sim sim-bugs pg-bugs torture chaos soak fuzz lint format bench install clean deps help
+.PHONY: all build demo check test sim sim-bugs pg-bugs torture chaos soak fuzz lint format bench install clean deps help
 
 all: build
 
@@ -18,6 +18,9 @@ build:            ## build the library and the program into build/
 
 demo:             ## build and run the order service: outage, kill -9, poison message
 	scripts/demo
+
+check:            ## fast: the text checks, unit tests, contracts on the embedded parts; under two minutes
+	scripts/check
 
 test:             ## lint, four builds (gcc with ASan, with TSan, without; clang), every test
 	scripts/test
