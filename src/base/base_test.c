@@ -4,10 +4,10 @@
 
 #include "base/unit_test.h"
 
-#include "base/frozen_clock.h"
 #include "base/log.h"
 #include "base/random.h"
 #include "base/text.h"
+#include "frozen_clock.h"
 
 #include <outbox/message.h>
 

@@ -6,13 +6,13 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
-#include "base/frozen_clock.h"
 #include "base/random.h"
 #include "base/text.h"
 #include "core/key_hash.h"
 #include "core/lifecycle.h"
 #include "core/message.h"
 #include "core/routing.h"
+#include "frozen_clock.h"
 
 #include <outbox/arena.h>
 #include <outbox/transport.h>

@@ -133,7 +133,7 @@ static int unknown_scheme(const char *what, const char *likely, const char *url,
 
 bool scheme_usable(const char *scheme)
 {
-	return strcmp(scheme, "memory") != 0 && strcmp(scheme, "handler") != 0;
+	return strcmp(scheme, "handler") != 0;
 }
 
 bool scheme_listed(const char *scheme)
@@ -141,7 +141,7 @@ bool scheme_listed(const char *scheme)
 	return scheme_usable(scheme) && strcmp(scheme, "rediss") != 0;
 }
 
-/* What the program added can be used. Of what is built in, handler: has its table in a registry, memory: has nothing. */
+/* What the program added can be used. Of what is built in, handler: has its table in a registry. */
 static bool offered(const struct outbox_registry *registry, bool added, const char *scheme)
 {
 	if (added)

@@ -21,7 +21,7 @@ int registry_open_transport(const struct outbox_registry *registry,
 int registry_check_store(const struct outbox_registry *registry, const char *url,
 			 struct outbox_error *err) OUTBOX_MUSTCHECK;
 
-/* memory: and handler: want objects of the program's own, which only come with a registry. */
+/* handler: needs functions of the program's own, which only come with a registry. */
 bool scheme_usable(const char *scheme);
 
 /* To be offered to people: rediss: is known only in order to say what to do instead. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "store/memory/memory.h"
+#include "memory_store/memory.h"
 
 #include "store_contract.h"
 

@@ -4,9 +4,9 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
-#include "base/frozen_clock.h"
 #include "base/random.h"
-#include "store/memory/memory.h"
+#include "frozen_clock.h"
+#include "memory_store/memory.h"
 #include "store/store.h"
 
 #include <setjmp.h>

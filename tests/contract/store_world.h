@@ -5,8 +5,8 @@
 /* What the cases of the store contract share: one database, a clock that stands still, workers. */
 
 #include "base/cleanup.h"
-#include "base/frozen_clock.h"
 #include "base/random.h"
+#include "frozen_clock.h"
 #include "store_contract.h"
 
 #include <setjmp.h>

@@ -3,7 +3,7 @@
 
 #include "transport_case.h"
 
-#include "transport/memory/memory.h"
+#include "memory_transport/memory.h"
 
 static void *setup(void)
 {

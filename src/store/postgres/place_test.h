@@ -4,8 +4,8 @@
 
 /* A schema of its own in the database of OUTBOX_TEST_POSTGRES, with a clock that stands still. */
 
-#include "base/frozen_clock.h"
 #include "base/random.h"
+#include "frozen_clock.h"
 #include "store/postgres/db.h"
 #include "store/postgres/ops.h"
 

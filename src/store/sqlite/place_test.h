@@ -4,8 +4,8 @@
 
 /* A database in a folder of its own, with a clock that stands still, for this driver's tests. */
 
-#include "base/frozen_clock.h"
 #include "base/random.h"
+#include "frozen_clock.h"
 #include "store/sqlite/db.h"
 #include "store/sqlite/ops.h"
 

@@ -3,7 +3,7 @@
 
 #include <outbox/arena.h>
 
-#include "base/frozen_clock.h"
+#include "frozen_clock.h"
 #include "transport/transport.h"
 
 #include <setjmp.h>

@@ -2,10 +2,10 @@
 #include "fuzz_stores.h"
 
 #include "base/cleanup.h"
-#include "base/frozen_clock.h"
 #include "base/random.h"
+#include "frozen_clock.h"
 #include "fuzz.h"
-#include "store/memory/memory.h"
+#include "memory_store/memory.h"
 #include "store/sqlite/ops.h"
 #include "store/store.h"
 

@@ -13,10 +13,10 @@
  * simulated, with the habits of real ones.
  */
 
-#include "base/frozen_clock.h"
 #include "base/random.h"
+#include "frozen_clock.h"
+#include "memory_store/db.h"
 #include "relay/relay.h"
-#include "store/memory/db.h"
 
 #include <setjmp.h>
 

@@ -7,8 +7,8 @@
 
 #include "courier.h"
 #include "drive.h"
+#include "memory_transport/memory.h"
 #include "transport/handler/handler.h"
-#include "transport/memory/memory.h"
 #include "wrap_io.h"
 
 #include <jansson.h>

@@ -8,8 +8,8 @@
  * when their texts do.
  */
 
-#include "base/frozen_clock.h"
 #include "base/random.h"
+#include "frozen_clock.h"
 
 #include <outbox/store.h>
 

@@ -109,7 +109,7 @@ static void nothing_is_asked_of_no_relay(void **state)
 	world_free(w);
 }
 
-/* A scheme is offered when it can be used: memory: is not, unless the program brought one. */
+/* A scheme is offered when it can be used: memory: when the program registered it, handler: with any registry. */
 static void what_is_offered_can_be_used(void **state)
 {
 	struct world *w = world_new(1);

@@ -12,12 +12,12 @@
  * "postgres": every rule is shown on each.
  */
 
-#include "base/frozen_clock.h"
 #include "base/random.h"
 #include "base/unit_test.h"
+#include "frozen_clock.h"
+#include "memory_store/memory.h"
+#include "memory_transport/memory.h"
 #include "relay/relay.h"
-#include "store/memory/memory.h"
-#include "transport/memory/memory.h"
 
 #define WORLD_RELAYS 4
 #define WORLD_BROKERS 2

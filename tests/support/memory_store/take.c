@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "memory_store/db.h"
+
+#include <string.h>
+
+/*
+ * Taking a lane over. What was in flight becomes pending again: log rows simply go back to the log,
+ * detours are due at once. When it happens twice in a row with nothing settled in between, one of
+ * those messages may be what kills the relay: they are flagged, and while one of them is not settled
+ * the lane is cautious (one message a claim). Who was then alone in flight is the suspect.
+ */
+
+static void give_back(struct memory_db *db, struct memory_target *target, struct memory_lane *lane,
+		      bool caution, outbox_time now)
+{
+	for (size_t i = 0; i < lane->n_claim; i++) {
+		int64_t seq = lane->claim[i].seq;
+		struct memory_delivery *delivery = memory_delivery(db, target, seq);
+
+		if (delivery->detour) {
+			delivery->detour->next_attempt_at = now;
+			memory_detour_set(target, delivery->detour, OUTBOX_PENDING, OUTBOX_WAITING,
+					  now);
+		} else {
+			delivery->mark = MARK_NEW;
+		}
+		memory_dead_arrive(db, target, memory_log_row(db, seq), false, now);
+		if (caution && !delivery->caution) {
+			delivery->caution = true;
+			lane->n_caution++;
+		}
+	}
+	lane->n_claim = 0;
+}
+
+static int64_t find_suspect(struct memory_db *db, struct memory_target *target,
+			    const struct memory_lane *lane)
+{
+	const struct memory_delivery *delivery;
+
+	if (lane->n_claim != 1)
+		return 0;
+	delivery = memory_delivery(db, target, lane->claim[0].seq);
+	if (lane->n_caution || (delivery->detour && delivery->detour->suspect))
+		return lane->claim[0].seq;
+	return 0;
+}
+
+void memory_lane_take(struct memory_db *db, struct memory_target *target, int lane_number,
+		      const char *owner, int64_t token, outbox_time now)
+{
+	struct memory_lane *lane = &target->lanes[lane_number];
+	int64_t suspect = find_suspect(db, target, lane);
+	struct memory_receipt *receipt = memory_receipt_append(db, lane, token, owner, now);
+
+	receipt->take = true;
+	receipt->suspect_seq = suspect;
+	if (lane->n_claim) {
+		receipt->takeovers++;
+		lane->takeovers++;
+	} else {
+		receipt->takeovers = 0;
+	}
+	give_back(db, target, lane, receipt->takeovers >= 2, now);
+}
+
+int memory_take(struct memory_store *s, const char *target_name, int lane_number, const char *owner,
+		int64_t new_token, struct outbox_head *ret_head, struct outbox_error *err)
+{
+	const struct memory_receipt *last;
+	struct memory_target *target;
+	struct memory_lane *lane;
+	int64_t in_flight;
+	int status = memory_lane_get(s->db, target_name, lane_number, &target, &lane, err);
+
+	if (status)
+		return status;
+	if (!lane->owner || strcmp(lane->owner, owner) != 0)
+		return outbox_fail(err, OUTBOX_EFENCED, "lane %d of \"%s\" is leased to %s",
+				   lane_number, target_name, lane->owner ? lane->owner : "nobody");
+
+	status = memory_lane_check(s->db, target_name, lane_number, lane, err);
+	if (status)
+		return status;
+	in_flight = (int64_t)lane->n_claim;
+	last = memory_receipt_last(lane);
+	if (!last->take || last->token != new_token)
+		memory_lane_take(s->db, target, lane_number, owner, new_token, memory_now(s));
+	last = memory_receipt_last(lane);
+	*ret_head = (struct outbox_head){ .n = last->n,
+					  .token = last->token,
+					  .takeovers = last->takeovers,
+					  .cautious = lane->n_caution > 0,
+					  .suspect_seq = last->suspect_seq,
+					  .in_flight = in_flight };
+	return OUTBOX_OK;
+}
