@@ -15,6 +15,7 @@
 
 static struct outbox_error err = OUTBOX_ERROR_INIT;
 
+/* The first failure ends the test. */
 static void expect(int good, const char *what)
 {
 	printf("%s - %s\n", good ? "ok" : "not ok", what);
