@@ -15,10 +15,10 @@
 #include <stddef.h>
 
 /* What a driver cannot do; the cases that need it are left out, and named. */
-#define CONTRACT_NO_READ_BACK 1u /* nothing can be read back (null:) */
-#define CONTRACT_NO_OUTAGE 2u    /* it is never out of reach */
-#define CONTRACT_NO_ENVELOPE 4u  /* messages are not encoded */
-#define CONTRACT_NO_MISSING 8u   /* there is no URL of a place that does not exist */
+#define CONTRACT_NO_READ_BACK 1u  /* nothing can be read back (null:) */
+#define CONTRACT_NO_OUTAGE 2u     /* it is never out of reach */
+#define CONTRACT_NO_ENVELOPE 4u   /* messages are not encoded */
+#define CONTRACT_NO_MISSING 8u    /* there is no URL of a place that does not exist */
 #define CONTRACT_NOT_BUILT_IN 16u /* a program registers it (memory:) */
 
 #define CONTRACT_DEADLINE (20 * OUTBOX_SECONDS)
