@@ -101,8 +101,37 @@ bool decide_defer(outbox_time now, const struct outbox_claimed *delivery,
 	return true;
 }
 
-bool decide_send(const struct decide_context *context, const struct outbox_claimed *delivery,
-		 bool died_alone, struct outbox_settlement *ret_settlement)
+enum wire_order decide_order(bool ordered, bool hold, bool transport_keeps_order)
+{
+	if (!ordered)
+		return WIRE_UNORDERED;
+	return transport_keeps_order && !hold ? WIRE_TOGETHER : WIRE_ROUNDS;
+}
+
+/* See struct decision; again: it failed and would fail again. */
+static int outcome_behind(int outcome, bool again, bool hold)
+{
+	switch (outcome) {
+	case OUTBOX_OUT_DELIVERED:
+	case OUTBOX_OUT_DEFERRED:
+		return 0;
+	case OUTBOX_OUT_RETURNED:
+		return OUTBOX_OUT_RETURNED;
+	case OUTBOX_OUT_FAILED:
+		return hold ? OUTBOX_OUT_PARKED : again ? 0 : OUTBOX_OUT_RETURNED;
+	default:
+		return OUTBOX_OUT_PARKED;
+	}
+}
+
+struct decision decide_set_back(const struct outbox_claimed *delivery, int outcome)
+{
+	return (struct decision){ .settlement = settle(delivery, outcome),
+				  .behind = outcome_behind(outcome, false, false) };
+}
+
+static bool may_send(const struct decide_context *context, const struct outbox_claimed *delivery,
+		     bool died_alone, struct outbox_settlement *ret_settlement)
 {
 	const struct outbox_message *message = &delivery->message;
 
@@ -125,6 +154,16 @@ bool decide_send(const struct decide_context *context, const struct outbox_claim
 	return false;
 }
 
+bool decide_send(const struct decide_context *context, const struct outbox_claimed *delivery,
+		 bool died_alone, struct decision *ret_decision)
+{
+	if (may_send(context, delivery, died_alone, &ret_decision->settlement))
+		return true;
+	ret_decision->behind =
+		outcome_behind(ret_decision->settlement.outcome, !died_alone, context->hold);
+	return false;
+}
+
 static struct outbox_settlement settle_unknown(const struct decide_context *context,
 					       const struct outbox_claimed *delivery,
 					       const struct decide_verdict *verdict)
@@ -141,19 +180,31 @@ static struct outbox_settlement settle_unknown(const struct decide_context *cont
 		settlement.delay = retry_first_delay(context->policy, context->random);
 		settlement.error = reason;
 	}
-	if (settlement.delay < context->suspect_delay)
-		settlement.delay = context->suspect_delay;
+	if (settlement.delay < 2 * context->breaker_delay)
+		settlement.delay = 2 * context->breaker_delay;
 	settlement.suspect = true;
 	return settlement;
 }
 
-void decide_settle(const struct decide_context *context, const struct outbox_claimed *delivery,
-		   const struct decide_verdict *verdict, struct outbox_settlement *ret_settlement)
+int decide_final_verdict(int verdict, int status)
 {
-	bool unknown = verdict->verdict == OUTBOX_UNKNOWN ||
-		       (verdict->verdict == OUTBOX_VERDICT_UNSET && verdict->connection_lost);
+	if (verdict != OUTBOX_VERDICT_UNSET || !status || status == OUTBOX_EFULL ||
+	    status == OUTBOX_EAUTH)
+		return verdict;
+	return OUTBOX_UNKNOWN;
+}
 
-	switch (unknown ? OUTBOX_UNKNOWN : verdict->verdict) {
+void decide_settle(const struct decide_context *context, const struct outbox_claimed *delivery,
+		   const struct decide_verdict *verdict, struct decision *ret_decision)
+{
+	struct outbox_settlement *ret_settlement = &ret_decision->settlement;
+	int final = decide_final_verdict(verdict->verdict, verdict->status);
+
+	if (verdict->held && final != OUTBOX_ACKED && final != OUTBOX_REJECTED) {
+		*ret_decision = decide_set_back(delivery, verdict->held);
+		return;
+	}
+	switch (final) {
 	case OUTBOX_ACKED:
 		*ret_settlement = settle(delivery, OUTBOX_OUT_DELIVERED);
 		ret_settlement->suspect = false;
@@ -180,4 +231,50 @@ void decide_settle(const struct decide_context *context, const struct outbox_cla
 		*ret_settlement = settle(delivery, OUTBOX_OUT_RETURNED);
 		break;
 	}
+	ret_decision->behind =
+		outcome_behind(ret_settlement->outcome, final == OUTBOX_REJECTED, context->hold);
+}
+
+size_t decide_smaller_claim(size_t claimed)
+{
+	return claimed > 1 ? claimed / 2 : 1;
+}
+
+size_t decide_next_claim(size_t limit, size_t most, size_t claimed, size_t returned)
+{
+	if (returned || claimed < limit)
+		return limit;
+	return limit > most / 2 ? most : limit * 2;
+}
+
+static size_t find_suspicion(const struct suspicions *suspicions, int64_t seq)
+{
+	size_t i = 0;
+
+	while (i < SUSPICIONS && suspicions->list[i].seq != seq)
+		i++;
+	return i;
+}
+
+void decide_suspect(struct suspicions *suspicions, int64_t seq, uint64_t acked)
+{
+	size_t i = find_suspicion(suspicions, seq);
+
+	if (i == SUSPICIONS)
+		i = suspicions->count++ % SUSPICIONS;
+	suspicions->list[i].seq = seq;
+	suspicions->list[i].acked = acked;
+}
+
+bool decide_others_acked(const struct suspicions *suspicions, int64_t seq, uint64_t acked)
+{
+	size_t i = find_suspicion(suspicions, seq);
+
+	return seq && i < SUSPICIONS && acked > suspicions->list[i].acked;
+}
+
+bool decide_may_share(const struct decide_lane *lane)
+{
+	return lane->order == WIRE_ROUNDS && lane->limit == lane->most && !lane->cautious &&
+	       !lane->died_alone && !lane->suspect && !lane->probing;
 }

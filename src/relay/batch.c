@@ -42,6 +42,13 @@ static void record_outcome(struct batch *b, size_t i, const struct outbox_settle
 	b->undecided--;
 }
 
+static void set_back(struct batch *b, size_t i, int outcome)
+{
+	struct decision d = decide_set_back(&b->claim.items[i], outcome);
+
+	record_outcome(b, i, &d.settlement);
+}
+
 /*
  * What is not due yet is set aside before anything is sent. Left undecided it could be returned with the
  * rest, and a returned message is due at once.
@@ -81,19 +88,18 @@ static int link_keys(struct batch *b, struct outbox_error *err)
 			slot = (slot + 1) & (slots - 1);
 		if (last[slot])
 			b->next[last[slot] - 1] = (int32_t)i;
-		if (!last[slot] || b->mode == BATCH_TOGETHER)
+		if (!last[slot] || b->order == WIRE_TOGETHER)
 			b->ready[b->ready_tail++] = (uint32_t)i;
 		last[slot] = (int32_t)i + 1;
 	}
 	return OUTBOX_OK;
 }
 
-int batch_begin(struct batch *b, enum batch_mode mode, bool hold, struct outbox_error *err)
+int batch_begin(struct batch *b, enum wire_order order, struct outbox_error *err)
 {
 	size_t n = b->claim.count;
 
-	b->mode = mode;
-	b->hold = hold;
+	b->order = order;
 	b->undecided = n;
 	b->items = outbox_arena_alloc(b->arena, n * sizeof(*b->items));
 	b->outcomes = outbox_arena_alloc(b->arena, n * sizeof(*b->outcomes));
@@ -119,7 +125,7 @@ int batch_begin(struct batch *b, enum batch_mode mode, bool hold, struct outbox_
 		b->outcomes[i].seq = c->seq;
 	}
 	set_aside_deferred(b);
-	if (mode != BATCH_UNORDERED)
+	if (order != WIRE_UNORDERED)
 		return link_keys(b, err);
 	for (size_t i = 0; i < n; i++) {
 		b->next[i] = -1;
@@ -130,60 +136,26 @@ int batch_begin(struct batch *b, enum batch_mode mode, bool hold, struct outbox_
 	return OUTBOX_OK;
 }
 
-/*
- * Does the next message of the key go on behind this outcome? A deferred one leaves its order. A failed one
- * is passed when it would fail again (final): rejected, malformed, expired.
- */
-static bool lets_key_go_on(const struct batch *b, const struct outbox_settlement *s, bool final)
-{
-	return s->outcome == OUTBOX_OUT_DELIVERED || s->outcome == OUTBOX_OUT_DEFERRED ||
-	       (s->outcome == OUTBOX_OUT_FAILED && final && !b->hold);
-}
-
-/*
- * What becomes of the rest of the key in this claim. Behind a message whose attempts are used up the key
- * may go on, but only when that is written down: if we died before, the message would be tried again, and
- * might be accepted behind one that has overtaken it.
- */
-static int outcome_behind(const struct batch *b, const struct outbox_settlement *s)
-{
-	if (s->outcome == OUTBOX_OUT_RETURNED || (s->outcome == OUTBOX_OUT_FAILED && !b->hold))
-		return OUTBOX_OUT_RETURNED;
-	return OUTBOX_OUT_PARKED;
-}
-
-static void set_back(struct batch *b, size_t i, int outcome)
-{
-	struct outbox_settlement s = { .outcome = outcome,
-				       .attempts = b->claim.items[i].attempts,
-				       .suspect = b->claim.items[i].suspect };
-
-	record_outcome(b, i, &s);
-}
-
 /* Record how message i ended, and what that means for its key. */
-static void settle_one(struct batch *b, size_t i, const struct outbox_settlement *s, bool final)
+static void settle_one(struct batch *b, size_t i, const struct decision *d)
 {
 	int32_t next = b->next[i];
 
-	record_outcome(b, i, s);
+	record_outcome(b, i, &d->settlement);
 	if (next < 0)
 		return;
-	if (b->mode == BATCH_TOGETHER) {
-		if (!lets_key_go_on(b, s, final))
-			b->held[next] = outcome_behind(b, s);
-	} else if (lets_key_go_on(b, s, final)) {
+	if (b->order == WIRE_TOGETHER) {
+		b->held[next] = d->behind;
+	} else if (!d->behind) {
 		b->ready[b->ready_tail++] = (uint32_t)next;
 	} else {
 		for (; next >= 0; next = b->next[next])
-			set_back(b, (size_t)next, outcome_behind(b, s));
+			set_back(b, (size_t)next, d->behind);
 	}
 }
 
 size_t batch_next_round(struct batch *b, const struct decide_context *context, int64_t died_seq)
 {
-	struct outbox_settlement s;
-
 	b->died_seq = died_seq;
 	b->round.count = 0;
 	b->round.back_off = 0;
@@ -191,26 +163,19 @@ size_t batch_next_round(struct batch *b, const struct decide_context *context, i
 	while (b->ready_head < b->ready_tail) {
 		size_t i = b->ready[b->ready_head++];
 		const struct outbox_claimed *c = &b->claim.items[i];
+		struct decision d;
 
-		memset(&s, 0, sizeof(s));
 		if (b->held[i]) {
-			s.outcome = b->held[i];
-			s.attempts = c->attempts;
-			settle_one(b, i, &s, false);
-		} else if (decide_send(context, c, died_seq && c->seq == died_seq, &s)) {
+			d = decide_set_back(c, b->held[i]);
+			settle_one(b, i, &d);
+		} else if (decide_send(context, c, died_seq && c->seq == died_seq, &d)) {
 			b->wire[b->round.count] = (uint32_t)i;
 			b->round.items[b->round.count++] = &b->items[i];
 		} else {
-			settle_one(b, i, &s, c->seq != died_seq);
+			settle_one(b, i, &d);
 		}
 	}
 	return b->round.count;
-}
-
-/* EFULL and EAUTH promise that nothing without a verdict was accepted. */
-static bool outcome_unknown(int status)
-{
-	return status && status != OUTBOX_EFULL && status != OUTBOX_EAUTH;
 }
 
 struct batch_verdicts batch_judge(struct batch *b, const struct decide_context *context, int status,
@@ -220,28 +185,23 @@ struct batch_verdicts batch_judge(struct batch *b, const struct decide_context *
 
 	for (size_t w = 0; w < b->round.count; w++) {
 		size_t i = b->wire[w];
-		struct outbox_item *item = &b->items[i];
-		struct outbox_settlement s = { 0 };
-		struct decide_verdict v = { .verdict = item->verdict,
-					    .reason = item->reason,
-					    .retry_after = item->retry_after,
-					    .connection_lost = outcome_unknown(status),
-					    .alone = b->round.count == 1 && !b->shared,
-					    .others_acked = others_acked };
+		const struct outbox_item *item = &b->items[i];
+		int verdict = decide_final_verdict(item->verdict, status);
+		struct decision d;
 
-		if (!v.verdict && outcome_unknown(status))
-			v.verdict = OUTBOX_UNKNOWN;
-		verdicts.acked += v.verdict == OUTBOX_ACKED;
-		verdicts.duplicates += v.verdict == OUTBOX_ACKED && item->duplicate;
-		verdicts.unknown += v.verdict == OUTBOX_UNKNOWN;
-		if (b->held[i] && v.verdict != OUTBOX_ACKED && v.verdict != OUTBOX_REJECTED) {
-			/* The one before it in its key did not get through: not this one's fault. */
-			s.outcome = b->held[i];
-			s.attempts = b->claim.items[i].attempts;
-		} else {
-			decide_settle(context, &b->claim.items[i], &v, &s);
-		}
-		settle_one(b, i, &s, v.verdict == OUTBOX_REJECTED);
+		verdicts.acked += verdict == OUTBOX_ACKED;
+		verdicts.duplicates += verdict == OUTBOX_ACKED && item->duplicate;
+		verdicts.unknown += verdict == OUTBOX_UNKNOWN;
+		decide_settle(context, &b->claim.items[i],
+			      &(struct decide_verdict){ .verdict = item->verdict,
+							.status = status,
+							.reason = item->reason,
+							.retry_after = item->retry_after,
+							.alone = b->round.count == 1 && !b->shared,
+							.others_acked = others_acked,
+							.held = b->held[i] },
+			      &d);
+		settle_one(b, i, &d);
 	}
 	b->round.count = 0;
 	return verdicts;

@@ -7,8 +7,8 @@
  *
  * Order is kept in rounds. A round holds at most one message of each key; the next one of a key becomes
  * ready when the one before it is finished. When one is not (it waits, it was returned), the rest of
- * its key in this claim is parked or returned with it, so nothing overtakes. Transports that keep
- * order over failures themselves, and targets that do not want order, get everything in one round.
+ * its key in this claim is parked or returned with it, so nothing overtakes. Which of these happens is decide's to
+ * say; here it is done.
  */
 
 #include "core/decide.h"
@@ -17,21 +17,14 @@
 #include <outbox/store.h>
 #include <outbox/transport.h>
 
-enum batch_mode {
-	BATCH_ROUNDS = 1,   /* one message of a key on the wire at a time */
-	BATCH_TOGETHER = 2, /* one round; the transport keeps a key's order over failures */
-	BATCH_UNORDERED = 3 /* one round; keys mean nothing */
-};
-
 struct batch {
 	struct outbox_arena *arena; /* owns everything below; reset with the next claim */
 	struct outbox_claim claim;
-	enum batch_mode mode;
-	bool hold; /* a failed message holds its key back */
+	enum wire_order order;
 	struct outbox_item *items;
 	struct outbox_settlement *outcomes; /* outcome 0: not decided yet */
 	int32_t *next;                      /* the next message of the same key, or -1 */
-	int *held;       /* TOGETHER: how the one before it in its key ended, if unfinished */
+	int *held;       /* WIRE_TOGETHER: what the one before it in its key left behind */
 	uint32_t *ready; /* queue of messages whose turn has come */
 	size_t ready_head, ready_tail;
 	uint32_t *wire;
@@ -59,7 +52,7 @@ void batch_deinit(struct batch *batch);
 void batch_reset(struct batch *batch);
 
 /* batch->claim was filled by the store: make ready. ENOMEM. */
-int batch_begin(struct batch *batch, enum batch_mode mode, bool hold,
+int batch_begin(struct batch *batch, enum wire_order order,
 		struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /*

@@ -14,7 +14,7 @@ struct fixture {
 };
 
 /* A claim of one message for each key named, in order. */
-static struct fixture *fly(const char *const *keys, size_t n, enum batch_mode mode, bool hold)
+static struct fixture *fly(const char *const *keys, size_t n, enum wire_order order, bool hold)
 {
 	struct fixture *x = calloc(1, sizeof(*x));
 	struct batch *b = &x->batch;
@@ -24,7 +24,8 @@ static struct fixture *fly(const char *const *keys, size_t n, enum batch_mode mo
 	x->context = (struct decide_context){ .policy = outbox_policy_find("default"),
 					      .now = 1000 * OUTBOX_SECONDS,
 					      .random = &x->random.base,
-					      .memory = b->arena };
+					      .memory = b->arena,
+					      .hold = hold };
 	b->claim.count = n;
 	b->claim.items = outbox_arena_alloc(b->arena, n * sizeof(*b->claim.items));
 	for (size_t i = 0; i < n; i++) {
@@ -32,7 +33,7 @@ static struct fixture *fly(const char *const *keys, size_t n, enum batch_mode mo
 		b->claim.items[i].message.key = keys[i];
 		b->claim.items[i].message.type = "t";
 	}
-	assert_int_equal(batch_begin(b, mode, hold, NULL), OUTBOX_OK);
+	assert_int_equal(batch_begin(b, order, NULL), OUTBOX_OK);
 	return x;
 }
 
@@ -69,7 +70,7 @@ static void assert_outcomes(struct fixture *x, const char *expected)
 static void rounds_go_on_key_by_key(void **state)
 {
 	const char *const keys[] = { "a", "a", "b", NULL, "a" };
-	struct fixture *x = fly(keys, 5, BATCH_ROUNDS, false);
+	struct fixture *x = fly(keys, 5, WIRE_ROUNDS, false);
 
 	(void)state;
 	assert_int_equal(batch_next_round(&x->batch, &x->context, 0), 3);
@@ -86,7 +87,7 @@ static void rounds_go_on_key_by_key(void **state)
 static void together_everything_leaves_at_once(void **state)
 {
 	const char *const keys[] = { "a", "a", "b", "a" };
-	struct fixture *x = fly(keys, 4, BATCH_TOGETHER, false);
+	struct fixture *x = fly(keys, 4, WIRE_TOGETHER, false);
 
 	(void)state;
 	assert_int_equal(batch_next_round(&x->batch, &x->context, 0), 4);
@@ -101,7 +102,7 @@ static void together_everything_leaves_at_once(void **state)
 static void together_a_rejected_message_lets_its_key_go_on(void **state)
 {
 	const char *const keys[] = { "a", "a", "a" };
-	struct fixture *x = fly(keys, 3, BATCH_TOGETHER, false);
+	struct fixture *x = fly(keys, 3, WIRE_TOGETHER, false);
 
 	(void)state;
 	assert_int_equal(batch_next_round(&x->batch, &x->context, 0), 3);
@@ -113,7 +114,7 @@ static void together_a_rejected_message_lets_its_key_go_on(void **state)
 static void together_a_blocked_message_parks_the_rest_of_its_key(void **state)
 {
 	const char *const keys[] = { "a", "b", "a" };
-	struct fixture *x = fly(keys, 3, BATCH_TOGETHER, false);
+	struct fixture *x = fly(keys, 3, WIRE_TOGETHER, false);
 
 	(void)state;
 	x->batch.claim.items[0].blocked = true;
@@ -126,7 +127,7 @@ static void together_a_blocked_message_parks_the_rest_of_its_key(void **state)
 static void a_lost_connection_returns_the_rest(void **state)
 {
 	const char *const keys[] = { "a", "a", "b", "c" };
-	struct fixture *x = fly(keys, 4, BATCH_ROUNDS, false);
+	struct fixture *x = fly(keys, 4, WIRE_ROUNDS, false);
 
 	(void)state;
 	assert_int_equal(batch_next_round(&x->batch, &x->context, 0), 3);
@@ -140,7 +141,7 @@ static void a_lost_connection_returns_the_rest(void **state)
 static void behind_a_failure_the_key_waits_until_it_is_written_down(void **state)
 {
 	const char *const keys[] = { "a", "a", "a" };
-	struct fixture *x = fly(keys, 3, BATCH_ROUNDS, false);
+	struct fixture *x = fly(keys, 3, WIRE_ROUNDS, false);
 
 	(void)state;
 	x->batch.claim.items[0].attempts = 9; /* the last try */
@@ -149,12 +150,12 @@ static void behind_a_failure_the_key_waits_until_it_is_written_down(void **state
 	assert_outcomes(x, "frr");
 	land(x);
 	/* rejected, it would be rejected again: nothing to wait for */
-	x = fly(keys, 3, BATCH_ROUNDS, false);
+	x = fly(keys, 3, WIRE_ROUNDS, false);
 	assert_int_equal(batch_next_round(&x->batch, &x->context, 0), 1);
 	answer(x, "j", 0);
 	assert_outcomes(x, "f..");
 	land(x);
-	x = fly(keys, 3, BATCH_ROUNDS, true);
+	x = fly(keys, 3, WIRE_ROUNDS, true);
 	assert_int_equal(batch_next_round(&x->batch, &x->context, 0), 1);
 	answer(x, "j", 0);
 	assert_outcomes(x, "fpp");
@@ -171,7 +172,7 @@ static void what_is_not_due_is_never_returned(void **state)
 	x->batch.claim.items = outbox_arena_alloc(x->batch.arena, 2 * sizeof(*x->batch.claim.items));
 	x->batch.claim.store_now = 1000;
 	x->batch.claim.items[1].message.due_at = 1001;
-	assert_int_equal(batch_begin(&x->batch, BATCH_ROUNDS, false, NULL), OUTBOX_OK);
+	assert_int_equal(batch_begin(&x->batch, WIRE_ROUNDS, NULL), OUTBOX_OK);
 	batch_return_rest(&x->batch);
 	assert_outcomes(x, "rt");
 	land(x);
@@ -180,7 +181,7 @@ static void what_is_not_due_is_never_returned(void **state)
 static void unordered_keys_mean_nothing(void **state)
 {
 	const char *const keys[] = { "a", "a" };
-	struct fixture *x = fly(keys, 2, BATCH_UNORDERED, false);
+	struct fixture *x = fly(keys, 2, WIRE_UNORDERED, false);
 
 	(void)state;
 	assert_int_equal(batch_next_round(&x->batch, &x->context, 0), 2);

@@ -134,20 +134,15 @@ static void count_settled(struct worker *w, struct lane *lane, outbox_time took)
 					.outage = w->outage.message,
 				});
 	rejection_log_add(w, lane_batch(lane), w->plan->clock->mono(w->plan->clock));
-	/* Only a full claim shows that this size is safe: a probe of one message does not. */
-	if (!t.returned && lane_batch(lane)->claim.count >= lane->limit)
-		lane->limit = lane->limit > lane->most / 2 ? lane->most : lane->limit * 2;
+	lane->limit = decide_next_claim(lane->limit, lane->most, lane_batch(lane)->claim.count,
+					t.returned);
 	forget_batch(w, lane);
 }
 
-static enum batch_mode choose_mode(const struct worker *w)
+static enum wire_order wire_order_of(const struct worker *w)
 {
-	bool keeps_order = w->transport->ops->flags & OUTBOX_TRANSPORT_KEEPS_ORDER;
-
-	if (w->target->order != OUTBOX_ORDER_STRICT)
-		return BATCH_UNORDERED;
-	/* With hold, a rejected message must stop its key before the next one leaves. */
-	return keeps_order && !w->target->hold ? BATCH_TOGETHER : BATCH_ROUNDS;
+	return decide_order(w->target->order == OUTBOX_ORDER_STRICT, w->target->hold,
+			    w->transport->ops->flags & OUTBOX_TRANSPORT_KEEPS_ORDER);
 }
 
 /* Nothing came back: poll again later, sooner when a retry is due before that. */
@@ -219,14 +214,14 @@ static void begin_batch(struct worker *w, struct lane *lane, size_t want, outbox
 	lane->read_at = ended;
 	/* What took so long to come cannot be sent within the lease: it would be read again and again. */
 	if (lane->read_at - now > slow_limit(w))
-		lane->limit = fresh->claim.count > 1 ? fresh->claim.count / 2 : 1;
+		lane->limit = decide_smaller_claim(fresh->claim.count);
 	lane->phase = LANE_SEND;
-	if (batch_begin(fresh, choose_mode(w), w->target->hold, &err) ||
+	if (batch_begin(fresh, wire_order_of(w), &err) ||
 	    outgoing_prepare(fresh, w->plan, w->target, &err)) {
 		/* Claimed, but no memory to work on it: take the lane anew. */
 		forget_batch(w, lane);
 		lane->phase = LANE_TAKE;
-		lane->limit = lane->limit > 1 ? lane->limit / 2 : 1;
+		lane->limit = decide_smaller_claim(lane->limit);
 		outage_store(w, "settle", &err, now);
 	}
 }
@@ -279,7 +274,7 @@ static void ask_for_less(struct worker *w, struct lane *lane, int status, outbox
 	lane->slow_failures = memory || late ? lane->slow_failures + 1 : 0;
 	if (!memory && lane->slow_failures < patience)
 		return;
-	lane->limit = lane->limit > 1 ? lane->limit / 2 : 1;
+	lane->limit = decide_smaller_claim(lane->limit);
 	lane->most = lane->limit;
 	if (lane->slow_failures < patience)
 		return;

@@ -1,31 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Publish one round of a lane's batch and decide it. Rounds of several lanes go out in one call: a key has one message in
- * a round, so with few keys a round is small, and a broker's answer takes as long for a few as for many. Also here: the guard against messages that make a
- * broker drop the connection. After an UNKNOWN the next batches are halved, which searches for the culprit
- * while everything else is delivered; alone on the wire and UNKNOWN again, while others were acknowledged in
- * between, it is charged (core/decide.c).
+ * Publish one round of a lane's batch and settle what decide says of it. Rounds of several lanes go out in one call: a
+ * key has one message in a round, so with few keys a round is small, and a broker's answer takes as long for a few as
+ * for many. While a culprit is looked for, a lane sends by itself (core/decide.h).
  */
 #include "base/failpoint.h"
 #include "relay/lane.h"
 #include "relay/outage.h"
-
-static struct suspicion *find_suspicion(struct lane *lane, int64_t seq)
-{
-	for (size_t i = 0; i < SUSPICIONS; i++)
-		if (lane->suspicions[i].seq == seq)
-			return &lane->suspicions[i];
-	return NULL;
-}
-
-static void remember_suspicion(struct worker *w, struct lane *lane, int64_t seq)
-{
-	struct suspicion *s = find_suspicion(lane, seq);
-
-	if (!s)
-		s = &lane->suspicions[lane->n_suspicions++ % SUSPICIONS];
-	*s = (struct suspicion){ .seq = seq, .acked = w->acked };
-}
 
 static int publish_round(struct worker *w, struct outbox_batch *batch, outbox_time now,
 			 struct outbox_error *err)
@@ -67,7 +48,8 @@ static struct decide_context decide_context_of(struct worker *w, struct lane *la
 					.now = b->claim.store_now + (now - lane->read_at),
 					.random = &w->random.base,
 					.memory = b->arena,
-					.suspect_delay = 2 * breaker_next(&w->breaker) };
+					.hold = w->target->hold,
+					.breaker_delay = breaker_next(&w->breaker) };
 }
 
 /* The next round of a lane. False: it has none, and goes on to settle. */
@@ -91,14 +73,18 @@ static bool next_round(struct worker *w, struct lane *lane, outbox_time now)
 	return true;
 }
 
-/* While a culprit is looked for, a lane sends by itself: it must become alone on the wire. */
 static bool may_share(const struct worker *w, struct lane *lane)
 {
 	const struct batch *b = lane_batch(lane);
 
-	return lane->phase == LANE_SEND && b->mode == BATCH_ROUNDS && lane->limit == lane->most &&
-	       !lane->head.cautious && !lane->died_seq && !b->claim.items[0].suspect &&
-	       !breaker_probing(&w->breaker);
+	return lane->phase == LANE_SEND &&
+	       decide_may_share(&(struct decide_lane){ .order = b->order,
+						       .limit = lane->limit,
+						       .most = lane->most,
+						       .cautious = lane->head.cautious,
+						       .died_alone = lane->died_seq,
+						       .suspect = b->claim.items[0].suspect,
+						       .probing = breaker_probing(&w->breaker) });
 }
 
 /* What goes out in one call: the rounds of these lanes. */
@@ -195,24 +181,24 @@ static void judge_round(struct worker *w, struct lane *lane, const struct wire *
 	struct decide_context context = decide_context_of(w, lane, now);
 	struct batch *b = lane_batch(lane);
 	int64_t alone = wire->batch->count == 1 ? b->round.items[0]->seq : 0;
-	struct suspicion *suspicion = alone ? find_suspicion(lane, alone) : NULL;
+	bool others_acked = decide_others_acked(&lane->suspicions, alone, w->acked);
 	struct batch_verdicts said;
 
 	keep_reasons(b);
 	tally_published(w->tally, &lane->trip, b, ended - now,
 			b->claim.store_now + (ended - lane->read_at), w->open_since);
-	if (context.suspect_delay < 2 * back_off)
-		context.suspect_delay = 2 * back_off;
-	said = batch_judge(b, &context, status, suspicion && w->acked > suspicion->acked);
+	if (context.breaker_delay < back_off)
+		context.breaker_delay = back_off;
+	said = batch_judge(b, &context, status, others_acked);
 	failpoint("after_decide");
 	w->acked += said.acked;
 	tally_add(&w->tally->duplicates_unknown, said.unknown);
 	tally_add(&w->tally->duplicates_recognised, said.duplicates);
 	if (!said.unknown)
 		return;
-	lane->limit = b->claim.count > 1 ? b->claim.count / 2 : 1;
+	lane->limit = decide_smaller_claim(b->claim.count);
 	if (alone)
-		remember_suspicion(w, lane, alone);
+		decide_suspect(&lane->suspicions, alone, w->acked);
 }
 
 void lane_send(struct worker *w, struct lane *lane, outbox_time now)

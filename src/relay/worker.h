@@ -34,14 +34,6 @@ enum unserved {
 	UNSERVED          /* until somebody repairs it */
 };
 
-/* A message that was UNKNOWN while alone on the wire, and how much was acknowledged by then. */
-struct suspicion {
-	int64_t seq;
-	uint64_t acked;
-};
-
-#define SUSPICIONS 8
-
 struct lane {
 	int number;
 	enum lane_phase phase;
@@ -65,8 +57,7 @@ struct lane {
 	outbox_time refusal_delay;
 	struct batch batches[2]; /* settling one and reading into the other is one call */
 	int current;
-	struct suspicion suspicions[SUSPICIONS];
-	size_t n_suspicions;
+	struct suspicions suspicions;
 };
 
 /* Messages that were refused and not yet told of; rejection_log.c. */
