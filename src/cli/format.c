@@ -3,6 +3,7 @@
 
 #include "base/buf.h"
 #include "base/safe.h"
+#include "cli/table.h"
 #include "config/config.h"
 
 #include <outbox/store.h>
@@ -132,4 +133,29 @@ int json_print(json_t *value, struct outbox_error *err)
 	if (r && !ferror(stdout))
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory while writing JSON");
 	return OUTBOX_OK; /* main() reports what stdout could not take */
+}
+
+const char *delivery_word(const struct outbox_delivery *row)
+{
+	const char *word = NULL;
+
+	if (row->state == OUTBOX_PENDING)
+		word = outbox_why_name(row->why);
+	if (!word)
+		word = outbox_state_name(row->state);
+	return word ? word : "?";
+}
+
+int delivery_colour(const struct outbox_delivery *row)
+{
+	switch (row->state) {
+	case OUTBOX_FAILED:
+		return RED;
+	case OUTBOX_DELIVERED:
+		return GREEN;
+	case OUTBOX_DISCARDED:
+		return DIM;
+	default:
+		return row->state == OUTBOX_PENDING && row->why != OUTBOX_NEW ? YELLOW : PLAIN;
+	}
 }

@@ -18,6 +18,10 @@ const char *age_text(outbox_time now, outbox_time then, char out[DURATION_TEXT_M
 /* A count that stops at OUTBOX_COUNT_CAP: "> 100,000". */
 const char *capped_text(int64_t count, char out[COUNT_TEXT_MAX]);
 
+/* One word for a delivery's state: a pending one is shown by its why. */
+const char *delivery_word(const struct outbox_delivery *row);
+int delivery_colour(const struct outbox_delivery *row);
+
 struct buf;
 
 /*

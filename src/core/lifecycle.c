@@ -26,8 +26,11 @@ static const struct lifecycle_rule rules[] = {
 	{ OUTBOX_FAILED, LIFE_DISCARD, OUTBOX_DISCARDED, "an operator gave it up, with a reason" },
 };
 
-static const char *const states[] = { NULL, "pending", "sending", "delivered", "failed", "discarded" };
-static const char *const whys[] = { NULL, "new", "retry", "deferred", "parked", "paused" };
+const char *const state_names[] = { NULL,     "pending",   "sending", "delivered",
+				    "failed", "discarded", NULL };
+const char *const why_names[] = { NULL, "new", "retry", "deferred", "parked", "paused", NULL };
+const char *const action_names[] = { NULL, "requeue", "discard", "defer", NULL };
+const char *const action_past[] = { NULL, "requeued", "discarded", "deferred", NULL };
 static const char *const events[] = { NULL,   "claim", "acknowledge", "retry",   "return",
 				      "fail", "defer", "park",        "requeue", "discard" };
 
@@ -36,30 +39,28 @@ static const char *name_of(const char *const *names, size_t count, int value)
 	return value > 0 && (size_t)value < count ? names[value] : NULL;
 }
 
-static int value_of(const char *const *names, size_t count, const char *name)
+static int value_of(const char *const *names, const char *name)
 {
-	size_t i;
-
-	for (i = 1; name && i < count; i++) {
+	for (int i = 1; name && names[i]; i++) {
 		if (strcmp(names[i], name) == 0)
-			return (int)i;
+			return i;
 	}
 	return 0;
 }
 
 const char *outbox_state_name(int state)
 {
-	return name_of(states, ARRAY_SIZE(states), state);
+	return name_of(state_names, ARRAY_SIZE(state_names), state);
 }
 
 const char *outbox_why_name(int why)
 {
-	return name_of(whys, ARRAY_SIZE(whys), why);
+	return name_of(why_names, ARRAY_SIZE(why_names), why);
 }
 
 int outbox_state_parse(const char *name)
 {
-	return value_of(states, ARRAY_SIZE(states), name);
+	return value_of(state_names, name);
 }
 
 int outbox_why_parse(const char *name)
@@ -67,7 +68,14 @@ int outbox_why_parse(const char *name)
 	/* what `outbox status` and the metrics call it */
 	if (name && strcmp(name, "waiting") == 0)
 		return OUTBOX_WAITING;
-	return value_of(whys, ARRAY_SIZE(whys), name);
+	return value_of(why_names, name);
+}
+
+int lifecycle_of_action(int action)
+{
+	static const int events_of[] = { 0, LIFE_REQUEUE, LIFE_DISCARD, LIFE_DEFER };
+
+	return action > 0 && (size_t)action < ARRAY_SIZE(events_of) ? events_of[action] : 0;
 }
 
 const struct lifecycle_rule *lifecycle_rules(size_t *ret_count)

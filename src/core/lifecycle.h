@@ -24,6 +24,14 @@ enum lifecycle_event {
 	LIFE_DISCARD
 };
 
+/* The names of enum outbox_state, outbox_why and outbox_action by number; 0 has none, NULL is behind the last. As a list
+ * of all that there are: state_names + 1. */
+extern const char *const state_names[], *const why_names[], *const action_names[];
+extern const char *const action_past[]; /* "requeued" */
+
+/* The event (enum lifecycle_event) that an operator's action is; 0: it is none. */
+int lifecycle_of_action(int action);
+
 struct lifecycle_rule {
 	int from; /* enum outbox_state */
 	int event;

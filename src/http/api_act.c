@@ -4,19 +4,16 @@
  * never kept waiting, and whoever calls decides how fast it goes. While there is more, the next call gets `before`
  * and `cursor` from the answer: what fails again meanwhile is not picked up again, so it ends.
  */
-#include "base/text.h"
+#include "core/lifecycle.h"
 #include "http/api.h"
 #include "http/views.h"
 #include "operate/act.h"
-
-#include <string.h>
 
 #define LIMIT_MAX 1000
 
 static const char *const states[] = { "failed", "pending", NULL };
 static const char *const failed[] = { "failed", NULL };
 static const char *const pending[] = { "pending", NULL };
-static const char *const whys[] = { "new", "retry", "deferred", "parked", "paused", NULL };
 
 struct act_body {
 	const char *source, *target, *type, *key, *state, *why, *reason, *cursor;
@@ -59,13 +56,13 @@ static const struct field requeue_fields[] = {
 static const struct field discard_fields[] = {
 	SELECTION,
 	WORD(state, states, "wanted with a filter"),
-	WORD(why, whys, "of pending ones"),
+	WORD(why, why_names + 1, "of pending ones"),
 	B(reason, FIELD_TEXT, FIELD_REQUIRED, "why, for the audit"),
 };
 static const struct field defer_fields[] = {
 	SELECTION,
 	WORD(state, pending, "nothing else can be deferred"),
-	WORD(why, whys, NULL),
+	WORD(why, why_names + 1, NULL),
 	B(until, FIELD_TIME, FIELD_REQUIRED, "not before this"),
 	B(reason, FIELD_TEXT, 0, "why, for the audit"),
 };
@@ -74,121 +71,60 @@ const struct record api_requeue_body = RECORD("Requeue", requeue_fields);
 const struct record api_discard_body = RECORD("Discard", discard_fields);
 const struct record api_defer_body = RECORD("Defer", defer_fields);
 
-struct work {
-	const struct admin_request *request;
-	const char *name;
-	struct act_body body;
-	struct outbox_filter filter;
-	struct outbox_act act;
-	struct outbox_store *store;
-};
-
-/* ---- what is meant ------------------------------------------------------------------------- */
-
-static int check_selection(struct work *work, struct outbox_error *err)
+static int fill_filter(const struct act_body *body, int action, struct outbox_filter *filter,
+		       struct outbox_error *err)
 {
-	const struct act_body *body = &work->body;
-	bool filter = body->state || body->why || body->type || body->key;
+	const struct selection selection = { .state = body->state,
+					     .why = body->why,
+					     .target = body->target,
+					     .type = body->type,
+					     .key = body->key };
+	int r = selection_filter(&selection, NAMED_AS_FIELD, filter, err);
 
-	if (body->ids.count && filter)
-		return outbox_fail(err, OUTBOX_EINVAL,
-				   "ids: give them or a filter, not both (target goes with ids)");
-	if (body->ids.count)
-		return OUTBOX_OK;
-	if (!filter && !body->target)
-		return outbox_fail(err, OUTBOX_EINVAL,
-				   "what? give ids, or select with state, target, type, key");
-	if (work->act.action == OUTBOX_DISCARD && !body->state && !body->why)
-		return outbox_fail(err, OUTBOX_EINVAL,
-				   "state is missing; write which ones to discard: failed or pending");
-	if (body->why && body->state && strcmp(body->state, "pending") != 0)
-		return outbox_fail(err, OUTBOX_EINVAL,
-				   "why: is for pending deliveries; leave it out with state %s",
-				   body->state);
-	return OUTBOX_OK;
-}
-
-static void fill(struct work *work)
-{
-	const struct act_body *body = &work->body;
-
-	work->filter = (struct outbox_filter){ .struct_size = sizeof(work->filter),
-					       .ids = body->ids.items,
-					       .n_ids = body->ids.count,
-					       .target = body->target,
-					       .type = body->type,
-					       .key = body->key,
-					       .why = body->why ? outbox_why_parse(body->why) : 0,
-					       .cursor = body->cursor,
-					       .limit = body->limit ? body->limit : LIMIT_MAX };
-	if (!body->ids.count) {
-		work->filter.state = OUTBOX_PENDING;
-		if (work->act.action == OUTBOX_REQUEUE ||
-		    (body->state && strcmp(body->state, "failed") == 0))
-			work->filter.state = OUTBOX_FAILED;
-	}
-	work->act.actor = work->request->actor;
-	work->act.reason = body->reason;
-	work->act.until = body->until;
-	work->act.dry_run = body->dry_run;
-	work->act.filter = &work->filter;
-}
-
-/* Ids want the target they are meant for; of a filter the store's own clock says what came later. */
-static int settle_what(struct work *work, const struct outbox_stats *stats, struct outbox_error *err)
-{
-	int r;
-
-	if (work->filter.n_ids) {
-		r = act_choose_target(stats, "target", &work->filter, err);
-		return r ? r : act_check_ids(work->store, &work->filter, err);
-	}
-	if (!work->body.before)
-		work->body.before = stats->store_now;
-	act_bound(work->act.action, work->body.before, &work->filter);
-	return OUTBOX_OK;
-}
-
-/* ---- doing it ------------------------------------------------------------------------------ */
-
-static int work_off(struct work *work, struct admin_response *response, struct outbox_error *err)
-{
-	struct acted_view view = { .action = work->name, .dry_run = work->body.dry_run };
-	struct outbox_stats stats;
-	int r = work->store->ops->stats(work->store, work->request->arena, &stats, err);
-
-	if (r == OUTBOX_OK)
-		r = settle_what(work, &stats, err);
-	if (r == OUTBOX_OK)
-		r = act_page(work->store, &work->act, &view.acted, err);
-	if (r == OUTBOX_OK)
-		r = act_check_refused(&view.acted, &work->filter, err);
 	if (r)
 		return r;
-	view.before = work->filter.n_ids ? 0 : work->body.before;
-	return api_answer(response, json_acted(&view), err);
+	filter->ids = body->ids.items;
+	filter->n_ids = body->ids.count;
+	filter->cursor = body->cursor;
+	filter->limit = body->limit ? body->limit : LIMIT_MAX;
+	r = selection_check(action, NAMED_AS_FIELD, filter, err);
+	/* a bound for the calls that follow; by itself it selects nothing */
+	filter->created_before = body->before;
+	filter->changed_before = action == OUTBOX_REQUEUE ? body->before : 0;
+	return r;
 }
 
 static int act(const struct admin_request *request, int action, const struct record *record,
 	       struct admin_response *response, struct outbox_error *err)
 {
-	static const char *const names[] = {
-		[OUTBOX_REQUEUE] = "requeue", [OUTBOX_DISCARD] = "discard", [OUTBOX_DEFER] = "defer"
-	};
 	_cleanup_(daemon_close_storep) struct daemon_store *store = NULL;
-	struct work work = { .request = request, .name = names[action], .act = { .action = action } };
-	int r;
+	struct acted_view view = { .action = action_names[action] };
+	struct act_body body = { 0 };
+	struct outbox_filter filter = { 0 };
+	struct outbox_act act = { .action = action, .actor = request->actor, .filter = &filter };
+	struct outbox_stats stats;
+	struct outbox_store *of;
+	int r = api_body(request, record, &body, err);
 
-	r = api_body(request, record, &work.body, err);
 	if (r == OUTBOX_OK)
-		r = check_selection(&work, err);
+		r = fill_filter(&body, action, &filter, err);
 	if (r == OUTBOX_OK)
-		r = api_open(request, work.body.source, work.body.target, &store, err);
+		r = api_open(request, body.source, body.target, &store, err);
 	if (r)
 		return r;
-	fill(&work);
-	work.store = daemon_store_of(store);
-	return work_off(&work, response, err);
+	act.reason = body.reason;
+	act.until = body.until;
+	act.dry_run = view.dry_run = body.dry_run;
+	of = daemon_store_of(store);
+	r = of->ops->stats(of, request->arena, &stats, err);
+	if (r == OUTBOX_OK)
+		r = act_settle(of, &stats, action, NAMED_AS_FIELD, &filter, err);
+	if (r == OUTBOX_OK)
+		r = act_page(of, &act, &view.acted, err);
+	if (r)
+		return r;
+	view.before = filter.n_ids ? 0 : filter.created_before;
+	return api_answer(response, json_acted(&view), err);
 }
 
 API_HANDLER(api_requeue)

@@ -5,6 +5,7 @@
 #include "fields/json_value.h"
 #include "http/api.h"
 #include "http/views.h"
+#include "operate/act.h"
 #include "operate/purge.h"
 #include "store/store.h"
 
@@ -125,26 +126,27 @@ static int set_paused(const struct admin_request *request, bool pause, const str
 		      struct admin_response *response, struct outbox_error *err)
 {
 	_cleanup_(daemon_close_storep) struct daemon_store *store = NULL;
-	const char *name = request->captured[0];
+	struct act_pause how = { .target = request->captured[0],
+				 .pause = pause,
+				 .actor = request->actor };
 	struct pause_body body = { 0 };
 	struct outbox_stats stats;
 	struct outbox_store *of;
-	bool was = false;
+	bool changed = false;
 	int r;
 
 	r = api_body(request, record, &body, err);
 	if (r == OUTBOX_OK)
-		r = api_open(request, body.source, name, &store, err);
+		r = api_open(request, body.source, NULL, &store, err);
 	if (r)
 		return r;
+	how.reason = body.reason;
+	how.dry_run = body.dry_run;
 	of = daemon_store_of(store);
 	r = of->ops->stats(of, request->arena, &stats, err);
-	for (size_t i = 0; r == OUTBOX_OK && i < stats.n_targets; i++)
-		if (strcmp(stats.targets[i].name, name) == 0)
-			was = stats.targets[i].paused;
-	if (r == OUTBOX_OK && !body.dry_run)
-		r = of->ops->target_pause(of, name, pause, request->actor, body.reason, err);
-	return r ? r : api_answer(response, json_paused(name, pause, was != pause), err);
+	if (r == OUTBOX_OK)
+		r = act_pause(of, &stats, &how, &changed, err);
+	return r ? r : api_answer(response, json_paused(how.target, pause, changed), err);
 }
 
 API_HANDLER(api_pause)

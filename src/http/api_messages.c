@@ -2,20 +2,16 @@
 /* Deliveries and messages, straight from a store. */
 #include "http/api.h"
 
-#include "base/text.h"
+#include "core/lifecycle.h"
 #include "fields/json_value.h"
 #include "http/views.h"
+#include "operate/selection.h"
 #include "store/store.h"
-
-#include <string.h>
 
 #define ARENA_MAX ((size_t)80 << 20) /* one message with its payload */
 #define PAYLOAD_MAX \
 	((size_t)256 << 10) /* in JSON; larger ones are there to be fetched by themselves */
 #define LIMIT_MAX 1000
-
-static const char *const states[] = { "pending", "sending", "delivered", "failed", "discarded", NULL };
-static const char *const whys[] = { "new", "retry", "deferred", "parked", "paused", NULL };
 
 struct messages_query {
 	const char *source, *target, *type, *key, *state, *why, *cursor;
@@ -33,11 +29,11 @@ static const struct field messages_fields[] = {
 	{ .name = "state",
 	  .type = FIELD_TEXT,
 	  .offset = offsetof(struct messages_query, state),
-	  .words = states },
+	  .words = state_names + 1 },
 	{ .name = "why",
 	  .type = FIELD_TEXT,
 	  .offset = offsetof(struct messages_query, why),
-	  .words = whys,
+	  .words = why_names + 1,
 	  .help = "of pending ones" },
 	Q(before, FIELD_AGO, "made before: an age like 7d, or a time"),
 	Q(cursor, FIELD_TEXT, "next of the page before"),
@@ -45,29 +41,6 @@ static const struct field messages_fields[] = {
 };
 
 const struct record api_messages_query = RECORD("MessagesQuery", messages_fields);
-
-static int fill_filter(const struct messages_query *query, struct outbox_filter *filter,
-		       struct outbox_error *err)
-{
-	*filter = (struct outbox_filter){ .struct_size = sizeof(*filter),
-					  .target = query->target,
-					  .type = query->type,
-					  .key = query->key,
-					  .created_before = query->before,
-					  .cursor = query->cursor,
-					  .limit = query->limit };
-	if (query->state)
-		filter->state = outbox_state_parse(query->state);
-	if (!query->why)
-		return OUTBOX_OK;
-	if (filter->state && filter->state != OUTBOX_PENDING)
-		return outbox_fail(err, OUTBOX_EINVAL,
-				   "why: is for pending deliveries; leave it out with state %s",
-				   query->state);
-	filter->state = OUTBOX_PENDING;
-	filter->why = outbox_why_parse(query->why);
-	return OUTBOX_OK;
-}
 
 API_HANDLER(api_messages)
 {
@@ -79,12 +52,21 @@ API_HANDLER(api_messages)
 
 	r = api_query(request, &api_messages_query, &query, err);
 	if (r == OUTBOX_OK)
-		r = fill_filter(&query, &filter, err);
+		r = selection_filter(&(struct selection){ .state = query.state,
+							  .why = query.why,
+							  .target = query.target,
+							  .type = query.type,
+							  .key = query.key,
+							  .created_before = query.before },
+				     NAMED_AS_FIELD, &filter, err);
 	if (r == OUTBOX_OK)
 		r = api_open(request, query.source, query.target, &store, err);
-	if (r == OUTBOX_OK)
-		r = daemon_store_of(store)->ops->list(daemon_store_of(store), &filter,
-						      request->arena, &page, err);
+	if (r)
+		return r;
+	filter.cursor = query.cursor;
+	filter.limit = query.limit;
+	r = daemon_store_of(store)->ops->list(daemon_store_of(store), &filter, request->arena,
+					      &page, err);
 	if (r)
 		return r;
 	return api_answer(response,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What operators' acts did. */
 #include "base/cleanup.h"
+#include "core/lifecycle.h"
 #include "fields/json_value.h"
 #include "http/views.h"
 
@@ -18,13 +19,11 @@ static json_t *make_cursor(const void *row)
 	return json_text(view->acted.more && *view->acted.cursor ? view->acted.cursor : NULL);
 }
 
-static const char *const actions[] = { "requeue", "discard", "defer", NULL };
-
 static const struct field acted_fields[] = {
 	{ .name = "action",
 	  .type = FIELD_TEXT,
 	  .offset = offsetof(struct acted_view, action),
-	  .words = actions },
+	  .words = action_names + 1 },
 	FIELD(struct acted_view, dry_run, FIELD_BOOL, 0, "true: nothing was changed"),
 	FIELD_NAMED("done", struct acted_view, acted.done, FIELD_COUNT, 0,
 		    "deliveries changed, or would be"),

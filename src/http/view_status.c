@@ -87,9 +87,6 @@ static json_t *make_oldest_age(const void *row)
 	return target->s.oldest ? json_seconds(target->oldest_age) : json_null();
 }
 
-static const char *const states[] = { "running", "retrying", "no relay", "partly",
-				      "outage",  "paused",   "refused",  NULL };
-
 #define T(name_, kind_, flags_, help_) \
 	FIELD_NAMED(#name_, struct target_row, s.name_, kind_, flags_, help_)
 
@@ -98,7 +95,7 @@ static const struct field target_fields[] = {
 	{ .name = "state",
 	  .type = FIELD_TEXT,
 	  .offset = offsetof(struct target_row, state),
-	  .words = states },
+	  .words = health_names + 1 },
 	T(paused, FIELD_BOOL, 0, NULL),
 	T(paused_by, FIELD_TEXT, FIELD_NULL, NULL),
 	T(paused_reason, FIELD_TEXT, FIELD_NULL, NULL),

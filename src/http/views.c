@@ -6,14 +6,12 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "core/lifecycle.h"
 #include "core/message.h"
 #include "fields/json_value.h"
 #include "store/store.h"
 
 /* ---- deliveries ---------------------------------------------------------------------------- */
-
-static const char *const states[] = { "pending", "sending", "delivered", "failed", "discarded", NULL };
-static const char *const whys[] = { "new", "retry", "deferred", "parked", "paused", NULL };
 
 static json_t *make_state(const void *row)
 {
@@ -34,12 +32,12 @@ static const struct field delivery_fields[] = {
 	FIELD(struct outbox_delivery, type, FIELD_TEXT, 0, NULL),
 	FIELD(struct outbox_delivery, key, FIELD_TEXT, FIELD_NULL, NULL),
 	FIELD(struct outbox_delivery, lane, FIELD_INT, 0, NULL),
-	{ .name = "state", .type = FIELD_TEXT, .make = make_state, .words = states },
+	{ .name = "state", .type = FIELD_TEXT, .make = make_state, .words = state_names + 1 },
 	{ .name = "why",
 	  .type = FIELD_TEXT,
 	  .flags = FIELD_NULL,
 	  .make = make_why,
-	  .words = whys,
+	  .words = why_names + 1,
 	  .help = "why it is pending" },
 	FIELD(struct outbox_delivery, attempts, FIELD_INT, 0, "failed tries"),
 	FIELD(struct outbox_delivery, owner, FIELD_TEXT, FIELD_NULL, "who sends or sent it"),

@@ -50,10 +50,13 @@ int act_check_target(const struct outbox_stats *stats, const char *name, struct 
 			   names.size ? "are: " : "is none yet", buf_str(&names));
 }
 
-int act_choose_target(const struct outbox_stats *stats, const char *option,
-		      struct outbox_filter *filter, struct outbox_error *err)
+/* ---- what is meant ------------------------------------------------------------------------- */
+
+static int choose_target(const struct outbox_stats *stats, enum naming naming,
+			 struct outbox_filter *filter, struct outbox_error *err)
 {
 	_cleanup_(buf_deinit) struct buf names = BUF_INIT(400);
+	char name[FIELD_NAME_MAX];
 
 	if (filter->target || stats->n_targets == 0)
 		return OUTBOX_OK;
@@ -64,12 +67,13 @@ int act_choose_target(const struct outbox_stats *stats, const char *option,
 	for (size_t i = 0; i < stats->n_targets; i++)
 		buf_printf(&names, "%s%s", i ? ", " : "", stats->targets[i].name);
 	return outbox_fail(err, OUTBOX_EINVAL,
-			   "%s is missing: a message has a delivery to each of %s", option,
-			   buf_str(&names));
+			   "%s is missing: a message has a delivery to each of %s",
+			   field_name(naming, "target", name), buf_str(&names));
 }
 
-int act_check_ids(struct outbox_store *store, const struct outbox_filter *filter,
-		  struct outbox_error *err)
+/* An id that is not in the log is a mistake of its own, told before anything is changed. */
+static int check_ids(struct outbox_store *store, const struct outbox_filter *filter,
+		     struct outbox_error *err)
 {
 	struct outbox_arena *arena = outbox_arena_new(MESSAGE_MAX);
 	struct outbox_claimed message;
@@ -83,13 +87,24 @@ int act_check_ids(struct outbox_store *store, const struct outbox_filter *filter
 	return r;
 }
 
-void act_bound(int action, outbox_time now, struct outbox_filter *filter)
+int act_settle(struct outbox_store *store, const struct outbox_stats *stats, int action,
+	       enum naming naming, struct outbox_filter *filter, struct outbox_error *err)
 {
+	outbox_time now = stats->store_now;
+	int r;
+
+	if (filter->n_ids) {
+		r = choose_target(stats, naming, filter, err);
+		return r ? r : check_ids(store, filter, err);
+	}
 	if (!filter->created_before || filter->created_before > now)
 		filter->created_before = now;
 	if (action == OUTBOX_REQUEUE && (!filter->changed_before || filter->changed_before > now))
 		filter->changed_before = now;
+	return OUTBOX_OK;
 }
+
+/* ---- doing it ------------------------------------------------------------------------------ */
 
 int act_page(struct outbox_store *store, const struct outbox_act *act,
 	     struct outbox_acted *ret_acted, struct outbox_error *err)
@@ -98,22 +113,59 @@ int act_page(struct outbox_store *store, const struct outbox_act *act,
 
 	for (int i = 0; i < BUSY_TRIES && r == OUTBOX_EBUSY; i++)
 		r = store->ops->act(store, act, ret_acted, err);
+	if (r == OUTBOX_OK && ret_acted->refused && !ret_acted->done &&
+	    ret_acted->refused == act->filter->n_ids)
+		r = outbox_fail(err, OUTBOX_ECONFLICT, "%s", ret_acted->why);
 	return r;
 }
 
-bool act_next(const struct outbox_acted *acted, struct outbox_filter *filter,
-	      char cursor[ACT_CURSOR_MAX])
+int act_all(struct outbox_store *store, const struct outbox_act *act, const struct bulk *bulk,
+	    struct outbox_acted *ret_acted, struct outbox_error *err)
 {
-	snprintf(cursor, ACT_CURSOR_MAX, "%s", acted->cursor);
-	filter->cursor = *cursor ? cursor : NULL;
-	/* without a cursor it ends when nothing more was done */
-	return acted->more && (*cursor || acted->done > 0);
+	struct outbox_acted *total = ret_acted, one;
+	struct outbox_filter filter = *act->filter;
+	struct outbox_act page = *act;
+	char cursor[sizeof(one.cursor)];
+	int r;
+
+	page.filter = &filter;
+	*total = (struct outbox_acted){ 0 };
+	do {
+		r = act_page(store, &page, &one, err);
+		if (r && total->done)
+			return outbox_wrap(
+				err, "after %zu deliver%s, which are done; repeat it for the rest",
+				total->done, total->done == 1 ? "y" : "ies");
+		if (r)
+			return r;
+		total->done += one.done;
+		if (!total->oldest || (one.oldest && one.oldest < total->oldest))
+			total->oldest = one.oldest;
+		bulk_progress(bulk, (int64_t)total->done);
+		/* behind this page, so that what was done is not passed over again and again; without a
+		 * cursor it ends when nothing more was done */
+		snprintf(cursor, sizeof(cursor), "%s", one.cursor);
+		filter.cursor = *cursor ? cursor : NULL;
+		if (!one.more || (!*cursor && !one.done))
+			return OUTBOX_OK;
+	} while (!bulk_rest(bulk, (int64_t)total->done, one.rest));
+	total->more = true;
+	return OUTBOX_OK;
 }
 
-int act_check_refused(const struct outbox_acted *acted, const struct outbox_filter *filter,
-		      struct outbox_error *err)
+int act_pause(struct outbox_store *store, const struct outbox_stats *stats,
+	      const struct act_pause *how, bool *ret_changed, struct outbox_error *err)
 {
-	if (acted->refused && acted->done == 0 && acted->refused == filter->n_ids)
-		return outbox_fail(err, OUTBOX_ECONFLICT, "%s", acted->why);
-	return OUTBOX_OK;
+	bool was = false;
+	int r = act_check_target(stats, how->target, err);
+
+	for (size_t i = 0; i < stats->n_targets; i++)
+		if (strcmp(stats->targets[i].name, how->target) == 0)
+			was = stats->targets[i].paused;
+	if (r == OUTBOX_OK && !how->dry_run)
+		r = store->ops->target_pause(store, how->target, how->pause, how->actor,
+					     how->reason, err);
+	if (r == OUTBOX_OK)
+		*ret_changed = was != how->pause;
+	return r;
 }

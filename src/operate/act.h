@@ -2,8 +2,10 @@
 #ifndef OPERATE_ACT_H
 #define OPERATE_ACT_H
 
-/* What requeue, discard and defer have in common, whoever asks for them: which deliveries are meant, and one
- * step of the work. */
+/* What operators do with deliveries and targets, whoever asks for it. */
+
+#include "operate/bulk.h"
+#include "operate/selection.h"
 
 #include <outbox/store.h>
 
@@ -15,30 +17,35 @@ int act_check_target(const struct outbox_stats *stats, const char *name,
 		     struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /*
- * Fill the target in where ids are given without one and there is only one. EINVAL lists them where there are
- * several; option is how the caller names the target: "--target".
+ * From what was asked for to what is meant, by what the store has now. Ids must be there (ENOTFOUND) and need a target: the
+ * only one is filled in, EINVAL lists several. Of a filter, what is published later than now is not meant, nor of a
+ * requeue what fails later: otherwise it need not end.
  */
-int act_choose_target(const struct outbox_stats *stats, const char *option,
-		      struct outbox_filter *filter, struct outbox_error *err) OUTBOX_MUSTCHECK;
+int act_settle(struct outbox_store *store, const struct outbox_stats *stats, int action,
+	       enum naming naming, struct outbox_filter *filter,
+	       struct outbox_error *err) OUTBOX_MUSTCHECK;
 
-/* An id that is not in the log is a mistake of its own, told before anything is changed. */
-int act_check_ids(struct outbox_store *store, const struct outbox_filter *filter,
-		  struct outbox_error *err) OUTBOX_MUSTCHECK;
-
-/* What is published later than now was not meant, nor of a requeue what fails later: otherwise it need not end. */
-void act_bound(int action, outbox_time now, struct outbox_filter *filter);
-
-/* One call of the store, repeated while it is busy. */
+/* One transaction, of at most act->filter->limit deliveries. ECONFLICT: each of the ids was refused. */
 int act_page(struct outbox_store *store, const struct outbox_act *act,
 	     struct outbox_acted *ret_acted, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
-/* Is there a page behind this one? Then the filter goes on there; cursor, of ACT_CURSOR_MAX bytes, is lent to it. */
-#define ACT_CURSOR_MAX sizeof(((struct outbox_acted *)0)->cursor)
-bool act_next(const struct outbox_acted *acted, struct outbox_filter *filter,
-	      char cursor[ACT_CURSOR_MAX]);
+/*
+ * All that the filter selects, page by page. ret_acted is kept up to date, also when it fails in the middle;
+ * ret_acted->more: it was ended early.
+ */
+int act_all(struct outbox_store *store, const struct outbox_act *act, const struct bulk *bulk,
+	    struct outbox_acted *ret_acted, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
-/* ECONFLICT when each of the ids was refused, with the reason of the first. */
-int act_check_refused(const struct outbox_acted *acted, const struct outbox_filter *filter,
-		      struct outbox_error *err) OUTBOX_MUSTCHECK;
+struct act_pause {
+	const char *target;
+	bool pause; /* false: resume */
+	bool dry_run;
+	const char *actor, *reason;
+};
+
+/* stats: the store's, just now. ret_changed: false, it was so before. */
+int act_pause(struct outbox_store *store, const struct outbox_stats *stats,
+	      const struct act_pause *how, bool *ret_changed,
+	      struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What changes deliveries, messages and targets, audited with the admin's actor. */
 #include "base/sized.h"
-#include "base/wait.h"
 #include "operate/act.h"
 #include "operate/admin.h"
 #include "operate/purge.h"
@@ -9,62 +8,6 @@
 
 #define PAGE 1000
 #define STATS_MAX ((size_t)16 << 20)
-
-/* Lets those who write take their turn. */
-static void rest(outbox_time duration)
-{
-	struct waiting waiting;
-
-	if (duration <= 0 || waiting_init(&waiting, NULL))
-		return;
-	waiting_lock(&waiting);
-	waiting_wait(&waiting, duration);
-	waiting_unlock(&waiting);
-	waiting_deinit(&waiting);
-}
-
-/* ---- which ones ---------------------------------------------------------------------------- */
-
-static bool selects(const struct outbox_filter *f)
-{
-	return f->n_ids || f->state || f->why || f->target || f->type || f->key ||
-	       f->created_before || f->changed_before;
-}
-
-static int check_state(int action, struct outbox_filter *filter, struct outbox_error *err)
-{
-	int only = action == OUTBOX_REQUEUE ? OUTBOX_FAILED : OUTBOX_PENDING;
-
-	if (!filter->state && filter->why)
-		filter->state = OUTBOX_PENDING;
-	if (action == OUTBOX_DISCARD) {
-		if (filter->state == OUTBOX_FAILED || filter->state == OUTBOX_PENDING)
-			return OUTBOX_OK;
-		return outbox_fail(err, OUTBOX_EINVAL,
-				   "state: say which ones to discard: OUTBOX_FAILED or OUTBOX_PENDING");
-	}
-	if (!filter->state)
-		filter->state = only;
-	if (filter->state == only)
-		return OUTBOX_OK;
-	return outbox_fail(err, OUTBOX_EINVAL, "state: only %s deliveries can be %s; leave it out",
-			   outbox_state_name(only),
-			   action == OUTBOX_REQUEUE ? "requeued" : "deferred");
-}
-
-static int check_filter(int action, struct outbox_filter *filter, struct outbox_error *err)
-{
-	if (filter->n_ids && (filter->state || filter->why || filter->type || filter->key))
-		return outbox_fail(err, OUTBOX_EINVAL,
-				   "ids: give them or a filter, not both (target goes with ids)");
-	if (filter->n_ids > PAGE)
-		return outbox_fail(err, OUTBOX_EINVAL, "ids: %zu are too many, at most %d in a call",
-				   filter->n_ids, PAGE);
-	if (!selects(filter))
-		return outbox_fail(err, OUTBOX_EINVAL,
-				   "what? the filter is empty: set ids, state, target, type or key");
-	return filter->n_ids ? OUTBOX_OK : check_state(action, filter, err);
-}
 
 /* ---- doing it ------------------------------------------------------------------------------ */
 
@@ -76,53 +19,29 @@ struct work {
 };
 
 /* Names and times come from one look at the store. */
-static int settle_what(struct work *work, const struct outbox_stats *stats, struct outbox_error *err)
-{
-	int r = act_check_target(stats, work->filter.target, err);
-
-	if (r)
-		return r;
-	if (!work->filter.n_ids) {
-		act_bound(work->act.action, stats->store_now, &work->filter);
-		return OUTBOX_OK;
-	}
-	work->filter.limit = work->filter.n_ids;
-	r = act_choose_target(stats, "target", &work->filter, err);
-	return r ? r : act_check_ids(work->admin->store, &work->filter, err);
-}
-
-static int pages(struct work *work, struct outbox_acted *total, struct outbox_error *err)
+static int look_and_act(struct work *work, struct outbox_acted *total, struct outbox_error *err)
 {
 	struct outbox_store *store = work->admin->store;
-	char cursor[ACT_CURSOR_MAX];
-	struct outbox_acted one;
-	int r = act_page(store, &work->act, total, err);
+	struct outbox_arena *arena = outbox_arena_new(STATS_MAX);
+	struct outbox_stats stats;
+	int r = arena ? store->ops->stats(store, arena, &stats, err)
+		      : outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 
-	if (r || !work->all)
-		return r;
-	one = *total;
-	while (act_next(&one, &work->filter, cursor)) {
-		rest(one.rest);
-		r = act_page(store, &work->act, &one, err);
-		if (r) {
-			outbox_wrap(err, "after %zu deliveries, which are done", total->done);
-			return r;
-		}
-		total->done += one.done;
-		if (!total->oldest || (one.oldest && one.oldest < total->oldest))
-			total->oldest = one.oldest;
-	}
-	total->more = false;
-	total->cursor[0] = '\0';
-	return OUTBOX_OK;
+	if (r == OUTBOX_OK)
+		r = act_check_target(&stats, work->filter.target, err);
+	if (r == OUTBOX_OK)
+		r = act_settle(store, &stats, work->act.action, NAMED_AS_FIELD, &work->filter, err);
+	if (r == OUTBOX_OK)
+		r = work->all ? act_all(store, &work->act, NULL, total, err)
+			      : act_page(store, &work->act, total, err);
+	outbox_arena_free(arena);
+	return r;
 }
 
 static int act(struct work *work, const struct outbox_filter *filter,
 	       struct outbox_acted *ret_acted, struct outbox_error *err)
 {
 	struct outbox_acted total = { 0 };
-	struct outbox_arena *arena;
-	struct outbox_stats stats;
 	int r;
 
 	if (!filter || !ret_acted)
@@ -131,28 +50,19 @@ static int act(struct work *work, const struct outbox_filter *filter,
 	work->filter.struct_size = sizeof(work->filter);
 	work->act.filter = &work->filter;
 	work->all = work->filter.limit == 0 && !work->act.dry_run && !work->filter.n_ids;
-	if (work->filter.limit == 0)
+	if (work->filter.n_ids)
+		work->filter.limit = work->filter.n_ids;
+	else if (work->filter.limit == 0)
 		work->filter.limit = PAGE;
-	r = check_filter(work->act.action, &work->filter, err);
+	r = selection_check(work->act.action, NAMED_AS_FIELD, &work->filter, err);
 	if (r == OUTBOX_OK)
 		r = admin_enter(work->admin, NEED_READY, err);
 	if (r)
 		return r;
 	work->act.actor = work->admin->actor;
-	arena = outbox_arena_new(STATS_MAX);
-	if (!arena)
-		r = outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
-	if (r == OUTBOX_OK)
-		r = work->admin->store->ops->stats(work->admin->store, arena, &stats, err);
-	if (r == OUTBOX_OK)
-		r = settle_what(work, &stats, err);
-	if (r == OUTBOX_OK)
-		r = pages(work, &total, err);
-	if (r == OUTBOX_OK)
-		r = act_check_refused(&total, &work->filter, err);
+	r = look_and_act(work, &total, err);
 	if (r == OUTBOX_OK)
 		*ret_acted = total;
-	outbox_arena_free(arena);
 	return admin_leave(work->admin, r);
 }
 
@@ -212,8 +122,10 @@ int outbox_admin_count(struct outbox_admin *admin, int action, const struct outb
 static int set_paused(struct outbox_admin *admin, bool pause, const char *target,
 		      const char *reason, struct outbox_error *err)
 {
+	struct act_pause how = { .target = target, .pause = pause, .reason = reason };
 	struct outbox_arena *arena;
 	struct outbox_stats stats;
+	bool changed;
 	int r;
 
 	if (!target)
@@ -224,11 +136,9 @@ static int set_paused(struct outbox_admin *admin, bool pause, const char *target
 	arena = outbox_arena_new(STATS_MAX);
 	r = arena ? admin->store->ops->stats(admin->store, arena, &stats, err)
 		  : outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	how.actor = admin->actor;
 	if (r == OUTBOX_OK)
-		r = act_check_target(&stats, target, err);
-	if (r == OUTBOX_OK)
-		r = admin->store->ops->target_pause(admin->store, target, pause, admin->actor,
-						    reason, err);
+		r = act_pause(admin->store, &stats, &how, &changed, err);
 	outbox_arena_free(arena);
 	return admin_leave(admin, r);
 }

@@ -40,25 +40,12 @@ enum target_health status_health(const struct outbox_stats *stats,
 	return target->waiting > 0 ? HEALTH_RETRYING : HEALTH_RUNNING;
 }
 
+const char *const health_names[] = { NULL,     "running", "retrying", "no relay", "partly",
+				     "outage", "paused",  "refused",  NULL };
+
 const char *status_health_name(enum target_health health)
 {
-	switch (health) {
-	case HEALTH_RUNNING:
-		return "running";
-	case HEALTH_RETRYING:
-		return "retrying";
-	case HEALTH_NO_RELAY:
-		return "no relay";
-	case HEALTH_PARTLY:
-		return "partly";
-	case HEALTH_OUTAGE:
-		return "outage";
-	case HEALTH_PAUSED:
-		return "paused";
-	case HEALTH_REFUSED:
-		return "refused";
-	}
-	return "?";
+	return health_names[health];
 }
 
 outbox_time status_oldest(const struct outbox_stats *stats)

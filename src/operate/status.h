@@ -19,6 +19,8 @@ enum target_health {
 enum target_health status_health(const struct outbox_stats *stats,
 				 const struct outbox_target_stats *target);
 const char *status_health_name(enum target_health health);
+/* All of them, from 1 on; NULL is behind the last. */
+extern const char *const health_names[];
 
 /* The first lane that relays refuse, and how many there are; NULL: none. */
 const struct outbox_lane_stats *status_refused(const struct outbox_target_stats *target,

@@ -6,7 +6,6 @@
 
 #include "core/lifecycle.h"
 
-static const char *const action_names[] = { NULL, "requeue", "discard", "defer" };
 static const int action_events[] = { 0, LIFE_REQUEUE, LIFE_DISCARD, LIFE_DEFER };
 
 static struct outbox_audit *audit_of(struct store_world *w, const char *id, size_t *ret_count)

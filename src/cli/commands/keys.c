@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/safe.h"
 #include "cli/format.h"
-#include "cli/selection.h"
 #include "cli/table.h"
 #include "store/store.h"
 

@@ -251,7 +251,7 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 	struct outbox_filter filter;
 	int r;
 
-	r = selection_filter(&given->select, &filter, err);
+	r = selection_filter(&given->select, NAMED_AS_OPTION, &filter, err);
 	if (r)
 		return r;
 	listing.columns = columns;

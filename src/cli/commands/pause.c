@@ -3,6 +3,7 @@
 #include "base/safe.h"
 #include "cli/cli.h"
 #include "cli/format.h"
+#include "operate/act.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -28,9 +29,10 @@ static const struct field resume_options[] = {
 
 static int set(struct cli *cli, bool pause, const struct values *given, struct outbox_error *err)
 {
-	const char *name = cli->n_words ? cli->words[0] : given->target, *reason = given->reason;
+	const char *name = cli->n_words ? cli->words[0] : given->target;
+	struct act_pause how = { .target = name, .pause = pause, .reason = given->reason };
 	struct outbox_stats stats;
-	bool was = false;
+	bool changed;
 	int r;
 
 	if (!name)
@@ -39,16 +41,14 @@ static int set(struct cli *cli, bool pause, const struct values *given, struct o
 	if (given->target && strcmp(given->target, name) != 0)
 		return outbox_fail(err, OUTBOX_EINVAL, "TARGET or --target, not two of them");
 	r = cli_open_target(cli, name, &stats, err);
+	how.actor = cli->actor;
 	if (r == OUTBOX_OK)
-		r = cli->store->ops->target_pause(cli->store, name, pause, cli->actor, reason, err);
+		r = act_pause(cli->store, &stats, &how, &changed, err);
 	if (r)
 		return r;
-	for (size_t i = 0; i < stats.n_targets; i++)
-		if (strcmp(stats.targets[i].name, name) == 0)
-			was = stats.targets[i].paused;
 	if (cli->json)
-		return json_print(json_paused(name, pause, was != pause), err);
-	if (was == pause)
+		return json_print(json_paused(name, pause, changed), err);
+	if (!changed)
 		printf("%s was %s already; nothing changed\n", name, pause ? "paused" : "running");
 	else if (pause)
 		printf("%s is paused: the batch in flight ends, nothing new is sent\n", name);

@@ -3,7 +3,6 @@
 #include "base/safe.h"
 #include "base/text.h"
 #include "cli/format.h"
-#include "cli/selection.h"
 #include "cli/table.h"
 #include "core/message.h"
 
