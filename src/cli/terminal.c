@@ -116,3 +116,39 @@ void progress_end(struct progress *progress)
 	if (progress->on && progress->shown)
 		fputs("\r\033[K", stderr);
 }
+
+/* ---- work in bulk -------------------------------------------------------------------------- */
+
+static void show_work(void *context, int64_t done)
+{
+	progress_show(&((struct shown_work *)context)->progress, done);
+}
+
+/* Waits until `done` at the rate are due, at least `least`, or for a signal. */
+static bool rest_or_end(void *context, int64_t done, outbox_time least)
+{
+	struct shown_work *work = context;
+	outbox_time due;
+
+	if (work->rate > 0) {
+		due = work->began +
+		      (outbox_time)((double)done / work->rate * (double)OUTBOX_SECONDS) - now();
+		least = due > least ? due : least;
+	}
+	work->signal = stop_wait(&work->signals, least);
+	return work->signal != 0;
+}
+
+void work_begin(struct shown_work *work, const char *what, int64_t total)
+{
+	work->bulk = (struct bulk){ show_work, rest_or_end, work };
+	work->began = now();
+	work->signal = 0;
+	stop_block(&work->signals);
+	progress_start(&work->progress, what, total);
+}
+
+void work_end(struct shown_work *work)
+{
+	progress_end(&work->progress);
+}

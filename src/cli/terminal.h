@@ -5,8 +5,8 @@
 /* A person at a terminal: asked before something cannot be undone, shown how far the work is. */
 
 #include "cli/cli.h"
-
-#include <outbox/clock.h>
+#include "cli/signals.h"
+#include "operate/bulk.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -36,5 +36,18 @@ struct progress {
 void progress_start(struct progress *progress, const char *what, int64_t total);
 void progress_show(struct progress *progress, int64_t done);
 void progress_end(struct progress *progress);
+
+/* Work in bulk with a progress bar, which a signal ends between two pages. */
+struct shown_work {
+	struct bulk bulk; /* hand this in */
+	struct progress progress;
+	outbox_time began;
+	double rate; /* not faster than so many a second; 0: as fast as it can */
+	sigset_t signals;
+	int signal; /* that ended it; 0: none */
+};
+
+void work_begin(struct shown_work *work, const char *what, int64_t total);
+void work_end(struct shown_work *work);
 
 #endif

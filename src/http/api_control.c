@@ -39,25 +39,22 @@ API_HANDLER(api_purge)
 	_cleanup_(daemon_close_storep) struct daemon_store *store = NULL;
 	struct purge_body body = { 0 };
 	struct purged_view view = { 0 };
-	struct outbox_purge purge;
+	struct outbox_purge purge = { .actor = request->actor };
 	struct outbox_store *of;
-	int r;
+	int r = api_body(request, &api_purge_body, &body, err);
 
-	r = api_body(request, &api_purge_body, &body, err);
-	if (r == OUTBOX_OK && !body.delivered_before && !body.failed_before)
-		r = outbox_fail(err, OUTBOX_EINVAL,
-				"how old? write delivered_before (7d), failed_before (30d) or both");
+	purge.delivered_before = body.delivered_before;
+	purge.failed_before = body.failed_before;
+	purge.limit = body.limit ? body.limit : PURGE_MAX;
+	if (r == OUTBOX_OK)
+		r = purge_check(&purge, NAMED_AS_FIELD, err);
 	if (r == OUTBOX_OK)
 		r = api_open(request, body.source, NULL, &store, err);
 	if (r)
 		return r;
-	purge = (struct outbox_purge){ .delivered_before = body.delivered_before,
-				       .failed_before = body.failed_before,
-				       .limit = body.limit ? body.limit : PURGE_MAX,
-				       .actor = request->actor };
 	of = daemon_store_of(store);
 	if (body.dry_run)
-		r = purge_count(of, &purge, &view.purged, err);
+		r = purge_count(of, &purge, NULL, &view.purged, err);
 	else
 		r = of->ops->purge(of, &purge, &view.purged, err);
 	view.dry_run = body.dry_run;

@@ -160,28 +160,6 @@ int outbox_admin_resume(struct outbox_admin *admin, const char *target, const ch
 
 /* ---- messages ------------------------------------------------------------------------------ */
 
-static int purge_pages(struct outbox_store *store, const struct outbox_purge *request, bool all,
-		       struct outbox_purged *total, struct outbox_error *err)
-{
-	struct outbox_purged one;
-	int r;
-
-	do {
-		r = store->ops->purge(store, request, &one, err);
-		if (r && total->messages)
-			outbox_wrap(err, "after %lld messages, which are gone",
-				    (long long)total->messages);
-		if (r)
-			return r;
-		one.messages += total->messages;
-		one.failed += total->failed;
-		one.receipts += total->receipts;
-		one.detours += total->detours;
-		*total = one;
-	} while (all && one.more);
-	return OUTBOX_OK;
-}
-
 static int purge_or_count(struct outbox_admin *admin, const struct outbox_purge *given, bool count,
 			  struct outbox_purged *ret_purged, struct outbox_error *err)
 {
@@ -191,20 +169,19 @@ static int purge_or_count(struct outbox_admin *admin, const struct outbox_purge 
 
 	if (!given || !ret_purged)
 		return outbox_fail(err, OUTBOX_EINVAL, "purge and ret_purged must not be NULL");
-	if (!given->delivered_before && !given->failed_before)
-		return outbox_fail(err, OUTBOX_EINVAL,
-				   "how old? set delivered_before, failed_before or both");
-	r = admin_enter(admin, NEED_READY, err);
+	r = purge_check(given, NAMED_AS_FIELD, err);
+	if (r == OUTBOX_OK)
+		r = admin_enter(admin, NEED_READY, err);
 	if (r)
 		return r;
 	request = *given;
 	request.actor = given->actor ? given->actor : admin->actor;
-	if (!count && !given->limit)
-		request.limit = PAGE;
 	if (count)
-		r = purge_count(admin->store, &request, &total, err);
+		r = purge_count(admin->store, &request, NULL, &total, err);
+	else if (given->limit)
+		r = admin->store->ops->purge(admin->store, &request, &total, err);
 	else
-		r = purge_pages(admin->store, &request, given->limit == 0, &total, err);
+		r = purge_all(admin->store, &request, NULL, NULL, &total, err);
 	if (r == OUTBOX_OK)
 		*ret_purged = total;
 	return admin_leave(admin, r);

@@ -13,7 +13,6 @@
 #include "base/text.h"
 #include "cli/format.h"
 #include "cli/selection.h"
-#include "cli/signals.h"
 #include "cli/terminal.h"
 #include "core/lifecycle.h"
 
@@ -40,11 +39,6 @@ struct act_work {
 	size_t count;
 	outbox_time oldest;
 	struct buf targets; /* "events, partner" */
-	/* while it is worked off */
-	struct progress progress;
-	outbox_time began;
-	sigset_t signals;
-	int signal; /* that ended it early; 0: none */
 };
 
 static const struct field requeue_options[] = {
@@ -207,7 +201,7 @@ static void resume_command(const struct act_work *work, struct buf *line)
 	buf_text(line, work->cli->store_option);
 }
 
-static int tell_interrupted(struct act_work *work, const struct outbox_acted *total,
+static int tell_interrupted(struct act_work *work, const struct outbox_acted *total, int number,
 			    struct outbox_error *err)
 {
 	_cleanup_(buf_deinit) struct buf line = BUF_INIT(8192);
@@ -216,7 +210,7 @@ static int tell_interrupted(struct act_work *work, const struct outbox_acted *to
 				   .acted = *total,
 				   .before = work->filter.created_before };
 
-	work->cli->exit = EXIT_SIGNAL + work->signal;
+	work->cli->exit = EXIT_SIGNAL + number;
 	safe_say(stderr, "interrupted: %s %s of %s deliveries; each of them wholly. To do the rest:",
 		 action_past[work->act.action], count_human((int64_t)total->done, done),
 		 count_human((int64_t)work->count, all));
@@ -227,44 +221,21 @@ static int tell_interrupted(struct act_work *work, const struct outbox_acted *to
 
 /* ---- working off --------------------------------------------------------------------------- */
 
-static void show_progress(void *context, int64_t done)
-{
-	progress_show(&((struct act_work *)context)->progress, done);
-}
-
-/* Waits until `done` at the rate are due, at least `least`, or for a signal. */
-static bool keep_rate(void *context, int64_t done, outbox_time least)
-{
-	struct act_work *work = context;
-	struct outbox_clock *clock = outbox_clock_system();
-	double rate = work->given->rate;
-	outbox_time due;
-
-	if (rate > 0) {
-		due = work->began + (outbox_time)((double)done / rate * (double)OUTBOX_SECONDS) -
-		      clock->mono(clock);
-		least = due > least ? due : least;
-	}
-	work->signal = stop_wait(&work->signals, least);
-	return work->signal != 0;
-}
-
 static int work_off(struct act_work *work, struct outbox_error *err)
 {
-	const struct bulk bulk = { show_progress, keep_rate, work };
-	double rate = work->given->rate;
+	struct shown_work shown = { .rate = work->given->rate };
 	struct outbox_acted total;
 	int r;
 
-	work->filter.limit = rate > 0 && rate / 10 < PAGE ? (size_t)(rate / 10) + 1 : PAGE;
-	work->began = outbox_clock_system()->mono(outbox_clock_system());
-	stop_block(&work->signals);
-	progress_start(&work->progress, action_past[work->act.action], (int64_t)work->count);
-	r = act_all(work->cli->store, &work->act, &bulk, &total, err);
-	progress_end(&work->progress);
+	work->filter.limit =
+		shown.rate > 0 && shown.rate / 10 < PAGE ? (size_t)(shown.rate / 10) + 1 : PAGE;
+	work_begin(&shown, action_past[work->act.action], (int64_t)work->count);
+	r = act_all(work->cli->store, &work->act, &shown.bulk, &total, err);
+	work_end(&shown);
 	if (r)
 		return r;
-	return work->signal ? tell_interrupted(work, &total, err) : tell_done(work, &total, err);
+	return shown.signal ? tell_interrupted(work, &total, shown.signal, err)
+			    : tell_done(work, &total, err);
 }
 
 static int act_by_filter(struct act_work *work, struct outbox_error *err)

@@ -1,18 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "operate/purge.h"
 #include "base/safe.h"
 #include "base/text.h"
 #include "cli/cli.h"
 #include "cli/format.h"
-#include "cli/signals.h"
 #include "cli/terminal.h"
-#include "relay/archive.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-
-#define READ_PAGE 500
-#define PURGE_PAGE 5000
-#define SLICE 50000 /* of what an archive has, in one go */
 
 struct values {
 	outbox_time delivered_before, failed_before;
@@ -34,144 +28,10 @@ static const struct field options[] = {
 struct purge {
 	struct cli *cli;
 	struct outbox_purge request;
-	struct archive *archive; /* NULL: only count */
-	sigset_t signals;        /* blocked: looked at between pages */
-	int64_t found;           /* messages read for the archive or the count */
-	int64_t *archived; /* their places in the log: these go, and nothing that became old meanwhile */
-	size_t capacity;
+	int64_t found; /* messages archived, or counted */
 	struct outbox_purged removed;
 	bool no_target;
 };
-
-DEFINE_CLEANUP(struct archive *, archive_free)
-
-/* A draft of an archive must not stay behind, so signals are obeyed between pages. */
-static int interrupted(struct purge *purge, struct outbox_error *err)
-{
-	int number = stop_wait(&purge->signals, 0);
-
-	if (!number)
-		return OUTBOX_OK;
-	purge->cli->exit = EXIT_SIGNAL + number;
-	return outbox_fail(err, OUTBOX_ECONFLICT, "interrupted; messages purged: %lld",
-			   (long long)purge->removed.messages);
-}
-
-static int add_to_archive(struct purge *purge, const struct outbox_claimed *messages, size_t n,
-			  struct outbox_error *err)
-{
-	size_t count = (size_t)purge->found;
-	int r = OUTBOX_OK;
-
-	if (count + n > purge->capacity) {
-		size_t capacity = 2 * (count + n);
-		int64_t *archived = realloc(purge->archived, capacity * sizeof(*archived));
-
-		if (!archived)
-			return outbox_fail(err, OUTBOX_ENOMEM, "out of memory; nothing was purged");
-		purge->archived = archived;
-		purge->capacity = capacity;
-	}
-	for (size_t i = 0; !r && i < n; i++) {
-		purge->archived[count + i] = messages[i].seq;
-		r = archive_add(purge->archive, &messages[i], err);
-	}
-	return r;
-}
-
-/* Read every message that would go, into the archive or just past. */
-static int read_all(struct purge *purge, struct outbox_error *err)
-{
-	struct cli *cli = purge->cli;
-	struct outbox_purge request = purge->request;
-	struct outbox_claimed *messages;
-	struct progress progress;
-	int64_t seq = 0;
-	size_t n;
-	int r;
-
-	request.limit = READ_PAGE;
-	progress_start(&progress, purge->archive ? "archived" : "counted", 0);
-	for (;;) {
-		outbox_arena_reset(cli->arena);
-		r = cli->store->ops->purgeable(cli->store, &request, seq, cli->arena, &messages, &n,
-					       err);
-		if (r == OUTBOX_ENOMEM && request.limit > 1) {
-			request.limit /= 2; /* large payloads: a smaller page fits */
-			continue;
-		}
-		if (r || n == 0)
-			break;
-		r = interrupted(purge, err);
-		if (!r && purge->archive)
-			r = add_to_archive(purge, messages, n, err);
-		if (r)
-			break;
-		seq = messages[n - 1].seq;
-		purge->found += (int64_t)n;
-		progress_show(&progress, purge->found);
-	}
-	progress_end(&progress);
-	return r;
-}
-
-/* One request in as many calls as it takes. */
-static int remove_some(struct purge *purge, struct progress *progress, struct outbox_error *err)
-{
-	struct cli *cli = purge->cli;
-	struct outbox_purged one = { .more = true };
-	int r = OUTBOX_OK;
-
-	while (one.more && r == OUTBOX_OK) {
-		r = cli->store->ops->purge(cli->store, &purge->request, &one, err);
-		if (r)
-			break;
-		purge->removed.messages += one.messages;
-		purge->removed.failed += one.failed;
-		purge->removed.receipts += one.receipts;
-		purge->removed.detours += one.detours;
-		progress_show(progress, purge->removed.messages);
-		if (one.more)
-			r = interrupted(purge, err);
-	}
-	return r;
-}
-
-static int remove_all(struct purge *purge, struct outbox_error *err)
-{
-	size_t count = purge->archived ? (size_t)purge->found : 0, at = 0;
-	struct progress progress;
-	int r = OUTBOX_OK;
-
-	purge->request.limit = PURGE_PAGE;
-	progress_start(&progress, "purged", purge->found);
-	do {
-		if (purge->archived) {
-			purge->request.only = purge->archived + at;
-			purge->request.n_only = count - at < SLICE ? count - at : SLICE;
-			at += purge->request.n_only;
-			purge->request.through_seq = purge->archived[at - 1];
-		}
-		r = remove_some(purge, &progress, err);
-	} while (r == OUTBOX_OK && at < count);
-	progress_end(&progress);
-	purge->request.only = NULL;
-	return r;
-}
-
-static int archive_all(struct purge *purge, const char *path, struct outbox_error *err)
-{
-	_cleanup_(archive_freep) struct archive *archive = NULL;
-	int r = archive_new(path, "; nothing was purged", &archive, err);
-
-	if (r)
-		return r;
-	purge->archive = archive;
-	r = read_all(purge, err);
-	if (r == OUTBOX_OK && purge->found > 0)
-		r = archive_commit(archive, err);
-	return r;
-}
 
 /* Why there is something left that is old enough. */
 static int look_for_holds(struct purge *purge, struct holds *holds, outbox_time *ret_now,
@@ -231,6 +91,50 @@ static int tell(struct purge *purge, const struct values *given, struct outbox_e
 	return OUTBOX_OK;
 }
 
+/* The end of one part of the work. Signals are obeyed between pages: a draft of an archive must not stay behind. */
+static int finish_part(struct purge *purge, struct shown_work *work, int r)
+{
+	work_end(work);
+	if (work->signal)
+		purge->cli->exit = EXIT_SIGNAL + work->signal;
+	return r;
+}
+
+static int count_all(struct purge *purge, struct outbox_error *err)
+{
+	struct outbox_purged would = { 0 };
+	struct shown_work work = { 0 };
+	int r;
+
+	work_begin(&work, "counted", 0);
+	r = purge_count(purge->cli->store, &purge->request, &work.bulk, &would, err);
+	purge->found = would.messages;
+	return finish_part(purge, &work, r);
+}
+
+static int remove_all(struct purge *purge, const struct purge_list *only, struct outbox_error *err)
+{
+	struct shown_work work = { 0 };
+
+	work_begin(&work, "purged", purge->found);
+	return finish_part(purge, &work,
+			   purge_all(purge->cli->store, &purge->request, only, &work.bulk,
+				     &purge->removed, err));
+}
+
+static int archive_and_remove(struct purge *purge, const char *path, struct outbox_error *err)
+{
+	_cleanup_(purge_list_deinit) struct purge_list list = { 0 };
+	struct shown_work work = { 0 };
+	int r;
+
+	work_begin(&work, "archived", 0);
+	r = purge_archive(purge->cli->store, &purge->request, path, &work.bulk, &list, err);
+	purge->found = (int64_t)list.count;
+	r = finish_part(purge, &work, r);
+	return r || !list.count ? r : remove_all(purge, &list, err);
+}
+
 static int run(struct cli *cli, void *values, struct outbox_error *err)
 {
 	const struct values *given = values;
@@ -238,24 +142,20 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 			       .request = { .delivered_before = given->delivered_before,
 					    .failed_before = given->failed_before } };
 	struct outbox_stats stats;
-	int r;
+	int r = purge_check(&purge.request, NAMED_AS_OPTION, err);
 
-	if (!given->delivered_before && !given->failed_before)
-		return outbox_fail(err, OUTBOX_EINVAL,
-				   "how old? --delivered-before 7d, --failed-before 30d or both");
-	r = cli_open_target(cli, NULL, &stats, err);
+	if (r == OUTBOX_OK)
+		r = cli_open_target(cli, NULL, &stats, err);
 	if (r)
 		return r;
 	purge.no_target = stats.n_targets == 0;
 	purge.request.actor = cli->actor;
-	stop_block(&purge.signals);
 	if (given->dry_run)
-		r = read_all(&purge, err);
+		r = count_all(&purge, err);
 	else if (given->archive)
-		r = archive_all(&purge, given->archive, err);
-	if (r == OUTBOX_OK && !given->dry_run && (!given->archive || purge.found > 0))
-		r = remove_all(&purge, err);
-	free(purge.archived);
+		r = archive_and_remove(&purge, given->archive, err);
+	else
+		r = remove_all(&purge, NULL, err);
 	return r ? r : tell(&purge, given, err);
 }
 

@@ -120,7 +120,8 @@ static void what_is_meant_must_be_said(void **state)
 
 	publish(w, 1, 2);
 	deliver(w, true);
-	FAILS(outbox_admin_requeue(w->admin, &filter, NULL, &acted, err), OUTBOX_EINVAL, "empty");
+	FAILS(outbox_admin_requeue(w->admin, &filter, NULL, &acted, err), OUTBOX_EINVAL,
+	      "select with state");
 	FAILS(outbox_admin_discard(w->admin, &filter, NULL, &acted, err), OUTBOX_EINVAL, "reason");
 	filter.target = "event";
 	FAILS(outbox_admin_requeue(w->admin, &filter, NULL, &acted, err), OUTBOX_ENOTFOUND, "events");

@@ -243,7 +243,7 @@ def test_a_finished_message_is_redacted(console):
     ("requeue", {"state": "failed", "limit": "10"}, ["limit", '"10"']),
     ("requeue", {"state": "failed", "dry_run": "yes"}, ["dry_run", '"yes"', "true or false"]),
     ("requeue", {"state": "failed", "rate": "5/s"}, ['"rate"']),
-    ("discard", {"target": "events", "reason": "x"}, ["state", "failed or pending"]),
+    ("discard", {"target": "events", "reason": "x"}, ["state", "pending or failed"]),
     ("discard", {"state": "failed", "why": "retry", "reason": "x"}, ["why", "pending"]),
     ("discard", {"state": "failed", "reason": 7}, ["reason", '"7"']),
     ("discard", {"state": "failed", "reason": ""}, ["reason"]),
