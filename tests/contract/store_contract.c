@@ -17,7 +17,7 @@ static const struct store_case *const groups[] = {
 	fence_cases,    caution_cases,  lease_cases,  detour_cases, order_cases, parking_cases,
 	act_cases,      operator_cases, list_cases,   look_cases,   stats_cases, purge_cases,
 	interest_cases, target_cases,   dead_cases,   start_cases,  bands_cases, redact_cases,
-	amend_cases,    keys_cases,     bulk_cases,
+	amend_cases,    keys_cases,     bulk_cases,   rules_cases,
 };
 
 struct bound_case {

@@ -36,8 +36,7 @@ struct purge_candidates {
 };
 
 /* The first fields must be set, the others zero. */
-int purge_candidates_find(struct purge_candidates *candidates,
-			  struct outbox_error *err) OUTBOX_MUSTCHECK;
-void purge_candidates_deinit(struct purge_candidates *candidates);
+int purge_candidates_find(struct purge_candidates *v, struct outbox_error *err) OUTBOX_MUSTCHECK;
+void purge_candidates_deinit(struct purge_candidates *v);
 
 #endif
