@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* For `outbox doctor`: what an acknowledgement means here, from the topic's (or the brokers') settings. */
-#include "transport/kafka/kafka.h"
+#include "transport/kafka/driver.h"
 
 #include "base/cleanup.h"
 #include "base/text.h"

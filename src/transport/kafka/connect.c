@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "transport/kafka/kafka.h"
+#include "transport/kafka/driver.h"
 
 #include "base/text.h"
 
@@ -185,6 +185,6 @@ void kafka_disconnect(struct outbox_transport *transport)
 	if (!kafka->producer)
 		return;
 	kafka_topics_clear(&kafka->topics);
-	kafka_reap(kafka->producer);
+	kafka_destroy(kafka->producer);
 	kafka->producer = NULL;
 }

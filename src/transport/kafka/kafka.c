@@ -21,7 +21,7 @@
  * Reports and errors are callbacks that the library makes only inside rd_kafka_poll() and rd_kafka_flush(), so
  * they run in our thread.
  */
-#include "transport/kafka/kafka.h"
+#include "transport/kafka/driver.h"
 
 #include "base/text.h"
 

@@ -3,7 +3,7 @@
  * From the URL to the library's configuration. Options with a dot are the library's own properties. Refused with
  * the reason: what would break a guarantee, what the URL says in another way, and what loads code.
  */
-#include "transport/kafka/kafka.h"
+#include "transport/kafka/driver.h"
 
 #include "base/cleanup.h"
 #include "base/secret.h"

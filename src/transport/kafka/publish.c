@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "transport/kafka/kafka.h"
+#include "transport/kafka/driver.h"
 
 #include "base/text.h"
 
@@ -113,7 +113,7 @@ static int send_list(struct kafka_transport *kafka, size_t *list, size_t n, stru
 		size_t taken = kafka_window_fill(kafka, list + at, n - at), back;
 
 		r = kafka_window_await(kafka, err);
-		back = kafka_window_judge(kafka, list + at, taken);
+		back = kafka_window_report(kafka, list + at, taken);
 		if (!r && kafka->trouble.status)
 			r = kafka_fail(kafka, err);
 		if (!r && back) {

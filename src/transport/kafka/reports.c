@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Wait for the reports of a window, and turn them into verdicts. */
-#include "transport/kafka/kafka.h"
+#include "transport/kafka/driver.h"
 
 #include "base/text.h"
 
@@ -111,7 +111,7 @@ static bool refused_alone(const struct kafka_run *run, const size_t *list, size_
 }
 
 /* The verdict by an error code of a message that was surely not stored. */
-static void judge_error(struct kafka_transport *kafka, size_t i)
+static void report_error(struct kafka_transport *kafka, size_t i)
 {
 	struct kafka_run *run = &kafka->run;
 	struct kafka_report *report = &run->reports[i];
@@ -135,7 +135,7 @@ static void judge_error(struct kafka_transport *kafka, size_t i)
 	}
 }
 
-static void judge(struct kafka_transport *kafka, size_t i)
+static void settle_report(struct kafka_transport *kafka, size_t i)
 {
 	struct kafka_run *run = &kafka->run;
 	const struct kafka_report *report = &run->reports[i];
@@ -147,7 +147,7 @@ static void judge(struct kafka_transport *kafka, size_t i)
 				     "sent, and not confirmed: %s", rd_kafka_err2str(report->error));
 		kafka_lost_place(kafka, report->topic, report->error);
 	} else if (report->error) {
-		judge_error(kafka, i);
+		report_error(kafka, i);
 	} else if (report->status == RD_KAFKA_MSG_STATUS_PERSISTED) {
 		outbox_batch_verdict(run->batch, i, OUTBOX_ACKED, 0, NULL);
 	} else {
@@ -176,7 +176,7 @@ static void mark_sets(struct kafka_transport *kafka, const size_t *list, size_t 
 	}
 }
 
-size_t kafka_window_judge(struct kafka_transport *kafka, size_t *list, size_t n)
+size_t kafka_window_report(struct kafka_transport *kafka, size_t *list, size_t n)
 {
 	size_t back = 0;
 
@@ -188,7 +188,7 @@ size_t kafka_window_judge(struct kafka_transport *kafka, size_t *list, size_t n)
 		if (report->split)
 			list[back++] = i;
 		else if (report->state != KAFKA_LEFT)
-			judge(kafka, i);
+			settle_report(kafka, i);
 		report->split = false;
 	}
 	return back;

@@ -4,7 +4,7 @@
  * that does not exist fails at once and alone, nothing creates it by accident, and the library knows its
  * partitions when a window is filled (what it does not know yet it would send in pieces).
  */
-#include "transport/kafka/kafka.h"
+#include "transport/kafka/driver.h"
 
 #include "base/text.h"
 

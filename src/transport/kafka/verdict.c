@@ -6,7 +6,7 @@
  * Whether a message may have been stored is not in the code: the library says that apart
  * (RD_KAFKA_MSG_STATUS_POSSIBLY_PERSISTED), and then it is UNKNOWN whatever the code is.
  */
-#include "transport/kafka/kafka.h"
+#include "transport/kafka/driver.h"
 
 #include "base/cleanup.h"
 

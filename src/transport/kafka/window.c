@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fill a window: hand messages to the library, as many as one message set can hold. */
-#include "transport/kafka/kafka.h"
+#include "transport/kafka/driver.h"
 
 #include "base/cleanup.h"
 #include "base/text.h"

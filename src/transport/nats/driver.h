@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef NATS_DRIVER_H
-#define NATS_DRIVER_H
+#ifndef TRANSPORT_NATS_DRIVER_H
+#define TRANSPORT_NATS_DRIVER_H
 
 /*
- * NATS JetStream through libnats. How the parts work together is told in publish.c and pump.c. (Not named nats.h:
- * the library includes <nats/nats.h>.)
+ * NATS JetStream through libnats. How the parts work together is told in publish.c and pump.c.
  */
 
 #include <outbox/transport.h>
@@ -119,6 +118,10 @@ struct nats_transport {
 	struct buf text;   /* the subject of the message at hand */
 	struct buf msg_id; /* its Nats-Msg-Id, where there is a suffix */
 };
+
+/* ---- options.c: everything that the URL says */
+int nats_options(struct nats_transport *t, const struct outbox_transport_config *config,
+		 struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /* ---- connect.c: all errors of connect() */
 int nats_dial(struct nats_transport *t, outbox_time deadline,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the broker says: confirms, returns, alarms, and that it closes the channel or the connection. */
-#include "transport/rabbitmq/rabbitmq.h"
+#include "transport/rabbitmq/driver.h"
 
 #include <inttypes.h>
 #include <stdio.h>

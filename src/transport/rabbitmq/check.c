@@ -5,7 +5,7 @@
  * once more as a durable quorum queue, after a passive look that it exists, and the broker's refusal tells what
  * it is instead. Nothing is changed by that.
  */
-#include "transport/rabbitmq/rabbitmq.h"
+#include "transport/rabbitmq/driver.h"
 
 #include "base/cleanup.h"
 

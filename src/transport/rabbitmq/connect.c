@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Connecting: socket, TLS, login, the publishing channel, the place. Every step has the library's own time
+ * Connecting: socket, TLS, login, the publishing channel, the topology. Every step has the library's own time
  * limit and, from the login on, the watchdog's. Names are looked up by the system's resolver, which has limits
  * of its own (resolv.conf).
  */
-#include "transport/rabbitmq/rabbitmq.h"
+#include "transport/rabbitmq/driver.h"
 
 #include "base/cleanup.h"
 
@@ -259,7 +259,7 @@ static int use_socket(struct rabbit *rabbit, outbox_time deadline, struct outbox
 	if (r == OUTBOX_OK)
 		r = rabbit_open_channel(rabbit, deadline, err);
 	if (r == OUTBOX_OK)
-		r = rabbit_place(rabbit, deadline, err);
+		r = rabbit_declare_topology(rabbit, deadline, err);
 	if (r == OUTBOX_OK)
 		rabbit_watchdog_beat(&rabbit->watchdog,
 				     (amqp_get_heartbeat(rabbit->connection) + 1) / 2);

@@ -3,7 +3,7 @@
  * A template can name an exchange that does not exist, and publishing to it would close the channel under the
  * whole window. So every new name is asked for once a connection, and again in each batch while it is missing.
  */
-#include "transport/rabbitmq/rabbitmq.h"
+#include "transport/rabbitmq/driver.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  * A message as AMQP sees it. AMQP's limits are looked at here, before the wire: the library cuts what is too long
  * for a length byte, and one frame must hold all properties.
  */
-#include "transport/rabbitmq/rabbitmq.h"
+#include "transport/rabbitmq/driver.h"
 
 #include "base/text.h"
 

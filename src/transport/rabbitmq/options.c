@@ -6,7 +6,7 @@
  * keys are names of queues. What is to be there: declare=TYPE makes the exchange, queue=NAME a queue bound to
  * it, both durable, at connect().
  */
-#include "transport/rabbitmq/rabbitmq.h"
+#include "transport/rabbitmq/driver.h"
 
 #include "base/cleanup.h"
 #include "base/text.h"

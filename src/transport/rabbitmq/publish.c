@@ -4,7 +4,7 @@
  * are found, a new channel is opened and the rest of the batch is the next window. Each such end consumes at
  * least the message that caused it.
  */
-#include "transport/rabbitmq/rabbitmq.h"
+#include "transport/rabbitmq/driver.h"
 
 #include "base/text.h"
 

@@ -14,7 +14,7 @@
  * once for every exchange that a template makes, on a second channel) and else finds the guilty by the
  * broker's words; the others that were not confirmed are UNKNOWN.
  */
-#include "transport/rabbitmq/rabbitmq.h"
+#include "transport/rabbitmq/driver.h"
 
 #include "base/text.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The exchange and the queue of the URL: looked for, or made when asked to. */
-#include "transport/rabbitmq/rabbitmq.h"
+#include "transport/rabbitmq/driver.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -37,7 +37,7 @@ static int declare_queue(struct rabbit *rabbit, const char *exchange, struct out
 	return rabbit_reply(rabbit, RABBIT_SIDE_CHANNEL, "cannot bind the queue", err);
 }
 
-int rabbit_place(struct rabbit *rabbit, outbox_time deadline, struct outbox_error *err)
+int rabbit_declare_topology(struct rabbit *rabbit, outbox_time deadline, struct outbox_error *err)
 {
 	const struct rabbit_declare *d = &rabbit->declare;
 	const char *exchange;

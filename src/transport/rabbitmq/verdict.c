@@ -6,7 +6,7 @@
  * connect(), and for a channel that was closed for the target's one exchange, where every message would be
  * guilty: a person repairs it, nobody is charged.
  */
-#include "transport/rabbitmq/rabbitmq.h"
+#include "transport/rabbitmq/driver.h"
 
 #include "base/text.h"
 

@@ -4,7 +4,7 @@
  * on the append-only file, its fsync, the eviction policy and the replicas.
  */
 
-#include "transport/redis/redis.h"
+#include "transport/redis/driver.h"
 
 #include "base/cleanup.h"
 #include "base/text.h"

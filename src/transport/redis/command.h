@@ -2,7 +2,7 @@
 #ifndef TRANSPORT_REDIS_COMMAND_H
 #define TRANSPORT_REDIS_COMMAND_H
 
-#include "transport/redis/redis.h"
+#include "transport/redis/driver.h"
 
 /* Write the XADD of a message. EINVAL: the message cannot be sent, and nothing was written. */
 int redis_command_add(struct redis_transport *t, const struct outbox_item *item,

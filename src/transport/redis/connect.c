@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "transport/redis/redis.h"
+#include "transport/redis/driver.h"
 
 #include "base/cleanup.h"
 

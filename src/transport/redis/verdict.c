@@ -5,7 +5,7 @@
  * A refused command had no effect. docs/transports/redis.md shows the same table.
  */
 
-#include "transport/redis/redis.h"
+#include "transport/redis/driver.h"
 
 #include "base/text.h"
 

@@ -2,7 +2,7 @@
 /* The codes in docs/transports/kafka.md are those of the table: each row, and no row is missing. */
 #include "page.h"
 
-#include "transport/kafka/kafka.h"
+#include "transport/kafka/driver.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

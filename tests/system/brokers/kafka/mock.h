@@ -9,7 +9,7 @@
 
 #include "place.h"
 
-#include "transport/kafka/kafka.h"
+#include "transport/kafka/driver.h"
 #include "transport/transport.h"
 
 #include <librdkafka/rdkafka_mock.h>

@@ -2,7 +2,7 @@
 /* The codes in docs/transports/rabbitmq.md are those of the table: each row, and no row is missing. */
 #include "page.h"
 
-#include "transport/rabbitmq/rabbitmq.h"
+#include "transport/rabbitmq/driver.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

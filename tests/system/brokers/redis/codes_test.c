@@ -4,7 +4,7 @@
 #include "fake_case.h"
 #include "page.h"
 
-#include "transport/redis/redis.h"
+#include "transport/redis/driver.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef TRANSPORT_REDIS_REDIS_H
-#define TRANSPORT_REDIS_REDIS_H
+#ifndef TRANSPORT_REDIS_DRIVER_H
+#define TRANSPORT_REDIS_DRIVER_H
 
-/* Redis Streams. redis.c opens, connect.c logs in, publish.c sends, verdict.c judges, check.c asks what it is worth. */
+/* Redis Streams. redis.c opens, options.c reads the URL, connect.c logs in, publish.c sends, verdict.c judges, check.c asks what it is worth. */
 
 #include <outbox/transport.h>
 
@@ -59,6 +59,8 @@ const char *redis_info(const char *info, const char *name, char *out, size_t siz
 /* How many replicas are online by INFO? */
 int64_t redis_info_replicas(const char *info);
 
+int redis_options(struct redis_transport *t, const struct outbox_transport_config *config,
+		  struct outbox_error *err) OUTBOX_MUSTCHECK;
 int redis_connect(struct outbox_transport *transport, outbox_time deadline, struct outbox_error *err);
 int redis_publish(struct outbox_transport *transport, struct outbox_batch *batch,
 		  outbox_time deadline, struct outbox_error *err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef TRANSPORT_KAFKA_KAFKA_H
-#define TRANSPORT_KAFKA_KAFKA_H
+#ifndef TRANSPORT_KAFKA_DRIVER_H
+#define TRANSPORT_KAFKA_DRIVER_H
 
 /* Kafka by librdkafka: what the files of this driver share. */
 
@@ -122,7 +122,7 @@ bool kafka_is_cut_off(const struct kafka_transport *kafka);
 int kafka_fail(const struct kafka_transport *kafka, struct outbox_error *err);
 
 /* destroy.c: destroy the producer, waiting a moment but never for a thread that hangs in a name look-up. */
-void kafka_reap(rd_kafka_t *producer);
+void kafka_destroy(rd_kafka_t *producer);
 
 /* topics.c */
 bool kafka_topic_name_ok(const char *name);
@@ -147,7 +147,7 @@ size_t kafka_window_fill(struct kafka_transport *kafka, const size_t *list, size
 /* reports.c: wait for the reports of a window and turn them into verdicts. */
 int kafka_window_await(struct kafka_transport *kafka, struct outbox_error *err) OUTBOX_MUSTCHECK;
 /* Returns how many of the list were refused as part of a message set: moved to its front. */
-size_t kafka_window_judge(struct kafka_transport *kafka, size_t *list, size_t n);
+size_t kafka_window_report(struct kafka_transport *kafka, size_t *list, size_t n);
 /* An error that ends the connection. The first one counts. */
 void kafka_note_trouble(struct kafka_transport *kafka, rd_kafka_resp_err_t error);
 /* Is it the target's only topic that is missing or forbidden? Then that ends the connection: nobody's attempt. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef TRANSPORT_RABBITMQ_H
-#define TRANSPORT_RABBITMQ_H
+#ifndef TRANSPORT_RABBITMQ_DRIVER_H
+#define TRANSPORT_RABBITMQ_DRIVER_H
 
 /* Shared by the files of the RabbitMQ driver (AMQP 0-9-1). */
 
@@ -112,9 +112,9 @@ int rabbit_reply(struct rabbit *rabbit, amqp_channel_t channel, const char *what
 int rabbit_side(struct rabbit *rabbit, outbox_time deadline,
 		struct outbox_error *err) OUTBOX_MUSTCHECK;
 
-/* ---- place.c: make or look for the exchange and queue of the URL */
-int rabbit_place(struct rabbit *rabbit, outbox_time deadline,
-		 struct outbox_error *err) OUTBOX_MUSTCHECK;
+/* ---- topology.c: make or look for the exchange and queue of the URL */
+int rabbit_declare_topology(struct rabbit *rabbit, outbox_time deadline,
+			    struct outbox_error *err) OUTBOX_MUSTCHECK;
 /* Does an exchange exist? OK, or ENOTFOUND, EAUTH ... with the broker's words in err. */
 int rabbit_find_exchange(struct rabbit *rabbit, const char *name, outbox_time deadline,
 			 struct outbox_error *err) OUTBOX_MUSTCHECK;

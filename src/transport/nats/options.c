@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the URL says. */
+
+#include "transport/nats/driver.h"
+
+#include "base/cleanup.h"
+#include "base/secret.h"
+#include "base/text.h"
+#include "core/json.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define OPTIONS "stream, msg_id, token_file, creds, nkey, nkey_seed, inbox, " ENDPOINT_OPTIONS
+#define NAME_MAX_BYTES 400
+
+static int copy(const char *text, char **ret_text, struct outbox_error *err)
+{
+	*ret_text = strdup(text);
+	return *ret_text ? OUTBOX_OK : outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+}
+
+static int set_subject(struct nats_transport *t, const char *path, struct outbox_error *err)
+{
+	const char *text = path[0] == '/' ? path + 1 : path;
+	char shown[100];
+	int r;
+
+	if (!text[0])
+		text = "{type}";
+	r = template_parse("subject (the URL's path)", text, &t->subject, err);
+	if (r != OUTBOX_OK)
+		return r;
+	t->dollar = text[0] == '$';
+	t->constant = template_is_constant(&t->subject);
+	if (t->constant && !nats_tokens_valid(text, true))
+		return outbox_fail(err, OUTBOX_ECONFIG,
+				   "\"%s\" is not a subject to publish to; write words with dots between "
+				   "them, without wildcards: shop.{type}",
+				   text_shown(shown, sizeof(shown), text));
+	return OUTBOX_OK;
+}
+
+static int set_tokens(struct url *url, const char *option, const char *normal, bool dots,
+		      char **ret_text, struct outbox_error *err)
+{
+	const char *value = url_option(url, option);
+	char shown[100];
+
+	if (!value)
+		value = normal;
+	if (!value)
+		return OUTBOX_OK;
+	if (!nats_tokens_valid(value, dots) || strlen(value) > 100)
+		return outbox_fail(err, OUTBOX_ECONFIG,
+				   "option %s: \"%s\" has a space, %sa wildcard, or is too long",
+				   option, text_shown(shown, sizeof(shown), value),
+				   dots ? "" : "a dot, ");
+	return copy(value, ret_text, err);
+}
+
+/* Nats-Msg-Id: the message's id, or with the target's name behind it. */
+static int set_msg_id(struct nats_transport *t, struct url *url, const char *target,
+		      struct outbox_error *err)
+{
+	const char *value = url_option(url, "msg_id");
+	char shown[100];
+
+	if (!value || strcmp(value, "id") == 0)
+		return OUTBOX_OK;
+	if (strcmp(value, "target") != 0)
+		return outbox_fail(err, OUTBOX_ECONFIG,
+				   "option msg_id: \"%s\" is neither id nor target",
+				   text_shown(shown, sizeof(shown), value));
+	if (!target || !target[0] || strpbrk(target, "\r\n"))
+		return outbox_fail(err, OUTBOX_ECONFIG,
+				   "option msg_id=target: the target has no name that can be sent");
+	if (asprintf(&t->suffix, "@%s", target) < 0) {
+		t->suffix = NULL;
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	}
+	return OUTBOX_OK;
+}
+
+static int set_file(struct url *url, const char *option, char **ret_path, struct outbox_error *err)
+{
+	const char *path = url_option(url, option);
+	char shown[200];
+
+	if (!path)
+		return OUTBOX_OK;
+	if (access(path, R_OK) != 0)
+		return outbox_fail_native(err, OUTBOX_ECONFIG, errno, "option %s: %s cannot be read",
+					  option, text_shown(shown, sizeof(shown), path));
+	return copy(path, ret_path, err);
+}
+
+static int set_login(struct nats_transport *t, struct url *url, struct outbox_error *err)
+{
+	const char *token_file = url_option(url, "token_file"), *nkey = url_option(url, "nkey");
+	int r = OUTBOX_OK;
+
+	if (token_file)
+		r = secret_read("token_file", token_file, &t->token, err);
+	if (r == OUTBOX_OK)
+		r = set_file(url, "creds", &t->creds, err);
+	if (r == OUTBOX_OK && nkey)
+		r = copy(nkey, &t->nkey, err);
+	if (r == OUTBOX_OK)
+		r = set_file(url, "nkey_seed", &t->seed, err);
+	if (r != OUTBOX_OK)
+		return r;
+	if (!t->nkey != !t->seed)
+		return outbox_fail(err, OUTBOX_ECONFIG,
+				   "options nkey (the public key) and nkey_seed (a file) belong together; "
+				   "give both or none");
+	if (!t->endpoint.user != !t->endpoint.password)
+		return outbox_fail(err, OUTBOX_ECONFIG,
+				   "a user needs a password: write user:password@ or password_file=; a "
+				   "token goes to token_file=");
+	if (!!t->endpoint.user + !!t->token + !!t->creds + !!t->nkey > 1)
+		return outbox_fail(
+			err, OUTBOX_ECONFIG,
+			"more than one of user, token_file, creds and nkey was given; give one");
+	return OUTBOX_OK;
+}
+
+/* What the server lists the connection as. The library puts it into JSON as it is. */
+static int set_name(struct nats_transport *t, const char *target, struct outbox_error *err)
+{
+	_cleanup_(buf_deinit) struct buf name = BUF_INIT(NAME_MAX_BYTES);
+
+	json_append_string(&name, target ? target : "", target ? strlen(target) : 0);
+	if (name.failed)
+		return copy("outbox", &t->name, err);
+	name.data[name.size - 1] = '\0';
+	if (asprintf(&t->name, "outbox %s", name.data + 1) < 0) {
+		t->name = NULL;
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	}
+	return OUTBOX_OK;
+}
+
+int nats_options(struct nats_transport *t, const struct outbox_transport_config *config,
+		 struct outbox_error *err)
+{
+	_cleanup_(url_deinit) struct url url = { 0 };
+	int envelope = config->envelope ? config->envelope : OUTBOX_ENVELOPE_CE_BINARY;
+	int r;
+
+	r = url_parse(config->url, &url, err);
+	if (r == OUTBOX_OK)
+		r = endpoint_parse(&url, NATS_DEFAULT_PORT, strcmp(url.scheme, "tls") == 0,
+				   &t->endpoint, err);
+	if (r == OUTBOX_OK)
+		r = set_subject(t, url.path, err);
+	if (r == OUTBOX_OK)
+		r = set_tokens(&url, "stream", NULL, false, &t->stream, err);
+	if (r == OUTBOX_OK)
+		r = set_msg_id(t, &url, config->target, err);
+	if (r == OUTBOX_OK)
+		r = set_tokens(&url, "inbox", "_INBOX", true, &t->inbox_prefix, err);
+	if (r == OUTBOX_OK)
+		r = set_login(t, &url, err);
+	if (r == OUTBOX_OK)
+		r = url_finish(&url, OPTIONS, err);
+	if (r == OUTBOX_OK)
+		r = set_name(t, config->target, err);
+	if (r == OUTBOX_OK)
+		r = outbox_encoder_new(envelope, "ce-", &t->encoder, err);
+	if (r == OUTBOX_EINVAL) {
+		r = OUTBOX_ECONFIG;
+		if (err)
+			err->status = r;
+	}
+	return r;
+}
