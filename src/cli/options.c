@@ -6,8 +6,6 @@
 #include "base/text.h"
 #include "base/url.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 struct parser {
@@ -60,81 +58,6 @@ static int unknown_option(const struct parser *parser, const char *name, struct 
 	return outbox_fail(err, OUTBOX_EINVAL, "unknown option --%s", shown);
 }
 
-static int parse_size(const char *name, const char *text, int64_t *ret_size, struct outbox_error *err)
-{
-	int r = size_parse(text, ret_size, err);
-
-	return r ? outbox_wrap(err, "--%s", name) : OUTBOX_OK;
-}
-
-static int parse_rate(const char *name, const char *text, double *ret_rate, struct outbox_error *err)
-{
-	size_t digits = strspn(text, "0123456789");
-	char shown[80];
-	long n = digits && digits < 8 ? strtol(text, NULL, 10) : 0;
-
-	if (n > 0 && strcmp(text + digits, "/s") == 0)
-		*ret_rate = (double)n;
-	else if (n > 0 && strcmp(text + digits, "/min") == 0)
-		*ret_rate = (double)n / 60;
-	else
-		return outbox_fail(err, OUTBOX_EINVAL,
-				   "--%s: \"%s\" is not a rate; write 50/s or 3000/min", name,
-				   text_shown(shown, sizeof(shown), text));
-	return OUTBOX_OK;
-}
-
-static int parse_duration(const struct field *option, const char *text, outbox_time *value,
-			  struct outbox_error *err)
-{
-	outbox_time duration;
-	int r;
-
-	if (option->type == FIELD_KEEP && strcmp(text, "forever") == 0) {
-		*value = OUTBOX_NEVER;
-		return OUTBOX_OK;
-	}
-	r = duration_parse(text, &duration, err);
-	if (r)
-		return outbox_wrap(err, "--%s", option->name);
-	if (duration <= 0)
-		return outbox_fail(err, OUTBOX_EINVAL, "--%s: wants a duration above 0, like 5s",
-				   option->name);
-	*value = duration;
-	return OUTBOX_OK;
-}
-
-/* "7d" is seven days before now; a time stands for itself. */
-static int parse_time(const struct field *option, const char *text, outbox_time now,
-		      outbox_time *value, struct outbox_error *err)
-{
-	outbox_time duration;
-	char shown[80];
-	int r;
-
-	if (option->type == FIELD_AGO && duration_parse(text, &duration, NULL) == OUTBOX_OK) {
-		/* 0 would be taken as "any time", and before 1970 nothing happened here */
-		if (duration >= now)
-			return outbox_fail(err, OUTBOX_EINVAL,
-					   "--%s: goes back before 1970; write an age like 7d",
-					   option->name);
-		*value = now - duration;
-		return OUTBOX_OK;
-	}
-	r = time_parse(text, now, value, err);
-	if (r && option->type == FIELD_AGO)
-		return outbox_fail(err, OUTBOX_EINVAL,
-				   "--%s: \"%s\" is neither an age nor a time; write 7d or "
-				   "2026-11-15T18:00:00Z",
-				   option->name, text_shown(shown, sizeof(shown), text));
-	if (r)
-		return outbox_wrap(err, "--%s", option->name);
-	if (option->type == FIELD_AGO && *value > now)
-		return outbox_fail(err, OUTBOX_EINVAL,
-				   "--%s: lies in the future; write an age like 7d", option->name);
-	return OUTBOX_OK;
-}
-
 static int add_to_list(const struct field *option, const char *text, struct list *list,
 		       struct outbox_error *err)
 {
@@ -145,38 +68,26 @@ static int add_to_list(const struct field *option, const char *text, struct list
 	return OUTBOX_OK;
 }
 
-static int set_value(struct parser *parser, const struct found *found, const char *text,
+static int set_value(const struct parser *parser, const struct found *found, const char *text,
 		     struct outbox_error *err)
 {
 	const struct field *option = found->option;
-	char label[64];
+	struct field_context context = { .now = parser->now };
 
 	switch (option->type) {
 	case FIELD_BOOL:
 		*(bool *)found->value = true;
 		return OUTBOX_OK;
-	case FIELD_TEXT:
+	case FIELD_TEXT: /* may be empty here */
 		*(const char **)found->value = text;
 		return OUTBOX_OK;
 	case FIELD_REPEATED:
 		return add_to_list(option, text, found->value, err);
-	case FIELD_NUMBER:
-		snprintf(label, sizeof(label), "--%s", option->name);
-		return number_parse(label, text, option->min, option->max, found->value, err);
-	case FIELD_BYTES:
-		return parse_size(option->name, text, found->value, err);
-	case FIELD_PER_SECOND:
-		return parse_rate(option->name, text, found->value, err);
-	case FIELD_DURATION:
-	case FIELD_KEEP:
-		return parse_duration(option, text, found->value, err);
-	case FIELD_TIME:
-	case FIELD_AGO:
-		return parse_time(option, text, parser->now, found->value, err);
 	default:
-		break;
+		if (field_parse(option, text, &context, found->value, err) == OUTBOX_OK)
+			return OUTBOX_OK;
+		return outbox_wrap(err, "--%s", option->name);
 	}
-	return outbox_fail(err, OUTBOX_EINTERNAL, "--%s has no type of an option", option->name);
 }
 
 /* The option at argv[*i], "--name" or "--name=value"; *i moves on to what it used. */

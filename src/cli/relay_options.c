@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/relay_options.h"
 
-#include "base/buf.h"
 #include "base/rate.h"
 #include "base/text.h"
 #include "cli/config_file.h"
@@ -16,29 +15,17 @@
 #define SHUTDOWN_DEFAULT (30 * OUTBOX_SECONDS)
 
 /* A file says external: true instead. */
-static const struct schema_choice envelopes[] = {
-	{ "structured", OUTBOX_ENVELOPE_CE_STRUCTURED },
-	{ "binary", OUTBOX_ENVELOPE_CE_BINARY },
-	{ "native", OUTBOX_ENVELOPE_NATIVE },
-	{ "external", OUTBOX_ENVELOPE_EXTERNAL },
-	{ NULL, 0 },
-};
+static const char *const envelopes[] = { NULL, "structured", "binary", "native", "external", NULL };
 
-static int choose(const char *option, const struct schema_choice *choices, const char *text,
-		  int *ret_value, struct outbox_error *err)
+static int choose(const char *option, const char *const *choices, const char *text, int *ret_value,
+		  struct outbox_error *err)
 {
-	_cleanup_(buf_deinit) struct buf names = BUF_INIT(200);
-	char shown[80];
+	struct field field = { .name = option, .type = FIELD_WORD, .words = choices };
+	struct field_context nothing = { 0 };
 
-	for (size_t i = 0; choices[i].name; i++) {
-		if (strcmp(choices[i].name, text) == 0) {
-			*ret_value = choices[i].value;
-			return OUTBOX_OK;
-		}
-		buf_printf(&names, "%s%s", i ? ", " : "", choices[i].name);
-	}
-	return outbox_fail(err, OUTBOX_EINVAL, "--%s: \"%s\" is none of %s", option,
-			   text_shown(shown, sizeof(shown), text), buf_str(&names));
+	if (field_parse(&field, text, &nothing, ret_value, err) == OUTBOX_OK)
+		return OUTBOX_OK;
+	return outbox_wrap(err, "--%s", option);
 }
 
 static int find_target(struct relay_setup *setup, const char *option, const char *name,
@@ -89,7 +76,7 @@ static int add_targets(const struct list *to, struct relay_setup *setup, struct 
 }
 
 static int set_choices(struct relay_setup *setup, const char *option, const struct list *given,
-		       const struct schema_choice *choices, size_t offset, struct outbox_error *err)
+		       const char *const *choices, size_t offset, struct outbox_error *err)
 {
 	for (size_t i = 0; i < given->count; i++) {
 		const char *value;

@@ -56,7 +56,7 @@ static void check_bands(const struct node *map, const struct config_target *targ
 		unsigned band = band_parse(target->match.priority.items[i]);
 
 		if (!band || band == OUTBOX_BAND_NONE)
-			problems_about(problems, priority, "\"%s\" is none of high, normal, low",
+			problems_about(problems, priority, "\"%s\" is none of high, normal or low",
 				       text_shown(shown, sizeof(shown),
 						  target->match.priority.items[i]));
 	}
@@ -192,7 +192,7 @@ static bool leads_back(const struct node *list, const struct node *target)
 {
 	const struct node *at = dead_letter_of(list, target);
 
-	for (size_t steps = 0; at && at != target && steps <= SCHEMA_LIST_MAX; steps++)
+	for (size_t steps = 0; at && at != target && steps <= FIELD_LIST_MAX; steps++)
 		at = dead_letter_of(list, at);
 	return at == target;
 }

@@ -16,53 +16,53 @@ static bool same_text(const char *a, const char *b)
 	return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-static bool same_value(const struct schema_key *key, const void *a, const void *b)
+static bool same_value(const struct field *key, const void *a, const void *b)
 {
 	_cleanup_(buf_deinit) struct buf one = BUF_INIT(TEXT_MAX_BYTES);
 	_cleanup_(buf_deinit) struct buf other = BUF_INIT(TEXT_MAX_BYTES);
 
 	switch (key->type) {
-	case SCHEMA_NAME:
-	case SCHEMA_TEXT:
-	case SCHEMA_URL:
-	case SCHEMA_SECRET:
+	case FIELD_NAME:
+	case FIELD_TEXT:
+	case FIELD_URL:
+	case FIELD_SECRET:
 		/* not as it is shown: that hides what is secret */
 		return same_text(*(const char *const *)a, *(const char *const *)b);
 	default:
-		value_format(key, a, &one);
-		value_format(key, b, &other);
+		field_format(key, a, &one);
+		field_format(key, b, &other);
 		return !one.failed && !other.failed && strcmp(buf_str(&one), buf_str(&other)) == 0;
 	}
 }
 
 /* A key that differs. */
-typedef void (*difference_fn)(void *context, enum schema_reload reload, const char *path);
+typedef void (*difference_fn)(void *context, unsigned reload, const char *path);
 
 struct walk {
 	difference_fn tell;
 	void *context;
 };
 
-static void compare(const struct walk *walk, const struct schema *schema, const void *a,
-		    const void *b, const char *path, enum schema_reload reload)
+static void compare(const struct walk *walk, const struct record *schema, const void *a,
+		    const void *b, const char *path, unsigned reload)
 {
 	for (size_t i = 0; i < schema->count; i++) {
-		const struct schema_key *key = &schema->keys[i];
+		const struct field *key = &schema->fields[i];
 		const void *left = (const char *)a + key->offset;
 		const void *right = (const char *)b + key->offset;
 		/* a key without a word of its own follows its group */
-		enum schema_reload here = key->reload ? key->reload : reload;
+		unsigned own = key->flags & (FIELD_LIVE | FIELD_RESTART), here = own ? own : reload;
 		char name[200];
 
 		snprintf(name, sizeof(name), "%s%s%s", path, *path ? "." : "", key->name);
-		if (key->type == SCHEMA_GROUP)
-			compare(walk, key->group, left, right, name, here);
-		else if (key->type != SCHEMA_LIST && !same_value(key, left, right))
+		if (key->type == FIELD_OBJECT)
+			compare(walk, key->of, left, right, name, here);
+		else if (key->type != FIELD_LIST && !same_value(key, left, right))
 			walk->tell(walk->context, here, name);
 	}
 }
 
-static void count_one(void *context, enum schema_reload reload, const char *path)
+static void count_one(void *context, unsigned reload, const char *path)
 {
 	(void)reload;
 	(void)path;
@@ -73,19 +73,19 @@ static bool same_group(const char *list, const void *a, const void *b)
 {
 	size_t differences = 0;
 
-	compare(&(struct walk){ count_one, &differences }, schema_find(&schema_root, list)->group,
-		a, b, "", RELOAD_RELAY);
+	compare(&(struct walk){ count_one, &differences }, fields_find(&schema_root, list)->of, a,
+		b, "", 0);
 	return differences == 0;
 }
 
-static void sort_out(void *context, enum schema_reload reload, const char *path)
+static void sort_out(void *context, unsigned reload, const char *path)
 {
 	struct config_changes *changes = context;
 	size_t used = strlen(changes->restart);
 
-	if (reload == RELOAD_LIVE)
+	if (reload == FIELD_LIVE)
 		changes->live++;
-	else if (reload == RELOAD_RELAY)
+	else if (!reload)
 		changes->relay = true;
 	else
 		snprintf(changes->restart + used, sizeof(changes->restart) - used, "%s%s",
@@ -96,8 +96,7 @@ void config_compare(const struct config *before, const struct config *after,
 		    struct config_changes *ret_changes)
 {
 	*ret_changes = (struct config_changes){ 0 };
-	compare(&(struct walk){ sort_out, ret_changes }, &schema_root, before, after, "",
-		RELOAD_RELAY);
+	compare(&(struct walk){ sort_out, ret_changes }, &schema_root, before, after, "", 0);
 }
 
 bool config_source_has(const struct config_source *source, const char *target)

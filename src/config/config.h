@@ -9,48 +9,25 @@
 
 #include "base/rate.h"
 #include "config/problems.h"
+#include "fields/fields.h"
 
 #include <outbox/relay.h>
 
-#include <jansson.h>
-#include <stdint.h>
-
 struct buf;
-struct schema_key;
 
 enum config_log_format { CONFIG_LOG_TEXT = 1, CONFIG_LOG_JSON };
 
-struct config_texts {
-	const char **items;
-	size_t count;
-};
-
-struct config_durations {
-	outbox_time items[OUTBOX_SCHEDULE_MAX];
-	size_t count;
-};
-
-struct config_list {
-	void *items;
-	size_t count;
-};
-
 struct config_source {
 	const char *name, *store, *password;
-	struct config_texts targets; /* globs of their names; none: all */
+	struct field_texts targets; /* globs of their names; none: all */
 };
 
 struct config_match {
-	struct config_texts type;
+	struct field_texts type;
 	int kind;
-	struct config_texts priority;
+	struct field_texts priority;
 	bool published;
 	bool nothing;
-};
-
-struct config_start {
-	int where; /* enum outbox_start */
-	outbox_time time;
 };
 
 struct config_retry {
@@ -58,19 +35,19 @@ struct config_retry {
 	int64_t max_attempts, jitter; /* -1: not set */
 	outbox_time budget, base, cap;
 	double factor;
-	struct config_durations schedule;
+	struct field_durations schedule;
 };
 
 struct config_target {
 	const char *name, *to, *password;
 	struct config_match match;
 	bool external;
-	struct config_texts headers; /* of an external one: these leave, too */
+	struct field_texts headers; /* of an external one: these leave, too */
 	int envelope, order;
 	bool hold, bands;
 	struct rate rate;
 	int64_t burst;
-	struct config_start start;
+	struct field_start start;
 	const char *dead_letter;
 	struct config_retry retry;
 	int64_t batch;
@@ -93,8 +70,8 @@ struct config_log {
 /* When a source or target is not well, see config/rules.h. */
 struct config_health {
 	outbox_time interval, settle;
-	struct config_texts off; /* globs of rules */
-	const char *runbook;     /* the page that alerts link to; NULL: the installed one */
+	struct field_texts off; /* globs of rules */
+	const char *runbook;    /* the page that alerts link to; NULL: the installed one */
 	int64_t failed, backlog, pending, retry_rate;
 	outbox_time pending_for, overdue, sending, latency;
 };
@@ -104,7 +81,7 @@ enum config_alert_format { CONFIG_ALERT_WEBHOOK = 1, CONFIG_ALERT_ALERTMANAGER }
 /* Somebody who is told. */
 struct config_alert {
 	const char *name, *url, *token;
-	struct config_texts rules; /* globs; none: every rule */
+	struct field_texts rules; /* globs; none: every rule */
 	int format;
 	outbox_time timeout, repeat; /* repeat 0: by the format */
 };
@@ -112,7 +89,7 @@ struct config_alert {
 /* The admin HTTP server; off unless listen is set. */
 struct config_admin {
 	const char *listen, *tokens, *cert, *key;
-	struct config_texts hosts;
+	struct field_texts hosts;
 	bool open_metrics;
 };
 
@@ -133,10 +110,10 @@ struct otlp_header {
 bool otlp_header_next(const char **rest, struct otlp_header *ret_header);
 
 struct config {
-	struct config_list sources; /* of struct config_source */
-	struct config_list targets; /* of struct config_target */
+	struct field_list sources; /* of struct config_source */
+	struct field_list targets; /* of struct config_target */
 	struct config_health health;
-	struct config_list alerts; /* of struct config_alert */
+	struct field_list alerts; /* of struct config_alert */
 	struct config_otlp otlp;
 	struct config_relay relay;
 	struct config_log log;

@@ -109,7 +109,7 @@ static void test_values(void **state)
 		{ GOOD "    hold: yes\n",
 		  "outbox.yaml:7:11: targets[0] \"events\", hold: \"yes\" is neither true nor false\n" },
 		{ GOOD "    order: strickt\n",
-		  "outbox.yaml:7:12: targets[0] \"events\", order: \"strickt\" is none of strict, pipelined, none; "
+		  "outbox.yaml:7:12: targets[0] \"events\", order: \"strickt\" is none of strict, pipelined or none; "
 		  "did you mean strict?\n" },
 		{ GOOD "    rate: 50/sec\n",
 		  "outbox.yaml:7:11: targets[0] \"events\", rate: \"50/sec\" is not a rate; write 50/s, 3000/min or "
@@ -121,10 +121,10 @@ static void test_values(void **state)
 		  "outbox.yaml:8:24: targets[0] \"events\", match.priority: bands make a target for each priority; "
 		  "remove one of the two\n" },
 		{ GOOD "    match: { priority: [high, urgent] }\n",
-		  "outbox.yaml:7:24: targets[0] \"events\", match.priority: \"urgent\" is none of high, normal, low\n" },
+		  "outbox.yaml:7:24: targets[0] \"events\", match.priority: \"urgent\" is none of high, normal or low\n" },
 		{ GOOD "    retry: { preset: protaen }\n",
 		  "outbox.yaml:7:22: targets[0] \"events\", retry.preset: \"protaen\" is none of default, hermodr, "
-		  "blueprint, protean, opinionated; did you mean protean?\n" },
+		  "blueprint, protean or opinionated; did you mean protean?\n" },
 		{ GOOD "    retry: { factor: nan }\n",
 		  "outbox.yaml:7:22: targets[0] \"events\", retry.factor: \"nan\" is not a number from 1 to 100\n" },
 		{ GOOD "    match: { type: [order.*, 'a[b]'] }\n",
@@ -139,7 +139,7 @@ static void test_values(void **state)
 		{ GOOD "relay: { batch: x, poll: y }\nlog: { level: loud }\n",
 		  "outbox.yaml:7:17: relay.batch: \"x\" is not a whole number from 1 to 100000\n"
 		  "outbox.yaml:7:26: relay.poll: \"y\" is not a duration; write 500ms, 5s, 1m30s, 2h or 7d\n"
-		  "outbox.yaml:8:15: log.level: \"loud\" is none of debug, info, warn, error\n" },
+		  "outbox.yaml:8:15: log.level: \"loud\" is none of debug, info, warn or error\n" },
 	};
 
 	(void)state;

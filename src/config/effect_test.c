@@ -299,7 +299,7 @@ static void test_reference(void **state)
 	}
 	config_free(load(buf_str(&opened), NULL, sets, 4));
 	for (size_t i = 0; i < schema_root.count; i++)
-		assert_non_null(strstr(buf_str(&opened), schema_root.keys[i].name));
+		assert_non_null(strstr(buf_str(&opened), schema_root.fields[i].name));
 }
 
 int main(void)

@@ -67,13 +67,13 @@ static struct node *put_text(const struct override *o, struct node *list, const 
 }
 
 /* Lists are written with commas. */
-static bool put_value(const struct override *o, const struct schema_key *key, struct node *node,
+static bool put_value(const struct override *o, const struct field *key, struct node *node,
 		      const char *value)
 {
 	node->place = o->place;
 	node->nothing = node->broken = false;
 	node->first = node->last = NULL;
-	node->kind = value_is_list(key->type) ? NODE_LIST : NODE_TEXT;
+	node->kind = field_is_list(key->type) ? NODE_LIST : NODE_TEXT;
 	node->text = outbox_arena_text(o->arena, value);
 	if (!node->text || node->kind == NODE_TEXT)
 		return node->text != NULL;
@@ -88,14 +88,14 @@ static bool put_value(const struct override *o, const struct schema_key *key, st
 	}
 }
 
-static void unknown_key(const struct override *o, const struct schema *schema, const char *word)
+static void unknown_key(const struct override *o, const struct record *schema, const char *word)
 {
 	struct nearest nearest;
 	char shown[80];
 
 	nearest_init(&nearest, word);
 	for (size_t i = 0; i < schema->count; i++)
-		nearest_offer(&nearest, schema->keys[i].name);
+		nearest_offer(&nearest, schema->fields[i].name);
 	text_shown(shown, sizeof(shown), word);
 	if (nearest.best)
 		problems_add(o->problems, &o->place, "there is no key \"%s\"; did you mean %s?",
@@ -129,16 +129,16 @@ static struct node *find_item(const struct override *o, const struct node *list,
 enum step { STEP_ON = 1, STEP_DONE, STEP_NO_VALUE, STEP_NO_MEMORY };
 
 /* One word of the path: from *at and *schema to what it names. The rest of the path may be used, too. */
-static enum step step(const struct override *o, const struct schema_key *key, struct node **at,
+static enum step step(const struct override *o, const struct field *key, struct node **at,
 		      char **path, const char *value)
 {
-	if (key->type == SCHEMA_LIST) {
+	if (key->type == FIELD_LIST) {
 		if (!*path)
 			return STEP_NO_VALUE;
 		*at = find_item(o, node_find(*at, key->name), key->name, strsep(path, "."));
 		return !*at ? STEP_DONE : *path ? STEP_ON : STEP_NO_VALUE;
 	}
-	if (key->type == SCHEMA_GROUP) {
+	if (key->type == FIELD_OBJECT) {
 		if (!*path)
 			return STEP_NO_VALUE;
 		*at = child_make(o, *at, NODE_MAP, key->name);
@@ -148,20 +148,20 @@ static enum step step(const struct override *o, const struct schema_key *key, st
 	return *at && put_value(o, key, *at, value) ? STEP_DONE : STEP_NO_MEMORY;
 }
 
-static bool is_leaf(const struct schema_key *key)
+static bool is_leaf(const struct field *key)
 {
-	return key->type != SCHEMA_GROUP && key->type != SCHEMA_LIST;
+	return key->type != FIELD_OBJECT && key->type != FIELD_LIST;
 }
 
 /* path is cut to pieces. False: out of memory. */
 static bool put(const struct override *o, struct node *root, char *path, const char *value)
 {
-	const struct schema *schema = &schema_root;
+	const struct record *schema = &schema_root;
 	struct node *at = root;
 	char *word;
 
 	while ((word = strsep(&path, "."))) {
-		const struct schema_key *key = schema_find(schema, word);
+		const struct field *key = fields_find(schema, word);
 		enum step next;
 
 		/* where the file has something else than keys is told later */
@@ -176,7 +176,7 @@ static bool put(const struct override *o, struct node *root, char *path, const c
 			break;
 		if (next != STEP_ON)
 			return next == STEP_DONE;
-		schema = key->group;
+		schema = key->of;
 	}
 	problems_add(o->problems, &o->place, "is no value of its own; name a key in it");
 	return true;
@@ -228,22 +228,22 @@ static bool join_path(char out[PATH_MAX_BYTES], const char *start, const char *w
 	return n >= 0 && n < PATH_MAX_BYTES;
 }
 
-static void collect(struct variables *all, const struct schema *schema, const struct node *map,
+static void collect(struct variables *all, const struct record *schema, const struct node *map,
 		    const char *name, const char *path);
 
-static void collect_items(struct variables *all, const struct schema_key *key,
-			  const struct node *list, const char *name, const char *path)
+static void collect_items(struct variables *all, const struct field *key, const struct node *list,
+			  const char *name, const char *path)
 {
 	char item_name[PATH_MAX_BYTES], item_path[PATH_MAX_BYTES];
 	size_t n = 0;
 
-	for (struct node *item = list ? list->first : NULL; item && n < SCHEMA_LIST_MAX;
+	for (struct node *item = list ? list->first : NULL; item && n < FIELD_LIST_MAX;
 	     item = item->next, n++) {
 		const char *called = node_name(item);
 
 		if (called && !strchr(called, '.') && join(item_name, name, called) &&
 		    join_path(item_path, path, called))
-			collect(all, key->group, item, item_name, item_path);
+			collect(all, key->of, item, item_name, item_path);
 	}
 }
 
@@ -260,20 +260,20 @@ static void collect_leaf(struct variables *all, const char *name, const char *pa
 	all->no_memory |= !variable || !variable->name || !variable->path;
 }
 
-static void collect(struct variables *all, const struct schema *schema, const struct node *map,
+static void collect(struct variables *all, const struct record *schema, const struct node *map,
 		    const char *name, const char *path)
 {
 	char key_name[PATH_MAX_BYTES], key_path[PATH_MAX_BYTES];
 
 	for (size_t i = 0; i < schema->count && !all->no_memory; i++) {
-		const struct schema_key *key = &schema->keys[i];
+		const struct field *key = &schema->fields[i];
 		const struct node *node = node_find(map, key->name);
 
 		if (!join(key_name, name, key->name) || !join_path(key_path, path, key->name))
 			continue;
-		if (key->type == SCHEMA_GROUP)
-			collect(all, key->group, node, key_name, key_path);
-		else if (key->type == SCHEMA_LIST)
+		if (key->type == FIELD_OBJECT)
+			collect(all, key->of, node, key_name, key_path);
+		else if (key->type == FIELD_LIST)
 			collect_items(all, key, node, key_name, key_path);
 		else
 			collect_leaf(all, key_name, key_path);
@@ -286,7 +286,7 @@ static bool is_ours(const char *name)
 	char start[PATH_MAX_BYTES];
 
 	for (size_t i = 0; i < schema_root.count; i++)
-		if (join(start, PREFIX, schema_root.keys[i].name) &&
+		if (join(start, PREFIX, schema_root.fields[i].name) &&
 		    strncmp(name, start, strlen(start)) == 0 && name[strlen(start)] == '_')
 			return true;
 	return false;

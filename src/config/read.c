@@ -8,13 +8,13 @@
 #include <string.h>
 
 struct reader {
-	struct outbox_arena *arena;
+	struct field_context context;
 	struct problems *problems;
 	size_t broken; /* values that were found wrong before */
 	bool no_memory;
 };
 
-static void read_map(struct reader *reader, const struct schema *schema, const struct node *map,
+static void read_map(struct reader *reader, const struct record *schema, const struct node *map,
 		     void *value);
 
 /* What is wrong with a value is told, except that memory is not the file's fault. */
@@ -34,7 +34,7 @@ static const char *kind_name(const struct node *node)
 					 : "a value";
 }
 
-static void read_texts(struct reader *reader, const struct schema_key *key, const struct node *list,
+static void read_texts(struct reader *reader, const struct field *key, const struct node *list,
 		       void *value)
 {
 	for (const struct node *item = list->first; item; item = item->next) {
@@ -47,25 +47,25 @@ static void read_texts(struct reader *reader, const struct schema_key *key, cons
 			reader->broken++;
 		else
 			tell(reader, item,
-			     value_add(key, item->nothing ? "" : item->text, reader->arena, value,
-				       &err),
+			     field_add(key, item->nothing ? "" : item->text, &reader->context,
+				       value, &err),
 			     &err);
 	}
 }
 
-static void read_leaf(struct reader *reader, const struct schema_key *key, const struct node *node,
+static void read_leaf(struct reader *reader, const struct field *key, const struct node *node,
 		      void *value)
 {
 	struct outbox_error err = OUTBOX_ERROR_INIT;
 
-	if (node->kind == NODE_LIST && value_is_list(key->type)) {
+	if (node->kind == NODE_LIST && field_is_list(key->type)) {
 		read_texts(reader, key, node, value);
 		return;
 	}
 	if (node->kind != NODE_TEXT) {
 		problems_about(reader->problems, node, "here %s %s; %s belongs here",
 			       node->kind == NODE_MAP ? "are" : "is", kind_name(node),
-			       value_is_list(key->type) ? "a list" : "one value");
+			       field_is_list(key->type) ? "a list" : "one value");
 		return;
 	}
 	if (node->broken) {
@@ -73,11 +73,11 @@ static void read_leaf(struct reader *reader, const struct schema_key *key, const
 		return;
 	}
 	tell(reader, node,
-	     value_parse(key, node->nothing ? "" : node->text, reader->arena, value, &err), &err);
+	     field_parse(key, node->nothing ? "" : node->text, &reader->context, value, &err), &err);
 }
 
-static void read_list(struct reader *reader, const struct schema_key *key, const struct node *node,
-		      struct config_list *value)
+static void read_list(struct reader *reader, const struct field *key, const struct node *node,
+		      struct field_list *value)
 {
 	size_t count = 0, i = 0;
 
@@ -89,39 +89,40 @@ static void read_list(struct reader *reader, const struct schema_key *key, const
 			       "must be a list with at least one entry: - name: ...");
 		return;
 	}
-	if (count > SCHEMA_LIST_MAX) {
+	if (count > FIELD_LIST_MAX) {
 		problems_about(reader->problems, node, "%zu entries, at most %d", count,
-			       SCHEMA_LIST_MAX);
+			       FIELD_LIST_MAX);
 		return;
 	}
-	value->items = outbox_arena_alloc(reader->arena, count * key->group->size);
+	value->items = outbox_arena_alloc(reader->context.arena, count * key->of->size);
 	if (!value->items) {
 		reader->no_memory = true;
 		return;
 	}
 	value->count = count;
 	for (const struct node *item = node->first; item; item = item->next, i++)
-		read_map(reader, key->group, item, (char *)value->items + i * key->group->size);
+		read_map(reader, key->of, item, (char *)value->items + i * key->of->size);
 	check_names(node, reader->problems);
 }
 
-static void read_nothing(struct reader *reader, const struct schema_key *key,
-			 const struct node *map, void *value)
+static void read_nothing(struct reader *reader, const struct field *key, const struct node *map,
+			 void *value)
 {
 	static const struct node nowhere = { .kind = NODE_MAP };
 	struct outbox_error err = OUTBOX_ERROR_INIT;
 
-	if (key->required)
+	if ((key->flags & FIELD_REQUIRED))
 		problems_about(reader->problems, map ? map : &nowhere, "%s is missing: %s%s%s",
 			       key->name, key->help, key->example ? ", like " : "",
 			       key->example ? key->example : "");
-	else if (key->type == SCHEMA_GROUP)
-		read_map(reader, key->group, NULL, value);
+	else if (key->type == FIELD_OBJECT)
+		read_map(reader, key->of, NULL, value);
 	else if (key->fallback)
-		tell(reader, map, value_parse(key, key->fallback, reader->arena, value, &err), &err);
+		tell(reader, map, field_parse(key, key->fallback, &reader->context, value, &err),
+		     &err);
 }
 
-static void unknown_key(struct reader *reader, const struct schema *schema, const struct node *node)
+static void unknown_key(struct reader *reader, const struct record *schema, const struct node *node)
 {
 	struct node at = *node;
 	struct nearest nearest;
@@ -129,7 +130,7 @@ static void unknown_key(struct reader *reader, const struct schema *schema, cons
 	at.place = node->place.origin == ORIGIN_FILE ? node->key_place : node->place;
 	nearest_init(&nearest, node->key);
 	for (size_t i = 0; i < schema->count; i++)
-		nearest_offer(&nearest, schema->keys[i].name);
+		nearest_offer(&nearest, schema->fields[i].name);
 	if (nearest.best)
 		problems_about(reader->problems, &at, "there is no such key; did you mean %s?",
 			       nearest.best);
@@ -143,16 +144,16 @@ static size_t mistakes(const struct reader *reader)
 	return reader->problems->count + reader->problems->more + reader->broken;
 }
 
-static void read_key(struct reader *reader, const struct schema_key *key, const struct node *map,
+static void read_key(struct reader *reader, const struct field *key, const struct node *map,
 		     void *value)
 {
 	const struct node *node = node_find(map, key->name);
 
 	if (!node)
 		read_nothing(reader, key, map, value);
-	else if (key->type == SCHEMA_GROUP)
-		read_map(reader, key->group, node, value);
-	else if (key->type == SCHEMA_LIST)
+	else if (key->type == FIELD_OBJECT)
+		read_map(reader, key->of, node, value);
+	else if (key->type == FIELD_LIST)
 		read_list(reader, key, node, value);
 	else
 		read_leaf(reader, key, node, value);
@@ -173,7 +174,7 @@ static bool as_map(struct reader *reader, const struct node **map)
 	return false;
 }
 
-static void read_map(struct reader *reader, const struct schema *schema, const struct node *map,
+static void read_map(struct reader *reader, const struct record *schema, const struct node *map,
 		     void *value)
 {
 	size_t before = mistakes(reader);
@@ -183,19 +184,19 @@ static void read_map(struct reader *reader, const struct schema *schema, const s
 	if (!as_map(reader, &map))
 		return;
 	for (const struct node *node = map ? map->first : NULL; node; node = node->next)
-		if (!schema_find(schema, node->key))
+		if (!fields_find(schema, node->key))
 			unknown_key(reader, schema, node);
 	for (size_t i = 0; i < schema->count && !reader->no_memory; i++)
-		read_key(reader, &schema->keys[i], map, (char *)value + schema->keys[i].offset);
+		read_key(reader, &schema->fields[i], map, (char *)value + schema->fields[i].offset);
 	/* what goes together with a wrong value nobody knows */
 	if (schema->check && mistakes(reader) == before)
 		schema->check(map, value, reader->problems);
 }
 
-int schema_read(const struct schema *schema, const struct node *map, struct outbox_arena *arena,
+int schema_read(const struct record *schema, const struct node *map, struct outbox_arena *arena,
 		struct problems *problems, void *value, struct outbox_error *err)
 {
-	struct reader reader = { .arena = arena, .problems = problems };
+	struct reader reader = { .context.arena = arena, .problems = problems };
 
 	read_map(&reader, schema, map, value);
 	return reader.no_memory ? outbox_fail(err, OUTBOX_ENOMEM, "out of memory") : OUTBOX_OK;

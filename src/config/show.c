@@ -13,16 +13,16 @@ struct shower {
 	bool no_memory;
 };
 
-static void show_map(struct shower *shower, const struct schema *schema, const struct node *map,
+static void show_map(struct shower *shower, const struct record *schema, const struct node *map,
 		     const void *value, const char *path);
 
-static void show_leaf(struct shower *shower, const struct schema_key *key, const struct node *node,
+static void show_leaf(struct shower *shower, const struct field *key, const struct node *node,
 		      const void *value, const char *path)
 {
 	_cleanup_(buf_deinit) struct buf text = BUF_INIT(VALUE_MAX_BYTES);
 	_cleanup_(buf_deinit) struct buf from = BUF_INIT(1000);
 
-	value_format(key, value, &text);
+	field_format(key, value, &text);
 	if (node)
 		place_format(&node->place, &from);
 	else if (key->otherwise && text.size)
@@ -36,8 +36,8 @@ static void show_leaf(struct shower *shower, const struct schema_key *key, const
 	shower->show(shower->context, path, buf_str(&text), buf_str(&from));
 }
 
-static void show_list(struct shower *shower, const struct schema *schema, const struct node *list,
-		      const struct config_list *value, const char *path)
+static void show_list(struct shower *shower, const struct record *schema, const struct node *list,
+		      const struct field_list *value, const char *path)
 {
 	const struct node *item = list ? list->first : NULL;
 
@@ -51,21 +51,21 @@ static void show_list(struct shower *shower, const struct schema *schema, const 
 	}
 }
 
-static void show_map(struct shower *shower, const struct schema *schema, const struct node *map,
+static void show_map(struct shower *shower, const struct record *schema, const struct node *map,
 		     const void *value, const char *path)
 {
 	for (size_t i = 0; i < schema->count; i++) {
-		const struct schema_key *key = &schema->keys[i];
+		const struct field *key = &schema->fields[i];
 		const struct node *node = node_find(map, key->name);
 		const void *field = (const char *)value + key->offset;
 		_cleanup_(buf_deinit) struct buf name = BUF_INIT(PATH_MAX_BYTES);
 
 		buf_printf(&name, "%s%s%s", path, *path ? "." : "", key->name);
 		shower->no_memory |= name.failed;
-		if (key->type == SCHEMA_GROUP)
-			show_map(shower, key->group, node, field, buf_str(&name));
-		else if (key->type == SCHEMA_LIST)
-			show_list(shower, key->group, node, field, buf_str(&name));
+		if (key->type == FIELD_OBJECT)
+			show_map(shower, key->of, node, field, buf_str(&name));
+		else if (key->type == FIELD_LIST)
+			show_list(shower, key->of, node, field, buf_str(&name));
 		else
 			show_leaf(shower, key, node, field, buf_str(&name));
 	}

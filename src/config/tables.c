@@ -3,47 +3,20 @@
 #include "config/tables.h"
 #include "config/check.h"
 
-#include <string.h>
-
-const struct schema_choice schema_kinds[] = {
-	{ "event", OUTBOX_KIND_EVENT },
-	{ "command", OUTBOX_KIND_COMMAND },
-	{ NULL, 0 },
-};
-
-static const struct schema_choice envelopes[] = {
-	{ "structured", OUTBOX_ENVELOPE_CE_STRUCTURED },
-	{ "binary", OUTBOX_ENVELOPE_CE_BINARY },
-	{ "native", OUTBOX_ENVELOPE_NATIVE },
-	{ NULL, 0 },
-};
-
-const struct schema_choice schema_orders[] = {
-	{ "strict", OUTBOX_ORDER_STRICT },
-	{ "pipelined", OUTBOX_ORDER_PIPELINED },
-	{ "none", OUTBOX_ORDER_NONE },
-	{ NULL, 0 },
-};
-
-static const struct schema_choice formats[] = {
-	{ "text", CONFIG_LOG_TEXT },
-	{ "json", CONFIG_LOG_JSON },
-	{ NULL, 0 },
-};
+/* indexed by their values */
+const char *const schema_kinds[] = { NULL, "event", "command", NULL };
+static const char *const envelopes[] = { NULL, "structured", "binary", "native", NULL };
+const char *const schema_orders[] = { NULL, "strict", "pipelined", "none", NULL };
+static const char *const formats[] = { NULL, "text", "json", NULL };
 
 /* one above the library's, whose first is 0: here 0 is "not set" */
-static const struct schema_choice levels[] = {
-	{ "debug", OUTBOX_LOG_DEBUG + 1 },
-	{ "info", OUTBOX_LOG_INFO + 1 },
-	{ "warn", OUTBOX_LOG_WARN + 1 },
-	{ "error", OUTBOX_LOG_ERROR + 1 },
-	{ NULL, 0 },
-};
+static const char *const levels[] = { NULL, "debug", "info", "warn", "error", NULL };
 
-static const struct schema_key source_keys[] = {
-	{ KEY(NAME, config_source, name), .required = true, .example = "shop",
+static const struct field source_keys[] = {
+	{ KEY(NAME, config_source, name), .flags = FIELD_REQUIRED, .example = "shop",
 	  .help = "what people call this database" },
-	{ KEY(URL, config_source, store), .required = true, .example = "postgres://app@db/shop",
+	{ KEY(URL, config_source, store), .flags = FIELD_REQUIRED,
+	  .example = "postgres://app@db/shop",
 	  .help = "the database with the outbox: sqlite:app.db, postgres://USER@HOST/DB" },
 	{ KEY(SECRET, config_source, password), .otherwise = "none",
 	  .example = "file:/run/secrets/shop", .help = "put into the store's URL" },
@@ -51,10 +24,10 @@ static const struct schema_key source_keys[] = {
 	  .help = "the targets of this source, by name; * stands for anything" },
 };
 
-static const struct schema_key match_keys[] = {
+static const struct field match_keys[] = {
 	{ KEY(GLOBS, config_match, type), .otherwise = "every type", .example = "[\"order.*\"]",
 	  .help = "only messages whose type fits one of these; * stands for anything" },
-	{ KEY(CHOICE, config_match, kind), .choices = schema_kinds, .otherwise = "both",
+	{ KEY(WORD, config_match, kind), .words = schema_kinds, .otherwise = "both",
 	  .example = "event", .help = "only this kind of message" },
 	{ KEY(GLOBS, config_match, priority), .otherwise = "every priority", .example = "[high]",
 	  .help = "only these bands: high (above 0), normal (0), low (below 0)" },
@@ -64,8 +37,8 @@ static const struct schema_key match_keys[] = {
 	  .help = "none at all: only what fails at targets whose dead_letter it is" },
 };
 
-static const struct schema_key retry_keys[] = {
-	{ KEY(PRESET, config_retry, preset), .fallback = "default",
+static const struct field retry_keys[] = {
+	{ KEY(POLICY, config_retry, preset), .fallback = "default",
 	  .help = "a policy to begin with; outbox policy list explains them" },
 	{ KEY(NUMBER, config_retry, max_attempts), .min = 0, .max = 1000000, .example = "10",
 	  .otherwise = "preset", .help = "tries in all, then it is failed; 0: no limit" },
@@ -85,27 +58,28 @@ static const struct schema_key retry_keys[] = {
 
 static const struct config_retry retry_initial = { .max_attempts = -1, .jitter = -1 };
 
-static const struct schema match_schema = { SCHEMA(match_keys, config_match) };
-static const struct schema retry_schema = { SCHEMA(retry_keys, config_retry),
+static const struct record match_schema = { SCHEMA(match_keys, config_match) };
+static const struct record retry_schema = { SCHEMA(retry_keys, config_retry),
 					    .initial = &retry_initial, .check = check_retry };
 
-static const struct schema_key target_keys[] = {
-	{ KEY(NAME, config_target, name), .required = true, .example = "events",
+static const struct field target_keys[] = {
+	{ KEY(NAME, config_target, name), .flags = FIELD_REQUIRED, .example = "events",
 	  .help = "what people call this target; the store remembers it by this name" },
-	{ KEY(URL, config_target, to), .required = true,
+	{ KEY(URL, config_target, to), .flags = FIELD_REQUIRED,
 	  .example = "amqp://relay@mq/?exchange=shop&routing_key={type}",
 	  .help = "where it goes: amqp://, kafka://, nats://, redis://, file:out.jsonl ..." },
 	{ KEY(SECRET, config_target, password), .otherwise = "none",
-	  .example = "file:/run/secrets/mq", .exemplary = true, .help = "put into the URL of to" },
-	{ KEY(GROUP, config_target, match), .group = &match_schema,
+	  .example = "file:/run/secrets/mq", .flags = FIELD_EXEMPLARY,
+	  .help = "put into the URL of to" },
+	{ KEY(OBJECT, config_target, match), .of = &match_schema,
 	  .help = "which messages this target gets; unset: all" },
 	{ KEY(BOOL, config_target, external), .fallback = "false",
 	  .help = "outside the house: published messages only, nothing internal in them" },
 	{ KEY(GLOBS, config_target, headers), .otherwise = "none", .example = "[tenant]",
 	  .help = "of an external target: the only headers that leave (or traceparent)" },
-	{ KEY(CHOICE, config_target, envelope), .choices = envelopes, .otherwise = "the transport",
+	{ KEY(WORD, config_target, envelope), .words = envelopes, .otherwise = "the transport",
 	  .example = "structured", .help = "the form of a message on the wire" },
-	{ KEY(CHOICE, config_target, order), .choices = schema_orders, .fallback = "strict",
+	{ KEY(WORD, config_target, order), .words = schema_orders, .fallback = "strict",
 	  .help = "of one key's messages; pipelined may reorder when one fails" },
 	{ KEY(BOOL, config_target, hold), .fallback = "false",
 	  .help = "behind a failed message its key waits" },
@@ -119,7 +93,7 @@ static const struct schema_key target_keys[] = {
 	  .help = "where a new target begins; must be said once messages were delivered" },
 	{ KEY(NAME, config_target, dead_letter), .otherwise = "none", .example = "parked",
 	  .help = "the target that gets what fails here, with the reason in headers" },
-	{ KEY(GROUP, config_target, retry), .group = &retry_schema,
+	{ KEY(OBJECT, config_target, retry), .of = &retry_schema,
 	  .help = "when a refused message is tried again" },
 	{ KEY(NUMBER, config_target, batch), .min = 1, .max = 100000,
 	  .otherwise = "relay.batch or preset", .example = "500", .help = "messages in one batch" },
@@ -129,14 +103,14 @@ static const struct schema_key target_keys[] = {
 	  .example = "250ms", .help = "look for messages at least this often" },
 };
 
-static const struct schema_key relay_keys[] = {
+static const struct field relay_keys[] = {
 	{ KEY(TEXT, config_relay, instance), .otherwise = "host:pid", .example = "relay-a",
-	  .reload = RELOAD_RESTART, .help = "this relay's name for people; made unique" },
+	  .flags = FIELD_RESTART, .help = "this relay's name for people; made unique" },
 	{ KEY(NUMBER, config_relay, workers), .min = 1, .max = 64, .fallback = "1",
 	  .help = "threads for each target" },
 	{ KEY(NUMBER, config_relay, batch), .min = 1, .max = 100000,
 	  .otherwise = "the preset, else 500", .example = "500", .help = "messages in one batch" },
-	{ KEY(SIZE, config_relay, batch_bytes), .fallback = "8MiB",
+	{ KEY(BYTES, config_relay, batch_bytes), .fallback = "8MiB",
 	  .help = "bytes of payloads and headers in one batch" },
 	{ KEY(DURATION, config_relay, lease), .otherwise = "the preset, else 15s", .example = "15s",
 	  .help = "a dead relay's lanes are taken over after this; 100ms to 1h" },
@@ -158,18 +132,18 @@ static const struct schema_key relay_keys[] = {
 	  .example = "1m", .help = "remove what is older this often; forever: never" },
 	{ KEY(TEXT, config_relay, archive), .otherwise = "none", .example = "/var/lib/outbox/archive",
 	  .help = "a folder: what is removed is written there first, for outbox replay" },
-	{ KEY(DURATION, config_relay, shutdown_timeout), .fallback = "30s", .reload = RELOAD_LIVE,
+	{ KEY(DURATION, config_relay, shutdown_timeout), .fallback = "30s", .flags = FIELD_LIVE,
 	  .help = "how long batches in flight may take at the end" },
 };
 
-static const struct schema_key log_keys[] = {
-	{ KEY(CHOICE, config_log, format), .choices = formats, .fallback = "text",
+static const struct field log_keys[] = {
+	{ KEY(WORD, config_log, format), .words = formats, .fallback = "text",
 	  .help = "lines for people, or one JSON object a line" },
-	{ KEY(CHOICE, config_log, level), .choices = levels, .fallback = "info",
+	{ KEY(WORD, config_log, level), .words = levels, .fallback = "info",
 	  .help = "the least important lines that are written" },
 };
 
-static const struct schema_key admin_keys[] = {
+static const struct field admin_keys[] = {
 	{ KEY(TEXT, config_admin, listen), .otherwise = "off", .example = "127.0.0.1:8040",
 	  .help = "address of the admin HTTP server, or unix:PATH; other machines need TLS" },
 	{ KEY(TEXT, config_admin, tokens), .otherwise = "the state folder",
@@ -186,38 +160,30 @@ static const struct schema_key admin_keys[] = {
 	  .help = "/metrics without a token" },
 };
 
-static const struct schema source_schema = { SCHEMA(source_keys, config_source),
+static const struct record source_schema = { SCHEMA(source_keys, config_source),
 					     .check = check_source };
-static const struct schema target_schema = { SCHEMA(target_keys, config_target),
+static const struct record target_schema = { SCHEMA(target_keys, config_target),
 					     .check = check_target };
-static const struct schema relay_schema = { SCHEMA(relay_keys, config_relay), .check = check_relay };
-static const struct schema log_schema = { SCHEMA(log_keys, config_log) };
-static const struct schema admin_schema = { SCHEMA(admin_keys, config_admin) };
+static const struct record relay_schema = { SCHEMA(relay_keys, config_relay), .check = check_relay };
+static const struct record log_schema = { SCHEMA(log_keys, config_log) };
+static const struct record admin_schema = { SCHEMA(admin_keys, config_admin) };
 
-static const struct schema_key root_keys[] = {
-	{ KEY(LIST, config, sources), .group = &source_schema, .required = true,
+static const struct field root_keys[] = {
+	{ KEY(LIST, config, sources), .of = &source_schema, .flags = FIELD_REQUIRED,
 	  .help = "databases with an outbox; each has a relay of its own, all in one process" },
-	{ KEY(LIST, config, targets), .group = &target_schema, .required = true,
+	{ KEY(LIST, config, targets), .of = &target_schema, .flags = FIELD_REQUIRED,
 	  .help = "where messages go; each delivery is independent of the others" },
-	{ KEY(GROUP, config, relay), .group = &relay_schema, .help = "the engine" },
-	{ KEY(GROUP, config, log), .group = &log_schema, .reload = RELOAD_LIVE,
+	{ KEY(OBJECT, config, relay), .of = &relay_schema, .help = "the engine" },
+	{ KEY(OBJECT, config, log), .of = &log_schema, .flags = FIELD_LIVE,
 	  .help = "what the relay says, on stderr" },
-	{ KEY(GROUP, config, health), .group = &schema_health, .reload = RELOAD_LIVE,
+	{ KEY(OBJECT, config, health), .of = &schema_health, .flags = FIELD_LIVE,
 	  .help = "when a source or target is not well: rules and their limits" },
-	{ KEY(LIST, config, alerts), .group = &schema_alert, .reload = RELOAD_LIVE,
+	{ KEY(LIST, config, alerts), .of = &schema_alert, .flags = FIELD_LIVE,
 	  .help = "who is told when a rule begins and ends to hold; unset: nobody" },
-	{ KEY(GROUP, config, otlp), .group = &schema_otlp, .reload = RELOAD_RESTART,
+	{ KEY(OBJECT, config, otlp), .of = &schema_otlp, .flags = FIELD_RESTART,
 	  .help = "send metrics and traces to OpenTelemetry; unset: not" },
-	{ KEY(GROUP, config, admin), .group = &admin_schema, .reload = RELOAD_RESTART,
+	{ KEY(OBJECT, config, admin), .of = &admin_schema, .flags = FIELD_RESTART,
 	  .help = "the admin HTTP server: health, metrics, acts" },
 };
 
-const struct schema schema_root = { SCHEMA(root_keys, config) };
-
-const struct schema_key *schema_find(const struct schema *schema, const char *name)
-{
-	for (size_t i = 0; i < schema->count; i++)
-		if (strcmp(schema->keys[i].name, name) == 0)
-			return &schema->keys[i];
-	return NULL;
-}
+const struct record schema_root = { SCHEMA(root_keys, config) };

@@ -11,10 +11,10 @@
 #include <stddef.h>
 
 #define KEY(type_, struct_, field_) \
-	.name = #field_, .type = SCHEMA_##type_, .offset = offsetof(struct struct_, field_)
+	.name = #field_, .type = FIELD_##type_, .offset = offsetof(struct struct_, field_)
 #define SCHEMA(keys_, struct_) \
-	.keys = keys_, .count = ARRAY_SIZE(keys_), .size = sizeof(struct struct_)
+	.fields = keys_, .count = ARRAY_SIZE(keys_), .size = sizeof(struct struct_)
 
-extern const struct schema schema_health, schema_alert, schema_otlp;
+extern const struct record schema_health, schema_alert, schema_otlp;
 
 #endif

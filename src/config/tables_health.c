@@ -19,61 +19,50 @@ const char *const rule_names[RULE_COUNT] = {
 	[RULE_RETRY_RATE] = "retry_rate",   [RULE_PAUSED] = "paused",
 };
 
-static const struct schema_choice formats[] = {
-	{ "webhook", CONFIG_ALERT_WEBHOOK },
-	{ "alertmanager", CONFIG_ALERT_ALERTMANAGER },
-	{ NULL, 0 },
-};
+static const char *const formats[] = { NULL, "webhook", "alertmanager", NULL };
 
-static const struct schema_key health_keys[] = {
-	{ KEY(DURATION, config_health, interval), .reload = RELOAD_LIVE, .fallback = "5s",
+static const struct field health_keys[] = {
+	{ KEY(DURATION, config_health, interval), .fallback = "5s",
 	  .help = "look at every source this often" },
-	{ KEY(DURATION, config_health, settle), .reload = RELOAD_LIVE, .fallback = "30s",
+	{ KEY(DURATION, config_health, settle), .fallback = "30s",
 	  .help = "a rule fires when it held this long, and ends when it did not for as long" },
-	{ KEY(GLOBS, config_health, off), .reload = RELOAD_LIVE, .otherwise = "none",
-	  .example = "[\"retry_rate\"]", .help = "rules that are not looked at" },
-	{ KEY(TEXT, config_health, runbook), .reload = RELOAD_LIVE,
-	  .otherwise = "the page that was installed", .example = "https://wiki.example/outbox",
+	{ KEY(GLOBS, config_health, off), .otherwise = "none", .example = "[\"retry_rate\"]",
+	  .help = "rules that are not looked at" },
+	{ KEY(TEXT, config_health, runbook), .otherwise = "the page that was installed",
+	  .example = "https://wiki.example/outbox",
 	  .help = "where alerts link to; # and the rule's name are added" },
-	{ KEY(NUMBER, config_health, failed), .reload = RELOAD_LIVE, .min = 0,
-	  .max = OUTBOX_COUNT_CAP - 1, .fallback = "0",
-	  .help = "unhealthy above this many failed deliveries" },
-	{ KEY(DURATION, config_health, overdue), .reload = RELOAD_LIVE, .fallback = "15m",
+	{ KEY(NUMBER, config_health, failed), .min = 0, .max = OUTBOX_COUNT_CAP - 1,
+	  .fallback = "0", .help = "unhealthy above this many failed deliveries" },
+	{ KEY(DURATION, config_health, overdue), .fallback = "15m",
 	  .help = "degraded when a delivery that can be sent is not finished after this" },
-	{ KEY(NUMBER, config_health, backlog), .reload = RELOAD_LIVE, .min = 0,
-	  .max = OUTBOX_COUNT_CAP - 1, .fallback = "10000",
-	  .help = "degraded above this many unfinished deliveries" },
-	{ KEY(NUMBER, config_health, pending), .reload = RELOAD_LIVE, .min = 0,
-	  .max = OUTBOX_COUNT_CAP - 1, .fallback = "1000",
-	  .help = "degraded above this many unread messages ..." },
-	{ KEY(DURATION, config_health, pending_for), .reload = RELOAD_LIVE, .fallback = "5m",
-	  .help = "... for this long" },
-	{ KEY(DURATION, config_health, sending), .reload = RELOAD_LIVE, .fallback = "30m",
+	{ KEY(NUMBER, config_health, backlog), .min = 0, .max = OUTBOX_COUNT_CAP - 1,
+	  .fallback = "10000", .help = "degraded above this many unfinished deliveries" },
+	{ KEY(NUMBER, config_health, pending), .min = 0, .max = OUTBOX_COUNT_CAP - 1,
+	  .fallback = "1000", .help = "degraded above this many unread messages ..." },
+	{ KEY(DURATION, config_health, pending_for), .fallback = "5m", .help = "... for this long" },
+	{ KEY(DURATION, config_health, sending), .fallback = "30m",
 	  .help = "degraded when what is being sent did not move for this long" },
-	{ KEY(DURATION, config_health, latency), .reload = RELOAD_LIVE, .fallback = "5m",
+	{ KEY(DURATION, config_health, latency), .fallback = "5m",
 	  .help = "degraded when a message that can be sent takes longer, on average" },
-	{ KEY(NUMBER, config_health, retry_rate), .reload = RELOAD_LIVE, .min = 0, .max = 100,
-	  .fallback = "10",
+	{ KEY(NUMBER, config_health, retry_rate), .min = 0, .max = 100, .fallback = "10",
 	  .help = "degraded above this percentage of refused tries in the last minute" },
 };
 
-static const struct schema_key alert_keys[] = {
-	{ KEY(NAME, config_alert, name), .reload = RELOAD_LIVE, .required = true,
-	  .example = "on-call", .help = "what people call it; logs say this name and never the URL" },
-	{ KEY(SECRET, config_alert, url), .reload = RELOAD_LIVE, .required = true,
+static const struct field alert_keys[] = {
+	{ KEY(NAME, config_alert, name), .flags = FIELD_REQUIRED, .example = "on-call",
+	  .help = "what people call it; logs say this name and never the URL" },
+	{ KEY(SECRET, config_alert, url), .flags = FIELD_REQUIRED,
 	  .example = "https://hooks.example/outbox",
 	  .help = "where to POST: http:// or https://, or file: for a URL that is a secret" },
-	{ KEY(SECRET, config_alert, token), .reload = RELOAD_LIVE, .otherwise = "none",
+	{ KEY(SECRET, config_alert, token), .otherwise = "none",
 	  .example = "file:/run/secrets/hook", .help = "sent as Authorization: Bearer" },
-	{ KEY(GLOBS, config_alert, rules), .reload = RELOAD_LIVE, .otherwise = "every rule",
+	{ KEY(GLOBS, config_alert, rules), .otherwise = "every rule",
 	  .example = "[\"failed\", \"outage\"]", .help = "only alerts of these rules" },
-	{ KEY(CHOICE, config_alert, format), .reload = RELOAD_LIVE, .choices = formats,
-	  .fallback = "webhook",
+	{ KEY(WORD, config_alert, format), .words = formats, .fallback = "webhook",
 	  .help = "what Alertmanager sends to a webhook, or what is sent to Alertmanager" },
-	{ KEY(DURATION, config_alert, timeout), .reload = RELOAD_LIVE, .fallback = "10s",
+	{ KEY(DURATION, config_alert, timeout), .fallback = "10s",
 	  .help = "for one request; then it is tried again, later and later" },
-	{ KEY(KEEP, config_alert, repeat), .reload = RELOAD_LIVE,
-	  .otherwise = "4h; to Alertmanager 1m", .example = "4h",
+	{ KEY(KEEP, config_alert, repeat), .otherwise = "4h; to Alertmanager 1m", .example = "4h",
 	  .help = "say again what still fires; forever: do not" },
 };
 
@@ -85,7 +74,7 @@ bool rule_matches_any(const char *glob)
 	return false;
 }
 
-static void check_rules(const struct node *map, const char *key, const struct config_texts *globs,
+static void check_rules(const struct node *map, const char *key, const struct field_texts *globs,
 			struct problems *problems)
 {
 	char shown[80];
@@ -157,8 +146,8 @@ static void check_alert(const struct node *map, const void *value, struct proble
 	check_alert_url(map, alert, problems);
 }
 
-const struct schema schema_health = { SCHEMA(health_keys, config_health), .check = check_health };
-const struct schema schema_alert = { SCHEMA(alert_keys, config_alert), .check = check_alert };
+const struct record schema_health = { SCHEMA(health_keys, config_health), .check = check_health };
+const struct record schema_alert = { SCHEMA(alert_keys, config_alert), .check = check_alert };
 
 int config_health_defaults(struct outbox_arena *arena, struct config_health *ret_health,
 			   struct outbox_error *err)

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-static const struct schema_key otlp_keys[] = {
+static const struct field otlp_keys[] = {
 	{ KEY(URL, config_otlp, endpoint), .otherwise = "no export",
 	  .example = "http://127.0.0.1:4318",
 	  .help = "an OpenTelemetry collector, OTLP over HTTP: /v1/metrics, /v1/traces" },
@@ -99,4 +99,4 @@ static void check_otlp(const struct node *map, const void *value, struct problem
 	check_otlp_secrets(map, otlp, problems);
 }
 
-const struct schema schema_otlp = { SCHEMA(otlp_keys, config_otlp), .check = check_otlp };
+const struct record schema_otlp = { SCHEMA(otlp_keys, config_otlp), .check = check_otlp };

@@ -2,9 +2,9 @@
 #ifndef DAEMON_INTERNAL_H
 #define DAEMON_INTERNAL_H
 
-#include "config/schema.h"
 #include "daemon/configure.h"
 #include "daemon/source.h"
+#include "fields/fields.h"
 
 struct daemon {
 	struct daemon_setup setup;
@@ -18,9 +18,9 @@ struct daemon {
 	void *reloaded_context;
 	pthread_mutex_t lock;          /* guards what follows */
 	struct generation *generation; /* held; what the configuration says now */
-	struct source *sources[SCHEMA_LIST_MAX];
+	struct source *sources[FIELD_LIST_MAX];
 	size_t n_sources;
-	struct source *leaving[SCHEMA_LIST_MAX]; /* that a reload removed, until they are drained */
+	struct source *leaving[FIELD_LIST_MAX]; /* that a reload removed, until they are drained */
 	size_t n_leaving;
 	struct outbox_relay_counts past; /* of sources that are gone */
 	_Atomic bool draining;

@@ -18,9 +18,9 @@
 
 /* What becomes of each source. */
 struct swap {
-	struct source *kept[SCHEMA_LIST_MAX]; /* in the order of the new file; NULL: it is new */
-	bool restart[SCHEMA_LIST_MAX];
-	struct source *gone[SCHEMA_LIST_MAX];
+	struct source *kept[FIELD_LIST_MAX]; /* in the order of the new file; NULL: it is new */
+	bool restart[FIELD_LIST_MAX];
+	struct source *gone[FIELD_LIST_MAX];
 	size_t n_gone;
 };
 
@@ -176,7 +176,7 @@ static void exchange(struct daemon *d, struct generation *generation, const stru
 	const struct config_log *log = &generation->config->log;
 
 	/* their drain is not waited for, unless there is no room */
-	daemon_bury(d, d->n_leaving + swap->n_gone > SCHEMA_LIST_MAX);
+	daemon_bury(d, d->n_leaving + swap->n_gone > FIELD_LIST_MAX);
 	journal_choose(log->format == CONFIG_LOG_JSON, log->level - 1);
 	pthread_mutex_lock(&d->lock);
 	do_swap(d, generation, swap);

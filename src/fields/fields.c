@@ -29,6 +29,8 @@ static json_t *field_json(const struct field *field, const void *row)
 		return text_json(field, *(const char *const *)at);
 	case FIELD_CHARS:
 		return text_json(field, at);
+	case FIELD_WORD:
+		return json_text(field_word_name(field->words, *(const int *)at));
 	case FIELD_SEQ:
 		return json_seq(*(const int64_t *)at);
 	case FIELD_TIME:

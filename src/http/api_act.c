@@ -33,7 +33,7 @@ struct act_body {
 #define SELECTION                                                                                               \
 	B(source, FIELD_TEXT, 0, "wanted where there are several"),                                             \
 		{ .name = "ids",                                                                                \
-		  .type = FIELD_LIST,                                                                           \
+		  .type = FIELD_TEXTS,                                                                          \
 		  .offset = offsetof(struct act_body, ids),                                                     \
 		  .min = 1,                                                                                     \
 		  .max = LIMIT_MAX,                                                                             \
@@ -56,13 +56,13 @@ static const struct field requeue_fields[] = {
 static const struct field discard_fields[] = {
 	SELECTION,
 	WORD(state, states, "wanted with a filter"),
-	WORD(why, why_names + 1, "of pending ones"),
+	WORD(why, why_names, "of pending ones"),
 	B(reason, FIELD_TEXT, FIELD_REQUIRED, "why, for the audit"),
 };
 static const struct field defer_fields[] = {
 	SELECTION,
 	WORD(state, pending, "nothing else can be deferred"),
-	WORD(why, why_names + 1, NULL),
+	WORD(why, why_names, NULL),
 	B(until, FIELD_TIME, FIELD_REQUIRED, "not before this"),
 	B(reason, FIELD_TEXT, 0, "why, for the audit"),
 };

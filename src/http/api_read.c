@@ -9,15 +9,11 @@
 
 /* ---- sources ------------------------------------------------------------------------------- */
 
-static const char *const states[] = { "starting", "running", "draining", "stopped", NULL };
+static const char *const states[] = { NULL, "starting", "running", "draining", "stopped", NULL };
 
 static json_t *make_state(const void *row)
 {
-	enum source_state state = ((const struct watch_source *)row)->source->state;
-
-	return json_text(state >= SOURCE_STARTING && state <= SOURCE_STOPPED
-				 ? states[state - SOURCE_STARTING]
-				 : NULL);
+	return json_text(field_word_name(states, ((const struct watch_source *)row)->source->state));
 }
 
 static json_t *make_name(const void *row)

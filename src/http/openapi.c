@@ -37,14 +37,14 @@ const struct record view_error = RECORD("Error", answer_fields);
 /* ---- schemas ------------------------------------------------------------------------------- */
 
 /* The record and those that it is made of. */
-static void add_schema(json_t *schemas, const struct record *record, bool in)
+static void add_schema(json_t *schemas, const struct record *record, enum fields_use use)
 {
 	if (!record || json_object_get(schemas, record->name))
 		return;
-	json_object_set_new(schemas, record->name, fields_schema(record, in));
+	json_object_set_new(schemas, record->name, fields_schema(record, use));
 	for (const struct record *part = record; part; part = part->base)
 		for (size_t i = 0; i < part->count; i++)
-			add_schema(schemas, part->fields[i].of, in);
+			add_schema(schemas, part->fields[i].of, use);
 }
 
 /* What a body of this type is: bytes have no schema. */
@@ -103,10 +103,11 @@ static json_t *parameters(const struct admin_route *route)
 		at = end;
 	}
 	for (size_t i = 0; route->query && i < route->query->count; i++)
-		json_array_append_new(list, json_pack("{s:s, s:s, s:b, s:o}", "name",
-						      route->query->fields[i].name, "in", "query",
-						      "required", 0, "schema",
-						      field_schema(&route->query->fields[i], true)));
+		json_array_append_new(list,
+				      json_pack("{s:s, s:s, s:b, s:o}", "name",
+						route->query->fields[i].name, "in", "query",
+						"required", 0, "schema",
+						field_schema(&route->query->fields[i], FIELDS_IN)));
 	return list;
 }
 
@@ -158,7 +159,7 @@ static json_t *describe(void)
 	const struct admin_route *route;
 	char method[16];
 
-	add_schema(schemas, &view_error, false);
+	add_schema(schemas, &view_error, FIELDS_OUT);
 	for (size_t i = 0; (route = admin_route_at(i)); i++) {
 		path = json_object_get(paths, route->path);
 		if (!path) {
@@ -168,8 +169,8 @@ static json_t *describe(void)
 		snprintf(method, sizeof(method), "%s", route->method);
 		lower(method);
 		json_object_set_new(path, method, operation(route));
-		add_schema(schemas, route->answer, false);
-		add_schema(schemas, route->body, true);
+		add_schema(schemas, route->answer, FIELDS_OUT);
+		add_schema(schemas, route->body, FIELDS_IN);
 	}
 	return json_pack("{s:s, s:{s:s, s:s, s:s}, s:o, s:{s:o, s:{s:{s:s, s:o}}, s:{s:{s:s, s:s}}}}",
 			 "openapi", "3.1.0", "info", "title", "outbox admin server", "version",

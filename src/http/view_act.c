@@ -23,7 +23,7 @@ static const struct field acted_fields[] = {
 	{ .name = "action",
 	  .type = FIELD_TEXT,
 	  .offset = offsetof(struct acted_view, action),
-	  .words = action_names + 1 },
+	  .words = action_names },
 	FIELD(struct acted_view, dry_run, FIELD_BOOL, 0, "true: nothing was changed"),
 	FIELD_NAMED("done", struct acted_view, acted.done, FIELD_COUNT, 0,
 		    "deliveries changed, or would be"),

@@ -7,11 +7,6 @@
 
 static const char *const origins[] = { "default", "file", "environment", "set", NULL };
 
-static json_t *make_origin(const void *row)
-{
-	return json_text(origins[((const struct problem *)row)->place.origin]);
-}
-
 static json_t *in_file(const struct problem *problem, size_t n)
 {
 	return problem->place.origin == ORIGIN_FILE ? json_integer((json_int_t)n) : json_null();
@@ -28,7 +23,10 @@ static json_t *make_column(const void *row)
 }
 
 static const struct field problem_fields[] = {
-	{ .name = "origin", .type = FIELD_TEXT, .make = make_origin, .words = origins },
+	{ .name = "origin",
+	  .type = FIELD_WORD,
+	  .offset = offsetof(struct problem, place.origin),
+	  .words = origins },
 	FIELD(struct problem, name, FIELD_CHARS, 0, "of the file, the variable or the option"),
 	{ .name = "line", .type = FIELD_INT, .flags = FIELD_NULL, .make = make_line },
 	{ .name = "column", .type = FIELD_INT, .flags = FIELD_NULL, .make = make_column },

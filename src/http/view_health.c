@@ -6,14 +6,9 @@
 
 const char *const health_levels[] = { "healthy", "degraded", "unhealthy", NULL };
 
-static json_t *make_level(const void *row)
-{
-	return json_text(health_level_name(((const struct health_finding *)row)->level));
-}
-
 static const struct field finding_fields[] = {
 	FIELD(struct health_finding, rule, FIELD_TEXT, 0, "also the alert's name"),
-	{ .name = "level", .type = FIELD_TEXT, .make = make_level, .words = health_levels },
+	FIELD_ONE_OF(struct health_finding, level, health_levels, 0, NULL),
 	FIELD(struct health_finding, source, FIELD_TEXT, FIELD_NULL, NULL),
 	FIELD(struct health_finding, target, FIELD_TEXT, FIELD_NULL, "null: it is about the source"),
 	FIELD(struct health_finding, since, FIELD_TIME, FIELD_NULL, NULL),
@@ -30,11 +25,6 @@ json_t *view_make_findings(const void *row)
 
 	return fields_list(&view_finding, sample->findings, sample->n_findings,
 			   sizeof(*sample->findings));
-}
-
-json_t *view_make_sample_level(const void *row)
-{
-	return json_text(health_level_name(((const struct watch_sample *)row)->level));
 }
 
 static const struct field alerts_fields[] = { VIEW_SAMPLE_FIELDS };

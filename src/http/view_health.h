@@ -11,14 +11,10 @@ extern const struct record view_finding, view_alerts;
 
 extern const char *const health_levels[];
 json_t *view_make_findings(const void *row);
-json_t *view_make_sample_level(const void *row);
 
 #define VIEW_SAMPLE_FIELDS                                                          \
 	FIELD(struct watch_sample, at, FIELD_TIME, 0, "when it was looked at"),     \
-		{ .name = "level",                                                  \
-		  .type = FIELD_TEXT,                                               \
-		  .make = view_make_sample_level,                                   \
-		  .words = health_levels },                                         \
+		FIELD_ONE_OF(struct watch_sample, level, health_levels, 0, NULL),   \
 	{                                                                           \
 		.name = "findings", .type = FIELD_LIST, .make = view_make_findings, \
 		.of = &view_finding, .help = "what is not well, the worst first"    \

@@ -95,7 +95,7 @@ static const struct field target_fields[] = {
 	{ .name = "state",
 	  .type = FIELD_TEXT,
 	  .offset = offsetof(struct target_row, state),
-	  .words = health_names + 1 },
+	  .words = health_names },
 	T(paused, FIELD_BOOL, 0, NULL),
 	T(paused_by, FIELD_TEXT, FIELD_NULL, NULL),
 	T(paused_reason, FIELD_TEXT, FIELD_NULL, NULL),

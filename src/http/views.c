@@ -13,18 +13,6 @@
 
 /* ---- deliveries ---------------------------------------------------------------------------- */
 
-static json_t *make_state(const void *row)
-{
-	return json_text(outbox_state_name(((const struct outbox_delivery *)row)->state));
-}
-
-static json_t *make_why(const void *row)
-{
-	const struct outbox_delivery *delivery = row;
-
-	return json_text(delivery->state == OUTBOX_PENDING ? outbox_why_name(delivery->why) : NULL);
-}
-
 static const struct field delivery_fields[] = {
 	FIELD(struct outbox_delivery, id, FIELD_TEXT, 0, "of the message"),
 	FIELD(struct outbox_delivery, seq, FIELD_SEQ, 0, "its place in the log"),
@@ -32,13 +20,8 @@ static const struct field delivery_fields[] = {
 	FIELD(struct outbox_delivery, type, FIELD_TEXT, 0, NULL),
 	FIELD(struct outbox_delivery, key, FIELD_TEXT, FIELD_NULL, NULL),
 	FIELD(struct outbox_delivery, lane, FIELD_INT, 0, NULL),
-	{ .name = "state", .type = FIELD_TEXT, .make = make_state, .words = state_names + 1 },
-	{ .name = "why",
-	  .type = FIELD_TEXT,
-	  .flags = FIELD_NULL,
-	  .make = make_why,
-	  .words = why_names + 1,
-	  .help = "why it is pending" },
+	FIELD_ONE_OF(struct outbox_delivery, state, state_names, 0, NULL),
+	FIELD_ONE_OF(struct outbox_delivery, why, why_names, FIELD_NULL, "why it is pending"),
 	FIELD(struct outbox_delivery, attempts, FIELD_INT, 0, "failed tries"),
 	FIELD(struct outbox_delivery, owner, FIELD_TEXT, FIELD_NULL, "who sends or sent it"),
 	FIELD(struct outbox_delivery, error, FIELD_TEXT, FIELD_NULL | FIELD_UNTRUSTED,

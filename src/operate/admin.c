@@ -36,7 +36,7 @@ static int copy_off(struct outbox_admin *admin, const struct outbox_health_limit
 	}
 	if (!items)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
-	admin->limits.off = (struct config_texts){ .items = items, .count = limits->n_off };
+	admin->limits.off = (struct field_texts){ .items = items, .count = limits->n_off };
 	return OUTBOX_OK;
 }
 

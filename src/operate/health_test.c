@@ -142,7 +142,7 @@ static void test_off(void **state)
 	w->target.paused = true;
 	look(w);
 	assert_int_equal(w->count, 2);
-	w->limits.off = (struct config_texts){ off, 1 };
+	w->limits.off = (struct field_texts){ off, 1 };
 	look(w);
 	assert_int_equal(w->count, 1);
 }
