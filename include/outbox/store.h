@@ -84,7 +84,7 @@ struct outbox_store_info {
 
 /* ---- the lane's log of receipts ------------------------------------------------------------ */
 
-/* A lane as its owner knows it: number and token of its last receipt, and what take() found. */
+/* A lane as its owner knows it: number and token of its last receipt, and what take_over() found. */
 struct outbox_head {
 	int64_t n;
 	int64_t token;
@@ -94,7 +94,7 @@ struct outbox_head {
 	int64_t in_flight;   /* messages of the owner before that may have been sent already */
 };
 
-/* How one claimed message ended. Worked out by decide(), made durable by advance(). */
+/* How one claimed message ended. Worked out by decide(), made durable by settle_and_claim(). */
 enum outbox_outcome {
 	OUTBOX_OUTCOME_UNSET = 0,
 	OUTBOX_OUT_DELIVERED = 1,
@@ -115,7 +115,7 @@ struct outbox_settlement {
 	const char *error;  /* WAITING, FAILED; cut to 2,000 characters by the engine */
 };
 
-struct outbox_advance {
+struct outbox_settle_and_claim {
 	const char *target;
 	int lane;
 	const char *owner;
@@ -247,8 +247,8 @@ struct outbox_store_ops {
 	 * fences whoever worked on it before. Messages that were in flight become pending again.
 	 * Repeated with the same token it is done once.
 	 */
-	int (*take)(struct outbox_store *store, const char *target, int lane, const char *owner,
-		    int64_t new_token, struct outbox_head *ret_head, struct outbox_error *err);
+	int (*take_over)(struct outbox_store *store, const char *target, int lane, const char *owner,
+			 int64_t new_token, struct outbox_head *ret_head, struct outbox_error *err);
 
 	/*
 	 * Settle the claim in flight and claim the next batch, as one compare-and-append of receipt
@@ -265,9 +265,10 @@ struct outbox_store_ops {
 	 * one that has settled ones behind it becomes a detour that is due at once. PARKED is always
 	 * a detour, never part of that tail: a lone blocked row would be claimed again for ever.
 	 */
-	int (*advance)(struct outbox_store *store, const struct outbox_advance *request,
-		       struct outbox_arena *arena, struct outbox_claim *ret_claim,
-		       struct outbox_error *err);
+	int (*settle_and_claim)(struct outbox_store *store,
+				const struct outbox_settle_and_claim *request,
+				struct outbox_arena *arena, struct outbox_claim *ret_claim,
+				struct outbox_error *err);
 
 	/* Deliveries by filter, with keyset paging. */
 	int (*list)(struct outbox_store *store, const struct outbox_filter *filter,
@@ -312,12 +313,12 @@ struct outbox_store_ops {
 		     void *context, struct outbox_error *err);
 
 	/* Optional, called when the worker has nothing else to do: checkpoints and the like. */
-	int (*tend)(struct outbox_store *store, struct outbox_error *err);
+	int (*maintain)(struct outbox_store *store, struct outbox_error *err);
 
 	/*
 	 * Optional. Repair positions that belong to another history (restored, copied, truncated, numbers given
 	 * again), without loss and without touching messages. say() as in check(), once per lane. A lane whose
-	 * position does is refused by take() and advance() with EPROTO, and stays refused until this was done:
+	 * position does is refused by take_over() and settle_and_claim() with EPROTO, and stays refused until this was done:
 	 * also when what showed it is to be seen no more. Nothing is purged meanwhile.
 	 */
 	int (*rebase)(struct outbox_store *store, const struct outbox_rebase *rebase,
@@ -333,7 +334,7 @@ struct outbox_store_ops {
 	int (*listen)(struct outbox_store *store, int *ret_fd, bool *ret_again,
 		      struct outbox_error *err);
 	/* Woken, or done sleeping: publishers need not ring any more. */
-	int (*awake)(struct outbox_store *store, struct outbox_error *err);
+	int (*stop_listening)(struct outbox_store *store, struct outbox_error *err);
 
 	/*
 	 * Optional. What init() would run, or upgrade() or drop(), as SQL for people who run their own migrations: a
@@ -362,8 +363,8 @@ struct outbox_store_ops {
 
 	/* Optional. An audit row for what was done with its messages elsewhere: a replay. Number, time and
 	 * id of the row are not looked at. */
-	int (*note)(struct outbox_store *store, const struct outbox_audit *row,
-		    struct outbox_error *err);
+	int (*audit_add)(struct outbox_store *store, const struct outbox_audit *row,
+			 struct outbox_error *err);
 
 	/* Optional. Would open() understand this URL? ECONFIG or EINVAL with the remedy. Nothing is connected to; files
 	 * that it takes secrets from are read. Needs no store. */

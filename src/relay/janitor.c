@@ -20,7 +20,7 @@ static bool holds_first_lane(const struct worker *w)
 outbox_time janitor_due(const struct worker *w)
 {
 	outbox_time purge = w->plan->purge_interval == OUTBOX_NEVER ? OUTBOX_NEVER : w->purge_at;
-	outbox_time tend = w->store && STORE_HAS(w->store, tend) ? w->tend_at : OUTBOX_NEVER;
+	outbox_time tend = w->store && STORE_HAS(w->store, maintain) ? w->tend_at : OUTBOX_NEVER;
 
 	if (!holds_first_lane(w) || atomic_load(&w->draining))
 		return OUTBOX_NEVER;
@@ -124,7 +124,7 @@ void janitor_step(struct worker *w, outbox_time now)
 		r = purge(w, now, &ours, &err);
 	} else {
 		w->tend_at = now + TEND_INTERVAL;
-		r = w->store->ops->tend(w->store, &err);
+		r = w->store->ops->maintain(w->store, &err);
 	}
 	if (r)
 		report_failure(w, call, &err, ours, now);

@@ -65,8 +65,8 @@ static void take_over(struct worker *w, struct lane *lane, outbox_time now)
 	struct outbox_error err = OUTBOX_ERROR_INIT;
 
 	failpoint("before_take");
-	if (w->store->ops->take(w->store, w->target->name, lane->number, w->owner,
-				draw_fence(w, lane), &lane->head, &err)) {
+	if (w->store->ops->take_over(w->store, w->target->name, lane->number, w->owner,
+				     draw_fence(w, lane), &lane->head, &err)) {
 		outage_lane(w, lane, "take", &err, now);
 		return;
 	}
@@ -337,21 +337,21 @@ static void settle_and_read(struct worker *w, struct lane *lane, outbox_time now
 	}
 	batch_reset(fresh);
 	failpoint("before_settle");
-	r = w->store->ops->advance(w->store,
-				   &(struct outbox_advance){
-					   .target = w->target->name,
-					   .lane = lane->number,
-					   .owner = w->owner,
-					   .n = lane->head.n,
-					   .token = lane->head.token,
-					   .new_token = draw_fence(w, lane),
-					   .route_version = w->target->route_version,
-					   .settled = settled->outcomes,
-					   .n_settled = settled->claim.count,
-					   .max_messages = want,
-					   .max_bytes = w->plan->batch_bytes,
-				   },
-				   fresh->arena, &fresh->claim, &err);
+	r = w->store->ops->settle_and_claim(w->store,
+					    &(struct outbox_settle_and_claim){
+						    .target = w->target->name,
+						    .lane = lane->number,
+						    .owner = w->owner,
+						    .n = lane->head.n,
+						    .token = lane->head.token,
+						    .new_token = draw_fence(w, lane),
+						    .route_version = w->target->route_version,
+						    .settled = settled->outcomes,
+						    .n_settled = settled->claim.count,
+						    .max_messages = want,
+						    .max_bytes = w->plan->batch_bytes,
+					    },
+					    fresh->arena, &fresh->claim, &err);
 	failpoint("after_settle");
 	if (r)
 		batch_reset(fresh);

@@ -104,7 +104,7 @@ static int listen_once(struct listener *l, struct outbox_error *err)
 	listen_on(relay, fd);
 	atomic_store(&relay->wakeup.armed, false);
 	wake_lanes(relay); /* first: letting go takes its time */
-	r = l->store->ops->awake(l->store, err);
+	r = l->store->ops->stop_listening(l->store, err);
 	wake_lanes(relay); /* and for whoever published meanwhile */
 	return r;
 }
@@ -113,7 +113,7 @@ static int open_store(struct listener *l, struct outbox_error *err)
 {
 	int r = relay_open_store(l->relay, &l->random, &l->store, err);
 
-	if (!r && !(STORE_HAS(l->store, listen) && STORE_HAS(l->store, awake)))
+	if (!r && !(STORE_HAS(l->store, listen) && STORE_HAS(l->store, stop_listening)))
 		l->deaf = true;
 	return r;
 }

@@ -26,10 +26,11 @@ struct mandatory {
 /* clang-format on */
 
 static const struct mandatory mandatory[] = {
-	OP(open),    OP(close),  OP(init),       OP(upgrade),      OP(drop),        OP(truncate),
-	OP(info),    OP(append), OP(target_put), OP(target_pause), OP(target_drop), OP(lease),
-	OP(release), OP(take),   OP(advance),    OP(list),         OP(get),         OP(tail),
-	OP(act),     OP(audit),  OP(stats),      OP(purge),        OP(purgeable),
+	OP(open),        OP(close), OP(init),      OP(upgrade),    OP(drop),
+	OP(truncate),    OP(info),  OP(append),    OP(target_put), OP(target_pause),
+	OP(target_drop), OP(lease), OP(release),   OP(take_over),  OP(settle_and_claim),
+	OP(list),        OP(get),   OP(tail),      OP(act),        OP(audit),
+	OP(stats),       OP(purge), OP(purgeable),
 };
 
 int store_ops_check(const struct outbox_store_ops *ops, struct outbox_error *err)

@@ -171,12 +171,13 @@ static void a_request_of_before_is_fenced(struct store_world *w)
 	k->settled[0].outcome = OUTBOX_OUT_DELIVERED;
 	worker_advance(k, 1);
 	{
-		struct outbox_advance stale = k->last;
+		struct outbox_settle_and_claim stale = k->last;
 		struct outbox_claim claim;
 
 		worker_advance(k, 1);
 		/* two receipts ago: somebody's late packet */
-		assert_int_equal(k->store->ops->advance(k->store, &stale, k->arena, &claim, &k->err),
+		assert_int_equal(k->store->ops->settle_and_claim(k->store, &stale, k->arena, &claim,
+								 &k->err),
 				 OUTBOX_EFENCED);
 	}
 	assert_int_equal(world_stats(w, "a")->delivered_ever, 2);
@@ -194,8 +195,8 @@ static void a_repeated_take_is_done_once(struct store_world *w)
 	world_step(w, LEASE);
 	alive = worker_new(w, "alive", "a");
 	worker_lease(alive);
-	OK(alive->store->ops->take(alive->store, "a", 0, "alive", 4242, &first, &w->err));
-	OK(alive->store->ops->take(alive->store, "a", 0, "alive", 4242, &second, &w->err));
+	OK(alive->store->ops->take_over(alive->store, "a", 0, "alive", 4242, &first, &w->err));
+	OK(alive->store->ops->take_over(alive->store, "a", 0, "alive", 4242, &second, &w->err));
 	assert_int_equal(first.n, second.n);
 	assert_int_equal(first.token, 4242);
 	assert_int_equal(second.token, 4242);

@@ -148,22 +148,22 @@ static int read_lane(struct reader *r, struct outbox_arena *arena)
 	struct outbox_head head;
 	int idle = 0, status;
 
-	status = r->store->ops->take(r->store, "a", r->lane, "k", 7 + r->lane, &head, &r->err);
+	status = r->store->ops->take_over(r->store, "a", r->lane, "k", 7 + r->lane, &head, &r->err);
 	if (status)
 		return status;
 	claim.n = head.n;
 	claim.token = head.token;
 	while (idle < 3) {
-		struct outbox_advance request = { .target = "a",
-						  .lane = r->lane,
-						  .owner = "k",
-						  .n = claim.n,
-						  .token = claim.token,
-						  .route_version = 1,
-						  .settled = settled,
-						  .n_settled = claim.count,
-						  .max_messages = 16,
-						  .max_bytes = BYTES };
+		struct outbox_settle_and_claim request = { .target = "a",
+							   .lane = r->lane,
+							   .owner = "k",
+							   .n = claim.n,
+							   .token = claim.token,
+							   .route_version = 1,
+							   .settled = settled,
+							   .n_settled = claim.count,
+							   .max_messages = 16,
+							   .max_bytes = BYTES };
 
 		request.new_token = (int64_t)(r->random.base.next(&r->random.base) >> 1);
 		for (size_t i = 0; i < claim.count; i++)
@@ -173,7 +173,8 @@ static int read_lane(struct reader *r, struct outbox_arena *arena)
 			};
 		do {
 			outbox_arena_reset(arena);
-			status = r->store->ops->advance(r->store, &request, arena, &claim, &r->err);
+			status = r->store->ops->settle_and_claim(r->store, &request, arena, &claim,
+								 &r->err);
 		} while (status == OUTBOX_EBUSY);
 		if (status)
 			return status;

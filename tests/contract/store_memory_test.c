@@ -84,10 +84,10 @@ static struct outbox_message message(const char *id)
 	return m;
 }
 
-static struct outbox_advance start(struct setup *t)
+static struct outbox_settle_and_claim start(struct setup *t)
 {
 	struct outbox_target_def def = { .name = "a" };
-	struct outbox_advance request = {
+	struct outbox_settle_and_claim request = {
 		.target = "a", .owner = "k", .max_messages = 10, .max_bytes = 1000
 	};
 	struct outbox_lease_request lease = { .target = "a", .owner = "k", .duration = SEC };
@@ -97,7 +97,7 @@ static struct outbox_advance start(struct setup *t)
 	ok(t, t->store->ops->target_put(t->store, &def, &request.route_version, &t->err));
 	lease.route_version = request.route_version;
 	ok(t, t->store->ops->lease(t->store, &lease, &leased, &t->err));
-	ok(t, t->store->ops->take(t->store, "a", 0, "k", 5, &head, &t->err));
+	ok(t, t->store->ops->take_over(t->store, "a", 0, "k", 5, &head, &t->err));
 	request.n = head.n;
 	request.token = head.token;
 	request.new_token = 6;
@@ -165,16 +165,17 @@ static void plant(struct setup *t, const char *op, enum memory_phase phase, int 
 static void a_fault_before_changes_nothing(void **state)
 {
 	struct setup *t = *state;
-	struct outbox_advance request = start(t);
+	struct outbox_settle_and_claim request = start(t);
 	struct outbox_claim claim;
 
 	publish(t, NULL);
-	plant(t, "advance", MEMORY_BEFORE, OUTBOX_ECONN);
-	assert_int_equal(t->store->ops->advance(t->store, &request, t->arena, &claim, &t->err),
+	plant(t, "settle_and_claim", MEMORY_BEFORE, OUTBOX_ECONN);
+	assert_int_equal(t->store->ops->settle_and_claim(t->store, &request, t->arena, &claim,
+							 &t->err),
 			 OUTBOX_ECONN);
 	assert_string_equal(t->err.message, "planted");
 	request.new_token = 7; /* another request is free to come */
-	ok(t, t->store->ops->advance(t->store, &request, t->arena, &claim, &t->err));
+	ok(t, t->store->ops->settle_and_claim(t->store, &request, t->arena, &claim, &t->err));
 	assert_int_equal(claim.count, 1);
 	assert_int_equal(claim.token, 7);
 }
@@ -182,18 +183,20 @@ static void a_fault_before_changes_nothing(void **state)
 static void a_lost_reply_was_done(void **state)
 {
 	struct setup *t = *state;
-	struct outbox_advance request = start(t);
+	struct outbox_settle_and_claim request = start(t);
 	struct outbox_claim claim;
 
 	publish(t, NULL);
-	plant(t, "advance", MEMORY_AFTER, OUTBOX_ETIMEDOUT);
-	assert_int_equal(t->store->ops->advance(t->store, &request, t->arena, &claim, &t->err),
+	plant(t, "settle_and_claim", MEMORY_AFTER, OUTBOX_ETIMEDOUT);
+	assert_int_equal(t->store->ops->settle_and_claim(t->store, &request, t->arena, &claim,
+							 &t->err),
 			 OUTBOX_ETIMEDOUT);
 	request.new_token = 7;
-	assert_int_equal(t->store->ops->advance(t->store, &request, t->arena, &claim, &t->err),
+	assert_int_equal(t->store->ops->settle_and_claim(t->store, &request, t->arena, &claim,
+							 &t->err),
 			 OUTBOX_EFENCED);
 	request.new_token = 6; /* the very same again */
-	ok(t, t->store->ops->advance(t->store, &request, t->arena, &claim, &t->err));
+	ok(t, t->store->ops->settle_and_claim(t->store, &request, t->arena, &claim, &t->err));
 	assert_int_equal(claim.count, 1);
 	memory_db_set_fault(t->db, NULL, NULL);
 }
@@ -204,24 +207,24 @@ static void a_full_arena_cuts_the_claim(void **state)
 			    *tiny = outbox_arena_new(64);
 	struct outbox_settlement settled = { .outcome = OUTBOX_OUT_DELIVERED };
 	struct setup *t = *state;
-	struct outbox_advance request = start(t);
+	struct outbox_settle_and_claim request = start(t);
 	struct outbox_claim claim = { 0 };
 	struct outbox_stats stats;
 
 	settled.seq = publish(t, NULL);
 	for (int i = 0; i < 9; i++)
 		publish(t, NULL);
-	assert_int_equal(t->store->ops->advance(t->store, &request, tiny, &claim, &t->err),
+	assert_int_equal(t->store->ops->settle_and_claim(t->store, &request, tiny, &claim, &t->err),
 			 OUTBOX_ENOMEM);
 	request.max_messages = 3;
-	ok(t, t->store->ops->advance(t->store, &request, small, &claim, &t->err));
+	ok(t, t->store->ops->settle_and_claim(t->store, &request, small, &claim, &t->err));
 	assert_int_equal(claim.count, 1);
 	request.n = claim.n;
 	request.token = claim.token;
 	request.new_token = 8;
 	request.settled = &settled;
 	request.n_settled = 1;
-	ok(t, t->store->ops->advance(t->store, &request, tiny, &claim, &t->err));
+	ok(t, t->store->ops->settle_and_claim(t->store, &request, tiny, &claim, &t->err));
 	assert_int_equal(claim.count, 0); /* what was settled is settled */
 	ok(t, t->store->ops->stats(t->store, t->arena, &stats, &t->err));
 	assert_int_equal(stats.targets[0].delivered_ever, 1);
@@ -234,23 +237,26 @@ static void a_settlement_must_be_the_claims(void **state)
 {
 	struct setup *t = *state;
 	struct outbox_settlement settled[2] = { { .outcome = OUTBOX_OUT_DELIVERED } };
-	struct outbox_advance request = start(t);
+	struct outbox_settle_and_claim request = start(t);
 	struct outbox_claim claim;
 
 	publish(t, NULL);
-	ok(t, t->store->ops->advance(t->store, &request, t->arena, &claim, &t->err));
+	ok(t, t->store->ops->settle_and_claim(t->store, &request, t->arena, &claim, &t->err));
 	request.n = claim.n;
 	request.token = claim.token;
 	request.settled = settled;
-	assert_int_equal(t->store->ops->advance(t->store, &request, t->arena, &claim, &t->err),
+	assert_int_equal(t->store->ops->settle_and_claim(t->store, &request, t->arena, &claim,
+							 &t->err),
 			 OUTBOX_EINVAL);
 	request.n_settled = 1;
 	settled[0].seq = 99;
-	assert_int_equal(t->store->ops->advance(t->store, &request, t->arena, &claim, &t->err),
+	assert_int_equal(t->store->ops->settle_and_claim(t->store, &request, t->arena, &claim,
+							 &t->err),
 			 OUTBOX_EINVAL);
 	settled[0].seq = claim.items[0].seq;
 	settled[0].outcome = OUTBOX_OUTCOME_UNSET;
-	assert_int_equal(t->store->ops->advance(t->store, &request, t->arena, &claim, &t->err),
+	assert_int_equal(t->store->ops->settle_and_claim(t->store, &request, t->arena, &claim,
+							 &t->err),
 			 OUTBOX_EINVAL);
 }
 
@@ -260,7 +266,7 @@ static void only_the_owner_takes_a_lane(void **state)
 	struct outbox_head head;
 
 	start(t);
-	assert_int_equal(t->store->ops->take(t->store, "a", 0, "other", 9, &head, &t->err),
+	assert_int_equal(t->store->ops->take_over(t->store, "a", 0, "other", 9, &head, &t->err),
 			 OUTBOX_EFENCED);
 	assert_non_null(strstr(t->err.message, "leased to k"));
 }

@@ -40,8 +40,8 @@ void worker_lease(struct worker *k)
 
 int worker_try_take(struct worker *k, int lane)
 {
-	int status = k->store->ops->take(k->store, k->target, lane, k->owner, new_token(k),
-					 &k->head, &k->err);
+	int status = k->store->ops->take_over(k->store, k->target, lane, k->owner, new_token(k),
+					      &k->head, &k->err);
 
 	if (status == OUTBOX_OK) {
 		k->lane = lane;
@@ -95,7 +95,7 @@ static int send_request(struct worker *k)
 	int status;
 
 	outbox_arena_reset(k->arena);
-	status = k->store->ops->advance(k->store, &k->last, k->arena, &claim, &k->err);
+	status = k->store->ops->settle_and_claim(k->store, &k->last, k->arena, &claim, &k->err);
 	if (status == OUTBOX_OK) {
 		k->claim = claim;
 		k->n = claim.n;
@@ -108,17 +108,17 @@ static int send_request(struct worker *k)
 int worker_try_advance(struct worker *k, size_t max, size_t max_bytes)
 {
 	memcpy(k->last_settled, k->settled, k->claim.count * sizeof(k->settled[0]));
-	k->last = (struct outbox_advance){ .target = k->target,
-					   .lane = k->lane,
-					   .owner = k->owner,
-					   .n = k->n,
-					   .token = k->token,
-					   .new_token = new_token(k),
-					   .route_version = k->version,
-					   .settled = k->last_settled,
-					   .n_settled = k->claim.count,
-					   .max_messages = max,
-					   .max_bytes = max_bytes };
+	k->last = (struct outbox_settle_and_claim){ .target = k->target,
+						    .lane = k->lane,
+						    .owner = k->owner,
+						    .n = k->n,
+						    .token = k->token,
+						    .new_token = new_token(k),
+						    .route_version = k->version,
+						    .settled = k->last_settled,
+						    .n_settled = k->claim.count,
+						    .max_messages = max,
+						    .max_bytes = max_bytes };
 	return send_request(k);
 }
 

@@ -96,11 +96,11 @@ struct worker {
 	int64_t version;
 	struct outbox_lease lease;
 	int lane;
-	struct outbox_head head; /* as take() told it */
+	struct outbox_head head; /* as take_over() told it */
 	int64_t n, token;
 	struct outbox_claim claim;
 	struct outbox_settlement settled[CLAIM_MAX]; /* prepared as DELIVERED: change what you want */
-	struct outbox_advance last;                  /* the last request, for repeating it */
+	struct outbox_settle_and_claim last;         /* the last request, for repeating it */
 	struct outbox_settlement last_settled[CLAIM_MAX];
 	struct outbox_error err;
 };

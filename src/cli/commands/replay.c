@@ -260,7 +260,7 @@ static int write_audit(struct replay *replay, const struct values *given, const 
 	json_decref(detail);
 	if (!text)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
-	return STORE_HAS(store, note) ? store->ops->note(store, &row, err) : OUTBOX_OK;
+	return STORE_HAS(store, audit_add) ? store->ops->audit_add(store, &row, err) : OUTBOX_OK;
 }
 
 /*

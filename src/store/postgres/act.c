@@ -214,7 +214,7 @@ int pg_audit(struct outbox_store *store, const char *id, size_t limit, struct ou
 	return r;
 }
 
-int pg_note(struct outbox_store *store, const struct outbox_audit *row, struct outbox_error *err)
+int pg_audit_add(struct outbox_store *store, const struct outbox_audit *row, struct outbox_error *err)
 {
 	_cleanup_(pg_clearp) PGresult *result = NULL;
 	struct pg_store *s = pg_of(store);

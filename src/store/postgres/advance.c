@@ -82,7 +82,7 @@ static void outcomes_add(struct outcomes *o, const struct outbox_settlement *s)
 	o->errors[i] = s->error;
 }
 
-static int outcomes_init(struct outcomes *o, const struct outbox_advance *request,
+static int outcomes_init(struct outcomes *o, const struct outbox_settle_and_claim *request,
 			 struct outbox_error *err)
 {
 	size_t others = 0;
@@ -121,7 +121,7 @@ struct reader {
 	bool dead; /* some of them failed at another target */
 };
 
-static int send_request(struct reader *reader, const struct outbox_advance *a,
+static int send_request(struct reader *reader, const struct outbox_settle_and_claim *a,
 			struct outbox_error *err)
 {
 	_cleanup_(outcomes_deinit) struct outcomes o = { 0 };
@@ -260,8 +260,9 @@ static int load_dead(struct reader *reader, const char *target, struct outbox_er
 	return r;
 }
 
-int pg_advance(struct outbox_store *store, const struct outbox_advance *request,
-	       struct outbox_arena *arena, struct outbox_claim *ret_claim, struct outbox_error *err)
+int pg_settle_and_claim(struct outbox_store *store, const struct outbox_settle_and_claim *request,
+			struct outbox_arena *arena, struct outbox_claim *ret_claim,
+			struct outbox_error *err)
 {
 	struct pg_store *s = pg_of(store);
 	struct reader reader = { .base.take = take_claim,

@@ -23,7 +23,7 @@ static void rebase(struct place *p)
 
 static int take(struct place *p, struct outbox_head *head)
 {
-	return pg_take(p->store, "events", 0, "me", ++p->token, head, &p->err);
+	return pg_take_over(p->store, "events", 0, "me", ++p->token, head, &p->err);
 }
 
 static int advance(struct place *p, const struct outbox_head *head)
@@ -31,16 +31,16 @@ static int advance(struct place *p, const struct outbox_head *head)
 	struct outbox_claim claim;
 
 	outbox_arena_reset(p->arena);
-	return pg_advance(p->store,
-			  &(struct outbox_advance){ .target = "events",
-						    .owner = "me",
-						    .n = head->n,
-						    .token = head->token,
-						    .new_token = ++p->token,
-						    .route_version = 1,
-						    .max_messages = 100,
-						    .max_bytes = 1000000 },
-			  p->arena, &claim, &p->err);
+	return pg_settle_and_claim(p->store,
+				   &(struct outbox_settle_and_claim){ .target = "events",
+								      .owner = "me",
+								      .n = head->n,
+								      .token = head->token,
+								      .new_token = ++p->token,
+								      .route_version = 1,
+								      .max_messages = 100,
+								      .max_bytes = 1000000 },
+				   p->arena, &claim, &p->err);
 }
 
 /* Five are delivered and gone; somebody has the lane. */

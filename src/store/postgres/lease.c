@@ -74,8 +74,8 @@ int pg_note_refusal(struct pg_store *s, const char *target, int lane, int status
 	return status;
 }
 
-int pg_take(struct outbox_store *store, const char *target, int lane, const char *owner,
-	    int64_t new_token, struct outbox_head *ret_head, struct outbox_error *err)
+int pg_take_over(struct outbox_store *store, const char *target, int lane, const char *owner,
+		 int64_t new_token, struct outbox_head *ret_head, struct outbox_error *err)
 {
 	_cleanup_(pg_clearp) PGresult *row = NULL;
 	struct pg_store *s = pg_of(store);

@@ -33,13 +33,14 @@ int pg_lease(struct outbox_store *store, const struct outbox_lease_request *requ
 	     struct outbox_lease *ret_lease, struct outbox_error *err);
 int pg_release(struct outbox_store *store, const char *target, int lane, const char *owner,
 	       struct outbox_error *err);
-int pg_take(struct outbox_store *store, const char *target, int lane, const char *owner,
-	    int64_t new_token, struct outbox_head *ret_head, struct outbox_error *err);
+int pg_take_over(struct outbox_store *store, const char *target, int lane, const char *owner,
+		 int64_t new_token, struct outbox_head *ret_head, struct outbox_error *err);
 /* What was told of a lane; if it is refused (EPROTO), that is noted, so that it stays refused. Returns status. */
 struct pg_store;
 int pg_note_refusal(struct pg_store *s, const char *target, int lane, int status);
-int pg_advance(struct outbox_store *store, const struct outbox_advance *request,
-	       struct outbox_arena *arena, struct outbox_claim *ret_claim, struct outbox_error *err);
+int pg_settle_and_claim(struct outbox_store *store, const struct outbox_settle_and_claim *request,
+			struct outbox_arena *arena, struct outbox_claim *ret_claim,
+			struct outbox_error *err);
 int pg_list(struct outbox_store *store, const struct outbox_filter *filter,
 	    struct outbox_arena *arena, struct outbox_page *ret_page, struct outbox_error *err);
 int pg_get(struct outbox_store *store, const char *id, struct outbox_arena *arena,
@@ -69,7 +70,8 @@ int pg_amendments(struct outbox_store *store, const char *id, struct outbox_aren
 		  struct outbox_amendment **ret_rows, size_t *ret_count, struct outbox_error *err);
 int pg_wants_start(struct outbox_store *store, const char *target, bool *ret_wants,
 		   struct outbox_error *err);
-int pg_note(struct outbox_store *store, const struct outbox_audit *row, struct outbox_error *err);
+int pg_audit_add(struct outbox_store *store, const struct outbox_audit *row,
+		 struct outbox_error *err);
 int pg_rebase(struct outbox_store *store, const struct outbox_rebase *rebase,
 	      void (*say)(void *context, int level, const char *subject, const char *text),
 	      void *context, struct outbox_error *err);
@@ -78,8 +80,8 @@ int pg_check(struct outbox_store *store,
 	     void *context, struct outbox_error *err);
 int pg_script_text(const struct outbox_init_options *options, const char *schema, char **ret_sql,
 		   struct outbox_error *err);
-int pg_tend(struct outbox_store *store, struct outbox_error *err);
+int pg_maintain(struct outbox_store *store, struct outbox_error *err);
 int pg_listen(struct outbox_store *store, int *ret_fd, bool *ret_again, struct outbox_error *err);
-int pg_awake(struct outbox_store *store, struct outbox_error *err);
+int pg_stop_listening(struct outbox_store *store, struct outbox_error *err);
 
 #endif

@@ -198,14 +198,14 @@ void place_publish_now(struct place *p, const char *type, int n)
 size_t place_settle(struct place *p, const char *target, int outcome, int64_t *ret_seqs, size_t max)
 {
 	struct outbox_settlement settled[100] = { 0 };
-	struct outbox_advance request = {
+	struct outbox_settle_and_claim request = {
 		.target = target, .owner = "me", .route_version = 1, .max_bytes = 1 << 20
 	};
 	struct outbox_claim claim = { 0 };
 	struct outbox_head head;
 	size_t total = 0;
 
-	if (pg_take(p->store, target, 0, "me", ++p->token, &head, &p->err) != OUTBOX_OK)
+	if (pg_take_over(p->store, target, 0, "me", ++p->token, &head, &p->err) != OUTBOX_OK)
 		fail_msg("%s", p->err.message);
 	claim.n = head.n;
 	claim.token = head.token;
@@ -224,7 +224,7 @@ size_t place_settle(struct place *p, const char *target, int outcome, int64_t *r
 		request.settled = settled;
 		request.n_settled = claim.count;
 		request.max_messages = max - total < 100 ? max - total : 100;
-		if (pg_advance(p->store, &request, p->arena, &claim, &p->err) != OUTBOX_OK)
+		if (pg_settle_and_claim(p->store, &request, p->arena, &claim, &p->err) != OUTBOX_OK)
 			fail_msg("%s", p->err.message);
 	} while (claim.count);
 	outbox_arena_reset(p->arena);

@@ -75,7 +75,7 @@ static int attach_partitions(struct pg_store *s, bool *ret_more, struct outbox_e
 }
 
 /* With a retention or without: the log grows, and its partitions must be there first. */
-int pg_tend(struct outbox_store *store, struct outbox_error *err)
+int pg_maintain(struct outbox_store *store, struct outbox_error *err)
 {
 	struct pg_store *s = pg_of(store);
 	bool more;

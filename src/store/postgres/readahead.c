@@ -94,7 +94,8 @@ static void take_rows(struct pg_prefetch *prefetch, PGresult *rows)
 	ahead->count = PQntuples(rows);
 }
 
-int pg_readahead_count(const struct pg_readahead *ahead, const struct outbox_advance *request)
+int pg_readahead_count(const struct pg_readahead *ahead,
+		       const struct outbox_settle_and_claim *request)
 {
 	if (!ahead || !ahead->count || ahead->n != request->n || ahead->token != request->token ||
 	    strcmp(ahead->target, request->target) != 0)
@@ -106,7 +107,8 @@ int pg_readahead_count(const struct pg_readahead *ahead, const struct outbox_adv
 	return ahead->count;
 }
 
-struct pg_prefetch *pg_readahead_ask(struct pg_readahead *ahead, const struct outbox_advance *request)
+struct pg_prefetch *pg_readahead_ask(struct pg_readahead *ahead,
+				     const struct outbox_settle_and_claim *request)
 {
 	size_t max = request->max_messages;
 
@@ -126,7 +128,7 @@ struct pg_prefetch *pg_readahead_ask(struct pg_readahead *ahead, const struct ou
 	return &ahead->prefetch;
 }
 
-void pg_readahead_done(struct pg_readahead *ahead, const struct outbox_advance *request,
+void pg_readahead_done(struct pg_readahead *ahead, const struct outbox_settle_and_claim *request,
 		       const struct outbox_claim *claim)
 {
 	if (!ahead)

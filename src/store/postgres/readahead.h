@@ -4,7 +4,7 @@
 
 /*
  * Reading ahead. While a claim is being sent, the server reads what comes behind it in the log; the next
- * advance() then only says which rows it has, and claims them without their being read once more.
+ * settle_and_claim() then only says which rows it has, and claims them without their being read once more.
  */
 
 #include "store/postgres/db.h"
@@ -27,12 +27,13 @@ struct pg_readahead {
 /* That of the lane; NULL: none, do without. */
 struct pg_readahead *pg_readahead_of(struct pg_store *s, int lane);
 /* How many rows it has for this request; 0: none that fit. */
-int pg_readahead_count(const struct pg_readahead *ahead, const struct outbox_advance *request);
+int pg_readahead_count(const struct pg_readahead *ahead,
+		       const struct outbox_settle_and_claim *request);
 /* Have the rows behind this request's claim read. NULL: not worth it, or no memory. */
 struct pg_prefetch *pg_readahead_ask(struct pg_readahead *ahead,
-				     const struct outbox_advance *request);
+				     const struct outbox_settle_and_claim *request);
 /* The request is over; claim NULL: it failed, and what was read is forgotten. */
-void pg_readahead_done(struct pg_readahead *ahead, const struct outbox_advance *request,
+void pg_readahead_done(struct pg_readahead *ahead, const struct outbox_settle_and_claim *request,
 		       const struct outbox_claim *claim);
 void pg_readahead_free(struct pg_store *s);
 

@@ -26,7 +26,8 @@ static struct owner begin(struct place *p)
 	struct owner o = { .p = p, .store = p->store, .route_version = 1 };
 	struct outbox_head head;
 
-	assert_int_equal(pg_take(o.store, "events", 0, "me", ++p->token, &head, &p->err), OUTBOX_OK);
+	assert_int_equal(pg_take_over(o.store, "events", 0, "me", ++p->token, &head, &p->err),
+			 OUTBOX_OK);
 	o.claim.n = head.n;
 	o.claim.token = head.token;
 	return o;
@@ -34,23 +35,23 @@ static struct owner begin(struct place *p)
 
 static int advance(struct owner *o, size_t max, size_t bytes)
 {
-	struct outbox_advance request = { .target = "events",
-					  .owner = "me",
-					  .n = o->claim.n,
-					  .token = o->claim.token,
-					  .new_token = ++o->p->token,
-					  .route_version = o->route_version,
-					  .settled = o->settled,
-					  .n_settled = o->claim.count,
-					  .max_messages = max,
-					  .max_bytes = bytes };
+	struct outbox_settle_and_claim request = { .target = "events",
+						   .owner = "me",
+						   .n = o->claim.n,
+						   .token = o->claim.token,
+						   .new_token = ++o->p->token,
+						   .route_version = o->route_version,
+						   .settled = o->settled,
+						   .n_settled = o->claim.count,
+						   .max_messages = max,
+						   .max_bytes = bytes };
 
 	for (size_t i = 0; i < o->claim.count; i++) {
 		o->settled[i].seq = o->claim.items[i].seq;
 		if (!o->settled[i].outcome)
 			o->settled[i].outcome = OUTBOX_OUT_DELIVERED;
 	}
-	return pg_advance(o->store, &request, o->p->arena, &o->claim, &o->p->err);
+	return pg_settle_and_claim(o->store, &request, o->p->arena, &o->claim, &o->p->err);
 }
 
 /* The next claim, everything before delivered. */
@@ -212,7 +213,8 @@ static void a_lost_lane_is_fenced(void **state)
 
 	place_publish(p, 4 * BATCH);
 	o = read_ahead(p);
-	assert_int_equal(pg_take(rival, "events", 0, "rival", ++p->token, &head, &p->err), OUTBOX_OK);
+	assert_int_equal(pg_take_over(rival, "events", 0, "rival", ++p->token, &head, &p->err),
+			 OUTBOX_OK);
 	store_close(rival);
 	assert_int_equal(advance(&o, BATCH, 1 << 20), OUTBOX_EFENCED);
 	/* and the connection is as good as before */

@@ -56,7 +56,7 @@ static void the_server_notices_a_dead_peer(void **state)
 	struct outbox_lease lease;
 	struct outbox_head head;
 
-	assert_int_equal(pg_take(taker, "events", 0, "me", 1, &head, &p->err), OUTBOX_OK);
+	assert_int_equal(pg_take_over(taker, "events", 0, "me", 1, &head, &p->err), OUTBOX_OK);
 	expect_notice(taker);
 	assert_int_equal(pg_lease(keeper, &request, &lease, &p->err), OUTBOX_OK);
 	expect_notice(keeper);

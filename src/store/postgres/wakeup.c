@@ -73,7 +73,7 @@ int pg_listen(struct outbox_store *store, int *ret_fd, bool *ret_again, struct o
 	return OUTBOX_OK;
 }
 
-int pg_awake(struct outbox_store *store, struct outbox_error *err)
+int pg_stop_listening(struct outbox_store *store, struct outbox_error *err)
 {
 	_cleanup_(pg_clearp) PGresult *row = NULL;
 	struct pg_store *s = pg_of(store);

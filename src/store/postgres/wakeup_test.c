@@ -37,7 +37,7 @@ static bool may_sleep(struct place *p, struct outbox_store *store)
 
 static void wake(struct place *p, struct outbox_store *store)
 {
-	if (pg_awake(store, &p->err) != OUTBOX_OK)
+	if (pg_stop_listening(store, &p->err) != OUTBOX_OK)
 		fail_msg("%s", p->err.message);
 }
 

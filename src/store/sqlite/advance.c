@@ -15,7 +15,7 @@
 #include "store/sqlite/ops.h"
 #include "store/sqlite/settle.h"
 
-static int fenced(const struct outbox_advance *request, const struct receipt *last,
+static int fenced(const struct outbox_settle_and_claim *request, const struct receipt *last,
 		  struct outbox_error *err)
 {
 	return outbox_fail(err, OUTBOX_EFENCED,
@@ -25,18 +25,18 @@ static int fenced(const struct outbox_advance *request, const struct receipt *la
 			   (long long)last->n);
 }
 
-static bool is_ours(const struct outbox_advance *request, const struct receipt *last)
+static bool is_ours(const struct outbox_settle_and_claim *request, const struct receipt *last)
 {
 	return last->n == request->n && last->token == request->token;
 }
 
-static bool is_done(const struct outbox_advance *request, const struct receipt *last)
+static bool is_done(const struct outbox_settle_and_claim *request, const struct receipt *last)
 {
 	return last->n == request->n + 1 && last->token == request->new_token;
 }
 
 /* Read what the claim depends on. True: claiming is allowed. */
-static int may_claim(struct lane_op *op, const struct outbox_advance *request, int64_t pos,
+static int may_claim(struct lane_op *op, const struct outbox_settle_and_claim *request, int64_t pos,
 		     struct outbox_claim *claim, bool *ret_may, struct outbox_error *err)
 {
 	int r = receipt_view(op, pos, err);
@@ -50,7 +50,7 @@ static int may_claim(struct lane_op *op, const struct outbox_advance *request, i
 }
 
 /* Nothing is in flight: is there anything to do at all? */
-static int look(struct lane_op *op, const struct outbox_advance *request,
+static int look(struct lane_op *op, const struct outbox_settle_and_claim *request,
 		struct outbox_claim *claim, bool *ret_work, struct outbox_error *err)
 {
 	struct receipt last;
@@ -78,7 +78,7 @@ static int look(struct lane_op *op, const struct outbox_advance *request,
 	return r;
 }
 
-static int repeat(struct lane_op *op, const struct outbox_advance *request,
+static int repeat(struct lane_op *op, const struct outbox_settle_and_claim *request,
 		  const struct receipt *last, struct outbox_arena *arena,
 		  struct outbox_claim *claim, struct outbox_error *err)
 {
@@ -96,7 +96,7 @@ static int repeat(struct lane_op *op, const struct outbox_advance *request,
 	return r;
 }
 
-static int settle_and_claim(struct lane_op *op, const struct outbox_advance *request,
+static int settle_and_claim(struct lane_op *op, const struct outbox_settle_and_claim *request,
 			    const struct receipt *last, struct outbox_arena *arena,
 			    struct outbox_claim *claim, struct outbox_error *err)
 {
@@ -126,7 +126,7 @@ static int settle_and_claim(struct lane_op *op, const struct outbox_advance *req
 	return r;
 }
 
-static int advance(struct lane_op *op, const struct outbox_advance *request,
+static int advance(struct lane_op *op, const struct outbox_settle_and_claim *request,
 		   struct outbox_arena *arena, struct outbox_claim *claim, struct outbox_error *err)
 {
 	struct receipt last;
@@ -142,9 +142,10 @@ static int advance(struct lane_op *op, const struct outbox_advance *request,
 	return fenced(request, &last, err);
 }
 
-int sqlite_advance(struct outbox_store *store, const struct outbox_advance *request,
-		   struct outbox_arena *arena, struct outbox_claim *ret_claim,
-		   struct outbox_error *err)
+int sqlite_settle_and_claim(struct outbox_store *store,
+			    const struct outbox_settle_and_claim *request,
+			    struct outbox_arena *arena, struct outbox_claim *ret_claim,
+			    struct outbox_error *err)
 {
 	struct sqlite_store *s = sqlite_of(store);
 	struct lane_op op = {

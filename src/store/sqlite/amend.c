@@ -183,7 +183,7 @@ static int replace(const struct amending *a, struct outbox_error *err)
 		r = write_message(a, err);
 	if (r == OUTBOX_OK)
 		r = sqlite_run(a->s, SQL_META_DELETE, ARGS(ARG_TEXT("amend")), NULL, err);
-	return r == OUTBOX_OK ? sqlite_audit_add(a->s, &entry, err) : r;
+	return r == OUTBOX_OK ? sqlite_audit_write(a->s, &entry, err) : r;
 }
 
 static int requeue(struct amending *a, const struct outbox_delivery *d,

@@ -7,8 +7,8 @@
 #define LIMIT_DEFAULT 100
 #define LIMIT_MAX 1000
 
-int sqlite_audit_add(struct sqlite_store *s, const struct sqlite_audit_entry *e,
-		     struct outbox_error *err)
+int sqlite_audit_write(struct sqlite_store *s, const struct sqlite_audit_entry *e,
+		       struct outbox_error *err)
 {
 	return sqlite_run(s, SQL_AUDIT_ADD,
 			  ARGS(ARG_INT(e->at ? e->at : sqlite_now(s)), ARG_TEXT(e->actor),
@@ -78,7 +78,8 @@ int sqlite_audit(struct outbox_store *store, const char *id, size_t limit,
 	return r;
 }
 
-int sqlite_note(struct outbox_store *store, const struct outbox_audit *row, struct outbox_error *err)
+int sqlite_audit_add(struct outbox_store *store, const struct outbox_audit *row,
+		     struct outbox_error *err)
 {
 	struct sqlite_store *s = sqlite_of(store);
 	struct sqlite_audit_entry entry = { .actor = row->actor,
@@ -88,5 +89,5 @@ int sqlite_note(struct outbox_store *store, const struct outbox_audit *row, stru
 					    .detail = row->detail };
 	int r = sqlite_enter(s, DB_WRITE, err);
 
-	return r ? r : sqlite_end(s, sqlite_audit_add(s, &entry, err), err);
+	return r ? r : sqlite_end(s, sqlite_audit_write(s, &entry, err), err);
 }

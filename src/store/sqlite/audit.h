@@ -12,7 +12,7 @@ struct sqlite_audit_entry {
 };
 
 /* In the transaction of what it tells about. */
-int sqlite_audit_add(struct sqlite_store *s, const struct sqlite_audit_entry *entry,
-		     struct outbox_error *err) OUTBOX_MUSTCHECK;
+int sqlite_audit_write(struct sqlite_store *s, const struct sqlite_audit_entry *entry,
+		       struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 #endif

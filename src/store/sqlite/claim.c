@@ -317,8 +317,9 @@ static void write_claim(const struct claiming *w, struct receipt *next)
 	next->claim_last = last_seq(w);
 }
 
-int claim_next(struct lane_op *op, const struct outbox_advance *request, struct receipt *next,
-	       struct outbox_arena *arena, struct outbox_claim *claim, struct outbox_error *err)
+int claim_next(struct lane_op *op, const struct outbox_settle_and_claim *request,
+	       struct receipt *next, struct outbox_arena *arena, struct outbox_claim *claim,
+	       struct outbox_error *err)
 {
 	_cleanup_(claiming_deinit) struct claiming w = {
 		.op = op,
@@ -340,7 +341,7 @@ int claim_next(struct lane_op *op, const struct outbox_advance *request, struct 
 	return r;
 }
 
-int claim_again(struct lane_op *op, const struct outbox_advance *request,
+int claim_again(struct lane_op *op, const struct outbox_settle_and_claim *request,
 		const struct receipt *receipt, struct outbox_arena *arena,
 		struct outbox_claim *claim, struct outbox_error *err)
 {
@@ -365,7 +366,7 @@ int claim_again(struct lane_op *op, const struct outbox_advance *request,
 	return r;
 }
 
-int claim_possible(struct lane_op *op, const struct outbox_advance *request,
+int claim_possible(struct lane_op *op, const struct outbox_settle_and_claim *request,
 		   const struct receipt *last, bool *ret_possible, struct outbox_error *err)
 {
 	_cleanup_(claiming_deinit) struct claiming w = { .op = op };

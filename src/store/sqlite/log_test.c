@@ -64,13 +64,15 @@ static void a_position_ahead_of_the_log_refuses(void **state)
 		     " UPDATE sqlite_sequence SET seq = 0 WHERE name = 'outbox_message'");
 	claim = (struct outbox_claim){ .n = head.n, .token = head.token };
 	assert_int_equal(place_advance(p, "events", &claim, 0, 10), OUTBOX_EPROTO);
-	assert_int_equal(sqlite_take(p->store, "events", 0, "me", 99, &head, &p->err), OUTBOX_EPROTO);
+	assert_int_equal(sqlite_take_over(p->store, "events", 0, "me", 99, &head, &p->err),
+			 OUTBOX_EPROTO);
 	assert_non_null(strstr(p->err.message, "the log ends at 0"));
 	/* and when the log has come past it */
 	place_publish(p, "b", NULL, NULL);
 	place_publish(p, "c", NULL, NULL);
 	assert_int_equal(place_advance(p, "events", &claim, 0, 10), OUTBOX_EPROTO);
-	assert_int_equal(sqlite_take(p->store, "events", 0, "me", 99, &head, &p->err), OUTBOX_EPROTO);
+	assert_int_equal(sqlite_take_over(p->store, "events", 0, "me", 99, &head, &p->err),
+			 OUTBOX_EPROTO);
 }
 
 static void not_a_database_is_told(void **state)
@@ -249,7 +251,7 @@ static void tend_cuts_the_wal(void **state)
 	}
 	test_free(payload);
 	assert_true(sqlite_wal_size(sqlite_of(p->store)) > (int64_t)64 << 20);
-	assert_int_equal(sqlite_tend(p->store, &p->err), OUTBOX_OK);
+	assert_int_equal(sqlite_maintain(p->store, &p->err), OUTBOX_OK);
 	assert_int_equal(sqlite_wal_size(sqlite_of(p->store)), 0);
 }
 

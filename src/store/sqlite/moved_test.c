@@ -124,9 +124,9 @@ static void nothing_is_copied_into_a_moved_file(void **state)
 				      "INSERT INTO big VALUES (zeroblob(2000000))"),
 			 SQLITE_OK);
 	assert_int_equal(rename(p->file, away), 0);
-	assert_int_equal(sqlite_tend(p->store, &p->err), OUTBOX_ECONN);
+	assert_int_equal(sqlite_maintain(p->store, &p->err), OUTBOX_ECONN);
 	assert_int_equal(rename(away, p->file), 0);
-	assert_int_equal(sqlite_tend(p->store, &p->err), OUTBOX_OK);
+	assert_int_equal(sqlite_maintain(p->store, &p->err), OUTBOX_OK);
 	assert_int_equal(place_number(p, "SELECT length(x) FROM big"), 2000000);
 }
 

@@ -33,11 +33,12 @@ int sqlite_lease(struct outbox_store *store, const struct outbox_lease_request *
 		 struct outbox_lease *ret_lease, struct outbox_error *err);
 int sqlite_release(struct outbox_store *store, const char *target, int lane, const char *owner,
 		   struct outbox_error *err);
-int sqlite_take(struct outbox_store *store, const char *target, int lane, const char *owner,
-		int64_t new_token, struct outbox_head *ret_head, struct outbox_error *err);
-int sqlite_advance(struct outbox_store *store, const struct outbox_advance *request,
-		   struct outbox_arena *arena, struct outbox_claim *ret_claim,
-		   struct outbox_error *err);
+int sqlite_take_over(struct outbox_store *store, const char *target, int lane, const char *owner,
+		     int64_t new_token, struct outbox_head *ret_head, struct outbox_error *err);
+int sqlite_settle_and_claim(struct outbox_store *store,
+			    const struct outbox_settle_and_claim *request,
+			    struct outbox_arena *arena, struct outbox_claim *ret_claim,
+			    struct outbox_error *err);
 int sqlite_list(struct outbox_store *store, const struct outbox_filter *filter,
 		struct outbox_arena *arena, struct outbox_page *ret_page, struct outbox_error *err);
 int sqlite_get(struct outbox_store *store, const char *id, struct outbox_arena *arena,
@@ -75,11 +76,12 @@ int sqlite_unserved(struct outbox_store *store, const struct outbox_unserved *no
 		    struct outbox_error *err);
 int sqlite_wants_start(struct outbox_store *store, const char *target, bool *ret_wants,
 		       struct outbox_error *err);
-int sqlite_note(struct outbox_store *store, const struct outbox_audit *row, struct outbox_error *err);
+int sqlite_audit_add(struct outbox_store *store, const struct outbox_audit *row,
+		     struct outbox_error *err);
 int sqlite_rebase(struct outbox_store *store, const struct outbox_rebase *rebase,
 		  void (*say)(void *context, int level, const char *subject, const char *text),
 		  void *context, struct outbox_error *err);
-int sqlite_tend(struct outbox_store *store, struct outbox_error *err);
+int sqlite_maintain(struct outbox_store *store, struct outbox_error *err);
 int sqlite_script_text(const struct outbox_init_options *options, const char *schema,
 		       char **ret_sql, struct outbox_error *err);
 

@@ -137,7 +137,7 @@ struct outbox_head place_take(struct place *p, const char *target)
 {
 	struct outbox_head head = { 0 };
 
-	must(p, sqlite_take(p->store, target, 0, "me", ++p->token, &head, &p->err), "take");
+	must(p, sqlite_take_over(p->store, target, 0, "me", ++p->token, &head, &p->err), "take");
 	return head;
 }
 
@@ -145,7 +145,7 @@ int place_advance(struct place *p, const char *target, struct outbox_claim *clai
 		  size_t max)
 {
 	struct outbox_settlement *settled = calloc(claim->count + 1, sizeof(*settled));
-	struct outbox_advance request = {
+	struct outbox_settle_and_claim request = {
 		.target = target,
 		.owner = "me",
 		.n = claim->n,
@@ -165,7 +165,7 @@ int place_advance(struct place *p, const char *target, struct outbox_claim *clai
 		settled[i] = (struct outbox_settlement){
 			.seq = claim->items[i].seq, .outcome = outcome, .attempts = 1, .error = "no"
 		};
-	r = sqlite_advance(p->store, &request, p->arena, claim, &p->err);
+	r = sqlite_settle_and_claim(p->store, &request, p->arena, claim, &p->err);
 	free(settled);
 	return r;
 }

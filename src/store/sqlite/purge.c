@@ -161,10 +161,11 @@ static int add_audit(struct sqlite_store *s, const struct outbox_purge *purge,
 	if (!purge->actor || !purged->messages)
 		return OUTBOX_OK;
 	retention_describe(purged, detail);
-	return sqlite_audit_add(s,
-				&(struct sqlite_audit_entry){
-					.actor = purge->actor, .action = "purge", .detail = detail },
-				err);
+	return sqlite_audit_write(s,
+				  &(struct sqlite_audit_entry){ .actor = purge->actor,
+								.action = "purge",
+								.detail = detail },
+				  err);
 }
 
 /* Who is configured and not registered will want what is published meanwhile, once it says where it starts. */

@@ -166,11 +166,11 @@ static int finish(struct rebasing *w, struct outbox_error *err)
 	if (r == OUTBOX_OK)
 		r = sqlite_run(w->s, SQL_REBASE_ACCEPT, NULL, NULL, err);
 	if (r == OUTBOX_OK)
-		r = sqlite_audit_add(w->s,
-				     &(struct sqlite_audit_entry){ .actor = w->how->actor,
-								   .action = "rebase",
-								   .detail = detail },
-				     err);
+		r = sqlite_audit_write(w->s,
+				       &(struct sqlite_audit_entry){ .actor = w->how->actor,
+								     .action = "rebase",
+								     .detail = detail },
+				       err);
 	return r;
 }
 

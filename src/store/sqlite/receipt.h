@@ -61,7 +61,7 @@ int receipt_read_view(struct lane_op *op, int64_t pos, struct outbox_error *err)
 int receipt_view(struct lane_op *op, int64_t pos, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /*
- * Append a take-over receipt: fences the owner, what was in flight is pending again. Shared by take()
+ * Append a take-over receipt: fences the owner, what was in flight is pending again. Shared by take_over()
  * and by operators who act on what a dead owner left.
  */
 int receipt_take_over(struct lane_op *op, const char *owner, int64_t token,

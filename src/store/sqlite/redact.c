@@ -106,7 +106,7 @@ static int replace(const struct targets *targets, const struct outbox_redact *re
 		r = sqlite_run(s, SQL_REDACT_AMENDED, ARGS(ARG_INT(found->seq)), NULL, err);
 	if (r == OUTBOX_OK)
 		r = sqlite_run(s, SQL_REDACT_AUDIT, ARGS(ARG_TEXT(redact->id)), NULL, err);
-	return r == OUTBOX_OK ? sqlite_audit_add(s, &entry, err) : r;
+	return r == OUTBOX_OK ? sqlite_audit_write(s, &entry, err) : r;
 }
 
 static int redact_in(struct sqlite_store *s, const struct outbox_redact *redact, bool *done,

@@ -31,7 +31,7 @@ static void settling_deinit(struct settling *w)
 	free(w->frees);
 }
 
-static int not_the_claim(const struct outbox_advance *request, const struct receipt *last,
+static int not_the_claim(const struct outbox_settle_and_claim *request, const struct receipt *last,
 			 struct outbox_error *err)
 {
 	return outbox_fail(err, OUTBOX_EINVAL,
@@ -41,7 +41,7 @@ static int not_the_claim(const struct outbox_advance *request, const struct rece
 }
 
 /* Which outcomes belong to detours and which to log rows; both ascend. */
-static int sort_out(struct settling *w, const struct outbox_advance *request,
+static int sort_out(struct settling *w, const struct outbox_settle_and_claim *request,
 		    struct outbox_error *err)
 {
 	const struct receipt *last = w->last;
@@ -94,7 +94,7 @@ static int write_effect(const struct settling *w, int64_t seq, bool from_log,
 }
 
 /* All but the tail. */
-static int write_effects(const struct settling *w, const struct outbox_advance *request,
+static int write_effects(const struct settling *w, const struct outbox_settle_and_claim *request,
 			 struct outbox_error *err)
 {
 	size_t d = 0;
@@ -115,7 +115,7 @@ static int write_effects(const struct settling *w, const struct outbox_advance *
 	return r;
 }
 
-static int promote(const struct settling *w, const struct outbox_advance *request,
+static int promote(const struct settling *w, const struct outbox_settle_and_claim *request,
 		   struct outbox_error *err)
 {
 	bool viewed = false;
@@ -134,7 +134,7 @@ static int promote(const struct settling *w, const struct outbox_advance *reques
 }
 
 /* Where the lane stands now, and whether it may go faster again. */
-static void move_on(const struct settling *w, const struct outbox_advance *request)
+static void move_on(const struct settling *w, const struct outbox_settle_and_claim *request)
 {
 	const struct settlement_counts *c = &w->next->counts;
 	struct receipt *next = w->next;
@@ -150,7 +150,7 @@ static void move_on(const struct settling *w, const struct outbox_advance *reque
 			       c->delivered + c->retried + c->failed + c->parked + c->deferred);
 }
 
-int settle_claim(struct lane_op *op, const struct outbox_advance *request,
+int settle_claim(struct lane_op *op, const struct outbox_settle_and_claim *request,
 		 const struct receipt *last, struct receipt *next, struct outbox_error *err)
 {
 	_cleanup_(settling_deinit) struct settling w = {

@@ -8,7 +8,7 @@
  * Make the outcomes of the claim in `last` durable: detours are written, and next gets the position
  * after it and the counts. EINVAL when the outcomes are not those of that claim.
  */
-int settle_claim(struct lane_op *op, const struct outbox_advance *request,
+int settle_claim(struct lane_op *op, const struct outbox_settle_and_claim *request,
 		 const struct receipt *last, struct receipt *next,
 		 struct outbox_error *err) OUTBOX_MUSTCHECK;
 

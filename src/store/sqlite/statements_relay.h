@@ -2,7 +2,7 @@
 #ifndef STORE_SQLITE_STATEMENTS_RELAY_H
 #define STORE_SQLITE_STATEMENTS_RELAY_H
 
-/* The statements of take() and advance(): receipts, the log, detours. */
+/* The statements of take_over() and settle_and_claim(): receipts, the log, detours. */
 
 /* In the order of enum message_column. */
 #define MESSAGE_HEAD_COLUMNS \

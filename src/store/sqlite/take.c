@@ -61,8 +61,8 @@ int receipt_take_over(struct lane_op *op, const char *owner, int64_t token,
 	return r;
 }
 
-int sqlite_take(struct outbox_store *store, const char *target, int lane, const char *owner,
-		int64_t new_token, struct outbox_head *ret_head, struct outbox_error *err)
+int sqlite_take_over(struct outbox_store *store, const char *target, int lane, const char *owner,
+		     int64_t new_token, struct outbox_head *ret_head, struct outbox_error *err)
 {
 	struct sqlite_store *s = sqlite_of(store);
 	struct lane_op op = { .s = s, .target = target, .lane = lane };

@@ -178,7 +178,7 @@ static int pause_in(struct sqlite_store *s, const char *target, bool pause, cons
 			    ARG_TEXT(pause ? reason : NULL), ARG_TIME(pause ? sqlite_now(s) : 0),
 			    ARG_TIME(pause ? 0 : sqlite_now(s))),
 		       NULL, err);
-	return r == OUTBOX_OK ? sqlite_audit_add(s, &entry, err) : r;
+	return r == OUTBOX_OK ? sqlite_audit_write(s, &entry, err) : r;
 }
 
 int sqlite_target_pause(struct outbox_store *store, const char *target, bool pause,
@@ -213,7 +213,7 @@ static int drop_in(struct sqlite_store *s, const char *target, const char *actor
 		r = dead_letter_free(s, target, err);
 	for (size_t i = 0; i < ARRAY_SIZE(steps) && r == OUTBOX_OK; i++)
 		r = sqlite_run(s, steps[i], ARGS(ARG_TEXT(target)), NULL, err);
-	return r == OUTBOX_OK ? sqlite_audit_add(s, &entry, err) : r;
+	return r == OUTBOX_OK ? sqlite_audit_write(s, &entry, err) : r;
 }
 
 int sqlite_target_drop(struct outbox_store *store, const char *target, const char *actor,

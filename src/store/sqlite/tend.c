@@ -28,7 +28,7 @@ int64_t sqlite_wal_size(struct sqlite_store *s)
 	return st.st_size;
 }
 
-int sqlite_tend(struct outbox_store *store, struct outbox_error *err)
+int sqlite_maintain(struct outbox_store *store, struct outbox_error *err)
 {
 	struct sqlite_store *s = sqlite_of(store);
 	int64_t size = sqlite_wal_size(s);

@@ -145,7 +145,7 @@ static void tend_beside(struct place *p, sqlite3 *reader)
 	struct waiting w = { .place = p, .other = place_connect(p) };
 
 	sqlite3_busy_handler(sqlite_of(p->store)->db, try_to_publish, &w);
-	assert_int_equal(sqlite_tend(p->store, &p->err), OUTBOX_OK);
+	assert_int_equal(sqlite_maintain(p->store, &p->err), OUTBOX_OK);
 	assert_false(w.blocked);
 	assert_int_equal(w.calls, 0);
 	assert_true(sqlite_wal_size(sqlite_of(p->store)) >= (int64_t)64 << 20);
@@ -153,7 +153,7 @@ static void tend_beside(struct place *p, sqlite3 *reader)
 
 	/* Once they are gone it is cut, and the store waits for locks as it did. */
 	sqlite3_busy_timeout(sqlite_of(p->store)->db, 1);
-	assert_int_equal(sqlite_tend(p->store, &p->err), OUTBOX_OK);
+	assert_int_equal(sqlite_maintain(p->store, &p->err), OUTBOX_OK);
 	assert_int_equal(sqlite_wal_size(sqlite_of(p->store)), 0);
 	assert_int_equal(busy_timeout_of(p), sqlite_of(p->store)->busy_ms);
 	sqlite3_close(w.other);
@@ -187,7 +187,7 @@ static void a_writer_is_left_alone(void **state)
 	grow_wal(p);
 	sqlite3_busy_handler(sqlite_of(p->store)->db, try_to_publish, &w);
 	assert_int_equal(sqlite3_exec(w.other, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
-	assert_int_equal(sqlite_tend(p->store, &p->err), OUTBOX_OK);
+	assert_int_equal(sqlite_maintain(p->store, &p->err), OUTBOX_OK);
 	assert_int_equal(w.calls, 0);
 	assert_true(sqlite_wal_size(sqlite_of(p->store)) >= (int64_t)64 << 20);
 	assert_int_equal(sqlite3_exec(w.other, "COMMIT", NULL, NULL, NULL), SQLITE_OK);
@@ -206,7 +206,7 @@ static void a_small_wal_is_kept(void **state)
 			 SQLITE_OK);
 	size = sqlite_wal_size(sqlite_of(p->store));
 	assert_true(size >= 2000000);
-	assert_int_equal(sqlite_tend(p->store, &p->err), OUTBOX_OK);
+	assert_int_equal(sqlite_maintain(p->store, &p->err), OUTBOX_OK);
 	assert_int_equal(sqlite_wal_size(sqlite_of(p->store)), size);
 }
 

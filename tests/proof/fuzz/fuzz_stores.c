@@ -66,12 +66,12 @@ static void work(struct fuzz_store *s, const char *target, int64_t version)
 		.target = target, .owner = "me", .duration = OUTBOX_HOURS, .route_version = version
 	};
 	struct outbox_settlement settled[CLAIM] = { 0 };
-	struct outbox_advance request = { .target = target,
-					  .owner = "me",
-					  .route_version = version,
-					  .max_messages = CLAIM,
-					  .max_bytes = (size_t)1 << 20,
-					  .settled = settled };
+	struct outbox_settle_and_claim request = { .target = target,
+						   .owner = "me",
+						   .route_version = version,
+						   .max_messages = CLAIM,
+						   .max_bytes = (size_t)1 << 20,
+						   .settled = settled };
 	struct outbox_error err = OUTBOX_ERROR_INIT;
 	struct outbox_lease held;
 	struct outbox_head head;
@@ -79,7 +79,7 @@ static void work(struct fuzz_store *s, const char *target, int64_t version)
 
 	must(s->store->ops->lease(s->store, &lease, &held, &err), &err);
 	CHECK(held.count == 1);
-	must(s->store->ops->take(s->store, target, 0, "me", 1, &head, &err), &err);
+	must(s->store->ops->take_over(s->store, target, 0, "me", 1, &head, &err), &err);
 	claim.n = head.n;
 	claim.token = head.token;
 	for (int round = 0; round < 2; round++) {
@@ -96,7 +96,8 @@ static void work(struct fuzz_store *s, const char *target, int64_t version)
 		request.n = claim.n;
 		request.token = claim.token;
 		request.new_token = round + 2;
-		must(s->store->ops->advance(s->store, &request, s->arena, &claim, &err), &err);
+		must(s->store->ops->settle_and_claim(s->store, &request, s->arena, &claim, &err),
+		     &err);
 		CHECK(claim.count > 0);
 	}
 }

@@ -186,7 +186,7 @@ static void check_one(struct sim *s, const struct outbox_settlement *o, struct s
 	}
 }
 
-void check_settlement(struct sim *s, const struct outbox_advance *request)
+void check_settlement(struct sim *s, const struct outbox_settle_and_claim *request)
 {
 	int t = sim_target(request->target);
 
@@ -201,7 +201,7 @@ void check_settlement(struct sim *s, const struct outbox_advance *request)
 	}
 }
 
-void check_claim(struct sim *s, const struct outbox_advance *request,
+void check_claim(struct sim *s, const struct outbox_settle_and_claim *request,
 		 const struct outbox_claim *claim)
 {
 	int t = sim_target(request->target);

@@ -178,7 +178,7 @@ struct sim_relay {
 struct sim_ghost {
 	bool waiting;
 	outbox_time at;
-	struct outbox_advance request;
+	struct outbox_settle_and_claim request;
 	struct outbox_settlement settled[SIM_MESSAGES];
 	char target[8], owner[32];
 };
@@ -330,8 +330,8 @@ enum check_by { BY_RELAY = 1, BY_OPERATOR, BY_PURGE, BY_WRITER };
 /* After something changed the store: every delivery's step is one that the lifecycle allows. */
 void check_states(struct sim *sim, enum check_by by);
 /* Does this settlement follow from what the brokers said? Called before the store takes it. */
-void check_settlement(struct sim *sim, const struct outbox_advance *request);
-void check_claim(struct sim *sim, const struct outbox_advance *request,
+void check_settlement(struct sim *sim, const struct outbox_settle_and_claim *request);
+void check_claim(struct sim *sim, const struct outbox_settle_and_claim *request,
 		 const struct outbox_claim *claim);
 /* A relay puts this on the wire; and the broker keeps it. */
 void check_sent(struct sim *sim, int target, const struct outbox_item *item);

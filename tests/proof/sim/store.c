@@ -134,12 +134,12 @@ static void note_alone(struct sim *s, int t, const struct memory_lane *lane)
 		d->died_alone = true;
 }
 
-static int sim_take(struct outbox_store *base, const char *target, int lane, const char *owner,
-		    int64_t new_token, struct outbox_head *ret_head, struct outbox_error *err)
+static int sim_take_over(struct outbox_store *base, const char *target, int lane, const char *owner,
+			 int64_t new_token, struct outbox_head *ret_head, struct outbox_error *err)
 {
 	struct sim_store *store = downcast(base);
 	struct sim *s = store->sim;
-	int t = sim_target(target), r = before(s, "take", err);
+	int t = sim_target(target), r = before(s, "take_over", err);
 	bool again;
 
 	if (r)
@@ -147,7 +147,7 @@ static int sim_take(struct outbox_store *base, const char *target, int lane, con
 	again = s->holders[t][lane] == new_token;
 	if (!again)
 		note_alone(s, t, &sim_db_target(s, t)->lanes[lane]);
-	r = store->inner->ops->take(store->inner, target, lane, owner, new_token, ret_head, err);
+	r = store->inner->ops->take_over(store->inner, target, lane, owner, new_token, ret_head, err);
 	check_refusal(s, t, lane, r);
 	if (!r && !again) {
 		s->holders[t][lane] = new_token;
@@ -158,13 +158,13 @@ static int sim_take(struct outbox_store *base, const char *target, int lane, con
 		sim_say(s, "%s takes lane %d of %s%s", owner, lane, target,
 			ret_head->takeovers ? " with messages in flight" : "");
 	}
-	return after(s, "take", r, err);
+	return after(s, "take_over", r, err);
 }
 
 /* Is this the owner's next receipt, the same again, or somebody's who is owner no more? */
-static int apply(struct sim *s, struct outbox_store *inner, const struct outbox_advance *request,
-		 struct outbox_arena *arena, struct outbox_claim *ret_claim,
-		 struct outbox_error *err)
+static int apply(struct sim *s, struct outbox_store *inner,
+		 const struct outbox_settle_and_claim *request, struct outbox_arena *arena,
+		 struct outbox_claim *ret_claim, struct outbox_error *err)
 {
 	int t = sim_target(request->target), r;
 	int64_t *holder = &s->holders[t][request->lane];
@@ -173,7 +173,7 @@ static int apply(struct sim *s, struct outbox_store *inner, const struct outbox_
 	s->again = again;
 	if (mine && !memory_lane_is_refused(s->db, &sim_db_target(s, t)->lanes[request->lane]))
 		check_settlement(s, request);
-	r = inner->ops->advance(inner, request, arena, ret_claim, err);
+	r = inner->ops->settle_and_claim(inner, request, arena, ret_claim, err);
 	check_refusal(s, t, request->lane, r);
 	if (!r && !mine && !again)
 		sim_violation(s, "fence", "%s settled lane %d of %s, which is not its own",
@@ -197,7 +197,7 @@ static int apply(struct sim *s, struct outbox_store *inner, const struct outbox_
 }
 
 /* Keep the request; it will reach the store when its client has long given up. */
-static bool become_ghost(struct sim *s, const struct outbox_advance *request)
+static bool become_ghost(struct sim *s, const struct outbox_settle_and_claim *request)
 {
 	struct sim_ghost *g = s->ghosts;
 
@@ -235,20 +235,21 @@ void ghosts_act(struct sim *s, bool all)
 }
 
 /* Only its own receipt can be in its way: then it did not repeat what it had asked for. */
-static bool wrote_last(struct sim *s, const struct outbox_advance *request)
+static bool wrote_last(struct sim *s, const struct outbox_settle_and_claim *request)
 {
 	const struct memory_target *target = sim_db_target(s, sim_target(request->target));
 
 	return !strcmp(memory_receipt_last(&target->lanes[request->lane])->owner, request->owner);
 }
 
-static int sim_advance(struct outbox_store *base, const struct outbox_advance *request,
-		       struct outbox_arena *arena, struct outbox_claim *ret_claim,
-		       struct outbox_error *err)
+static int sim_settle_and_claim(struct outbox_store *base,
+				const struct outbox_settle_and_claim *request,
+				struct outbox_arena *arena, struct outbox_claim *ret_claim,
+				struct outbox_error *err)
 {
 	struct sim_store *store = downcast(base);
 	struct sim *s = store->sim;
-	int r = before(s, "advance", err);
+	int r = before(s, "settle_and_claim", err);
 
 	if (r)
 		return r;
@@ -258,7 +259,7 @@ static int sim_advance(struct outbox_store *base, const struct outbox_advance *r
 	if (r == OUTBOX_EFENCED && wrote_last(s, request))
 		sim_violation(s, "repeat", "%s locked itself out of lane %d of %s", request->owner,
 			      request->lane, request->target);
-	return after(s, "advance", r, err);
+	return after(s, "settle_and_claim", r, err);
 }
 
 static int sim_purge(struct outbox_store *base, const struct outbox_purge *purge,
@@ -286,8 +287,8 @@ const struct outbox_store_ops sim_store_ops = {
 	.target_put = sim_target_put,
 	.lease = sim_lease,
 	.release = sim_release,
-	.take = sim_take,
-	.advance = sim_advance,
+	.take_over = sim_take_over,
+	.settle_and_claim = sim_settle_and_claim,
 	.purge = sim_purge,
 };
 
@@ -303,9 +304,9 @@ const struct outbox_store_ops *sim_full_ops(void)
 	ops.target_put = sim_store_ops.target_put;
 	ops.lease = sim_store_ops.lease;
 	ops.release = sim_store_ops.release;
-	ops.take = sim_store_ops.take;
-	ops.advance = sim_store_ops.advance;
+	ops.take_over = sim_store_ops.take_over;
+	ops.settle_and_claim = sim_store_ops.settle_and_claim;
 	ops.purge = sim_store_ops.purge;
-	ops.tend = NULL;
+	ops.maintain = NULL;
 	return &ops;
 }

@@ -54,7 +54,7 @@ static int call_release(struct world *w, struct outbox_error *err)
 static int call_take(struct world *w, struct outbox_error *err)
 {
 	struct outbox_head head;
-	int r = sqlite_take(w->store, "events", 0, "me", 500, &head, err);
+	int r = sqlite_take_over(w->store, "events", 0, "me", 500, &head, err);
 
 	if (r == OUTBOX_OK)
 		world_say(w, "%lld %lld %d %d %lld", (long long)head.n, (long long)head.token,
@@ -92,8 +92,8 @@ static void prepare_idle(struct world *w)
 			       NULL, &err),
 	     &err, "target");
 	w->n_seqs = 0;
-	must(sqlite_take(w->store, "events", 0, "me", 100, &(struct outbox_head){ 0 }, &err), &err,
-	     "take");
+	must(sqlite_take_over(w->store, "events", 0, "me", 100, &(struct outbox_head){ 0 }, &err),
+	     &err, "take");
 	w->n = 2;
 	w->token = 100;
 }
@@ -130,7 +130,7 @@ static void grow_wal(struct world *w)
 
 static int call_tend(struct world *w, struct outbox_error *err)
 {
-	return sqlite_tend(w->store, err);
+	return sqlite_maintain(w->store, err);
 }
 
 const struct store_case lane_cases[] = {

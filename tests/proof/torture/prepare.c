@@ -65,7 +65,7 @@ void prepare_taken(struct world *w)
 
 	prepare_log(w);
 	must(sqlite_lease(w->store, &lease, &held, &err), &err, "lease");
-	must(sqlite_take(w->store, "events", 0, "me", 100, &head, &err), &err, "take");
+	must(sqlite_take_over(w->store, "events", 0, "me", 100, &head, &err), &err, "take");
 	w->n = head.n;
 	w->token = head.token;
 	w->n_seqs = 0;
@@ -109,7 +109,7 @@ int settle_each(struct world *w, size_t max, struct outbox_claim *ret_claim, str
 					OUTBOX_OUT_DELIVERED, OUTBOX_OUT_RETURNED };
 	static char why[2000];
 	struct outbox_settlement settled[WORLD_MESSAGES];
-	struct outbox_advance request = {
+	struct outbox_settle_and_claim request = {
 		.target = "events",
 		.owner = "me",
 		.n = w->n,
@@ -132,5 +132,5 @@ int settle_each(struct world *w, size_t max, struct outbox_claim *ret_claim, str
 			.due_at = WORLD_START + OUTBOX_HOURS,
 			.error = why,
 		};
-	return sqlite_advance(w->store, &request, w->arena, ret_claim, err);
+	return sqlite_settle_and_claim(w->store, &request, w->arena, ret_claim, err);
 }

@@ -7,7 +7,7 @@
  * then the claim is simply cut to what fitted.
  */
 
-static int fenced(const struct outbox_advance *request, const struct memory_receipt *last,
+static int fenced(const struct outbox_settle_and_claim *request, const struct memory_receipt *last,
 		  struct outbox_error *err)
 {
 	return outbox_fail(err, OUTBOX_EFENCED,
@@ -47,7 +47,7 @@ static int claim_again(struct memory_db *db, struct memory_target *target, int l
 
 /* How many messages the next claim may have. */
 static size_t claim_size(const struct memory_target *target, const struct memory_lane *lane,
-			 const struct outbox_advance *request, struct outbox_claim *claim)
+			 const struct outbox_settle_and_claim *request, struct outbox_claim *claim)
 {
 	claim->paused = target->paused;
 	claim->stale_route = request->route_version != target->version;
@@ -57,8 +57,9 @@ static size_t claim_size(const struct memory_target *target, const struct memory
 }
 
 static int settle_and_claim(struct memory_store *s, struct memory_target *target,
-			    const struct outbox_advance *request, struct outbox_arena *arena,
-			    struct outbox_claim *claim, struct outbox_error *err)
+			    const struct outbox_settle_and_claim *request,
+			    struct outbox_arena *arena, struct outbox_claim *claim,
+			    struct outbox_error *err)
 {
 	struct memory_db *db = s->db;
 	struct memory_lane *lane = &target->lanes[request->lane];
@@ -98,9 +99,9 @@ static int settle_and_claim(struct memory_store *s, struct memory_target *target
 	return OUTBOX_OK;
 }
 
-int memory_advance(struct memory_store *s, const struct outbox_advance *request,
-		   struct outbox_arena *arena, struct outbox_claim *ret_claim,
-		   struct outbox_error *err)
+int memory_settle_and_claim(struct memory_store *s, const struct outbox_settle_and_claim *request,
+			    struct outbox_arena *arena, struct outbox_claim *ret_claim,
+			    struct outbox_error *err)
 {
 	struct outbox_claim claim = { 0 };
 	const struct memory_receipt *last;

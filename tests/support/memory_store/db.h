@@ -300,10 +300,11 @@ void memory_lane_take(struct memory_db *db, struct memory_target *target, int la
 		      const char *owner, int64_t token, outbox_time now);
 
 /* settle.c: EINVAL when it is not the claim in flight, before anything was changed. */
-int memory_settle_check(const struct memory_lane *lane, const struct outbox_advance *request,
+int memory_settle_check(const struct memory_lane *lane,
+			const struct outbox_settle_and_claim *request,
 			struct outbox_error *err) OUTBOX_MUSTCHECK;
 void memory_settle(struct memory_db *db, struct memory_target *target,
-		   const struct outbox_advance *request, struct memory_receipt *receipt,
+		   const struct outbox_settle_and_claim *request, struct memory_receipt *receipt,
 		   outbox_time now);
 
 /*
@@ -363,11 +364,11 @@ int memory_lease(struct memory_store *s, const struct outbox_lease_request *requ
 		 struct outbox_lease *ret_lease, struct outbox_error *err);
 int memory_release(struct memory_store *s, const char *target, int lane, const char *owner,
 		   struct outbox_error *err);
-int memory_take(struct memory_store *s, const char *target, int lane, const char *owner,
-		int64_t new_token, struct outbox_head *ret_head, struct outbox_error *err);
-int memory_advance(struct memory_store *s, const struct outbox_advance *request,
-		   struct outbox_arena *arena, struct outbox_claim *ret_claim,
-		   struct outbox_error *err);
+int memory_take_over(struct memory_store *s, const char *target, int lane, const char *owner,
+		     int64_t new_token, struct outbox_head *ret_head, struct outbox_error *err);
+int memory_settle_and_claim(struct memory_store *s, const struct outbox_settle_and_claim *request,
+			    struct outbox_arena *arena, struct outbox_claim *ret_claim,
+			    struct outbox_error *err);
 int memory_list(struct memory_store *s, const struct outbox_filter *filter,
 		struct outbox_arena *arena, struct outbox_page *ret_page, struct outbox_error *err);
 int memory_get(struct memory_store *s, const char *id, struct outbox_arena *arena,

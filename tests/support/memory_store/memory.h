@@ -28,7 +28,7 @@ enum memory_phase { MEMORY_BEFORE = 1, MEMORY_AFTER = 2 };
 /*
  * Answers 0: go on. Not 0: the op fails with this status; with MEMORY_BEFORE nothing happened, with
  * MEMORY_AFTER everything happened and only the reply is lost (what was handed out must not be used).
- * op is the name of the member of struct outbox_store_ops: "advance". Called without the database's
+ * op is the name of the member of struct outbox_store_ops: "settle_and_claim". Called without the database's
  * lock, on the caller's thread. err may be NULL.
  */
 typedef int (*memory_fault_fn)(void *context, const char *op, enum memory_phase phase,

@@ -121,17 +121,18 @@ static int op_release(struct outbox_store *store, const char *target, int lane, 
 	RUN("release", true, memory_release(s, target, lane, owner, err));
 }
 
-static int op_take(struct outbox_store *store, const char *target, int lane, const char *owner,
-		   int64_t new_token, struct outbox_head *ret_head, struct outbox_error *err)
+static int op_take_over(struct outbox_store *store, const char *target, int lane, const char *owner,
+			int64_t new_token, struct outbox_head *ret_head, struct outbox_error *err)
 {
-	RUN("take", true, memory_take(s, target, lane, owner, new_token, ret_head, err));
+	RUN("take_over", true, memory_take_over(s, target, lane, owner, new_token, ret_head, err));
 }
 
-static int op_advance(struct outbox_store *store, const struct outbox_advance *request,
-		      struct outbox_arena *arena, struct outbox_claim *ret_claim,
-		      struct outbox_error *err)
+static int op_settle_and_claim(struct outbox_store *store,
+			       const struct outbox_settle_and_claim *request,
+			       struct outbox_arena *arena, struct outbox_claim *ret_claim,
+			       struct outbox_error *err)
 {
-	RUN("advance", true, memory_advance(s, request, arena, ret_claim, err));
+	RUN("settle_and_claim", true, memory_settle_and_claim(s, request, arena, ret_claim, err));
 }
 
 static int op_list(struct outbox_store *store, const struct outbox_filter *filter,
@@ -254,8 +255,8 @@ const struct outbox_store_ops memory_store_ops = {
 	.target_drop = op_target_drop,
 	.lease = op_lease,
 	.release = op_release,
-	.take = op_take,
-	.advance = op_advance,
+	.take_over = op_take_over,
+	.settle_and_claim = op_settle_and_claim,
 	.list = op_list,
 	.get = op_get,
 	.tail = op_tail,

@@ -4,8 +4,8 @@
 
 #include <stdlib.h>
 
-int memory_settle_check(const struct memory_lane *lane, const struct outbox_advance *request,
-			struct outbox_error *err)
+int memory_settle_check(const struct memory_lane *lane,
+			const struct outbox_settle_and_claim *request, struct outbox_error *err)
 {
 	if (request->n_settled != lane->n_claim)
 		return outbox_fail(err, OUTBOX_EINVAL,
@@ -143,7 +143,7 @@ static void settle_one(struct memory_db *db, struct memory_target *target, struc
 }
 
 void memory_settle(struct memory_db *db, struct memory_target *target,
-		   const struct outbox_advance *request, struct memory_receipt *receipt,
+		   const struct outbox_settle_and_claim *request, struct memory_receipt *receipt,
 		   outbox_time now)
 {
 	struct memory_lane *lane = &target->lanes[request->lane];

@@ -64,8 +64,9 @@ void memory_lane_take(struct memory_db *db, struct memory_target *target, int la
 	give_back(db, target, lane, receipt->takeovers >= 2, now);
 }
 
-int memory_take(struct memory_store *s, const char *target_name, int lane_number, const char *owner,
-		int64_t new_token, struct outbox_head *ret_head, struct outbox_error *err)
+int memory_take_over(struct memory_store *s, const char *target_name, int lane_number,
+		     const char *owner, int64_t new_token, struct outbox_head *ret_head,
+		     struct outbox_error *err)
 {
 	const struct memory_receipt *last;
 	struct memory_target *target;

@@ -136,8 +136,8 @@ static void take(struct owner *o)
 	snprintf(o->name, sizeof(o->name), "owner-%d/%lld", o->number, (long long)(token % 1000));
 	while (times-- > 0) {
 		do {
-			r = o->store->ops->take(o->store, o->target, o->lane, o->name, token,
-						&o->head, &err);
+			r = o->store->ops->take_over(o->store, o->target, o->lane, o->name, token,
+						     &o->head, &err);
 		} while (again(o, r, tries++));
 		if (r != OUTBOX_OK)
 			give_up(o, "take", &err);
@@ -195,15 +195,15 @@ static void check_same(struct owner *o, const struct outbox_claim *a, const stru
 			o->target, o->lane, (long long)a->n, a->count, (long long)b->n, b->count);
 }
 
-static int ask(struct owner *o, const struct outbox_advance *request, struct outbox_arena *arena,
-	       struct outbox_claim *ret_claim)
+static int ask(struct owner *o, const struct outbox_settle_and_claim *request,
+	       struct outbox_arena *arena, struct outbox_claim *ret_claim)
 {
 	struct outbox_error err = OUTBOX_ERROR_INIT;
 	int r, tries = 0;
 
 	do {
 		outbox_arena_reset(arena);
-		r = o->store->ops->advance(o->store, request, arena, ret_claim, &err);
+		r = o->store->ops->settle_and_claim(o->store, request, arena, ret_claim, &err);
 	} while (again(o, r, tries++));
 	if (r != OUTBOX_OK && r != OUTBOX_EFENCED)
 		give_up(o, "advance", &err);
@@ -214,7 +214,7 @@ static int ask(struct owner *o, const struct outbox_advance *request, struct out
 static bool advance(struct owner *o, size_t n_settled)
 {
 	struct outbox_claim claim, again;
-	struct outbox_advance request = {
+	struct outbox_settle_and_claim request = {
 		.target = o->target,
 		.lane = o->lane,
 		.owner = o->name,

@@ -102,7 +102,7 @@ static int lose(void *context, const char *op, enum memory_phase phase, struct o
 /* Whatever happens to the answer of an op, each message arrives once. */
 static void lost_replies_cause_no_duplicates(void **state)
 {
-	static const char *const ops[] = { "lease", "take", "advance" };
+	static const char *const ops[] = { "lease", "take_over", "settle_and_claim" };
 	static const int statuses[] = { OUTBOX_ECONN, OUTBOX_ETIMEDOUT, OUTBOX_EBUSY };
 
 	(void)state;
@@ -140,9 +140,9 @@ static int too_large_to_read(void *context, const char *op, enum memory_phase ph
 
 	if (phase != MEMORY_AFTER)
 		return OUTBOX_OK;
-	if (strcmp(op, "take") == 0 && l->failures)
+	if (strcmp(op, "take_over") == 0 && l->failures)
 		l->claimed = true;
-	if (strcmp(op, "advance") != 0 || l->claimed)
+	if (strcmp(op, "settle_and_claim") != 0 || l->claimed)
 		return OUTBOX_OK;
 	l->failures++;
 	return outbox_fail(err, OUTBOX_ENOMEM, "injected");
@@ -167,7 +167,7 @@ static void a_claim_that_memory_does_not_suffice_for_is_taken_anew(void **state)
 static void a_store_outage_charges_nothing_and_is_said_once(void **state)
 {
 	struct world *w = world_new(1);
-	struct lost_reply l = { "advance", MEMORY_BEFORE, OUTBOX_EFULL, 50 };
+	struct lost_reply l = { "settle_and_claim", MEMORY_BEFORE, OUTBOX_EFULL, 50 };
 	const char *line;
 
 	(void)state;

@@ -17,16 +17,18 @@ static int refuse(struct outbox_error *err)
 static int picky_take(struct outbox_store *store, const char *target, int lane, const char *owner,
 		      int64_t new_token, struct outbox_head *ret_head, struct outbox_error *err)
 {
-	return lane == REFUSED ? refuse(err)
-			       : real->take(store, target, lane, owner, new_token, ret_head, err);
+	return lane == REFUSED
+		       ? refuse(err)
+		       : real->take_over(store, target, lane, owner, new_token, ret_head, err);
 }
 
-static int picky_advance(struct outbox_store *store, const struct outbox_advance *request,
+static int picky_advance(struct outbox_store *store, const struct outbox_settle_and_claim *request,
 			 struct outbox_arena *arena, struct outbox_claim *ret_claim,
 			 struct outbox_error *err)
 {
-	return request->lane == REFUSED ? refuse(err)
-					: real->advance(store, request, arena, ret_claim, err);
+	return request->lane == REFUSED
+		       ? refuse(err)
+		       : real->settle_and_claim(store, request, arena, ret_claim, err);
 }
 
 /* Relay 0 works, and from now on its store refuses the lane. */
@@ -38,8 +40,8 @@ static struct world *world_refusing(struct outbox_store_ops *picky)
 	world_run(w, OUTBOX_SECONDS);
 	real = world_worker(w, 0)->store->ops;
 	*picky = *real;
-	picky->take = picky_take;
-	picky->advance = picky_advance;
+	picky->take_over = picky_take;
+	picky->settle_and_claim = picky_advance;
 	world_worker(w, 0)->store->ops = picky;
 	return w;
 }

@@ -218,7 +218,7 @@ static int nothing_works(void *context, const char *op, enum memory_phase phase,
 {
 	int *calls = context;
 
-	if (strcmp(op, "advance") != 0 || phase != MEMORY_BEFORE || (*calls)++ < 2)
+	if (strcmp(op, "settle_and_claim") != 0 || phase != MEMORY_BEFORE || (*calls)++ < 2)
 		return OUTBOX_OK;
 	return outbox_fail(err, OUTBOX_EFULL, "the disk is full");
 }

@@ -39,7 +39,7 @@ static int bell_listen(struct outbox_store *store, int *ret_fd, bool *ret_again,
 	return OUTBOX_OK;
 }
 
-static int bell_awake(struct outbox_store *store, struct outbox_error *err)
+static int bell_stop_listening(struct outbox_store *store, struct outbox_error *err)
 {
 	char text[64];
 
@@ -80,7 +80,7 @@ static struct outbox_relay *start(struct world *w, enum kind kind, struct outbox
 	ops = memory_store_ops;
 	ops.open = bell_open;
 	ops.listen = bell_listen;
-	ops.awake = bell_awake;
+	ops.stop_listening = bell_stop_listening;
 	assert_int_equal(outbox_registry_new(registry, &err), OUTBOX_OK);
 	assert_int_equal(outbox_registry_add_store(*registry, &ops, w->db, &err), OUTBOX_OK);
 	assert_int_equal(outbox_registry_add_transport(*registry, &memory_transport_ops,
