@@ -143,6 +143,17 @@ struct field_list {
 		.name = #member_, .type = FIELD_WORD, .offset = offsetof(type_, member_), \
 		.words = (words_), .flags = (flags_), .help = (help_)                     \
 	}
+/* One that is made of the whole row, and one of another record. */
+#define FIELD_MADE(name_, type_, flags_, make_, help_)                                \
+	{                                                                             \
+		.name = (name_), .type = (type_), .flags = (flags_), .make = (make_), \
+		.help = (help_)                                                       \
+	}
+#define FIELD_MADE_OF(name_, type_, record_, make_, help_)                           \
+	{                                                                            \
+		.name = (name_), .type = (type_), .of = &(record_), .make = (make_), \
+		.help = (help_)                                                      \
+	}
 /* in: how many at most, 1 to max */
 #define FIELD_LIMIT(type_, max_, help_)                                                           \
 	{                                                                                         \

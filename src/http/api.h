@@ -8,7 +8,7 @@
 #include "daemon/daemon.h"
 #include "fields/fields.h"
 #include "http/http.h"
-#include "http/view_health.h"
+#include "http/views.h"
 #include "telemetry/sampler.h"
 
 #define API_HANDLER(name)                                                              \

@@ -2,7 +2,6 @@
 /* What the watch saw last, and the configuration: no store is asked. */
 #include "fields/json_value.h"
 #include "http/api.h"
-#include "http/view_health.h"
 #include "http/views.h"
 
 #include <string.h>
@@ -56,21 +55,15 @@ static json_t *make_targets(const void *row)
 }
 
 static const struct field source_fields[] = {
-	{ .name = "name", .type = FIELD_TEXT, .make = make_name },
-	{ .name = "store", .type = FIELD_TEXT, .make = make_store, .help = "without its secrets" },
+	FIELD_MADE("name", FIELD_TEXT, 0, make_name, NULL),
+	FIELD_MADE("store", FIELD_TEXT, 0, make_store, "without its secrets"),
 	{ .name = "state", .type = FIELD_TEXT, .make = make_state, .words = states },
-	{ .name = "trouble",
-	  .type = FIELD_TEXT,
-	  .flags = FIELD_NULL,
-	  .make = make_trouble,
-	  .help = "why its relay does not run, or not as the file says, or its store did not answer" },
-	{ .name = "trouble_since", .type = FIELD_TIME, .flags = FIELD_NULL, .make = make_trouble_since },
-	{ .name = "messages",
-	  .type = FIELD_NUMBER,
-	  .flags = FIELD_NULL,
-	  .make = make_messages,
-	  .help = "in the log; counting stops at 100,000" },
-	{ .name = "targets", .type = FIELD_LIST, .make = make_targets, .of = &view_target },
+	FIELD_MADE("trouble", FIELD_TEXT, FIELD_NULL, make_trouble,
+		   "why its relay does not run, or not as the file says, or its store did not answer"),
+	FIELD_MADE("trouble_since", FIELD_TIME, FIELD_NULL, make_trouble_since, NULL),
+	FIELD_MADE("messages", FIELD_NUMBER, FIELD_NULL, make_messages,
+		   "in the log; counting stops at 100,000"),
+	FIELD_MADE_OF("targets", FIELD_LIST, view_target, make_targets, NULL),
 };
 
 const struct record view_source = RECORD("Source", source_fields);
@@ -85,7 +78,7 @@ static json_t *make_sources(const void *row)
 
 static const struct field outbox_fields[] = {
 	VIEW_SAMPLE_FIELDS,
-	{ .name = "sources", .type = FIELD_LIST, .make = make_sources, .of = &view_source },
+	FIELD_MADE_OF("sources", FIELD_LIST, view_source, make_sources, NULL),
 };
 
 const struct record view_outbox = RECORD("Outbox", outbox_fields);
@@ -187,7 +180,7 @@ static int list_targets(const struct admin_request *request, bool lanes, json_t 
 }
 
 static const struct field targets_fields[] = {
-	{ .name = "targets", .type = FIELD_LIST, .of = &view_placed_target },
+	FIELD_MADE_OF("targets", FIELD_LIST, view_placed_target, NULL, NULL),
 };
 
 const struct record view_targets = RECORD("Targets", targets_fields);
@@ -201,7 +194,7 @@ API_HANDLER(api_targets)
 }
 
 static const struct field lanes_fields[] = {
-	{ .name = "lanes", .type = FIELD_LIST, .of = &view_placed_lane },
+	FIELD_MADE_OF("lanes", FIELD_LIST, view_placed_lane, NULL, NULL),
 };
 
 const struct record view_lanes = RECORD("Lanes", lanes_fields);
@@ -217,10 +210,8 @@ API_HANDLER(api_lanes)
 /* ---- configuration ------------------------------------------------------------------------- */
 
 static const struct field config_fields[] = {
-	{ .name = "values",
-	  .type = FIELD_LIST,
-	  .of = &view_setting,
-	  .help = "every value in effect, secrets masked" },
+	FIELD_MADE_OF("values", FIELD_LIST, view_setting, NULL,
+		      "every value in effect, secrets masked"),
 };
 
 const struct record view_config = RECORD("Config", config_fields);

@@ -12,20 +12,17 @@
 /* ---- the error ----------------------------------------------------------------------------- */
 
 static const struct field error_fields[] = {
-	{ .name = "status", .type = FIELD_INT, .help = "of HTTP, again" },
-	{ .name = "code",
-	  .type = FIELD_TEXT,
-	  .help = "a stable word for programs: inval, notfound, conflict ..." },
-	{ .name = "message", .type = FIELD_TEXT, .help = "one line for people" },
-	{ .name = "id",
-	  .type = FIELD_TEXT,
-	  .flags = FIELD_ABSENT,
-	  .help = "the log has more about it under this number" },
+	FIELD_MADE("status", FIELD_INT, 0, NULL, "of HTTP, again"),
+	FIELD_MADE("code", FIELD_TEXT, 0, NULL,
+		   "a stable word for programs: inval, notfound, conflict ..."),
+	FIELD_MADE("message", FIELD_TEXT, 0, NULL, "one line for people"),
+	FIELD_MADE("id", FIELD_TEXT, FIELD_ABSENT, NULL,
+		   "the log has more about it under this number"),
 };
 static const struct record view_error_detail = RECORD("ErrorDetail", error_fields);
 
 static const struct field answer_fields[] = {
-	{ .name = "error", .type = FIELD_OBJECT, .of = &view_error_detail },
+	FIELD_MADE_OF("error", FIELD_OBJECT, view_error_detail, NULL, NULL),
 	{ .name = "problems",
 	  .type = FIELD_LIST,
 	  .flags = FIELD_ABSENT,

@@ -28,8 +28,8 @@ static const struct field problem_fields[] = {
 	  .offset = offsetof(struct problem, place.origin),
 	  .words = origins },
 	FIELD(struct problem, name, FIELD_CHARS, 0, "of the file, the variable or the option"),
-	{ .name = "line", .type = FIELD_INT, .flags = FIELD_NULL, .make = make_line },
-	{ .name = "column", .type = FIELD_INT, .flags = FIELD_NULL, .make = make_column },
+	FIELD_MADE("line", FIELD_INT, FIELD_NULL, make_line, NULL),
+	FIELD_MADE("column", FIELD_INT, FIELD_NULL, make_column, NULL),
 	FIELD_NAMED("message", struct problem, text, FIELD_CHARS, 0, NULL),
 };
 

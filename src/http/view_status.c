@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Targets, lanes, a store with all of them. */
+/* Targets, lanes, a store with all of them, what is not well. */
 #include "base/cleanup.h"
 #include "fields/json_value.h"
 #include "http/views.h"
@@ -108,14 +108,10 @@ static const struct field target_fields[] = {
 	      "delivered in a second, over the last minute"),
 	T(oldest, FIELD_TIME, FIELD_NULL,
 	  "when the oldest delivery that is not finished was made, deferred and failed ones aside"),
-	{ .name = "oldest_age",
-	  .type = FIELD_SECONDS,
-	  .flags = FIELD_NULL,
-	  .make = make_oldest_age,
-	  .help = "seconds" },
+	FIELD_MADE("oldest_age", FIELD_SECONDS, FIELD_NULL, make_oldest_age, "seconds"),
 	FIELD_NAMED("drain_time", struct target_row, drain, FIELD_SECONDS, FIELD_NULL,
 		    "seconds that the lag takes at this rate"),
-	{ .name = "lanes", .type = FIELD_LIST, .make = make_lanes, .of = &view_lane },
+	FIELD_MADE_OF("lanes", FIELD_LIST, view_lane, make_lanes, NULL),
 	T(pending, FIELD_NUMBER, 0, "in the log, unread"),
 	T(sending, FIELD_NUMBER, 0, NULL),
 	T(waiting, FIELD_NUMBER, 0, "for their next attempt"),
@@ -223,7 +219,7 @@ static const struct field status_fields[] = {
 	FIELD(struct status_row, messages, FIELD_NUMBER, 0, "in the log"),
 	FIELD_NAMED("count_cap", struct status_row, cap, FIELD_NUMBER, 0,
 		    "counting stops here: a larger number means more than this"),
-	{ .name = "targets", .type = FIELD_LIST, .make = make_targets, .of = &view_target },
+	FIELD_MADE_OF("targets", FIELD_LIST, view_target, make_targets, NULL),
 };
 
 const struct record view_status = RECORD("Status", status_fields);
@@ -242,3 +238,32 @@ json_t *json_status(const struct outbox_store_info *info, const struct outbox_st
 
 	return fields_json(&view_status, &row);
 }
+
+/* ---- what is not well ----------------------------------------------------------------------- */
+
+const char *const health_levels[] = { "healthy", "degraded", "unhealthy", NULL };
+
+static const struct field finding_fields[] = {
+	FIELD(struct health_finding, rule, FIELD_TEXT, 0, "also the alert's name"),
+	FIELD_ONE_OF(struct health_finding, level, health_levels, 0, NULL),
+	FIELD(struct health_finding, source, FIELD_TEXT, FIELD_NULL, NULL),
+	FIELD(struct health_finding, target, FIELD_TEXT, FIELD_NULL, "null: it is about the source"),
+	FIELD(struct health_finding, since, FIELD_TIME, FIELD_NULL, NULL),
+	FIELD(struct health_finding, text, FIELD_CHARS, 0,
+	      "what is the matter, with the number and the limit"),
+	FIELD(struct health_finding, runbook, FIELD_CHARS, 0, "what to do: a link to its section"),
+};
+
+const struct record view_finding = RECORD("Finding", finding_fields);
+
+json_t *view_make_findings(const void *row)
+{
+	const struct watch_sample *sample = row;
+
+	return fields_list(&view_finding, sample->findings, sample->n_findings,
+			   sizeof(*sample->findings));
+}
+
+static const struct field alerts_fields[] = { VIEW_SAMPLE_FIELDS };
+
+const struct record view_alerts = RECORD("Alerts", alerts_fields);

@@ -6,6 +6,7 @@
 
 #include "fields/fields.h"
 #include "operate/health.h"
+#include "telemetry/sampler.h"
 
 #include <outbox/delivery.h>
 #include <outbox/store.h>
@@ -13,7 +14,8 @@
 extern const struct record view_delivery, view_deliveries, view_audit, view_audits, view_lane,
 	view_target, view_message, view_message_detail, view_status, view_placed_lane,
 	view_placed_target, view_blocked_key, view_blocked_keys, view_redacted, view_amended,
-	view_amendment, view_acted, view_paused, view_purged, view_problem, view_setting;
+	view_amendment, view_acted, view_paused, view_purged, view_problem, view_setting,
+	view_finding, view_alerts;
 
 json_t *json_delivery(const struct outbox_delivery *row);
 json_t *json_blocked_keys(const struct outbox_keys_page *page);
@@ -59,6 +61,20 @@ json_t *json_placed_target(const struct place_of *place, const struct outbox_sta
 json_t *json_status(const struct outbox_store_info *info, const struct outbox_stats *stats,
 		    enum health_level health);
 
+/* ---- what is not well ---------------------------------------------------------------------- */
+
+/* The fields that every view of a sample has: when, how well, what is the matter. */
+extern const char *const health_levels[];
+json_t *view_make_findings(const void *row);
+
+#define VIEW_SAMPLE_FIELDS                                                          \
+	FIELD(struct watch_sample, at, FIELD_TIME, 0, "when it was looked at"),     \
+		FIELD_ONE_OF(struct watch_sample, level, health_levels, 0, NULL),   \
+	{                                                                           \
+		.name = "findings", .type = FIELD_LIST, .make = view_make_findings, \
+		.of = &view_finding, .help = "what is not well, the worst first"    \
+	}
+
 /* ---- what was done: view_act.c ------------------------------------------------------------- */
 
 struct acted_view {
@@ -71,8 +87,6 @@ json_t *json_acted(const struct acted_view *view);
 
 json_t *json_redacted(const char *id, bool changed);
 json_t *json_amended(const char *id, const struct outbox_amended *amended);
-/* Every one of the detail's. */
-json_t *json_amendments(const struct message_detail *detail);
 json_t *json_paused(const char *target, bool paused, bool changed);
 
 struct purged_view {

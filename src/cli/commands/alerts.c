@@ -9,7 +9,7 @@
 #include "cli/format.h"
 #include "cli/sources.h"
 #include "cli/table.h"
-#include "http/view_health.h"
+#include "http/views.h"
 #include "operate/once.h"
 #include "store/store.h"
 

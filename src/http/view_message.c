@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Deliveries, audit rows, messages. */
+/* Deliveries, keys that wait, audit rows, messages and what they were before people amended them. */
 #include "http/views.h"
 
 #include "base/base64.h"
@@ -41,11 +41,8 @@ json_t *json_delivery(const struct outbox_delivery *row)
 }
 
 static const struct field deliveries_fields[] = {
-	{ .name = "deliveries", .type = FIELD_LIST, .of = &view_delivery },
-	{ .name = "next",
-	  .type = FIELD_TEXT,
-	  .flags = FIELD_NULL,
-	  .help = "the cursor of the next page; null: this is the last one" },
+	FIELD_MADE_OF("deliveries", FIELD_LIST, view_delivery, NULL, NULL),
+	FIELD_MADE("next", FIELD_TEXT, FIELD_NULL, NULL, "the cursor of the next page; null: this is the last one"),
 };
 
 /* The command line prints it page by page, so that it is never made as a whole there. */
@@ -64,23 +61,20 @@ static json_t *make_front(const void *row)
 }
 
 static const struct field blocked_key_fields[] = {
-	{ .name = "key", .type = FIELD_TEXT, .flags = FIELD_NULL, .make = make_key },
+	FIELD_MADE("key", FIELD_TEXT, FIELD_NULL, make_key, NULL),
 	FIELD_NAMED("target", struct outbox_blocked_key, front.target, FIELD_TEXT, 0, NULL),
 	FIELD(struct outbox_blocked_key, since, FIELD_TIME, FIELD_NULL,
 	      "the first failed try of what is in the way, else its last change"),
 	FIELD(struct outbox_blocked_key, parked, FIELD_NUMBER, 0,
 	      "deliveries behind it; counting stops at 100,000"),
-	{ .name = "front", .type = FIELD_OBJECT, .make = make_front, .of = &view_delivery },
+	FIELD_MADE_OF("front", FIELD_OBJECT, view_delivery, make_front, NULL),
 };
 
 const struct record view_blocked_key = RECORD("BlockedKey", blocked_key_fields);
 
 static const struct field blocked_keys_fields[] = {
-	{ .name = "keys", .type = FIELD_LIST, .of = &view_blocked_key },
-	{ .name = "next",
-	  .type = FIELD_TEXT,
-	  .flags = FIELD_NULL,
-	  .help = "the cursor of the next page; null: this is the last one" },
+	FIELD_MADE_OF("keys", FIELD_LIST, view_blocked_key, NULL, NULL),
+	FIELD_MADE("next", FIELD_TEXT, FIELD_NULL, NULL, "the cursor of the next page; null: this is the last one"),
 };
 
 const struct record view_blocked_keys = RECORD("BlockedKeys", blocked_keys_fields);
@@ -113,7 +107,7 @@ json_t *json_audit(const struct outbox_audit *row)
 }
 
 static const struct field audits_fields[] = {
-	{ .name = "audit", .type = FIELD_LIST, .of = &view_audit, .help = "newest first" },
+	FIELD_MADE_OF("audit", FIELD_LIST, view_audit, NULL, "newest first"),
 };
 
 const struct record view_audits = RECORD("Audits", audits_fields);
@@ -130,7 +124,8 @@ json_t *json_audits(const struct outbox_audit *rows, size_t count)
 static const char *const kinds[] = { "event", "command", NULL };
 static const char *const left_out[] = { "masked", "too large", NULL };
 
-#define MESSAGE(row) (&((const struct message_detail *)(row))->message.message)
+#define DETAIL(row) ((const struct message_detail *)(row))
+#define MESSAGE(row) (&DETAIL(row)->message.message)
 
 static json_t *make_kind(const void *row)
 {
@@ -141,7 +136,7 @@ static json_t *make_kind(const void *row)
 static json_t *make_headers(const void *row)
 {
 	const struct outbox_message *message = MESSAGE(row);
-	bool masked = ((const struct message_detail *)row)->payload == PAYLOAD_MASKED;
+	bool masked = DETAIL(row)->payload == PAYLOAD_MASKED;
 	json_t *object = json_object();
 
 	for (size_t i = 0; i < message->n_headers; i++)
@@ -155,43 +150,48 @@ static json_t *make_published(const void *row)
 	return json_boolean(MESSAGE(row)->published != 0);
 }
 
-static bool is_text(const struct outbox_message *message)
+/* A payload as text, or as base64 where it is none; NULL: left out, or of the other form. */
+static json_t *payload_json(const char *data, size_t size, enum payload_view view, bool base64)
 {
-	return utf8_valid(message->data ? message->data : "", message->size);
+	_cleanup_(buf_deinit) struct buf text = BUF_INIT(2 * size + 16);
+
+	data = data ? data : "";
+	if (view != PAYLOAD_SHOWN || utf8_valid(data, size) == base64)
+		return NULL;
+	if (!base64)
+		return json_stringn(data, size);
+	base64_append(&text, data, size);
+	return text.failed ? NULL : json_stringn(buf_str(&text), text.size);
+}
+
+static json_t *left_out_json(enum payload_view view)
+{
+	return view == PAYLOAD_SHOWN ? NULL : json_string(left_out[view - PAYLOAD_MASKED]);
 }
 
 static json_t *make_payload(const void *row)
 {
-	const struct outbox_message *message = MESSAGE(row);
-
-	if (((const struct message_detail *)row)->payload != PAYLOAD_SHOWN || !is_text(message))
-		return NULL;
-	return json_stringn(message->data ? message->data : "", message->size);
+	return payload_json(MESSAGE(row)->data, MESSAGE(row)->size, DETAIL(row)->payload, false);
 }
 
 static json_t *make_payload_base64(const void *row)
 {
-	const struct outbox_message *message = MESSAGE(row);
-	_cleanup_(buf_deinit) struct buf text = BUF_INIT(2 * message->size + 16);
-
-	if (((const struct message_detail *)row)->payload != PAYLOAD_SHOWN || is_text(message))
-		return NULL;
-	base64_append(&text, message->data, message->size);
-	return text.failed ? NULL : json_stringn(buf_str(&text), text.size);
+	return payload_json(MESSAGE(row)->data, MESSAGE(row)->size, DETAIL(row)->payload, true);
 }
 
 static json_t *make_left_out(const void *row)
 {
-	switch (((const struct message_detail *)row)->payload) {
-	case PAYLOAD_MASKED:
-		return json_string("masked");
-	case PAYLOAD_TOO_LARGE:
-		return json_string("too large");
-	case PAYLOAD_SHOWN:
-		break;
-	}
-	return NULL;
+	return left_out_json(DETAIL(row)->payload);
 }
+
+#define PAYLOAD_FIELDS(payload_, base64_, left_out_)                                                \
+	FIELD_MADE("payload", FIELD_TEXT, FIELD_ABSENT, payload_, NULL),                            \
+		FIELD_MADE("payload_base64", FIELD_TEXT, FIELD_ABSENT, base64_,                     \
+			   "of a payload that is not text"),                                        \
+	{                                                                                           \
+		.name = "payload_left_out", .type = FIELD_TEXT, .flags = FIELD_ABSENT,              \
+		.make = (left_out_), .words = left_out, .help = "why the payload is not here"       \
+	}
 
 #define M(name_, kind_, flags_, help_) \
 	FIELD_NAMED(#name_, struct message_detail, message.message.name_, kind_, flags_, help_)
@@ -206,17 +206,11 @@ static const struct field message_fields[] = {
 	M(subject, FIELD_TEXT, FIELD_NULL, NULL),
 	M(topic, FIELD_TEXT, FIELD_NULL, NULL),
 	M(content_type, FIELD_TEXT, FIELD_NULL, NULL),
-	{ .name = "headers",
-	  .type = FIELD_MAP,
-	  .make = make_headers,
-	  .help = "values are *** while the payload is masked" },
+	FIELD_MADE("headers", FIELD_MAP, 0, make_headers, "values are *** while the payload is masked"),
 	M(correlation_id, FIELD_TEXT, FIELD_NULL, NULL),
 	M(causation_id, FIELD_TEXT, FIELD_NULL, NULL),
 	M(traceparent, FIELD_TEXT, FIELD_NULL, NULL),
-	{ .name = "published",
-	  .type = FIELD_BOOL,
-	  .make = make_published,
-	  .help = "goes to external targets, too" },
+	FIELD_MADE("published", FIELD_BOOL, 0, make_published, "goes to external targets, too"),
 	M(priority, FIELD_INT, 0, NULL),
 	M(event_time, FIELD_TIME, FIELD_NULL, NULL),
 	FIELD_NAMED("created_at", struct message_detail, message.created_at, FIELD_TIME, FIELD_NULL,
@@ -226,21 +220,97 @@ static const struct field message_fields[] = {
 	FIELD_NAMED("malformed", struct message_detail, message.malformed, FIELD_TEXT, FIELD_NULL,
 		    "why its row makes no sense"),
 	M(size, FIELD_COUNT, 0, "of the payload, in bytes"),
-	{ .name = "payload", .type = FIELD_TEXT, .flags = FIELD_ABSENT, .make = make_payload },
-	{ .name = "payload_base64",
-	  .type = FIELD_TEXT,
-	  .flags = FIELD_ABSENT,
-	  .make = make_payload_base64,
-	  .help = "of a payload that is not text" },
-	{ .name = "payload_left_out",
-	  .type = FIELD_TEXT,
-	  .flags = FIELD_ABSENT,
-	  .make = make_left_out,
-	  .words = left_out,
-	  .help = "why the payload is not here" },
+	PAYLOAD_FIELDS(make_payload, make_payload_base64, make_left_out),
 };
 
 const struct record view_message = RECORD("Message", message_fields);
+
+/* ---- corrections: what was done, and what a message was before ------------------------------ */
+
+#define AMENDED_MAX ((size_t)256 << 10) /* of a payload that is shown beside the message */
+
+struct amended_row {
+	const char *id;
+	struct outbox_amended amended;
+};
+
+static const struct field amended_fields[] = {
+	FIELD(struct amended_row, id, FIELD_TEXT, 0, NULL),
+	FIELD_NAMED("requeued", struct amended_row, amended.requeued, FIELD_NUMBER, 0,
+		    "deliveries that had failed or waited, and are sent at once"),
+	FIELD_NAMED("parked", struct amended_row, amended.parked, FIELD_NUMBER, 0,
+		    "deliveries that follow it in its key; counting stops at 100,000"),
+};
+
+const struct record view_amended = RECORD("Amended", amended_fields);
+
+json_t *json_amended(const char *id, const struct outbox_amended *amended)
+{
+	return fields_json(&view_amended, &(struct amended_row){ id, *amended });
+}
+
+struct amendment_row {
+	struct outbox_amendment was;
+	enum payload_view payload;
+};
+
+#define WAS(row) (&((const struct amendment_row *)(row))->was)
+#define WAS_VIEW(row) (((const struct amendment_row *)(row))->payload)
+
+/* As stored: JSON, or what claims to be. */
+static json_t *make_was_headers(const void *row)
+{
+	return WAS_VIEW(row) != PAYLOAD_MASKED && WAS(row)->headers ? json_text(WAS(row)->headers)
+								    : NULL;
+}
+
+static json_t *make_was_payload(const void *row)
+{
+	return payload_json(WAS(row)->data, WAS(row)->size, WAS_VIEW(row), false);
+}
+
+static json_t *make_was_base64(const void *row)
+{
+	return payload_json(WAS(row)->data, WAS(row)->size, WAS_VIEW(row), true);
+}
+
+static json_t *make_was_left_out(const void *row)
+{
+	return left_out_json(WAS_VIEW(row));
+}
+
+static const struct field amendment_fields[] = {
+	FIELD_NAMED("at", struct amendment_row, was.at, FIELD_TIME, FIELD_NULL,
+		    "when it was amended"),
+	FIELD_NAMED("actor", struct amendment_row, was.actor, FIELD_TEXT, FIELD_NULL, "who"),
+	FIELD_NAMED("reason", struct amendment_row, was.reason, FIELD_TEXT, FIELD_NULL, NULL),
+	FIELD_NAMED("content_type", struct amendment_row, was.content_type, FIELD_TEXT, FIELD_NULL,
+		    "that it had; null: none was given"),
+	FIELD_NAMED("size", struct amendment_row, was.size, FIELD_COUNT, 0,
+		    "of the payload that it had, in bytes"),
+	FIELD_MADE("headers", FIELD_TEXT, FIELD_ABSENT, make_was_headers, "that it had, as JSON"),
+	PAYLOAD_FIELDS(make_was_payload, make_was_base64, make_was_left_out),
+};
+
+const struct record view_amendment = RECORD("Amendment", amendment_fields);
+
+static json_t *make_amended(const void *row)
+{
+	const struct message_detail *detail = row;
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < detail->n_amended; i++) {
+		struct amendment_row was = { detail->amended[i], detail->payload };
+
+		if (was.payload != PAYLOAD_MASKED)
+			was.payload = was.was.data && was.was.size <= AMENDED_MAX ? PAYLOAD_SHOWN
+										 : PAYLOAD_TOO_LARGE;
+		json_array_append_new(list, fields_json(&view_amendment, &was));
+	}
+	return list;
+}
+
+/* ---- a message with all of it -------------------------------------------------------------- */
 
 static json_t *make_message(const void *row)
 {
@@ -249,7 +319,7 @@ static json_t *make_message(const void *row)
 
 static json_t *make_deliveries(const void *row)
 {
-	const struct outbox_page *page = &((const struct message_detail *)row)->page;
+	const struct outbox_page *page = &DETAIL(row)->page;
 
 	return fields_list(&view_delivery, page->rows, page->count, sizeof(*page->rows));
 }
@@ -265,28 +335,11 @@ static json_t *make_history(const void *row)
 	return list;
 }
 
-static json_t *make_amended(const void *row)
-{
-	return json_amendments(row);
-}
-
 static const struct field detail_fields[] = {
-	{ .name = "message", .type = FIELD_OBJECT, .make = make_message, .of = &view_message },
-	{ .name = "deliveries",
-	  .type = FIELD_LIST,
-	  .make = make_deliveries,
-	  .of = &view_delivery,
-	  .help = "one for each target that takes it" },
-	{ .name = "history",
-	  .type = FIELD_LIST,
-	  .make = make_history,
-	  .of = &view_audit,
-	  .help = "what people did to it, oldest first" },
-	{ .name = "amended",
-	  .type = FIELD_LIST,
-	  .make = make_amended,
-	  .of = &view_amendment,
-	  .help = "what it was before people amended it, oldest first" },
+	FIELD_MADE_OF("message", FIELD_OBJECT, view_message, make_message, NULL),
+	FIELD_MADE_OF("deliveries", FIELD_LIST, view_delivery, make_deliveries, "one for each target that takes it"),
+	FIELD_MADE_OF("history", FIELD_LIST, view_audit, make_history, "what people did to it, oldest first"),
+	FIELD_MADE_OF("amended", FIELD_LIST, view_amendment, make_amended, "what it was before people amended it, oldest first"),
 };
 
 const struct record view_message_detail = RECORD("MessageDetail", detail_fields);
