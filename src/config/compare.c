@@ -35,68 +35,51 @@ static bool same_value(const struct field *key, const void *a, const void *b)
 	}
 }
 
-/* A key that differs. */
-typedef void (*difference_fn)(void *context, unsigned reload, const char *path);
-
-struct walk {
-	difference_fn tell;
-	void *context;
+struct comparison {
+	const char *before,
+		*after; /* the structs; what is in them is as far from the beginning in both */
+	struct config_changes *changes;
 };
 
-static void compare(const struct walk *walk, const struct record *schema, const void *a,
-		    const void *b, const char *path, unsigned reload)
+static void compare_leaf(void *context, const struct leaf *leaf)
 {
-	for (size_t i = 0; i < schema->count; i++) {
-		const struct field *key = &schema->fields[i];
-		const void *left = (const char *)a + key->offset;
-		const void *right = (const char *)b + key->offset;
-		/* a key without a word of its own follows its group */
-		unsigned own = key->flags & (FIELD_LIVE | FIELD_RESTART), here = own ? own : reload;
-		char name[200];
-
-		snprintf(name, sizeof(name), "%s%s%s", path, *path ? "." : "", key->name);
-		if (key->type == FIELD_OBJECT)
-			compare(walk, key->of, left, right, name, here);
-		else if (key->type != FIELD_LIST && !same_value(key, left, right))
-			walk->tell(walk->context, here, name);
-	}
-}
-
-static void count_one(void *context, unsigned reload, const char *path)
-{
-	(void)reload;
-	(void)path;
-	++*(size_t *)context;
-}
-
-static bool same_group(const char *list, const void *a, const void *b)
-{
-	size_t differences = 0;
-
-	compare(&(struct walk){ count_one, &differences }, fields_find(&schema_root, list)->of, a,
-		b, "", 0);
-	return differences == 0;
-}
-
-static void sort_out(void *context, unsigned reload, const char *path)
-{
-	struct config_changes *changes = context;
+	const struct comparison *comparison = context;
+	struct config_changes *changes = comparison->changes;
+	size_t offset = (size_t)((const char *)leaf->value - comparison->before);
 	size_t used = strlen(changes->restart);
 
-	if (reload == FIELD_LIVE)
+	if (same_value(leaf->key, leaf->value, comparison->after + offset))
+		return;
+	if (leaf->reload == FIELD_LIVE)
 		changes->live++;
-	else if (!reload)
-		changes->relay = true;
-	else
+	else if (leaf->reload == FIELD_RESTART)
 		snprintf(changes->restart + used, sizeof(changes->restart) - used, "%s%s",
-			 used ? ", " : "", path);
+			 used ? ", " : "", leaf->path);
+	else
+		changes->relay = true;
+}
+
+static struct config_changes compare(const struct record *schema, const void *before,
+				     const void *after)
+{
+	struct config_changes changes = { 0 };
+
+	schema_walk(schema, NULL, before, compare_leaf,
+		    &(struct comparison){ before, after, &changes });
+	return changes;
+}
+
+static bool same_entry(const char *list, const void *a, const void *b)
+{
+	struct config_changes changes = compare(fields_find(&schema_root, list)->of, a, b);
+
+	return !changes.relay && !changes.live && !*changes.restart;
 }
 
 void config_compare(const struct config *before, const struct config *after,
 		    struct config_changes *ret_changes)
 {
-	*ret_changes = (struct config_changes){ 0 };
-	compare(&(struct walk){ sort_out, ret_changes }, &schema_root, before, after, "", 0);
+	*ret_changes = compare(&schema_root, before, after);
 }
 
 bool config_source_has(const struct config_source *source, const char *target)
@@ -128,12 +111,12 @@ bool config_source_same(const struct config *before, const struct config_source 
 	const struct config_target *one, *other;
 	size_t i = 0, j = 0;
 
-	if (!same_group("sources", a, b))
+	if (!same_entry("sources", a, b))
 		return false;
 	do {
 		one = next_target(before, a, &i);
 		other = next_target(after, b, &j);
-		if (one && other && !same_group("targets", one, other))
+		if (one && other && !same_entry("targets", one, other))
 			return false;
 	} while (one && other);
 	return one == other;

@@ -13,25 +13,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#define PATH_MAX_BYTES 400
 #define PREFIX "OUTBOX"
 
 struct override {
 	struct outbox_arena *arena;
 	struct problems *problems;
 	struct place place;
-};
-
-/* A variable that would be listened to. */
-struct variable {
-	const char *name, *path;
-	struct variable *next;
-};
-
-struct variables {
-	struct outbox_arena *arena;
-	struct variable *first;
-	bool no_memory;
 };
 
 /* ---- putting one value into the tree -------------------------------------------------------- */
@@ -187,7 +174,7 @@ int override_set(struct node *root, const char *assignment, struct outbox_arena 
 {
 	const char *equals = strchr(assignment, '=');
 	struct override o = { .arena = arena, .problems = problems };
-	char path[PATH_MAX_BYTES], shown[80];
+	char path[KEY_PATH_MAX], shown[80];
 	size_t length = equals ? (size_t)(equals - assignment) : 0;
 
 	o.place = (struct place){ .origin = ORIGIN_SET, .name = "" };
@@ -205,143 +192,85 @@ int override_set(struct node *root, const char *assignment, struct outbox_arena 
 
 /* ---- variables ------------------------------------------------------------------------------ */
 
-/* NAME_KEY in capitals. False: too long for a key of ours. */
-static bool join(char out[PATH_MAX_BYTES], const char *start, const char *word)
+/* OUTBOX_TARGETS_EVENTS_BATCH for targets.events.batch. False: too long for a key of ours. */
+static bool variable_name(const char *path, char out[KEY_PATH_MAX])
 {
-	int n = snprintf(out, PATH_MAX_BYTES, "%s_%s", start, word);
+	int n = snprintf(out, KEY_PATH_MAX, PREFIX "_%s", path);
 
-	if (n < 0 || n >= PATH_MAX_BYTES)
+	if (n < 0 || n >= KEY_PATH_MAX)
 		return false;
-	for (char *c = out + strlen(start); *c; c++) {
+	for (char *c = out; *c; c++) {
 		if (*c >= 'a' && *c <= 'z')
 			*c = (char)(*c - 'a' + 'A');
-		else if (*c == '-')
+		else if (*c == '-' || *c == '.')
 			*c = '_';
 	}
 	return true;
 }
 
-static bool join_path(char out[PATH_MAX_BYTES], const char *start, const char *word)
-{
-	int n = snprintf(out, PATH_MAX_BYTES, "%s%s%s", start, *start ? "." : "", word);
-
-	return n >= 0 && n < PATH_MAX_BYTES;
-}
-
-static void collect(struct variables *all, const struct record *schema, const struct node *map,
-		    const char *name, const char *path);
-
-static void collect_items(struct variables *all, const struct field *key, const struct node *list,
-			  const char *name, const char *path)
-{
-	char item_name[PATH_MAX_BYTES], item_path[PATH_MAX_BYTES];
-	size_t n = 0;
-
-	for (struct node *item = list ? list->first : NULL; item && n < FIELD_LIST_MAX;
-	     item = item->next, n++) {
-		const char *called = node_name(item);
-
-		if (called && !strchr(called, '.') && join(item_name, name, called) &&
-		    join_path(item_path, path, called))
-			collect(all, key->of, item, item_name, item_path);
-	}
-}
-
-static void collect_leaf(struct variables *all, const char *name, const char *path)
-{
-	struct variable *variable = outbox_arena_alloc(all->arena, sizeof(*variable));
-
-	if (variable) {
-		variable->name = outbox_arena_text(all->arena, name);
-		variable->path = outbox_arena_text(all->arena, path);
-		variable->next = all->first;
-		all->first = variable;
-	}
-	all->no_memory |= !variable || !variable->name || !variable->path;
-}
-
-static void collect(struct variables *all, const struct record *schema, const struct node *map,
-		    const char *name, const char *path)
-{
-	char key_name[PATH_MAX_BYTES], key_path[PATH_MAX_BYTES];
-
-	for (size_t i = 0; i < schema->count && !all->no_memory; i++) {
-		const struct field *key = &schema->fields[i];
-		const struct node *node = node_find(map, key->name);
-
-		if (!join(key_name, name, key->name) || !join_path(key_path, path, key->name))
-			continue;
-		if (key->type == FIELD_OBJECT)
-			collect(all, key->of, node, key_name, key_path);
-		else if (key->type == FIELD_LIST)
-			collect_items(all, key, node, key_name, key_path);
-		else
-			collect_leaf(all, key_name, key_path);
-	}
-}
-
 /* Is it ours to understand: OUTBOX_RELAY_..., not OUTBOX_STORE? */
 static bool is_ours(const char *name)
 {
-	char start[PATH_MAX_BYTES];
+	char start[KEY_PATH_MAX];
 
 	for (size_t i = 0; i < schema_root.count; i++)
-		if (join(start, PREFIX, schema_root.fields[i].name) &&
+		if (variable_name(schema_root.fields[i].name, start) &&
 		    strncmp(name, start, strlen(start)) == 0 && name[strlen(start)] == '_')
 			return true;
 	return false;
 }
 
-static void unknown_variable(const struct override *o, const struct variables *all, const char *name)
-{
-	struct nearest nearest;
+/* The keys that a variable stands for. */
+struct search {
+	const char *name;
+	char path[KEY_PATH_MAX], other[KEY_PATH_MAX]; /* "": none */
+	struct nearest nearest;                       /* its best is in nearest_name */
+	char nearest_name[KEY_PATH_MAX];
+};
 
-	nearest_init(&nearest, name);
-	for (const struct variable *v = all->first; v; v = v->next)
-		nearest_offer(&nearest, v->name);
-	if (nearest.best)
-		problems_add(o->problems, &o->place, "no key has this variable; did you mean %s?",
-			     nearest.best);
-	else
-		problems_add(o->problems, &o->place,
-			     "no key has this variable; outbox config show lists the keys");
+static void look_at_key(void *context, const struct leaf *leaf)
+{
+	struct search *search = context;
+	char name[KEY_PATH_MAX];
+
+	if (!variable_name(leaf->path, name))
+		return;
+	if (strcmp(name, search->name) == 0)
+		memcpy(*search->path ? search->other : search->path, leaf->path,
+		       strlen(leaf->path) + 1);
+	nearest_offer(&search->nearest, name);
+	if (search->nearest.best == name)
+		search->nearest.best = memcpy(search->nearest_name, name, strlen(name) + 1);
 }
 
 /* False: out of memory. */
-static bool take_variable(struct override *o, const struct variables *all, struct node *root,
-			  const char *value)
+static bool take_variable(const struct override *o, struct node *root, const char *value)
 {
-	const struct variable *found = NULL;
-	char path[PATH_MAX_BYTES];
+	struct search search = { .name = o->place.name };
 
-	for (const struct variable *v = all->first; v; v = v->next) {
-		if (strcmp(v->name, o->place.name) != 0)
-			continue;
-		if (found) {
-			problems_add(o->problems, &o->place,
-				     "stands for both %s and %s; use --set, or other names",
-				     v->path, found->path);
-			return true;
-		}
-		found = v;
-	}
-	if (!found) {
-		unknown_variable(o, all, o->place.name);
-		return true;
-	}
-	if (text_has_control(value, strlen(value))) {
+	nearest_init(&search.nearest, search.name);
+	schema_walk(&schema_root, root, NULL, look_at_key, &search);
+	if (*search.other)
+		problems_add(o->problems, &o->place,
+			     "stands for both %s and %s; use --set, or other names", search.path,
+			     search.other);
+	else if (!*search.path && search.nearest.best)
+		problems_add(o->problems, &o->place, "no key has this variable; did you mean %s?",
+			     search.nearest.best);
+	else if (!*search.path)
+		problems_add(o->problems, &o->place,
+			     "no key has this variable; outbox config show lists the keys");
+	else if (text_has_control(value, strlen(value)))
 		problems_add(o->problems, &o->place, "holds a control character or a line break");
-		return true;
-	}
-	memcpy(path, found->path, strlen(found->path) + 1);
-	return put(o, root, path, value);
+	else
+		return put(o, root, search.path, value);
+	return true;
 }
 
 int override_environment(struct node *root, char *const *environment, struct outbox_arena *arena,
 			 struct problems *problems, struct outbox_error *err)
 {
 	struct override o = { .arena = arena, .problems = problems };
-	struct variables all = { .arena = arena };
 
 	for (; environment && *environment; environment++) {
 		size_t length = strcspn(*environment, "=");
@@ -349,12 +278,9 @@ int override_environment(struct node *root, char *const *environment, struct out
 
 		if (!is_ours(*environment) || !(*environment)[length])
 			continue;
-		if (!all.first)
-			collect(&all, &schema_root, root, PREFIX, "");
 		name = outbox_arena_copy(arena, *environment, length);
 		o.place = (struct place){ .origin = ORIGIN_ENVIRONMENT, .name = name };
-		if (all.no_memory || !name ||
-		    !take_variable(&o, &all, root, *environment + length + 1))
+		if (!name || !take_variable(&o, root, *environment + length + 1))
 			return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	}
 	return OUTBOX_OK;

@@ -15,11 +15,29 @@
 extern const struct record schema_root;
 extern const char *const schema_kinds[], *const schema_orders[];
 
-/* ---- read.c, override.c, expand.c ---------------------------------------------------------- */
+/* ---- read.c, walk.c, override.c, expand.c ---------------------------------------------------------- */
 
 /* Fill the struct of a schema from a map (NULL: all defaults). ENOMEM only; the rest are problems. */
 int schema_read(const struct record *schema, const struct node *map, struct outbox_arena *arena,
 		struct problems *problems, void *value, struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/* A key that holds one value, wherever it is. */
+struct leaf {
+	const struct field *key;
+	const char *path;        /* as --set takes it: targets.events.batch */
+	const struct node *node; /* where it was written; NULL: nowhere */
+	const void *value;
+	unsigned reload; /* FIELD_LIVE, FIELD_RESTART or neither: its own or its group's */
+};
+
+#define KEY_PATH_MAX 400
+
+/*
+ * Every leaf of a record whose values are at value (may be NULL) and were written in map. Entries of lists are found by map
+ * and by their names: without it there are none.
+ */
+void schema_walk(const struct record *schema, const struct node *map, const void *value,
+		 void (*visit)(void *context, const struct leaf *leaf), void *context);
 
 /* Replace ${VAR} and ${VAR:-default} in every text of the tree. */
 int expand_tree(struct node *root, char *const *environment, struct outbox_arena *arena,
