@@ -14,9 +14,9 @@
 #include "base/cleanup.h"
 #include "base/text.h"
 #include "core/lifecycle.h"
-#include "store/sqlite/audit.h"
 #include "store/sqlite/detour.h"
 #include "store/sqlite/ops.h"
+#include "store/sqlite/schema.h"
 #include "store/sqlite/select.h"
 #include "store/store.h"
 
@@ -46,7 +46,7 @@ struct acting {
 
 DEFINE_CLEANUP(struct outbox_arena *, outbox_arena_free)
 
-static int check(const struct outbox_act *act, struct outbox_error *err)
+static int check_action(const struct outbox_act *act, struct outbox_error *err)
 {
 	if (act->action < OUTBOX_REQUEUE || act->action > OUTBOX_DEFER)
 		return outbox_fail(err, OUTBOX_EINVAL, "action %d is unknown", act->action);
@@ -90,8 +90,8 @@ static void refuse_state(const struct acting *a, const struct outbox_delivery *d
 }
 
 /* The owner is gone: fence it, and what it had in flight is pending again. */
-static int take_over(const struct acting *a, struct target_info *target, int lane,
-		     struct outbox_error *err)
+static int take_over_lane(const struct acting *a, struct target_info *target, int lane,
+			  struct outbox_error *err)
 {
 	struct sqlite_store *s = a->targets->s;
 	struct lane_op op = { .s = s, .target = target->name, .lane = lane, .now = a->targets->now };
@@ -103,8 +103,8 @@ static int take_over(const struct acting *a, struct target_info *target, int lan
 				 &target->lanes[lane].last, err);
 }
 
-static int note(const struct acting *a, const struct outbox_delivery *d, int state,
-		struct outbox_error *err)
+static int add_audit(const struct acting *a, const struct outbox_delivery *d, int state,
+		     struct outbox_error *err)
 {
 	return sqlite_run(a->targets->s, SQL_AUDIT_ACT,
 			  ARGS(ARG_INT(a->targets->now), ARG_TEXT(a->act->actor),
@@ -115,8 +115,8 @@ static int note(const struct acting *a, const struct outbox_delivery *d, int sta
 			  NULL, err);
 }
 
-static int change(const struct acting *a, struct target_info *target, const struct selected *row,
-		  int state, struct outbox_error *err)
+static int change_delivery(const struct acting *a, struct target_info *target,
+			   const struct selected *row, int state, struct outbox_error *err)
 {
 	const struct outbox_delivery *d = &row->d;
 	struct sqlite_store *s = a->targets->s;
@@ -129,7 +129,7 @@ static int change(const struct acting *a, struct target_info *target, const stru
 	outbox_time due = a->act->action == OUTBOX_DEFER ? a->act->until : op.now;
 	int r;
 
-	r = note(a, d, state, err);
+	r = add_audit(a, d, state, err);
 	if (r != OUTBOX_OK)
 		return r;
 	if (a->act->action == OUTBOX_REQUEUE)
@@ -174,8 +174,8 @@ static int act_on(const struct acting *a, const struct selected *row, struct out
 	if (a->act->dry_run)
 		return OUTBOX_OK;
 	if (row->d.state == OUTBOX_SENDING)
-		r = take_over(a, target, row->d.lane, err);
-	return r == OUTBOX_OK ? change(a, target, row, state, err) : r;
+		r = take_over_lane(a, target, row->d.lane, err);
+	return r == OUTBOX_OK ? change_delivery(a, target, row, state, err) : r;
 }
 
 static int act_on_all(const struct acting *a, struct selection *sel, struct outbox_error *err)
@@ -247,7 +247,7 @@ int sqlite_act(struct outbox_store *store, const struct outbox_act *act,
 	struct outbox_acted acted = { 0 };
 	int r;
 
-	r = check(act, err);
+	r = check_action(act, err);
 	if (r == OUTBOX_OK)
 		r = sqlite_enter(s, act->dry_run ? DB_READ : DB_WRITE, err);
 	if (r == OUTBOX_OK)
@@ -255,4 +255,95 @@ int sqlite_act(struct outbox_store *store, const struct outbox_act *act,
 	if (r == OUTBOX_OK)
 		*ret_acted = acted;
 	return r;
+}
+
+/* ---- the audit trail ---------------------------------------------------------------------------- */
+
+#define AUDIT_DEFAULT 100
+#define AUDIT_MAX 1000
+
+int sqlite_audit_write(struct sqlite_store *s, const struct sqlite_audit_entry *e,
+		       struct outbox_error *err)
+{
+	return sqlite_run(s, SQL_AUDIT_ADD,
+			  ARGS(ARG_INT(e->at ? e->at : sqlite_now(s)), ARG_TEXT(e->actor),
+			       ARG_TEXT(e->action), ARG_TEXT(e->target), ARG_TEXT(e->id),
+			       ARG_TIME(e->seq), ARG_TEXT(e->reason), ARG_TEXT(e->detail)),
+			  NULL, err);
+}
+
+static int read_entry(sqlite3_stmt *q, struct outbox_arena *arena, struct outbox_audit *entry,
+		      struct outbox_error *err)
+{
+	const char **const texts[] = { &entry->actor, &entry->action, &entry->target,
+				       &entry->id,    &entry->reason, &entry->detail };
+	int r = OUTBOX_OK;
+
+	entry->number = sqlite3_column_int64(q, 0);
+	entry->at = sqlite3_column_int64(q, 1);
+	for (size_t i = 0; i < ARRAY_SIZE(texts) && r == OUTBOX_OK; i++)
+		r = sqlite_text(q, (int)i + 2, arena, texts[i], err);
+	return r;
+}
+
+static int read_entries(struct sqlite_store *s, const char *id, size_t limit,
+			struct outbox_arena *arena, struct outbox_audit *rows, size_t *ret_count,
+			struct outbox_error *err)
+{
+	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
+	size_t n = 0;
+	bool row;
+	int r;
+
+	r = sqlite_query(s, id ? SQL_AUDIT_OF : SQL_AUDIT_ALL,
+			 ARGS(ARG_INT((int64_t)limit), ARG_TEXT(id)), &q, err);
+	while (r == OUTBOX_OK) {
+		r = sqlite_step(s, q, &row, err);
+		if (r != OUTBOX_OK || !row || n == limit)
+			break;
+		r = read_entry(q, arena, &rows[n++], err);
+	}
+	if (r == OUTBOX_OK)
+		*ret_count = n;
+	return r;
+}
+
+int sqlite_audit(struct outbox_store *store, const char *id, size_t limit,
+		 struct outbox_arena *arena, struct outbox_audit **ret_rows, size_t *ret_count,
+		 struct outbox_error *err)
+{
+	struct sqlite_store *s = sqlite_of(store);
+	struct outbox_audit *rows;
+	size_t count = 0;
+	int r;
+
+	if (limit == 0)
+		limit = AUDIT_DEFAULT;
+	if (limit > AUDIT_MAX)
+		limit = AUDIT_MAX;
+	rows = outbox_arena_alloc(arena, limit * sizeof(*rows));
+	if (!rows)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	r = sqlite_enter(s, DB_READ, err);
+	if (r == OUTBOX_OK)
+		r = sqlite_end(s, read_entries(s, id, limit, arena, rows, &count, err), err);
+	if (r == OUTBOX_OK) {
+		*ret_rows = rows;
+		*ret_count = count;
+	}
+	return r;
+}
+
+int sqlite_audit_add(struct outbox_store *store, const struct outbox_audit *row,
+		     struct outbox_error *err)
+{
+	struct sqlite_store *s = sqlite_of(store);
+	struct sqlite_audit_entry entry = { .actor = row->actor,
+					    .action = row->action,
+					    .target = row->target,
+					    .reason = row->reason,
+					    .detail = row->detail };
+	int r = sqlite_enter(s, DB_WRITE, err);
+
+	return r ? r : sqlite_end(s, sqlite_audit_write(s, &entry, err), err);
 }

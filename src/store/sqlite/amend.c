@@ -8,9 +8,10 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "core/message.h"
-#include "store/sqlite/audit.h"
+#include "core/redacted_key.h"
 #include "store/sqlite/detour.h"
 #include "store/sqlite/ops.h"
+#include "store/sqlite/schema.h"
 #include "store/sqlite/select.h"
 #include "store/store.h"
 
@@ -37,7 +38,7 @@ static struct target_info *target_of(struct amending *a, const struct outbox_del
 	return NULL;
 }
 
-static int look(struct amending *a, struct outbox_error *err)
+static int find_amended(struct amending *a, struct outbox_error *err)
 {
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
 	int r = message_find(a->s, SQL_REDACT_LOOK, a->amend->id, &q, err);
@@ -49,7 +50,7 @@ static int look(struct amending *a, struct outbox_error *err)
 	return OUTBOX_OK;
 }
 
-static int load(struct amending *a, struct outbox_error *err)
+static int load_deliveries(struct amending *a, struct outbox_error *err)
 {
 	int r;
 
@@ -62,7 +63,7 @@ static int load(struct amending *a, struct outbox_error *err)
 }
 
 /* What a dead owner has in flight: fence it, and look again. */
-static int take_over(struct amending *a, struct outbox_error *err)
+static int take_over_dead(struct amending *a, struct outbox_error *err)
 {
 	bool any = false;
 	int r = OUTBOX_OK;
@@ -81,7 +82,7 @@ static int take_over(struct amending *a, struct outbox_error *err)
 				      (int64_t)(a->s->random->next(a->s->random) >> 1),
 				      &t->lanes[d->lane].last, err);
 	}
-	return r == OUTBOX_OK && any ? load(a, err) : r;
+	return r == OUTBOX_OK && any ? load_deliveries(a, err) : r;
 }
 
 /* Has this target got it, or will it, only because it failed at another one? Then it is no delivery of its own. */
@@ -106,13 +107,13 @@ static int dead_letter_only(struct amending *a, const struct target_info *t, boo
 	return r;
 }
 
-static bool waits(const struct outbox_delivery *d)
+static bool is_waiting(const struct outbox_delivery *d)
 {
 	return d->state == OUTBOX_FAILED || (d->state == OUTBOX_PENDING && d->why == OUTBOX_WAITING);
 }
 
 /* Those that are not its own are forgotten; each of the others must allow it, and one be left to be made. */
-static int judge(struct amending *a, struct outbox_error *err)
+static int judge_deliveries(struct amending *a, struct outbox_error *err)
 {
 	bool alive = false, dead = false;
 	size_t kept = 0;
@@ -161,7 +162,7 @@ static int write_message(const struct amending *a, struct outbox_error *err)
 			       : sqlite_fail(a->s->db, rc, "amend", err);
 }
 
-static int replace(const struct amending *a, struct outbox_error *err)
+static int replace_message(const struct amending *a, struct outbox_error *err)
 {
 	const struct outbox_amend *amend = a->amend;
 	struct sqlite_audit_entry entry = { .actor = amend->actor,
@@ -186,8 +187,8 @@ static int replace(const struct amending *a, struct outbox_error *err)
 	return r == OUTBOX_OK ? sqlite_audit_write(a->s, &entry, err) : r;
 }
 
-static int requeue(struct amending *a, const struct outbox_delivery *d,
-		   struct outbox_amended *amended, struct outbox_error *err)
+static int requeue_delivery(struct amending *a, const struct outbox_delivery *d,
+			    struct outbox_amended *amended, struct outbox_error *err)
 {
 	const struct target_info *t = target_of(a, d);
 	struct lane_op op = { .s = a->s,
@@ -226,18 +227,18 @@ static int amend_in(struct amending *a, struct outbox_amended *amended, struct o
 {
 	int r;
 
-	r = look(a, err);
+	r = find_amended(a, err);
 	if (r == OUTBOX_OK)
-		r = load(a, err);
+		r = load_deliveries(a, err);
 	if (r == OUTBOX_OK)
-		r = take_over(a, err);
+		r = take_over_dead(a, err);
 	if (r == OUTBOX_OK)
-		r = judge(a, err);
+		r = judge_deliveries(a, err);
 	if (r == OUTBOX_OK)
-		r = replace(a, err);
+		r = replace_message(a, err);
 	for (size_t i = 0; i < a->sel.count && r == OUTBOX_OK; i++)
-		if (waits(&a->sel.rows[i].d))
-			r = requeue(a, &a->sel.rows[i].d, amended, err);
+		if (is_waiting(&a->sel.rows[i].d))
+			r = requeue_delivery(a, &a->sel.rows[i].d, amended, err);
 	return r;
 }
 
@@ -290,8 +291,9 @@ static int read_amendment(sqlite3_stmt *q, struct outbox_arena *arena, struct ou
 	return OUTBOX_OK;
 }
 
-static int read_all(struct sqlite_store *s, const char *id, struct outbox_arena *arena,
-		    struct outbox_amendment **ret_rows, size_t *ret_count, struct outbox_error *err)
+static int read_amendments(struct sqlite_store *s, const char *id, struct outbox_arena *arena,
+			   struct outbox_amendment **ret_rows, size_t *ret_count,
+			   struct outbox_error *err)
 {
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
 	int64_t count;
@@ -327,10 +329,149 @@ int sqlite_amendments(struct outbox_store *store, const char *id, struct outbox_
 	int r = sqlite_enter(s, DB_READ, err);
 
 	if (r == OUTBOX_OK)
-		r = sqlite_end(s, read_all(s, id, arena, &rows, &count, err), err);
+		r = sqlite_end(s, read_amendments(s, id, arena, &rows, &count, err), err);
 	if (r == OUTBOX_OK) {
 		*ret_rows = rows;
 		*ret_count = count;
 	}
+	return r;
+}
+
+/* ---- redaction ---------------------------------------------------------------------------------- */
+
+/*
+ * Redaction: what may be personal goes, for good. The message stays where it is in the log, with its id,
+ * type and times; its key becomes another of the same slot (core/redacted_key.h), so that no lane loses or
+ * finds it anew. secure_delete: what is taken out is overwritten in the file, not only forgotten. The
+ * write-ahead log has it until the next checkpoint; backups have it as long as they are kept.
+ */
+
+struct redacted {
+	int64_t seq;
+	char key[TOMBSTONE_KEY_MAX]; /* what it becomes; empty: it has none */
+	bool before;                 /* it is a tombstone already */
+};
+
+static int find_redacted(struct sqlite_store *s, const char *id, struct redacted *found,
+			 struct outbox_error *err)
+{
+	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
+	const char *key;
+	int r;
+
+	r = message_find(s, SQL_REDACT_LOOK, id, &q, err);
+	if (r != OUTBOX_OK)
+		return r;
+	found->seq = sqlite3_column_int64(q, 0);
+	found->before = sqlite3_column_int(q, 2) != 0;
+	key = sqlite_look(q, 1, &r, err);
+	if (r == OUTBOX_OK && key)
+		tombstone_key(key, found->key);
+	return r;
+}
+
+static int refuse_unfinished(const struct outbox_delivery *d, struct outbox_error *err)
+{
+	return outbox_fail(err, OUTBOX_ECONFLICT,
+			   "its delivery to %s is %s; only a message whose deliveries are all delivered or "
+			   "discarded can be redacted: %s or discard it first",
+			   d->target, outbox_state_name(d->state),
+			   d->state == OUTBOX_FAILED ? "requeue it" : "wait for it");
+}
+
+/* Every delivery is delivered or discarded. */
+static int check_finished(struct targets *targets, const char *id, struct outbox_error *err)
+{
+	_cleanup_(outbox_arena_freep) struct outbox_arena *arena = outbox_arena_new(ROWS_MEMORY);
+	const struct outbox_filter filter = { .ids = &id, .n_ids = 1 };
+	_cleanup_(select_deinit) struct selection sel = {
+		.targets = targets,
+		.filter = &filter,
+		.arena = arena,
+		.states = SELECT_ALL_STATES,
+		.limit = 1,
+	};
+	int r;
+
+	if (!arena)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	if (!targets->count)
+		return outbox_fail(err, OUTBOX_ECONFLICT,
+				   "no target is registered, so it still waits for one; it can be redacted "
+				   "once it is delivered");
+	r = select_deliveries(&sel, err);
+	for (size_t i = 0; i < sel.count && r == OUTBOX_OK; i++) {
+		const struct outbox_delivery *d = &sel.rows[i].d;
+
+		if (d->state != OUTBOX_DELIVERED && d->state != OUTBOX_DISCARDED)
+			r = refuse_unfinished(d, err);
+	}
+	return r;
+}
+
+static int redact_message(const struct targets *targets, const struct outbox_redact *redact,
+			  const struct redacted *found, struct outbox_error *err)
+{
+	struct sqlite_audit_entry entry = { .actor = redact->actor,
+					    .action = "redact",
+					    .id = redact->id,
+					    .seq = found->seq,
+					    .reason = redact->reason };
+	struct sqlite_store *s = targets->s;
+	int r;
+
+	r = sqlite_run(s, SQL_META_PUT, ARGS(ARG_TEXT("redact"), ARG_INT(found->seq)), NULL, err);
+	if (r == OUTBOX_OK)
+		r = sqlite_run(s, SQL_REDACT_MESSAGE,
+			       ARGS(ARG_INT(found->seq), ARG_TEXT(found->key)), NULL, err);
+	if (r == OUTBOX_OK)
+		r = sqlite_run(s, SQL_META_DELETE, ARGS(ARG_TEXT("redact")), NULL, err);
+	for (size_t i = 0; i < targets->count && r == OUTBOX_OK; i++)
+		r = sqlite_run(s, SQL_REDACT_DETOUR,
+			       ARGS(ARG_TEXT(targets->list[i].name), ARG_INT(found->seq),
+				    ARG_TEXT(found->key)),
+			       NULL, err);
+	if (r == OUTBOX_OK)
+		r = sqlite_run(s, SQL_REDACT_AMENDED, ARGS(ARG_INT(found->seq)), NULL, err);
+	if (r == OUTBOX_OK)
+		r = sqlite_run(s, SQL_REDACT_AUDIT, ARGS(ARG_TEXT(redact->id)), NULL, err);
+	return r == OUTBOX_OK ? sqlite_audit_write(s, &entry, err) : r;
+}
+
+static int redact_in(struct sqlite_store *s, const struct outbox_redact *redact, bool *done,
+		     struct outbox_error *err)
+{
+	_cleanup_(targets_deinit) struct targets targets = { 0 };
+	struct redacted found = { 0 };
+	int r;
+
+	r = find_redacted(s, redact->id, &found, err);
+	if (r != OUTBOX_OK || found.before)
+		return r;
+	r = targets_load(s, NULL, &targets, err);
+	if (r == OUTBOX_OK)
+		r = check_finished(&targets, redact->id, err);
+	if (r == OUTBOX_OK)
+		r = redact_message(&targets, redact, &found, err);
+	*done = r == OUTBOX_OK;
+	return r;
+}
+
+int sqlite_redact(struct outbox_store *store, const struct outbox_redact *redact, bool *ret_done,
+		  struct outbox_error *err)
+{
+	struct sqlite_store *s = sqlite_of(store);
+	bool done = false;
+	int r;
+
+	if (!redact->reason || !redact->reason[0])
+		return outbox_fail(err, OUTBOX_EINVAL, "redact: say why, it wants a reason");
+	r = sqlite_run(s, SQL_SECURE_DELETE, NULL, NULL, err);
+	if (r == OUTBOX_OK)
+		r = sqlite_enter(s, DB_WRITE, err);
+	if (r == OUTBOX_OK)
+		r = sqlite_end(s, redact_in(s, redact, &done, err), err);
+	if (r == OUTBOX_OK && ret_done)
+		*ret_done = done;
 	return r;
 }

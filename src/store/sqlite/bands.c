@@ -6,6 +6,7 @@
 #include "core/routing.h"
 #include "store/sqlite/ops.h"
 #include "store/sqlite/route.h"
+#include "store/sqlite/schema.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,10 +3,9 @@
 /* What `outbox doctor` says about the database. Findings only: nothing is changed. */
 #include "base/cleanup.h"
 #include "base/text.h"
-#include "store/sqlite/numbers.h"
+#include "store/sqlite/delivery.h"
 #include "store/sqlite/ops.h"
 #include "store/sqlite/schema.h"
-#include "store/sqlite/tend.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -27,11 +26,11 @@ struct checking {
 	void *context;
 };
 
-static void say(const struct checking *c, enum level level, const char *subject, const char *format,
-		...) OUTBOX_PRINTF(4, 5);
+static void report(const struct checking *c, enum level level, const char *subject,
+		   const char *format, ...) OUTBOX_PRINTF(4, 5);
 
-static void say(const struct checking *c, enum level level, const char *subject, const char *format,
-		...)
+static void report(const struct checking *c, enum level level, const char *subject,
+		   const char *format, ...)
 {
 	char text[512];
 	va_list args;
@@ -60,13 +59,13 @@ static int ask(const struct checking *c, enum sqlite_statement id, char *text, s
 static void check_version(const struct checking *c)
 {
 	if (sqlite3_libversion_number() < WAL_RESET_FIXED)
-		say(c, NOTE, "sqlite",
-		    "%s: versions up to 3.51.2 can damage a WAL when two connections checkpoint and "
-		    "write at one moment; our connections leave it to one, an application may set PRAGMA "
-		    "wal_autocheckpoint=0 on its own",
-		    sqlite3_libversion());
+		report(c, NOTE, "sqlite",
+		       "%s: versions up to 3.51.2 can damage a WAL when two connections checkpoint and "
+		       "write at one moment; our connections leave it to one, an application may set PRAGMA "
+		       "wal_autocheckpoint=0 on its own",
+		       sqlite3_libversion());
 	else
-		say(c, FINE, "sqlite", "%s", sqlite3_libversion());
+		report(c, FINE, "sqlite", "%s", sqlite3_libversion());
 }
 
 static int check_journal(const struct checking *c, struct outbox_error *err)
@@ -81,13 +80,13 @@ static int check_journal(const struct checking *c, struct outbox_error *err)
 	if (r != OUTBOX_OK)
 		return r;
 	if (strcmp(mode, "wal") == 0)
-		say(c, FINE, "journal", "WAL; our connections commit with synchronous=%s",
-		    sync >= 2 ? "FULL" : "less than FULL");
+		report(c, FINE, "journal", "WAL; our connections commit with synchronous=%s",
+		       sync >= 2 ? "FULL" : "less than FULL");
 	else
-		say(c, WARNING, "journal",
-		    "mode is \"%s\", not WAL: readers and writers wait for each other; run outbox init "
-		    "again",
-		    mode);
+		report(c, WARNING, "journal",
+		       "mode is \"%s\", not WAL: readers and writers wait for each other; run outbox init "
+		       "again",
+		       mode);
 	return OUTBOX_OK;
 }
 
@@ -96,12 +95,12 @@ static void check_wal(const struct checking *c)
 	int64_t size = sqlite_wal_size(c->s);
 
 	if (size > WAL_NOTABLE)
-		say(c, WARNING, "wal",
-		    "the write-ahead log has %lld MiB: a reader that never ends keeps it from being "
-		    "checkpointed; find it and end it",
-		    (long long)(size >> 20));
+		report(c, WARNING, "wal",
+		       "the write-ahead log has %lld MiB: a reader that never ends keeps it from being "
+		       "checkpointed; find it and end it",
+		       (long long)(size >> 20));
 	else
-		say(c, FINE, "wal", "%lld KiB", (long long)(size >> 10));
+		report(c, FINE, "wal", "%lld KiB", (long long)(size >> 10));
 }
 
 static int check_integrity(const struct checking *c, struct outbox_error *err)
@@ -114,18 +113,18 @@ static int check_integrity(const struct checking *c, struct outbox_error *err)
 	if (r != OUTBOX_OK)
 		return r;
 	if (size > INTEGRITY_MAX) {
-		say(c, NOTE, "integrity",
-		    "%lld MiB, not checked here; run: sqlite3 %s 'PRAGMA quick_check'",
-		    (long long)(size >> 20), c->s->path);
+		report(c, NOTE, "integrity",
+		       "%lld MiB, not checked here; run: sqlite3 %s 'PRAGMA quick_check'",
+		       (long long)(size >> 20), c->s->path);
 		return OUTBOX_OK;
 	}
 	r = ask(c, SQL_CHECK_INTEGRITY, text, sizeof(text), err);
 	if (r == OUTBOX_OK && strcmp(text, "ok") == 0)
-		say(c, FINE, "integrity", "quick check ok");
+		report(c, FINE, "integrity", "quick check ok");
 	else if (r == OUTBOX_OK)
-		say(c, WRONG, "integrity",
-		    "%.200s; restore a backup, or save what can be read: sqlite3 %s .recover", text,
-		    c->s->path);
+		report(c, WRONG, "integrity",
+		       "%.200s; restore a backup, or save what can be read: sqlite3 %s .recover",
+		       text, c->s->path);
 	return r;
 }
 
@@ -143,16 +142,16 @@ static int check_schema(const struct checking *c, struct outbox_error *err)
 	if (r != OUTBOX_OK)
 		return r;
 	if (triggers == TRIGGERS)
-		say(c, FINE, "schema", "version %d, %d lane%s", v.schema, v.lanes,
-		    v.lanes == 1 ? "" : "s");
+		report(c, FINE, "schema", "version %d, %d lane%s", v.schema, v.lanes,
+		       v.lanes == 1 ? "" : "s");
 	else
-		say(c, WRONG, "schema",
-		    "%lld of %d triggers of outbox_message are there: messages can be changed or lost; "
-		    "make them anew: outbox upgrade --store sqlite:%s",
-		    (long long)triggers, TRIGGERS, c->s->path);
+		report(c, WRONG, "schema",
+		       "%lld of %d triggers of outbox_message are there: messages can be changed or lost; "
+		       "make them anew: outbox upgrade --store sqlite:%s",
+		       (long long)triggers, TRIGGERS, c->s->path);
 	if (janitor)
-		say(c, WARNING, "schema",
-		    "outbox_meta has a row 'janitor': anybody may delete messages; delete it");
+		report(c, WARNING, "schema",
+		       "outbox_meta has a row 'janitor': anybody may delete messages; delete it");
 	return OUTBOX_OK;
 }
 
@@ -163,7 +162,7 @@ static int check_columns(const struct checking *c, struct outbox_error *err)
 	int r = ask(c, SQL_CHECK_COLUMNS, names, sizeof(names), err);
 
 	if (r == OUTBOX_OK && names[0])
-		say(c, FINE, "columns", "of your own in outbox_message: %s", names);
+		report(c, FINE, "columns", "of your own in outbox_message: %s", names);
 	return r;
 }
 
@@ -179,15 +178,15 @@ static int check_sequence(const struct checking *c, struct outbox_error *err)
 	if (r != OUTBOX_OK)
 		return r;
 	if (max > end)
-		say(c, WARNING, "log",
-		    "sqlite_sequence says %lld, but the log has message %lld: it was changed by hand; the "
-		    "next message sets it right",
-		    (long long)end, (long long)max);
+		report(c, WARNING, "log",
+		       "sqlite_sequence says %lld, but the log has message %lld: it was changed by hand; the "
+		       "next message sets it right",
+		       (long long)end, (long long)max);
 	if (max >= SEQ_NOTABLE || end >= SEQ_NOTABLE)
-		say(c, WRONG, "log",
-		    "its numbers are at %lld and end at %lld: somebody gave one by hand; after that nothing "
-		    "can be published",
-		    (long long)(max > end ? max : end), (long long)INT64_MAX);
+		report(c, WRONG, "log",
+		       "its numbers are at %lld and end at %lld: somebody gave one by hand; after that nothing "
+		       "can be published",
+		       (long long)(max > end ? max : end), (long long)INT64_MAX);
 	return OUTBOX_OK;
 }
 
@@ -199,16 +198,17 @@ static int check_positions(const struct checking *c, struct outbox_error *err)
 
 	r = targets_load(c->s, NULL, &t, &refused);
 	if (r == OUTBOX_OK)
-		r = numbers_check_all(&t, &refused);
+		r = targets_check_lanes(&t, &refused);
 	if (r == OUTBOX_EPROTO)
-		say(c, WRONG, "positions", "relays refuse lanes; %.400s", refused.message);
+		report(c, WRONG, "positions", "relays refuse lanes; %.400s", refused.message);
 	else if (r != OUTBOX_OK)
 		return outbox_fail_native(err, r, refused.native, "%s", refused.message);
 	else if (!t.count)
-		say(c, NOTE, "targets", "none is registered: messages wait, and nothing is purged");
+		report(c, NOTE, "targets",
+		       "none is registered: messages wait, and nothing is purged");
 	else
-		say(c, FINE, "positions", "%zu target%s, none ahead of the log", t.count,
-		    t.count == 1 ? "" : "s");
+		report(c, FINE, "positions", "%zu target%s, none ahead of the log", t.count,
+		       t.count == 1 ? "" : "s");
 	return OUTBOX_OK;
 }
 

@@ -102,7 +102,7 @@ static int next_row(struct claiming *w, struct outbox_error *err)
 }
 
 /* Room for one more item. */
-static int grow(struct claiming *w, struct outbox_error *err)
+static int grow_items(struct claiming *w, struct outbox_error *err)
 {
 	struct outbox_claim *claim = w->claim;
 	size_t capacity = w->capacity ? w->capacity * 2 : ITEMS_FIRST;
@@ -139,7 +139,7 @@ static bool over_budget(struct claiming *w, size_t size)
 	return true;
 }
 
-static int take_row(struct claiming *w, struct outbox_error *err)
+static int claim_row(struct claiming *w, struct outbox_error *err)
 {
 	const struct lane_op *op = w->op;
 	int r = OUTBOX_OK;
@@ -155,7 +155,7 @@ static int take_row(struct claiming *w, struct outbox_error *err)
 	size = blocked ? 0 : message_size(w->log);
 	if (!blocked && over_budget(w, size))
 		return OUTBOX_OK;
-	r = grow(w, err);
+	r = grow_items(w, err);
 	if (r == OUTBOX_OK)
 		r = blocked ? message_load_head(w->log, w->arena, &item, err)
 			    : message_load(w->log, w->arena, w->source, !w->claim->count, &item, err);
@@ -191,7 +191,7 @@ static int load_detour(struct claiming *w, sqlite3_stmt *q, struct outbox_claime
 {
 	int r;
 
-	r = grow(w, err);
+	r = grow_items(w, err);
 	if (r == OUTBOX_OK)
 		r = message_load(q, w->arena, w->source, !w->claim->count, item, err);
 	if (r != OUTBOX_OK)
@@ -211,7 +211,7 @@ static int load_detour(struct claiming *w, sqlite3_stmt *q, struct outbox_claime
 	return OUTBOX_OK;
 }
 
-static int take_detour(struct claiming *w, struct outbox_error *err)
+static int claim_detour(struct claiming *w, struct outbox_error *err)
 {
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
 	const struct lane_op *op = w->op;
@@ -266,15 +266,15 @@ static bool detour_is_next(const struct claiming *w)
 	return !w->log_cut || seq <= w->log_seq;
 }
 
-static int merge(struct claiming *w, struct outbox_error *err)
+static int merge_streams(struct claiming *w, struct outbox_error *err)
 {
 	int r = next_row(w, err);
 
 	while (r == OUTBOX_OK && !w->full && w->claim->count < w->max) {
 		if (detour_is_next(w))
-			r = take_detour(w, err);
+			r = claim_detour(w, err);
 		else if (w->have_row)
-			r = take_row(w, err);
+			r = claim_row(w, err);
 		else
 			return OUTBOX_OK;
 	}
@@ -282,8 +282,8 @@ static int merge(struct claiming *w, struct outbox_error *err)
 	return r;
 }
 
-static int start(struct claiming *w, int64_t pos, int64_t end, int64_t version,
-		 struct outbox_error *err)
+static int start_claim(struct claiming *w, int64_t pos, int64_t end, int64_t version,
+		       struct outbox_error *err)
 {
 	struct sqlite_store *s = w->op->s;
 	int r;
@@ -331,11 +331,11 @@ int claim_next(struct lane_op *op, const struct outbox_settle_and_claim *request
 	};
 	int r;
 
-	r = start(&w, next->pos, INT64_MAX, request->route_version, err);
+	r = start_claim(&w, next->pos, INT64_MAX, request->route_version, err);
 	if (r == OUTBOX_OK && op->view.pending)
 		r = detour_pick(op, w.max, &w.picks, err);
 	if (r == OUTBOX_OK)
-		r = merge(&w, err);
+		r = merge_streams(&w, err);
 	if (r == OUTBOX_OK)
 		write_claim(&w, next);
 	return r;
@@ -358,11 +358,11 @@ int claim_again(struct lane_op *op, const struct outbox_settle_and_claim *reques
 
 	if (!receipt->claim_count)
 		return OUTBOX_OK;
-	r = start(&w, receipt->pos, receipt->claim_end, receipt->route_version, err);
+	r = start_claim(&w, receipt->pos, receipt->claim_end, receipt->route_version, err);
 	if (r == OUTBOX_OK && receipt->claim_detours)
 		r = detour_claimed(op, &w.picks, err);
 	if (r == OUTBOX_OK)
-		r = merge(&w, err);
+		r = merge_streams(&w, err);
 	return r;
 }
 

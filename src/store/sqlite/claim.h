@@ -2,7 +2,7 @@
 #ifndef STORE_SQLITE_CLAIM_H
 #define STORE_SQLITE_CLAIM_H
 
-#include "store/sqlite/receipt.h"
+#include "store/sqlite/lane.h"
 
 /* How far the log may run ahead of an idle lane before an empty receipt follows it. */
 #define CLAIM_AHEAD 1000

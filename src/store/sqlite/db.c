@@ -1,10 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/sqlite/db.h"
 
-#include "store/sqlite/schema.h"
-
 #include <string.h>
 #include <sys/stat.h>
+
+#define TEXT(name, text) text,
+static const char *const statement_texts[] = {
+	/* clang-format off */
+	STATEMENTS_BASE(TEXT)
+	STATEMENTS_RELAY(TEXT)
+	STATEMENTS_LOOK(TEXT)
+	/* clang-format on */
+};
+
+const char *sqlite_statement_text(enum sqlite_statement id)
+{
+	return statement_texts[id];
+}
 
 /* A status is what the caller must do next, so many codes become few. */
 static int status_of(int rc)
@@ -207,13 +219,6 @@ int sqlite_end(struct sqlite_store *s, int r, struct outbox_error *err)
 	return r;
 }
 
-int sqlite_enter(struct sqlite_store *s, enum db_mode mode, struct outbox_error *err)
-{
-	int r = s->ready ? OUTBOX_OK : sqlite_schema_ready(s, err);
-
-	return r == OUTBOX_OK ? sqlite_begin(s, mode, err) : r;
-}
-
 int sqlite_in_place(struct sqlite_store *s, struct outbox_error *err)
 {
 	const char *file = sqlite3_db_filename(s->db, "main");
@@ -265,4 +270,15 @@ const char *sqlite_peek(sqlite3_stmt *statement, int column, int *r, struct outb
 	const char *text = sqlite_look(statement, column, r, err);
 
 	return text ? text : "";
+}
+
+int64_t sqlite_wal_size(struct sqlite_store *s)
+{
+	const char *file = sqlite3_db_filename(s->db, "main");
+	struct stat st;
+
+	/* Only the size: opening and closing the file ourselves would drop SQLite's locks. */
+	if (!file || !file[0] || stat(sqlite3_filename_wal(file), &st) != 0)
+		return 0;
+	return st.st_size;
 }

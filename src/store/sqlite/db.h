@@ -78,6 +78,8 @@ static inline outbox_time sqlite_now(const struct sqlite_store *s)
 	return s->clock->wall(s->clock);
 }
 
+const char *sqlite_statement_text(enum sqlite_statement id);
+
 /* The status for a result code, with "what: SQLite's text" as the message. */
 int sqlite_fail(sqlite3 *db, int rc, const char *what, struct outbox_error *err);
 
@@ -108,10 +110,6 @@ int sqlite_begin(struct sqlite_store *s, enum db_mode mode,
  * commit failed. */
 int sqlite_end(struct sqlite_store *s, int r, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
-/* sqlite_begin() after a look at the schema, once per connection: what nearly every op starts with. */
-int sqlite_enter(struct sqlite_store *s, enum db_mode mode,
-		 struct outbox_error *err) OUTBOX_MUSTCHECK;
-
 /*
  * ECONN when the path no longer leads to the file that is open: it was moved, removed or replaced, and
  * what is written now is written elsewhere. A stat() or two: for what is done now and then.
@@ -129,6 +127,9 @@ int sqlite_text(sqlite3_stmt *statement, int column, struct outbox_arena *arena,
  */
 const char *sqlite_look(sqlite3_stmt *statement, int column, int *r, struct outbox_error *err);
 const char *sqlite_peek(sqlite3_stmt *statement, int column, int *r, struct outbox_error *err);
+
+/* Bytes of the write-ahead log's file. */
+int64_t sqlite_wal_size(struct sqlite_store *s);
 
 static inline void sqlite_resetp(sqlite3_stmt **statement)
 {

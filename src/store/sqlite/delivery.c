@@ -141,6 +141,24 @@ int targets_load(struct sqlite_store *s, const char *only, struct targets *ret_t
 	return OUTBOX_OK;
 }
 
+int targets_check_lanes(const struct targets *t, struct outbox_error *err)
+{
+	int r = OUTBOX_OK;
+
+	for (size_t i = 0; i < t->count && r == OUTBOX_OK; i++) {
+		const struct target_info *target = &t->list[i];
+
+		for (int lane = 0; lane < target->n_lanes && r == OUTBOX_OK; lane++) {
+			struct lane_op op = {
+				.s = t->s, .target = target->name, .lane = lane, .now = t->now
+			};
+
+			r = receipt_view(&op, target->lanes[lane].last.pos, err);
+		}
+	}
+	return r;
+}
+
 /* The first receipt that has passed seq. Rows come in ascending order, so the last one often fits. */
 static int find_cover(struct targets *t, const struct target_info *target, int lane, int64_t seq,
 		      struct outbox_error *err)

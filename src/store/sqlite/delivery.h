@@ -7,8 +7,8 @@
  * message's seq and the lane's receipts. So whoever looks loads all targets and lanes first.
  */
 
+#include "store/sqlite/lane.h"
 #include "store/sqlite/message.h"
-#include "store/sqlite/receipt.h"
 
 /* The receipt that settled a range of a lane, remembered from row to row. */
 struct cover {
@@ -42,7 +42,7 @@ struct targets {
 	outbox_time now;
 	struct target_info *list; /* by name */
 	size_t count;
-	int64_t gone_after, gone_to; /* numbers.h */
+	int64_t gone_after, gone_to; /* lane.h */
 	bool again;                  /* the log has messages there */
 };
 
@@ -50,6 +50,9 @@ struct targets {
 int targets_load(struct sqlite_store *s, const char *only, struct targets *ret_targets,
 		 struct outbox_error *err) OUTBOX_MUSTCHECK;
 void targets_deinit(struct targets *targets);
+
+/* EPROTO: the first lane that is refused. */
+int targets_check_lanes(const struct targets *targets, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /* Is this a new message under a number that another one had? */
 static inline bool targets_numbered_again(const struct targets *targets, int64_t seq)

@@ -5,7 +5,7 @@
 /* Deliveries that did not go straight through: which may be sent now, and who waits behind whom. */
 
 #include "core/settlement.h"
-#include "store/sqlite/receipt.h"
+#include "store/sqlite/lane.h"
 
 struct detour_pick {
 	int64_t seq;

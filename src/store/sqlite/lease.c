@@ -8,8 +8,9 @@
  * all of them come to the same numbers without talking to each other.
  */
 #include "base/cleanup.h"
+#include "store/sqlite/lane.h"
 #include "store/sqlite/ops.h"
-#include "store/sqlite/receipt.h"
+#include "store/sqlite/schema.h"
 #include "store/store.h"
 
 #include <string.h>
@@ -54,7 +55,7 @@ static int keep_worker(struct sqlite_store *s, const struct outbox_lease_request
 }
 
 /* Does a living worker that was here before send elsewhere? */
-static int look_elsewhere(struct sqlite_store *s, const struct outbox_lease_request *request,
+static int find_elsewhere(struct sqlite_store *s, const struct outbox_lease_request *request,
 			  struct outbox_lease *lease, struct outbox_error *err)
 {
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
@@ -147,7 +148,7 @@ static int lease_in(struct sqlite_store *s, const struct outbox_lease_request *r
 	r = sqlite_run(s, SQL_WORKER_EXPIRE, ARGS(ARG_TEXT(request->target), ARG_INT(now)), NULL,
 		       err);
 	if (r == OUTBOX_OK)
-		r = look_elsewhere(s, request, lease, err);
+		r = find_elsewhere(s, request, lease, err);
 	none = lease->stale_route || lease->elsewhere[0];
 	if (r == OUTBOX_OK)
 		r = keep_worker(s, request, request->leaving || none, now, err);
@@ -181,8 +182,8 @@ int sqlite_lease(struct outbox_store *store, const struct outbox_lease_request *
 	return r;
 }
 
-static int note_unserved(struct sqlite_store *s, const struct outbox_unserved *note,
-			 struct outbox_error *err)
+static int write_unserved(struct sqlite_store *s, const struct outbox_unserved *note,
+			  struct outbox_error *err)
 {
 	outbox_time now = sqlite_now(s);
 	int r = sqlite_run(s, SQL_UNSERVED_EXPIRE, ARGS(ARG_INT(now)), NULL, err);
@@ -204,7 +205,7 @@ int sqlite_unserved(struct outbox_store *store, const struct outbox_unserved *no
 	struct sqlite_store *s = sqlite_of(store);
 	int r = sqlite_enter(s, DB_WRITE, err);
 
-	return r != OUTBOX_OK ? r : sqlite_end(s, note_unserved(s, note, err), err);
+	return r != OUTBOX_OK ? r : sqlite_end(s, write_unserved(s, note, err), err);
 }
 
 int sqlite_release(struct outbox_store *store, const char *target, int lane, const char *owner,

@@ -8,7 +8,6 @@
 
 #include "base/cleanup.h"
 #include "store/sqlite/place_test.h"
-#include "store/sqlite/tend.h"
 
 #include <stdio.h>
 #include <string.h>

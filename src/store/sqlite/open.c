@@ -5,7 +5,7 @@
  *
  * A connection belongs to one thread, so it needs no mutex of its own. It commits durably
  * (synchronous=FULL: an acknowledged message's receipt must survive a power cut, or it is sent twice),
- * trusts nothing that the file says about functions, and never checkpoints by itself: see tend.c.
+ * trusts nothing that the file says about functions, and never checkpoints by itself: see sqlite_maintain().
  */
 #include "base/cleanup.h"
 #include "base/text.h"
@@ -107,7 +107,7 @@ static int parse_options(struct url *url, struct settings *settings, struct outb
 	return url_finish(url, "busy, name", err);
 }
 
-static int parse(const char *text, struct settings *settings, struct outbox_error *err)
+static int parse_url(const char *text, struct settings *settings, struct outbox_error *err)
 {
 	_cleanup_(url_deinit) struct url url = { 0 };
 	int r;
@@ -125,7 +125,7 @@ int sqlite_check_url(const char *url, struct outbox_error *err)
 {
 	_cleanup_(settings_deinit) struct settings settings = { 0 };
 
-	return parse(url, &settings, err);
+	return parse_url(url, &settings, err);
 }
 
 static void folder_of(const char *path, char *out, size_t size)
@@ -201,7 +201,8 @@ static int cannot_open(const char *path, bool create, int rc, struct outbox_erro
 				  sqlite3_errstr(rc));
 }
 
-static int configure(sqlite3 *db, const struct settings *settings, struct outbox_error *err)
+static int configure_connection(sqlite3 *db, const struct settings *settings,
+				struct outbox_error *err)
 {
 	int rc;
 
@@ -233,7 +234,7 @@ int sqlite_open(const struct outbox_store_config *config, bool create,
 	if (!sqlite3_threadsafe())
 		return outbox_fail(err, OUTBOX_ENOTSUP,
 				   "this SQLite library was built without threads");
-	r = parse(config->url, &settings, err);
+	r = parse_url(config->url, &settings, err);
 	if (r != OUTBOX_OK)
 		return r;
 	r = check_orphan(settings.path, err);
@@ -245,7 +246,7 @@ int sqlite_open(const struct outbox_store_config *config, bool create,
 			     NULL);
 	if (rc != SQLITE_OK)
 		return cannot_open(settings.path, create, rc, err);
-	r = configure(db, &settings, err);
+	r = configure_connection(db, &settings, err);
 	if (r != OUTBOX_OK)
 		return r;
 	if (stat(settings.path, &st) != 0)
@@ -282,3 +283,88 @@ void sqlite_close(struct outbox_store *store)
 	free(s->path);
 	free(s);
 }
+
+/* ---- checkpoints -------------------------------------------------------------------------------- */
+
+/*
+ * Checkpoints. None of our connections checkpoints on its own; the one whose worker has
+ * nothing else to do does it here. SQLite's own checkpoint lock keeps it to one at a time: the others
+ * get BUSY and leave it at that.
+ *
+ * PASSIVE waits for nobody. A WAL that has grown large all the same (readers that were always in the
+ * way) is cut back with TRUNCATE, for which writers wait a moment.
+ */
+#define WAL_SMALL ((int64_t)1 << 20)
+#define WAL_LARGE ((int64_t)64 << 20)
+
+int sqlite_maintain(struct outbox_store *store, struct outbox_error *err)
+{
+	struct sqlite_store *s = sqlite_of(store);
+	int64_t size = sqlite_wal_size(s);
+	int r, rc, frames = 0, copied = 0;
+
+	if (size < WAL_SMALL)
+		return OUTBOX_OK;
+	/* The -wal must outlive the file: it may be all that is left. */
+	r = sqlite_in_place(s, err);
+	if (r != OUTBOX_OK)
+		return r;
+	rc = sqlite3_wal_checkpoint_v2(s->db, "main", SQLITE_CHECKPOINT_PASSIVE, &frames, &copied);
+	/* Cutting the file holds the write lock. It is only worth that when it can be done at once: with a
+	 * reader in the way it would keep every publisher waiting for as long as we wait. */
+	if (rc == SQLITE_OK && size >= WAL_LARGE && copied == frames) {
+		sqlite3_busy_timeout(s->db, 0);
+		rc = sqlite3_wal_checkpoint_v2(s->db, "main", SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+		sqlite3_busy_timeout(s->db, s->busy_ms);
+	}
+	if (rc == SQLITE_OK || (rc & 0xff) == SQLITE_BUSY || (rc & 0xff) == SQLITE_LOCKED)
+		return OUTBOX_OK;
+	return sqlite_fail(s->db, rc, "checkpoint", err);
+}
+
+/* ---- the ops ------------------------------------------------------------------------------------ */
+
+static const char *const schemes[] = { "sqlite", NULL };
+
+const struct outbox_store_ops sqlite_store_ops = {
+	.struct_size = sizeof(sqlite_store_ops),
+	.name = "sqlite",
+	.schemes = schemes,
+	.help = "sqlite:PATH or sqlite:///PATH, options busy=DURATION, name=NAME",
+	.open = sqlite_open,
+	.close = sqlite_close,
+	.init = sqlite_init,
+	.upgrade = sqlite_upgrade,
+	.drop = sqlite_drop,
+	.truncate = sqlite_truncate,
+	.info = sqlite_info,
+	.append = sqlite_append,
+	.target_put = sqlite_target_put,
+	.bands = sqlite_bands,
+	.target_pause = sqlite_target_pause,
+	.target_drop = sqlite_target_drop,
+	.lease = sqlite_lease,
+	.release = sqlite_release,
+	.take_over = sqlite_take_over,
+	.settle_and_claim = sqlite_settle_and_claim,
+	.list = sqlite_list,
+	.get = sqlite_get,
+	.tail = sqlite_tail,
+	.act = sqlite_act,
+	.audit = sqlite_audit,
+	.stats = sqlite_stats,
+	.purge = sqlite_purge,
+	.purgeable = sqlite_purgeable,
+	.check = sqlite_check,
+	.maintain = sqlite_maintain,
+	.rebase = sqlite_rebase,
+	.script = sqlite_script_text,
+	.redact = sqlite_redact,
+	.amend = sqlite_amend,
+	.amendments = sqlite_amendments,
+	.keys = sqlite_keys,
+	.audit_add = sqlite_audit_add,
+	.check_url = sqlite_check_url,
+	.unserved = sqlite_unserved,
+	.wants_start = sqlite_wants_start,
+};

@@ -2,9 +2,9 @@
 #ifndef STORE_SQLITE_OPS_H
 #define STORE_SQLITE_OPS_H
 
-/* The ops of include/outbox/store.h, one file each or per group. ops.c lists them. */
+/* The ops of include/outbox/store.h, one file each or per group. open.c lists them. */
 
-#include <outbox/store.h>
+#include "store/sqlite/db.h"
 
 extern const struct outbox_store_ops sqlite_store_ops;
 
@@ -84,5 +84,18 @@ int sqlite_rebase(struct outbox_store *store, const struct outbox_rebase *rebase
 int sqlite_maintain(struct outbox_store *store, struct outbox_error *err);
 int sqlite_script_text(const struct outbox_init_options *options, const char *schema,
 		       char **ret_sql, struct outbox_error *err);
+
+/* ---- act.c, for all ops -------------------------------------------------------------------- */
+
+struct sqlite_audit_entry {
+	const char *actor, *action, *target, *id;
+	int64_t seq;
+	const char *reason, *detail;
+	int64_t at; /* 0: now */
+};
+
+/* In the transaction of what it tells about. */
+int sqlite_audit_write(struct sqlite_store *s, const struct sqlite_audit_entry *entry,
+		       struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 #endif

@@ -9,11 +9,11 @@
  */
 #include "base/cleanup.h"
 #include "core/retention.h"
-#include "store/sqlite/audit.h"
 #include "store/sqlite/detour.h"
-#include "store/sqlite/numbers.h"
+#include "store/sqlite/lane.h"
 #include "store/sqlite/ops.h"
 #include "store/sqlite/purge_candidates.h"
+#include "store/sqlite/schema.h"
 
 /* Messages of a target that one call looks at to see which receipts are needed. */
 #define LOOK_MAX 20000
@@ -188,7 +188,7 @@ static int nobody_waits(struct targets *targets, struct outbox_error *err)
 static int may_remove(struct targets *targets, struct outbox_error *err)
 {
 	struct outbox_error refused = OUTBOX_ERROR_INIT;
-	int r = numbers_check_all(targets, &refused);
+	int r = targets_check_lanes(targets, &refused);
 
 	if (r == OUTBOX_EPROTO)
 		return retention_refused(refused.message, err);

@@ -16,7 +16,7 @@
 
 #include "base/cleanup.h"
 #include "core/retention.h"
-#include "store/sqlite/history.h"
+#include "store/sqlite/lane.h"
 
 #include <stdlib.h>
 
@@ -182,7 +182,7 @@ static int add_survivor(struct purge_candidates *v, const struct survivor *survi
 }
 
 /* The message stays. Where its delivery has only a receipt to prove it, and that one may go, say so. */
-static int note_survivor(struct finding *f, size_t target, sqlite3_stmt *row,
+static int keep_survivor(struct finding *f, size_t target, sqlite3_stmt *row,
 			 struct outbox_error *err)
 {
 	struct target_info *info = &f->v->targets->list[target];
@@ -224,7 +224,7 @@ static int judge_message(struct finding *f, sqlite3_stmt *row, bool *ret_old, bo
 	return r;
 }
 
-static int consider(struct finding *f, sqlite3_stmt *row, struct outbox_error *err)
+static int consider_message(struct finding *f, sqlite3_stmt *row, struct outbox_error *err)
 {
 	struct purge_candidates *v = f->v;
 	int64_t seq = sqlite3_column_int64(row, COL_SEQ);
@@ -246,11 +246,11 @@ static int consider(struct finding *f, sqlite3_stmt *row, struct outbox_error *e
 	if (old)
 		return add_candidate(v, seq, failed, err);
 	for (size_t i = 0; v->note_survivors && i < v->targets->count && r == OUTBOX_OK; i++)
-		r = note_survivor(f, i, row, err);
+		r = keep_survivor(f, i, row, err);
 	return r;
 }
 
-static int scan(struct finding *f, int64_t to, struct outbox_error *err)
+static int scan_log(struct finding *f, int64_t to, struct outbox_error *err)
 {
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
 	struct purge_candidates *v = f->v;
@@ -263,7 +263,7 @@ static int scan(struct finding *f, int64_t to, struct outbox_error *err)
 		r = sqlite_step(v->targets->s, q, &row, err);
 		if (r != OUTBOX_OK || !row)
 			break;
-		r = consider(f, q, err);
+		r = consider_message(f, q, err);
 		if (++f->scanned == SCAN_MAX + (int64_t)v->limit)
 			v->more = true;
 	}
@@ -286,7 +286,7 @@ static int scan_failed(struct finding *f, int64_t from, struct outbox_error *err
 		r = sqlite_step(v->targets->s, q, &row, err);
 		if (r != OUTBOX_OK || !row)
 			break;
-		r = consider(f, q, err);
+		r = consider_message(f, q, err);
 	}
 	return r;
 }
@@ -306,7 +306,7 @@ int purge_candidates_find(struct purge_candidates *v, struct outbox_error *err)
 		return r;
 	if (v->purge->through_seq && to > v->purge->through_seq)
 		to = v->purge->through_seq;
-	r = scan(&f, to, err);
+	r = scan_log(&f, to, err);
 	if (r == OUTBOX_OK && !v->more && v->purge->failed_before)
 		r = scan_failed(&f, to, err);
 	if (r == OUTBOX_OK && !v->more)

@@ -11,9 +11,9 @@
  * Messages are not touched. Sent twice is only what was in flight.
  */
 #include "base/cleanup.h"
-#include "store/sqlite/audit.h"
-#include "store/sqlite/numbers.h"
+#include "store/sqlite/delivery.h"
 #include "store/sqlite/ops.h"
+#include "store/sqlite/schema.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -109,8 +109,8 @@ static int send_all_first(struct rebasing *w, struct target_info *target, int la
 	return r;
 }
 
-static void tell_lane(const struct rebasing *w, const char *target, int lane, int64_t pos,
-		      int64_t count)
+static void report_lane(const struct rebasing *w, const char *target, int lane, int64_t pos,
+			int64_t count)
 {
 	char subject[OUTBOX_TARGET_NAME_MAX + 40], text[200], first[100];
 
@@ -149,7 +149,7 @@ static int rebase_lane(struct rebasing *w, struct target_info *target, int lane,
 	if (r != OUTBOX_OK)
 		return r;
 	w->total += count;
-	tell_lane(w, target->name, lane, next.pos, count);
+	report_lane(w, target->name, lane, next.pos, count);
 	return OUTBOX_OK;
 }
 
@@ -174,7 +174,7 @@ static int finish(struct rebasing *w, struct outbox_error *err)
 	return r;
 }
 
-static void tell_reason(const struct rebasing *w, char *reason)
+static void report_reason(const struct rebasing *w, char *reason)
 {
 	char *remedy = strstr(reason, "; run: outbox rebase");
 
@@ -192,13 +192,13 @@ static int rebase_in(struct rebasing *w, bool *ret_done, struct outbox_error *er
 	r = targets_load(w->s, NULL, &w->targets, err);
 	if (r != OUTBOX_OK)
 		return r;
-	r = numbers_check_all(&w->targets, &refused);
+	r = targets_check_lanes(&w->targets, &refused);
 	if (r != OUTBOX_EPROTO)
 		return r == OUTBOX_OK
 			       ? r
 			       : outbox_fail_native(err, r, refused.native, "%s", refused.message);
 	*ret_done = true;
-	tell_reason(w, refused.message);
+	report_reason(w, refused.message);
 	r = find_ground(w, err);
 	if (r == OUTBOX_OK)
 		r = sqlite_run(w->s, SQL_REBASE_FORGET, NULL, NULL, err);

@@ -8,7 +8,7 @@
  * delivered. The new receipts have new tokens: relays that were at work are fenced.
  */
 #include "base/cleanup.h"
-#include "store/sqlite/numbers.h"
+#include "store/sqlite/delivery.h"
 #include "store/sqlite/ops.h"
 #include "store/sqlite/schema.h"
 

@@ -16,6 +16,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "store/sqlite/ops.h"
+#include "store/store.h"
 
 #include <string.h>
 
@@ -39,7 +40,8 @@ static int newest(const struct sqlite_migrations *migrations)
 	return migrations->list[migrations->count - 1].version;
 }
 
-static int meta(struct sqlite_store *s, const char *name, int *ret_value, struct outbox_error *err)
+static int read_meta(struct sqlite_store *s, const char *name, int *ret_value,
+		     struct outbox_error *err)
 {
 	int64_t value;
 	int r;
@@ -61,11 +63,11 @@ int sqlite_schema_version(struct sqlite_store *s, struct sqlite_version *ret_ver
 	if (r != OUTBOX_OK)
 		return r;
 	if (tables) {
-		r = meta(s, "schema", &v.schema, err);
+		r = read_meta(s, "schema", &v.schema, err);
 		if (r == OUTBOX_OK)
-			r = meta(s, "min_reader", &v.min_reader, err);
+			r = read_meta(s, "min_reader", &v.min_reader, err);
 		if (r == OUTBOX_OK)
-			r = meta(s, "lanes", &v.lanes, err);
+			r = read_meta(s, "lanes", &v.lanes, err);
 		if (r == OUTBOX_OK && !v.schema)
 			r = outbox_fail(err, OUTBOX_ESCHEMA,
 					"%s has a table outbox_meta that is not ours; move it away",
@@ -76,7 +78,7 @@ int sqlite_schema_version(struct sqlite_store *s, struct sqlite_version *ret_ver
 	return r;
 }
 
-static int newer(const struct sqlite_version *v, int program, struct outbox_error *err)
+static int refuse_newer(const struct sqlite_version *v, int program, struct outbox_error *err)
 {
 	return outbox_fail(err, OUTBOX_ESCHEMA,
 			   "this database has outbox schema %d, this program knows %d; use a newer "
@@ -84,20 +86,21 @@ static int newer(const struct sqlite_version *v, int program, struct outbox_erro
 			   v->schema, program);
 }
 
-static int missing(const struct sqlite_store *s, struct outbox_error *err)
+static int refuse_missing(const struct sqlite_store *s, struct outbox_error *err)
 {
 	return outbox_fail(err, OUTBOX_ESCHEMA,
 			   "no outbox here; run: outbox init --store sqlite:%s", s->path);
 }
 
-static int judge(struct sqlite_store *s, const struct sqlite_version *v, struct outbox_error *err)
+static int judge_version(struct sqlite_store *s, const struct sqlite_version *v,
+			 struct outbox_error *err)
 {
 	int program = newest(&sqlite_migrations);
 
 	if (!v->schema)
-		return missing(s, err);
+		return refuse_missing(s, err);
 	if (v->schema > program && v->min_reader > program)
-		return newer(v, program, err);
+		return refuse_newer(v, program, err);
 	if (v->schema < program)
 		return outbox_fail(err, OUTBOX_ESCHEMA,
 				   "this database has outbox schema %d, this program needs %d; run: "
@@ -118,7 +121,7 @@ int sqlite_schema_ready(struct sqlite_store *s, struct outbox_error *err)
 	if (r == OUTBOX_OK)
 		r = sqlite_schema_version(s, &v, err);
 	if (r == OUTBOX_OK)
-		r = judge(s, &v, err);
+		r = judge_version(s, &v, err);
 	r = sqlite_end(s, r, err);
 	if (r == OUTBOX_OK) {
 		s->ready = true;
@@ -127,8 +130,15 @@ int sqlite_schema_ready(struct sqlite_store *s, struct outbox_error *err)
 	return r;
 }
 
+int sqlite_enter(struct sqlite_store *s, enum db_mode mode, struct outbox_error *err)
+{
+	int r = s->ready ? OUTBOX_OK : sqlite_schema_ready(s, err);
+
+	return r == OUTBOX_OK ? sqlite_begin(s, mode, err) : r;
+}
+
 /* An application's own outbox_something must neither be overwritten nor half mixed with ours. */
-static int in_the_way(struct sqlite_store *s, int from, struct outbox_error *err)
+static int check_foreign(struct sqlite_store *s, int from, struct outbox_error *err)
 {
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
 	const char *kind, *name;
@@ -150,12 +160,12 @@ static int in_the_way(struct sqlite_store *s, int from, struct outbox_error *err
 }
 
 /* In the transaction that is open: what lies between from (0: nothing is there) and the newest, and the code. */
-static int migrate(struct sqlite_store *s, const struct sqlite_migrations *migrations, int from,
-		   struct outbox_error *err)
+static int migrate_schema(struct sqlite_store *s, const struct sqlite_migrations *migrations,
+			  int from, struct outbox_error *err)
 {
 	int r;
 
-	r = in_the_way(s, from, err);
+	r = check_foreign(s, from, err);
 	if (r == OUTBOX_OK && from)
 		r = sqlite_script(s->db, sqlite_drop_code_sql, "schema", err);
 	for (size_t i = 0; i < migrations->count && r == OUTBOX_OK; i++) {
@@ -175,13 +185,13 @@ static int migrate(struct sqlite_store *s, const struct sqlite_migrations *migra
 	return r == OUTBOX_OK ? sqlite_script(s->db, migrations->code, "schema", err) : r;
 }
 
-static int create(struct sqlite_store *s, const struct sqlite_migrations *migrations, int lanes,
-		  struct outbox_error *err)
+static int create_schema(struct sqlite_store *s, const struct sqlite_migrations *migrations,
+			 int lanes, struct outbox_error *err)
 {
 	int64_t id = (int64_t)(s->random->next(s->random) >> 1);
 	int r;
 
-	r = migrate(s, migrations, 0, err);
+	r = migrate_schema(s, migrations, 0, err);
 	if (r == OUTBOX_OK)
 		r = sqlite_run(s, SQL_META_PUT,
 			       ARGS(ARG_TEXT("lanes"), ARG_INT(lanes ? lanes : DEFAULT_LANES)),
@@ -202,9 +212,9 @@ static int init_in(struct sqlite_store *s, const struct sqlite_migrations *migra
 	if (r != OUTBOX_OK)
 		return r;
 	if (!v.schema)
-		return create(s, migrations, lanes, err);
+		return create_schema(s, migrations, lanes, err);
 	if (v.schema > program)
-		return newer(&v, program, err);
+		return refuse_newer(&v, program, err);
 	if (v.schema < program)
 		return outbox_fail(err, OUTBOX_ESCHEMA,
 				   "this database already has outbox schema %d, this program knows %d; "
@@ -290,11 +300,11 @@ int sqlite_schema_upgrade(struct sqlite_store *s, const struct sqlite_migrations
 		return r;
 	r = sqlite_schema_version(s, &v, err);
 	if (r == OUTBOX_OK && !v.schema)
-		r = missing(s, err);
+		r = refuse_missing(s, err);
 	if (r == OUTBOX_OK && v.schema > newest(migrations))
-		r = newer(&v, newest(migrations), err);
+		r = refuse_newer(&v, newest(migrations), err);
 	if (r == OUTBOX_OK && !(options && options->dry_run))
-		r = migrate(s, migrations, v.schema, err);
+		r = migrate_schema(s, migrations, v.schema, err);
 	r = sqlite_end(s, r, err);
 	if (r == OUTBOX_OK) {
 		s->ready = false;
@@ -334,5 +344,129 @@ int sqlite_info(struct outbox_store *store, struct outbox_store_info *ret_info,
 	info.schema_version = v.schema;
 	info.lanes = v.lanes;
 	*ret_info = info;
+	return OUTBOX_OK;
+}
+
+/* ---- scripts: what init, upgrade and drop run, for people who run their own migrations ---------- */
+
+#define SCRIPT_MAX ((size_t)1 << 20)
+
+static const char about[] =
+	"-- The outbox's schema for SQLite, version %d: what `outbox init` runs, for people who run their own\n"
+	"-- migrations. Run it once and whole, in the application's own database file:\n"
+	"--\n"
+	"--     outbox sql sqlite | sqlite3 -bail app.db\n"
+	"--\n"
+	"-- One thing may be set: --lanes 4 of `outbox sql sqlite`, readers of the log per target: row 'lanes' of\n"
+	"-- outbox_meta, at the end. The rows there are how a relay knows this schema; without them it refuses to\n"
+	"-- run. A tool that opens the transaction itself: take out the lines\n"
+	"-- BEGIN IMMEDIATE; and COMMIT; (the last), and run the PRAGMA, which cannot be inside one, before it.\n"
+	"-- The database's text must be UTF-8, which is SQLite's default.\n\n"
+	"-- Readers and the one writer then no longer wait for each other; lasting, a property of the file.\n"
+	"PRAGMA journal_mode = WAL;\n"
+	"PRAGMA busy_timeout = 5000;\n\n"
+	"BEGIN IMMEDIATE;\n\n";
+
+static const char about_upgrade[] =
+	"-- The outbox's schema for SQLite, from version %d to version %d: what `outbox upgrade` runs, for people\n"
+	"-- who run their own migrations. Run it once and whole; -bail ends it at the first mistake:\n"
+	"--\n"
+	"--     outbox sql sqlite --from %d | sqlite3 -bail app.db\n"
+	"--\n"
+	"-- Relays of the version before go on working beside it. A tool that opens the transaction itself: take\n"
+	"-- out the lines BEGIN IMMEDIATE; and COMMIT; (the last) and nothing else.\n\n"
+	"PRAGMA busy_timeout = 5000;\n\n"
+	"BEGIN IMMEDIATE;\n\n"
+	"-- In another version it would fail half-way at best.\n"
+	"CREATE TEMP TABLE outbox_is_at (version CONSTRAINT \"this is for an outbox of schema %d\" CHECK (version = %d));\n"
+	"INSERT INTO outbox_is_at SELECT value FROM outbox_meta WHERE name = 'schema';\n"
+	"DROP TABLE outbox_is_at;\n\n";
+
+static const char about_drop[] =
+	"-- Removes the outbox from a SQLite database, with every message in it, delivered or not: what `outbox\n"
+	"-- drop` runs. What is not the outbox's stays.\n\n"
+	"PRAGMA busy_timeout = 5000;\n\n"
+	"BEGIN IMMEDIATE;\n";
+
+/* A statement a line. */
+static void put_lines(struct buf *out, const char *sql)
+{
+	for (; *sql; sql++) {
+		buf_char(out, *sql);
+		if (*sql == ';')
+			buf_char(out, '\n');
+	}
+}
+
+static void put_changes(struct buf *out, int from, bool brief)
+{
+	for (size_t i = 0; i < sqlite_migrations.count; i++) {
+		const char *sql = sqlite_migrations.list[i].sql;
+
+		if (sqlite_migrations.list[i].version > from)
+			buf_text(out, brief ? store_script_body(sql) : sql);
+	}
+}
+
+static void put_new(struct buf *out, const struct sqlite_migration *newest, int lanes)
+{
+	buf_printf(out, about, newest->version);
+	put_changes(out, 0, false);
+	buf_text(out, sqlite_migrations.code);
+	buf_printf(out,
+		   "\nINSERT INTO outbox_meta (name, value) VALUES ('schema', %d), ('min_reader', %d),\n"
+		   "\t('lanes', %d), ('store_id', abs(random() / 2));\n"
+		   "COMMIT;\n",
+		   newest->version, newest->min_reader, lanes ? lanes : DEFAULT_LANES);
+}
+
+static void put_upgrade(struct buf *out, const struct sqlite_migration *newest, int from)
+{
+	buf_printf(out, about_upgrade, from, newest->version, from, from, from);
+	put_lines(out, sqlite_drop_code_sql);
+	buf_char(out, '\n');
+	put_changes(out, from, false);
+	buf_text(out, sqlite_migrations.code);
+	buf_printf(out,
+		   "\nUPDATE outbox_meta SET value = %d WHERE name = 'schema';\n"
+		   "UPDATE outbox_meta SET value = %d WHERE name = 'min_reader';\n"
+		   "COMMIT;\n",
+		   newest->version, newest->min_reader);
+}
+
+static void put_drop(struct buf *out)
+{
+	buf_text(out, about_drop);
+	put_lines(out, sqlite_drop_code_sql);
+	put_lines(out, sqlite_drop_tables_sql);
+	buf_text(out, "COMMIT;\n");
+}
+
+int sqlite_script_text(const struct outbox_init_options *options, const char *schema,
+		       char **ret_sql, struct outbox_error *err)
+{
+	const struct sqlite_migration *newest = &sqlite_migrations.list[sqlite_migrations.count - 1];
+	const struct outbox_init_options none = { 0 }, *how = options ? options : &none;
+	_cleanup_(buf_deinit) struct buf out = BUF_INIT(SCRIPT_MAX);
+	int r;
+
+	if (schema)
+		return outbox_fail(err, OUTBOX_ECONFIG,
+				   "schema: a SQLite file has no schemas; leave it out");
+	r = store_script_check(how, newest->version, err);
+	if (r != OUTBOX_OK)
+		return r;
+	if (how->drop)
+		put_drop(&out);
+	else if (how->brief)
+		put_changes(&out, how->from, true);
+	else if (how->from)
+		put_upgrade(&out, newest, how->from);
+	else
+		put_new(&out, newest, how->lanes);
+	if (out.failed)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	*ret_sql = out.data;
+	out = (struct buf)BUF_INIT(0);
 	return OUTBOX_OK;
 }

@@ -32,6 +32,10 @@ struct sqlite_version {
 /* Looks at the schema and fills s->lanes. ESCHEMA, with the remedy, when it is not ours. */
 int sqlite_schema_ready(struct sqlite_store *s, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
+/* sqlite_begin() after a look at the schema, once per connection: what nearly every op starts with. */
+int sqlite_enter(struct sqlite_store *s, enum db_mode mode,
+		 struct outbox_error *err) OUTBOX_MUSTCHECK;
+
 /* What is there, in the transaction that is open. */
 int sqlite_schema_version(struct sqlite_store *s, struct sqlite_version *ret_version,
 			  struct outbox_error *err) OUTBOX_MUSTCHECK;

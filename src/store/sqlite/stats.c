@@ -6,8 +6,9 @@
  */
 #include "base/cleanup.h"
 #include "store/sqlite/delivery.h"
-#include "store/sqlite/history.h"
+#include "store/sqlite/lane.h"
 #include "store/sqlite/ops.h"
+#include "store/sqlite/schema.h"
 #include "store/store.h"
 
 #include <string.h>
@@ -134,8 +135,8 @@ static int count_detours(struct targets *t, const struct target_info *target,
 }
 
 /* *ret_refused stays NULL when relays do not refuse the lane. */
-static int look_for_refusal(struct targets *t, const struct lane_info *info, struct lane_op *op,
-			    const char **ret_refused, struct outbox_error *err)
+static int find_refusal(struct targets *t, const struct lane_info *info, struct lane_op *op,
+			const char **ret_refused, struct outbox_error *err)
 {
 	struct outbox_error found = OUTBOX_ERROR_INIT;
 	int r = receipt_view(op, info->last.pos, &found);
@@ -148,8 +149,8 @@ static int look_for_refusal(struct targets *t, const struct lane_info *info, str
 	return *ret_refused ? OUTBOX_OK : outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 }
 
-static int look_at_lane(struct targets *t, const struct target_info *target, int lane,
-			struct outbox_target_stats *stats, struct outbox_error *err)
+static int read_lane(struct targets *t, const struct target_info *target, int lane,
+		     struct outbox_target_stats *stats, struct outbox_error *err)
 {
 	const struct lane_info *info = &target->lanes[lane];
 	struct lane_op op = { .s = t->s, .target = target->name, .lane = lane, .now = t->now };
@@ -159,7 +160,7 @@ static int look_at_lane(struct targets *t, const struct target_info *target, int
 
 	r = history_before(&op, info->last.n, t->now - OUTBOX_MINUTES + 1, &before, err);
 	if (r == OUTBOX_OK)
-		r = look_for_refusal(t, info, &op, &refused, err);
+		r = find_refusal(t, info, &op, &refused, err);
 	if (r != OUTBOX_OK)
 		return r;
 	stats->lanes[lane] = (struct outbox_lane_stats){
@@ -178,8 +179,8 @@ static int look_at_lane(struct targets *t, const struct target_info *target, int
 }
 
 /* The longest outage that a live worker tells of. */
-static int look_for_outage(struct targets *t, struct outbox_arena *arena,
-			   struct outbox_target_stats *stats, struct outbox_error *err)
+static int find_outage(struct targets *t, struct outbox_arena *arena,
+		       struct outbox_target_stats *stats, struct outbox_error *err)
 {
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
 	bool row = false;
@@ -194,8 +195,8 @@ static int look_for_outage(struct targets *t, struct outbox_arena *arena,
 	return sqlite_text(q, 0, arena, &stats->outage, err);
 }
 
-static int look_at_target(struct targets *t, struct target_info *target, struct outbox_arena *arena,
-			  struct outbox_target_stats *ret_stats, struct outbox_error *err)
+static int read_target(struct targets *t, struct target_info *target, struct outbox_arena *arena,
+		       struct outbox_target_stats *ret_stats, struct outbox_error *err)
 {
 	struct outbox_target_stats stats = {
 		.name = target->name,
@@ -210,13 +211,13 @@ static int look_at_target(struct targets *t, struct target_info *target, struct 
 	if (!stats.lanes)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	for (int i = 0; i < target->n_lanes && r == OUTBOX_OK; i++)
-		r = look_at_lane(t, target, i, &stats, err);
+		r = read_lane(t, target, i, &stats, err);
 	if (r == OUTBOX_OK)
 		r = count_log(t, target, &stats, err);
 	if (r == OUTBOX_OK)
 		r = count_detours(t, target, &stats, err);
 	if (r == OUTBOX_OK)
-		r = look_for_outage(t, arena, &stats, err);
+		r = find_outage(t, arena, &stats, err);
 	stats.sending = capped(stats.sending);
 	if (stats.oldest && stats.oldest < target->open_since)
 		stats.oldest = target->open_since; /* nothing could be sent before */
@@ -270,8 +271,8 @@ static int add_unserved(struct targets *t, struct outbox_arena *arena, struct ou
 	return r;
 }
 
-static int look(struct sqlite_store *s, struct outbox_arena *arena, struct outbox_stats *stats,
-		struct outbox_error *err)
+static int collect_stats(struct sqlite_store *s, struct outbox_arena *arena,
+			 struct outbox_stats *stats, struct outbox_error *err)
 {
 	_cleanup_(targets_deinit) struct targets t = { 0 };
 	int r;
@@ -290,7 +291,7 @@ static int look(struct sqlite_store *s, struct outbox_arena *arena, struct outbo
 	if (!stats->targets)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	for (size_t i = 0; i < t.count && r == OUTBOX_OK; i++) {
-		r = look_at_target(&t, &t.list[i], arena, &stats->targets[i], err);
+		r = read_target(&t, &t.list[i], arena, &stats->targets[i], err);
 		if (r == OUTBOX_OK)
 			r = keep_texts(&stats->targets[i], arena, err);
 	}
@@ -308,7 +309,7 @@ int sqlite_stats(struct outbox_store *store, struct outbox_arena *arena,
 	if (r == OUTBOX_OK)
 		r = sqlite_enter(s, DB_READ, err);
 	if (r == OUTBOX_OK)
-		r = sqlite_end(s, look(s, arena, &stats, err), err);
+		r = sqlite_end(s, collect_stats(s, arena, &stats, err), err);
 	if (r == OUTBOX_OK)
 		*ret_stats = stats;
 	return r;

@@ -1,15 +1,184 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Where a new target begins to read, and what gets its failures.
+ *
+ * To find the first message of a time the log is read from its old end, which takes seconds when it is
+ * long. That is done before the write transaction, so that publishers do not wait; what was published
+ * meanwhile is looked at inside it.
+ */
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/text.h"
 #include "core/routing.h"
-#include "store/sqlite/audit.h"
 #include "store/sqlite/bands.h"
+#include "store/sqlite/lane.h"
 #include "store/sqlite/ops.h"
-#include "store/sqlite/receipt.h"
 #include "store/sqlite/route.h"
-#include "store/sqlite/target_start.h"
+#include "store/sqlite/schema.h"
 
 #include <string.h>
+
+/* ---- where a new target begins, and its dead letter --------------------------------------------- */
+
+/* What was found of OUTBOX_START_TIME before the write transaction. */
+struct target_start {
+	int64_t first;  /* the first message of that time; 0: none so far */
+	int64_t looked; /* up to here */
+};
+
+static int find_since(struct sqlite_store *s, const struct outbox_target_def *def,
+		      struct target_start *start, struct outbox_error *err)
+{
+	return sqlite_number(s, SQL_LOG_SINCE,
+			     ARGS(ARG_INT(def->start_time), ARG_INT(start->looked)), 0,
+			     &start->first, err);
+}
+
+/* In a read transaction of its own. ECONFIG for a time that lies ahead. */
+static int target_start_find(struct sqlite_store *s, const struct outbox_target_def *def,
+			     struct target_start *ret_start, struct outbox_error *err)
+{
+	struct target_start start = { 0 };
+	char time[TIME_TEXT_MAX];
+	int64_t known = 0;
+	int r;
+
+	*ret_start = start;
+	if (def->start != OUTBOX_START_TIME)
+		return OUTBOX_OK;
+	r = sqlite_enter(s, DB_READ, err);
+	if (r != OUTBOX_OK)
+		return r;
+	r = sqlite_number(s, SQL_TARGET_VERSION, ARGS(ARG_TEXT(def->name)), 0, &known, err);
+	if (r == OUTBOX_OK && !known && def->start_time > sqlite_now(s))
+		r = outbox_fail(err, OUTBOX_ECONFIG,
+				"start: %s lies ahead; a target can start at a time that is past, at "
+				"oldest or now",
+				time_format(def->start_time, time));
+	if (r == OUTBOX_OK && !known)
+		r = find_since(s, def, &start, err);
+	if (r == OUTBOX_OK && !known && !start.first)
+		r = sqlite_number(s, SQL_LOG_END, NULL, 0, &start.looked, err);
+	r = sqlite_end(s, r, err);
+	if (r == OUTBOX_OK)
+		*ret_start = start;
+	return r;
+}
+
+/* In the write transaction: messages up to ret_seq are not for the new target. */
+static int target_start_seq(struct sqlite_store *s, const struct outbox_target_def *def,
+			    struct target_start *start, int64_t *ret_seq, struct outbox_error *err)
+{
+	int64_t settled = 0;
+	int r = OUTBOX_OK;
+
+	if (def->start == OUTBOX_START_TIME && !start->first)
+		r = find_since(s, def, start, err);
+	if (r != OUTBOX_OK)
+		return r;
+	if (def->start == OUTBOX_START_NOW || (def->start == OUTBOX_START_TIME && !start->first))
+		return sqlite_number(s, SQL_LOG_END, NULL, 0, ret_seq, err);
+	if (def->start == OUTBOX_START_UNSET) {
+		r = sqlite_number(s, SQL_SETTLED_EVER, NULL, 0, &settled, err);
+		if (r != OUTBOX_OK)
+			return r;
+		if (settled)
+			return outbox_fail(err, OUTBOX_ECONFIG,
+					   "it is new, and messages were already delivered here: say "
+					   "where it starts, oldest, now or a time");
+	}
+	*ret_seq = def->start == OUTBOX_START_TIME ? start->first - 1 : 0;
+	return OUTBOX_OK;
+}
+
+/* The dead letter of a target: its name in `link`, empty for none. ret_there: is there such a target? */
+static int next_link(struct sqlite_store *s, char link[OUTBOX_TARGET_NAME_MAX + 1], bool *ret_there,
+		     struct outbox_error *err)
+{
+	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
+	int r;
+
+	r = sqlite_query(s, SQL_TARGET_GET, ARGS(ARG_TEXT(link)), &q, err);
+	if (r == OUTBOX_OK)
+		r = sqlite_step(s, q, ret_there, err);
+	if (r == OUTBOX_OK && *ret_there)
+		sqlite3_snprintf(OUTBOX_TARGET_NAME_MAX + 1, link, "%s", sqlite_peek(q, 5, &r, err));
+	return r;
+}
+
+/* ECONFIG for one that is not registered or that leads back. */
+static int dead_letter_put(struct sqlite_store *s, const struct outbox_target_def *def,
+			   struct outbox_error *err)
+{
+	char link[OUTBOX_TARGET_NAME_MAX + 1];
+	bool there = true;
+	int r = OUTBOX_OK;
+
+	sqlite3_snprintf(sizeof(link), link, "%s", def->dead_letter ? def->dead_letter : "");
+	while (link[0] && r == OUTBOX_OK) {
+		char name[sizeof(link)];
+
+		if (strcmp(link, def->name) == 0)
+			return outbox_fail(err, OUTBOX_ECONFIG,
+					   "dead_letter: %s leads back to %s; a dead letter must end "
+					   "somewhere",
+					   def->dead_letter, def->name);
+		memcpy(name, link, sizeof(name));
+		r = next_link(s, link, &there, err);
+		if (r == OUTBOX_OK && !there)
+			return outbox_fail(err, OUTBOX_ECONFIG,
+					   "dead_letter: no target \"%s\" is registered here; register it "
+					   "first",
+					   name);
+	}
+	if (r == OUTBOX_OK)
+		r = sqlite_run(s, SQL_TARGET_DEAD,
+			       ARGS(ARG_TEXT(def->name), ARG_TEXT(def->dead_letter)), NULL, err);
+	return r;
+}
+
+/* ECONFLICT when it is the dead letter of another target. */
+static int dead_letter_free(struct sqlite_store *s, const char *target, struct outbox_error *err)
+{
+	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
+	const char *whose;
+	bool row;
+	int r;
+
+	r = sqlite_query(s, SQL_TARGET_DEAD_OF, ARGS(ARG_TEXT(target)), &q, err);
+	if (r == OUTBOX_OK)
+		r = sqlite_step(s, q, &row, err);
+	if (r != OUTBOX_OK || !row)
+		return r;
+	whose = sqlite_peek(q, 0, &r, err);
+	if (r != OUTBOX_OK)
+		return r;
+	return outbox_fail(err, OUTBOX_ECONFLICT,
+			   "target \"%s\" is the dead letter of \"%s\"; take that away first, or drop "
+			   "\"%s\"",
+			   target, whose, whose);
+}
+
+int sqlite_wants_start(struct outbox_store *store, const char *target, bool *ret_wants,
+		       struct outbox_error *err)
+{
+	struct sqlite_store *s = sqlite_of(store);
+	int64_t version = 0, settled = 0;
+	int r = sqlite_enter(s, DB_READ, err);
+
+	if (r != OUTBOX_OK)
+		return r;
+	r = sqlite_number(s, SQL_TARGET_VERSION, ARGS(ARG_TEXT(target)), 0, &version, err);
+	if (r == OUTBOX_OK)
+		r = sqlite_number(s, SQL_SETTLED_EVER, NULL, 0, &settled, err);
+	r = sqlite_end(s, r, err);
+	if (r == OUTBOX_OK)
+		*ret_wants = !version && settled;
+	return r;
+}
+
+/* ---- the ops ------------------------------------------------------------------------------------ */
 
 #define ROUTE_TEXT_MAX ((size_t)4 << 20)
 
@@ -20,8 +189,8 @@ struct known {
 	struct sqlite_bands bands;
 };
 
-static int look(struct sqlite_store *s, const char *name, const char *route, struct known *known,
-		struct outbox_error *err)
+static int read_known(struct sqlite_store *s, const char *name, const char *route,
+		      struct known *known, struct outbox_error *err)
 {
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
 	int r;
@@ -59,25 +228,27 @@ static int create_lane(const struct lane_op *op, int64_t version, int64_t start,
 }
 
 /* A band starts where its family's bands began. */
-static int begin_of(struct sqlite_store *s, const struct outbox_target_def *def, struct start *where,
-		    const struct sqlite_bands *bands, int64_t *ret_seq, struct outbox_error *err)
+static int find_begin(struct sqlite_store *s, const struct outbox_target_def *def,
+		      struct target_start *where, const struct sqlite_bands *bands,
+		      int64_t *ret_seq, struct outbox_error *err)
 {
 	bool band = def->band_of && strcmp(def->band_of, def->name) != 0;
 
 	if (!bands->start && (!band || def->start == OUTBOX_START_TIME))
-		return start_of(s, def, where, ret_seq, err);
+		return target_start_seq(s, def, where, ret_seq, err);
 	*ret_seq = bands->start;
 	return OUTBOX_OK;
 }
 
-static int create(struct sqlite_store *s, const struct outbox_target_def *def, struct start *where,
-		  const char *route, struct known *known, struct outbox_error *err)
+static int create_target(struct sqlite_store *s, const struct outbox_target_def *def,
+			 struct target_start *where, const char *route, struct known *known,
+			 struct outbox_error *err)
 {
 	struct lane_op op = { .s = s, .target = def->name, .now = sqlite_now(s) };
 	int64_t start, version;
 	int r;
 
-	r = begin_of(s, def, where, &known->bands, &start, err);
+	r = find_begin(s, def, where, &known->bands, &start, err);
 	if (r == OUTBOX_OK)
 		r = sqlite_number(s, SQL_ROUTE_NEWEST, ARGS(ARG_TEXT(def->name)), 0, &version, err);
 	if (r != OUTBOX_OK)
@@ -96,8 +267,8 @@ static int create(struct sqlite_store *s, const struct outbox_target_def *def, s
 	return r;
 }
 
-static int change(struct sqlite_store *s, const struct outbox_target_def *def, const char *route,
-		  struct known *known, struct outbox_error *err)
+static int change_target(struct sqlite_store *s, const struct outbox_target_def *def,
+			 const char *route, struct known *known, struct outbox_error *err)
 {
 	int64_t version = known->version + !known->same_route;
 	int r;
@@ -124,7 +295,7 @@ int sqlite_target_put(struct outbox_store *store, const struct outbox_target_def
 	_cleanup_(buf_deinit) struct buf route = BUF_INIT(ROUTE_TEXT_MAX);
 	struct sqlite_store *s = sqlite_of(store);
 	struct known known = { 0 };
-	struct start start;
+	struct target_start start;
 	int r;
 
 	r = target_name_check(def->name, err);
@@ -135,17 +306,17 @@ int sqlite_target_put(struct outbox_store *store, const struct outbox_target_def
 	route_format(&def->route, &route);
 	if (route.failed)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
-	r = start_look(s, def, &start, err);
+	r = target_start_find(s, def, &start, err);
 	if (r == OUTBOX_OK)
 		r = sqlite_enter(s, DB_WRITE, err);
 	if (r != OUTBOX_OK)
 		return r;
-	r = look(s, def->name, buf_str(&route), &known, err);
+	r = read_known(s, def->name, buf_str(&route), &known, err);
 	if (r == OUTBOX_OK)
 		r = sqlite_bands_plan(s, def, &known.bands, err);
 	if (r == OUTBOX_OK)
-		r = known.there ? change(s, def, buf_str(&route), &known, err)
-				: create(s, def, &start, buf_str(&route), &known, err);
+		r = known.there ? change_target(s, def, buf_str(&route), &known, err)
+				: create_target(s, def, &start, buf_str(&route), &known, err);
 	if (r == OUTBOX_OK)
 		r = dead_letter_put(s, def, err);
 	if (r == OUTBOX_OK)
@@ -166,7 +337,7 @@ static int pause_in(struct sqlite_store *s, const char *target, bool pause, cons
 	struct known known = { 0 };
 	int r;
 
-	r = look(s, target, NULL, &known, err);
+	r = read_known(s, target, NULL, &known, err);
 	if (r != OUTBOX_OK)
 		return r;
 	if (!known.there)
@@ -206,7 +377,7 @@ static int drop_in(struct sqlite_store *s, const char *target, const char *actor
 	struct known known = { 0 };
 	int r;
 
-	r = look(s, target, NULL, &known, err);
+	r = read_known(s, target, NULL, &known, err);
 	if (r == OUTBOX_OK && !known.there)
 		r = sqlite_no_target(target, err);
 	if (r == OUTBOX_OK)

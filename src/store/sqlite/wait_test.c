@@ -10,7 +10,6 @@
 #include <cmocka.h>
 
 #include "store/sqlite/place_test.h"
-#include "store/sqlite/tend.h"
 
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef STORE_SQLITE_RECEIPT_H
-#define STORE_SQLITE_RECEIPT_H
+#ifndef STORE_SQLITE_LANE_H
+#define STORE_SQLITE_LANE_H
 
-/* A lane's receipts, and what a lane's owner must know besides the last one. */
+/* A lane: its receipts, what its owner must know besides the last one, its history. */
 
 #include "core/caution.h"
 #include "core/settlement.h"
@@ -26,7 +26,7 @@ struct lane_view {
 	int64_t last_seq;     /* of the log */
 	bool pending, failed; /* the target has such detours */
 	bool ahead;           /* it has detours behind the lane's position */
-	/* numbers.h */
+	/* see numbers below */
 	int64_t gone_to, again; /* again: a message whose number was given before, or 0 */
 	int64_t lanes, lanes_meta;
 	bool refused; /* that is noted */
@@ -72,5 +72,38 @@ int sqlite_no_target(const char *target, struct outbox_error *err);
 /* EPROTO: a target has other lanes than outbox_meta says, and a message's lane depends on their number. */
 int receipt_lanes_differ(struct sqlite_store *s, const char *target, int64_t there, int64_t said,
 			 struct outbox_error *err);
+
+/* ---- numbers ------------------------------------------------------------------------------- */
+
+/*
+ * Is the log still numbered as it was when lanes passed it?
+ *
+ * SQLite gives a new row the number behind the highest that is there or that sqlite_sequence knows. If
+ * that is reset when the end of the log is purged, numbers are given again, and what gets them lies
+ * before positions that have passed them: nobody would read it. So every purge notes which numbers are
+ * gone for good, those in (gone_after, gone_to]: from the last message that is left to the end of the log. A
+ * message with such a number is a new one under an old number, and lanes are refused until outbox rebase.
+ */
+
+/* A lane was refused: note that, so that it stays refused when publishers have come past its position.
+ * status is what its op returns, and returned. */
+int numbers_note_refusal(struct sqlite_store *s, const char *target, int lane, int status);
+
+/* What is not there now up to the end of the log, or to `to`, is gone for good. In the transaction that removes. */
+int numbers_mark(struct sqlite_store *s, int64_t to, struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/* ---- history ------------------------------------------------------------------------------- */
+
+struct history {
+	bool found; /* false: no receipt is that old, and the numbers are those before the oldest */
+	int64_t n, pos, delivered_total, retried_total;
+};
+
+/*
+ * Where the lane stood before `time`: the last receipt settled earlier. By halving, since a lane may
+ * have a million receipts; exact as long as the clock did not go back.
+ */
+int history_before(const struct lane_op *op, int64_t last_n, outbox_time time,
+		   struct history *ret_history, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 #endif

@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/sqlite/lane.h"
+
+#include "base/cleanup.h"
+#include "base/text.h"
+#include "store/sqlite/ops.h"
+#include "store/sqlite/schema.h"
+
+int sqlite_no_target(const char *target, struct outbox_error *err)
+{
+	char shown[96];
+
+	return outbox_fail(err, OUTBOX_ENOTFOUND, "no target \"%s\" is registered here",
+			   text_shown(shown, sizeof(shown), target));
+}
+
+int receipt_lanes_differ(struct sqlite_store *s, const char *target, int64_t there, int64_t said,
+			 struct outbox_error *err)
+{
+	s->ready = false; /* it may know a number that was put right meanwhile */
+	return outbox_fail(err, OUTBOX_EPROTO,
+			   "target %s has %lld lanes, but outbox_meta says %lld: it was changed by hand; "
+			   "set it back: UPDATE outbox_meta SET value = %lld WHERE name = 'lanes'",
+			   target, (long long)there, (long long)said, (long long)there);
+}
+
+static void read_columns(sqlite3_stmt *q, struct receipt *r)
+{
+	int64_t *const fields[] = {
+		&r->n,
+		&r->token,
+		&r->settled_at,
+		&r->route_version,
+		&r->from_seq,
+		&r->pos,
+		&r->claim_end,
+		&r->claim_count,
+		&r->claim_detours,
+		&r->claim_seq,
+		&r->claim_last,
+		&r->caution.takeovers,
+		&r->caution.end,
+		&r->caution.left,
+		&r->caution.suspect_seq,
+		&r->counts.delivered,
+		&r->counts.retried,
+		&r->counts.failed,
+		&r->counts.parked,
+		&r->counts.deferred,
+		&r->delivered_total,
+		&r->retried_total,
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
+		*fields[i] = sqlite3_column_int64(q, (int)i);
+}
+
+int receipt_last(const struct lane_op *op, struct receipt *ret_receipt, struct outbox_error *err)
+{
+	struct sqlite_store *s = op->s;
+	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
+	bool row;
+	int r;
+
+	r = sqlite_query(s, SQL_RECEIPT_LAST, ARGS(ARG_TEXT(op->target), ARG_INT(op->lane)), &q, err);
+	if (r == OUTBOX_OK)
+		r = sqlite_step(s, q, &row, err);
+	if (r != OUTBOX_OK)
+		return r;
+	if (!row) {
+		int64_t known = 0;
+
+		r = sqlite_number(s, SQL_TARGET_VERSION, ARGS(ARG_TEXT(op->target)), 0, &known, err);
+		if (r != OUTBOX_OK)
+			return r;
+		if (!known)
+			return sqlite_no_target(op->target, err);
+		return outbox_fail(err, OUTBOX_ENOTFOUND, "target %s has no lane %d", op->target,
+				   op->lane);
+	}
+	read_columns(q, ret_receipt);
+	return OUTBOX_OK;
+}
+
+struct receipt receipt_next(const struct receipt *last, int64_t token, outbox_time now)
+{
+	return (struct receipt){
+		.n = last->n + 1,
+		.token = token,
+		.settled_at = now,
+		.route_version = last->route_version,
+		.from_seq = last->pos,
+		.pos = last->pos,
+		.claim_end = last->pos,
+		.delivered_total = last->delivered_total,
+		.retried_total = last->retried_total,
+	};
+}
+
+int receipt_append(const struct lane_op *op, const char *owner, const struct receipt *r,
+		   struct outbox_error *err)
+{
+	return sqlite_run(op->s, SQL_RECEIPT_ADD,
+			  ARGS(ARG_TEXT(op->target), ARG_INT(op->lane), ARG_TEXT(owner),
+			       ARG_INT(r->n), ARG_INT(r->token), ARG_INT(r->settled_at),
+			       ARG_INT(r->route_version), ARG_INT(r->from_seq), ARG_INT(r->pos),
+			       ARG_INT(r->claim_end), ARG_INT(r->claim_count),
+			       ARG_INT(r->claim_detours), ARG_INT(r->claim_seq),
+			       ARG_INT(r->claim_last), ARG_INT(r->caution.takeovers),
+			       ARG_INT(r->caution.end), ARG_INT(r->caution.left),
+			       ARG_INT(r->caution.suspect_seq), ARG_INT(r->counts.delivered),
+			       ARG_INT(r->counts.retried), ARG_INT(r->counts.failed),
+			       ARG_INT(r->counts.parked), ARG_INT(r->counts.deferred),
+			       ARG_INT(r->delivered_total), ARG_INT(r->retried_total)),
+			  NULL, err);
+}
+
+bool receipt_cautious(const struct receipt *receipt)
+{
+	return caution_applies(&receipt->caution, receipt->pos);
+}
+
+int receipt_read_view(struct lane_op *op, int64_t pos, struct outbox_error *err)
+{
+	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
+	struct sqlite_store *s = op->s;
+	struct lane_view *v = &op->view;
+	bool row;
+	int r;
+
+	r = sqlite_query(s, SQL_LANE_VIEW,
+			 ARGS(ARG_TEXT(op->target), ARG_INT(pos), ARG_INT(op->lane)), &q, err);
+	if (r == OUTBOX_OK)
+		r = sqlite_step(s, q, &row, err);
+	if (r != OUTBOX_OK)
+		return r;
+	if (!row)
+		return sqlite_no_target(op->target, err);
+	*v = (struct lane_view){
+		.version = sqlite3_column_int64(q, 0),
+		.paused = sqlite3_column_int(q, 1) != 0,
+		.hold = sqlite3_column_int(q, 2) != 0,
+		.unordered = sqlite3_column_int(q, 3) != 0,
+		.last_seq = sqlite3_column_int64(q, 4),
+		.pending = sqlite3_column_int(q, 5) != 0,
+		.failed = sqlite3_column_int(q, 6) != 0,
+		.ahead = sqlite3_column_int(q, 7) != 0,
+		.gone_to = sqlite3_column_int64(q, 8),
+		.again = sqlite3_column_int64(q, 9),
+		.lanes = sqlite3_column_int64(q, 10),
+		.lanes_meta = sqlite3_column_int64(q, 11),
+		.refused = sqlite3_column_int(q, 12) != 0,
+	};
+	return OUTBOX_OK;
+}
+
+/* ---- numbers ------------------------------------------------------------------------------------ */
+
+static int history_check(const struct lane_op *op, int64_t pos, struct outbox_error *err)
+{
+	const struct lane_view *v = &op->view;
+	int64_t known = pos > v->gone_to ? pos : v->gone_to;
+
+	if (v->again)
+		return outbox_fail(err, OUTBOX_EPROTO,
+				   "target %s, lane %d: message %lld has a number that was given before: "
+				   "the log's sequence was reset; run: outbox rebase",
+				   op->target, op->lane, (long long)v->again);
+	if (known > v->last_seq)
+		return outbox_fail(
+			err, OUTBOX_EPROTO,
+			"target %s, lane %d: messages up to %lld were there, but the log ends at "
+			"%lld: its sequence was reset, or the file restored in part; run: outbox "
+			"rebase",
+			op->target, op->lane, (long long)known, (long long)v->last_seq);
+	return OUTBOX_OK;
+}
+
+static int read_refusal(const struct lane_op *op, struct outbox_error *err)
+{
+	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
+	const char *text;
+	bool row = false;
+	int r;
+
+	r = sqlite_query(op->s, SQL_LANE_REFUSED, ARGS(ARG_TEXT(op->target), ARG_INT(op->lane)), &q,
+			 err);
+	if (r == OUTBOX_OK)
+		r = sqlite_step(op->s, q, &row, err);
+	if (r != OUTBOX_OK)
+		return r;
+	text = row ? sqlite_peek(q, 0, &r, err) : "";
+	return r == OUTBOX_OK ? outbox_fail(err, OUTBOX_EPROTO, "%s", text) : r;
+}
+
+static int numbers_check(const struct lane_op *op, int64_t pos, struct outbox_error *err)
+{
+	const struct lane_view *v = &op->view;
+
+	if (v->refused)
+		return read_refusal(op, err);
+	if (v->lanes != v->lanes_meta || v->lanes != op->s->lanes)
+		return receipt_lanes_differ(op->s, op->target, v->lanes, v->lanes_meta, err);
+	return history_check(op, pos, err);
+}
+
+int receipt_view(struct lane_op *op, int64_t pos, struct outbox_error *err)
+{
+	int r = receipt_read_view(op, pos, err);
+
+	return r == OUTBOX_OK ? numbers_check(op, pos, err) : r;
+}
+
+static int write_refusal(struct lane_op *op, struct outbox_error *err)
+{
+	struct outbox_error fault = OUTBOX_ERROR_INIT;
+	struct receipt last;
+	int r;
+
+	r = receipt_last(op, &last, err);
+	if (r == OUTBOX_OK)
+		r = receipt_read_view(op, last.pos, err);
+	if (r != OUTBOX_OK || op->view.refused || history_check(op, last.pos, &fault) == OUTBOX_OK)
+		return r;
+	r = sqlite_run(op->s, SQL_LANE_REFUSE,
+		       ARGS(ARG_TEXT(op->target), ARG_INT(op->lane), ARG_TEXT(fault.message),
+			    ARG_INT(op->now)),
+		       NULL, err);
+	/* It stands ahead of the log: whatever gets those numbers next is new. */
+	if (r == OUTBOX_OK && !op->view.again)
+		r = numbers_mark(op->s, last.pos, err);
+	return r;
+}
+
+int numbers_note_refusal(struct sqlite_store *s, const char *target, int lane, int status)
+{
+	struct lane_op op = { .s = s, .target = target, .lane = lane };
+
+	/* That it was noted is not what the caller asked for: who does not get here is told again. */
+	if (status != OUTBOX_EPROTO || sqlite_enter(s, DB_WRITE, NULL) != OUTBOX_OK)
+		return status;
+	op.now = sqlite_now(s);
+	(void)!sqlite_end(s, write_refusal(&op, NULL), NULL);
+	return status;
+}
+
+int numbers_mark(struct sqlite_store *s, int64_t to, struct outbox_error *err)
+{
+	return sqlite_run(s, SQL_NUMBERS_MARK, ARGS(ARG_INT(to)), NULL, err);
+}
+
+/* ---- history ------------------------------------------------------------------------------------ */
+
+struct point {
+	outbox_time settled_at;
+	int64_t from_seq, pos, delivered, retried, delivered_total, retried_total;
+};
+
+static int read_point(const struct lane_op *op, int64_t n, struct point *ret_point,
+		      struct outbox_error *err)
+{
+	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
+	bool row;
+	int r;
+
+	r = sqlite_query(op->s, SQL_RECEIPT_AT,
+			 ARGS(ARG_TEXT(op->target), ARG_INT(op->lane), ARG_INT(n)), &q, err);
+	if (r == OUTBOX_OK)
+		r = sqlite_step(op->s, q, &row, err);
+	if (r != OUTBOX_OK)
+		return r;
+	if (!row)
+		return outbox_fail(err, OUTBOX_EPROTO, "target %s, lane %d: receipt %lld is missing",
+				   op->target, op->lane, (long long)n);
+	*ret_point = (struct point){
+		.settled_at = sqlite3_column_int64(q, 0),
+		.from_seq = sqlite3_column_int64(q, 1),
+		.pos = sqlite3_column_int64(q, 2),
+		.delivered = sqlite3_column_int64(q, 3),
+		.retried = sqlite3_column_int64(q, 4),
+		.delivered_total = sqlite3_column_int64(q, 5),
+		.retried_total = sqlite3_column_int64(q, 6),
+	};
+	return OUTBOX_OK;
+}
+
+int history_before(const struct lane_op *op, int64_t last_n, outbox_time time,
+		   struct history *ret_history, struct outbox_error *err)
+{
+	int64_t first, low, high = last_n;
+	struct point point = { 0 };
+	int r;
+
+	r = sqlite_number(op->s, SQL_RECEIPT_FIRST, ARGS(ARG_TEXT(op->target), ARG_INT(op->lane)),
+			  0, &first, err);
+	if (r != OUTBOX_OK)
+		return r;
+	/* Everything before low is older, everything from high + 1 on is not. */
+	for (low = first; low <= high;) {
+		int64_t middle = low + (high - low) / 2;
+
+		r = read_point(op, middle, &point, err);
+		if (r != OUTBOX_OK)
+			return r;
+		if (point.settled_at < time)
+			low = middle + 1;
+		else
+			high = middle - 1;
+	}
+	r = read_point(op, low > first ? low - 1 : first, &point, err);
+	if (r != OUTBOX_OK)
+		return r;
+	*ret_history = (struct history){ .found = low > first,
+					 .n = low - 1,
+					 .pos = point.pos,
+					 .delivered_total = point.delivered_total,
+					 .retried_total = point.retried_total };
+	if (low == first) {
+		ret_history->pos = point.from_seq;
+		ret_history->delivered_total -= point.delivered;
+		ret_history->retried_total -= point.retried;
+	}
+	return OUTBOX_OK;
+}
+
+/* ---- taking over: core/caution.h says what a new owner must suspect ----------------------------- */
+
+/* What was in flight is pending again. */
+static int reclaim(const struct lane_op *op, const struct receipt *last, bool *ret_suspect,
+		   struct outbox_error *err)
+{
+	int64_t suspect = 0;
+	int r = OUTBOX_OK;
+
+	if (last->claim_detours)
+		r = sqlite_number(op->s, SQL_DETOUR_SUSPECT,
+				  ARGS(ARG_TEXT(op->target), ARG_INT(last->claim_seq)), 0, &suspect,
+				  err);
+	if (r == OUTBOX_OK && last->claim_detours)
+		r = sqlite_run(op->s, SQL_DETOUR_RECLAIM,
+			       ARGS(ARG_TEXT(op->target), ARG_INT(op->lane), ARG_INT(op->now)),
+			       NULL, err);
+	if (r == OUTBOX_OK)
+		r = sqlite_run(op->s, SQL_LANE_TAKEN, ARGS(ARG_TEXT(op->target), ARG_INT(op->lane)),
+			       NULL, err);
+	*ret_suspect = suspect != 0;
+	return r;
+}
+
+int receipt_take_over(struct lane_op *op, const char *owner, int64_t token,
+		      struct receipt *ret_receipt, struct outbox_error *err)
+{
+	struct caution_claim claim;
+	struct receipt last, next;
+	int r;
+
+	r = receipt_last(op, &last, err);
+	if (r != OUTBOX_OK)
+		return r;
+	if (last.token == token) {
+		/* The very same request, done before. */
+		*ret_receipt = last;
+		return OUTBOX_OK;
+	}
+	r = receipt_view(op, last.pos, err);
+	if (r != OUTBOX_OK)
+		return r;
+	claim = (struct caution_claim){ .count = last.claim_count,
+					.detours = last.claim_detours,
+					.first = last.claim_seq,
+					.last = last.claim_last };
+	if (last.claim_count > 0)
+		r = reclaim(op, &last, &claim.first_is_suspect, err);
+	next = receipt_next(&last, token, op->now);
+	next.caution = caution_take_over(&last.caution, last.pos, &claim);
+	if (r == OUTBOX_OK)
+		r = receipt_append(op, owner, &next, err);
+	if (r == OUTBOX_OK)
+		*ret_receipt = next;
+	return r;
+}
+
+int sqlite_take_over(struct outbox_store *store, const char *target, int lane, const char *owner,
+		     int64_t new_token, struct outbox_head *ret_head, struct outbox_error *err)
+{
+	struct sqlite_store *s = sqlite_of(store);
+	struct lane_op op = { .s = s, .target = target, .lane = lane };
+	struct receipt receipt = { 0 }, last = { 0 };
+	int r;
+
+	r = sqlite_enter(s, DB_WRITE, err);
+	if (r != OUTBOX_OK)
+		return r;
+	op.now = sqlite_now(s);
+	r = receipt_last(&op, &last, err);
+	if (r == OUTBOX_OK)
+		r = receipt_take_over(&op, owner, new_token, &receipt, err);
+	r = sqlite_end(s, r, err);
+	if (r == OUTBOX_OK)
+		*ret_head = (struct outbox_head){
+			.n = receipt.n,
+			.token = receipt.token,
+			.takeovers = (int)receipt.caution.takeovers,
+			.cautious = receipt_cautious(&receipt),
+			.suspect_seq = receipt.caution.suspect_seq,
+			.in_flight = last.token == new_token ? 0 : last.claim_count,
+		};
+	return numbers_note_refusal(s, target, lane, r);
+}
