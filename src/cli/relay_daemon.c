@@ -20,12 +20,11 @@ void relay_daemon_wake(void)
 	kill(getpid(), SIGUSR1);
 }
 
-static void announce(struct daemon *daemon)
+static outbox_time mono(void)
 {
-	size_t batches, messages;
+	struct outbox_clock *clock = outbox_clock_system();
 
-	daemon_in_flight(daemon, &batches, &messages);
-	stop_announce(batches, messages);
+	return clock->mono(clock);
 }
 
 static void reload(struct daemon *daemon, struct notify *notify)
@@ -42,20 +41,6 @@ static void reload(struct daemon *daemon, struct notify *notify)
 		return;
 }
 
-/* *stopping: a signal asked for the end before. */
-static void obey(struct daemon *daemon, struct notify *notify, int signal, bool *stopping)
-{
-	if (signal == SIGHUP) {
-		reload(daemon, notify);
-	} else if (*stopping) {
-		stop_at_once(signal);
-	} else {
-		*stopping = true;
-		announce(daemon);
-		daemon_drain(daemon);
-	}
-}
-
 /* Passwords are in our memory: no core file, and no other process of this user may look. */
 static void keep_secrets(void)
 {
@@ -65,43 +50,91 @@ static void keep_secrets(void)
 	setrlimit(RLIMIT_CORE, &none);
 }
 
-int relay_daemon_run(struct daemon *daemon, const sigset_t *signals, struct outbox_error *err)
-{
-	struct services *services = NULL;
-	struct stop_wish last = { 0 };
-	bool stopping = false, told = false;
+struct loop {
+	struct daemon *daemon;
 	struct notify notify;
-	sigset_t all = *signals;
-	int r;
+	sigset_t signals;
+	struct stop_wish last;
+	int first;            /* the signal that asked for the end; 0: none did */
+	outbox_time leave_at; /* mono: a single run does not hear of an end and is cut off then */
+	bool announced;
+};
 
-	sigaddset(&all, SIGUSR1);
-	pthread_sigmask(SIG_BLOCK, &all, NULL);
-	keep_secrets();
-	notify_init(&notify);
-	r = services_start(daemon, &services, err);
-	if (r == OUTBOX_OK)
-		r = daemon_start(daemon, err);
-	if (r) {
-		/* those that run tell the services of what they do */
-		if (services)
-			(void)daemon_stop(daemon, NULL);
-		services_stop(services);
-		return r;
-	}
-	while (daemon_phase(daemon) != DAEMON_DONE) {
+static void announce_end(struct loop *loop)
+{
+	size_t batches, messages;
+
+	daemon_in_flight(loop->daemon, &batches, &messages);
+	stop_announce(batches, messages);
+	loop->announced = true;
+}
+
+static void begin_end(struct loop *loop, int signal)
+{
+	const struct config *config = daemon_config(loop->daemon);
+
+	loop->first = signal;
+	if (daemon_mode(loop->daemon) == DAEMON_ONCE)
+		loop->leave_at = mono() + config->relay.shutdown_timeout;
+	daemon_config_done(loop->daemon, config);
+	announce_end(loop);
+	daemon_drain(loop->daemon);
+}
+
+static void obey_signal(struct loop *loop, int signal)
+{
+	if (signal == SIGHUP && daemon_mode(loop->daemon) == DAEMON_RUN)
+		reload(loop->daemon,
+		       &loop->notify); /* a second one is about what was written after the first */
+	else if (signal == SIGUSR1 || stop_repeats(&loop->last, signal))
+		return;
+	else if (loop->first)
+		stop_at_once(signal);
+	else
+		begin_end(loop, signal);
+}
+
+static void wait_for_end(struct loop *loop)
+{
+	while (daemon_phase(loop->daemon) != DAEMON_DONE) {
+		outbox_time wait = notify_wait(&loop->notify), left = loop->leave_at - mono();
 		int signal;
 
-		notify_look(&notify, daemon);
-		if (daemon_draining(daemon) && !stopping && !told)
-			announce(daemon); /* somebody else asked for it */
-		told = daemon_draining(daemon);
-		signal = stop_wait(&all, notify_wait(&notify));
-		/* a second SIGHUP is about what was written after the first */
-		if (signal && signal != SIGUSR1 && (signal == SIGHUP || !stop_repeats(&last, signal)))
-			obey(daemon, &notify, signal, &stopping);
+		notify_look(&loop->notify, loop->daemon);
+		if (left <= 0)
+			stop_at_once(loop->first);
+		if (daemon_draining(loop->daemon) && !loop->announced)
+			announce_end(loop); /* somebody else asked for it */
+		signal = stop_wait(&loop->signals, left < wait ? left : wait);
+		if (signal)
+			obey_signal(loop, signal);
 	}
-	notify_look(&notify, daemon);
-	r = daemon_stop(daemon, err);
+	notify_look(&loop->notify, loop->daemon);
+}
+
+int relay_daemon_run(struct daemon *daemon, const sigset_t *signals, int *ret_signal,
+		     struct outbox_error *err)
+{
+	struct loop loop = { .daemon = daemon, .signals = *signals, .leave_at = OUTBOX_NEVER };
+	struct services *services = NULL;
+	int r = OUTBOX_OK;
+
+	sigaddset(&loop.signals, SIGUSR1);
+	pthread_sigmask(SIG_BLOCK, &loop.signals, NULL);
+	keep_secrets();
+	notify_init(&loop.notify);
+	if (daemon_mode(daemon) == DAEMON_RUN)
+		r = services_start(daemon, &services, err);
+	if (r == OUTBOX_OK)
+		r = daemon_start(daemon, err);
+	if (r == OUTBOX_OK) {
+		wait_for_end(&loop);
+		*ret_signal = loop.first;
+		r = daemon_stop(daemon, err);
+	} else if (services) {
+		/* those that run tell the services of what they do */
+		(void)daemon_stop(daemon, NULL);
+	}
 	services_stop(services);
 	return r;
 }

@@ -1,347 +1,350 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The options make the tree that a file would have made, and each node remembers its option: types, defaults and checks
+ * are those of the configuration's tables, and a mistake is told with the option's name.
+ */
 #include "cli/relay_options.h"
 
-#include "base/rate.h"
+#include "base/buf.h"
 #include "base/text.h"
+#include "base/url.h"
 #include "cli/config_file.h"
 #include "cli/policies.h"
 #include "cli/store_url.h"
-#include "config/schema.h"
+#include "config/node.h"
 #include "core/routing.h"
+#include "daemon/configure.h"
 #include "daemon/journal.h"
 
+#include <ctype.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
-#define SHUTDOWN_DEFAULT (30 * OUTBOX_SECONDS)
+#define NAME_SIZE (OUTBOX_TARGET_NAME_MAX + 1)
 
-/* A file says external: true instead. */
-static const char *const envelopes[] = { NULL, "structured", "binary", "native", "external", NULL };
+/* An option and the key that it sets. */
+struct setting {
+	const char *option, *group, *key;
+	size_t offset; /* in struct relay_values */
+};
 
-static int choose(const char *option, const char *const *choices, const char *text, int *ret_value,
-		  struct outbox_error *err)
+#define SETTING(option_, group_, key_, field_)                               \
+	{                                                                    \
+		option_, group_, key_, offsetof(struct relay_values, field_) \
+	}
+
+/* NAME=VALUE each, of a target; NAME alone for what is true or not set. */
+static const struct setting target_settings[] = {
+	SETTING("match", "match", "type", match),
+	SETTING("kind", "match", "kind", kind),
+	SETTING("envelope", NULL, "envelope", envelope),
+	SETTING("order", NULL, "order", order),
+	SETTING("start", NULL, "start", start),
+	SETTING("dead-letter", NULL, "dead_letter", dead_letter),
+	SETTING("policy", "retry", "preset", policy),
+	SETTING("rate", NULL, "rate", rate),
+	SETTING("hold", NULL, "hold", hold),
+	SETTING("bands", NULL, "bands", bands),
+};
+
+static const struct setting process_settings[] = {
+	SETTING("workers", "relay", "workers", workers),
+	SETTING("batch", "relay", "batch", batch),
+	SETTING("batch-bytes", "relay", "batch_bytes", batch_bytes),
+	SETTING("lease", "relay", "lease", lease),
+	SETTING("poll", "relay", "poll", poll),
+	SETTING("retain-delivered", "relay", "retain_delivered", retain_delivered),
+	SETTING("retain-failed", "relay", "retain_failed", retain_failed),
+	SETTING("shutdown-timeout", "relay", "shutdown_timeout", shutdown_timeout),
+	SETTING("instance", "relay", "instance", instance),
+	SETTING("listen", "admin", "listen", listen),
+};
+
+static const struct list *list_of(const struct relay_values *given, const struct setting *setting)
 {
-	struct field field = { .name = option, .type = FIELD_WORD, .words = choices };
-	struct field_context nothing = { 0 };
-
-	if (field_parse(&field, text, &nothing, ret_value, err) == OUTBOX_OK)
-		return OUTBOX_OK;
-	return outbox_wrap(err, "--%s", option);
+	return (const struct list *)((const char *)given + setting->offset);
 }
 
-static int find_target(struct relay_setup *setup, const char *option, const char *name,
-		       size_t *ret_index, struct outbox_error *err)
+static const char *text_of(const struct relay_values *given, const struct setting *setting)
 {
-	char shown[80];
-
-	for (size_t i = 0; i < setup->count; i++)
-		if (strcmp(setup->names[i], name) == 0) {
-			*ret_index = i;
-			return OUTBOX_OK;
-		}
-	return outbox_fail(err, OUTBOX_EINVAL, "--%s: no target \"%s\"; name it with --to %s=URL",
-			   option, text_shown(shown, sizeof(shown), name), shown);
+	return *(const char *const *)((const char *)given + setting->offset);
 }
 
-/* NAME=VALUE of one of the --to targets. */
-static int target_pair(struct relay_setup *setup, const char *option, const char *text,
-		       size_t *ret_index, const char **ret_value, struct outbox_error *err)
-{
-	char name[OUTBOX_TARGET_NAME_MAX + 1];
-	int r = pair_split(option, text, name, sizeof(name), ret_value, err);
+/* What the tree is made of: the options and the store, which is a matter of all commands. */
+struct origin_options {
+	const struct relay_values *given;
+	const char *store;
+};
 
-	return r ? r : find_target(setup, option, name, ret_index, err);
+struct tree {
+	struct outbox_arena *arena;
+	struct node *root, *targets;
+	bool no_memory;
+};
+
+static struct node *add_node(struct tree *tree, struct node *parent, enum node_kind kind,
+			     const char *key)
+{
+	struct node *node = tree->no_memory ? NULL : node_add(tree->arena, parent, kind, key);
+
+	if (node)
+		node->place.origin = ORIGIN_OPTION;
+	tree->no_memory |= !node;
+	return node;
 }
 
-static int add_targets(const struct list *to, struct relay_setup *setup, struct outbox_error *err)
+/* The map or list of this key, made when it is not there. */
+static struct node *get_node(struct tree *tree, struct node *map, enum node_kind kind,
+			     const char *key)
 {
-	struct outbox_target_config unset = OUTBOX_TARGET_CONFIG_INIT;
+	struct node *found = node_find(map, key);
 
+	return found ? found : add_node(tree, map, kind, key);
+}
+
+/* option is with its dashes, and the target's name if it is of one. */
+static void set_text(struct tree *tree, struct node *node, const char *option, const char *text)
+{
+	if (!node)
+		return;
+	node->place.name = outbox_arena_text(tree->arena, option);
+	node->text = outbox_arena_text(tree->arena, text);
+	tree->no_memory |= !node->place.name || !node->text;
+}
+
+static void set_key(struct tree *tree, struct node *map, const char *key, const char *option,
+		    const char *text)
+{
+	set_text(tree, map ? get_node(tree, map, NODE_TEXT, key) : NULL, option, text);
+}
+
+/* A character as it may stand in a name; 0: not at its beginning. */
+static char name_char(char given, bool first)
+{
+	char c = (char)tolower((unsigned char)given);
+
+	if (c >= 'a' && c <= 'z')
+		return c;
+	if (first)
+		return 0;
+	return c >= '0' && c <= '9' ? c : '-';
+}
+
+/* A name that people recognise: the last part of the store's URL, as far as a name can hold it. */
+static void name_store(const char *store, char *out)
+{
+	size_t end = strcspn(store, "?"), begin = end, n = 0;
+
+	while (begin > 0 && !strchr("/:", store[begin - 1]))
+		begin--;
+	for (; begin < end && store[begin] != '.' && n + 1 < NAME_SIZE; begin++) {
+		out[n] = name_char(store[begin], n == 0);
+		n += out[n] != 0;
+	}
+	out[n] = '\0';
+	if (!n)
+		snprintf(out, NAME_SIZE, "store");
+}
+
+static void add_source(struct tree *tree, const char *store)
+{
+	struct node *list = add_node(tree, tree->root, NODE_LIST, "sources");
+	struct node *source = add_node(tree, list, NODE_MAP, NULL);
+	char name[NAME_SIZE];
+
+	name_store(store, name);
+	set_key(tree, source, "name", "--store", name);
+	set_key(tree, source, "store", "--store", store);
+}
+
+static int add_targets(struct tree *tree, const struct list *to, struct outbox_error *err)
+{
+	tree->targets = add_node(tree, tree->root, NODE_LIST, "targets");
 	for (size_t i = 0; i < to->count; i++) {
+		struct node *target = add_node(tree, tree->targets, NODE_MAP, NULL);
+		char name[NAME_SIZE], option[NAME_SIZE + 20], scheme[32], shown[80];
 		const char *url;
-		int r = pair_split("to", to->items[i], setup->names[i], sizeof(setup->names[i]),
-				   &url, err);
-
-		if (r == OUTBOX_OK)
-			r = target_name_check(setup->names[i], err);
-		if (r)
-			return r;
-		url_warn("to", url);
-		setup->targets[i] = unset;
-		setup->targets[i].name = setup->names[i];
-		setup->targets[i].to = url;
-		setup->targets[i].route.types = setup->types[i];
-		setup->count++;
-	}
-	return OUTBOX_OK;
-}
-
-static int set_choices(struct relay_setup *setup, const char *option, const struct list *given,
-		       const char *const *choices, size_t offset, struct outbox_error *err)
-{
-	for (size_t i = 0; i < given->count; i++) {
-		const char *value;
-		size_t at = 0;
-		int r = target_pair(setup, option, given->items[i], &at, &value, err);
-
-		if (r == OUTBOX_OK)
-			r = choose(option, choices, value,
-				   (int *)((char *)&setup->targets[at] + offset), err);
-		if (r)
-			return r;
-	}
-	return OUTBOX_OK;
-}
-
-static int set_matches(struct relay_setup *setup, const struct list *given, struct outbox_error *err)
-{
-	for (size_t i = 0; i < given->count; i++) {
-		struct outbox_route *route;
-		const char *glob;
-		size_t at = 0;
-		int r = target_pair(setup, "match", given->items[i], &at, &glob, err);
-
-		if (r)
-			return r;
-		route = &setup->targets[at].route;
-		if (strcmp(glob, "-") == 0) {
-			route->nothing = true;
-			continue;
-		}
-		setup->types[at][route->n_types++] = glob;
-		r = route_check(route, err);
-		if (r)
-			return outbox_wrap(err, "--match %s", setup->names[at]);
-	}
-	return OUTBOX_OK;
-}
-
-/* NAME=POLICY for one target, POLICY alone for all. */
-static int set_policies(struct relay_setup *setup, const struct list *given, struct outbox_error *err)
-{
-	for (size_t i = 0; i < given->count; i++) {
-		const struct outbox_policy *policy;
-		const char *name = given->items[i];
-		size_t first = 0, end = setup->count;
-		int r = OUTBOX_OK;
-
-		if (strchr(name, '=')) {
-			r = target_pair(setup, "policy", name, &first, &name, err);
-			end = first + 1;
-		}
-		if (r == OUTBOX_OK)
-			r = policy_find(name, &policy, err);
-		if (r)
-			return outbox_wrap(err, "--policy");
-		for (size_t at = first; at < end; at++)
-			setup->targets[at].policy = policy;
-	}
-	return OUTBOX_OK;
-}
-
-static int set_flags(struct relay_setup *setup, const char *option, const struct list *given,
-		     size_t offset, struct outbox_error *err)
-{
-	for (size_t i = 0; i < given->count; i++) {
-		size_t at = 0;
-		int r = find_target(setup, option, given->items[i], &at, err);
-
-		if (r)
-			return r;
-		*(bool *)((char *)&setup->targets[at] + offset) = true;
-	}
-	return OUTBOX_OK;
-}
-
-static int set_rates(struct relay_setup *setup, const struct list *given, struct outbox_error *err)
-{
-	for (size_t i = 0; i < given->count; i++) {
-		struct rate rate;
-		const char *text;
-		size_t at = 0;
-		int r = target_pair(setup, "rate", given->items[i], &at, &text, err);
-
-		if (r == OUTBOX_OK && rate_parse(text, &rate, err))
-			r = outbox_wrap(err, "--rate %s", setup->names[at]);
-		if (r)
-			return r;
-		setup->targets[at].rate_count = rate.count;
-		setup->targets[at].rate_period = rate.period;
-	}
-	return OUTBOX_OK;
-}
-
-static int set_starts(struct relay_setup *setup, const struct list *given, struct outbox_error *err)
-{
-	for (size_t i = 0; i < given->count; i++) {
-		const char *value;
-		char shown[80];
-		size_t at = 0;
-		int r = target_pair(setup, "start", given->items[i], &at, &value, err);
-
-		if (r)
-			return r;
-		if (strcmp(value, "oldest") == 0)
-			setup->targets[at].start = OUTBOX_START_OLDEST;
-		else if (strcmp(value, "now") == 0)
-			setup->targets[at].start = OUTBOX_START_NOW;
-		else if (value[0] != '+' &&
-			 time_parse(value, 0, &setup->targets[at].start_time, NULL) == OUTBOX_OK)
-			setup->targets[at].start = OUTBOX_START_TIME;
-		else
-			return outbox_fail(err, OUTBOX_EINVAL,
-					   "--start: \"%s\" is neither oldest, now nor a time like "
-					   "2026-11-15T18:00:00Z",
-					   text_shown(shown, sizeof(shown), value));
-	}
-	return OUTBOX_OK;
-}
-
-/* A dead letter may be registered by another relay: it need not be one of --to. */
-static int set_dead_letters(struct relay_setup *setup, const struct list *given,
-			    struct outbox_error *err)
-{
-	for (size_t i = 0; i < given->count; i++) {
-		const char *name;
-		size_t at = 0;
-		int r = target_pair(setup, "dead-letter", given->items[i], &at, &name, err);
+		int r = pair_split("to", to->items[i], name, sizeof(name), &url, err);
 
 		if (r == OUTBOX_OK)
 			r = target_name_check(name, err);
 		if (r)
 			return r;
-		setup->targets[at].dead_letter = name;
+		if (!url_scheme(url, scheme, sizeof(scheme)))
+			return outbox_fail(err, OUTBOX_EINVAL,
+					   "--to %s: \"%s\" has no scheme; did you mean file:%s?",
+					   name, text_shown(shown, sizeof(shown), url), shown);
+		url_warn("to", url);
+		snprintf(option, sizeof(option), "--to %s", name);
+		set_key(tree, target, "name", option, name);
+		set_key(tree, target, "to", option, url);
 	}
 	return OUTBOX_OK;
 }
 
-static int set_all(const struct relay_values *given, struct relay_setup *setup,
-		   struct outbox_error *err)
+static void set_one(struct tree *tree, struct node *target, const struct setting *setting,
+		    const char *value)
 {
-	int r = add_targets(&given->to, setup, err);
+	struct node *map = target;
+	const char *key = setting->key;
+	char option[NAME_SIZE + 40];
 
-	if (r == OUTBOX_OK)
-		r = set_choices(setup, "envelope", &given->envelope, envelopes,
-				offsetof(struct outbox_target_config, envelope), err);
-	if (r == OUTBOX_OK)
-		r = set_choices(setup, "order", &given->order, schema_orders,
-				offsetof(struct outbox_target_config, order), err);
-	if (r == OUTBOX_OK)
-		r = set_starts(setup, &given->start, err);
-	if (r == OUTBOX_OK)
-		r = set_dead_letters(setup, &given->dead_letter, err);
-	if (r == OUTBOX_OK)
-		r = set_choices(setup, "kind", &given->kind, schema_kinds,
-				offsetof(struct outbox_target_config, route.kind), err);
-	if (r == OUTBOX_OK)
-		r = set_matches(setup, &given->match, err);
-	if (r == OUTBOX_OK)
-		r = set_policies(setup, &given->policy, err);
-	if (r == OUTBOX_OK)
-		r = set_flags(setup, "hold", &given->hold,
-			      offsetof(struct outbox_target_config, hold), err);
-	if (r == OUTBOX_OK)
-		r = set_flags(setup, "bands", &given->bands,
-			      offsetof(struct outbox_target_config, bands), err);
-	if (r == OUTBOX_OK)
-		r = set_rates(setup, &given->rate, err);
-	return r;
-}
+	snprintf(option, sizeof(option), "--%s %s", setting->option, node_name(target));
+	if (setting->group)
+		map = get_node(tree, target, NODE_MAP, setting->group);
+	if (strcmp(key, "type") == 0 && strcmp(value, "-") != 0) {
+		struct node *globs = get_node(tree, map, NODE_LIST, key);
 
-static int from_options(const struct relay_values *given, struct relay_setup *ret_setup,
-			struct outbox_error *err)
-{
-	struct outbox_relay_config config = OUTBOX_RELAY_CONFIG_INIT;
-	int r = set_all(given, ret_setup, err);
-
-	if (r)
-		return r;
-	/* what leaves the house is only what says that it may */
-	for (size_t i = 0; i < ret_setup->count; i++)
-		ret_setup->targets[i].route.published_only =
-			ret_setup->targets[i].envelope == OUTBOX_ENVELOPE_EXTERNAL;
-	config.targets = ret_setup->targets;
-	config.n_targets = ret_setup->count;
-	config.workers = (int)given->workers;
-	config.instance = given->instance;
-	config.batch_messages = (size_t)given->batch;
-	config.batch_bytes = (size_t)given->batch_bytes;
-	config.lease = given->lease;
-	config.poll_max = given->poll;
-	config.retain_delivered = given->retain_delivered;
-	config.retain_failed = given->retain_failed;
-	ret_setup->config = config;
-	ret_setup->shutdown_timeout =
-		given->shutdown_timeout ? given->shutdown_timeout : SHUTDOWN_DEFAULT;
-	return OUTBOX_OK;
-}
-
-/* One source of the file, or all of them; with several each has its name in front of what it says. */
-static int add_sources(const char *only, struct relay_setup *setup, struct outbox_error *err)
-{
-	const struct config_source *sources = setup->file->sources.items;
-	size_t count = setup->file->sources.count;
-	int r = OUTBOX_OK;
-
-	if (only) {
-		r = config_source_find(setup->file, only, &sources, err);
-		count = 1;
+		set_text(tree, add_node(tree, globs, NODE_TEXT, NULL), option, value);
+		return;
 	}
-	for (size_t i = 0; r == OUTBOX_OK && i < count; i++) {
-		struct relay_source *source = &setup->sources[setup->n_sources++];
-
-		r = config_relay(setup->file, &sources[i], &setup->config, err);
-		source->name = count > 1 ? sources[i].name : NULL;
-		source->store = setup->config.store;
-		source->targets = setup->config.targets;
-		source->n_targets = setup->config.n_targets;
-	}
-	return r;
+	if (strcmp(key, "type") == 0)
+		key = "nothing";
+	else if (strcmp(key, "envelope") == 0 && strcmp(value, "external") == 0)
+		key = "external"; /* a file says external: true */
+	set_key(tree, map, key, option, key == setting->key ? value : "true");
 }
 
-static int from_file(const struct relay_values *given, struct relay_setup *setup,
+static bool is_option(const struct setting *setting, const char *option)
+{
+	return strcmp(setting->option, option) == 0;
+}
+
+/* A policy without a name is for all targets. */
+static int set_targets(struct tree *tree, const struct setting *setting, const char *text,
+		       struct outbox_error *err)
+{
+	const bool flag = is_option(setting, "hold") || is_option(setting, "bands");
+	const bool all = is_option(setting, "policy") && !strchr(text, '=');
+	const char *name = text, *value = flag ? "true" : text;
+	const struct outbox_policy *policy;
+	char named[NAME_SIZE], shown[80];
+	bool found = false;
+	int r;
+
+	if (!flag && !all) {
+		r = pair_split(setting->option, text, named, sizeof(named), &value, err);
+		if (r)
+			return r;
+		name = named;
+	}
+	/* one that does not exist is not found, as with every command */
+	if (is_option(setting, "policy") && policy_find(value, &policy, err))
+		return outbox_wrap(err, "--policy");
+	for (struct node *target = tree->targets->first; target; target = target->next) {
+		if (!all && strcmp(node_name(target), name) != 0)
+			continue;
+		set_one(tree, target, setting, value);
+		found = true;
+	}
+	if (found)
+		return OUTBOX_OK;
+	return outbox_fail(err, OUTBOX_EINVAL, "--%s: no target \"%s\"; name it with --to %s=URL",
+			   setting->option, text_shown(shown, sizeof(shown), name), shown);
+}
+
+static int make_tree(const void *context, struct outbox_arena *arena, struct node **ret_root,
 		     struct outbox_error *err)
 {
-	int r = relay_values_refuse(given, err);
+	const struct origin_options *from = context;
+	struct tree tree = { .arena = arena };
+	int r;
 
+	tree.root = add_node(&tree, NULL, NODE_MAP, NULL);
+	add_source(&tree, from->store);
+	r = add_targets(&tree, &from->given->to, err);
+	for (size_t i = 0; i < ARRAY_SIZE(target_settings); i++) {
+		const struct setting *setting = &target_settings[i];
+		const struct list *list = list_of(from->given, setting);
+
+		for (size_t j = 0; r == OUTBOX_OK && !tree.no_memory && j < list->count; j++)
+			r = set_targets(&tree, setting, list->items[j], err);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(process_settings); i++) {
+		const struct setting *setting = &process_settings[i];
+		const char *text = text_of(from->given, setting);
+		char option[40];
+
+		snprintf(option, sizeof(option), "--%s", setting->option);
+		if (text)
+			set_key(&tree, get_node(&tree, tree.root, NODE_MAP, setting->group),
+				setting->key, option, text);
+	}
+	*ret_root = tree.root;
+	return tree.no_memory ? outbox_fail(err, OUTBOX_ENOMEM, "out of memory") : r;
+}
+
+static int refuse_option(const char *option, struct outbox_error *err)
+{
+	return outbox_fail(err, OUTBOX_EINVAL,
+			   "--%s and --config do not go together; write it in the file, or over it "
+			   "with --set KEY=VALUE",
+			   option);
+}
+
+/* Two places for one setting would leave people guessing which one holds. */
+static int refuse_options(const struct relay_values *given, struct outbox_error *err)
+{
+	if (given->to.count)
+		return refuse_option("to", err);
+	for (size_t i = 0; i < ARRAY_SIZE(target_settings); i++)
+		if (list_of(given, &target_settings[i])->count)
+			return refuse_option(target_settings[i].option, err);
+	for (size_t i = 0; i < ARRAY_SIZE(process_settings); i++)
+		if (text_of(given, &process_settings[i]))
+			return refuse_option(process_settings[i].option, err);
+	return OUTBOX_OK;
+}
+
+static int read_file(const struct cli *cli, const struct relay_values *given, const char *file,
+		     struct config **ret_config, struct outbox_error *err)
+{
+	int r = refuse_options(given, err);
+
+	if (r == OUTBOX_OK && cli->store_option[0])
+		r = outbox_fail(err, OUTBOX_EINVAL,
+				"--store and --config do not go together; the file names the store");
 	sets_warn(&given->set);
 	if (r == OUTBOX_OK)
-		r = config_open_told(given->config, &given->set, true, &setup->file, err);
-	setup->file_name = given->config;
+		r = config_open_told(file, &given->set, true, ret_config, err);
 	if (r == OUTBOX_OK)
-		r = add_sources(given->source, setup, err);
-	if (r)
-		return r;
-	setup->shutdown_timeout = setup->file->relay.shutdown_timeout;
-	journal_choose(setup->file->log.format == CONFIG_LOG_JSON, setup->file->log.level - 1);
-	return OUTBOX_OK;
+		journal_choose((*ret_config)->log.format == CONFIG_LOG_JSON,
+			       (*ret_config)->log.level - 1);
+	return r;
 }
 
-int relay_setup_make(const struct relay_values *given, struct relay_setup *ret_setup,
-		     struct outbox_error *err)
+static int read_options(struct cli *cli, const struct relay_values *given,
+			struct config **ret_config, struct outbox_error *err)
 {
-	const char *file = getenv("OUTBOX_CONFIG");
+	_cleanup_(cleanup_free) struct problems *problems = calloc(1, sizeof(*problems));
+	struct origin_options from = { given, cli->store_url };
+	struct config_input input = { .make_tree = make_tree, .context = &from, .secrets = true };
 
-	if (given->config)
-		return from_file(given, ret_setup, err);
-	if (!given->to.count && file && *file) {
-		struct relay_values named = *given;
-
-		named.config = file;
-		return from_file(&named, ret_setup, err);
-	}
 	if (given->set.count || given->source)
 		return outbox_fail(err, OUTBOX_EINVAL, "--%s goes with --config FILE only",
 				   given->source ? "source" : "set");
 	if (!given->to.count)
 		return outbox_fail(err, OUTBOX_EINVAL,
 				   "--to is missing: --to NAME=URL, or --config FILE");
-	return from_options(given, ret_setup, err);
+	if (!cli->store_url)
+		return cli_open(cli, OPEN_READY, err); /* says what is missing */
+	if (!problems)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	return configure(&input, ret_config, problems, err);
 }
 
-struct relay_setup *relay_setup_free(struct relay_setup *setup)
+int relay_configure(struct cli *cli, const struct relay_values *given,
+		    struct daemon_setup *ret_setup, struct config **ret_config,
+		    struct outbox_error *err)
 {
-	if (setup)
-		config_free(setup->file);
-	free(setup);
-	return NULL;
+	const char *file = given->config ? given->config : getenv("OUTBOX_CONFIG");
+
+	if (!given->config && (given->to.count || !file || !*file))
+		return read_options(cli, given, ret_config, err);
+	*ret_setup = (struct daemon_setup){ .file = file,
+					    .sets = given->set.items,
+					    .n_sets = given->set.count,
+					    .only = given->source };
+	return read_file(cli, given, file, ret_config, err);
 }

@@ -11,22 +11,23 @@
 #include "cli/replay_run.h"
 
 #include "base/text.h"
-#include "cli/relay_run.h"
 #include "cli/signals.h"
 #include "cli/terminal.h"
 #include "daemon/journal.h"
 #include "relay/metrics.h"
 #include "relay/outgoing.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #define BATCH 500
 #define BATCH_BYTES ((size_t)8 << 20)
 #define WINDOW 20000
 #define WINDOW_BYTES ((size_t)256 << 20)
-#define SHUTDOWN (30 * OUTBOX_SECONDS)
 #define REPLAY_MARK_MAX (TIME_TEXT_MAX + 24)
 
 /* The message as it goes out, marked. Headers come from the arena. */
@@ -166,16 +167,52 @@ static void add_counts(struct replay *replay, const struct outbox_relay *relay)
 	relay_counts_add(&replay->counts, &counts);
 }
 
-static int deliver_window(struct replay *replay, struct outbox_error *err)
+/* A window's relay runs in a thread of its own, so that this one hears signals. */
+struct window_run {
+	struct outbox_relay *relay;
+	volatile int stop;
+	_Atomic bool done;
+	int status;
+	struct outbox_error err;
+};
+
+static void *run_until_idle(void *argument)
+{
+	struct window_run *run = argument;
+
+	run->status = outbox_relay_run_until_idle(run->relay, &run->stop, &run->err);
+	atomic_store(&run->done, true);
+	kill(getpid(), SIGUSR1);
+	return NULL;
+}
+
+/* Returns the signal that ended it; 0: it ended by itself. */
+static int wait_for_end(struct window_run *run, const sigset_t *signals)
+{
+	struct stop_wish last = { 0 };
+	size_t batches, messages;
+	int first = 0;
+
+	while (!atomic_load(&run->done)) {
+		int signal = stop_wait(signals, OUTBOX_MINUTES);
+
+		if (signal == 0 || signal == SIGUSR1 || stop_repeats(&last, signal))
+			continue;
+		if (first)
+			stop_at_once(signal);
+		first = signal;
+		outbox_relay_in_flight(run->relay, &batches, &messages);
+		stop_announce(batches, messages);
+		__atomic_store_n(&run->stop, 1, __ATOMIC_RELAXED);
+	}
+	return first;
+}
+
+static int deliver_window(struct replay *replay, const sigset_t *signals, struct outbox_error *err)
 {
 	struct outbox_relay_config config = OUTBOX_RELAY_CONFIG_INIT;
-	struct outbox_error failed = OUTBOX_ERROR_INIT;
-	struct outbox_relay *relay = NULL;
-	struct relay_runs runs = { .relays = &relay,
-				   .count = 1,
-				   .mode = RELAY_UNTIL_IDLE,
-				   .timeout = SHUTDOWN,
-				   .failed = &failed };
+	struct window_run run = { .err = OUTBOX_ERROR_INIT };
+	pthread_t thread;
 	int r;
 
 	config.store = replay->spool->url;
@@ -183,16 +220,21 @@ static int deliver_window(struct replay *replay, struct outbox_error *err)
 	config.n_targets = 1;
 	config.purge_interval = OUTBOX_NEVER;
 	config.log = journal_sink;
-	r = outbox_relay_new(&relay, &config, err);
+	r = outbox_relay_new(&run.relay, &config, err);
 	if (r)
 		return r;
-	relay_set_replay(relay);
-	r = relay_run(&runs, &replay->signal, err);
-	add_counts(replay, relay);
-	outbox_relay_free(relay);
-	if (r == OUTBOX_OK && failed.status)
-		r = outbox_fail_native(err, failed.status, failed.native, "%s", failed.message);
-	return r;
+	relay_set_replay(run.relay);
+	if (pthread_create(&thread, NULL, run_until_idle, &run)) {
+		outbox_relay_free(run.relay);
+		return outbox_fail(err, OUTBOX_ENOMEM, "cannot start a thread");
+	}
+	replay->signal = wait_for_end(&run, signals);
+	pthread_join(thread, NULL);
+	add_counts(replay, run.relay);
+	outbox_relay_free(run.relay);
+	return run.status
+		       ? outbox_fail_native(err, run.status, run.err.native, "%s", run.err.message)
+		       : OUTBOX_OK;
 }
 
 static int count_left(struct replay *replay, struct outbox_error *err)
@@ -223,11 +265,13 @@ int replay_deliver(struct replay *replay, struct outbox_error *err)
 
 	journal_choose(false, OUTBOX_LOG_WARN);
 	stop_block(&signals);
+	sigaddset(&signals, SIGUSR1);
+	pthread_sigmask(SIG_BLOCK, &signals, NULL);
 	progress_start(&progress, "replayed", replay->wanted);
 	while (r == OUTBOX_OK && !end && !replay->signal) {
 		r = fill_window(replay, &end, err);
 		if (r == OUTBOX_OK)
-			r = deliver_window(replay, err);
+			r = deliver_window(replay, &signals, err);
 		if (r == OUTBOX_OK)
 			r = spool_clean(replay->spool, clock->wall(clock), err);
 		progress_show(&progress, replay->spool->count);

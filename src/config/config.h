@@ -14,6 +14,7 @@
 #include <outbox/relay.h>
 
 struct buf;
+struct node;
 
 enum config_log_format { CONFIG_LOG_TEXT = 1, CONFIG_LOG_JSON };
 
@@ -132,7 +133,10 @@ struct config_input {
 	char *const *environment; /* NAME=value, NULL behind the last; may be NULL */
 	bool secrets;             /* read the files that file: names */
 	bool server;              /* read those that the admin server needs */
-	bool options;             /* the text was made of a command's options: there is no file */
+	/* Instead of a file: the tree as a command's options say it. Nothing is laid over it. */
+	int (*make_tree)(const void *context, struct outbox_arena *arena, struct node **ret_root,
+			 struct outbox_error *err);
+	const void *context;
 };
 
 /*

@@ -63,6 +63,15 @@ static void what_can_be(void **state)
 #define AT(line, column, index, name) \
 	"outbox.yaml:" line ":" column ": targets[" index "] \"" name "\", dead_letter: "
 
+/* As a command's options make one. */
+static int make_tree(const void *context, struct outbox_arena *arena, struct node **ret_root,
+		     struct outbox_error *err)
+{
+	_cleanup_(cleanup_free) struct problems *problems = calloc(1, sizeof(*problems));
+
+	return yaml_read("options", context, strlen(context), arena, problems, ret_root, err);
+}
+
 static void unknown_ones(void **state)
 {
 	static const char other[] = "  - { name: a, to: 'null:', dead_letter: elsewhere }\n";
@@ -82,7 +91,10 @@ static void unknown_ones(void **state)
 	expect(rows, ARRAY_SIZE(rows));
 	/* options cannot say more of another relay's target than its name: the store knows it */
 	buf_printf(&text, "sources:\n  - name: shop\n    store: sqlite:app.db\ntargets:\n%s", other);
-	config = load_told((struct config_input){ .text = buf_str(&text), .options = true }, &told);
+	config = load_told((struct config_input){ .text = "",
+						  .make_tree = make_tree,
+						  .context = buf_str(&text) },
+			   &told);
 	assert_string_equal(buf_str(&told), "");
 	config_free(config);
 }

@@ -285,9 +285,11 @@ static void complete(struct config *config, struct problems *problems)
 static int load(const struct config_input *input, struct config *config, struct problems *problems,
 		struct outbox_error *err)
 {
-	int r = read_tree(input, config, problems, err);
+	int r = input->make_tree
+			? input->make_tree(input->context, config->arena, &config->root, err)
+			: read_tree(input, config, problems, err);
 
-	if (r == OUTBOX_OK && config->root)
+	if (r == OUTBOX_OK && config->root && !input->make_tree)
 		r = lay_over(input, config, problems, err);
 	if (r == OUTBOX_OK && config->root)
 		r = schema_read(&schema_root, config->root, config->arena, problems, config, err);
@@ -296,7 +298,7 @@ static int load(const struct config_input *input, struct config *config, struct 
 	if (problems->count == 0)
 		complete(config, problems);
 	check_source_targets(config, problems);
-	if (!input->options)
+	if (!input->make_tree)
 		check_dead_letters(config, problems);
 	return input->secrets ? read_secrets(config, problems, err) : OUTBOX_OK;
 }

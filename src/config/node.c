@@ -85,6 +85,9 @@ void place_format(const struct place *place, struct buf *out)
 	case ORIGIN_SET:
 		buf_printf(out, "--set %s", text_shown(shown, sizeof(shown), place->name));
 		return;
+	case ORIGIN_OPTION:
+		buf_text(out, text_shown(shown, sizeof(shown), place->name ? place->name : ""));
+		return;
 	case ORIGIN_DEFAULT:
 		break;
 	}

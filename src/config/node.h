@@ -16,11 +16,11 @@
 struct buf;
 struct problems;
 
-enum origin { ORIGIN_DEFAULT = 0, ORIGIN_FILE, ORIGIN_ENVIRONMENT, ORIGIN_SET };
+enum origin { ORIGIN_DEFAULT = 0, ORIGIN_FILE, ORIGIN_ENVIRONMENT, ORIGIN_SET, ORIGIN_OPTION };
 
 struct place {
 	enum origin origin;
-	const char *name;    /* the file, the variable, or what --set names */
+	const char *name;    /* file, variable, what --set names, option; NULL: nobody wrote it */
 	size_t line, column; /* of a file, from 1 on */
 };
 

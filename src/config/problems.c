@@ -43,7 +43,9 @@ void problems_about(struct problems *problems, const struct node *node, const ch
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	node_path(node, &path);
+	/* an option says by itself what it is about */
+	if (node->place.origin != ORIGIN_OPTION || !node->place.name)
+		node_path(node, &path);
 	problems->no_memory |= path.failed;
 	snprintf(whole, sizeof(whole), "%.200s%s%s", buf_str(&path), path.size ? ": " : "", text);
 	add(problems, &node->place, whole);
@@ -76,5 +78,5 @@ void problem_format(const struct problem *problem, struct buf *out)
 
 	place.name = problem->name;
 	place_format(&place, out);
-	buf_printf(out, ": %s", problem->text);
+	buf_printf(out, "%s%s", out->size ? ": " : "", problem->text);
 }

@@ -7,7 +7,9 @@
 #include "base/text.h"
 #include "base/url.h"
 #include "config/check.h"
+#include "config/compare.h"
 #include "config/listen.h"
+#include "operate/schema_check.h"
 #include "relay/plan.h"
 #include "relay/registry.h"
 #include "store/store.h"
@@ -22,6 +24,7 @@
 #define PLAN_MAX ((size_t)16 << 20)
 
 DEFINE_CLEANUP(struct config *, config_free)
+DEFINE_CLEANUP(struct outbox_store *, store_close)
 
 /* Does one of these drivers know the scheme? Those there are, are added to names. */
 static bool known_scheme(const char *const *schemes, const char *scheme, struct buf *names)
@@ -44,6 +47,8 @@ static bool check_scheme(const struct node *item, const char *key, struct proble
 	char scheme[32] = "";
 	bool found = false;
 
+	if (node->place.origin == ORIGIN_OPTION)
+		return true; /* opening it says so, in the words of every other command */
 	url_scheme(node->text, scheme, sizeof(scheme));
 	for (size_t i = 0; strcmp(key, "store") == 0 && store_drivers[i]; i++)
 		found |= known_scheme(store_drivers[i]->schemes, scheme, &names);
@@ -63,16 +68,12 @@ struct checks {
 };
 
 /* What a driver or the engine says of one entry; memory is not the file's fault. */
-static int tell(const struct checks *checks, const struct node *node, const char *name, int r,
-		struct outbox_error *err)
+static int add_problem(const struct checks *checks, const struct node *node, int r,
+		       struct outbox_error *err)
 {
 	if (r == OUTBOX_OK || r == OUTBOX_ENOMEM)
 		return r;
-	/* nobody wrote the list that the path would name */
-	if (checks->options && name)
-		problems_add(checks->problems, &node->place, "target \"%s\": %s", name, err->message);
-	else
-		problems_about(checks->problems, node, "%s", err->message);
+	problems_about(checks->problems, node, "%s", err->message);
 	*err = (struct outbox_error)OUTBOX_ERROR_INIT;
 	return OUTBOX_OK;
 }
@@ -110,14 +111,14 @@ static int check_target_url(struct checks *checks, const struct node *item,
 		if (strcmp(with.message, found.message) != 0) {
 			outbox_fail(err, r, "%.400s; or write password: file:PATH beside it",
 				    found.message);
-			r = tell(checks, to, target->name, r, err);
+			r = add_problem(checks, to, r, err);
 			found = with;
 			r = r ? r : other;
 		}
 	}
 	if (r)
 		*err = found;
-	return tell(checks, to, target->name, r, err);
+	return add_problem(checks, to, r, err);
 }
 
 static const struct node *first_of(const struct config *config, const char *list)
@@ -145,7 +146,7 @@ static int check_urls(struct checks *checks, struct outbox_error *err)
 		r = url_add_password(source->store, source->password, config->arena, &url, err);
 		if (r == OUTBOX_OK)
 			r = registry_check_store(NULL, url, err);
-		r = tell(checks, node_find(item, "store"), NULL, r, err);
+		r = add_problem(checks, node_find(item, "store"), r, err);
 	}
 	item = first_of(config, "targets");
 	for (size_t i = 0; r == OUTBOX_OK && i < config->targets.count; i++, item = item->next) {
@@ -182,12 +183,12 @@ static int check_admin(const struct checks *checks, struct outbox_error *err)
 		r = listen_parse(admin->listen, &endpoint, err);
 	if (r == OUTBOX_OK && admin->listen)
 		r = listen_check(&endpoint, admin, &key, err);
-	r = tell(checks, node_find(map, key), NULL, r, err);
+	r = add_problem(checks, node_find(map, key), r, err);
 	if (r == OUTBOX_OK && checks->server && admin->cert)
-		r = tell(checks, node_find(map, "cert"), NULL, check_pem(admin->cert, false, err),
-			 err);
+		r = add_problem(checks, node_find(map, "cert"), check_pem(admin->cert, false, err),
+				err);
 	if (r == OUTBOX_OK && checks->server && admin->key)
-		r = tell(checks, node_find(map, "key"), NULL, check_pem(admin->key, true, err), err);
+		r = add_problem(checks, node_find(map, "key"), check_pem(admin->key, true, err), err);
 	return r;
 }
 
@@ -244,7 +245,7 @@ static int try_plans(const struct checks *checks, struct outbox_error *err)
 		r = config_relay(config, &sources[i], &relay, err);
 		if (r == OUTBOX_OK)
 			r = plan_make(&relay, arena, &plan, err);
-		r = tell(checks, node_find(config->root, "targets"), NULL, r, err);
+		r = add_problem(checks, node_find(config->root, "targets"), r, err);
 	}
 	outbox_arena_free(arena);
 	return r;
@@ -272,7 +273,7 @@ int configure(const struct config_input *input, struct config **ret_config,
 {
 	_cleanup_(config_freep) struct config *config = NULL;
 	struct checks checks = { .problems = problems,
-				 .options = input->options,
+				 .options = input->make_tree,
 				 .secrets = input->secrets,
 				 .server = input->server };
 	int r = config_read(input, &config, problems, err);
@@ -288,8 +289,96 @@ int configure(const struct config_input *input, struct config **ret_config,
 		return OUTBOX_OK;
 	}
 	problems_sort(problems);
+	if (input->make_tree) {
+		_cleanup_(buf_deinit) struct buf line = BUF_INIT(2000);
+
+		problem_format(&problems->items[0], &line);
+		return outbox_fail(err, OUTBOX_EINVAL, "%s", buf_str(&line));
+	}
 	return outbox_fail(err, OUTBOX_ECONFIG, "%s: %zu mistake%s", input->file,
 			   problems->count + problems->more, problems->count == 1 ? "" : "s");
+}
+
+/* One source against its database. */
+struct source_check {
+	const struct config *config;
+	const struct config_source *source;
+	const struct node *node; /* the source's */
+	struct problems *problems;
+};
+
+static int open_source(const struct source_check *check, struct random_state *random,
+		       struct outbox_store **ret_store, struct outbox_error *err)
+{
+	_cleanup_(store_closep) struct outbox_store *store = NULL;
+	struct outbox_store_info info = { 0 };
+	struct outbox_relay_config relay;
+	int r = config_relay(check->config, check->source, &relay, err);
+
+	if (r == OUTBOX_OK)
+		r = registry_open_store(NULL, relay.store, false, outbox_clock_system(),
+					&random->base, &store, err);
+	if (r == OUTBOX_OK)
+		r = store->ops->info(store, &info, err);
+	if (r == OUTBOX_OK)
+		r = store_ready(&info, relay.store, "", err);
+	if (r == OUTBOX_OK) {
+		*ret_store = store;
+		store = NULL;
+	}
+	return r;
+}
+
+/* Only the database knows whether a target is new among messages that were delivered. */
+static int check_starts(const struct source_check *check, struct outbox_store *store,
+			struct outbox_error *err)
+{
+	const struct config_target *targets = check->config->targets.items;
+	const struct node *node = node_find(check->config->root, "targets")->first;
+	int r = OUTBOX_OK;
+
+	for (size_t i = 0; r == OUTBOX_OK && i < check->config->targets.count;
+	     i++, node = node->next) {
+		bool wants = false;
+
+		if (!config_source_has(check->source, targets[i].name) || targets[i].start.where ||
+		    targets[i].match.nothing || !STORE_HAS(store, wants_start))
+			continue;
+		r = store->ops->wants_start(store, targets[i].name, &wants, err);
+		if (wants)
+			problems_about(check->problems, node,
+				       "source %s: it is new, and messages were already delivered there: "
+				       "say where it starts, with start: oldest, now or a time",
+				       check->source->name);
+	}
+	return r;
+}
+
+int configure_connect(const struct config *config, struct problems *problems,
+		      struct outbox_error *err)
+{
+	const struct config_source *sources = config->sources.items;
+	const struct node *node = node_find(config->root, "sources")->first;
+
+	for (size_t i = 0; i < config->sources.count; i++, node = node->next) {
+		_cleanup_(store_closep) struct outbox_store *store = NULL;
+		struct source_check check = { config, &sources[i], node, problems };
+		struct outbox_error found = OUTBOX_ERROR_INIT;
+		struct random_state random;
+		int r;
+
+		random_init(&random, random_system_seed());
+		r = open_source(&check, &random, &store, &found);
+		if (r == OUTBOX_OK)
+			r = check_starts(&check, store, &found);
+		if (r)
+			problems_about(problems, node_find(node, "store"), "%s", found.message);
+	}
+	if (problems->count == 0)
+		return OUTBOX_OK;
+	problems_sort(problems);
+	return outbox_fail(err, OUTBOX_ECONFIG, "%zu mistake%s", problems->count + problems->more,
+			   problems->count == 1 ? "" : "s");
 }
 
 int config_source_find(const struct config *config, const char *name,

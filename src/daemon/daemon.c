@@ -4,13 +4,14 @@
  * daemon's is taken first, and neither is held while a store or a broker is asked. reloading keeps reloads apart, so
  * that the list changes only there and at the end.
  */
-#include "daemon/internal.h"
+#include "daemon/daemon.h"
 
-#include "base/buf.h"
-#include "base/cleanup.h"
-#include "base/safe.h"
+#include "base/random.h"
 #include "base/url.h"
+#include "daemon/configure.h"
+#include "daemon/internal.h"
 #include "daemon/journal.h"
+#include "relay/registry.h"
 #include "relay/relay.h"
 #include "store/store.h"
 
@@ -19,8 +20,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-int daemon_new(const struct daemon_setup *setup, struct config *config, void (*wake)(void),
-	       struct daemon **ret_daemon, struct outbox_error *err)
+struct daemon_store {
+	struct random_state random;
+	struct outbox_store *store;
+};
+
+int daemon_new(const struct daemon_setup *setup, struct config *config, struct daemon **ret_daemon,
+	       struct outbox_error *err)
 {
 	struct daemon *d = calloc(1, sizeof(*d));
 	int r;
@@ -30,7 +36,6 @@ int daemon_new(const struct daemon_setup *setup, struct config *config, void (*w
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	}
 	d->setup = *setup;
-	d->wake = wake;
 	r = daemon_choose(d, config, err);
 	if (r)
 		config_free(config);
@@ -66,32 +71,24 @@ int daemon_choose(const struct daemon *d, struct config *config, struct outbox_e
 
 void daemon_observe(struct daemon *d, daemon_observer observer, void *context)
 {
-	d->observer = observer;
-	d->observer_context = context;
+	d->setup.observer = observer;
+	d->setup.observer_context = context;
 }
 
-static void pass_report(void *context, const struct batch_report *report)
+void daemon_wake(const struct daemon *d)
 {
-	const struct source *source = context;
-
-	source->daemon->observer(source->daemon->observer_context, source->name, report);
-}
-
-void daemon_watch_relay(struct daemon *d, struct source *source, struct outbox_relay *relay)
-{
-	if (d->observer)
-		relay_observe(relay, pass_report, source);
-}
-
-void daemon_wake(struct daemon *d)
-{
-	if (d->wake)
-		d->wake();
+	if (d->setup.wake)
+		d->setup.wake();
 }
 
 const char *daemon_file(const struct daemon *d)
 {
 	return d->setup.file;
+}
+
+enum daemon_mode daemon_mode(const struct daemon *d)
+{
+	return d->setup.mode;
 }
 
 void daemon_follow(struct daemon *d, void (*reloaded)(void *context), void *context)
@@ -102,35 +99,19 @@ void daemon_follow(struct daemon *d, void (*reloaded)(void *context), void *cont
 	pthread_mutex_unlock(&d->reloading);
 }
 
-void daemon_store_words(const struct daemon *d, const char *name, const char *url, struct buf *out)
-{
-	char masked[300];
-
-	url_mask(url, masked, sizeof(masked));
-	buf_text(out, d->setup.file ? " --config " : " --store ");
-	safe_shell_word(out, d->setup.file ? d->setup.file : masked);
-	if (d->setup.file)
-		buf_printf(out, " --source %s", name);
-}
-
-outbox_time daemon_shutdown_timeout(struct daemon *d)
-{
-	const struct config *config = daemon_config(d);
-	outbox_time timeout = config->relay.shutdown_timeout;
-
-	daemon_config_done(d, config);
-	return timeout;
-}
-
 int daemon_start(struct daemon *d, struct outbox_error *err)
 {
 	size_t count = d->generation->config->sources.count;
 	int r = OUTBOX_OK;
 
+	for (size_t i = 0; d->setup.mode && r == OUTBOX_OK && i < count; i++)
+		r = source_look(&d->setup, d->generation, i, err);
+	if (r)
+		return r;
 	pthread_mutex_lock(&d->reloading);
 	pthread_mutex_lock(&d->lock);
 	for (size_t i = 0; r == OUTBOX_OK && i < count; i++) {
-		r = source_start(d, d->generation, i, &d->sources[i], err);
+		r = source_start(&d->setup, d->generation, i, &d->sources[i], err);
 		d->n_sources += r == OUTBOX_OK;
 	}
 	d->started = true;
@@ -252,9 +233,10 @@ int daemon_stop(struct daemon *d, struct outbox_error *err)
 	return first;
 }
 
-void daemon_counts(struct daemon *d, struct outbox_relay_counts *ret_counts)
+bool daemon_counts(struct daemon *d, struct outbox_relay_counts *ret_counts)
 {
 	struct outbox_relay_counts counts = OUTBOX_RELAY_COUNTS_INIT;
+	bool ran = false;
 
 	pthread_mutex_lock(&d->lock);
 	*ret_counts = d->past;
@@ -267,9 +249,11 @@ void daemon_counts(struct daemon *d, struct outbox_relay_counts *ret_counts)
 			outbox_relay_counts(s->relay, &counts);
 			relay_counts_add(ret_counts, &counts);
 		}
+		ran |= s->ran;
 		pthread_mutex_unlock(&s->lock);
 	}
 	pthread_mutex_unlock(&d->lock);
+	return ran;
 }
 
 void daemon_in_flight(struct daemon *d, size_t *ret_batches, size_t *ret_messages)
@@ -290,6 +274,140 @@ void daemon_in_flight(struct daemon *d, size_t *ret_batches, size_t *ret_message
 		pthread_mutex_unlock(&s->lock);
 	}
 	pthread_mutex_unlock(&d->lock);
+}
+
+/* ---- what others see: its sources, its configuration, their stores ------------------------------ */
+
+/* The relay's own texts are gone when it is: copies. */
+static int copy_metrics(const struct outbox_relay *relay, struct outbox_arena *arena,
+			struct daemon_source *seen)
+{
+	size_t count = relay ? relay_target_count(relay) : 0;
+	struct target_metrics *targets = outbox_arena_alloc(arena, count * sizeof(*targets) + 1);
+
+	for (size_t i = 0; targets && i < count; i++) {
+		relay_target_metrics(relay, i, &targets[i]);
+		targets[i].target = outbox_arena_text(arena, targets[i].target);
+		targets[i].transport = outbox_arena_text(arena, targets[i].transport);
+		if (!targets[i].target || !targets[i].transport)
+			targets = NULL;
+	}
+	seen->targets = targets;
+	seen->n_targets = count;
+	return targets ? OUTBOX_OK : OUTBOX_ENOMEM;
+}
+
+static int copy_source(struct source *s, struct outbox_arena *arena, struct daemon_source *seen)
+{
+	int r;
+
+	pthread_mutex_lock(&s->lock);
+	seen->name = outbox_arena_text(arena, s->name);
+	seen->state = s->state;
+	url_mask(s->wanted->relays[s->index].store, seen->store, sizeof(seen->store));
+	if (s->trouble.status) {
+		seen->trouble = outbox_arena_text(arena, s->trouble.message);
+		seen->trouble_since = s->trouble_since;
+	}
+	r = copy_metrics(s->relay, arena, seen);
+	if (!seen->name || (s->trouble.status && !seen->trouble))
+		r = OUTBOX_ENOMEM;
+	pthread_mutex_unlock(&s->lock);
+	return r;
+}
+
+int daemon_sources(struct daemon *d, struct outbox_arena *arena,
+		   const struct daemon_source **ret_sources, size_t *ret_count,
+		   struct outbox_error *err)
+{
+	struct daemon_source *list;
+	int r = OUTBOX_OK;
+	size_t count;
+
+	pthread_mutex_lock(&d->lock);
+	count = d->n_sources;
+	list = outbox_arena_alloc(arena, count * sizeof(*list) + 1);
+	for (size_t i = 0; list && r == OUTBOX_OK && i < count; i++) {
+		memset(&list[i], 0, sizeof(list[i]));
+		r = copy_source(d->sources[i], arena, &list[i]);
+	}
+	pthread_mutex_unlock(&d->lock);
+	if (!list || r)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	*ret_sources = list;
+	*ret_count = count;
+	return OUTBOX_OK;
+}
+
+const struct config *daemon_config(struct daemon *d)
+{
+	const struct config *config;
+
+	pthread_mutex_lock(&d->lock);
+	config = generation_hold(d->generation)->config;
+	pthread_mutex_unlock(&d->lock);
+	return config;
+}
+
+void daemon_config_done(struct daemon *d, const struct config *config)
+{
+	(void)d;
+	generation_drop(config->owner);
+}
+
+static int find_store(const struct config *config, const char *name, const char **ret_store,
+		      struct outbox_error *err)
+{
+	const struct generation *generation = config->owner;
+	const struct config_source *sources = config->sources.items, *found = sources;
+	int r = OUTBOX_OK;
+
+	if (name)
+		r = config_source_find(config, name, &found, err);
+	else if (config->sources.count != 1)
+		return outbox_fail(err, OUTBOX_EINVAL,
+				   "which source? there are %zu; name one of them",
+				   config->sources.count);
+	if (r == OUTBOX_OK)
+		*ret_store = generation->relays[found - sources].store;
+	return r;
+}
+
+int daemon_open_store(struct daemon *d, const char *source, struct daemon_store **ret_store,
+		      struct outbox_error *err)
+{
+	const struct config *config = daemon_config(d);
+	struct daemon_store *opened = calloc(1, sizeof(*opened));
+	const char *url = NULL;
+	int r = opened ? OUTBOX_OK : outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+
+	if (r == OUTBOX_OK)
+		r = find_store(config, source, &url, err);
+	if (r == OUTBOX_OK) {
+		random_init(&opened->random, random_system_seed());
+		r = registry_open_store(NULL, url, false, outbox_clock_system(),
+					&opened->random.base, &opened->store, err);
+	}
+	daemon_config_done(d, config);
+	if (r) {
+		free(opened);
+		return r;
+	}
+	*ret_store = opened;
+	return OUTBOX_OK;
+}
+
+struct outbox_store *daemon_store_of(struct daemon_store *store)
+{
+	return store->store;
+}
+
+struct daemon_store *daemon_close_store(struct daemon_store *store)
+{
+	if (store)
+		store_close(store->store);
+	free(store);
+	return NULL;
 }
 
 struct daemon *daemon_free(struct daemon *d)

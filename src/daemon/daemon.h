@@ -9,27 +9,19 @@
  */
 
 #include "config/config.h"
+#include "daemon/setup.h"
 #include "operate/sample.h"
-#include "relay/metrics.h"
 
 struct daemon;
 
-struct daemon_setup {
-	const char *file; /* NULL: the configuration was made of options, nothing can be read again */
-	const char *const *sets;
-	size_t n_sets;
-	const char *only; /* run this source alone; NULL: all */
-};
-
 /*
- * config is taken over, also on failure; its sources are those to run. setup's texts must outlive the daemon. wake is
- * called, from any thread, when somebody who waits should look at the daemon again; it must be quick.
+ * config is taken over, also on failure; its sources are those to run. setup is copied, its texts must outlive the
+ * daemon.
  */
-int daemon_new(const struct daemon_setup *setup, struct config *config, void (*wake)(void),
-	       struct daemon **ret_daemon, struct outbox_error *err) OUTBOX_MUSTCHECK;
+int daemon_new(const struct daemon_setup *setup, struct config *config, struct daemon **ret_daemon,
+	       struct outbox_error *err) OUTBOX_MUSTCHECK;
 
-/* Be told of every settled batch of every source. Before start(); must be quick and must not block. */
-typedef void (*daemon_observer)(void *context, const char *source, const struct batch_report *report);
+/* Before start(). */
 void daemon_observe(struct daemon *daemon, daemon_observer observer, void *context);
 
 /* Be called after every reload that changed the configuration. NULL: no more; then no call is under way either. */
@@ -37,8 +29,12 @@ void daemon_follow(struct daemon *daemon, void (*reloaded)(void *context), void 
 
 /* The file it was told; NULL: options. */
 const char *daemon_file(const struct daemon *daemon);
+enum daemon_mode daemon_mode(const struct daemon *daemon);
 
-/* A thread for each source; returns at once. */
+/*
+ * A thread for each source; returns at once. One that ends by itself (ONCE, UNTIL_IDLE) is not for those that are away:
+ * its stores are looked at first, and what is wrong with one is the error.
+ */
 int daemon_start(struct daemon *daemon, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 enum daemon_phase {
@@ -58,8 +54,8 @@ bool daemon_alive(struct daemon *daemon, outbox_time patience);
 /* Drain, wait for the end, join. EINVAL, ECONFIG: a source could not be started at all; ETIMEDOUT: batches were abandoned. */
 int daemon_stop(struct daemon *daemon, struct outbox_error *err);
 
-/* Of all sources, also of relays that a reload replaced. */
-void daemon_counts(struct daemon *daemon, struct outbox_relay_counts *ret_counts);
+/* Of all sources, also of relays that a reload replaced. False: no relay was ever started. */
+bool daemon_counts(struct daemon *daemon, struct outbox_relay_counts *ret_counts);
 void daemon_in_flight(struct daemon *daemon, size_t *ret_batches, size_t *ret_messages);
 
 /* Stops first. NULL is legal; returns NULL. */

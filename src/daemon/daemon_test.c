@@ -41,7 +41,7 @@ static int set_up(void **state)
 	input.file = w->setup.file = w->file;
 	w->problems = calloc(1, sizeof(*w->problems));
 	assert_int_equal(configure(&input, &config, w->problems, NULL), OUTBOX_OK);
-	assert_int_equal(daemon_new(&w->setup, config, NULL, &w->daemon, NULL), OUTBOX_OK);
+	assert_int_equal(daemon_new(&w->setup, config, &w->daemon, NULL), OUTBOX_OK);
 	*state = w;
 	return 0;
 }

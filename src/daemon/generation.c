@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/source.h"
+#include "daemon/generation.h"
 
 #include "daemon/journal.h"
 

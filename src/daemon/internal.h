@@ -2,15 +2,11 @@
 #ifndef DAEMON_INTERNAL_H
 #define DAEMON_INTERNAL_H
 
-#include "daemon/configure.h"
 #include "daemon/source.h"
 #include "fields/fields.h"
 
 struct daemon {
 	struct daemon_setup setup;
-	void (*wake)(void);
-	daemon_observer observer;
-	void *observer_context;
 	struct generation *first;  /* held; what the process was started with */
 	pthread_mutex_t reloading; /* one at a time; guards the next three */
 	bool started;
@@ -30,6 +26,8 @@ struct daemon {
 /* Leave only the source that setup names. */
 int daemon_choose(const struct daemon *daemon, struct config *config,
 		  struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+void daemon_wake(const struct daemon *daemon);
 
 /* Forget those that a reload removed: the ones that are drained, or all, waiting for them. Under reloading. */
 void daemon_bury(struct daemon *daemon, bool all);

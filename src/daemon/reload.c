@@ -4,11 +4,13 @@
  * stays the same keeps its relay, which does not notice; one that differs is exchanged by its own thread, once the
  * store has taken the new one.
  */
-#include "daemon/internal.h"
+#include "daemon/daemon.h"
 
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "config/compare.h"
+#include "daemon/configure.h"
+#include "daemon/internal.h"
 #include "daemon/journal.h"
 
 #include <stdatomic.h>
@@ -83,7 +85,7 @@ static void do_swap(struct daemon *d, struct generation *generation, const struc
 
 		if (s)
 			source_change(s, generation, i, swap->restart[i]);
-		else if (source_start(d, generation, i, &s, &err))
+		else if (source_start(&d->setup, generation, i, &s, &err))
 			journal(EVENT_CONFIG_REFUSED, NULL, "%s", err.message);
 		if (s)
 			d->sources[n++] = s;

@@ -3,6 +3,9 @@
  * A source that cannot be started (no server, no schema, a target whose start nobody said) is told once, with the remedy,
  * and tried again with growing pauses: the others are not concerned. What is told again is only what is new.
  *
+ * A run that ends by itself (once, until idle) is for people and scripts who wait for it: whatever keeps it from its
+ * start, but a store that is busy, is its error.
+ *
  * When a reload exchanges a relay, the next one is made while the one before still runs, and only then is that drained:
  * what the store refuses, or cannot be asked at the moment, stops nothing.
  */
@@ -11,6 +14,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/random.h"
+#include "base/safe.h"
 #include "base/text.h"
 #include "base/url.h"
 #include "core/secrets.h"
@@ -26,6 +30,7 @@
 
 #define RETRY_MIN (500 * OUTBOX_MILLISECONDS)
 #define RETRY_MAX (30 * OUTBOX_SECONDS)
+#define RETRY_MAX_WAITING OUTBOX_SECONDS /* where somebody waits for the end */
 
 static outbox_time mono(void)
 {
@@ -39,6 +44,17 @@ static outbox_time wall(void)
 	struct outbox_clock *clock = outbox_clock_system();
 
 	return clock->wall(clock);
+}
+
+static void wake_daemon(const struct source *s)
+{
+	if (s->setup->wake)
+		s->setup->wake();
+}
+
+static outbox_time longest_retry(const struct source *s)
+{
+	return s->setup->mode ? RETRY_MAX_WAITING : RETRY_MAX;
 }
 
 /* Under the lock: has something been asked of the thread that it is not doing? */
@@ -74,10 +90,12 @@ static void tell_start(const struct source *s, const struct outbox_relay_config 
 		url_mask(config->targets[i].to, masked, sizeof(masked));
 		buf_printf(&line, "%s %s (%s)", i ? "," : "", config->targets[i].name, masked);
 	}
-	if (trouble_since)
+	if (s->setup->mode)
+		buf_text(&line, s->setup->mode == DAEMON_ONCE ? "; what is due now" : "; until idle");
+	else if (trouble_since)
 		buf_printf(&line, "; it had been away for %s",
 			   duration_human(wall() - trouble_since, waited));
-	journal(EVENT_RELAY_START, ABOUT_SOURCE(s->name), "%s", buf_str(&line));
+	journal(EVENT_RELAY_START, ABOUT_SOURCE(s->log_name), "%s", buf_str(&line));
 }
 
 static bool is_outage(int status)
@@ -96,11 +114,20 @@ bool source_refuses(struct source *s)
 	return refuses;
 }
 
+/* Is trying again of no use, and is nobody else concerned? */
+static bool is_fatal(const struct source *s, int status)
+{
+	if (s->setup->mode)
+		return status != OUTBOX_EBUSY;
+	/* beside others it is one source that does not run; alone it is a mistake of whoever started us */
+	return !s->tried && s->wrong && s->wanted->config->sources.count == 1;
+}
+
 /* Say it when it is new; a URL that is wrong will not become right. */
-static void note_trouble(struct source *s, struct outbox_error *err, outbox_time retry)
+static void report_trouble(struct source *s, struct outbox_error *err, outbox_time retry)
 {
 	const bool runs = s->relay; /* only this thread changes it */
-	char wait[DURATION_TEXT_MAX];
+	char wait[DURATION_TEXT_MAX], longest[DURATION_TEXT_MAX];
 	bool news;
 
 	if (runs)
@@ -111,21 +138,34 @@ static void note_trouble(struct source *s, struct outbox_error *err, outbox_time
 	if (!s->trouble.status)
 		s->trouble_since = wall();
 	s->trouble = *err;
-	/* beside others it is one source that does not run; alone it is a mistake of whoever started us */
-	s->fatal = !s->tried && s->wrong && s->wanted->config->sources.count == 1;
+	s->fatal = is_fatal(s, err->status);
 	s->tried = true;
 	s->busy_since = 0;
 	pthread_mutex_unlock(&s->lock);
 	if (news && !s->fatal)
 		journal(runs && !is_outage(err->status) ? EVENT_CONFIG_REFUSED : EVENT_SOURCE_AWAY,
-			ABOUT_SOURCE(s->name), "%s; next try in %s, then at most every 30 s%s",
+			ABOUT_SOURCE(s->log_name), "%s; next try in %s, then at most every %s%s",
 			err->message, duration_human(retry, wait),
+			duration_human(longest_retry(s), longest),
 			runs ? ", and with the next reload" : "");
-	daemon_wake(s->daemon);
+	wake_daemon(s);
+}
+
+/* How a command that is suggested names this source: " --config outbox.yaml --source shop". */
+static void append_store_words(const struct daemon_setup *setup, const char *name, const char *url,
+			       struct buf *out)
+{
+	char masked[300];
+
+	url_mask(url, masked, sizeof(masked));
+	buf_text(out, setup->file ? " --config " : " --store ");
+	safe_shell_word(out, setup->file ? setup->file : masked);
+	if (setup->file)
+		buf_printf(out, " --source %s", name);
 }
 
 /* What other commands say of a store that is not ready, with the command for this source. */
-static int look_first(struct source *s, const char *url, const char *words, struct outbox_error *err)
+static int check_store(const char *url, const char *words, bool *ret_opened, struct outbox_error *err)
 {
 	struct outbox_store_info info = { 0 };
 	struct outbox_store *store = NULL;
@@ -134,15 +174,27 @@ static int look_first(struct source *s, const char *url, const char *words, stru
 
 	random_init(&random, random_system_seed());
 	r = registry_open_store(NULL, url, false, outbox_clock_system(), &random.base, &store, err);
-	/* whoever names a file on a command line is there to hear that it does not exist */
-	s->wrong = r == OUTBOX_EINVAL || r == OUTBOX_ECONFIG ||
-		   (r == OUTBOX_ENOTFOUND && !daemon_file(s->daemon) &&
-		    strncmp(url, "sqlite:", 7) == 0);
+	*ret_opened = r == OUTBOX_OK;
 	if (r)
 		return r;
 	r = store->ops->info(store, &info, err);
 	store_close(store);
 	return r ? r : store_ready(&info, url, words, err);
+}
+
+int source_look(const struct daemon_setup *setup, const struct generation *generation, size_t index,
+		struct outbox_error *err)
+{
+	_cleanup_(buf_deinit) struct buf words = BUF_INIT(1000);
+	const struct field_list *sources = &generation->config->sources;
+	const char *name = ((const struct config_source *)sources->items)[index].name;
+	const char *url = generation->relays[index].store;
+	bool opened;
+	int r;
+
+	append_store_words(setup, name, url, &words);
+	r = check_store(url, buf_str(&words), &opened, err);
+	return r && sources->count > 1 ? outbox_wrap(err, "source \"%s\"", name) : r;
 }
 
 /* Not started yet: that of before still runs, if there is one. */
@@ -151,71 +203,104 @@ static int make_relay(struct source *s, const struct generation *generation, siz
 {
 	_cleanup_(buf_deinit) struct buf words = BUF_INIT(1000);
 	struct outbox_relay_config config = generation->relays[index];
-	int r;
+	bool opened;
+	int r = OUTBOX_OK;
 
 	config.log = journal_sink;
-	config.log_context = s->name;
-	daemon_store_words(s->daemon, s->name, config.store, &words);
+	config.log_context = (void *)s->log_name;
+	append_store_words(s->setup, s->name, config.store, &words);
 	config.store_option = buf_str(&words) + strspn(buf_str(&words), " ");
-	r = look_first(s, config.store, buf_str(&words), err);
+	if (!s->setup->mode) { /* else that was done before the start */
+		r = check_store(config.store, buf_str(&words), &opened, err);
+		/* whoever names a file on a command line is there to hear that it does not exist */
+		s->wrong = !opened && (r == OUTBOX_EINVAL || r == OUTBOX_ECONFIG ||
+				       (r == OUTBOX_ENOTFOUND && !s->setup->file &&
+					strncmp(config.store, "sqlite:", 7) == 0));
+	}
 	return r ? r : relay_new_after(s->relay, &config, ret_relay, err);
 }
 
-static void drain(struct source *s)
+/* The relay has ended: what it counted and how it ended is kept. */
+static void retire_relay(struct source *s, int r, const struct outbox_error *err)
 {
 	struct outbox_relay_counts counts = OUTBOX_RELAY_COUNTS_INIT;
-	struct outbox_error err = OUTBOX_ERROR_INIT;
 	struct outbox_relay *relay = s->relay; /* only this thread changes it */
-	bool stop;
-	int r;
+	bool last;
 
-	pthread_mutex_lock(&s->lock);
-	s->state = SOURCE_DRAINING;
-	pthread_mutex_unlock(&s->lock);
-	r = outbox_relay_stop(relay, daemon_shutdown_timeout(s->daemon), &err);
 	outbox_relay_counts(relay, &counts);
 	pthread_mutex_lock(&s->lock);
 	s->relay = NULL;
 	relay_counts_add(&s->past, &counts);
-	stop = s->stop;
-	s->ended = err;
+	last = s->stop || s->setup->mode;
+	s->ended = *err;
 	s->ended.status = r;
 	pthread_mutex_unlock(&s->lock);
 	/* at the end it is the command's own error */
-	if (r && !stop)
-		journal(EVENT_RELAY_FAILED, ABOUT_SOURCE(s->name), "%s", err.message);
+	if (r && !last)
+		journal(EVENT_RELAY_FAILED, ABOUT_SOURCE(s->log_name), "%s", err->message);
 	outbox_relay_free(relay);
 }
 
+static void drain_relay(struct source *s)
+{
+	struct outbox_error err = OUTBOX_ERROR_INIT;
+	outbox_time timeout;
+
+	pthread_mutex_lock(&s->lock);
+	s->state = SOURCE_DRAINING;
+	timeout = s->wanted->config->relay.shutdown_timeout;
+	pthread_mutex_unlock(&s->lock);
+	retire_relay(s, outbox_relay_stop(s->relay, timeout, &err), &err);
+}
+
+/* In a mode that ends by itself. */
+static void run_to_end(struct source *s)
+{
+	struct outbox_error err = OUTBOX_ERROR_INIT;
+	int r = s->setup->mode == DAEMON_ONCE
+			? outbox_relay_run_once(s->relay, &err)
+			: outbox_relay_run_until_idle(s->relay, &s->stop, &err);
+
+	retire_relay(s, r, &err);
+}
+
+static void pass_report(void *context, const struct batch_report *report)
+{
+	const struct source *s = context;
+
+	s->setup->observer(s->setup->observer_context, s->name, report);
+}
+
 /* The relay is taken over. Told to end meanwhile: it is not started. */
-static int exchange(struct source *s, struct outbox_relay *relay, struct outbox_error *err)
+static int exchange_relay(struct source *s, struct outbox_relay *relay, struct outbox_error *err)
 {
 	bool stop;
 	int r;
 
 	if (s->relay)
-		drain(s);
+		drain_relay(s);
 	pthread_mutex_lock(&s->lock);
 	stop = s->stop;
 	s->state = SOURCE_STARTING;
 	s->busy_since = mono();
 	pthread_mutex_unlock(&s->lock);
-	if (!stop)
-		daemon_watch_relay(s->daemon, s, relay);
-	r = stop ? OUTBOX_OK : outbox_relay_start(relay, err);
+	if (s->setup->observer)
+		relay_observe(relay, pass_report, s);
+	r = stop || s->setup->mode ? OUTBOX_OK : outbox_relay_start(relay, err);
 	if (r || stop) {
 		outbox_relay_free(relay);
 		return r;
 	}
 	pthread_mutex_lock(&s->lock);
 	s->relay = relay;
+	s->ran = true;
 	s->state = SOURCE_RUNNING;
 	pthread_mutex_unlock(&s->lock);
 	return OUTBOX_OK;
 }
 
 /* One attempt with what is wanted now. */
-static bool begin(struct source *s, outbox_time retry)
+static bool start_relay(struct source *s, outbox_time retry)
 {
 	struct outbox_error err = OUTBOX_ERROR_INIT;
 	struct outbox_relay *relay = NULL;
@@ -236,11 +321,11 @@ static bool begin(struct source *s, outbox_time retry)
 		pthread_mutex_lock(&s->lock);
 		s->busy_since = 0; /* a drain has a limit of its own */
 		pthread_mutex_unlock(&s->lock);
-		r = exchange(s, relay, &err);
+		r = exchange_relay(s, relay, &err);
 	}
 	if (r) {
 		generation_drop(generation);
-		note_trouble(s, &err, retry);
+		report_trouble(s, &err, retry);
 		return false;
 	}
 	pthread_mutex_lock(&s->lock);
@@ -252,34 +337,38 @@ static bool begin(struct source *s, outbox_time retry)
 	if (s->relay)
 		tell_start(s, &generation->relays[index], since);
 	generation_drop(generation);
-	daemon_wake(s->daemon);
+	wake_daemon(s);
 	return true;
 }
 
 static void *supervise(void *argument)
 {
 	struct source *s = argument;
-	outbox_time retry = RETRY_MIN;
+	outbox_time retry = RETRY_MIN, longest = longest_retry(s);
+	bool ended = false;
 
 	pthread_mutex_lock(&s->lock);
-	while (!s->stop && !s->fatal) {
+	while (!s->stop && !s->fatal && !ended) {
 		bool good;
 
 		pthread_mutex_unlock(&s->lock);
-		good = begin(s, retry);
+		good = start_relay(s, retry);
+		ended = s->setup->mode && s->relay;
+		if (ended)
+			run_to_end(s);
 		pthread_mutex_lock(&s->lock);
-		if (!s->fatal)
+		if (!s->fatal && !ended)
 			wait_told(s, good ? OUTBOX_NEVER : mono() + retry);
-		retry = good ? RETRY_MIN : retry > RETRY_MAX / 2 ? RETRY_MAX : retry * 2;
+		retry = good ? RETRY_MIN : retry > longest / 2 ? longest : retry * 2;
 	}
 	pthread_mutex_unlock(&s->lock);
 	if (s->relay)
-		drain(s);
+		drain_relay(s);
 	pthread_mutex_lock(&s->lock);
 	s->state = SOURCE_STOPPED;
 	s->done = true;
 	pthread_mutex_unlock(&s->lock);
-	daemon_wake(s->daemon);
+	wake_daemon(s);
 	return NULL;
 }
 
@@ -296,7 +385,7 @@ static int init_waiting(struct source *s)
 	return failed;
 }
 
-int source_start(struct daemon *daemon, struct generation *generation, size_t index,
+int source_start(const struct daemon_setup *setup, struct generation *generation, size_t index,
 		 struct source **ret_source, struct outbox_error *err)
 {
 	const struct config_source *sources = generation->config->sources.items;
@@ -306,11 +395,12 @@ int source_start(struct daemon *daemon, struct generation *generation, size_t in
 		free(s);
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	}
-	s->daemon = daemon;
+	s->setup = setup;
 	s->wanted = generation_hold(generation);
 	s->index = index;
 	s->state = SOURCE_STARTING;
 	snprintf(s->name, sizeof(s->name), "%s", sources[index].name);
+	s->log_name = setup->mode && generation->config->sources.count == 1 ? NULL : s->name;
 	if (pthread_create(&s->thread, NULL, supervise, s)) {
 		generation_drop(s->wanted);
 		pthread_cond_destroy(&s->told);
@@ -340,7 +430,7 @@ void source_change(struct source *s, struct generation *generation, size_t index
 void source_stop(struct source *s)
 {
 	pthread_mutex_lock(&s->lock);
-	s->stop = true;
+	__atomic_store_n(&s->stop, 1, __ATOMIC_RELAXED);
 	pthread_cond_broadcast(&s->told);
 	pthread_mutex_unlock(&s->lock);
 }

@@ -128,6 +128,8 @@ void outage_broker(struct worker *w, const struct outbox_error *err, outbox_time
 		return;
 	w->lease_at = now; /* tells the store, so that people see it */
 	tally_add(&w->tally->outages, 1);
+	if (w->once)
+		return; /* there is no next try; what it could not reach is told at its end */
 	log_event(&w->plan->log, EVENT_TARGET_OUTAGE, ABOUT_TARGET(w),
 		  "%s; breaker open, no attempt is charged, next try in %s, then at most every %s",
 		  err->message, duration_human(w->breaker.until - now, wait),

@@ -306,6 +306,29 @@ void relay_get_ready(struct outbox_relay *relay)
 	pthread_mutex_unlock(&relay->joining);
 }
 
+/* The first that gave up is the run's own error; other targets that were out of reach are told here. */
+static int report_given_up(const struct outbox_relay *relay, struct outbox_error *err)
+{
+	const struct worker *first = NULL;
+
+	for (size_t i = 0; i < relay->n_threads; i++) {
+		const struct worker *w = relay->threads[i].worker;
+
+		if (!w->gave_up.status)
+			continue;
+		if (first && w->outage.status)
+			log_event(&relay->plan.log, EVENT_TARGET_OUTAGE, ABOUT_TARGET(w), "%s",
+				  w->outage.message);
+		first = first ? first : w;
+	}
+	if (!first)
+		return OUTBOX_OK;
+	outbox_fail_native(err, first->gave_up.status, first->gave_up.native, "%s",
+			   first->gave_up.message);
+	outbox_wrap(err, "target \"%s\"", first->target->name);
+	return first->gave_up.status;
+}
+
 int outbox_relay_run_once(struct outbox_relay *relay, struct outbox_error *err)
 {
 	int r;
@@ -318,17 +341,7 @@ int outbox_relay_run_once(struct outbox_relay *relay, struct outbox_error *err)
 		return r;
 	join_all(relay);
 	relay->ran = true;
-	for (size_t i = 0; i < relay->n_threads; i++) {
-		const struct worker *w = relay->threads[i].worker;
-		const struct outbox_error *why = &w->gave_up;
-
-		if (!why->status)
-			continue;
-		outbox_fail_native(err, why->status, why->native, "%s", why->message);
-		outbox_wrap(err, "target \"%s\"", w->target->name);
-		return why->status;
-	}
-	return OUTBOX_OK;
+	return report_given_up(relay, err);
 }
 
 struct outbox_relay *outbox_relay_free(struct outbox_relay *relay)

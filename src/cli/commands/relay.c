@@ -5,9 +5,7 @@
 #include "base/url.h"
 #include "cli/format.h"
 #include "cli/relay_daemon.h"
-#include "cli/relay_file.h"
 #include "cli/relay_options.h"
-#include "cli/relay_sources.h"
 #include "cli/signals.h"
 #include "daemon/journal.h"
 
@@ -49,53 +47,50 @@ static const struct field options[] = {
 	       "deliver what is due now, then end"),
 	OPTION("until-idle", FIELD_BOOL, struct relay_values, until_idle, NULL,
 	       "deliver until nothing is left but deferred and failed; waits for retries"),
-	OPTION_RANGE("workers", struct relay_values, workers, 1, 64,
-		     "threads for each target (default: 1)"),
-	OPTION_RANGE("batch", struct relay_values, batch, 1, 100000,
-		     "messages in one batch (default: 500)"),
-	OPTION("batch-bytes", FIELD_BYTES, struct relay_values, batch_bytes, "SIZE",
+	OPTION("workers", FIELD_TEXT, struct relay_values, workers, "N",
+	       "threads for each target (default: 1)"),
+	OPTION("batch", FIELD_TEXT, struct relay_values, batch, "N",
+	       "messages in one batch (default: 500)"),
+	OPTION("batch-bytes", FIELD_TEXT, struct relay_values, batch_bytes, "SIZE",
 	       "bytes of payloads and headers in a batch (default: 8MiB)"),
-	OPTION("lease", FIELD_DURATION, struct relay_values, lease, "DURATION",
+	OPTION("lease", FIELD_TEXT, struct relay_values, lease, "DURATION",
 	       "a dead relay's lanes are taken over after this (default: 15s)"),
-	OPTION("poll", FIELD_DURATION, struct relay_values, poll, "DURATION",
+	OPTION("poll", FIELD_TEXT, struct relay_values, poll, "DURATION",
 	       "look for messages at least this often (default: 250ms)"),
-	OPTION("retain-delivered", FIELD_KEEP, struct relay_values, retain_delivered, "DURATION",
+	OPTION("retain-delivered", FIELD_TEXT, struct relay_values, retain_delivered, "DURATION",
 	       "keep delivered messages, or forever (default: 7d)"),
-	OPTION("retain-failed", FIELD_KEEP, struct relay_values, retain_failed, "DURATION",
+	OPTION("retain-failed", FIELD_TEXT, struct relay_values, retain_failed, "DURATION",
 	       "keep failed ones (default: forever)"),
 	OPTION("instance", FIELD_TEXT, struct relay_values, instance, "NAME",
 	       "this relay's name (default: host:pid:random)"),
 	OPTION("listen", FIELD_TEXT, struct relay_values, listen, "ADDRESS",
 	       "admin HTTP server: 127.0.0.1:8040, unix:PATH (default: none)"),
-	OPTION("shutdown-timeout", FIELD_DURATION, struct relay_values, shutdown_timeout,
-	       "DURATION", "how long batches in flight may take at the end (default: 30s)"),
+	OPTION("shutdown-timeout", FIELD_TEXT, struct relay_values, shutdown_timeout, "DURATION",
+	       "how long batches in flight may take at the end (default: 30s)"),
 };
 
-static enum relay_mode mode_of(const struct relay_values *given)
+static int check_modes(const struct relay_values *given, struct outbox_error *err)
 {
-	return given->once ? RELAY_ONCE : given->until_idle ? RELAY_UNTIL_IDLE : RELAY_DAEMON;
-}
-
-static int check(const struct cli *cli, const struct relay_setup *setup,
-		 const struct relay_values *given, struct outbox_error *err)
-{
-	char scheme[32];
-
 	if (given->once && given->until_idle)
 		return outbox_fail(err, OUTBOX_EINVAL, "--once or --until-idle, not both");
-	if (given->listen && mode_of(given) != RELAY_DAEMON)
+	if (given->listen && (given->once || given->until_idle))
 		return outbox_fail(
 			err, OUTBOX_EINVAL,
 			"--listen does not go with --once or --until-idle; they end by themselves");
-	if (setup->file && cli->store_option[0])
-		return outbox_fail(err, OUTBOX_EINVAL,
-				   "--store and --config do not go together; the file names the store");
-	for (size_t i = 0; cli->json && i < setup->config.n_targets; i++)
-		if (url_scheme(setup->config.targets[i].to, scheme, sizeof(scheme)) &&
+	return OUTBOX_OK;
+}
+
+static int check_stdout(const struct cli *cli, const struct config *config, struct outbox_error *err)
+{
+	const struct config_target *targets = config->targets.items;
+	char scheme[32];
+
+	for (size_t i = 0; cli->json && i < config->targets.count; i++)
+		if (url_scheme(targets[i].to, scheme, sizeof(scheme)) &&
 		    strcmp(scheme, "stdout") == 0)
 			return outbox_fail(err, OUTBOX_EINVAL,
 					   "--json and target \"%s\" both want stdout; give one up",
-					   setup->config.targets[i].name);
+					   targets[i].name);
 	return OUTBOX_OK;
 }
 
@@ -126,8 +121,8 @@ static json_t *counts_json(const struct outbox_relay_counts *counts)
 	return object;
 }
 
-static int tell_end(const struct cli *cli, const struct outbox_relay_counts *counts,
-		    outbox_time spent, struct outbox_error *err)
+static int report_end(const struct cli *cli, const struct outbox_relay_counts *counts,
+		      outbox_time spent, struct outbox_error *err)
 {
 	char delivered[COUNT_TEXT_MAX], took[DURATION_TEXT_MAX], line[300];
 	char known[60] = ""; /* most brokers do not tell */
@@ -148,95 +143,52 @@ static int tell_end(const struct cli *cli, const struct outbox_relay_counts *cou
 			  err);
 }
 
-/* Opened once to say what is wrong with the store in the words of every other command. */
-static int check_store(struct cli *cli, const struct relay_source *source, struct outbox_error *err)
-{
-	int r;
-
-	cli->store_url = source->store;
-	r = cli_open(cli, OPEN_READY, err);
-	cli_close(cli);
-	return r && source->name ? outbox_wrap(err, "source \"%s\"", source->name) : r;
-}
-
-static int run_relays(struct cli *cli, const struct relay_setup *setup, enum relay_mode mode,
-		      const sigset_t *signals, struct outbox_error *err)
-{
-	struct relay_end end = { .counts = OUTBOX_RELAY_COUNTS_INIT };
-	struct outbox_clock *clock = outbox_clock_system();
-	outbox_time began = clock->mono(clock);
-	int told = OUTBOX_OK, r;
-
-	r = relay_sources_run(setup, mode, signals, &end, err);
-	if (end.ran)
-		told = tell_end(cli, &end.counts, clock->mono(clock) - began, r ? NULL : err);
-	if (end.signal)
-		cli->exit = EXIT_SIGNAL + end.signal;
-	else if (r == OUTBOX_OK && end.counts.failed > 0)
-		cli->exit = EXIT_REPORTED;
-	return r ? r : told;
-}
-
-/* One way, however it was said: with options, in a file. */
-static int make_daemon(struct cli *cli, const struct relay_values *given, struct relay_setup *setup,
-		       struct daemon **ret_daemon, struct outbox_error *err)
-{
-	struct daemon_setup how = { .file = setup->file_name,
-				    .sets = given->set.items,
-				    .n_sets = given->set.count,
-				    .only = given->source };
-	struct config *config = setup->file;
-	int r = OUTBOX_OK;
-
-	setup->file = NULL;
-	if (!config && !cli->store_url)
-		return cli_open(cli, OPEN_READY, err); /* says what is missing */
-	if (!config)
-		r = relay_file_make(given, cli->store_url, &config, err);
-	return r ? r : daemon_new(&how, config, relay_daemon_wake, ret_daemon, err);
-}
-
-static int run_daemon(struct cli *cli, const struct relay_values *given, struct relay_setup *setup,
-		      const sigset_t *signals, struct outbox_error *err)
+static int run_daemon(struct cli *cli, struct daemon *daemon, const sigset_t *signals,
+		      struct outbox_error *err)
 {
 	struct outbox_relay_counts counts = OUTBOX_RELAY_COUNTS_INIT;
 	struct outbox_clock *clock = outbox_clock_system();
 	outbox_time began = clock->mono(clock);
-	struct daemon *daemon = NULL;
-	int r = make_daemon(cli, given, setup, &daemon, err), told;
+	int signal = 0, told = OUTBOX_OK;
+	int r = relay_daemon_run(daemon, signals, &signal, err);
+	bool ran = daemon_counts(daemon, &counts), ends = daemon_mode(daemon) != DAEMON_RUN;
 
-	if (r)
-		return r;
-	r = relay_daemon_run(daemon, signals, err);
-	daemon_counts(daemon, &counts);
-	daemon_free(daemon);
-	told = tell_end(cli, &counts, clock->mono(clock) - began, r ? NULL : err);
+	if (ran || !ends)
+		told = report_end(cli, &counts, clock->mono(clock) - began, r ? NULL : err);
+	if (ends && signal)
+		cli->exit = EXIT_SIGNAL + signal;
+	else if (ends && r == OUTBOX_OK && counts.failed > 0)
+		cli->exit = EXIT_REPORTED;
 	return r ? r : told;
 }
 
 static int run(struct cli *cli, void *values, struct outbox_error *err)
 {
-	_cleanup_(relay_setup_freep) struct relay_setup *setup = calloc(1, sizeof(*setup));
 	const struct relay_values *given = values;
+	struct daemon_setup setup = { 0 };
+	struct config *config = NULL;
+	struct daemon *daemon = NULL;
 	sigset_t signals;
-	int r;
+	int r = check_modes(given, err);
 
-	if (!setup)
-		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
-	r = relay_setup_make(given, setup, err);
-	if (r == OUTBOX_OK && !setup->file)
-		setup->sources[setup->n_sources++].store = cli->store_url;
 	if (r == OUTBOX_OK)
-		r = check(cli, setup, given, err);
+		r = relay_configure(cli, given, &setup, &config, err);
 	if (r)
 		return r;
+	setup.mode = given->once ? DAEMON_ONCE : given->until_idle ? DAEMON_UNTIL_IDLE : DAEMON_RUN;
+	setup.wake = relay_daemon_wake;
+	r = check_stdout(cli, config, err);
+	if (r) {
+		config_free(config);
+		return r;
+	}
 	signal(SIGPIPE, SIG_IGN);
 	stop_block(&signals);
-	if (mode_of(given) == RELAY_DAEMON)
-		return run_daemon(cli, given, setup, &signals, err);
-	for (size_t i = 0; r == OUTBOX_OK && i < setup->n_sources; i++)
-		r = check_store(cli, &setup->sources[i], err);
-	return r ? r : run_relays(cli, setup, mode_of(given), &signals, err);
+	r = daemon_new(&setup, config, &daemon, err);
+	if (r == OUTBOX_OK)
+		r = run_daemon(cli, daemon, &signals, err);
+	daemon_free(daemon);
+	return r;
 }
 
 const struct command cmd_relay = {
