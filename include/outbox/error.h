@@ -10,7 +10,8 @@
  * written only on failure and never on success. There is no errno and no thread-local last error.
  *
  * A status is a decision, not a diagnosis: it tells the caller what to do next. The diagnosis is the
- * message, one line for a person, and `native`, the code of the library or system below us.
+ * message, one line for a person, `detail`, where a program wants to know more than the status, and
+ * `native`, the code of the library or system below us. Never look into the message: its words change.
  */
 
 #include <stdarg.h>
@@ -71,17 +72,24 @@ enum outbox_status {
 	OUTBOX_EINTERNAL = 15 /* a bug of ours */
 };
 
+enum outbox_detail {
+	OUTBOX_DETAIL_NONE = 0,
+	OUTBOX_DETAIL_FIELD = 1, /* one field is wrong: the message begins with its name and ": " */
+	OUTBOX_DETAIL_PASSWORD = 2 /* a user was given, and no password */
+};
+
 #define OUTBOX_ERROR_MAX 2048 /* what is kept of a failed try, 2,000 characters, fits */
 
 struct outbox_error {
 	int status; /* enum outbox_status */
 	int native; /* code of the library below, 0 when there is none */
+	int detail; /* enum outbox_detail */
 	char message[OUTBOX_ERROR_MAX];
 };
 
 #define OUTBOX_ERROR_INIT \
 	{                 \
-		0, 0,     \
+		0, 0, 0,  \
 		{         \
 			0 \
 		}         \
@@ -92,6 +100,10 @@ int outbox_fail(struct outbox_error *err, int status, const char *format, ...) O
 
 /* The same with the native code of the library below. */
 int outbox_fail_native(struct outbox_error *err, int status, int native, const char *format, ...)
+	OUTBOX_PRINTF(4, 5);
+
+/* The same with a detail (enum outbox_detail). */
+int outbox_fail_detail(struct outbox_error *err, int status, int detail, const char *format, ...)
 	OUTBOX_PRINTF(4, 5);
 
 /* Prefix the message with what was being done, "claim batch: ...", and return err->status. */

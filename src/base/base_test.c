@@ -2,6 +2,7 @@
 
 /* Errors, log lines, clocks, random numbers, ids. */
 
+#include "base/error.h"
 #include "base/unit_test.h"
 
 #include "base/log.h"
@@ -36,6 +37,35 @@ static void errors_are_filled_and_wrapped(void **state)
 	assert_int_equal(outbox_fail(&err, OUTBOX_OK, "oops"), OUTBOX_EINTERNAL);
 	outbox_fail(&err, OUTBOX_EINVAL, "a %s\nb\t", err.message);
 	assert_string_equal(err.message, "a oops b ");
+}
+
+/* What a program may know of an error without reading it. */
+static void errors_have_details(void **state)
+{
+	struct outbox_error err = OUTBOX_ERROR_INIT, other;
+	char field[20];
+
+	(void)state;
+	outbox_fail_detail(&err, OUTBOX_EINVAL, OUTBOX_DETAIL_FIELD, "data: is %s", "empty");
+	assert_string_equal(error_field(&err, field, sizeof(field)), "data");
+	assert_string_equal(error_rest(&err), "is empty");
+	other = err;
+	assert_true(error_same(&err, &other));
+	/* it does not begin with the field any more */
+	outbox_wrap(&err, "publish");
+	assert_int_equal(err.detail, OUTBOX_DETAIL_NONE);
+	assert_string_equal(error_field(&err, field, sizeof(field)), "");
+	assert_string_equal(error_rest(&err), "publish: data: is empty");
+	assert_false(error_same(&err, &other));
+	assert_string_equal(error_behind(&err, "publish"), "data: is empty");
+	assert_string_equal(error_behind(&err, "amend"), "publish: data: is empty");
+	outbox_fail_detail(&err, OUTBOX_ECONFIG, OUTBOX_DETAIL_PASSWORD, "no password");
+	outbox_wrap(&err, "target");
+	assert_int_equal(err.detail, OUTBOX_DETAIL_PASSWORD);
+	outbox_fail(&err, OUTBOX_ECONN, "gone: %d", 1);
+	assert_int_equal(err.detail, OUTBOX_DETAIL_NONE);
+	assert_int_equal(error_names_field(OUTBOX_ECONN, &err), OUTBOX_ECONN);
+	assert_int_equal(err.detail, OUTBOX_DETAIL_NONE);
 }
 
 static void long_errors_are_cut_between_characters(void **state)
@@ -210,6 +240,7 @@ static void ids_are_uuid_v7_and_sort_by_time(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(errors_have_details),
 		cmocka_unit_test(errors_are_filled_and_wrapped),
 		cmocka_unit_test(long_errors_are_cut_between_characters),
 		cmocka_unit_test(statuses_have_names),

@@ -41,6 +41,7 @@ static void fill(struct outbox_error *err, int status, int native, const char *f
 	format_message(message, format, args);
 	err->status = status;
 	err->native = native;
+	err->detail = OUTBOX_DETAIL_NONE;
 	memcpy(err->message, message, sizeof(err->message));
 }
 
@@ -70,15 +71,32 @@ int outbox_fail_native(struct outbox_error *err, int status, int native, const c
 	return status;
 }
 
+int outbox_fail_detail(struct outbox_error *err, int status, int detail, const char *format, ...)
+{
+	va_list args;
+
+	status = failure(status);
+	if (err) {
+		va_start(args, format);
+		fill(err, status, 0, format, args);
+		va_end(args);
+		err->detail = detail;
+	}
+	return status;
+}
+
 static void join(struct outbox_error *err, const char *format, ...) OUTBOX_PRINTF(2, 3);
 
 static void join(struct outbox_error *err, const char *format, ...)
 {
+	/* it begins with something else now */
+	int detail = err->detail == OUTBOX_DETAIL_FIELD ? OUTBOX_DETAIL_NONE : err->detail;
 	va_list args;
 
 	va_start(args, format);
 	fill(err, err->status, err->native, format, args);
 	va_end(args);
+	err->detail = detail;
 }
 
 int outbox_wrap(struct outbox_error *err, const char *format, ...)

@@ -2,6 +2,7 @@
 #include "base/secret.h"
 
 #include "base/cleanup.h"
+#include "base/error.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -89,7 +90,8 @@ static ssize_t read_all(int fd, char *text, size_t size)
 	return n < 0 ? -1 : (ssize_t)length;
 }
 
-int secret_read(const char *option, const char *path, char **ret_secret, struct outbox_error *err)
+static int read_secret(const char *option, const char *path, char **ret_secret,
+		       struct outbox_error *err)
 {
 	char text[SECRET_MAX];
 	ssize_t size;
@@ -114,6 +116,11 @@ int secret_read(const char *option, const char *path, char **ret_secret, struct 
 	}
 	*ret_secret = copy;
 	return OUTBOX_OK;
+}
+
+int secret_read(const char *option, const char *path, char **ret_secret, struct outbox_error *err)
+{
+	return error_names_field(read_secret(option, path, ret_secret, err), err);
 }
 
 char *secret_free(char *secret)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/message_options.h"
 
+#include "base/error.h"
 #include "base/text.h"
 
 #include <errno.h>
@@ -27,20 +28,15 @@ int headers_of_options(struct cli *cli, const struct list *given,
 void error_names_option(const struct field *options, size_t n_options, struct outbox_error *err)
 {
 	struct outbox_error found = *err;
-	size_t length = strcspn(found.message, ":");
 	char name[32];
 
-	if (length >= sizeof(name))
-		return;
-	memcpy(name, found.message, length);
-	name[length] = '\0';
-	for (size_t i = 0; i < length; i++)
-		if (name[i] == '_')
-			name[i] = '-';
+	error_field(&found, name, sizeof(name));
+	for (char *at = name; *at; at++)
+		*at = *at == '_' ? '-' : *at;
 	for (size_t i = 0; i < n_options; i++)
 		if (strcmp(options[i].name, name) == 0)
-			outbox_fail_native(err, found.status, found.native, "--%s%.400s", name,
-					   found.message + length);
+			outbox_fail_native(err, found.status, found.native, "--%s: %.400s", name,
+					   error_rest(&found));
 }
 
 static int read_all(FILE *file, const char *option, const char *name, struct buf *out,

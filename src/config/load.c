@@ -6,6 +6,7 @@
  */
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/error.h"
 #include "base/nearest.h"
 #include "base/secret.h"
 #include "base/text.h"
@@ -126,7 +127,6 @@ static int read_secret(const struct config *config, const struct node *node, con
 		       struct problems *problems, struct outbox_error *err)
 {
 	struct outbox_error cause = OUTBOX_ERROR_INIT;
-	const char *message = cause.message;
 	char *text;
 	int r;
 
@@ -134,8 +134,7 @@ static int read_secret(const struct config *config, const struct node *node, con
 		return OUTBOX_OK;
 	r = secret_read("password", *secret + 5, &text, &cause);
 	if (r) {
-		message += strncmp(message, "option password: ", 17) == 0 ? 17 : 0;
-		problems_about(problems, node, "%s", message);
+		problems_about(problems, node, "%s", error_rest(&cause));
 		return OUTBOX_OK;
 	}
 	*secret = outbox_arena_text(config->arena, text);

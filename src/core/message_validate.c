@@ -6,6 +6,7 @@
  */
 
 #include "base/cleanup.h"
+#include "base/error.h"
 #include "base/text.h"
 #include "core/message.h"
 
@@ -197,8 +198,8 @@ static int check_data(const struct outbox_message *message, size_t payload_max,
 			   cause.message);
 }
 
-int outbox_message_validate(const struct outbox_message *message, size_t payload_max,
-			    struct outbox_error *err)
+static int validate(const struct outbox_message *message, size_t payload_max,
+		    struct outbox_error *err)
 {
 	struct outbox_message view;
 	int r;
@@ -223,4 +224,10 @@ int outbox_message_validate(const struct outbox_message *message, size_t payload
 	if (r == OUTBOX_OK)
 		r = check_data(&view, payload_max, err);
 	return r;
+}
+
+int outbox_message_validate(const struct outbox_message *message, size_t payload_max,
+			    struct outbox_error *err)
+{
+	return error_names_field(validate(message, payload_max, err), err);
 }

@@ -4,6 +4,7 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/error.h"
 #include "base/text.h"
 #include "core/bands.h"
 #include "core/json.h"
@@ -58,7 +59,7 @@ static int check_glob(const char *glob, struct outbox_error *err)
 	return OUTBOX_OK;
 }
 
-int route_check(const struct outbox_route *route, struct outbox_error *err)
+static int check_route(const struct outbox_route *route, struct outbox_error *err)
 {
 	size_t i;
 
@@ -82,6 +83,11 @@ int route_check(const struct outbox_route *route, struct outbox_error *err)
 			return r;
 	}
 	return OUTBOX_OK;
+}
+
+int route_check(const struct outbox_route *route, struct outbox_error *err)
+{
+	return error_names_field(check_route(route, err), err);
 }
 
 /* The smallest glob behind last in byte order, NULL when there is none. */

@@ -107,8 +107,7 @@ static int check_target_url(struct checks *checks, const struct node *item,
 
 	if (r && r != OUTBOX_ENOMEM && user && !target->password && !checks->options) {
 		other = try_transport(checks, target, "password", &with);
-		/* a password is what is missing when any makes a difference */
-		if (strcmp(with.message, found.message) != 0) {
+		if (found.detail == OUTBOX_DETAIL_PASSWORD) {
 			outbox_fail(err, r, "%.400s; or write password: file:PATH beside it",
 				    found.message);
 			r = add_problem(checks, to, r, err);

@@ -13,6 +13,7 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/error.h"
 #include "base/random.h"
 #include "base/safe.h"
 #include "base/text.h"
@@ -134,7 +135,7 @@ static void report_trouble(struct source *s, struct outbox_error *err, outbox_ti
 		outbox_wrap(err, "the relay goes on as before the reload");
 	hide_secrets_in(err->message, sizeof(err->message));
 	pthread_mutex_lock(&s->lock);
-	news = s->trouble.status != err->status || strcmp(s->trouble.message, err->message) != 0;
+	news = !error_same(&s->trouble, err);
 	if (!s->trouble.status)
 		s->trouble_since = wall();
 	s->trouble = *err;

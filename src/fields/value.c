@@ -2,6 +2,7 @@
 /* From text to type, and what is said of a text that is none. */
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/error.h"
 #include "base/nearest.h"
 #include "base/rate.h"
 #include "base/text.h"
@@ -293,12 +294,10 @@ static int check_glob(const char *text, struct outbox_error *err)
 {
 	struct outbox_route route = { .types = &text, .n_types = 1 };
 	struct outbox_error cause = OUTBOX_ERROR_INIT;
-	const char *message = cause.message;
 
 	if (route_check(&route, &cause) == OUTBOX_OK)
 		return OUTBOX_OK;
-	message += strncmp(message, "route: ", 7) == 0 ? 7 : 0;
-	return outbox_fail(err, OUTBOX_EINVAL, "%s", message);
+	return outbox_fail(err, OUTBOX_EINVAL, "%s", error_rest(&cause));
 }
 
 static int add_text(const struct field *field, const char *text, const struct field_context *context,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "relay/outage.h"
 
+#include "base/error.h"
 #include "base/text.h"
 #include "store/store.h"
 
@@ -72,8 +73,6 @@ void outage_lane(struct worker *w, struct lane *lane, const char *call,
 		 const struct outbox_error *err, outbox_time now)
 {
 	char where[OUTBOX_TARGET_NAME_MAX + 32];
-	const char *text = err->message;
-	int n;
 
 	if (err->status != OUTBOX_EPROTO) {
 		outage_store(w, call, err, now);
@@ -89,14 +88,11 @@ void outage_lane(struct worker *w, struct lane *lane, const char *call,
 	if (!refused_lanes(w)) {
 		w->refused_since = now;
 		/* what a store says of a lane names it */
-		n = snprintf(where, sizeof(where), "target %s, lane %d", w->target->name,
-			     lane->number);
-		if (strncmp(err->message, where, (size_t)n) == 0)
-			text += (size_t)n + strspn(text + n, ": ");
+		snprintf(where, sizeof(where), "target %s, lane %d", w->target->name, lane->number);
 		log_event(&w->plan->log, EVENT_LANE_REFUSED, ABOUT_LANE(w, lane),
 			  "%s; until then nothing of this lane is sent; outbox status tells "
 			  "of others",
-			  text);
+			  error_behind(err, where));
 	}
 	lane->refusal = *err;
 }

@@ -38,9 +38,9 @@ static int check(const struct outbox_message *m, struct outbox_error *err)
 
 	if (m->size <= OUTBOX_PAYLOAD_MAX && content_type_is_json(m->content_type) &&
 	    json_text_check(m->data, m->size, &why) != OUTBOX_OK)
-		return outbox_fail(err, OUTBOX_EINVAL,
-				   "data: the content type is %s, but this is not JSON: %.300s",
-				   m->content_type, why.message);
+		return outbox_fail_detail(err, OUTBOX_EINVAL, OUTBOX_DETAIL_FIELD,
+					  "data: the content type is %s, but this is not JSON: %.300s",
+					  m->content_type, why.message);
 	return outbox_message_validate(m, 0, err);
 }
 

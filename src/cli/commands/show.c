@@ -251,20 +251,28 @@ static bool has_expired(const struct cli *cli, const struct outbox_claimed *m)
 	return m->message.expires_at && m->message.expires_at <= cli->clock->wall(cli->clock);
 }
 
+static bool ends_with(const char *text, const char *end)
+{
+	size_t size = text ? strlen(text) : 0, length = strlen(end);
+
+	return text && size >= length && memcmp(text + size - length, end, length) == 0;
+}
+
 /* Why this delivery would fail however often it is tried; NULL: it may succeed. */
 static const char *hopeless(const struct cli *cli, const struct outbox_claimed *m,
 			    const struct outbox_delivery *row)
 {
 	const struct outbox_message *message = &m->message;
+	struct outbox_error wrong = OUTBOX_ERROR_INIT;
 
 	if (m->malformed)
 		return "its row is malformed";
 	if (has_expired(cli, m))
 		return "it has expired";
-	/* not every envelope minds, so the error is asked, too */
-	if (row->error && strstr(row->error, "not JSON") &&
-	    content_type_is_json(message->content_type ? message->content_type : "") &&
-	    json_text_check(message->data ? message->data : "", message->size, NULL))
+	/* not every envelope minds: it must have failed by what is wrong with it */
+	if (content_type_is_json(message->content_type ? message->content_type : "") &&
+	    json_text_check(message->data ? message->data : "", message->size, &wrong) &&
+	    ends_with(row->error, wrong.message))
 		return "its payload is not JSON";
 	return NULL;
 }

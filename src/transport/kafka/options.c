@@ -153,8 +153,9 @@ static int set_login(struct kafka_transport *kafka, const struct endpoint *endpo
 					     "option sasl needs a user: write kafka://user@host/...")
 			       : OUTBOX_OK;
 	if (!endpoint->password)
-		return outbox_fail(err, OUTBOX_ECONFIG,
-				   "a user without a password; write user:password@ or password_file");
+		return outbox_fail_detail(
+			err, OUTBOX_ECONFIG, OUTBOX_DETAIL_PASSWORD,
+			"a user without a password; write user:password@ or password_file");
 	for (size_t i = 0; mechanism && i < ARRAY_SIZE(names); i++)
 		if (strcasecmp(mechanism, names[i]) == 0)
 			chosen = names[i];

@@ -117,9 +117,10 @@ static int set_login(struct nats_transport *t, struct url *url, struct outbox_er
 				   "options nkey (the public key) and nkey_seed (a file) belong together; "
 				   "give both or none");
 	if (!t->endpoint.user != !t->endpoint.password)
-		return outbox_fail(err, OUTBOX_ECONFIG,
-				   "a user needs a password: write user:password@ or password_file=; a "
-				   "token goes to token_file=");
+		return outbox_fail_detail(
+			err, OUTBOX_ECONFIG, OUTBOX_DETAIL_PASSWORD,
+			"a user needs a password: write user:password@ or password_file=; a "
+			"token goes to token_file=");
 	if (!!t->endpoint.user + !!t->token + !!t->creds + !!t->nkey > 1)
 		return outbox_fail(
 			err, OUTBOX_ECONFIG,

@@ -68,8 +68,9 @@ static int check_login(struct rabbit *rabbit, struct outbox_error *err)
 					   "password_file=PATH",
 					   e->shown);
 	if (e->user && !e->password)
-		return outbox_fail(err, OUTBOX_ECONFIG,
-				   "rabbitmq %s: no password; add password_file=PATH", e->shown);
+		return outbox_fail_detail(err, OUTBOX_ECONFIG, OUTBOX_DETAIL_PASSWORD,
+					  "rabbitmq %s: no password; add password_file=PATH",
+					  e->shown);
 	if (e->user)
 		return OUTBOX_OK;
 	r = copy("guest", &e->user, err);

@@ -26,9 +26,9 @@ static int set_login(struct redis_transport *t, struct url *url, struct outbox_e
 	int r = endpoint_parse(url, 6379, false, &t->endpoint, err);
 
 	if (!r && t->endpoint.user && !t->endpoint.password)
-		return outbox_fail(err, OUTBOX_ECONFIG,
-				   "redis: a user without a password; write user:password@, "
-				   "or add password_file=PATH");
+		return outbox_fail_detail(err, OUTBOX_ECONFIG, OUTBOX_DETAIL_PASSWORD,
+					  "redis: a user without a password; write user:password@, "
+					  "or add password_file=PATH");
 	return r;
 }
 
