@@ -77,16 +77,13 @@ static bool put_value(const struct override *o, const struct field *key, struct 
 
 static void unknown_key(const struct override *o, const struct record *schema, const char *word)
 {
-	struct nearest nearest;
+	const char *nearest = fields_nearest(schema, word);
 	char shown[80];
 
-	nearest_init(&nearest, word);
-	for (size_t i = 0; i < schema->count; i++)
-		nearest_offer(&nearest, schema->fields[i].name);
 	text_shown(shown, sizeof(shown), word);
-	if (nearest.best)
+	if (nearest)
 		problems_add(o->problems, &o->place, "there is no key \"%s\"; did you mean %s?",
-			     shown, nearest.best);
+			     shown, nearest);
 	else
 		problems_add(o->problems, &o->place,
 			     "there is no key \"%s\"; outbox config reference lists them", shown);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tree against the tables. Goes on after a mistake, so that all of them are told. */
-#include "base/nearest.h"
 #include "base/text.h"
 #include "config/check.h"
 #include "config/schema.h"
@@ -125,15 +124,12 @@ static void read_nothing(struct reader *reader, const struct field *key, const s
 static void unknown_key(struct reader *reader, const struct record *schema, const struct node *node)
 {
 	struct node at = *node;
-	struct nearest nearest;
+	const char *nearest = fields_nearest(schema, node->key);
 
 	at.place = node->place.origin == ORIGIN_FILE ? node->key_place : node->place;
-	nearest_init(&nearest, node->key);
-	for (size_t i = 0; i < schema->count; i++)
-		nearest_offer(&nearest, schema->fields[i].name);
-	if (nearest.best)
+	if (nearest)
 		problems_about(reader->problems, &at, "there is no such key; did you mean %s?",
-			       nearest.best);
+			       nearest);
 	else
 		problems_about(reader->problems, &at,
 			       "there is no such key; outbox config reference lists them");

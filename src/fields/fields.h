@@ -168,6 +168,8 @@ struct field_list {
 
 /* NULL: the record (NULL: an empty one) has no field of this name. */
 const struct field *fields_find(const struct record *record, const char *name);
+/* The name that a mistyped one most likely stands for, or NULL. */
+const char *fields_nearest(const struct record *record, const char *name);
 
 /* ---- value.c, format.c: texts -------------------------------------------------------------- */
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fields/fields.h"
 
+#include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/rate.h"
 #include "base/unit_test.h"
 
 #include <outbox/arena.h>
@@ -167,6 +169,87 @@ static void test_query_texts(void **state)
 	outbox_arena_free(arena);
 }
 
+/* Whatever is not a number, a bool or a list comes as the text that the file and the options take, too. */
+struct typed {
+	int colour, level;
+	outbox_time wait, keep;
+	int64_t bytes;
+	struct rate rate;
+	double per_second, factor;
+	struct field_start start;
+	const struct outbox_policy *policy;
+	struct field_durations delays;
+	const char *url, *secret;
+};
+
+static const char *const levels[] = { "low", "high", NULL }; /* 0 is a value, too */
+
+static const struct field typed_fields[] = {
+	FIELD_ONE_OF(struct typed, colour, words, FIELD_NULL, NULL),
+	FIELD_ONE_OF(struct typed, level, levels, 0, NULL),
+	FIELD(struct typed, wait, FIELD_DURATION, 0, NULL),
+	FIELD(struct typed, keep, FIELD_KEEP, 0, NULL),
+	FIELD(struct typed, bytes, FIELD_BYTES, 0, NULL),
+	FIELD(struct typed, rate, FIELD_RATE, 0, NULL),
+	FIELD(struct typed, per_second, FIELD_PER_SECOND, 0, NULL),
+	{ .name = "factor",
+	  .type = FIELD_FACTOR,
+	  .offset = offsetof(struct typed, factor),
+	  .min = 1,
+	  .max = 100 },
+	FIELD(struct typed, start, FIELD_START, 0, NULL),
+	FIELD(struct typed, policy, FIELD_POLICY, 0, NULL),
+	FIELD(struct typed, delays, FIELD_DURATIONS, 0, NULL),
+	FIELD(struct typed, url, FIELD_URL, 0, NULL),
+	FIELD(struct typed, secret, FIELD_SECRET, 0, NULL),
+};
+
+static void test_texts_go_there_and_back(void **state)
+{
+	static const char *const texts[ARRAY_SIZE(typed_fields)][4] = {
+		{ "blue", "blue", "green", "\"green\" is none of red or blue" },
+		{ "low", "low", "lwo", "\"lwo\" is none of low or high; did you mean low?" },
+		{ "90s", "1m30s", "0", "\"0\" is not a duration; write 500ms, 5s, 1m30s, 2h or 7d" },
+		{ "forever", "forever", "never",
+		  "\"never\" is not a duration; write 500ms, 5s, 1m30s, 7d or forever" },
+		{ "8192K", "8MiB", "8MB", "\"8MB\" is not a size; write 65536, 64KiB or 8MiB" },
+		{ "100/h", "100/h", "5", "\"5\" is not a rate; write 50/s, 3000/min or \"none\"" },
+		{ "30/min", "", "none", "\"none\" is not a rate; write 50/s or 3000/min" },
+		{ "1.5", "1.5", "inf", "\"inf\" is not a number from 1 to 100" },
+		{ "now", "now", "+5m",
+		  "\"+5m\" is neither oldest, now nor a time; write a time like 2026-11-15T18:00:00Z" },
+		{ "protean", "protean", "protaen",
+		  "\"protaen\" is none of default, hermodr, blueprint, protean or opinionated; did "
+		  "you mean protean?" },
+		{ "5s", "5s", "5", "\"5\" is not a duration; write 500ms, 5s, 1m30s, 2h or 7d" },
+		{ "amqp://u:secret@mq/", "amqp://u:***@mq/", "//u:secret@mq",
+		  "\"//u:***@mq\" is not a URL; write a scheme and a colon first, like sqlite:app.db or "
+		  "amqp://mq/" },
+		{ "word", "***", "", "is empty; write a value, or leave it out" },
+	};
+	struct field_context context = { 0 };
+	struct typed v = { 0 };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(typed_fields); i++) {
+		void *value = (char *)&v + typed_fields[i].offset;
+		struct outbox_error err = OUTBOX_ERROR_INIT;
+		struct buf text = BUF_INIT(200);
+
+		assert_int_equal(field_parse(&typed_fields[i], texts[i][0], &context, value, &err),
+				 OUTBOX_OK);
+		field_format(&typed_fields[i], value, &text);
+		assert_string_equal(buf_str(&text), texts[i][1]);
+		assert_int_equal(field_parse(&typed_fields[i], texts[i][2], &context, value, &err),
+				 OUTBOX_EINVAL);
+		assert_string_equal(err.message, texts[i][3]);
+		buf_deinit(&text);
+	}
+	assert_int_equal(v.colour, 2);
+	assert_int_equal(v.level, 0);
+	assert_true(v.per_second == 0.5);
+}
+
 /* ---- out ----------------------------------------------------------------------------------- */
 
 struct row {
@@ -226,6 +309,18 @@ static void test_writes(void **state)
 		    "\"flag\":false}");
 }
 
+static void test_words_by_their_numbers(void **state)
+{
+	static const struct record two = { .name = "Two", .fields = typed_fields, .count = 2 };
+
+	(void)state;
+	assert_json(fields_json(&two, &(struct typed){ 0 }), "{\"colour\":null,\"level\":\"low\"}");
+	assert_json(fields_json(&two, &(struct typed){ .colour = 1, .level = 1 }),
+		    "{\"colour\":\"red\",\"level\":\"high\"}");
+	assert_json(fields_json(&two, &(struct typed){ .colour = 3, .level = 7 }),
+		    "{\"colour\":null,\"level\":null}");
+}
+
 static void test_schema_of_what_goes_out(void **state)
 {
 	json_auto_t *schema = fields_schema(&out, FIELDS_OUT);
@@ -264,7 +359,9 @@ int main(void)
 		cmocka_unit_test(test_an_age_lies_behind),
 		cmocka_unit_test(test_mistakes_are_named),
 		cmocka_unit_test(test_query_texts),
+		cmocka_unit_test(test_texts_go_there_and_back),
 		cmocka_unit_test(test_writes),
+		cmocka_unit_test(test_words_by_their_numbers),
 		cmocka_unit_test(test_schema_of_what_goes_out),
 		cmocka_unit_test(test_schema_of_what_comes_in),
 	};
