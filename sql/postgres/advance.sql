@@ -1,10 +1,12 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- outbox on PostgreSQL: settle the claim in flight and claim the next batch, one receipt.
+-- outbox on PostgreSQL: settle the claim in flight and claim the next batch, one receipt, in four steps.
 --
--- An idle lane takes no lock, no transaction number and writes nothing: it looks first. Where nothing but
--- new log rows is there to claim, they are counted, noted in the receipt and returned as they are read; unless the caller
--- has read them ahead (src/store/postgres/readahead.c), then they are noted.
+-- 1. Look: an idle lane takes no lock, no transaction number and writes nothing.
+-- 2. Fence: lock the lane; its last receipt must be the caller's.
+-- 3. Settle: what became of the claim in flight (settle.sql).
+-- 4. Claim: choose the next messages. Where nothing but new log rows is there, they are counted, noted in the receipt and
+--    returned as they are read; unless the caller has read them ahead (src/store/postgres/readahead.c), then they are noted.
 --
 -- variable_conflict: a column that people add to the log may have the name of a variable.
 
@@ -32,7 +34,8 @@ BEGIN
 			AND (d.state IN ('pending', 'sending') OR d.ahead) ORDER BY d.lane, d.seq LIMIT 1) IS NOT NULL
 		OR (t.hold AND (SELECT d.seq FROM outbox_detour d WHERE d.target = p_target
 			AND (d.state, d.seq) >= ('failed', 0) AND (d.state, d.seq) <= ('failed', 9223372036854775807)
-			ORDER BY d.state, d.seq LIMIT 1) IS NOT NULL)
+			ORDER BY d.state, d.seq LIMIT 1) IS NOT NULL),
+		r.bands
 	INTO v
 	FROM outbox_target t LEFT JOIN outbox_route r ON r.target = t.name AND r.version = p_version
 	WHERE t.name = p_target;
@@ -109,7 +112,7 @@ BEGIN
 		RETURN true;
 	END IF;
 	RETURN EXISTS (SELECT FROM outbox_window(last.floor, last.prev, last.prev_seq, late, cur, log_end, last.lane, v.lanes,
-			v.types, v.kind, v.published_only, 1, outbox_scan_max(), CASE WHEN v.detours THEN last.target END));
+			v.types, v.kind, v.published_only, v.bands, 1, outbox_scan_max(), CASE WHEN v.detours THEN last.target END));
 END $$;
 
 -- A claim that was made before, and only its answer was lost. A row of the log that became a dead letter while in
@@ -128,7 +131,7 @@ BEGIN
 			AND outbox_is_blocked(last.target, w.key, w.seq, v.hold, '{}', p_now) THEN 4 ELSE 0 END
 		FROM outbox_window(greatest(last.pos, last.floor), last.prev, last.prev_seq,
 			outbox_late(last.prev, last.prev_xid, last.cur), last.cur, least(last.cur_seq, last.claim_end), last.lane, v.lanes,
-			v.types, v.kind, v.published_only, 9223372036854775807, 9223372036854775807) w
+			v.types, v.kind, v.published_only, v.bands, 9223372036854775807, 9223372036854775807) w
 		WHERE w.seq <= last.claim_end
 			AND NOT EXISTS (SELECT FROM outbox_detour d WHERE d.target = last.target AND d.seq = w.seq
 				AND NOT (coalesce(d.dead_n = last.n, false) AND d.state = 'pending'))
@@ -151,7 +154,7 @@ BEGIN
 	SELECT coalesce(array_agg(p.seq), '{}'), coalesce(array_agg(p.suspect), '{}') INTO picks, suspects
 		FROM outbox_picks(succ.target, succ.lane, v.hold, v.unordered, succ.cur, p_now, p_max) p;
 	SELECT coalesce(array_agg(w.seq), '{}') INTO rows FROM outbox_window(greatest(succ.pos, succ.floor), succ.prev, succ.prev_seq,
-		p_late, succ.cur, succ.cur_seq, succ.lane, v.lanes, v.types, v.kind, v.published_only,
+		p_late, succ.cur, succ.cur_seq, succ.lane, v.lanes, v.types, v.kind, v.published_only, v.bands,
 		p_max, outbox_scan_max(), CASE WHEN v.detours THEN succ.target END) w;
 	-- the union has up to p_max rows of each of its halves: what lies behind the first p_max is not known whole
 	IF cardinality(rows) >= p_max THEN
@@ -217,111 +220,88 @@ BEGIN
 	END IF;
 END $$;
 
-CREATE OR REPLACE FUNCTION outbox_advance(p_target text, p_lane integer, p_owner text, p_n bigint, p_token bigint, p_new_token bigint,
-	p_version bigint, p_outcomes outbox_outcomes, p_max bigint, p_max_bytes bigint, p_now timestamptz,
-	p_ahead bigint DEFAULT 0, p_ahead_first bigint DEFAULT 0, p_ahead_last bigint DEFAULT 0)
-RETURNS SETOF outbox_claimed
-LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off SET max_parallel_workers_per_gather = 0
-SET lock_timeout = '10s' SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off
-SET plan_cache_mode = force_generic_plan AS $$
-#variable_conflict use_variable
+-- ---- the four steps ----------------------------------------------------------------------------------------
+
+CREATE OR REPLACE FUNCTION outbox_may_claim(q outbox_request, v outbox_view) RETURNS boolean
+LANGUAGE sql IMMUTABLE AS $$
+	SELECT (q).max > 0 AND NOT (v).paused AND (v).version = (q).version
+$$;
+
+-- 1. Nothing is in flight, and nothing there to do: the whole answer. NULL: go on.
+CREATE OR REPLACE FUNCTION outbox_look_first(q outbox_request) RETURNS outbox_claimed
+LANGUAGE plpgsql STABLE AS $$
 DECLARE
 	last outbox_receipt;
-	succ outbox_receipt;
 	v outbox_view;
-	now timestamptz;
-	may boolean;
-	fresh pg_snapshot;
-	fresh_seq bigint;
-	fresh_xid xid8;
+	now timestamptz := outbox_now(q.now);
+BEGIN
+	last := outbox_last_receipt(q.target, q.lane);
+	IF last.n <> q.n OR last.token <> q.token OR last.claim_count > 0 THEN
+		RETURN NULL;
+	END IF;
+	v := outbox_lane_view(q.target, q.lane, q.version);
+	IF outbox_may_claim(q, v) AND outbox_has_work(last, v, now) THEN
+		RETURN NULL;
+	END IF;
+	RETURN outbox_claim_head(last, now, v.paused, v.version <> q.version,
+		CASE WHEN v.detours THEN outbox_next_due(q.target, q.lane, now) END);
+END $$;
+
+-- 2. The lane's last receipt, with the lane locked: the one that the caller knows, or the one that this request made
+-- before, if its answer was lost.
+CREATE OR REPLACE FUNCTION outbox_fence(q outbox_request) RETURNS outbox_receipt
+LANGUAGE plpgsql AS $$
+DECLARE
+	last outbox_receipt;
+BEGIN
+	PERFORM outbox_lock_lane(q.target, q.lane);
+	last := outbox_last_receipt(q.target, q.lane);
+	IF (last.n = q.n AND last.token = q.token) OR (last.n = q.n + 1 AND last.token = q.new_token) THEN
+		RETURN last;
+	END IF;
+	RAISE EXCEPTION 'target %, lane %: receipt % is not the last one any more (% is); somebody else has the lane',
+		q.target, q.lane, q.n, last.n USING ERRCODE = 'OB005';
+END $$;
+
+-- 4. Choose what comes next. claimed: how many; seqs: which, with their flags; NULL: all of the lane in the log behind low, up to
+-- claim_last, every: and all that there are. read_ahead: the caller has them. Where there are none, the position
+-- moves past the rows of others.
+CREATE OR REPLACE FUNCTION outbox_claim(INOUT succ outbox_receipt, q outbox_request, last outbox_receipt, v outbox_view,
+	fresh outbox_moment, now timestamptz, OUT claimed bigint, OUT read_ahead boolean, OUT low bigint, OUT every boolean,
+	OUT seqs bigint[], OUT flags integer[])
+LANGUAGE plpgsql AS $$
+#variable_conflict use_variable
+DECLARE
 	late xid8[];
 	chosen record;
-	claimed bigint := 0;
-	ahead bigint := 0;
-	returned bigint;
 	straight boolean;
-	low bigint;
 	high bigint;
-	first_seq bigint;
-	last_seq bigint;
 	weight bigint;
 	prev pg_snapshot;
 	cur pg_snapshot;
-	lanes integer;
-	types text[];
-	kind text;
-	published_only boolean;
-	every boolean;
+	lane integer := q.lane;
+	lanes integer := v.lanes;
+	types text[] := v.types;
+	kind text := v.kind;
+	published_only boolean := v.published_only;
+	bands bigint[] := v.bands;
 	max bigint;
 	rounds integer := 0;
 	done boolean;
 BEGIN
-	IF p_outcomes.count = 0 THEN
-		last := outbox_last_receipt(p_target, p_lane);
-		now := outbox_now(p_now);
-		IF last.n = p_n AND last.token = p_token AND last.claim_count = 0 THEN
-			v := outbox_lane_view(p_target, p_lane, p_version);
-			may := p_max > 0 AND NOT v.paused AND v.version = p_version;
-			IF NOT may OR NOT outbox_has_work(last, v, now) THEN
-				RETURN NEXT outbox_claim_head(last, now, v.paused, v.version <> p_version,
-					CASE WHEN v.detours THEN outbox_next_due(p_target, p_lane, now) END);
-				RETURN;
-			END IF;
-		END IF;
-	END IF;
-
-	-- In this order, and the transaction's number last, which it gets with its first lock: see outbox_receipt. They are
-	-- newer than those of the last receipt, if that is still the one which the caller knows.
-	fresh := pg_current_snapshot();
-	fresh_seq := outbox_log_end();
-	PERFORM outbox_lock_lane(p_target, p_lane);
-	now := outbox_now(p_now);
-	last := outbox_last_receipt(p_target, p_lane);
-	v := outbox_lane_view(p_target, p_lane, p_version);
-	IF last.n = p_n + 1 AND last.token = p_new_token THEN
-		RETURN QUERY SELECT * FROM outbox_claim_again(last, v, now);
-		RETURN NEXT outbox_claim_head(last, now, v.paused, v.version <> p_version,
-			outbox_next_due(p_target, p_lane, now));
-		RETURN;
-	ELSIF last.n <> p_n OR last.token <> p_token THEN
-		RAISE EXCEPTION 'target %, lane %: receipt % is not the last one any more (% is); somebody else has the lane',
-			p_target, p_lane, p_n, last.n USING ERRCODE = 'OB005';
-	END IF;
-
-	fresh_xid := pg_current_xact_id();
-	PERFORM outbox_check_ahead(last, fresh_seq, fresh);
-	-- A claim need not be durable before its messages are sent: if the server crashes and forgets it, the lane is
-	-- fenced and they are sent again. What is settled must be; and so must the messages, whose publishers may not have
-	-- waited for the disk (synchronous_commit off): this commit waits for them then, also where ours would not.
-	IF p_outcomes.count = 0 AND pg_current_wal_flush_lsn() >= pg_current_wal_insert_lsn() THEN
-		PERFORM set_config('synchronous_commit', 'off', true);
-	ELSE
-		PERFORM outbox_commit_durably();
-	END IF;
-
-	succ := outbox_next_receipt(last, p_new_token, p_owner, now);
-	succ.route_version := p_version;
-	succ.takeovers := last.takeovers;
-	IF last.claim_count > 0 OR p_outcomes.count > 0 THEN
-		succ := outbox_settle(last, succ, p_outcomes, v.hold);
-		IF cardinality(p_outcomes.seqs) > 0 OR last.claim_detours > 0 THEN
-			v := outbox_lane_view(p_target, p_lane, p_version);
-		END IF;
-	END IF;
-
-	may := p_max > 0 AND NOT v.paused AND v.version = p_version;
-	WHILE may LOOP
+	read_ahead := false;
+	LOOP
 		IF succ.pos = 0 THEN
 			PERFORM outbox_check_window(succ);
-			succ.cur := fresh; -- a new window, or one of which nothing is settled yet
-			succ.cur_seq := fresh_seq;
-			succ.cur_xid := fresh_xid;
+			succ.cur := fresh.snapshot; -- a new window, or one of which nothing is settled yet
+			succ.cur_seq := fresh.log_end;
+			succ.cur_xid := fresh.xid;
 		END IF;
 		late := NULL;
 		IF succ.pos < succ.prev_seq THEN
 			late := outbox_late(succ.prev, succ.prev_xid, succ.cur);
 		END IF;
-		max := CASE WHEN outbox_is_cautious(succ) THEN 1 ELSE p_max END;
+		max := CASE WHEN outbox_is_cautious(succ) THEN 1 ELSE q.max END;
 		-- Straight along the log, the usual case, in two looks: what it comes to, then the rows, which are so
 		-- copied once only. Where there are detours, late rows or too many bytes, it is chosen what goes.
 		low := greatest(succ.pos, succ.floor, succ.prev_seq);
@@ -329,58 +309,38 @@ BEGIN
 		straight := NOT v.detours AND late IS NULL;
 		-- Rows read ahead were read behind the claim of the last receipt, in its window: they are the next ones if the
 		-- lane stands there still. They are as they were, unless somebody amended one.
-		IF straight AND p_ahead BETWEEN 1 AND max AND NOT outbox_any_amended(p_ahead_first, p_ahead_last)
+		IF straight AND q.ahead BETWEEN 1 AND max AND NOT outbox_any_amended(q.ahead_first, q.ahead_last)
 				AND succ.pos > 0 AND succ.pos = last.claim_end
 				AND succ.cur_xid = last.cur_xid THEN
-			ahead := p_ahead;
-			claimed := p_ahead;
-			first_seq := p_ahead_first;
-			last_seq := p_ahead_last;
+			read_ahead := true;
+			claimed := q.ahead;
+			succ.claim_seq := q.ahead_first;
+			succ.claim_last := q.ahead_last;
 		ELSIF straight THEN
 			-- By way of text: taken out of a row, a snapshot is packed, and would be unpacked for every message.
 			prev := succ.prev::text;
 			cur := succ.cur::text;
-			lanes := v.lanes;
-			types := v.types;
-			kind := v.kind;
-			published_only := v.published_only;
-			SELECT count(*), min(c.seq), max(c.seq), sum(c.size) INTO claimed, first_seq, last_seq, weight
+			SELECT count(*), coalesce(min(c.seq), 0), coalesce(max(c.seq), 0), sum(c.size)
+			INTO claimed, succ.claim_seq, succ.claim_last, weight
 			FROM (SELECT m.seq, outbox_weight(m.payload, m.payload_bin, m.headers) AS size
-				FROM outbox_stretch(low, high, prev, cur, p_lane, lanes, types, kind, published_only) m
+				FROM outbox_stretch(low, high, prev, cur, lane, lanes, types, kind, published_only, false, bands) m
 				ORDER BY m.seq LIMIT max) c;
-			straight := claimed <= 1 OR weight <= p_max_bytes;
+			straight := claimed <= 1 OR weight <= q.max_bytes;
 		END IF;
 		IF NOT straight THEN
-			SELECT * INTO chosen FROM outbox_choose(succ, v, late, max, p_max_bytes, now);
+			chosen := outbox_choose(succ, v, late, max, q.max_bytes, now);
 			succ := chosen.succ;
 			claimed := succ.claim_count;
-			IF claimed > 0 THEN
-				PERFORM outbox_append_receipt(succ);
-				RETURN QUERY SELECT * FROM outbox_read_claim(p_target, chosen.seqs, chosen.flags);
-			END IF;
+			seqs := chosen.seqs;
+			flags := chosen.flags;
 		ELSIF claimed > 0 THEN
 			succ.claim_count := claimed;
-			succ.claim_seq := first_seq;
-			succ.claim_last := last_seq;
-			succ.claim_end := CASE WHEN claimed >= max THEN last_seq WHEN high < succ.cur_seq THEN high
+			succ.claim_end := CASE WHEN claimed >= max THEN succ.claim_last WHEN high < succ.cur_seq THEN high
 				ELSE 9223372036854775807 END;
-			IF ahead > 0 THEN
-				succ.claim_end := last_seq; -- nobody looked behind it
+			IF read_ahead THEN
+				succ.claim_end := succ.claim_last; -- nobody looked behind it
 			END IF;
-			PERFORM outbox_append_receipt(succ);
-			EXIT WHEN ahead > 0;
-			every := last_seq - low = claimed; -- as many as there are numbers: need not be told apart again
-			RETURN QUERY
-			SELECT NULL::bigint[], m.seq, m.id, m.type, m.key, m.kind, m.published, m.created_at, m.event_time, m.due_at,
-				m.expires_at, m.priority, m.content_type, m.source, m.subject, m.topic, m.correlation_id, m.causation_id,
-				m.traceparent, m.headers, m.payload, m.payload_bin, 0, NULL::timestamptz, 0
-			FROM outbox_stretch(low, last_seq, prev, cur, p_lane, lanes, types, kind, published_only, every) m
-			ORDER BY m.seq;
-			GET DIAGNOSTICS returned = ROW_COUNT;
-			IF returned <> claimed THEN
-				RAISE EXCEPTION 'target %, lane %: messages went while they were read', p_target, p_lane
-					USING ERRCODE = 'serialization_failure';
-			END IF;
+			every := succ.claim_last - low = claimed; -- as many as there are numbers: need not be told apart again
 		ELSE
 			succ.claim_end := outbox_scanned(low, 0, succ.cur_seq, outbox_scan_max());
 		END IF;
@@ -391,7 +351,7 @@ BEGIN
 			rounds := rounds + 1;
 			EXIT WHEN rounds >= outbox_scan_rounds();
 		ELSE
-			done := succ.cur_xid = fresh_xid;
+			done := succ.cur_xid = fresh.xid;
 			succ.prev := succ.cur;
 			succ.prev_seq := succ.cur_seq;
 			succ.prev_xid := succ.cur_xid;
@@ -400,21 +360,141 @@ BEGIN
 			EXIT WHEN done;
 		END IF;
 	END LOOP;
+END $$;
 
+-- Nothing was claimed. What was passed is noted when a receipt is written anyway, or when it is much. Returns the receipt
+-- that is the last one then.
+CREATE OR REPLACE FUNCTION outbox_pass(last outbox_receipt, succ outbox_receipt, fresh outbox_moment) RETURNS outbox_receipt
+LANGUAGE plpgsql AS $$
+BEGIN
+	IF last.claim_count = 0 AND succ.pos = last.pos AND last.cur::text = last.prev::text
+			AND succ.prev_seq - last.prev_seq <= outbox_ahead_max()
+			AND NOT outbox_much_is_late(outbox_late(last.prev, last.prev_xid, fresh.snapshot), last.floor, last.prev_seq) THEN
+		RETURN last;
+	END IF;
+	succ.claim_end := succ.pos;
+	PERFORM outbox_append_receipt(succ);
+	RETURN succ;
+END $$;
+
+-- ---- all of it ---------------------------------------------------------------------------------------------
+
+CREATE OR REPLACE FUNCTION outbox_settle_and_claim(q outbox_request, o outbox_outcomes) RETURNS SETOF outbox_claimed
+LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off SET max_parallel_workers_per_gather = 0
+SET lock_timeout = '10s' SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off
+SET plan_cache_mode = force_generic_plan AS $$
+#variable_conflict use_variable
+DECLARE
+	idle outbox_claimed;
+	fresh outbox_moment;
+	last outbox_receipt;
+	succ outbox_receipt;
+	v outbox_view;
+	now timestamptz;
+	claim record;
+	claimed bigint := 0;
+	ahead bigint := 0;
+	returned bigint;
+	low bigint;
+	high bigint;
+	prev pg_snapshot;
+	cur pg_snapshot;
+	lane integer := q.lane;
+	lanes integer;
+	types text[];
+	kind text;
+	published_only boolean;
+	bands bigint[];
+	every boolean;
+BEGIN
+	IF o.count = 0 THEN
+		idle := outbox_look_first(q);
+		IF idle.head IS NOT NULL THEN
+			RETURN NEXT idle;
+			RETURN;
+		END IF;
+	END IF;
+
+	-- In this order, and the transaction's number last, which it gets with its first lock: see outbox_receipt. They are
+	-- newer than those of the last receipt, if that is still the one which the caller knows.
+	fresh.snapshot := pg_current_snapshot();
+	fresh.log_end := outbox_log_end();
+	last := outbox_fence(q);
+	now := outbox_now(q.now);
+	v := outbox_lane_view(q.target, q.lane, q.version);
+	IF last.n <> q.n THEN
+		RETURN QUERY SELECT * FROM outbox_claim_again(last, v, now);
+		RETURN NEXT outbox_claim_head(last, now, v.paused, v.version <> q.version,
+			outbox_next_due(q.target, q.lane, now));
+		RETURN;
+	END IF;
+	fresh.xid := pg_current_xact_id();
+	PERFORM outbox_check_ahead(last, fresh.log_end, fresh.snapshot);
+	-- A claim need not be durable before its messages are sent: if the server crashes and forgets it, the lane is
+	-- fenced and they are sent again. What is settled must be; and so must the messages, whose publishers may not have
+	-- waited for the disk (synchronous_commit off): this commit waits for them then, also where ours would not.
+	IF o.count = 0 AND pg_current_wal_flush_lsn() >= pg_current_wal_insert_lsn() THEN
+		PERFORM set_config('synchronous_commit', 'off', true);
+	ELSE
+		PERFORM outbox_commit_durably();
+	END IF;
+
+	succ := outbox_settle(q, last, o, v.hold, now);
+	IF cardinality(o.seqs) > 0 OR last.claim_detours > 0 THEN
+		v := outbox_lane_view(q.target, q.lane, q.version); -- it may have other detours now
+	END IF;
+	IF outbox_may_claim(q, v) THEN
+		claim := outbox_claim(succ, q, last, v, fresh, now);
+		succ := claim.succ;
+		claimed := claim.claimed;
+	END IF;
 	IF claimed = 0 THEN
-		succ.claim_end := succ.pos;
-		-- What was passed is noted when a receipt is written anyway, or when it is much.
-		IF last.claim_count = 0 AND succ.pos = last.pos AND last.cur::text = last.prev::text
-				AND succ.prev_seq - last.prev_seq <= outbox_ahead_max()
-				AND NOT outbox_much_is_late(outbox_late(last.prev, last.prev_xid, fresh), last.floor, last.prev_seq) THEN
-			succ := last; -- nothing worth a receipt
+		succ := outbox_pass(last, succ, fresh);
+	ELSE
+		PERFORM outbox_append_receipt(succ);
+		IF claim.read_ahead THEN
+			ahead := claimed;
+		ELSIF claim.seqs IS NOT NULL THEN
+			RETURN QUERY SELECT * FROM outbox_read_claim(q.target, claim.seqs, claim.flags);
 		ELSE
-			PERFORM outbox_append_receipt(succ);
+			prev := succ.prev::text; -- by way of text: see outbox_claim()
+			cur := succ.cur::text;
+			low := claim.low;
+			high := succ.claim_last;
+			lanes := v.lanes;
+			types := v.types;
+			kind := v.kind;
+			published_only := v.published_only;
+			bands := v.bands;
+			every := claim.every;
+			RETURN QUERY
+			SELECT NULL::bigint[], m.seq, m.id, m.type, m.key, m.kind, m.published, m.created_at, m.event_time, m.due_at,
+				m.expires_at, m.priority, m.content_type, m.source, m.subject, m.topic, m.correlation_id, m.causation_id,
+				m.traceparent, m.headers, m.payload, m.payload_bin, 0, NULL::timestamptz, 0
+			FROM outbox_stretch(low, high, prev, cur, lane, lanes, types, kind, published_only, every, bands) m
+			ORDER BY m.seq;
+			GET DIAGNOSTICS returned = ROW_COUNT;
+			IF returned <> claimed THEN
+				RAISE EXCEPTION 'target %, lane %: messages went while they were read', q.target, q.lane
+					USING ERRCODE = 'serialization_failure';
+			END IF;
 		END IF;
 	END IF;
 	IF v.detours AND succ.n <> last.n THEN
 		PERFORM outbox_pass_ahead(succ);
 	END IF;
-	RETURN NEXT outbox_claim_head(succ, now, v.paused, v.version <> p_version,
-		CASE WHEN v.detours THEN outbox_next_due(p_target, p_lane, now) END, ahead);
+	RETURN NEXT outbox_claim_head(succ, now, v.paused, v.version <> q.version,
+		CASE WHEN v.detours THEN outbox_next_due(q.target, q.lane, now) END, ahead);
 END $$;
+
+-- As programs of versions 1 to 3 call it. What they read ahead of a target with bands is not theirs: they do not know
+-- where the bands stand now.
+CREATE OR REPLACE FUNCTION outbox_advance(p_target text, p_lane integer, p_owner text, p_n bigint, p_token bigint, p_new_token bigint,
+	p_version bigint, p_outcomes outbox_outcomes, p_max bigint, p_max_bytes bigint, p_now timestamptz,
+	p_ahead bigint DEFAULT 0, p_ahead_first bigint DEFAULT 0, p_ahead_last bigint DEFAULT 0)
+RETURNS SETOF outbox_claimed
+LANGUAGE sql SET search_path FROM CURRENT SET row_security = off AS $$
+	SELECT * FROM outbox_settle_and_claim(ROW(p_target, p_lane, p_owner, p_n, p_token, p_new_token, p_version, p_max, p_max_bytes,
+		p_now, CASE WHEN EXISTS (SELECT FROM outbox_route r WHERE r.target = p_target AND r.version = p_version AND r.bands IS NOT NULL)
+			THEN 0 ELSE p_ahead END, p_ahead_first, p_ahead_last)::outbox_request, p_outcomes)
+$$;

@@ -2,23 +2,15 @@
 --
 -- outbox on PostgreSQL: bands of priority (above 0 high, 0 or NULL normal, below 0 low).
 --
--- Which bands a version of a target's routing takes stands in outbox_route.kind, which every reader of the log is
--- handed already: 'event', 'command', NULL for both, or KIND {BANDS}, where KIND is *, event or command and BANDS are
--- pairs, a place in the log and what is taken behind it (1 high + 2 normal + 4 low; 8 none), up to the next place. What
--- the first place is does not matter to readers: it is where a new family began. A target without bands is
--- read without any of this.
+-- Which bands a version of a target's routing takes stands in outbox_route.bands: pairs, a place in the log and what is
+-- taken behind it (1 high + 2 normal + 4 low; 8 none), up to the next place. What the first place is does not matter to
+-- readers: it is where a new family began. NULL, a target without bands, is read without any of this.
 
--- Does a condition KIND {BANDS} take a message? Then outbox_route_takes() is asked for that very condition, as if it were
--- the message's kind. (No function of ours in it: views are asked under any search_path.)
-CREATE OR REPLACE FUNCTION outbox_kind_takes(condition text, kind text, priority integer, seq bigint) RETURNS boolean
+CREATE OR REPLACE FUNCTION outbox_bands_take(bands bigint[], priority integer, seq bigint) RETURNS boolean
 LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
-	bands bigint[] := split_part(condition, ' ', 2);
 	i integer := cardinality(bands);
 BEGIN
-	IF split_part(condition, ' ', 1) NOT IN ('*', coalesce(kind, 'event')) THEN
-		RETURN false;
-	END IF;
 	WHILE i > 2 AND seq <= bands[i - 1] LOOP
 		i := i - 2;
 	END LOOP;
@@ -35,7 +27,7 @@ CREATE OR REPLACE FUNCTION outbox_bands_of(p_target text, OUT there boolean, OUT
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
 	there := false;
-	SELECT true, t.band_of, CASE WHEN r.kind LIKE '% %' THEN split_part(r.kind, ' ', 2)::bigint[] END
+	SELECT true, t.band_of, r.bands
 		INTO there, family, bands
 		FROM outbox_target t JOIN outbox_route r ON r.target = t.name AND r.version = t.version
 		WHERE t.name = p_target;
@@ -105,7 +97,8 @@ BEGIN
 	RETURN NULL;
 END $$;
 
--- What outbox_target_put() is to write for kind.
+-- What outbox_target_put() is told for kind: KIND {BANDS}, where KIND is *, event or command; outbox_add_route() takes it
+-- apart. Programs since version 2 hand it from one to the other.
 CREATE OR REPLACE FUNCTION outbox_band_kind(p_target text, p_kind text, p_bands integer, p_family text, p_start integer)
 RETURNS text
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
@@ -144,10 +137,8 @@ BEGIN
 	PERFORM outbox_lock_lane(p_target, -2);
 	PERFORM outbox_lock_lanes(p_target);
 	known := outbox_bands_of(p_target);
-	INSERT INTO outbox_route (target, version, types, kind, published_only)
-		SELECT r.target, r.version + 1, r.types,
-			split_part(coalesce(r.kind, '*'), ' ', 1) || ' ' || outbox_bands_add(known.bands, p_place, 8)::text,
-			r.published_only
+	INSERT INTO outbox_route (target, version, types, kind, published_only, bands)
+		SELECT r.target, r.version + 1, r.types, r.kind, r.published_only, outbox_bands_add(known.bands, p_place, 8)
 		FROM outbox_target t JOIN outbox_route r ON r.target = t.name AND r.version = t.version WHERE t.name = p_target;
 	UPDATE outbox_target SET version = version + 1,
 		route = regexp_replace(route, ',"priority":[[][^]]*[]]}$', ',"priority":["none"]}')

@@ -26,3 +26,11 @@ DROP FUNCTION IF EXISTS outbox_act_select(outbox_act_filter);
 DROP FUNCTION IF EXISTS outbox_act_count(outbox_act_filter);
 -- this one programs do call: what has one argument more, which may be left out, takes its place
 DROP FUNCTION IF EXISTS outbox_list(text[], text, text, text, text[], text, timestamptz, timestamptz, bigint, text, bigint);
+
+-- version 3
+DROP FUNCTION IF EXISTS outbox_kind_takes(text, text, integer, bigint);
+DROP FUNCTION IF EXISTS outbox_settle(outbox_receipt, outbox_receipt, outbox_outcomes, boolean);
+DROP FUNCTION IF EXISTS outbox_window(bigint, pg_snapshot, bigint, xid8[], pg_snapshot, bigint, integer, integer, text[], text, boolean,
+	bigint, bigint, text);
+-- this one programs do call, too
+DROP FUNCTION IF EXISTS outbox_stretch(bigint, bigint, pg_snapshot, pg_snapshot, integer, integer, text[], text, boolean, boolean);

@@ -50,6 +50,7 @@ LANGUAGE sql IMMUTABLE AS $$
 		AND (seq > (p).prev_seq OR NOT pg_visible_in_snapshot(xid, (p).prev))
 $$;
 
+-- Bands aside, which outbox_bands_take() tells. (No function of ours in it: views are asked under any search_path.)
 CREATE OR REPLACE FUNCTION outbox_route_takes(type text, kind text, published boolean, r outbox_route) RETURNS boolean
 LANGUAGE sql IMMUTABLE AS $$
 	SELECT ((r).types IS NULL OR type LIKE ANY ((r).types))
@@ -68,14 +69,11 @@ LANGUAGE sql STABLE AS $$
 	FROM outbox_message m
 	CROSS JOIN LATERAL (SELECT (v).last[m.slot % (v).lanes + 1] AS last OFFSET 0) p
 	CROSS JOIN LATERAL (SELECT outbox_is_claimed(m.xid, m.seq, p.last) AS claimed OFFSET 0) c
+	CROSS JOIN LATERAL (SELECT CASE WHEN c.claimed THEN (v).routes[m.slot % (v).lanes + 1] ELSE (v).route END AS route OFFSET 0) o
 	WHERE m.seq > greatest((v).low, p_after) AND m.seq <= p_to
 		AND NOT outbox_is_settled(m.xid, m.seq, p.last)
-		AND CASE WHEN c.claimed THEN outbox_route_takes(m.type, CASE WHEN ((v).routes[m.slot % (v).lanes + 1]).kind LIKE '% %'
-				AND outbox_kind_takes(((v).routes[m.slot % (v).lanes + 1]).kind, m.kind, m.priority, m.seq)
-				THEN ((v).routes[m.slot % (v).lanes + 1]).kind ELSE m.kind END, m.published, (v).routes[m.slot % (v).lanes + 1])
-			ELSE outbox_route_takes(m.type, CASE WHEN ((v).route).kind LIKE '% %'
-					AND outbox_kind_takes(((v).route).kind, m.kind, m.priority, m.seq)
-					THEN ((v).route).kind ELSE m.kind END, m.published, (v).route) END
+		AND outbox_route_takes(m.type, m.kind, m.published, o.route)
+		AND ((o.route).bands IS NULL OR outbox_bands_take((o.route).bands, m.priority, m.seq))
 		AND (NOT (v).detours
 			OR NOT EXISTS (SELECT FROM outbox_detour d WHERE d.target = (v).target AND d.seq = m.seq OFFSET 0))
 $$;
@@ -93,13 +91,10 @@ LANGUAGE sql STABLE AS $$
 		WHERE (o.xid, o.seq) > (t.x, p_after) AND (o.xid, o.seq) <= (t.x, (v).low) ORDER BY o.xid, o.seq OFFSET 0) m
 	CROSS JOIN LATERAL (SELECT (v).last[m.slot % (v).lanes + 1] AS last OFFSET 0) p
 	CROSS JOIN LATERAL (SELECT outbox_is_claimed(m.xid, m.seq, p.last) AS claimed OFFSET 0) c
+	CROSS JOIN LATERAL (SELECT CASE WHEN c.claimed THEN (v).routes[m.slot % (v).lanes + 1] ELSE (v).route END AS route OFFSET 0) o
 	WHERE NOT outbox_is_settled(m.xid, m.seq, p.last)
-		AND CASE WHEN c.claimed THEN outbox_route_takes(m.type, CASE WHEN ((v).routes[m.slot % (v).lanes + 1]).kind LIKE '% %'
-				AND outbox_kind_takes(((v).routes[m.slot % (v).lanes + 1]).kind, m.kind, m.priority, m.seq)
-				THEN ((v).routes[m.slot % (v).lanes + 1]).kind ELSE m.kind END, m.published, (v).routes[m.slot % (v).lanes + 1])
-			ELSE outbox_route_takes(m.type, CASE WHEN ((v).route).kind LIKE '% %'
-					AND outbox_kind_takes(((v).route).kind, m.kind, m.priority, m.seq)
-					THEN ((v).route).kind ELSE m.kind END, m.published, (v).route) END
+		AND outbox_route_takes(m.type, m.kind, m.published, o.route)
+		AND ((o.route).bands IS NULL OR outbox_bands_take((o.route).bands, m.priority, m.seq))
 		AND (NOT (v).detours
 			OR NOT EXISTS (SELECT FROM outbox_detour d WHERE d.target = (v).target AND d.seq = m.seq OFFSET 0))
 $$;
@@ -141,8 +136,8 @@ BEGIN
 		WHERE o.target = p_last.target AND o.lane = p_last.lane AND o.n = low - 1;
 	IF FOUND AND p_seq <= r.settled_to AND outbox_is_claimed(p_xid, p_seq, claim)
 		AND EXISTS (SELECT FROM outbox_route o WHERE o.target = p_last.target AND o.version = claim.route_version
-			AND outbox_route_takes(p_type, CASE WHEN o.kind LIKE '% %'
-					AND outbox_kind_takes(o.kind, p_kind, p_priority, p_seq) THEN o.kind ELSE p_kind END, p_published, o)) THEN
+			AND outbox_route_takes(p_type, p_kind, p_published, o)
+			AND (o.bands IS NULL OR outbox_bands_take(o.bands, p_priority, p_seq))) THEN
 		RETURN r;
 	END IF;
 	RETURN NULL;
@@ -242,16 +237,14 @@ BEGIN
 		d.owner := p.owner;
 		d.last_status_at := p.settled_at;
 	ELSIF outbox_is_claimed(m.xid, m.seq, p) THEN
-		IF outbox_route_takes(m.type, CASE WHEN (v.routes[i]).kind LIKE '% %'
-				AND outbox_kind_takes((v.routes[i]).kind, m.kind, m.priority, m.seq)
-				THEN (v.routes[i]).kind ELSE m.kind END, m.published, v.routes[i]) THEN
+		IF outbox_route_takes(m.type, m.kind, m.published, v.routes[i])
+				AND ((v.routes[i]).bands IS NULL OR outbox_bands_take((v.routes[i]).bands, m.priority, m.seq)) THEN
 			d.state := 'sending';
 			d.owner := p.owner;
 			d.last_status_at := p.settled_at;
 		END IF;
-	ELSIF outbox_route_takes(m.type, CASE WHEN (v.route).kind LIKE '% %'
-			AND outbox_kind_takes((v.route).kind, m.kind, m.priority, m.seq)
-			THEN (v.route).kind ELSE m.kind END, m.published, v.route) THEN
+	ELSIF outbox_route_takes(m.type, m.kind, m.published, v.route)
+			AND ((v.route).bands IS NULL OR outbox_bands_take((v.route).bands, m.priority, m.seq)) THEN
 		d.state := 'pending';
 		d.why := CASE WHEN t.paused THEN 'paused' ELSE 'new' END;
 	END IF;

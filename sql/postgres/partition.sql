@@ -167,10 +167,9 @@ BEGIN
 		OR EXISTS (WITH wishes AS MATERIALIZED (SELECT * FROM outbox_wishes(p_cuts))
 			SELECT FROM outbox_route r CROSS JOIN LATERAL (SELECT o AS m FROM outbox_message o
 				WHERE o.seq >= p_low AND o.seq < p_high AND (r.types IS NULL OR o.type LIKE ANY (r.types))
-					AND (r.kind IS NULL OR CASE WHEN r.kind LIKE '% %'
-						THEN outbox_kind_takes(r.kind, o.kind, o.priority, o.seq)
-						ELSE coalesce(o.kind, 'event') = r.kind END)
-					AND (NOT r.published_only OR o.published) OFFSET 0) t
+					AND (r.kind IS NULL OR coalesce(o.kind, 'event') = r.kind)
+					AND (NOT r.published_only OR o.published)
+					AND (r.bands IS NULL OR outbox_bands_take(r.bands, o.priority, o.seq)) OFFSET 0) t
 			CROSS JOIN LATERAL (SELECT (t.m).*) m
 			JOIN wishes w ON w.target = r.target
 				AND w.lane = m.slot % (SELECT value::integer FROM outbox_meta WHERE name = 'lanes')

@@ -87,8 +87,8 @@ LANGUAGE sql STABLE AS $$
 		AND CASE WHEN outbox_is_settled((m).xid, (m).seq, last)
 			THEN r.version BETWEEN coalesce((bound).route_version, 0) AND (last).route_version
 			ELSE r.version = outbox_concerns.version OR (r.version = (last).route_version AND (last).claim_count > 0) END
-		AND outbox_route_takes((m).type, CASE WHEN r.kind LIKE '% %'
-			AND outbox_kind_takes(r.kind, (m).kind, (m).priority, (m).seq) THEN r.kind ELSE (m).kind END, (m).published, r))
+		AND outbox_route_takes((m).type, (m).kind, (m).published, r)
+		AND (r.bands IS NULL OR outbox_bands_take(r.bands, (m).priority, (m).seq)))
 $$;
 
 -- May these messages go? waiting: a lane is not far enough; else it is a detour that keeps it, or its age.

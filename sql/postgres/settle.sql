@@ -6,6 +6,12 @@
 -- becomes a detour, except for the returned ones at its end: the position simply stops before them.
 -- Detours are updated in place.
 
+-- What a program calls by a number. Inlined.
+CREATE OR REPLACE FUNCTION outbox_outcome_name(outcome integer) RETURNS text
+LANGUAGE sql IMMUTABLE AS $$
+	SELECT (ARRAY['delivered', 'returned', 'waiting', 'deferred', 'parked', 'failed'])[outcome]
+$$;
+
 -- Of these keys the first in line may be a parked one, which nobody else would wake. The state is asked for in the words
 -- of the index by key: by "= 'pending'" the planner takes the index by state where the statistics know of few pending
 -- ones, and walks through all of them for each key.
@@ -50,7 +56,8 @@ BEGIN
 		RAISE EXCEPTION 'target %, lane %: the outcomes given are not those of the % messages in flight',
 			last.target, last.lane, last.claim_count USING ERRCODE = 'OB003';
 	END IF;
-	SELECT min(s) INTO tail FROM unnest(o.seqs, o.outcomes) u(s, outcome) WHERE outcome = 2 AND s > stop;
+	SELECT min(s) INTO tail FROM unnest(o.seqs, o.outcomes) u(s, outcome)
+		WHERE outbox_outcome_name(outcome) = 'returned' AND s > stop;
 
 	WITH delivered AS (
 		UPDATE outbox_detour SET
@@ -65,23 +72,24 @@ BEGIN
 	SELECT array_agg(key) INTO keys FROM delivered;
 
 	WITH u AS (
-		SELECT * FROM unnest(o.seqs, o.outcomes, o.attempts, o.delays, o.dues, o.suspects, o.errors)
-			AS u(seq, outcome, attempts, delay, due, suspect, error)
+		SELECT i.seq, outbox_outcome_name(i.outcome) AS outcome, i.attempts, i.delay, i.due, i.suspect, i.error
+		FROM unnest(o.seqs, o.outcomes, o.attempts, o.delays, o.dues, o.suspects, o.errors)
+			AS i(seq, outcome, attempts, delay, due, suspect, error)
 	), changed AS (
 		UPDATE outbox_detour d SET
-			state = CASE WHEN u.outcome = 6 THEN 'failed' ELSE 'pending' END,
-			why = CASE u.outcome WHEN 2 THEN d.why WHEN 3 THEN 'retry' WHEN 4 THEN 'deferred' WHEN 5 THEN 'parked' END,
-			attempts = CASE WHEN u.outcome = 2 THEN d.attempts ELSE u.attempts END,
-			failing_since = CASE WHEN u.outcome <> 2 AND u.attempts > 0 THEN coalesce(d.failing_since, p_now)
+			state = CASE WHEN u.outcome = 'failed' THEN 'failed' ELSE 'pending' END,
+			why = CASE u.outcome WHEN 'returned' THEN d.why WHEN 'waiting' THEN 'retry' WHEN 'failed' THEN NULL ELSE u.outcome END,
+			attempts = CASE WHEN u.outcome = 'returned' THEN d.attempts ELSE u.attempts END,
+			failing_since = CASE WHEN u.outcome <> 'returned' AND u.attempts > 0 THEN coalesce(d.failing_since, p_now)
 				ELSE d.failing_since END,
-			next_attempt_at = CASE u.outcome WHEN 2 THEN p_now WHEN 3 THEN p_now + u.delay * interval '1 microsecond'
-				WHEN 4 THEN u.due END,
-			suspect = CASE WHEN u.outcome = 2 THEN d.suspect ELSE u.suspect END,
+			next_attempt_at = CASE u.outcome WHEN 'returned' THEN p_now
+				WHEN 'waiting' THEN p_now + u.delay * interval '1 microsecond' WHEN 'deferred' THEN u.due END,
+			suspect = CASE WHEN u.outcome = 'returned' THEN d.suspect ELSE u.suspect END,
 			last_error = coalesce(u.error, d.last_error),
 			last_status_at = p_now,
-			owner = CASE WHEN u.outcome = 2 THEN d.owner ELSE p_owner END,
-			n = CASE WHEN u.outcome = 2 THEN d.n ELSE p_n END,
-			ready_at = CASE WHEN u.outcome = 4 THEN u.due ELSE d.ready_at END
+			owner = CASE WHEN u.outcome = 'returned' THEN d.owner ELSE p_owner END,
+			n = CASE WHEN u.outcome = 'returned' THEN d.n ELSE p_n END,
+			ready_at = CASE WHEN u.outcome = 'deferred' THEN u.due ELSE d.ready_at END
 		FROM u
 		WHERE d.target = last.target AND d.seq = u.seq AND d.seq = ANY (sending)
 		RETURNING d.key, u.outcome
@@ -89,45 +97,54 @@ BEGIN
 		INSERT INTO outbox_detour AS d (target, seq, id, key, lane, state, why, attempts, next_attempt_at, failing_since,
 			suspect, last_error, last_status_at, owner, n, ready_at)
 		SELECT last.target, m.seq, m.id, m.key, last.lane,
-			CASE WHEN u.outcome = 6 THEN 'failed' ELSE 'pending' END,
-			CASE u.outcome WHEN 2 THEN 'retry' WHEN 3 THEN 'retry' WHEN 4 THEN 'deferred' WHEN 5 THEN 'parked' END,
-			CASE WHEN u.outcome = 2 THEN 0 ELSE u.attempts END,
-			CASE u.outcome WHEN 2 THEN p_now WHEN 3 THEN p_now + u.delay * interval '1 microsecond' WHEN 4 THEN u.due END,
-			CASE WHEN u.outcome <> 2 AND u.attempts > 0 THEN p_now END,
-			u.outcome <> 2 AND u.suspect, CASE WHEN u.outcome <> 2 THEN u.error END, p_now, p_owner,
-			CASE WHEN u.outcome <> 2 THEN p_n END,
-			CASE WHEN u.outcome = 4 THEN u.due WHEN m.due_at > m.created_at THEN m.due_at END
+			CASE WHEN u.outcome = 'failed' THEN 'failed' ELSE 'pending' END,
+			CASE u.outcome WHEN 'returned' THEN 'retry' WHEN 'waiting' THEN 'retry' WHEN 'failed' THEN NULL ELSE u.outcome END,
+			CASE WHEN u.outcome = 'returned' THEN 0 ELSE u.attempts END,
+			CASE u.outcome WHEN 'returned' THEN p_now WHEN 'waiting' THEN p_now + u.delay * interval '1 microsecond'
+				WHEN 'deferred' THEN u.due END,
+			CASE WHEN u.outcome <> 'returned' AND u.attempts > 0 THEN p_now END,
+			u.outcome <> 'returned' AND u.suspect, CASE WHEN u.outcome <> 'returned' THEN u.error END, p_now, p_owner,
+			CASE WHEN u.outcome <> 'returned' THEN p_n END,
+			CASE WHEN u.outcome = 'deferred' THEN u.due WHEN m.due_at > m.created_at THEN m.due_at END
 		FROM u JOIN outbox_message m ON m.seq = u.seq
-		WHERE u.seq <> ALL (sending) AND (tail IS NULL OR u.seq < tail OR u.outcome <> 2)
+		WHERE u.seq <> ALL (sending) AND (tail IS NULL OR u.seq < tail OR u.outcome <> 'returned')
 		-- it arrived as a dead letter while its log row was in flight
 		ON CONFLICT (target, seq) DO UPDATE SET state = excluded.state, why = excluded.why, attempts = excluded.attempts,
 			next_attempt_at = excluded.next_attempt_at, failing_since = excluded.failing_since,
 			suspect = excluded.suspect, last_error = excluded.last_error, last_status_at = excluded.last_status_at,
 			owner = excluded.owner, n = excluded.n, ready_at = excluded.ready_at
-		RETURNING key, CASE why WHEN 'parked' THEN 5 ELSE 0 END AS outcome
+		RETURNING key, why
 	)
 	SELECT keys || array_agg(key) INTO keys FROM (
-		SELECT key FROM changed WHERE outcome IN (4, 5, 6) UNION ALL SELECT key FROM made WHERE outcome = 5) k;
+		SELECT key FROM changed WHERE outcome IN ('deferred', 'parked', 'failed')
+		UNION ALL SELECT key FROM made WHERE why = 'parked') k;
 
 	IF keys IS NOT NULL THEN
 		PERFORM outbox_promote(last.target, keys, p_hold, p_now);
 	END IF;
-	IF 6 = ANY (o.outcomes) THEN
-		failed := ARRAY(SELECT u.seq FROM unnest(o.seqs, o.outcomes) u(seq, outcome) WHERE u.outcome = 6);
+	failed := ARRAY(SELECT u.seq FROM unnest(o.seqs, o.outcomes) u(seq, outcome) WHERE outbox_outcome_name(u.outcome) = 'failed');
+	IF cardinality(failed) > 0 THEN
 		PERFORM outbox_dead_letters(last, failed, p_now);
 	END IF;
 	RETURN tail;
 END $$;
 
--- Work out the receipt that settles the claim of the last one.
-CREATE OR REPLACE FUNCTION outbox_settle(last outbox_receipt, succ outbox_receipt, o outbox_outcomes, p_hold boolean) RETURNS outbox_receipt
+-- Work out the receipt that settles the claim of the last one, if it has one.
+CREATE OR REPLACE FUNCTION outbox_settle(q outbox_request, last outbox_receipt, o outbox_outcomes, p_hold boolean, p_now timestamptz)
+RETURNS outbox_receipt
 LANGUAGE plpgsql AS $$
 DECLARE
+	succ outbox_receipt := outbox_next_receipt(last, q.new_token, q.owner, p_now);
 	others integer := coalesce(cardinality(o.seqs), 0);
 	tail bigint;
 	kept integer := o.count;
 	progress integer := o.count;
 BEGIN
+	succ.route_version := q.version;
+	succ.takeovers := last.takeovers;
+	IF last.claim_count = 0 AND o.count = 0 THEN
+		RETURN succ;
+	END IF;
 	IF o.count <> last.claim_count OR o.first <> last.claim_seq OR o.last <> last.claim_last THEN
 		RAISE EXCEPTION 'target %, lane %: the outcomes given are not those of the % messages in flight',
 			last.target, last.lane, last.claim_count USING ERRCODE = 'OB003';
@@ -135,11 +152,11 @@ BEGIN
 	succ.delivered := o.count - others;
 	IF others > 0 OR last.claim_detours > 0 THEN
 		tail := outbox_settle_detours(last, o, succ.n, succ.owner, p_hold, succ.settled_at);
-		SELECT count(*) FILTER (WHERE outcome = 3), count(*) FILTER (WHERE outcome = 6),
-			count(*) FILTER (WHERE outcome = 5), count(*) FILTER (WHERE outcome = 4),
-			o.count - count(*) FILTER (WHERE outcome = 2)
+		SELECT count(*) FILTER (WHERE name = 'waiting'), count(*) FILTER (WHERE name = 'failed'),
+			count(*) FILTER (WHERE name = 'parked'), count(*) FILTER (WHERE name = 'deferred'),
+			o.count - count(*) FILTER (WHERE name = 'returned')
 		INTO succ.retried, succ.failed, succ.parked, succ.deferred, progress
-		FROM unnest(o.outcomes) outcome;
+		FROM (SELECT outbox_outcome_name(n) AS name FROM unnest(o.outcomes) n) outcome;
 	END IF;
 	succ.delivered_total := last.delivered_total + succ.delivered;
 	succ.retried_total := last.retried_total + succ.retried;

@@ -28,11 +28,13 @@ LANGUAGE sql IMMUTABLE SET search_path FROM CURRENT AS $$
 		THEN ARRAY(SELECT outbox_like(g) FROM unnest(p_globs) g) END
 $$;
 
+-- p_kind may have bands with it: see outbox_band_kind().
 CREATE OR REPLACE FUNCTION outbox_add_route(p_target text, p_version bigint, p_globs text[], p_kind text, p_published_only boolean)
 RETURNS void
 LANGUAGE sql SET search_path FROM CURRENT SET row_security = off AS $$
-	INSERT INTO outbox_route (target, version, types, kind, published_only)
-	VALUES (p_target, p_version, outbox_patterns(p_globs), p_kind, p_published_only)
+	INSERT INTO outbox_route (target, version, types, kind, published_only, bands)
+	VALUES (p_target, p_version, outbox_patterns(p_globs), nullif(split_part(p_kind, ' ', 1), '*'), p_published_only,
+		nullif(split_part(p_kind, ' ', 2), '')::bigint[])
 $$;
 
 -- Did a lane of this target (NULL: of any) ever settle something? Its position has left the start then. A target that

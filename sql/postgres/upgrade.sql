@@ -16,7 +16,7 @@ BEGIN
 				'outbox_position'] LOOP -- this changes nothing but locks the view
 				EXECUTE format('ALTER VIEW IF EXISTS %I ALTER COLUMN target DROP DEFAULT', name);
 			END LOOP;
-			LOCK TABLE outbox_target, outbox_detour, outbox_message IN ACCESS EXCLUSIVE MODE;
+			LOCK TABLE outbox_target, outbox_detour, outbox_message, outbox_route IN ACCESS EXCLUSIVE MODE;
 			EXIT;
 		EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
 			IF tries = 1 THEN

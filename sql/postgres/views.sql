@@ -39,13 +39,10 @@ CROSS JOIN LATERAL (
 	FROM outbox_late_messages(v.late, v.low) o) m
 CROSS JOIN LATERAL (SELECT v.last[m.slot % v.lanes + 1] AS last OFFSET 0) p
 CROSS JOIN LATERAL (SELECT outbox_is_claimed(m.xid, m.seq, p.last) AS claimed OFFSET 0) c
+CROSS JOIN LATERAL (SELECT CASE WHEN c.claimed THEN v.routes[m.slot % v.lanes + 1] ELSE v.route END AS route OFFSET 0) o
 WHERE NOT outbox_is_settled(m.xid, m.seq, p.last)
-	AND CASE WHEN c.claimed THEN outbox_route_takes(m.type, CASE WHEN (v.routes[m.slot % v.lanes + 1]).kind LIKE '% %'
-			AND outbox_kind_takes((v.routes[m.slot % v.lanes + 1]).kind, m.kind, m.priority, m.seq)
-			THEN (v.routes[m.slot % v.lanes + 1]).kind ELSE m.kind END, m.published, v.routes[m.slot % v.lanes + 1])
-		ELSE outbox_route_takes(m.type, CASE WHEN (v.route).kind LIKE '% %'
-				AND outbox_kind_takes((v.route).kind, m.kind, m.priority, m.seq)
-				THEN (v.route).kind ELSE m.kind END, m.published, v.route) END
+	AND outbox_route_takes(m.type, m.kind, m.published, o.route)
+	AND ((o.route).bands IS NULL OR outbox_bands_take((o.route).bands, m.priority, m.seq))
 	AND (NOT v.detours
 		OR NOT EXISTS (SELECT FROM outbox_detour d WHERE d.target = t.name AND d.seq = m.seq OFFSET 0));
 

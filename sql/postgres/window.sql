@@ -44,24 +44,24 @@ $$;
 -- Inlined: no SET, not volatile. Parameters with the function's name before them: a column that people add to the log
 -- may have the same name, and would be taken instead.
 CREATE OR REPLACE FUNCTION outbox_stretch(low bigint, high bigint, prev pg_snapshot, cur pg_snapshot, lane integer, lanes integer,
-	types text[], kind text, published_only boolean, every boolean DEFAULT false) RETURNS SETOF outbox_message
+	types text[], kind text, published_only boolean, every boolean DEFAULT false, bands bigint[] DEFAULT NULL)
+RETURNS SETOF outbox_message
 LANGUAGE sql STABLE ROWS 500 AS $$
 	SELECT m.* FROM outbox_message m
 	WHERE m.seq > outbox_stretch.low AND m.seq <= outbox_stretch.high
 		AND (outbox_stretch.every OR (m.slot % outbox_stretch.lanes = outbox_stretch.lane
 		AND pg_visible_in_snapshot(m.xid, outbox_stretch.cur)
 		AND (outbox_stretch.types IS NULL OR m.type LIKE ANY (outbox_stretch.types))
-		AND (outbox_stretch.kind IS NULL OR CASE WHEN outbox_stretch.kind LIKE '% %'
-			THEN outbox_kind_takes(outbox_stretch.kind, m.kind, m.priority, m.seq)
-			ELSE coalesce(m.kind, 'event') = outbox_stretch.kind END)
-		AND (NOT outbox_stretch.published_only OR m.published)))
+		AND (outbox_stretch.kind IS NULL OR coalesce(m.kind, 'event') = outbox_stretch.kind)
+		AND (NOT outbox_stretch.published_only OR m.published)
+		AND (outbox_stretch.bands IS NULL OR outbox_bands_take(outbox_stretch.bands, m.priority, m.seq))))
 $$;
 
 -- The next messages of a lane in a window, in seq order. scan bounds the look in (c); skip: not those with a detour
 -- of that target.
 -- No SET and not volatile: it is inlined where it is used.
 CREATE OR REPLACE FUNCTION outbox_window(pos bigint, prev pg_snapshot, prev_seq bigint, late xid8[], cur pg_snapshot, cur_seq bigint,
-	lane integer, lanes integer, types text[], kind text, published_only boolean,
+	lane integer, lanes integer, types text[], kind text, published_only boolean, bands bigint[],
 	max bigint, scan bigint, skip text DEFAULT NULL) RETURNS SETOF outbox_message
 LANGUAGE sql STABLE ROWS 500 AS $$
 	(SELECT l.* FROM unnest(outbox_window.late) AS t(x) CROSS JOIN LATERAL (
@@ -72,17 +72,16 @@ LANGUAGE sql STABLE ROWS 500 AS $$
 			AND m.seq > outbox_window.pos AND m.seq <= outbox_window.prev_seq
 			AND m.slot % outbox_window.lanes = outbox_window.lane
 			AND (outbox_window.types IS NULL OR m.type LIKE ANY (outbox_window.types))
-			AND (outbox_window.kind IS NULL OR CASE WHEN outbox_window.kind LIKE '% %'
-			THEN outbox_kind_takes(outbox_window.kind, m.kind, m.priority, m.seq)
-			ELSE coalesce(m.kind, 'event') = outbox_window.kind END)
+			AND (outbox_window.kind IS NULL OR coalesce(m.kind, 'event') = outbox_window.kind)
 			AND (NOT outbox_window.published_only OR m.published)
+			AND (outbox_window.bands IS NULL OR outbox_bands_take(outbox_window.bands, m.priority, m.seq))
 			AND (outbox_window.skip IS NULL OR NOT EXISTS (SELECT FROM outbox_detour d
 				WHERE d.target = outbox_window.skip AND d.seq = m.seq))
 		ORDER BY m.xid, m.seq LIMIT outbox_window.max) l
 	ORDER BY l.seq LIMIT outbox_window.max)
 	UNION ALL
 	(SELECT m.* FROM outbox_stretch(greatest(pos, prev_seq), outbox_reach(pos, prev_seq, cur_seq, scan), prev, cur, lane,
-		lanes, types, kind, published_only) m
+		lanes, types, kind, published_only, false, bands) m
 	WHERE outbox_window.skip IS NULL OR NOT EXISTS (SELECT FROM outbox_detour d
 		WHERE d.target = outbox_window.skip AND d.seq = m.seq)
 	ORDER BY m.seq LIMIT outbox_window.max)

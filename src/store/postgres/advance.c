@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Settle and claim: one call of outbox_advance(), sql/postgres/advance.sql. What is told of a claim that
+ * Settle and claim: one call of outbox_settle_and_claim(), sql/postgres/advance.sql. What is told of a claim that
  * was simply delivered is four numbers; only other outcomes have an entry each. Rows that were read ahead
  * (readahead.h) are told by their ends and their number; the head says whether they are the claim.
  */
@@ -136,20 +136,21 @@ static int send_request(struct reader *reader, const struct outbox_settle_and_cl
 		return r;
 	return pg_hot_op(
 		reader->store,
-		"SELECT * FROM @outbox_advance($1, $2, $3, $4, $5, $6, $7,"
-		" ROW($8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)::@outbox_outcomes,"
-		" $19, $20, $21, $22, $23, $24)",
+		"SELECT * FROM @outbox_settle_and_claim("
+		"ROW($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)::@outbox_request,"
+		" ROW($14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24)::@outbox_outcomes)",
 		ARGS(ARG_TEXT(a->target), ARG_INT4(a->lane), ARG_TEXT(a->owner), ARG_INT8(a->n),
 		     ARG_INT8(a->token), ARG_INT8(a->new_token), ARG_INT8(a->route_version),
-		     ARG_INT4((int64_t)n), ARG_INT8(n ? a->settled[0].seq : 0),
-		     ARG_INT8(n ? a->settled[n - 1].seq : 0), ARG_INT8(o.last_kept),
-		     ARG_ARRAY(PG_INT8S, o.seqs, o.count), ARG_ARRAY(PG_INT4S, o.outcomes, o.count),
+		     ARG_INT8((int64_t)a->max_messages), ARG_INT8((int64_t)a->max_bytes),
+		     pg_now(reader->store), ARG_INT8(ahead),
+		     ARG_INT8(ahead ? pg_int(rows, 0, COL_SEQ) : 0),
+		     ARG_INT8(ahead ? pg_int(rows, ahead - 1, COL_SEQ) : 0), ARG_INT4((int64_t)n),
+		     ARG_INT8(n ? a->settled[0].seq : 0), ARG_INT8(n ? a->settled[n - 1].seq : 0),
+		     ARG_INT8(o.last_kept), ARG_ARRAY(PG_INT8S, o.seqs, o.count),
+		     ARG_ARRAY(PG_INT4S, o.outcomes, o.count),
 		     ARG_ARRAY(PG_INT4S, o.attempts, o.count), ARG_ARRAY(PG_INT8S, o.delays, o.count),
 		     ARG_ARRAY(PG_TIMES, o.dues, o.count), ARG_ARRAY(PG_BOOLS, o.suspects, o.count),
-		     ARG_ARRAY(PG_TEXTS, o.errors, o.count), ARG_INT8((int64_t)a->max_messages),
-		     ARG_INT8((int64_t)a->max_bytes), pg_now(reader->store), ARG_INT8(ahead),
-		     ARG_INT8(ahead ? pg_int(rows, 0, COL_SEQ) : 0),
-		     ARG_INT8(ahead ? pg_int(rows, ahead - 1, COL_SEQ) : 0)),
+		     ARG_ARRAY(PG_TEXTS, o.errors, o.count)),
 		&reader->base, pg_readahead_ask(reader->readahead, a), err);
 }
 
@@ -168,7 +169,7 @@ static int load_rows(struct reader *reader, const PGresult *rows, int first, int
 				    i == 0, &claim->items[i], err);
 		if (r == OUTBOX_OK && i > 0 && claim->items[i].seq <= claim->items[i - 1].seq)
 			r = outbox_fail(err, OUTBOX_EPROTO,
-					"outbox_advance() gave messages out of order");
+					"outbox_settle_and_claim() gave messages out of order");
 	}
 	claim->count = (size_t)n;
 	return r;
@@ -197,7 +198,7 @@ static int read_claim(struct reader *reader, const PGresult *rows, struct outbox
 	int64_t head[HEAD_END] = { 0 };
 
 	if (n < 0 || pg_ints(rows, n, CLAIMED_HEAD, head, HEAD_END) != HEAD_END)
-		return outbox_fail(err, OUTBOX_EPROTO, "outbox_advance() gave no head");
+		return outbox_fail(err, OUTBOX_EPROTO, "outbox_settle_and_claim() gave no head");
 	reader->claim = (struct outbox_claim){
 		.n = head[HEAD_N],
 		.token = head[HEAD_TOKEN],
@@ -209,7 +210,7 @@ static int read_claim(struct reader *reader, const PGresult *rows, struct outbox
 	};
 	if (head[HEAD_AHEAD] && (n || head[HEAD_AHEAD] != reader->ahead_count))
 		return outbox_fail(err, OUTBOX_EPROTO,
-				   "outbox_advance() claimed rows it was not told");
+				   "outbox_settle_and_claim() claimed rows it was not told");
 	if (head[HEAD_AHEAD])
 		return load_rows(reader, reader->readahead->rows, 0, reader->ahead_count, err);
 	if (!n)

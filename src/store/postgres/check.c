@@ -425,7 +425,7 @@ static int check_rights(const struct checking *c, struct outbox_error *err)
 		" UNION ALL"
 		" SELECT min(p.proname) || '() and other functions', 'EXECUTE' FROM pg_proc p"
 		"  JOIN pg_namespace n ON n.oid = p.pronamespace AND n.nspname = $1"
-		"  WHERE p.proname IN ('outbox_advance', 'outbox_lease', 'outbox_take')"
+		"  WHERE p.proname IN ('outbox_settle_and_claim', 'outbox_lease', 'outbox_take')"
 		"  AND NOT has_function_privilege(p.oid, 'EXECUTE') HAVING count(*) > 0"
 		") w",
 		&rows, err);

@@ -5,7 +5,7 @@
  * claim is the messages of the lane and the routing that are visible in the window's snapshots, from where this claim
  * ends. All that is told by the receipt, which never changes; and what was visible when the window was made is visible
  * to every later statement. So nothing has to be compared row by row: that receipt is still the last one, with
- * the same token, and nobody made a detour meanwhile. outbox_advance() looks at both, with the lane locked.
+ * the same token, and nobody made a detour meanwhile. outbox_settle_and_claim() looks at both, with the lane locked.
  *
  * Not in the transaction of the claim: the lane must not stay locked, nor the commit wait, while rows are written to
  * somebody who is busy with a broker. What does not fit into the sockets' buffers waits in the server for the next
@@ -33,7 +33,7 @@ static const char readahead_sql[] =
 	" @outbox_reach(greatest(r.claim_end, r.floor), r.prev_seq, r.cur_seq, @outbox_scan_max()) AS high,"
 	" r.prev::text::pg_snapshot AS prev, r.cur::text::pg_snapshot AS cur,"
 	" (SELECT value::integer FROM @outbox_meta WHERE name = 'lanes') AS lanes,"
-	" o.types, o.kind, coalesce(o.published_only, false) AS published_only"
+	" o.types, o.kind, coalesce(o.published_only, false) AS published_only, o.bands"
 	" FROM @outbox_receipt r LEFT JOIN @outbox_route o ON o.target = $1 AND o.version = $5"
 	" WHERE r.target = $1 AND r.lane = $2 AND r.n = $3 AND r.token = $4"
 	" AND r.claim_count > 0 AND r.claim_end < r.cur_seq OFFSET 0) w"
@@ -44,7 +44,7 @@ static const char readahead_sql[] =
 	" CASE WHEN octet_length(m.payload_bin) + coalesce(octet_length(m.headers), 0) <= $7"
 	" THEN m.payload_bin END AS payload_bin"
 	" FROM @outbox_stretch(w.low, w.high, w.prev, w.cur, $2, w.lanes, w.types, w.kind,"
-	" w.published_only) m ORDER BY m.seq LIMIT $6) m";
+	" w.published_only, false, w.bands) m ORDER BY m.seq LIMIT $6) m";
 
 static void take_rows(struct pg_prefetch *prefetch, PGresult *rows);
 

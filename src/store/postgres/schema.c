@@ -29,6 +29,7 @@ extern const char postgres_before_sql[];  /* code that tables name */
 extern const char postgres_v1_sql[];
 extern const char postgres_v2_sql[];
 extern const char postgres_v3_sql[];
+extern const char postgres_v4_sql[];
 extern const char postgres_code_sql[];
 
 static const struct migration {
@@ -39,6 +40,7 @@ static const struct migration {
 	{ 1, 1, postgres_v1_sql },
 	{ 2, 1, postgres_v2_sql },
 	{ 3, 1, postgres_v3_sql },
+	{ 4, 1, postgres_v4_sql },
 };
 
 #define NEWEST (migrations[ARRAY_SIZE(migrations) - 1].version)

@@ -82,9 +82,10 @@ static void nobody_waits_for_a_lane_for_ever(void **state)
 	struct place *p = *state;
 
 	assert_int_equal(
-		place_number(p, "SELECT count(*) FROM pg_proc WHERE pronamespace = current_schema()::regnamespace"
-				" AND proname IN ('outbox_take', 'outbox_advance', 'outbox_lease')"
-				" AND 'lock_timeout=10s' = ANY (proconfig)"),
+		place_number(p,
+			     "SELECT count(*) FROM pg_proc WHERE pronamespace = current_schema()::regnamespace"
+			     " AND proname IN ('outbox_take', 'outbox_settle_and_claim', 'outbox_lease')"
+			     " AND 'lock_timeout=10s' = ANY (proconfig)"),
 		3);
 }
 

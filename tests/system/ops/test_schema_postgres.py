@@ -17,6 +17,7 @@ FROZEN = {
     "types": "e215636ffcbc0d6231463d4c8cd7050268f9aec157adba0d68f45a59c017bf9d",
     "v2": "a4471781e0a85f99714048b5ecf341389ecd6ca737faeedb4ce1a4b8f2de887a",
     "v3": "68d37b01ced89bc29ae669028c5ae3ce70d375a0e18c336978eab326fcf4da7e",
+    "v4": "49e2b4f61631ecf003d77d6ef14510e8c011ec2d607c3717f9190c15d41c3582",
 }
 # Kinds of databases: what `outbox init` is told, and whether roles.sql is run before the upgrade.
 KINDS = {
@@ -162,7 +163,7 @@ def test_what_sql_prints_is_what_an_upgrade_runs(shop):
         assert psql(made, text=text) == (0, "")
         assert described(made) == described(new)
     code, err = psql(two, text=two.run("sql", "postgres", "--from", "1", people=False).out)
-    assert code == 3 and "this leads from outbox schema 1 on, and here is 3; nothing was changed" in err
+    assert code == 3 and "this leads from outbox schema 1 on, and here is 4; nothing was changed" in err
     assert not new.run("upgrade", "--check", "--sql").out
     code, err = psql(two, text=two.run("sql", "postgres", "--drop", people=False).out)
     assert (code, err) == (0, "")

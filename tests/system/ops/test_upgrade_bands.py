@@ -75,3 +75,58 @@ def test_the_version_before_beside_bands(shop):
     relay(shop)
     assert len(shop.lines()) == known + 3
     expect_all(shop, 24)
+
+
+# From version 4 back to 3, where bands were a part of the kind.
+BACK = """
+UPDATE outbox_route SET kind = coalesce(kind, '*') || ' ' || bands::text WHERE bands IS NOT NULL;
+DROP TYPE outbox_request CASCADE;
+DROP TYPE outbox_moment CASCADE;
+DROP FUNCTION outbox_bands_take CASCADE;
+ALTER TYPE outbox_view DROP ATTRIBUTE bands CASCADE;
+ALTER TABLE outbox_route DROP COLUMN bands CASCADE;
+UPDATE outbox_meta SET value = '3' WHERE name = 'schema';
+"""
+
+
+@pytest.fixture
+def banded(request, tmp_path):
+    made = bare_place("postgres", tmp_path, request)
+    made.run("init", "--lanes", "1")
+    relay(made, "--bands", "events")
+    return made
+
+
+def test_bands_become_a_column(banded):
+    """What version 3 had in kind: the kind is a word again, and every band gets what it got."""
+    publish(banded)
+    relay(banded, "--bands", "events")
+    routes = banded.sql("SELECT target, version, types, kind, published_only, bands FROM outbox_route ORDER BY 1, 2")
+    assert any(route[-1] for route in routes)
+    publish(banded)
+    banded.sql(BACK)
+    assert banded.sql("SELECT count(*) FROM outbox_route WHERE kind LIKE '* {%}'")[0][0] > 0
+    banded.run("upgrade")
+    assert banded.sql("SELECT target, version, types, kind, published_only, bands FROM outbox_route ORDER BY 1, 2") == routes
+    relay(banded, "--bands", "events")
+    assert delivered(banded) == {"events-high": 2, "events": 2, "events-low": 2}
+    assert not expect_all(banded, 6)
+
+
+NONE = "ROW(0, 0, 0, 0, '{}', '{}', '{}', '{}', '{}', '{}', '{}')::outbox_outcomes"
+ONE = "ROW(1, {0}, {0}, {0}, '{{}}', '{{}}', '{{}}', '{{}}', '{{}}', '{{}}', '{{}}')::outbox_outcomes"
+
+
+@pytest.mark.parametrize("target, taken", [("events-high", 0), ("all", 1)])
+def test_what_version_3_reads_ahead(banded, target, taken):
+    """It knows nothing of the column: of a target with bands, what it read ahead may be others'."""
+    banded.run("relay", "--to", "all=null:", "--start", "all=oldest", "--until-idle")
+    for priority in (5, 5, -5):
+        banded.insert(priority=priority)
+    first, second = (row[0] for row in banded.sql("SELECT seq FROM outbox_message ORDER BY seq LIMIT 2"))
+    n, token = banded.sql(f"SELECT n, token FROM outbox_take('{target}', 0, 'old', 7, NULL)")[0]
+    version = banded.sql(f"SELECT version FROM outbox_target WHERE name = '{target}'")[0][0]
+    call = f"SELECT head, seq FROM outbox_advance('{target}', 0, 'old', {{}}, {{}}, {{}}, {version}, {{}}, 1, 1000, NULL"
+    assert banded.sql(call.format(n, token, 8, NONE) + ")")[0][1] == first
+    *rows, last = banded.sql(call.format(n + 1, 8, 9, ONE.format(first)) + f", 1, {second}, {second})")
+    assert (last[0][7], [row[1] for row in rows]) == (taken, [] if taken else [second])

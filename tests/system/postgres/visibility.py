@@ -36,8 +36,8 @@ TARGETS = {"all": None, "some": "rare."}
 
 
 # After each of these the reader naps when it is --slow.
-RACES = ["fresh := pg_current_snapshot();", "fresh_seq := outbox_log_end();", "fresh_xid := pg_current_xact_id();",
-         "last := outbox_last_receipt(p_target, p_lane);"]
+RACES = ["fresh.snapshot := pg_current_snapshot();", "fresh.log_end := outbox_log_end();", "fresh.xid := pg_current_xact_id();",
+         "last := outbox_last_receipt(q.target, q.lane);", "last := outbox_last_receipt(p_target, p_lane);"]
 NAP = " PERFORM pg_sleep(random() * 0.004);"
 # outbox_scan_max and outbox_ahead_max: a look is always longer than what an idle lane may be behind.
 LOOKS = [("SELECT 20000::bigint", "SELECT 60::bigint"), ("SELECT 1000::bigint", "SELECT 40::bigint")]

@@ -1,0 +1,40 @@
+-- SPDX-License-Identifier: Apache-2.0
+--
+-- outbox on PostgreSQL: from schema version 3 to version 4. A program that knows version 1 goes on working with the
+-- result (min_reader 1). Like every version it never changes; functions and views are in files of their own, which do.
+
+-- ---- bands -------------------------------------------------------------------------------------------------
+
+-- Pairs, a place in the log and which bands are taken behind it, up to the next place: see bands.sql. NULL: every one.
+ALTER TABLE outbox_route ADD COLUMN bands bigint[];
+ALTER TYPE outbox_view ADD ATTRIBUTE bands bigint[];
+
+-- They were a part of kind: 'event {0,7,1200,2}', or '* {...}' for both kinds.
+UPDATE outbox_route SET kind = nullif(split_part(kind, ' ', 1), '*'), bands = split_part(kind, ' ', 2)::bigint[]
+	WHERE kind LIKE '% %';
+
+-- ---- settling and claiming ---------------------------------------------------------------------------------
+
+-- What the owner of a lane asks for. It knows receipt n with its token, and the next one gets new_token.
+CREATE TYPE outbox_request AS (
+	target text,
+	lane integer,
+	owner text,
+	n bigint,
+	token bigint,
+	new_token bigint,
+	version bigint,      -- of the routing
+	max bigint,          -- messages; 0: none, settle only
+	max_bytes bigint,
+	now timestamptz,     -- NULL: the server's time
+	ahead bigint,        -- so many messages were read ahead, from this one to that one
+	ahead_first bigint,
+	ahead_last bigint
+);
+
+-- A moment of the log: a snapshot, the end of the log and a transaction number, read in this order. See outbox_receipt.
+CREATE TYPE outbox_moment AS (
+	snapshot pg_snapshot,
+	log_end bigint,
+	xid xid8
+);
