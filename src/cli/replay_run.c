@@ -14,8 +14,8 @@
 #include "cli/signals.h"
 #include "cli/terminal.h"
 #include "daemon/journal.h"
-#include "relay/metrics.h"
 #include "relay/outgoing.h"
+#include "relay/relay.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

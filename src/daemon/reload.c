@@ -12,6 +12,7 @@
 #include "daemon/configure.h"
 #include "daemon/internal.h"
 #include "daemon/journal.h"
+#include "relay/relay.h"
 
 #include <stdatomic.h>
 #include <stdio.h>

@@ -6,6 +6,7 @@
 #include "operate/admin.h"
 #include "operate/metrics.h"
 #include "operate/once.h"
+#include "relay/relay.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,22 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "relay/lane.h"
 
+#include "base/error.h"
 #include "base/failpoint.h"
 #include "base/text.h"
-#include "relay/outage.h"
 #include "relay/outgoing.h"
-#include "relay/rejection_log.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* How often a lane polls while publishers would wake it. */
 #define ARMED_POLL OUTBOX_SECONDS
+
+#define REFUSAL_DELAY_MIN (5 * OUTBOX_MILLISECONDS)
+#define REFUSAL_DELAY_MAX (5 * OUTBOX_SECONDS)
 
 /* Answers in a row that do not come in time before a lane asks for less: to a claim, and to a settlement. */
 #define SLOW_CLAIMS 2
 #define SLOW_SETTLES 8
 
-int lane_new(int number, const struct worker *w, struct lane **ret_lane, struct outbox_error *err)
+static void lane_free(struct lane *lane)
+{
+	for (int i = 0; i < 2; i++)
+		batch_deinit(&lane->batches[i]);
+	free(lane);
+}
+
+static int lane_new(int number, const struct link *link, struct lane **ret_lane,
+		    struct outbox_error *err)
 {
 	struct lane *lane = calloc(1, sizeof(*lane));
 	int r = OUTBOX_OK;
@@ -25,10 +37,10 @@ int lane_new(int number, const struct worker *w, struct lane **ret_lane, struct 
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	lane->number = number;
 	lane->phase = LANE_TAKE;
-	lane->limit = lane->most = w->target->batch_messages;
-	lane->poll = w->target->poll_min;
+	lane->limit = lane->most = link->target->batch_messages;
+	lane->poll = link->target->poll_min;
 	for (int i = 0; i < 2 && !r; i++)
-		r = batch_init(&lane->batches[i], w->plan->batch_bytes, err);
+		r = batch_init(&lane->batches[i], link->plan->batch_bytes, err);
 	if (r) {
 		lane_free(lane);
 		return r;
@@ -37,121 +49,179 @@ int lane_new(int number, const struct worker *w, struct lane **ret_lane, struct 
 	return OUTBOX_OK;
 }
 
-struct lane *lane_free(struct lane *lane)
+int lanes_add(struct lanes *lanes, int number, const struct link *link, struct outbox_error *err)
 {
-	if (!lane)
-		return NULL;
-	for (int i = 0; i < 2; i++)
-		batch_deinit(&lane->batches[i]);
-	free(lane);
+	struct lane *lane = NULL;
+	size_t i = lanes->count;
+	int r = lane_new(number, link, &lane, err);
+
+	if (r)
+		return r;
+	for (; i > 0 && lanes->list[i - 1]->number > number; i--)
+		lanes->list[i] = lanes->list[i - 1];
+	lanes->list[i] = lane;
+	lanes->count++;
+	return OUTBOX_OK;
+}
+
+struct lane *lanes_find(const struct lanes *lanes, int number)
+{
+	for (size_t i = 0; i < lanes->count; i++)
+		if (lanes->list[i]->number == number)
+			return lanes->list[i];
 	return NULL;
 }
 
-struct batch *lane_batch(struct lane *lane)
+void lanes_remove(struct lanes *lanes, struct lane *lane, struct link *link)
 {
-	return &lane->batches[lane->current];
+	size_t i = 0;
+
+	while (lanes->list[i] != lane)
+		i++;
+	memmove(&lanes->list[i], &lanes->list[i + 1], (--lanes->count - i) * sizeof(lanes->list[0]));
+	link->n_refused -= lane->refusal.status != OUTBOX_OK;
+	lane_free(lane);
 }
 
-static int64_t draw_fence(struct worker *w, struct lane *lane)
+/*
+ * A store call for this lane failed. What the store refuses to this lane alone, because its position and the log do not
+ * belong together, makes this lane wait, and no other.
+ */
+static void store_failed(struct link *link, struct lane *lane, const char *call,
+			 const struct outbox_error *err, outbox_time now)
+{
+	char where[OUTBOX_TARGET_NAME_MAX + 32];
+
+	if (err->status != OUTBOX_EPROTO) {
+		link_store_failed(link, call, err, now);
+		return;
+	}
+	link_store_answered(link, call, now); /* it answers */
+	lane->refusal_delay = lane->refusal_delay ? lane->refusal_delay * 2 : REFUSAL_DELAY_MIN;
+	if (lane->refusal_delay > REFUSAL_DELAY_MAX)
+		lane->refusal_delay = REFUSAL_DELAY_MAX;
+	lane->run_at = now + random_between(&link->random.base, lane->refusal_delay / 2,
+					    lane->refusal_delay);
+	/* One repair is for all lanes, so one line is: outbox status names each. */
+	if (!link->n_refused) {
+		link->refused_since = now;
+		/* what a store says of a lane names it */
+		snprintf(where, sizeof(where), "target %s, lane %d", link->target->name,
+			 lane->number);
+		log_event(&link->plan->log, EVENT_LANE_REFUSED, ABOUT_LANE(link, lane),
+			  "%s; until then nothing of this lane is sent; outbox status tells "
+			  "of others",
+			  error_behind(err, where));
+	}
+	link->n_refused += !lane->refusal.status;
+	lane->refusal = *err;
+}
+
+static void store_answered(struct link *link, struct lane *lane, const char *call, outbox_time now)
+{
+	char waited[DURATION_TEXT_MAX];
+
+	link_store_answered(link, call, now);
+	if (!lane->refusal.status)
+		return;
+	lane->refusal.status = OUTBOX_OK;
+	lane->refusal_delay = 0;
+	if (!--link->n_refused)
+		log_event(&link->plan->log, EVENT_LANE_BACK, ABOUT_TARGET(link),
+			  "all its lanes run again after %s",
+			  duration_human(now - link->refused_since, waited));
+}
+
+static int64_t draw_fence(struct link *link, struct lane *lane)
 {
 	/* Kept until the append is known: repeated with the same token, done twice is done once. */
 	while (!lane->next_fence)
-		lane->next_fence = (int64_t)(w->random.base.next(&w->random.base) >> 1);
+		lane->next_fence = (int64_t)(link->random.base.next(&link->random.base) >> 1);
 	return lane->next_fence;
 }
 
-static void take_over(struct worker *w, struct lane *lane, outbox_time now)
+static void take_over(struct link *link, struct lane *lane, outbox_time now)
 {
 	struct outbox_error err = OUTBOX_ERROR_INIT;
 
 	failpoint("before_take");
-	if (w->store->ops->take_over(w->store, w->target->name, lane->number, w->owner,
-				     draw_fence(w, lane), &lane->head, &err)) {
-		outage_lane(w, lane, "take", &err, now);
+	if (link->store->ops->take_over(link->store, link->target->name, lane->number, link->owner,
+					draw_fence(link, lane), &lane->head, &err)) {
+		store_failed(link, lane, "take", &err, now);
 		return;
 	}
 	failpoint("after_take");
-	outage_lane_over(w, lane, "take", now);
+	store_answered(link, lane, "take", now);
 	lane->next_fence = 0;
 	lane->died_seq = lane->head.suspect_seq;
 	lane->phase = LANE_READ;
 	if (!lane->head.takeovers)
 		return;
-	tally_add(&w->tally->takeovers, 1);
-	tally_add(&w->tally->duplicates_takeover, (uint64_t)lane->head.in_flight);
-	log_event(&w->plan->log, EVENT_LANE_TAKEOVER, ABOUT_LANE(w, lane),
+	tally_add(&link->tally->takeovers, 1);
+	tally_add(&link->tally->duplicates_takeover, (uint64_t)lane->head.in_flight);
+	log_event(&link->plan->log, EVENT_LANE_TAKEOVER, ABOUT_LANE(link, lane),
 		  "taken over with messages in flight%s",
 		  lane->head.cautious ? "; repeatedly, so one message at a time for now" : "");
 }
 
 /* How many messages the next claim may have. */
-static size_t claim_size(const struct worker *w, const struct lane *lane, outbox_time now)
+static size_t claim_size(const struct link *link, const struct lane *lane, outbox_time now)
 {
-	if (lane->leaving || lane->lost || atomic_load(&w->draining) || w->stale_route ||
-	    breaker_open(&w->breaker, now) || now >= w->lease_until)
+	if (lane->leaving || lane->lost || atomic_load(&link->draining) || link->stale_route ||
+	    breaker_open(&link->breaker, now) || now >= link->lease_until)
 		return 0;
-	if (breaker_probing(&w->breaker))
+	if (breaker_probing(&link->breaker))
 		return 1;
 	return lane->limit;
 }
 
-static void connect_broker(struct worker *w, outbox_time now)
-{
-	struct outbox_error err = OUTBOX_ERROR_INIT;
-
-	if (w->transport->ops->connect(w->transport, now + w->target->publish_timeout, &err))
-		outage_broker(w, &err, 0, now);
-	else
-		w->connected = true;
-	failpoint("after_connect");
-}
-
-static void forget_batch(struct worker *w, struct lane *lane)
+static void forget_batch(struct link *link, struct lane *lane)
 {
 	struct batch *b = lane_batch(lane);
 
 	if (b->claim.count) {
-		tally_sub(&w->tally->in_flight_batches, 1);
-		tally_sub(&w->tally->in_flight_messages, b->claim.count);
+		tally_sub(&link->tally->in_flight_batches, 1);
+		tally_sub(&link->tally->in_flight_messages, b->claim.count);
 	}
 	batch_reset(b);
 	lane->trip = (struct trip){ 0 };
 }
 
 /* The claim was settled: count it, and let the batch grow again. */
-static void count_settled(struct worker *w, struct lane *lane, outbox_time took)
+static void count_settled(struct link *link, struct lane *lane, outbox_time took)
 {
 	struct batch_outcomes t = batch_count(lane_batch(lane));
 
-	tally_settled(w->tally, &(struct tally_batch){
-					.target = w->target->name,
-					.lane = lane->number,
-					.batch = lane_batch(lane),
-					.ended = &t,
-					.trip = &lane->trip,
-					.settle = took,
-					.wall = w->plan->clock->wall(w->plan->clock),
-					.outage = w->outage.message,
-				});
-	rejection_log_add(w, lane_batch(lane), w->plan->clock->mono(w->plan->clock));
+	tally_settled(link->tally, &(struct tally_batch){
+					   .target = link->target->name,
+					   .lane = lane->number,
+					   .batch = lane_batch(lane),
+					   .ended = &t,
+					   .trip = &lane->trip,
+					   .settle = took,
+					   .wall = link->plan->clock->wall(link->plan->clock),
+					   .outage = link->outage.message,
+				   });
+	rejection_log_add(&link->rejections, lane_batch(lane),
+			  link->plan->clock->mono(link->plan->clock));
 	lane->limit = decide_next_claim(lane->limit, lane->most, lane_batch(lane)->claim.count,
 					t.returned);
-	forget_batch(w, lane);
+	forget_batch(link, lane);
 }
 
-static enum wire_order wire_order_of(const struct worker *w)
+static enum wire_order wire_order_of(const struct link *link)
 {
-	return decide_order(w->target->order == OUTBOX_ORDER_STRICT, w->target->hold,
-			    w->transport->ops->flags & OUTBOX_TRANSPORT_KEEPS_ORDER);
+	return decide_order(link->target->order == OUTBOX_ORDER_STRICT, link->target->hold,
+			    link->transport->ops->flags & OUTBOX_TRANSPORT_KEEPS_ORDER);
 }
 
 /* Nothing came back: poll again later, sooner when a retry is due before that. */
-static void wait_for_more(struct worker *w, struct lane *lane, const struct outbox_claim *claim,
+static void wait_for_more(struct link *link, struct lane *lane, const struct outbox_claim *claim,
 			  size_t want, outbox_time now)
 {
 	outbox_time wait = lane->poll;
 
-	if (w->wakeup && atomic_load(&w->wakeup->armed) && wait < ARMED_POLL)
+	if (link->wakeup && atomic_load(&link->wakeup->armed) && wait < ARMED_POLL)
 		wait = ARMED_POLL;
 	lane->ran_dry = want > 0;
 	lane->dry = lane->read_wakeup;
@@ -159,8 +229,8 @@ static void wait_for_more(struct worker *w, struct lane *lane, const struct outb
 		lane->phase = LANE_RELEASE;
 		return;
 	}
-	if (breaker_open(&w->breaker, now)) {
-		lane->run_at = w->breaker.until;
+	if (breaker_open(&link->breaker, now)) {
+		lane->run_at = link->breaker.until;
 		return;
 	}
 	if (lane->throttled) {
@@ -171,89 +241,90 @@ static void wait_for_more(struct worker *w, struct lane *lane, const struct outb
 	if (claim->next_due && claim->next_due - claim->store_now < wait)
 		wait = claim->next_due - claim->store_now;
 	lane->run_at = now + (wait > 0 ? wait : 0);
-	lane->poll = lane->poll * 2 < w->target->poll_max ? lane->poll * 2 : w->target->poll_max;
+	lane->poll =
+		lane->poll * 2 < link->target->poll_max ? lane->poll * 2 : link->target->poll_max;
 }
 
-static outbox_time slow_limit(const struct worker *w)
+static outbox_time slow_limit(const struct link *link)
 {
-	return w->target->lease / 3;
+	return link->target->lease / 3;
 }
 
-static void begin_batch(struct worker *w, struct lane *lane, size_t want, outbox_time now)
+static void begin_batch(struct link *link, struct lane *lane, size_t want, outbox_time now)
 {
 	struct batch *fresh = &lane->batches[!lane->current];
 	struct outbox_error err = OUTBOX_ERROR_INIT;
 	/* After the call: the store's time is that of its end, or nearly. */
-	outbox_time ended = w->plan->clock->mono(w->plan->clock);
+	outbox_time ended = link->plan->clock->mono(link->plan->clock);
 
 	if (lane_batch(lane)->claim.count)
-		count_settled(w, lane, ended - now);
+		count_settled(link, lane, ended - now);
 	lane->current = !lane->current;
 	/* Nothing was written: ask with the same token again. An earlier try whose answer was lost may
 	 * still arrive and claim; then that claim is ours, instead of locking us out. */
 	if (fresh->claim.n != lane->head.n)
 		lane->next_fence = 0;
 	if (fresh->claim.paused)
-		w->open_since = fresh->claim.store_now; /* at least; the next lease tells */
+		link->open_since = fresh->claim.store_now; /* at least; the next lease tells */
 	lane->head.n = fresh->claim.n;
 	lane->head.token = fresh->claim.token;
 	lane->head.cautious = fresh->claim.cautious;
 	if (fresh->claim.stale_route) {
 		lane->leaving = true;
-		w->lease_at = now; /* which says so and stops all lanes */
+		link->lease_at = now; /* which says so and stops all lanes */
 	}
 	if (!fresh->claim.count) {
-		wait_for_more(w, lane, &fresh->claim, want, now);
+		wait_for_more(link, lane, &fresh->claim, want, now);
 		return;
 	}
-	tally_add(&w->tally->in_flight_batches, 1);
-	tally_add(&w->tally->in_flight_messages, fresh->claim.count);
+	tally_add(&link->tally->in_flight_batches, 1);
+	tally_add(&link->tally->in_flight_messages, fresh->claim.count);
 	lane->ran_dry = false;
 	lane->dry = 0;
-	lane->poll = w->target->poll_min;
+	lane->poll = link->target->poll_min;
 	lane->read_at = ended;
 	/* What took so long to come cannot be sent within the lease: it would be read again and again. */
-	if (lane->read_at - now > slow_limit(w))
+	if (lane->read_at - now > slow_limit(link))
 		lane->limit = decide_smaller_claim(fresh->claim.count);
 	lane->phase = LANE_SEND;
-	if (batch_begin(fresh, wire_order_of(w), &err) ||
-	    outgoing_prepare(fresh, w->plan, w->target, &err)) {
+	if (batch_begin(fresh, wire_order_of(link), &err) ||
+	    outgoing_prepare(fresh, link->plan, link->target, &err)) {
 		/* Claimed, but no memory to work on it: take the lane anew. */
-		forget_batch(w, lane);
+		forget_batch(link, lane);
 		lane->phase = LANE_TAKE;
 		lane->limit = decide_smaller_claim(lane->limit);
-		outage_store(w, "settle", &err, now);
+		link_store_failed(link, "settle", &err, now);
 	}
 }
 
 /* Somebody else took the lane: our settlement had no effect, and all we remember is void. */
-static void give_up_lane(struct worker *w, struct lane *lane)
+static void give_up_lane(struct link *link, struct lane *lane)
 {
 	struct batch_outcomes t = batch_count(lane_batch(lane));
 
-	tally_add(&w->tally->fenced, 1);
-	tally_add(&w->tally->duplicates_fenced, t.delivered);
-	log_event(&w->plan->log, EVENT_LANE_FENCED, ABOUT_LANE(w, lane),
+	tally_add(&link->tally->fenced, 1);
+	tally_add(&link->tally->duplicates_fenced, t.delivered);
+	log_event(&link->plan->log, EVENT_LANE_FENCED, ABOUT_LANE(link, lane),
 		  "taken by another relay; %zu acknowledged messages of ours may be sent again",
 		  t.delivered);
-	forget_batch(w, lane);
+	forget_batch(link, lane);
 	lane->phase = LANE_RELEASE;
 	lane->lost = true;
 }
 
 /* We shall not get the answer. If its settlement was not done either, what we sent goes out again. */
-static void give_up_answer(struct worker *w, struct lane *lane)
+static void give_up_answer(struct link *link, struct lane *lane)
 {
 	struct batch_outcomes t = batch_count(lane_batch(lane));
 
 	if (t.delivered) {
-		tally_add(&w->tally->duplicates_fenced, t.delivered);
-		log_event(&w->plan->log, EVENT_LANE_UNANSWERED, ABOUT_LANE(w, lane),
+		tally_add(&link->tally->duplicates_fenced, t.delivered);
+		log_event(&link->plan->log, EVENT_LANE_UNANSWERED, ABOUT_LANE(link, lane),
 			  "no answer to its settlement; %zu acknowledged messages may be sent "
 			  "again",
 			  t.delivered);
 	}
-	forget_batch(w, lane);
+	forget_batch(link, lane);
 	lane->next_fence = 0;
 	lane->phase = LANE_TAKE;
 }
@@ -264,10 +335,10 @@ static void give_up_answer(struct worker *w, struct lane *lane)
  * did not suffice for one claim does not suffice for the same one a moment later: at most once more, since the store may
  * have been short of it and done nothing.
  */
-static void ask_for_less(struct worker *w, struct lane *lane, int status, outbox_time took)
+static void ask_for_less(struct link *link, struct lane *lane, int status, outbox_time took)
 {
 	bool memory = status == OUTBOX_ENOMEM,
-	     late = status == OUTBOX_ETIMEDOUT || took > slow_limit(w);
+	     late = status == OUTBOX_ETIMEDOUT || took > slow_limit(link);
 	bool costs = lane_batch(lane)->claim.count;
 	int patience = memory ? 1 + costs : costs ? SLOW_SETTLES : SLOW_CLAIMS;
 
@@ -278,7 +349,7 @@ static void ask_for_less(struct worker *w, struct lane *lane, int status, outbox
 	lane->most = lane->limit;
 	if (lane->slow_failures < patience)
 		return;
-	give_up_answer(w, lane);
+	give_up_answer(link, lane);
 	lane->slow_failures = 0;
 }
 
@@ -286,19 +357,19 @@ static void ask_for_less(struct worker *w, struct lane *lane, int status, outbox
  * The rate is asked before a claim, never within one. Taken in advance, given back when there was less to claim: a
  * worker that idles must not keep others from it.
  */
-static size_t take_permits(struct worker *w, struct lane *lane, size_t want, outbox_time now)
+static size_t take_permits(struct link *link, struct lane *lane, size_t want, outbox_time now)
 {
 	size_t may = want;
 
 	if (want)
-		may = throttle_take(w->target->throttle, w->target->rank, want, now,
+		may = throttle_take(link->target->throttle, link->target->rank, want, now,
 				    &lane->permits_at);
 	lane->throttled = want && !may;
 	return may;
 }
 
 /* What is parked at once is not sent. */
-static void use_permits(struct worker *w, const struct outbox_claim *claim, size_t taken,
+static void use_permits(struct link *link, const struct outbox_claim *claim, size_t taken,
 			outbox_time now)
 {
 	size_t used = 0;
@@ -307,97 +378,97 @@ static void use_permits(struct worker *w, const struct outbox_claim *claim, size
 		return;
 	for (size_t i = 0; i < claim->count; i++)
 		used += !claim->items[i].blocked;
-	throttle_used(w->target->throttle, w->target->rank, taken, used, now);
+	throttle_used(link->target->throttle, link->target->rank, taken, used, now);
 }
 
-static void settle_and_read(struct worker *w, struct lane *lane, outbox_time now)
+static void settle_and_read(struct link *link, struct lane *lane, outbox_time now)
 {
 	struct batch *settled = lane_batch(lane), *fresh = &lane->batches[!lane->current];
 	struct outbox_error err = OUTBOX_ERROR_INIT;
-	size_t want = claim_size(w, lane, now);
+	size_t want = claim_size(link, lane, now);
 	int r;
 
 	lane->throttled = false;
 
 	lane->run_at = now; /* a wake-up may have come before its time */
-	lane->read_wakeup =
-		worker_wakeups(w); /* before the read: what is published later is looked at again */
-	if (want && !w->connected) {
+	lane->read_wakeup = wakeup_count(
+		link->wakeup); /* before the read: what is published later is looked at again */
+	if (want && !link->connected) {
 		/* Never claim into an outage: first see that the broker is there. */
 		if (!settled->claim.count) {
-			connect_broker(w, now);
+			link_connect_broker(link, now);
 			return;
 		}
 		want = 0;
 	}
-	want = take_permits(w, lane, want, now);
+	want = take_permits(link, lane, want, now);
 	if (!want && !settled->claim.count) {
-		wait_for_more(w, lane, &fresh->claim, want, now);
+		wait_for_more(link, lane, &fresh->claim, want, now);
 		return;
 	}
 	batch_reset(fresh);
 	failpoint("before_settle");
-	r = w->store->ops->settle_and_claim(w->store,
-					    &(struct outbox_settle_and_claim){
-						    .target = w->target->name,
-						    .lane = lane->number,
-						    .owner = w->owner,
-						    .n = lane->head.n,
-						    .token = lane->head.token,
-						    .new_token = draw_fence(w, lane),
-						    .route_version = w->target->route_version,
-						    .settled = settled->outcomes,
-						    .n_settled = settled->claim.count,
-						    .max_messages = want,
-						    .max_bytes = w->plan->batch_bytes,
-					    },
-					    fresh->arena, &fresh->claim, &err);
+	r = link->store->ops->settle_and_claim(link->store,
+					       &(struct outbox_settle_and_claim){
+						       .target = link->target->name,
+						       .lane = lane->number,
+						       .owner = link->owner,
+						       .n = lane->head.n,
+						       .token = lane->head.token,
+						       .new_token = draw_fence(link, lane),
+						       .route_version = link->target->route_version,
+						       .settled = settled->outcomes,
+						       .n_settled = settled->claim.count,
+						       .max_messages = want,
+						       .max_bytes = link->plan->batch_bytes,
+					       },
+					       fresh->arena, &fresh->claim, &err);
 	failpoint("after_settle");
 	if (r)
 		batch_reset(fresh);
-	use_permits(w, &fresh->claim, want, now);
+	use_permits(link, &fresh->claim, want, now);
 	if (!r) {
 		lane->slow_failures = 0;
-		outage_lane_over(w, lane, "settle", now);
-		begin_batch(w, lane, want, now);
+		store_answered(link, lane, "settle", now);
+		begin_batch(link, lane, want, now);
 		return;
 	}
 	if (r == OUTBOX_EFENCED) {
-		give_up_lane(w, lane);
+		give_up_lane(link, lane);
 		return;
 	}
-	ask_for_less(w, lane, r, w->plan->clock->mono(w->plan->clock) - now);
-	outage_lane(w, lane, "settle", &err, now);
+	ask_for_less(link, lane, r, link->plan->clock->mono(link->plan->clock) - now);
+	store_failed(link, lane, "settle", &err, now);
 }
 
-static void release_lane(struct worker *w, struct lane *lane, outbox_time now)
+static void release_lane(struct link *link, struct lane *lane, outbox_time now)
 {
 	struct outbox_error err = OUTBOX_ERROR_INIT;
 
 	failpoint("before_release");
 	if (lane->lost)
 		return;
-	if (w->store->ops->release(w->store, w->target->name, lane->number, w->owner, &err))
-		outage_store(w, "release", &err, now);
+	if (link->store->ops->release(link->store, link->target->name, lane->number, link->owner,
+				      &err))
+		link_store_failed(link, "release", &err, now);
 	else
 		lane->lost = true;
 	failpoint("after_release");
 }
 
-void lane_step(struct worker *w, struct lane *lane, outbox_time now)
+void lane_step(struct link *link, struct lane *lane, outbox_time now)
 {
 	switch (lane->phase) {
 	case LANE_TAKE:
-		take_over(w, lane, now);
+		take_over(link, lane, now);
 		break;
 	case LANE_READ:
-		settle_and_read(w, lane, now);
+		settle_and_read(link, lane, now);
 		break;
 	case LANE_SEND:
-		lane_send(w, lane, now);
 		break;
 	case LANE_RELEASE:
-		release_lane(w, lane, now);
+		release_lane(link, lane, now);
 		break;
 	}
 }

@@ -2,20 +2,62 @@
 #ifndef RELAY_LANE_H
 #define RELAY_LANE_H
 
-/* The steps of one lane. Each makes at most one call of the store or one publish(). */
+/* One lane: take it over, then read, send and settle, batch after batch. */
 
-#include "relay/worker.h"
+#include "relay/batch.h"
+#include "relay/link.h"
 
-int lane_new(int number, const struct worker *worker, struct lane **ret_lane,
-	     struct outbox_error *err) OUTBOX_MUSTCHECK;
-struct lane *lane_free(struct lane *lane);
+enum lane_phase {
+	LANE_TAKE = 1, /* leased, not yet taken: somebody may have messages in flight there */
+	LANE_READ,     /* settle what was in flight, claim the next batch */
+	LANE_SEND,     /* a batch is in flight: publish its rounds */
+	LANE_RELEASE   /* settled and not wanted any more: give it back */
+};
 
-struct batch *lane_batch(struct lane *lane);
+struct lane {
+	int number;
+	enum lane_phase phase;
+	bool leaving;   /* finish what is in flight, settle it, then release */
+	bool lost;      /* the lease is gone: the fence decides whether settling still counts */
+	bool ran_dry;   /* a read found nothing that is due */
+	bool throttled; /* the last read was not made: the rate is used up until run_at */
+	unsigned read_wakeup; /* wake-ups seen when the last read began */
+	unsigned dry;         /* and after which wake-up that was; 0: it found something */
+	struct outbox_head head;
+	int64_t next_fence; /* of the receipt being appended; the same again until it is known */
+	int64_t died_seq;   /* the message that was alone in flight when a relay died */
+	int slow_failures;  /* calls in a row whose answer did not come in time */
+	size_t limit;       /* the next claim's size: halved by UNKNOWN, doubled by success ... */
+	size_t most;        /* ... up to this: the batch, or what came through a slow wire */
+	outbox_time run_at, poll;
+	outbox_time read_at;    /* mono: when the claim in flight was read */
+	outbox_time permits_at; /* mono: when to ask for permits again */
+	struct trip trip;       /* what is known of it so far */
+	struct outbox_error refusal; /* why the store refuses this lane and no other; status 0: it does not */
+	outbox_time refusal_delay;
+	struct batch batches[2]; /* settling one and reading into the other is one call */
+	int current;
+	struct suspicions suspicions;
+};
 
-void lane_step(struct worker *worker, struct lane *lane, outbox_time now);
+/* The lanes of a worker, by number. */
+struct lanes {
+	struct lane *list[OUTBOX_LANES_MAX];
+	size_t count;
+};
 
-/* Publish the next round of what is in flight, or find that there is none left. */
-void lane_send(struct worker *worker, struct lane *lane, outbox_time now);
+int lanes_add(struct lanes *lanes, int number, const struct link *link,
+	      struct outbox_error *err) OUTBOX_MUSTCHECK;
+struct lane *lanes_find(const struct lanes *lanes, int number);
+void lanes_remove(struct lanes *lanes, struct lane *lane, struct link *link);
+
+static inline struct batch *lane_batch(struct lane *lane)
+{
+	return &lane->batches[lane->current];
+}
+
+/* One call of the store: whatever its phase asks for but sending, which several do together (relay/send.h). */
+void lane_step(struct link *link, struct lane *lane, outbox_time now);
 
 /* Nothing more of the batch in flight is sent; what is known of it is settled next. */
 void lane_stop_sending(struct lane *lane);

@@ -2,56 +2,84 @@
 #include "relay/lease.h"
 
 #include "base/failpoint.h"
-#include "relay/lane.h"
-#include "relay/outage.h"
-#include "relay/unserved.h"
+#include "base/text.h"
+#include "relay/place.h"
+#include "store/store.h"
 
 #include <string.h>
 
-static struct lane *find_lane(struct worker *w, int number)
+void lease_init(struct lease *lease, const struct link *link)
 {
-	for (size_t i = 0; i < w->n_lanes; i++)
-		if (w->lanes[i]->number == number)
-			return w->lanes[i];
-	return NULL;
+	if (!place_of(link->target->to, lease->place))
+		lease->place[0] = '\0';
 }
 
-static int add_lane(struct worker *w, int number, struct outbox_error *err)
+static int write_unserved(struct link *link, const char *why, struct outbox_error *err)
 {
-	struct lane *lane;
-	size_t i = w->n_lanes;
-	int r = lane_new(number, w, &lane, err);
+	if (!link->store || !STORE_HAS(link->store, unserved))
+		return OUTBOX_OK;
+	return link->store->ops->unserved(link->store,
+					  &(struct outbox_unserved){ .target = link->target->name,
+								     .owner = link->owner,
+								     .duration = link->target->lease,
+								     .why = why },
+					  err);
+}
 
-	if (r)
-		return r;
-	for (; i > 0 && w->lanes[i - 1]->number > number; i--)
-		w->lanes[i] = w->lanes[i - 1];
-	w->lanes[i] = lane;
-	w->n_lanes++;
-	return OUTBOX_OK;
+/* Said anew with every round of lease keeping: the store forgets it when a relay dies. */
+static void report_unserved(struct lease *lease, struct link *link, enum unserved how,
+			    const struct outbox_error *why, outbox_time now)
+{
+	struct outbox_error err = OUTBOX_ERROR_INIT;
+
+	if (!lease->unserved.status) {
+		lease->unserved_since = now;
+		log_event(&link->plan->log, EVENT_TARGET_UNSERVED, ABOUT_TARGET(link), "%s",
+			  why->message);
+	}
+	lease->unserved = *why;
+	atomic_store(&lease->shown_unserved, (int)how);
+	if (write_unserved(link, why->message, &err))
+		link_store_failed(link, "unserved", &err, now);
+	else
+		link_store_answered(link, "unserved", now);
+}
+
+static void report_served(struct lease *lease, struct link *link, outbox_time now)
+{
+	char waited[DURATION_TEXT_MAX];
+
+	if (!lease->unserved.status)
+		return;
+	lease->unserved.status = OUTBOX_OK;
+	atomic_store(&lease->shown_unserved, UNSERVED_NOT);
+	log_event(&link->plan->log, EVENT_TARGET_SERVED, ABOUT_TARGET(link),
+		  "served again after %s", duration_human(now - lease->unserved_since, waited));
+	(void)write_unserved(link, NULL, NULL); /* else it is forgotten when its time is over */
 }
 
 /* Bring our lanes in line with what the store says we hold. */
-static int follow_lease(struct worker *w, const struct outbox_lease *lease, struct outbox_error *err)
+static int follow_lease(struct link *link, struct lanes *lanes, const struct outbox_lease *given,
+			struct outbox_error *err)
 {
 	bool held[OUTBOX_LANES_MAX] = { false };
-	bool none = lease->stale_route || lease->elsewhere[0];
+	bool none = given->stale_route || given->elsewhere[0];
 	int r = OUTBOX_OK;
 
-	for (int i = 0; i < lease->count; i++) {
-		held[lease->lanes[i]] = true;
-		if (!r && !find_lane(w, lease->lanes[i]))
-			r = add_lane(w, lease->lanes[i], err);
+	for (int i = 0; i < given->count; i++) {
+		held[given->lanes[i]] = true;
+		if (!r && !lanes_find(lanes, given->lanes[i]))
+			r = lanes_add(lanes, given->lanes[i], link, err);
 	}
-	for (size_t i = 0; i < w->n_lanes; i++) {
-		struct lane *lane = w->lanes[i];
+	for (size_t i = 0; i < lanes->count; i++) {
+		struct lane *lane = lanes->list[i];
 
 		if (none)
 			lane_stop_sending(lane); /* settle, then release: the new relay need not wait */
 		else if (!held[lane->number])
 			lane_lose(lane);
 		/* Above our share: the last ones are let go when they have nothing in flight. */
-		lane->leaving = i >= (size_t)lease->share || none;
+		lane->leaving = i >= (size_t)given->share || none;
 		if (lane->leaving)
 			lane->run_at = 0;
 	}
@@ -59,20 +87,21 @@ static int follow_lease(struct worker *w, const struct outbox_lease *lease, stru
 }
 
 /* Two relays that send one target to two places would share its messages out between them. */
-static void report_elsewhere(struct worker *w, const struct outbox_lease *lease, outbox_time now)
+static void report_elsewhere(struct lease *lease, struct link *link,
+			     const struct outbox_lease *given, outbox_time now)
 {
 	struct outbox_error why = OUTBOX_ERROR_INIT;
 
 	outbox_fail(&why, OUTBOX_ECONFIG,
 		    "%.80s takes no lanes: it would send to %.110s, and %.80s, which was here before, "
 		    "sends to %.110s; give both the same \"to\" or stop one of them",
-		    w->owner, w->place, lease->elsewhere_owner, lease->elsewhere);
-	unserved_report(w, UNSERVED_FOR_NOW, &why, now);
+		    link->owner, lease->place, given->elsewhere_owner, given->elsewhere);
+	report_unserved(lease, link, UNSERVED_FOR_NOW, &why, now);
 }
 
-static void report_unstarted(struct worker *w, outbox_time now)
+static void report_unstarted(struct lease *lease, struct link *link, outbox_time now)
 {
-	const char *name = w->target->band_of ? w->target->band_of : w->target->name;
+	const char *name = link->target->band_of ? link->target->band_of : link->target->name;
 	struct outbox_error why = OUTBOX_ERROR_INIT;
 
 	outbox_fail(&why, OUTBOX_ECONFIG,
@@ -80,54 +109,88 @@ static void report_unstarted(struct worker *w, outbox_time now)
 		    "start: oldest or start: now (on a command line --start %s=oldest or --start "
 		    "%s=now); until then it gets nothing",
 		    name, name);
-	unserved_report(w, UNSERVED, &why, now);
+	report_unserved(lease, link, UNSERVED, &why, now);
 }
 
-void lease_keep(struct worker *w, outbox_time now)
+void lease_keep(struct lease *lease, struct link *link, struct lanes *lanes, outbox_time now)
 {
 	struct outbox_error err = OUTBOX_ERROR_INIT;
-	struct outbox_lease lease;
+	struct outbox_lease given;
 	struct outbox_lease_request request = {
-		.target = w->target->name,
-		.owner = w->owner,
-		.duration = w->target->lease,
-		.route_version = w->target->route_version,
-		.leaving = atomic_load(&w->draining),
-		.outage = breaker_probing(&w->breaker) ? w->outage.message : NULL,
-		.outage_age = now - w->breaker.since,
-		.place = w->place[0] ? w->place : NULL,
+		.target = link->target->name,
+		.owner = link->owner,
+		.duration = link->target->lease,
+		.route_version = link->target->route_version,
+		.leaving = atomic_load(&link->draining),
+		.outage = breaker_probing(&link->breaker) ? link->outage.message : NULL,
+		.outage_age = now - link->breaker.since,
+		.place = lease->place[0] ? lease->place : NULL,
 	};
 
-	if (w->target->unstarted) {
-		w->lease_at = now + w->target->lease / 2;
-		report_unstarted(w, now);
+	if (link->target->unstarted) {
+		link->lease_at = now + link->target->lease / 2;
+		report_unstarted(lease, link, now);
 		return;
 	}
-	memset(&lease, 0, sizeof(lease));
-	if (w->store->ops->lease(w->store, &request, &lease, &err) || follow_lease(w, &lease, &err)) {
-		outage_store(w, "lease", &err, now);
+	memset(&given, 0, sizeof(given));
+	if (link->store->ops->lease(link->store, &request, &given, &err) ||
+	    follow_lease(link, lanes, &given, &err)) {
+		link_store_failed(link, "lease", &err, now);
 		return;
 	}
 	failpoint("after_lease");
-	outage_store_over(w, "lease", now);
+	link_store_answered(link, "lease", now);
 	/* Perhaps too late, though nobody took the lanes: an operator may have acted on what was in
 	 * flight. The call itself may have been slow, so look at the clock again. */
-	for (size_t i = 0; i < w->n_lanes && w->plan->clock->mono(w->plan->clock) >= w->lease_until;
+	for (size_t i = 0;
+	     i < lanes->count && link->plan->clock->mono(link->plan->clock) >= link->lease_until;
 	     i++)
-		lane_stop_sending(w->lanes[i]);
+		lane_stop_sending(lanes->list[i]);
 	/* Counted from before the call, and a tenth less: surely over later than the store's own. */
-	w->lease_until = now + w->target->lease - w->target->lease / 10;
-	w->lease_at = now + w->target->lease / 3;
-	w->leased = true;
-	if (lease.open_since > w->open_since)
-		w->open_since = lease.open_since;
-	if (lease.stale_route && !w->stale_route)
-		log_event(&w->plan->log, EVENT_TARGET_REROUTED, ABOUT_TARGET(w),
+	link->lease_until = now + link->target->lease - link->target->lease / 10;
+	link->lease_at = now + link->target->lease / 3;
+	lease->held = true;
+	if (given.open_since > link->open_since)
+		link->open_since = given.open_since;
+	if (given.stale_route && !link->stale_route)
+		log_event(&link->plan->log, EVENT_TARGET_REROUTED, ABOUT_TARGET(link),
 			  "its routing was changed by another relay; this one takes no lanes until "
 			  "it is restarted with the new routing");
-	w->stale_route = lease.stale_route;
-	if (lease.elsewhere[0])
-		report_elsewhere(w, &lease, now);
+	link->stale_route = given.stale_route;
+	if (given.elsewhere[0])
+		report_elsewhere(lease, link, &given, now);
 	else
-		unserved_over(w, now);
+		report_served(lease, link, now);
+}
+
+void lease_leave(struct lease *lease, struct link *link, const struct lanes *lanes)
+{
+	struct outbox_error err = OUTBOX_ERROR_INIT;
+	struct outbox_lease_request request = { .target = link->target->name,
+						.owner = link->owner,
+						.duration = link->target->lease,
+						.route_version = link->target->route_version,
+						.leaving = true };
+	struct outbox_lease given;
+
+	if (!link->store)
+		return;
+	memset(&given, 0, sizeof(given));
+	/* Past the deadline some are left: without us they need not wait for the lease to end. */
+	for (size_t i = 0; i < lanes->count; i++)
+		if (link->store->ops->release(link->store, link->target->name,
+					      lanes->list[i]->number, link->owner, &err))
+			break;
+	if (!link->target->unstarted && link->store->ops->lease(link->store, &request, &given, &err))
+		log_event(&link->plan->log, EVENT_TARGET_UNSIGNED, ABOUT_TARGET(link),
+			  "could not sign off: %s; others wait for the lease to end", err.message);
+	if (lease->unserved.status)
+		(void)write_unserved(link, NULL, NULL);
+}
+
+void lease_reset(struct lease *lease)
+{
+	lease->held = false;
+	lease->unserved.status = OUTBOX_OK;
+	atomic_store(&lease->shown_unserved, UNSERVED_NOT);
 }

@@ -7,7 +7,11 @@
  * makes a worker wait. Everything is since the relay was made.
  */
 
+#include "relay/batch.h"
+
 #include <outbox/relay.h>
+
+#include <stdatomic.h>
 
 #define HISTOGRAM_BUCKETS 20 /* the last one is for what is above every bound */
 
@@ -53,18 +57,6 @@ struct target_metrics {
 	struct histogram_view latency, event_latency;
 };
 
-/* Has it been started, and nobody told it to stop? */
-bool relay_running(const struct outbox_relay *relay);
-
-/* Its store is a replay's spool: see relay/outgoing.h. Before it starts. */
-void relay_set_replay(struct outbox_relay *relay);
-
-size_t relay_target_count(const struct outbox_relay *relay);
-void relay_target_metrics(const struct outbox_relay *relay, size_t target,
-			  struct target_metrics *ret_metrics);
-
-void relay_counts_add(struct outbox_relay_counts *sum, const struct outbox_relay_counts *more);
-
 /* One settled batch, told by the worker that did it. Borrowed for the call. */
 struct batch_report {
 	const char *target;
@@ -77,8 +69,75 @@ struct batch_report {
 	size_t n_traceparents;
 };
 
-/* Be told of every settled batch. Before start(); must be quick and must not block. */
+/* Is told of every settled batch; must be quick and must not block. */
 typedef void (*batch_observer)(void *context, const struct batch_report *report);
-void relay_observe(struct outbox_relay *relay, batch_observer observer, void *context);
+
+/* ---- what workers write: a few atomics for each batch, none for each message. Sums may be read a batch apart */
+
+struct histogram {
+	_Atomic uint64_t buckets[HISTOGRAM_BUCKETS];
+	_Atomic int64_t sum;
+};
+
+struct tally {
+	_Atomic uint64_t delivered, failed, retried, parked, deferred, returned, batches, attempts;
+	_Atomic uint64_t outages, takeovers, fenced;
+	_Atomic uint64_t duplicates_unknown, duplicates_takeover, duplicates_fenced;
+	_Atomic uint64_t duplicates_recognised;
+	_Atomic uint64_t in_flight_batches, in_flight_messages;
+	_Atomic outbox_time last_delivery;
+	struct histogram batch_size, publish, settle, latency, event_latency;
+	batch_observer observer; /* set before the threads start */
+	void *observer_context;
+};
+
+/* A claim on its way, until it is settled. */
+struct trip {
+	outbox_time began; /* wall: when its first message was handed to the transport; 0: not yet */
+	outbox_time publish; /* how long the transport had it, over all rounds */
+	bool outage;         /* the broker went away meanwhile */
+	struct histogram_view latency, event_latency; /* of what was acknowledged */
+};
+
+/* A claim that was settled. */
+struct tally_batch {
+	const char *target;
+	int lane;
+	const struct batch *batch;
+	const struct batch_outcomes *ended;
+	const struct trip *trip;
+	outbox_time settle; /* how long that took */
+	outbox_time wall;   /* now */
+	const char *outage; /* the text for the trip's outage */
+};
+
+static inline void tally_add(_Atomic uint64_t *counter, uint64_t n)
+{
+	atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
+}
+
+static inline void tally_sub(_Atomic uint64_t *counter, uint64_t n)
+{
+	atomic_fetch_sub_explicit(counter, n, memory_order_relaxed);
+}
+
+/* The bucket of a value: the first whose bound is not below it. */
+size_t histogram_bucket(const struct histogram_bounds *bounds, int64_t value);
+void histogram_observe(struct histogram *histogram, const struct histogram_bounds *bounds,
+		       int64_t value);
+
+/* One publish() took so long. */
+void tally_called(struct tally *tally, outbox_time took);
+
+/* A round came back from the transport, after `took`, at the store's time `acked_at`. Before it is judged.
+ * open_since: nothing could be sent to the target before. */
+void tally_published(struct tally *tally, struct trip *trip, const struct batch *batch,
+		     outbox_time took, outbox_time acked_at, outbox_time open_since);
+
+/* The claim was settled: count it and tell the observer. */
+void tally_settled(struct tally *tally, const struct tally_batch *batch);
+
+/* Everything but what belongs to single workers: breaker, lanes, names. */
+void tally_view(const struct tally *tally, struct target_metrics *ret_metrics);
 
 #endif

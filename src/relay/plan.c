@@ -8,6 +8,7 @@
 #include "core/retry.h"
 #include "core/routing.h"
 #include "relay/bands.h"
+#include "relay/registry.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -307,4 +308,12 @@ int plan_make(const struct outbox_relay_config *given, struct outbox_arena *aren
 	plan.log = (struct log){ .sink = c.log, .context = c.log_context };
 	*ret_plan = plan;
 	return OUTBOX_OK;
+}
+
+int plan_open_store(const struct relay_plan *plan, struct random_state *random,
+		    struct outbox_store **ret_store, struct outbox_error *err)
+{
+	random_init(random, plan->seed);
+	return registry_open_store(plan->registry, plan->store, false, plan->clock, &random->base,
+				   ret_store, err);
 }

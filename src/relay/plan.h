@@ -5,6 +5,7 @@
 /* A relay's configuration after it was checked: every default filled in, every string our own. */
 
 #include "base/log.h"
+#include "base/random.h"
 #include "relay/throttle.h"
 
 #include <outbox/relay.h>
@@ -55,5 +56,9 @@ struct relay_plan {
 /* ECONFIG names the target, the field and the remedy. Strings are copied into the arena. */
 int plan_make(const struct outbox_relay_config *given, struct outbox_arena *arena,
 	      struct relay_plan *ret_plan, struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/* A store connection of the caller's own. random must outlive it. */
+int plan_open_store(const struct relay_plan *plan, struct random_state *random,
+		    struct outbox_store **ret_store, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 #endif

@@ -62,9 +62,15 @@ static bool is_over(const struct rejection_log *r, const struct batch *b, size_t
 	       strcmp(text_shown(id, sizeof(id), b->claim.items[i].message.id), r->id) == 0;
 }
 
-void rejection_log_flush(struct worker *w)
+void rejection_log_init(struct rejection_log *r, const struct relay_plan *plan,
+			const struct target_plan *target)
 {
-	struct rejection_log *r = &w->rejections;
+	*r = (struct rejection_log){ .plan = plan, .target = target };
+}
+
+void rejection_log_flush(struct rejection_log *r)
+{
+	const struct about *about = &(struct about){ .target = r->target->name };
 	char code[40] = "";
 
 	if (!r->count)
@@ -72,22 +78,20 @@ void rejection_log_flush(struct worker *w)
 	if (r->native)
 		snprintf(code, sizeof(code), " (code %d)", r->native);
 	if (r->delivered)
-		log_event(&w->plan->log, EVENT_MESSAGE_REFUSED, ABOUT_TARGET(w),
+		log_event(&r->plan->log, EVENT_MESSAGE_REFUSED, about,
 			  "%zu refusal%s, the last of %s, which was delivered since: %s%s",
 			  r->count, r->count == 1 ? "" : "s", r->id, r->kind, code);
 	else
-		log_event(&w->plan->log, EVENT_MESSAGE_REFUSED, ABOUT_TARGET(w),
+		log_event(&r->plan->log, EVENT_MESSAGE_REFUSED, about,
 			  "%zu refusal%s, the last of %s: %s%s; why: outbox list --target %s %s%s%s",
-			  r->count, r->count == 1 ? "" : "s", r->id, r->kind, code, w->target->name,
+			  r->count, r->count == 1 ? "" : "s", r->id, r->kind, code, r->target->name,
 			  r->failed ? "--state failed" : "--why retry",
-			  *w->plan->store_option ? " " : "", w->plan->store_option);
+			  *r->plan->store_option ? " " : "", r->plan->store_option);
 	r->count = 0;
 }
 
-void rejection_log_add(struct worker *w, const struct batch *b, outbox_time now)
+void rejection_log_add(struct rejection_log *r, const struct batch *b, outbox_time now)
 {
-	struct rejection_log *r = &w->rejections;
-
 	for (size_t i = 0; i < b->claim.count; i++) {
 		r->delivered |= is_over(r, b, i);
 		if (!is_refused(&b->outcomes[i]))
@@ -99,6 +103,6 @@ void rejection_log_add(struct worker *w, const struct batch *b, outbox_time now)
 	}
 	if (!r->count || now < r->next)
 		return;
-	rejection_log_flush(w);
+	rejection_log_flush(r);
 	r->next = now + EVERY;
 }

@@ -7,32 +7,22 @@
 
 #include "base/cleanup.h"
 #include "relay/bands.h"
-#include "relay/registry.h"
 #include "relay/relay.h"
 #include "store/store.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #define STRINGS_MAX ((size_t)1 << 20)
 
 DEFINE_CLEANUP(struct outbox_store *, store_close)
 
-int relay_open_store(const struct outbox_relay *relay, struct random_state *random,
-		     struct outbox_store **ret_store, struct outbox_error *err)
-{
-	random_init(random, relay->plan.seed);
-	return registry_open_store(relay->plan.registry, relay->plan.store, false,
-				   relay->plan.clock, &random->base, ret_store, err);
-}
-
 static int register_targets(struct outbox_relay *relay, struct outbox_error *err)
 {
 	_cleanup_(store_closep) struct outbox_store *store = NULL;
 	struct random_state random;
-	int r = relay_open_store(relay, &random, &store, err);
+	int r = plan_open_store(&relay->plan, &random, &store, err);
 
 	return r ? r : bands_register(&relay->plan, store, relay->arena, err);
 }
@@ -44,7 +34,8 @@ static int make_room(struct outbox_relay *relay, struct outbox_error *err)
 
 	relay->threads = calloc(most * (size_t)relay->plan.workers, sizeof(*relay->threads));
 	relay->tallies = calloc(most, sizeof(*relay->tallies));
-	if (!relay->threads || !relay->tallies)
+	relay->wakeup.dry = calloc(most * (size_t)relay->plan.workers, sizeof(*relay->wakeup.dry));
+	if (!relay->threads || !relay->tallies || !relay->wakeup.dry)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	return OUTBOX_OK;
 }
@@ -64,7 +55,8 @@ static int make_workers(struct outbox_relay *relay, size_t first, struct outbox_
 			if (r)
 				return r;
 			thread->relay = relay;
-			thread->worker->wakeup = &relay->wakeup;
+			thread->worker->link.wakeup = &relay->wakeup;
+			relay->wakeup.dry[relay->wakeup.n_workers++] = &thread->worker->dry;
 			relay->n_threads++;
 		}
 	}
@@ -79,23 +71,8 @@ static void choose_keeper(struct outbox_relay *relay)
 	while (first + 1 < relay->plan.n_targets && relay->plan.targets[first].unstarted)
 		first++;
 	for (size_t i = 0; i < relay->n_threads; i++)
-		relay->threads[i].worker->keeper =
-			relay->threads[i].worker->target == &relay->plan.targets[first];
-}
-
-static int init_waiting(struct outbox_relay *relay, struct outbox_error *err)
-{
-	pthread_condattr_t attributes;
-	int failed = pthread_mutex_init(&relay->mutex, NULL) ||
-		     pthread_mutex_init(&relay->joining, NULL) ||
-		     pthread_condattr_init(&attributes) ||
-		     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC) ||
-		     pthread_cond_init(&relay->wake, &attributes);
-
-	if (failed)
-		return outbox_fail(err, OUTBOX_EINTERNAL, "cannot make a mutex");
-	pthread_condattr_destroy(&attributes);
-	return OUTBOX_OK;
+		relay->threads[i].worker->retention.keeper =
+			relay->threads[i].worker->link.target == &relay->plan.targets[first];
 }
 
 static void mark_running(struct relay_plan *plan, const struct relay_plan *before)
@@ -116,8 +93,9 @@ int relay_new_after(const struct outbox_relay *before, const struct outbox_relay
 	relay = calloc(1, sizeof(*relay));
 	if (!relay)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
-	atomic_init(&relay->wakeup.count, 1);
-	r = init_waiting(relay, err);
+	r = wakeup_init(&relay->wakeup, &relay->plan, err);
+	if (!r && pthread_mutex_init(&relay->joining, NULL))
+		r = outbox_fail(err, OUTBOX_EINTERNAL, "cannot make a mutex");
 	if (r) {
 		free(relay);
 		return r;
@@ -156,35 +134,6 @@ int outbox_relay_new(struct outbox_relay **ret_relay, const struct outbox_relay_
 	return relay_new_after(NULL, config, ret_relay, err);
 }
 
-void relay_wait(struct outbox_relay *relay, outbox_time until, unsigned *wakes_seen)
-{
-	struct outbox_clock *clock = relay->plan.clock;
-	outbox_time wait = until - clock->mono(clock);
-	struct timespec at;
-
-	if (wait <= 0)
-		return;
-	if (wait > OUTBOX_SECONDS)
-		wait = OUTBOX_SECONDS;
-	clock_gettime(CLOCK_MONOTONIC, &at);
-	at.tv_nsec += (long)(wait % OUTBOX_SECONDS) * 1000;
-	at.tv_sec += (time_t)(wait / OUTBOX_SECONDS) + at.tv_nsec / 1000000000;
-	at.tv_nsec %= 1000000000;
-	pthread_mutex_lock(&relay->mutex);
-	if (*wakes_seen == relay->wakes)
-		pthread_cond_timedwait(&relay->wake, &relay->mutex, &at);
-	*wakes_seen = relay->wakes;
-	pthread_mutex_unlock(&relay->mutex);
-}
-
-void relay_wake_all(struct outbox_relay *relay)
-{
-	pthread_mutex_lock(&relay->mutex);
-	relay->wakes++;
-	pthread_cond_broadcast(&relay->wake);
-	pthread_mutex_unlock(&relay->mutex);
-}
-
 static void *run_worker(void *argument)
 {
 	struct relay_thread *thread = argument;
@@ -197,7 +146,7 @@ static void *run_worker(void *argument)
 		atomic_store(&thread->stepping, clock->mono(clock));
 		next = worker_step(thread->worker);
 		atomic_store(&thread->stepping, 0);
-		relay_wait(thread->relay, next, &wakes_seen);
+		wakeup_wait(&thread->relay->wakeup, next, &wakes_seen);
 	}
 	return NULL;
 }
@@ -210,7 +159,8 @@ bool relay_alive(const struct outbox_relay *relay, outbox_time patience)
 		const struct relay_thread *thread = &relay->threads[i];
 		outbox_time since = atomic_load(&thread->stepping);
 
-		if (since && now - since > patience + 2 * thread->worker->target->publish_timeout)
+		if (since &&
+		    now - since > patience + 2 * thread->worker->link.target->publish_timeout)
 			return false;
 	}
 	return true;
@@ -232,9 +182,7 @@ int outbox_relay_start(struct outbox_relay *relay, struct outbox_error *err)
 		}
 		thread->running = true;
 	}
-	/* Without it the relay polls, as it does where the store wakes nobody. */
-	relay->wakeup_running = !relay->plan.no_wakeup &&
-				!pthread_create(&relay->wakeup_thread, NULL, wakeup_run, relay);
+	wakeup_listen(&relay->wakeup);
 	return OUTBOX_OK;
 }
 
@@ -247,11 +195,7 @@ static void join_all(struct outbox_relay *relay)
 			pthread_join(relay->threads[i].thread, NULL);
 		relay->threads[i].running = false;
 	}
-	atomic_store(&relay->stopping, true);
-	relay_wake_all(relay);
-	if (relay->wakeup_running)
-		pthread_join(relay->wakeup_thread, NULL);
-	relay->wakeup_running = false;
+	wakeup_stop_listening(&relay->wakeup);
 	pthread_mutex_unlock(&relay->joining);
 }
 
@@ -276,12 +220,12 @@ int outbox_relay_stop(struct outbox_relay *relay, outbox_time timeout, struct ou
 				   "there, and make one of your own here",
 				   (long)relay->pid);
 	clock = relay->plan.clock;
-	atomic_store(&relay->stopping, true);
+	atomic_store(&relay->wakeup.stopping, true);
 	if (timeout > 365 * OUTBOX_DAYS)
 		timeout = 365 * OUTBOX_DAYS;
 	for (size_t i = 0; i < relay->n_threads; i++)
 		worker_drain(relay->threads[i].worker, clock->mono(clock) + timeout);
-	relay_wake_all(relay);
+	wakeup_all(&relay->wakeup);
 	join_all(relay);
 	for (size_t i = 0; i < relay->n_threads; i++)
 		abandoned += worker_unsettled(relay->threads[i].worker);
@@ -300,7 +244,7 @@ void relay_get_ready(struct outbox_relay *relay)
 	pthread_mutex_lock(&relay->joining);
 	for (size_t i = 0; i < relay->n_threads; i++)
 		worker_again(relay->threads[i].worker);
-	atomic_store(&relay->stopping, false);
+	atomic_store(&relay->wakeup.stopping, false);
 	relay->started = false;
 	relay->ran = false;
 	pthread_mutex_unlock(&relay->joining);
@@ -316,16 +260,16 @@ static int report_given_up(const struct outbox_relay *relay, struct outbox_error
 
 		if (!w->gave_up.status)
 			continue;
-		if (first && w->outage.status)
-			log_event(&relay->plan.log, EVENT_TARGET_OUTAGE, ABOUT_TARGET(w), "%s",
-				  w->outage.message);
+		if (first && w->link.outage.status)
+			log_event(&relay->plan.log, EVENT_TARGET_OUTAGE, ABOUT_TARGET(&w->link),
+				  "%s", w->link.outage.message);
 		first = first ? first : w;
 	}
 	if (!first)
 		return OUTBOX_OK;
 	outbox_fail_native(err, first->gave_up.status, first->gave_up.native, "%s",
 			   first->gave_up.message);
-	outbox_wrap(err, "target \"%s\"", first->target->name);
+	outbox_wrap(err, "target \"%s\"", first->link.target->name);
 	return first->gave_up.status;
 }
 
@@ -335,7 +279,7 @@ int outbox_relay_run_once(struct outbox_relay *relay, struct outbox_error *err)
 
 	relay_get_ready(relay);
 	for (size_t i = 0; relay && i < relay->n_threads; i++)
-		relay->threads[i].worker->once = true;
+		relay->threads[i].worker->link.once = true;
 	r = outbox_relay_start(relay, err);
 	if (r)
 		return r;
@@ -354,9 +298,127 @@ struct outbox_relay *outbox_relay_free(struct outbox_relay *relay)
 	free(relay->threads);
 	free(relay->tallies);
 	outbox_arena_free(relay->arena);
-	pthread_cond_destroy(&relay->wake);
+	wakeup_deinit(&relay->wakeup);
 	pthread_mutex_destroy(&relay->joining);
-	pthread_mutex_destroy(&relay->mutex);
 	free(relay);
 	return NULL;
+}
+
+/* ---- what it says of itself */
+
+bool relay_running(const struct outbox_relay *relay)
+{
+	return atomic_load(&relay->started) && !atomic_load(&relay->wakeup.stopping);
+}
+
+void relay_set_replay(struct outbox_relay *relay)
+{
+	relay->plan.replay = true;
+}
+
+size_t relay_target_count(const struct outbox_relay *relay)
+{
+	return relay->plan.n_targets;
+}
+
+/* Open is worse than probing: then nothing at all is tried. */
+static int badness(enum breaker_state breaker)
+{
+	return breaker == BREAKER_OPEN ? 2 : breaker == BREAKER_PROBING;
+}
+
+void relay_target_metrics(const struct outbox_relay *relay, size_t target,
+			  struct target_metrics *ret_metrics)
+{
+	tally_view(&relay->tallies[target], ret_metrics);
+	ret_metrics->target = relay->plan.targets[target].name;
+	ret_metrics->throttled = throttle_holds(relay->plan.targets[target].throttle,
+						relay->plan.clock->mono(relay->plan.clock));
+	for (size_t i = 0; i < relay->n_threads; i++) {
+		const struct worker *w = relay->threads[i].worker;
+		enum breaker_state breaker;
+
+		if (w->link.tally != &relay->tallies[target])
+			continue;
+		breaker = (enum breaker_state)atomic_load_explicit(&w->shown_breaker,
+								   memory_order_relaxed);
+		if (badness(breaker) > badness(ret_metrics->breaker))
+			ret_metrics->breaker = breaker;
+		ret_metrics->lanes += atomic_load_explicit(&w->shown_lanes, memory_order_relaxed);
+		ret_metrics->transport = w->link.transport->ops->name;
+	}
+}
+
+void relay_observe(struct outbox_relay *relay, batch_observer observer, void *context)
+{
+	for (size_t i = 0; i < relay->plan.n_targets; i++) {
+		relay->tallies[i].observer = observer;
+		relay->tallies[i].observer_context = context;
+	}
+}
+
+void outbox_relay_counts(const struct outbox_relay *relay, struct outbox_relay_counts *ret_counts)
+{
+	struct outbox_relay_counts sum = { 0 };
+	size_t size;
+
+	if (!ret_counts)
+		return;
+	size = ret_counts->struct_size;
+	for (size_t i = 0; relay && i < relay->plan.n_targets; i++) {
+		struct target_metrics m;
+
+		tally_view(&relay->tallies[i], &m);
+		sum.delivered += m.delivered;
+		sum.failed += m.failed;
+		sum.retried += m.retried;
+		sum.parked += m.parked;
+		sum.deferred += m.deferred;
+		sum.returned += m.returned;
+		sum.batches += m.batches;
+		sum.outages += m.outages;
+		sum.takeovers += m.takeovers;
+		sum.fenced += m.fenced;
+		sum.unknown += m.duplicates_unknown;
+		sum.possible_duplicates += m.duplicates_takeover + m.duplicates_fenced;
+		sum.duplicates += m.duplicates_recognised;
+	}
+	if (!size || size > sizeof(sum))
+		size = sizeof(sum);
+	sum.struct_size = size;
+	memcpy(ret_counts, &sum, size);
+}
+
+void relay_counts_add(struct outbox_relay_counts *sum, const struct outbox_relay_counts *more)
+{
+	sum->delivered += more->delivered;
+	sum->failed += more->failed;
+	sum->retried += more->retried;
+	sum->parked += more->parked;
+	sum->deferred += more->deferred;
+	sum->returned += more->returned;
+	sum->batches += more->batches;
+	sum->outages += more->outages;
+	sum->takeovers += more->takeovers;
+	sum->fenced += more->fenced;
+	sum->unknown += more->unknown;
+	sum->possible_duplicates += more->possible_duplicates;
+	sum->duplicates += more->duplicates;
+}
+
+void outbox_relay_in_flight(const struct outbox_relay *relay, size_t *ret_batches,
+			    size_t *ret_messages)
+{
+	uint64_t batches = 0, messages = 0;
+
+	for (size_t i = 0; relay && i < relay->plan.n_targets; i++) {
+		const struct tally *t = &relay->tallies[i];
+
+		batches += atomic_load_explicit(&t->in_flight_batches, memory_order_relaxed);
+		messages += atomic_load_explicit(&t->in_flight_messages, memory_order_relaxed);
+	}
+	if (ret_batches)
+		*ret_batches = (size_t)batches;
+	if (ret_messages)
+		*ret_messages = (size_t)messages;
 }

@@ -2,6 +2,7 @@
 #ifndef RELAY_RELAY_H
 #define RELAY_RELAY_H
 
+#include "relay/metrics.h"
 #include "relay/plan.h"
 #include "relay/wakeup.h"
 #include "relay/worker.h"
@@ -23,17 +24,11 @@ struct outbox_relay {
 	struct tally *tallies; /* one for each target */
 	struct relay_thread *threads;
 	size_t n_threads;
-	pthread_mutex_t mutex;   /* guards wakes */
 	pthread_mutex_t joining; /* guards the threads' running */
-	pthread_cond_t wake;
-	unsigned wakes; /* how often everybody was woken */
 	_Atomic bool started;
 	bool ran;  /* run_once() or run_until_idle() is over: it may be run again */
 	pid_t pid; /* of the process that started it */
-	_Atomic bool stopping;
 	struct wakeup wakeup;
-	pthread_t wakeup_thread;
-	bool wakeup_running;
 };
 
 /*
@@ -43,21 +38,25 @@ struct outbox_relay {
 int relay_new_after(const struct outbox_relay *before, const struct outbox_relay_config *config,
 		    struct outbox_relay **ret_relay, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
-/* A store connection of the caller's own. random must outlive it. */
-int relay_open_store(const struct outbox_relay *relay, struct random_state *random,
-		     struct outbox_store **ret_store, struct outbox_error *err) OUTBOX_MUSTCHECK;
-
-/* Wait until the relay's clock says `until` (a second at the most), or all were woken since
- * *wakes_seen. */
-void relay_wait(struct outbox_relay *relay, outbox_time until, unsigned *wakes_seen);
-
 /* Is no worker in one step for longer than patience and two publish timeouts? */
 bool relay_alive(const struct outbox_relay *relay, outbox_time patience);
 
 /* Before another run_once() or run_until_idle(): nothing of the run before is left but what it counted. */
 void relay_get_ready(struct outbox_relay *relay);
 
-/* Let every worker step at once. */
-void relay_wake_all(struct outbox_relay *relay);
+/* Has it been started, and nobody told it to stop? */
+bool relay_running(const struct outbox_relay *relay);
+
+/* Its store is a replay's spool: see relay/outgoing.h. Before it starts. */
+void relay_set_replay(struct outbox_relay *relay);
+
+size_t relay_target_count(const struct outbox_relay *relay);
+void relay_target_metrics(const struct outbox_relay *relay, size_t target,
+			  struct target_metrics *ret_metrics);
+
+void relay_counts_add(struct outbox_relay_counts *sum, const struct outbox_relay_counts *more);
+
+/* Be told of every settled batch. Before start(). */
+void relay_observe(struct outbox_relay *relay, batch_observer observer, void *context);
 
 #endif

@@ -4,30 +4,30 @@
  * key has one message in a round, so with few keys a round is small, and a broker's answer takes as long for a few as
  * for many. While a culprit is looked for, a lane sends by itself (core/decide.h).
  */
-#include "base/failpoint.h"
-#include "relay/lane.h"
-#include "relay/outage.h"
+#include "relay/send.h"
 
-static int publish_round(struct worker *w, struct outbox_batch *batch, outbox_time now,
+#include "base/failpoint.h"
+
+static int publish_round(struct link *link, struct outbox_batch *batch, outbox_time now,
 			 struct outbox_error *err)
 {
-	outbox_time deadline = now + w->target->publish_timeout;
+	outbox_time deadline = now + link->target->publish_timeout;
 	int r;
 
-	if (deadline > w->lease_until)
-		deadline = w->lease_until;
+	if (deadline > link->lease_until)
+		deadline = link->lease_until;
 	failpoint("before_publish");
-	r = w->transport->ops->publish(w->transport, batch, deadline, err);
+	r = link->transport->ops->publish(link->transport, batch, deadline, err);
 	failpoint("after_publish");
 	return r;
 }
 
 /* May the rest of the batch still be sent? */
-static bool may_send_more(const struct worker *w, const struct lane *lane, outbox_time now)
+static bool may_send_more(const struct link *link, const struct lane *lane, outbox_time now)
 {
-	if (lane->lost || !w->connected || now >= w->lease_until)
+	if (lane->lost || !link->connected || now >= link->lease_until)
 		return false;
-	return !atomic_load(&w->draining) || now < atomic_load(&w->drain_until);
+	return !atomic_load(&link->draining) || now < atomic_load(&link->drain_until);
 }
 
 /* The message that was alone in flight when a relay died was charged, once, when it came again. */
@@ -40,26 +40,26 @@ static void forget_death(struct lane *lane)
 			lane->died_seq = 0;
 }
 
-static struct decide_context decide_context_of(struct worker *w, struct lane *lane, outbox_time now)
+static struct decide_context decide_context_of(struct link *link, struct lane *lane, outbox_time now)
 {
 	struct batch *b = lane_batch(lane);
 
-	return (struct decide_context){ .policy = &w->target->policy,
+	return (struct decide_context){ .policy = &link->target->policy,
 					.now = b->claim.store_now + (now - lane->read_at),
-					.random = &w->random.base,
+					.random = &link->random.base,
 					.memory = b->arena,
-					.hold = w->target->hold,
-					.breaker_delay = breaker_next(&w->breaker) };
+					.hold = link->target->hold,
+					.breaker_delay = breaker_next(&link->breaker) };
 }
 
 /* The next round of a lane. False: it has none, and goes on to settle. */
-static bool next_round(struct worker *w, struct lane *lane, outbox_time now)
+static bool next_round(struct link *link, struct lane *lane, outbox_time now)
 {
-	struct decide_context context = decide_context_of(w, lane, now);
+	struct decide_context context = decide_context_of(link, lane, now);
 	struct batch *b = lane_batch(lane);
 	size_t n = 0;
 
-	if (may_send_more(w, lane, now)) {
+	if (may_send_more(link, lane, now)) {
 		n = batch_next_round(b, &context, lane->died_seq);
 		forget_death(lane);
 	}
@@ -69,11 +69,11 @@ static bool next_round(struct worker *w, struct lane *lane, outbox_time now)
 		return false;
 	}
 	if (!lane->trip.began)
-		lane->trip.began = w->plan->clock->wall(w->plan->clock);
+		lane->trip.began = link->plan->clock->wall(link->plan->clock);
 	return true;
 }
 
-static bool may_share(const struct worker *w, struct lane *lane)
+static bool may_share(const struct link *link, struct lane *lane)
 {
 	const struct batch *b = lane_batch(lane);
 
@@ -84,7 +84,7 @@ static bool may_share(const struct worker *w, struct lane *lane)
 						       .cautious = lane->head.cautious,
 						       .died_alone = lane->died_seq,
 						       .suspect = b->claim.items[0].suspect,
-						       .probing = breaker_probing(&w->breaker) });
+						       .probing = breaker_probing(&link->breaker) });
 }
 
 /* What goes out in one call: the rounds of these lanes. */
@@ -96,21 +96,21 @@ struct wire {
 };
 
 /* A call is no larger than one lane's may be. */
-static bool fits_call(const struct worker *w, const struct wire *wire, const struct batch *b)
+static bool fits_call(const struct link *link, const struct wire *wire, const struct batch *b)
 {
 	size_t bytes = wire->bytes;
 
 	for (size_t i = b->ready_head; i < b->ready_tail; i++)
 		bytes += b->items[b->ready[i]].message->size;
-	return wire->messages + b->ready_tail - b->ready_head <= w->target->batch_messages &&
-	       bytes <= w->plan->batch_bytes;
+	return wire->messages + b->ready_tail - b->ready_head <= link->target->batch_messages &&
+	       bytes <= link->plan->batch_bytes;
 }
 
-static void add_lane(struct worker *w, struct lane *lane, outbox_time now, struct wire *wire)
+static void add_lane(struct link *link, struct lane *lane, outbox_time now, struct wire *wire)
 {
 	const struct batch *b = lane_batch(lane);
 
-	if (!next_round(w, lane, now))
+	if (!next_round(link, lane, now))
 		return;
 	wire->lanes[wire->n_lanes++] = lane;
 	wire->messages += b->round.count;
@@ -119,12 +119,12 @@ static void add_lane(struct worker *w, struct lane *lane, outbox_time now, struc
 }
 
 /* Room for one batch of several rounds. False: there is no memory for it, and the lane goes alone. */
-static bool prepare_shared_batch(struct worker *w, struct outbox_batch *batch)
+static bool prepare_shared_batch(struct link *link, struct outbox_batch *batch)
 {
-	outbox_arena_reset(w->wire_memory);
-	batch->memory = w->wire_memory;
-	batch->items = outbox_arena_alloc(w->wire_memory,
-					  w->target->batch_messages * sizeof(*batch->items));
+	outbox_arena_reset(link->call_memory);
+	batch->memory = link->call_memory;
+	batch->items = outbox_arena_alloc(link->call_memory,
+					  link->target->batch_messages * sizeof(*batch->items));
 	return batch->items;
 }
 
@@ -143,20 +143,22 @@ static void merge_rounds(struct wire *wire)
 	wire->batch = batch;
 }
 
-static void gather_rounds(struct worker *w, struct lane *lane, outbox_time now, struct wire *wire)
+static void gather_rounds(struct link *link, const struct lanes *lanes, struct lane *lane,
+			  outbox_time now, struct wire *wire)
 {
-	bool sociable = w->n_lanes > 1 && may_share(w, lane);
+	bool sociable = lanes->count > 1 && may_share(link, lane);
 
-	add_lane(w, lane, now, wire);
+	add_lane(link, lane, now, wire);
 	if (!wire->n_lanes)
 		return;
 	/* before the others' rounds are begun: what has begun must be sent */
-	sociable = sociable && prepare_shared_batch(w, &wire->shared);
-	for (size_t i = 0; sociable && i < w->n_lanes; i++) {
-		struct lane *other = w->lanes[i];
+	sociable = sociable && prepare_shared_batch(link, &wire->shared);
+	for (size_t i = 0; sociable && i < lanes->count; i++) {
+		struct lane *other = lanes->list[i];
 
-		if (other != lane && may_share(w, other) && fits_call(w, wire, lane_batch(other)))
-			add_lane(w, other, now, wire);
+		if (other != lane && may_share(link, other) &&
+		    fits_call(link, wire, lane_batch(other)))
+			add_lane(link, other, now, wire);
 	}
 	wire->batch = &lane_batch(lane)->round;
 	if (wire->n_lanes > 1)
@@ -174,53 +176,54 @@ static void keep_reasons(struct batch *b)
 	}
 }
 
-static void judge_round(struct worker *w, struct lane *lane, const struct wire *wire, int status,
+static void judge_round(struct link *link, struct lane *lane, const struct wire *wire, int status,
 			outbox_time now)
 {
-	outbox_time ended = w->plan->clock->mono(w->plan->clock), back_off = wire->batch->back_off;
-	struct decide_context context = decide_context_of(w, lane, now);
+	outbox_time ended = link->plan->clock->mono(link->plan->clock),
+		    back_off = wire->batch->back_off;
+	struct decide_context context = decide_context_of(link, lane, now);
 	struct batch *b = lane_batch(lane);
 	int64_t alone = wire->batch->count == 1 ? b->round.items[0]->seq : 0;
-	bool others_acked = decide_others_acked(&lane->suspicions, alone, w->acked);
+	bool others_acked = decide_others_acked(&lane->suspicions, alone, link->acked);
 	struct batch_verdicts said;
 
 	keep_reasons(b);
-	tally_published(w->tally, &lane->trip, b, ended - now,
-			b->claim.store_now + (ended - lane->read_at), w->open_since);
+	tally_published(link->tally, &lane->trip, b, ended - now,
+			b->claim.store_now + (ended - lane->read_at), link->open_since);
 	if (context.breaker_delay < back_off)
 		context.breaker_delay = back_off;
 	said = batch_judge(b, &context, status, others_acked);
 	failpoint("after_decide");
-	w->acked += said.acked;
-	tally_add(&w->tally->duplicates_unknown, said.unknown);
-	tally_add(&w->tally->duplicates_recognised, said.duplicates);
+	link->acked += said.acked;
+	tally_add(&link->tally->duplicates_unknown, said.unknown);
+	tally_add(&link->tally->duplicates_recognised, said.duplicates);
 	if (!said.unknown)
 		return;
 	lane->limit = decide_smaller_claim(b->claim.count);
 	if (alone)
-		decide_suspect(&lane->suspicions, alone, w->acked);
+		decide_suspect(&lane->suspicions, alone, link->acked);
 }
 
-void lane_send(struct worker *w, struct lane *lane, outbox_time now)
+void send_rounds(struct link *link, const struct lanes *lanes, struct lane *lane, outbox_time now)
 {
 	struct outbox_error err = OUTBOX_ERROR_INIT;
 	struct wire wire = { 0 };
 	outbox_time ended;
 	int r;
 
-	gather_rounds(w, lane, now, &wire);
+	gather_rounds(link, lanes, lane, now, &wire);
 	if (!wire.n_lanes)
 		return;
-	r = publish_round(w, wire.batch, now, &err);
-	ended = w->plan->clock->mono(w->plan->clock);
-	tally_called(w->tally, ended - now);
+	r = publish_round(link, wire.batch, now, &err);
+	ended = link->plan->clock->mono(link->plan->clock);
+	tally_called(link->tally, ended - now);
 	for (size_t i = 0; i < wire.n_lanes; i++)
-		judge_round(w, wire.lanes[i], &wire, r, now);
+		judge_round(link, wire.lanes[i], &wire, r, now);
 	if (!r) {
-		outage_broker_over(w, ended);
+		link_broker_answered(link, ended);
 		return;
 	}
-	outage_broker(w, &err, wire.batch->back_off, ended);
+	link_broker_failed(link, &err, wire.batch->back_off, ended);
 	for (size_t i = 0; i < wire.n_lanes; i++) {
 		wire.lanes[i]->trip.outage = true;
 		batch_return_rest(lane_batch(wire.lanes[i]));

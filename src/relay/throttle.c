@@ -1,8 +1,119 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "relay/throttle.h"
 
+#define PORTION (100 * OUTBOX_MILLISECONDS)
+#define BURST_MAX 1000000000 /* times an hour in microseconds fits into 63 bits */
 /* Who was refused asks again at least this often, and is waited for this long. */
 #define PATIENCE (250 * OUTBOX_MILLISECONDS)
+
+/*
+ * Whole numbers only, so that a slow rate loses nothing by rounding: the level is counted in parts of a permit,
+ * `period` (in microseconds) of them each. A microsecond brings `count` parts.
+ */
+
+static int64_t full(const struct bucket *b)
+{
+	return b->burst * b->period;
+}
+
+/* A second's worth. */
+static int64_t usual_burst(int64_t count, outbox_time period)
+{
+	int64_t burst = count / (period / OUTBOX_SECONDS ? period / OUTBOX_SECONDS : 1);
+
+	return burst > 0 ? burst : 1;
+}
+
+static void set_rate(struct bucket *b, int64_t count, outbox_time period, int64_t burst)
+{
+	b->count = count;
+	b->period = period;
+	b->burst = burst > 0 ? burst : usual_burst(count, period);
+	if (b->burst > BURST_MAX)
+		b->burst = BURST_MAX;
+}
+
+void bucket_init(struct bucket *b, int64_t count, outbox_time period, int64_t burst, outbox_time now)
+{
+	set_rate(b, count, period, burst);
+	b->level = full(b);
+	b->at = now;
+}
+
+static void fill(struct bucket *b, outbox_time now)
+{
+	int64_t missing = full(b) - b->level;
+	outbox_time passed = now - b->at;
+
+	if (passed <= 0)
+		return;
+	b->at = now;
+	/* a long pause brings no more than fits; compared so that nothing overflows */
+	if (passed > missing / b->count)
+		b->level = full(b);
+	else
+		b->level += passed * b->count;
+}
+
+void bucket_change(struct bucket *b, int64_t count, outbox_time period, int64_t burst,
+		   outbox_time now)
+{
+	int64_t permits;
+
+	fill(b, now);
+	permits = b->level / b->period;
+	set_rate(b, count, period, burst);
+	b->level = (permits < b->burst ? permits : b->burst) * b->period;
+	b->at = now;
+}
+
+size_t bucket_take(struct bucket *b, size_t want, outbox_time now)
+{
+	int64_t permits;
+
+	fill(b, now);
+	permits = b->level > 0 ? b->level / b->period : 0;
+	if ((uint64_t)permits > want)
+		permits = (int64_t)want;
+	b->level -= permits * b->period;
+	return (size_t)permits;
+}
+
+void bucket_give(struct bucket *b, size_t permits)
+{
+	int64_t room = full(b) - b->level;
+
+	if (permits > (uint64_t)(room / b->period))
+		b->level = full(b);
+	else
+		b->level += (int64_t)permits * b->period;
+}
+
+void bucket_owe(struct bucket *b, size_t permits)
+{
+	/* Bounded, so that no arithmetic overflows: a claim has 100,000 messages at the most. */
+	for (; permits && b->level > -full(b); permits--)
+		b->level -= b->period;
+}
+
+outbox_time bucket_next(struct bucket *b, size_t permits, outbox_time now)
+{
+	int64_t wanted = permits < (uint64_t)b->burst ? (int64_t)permits * b->period : full(b);
+
+	fill(b, now);
+	if (b->level >= wanted)
+		return now;
+	return b->at + (wanted - b->level + b->count - 1) / b->count;
+}
+
+size_t bucket_portion(const struct bucket *b)
+{
+	int64_t portion = b->count * PORTION / b->period;
+
+	if (portion > b->burst)
+		portion = b->burst;
+	return portion > 0 ? (size_t)portion : 1;
+}
 
 void throttle_init(struct throttle *t, int64_t count, outbox_time period, int64_t burst,
 		   outbox_time now)

@@ -29,7 +29,7 @@ enum business {
 static const struct worker *find_unserved(const struct outbox_relay *relay)
 {
 	for (size_t i = 0; i < relay->n_threads; i++)
-		if (atomic_load(&relay->threads[i].worker->shown_unserved))
+		if (atomic_load(&relay->threads[i].worker->lease.shown_unserved))
 			return relay->threads[i].worker;
 	return NULL;
 }
@@ -39,7 +39,8 @@ static bool is_served(const struct outbox_relay *relay, const char *target)
 	for (size_t i = 0; i < relay->n_threads; i++) {
 		const struct worker *w = relay->threads[i].worker;
 
-		if (strcmp(w->target->name, target) == 0 && !atomic_load(&w->shown_unserved))
+		if (strcmp(w->link.target->name, target) == 0 &&
+		    !atomic_load(&w->lease.shown_unserved))
 			return true;
 	}
 	return false;
@@ -115,9 +116,9 @@ static outbox_time patience(const struct outbox_relay *relay)
 	for (size_t i = 0; i < relay->n_threads; i++) {
 		const struct worker *w = relay->threads[i].worker;
 
-		if (atomic_load(&w->shown_unserved) == UNSERVED_FOR_NOW &&
-		    w->target->lease + w->target->lease / 2 > longest)
-			longest = w->target->lease + w->target->lease / 2;
+		if (atomic_load(&w->lease.shown_unserved) == UNSERVED_FOR_NOW &&
+		    w->link.target->lease + w->link.target->lease / 2 > longest)
+			longest = w->link.target->lease + w->link.target->lease / 2;
 	}
 	return longest;
 }
@@ -137,7 +138,7 @@ static int read_business_once(struct outbox_relay *relay, struct random_state *r
 			      struct outbox_store **store, struct outbox_arena *arena,
 			      enum business *ret_business, struct outbox_error *err)
 {
-	int r = *store ? OUTBOX_OK : relay_open_store(relay, random, store, err);
+	int r = *store ? OUTBOX_OK : plan_open_store(&relay->plan, random, store, err);
 
 	if (!r)
 		r = read_business(relay, *store, arena, ret_business, err);
@@ -159,7 +160,7 @@ static int wait_for_idle(struct outbox_relay *relay, struct outbox_arena *arena,
 	int r = OUTBOX_OK;
 
 	while (business && (!r || is_passing(r)) && !told_to_stop(stop)) {
-		relay_wait(relay, clock->mono(clock) + pause, &wakes_seen);
+		wakeup_wait(&relay->wakeup, clock->mono(clock) + pause, &wakes_seen);
 		began = clock->mono(clock);
 		r = read_business_once(relay, &random, &store, arena, &business, &failure);
 		pause = pause_after(r ? pause : clock->mono(clock) - began);
@@ -194,7 +195,7 @@ int outbox_relay_run_until_idle(struct outbox_relay *relay, const volatile int *
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	relay_get_ready(relay);
 	for (size_t i = 0; i < relay->n_threads; i++)
-		relay->threads[i].worker->once = false;
+		relay->threads[i].worker->link.once = false;
 	r = outbox_relay_start(relay, err);
 	if (!r) {
 		r = wait_for_idle(relay, arena, stop, err);
@@ -204,8 +205,9 @@ int outbox_relay_run_until_idle(struct outbox_relay *relay, const volatile int *
 	}
 	unserved = r ? NULL : find_unserved(relay);
 	if (unserved) { /* its threads have ended */
-		r = outbox_fail(err, unserved->unserved.status, "%s", unserved->unserved.message);
-		outbox_wrap(err, "target \"%s\"", unserved->target->name);
+		r = outbox_fail(err, unserved->lease.unserved.status, "%s",
+				unserved->lease.unserved.message);
+		outbox_wrap(err, "target \"%s\"", unserved->link.target->name);
 	}
 	outbox_arena_free(arena);
 	return r;

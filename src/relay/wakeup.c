@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "relay/wakeup.h"
 
-#include "relay/relay.h"
+#include "relay/registry.h"
 #include "store/store.h"
 
 #include <errno.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define IDLE_CHECK (10 * OUTBOX_MILLISECONDS)
@@ -17,7 +18,7 @@
 #define LAST_LOOK 1000 /* ms that all lanes may take to look once more: the store may be far away */
 
 struct listener {
-	struct outbox_relay *relay;
+	struct wakeup *wakeup;
 	struct outbox_store *store;
 	struct random_state random;
 	unsigned wakes_seen;
@@ -25,50 +26,90 @@ struct listener {
 	bool deaf;         /* this store wakes nobody, nor will it */
 };
 
-static bool is_stopping(const struct outbox_relay *relay)
+int wakeup_init(struct wakeup *wakeup, const struct relay_plan *plan, struct outbox_error *err)
 {
-	return atomic_load(&relay->stopping);
+	wakeup->plan = plan;
+	atomic_init(&wakeup->count, 1);
+	return waiting_init(&wakeup->waiting, err);
+}
+
+void wakeup_deinit(struct wakeup *wakeup)
+{
+	waiting_deinit(&wakeup->waiting);
+	free(wakeup->dry);
+}
+
+unsigned wakeup_count(const struct wakeup *wakeup)
+{
+	return wakeup ? atomic_load(&wakeup->count) : 1;
+}
+
+void wakeup_wait(struct wakeup *wakeup, outbox_time until, unsigned *wakes_seen)
+{
+	struct outbox_clock *clock = wakeup->plan->clock;
+	outbox_time wait = until - clock->mono(clock);
+
+	if (wait <= 0)
+		return;
+	waiting_lock(&wakeup->waiting);
+	if (*wakes_seen == wakeup->wakes)
+		waiting_wait(&wakeup->waiting, wait < OUTBOX_SECONDS ? wait : OUTBOX_SECONDS);
+	*wakes_seen = wakeup->wakes;
+	waiting_unlock(&wakeup->waiting);
+}
+
+void wakeup_all(struct wakeup *wakeup)
+{
+	waiting_lock(&wakeup->waiting);
+	wakeup->wakes++;
+	waiting_ring(&wakeup->waiting);
+	waiting_unlock(&wakeup->waiting);
+}
+
+static bool is_stopping(const struct wakeup *wakeup)
+{
+	return atomic_load(&wakeup->stopping);
 }
 
 /* Every lane of every worker found nothing, after the last wake-up. */
-static bool all_dry(struct outbox_relay *relay)
+static bool all_dry(const struct wakeup *wakeup)
 {
-	unsigned last = atomic_load(&relay->wakeup.count);
+	unsigned last = atomic_load(&wakeup->count);
 
-	for (size_t i = 0; i < relay->n_threads; i++)
-		if (atomic_load(&relay->threads[i].worker->dry) != last)
+	for (size_t i = 0; i < wakeup->n_workers; i++)
+		if (atomic_load(wakeup->dry[i]) != last)
 			return false;
 	return true;
 }
 
-static bool has_work(struct outbox_relay *relay)
+static bool has_work(const struct wakeup *wakeup)
 {
-	for (size_t i = 0; i < relay->n_threads; i++)
-		if (!atomic_load(&relay->threads[i].worker->dry))
+	for (size_t i = 0; i < wakeup->n_workers; i++)
+		if (!atomic_load(wakeup->dry[i]))
 			return true;
 	return false;
 }
 
-static void wake_lanes(struct outbox_relay *relay)
+static void wake_lanes(struct wakeup *wakeup)
 {
-	atomic_fetch_add(&relay->wakeup.count, 1);
-	relay_wake_all(relay);
+	atomic_fetch_add(&wakeup->count, 1);
+	wakeup_all(wakeup);
 }
 
 /* Wait a little, with the others' wakes. */
 static void wait_a_little(struct listener *l, outbox_time time)
 {
-	struct outbox_clock *clock = l->relay->plan.clock;
+	struct outbox_clock *clock = l->wakeup->plan->clock;
 
-	relay_wait(l->relay, clock->mono(clock) + time, &l->wakes_seen);
+	wakeup_wait(l->wakeup, clock->mono(clock) + time, &l->wakes_seen);
 }
 
 /* Armed, and all lanes looked once more: wait until somebody wakes us or a lane has work. */
-static void listen_on(struct outbox_relay *relay, int fd)
+static void listen_on(struct wakeup *wakeup, int fd)
 {
 	struct pollfd pollfd = { .fd = fd, .events = POLLIN };
 
-	while (!is_stopping(relay) && all_dry(relay)) {
+	while (!is_stopping(wakeup) && all_dry(wakeup)) {
 		int n = poll(&pollfd, 1, LISTEN_SLICE);
 
 		if (n > 0 || (n < 0 && errno != EINTR))
@@ -78,7 +119,7 @@ static void listen_on(struct outbox_relay *relay, int fd)
 
 static int listen_once(struct listener *l, struct outbox_error *err)
 {
-	struct outbox_relay *relay = l->relay;
+	struct wakeup *wakeup = l->wakeup;
 	bool again = false;
 	int fd = -1, r;
 
@@ -86,7 +127,7 @@ static int listen_once(struct listener *l, struct outbox_error *err)
 	if (r)
 		return r;
 	if (fd < 0) { /* not now; perhaps later */
-		for (int i = 0; i < LOOK_AGAIN && !is_stopping(relay); i++)
+		for (int i = 0; i < LOOK_AGAIN && !is_stopping(wakeup); i++)
 			wait_a_little(l, OUTBOX_SECONDS);
 		return OUTBOX_OK;
 	}
@@ -96,38 +137,38 @@ static int listen_once(struct listener *l, struct outbox_error *err)
 		return OUTBOX_OK;
 	}
 	l->pause = AGAIN_MIN;
-	atomic_store(&relay->wakeup.armed, true);
-	wake_lanes(relay); /* everybody looks once more */
-	for (int i = 0; i < LAST_LOOK && !is_stopping(relay) && !all_dry(relay) && !has_work(relay);
-	     i++)
+	atomic_store(&wakeup->armed, true);
+	wake_lanes(wakeup); /* everybody looks once more */
+	for (int i = 0;
+	     i < LAST_LOOK && !is_stopping(wakeup) && !all_dry(wakeup) && !has_work(wakeup); i++)
 		wait_a_little(l, OUTBOX_MILLISECONDS);
-	listen_on(relay, fd);
-	atomic_store(&relay->wakeup.armed, false);
-	wake_lanes(relay); /* first: letting go takes its time */
+	listen_on(wakeup, fd);
+	atomic_store(&wakeup->armed, false);
+	wake_lanes(wakeup); /* first: letting go takes its time */
 	r = l->store->ops->stop_listening(l->store, err);
-	wake_lanes(relay); /* and for whoever published meanwhile */
+	wake_lanes(wakeup); /* and for whoever published meanwhile */
 	return r;
 }
 
 static int open_store(struct listener *l, struct outbox_error *err)
 {
-	int r = relay_open_store(l->relay, &l->random, &l->store, err);
+	int r = plan_open_store(l->wakeup->plan, &l->random, &l->store, err);
 
 	if (!r && !(STORE_HAS(l->store, listen) && STORE_HAS(l->store, stop_listening)))
 		l->deaf = true;
 	return r;
 }
 
-void *wakeup_run(void *argument)
+static void *run_listener(void *argument)
 {
-	struct outbox_relay *relay = argument;
-	struct listener l = { .relay = relay, .pause = AGAIN_MIN };
+	struct wakeup *wakeup = argument;
+	struct listener l = { .wakeup = wakeup, .pause = AGAIN_MIN };
 
-	while (!is_stopping(relay) && !l.deaf) {
+	while (!is_stopping(wakeup) && !l.deaf) {
 		struct outbox_error err = OUTBOX_ERROR_INIT;
 		int r = OUTBOX_OK;
 
-		if (!all_dry(relay)) {
+		if (!all_dry(wakeup)) {
 			wait_a_little(&l, IDLE_CHECK);
 			continue;
 		}
@@ -137,8 +178,8 @@ void *wakeup_run(void *argument)
 			r = listen_once(&l, &err);
 		if (r == OUTBOX_ENOTSUP) {
 			l.deaf = true;
-			log_event(&relay->plan.log, EVENT_RELAY_POLLS, NULL, "%s; this relay polls",
-				  err.message);
+			log_event(&wakeup->plan->log, EVENT_RELAY_POLLS, NULL,
+				  "%s; this relay polls", err.message);
 		} else if (r) {
 			/* The workers say what is wrong with the store; not woken, they poll. */
 			l.store = store_close(l.store);
@@ -147,4 +188,19 @@ void *wakeup_run(void *argument)
 	}
 	store_close(l.store);
 	return NULL;
+}
+
+void wakeup_listen(struct wakeup *wakeup)
+{
+	wakeup->listening = !wakeup->plan->no_wakeup &&
+			    !pthread_create(&wakeup->listener, NULL, run_listener, wakeup);
+}
+
+void wakeup_stop_listening(struct wakeup *wakeup)
+{
+	atomic_store(&wakeup->stopping, true);
+	wakeup_all(wakeup);
+	if (wakeup->listening)
+		pthread_join(wakeup->listener, NULL);
+	wakeup->listening = false;
 }

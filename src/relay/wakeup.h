@@ -3,25 +3,49 @@
 #define RELAY_WAKEUP_H
 
 /*
- * How publishers wake a relay: what its workers and the thread that listens tell each other.
+ * How the threads of a relay wait and are woken: by each other, and by publishers.
  *
- * Some stores let publishers wake a relay that sleeps (see listen() in outbox/store.h). A relay
- * sleeps when all its lanes ran dry. The listener then arms the wake-up, lets every lane look once more,
- * so that nothing published in between is missed, and only then waits. While it is armed, lanes poll
- * slowly: a wake-up is a hint, and polling is what is relied on.
+ * Some stores let publishers wake a relay that sleeps (see listen() in outbox/store.h). A relay sleeps when
+ * all its lanes ran dry. A listener, a thread of its own, then arms the wake-up, lets every lane look once more, so that nothing
+ * published in between is missed, and only then waits. While it is armed, lanes poll slowly: a wake-up is a
+ * hint, and polling is what is relied on.
  */
 
-#include <stdatomic.h>
-#include <stdbool.h>
+#include "base/wait.h"
+#include "relay/plan.h"
 
-struct outbox_relay;
+#include <stdatomic.h>
 
 struct wakeup {
+	const struct relay_plan *plan;
+	struct waiting waiting;
+	unsigned wakes;        /* how often all threads were woken; under the lock */
+	_Atomic bool stopping; /* the listener ends */
 	_Atomic unsigned count; /* starts at 1; a lane that ran dry before the last one looks again */
 	_Atomic bool armed;     /* publishers wake us */
+	/* for each worker: the count after which all its lanes were dry; 0: there is work */
+	const _Atomic unsigned **dry;
+	size_t n_workers;
+	pthread_t listener;
+	bool listening;
 };
 
-/* The thread of a struct outbox_relay that listens, when the store can wake it; ends by itself when it cannot. */
-void *wakeup_run(void *argument);
+/* plan is read when the listener starts. */
+int wakeup_init(struct wakeup *wakeup, const struct relay_plan *plan,
+		struct outbox_error *err) OUTBOX_MUSTCHECK;
+void wakeup_deinit(struct wakeup *wakeup);
+
+/* Without a listener the relay polls, as it does where the store wakes nobody. Ends by itself where it does not. */
+void wakeup_listen(struct wakeup *wakeup);
+void wakeup_stop_listening(struct wakeup *wakeup);
+
+/* How often publishers have woken the relay so far; always 1 where they cannot. */
+unsigned wakeup_count(const struct wakeup *wakeup);
+
+/* Wait until the plan's clock says `until` (a second at the most), or all were woken since *wakes_seen. */
+void wakeup_wait(struct wakeup *wakeup, outbox_time until, unsigned *wakes_seen);
+
+/* Let every thread step at once. */
+void wakeup_all(struct wakeup *wakeup);
 
 #endif

@@ -122,17 +122,17 @@ static void check_left(struct sim *s, int place)
 
 		if (refuses(s, t))
 			continue; /* what was in flight there cannot be settled */
-		if (early && w->n_lanes && w->store)
+		if (early && w->lanes.count && w->link.store)
 			sim_violation(s, "drain",
 				      "relay-%d left its lanes before its time was over", place);
-		for (size_t i = 0; i < s->n_messages && (early || !w->n_lanes); i++)
+		for (size_t i = 0; i < s->n_messages && (early || !w->lanes.count); i++)
 			if (s->deliveries[t][i].acked_unsettled && s->deliveries[t][i].by == place &&
 			    s->deliveries[t][i].by_life == r->life)
 				sim_violation(s, "drain",
 					      "relay-%d left with %d acknowledged and unsettled",
 					      place, (int)s->messages[i].seq);
-		for (size_t i = 0; early && i < w->n_lanes; i++)
-			if (w->lanes[i]->batches[w->lanes[i]->current].claim.count)
+		for (size_t i = 0; early && i < w->lanes.count; i++)
+			if (lane_batch(w->lanes.list[i])->claim.count)
 				sim_violation(s, "drain",
 					      "relay-%d left a claim before its time was over",
 					      place);

@@ -38,11 +38,11 @@ static struct world *world_refusing(struct outbox_store_ops *picky)
 
 	world_relay_plain(w, 0);
 	world_run(w, OUTBOX_SECONDS);
-	real = world_worker(w, 0)->store->ops;
+	real = world_worker(w, 0)->link.store->ops;
 	*picky = *real;
 	picky->take_over = picky_take;
 	picky->settle_and_claim = picky_advance;
-	world_worker(w, 0)->store->ops = picky;
+	world_worker(w, 0)->link.store->ops = picky;
 	return w;
 }
 
@@ -72,8 +72,8 @@ static void a_refused_lane_is_told_once_and_others_go_on(void **state)
 	assert_int_equal(lines_with(w->log, "nothing of this lane is sent"), 1);
 	assert_int_equal(lines_with(w->log, "again"), 0);
 	/* and the connection was kept */
-	assert_ptr_equal(world_worker(w, 0)->store->ops, &picky);
-	world_worker(w, 0)->store->ops = real;
+	assert_ptr_equal(world_worker(w, 0)->link.store->ops, &picky);
+	world_worker(w, 0)->link.store->ops = real;
 	world_run(w, OUTBOX_MINUTES);
 	assert_int_equal(memory_broker_count(w->brokers[0]), 200);
 	assert_int_equal(lines_with(w->log, "all its lanes run again"), 1);
@@ -93,8 +93,8 @@ static void a_refused_lane_is_given_back_at_a_shutdown(void **state)
 	world_drain(w, 0, OUTBOX_HOURS);
 	assert_true(worker_left(world_worker(w, 0)));
 	assert_int_equal(w->clock.base.mono(&w->clock.base), began);
-	assert_int_equal(world_worker(w, 0)->n_lanes, 0);
-	world_worker(w, 0)->store->ops = real;
+	assert_int_equal(world_worker(w, 0)->lanes.count, 0);
+	world_worker(w, 0)->link.store->ops = real;
 	world_free(w);
 }
 
@@ -106,14 +106,14 @@ static void once_ends_with_the_refusal(void **state)
 
 	(void)state;
 	world_publish_many(w, 100, 20);
-	world_worker(w, 0)->once = true;
-	world_worker(w, 0)->lanes[0]->ran_dry = false;
+	world_worker(w, 0)->link.once = true;
+	world_worker(w, 0)->lanes.list[0]->ran_dry = false;
 	world_run(w, OUTBOX_MINUTES);
 	assert_true(worker_left(world_worker(w, 0)));
 	assert_int_equal(world_worker(w, 0)->gave_up.status, OUTBOX_EPROTO);
 	assert_int_equal(world_stats(w, "events").pending, 100 - memory_broker_count(w->brokers[0]));
 	assert_true(memory_broker_count(w->brokers[0]) > 20);
-	world_worker(w, 0)->store->ops = real;
+	world_worker(w, 0)->link.store->ops = real;
 	world_free(w);
 }
 

@@ -275,7 +275,7 @@ static void a_purge_of_several_calls_keeps_its_times(void **state)
 	world_relay(w, 0, &config);
 	worker_step(world_worker(w, 0)); /* opens the store */
 	ops.purge = note_purge;
-	world_worker(w, 0)->store->ops = &ops;
+	world_worker(w, 0)->link.store->ops = &ops;
 	world_run(w, 90 * OUTBOX_SECONDS);
 	assert_int_equal(n_seen, 4);
 	assert_int_equal(seen[0].delivered_before, seen[1].delivered_before);

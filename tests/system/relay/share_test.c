@@ -14,7 +14,7 @@ static void assert_lanes(struct world *w, const char *expected)
 	for (int i = 0; i < WORLD_RELAYS; i++)
 		if (w->relays[i])
 			snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%c%zu",
-				 *text ? " " : "", 'a' + i, world_worker(w, i)->n_lanes);
+				 *text ? " " : "", 'a' + i, world_worker(w, i)->lanes.count);
 	assert_string_equal(text, expected);
 }
 
@@ -83,7 +83,7 @@ static void a_drained_shutdown_causes_no_duplicate(void **state)
 		for (int i = 0; i < steps; i++)
 			worker_step(world_worker(w, 0));
 		world_drain(w, 0, 30 * OUTBOX_SECONDS);
-		assert_int_equal(world_worker(w, 0)->n_lanes, 0);
+		assert_int_equal(world_worker(w, 0)->lanes.count, 0);
 		world_kill(w, 0);
 		assert_int_equal(world_stats(w, "events").sending, 0);
 		/* no waiting for a lease: the next one starts at once */
@@ -180,7 +180,7 @@ static void names_are_made_unique(void **state)
 		config.seed = (uint64_t)i + 1;
 		assert_int_equal(outbox_relay_new(&w->relays[i], &config, NULL), OUTBOX_OK);
 	}
-	assert_string_not_equal(world_worker(w, 0)->owner, world_worker(w, 1)->owner);
+	assert_string_not_equal(world_worker(w, 0)->link.owner, world_worker(w, 1)->link.owner);
 	world_publish_many(w, 100, 7);
 	world_run(w, 2 * OUTBOX_MINUTES);
 	assert_int_equal(memory_broker_count(w->brokers[0]), 100);
@@ -205,7 +205,7 @@ static void every_relay_has_a_keeper(void **state)
 		worker_step(w->relays[0]->threads[1].worker);
 	world_publish_many(w, 10, 3);
 	world_run(w, 3 * OUTBOX_MINUTES);
-	assert_int_equal(w->relays[0]->threads[1].worker->lanes[0]->number, 0);
+	assert_int_equal(w->relays[0]->threads[1].worker->lanes.list[0]->number, 0);
 	assert_int_equal(world_stats(w, "events").delivered_ever, 10);
 	outbox_arena_reset(w->arena);
 	{
