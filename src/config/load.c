@@ -123,72 +123,48 @@ static const struct node *item_node(const struct config *config, const char *lis
 	return item;
 }
 
-static int read_secret(const struct config *config, const struct node *node, const char **secret,
-		       struct problems *problems, struct outbox_error *err)
+struct secrets {
+	struct outbox_arena *arena;
+	struct problems *problems;
+	bool no_memory;
+};
+
+/* file:PATH becomes what is in the file. */
+static void read_secret(void *context, const struct leaf *leaf)
 {
 	struct outbox_error cause = OUTBOX_ERROR_INIT;
+	struct secrets *secrets = context;
+	const char **secret =
+		(const char **)(uintptr_t)leaf->value; /* of a configuration that is being made */
 	char *text;
-	int r;
 
-	if (!*secret || strncmp(*secret, "file:", 5) != 0)
-		return OUTBOX_OK;
-	r = secret_read("password", *secret + 5, &text, &cause);
-	if (r) {
-		problems_about(problems, node, "%s", error_rest(&cause));
-		return OUTBOX_OK;
+	if (leaf->key->type != FIELD_SECRET || !*secret || strncmp(*secret, "file:", 5) != 0)
+		return;
+	if (secret_read("password", *secret + 5, &text, &cause)) {
+		problems_about(secrets->problems, leaf->node, "%s", error_rest(&cause));
+		return;
 	}
-	*secret = outbox_arena_text(config->arena, text);
+	*secret = outbox_arena_text(secrets->arena, text);
 	secret_free(text);
-	return *secret ? OUTBOX_OK : outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
-}
-
-static int read_alert_secrets(struct config *config, struct problems *problems,
-			      struct outbox_error *err)
-{
-	struct config_alert *alerts = config->alerts.items;
-	int r = OUTBOX_OK;
-
-	for (size_t i = 0; r == OUTBOX_OK && i < config->alerts.count; i++) {
-		const struct node *item = item_node(config, "alerts", i);
-		size_t before = problems->count;
-
-		r = read_secret(config, node_find(item, "url"), &alerts[i].url, problems, err);
-		if (r == OUTBOX_OK)
-			r = read_secret(config, node_find(item, "token"), &alerts[i].token,
-					problems, err);
-		if (r == OUTBOX_OK && problems->count == before && alerts[i].url)
-			check_alert_url(item, &alerts[i], problems);
-	}
-	return r;
-}
-
-static int read_otlp_secrets(struct config *config, struct problems *problems,
-			     struct outbox_error *err)
-{
-	const struct node *map = node_find(config->root, "otlp");
-	size_t before = problems->count;
-	int r = read_secret(config, node_find(map, "headers"), &config->otlp.headers, problems, err);
-
-	if (r == OUTBOX_OK && problems->count == before)
-		check_otlp_secrets(map, &config->otlp, problems);
-	return r;
+	secrets->no_memory |= !*secret;
 }
 
 static int read_secrets(struct config *config, struct problems *problems, struct outbox_error *err)
 {
-	struct config_source *sources = config->sources.items;
-	struct config_target *targets = config->targets.items;
-	int r = OUTBOX_OK;
+	struct secrets secrets = { .arena = config->arena, .problems = problems };
+	const struct config_alert *alerts = config->alerts.items;
+	size_t before = problems->count;
 
-	for (size_t i = 0; r == OUTBOX_OK && i < config->sources.count; i++)
-		r = read_secret(config, node_find(item_node(config, "sources", i), "password"),
-				&sources[i].password, problems, err);
-	for (size_t i = 0; r == OUTBOX_OK && i < config->targets.count; i++)
-		r = read_secret(config, node_find(item_node(config, "targets", i), "password"),
-				&targets[i].password, problems, err);
-	if (r == OUTBOX_OK)
-		r = read_alert_secrets(config, problems, err);
-	return r ? r : read_otlp_secrets(config, problems, err);
+	schema_walk(&schema_root, config->root, config, read_secret, &secrets);
+	if (secrets.no_memory)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	if (problems->count > before)
+		return OUTBOX_OK;
+	for (size_t i = 0; i < config->alerts.count; i++)
+		if (alerts[i].url)
+			check_alert_url(item_node(config, "alerts", i), &alerts[i], problems);
+	check_otlp_secrets(node_find(config->root, "otlp"), &config->otlp, problems);
+	return OUTBOX_OK;
 }
 
 static outbox_time first_time(outbox_time given, outbox_time preset, outbox_time fallback)

@@ -13,7 +13,6 @@
 #include "fields/fields.h"
 
 extern const struct record schema_root;
-extern const char *const schema_kinds[], *const schema_orders[];
 
 /* ---- read.c, walk.c, override.c, expand.c ---------------------------------------------------------- */
 

@@ -4,9 +4,9 @@
 #include "config/check.h"
 
 /* indexed by their values */
-const char *const schema_kinds[] = { NULL, "event", "command", NULL };
+static const char *const kinds[] = { NULL, "event", "command", NULL };
 static const char *const envelopes[] = { NULL, "structured", "binary", "native", NULL };
-const char *const schema_orders[] = { NULL, "strict", "pipelined", "none", NULL };
+static const char *const orders[] = { NULL, "strict", "pipelined", "none", NULL };
 static const char *const formats[] = { NULL, "text", "json", NULL };
 
 /* one above the library's, whose first is 0: here 0 is "not set" */
@@ -27,8 +27,8 @@ static const struct field source_keys[] = {
 static const struct field match_keys[] = {
 	{ KEY(GLOBS, config_match, type), .otherwise = "every type", .example = "[\"order.*\"]",
 	  .help = "only messages whose type fits one of these; * stands for anything" },
-	{ KEY(WORD, config_match, kind), .words = schema_kinds, .otherwise = "both",
-	  .example = "event", .help = "only this kind of message" },
+	{ KEY(WORD, config_match, kind), .words = kinds, .otherwise = "both", .example = "event",
+	  .help = "only this kind of message" },
 	{ KEY(GLOBS, config_match, priority), .otherwise = "every priority", .example = "[high]",
 	  .help = "only these bands: high (above 0), normal (0), low (below 0)" },
 	{ KEY(BOOL, config_match, published), .fallback = "false",
@@ -79,7 +79,7 @@ static const struct field target_keys[] = {
 	  .help = "of an external target: the only headers that leave (or traceparent)" },
 	{ KEY(WORD, config_target, envelope), .words = envelopes, .otherwise = "the transport",
 	  .example = "structured", .help = "the form of a message on the wire" },
-	{ KEY(WORD, config_target, order), .words = schema_orders, .fallback = "strict",
+	{ KEY(WORD, config_target, order), .words = orders, .fallback = "strict",
 	  .help = "of one key's messages; pipelined may reorder when one fails" },
 	{ KEY(BOOL, config_target, hold), .fallback = "false",
 	  .help = "behind a failed message its key waits" },
