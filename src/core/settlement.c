@@ -94,3 +94,9 @@ void settlement_count(struct settlement_counts *counts, int outcome)
 	counts->parked += outcome == OUTBOX_OUT_PARKED;
 	counts->deferred += outcome == OUTBOX_OUT_DEFERRED;
 }
+
+int64_t settlement_progress(const struct settlement_counts *counts)
+{
+	return counts->delivered + counts->retried + counts->failed + counts->parked +
+	       counts->deferred;
+}

@@ -48,4 +48,7 @@ struct settlement_counts {
 
 void settlement_count(struct settlement_counts *counts, int outcome);
 
+/* All of them: messages that are not just returned. */
+int64_t settlement_progress(const struct settlement_counts *counts);
+
 #endif

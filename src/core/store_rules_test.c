@@ -91,6 +91,7 @@ static void receipts_count_what_was_settled(void **state)
 	}
 	assert_true(c.delivered == 1 && c.retried == 3 && c.deferred == 4 && c.parked == 5 &&
 		    c.failed == 6);
+	assert_int_equal(settlement_progress(&c), 19);
 }
 
 /* ---- taking over --------------------------------------------------------------------------- */

@@ -67,16 +67,6 @@ struct outbox_store *store_close(struct outbox_store *store)
 	return NULL;
 }
 
-size_t store_returned_tail(const struct outbox_settlement *settled, const bool *from_log, size_t n)
-{
-	size_t tail = 0;
-
-	while (tail < n && from_log[n - 1 - tail] &&
-	       settled[n - 1 - tail].outcome == OUTBOX_OUT_RETURNED)
-		tail++;
-	return tail;
-}
-
 size_t store_page_limit(size_t limit)
 {
 	if (limit == 0)
@@ -179,14 +169,4 @@ int store_stats_unserved(struct outbox_stats *stats, const struct outbox_target_
 		targets[at].unserved_since = said->unserved_since;
 	}
 	return OUTBOX_OK;
-}
-
-int store_kept_for(const char *target, struct outbox_error *err)
-{
-	return outbox_fail(
-		err, OUTBOX_ECONFLICT,
-		"nothing is removed while target \"%s\" waits: a relay has it in its configuration, without a "
-		"start; give it one (start: oldest or now, or --start %s=now), take it out of the configuration "
-		"or end that relay",
-		target, target);
 }

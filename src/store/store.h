@@ -21,13 +21,6 @@ int store_ops_check(const struct outbox_store_ops *ops, struct outbox_error *err
 /* NULL is legal and returns NULL. */
 struct outbox_store *store_close(struct outbox_store *store);
 
-/*
- * The tail of a claim that simply goes back to the log: how many of the n settlements, counted from
- * the end, are RETURNED log rows (claimed[i].detour false). All drivers cut there. PARKED ones do not
- * count: a lone blocked row would be claimed again for ever.
- */
-size_t store_returned_tail(const struct outbox_settlement *settled, const bool *from_log, size_t n);
-
 /* A worker that was here before sends elsewhere. */
 void store_lease_elsewhere(struct outbox_lease *lease, const char *place, const char *owner);
 
@@ -37,9 +30,6 @@ void store_lease_elsewhere(struct outbox_lease *lease, const char *place, const 
  */
 int store_stats_unserved(struct outbox_stats *stats, const struct outbox_target_stats *said,
 			 struct outbox_arena *arena, struct outbox_error *err) OUTBOX_MUSTCHECK;
-
-/* Nothing is removed while this target, which is not registered, waits for its start. ECONFLICT. */
-int store_kept_for(const char *target, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /* Rows of a page: 0: 100; at most 1,000. */
 size_t store_page_limit(size_t limit);

@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/random.h"
+#include "core/settlement.h"
 #include "frozen_clock.h"
 #include "memory_store/memory.h"
 #include "store/store.h"
@@ -298,7 +299,7 @@ static void the_returned_tail(void **state)
 							: OUTBOX_OUT_PARKED;
 			from_log[j] = cases[i].log[j] == '+';
 		}
-		assert_int_equal(store_returned_tail(settled, from_log, n), cases[i].tail);
+		assert_int_equal(settlement_returned_tail(settled, from_log, n), cases[i].tail);
 	}
 }
 

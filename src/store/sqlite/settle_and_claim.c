@@ -146,18 +146,16 @@ static int wake_keys(const struct settling *w, const struct outbox_settle_and_cl
 /* Where the lane stands now, and whether it may go faster again. */
 static void move_position(const struct settling *w, const struct outbox_settle_and_claim *request)
 {
-	const struct settlement_counts *c = &w->next->counts;
 	struct receipt *next = w->next;
 
 	next->pos = w->last->claim_end;
 	if (w->tail)
 		next->pos = request->settled[request->n_settled - w->tail].seq - 1;
 	next->claim_end = next->pos;
-	next->delivered_total += c->delivered;
-	next->retried_total += c->retried;
+	next->delivered_total += next->counts.delivered;
+	next->retried_total += next->counts.retried;
 	next->caution =
-		caution_settle(&w->last->caution, next->pos,
-			       c->delivered + c->retried + c->failed + c->parked + c->deferred);
+		caution_settle(&w->last->caution, next->pos, settlement_progress(&next->counts));
 }
 
 static int settle_claim(struct lane_op *op, const struct outbox_settle_and_claim *request,

@@ -88,14 +88,12 @@ static void audit(struct memory_db *db, const struct memory_target *target,
 void memory_act_change(struct memory_store *s, struct memory_target *target,
 		       struct memory_message *row, const struct outbox_act *act, outbox_time now)
 {
-	struct memory_delivery *delivery = memory_delivery(s->db, target, row->seq);
 	int why, lane = row->slot % target->n_lanes;
 	struct memory_detour *detour;
 
 	if (memory_delivery_state(s->db, target, row, &why) == OUTBOX_SENDING)
 		memory_lane_take(s->db, target, lane, act->actor ? act->actor : "operator",
 				 (int64_t)s->random->next(s->random), now);
-	memory_caution_end(target, delivery, lane);
 	detour = memory_detour_make(s->db, target, row);
 	audit(s->db, target, detour, act, now);
 	switch (act->action) {

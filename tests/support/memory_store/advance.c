@@ -29,7 +29,7 @@ static void answer(struct outbox_claim *claim, const struct memory_lane *lane, o
 	claim->n = last->n;
 	claim->token = last->token;
 	claim->store_now = now;
-	claim->cautious = lane->n_caution > 0;
+	claim->cautious = memory_lane_is_cautious(lane);
 	claim->next_due = memory_claim_next_due(lane, now);
 }
 
@@ -53,7 +53,21 @@ static size_t claim_size(const struct memory_target *target, const struct memory
 	claim->stale_route = request->route_version != target->version;
 	if (claim->paused || claim->stale_route)
 		return 0;
-	return lane->n_caution && request->max_messages > 1 ? 1 : request->max_messages;
+	return memory_lane_is_cautious(lane) && request->max_messages > 1 ? 1
+									  : request->max_messages;
+}
+
+/* How far the log is read: to its end, unless the claim was cut. */
+static void pass_log(struct memory_db *db, struct memory_target *target, int lane_number, bool cut)
+{
+	struct memory_lane *lane = &target->lanes[lane_number];
+	int64_t through = cut ? lane->read_to : db->visible;
+
+	if (cut && lane->n_claim && lane->claim[lane->n_claim - 1].seq > through)
+		through = lane->claim[lane->n_claim - 1].seq;
+	memory_claim_pass(db, target, lane_number, through);
+	if (!lane->n_claim)
+		memory_receipt_last(lane)->pos = through;
 }
 
 static int settle_and_claim(struct memory_store *s, struct memory_target *target,
@@ -66,7 +80,6 @@ static int settle_and_claim(struct memory_store *s, struct memory_target *target
 	bool settling = request->n_settled > 0, cut = true;
 	outbox_time now = memory_now(s);
 	size_t max, picked;
-	int64_t through;
 
 	if (settling)
 		memory_settle(db, target, request,
@@ -92,10 +105,7 @@ static int settle_and_claim(struct memory_store *s, struct memory_target *target
 	if (!settling)
 		memory_receipt_append(db, lane, request->new_token, request->owner, now);
 	memory_claim_mark(db, target, request->lane, now);
-	through = cut ? lane->read_to : db->visible;
-	if (cut && claim->count && lane->claim[claim->count - 1].seq > through)
-		through = lane->claim[claim->count - 1].seq;
-	memory_claim_pass(db, target, request->lane, through);
+	pass_log(db, target, request->lane, cut);
 	return OUTBOX_OK;
 }
 

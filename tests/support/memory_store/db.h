@@ -21,6 +21,8 @@
 
 #include "base/random.h"
 #include "core/bands.h"
+#include "core/caution.h"
+#include "core/settlement.h"
 
 #include <outbox/store.h>
 
@@ -54,7 +56,6 @@ enum memory_mark {
 
 struct memory_delivery {
 	enum memory_mark mark;
-	bool caution; /* was in flight when relays died: until it is settled the lane is cautious */
 	int64_t n;
 	struct memory_detour *detour;
 	struct memory_dead *arrived; /* as a dead letter while it is in flight */
@@ -93,9 +94,9 @@ struct memory_receipt {
 	const char *owner;
 	outbox_time settled_at;
 	bool take;
-	int takeovers;
-	int64_t suspect_seq;
-	int64_t delivered, retried, failed, parked, deferred;
+	int64_t pos; /* how far the log was read before its claim */
+	struct caution caution;
+	struct settlement_counts counts;
 	int64_t delivered_total;
 	int64_t refs; /* marks that name this receipt */
 };
@@ -115,8 +116,7 @@ struct memory_lane {
 	size_t n_claim, cap_claim;
 	int64_t low;     /* rows up to here need no look any more */
 	int64_t read_to; /* how far the log was read at the last receipt */
-	size_t n_caution;
-	bool refused; /* until it is rebased */
+	bool refused;    /* until it is rebased */
 	struct memory_detour *first, *last;
 };
 
@@ -271,13 +271,13 @@ static inline struct memory_delivery *memory_delivery(const struct memory_db *db
 
 struct memory_receipt *memory_receipt_last(const struct memory_lane *lane);
 struct memory_receipt *memory_receipt_at(const struct memory_lane *lane, int64_t n); /* or NULL */
-/* Numbered one further, running total and take-overs carried on. */
+/* Numbered one further, running total, position and caution carried on. */
 struct memory_receipt *memory_receipt_append(struct memory_db *db, struct memory_lane *lane,
 					     int64_t token, const char *owner, outbox_time now);
 void memory_mark(struct memory_db *db, struct memory_target *target, struct memory_lane *lane,
 		 int64_t seq, enum memory_mark mark);
-/* Its message was settled or changed: it no longer makes its lane cautious. */
-void memory_caution_end(struct memory_target *target, struct memory_delivery *delivery, int lane);
+/* One message at a time? */
+bool memory_lane_is_cautious(const struct memory_lane *lane);
 
 /* ---- detour.c ------------------------------------------------------------------------------ */
 

@@ -1,51 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "core/retention.h"
 #include "memory_store/unserved.h"
 
-#include <stdio.h>
 #include <string.h>
 
-#define LIMIT_DEFAULT 5000
-
-/* Is one delivery (or the fact that there is none) out of its retention? */
-static bool delivery_is_old(const struct memory_db *db, const struct memory_target *target,
-			    const struct memory_message *row, const struct outbox_purge *purge,
-			    bool *failed)
+static struct retention_delivery delivery_of(const struct memory_db *db,
+					     const struct memory_target *target,
+					     const struct memory_message *row,
+					     const struct outbox_purge *purge)
 {
+	const struct memory_delivery *delivery = memory_delivery(db, target, row->seq);
 	outbox_time at = memory_delivery_at(db, target, row);
 	int why, state = memory_delivery_state(db, target, row, &why);
+	bool settled = delivery->mark == MARK_DELIVERED || delivery->mark == MARK_PASSED;
 
-	if (state == OUTBOX_FAILED) {
-		*failed = true;
-		return purge->failed_before && at < purge->failed_before;
-	}
-	if (state == OUTBOX_DELIVERED || state == OUTBOX_DISCARDED)
-		return purge->delivered_before && at < purge->delivered_before;
-	/* Not routed: it need not wait until an idle lane comes by. */
-	return state == 0;
-}
-
-static bool is_listed(const struct outbox_purge *purge, int64_t seq)
-{
-	for (size_t i = 0; i < purge->n_only; i++) {
-		if (purge->only[i] == seq)
-			return true;
-	}
-	return !purge->only;
+	if (delivery->detour)
+		return (struct retention_delivery){ .state = state, .at = at };
+	return (struct retention_delivery){ .covered = settled && at < purge->delivered_before,
+					    .wanted = state != 0 };
 }
 
 static bool message_is_old(const struct memory_db *db, const struct memory_message *row,
 			   const struct outbox_purge *purge, bool *ret_failed)
 {
-	*ret_failed = false;
+	struct retention retention = { 0 };
+
 	if (!row->committed || (purge->through_seq && row->seq > purge->through_seq) ||
-	    !is_listed(purge, row->seq))
+	    !retention_is_listed(purge, row->seq))
 		return false;
 	for (size_t i = 0; i < db->n_targets; i++) {
-		if (!delivery_is_old(db, db->targets[i], row, purge, ret_failed))
-			return false;
+		struct retention_delivery delivery = delivery_of(db, db->targets[i], row, purge);
+
+		retention_add(&retention, purge, &delivery);
 	}
-	/* Nobody got it: then its own age counts. */
-	return *ret_failed || (purge->delivered_before && row->created_at < purge->delivered_before);
+	*ret_failed = retention.failed;
+	return retention_is_over(&retention, purge, row->created_at);
 }
 
 static void remove_message(struct memory_db *db, struct memory_message *row,
@@ -62,7 +51,6 @@ static void remove_message(struct memory_db *db, struct memory_message *row,
 		} else if (delivery->mark != MARK_NEW) {
 			memory_receipt_at(lane, delivery->n)->refs--;
 		}
-		memory_caution_end(target, delivery, row->slot % target->n_lanes);
 		*delivery = (struct memory_delivery){ 0 };
 	}
 	memory_log_remove(db, row);
@@ -98,16 +86,14 @@ static void remove_events(struct memory_db *db)
 	db->first_event += (int64_t)old;
 }
 
-/* One row a call, not one a message: what is gone has no history left to look at. */
-static void tell_audit(struct memory_store *s, const struct outbox_purge *purge,
-		       const struct outbox_purged *purged)
+static void add_audit(struct memory_store *s, const struct outbox_purge *purge,
+		      const struct outbox_purged *purged)
 {
-	char detail[80];
+	char detail[RETENTION_DETAIL_MAX];
 
 	if (!purge->actor || !purged->messages)
 		return;
-	snprintf(detail, sizeof(detail), "%lld messages, %lld of them with a failed delivery",
-		 (long long)purged->messages, (long long)purged->failed);
+	retention_describe(purged, detail);
 	memory_audit_add(s->db, &(struct memory_audit){ .at = memory_now(s),
 							.actor = memory_text(purge->actor),
 							.action = memory_text("purge"),
@@ -118,9 +104,7 @@ static int may_remove(struct memory_store *s, struct outbox_error *err)
 {
 	/* What is settled of a number that was given again is another message's. */
 	if (memory_any_refused(s->db))
-		return outbox_fail(err, OUTBOX_ECONFLICT,
-				   "nothing is removed while relays refuse a lane: the "
-				   "log's counter was set back; run: outbox rebase");
+		return retention_refused("the log's counter was set back; run: outbox rebase", err);
 	return memory_unstarted(s, err);
 }
 
@@ -129,7 +113,7 @@ int memory_purge(struct memory_store *s, const struct outbox_purge *purge,
 {
 	struct memory_db *db = s->db;
 	struct outbox_purged purged = { 0 };
-	int64_t limit = purge->limit ? (int64_t)purge->limit : LIMIT_DEFAULT;
+	int64_t limit = (int64_t)retention_limit(purge);
 	outbox_time before = memory_now(s) - OUTBOX_MINUTES;
 
 	int r = may_remove(s, purge->actor ? err : NULL);
@@ -160,7 +144,7 @@ int memory_purge(struct memory_store *s, const struct outbox_purge *purge,
 	}
 	remove_events(db);
 	memory_log_trim(db);
-	tell_audit(s, purge, &purged);
+	add_audit(s, purge, &purged);
 	*ret_purged = purged;
 	return OUTBOX_OK;
 }
@@ -170,7 +154,7 @@ int memory_purgeable(struct memory_store *s, const struct outbox_purge *purge, i
 		     size_t *ret_count, struct outbox_error *err)
 {
 	const struct memory_db *db = s->db;
-	size_t limit = purge->limit ? purge->limit : LIMIT_DEFAULT, count = 0;
+	size_t limit = retention_limit(purge), count = 0;
 	struct outbox_claimed *messages;
 
 	if (limit > db->n_rows)

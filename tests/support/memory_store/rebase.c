@@ -65,9 +65,9 @@ static void rebase_lane(struct memory_store *s, struct memory_target *target, in
 	memory_lane_take(s->db, target, number, actor ? actor : "operator",
 			 (int64_t)(s->random->next(s->random) >> 1), memory_now(s));
 	receipt = memory_receipt_last(lane);
-	receipt->takeovers = 0;
-	receipt->suspect_seq = 0;
+	receipt->caution = (struct caution){ 0 };
 	lane->low = lane->read_to = s->db->base - 1;
+	receipt->pos = lane->read_to;
 	lane->refused = false;
 }
 

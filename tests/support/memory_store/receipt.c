@@ -27,7 +27,9 @@ struct memory_receipt *memory_receipt_append(struct memory_db *db, struct memory
 
 		receipt.n = last->n + 1;
 		receipt.delivered_total = last->delivered_total;
-		receipt.takeovers = last->takeovers;
+		receipt.pos = last->pos;
+		receipt.caution = last->caution;
+		receipt.caution.suspect_seq = 0;
 	}
 	lane->receipts =
 		memory_grow(lane->receipts, lane->n_receipts, &lane->cap_receipts, sizeof(receipt));
@@ -52,10 +54,9 @@ void memory_mark(struct memory_db *db, struct memory_target *target, struct memo
 		last->refs++;
 }
 
-void memory_caution_end(struct memory_target *target, struct memory_delivery *delivery, int lane)
+bool memory_lane_is_cautious(const struct memory_lane *lane)
 {
-	if (!delivery->caution)
-		return;
-	delivery->caution = false;
-	target->lanes[lane].n_caution--;
+	const struct memory_receipt *last = memory_receipt_last(lane);
+
+	return caution_applies(&last->caution, last->pos);
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "memory_store/db.h"
-#include "store/store.h"
 
 #include <stdlib.h>
 
@@ -26,8 +25,8 @@ int memory_settle_check(const struct memory_lane *lane,
 	return OUTBOX_OK;
 }
 
-static void note(struct memory_db *db, const struct memory_target *target,
-		 const struct memory_receipt *receipt, struct memory_event event)
+static void add_event(struct memory_db *db, const struct memory_target *target,
+		      const struct memory_receipt *receipt, struct memory_event event)
 {
 	event.n = receipt->n;
 	event.owner = receipt->owner;
@@ -37,77 +36,31 @@ static void note(struct memory_db *db, const struct memory_target *target,
 	db->events[db->n_events++] = event;
 }
 
-static void count(struct memory_receipt *receipt, int outcome)
+static struct detour_state state_of(const struct memory_detour *detour)
 {
-	switch (outcome) {
-	case OUTBOX_OUT_DELIVERED:
-		receipt->delivered++;
-		receipt->delivered_total++;
-		break;
-	case OUTBOX_OUT_WAITING:
-		receipt->retried++;
-		break;
-	case OUTBOX_OUT_DEFERRED:
-		receipt->deferred++;
-		break;
-	case OUTBOX_OUT_PARKED:
-		receipt->parked++;
-		break;
-	case OUTBOX_OUT_FAILED:
-		receipt->failed++;
-		break;
-	default:
-		break;
-	}
+	return (struct detour_state){ .state = detour->state,
+				      .why = detour->why_before,
+				      .attempts = detour->attempts,
+				      .suspect = detour->suspect,
+				      .next_attempt_at = detour->next_attempt_at,
+				      .failing_since = detour->failing_since,
+				      .ready_at = detour->ready_at };
 }
 
-static void charge(struct memory_detour *detour, const struct outbox_settlement *s, outbox_time now)
-{
-	if (s->attempts > detour->attempts && !detour->failing_since)
-		detour->failing_since = now;
-	detour->attempts = s->attempts;
-	detour->suspect = s->suspect;
-	if (s->error)
-		memory_replace(&detour->error, s->error);
-}
-
-static void settle_detour(struct memory_target *target, struct memory_detour *detour,
-			  const struct outbox_settlement *s, const struct memory_receipt *receipt,
-			  outbox_time now)
+static void write_effect(struct memory_target *target, struct memory_detour *detour,
+			 const struct settlement_effect *effect,
+			 const struct memory_receipt *receipt, outbox_time now)
 {
 	detour->owner = receipt->owner;
 	detour->n = receipt->n;
-	switch (s->outcome) {
-	case OUTBOX_OUT_DELIVERED:
-		memory_detour_set(target, detour, OUTBOX_DELIVERED, 0, now);
-		break;
-	case OUTBOX_OUT_RETURNED:
-		detour->next_attempt_at = now;
-		memory_detour_set(target, detour, OUTBOX_PENDING,
-				  detour->why_before ? detour->why_before : OUTBOX_WAITING, now);
-		break;
-	case OUTBOX_OUT_WAITING:
-		charge(detour, s, now);
-		detour->next_attempt_at = now + s->delay;
-		memory_detour_set(target, detour, OUTBOX_PENDING, OUTBOX_WAITING, now);
-		break;
-	case OUTBOX_OUT_DEFERRED:
-		charge(detour, s, now);
-		detour->next_attempt_at = detour->ready_at = s->due_at;
-		memory_detour_set(target, detour, OUTBOX_PENDING, OUTBOX_DEFERRED, now);
-		break;
-	case OUTBOX_OUT_PARKED:
-		charge(detour, s, now);
-		detour->next_attempt_at = 0; /* a claim works out when it may go */
-		memory_detour_set(target, detour, OUTBOX_PENDING, OUTBOX_PARKED, now);
-		break;
-	case OUTBOX_OUT_FAILED:
-		charge(detour, s, now);
-		memory_detour_set(target, detour, OUTBOX_FAILED, 0, now);
-		break;
-	default:
-		break;
-	}
+	detour->attempts = effect->detour.attempts;
+	detour->suspect = effect->detour.suspect;
+	detour->next_attempt_at = effect->detour.next_attempt_at;
+	detour->failing_since = effect->detour.failing_since;
+	detour->ready_at = effect->detour.ready_at;
+	if (effect->error)
+		memory_replace(&detour->error, effect->error);
+	memory_detour_set(target, detour, effect->detour.state, effect->detour.why, now);
 }
 
 static void settle_one(struct memory_db *db, struct memory_target *target, struct memory_lane *lane,
@@ -117,29 +70,40 @@ static void settle_one(struct memory_db *db, struct memory_target *target, struc
 	struct memory_delivery *delivery = memory_delivery(db, target, s->seq);
 	struct memory_message *row = memory_log_row(db, s->seq);
 	struct memory_event event = { .seq = s->seq, .state = OUTBOX_DELIVERED };
+	struct detour_state before = { 0 };
+	struct settlement_effect effect = { 0 };
 
-	count(receipt, s->outcome);
-	if (s->outcome != OUTBOX_OUT_RETURNED) {
-		receipt->takeovers = 0;
-		memory_caution_end(target, delivery, row->slot % target->n_lanes);
-	}
-	if (!delivery->detour && s->outcome == OUTBOX_OUT_DELIVERED) {
+	if (delivery->detour)
+		before = state_of(delivery->detour);
+	(void)!settlement_apply(delivery->detour ? &before : NULL, s, now, &effect,
+				NULL); /* checked */
+	settlement_count(&receipt->counts, s->outcome);
+	if (effect.covered) {
 		memory_mark(db, target, lane, s->seq, MARK_DELIVERED);
 	} else {
 		bool made = !delivery->detour;
 		struct memory_detour *detour = memory_detour_make(db, target, row);
 
-		if (made && row->m.due_at > row->created_at)
-			detour->ready_at = row->m.due_at;
-		settle_detour(target, detour, s, receipt, now);
+		if (made && !effect.detour.ready_at && row->m.due_at > row->created_at)
+			effect.detour.ready_at = row->m.due_at;
+		write_effect(target, detour, &effect, receipt, now);
 		event.state = detour->state;
 		event.why = detour->why;
 		event.attempts = detour->attempts;
 		if (s->outcome == OUTBOX_OUT_FAILED)
 			memory_dead_send(db, target, detour, now);
 	}
-	if (s->outcome != OUTBOX_OUT_RETURNED)
-		note(db, target, receipt, event);
+	if (effect.settles)
+		add_event(db, target, receipt, event);
+}
+
+/* Where the lane stands now, and whether it may go faster again. */
+static void move_position(struct memory_lane *lane, struct memory_receipt *receipt)
+{
+	receipt->pos = lane->read_to;
+	receipt->delivered_total += receipt->counts.delivered;
+	receipt->caution = caution_settle(&receipt->caution, receipt->pos,
+					  settlement_progress(&receipt->counts));
 }
 
 void memory_settle(struct memory_db *db, struct memory_target *target,
@@ -153,7 +117,7 @@ void memory_settle(struct memory_db *db, struct memory_target *target,
 	for (size_t i = 0; i < lane->n_claim; i++)
 		from_log[i] = lane->claim[i].from_log;
 	kept = request->n_settled -
-	       store_returned_tail(request->settled, from_log, request->n_settled);
+	       settlement_returned_tail(request->settled, from_log, request->n_settled);
 	free(from_log);
 
 	for (size_t i = 0; i < kept; i++)
@@ -165,6 +129,7 @@ void memory_settle(struct memory_db *db, struct memory_target *target,
 				   request->settled[i].outcome == OUTBOX_OUT_FAILED, now);
 	if (kept < lane->n_claim)
 		lane->read_to = lane->claim[kept].seq - 1;
+	move_position(lane, receipt);
 
 	lane->n_claim = 0;
 	db->ever_settled = true;

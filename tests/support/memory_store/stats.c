@@ -72,8 +72,8 @@ static void count_receipts(const struct memory_lane *lane, outbox_time now,
 
 		if (receipt->settled_at <= now - OUTBOX_MINUTES)
 			break;
-		stats->delivered_minute += receipt->delivered;
-		stats->retries_minute += receipt->retried;
+		stats->delivered_minute += receipt->counts.delivered;
+		stats->retries_minute += receipt->counts.retried;
 	}
 }
 

@@ -5,13 +5,11 @@
 
 /*
  * Taking a lane over. What was in flight becomes pending again: log rows simply go back to the log,
- * detours are due at once. When it happens twice in a row with nothing settled in between, one of
- * those messages may be what kills the relay: they are flagged, and while one of them is not settled
- * the lane is cautious (one message a claim). Who was then alone in flight is the suspect.
+ * detours are due at once. core/caution.h says what the new owner must suspect.
  */
 
 static void give_back(struct memory_db *db, struct memory_target *target, struct memory_lane *lane,
-		      bool caution, outbox_time now)
+		      outbox_time now)
 {
 	for (size_t i = 0; i < lane->n_claim; i++) {
 		int64_t seq = lane->claim[i].seq;
@@ -25,43 +23,41 @@ static void give_back(struct memory_db *db, struct memory_target *target, struct
 			delivery->mark = MARK_NEW;
 		}
 		memory_dead_arrive(db, target, memory_log_row(db, seq), false, now);
-		if (caution && !delivery->caution) {
-			delivery->caution = true;
-			lane->n_caution++;
-		}
 	}
 	lane->n_claim = 0;
 }
 
-static int64_t find_suspect(struct memory_db *db, struct memory_target *target,
-			    const struct memory_lane *lane)
+static struct caution_claim claim_of(struct memory_db *db, struct memory_target *target,
+				     const struct memory_lane *lane)
 {
-	const struct memory_delivery *delivery;
+	struct caution_claim claim = { .count = (int64_t)lane->n_claim };
+	const struct memory_detour *detour;
 
-	if (lane->n_claim != 1)
-		return 0;
-	delivery = memory_delivery(db, target, lane->claim[0].seq);
-	if (lane->n_caution || (delivery->detour && delivery->detour->suspect))
-		return lane->claim[0].seq;
-	return 0;
+	if (!lane->n_claim)
+		return claim;
+	for (size_t i = 0; i < lane->n_claim; i++)
+		claim.detours += !lane->claim[i].from_log;
+	claim.first = lane->claim[0].seq;
+	claim.last = lane->claim[lane->n_claim - 1].seq;
+	detour = memory_delivery(db, target, claim.first)->detour;
+	claim.first_is_suspect = detour && detour->suspect;
+	return claim;
 }
 
 void memory_lane_take(struct memory_db *db, struct memory_target *target, int lane_number,
 		      const char *owner, int64_t token, outbox_time now)
 {
 	struct memory_lane *lane = &target->lanes[lane_number];
-	int64_t suspect = find_suspect(db, target, lane);
+	const struct memory_receipt *last = memory_receipt_last(lane);
+	struct caution_claim claim = claim_of(db, target, lane);
+	struct caution caution = caution_take_over(&last->caution, last->pos, &claim);
 	struct memory_receipt *receipt = memory_receipt_append(db, lane, token, owner, now);
 
 	receipt->take = true;
-	receipt->suspect_seq = suspect;
-	if (lane->n_claim) {
-		receipt->takeovers++;
-		lane->takeovers++;
-	} else {
-		receipt->takeovers = 0;
-	}
-	give_back(db, target, lane, receipt->takeovers >= 2, now);
+	receipt->caution = caution;
+	lane->takeovers += lane->n_claim > 0;
+	lane->read_to = receipt->pos;
+	give_back(db, target, lane, now);
 }
 
 int memory_take_over(struct memory_store *s, const char *target_name, int lane_number,
@@ -90,9 +86,9 @@ int memory_take_over(struct memory_store *s, const char *target_name, int lane_n
 	last = memory_receipt_last(lane);
 	*ret_head = (struct outbox_head){ .n = last->n,
 					  .token = last->token,
-					  .takeovers = last->takeovers,
-					  .cautious = lane->n_caution > 0,
-					  .suspect_seq = last->suspect_seq,
+					  .takeovers = (int)last->caution.takeovers,
+					  .cautious = memory_lane_is_cautious(lane),
+					  .suspect_seq = last->caution.suspect_seq,
 					  .in_flight = in_flight };
 	return OUTBOX_OK;
 }

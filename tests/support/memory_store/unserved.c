@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "memory_store/unserved.h"
 
+#include "core/retention.h"
 #include "store/store.h"
 
 #include <stdlib.h>
@@ -82,7 +83,7 @@ int memory_unstarted(struct memory_store *s, struct outbox_error *err)
 		const struct memory_unserved *row = &s->db->unserved[i];
 
 		if (row->alive_until > memory_now(s) && !memory_target_find(s->db, row->target))
-			return store_kept_for(row->target, err);
+			return retention_kept_for(row->target, err);
 	}
 	return OUTBOX_OK;
 }
