@@ -10,9 +10,9 @@
 
 struct services {
 	struct daemon *daemon;
-	struct watch *watch;
-	struct admin *admin; /* NULL: nobody wants one */
-	struct otlp *otlp;   /* the same */
+	struct sampler *sampler;
+	struct http_server *server; /* NULL: nobody wants one */
+	struct otlp *otlp;          /* the same */
 };
 
 static void reloaded(void *context)
@@ -20,7 +20,7 @@ static void reloaded(void *context)
 	struct services *services = context;
 	struct outbox_error err = OUTBOX_ERROR_INIT;
 
-	if (services->admin && admin_reload(services->admin, &err))
+	if (services->server && http_server_reload(services->server, &err))
 		journal(EVENT_CONFIG_REFUSED, NULL, "%s; the tokens stay as they were", err.message);
 }
 
@@ -31,7 +31,7 @@ static int start_export(struct services *services, const struct config *config,
 	int r = otlp_new(&config->otlp, config->relay.instance, &log, &services->otlp, err);
 
 	if (r == OUTBOX_OK)
-		r = otlp_start(services->otlp, services->watch, err);
+		r = otlp_start(services->otlp, services->sampler, err);
 	if (r == OUTBOX_OK)
 		daemon_observe(services->daemon, otlp_observe, services->otlp);
 	return r;
@@ -39,15 +39,15 @@ static int start_export(struct services *services, const struct config *config,
 
 static int start(struct services *services, const struct config *config, struct outbox_error *err)
 {
-	struct admin_options options = { .config = &config->admin,
-					 .daemon = services->daemon,
-					 .log = { journal_sink, NULL },
-					 .clock = outbox_clock_system() };
-	int r = watch_start(services->daemon, &services->watch, err);
+	struct http_options options = { .config = &config->admin,
+					.daemon = services->daemon,
+					.log = { journal_sink, NULL },
+					.clock = outbox_clock_system() };
+	int r = sampler_start(services->daemon, &services->sampler, err);
 
-	options.watch = services->watch;
+	options.sampler = services->sampler;
 	if (r == OUTBOX_OK && config->admin.listen)
-		r = admin_start(&options, &services->admin, err);
+		r = http_server_start(&options, &services->server, err);
 	if (r == OUTBOX_OK && config->otlp.endpoint)
 		r = start_export(services, config, err);
 	return r;
@@ -87,8 +87,8 @@ struct services *services_stop(struct services *services)
 		return NULL;
 	daemon_follow(services->daemon, NULL, NULL);
 	otlp_free(services->otlp);
-	admin_stop(services->admin);
-	watch_stop(services->watch);
+	http_server_stop(services->server);
+	sampler_stop(services->sampler);
 	free(services);
 	return NULL;
 }

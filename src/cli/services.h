@@ -2,7 +2,7 @@
 #ifndef CLI_SERVICES_H
 #define CLI_SERVICES_H
 
-/* What runs beside the relays in a daemon, and never in their way: the watch, the admin server, the exports. */
+/* What runs beside the relays in a daemon, and never in their way: the sampler, the admin server, the exports. */
 
 #include "daemon/daemon.h"
 

@@ -21,25 +21,25 @@ static char folder[] = "/tmp/outbox-access-XXXXXX";
 
 static void tokens_are_told_apart(void **state)
 {
-	_cleanup_(tokens_freep) struct tokens *tokens = NULL;
-	const struct token *found;
+	_cleanup_(access_tokens_freep) struct access_tokens *tokens = NULL;
+	const struct access_token *found;
 
 	(void)state;
-	assert_ok(tokens_parse("# a comment\n\nann operate " GOOD "\r\n"
-			       "bob\tread " OTHER " 2030-01-01T00:00:00Z\n",
-			       "f", &tokens, err));
-	found = tokens_check(tokens, GOOD, 0);
+	assert_ok(access_tokens_parse("# a comment\n\nann operate " GOOD "\r\n"
+				      "bob\tread " OTHER " 2030-01-01T00:00:00Z\n",
+				      "f", &tokens, err));
+	found = access_tokens_check(tokens, GOOD, 0);
 	assert_non_null(found);
 	assert_string_equal(found->name, "ann");
 	assert_int_equal(found->role, ROLE_OPERATE);
-	found = tokens_check(tokens, OTHER, 1893455999 * OUTBOX_SECONDS);
+	found = access_tokens_check(tokens, OTHER, 1893455999 * OUTBOX_SECONDS);
 	assert_non_null(found);
 	assert_int_equal(found->role, ROLE_READ);
 	/* at its end it is over */
-	assert_null(tokens_check(tokens, OTHER, 1893456000 * OUTBOX_SECONDS));
-	assert_null(tokens_check(tokens, "", 0));
-	assert_null(tokens_check(tokens, GOOD "x", 0));
-	assert_null(tokens_check(tokens, "0123456789012345678901234567890123456789abe", 0));
+	assert_null(access_tokens_check(tokens, OTHER, 1893456000 * OUTBOX_SECONDS));
+	assert_null(access_tokens_check(tokens, "", 0));
+	assert_null(access_tokens_check(tokens, GOOD "x", 0));
+	assert_null(access_tokens_check(tokens, "0123456789012345678901234567890123456789abe", 0));
 }
 
 static void a_digest_stands_for_its_token(void **state)
@@ -48,12 +48,12 @@ static void a_digest_stands_for_its_token(void **state)
 	static const char text[] =
 		"ann read sha256:"
 		"ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
-	_cleanup_(tokens_freep) struct tokens *tokens = NULL;
+	_cleanup_(access_tokens_freep) struct access_tokens *tokens = NULL;
 
 	(void)state;
-	assert_ok(tokens_parse(text, "f", &tokens, err));
-	assert_non_null(tokens_check(tokens, "abc", 0));
-	assert_null(tokens_check(tokens, "abd", 0));
+	assert_ok(access_tokens_parse(text, "f", &tokens, err));
+	assert_non_null(access_tokens_check(tokens, "abc", 0));
+	assert_null(access_tokens_check(tokens, "abd", 0));
 }
 
 static void wrong_lines_are_told_without_the_token(void **state)
@@ -79,9 +79,10 @@ static void wrong_lines_are_told_without_the_token(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		struct outbox_error err = OUTBOX_ERROR_INIT;
-		struct tokens *tokens = NULL;
+		struct access_tokens *tokens = NULL;
 
-		assert_int_equal(tokens_parse(rows[i].text, "f", &tokens, &err), OUTBOX_ECONFIG);
+		assert_int_equal(access_tokens_parse(rows[i].text, "f", &tokens, &err),
+				 OUTBOX_ECONFIG);
 		if (!strstr(err.message, rows[i].says))
 			fail_msg("\"%s\" is not in: %s", rows[i].says, err.message);
 		assert_null(strstr(err.message, "0123456789"));
@@ -99,32 +100,32 @@ static const char *file_in(const char *name)
 
 static void the_file_is_made_once(void **state)
 {
-	struct tokens *tokens = NULL;
+	struct access_tokens *tokens = NULL;
 	char first[1000] = "", second[1000] = "";
 	bool made = false;
 	struct stat file;
 	int fd;
 
 	(void)state;
-	assert_ok(tokens_open(file_in("deep/down/tokens"), &tokens, &made, err));
+	assert_ok(access_tokens_open(file_in("deep/down/tokens"), &tokens, &made, err));
 	assert_true(made);
-	tokens = tokens_free(tokens);
+	tokens = access_tokens_free(tokens);
 	assert_int_equal(stat(file_in("deep/down/tokens"), &file), 0);
 	assert_int_equal(file.st_mode & 07777, 0600);
 	assert_int_equal(stat(file_in("deep/down"), &file), 0);
 	assert_int_equal(file.st_mode & 07777, 0700);
 	fd = open(file_in("deep/down/tokens"), O_RDONLY);
 	assert_true(read(fd, first, sizeof(first) - 1) > 100);
-	assert_ok(tokens_open(file_in("deep/down/tokens"), &tokens, &made, err));
+	assert_ok(access_tokens_open(file_in("deep/down/tokens"), &tokens, &made, err));
 	assert_false(made);
-	tokens = tokens_free(tokens);
+	tokens = access_tokens_free(tokens);
 	assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
 	assert_true(read(fd, second, sizeof(second) - 1) > 100);
 	close(fd);
 	assert_string_equal(first, second);
 	assert_int_equal(unlink(file_in("deep/down/tokens")), 0);
-	assert_ok(tokens_open(file_in("deep/down/tokens"), &tokens, &made, err));
-	tokens = tokens_free(tokens);
+	assert_ok(access_tokens_open(file_in("deep/down/tokens"), &tokens, &made, err));
+	tokens = access_tokens_free(tokens);
 	fd = open(file_in("deep/down/tokens"), O_RDONLY);
 	memset(second, 0, sizeof(second));
 	assert_true(read(fd, second, sizeof(second) - 1) > 100);
@@ -134,21 +135,21 @@ static void the_file_is_made_once(void **state)
 
 static void refuse_file(const char *name, const char *says)
 {
-	struct tokens *tokens = NULL;
+	struct access_tokens *tokens = NULL;
 	bool made = false;
 
-	assert_fails(tokens_open(file_in(name), &tokens, &made, err), OUTBOX_ECONFIG, says);
+	assert_fails(access_tokens_open(file_in(name), &tokens, &made, err), OUTBOX_ECONFIG, says);
 	assert_null(tokens);
 }
 
 static void files_that_others_reach_are_refused(void **state)
 {
-	struct tokens *tokens = NULL;
+	struct access_tokens *tokens = NULL;
 	bool made = false;
 
 	(void)state;
-	assert_ok(tokens_open(file_in("t"), &tokens, &made, err));
-	tokens_free(tokens);
+	assert_ok(access_tokens_open(file_in("t"), &tokens, &made, err));
+	access_tokens_free(tokens);
 	assert_int_equal(chmod(file_in("t"), 0640), 0);
 	refuse_file("t", "chmod 600");
 	assert_int_equal(chmod(file_in("t"), 0604), 0);
@@ -177,23 +178,23 @@ static void wrong_tokens_are_counted_by_address(void **state)
 {
 	const unsigned char here[ADDRESS_KEY] = { 4, 127 }, there[ADDRESS_KEY] = { 4, 10 };
 	outbox_time now = 5 * OUTBOX_SECONDS;
-	struct failures failures = { .items = { { .count = 0 } } };
-	struct failure_verdict verdict;
+	struct auth_limit auth_limit = { .items = { { .count = 0 } } };
+	struct auth_verdict verdict;
 
 	(void)state;
 	for (int i = 0; i < FAILURES_PER_MINUTE; i++) {
-		verdict = failures_note(&failures, here, now);
+		verdict = auth_limit_note(&auth_limit, here, now);
 		assert_false(verdict.too_many);
 		assert_int_equal(verdict.tell, i == 0);
 	}
-	verdict = failures_note(&failures, here, now + 59 * OUTBOX_SECONDS);
+	verdict = auth_limit_note(&auth_limit, here, now + 59 * OUTBOX_SECONDS);
 	assert_true(verdict.too_many);
 	assert_false(verdict.tell);
-	verdict = failures_note(&failures, there, now);
+	verdict = auth_limit_note(&auth_limit, there, now);
 	assert_false(verdict.too_many);
 	assert_true(verdict.tell);
 	/* the next minute begins with a line that speaks for all that were not told */
-	verdict = failures_note(&failures, here, now + OUTBOX_MINUTES);
+	verdict = auth_limit_note(&auth_limit, here, now + OUTBOX_MINUTES);
 	assert_false(verdict.too_many);
 	assert_true(verdict.tell);
 	assert_int_equal(verdict.untold, FAILURES_PER_MINUTE);
@@ -201,15 +202,15 @@ static void wrong_tokens_are_counted_by_address(void **state)
 	for (unsigned i = 0; i < 1000; i++) {
 		unsigned char key[ADDRESS_KEY] = { 4, 1, (unsigned char)(i >> 8), (unsigned char)i };
 
-		failures_note(&failures, key, now + 2 * OUTBOX_MINUTES + i);
+		auth_limit_note(&auth_limit, key, now + 2 * OUTBOX_MINUTES + i);
 	}
 }
 
 static void many_addresses_do_not_fill_the_log(void **state)
 {
-	struct failures failures = { .items = { { .count = 0 } } };
+	struct auth_limit auth_limit = { .items = { { .count = 0 } } };
 	outbox_time now = 5 * OUTBOX_SECONDS;
-	struct failure_verdict verdict;
+	struct auth_verdict verdict;
 	int lines = 0, told = 0;
 
 	(void)state;
@@ -217,9 +218,9 @@ static void many_addresses_do_not_fill_the_log(void **state)
 		unsigned char key[ADDRESS_KEY] = { 4, 1, (unsigned char)(i >> 8), (unsigned char)i };
 
 		/* three minutes and a bit, so that the last line speaks for all before it */
-		verdict = failures_note(&failures, key,
-					now + (i < 2999 ? (outbox_time)i * 60 * OUTBOX_MILLISECONDS
-							: 5 * OUTBOX_MINUTES));
+		verdict = auth_limit_note(&auth_limit, key,
+					  now + (i < 2999 ? (outbox_time)i * 60 * OUTBOX_MILLISECONDS
+							  : 5 * OUTBOX_MINUTES));
 		lines += verdict.tell;
 		told += verdict.tell ? 1 + verdict.untold + verdict.elsewhere : 0;
 	}

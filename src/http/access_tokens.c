@@ -13,9 +13,9 @@
 #define TOKEN_MAX 200
 #define WORDS_MAX 4
 
-struct tokens {
+struct access_tokens {
 	size_t count;
-	struct token items[TOKENS_MAX];
+	struct access_token items[TOKENS_MAX];
 };
 
 static const char *parse_digest(const char *text, unsigned char digest[32])
@@ -52,9 +52,9 @@ static const char *parse_token(const char *text, unsigned char digest[32])
 }
 
 /* NULL, or what is wrong with the line. Never with a word of it: it may be a token in the wrong place. */
-static const char *parse_line(char *words[WORDS_MAX], size_t count, struct token *token)
+static const char *parse_line(char *words[WORDS_MAX], size_t count, struct access_token *token)
 {
-	*token = (struct token){ .expires = OUTBOX_NEVER };
+	*token = (struct access_token){ .expires = OUTBOX_NEVER };
 	if (count < 3)
 		return "a line is NAME ROLE TOKEN [EXPIRES]";
 	if (strlen(words[0]) >= sizeof(token->name) ||
@@ -73,7 +73,7 @@ static const char *parse_line(char *words[WORDS_MAX], size_t count, struct token
 	return parse_token(words[2], token->digest);
 }
 
-static bool has_name(const struct tokens *tokens, const char *name)
+static bool has_name(const struct access_tokens *tokens, const char *name)
 {
 	for (size_t i = 0; i < tokens->count; i++)
 		if (strcmp(tokens->items[i].name, name) == 0)
@@ -81,10 +81,10 @@ static bool has_name(const struct tokens *tokens, const char *name)
 	return false;
 }
 
-static const char *add_line(struct tokens *tokens, char *line)
+static const char *add_line(struct access_tokens *tokens, char *line)
 {
 	char *words[WORDS_MAX], *rest = NULL;
-	struct token token;
+	struct access_token token;
 	size_t count = 0;
 	const char *wrong;
 
@@ -108,10 +108,10 @@ static const char *add_line(struct tokens *tokens, char *line)
 	return wrong;
 }
 
-int tokens_parse(const char *text, const char *path, struct tokens **ret_tokens,
-		 struct outbox_error *err)
+int access_tokens_parse(const char *text, const char *path, struct access_tokens **ret_tokens,
+			struct outbox_error *err)
 {
-	_cleanup_(tokens_freep) struct tokens *tokens = calloc(1, sizeof(*tokens));
+	_cleanup_(access_tokens_freep) struct access_tokens *tokens = calloc(1, sizeof(*tokens));
 	char line[1024];
 
 	if (!tokens)
@@ -139,7 +139,7 @@ int tokens_parse(const char *text, const char *path, struct tokens **ret_tokens,
 	return OUTBOX_OK;
 }
 
-struct tokens *tokens_free(struct tokens *tokens)
+struct access_tokens *access_tokens_free(struct access_tokens *tokens)
 {
 	if (tokens)
 		explicit_bzero(tokens, sizeof(*tokens));
@@ -147,9 +147,10 @@ struct tokens *tokens_free(struct tokens *tokens)
 	return NULL;
 }
 
-const struct token *tokens_check(const struct tokens *tokens, const char *text, outbox_time now)
+const struct access_token *access_tokens_check(const struct access_tokens *tokens, const char *text,
+					       outbox_time now)
 {
-	const struct token *found = NULL;
+	const struct access_token *found = NULL;
 	unsigned char digest[32];
 
 	SHA256((const unsigned char *)text, strlen(text), digest);
@@ -161,10 +162,11 @@ const struct token *tokens_check(const struct tokens *tokens, const char *text, 
 	return found && found->expires > now ? found : NULL;
 }
 
-bool tokens_hold(const struct tokens *tokens, const struct token *token, outbox_time now)
+bool access_tokens_hold(const struct access_tokens *tokens, const struct access_token *token,
+			outbox_time now)
 {
 	for (size_t i = 0; i < tokens->count; i++) {
-		const struct token *item = &tokens->items[i];
+		const struct access_token *item = &tokens->items[i];
 
 		if (memcmp(item->digest, token->digest, sizeof(item->digest)) == 0)
 			return item->role >= token->role && item->expires > now;

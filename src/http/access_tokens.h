@@ -12,11 +12,11 @@
 
 #include <outbox/clock.h>
 
-struct tokens;
+struct access_tokens;
 
-struct token {
+struct access_token {
 	char name[65];
-	enum admin_role role;
+	enum http_role role;
 	unsigned char digest[32];
 	outbox_time expires; /* wall; OUTBOX_NEVER */
 };
@@ -25,24 +25,26 @@ struct token {
  * Read the file; made first, with a token for each role, when there is none. It and its folder must be ours alone:
  * ECONFIG names the path and the remedy, never a token. *ret_made: it was made just now.
  */
-int tokens_open(const char *path, struct tokens **ret_tokens, bool *ret_made,
-		struct outbox_error *err) OUTBOX_MUSTCHECK;
-struct tokens *tokens_free(struct tokens *tokens);
+int access_tokens_open(const char *path, struct access_tokens **ret_tokens, bool *ret_made,
+		       struct outbox_error *err) OUTBOX_MUSTCHECK;
+struct access_tokens *access_tokens_free(struct access_tokens *tokens);
 
-DEFINE_CLEANUP(struct tokens *, tokens_free)
+DEFINE_CLEANUP(struct access_tokens *, access_tokens_free)
 
-/* Of a file's text; path is for messages. For tests, and for tokens_open(). */
-int tokens_parse(const char *text, const char *path, struct tokens **ret_tokens,
-		 struct outbox_error *err) OUTBOX_MUSTCHECK;
+/* Of a file's text; path is for messages. For tests, and for access_tokens_open(). */
+int access_tokens_parse(const char *text, const char *path, struct access_tokens **ret_tokens,
+			struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /* Whose token this is; NULL: nobody's, or it has expired. Takes the same time wherever it differs. */
-const struct token *tokens_check(const struct tokens *tokens, const char *text, outbox_time now);
+const struct access_token *access_tokens_check(const struct access_tokens *tokens, const char *text,
+					       outbox_time now);
 
 /* Is one that was found earlier still there, with its role, and not expired? */
-bool tokens_hold(const struct tokens *tokens, const struct token *token, outbox_time now);
+bool access_tokens_hold(const struct access_tokens *tokens, const struct access_token *token,
+			outbox_time now);
 
 /* Where the file is when nobody says: $STATE_DIRECTORY, /var/lib/outbox, ~/.local/state/outbox. */
 #define TOKENS_PATH_MAX 512
-int tokens_default_path(char path[TOKENS_PATH_MAX], struct outbox_error *err) OUTBOX_MUSTCHECK;
+int access_tokens_default_path(char path[TOKENS_PATH_MAX], struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 #endif

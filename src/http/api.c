@@ -7,11 +7,11 @@
 
 #include <string.h>
 
-int api_query(const struct admin_request *request, const struct record *record, void *values,
+int api_query(const struct http_request *request, const struct record *record, void *values,
 	      struct outbox_error *err)
 {
 	for (size_t i = 0; i < record->count; i++) {
-		const char *text = admin_query(request, record->fields[i].name);
+		const char *text = http_query(request, record->fields[i].name);
 		int r = OUTBOX_OK;
 
 		if (text)
@@ -22,7 +22,7 @@ int api_query(const struct admin_request *request, const struct record *record, 
 	return OUTBOX_OK;
 }
 
-int api_body(const struct admin_request *request, const struct record *record, void *values,
+int api_body(const struct http_request *request, const struct record *record, void *values,
 	     struct outbox_error *err)
 {
 	json_auto_t *nothing = request->body ? NULL : json_object();
@@ -31,7 +31,7 @@ int api_body(const struct admin_request *request, const struct record *record, v
 			   err);
 }
 
-int api_answer(struct admin_response *response, json_t *json, struct outbox_error *err)
+int api_answer(struct http_response *response, json_t *json, struct outbox_error *err)
 {
 	if (!json)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
@@ -39,7 +39,7 @@ int api_answer(struct admin_response *response, json_t *json, struct outbox_erro
 	return OUTBOX_OK;
 }
 
-int api_refuse(struct admin_response *response, int status, const char *code, const char *message,
+int api_refuse(struct http_response *response, int status, const char *code, const char *message,
 	       struct outbox_error *err)
 {
 	response->status = status;
@@ -49,10 +49,10 @@ int api_refuse(struct admin_response *response, int status, const char *code, co
 			  err);
 }
 
-int api_sample(const struct admin_request *request, const struct watch_sample **ret_sample,
+int api_sample(const struct http_request *request, const struct sample **ret_sample,
 	       struct outbox_error *err)
 {
-	const struct watch_sample *sample = watch_hold(admin_watch(request->admin));
+	const struct sample *sample = sampler_hold(http_sampler(request->server));
 
 	if (!sample)
 		return outbox_fail(err, OUTBOX_EBUSY,
@@ -72,24 +72,24 @@ static bool has_target(const struct outbox_stats *stats, const char *name)
 }
 
 /* What the last sample knows costs the database nothing. */
-static bool seen_target(const struct admin_request *request, const char *source, const char *target)
+static bool seen_target(const struct http_request *request, const char *source, const char *target)
 {
-	struct watch *watch = admin_watch(request->admin);
-	const struct watch_sample *sample = watch_hold(watch);
+	struct sampler *sampler = http_sampler(request->server);
+	const struct sample *sample = sampler_hold(sampler);
 	bool seen = false;
 
 	for (size_t i = 0; sample && !seen && i < sample->n_sources; i++) {
-		const struct watch_source *one = &sample->sources[i];
+		const struct sample_source *one = &sample->sources[i];
 
 		if (!source || strcmp(one->source->name, source) == 0)
 			seen = one->stats && has_target(one->stats, target);
 	}
 	if (sample)
-		watch_release(watch, sample);
+		sampler_release(sampler, sample);
 	return seen;
 }
 
-static int check_target(const struct admin_request *request, struct outbox_store *store,
+static int check_target(const struct http_request *request, struct outbox_store *store,
 			const char *target, struct outbox_error *err)
 {
 	struct outbox_stats stats;
@@ -99,12 +99,12 @@ static int check_target(const struct admin_request *request, struct outbox_store
 }
 
 /* Which of several? The daemon only knows what to do with one or with a name. */
-static int check_source(const struct admin_request *request, struct outbox_error *err)
+static int check_source(const struct http_request *request, struct outbox_error *err)
 {
 	_cleanup_(buf_deinit) struct buf names = BUF_INIT(400);
 	const struct daemon_source *sources;
 	size_t n;
-	int r = daemon_sources(admin_daemon(request->admin), request->arena, &sources, &n, err);
+	int r = daemon_sources(http_daemon(request->server), request->arena, &sources, &n, err);
 
 	if (r || n <= 1)
 		return r;
@@ -113,14 +113,14 @@ static int check_source(const struct admin_request *request, struct outbox_error
 	return outbox_fail(err, OUTBOX_EINVAL, "source is missing; there are: %s", buf_str(&names));
 }
 
-int api_open(const struct admin_request *request, const char *source, const char *target,
+int api_open(const struct http_request *request, const char *source, const char *target,
 	     struct daemon_store **ret_store, struct outbox_error *err)
 {
 	_cleanup_(daemon_close_storep) struct daemon_store *store = NULL;
 	int r = source ? OUTBOX_OK : check_source(request, err);
 
 	if (r == OUTBOX_OK)
-		r = daemon_open_store(admin_daemon(request->admin), source, &store, err);
+		r = daemon_open_store(http_daemon(request->server), source, &store, err);
 	if (r == OUTBOX_OK && target && !seen_target(request, source, target))
 		r = check_target(request, daemon_store_of(store), target, err);
 	if (r)

@@ -11,8 +11,8 @@
 #include "http/views.h"
 #include "telemetry/sampler.h"
 
-#define API_HANDLER(name)                                                              \
-	int name(const struct admin_request *request, struct admin_response *response, \
+#define API_HANDLER(name)                                                            \
+	int name(const struct http_request *request, struct http_response *response, \
 		 struct outbox_error *err)
 
 /* api_look.c: from the last sample, so that looking costs the databases nothing */
@@ -55,28 +55,28 @@ extern const struct record view_outbox, view_source, view_targets, view_lanes, v
 /* ---- api.c --------------------------------------------------------------------------------- */
 
 /* Into values, which is zeroed where nothing was given. */
-int api_query(const struct admin_request *request, const struct record *record, void *values,
+int api_query(const struct http_request *request, const struct record *record, void *values,
 	      struct outbox_error *err) OUTBOX_MUSTCHECK;
-int api_body(const struct admin_request *request, const struct record *record, void *values,
+int api_body(const struct http_request *request, const struct record *record, void *values,
 	     struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /* Take json as the answer; NULL: ENOMEM. */
-int api_answer(struct admin_response *response, json_t *json,
+int api_answer(struct http_response *response, json_t *json,
 	       struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /* An error with a status of HTTP's own, where none of ours says it. */
-int api_refuse(struct admin_response *response, int status, const char *code, const char *message,
+int api_refuse(struct http_response *response, int status, const char *code, const char *message,
 	       struct outbox_error *err) OUTBOX_MUSTCHECK;
 
-/* The last sample; EBUSY: there is none yet. Give it back with watch_release(). */
-int api_sample(const struct admin_request *request, const struct watch_sample **ret_sample,
+/* The last sample; EBUSY: there is none yet. Give it back with sampler_release(). */
+int api_sample(const struct http_request *request, const struct sample **ret_sample,
 	       struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /*
  * A store of the request's own. source NULL: the only one; EINVAL names them where there are several.
  * target (may be NULL) must be registered there: ENOTFOUND names those that are.
  */
-int api_open(const struct admin_request *request, const char *source, const char *target,
+int api_open(const struct http_request *request, const char *source, const char *target,
 	     struct daemon_store **ret_store, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 DEFINE_CLEANUP(struct daemon_store *, daemon_close_store)

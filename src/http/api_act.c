@@ -94,8 +94,8 @@ static int fill_filter(const struct act_body *body, int action, struct outbox_fi
 	return r;
 }
 
-static int act(const struct admin_request *request, int action, const struct record *record,
-	       struct admin_response *response, struct outbox_error *err)
+static int act(const struct http_request *request, int action, const struct record *record,
+	       struct http_response *response, struct outbox_error *err)
 {
 	_cleanup_(daemon_close_storep) struct daemon_store *store = NULL;
 	struct acted_view view = { .action = action_names[action] };

@@ -119,8 +119,8 @@ static const struct field resume_fields[] = { PAUSE_FIELDS(0, "why, for the audi
 const struct record api_pause_body = RECORD("Pause", pause_fields);
 const struct record api_resume_body = RECORD("Resume", resume_fields);
 
-static int set_paused(const struct admin_request *request, bool pause, const struct record *record,
-		      struct admin_response *response, struct outbox_error *err)
+static int set_paused(const struct http_request *request, bool pause, const struct record *record,
+		      struct http_response *response, struct outbox_error *err)
 {
 	_cleanup_(daemon_close_storep) struct daemon_store *store = NULL;
 	struct act_pause how = { .target = request->captured[0],
@@ -183,7 +183,7 @@ const struct record view_drained = RECORD("Drained", drained_fields);
 
 API_HANDLER(api_drain)
 {
-	struct daemon *daemon = admin_daemon(request->admin);
+	struct daemon *daemon = http_daemon(request->server);
 	struct process_body body = { 0 };
 	int r = api_body(request, &api_drain_body, &body, err);
 
@@ -220,7 +220,7 @@ const struct record view_reloaded = RECORD("Reloaded", reloaded_fields);
 
 /* The file is wrong: everything that is wrong with it, and nothing has changed. */
 static int tell_problems(const struct problems *problems, const struct outbox_error *why,
-			 struct admin_response *response, struct outbox_error *err)
+			 struct http_response *response, struct outbox_error *err)
 {
 	response->status = 400;
 	return api_answer(response,
@@ -244,7 +244,7 @@ API_HANDLER(api_reload)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	if (!body.dry_run)
 		journal(EVENT_ADMIN_ACT, NULL, "reload, asked for by %s", request->actor);
-	r = daemon_reload(admin_daemon(request->admin), body.dry_run, problems, &reloaded.what, &why);
+	r = daemon_reload(http_daemon(request->server), body.dry_run, problems, &reloaded.what, &why);
 	if (r == OUTBOX_EINVAL || r == OUTBOX_ECONFIG)
 		return tell_problems(problems, &why, response, err);
 	if (r)

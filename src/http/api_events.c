@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Live views by server-sent events: a `sample` for each look of the watch (what /api/outbox says, without the lanes), an
+ * Live views by server-sent events: a `sample` for each look of the sampler (what /api/outbox says, without the lanes), an
  * `alert` when a finding appears or goes, `end` when the process drains. A stream keeps nothing but the last sample: who
  * reads slowly misses some, and nothing piles up here. Whoever comes back with a Last-Event-ID gets the newest one, which
  * says all that the missed ones did.
@@ -14,10 +14,10 @@
 #include <string.h>
 
 struct events {
-	struct admin_stream base;
-	struct watch *watch;
+	struct http_stream base;
+	struct sampler *sampler;
 	struct daemon *daemon;
-	const struct watch_sample *last; /* held */
+	const struct sample *last; /* held */
 };
 
 static bool same_finding(const struct health_finding *a, const struct health_finding *b)
@@ -27,7 +27,7 @@ static bool same_finding(const struct health_finding *a, const struct health_fin
 	       strcmp(a->target ? a->target : "", b->target ? b->target : "") == 0;
 }
 
-static bool has_finding(const struct watch_sample *sample, const struct health_finding *finding)
+static bool has_finding(const struct sample *sample, const struct health_finding *finding)
 {
 	for (size_t i = 0; sample && i < sample->n_findings; i++)
 		if (same_finding(&sample->findings[i], finding))
@@ -46,8 +46,8 @@ static void say(struct buf *out, const char *event, outbox_time id, json_t *data
 	json_decref(data);
 }
 
-static void say_changes(struct buf *out, const struct watch_sample *had,
-			const struct watch_sample *has, const char *state)
+static void say_changes(struct buf *out, const struct sample *had, const struct sample *has,
+			const char *state)
 {
 	for (size_t i = 0; has && i < has->n_findings; i++) {
 		json_t *data;
@@ -61,7 +61,7 @@ static void say_changes(struct buf *out, const struct watch_sample *had,
 }
 
 /* Lanes by the hundred would make an event that no view wants. */
-static json_t *sample_json(const struct watch_sample *sample)
+static json_t *sample_json(const struct sample *sample)
 {
 	json_t *object = fields_json(&view_outbox, sample);
 	json_t *source, *target;
@@ -73,35 +73,35 @@ static json_t *sample_json(const struct watch_sample *sample)
 	return object;
 }
 
-static bool next(struct admin_stream *stream, struct buf *out)
+static bool next(struct http_stream *stream, struct buf *out)
 {
 	struct events *events = container_of(stream, struct events, base);
-	const struct watch_sample *sample;
+	const struct sample *sample;
 
 	if (daemon_draining(events->daemon)) {
 		buf_text(out, "event: end\ndata: {\"reason\":\"draining\"}\n\n");
 		return false;
 	}
-	sample = watch_hold(events->watch);
+	sample = sampler_hold(events->sampler);
 	if (sample && (!events->last || sample->at > events->last->at)) {
 		say(out, "sample", sample->at, sample_json(sample));
 		say_changes(out, events->last, sample, "firing");
 		say_changes(out, sample, events->last, "resolved");
 		if (events->last)
-			watch_release(events->watch, events->last);
+			sampler_release(events->sampler, events->last);
 		events->last = sample;
 	} else if (sample) {
-		watch_release(events->watch, sample);
+		sampler_release(events->sampler, sample);
 	}
 	return true;
 }
 
-static void events_free(struct admin_stream *stream)
+static void events_free(struct http_stream *stream)
 {
 	struct events *events = container_of(stream, struct events, base);
 
 	if (events->last)
-		watch_release(events->watch, events->last);
+		sampler_release(events->sampler, events->last);
 	free(events);
 }
 
@@ -111,9 +111,9 @@ API_HANDLER(api_events)
 
 	if (!events)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
-	events->base = (struct admin_stream){ .next = next, .free = events_free };
-	events->watch = admin_watch(request->admin);
-	events->daemon = admin_daemon(request->admin);
+	events->base = (struct http_stream){ .next = next, .free = events_free };
+	events->sampler = http_sampler(request->server);
+	events->daemon = http_daemon(request->server);
 	response->stream = &events->base;
 	response->content_type = "text/event-stream";
 	return OUTBOX_OK;

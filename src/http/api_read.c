@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the watch saw last, and the configuration: no store is asked. */
+/* What the sampler saw last, and the configuration: no store is asked. */
 #include "fields/json_value.h"
 #include "http/api.h"
 #include "http/views.h"
@@ -12,44 +12,44 @@ static const char *const states[] = { NULL, "starting", "running", "draining", "
 
 static json_t *make_state(const void *row)
 {
-	return json_text(field_word_name(states, ((const struct watch_source *)row)->source->state));
+	return json_text(field_word_name(states, ((const struct sample_source *)row)->source->state));
 }
 
 static json_t *make_name(const void *row)
 {
-	return json_text(((const struct watch_source *)row)->source->name);
+	return json_text(((const struct sample_source *)row)->source->name);
 }
 
 static json_t *make_store(const void *row)
 {
-	return json_text(((const struct watch_source *)row)->source->store);
+	return json_text(((const struct sample_source *)row)->source->store);
 }
 
 /* Why its relay does not run, or not as the file says, or why its store did not answer. */
 static json_t *make_trouble(const void *row)
 {
-	const struct watch_source *source = row;
+	const struct sample_source *source = row;
 
 	return json_text(source->source->trouble ? source->source->trouble : source->trouble);
 }
 
 static json_t *make_trouble_since(const void *row)
 {
-	const struct daemon_source *source = ((const struct watch_source *)row)->source;
+	const struct daemon_source *source = ((const struct sample_source *)row)->source;
 
 	return json_time(source->trouble ? source->trouble_since : 0);
 }
 
 static json_t *make_messages(const void *row)
 {
-	const struct outbox_stats *stats = ((const struct watch_source *)row)->stats;
+	const struct outbox_stats *stats = ((const struct sample_source *)row)->stats;
 
 	return stats ? json_integer(stats->messages) : json_null();
 }
 
 static json_t *make_targets(const void *row)
 {
-	const struct outbox_stats *stats = ((const struct watch_source *)row)->stats;
+	const struct outbox_stats *stats = ((const struct sample_source *)row)->stats;
 
 	return stats ? json_targets(stats) : json_array();
 }
@@ -70,7 +70,7 @@ const struct record view_source = RECORD("Source", source_fields);
 
 static json_t *make_sources(const void *row)
 {
-	const struct watch_sample *sample = row;
+	const struct sample *sample = row;
 
 	return fields_list(&view_source, sample->sources, sample->n_sources,
 			   sizeof(*sample->sources));
@@ -85,16 +85,16 @@ const struct record view_outbox = RECORD("Outbox", outbox_fields);
 
 /* ---- answers ------------------------------------------------------------------------------- */
 
-static int from_sample(const struct admin_request *request, const struct record *record,
-		       struct admin_response *response, struct outbox_error *err)
+static int from_sample(const struct http_request *request, const struct record *record,
+		       struct http_response *response, struct outbox_error *err)
 {
-	const struct watch_sample *sample;
+	const struct sample *sample;
 	int r = api_sample(request, &sample, err);
 
 	if (r)
 		return r;
 	r = api_answer(response, fields_json(record, sample), err);
-	watch_release(admin_watch(request->admin), sample);
+	sampler_release(http_sampler(request->server), sample);
 	return r;
 }
 
@@ -108,7 +108,7 @@ API_HANDLER(api_alerts)
 	return from_sample(request, &view_alerts, response, err);
 }
 
-static void place(const struct watch_source *source, const char *target, struct place_of *place)
+static void place(const struct sample_source *source, const char *target, struct place_of *place)
 {
 	static const char *const breakers[] = { "closed", "open", "probing" };
 	const struct daemon_source *here = source->source;
@@ -122,7 +122,7 @@ static void place(const struct watch_source *source, const char *target, struct 
 	}
 }
 
-static void add_target(json_t *list, const struct watch_source *source,
+static void add_target(json_t *list, const struct sample_source *source,
 		       const struct outbox_target_stats *target, bool lanes)
 {
 	struct place_of at;
@@ -147,11 +147,11 @@ static const struct field targets_query_fields[] = {
 
 const struct record api_targets_query = RECORD("TargetsQuery", targets_query_fields);
 
-static int list_targets(const struct admin_request *request, bool lanes, json_t **ret_list,
+static int list_targets(const struct http_request *request, bool lanes, json_t **ret_list,
 			struct outbox_error *err)
 {
 	struct targets_query query = { 0 };
-	const struct watch_sample *sample;
+	const struct sample *sample;
 	json_t *list;
 	int r;
 
@@ -162,7 +162,7 @@ static int list_targets(const struct admin_request *request, bool lanes, json_t 
 		return r;
 	list = json_array();
 	for (size_t i = 0; i < sample->n_sources; i++) {
-		const struct watch_source *source = &sample->sources[i];
+		const struct sample_source *source = &sample->sources[i];
 
 		if (!source->stats ||
 		    (query.source && strcmp(query.source, source->source->name) != 0))
@@ -174,7 +174,7 @@ static int list_targets(const struct admin_request *request, bool lanes, json_t 
 				add_target(list, source, target, lanes);
 		}
 	}
-	watch_release(admin_watch(request->admin), sample);
+	sampler_release(http_sampler(request->server), sample);
 	*ret_list = list;
 	return OUTBOX_OK;
 }
@@ -223,7 +223,7 @@ static void add_setting(void *context, const char *key, const char *value, const
 
 API_HANDLER(api_config)
 {
-	struct daemon *daemon = admin_daemon(request->admin);
+	struct daemon *daemon = http_daemon(request->server);
 	const struct config *config = daemon_config(daemon);
 	json_t *list = json_array();
 	int r = config_show(config, add_setting, list, err);

@@ -13,28 +13,28 @@
 #define FAILURES_PER_MINUTE 10
 #define FAILURES_LINES 10 /* a minute, of all addresses together */
 
-struct failure {
+struct auth_failure {
 	unsigned char key[ADDRESS_KEY];
 	outbox_time since; /* mono: when this minute began; 0: a free place */
 	int count;         /* in this minute */
 	int untold;        /* not in the log */
 };
 
-struct failures {
-	struct failure items[FAILURES_ADDRESSES];
+struct auth_limit {
+	struct auth_failure items[FAILURES_ADDRESSES];
 	outbox_time since; /* mono: when this minute of lines began */
 	int lines;         /* in it */
 	int untold;        /* of addresses that got no line, or lost their place */
 };
 
-struct failure_verdict {
+struct auth_verdict {
 	bool too_many; /* of this address, in this minute */
 	bool tell;     /* write a line ... */
 	int untold;    /* ... which also stands for so many before it */
 	int elsewhere; /* ... and so many of other addresses */
 };
 
-struct failure_verdict failures_note(struct failures *failures,
-				     const unsigned char key[ADDRESS_KEY], outbox_time now);
+struct auth_verdict auth_limit_note(struct auth_limit *auth_limit,
+				    const unsigned char key[ADDRESS_KEY], outbox_time now);
 
 #endif

@@ -141,14 +141,14 @@ static bool check_size(struct request *request, const struct headers *headers)
 
 static bool check_host(struct request *request, const struct headers *headers)
 {
-	if (host_is_ours(&request->admin->hosts, headers->host.value))
+	if (host_is_ours(&request->server->hosts, headers->host.value))
 		return true;
 	request->close = true;
 	return request_refuse(request, 421, "host",
 			      "this server is not known by that name; admin.hosts lists its names");
 }
 
-static void allow_methods(struct request *request, const struct admin_route *route)
+static void allow_methods(struct request *request, const struct http_route *route)
 {
 	bool get = strcmp(route->method, "GET") == 0;
 
@@ -161,9 +161,9 @@ static void allow_methods(struct request *request, const struct admin_route *rou
 static bool find_route(struct request *request, const char *method)
 {
 	const char *wanted = strcmp(method, "HEAD") == 0 ? "GET" : method;
-	const struct admin_route *route;
+	const struct http_route *route;
 
-	for (size_t i = 0; (route = admin_route_at(i)); i++) {
+	for (size_t i = 0; (route = http_route_at(i)); i++) {
 		const char *captured[CAPTURED_MAX] = { NULL, NULL };
 
 		if (!path_match(route->path, request->seen.path, request->seen.arena, captured))
@@ -189,11 +189,11 @@ static bool is_unsafe(const char *method)
 /* Browsers say whose page asks. A program says neither, and has its token. */
 static bool check_page(struct request *request, const struct headers *headers, const char *method)
 {
-	const struct admin *admin = request->admin;
+	const struct http_server *server = request->server;
 	const char *site = headers->site.value;
 
 	if (headers->origin.count &&
-	    !origin_is_ours(&admin->hosts, admin->tls, headers->origin.value))
+	    !origin_is_ours(&server->hosts, server->tls, headers->origin.value))
 		return request_refuse(request, 403, "origin", "a page of another site may not ask");
 	if (is_unsafe(method) && site && strcmp(site, "same-origin") != 0 &&
 	    strcmp(site, "none") != 0)
@@ -225,13 +225,13 @@ static bool check_query(struct request *request)
 	const struct query *query = &request->query;
 	bool found = false;
 
-	pthread_mutex_lock(&request->admin->tokens_lock);
+	pthread_mutex_lock(&request->server->tokens_lock);
 	for (size_t i = 0; i < query->count; i++) {
-		found |= tokens_check(request->admin->tokens, query->values[i], 0) != NULL;
+		found |= access_tokens_check(request->server->tokens, query->values[i], 0) != NULL;
 		for (size_t n = 0; n < ARRAY_SIZE(names); n++)
 			found |= strcasecmp(query->names[i], names[n]) == 0;
 	}
-	pthread_mutex_unlock(&request->admin->tokens_lock);
+	pthread_mutex_unlock(&request->server->tokens_lock);
 	if (found)
 		return request_refuse(request, 400, "token_in_query",
 				      "a token in the address can be read by others; send it as "
@@ -241,10 +241,10 @@ static bool check_query(struct request *request)
 
 static bool refuse_token(struct request *request, bool given)
 {
-	struct admin *admin = request->admin;
+	struct http_server *server = request->server;
 	const struct connection *from = request->connection;
-	struct failure_verdict verdict =
-		failures_note(&admin->failures, from->key, admin->clock->mono(admin->clock));
+	struct auth_verdict verdict =
+		auth_limit_note(&server->auth_limit, from->key, server->clock->mono(server->clock));
 
 	char before[60] = "", elsewhere[60] = "";
 
@@ -254,7 +254,7 @@ static bool refuse_token(struct request *request, bool given)
 		snprintf(elsewhere, sizeof(elsewhere), "; %d more of other addresses",
 			 verdict.elsewhere);
 	if (verdict.tell)
-		log_event(&admin->log, EVENT_ADMIN_DENIED, NULL,
+		log_event(&server->log, EVENT_ADMIN_DENIED, NULL,
 			  "a request from %s without a right token%s%s", from->address, before,
 			  elsewhere);
 	if (verdict.too_many) {
@@ -270,27 +270,28 @@ static bool refuse_token(struct request *request, bool given)
 
 static bool check_token(struct request *request, const struct headers *headers)
 {
-	enum admin_role wanted = request->route->role;
-	struct admin *admin = request->admin;
-	const struct token *found = NULL;
+	enum http_role wanted = request->route->role;
+	struct http_server *server = request->server;
+	const struct access_token *found = NULL;
 	const char *given = NULL;
 	char actor[160] = "";
 
-	if (request->route->flags & ROUTE_METRICS && admin->open_metrics)
+	if (request->route->flags & ROUTE_METRICS && server->open_metrics)
 		wanted = ROLE_NONE;
 	if (wanted == ROLE_NONE)
 		return true;
 	if (headers->authorization.count)
 		given = bearer_parse(headers->authorization.value);
-	pthread_mutex_lock(&admin->tokens_lock);
+	pthread_mutex_lock(&server->tokens_lock);
 	if (given)
-		found = tokens_check(admin->tokens, given, admin->clock->wall(admin->clock));
+		found = access_tokens_check(server->tokens, given,
+					    server->clock->wall(server->clock));
 	if (found) {
 		request->seen.role = found->role;
 		request->token = *found;
 		snprintf(actor, sizeof(actor), "%s@%s", found->name, request->connection->address);
 	}
-	pthread_mutex_unlock(&admin->tokens_lock);
+	pthread_mutex_unlock(&server->tokens_lock);
 	if (!found)
 		return refuse_token(request, headers->authorization.count > 0);
 	request->seen.actor = outbox_arena_text(request->seen.arena, actor);

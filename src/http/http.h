@@ -17,27 +17,23 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-struct admin;
+struct http_server;
 struct daemon;
 struct query;
 struct record; /* fields/fields.h: one table from which queries and bodies are read, answers written, all of them described */
-struct watch;
+struct sampler;
 
-enum admin_role {
-	ROLE_NONE = 0,
-	ROLE_READ,
-	ROLE_OPERATE
-}; /* each may do what the one before may */
+enum http_role { ROLE_NONE = 0, ROLE_READ, ROLE_OPERATE }; /* each may do what the one before may */
 
-struct admin_request {
+struct http_request {
 	const char *method, *path;
 	const char *captured[2]; /* what stands for {...} in the route's path, decoded */
-	enum admin_role role;
+	enum http_role role;
 	const char *actor; /* for the audit: the token's name and where it came from */
 	json_t *body;      /* the JSON object of a POST; NULL: none was sent */
 	struct outbox_arena *arena;
-	struct admin *admin;
-	const struct query *query; /* for admin_query() */
+	struct http_server *server;
+	const struct query *query; /* for http_query() */
 };
 
 /*
@@ -45,44 +41,44 @@ struct admin_request {
  * the sockets, while the client has taken all there was: append what is new, or nothing. false ends the answer.
  * free() is called once, however it ended.
  */
-struct admin_stream {
-	bool (*next)(struct admin_stream *stream, struct buf *out);
-	void (*free)(struct admin_stream *stream);
+struct http_stream {
+	bool (*next)(struct http_stream *stream, struct buf *out);
+	void (*free)(struct http_stream *stream);
 };
 
-struct admin_response {
-	int status;                  /* 200 unless set */
-	const char *content_type;    /* application/json unless set */
-	const char *disposition;     /* Content-Disposition; NULL: none */
-	int retry_after;             /* seconds; 0: none */
-	json_t *json;                /* owned: sent and freed; or ... */
-	struct buf body;             /* ... these bytes (made with its maximum); or ... */
-	struct admin_stream *stream; /* ... owned: these as they come */
+struct http_response {
+	int status;                 /* 200 unless set */
+	const char *content_type;   /* application/json unless set */
+	const char *disposition;    /* Content-Disposition; NULL: none */
+	int retry_after;            /* seconds; 0: none */
+	json_t *json;               /* owned: sent and freed; or ... */
+	struct buf body;            /* ... these bytes (made with its maximum); or ... */
+	struct http_stream *stream; /* ... owned: these as they come */
 };
 
 /* The value of a query parameter, decoded; NULL: absent. Unknown parameters are refused by the route's record. */
-const char *admin_query(const struct admin_request *request, const char *name);
+const char *http_query(const struct http_request *request, const char *name);
 
 /*
  * A failure becomes an answer: EINVAL 400, ENOTFOUND 404, ECONFLICT and EBUSY 409, ENOTSUP 501, ECONN and ETIMEDOUT
  * 503 ... The message of the first three is for the client and must not name paths, SQL or servers; of the
  * others the client gets a general one and a number, under which the log has the message.
  */
-typedef int (*admin_handler)(const struct admin_request *request, struct admin_response *response,
-			     struct outbox_error *err);
+typedef int (*http_handler)(const struct http_request *request, struct http_response *response,
+			    struct outbox_error *err);
 
-enum admin_route_flags {
+enum http_route_flags {
 	ROUTE_QUICK =
 		1, /* answers from memory: never waits for a store, a disk, a lock that is held for long */
 	ROUTE_METRICS = 2, /* open to all when the configuration says so */
 };
 
-struct admin_route {
+struct http_route {
 	const char *method; /* "GET" (HEAD comes with it), "POST" */
 	const char *path;   /* "/api/messages/{id}" */
-	enum admin_role role;
-	unsigned flags; /* enum admin_route_flags */
-	admin_handler handler;
+	enum http_role role;
+	unsigned flags; /* enum http_route_flags */
+	http_handler handler;
 	const char *summary;         /* for the description at /api/openapi.json */
 	const struct record *query;  /* the parameters it knows are its fields' names; NULL: none */
 	const struct record *body;   /* what a POST may have; NULL: nothing, or an empty object */
@@ -91,9 +87,9 @@ struct admin_route {
 };
 
 /* The i-th route; NULL behind the last. Defined in routes.c: one table for the router and the description. */
-const struct admin_route *admin_route_at(size_t i);
+const struct http_route *http_route_at(size_t i);
 
-struct daemon *admin_daemon(const struct admin *admin);
-struct watch *admin_watch(const struct admin *admin);
+struct daemon *http_daemon(const struct http_server *server);
+struct sampler *http_sampler(const struct http_server *server);
 
 #endif

@@ -4,7 +4,7 @@
 
 /*
  * What the parts of the admin server share. One thread serves all sockets and owns everything here that has no lock:
- * connections, requests, failures. Workers get a request, run its handler and give it back.
+ * connections, requests, auth_limit. Workers get a request, run its handler and give it back.
  */
 
 #include "base/log.h"
@@ -15,7 +15,6 @@
 #include "http/framing.h"
 #include "http/http.h"
 #include "http/listen.h"
-#include "http/workers.h"
 
 #include <microhttpd.h>
 #include <pthread.h>
@@ -30,9 +29,11 @@
 #define REQUESTS_MAX 1000               /* of one connection */
 #define STREAMS_MAX 16
 
-struct admin {
+struct workers;
+
+struct http_server {
 	struct daemon *daemon;
-	struct watch *watch;
+	struct sampler *sampler;
 	struct log log;
 	struct outbox_clock *clock;
 	struct outbox_arena *arena; /* what lives as long as the server */
@@ -42,15 +43,15 @@ struct admin {
 	char address[160];
 	char *tokens_path;
 	char *cert, *key;
-	/* swapped by admin_reload() */
+	/* swapped by http_server_reload() */
 	pthread_mutex_t tokens_lock;
-	struct tokens *tokens;
+	struct access_tokens *tokens;
 	struct MHD_Daemon *http;
 	int listener, waker; /* waker: an eventfd that ends a wait */
 	pthread_t thread;
 	atomic_bool stop;
 	struct connections connections;
-	struct failures failures;
+	struct auth_limit auth_limit;
 	struct workers *workers;
 	struct request *streams; /* answers without an end */
 	size_t n_streams;
@@ -66,12 +67,12 @@ enum request_step {
 };
 
 struct request {
-	struct admin_request seen; /* what the handler gets */
-	struct admin_response response;
-	struct admin *admin;
+	struct http_request seen; /* what the handler gets */
+	struct http_response response;
+	struct http_server *server;
 	struct connection *connection;
 	struct MHD_Connection *http;
-	const struct admin_route *route;
+	const struct http_route *route;
 	struct framing framing;
 	char *target;    /* as it was sent */
 	uint64_t number; /* for the answer and the log */
@@ -90,12 +91,12 @@ struct request {
 	struct request *next_stream;
 	struct buf out;
 	size_t sent;
-	struct token token; /* whose it is, for as long as that one is let in */
-	outbox_time wrote;  /* mono: the last time something was given */
+	struct access_token token; /* whose it is, for as long as that one is let in */
+	outbox_time wrote;         /* mono: the last time something was given */
 	bool suspended, ended;
 };
 
-struct request *request_new(struct admin *admin, const char *target);
+struct request *request_new(struct http_server *server, const char *target);
 struct request *request_free(struct request *request);
 
 /* Refuse it: 4xx or 5xx, a code for programs, a sentence for people. Always false. */
@@ -117,8 +118,8 @@ enum MHD_Result answer_send(struct request *request);
 /* stream.c: the body of an answer without an end, and its clock. */
 struct MHD_Response *stream_response(struct request *request);
 void stream_forget(struct request *request);
-void streams_tick(struct admin *admin, outbox_time now);
-void streams_wake(struct admin *admin);
+void streams_tick(struct http_server *server, outbox_time now);
+void streams_wake(struct http_server *server);
 
 /* The callbacks of libmicrohttpd. */
 enum MHD_Result serve(void *context, struct MHD_Connection *http, const char *url,

@@ -42,12 +42,13 @@ static void request_ended(void *context, struct MHD_Connection *http, void **sta
 {
 	const union MHD_ConnectionInfo *info =
 		MHD_get_connection_info(http, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-	struct admin *admin = context;
+	struct http_server *server = context;
 
 	(void)why;
 	*state = request_free(*state);
 	if (info && info->socket_context)
-		connection_enter(info->socket_context, PHASE_IDLE, admin->clock->mono(admin->clock));
+		connection_enter(info->socket_context, PHASE_IDLE,
+				 server->clock->mono(server->clock));
 }
 
 static void connection_changed(void *context, struct MHD_Connection *http, void **socket_context,
@@ -55,17 +56,17 @@ static void connection_changed(void *context, struct MHD_Connection *http, void 
 {
 	const union MHD_ConnectionInfo *info =
 		MHD_get_connection_info(http, MHD_CONNECTION_INFO_CONNECTION_FD);
-	struct admin *admin = context;
+	struct http_server *server = context;
 
 	if (what == MHD_CONNECTION_NOTIFY_STARTED && info) {
-		*socket_context = connections_find(&admin->connections, info->connect_fd);
+		*socket_context = connections_find(&server->connections, info->connect_fd);
 	} else if (*socket_context) {
-		connections_remove(&admin->connections, *socket_context);
+		connections_remove(&server->connections, *socket_context);
 		*socket_context = NULL;
 	}
 }
 
-int serve_make(struct admin *admin, struct outbox_error *err)
+int serve_make(struct http_server *server, struct outbox_error *err)
 {
 	unsigned flags = MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME;
 	struct MHD_OptionItem items[] = {
@@ -79,115 +80,115 @@ int serve_make(struct admin *admin, struct outbox_error *err)
 		{ MHD_OPTION_END, 0, NULL },
 	};
 
-	if (admin->tls) {
+	if (server->tls) {
 		flags |= MHD_USE_TLS;
-		items[4] = (struct MHD_OptionItem){ MHD_OPTION_HTTPS_MEM_CERT, 0, admin->cert };
-		items[5] = (struct MHD_OptionItem){ MHD_OPTION_HTTPS_MEM_KEY, 0, admin->key };
+		items[4] = (struct MHD_OptionItem){ MHD_OPTION_HTTPS_MEM_CERT, 0, server->cert };
+		items[5] = (struct MHD_OptionItem){ MHD_OPTION_HTTPS_MEM_KEY, 0, server->key };
 		items[6] = (struct MHD_OptionItem){ MHD_OPTION_HTTPS_PRIORITIES, 0,
 						    (void *)TLS_PRIORITIES };
 	}
-	admin->http = MHD_start_daemon(flags, 0, NULL, NULL, serve, admin, MHD_OPTION_ARRAY, items,
-				       MHD_OPTION_UNESCAPE_CALLBACK, leave_escaped, admin,
-				       MHD_OPTION_URI_LOG_CALLBACK, request_began, admin,
-				       MHD_OPTION_NOTIFY_COMPLETED, request_ended, admin,
-				       MHD_OPTION_NOTIFY_CONNECTION, connection_changed, admin,
-				       MHD_OPTION_END);
-	if (admin->http)
+	server->http = MHD_start_daemon(flags, 0, NULL, NULL, serve, server, MHD_OPTION_ARRAY,
+					items, MHD_OPTION_UNESCAPE_CALLBACK, leave_escaped, server,
+					MHD_OPTION_URI_LOG_CALLBACK, request_began, server,
+					MHD_OPTION_NOTIFY_COMPLETED, request_ended, server,
+					MHD_OPTION_NOTIFY_CONNECTION, connection_changed, server,
+					MHD_OPTION_END);
+	if (server->http)
 		return OUTBOX_OK;
 	return outbox_fail(err, OUTBOX_ECONFIG,
-			   admin->tls
+			   server->tls
 				   ? "admin.cert and admin.key: they are no PEM certificate and its key"
 				   : "admin: the HTTP server cannot be started");
 }
 
 /* Let newcomers in. False: no descriptor is left, so it is better to wait a little. */
-static bool let_in(struct admin *admin, outbox_time now)
+static bool let_in(struct http_server *server, outbox_time now)
 {
 	for (int i = 0; i < ACCEPT_MAX; i++) {
 		struct sockaddr_storage address = { .ss_family = AF_UNSPEC };
 		socklen_t size = sizeof(address);
-		int fd = accept4(admin->listener, (struct sockaddr *)&address, &size,
+		int fd = accept4(server->listener, (struct sockaddr *)&address, &size,
 				 SOCK_NONBLOCK | SOCK_CLOEXEC);
 
 		if (fd < 0)
 			return errno != EMFILE && errno != ENFILE && errno != ENOBUFS &&
 			       errno != ENOMEM;
-		if (!connections_add(&admin->connections, fd, (struct sockaddr *)&address, now)) {
+		if (!connections_add(&server->connections, fd, (struct sockaddr *)&address, now)) {
 			close(fd);
 			continue;
 		}
-		if (MHD_add_connection(admin->http, fd, (struct sockaddr *)&address, size) !=
+		if (MHD_add_connection(server->http, fd, (struct sockaddr *)&address, size) !=
 		    MHD_YES) {
-			struct connection *left = connections_find(&admin->connections, fd);
+			struct connection *left = connections_find(&server->connections, fd);
 
 			/* it has closed the descriptor */
 			if (left)
-				connections_remove(&admin->connections, left);
+				connections_remove(&server->connections, left);
 		}
 	}
 	return true;
 }
 
-static int wait_time(struct admin *admin, outbox_time paused)
+static int wait_time(struct http_server *server, outbox_time paused)
 {
 	MHD_UNSIGNED_LONG_LONG wanted;
-	outbox_time wait = admin->connections.count || admin->streams ? TICK : OUTBOX_NEVER;
+	outbox_time wait = server->connections.count || server->streams ? TICK : OUTBOX_NEVER;
 
 	if (paused && paused < wait)
 		wait = paused;
-	if (MHD_get_timeout(admin->http, &wanted) == MHD_YES &&
+	if (MHD_get_timeout(server->http, &wanted) == MHD_YES &&
 	    (outbox_time)wanted * OUTBOX_MILLISECONDS < wait)
 		wait = (outbox_time)wanted * OUTBOX_MILLISECONDS;
 	return wait == OUTBOX_NEVER ? -1 : (int)((wait + 999) / OUTBOX_MILLISECONDS);
 }
 
-static void serve_end(struct admin *admin)
+static void serve_end(struct http_server *server)
 {
-	streams_wake(admin);
+	streams_wake(server);
 	/* what was resumed is taken up again by a run, which a stop would not do */
 	for (int i = 0; i < 3; i++)
-		MHD_run(admin->http);
-	MHD_stop_daemon(admin->http);
-	admin->http = NULL;
+		MHD_run(server->http);
+	MHD_stop_daemon(server->http);
+	server->http = NULL;
 }
 
-void serve_wake(struct admin *admin)
+void serve_wake(struct http_server *server)
 {
-	while (eventfd_write(admin->waker, 1) < 0 && errno == EINTR)
+	while (eventfd_write(server->waker, 1) < 0 && errno == EINTR)
 		;
 }
 
 void *serve_run(void *argument)
 {
-	struct admin *admin = argument;
+	struct http_server *server = argument;
 	const union MHD_DaemonInfo *info =
-		MHD_get_daemon_info(admin->http, MHD_DAEMON_INFO_EPOLL_FD);
-	struct pollfd polled[] = { { .fd = admin->waker, .events = POLLIN },
+		MHD_get_daemon_info(server->http, MHD_DAEMON_INFO_EPOLL_FD);
+	struct pollfd polled[] = { { .fd = server->waker, .events = POLLIN },
 				   { .fd = info ? info->epoll_fd : -1, .events = POLLIN },
-				   { .fd = admin->listener, .events = POLLIN } };
+				   { .fd = server->listener, .events = POLLIN } };
 	outbox_time reaped = 0, ticked = 0, paused = 0;
 	eventfd_t woken;
 
 	thread_step_back();
-	while (!atomic_load(&admin->stop)) {
+	while (!atomic_load(&server->stop)) {
 		outbox_time now;
 
-		polled[2].fd = paused ? -1 : admin->listener;
-		poll(polled, 3, wait_time(admin, paused));
+		polled[2].fd = paused ? -1 : server->listener;
+		poll(polled, 3, wait_time(server, paused));
 		if (polled[0].revents)
-			(void)eventfd_read(admin->waker, &woken);
-		now = admin->clock->mono(admin->clock);
-		paused = let_in(admin, now) ? 0 : PAUSE;
-		MHD_run(admin->http);
+			(void)eventfd_read(server->waker, &woken);
+		now = server->clock->mono(server->clock);
+		paused = let_in(server, now) ? 0 : PAUSE;
+		MHD_run(server->http);
 		if (now - reaped >= TICK) {
-			connections_reap(&admin->connections, now);
+			connections_reap(&server->connections, now);
 			reaped = now;
 		}
 		if (now - ticked >= STREAM_TICK) {
-			streams_tick(admin, now);
+			streams_tick(server, now);
 			ticked = now;
 		}
 	}
-	serve_end(admin);
+	serve_end(server);
 	return NULL;
 }

@@ -5,12 +5,12 @@
 #include "http/http.h"
 
 /* Set up libmicrohttpd for this server. */
-int serve_make(struct admin *admin, struct outbox_error *err) OUTBOX_MUSTCHECK;
+int serve_make(struct http_server *server, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /* Have the serving thread look again. Any thread. */
-void serve_wake(struct admin *admin);
+void serve_wake(struct http_server *server);
 
-/* The thread that serves all sockets, until admin->stop; its argument is the struct admin. */
+/* The thread that serves all sockets, until server->stop; its argument is the struct http_server. */
 void *serve_run(void *argument);
 
 #endif

@@ -71,7 +71,7 @@ static void lower(char *text)
 }
 
 /* GET /api/messages/{id} is "get_api_messages_id". */
-static json_t *operation_id(const struct admin_route *route)
+static json_t *operation_id(const struct http_route *route)
 {
 	char id[200];
 	size_t n = 0;
@@ -87,7 +87,7 @@ static json_t *operation_id(const struct admin_route *route)
 	return json_stringn(id, n);
 }
 
-static json_t *parameters(const struct admin_route *route)
+static json_t *parameters(const struct http_route *route)
 {
 	json_t *list = json_array();
 	const char *end, *at = route->path;
@@ -108,7 +108,7 @@ static json_t *parameters(const struct admin_route *route)
 	return list;
 }
 
-static json_t *responses(const struct admin_route *route)
+static json_t *responses(const struct http_route *route)
 {
 	char type[80] = "application/json"; /* without ; charset= */
 	json_t *answers;
@@ -127,12 +127,12 @@ static json_t *responses(const struct admin_route *route)
 	return answers;
 }
 
-static const char *role_name(enum admin_role role)
+static const char *role_name(enum http_role role)
 {
 	return role == ROLE_OPERATE ? "operate" : role == ROLE_READ ? "read" : "none";
 }
 
-static json_t *operation(const struct admin_route *route)
+static json_t *operation(const struct http_route *route)
 {
 	json_t *object =
 		json_pack("{s:s, s:o, s:o, s:o, s:s}", "summary", route->summary, "operationId",
@@ -153,11 +153,11 @@ static json_t *operation(const struct admin_route *route)
 static json_t *describe(void)
 {
 	json_t *paths = json_object(), *schemas = json_object(), *path;
-	const struct admin_route *route;
+	const struct http_route *route;
 	char method[16];
 
 	add_schema(schemas, &view_error, FIELDS_OUT);
-	for (size_t i = 0; (route = admin_route_at(i)); i++) {
+	for (size_t i = 0; (route = http_route_at(i)); i++) {
 		path = json_object_get(paths, route->path);
 		if (!path) {
 			path = json_object();

@@ -10,7 +10,7 @@
 #define METRICS_MAX ((size_t)64 << 20) /* 64 sources x 64 targets need less */
 
 /* One word: who has no token learns nothing else. */
-static int answer(struct admin_response *response, bool well)
+static int answer(struct http_response *response, bool well)
 {
 	response->status = well ? 200 : 503;
 	response->content_type = "text/plain; charset=utf-8";
@@ -19,15 +19,15 @@ static int answer(struct admin_response *response, bool well)
 	return OUTBOX_OK;
 }
 
-int probe_index(const struct admin_request *request, struct admin_response *response,
+int probe_index(const struct http_request *request, struct http_response *response,
 		struct outbox_error *err)
 {
-	const struct admin_route *route;
+	const struct http_route *route;
 
 	(void)request;
 	response->content_type = "text/plain; charset=utf-8";
 	response->body.max = INDEX_MAX;
-	for (size_t i = 0; (route = admin_route_at(i)); i++)
+	for (size_t i = 0; (route = http_route_at(i)); i++)
 		buf_printf(&response->body, "%-4s %-28s %s\n", route->method, route->path,
 			   route->summary);
 	if (response->body.failed)
@@ -35,7 +35,7 @@ int probe_index(const struct admin_request *request, struct admin_response *resp
 	return OUTBOX_OK;
 }
 
-int probe_live(const struct admin_request *request, struct admin_response *response,
+int probe_live(const struct http_request *request, struct http_response *response,
 	       struct outbox_error *err)
 {
 	(void)request;
@@ -43,16 +43,16 @@ int probe_live(const struct admin_request *request, struct admin_response *respo
 	return answer(response, true);
 }
 
-int probe_health(const struct admin_request *request, struct admin_response *response,
+int probe_health(const struct http_request *request, struct http_response *response,
 		 struct outbox_error *err)
 {
-	struct watch *watch = admin_watch(request->admin);
-	const struct watch_sample *sample = watch_hold(watch);
+	struct sampler *sampler = http_sampler(request->server);
+	const struct sample *sample = sampler_hold(sampler);
 	bool well = sample && sample->level != LEVEL_UNHEALTHY;
 
 	(void)err;
 	if (sample)
-		watch_release(watch, sample);
+		sampler_release(sampler, sample);
 	return answer(response, well);
 }
 
@@ -60,7 +60,7 @@ int probe_health(const struct admin_request *request, struct admin_response *res
  * One database of several that is away is no reason to take the process out of service: the others go on, and
  * a rolling upgrade must not stand still. Lag is for /metrics and the alerts.
  */
-static bool any_store(const struct watch_sample *sample)
+static bool any_store(const struct sample *sample)
 {
 	for (size_t i = 0; i < sample->n_sources; i++)
 		if (sample->sources[i].stats)
@@ -68,31 +68,31 @@ static bool any_store(const struct watch_sample *sample)
 	return false;
 }
 
-int probe_ready(const struct admin_request *request, struct admin_response *response,
+int probe_ready(const struct http_request *request, struct http_response *response,
 		struct outbox_error *err)
 {
-	struct watch *watch = admin_watch(request->admin);
-	const struct watch_sample *sample = watch_hold(watch);
-	bool well = sample && any_store(sample) && !daemon_draining(admin_daemon(request->admin));
+	struct sampler *sampler = http_sampler(request->server);
+	const struct sample *sample = sampler_hold(sampler);
+	bool well = sample && any_store(sample) && !daemon_draining(http_daemon(request->server));
 
 	(void)err;
 	if (sample)
-		watch_release(watch, sample);
+		sampler_release(sampler, sample);
 	return answer(response, well);
 }
 
-int probe_metrics(const struct admin_request *request, struct admin_response *response,
+int probe_metrics(const struct http_request *request, struct http_response *response,
 		  struct outbox_error *err)
 {
-	struct watch *watch = admin_watch(request->admin);
-	const struct watch_sample *sample = watch_hold(watch);
+	struct sampler *sampler = http_sampler(request->server);
+	const struct sample *sample = sampler_hold(sampler);
 
 	if (!sample)
 		return outbox_fail(err, OUTBOX_ECONN, "no source was looked at yet; try again");
 	response->content_type = METRICS_CONTENT_TYPE;
 	response->body.max = METRICS_MAX;
 	metrics_write(sample, &response->body);
-	watch_release(watch, sample);
+	sampler_release(sampler, sample);
 	if (response->body.failed)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	return OUTBOX_OK;

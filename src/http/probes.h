@@ -7,15 +7,15 @@
 #include "http/http.h"
 
 /* Every path with what it is for: nothing that the documentation does not say, so it needs no token. */
-int probe_index(const struct admin_request *request, struct admin_response *response,
+int probe_index(const struct http_request *request, struct http_response *response,
 		struct outbox_error *err) OUTBOX_MUSTCHECK;
-int probe_health(const struct admin_request *request, struct admin_response *response,
+int probe_health(const struct http_request *request, struct http_response *response,
 		 struct outbox_error *err) OUTBOX_MUSTCHECK;
-int probe_live(const struct admin_request *request, struct admin_response *response,
+int probe_live(const struct http_request *request, struct http_response *response,
 	       struct outbox_error *err) OUTBOX_MUSTCHECK;
-int probe_ready(const struct admin_request *request, struct admin_response *response,
+int probe_ready(const struct http_request *request, struct http_response *response,
 		struct outbox_error *err) OUTBOX_MUSTCHECK;
-int probe_metrics(const struct admin_request *request, struct admin_response *response,
+int probe_metrics(const struct http_request *request, struct http_response *response,
 		  struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 #endif

@@ -2,6 +2,7 @@
 #include "base/text.h"
 #include "http/internal.h"
 #include "http/loop.h"
+#include "http/workers.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -10,16 +11,16 @@
 
 #define ARENA_MAX ((size_t)16 << 20)
 
-struct request *request_new(struct admin *admin, const char *target)
+struct request *request_new(struct http_server *server, const char *target)
 {
 	struct request *request = calloc(1, sizeof(*request));
 
 	if (!request)
 		return NULL;
-	request->admin = request->seen.admin = admin;
+	request->server = request->seen.server = server;
 	request->step = STEP_NEW;
 	framing_begin(&request->framing, target);
-	request->number = admin->random.base.next(&admin->random.base);
+	request->number = server->random.base.next(&server->random.base);
 	request->body = (struct buf)BUF_INIT(BODY_MAX);
 	request->response.status = 200;
 	request->seen.arena = outbox_arena_new(ARENA_MAX);
@@ -58,7 +59,7 @@ bool request_refuse(struct request *request, int status, const char *code, const
 	return false;
 }
 
-const char *admin_query(const struct admin_request *request, const char *name)
+const char *http_query(const struct http_request *request, const char *name)
 {
 	return query_find(request->query, name);
 }
@@ -93,7 +94,7 @@ static void refuse_failed(struct request *request)
 	if (outcome->http >= 500 || outcome->message) {
 		text_shown(path, sizeof(path), request->seen.path);
 		text_shown(line, sizeof(line), request->err.message);
-		log_event(&request->admin->log, EVENT_ADMIN_FAILED, NULL,
+		log_event(&request->server->log, EVENT_ADMIN_FAILED, NULL,
 			  "request %016llx %s %s: %s: %s", (unsigned long long)request->number,
 			  request->seen.method, path, outbox_status_name(request->status), line);
 	}
@@ -111,7 +112,7 @@ void request_handle(struct request *request)
 
 static outbox_time mono_now(const struct request *request)
 {
-	struct outbox_clock *clock = request->admin->clock;
+	struct outbox_clock *clock = request->server->clock;
 
 	return clock->mono(clock);
 }
@@ -133,7 +134,7 @@ static enum MHD_Result finish(struct request *request)
 static enum MHD_Result begin(struct request *request)
 {
 	/* at the end nothing may be suspended any more */
-	if (!request->refused && atomic_load(&request->admin->stop))
+	if (!request->refused && atomic_load(&request->server->stop))
 		request_refuse(request, 503, "busy", "the server ends");
 	if (request->refused || !guard_body(request))
 		return finish(request);
@@ -144,13 +145,13 @@ static enum MHD_Result begin(struct request *request)
 	request->step = STEP_WORKING;
 	connection_enter(request->connection, PHASE_WORKING, mono_now(request));
 	MHD_suspend_connection(request->http);
-	if (workers_give(request->admin->workers, request))
+	if (workers_give(request->server->workers, request))
 		return MHD_YES;
 	request->response.retry_after = 1;
 	request_refuse(request, 503, "busy", "too many requests at once; try again");
 	request->step = STEP_DONE;
 	MHD_resume_connection(request->http);
-	serve_wake(request->admin);
+	serve_wake(request->server);
 	return MHD_YES;
 }
 

@@ -57,7 +57,7 @@ static struct MHD_Response *refusal(const struct request *request)
 
 static struct MHD_Response *content(struct request *request)
 {
-	struct admin_response *answer = &request->response;
+	struct http_response *answer = &request->response;
 
 	if (request->refused)
 		return refusal(request);
@@ -74,7 +74,7 @@ static struct MHD_Response *content(struct request *request)
 
 static void add_headers(struct request *request, struct MHD_Response *response)
 {
-	const struct admin_response *answer = &request->response;
+	const struct http_response *answer = &request->response;
 	const char *type =
 		answer->content_type && !request->refused ? answer->content_type : JSON_TYPE;
 	char seconds[32];
@@ -82,7 +82,7 @@ static void add_headers(struct request *request, struct MHD_Response *response)
 	for (size_t i = 0; i < ARRAY_SIZE(always); i++)
 		MHD_add_response_header(response, always[i].name, always[i].value);
 	MHD_add_response_header(response, "Content-Type", type);
-	if (request->admin->tls)
+	if (request->server->tls)
 		MHD_add_response_header(response, "Strict-Transport-Security", "max-age=31536000");
 	if (answer->disposition && !request->refused)
 		MHD_add_response_header(response, "Content-Disposition", answer->disposition);

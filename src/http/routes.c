@@ -21,7 +21,7 @@
 		"POST", path_, ROLE_OPERATE, 0, handler_, summary_, NULL, &(body_), &(answer_), NULL \
 	}
 
-static const struct admin_route routes[] = {
+static const struct http_route routes[] = {
 	{ "GET", "/", ROLE_NONE, ROUTE_QUICK, probe_index, "this list of paths", NULL, NULL, NULL,
 	  PLAIN },
 	{ "GET", "/healthz", ROLE_NONE, ROUTE_QUICK, probe_health,
@@ -76,7 +76,7 @@ static const struct admin_route routes[] = {
 	  NULL, "application/json" },
 };
 
-const struct admin_route *admin_route_at(size_t i)
+const struct http_route *http_route_at(size_t i)
 {
 	return i < ARRAY_SIZE(routes) ? &routes[i] : NULL;
 }

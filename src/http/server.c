@@ -5,6 +5,7 @@
 #include "base/thread.h"
 #include "http/internal.h"
 #include "http/loop.h"
+#include "http/workers.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,182 +18,184 @@
 
 #define ARENA_MAX ((size_t)256 << 10)
 
-struct daemon *admin_daemon(const struct admin *admin)
+struct daemon *http_daemon(const struct http_server *server)
 {
-	return admin->daemon;
+	return server->daemon;
 }
 
-struct watch *admin_watch(const struct admin *admin)
+struct sampler *http_sampler(const struct http_server *server)
 {
-	return admin->watch;
+	return server->sampler;
 }
 
-const char *admin_address(const struct admin *admin)
+const char *http_server_address(const struct http_server *server)
 {
-	return admin->address;
+	return server->address;
 }
 
-static struct admin *admin_free(struct admin *admin)
+static struct http_server *http_server_free(struct http_server *server)
 {
-	if (!admin)
+	if (!server)
 		return NULL;
-	if (admin->http)
-		MHD_stop_daemon(admin->http);
-	if (admin->listener >= 0)
-		close(admin->listener);
-	if (admin->waker >= 0)
-		close(admin->waker);
-	if (admin->key)
-		explicit_bzero(admin->key, strlen(admin->key));
-	free(admin->key);
-	free(admin->cert);
-	free(admin->tokens_path);
-	tokens_free(admin->tokens);
-	pthread_mutex_destroy(&admin->tokens_lock);
-	outbox_arena_free(admin->arena);
-	free(admin);
+	if (server->http)
+		MHD_stop_daemon(server->http);
+	if (server->listener >= 0)
+		close(server->listener);
+	if (server->waker >= 0)
+		close(server->waker);
+	if (server->key)
+		explicit_bzero(server->key, strlen(server->key));
+	free(server->key);
+	free(server->cert);
+	free(server->tokens_path);
+	access_tokens_free(server->tokens);
+	pthread_mutex_destroy(&server->tokens_lock);
+	outbox_arena_free(server->arena);
+	free(server);
 	return NULL;
 }
 
-DEFINE_CLEANUP(struct admin *, admin_free)
+DEFINE_CLEANUP(struct http_server *, http_server_free)
 
-static int read_tls(struct admin *admin, const struct config_admin *config, struct outbox_error *err)
+static int read_tls(struct http_server *server, const struct config_admin *config,
+		    struct outbox_error *err)
 {
 	int r = OUTBOX_OK;
 
 	if (!config->cert)
 		return OUTBOX_OK;
-	admin->tls = true;
-	r = pem_read(config->cert, false, &admin->cert, err);
+	server->tls = true;
+	r = pem_read(config->cert, false, &server->cert, err);
 	if (r)
 		return outbox_wrap(err, "admin.cert");
-	r = pem_read(config->key, true, &admin->key, err);
+	r = pem_read(config->key, true, &server->key, err);
 	return r ? outbox_wrap(err, "admin.key") : r;
 }
 
-static int read_tokens(struct admin *admin, const char *given, struct outbox_error *err)
+static int read_tokens(struct http_server *server, const char *given, struct outbox_error *err)
 {
 	char path[TOKENS_PATH_MAX];
 	bool made = false;
 	int r = OUTBOX_OK;
 
 	if (!given) {
-		r = tokens_default_path(path, err);
+		r = access_tokens_default_path(path, err);
 		given = path;
 	}
 	if (r)
 		return r;
-	admin->tokens_path = strdup(given);
-	if (!admin->tokens_path)
+	server->tokens_path = strdup(given);
+	if (!server->tokens_path)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
-	r = tokens_open(admin->tokens_path, &admin->tokens, &made, err);
+	r = access_tokens_open(server->tokens_path, &server->tokens, &made, err);
 	if (r)
 		return r;
-	log_event(&admin->log, EVENT_ADMIN_TOKENS, NULL, "tokens are in %s%s", admin->tokens_path,
+	log_event(&server->log, EVENT_ADMIN_TOKENS, NULL, "tokens are in %s%s", server->tokens_path,
 		  made ? ", made just now" : "");
 	return OUTBOX_OK;
 }
 
-int admin_reload(struct admin *admin, struct outbox_error *err)
+int http_server_reload(struct http_server *server, struct outbox_error *err)
 {
-	struct tokens *new = NULL, *old;
+	struct access_tokens *new = NULL, *old;
 	bool made = false;
-	int r = tokens_open(admin->tokens_path, &new, &made, err);
+	int r = access_tokens_open(server->tokens_path, &new, &made, err);
 
 	if (r)
 		return r;
-	pthread_mutex_lock(&admin->tokens_lock);
-	old = admin->tokens;
-	admin->tokens = new;
-	pthread_mutex_unlock(&admin->tokens_lock);
-	tokens_free(old);
+	pthread_mutex_lock(&server->tokens_lock);
+	old = server->tokens;
+	server->tokens = new;
+	pthread_mutex_unlock(&server->tokens_lock);
+	access_tokens_free(old);
 	return OUTBOX_OK;
 }
 
-static struct admin *make(const struct admin_options *options)
+static struct http_server *make(const struct http_options *options)
 {
-	struct admin *admin = calloc(1, sizeof(*admin));
+	struct http_server *server = calloc(1, sizeof(*server));
 
-	if (!admin)
+	if (!server)
 		return NULL;
-	admin->daemon = options->daemon;
-	admin->watch = options->watch;
-	admin->log = options->log;
-	admin->clock = options->clock ? options->clock : outbox_clock_system();
-	admin->open_metrics = options->config->open_metrics;
-	admin->listener = admin->waker = -1;
-	pthread_mutex_init(&admin->tokens_lock, NULL);
-	random_init(&admin->random, random_system_seed());
-	connections_init(&admin->connections);
-	admin->arena = outbox_arena_new(ARENA_MAX);
-	return admin->arena ? admin : admin_free(admin);
+	server->daemon = options->daemon;
+	server->sampler = options->sampler;
+	server->log = options->log;
+	server->clock = options->clock ? options->clock : outbox_clock_system();
+	server->open_metrics = options->config->open_metrics;
+	server->listener = server->waker = -1;
+	pthread_mutex_init(&server->tokens_lock, NULL);
+	random_init(&server->random, random_system_seed());
+	connections_init(&server->connections);
+	server->arena = outbox_arena_new(ARENA_MAX);
+	return server->arena ? server : http_server_free(server);
 }
 
-static int prepare(struct admin *admin, const struct config_admin *config, struct outbox_error *err)
+static int prepare(struct http_server *server, const struct config_admin *config,
+		   struct outbox_error *err)
 {
 	const char *key = "listen";
-	int r = listen_parse(config->listen, &admin->endpoint, err);
+	int r = listen_parse(config->listen, &server->endpoint, err);
 
 	if (r == OUTBOX_OK)
-		r = listen_check(&admin->endpoint, config, &key, err);
+		r = listen_check(&server->endpoint, config, &key, err);
 	if (r)
 		return outbox_wrap(err, "admin.%s", key);
-	r = read_tls(admin, config, err);
+	r = read_tls(server, config, err);
 	if (r == OUTBOX_OK)
-		r = read_tokens(admin, config->tokens, err);
+		r = read_tokens(server, config->tokens, err);
 	if (r == OUTBOX_OK)
-		r = listen_open(&admin->endpoint, &admin->listener, err);
+		r = listen_open(&server->endpoint, &server->listener, err);
 	if (r == OUTBOX_OK)
-		r = hosts_make(&admin->endpoint, config, admin->arena, &admin->hosts, err);
+		r = hosts_make(&server->endpoint, config, server->arena, &server->hosts, err);
 	if (r)
 		return r;
-	snprintf(admin->address, sizeof(admin->address), "%s%s",
-		 admin->endpoint.is_unix ? ""
-		 : admin->tls            ? "https://"
-					 : "http://",
-		 admin->endpoint.text);
-	admin->waker = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (admin->waker < 0)
+	snprintf(server->address, sizeof(server->address), "%s%s",
+		 server->endpoint.is_unix ? ""
+		 : server->tls            ? "https://"
+					  : "http://",
+		 server->endpoint.text);
+	server->waker = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (server->waker < 0)
 		return outbox_fail_native(err, OUTBOX_ENOMEM, errno, "admin: no descriptor is left");
-	return serve_make(admin, err);
+	return serve_make(server, err);
 }
 
-int admin_start(const struct admin_options *options, struct admin **ret_admin,
-		struct outbox_error *err)
+int http_server_start(const struct http_options *options, struct http_server **ret_server,
+		      struct outbox_error *err)
 {
-	_cleanup_(admin_freep) struct admin *admin = make(options);
+	_cleanup_(http_server_freep) struct http_server *server = make(options);
 	int r;
 
-	if (!admin)
+	if (!server)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
-	r = prepare(admin, options->config, err);
+	r = prepare(server, options->config, err);
 	if (r == OUTBOX_OK)
-		r = workers_start(admin, &admin->workers, err);
+		r = workers_start(server, &server->workers, err);
 	if (r)
 		return r;
-	if (thread_start(&admin->thread, serve_run, admin)) {
-		workers_stop(admin->workers);
-		workers_free(admin->workers);
+	if (thread_start(&server->thread, serve_run, server)) {
+		workers_stop(server->workers);
+		workers_free(server->workers);
 		return outbox_fail(err, OUTBOX_ENOMEM, "cannot start a thread");
 	}
-	log_event(&admin->log, EVENT_ADMIN_LISTEN, NULL, "listening on %s", admin->address);
-	*ret_admin = admin;
-	admin = NULL;
+	log_event(&server->log, EVENT_ADMIN_LISTEN, NULL, "listening on %s", server->address);
+	*ret_server = server;
+	server = NULL;
 	return OUTBOX_OK;
 }
 
-struct admin *admin_stop(struct admin *admin)
+struct http_server *http_server_stop(struct http_server *server)
 {
-	if (!admin)
+	if (!server)
 		return NULL;
 	/* those that wait for a handler are answered first, so that no connection is left suspended */
-	workers_stop(admin->workers);
-	atomic_store(&admin->stop, true);
-	serve_wake(admin);
-	pthread_join(admin->thread, NULL);
+	workers_stop(server->workers);
+	atomic_store(&server->stop, true);
+	serve_wake(server);
+	pthread_join(server->thread, NULL);
 	/* until now somebody may have asked for them */
-	workers_free(admin->workers);
-	if (admin->endpoint.is_unix)
-		unlink(admin->endpoint.address.un.sun_path);
-	return admin_free(admin);
+	workers_free(server->workers);
+	if (server->endpoint.is_unix)
+		unlink(server->endpoint.address.un.sun_path);
+	return http_server_free(server);
 }

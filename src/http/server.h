@@ -10,32 +10,32 @@
 
 #include <outbox/clock.h>
 
-struct admin;
+struct http_server;
 struct daemon;
-struct watch;
+struct sampler;
 
-struct admin_options {
+struct http_options {
 	const struct config_admin *config; /* its listen must be set */
 	struct daemon *daemon;
-	struct watch *watch;
+	struct sampler *sampler;
 	struct log log;
 	struct outbox_clock *clock;
 };
 
 /*
- * Bind, read or make the tokens, start the threads. Borrows daemon and watch until admin_stop(). ECONFIG: what it
+ * Bind, read or make the tokens, start the threads. Borrows daemon and sampler until http_server_stop(). ECONFIG: what it
  * was told is not safe or not possible, with the remedy; ECONN: the address is taken.
  */
-int admin_start(const struct admin_options *options, struct admin **ret_admin,
-		struct outbox_error *err) OUTBOX_MUSTCHECK;
-struct admin *admin_stop(struct admin *admin);
+int http_server_start(const struct http_options *options, struct http_server **ret_server,
+		      struct outbox_error *err) OUTBOX_MUSTCHECK;
+struct http_server *http_server_stop(struct http_server *server);
 
-DEFINE_CLEANUP(struct admin *, admin_stop)
+DEFINE_CLEANUP(struct http_server *, http_server_stop)
 
 /* Read the tokens again. Wrong in any way: the old ones stay. Any thread. */
-int admin_reload(struct admin *admin, struct outbox_error *err) OUTBOX_MUSTCHECK;
+int http_server_reload(struct http_server *server, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /* Where it listens, for people: "http://127.0.0.1:8040". */
-const char *admin_address(const struct admin *admin);
+const char *http_server_address(const struct http_server *server);
 
 #endif

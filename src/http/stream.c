@@ -33,18 +33,18 @@ static ssize_t stream_read(void *context, uint64_t position, char *out, size_t m
 
 struct MHD_Response *stream_response(struct request *request)
 {
-	struct admin *admin = request->admin;
+	struct http_server *server = request->server;
 
-	if (admin->n_streams >= STREAMS_MAX) {
+	if (server->n_streams >= STREAMS_MAX) {
 		request->response.retry_after = 30;
 		request_refuse(request, 503, "busy", "too many live views are open");
 		return NULL;
 	}
 	request->out = (struct buf)BUF_INIT(STREAM_BYTES);
-	request->wrote = admin->clock->mono(admin->clock);
-	request->next_stream = admin->streams;
-	admin->streams = request;
-	admin->n_streams++;
+	request->wrote = server->clock->mono(server->clock);
+	request->next_stream = server->streams;
+	server->streams = request;
+	server->n_streams++;
 	request->ended = !request->response.stream->next(request->response.stream, &request->out);
 	return MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK, stream_read,
 						 request, NULL);
@@ -52,12 +52,12 @@ struct MHD_Response *stream_response(struct request *request)
 
 void stream_forget(struct request *request)
 {
-	struct admin *admin = request->admin;
+	struct http_server *server = request->server;
 
-	for (struct request **link = &admin->streams; *link; link = &(*link)->next_stream)
+	for (struct request **link = &server->streams; *link; link = &(*link)->next_stream)
 		if (*link == request) {
 			*link = request->next_stream;
-			admin->n_streams--;
+			server->n_streams--;
 			break;
 		}
 	if (request->response.stream && request->response.stream->free)
@@ -70,25 +70,26 @@ static void resume(struct request *request)
 {
 	request->suspended = false;
 	MHD_resume_connection(request->http);
-	serve_wake(request->admin);
+	serve_wake(request->server);
 }
 
 /* Who was let in an hour ago need not be now. */
 static bool is_let_in(struct request *request)
 {
-	struct admin *admin = request->admin;
+	struct http_server *server = request->server;
 	bool held;
 
-	pthread_mutex_lock(&admin->tokens_lock);
-	held = tokens_hold(admin->tokens, &request->token, admin->clock->wall(admin->clock));
-	pthread_mutex_unlock(&admin->tokens_lock);
+	pthread_mutex_lock(&server->tokens_lock);
+	held = access_tokens_hold(server->tokens, &request->token,
+				  server->clock->wall(server->clock));
+	pthread_mutex_unlock(&server->tokens_lock);
 	return held;
 }
 
-void streams_tick(struct admin *admin, outbox_time now)
+void streams_tick(struct http_server *server, outbox_time now)
 {
-	for (struct request *request = admin->streams; request; request = request->next_stream) {
-		struct admin_stream *stream = request->response.stream;
+	for (struct request *request = server->streams; request; request = request->next_stream) {
+		struct http_stream *stream = request->response.stream;
 
 		if (!request->suspended)
 			continue;
@@ -105,9 +106,9 @@ void streams_tick(struct admin *admin, outbox_time now)
 	}
 }
 
-void streams_wake(struct admin *admin)
+void streams_wake(struct http_server *server)
 {
-	for (struct request *request = admin->streams; request; request = request->next_stream) {
+	for (struct request *request = server->streams; request; request = request->next_stream) {
 		request->ended = true;
 		if (request->suspended)
 			resume(request);

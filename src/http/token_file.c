@@ -167,7 +167,8 @@ static int make_file(int folder, const char *name, const char *path, struct outb
 	return done ? OUTBOX_OK : OUTBOX_ECONFIG;
 }
 
-static int read_file(int fd, const char *path, struct tokens **ret_tokens, struct outbox_error *err)
+static int read_file(int fd, const char *path, struct access_tokens **ret_tokens,
+		     struct outbox_error *err)
 {
 	char *text = calloc(1, FILE_MAX + 1);
 	size_t size = 0;
@@ -185,14 +186,14 @@ static int read_file(int fd, const char *path, struct tokens **ret_tokens, struc
 	else if (strlen(text) != size)
 		r = fail(err, path, "is not a text");
 	else
-		r = tokens_parse(text, path, ret_tokens, err);
+		r = access_tokens_parse(text, path, ret_tokens, err);
 	explicit_bzero(text, FILE_MAX);
 	free(text);
 	return r;
 }
 
-int tokens_open(const char *path, struct tokens **ret_tokens, bool *ret_made,
-		struct outbox_error *err)
+int access_tokens_open(const char *path, struct access_tokens **ret_tokens, bool *ret_made,
+		       struct outbox_error *err)
 {
 	static const int flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
 	_cleanup_(close_fd) int folder = -1;
@@ -219,7 +220,7 @@ int tokens_open(const char *path, struct tokens **ret_tokens, bool *ret_made,
 	return what ? fail(err, path, what) : read_file(fd, path, ret_tokens, err);
 }
 
-int tokens_default_path(char path[TOKENS_PATH_MAX], struct outbox_error *err)
+int access_tokens_default_path(char path[TOKENS_PATH_MAX], struct outbox_error *err)
 {
 	const char *state = getenv("STATE_DIRECTORY"), *home = getenv("HOME");
 	const char *data = getenv("XDG_STATE_HOME");

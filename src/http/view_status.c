@@ -258,7 +258,7 @@ const struct record view_finding = RECORD("Finding", finding_fields);
 
 json_t *view_make_findings(const void *row)
 {
-	const struct watch_sample *sample = row;
+	const struct sample *sample = row;
 
 	return fields_list(&view_finding, sample->findings, sample->n_findings,
 			   sizeof(*sample->findings));

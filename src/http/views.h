@@ -68,8 +68,8 @@ extern const char *const health_levels[];
 json_t *view_make_findings(const void *row);
 
 #define VIEW_SAMPLE_FIELDS                                                          \
-	FIELD(struct watch_sample, at, FIELD_TIME, 0, "when it was looked at"),     \
-		FIELD_ONE_OF(struct watch_sample, level, health_levels, 0, NULL),   \
+	FIELD(struct sample, at, FIELD_TIME, 0, "when it was looked at"),           \
+		FIELD_ONE_OF(struct sample, level, health_levels, 0, NULL),         \
 	{                                                                           \
 		.name = "findings", .type = FIELD_LIST, .make = view_make_findings, \
 		.of = &view_finding, .help = "what is not well, the worst first"    \

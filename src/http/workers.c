@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 struct workers {
-	struct admin *admin;
+	struct http_server *server;
 	pthread_mutex_t lock;
 	pthread_cond_t more;
 	struct request *first, **last;
@@ -35,10 +35,10 @@ static struct request *take(struct workers *workers)
 static void give_back(struct request *request)
 {
 	struct MHD_Connection *http = request->http;
-	struct admin *admin = request->admin;
+	struct http_server *server = request->server;
 
 	MHD_resume_connection(http);
-	serve_wake(admin); /* libmicrohttpd does not, when somebody else polls for it */
+	serve_wake(server); /* libmicrohttpd does not, when somebody else polls for it */
 }
 
 static void *work(void *argument)
@@ -82,13 +82,13 @@ bool workers_give(struct workers *workers, struct request *request)
 	return taken;
 }
 
-int workers_start(struct admin *admin, struct workers **ret_workers, struct outbox_error *err)
+int workers_start(struct http_server *server, struct workers **ret_workers, struct outbox_error *err)
 {
 	struct workers *workers = calloc(1, sizeof(*workers));
 
 	if (!workers)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
-	workers->admin = admin;
+	workers->server = server;
 	workers->last = &workers->first;
 	pthread_mutex_init(&workers->lock, NULL);
 	pthread_cond_init(&workers->more, NULL);

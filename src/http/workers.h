@@ -11,14 +11,14 @@
 
 #include <stdbool.h>
 
-struct admin;
+struct http_server;
 struct request;
 struct workers;
 
 #define WORKERS 2
 #define WORKERS_QUEUE 16
 
-int workers_start(struct admin *admin, struct workers **ret_workers,
+int workers_start(struct http_server *server, struct workers **ret_workers,
 		  struct outbox_error *err) OUTBOX_MUSTCHECK;
 /* What is queued is not run any more and told so; what runs is waited for; what comes later is not taken. */
 void workers_stop(struct workers *workers);

@@ -49,8 +49,7 @@ static int look_at(struct outbox_admin *admin, struct outbox_arena *arena,
 }
 
 static int judge(const struct outbox_admin *admin, const struct health_source *source,
-		 struct outbox_arena *arena, struct watch_sample *ret_sample,
-		 struct outbox_error *err)
+		 struct outbox_arena *arena, struct sample *ret_sample, struct outbox_error *err)
 {
 	const struct health_input input = { .wall = admin->clock->wall(admin->clock),
 					    .limits = &admin->limits,
@@ -66,7 +65,7 @@ int outbox_admin_health(struct outbox_admin *admin, struct outbox_arena *arena,
 			struct outbox_health *ret_health, struct outbox_error *err)
 {
 	struct health_source source = { 0 };
-	struct watch_sample sample = { 0 };
+	struct sample sample = { 0 };
 	struct outbox_finding *findings;
 	int r;
 
@@ -100,8 +99,8 @@ int outbox_admin_health(struct outbox_admin *admin, struct outbox_arena *arena,
 
 /* One sample of all of them, its lists with room for each. */
 struct gathered {
-	struct watch_sample sample;
-	struct watch_source *sources;
+	struct sample sample;
+	struct sample_source *sources;
 	struct daemon_source *relays;
 };
 
@@ -121,8 +120,8 @@ static int gather_relay(const struct outbox_relay *relay, struct outbox_arena *a
 	return OUTBOX_OK;
 }
 
-static int add_findings(struct gathered *all, const struct watch_sample *one,
-			struct outbox_arena *arena, struct outbox_error *err)
+static int add_findings(struct gathered *all, const struct sample *one, struct outbox_arena *arena,
+			struct outbox_error *err)
 {
 	size_t count = all->sample.n_findings;
 	struct health_finding *more =
@@ -147,7 +146,7 @@ static int gather_one(const struct outbox_metrics_source *source, struct outbox_
 {
 	size_t i = all->sample.n_sources;
 	struct health_source seen = { 0 };
-	struct watch_sample one = { 0 };
+	struct sample one = { 0 };
 	int r;
 
 	if (!source->admin)
@@ -163,11 +162,11 @@ static int gather_one(const struct outbox_metrics_source *source, struct outbox_
 	if (r)
 		return r;
 	all->relays[i].name = seen.name;
-	all->sources[i] = (struct watch_source){ .source = &all->relays[i],
-						 .stats = seen.stats,
-						 .trouble = seen.trouble,
-						 .looked = seen.stats ? one.at : 0,
-						 .level = one.level };
+	all->sources[i] = (struct sample_source){ .source = &all->relays[i],
+						  .stats = seen.stats,
+						  .trouble = seen.trouble,
+						  .looked = seen.stats ? one.at : 0,
+						  .level = one.level };
 	all->sample.n_sources++;
 	return OUTBOX_OK;
 }

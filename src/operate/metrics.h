@@ -42,7 +42,7 @@ struct metric_sink {
 };
 
 /* What relays and stores say; of the process around them nothing. */
-void metrics_walk(const struct watch_sample *sample, const struct metric_sink *sink);
+void metrics_walk(const struct sample *sample, const struct metric_sink *sink);
 
 /* The text that Prometheus reads (version 0.0.4). out->failed says whether it fits. */
 #define METRICS_CONTENT_TYPE "text/plain; version=0.0.4; charset=utf-8"

@@ -7,9 +7,9 @@
 #include "operate/metrics.h"
 
 /* What the relays of this process counted and timed. */
-void metrics_walk_relays(const struct watch_sample *sample, const struct metric_sink *sink);
+void metrics_walk_relays(const struct sample *sample, const struct metric_sink *sink);
 /* What the stores say. */
-void metrics_walk_stores(const struct watch_sample *sample, const struct metric_sink *sink);
+void metrics_walk_stores(const struct sample *sample, const struct metric_sink *sink);
 
 /* A point with the label source, and target unless it is NULL. */
 struct metric_point metric_point_of(const char *source, const char *target);

@@ -59,7 +59,7 @@ typedef void (*each_target)(const struct metric_sink *sink, const struct metric_
 			    const struct target_metrics *m, struct metric_point *p,
 			    const void *context);
 
-static void walk_targets(const struct watch_sample *sample, const struct metric_sink *sink,
+static void walk_targets(const struct sample *sample, const struct metric_sink *sink,
 			 const struct metric_family *family, each_target each, const void *context)
 {
 	sink->family(sink->context, family);
@@ -191,7 +191,7 @@ static const struct {
 	  each_last },
 };
 
-void metrics_walk_relays(const struct watch_sample *sample, const struct metric_sink *sink)
+void metrics_walk_relays(const struct sample *sample, const struct metric_sink *sink)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(counted); i++)
 		walk_targets(sample, sink, &counted[i].family, each_counted, &counted[i]);

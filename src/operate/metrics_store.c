@@ -46,12 +46,12 @@ typedef void (*each_stats)(const struct metric_sink *sink, const struct metric_f
 			   const struct outbox_target_stats *target, outbox_time now,
 			   struct metric_point *point);
 
-static void walk_stats(const struct watch_sample *sample, const struct metric_sink *sink,
+static void walk_stats(const struct sample *sample, const struct metric_sink *sink,
 		       const struct metric_family *family, each_stats each)
 {
 	sink->family(sink->context, family);
 	for (size_t i = 0; i < sample->n_sources; i++) {
-		const struct watch_source *s = &sample->sources[i];
+		const struct sample_source *s = &sample->sources[i];
 
 		for (size_t t = 0; s->stats && t < s->stats->n_targets; t++) {
 			const struct outbox_target_stats *target = &s->stats->targets[t];
@@ -231,7 +231,7 @@ static const struct {
 	  each_refused },
 };
 
-void metrics_walk_stores(const struct watch_sample *sample, const struct metric_sink *sink)
+void metrics_walk_stores(const struct sample *sample, const struct metric_sink *sink)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(how_many); i++)
 		walk_stats(sample, sink, &how_many[i].family, each_count);

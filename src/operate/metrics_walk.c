@@ -28,7 +28,7 @@ void metric_say(const struct metric_sink *sink, const struct metric_family *fami
 	sink->point(sink->context, family, point);
 }
 
-static void walk_sources(const struct watch_sample *sample, const struct metric_sink *sink)
+static void walk_sources(const struct sample *sample, const struct metric_sink *sink)
 {
 	static const struct metric_family up = { "outbox_source_up",
 						 "1 when the store answered the last look at it",
@@ -44,7 +44,7 @@ static void walk_sources(const struct watch_sample *sample, const struct metric_
 	for (size_t f = 0; f < 3; f++) {
 		sink->family(sink->context, families[f]);
 		for (size_t i = 0; i < sample->n_sources; i++) {
-			const struct watch_source *s = &sample->sources[i];
+			const struct sample_source *s = &sample->sources[i];
 			struct metric_point p = metric_point_of(s->source->name, NULL);
 
 			if (f == 0)
@@ -61,7 +61,7 @@ static void walk_sources(const struct watch_sample *sample, const struct metric_
 }
 
 /* One series for each finding while it lasts: what `outbox alerts` lists. */
-static void walk_findings(const struct watch_sample *sample, const struct metric_sink *sink)
+static void walk_findings(const struct sample *sample, const struct metric_sink *sink)
 {
 	static const struct metric_family family = {
 		"outbox_finding", "1 for each finding of the health rules while it lasts",
@@ -90,7 +90,7 @@ void metric_alone(const struct metric_sink *sink, const struct metric_family *fa
 		metric_say(sink, family, &p);
 }
 
-void metrics_walk(const struct watch_sample *sample, const struct metric_sink *sink)
+void metrics_walk(const struct sample *sample, const struct metric_sink *sink)
 {
 	static const struct metric_family health = { "outbox_health",
 						     "0 healthy, 1 degraded, 2 unhealthy",

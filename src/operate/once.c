@@ -40,7 +40,7 @@ int once_read(struct outbox_store *store, struct outbox_arena *arena,
 }
 
 int once_judge(const struct health_input *input, struct outbox_arena *arena,
-	       struct watch_sample *ret_sample, struct outbox_error *err)
+	       struct sample *ret_sample, struct outbox_error *err)
 {
 	_cleanup_(health_memory_freep) struct health_memory *memory = health_memory_new();
 	struct health_input once = *input;

@@ -14,6 +14,6 @@ int once_read(struct outbox_store *store, struct outbox_arena *arena,
 
 /* Fills in the sample's time, findings and level. */
 int once_judge(const struct health_input *input, struct outbox_arena *arena,
-	       struct watch_sample *ret_sample, struct outbox_error *err) OUTBOX_MUSTCHECK;
+	       struct sample *ret_sample, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 #endif

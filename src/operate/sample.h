@@ -19,7 +19,7 @@ struct daemon_source {
 	const struct target_metrics *targets; /* of this process; empty until it runs */
 };
 
-struct watch_source {
+struct sample_source {
 	const struct daemon_source *source;
 	const struct outbox_stats *stats; /* NULL: the store did not answer */
 	const char *trouble;              /* why not */
@@ -28,10 +28,10 @@ struct watch_source {
 };
 
 /* What was seen at one moment. Never changes; held until it is given back. */
-struct watch_sample {
+struct sample {
 	outbox_time at; /* wall */
 	size_t n_sources;
-	const struct watch_source *sources;
+	const struct sample_source *sources;
 	size_t n_findings;
 	const struct health_finding *findings; /* the worst first */
 	enum health_level level;

@@ -22,11 +22,11 @@ struct known {
 };
 
 struct alerts {
-	struct hook *hooks[HOOKS_MAX];
-	size_t n_hooks;
-	struct hook *leaving[HOOKS_MAX];
+	struct webhook *webhooks[HOOKS_MAX];
+	size_t n_webhooks;
+	struct webhook *leaving[HOOKS_MAX];
 	size_t n_leaving;
-	struct known known[HOOK_ALERTS_MAX]; /* fired, and said so in the journal */
+	struct known known[WEBHOOK_ALERTS_MAX]; /* fired, and said so in the journal */
 	size_t n_known;
 };
 
@@ -39,12 +39,12 @@ struct alerts *alerts_free(struct alerts *alerts)
 {
 	if (!alerts)
 		return NULL;
-	for (size_t i = 0; i < alerts->n_hooks; i++)
-		hook_leave(alerts->hooks[i]);
-	for (size_t i = 0; i < alerts->n_hooks; i++)
-		hook_free(alerts->hooks[i]);
+	for (size_t i = 0; i < alerts->n_webhooks; i++)
+		webhook_leave(alerts->webhooks[i]);
+	for (size_t i = 0; i < alerts->n_webhooks; i++)
+		webhook_free(alerts->webhooks[i]);
 	for (size_t i = 0; i < alerts->n_leaving; i++)
-		hook_free(alerts->leaving[i]);
+		webhook_free(alerts->leaving[i]);
 	free(alerts);
 	return NULL;
 }
@@ -73,7 +73,7 @@ static void say_fired(struct alerts *alerts, const struct health_finding *findin
 		known->seen = true;
 		return;
 	}
-	if (alerts->n_known == HOOK_ALERTS_MAX)
+	if (alerts->n_known == WEBHOOK_ALERTS_MAX)
 		return;
 	known = &alerts->known[alerts->n_known++];
 	*known = (struct known){ .rule = finding->rule, .seen = true };
@@ -103,39 +103,39 @@ static void say_changes(struct alerts *alerts, const struct health_finding *find
 
 /* ---- who is told --------------------------------------------------------------------------- */
 
-static bool is_wanted(struct hook *hook, const struct config *config)
+static bool is_wanted(struct webhook *webhook, const struct config *config)
 {
 	const struct config_alert *wanted = config->alerts.items;
 
 	for (size_t i = 0; i < config->alerts.count; i++)
-		if (hook_is(hook, &wanted[i]))
+		if (webhook_is(webhook, &wanted[i]))
 			return true;
 	return false;
 }
 
 static bool is_there(const struct alerts *alerts, const struct config_alert *wanted)
 {
-	for (size_t i = 0; i < alerts->n_hooks; i++)
-		if (hook_is(alerts->hooks[i], wanted))
+	for (size_t i = 0; i < alerts->n_webhooks; i++)
+		if (webhook_is(alerts->webhooks[i], wanted))
 			return true;
 	return false;
 }
 
-static void let_go(struct alerts *alerts, const struct config *config)
+static void remove_store(struct alerts *alerts, const struct config *config)
 {
 	for (size_t i = alerts->n_leaving; i-- > 0;) {
-		if (!hook_left(alerts->leaving[i]))
+		if (!webhook_left(alerts->leaving[i]))
 			continue;
-		hook_free(alerts->leaving[i]);
+		webhook_free(alerts->leaving[i]);
 		alerts->leaving[i] = alerts->leaving[--alerts->n_leaving];
 	}
-	for (size_t i = alerts->n_hooks; i-- > 0;) {
+	for (size_t i = alerts->n_webhooks; i-- > 0;) {
 		/* with so many still busy to leave, the next look will do */
-		if (is_wanted(alerts->hooks[i], config) || alerts->n_leaving == HOOKS_MAX)
+		if (is_wanted(alerts->webhooks[i], config) || alerts->n_leaving == HOOKS_MAX)
 			continue;
-		hook_leave(alerts->hooks[i]);
-		alerts->leaving[alerts->n_leaving++] = alerts->hooks[i];
-		alerts->hooks[i] = alerts->hooks[--alerts->n_hooks];
+		webhook_leave(alerts->webhooks[i]);
+		alerts->leaving[alerts->n_leaving++] = alerts->webhooks[i];
+		alerts->webhooks[i] = alerts->webhooks[--alerts->n_webhooks];
 	}
 }
 
@@ -143,14 +143,15 @@ static void follow(struct alerts *alerts, const struct config *config)
 {
 	const struct config_alert *wanted = config->alerts.items;
 
-	let_go(alerts, config);
-	for (size_t i = 0; i < config->alerts.count && alerts->n_hooks < HOOKS_MAX; i++) {
+	remove_store(alerts, config);
+	for (size_t i = 0; i < config->alerts.count && alerts->n_webhooks < HOOKS_MAX; i++) {
 		struct outbox_error err = OUTBOX_ERROR_INIT;
 
 		if (is_there(alerts, &wanted[i]))
 			continue;
-		if (hook_start(&wanted[i], &alerts->hooks[alerts->n_hooks], &err) == OUTBOX_OK)
-			alerts->n_hooks++;
+		if (webhook_start(&wanted[i], &alerts->webhooks[alerts->n_webhooks], &err) ==
+		    OUTBOX_OK)
+			alerts->n_webhooks++;
 		else
 			journal(EVENT_ALERT_UNTOLD, NULL, "%s cannot be told: %s", wanted[i].name,
 				err.message);
@@ -162,6 +163,6 @@ void alerts_note(struct alerts *alerts, const struct config *config,
 {
 	follow(alerts, config);
 	say_changes(alerts, findings, count);
-	for (size_t i = 0; i < alerts->n_hooks; i++)
-		hook_note(alerts->hooks[i], findings, count, wall);
+	for (size_t i = 0; i < alerts->n_webhooks; i++)
+		webhook_note(alerts->webhooks[i], findings, count, wall);
 }

@@ -1,8 +1,68 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "telemetry/metrics_process.h"
 
+#include "base/text.h"
 #include "operate/metrics_parts.h"
 #include "telemetry/otlp.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+/* The second number of /proc/self/statm: pages in memory. */
+static int64_t read_resident(void)
+{
+	char line[200] = "", *number = NULL, *rest = line;
+	FILE *file = fopen("/proc/self/statm", "re");
+	int64_t pages;
+
+	if (!file)
+		return -1;
+	if (fgets(line, sizeof(line), file)) {
+		strsep(&rest, " ");
+		number = strsep(&rest, " ");
+	}
+	fclose(file);
+	if (!number || number_parse("pages", number, 0, INT64_MAX / 65536, &pages, NULL))
+		return -1;
+	return pages * sysconf(_SC_PAGESIZE);
+}
+
+static int64_t count_open_files(void)
+{
+	DIR *folder = opendir("/proc/self/fd");
+	const struct dirent *entry;
+	int64_t n = 0;
+
+	if (!folder)
+		return -1;
+	while ((entry = readdir(folder)))
+		n += entry->d_name[0] != '.';
+	closedir(folder);
+	return n - 1; /* this folder itself */
+}
+
+static int64_t microseconds(const struct timeval *time)
+{
+	return (int64_t)time->tv_sec * OUTBOX_SECONDS + time->tv_usec;
+}
+
+void process_use_read(struct process_use *ret_use)
+{
+	struct rusage usage;
+	struct rlimit files;
+
+	*ret_use = (struct process_use){ .resident = read_resident(),
+					 .open_files = count_open_files(),
+					 .cpu = -1,
+					 .max_files = -1 };
+	if (!getrusage(RUSAGE_SELF, &usage))
+		ret_use->cpu = microseconds(&usage.ru_utime) + microseconds(&usage.ru_stime);
+	if (!getrlimit(RLIMIT_NOFILE, &files) && files.rlim_cur != RLIM_INFINITY)
+		ret_use->max_files = (int64_t)files.rlim_cur;
+}
 
 static void walk_process(const struct metric_sink *sink)
 {
@@ -18,7 +78,7 @@ static void walk_process(const struct metric_sink *sink)
 						    METRIC_GAUGE, "{file}" };
 	struct process_use use;
 
-	process_look(&use);
+	process_use_read(&use);
 	metric_alone(sink, &resident, use.resident);
 	metric_alone(sink, &cpu, use.cpu);
 	metric_alone(sink, &files, use.open_files);
@@ -49,7 +109,7 @@ static void walk_otlp(const struct metric_sink *sink)
 	metric_alone(sink, &failures, (int64_t)counts.failures);
 }
 
-void metrics_walk_all(const struct watch_sample *sample, const struct metric_sink *sink)
+void metrics_walk_all(const struct sample *sample, const struct metric_sink *sink)
 {
 	static const struct metric_family reload = { "outbox_config_last_reload_successful",
 						     "0: the last reload was refused, what was "
@@ -62,7 +122,7 @@ void metrics_walk_all(const struct watch_sample *sample, const struct metric_sin
 	walk_process(sink);
 }
 
-void metrics_write(const struct watch_sample *sample, struct buf *out)
+void metrics_write(const struct sample *sample, struct buf *out)
 {
 	struct metric_text text = { .out = out };
 	struct metric_sink sink = metric_text_sink(&text);

@@ -6,8 +6,8 @@
 
 #include "operate/metrics.h"
 
-void metrics_walk_all(const struct watch_sample *sample, const struct metric_sink *sink);
-void metrics_write(const struct watch_sample *sample, struct buf *out);
+void metrics_walk_all(const struct sample *sample, const struct metric_sink *sink);
+void metrics_write(const struct sample *sample, struct buf *out);
 
 /* What the process itself uses. -1 where the system does not say. */
 struct process_use {
@@ -15,6 +15,6 @@ struct process_use {
 	int64_t cpu;      /* microseconds */
 	int64_t open_files, max_files;
 };
-void process_look(struct process_use *ret_use);
+void process_use_read(struct process_use *ret_use);
 
 #endif

@@ -48,21 +48,21 @@ static const struct daemon_source shop = { .name = "shop",
 					   .state = SOURCE_STARTING,
 					   .trouble = "no such host" };
 
-static const struct watch_source sources[] = { { .source = &shop, .stats = &stats },
-					       { .source = &bank, .trouble = "no such host" } };
+static const struct sample_source sources[] = { { .source = &shop, .stats = &stats },
+						{ .source = &bank, .trouble = "no such host" } };
 
 static const struct health_finding findings[] = {
 	{ .rule = "failed", .level = LEVEL_UNHEALTHY, .source = "shop", .target = "events" },
 };
 
-static const struct watch_sample sample = { .at = NOW + 250000,
-					    .n_sources = 2,
-					    .sources = sources,
-					    .n_findings = 1,
-					    .findings = findings,
-					    .level = LEVEL_UNHEALTHY };
+static const struct sample sample = { .at = NOW + 250000,
+				      .n_sources = 2,
+				      .sources = sources,
+				      .n_findings = 1,
+				      .findings = findings,
+				      .level = LEVEL_UNHEALTHY };
 
-static struct buf written(const struct watch_sample *from)
+static struct buf written(const struct sample *from)
 {
 	struct buf out = BUF_INIT(1 << 20);
 
@@ -192,7 +192,7 @@ static void a_store_that_is_away_has_no_numbers(void **state)
 
 static void nothing_configured_is_written_too(void **state)
 {
-	struct watch_sample nothing = { .at = NOW };
+	struct sample nothing = { .at = NOW };
 	struct buf text = written(&nothing);
 
 	(void)state;
@@ -206,7 +206,7 @@ static void the_process_knows_its_size(void **state)
 	struct process_use use;
 
 	(void)state;
-	process_look(&use);
+	process_use_read(&use);
 	assert_in_range(use.resident, 100000, INT64_C(1) << 40);
 	assert_in_range(use.open_files, 1, 10000);
 	assert_true(use.cpu >= 0);

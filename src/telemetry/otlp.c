@@ -6,13 +6,20 @@
  */
 #include "telemetry/otlp.h"
 
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/random.h"
+#include "base/secret.h"
 #include "base/text.h"
+#include "base/wait.h"
 #include "fields/json_value.h"
+#include "telemetry/http_post.h"
 #include "telemetry/otlp_json.h"
-#include "telemetry/otlp_parts.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define TICK (500 * OUTBOX_MILLISECONDS)
 #define LINGER (5 * OUTBOX_SECONDS) /* a span waits so long for others to go with it */
@@ -20,6 +27,37 @@
 #define LAST_TIMEOUT (3 * OUTBOX_SECONDS)
 #define DELAY_MIN OUTBOX_SECONDS
 #define DELAY_MAX OUTBOX_MINUTES
+#define URL_MAX_BYTES ((size_t)16 << 10)
+#define OTLP_SPANS 256 /* in one request */
+
+struct otlp {
+	char *metrics_url, *traces_url;
+	char **headers; /* "Name: value", NULL behind the last */
+	bool metrics, traces;
+	outbox_time interval;
+	struct log log;
+	struct otlp_sender sender;
+	struct random_state random;
+	struct outbox_clock *clock;
+	struct sampler *sampler;
+
+	struct waiting waiting; /* guards stopping */
+	bool stopping;
+	_Atomic outbox_time until; /* mono: then no request goes on; OUTBOX_NEVER: not stopping */
+	pthread_t thread;
+	bool running, can_wait;
+
+	/* the thread's own */
+	struct post *post;
+	struct otlp_batch batches[OTLP_SPANS]; /* taken out, not sent yet */
+	size_t n_batches;
+	outbox_time spans_at, metrics_at; /* mono: not before */
+	outbox_time not_before, delay;    /* after trouble */
+	bool away;
+	outbox_time away_since;
+
+	struct otlp_ring ring;
+};
 
 static _Atomic bool exists;
 static _Atomic uint64_t sent, dropped, failures;
@@ -34,7 +72,7 @@ bool otlp_look(struct otlp_counts *ret_counts)
 	return true;
 }
 
-static void count(_Atomic uint64_t *counter, uint64_t n)
+static void add_count(_Atomic uint64_t *counter, uint64_t n)
 {
 	atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
 }
@@ -44,7 +82,7 @@ void otlp_observe(void *context, const char *source, const struct batch_report *
 	struct otlp *o = context;
 
 	if (o->traces && !otlp_ring_put(&o->ring, source, report))
-		count(&dropped, 1);
+		add_count(&dropped, 1);
 }
 
 static outbox_time now_of(struct otlp *o)
@@ -52,12 +90,12 @@ static outbox_time now_of(struct otlp *o)
 	return o->clock->mono(o->clock);
 }
 
-static void went_wrong(struct otlp *o, const struct outbox_error *err)
+static void report_away(struct otlp *o, const struct outbox_error *err)
 {
 	outbox_time now = now_of(o);
 	char wait[DURATION_TEXT_MAX];
 
-	count(&failures, 1);
+	add_count(&failures, 1);
 	o->delay = o->delay ? o->delay * 2 : DELAY_MIN;
 	if (o->delay > DELAY_MAX)
 		o->delay = DELAY_MAX;
@@ -72,7 +110,7 @@ static void went_wrong(struct otlp *o, const struct outbox_error *err)
 		  err->message, duration_human(o->delay, wait));
 }
 
-static void went_well(struct otlp *o)
+static void report_back(struct otlp *o)
 {
 	char lasted[DURATION_TEXT_MAX];
 
@@ -93,8 +131,8 @@ static bool ask_stop(void *context)
 }
 
 /* Takes the body over. */
-static int send(struct otlp *o, const char *url, json_t *body, outbox_time timeout,
-		struct outbox_error *err)
+static int send_body(struct otlp *o, const char *url, json_t *body, outbox_time timeout,
+		     struct outbox_error *err)
 {
 	char *text = body ? json_dumps(body, JSON_STYLE) : NULL;
 	int r;
@@ -114,9 +152,9 @@ static int send(struct otlp *o, const char *url, json_t *body, outbox_time timeo
 			      err);
 	free(text);
 	if (!r)
-		went_well(o);
+		report_back(o);
 	else if (!ask_stop(o))
-		went_wrong(o, err);
+		report_away(o, err);
 	return r;
 }
 
@@ -138,30 +176,30 @@ static bool send_spans(struct otlp *o, outbox_time timeout)
 		o->n_batches++;
 	if (!o->n_batches)
 		return true;
-	r = send(o, o->traces_url,
-		 otlp_spans_json(o->batches, o->n_batches, &o->sender, &o->random.base), timeout,
-		 &err);
+	r = send_body(o, o->traces_url,
+		      otlp_spans_json(o->batches, o->n_batches, &o->sender, &o->random.base),
+		      timeout, &err);
 	if (r && may_repeat(&err))
 		return false;
-	count(r ? &dropped : &sent, o->n_batches);
+	add_count(r ? &dropped : &sent, o->n_batches);
 	o->n_batches = 0;
 	return !r;
 }
 
 static bool send_metrics(struct otlp *o, outbox_time timeout)
 {
-	const struct watch_sample *sample = watch_hold(o->watch);
+	const struct sample *sample = sampler_hold(o->sampler);
 	struct outbox_error err = OUTBOX_ERROR_INIT;
 	json_t *body;
 
 	if (!sample)
 		return true;
 	body = otlp_metrics_json(sample, &o->sender);
-	watch_release(o->watch, sample);
-	return !send(o, o->metrics_url, body, timeout, &err);
+	sampler_release(o->sampler, sample);
+	return !send_body(o, o->metrics_url, body, timeout, &err);
 }
 
-static void work(struct otlp *o)
+static void send_what_is_due(struct otlp *o)
 {
 	outbox_time now = now_of(o);
 	bool full = otlp_ring_count(&o->ring) >= OTLP_SPANS;
@@ -181,7 +219,7 @@ static void work(struct otlp *o)
 }
 
 /* What is left, if somebody takes it. */
-static void finish(struct otlp *o)
+static void send_the_rest(struct otlp *o)
 {
 	outbox_time until = atomic_load(&o->until), left = until - now_of(o);
 	bool well = !o->away;
@@ -200,20 +238,20 @@ static void *run(void *context)
 	bool stopping = false;
 
 	while (!stopping) {
-		work(o);
+		send_what_is_due(o);
 		waiting_lock(&o->waiting);
 		if (!o->stopping)
 			waiting_wait(&o->waiting, TICK);
 		stopping = o->stopping;
 		waiting_unlock(&o->waiting);
 	}
-	finish(o);
+	send_the_rest(o);
 	return NULL;
 }
 
-int otlp_start(struct otlp *o, struct watch *watch, struct outbox_error *err)
+int otlp_start(struct otlp *o, struct sampler *sampler, struct outbox_error *err)
 {
-	o->watch = watch;
+	o->sampler = sampler;
 	o->metrics_at = now_of(o) + o->interval;
 	o->running = !pthread_create(&o->thread, NULL, run, o);
 	if (!o->running)
@@ -234,7 +272,136 @@ void otlp_stop(struct otlp *o)
 	o->running = false;
 }
 
-void otlp_exists(void)
+static char *url_of(const char *endpoint, const char *path)
 {
+	_cleanup_(buf_deinit) struct buf url = BUF_INIT(URL_MAX_BYTES);
+	size_t size = strlen(endpoint);
+
+	while (size > 0 && endpoint[size - 1] == '/')
+		size--;
+	buf_append(&url, endpoint, size);
+	buf_text(&url, path);
+	return url.failed ? NULL : strdup(buf_str(&url));
+}
+
+static int hex_value(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	c = (char)(c | 0x20);
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* "Name: value", the value's %41 decoded; what would be a control character stays as it is. */
+static char *header_of(const struct otlp_header *h)
+{
+	char *text = malloc(h->name_size + h->value_size + 3), *out = text;
+
+	if (!text)
+		return NULL;
+	memcpy(out, h->name, h->name_size);
+	out += h->name_size;
+	*out++ = ':';
+	*out++ = ' ';
+	for (size_t i = 0; i < h->value_size; i++) {
+		int high = h->value[i] == '%' && i + 2 < h->value_size ? hex_value(h->value[i + 1])
+								       : -1;
+		int low = high >= 0 ? hex_value(h->value[i + 2]) : -1;
+		int byte = low >= 0 ? high * 16 + low : 0;
+
+		if (byte >= ' ' && byte != 0x7f) {
+			*out++ = (char)byte;
+			i += 2;
+		} else {
+			*out++ = h->value[i];
+		}
+	}
+	*out = '\0';
+	return text;
+}
+
+static bool copy_headers(struct otlp *o, const char *headers)
+{
+	struct otlp_header h;
+	size_t n = 0;
+
+	for (const char *rest = headers; otlp_header_next(&rest, &h);)
+		n++;
+	o->headers = calloc(n + 1, sizeof(*o->headers));
+	if (!o->headers)
+		return false;
+	n = 0;
+	for (const char *rest = headers; otlp_header_next(&rest, &h);) {
+		o->headers[n] = header_of(&h);
+		if (!o->headers[n++])
+			return false;
+	}
+	return true;
+}
+
+static void name_sender(struct otlp *o, const char *instance)
+{
+	char host[65] = "host";
+
+	o->sender.started = o->clock->wall(o->clock);
+	if (instance) {
+		snprintf(o->sender.instance, sizeof(o->sender.instance), "%s", instance);
+		return;
+	}
+	if (gethostname(host, sizeof(host) - 1))
+		snprintf(host, sizeof(host), "host");
+	snprintf(o->sender.instance, sizeof(o->sender.instance), "%s:%ld", host, (long)getpid());
+}
+
+int otlp_new(const struct config_otlp *config, const char *instance, const struct log *log,
+	     struct otlp **ret_otlp, struct outbox_error *err)
+{
+	struct otlp *o = calloc(1, sizeof(*o));
+	int r = OUTBOX_OK;
+
+	if (!o)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	o->metrics = config->metrics;
+	o->traces = config->traces;
+	o->interval = config->interval;
+	o->log = *log;
+	o->clock = outbox_clock_system();
+	atomic_init(&o->until, OUTBOX_NEVER);
+	random_init(&o->random, random_system_seed());
+	otlp_ring_init(&o->ring);
+	name_sender(o, instance);
+	o->metrics_url = url_of(config->endpoint, "/v1/metrics");
+	o->traces_url = url_of(config->endpoint, "/v1/traces");
+	if (!o->metrics_url || !o->traces_url ||
+	    !copy_headers(o, config->headers ? config->headers : ""))
+		r = outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	if (!r)
+		r = post_new(&o->post, err);
+	if (!r)
+		r = waiting_init(&o->waiting, err);
+	o->can_wait = !r;
+	if (r) {
+		otlp_free(o);
+		return r;
+	}
 	atomic_store(&exists, true);
+	*ret_otlp = o;
+	return OUTBOX_OK;
+}
+
+struct otlp *otlp_free(struct otlp *o)
+{
+	if (!o)
+		return NULL;
+	otlp_stop(o);
+	if (o->can_wait)
+		waiting_deinit(&o->waiting);
+	post_free(o->post);
+	for (size_t i = 0; o->headers && o->headers[i]; i++)
+		secret_free(o->headers[i]);
+	free(o->headers);
+	free(o->metrics_url);
+	free(o->traces_url);
+	free(o);
+	return NULL;
 }

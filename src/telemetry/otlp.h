@@ -19,8 +19,8 @@ int otlp_new(const struct config_otlp *config, const char *instance, const struc
 /* For daemon_observe(), context is the struct otlp. Never waits. */
 void otlp_observe(void *context, const char *source, const struct batch_report *report);
 
-/* Start to send. watch outlives otlp_stop(). */
-int otlp_start(struct otlp *otlp, struct watch *watch, struct outbox_error *err) OUTBOX_MUSTCHECK;
+/* Start to send. sampler outlives otlp_stop(). */
+int otlp_start(struct otlp *otlp, struct sampler *sampler, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /* Send what is left, for three seconds at the most, and end the thread. */
 void otlp_stop(struct otlp *otlp);

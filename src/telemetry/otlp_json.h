@@ -23,7 +23,7 @@ json_t *otlp_spans_json(const struct otlp_batch *batches, size_t count,
 			const struct otlp_sender *sender, struct outbox_random *random);
 
 /* ExportMetricsServiceRequest: what /metrics says, under the same names. */
-json_t *otlp_metrics_json(const struct watch_sample *sample, const struct otlp_sender *sender);
+json_t *otlp_metrics_json(const struct sample *sample, const struct otlp_sender *sender);
 
 /* ---- for the two of them ------------------------------------------------------------------- */
 

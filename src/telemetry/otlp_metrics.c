@@ -7,7 +7,7 @@
 
 struct export
 {
-	const struct watch_sample *sample;
+	const struct sample *sample;
 	const struct otlp_sender *sender;
 	json_t *metrics; /* all families so far */
 	json_t *points;  /* of the family being walked; borrowed */
@@ -119,7 +119,7 @@ static void drop_empty(json_t *metrics)
 	}
 }
 
-json_t *otlp_metrics_json(const struct watch_sample *sample, const struct otlp_sender *sender)
+json_t *otlp_metrics_json(const struct sample *sample, const struct otlp_sender *sender)
 {
 	struct export e = { .sample = sample, .sender = sender, .metrics = json_array() };
 	struct metric_sink sink = { .context = &e, .family = add_family, .point = add_point };

@@ -10,18 +10,18 @@
 
 #include "daemon/daemon.h"
 
-struct watch;
+struct sampler;
 
 /* Also starts to tell those whom the configuration's alerts name. */
-int watch_start(struct daemon *daemon, struct watch **ret_watch,
-		struct outbox_error *err) OUTBOX_MUSTCHECK;
-struct watch *watch_stop(struct watch *watch);
+int sampler_start(struct daemon *daemon, struct sampler **ret_watch,
+		  struct outbox_error *err) OUTBOX_MUSTCHECK;
+struct sampler *sampler_stop(struct sampler *sampler);
 
 /* The newest sample; NULL: none yet (the first comes within two seconds of the start). */
-const struct watch_sample *watch_hold(struct watch *watch);
-void watch_release(struct watch *watch, const struct watch_sample *sample);
+const struct sample *sampler_hold(struct sampler *sampler);
+void sampler_release(struct sampler *sampler, const struct sample *sample);
 
 /* Wait for a sample newer than `after`, at most timeout. False: there is none. For live views. */
-bool watch_wait(struct watch *watch, outbox_time after, outbox_time timeout);
+bool sampler_wait(struct sampler *sampler, outbox_time after, outbox_time timeout);
 
 #endif

@@ -10,178 +10,179 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LOOK_MAX ((size_t)16 << 20)
+#define STATE_MAX ((size_t)16 << 20)
 
-struct looker {
+struct store_sampler {
 	struct daemon *daemon;
 	char *source;
 	struct waiting *waiting;
 	pthread_t thread;
 	bool asked, again, busy, leaving, left;
-	struct look *last;
+	struct store_state *last;
 	struct daemon_store *store; /* the thread's own */
 };
 
-struct look *look_hold(struct look *look)
+struct store_state *store_state_hold(struct store_state *state)
 {
-	if (look)
-		look->users++;
-	return look;
+	if (state)
+		state->users++;
+	return state;
 }
 
-void look_release(struct look *look)
+void store_state_release(struct store_state *state)
 {
-	if (!look || --look->users > 0)
+	if (!state || --state->users > 0)
 		return;
-	outbox_arena_free(look->arena);
-	free(look);
+	outbox_arena_free(state->arena);
+	free(state);
 }
 
-const char *looker_source(const struct looker *looker)
+const char *store_sampler_source(const struct store_sampler *sampler)
 {
-	return looker->source;
+	return sampler->source;
 }
 
-void looker_ask(struct looker *looker, bool again)
+void store_sampler_ask(struct store_sampler *sampler, bool again)
 {
-	looker->asked = true;
-	looker->again |= again;
-	waiting_ring(looker->waiting);
+	sampler->asked = true;
+	sampler->again |= again;
+	waiting_ring(sampler->waiting);
 }
 
-bool looker_busy(const struct looker *looker)
+bool store_sampler_busy(const struct store_sampler *sampler)
 {
-	return looker->asked || looker->busy;
+	return sampler->asked || sampler->busy;
 }
 
-struct look *looker_last(const struct looker *looker)
+struct store_state *store_sampler_last(const struct store_sampler *sampler)
 {
-	return looker->last;
+	return sampler->last;
 }
 
-void looker_leave(struct looker *looker)
+void store_sampler_leave(struct store_sampler *sampler)
 {
-	looker->leaving = true;
-	waiting_ring(looker->waiting);
+	sampler->leaving = true;
+	waiting_ring(sampler->waiting);
 }
 
-bool looker_left(const struct looker *looker)
+bool store_sampler_left(const struct store_sampler *sampler)
 {
-	return looker->left;
+	return sampler->left;
 }
 
-static int read_store(struct looker *looker, struct look *look, struct outbox_error *err)
+static int read_store(struct store_sampler *sampler, struct store_state *state,
+		      struct outbox_error *err)
 {
 	struct outbox_store *store;
 	int r = OUTBOX_OK;
 
-	if (!looker->store)
-		r = daemon_open_store(looker->daemon, looker->source, &looker->store, err);
+	if (!sampler->store)
+		r = daemon_open_store(sampler->daemon, sampler->source, &sampler->store, err);
 	if (r)
 		return r;
-	store = daemon_store_of(looker->store);
-	r = store->ops->stats(store, look->arena, &look->stats, err);
+	store = daemon_store_of(sampler->store);
+	r = store->ops->stats(store, state->arena, &state->stats, err);
 	/* a lock passes by itself; for anything else a new connection is the better start */
 	if (r && r != OUTBOX_EBUSY)
-		looker->store = daemon_close_store(looker->store);
+		sampler->store = daemon_close_store(sampler->store);
 	return r;
 }
 
 /* NULL: out of memory; what was seen last stays and grows old. */
-static struct look *see(struct looker *looker, bool again)
+static struct store_state *sample_store(struct store_sampler *sampler, bool again)
 {
 	struct outbox_error err = OUTBOX_ERROR_INIT;
 	struct outbox_clock *clock = outbox_clock_system();
-	struct look *look = calloc(1, sizeof(*look));
+	struct store_state *state = calloc(1, sizeof(*state));
 
-	if (look)
-		look->arena = outbox_arena_new(LOOK_MAX);
-	if (!look || !look->arena) {
-		free(look);
+	if (state)
+		state->arena = outbox_arena_new(STATE_MAX);
+	if (!state || !state->arena) {
+		free(state);
 		return NULL;
 	}
-	look->users = 1;
-	look->wall = clock->wall(clock);
-	look->mono = clock->mono(clock);
+	state->users = 1;
+	state->wall = clock->wall(clock);
+	state->mono = clock->mono(clock);
 	if (again)
-		looker->store = daemon_close_store(looker->store);
-	look->answered = read_store(looker, look, &err) == OUTBOX_OK;
-	if (!look->answered)
-		snprintf(look->trouble, sizeof(look->trouble), "%.*s",
-			 (int)utf8_cut(err.message, strlen(err.message), sizeof(look->trouble) - 1),
+		sampler->store = daemon_close_store(sampler->store);
+	state->answered = read_store(sampler, state, &err) == OUTBOX_OK;
+	if (!state->answered)
+		snprintf(state->trouble, sizeof(state->trouble), "%.*s",
+			 (int)utf8_cut(err.message, strlen(err.message), sizeof(state->trouble) - 1),
 			 err.message);
-	hide_secrets_in(look->trouble, sizeof(look->trouble));
-	return look;
+	hide_secrets_in(state->trouble, sizeof(state->trouble));
+	return state;
 }
 
 static void *run(void *context)
 {
-	struct looker *looker = context;
+	struct store_sampler *sampler = context;
 
-	waiting_lock(looker->waiting);
-	while (!looker->leaving) {
-		struct look *look, *before;
-		bool again = looker->again;
+	waiting_lock(sampler->waiting);
+	while (!sampler->leaving) {
+		struct store_state *state, *before;
+		bool again = sampler->again;
 
-		if (!looker->asked) {
-			waiting_wait(looker->waiting, OUTBOX_DAYS);
+		if (!sampler->asked) {
+			waiting_wait(sampler->waiting, OUTBOX_DAYS);
 			continue;
 		}
-		looker->busy = true;
-		looker->asked = looker->again = false;
-		waiting_unlock(looker->waiting);
-		look = see(looker, again);
-		waiting_lock(looker->waiting);
-		before = looker->last;
-		looker->last = look ? look : before;
-		if (look)
-			look_release(before);
-		looker->busy = false;
-		waiting_ring(looker->waiting);
+		sampler->busy = true;
+		sampler->asked = sampler->again = false;
+		waiting_unlock(sampler->waiting);
+		state = sample_store(sampler, again);
+		waiting_lock(sampler->waiting);
+		before = sampler->last;
+		sampler->last = state ? state : before;
+		if (state)
+			store_state_release(before);
+		sampler->busy = false;
+		waiting_ring(sampler->waiting);
 	}
-	waiting_unlock(looker->waiting);
-	looker->store = daemon_close_store(looker->store);
-	waiting_lock(looker->waiting);
-	looker->left = true;
-	waiting_ring(looker->waiting);
-	waiting_unlock(looker->waiting);
+	waiting_unlock(sampler->waiting);
+	sampler->store = daemon_close_store(sampler->store);
+	waiting_lock(sampler->waiting);
+	sampler->left = true;
+	waiting_ring(sampler->waiting);
+	waiting_unlock(sampler->waiting);
 	return NULL;
 }
 
-int looker_start(struct daemon *daemon, const char *source, struct waiting *waiting,
-		 struct looker **ret_looker, struct outbox_error *err)
+int store_sampler_start(struct daemon *daemon, const char *source, struct waiting *waiting,
+			struct store_sampler **ret_sampler, struct outbox_error *err)
 {
-	struct looker *looker = calloc(1, sizeof(*looker));
+	struct store_sampler *sampler = calloc(1, sizeof(*sampler));
 
-	if (looker)
-		looker->source = strdup(source);
-	if (!looker || !looker->source) {
-		free(looker);
+	if (sampler)
+		sampler->source = strdup(source);
+	if (!sampler || !sampler->source) {
+		free(sampler);
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	}
-	looker->daemon = daemon;
-	looker->waiting = waiting;
-	if (pthread_create(&looker->thread, NULL, run, looker) != 0) {
-		free(looker->source);
-		free(looker);
+	sampler->daemon = daemon;
+	sampler->waiting = waiting;
+	if (pthread_create(&sampler->thread, NULL, run, sampler) != 0) {
+		free(sampler->source);
+		free(sampler);
 		return outbox_fail(err, OUTBOX_EINTERNAL, "cannot start a thread");
 	}
-	*ret_looker = looker;
+	*ret_sampler = sampler;
 	return OUTBOX_OK;
 }
 
-struct looker *looker_free(struct looker *looker)
+struct store_sampler *store_sampler_free(struct store_sampler *sampler)
 {
-	if (!looker)
+	if (!sampler)
 		return NULL;
-	waiting_lock(looker->waiting);
-	looker_leave(looker);
-	waiting_unlock(looker->waiting);
-	pthread_join(looker->thread, NULL);
-	waiting_lock(looker->waiting);
-	look_release(looker->last);
-	waiting_unlock(looker->waiting);
-	free(looker->source);
-	free(looker);
+	waiting_lock(sampler->waiting);
+	store_sampler_leave(sampler);
+	waiting_unlock(sampler->waiting);
+	pthread_join(sampler->thread, NULL);
+	waiting_lock(sampler->waiting);
+	store_state_release(sampler->last);
+	waiting_unlock(sampler->waiting);
+	free(sampler->source);
+	free(sampler);
 	return NULL;
 }

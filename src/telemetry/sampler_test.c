@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The watch with a daemon of the test's own: its stores answer, refuse or hang as the test says. */
+/* The sampler with a daemon of the test's own: its stores answer, refuse or hang as the test says. */
 #include "base/cleanup.h"
 #include "base/unit_test.h"
 #include "base/wait.h"
@@ -179,23 +179,23 @@ static int teardown(void **state)
 }
 
 /* The next sample; it must come. */
-static const struct watch_sample *next(struct watch *watch, const struct watch_sample *before)
+static const struct sample *next(struct sampler *sampler, const struct sample *before)
 {
 	outbox_time at = before ? before->at : 0;
 
-	watch_release(watch, before);
-	assert_true(watch_wait(watch, at, PATIENCE));
-	return watch_hold(watch);
+	sampler_release(sampler, before);
+	assert_true(sampler_wait(sampler, at, PATIENCE));
+	return sampler_hold(sampler);
 }
 
 static void test_samples(void **state)
 {
 	struct daemon *d = *state;
-	const struct watch_sample *first, *second;
-	struct watch *watch = NULL;
+	const struct sample *first, *second;
+	struct sampler *sampler = NULL;
 
-	assert_ok(watch_start(d, &watch, err));
-	first = next(watch, NULL);
+	assert_ok(sampler_start(d, &sampler, err));
+	first = next(sampler, NULL);
 	assert_int_equal(first->n_sources, 2);
 	assert_string_equal(first->sources[1].source->name, "two");
 	assert_true(first->by_file);
@@ -204,64 +204,64 @@ static void test_samples(void **state)
 	d->reload_refused = true;
 	waiting_unlock(&d->waiting);
 	while (!first->reload_refused)
-		first = next(watch, first);
+		first = next(sampler, first);
 	while (!first->sources[1].stats)
-		first = next(watch, first);
+		first = next(sampler, first);
 	assert_int_equal(first->sources[1].stats->messages, 2);
 	assert_null(first->sources[1].trouble);
 	assert_true(first->sources[1].looked > 0);
 	/* what one holds does not change when others come */
-	assert_true(watch_wait(watch, first->at, PATIENCE));
-	second = watch_hold(watch);
+	assert_true(sampler_wait(sampler, first->at, PATIENCE));
+	second = sampler_hold(sampler);
 	assert_true(second->at > first->at);
 	assert_int_equal(first->sources[1].stats->messages, 2);
-	watch_release(watch, first);
-	watch_release(watch, second);
-	watch_stop(watch);
+	sampler_release(sampler, first);
+	sampler_release(sampler, second);
+	sampler_stop(sampler);
 }
 
 static void test_one_hangs(void **state)
 {
 	struct daemon *d = *state;
-	const struct watch_sample *sample;
-	struct watch *watch = NULL;
+	const struct sample *sample;
+	struct sampler *sampler = NULL;
 
 	d->moods[0] = HANGS;
-	assert_ok(watch_start(d, &watch, err));
-	sample = next(watch, NULL);
+	assert_ok(sampler_start(d, &sampler, err));
+	sample = next(sampler, NULL);
 	while (!sample->sources[1].stats)
-		sample = next(watch, sample);
+		sample = next(sampler, sample);
 	for (int i = 0; i < 20; i++) {
 		waiting_lock(&d->waiting);
 		d->messages[1] = 10 + i;
 		waiting_unlock(&d->waiting);
-		sample = next(watch, sample);
+		sample = next(sampler, sample);
 		assert_null(sample->sources[0].stats);
 		assert_string_equal(sample->sources[0].trouble, "nobody has looked at it yet");
 	}
 	/* the other one is looked at all the time, however long this one hangs */
 	while (!sample->sources[1].stats || sample->sources[1].stats->messages < 29)
-		sample = next(watch, sample);
+		sample = next(sampler, sample);
 	set_mood(d, 0, ANSWERS);
 	while (!sample->sources[0].stats)
-		sample = next(watch, sample);
-	watch_release(watch, sample);
-	watch_stop(watch);
+		sample = next(sampler, sample);
+	sampler_release(sampler, sample);
+	sampler_stop(sampler);
 }
 
 static void test_one_refuses(void **state)
 {
 	struct daemon *d = *state;
-	const struct watch_sample *sample;
-	struct watch *watch = NULL;
+	const struct sample *sample;
+	struct sampler *sampler = NULL;
 	int opened;
 
 	d->moods[0] = REFUSES;
 	d->configs[0].health.settle = 1;
-	assert_ok(watch_start(d, &watch, err));
-	sample = next(watch, NULL);
+	assert_ok(sampler_start(d, &sampler, err));
+	sample = next(sampler, NULL);
 	while (sample->level != LEVEL_UNHEALTHY)
-		sample = next(watch, sample);
+		sample = next(sampler, sample);
 	assert_string_equal(sample->sources[0].trouble, "the server went away");
 	assert_string_equal(sample->findings[0].rule, "source_down");
 	assert_string_equal(sample->findings[0].source, "one");
@@ -274,23 +274,23 @@ static void test_one_refuses(void **state)
 	assert_true(opened > 0);
 	set_mood(d, 0, ANSWERS);
 	while (sample->level == LEVEL_UNHEALTHY)
-		sample = next(watch, sample);
-	watch_release(watch, sample);
-	watch_stop(watch);
+		sample = next(sampler, sample);
+	sampler_release(sampler, sample);
+	sampler_stop(sampler);
 	assert_true(d->opened[0] > opened);
 }
 
 static void test_reload(void **state)
 {
 	struct daemon *d = *state;
-	const struct watch_sample *sample;
-	struct watch *watch = NULL;
+	const struct sample *sample;
+	struct sampler *sampler = NULL;
 	int opened;
 
-	assert_ok(watch_start(d, &watch, err));
-	sample = next(watch, NULL);
+	assert_ok(sampler_start(d, &sampler, err));
+	sample = next(sampler, NULL);
 	while (!sample->sources[0].stats)
-		sample = next(watch, sample);
+		sample = next(sampler, sample);
 	/* one is new, one is gone, and it goes while it hangs */
 	set_mood(d, 0, HANGS);
 	waiting_lock(&d->waiting);
@@ -301,31 +301,31 @@ static void test_reload(void **state)
 	waiting_unlock(&d->waiting);
 	while (sample->n_sources != 2 || strcmp(sample->sources[1].source->name, "three") != 0 ||
 	       !sample->sources[1].stats)
-		sample = next(watch, sample);
+		sample = next(sampler, sample);
 	/* those that stay get a new connection: the URL may be another */
-	for (bool again = false; !again; sample = next(watch, sample)) {
+	for (bool again = false; !again; sample = next(sampler, sample)) {
 		waiting_lock(&d->waiting);
 		again = d->opened[1] > opened;
 		waiting_unlock(&d->waiting);
 	}
-	watch_release(watch, sample);
+	sampler_release(sampler, sample);
 	set_mood(d, 0, ANSWERS);
-	watch_stop(watch);
+	sampler_stop(sampler);
 }
 
 static void test_nothing_newer(void **state)
 {
 	struct daemon *d = *state;
-	const struct watch_sample *sample;
-	struct watch *watch = NULL;
+	const struct sample *sample;
+	struct sampler *sampler = NULL;
 
 	d->configs[0].health.interval = OUTBOX_HOURS;
-	assert_ok(watch_start(d, &watch, err));
-	sample = next(watch, NULL);
-	assert_false(watch_wait(watch, sample->at, 1));
-	watch_release(watch, sample);
-	watch_stop(watch);
-	watch_stop(NULL);
+	assert_ok(sampler_start(d, &sampler, err));
+	sample = next(sampler, NULL);
+	assert_false(sampler_wait(sampler, sample->at, 1));
+	sampler_release(sampler, sample);
+	sampler_stop(sampler);
+	sampler_stop(NULL);
 }
 
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)

@@ -9,12 +9,12 @@
 
 #include "operate/health.h"
 
-#define HOOK_ALERTS_MAX 500 /* what does not fit is counted and told in the journal */
+#define WEBHOOK_ALERTS_MAX 500 /* what does not fit is counted and told in the journal */
 
-struct hook;
+struct webhook;
 
 /* One alert, as it is to be told. */
-struct hook_alert {
+struct webhook_alert {
 	char source[64], target[64]; /* target "": the source itself */
 	const char *rule;
 	enum health_level level;
@@ -23,24 +23,24 @@ struct hook_alert {
 	outbox_time resolved; /* wall; 0: it fires */
 };
 
-int hook_start(const struct config_alert *config, struct hook **ret_hook,
-	       struct outbox_error *err) OUTBOX_MUSTCHECK;
+int webhook_start(const struct config_alert *config, struct webhook **ret_webhook,
+		  struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /* Was it made from the same settings? */
-bool hook_is(struct hook *hook, const struct config_alert *config);
-const char *hook_name(const struct hook *hook);
+bool webhook_is(struct webhook *webhook, const struct config_alert *config);
+const char *webhook_name(const struct webhook *webhook);
 
 /* What fires at `wall`. Never waits. */
-void hook_note(struct hook *hook, const struct health_finding *findings, size_t count,
-	       outbox_time wall);
+void webhook_note(struct webhook *webhook, const struct health_finding *findings, size_t count,
+		  outbox_time wall);
 
-/* End soon; hook_left() says when hook_free() will not wait. */
-void hook_leave(struct hook *hook);
-bool hook_left(struct hook *hook);
-struct hook *hook_free(struct hook *hook);
+/* End soon; webhook_left() says when webhook_free() will not wait. */
+void webhook_leave(struct webhook *webhook);
+bool webhook_left(struct webhook *webhook);
+struct webhook *webhook_free(struct webhook *webhook);
 
 /* What is sent; a new text, NULL: out of memory. now: wall. */
-char *hook_body(const struct config_alert *config, const struct hook_alert *alerts, size_t count,
-		outbox_time now);
+char *webhook_body(const struct config_alert *config, const struct webhook_alert *alerts,
+		   size_t count, outbox_time now);
 
 #endif

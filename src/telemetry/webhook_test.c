@@ -17,8 +17,8 @@ static outbox_time end_of(outbox_time repeat)
 	struct config_alert config = { .name = "pager",
 				       .format = CONFIG_ALERT_ALERTMANAGER,
 				       .repeat = repeat };
-	struct hook_alert alert = { .rule = "failed", .since = NOW - OUTBOX_MINUTES };
-	char *body = hook_body(&config, &alert, 1, NOW);
+	struct webhook_alert alert = { .rule = "failed", .since = NOW - OUTBOX_MINUTES };
+	char *body = webhook_body(&config, &alert, 1, NOW);
 	json_t *list = json_loads(body, 0, NULL);
 	const char *text = json_string_value(json_object_get(json_array_get(list, 0), "endsAt"));
 	outbox_time end = 0;

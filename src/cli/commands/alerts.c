@@ -94,7 +94,7 @@ static int read_source(struct cli *cli, struct outbox_arena *arena, const char *
 	return OUTBOX_OK;
 }
 
-static int look(struct cli *cli, struct outbox_arena *arena, struct watch_sample *ret_sample,
+static int look(struct cli *cli, struct outbox_arena *arena, struct sample *ret_sample,
 		struct outbox_error *err)
 {
 	struct outbox_clock *clock = outbox_clock_system();
@@ -121,7 +121,7 @@ static int look(struct cli *cli, struct outbox_arena *arena, struct watch_sample
 	return r ? r : once_judge(&input, arena, ret_sample, err);
 }
 
-static void print(struct cli *cli, const struct watch_sample *sample)
+static void print(struct cli *cli, const struct sample *sample)
 {
 	_cleanup_(table_deinit) struct table table;
 
@@ -156,7 +156,7 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 {
 	const struct values *given = values;
 	_cleanup_(outbox_arena_freep) struct outbox_arena *arena = NULL;
-	struct watch_sample sample = { 0 };
+	struct sample sample = { 0 };
 	int r;
 
 	if (given->rules)

@@ -80,14 +80,14 @@ static void check_headers(const char *text)
 static void check_tokens(const char *text)
 {
 	struct outbox_error err = OUTBOX_ERROR_INIT;
-	struct tokens *tokens = NULL;
-	int r = tokens_parse(text, "f", &tokens, &err);
+	struct access_tokens *tokens = NULL;
+	int r = access_tokens_parse(text, "f", &tokens, &err);
 
 	check_error(r, &err);
 	CHECK((r == OUTBOX_OK) == (tokens != NULL));
 	if (tokens)
-		CHECK(!tokens_check(tokens, "", 0));
-	tokens_free(tokens);
+		CHECK(!access_tokens_check(tokens, "", 0));
+	access_tokens_free(tokens);
 }
 
 static void check_endpoint(const char *text)
