@@ -331,8 +331,10 @@ BEGIN
 			chosen := outbox_choose(succ, v, late, max, q.max_bytes, now);
 			succ := chosen.succ;
 			claimed := succ.claim_count;
-			seqs := chosen.seqs;
-			flags := chosen.flags;
+			IF claimed > 0 THEN
+				seqs := chosen.seqs;
+				flags := chosen.flags;
+			END IF;
 		ELSIF claimed > 0 THEN
 			succ.claim_count := claimed;
 			succ.claim_end := CASE WHEN claimed >= max THEN succ.claim_last WHEN high < succ.cur_seq THEN high

@@ -55,6 +55,8 @@ BUGS = [
      "straight := NOT v.detours AND late IS NULL;", "straight := late IS NULL;"),
     ("a chosen claim that was cut taken for the window's end", "advance.sql",
      "CASE WHEN stopped THEN succ.claim_last ELSE log_cut END", "log_cut"),
+    ("an empty choice kept for the next look", "advance.sql",
+     "			IF claimed > 0 THEN\n				seqs := chosen.seqs;", "			IF true THEN\n				seqs := chosen.seqs;"),
     ("picks and rows together more than asked for", "advance.sql",
      "WHERE n.i > p_max OR n.behind_suspect", "WHERE n.behind_suspect"),
     ("rows read ahead taken wherever the lane stands", "advance.sql",
