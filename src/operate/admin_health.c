@@ -5,7 +5,7 @@
 #include "core/secrets.h"
 #include "operate/admin.h"
 #include "operate/metrics.h"
-#include "operate/once.h"
+#include "operate/sample.h"
 #include "relay/relay.h"
 
 #include <stdio.h>

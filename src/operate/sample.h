@@ -6,6 +6,8 @@
 
 #include "operate/health.h"
 
+#include <outbox/store.h>
+
 enum source_state { SOURCE_STARTING = 1, SOURCE_RUNNING, SOURCE_DRAINING, SOURCE_STOPPED };
 
 /* A source as it is at this moment. */
@@ -38,5 +40,15 @@ struct sample {
 	bool by_file; /* the configuration is one that can be reloaded */
 	bool reload_refused;
 };
+
+/* ---- from a single look: it has no memory, what is true counts at once, and what takes two looks is not judged ---- */
+
+/* The store's numbers, and where a target is paused what operators did, which tells since when. */
+int once_read(struct outbox_store *store, struct outbox_arena *arena,
+	      struct health_source *ret_source, struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/* Fills in the sample's time, findings and level. */
+int once_judge(const struct health_input *input, struct outbox_arena *arena,
+	       struct sample *ret_sample, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 #endif

@@ -10,7 +10,7 @@
 #include "cli/sources.h"
 #include "cli/table.h"
 #include "http/views.h"
-#include "operate/once.h"
+#include "operate/sample.h"
 #include "store/store.h"
 
 #include <stdio.h>

@@ -3,9 +3,9 @@
 #include "base/safe.h"
 #include "base/text.h"
 #include "cli/format.h"
-#include "cli/replay.h"
 #include "cli/signals.h"
 #include "cli/terminal.h"
+#include "operate/replay_source.h"
 
 #include <stdio.h>
 

@@ -1,18 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "operate/replay.h"
 #include "base/buf.h"
 #include "base/safe.h"
 #include "base/text.h"
 #include "cli/config_file.h"
 #include "cli/format.h"
-#include "cli/replay_run.h"
+#include "cli/signals.h"
 #include "cli/sources.h"
 #include "cli/terminal.h"
 #include "core/routing.h"
+#include "daemon/journal.h"
 #include "store/store.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 struct values {
 	const char *target, *to, *type, *key, *spool, *reason;
@@ -44,6 +49,13 @@ static const struct field options[] = {
 	       "read and check all of it, count, send nothing"),
 	OPTION("yes", FIELD_BOOL, struct values, yes, NULL,
 	       "do not ask; needed where there is no terminal"),
+};
+
+struct replaying {
+	struct cli *cli;
+	struct replay run;
+	sigset_t signals;
+	int signal; /* that ended it early; 0: none */
 };
 
 static int check(const struct cli *cli, const struct values *given, struct outbox_error *err)
@@ -87,9 +99,10 @@ static int target_of_file(const struct cli *cli, const char *name,
 			       text_shown(shown, sizeof(shown), name), buf_str(&names));
 }
 
-static int choose_target(struct replay *replay, const struct values *given, struct outbox_error *err)
+static int choose_target(struct replaying *replay, const struct values *given,
+			 struct outbox_error *err)
 {
-	struct outbox_target_config *target = &replay->target;
+	struct outbox_target_config *target = &replay->run.target;
 	int r = OUTBOX_OK;
 
 	*target = (struct outbox_target_config)OUTBOX_TARGET_CONFIG_INIT;
@@ -106,13 +119,13 @@ static int choose_target(struct replay *replay, const struct values *given, stru
 		target->rate_period = OUTBOX_MINUTES;
 		target->rate_burst = 0;
 	}
-	replay->filter = (struct replay_filter){ given->type, given->key, given->after,
-						 given->before, &target->route };
+	replay->run.filter = (struct replay_filter){ given->type, given->key, given->after,
+						     given->before, &target->route };
 	return OUTBOX_OK;
 }
 
 /* Which replay this is, in words: a spool goes on only with the same one. */
-static void describe(const struct replay *replay, const struct values *given, struct buf *out)
+static void describe(const struct replaying *replay, const struct values *given, struct buf *out)
 {
 	const struct cli *cli = replay->cli;
 	char time[TIME_TEXT_MAX];
@@ -134,38 +147,39 @@ static void describe(const struct replay *replay, const struct values *given, st
 		buf_printf(out, ", before %s", time_format(given->before, time));
 }
 
-static int open_feed(struct replay *replay, const struct values *given, outbox_time now,
+static int open_feed(struct replaying *replay, const struct values *given, outbox_time now,
 		     struct outbox_error *err)
 {
-	replay->feed = feed_free(replay->feed);
+	replay->run.feed = feed_free(replay->run.feed);
 	if (given->from_log)
-		return feed_log(replay->cli->store, now, &replay->feed, err);
-	return feed_archive(replay->cli->words[0], given->salvage, &replay->feed, err);
+		return feed_log(replay->cli->store, now, &replay->run.feed, err);
+	return feed_archive(replay->cli->words[0], given->salvage, &replay->run.feed, err);
 }
 
-static int tell_json(const struct replay *replay, const struct values *given,
+static int tell_json(const struct replaying *replay, const struct values *given,
 		     struct outbox_error *err)
 {
-	struct feed_state state = feed_state(replay->feed);
-	int64_t unreadable = state.salvaged + replay->unfit;
+	struct feed_state state = feed_state(replay->run.feed);
+	int64_t unreadable = state.salvaged + replay->run.unfit;
 
 	return json_print(
 		json_pack("{s:o, s:b, s:I, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:o, s:o}", "target",
 			  json_text(given->target), "dry_run", given->dry_run, "messages",
-			  (json_int_t)replay->wanted, "oldest", json_time(replay->oldest), "newest",
-			  json_time(replay->newest), "delivered",
-			  (json_int_t)replay->counts.delivered, "failed",
-			  (json_int_t)replay->counts.failed, "left", (json_int_t)replay->left,
+			  (json_int_t)replay->run.wanted, "oldest", json_time(replay->run.oldest),
+			  "newest", json_time(replay->run.newest), "delivered",
+			  (json_int_t)replay->run.counts.delivered, "failed",
+			  (json_int_t)replay->run.counts.failed, "left", (json_int_t)replay->run.left,
 			  "malformed", (json_int_t)state.malformed, "unreadable",
 			  (json_int_t)unreadable, "damage", json_text(state.damage), "spool",
-			  json_text(replay->left || replay->signal ? replay->spool->path : NULL)),
+			  json_text(replay->run.left || replay->signal ? replay->run.spool->path
+								       : NULL)),
 		err);
 }
 
-static void tell_left_out(const struct replay *replay)
+static void tell_left_out(const struct replaying *replay)
 {
-	struct feed_state state = feed_state(replay->feed);
-	int64_t unreadable = state.salvaged + replay->unfit;
+	struct feed_state state = feed_state(replay->run.feed);
+	int64_t unreadable = state.salvaged + replay->run.unfit;
 
 	if (state.malformed)
 		safe_say(stderr, "left out %lld that never could be delivered",
@@ -176,19 +190,19 @@ static void tell_left_out(const struct replay *replay)
 		safe_say(stderr, "%s; nothing behind it was read", state.damage);
 }
 
-static void tell_left(const struct replay *replay)
+static void tell_left(const struct replaying *replay)
 {
 	_cleanup_(buf_deinit) struct buf word = BUF_INIT(4096);
 
-	safe_shell_word(&word, replay->spool->url);
+	safe_shell_word(&word, replay->run.spool->url);
 	safe_say(stderr,
 		 "%lld were not delivered and are kept. Look, requeue or discard there, then give the "
 		 "same command again:",
-		 (long long)replay->left);
+		 (long long)replay->run.left);
 	safe_line(stderr, "  outbox list --store ", buf_str(&word));
 }
 
-static int tell_end(struct replay *replay, const struct values *given, struct outbox_error *err)
+static int tell_end(struct replaying *replay, const struct values *given, struct outbox_error *err)
 {
 	char count[COUNT_TEXT_MAX];
 
@@ -196,40 +210,41 @@ static int tell_end(struct replay *replay, const struct values *given, struct ou
 		replay->cli->exit = EXIT_SIGNAL + replay->signal;
 		safe_say(stderr, "interrupted; the same command goes on behind %s %s",
 			 given->from_log ? "seq" : "line",
-			 count_human(replay->spool->position, count));
-	} else if (replay->left) {
+			 count_human(replay->run.spool->position, count));
+	} else if (replay->run.left) {
 		replay->cli->exit = EXIT_REPORTED;
 		tell_left(replay);
 	}
 	if (replay->cli->json)
 		return tell_json(replay, given, err);
 	safe_say(stdout, "replayed %s message%s to %s",
-		 count_human((int64_t)replay->counts.delivered, count),
-		 replay->counts.delivered == 1 ? "" : "s", given->target);
+		 count_human((int64_t)replay->run.counts.delivered, count),
+		 replay->run.counts.delivered == 1 ? "" : "s", given->target);
 	tell_left_out(replay);
 	return OUTBOX_OK;
 }
 
-static int tell_dry(const struct replay *replay, const struct values *given, struct outbox_error *err)
+static int tell_dry(const struct replaying *replay, const struct values *given,
+		    struct outbox_error *err)
 {
 	char count[COUNT_TEXT_MAX], oldest[TIME_TEXT_MAX], newest[TIME_TEXT_MAX];
 
 	if (replay->cli->json)
 		return tell_json(replay, given, err);
-	if (replay->wanted == 0)
+	if (replay->run.wanted == 0)
 		puts("no message matches: nothing would be replayed");
 	else
 		safe_say(stdout,
 			 "would replay %s message%s to %s (from %s to %s). Run again without --dry-run; "
 			 "add --rate 100/s to go gently.",
-			 count_human(replay->wanted, count), replay->wanted == 1 ? "" : "s",
-			 given->target, time_format(replay->oldest, oldest),
-			 time_format(replay->newest, newest));
+			 count_human(replay->run.wanted, count), replay->run.wanted == 1 ? "" : "s",
+			 given->target, time_format(replay->run.oldest, oldest),
+			 time_format(replay->run.newest, newest));
 	tell_left_out(replay);
 	return OUTBOX_OK;
 }
 
-static char *spool_path(const struct replay *replay, const struct values *given)
+static char *spool_path(const struct replaying *replay, const struct values *given)
 {
 	const struct cli *cli = replay->cli;
 	char *path = NULL;
@@ -244,12 +259,12 @@ static char *spool_path(const struct replay *replay, const struct values *given)
 	return n < 0 ? NULL : path;
 }
 
-static int write_audit(struct replay *replay, const struct values *given, const char *what,
+static int write_audit(struct replaying *replay, const struct values *given, const char *what,
 		       struct outbox_error *err)
 {
 	struct outbox_store *store = replay->cli->store;
 	json_t *detail = json_pack("{s:o, s:I}", "from", json_text(what), "messages",
-				   (json_int_t)replay->wanted);
+				   (json_int_t)replay->run.wanted);
 	_cleanup_(cleanup_free) char *text = detail ? json_dumps(detail, JSON_COMPACT) : NULL;
 	struct outbox_audit row = { .actor = replay->cli->actor,
 				    .action = "replay",
@@ -267,14 +282,14 @@ static int write_audit(struct replay *replay, const struct values *given, const 
  * In the store that the messages came from, when it is known. An archive outlives its database, so that one
  * which is away is told and is no obstacle.
  */
-static int audit(struct replay *replay, const struct values *given, const char *what,
+static int audit(struct replaying *replay, const struct values *given, const char *what,
 		 struct outbox_error *err)
 {
 	struct cli *cli = replay->cli;
 	struct outbox_error own = OUTBOX_ERROR_INIT;
 	int r = OUTBOX_OK;
 
-	if (replay->spool->resumed)
+	if (replay->run.spool->resumed)
 		return OUTBOX_OK;
 	if (!cli->store && (!cli->store_url || cli->n_sources > 1)) {
 		safe_say(stderr, "not in the audit: no --source or --store says of which database");
@@ -293,7 +308,81 @@ static int audit(struct replay *replay, const struct values *given, const char *
 	return OUTBOX_OK;
 }
 
-static int send_all(struct replay *replay, const struct values *given, struct outbox_error *err)
+/* A window's relay runs in a thread of its own, so that this one hears signals. */
+struct window_run {
+	struct outbox_relay *relay;
+	volatile int stop;
+	_Atomic bool done;
+	int status;
+	struct outbox_error err;
+};
+
+static void *run_until_idle(void *argument)
+{
+	struct window_run *run = argument;
+
+	run->status = outbox_relay_run_until_idle(run->relay, &run->stop, &run->err);
+	atomic_store(&run->done, true);
+	kill(getpid(), SIGUSR1);
+	return NULL;
+}
+
+/* Returns the signal that ended it; 0: it ended by itself. */
+static int wait_for_end(struct window_run *run, const sigset_t *signals)
+{
+	struct stop_wish last = { 0 };
+	size_t batches, messages;
+	int first = 0;
+
+	while (!atomic_load(&run->done)) {
+		int signal = stop_wait(signals, OUTBOX_MINUTES);
+
+		if (signal == 0 || signal == SIGUSR1 || stop_repeats(&last, signal))
+			continue;
+		if (first)
+			stop_at_once(signal);
+		first = signal;
+		outbox_relay_in_flight(run->relay, &batches, &messages);
+		stop_announce(batches, messages);
+		__atomic_store_n(&run->stop, 1, __ATOMIC_RELAXED);
+	}
+	return first;
+}
+
+static int run_window(void *context, struct outbox_relay *relay, bool *ret_ended,
+		      struct outbox_error *err)
+{
+	struct replaying *replaying = context;
+	struct window_run run = { .relay = relay, .err = OUTBOX_ERROR_INIT };
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, run_until_idle, &run))
+		return outbox_fail(err, OUTBOX_ENOMEM, "cannot start a thread");
+	replaying->signal = wait_for_end(&run, &replaying->signals);
+	pthread_join(thread, NULL);
+	*ret_ended = replaying->signal != 0;
+	return run.status
+		       ? outbox_fail_native(err, run.status, run.err.native, "%s", run.err.message)
+		       : OUTBOX_OK;
+}
+
+static int deliver(struct replaying *replay, struct outbox_error *err)
+{
+	struct shown_work work = { 0 };
+	int r;
+
+	journal_choose(false, OUTBOX_LOG_WARN);
+	work_begin(&work, "replayed", replay->run.wanted);
+	replay->signals = work.signals;
+	sigaddset(&replay->signals, SIGUSR1);
+	pthread_sigmask(SIG_BLOCK, &replay->signals, NULL);
+	replay->run.arena = replay->cli->arena; /* the audit may have made it anew */
+	r = replay_deliver(&replay->run, &work.bulk, err);
+	work_end(&work);
+	return r;
+}
+
+static int send_all(struct replaying *replay, const struct values *given, struct outbox_error *err)
 {
 	_cleanup_(buf_deinit) struct buf what = BUF_INIT(8192);
 	_cleanup_(cleanup_free) char *path = spool_path(replay, given);
@@ -301,31 +390,39 @@ static int send_all(struct replay *replay, const struct values *given, struct ou
 	int r;
 
 	snprintf(question, sizeof(question), "replay %s message%s to %.100s",
-		 count_human(replay->wanted, count), replay->wanted == 1 ? "" : "s", given->target);
+		 count_human(replay->run.wanted, count), replay->run.wanted == 1 ? "" : "s",
+		 given->target);
 	r = confirm_yes(replay->cli, given->yes, question, err);
 	if (r)
 		return r;
 	describe(replay, given, &what);
 	if (!path || what.failed)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
-	r = spool_open(replay->cli, path, buf_str(&what), &replay->spool, err);
+	umask(077); /* there will be payloads in the spool */
+	r = spool_open(path, buf_str(&what), replay->cli->clock, &replay->cli->random.base,
+		       &replay->run.spool, err);
 	if (r == OUTBOX_OK)
 		r = audit(replay, given, buf_str(&what), err);
 	if (r == OUTBOX_OK)
-		r = open_feed(replay, given, replay->spool->began, err);
+		r = open_feed(replay, given, replay->run.spool->began, err);
 	if (r == OUTBOX_OK)
-		r = replay_deliver(replay, err);
+		r = deliver(replay, err);
 	if (r == OUTBOX_OK)
 		r = tell_end(replay, given, err);
-	if (r == OUTBOX_OK && !replay->left && !replay->signal)
-		spool_remove(replay->spool);
+	if (r == OUTBOX_OK && !replay->run.left && !replay->signal)
+		spool_remove(replay->run.spool);
 	return r;
 }
 
 static int run(struct cli *cli, void *values, struct outbox_error *err)
 {
 	const struct values *given = values;
-	struct replay replay = { .cli = cli, .from_log = given->from_log, .salvage = given->salvage };
+	struct replaying replay = { .cli = cli,
+				    .run = { .from_log = given->from_log,
+					     .salvage = given->salvage,
+					     .log = journal_sink,
+					     .run = run_window,
+					     .context = &replay } };
 	int r = check(cli, given, err);
 
 	if (r == OUTBOX_OK)
@@ -334,17 +431,19 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 		r = choose_target(&replay, given, err);
 	if (r)
 		return r;
-	replay.began = cli->clock->wall(cli->clock);
-	r = open_feed(&replay, given, replay.began, err);
+	replay.run.arena = cli->arena;
+	replay.run.clock = cli->clock;
+	replay.run.began = cli->clock->wall(cli->clock);
+	r = open_feed(&replay, given, replay.run.began, err);
 	if (r == OUTBOX_OK)
-		r = replay_scan(&replay, err);
+		r = replay_scan(&replay.run, err);
 	if (r == OUTBOX_EPROTO && !given->salvage && !given->from_log)
 		r = outbox_wrap(err, "nothing was sent (--salvage takes what is whole)");
 	if (r == OUTBOX_OK)
-		r = given->dry_run || !replay.wanted ? tell_dry(&replay, given, err)
-						     : send_all(&replay, given, err);
-	feed_free(replay.feed);
-	spool_close(replay.spool);
+		r = given->dry_run || !replay.run.wanted ? tell_dry(&replay, given, err)
+							 : send_all(&replay, given, err);
+	feed_free(replay.run.feed);
+	spool_close(replay.run.spool);
 	return r;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "operate/once.h"
+#include "operate/sample.h"
 
 #include "base/cleanup.h"
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/archive_read.h"
-#include "cli/replay.h"
+#include "operate/replay_source.h"
 
 #include "base/text.h"
 #include "core/routing.h"
+#include "operate/archive_reader.h"
 
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define LOG_PAGE 200

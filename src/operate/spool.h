@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef CLI_SPOOL_H
-#define CLI_SPOOL_H
+#ifndef OPERATE_SPOOL_H
+#define OPERATE_SPOOL_H
 
 /*
  * Where a replay stands: a small outbox of its own, a SQLite file, that holds the messages which were read and
  * not yet delivered, and beside it a file that says how far was read. Both together survive any crash.
  */
 
-#include "cli/cli.h"
+#include <outbox/store.h>
 
 struct spool {
 	char *path; /* of the SQLite file */
@@ -23,8 +23,10 @@ struct spool {
 	bool resumed;
 };
 
-/* Make one or go on with it. ECONFLICT: what is there belongs to another replay. */
-int spool_open(struct cli *cli, const char *path, const char *what, struct spool **ret_spool,
+/* Make one or go on with it. ECONFLICT: what is there belongs to another replay. There will be payloads in its files:
+ * the caller's umask says who may read them. */
+int spool_open(const char *path, const char *what, struct outbox_clock *clock,
+	       struct outbox_random *random, struct spool **ret_spool,
 	       struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /* Write position and count down; they are on the disk when it returns. */

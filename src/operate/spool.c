@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/spool.h"
+#include "operate/spool.h"
 
 #include "base/buf.h"
+#include "base/cleanup.h"
 #include "base/text.h"
 #include "base/url.h"
-#include "cli/format.h"
+#include "fields/json_value.h"
 #include "relay/registry.h"
 #include "store/store.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define PURGE_PAGE 5000
@@ -21,14 +22,15 @@
 static int io_error(const char *path, const char *what, struct outbox_error *err)
 {
 	int number = errno, status = OUTBOX_ECONN;
-	char shown[200];
+	char shown[200], text[120];
 
 	if (number == ENOSPC || number == EDQUOT)
 		status = OUTBOX_EFULL;
 	if (number == EACCES || number == EPERM || number == EROFS)
 		status = OUTBOX_EAUTH;
 	return outbox_fail_native(err, status, number, "%s %s: %s; --spool FILE names another place",
-				  what, text_shown(shown, sizeof(shown), path), strerror(number));
+				  what, text_shown(shown, sizeof(shown), path),
+				  strerror_r(number, text, sizeof(text)));
 }
 
 static json_t *note_json(const struct spool *spool)
@@ -138,17 +140,17 @@ static int take_lock(struct spool *spool, struct outbox_error *err)
 			   text_shown(shown, sizeof(shown), spool->path));
 }
 
-static int open_store(struct cli *cli, struct spool *spool, struct outbox_error *err)
+static int open_store(struct spool *spool, struct outbox_clock *clock, struct outbox_random *random,
+		      struct outbox_error *err)
 {
 	struct outbox_init_options how = { .struct_size = sizeof(how), .lanes = 1 };
-	int r = registry_open_store(NULL, spool->url, true, cli->clock, &cli->random.base,
-				    &spool->store, err);
+	int r = registry_open_store(NULL, spool->url, true, clock, random, &spool->store, err);
 
 	return r ? r : spool->store->ops->init(spool->store, &how, err);
 }
 
-int spool_open(struct cli *cli, const char *path, const char *what, struct spool **ret_spool,
-	       struct outbox_error *err)
+int spool_open(const char *path, const char *what, struct outbox_clock *clock,
+	       struct outbox_random *random, struct spool **ret_spool, struct outbox_error *err)
 {
 	struct spool *spool = calloc(1, sizeof(*spool));
 	int r;
@@ -159,18 +161,17 @@ int spool_open(struct cli *cli, const char *path, const char *what, struct spool
 		spool_close(spool);
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	}
-	umask(077); /* there are payloads in it */
 	r = take_lock(spool, err);
 	if (r == OUTBOX_OK)
 		r = read_note(spool, err);
 	if (r == OUTBOX_OK && !spool->resumed && access(path, F_OK) == 0)
 		r = belongs_to_another(spool, "its database is there, its note is not", err);
 	if (r == OUTBOX_OK && !spool->resumed) {
-		spool->began = cli->clock->wall(cli->clock);
+		spool->began = clock->wall(clock);
 		r = spool_note(spool, err);
 	}
 	if (r == OUTBOX_OK)
-		r = open_store(cli, spool, err);
+		r = open_store(spool, clock, random, err);
 	if (r)
 		spool_close(spool);
 	else

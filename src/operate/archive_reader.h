@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef CLI_ARCHIVE_READ_H
-#define CLI_ARCHIVE_READ_H
+#ifndef OPERATE_ARCHIVE_READER_H
+#define OPERATE_ARCHIVE_READER_H
 
 /* The lines of an archive: what archive.h wrote, or the same as plain JSON lines. */
 

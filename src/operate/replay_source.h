@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef CLI_REPLAY_H
-#define CLI_REPLAY_H
+#ifndef OPERATE_REPLAY_SOURCE_H
+#define OPERATE_REPLAY_SOURCE_H
 
 /* Messages of the past, from an archive or from the retained log, and which of them are meant. */
 
-#include "cli/cli.h"
+#include <outbox/relay.h>
+#include <outbox/store.h>
 
 struct replay_filter {
 	const char *type, *key;           /* glob; exact; NULL: any */

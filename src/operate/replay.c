@@ -8,21 +8,15 @@
  * whose ids are still in the spool and therefore appended once; a crash after it goes on behind. Ids and event
  * times are the messages' own. Due and expiry times are not: whoever replays means now.
  */
-#include "cli/replay_run.h"
+#include "operate/replay.h"
 
 #include "base/text.h"
-#include "cli/signals.h"
-#include "cli/terminal.h"
-#include "daemon/journal.h"
 #include "relay/outgoing.h"
 #include "relay/relay.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
-#include <unistd.h>
 
 #define BATCH 500
 #define BATCH_BYTES ((size_t)8 << 20)
@@ -36,8 +30,8 @@ static int prepare(const struct replay *replay, const struct outbox_claimed *fou
 {
 	struct outbox_message message = found->message;
 	struct outbox_header *headers =
-		outbox_arena_alloc(replay->cli->arena, (message.n_headers + 1) * sizeof(*headers));
-	char *mark = outbox_arena_alloc(replay->cli->arena, REPLAY_MARK_MAX);
+		outbox_arena_alloc(replay->arena, (message.n_headers + 1) * sizeof(*headers));
+	char *mark = outbox_arena_alloc(replay->arena, REPLAY_MARK_MAX);
 	struct outbox_error why = OUTBOX_ERROR_INIT;
 	size_t n = 0;
 	int r;
@@ -81,9 +75,9 @@ int replay_scan(struct replay *replay, struct outbox_error *err)
 
 	time_format(replay->began, stamp);
 	while (r == OUTBOX_OK && !end) {
-		outbox_arena_reset(replay->cli->arena);
+		outbox_arena_reset(replay->arena);
 		found = (struct outbox_claimed){ 0 };
-		r = feed_next(replay->feed, replay->cli->arena, &found, &end, err);
+		r = feed_next(replay->feed, replay->arena, &found, &end, err);
 		if (r || end || !replay_wanted(&replay->filter, &found.message))
 			continue;
 		r = prepare(replay, &found, stamp, &message, err);
@@ -107,12 +101,12 @@ static int fill_batch(struct replay *replay, size_t *bytes, bool *ret_end, struc
 	size_t n = 0, here = 0;
 	int r = OUTBOX_OK;
 
-	outbox_arena_reset(replay->cli->arena);
+	outbox_arena_reset(replay->arena);
 	time_format(replay->spool->began, stamp);
 	while (n < BATCH && here < BATCH_BYTES) {
 		struct outbox_claimed found = { 0 };
 
-		r = feed_next(replay->feed, replay->cli->arena, &found, ret_end, err);
+		r = feed_next(replay->feed, replay->arena, &found, ret_end, err);
 		if (r || *ret_end)
 			break;
 		if (replay_wanted(&replay->filter, &found.message)) {
@@ -167,74 +161,25 @@ static void add_counts(struct replay *replay, const struct outbox_relay *relay)
 	relay_counts_add(&replay->counts, &counts);
 }
 
-/* A window's relay runs in a thread of its own, so that this one hears signals. */
-struct window_run {
-	struct outbox_relay *relay;
-	volatile int stop;
-	_Atomic bool done;
-	int status;
-	struct outbox_error err;
-};
-
-static void *run_until_idle(void *argument)
-{
-	struct window_run *run = argument;
-
-	run->status = outbox_relay_run_until_idle(run->relay, &run->stop, &run->err);
-	atomic_store(&run->done, true);
-	kill(getpid(), SIGUSR1);
-	return NULL;
-}
-
-/* Returns the signal that ended it; 0: it ended by itself. */
-static int wait_for_end(struct window_run *run, const sigset_t *signals)
-{
-	struct stop_wish last = { 0 };
-	size_t batches, messages;
-	int first = 0;
-
-	while (!atomic_load(&run->done)) {
-		int signal = stop_wait(signals, OUTBOX_MINUTES);
-
-		if (signal == 0 || signal == SIGUSR1 || stop_repeats(&last, signal))
-			continue;
-		if (first)
-			stop_at_once(signal);
-		first = signal;
-		outbox_relay_in_flight(run->relay, &batches, &messages);
-		stop_announce(batches, messages);
-		__atomic_store_n(&run->stop, 1, __ATOMIC_RELAXED);
-	}
-	return first;
-}
-
-static int deliver_window(struct replay *replay, const sigset_t *signals, struct outbox_error *err)
+static int deliver_window(struct replay *replay, struct outbox_error *err)
 {
 	struct outbox_relay_config config = OUTBOX_RELAY_CONFIG_INIT;
-	struct window_run run = { .err = OUTBOX_ERROR_INIT };
-	pthread_t thread;
+	struct outbox_relay *relay = NULL;
 	int r;
 
 	config.store = replay->spool->url;
 	config.targets = &replay->target;
 	config.n_targets = 1;
 	config.purge_interval = OUTBOX_NEVER;
-	config.log = journal_sink;
-	r = outbox_relay_new(&run.relay, &config, err);
+	config.log = replay->log;
+	r = outbox_relay_new(&relay, &config, err);
 	if (r)
 		return r;
-	relay_set_replay(run.relay);
-	if (pthread_create(&thread, NULL, run_until_idle, &run)) {
-		outbox_relay_free(run.relay);
-		return outbox_fail(err, OUTBOX_ENOMEM, "cannot start a thread");
-	}
-	replay->signal = wait_for_end(&run, signals);
-	pthread_join(thread, NULL);
-	add_counts(replay, run.relay);
-	outbox_relay_free(run.relay);
-	return run.status
-		       ? outbox_fail_native(err, run.status, run.err.native, "%s", run.err.message)
-		       : OUTBOX_OK;
+	relay_set_replay(relay);
+	r = replay->run(replay->context, relay, &replay->ended, err);
+	add_counts(replay, relay);
+	outbox_relay_free(relay);
+	return r;
 }
 
 static int count_left(struct replay *replay, struct outbox_error *err)
@@ -243,8 +188,8 @@ static int count_left(struct replay *replay, struct outbox_error *err)
 	struct outbox_stats stats;
 	int r;
 
-	outbox_arena_reset(replay->cli->arena);
-	r = store->ops->stats(store, replay->cli->arena, &stats, err);
+	outbox_arena_reset(replay->arena);
+	r = store->ops->stats(store, replay->arena, &stats, err);
 	replay->left = 0;
 	for (size_t i = 0; r == OUTBOX_OK && i < stats.n_targets; i++) {
 		const struct outbox_target_stats *t = &stats.targets[i];
@@ -255,27 +200,18 @@ static int count_left(struct replay *replay, struct outbox_error *err)
 	return r;
 }
 
-int replay_deliver(struct replay *replay, struct outbox_error *err)
+int replay_deliver(struct replay *replay, const struct bulk *bulk, struct outbox_error *err)
 {
-	struct outbox_clock *clock = replay->cli->clock;
-	struct progress progress;
-	sigset_t signals;
 	bool end = false;
 	int r = feed_seek(replay->feed, replay->spool->position, err);
 
-	journal_choose(false, OUTBOX_LOG_WARN);
-	stop_block(&signals);
-	sigaddset(&signals, SIGUSR1);
-	pthread_sigmask(SIG_BLOCK, &signals, NULL);
-	progress_start(&progress, "replayed", replay->wanted);
-	while (r == OUTBOX_OK && !end && !replay->signal) {
+	while (r == OUTBOX_OK && !end && !replay->ended) {
 		r = fill_window(replay, &end, err);
 		if (r == OUTBOX_OK)
-			r = deliver_window(replay, &signals, err);
+			r = deliver_window(replay, err);
 		if (r == OUTBOX_OK)
-			r = spool_clean(replay->spool, clock->wall(clock), err);
-		progress_show(&progress, replay->spool->count);
+			r = spool_clean(replay->spool, replay->clock->wall(replay->clock), err);
+		bulk_progress(bulk, replay->spool->count);
 	}
-	progress_end(&progress);
 	return r ? r : count_left(replay, err);
 }
