@@ -121,6 +121,11 @@ int cli_stats(struct cli *cli, struct outbox_stats *ret_stats,
 		.name = (name_), .type = (kind_), .offset = offsetof(type_, field_), \
 		.argument = (argument_), .help = (help_), .flags = FIELD_REQUIRED    \
 	}
+#define OPTION_WORD(name_, type_, field_, argument_, words_, help_)                     \
+	{                                                                               \
+		.name = (name_), .type = FIELD_WORD, .offset = offsetof(type_, field_), \
+		.argument = (argument_), .words = (words_), .help = (help_)             \
+	}
 #define OPTION_RANGE(name_, type_, field_, min_, max_, help_)                             \
 	{                                                                                 \
 		.name = (name_), .type = FIELD_NUMBER, .offset = offsetof(type_, field_), \

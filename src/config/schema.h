@@ -8,11 +8,18 @@
  * these can say something else than the program does.
  */
 
+#include "base/cleanup.h"
 #include "config/node.h"
 #include "config/problems.h"
 #include "fields/fields.h"
 
-extern const struct record schema_root;
+/* How a table's lines are written. */
+#define KEY(type_, struct_, field_) \
+	.name = #field_, .type = FIELD_##type_, .offset = offsetof(struct struct_, field_)
+#define SCHEMA(keys_, struct_) \
+	.fields = keys_, .count = ARRAY_SIZE(keys_), .size = sizeof(struct struct_)
+
+extern const struct record schema_root, schema_health, schema_alert, schema_otlp;
 
 /* ---- read.c, walk.c, override.c, expand.c ---------------------------------------------------------- */
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tables: add a key here, read it where it is used, and nothing else has to be told. */
-#include "config/tables.h"
 #include "config/check.h"
+#include "config/schema.h"
+#include "core/lifecycle.h"
 
 /* indexed by their values */
-static const char *const kinds[] = { NULL, "event", "command", NULL };
 static const char *const envelopes[] = { NULL, "structured", "binary", "native", NULL };
 static const char *const orders[] = { NULL, "strict", "pipelined", "none", NULL };
 static const char *const formats[] = { NULL, "text", "json", NULL };
@@ -27,8 +27,8 @@ static const struct field source_keys[] = {
 static const struct field match_keys[] = {
 	{ KEY(GLOBS, config_match, type), .otherwise = "every type", .example = "[\"order.*\"]",
 	  .help = "only messages whose type fits one of these; * stands for anything" },
-	{ KEY(WORD, config_match, kind), .words = kinds, .otherwise = "both", .example = "event",
-	  .help = "only this kind of message" },
+	{ KEY(WORD, config_match, kind), .words = kind_names, .otherwise = "both",
+	  .example = "event", .help = "only this kind of message" },
 	{ KEY(GLOBS, config_match, priority), .otherwise = "every priority", .example = "[high]",
 	  .help = "only these bands: high (above 0), normal (0), low (below 0)" },
 	{ KEY(BOOL, config_match, published), .fallback = "false",

@@ -3,7 +3,7 @@
 #include "base/text.h"
 #include "config/check.h"
 #include "config/rules.h"
-#include "config/tables.h"
+#include "config/schema.h"
 
 #include <stdlib.h>
 #include <string.h>

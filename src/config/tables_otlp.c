@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of the OTLP export. */
 #include "config/check.h"
-#include "config/tables.h"
+#include "config/schema.h"
 
 #include <string.h>
 

@@ -28,6 +28,7 @@ static const struct lifecycle_rule rules[] = {
 
 const char *const state_names[] = { NULL,     "pending",   "sending", "delivered",
 				    "failed", "discarded", NULL };
+const char *const kind_names[] = { NULL, "event", "command", NULL };
 const char *const why_names[] = { NULL, "new", "retry", "deferred", "parked", "paused", NULL };
 const char *const action_names[] = { NULL, "requeue", "discard", "defer", NULL };
 const char *const action_past[] = { NULL, "requeued", "discarded", "deferred", NULL };

@@ -24,9 +24,9 @@ enum lifecycle_event {
 	LIFE_DISCARD
 };
 
-/* The names of enum outbox_state, outbox_why and outbox_action by number; 0 has none, NULL is behind the last. As a list
+/* The names of enum outbox_state, outbox_why, outbox_action and outbox_kind by number; 0 has none, NULL is behind the last. As a list
  * of all that there are: state_names + 1. */
-extern const char *const state_names[], *const why_names[], *const action_names[];
+extern const char *const state_names[], *const why_names[], *const action_names[], *const kind_names[];
 extern const char *const action_past[]; /* "requeued" */
 
 /* The event (enum lifecycle_event) that an operator's action is; 0: it is none. */

@@ -42,7 +42,8 @@ json_t *json_delivery(const struct outbox_delivery *row)
 
 static const struct field deliveries_fields[] = {
 	FIELD_MADE_OF("deliveries", FIELD_LIST, view_delivery, NULL, NULL),
-	FIELD_MADE("next", FIELD_TEXT, FIELD_NULL, NULL, "the cursor of the next page; null: this is the last one"),
+	FIELD_MADE("next", FIELD_TEXT, FIELD_NULL, NULL,
+		   "the cursor of the next page; null: this is the last one"),
 };
 
 /* The command line prints it page by page, so that it is never made as a whole there. */
@@ -74,7 +75,8 @@ const struct record view_blocked_key = RECORD("BlockedKey", blocked_key_fields);
 
 static const struct field blocked_keys_fields[] = {
 	FIELD_MADE_OF("keys", FIELD_LIST, view_blocked_key, NULL, NULL),
-	FIELD_MADE("next", FIELD_TEXT, FIELD_NULL, NULL, "the cursor of the next page; null: this is the last one"),
+	FIELD_MADE("next", FIELD_TEXT, FIELD_NULL, NULL,
+		   "the cursor of the next page; null: this is the last one"),
 };
 
 const struct record view_blocked_keys = RECORD("BlockedKeys", blocked_keys_fields);
@@ -121,7 +123,6 @@ json_t *json_audits(const struct outbox_audit *rows, size_t count)
 
 #define HISTORY_ROWS 100
 
-static const char *const kinds[] = { "event", "command", NULL };
 static const char *const left_out[] = { "masked", "too large", NULL };
 
 #define DETAIL(row) ((const struct message_detail *)(row))
@@ -184,13 +185,13 @@ static json_t *make_left_out(const void *row)
 	return left_out_json(DETAIL(row)->payload);
 }
 
-#define PAYLOAD_FIELDS(payload_, base64_, left_out_)                                                \
-	FIELD_MADE("payload", FIELD_TEXT, FIELD_ABSENT, payload_, NULL),                            \
-		FIELD_MADE("payload_base64", FIELD_TEXT, FIELD_ABSENT, base64_,                     \
-			   "of a payload that is not text"),                                        \
-	{                                                                                           \
-		.name = "payload_left_out", .type = FIELD_TEXT, .flags = FIELD_ABSENT,              \
-		.make = (left_out_), .words = left_out, .help = "why the payload is not here"       \
+#define PAYLOAD_FIELDS(payload_, base64_, left_out_)                                          \
+	FIELD_MADE("payload", FIELD_TEXT, FIELD_ABSENT, payload_, NULL),                      \
+		FIELD_MADE("payload_base64", FIELD_TEXT, FIELD_ABSENT, base64_,               \
+			   "of a payload that is not text"),                                  \
+	{                                                                                     \
+		.name = "payload_left_out", .type = FIELD_TEXT, .flags = FIELD_ABSENT,        \
+		.make = (left_out_), .words = left_out, .help = "why the payload is not here" \
 	}
 
 #define M(name_, kind_, flags_, help_) \
@@ -200,13 +201,14 @@ static const struct field message_fields[] = {
 	M(id, FIELD_TEXT, 0, NULL),
 	FIELD_NAMED("seq", struct message_detail, message.seq, FIELD_SEQ, 0, "its place in the log"),
 	M(type, FIELD_TEXT, 0, NULL),
-	{ .name = "kind", .type = FIELD_TEXT, .make = make_kind, .words = kinds },
+	{ .name = "kind", .type = FIELD_TEXT, .make = make_kind, .words = kind_names },
 	M(key, FIELD_TEXT, FIELD_NULL, NULL),
 	M(source, FIELD_TEXT, FIELD_NULL, NULL),
 	M(subject, FIELD_TEXT, FIELD_NULL, NULL),
 	M(topic, FIELD_TEXT, FIELD_NULL, NULL),
 	M(content_type, FIELD_TEXT, FIELD_NULL, NULL),
-	FIELD_MADE("headers", FIELD_MAP, 0, make_headers, "values are *** while the payload is masked"),
+	FIELD_MADE("headers", FIELD_MAP, 0, make_headers,
+		   "values are *** while the payload is masked"),
 	M(correlation_id, FIELD_TEXT, FIELD_NULL, NULL),
 	M(causation_id, FIELD_TEXT, FIELD_NULL, NULL),
 	M(traceparent, FIELD_TEXT, FIELD_NULL, NULL),
@@ -303,8 +305,9 @@ static json_t *make_amended(const void *row)
 		struct amendment_row was = { detail->amended[i], detail->payload };
 
 		if (was.payload != PAYLOAD_MASKED)
-			was.payload = was.was.data && was.was.size <= AMENDED_MAX ? PAYLOAD_SHOWN
-										 : PAYLOAD_TOO_LARGE;
+			was.payload = was.was.data && was.was.size <= AMENDED_MAX
+					      ? PAYLOAD_SHOWN
+					      : PAYLOAD_TOO_LARGE;
 		json_array_append_new(list, fields_json(&view_amendment, &was));
 	}
 	return list;
@@ -337,9 +340,12 @@ static json_t *make_history(const void *row)
 
 static const struct field detail_fields[] = {
 	FIELD_MADE_OF("message", FIELD_OBJECT, view_message, make_message, NULL),
-	FIELD_MADE_OF("deliveries", FIELD_LIST, view_delivery, make_deliveries, "one for each target that takes it"),
-	FIELD_MADE_OF("history", FIELD_LIST, view_audit, make_history, "what people did to it, oldest first"),
-	FIELD_MADE_OF("amended", FIELD_LIST, view_amendment, make_amended, "what it was before people amended it, oldest first"),
+	FIELD_MADE_OF("deliveries", FIELD_LIST, view_delivery, make_deliveries,
+		      "one for each target that takes it"),
+	FIELD_MADE_OF("history", FIELD_LIST, view_audit, make_history,
+		      "what people did to it, oldest first"),
+	FIELD_MADE_OF("amended", FIELD_LIST, view_amendment, make_amended,
+		      "what it was before people amended it, oldest first"),
 };
 
 const struct record view_message_detail = RECORD("MessageDetail", detail_fields);

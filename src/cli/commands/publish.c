@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/safe.h"
-#include "base/text.h"
 #include "cli/cli.h"
 #include "cli/format.h"
 #include "cli/message_options.h"
+#include "core/lifecycle.h"
 #include "core/message.h"
 
 #include <stdio.h>
-#include <string.h>
 
 struct values {
-	const char *type, *key, *data, *id, *content_type, *kind, *subject, *source, *topic;
+	const char *type, *key, *data, *id, *content_type, *subject, *source, *topic;
 	const char *correlation_id, *causation_id, *traceparent;
 	struct list headers;
 	outbox_time due, expires, event_time;
 	int64_t priority;
+	int kind;
 	bool published;
 };
 
@@ -36,7 +36,7 @@ static const struct field options[] = {
 	       "not after: +1h or a time; then it fails as expired"),
 	OPTION("event-time", FIELD_TIME, struct values, event_time, "TIME",
 	       "when it happened (default: now)"),
-	OPTION("kind", FIELD_TEXT, struct values, kind, "KIND", "event (default) or command"),
+	OPTION_WORD("kind", struct values, kind, "KIND", kind_names, "event (default) or command"),
 	OPTION("subject", FIELD_TEXT, struct values, subject, "TEXT", "CloudEvents subject"),
 	OPTION("ce-source", FIELD_TEXT, struct values, source, "URI",
 	       "CloudEvents source (default: /outbox/<store's name>)"),
@@ -51,22 +51,6 @@ static const struct field options[] = {
 	OPTION_RANGE("priority", struct values, priority, -100, 100,
 		     "-100 to 100: above 0 high, below 0 low (default: 0)"),
 };
-
-static int parse_kind(const char *text, int *ret_kind, struct outbox_error *err)
-{
-	char shown[80];
-
-	if (!text)
-		*ret_kind = OUTBOX_KIND_UNSET;
-	else if (strcmp(text, "event") == 0)
-		*ret_kind = OUTBOX_KIND_EVENT;
-	else if (strcmp(text, "command") == 0)
-		*ret_kind = OUTBOX_KIND_COMMAND;
-	else
-		return outbox_fail(err, OUTBOX_EINVAL, "--kind: \"%s\" is neither event nor command",
-				   text_shown(shown, sizeof(shown), text));
-	return OUTBOX_OK;
-}
 
 /* What the relay would refuse later is told now: the person is still here. */
 static int check(const struct outbox_message *message, struct outbox_error *err)
@@ -113,11 +97,10 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 		r = input_read("data", given->data, &data, err);
 	if (r == OUTBOX_OK)
 		r = headers_of_options(cli, &given->headers, headers, err);
-	if (r == OUTBOX_OK)
-		r = parse_kind(given->kind, &message.kind, err);
 	if (r)
 		return r;
 	outbox_uuid(cli->clock, &cli->random.base, id);
+	message.kind = given->kind;
 	message.type = given->type;
 	message.key = given->key;
 	message.data = data.data ? data.data : "";
