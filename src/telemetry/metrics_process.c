@@ -2,7 +2,7 @@
 #include "telemetry/metrics_process.h"
 
 #include "base/text.h"
-#include "operate/metrics_parts.h"
+#include "operate/metrics.h"
 #include "telemetry/otlp.h"
 
 #include <dirent.h>
