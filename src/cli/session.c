@@ -60,7 +60,7 @@ int cli_open(struct cli *cli, enum open_mode mode, struct outbox_error *err)
 				&cli->random.base, &cli->store, err);
 	if (r)
 		return r;
-	r = cli->store->ops->info(cli->store, &cli->info, err);
+	r = store_info(cli->store, &cli->info, err);
 	if (r)
 		return r;
 	return mode == OPEN_READY ? check_schema(cli, err) : OUTBOX_OK;
@@ -82,7 +82,7 @@ void cli_done(struct cli *cli)
 
 int cli_stats(struct cli *cli, struct outbox_stats *ret_stats, struct outbox_error *err)
 {
-	return cli->store->ops->stats(cli->store, cli->arena, ret_stats, err);
+	return store_stats(cli->store, cli->arena, ret_stats, err);
 }
 
 static int check_target(const struct cli *cli, const struct outbox_stats *stats, const char *name,

@@ -4,6 +4,7 @@
 #include <outbox/store.h>
 
 #include "base/random.h"
+#include "store/store.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -96,10 +97,10 @@ int place_setup(void **state)
 	snprintf(url, sizeof(url), "%s?schema=%s", server(), p->schema);
 	config.url = url;
 	config.random = &random.base;
-	if (postgres_store_ops.open(&config, true, &store, &p->err) != OUTBOX_OK ||
-	    store->ops->init(store, NULL, &p->err) != OUTBOX_OK)
+	if (store_open(&postgres_store_ops, &config, true, &store, &p->err) != OUTBOX_OK ||
+	    store_init(store, NULL, &p->err) != OUTBOX_OK)
 		fail_msg("%s: %s", url, p->err.message);
-	store->ops->close(store);
+	store_close(store);
 	p->conn = place_connect(p);
 	p->other = place_connect(p);
 	*state = p;

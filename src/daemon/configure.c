@@ -318,7 +318,7 @@ static int open_source(const struct source_check *check, struct random_state *ra
 		r = registry_open_store(NULL, relay.store, false, outbox_clock_system(),
 					&random->base, &store, err);
 	if (r == OUTBOX_OK)
-		r = store->ops->info(store, &info, err);
+		r = store_info(store, &info, err);
 	if (r == OUTBOX_OK)
 		r = store_ready(&info, relay.store, "", err);
 	if (r == OUTBOX_OK) {
@@ -341,9 +341,9 @@ static int check_starts(const struct source_check *check, struct outbox_store *s
 		bool wants = false;
 
 		if (!config_source_has(check->source, targets[i].name) || targets[i].start.where ||
-		    targets[i].match.nothing || !STORE_HAS(store, wants_start))
+		    targets[i].match.nothing)
 			continue;
-		r = store->ops->wants_start(store, targets[i].name, &wants, err);
+		r = store_wants_start(store, targets[i].name, &wants, err);
 		if (wants)
 			problems_about(check->problems, node,
 				       "source %s: it is new, and messages were already delivered there: "

@@ -178,7 +178,7 @@ static int check_store(const char *url, const char *words, bool *ret_opened, str
 	*ret_opened = r == OUTBOX_OK;
 	if (r)
 		return r;
-	r = store->ops->info(store, &info, err);
+	r = store_info(store, &info, err);
 	store_close(store);
 	return r ? r : store_ready(&info, url, words, err);
 }

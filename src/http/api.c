@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "fields/json_value.h"
 #include "operate/act.h"
+#include "store/store.h"
 
 #include <string.h>
 
@@ -93,7 +94,7 @@ static int check_target(const struct http_request *request, struct outbox_store 
 			const char *target, struct outbox_error *err)
 {
 	struct outbox_stats stats;
-	int r = store->ops->stats(store, request->arena, &stats, err);
+	int r = store_stats(store, request->arena, &stats, err);
 
 	return r ? r : act_check_target(&stats, target, err);
 }

@@ -8,6 +8,7 @@
 #include "http/api.h"
 #include "http/views.h"
 #include "operate/act.h"
+#include "store/store.h"
 
 #define LIMIT_MAX 1000
 
@@ -116,7 +117,7 @@ static int act(const struct http_request *request, int action, const struct reco
 	act.until = body.until;
 	act.dry_run = view.dry_run = body.dry_run;
 	of = daemon_store_of(store);
-	r = of->ops->stats(of, request->arena, &stats, err);
+	r = store_stats(of, request->arena, &stats, err);
 	if (r == OUTBOX_OK)
 		r = act_settle(of, &stats, action, NAMED_AS_FIELD, &filter, err);
 	if (r == OUTBOX_OK)

@@ -75,6 +75,6 @@ API_HANDLER(api_amend)
 	correction.headers = body.headers.items;
 	correction.n_headers = body.headers.count;
 	correction.set_headers = body.headers.given;
-	r = store_amend(daemon_store_of(store), &correction, arena, &amended, err);
+	r = store_correct(daemon_store_of(store), &correction, arena, &amended, err);
 	return r ? r : api_answer(response, json_amended(correction.id, &amended), err);
 }

@@ -56,7 +56,7 @@ API_HANDLER(api_purge)
 	if (body.dry_run)
 		r = purge_count(of, &purge, NULL, &view.purged, err);
 	else
-		r = of->ops->purge(of, &purge, &view.purged, err);
+		r = store_purge(of, &purge, &view.purged, err);
 	view.dry_run = body.dry_run;
 	return r ? r : api_answer(response, json_purged(&view), err);
 }
@@ -89,13 +89,11 @@ API_HANDLER(api_redact)
 	if (r)
 		return r;
 	of = daemon_store_of(store);
-	if (!STORE_HAS(of, redact))
-		return outbox_fail(err, OUTBOX_ENOTSUP, "this store cannot redact");
 	redact = (struct outbox_redact){ .struct_size = sizeof(redact),
 					 .id = request->captured[0],
 					 .actor = request->actor,
 					 .reason = body.reason };
-	r = of->ops->redact(of, &redact, &changed, err);
+	r = store_redact(of, &redact, &changed, err);
 	return r ? r : api_answer(response, json_redacted(request->captured[0], changed), err);
 }
 
@@ -140,7 +138,7 @@ static int set_paused(const struct http_request *request, bool pause, const stru
 	how.reason = body.reason;
 	how.dry_run = body.dry_run;
 	of = daemon_store_of(store);
-	r = of->ops->stats(of, request->arena, &stats, err);
+	r = store_stats(of, request->arena, &stats, err);
 	if (r == OUTBOX_OK)
 		r = act_pause(of, &stats, &how, &changed, err);
 	return r ? r : api_answer(response, json_paused(how.target, pause, changed), err);

@@ -65,8 +65,7 @@ API_HANDLER(api_messages)
 		return r;
 	filter.cursor = query.cursor;
 	filter.limit = query.limit;
-	r = daemon_store_of(store)->ops->list(daemon_store_of(store), &filter, request->arena,
-					      &page, err);
+	r = store_list(daemon_store_of(store), &filter, request->arena, &page, err);
 	if (r)
 		return r;
 	return api_answer(response,
@@ -141,8 +140,7 @@ API_HANDLER(api_payload)
 	if (r == OUTBOX_OK)
 		r = api_open(request, query.source, NULL, &store, err);
 	if (r == OUTBOX_OK)
-		r = daemon_store_of(store)->ops->get(daemon_store_of(store), request->captured[0],
-						     arena, &message, err);
+		r = store_get(daemon_store_of(store), request->captured[0], arena, &message, err);
 	if (r)
 		return r;
 	response->content_type = "application/octet-stream";
@@ -180,9 +178,8 @@ API_HANDLER(api_audit)
 	if (r == OUTBOX_OK)
 		r = api_open(request, query.source, NULL, &store, err);
 	if (r == OUTBOX_OK)
-		r = daemon_store_of(store)->ops->audit(daemon_store_of(store), query.id,
-						       query.limit ? query.limit : 100,
-						       request->arena, &rows, &n, err);
+		r = store_audit(daemon_store_of(store), query.id, query.limit ? query.limit : 100,
+				request->arena, &rows, &n, err);
 	return r ? r : api_answer(response, json_audits(rows, n), err);
 }
 
@@ -217,12 +214,10 @@ API_HANDLER(api_keys)
 	if (r)
 		return r;
 	of = daemon_store_of(store);
-	if (!STORE_HAS(of, keys))
-		return outbox_fail(err, OUTBOX_ENOTSUP, "this store does not know its blocked keys");
 	filter = (struct outbox_keys_filter){ .struct_size = sizeof(filter),
 					      .target = query.target,
 					      .cursor = query.cursor,
 					      .limit = query.limit };
-	r = of->ops->keys(of, &filter, request->arena, &page, err);
+	r = store_keys(of, &filter, request->arena, &page, err);
 	return r ? r : api_answer(response, json_blocked_keys(&page), err);
 }

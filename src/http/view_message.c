@@ -357,14 +357,14 @@ int message_detail_read(struct outbox_store *store, const char *id, struct outbo
 	struct outbox_filter filter = { .struct_size = sizeof(filter), .ids = &id, .n_ids = 1 };
 	int r;
 
-	r = store->ops->get(store, id, arena, &detail.message, err);
+	r = store_get(store, id, arena, &detail.message, err);
 	if (r == OUTBOX_OK)
-		r = store->ops->list(store, &filter, arena, &detail.page, err);
+		r = store_list(store, &filter, arena, &detail.page, err);
 	if (r == OUTBOX_OK)
-		r = store->ops->audit(store, id, HISTORY_ROWS, arena, &detail.history,
-				      &detail.n_history, err);
-	if (r == OUTBOX_OK && STORE_HAS(store, amendments))
-		r = store->ops->amendments(store, id, arena, &detail.amended, &detail.n_amended, err);
+		r = store_audit(store, id, HISTORY_ROWS, arena, &detail.history, &detail.n_history,
+				err);
+	if (r == OUTBOX_OK)
+		r = store_amendments(store, id, arena, &detail.amended, &detail.n_amended, err);
 	if (r == OUTBOX_OK)
 		*ret_detail = detail;
 	return r;

@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "base/nearest.h"
 #include "base/text.h"
+#include "store/store.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,7 +82,7 @@ static int check_ids(struct outbox_store *store, const struct outbox_filter *fil
 
 	for (size_t i = 0; r == OUTBOX_OK && i < filter->n_ids; i++) {
 		outbox_arena_reset(arena);
-		r = store->ops->get(store, filter->ids[i], arena, &message, err);
+		r = store_get(store, filter->ids[i], arena, &message, err);
 	}
 	outbox_arena_free(arena);
 	return r;
@@ -112,7 +113,7 @@ int act_page(struct outbox_store *store, const struct outbox_act *act,
 	int r = OUTBOX_EBUSY;
 
 	for (int i = 0; i < BUSY_TRIES && r == OUTBOX_EBUSY; i++)
-		r = store->ops->act(store, act, ret_acted, err);
+		r = store_act(store, act, ret_acted, err);
 	if (r == OUTBOX_OK && ret_acted->refused && !ret_acted->done &&
 	    ret_acted->refused == act->filter->n_ids)
 		r = outbox_fail(err, OUTBOX_ECONFLICT, "%s", ret_acted->why);
@@ -163,8 +164,7 @@ int act_pause(struct outbox_store *store, const struct outbox_stats *stats,
 		if (strcmp(stats->targets[i].name, how->target) == 0)
 			was = stats->targets[i].paused;
 	if (r == OUTBOX_OK && !how->dry_run)
-		r = store->ops->target_pause(store, how->target, how->pause, how->actor,
-					     how->reason, err);
+		r = store_target_pause(store, how->target, how->pause, how->actor, how->reason, err);
 	if (r == OUTBOX_OK)
 		*ret_changed = was != how->pause;
 	return r;

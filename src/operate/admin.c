@@ -146,7 +146,7 @@ static bool is_lost(int status)
 
 static int look(struct outbox_admin *admin, struct outbox_error *err)
 {
-	int r = admin->store->ops->info(admin->store, &admin->info, err);
+	int r = store_info(admin->store, &admin->info, err);
 
 	if (r)
 		admin->store = store_close(admin->store);
@@ -231,7 +231,7 @@ int outbox_admin_init(struct outbox_admin *admin, const struct outbox_init_optio
 	struct outbox_init_options how = options_of(options);
 	int r = admin_enter(admin, NEED_CREATE, err);
 
-	return r ? r : admin_leave(admin, admin->store->ops->init(admin->store, &how, err));
+	return r ? r : admin_leave(admin, store_init(admin->store, &how, err));
 }
 
 int outbox_admin_upgrade(struct outbox_admin *admin, const struct outbox_init_options *options,
@@ -242,7 +242,7 @@ int outbox_admin_upgrade(struct outbox_admin *admin, const struct outbox_init_op
 
 	if (r)
 		return r;
-	r = admin->store->ops->upgrade(admin->store, &how, &from, err);
+	r = store_upgrade(admin->store, &how, &from, err);
 	if (r == OUTBOX_OK && ret_from)
 		*ret_from = from;
 	return admin_leave(admin, r);
@@ -262,8 +262,7 @@ int outbox_admin_list(struct outbox_admin *admin, const struct outbox_filter *fi
 	if (filter)
 		sized_copy(&known, sizeof(known), filter, filter->struct_size);
 	known.struct_size = sizeof(known);
-	return admin_leave(admin,
-			   admin->store->ops->list(admin->store, &known, arena, ret_page, err));
+	return admin_leave(admin, store_list(admin->store, &known, arena, ret_page, err));
 }
 
 int outbox_admin_get(struct outbox_admin *admin, const char *id, struct outbox_arena *arena,
@@ -274,9 +273,7 @@ int outbox_admin_get(struct outbox_admin *admin, const char *id, struct outbox_a
 			: outbox_fail(err, OUTBOX_EINVAL,
 				      "id, arena and ret_message must not be NULL");
 
-	return r ? r
-		 : admin_leave(admin,
-			       admin->store->ops->get(admin->store, id, arena, ret_message, err));
+	return r ? r : admin_leave(admin, store_get(admin->store, id, arena, ret_message, err));
 }
 
 int outbox_admin_audit(struct outbox_admin *admin, const char *id, size_t limit,
@@ -289,9 +286,8 @@ int outbox_admin_audit(struct outbox_admin *admin, const char *id, size_t limit,
 				      "arena, ret_rows and ret_count must not be NULL");
 
 	return r ? r
-		 : admin_leave(admin, admin->store->ops->audit(admin->store, id,
-							       limit ? limit : AUDIT_DEFAULT, arena,
-							       ret_rows, ret_count, err));
+		 : admin_leave(admin, store_audit(admin->store, id, limit ? limit : AUDIT_DEFAULT,
+						  arena, ret_rows, ret_count, err));
 }
 
 int outbox_admin_stats(struct outbox_admin *admin, struct outbox_arena *arena,
@@ -301,6 +297,5 @@ int outbox_admin_stats(struct outbox_admin *admin, struct outbox_arena *arena,
 			? admin_enter(admin, NEED_READY, err)
 			: outbox_fail(err, OUTBOX_EINVAL, "arena and ret_stats must not be NULL");
 
-	return r ? r
-		 : admin_leave(admin, admin->store->ops->stats(admin->store, arena, ret_stats, err));
+	return r ? r : admin_leave(admin, store_stats(admin->store, arena, ret_stats, err));
 }

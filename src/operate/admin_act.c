@@ -24,7 +24,7 @@ static int look_and_act(struct work *work, struct outbox_acted *total, struct ou
 	struct outbox_store *store = work->admin->store;
 	struct outbox_arena *arena = outbox_arena_new(STATS_MAX);
 	struct outbox_stats stats;
-	int r = arena ? store->ops->stats(store, arena, &stats, err)
+	int r = arena ? store_stats(store, arena, &stats, err)
 		      : outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 
 	if (r == OUTBOX_OK)
@@ -134,7 +134,7 @@ static int set_paused(struct outbox_admin *admin, bool pause, const char *target
 	if (r)
 		return r;
 	arena = outbox_arena_new(STATS_MAX);
-	r = arena ? admin->store->ops->stats(admin->store, arena, &stats, err)
+	r = arena ? store_stats(admin->store, arena, &stats, err)
 		  : outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	how.actor = admin->actor;
 	if (r == OUTBOX_OK)
@@ -179,7 +179,7 @@ static int purge_or_count(struct outbox_admin *admin, const struct outbox_purge 
 	if (count)
 		r = purge_count(admin->store, &request, NULL, &total, err);
 	else if (given->limit)
-		r = admin->store->ops->purge(admin->store, &request, &total, err);
+		r = store_purge(admin->store, &request, &total, err);
 	else
 		r = purge_all(admin->store, &request, NULL, NULL, &total, err);
 	if (r == OUTBOX_OK)
@@ -212,9 +212,6 @@ int outbox_admin_redact(struct outbox_admin *admin, const char *id, const char *
 	if (r)
 		return r;
 	redact.actor = admin->actor;
-	if (!STORE_HAS(admin->store, redact))
-		r = outbox_fail(err, OUTBOX_ENOTSUP, "this store cannot redact");
-	else
-		r = admin->store->ops->redact(admin->store, &redact, ret_done, err);
+	r = store_redact(admin->store, &redact, ret_done, err);
 	return admin_leave(admin, r);
 }

@@ -2,6 +2,7 @@
 #include "operate/holds.h"
 
 #include "base/cleanup.h"
+#include "store/store.h"
 
 #include <stdio.h>
 
@@ -40,7 +41,7 @@ static int look_for(const struct look *look, int state, struct hold *hold, struc
 	filter.limit = PAGE;
 	do {
 		outbox_arena_reset(look->arena);
-		r = look->store->ops->list(look->store, &filter, look->arena, &page, err);
+		r = store_list(look->store, &filter, look->arena, &page, err);
 		for (size_t i = 0; r == OUTBOX_OK && i < page.count; i++) {
 			if (page.rows[i].created_at >= look->purge->delivered_before)
 				return OUTBOX_OK;

@@ -3,6 +3,7 @@
 
 #include "base/cleanup.h"
 #include "relay/archive.h"
+#include "store/store.h"
 
 #include <stdlib.h>
 
@@ -82,8 +83,7 @@ static int read_all(struct reading *reading, struct outbox_error *err)
 	while (r == OUTBOX_OK && n && (left || !reading->purge->limit)) {
 		outbox_arena_reset(arena);
 		page.limit = left && left < size ? left : size;
-		r = reading->store->ops->purgeable(reading->store, &page, seq, arena, &messages, &n,
-						   err);
+		r = store_purgeable(reading->store, &page, seq, arena, &messages, &n, err);
 		if (r == OUTBOX_ENOMEM && size > 1) {
 			size /= 2; /* large payloads: a smaller page fits */
 			n = 1;
@@ -148,7 +148,7 @@ static int remove_pages(struct outbox_store *store, const struct outbox_purge *r
 	int r = OUTBOX_OK;
 
 	while (r == OUTBOX_OK && one.more) {
-		r = store->ops->purge(store, request, &one, err);
+		r = store_purge(store, request, &one, err);
 		if (r)
 			break;
 		total->messages += one.messages;

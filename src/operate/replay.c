@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "relay/outgoing.h"
 #include "relay/relay.h"
+#include "store/store.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -120,7 +121,7 @@ static int fill_batch(struct replay *replay, size_t *bytes, bool *ret_end, struc
 			break;
 	}
 	if (r == OUTBOX_OK && n)
-		r = store->ops->append(store, messages, n, NULL, NULL, err);
+		r = store_append(store, messages, n, NULL, NULL, err);
 	replay->spool->count += (int64_t)n;
 	*bytes += here;
 	return r;
@@ -189,7 +190,7 @@ static int count_left(struct replay *replay, struct outbox_error *err)
 	int r;
 
 	outbox_arena_reset(replay->arena);
-	r = store->ops->stats(store, replay->arena, &stats, err);
+	r = store_stats(store, replay->arena, &stats, err);
 	replay->left = 0;
 	for (size_t i = 0; r == OUTBOX_OK && i < stats.n_targets; i++) {
 		const struct outbox_target_stats *t = &stats.targets[i];

@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "core/routing.h"
 #include "operate/archive_reader.h"
+#include "store/store.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -152,8 +153,8 @@ static int next_page(struct feed *feed, struct outbox_error *err)
 
 	do {
 		outbox_arena_reset(feed->page);
-		r = feed->store->ops->purgeable(feed->store, &request, feed->state.position,
-						feed->page, &feed->messages, &feed->n, err);
+		r = store_purgeable(feed->store, &request, feed->state.position, feed->page,
+				    &feed->messages, &feed->n, err);
 		request.limit /= 2; /* large payloads: a smaller page fits */
 	} while (r == OUTBOX_ENOMEM && request.limit > 0);
 	feed->at = 0;

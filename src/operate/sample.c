@@ -2,6 +2,7 @@
 #include "operate/sample.h"
 
 #include "base/cleanup.h"
+#include "store/store.h"
 
 #define ACTS_MAX 1000
 
@@ -17,7 +18,7 @@ static void read_acts(struct outbox_store *store, struct outbox_arena *arena,
 
 	for (size_t i = 0; i < source->stats->n_targets; i++)
 		paused = paused || source->stats->targets[i].paused;
-	if (!paused || store->ops->audit(store, NULL, ACTS_MAX, arena, &acts, &count, NULL))
+	if (!paused || store_audit(store, NULL, ACTS_MAX, arena, &acts, &count, NULL))
 		return;
 	source->acts = acts;
 	source->n_acts = count;
@@ -31,7 +32,7 @@ int once_read(struct outbox_store *store, struct outbox_arena *arena,
 
 	if (!stats)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
-	r = store->ops->stats(store, arena, stats, err);
+	r = store_stats(store, arena, stats, err);
 	if (r)
 		return r;
 	ret_source->stats = stats;

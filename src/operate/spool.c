@@ -146,7 +146,7 @@ static int open_store(struct spool *spool, struct outbox_clock *clock, struct ou
 	struct outbox_init_options how = { .struct_size = sizeof(how), .lanes = 1 };
 	int r = registry_open_store(NULL, spool->url, true, clock, random, &spool->store, err);
 
-	return r ? r : spool->store->ops->init(spool->store, &how, err);
+	return r ? r : store_init(spool->store, &how, err);
 }
 
 int spool_open(const char *path, const char *what, struct outbox_clock *clock,
@@ -186,7 +186,7 @@ int spool_clean(const struct spool *spool, outbox_time now, struct outbox_error 
 	int r = OUTBOX_OK;
 
 	while (r == OUTBOX_OK && gone.more)
-		r = spool->store->ops->purge(spool->store, &request, &gone, err);
+		r = store_purge(spool->store, &request, &gone, err);
 	return r == OUTBOX_EBUSY ? OUTBOX_OK : r; /* next time, then */
 }
 

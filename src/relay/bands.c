@@ -83,8 +83,8 @@ static int look_at_start(struct target_plan *t, struct outbox_store *store, stru
 	bool wants = false;
 	int r = OUTBOX_OK;
 
-	if (t->start == OUTBOX_START_UNSET && STORE_HAS(store, wants_start))
-		r = store->ops->wants_start(store, starts_with(t), &wants, err);
+	if (t->start == OUTBOX_START_UNSET)
+		r = store_wants_start(store, starts_with(t), &wants, err);
 	if (wants && t->route.nothing)
 		t->start = OUTBOX_START_NOW;
 	t->unstarted = wants && !t->route.nothing;
@@ -99,22 +99,18 @@ static int put(const struct relay_plan *plan, struct target_plan *t, struct outb
 
 	if (r || t->unstarted)
 		return r ? outbox_wrap(err, "target \"%s\"", t->name) : OUTBOX_OK;
-	if (t->band_of && !STORE_HAS(store, bands))
-		r = outbox_fail(err, OUTBOX_ENOTSUP, "bands: this store knows none; remove it");
-	else
-		r = store->ops->target_put(
-			store,
-			&(struct outbox_target_def){
-				.name = t->name,
-				.route = t->route,
-				.hold = t->hold,
-				.unordered = t->order == OUTBOX_ORDER_NONE,
-				.start = t->start,
-				.start_time = t->start_time,
-				/* what fails stays here until the other one starts */
-				.dead_letter = dead && dead->unstarted ? NULL : t->dead_letter,
-				.band_of = t->band_of },
-			&t->route_version, err);
+	r = store_target_put(store,
+			     &(struct outbox_target_def){
+				     .name = t->name,
+				     .route = t->route,
+				     .hold = t->hold,
+				     .unordered = t->order == OUTBOX_ORDER_NONE,
+				     .start = t->start,
+				     .start_time = t->start_time,
+				     /* what fails stays here until the other one starts */
+				     .dead_letter = dead && dead->unstarted ? NULL : t->dead_letter,
+				     .band_of = t->band_of },
+			     &t->route_version, err);
 	return r ? outbox_wrap(err, "target \"%s\"", t->name) : OUTBOX_OK;
 }
 
@@ -139,7 +135,7 @@ static int add_left(struct relay_plan *plan, size_t leader, struct outbox_store 
 		    struct outbox_arena *arena, struct outbox_error *err)
 {
 	unsigned left = 0;
-	int r = store->ops->bands(store, plan->targets[leader].name, &left, err);
+	int r = store_bands(store, plan->targets[leader].name, &left, err);
 
 	for (size_t i = 0; i < ARRAY_SIZE(others) && !r; i++) {
 		if (!(left & others[i].band))
@@ -207,7 +203,7 @@ int bands_register(struct relay_plan *plan, struct outbox_store *store, struct o
 		if (!r && !t->unstarted && t->band_of == t->name)
 			tell_split(plan, t);
 	}
-	for (size_t i = 0; i < configured && !r && STORE_HAS(store, bands); i++)
+	for (size_t i = 0; i < configured && !r; i++)
 		if (!plan->targets[i].band_of && !plan->targets[i].unstarted)
 			r = add_left(plan, i, store, arena, err);
 	return r;

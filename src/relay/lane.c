@@ -5,6 +5,7 @@
 #include "base/failpoint.h"
 #include "base/text.h"
 #include "relay/outgoing.h"
+#include "store/store.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -145,8 +146,8 @@ static void take_over(struct link *link, struct lane *lane, outbox_time now)
 	struct outbox_error err = OUTBOX_ERROR_INIT;
 
 	failpoint("before_take");
-	if (link->store->ops->take_over(link->store, link->target->name, lane->number, link->owner,
-					draw_fence(link, lane), &lane->head, &err)) {
+	if (store_take_over(link->store, link->target->name, lane->number, link->owner,
+			    draw_fence(link, lane), &lane->head, &err)) {
 		store_failed(link, lane, "take", &err, now);
 		return;
 	}
@@ -408,21 +409,21 @@ static void settle_and_read(struct link *link, struct lane *lane, outbox_time no
 	}
 	batch_reset(fresh);
 	failpoint("before_settle");
-	r = link->store->ops->settle_and_claim(link->store,
-					       &(struct outbox_settle_and_claim){
-						       .target = link->target->name,
-						       .lane = lane->number,
-						       .owner = link->owner,
-						       .n = lane->head.n,
-						       .token = lane->head.token,
-						       .new_token = draw_fence(link, lane),
-						       .route_version = link->target->route_version,
-						       .settled = settled->outcomes,
-						       .n_settled = settled->claim.count,
-						       .max_messages = want,
-						       .max_bytes = link->plan->batch_bytes,
-					       },
-					       fresh->arena, &fresh->claim, &err);
+	r = store_settle_and_claim(link->store,
+				   &(struct outbox_settle_and_claim){
+					   .target = link->target->name,
+					   .lane = lane->number,
+					   .owner = link->owner,
+					   .n = lane->head.n,
+					   .token = lane->head.token,
+					   .new_token = draw_fence(link, lane),
+					   .route_version = link->target->route_version,
+					   .settled = settled->outcomes,
+					   .n_settled = settled->claim.count,
+					   .max_messages = want,
+					   .max_bytes = link->plan->batch_bytes,
+				   },
+				   fresh->arena, &fresh->claim, &err);
 	failpoint("after_settle");
 	if (r)
 		batch_reset(fresh);
@@ -448,8 +449,7 @@ static void release_lane(struct link *link, struct lane *lane, outbox_time now)
 	failpoint("before_release");
 	if (lane->lost)
 		return;
-	if (link->store->ops->release(link->store, link->target->name, lane->number, link->owner,
-				      &err))
+	if (store_release(link->store, link->target->name, lane->number, link->owner, &err))
 		link_store_failed(link, "release", &err, now);
 	else
 		lane->lost = true;

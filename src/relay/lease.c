@@ -16,14 +16,14 @@ void lease_init(struct lease *lease, const struct link *link)
 
 static int write_unserved(struct link *link, const char *why, struct outbox_error *err)
 {
-	if (!link->store || !STORE_HAS(link->store, unserved))
+	if (!link->store)
 		return OUTBOX_OK;
-	return link->store->ops->unserved(link->store,
-					  &(struct outbox_unserved){ .target = link->target->name,
-								     .owner = link->owner,
-								     .duration = link->target->lease,
-								     .why = why },
-					  err);
+	return store_unserved(link->store,
+			      &(struct outbox_unserved){ .target = link->target->name,
+							 .owner = link->owner,
+							 .duration = link->target->lease,
+							 .why = why },
+			      err);
 }
 
 /* Said anew with every round of lease keeping: the store forgets it when a relay dies. */
@@ -133,7 +133,7 @@ void lease_keep(struct lease *lease, struct link *link, struct lanes *lanes, out
 		return;
 	}
 	memset(&given, 0, sizeof(given));
-	if (link->store->ops->lease(link->store, &request, &given, &err) ||
+	if (store_lease(link->store, &request, &given, &err) ||
 	    follow_lease(link, lanes, &given, &err)) {
 		link_store_failed(link, "lease", &err, now);
 		return;
@@ -178,10 +178,10 @@ void lease_leave(struct lease *lease, struct link *link, const struct lanes *lan
 	memset(&given, 0, sizeof(given));
 	/* Past the deadline some are left: without us they need not wait for the lease to end. */
 	for (size_t i = 0; i < lanes->count; i++)
-		if (link->store->ops->release(link->store, link->target->name,
-					      lanes->list[i]->number, link->owner, &err))
+		if (store_release(link->store, link->target->name, lanes->list[i]->number,
+				  link->owner, &err))
 			break;
-	if (!link->target->unstarted && link->store->ops->lease(link->store, &request, &given, &err))
+	if (!link->target->unstarted && store_lease(link->store, &request, &given, &err))
 		log_event(&link->plan->log, EVENT_TARGET_UNSIGNED, ABOUT_TARGET(link),
 			  "could not sign off: %s; others wait for the lease to end", err.message);
 	if (lease->unserved.status)

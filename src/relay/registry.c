@@ -13,8 +13,6 @@
 #include <string.h>
 
 #define DRIVERS_MAX 32
-/* a driver of an older header has a shorter list */
-#define CHECK_URL_END (offsetof(struct outbox_store_ops, check_url) + sizeof(void (*)(void)))
 
 struct outbox_registry {
 	const struct outbox_store_ops *stores[DRIVERS_MAX];
@@ -194,9 +192,7 @@ int registry_check_store(const struct outbox_registry *registry, const char *url
 	void *context;
 	int r = find_store(registry, url, &ops, &context, err);
 
-	if (r || ops->struct_size < CHECK_URL_END || !ops->check_url)
-		return r;
-	return ops->check_url(url, err);
+	return r ? r : store_check_url(ops, url, err);
 }
 
 int registry_open_store(const struct outbox_registry *registry, const char *url, bool create,
@@ -209,7 +205,7 @@ int registry_open_store(const struct outbox_registry *registry, const char *url,
 	const struct outbox_store_ops *ops;
 	int r = find_store(registry, url, &ops, &config.context, err);
 
-	return r ? r : ops->open(&config, create, ret_store, err);
+	return r ? r : store_open(ops, &config, create, ret_store, err);
 }
 
 int registry_open_transport(const struct outbox_registry *registry,
@@ -253,7 +249,7 @@ int outbox_monitor(const char *store_url, const struct outbox_registry *registry
 				&store, err);
 	if (r)
 		return r;
-	r = store->ops->stats(store, arena, ret_stats, err);
+	r = store_stats(store, arena, ret_stats, err);
 	store_close(store);
 	return r;
 }

@@ -82,7 +82,7 @@ static int open_file(struct archiver *a, struct outbox_store *store, int64_t fir
 	struct outbox_store_info info = { 0 };
 	char path[4096], when[32];
 	struct tm tm;
-	int n, r = store->ops->info(store, &info, err);
+	int n, r = store_info(store, &info, err);
 
 	if (r)
 		return r;
@@ -156,8 +156,8 @@ static int read_page(struct archiver *a, struct outbox_store *store,
 
 	outbox_arena_reset(a->page);
 	request.limit = a->limit;
-	r = store->ops->purgeable(store, &request, a->n ? a->seqs[a->n - 1] : 0, a->page, &messages,
-				  &n, err);
+	r = store_purgeable(store, &request, a->n ? a->seqs[a->n - 1] : 0, a->page, &messages, &n,
+			    err);
 	if (r == OUTBOX_ENOMEM && a->limit > 1) {
 		a->limit /= 2; /* large payloads: a smaller page fits */
 		return OUTBOX_OK;
@@ -180,7 +180,7 @@ static int remove_archived(struct archiver *a, struct outbox_store *store,
 	request.only = a->n ? a->seqs : &none;
 	request.n_only = a->n;
 	request.through_seq = a->n ? a->seqs[a->n - 1] : 0;
-	r = store->ops->purge(store, &request, purged, err);
+	r = store_purge(store, &request, purged, err);
 	if (r == OUTBOX_OK && !purged->more) {
 		purged->more = !a->last; /* the next file of this round */
 		begin_anew(a);
@@ -221,7 +221,7 @@ outbox_time retention_due(const struct retention *retention, const struct link *
 {
 	outbox_time purge =
 		link->plan->purge_interval == OUTBOX_NEVER ? OUTBOX_NEVER : retention->purge_at;
-	outbox_time maintain = link->store && STORE_HAS(link->store, maintain)
+	outbox_time maintain = link->store && store_needs_maintenance(link->store)
 				       ? retention->maintain_at
 				       : OUTBOX_NEVER;
 
@@ -243,7 +243,7 @@ static int purge_some(struct retention *retention, struct link *link, struct out
 
 	*ours = false;
 	if (!link->plan->archive)
-		return link->store->ops->purge(link->store, &retention->purge, purged, err);
+		return store_purge(link->store, &retention->purge, purged, err);
 	if (!retention->archiver)
 		r = archiver_new(link->plan->archive, link->plan->clock, &retention->archiver, err);
 	return r ? r
@@ -330,7 +330,7 @@ void retention_step(struct retention *retention, struct link *link, outbox_time 
 		r = purge(retention, link, now, &ours, &err);
 	} else {
 		retention->maintain_at = now + MAINTAIN_INTERVAL;
-		r = link->store->ops->maintain(link->store, &err);
+		r = store_maintain(link->store, &err);
 	}
 	if (r)
 		report_failure(retention, link, call, &err, ours, now);

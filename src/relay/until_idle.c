@@ -78,7 +78,7 @@ static int read_business(const struct outbox_relay *relay, struct outbox_store *
 	int r;
 
 	outbox_arena_reset(arena);
-	r = store->ops->stats(store, arena, &stats, err);
+	r = store_stats(store, arena, &stats, err);
 	if (r)
 		return r;
 	/* what is not served may not be registered either */

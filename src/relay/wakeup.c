@@ -123,7 +123,7 @@ static int listen_once(struct listener *l, struct outbox_error *err)
 	bool again = false;
 	int fd = -1, r;
 
-	r = l->store->ops->listen(l->store, &fd, &again, err);
+	r = store_listen(l->store, &fd, &again, err);
 	if (r)
 		return r;
 	if (fd < 0) { /* not now; perhaps later */
@@ -145,7 +145,7 @@ static int listen_once(struct listener *l, struct outbox_error *err)
 	listen_on(wakeup, fd);
 	atomic_store(&wakeup->armed, false);
 	wake_lanes(wakeup); /* first: letting go takes its time */
-	r = l->store->ops->stop_listening(l->store, err);
+	r = store_stop_listening(l->store, err);
 	wake_lanes(wakeup); /* and for whoever published meanwhile */
 	return r;
 }
@@ -154,7 +154,7 @@ static int open_store(struct listener *l, struct outbox_error *err)
 {
 	int r = plan_open_store(l->wakeup->plan, &l->random, &l->store, err);
 
-	if (!r && !(STORE_HAS(l->store, listen) && STORE_HAS(l->store, stop_listening)))
+	if (!r && !store_has_doorbell(l->store))
 		l->deaf = true;
 	return r;
 }

@@ -4,13 +4,6 @@
 #include "core/message.h"
 #include "store/store.h"
 
-int store_amend_check(const struct outbox_amend *amend, struct outbox_error *err)
-{
-	if (!amend->reason || !amend->reason[0])
-		return outbox_fail(err, OUTBOX_EINVAL, "amend: say why, it wants a reason");
-	return OUTBOX_OK;
-}
-
 int store_amend_judge(const char *target, int state, struct outbox_error *err)
 {
 	if (state == OUTBOX_SENDING)
@@ -44,9 +37,9 @@ static int check(const struct outbox_message *m, struct outbox_error *err)
 	return outbox_message_validate(m, 0, err);
 }
 
-int store_amend(struct outbox_store *store, const struct store_correction *c,
-		struct outbox_arena *arena, struct outbox_amended *ret_amended,
-		struct outbox_error *err)
+int store_correct(struct outbox_store *store, const struct store_correction *c,
+		  struct outbox_arena *arena, struct outbox_amended *ret_amended,
+		  struct outbox_error *err)
 {
 	struct outbox_amend amend = {
 		.struct_size = sizeof(amend), .id = c->id, .actor = c->actor, .reason = c->reason
@@ -54,12 +47,10 @@ int store_amend(struct outbox_store *store, const struct store_correction *c,
 	struct outbox_claimed found;
 	int r;
 
-	if (!STORE_HAS(store, amend))
-		return outbox_fail(err, OUTBOX_ENOTSUP, "this store cannot amend");
 	if (!c->data && !c->content_type && !c->set_headers)
 		return outbox_fail(err, OUTBOX_EINVAL,
 				   "say what it shall be: data, content_type or headers");
-	r = store->ops->get(store, c->id, arena, &found, err);
+	r = store_get(store, c->id, arena, &found, err);
 	if (r != OUTBOX_OK)
 		return r;
 	if (c->data) {
@@ -78,5 +69,5 @@ int store_amend(struct outbox_store *store, const struct store_correction *c,
 	}
 	amend.message = &found.message;
 	r = check(&found.message, err);
-	return r == OUTBOX_OK ? store->ops->amend(store, &amend, ret_amended, err) : r;
+	return r == OUTBOX_OK ? store_amend(store, &amend, ret_amended, err) : r;
 }

@@ -60,20 +60,6 @@ int store_ops_check(const struct outbox_store_ops *ops, struct outbox_error *err
 	return OUTBOX_OK;
 }
 
-struct outbox_store *store_close(struct outbox_store *store)
-{
-	if (store)
-		store->ops->close(store);
-	return NULL;
-}
-
-size_t store_page_limit(size_t limit)
-{
-	if (limit == 0)
-		return 100;
-	return limit < 1000 ? limit : 1000;
-}
-
 void store_cursor_format(int64_t seq, const char *target, char *out, size_t size)
 {
 	snprintf(out, size, "%" PRId64 ":%s", seq, target);

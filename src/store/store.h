@@ -12,14 +12,106 @@ extern const struct outbox_store_ops *const store_drivers[];
 /* EINVAL naming the first mandatory op that is missing. */
 int store_ops_check(const struct outbox_store_ops *ops, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
-/* Has the store this optional op? A driver of an older header has a shorter list. */
-#define STORE_HAS(store, op)                                                         \
-	((store)->ops->struct_size >=                                                \
-		 offsetof(struct outbox_store_ops, op) + sizeof((store)->ops->op) && \
-	 (store)->ops->op)
-
 /* NULL is legal and returns NULL. */
 struct outbox_store *store_close(struct outbox_store *store);
+
+/* ---- the ops: dispatch.c ------------------------------------------------------------------- */
+
+/*
+ * One function for each op of include/outbox/store.h, which says what it does. They check what is the same for every
+ * driver. Optional ops that a store does not have: bands, wants_start, unserved, maintain, audit_add, amendments and check do
+ * nothing; the others are ENOTSUP.
+ */
+typedef void (*store_say)(void *context, int level, const char *subject, const char *text);
+
+int store_open(const struct outbox_store_ops *ops, const struct outbox_store_config *config,
+	       bool create, struct outbox_store **ret_store,
+	       struct outbox_error *err) OUTBOX_MUSTCHECK;
+int store_check_url(const struct outbox_store_ops *ops, const char *url,
+		    struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/* Of the schema. */
+int store_init(struct outbox_store *store, const struct outbox_init_options *options,
+	       struct outbox_error *err) OUTBOX_MUSTCHECK;
+int store_upgrade(struct outbox_store *store, const struct outbox_init_options *options,
+		  int *ret_from, struct outbox_error *err) OUTBOX_MUSTCHECK;
+int store_drop(struct outbox_store *store, struct outbox_error *err) OUTBOX_MUSTCHECK;
+int store_truncate(struct outbox_store *store, struct outbox_error *err) OUTBOX_MUSTCHECK;
+int store_info(struct outbox_store *store, struct outbox_store_info *ret_info,
+	       struct outbox_error *err) OUTBOX_MUSTCHECK;
+int store_script(const struct outbox_store_ops *ops, const struct outbox_init_options *options,
+		 const char *schema, char **ret_sql, struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/* Of lanes. */
+int store_target_put(struct outbox_store *store, const struct outbox_target_def *def,
+		     int64_t *ret_version, struct outbox_error *err) OUTBOX_MUSTCHECK;
+int store_wants_start(struct outbox_store *store, const char *target, bool *ret_wants,
+		      struct outbox_error *err) OUTBOX_MUSTCHECK;
+int store_bands(struct outbox_store *store, const char *target, unsigned *ret_bands,
+		struct outbox_error *err) OUTBOX_MUSTCHECK;
+int store_lease(struct outbox_store *store, const struct outbox_lease_request *request,
+		struct outbox_lease *ret_lease, struct outbox_error *err) OUTBOX_MUSTCHECK;
+int store_release(struct outbox_store *store, const char *target, int lane, const char *owner,
+		  struct outbox_error *err) OUTBOX_MUSTCHECK;
+int store_take_over(struct outbox_store *store, const char *target, int lane, const char *owner,
+		    int64_t new_token, struct outbox_head *ret_head,
+		    struct outbox_error *err) OUTBOX_MUSTCHECK;
+int store_settle_and_claim(struct outbox_store *store, const struct outbox_settle_and_claim *request,
+			   struct outbox_arena *arena, struct outbox_claim *ret_claim,
+			   struct outbox_error *err) OUTBOX_MUSTCHECK;
+int store_unserved(struct outbox_store *store, const struct outbox_unserved *note,
+		   struct outbox_error *err) OUTBOX_MUSTCHECK;
+bool store_needs_maintenance(const struct outbox_store *store);
+int store_maintain(struct outbox_store *store, struct outbox_error *err) OUTBOX_MUSTCHECK;
+bool store_has_doorbell(const struct outbox_store *store);
+int store_listen(struct outbox_store *store, int *ret_fd, bool *ret_again,
+		 struct outbox_error *err) OUTBOX_MUSTCHECK;
+int store_stop_listening(struct outbox_store *store, struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/* Of operators. */
+int store_append(struct outbox_store *store, const struct outbox_message *messages,
+		 size_t n_messages, int64_t *ret_seqs, bool *ret_repeated,
+		 struct outbox_error *err) OUTBOX_MUSTCHECK;
+int store_target_pause(struct outbox_store *store, const char *target, bool pause, const char *actor,
+		       const char *reason, struct outbox_error *err) OUTBOX_MUSTCHECK;
+int store_target_drop(struct outbox_store *store, const char *target, const char *actor,
+		      const char *reason, struct outbox_error *err) OUTBOX_MUSTCHECK;
+int store_list(struct outbox_store *store, const struct outbox_filter *filter,
+	       struct outbox_arena *arena, struct outbox_page *ret_page,
+	       struct outbox_error *err) OUTBOX_MUSTCHECK;
+int store_get(struct outbox_store *store, const char *id, struct outbox_arena *arena,
+	      struct outbox_claimed *ret_message, struct outbox_error *err) OUTBOX_MUSTCHECK;
+int store_tail(struct outbox_store *store, const char *cursor, size_t limit,
+	       struct outbox_arena *arena, struct outbox_page *ret_page,
+	       struct outbox_error *err) OUTBOX_MUSTCHECK;
+int store_act(struct outbox_store *store, const struct outbox_act *act,
+	      struct outbox_acted *ret_acted, struct outbox_error *err) OUTBOX_MUSTCHECK;
+int store_audit(struct outbox_store *store, const char *id, size_t limit,
+		struct outbox_arena *arena, struct outbox_audit **ret_rows, size_t *ret_count,
+		struct outbox_error *err) OUTBOX_MUSTCHECK;
+int store_audit_add(struct outbox_store *store, const struct outbox_audit *row,
+		    struct outbox_error *err) OUTBOX_MUSTCHECK;
+int store_stats(struct outbox_store *store, struct outbox_arena *arena,
+		struct outbox_stats *ret_stats, struct outbox_error *err) OUTBOX_MUSTCHECK;
+int store_purge(struct outbox_store *store, const struct outbox_purge *purge,
+		struct outbox_purged *ret_purged, struct outbox_error *err) OUTBOX_MUSTCHECK;
+int store_purgeable(struct outbox_store *store, const struct outbox_purge *purge, int64_t after_seq,
+		    struct outbox_arena *arena, struct outbox_claimed **ret_messages,
+		    size_t *ret_count, struct outbox_error *err) OUTBOX_MUSTCHECK;
+int store_check(struct outbox_store *store, store_say say, void *context,
+		struct outbox_error *err) OUTBOX_MUSTCHECK;
+int store_rebase(struct outbox_store *store, const struct outbox_rebase *rebase, store_say say,
+		 void *context, struct outbox_error *err) OUTBOX_MUSTCHECK;
+int store_redact(struct outbox_store *store, const struct outbox_redact *redact, bool *ret_done,
+		 struct outbox_error *err) OUTBOX_MUSTCHECK;
+int store_keys(struct outbox_store *store, const struct outbox_keys_filter *filter,
+	       struct outbox_arena *arena, struct outbox_keys_page *ret_page,
+	       struct outbox_error *err) OUTBOX_MUSTCHECK;
+int store_amend(struct outbox_store *store, const struct outbox_amend *amend,
+		struct outbox_amended *ret_amended, struct outbox_error *err) OUTBOX_MUSTCHECK;
+int store_amendments(struct outbox_store *store, const char *id, struct outbox_arena *arena,
+		     struct outbox_amendment **ret_rows, size_t *ret_count,
+		     struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /* A worker that was here before sends elsewhere. */
 void store_lease_elsewhere(struct outbox_lease *lease, const char *place, const char *owner);
@@ -30,9 +122,6 @@ void store_lease_elsewhere(struct outbox_lease *lease, const char *place, const 
  */
 int store_stats_unserved(struct outbox_stats *stats, const struct outbox_target_stats *said,
 			 struct outbox_arena *arena, struct outbox_error *err) OUTBOX_MUSTCHECK;
-
-/* Rows of a page: 0: 100; at most 1,000. */
-size_t store_page_limit(size_t limit);
 
 /* The cursor of a page of deliveries, "SEQ:TARGET": the last row of the page before. Cut to size. */
 void store_cursor_format(int64_t seq, const char *target, char *out, size_t size);
@@ -51,8 +140,6 @@ const char *store_script_body(const char *sql);
 
 /* ---- corrections: amend.c ------------------------------------------------------------------ */
 
-/* EINVAL: no reason. For drivers. */
-int store_amend_check(const struct outbox_amend *amend, struct outbox_error *err) OUTBOX_MUSTCHECK;
 /* ECONFLICT when a delivery in this state (0: none) is in the way, with the remedy. For drivers. */
 int store_amend_judge(const char *target, int state, struct outbox_error *err) OUTBOX_MUSTCHECK;
 /* ECONFLICT: none is left to be made. For drivers. */
@@ -73,9 +160,9 @@ struct store_correction {
  * Read the message, put the correction into it, check the result as a publisher's message is checked, have the
  * store amend it. EINVAL names the field: data, content_type, headers. The arena has room for the message.
  */
-int store_amend(struct outbox_store *store, const struct store_correction *correction,
-		struct outbox_arena *arena, struct outbox_amended *ret_amended,
-		struct outbox_error *err) OUTBOX_MUSTCHECK;
+int store_correct(struct outbox_store *store, const struct store_correction *correction,
+		  struct outbox_arena *arena, struct outbox_amended *ret_amended,
+		  struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /* ENOTFOUND: there is no message with this id. */
 int store_no_message(const char *id, struct outbox_error *err);

@@ -81,7 +81,7 @@ static int read_store(struct store_sampler *sampler, struct store_state *state,
 	if (r)
 		return r;
 	store = daemon_store_of(sampler->store);
-	r = store->ops->stats(store, state->arena, &state->stats, err);
+	r = store_stats(store, state->arena, &state->stats, err);
 	/* a lock passes by itself; for anything else a new connection is the better start */
 	if (r && r != OUTBOX_EBUSY)
 		sampler->store = daemon_close_store(sampler->store);

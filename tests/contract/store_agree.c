@@ -11,6 +11,7 @@
  * deliveries that are not finished.
  */
 
+#include "store/store.h"
 #include "store_world.h"
 
 #include <stdio.h>
@@ -282,8 +283,8 @@ static void do_pause(struct pair *p)
 	for (int side = 0; side < SIDES; side++) {
 		struct store_world *w = p->w[side];
 
-		OK(w->store->ops->target_pause(w->store, target_names[t], p->paused[t], "anna",
-					       "why", &w->err));
+		OK(store_target_pause(w->store, target_names[t], p->paused[t], "anna", "why",
+				      &w->err));
 	}
 }
 

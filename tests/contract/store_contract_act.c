@@ -5,6 +5,7 @@
 #include "store_world.h"
 
 #include "core/lifecycle.h"
+#include "store/store.h"
 
 static const int action_events[] = { 0, LIFE_REQUEUE, LIFE_DISCARD, LIFE_DEFER };
 
@@ -12,7 +13,7 @@ static struct outbox_audit *audit_of(struct store_world *w, const char *id, size
 {
 	struct outbox_audit *rows = NULL;
 
-	OK(w->store->ops->audit(w->store, id, 100, w->arena, &rows, ret_count, &w->err));
+	OK(store_audit(w->store, id, 100, w->arena, &rows, ret_count, &w->err));
 	return rows;
 }
 
@@ -153,10 +154,10 @@ static void discard_wants_a_reason(struct store_world *w)
 
 	world_target(w, "a");
 	seq = world_publish(w, "x");
-	assert_int_equal(w->store->ops->act(w->store, &act, &acted, &w->err), OUTBOX_EINVAL);
+	assert_int_equal(store_act(w->store, &act, &acted, &w->err), OUTBOX_EINVAL);
 	assert_non_null(strstr(w->err.message, "reason"));
 	act.reason = "";
-	assert_int_equal(w->store->ops->act(w->store, &act, &acted, &w->err), OUTBOX_EINVAL);
+	assert_int_equal(store_act(w->store, &act, &acted, &w->err), OUTBOX_EINVAL);
 	assert_state(w, "a", seq, OUTBOX_PENDING, OUTBOX_NEW);
 }
 

@@ -2,6 +2,7 @@
 
 /* Corrections: a message that was delivered nowhere gets another payload and keeps its place. */
 
+#include "store/store.h"
 #include "store_world.h"
 
 #include <stdio.h>
@@ -21,7 +22,7 @@ static int try_amend(struct store_world *w, const char *id, const char *data, co
 
 	m.data = data;
 	m.size = strlen(data);
-	return w->store->ops->amend(w->store, &amend, ret_amended, &w->err);
+	return store_amend(w->store, &amend, ret_amended, &w->err);
 }
 
 static struct outbox_amended amend(struct store_world *w, const char *id, const char *data)
@@ -63,7 +64,7 @@ static struct outbox_claimed get(struct store_world *w, const char *id)
 {
 	struct outbox_claimed found = { 0 };
 
-	OK(w->store->ops->get(w->store, id, w->arena, &found, &w->err));
+	OK(store_get(w->store, id, w->arena, &found, &w->err));
 	return found;
 }
 
@@ -71,7 +72,7 @@ static size_t amendments(struct store_world *w, const char *id, struct outbox_am
 {
 	size_t count = 99;
 
-	OK(w->store->ops->amendments(w->store, id, w->arena, ret_rows, &count, &w->err));
+	OK(store_amendments(w->store, id, w->arena, ret_rows, &count, &w->err));
 	return count;
 }
 
@@ -297,7 +298,7 @@ static void what_it_was_is_kept(struct store_world *w)
 	m.size = 6;
 	m.headers = headers;
 	m.n_headers = 1;
-	OK(w->store->ops->amend(w->store, &bytes, NULL, &w->err));
+	OK(store_amend(w->store, &bytes, NULL, &w->err));
 	now = get(w, "m1");
 	assert_int_equal(now.message.size, 6);
 	assert_memory_equal(now.message.data, m.data, 6);
@@ -338,7 +339,7 @@ static void it_is_audited(struct store_world *w)
 	settle_fail(k, 0);
 	worker_advance(k, 0);
 	amend(w, "m1", RIGHT);
-	OK(w->store->ops->audit(w->store, "m1", 10, w->arena, &rows, &count, &w->err));
+	OK(store_audit(w->store, "m1", 10, w->arena, &rows, &count, &w->err));
 	assert_int_equal(count, 2);
 	assert_string_equal(rows[1].action, "amend");
 	assert_null(rows[1].target);
@@ -368,7 +369,7 @@ static void it_goes_with_a_redaction_and_with_retention(struct store_world *w)
 	amend(w, "m2", RIGHT);
 	k = worker_start(w, "k", "a", 0);
 	assert_int_equal(worker_drain(k, seqs, 4), 2);
-	OK(w->store->ops->redact(w->store, &redact, NULL, &w->err));
+	OK(store_redact(w->store, &redact, NULL, &w->err));
 	assert_int_equal(amendments(w, "m1", &was), 0);
 	assert_int_equal(amendments(w, "m2", &was), 1);
 	assert_refused(w, "m1", "");

@@ -6,6 +6,7 @@
  * had in flight, and however often it is switched.
  */
 
+#include "store/store.h"
 #include "store_world.h"
 
 static int64_t publish(struct store_world *w, int priority)
@@ -142,7 +143,7 @@ static void switching_on_loses_nothing_and_repeats_nothing(struct store_world *w
 	assert_true(old->claim.stale_route);
 	assert_state(w, "a", s + 2, OUTBOX_PENDING, OUTBOX_NEW);
 	assert_null(world_find(w, "a-high", s + 2));
-	OK(w->store->ops->release(w->store, "a", 0, "old", &w->err));
+	OK(store_release(w->store, "a", 0, "old", &w->err));
 
 	k = start(w, "k", "a", put_again(w, "a", OUTBOX_BAND_NORMAL, "a"));
 	assert_drains(k, 4, s + 2, s + 3, s + 4, normal);
@@ -225,7 +226,7 @@ static void switching_off_loses_nothing_and_repeats_nothing(struct store_world *
 	assert_true(l->claim.stale_route);
 	worker_advance(a, 1);
 	assert_true(a->claim.stale_route);
-	OK(w->store->ops->bands(w->store, "a", &bands, &w->err));
+	OK(store_bands(w->store, "a", &bands, &w->err));
 	assert_int_equal(bands, OUTBOX_BAND_HIGH | OUTBOX_BAND_LOW);
 
 	a->version = put_again(w, "a", 0, NULL);
@@ -283,25 +284,23 @@ static void names_of_bands_are_nobody_elses(struct store_world *w)
 	int64_t version;
 	unsigned bands = 7;
 
-	assert_int_equal(w->store->ops->target_put(w->store, &def, &version, &w->err),
+	assert_int_equal(store_target_put(w->store, &def, &version, &w->err),
 			 OUTBOX_ECONFIG); /* the family's first one is not there */
 	world_target(w, "a-high");
 	world_target(w, "a");
-	OK(w->store->ops->bands(w->store, "a", &bands, &w->err));
+	OK(store_bands(w->store, "a", &bands, &w->err));
 	assert_int_equal(bands, 0);
 	def = banded("a", OUTBOX_BAND_NORMAL, "a");
 	world_target_put(w, &def);
 	def = banded("a-high", OUTBOX_BAND_HIGH, "a");
-	assert_int_equal(w->store->ops->target_put(w->store, &def, &version, &w->err),
-			 OUTBOX_ECONFIG);
+	assert_int_equal(store_target_put(w->store, &def, &version, &w->err), OUTBOX_ECONFIG);
 	assert_non_null(strstr(w->err.message, "rename"));
 	def = banded("a-low", OUTBOX_BAND_LOW, "a");
 	world_target_put(w, &def);
 	def = target_def("a-low");
-	assert_int_equal(w->store->ops->target_put(w->store, &def, &version, &w->err),
-			 OUTBOX_ECONFIG);
+	assert_int_equal(store_target_put(w->store, &def, &version, &w->err), OUTBOX_ECONFIG);
 	assert_non_null(strstr(w->err.message, "band of target \"a\""));
-	OK(w->store->ops->bands(w->store, "a", &bands, &w->err));
+	OK(store_bands(w->store, "a", &bands, &w->err));
 	assert_int_equal(bands, OUTBOX_BAND_LOW);
 }
 

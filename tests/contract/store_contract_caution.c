@@ -2,6 +2,7 @@
 
 /* The poison guard's half that a store keeps: take-overs in a row, caution, the suspect. */
 
+#include "store/store.h"
 #include "store_world.h"
 
 static void take_overs_in_a_row_are_counted(struct store_world *w)
@@ -68,7 +69,7 @@ static void a_graceful_end_is_no_take_over(struct store_world *w)
 	for (int i = 0; i < 3; i++) {
 		worker_advance(k, 2);
 		worker_advance(k, 0);
-		OK(w->store->ops->release(w->store, "a", 0, "k", &w->err));
+		OK(store_release(w->store, "a", 0, "k", &w->err));
 		worker_restart(k);
 		assert_int_equal(k->head.takeovers, 0);
 	}
@@ -162,7 +163,7 @@ static void a_repeated_take_tells_the_suspect_again(struct store_world *w)
 		worker_restart(k);
 	}
 	assert_int_equal(k->head.suspect_seq, s);
-	OK(k->store->ops->take_over(k->store, "a", 0, "k", k->head.token, &head, &w->err));
+	OK(store_take_over(k->store, "a", 0, "k", k->head.token, &head, &w->err));
 	assert_int_equal(head.n, k->head.n);
 	assert_int_equal(head.suspect_seq, s);
 	assert_int_equal(head.takeovers, 3);

@@ -2,6 +2,7 @@
 
 /* Dead letters: what fails at one target goes on to another, in the same transaction. */
 
+#include "store/store.h"
 #include "store_world.h"
 
 /* "dead" gets nothing by its route, and what fails at "a". */
@@ -310,7 +311,7 @@ static int put(struct store_world *w, const char *name, const char *dead_letter)
 	int64_t version;
 
 	def.dead_letter = dead_letter;
-	return w->store->ops->target_put(w->store, &def, &version, &w->err);
+	return store_target_put(w->store, &def, &version, &w->err);
 }
 
 static void loops_and_strangers_are_refused(struct store_world *w)
@@ -325,11 +326,10 @@ static void loops_and_strangers_are_refused(struct store_world *w)
 	assert_int_equal(put(w, "c", "a"), OUTBOX_ECONFIG);
 	assert_int_equal(put(w, "c", "c"), OUTBOX_ECONFIG);
 	assert_int_equal(put(w, "c", "b"), OUTBOX_ECONFIG);
-	assert_int_equal(w->store->ops->target_drop(w->store, "b", "me", "x", &w->err),
-			 OUTBOX_ECONFLICT);
+	assert_int_equal(store_target_drop(w->store, "b", "me", "x", &w->err), OUTBOX_ECONFLICT);
 	assert_non_null(strstr(w->err.message, "\"a\""));
 	OK(put(w, "a", NULL));
-	OK(w->store->ops->target_drop(w->store, "b", "me", "x", &w->err));
+	OK(store_target_drop(w->store, "b", "me", "x", &w->err));
 	OK(put(w, "c", "a"));
 }
 

@@ -2,6 +2,7 @@
 
 /* Receipts are a compare-and-append log: done twice is done once, and a foreign token is a fence. */
 
+#include "store/store.h"
 #include "store_world.h"
 
 /* A second worker takes the lane over, after the first one's lease ran out. */
@@ -176,8 +177,7 @@ static void a_request_of_before_is_fenced(struct store_world *w)
 
 		worker_advance(k, 1);
 		/* two receipts ago: somebody's late packet */
-		assert_int_equal(k->store->ops->settle_and_claim(k->store, &stale, k->arena, &claim,
-								 &k->err),
+		assert_int_equal(store_settle_and_claim(k->store, &stale, k->arena, &claim, &k->err),
 				 OUTBOX_EFENCED);
 	}
 	assert_int_equal(world_stats(w, "a")->delivered_ever, 2);
@@ -195,8 +195,8 @@ static void a_repeated_take_is_done_once(struct store_world *w)
 	world_step(w, LEASE);
 	alive = worker_new(w, "alive", "a");
 	worker_lease(alive);
-	OK(alive->store->ops->take_over(alive->store, "a", 0, "alive", 4242, &first, &w->err));
-	OK(alive->store->ops->take_over(alive->store, "a", 0, "alive", 4242, &second, &w->err));
+	OK(store_take_over(alive->store, "a", 0, "alive", 4242, &first, &w->err));
+	OK(store_take_over(alive->store, "a", 0, "alive", 4242, &second, &w->err));
 	assert_int_equal(first.n, second.n);
 	assert_int_equal(first.token, 4242);
 	assert_int_equal(second.token, 4242);

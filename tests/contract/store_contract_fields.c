@@ -2,6 +2,7 @@
 
 /* What went in comes out, byte for byte, with the defaults filled in. */
 
+#include "store/store.h"
 #include "store_world.h"
 
 /* The message with this seq as get() and as a claim give it: both must agree with each case. */
@@ -13,7 +14,7 @@ static struct outbox_claimed read_both(struct store_world *w, int64_t seq,
 	struct worker *k;
 
 	world_target(w, "a");
-	OK(w->store->ops->get(w->store, world_id(w, "a", seq), w->arena, &got, &w->err));
+	OK(store_get(w->store, world_id(w, "a", seq), w->arena, &got, &w->err));
 	assert_int_equal(got.seq, seq);
 	check(w, &got);
 	k = worker_start(w, "k", "a", 0);
@@ -34,7 +35,7 @@ static void check_defaults(struct store_world *w, const struct outbox_claimed *c
 	struct outbox_store_info info;
 	char source[160] = "/outbox/";
 
-	OK(w->store->ops->info(w->store, &info, &w->err));
+	OK(store_info(w->store, &info, &w->err));
 	assert_true(info.name[0]);
 	strcat(source, info.name);
 	assert_string_equal(m->type, "t");
@@ -156,7 +157,7 @@ static void payload_survives(struct store_world *w, const void *data, size_t siz
 			assert_memory_equal(read->data, data, size);
 		assert_string_equal(read->content_type, type);
 	}
-	OK(w->store->ops->release(w->store, "a", 0, "k", &w->err));
+	OK(store_release(w->store, "a", 0, "k", &w->err));
 }
 
 static void payload_empty(struct store_world *w)
@@ -243,7 +244,7 @@ static void an_old_application_knows_fewer_fields(struct store_world *w)
 	OK(w->fixture->publish(tx, &m, &seq, &w->err));
 	w->fixture->commit(tx);
 	world_target(w, "a");
-	OK(w->store->ops->get(w->store, world_id(w, "a", seq), w->arena, &got, &w->err));
+	OK(store_get(w->store, world_id(w, "a", seq), w->arena, &got, &w->err));
 	assert_string_equal(got.message.key, "x");
 	assert_null(got.message.subject);
 }

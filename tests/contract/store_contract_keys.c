@@ -2,6 +2,7 @@
 
 /* Keys that wait for the first of their deliveries that is not finished. */
 
+#include "store/store.h"
 #include "store_world.h"
 
 static struct outbox_keys_page look(struct store_world *w, const char *target, const char *cursor,
@@ -12,7 +13,7 @@ static struct outbox_keys_page look(struct store_world *w, const char *target, c
 	};
 	struct outbox_keys_page page = { 0 };
 
-	OK(w->store->ops->keys(w->store, &filter, w->arena, &page, &w->err));
+	OK(store_keys(w->store, &filter, w->arena, &page, &w->err));
 	return page;
 }
 

@@ -148,7 +148,7 @@ static int read_lane(struct reader *r, struct outbox_arena *arena)
 	struct outbox_head head;
 	int idle = 0, status;
 
-	status = r->store->ops->take_over(r->store, "a", r->lane, "k", 7 + r->lane, &head, &r->err);
+	status = store_take_over(r->store, "a", r->lane, "k", 7 + r->lane, &head, &r->err);
 	if (status)
 		return status;
 	claim.n = head.n;
@@ -173,8 +173,7 @@ static int read_lane(struct reader *r, struct outbox_arena *arena)
 			};
 		do {
 			outbox_arena_reset(arena);
-			status = r->store->ops->settle_and_claim(r->store, &request, arena, &claim,
-								 &r->err);
+			status = store_settle_and_claim(r->store, &request, arena, &claim, &r->err);
 		} while (status == OUTBOX_EBUSY);
 		if (status)
 			return status;

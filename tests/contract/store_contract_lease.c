@@ -2,6 +2,7 @@
 
 /* Leases: who works on which lane, in exact shares. */
 
+#include "store/store.h"
 #include "store_world.h"
 
 #include <stdio.h>
@@ -16,7 +17,7 @@ static int lease(struct worker *k, bool leaving)
 						.route_version = k->version,
 						.leaving = leaving };
 
-	return k->store->ops->lease(k->store, &request, &k->lease, &k->err);
+	return store_lease(k->store, &request, &k->lease, &k->err);
 }
 
 static void assert_no_lane_twice(struct worker *const *workers, size_t n, int lanes)
@@ -40,7 +41,7 @@ static void let_go(struct worker *k)
 	struct store_world *w = k->w;
 
 	for (int i = k->lease.share; i < k->lease.count; i++)
-		OK(k->store->ops->release(k->store, k->target, k->lease.lanes[i], k->owner, &w->err));
+		OK(store_release(k->store, k->target, k->lease.lanes[i], k->owner, &w->err));
 }
 
 static void shares_are_exact(struct store_world *w)
@@ -105,7 +106,7 @@ static void nothing_is_taken_away(struct store_world *w)
 	worker_lease(a);
 	assert_int_equal(a->lease.share, 2);
 	assert_int_equal(a->lease.count, 4); /* renewed, all of them */
-	OK(w->store->ops->release(w->store, "a", 3, "a", &w->err));
+	OK(store_release(w->store, "a", 3, "a", &w->err));
 	worker_lease(b);
 	assert_int_equal(b->lease.count, 1);
 	assert_int_equal(b->lease.lanes[0], 3);
@@ -182,7 +183,7 @@ static void a_leaving_worker_counts_no_more(struct store_world *w)
 	b = worker_new(w, "b", "a");
 	worker_lease(a);
 	worker_lease(b);
-	OK(w->store->ops->release(w->store, "a", 0, "a", &w->err));
+	OK(store_release(w->store, "a", 0, "a", &w->err));
 	world_step(w, LEASE - 1);
 	OK(lease(a, true));
 	assert_int_equal(a->lease.count, 3); /* renewed, but nothing new */
@@ -193,7 +194,7 @@ static void a_leaving_worker_counts_no_more(struct store_world *w)
 	worker_lease(b);
 	assert_int_equal(b->lease.count, 1); /* a still finishes its three */
 	for (int lane = 1; lane < 4; lane++)
-		OK(w->store->ops->release(w->store, "a", lane, "a", &w->err));
+		OK(store_release(w->store, "a", lane, "a", &w->err));
 	worker_lease(b);
 	assert_int_equal(b->lease.count, 4);
 }
@@ -206,16 +207,16 @@ static void release_is_the_owners_only(struct store_world *w)
 	a = worker_new(w, "a", "a");
 	b = worker_new(w, "b", "a");
 	worker_lease(a);
-	OK(w->store->ops->release(w->store, "a", 0, "b", &w->err)); /* no effect, no error */
+	OK(store_release(w->store, "a", 0, "b", &w->err)); /* no effect, no error */
 	worker_lease(b);
 	assert_int_equal(b->lease.count, 0);
-	OK(w->store->ops->release(w->store, "a", 0, "a", &w->err));
-	OK(w->store->ops->release(w->store, "a", 0, "a", &w->err));
+	OK(store_release(w->store, "a", 0, "a", &w->err));
+	OK(store_release(w->store, "a", 0, "a", &w->err));
 	assert_null(world_stats(w, "a")->lanes[0].owner);
 	OK(lease(a, true));
 	worker_lease(b);
 	assert_int_equal(b->lease.count, 1);
-	OK(w->store->ops->release(w->store, "a", 0, "a", &w->err)); /* not the owner any more */
+	OK(store_release(w->store, "a", 0, "a", &w->err)); /* not the owner any more */
 	worker_lease(b);
 	assert_int_equal(b->lease.count, 1);
 }
@@ -239,7 +240,7 @@ static void an_unknown_target_has_no_lease(struct store_world *w)
 	struct worker *k = worker_new(w, "k", "nobody");
 
 	assert_int_equal(lease(k, false), OUTBOX_ENOTFOUND);
-	assert_int_equal(w->store->ops->release(w->store, "nobody", 0, "k", &w->err) == OUTBOX_OK ||
+	assert_int_equal(store_release(w->store, "nobody", 0, "k", &w->err) == OUTBOX_OK ||
 				 w->err.status == OUTBOX_ENOTFOUND,
 			 1);
 }
@@ -253,7 +254,7 @@ static void lease_at(struct worker *k, const char *place)
 						.place = place };
 	struct store_world *w = k->w;
 
-	OK(k->store->ops->lease(k->store, &request, &k->lease, &w->err));
+	OK(store_lease(k->store, &request, &k->lease, &w->err));
 }
 
 static void workers_of_a_target_send_to_one_place(struct store_world *w)
@@ -313,12 +314,10 @@ static void a_place_that_is_not_known_is_no_other_place(struct store_world *w)
 static void note_unserved(struct store_world *w, const char *target, const char *owner,
 			  const char *why)
 {
-	OK(w->store->ops->unserved(w->store,
-				   &(struct outbox_unserved){ .target = target,
-							      .owner = owner,
-							      .duration = LEASE,
-							      .why = why },
-				   &w->err));
+	OK(store_unserved(w->store,
+			  &(struct outbox_unserved){
+				  .target = target, .owner = owner, .duration = LEASE, .why = why },
+			  &w->err));
 }
 
 static void what_is_not_served_is_told(struct store_world *w)
@@ -349,7 +348,7 @@ static void what_is_not_served_is_told(struct store_world *w)
 	note_unserved(w, "b", "z", NULL);
 	note_unserved(w, "b", "z", "anew");
 	assert_int_equal(world_stats(w, "b")->unserved_since, world_now(w));
-	OK(w->store->ops->target_drop(w->store, "b", "me", "test", &w->err));
+	OK(store_target_drop(w->store, "b", "me", "test", &w->err));
 	world_target(w, "b");
 	assert_null(world_stats(w, "b")->unserved);
 }

@@ -2,6 +2,7 @@
 
 /* list, get and tail. */
 
+#include "store/store.h"
 #include "store_world.h"
 
 #include <stdio.h>
@@ -189,7 +190,7 @@ static void a_made_up_cursor_is_refused(struct store_world *w)
 	world_target(w, "a");
 	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
 		filter.cursor = wrong[i];
-		assert_int_equal(w->store->ops->list(w->store, &filter, w->arena, &page, &w->err),
+		assert_int_equal(store_list(w->store, &filter, w->arena, &page, &w->err),
 				 OUTBOX_EINVAL);
 		assert_non_null(strstr(w->err.message, "cursor"));
 	}
@@ -199,8 +200,7 @@ static void get_finds_one_message(struct store_world *w)
 {
 	struct outbox_claimed got;
 
-	assert_int_equal(w->store->ops->get(w->store, "nobody's", w->arena, &got, &w->err),
-			 OUTBOX_ENOTFOUND);
+	assert_int_equal(store_get(w->store, "nobody's", w->arena, &got, &w->err), OUTBOX_ENOTFOUND);
 	assert_non_null(strstr(w->err.message, "nobody's"));
 }
 
@@ -210,7 +210,7 @@ static struct outbox_page tail(struct store_world *w, const char *cursor, size_t
 {
 	struct outbox_page page = { 0 };
 
-	OK(w->store->ops->tail(w->store, cursor, limit, w->arena, &page, &w->err));
+	OK(store_tail(w->store, cursor, limit, w->arena, &page, &w->err));
 	assert_non_null(page.cursor);
 	return page;
 }
@@ -333,7 +333,7 @@ static void what_is_due_later_is_deferred_before_anybody_reads_it(struct store_w
 	assert_int_equal(act_why(w, OUTBOX_DEFERRED), 1);
 	assert_int_equal(act_why(w, OUTBOX_NEW), 1);
 	assert_int_equal(act_why(w, OUTBOX_WAITING), 0);
-	OK(w->store->ops->target_pause(w->store, "a", true, "me", "r", &w->err));
+	OK(store_target_pause(w->store, "a", true, "me", "r", &w->err));
 	assert_int_equal(count_why(w, OUTBOX_DEFERRED), 1);
 	assert_int_equal(act_why(w, OUTBOX_PAUSED), 1);
 	assert_int_equal(count_why(w, OUTBOX_NEW), 0);

@@ -5,6 +5,7 @@
  * higher one was settled is pending, never delivered; and all ways of looking say the same.
  */
 
+#include "store/store.h"
 #include "store_world.h"
 
 static int64_t tx_publish(struct store_world *w, void *tx, const char *key)
@@ -166,24 +167,24 @@ static void tail_tells_a_late_commit_once(struct store_world *w)
 
 	world_target(w, "a");
 	k = worker_start(w, "k", "a", 0);
-	OK(w->store->ops->tail(w->store, NULL, 10, w->arena, &page, &w->err));
+	OK(store_tail(w->store, NULL, 10, w->arena, &page, &w->err));
 	cursor = page.cursor;
 	late = f->begin(w->place);
 	low = tx_publish(w, late, "x");
 	high = world_publish(w, "y");
 	assert_drains(k, 1, high);
-	OK(w->store->ops->tail(w->store, cursor, 10, w->arena, &page, &w->err));
+	OK(store_tail(w->store, cursor, 10, w->arena, &page, &w->err));
 	assert_int_equal(page.count, 1);
 	assert_int_equal(page.rows[0].seq, high);
 	f->commit(late);
-	OK(w->store->ops->tail(w->store, page.cursor, 10, w->arena, &page, &w->err));
+	OK(store_tail(w->store, page.cursor, 10, w->arena, &page, &w->err));
 	assert_int_equal(page.count, 0);
 	assert_drains(k, 1, low);
-	OK(w->store->ops->tail(w->store, page.cursor, 10, w->arena, &page, &w->err));
+	OK(store_tail(w->store, page.cursor, 10, w->arena, &page, &w->err));
 	assert_int_equal(page.count, 1);
 	assert_int_equal(page.rows[0].seq, low);
 	assert_int_equal(page.rows[0].state, OUTBOX_DELIVERED);
-	OK(w->store->ops->tail(w->store, page.cursor, 10, w->arena, &page, &w->err));
+	OK(store_tail(w->store, page.cursor, 10, w->arena, &page, &w->err));
 	assert_int_equal(page.count, 0);
 }
 
@@ -196,12 +197,12 @@ static void tail_leaves_out_what_was_returned(struct store_world *w)
 	world_target(w, "a");
 	first = world_publish_many(w, 3);
 	k = worker_start(w, "k", "a", 0);
-	OK(w->store->ops->tail(w->store, NULL, 10, w->arena, &page, &w->err));
+	OK(store_tail(w->store, NULL, 10, w->arena, &page, &w->err));
 	worker_advance(k, MANY);
 	settle_return(k, 1);
 	settle_return(k, 2);
 	worker_advance(k, 0);
-	OK(w->store->ops->tail(w->store, page.cursor, 10, w->arena, &page, &w->err));
+	OK(store_tail(w->store, page.cursor, 10, w->arena, &page, &w->err));
 	assert_int_equal(page.count, 1);
 	assert_int_equal(page.rows[0].seq, first);
 }

@@ -147,7 +147,7 @@ static void a_dry_run_only_counts(struct store_world *w)
 	picture = world_picture(w);
 	assert_int_equal(world_act_filter(w, &act).done, 3);
 	assert_string_equal(world_picture(w), picture);
-	OK(w->store->ops->audit(w->store, NULL, 10, w->arena, &rows, &count, &w->err));
+	OK(store_audit(w->store, NULL, 10, w->arena, &rows, &count, &w->err));
 	assert_int_equal(count, 0);
 }
 
@@ -227,14 +227,14 @@ static void audit_rows_are_newest_first(struct store_world *w)
 	world_step(w, SEC);
 	world_act(w, OUTBOX_DISCARD, "a", a);
 	world_act(w, OUTBOX_REQUEUE, "a", a); /* refused: no row */
-	OK(w->store->ops->audit(w->store, NULL, 2, w->arena, &rows, &count, &w->err));
+	OK(store_audit(w->store, NULL, 2, w->arena, &rows, &count, &w->err));
 	assert_int_equal(count, 2);
 	assert_string_equal(rows[0].action, "discard");
 	assert_string_equal(rows[0].id, world_id(w, "a", a));
 	assert_string_equal(rows[1].id, world_id(w, "a", b));
 	assert_true(rows[0].number > rows[1].number);
 	assert_int_equal(rows[0].at, rows[1].at + SEC);
-	OK(w->store->ops->audit(w->store, world_id(w, "a", a), 10, w->arena, &rows, &count, &w->err));
+	OK(store_audit(w->store, world_id(w, "a", a), 10, w->arena, &rows, &count, &w->err));
 	assert_int_equal(count, 2);
 	assert_string_equal(rows[1].action, "defer");
 }
@@ -259,7 +259,7 @@ static void *requeue(void *argument)
 
 	pthread_barrier_wait(r->barrier);
 	do {
-		r->status = r->store->ops->act(r->store, &act, &r->acted, &r->err);
+		r->status = store_act(r->store, &act, &r->acted, &r->err);
 	} while (r->status == OUTBOX_EBUSY);
 	return NULL;
 }
@@ -292,7 +292,7 @@ static void of_concurrent_requeues_one_wins(struct store_world *w)
 	}
 	assert_int_equal(done, 1);
 	assert_int_equal(refused, 2);
-	OK(w->store->ops->audit(w->store, id, 10, w->arena, &rows, &count, &w->err));
+	OK(store_audit(w->store, id, 10, w->arena, &rows, &count, &w->err));
 	assert_int_equal(count, 1);
 }
 

@@ -2,6 +2,7 @@
 
 /* Publishing: a message exists if and only if its transaction committed. */
 
+#include "store/store.h"
 #include "store_world.h"
 
 static struct outbox_message message_of(const char *key, const char *id)
@@ -102,10 +103,9 @@ static void what_is_not_committed_is_not_seen(struct store_world *w)
 	assert_int_equal(world_messages(w), 0);
 	assert_int_equal(world_stats(w, "a")->pending, 0);
 	assert_null(world_find(w, "a", seq));
-	assert_int_equal(w->store->ops->get(w->store, "mine", w->arena, &got, &w->err),
-			 OUTBOX_ENOTFOUND);
+	assert_int_equal(store_get(w->store, "mine", w->arena, &got, &w->err), OUTBOX_ENOTFOUND);
 	f->commit(tx);
-	OK(w->store->ops->get(w->store, "mine", w->arena, &got, &w->err));
+	OK(store_get(w->store, "mine", w->arena, &got, &w->err));
 	assert_drains(k, 1, seq);
 }
 
@@ -118,19 +118,19 @@ static void an_id_is_accepted_once(struct store_world *w)
 	struct worker *k;
 
 	world_target(w, "a");
-	OK(w->store->ops->append(w->store, m, 3, seqs, repeated, &w->err));
+	OK(store_append(w->store, m, 3, seqs, repeated, &w->err));
 	assert_false(repeated[0]);
 	assert_false(repeated[1]);
 	assert_true(repeated[2]);
 	assert_int_equal(seqs[2], seqs[0]);
 
-	OK(w->store->ops->append(w->store, &m[1], 1, &again, repeated, &w->err));
+	OK(store_append(w->store, &m[1], 1, &again, repeated, &w->err));
 	assert_true(repeated[0]);
 	assert_int_equal(again, seqs[1]);
 	assert_int_equal(world_messages(w), 2);
 	k = worker_start(w, "k", "a", 0);
 	assert_drains(k, 2, seqs[0], seqs[1]);
-	OK(w->store->ops->append(w->store, &m[1], 1, &again, repeated, &w->err));
+	OK(store_append(w->store, &m[1], 1, &again, repeated, &w->err));
 	assert_true(repeated[0]);
 	assert_drains(k, 0);
 }
@@ -161,7 +161,7 @@ static void seqs_ascend(struct store_world *w)
 	for (int round = 0; round < 3; round++) {
 		for (size_t i = 0; i < 50; i++)
 			m[i] = message_of(NULL, NULL);
-		OK(w->store->ops->append(w->store, m, 50, seqs, NULL, &w->err));
+		OK(store_append(w->store, m, 50, seqs, NULL, &w->err));
 		for (size_t i = 0; i < 50; i++) {
 			assert_true(seqs[i] > last);
 			last = seqs[i];
@@ -197,8 +197,8 @@ static void assert_type_read(struct store_world *w, const void *data, size_t siz
 
 	m.data = data;
 	m.size = size;
-	OK(w->store->ops->append(w->store, &m, 1, &seq, NULL, &w->err));
-	OK(w->store->ops->get(w->store, world_id(w, "a", seq), w->arena, &got, &w->err));
+	OK(store_append(w->store, &m, 1, &seq, NULL, &w->err));
+	OK(store_get(w->store, world_id(w, "a", seq), w->arena, &got, &w->err));
 	assert_string_equal(got.message.content_type, type);
 	k = worker_start(w, "k", "a", 0);
 	worker_advance(k, MANY);
@@ -206,7 +206,7 @@ static void assert_type_read(struct store_world *w, const void *data, size_t siz
 	assert_string_equal(k->claim.items[0].message.content_type, type);
 	assert_int_equal(k->claim.items[0].message.size, size);
 	worker_advance(k, 0);
-	OK(w->store->ops->release(w->store, "a", 0, "k", &w->err));
+	OK(store_release(w->store, "a", 0, "k", &w->err));
 }
 
 static void bytes_without_a_type_are_bytes(struct store_world *w)

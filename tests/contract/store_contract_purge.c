@@ -2,6 +2,7 @@
 
 /* Retention: what is finished goes in its time, nothing else ever. */
 
+#include "store/store.h"
 #include "store_world.h"
 
 static struct outbox_purge before(struct store_world *w, outbox_time delivered_age)
@@ -244,7 +245,7 @@ static void nothing_goes_without_a_target(struct store_world *w)
 	purge = before(w, SEC);
 	purge.failed_before = world_now(w);
 	assert_int_equal(world_purge(w, &purge).messages, 0);
-	OK(w->store->ops->purgeable(w->store, &purge, 0, w->arena, &messages, &count, &w->err));
+	OK(store_purgeable(w->store, &purge, 0, w->arena, &messages, &count, &w->err));
 	assert_int_equal(count, 0);
 	assert_int_equal(world_messages(w), 3);
 }
@@ -271,8 +272,7 @@ static void purgeable_is_what_purge_removes(struct store_world *w)
 	do {
 		int64_t after = total ? archived[total - 1] : 0;
 
-		OK(w->store->ops->purgeable(w->store, &purge, after, w->arena, &messages, &count,
-					    &w->err));
+		OK(store_purgeable(w->store, &purge, after, w->arena, &messages, &count, &w->err));
 		for (size_t i = 0; i < count; i++) {
 			assert_true(total < 8 && messages[i].seq > after);
 			assert_int_equal(messages[i].message.size, 2);
@@ -309,7 +309,7 @@ static void an_id_is_free_again_after_purge(struct store_world *w)
 	world_step(w, 10 * SEC);
 	purge = before(w, SEC);
 	assert_int_equal(world_purge(w, &purge).messages, 1);
-	OK(w->store->ops->append(w->store, &m, 1, &seq, &repeated, &w->err));
+	OK(store_append(w->store, &m, 1, &seq, &repeated, &w->err));
 	assert_false(repeated);
 	assert_drains(k, 1, seq);
 }
@@ -355,7 +355,7 @@ static void an_operators_purge_is_audited(struct store_world *w)
 	purge.limit = 10;
 	assert_int_equal(world_purge(w, &purge).messages, 2);
 	assert_int_equal(world_purge(w, &purge).messages, 0); /* nothing done, nothing told */
-	OK(w->store->ops->audit(w->store, NULL, 100, w->arena, &rows, &count, &w->err));
+	OK(store_audit(w->store, NULL, 100, w->arena, &rows, &count, &w->err));
 	assert_int_equal(count, 1);
 	assert_string_equal(rows[0].actor, "olga");
 	assert_string_equal(rows[0].action, "purge");

@@ -5,6 +5,7 @@
 #include "store_world.h"
 
 #include "core/key_hash.h"
+#include "store/store.h"
 
 #include <stdio.h>
 
@@ -14,7 +15,7 @@ static int redact(struct store_world *w, const char *id, const char *reason, boo
 		.struct_size = sizeof(r), .id = id, .actor = "anna", .reason = reason
 	};
 
-	return w->store->ops->redact(w->store, &r, ret_done, &w->err);
+	return store_redact(w->store, &r, ret_done, &w->err);
 }
 
 static int64_t publish(struct store_world *w, const char *id, const char *key)
@@ -37,7 +38,7 @@ static struct outbox_claimed get(struct store_world *w, const char *id)
 {
 	struct outbox_claimed found = { 0 };
 
-	OK(w->store->ops->get(w->store, id, w->arena, &found, &w->err));
+	OK(store_get(w->store, id, w->arena, &found, &w->err));
 	return found;
 }
 
@@ -142,7 +143,7 @@ static void it_is_audited_once(struct store_world *w)
 	OK(redact(w, "m1", "she asked for it", NULL));
 	OK(redact(w, "m1", "once more", &done));
 	assert_false(done);
-	OK(w->store->ops->audit(w->store, "m1", 10, w->arena, &rows, &count, &w->err));
+	OK(store_audit(w->store, "m1", 10, w->arena, &rows, &count, &w->err));
 	assert_int_equal(count, 1);
 	assert_string_equal(rows[0].action, "redact");
 	assert_string_equal(rows[0].actor, "anna");
@@ -167,7 +168,7 @@ static void the_trail_keeps_who_and_why(struct store_world *w)
 	assert_int_equal(world_act(w, OUTBOX_REQUEUE, "a", seq).done, 1);
 	assert_drains(a, 1, seq);
 	OK(redact(w, "m1", "asked for", NULL));
-	OK(w->store->ops->audit(w->store, "m1", 10, w->arena, &rows, &count, &w->err));
+	OK(store_audit(w->store, "m1", 10, w->arena, &rows, &count, &w->err));
 	assert_int_equal(count, 2);
 	assert_string_equal(rows[1].action, "requeue");
 	assert_null(rows[1].detail);
@@ -201,7 +202,7 @@ static void the_trail_of_others_stays(struct store_world *w)
 	assert_int_equal(world_act(w, OUTBOX_REQUEUE, "a", second).done, 1);
 	assert_drains(a, 2, first, second);
 	OK(redact(w, "m1", "asked for", NULL));
-	OK(w->store->ops->audit(w->store, "m2", 10, w->arena, &rows, &count, &w->err));
+	OK(store_audit(w->store, "m2", 10, w->arena, &rows, &count, &w->err));
 	assert_int_equal(count, 1);
 	assert_non_null(rows[0].detail);
 	assert_int_equal(get(w, "m2").message.n_headers, 1);

@@ -11,6 +11,7 @@
 #include "caution_cases.h"
 #include "retention_cases.h"
 #include "settlement_cases.h"
+#include "store/store.h"
 
 #include <stdio.h>
 
@@ -286,7 +287,7 @@ static void hold(struct store_world *w, const struct holder *h, int64_t seq)
 static bool is_there(struct store_world *w, const char *id)
 {
 	struct outbox_claimed message;
-	int r = w->store->ops->get(w->store, id, w->arena, &message, &w->err);
+	int r = store_get(w->store, id, w->arena, &message, &w->err);
 
 	if (r != OUTBOX_ENOTFOUND)
 		OK(r);
@@ -341,7 +342,7 @@ static void purge_case(struct store_world *w, const struct retention_case *c, co
 		fail_msg("%s: it %s", c->name, c->goes ? "stays" : "is gone");
 	world_step(w, 60 * SEC);
 	for (size_t i = 0; i < n; i++)
-		OK(w->store->ops->target_drop(w->store, holders[i].name, "anna", "done", &w->err));
+		OK(store_target_drop(w->store, holders[i].name, "anna", "done", &w->err));
 }
 
 static void a_purge_takes_what_it_may(struct store_world *w)

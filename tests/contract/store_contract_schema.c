@@ -12,7 +12,7 @@ static struct outbox_store_info info_of(struct store_world *w)
 {
 	struct outbox_store_info info = { .schema_version = -1 };
 
-	OK(w->store->ops->info(w->store, &info, &w->err));
+	OK(store_info(w->store, &info, &w->err));
 	return info;
 }
 
@@ -20,7 +20,7 @@ static int init(struct store_world *w, int lanes)
 {
 	struct outbox_init_options options = { .struct_size = sizeof(options), .lanes = lanes };
 
-	return w->store->ops->init(w->store, &options, &w->err);
+	return store_init(w->store, &options, &w->err);
 }
 
 static void ops_are_complete(struct store_world *w)
@@ -43,10 +43,9 @@ static void nothing_works_before_init(struct store_world *w)
 
 	m.type = "t";
 	assert_int_equal(info_of(w).schema_version, 0);
-	assert_int_equal(w->store->ops->append(w->store, &m, 1, NULL, NULL, &w->err), OUTBOX_ESCHEMA);
-	assert_int_equal(w->store->ops->target_put(w->store, &def, &version, &w->err),
-			 OUTBOX_ESCHEMA);
-	assert_int_equal(w->store->ops->stats(w->store, w->arena, &stats, &w->err), OUTBOX_ESCHEMA);
+	assert_int_equal(store_append(w->store, &m, 1, NULL, NULL, &w->err), OUTBOX_ESCHEMA);
+	assert_int_equal(store_target_put(w->store, &def, &version, &w->err), OUTBOX_ESCHEMA);
+	assert_int_equal(store_stats(w->store, w->arena, &stats, &w->err), OUTBOX_ESCHEMA);
 	assert_int_equal(version, -1); /* written only on success */
 	assert_true(w->err.message[0]);
 }
@@ -90,9 +89,9 @@ static void a_newer_schema_is_refused(struct store_world *w)
 	w->fixture->fake_schema(w->place, newer);
 	assert_int_equal(init(w, 0), OUTBOX_ESCHEMA);
 	assert_non_null(strstr(w->err.message, "newer"));
-	assert_int_equal(w->store->ops->upgrade(w->store, NULL, &from, &w->err), OUTBOX_ESCHEMA);
+	assert_int_equal(store_upgrade(w->store, NULL, &from, &w->err), OUTBOX_ESCHEMA);
 	assert_int_equal(from, -1);
-	assert_int_equal(w->store->ops->append(w->store, &m, 1, NULL, NULL, &w->err), OUTBOX_ESCHEMA);
+	assert_int_equal(store_append(w->store, &m, 1, NULL, NULL, &w->err), OUTBOX_ESCHEMA);
 	assert_int_equal(info_of(w).schema_version, newer);
 }
 
@@ -102,7 +101,7 @@ static void upgrade_of_the_newest_does_nothing(struct store_world *w)
 	int from = -1;
 
 	world_publish(w, NULL);
-	OK(w->store->ops->upgrade(w->store, &options, &from, &w->err));
+	OK(store_upgrade(w->store, &options, &from, &w->err));
 	assert_int_equal(from, info_of(w).program_version);
 	assert_int_equal(world_messages(w), 1);
 }
@@ -112,7 +111,7 @@ static void upgrade_without_a_schema_is_refused(struct store_world *w)
 	struct outbox_init_options options = { .struct_size = sizeof(options) };
 	int from = -1;
 
-	assert_int_equal(w->store->ops->upgrade(w->store, &options, &from, &w->err), OUTBOX_ESCHEMA);
+	assert_int_equal(store_upgrade(w->store, &options, &from, &w->err), OUTBOX_ESCHEMA);
 	assert_int_equal(info_of(w).schema_version, 0);
 }
 
@@ -120,7 +119,7 @@ static void drop_removes_everything(struct store_world *w)
 {
 	world_publish(w, NULL);
 	world_target(w, "a");
-	OK(w->store->ops->drop(w->store, &w->err));
+	OK(store_drop(w->store, &w->err));
 	assert_int_equal(info_of(w).schema_version, 0);
 	OK(init(w, 2));
 	w->lanes = 2;
@@ -139,7 +138,7 @@ static void truncate_keeps_the_schema(struct store_world *w)
 	before = world_publish(w, NULL);
 	k = worker_start(w, "k", "a", 0);
 	assert_drains(k, 1, before);
-	OK(w->store->ops->truncate(w->store, &w->err));
+	OK(store_truncate(w->store, &w->err));
 	assert_int_equal(info_of(w).schema_version, info_of(w).program_version);
 	assert_int_equal(world_messages(w), 0);
 
@@ -161,7 +160,7 @@ static void a_missing_database_is_not_made_by_opening(struct store_world *w)
 	struct outbox_store *store = NULL;
 
 	for (int i = 0; i < 2; i++)
-		assert_int_equal(w->fixture->ops->open(&config, false, &store, &w->err),
+		assert_int_equal(store_open(w->fixture->ops, &config, false, &store, &w->err),
 				 OUTBOX_ENOTFOUND);
 	assert_null(store);
 }
@@ -180,7 +179,7 @@ static void an_unknown_option_is_refused(struct store_world *w)
 
 	snprintf(url, sizeof(url), "%s%ccolour=blue", w->fixture->url(w->place),
 		 strchr(w->fixture->url(w->place), '?') ? '&' : '?');
-	assert_int_equal(w->fixture->ops->open(&config, true, &store, &w->err), OUTBOX_ECONFIG);
+	assert_int_equal(store_open(w->fixture->ops, &config, true, &store, &w->err), OUTBOX_ECONFIG);
 	assert_non_null(strstr(w->err.message, "colour"));
 	assert_null(store);
 }

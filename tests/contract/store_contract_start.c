@@ -2,6 +2,7 @@
 
 /* A new target that starts at a time: this is also how a part of the log is sent once more. */
 
+#include "store/store.h"
 #include "store_world.h"
 
 static struct outbox_target_def at(const char *name, outbox_time time)
@@ -95,8 +96,7 @@ static void what_lies_ahead_is_refused(struct store_world *w)
 	struct outbox_target_def def = at("b", world_now(w) + SEC);
 	int64_t version = -1;
 
-	assert_int_equal(w->store->ops->target_put(w->store, &def, &version, &w->err),
-			 OUTBOX_ECONFIG);
+	assert_int_equal(store_target_put(w->store, &def, &version, &w->err), OUTBOX_ECONFIG);
 	assert_non_null(strstr(w->err.message, "lies ahead"));
 	assert_int_equal(version, -1);
 	def.start = OUTBOX_START_OLDEST;
@@ -191,7 +191,7 @@ static bool wants_start(struct store_world *w, const char *target)
 {
 	bool wants = false;
 
-	OK(w->store->ops->wants_start(w->store, target, &wants, &w->err));
+	OK(store_wants_start(w->store, target, &wants, &w->err));
 	return wants;
 }
 
@@ -211,8 +211,8 @@ static void a_new_target_among_delivered_messages_wants_a_start(struct store_wor
 	worker_advance(k, 0);
 	assert_true(wants_start(w, "late"));
 	assert_false(wants_start(w, "events")); /* it is there */
-	assert_int_equal(w->store->ops->target_put(w->store, &def, NULL, &w->err), OUTBOX_ECONFIG);
-	OK(w->store->ops->target_drop(w->store, "events", "me", "test", &w->err));
+	assert_int_equal(store_target_put(w->store, &def, NULL, &w->err), OUTBOX_ECONFIG);
+	OK(store_target_drop(w->store, "events", "me", "test", &w->err));
 	assert_true(wants_start(w, "events"));
 	def.start = OUTBOX_START_NOW;
 	world_target_put(w, &def);
@@ -221,12 +221,10 @@ static void a_new_target_among_delivered_messages_wants_a_start(struct store_wor
 
 static void note_unserved(struct store_world *w, const char *target)
 {
-	OK(w->store->ops->unserved(w->store,
-				   &(struct outbox_unserved){ .target = target,
-							      .owner = "z",
-							      .duration = LEASE,
-							      .why = "waits" },
-				   &w->err));
+	OK(store_unserved(w->store,
+			  &(struct outbox_unserved){
+				  .target = target, .owner = "z", .duration = LEASE, .why = "waits" },
+			  &w->err));
 }
 
 static void nothing_goes_while_a_target_waits_for_its_start(struct store_world *w)
@@ -245,7 +243,7 @@ static void nothing_goes_while_a_target_waits_for_its_start(struct store_world *
 	note_unserved(w, "new");
 	assert_int_equal(world_purge(w, &purge).messages, 0);
 	purge.actor = "me";
-	assert_int_equal(w->store->ops->purge(w->store, &purge, &purged, &w->err), OUTBOX_ECONFLICT);
+	assert_int_equal(store_purge(w->store, &purge, &purged, &w->err), OUTBOX_ECONFLICT);
 	assert_non_null(strstr(w->err.message, "target \"new\""));
 	world_step(w, LEASE);  /* nobody repeats it */
 	note_unserved(w, "a"); /* registered: what it wants is known */

@@ -2,6 +2,7 @@
 
 /* The numbers that people and monitors look at. */
 
+#include "store/store.h"
 #include "store_world.h"
 
 static void numbers_of_each_state(struct store_world *w)
@@ -121,7 +122,7 @@ static void act(struct store_world *w, int action, outbox_time until)
 	};
 	struct outbox_acted acted = { 0 };
 
-	OK(w->store->ops->act(w->store, &act, &acted, &w->err));
+	OK(store_act(w->store, &act, &acted, &w->err));
 	assert_int_equal(acted.done, 1);
 }
 
@@ -225,10 +226,10 @@ static void nothing_ages_before_its_target_is_open(struct store_world *w)
 	k = worker_new(w, "k", "a");
 	worker_lease(k);
 	assert_int_equal(k->lease.open_since, opened);
-	OK(w->store->ops->target_pause(w->store, "a", true, "op", "r", &w->err));
+	OK(store_target_pause(w->store, "a", true, "op", "r", &w->err));
 	world_step(w, OUTBOX_HOURS);
 	assert_int_equal(oldest(w), opened); /* a pause that was forgotten is worth an alert */
-	OK(w->store->ops->target_pause(w->store, "a", false, "op", "r", &w->err));
+	OK(store_target_pause(w->store, "a", false, "op", "r", &w->err));
 	assert_int_equal(oldest(w), world_now(w));
 	worker_lease(k);
 	assert_int_equal(k->lease.open_since, world_now(w));
@@ -239,12 +240,12 @@ static void stats_know_the_time(struct store_world *w)
 	struct outbox_stats stats = { 0 };
 
 	world_step(w, 7 * SEC);
-	OK(w->store->ops->stats(w->store, w->arena, &stats, &w->err));
+	OK(store_stats(w->store, w->arena, &stats, &w->err));
 	assert_int_equal(stats.store_now, world_now(w));
 	assert_int_equal(stats.n_targets, 0);
 	assert_int_equal(stats.messages, 0);
 	world_publish_many(w, 3);
-	OK(w->store->ops->stats(w->store, w->arena, &stats, &w->err));
+	OK(store_stats(w->store, w->arena, &stats, &w->err));
 	assert_int_equal(stats.messages, 3);
 }
 
@@ -255,7 +256,7 @@ static void targets_come_by_name(struct store_world *w)
 	world_target(w, "c");
 	world_target(w, "a");
 	world_target(w, "b");
-	OK(w->store->ops->stats(w->store, w->arena, &stats, &w->err));
+	OK(store_stats(w->store, w->arena, &stats, &w->err));
 	assert_int_equal(stats.n_targets, 3);
 	assert_string_equal(stats.targets[0].name, "a");
 	assert_string_equal(stats.targets[1].name, "b");

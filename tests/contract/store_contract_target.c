@@ -2,6 +2,7 @@
 
 /* Targets: registering, routing and its versions, where one starts, pause, drop. */
 
+#include "store/store.h"
 #include "store_world.h"
 
 static struct outbox_target_def routed(const char *name, const char *const *types, size_t n)
@@ -130,7 +131,7 @@ static void a_claim_with_an_older_routing_settles_only(struct store_world *w)
 	assert_true(k->claim.stale_route);
 	assert_claim(k, 0);
 	assert_state(w, "a", first, OUTBOX_DELIVERED, 0);
-	OK(w->store->ops->release(w->store, "a", 0, "k", &w->err));
+	OK(store_release(w->store, "a", 0, "k", &w->err));
 	fresh = worker_new(w, "fresh", "a");
 	fresh->version = 2;
 	worker_lease(fresh);
@@ -215,10 +216,10 @@ static void a_later_target_says_where_it_starts(struct store_world *w)
 	seq = world_publish(w, "x");
 	k = worker_start(w, "k", "a", 0);
 	assert_drains(k, 1, seq);
-	assert_int_not_equal(w->store->ops->target_put(w->store, &def, &version, &w->err), OUTBOX_OK);
+	assert_int_not_equal(store_target_put(w->store, &def, &version, &w->err), OUTBOX_OK);
 	assert_non_null(strstr(w->err.message, "start"));
 	assert_int_equal(version, -1);
-	OK(w->store->ops->stats(w->store, w->arena, &stats, &w->err));
+	OK(store_stats(w->store, w->arena, &stats, &w->err));
 	assert_int_equal(stats.n_targets, 1);
 	def.name = "a"; /* for one that is known it is not looked at */
 	world_target_put(w, &def);
@@ -233,17 +234,14 @@ static void names_and_routes_are_checked(struct store_world *w)
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
 		def.name = names[i];
-		assert_int_equal(w->store->ops->target_put(w->store, &def, &version, &w->err),
-				 OUTBOX_ECONFIG);
+		assert_int_equal(store_target_put(w->store, &def, &version, &w->err), OUTBOX_ECONFIG);
 	}
 	def = routed("a", bracket, 1);
-	assert_int_equal(w->store->ops->target_put(w->store, &def, &version, &w->err),
-			 OUTBOX_ECONFIG);
+	assert_int_equal(store_target_put(w->store, &def, &version, &w->err), OUTBOX_ECONFIG);
 }
 
 static void a_paused_target_claims_nothing(struct store_world *w)
 {
-	const struct outbox_store_ops *ops = w->fixture->ops;
 	struct outbox_filter filter = filter_of("a");
 	struct worker *k;
 	int64_t s, n;
@@ -252,7 +250,7 @@ static void a_paused_target_claims_nothing(struct store_world *w)
 	s = world_publish_many(w, 3);
 	k = worker_start(w, "k", "a", 0);
 	worker_advance(k, 1);
-	OK(ops->target_pause(w->store, "a", true, "anna", "their maintenance", &w->err));
+	OK(store_target_pause(w->store, "a", true, "anna", "their maintenance", &w->err));
 	worker_advance(k, MANY);
 	assert_true(k->claim.paused);
 	assert_claim(k, 0);
@@ -267,37 +265,35 @@ static void a_paused_target_claims_nothing(struct store_world *w)
 	n = k->n;
 	worker_advance(k, MANY);
 	assert_int_equal(k->n, n);
-	OK(ops->target_pause(w->store, "a", false, "anna", NULL, &w->err));
+	OK(store_target_pause(w->store, "a", false, "anna", NULL, &w->err));
 	assert_drains(k, 2, s + 1, s + 2);
 	assert_false(k->claim.paused);
 }
 
 static void pause_leaves_an_audit_row_once(struct store_world *w)
 {
-	const struct outbox_store_ops *ops = w->fixture->ops;
 	struct outbox_audit *rows;
 	size_t count;
 
 	world_target(w, "a");
-	OK(ops->target_pause(w->store, "a", false, "anna", "why not", &w->err)); /* it is not */
-	OK(ops->target_pause(w->store, "a", true, "anna", "first", &w->err));
-	OK(ops->target_pause(w->store, "a", true, "bert", "second", &w->err));
+	OK(store_target_pause(w->store, "a", false, "anna", "why not", &w->err)); /* it is not */
+	OK(store_target_pause(w->store, "a", true, "anna", "first", &w->err));
+	OK(store_target_pause(w->store, "a", true, "bert", "second", &w->err));
 	assert_string_equal(world_stats(w, "a")->paused_by, "anna");
-	OK(ops->target_pause(w->store, "a", false, "bert", "done", &w->err));
-	OK(ops->audit(w->store, NULL, 10, w->arena, &rows, &count, &w->err));
+	OK(store_target_pause(w->store, "a", false, "bert", "done", &w->err));
+	OK(store_audit(w->store, NULL, 10, w->arena, &rows, &count, &w->err));
 	assert_int_equal(count, 2);
 	assert_string_equal(rows[0].action, "resume");
 	assert_string_equal(rows[0].actor, "bert");
 	assert_string_equal(rows[1].action, "pause");
 	assert_string_equal(rows[1].reason, "first");
 	assert_string_equal(rows[1].target, "a");
-	assert_int_equal(ops->target_pause(w->store, "b", true, "anna", NULL, &w->err),
+	assert_int_equal(store_target_pause(w->store, "b", true, "anna", NULL, &w->err),
 			 OUTBOX_ENOTFOUND);
 }
 
 static void a_dropped_target_is_gone(struct store_world *w)
 {
-	const struct outbox_store_ops *ops = w->fixture->ops;
 	struct outbox_purge purge;
 	struct worker *k, *b;
 	int64_t s;
@@ -314,10 +310,11 @@ static void a_dropped_target_is_gone(struct store_world *w)
 	world_step(w, 10 * SEC);
 	purge = (struct outbox_purge){ .delivered_before = world_now(w) - SEC };
 	assert_int_equal(world_purge(w, &purge).messages, 1); /* a holds two */
-	OK(ops->target_drop(w->store, "a", "anna", "moved", &w->err));
+	OK(store_target_drop(w->store, "a", "anna", "moved", &w->err));
 	assert_null(world_find(w, "a", s));
 	assert_int_not_equal(worker_try_advance(k, 1, BYTES), OUTBOX_OK);
-	assert_int_equal(ops->target_drop(w->store, "a", "anna", "moved", &w->err), OUTBOX_ENOTFOUND);
+	assert_int_equal(store_target_drop(w->store, "a", "anna", "moved", &w->err),
+			 OUTBOX_ENOTFOUND);
 	assert_int_equal(world_purge(w, &purge).messages, 2);
 
 	world_target(w, "a"); /* the name is free: a new target with nothing of the old one */

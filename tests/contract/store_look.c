@@ -2,6 +2,7 @@
 #include "store_world.h"
 
 #include "base/buf.h"
+#include "store/store.h"
 
 #include <stdio.h>
 
@@ -16,7 +17,7 @@ struct outbox_page world_list(struct store_world *w, const struct outbox_filter 
 {
 	struct outbox_page page = { 0 };
 
-	OK(w->store->ops->list(w->store, filter, w->arena, &page, &w->err));
+	OK(store_list(w->store, filter, w->arena, &page, &w->err));
 	return page;
 }
 
@@ -68,7 +69,7 @@ static void picture_stats(struct store_world *w, struct buf *out)
 {
 	struct outbox_stats stats = { 0 };
 
-	OK(w->store->ops->stats(w->store, w->arena, &stats, &w->err));
+	OK(store_stats(w->store, w->arena, &stats, &w->err));
 	for (size_t i = 0; i < stats.n_targets; i++) {
 		const struct outbox_target_stats *t = &stats.targets[i];
 
@@ -114,7 +115,7 @@ const struct outbox_target_stats *world_stats(struct store_world *w, const char 
 {
 	struct outbox_stats stats = { 0 };
 
-	OK(w->store->ops->stats(w->store, w->arena, &stats, &w->err));
+	OK(store_stats(w->store, w->arena, &stats, &w->err));
 	for (size_t i = 0; i < stats.n_targets; i++) {
 		if (!strcmp(stats.targets[i].name, target))
 			return &stats.targets[i];
@@ -136,7 +137,7 @@ int64_t world_messages(struct store_world *w)
 {
 	struct outbox_stats stats = { 0 };
 
-	OK(w->store->ops->stats(w->store, w->arena, &stats, &w->err));
+	OK(store_stats(w->store, w->arena, &stats, &w->err));
 	return stats.messages;
 }
 
@@ -144,7 +145,7 @@ struct outbox_acted world_act_filter(struct store_world *w, const struct outbox_
 {
 	struct outbox_acted acted = { 0 };
 
-	OK(w->store->ops->act(w->store, act, &acted, &w->err));
+	OK(store_act(w->store, act, &acted, &w->err));
 	return acted;
 }
 
@@ -167,6 +168,6 @@ struct outbox_purged world_purge(struct store_world *w, const struct outbox_purg
 {
 	struct outbox_purged purged = { 0 };
 
-	OK(w->store->ops->purge(w->store, purge, &purged, &w->err));
+	OK(store_purge(w->store, purge, &purged, &w->err));
 	return purged;
 }

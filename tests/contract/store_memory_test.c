@@ -48,7 +48,7 @@ static int open_store(struct setup *t, const char *url, void *context,
 					      .random = &t->random.base,
 					      .context = context };
 
-	return memory_store_ops.open(&config, false, ret_store, &t->err);
+	return store_open(&memory_store_ops, &config, false, ret_store, &t->err);
 }
 
 static int begin(void **state)
@@ -61,7 +61,7 @@ static int begin(void **state)
 	t.db = memory_db_new("m", &t.clock.base, 2);
 	t.arena = outbox_arena_new((size_t)1 << 20);
 	ok(&t, open_store(&t, "memory:m", t.db, &t.store));
-	ok(&t, t.store->ops->init(t.store, NULL, &t.err));
+	ok(&t, store_init(t.store, NULL, &t.err));
 	*state = &t;
 	return 0;
 }
@@ -95,10 +95,10 @@ static struct outbox_settle_and_claim start(struct setup *t)
 	struct outbox_lease leased;
 	struct outbox_head head;
 
-	ok(t, t->store->ops->target_put(t->store, &def, &request.route_version, &t->err));
+	ok(t, store_target_put(t->store, &def, &request.route_version, &t->err));
 	lease.route_version = request.route_version;
-	ok(t, t->store->ops->lease(t->store, &lease, &leased, &t->err));
-	ok(t, t->store->ops->take_over(t->store, "a", 0, "k", 5, &head, &t->err));
+	ok(t, store_lease(t->store, &lease, &leased, &t->err));
+	ok(t, store_take_over(t->store, "a", 0, "k", 5, &head, &t->err));
 	request.n = head.n;
 	request.token = head.token;
 	request.new_token = 6;
@@ -110,7 +110,7 @@ static int64_t publish(struct setup *t, const char *id)
 	struct outbox_message m = message(id);
 	int64_t seq;
 
-	ok(t, t->store->ops->append(t->store, &m, 1, &seq, NULL, &t->err));
+	ok(t, store_append(t->store, &m, 1, &seq, NULL, &t->err));
 	return seq;
 }
 
@@ -135,8 +135,8 @@ static void an_undecided_id_is_busy(void **state)
 	ok(t, memory_tx_publish(one, &m, &again, &t->err));
 	assert_int_equal(seq, again);
 	assert_int_equal(memory_tx_publish(two, &m, &again, &t->err), OUTBOX_EBUSY);
-	assert_int_equal(t->store->ops->append(t->store, &m, 1, NULL, NULL, &t->err), OUTBOX_EBUSY);
-	assert_int_equal(t->store->ops->truncate(t->store, &t->err), OUTBOX_EBUSY);
+	assert_int_equal(store_append(t->store, &m, 1, NULL, NULL, &t->err), OUTBOX_EBUSY);
+	assert_int_equal(store_truncate(t->store, &t->err), OUTBOX_EBUSY);
 	memory_tx_rollback(one);
 	ok(t, memory_tx_publish(two, &m, &again, &t->err));
 	assert_true(again > seq); /* a number is never given twice */
@@ -171,12 +171,11 @@ static void a_fault_before_changes_nothing(void **state)
 
 	publish(t, NULL);
 	plant(t, "settle_and_claim", MEMORY_BEFORE, OUTBOX_ECONN);
-	assert_int_equal(t->store->ops->settle_and_claim(t->store, &request, t->arena, &claim,
-							 &t->err),
+	assert_int_equal(store_settle_and_claim(t->store, &request, t->arena, &claim, &t->err),
 			 OUTBOX_ECONN);
 	assert_string_equal(t->err.message, "planted");
 	request.new_token = 7; /* another request is free to come */
-	ok(t, t->store->ops->settle_and_claim(t->store, &request, t->arena, &claim, &t->err));
+	ok(t, store_settle_and_claim(t->store, &request, t->arena, &claim, &t->err));
 	assert_int_equal(claim.count, 1);
 	assert_int_equal(claim.token, 7);
 }
@@ -189,15 +188,13 @@ static void a_lost_reply_was_done(void **state)
 
 	publish(t, NULL);
 	plant(t, "settle_and_claim", MEMORY_AFTER, OUTBOX_ETIMEDOUT);
-	assert_int_equal(t->store->ops->settle_and_claim(t->store, &request, t->arena, &claim,
-							 &t->err),
+	assert_int_equal(store_settle_and_claim(t->store, &request, t->arena, &claim, &t->err),
 			 OUTBOX_ETIMEDOUT);
 	request.new_token = 7;
-	assert_int_equal(t->store->ops->settle_and_claim(t->store, &request, t->arena, &claim,
-							 &t->err),
+	assert_int_equal(store_settle_and_claim(t->store, &request, t->arena, &claim, &t->err),
 			 OUTBOX_EFENCED);
 	request.new_token = 6; /* the very same again */
-	ok(t, t->store->ops->settle_and_claim(t->store, &request, t->arena, &claim, &t->err));
+	ok(t, store_settle_and_claim(t->store, &request, t->arena, &claim, &t->err));
 	assert_int_equal(claim.count, 1);
 	memory_db_set_fault(t->db, NULL, NULL);
 }
@@ -215,19 +212,19 @@ static void a_full_arena_cuts_the_claim(void **state)
 	settled.seq = publish(t, NULL);
 	for (int i = 0; i < 9; i++)
 		publish(t, NULL);
-	assert_int_equal(t->store->ops->settle_and_claim(t->store, &request, tiny, &claim, &t->err),
+	assert_int_equal(store_settle_and_claim(t->store, &request, tiny, &claim, &t->err),
 			 OUTBOX_ENOMEM);
 	request.max_messages = 3;
-	ok(t, t->store->ops->settle_and_claim(t->store, &request, small, &claim, &t->err));
+	ok(t, store_settle_and_claim(t->store, &request, small, &claim, &t->err));
 	assert_int_equal(claim.count, 1);
 	request.n = claim.n;
 	request.token = claim.token;
 	request.new_token = 8;
 	request.settled = &settled;
 	request.n_settled = 1;
-	ok(t, t->store->ops->settle_and_claim(t->store, &request, tiny, &claim, &t->err));
+	ok(t, store_settle_and_claim(t->store, &request, tiny, &claim, &t->err));
 	assert_int_equal(claim.count, 0); /* what was settled is settled */
-	ok(t, t->store->ops->stats(t->store, t->arena, &stats, &t->err));
+	ok(t, store_stats(t->store, t->arena, &stats, &t->err));
 	assert_int_equal(stats.targets[0].delivered_ever, 1);
 	assert_int_equal(stats.targets[0].pending, 9);
 	outbox_arena_free(small);
@@ -242,22 +239,19 @@ static void a_settlement_must_be_the_claims(void **state)
 	struct outbox_claim claim;
 
 	publish(t, NULL);
-	ok(t, t->store->ops->settle_and_claim(t->store, &request, t->arena, &claim, &t->err));
+	ok(t, store_settle_and_claim(t->store, &request, t->arena, &claim, &t->err));
 	request.n = claim.n;
 	request.token = claim.token;
 	request.settled = settled;
-	assert_int_equal(t->store->ops->settle_and_claim(t->store, &request, t->arena, &claim,
-							 &t->err),
+	assert_int_equal(store_settle_and_claim(t->store, &request, t->arena, &claim, &t->err),
 			 OUTBOX_EINVAL);
 	request.n_settled = 1;
 	settled[0].seq = 99;
-	assert_int_equal(t->store->ops->settle_and_claim(t->store, &request, t->arena, &claim,
-							 &t->err),
+	assert_int_equal(store_settle_and_claim(t->store, &request, t->arena, &claim, &t->err),
 			 OUTBOX_EINVAL);
 	settled[0].seq = claim.items[0].seq;
 	settled[0].outcome = OUTBOX_OUTCOME_UNSET;
-	assert_int_equal(t->store->ops->settle_and_claim(t->store, &request, t->arena, &claim,
-							 &t->err),
+	assert_int_equal(store_settle_and_claim(t->store, &request, t->arena, &claim, &t->err),
 			 OUTBOX_EINVAL);
 }
 
@@ -267,7 +261,7 @@ static void only_the_owner_takes_a_lane(void **state)
 	struct outbox_head head;
 
 	start(t);
-	assert_int_equal(t->store->ops->take_over(t->store, "a", 0, "other", 9, &head, &t->err),
+	assert_int_equal(store_take_over(t->store, "a", 0, "other", 9, &head, &t->err),
 			 OUTBOX_EFENCED);
 	assert_non_null(strstr(t->err.message, "leased to k"));
 }
@@ -337,7 +331,7 @@ static void run_once(struct buf *out)
 	start(t);
 	for (int i = 0; i < 20; i++)
 		publish(t, NULL);
-	ok(t, t->store->ops->list(t->store, &filter, t->arena, &page, &t->err));
+	ok(t, store_list(t->store, &filter, t->arena, &page, &t->err));
 	for (size_t i = 0; i < page.count; i++)
 		buf_printf(out, "%lld %s %d\n", (long long)page.rows[i].seq, page.rows[i].id,
 			   page.rows[i].lane);

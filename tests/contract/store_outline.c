@@ -5,6 +5,7 @@
 #include "store_world.h"
 
 #include "base/buf.h"
+#include "store/store.h"
 
 static void outline_target(const struct outbox_target_stats *s, struct buf *out)
 {
@@ -26,7 +27,7 @@ const char *world_outline(struct store_world *w)
 	struct outbox_page page;
 
 	outbox_arena_reset(w->arena);
-	OK(w->store->ops->stats(w->store, w->arena, &stats, &w->err));
+	OK(store_stats(w->store, w->arena, &stats, &w->err));
 	for (size_t i = 0; i < stats.n_targets; i++)
 		outline_target(&stats.targets[i], &out);
 	do {

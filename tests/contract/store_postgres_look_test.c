@@ -6,6 +6,7 @@
  * the others. And the views.
  */
 
+#include "store/store.h"
 #include "store_world.h"
 
 #include <libpq-fe.h>
@@ -23,7 +24,7 @@ static void tail(struct tailer *t, size_t limit)
 {
 	struct store_world *w = t->w;
 
-	OK(w->store->ops->tail(w->store, t->cursor, limit, w->arena, &t->page, &w->err));
+	OK(store_tail(w->store, t->cursor, limit, w->arena, &t->page, &w->err));
 	assert_non_null(t->page.cursor);
 	t->cursor = t->page.cursor;
 }
@@ -159,11 +160,11 @@ static void what_is_no_cursor_is_refused(void **state)
 	(void)state;
 	world_target(w, "a");
 	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
-		assert_int_equal(w->store->ops->tail(w->store, wrong[i], 1, w->arena, &page, &w->err),
+		assert_int_equal(store_tail(w->store, wrong[i], 1, w->arena, &page, &w->err),
 				 OUTBOX_EINVAL);
 		assert_non_null(strstr(w->err.message, "does not come from a tail of this store"));
 	}
-	OK(w->store->ops->tail(w->store, "1:0:0,5-6@7,8-8@9", 1, w->arena, &page, &w->err));
+	OK(store_tail(w->store, "1:0:0,5-6@7,8-8@9", 1, w->arena, &page, &w->err));
 	world_free(w);
 }
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "store/store.h"
 #include "store_world.h"
 
 #include <stdio.h>
@@ -35,13 +36,13 @@ void worker_lease(struct worker *k)
 						.route_version = k->version };
 	struct store_world *w = k->w;
 
-	OK(k->store->ops->lease(k->store, &request, &k->lease, &w->err));
+	OK(store_lease(k->store, &request, &k->lease, &w->err));
 }
 
 int worker_try_take(struct worker *k, int lane)
 {
-	int status = k->store->ops->take_over(k->store, k->target, lane, k->owner, new_token(k),
-					      &k->head, &k->err);
+	int status = store_take_over(k->store, k->target, lane, k->owner, new_token(k), &k->head,
+				     &k->err);
 
 	if (status == OUTBOX_OK) {
 		k->lane = lane;
@@ -95,7 +96,7 @@ static int send_request(struct worker *k)
 	int status;
 
 	outbox_arena_reset(k->arena);
-	status = k->store->ops->settle_and_claim(k->store, &k->last, k->arena, &claim, &k->err);
+	status = store_settle_and_claim(k->store, &k->last, k->arena, &claim, &k->err);
 	if (status == OUTBOX_OK) {
 		k->claim = claim;
 		k->n = claim.n;

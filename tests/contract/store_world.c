@@ -40,7 +40,7 @@ static int open_store(struct store_world *w, struct outbox_random *random,
 		.context = w->fixture->context ? w->fixture->context(w->place) : NULL,
 	};
 
-	return w->fixture->ops->open(&config, true, ret_store, &w->err);
+	return store_open(w->fixture->ops, &config, true, ret_store, &w->err);
 }
 
 struct outbox_store *world_open(struct store_world *w, struct outbox_random *random)
@@ -68,7 +68,7 @@ struct store_world *world_new(const struct store_fixture *fixture, int lanes)
 	w->store = world_open(w, &w->random.base);
 	if (lanes >= 0) {
 		options.lanes = w->lanes;
-		OK(w->store->ops->init(w->store, &options, &w->err));
+		OK(store_init(w->store, &options, &w->err));
 	}
 	return w;
 }
@@ -94,7 +94,7 @@ int64_t world_publish_message(struct store_world *w, const struct outbox_message
 	int64_t seq = 0;
 
 	OK(outbox_message_validate(m, 0, &w->err)); /* what the op may rely on */
-	OK(w->store->ops->append(w->store, m, 1, &seq, NULL, &w->err));
+	OK(store_append(w->store, m, 1, &seq, NULL, &w->err));
 	assert_true(seq > 0);
 	return seq;
 }
@@ -147,7 +147,7 @@ int64_t world_publish_run(struct store_world *w, const char *key, size_t n)
 						       .key = key,
 						       .data = "{}",
 						       .size = 2 };
-	OK(w->store->ops->append(w->store, messages, n, seqs, NULL, &w->err));
+	OK(store_append(w->store, messages, n, seqs, NULL, &w->err));
 	return seqs[0];
 }
 
@@ -180,7 +180,7 @@ int64_t world_target_put(struct store_world *w, const struct outbox_target_def *
 {
 	int64_t version = 0;
 
-	OK(w->store->ops->target_put(w->store, def, &version, &w->err));
+	OK(store_target_put(w->store, def, &version, &w->err));
 	assert_true(version > 0);
 	return version;
 }

@@ -69,7 +69,7 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 		.n_headers = given->headers.count,
 		.set_headers = given->headers.count > 0,
 	};
-	r = store_amend(cli->store, &correction, cli->arena, &amended, err);
+	r = store_correct(cli->store, &correction, cli->arena, &amended, err);
 	if (r == OUTBOX_EINVAL)
 		error_names_option(options, ARRAY_SIZE(options), err);
 	if (r)

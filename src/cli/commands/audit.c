@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "cli/format.h"
 #include "cli/table.h"
+#include "store/store.h"
 
 #include <stdio.h>
 
@@ -42,7 +43,7 @@ static int check_message(struct cli *cli, struct outbox_error *err)
 {
 	struct outbox_claimed message;
 
-	return cli->store->ops->get(cli->store, cli->words[0], cli->arena, &message, err);
+	return store_get(cli->store, cli->words[0], cli->arena, &message, err);
 }
 
 static int run(struct cli *cli, void *values, struct outbox_error *err)
@@ -56,9 +57,9 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 	table_init(&table, cli, columns, ARRAY_SIZE(columns));
 	r = cli_open(cli, OPEN_READY, err);
 	if (r == OUTBOX_OK)
-		r = cli->store->ops->audit(cli->store, cli->n_words ? cli->words[0] : NULL,
-					   given->limit ? (size_t)given->limit : 100, cli->arena,
-					   &rows, &n, err);
+		r = store_audit(cli->store, cli->n_words ? cli->words[0] : NULL,
+				given->limit ? (size_t)given->limit : 100, cli->arena, &rows, &n,
+				err);
 	if (r == OUTBOX_OK && n == 0 && cli->n_words)
 		r = check_message(cli, err);
 	if (r)

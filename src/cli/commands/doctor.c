@@ -10,6 +10,7 @@
 #include "daemon/configure.h"
 #include "operate/status.h"
 #include "relay/registry.h"
+#include "store/store.h"
 #include "transport/transport.h"
 
 #include <stdio.h>
@@ -173,11 +174,9 @@ static int check_store(struct doctor *doctor, struct outbox_error *err)
 	check_schema(doctor);
 	if (cli->info.schema_version == 0 || doctor->worst == ERROR)
 		return OUTBOX_OK;
-	if (cli->store->ops->check) {
-		r = cli->store->ops->check(cli->store, say, doctor, err);
-		if (r)
-			return r;
-	}
+	r = store_check(cli->store, say, doctor, err);
+	if (r)
+		return r;
 	doctor->area = "target";
 	r = cli_stats(cli, &stats, err);
 	if (r == OUTBOX_EAUTH) { /* a finding like others: rows or tables are kept from this role */
@@ -215,7 +214,7 @@ static void check_transport(struct doctor *doctor, const char *name, const char 
 	if (r == OUTBOX_OK) {
 		snprintf(text, sizeof(text), "%s: connected", transport->ops->name);
 		if (transport->ops->check)
-			level = transport->ops->check(transport, deadline, text, sizeof(text));
+			level = transport_check(transport, deadline, text, sizeof(text));
 	}
 	say(doctor, r ? ERROR : level, name, r ? found.message : text);
 	transport_close(transport);

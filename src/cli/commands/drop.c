@@ -5,6 +5,7 @@
 #include "cli/cli.h"
 #include "cli/format.h"
 #include "cli/terminal.h"
+#include "store/store.h"
 
 #include <stdio.h>
 
@@ -33,8 +34,7 @@ static int destroy(struct cli *cli, bool yes, bool rows_only, struct outbox_erro
 	r = confirm_name(cli, yes, what, cli->info.name, err);
 	if (r)
 		return r;
-	r = rows_only ? cli->store->ops->truncate(cli->store, err)
-		      : cli->store->ops->drop(cli->store, err);
+	r = rows_only ? store_truncate(cli->store, err) : store_drop(cli->store, err);
 	if (r)
 		return r;
 	if (cli->json)

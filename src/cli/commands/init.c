@@ -2,6 +2,7 @@
 #include "base/safe.h"
 #include "cli/format.h"
 #include "cli/store_url.h"
+#include "store/store.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -102,10 +103,10 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 	if (r)
 		return r;
 	fresh = cli->info.schema_version == 0;
-	r = cli->store->ops->init(cli->store, &how, err);
+	r = store_init(cli->store, &how, err);
 	if (r)
 		return r;
-	r = cli->store->ops->info(cli->store, &cli->info, err);
+	r = store_info(cli->store, &cli->info, err);
 	if (r)
 		return r;
 	if (cli->json)

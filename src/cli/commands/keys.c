@@ -74,9 +74,7 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 	r = cli_open_target(cli, given->target, &stats, err);
 	if (r)
 		return r;
-	if (!STORE_HAS(cli->store, keys))
-		return outbox_fail(err, OUTBOX_ENOTSUP, "this store does not know its blocked keys");
-	r = cli->store->ops->keys(cli->store, &filter, cli->arena, &page, err);
+	r = store_keys(cli->store, &filter, cli->arena, &page, err);
 	if (r)
 		return r;
 	if (cli->json)

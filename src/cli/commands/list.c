@@ -6,6 +6,7 @@
 #include "cli/selection.h"
 #include "cli/sources.h"
 #include "cli/table.h"
+#include "store/store.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -135,7 +136,7 @@ static int list_pages(struct listing *listing, struct outbox_filter *filter, cha
 
 	do {
 		outbox_arena_reset(cli->arena);
-		r = cli->store->ops->list(cli->store, filter, cli->arena, &page, err);
+		r = store_list(cli->store, filter, cli->arena, &page, err);
 		if (r)
 			return r;
 		print_page(listing, &page);

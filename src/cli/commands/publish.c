@@ -5,6 +5,7 @@
 #include "cli/message_options.h"
 #include "core/lifecycle.h"
 #include "core/message.h"
+#include "store/store.h"
 
 #include <stdio.h>
 
@@ -122,7 +123,7 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 	message.expires_at = given->expires;
 	r = check(&message, err);
 	if (r == OUTBOX_OK)
-		r = cli->store->ops->append(cli->store, &message, 1, &seq, &repeated, err);
+		r = store_append(cli->store, &message, 1, &seq, &repeated, err);
 	return r ? r : tell(cli, &message, seq, repeated, err);
 }
 

@@ -4,6 +4,7 @@
 #include "cli/cli.h"
 #include "cli/format.h"
 #include "cli/terminal.h"
+#include "store/store.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -53,9 +54,6 @@ static int rebase(struct cli *cli, const struct values *given, struct telling *t
 				     .actor = cli->actor };
 	int r = OUTBOX_OK;
 
-	if (!cli->store->ops->rebase)
-		return outbox_fail(err, OUTBOX_ENOTSUP, "this program cannot rebase a %s store",
-				   cli->store->ops->name);
 	if (!given->dry_run)
 		r = confirm_name(
 			cli, given->yes,
@@ -63,7 +61,7 @@ static int rebase(struct cli *cli, const struct values *given, struct telling *t
 			"now. Stop every relay first, and every other database that is a copy of "
 			"this one: both would deliver.",
 			cli->info.name, err);
-	return r ? r : cli->store->ops->rebase(cli->store, &how, say, telling, err);
+	return r ? r : store_rebase(cli->store, &how, say, telling, err);
 }
 
 static int run(struct cli *cli, void *values, struct outbox_error *err)

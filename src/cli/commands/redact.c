@@ -25,9 +25,7 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 	if (r)
 		return r;
 	redact.actor = cli->actor;
-	if (!STORE_HAS(cli->store, redact))
-		return outbox_fail(err, OUTBOX_ENOTSUP, "this store cannot redact");
-	r = cli->store->ops->redact(cli->store, &redact, &done, err);
+	r = store_redact(cli->store, &redact, &done, err);
 	if (r)
 		return r;
 	if (cli->json)

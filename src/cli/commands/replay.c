@@ -275,7 +275,7 @@ static int write_audit(struct replaying *replay, const struct values *given, con
 	json_decref(detail);
 	if (!text)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
-	return STORE_HAS(store, audit_add) ? store->ops->audit_add(store, &row, err) : OUTBOX_OK;
+	return store_audit_add(store, &row, err);
 }
 
 /*

@@ -91,7 +91,7 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 	r = check(given, ops, how.partition, err);
 	if (r)
 		return r;
-	r = ops->script(&how, given->schema, &sql, err);
+	r = store_script(ops, &how, given->schema, &sql, err);
 	if (r == OUTBOX_EINVAL)
 		error_names_option(options, ARRAY_SIZE(options), err);
 	if (r)

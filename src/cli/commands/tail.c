@@ -5,6 +5,7 @@
 #include "cli/format.h"
 #include "cli/signals.h"
 #include "cli/table.h"
+#include "store/store.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -90,8 +91,7 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 	fputs("waiting for deliveries; Ctrl-C ends\n", stderr);
 	do {
 		outbox_arena_reset(cli->arena);
-		r = cli->store->ops->tail(cli->store, *cursor ? cursor : NULL, PAGE, cli->arena,
-					  &page, err);
+		r = store_tail(cli->store, *cursor ? cursor : NULL, PAGE, cli->arena, &page, err);
 		if (r == OUTBOX_EBUSY)
 			continue;
 		if (r == OUTBOX_OK)

@@ -7,6 +7,7 @@
 #include "cli/table.h"
 #include "cli/terminal.h"
 #include "operate/status.h"
+#include "store/store.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -99,7 +100,7 @@ static int run_drop(struct cli *cli, void *values, struct outbox_error *err)
 		 name);
 	r = confirm_name(cli, given->yes, what, name, err);
 	if (r == OUTBOX_OK)
-		r = cli->store->ops->target_drop(cli->store, name, cli->actor, given->reason, err);
+		r = store_target_drop(cli->store, name, cli->actor, given->reason, err);
 	if (r)
 		return r;
 	if (cli->json)

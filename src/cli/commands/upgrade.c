@@ -26,9 +26,7 @@ static int read_script(const struct cli *cli, int from, bool brief, char **ret_s
 						 .brief = brief };
 	const char *schema = cli->info.schema;
 
-	if (!STORE_HAS(cli->store, script))
-		return outbox_fail(err, OUTBOX_ENOTSUP, "this store has no SQL to show");
-	return cli->store->ops->script(&how, *schema ? schema : NULL, ret_sql, err);
+	return store_script(cli->store->ops, &how, *schema ? schema : NULL, ret_sql, err);
 }
 
 static int tell_changes(const struct cli *cli, const char *name, int from, struct outbox_error *err)
@@ -83,7 +81,7 @@ static int upgrade(struct cli *cli, const char *source, void *values, json_t **r
 
 	r = cli_open(cli, OPEN_ANY, err);
 	if (r == OUTBOX_OK)
-		r = cli->store->ops->upgrade(cli->store, &how, &from, err);
+		r = store_upgrade(cli->store, &how, &from, err);
 	if (r)
 		return r;
 	due = given->check && from != cli->info.program_version;

@@ -14,10 +14,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define IDS_MAX 1000
-#define LIMIT_DEFAULT 100
-#define LIMIT_MAX 1000
-
 static const struct action {
 	const char *name;
 	int event;
@@ -51,23 +47,6 @@ struct wanted {
 	size_t limit;
 };
 
-static int check(const struct outbox_act *act, struct outbox_error *err)
-{
-	if (act->action < OUTBOX_REQUEUE || act->action > OUTBOX_DEFER)
-		return outbox_fail(err, OUTBOX_EINVAL, "action %d is unknown", act->action);
-	if (!act->filter)
-		return outbox_fail(err, OUTBOX_EINVAL, "%s: say which deliveries",
-				   actions[act->action].name);
-	if (act->action == OUTBOX_DISCARD && (!act->reason || !act->reason[0]))
-		return outbox_fail(err, OUTBOX_EINVAL, "discard: say why, it wants a reason");
-	if (act->action == OUTBOX_DEFER && act->until <= 0)
-		return outbox_fail(err, OUTBOX_EINVAL, "defer: say until when");
-	if (act->filter->n_ids > IDS_MAX)
-		return outbox_fail(err, OUTBOX_EINVAL, "ids: %zu at once are too many, at most %d",
-				   act->filter->n_ids, IDS_MAX);
-	return OUTBOX_OK;
-}
-
 /* Whoever names deliveries is told why it cannot be done; a filter selects those with which it can. */
 static int wanted_init(struct wanted *w, const struct outbox_act *act, struct outbox_error *err)
 {
@@ -80,8 +59,7 @@ static int wanted_init(struct wanted *w, const struct outbox_act *act, struct ou
 		if ((!f->state || f->state == state) && (!f->why || state == OUTBOX_PENDING))
 			w->states[w->n_states++] = outbox_state_name(state);
 	}
-	w->limit = f->limit ? f->limit : LIMIT_DEFAULT;
-	w->limit = w->limit < LIMIT_MAX ? w->limit : LIMIT_MAX;
+	w->limit = f->limit;
 	return f->cursor ? store_cursor_parse(f->cursor, &w->after_seq, w->after_target, err)
 			 : OUTBOX_OK;
 }
@@ -146,9 +124,7 @@ int pg_act(struct outbox_store *store, const struct outbox_act *act, struct outb
 	struct outbox_acted acted = { 0 };
 	int r;
 
-	r = check(act, err);
-	if (r == OUTBOX_OK)
-		r = send(pg_of(store), act, &row, err);
+	r = send(pg_of(store), act, &row, err);
 	if (r != OUTBOX_OK)
 		return r;
 	acted.done = (size_t)pg_int(row, 0, ACTED_DONE);
@@ -165,9 +141,6 @@ int pg_act(struct outbox_store *store, const struct outbox_act *act, struct outb
 }
 
 /* ---- the audit trail --------------------------------------------------------------------------- */
-
-#define LIMIT_DEFAULT 100
-#define LIMIT_MAX 1000
 
 static int read_entry(const PGresult *result, int row, struct outbox_arena *arena,
 		      struct outbox_audit *entry, struct outbox_error *err)
@@ -191,10 +164,6 @@ int pg_audit(struct outbox_store *store, const char *id, size_t limit, struct ou
 	size_t count;
 	int r;
 
-	if (limit == 0)
-		limit = LIMIT_DEFAULT;
-	if (limit > LIMIT_MAX)
-		limit = LIMIT_MAX;
 	r = pg_op(pg_of(store), PG_READ,
 		  "SELECT number, at, actor, action, target, id, reason, detail"
 		  " FROM @outbox_read_audit($1, $2) ORDER BY number DESC",

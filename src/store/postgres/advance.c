@@ -94,15 +94,7 @@ static int outcomes_init(struct outcomes *o, const struct outbox_settle_and_clai
 	for (size_t i = 0; i < request->n_settled && r == OUTBOX_OK; i++) {
 		const struct outbox_settlement *s = &request->settled[i];
 
-		if (s->outcome <= OUTBOX_OUTCOME_UNSET || s->outcome > OUTBOX_OUT_FAILED)
-			r = outbox_fail(err, OUTBOX_EINVAL, "message %lld: outcome %d is unknown",
-					(long long)s->seq, s->outcome);
-		else if (i > 0 && s->seq <= request->settled[i - 1].seq)
-			r = outbox_fail(err, OUTBOX_EINVAL,
-					"target %s, lane %d: the outcomes given are not in the order of "
-					"the claim",
-					request->target, request->lane);
-		else if (s->outcome != OUTBOX_OUT_DELIVERED)
+		if (s->outcome != OUTBOX_OUT_DELIVERED)
 			outcomes_add(o, s);
 		if (s->outcome != OUTBOX_OUT_RETURNED)
 			o->last_kept = s->seq;

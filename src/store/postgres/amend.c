@@ -20,9 +20,7 @@ int pg_amend(struct outbox_store *store, const struct outbox_amend *amend,
 	bool text = message_is_text(m);
 	int r;
 
-	r = store_amend_check(amend, err);
-	if (r == OUTBOX_OK)
-		r = headers_format(m->headers, m->n_headers, &headers, err);
+	r = headers_format(m->headers, m->n_headers, &headers, err);
 	if (r == OUTBOX_OK)
 		r = pg_op(s, PG_WRITE,
 			  "SELECT * FROM @outbox_amend($1, convert_from($2, 'UTF8'), $3, $4, $5, $6, $7, $8, $9)",
@@ -117,8 +115,6 @@ int pg_redact(struct outbox_store *store, const struct outbox_redact *redact, bo
 	bool done = true, any = false;
 	int r = OUTBOX_OK;
 
-	if (!redact->reason || !redact->reason[0])
-		return outbox_fail(err, OUTBOX_EINVAL, "redact: say why, it wants a reason");
 	while (r == OUTBOX_OK && done) {
 		r = redact_next(pg_of(store), redact, &done, err);
 		any |= r == OUTBOX_OK && done;

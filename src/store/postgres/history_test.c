@@ -31,16 +31,16 @@ static int advance(struct place *p, const struct outbox_head *head)
 	struct outbox_claim claim;
 
 	outbox_arena_reset(p->arena);
-	return pg_settle_and_claim(p->store,
-				   &(struct outbox_settle_and_claim){ .target = "events",
-								      .owner = "me",
-								      .n = head->n,
-								      .token = head->token,
-								      .new_token = ++p->token,
-								      .route_version = 1,
-								      .max_messages = 100,
-								      .max_bytes = 1000000 },
-				   p->arena, &claim, &p->err);
+	return store_settle_and_claim(p->store,
+				      &(struct outbox_settle_and_claim){ .target = "events",
+									 .owner = "me",
+									 .n = head->n,
+									 .token = head->token,
+									 .new_token = ++p->token,
+									 .route_version = 1,
+									 .max_messages = 100,
+									 .max_bytes = 1000000 },
+				      p->arena, &claim, &p->err);
 }
 
 /* Five are delivered and gone; somebody has the lane. */

@@ -10,8 +10,6 @@
 
 #include <string.h>
 
-#define IDS_MAX 1000
-
 /* The columns of a row of type outbox_look, sql/postgres/look.sql. */
 #define LOOK_COLUMNS                                                                         \
 	"seq, id, target, type, key, lane, state, why, attempts, owner, last_error, reason," \
@@ -93,9 +91,6 @@ static int select_init(struct selection *sel, const struct outbox_filter *f, str
 			continue;
 		sel->states[sel->n_states++] = outbox_state_name(state);
 	}
-	if (f->n_ids > IDS_MAX)
-		return outbox_fail(err, OUTBOX_EINVAL, "ids: %zu at once are too many, at most %d",
-				   f->n_ids, IDS_MAX);
 	return f->cursor ? store_cursor_parse(f->cursor, &sel->after_seq, sel->after_target, err)
 			 : OUTBOX_OK;
 }
@@ -126,7 +121,7 @@ int pg_list(struct outbox_store *store, const struct outbox_filter *filter,
 	    struct outbox_arena *arena, struct outbox_page *ret_page, struct outbox_error *err)
 {
 	_cleanup_(pg_clearp) PGresult *result = NULL;
-	size_t limit = store_page_limit(filter->limit);
+	size_t limit = filter->limit;
 	const char *why = filter->why ? outbox_why_name(filter->why) : NULL;
 	struct outbox_page page = { 0 };
 	struct selection sel;
@@ -206,7 +201,7 @@ int pg_keys(struct outbox_store *store, const struct outbox_keys_filter *filter,
 	    struct outbox_arena *arena, struct outbox_keys_page *ret_page, struct outbox_error *err)
 {
 	_cleanup_(pg_clearp) PGresult *result = NULL;
-	size_t limit = store_page_limit(filter->limit);
+	size_t limit = filter->limit;
 	char after_target[OUTBOX_TARGET_NAME_MAX + 1] = "";
 	struct pg_store *s = pg_of(store);
 	struct outbox_keys_page page = { 0 };
@@ -311,7 +306,7 @@ int pg_tail(struct outbox_store *store, const char *cursor, size_t limit,
 			"cursor: \"%s\" does not come from a tail of this store; leave it out",
 			text_shown(shown, sizeof(shown), cursor));
 	r = pg_op(pg_of(store), PG_READ, "SELECT cursor, (d).* FROM @outbox_tail($1, $2)",
-		  ARGS(ARG_TEXT(cursor), ARG_INT8((int64_t)store_page_limit(limit))), &result, err);
+		  ARGS(ARG_TEXT(cursor), ARG_INT8((int64_t)limit)), &result, err);
 	if (r == OUTBOX_OK)
 		r = make_tail_page(result, arena, &page, err);
 	if (r == OUTBOX_OK)

@@ -24,8 +24,6 @@ int pg_open(const struct outbox_store_config *config, bool create, struct outbox
 	int r;
 
 	(void)create; /* a database is made by its administrator, the schema by init */
-	if (!config->clock || !config->random)
-		return outbox_fail(err, OUTBOX_EINVAL, "a store wants a clock and a random source");
 	r = pg_settings_parse(config->url, &settings, err);
 	if (r != OUTBOX_OK)
 		return r;

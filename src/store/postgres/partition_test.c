@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "store/postgres/place_test.h"
+#include "store/store.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -120,12 +121,12 @@ static void a_failed_one_is_kept(void **state)
 	assert_int_equal(place_number(p, "SELECT count(*) FROM outbox_kept"), 2);
 	filter.target = "other"; /* and it is still told what became of it there */
 	filter.limit = 1;
-	assert_int_equal(pg_list(p->store, &filter, p->arena, &page, &p->err), OUTBOX_OK);
+	assert_int_equal(store_list(p->store, &filter, p->arena, &page, &p->err), OUTBOX_OK);
 	assert_int_equal(page.rows[0].seq, 1);
 	assert_int_equal(page.rows[0].state, OUTBOX_DELIVERED);
 	filter.target = "events";
 	filter.limit = 0;
-	assert_int_equal(pg_act(p->store, &act, &acted, &p->err), OUTBOX_OK);
+	assert_int_equal(store_act(p->store, &act, &acted, &p->err), OUTBOX_OK);
 	assert_int_equal(acted.done, 2);
 	assert_int_equal(place_settle(p, "events", OUTBOX_OUT_DELIVERED, seqs, 40), 2);
 	assert_int_equal(seqs[1], 2);
@@ -308,7 +309,7 @@ static void every_message_of_an_id_is_redacted(void **state)
 	place_sql(p, "INSERT INTO outbox_message (id, type, key, payload)"
 		     " SELECT 'mine', 't', k, k FROM unnest('{1,2}'::text[]) k");
 	place_drain(p, "events");
-	assert_int_equal(p->store->ops->redact(p->store, &redact, NULL, NULL), OUTBOX_OK);
+	assert_int_equal(store_redact(p->store, &redact, NULL, NULL), OUTBOX_OK);
 	assert_int_equal(place_number(p,
 				      "SELECT count(*) FROM outbox_message WHERE payload ~ '[12]'"),
 			 0);
@@ -368,7 +369,7 @@ static void partitions_are_chosen_at_the_first_init(void **state)
 	struct place *p = *state;
 	struct outbox_init_options options = { .struct_size = sizeof(options), .partition = true };
 
-	assert_int_equal(pg_init(p->store, &options, &p->err), OUTBOX_ECONFIG);
+	assert_int_equal(store_init(p->store, &options, &p->err), OUTBOX_ECONFIG);
 	assert_non_null(strstr(p->err.message, "leave --partition out"));
 }
 

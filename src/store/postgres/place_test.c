@@ -82,7 +82,7 @@ struct outbox_store *place_open(struct place *p, const char *url)
 					      .random = &p->random.base };
 	struct outbox_store *store = NULL;
 
-	if (postgres_store_ops.open(&config, true, &store, &p->err) != OUTBOX_OK)
+	if (store_open(&postgres_store_ops, &config, true, &store, &p->err) != OUTBOX_OK)
 		fail_msg("%s", p->err.message);
 	return store;
 }
@@ -140,7 +140,7 @@ static int setup(void **state, bool partition)
 		 getenv("OUTBOX_TEST_POSTGRES"), p->schema);
 	p->db = place_connect(p);
 	p->store = place_open(p, p->url);
-	if (pg_init(p->store, &options, &p->err) != OUTBOX_OK)
+	if (store_init(p->store, &options, &p->err) != OUTBOX_OK)
 		fail_msg("%s", p->err.message);
 	plant(p);
 	place_target(p, "events");
@@ -224,7 +224,8 @@ size_t place_settle(struct place *p, const char *target, int outcome, int64_t *r
 		request.settled = settled;
 		request.n_settled = claim.count;
 		request.max_messages = max - total < 100 ? max - total : 100;
-		if (pg_settle_and_claim(p->store, &request, p->arena, &claim, &p->err) != OUTBOX_OK)
+		if (store_settle_and_claim(p->store, &request, p->arena, &claim, &p->err) !=
+		    OUTBOX_OK)
 			fail_msg("%s", p->err.message);
 	} while (claim.count);
 	outbox_arena_reset(p->arena);

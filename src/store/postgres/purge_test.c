@@ -39,7 +39,7 @@ static void a_kept_failure_does_not_keep_receipts(void **state)
 	assert_true(receipts(p, "events") <= 2);
 	assert_true(receipts(p, "other") <= 2);
 	/* It is still told what became of it on both. */
-	assert_int_equal(pg_list(p->store, &filter, p->arena, &page, &p->err), OUTBOX_OK);
+	assert_int_equal(store_list(p->store, &filter, p->arena, &page, &p->err), OUTBOX_OK);
 	assert_int_equal(page.count, 2);
 	assert_int_equal(page.rows[0].state, OUTBOX_FAILED);
 	assert_int_equal(page.rows[1].state, OUTBOX_DELIVERED);
@@ -62,7 +62,7 @@ static void a_message_that_waits_keeps_its_receipts(void **state)
 		place_drain(p, "events");
 	}
 	assert_int_equal(place_purge(p, OUTBOX_HOURS).messages, 0);
-	assert_int_equal(pg_list(p->store, &filter, p->arena, &page, &p->err), OUTBOX_OK);
+	assert_int_equal(store_list(p->store, &filter, p->arena, &page, &p->err), OUTBOX_OK);
 	assert_int_equal(page.count, 1);
 	assert_int_equal(page.rows[0].state, OUTBOX_DELIVERED);
 	assert_int_equal(page.rows[0].last_status_at, TEST_START);
@@ -109,7 +109,7 @@ static void *requeue(void *argument)
 	struct outbox_filter filter = { .struct_size = sizeof(filter), .target = "events" };
 	struct outbox_act act = { .action = OUTBOX_REQUEUE, .filter = &filter };
 
-	h->status = pg_act(h->store, &act, &h->acted, NULL);
+	h->status = store_act(h->store, &act, &h->acted, NULL);
 	return NULL;
 }
 

@@ -51,7 +51,7 @@ static int advance(struct owner *o, size_t max, size_t bytes)
 		if (!o->settled[i].outcome)
 			o->settled[i].outcome = OUTBOX_OUT_DELIVERED;
 	}
-	return pg_settle_and_claim(o->store, &request, o->p->arena, &o->claim, &o->p->err);
+	return store_settle_and_claim(o->store, &request, o->p->arena, &o->claim, &o->p->err);
 }
 
 /* The next claim, everything before delivered. */
@@ -192,7 +192,7 @@ static void what_an_operator_discards_stays(void **state)
 	place_sql(p, "INSERT INTO outbox_message (id, type, payload) VALUES ('twelve', 't', '{}')");
 	place_publish(p, 8);
 	o = read_ahead(p);
-	if (pg_act(operators, &act, &acted, &p->err) != OUTBOX_OK)
+	if (store_act(operators, &act, &acted, &p->err) != OUTBOX_OK)
 		fail_msg("%s", p->err.message);
 	assert_int_equal(acted.done, 1);
 	store_close(operators);

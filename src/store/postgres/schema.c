@@ -492,13 +492,9 @@ static int init_schema(struct pg_store *s, const struct outbox_init_options *opt
 int pg_init(struct outbox_store *store, const struct outbox_init_options *options,
 	    struct outbox_error *err)
 {
-	int lanes = options ? options->lanes : 0;
 	struct pg_store *s = pg_of(store);
 	int r;
 
-	if (lanes < 0 || lanes > OUTBOX_LANES_MAX)
-		return outbox_fail(err, OUTBOX_EINVAL, "lanes: %d is not between 1 and %d", lanes,
-				   OUTBOX_LANES_MAX);
 	r = init_schema(s, options, err);
 	if (r == OUTBOX_OK)
 		r = set_doorbell(s, options ? options->doorbell : 0, err);

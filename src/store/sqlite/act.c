@@ -46,20 +46,6 @@ struct acting {
 
 DEFINE_CLEANUP(struct outbox_arena *, outbox_arena_free)
 
-static int check_action(const struct outbox_act *act, struct outbox_error *err)
-{
-	if (act->action < OUTBOX_REQUEUE || act->action > OUTBOX_DEFER)
-		return outbox_fail(err, OUTBOX_EINVAL, "action %d is unknown", act->action);
-	if (!act->filter)
-		return outbox_fail(err, OUTBOX_EINVAL, "%s: say which deliveries",
-				   actions[act->action].name);
-	if (act->action == OUTBOX_DISCARD && (!act->reason || !act->reason[0]))
-		return outbox_fail(err, OUTBOX_EINVAL, "discard: say why, it wants a reason");
-	if (act->action == OUTBOX_DEFER && act->until <= 0)
-		return outbox_fail(err, OUTBOX_EINVAL, "defer: say until when");
-	return OUTBOX_OK;
-}
-
 static struct target_info *target_of(const struct acting *a, const struct outbox_delivery *d)
 {
 	struct targets *t = a->targets;
@@ -220,7 +206,7 @@ static int act_in(struct sqlite_store *s, const struct outbox_act *act, struct o
 		.filter = &filter,
 		.arena = arena,
 		.states = actions[act->action].states,
-		.limit = store_page_limit(filter.limit),
+		.limit = filter.limit,
 		.count_only = act->dry_run && !filter.n_ids,
 		.not_deferred_until = act->action == OUTBOX_DEFER ? act->until : 0,
 	};
@@ -247,9 +233,7 @@ int sqlite_act(struct outbox_store *store, const struct outbox_act *act,
 	struct outbox_acted acted = { 0 };
 	int r;
 
-	r = check_action(act, err);
-	if (r == OUTBOX_OK)
-		r = sqlite_enter(s, act->dry_run ? DB_READ : DB_WRITE, err);
+	r = sqlite_enter(s, act->dry_run ? DB_READ : DB_WRITE, err);
 	if (r == OUTBOX_OK)
 		r = sqlite_end(s, act_in(s, act, &acted, err), err);
 	if (r == OUTBOX_OK)
@@ -258,9 +242,6 @@ int sqlite_act(struct outbox_store *store, const struct outbox_act *act,
 }
 
 /* ---- the audit trail ---------------------------------------------------------------------------- */
-
-#define AUDIT_DEFAULT 100
-#define AUDIT_MAX 1000
 
 int sqlite_audit_write(struct sqlite_store *s, const struct sqlite_audit_entry *e,
 		       struct outbox_error *err)
@@ -317,10 +298,6 @@ int sqlite_audit(struct outbox_store *store, const char *id, size_t limit,
 	size_t count = 0;
 	int r;
 
-	if (limit == 0)
-		limit = AUDIT_DEFAULT;
-	if (limit > AUDIT_MAX)
-		limit = AUDIT_MAX;
 	rows = outbox_arena_alloc(arena, limit * sizeof(*rows));
 	if (!rows)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");

@@ -254,10 +254,10 @@ int sqlite_amend(struct outbox_store *store, const struct outbox_amend *amend,
 		.amend = amend,
 		.sel = { .filter = &filter, .arena = arena, .states = SELECT_ALL_STATES, .limit = 1 },
 	};
-	int r = store_amend_check(amend, err);
+	int r = OUTBOX_OK;
 
 	a.sel.targets = &a.targets;
-	if (r == OUTBOX_OK && !arena)
+	if (!arena)
 		r = outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	if (r == OUTBOX_OK)
 		r = sqlite_enter(s, DB_WRITE, err);
@@ -464,8 +464,6 @@ int sqlite_redact(struct outbox_store *store, const struct outbox_redact *redact
 	bool done = false;
 	int r;
 
-	if (!redact->reason || !redact->reason[0])
-		return outbox_fail(err, OUTBOX_EINVAL, "redact: say why, it wants a reason");
 	r = sqlite_run(s, SQL_SECURE_DELETE, NULL, NULL, err);
 	if (r == OUTBOX_OK)
 		r = sqlite_enter(s, DB_WRITE, err);

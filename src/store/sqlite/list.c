@@ -45,7 +45,7 @@ static int list_in(struct sqlite_store *s, const struct outbox_filter *filter,
 		.filter = filter,
 		.arena = arena,
 		.states = SELECT_ALL_STATES,
-		.limit = store_page_limit(filter->limit),
+		.limit = filter->limit,
 	};
 	int r;
 
@@ -231,9 +231,7 @@ int sqlite_keys(struct outbox_store *store, const struct outbox_keys_filter *fil
 		struct outbox_error *err)
 {
 	_cleanup_(targets_deinit) struct targets targets = { 0 };
-	struct key_search l = { .targets = &targets,
-				.arena = arena,
-				.limit = store_page_limit(filter->limit) };
+	struct key_search l = { .targets = &targets, .arena = arena, .limit = filter->limit };
 	struct sqlite_store *s = sqlite_of(store);
 	struct outbox_keys_page page = { 0 };
 	int r;
@@ -466,8 +464,7 @@ static int tail_in(struct sqlite_store *s, const char *cursor, struct tailing *w
 int sqlite_tail(struct outbox_store *store, const char *cursor, size_t limit,
 		struct outbox_arena *arena, struct outbox_page *ret_page, struct outbox_error *err)
 {
-	_cleanup_(tailing_deinit) struct tailing w = { .sel = { .arena = arena,
-								.limit = store_page_limit(limit) } };
+	_cleanup_(tailing_deinit) struct tailing w = { .sel = { .arena = arena, .limit = limit } };
 	struct sqlite_store *s = sqlite_of(store);
 	struct outbox_page page = { 0 };
 	int r = OUTBOX_OK;

@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "store/sqlite/place_test.h"
+#include "store/store.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -161,7 +162,7 @@ static void compare_with_view(struct place *p)
 	sqlite3_stmt *q;
 	size_t i = 0;
 
-	assert_int_equal(sqlite_list(p->store, &filter, p->arena, &page, &p->err), OUTBOX_OK);
+	assert_int_equal(store_list(p->store, &filter, p->arena, &page, &p->err), OUTBOX_OK);
 	assert_int_equal(sqlite3_prepare_v2(db,
 					    "SELECT seq, target, id, state, why, attempts, lane,"
 					    " last_status_at, next_attempt_at, owner, key"

@@ -229,8 +229,6 @@ int sqlite_open(const struct outbox_store_config *config, bool create,
 	struct stat st = { 0 };
 	int r, rc;
 
-	if (!config->clock || !config->random)
-		return outbox_fail(err, OUTBOX_EINVAL, "a store wants a clock and a random source");
 	if (!sqlite3_threadsafe())
 		return outbox_fail(err, OUTBOX_ENOTSUP,
 				   "this SQLite library was built without threads");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/sqlite/place_test.h"
+#include "store/store.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -95,7 +96,7 @@ int place_setup_ready(void **state)
 	if (place_setup(state) != 0)
 		return -1;
 	p = *state;
-	must(p, sqlite_init(p->store, NULL, &p->err), "init");
+	must(p, store_init(p->store, NULL, &p->err), "init");
 	place_target(p, "events", false);
 	return 0;
 }
@@ -165,7 +166,7 @@ int place_advance(struct place *p, const char *target, struct outbox_claim *clai
 		settled[i] = (struct outbox_settlement){
 			.seq = claim->items[i].seq, .outcome = outcome, .attempts = 1, .error = "no"
 		};
-	r = sqlite_settle_and_claim(p->store, &request, p->arena, claim, &p->err);
+	r = store_settle_and_claim(p->store, &request, p->arena, claim, &p->err);
 	free(settled);
 	return r;
 }

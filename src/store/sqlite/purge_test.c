@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "store/sqlite/place_test.h"
+#include "store/store.h"
 
 static struct outbox_purged purge(struct place *p, struct outbox_purge what)
 {
@@ -65,7 +66,7 @@ static void a_kept_failure_does_not_keep_receipts(void **state)
 	assert_int_equal(receipts(p, "events"), 1);
 	assert_int_equal(receipts(p, "other"), 1);
 	/* It is still told what became of it on both. */
-	assert_int_equal(sqlite_list(p->store, &filter, p->arena, &page, &p->err), OUTBOX_OK);
+	assert_int_equal(store_list(p->store, &filter, p->arena, &page, &p->err), OUTBOX_OK);
 	assert_int_equal(page.count, 2);
 	assert_int_equal(page.rows[0].state, OUTBOX_FAILED);
 	assert_int_equal(page.rows[1].state, OUTBOX_DELIVERED);
@@ -86,7 +87,7 @@ static void a_message_that_waits_keeps_its_receipts(void **state)
 	frozen_clock_step(&p->clock, OUTBOX_DAYS);
 	place_drain(p, "events");
 	purge(p, (struct outbox_purge){ .delivered_before = sqlite_now(sqlite_of(p->store)) });
-	assert_int_equal(sqlite_list(p->store, &filter, p->arena, &page, &p->err), OUTBOX_OK);
+	assert_int_equal(store_list(p->store, &filter, p->arena, &page, &p->err), OUTBOX_OK);
 	assert_int_equal(page.count, 2);
 	assert_int_equal(page.rows[0].state, OUTBOX_DELIVERED);
 	assert_int_equal(page.rows[0].last_status_at, TEST_START);
@@ -115,7 +116,7 @@ static void what_was_not_routed_stays_so(void **state)
 	def.route.n_types = 0;
 	assert_int_equal(sqlite_target_put(p->store, &def, NULL, &p->err), OUTBOX_OK);
 	place_sql(p, "UPDATE outbox_receipt SET route_version = 2 WHERE target = 'some'");
-	assert_int_equal(sqlite_list(p->store, &filter, p->arena, &page, &p->err), OUTBOX_OK);
+	assert_int_equal(store_list(p->store, &filter, p->arena, &page, &p->err), OUTBOX_OK);
 	assert_int_equal(page.count, 1);
 	assert_string_equal(page.rows[0].type, "order.placed");
 	assert_int_equal(place_number(p,

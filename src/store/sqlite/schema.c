@@ -272,9 +272,6 @@ int sqlite_schema_init(struct sqlite_store *s, const struct sqlite_migrations *m
 	int lanes = options ? options->lanes : 0;
 	int r;
 
-	if (lanes < 0 || lanes > OUTBOX_LANES_MAX)
-		return outbox_fail(err, OUTBOX_EINVAL, "lanes: %d is not between 1 and %d", lanes,
-				   OUTBOX_LANES_MAX);
 	if (options && (options->partition || options->doorbell > 0))
 		return outbox_fail(err, OUTBOX_ENOTSUP, "%s: only PostgreSQL has one; leave it out",
 				   options->partition ? "partition" : "doorbell");

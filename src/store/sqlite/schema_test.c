@@ -9,6 +9,7 @@
 #include "core/key_hash.h"
 #include "store/sqlite/place_test.h"
 #include "store/sqlite/schema.h"
+#include "store/store.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -118,7 +119,7 @@ static void a_newer_schema_is_refused_unless_it_lets_us_read(void **state)
 			    "use a newer outbox");
 	place_sql(p, "UPDATE outbox_meta SET value = 1 WHERE name = 'min_reader'");
 	assert_int_equal(sqlite_append(other, &m, 1, &seq, NULL, &p->err), OUTBOX_OK);
-	assert_int_equal(sqlite_init(other, NULL, &p->err), OUTBOX_ESCHEMA);
+	assert_int_equal(store_init(other, NULL, &p->err), OUTBOX_ESCHEMA);
 	sqlite_close(other);
 }
 
@@ -127,12 +128,12 @@ static void foreign_tables_are_in_the_way(void **state)
 	struct place *p = *state;
 
 	place_sql(p, "CREATE TABLE outbox_message (mine)");
-	assert_int_equal(sqlite_init(p->store, NULL, &p->err), OUTBOX_ESCHEMA);
+	assert_int_equal(store_init(p->store, NULL, &p->err), OUTBOX_ESCHEMA);
 	assert_non_null(strstr(p->err.message, "outbox_message"));
 	place_sql(p, "DROP TABLE outbox_message; CREATE TABLE outbox_meta (mine)");
-	assert_int_equal(sqlite_init(p->store, NULL, &p->err), OUTBOX_ESCHEMA);
+	assert_int_equal(store_init(p->store, NULL, &p->err), OUTBOX_ESCHEMA);
 	place_sql(p, "DROP TABLE outbox_meta");
-	assert_int_equal(sqlite_init(p->store, NULL, &p->err), OUTBOX_OK);
+	assert_int_equal(store_init(p->store, NULL, &p->err), OUTBOX_OK);
 }
 
 /* Names that a later version is the first to have. */
@@ -159,7 +160,7 @@ static void utf16_is_refused(void **state)
 	place_sql(p, "PRAGMA encoding = 'UTF-16'; CREATE TABLE mine (x)");
 	sqlite_close(p->store);
 	p->store = place_open(p, "");
-	assert_int_equal(sqlite_init(p->store, NULL, &p->err), OUTBOX_ENOTSUP);
+	assert_int_equal(store_init(p->store, NULL, &p->err), OUTBOX_ENOTSUP);
 }
 
 static void drop_leaves_what_is_not_ours(void **state)
@@ -170,7 +171,7 @@ static void drop_leaves_what_is_not_ours(void **state)
 	assert_int_equal(sqlite_drop(p->store, &p->err), OUTBOX_OK);
 	assert_int_equal(
 		place_number(p, "SELECT count(*) FROM sqlite_master WHERE name LIKE 'outbox%'"), 1);
-	assert_int_equal(sqlite_init(p->store, NULL, &p->err), OUTBOX_OK);
+	assert_int_equal(store_init(p->store, NULL, &p->err), OUTBOX_OK);
 }
 
 /* Every kind of text: the view's formula and slot_of() must never part. */

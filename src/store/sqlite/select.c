@@ -282,9 +282,6 @@ static int read_ids(struct selection *sel, struct outbox_error *err)
 	const struct outbox_filter *f = sel->filter;
 	int r = OUTBOX_OK;
 
-	if (f->n_ids > SELECT_IDS_MAX)
-		return outbox_fail(err, OUTBOX_EINVAL, "ids: %zu at once are too many, at most %d",
-				   f->n_ids, SELECT_IDS_MAX);
 	for (size_t i = 0; i < f->n_ids && r == OUTBOX_OK; i++)
 		r = read_id(sel, f->ids[i], err);
 	return r;

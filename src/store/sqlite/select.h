@@ -30,7 +30,6 @@ struct selection {
 };
 
 #define SELECT_ALL_STATES 0x3eu
-#define SELECT_IDS_MAX 1000
 
 /*
  * Everything but the result must be zero or filled in; states is narrowed by the filter. Named ids

@@ -71,8 +71,6 @@ static int match_claim(struct settling *w, const struct outbox_settle_and_claim 
 	for (size_t i = 0; i < request->n_settled; i++) {
 		int64_t seq = request->settled[i].seq;
 
-		if (i > 0 && seq <= request->settled[i - 1].seq)
-			return not_the_claim(request, last, err);
 		if (d < w->detours.count && w->detours.list[d].seq == seq)
 			d++;
 		else if (seq > last->pos && seq <= last->claim_end)

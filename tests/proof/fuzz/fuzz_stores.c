@@ -46,7 +46,7 @@ static void fill(struct outbox_store *store)
 		m.event_time = FUZZ_START;
 		m.data = "{}";
 		m.size = 2;
-		must(store->ops->append(store, &m, 1, NULL, NULL, &err), &err);
+		must(store_append(store, &m, 1, NULL, NULL, &err), &err);
 	}
 }
 
@@ -77,9 +77,9 @@ static void work(struct fuzz_store *s, const char *target, int64_t version)
 	struct outbox_head head;
 	struct outbox_claim claim = { 0 };
 
-	must(s->store->ops->lease(s->store, &lease, &held, &err), &err);
+	must(store_lease(s->store, &lease, &held, &err), &err);
 	CHECK(held.count == 1);
-	must(s->store->ops->take_over(s->store, target, 0, "me", 1, &head, &err), &err);
+	must(store_take_over(s->store, target, 0, "me", 1, &head, &err), &err);
 	claim.n = head.n;
 	claim.token = head.token;
 	for (int round = 0; round < 2; round++) {
@@ -96,8 +96,7 @@ static void work(struct fuzz_store *s, const char *target, int64_t version)
 		request.n = claim.n;
 		request.token = claim.token;
 		request.new_token = round + 2;
-		must(s->store->ops->settle_and_claim(s->store, &request, s->arena, &claim, &err),
-		     &err);
+		must(store_settle_and_claim(s->store, &request, s->arena, &claim, &err), &err);
 		CHECK(claim.count > 0);
 	}
 }
@@ -113,7 +112,7 @@ static void discard(struct outbox_store *store)
 	struct outbox_error err = OUTBOX_ERROR_INIT;
 	struct outbox_acted acted;
 
-	must(store->ops->act(store, &act, &acted, &err), &err);
+	must(store_act(store, &act, &acted, &err), &err);
 }
 
 static void make(struct fuzz_store *s, const struct outbox_store_config *config)
@@ -128,15 +127,15 @@ static void make(struct fuzz_store *s, const struct outbox_store_config *config)
 	some.route.kind = OUTBOX_KIND_EVENT;
 	s->arena = outbox_arena_new((size_t)64 << 20);
 	CHECK(s->arena);
-	must(ops->open(config, true, &s->store, &err), &err);
-	must(ops->init(s->store, &options, &err), &err);
+	must(store_open(ops, config, true, &s->store, &err), &err);
+	must(store_init(s->store, &options, &err), &err);
 	fill(s->store);
-	must(ops->target_put(s->store, &all, &version, &err), &err);
+	must(store_target_put(s->store, &all, &version, &err), &err);
 	work(s, "events", version);
-	must(ops->target_put(s->store, &some, &version, &err), &err);
+	must(store_target_put(s->store, &some, &version, &err), &err);
 	work(s, "partner", version);
 	discard(s->store);
-	must(ops->target_pause(s->store, "partner", true, "somebody", "why not", &err), &err);
+	must(store_target_pause(s->store, "partner", true, "somebody", "why not", &err), &err);
 }
 
 static void unmake(void)

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "fuzz.h"
 #include "fuzz_stores.h"
+#include "store/store.h"
 
 #include <string.h>
 
@@ -64,11 +65,11 @@ static void check_pages(struct fuzz_store *s, struct outbox_filter f)
 	size_t at = 0, limit = f.limit;
 
 	f.limit = 1000;
-	CHECK(s->store->ops->list(s->store, &f, s->arena, &all, &err) == OUTBOX_OK);
+	CHECK(store_list(s->store, &f, s->arena, &all, &err) == OUTBOX_OK);
 	CHECK(!all.cursor);
 	f.limit = limit;
 	do {
-		CHECK(s->store->ops->list(s->store, &f, s->arena, &page, &err) == OUTBOX_OK);
+		CHECK(store_list(s->store, &f, s->arena, &page, &err) == OUTBOX_OK);
 		CHECK(page.count > 0 || (all.count == 0 && !page.cursor));
 		for (size_t i = 0; i < page.count; i++, at++) {
 			CHECK(at < all.count && all.rows[at].seq == page.rows[i].seq);
@@ -88,7 +89,7 @@ static void check_list(struct fuzz_store stores[2], const struct outbox_filter *
 		struct outbox_error err = OUTBOX_ERROR_INIT;
 		struct outbox_store *store = stores[i].store;
 
-		status[i] = store->ops->list(store, filter, stores[i].arena, &pages[i], &err);
+		status[i] = store_list(store, filter, stores[i].arena, &pages[i], &err);
 		check_error(status[i], &err);
 		CHECK(status[i] == OUTBOX_OK || status[i] == OUTBOX_EINVAL ||
 		      (status[i] == OUTBOX_ENOTFOUND && filter->target));
@@ -112,15 +113,15 @@ static void check_others(struct fuzz_store stores[2], const char *text, size_t l
 		struct outbox_error tail_err = OUTBOX_ERROR_INIT;
 		struct outbox_store *store = stores[i].store;
 		struct outbox_page page;
-		int r = store->ops->tail(store, text, limit, stores[i].arena, &page, &tail_err);
+		int r = store_tail(store, text, limit, stores[i].arena, &page, &tail_err);
 
 		check_error(r, &tail_err);
 		CHECK(r == OUTBOX_EINVAL || (r == OUTBOX_OK && page.cursor));
 		/* A tail's own cursor is always good for going on. */
 		if (r == OUTBOX_OK)
-			CHECK(store->ops->tail(store, page.cursor, limit, stores[i].arena, &page,
-					       &tail_err) == OUTBOX_OK);
-		status[i] = store->ops->get(store, text, stores[i].arena, &message[i], &err[i]);
+			CHECK(store_tail(store, page.cursor, limit, stores[i].arena, &page,
+					 &tail_err) == OUTBOX_OK);
+		status[i] = store_get(store, text, stores[i].arena, &message[i], &err[i]);
 		check_error(status[i], &err[i]);
 	}
 	CHECK(status[0] == status[1]);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Invariants of retention: nothing goes too early, and in the end everything goes. */
 #include "sim.h"
+#include "store/store.h"
 
 #include <string.h>
 
@@ -81,7 +82,7 @@ void check_retention(struct sim *s)
 
 	check_before_purge(s);
 	do {
-		if (s->store->ops->purge(s->store, &purge, &purged, NULL))
+		if (store_purge(s->store, &purge, &purged, NULL))
 			sim_violation(s, "operator", "cannot purge");
 		check_purge(s, &purge);
 	} while (purged.more);

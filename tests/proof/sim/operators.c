@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operators: pause, requeue, discard, defer, purge, at any moment. */
 #include "sim.h"
+#include "store/store.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -33,7 +34,7 @@ static bool act_once(struct sim *s, int t, struct sim_message *m, int action)
 	struct outbox_error err = OUTBOX_ERROR_INIT;
 	struct outbox_acted acted = { 0 };
 
-	if (s->store->ops->act(s->store, &act, &acted, &err)) {
+	if (store_act(s->store, &act, &acted, &err)) {
 		sim_violation(s, "operator", "%s", err.message);
 		return false;
 	}
@@ -88,7 +89,7 @@ static void pause(struct sim *s)
 
 	if (!sim_db_target(s, t))
 		return; /* no relay has registered it yet */
-	if (s->store->ops->target_pause(s->store, target, !s->paused[t], "sim", "because", NULL))
+	if (store_target_pause(s->store, target, !s->paused[t], "sim", "because", NULL))
 		sim_violation(s, "operator", "cannot pause");
 	s->paused[t] = !s->paused[t];
 	s->audits++;
@@ -105,7 +106,7 @@ static void purge(struct sim *s)
 	struct outbox_purged purged;
 
 	check_before_purge(s);
-	if (s->store->ops->purge(s->store, &purge, &purged, NULL))
+	if (store_purge(s->store, &purge, &purged, NULL))
 		sim_violation(s, "operator", "cannot purge");
 	sim_say(s, "purge removes %d", (int)purged.messages);
 	check_purge(s, &purge);
@@ -125,7 +126,7 @@ static void rebase(struct sim *s)
 	for (int i = 0; i < s->n_relays; i++)
 		if (s->relays[i].relay)
 			relays_end(s, i, "is stopped");
-	if (s->store->ops->rebase(s->store, &how, say_nothing, NULL, NULL))
+	if (store_rebase(s->store, &how, say_nothing, NULL, NULL))
 		sim_violation(s, "operator", "cannot rebase");
 	if (s->db->n_audit == audits)
 		return; /* nothing was wrong */
@@ -196,8 +197,7 @@ void operators_heal(struct sim *s)
 	for (int t = 0; t < s->n_targets; t++) {
 		char target[3] = { 't', (char)('0' + t), '\0' };
 
-		if (s->paused[t] &&
-		    !s->store->ops->target_pause(s->store, target, false, "sim", NULL, NULL))
+		if (s->paused[t] && !store_target_pause(s->store, target, false, "sim", NULL, NULL))
 			s->audits++;
 		s->paused[t] = false;
 	}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One seed: a small world, a time of chaos, a time of healing, and what must be true at the end. */
 #include "sim.h"
+#include "store/store.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -64,9 +65,8 @@ static void make_world(struct sim *s)
 	s->db = memory_db_new("sim", &s->clock.base, s->seed + 1);
 	s->arena = outbox_arena_new((size_t)8 << 20);
 	config.context = s->db;
-	r = memory_store_ops.open(&config, true, &s->store, NULL) ||
-	    s->store->ops->init(s->store, &options, NULL) ||
-	    outbox_registry_new(&s->registry, NULL) ||
+	r = store_open(&memory_store_ops, &config, true, &s->store, NULL) ||
+	    store_init(s->store, &options, NULL) || outbox_registry_new(&s->registry, NULL) ||
 	    outbox_registry_add_store(s->registry, sim_full_ops(), s, NULL) ||
 	    outbox_registry_add_transport(s->registry, &sim_transport_ops, s, NULL);
 	if (r)
@@ -81,7 +81,7 @@ static void end_world(struct sim *s)
 		s->relays[i].relay = outbox_relay_free(s->relays[i].relay);
 	for (int i = 0; i < SIM_WRITERS; i++)
 		memory_tx_rollback(s->writers[i].tx);
-	s->store->ops->close(s->store);
+	store_close(s->store);
 	outbox_registry_free(s->registry);
 	memory_db_free(s->db);
 	outbox_arena_free(s->arena);

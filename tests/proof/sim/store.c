@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The memory store behind a decorator: calls that fail, lose their reply, are slow, or become ghosts. */
+#include "store/store.h"
 #include "sim.h"
 
 #include <stdlib.h>
@@ -38,7 +39,7 @@ static int sim_open(const struct outbox_store_config *config, bool create,
 	inner.url = "memory:sim";
 	r = reach(store->sim, err);
 	if (!r)
-		r = memory_store_ops.open(&inner, create, &store->inner, err);
+		r = store_open(&memory_store_ops, &inner, create, &store->inner, err);
 	if (r) {
 		free(store);
 		return r;
@@ -51,7 +52,7 @@ static void sim_close(struct outbox_store *base)
 {
 	struct sim_store *store = downcast(base);
 
-	store->inner->ops->close(store->inner);
+	store_close(store->inner);
 	free(store);
 }
 
@@ -93,7 +94,7 @@ static int sim_target_put(struct outbox_store *base, const struct outbox_target_
 
 	if (r)
 		return r;
-	r = store->inner->ops->target_put(store->inner, def, ret_version, err);
+	r = store_target_put(store->inner, def, ret_version, err);
 	for (int lane = 0; !r && lane < s->lanes; lane++)
 		s->holders[t][lane] = memory_receipt_last(&sim_db_target(s, t)->lanes[lane])->token;
 	return after(s, "target_put", r, err);
@@ -107,7 +108,7 @@ static int sim_lease(struct outbox_store *base, const struct outbox_lease_reques
 
 	if (r)
 		return r;
-	r = store->inner->ops->lease(store->inner, request, ret_lease, err);
+	r = store_lease(store->inner, request, ret_lease, err);
 	return after(store->sim, "lease", r, err);
 }
 
@@ -119,7 +120,7 @@ static int sim_release(struct outbox_store *base, const char *target, int lane, 
 
 	if (r)
 		return r;
-	r = store->inner->ops->release(store->inner, target, lane, owner, err);
+	r = store_release(store->inner, target, lane, owner, err);
 	return after(store->sim, "release", r, err);
 }
 
@@ -147,7 +148,7 @@ static int sim_take_over(struct outbox_store *base, const char *target, int lane
 	again = s->holders[t][lane] == new_token;
 	if (!again)
 		note_alone(s, t, &sim_db_target(s, t)->lanes[lane]);
-	r = store->inner->ops->take_over(store->inner, target, lane, owner, new_token, ret_head, err);
+	r = store_take_over(store->inner, target, lane, owner, new_token, ret_head, err);
 	check_refusal(s, t, lane, r);
 	if (!r && !again) {
 		s->holders[t][lane] = new_token;
@@ -173,7 +174,7 @@ static int apply(struct sim *s, struct outbox_store *inner,
 	s->again = again;
 	if (mine && !memory_lane_is_refused(s->db, &sim_db_target(s, t)->lanes[request->lane]))
 		check_settlement(s, request);
-	r = inner->ops->settle_and_claim(inner, request, arena, ret_claim, err);
+	r = store_settle_and_claim(inner, request, arena, ret_claim, err);
 	check_refusal(s, t, request->lane, r);
 	if (!r && !mine && !again)
 		sim_violation(s, "fence", "%s settled lane %d of %s, which is not its own",
@@ -270,7 +271,7 @@ static int sim_purge(struct outbox_store *base, const struct outbox_purge *purge
 
 	if (r)
 		return r;
-	r = store->inner->ops->purge(store->inner, purge, ret_purged, err);
+	r = store_purge(store->inner, purge, ret_purged, err);
 	if (!r)
 		check_purge(store->sim, purge);
 	return after(store->sim, "purge", r, err);

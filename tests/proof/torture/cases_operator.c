@@ -3,6 +3,7 @@
 
 #include "cases.h"
 #include "store/sqlite/ops.h"
+#include "store/store.h"
 
 static int act(struct world *w, struct outbox_act *act, struct outbox_error *err)
 {
@@ -11,7 +12,7 @@ static int act(struct world *w, struct outbox_act *act, struct outbox_error *err
 
 	act->actor = "ann";
 	act->reason = "agreed";
-	r = sqlite_act(w->store, act, &acted, err);
+	r = store_act(w->store, act, &acted, err);
 	if (r == OUTBOX_OK)
 		world_say(w, "done %zu refused %zu more %d oldest %lld %s", acted.done,
 			  acted.refused, acted.more, (long long)acted.oldest, acted.why);
@@ -68,7 +69,7 @@ static int call_list(struct world *w, struct outbox_error *err)
 	int r;
 
 	outbox_arena_reset(w->arena);
-	r = sqlite_list(w->store, &filter, w->arena, &page, err);
+	r = store_list(w->store, &filter, w->arena, &page, err);
 	if (r == OUTBOX_OK)
 		say_page(w, &page);
 	return r;
@@ -80,7 +81,7 @@ static int call_tail(struct world *w, struct outbox_error *err)
 	int r;
 
 	outbox_arena_reset(w->arena);
-	r = sqlite_tail(w->store, NULL, 100, w->arena, &page, err);
+	r = store_tail(w->store, NULL, 100, w->arena, &page, err);
 	if (r == OUTBOX_OK)
 		say_page(w, &page);
 	return r;
@@ -114,7 +115,7 @@ static int call_audit(struct world *w, struct outbox_error *err)
 	int r;
 
 	outbox_arena_reset(w->arena);
-	r = sqlite_audit(w->store, NULL, 100, w->arena, &rows, &count, err);
+	r = store_audit(w->store, NULL, 100, w->arena, &rows, &count, err);
 	for (size_t i = 0; r == OUTBOX_OK && i < count; i++)
 		world_say(w, "%lld %s %s %s %s %s %s\n", (long long)rows[i].number,
 			  rows[i].actor ? rows[i].actor : "-", rows[i].action,

@@ -5,6 +5,7 @@
 #include "store/sqlite/db.h"
 #include "store/sqlite/ops.h"
 #include "store/sqlite/schema.h"
+#include "store/store.h"
 
 static void prepare_version_1(struct world *w)
 {
@@ -21,7 +22,7 @@ static int call_open(struct world *w, struct outbox_error *err)
 
 static int call_init(struct world *w, struct outbox_error *err)
 {
-	return sqlite_init(w->store, &(struct outbox_init_options){ .lanes = 2 }, err);
+	return store_init(w->store, &(struct outbox_init_options){ .lanes = 2 }, err);
 }
 
 static int call_info(struct world *w, struct outbox_error *err)

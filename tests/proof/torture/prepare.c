@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cases.h"
 #include "store/sqlite/ops.h"
+#include "store/store.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +21,7 @@ void prepare_schema(struct world *w)
 {
 	struct outbox_error err = OUTBOX_ERROR_INIT;
 
-	must(sqlite_init(w->store, NULL, &err), &err, "init");
+	must(store_init(w->store, NULL, &err), &err, "init");
 }
 
 void prepare_log(struct world *w)
@@ -132,5 +133,5 @@ int settle_each(struct world *w, size_t max, struct outbox_claim *ret_claim, str
 			.due_at = WORLD_START + OUTBOX_HOURS,
 			.error = why,
 		};
-	return sqlite_settle_and_claim(w->store, &request, w->arena, ret_claim, err);
+	return store_settle_and_claim(w->store, &request, w->arena, ret_claim, err);
 }

@@ -23,20 +23,6 @@ static const struct {
 	[OUTBOX_DEFER] = { "defer", LIFE_DEFER },
 };
 
-static int check(const struct outbox_act *act, struct outbox_error *err)
-{
-	if (act->action < OUTBOX_REQUEUE || act->action > OUTBOX_DEFER)
-		return outbox_fail(err, OUTBOX_EINVAL, "action: %d is none", act->action);
-	if (!act->filter)
-		return outbox_fail(err, OUTBOX_EINVAL, "%s: say which deliveries",
-				   actions[act->action].name);
-	if (act->action == OUTBOX_DISCARD && (!act->reason || !act->reason[0]))
-		return outbox_fail(err, OUTBOX_EINVAL, "discard: say why, it wants a reason");
-	if (act->action == OUTBOX_DEFER && act->until <= 0)
-		return outbox_fail(err, OUTBOX_EINVAL, "defer: say until when");
-	return OUTBOX_OK;
-}
-
 static bool lease_lives(const struct memory_lane *lane, outbox_time now)
 {
 	return lane->owner && lane->lease_until > now;
@@ -119,8 +105,7 @@ static void act_on_all(struct memory_store *s, struct memory_select *select,
 		       const struct outbox_act *act, struct outbox_acted *acted)
 {
 	/* A dry run by filter counts them all. */
-	size_t limit =
-		act->dry_run && !select->seqs ? SIZE_MAX : store_page_limit(act->filter->limit);
+	size_t limit = act->dry_run && !select->seqs ? SIZE_MAX : act->filter->limit;
 	outbox_time now = memory_now(s);
 	struct memory_target *target;
 	struct memory_message *row;
@@ -156,10 +141,8 @@ int memory_act(struct memory_store *s, const struct outbox_act *act, struct outb
 	struct outbox_acted acted = { 0 };
 	struct memory_select select;
 	char shown[80];
-	int status = check(act, err);
+	int status = memory_select_start(&select, s->db, act->filter, err);
 
-	if (!status)
-		status = memory_select_start(&select, s->db, act->filter, err);
 	if (status)
 		return status;
 	select.now = memory_now(s);

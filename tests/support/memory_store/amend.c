@@ -132,10 +132,8 @@ int memory_amend(struct memory_store *s, const struct outbox_amend *amend,
 {
 	struct memory_message *row = memory_log_find(s->db, amend->id);
 	struct outbox_amended amended = { 0 };
-	int status = store_amend_check(amend, err);
+	int status;
 
-	if (status)
-		return status;
 	if (!row || !row->committed)
 		return store_no_message(amend->id, err);
 	status = is_redacted(&row->m) ? store_amend_nothing(err) : judge(s, row, err);

@@ -66,7 +66,7 @@ int memory_keys(struct memory_store *s, const struct outbox_keys_filter *filter,
 		struct outbox_error *err)
 {
 	const struct memory_db *db = s->db;
-	size_t limit = store_page_limit(filter->limit), n = db->n_rows * db->n_targets;
+	size_t limit = filter->limit, n = db->n_rows * db->n_targets;
 	char after[OUTBOX_TARGET_NAME_MAX + 1] = "";
 	struct outbox_keys_page page = { 0 };
 	int64_t after_seq = 0;

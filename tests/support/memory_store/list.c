@@ -46,7 +46,7 @@ int memory_list(struct memory_store *s, const struct outbox_filter *filter,
 	if (status)
 		return status;
 	select.now = memory_now(s);
-	status = fill_page(&select, store_page_limit(filter->limit), arena, &page, err);
+	status = fill_page(&select, filter->limit, arena, &page, err);
 	memory_select_end(&select);
 	if (!status)
 		*ret_page = page;
@@ -99,7 +99,6 @@ int memory_tail(struct memory_store *s, const char *cursor, size_t limit,
 		if (status)
 			return status;
 	}
-	limit = store_page_limit(limit);
 	page.rows = outbox_arena_alloc(arena, limit * sizeof(*page.rows));
 	if (!page.rows)
 		return no_room(err);

@@ -65,9 +65,6 @@ int memory_init(struct memory_store *s, const struct outbox_init_options *option
 	int lanes = options ? options->lanes : 0;
 	struct memory_db *db = s->db;
 
-	if (lanes < 0 || lanes > OUTBOX_LANES_MAX)
-		return outbox_fail(err, OUTBOX_EINVAL, "lanes: %d is not a number from 1 to %d",
-				   lanes, OUTBOX_LANES_MAX);
 	if (db->schema) {
 		int status = memory_schema_check(db, err);
 

@@ -78,8 +78,6 @@ int memory_redact(struct memory_store *s, const struct outbox_redact *redact, bo
 	bool done = false;
 	int status;
 
-	if (!redact->reason || !redact->reason[0])
-		return outbox_fail(err, OUTBOX_EINVAL, "redact: say why, it wants a reason");
 	if (!row || !row->committed)
 		return store_no_message(redact->id, err);
 	if (!is_tombstone(&row->m)) {

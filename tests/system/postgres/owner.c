@@ -73,7 +73,7 @@ static void open_store(struct owner *o)
 	     tries++) {
 		if (tries)
 			usleep(OPEN_PAUSE);
-		r = postgres_store_ops.open(&config, false, &o->store, &err);
+		r = store_open(&postgres_store_ops, &config, false, &o->store, &err);
 	}
 	if (r != OUTBOX_OK)
 		give_up(o, "open", &err);
@@ -136,8 +136,8 @@ static void take(struct owner *o)
 	snprintf(o->name, sizeof(o->name), "owner-%d/%lld", o->number, (long long)(token % 1000));
 	while (times-- > 0) {
 		do {
-			r = o->store->ops->take_over(o->store, o->target, o->lane, o->name, token,
-						     &o->head, &err);
+			r = store_take_over(o->store, o->target, o->lane, o->name, token, &o->head,
+					    &err);
 		} while (again(o, r, tries++));
 		if (r != OUTBOX_OK)
 			give_up(o, "take", &err);
@@ -203,7 +203,7 @@ static int ask(struct owner *o, const struct outbox_settle_and_claim *request,
 
 	do {
 		outbox_arena_reset(arena);
-		r = o->store->ops->settle_and_claim(o->store, request, arena, ret_claim, &err);
+		r = store_settle_and_claim(o->store, request, arena, ret_claim, &err);
 	} while (again(o, r, tries++));
 	if (r != OUTBOX_OK && r != OUTBOX_EFENCED)
 		give_up(o, "advance", &err);

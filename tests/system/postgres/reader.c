@@ -105,9 +105,9 @@ static void prepare(struct plan *plan, int64_t *versions)
 	struct outbox_store *store;
 
 	random_init(&random, plan->stage.seed);
-	must(postgres_store_ops.open(&config, true, &store, &err), "open", &err);
-	must(store->ops->init(store, &options, &err), "init", &err);
-	must(store->ops->info(store, &info, &err), "info", &err);
+	must(store_open(&postgres_store_ops, &config, true, &store, &err), "open", &err);
+	must(store_init(store, &options, &err), "init", &err);
+	must(store_info(store, &info, &err), "info", &err);
 	plan->lanes = info.lanes;
 	for (int t = 0; t < plan->n_targets; t++) {
 		const char *types[] = { plan->targets[t].type };
@@ -116,7 +116,7 @@ static void prepare(struct plan *plan, int64_t *versions)
 							    .n_types = types[0] ? 1 : 0 },
 						 .start = OUTBOX_START_OLDEST };
 
-		must(store->ops->target_put(store, &def, &versions[t], &err), "target_put", &err);
+		must(store_target_put(store, &def, &versions[t], &err), "target_put", &err);
 	}
 	store_close(store);
 }

@@ -4,6 +4,7 @@
  * are away. The retry policy is the default one, whose attempts would be used up long before: afterwards
  * nothing has failed, nothing was charged, and everything arrives in the order of its key.
  */
+#include "store/store.h"
 #include "world.h"
 
 #include <stdio.h>
@@ -86,7 +87,7 @@ static void assert_all_delivered(struct scene *s)
 
 	outbox_arena_reset(w->arena);
 	do {
-		assert_int_equal(w->store->ops->list(w->store, &filter, w->arena, &page, NULL), 0);
+		assert_int_equal(store_list(w->store, &filter, w->arena, &page, NULL), 0);
 		for (size_t i = 0; i < page.count; i++, rows++)
 			if (page.rows[i].state != OUTBOX_DELIVERED || page.rows[i].attempts)
 				fail_msg("message %lld is %s after %d attempts",

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Retries: exact times, exact counts, what is charged and what is not. */
+#include "store/store.h"
 #include "world.h"
 
 #include <stdio.h>
@@ -125,7 +126,7 @@ static void bad_rows_fail_and_stop_nobody(void **state)
 	m.key = "42";
 	m.data = "{not json";
 	m.size = strlen(m.data);
-	assert_int_equal(w->store->ops->append(w->store, &m, 1, &seq, NULL, NULL), OUTBOX_OK);
+	assert_int_equal(store_append(w->store, &m, 1, &seq, NULL, NULL), OUTBOX_OK);
 	world_publish(w, "order.placed", "42", NULL);
 	world_relay_plain(w, 0);
 	world_run(w, OUTBOX_SECONDS);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Due times, expiry, pausing, routing, budgets, retention. */
+#include "store/store.h"
 #include "world.h"
 
 #include <stdlib.h>
@@ -81,14 +82,13 @@ static void a_paused_target_claims_nothing(void **state)
 	(void)state;
 	world_relay_plain(w, 0);
 	world_run(w, OUTBOX_SECONDS);
-	assert_int_equal(w->store->ops->target_pause(w->store, "events", true, "test",
-						     "maintenance", NULL),
+	assert_int_equal(store_target_pause(w->store, "events", true, "test", "maintenance", NULL),
 			 OUTBOX_OK);
 	world_publish_many(w, 5, 2);
 	world_run(w, OUTBOX_MINUTES);
 	assert_int_equal(memory_broker_count(w->brokers[0]), 0);
 	world_assert(w, "events", 1, OUTBOX_PENDING, OUTBOX_PAUSED, 0);
-	assert_int_equal(w->store->ops->target_pause(w->store, "events", false, "test", NULL, NULL),
+	assert_int_equal(store_target_pause(w->store, "events", false, "test", NULL, NULL),
 			 OUTBOX_OK);
 	world_run(w, OUTBOX_SECONDS);
 	assert_int_equal(memory_broker_count(w->brokers[0]), 5);
@@ -205,7 +205,7 @@ static void retention_removes_what_is_finished_only(void **state)
 	assert_int_equal(world_delivery(w, "events", 1).state, OUTBOX_DELIVERED);
 	world_run(w, 2 * OUTBOX_HOURS);
 	outbox_arena_reset(w->arena);
-	assert_int_equal(w->store->ops->list(w->store, &all, w->arena, &page, NULL), OUTBOX_OK);
+	assert_int_equal(store_list(w->store, &all, w->arena, &page, NULL), OUTBOX_OK);
 	assert_int_equal(page.count, 2);
 	assert_int_equal(page.rows[0].state, OUTBOX_FAILED);
 	assert_int_equal(page.rows[1].why, OUTBOX_DEFERRED);
@@ -241,7 +241,7 @@ static void a_busy_relay_cleans_up_too(void **state)
 	for (int i = 0; i < 1500; i++)
 		worker_step(world_worker(w, 0));
 	outbox_arena_reset(w->arena);
-	assert_int_equal(w->store->ops->list(w->store, &all, w->arena, &page, NULL), OUTBOX_OK);
+	assert_int_equal(store_list(w->store, &all, w->arena, &page, NULL), OUTBOX_OK);
 	assert_in_range(page.count, 10, 90);
 	assert_in_range(memory_broker_count(w->brokers[0]), 200, 1500);
 	world_free(w);

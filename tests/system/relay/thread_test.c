@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The relay with its real threads and the real clock: start, stop, once, until idle, handlers. */
+#include "store/store.h"
 #include "world.h"
 
 #include <stdio.h>
@@ -92,7 +93,7 @@ static void until_idle_ends_when_nothing_will_move(void **state)
 	assert_int_equal(outbox_relay_run_until_idle(relay, NULL, &err), OUTBOX_OK);
 	outbox_relay_free(relay);
 	assert_string_equal(world_arrived(w, 0), "4");
-	assert_int_equal(w->store->ops->target_pause(w->store, "events", true, "t", "r", NULL), 0);
+	assert_int_equal(store_target_pause(w->store, "events", true, "t", "r", NULL), 0);
 	world_publish(w, "order.placed", "third", NULL);
 	assert_int_equal(outbox_relay_new(&relay, &config, &err), OUTBOX_OK);
 	assert_int_equal(outbox_relay_run_until_idle(relay, NULL, &err), OUTBOX_OK);

@@ -3,6 +3,7 @@
  * The doorbell with real threads, on the memory store with a bell of the test's own. Lanes would poll once
  * an hour: whatever arrives was found because the bell rang, or by the look that follows its hanging.
  */
+#include "store/store.h"
 #include "world.h"
 
 #include <fcntl.h>
@@ -57,7 +58,7 @@ static struct outbox_store_ops ops;
 static int bell_open(const struct outbox_store_config *config, bool create,
 		     struct outbox_store **ret_store, struct outbox_error *err)
 {
-	int r = memory_store_ops.open(config, create, ret_store, err);
+	int r = store_open(&memory_store_ops, config, create, ret_store, err);
 
 	if (r == OUTBOX_OK)
 		(*ret_store)->ops = &ops;

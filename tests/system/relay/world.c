@@ -64,7 +64,7 @@ static void make_store(struct world *w, int lanes)
 	}
 	must(registry_open_store(w->registries[0], w->url, true, &w->clock.base, &w->random.base,
 				 &w->store, &err));
-	must(w->store->ops->init(w->store, &options, &err));
+	must(store_init(w->store, &options, &err));
 }
 
 struct world *world_new(int lanes)
@@ -214,7 +214,7 @@ int64_t world_publish_message(struct world *w, const struct outbox_message *mess
 	int64_t seq = 0;
 
 	must(outbox_message_validate(message, 0, &err));
-	must(w->store->ops->append(w->store, message, 1, &seq, NULL, &err));
+	must(store_append(w->store, message, 1, &seq, NULL, &err));
 	return seq;
 }
 
@@ -248,7 +248,7 @@ struct outbox_delivery world_delivery(struct world *w, const char *target, int64
 
 	outbox_arena_reset(w->arena);
 	do {
-		must(w->store->ops->list(w->store, &filter, w->arena, &page, &err));
+		must(store_list(w->store, &filter, w->arena, &page, &err));
 		for (size_t i = 0; i < page.count; i++)
 			if (page.rows[i].seq == seq)
 				return page.rows[i];
@@ -275,7 +275,7 @@ struct outbox_target_stats world_stats(struct world *w, const char *target)
 	struct outbox_stats stats;
 
 	outbox_arena_reset(w->arena);
-	must(w->store->ops->stats(w->store, w->arena, &stats, &err));
+	must(store_stats(w->store, w->arena, &stats, &err));
 	for (size_t i = 0; i < stats.n_targets; i++)
 		if (!strcmp(stats.targets[i].name, target))
 			return stats.targets[i];
@@ -295,7 +295,7 @@ size_t world_act(struct world *w, int action, const char *target, int64_t seq, o
 	};
 	struct outbox_acted acted;
 
-	must(w->store->ops->act(w->store, &act, &acted, &err));
+	must(store_act(w->store, &act, &acted, &err));
 	return acted.done;
 }
 

@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The only place that calls the ops of a store. What every driver would have to check is checked here, once, so
+ * that drivers get arguments that make sense: known actions and outcomes, reasons where they are needed, limits
+ * between 1 and the greatest. An optional op that a store does not have does nothing where that is harmless, and is
+ * ENOTSUP where somebody asked for it.
+ */
+#include "store/store.h"
+
+#define IDS_MAX 1000
+
+int store_open(const struct outbox_store_ops *ops, const struct outbox_store_config *config,
+	       bool create, struct outbox_store **ret_store, struct outbox_error *err)
+{
+	if (!config->clock || !config->random)
+		return outbox_fail(err, OUTBOX_EINVAL, "a store wants a clock and a random source");
+	return ops->open(config, create, ret_store, err);
+}
+
+struct outbox_store *store_close(struct outbox_store *store)
+{
+	if (store)
+		store->ops->close(store);
+	return NULL;
+}
+
+int store_check_url(const struct outbox_store_ops *ops, const char *url, struct outbox_error *err)
+{
+	return ops->check_url ? ops->check_url(url, err) : OUTBOX_OK;
+}
+
+/* ---- the schema ---------------------------------------------------------------------------- */
+
+int store_init(struct outbox_store *store, const struct outbox_init_options *options,
+	       struct outbox_error *err)
+{
+	int lanes = options ? options->lanes : 0;
+
+	if (lanes < 0 || lanes > OUTBOX_LANES_MAX)
+		return outbox_fail(err, OUTBOX_EINVAL, "lanes: %d is not between 1 and %d", lanes,
+				   OUTBOX_LANES_MAX);
+	return store->ops->init(store, options, err);
+}
+
+int store_upgrade(struct outbox_store *store, const struct outbox_init_options *options,
+		  int *ret_from, struct outbox_error *err)
+{
+	return store->ops->upgrade(store, options, ret_from, err);
+}
+
+int store_drop(struct outbox_store *store, struct outbox_error *err)
+{
+	return store->ops->drop(store, err);
+}
+
+int store_truncate(struct outbox_store *store, struct outbox_error *err)
+{
+	return store->ops->truncate(store, err);
+}
+
+int store_info(struct outbox_store *store, struct outbox_store_info *ret_info,
+	       struct outbox_error *err)
+{
+	return store->ops->info(store, ret_info, err);
+}
+
+int store_script(const struct outbox_store_ops *ops, const struct outbox_init_options *options,
+		 const char *schema, char **ret_sql, struct outbox_error *err)
+{
+	if (!ops->script)
+		return outbox_fail(err, OUTBOX_ENOTSUP, "this store has no SQL to show");
+	return ops->script(options, schema, ret_sql, err);
+}
+
+/* ---- lanes --------------------------------------------------------------------------------- */
+
+int store_target_put(struct outbox_store *store, const struct outbox_target_def *def,
+		     int64_t *ret_version, struct outbox_error *err)
+{
+	if (def->band_of && !store->ops->bands)
+		return outbox_fail(err, OUTBOX_ENOTSUP, "bands: this store knows none; remove it");
+	return store->ops->target_put(store, def, ret_version, err);
+}
+
+int store_wants_start(struct outbox_store *store, const char *target, bool *ret_wants,
+		      struct outbox_error *err)
+{
+	*ret_wants = false;
+	return store->ops->wants_start ? store->ops->wants_start(store, target, ret_wants, err)
+				       : OUTBOX_OK;
+}
+
+int store_bands(struct outbox_store *store, const char *target, unsigned *ret_bands,
+		struct outbox_error *err)
+{
+	*ret_bands = 0;
+	return store->ops->bands ? store->ops->bands(store, target, ret_bands, err) : OUTBOX_OK;
+}
+
+int store_lease(struct outbox_store *store, const struct outbox_lease_request *request,
+		struct outbox_lease *ret_lease, struct outbox_error *err)
+{
+	return store->ops->lease(store, request, ret_lease, err);
+}
+
+int store_release(struct outbox_store *store, const char *target, int lane, const char *owner,
+		  struct outbox_error *err)
+{
+	return store->ops->release(store, target, lane, owner, err);
+}
+
+int store_take_over(struct outbox_store *store, const char *target, int lane, const char *owner,
+		    int64_t new_token, struct outbox_head *ret_head, struct outbox_error *err)
+{
+	return store->ops->take_over(store, target, lane, owner, new_token, ret_head, err);
+}
+
+int store_settle_and_claim(struct outbox_store *store, const struct outbox_settle_and_claim *request,
+			   struct outbox_arena *arena, struct outbox_claim *ret_claim,
+			   struct outbox_error *err)
+{
+	for (size_t i = 0; i < request->n_settled; i++) {
+		const struct outbox_settlement *s = &request->settled[i];
+
+		if (s->outcome <= OUTBOX_OUTCOME_UNSET || s->outcome > OUTBOX_OUT_FAILED)
+			return outbox_fail(err, OUTBOX_EINVAL, "message %lld: outcome %d is unknown",
+					   (long long)s->seq, s->outcome);
+		if (i > 0 && s->seq <= request->settled[i - 1].seq)
+			return outbox_fail(err, OUTBOX_EINVAL,
+					   "target %s, lane %d: the outcomes given are not in the order of "
+					   "the claim",
+					   request->target, request->lane);
+	}
+	return store->ops->settle_and_claim(store, request, arena, ret_claim, err);
+}
+
+int store_unserved(struct outbox_store *store, const struct outbox_unserved *note,
+		   struct outbox_error *err)
+{
+	return store->ops->unserved ? store->ops->unserved(store, note, err) : OUTBOX_OK;
+}
+
+bool store_needs_maintenance(const struct outbox_store *store)
+{
+	return store->ops->maintain;
+}
+
+int store_maintain(struct outbox_store *store, struct outbox_error *err)
+{
+	return store->ops->maintain ? store->ops->maintain(store, err) : OUTBOX_OK;
+}
+
+bool store_has_doorbell(const struct outbox_store *store)
+{
+	return store->ops->listen && store->ops->stop_listening;
+}
+
+int store_listen(struct outbox_store *store, int *ret_fd, bool *ret_again, struct outbox_error *err)
+{
+	return store->ops->listen(store, ret_fd, ret_again, err);
+}
+
+int store_stop_listening(struct outbox_store *store, struct outbox_error *err)
+{
+	return store->ops->stop_listening(store, err);
+}
+
+/* ---- operators ----------------------------------------------------------------------------- */
+
+/* Rows of a page: 0: 100; at most 1,000. */
+static size_t page_limit(size_t limit)
+{
+	if (limit == 0)
+		return 100;
+	return limit < 1000 ? limit : 1000;
+}
+
+static int check_ids(const struct outbox_filter *filter, struct outbox_error *err)
+{
+	if (filter->n_ids > IDS_MAX)
+		return outbox_fail(err, OUTBOX_EINVAL, "ids: %zu at once are too many, at most %d",
+				   filter->n_ids, IDS_MAX);
+	return OUTBOX_OK;
+}
+
+static int check_reason(const char *action, const char *reason, struct outbox_error *err)
+{
+	if (!reason || !reason[0])
+		return outbox_fail(err, OUTBOX_EINVAL, "%s: say why, it wants a reason", action);
+	return OUTBOX_OK;
+}
+
+int store_append(struct outbox_store *store, const struct outbox_message *messages,
+		 size_t n_messages, int64_t *ret_seqs, bool *ret_repeated, struct outbox_error *err)
+{
+	return store->ops->append(store, messages, n_messages, ret_seqs, ret_repeated, err);
+}
+
+int store_target_pause(struct outbox_store *store, const char *target, bool pause,
+		       const char *actor, const char *reason, struct outbox_error *err)
+{
+	return store->ops->target_pause(store, target, pause, actor, reason, err);
+}
+
+int store_target_drop(struct outbox_store *store, const char *target, const char *actor,
+		      const char *reason, struct outbox_error *err)
+{
+	return store->ops->target_drop(store, target, actor, reason, err);
+}
+
+int store_list(struct outbox_store *store, const struct outbox_filter *filter,
+	       struct outbox_arena *arena, struct outbox_page *ret_page, struct outbox_error *err)
+{
+	struct outbox_filter checked = *filter;
+	int r = check_ids(filter, err);
+
+	checked.limit = page_limit(filter->limit);
+	return r ? r : store->ops->list(store, &checked, arena, ret_page, err);
+}
+
+int store_get(struct outbox_store *store, const char *id, struct outbox_arena *arena,
+	      struct outbox_claimed *ret_message, struct outbox_error *err)
+{
+	return store->ops->get(store, id, arena, ret_message, err);
+}
+
+int store_tail(struct outbox_store *store, const char *cursor, size_t limit,
+	       struct outbox_arena *arena, struct outbox_page *ret_page, struct outbox_error *err)
+{
+	return store->ops->tail(store, cursor, page_limit(limit), arena, ret_page, err);
+}
+
+static int check_act(const struct outbox_act *act, struct outbox_error *err)
+{
+	static const char *const names[] = {
+		[OUTBOX_REQUEUE] = "requeue", [OUTBOX_DISCARD] = "discard", [OUTBOX_DEFER] = "defer"
+	};
+
+	if (act->action < OUTBOX_REQUEUE || act->action > OUTBOX_DEFER)
+		return outbox_fail(err, OUTBOX_EINVAL, "action %d is unknown", act->action);
+	if (!act->filter)
+		return outbox_fail(err, OUTBOX_EINVAL, "%s: say which deliveries",
+				   names[act->action]);
+	if (act->action == OUTBOX_DEFER && act->until <= 0)
+		return outbox_fail(err, OUTBOX_EINVAL, "defer: say until when");
+	if (act->action == OUTBOX_DISCARD && check_reason("discard", act->reason, err))
+		return OUTBOX_EINVAL;
+	return check_ids(act->filter, err);
+}
+
+int store_act(struct outbox_store *store, const struct outbox_act *act,
+	      struct outbox_acted *ret_acted, struct outbox_error *err)
+{
+	struct outbox_filter filter;
+	struct outbox_act checked = *act;
+	int r = check_act(act, err);
+
+	if (r)
+		return r;
+	filter = *act->filter;
+	filter.limit = page_limit(filter.limit);
+	checked.filter = &filter;
+	return store->ops->act(store, &checked, ret_acted, err);
+}
+
+int store_audit(struct outbox_store *store, const char *id, size_t limit, struct outbox_arena *arena,
+		struct outbox_audit **ret_rows, size_t *ret_count, struct outbox_error *err)
+{
+	return store->ops->audit(store, id, page_limit(limit), arena, ret_rows, ret_count, err);
+}
+
+int store_audit_add(struct outbox_store *store, const struct outbox_audit *row,
+		    struct outbox_error *err)
+{
+	return store->ops->audit_add ? store->ops->audit_add(store, row, err) : OUTBOX_OK;
+}
+
+int store_stats(struct outbox_store *store, struct outbox_arena *arena,
+		struct outbox_stats *ret_stats, struct outbox_error *err)
+{
+	return store->ops->stats(store, arena, ret_stats, err);
+}
+
+int store_purge(struct outbox_store *store, const struct outbox_purge *purge,
+		struct outbox_purged *ret_purged, struct outbox_error *err)
+{
+	return store->ops->purge(store, purge, ret_purged, err);
+}
+
+int store_purgeable(struct outbox_store *store, const struct outbox_purge *purge, int64_t after_seq,
+		    struct outbox_arena *arena, struct outbox_claimed **ret_messages,
+		    size_t *ret_count, struct outbox_error *err)
+{
+	return store->ops->purgeable(store, purge, after_seq, arena, ret_messages, ret_count, err);
+}
+
+int store_check(struct outbox_store *store, store_say say, void *context, struct outbox_error *err)
+{
+	return store->ops->check ? store->ops->check(store, say, context, err) : OUTBOX_OK;
+}
+
+int store_rebase(struct outbox_store *store, const struct outbox_rebase *rebase, store_say say,
+		 void *context, struct outbox_error *err)
+{
+	if (!store->ops->rebase)
+		return outbox_fail(err, OUTBOX_ENOTSUP, "this program cannot rebase a %s store",
+				   store->ops->name);
+	return store->ops->rebase(store, rebase, say, context, err);
+}
+
+int store_redact(struct outbox_store *store, const struct outbox_redact *redact, bool *ret_done,
+		 struct outbox_error *err)
+{
+	int r;
+
+	if (!store->ops->redact)
+		return outbox_fail(err, OUTBOX_ENOTSUP, "this store cannot redact");
+	r = check_reason("redact", redact->reason, err);
+	return r ? r : store->ops->redact(store, redact, ret_done, err);
+}
+
+int store_keys(struct outbox_store *store, const struct outbox_keys_filter *filter,
+	       struct outbox_arena *arena, struct outbox_keys_page *ret_page,
+	       struct outbox_error *err)
+{
+	struct outbox_keys_filter checked = *filter;
+
+	if (!store->ops->keys)
+		return outbox_fail(err, OUTBOX_ENOTSUP, "this store does not know its blocked keys");
+	checked.limit = page_limit(filter->limit);
+	return store->ops->keys(store, &checked, arena, ret_page, err);
+}
+
+int store_amend(struct outbox_store *store, const struct outbox_amend *amend,
+		struct outbox_amended *ret_amended, struct outbox_error *err)
+{
+	int r;
+
+	if (!store->ops->amend)
+		return outbox_fail(err, OUTBOX_ENOTSUP, "this store cannot amend");
+	r = check_reason("amend", amend->reason, err);
+	return r ? r : store->ops->amend(store, amend, ret_amended, err);
+}
+
+int store_amendments(struct outbox_store *store, const char *id, struct outbox_arena *arena,
+		     struct outbox_amendment **ret_rows, size_t *ret_count, struct outbox_error *err)
+{
+	*ret_rows = NULL;
+	*ret_count = 0;
+	if (!store->ops->amendments)
+		return OUTBOX_OK;
+	return store->ops->amendments(store, id, arena, ret_rows, ret_count, err);
+}
