@@ -126,8 +126,8 @@ struct outbox_audit {
 };
 
 /*
- * The payload, the headers and the subject of a message are replaced by a tombstone (payload
- * OUTBOX_REDACTED, the others empty), its key by one that says nothing and has the same slot, so that every
+ * The payload, the headers and the subject of a message are replaced (the payload by
+ * OUTBOX_REDACTED, the others empty), its key by one that says nothing and has the same hash, so that every
  * lane still finds the message where it was. Errors that were noted for it go, too: they may quote it. Who
  * did it, when and why is audited. id, type and times stay.
  */

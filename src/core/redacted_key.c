@@ -6,15 +6,15 @@
 #include <stdint.h>
 #include <string.h>
 
-#define LETTERS 12 /* as many as count in a slot: with so many every slot is reached, soon */
+#define LETTERS 12 /* as many as count in a hash: with so many every hash is reached, soon */
 
-void tombstone_key(const char *key, char ret_key[TOMBSTONE_KEY_MAX])
+void redacted_key(const char *key, char ret_key[REDACTED_KEY_MAX])
 {
 	static const char alphabet[] =
 		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
-	static const char prefix[] = TOMBSTONE_PREFIX;
-	uint64_t state = 1; /* always the same row of tries: the same slot, the same key */
-	int slot = slot_of(key);
+	static const char prefix[] = REDACTED_KEY_PREFIX;
+	uint64_t state = 1; /* always the same row of tries: the same hash, the same key */
+	int hash = key_hash(key);
 	char *letters = ret_key + sizeof(prefix) - 1;
 
 	memcpy(ret_key, prefix, sizeof(prefix));
@@ -24,5 +24,5 @@ void tombstone_key(const char *key, char ret_key[TOMBSTONE_KEY_MAX])
 			letters[i] = alphabet[state >> 58];
 		}
 		letters[LETTERS] = '\0';
-	} while (slot_of(ret_key) != slot);
+	} while (key_hash(ret_key) != hash);
 }

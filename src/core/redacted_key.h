@@ -4,11 +4,11 @@
 
 /* What is left of a key when its message is redacted. */
 
-#define TOMBSTONE_PREFIX "redacted-"
-#define TOMBSTONE_KEY_MAX 32
+#define REDACTED_KEY_PREFIX "redacted-"
+#define REDACTED_KEY_MAX 32
 
-/* "redacted-LETTERS" with the slot of this key: it says nothing else about it, and every lane, now and after
+/* "redacted-LETTERS" with the hash of this key: it says nothing else about it, and every lane, now and after
  * the lanes were doubled, finds the message where it was. */
-void tombstone_key(const char *key, char ret_key[TOMBSTONE_KEY_MAX]);
+void redacted_key(const char *key, char ret_key[REDACTED_KEY_MAX]);
 
 #endif

@@ -220,10 +220,10 @@ static void slots_follow_the_formula(void **state)
 	int round;
 
 	(void)state;
-	assert_int_equal(slot_of(""), 0);
-	assert_int_equal(slot_of("a"), 7 + 97 * 3 + 97 * 30);
-	assert_int_equal(slot_of("42"), (14 + '2' * 3 + '4' * 5 + '4' * 30 + '2' * 38) % 4096);
-	assert_int_equal(slot_of("\xc3\xa9"),
+	assert_int_equal(key_hash(""), 0);
+	assert_int_equal(key_hash("a"), 7 + 97 * 3 + 97 * 30);
+	assert_int_equal(key_hash("42"), (14 + '2' * 3 + '4' * 5 + '4' * 30 + '2' * 38) % 4096);
+	assert_int_equal(key_hash("\xc3\xa9"),
 			 (14 + 0xa9 * 3 + 0xc3 * 5 + 0xc3 * 30 + 0xa9 * 38) % 4096);
 	random_init(&random, 1);
 	for (round = 0; round < 20000; round++) {
@@ -237,7 +237,7 @@ static void slots_follow_the_formula(void **state)
 			sum += (unsigned char)key[i] * (2 * (length - 1 - i) + 3);
 		for (i = 0; i < 4 && i < length; i++)
 			sum += (unsigned char)key[i] * (8 * i + 30);
-		assert_int_equal(slot_of(key), sum % 4096);
+		assert_int_equal(key_hash(key), sum % 4096);
 	}
 }
 
@@ -255,9 +255,9 @@ static void slots_spread_over_lanes(void **state)
 		char key[40];
 
 		snprintf(key, sizeof(key), "order-%d", i);
-		names[slot_of(key) % 16]++;
+		names[key_hash(key) % 16]++;
 		outbox_uuid(&clock.base, &random.base, key);
-		ids[slot_of(key) % 16]++;
+		ids[key_hash(key) % 16]++;
 		frozen_clock_step(&clock, OUTBOX_MILLISECONDS);
 	}
 	for (i = 0; i < 16; i++) {
@@ -276,9 +276,9 @@ static void slots_spread_short_numbers(void **state)
 		char key[16];
 
 		snprintf(key, sizeof(key), "%d", i);
-		all[slot_of(key) % 16]++;
+		all[key_hash(key) % 16]++;
 		if (i >= 1000 && i < 10000)
-			four[slot_of(key) % 16]++;
+			four[key_hash(key) % 16]++;
 	}
 	for (i = 0; i < 16; i++) {
 		assert_in_range(all[i], 800, 1200);

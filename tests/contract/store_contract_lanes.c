@@ -38,7 +38,7 @@ static void lanes_partition_all_messages(struct store_world *w)
 
 			seen[seqs[i] - first]++;
 			assert_int_equal(row->lane, lane);
-			assert_int_equal(slot_of(row->key ? row->key : row->id) % 4, lane);
+			assert_int_equal(key_hash(row->key ? row->key : row->id) % 4, lane);
 		}
 	}
 	for (int i = 0; i < 200; i++)

@@ -90,7 +90,7 @@ static int redact_next(struct pg_store *s, const struct outbox_redact *redact, b
 		       struct outbox_error *err)
 {
 	_cleanup_(pg_clearp) PGresult *found = NULL, *row = NULL;
-	char key[TOMBSTONE_KEY_MAX] = "";
+	char key[REDACTED_KEY_MAX] = "";
 	int r;
 
 	/* a key never changes but here, where it changes to what it is again */
@@ -99,7 +99,7 @@ static int redact_next(struct pg_store *s, const struct outbox_redact *redact, b
 	if (r != OUTBOX_OK)
 		return r;
 	if (PQntuples(found) > 0 && !PQgetisnull(found, 0, 0))
-		tombstone_key(pg_peek(found, 0, 0), key);
+		redacted_key(pg_peek(found, 0, 0), key);
 	r = pg_op(s, PG_WRITE, "SELECT @outbox_redact($1, $2, $3, $4, $5)",
 		  ARGS(ARG_TEXT(redact->id), ARG_TEXT(key), ARG_TEXT(redact->actor),
 		       ARG_TEXT(redact->reason), pg_now(s)),

@@ -341,15 +341,15 @@ int sqlite_amendments(struct outbox_store *store, const char *id, struct outbox_
 
 /*
  * Redaction: what may be personal goes, for good. The message stays where it is in the log, with its id,
- * type and times; its key becomes another of the same slot (core/redacted_key.h), so that no lane loses or
+ * type and times; its key becomes another of the same hash (core/redacted_key.h), so that no lane loses or
  * finds it anew. secure_delete: what is taken out is overwritten in the file, not only forgotten. The
  * write-ahead log has it until the next checkpoint; backups have it as long as they are kept.
  */
 
 struct redacted {
 	int64_t seq;
-	char key[TOMBSTONE_KEY_MAX]; /* what it becomes; empty: it has none */
-	bool before;                 /* it is a tombstone already */
+	char key[REDACTED_KEY_MAX]; /* what it becomes; empty: it has none */
+	bool before;                /* it was redacted before */
 };
 
 static int find_redacted(struct sqlite_store *s, const char *id, struct redacted *found,
@@ -366,7 +366,7 @@ static int find_redacted(struct sqlite_store *s, const char *id, struct redacted
 	found->before = sqlite3_column_int(q, 2) != 0;
 	key = sqlite_look(q, 1, &r, err);
 	if (r == OUTBOX_OK && key)
-		tombstone_key(key, found->key);
+		redacted_key(key, found->key);
 	return r;
 }
 

@@ -38,7 +38,7 @@ int message_lane(sqlite3_stmt *row, int lanes, int *r, struct outbox_error *err)
 	text = sqlite_look(row, COL_KEY, r, err);
 	if (!text && *r == OUTBOX_OK)
 		text = sqlite_look(row, COL_ID, r, err);
-	return text ? slot_of(text) % lanes : 0;
+	return text ? key_hash(text) % lanes : 0;
 }
 
 static int kind_of(sqlite3_stmt *row, int *r, struct outbox_error *err)

@@ -227,7 +227,7 @@ static int init_in(struct sqlite_store *s, const struct sqlite_migrations *migra
 	return OUTBOX_OK;
 }
 
-/* In UTF-16 databases hex() sees other bytes, and the slot would differ from every other store's. */
+/* In UTF-16 databases hex() sees other bytes, and the key's hash would differ from every other store's. */
 static int check_encoding(struct sqlite_store *s, struct outbox_error *err)
 {
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;

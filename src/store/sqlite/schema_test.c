@@ -174,8 +174,8 @@ static void drop_leaves_what_is_not_ours(void **state)
 	assert_int_equal(store_init(p->store, NULL, &p->err), OUTBOX_OK);
 }
 
-/* Every kind of text: the view's formula and slot_of() must never part. */
-static void the_slot_is_the_same_in_sql(void **state)
+/* Every kind of text: the view's formula and key_hash() must never part. */
+static void the_key_hash_is_the_same_in_sql(void **state)
 {
 	static const char *const letters[] = {
 		"a",    "Z", "0", "9", "-", " ", "\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\x98\x80",
@@ -207,7 +207,7 @@ static void the_slot_is_the_same_in_sql(void **state)
 		sqlite3_reset(add);
 		sqlite3_bind_int64(get, 1, sqlite3_last_insert_rowid(db));
 		assert_int_equal(sqlite3_step(get), SQLITE_ROW);
-		assert_int_equal(sqlite3_column_int(get, 0), slot_of(key));
+		assert_int_equal(sqlite3_column_int(get, 0), key_hash(key));
 		sqlite3_reset(get);
 	}
 	sqlite3_finalize(add);
@@ -308,7 +308,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(utf16_is_refused, place_setup, place_teardown),
 		cmocka_unit_test_setup_teardown(drop_leaves_what_is_not_ours, place_setup_ready,
 						place_teardown),
-		cmocka_unit_test_setup_teardown(the_slot_is_the_same_in_sql, place_setup_ready,
+		cmocka_unit_test_setup_teardown(the_key_hash_is_the_same_in_sql, place_setup_ready,
 						place_teardown),
 		cmocka_unit_test_setup_teardown(nulls_mean_the_default, place_setup_ready,
 						place_teardown),

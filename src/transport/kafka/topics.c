@@ -38,7 +38,7 @@ void kafka_topics_clear(struct kafka_topics *topics)
 	*topics = (struct kafka_topics){ 0 };
 }
 
-static size_t slot_of(const struct kafka_topics *topics, uint64_t hash, const char *name)
+static size_t key_hash(const struct kafka_topics *topics, uint64_t hash, const char *name)
 {
 	size_t i = hash & (topics->capacity - 1);
 
@@ -61,7 +61,7 @@ static bool grow(struct kafka_topics *topics)
 		struct kafka_topic *topic = topics->slots[i];
 
 		if (topic)
-			larger.slots[slot_of(&larger, topic->hash, topic->name)] = topic;
+			larger.slots[key_hash(&larger, topic->hash, topic->name)] = topic;
 	}
 	free(topics->slots);
 	*topics = larger;
@@ -95,7 +95,7 @@ int kafka_topic_get(struct kafka_transport *kafka, const char *name, struct kafk
 
 	if (topics->count * 2 >= topics->capacity && !grow(topics))
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
-	slot = slot_of(topics, text_hash(name), name);
+	slot = key_hash(topics, text_hash(name), name);
 	if (!topics->slots[slot] && topics->count >= TOPICS_MAX)
 		return outbox_fail(err, OUTBOX_ECONN,
 				   "%s: more than %d topics are in use; connecting anew",
@@ -125,8 +125,8 @@ static void note(struct kafka_transport *kafka, const struct rd_kafka_metadata *
 	for (int i = 0; i < metadata->topic_cnt; i++) {
 		const struct rd_kafka_metadata_topic *found = &metadata->topics[i];
 		struct kafka_topic *topic =
-			kafka->topics.slots[slot_of(&kafka->topics, text_hash(found->topic),
-						    found->topic)];
+			kafka->topics.slots[key_hash(&kafka->topics, text_hash(found->topic),
+						     found->topic)];
 
 		if (!topic)
 			continue;

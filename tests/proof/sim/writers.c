@@ -73,7 +73,7 @@ static void publish(struct sim *s, struct sim_writer *w)
 	if (m->again)
 		sim_premise(s, PREMISE_NUMBERED_AGAIN);
 	snprintf(m->id, sizeof(m->id), "%s", memory_log_row(s->db, m->seq)->m.id);
-	m->slot = slot_of(m->key[0] ? m->key : m->id);
+	m->slot = key_hash(m->key[0] ? m->key : m->id);
 	for (int t = 0; t < s->n_targets; t++)
 		memset(&s->deliveries[t][s->n_messages], 0, sizeof(struct sim_delivery));
 	w->messages[w->n++] = (int)s->n_messages++;

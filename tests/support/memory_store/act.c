@@ -34,7 +34,7 @@ static bool allowed(const struct memory_select *select, const struct memory_targ
 		    struct outbox_acted *acted, outbox_time now)
 {
 	int why, state = memory_delivery_state(select->db, target, row, &why);
-	const struct memory_lane *lane = &target->lanes[row->slot % target->n_lanes];
+	const struct memory_lane *lane = &target->lanes[row->key_hash % target->n_lanes];
 	const struct memory_detour *detour = memory_delivery(select->db, target, row->seq)->detour;
 	struct outbox_error err = OUTBOX_ERROR_INIT;
 	char shown[80];
@@ -74,7 +74,7 @@ static void audit(struct memory_db *db, const struct memory_target *target,
 void memory_act_change(struct memory_store *s, struct memory_target *target,
 		       struct memory_message *row, const struct outbox_act *act, outbox_time now)
 {
-	int why, lane = row->slot % target->n_lanes;
+	int why, lane = row->key_hash % target->n_lanes;
 	struct memory_detour *detour;
 
 	if (memory_delivery_state(s->db, target, row, &why) == OUTBOX_SENDING)

@@ -50,7 +50,7 @@ static int judge(struct memory_store *s, const struct memory_message *row, struc
 
 	for (size_t i = 0; i < s->db->n_targets && !status; i++) {
 		const struct memory_target *target = s->db->targets[i];
-		const struct memory_lane *lane = &target->lanes[row->slot % target->n_lanes];
+		const struct memory_lane *lane = &target->lanes[row->key_hash % target->n_lanes];
 		int why, state = memory_delivery_state(s->db, target, row, &why);
 		bool dead = dead_letter_only(s->db, target, row);
 
@@ -107,7 +107,7 @@ static void requeue(struct memory_store *s, struct memory_message *row,
 		int why, state = memory_delivery_state(s->db, target, row, &why);
 
 		if (state == OUTBOX_SENDING) { /* of a dead owner */
-			memory_lane_take(s->db, target, row->slot % target->n_lanes,
+			memory_lane_take(s->db, target, row->key_hash % target->n_lanes,
 					 amend->actor ? amend->actor : "operator",
 					 (int64_t)s->random->next(s->random), now);
 			state = memory_delivery_state(s->db, target, row, &why);

@@ -73,7 +73,7 @@ static bool is_unread(const struct memory_db *db, const struct memory_target *ta
 {
 	const struct memory_delivery *delivery;
 
-	if (!row || !row->committed || row->slot % target->n_lanes != lane)
+	if (!row || !row->committed || row->key_hash % target->n_lanes != lane)
 		return false;
 	delivery = memory_delivery(db, target, row->seq);
 	return !delivery->detour && delivery->mark == MARK_NEW;
@@ -188,7 +188,7 @@ void memory_claim_pass(struct memory_db *db, struct memory_target *target, int l
 
 		if (row && (!row->committed || is_unread(db, target, lane_number, row)))
 			break;
-		if (row && row->slot % target->n_lanes == lane_number &&
+		if (row && row->key_hash % target->n_lanes == lane_number &&
 		    memory_delivery(db, target, row->seq)->mark == MARK_CLAIMED)
 			break;
 	}

@@ -39,7 +39,7 @@
 struct memory_message {
 	int64_t seq;
 	outbox_time created_at;
-	int slot;
+	int key_hash;
 	int64_t committed;       /* the how-manieth commit; 0: not yet */
 	bool again;              /* its number was given before */
 	struct outbox_message m; /* strings and payload are behind this struct, in one block */

@@ -66,7 +66,7 @@ void memory_dead_arrive(struct memory_db *db, struct memory_target *target,
 	if (!delivery->arrived)
 		return;
 	if (!delivery->detour && (delivery->mark == MARK_DELIVERED || delivery->mark == MARK_PASSED))
-		memory_receipt_at(&target->lanes[row->slot % target->n_lanes], delivery->n)->refs--;
+		memory_receipt_at(&target->lanes[row->key_hash % target->n_lanes], delivery->n)->refs--;
 	detour = memory_detour_make(db, target, row);
 	memory_dead_free(detour->dead);
 	detour->dead = delivery->arrived;

@@ -43,7 +43,7 @@ static const struct memory_receipt *receipt_of(const struct memory_db *db,
 
 	if (delivery->detour || delivery->mark == MARK_NEW)
 		return NULL;
-	return memory_receipt_at(&target->lanes[row->slot % target->n_lanes], delivery->n);
+	return memory_receipt_at(&target->lanes[row->key_hash % target->n_lanes], delivery->n);
 }
 
 outbox_time memory_delivery_at(const struct memory_db *db, const struct memory_target *target,
@@ -71,7 +71,7 @@ bool memory_delivery_read(const struct memory_db *db, const struct memory_target
 	const struct memory_detour *detour = memory_delivery(db, target, row->seq)->detour;
 	const struct memory_receipt *receipt = receipt_of(db, target, row);
 	struct outbox_delivery d = { .seq = row->seq,
-				     .lane = row->slot % target->n_lanes,
+				     .lane = row->key_hash % target->n_lanes,
 				     .event_time = row->m.event_time,
 				     .created_at = row->created_at };
 	const char *owner = receipt ? receipt->owner : NULL;

@@ -106,7 +106,7 @@ struct memory_detour *memory_detour_make(struct memory_db *db, struct memory_tar
 	if (!detour) {
 		detour = memory_alloc(sizeof(*detour));
 		detour->message = row;
-		detour->lane = row->slot % target->n_lanes;
+		detour->lane = row->key_hash % target->n_lanes;
 		delivery->detour = detour;
 		delivery->mark = MARK_NEW;
 	}

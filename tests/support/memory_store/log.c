@@ -113,7 +113,7 @@ struct memory_message *memory_log_insert(struct memory_db *db, const struct outb
 	if (!m.id)
 		outbox_uuid(clock, random, id);
 	row = memory_log_copy(&m, m.id ? m.id : id);
-	row->slot = slot_of(row->m.key ? row->m.key : row->m.id);
+	row->key_hash = key_hash(row->m.key ? row->m.key : row->m.id);
 	row->created_at = now;
 	if (!row->m.event_time)
 		row->m.event_time = now;

@@ -43,7 +43,7 @@ static void remove_message(struct memory_db *db, struct memory_message *row,
 	for (size_t i = 0; i < db->n_targets; i++) {
 		struct memory_target *target = db->targets[i];
 		struct memory_delivery *delivery = memory_delivery(db, target, row->seq);
-		struct memory_lane *lane = &target->lanes[row->slot % target->n_lanes];
+		struct memory_lane *lane = &target->lanes[row->key_hash % target->n_lanes];
 
 		if (delivery->detour) {
 			purged->detours++;

@@ -49,10 +49,10 @@ static void forget_errors(struct memory_db *db, const struct memory_message *row
 
 static void replace(struct memory_db *db, struct memory_message *row)
 {
-	char key[TOMBSTONE_KEY_MAX];
+	char key[REDACTED_KEY_MAX];
 
 	if (row->m.key) {
-		tombstone_key(row->m.key, key);
+		redacted_key(row->m.key, key);
 		row->m.key = memory_intern(db, key);
 	}
 	memory_amended_free(row);
@@ -68,7 +68,7 @@ static bool is_tombstone(const struct outbox_message *m)
 {
 	return m->size == strlen(OUTBOX_REDACTED) &&
 	       memcmp(m->data, OUTBOX_REDACTED, m->size) == 0 && !m->n_headers && !m->subject &&
-	       (!m->key || strncmp(m->key, TOMBSTONE_PREFIX, strlen(TOMBSTONE_PREFIX)) == 0);
+	       (!m->key || strncmp(m->key, REDACTED_KEY_PREFIX, strlen(REDACTED_KEY_PREFIX)) == 0);
 }
 
 int memory_redact(struct memory_store *s, const struct outbox_redact *redact, bool *ret_done,

@@ -137,7 +137,7 @@ static void start_at(struct memory_db *db, struct memory_target *target, int64_t
 		const struct memory_message *row = db->rows[i];
 
 		if (row && row->committed && row->committed <= target->begin && row->seq <= through)
-			memory_mark(db, target, &target->lanes[row->slot % target->n_lanes],
+			memory_mark(db, target, &target->lanes[row->key_hash % target->n_lanes],
 				    row->seq, MARK_PASSED);
 	}
 	for (int i = 0; i < target->n_lanes; i++)
