@@ -2,63 +2,9 @@
 #include "relay/bands.h"
 
 #include "base/cleanup.h"
-#include "core/bands.h"
-#include "core/routing.h"
 #include "store/store.h"
 
-#include <stdio.h>
 #include <string.h>
-
-static const struct {
-	unsigned band;
-	enum throttle_rank rank;
-} others[] = {
-	{ OUTBOX_BAND_HIGH, RANK_HIGH },
-	{ OUTBOX_BAND_LOW, RANK_LOW },
-};
-
-/* One more target of the family, behind all others. There is room for each: see plan_make(). */
-static int add(struct relay_plan *plan, size_t leader, size_t which, unsigned bands,
-	       struct outbox_arena *arena, struct outbox_error *err)
-{
-	struct target_plan *t = &plan->targets[plan->n_targets];
-	const char *family = plan->targets[leader].name;
-	char name[2 * OUTBOX_TARGET_NAME_MAX];
-	int r;
-
-	snprintf(name, sizeof(name), "%s-%s", family, band_name(others[which].band));
-	r = target_name_check(name, err);
-	if (r)
-		return r;
-	*t = plan->targets[leader]; /* the rate's bucket, too */
-	t->name = outbox_arena_text(arena, name);
-	if (!t->name)
-		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
-	t->band_of = family;
-	t->rank = others[which].rank;
-	t->route.bands = bands;
-	t->route_version = 0;
-	plan->n_targets++;
-	return OUTBOX_OK;
-}
-
-int bands_plan(struct relay_plan *plan, size_t target, struct outbox_arena *arena,
-	       struct outbox_error *err)
-{
-	struct target_plan *t = &plan->targets[target];
-	int r = OUTBOX_OK;
-
-	if (t->route.bands || t->route.nothing)
-		return outbox_fail(err, OUTBOX_ECONFIG,
-				   "bands: makes a target for each band, and this one matches %s; remove one "
-				   "of the two",
-				   t->route.nothing ? "nothing" : "priority");
-	t->band_of = t->name;
-	t->route.bands = OUTBOX_BAND_NORMAL;
-	for (size_t i = 0; i < ARRAY_SIZE(others) && !r; i++)
-		r = add(plan, target, i, others[i].band, arena, err);
-	return r;
-}
 
 static struct target_plan *find(const struct relay_plan *plan, const char *name)
 {
@@ -134,13 +80,14 @@ static void tell_left(const struct relay_plan *plan, const struct target_plan *t
 static int add_left(struct relay_plan *plan, size_t leader, struct outbox_store *store,
 		    struct outbox_arena *arena, struct outbox_error *err)
 {
+	static const unsigned classes[] = { OUTBOX_BAND_HIGH, OUTBOX_BAND_LOW };
 	unsigned left = 0;
 	int r = store_bands(store, plan->targets[leader].name, &left, err);
 
-	for (size_t i = 0; i < ARRAY_SIZE(others) && !r; i++) {
-		if (!(left & others[i].band))
+	for (size_t i = 0; i < ARRAY_SIZE(classes) && !r; i++) {
+		if (!(left & classes[i]))
 			continue;
-		r = add(plan, leader, i, OUTBOX_BAND_NONE, arena, err);
+		r = plan_add_band(plan, leader, classes[i], OUTBOX_BAND_NONE, arena, err);
 		if (!r)
 			r = put(plan, &plan->targets[plan->n_targets - 1], store, err);
 		if (!r)

@@ -3,20 +3,13 @@
 #define RELAY_BANDS_H
 
 /*
- * Bands are targets: NAME-high, NAME and NAME-low, each with its own lanes, workers and breaker, so that a bulk
+ * Bands, a target's messages by priority class, are targets: NAME-high, NAME and NAME-low, each with its own lanes, workers and breaker, so that a bulk
  * in one of them delays nobody in another. Where a message belongs is the store's business: see target_put().
  */
 
 #include "relay/plan.h"
 
 #include <outbox/store.h>
-
-/* How many targets one that is configured may become. */
-#define BANDS_EACH 3
-
-/* NAME takes the normal ones from now on, and NAME-high and NAME-low come behind all targets. */
-int bands_plan(struct relay_plan *plan, size_t target, struct outbox_arena *arena,
-	       struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /*
  * Register every target of the plan. Targets that are left of bands which were switched off are added to the

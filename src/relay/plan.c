@@ -5,9 +5,9 @@
 #include "base/rate.h"
 #include "base/sized.h"
 #include "base/text.h"
+#include "core/bands.h"
 #include "core/retry.h"
 #include "core/routing.h"
-#include "relay/bands.h"
 #include "relay/registry.h"
 
 #include <stdio.h>
@@ -207,6 +207,48 @@ static bool wants_bands(const struct outbox_target_config *given)
 	return c.bands;
 }
 
+int plan_add_band(struct relay_plan *plan, size_t leader, unsigned band, unsigned takes,
+		  struct outbox_arena *arena, struct outbox_error *err)
+{
+	struct target_plan *t = &plan->targets[plan->n_targets];
+	const char *family = plan->targets[leader].name;
+	char name[2 * OUTBOX_TARGET_NAME_MAX];
+	int r;
+
+	snprintf(name, sizeof(name), "%s-%s", family, band_name(band));
+	r = target_name_check(name, err);
+	if (r)
+		return r;
+	*t = plan->targets[leader]; /* the rate's bucket, too */
+	t->name = outbox_arena_text(arena, name);
+	if (!t->name)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	t->band_of = family;
+	t->rank = band == OUTBOX_BAND_HIGH ? RANK_HIGH : RANK_LOW;
+	t->route.bands = takes;
+	t->route_version = 0;
+	plan->n_targets++;
+	return OUTBOX_OK;
+}
+
+/* NAME takes the normal ones from now on, and NAME-high and NAME-low come behind all targets. */
+static int split_by_band(struct relay_plan *plan, size_t target, struct outbox_arena *arena,
+			 struct outbox_error *err)
+{
+	struct target_plan *t = &plan->targets[target];
+	int r;
+
+	if (t->route.bands || t->route.nothing)
+		return outbox_fail(err, OUTBOX_ECONFIG,
+				   "bands: makes a target for each band, and this one matches %s; remove one "
+				   "of the two",
+				   t->route.nothing ? "nothing" : "priority");
+	t->band_of = t->name;
+	t->route.bands = OUTBOX_BAND_NORMAL;
+	r = plan_add_band(plan, target, OUTBOX_BAND_HIGH, OUTBOX_BAND_HIGH, arena, err);
+	return r ? r : plan_add_band(plan, target, OUTBOX_BAND_LOW, OUTBOX_BAND_LOW, arena, err);
+}
+
 static int plan_targets(const struct outbox_relay_config *config, struct outbox_arena *arena,
 			struct relay_plan *plan, struct outbox_error *err)
 {
@@ -226,7 +268,7 @@ static int plan_targets(const struct outbox_relay_config *config, struct outbox_
 
 		r = plan_target(config, given, arena, &plan->targets[i], err);
 		if (!r && wants_bands(given))
-			r = bands_plan(plan, i, arena, err);
+			r = split_by_band(plan, i, arena, err);
 		if (r)
 			outbox_wrap(err, "target \"%s\"",
 				    text_shown(shown, sizeof(shown), given->name ? given->name : ""));

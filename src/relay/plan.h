@@ -57,6 +57,13 @@ struct relay_plan {
 int plan_make(const struct outbox_relay_config *given, struct outbox_arena *arena,
 	      struct relay_plan *ret_plan, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
+/* How many targets one that is configured may become: one for each band, its messages by priority class. */
+#define BANDS_EACH 3
+
+/* One more target of the leader's family, behind all others, for which there is room; it takes these bands. */
+int plan_add_band(struct relay_plan *plan, size_t leader, unsigned band, unsigned takes,
+		  struct outbox_arena *arena, struct outbox_error *err) OUTBOX_MUSTCHECK;
+
 /* A store connection of the caller's own. random must outlive it. */
 int plan_open_store(const struct relay_plan *plan, struct random_state *random,
 		    struct outbox_store **ret_store, struct outbox_error *err) OUTBOX_MUSTCHECK;
