@@ -40,7 +40,7 @@ BUGS = [
      "	if (r == OUTBOX_ETIMEDOUT) { forget_batch(link, lane); lane->next_fence = 0; lane->phase = LANE_TAKE; }\n"
      "	ask_for_less(link, lane, r, "),
     ("lease renewed late", "src/relay/lease.c",
-     "link->lease_at = now + link->target->lease / 3;", "link->lease_at = now + link->target->lease * 20;"),
+     "link->lease_at = now + link->target->lease / 3;", "link->lease_at = now + link->target->lease * 2;"),
     ("sends past its lease", "src/relay/send.c",
      "if (lane->lost || !link->connected || now >= link->lease_until)", "if (!link->connected)"),
     ("a late renewal goes on sending", "src/relay/lease.c",

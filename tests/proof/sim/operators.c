@@ -191,9 +191,11 @@ void operators_answer(struct sim *s)
 	}
 }
 
+/* A rebase restarts the relays, so only when a lane needs it: else they must finish with what they went through. */
 void operators_heal(struct sim *s)
 {
-	rebase(s);
+	if (memory_any_refused(s->db))
+		rebase(s);
 	for (int t = 0; t < s->n_targets; t++) {
 		char target[3] = { 't', (char)('0' + t), '\0' };
 
