@@ -131,11 +131,11 @@ enum daemon_phase daemon_phase(struct daemon *d)
 	for (size_t i = 0; i < d->n_sources; i++) {
 		struct source *s = d->sources[i];
 
-		pthread_mutex_lock(&s->lock);
+		waiting_lock(&s->waiting);
 		tried &= s->tried;
 		done &= s->done;
 		fatal |= s->fatal;
-		pthread_mutex_unlock(&s->lock);
+		waiting_unlock(&s->waiting);
 	}
 	pthread_mutex_unlock(&d->lock);
 	if (fatal && !done)
@@ -155,12 +155,12 @@ void daemon_describe(struct daemon *d, char *out, size_t size)
 	for (size_t i = 0; i < d->n_sources; i++) {
 		struct source *s = d->sources[i];
 
-		pthread_mutex_lock(&s->lock);
+		waiting_lock(&s->waiting);
 		running += s->state == SOURCE_RUNNING;
 		if (s->trouble.status && !trouble[0])
 			snprintf(trouble, sizeof(trouble), "; %s: %.200s", s->name,
 				 s->trouble.message);
-		pthread_mutex_unlock(&s->lock);
+		waiting_unlock(&s->waiting);
 	}
 	snprintf(out, size, "%zu of %zu source%s running%s", running, d->n_sources,
 		 d->n_sources == 1 ? "" : "s", trouble);
@@ -177,13 +177,13 @@ bool daemon_alive(struct daemon *d, outbox_time patience)
 	for (size_t i = 0; i < d->n_sources; i++) {
 		struct source *s = d->sources[i];
 
-		pthread_mutex_lock(&s->lock);
+		waiting_lock(&s->waiting);
 		if (s->busy_since && now - s->busy_since > patience)
 			alive = false;
 		/* a drain has a limit of its own */
 		if (s->relay && s->state == SOURCE_RUNNING && !relay_alive(s->relay, patience))
 			alive = false;
-		pthread_mutex_unlock(&s->lock);
+		waiting_unlock(&s->waiting);
 	}
 	pthread_mutex_unlock(&d->lock);
 	return alive;
@@ -243,14 +243,14 @@ bool daemon_counts(struct daemon *d, struct outbox_relay_counts *ret_counts)
 	for (size_t i = 0; i < d->n_sources; i++) {
 		struct source *s = d->sources[i];
 
-		pthread_mutex_lock(&s->lock);
+		waiting_lock(&s->waiting);
 		relay_counts_add(ret_counts, &s->past);
 		if (s->relay) {
 			outbox_relay_counts(s->relay, &counts);
 			relay_counts_add(ret_counts, &counts);
 		}
 		ran |= s->ran;
-		pthread_mutex_unlock(&s->lock);
+		waiting_unlock(&s->waiting);
 	}
 	pthread_mutex_unlock(&d->lock);
 	return ran;
@@ -265,13 +265,13 @@ void daemon_in_flight(struct daemon *d, size_t *ret_batches, size_t *ret_message
 	for (size_t i = 0; i < d->n_sources; i++) {
 		struct source *s = d->sources[i];
 
-		pthread_mutex_lock(&s->lock);
+		waiting_lock(&s->waiting);
 		if (s->relay) {
 			outbox_relay_in_flight(s->relay, &batches, &messages);
 			*ret_batches += batches;
 			*ret_messages += messages;
 		}
-		pthread_mutex_unlock(&s->lock);
+		waiting_unlock(&s->waiting);
 	}
 	pthread_mutex_unlock(&d->lock);
 }
@@ -301,7 +301,7 @@ static int copy_source(struct source *s, struct outbox_arena *arena, struct daem
 {
 	int r;
 
-	pthread_mutex_lock(&s->lock);
+	waiting_lock(&s->waiting);
 	seen->name = outbox_arena_text(arena, s->name);
 	seen->state = s->state;
 	url_mask(s->wanted->relays[s->index].store, seen->store, sizeof(seen->store));
@@ -312,7 +312,7 @@ static int copy_source(struct source *s, struct outbox_arena *arena, struct daem
 	r = copy_metrics(s->relay, arena, seen);
 	if (!seen->name || (s->trouble.status && !seen->trouble))
 		r = OUTBOX_ENOMEM;
-	pthread_mutex_unlock(&s->lock);
+	waiting_unlock(&s->waiting);
 	return r;
 }
 

@@ -27,7 +27,7 @@ struct swap {
 	size_t n_gone;
 };
 
-static struct source *find(struct daemon *d, const char *name)
+static struct source *find_running(struct daemon *d, const char *name)
 {
 	for (size_t i = 0; i < d->n_sources; i++)
 		if (strcmp(d->sources[i]->name, name) == 0)
@@ -59,7 +59,7 @@ static void plan_swap(struct daemon *d, const struct config *after, struct swap 
 	for (size_t i = 0; i < after->sources.count; i++) {
 		const struct config_source *old = find_config(before, sources[i].name);
 
-		swap->kept[i] = find(d, sources[i].name);
+		swap->kept[i] = find_running(d, sources[i].name);
 		if (!swap->kept[i] || !old) {
 			result->added++;
 			continue;
@@ -76,7 +76,7 @@ static void plan_swap(struct daemon *d, const struct config *after, struct swap 
 }
 
 /* Under the daemon's lock. What cannot be started is left out; that is memory only. */
-static void do_swap(struct daemon *d, struct generation *generation, const struct swap *swap)
+static void swap_sources(struct daemon *d, struct generation *generation, const struct swap *swap)
 {
 	size_t count = generation->config->sources.count, n = 0;
 	struct outbox_error err = OUTBOX_ERROR_INIT;
@@ -111,9 +111,9 @@ void daemon_bury(struct daemon *d, bool all)
 		struct source *s = d->leaving[i];
 		bool done;
 
-		pthread_mutex_lock(&s->lock);
+		waiting_lock(&s->waiting);
 		done = s->done;
-		pthread_mutex_unlock(&s->lock);
+		waiting_unlock(&s->waiting);
 		if (!done && !all) {
 			d->leaving[n++] = s;
 			continue;
@@ -127,8 +127,8 @@ void daemon_bury(struct daemon *d, bool all)
 	d->n_leaving = n;
 }
 
-static int load(struct daemon *d, struct problems *problems, struct generation **ret_generation,
-		struct outbox_error *err)
+static int read_file(struct daemon *d, struct problems *problems,
+		     struct generation **ret_generation, struct outbox_error *err)
 {
 	struct config_input input = { .file = d->setup.file,
 				      .sets = d->setup.sets,
@@ -151,7 +151,7 @@ static int load(struct daemon *d, struct problems *problems, struct generation *
 	return r ? r : generation_new(config, ret_generation, err);
 }
 
-static void tell(const struct daemon *d, const struct daemon_reloaded *result)
+static void report_reload(const struct daemon *d, const struct daemon_reloaded *result)
 {
 	journal(EVENT_CONFIG_RELOADED, NULL,
 		"%s: sources: %zu kept, %zu changed, %zu added, %zu removed", d->setup.file,
@@ -161,7 +161,7 @@ static void tell(const struct daemon *d, const struct daemon_reloaded *result)
 			"changed, but takes effect with the next start: %s", result->restart);
 }
 
-static void tell_refused(const struct problems *problems, const struct outbox_error *err)
+static void report_refused(const struct problems *problems, const struct outbox_error *err)
 {
 	_cleanup_(buf_deinit) struct buf line = BUF_INIT(4000);
 
@@ -174,7 +174,8 @@ static void tell_refused(const struct problems *problems, const struct outbox_er
 		journal(EVENT_CONFIG_REFUSED, NULL, "%s; nothing was changed", err->message);
 }
 
-static void exchange(struct daemon *d, struct generation *generation, const struct swap *swap)
+static void exchange_generation(struct daemon *d, struct generation *generation,
+				const struct swap *swap)
 {
 	const struct config_log *log = &generation->config->log;
 
@@ -182,7 +183,7 @@ static void exchange(struct daemon *d, struct generation *generation, const stru
 	daemon_bury(d, d->n_leaving + swap->n_gone > FIELD_LIST_MAX);
 	journal_choose(log->format == CONFIG_LOG_JSON, log->level - 1);
 	pthread_mutex_lock(&d->lock);
-	do_swap(d, generation, swap);
+	swap_sources(d, generation, swap);
 	pthread_mutex_unlock(&d->lock);
 }
 
@@ -207,7 +208,7 @@ int daemon_reload(struct daemon *d, bool dry_run, struct problems *problems,
 	int r;
 
 	pthread_mutex_lock(&d->reloading);
-	r = load(d, problems, &generation, &cause);
+	r = read_file(d, problems, &generation, &cause);
 	if (!dry_run && d->setup.file)
 		atomic_store(&d->refused, r != OUTBOX_OK);
 	if (r == OUTBOX_OK && (!d->started || atomic_load(&d->draining))) {
@@ -220,18 +221,18 @@ int daemon_reload(struct daemon *d, bool dry_run, struct problems *problems,
 		if (dry_run)
 			generation_drop(generation);
 		else
-			exchange(d, generation, &swap);
+			exchange_generation(d, generation, &swap);
 		if (!dry_run && d->reloaded)
 			d->reloaded(d->reloaded_context);
 	}
 	pthread_mutex_unlock(&d->reloading);
 	if (r) {
 		if (!dry_run)
-			tell_refused(problems, &cause);
+			report_refused(problems, &cause);
 		return outbox_fail_native(err, r, cause.native, "%s", cause.message);
 	}
 	if (!dry_run)
-		tell(d, &result);
+		report_reload(d, &result);
 	*ret_reloaded = result;
 	daemon_wake(d);
 	return OUTBOX_OK;

@@ -67,20 +67,13 @@ static bool is_told(const struct source *s)
 /* Under the lock. Wait until something is asked, or the mono time. */
 static void wait_told(struct source *s, outbox_time until)
 {
-	struct timespec at = { .tv_sec = (time_t)(until / OUTBOX_SECONDS),
-			       .tv_nsec = (long)(until % OUTBOX_SECONDS) * 1000 };
-
-	while (!is_told(s)) {
-		if (until == OUTBOX_NEVER)
-			pthread_cond_wait(&s->told, &s->lock);
-		else if (pthread_cond_timedwait(&s->told, &s->lock, &at))
-			return;
-	}
+	for (outbox_time left; !is_told(s) && (left = until - mono()) > 0;)
+		waiting_wait(&s->waiting, left < OUTBOX_DAYS ? left : OUTBOX_DAYS);
 }
 
 /* One line: where from, where to. */
-static void tell_start(const struct source *s, const struct outbox_relay_config *config,
-		       outbox_time trouble_since)
+static void report_start(const struct source *s, const struct outbox_relay_config *config,
+			 outbox_time trouble_since)
 {
 	_cleanup_(buf_deinit) struct buf line = BUF_INIT(4096);
 	char masked[300], waited[DURATION_TEXT_MAX];
@@ -109,9 +102,9 @@ bool source_refuses(struct source *s)
 {
 	bool refuses;
 
-	pthread_mutex_lock(&s->lock);
+	waiting_lock(&s->waiting);
 	refuses = s->relay && s->trouble.status && !is_outage(s->trouble.status);
-	pthread_mutex_unlock(&s->lock);
+	waiting_unlock(&s->waiting);
 	return refuses;
 }
 
@@ -134,7 +127,7 @@ static void report_trouble(struct source *s, struct outbox_error *err, outbox_ti
 	if (runs)
 		outbox_wrap(err, "the relay goes on as before the reload");
 	hide_secrets_in(err->message, sizeof(err->message));
-	pthread_mutex_lock(&s->lock);
+	waiting_lock(&s->waiting);
 	news = !error_same(&s->trouble, err);
 	if (!s->trouble.status)
 		s->trouble_since = wall();
@@ -142,7 +135,7 @@ static void report_trouble(struct source *s, struct outbox_error *err, outbox_ti
 	s->fatal = is_fatal(s, err->status);
 	s->tried = true;
 	s->busy_since = 0;
-	pthread_mutex_unlock(&s->lock);
+	waiting_unlock(&s->waiting);
 	if (news && !s->fatal)
 		journal(runs && !is_outage(err->status) ? EVENT_CONFIG_REFUSED : EVENT_SOURCE_AWAY,
 			ABOUT_SOURCE(s->log_name), "%s; next try in %s, then at most every %s%s",
@@ -229,13 +222,13 @@ static void retire_relay(struct source *s, int r, const struct outbox_error *err
 	bool last;
 
 	outbox_relay_counts(relay, &counts);
-	pthread_mutex_lock(&s->lock);
+	waiting_lock(&s->waiting);
 	s->relay = NULL;
 	relay_counts_add(&s->past, &counts);
 	last = s->stop || s->setup->mode;
 	s->ended = *err;
 	s->ended.status = r;
-	pthread_mutex_unlock(&s->lock);
+	waiting_unlock(&s->waiting);
 	/* at the end it is the command's own error */
 	if (r && !last)
 		journal(EVENT_RELAY_FAILED, ABOUT_SOURCE(s->log_name), "%s", err->message);
@@ -247,10 +240,10 @@ static void drain_relay(struct source *s)
 	struct outbox_error err = OUTBOX_ERROR_INIT;
 	outbox_time timeout;
 
-	pthread_mutex_lock(&s->lock);
+	waiting_lock(&s->waiting);
 	s->state = SOURCE_DRAINING;
 	timeout = s->wanted->config->relay.shutdown_timeout;
-	pthread_mutex_unlock(&s->lock);
+	waiting_unlock(&s->waiting);
 	retire_relay(s, outbox_relay_stop(s->relay, timeout, &err), &err);
 }
 
@@ -280,11 +273,11 @@ static int exchange_relay(struct source *s, struct outbox_relay *relay, struct o
 
 	if (s->relay)
 		drain_relay(s);
-	pthread_mutex_lock(&s->lock);
+	waiting_lock(&s->waiting);
 	stop = s->stop;
 	s->state = SOURCE_STARTING;
 	s->busy_since = mono();
-	pthread_mutex_unlock(&s->lock);
+	waiting_unlock(&s->waiting);
 	if (s->setup->observer)
 		relay_observe(relay, pass_report, s);
 	r = stop || s->setup->mode ? OUTBOX_OK : outbox_relay_start(relay, err);
@@ -292,11 +285,11 @@ static int exchange_relay(struct source *s, struct outbox_relay *relay, struct o
 		outbox_relay_free(relay);
 		return r;
 	}
-	pthread_mutex_lock(&s->lock);
+	waiting_lock(&s->waiting);
 	s->relay = relay;
 	s->ran = true;
 	s->state = SOURCE_RUNNING;
-	pthread_mutex_unlock(&s->lock);
+	waiting_unlock(&s->waiting);
 	return OUTBOX_OK;
 }
 
@@ -311,17 +304,17 @@ static bool start_relay(struct source *s, outbox_time retry)
 	size_t index;
 	int r;
 
-	pthread_mutex_lock(&s->lock);
+	waiting_lock(&s->waiting);
 	generation = generation_hold(s->wanted);
 	index = s->index;
 	s->restart = s->again = false;
 	s->busy_since = mono();
-	pthread_mutex_unlock(&s->lock);
+	waiting_unlock(&s->waiting);
 	r = make_relay(s, generation, index, &relay, &err);
 	if (r == OUTBOX_OK) {
-		pthread_mutex_lock(&s->lock);
+		waiting_lock(&s->waiting);
 		s->busy_since = 0; /* a drain has a limit of its own */
-		pthread_mutex_unlock(&s->lock);
+		waiting_unlock(&s->waiting);
 		r = exchange_relay(s, relay, &err);
 	}
 	if (r) {
@@ -329,14 +322,14 @@ static bool start_relay(struct source *s, outbox_time retry)
 		report_trouble(s, &err, retry);
 		return false;
 	}
-	pthread_mutex_lock(&s->lock);
+	waiting_lock(&s->waiting);
 	since = s->trouble.status && !ran ? s->trouble_since : 0;
 	s->trouble.status = OUTBOX_OK;
 	s->tried = true;
 	s->busy_since = 0;
-	pthread_mutex_unlock(&s->lock);
+	waiting_unlock(&s->waiting);
 	if (s->relay)
-		tell_start(s, &generation->relays[index], since);
+		report_start(s, &generation->relays[index], since);
 	generation_drop(generation);
 	wake_daemon(s);
 	return true;
@@ -348,42 +341,29 @@ static void *supervise(void *argument)
 	outbox_time retry = RETRY_MIN, longest = longest_retry(s);
 	bool ended = false;
 
-	pthread_mutex_lock(&s->lock);
+	waiting_lock(&s->waiting);
 	while (!s->stop && !s->fatal && !ended) {
 		bool good;
 
-		pthread_mutex_unlock(&s->lock);
+		waiting_unlock(&s->waiting);
 		good = start_relay(s, retry);
 		ended = s->setup->mode && s->relay;
 		if (ended)
 			run_to_end(s);
-		pthread_mutex_lock(&s->lock);
+		waiting_lock(&s->waiting);
 		if (!s->fatal && !ended)
 			wait_told(s, good ? OUTBOX_NEVER : mono() + retry);
 		retry = good ? RETRY_MIN : retry > longest / 2 ? longest : retry * 2;
 	}
-	pthread_mutex_unlock(&s->lock);
+	waiting_unlock(&s->waiting);
 	if (s->relay)
 		drain_relay(s);
-	pthread_mutex_lock(&s->lock);
+	waiting_lock(&s->waiting);
 	s->state = SOURCE_STOPPED;
 	s->done = true;
-	pthread_mutex_unlock(&s->lock);
+	waiting_unlock(&s->waiting);
 	wake_daemon(s);
 	return NULL;
-}
-
-static int init_waiting(struct source *s)
-{
-	pthread_condattr_t attributes;
-	int failed = pthread_mutex_init(&s->lock, NULL) || pthread_condattr_init(&attributes);
-
-	if (failed)
-		return failed;
-	failed = pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC) ||
-		 pthread_cond_init(&s->told, &attributes);
-	pthread_condattr_destroy(&attributes);
-	return failed;
 }
 
 int source_start(const struct daemon_setup *setup, struct generation *generation, size_t index,
@@ -392,9 +372,11 @@ int source_start(const struct daemon_setup *setup, struct generation *generation
 	const struct config_source *sources = generation->config->sources.items;
 	struct source *s = calloc(1, sizeof(*s));
 
-	if (!s || init_waiting(s)) {
-		free(s);
+	if (!s)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	if (waiting_init(&s->waiting, err)) {
+		free(s);
+		return OUTBOX_ENOMEM;
 	}
 	s->setup = setup;
 	s->wanted = generation_hold(generation);
@@ -404,8 +386,7 @@ int source_start(const struct daemon_setup *setup, struct generation *generation
 	s->log_name = setup->mode && generation->config->sources.count == 1 ? NULL : s->name;
 	if (pthread_create(&s->thread, NULL, supervise, s)) {
 		generation_drop(s->wanted);
-		pthread_cond_destroy(&s->told);
-		pthread_mutex_destroy(&s->lock);
+		waiting_deinit(&s->waiting);
 		free(s);
 		return outbox_fail(err, OUTBOX_ENOMEM, "cannot start a thread");
 	}
@@ -417,23 +398,23 @@ void source_change(struct source *s, struct generation *generation, size_t index
 {
 	struct generation *before;
 
-	pthread_mutex_lock(&s->lock);
+	waiting_lock(&s->waiting);
 	before = s->wanted;
 	s->wanted = generation_hold(generation);
 	s->index = index;
 	s->restart |= restart;
 	s->again = true;
-	pthread_cond_broadcast(&s->told);
-	pthread_mutex_unlock(&s->lock);
+	waiting_ring(&s->waiting);
+	waiting_unlock(&s->waiting);
 	generation_drop(before);
 }
 
 void source_stop(struct source *s)
 {
-	pthread_mutex_lock(&s->lock);
+	waiting_lock(&s->waiting);
 	__atomic_store_n(&s->stop, 1, __ATOMIC_RELAXED);
-	pthread_cond_broadcast(&s->told);
-	pthread_mutex_unlock(&s->lock);
+	waiting_ring(&s->waiting);
+	waiting_unlock(&s->waiting);
 }
 
 /* Under the daemon's reloading lock, or at its end: one thread at a time. */
@@ -451,8 +432,7 @@ struct source *source_free(struct source *s)
 	source_stop(s);
 	source_join(s);
 	generation_drop(s->wanted);
-	pthread_cond_destroy(&s->told);
-	pthread_mutex_destroy(&s->lock);
+	waiting_deinit(&s->waiting);
 	free(s);
 	return NULL;
 }

@@ -4,6 +4,7 @@
 
 /* One supervised source: a thread that makes its relay, runs it, makes the next one, and drains the first. */
 
+#include "base/wait.h"
 #include "daemon/generation.h"
 #include "daemon/setup.h"
 #include "operate/sample.h"
@@ -15,8 +16,7 @@ struct source {
 	const char *log_name; /* NULL: a run that ends by itself, and the only source */
 	char name[OUTBOX_TARGET_NAME_MAX + 1];
 	pthread_t thread;
-	pthread_mutex_t lock; /* guards everything below */
-	pthread_cond_t told;
+	struct waiting waiting;    /* its lock guards everything below */
 	struct generation *wanted; /* held; what it should run */
 	size_t index;              /* in wanted's sources */
 	volatile int stop;         /* written with an atomic store: a run until idle polls it */

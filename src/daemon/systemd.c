@@ -28,7 +28,7 @@ void notify_init(struct notify *n)
 		n->watchdog = (outbox_time)limit;
 }
 
-static void tell_status(struct notify *n, struct daemon *daemon)
+static void send_status(struct notify *n, struct daemon *daemon)
 {
 	char status[sizeof(n->status)];
 
@@ -39,13 +39,13 @@ static void tell_status(struct notify *n, struct daemon *daemon)
 	sd_notifyf(0, "STATUS=%s", status);
 }
 
-static void pet(struct notify *n, struct daemon *daemon)
+static void feed_watchdog(struct notify *n, struct daemon *daemon)
 {
 	outbox_time patience = n->watchdog / 2 > PATIENCE ? n->watchdog / 2 : PATIENCE;
 
-	if (!n->watchdog || now() < n->pet_at)
+	if (!n->watchdog || now() < n->feed_at)
 		return;
-	n->pet_at = now() + n->watchdog / 3;
+	n->feed_at = now() + n->watchdog / 3;
 	if (daemon_alive(daemon, patience))
 		sd_notify(0, "WATCHDOG=1");
 }
@@ -54,7 +54,7 @@ void notify_look(struct notify *n, struct daemon *daemon)
 {
 	enum daemon_phase phase = daemon_phase(daemon);
 
-	tell_status(n, daemon);
+	send_status(n, daemon);
 	if (phase == DAEMON_READY && !n->ready) {
 		n->ready = true;
 		sd_notify(0, "READY=1");
@@ -63,7 +63,7 @@ void notify_look(struct notify *n, struct daemon *daemon)
 		n->stopping = true;
 		sd_notify(0, "STOPPING=1");
 	}
-	pet(n, daemon);
+	feed_watchdog(n, daemon);
 }
 
 void notify_reloading(struct notify *n)
@@ -74,7 +74,7 @@ void notify_reloading(struct notify *n)
 
 outbox_time notify_wait(const struct notify *n)
 {
-	outbox_time wait = n->pet_at - now();
+	outbox_time wait = n->feed_at - now();
 
 	if (!n->watchdog || wait > OUTBOX_MINUTES)
 		return OUTBOX_MINUTES;

@@ -10,7 +10,7 @@ struct notify {
 	bool ready, stopping;
 	char status[400];     /* as it was last told */
 	outbox_time watchdog; /* the manager's limit; 0: none */
-	outbox_time pet_at;   /* mono: the next sign of life is due */
+	outbox_time feed_at;  /* mono: the next sign of life is due */
 };
 
 void notify_init(struct notify *notify);

@@ -4,7 +4,8 @@
 #include <string.h>
 
 /* This address's place, or the one that was quiet for longest. */
-static struct auth_failure *find(struct auth_limit *auth_limit, const unsigned char key[ADDRESS_KEY])
+static struct auth_failure *find_address(struct auth_limit *auth_limit,
+					 const unsigned char key[ADDRESS_KEY])
 {
 	struct auth_failure *oldest = &auth_limit->items[0];
 
@@ -35,7 +36,7 @@ static bool may_tell(struct auth_limit *auth_limit, outbox_time now)
 struct auth_verdict auth_limit_note(struct auth_limit *auth_limit,
 				    const unsigned char key[ADDRESS_KEY], outbox_time now)
 {
-	struct auth_failure *item = find(auth_limit, key);
+	struct auth_failure *item = find_address(auth_limit, key);
 	struct auth_verdict verdict = { .tell = false };
 
 	if (!item->since || now - item->since >= OUTBOX_MINUTES) {

@@ -42,7 +42,7 @@ static void name_address(struct connection *connection, const struct sockaddr *a
 	snprintf(connection->address, sizeof(connection->address), "%s", text[0] ? text : "unix");
 }
 
-static void drop(struct connection *connection)
+static void drop_connection(struct connection *connection)
 {
 	/* libmicrohttpd sees the end of the stream, tidies up and closes the descriptor */
 	shutdown(connection->fd, SHUT_RDWR);
@@ -72,7 +72,7 @@ static struct connection *find_victim(struct connections *connections, const uns
 	return victim;
 }
 
-static struct connection *free_place(struct connections *connections)
+static struct connection *find_free_place(struct connections *connections)
 {
 	for (size_t i = 0; i < CONNECTIONS_MAX; i++)
 		if (connections->items[i].fd < 0)
@@ -84,7 +84,7 @@ struct connection *connections_add(struct connections *connections, int fd,
 				   const struct sockaddr *address, outbox_time now)
 {
 	struct connection new = { .fd = fd, .phase = PHASE_HEADERS, .since = now };
-	struct connection *victim, *place = free_place(connections);
+	struct connection *victim, *place = find_free_place(connections);
 	size_t count;
 
 	name_address(&new, address);
@@ -92,7 +92,7 @@ struct connection *connections_add(struct connections *connections, int fd,
 	if (count >= CONNECTIONS_PER_ADDRESS) {
 		if (!victim)
 			return NULL;
-		drop(victim);
+		drop_connection(victim);
 	}
 	if (!place)
 		return NULL;
@@ -101,7 +101,7 @@ struct connection *connections_add(struct connections *connections, int fd,
 	/* the last places are kept free: those who were shut down need a moment to go */
 	victim = find_victim(connections, NULL, &count);
 	if (count > CONNECTIONS_MAX - 8 && victim && victim != place)
-		drop(victim);
+		drop_connection(victim);
 	return place;
 }
 
@@ -132,6 +132,6 @@ void connections_reap(struct connections *connections, outbox_time now)
 
 		if (item->fd >= 0 && !item->dropped && limits[item->phase] != OUTBOX_NEVER &&
 		    now - item->since > limits[item->phase])
-			drop(item);
+			drop_connection(item);
 	}
 }

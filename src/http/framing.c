@@ -3,14 +3,15 @@
  * Was the head of a request written in the one way that everybody reads alike? libmicrohttpd before 0.9.77 takes a bare LF
  * for the end of a line, folded lines, and a NUL as the end of a text, and says nothing of it. It reads in place,
  * though: method, target, version, names and values lie where they arrived. So what is between them shows how
- * they were parted. Later versions are strict themselves, and keep their memory as they like.
+ * they were parted. Only offsets of what the library hands out are compared, nothing between them is read. Later
+ * versions keep their memory as they like and are told to be strict themselves (MHD_OPTION_STRICT_FOR_CLIENT, loop.c).
  */
 #include "http/framing.h"
 
 #include <microhttpd.h>
 #include <string.h>
 
-static bool reads_in_place(void)
+bool framing_is_needed(void)
 {
 	const char *version = MHD_get_version();
 
@@ -44,7 +45,7 @@ void framing_header(struct framing *framing, const char *name, size_t name_size,
 
 bool framing_is_strict(const struct framing *framing, size_t size)
 {
-	if (!reads_in_place())
+	if (!framing_is_needed())
 		return true;
 	return !framing->loose && framing->at + 2 == framing->begin + size;
 }

@@ -6,6 +6,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Is this a library that accepts anything? Later ones are strict when they are told to be. */
+bool framing_is_needed(void);
+
 /* Where the parts of a request's head lie in memory. */
 struct framing {
 	uintptr_t begin, target, target_end;

@@ -74,6 +74,7 @@ int serve_make(struct http_server *server, struct outbox_error *err)
 		{ MHD_OPTION_CONNECTION_MEMORY_LIMIT, (intptr_t)POOL_BYTES, NULL },
 		{ MHD_OPTION_CONNECTION_TIMEOUT, WRITE_STALL, NULL },
 		{ MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, NULL },
+		{ MHD_OPTION_STRICT_FOR_CLIENT, !framing_is_needed(), NULL },
 		{ MHD_OPTION_END, 0, NULL },
 		{ MHD_OPTION_END, 0, NULL },
 		{ MHD_OPTION_END, 0, NULL },
@@ -82,9 +83,9 @@ int serve_make(struct http_server *server, struct outbox_error *err)
 
 	if (server->tls) {
 		flags |= MHD_USE_TLS;
-		items[4] = (struct MHD_OptionItem){ MHD_OPTION_HTTPS_MEM_CERT, 0, server->cert };
-		items[5] = (struct MHD_OptionItem){ MHD_OPTION_HTTPS_MEM_KEY, 0, server->key };
-		items[6] = (struct MHD_OptionItem){ MHD_OPTION_HTTPS_PRIORITIES, 0,
+		items[5] = (struct MHD_OptionItem){ MHD_OPTION_HTTPS_MEM_CERT, 0, server->cert };
+		items[6] = (struct MHD_OptionItem){ MHD_OPTION_HTTPS_MEM_KEY, 0, server->key };
+		items[7] = (struct MHD_OptionItem){ MHD_OPTION_HTTPS_PRIORITIES, 0,
 						    (void *)TLS_PRIORITIES };
 	}
 	server->http = MHD_start_daemon(flags, 0, NULL, NULL, serve, server, MHD_OPTION_ARRAY,
@@ -102,7 +103,7 @@ int serve_make(struct http_server *server, struct outbox_error *err)
 }
 
 /* Let newcomers in. False: no descriptor is left, so it is better to wait a little. */
-static bool let_in(struct http_server *server, outbox_time now)
+static bool accept_newcomers(struct http_server *server, outbox_time now)
 {
 	for (int i = 0; i < ACCEPT_MAX; i++) {
 		struct sockaddr_storage address = { .ss_family = AF_UNSPEC };
@@ -142,7 +143,7 @@ static int wait_time(struct http_server *server, outbox_time paused)
 	return wait == OUTBOX_NEVER ? -1 : (int)((wait + 999) / OUTBOX_MILLISECONDS);
 }
 
-static void serve_end(struct http_server *server)
+static void end_serving(struct http_server *server)
 {
 	streams_wake(server);
 	/* what was resumed is taken up again by a run, which a stop would not do */
@@ -178,7 +179,7 @@ void *serve_run(void *argument)
 		if (polled[0].revents)
 			(void)eventfd_read(server->waker, &woken);
 		now = server->clock->mono(server->clock);
-		paused = let_in(server, now) ? 0 : PAUSE;
+		paused = accept_newcomers(server, now) ? 0 : PAUSE;
 		MHD_run(server->http);
 		if (now - reaped >= TICK) {
 			connections_reap(&server->connections, now);
@@ -189,6 +190,6 @@ void *serve_run(void *argument)
 			ticked = now;
 		}
 	}
-	serve_end(server);
+	end_serving(server);
 	return NULL;
 }

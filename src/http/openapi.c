@@ -45,7 +45,7 @@ static void add_schema(json_t *schemas, const struct record *record, enum fields
 }
 
 /* What a body of this type is: bytes have no schema. */
-static json_t *content(const char *type, const struct record *record)
+static json_t *make_content(const char *type, const struct record *record)
 {
 	json_t *schema;
 
@@ -63,7 +63,7 @@ static json_t *content(const char *type, const struct record *record)
 
 /* ---- one route ----------------------------------------------------------------------------- */
 
-static void lower(char *text)
+static void lower_text(char *text)
 {
 	for (; *text; text++)
 		if (*text >= 'A' && *text <= 'Z')
@@ -71,13 +71,13 @@ static void lower(char *text)
 }
 
 /* GET /api/messages/{id} is "get_api_messages_id". */
-static json_t *operation_id(const struct http_route *route)
+static json_t *make_operation_id(const struct http_route *route)
 {
 	char id[200];
 	size_t n = 0;
 
 	snprintf(id, sizeof(id), "%s%s", route->method, route->path);
-	lower(id);
+	lower_text(id);
 	for (const char *c = id; *c; c++) {
 		if (*c == '/' || *c == '.')
 			id[n++] = '_';
@@ -87,7 +87,7 @@ static json_t *operation_id(const struct http_route *route)
 	return json_stringn(id, n);
 }
 
-static json_t *parameters(const struct http_route *route)
+static json_t *make_parameters(const struct http_route *route)
 {
 	json_t *list = json_array();
 	const char *end, *at = route->path;
@@ -108,7 +108,7 @@ static json_t *parameters(const struct http_route *route)
 	return list;
 }
 
-static json_t *responses(const struct http_route *route)
+static json_t *make_responses(const struct http_route *route)
 {
 	char type[80] = "application/json"; /* without ; charset= */
 	json_t *answers;
@@ -117,13 +117,13 @@ static json_t *responses(const struct http_route *route)
 		snprintf(type, sizeof(type), "%.*s", (int)strcspn(route->content_type, ";"),
 			 route->content_type);
 	answers = json_pack("{s:{s:s, s:o}, s:{s:s}}", "200", "description", "done", "content",
-			    content(type, route->answer), "default", "$ref",
+			    make_content(type, route->answer), "default", "$ref",
 			    "#/components/responses/Error");
 
 	if (route->role == ROLE_NONE)
 		json_object_set_new(answers, "503",
 				    json_pack("{s:s, s:o}", "description", "not so", "content",
-					      content(type, NULL)));
+					      make_content(type, NULL)));
 	return answers;
 }
 
@@ -132,25 +132,25 @@ static const char *role_name(enum http_role role)
 	return role == ROLE_OPERATE ? "operate" : role == ROLE_READ ? "read" : "none";
 }
 
-static json_t *operation(const struct http_route *route)
+static json_t *make_operation(const struct http_route *route)
 {
 	json_t *object =
 		json_pack("{s:s, s:o, s:o, s:o, s:s}", "summary", route->summary, "operationId",
-			  operation_id(route), "parameters", parameters(route), "responses",
-			  responses(route), "x-role", role_name(route->role));
+			  make_operation_id(route), "parameters", make_parameters(route),
+			  "responses", make_responses(route), "x-role", role_name(route->role));
 
 	if (route->role != ROLE_NONE)
 		json_object_set_new(object, "security", json_pack("[{s:[]}]", "token"));
 	if (route->body)
 		json_object_set_new(object, "requestBody",
 				    json_pack("{s:b, s:o}", "required", 0, "content",
-					      content("application/json", route->body)));
+					      make_content("application/json", route->body)));
 	return object;
 }
 
 /* ---- all ----------------------------------------------------------------------------------- */
 
-static json_t *describe(void)
+static json_t *make_description(void)
 {
 	json_t *paths = json_object(), *schemas = json_object(), *path;
 	const struct http_route *route;
@@ -164,8 +164,8 @@ static json_t *describe(void)
 			json_object_set_new(paths, route->path, path);
 		}
 		snprintf(method, sizeof(method), "%s", route->method);
-		lower(method);
-		json_object_set_new(path, method, operation(route));
+		lower_text(method);
+		json_object_set_new(path, method, make_operation(route));
 		add_schema(schemas, route->answer, FIELDS_OUT);
 		add_schema(schemas, route->body, FIELDS_IN);
 	}
@@ -175,12 +175,12 @@ static json_t *describe(void)
 			 "What `outbox relay --config` says and does for operators.", "paths",
 			 paths, "components", "schemas", schemas, "responses", "Error",
 			 "description", "what is wrong, with the field, the value and the remedy",
-			 "content", content("application/json", &view_error), "securitySchemes",
-			 "token", "type", "http", "scheme", "bearer");
+			 "content", make_content("application/json", &view_error),
+			 "securitySchemes", "token", "type", "http", "scheme", "bearer");
 }
 
 API_HANDLER(api_description)
 {
 	(void)request;
-	return api_answer(response, describe(), err);
+	return api_answer(response, make_description(), err);
 }

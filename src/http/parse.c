@@ -10,7 +10,7 @@
 #include <string.h>
 #include <strings.h>
 
-static int hex(char c)
+static int hex_digit(char c)
 {
 	if (c >= '0' && c <= '9')
 		return c - '0';
@@ -20,7 +20,7 @@ static int hex(char c)
 }
 
 /* NULL: a broken escape, a control character, not UTF-8, or no memory. */
-static char *decode(const char *text, size_t size, bool plus, struct outbox_arena *arena)
+static char *decode_percent(const char *text, size_t size, bool plus, struct outbox_arena *arena)
 {
 	char *out = outbox_arena_copy(arena, text, size);
 	size_t length = 0;
@@ -29,9 +29,9 @@ static char *decode(const char *text, size_t size, bool plus, struct outbox_aren
 		char c = text[i];
 
 		if (c == '%') {
-			if (size - i < 3 || hex(text[i + 1]) < 0 || hex(text[i + 2]) < 0)
+			if (size - i < 3 || hex_digit(text[i + 1]) < 0 || hex_digit(text[i + 2]) < 0)
 				return NULL;
-			c = (char)(hex(text[i + 1]) << 4 | hex(text[i + 2]));
+			c = (char)(hex_digit(text[i + 1]) << 4 | hex_digit(text[i + 2]));
 			i += 2;
 		} else if (c == '+' && plus) {
 			c = ' ';
@@ -57,8 +57,8 @@ static const char *add_pair(struct query *query, const char *pair, size_t size,
 {
 	const char *equals = memchr(pair, '=', size);
 	size_t length = equals ? (size_t)(equals - pair) : size;
-	const char *name = decode(pair, length, true, arena);
-	const char *value = equals ? decode(equals + 1, size - length - 1, true, arena) : "";
+	const char *name = decode_percent(pair, length, true, arena);
+	const char *value = equals ? decode_percent(equals + 1, size - length - 1, true, arena) : "";
 
 	if (!name || !value)
 		return "the query has an escape or a character that cannot be read";
@@ -104,7 +104,7 @@ bool path_match(const char *route, const char *path, struct outbox_arena *arena,
 		}
 		if (!size || n == CAPTURED_MAX)
 			return false;
-		captured[n] = decode(path, size, false, arena);
+		captured[n] = decode_percent(path, size, false, arena);
 		if (!captured[n++])
 			return false;
 		route += strcspn(route, "}");

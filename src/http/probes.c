@@ -10,7 +10,7 @@
 #define METRICS_MAX ((size_t)64 << 20) /* 64 sources x 64 targets need less */
 
 /* One word: who has no token learns nothing else. */
-static int answer(struct http_response *response, bool well)
+static int answer_probe(struct http_response *response, bool well)
 {
 	response->status = well ? 200 : 503;
 	response->content_type = "text/plain; charset=utf-8";
@@ -40,7 +40,7 @@ int probe_live(const struct http_request *request, struct http_response *respons
 {
 	(void)request;
 	(void)err;
-	return answer(response, true);
+	return answer_probe(response, true);
 }
 
 int probe_health(const struct http_request *request, struct http_response *response,
@@ -53,14 +53,14 @@ int probe_health(const struct http_request *request, struct http_response *respo
 	(void)err;
 	if (sample)
 		sampler_release(sampler, sample);
-	return answer(response, well);
+	return answer_probe(response, well);
 }
 
 /*
  * One database of several that is away is no reason to take the process out of service: the others go on, and
  * a rolling upgrade must not stand still. Lag is for /metrics and the alerts.
  */
-static bool any_store(const struct sample *sample)
+static bool has_any_store(const struct sample *sample)
 {
 	for (size_t i = 0; i < sample->n_sources; i++)
 		if (sample->sources[i].stats)
@@ -73,12 +73,13 @@ int probe_ready(const struct http_request *request, struct http_response *respon
 {
 	struct sampler *sampler = http_sampler(request->server);
 	const struct sample *sample = sampler_hold(sampler);
-	bool well = sample && any_store(sample) && !daemon_draining(http_daemon(request->server));
+	bool well =
+		sample && has_any_store(sample) && !daemon_draining(http_daemon(request->server));
 
 	(void)err;
 	if (sample)
 		sampler_release(sampler, sample);
-	return answer(response, well);
+	return answer_probe(response, well);
 }
 
 int probe_metrics(const struct http_request *request, struct http_response *response,

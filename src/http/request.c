@@ -117,7 +117,7 @@ static outbox_time mono_now(const struct request *request)
 	return clock->mono(clock);
 }
 
-static enum MHD_Result finish(struct request *request)
+static enum MHD_Result finish_request(struct request *request)
 {
 	enum phase phase = PHASE_SENDING;
 
@@ -131,16 +131,16 @@ static enum MHD_Result finish(struct request *request)
 }
 
 /* The body is complete, or there is none. */
-static enum MHD_Result begin(struct request *request)
+static enum MHD_Result begin_request(struct request *request)
 {
 	/* at the end nothing may be suspended any more */
 	if (!request->refused && atomic_load(&request->server->stop))
 		request_refuse(request, 503, "busy", "the server ends");
 	if (request->refused || !guard_body(request))
-		return finish(request);
+		return finish_request(request);
 	if (request->route->flags & ROUTE_QUICK) {
 		request_handle(request);
-		return finish(request);
+		return finish_request(request);
 	}
 	request->step = STEP_WORKING;
 	connection_enter(request->connection, PHASE_WORKING, mono_now(request));
@@ -155,14 +155,14 @@ static enum MHD_Result begin(struct request *request)
 	return MHD_YES;
 }
 
-static enum MHD_Result first_look(struct request *request, const char *method, const char *version)
+static enum MHD_Result check_head(struct request *request, const char *method, const char *version)
 {
 	bool in = guard_check(request, method, version);
 
 	request->step = STEP_BODY;
 	connection_enter(request->connection, PHASE_BODY, mono_now(request));
 	/* answered before the body: libmicrohttpd then reads no more from this connection */
-	return !in && request->close ? finish(request) : MHD_YES;
+	return !in && request->close ? finish_request(request) : MHD_YES;
 }
 
 /* The library's callback has eight parameters. NOLINTNEXTLINE(readability-function-size) */
@@ -181,7 +181,7 @@ enum MHD_Result serve(void *context, struct MHD_Connection *http, const char *ur
 	request->http = http;
 	request->connection = info->socket_context;
 	if (request->step == STEP_NEW)
-		return first_look(request, method, version);
+		return check_head(request, method, version);
 	if (request->step == STEP_BODY && *size > 0) {
 		if (!request->refused)
 			buf_append(&request->body, data, *size);
@@ -189,8 +189,8 @@ enum MHD_Result serve(void *context, struct MHD_Connection *http, const char *ur
 		return MHD_YES;
 	}
 	if (request->step == STEP_BODY)
-		return begin(request);
+		return begin_request(request);
 	if (request->step == STEP_DONE)
-		return finish(request);
+		return finish_request(request);
 	return MHD_YES;
 }

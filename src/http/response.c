@@ -24,7 +24,7 @@ static const struct {
 	{ "Cache-Control", "no-store" },
 };
 
-static struct MHD_Response *from_text(char *text)
+static struct MHD_Response *make_text_response(char *text)
 {
 	struct MHD_Response *response;
 
@@ -36,12 +36,12 @@ static struct MHD_Response *from_text(char *text)
 	return response;
 }
 
-static struct MHD_Response *from_json(const json_t *json)
+static struct MHD_Response *make_json_response(const json_t *json)
 {
-	return json ? from_text(json_dumps(json, JSON_STYLE | JSON_ENSURE_ASCII)) : NULL;
+	return json ? make_text_response(json_dumps(json, JSON_STYLE | JSON_ENSURE_ASCII)) : NULL;
 }
 
-static struct MHD_Response *refusal(const struct request *request)
+static struct MHD_Response *make_refusal(const struct request *request)
 {
 	char number[32];
 	json_t *json;
@@ -50,21 +50,21 @@ static struct MHD_Response *refusal(const struct request *request)
 	snprintf(number, sizeof(number), "%016" PRIx64, request->number);
 	json = json_pack("{s:{s:i, s:s, s:s, s:s}}", "error", "status", request->refused, "code",
 			 request->code, "message", request->message, "id", number);
-	response = from_json(json);
+	response = make_json_response(json);
 	json_decref(json);
 	return response;
 }
 
-static struct MHD_Response *content(struct request *request)
+static struct MHD_Response *make_content(struct request *request)
 {
 	struct http_response *answer = &request->response;
 
 	if (request->refused)
-		return refusal(request);
+		return make_refusal(request);
 	if (answer->stream)
 		return stream_response(request);
 	if (answer->json)
-		return from_json(answer->json);
+		return make_json_response(answer->json);
 	if (answer->body.failed)
 		return NULL;
 	/* it lives until the request is completed, after the last byte was sent */
@@ -100,12 +100,12 @@ static void add_headers(struct request *request, struct MHD_Response *response)
 
 enum MHD_Result answer_send(struct request *request)
 {
-	struct MHD_Response *response = content(request);
+	struct MHD_Response *response = make_content(request);
 	enum MHD_Result result;
 
 	if (!response) {
 		request_refuse(request, 500, "internal", "the answer could not be made");
-		response = refusal(request);
+		response = make_refusal(request);
 	}
 	if (!response)
 		return MHD_NO; /* closes the connection: there is no memory for a word */

@@ -111,7 +111,7 @@ int http_server_reload(struct http_server *server, struct outbox_error *err)
 	return OUTBOX_OK;
 }
 
-static struct http_server *make(const struct http_options *options)
+static struct http_server *make_server(const struct http_options *options)
 {
 	struct http_server *server = calloc(1, sizeof(*server));
 
@@ -130,8 +130,8 @@ static struct http_server *make(const struct http_options *options)
 	return server->arena ? server : http_server_free(server);
 }
 
-static int prepare(struct http_server *server, const struct config_admin *config,
-		   struct outbox_error *err)
+static int prepare_server(struct http_server *server, const struct config_admin *config,
+			  struct outbox_error *err)
 {
 	const char *key = "listen";
 	int r = listen_parse(config->listen, &server->endpoint, err);
@@ -163,12 +163,12 @@ static int prepare(struct http_server *server, const struct config_admin *config
 int http_server_start(const struct http_options *options, struct http_server **ret_server,
 		      struct outbox_error *err)
 {
-	_cleanup_(http_server_freep) struct http_server *server = make(options);
+	_cleanup_(http_server_freep) struct http_server *server = make_server(options);
 	int r;
 
 	if (!server)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
-	r = prepare(server, options->config, err);
+	r = prepare_server(server, options->config, err);
 	if (r == OUTBOX_OK)
 		r = workers_start(server, &server->workers, err);
 	if (r)

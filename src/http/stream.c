@@ -66,7 +66,7 @@ void stream_forget(struct request *request)
 	buf_deinit(&request->out);
 }
 
-static void resume(struct request *request)
+static void resume_stream(struct request *request)
 {
 	request->suspended = false;
 	MHD_resume_connection(request->http);
@@ -102,7 +102,7 @@ void streams_tick(struct http_server *server, outbox_time now)
 		if (!request->out.size && !request->ended)
 			continue;
 		request->wrote = now;
-		resume(request);
+		resume_stream(request);
 	}
 }
 
@@ -111,6 +111,6 @@ void streams_wake(struct http_server *server)
 	for (struct request *request = server->streams; request; request = request->next_stream) {
 		request->ended = true;
 		if (request->suspended)
-			resume(request);
+			resume_stream(request);
 	}
 }

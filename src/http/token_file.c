@@ -26,7 +26,7 @@ static void close_fd(int *fd)
 		close(*fd);
 }
 
-static int fail(struct outbox_error *err, const char *path, const char *what)
+static int refuse_file(struct outbox_error *err, const char *path, const char *what)
 {
 	return outbox_fail(err, OUTBOX_ECONFIG, "admin.tokens: %s %s", path, what);
 }
@@ -76,7 +76,7 @@ static int open_folder(const char *path, int *ret_fd, const char **ret_name, str
 
 	*ret_name = slash ? slash + 1 : path;
 	if (!(*ret_name)[0] || strlen(path) >= sizeof(folder))
-		return fail(err, path, "is not the name of a file");
+		return refuse_file(err, path, "is not the name of a file");
 	if (slash)
 		snprintf(folder, sizeof(folder), "%.*s", slash == path ? 1 : (int)(slash - path),
 			 path);
@@ -91,7 +91,7 @@ static int open_folder(const char *path, int *ret_fd, const char **ret_name, str
 	what = fstat(fd, &stat) == 0 ? folder_objection(&stat) : "cannot be read";
 	if (what) {
 		close(fd);
-		return fail(err, folder, what);
+		return refuse_file(err, folder, what);
 	}
 	*ret_fd = fd;
 	return OUTBOX_OK;
@@ -182,9 +182,10 @@ static int read_file(int fd, const char *path, struct access_tokens **ret_tokens
 		size += n > 0 ? (size_t)n : 0;
 	} while (n > 0 || (n < 0 && errno == EINTR));
 	if (n < 0 || size == FILE_MAX)
-		r = fail(err, path, n < 0 ? "cannot be read" : "is too large to be a file of tokens");
+		r = refuse_file(err, path,
+				n < 0 ? "cannot be read" : "is too large to be a file of tokens");
 	else if (strlen(text) != size)
-		r = fail(err, path, "is not a text");
+		r = refuse_file(err, path, "is not a text");
 	else
 		r = access_tokens_parse(text, path, ret_tokens, err);
 	explicit_bzero(text, FILE_MAX);
@@ -213,11 +214,11 @@ int access_tokens_open(const char *path, struct access_tokens **ret_tokens, bool
 		fd = openat(folder, name, flags);
 	}
 	if (fd < 0)
-		return fail(err, path,
-			    errno == ELOOP ? "is a symbolic link; name the file itself"
-					   : "cannot be read");
+		return refuse_file(err, path,
+				   errno == ELOOP ? "is a symbolic link; name the file itself"
+						  : "cannot be read");
 	what = fstat(fd, &stat) == 0 ? file_objection(&stat) : "cannot be read";
-	return what ? fail(err, path, what) : read_file(fd, path, ret_tokens, err);
+	return what ? refuse_file(err, path, what) : read_file(fd, path, ret_tokens, err);
 }
 
 int access_tokens_default_path(char path[TOKENS_PATH_MAX], struct outbox_error *err)

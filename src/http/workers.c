@@ -18,7 +18,7 @@ struct workers {
 	size_t count;
 };
 
-static struct request *take(struct workers *workers)
+static struct request *take_request(struct workers *workers)
 {
 	struct request *request = workers->first;
 
@@ -32,7 +32,7 @@ static struct request *take(struct workers *workers)
 }
 
 /* After this the request belongs to the serving thread again. */
-static void give_back(struct request *request)
+static void give_request_back(struct request *request)
 {
 	struct MHD_Connection *http = request->http;
 	struct http_server *server = request->server;
@@ -41,14 +41,14 @@ static void give_back(struct request *request)
 	serve_wake(server); /* libmicrohttpd does not, when somebody else polls for it */
 }
 
-static void *work(void *argument)
+static void *run_worker(void *argument)
 {
 	struct workers *workers = argument;
 
 	thread_step_back();
 	pthread_mutex_lock(&workers->lock);
 	for (;;) {
-		struct request *request = workers->stop ? NULL : take(workers);
+		struct request *request = workers->stop ? NULL : take_request(workers);
 
 		if (workers->stop)
 			break;
@@ -58,7 +58,7 @@ static void *work(void *argument)
 		}
 		pthread_mutex_unlock(&workers->lock);
 		request_handle(request);
-		give_back(request);
+		give_request_back(request);
 		pthread_mutex_lock(&workers->lock);
 	}
 	pthread_mutex_unlock(&workers->lock);
@@ -93,7 +93,7 @@ int workers_start(struct http_server *server, struct workers **ret_workers, stru
 	pthread_mutex_init(&workers->lock, NULL);
 	pthread_cond_init(&workers->more, NULL);
 	for (; workers->count < WORKERS; workers->count++)
-		if (thread_start(&workers->threads[workers->count], work, workers)) {
+		if (thread_start(&workers->threads[workers->count], run_worker, workers)) {
 			workers_stop(workers);
 			workers_free(workers);
 			return outbox_fail(err, OUTBOX_ENOMEM, "cannot start a thread");
@@ -113,11 +113,11 @@ void workers_stop(struct workers *workers)
 	for (size_t i = 0; i < workers->count; i++)
 		pthread_join(workers->threads[i], NULL);
 	/* nobody adds to it any more */
-	while ((request = take(workers))) {
+	while ((request = take_request(workers))) {
 		request->response.retry_after = 5;
 		request_refuse(request, 503, "busy", "the server ends");
 		request->step = STEP_DONE;
-		give_back(request);
+		give_request_back(request);
 	}
 }
 

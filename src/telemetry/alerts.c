@@ -64,7 +64,7 @@ static struct known *find_known(struct alerts *alerts, const struct health_findi
 	return NULL;
 }
 
-static void say_fired(struct alerts *alerts, const struct health_finding *finding)
+static void report_fired(struct alerts *alerts, const struct health_finding *finding)
 {
 	struct known *known = find_known(alerts, finding);
 	struct about about = { .source = finding->source, .target = finding->target };
@@ -83,12 +83,12 @@ static void say_fired(struct alerts *alerts, const struct health_finding *findin
 		health_level_name(finding->level), finding->text);
 }
 
-static void say_changes(struct alerts *alerts, const struct health_finding *findings, size_t count)
+static void report_changes(struct alerts *alerts, const struct health_finding *findings, size_t count)
 {
 	for (size_t i = 0; i < alerts->n_known; i++)
 		alerts->known[i].seen = false;
 	for (size_t i = 0; i < count; i++)
-		say_fired(alerts, &findings[i]);
+		report_fired(alerts, &findings[i]);
 	for (size_t i = alerts->n_known; i-- > 0;) {
 		const struct known *known = &alerts->known[i];
 		struct about about = { .source = known->source,
@@ -121,7 +121,7 @@ static bool is_there(const struct alerts *alerts, const struct config_alert *wan
 	return false;
 }
 
-static void remove_store(struct alerts *alerts, const struct config *config)
+static void end_unwanted(struct alerts *alerts, const struct config *config)
 {
 	for (size_t i = alerts->n_leaving; i-- > 0;) {
 		if (!webhook_left(alerts->leaving[i]))
@@ -139,11 +139,11 @@ static void remove_store(struct alerts *alerts, const struct config *config)
 	}
 }
 
-static void follow(struct alerts *alerts, const struct config *config)
+static void follow_config(struct alerts *alerts, const struct config *config)
 {
 	const struct config_alert *wanted = config->alerts.items;
 
-	remove_store(alerts, config);
+	end_unwanted(alerts, config);
 	for (size_t i = 0; i < config->alerts.count && alerts->n_webhooks < HOOKS_MAX; i++) {
 		struct outbox_error err = OUTBOX_ERROR_INIT;
 
@@ -161,8 +161,8 @@ static void follow(struct alerts *alerts, const struct config *config)
 void alerts_note(struct alerts *alerts, const struct config *config,
 		 const struct health_finding *findings, size_t count, outbox_time wall)
 {
-	follow(alerts, config);
-	say_changes(alerts, findings, count);
+	follow_config(alerts, config);
+	report_changes(alerts, findings, count);
 	for (size_t i = 0; i < alerts->n_webhooks; i++)
 		webhook_note(alerts->webhooks[i], findings, count, wall);
 }

@@ -272,7 +272,7 @@ void otlp_stop(struct otlp *o)
 	o->running = false;
 }
 
-static char *url_of(const char *endpoint, const char *path)
+static char *make_url(const char *endpoint, const char *path)
 {
 	_cleanup_(buf_deinit) struct buf url = BUF_INIT(URL_MAX_BYTES);
 	size_t size = strlen(endpoint);
@@ -293,7 +293,7 @@ static int hex_value(char c)
 }
 
 /* "Name: value", the value's %41 decoded; what would be a control character stays as it is. */
-static char *header_of(const struct otlp_header *h)
+static char *make_header(const struct otlp_header *h)
 {
 	char *text = malloc(h->name_size + h->value_size + 3), *out = text;
 
@@ -332,7 +332,7 @@ static bool copy_headers(struct otlp *o, const char *headers)
 		return false;
 	n = 0;
 	for (const char *rest = headers; otlp_header_next(&rest, &h);) {
-		o->headers[n] = header_of(&h);
+		o->headers[n] = make_header(&h);
 		if (!o->headers[n++])
 			return false;
 	}
@@ -370,8 +370,8 @@ int otlp_new(const struct config_otlp *config, const char *instance, const struc
 	random_init(&o->random, random_system_seed());
 	otlp_ring_init(&o->ring);
 	name_sender(o, instance);
-	o->metrics_url = url_of(config->endpoint, "/v1/metrics");
-	o->traces_url = url_of(config->endpoint, "/v1/traces");
+	o->metrics_url = make_url(config->endpoint, "/v1/metrics");
+	o->traces_url = make_url(config->endpoint, "/v1/traces");
 	if (!o->metrics_url || !o->traces_url ||
 	    !copy_headers(o, config->headers ? config->headers : ""))
 		r = outbox_fail(err, OUTBOX_ENOMEM, "out of memory");

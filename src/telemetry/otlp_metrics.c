@@ -14,7 +14,7 @@ struct export
 	bool failed;
 };
 
-static json_t *attributes_of(const struct metric_point *p)
+static json_t *make_attributes(const struct metric_point *p)
 {
 	json_t *attributes = json_array();
 
@@ -30,7 +30,7 @@ static json_t *attributes_of(const struct metric_point *p)
 }
 
 /* The array where the family's points go is handed out, too. */
-static json_t *family_json(const struct metric_family *f, json_t **ret_points)
+static json_t *make_family(const struct metric_family *f, json_t **ret_points)
 {
 	json_t *points = json_array();
 	json_t *family = NULL;
@@ -54,7 +54,7 @@ static json_t *family_json(const struct metric_family *f, json_t **ret_points)
 static void add_family(void *context, const struct metric_family *f)
 {
 	struct export *e = context;
-	json_t *family = e->failed ? NULL : family_json(f, &e->points);
+	json_t *family = e->failed ? NULL : make_family(f, &e->points);
 
 	if (!family || json_array_append_new(e->metrics, family))
 		e->failed = true;
@@ -88,7 +88,7 @@ static void add_point(void *context, const struct metric_family *f, const struct
 
 	if (e->failed)
 		return;
-	point = json_pack("{s:o, s:o}", "attributes", attributes_of(p), "timeUnixNano",
+	point = json_pack("{s:o, s:o}", "attributes", make_attributes(p), "timeUnixNano",
 			  otlp_nanoseconds(e->sample->at));
 	if (f->type == METRIC_HISTOGRAM)
 		r = add_buckets(point, p, seconds);

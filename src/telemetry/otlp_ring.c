@@ -56,7 +56,7 @@ bool otlp_link_parse(const char *text, struct otlp_link *ret_link)
 	return true;
 }
 
-static void fill(struct otlp_batch *b, const char *source, const struct batch_report *r)
+static void fill_batch(struct otlp_batch *b, const char *source, const struct batch_report *r)
 {
 	snprintf(b->source, sizeof(b->source), "%s", source);
 	snprintf(b->target, sizeof(b->target), "%s", r->target);
@@ -91,7 +91,7 @@ bool otlp_ring_put(struct otlp_ring *ring, const char *source, const struct batc
 								   memory_order_relaxed,
 								   memory_order_relaxed))
 				continue; /* another worker was faster: `at` is new */
-			fill(&slot->batch, source, report);
+			fill_batch(&slot->batch, source, report);
 			atomic_store_explicit(&slot->turn, at + 1, memory_order_release);
 			return true;
 		}

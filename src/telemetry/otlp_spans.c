@@ -44,7 +44,7 @@ json_t *otlp_scope(void)
 	return json_pack("{s:s, s:s}", "name", "outbox", "version", OUTBOX_VERSION);
 }
 
-static json_t *hex(const unsigned char *bytes, size_t size)
+static json_t *make_hex(const unsigned char *bytes, size_t size)
 {
 	char text[33];
 
@@ -54,24 +54,24 @@ static json_t *hex(const unsigned char *bytes, size_t size)
 }
 
 /* An id must not be all zeros. */
-static json_t *random_id(struct outbox_random *random, size_t size)
+static json_t *make_random_id(struct outbox_random *random, size_t size)
 {
 	uint64_t numbers[2] = { 0 };
 
 	while (!numbers[0] || !numbers[1])
 		for (size_t i = 0; i < 2; i++)
 			numbers[i] = random->next(random);
-	return hex((const unsigned char *)numbers, size);
+	return make_hex((const unsigned char *)numbers, size);
 }
 
-static json_t *links_of(const struct otlp_batch *b)
+static json_t *make_links(const struct otlp_batch *b)
 {
 	json_t *links = json_array();
 
 	for (size_t i = 0; links && i < b->n_links; i++) {
 		const struct otlp_link *l = &b->links[i];
-		json_t *link = json_pack("{s:o, s:o, s:i}", "traceId", hex(l->trace, 16), "spanId",
-					 hex(l->span, 8), "flags", (int)l->flags);
+		json_t *link = json_pack("{s:o, s:o, s:i}", "traceId", make_hex(l->trace, 16),
+					 "spanId", make_hex(l->span, 8), "flags", (int)l->flags);
 
 		if (!link || json_array_append_new(links, link)) {
 			json_decref(links);
@@ -81,7 +81,7 @@ static json_t *links_of(const struct otlp_batch *b)
 	return links;
 }
 
-static json_t *attributes_of(const struct otlp_batch *b)
+static json_t *make_attributes(const struct otlp_batch *b)
 {
 	return json_pack("[o, o, o, o, o, o, o, o, o, o]",
 			 otlp_text_attribute("messaging.operation.type", "send"),
@@ -96,25 +96,25 @@ static json_t *attributes_of(const struct otlp_batch *b)
 			 otlp_number_attribute("outbox.settle_us", b->settle));
 }
 
-static json_t *status_of(const struct otlp_batch *b)
+static json_t *make_status(const struct otlp_batch *b)
 {
 	if (!b->outage[0])
 		return json_object(); /* unset: nothing went wrong */
 	return json_pack("{s:i, s:o}", "code", STATUS_ERROR, "message", json_text(b->outage));
 }
 
-static json_t *span_of(const struct otlp_batch *b, struct outbox_random *random)
+static json_t *make_span(const struct otlp_batch *b, struct outbox_random *random)
 {
 	char name[sizeof(b->target) + 8];
 
 	snprintf(name, sizeof(name), "send %s", b->target);
 	return json_pack("{s:o, s:o, s:o, s:i, s:o, s:o, s:o, s:o, s:i, s:o}", "traceId",
-			 random_id(random, 16), "spanId", random_id(random, 8), "name",
+			 make_random_id(random, 16), "spanId", make_random_id(random, 8), "name",
 			 json_text(name), "kind", KIND_CLIENT, "startTimeUnixNano",
 			 otlp_nanoseconds(b->began), "endTimeUnixNano",
 			 otlp_nanoseconds(b->began + b->publish + b->settle), "attributes",
-			 attributes_of(b), "links", links_of(b), "droppedLinksCount",
-			 (int)b->dropped_links, "status", status_of(b));
+			 make_attributes(b), "links", make_links(b), "droppedLinksCount",
+			 (int)b->dropped_links, "status", make_status(b));
 }
 
 json_t *otlp_spans_json(const struct otlp_batch *batches, size_t count,
@@ -123,7 +123,7 @@ json_t *otlp_spans_json(const struct otlp_batch *batches, size_t count,
 	json_t *spans = json_array();
 
 	for (size_t i = 0; spans && i < count; i++) {
-		json_t *span = span_of(&batches[i], random);
+		json_t *span = make_span(&batches[i], random);
 
 		if (!span || json_array_append_new(spans, span)) {
 			json_decref(spans);

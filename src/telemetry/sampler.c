@@ -191,7 +191,7 @@ struct sampler {
 	struct alerts *alerts;
 };
 
-static void release(struct held_sample *held)
+static void release_held(struct held_sample *held)
 {
 	if (!held || --held->users > 0)
 		return;
@@ -218,7 +218,7 @@ void sampler_release(struct sampler *sampler, const struct sample *sample)
 	if (!sample)
 		return;
 	waiting_lock(&sampler->waiting);
-	release(container_of(sample, struct held_sample, sample));
+	release_held(container_of(sample, struct held_sample, sample));
 	waiting_unlock(&sampler->waiting);
 }
 
@@ -274,8 +274,8 @@ static void fill_source(struct sampler *sampler, struct held_sample *held,
 		to->trouble = "out of memory";
 }
 
-static int judge(struct sampler *sampler, struct held_sample *held, struct sample_source *sources,
-		 struct outbox_error *err)
+static int judge_sample(struct sampler *sampler, struct held_sample *held,
+			struct sample_source *sources, struct outbox_error *err)
 {
 	struct outbox_clock *clock = outbox_clock_system();
 	struct sample *sample = &held->sample;
@@ -313,14 +313,14 @@ static int judge(struct sampler *sampler, struct held_sample *held, struct sampl
 	return r;
 }
 
-static void publish(struct sampler *sampler, struct held_sample *held)
+static void publish_sample(struct sampler *sampler, struct held_sample *held)
 {
 	struct held_sample *before;
 
 	waiting_lock(&sampler->waiting);
 	before = sampler->newest;
 	sampler->newest = held;
-	release(before);
+	release_held(before);
 	waiting_ring(&sampler->waiting);
 	waiting_unlock(&sampler->waiting);
 }
@@ -355,10 +355,10 @@ static int fill_sample(struct sampler *sampler, struct held_sample *held, bool r
 	held->sample.by_file = daemon_file(sampler->daemon) != NULL;
 	held->sample.reload_refused = daemon_reload_refused(sampler->daemon);
 	held->sample.sources = sources;
-	return judge(sampler, held, sources, err);
+	return judge_sample(sampler, held, sources, err);
 }
 
-static void look_around(struct sampler *sampler)
+static void take_sample(struct sampler *sampler)
 {
 	struct outbox_error err = OUTBOX_ERROR_INIT;
 	const struct config *config = daemon_config(sampler->daemon);
@@ -381,12 +381,12 @@ static void look_around(struct sampler *sampler)
 		/* before it is published: afterwards it may be gone */
 		alerts_note(sampler->alerts, sampler->config, held->sample.findings,
 			    held->sample.n_findings, held->sample.at);
-		publish(sampler, held);
+		publish_sample(sampler, held);
 		return;
 	}
 	journal(EVENT_WATCH_FAILED, NULL, "cannot look at the sources: %s", err.message);
 	waiting_lock(&sampler->waiting);
-	release(held);
+	release_held(held);
 	waiting_unlock(&sampler->waiting);
 }
 
@@ -399,7 +399,7 @@ static void *run(void *context)
 	while (!stopping) {
 		outbox_time next = clock->mono(clock), left;
 
-		look_around(sampler);
+		take_sample(sampler);
 		next += sampler->config->health.interval;
 		waiting_lock(&sampler->waiting);
 		while (!sampler->stopping && (left = next - clock->mono(clock)) > 0)
@@ -412,7 +412,7 @@ static void *run(void *context)
 
 /* ---- beginning and end --------------------------------------------------------------------- */
 
-static void dispose(struct sampler *sampler)
+static void free_sampler(struct sampler *sampler)
 {
 	if (!sampler)
 		return;
@@ -431,7 +431,7 @@ int sampler_start(struct daemon *daemon, struct sampler **ret_watch, struct outb
 	if (sampler)
 		sampler->alerts = alerts_new();
 	if (!sampler || !sampler->memory || !sampler->alerts) {
-		dispose(sampler);
+		free_sampler(sampler);
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	}
 	sampler->daemon = daemon;
@@ -442,7 +442,7 @@ int sampler_start(struct daemon *daemon, struct sampler **ret_watch, struct outb
 		r = outbox_fail(err, OUTBOX_EINTERNAL, "cannot start a thread");
 	}
 	if (r) {
-		dispose(sampler);
+		free_sampler(sampler);
 		return r;
 	}
 	*ret_watch = sampler;
@@ -459,10 +459,10 @@ struct sampler *sampler_stop(struct sampler *sampler)
 	waiting_unlock(&sampler->waiting);
 	pthread_join(sampler->thread, NULL);
 	free_store_samplers(&sampler->stores);
-	release(sampler->newest);
+	release_held(sampler->newest);
 	if (sampler->config)
 		daemon_config_done(sampler->daemon, sampler->config);
 	waiting_deinit(&sampler->waiting);
-	dispose(sampler);
+	free_sampler(sampler);
 	return NULL;
 }
