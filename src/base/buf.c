@@ -97,3 +97,13 @@ void buf_deinit(struct buf *buf)
 	buf->size = buf->capacity = 0;
 	buf->failed = false;
 }
+
+void buf_number(struct buf *buf, uint64_t number)
+{
+	char text[20], *at = text + sizeof(text);
+
+	do
+		*--at = (char)('0' + number % 10);
+	while (number /= 10);
+	buf_append(buf, at, (size_t)(text + sizeof(text) - at));
+}

@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct buf {
 	char *data;
@@ -30,6 +31,8 @@ void buf_append(struct buf *buf, const void *data, size_t size);
 void buf_text(struct buf *buf, const char *text);
 void buf_printf(struct buf *buf, const char *format, ...) OUTBOX_PRINTF(2, 3);
 void buf_char(struct buf *buf, char c);
+/* In decimal; for hot paths, where printf would be half the cost of a message. */
+void buf_number(struct buf *buf, uint64_t number);
 
 /* The text so far, never NULL: "" while empty. */
 const char *buf_str(const struct buf *buf);

@@ -5,11 +5,11 @@
 
 #include "base/cleanup.h"
 #include "base/text.h"
-#include "transport/nats/watchdog.h"
 
 #include <jansson.h>
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* The longest wait of the default retry policy, and a lease: so much later a repeat may come. */
@@ -25,14 +25,14 @@ enum level { LEVEL_OK, LEVEL_NOTE, LEVEL_WARNING, LEVEL_ERROR };
 static int ask(struct nats_transport *t, const char *subject, const char *json,
 	       outbox_time deadline, json_t **ret_answer, struct outbox_error *err)
 {
-	natsMsg *msg = NULL;
+	char *text = NULL;
 	json_t *answer;
-	int r = pump_request(t, subject, json, deadline, &msg, err);
+	int r = pump_request(t, subject, json, deadline, &text, err);
 
 	if (r != OUTBOX_OK)
 		return r;
-	answer = json_loadb(natsMsg_GetData(msg), (size_t)natsMsg_GetDataLength(msg), 0, NULL);
-	natsMsg_Destroy(msg);
+	answer = json_loads(text, 0, NULL);
+	free(text);
 	if (!json_is_object(answer)) {
 		json_decref(answer);
 		return outbox_fail(err, OUTBOX_EPROTO,
@@ -295,11 +295,10 @@ int nats_check(struct outbox_transport *transport, outbox_time deadline, char *t
 	struct finding worst = { .level = LEVEL_OK };
 	int r;
 
-	if (!t->nc) {
+	if (t->wire.fd < 0) {
 		snprintf(text, size, "not connected");
 		return LEVEL_ERROR;
 	}
-	pump_guard(t, deadline);
 	r = find_streams(t, deadline, &streams, &err);
 	for (size_t i = 0; r == OUTBOX_OK && i < streams.count && i < NATS_STREAMS_MAX; i++) {
 		struct finding f = { .text = BUF_INIT(2048) };
@@ -313,7 +312,6 @@ int nats_check(struct outbox_transport *transport, outbox_time deadline, char *t
 		}
 		buf_deinit(&f.text);
 	}
-	watchdog_disarm(t->watchdog);
 	if (r != OUTBOX_OK)
 		snprintf(text, size, "%s", err.message);
 	else

@@ -3,26 +3,25 @@
 #define TRANSPORT_NATS_DRIVER_H
 
 /*
- * NATS JetStream through libnats. How the parts work together is told in publish.c and pump.c.
+ * NATS JetStream. How the parts work together is told in publish.c, why there is no library in wire.c.
  */
 
 #include <outbox/transport.h>
 
 #include "base/buf.h"
 #include "transport/endpoint.h"
+#include "transport/nats/wire.h"
 #include "transport/template.h"
-
-#include <nats/nats.h>
 
 #include <stdbool.h>
 #include <stdint.h>
 
-struct notes;
-struct watchdog;
-
 #define NATS_DEFAULT_PORT 4222
 /* A server takes lines of 4,096 bytes by default, and ends the connection at a longer one. */
 #define NATS_SUBJECT_MAX 3900
+/* The native code of a message that we may not publish: the server has none for it. */
+#define NATS_NOT_PERMITTED 12
+#define NATS_NO_RESPONDERS 503
 
 /* What was said of one message that went out. */
 enum slot_state {
@@ -48,8 +47,7 @@ struct window {
 	size_t open;  /* slots in SLOT_OPEN */
 	size_t acked; /* slots in SLOT_ACKED */
 	uint64_t first;
-	/* 503s: the library does not tell which request they answer. When there are as many as open slots,
-	 * they answer these. */
+	/* 503s. When there are as many as open slots, they answer these. */
 	size_t no_responders;
 	size_t asked;        /* up to here it was found out why a message has no answer */
 	bool no_stream;      /* the target's stream= does not exist */
@@ -72,18 +70,6 @@ struct doubts {
 	size_t open;  /* asked and not settled */
 };
 
-/*
- * Messages to be destroyed. The library hands each one to a thread that frees it, and wakes that thread; many at
- * once are one waking, one by one they cost more than all the rest of publishing.
- */
-#define BIN_MAX 2048
-#define BIN_BYTES_MAX ((size_t)1 << 20)
-
-struct bin {
-	natsMsg *messages[BIN_MAX];
-	size_t count, bytes;
-};
-
 struct nats_transport {
 	struct outbox_transport base;
 	struct outbox_clock *clock;
@@ -98,23 +84,19 @@ struct nats_transport {
 	char *inbox_prefix;
 	char *name; /* of the connection, for the server's lists */
 
-	natsOptions *options; /* kept between connections, or NULL */
-	/* A connection, or NULL and -1. */
-	natsConnection *nc;
-	natsSubscription *answers;
-	int fd; /* a duplicate of the library's: it is ours as long as we keep it */
-	bool attached, want_write;
-	struct notes *notes;
-	struct watchdog *watchdog; /* only while it is needed: connecting, and TLS */
+	struct nats_wire wire;
+	/* What INFO said. */
+	bool has_headers;
+	char nonce[200];
 	int64_t max_payload;
-	char reply[160]; /* "<inbox>." and then a number */
+	uint64_t sid;     /* of the subscription to the inbox */
+	struct buf reply; /* "<inbox>." and then a number */
 	size_t reply_length;
 	uint64_t number; /* of the next reply subject */
 	bool stale;      /* answers of an earlier batch may still come */
 
 	struct window window;
 	struct doubts doubts;
-	struct bin bin;
 	struct buf text;   /* the subject of the message at hand */
 	struct buf msg_id; /* its Nats-Msg-Id, where there is a suffix */
 };
@@ -123,48 +105,34 @@ struct nats_transport {
 int nats_options(struct nats_transport *t, const struct outbox_transport_config *config,
 		 struct outbox_error *err) OUTBOX_MUSTCHECK;
 
-/* ---- connect.c: all errors of connect() */
-int nats_dial(struct nats_transport *t, outbox_time deadline,
-	      struct outbox_error *err) OUTBOX_MUSTCHECK;
-void nats_hang_up(struct nats_transport *t);
+/* ---- connect.c */
+int nats_connect(struct outbox_transport *transport, outbox_time deadline, struct outbox_error *err);
 /* An inbox that nobody answers to yet. */
-int nats_new_inbox(struct nats_transport *t, struct outbox_error *err) OUTBOX_MUSTCHECK;
+void nats_new_inbox(struct nats_transport *t);
 
-/* ---- pump.c: I/O in the calling thread */
-/* The library's hooks; loop is the transport. */
-natsStatus pump_attach(void **data, void *loop, natsConnection *nc, natsSock fd);
-natsStatus pump_read(void *data, bool add);
-natsStatus pump_write(void *data, bool add);
-natsStatus pump_detach(void *data);
+/* ---- login.c: CONNECT and PING, not yet sent */
+int nats_put_connect(struct nats_transport *t, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
-/*
- * Write and read what is possible, waiting up to `wait` for it (0: not at all). False: nothing happened in that
- * time. The connection may be gone afterwards: natsConnection_IsClosed().
- */
-bool pump(struct nats_transport *t, outbox_time wait);
-bool pump_closed(const struct nats_transport *t);
-/*
- * Let the watchdog end a read that outlasts the deadline: once for a whole publish() or check(), whose deadline it
- * is; what they ask on the way has no other. Its end is watchdog_disarm().
- */
-void pump_guard(struct nats_transport *t, outbox_time deadline);
-/* Why it is gone. Returns the status. */
-int pump_why(struct nats_transport *t, struct outbox_error *err);
+/* ---- pump.c: requests, and the answers to them */
+/* What was said since, one by one: messages to our inbox, and errors that do not end the connection. */
+bool pump_next(struct nats_transport *t, struct nats_frame *ret_frame);
+/* Why the connection is gone. Returns the status. */
+int pump_why(const struct nats_transport *t, struct outbox_error *err);
+/* Does the error say that we may not log in, or no longer? */
+bool nats_is_login_error(const char *text);
 /* The next reply subject, in t->reply; returns its number. */
 uint64_t pump_next_reply(struct nats_transport *t);
 /* The number of an answer; false: it is none of ours. */
-bool pump_number(const struct nats_transport *t, natsMsg *msg, uint64_t *ret_number);
+bool pump_number(const struct nats_transport *t, const char *subject, uint64_t *ret_number);
+/* A request to the next reply subject, not yet sent. */
+void pump_put_request(struct nats_transport *t, const char *subject, const char *json);
 
 /*
  * One request, one answer. Of a batch in flight only answers may come meanwhile, no 503s. ENOTFOUND: nobody listens on the subject; ETIMEDOUT: no
- * answer; ECONN. The caller destroys the message.
+ * answer; ECONN. The caller frees the answer.
  */
 int pump_request(struct nats_transport *t, const char *subject, const char *json,
-		 outbox_time deadline, natsMsg **ret_msg, struct outbox_error *err) OUTBOX_MUSTCHECK;
-
-/* Destroy it some time later; NULL is legal. */
-void bin_drop(struct nats_transport *t, natsMsg *msg);
-void bin_empty(struct nats_transport *t);
+		 outbox_time deadline, char **ret_answer, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /* ---- subject.c: what goes on the wire is checked before, and refused, never rewritten */
 /* The message's subject into t->text. EINVAL with the reason. */
@@ -183,7 +151,7 @@ int nats_publish(struct outbox_transport *transport, struct outbox_batch *batch,
 		 outbox_time deadline, struct outbox_error *err);
 /* ---- settle.c: from answers to verdicts, and what the batch as a whole says of the target */
 /* An answer; one that is not of this batch changes nothing. */
-void settle_message(struct nats_transport *t, natsMsg *msg);
+void settle_message(struct nats_transport *t, const struct nats_frame *message);
 /* What the server said on its own account. */
 void settle_note(struct nats_transport *t, const char *text);
 /*

@@ -108,8 +108,8 @@ static bool ask(struct nats_transport *t, struct doubt *doubt)
 	snprintf(subject, sizeof(subject), NATS_MSG_GET "%s", doubt->stream);
 	snprintf(question, sizeof(question), "{\"seq\":%lld}", (long long)doubt->seq);
 	doubt->number = pump_next_reply(t);
-	return natsConnection_PublishRequest(t->nc, subject, t->reply, question,
-					     (int)strlen(question)) == NATS_OK;
+	pump_put_request(t, subject, question);
+	return true;
 }
 
 bool doubts_ask(struct nats_transport *t)

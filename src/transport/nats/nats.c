@@ -5,12 +5,11 @@
 
 #include "base/cleanup.h"
 #include "base/secret.h"
-#include "transport/nats/notes.h"
 
-#include <poll.h>
 #include <stdlib.h>
 
-#define LAST_WORD 2      /* ms */
+#define LAST_WORD 2 /* ms */
+#define REPLY_MAX 400
 #define MSG_ID_MAX 65536 /* more than a server takes in headers */
 
 extern const struct outbox_transport_ops nats_transport_ops;
@@ -20,18 +19,19 @@ static struct nats_transport *downcast(struct outbox_transport *transport)
 	return container_of(transport, struct nats_transport, base);
 }
 
-static void nats_transport_close(struct outbox_transport *transport)
+static void nats_disconnect(struct outbox_transport *transport)
+{
+	nats_wire_close(&downcast(transport)->wire);
+}
+
+static void nats_close(struct outbox_transport *transport)
 {
 	struct nats_transport *t;
-	bool connected;
 
 	if (!transport)
 		return;
 	t = downcast(transport);
-	connected = t->nc;
-	nats_hang_up(t);
-	bin_empty(t);
-	natsOptions_Destroy(t->options);
+	nats_wire_deinit(&t->wire);
 	outbox_encoder_free(t->encoder);
 	endpoint_deinit(&t->endpoint);
 	template_deinit(&t->subject);
@@ -45,16 +45,14 @@ static void nats_transport_close(struct outbox_transport *transport)
 	free(t->name);
 	free(t->window.slots);
 	free(t->doubts.list);
+	buf_deinit(&t->reply);
 	buf_deinit(&t->text);
 	buf_deinit(&t->msg_id);
 	free(t);
-	/* The rest of what notes_await_closed() tells: the library's thread may still have a word to say. */
-	if (connected)
-		poll(NULL, 0, LAST_WORD);
 }
 
-static int nats_transport_open(const struct outbox_transport_config *config,
-			       struct outbox_transport **ret_transport, struct outbox_error *err)
+static int nats_open(const struct outbox_transport_config *config,
+		     struct outbox_transport **ret_transport, struct outbox_error *err)
 {
 	struct nats_transport *t = calloc(1, sizeof(*t));
 	int r;
@@ -63,30 +61,18 @@ static int nats_transport_open(const struct outbox_transport_config *config,
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	t->base.ops = &nats_transport_ops;
 	t->clock = config->clock;
-	t->fd = -1;
+	nats_wire_init(&t->wire, config->clock);
 	t->number = 1;
+	t->reply.max = REPLY_MAX;
 	t->text.max = NATS_SUBJECT_MAX;
 	t->msg_id.max = MSG_ID_MAX;
 	r = nats_options(t, config, err);
 	if (r != OUTBOX_OK) {
-		nats_transport_close(&t->base);
+		nats_close(&t->base);
 		return r;
 	}
 	*ret_transport = &t->base;
 	return OUTBOX_OK;
-}
-
-/* ---- ops ------------------------------------------------------------------------------------------------ */
-
-static int nats_transport_connect(struct outbox_transport *transport, outbox_time deadline,
-				  struct outbox_error *err)
-{
-	return nats_dial(downcast(transport), deadline, err);
-}
-
-static void nats_transport_disconnect(struct outbox_transport *transport)
-{
-	nats_hang_up(downcast(transport));
 }
 
 static const char *const schemes[] = { "nats", "tls", NULL };
@@ -97,10 +83,10 @@ const struct outbox_transport_ops nats_transport_ops = {
 	.schemes = schemes,
 	.help = "nats://[user:password@]HOST[:4222][,HOST...]/SUBJECT (JetStream; tls:// for TLS; the subject "
 		"may have {type} {key} ..., default {type}; ?stream=NAME&msg_id=id|target&token_file=&creds=&nkey=&nkey_seed=)",
-	.open = nats_transport_open,
-	.connect = nats_transport_connect,
+	.open = nats_open,
+	.connect = nats_connect,
 	.publish = nats_publish,
-	.disconnect = nats_transport_disconnect,
-	.close = nats_transport_close,
+	.disconnect = nats_disconnect,
+	.close = nats_close,
 	.check = nats_check,
 };

@@ -6,7 +6,6 @@
 #include "base/cleanup.h"
 #include "base/secret.h"
 #include "base/text.h"
-#include "core/json.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -14,7 +13,6 @@
 #include <unistd.h>
 
 #define OPTIONS "stream, msg_id, token_file, creds, nkey, nkey_seed, inbox, " ENDPOINT_OPTIONS
-#define NAME_MAX_BYTES 400
 
 static int copy(const char *text, char **ret_text, struct outbox_error *err)
 {
@@ -128,22 +126,6 @@ static int set_login(struct nats_transport *t, struct url *url, struct outbox_er
 	return OUTBOX_OK;
 }
 
-/* What the server lists the connection as. The library puts it into JSON as it is. */
-static int set_name(struct nats_transport *t, const char *target, struct outbox_error *err)
-{
-	_cleanup_(buf_deinit) struct buf name = BUF_INIT(NAME_MAX_BYTES);
-
-	json_append_string(&name, target ? target : "", target ? strlen(target) : 0);
-	if (name.failed)
-		return copy("outbox", &t->name, err);
-	name.data[name.size - 1] = '\0';
-	if (asprintf(&t->name, "outbox %s", name.data + 1) < 0) {
-		t->name = NULL;
-		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
-	}
-	return OUTBOX_OK;
-}
-
 int nats_options(struct nats_transport *t, const struct outbox_transport_config *config,
 		 struct outbox_error *err)
 {
@@ -167,8 +149,11 @@ int nats_options(struct nats_transport *t, const struct outbox_transport_config 
 		r = set_login(t, &url, err);
 	if (r == OUTBOX_OK)
 		r = url_finish(&url, OPTIONS, err);
-	if (r == OUTBOX_OK)
-		r = set_name(t, config->target, err);
+	if (r == OUTBOX_OK &&
+	    asprintf(&t->name, "outbox %.300s", config->target ? config->target : "") < 0) {
+		t->name = NULL;
+		r = outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	}
 	if (r == OUTBOX_OK)
 		r = outbox_encoder_new(envelope, "ce-", &t->encoder, err);
 	if (r == OUTBOX_EINVAL) {

@@ -4,9 +4,8 @@
  * never both sides wait for the other to read.
  *
  * Every message is a request with a reply subject of its own, <inbox>.<number>. JetStream's answer, the PubAck,
- * comes to that subject and says which message it is about. libnats has js_PublishMsgAsync() for this, with
- * callbacks in threads of its own; here the calling thread reads one wildcard subscription, so that an answer
- * counts for exactly one message of exactly this batch, and a late one for none.
+ * comes to that subject and says which message it is about. The calling thread reads one wildcard subscription, so that an
+ * answer counts for exactly one message of exactly this batch, and a late one for none.
  *
  * When a batch ends with messages unanswered, the next one gets a new inbox: what still comes to the old one is
  * dropped by the server.
@@ -15,8 +14,6 @@
 #include "transport/nats/driver.h"
 
 #include "base/cleanup.h"
-#include "transport/nats/notes.h"
-#include "transport/nats/watchdog.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -29,11 +26,6 @@
 #define FIXED_HEADERS 3      /* Nats-Msg-Id, Nats-Expected-Stream, Content-Type */
 #define SILENCE (2 * OUTBOX_SECONDS)
 #define HEADER_LINE "NATS/1.0\r\n"
-
-static void free_text(char **text)
-{
-	free(*text);
-}
 
 static outbox_time left_until(const struct nats_transport *t, outbox_time deadline)
 {
@@ -90,18 +82,35 @@ static int prepare(struct nats_transport *t, const struct outbox_message *messag
 	return OUTBOX_OK;
 }
 
-static natsStatus make(const char *subject, const char *reply, const struct outbox_encoded *encoded,
-		       const struct wire *wire, natsMsg **ret_message)
+static void put_headers(struct buf *out, const struct outbox_header *headers, size_t n)
 {
-	natsStatus s =
-		natsMsg_Create(ret_message, subject, reply, encoded->body, (int)encoded->size);
+	for (size_t i = 0; i < n; i++) {
+		buf_text(out, headers[i].name);
+		buf_append(out, ": ", 2);
+		buf_text(out, headers[i].value);
+		buf_append(out, "\r\n", 2);
+	}
+}
 
-	for (size_t i = 0; i < wire->n_fixed && s == NATS_OK; i++)
-		s = natsMsgHeader_Add(*ret_message, wire->fixed[i].name, wire->fixed[i].value);
-	for (size_t i = 0; i < encoded->n_headers && s == NATS_OK; i++)
-		s = natsMsgHeader_Add(*ret_message, encoded->headers[i].name,
-				      encoded->headers[i].value);
-	return s;
+static void put_message(struct nats_transport *t, const struct outbox_encoded *encoded,
+			const struct wire *wire)
+{
+	struct buf *out = &t->wire.out;
+
+	buf_append(out, "HPUB ", 5);
+	buf_append(out, t->text.data, t->text.size);
+	buf_char(out, ' ');
+	buf_append(out, t->reply.data, t->reply.size);
+	buf_char(out, ' ');
+	buf_number(out, wire->size - encoded->size);
+	buf_char(out, ' ');
+	buf_number(out, wire->size);
+	buf_text(out, "\r\n" HEADER_LINE);
+	put_headers(out, wire->fixed, wire->n_fixed);
+	put_headers(out, encoded->headers, encoded->n_headers);
+	buf_append(out, "\r\n", 2);
+	buf_append(out, encoded->body, encoded->size);
+	buf_append(out, "\r\n", 2);
 }
 
 /* ---- the window ------------------------------------------------------------------------------------- */
@@ -131,39 +140,24 @@ static int begin(struct nats_transport *t, struct outbox_batch *batch, outbox_ti
 /* What came so far. */
 static void take_answers(struct nats_transport *t)
 {
-	for (;;) {
-		natsMsg *msg = NULL;
-		natsStatus s = natsSubscription_NextMsg(&msg, t->answers, 0);
+	struct nats_frame frame;
 
-		if (s == NATS_NO_RESPONDERS)
+	while (pump_next(t, &frame)) {
+		if (frame.kind == FRAME_ERROR)
+			settle_note(t, frame.text);
+		else if (frame.status == NATS_NO_RESPONDERS)
 			t->window.no_responders++;
-		else if (s == NATS_OK)
-			settle_message(t, msg);
 		else
-			return;
-		bin_drop(t, msg);
-	}
-}
-
-static void take_notes(struct nats_transport *t)
-{
-	for (;;) {
-		_cleanup_(free_text) char *text = notes_take(t->notes);
-
-		if (!text)
-			return;
-		settle_note(t, text);
+			settle_message(t, &frame);
 	}
 }
 
 /* Write and read for up to `wait`. False: nothing happened. */
 static bool turn(struct nats_transport *t, outbox_time wait)
 {
-	bool moved = pump(t, wait);
+	bool moved = nats_wire_wait(&t->wire, wait);
 
 	take_answers(t);
-	if (moved)
-		take_notes(t);
 	return moved;
 }
 
@@ -174,11 +168,9 @@ static int send_item(struct nats_transport *t, size_t i, size_t *sent, struct ou
 {
 	struct window *w = &t->window;
 	const struct outbox_item *item = w->batch->items[i];
-	natsMsg *message = NULL;
 	struct outbox_error why = OUTBOX_ERROR_INIT;
 	struct outbox_encoded encoded;
 	struct wire wire = { 0 };
-	natsStatus s;
 	int r;
 
 	r = nats_subject(t, item->message, &why);
@@ -196,14 +188,9 @@ static int send_item(struct nats_transport *t, size_t i, size_t *sent, struct ou
 	pump_next_reply(t);
 	w->slots[w->count++] = (struct slot){ .item = i };
 	w->open++;
-	s = make(t->text.data, t->reply, &encoded, &wire, &message);
-	if (s == NATS_OK)
-		s = natsConnection_PublishMsg(t->nc, message);
-	bin_drop(t, message);
-	if (s != NATS_OK)
-		return pump_closed(t) ? pump_why(t, err)
-				      : outbox_fail_native(err, OUTBOX_ECONN, (int)s, "NATS %s: %s",
-							   t->endpoint.shown, natsStatus_GetText(s));
+	put_message(t, &encoded, &wire);
+	if (t->wire.out.failed)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	*sent += wire.size;
 	return OUTBOX_OK;
 }
@@ -216,9 +203,9 @@ static int make_room(struct nats_transport *t, outbox_time deadline, struct outb
 	for (;;) {
 		bool moved = turn(t, wait);
 
-		if (pump_closed(t))
+		if (t->wire.ended)
 			return pump_why(t, err);
-		if (natsConnection_Buffered(t->nc) <= BUFFER_MAX)
+		if (nats_wire_unsent(&t->wire) <= BUFFER_MAX)
 			return OUTBOX_OK;
 		if (wait && !moved)
 			break;
@@ -260,7 +247,7 @@ static void look_into_silence(struct nats_transport *t, outbox_time deadline)
 {
 	struct window *w = &t->window;
 
-	while (w->asked < w->count && w->open > w->no_responders && !pump_closed(t))
+	while (w->asked < w->count && w->open > w->no_responders && !t->wire.ended)
 		if (!settle_silence(t, w->asked++, deadline))
 			return;
 }
@@ -270,10 +257,8 @@ static void await_answers(struct nats_transport *t, outbox_time deadline)
 {
 	const struct window *w = &t->window;
 
-	/* Write the rest, then let the library free while we wait: both at once is a fight for the heap. */
 	turn(t, 0);
-	bin_empty(t);
-	while (w->open > w->no_responders && !pump_closed(t)) {
+	while (w->open > w->no_responders && !t->wire.ended) {
 		outbox_time until = deadline - (t->doubts.count ? w->reserve : 0);
 		outbox_time left = left_until(t, until);
 
@@ -293,7 +278,7 @@ static void look_into_duplicates(struct nats_transport *t, outbox_time deadline)
 	struct window *w = &t->window;
 	const size_t unheard = w->no_responders;
 
-	while (!pump_closed(t) && doubts_ask(t)) {
+	while (!t->wire.ended && doubts_ask(t)) {
 		outbox_time left = left_until(t, deadline);
 
 		if (left <= 0 || !turn(t, left))
@@ -303,14 +288,14 @@ static void look_into_duplicates(struct nats_transport *t, outbox_time deadline)
 	}
 	w->no_responders = unheard;
 	t->stale |= t->doubts.open > 0;
-	doubts_end(t, pump_closed(t) ? NULL : "no answer came in time");
+	doubts_end(t, t->wire.ended ? NULL : "no answer came in time");
 }
 
-/* Has the other end closed it? The library may need a moment to say so. */
+/* Has the other end closed it? */
 static bool hung_up(const struct nats_transport *t)
 {
 	char byte;
-	ssize_t n = recv(t->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+	ssize_t n = recv(t->wire.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
 
 	return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
 }
@@ -318,14 +303,16 @@ static bool hung_up(const struct nats_transport *t)
 /* Nobody looked at the connection since the last batch. Did it end? Then nothing is lost by another one. */
 static int wake_up(struct nats_transport *t, outbox_time deadline, struct outbox_error *err)
 {
-	while (!pump_closed(t) && !hung_up(t) && turn(t, 0))
+	while (!t->wire.ended && !hung_up(t) && turn(t, 0))
 		if (left_until(t, deadline) <= 0)
 			return outbox_fail(err, OUTBOX_ETIMEDOUT,
 					   "NATS %s: it talks without end, nothing could be sent",
 					   t->endpoint.shown);
-	if (pump_closed(t) || hung_up(t))
-		return nats_dial(t, deadline, err);
-	return t->stale ? nats_new_inbox(t, err) : OUTBOX_OK;
+	if (t->wire.ended || hung_up(t))
+		return nats_connect(&t->base, deadline, err);
+	if (t->stale)
+		nats_new_inbox(t);
+	return OUTBOX_OK;
 }
 
 static int exchange(struct nats_transport *t, outbox_time deadline, struct outbox_error *err)
@@ -347,20 +334,16 @@ int nats_publish(struct outbox_transport *transport, struct outbox_batch *batch,
 	struct nats_transport *t = container_of(transport, struct nats_transport, base);
 	int r;
 
-	if (!t->nc)
+	if (t->wire.fd < 0)
 		return outbox_fail(err, OUTBOX_ECONN, "NATS %s: not connected", t->endpoint.shown);
 	if (left_until(t, deadline) <= 0)
 		return outbox_fail(err, OUTBOX_ETIMEDOUT, "NATS %s: the deadline has passed",
 				   t->endpoint.shown);
-	pump_guard(t, deadline);
 	r = wake_up(t, deadline, err);
 	if (r == OUTBOX_OK)
 		r = begin(t, batch, deadline, err);
-	if (r == OUTBOX_OK) {
-		pump_guard(t, deadline); /* perhaps it is another connection now */
+	if (r == OUTBOX_OK)
 		r = exchange(t, deadline, err);
-	}
-	watchdog_disarm(t->watchdog);
 	doubts_clear(t);
 	t->window.batch = NULL;
 	t->window.count = 0;

@@ -16,12 +16,10 @@
 
 #include "base/cleanup.h"
 #include "base/text.h"
-#include "transport/nats/notes.h"
 #include "transport/nats/verdict.h"
 
 #include <string.h>
 
-#define NO_RESPONDERS 503
 /* Looking for a stream must not eat the deadline. */
 #define LOOK_FOR (2 * OUTBOX_SECONDS)
 
@@ -84,14 +82,14 @@ static void settle_answer(struct nats_transport *t, size_t index, const char *js
 	}
 }
 
-void settle_message(struct nats_transport *t, natsMsg *msg)
+void settle_message(struct nats_transport *t, const struct nats_frame *message)
 {
 	const struct window *w = &t->window;
-	const char *json = natsMsg_GetData(msg);
-	size_t size = (size_t)natsMsg_GetDataLength(msg);
+	const char *json = message->data;
+	size_t size = message->size;
 	uint64_t number;
 
-	if (!pump_number(t, msg, &number))
+	if (!pump_number(t, message->text, &number))
 		return;
 	if (number >= w->first && number - w->first < w->count)
 		settle_answer(t, (size_t)(number - w->first), json, size);
@@ -149,7 +147,7 @@ static void settle_open(struct nats_transport *t, bool unheard)
 		if (nats_subject(t, w->batch->items[slot->item]->message, NULL) == OUTBOX_OK)
 			text_shown(shown, sizeof(shown), t->text.data);
 		if (unheard)
-			outbox_batch_verdict(w->batch, slot->item, OUTBOX_RETRY, NO_RESPONDERS,
+			outbox_batch_verdict(w->batch, slot->item, OUTBOX_RETRY, NATS_NO_RESPONDERS,
 					     "no stream takes the subject \"%s\"; create one, or correct "
 					     "the target's subject",
 					     shown);
@@ -189,12 +187,12 @@ static int look_for_stream(struct nats_transport *t, outbox_time deadline, struc
 		return OUTBOX_OK;
 	r = streams_for(t, &w->slots[i], deadline, &found, &why);
 	if (r == OUTBOX_ENOTFOUND)
-		return outbox_fail_native(err, OUTBOX_ECONN, NO_RESPONDERS,
+		return outbox_fail_native(err, OUTBOX_ECONN, NATS_NO_RESPONDERS,
 					  "NATS %s: JetStream does not answer on this server or for this "
 					  "account; enable it (nats-server -js)",
 					  t->endpoint.shown);
 	if (r == OUTBOX_OK && found.count > 0)
-		return outbox_fail_native(err, OUTBOX_ECONN, NO_RESPONDERS,
+		return outbox_fail_native(err, OUTBOX_ECONN, NATS_NO_RESPONDERS,
 					  "NATS %s: stream \"%s\" takes nothing now; it has no leader",
 					  t->endpoint.shown, found.names[0]);
 	if (r == OUTBOX_ECONN)
@@ -253,7 +251,7 @@ static void look_for_own_stream(struct nats_transport *t, outbox_time deadline)
 
 	for (size_t i = 0; i < w->count; i++)
 		homeless |= w->slots[i].state == SLOT_PLACE;
-	if (homeless && t->stream && !w->acked && !pump_closed(t))
+	if (homeless && t->stream && !w->acked && !t->wire.ended)
 		w->no_stream =
 			nats_stream_missing(t, t->stream, limit < deadline ? limit : deadline);
 }
@@ -297,7 +295,7 @@ int settle_batch(struct nats_transport *t, outbox_time deadline, struct outbox_e
 	bool silent = w->count > 0 && w->open == w->count && w->no_responders == 0;
 	int r = OUTBOX_OK;
 
-	if (pump_closed(t))
+	if (t->wire.ended)
 		r = pump_why(t, err);
 	else if (w->open > 0 && w->open == w->no_responders)
 		r = settle_unheard(t, deadline, err);

@@ -2,92 +2,18 @@
 #include "transport/redis/driver.h"
 
 #include "base/cleanup.h"
+#include "transport/socket.h"
 
-#include <errno.h>
-#include <netdb.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <poll.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
-/* The share of one of so many that are left to try: a silent one does not eat the others' time. */
-static outbox_time share(const struct redis_wire *wire, outbox_time deadline, size_t left)
-{
-	outbox_time now = wire->clock->mono(wire->clock);
-
-	return deadline > now ? now + (deadline - now) / (outbox_time)left : deadline;
-}
-
-/* ---- the socket ------------------------------------------------------------------------------ */
-
-static int cannot(const struct redis_wire *wire, int number, struct outbox_error *err)
-{
-	char text[128];
-
-	return outbox_fail_native(err, OUTBOX_ECONN, number, "%s: cannot connect: %s", wire->shown,
-				  strerror_r(number, text, sizeof(text)));
-}
-
-static int await_connection(struct redis_wire *wire, outbox_time deadline, struct outbox_error *err)
-{
-	struct pollfd fd = { .fd = wire->fd, .events = POLLOUT };
-	socklen_t size = sizeof(int);
-	int number = 0, n;
-
-	do {
-		outbox_time left = deadline - wire->clock->mono(wire->clock);
-		outbox_time ms = (left + 999) / OUTBOX_MILLISECONDS;
-
-		n = left > 0 ? poll(&fd, 1, ms < INT32_MAX ? (int)ms : INT32_MAX) : 0;
-	} while (n < 0 && errno == EINTR);
-	if (n == 0)
-		return outbox_fail(err, OUTBOX_ETIMEDOUT, "%s: cannot connect: no answer in time",
-				   wire->shown);
-	if (n < 0 || getsockopt(wire->fd, SOL_SOCKET, SO_ERROR, &number, &size) < 0)
-		number = errno;
-	return number ? cannot(wire, number, err) : OUTBOX_OK;
-}
-
-static int connect_one(struct redis_wire *wire, const struct addrinfo *info, outbox_time deadline,
-		       struct outbox_error *err)
-{
-	int one = 1;
-
-	redis_wire_close(wire);
-	wire->fd = socket(info->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (wire->fd < 0)
-		return cannot(wire, errno, err);
-	setsockopt(wire->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-	setsockopt(wire->fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
-	if (connect(wire->fd, info->ai_addr, info->ai_addrlen) == 0)
-		return OUTBOX_OK;
-	return errno == EINPROGRESS || errno == EINTR ? await_connection(wire, deadline, err)
-						      : cannot(wire, errno, err);
-}
 
 int redis_wire_connect(struct redis_wire *wire, const struct address *address, outbox_time deadline,
 		       struct outbox_error *err)
 {
-	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV };
-	struct addrinfo *list = NULL;
-	size_t left = 0;
-	char port[16];
 	int r;
 
-	snprintf(port, sizeof(port), "%d", address->port);
-	snprintf(wire->shown, sizeof(wire->shown), "redis %s:%s", address->host, port);
-	r = getaddrinfo(address->host, port, &hints, &list);
-	if (r)
-		return outbox_fail_native(err, OUTBOX_ECONN, r, "%s: cannot find the host: %s",
-					  wire->shown, gai_strerror(r));
-	for (const struct addrinfo *info = list; info; info = info->ai_next)
-		left++;
-	r = OUTBOX_ECONN;
-	for (const struct addrinfo *info = list; info && r; info = info->ai_next)
-		r = connect_one(wire, info, share(wire, deadline, left--), err);
-	freeaddrinfo(list);
+	redis_wire_close(wire);
+	snprintf(wire->shown, sizeof(wire->shown), "redis %s:%d", address->host, address->port);
+	r = socket_connect(address, wire->shown, wire->clock, deadline, &wire->fd, err);
 	if (r)
 		return r;
 	wire->reader = redisReaderCreate();

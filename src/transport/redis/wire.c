@@ -12,9 +12,9 @@
 
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "transport/socket.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -52,30 +52,18 @@ void redis_wire_deinit(struct redis_wire *wire)
 
 /* ---- commands -------------------------------------------------------------------------------- */
 
-/* "$300\r\n" and its like; printf would be half the cost of a message. */
-static void put_number(struct redis_wire *wire, const char *before, size_t number)
-{
-	char text[40], *at = text + sizeof(text);
-	size_t length = strlen(before);
-
-	do
-		*--at = (char)('0' + number % 10);
-	while (number /= 10);
-	at -= length;
-	memcpy(at, before, length);
-	buf_append(&wire->out, at, (size_t)(text + sizeof(text) - at));
-}
-
 void redis_wire_begin(struct redis_wire *wire, size_t n_arguments)
 {
-	put_number(wire, "*", n_arguments);
+	buf_char(&wire->out, '*');
+	buf_number(&wire->out, n_arguments);
 }
 
 void redis_wire_argument(struct redis_wire *wire, const char *prefix, const void *data, size_t size)
 {
 	size_t prefix_size = strlen(prefix);
 
-	put_number(wire, "\r\n$", prefix_size + size);
+	buf_append(&wire->out, "\r\n$", 3);
+	buf_number(&wire->out, prefix_size + size);
 	buf_append(&wire->out, "\r\n", 2);
 	buf_append(&wire->out, prefix, prefix_size);
 	buf_append(&wire->out, data, size);
@@ -142,25 +130,15 @@ int redis_wire_send(struct redis_wire *wire, struct outbox_error *err)
 int redis_wire_wait(struct redis_wire *wire, outbox_time deadline, bool *ret_readable,
 		    struct outbox_error *err)
 {
-	short events = (short)(redis_wire_flushed(wire) ? POLLIN : POLLIN | POLLOUT);
-	struct pollfd fd = { .fd = wire->fd, .events = events };
+	short events = (short)(redis_wire_flushed(wire) ? POLLIN : POLLIN | POLLOUT), ready;
+	int n = socket_wait(wire->fd, events, wire->clock, deadline, &ready);
 
-	for (;;) {
-		outbox_time left = deadline - wire->clock->mono(wire->clock);
-		outbox_time ms = (left + 999) / OUTBOX_MILLISECONDS;
-		int n = left > 0 ? poll(&fd, 1, ms < INT_MAX ? (int)ms : INT_MAX) : 0;
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return lost(wire, errno, err);
-		/* The clock may stand still: nothing within the time is nothing, whatever it says. */
-		if (n == 0)
-			return outbox_fail(err, OUTBOX_ETIMEDOUT, "%s: no answer in time",
-					   wire->shown);
-		*ret_readable = fd.revents & ~POLLOUT;
-		return OUTBOX_OK;
-	}
+	if (n < 0)
+		return lost(wire, errno, err);
+	if (n == 0)
+		return outbox_fail(err, OUTBOX_ETIMEDOUT, "%s: no answer in time", wire->shown);
+	*ret_readable = ready & ~POLLOUT;
+	return OUTBOX_OK;
 }
 
 int redis_wire_receive(struct redis_wire *wire, bool *ret_any, struct outbox_error *err)

@@ -7,9 +7,15 @@
 
 #include "transport/transport.h"
 
+#include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 struct world {
 	struct place *place;
@@ -58,6 +64,59 @@ static void a_silent_server_costs_the_deadline(void **state)
 	assert_int_equal(batch_count(w.batch, OUTBOX_ACKED), 100);
 	assert_int_equal(place_count(w.place), 100);
 	leave(&w);
+}
+
+/* ---- other connections of the process ------------------------------------------------------------- */
+
+struct neighbour {
+	struct sockaddr_in address;
+	int fd;
+};
+
+/* The application connects to the same port while the driver does. */
+static void *connect_beside(void *argument)
+{
+	struct neighbour *n = argument;
+
+	poll(NULL, 0, 300);
+	n->fd = socket(AF_INET, SOCK_STREAM, 0);
+	assert_int_equal(connect(n->fd, (struct sockaddr *)&n->address, sizeof(n->address)), 0);
+	return NULL;
+}
+
+/* Nobody answers, and the deadline ends our attempt; what else the process has to that server is not ours. */
+static void a_deadline_ends_no_connection_of_others(void **state)
+{
+	struct place *place = place_new(); /* has one, too, to the real server */
+	struct neighbour n = { .address = { .sin_family = AF_INET } };
+	int listener = socket(AF_INET, SOCK_STREAM, 0);
+	struct outbox_transport_config config = { .struct_size = sizeof(config),
+						  .clock = outbox_clock_system(),
+						  .target = "target" };
+	struct outbox_transport *transport = NULL;
+	socklen_t size = sizeof(n.address);
+	pthread_t thread;
+	char url[80], byte;
+
+	(void)state;
+	n.address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	assert_int_equal(bind(listener, (struct sockaddr *)&n.address, size), 0);
+	assert_int_equal(listen(listener, 5), 0);
+	assert_int_equal(getsockname(listener, (struct sockaddr *)&n.address, &size), 0);
+	snprintf(url, sizeof(url), "nats://127.0.0.1:%d/x", ntohs(n.address.sin_port));
+	assert_int_equal(pthread_create(&thread, NULL, connect_beside, &n), 0);
+	config.url = url;
+	assert_int_equal(nats_transport_ops.open(&config, &transport, NULL), OUTBOX_OK);
+	assert_int_equal(transport->ops->connect(transport, in_seconds(1), NULL), OUTBOX_ETIMEDOUT);
+	transport->ops->close(transport);
+	pthread_join(thread, NULL);
+	assert_int_equal(recv(n.fd, &byte, 1, MSG_DONTWAIT), -1);
+	assert_int_equal(errno, EAGAIN);
+	assert_int_equal(send(n.fd, "x", 1, MSG_NOSIGNAL), 1);
+	assert_int_equal(place_count(place), 0);
+	close(n.fd);
+	close(listener);
+	place_free(place);
 }
 
 /* More than all buffers between here and there hold. */
@@ -257,6 +316,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_silent_server_costs_the_deadline),
+		cmocka_unit_test(a_deadline_ends_no_connection_of_others),
 		cmocka_unit_test(a_full_socket_costs_the_deadline),
 		cmocka_unit_test(a_connection_that_ended_while_idle_is_replaced),
 		cmocka_unit_test(several_hosts_share_the_deadline),

@@ -1,14 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Servers that are killed, stopped, closed to us; through the driver, or the real relay with an oracle."""
+import base64
+import binascii
 import collections
 import contextlib
+import json
 import os
 import signal
+import socket
 import sqlite3
+import struct
 import subprocess
+import threading
 import time
 
 import natsd
+import pytest
 
 BINARY = os.environ.get("OUTBOX_BIN", "outbox")
 KILLS = 20 if os.environ.get("OUTBOX_TEST_ALL") else 5
@@ -35,8 +42,69 @@ def test_wrong_password_is_told_without_it(servers, probe):
     out = probe(f"nats://127.0.0.1:{server.port}/S.{{type}}")
     assert "wants a user (nats://USER@HOST" in out, out
     assert "nothing listens there: is the server running" in probe("nats://127.0.0.1:1/S.{type}")
-    # a quote is no way out of the library's JSON
+    # a quote is no way out of CONNECT's JSON
     assert "acked 1 " in probe(url.format("se%22cret"))
+
+
+def nkey(prefix, data):
+    """As nkeys are written: base32 of prefix, data and a CRC-16."""
+    raw = prefix + data
+    return base64.b32encode(raw + struct.pack("<H", binascii.crc_hqx(raw, 0))).decode().rstrip("=")
+
+
+@pytest.fixture
+def user(tmp_path):
+    """A user's public nkey and the file with its seed."""
+    seed = os.urandom(32)
+    der = bytes.fromhex("302e020100300506032b657004220420") + seed
+    public = subprocess.run(["openssl", "pkey", "-inform", "DER", "-pubout", "-outform", "DER"], input=der, check=True,
+                            capture_output=True).stdout[-32:]
+    path = tmp_path / "seed"
+    path.write_text(nkey(b"\x95\x00", seed) + "\n")
+    return nkey(b"\xa0", public), path
+
+
+def test_nkey(servers, probe, user, tmp_path):
+    public, seed = user
+    server = servers(f'authorization {{ users: [ {{ nkey: "{public}" }} ] }}')
+    url = f"{server.url}/S.{{type}}?nkey={public}&nkey_seed="
+    assert probe(f"{url}{seed}").startswith("connect ok")
+    # another one's seed, and what is none
+    (tmp_path / "other").write_text(nkey(b"\x95\x00", bytes(32)))
+    assert probe(f"{url}{tmp_path}/other").startswith("connect auth")
+    (tmp_path / "torn").write_text(seed.read_text()[:-8] + "AAAAAAA\n")
+    out = probe(f"{url}{tmp_path}/torn")
+    assert out.startswith("connect config") and "no seed of a user" in out, out
+
+
+def test_credentials_file(servers, probe, user, tmp_path):
+    """The JWT as it is, and a signature of the nonce; the seed stays here."""
+    public, seed = user
+    creds = tmp_path / "creds"
+    creds.write_text(f"-----BEGIN NATS USER JWT-----\nabc.def.ghi\n------END NATS USER JWT------\n\n"
+                     f"-----BEGIN USER NKEY SEED-----\n{seed.read_text()}------END USER NKEY SEED------\n")
+    heard = []
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        def serve():
+            client, _ = listener.accept()
+            client.sendall(b'INFO {"headers":true,"nonce":"n0nce","max_payload":1048576}\r\n')
+            heard.append(client.makefile("rb").readline())
+            client.sendall(b"PONG\r\n")
+            client.recv(1000)
+
+        threading.Thread(target=serve, daemon=True).start()
+        out = probe(f"nats://127.0.0.1:{listener.getsockname()[1]}/x?creds={creds}", 1, 5, 1)
+    assert out.startswith("connect ok"), out
+    said = json.loads(heard[0][len("CONNECT "):])
+    key = base64.b32decode(public + "=" * (-len(public) % 8))[1:33]
+    (tmp_path / "key").write_bytes(bytes.fromhex("302a300506032b6570032100") + key)
+    (tmp_path / "sig").write_bytes(base64.urlsafe_b64decode(said["sig"] + "=="))
+    (tmp_path / "nonce").write_text("n0nce")
+    subprocess.run(["openssl", "pkeyutl", "-verify", "-pubin", "-keyform", "DER", "-inkey", "key", "-rawin", "-in", "nonce",
+                    "-sigfile", "sig"], cwd=tmp_path, check=True)
+    assert said["jwt"] == "abc.def.ghi" and seed.read_text().strip() not in heard[0].decode()
+    creds.write_text("nothing\n")
+    assert "is no credentials file" in probe(f"{servers().url}/x?creds={creds}")
 
 
 def test_token(servers, probe, tmp_path):

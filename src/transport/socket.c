@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "transport/socket.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+int socket_wait(int fd, short events, struct outbox_clock *clock, outbox_time deadline,
+		short *ret_events)
+{
+	struct pollfd watched = { .fd = fd, .events = events };
+	int n;
+
+	do {
+		outbox_time left = deadline - clock->mono(clock);
+		outbox_time ms = (left + 999) / OUTBOX_MILLISECONDS;
+
+		n = left > 0 ? poll(&watched, 1, ms < INT_MAX ? (int)ms : INT_MAX) : 0;
+	} while (n < 0 && errno == EINTR);
+	*ret_events = watched.revents;
+	return n;
+}
+
+static int fail_to_connect(const char *who, int number, struct outbox_error *err)
+{
+	char text[128];
+
+	return outbox_fail_native(err, OUTBOX_ECONN, number, "%s: cannot connect: %s", who,
+				  strerror_r(number, text, sizeof(text)));
+}
+
+static int await_connection(int fd, const char *who, struct outbox_clock *clock,
+			    outbox_time deadline, struct outbox_error *err)
+{
+	socklen_t size = sizeof(int);
+	short events;
+	int number = 0, n = socket_wait(fd, POLLOUT, clock, deadline, &events);
+
+	if (n == 0)
+		return outbox_fail(err, OUTBOX_ETIMEDOUT, "%s: cannot connect: no answer in time",
+				   who);
+	if (n < 0 || getsockopt(fd, SOL_SOCKET, SO_ERROR, &number, &size) < 0)
+		number = errno;
+	return number ? fail_to_connect(who, number, err) : OUTBOX_OK;
+}
+
+static int connect_one(const struct addrinfo *info, const char *who, struct outbox_clock *clock,
+		       outbox_time deadline, int *ret_fd, struct outbox_error *err)
+{
+	int fd = socket(info->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	const int one = 1;
+	int r = OUTBOX_OK;
+
+	if (fd < 0)
+		return fail_to_connect(who, errno, err);
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
+	if (connect(fd, info->ai_addr, info->ai_addrlen) != 0)
+		r = errno == EINPROGRESS || errno == EINTR
+			    ? await_connection(fd, who, clock, deadline, err)
+			    : fail_to_connect(who, errno, err);
+	if (r != OUTBOX_OK)
+		close(fd);
+	else
+		*ret_fd = fd;
+	return r;
+}
+
+/* The share of one of so many that are left to try: a silent one does not eat the others' time. */
+static outbox_time share(struct outbox_clock *clock, outbox_time deadline, size_t left)
+{
+	outbox_time now = clock->mono(clock);
+
+	return deadline > now && left > 1 ? now + (deadline - now) / (outbox_time)left : deadline;
+}
+
+int socket_connect(const struct address *address, const char *who, struct outbox_clock *clock,
+		   outbox_time deadline, int *ret_fd, struct outbox_error *err)
+{
+	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV };
+	struct addrinfo *list = NULL;
+	size_t left = 0;
+	char port[16];
+	int r;
+
+	snprintf(port, sizeof(port), "%d", address->port);
+	r = getaddrinfo(address->host, port, &hints, &list);
+	if (r)
+		return outbox_fail_native(err, OUTBOX_ECONN, r, "%s: cannot find the host: %s", who,
+					  gai_strerror(r));
+	for (const struct addrinfo *info = list; info; info = info->ai_next)
+		left++;
+	r = OUTBOX_ECONN;
+	for (const struct addrinfo *info = list; info && r; info = info->ai_next)
+		r = connect_one(info, who, clock, share(clock, deadline, left--), ret_fd, err);
+	freeaddrinfo(list);
+	return r;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TRANSPORT_SOCKET_H
+#define TRANSPORT_SOCKET_H
+
+/* Sockets of drivers that do their own I/O: non-blocking, every wait up to a deadline. */
+
+#include <outbox/clock.h>
+#include <outbox/error.h>
+
+#include "transport/endpoint.h"
+
+/*
+ * Connect to the address: each that its name has, with its share of the time. who: "redis host:port", for people.
+ * ECONN with the system's error number as native, ETIMEDOUT.
+ */
+int socket_connect(const struct address *address, const char *who, struct outbox_clock *clock,
+		   outbox_time deadline, int *ret_fd, struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/* poll() for these events until the deadline. 0: nothing in that time, whatever the clock says. -1: errno. */
+int socket_wait(int fd, short events, struct outbox_clock *clock, outbox_time deadline,
+		short *ret_events);
+
+#endif
