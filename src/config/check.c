@@ -32,12 +32,6 @@ static void check_password(const struct node *map, const char *url, const char *
 			       "the URL has one already; keep one of the two");
 }
 
-static void check_lease(const struct node *map, outbox_time lease, struct problems *problems)
-{
-	if (lease && (lease < 100 * OUTBOX_MILLISECONDS || lease > OUTBOX_HOURS))
-		problems_about(problems, node_find(map, "lease"), "must be between 100ms and 1h");
-}
-
 void check_source(const struct node *map, const void *value, struct problems *problems)
 {
 	const struct config_source *source = value;
@@ -90,7 +84,6 @@ void check_target(const struct node *map, const void *value, struct problems *pr
 	const struct node *published = node_find(node_find(map, "match"), "published");
 
 	check_password(map, target->to, target->password, problems);
-	check_lease(map, target->lease, problems);
 	check_bands(map, target, problems);
 	if (target->external && target->envelope)
 		problems_about(problems, node_find(map, "envelope"),
@@ -169,7 +162,6 @@ void check_relay(const struct node *map, const void *value, struct problems *pro
 									    : "breaker_max"),
 			       "breaker_min is above breaker_max; the first pause cannot be longer than "
 			       "the longest");
-	check_lease(map, relay->lease, problems);
 }
 
 static const struct node *find_named(const struct node *list, const char *name)

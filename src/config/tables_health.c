@@ -22,8 +22,8 @@ const char *const rule_names[RULE_COUNT] = {
 static const char *const formats[] = { NULL, "webhook", "alertmanager", NULL };
 
 static const struct field health_keys[] = {
-	{ KEY(DURATION, config_health, interval), .fallback = "5s",
-	  .help = "look at every source this often" },
+	{ KEY(DURATION, config_health, interval), .fallback = "5s", .min = 100 * OUTBOX_MILLISECONDS,
+	  .max = OUTBOX_HOURS, .help = "look at every source this often" },
 	{ KEY(DURATION, config_health, settle), .fallback = "30s",
 	  .help = "a rule fires when it held this long, and ends when it did not for as long" },
 	{ KEY(GLOBS, config_health, off), .otherwise = "none", .example = "[\"retry_rate\"]",
@@ -91,8 +91,6 @@ static void check_health(const struct node *map, const void *value, struct probl
 	const struct config_health *health = value;
 
 	check_rules(map, "off", &health->off, problems);
-	if (health->interval < 100 * OUTBOX_MILLISECONDS || health->interval > OUTBOX_HOURS)
-		problems_about(problems, node_find(map, "interval"), "must be between 100ms and 1h");
 }
 
 bool check_loopback(const char *host)

@@ -11,8 +11,8 @@ static const struct field otlp_keys[] = {
 	  .help = "an OpenTelemetry collector, OTLP over HTTP: /v1/metrics, /v1/traces" },
 	{ KEY(SECRET, config_otlp, headers), .otherwise = "none", .example = "file:/run/secrets/otlp",
 	  .help = "NAME=VALUE,NAME=VALUE as in OTEL_EXPORTER_OTLP_HEADERS" },
-	{ KEY(DURATION, config_otlp, interval), .fallback = "30s",
-	  .help = "send metrics this often; 1s to 1h" },
+	{ KEY(DURATION, config_otlp, interval), .fallback = "30s", .min = OUTBOX_SECONDS,
+	  .max = OUTBOX_HOURS, .help = "send metrics this often; 1s to 1h" },
 	{ KEY(BOOL, config_otlp, metrics), .fallback = "true", .help = "send metrics" },
 	{ KEY(BOOL, config_otlp, traces), .fallback = "true",
 	  .help = "send a span for each batch, linked to its messages' traceparent" },
@@ -79,8 +79,6 @@ static void check_otlp(const struct node *map, const void *value, struct problem
 	const struct config_otlp *otlp = value;
 	const char *url = otlp->endpoint;
 
-	if (otlp->interval < OUTBOX_SECONDS || otlp->interval > OUTBOX_HOURS)
-		problems_about(problems, node_find(map, "interval"), "must be between 1s and 1h");
 	if (!url) {
 		if (otlp->headers)
 			problems_about(problems, node_find(map, "headers"),

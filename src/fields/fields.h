@@ -79,8 +79,8 @@ struct field {
 	const char *help; /* for descriptions; NULL: the name says it */
 	/* of FIELD_WORD, indexed by the value: NULL in front, where 0 is "not set", and behind the last. A text is one of them, where they are given */
 	const char *const *words;
-	int64_t min, max;                 /* in: of a number or a list, when max is not 0 */
-	const struct record *of;          /* of FIELD_OBJECT and FIELD_LIST */
+	int64_t min, max;        /* in: of a number, a duration or a list, when max is not 0 */
+	const struct record *of; /* of FIELD_OBJECT and FIELD_LIST */
 	json_t *(*make)(const void *row); /* out: a new reference, instead of what is at offset */
 	const char *argument;             /* of an option: "NAME=URL" */
 	/* of the configuration */

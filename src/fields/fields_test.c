@@ -187,7 +187,11 @@ static const char *const levels[] = { "low", "high", NULL }; /* 0 is a value, to
 static const struct field typed_fields[] = {
 	FIELD_ONE_OF(struct typed, colour, words, FIELD_NULL, NULL),
 	FIELD_ONE_OF(struct typed, level, levels, 0, NULL),
-	FIELD(struct typed, wait, FIELD_DURATION, 0, NULL),
+	{ .name = "wait",
+	  .type = FIELD_DURATION,
+	  .offset = offsetof(struct typed, wait),
+	  .min = OUTBOX_SECONDS,
+	  .max = OUTBOX_HOURS },
 	FIELD(struct typed, keep, FIELD_KEEP, 0, NULL),
 	FIELD(struct typed, bytes, FIELD_BYTES, 0, NULL),
 	FIELD(struct typed, rate, FIELD_RATE, 0, NULL),
@@ -209,7 +213,7 @@ static void test_texts_go_there_and_back(void **state)
 	static const char *const texts[ARRAY_SIZE(typed_fields)][4] = {
 		{ "blue", "blue", "green", "\"green\" is none of red or blue" },
 		{ "low", "low", "lwo", "\"lwo\" is none of low or high; did you mean low?" },
-		{ "90s", "1m30s", "0", "\"0\" is not a duration; write 500ms, 5s, 1m30s, 2h or 7d" },
+		{ "90s", "1m30s", "61m", "must be between 1s and 1h" },
 		{ "forever", "forever", "never",
 		  "\"never\" is not a duration; write 500ms, 5s, 1m30s, 7d or forever" },
 		{ "8192K", "8MiB", "8MB", "\"8MB\" is not a size; write 65536, 64KiB or 8MiB" },

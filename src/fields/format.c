@@ -154,7 +154,7 @@ void field_describe(const struct field *field, struct buf *out)
 	};
 	const char *word;
 
-	if (field->max)
+	if (field->max && !forms[field->type])
 		buf_printf(out, "%s%" PRId64 " to %" PRId64,
 			   field->type == FIELD_FACTOR ? "a number from " : "", field->min,
 			   field->max);

@@ -60,6 +60,14 @@ static int reject_number(const struct field *field, const char *shown, struct ou
 			   field->type == FIELD_FACTOR ? "" : "whole ", field->min, field->max);
 }
 
+static int reject_duration(const struct field *field, struct outbox_error *err)
+{
+	char min[DURATION_TEXT_MAX], max[DURATION_TEXT_MAX];
+
+	return outbox_fail(err, OUTBOX_EINVAL, "must be between %s and %s",
+			   duration_exact(field->min, min), duration_exact(field->max, max));
+}
+
 /* Behind "is"; the others are no text. */
 static const char *const remedies[FIELD_TYPES] = {
 	[FIELD_NAME] = "not a name; write a lower-case letter, then up to 62 of a-z, 0-9, _ and -",
@@ -80,6 +88,7 @@ static const char *const remedies[FIELD_TYPES] = {
 int field_reject(const struct field *field, const char *text, struct outbox_error *err)
 {
 	char masked[200], shown[120];
+	outbox_time duration;
 
 	if (field->type == FIELD_URL)
 		text = (url_mask(text, masked, sizeof(masked)), masked);
@@ -90,6 +99,10 @@ int field_reject(const struct field *field, const char *text, struct outbox_erro
 	case FIELD_COUNT:
 	case FIELD_FACTOR:
 		return reject_number(field, shown, err);
+	case FIELD_DURATION:
+		if (field->max && duration_parse(text, &duration, NULL) == OUTBOX_OK)
+			return reject_duration(field, err);
+		break;
 	case FIELD_TEXTS:
 		return outbox_fail(err, OUTBOX_EINVAL,
 				   "\"%s\" is not a list of %" PRId64 " to %" PRId64 " texts",
@@ -144,21 +157,17 @@ static bool parse_bool(const char *text, bool *value)
 	return yes || strcmp(text, "false") == 0;
 }
 
-static bool parse_duration(const char *text, outbox_time *value)
+static bool parse_duration(const struct field *field, const char *text, outbox_time *value)
 {
 	outbox_time duration;
 
-	if (duration_parse(text, &duration, NULL) != OUTBOX_OK || duration <= 0)
+	if (field->type == FIELD_KEEP && strcmp(text, "forever") == 0)
+		duration = OUTBOX_NEVER;
+	else if (duration_parse(text, &duration, NULL) != OUTBOX_OK || duration <= 0)
+		return false;
+	if (field->max && (duration < field->min || duration > field->max))
 		return false;
 	*value = duration;
-	return true;
-}
-
-static bool parse_keep(const char *text, outbox_time *value)
-{
-	if (strcmp(text, "forever") != 0)
-		return parse_duration(text, value);
-	*value = OUTBOX_NEVER;
 	return true;
 }
 
@@ -225,9 +234,8 @@ static bool parse_value(const struct field *field, const char *text, void *value
 	case FIELD_START:
 		return parse_start(text, value);
 	case FIELD_DURATION:
-		return parse_duration(text, value);
 	case FIELD_KEEP:
-		return parse_keep(text, value);
+		return parse_duration(field, text, value);
 	case FIELD_RATE:
 		return rate_parse(text, value, NULL) == OUTBOX_OK;
 	case FIELD_PER_SECOND:
@@ -329,7 +337,7 @@ int field_add(const struct field *field, const char *text, const struct field_co
 		return r ? r : add_text(field, text, context, value, err);
 	if (durations->count == OUTBOX_SCHEDULE_MAX)
 		return outbox_fail(err, OUTBOX_EINVAL, "more than %d delays", OUTBOX_SCHEDULE_MAX);
-	if (!parse_duration(text, &durations->items[durations->count]))
+	if (!parse_duration(field, text, &durations->items[durations->count]))
 		return field_reject(field, text, err);
 	durations->count++;
 	return OUTBOX_OK;
