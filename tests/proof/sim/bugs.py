@@ -48,7 +48,7 @@ BUGS = [
     ("lease counted from after the call", "src/relay/lease.c",
      "	link->lease_until = now + link->target->lease - link->target->lease / 10;",
      "	link->lease_until = link->plan->clock->mono(link->plan->clock) + link->target->lease * 2;"),
-    ("shutdown does not settle", "src/relay/worker.c", "	return !w->lanes.count || now", "	return true || now"),
+    ("shutdown does not settle", "src/relay/worker.c", "	return !w->lanes.count ||\n", "	return true ||\n"),
     ("shutdown leaves claims when the store is away", "src/relay/worker.c",
      "	if (w->link.away && !worker_unsettled(w))", "	if (w->link.away)"),
     ("shutdown leaves lanes though the store is there", "src/relay/worker.c",
