@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/retention.h"
 #include "store/postgres/values.h"
 
 struct pg_readahead;
@@ -39,8 +40,7 @@ struct pg_store {
 	bool holds_doorbell;            /* publishers ring because of this connection */
 	int lanes;                      /* once ready */
 	bool partitioned;               /* likewise */
-	struct outbox_purge purging; /* the last call's, and how far it got in the log; 0: to the end */
-	int64_t purge_from;
+	struct retention_progress purging;
 };
 
 static inline struct pg_store *pg_of(struct outbox_store *store)

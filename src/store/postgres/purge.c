@@ -5,23 +5,15 @@
  * looked at again by every call of one purge: where it got to is remembered here, not in the session.
  */
 #include "base/cleanup.h"
+#include "core/retention.h"
 #include "store/postgres/message.h"
 #include "store/postgres/ops.h"
 #include "store/postgres/schema.h"
 
-#define LIMIT_DEFAULT 5000
-#define LIMIT_MAX 100000
 /* Payload of one answer for an archive. */
 #define ARCHIVE_BYTES (INT64_C(32) << 20)
 
 enum { PURGED_MESSAGES, PURGED_FAILED, PURGED_RECEIPTS, PURGED_DETOURS, PURGED_MORE, PURGED_SEEN };
-
-static int64_t limit_of(const struct outbox_purge *purge)
-{
-	if (!purge->limit)
-		return LIMIT_DEFAULT;
-	return purge->limit < LIMIT_MAX ? (int64_t)purge->limit : LIMIT_MAX;
-}
 
 /* 0: no bound. */
 static struct pg_arg through_of(const struct outbox_purge *purge)
@@ -33,20 +25,6 @@ static struct pg_arg through_of(const struct outbox_purge *purge)
 static struct pg_arg only_of(const struct outbox_purge *purge)
 {
 	return ARG_ARRAY(PG_INT8S, purge->only, purge->only ? purge->n_only : 1);
-}
-
-/* Calls of one purge go on where the one before ended; another purge starts anew. */
-static int64_t go_on_from(struct pg_store *s, const struct outbox_purge *purge)
-{
-	const struct outbox_purge *before = &s->purging;
-
-	if (before->delivered_before != purge->delivered_before ||
-	    before->failed_before != purge->failed_before ||
-	    before->through_seq != purge->through_seq)
-		s->purge_from = 0;
-	s->purging = *purge;
-	s->purging.actor = NULL;
-	return s->purge_from;
 }
 
 /* ---- a log in partitions ----------------------------------------------------------------------- */
@@ -119,19 +97,19 @@ int pg_purge(struct outbox_store *store, const struct outbox_purge *purge,
 {
 	_cleanup_(pg_clearp) PGresult *row = NULL;
 	struct pg_store *s = pg_of(store);
-	int64_t from = go_on_from(s, purge);
+	int64_t from = retention_go_on(&s->purging, purge);
 	struct outbox_purged purged;
 	int r;
 
-	s->purge_from = 0;
+	s->purging.seen_seq = 0;
 	r = pg_op(s, PG_WRITE, "SELECT * FROM @outbox_purge($1, $2, $3, $4, $5, $6, $7, $8)",
 		  ARGS(ARG_TIME(purge->delivered_before), ARG_TIME(purge->failed_before),
-		       through_of(purge), ARG_INT8(from), ARG_INT8(limit_of(purge)),
+		       through_of(purge), ARG_INT8(from), ARG_INT8((int64_t)retention_limit(purge)),
 		       ARG_TEXT(purge->actor), pg_now(s), only_of(purge)),
 		  &row, err);
 	if (r != OUTBOX_OK)
 		return r;
-	s->purge_from = pg_int(row, 0, PURGED_SEEN);
+	s->purging.seen_seq = pg_int(row, 0, PURGED_SEEN);
 	purged = (struct outbox_purged){
 		.messages = pg_int(row, 0, PURGED_MESSAGES),
 		.failed = pg_int(row, 0, PURGED_FAILED),
@@ -140,7 +118,7 @@ int pg_purge(struct outbox_store *store, const struct outbox_purge *purge,
 		.more = pg_bool(row, 0, PURGED_MORE),
 	};
 	if (s->partitioned)
-		r = purge_partitions(s, purge, limit_of(purge), &purged, err);
+		r = purge_partitions(s, purge, (int64_t)retention_limit(purge), &purged, err);
 	if (r == OUTBOX_OK)
 		*ret_purged = purged;
 	return r;
@@ -182,8 +160,8 @@ int pg_purgeable(struct outbox_store *store, const struct outbox_purge *purge, i
 		  "SELECT " MESSAGE_COLUMNS " FROM @outbox_purgeable($1, $2, $3, $4, $5, $6) m"
 		  " ORDER BY m.seq",
 		  ARGS(ARG_TIME(purge->delivered_before), ARG_TIME(purge->failed_before),
-		       through_of(purge), ARG_INT8(after_seq), ARG_INT8(limit_of(purge)),
-		       ARG_INT8(ARCHIVE_BYTES)),
+		       through_of(purge), ARG_INT8(after_seq),
+		       ARG_INT8((int64_t)retention_limit(purge)), ARG_INT8(ARCHIVE_BYTES)),
 		  &rows, err);
 	return r == OUTBOX_OK ? load_messages(s, rows, arena, ret_messages, ret_count, err) : r;
 }
