@@ -88,6 +88,18 @@ def test_status_shows_all_sources_and_hides_none_that_is_away(two):
     assert [(s["source"], s["health"]) for s in told] == [("shop", "unreachable"), ("billing", "healthy")]
 
 
+@pytest.mark.parametrize("mode", ["--once", "--until-idle"])
+def test_a_run_that_ends_wants_all_its_sources(two, mode):
+    """Half a run that looks like a whole one is worse than none: nothing is delivered."""
+    two.run("publish", "--config", "two.yaml", "--source", "shop", "--type", "a", "--data", "{}")
+    (two.folder / "billing.db").rename(two.folder / "gone.db")
+    ran = two.run("relay", "--config", "two.yaml", mode, code=3)
+    assert 'source "billing": no database at' in ran.err and "relay.start" not in ran.err
+    (two.folder / "gone.db").rename(two.folder / "billing.db")
+    said = two.run("relay", "--config", "two.yaml", mode).err
+    assert "delivered 1, failed 0" in said.splitlines()[-1] and said.count("relay.start") == 2
+
+
 def test_list_shows_all_sources(two):
     for name in ("shop", "billing"):
         two.run("publish", "--config", "two.yaml", "--source", name, "--type", f"a.{name}", "--data", "{}")
