@@ -324,3 +324,20 @@ uint64_t text_hash(const char *text)
 		hash = (hash ^ (unsigned char)*text) * 1099511628211u;
 	return hash;
 }
+
+int hex_value(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+int percent_value(const char *text, size_t size)
+{
+	int high = size > 2 && text[0] == '%' ? hex_value(text[1]) : -1;
+	int low = high >= 0 ? hex_value(text[2]) : -1;
+
+	return low < 0 ? -1 : high * 16 + low;
+}

@@ -81,6 +81,12 @@ const char *duration_exact(outbox_time duration, char out[DURATION_TEXT_MAX]);
 #define COUNT_TEXT_MAX 40
 const char *count_human(int64_t count, char out[COUNT_TEXT_MAX]);
 
+/* The value of a hexadecimal digit, -1 when it is none. */
+int hex_value(char c);
+
+/* The byte that a percent escape at text (%41) stands for, -1 when it is none. */
+int percent_value(const char *text, size_t size);
+
 /* FNV-1a, for hash tables and for telling names apart. Not stored anywhere. */
 uint64_t text_hash(const char *text);
 

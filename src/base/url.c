@@ -50,17 +50,6 @@ bool url_scheme(const char *text, char *ret_scheme, size_t size)
 	return true;
 }
 
-static int hex_value(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -1;
-}
-
 /* Percent escapes decoded into a new string. A NUL inside would cut the text silently: refused. */
 static int decode(const char *text, size_t size, char **ret_text, struct outbox_error *err)
 {
@@ -70,21 +59,20 @@ static int decode(const char *text, size_t size, char **ret_text, struct outbox_
 	if (!out)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	for (i = 0; i < size; i++) {
-		int high, low;
+		int byte;
 
 		if (text[i] != '%') {
 			out[n++] = text[i];
 			continue;
 		}
-		high = size - i > 2 ? hex_value(text[i + 1]) : -1;
-		low = high >= 0 ? hex_value(text[i + 2]) : -1;
-		if (low < 0 || (high == 0 && low == 0)) {
+		byte = percent_value(text + i, size - i);
+		if (byte <= 0) {
 			free(out);
 			return outbox_fail(err, OUTBOX_ECONFIG,
 					   "\"%%\" is not followed by two hexadecimal digits (not "
 					   "00); write %%25 for a percent sign");
 		}
-		out[n++] = (char)(high * 16 + low);
+		out[n++] = (char)byte;
 		i += 2;
 	}
 	out[n] = '\0';

@@ -31,25 +31,6 @@ static const char *password_end(const char *authority, const char *colon)
 	return at && at > colon ? at : NULL;
 }
 
-/* The byte that a percent escape at text stands for, -1 when it is none. */
-static int escaped(const char *text, size_t size)
-{
-	static const char digits[] = "0123456789abcdefABCDEF";
-	int value = 0;
-	size_t i;
-
-	if (size < 3 || text[0] != '%')
-		return -1;
-	for (i = 1; i < 3; i++) {
-		const char *digit = text[i] ? strchr(digits, text[i]) : NULL;
-
-		if (!digit)
-			return -1;
-		value = value * 16 + (int)(digit - digits) - (digit - digits > 15 ? 6 : 0);
-	}
-	return value;
-}
-
 /* Names may be written with escapes, and drivers get to see them without. */
 static bool is_secret(const char *name, size_t size)
 {
@@ -57,7 +38,7 @@ static bool is_secret(const char *name, size_t size)
 	size_t i;
 
 	for (i = 0; i < size; i++) {
-		int c = escaped(name + i, size - i);
+		int c = percent_value(name + i, size - i);
 
 		if (c != 0)
 			buf_char(&plain, c < 0 ? name[i] : (char)c);

@@ -8,6 +8,8 @@
 
 #include "core/json.h"
 
+#include "base/text.h"
+
 #include <string.h>
 
 static const char *skip_space(const char *at, const char *end)
@@ -77,11 +79,8 @@ static unsigned hex4(const char *at)
 {
 	unsigned value = 0;
 
-	for (int i = 0; i < 4; i++) {
-		unsigned char c = (unsigned char)at[i];
-
-		value = value << 4 | (c <= '9' ? c - (unsigned)'0' : (c | 0x20u) - 'a' + 10u);
-	}
+	for (int i = 0; i < 4; i++)
+		value = value << 4 | (unsigned)hex_value(at[i]);
 	return value;
 }
 

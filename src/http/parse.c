@@ -10,15 +10,6 @@
 #include <string.h>
 #include <strings.h>
 
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 /* NULL: a broken escape, a control character, not UTF-8, or no memory. */
 static char *decode_percent(const char *text, size_t size, bool plus, struct outbox_arena *arena)
 {
@@ -29,9 +20,11 @@ static char *decode_percent(const char *text, size_t size, bool plus, struct out
 		char c = text[i];
 
 		if (c == '%') {
-			if (size - i < 3 || hex_digit(text[i + 1]) < 0 || hex_digit(text[i + 2]) < 0)
+			int byte = percent_value(text + i, size - i);
+
+			if (byte < 0)
 				return NULL;
-			c = (char)(hex_digit(text[i + 1]) << 4 | hex_digit(text[i + 2]));
+			c = (char)byte;
 			i += 2;
 		} else if (c == '+' && plus) {
 			c = ' ';

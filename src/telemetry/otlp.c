@@ -284,14 +284,6 @@ static char *make_url(const char *endpoint, const char *path)
 	return url.failed ? NULL : strdup(buf_str(&url));
 }
 
-static int hex_value(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c = (char)(c | 0x20);
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* "Name: value", the value's %41 decoded; what would be a control character stays as it is. */
 static char *make_header(const struct otlp_header *h)
 {
@@ -304,10 +296,7 @@ static char *make_header(const struct otlp_header *h)
 	*out++ = ':';
 	*out++ = ' ';
 	for (size_t i = 0; i < h->value_size; i++) {
-		int high = h->value[i] == '%' && i + 2 < h->value_size ? hex_value(h->value[i + 1])
-								       : -1;
-		int low = high >= 0 ? hex_value(h->value[i + 2]) : -1;
-		int byte = low >= 0 ? high * 16 + low : 0;
+		int byte = percent_value(h->value + i, h->value_size - i);
 
 		if (byte >= ' ' && byte != 0x7f) {
 			*out++ = (char)byte;

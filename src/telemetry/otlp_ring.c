@@ -4,6 +4,7 @@
  * filled, with turn == position + 1 taken out; then it is the writers' again, one round later.
  */
 #include "telemetry/otlp_ring.h"
+#include "base/text.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -16,23 +17,17 @@ void otlp_ring_init(struct otlp_ring *ring)
 		atomic_init(&ring->slots[i].turn, i);
 }
 
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1; /* capitals are not allowed there */
-}
-
 /* size bytes from 2 * size digits; false also when all are zero, which W3C calls invalid. */
 static bool hex_bytes(const char *text, unsigned char *out, size_t size, bool may_be_zero)
 {
 	unsigned any = 0;
 
+	/* capitals are not allowed there */
+	if (strspn(text, "0123456789abcdef") < 2 * size)
+		return false;
 	for (size_t i = 0; i < size; i++) {
-		int high = hex_digit(text[2 * i]), low = high < 0 ? -1 : hex_digit(text[2 * i + 1]);
+		int high = hex_value(text[2 * i]), low = hex_value(text[2 * i + 1]);
 
-		if (low < 0)
-			return false;
 		out[i] = (unsigned char)(high * 16 + low);
 		any |= out[i];
 	}
