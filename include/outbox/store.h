@@ -165,43 +165,35 @@ struct outbox_claim {
 
 /* ---- the ops ------------------------------------------------------------------------------- */
 
-struct outbox_store_ops {
-	size_t struct_size;
-	const char *name;           /* "sqlite" */
-	const char *const *schemes; /* NULL-terminated */
-	const char *help;           /* one line: the URL's form */
-
-	/*
-	 * Connect. Does not need a schema and never creates a database (ENOTFOUND: say `outbox
-	 * init`), unless create is true.
-	 */
-	int (*open)(const struct outbox_store_config *config, bool create,
-		    struct outbox_store **ret_store, struct outbox_error *err);
-	void (*close)(struct outbox_store *store);
-
+/* Making an outbox and keeping it up to date. */
+struct outbox_schema_ops {
 	/* Create the schema, or find it already there: idempotent. A newer one is ESCHEMA. */
 	int (*init)(struct outbox_store *store, const struct outbox_init_options *options,
 		    struct outbox_error *err);
+
 	/* Bring an older schema to this program's version. ret_from: the version found. */
 	int (*upgrade)(struct outbox_store *store, const struct outbox_init_options *options,
 		       int *ret_from, struct outbox_error *err);
+
 	/* Remove every outbox object, or every row. The caller has asked for confirmation. */
 	int (*drop)(struct outbox_store *store, struct outbox_error *err);
 	int (*truncate)(struct outbox_store *store, struct outbox_error *err);
+
 	/* Cheap; works without a schema (version 0). */
 	int (*info)(struct outbox_store *store, struct outbox_store_info *ret_info,
 		    struct outbox_error *err);
 
 	/*
-	 * Append messages to the log in a transaction of the store's own. For the command line and
-	 * tests: applications publish in *their* transaction with the client library. Messages were
-	 * validated. A caller-given id that is already in the log is no error: ret_repeated (may be
-	 * NULL, else n_messages entries) is set. ret_seqs likewise optional.
+	 * Optional. What init() would run, or upgrade() or drop(), as SQL for people who run their own migrations: a
+	 * whole script with comments. Needs no store. schema NULL: where the session that runs it puts new tables. The
+	 * caller frees ret_sql.
 	 */
-	int (*append)(struct outbox_store *store, const struct outbox_message *messages,
-		      size_t n_messages, int64_t *ret_seqs, bool *ret_repeated,
+	int (*script)(const struct outbox_init_options *options, const char *schema, char **ret_sql,
 		      struct outbox_error *err);
+};
 
+/* What a relay does: targets, their lanes and the deliveries in them. */
+struct outbox_lane_ops {
 	/*
 	 * Register a target or change its routing. Creates its lanes, each with a first receipt.
 	 * Same routing: same version; different: version + 1, written to ret_version. A relay with
@@ -219,13 +211,16 @@ struct outbox_store_ops {
 	 */
 	int (*target_put)(struct outbox_store *store, const struct outbox_target_def *def,
 			  int64_t *ret_version, struct outbox_error *err);
-	/* Pause or resume. ENOTFOUND. Same state again changes nothing. Leaves an audit row. */
-	int (*target_pause)(struct outbox_store *store, const char *target, bool pause,
-			    const char *actor, const char *reason, struct outbox_error *err);
-	/* Remove a target, its lanes, receipts and detours; its messages no longer wait for it. ECONFLICT
-	 * while it is the dead letter of another one. */
-	int (*target_drop)(struct outbox_store *store, const char *target, const char *actor,
-			   const char *reason, struct outbox_error *err);
+
+	/* Optional. Would target_put() refuse this target without a start: is it new, and were messages delivered here
+	 * before? */
+	int (*wants_start)(struct outbox_store *store, const char *target, bool *ret_wants,
+			   struct outbox_error *err);
+
+	/* Optional: OUTBOX_BAND_* of NAME-high and NAME-low that are registered as bands of this target. A store
+	 * without it knows no bands. */
+	int (*bands)(struct outbox_store *store, const char *target, unsigned *ret_bands,
+		     struct outbox_error *err);
 
 	/*
 	 * One round of lease keeping: record that this worker is alive, renew what it holds, take
@@ -238,6 +233,7 @@ struct outbox_store_ops {
 	 */
 	int (*lease)(struct outbox_store *store, const struct outbox_lease_request *request,
 		     struct outbox_lease *ret_lease, struct outbox_error *err);
+
 	/* Give one lane back at once. Not the owner any more: no effect, no error. */
 	int (*release)(struct outbox_store *store, const char *target, int lane, const char *owner,
 		       struct outbox_error *err);
@@ -270,27 +266,83 @@ struct outbox_store_ops {
 				struct outbox_arena *arena, struct outbox_claim *ret_claim,
 				struct outbox_error *err);
 
+	/* Optional. Tell people, by stats(), that this worker does not serve a target, and why; or that this is
+	 * over. */
+	int (*unserved)(struct outbox_store *store, const struct outbox_unserved *note,
+			struct outbox_error *err);
+
+	/* Optional, called when the worker has nothing else to do: checkpoints and the like. */
+	int (*maintain)(struct outbox_store *store, struct outbox_error *err);
+
+	/*
+	 * Optional: the doorbell. A worker that has nothing to do calls it before it sleeps. ret_fd: a
+	 * descriptor that becomes readable when something was published, or -1: there is no bell at the
+	 * moment, poll as always. ENOTSUP: there is one, and this connection cannot hear it. ret_again: publishers were active just now, look
+	 * once more before you sleep. ret_fd belongs to the store. Ringing is a hint: polling goes on, slower.
+	 */
+	int (*listen)(struct outbox_store *store, int *ret_fd, bool *ret_again,
+		      struct outbox_error *err);
+
+	/* Woken, or done sleeping: publishers need not ring any more. */
+	int (*stop_listening)(struct outbox_store *store, struct outbox_error *err);
+};
+
+/*
+ * What people and programs ask and do: the command line, the admin API, metrics, retention. A store of an application's own
+ * may leave the whole table out. A relay delivers without it, and does not remove what is finished (purge_interval must be
+ * OUTBOX_NEVER); all the rest is ENOTSUP.
+ */
+struct outbox_operator_ops {
+	/*
+	 * Append messages to the log in a transaction of the store's own. For the command line and
+	 * tests: applications publish in *their* transaction with the client library. Messages were
+	 * validated. A caller-given id that is already in the log is no error: ret_repeated (may be
+	 * NULL, else n_messages entries) is set. ret_seqs likewise optional.
+	 */
+	int (*append)(struct outbox_store *store, const struct outbox_message *messages,
+		      size_t n_messages, int64_t *ret_seqs, bool *ret_repeated,
+		      struct outbox_error *err);
+
+	/* Pause or resume. ENOTFOUND. Same state again changes nothing. Leaves an audit row. */
+	int (*target_pause)(struct outbox_store *store, const char *target, bool pause,
+			    const char *actor, const char *reason, struct outbox_error *err);
+
+	/* Remove a target, its lanes, receipts and detours; its messages no longer wait for it. ECONFLICT
+	 * while it is the dead letter of another one. */
+	int (*target_drop)(struct outbox_store *store, const char *target, const char *actor,
+			   const char *reason, struct outbox_error *err);
+
 	/* Deliveries by filter, with keyset paging. */
 	int (*list)(struct outbox_store *store, const struct outbox_filter *filter,
 		    struct outbox_arena *arena, struct outbox_page *ret_page,
 		    struct outbox_error *err);
+
 	/* One whole message by id, payload included. ENOTFOUND. */
 	int (*get)(struct outbox_store *store, const char *id, struct outbox_arena *arena,
 		   struct outbox_claimed *ret_message, struct outbox_error *err);
+
 	/* What was settled after cursor (NULL: from now on), oldest first. The page's cursor is
 	 * never NULL: hand it in again. */
 	int (*tail)(struct outbox_store *store, const char *cursor, size_t limit,
 		    struct outbox_arena *arena, struct outbox_page *ret_page,
 		    struct outbox_error *err);
+
 	/* Requeue, discard, defer. What the last receipt claims is refused with ECONFLICT text "is
 	 * being sent right now; try again" while the lease lives. Each change leaves an audit row in
 	 * the same transaction. Of several concurrent requeues exactly one wins. */
 	int (*act)(struct outbox_store *store, const struct outbox_act *act,
 		   struct outbox_acted *ret_acted, struct outbox_error *err);
+
 	/* Audit rows of one message (NULL: all), newest first, at most limit. */
 	int (*audit)(struct outbox_store *store, const char *id, size_t limit,
 		     struct outbox_arena *arena, struct outbox_audit **ret_rows, size_t *ret_count,
 		     struct outbox_error *err);
+
+	/* Optional. An audit row for what was done with its messages elsewhere: a replay. Number, time and
+	 * id of the row are not looked at. */
+	int (*audit_add)(struct outbox_store *store, const struct outbox_audit *row,
+			 struct outbox_error *err);
+
 	int (*stats)(struct outbox_store *store, struct outbox_arena *arena,
 		     struct outbox_stats *ret_stats, struct outbox_error *err);
 
@@ -300,6 +352,7 @@ struct outbox_store_ops {
 	 * target gets goes by its own age. */
 	int (*purge)(struct outbox_store *store, const struct outbox_purge *purge,
 		     struct outbox_purged *ret_purged, struct outbox_error *err);
+
 	/* The messages that purge() would remove, after after_seq, for an archive. */
 	int (*purgeable)(struct outbox_store *store, const struct outbox_purge *purge,
 			 int64_t after_seq, struct outbox_arena *arena,
@@ -312,9 +365,6 @@ struct outbox_store_ops {
 		     void (*say)(void *context, int level, const char *subject, const char *text),
 		     void *context, struct outbox_error *err);
 
-	/* Optional, called when the worker has nothing else to do: checkpoints and the like. */
-	int (*maintain)(struct outbox_store *store, struct outbox_error *err);
-
 	/*
 	 * Optional. Repair positions that belong to another history (restored, copied, truncated, numbers given
 	 * again), without loss and without touching messages. say() as in check(), once per lane. A lane whose
@@ -326,54 +376,17 @@ struct outbox_store_ops {
 		      void *context, struct outbox_error *err);
 
 	/*
-	 * Optional: the doorbell. A worker that has nothing to do calls it before it sleeps. ret_fd: a
-	 * descriptor that becomes readable when something was published, or -1: there is no bell at the
-	 * moment, poll as always. ENOTSUP: there is one, and this connection cannot hear it. ret_again: publishers were active just now, look
-	 * once more before you sleep. ret_fd belongs to the store. Ringing is a hint: polling goes on, slower.
-	 */
-	int (*listen)(struct outbox_store *store, int *ret_fd, bool *ret_again,
-		      struct outbox_error *err);
-	/* Woken, or done sleeping: publishers need not ring any more. */
-	int (*stop_listening)(struct outbox_store *store, struct outbox_error *err);
-
-	/*
-	 * Optional. What init() would run, or upgrade() or drop(), as SQL for people who run their own migrations: a
-	 * whole script with comments. Needs no store. schema NULL: where the session that runs it puts new tables. The
-	 * caller frees ret_sql.
-	 */
-	int (*script)(const struct outbox_init_options *options, const char *schema, char **ret_sql,
-		      struct outbox_error *err);
-
-	/*
 	 * Optional. Take the personal data out of one message, for good: see struct outbox_redact.
 	 * ENOTFOUND; ECONFLICT, with the delivery that is in the way, unless each of its deliveries is
 	 * delivered or discarded. ret_done (may be NULL): false, it was redacted before and nothing changed.
 	 */
 	int (*redact)(struct outbox_store *store, const struct outbox_redact *redact,
 		      bool *ret_done, struct outbox_error *err);
+
 	/* Optional. Keys that wait for their first unfinished delivery, the oldest first, with keyset paging. */
 	int (*keys)(struct outbox_store *store, const struct outbox_keys_filter *filter,
 		    struct outbox_arena *arena, struct outbox_keys_page *ret_page,
 		    struct outbox_error *err);
-
-	/* Optional: OUTBOX_BAND_* of NAME-high and NAME-low that are registered as bands of this target. A store
-	 * without it knows no bands. */
-	int (*bands)(struct outbox_store *store, const char *target, unsigned *ret_bands,
-		     struct outbox_error *err);
-
-	/* Optional. An audit row for what was done with its messages elsewhere: a replay. Number, time and
-	 * id of the row are not looked at. */
-	int (*audit_add)(struct outbox_store *store, const struct outbox_audit *row,
-			 struct outbox_error *err);
-
-	/* Optional. Would open() understand this URL? ECONFIG or EINVAL with the remedy. Nothing is connected to; files
-	 * that it takes secrets from are read. Needs no store. */
-	int (*check_url)(const char *url, struct outbox_error *err);
-
-	/* Optional. Tell people, by stats(), that this worker does not serve a target, and why; or that this is
-	 * over. */
-	int (*unserved)(struct outbox_store *store, const struct outbox_unserved *note,
-			struct outbox_error *err);
 
 	/*
 	 * Optional, both or none. Correct a message that was delivered nowhere: see struct outbox_amend. What had failed
@@ -384,15 +397,39 @@ struct outbox_store_ops {
 	 */
 	int (*amend)(struct outbox_store *store, const struct outbox_amend *amend,
 		     struct outbox_amended *ret_amended, struct outbox_error *err);
+
 	/* What a message was before each of its amendments, oldest first. None for an unknown id. */
 	int (*amendments)(struct outbox_store *store, const char *id, struct outbox_arena *arena,
 			  struct outbox_amendment **ret_rows, size_t *ret_count,
 			  struct outbox_error *err);
+};
 
-	/* Optional. Would target_put() refuse this target without a start: is it new, and were messages delivered here
-	 * before? */
-	int (*wants_start)(struct outbox_store *store, const char *target, bool *ret_wants,
-			   struct outbox_error *err);
+/*
+ * The version of this contract. It is not stable yet: ops are added, changed and renamed, and a driver that was built with
+ * another version is refused when it is registered. (The contract of transports is stable.)
+ */
+#define OUTBOX_STORE_CONTRACT 1
+
+struct outbox_store_ops {
+	unsigned contract;          /* OUTBOX_STORE_CONTRACT */
+	const char *name;           /* "sqlite" */
+	const char *const *schemes; /* NULL-terminated */
+	const char *help;           /* one line: the URL's form */
+
+	/*
+	 * Connect. Does not need a schema and never creates a database (ENOTFOUND: say `outbox
+	 * init`), unless create is true.
+	 */
+	int (*open)(const struct outbox_store_config *config, bool create,
+		    struct outbox_store **ret_store, struct outbox_error *err);
+	void (*close)(struct outbox_store *store);
+	/* Optional. Would open() understand this URL? ECONFIG or EINVAL with the remedy. Nothing is connected to; files
+	 * that it takes secrets from are read. Needs no store. */
+	int (*check_url)(const char *url, struct outbox_error *err);
+
+	struct outbox_schema_ops schema;
+	struct outbox_lane_ops lane;
+	struct outbox_operator_ops operate; /* all NULL: there are none */
 };
 
 /* Embed as first member of the driver's struct. open() sets ops. */

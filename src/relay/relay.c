@@ -24,6 +24,10 @@ static int register_targets(struct outbox_relay *relay, struct outbox_error *err
 	struct random_state random;
 	int r = plan_open_store(&relay->plan, &random, &store, err);
 
+	if (!r && relay->plan.purge_interval != OUTBOX_NEVER && !store_has_operators(store))
+		r = outbox_fail(err, OUTBOX_ENOTSUP,
+				"this store has no operator interface: a relay cannot remove finished "
+				"messages; set purge_interval to OUTBOX_NEVER");
 	return r ? r : bands_register(&relay->plan, store, relay->arena, err);
 }
 

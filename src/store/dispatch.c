@@ -40,37 +40,37 @@ int store_init(struct outbox_store *store, const struct outbox_init_options *opt
 	if (lanes < 0 || lanes > OUTBOX_LANES_MAX)
 		return outbox_fail(err, OUTBOX_EINVAL, "lanes: %d is not between 1 and %d", lanes,
 				   OUTBOX_LANES_MAX);
-	return store->ops->init(store, options, err);
+	return store->ops->schema.init(store, options, err);
 }
 
 int store_upgrade(struct outbox_store *store, const struct outbox_init_options *options,
 		  int *ret_from, struct outbox_error *err)
 {
-	return store->ops->upgrade(store, options, ret_from, err);
+	return store->ops->schema.upgrade(store, options, ret_from, err);
 }
 
 int store_drop(struct outbox_store *store, struct outbox_error *err)
 {
-	return store->ops->drop(store, err);
+	return store->ops->schema.drop(store, err);
 }
 
 int store_truncate(struct outbox_store *store, struct outbox_error *err)
 {
-	return store->ops->truncate(store, err);
+	return store->ops->schema.truncate(store, err);
 }
 
 int store_info(struct outbox_store *store, struct outbox_store_info *ret_info,
 	       struct outbox_error *err)
 {
-	return store->ops->info(store, ret_info, err);
+	return store->ops->schema.info(store, ret_info, err);
 }
 
 int store_script(const struct outbox_store_ops *ops, const struct outbox_init_options *options,
 		 const char *schema, char **ret_sql, struct outbox_error *err)
 {
-	if (!ops->script)
+	if (!ops->schema.script)
 		return outbox_fail(err, OUTBOX_ENOTSUP, "this store has no SQL to show");
-	return ops->script(options, schema, ret_sql, err);
+	return ops->schema.script(options, schema, ret_sql, err);
 }
 
 /* ---- lanes --------------------------------------------------------------------------------- */
@@ -78,42 +78,44 @@ int store_script(const struct outbox_store_ops *ops, const struct outbox_init_op
 int store_target_put(struct outbox_store *store, const struct outbox_target_def *def,
 		     int64_t *ret_version, struct outbox_error *err)
 {
-	if (def->band_of && !store->ops->bands)
+	if (def->band_of && !store->ops->lane.bands)
 		return outbox_fail(err, OUTBOX_ENOTSUP, "bands: this store knows none; remove it");
-	return store->ops->target_put(store, def, ret_version, err);
+	return store->ops->lane.target_put(store, def, ret_version, err);
 }
 
 int store_wants_start(struct outbox_store *store, const char *target, bool *ret_wants,
 		      struct outbox_error *err)
 {
 	*ret_wants = false;
-	return store->ops->wants_start ? store->ops->wants_start(store, target, ret_wants, err)
-				       : OUTBOX_OK;
+	return store->ops->lane.wants_start
+		       ? store->ops->lane.wants_start(store, target, ret_wants, err)
+		       : OUTBOX_OK;
 }
 
 int store_bands(struct outbox_store *store, const char *target, unsigned *ret_bands,
 		struct outbox_error *err)
 {
 	*ret_bands = 0;
-	return store->ops->bands ? store->ops->bands(store, target, ret_bands, err) : OUTBOX_OK;
+	return store->ops->lane.bands ? store->ops->lane.bands(store, target, ret_bands, err)
+				      : OUTBOX_OK;
 }
 
 int store_lease(struct outbox_store *store, const struct outbox_lease_request *request,
 		struct outbox_lease *ret_lease, struct outbox_error *err)
 {
-	return store->ops->lease(store, request, ret_lease, err);
+	return store->ops->lane.lease(store, request, ret_lease, err);
 }
 
 int store_release(struct outbox_store *store, const char *target, int lane, const char *owner,
 		  struct outbox_error *err)
 {
-	return store->ops->release(store, target, lane, owner, err);
+	return store->ops->lane.release(store, target, lane, owner, err);
 }
 
 int store_take_over(struct outbox_store *store, const char *target, int lane, const char *owner,
 		    int64_t new_token, struct outbox_head *ret_head, struct outbox_error *err)
 {
-	return store->ops->take_over(store, target, lane, owner, new_token, ret_head, err);
+	return store->ops->lane.take_over(store, target, lane, owner, new_token, ret_head, err);
 }
 
 int store_settle_and_claim(struct outbox_store *store, const struct outbox_settle_and_claim *request,
@@ -132,41 +134,58 @@ int store_settle_and_claim(struct outbox_store *store, const struct outbox_settl
 					   "the claim",
 					   request->target, request->lane);
 	}
-	return store->ops->settle_and_claim(store, request, arena, ret_claim, err);
+	return store->ops->lane.settle_and_claim(store, request, arena, ret_claim, err);
 }
 
 int store_unserved(struct outbox_store *store, const struct outbox_unserved *note,
 		   struct outbox_error *err)
 {
-	return store->ops->unserved ? store->ops->unserved(store, note, err) : OUTBOX_OK;
+	return store->ops->lane.unserved ? store->ops->lane.unserved(store, note, err) : OUTBOX_OK;
 }
 
 bool store_needs_maintenance(const struct outbox_store *store)
 {
-	return store->ops->maintain;
+	return store->ops->lane.maintain;
 }
 
 int store_maintain(struct outbox_store *store, struct outbox_error *err)
 {
-	return store->ops->maintain ? store->ops->maintain(store, err) : OUTBOX_OK;
+	return store->ops->lane.maintain ? store->ops->lane.maintain(store, err) : OUTBOX_OK;
 }
 
 bool store_has_doorbell(const struct outbox_store *store)
 {
-	return store->ops->listen && store->ops->stop_listening;
+	return store->ops->lane.listen && store->ops->lane.stop_listening;
 }
 
 int store_listen(struct outbox_store *store, int *ret_fd, bool *ret_again, struct outbox_error *err)
 {
-	return store->ops->listen(store, ret_fd, ret_again, err);
+	return store->ops->lane.listen(store, ret_fd, ret_again, err);
 }
 
 int store_stop_listening(struct outbox_store *store, struct outbox_error *err)
 {
-	return store->ops->stop_listening(store, err);
+	return store->ops->lane.stop_listening(store, err);
 }
 
 /* ---- operators ----------------------------------------------------------------------------- */
+
+bool store_has_operators(const struct outbox_store *store)
+{
+	return store->ops->operate.purge; /* one that all of them have */
+}
+
+/* ENOTSUP unless the store has the op that does this. */
+static int need(const struct outbox_store *store, bool has, const char *what,
+		struct outbox_error *err)
+{
+	if (has)
+		return OUTBOX_OK;
+	if (!store_has_operators(store))
+		return outbox_fail(err, OUTBOX_ENOTSUP,
+				   "this store has no operator interface: it cannot %s", what);
+	return outbox_fail(err, OUTBOX_ENOTSUP, "this store cannot %s", what);
+}
 
 /* Rows of a page: 0: 100; at most 1,000. */
 static size_t page_limit(size_t limit)
@@ -194,41 +213,56 @@ static int check_reason(const char *action, const char *reason, struct outbox_er
 int store_append(struct outbox_store *store, const struct outbox_message *messages,
 		 size_t n_messages, int64_t *ret_seqs, bool *ret_repeated, struct outbox_error *err)
 {
-	return store->ops->append(store, messages, n_messages, ret_seqs, ret_repeated, err);
+	int r = need(store, store->ops->operate.append, "publish messages by itself", err);
+
+	return r ? r
+		 : store->ops->operate.append(store, messages, n_messages, ret_seqs, ret_repeated,
+					      err);
 }
 
 int store_target_pause(struct outbox_store *store, const char *target, bool pause,
 		       const char *actor, const char *reason, struct outbox_error *err)
 {
-	return store->ops->target_pause(store, target, pause, actor, reason, err);
+	int r = need(store, store->ops->operate.target_pause, "pause targets", err);
+
+	return r ? r : store->ops->operate.target_pause(store, target, pause, actor, reason, err);
 }
 
 int store_target_drop(struct outbox_store *store, const char *target, const char *actor,
 		      const char *reason, struct outbox_error *err)
 {
-	return store->ops->target_drop(store, target, actor, reason, err);
+	int r = need(store, store->ops->operate.target_drop, "drop targets", err);
+
+	return r ? r : store->ops->operate.target_drop(store, target, actor, reason, err);
 }
 
 int store_list(struct outbox_store *store, const struct outbox_filter *filter,
 	       struct outbox_arena *arena, struct outbox_page *ret_page, struct outbox_error *err)
 {
 	struct outbox_filter checked = *filter;
-	int r = check_ids(filter, err);
+	int r = need(store, store->ops->operate.list, "list deliveries", err);
 
+	if (!r)
+		r = check_ids(filter, err);
 	checked.limit = page_limit(filter->limit);
-	return r ? r : store->ops->list(store, &checked, arena, ret_page, err);
+	return r ? r : store->ops->operate.list(store, &checked, arena, ret_page, err);
 }
 
 int store_get(struct outbox_store *store, const char *id, struct outbox_arena *arena,
 	      struct outbox_claimed *ret_message, struct outbox_error *err)
 {
-	return store->ops->get(store, id, arena, ret_message, err);
+	int r = need(store, store->ops->operate.get, "show messages", err);
+
+	return r ? r : store->ops->operate.get(store, id, arena, ret_message, err);
 }
 
 int store_tail(struct outbox_store *store, const char *cursor, size_t limit,
 	       struct outbox_arena *arena, struct outbox_page *ret_page, struct outbox_error *err)
 {
-	return store->ops->tail(store, cursor, page_limit(limit), arena, ret_page, err);
+	int r = need(store, store->ops->operate.tail, "follow deliveries", err);
+
+	return r ? r
+		 : store->ops->operate.tail(store, cursor, page_limit(limit), arena, ret_page, err);
 }
 
 static int check_act(const struct outbox_act *act, struct outbox_error *err)
@@ -254,70 +288,84 @@ int store_act(struct outbox_store *store, const struct outbox_act *act,
 {
 	struct outbox_filter filter;
 	struct outbox_act checked = *act;
-	int r = check_act(act, err);
+	int r = need(store, store->ops->operate.act, "requeue, discard or defer", err);
 
+	if (!r)
+		r = check_act(act, err);
 	if (r)
 		return r;
 	filter = *act->filter;
 	filter.limit = page_limit(filter.limit);
 	checked.filter = &filter;
-	return store->ops->act(store, &checked, ret_acted, err);
+	return store->ops->operate.act(store, &checked, ret_acted, err);
 }
 
 int store_audit(struct outbox_store *store, const char *id, size_t limit, struct outbox_arena *arena,
 		struct outbox_audit **ret_rows, size_t *ret_count, struct outbox_error *err)
 {
-	return store->ops->audit(store, id, page_limit(limit), arena, ret_rows, ret_count, err);
+	int r = need(store, store->ops->operate.audit, "show what was done", err);
+
+	return r ? r
+		 : store->ops->operate.audit(store, id, page_limit(limit), arena, ret_rows,
+					     ret_count, err);
 }
 
 int store_audit_add(struct outbox_store *store, const struct outbox_audit *row,
 		    struct outbox_error *err)
 {
-	return store->ops->audit_add ? store->ops->audit_add(store, row, err) : OUTBOX_OK;
+	return store->ops->operate.audit_add ? store->ops->operate.audit_add(store, row, err)
+					     : OUTBOX_OK;
 }
 
 int store_stats(struct outbox_store *store, struct outbox_arena *arena,
 		struct outbox_stats *ret_stats, struct outbox_error *err)
 {
-	return store->ops->stats(store, arena, ret_stats, err);
+	int r = need(store, store->ops->operate.stats, "tell its state", err);
+
+	return r ? r : store->ops->operate.stats(store, arena, ret_stats, err);
 }
 
 int store_purge(struct outbox_store *store, const struct outbox_purge *purge,
 		struct outbox_purged *ret_purged, struct outbox_error *err)
 {
-	return store->ops->purge(store, purge, ret_purged, err);
+	int r = need(store, store->ops->operate.purge, "remove finished messages", err);
+
+	return r ? r : store->ops->operate.purge(store, purge, ret_purged, err);
 }
 
 int store_purgeable(struct outbox_store *store, const struct outbox_purge *purge, int64_t after_seq,
 		    struct outbox_arena *arena, struct outbox_claimed **ret_messages,
 		    size_t *ret_count, struct outbox_error *err)
 {
-	return store->ops->purgeable(store, purge, after_seq, arena, ret_messages, ret_count, err);
+	int r = need(store, store->ops->operate.purgeable, "remove finished messages", err);
+
+	return r ? r
+		 : store->ops->operate.purgeable(store, purge, after_seq, arena, ret_messages,
+						 ret_count, err);
 }
 
 int store_check(struct outbox_store *store, store_say say, void *context, struct outbox_error *err)
 {
-	return store->ops->check ? store->ops->check(store, say, context, err) : OUTBOX_OK;
+	return store->ops->operate.check ? store->ops->operate.check(store, say, context, err)
+					 : OUTBOX_OK;
 }
 
 int store_rebase(struct outbox_store *store, const struct outbox_rebase *rebase, store_say say,
 		 void *context, struct outbox_error *err)
 {
-	if (!store->ops->rebase)
-		return outbox_fail(err, OUTBOX_ENOTSUP, "this program cannot rebase a %s store",
-				   store->ops->name);
-	return store->ops->rebase(store, rebase, say, context, err);
+	int r = need(store, store->ops->operate.rebase, "rebase", err);
+
+	return r ? r : store->ops->operate.rebase(store, rebase, say, context, err);
 }
 
 int store_redact(struct outbox_store *store, const struct outbox_redact *redact, bool *ret_done,
 		 struct outbox_error *err)
 {
-	int r;
+	int r = need(store, store->ops->operate.redact, "redact", err);
 
-	if (!store->ops->redact)
-		return outbox_fail(err, OUTBOX_ENOTSUP, "this store cannot redact");
-	r = check_reason("redact", redact->reason, err);
-	return r ? r : store->ops->redact(store, redact, ret_done, err);
+	if (!r)
+		r = check_reason("redact", redact->reason, err);
+	return r ? r : store->ops->operate.redact(store, redact, ret_done, err);
 }
 
 int store_keys(struct outbox_store *store, const struct outbox_keys_filter *filter,
@@ -325,22 +373,20 @@ int store_keys(struct outbox_store *store, const struct outbox_keys_filter *filt
 	       struct outbox_error *err)
 {
 	struct outbox_keys_filter checked = *filter;
+	int r = need(store, store->ops->operate.keys, "list blocked keys", err);
 
-	if (!store->ops->keys)
-		return outbox_fail(err, OUTBOX_ENOTSUP, "this store does not know its blocked keys");
 	checked.limit = page_limit(filter->limit);
-	return store->ops->keys(store, &checked, arena, ret_page, err);
+	return r ? r : store->ops->operate.keys(store, &checked, arena, ret_page, err);
 }
 
 int store_amend(struct outbox_store *store, const struct outbox_amend *amend,
 		struct outbox_amended *ret_amended, struct outbox_error *err)
 {
-	int r;
+	int r = need(store, store->ops->operate.amend, "amend", err);
 
-	if (!store->ops->amend)
-		return outbox_fail(err, OUTBOX_ENOTSUP, "this store cannot amend");
-	r = check_reason("amend", amend->reason, err);
-	return r ? r : store->ops->amend(store, amend, ret_amended, err);
+	if (!r)
+		r = check_reason("amend", amend->reason, err);
+	return r ? r : store->ops->operate.amend(store, amend, ret_amended, err);
 }
 
 int store_amendments(struct outbox_store *store, const char *id, struct outbox_arena *arena,
@@ -348,7 +394,7 @@ int store_amendments(struct outbox_store *store, const char *id, struct outbox_a
 {
 	*ret_rows = NULL;
 	*ret_count = 0;
-	if (!store->ops->amendments)
+	if (!store->ops->operate.amendments)
 		return OUTBOX_OK;
-	return store->ops->amendments(store, id, arena, ret_rows, ret_count, err);
+	return store->ops->operate.amendments(store, id, arena, ret_rows, ret_count, err);
 }

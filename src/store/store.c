@@ -9,13 +9,6 @@
 
 #include "base/cleanup.h"
 
-/*
- * A driver may be compiled against an older header and then has a smaller struct_size. All ops up to
- * purgeable are mandatory, so nothing smaller than that can be used at all; check and tend are
- * optional and NULL when the driver's struct ends before them.
- */
-#define OPS_MIN offsetof(struct outbox_store_ops, check)
-
 struct mandatory {
 	const char *name;
 	size_t offset;
@@ -26,38 +19,57 @@ struct mandatory {
 /* clang-format on */
 
 static const struct mandatory mandatory[] = {
-	OP(open),        OP(close), OP(init),      OP(upgrade),    OP(drop),
-	OP(truncate),    OP(info),  OP(append),    OP(target_put), OP(target_pause),
-	OP(target_drop), OP(lease), OP(release),   OP(take_over),  OP(settle_and_claim),
-	OP(list),        OP(get),   OP(tail),      OP(act),        OP(audit),
-	OP(stats),       OP(purge), OP(purgeable),
+	OP(open),        OP(close),           OP(schema.init),    OP(schema.upgrade),
+	OP(schema.drop), OP(schema.truncate), OP(schema.info),    OP(lane.target_put),
+	OP(lane.lease),  OP(lane.release),    OP(lane.take_over), OP(lane.settle_and_claim),
 };
+
+/* Of operators: all of these or nothing at all. */
+static const struct mandatory mandatory_operators[] = {
+	OP(operate.append), OP(operate.target_pause), OP(operate.target_drop), OP(operate.list),
+	OP(operate.get),    OP(operate.tail),         OP(operate.act),         OP(operate.audit),
+	OP(operate.stats),  OP(operate.purge),        OP(operate.purgeable),
+};
+
+static int check_mandatory(const struct outbox_store_ops *ops, const struct mandatory *list,
+			   size_t n, struct outbox_error *err)
+{
+	for (size_t i = 0; i < n; i++) {
+		void (*op)(void);
+
+		__builtin_memcpy(&op, (const char *)ops + list[i].offset, sizeof(op));
+		if (!op)
+			return outbox_fail(err, OUTBOX_EINVAL,
+					   "store driver \"%s\": the op \"%s\" is missing",
+					   ops->name, list[i].name);
+	}
+	return OUTBOX_OK;
+}
 
 int store_ops_check(const struct outbox_store_ops *ops, struct outbox_error *err)
 {
+	static const struct outbox_operator_ops none;
+	int r;
+
 	if (!ops)
 		return outbox_fail(err, OUTBOX_EINVAL, "store driver: no ops given");
-	if (ops->struct_size < OPS_MIN)
-		return outbox_fail(err, OUTBOX_EINVAL,
-				   "store driver: struct_size is %zu, at least %zu is needed; set it to "
-				   "sizeof(struct outbox_store_ops)",
-				   ops->struct_size, OPS_MIN);
+	/* with another version nothing behind it is where we would look for it */
+	if (ops->contract != OUTBOX_STORE_CONTRACT)
+		return outbox_fail(
+			err, OUTBOX_EINVAL,
+			"store driver: its contract has version %u, this library's has %d; set it "
+			"to OUTBOX_STORE_CONTRACT and compile the driver with this library's "
+			"outbox/store.h",
+			ops->contract, OUTBOX_STORE_CONTRACT);
 	if (!ops->name || !ops->name[0])
 		return outbox_fail(err, OUTBOX_EINVAL, "store driver: it has no name");
 	if (!ops->schemes || !ops->schemes[0])
 		return outbox_fail(err, OUTBOX_EINVAL, "store driver \"%s\": it has no URL scheme",
 				   ops->name);
-
-	for (size_t i = 0; i < ARRAY_SIZE(mandatory); i++) {
-		void (*op)(void);
-
-		__builtin_memcpy(&op, (const char *)ops + mandatory[i].offset, sizeof(op));
-		if (!op)
-			return outbox_fail(err, OUTBOX_EINVAL,
-					   "store driver \"%s\": the op \"%s\" is missing",
-					   ops->name, mandatory[i].name);
-	}
-	return OUTBOX_OK;
+	r = check_mandatory(ops, mandatory, ARRAY_SIZE(mandatory), err);
+	if (!r && memcmp(&ops->operate, &none, sizeof(none)) != 0)
+		r = check_mandatory(ops, mandatory_operators, ARRAY_SIZE(mandatory_operators), err);
+	return r;
 }
 
 void store_cursor_format(int64_t seq, const char *target, char *out, size_t size)

@@ -68,7 +68,8 @@ int store_listen(struct outbox_store *store, int *ret_fd, bool *ret_again,
 		 struct outbox_error *err) OUTBOX_MUSTCHECK;
 int store_stop_listening(struct outbox_store *store, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
-/* Of operators. */
+/* Of operators. Has the store any of them? */
+bool store_has_operators(const struct outbox_store *store);
 int store_append(struct outbox_store *store, const struct outbox_message *messages,
 		 size_t n_messages, int64_t *ret_seqs, bool *ret_repeated,
 		 struct outbox_error *err) OUTBOX_MUSTCHECK;

@@ -52,7 +52,7 @@ static int fake_stats(struct outbox_store *store, struct outbox_arena *arena,
 	return r;
 }
 
-static const struct outbox_store_ops fake_ops = { .name = "fake", .stats = fake_stats };
+static const struct outbox_store_ops fake_ops = { .name = "fake", .operate.stats = fake_stats };
 
 int daemon_sources(struct daemon *d, struct outbox_arena *arena,
 		   const struct daemon_source **ret_sources, size_t *ret_count,

@@ -28,9 +28,9 @@ static void ops_are_complete(struct store_world *w)
 	struct outbox_store_ops ops = *w->fixture->ops;
 
 	OK(store_ops_check(w->fixture->ops, &w->err));
-	ops.settle_and_claim = NULL;
+	ops.lane.settle_and_claim = NULL;
 	assert_int_equal(store_ops_check(&ops, &w->err), OUTBOX_EINVAL);
-	assert_non_null(strstr(w->err.message, "settle_and_claim"));
+	assert_non_null(strstr(w->err.message, "lane.settle_and_claim"));
 	assert_null(store_close(NULL));
 }
 

@@ -304,8 +304,9 @@ static void ops_are_checked(void **state)
 
 	ok(t, store_ops_check(&ops, &t->err));
 	assert_int_equal(store_ops_check(NULL, &t->err), OUTBOX_EINVAL);
-	ops.struct_size = 16;
+	ops.contract = OUTBOX_STORE_CONTRACT + 1;
 	assert_int_equal(store_ops_check(&ops, &t->err), OUTBOX_EINVAL);
+	assert_non_null(strstr(t->err.message, "its contract has version 2, this library's has 1"));
 	ops = memory_store_ops;
 	ops.name = "";
 	assert_int_equal(store_ops_check(&ops, &t->err), OUTBOX_EINVAL);
@@ -313,7 +314,7 @@ static void ops_are_checked(void **state)
 	ops.schemes = NULL;
 	assert_int_equal(store_ops_check(&ops, &t->err), OUTBOX_EINVAL);
 	ops = memory_store_ops;
-	ops.purgeable = NULL;
+	ops.operate.purgeable = NULL;
 	assert_int_equal(store_ops_check(&ops, &t->err), OUTBOX_EINVAL);
 	assert_non_null(strstr(t->err.message, "purgeable"));
 }

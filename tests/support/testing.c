@@ -29,7 +29,7 @@ static int make_schema(struct outbox_testing *testing, struct outbox_error *err)
 
 	if (r)
 		return r;
-	r = memory_store_ops.init(store, NULL, err);
+	r = store_init(store, NULL, err);
 	store_close(store);
 	return r;
 }

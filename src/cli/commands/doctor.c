@@ -87,7 +87,7 @@ static void check_schema(struct doctor *doctor)
 		snprintf(text, sizeof(text), "is %d, newer than this program's %d: upgrade outbox",
 			 info->schema_version, info->program_version);
 		say(doctor, WARNING, "schema", text);
-	} else if (!doctor->cli->store->ops->check) {
+	} else if (!doctor->cli->store->ops->operate.check) {
 		snprintf(text, sizeof(text), "version %d, %d lane%s", info->schema_version,
 			 info->lanes, info->lanes == 1 ? "" : "s");
 		say(doctor, OK, "schema", text);
@@ -185,7 +185,7 @@ static int check_store(struct doctor *doctor, struct outbox_error *err)
 	}
 	if (r)
 		return r;
-	if (stats.n_targets == 0 && !cli->store->ops->check) /* a store's own check tells it */
+	if (stats.n_targets == 0 && !cli->store->ops->operate.check) /* a store's own check tells it */
 		say(doctor, NOTE, "none",
 		    "no target is registered: messages wait and nothing is purged");
 	for (size_t i = 0; i < stats.n_targets; i++)

@@ -280,17 +280,21 @@ static int sim_purge(struct outbox_store *base, const struct outbox_purge *purge
 static const char *const schemes[] = { "sim", NULL };
 
 const struct outbox_store_ops sim_store_ops = {
-	.struct_size = sizeof(struct outbox_store_ops),
+	.contract = OUTBOX_STORE_CONTRACT,
 	.name = "sim",
 	.schemes = schemes,
 	.open = sim_open,
 	.close = sim_close,
-	.target_put = sim_target_put,
-	.lease = sim_lease,
-	.release = sim_release,
-	.take_over = sim_take_over,
-	.settle_and_claim = sim_settle_and_claim,
-	.purge = sim_purge,
+	.lane = {
+		.target_put = sim_target_put,
+		.lease = sim_lease,
+		.release = sim_release,
+		.take_over = sim_take_over,
+		.settle_and_claim = sim_settle_and_claim,
+	},
+	.operate = {
+		.purge = sim_purge,
+	},
 };
 
 const struct outbox_store_ops *sim_full_ops(void)
@@ -302,12 +306,12 @@ const struct outbox_store_ops *sim_full_ops(void)
 	ops.schemes = sim_store_ops.schemes;
 	ops.open = sim_store_ops.open;
 	ops.close = sim_store_ops.close;
-	ops.target_put = sim_store_ops.target_put;
-	ops.lease = sim_store_ops.lease;
-	ops.release = sim_store_ops.release;
-	ops.take_over = sim_store_ops.take_over;
-	ops.settle_and_claim = sim_store_ops.settle_and_claim;
-	ops.purge = sim_store_ops.purge;
-	ops.maintain = NULL;
+	ops.lane.target_put = sim_store_ops.lane.target_put;
+	ops.lane.lease = sim_store_ops.lane.lease;
+	ops.lane.release = sim_store_ops.lane.release;
+	ops.lane.take_over = sim_store_ops.lane.take_over;
+	ops.lane.settle_and_claim = sim_store_ops.lane.settle_and_claim;
+	ops.operate.purge = sim_store_ops.operate.purge;
+	ops.lane.maintain = NULL;
 	return &ops;
 }

@@ -19,7 +19,7 @@ static int picky_take(struct outbox_store *store, const char *target, int lane, 
 {
 	return lane == REFUSED
 		       ? refuse(err)
-		       : real->take_over(store, target, lane, owner, new_token, ret_head, err);
+		       : real->lane.take_over(store, target, lane, owner, new_token, ret_head, err);
 }
 
 static int picky_advance(struct outbox_store *store, const struct outbox_settle_and_claim *request,
@@ -28,7 +28,7 @@ static int picky_advance(struct outbox_store *store, const struct outbox_settle_
 {
 	return request->lane == REFUSED
 		       ? refuse(err)
-		       : real->settle_and_claim(store, request, arena, ret_claim, err);
+		       : real->lane.settle_and_claim(store, request, arena, ret_claim, err);
 }
 
 /* Relay 0 works, and from now on its store refuses the lane. */
@@ -40,8 +40,8 @@ static struct world *world_refusing(struct outbox_store_ops *picky)
 	world_run(w, OUTBOX_SECONDS);
 	real = world_worker(w, 0)->link.store->ops;
 	*picky = *real;
-	picky->take_over = picky_take;
-	picky->settle_and_claim = picky_advance;
+	picky->lane.take_over = picky_take;
+	picky->lane.settle_and_claim = picky_advance;
 	world_worker(w, 0)->link.store->ops = picky;
 	return w;
 }

@@ -274,7 +274,7 @@ static void a_purge_of_several_calls_keeps_its_times(void **state)
 	config.purge_interval = OUTBOX_MINUTES;
 	world_relay(w, 0, &config);
 	worker_step(world_worker(w, 0)); /* opens the store */
-	ops.purge = note_purge;
+	ops.operate.purge = note_purge;
 	world_worker(w, 0)->link.store->ops = &ops;
 	world_run(w, 90 * OUTBOX_SECONDS);
 	assert_int_equal(n_seen, 4);

@@ -80,8 +80,8 @@ static struct outbox_relay *start(struct world *w, enum kind kind, struct outbox
 	assert_int_equal(pipe2(bell.pipe, O_NONBLOCK | O_CLOEXEC), 0);
 	ops = memory_store_ops;
 	ops.open = bell_open;
-	ops.listen = bell_listen;
-	ops.stop_listening = bell_stop_listening;
+	ops.lane.listen = bell_listen;
+	ops.lane.stop_listening = bell_stop_listening;
 	assert_int_equal(outbox_registry_new(registry, &err), OUTBOX_OK);
 	assert_int_equal(outbox_registry_add_store(*registry, &ops, w->db, &err), OUTBOX_OK);
 	assert_int_equal(outbox_registry_add_transport(*registry, &memory_transport_ops,
