@@ -256,7 +256,9 @@ static bool parse_number(const struct words *words, size_t i, uint64_t max, uint
 	for (size_t k = 0; k < words->length[i]; k++) {
 		char c = words->begin[i][k];
 
-		if (c < '0' || c > '9' || number > (max - (uint64_t)(c - '0')) / 10)
+		/* A digit may be more than max itself. */
+		if (c < '0' || c > '9' || number > max / 10 ||
+		    (uint64_t)(c - '0') > max - number * 10)
 			return false;
 		number = number * 10 + (uint64_t)(c - '0');
 	}
