@@ -14,15 +14,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct action {
-	const char *name;
-	int event;
-} actions[] = {
-	[OUTBOX_REQUEUE] = { "requeue", LIFE_REQUEUE },
-	[OUTBOX_DISCARD] = { "discard", LIFE_DISCARD },
-	[OUTBOX_DEFER] = { "defer", LIFE_DEFER },
-};
-
 enum {
 	ACTED_DONE,
 	ACTED_REFUSED,
@@ -53,7 +44,7 @@ static int wanted_init(struct wanted *w, const struct outbox_act *act, struct ou
 	const struct outbox_filter *f = act->filter;
 
 	for (int state = OUTBOX_PENDING; state <= OUTBOX_DISCARDED; state++) {
-		if (!lifecycle_next(state, actions[act->action].event))
+		if (!lifecycle_next(state, lifecycle_of_action(act->action)))
 			continue;
 		w->allowed[w->n_allowed++] = outbox_state_name(state);
 		if ((!f->state || f->state == state) && (!f->why || state == OUTBOX_PENDING))
@@ -81,7 +72,7 @@ static int send(struct pg_store *s, const struct outbox_act *act, PGresult **ret
 		     "SELECT * FROM @outbox_act(ROW($1, $2, $3, $4, $5, $6, $7)::@outbox_act_order,"
 		     " ROW($8, $9, @outbox_like($10), $11, $12, $13, $14, $15, $16, $17, $18,"
 		     " $19)::@outbox_act_filter, $20, 2)",
-		     ARGS(ARG_TEXT(actions[act->action].name), ARG_TEXT(act->actor),
+		     ARGS(ARG_TEXT(action_names[act->action]), ARG_TEXT(act->actor),
 			  ARG_TEXT(act->reason), ARG_TIME(act->until), ARG_BOOL(act->dry_run),
 			  ARG_ARRAY(PG_TEXTS, w.allowed, w.n_allowed),
 			  ARG_INT8((int64_t)(s->random->next(s->random) >> 1)),
@@ -110,7 +101,7 @@ static void tell_refusal(const PGresult *row, const struct outbox_act *act, char
 	if (PQgetisnull(row, 0, ACTED_ID))
 		return;
 	if (state != OUTBOX_SENDING &&
-	    lifecycle_check(state, actions[act->action].event, &why) != OUTBOX_OK)
+	    lifecycle_check(state, lifecycle_of_action(act->action), &why) != OUTBOX_OK)
 		text = why.message;
 	snprintf(out, size, "%s to %s: %.300s",
 		 text_shown(shown, sizeof(shown), pg_peek(row, 0, ACTED_ID)),

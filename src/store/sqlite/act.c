@@ -27,19 +27,9 @@
 /* SQLite's busy handler looks again after this, at the latest. */
 #define BUSY_POLL (100 * OUTBOX_MILLISECONDS)
 
-static const struct action {
-	const char *name;
-	int event;
-	unsigned states; /* that a filter selects */
-} actions[] = {
-	[OUTBOX_REQUEUE] = { "requeue", LIFE_REQUEUE, 1u << OUTBOX_FAILED },
-	[OUTBOX_DISCARD] = { "discard", LIFE_DISCARD, 1u << OUTBOX_PENDING | 1u << OUTBOX_FAILED },
-	[OUTBOX_DEFER] = { "defer", LIFE_DEFER, 1u << OUTBOX_PENDING },
-};
-
 struct acting {
 	const struct outbox_act *act;
-	const struct action *action;
+	int event; /* of the lifecycle, that the action is */
 	struct targets *targets;
 	struct outbox_acted *acted;
 };
@@ -71,7 +61,7 @@ static void refuse_state(const struct acting *a, const struct outbox_delivery *d
 {
 	struct outbox_error why = OUTBOX_ERROR_INIT;
 
-	if (lifecycle_check(state, a->action->event, &why) != OUTBOX_OK)
+	if (lifecycle_check(state, a->event, &why) != OUTBOX_OK)
 		refuse(a, d, why.message);
 }
 
@@ -94,8 +84,8 @@ static int add_audit(const struct acting *a, const struct outbox_delivery *d, in
 {
 	return sqlite_run(a->targets->s, SQL_AUDIT_ACT,
 			  ARGS(ARG_INT(a->targets->now), ARG_TEXT(a->act->actor),
-			       ARG_TEXT(a->action->name), ARG_TEXT(d->target), ARG_TEXT(d->id),
-			       ARG_INT(d->seq), ARG_TEXT(a->act->reason),
+			       ARG_TEXT(action_names[a->act->action]), ARG_TEXT(d->target),
+			       ARG_TEXT(d->id), ARG_INT(d->seq), ARG_TEXT(a->act->reason),
 			       ARG_TEXT(outbox_state_name(state)), ARG_TEXT(outbox_why_name(d->why)),
 			       ARG_INT(d->attempts), ARG_TEXT(d->error)),
 			  NULL, err);
@@ -150,7 +140,7 @@ static int act_on(const struct acting *a, const struct selected *row, struct out
 		}
 		state = OUTBOX_PENDING;
 	}
-	if (!lifecycle_next(state, a->action->event)) {
+	if (!lifecycle_next(state, a->event)) {
 		refuse_state(a, &row->d, state);
 		return OUTBOX_OK;
 	}
@@ -195,6 +185,16 @@ static int act_on_all(const struct acting *a, struct selection *sel, struct outb
 	return r;
 }
 
+/* A filter selects the deliveries with which it can be done. */
+static unsigned states_for(int event)
+{
+	unsigned states = 0;
+
+	for (int state = OUTBOX_PENDING; state <= OUTBOX_DISCARDED; state++)
+		states |= lifecycle_next(state, event) ? 1u << state : 0;
+	return states;
+}
+
 static int act_in(struct sqlite_store *s, const struct outbox_act *act, struct outbox_acted *acted,
 		  struct outbox_error *err)
 {
@@ -205,7 +205,7 @@ static int act_in(struct sqlite_store *s, const struct outbox_act *act, struct o
 		.targets = &targets,
 		.filter = &filter,
 		.arena = arena,
-		.states = actions[act->action].states,
+		.states = states_for(lifecycle_of_action(act->action)),
 		.limit = filter.limit,
 		.count_only = act->dry_run && !filter.n_ids,
 		.not_deferred_until = act->action == OUTBOX_DEFER ? act->until : 0,
@@ -223,7 +223,8 @@ static int act_in(struct sqlite_store *s, const struct outbox_act *act, struct o
 	r = targets_load(s, filter.target, &targets, err);
 	if (r != OUTBOX_OK)
 		return r;
-	return act_on_all(&(struct acting){ act, &actions[act->action], &targets, acted }, &sel, err);
+	return act_on_all(&(struct acting){ act, lifecycle_of_action(act->action), &targets, acted },
+			  &sel, err);
 }
 
 int sqlite_act(struct outbox_store *store, const struct outbox_act *act,

@@ -14,15 +14,6 @@
  * over first, so that the dead owner's settlement has no effect any more.
  */
 
-static const struct {
-	const char *name;
-	int event;
-} actions[] = {
-	[OUTBOX_REQUEUE] = { "requeue", LIFE_REQUEUE },
-	[OUTBOX_DISCARD] = { "discard", LIFE_DISCARD },
-	[OUTBOX_DEFER] = { "defer", LIFE_DEFER },
-};
-
 static bool lease_lives(const struct memory_lane *lane, outbox_time now)
 {
 	return lane->owner && lane->lease_until > now;
@@ -47,7 +38,7 @@ static bool allowed(const struct memory_select *select, const struct memory_targ
 		return false;
 	if (state == OUTBOX_SENDING)
 		outbox_fail(&err, OUTBOX_ECONFLICT, "is being sent right now; try again");
-	else if (lifecycle_check(state, actions[act->action].event, &err) == OUTBOX_OK)
+	else if (lifecycle_check(state, lifecycle_of_action(act->action), &err) == OUTBOX_OK)
 		return true;
 	if (!select->seqs)
 		return false;
@@ -63,7 +54,7 @@ static void audit(struct memory_db *db, const struct memory_target *target,
 	memory_audit_add(db, &(struct memory_audit){
 				     .at = now,
 				     .actor = memory_text(act->actor),
-				     .action = memory_text(actions[act->action].name),
+				     .action = memory_text(action_names[act->action]),
 				     .target = memory_text(target->name),
 				     .id = memory_text(detour->message->m.id),
 				     .reason = memory_text(act->reason),
