@@ -37,6 +37,7 @@ enum slot_state {
 struct slot {
 	size_t item; /* in the batch */
 	enum slot_state state;
+	bool unheard; /* while it is open: a 503 came, nobody listens */
 };
 
 /* The messages of one publish() that went out; the i-th has the reply subject <inbox>.<first + i>. */
@@ -44,11 +45,10 @@ struct window {
 	struct outbox_batch *batch;
 	struct slot *slots;
 	size_t capacity, count;
-	size_t open;  /* slots in SLOT_OPEN */
-	size_t acked; /* slots in SLOT_ACKED */
+	size_t open;    /* slots in SLOT_OPEN */
+	size_t acked;   /* slots in SLOT_ACKED */
+	size_t unheard; /* open slots that nobody listens for: they wait for nothing */
 	uint64_t first;
-	/* 503s. When there are as many as open slots, they answer these. */
-	size_t no_responders;
 	size_t asked;        /* up to here it was found out why a message has no answer */
 	bool no_stream;      /* the target's stream= does not exist */
 	outbox_time reserve; /* so much of the deadline is for questions about duplicates */
@@ -128,8 +128,8 @@ bool pump_number(const struct nats_transport *t, const char *subject, uint64_t *
 void pump_put_request(struct nats_transport *t, const char *subject, const char *json);
 
 /*
- * One request, one answer. Of a batch in flight only answers may come meanwhile, no 503s. ENOTFOUND: nobody listens on the subject; ETIMEDOUT: no
- * answer; ECONN. The caller frees the answer.
+ * One request, one answer; what comes meanwhile for a batch in flight is settled. ENOTFOUND: nobody listens on the subject;
+ * ETIMEDOUT: no answer; ECONN. The caller frees the answer.
  */
 int pump_request(struct nats_transport *t, const char *subject, const char *json,
 		 outbox_time deadline, char **ret_answer, struct outbox_error *err) OUTBOX_MUSTCHECK;
@@ -170,6 +170,8 @@ void doubts_add(struct nats_transport *t, size_t slot, const char *stream, int64
 bool doubts_ask(struct nats_transport *t);
 /* An answer, perhaps to a question. */
 void doubts_answer(struct nats_transport *t, uint64_t number, const char *json, size_t size);
+/* Nobody listens, perhaps to a question. */
+void doubts_unheard(struct nats_transport *t, uint64_t number);
 /* A question to this subject was not permitted. */
 void doubts_forbidden(struct nats_transport *t, const char *subject, size_t length, const char *text);
 /* No more answers: why, or NULL when the connection was lost. */

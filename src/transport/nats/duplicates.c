@@ -128,15 +128,27 @@ bool doubts_ask(struct nats_transport *t)
 	return d->open > 0;
 }
 
+/* The open question with this number, or NULL. */
+static struct doubt *find(struct doubts *d, uint64_t number)
+{
+	for (size_t i = 0; i < d->asked; i++)
+		if (!d->list[i].settled && d->list[i].number == number)
+			return &d->list[i];
+	return NULL;
+}
+
+void doubts_unheard(struct nats_transport *t, uint64_t number)
+{
+	if (find(&t->doubts, number))
+		doubts_end(t, "nobody answers to " NATS_MSG_GET "* in this account");
+}
+
 void doubts_answer(struct nats_transport *t, uint64_t number, const char *json, size_t size)
 {
 	struct outbox_error why = OUTBOX_ERROR_INIT;
 	char subject[NATS_SUBJECT_MAX + 1];
-	struct doubt *doubt = NULL;
+	struct doubt *doubt = find(&t->doubts, number);
 
-	for (size_t i = 0; i < t->doubts.asked && !doubt; i++)
-		if (!t->doubts.list[i].settled && t->doubts.list[i].number == number)
-			doubt = &t->doubts.list[i];
 	if (!doubt)
 		return;
 	if (stored_parse(json, size, subject, sizeof(subject), &why) == OUTBOX_OK)

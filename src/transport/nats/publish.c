@@ -130,7 +130,7 @@ static int begin(struct nats_transport *t, struct outbox_batch *batch, outbox_ti
 		w->capacity = batch->count;
 	}
 	w->batch = batch;
-	w->count = w->open = w->acked = w->no_responders = w->asked = 0;
+	w->count = w->open = w->acked = w->unheard = w->asked = 0;
 	w->no_stream = false;
 	w->first = t->number;
 	w->reserve = quarter < SILENCE ? quarter : SILENCE;
@@ -145,8 +145,6 @@ static void take_answers(struct nats_transport *t)
 	while (pump_next(t, &frame)) {
 		if (frame.kind == FRAME_ERROR)
 			settle_note(t, frame.text);
-		else if (frame.status == NATS_NO_RESPONDERS)
-			t->window.no_responders++;
 		else
 			settle_message(t, &frame);
 	}
@@ -247,7 +245,7 @@ static void look_into_silence(struct nats_transport *t, outbox_time deadline)
 {
 	struct window *w = &t->window;
 
-	while (w->asked < w->count && w->open > w->no_responders && !t->wire.ended)
+	while (w->asked < w->count && w->open > w->unheard && !t->wire.ended)
 		if (!settle_silence(t, w->asked++, deadline))
 			return;
 }
@@ -258,7 +256,7 @@ static void await_answers(struct nats_transport *t, outbox_time deadline)
 	const struct window *w = &t->window;
 
 	turn(t, 0);
-	while (w->open > w->no_responders && !t->wire.ended) {
+	while (w->open > w->unheard && !t->wire.ended) {
 		outbox_time until = deadline - (t->doubts.count ? w->reserve : 0);
 		outbox_time left = left_until(t, until);
 
@@ -272,21 +270,14 @@ static void await_answers(struct nats_transport *t, outbox_time deadline)
 	}
 }
 
-/* No more answers are awaited, so a 503 that comes now is taken as one to a question. */
 static void look_into_duplicates(struct nats_transport *t, outbox_time deadline)
 {
-	struct window *w = &t->window;
-	const size_t unheard = w->no_responders;
-
 	while (!t->wire.ended && doubts_ask(t)) {
 		outbox_time left = left_until(t, deadline);
 
 		if (left <= 0 || !turn(t, left))
 			break;
-		if (w->no_responders > unheard)
-			doubts_end(t, "nobody answers to " NATS_MSG_GET "* in this account");
 	}
-	w->no_responders = unheard;
 	t->stale |= t->doubts.open > 0;
 	doubts_end(t, t->wire.ended ? NULL : "no answer came in time");
 }

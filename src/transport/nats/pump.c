@@ -90,10 +90,10 @@ static int find_answer(struct nats_transport *t, const char *subject, uint64_t n
 					   frame.text);
 		if (frame.kind == FRAME_ERROR) {
 			settle_note(t, frame.text);
-		} else if (frame.status == NATS_NO_RESPONDERS) {
-			return outbox_fail_native(err, OUTBOX_ENOTFOUND, NATS_NO_RESPONDERS,
-						  "nobody listens");
 		} else if (pump_number(t, frame.text, &found) && found == number) {
+			if (frame.status == NATS_NO_RESPONDERS)
+				return outbox_fail_native(err, OUTBOX_ENOTFOUND, NATS_NO_RESPONDERS,
+							  "nobody listens");
 			*ret_answer = strdup(frame.data);
 			return *ret_answer ? OUTBOX_OK
 					   : outbox_fail(err, OUTBOX_ENOMEM, "out of memory");

@@ -29,6 +29,8 @@ static void close_slot(struct nats_transport *t, struct slot *slot, enum slot_st
 {
 	struct window *w = &t->window;
 
+	w->unheard -= slot->unheard;
+	slot->unheard = false;
 	slot->state = state;
 	w->open--;
 	w->acked += state == SLOT_ACKED;
@@ -82,19 +84,33 @@ static void settle_answer(struct nats_transport *t, size_t index, const char *js
 	}
 }
 
+static void mark_unheard(struct window *w, struct slot *slot)
+{
+	if (slot->state != SLOT_OPEN || slot->unheard)
+		return;
+	slot->unheard = true;
+	w->unheard++;
+}
+
 void settle_message(struct nats_transport *t, const struct nats_frame *message)
 {
-	const struct window *w = &t->window;
-	const char *json = message->data;
-	size_t size = message->size;
+	const bool unheard = message->status == NATS_NO_RESPONDERS;
+	struct window *w = &t->window;
 	uint64_t number;
 
 	if (!pump_number(t, message->text, &number))
 		return;
-	if (number >= w->first && number - w->first < w->count)
-		settle_answer(t, (size_t)(number - w->first), json, size);
+	if (number < w->first || number - w->first >= w->count) {
+		if (unheard)
+			doubts_unheard(t, number);
+		else
+			doubts_answer(t, number, message->data, message->size);
+		return;
+	}
+	if (unheard)
+		mark_unheard(w, &w->slots[number - w->first]);
 	else
-		doubts_answer(t, number, json, size);
+		settle_answer(t, (size_t)(number - w->first), message->data, message->size);
 }
 
 /* Is this the subject of the message? */
@@ -205,7 +221,7 @@ bool settle_silence(struct nats_transport *t, size_t index, outbox_time deadline
 	struct slot *slot = &t->window.slots[index];
 	struct stream_names found;
 
-	if (slot->state != SLOT_OPEN)
+	if (slot->state != SLOT_OPEN || slot->unheard)
 		return true;
 	if (streams_for(t, slot, deadline, &found, NULL) != OUTBOX_OK || found.count > 0)
 		return false;
@@ -292,12 +308,12 @@ static int settle_refused(struct nats_transport *t, struct outbox_error *err)
 int settle_batch(struct nats_transport *t, outbox_time deadline, struct outbox_error *err)
 {
 	struct window *w = &t->window;
-	bool silent = w->count > 0 && w->open == w->count && w->no_responders == 0;
+	bool silent = w->count > 0 && w->open == w->count && w->unheard == 0;
 	int r = OUTBOX_OK;
 
 	if (t->wire.ended)
 		r = pump_why(t, err);
-	else if (w->open > 0 && w->open == w->no_responders)
+	else if (w->open > 0 && w->open == w->unheard)
 		r = settle_unheard(t, deadline, err);
 	t->stale |= w->open > 0;
 	if (r == OUTBOX_OK && silent)

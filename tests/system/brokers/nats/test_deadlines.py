@@ -152,6 +152,25 @@ def test_a_server_that_talks_without_end(fake, probe):
     assert "talks without end" in out or "no answer in time" in out, out
 
 
+# ---- who is meant by "nobody listens" -------------------------------------------------------------------
+
+NOBODY = b"HMSG %s 1 16 16\r\nNATS/1.0 503\r\n\r\n\r\n"
+
+
+def test_nobody_listens_for_one_and_another_is_slow(fake, probe):
+    """That the first has no stream says nothing of the second, which is stored in the end."""
+    def play(client):
+        first, second, third = (client.hear(MESSAGE)[1] for _ in range(3))
+        client.say(NOBODY % first + client.words(third, {"stream": "S", "seq": 1}))
+        question = client.hear(NAMES + rb"(.*)\r\n")
+        client.say(client.words(question[1], {"streams": [] if b"ok.0" in question[2] else ["S"]}))
+        time.sleep(1)
+        client.say(client.words(second, {"stream": "S", "seq": 2}))
+
+    out = probe(f"nats://127.0.0.1:{fake(play)}/S.{{type}}", 3, 5, 15, timeout=30)
+    assert "publish ok acked 2 rejected 0 retry 1 unknown 0 " in out and 'takes the subject "S.ok.0"' in out, out
+
+
 # ---- duplicates ---------------------------------------------------------------------------------------
 
 DUPLICATE = {"stream": "S", "seq": 7, "duplicate": True}
