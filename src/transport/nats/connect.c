@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Connecting: one address after the other, each with its share of the time that is left. INFO, TLS, CONNECT, PONG, and
- * the inbox for the answers.
+ * Connecting: one address after the other, each with its share of the time that is left. INFO, TLS, CONNECT,
+ * the inbox for the answers, PONG.
  *
  * TLS is decided by the URL alone. tls:// refuses a server that does not offer it; nats:// refuses one that demands it,
  * since what is verified would depend on what the other side says.
@@ -93,39 +93,6 @@ static int await_info(struct nats_transport *t, outbox_time deadline, struct out
 
 /* ---- CONNECT ---------------------------------------------------------------------------------------- */
 
-static int fail_refused(const struct nats_transport *t, const char *text, struct outbox_error *err)
-{
-	bool login = nats_is_login_error(text);
-	const char *remedy = "";
-
-	if (login)
-		remedy = t->endpoint.user ? "; the user or the password is wrong"
-					  : "; the server wants a user (nats://USER@HOST with "
-					    "password_file=PATH) or a token (token_file=PATH)";
-	return outbox_fail(err, login ? OUTBOX_EAUTH : OUTBOX_ECONN, "%s: %s%s", t->wire.shown,
-			   text, remedy);
-}
-
-static int log_in(struct nats_transport *t, outbox_time deadline, struct outbox_error *err)
-{
-	struct nats_frame frame;
-	int r = nats_put_connect(t, err);
-
-	if (r == OUTBOX_OK)
-		r = await_frame(&t->wire, FRAME_PONG, deadline, &frame, err);
-	/* The password is gone. */
-	if (t->wire.out.data)
-		explicit_bzero(t->wire.out.data, t->wire.out.capacity);
-	if (r == OUTBOX_OK && frame.kind == FRAME_ERROR)
-		r = fail_refused(t, frame.text, err);
-	if (r == OUTBOX_OK && !t->has_headers)
-		r = outbox_fail(err, OUTBOX_ECONFIG,
-				"%s: the server takes no headers, which the message id needs; use "
-				"nats-server 2.2 or later",
-				t->wire.shown);
-	return r;
-}
-
 void nats_new_inbox(struct nats_transport *t)
 {
 	uint64_t unique[2];
@@ -141,6 +108,46 @@ void nats_new_inbox(struct nats_transport *t)
 	t->reply_length = t->reply.size;
 	buf_printf(&t->wire.out, "SUB %s* %llu\r\n", buf_str(&t->reply), (unsigned long long)t->sid);
 	t->stale = false;
+}
+
+static int fail_refused(const struct nats_transport *t, const char *text, struct outbox_error *err)
+{
+	bool inbox = strcasestr(text, "permissions violation");
+	bool login = nats_is_login_error(text);
+	const char *remedy = "";
+
+	if (inbox)
+		remedy = "; grant it to the relay's user, or have the answers elsewhere (inbox=)";
+	else if (login)
+		remedy = t->endpoint.user ? "; the user or the password is wrong"
+					  : "; the server wants a user (nats://USER@HOST with "
+					    "password_file=PATH) or a token (token_file=PATH)";
+	return outbox_fail(err, login || inbox ? OUTBOX_EAUTH : OUTBOX_ECONN, "%s: %s%s",
+			   t->wire.shown, text, remedy);
+}
+
+static int log_in(struct nats_transport *t, outbox_time deadline, struct outbox_error *err)
+{
+	struct nats_frame frame;
+	int r = nats_put_connect(t, err);
+
+	/* Before PING: that we may not hear the answers is known before anything is sent. */
+	t->sid = 0;
+	nats_new_inbox(t);
+	buf_text(&t->wire.out, "PING\r\n");
+	if (r == OUTBOX_OK)
+		r = await_frame(&t->wire, FRAME_PONG, deadline, &frame, err);
+	/* The password is gone. */
+	if (t->wire.out.data)
+		explicit_bzero(t->wire.out.data, t->wire.out.capacity);
+	if (r == OUTBOX_OK && frame.kind == FRAME_ERROR)
+		r = fail_refused(t, frame.text, err);
+	if (r == OUTBOX_OK && !t->has_headers)
+		r = outbox_fail(err, OUTBOX_ECONFIG,
+				"%s: the server takes no headers, which the message id needs; use "
+				"nats-server 2.2 or later",
+				t->wire.shown);
+	return r;
 }
 
 static int use_address(void *context, const struct address *address, outbox_time until,
@@ -171,9 +178,6 @@ int nats_connect(struct outbox_transport *transport, outbox_time deadline, struc
 	int r;
 
 	r = endpoint_try(&t->endpoint, t->clock, deadline, use_address, t, err);
-	t->sid = 0;
-	if (r == OUTBOX_OK)
-		nats_new_inbox(t);
 	if (r == OUTBOX_OK && t->reply.failed)
 		r = outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	if (r != OUTBOX_OK)

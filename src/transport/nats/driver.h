@@ -107,10 +107,10 @@ int nats_options(struct nats_transport *t, const struct outbox_transport_config 
 
 /* ---- connect.c */
 int nats_connect(struct outbox_transport *transport, outbox_time deadline, struct outbox_error *err);
-/* An inbox that nobody answers to yet. */
+/* An inbox that nobody answers to yet; not yet sent. */
 void nats_new_inbox(struct nats_transport *t);
 
-/* ---- login.c: CONNECT and PING, not yet sent */
+/* ---- login.c: CONNECT, not yet sent */
 int nats_put_connect(struct nats_transport *t, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /* ---- pump.c: requests, and the answers to them */

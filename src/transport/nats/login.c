@@ -89,16 +89,19 @@ static int add_signature(const char *path, const char *seed, const char *nonce, 
 {
 	_cleanup_(buf_deinit) struct buf text = BUF_INIT(2 * SIGNATURE_BYTES);
 	unsigned char bytes[SEED_BYTES], signature[SIGNATURE_BYTES];
-	bool done = decode_seed(seed, bytes);
+	bool known = decode_seed(seed, bytes), done = known && sign(bytes + 2, nonce, signature);
 
-	if (!done)
+	explicit_bzero(bytes, sizeof(bytes));
+	if (!known)
 		return outbox_fail(err, OUTBOX_ECONFIG,
 				   "%s has no seed of a user in it (SU and 56 more characters)",
 				   path);
-	done = sign(bytes + 2, nonce, signature);
-	explicit_bzero(bytes, sizeof(bytes));
+	if (!done)
+		return outbox_fail(err, OUTBOX_ECONFIG,
+				   "%s: OpenSSL cannot sign with this seed: is Ed25519 switched off?",
+				   path);
 	base64_append(&text, signature, sizeof(signature));
-	if (!done || text.failed)
+	if (text.failed)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	for (char *c = text.data; *c; c++)
 		*c = (char)(*c == '+' ? '-' : *c == '/' ? '_' : *c == '=' ? '\0' : *c);
@@ -120,6 +123,8 @@ static int read_file(const char *path, struct buf *out, struct outbox_error *err
 	char piece[4096];
 	size_t n;
 
+	if (file)
+		setvbuf(file, NULL, _IONBF, 0); /* stdio would keep a copy that nobody wipes */
 	while (file && (n = fread(piece, 1, sizeof(piece), file)) > 0)
 		buf_append(out, piece, n);
 	explicit_bzero(piece, sizeof(piece));
@@ -202,6 +207,6 @@ int nats_put_connect(struct nats_transport *t, struct outbox_error *err)
 		add_text(out, "user", t->endpoint.user);
 		add_text(out, "pass", t->endpoint.password);
 	}
-	buf_text(out, "}\r\nPING\r\n");
+	buf_text(out, "}\r\n");
 	return r;
 }

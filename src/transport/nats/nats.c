@@ -8,7 +8,6 @@
 
 #include <stdlib.h>
 
-#define LAST_WORD 2 /* ms */
 #define REPLY_MAX 400
 #define MSG_ID_MAX 65536 /* more than a server takes in headers */
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The library puts subjects and header names on the wire as they are, and a line break in one would be a second
- * command to the server; in header values it makes spaces of them. So everything is looked at here before, and
- * what cannot be sent as it is, is refused.
+ * Subjects and headers go on the wire as they are, and a line break in one would be a second command to the server. So
+ * everything is looked at here before, and what cannot be sent as it is, is refused.
  */
 
 #include "transport/nats/driver.h"

@@ -46,6 +46,15 @@ def test_wrong_password_is_told_without_it(servers, probe):
     assert "acked 1 " in probe(url.format("se%22cret"))
 
 
+def test_an_inbox_that_we_may_not_hear(servers, probe):
+    """Told when connecting: else the stream would get everything again and again, and we no answer."""
+    server = servers(users())
+    natsd.Witness(server.port, ADMIN).create("S")
+    out = probe(f"nats://relay:se%22cret@127.0.0.1:{server.port}/S.{{type}}?inbox=ELSEWHERE")
+    assert out.startswith("connect auth") and "Permissions Violation for Subscription" in out and "inbox=" in out, out
+    assert natsd.Witness(server.port, ADMIN).count("S") == 0
+
+
 def nkey(prefix, data):
     """As nkeys are written: base32 of prefix, data and a CRC-16."""
     raw = prefix + data
