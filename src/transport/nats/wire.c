@@ -110,11 +110,19 @@ static void seal(struct nats_wire *wire)
 		buf_append(&wire->sealed, record, (size_t)n);
 }
 
+/* Nothing more can be sent; the answers to what was are perhaps already here. */
+static void end_by_sending(struct nats_wire *wire, int number)
+{
+	nats_wire_receive(wire);
+	end_by_errno(wire, number);
+}
+
 void nats_wire_send(struct nats_wire *wire)
 {
 	struct buf *buf = wire->tls ? &wire->sealed : &wire->out;
 
-	if (wire->tls)
+	/* Half a message is not sealed: what comes behind it would be taken for its rest. */
+	if (wire->tls && !wire->out.failed)
 		seal(wire);
 	if (wire->out.failed || wire->sealed.failed)
 		nats_wire_end(wire, OUTBOX_ENOMEM, "out of memory");
@@ -125,7 +133,7 @@ void nats_wire_send(struct nats_wire *wire)
 		if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
 			return;
 		if (n < 0 && errno != EINTR)
-			end_by_errno(wire, errno);
+			end_by_sending(wire, errno);
 		if (n > 0)
 			wire->sent += (size_t)n;
 	}
@@ -204,6 +212,8 @@ bool nats_wire_wait(struct nats_wire *wire, outbox_time wait)
 	limit = (struct timespec){ .tv_sec = wait / OUTBOX_SECONDS,
 				   .tv_nsec = wait % OUTBOX_SECONDS * 1000 };
 	nats_wire_send(wire);
+	if (wire->ended)
+		return true;
 	if (nats_wire_unsent(wire) > 0)
 		fd.events |= POLLOUT;
 	n = ppoll(&fd, 1, &limit, NULL);

@@ -5,6 +5,7 @@
 #include "place.h"
 #include "transport_proxy.h"
 
+#include "transport/nats/wire.h"
 #include "transport/transport.h"
 
 #include <errno.h>
@@ -117,6 +118,38 @@ static void a_deadline_ends_no_connection_of_others(void **state)
 	close(n.fd);
 	close(listener);
 	place_free(place);
+}
+
+/* It answered, and ended the connection before we could send the rest: the answer counts. */
+static void what_was_said_before_the_end_is_heard(void **state)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET };
+	int listener = socket(AF_INET, SOCK_STREAM, 0), client = socket(AF_INET, SOCK_STREAM, 0),
+	    server;
+	socklen_t size = sizeof(address);
+	struct nats_wire wire;
+	struct nats_frame frame;
+
+	(void)state;
+	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	assert_int_equal(bind(listener, (struct sockaddr *)&address, size), 0);
+	assert_int_equal(listen(listener, 1), 0);
+	assert_int_equal(getsockname(listener, (struct sockaddr *)&address, &size), 0);
+	assert_int_equal(connect(client, (struct sockaddr *)&address, size), 0);
+	server = accept(listener, NULL, NULL);
+	nats_wire_init(&wire, outbox_clock_system());
+	wire.fd = client;
+	wire.ended = false;
+	assert_int_equal(send(client, "x", 1, 0), 1); /* unread, which makes the end a reset */
+	assert_int_equal(send(server, "MSG a 1 2\r\nok\r\n", 15, 0), 15);
+	close(server);
+	buf_text(&wire.out, "PONG\r\n");
+	nats_wire_wait(&wire, OUTBOX_SECONDS);
+	assert_true(wire.ended);
+	assert_true(nats_wire_next(&wire, &frame));
+	assert_string_equal(frame.data, "ok");
+	nats_wire_deinit(&wire);
+	close(listener);
 }
 
 /* More than all buffers between here and there hold. */
@@ -317,6 +350,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_silent_server_costs_the_deadline),
 		cmocka_unit_test(a_deadline_ends_no_connection_of_others),
+		cmocka_unit_test(what_was_said_before_the_end_is_heard),
 		cmocka_unit_test(a_full_socket_costs_the_deadline),
 		cmocka_unit_test(a_connection_that_ended_while_idle_is_replaced),
 		cmocka_unit_test(several_hosts_share_the_deadline),

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The certificate matrix: only the good one connects, and TLS is neither stripped nor taken on quietly."""
+import socket
+import ssl
 import subprocess
+import threading
 
 import pytest
 
@@ -91,6 +94,25 @@ def test_client_certificates(pki, servers, probe):
     assert probe(ours).startswith("connect ok")
     # whom we trust does not change who we are
     assert probe(f"{ours}&verify=no").startswith("connect ok")
+
+
+def test_the_reason_is_the_servers(pki, probe):
+    """It is not the certificate that nobody verifies which fails."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+    context.load_cert_chain(pki / "self.pem", pki / "self.key")
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.load_verify_locations(pki / "ca.pem")
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        def serve():
+            client, _ = listener.accept()
+            client.sendall(b'INFO {"tls_required":true,"headers":true,"max_payload":1048576}\r\n')
+            with pytest.raises(ssl.SSLError):
+                context.wrap_socket(client, server_side=True)
+
+        threading.Thread(target=serve, daemon=True).start()
+        out = probe(f"tls://127.0.0.1:{listener.getsockname()[1]}/x?verify=no")
+    assert out.startswith("connect auth") and "handshake failure" in out and "self" not in out, out
 
 
 def test_messages_go_through_tls(pki, servers, probe):
