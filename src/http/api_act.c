@@ -89,7 +89,9 @@ static int fill_filter(const struct act_body *body, int action, struct outbox_fi
 	filter->cursor = body->cursor;
 	filter->limit = body->limit ? body->limit : LIMIT_MAX;
 	r = selection_check(action, NAMED_AS_FIELD, filter, err);
-	/* a bound for the calls that follow; by itself it selects nothing */
+	if (filter->n_ids)
+		return r;
+	/* a bound for the calls that follow; by itself it selects nothing, and ids need none */
 	filter->created_before = body->before;
 	filter->changed_before = action == OUTBOX_REQUEUE ? body->before : 0;
 	return r;

@@ -85,6 +85,14 @@ def test_requeue_by_ids(console):
     console.post("/api/messages/requeue", {"ids": ["nothing"]}, status=404)
 
 
+def test_ids_are_meant_whatever_else_came_before(console):
+    """A bound in time is for filters: whoever names a message means it."""
+    ids = failing(console, 1)
+    console.post("/api/targets/events/pause", {"reason": "look first"})
+    assert console.post("/api/messages/requeue", {"ids": ids, "before": "7d"}).json["done"] == 1
+    assert "failed" in console.post("/api/messages/requeue", {"ids": ids, "before": "7d"}, status=409).error
+
+
 def test_by_filter_in_bounded_steps(console):
     failing(console, 25)
     console.post("/api/targets/events/pause", {"reason": "hold"})
