@@ -6,6 +6,7 @@
 #include <outbox/relay.h>
 
 #include "base/cleanup.h"
+#include "base/error.h"
 #include "relay/bands.h"
 #include "relay/relay.h"
 #include "store/store.h"
@@ -254,6 +255,21 @@ void relay_get_ready(struct outbox_relay *relay)
 	pthread_mutex_unlock(&relay->joining);
 }
 
+/* Has a worker before this one told of the same target in the same words? */
+static bool was_told(const struct outbox_relay *relay, size_t i)
+{
+	const struct link *link = &relay->threads[i].worker->link;
+
+	for (size_t j = 0; j < i; j++) {
+		const struct worker *w = relay->threads[j].worker;
+
+		if (w->gave_up.status && w->link.target == link->target &&
+		    error_same(&w->link.outage, &link->outage))
+			return true;
+	}
+	return false;
+}
+
 /* The first that gave up is the run's own error; other targets that were out of reach are told here. */
 static int report_given_up(const struct outbox_relay *relay, struct outbox_error *err)
 {
@@ -264,7 +280,7 @@ static int report_given_up(const struct outbox_relay *relay, struct outbox_error
 
 		if (!w->gave_up.status)
 			continue;
-		if (first && w->link.outage.status)
+		if (first && w->link.outage.status && !was_told(relay, i))
 			log_event(&relay->plan.log, EVENT_TARGET_OUTAGE, ABOUT_TARGET(&w->link),
 				  "%s", w->link.outage.message);
 		first = first ? first : w;

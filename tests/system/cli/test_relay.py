@@ -49,6 +49,14 @@ def test_the_exit_code_of_a_wrong_file(shop):
         shop.run("relay", "--to", f"events={url}", "--once", code=2)
 
 
+def test_once_tells_of_a_target_once_however_many_work_for_it(shop):
+    shop.insert()
+    ran = shop.run("relay", "--to", "one=redis://127.0.0.1:1/?stream=s", "--to", "two=redis://127.0.0.1:2/?stream=s",
+                   "--workers", "3", "--once", code=5)
+    assert ran.err.count("127.0.0.1:1: cannot connect") == 1, ran.err
+    assert ran.err.count("127.0.0.1:2: cannot connect") == 1, ran.err
+
+
 def test_once_tells_of_every_target_out_of_reach(shop):
     shop.insert()
     ran = shop.run("relay", "--to", "one=file:/nowhere/one.jsonl", "--to", "two=file:/nowhere/two.jsonl", "--once",
