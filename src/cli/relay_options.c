@@ -158,11 +158,20 @@ static void add_source(struct tree *tree, const char *store)
 	set_key(tree, source, "store", "--store", store);
 }
 
+static bool has_target(const struct tree *tree, const char *name)
+{
+	for (const struct node *target = tree->targets ? tree->targets->first : NULL; target;
+	     target = target->next)
+		if (node_name(target) && strcmp(node_name(target), name) == 0)
+			return true;
+	return false;
+}
+
 static int add_targets(struct tree *tree, const struct list *to, struct outbox_error *err)
 {
 	tree->targets = add_node(tree, tree->root, NODE_LIST, "targets");
 	for (size_t i = 0; i < to->count; i++) {
-		struct node *target = add_node(tree, tree->targets, NODE_MAP, NULL);
+		struct node *target;
 		char name[NAME_SIZE], option[NAME_SIZE + 20], scheme[32], shown[80];
 		const char *url;
 		int r = pair_split("to", to->items[i], name, sizeof(name), &url, err);
@@ -175,7 +184,12 @@ static int add_targets(struct tree *tree, const struct list *to, struct outbox_e
 			return outbox_fail(err, OUTBOX_EINVAL,
 					   "--to %s: \"%s\" has no scheme; did you mean file:%s?",
 					   name, text_shown(shown, sizeof(shown), url), shown);
+		if (has_target(tree, name))
+			return outbox_fail(err, OUTBOX_EINVAL,
+					   "--to: target \"%s\" is named twice; names are unique",
+					   name);
 		url_warn("to", url);
+		target = add_node(tree, tree->targets, NODE_MAP, NULL);
 		snprintf(option, sizeof(option), "--to %s", name);
 		set_key(tree, target, "name", option, name);
 		set_key(tree, target, "to", option, url);
@@ -206,6 +220,18 @@ static void set_one(struct tree *tree, struct node *target, const struct setting
 	set_key(tree, map, key, option, key == setting->key ? value : "true");
 }
 
+/* A file has a key of its own for external, so that its words are fewer. */
+static int check_envelope(const char *name, const char *value, struct outbox_error *err)
+{
+	static const char *const forms[] = { "structured", "binary", "native", "external", NULL };
+	static const struct field envelope = { .type = FIELD_TEXT, .words = forms };
+	const char *known;
+
+	if (field_parse(&envelope, value, &(struct field_context){ 0 }, &known, err) == OUTBOX_OK)
+		return OUTBOX_OK;
+	return outbox_wrap(err, "--envelope %s", name);
+}
+
 static bool is_option(const struct setting *setting, const char *option)
 {
 	return strcmp(setting->option, option) == 0;
@@ -232,6 +258,8 @@ static int set_targets(struct tree *tree, const struct setting *setting, const c
 	/* one that does not exist is not found, as with every command */
 	if (is_option(setting, "policy") && policy_find(value, &policy, err))
 		return outbox_wrap(err, "--policy");
+	if (is_option(setting, "envelope") && check_envelope(name, value, err))
+		return OUTBOX_EINVAL;
 	for (struct node *target = tree->targets->first; target; target = target->next) {
 		if (!all && strcmp(node_name(target), name) != 0)
 			continue;

@@ -244,7 +244,9 @@ static int try_plans(const struct checks *checks, struct outbox_error *err)
 		r = config_relay(config, &sources[i], &relay, err);
 		if (r == OUTBOX_OK)
 			r = plan_make(&relay, arena, &plan, err);
-		r = add_problem(checks, node_find(config->root, "targets"), r, err);
+		r = add_problem(checks,
+				checks->options ? config->root : node_find(config->root, "targets"),
+				r, err);
 	}
 	outbox_arena_free(arena);
 	return r;
