@@ -159,9 +159,12 @@ static int missing(const struct field *field, struct outbox_error *err)
 {
 	_cleanup_(buf_deinit) struct buf form = BUF_INIT(400);
 
-	field_describe(field, &form);
-	return outbox_fail(err, OUTBOX_EINVAL, "%s is missing: %s", field->name,
-			   field->help ? field->help : buf_str(&form));
+	/* that a text is one need not be said */
+	if (field->type != FIELD_TEXT || field_word_at(field, 0) || !field->help)
+		field_describe(field, &form);
+	return outbox_fail(err, OUTBOX_EINVAL, "%s is missing: %s%s%s", field->name,
+			   field->help ? field->help : "",
+			   field->help && form.size ? "; write " : "", buf_str(&form));
 }
 
 int fields_read(const struct record *record, const json_t *object, struct outbox_arena *arena,

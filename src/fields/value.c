@@ -45,6 +45,8 @@ static int reject_word(const struct field *field, const char *text, const char *
 							 : " or ",
 			   word);
 	}
+	if (!field_word_at(field, 1)) /* who reads it need not be asked what was meant */
+		nearest.best = NULL;
 	return outbox_fail(err, OUTBOX_EINVAL, "\"%s\" is %s %s%s%s%s", shown,
 			   field_word_at(field, 1) ? "none of" : "not", buf_str(&names),
 			   nearest.best ? "; did you mean " : "", nearest.best ? nearest.best : "",
@@ -64,6 +66,8 @@ static int reject_duration(const struct field *field, struct outbox_error *err)
 {
 	char min[DURATION_TEXT_MAX], max[DURATION_TEXT_MAX];
 
+	if (!field->max)
+		return outbox_fail(err, OUTBOX_EINVAL, "must be above 0; write a duration like 5s");
 	return outbox_fail(err, OUTBOX_EINVAL, "must be between %s and %s",
 			   duration_exact(field->min, min), duration_exact(field->max, max));
 }
@@ -100,7 +104,9 @@ int field_reject(const struct field *field, const char *text, struct outbox_erro
 	case FIELD_FACTOR:
 		return reject_number(field, shown, err);
 	case FIELD_DURATION:
-		if (field->max && duration_parse(text, &duration, NULL) == OUTBOX_OK)
+	case FIELD_DURATIONS:
+	case FIELD_KEEP:
+		if (duration_parse(text, &duration, NULL) == OUTBOX_OK)
 			return reject_duration(field, err);
 		break;
 	case FIELD_TEXTS:

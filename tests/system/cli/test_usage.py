@@ -116,7 +116,7 @@ def test_every_command_with_a_store_says_when_there_is_none(bare, name):
     (["status", "--every"], "--every wants a value: --every DURATION"),
     (["status", "--every", "--watch"], "--every wants a value"),
     (["status", "--every", "soon"], '--every: "soon" is not a duration'),
-    (["status", "--every", "0"], '--every: "0" is not a duration; write 500ms'),
+    (["status", "--every", "0"], "--every: must be above 0; write a duration like 5s"),
     (["status", "--watch=yes"], "--watch takes no value"),
     (["status", "extra"], 'what is "extra"? outbox status takes options only'),
     (["list", "--limit", "0"], '--limit: "0" is not a whole number from 1 to 1000'),

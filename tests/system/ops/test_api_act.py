@@ -137,7 +137,8 @@ def test_discard_and_defer(console):
     assert "reason" in console.post("/api/messages/discard", {"ids": ids}, status=400).error
     console.post("/api/messages/discard", {"state": "failed", "reason": "test data"})
     assert [state_of(console, id) for id in ids] == ["discarded"] * 2
-    assert "until" in console.post("/api/messages/defer", {"ids": fresh}, status=400).error
+    assert "until is missing: not before this; write a time like" in console.post(
+        "/api/messages/defer", {"ids": fresh}, status=400).error
     told = console.post("/api/messages/defer", {"ids": fresh[:1], "until": "+1h"}).json
     assert told["done"] == 1
     assert console.cli("show", fresh[0])["deliveries"][0]["why"] == "deferred"
