@@ -76,6 +76,8 @@ static SSL *new_session(SSL_CTX *context, bool verify, const char *host)
 	SSL_set_verify(tls, verify ? SSL_VERIFY_PEER : SSL_VERIFY_NONE, NULL);
 	SSL_set_bio(tls, in, out);
 	SSL_set_connect_state(tls);
+	SSL_set_options(tls, SSL_OP_NO_RENEGOTIATION);
+	SSL_set_mode(tls, SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
 	return tls;
 }
 
@@ -127,6 +129,7 @@ int nats_wire_start_tls(struct nats_wire *wire, const struct endpoint *endpoint,
 		done = SSL_do_handshake(wire->tls);
 
 		if (done == 1) {
+			wire->secured = true;
 			nats_wire_unseal(wire);
 			return OUTBOX_OK;
 		}

@@ -44,6 +44,7 @@ void nats_wire_close(struct nats_wire *wire)
 	SSL_free(wire->tls);
 	wire->fd = -1;
 	wire->tls = NULL;
+	wire->secured = false;
 	wire->sent = wire->taken = 0;
 	wire->ended = true;
 	buf_clear(&wire->out);
@@ -96,16 +97,28 @@ size_t nats_wire_unsent(const struct nats_wire *wire)
 	return wire->out.size + wire->sealed.size - wire->sent;
 }
 
-/* Everything into records, which lie in memory until the socket takes them. */
+/* Where the bytes lie that the socket takes. */
+static struct buf *to_send(struct nats_wire *wire)
+{
+	return wire->tls ? &wire->sealed : &wire->out;
+}
+
+/*
+ * Everything into records, which lie in memory until the socket takes them. All or nothing: when TLS first has to read (the
+ * rest of a session ticket), everything is for later.
+ */
 static void seal(struct nats_wire *wire)
 {
 	char record[16384];
-	int n;
+	int n = 1;
 
 	ERR_clear_error();
-	if (wire->out.size > 0 && SSL_write(wire->tls, wire->out.data, (int)wire->out.size) <= 0)
-		nats_wire_end(wire, OUTBOX_ECONN, "TLS failed");
-	buf_clear(&wire->out);
+	if (wire->out.size > 0)
+		n = SSL_write(wire->tls, wire->out.data, (int)wire->out.size);
+	if (n > 0)
+		buf_clear(&wire->out);
+	else if (SSL_get_error(wire->tls, n) != SSL_ERROR_WANT_READ)
+		nats_wire_end(wire, OUTBOX_ECONN, nats_tls_error());
 	while ((n = BIO_read(SSL_get_wbio(wire->tls), record, sizeof(record))) > 0)
 		buf_append(&wire->sealed, record, (size_t)n);
 }
@@ -119,7 +132,7 @@ static void end_by_sending(struct nats_wire *wire, int number)
 
 void nats_wire_send(struct nats_wire *wire)
 {
-	struct buf *buf = wire->tls ? &wire->sealed : &wire->out;
+	struct buf *buf = to_send(wire);
 
 	/* Half a message is not sealed: what comes behind it would be taken for its rest. */
 	if (wire->tls && !wire->out.failed)
@@ -148,7 +161,7 @@ void nats_wire_unseal(struct nats_wire *wire)
 	char plain[16384];
 	int n;
 
-	if (!SSL_is_init_finished(wire->tls))
+	if (!wire->secured)
 		return;
 	ERR_clear_error(); /* the thread's, and perhaps the application's */
 	while ((n = SSL_read(wire->tls, plain, sizeof(plain))) > 0)
@@ -214,7 +227,7 @@ bool nats_wire_wait(struct nats_wire *wire, outbox_time wait)
 	nats_wire_send(wire);
 	if (wire->ended)
 		return true;
-	if (nats_wire_unsent(wire) > 0)
+	if (wire->sent < to_send(wire)->size)
 		fd.events |= POLLOUT;
 	n = ppoll(&fd, 1, &limit, NULL);
 	if (n < 0)

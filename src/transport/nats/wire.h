@@ -21,6 +21,7 @@
 struct nats_wire {
 	int fd;   /* -1: not connected */
 	SSL *tls; /* NULL: none. It reads from memory and writes to memory; the socket is ours */
+	bool secured; /* the handshake is over */
 	struct outbox_clock *clock;
 	struct buf out; /* what is to be sent; in TLS before it is sealed */
 	struct buf sealed;

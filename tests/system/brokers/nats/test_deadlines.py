@@ -34,9 +34,12 @@ def listener():
 class Tls:
     """A server's end of TLS whose records can be held back."""
 
-    def __init__(self, raw, pki):
+    def __init__(self, raw, pki, trusted=None):
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(pki / "c.pem", pki / "k.pem")
+        if trusted:
+            context.verify_mode = ssl.CERT_REQUIRED
+            context.load_verify_locations(trusted)
         self.raw, self.incoming, self.outgoing = raw, ssl.MemoryBIO(), ssl.MemoryBIO()
         self.tls = context.wrap_bio(self.incoming, self.outgoing, server_side=True)
         self.run(self.tls.do_handshake)
@@ -139,6 +142,36 @@ def test_half_a_record_behind_a_question(fake, probe, pki):
 
     out = probe(f"tls://127.0.0.1:{fake(play, pki)}/S.{{type}}?verify=no", 1, 5, 5, timeout=20)
     assert "connect ok" in out and "publish timedout acked 0 " in out, out
+
+
+def test_half_a_session_ticket(listener, probe, pki):
+    """It holds our certificate, which is larger than a record: the part that came is no reason to stop reading."""
+    (pki / "large").write_text("[req]\ndistinguished_name=dn\nx509_extensions=v3\nprompt=no\n[dn]\nCN=client\n[v3]\n"
+                               "basicConstraints=CA:true\nsubjectAltName="
+                               + ",".join(f"DNS:name-{i}.of-our.example" for i in range(1000)) + "\n")
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+                    "-keyout", "ours.key", "-out", "ours.pem", "-days", "2", "-config", "large"], cwd=pki, check=True,
+                   capture_output=True)
+
+    def serve():
+        client, _ = listener.accept()
+        client.sendall(INFO % b',"tls_required":true')
+        server = Tls(client, pki, pki / "ours.pem")
+        tickets = server.outgoing.read()
+        assert len(tickets) > 32768
+        client.sendall(tickets[:17000])
+        time.sleep(0.5)
+        client.sendall(tickets[17000:])
+        seen = b""
+        while b"PING\r\n" not in seen:
+            seen += server.recv(65536)
+        server.sendall(b"PONG\r\n")
+        time.sleep(3)
+
+    threading.Thread(target=serve, daemon=True).start()
+    port = listener.getsockname()[1]
+    out = probe(f"tls://127.0.0.1:{port}/x?verify=no&cert={pki}/ours.pem&key={pki}/ours.key", 1, 5, 1, timeout=20)
+    assert out.startswith("connect ok"), out
 
 
 def test_a_server_that_talks_without_end(fake, probe):
