@@ -134,9 +134,9 @@ int act_all(struct outbox_store *store, const struct outbox_act *act, const stru
 	do {
 		r = act_page(store, &page, &one, err);
 		if (r && total->done)
-			return outbox_wrap(
-				err, "after %zu deliver%s, which are done; repeat it for the rest",
-				total->done, total->done == 1 ? "y" : "ies");
+			outbox_wrap(err,
+				    "after %zu deliver%s, which are done; repeat it for the rest",
+				    total->done, total->done == 1 ? "y" : "ies");
 		if (r)
 			return r;
 		total->done += one.done;
