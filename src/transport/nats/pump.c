@@ -29,6 +29,8 @@ bool pump_next(struct nats_transport *t, struct nats_frame *ret_frame)
 			continue;
 		if (strcasestr(ret_frame->text, "permissions violation"))
 			return true;
+		/* Its words explain more than the reset that perhaps came with them. */
+		t->wire.ended = false;
 		nats_wire_end(&t->wire,
 			      nats_is_login_error(ret_frame->text) ? OUTBOX_EAUTH : OUTBOX_ECONN,
 			      ret_frame->text);

@@ -5,7 +5,7 @@
 #include "place.h"
 #include "transport_proxy.h"
 
-#include "transport/nats/wire.h"
+#include "transport/nats/driver.h"
 #include "transport/transport.h"
 
 #include <errno.h>
@@ -120,14 +120,15 @@ static void a_deadline_ends_no_connection_of_others(void **state)
 	place_free(place);
 }
 
-/* It answered, and ended the connection before we could send the rest: the answer counts. */
+/* It answered, and ended the connection before we could send the rest: the answer counts, and its reason. */
 static void what_was_said_before_the_end_is_heard(void **state)
 {
 	struct sockaddr_in address = { .sin_family = AF_INET };
 	int listener = socket(AF_INET, SOCK_STREAM, 0), client = socket(AF_INET, SOCK_STREAM, 0),
 	    server;
 	socklen_t size = sizeof(address);
-	struct nats_wire wire;
+	static const char said[] = "MSG a 1 2\r\nok\r\n-ERR 'Maximum Payload Violation'\r\n";
+	struct nats_transport t = { .sid = 1 };
 	struct nats_frame frame;
 
 	(void)state;
@@ -137,18 +138,20 @@ static void what_was_said_before_the_end_is_heard(void **state)
 	assert_int_equal(getsockname(listener, (struct sockaddr *)&address, &size), 0);
 	assert_int_equal(connect(client, (struct sockaddr *)&address, size), 0);
 	server = accept(listener, NULL, NULL);
-	nats_wire_init(&wire, outbox_clock_system());
-	wire.fd = client;
-	wire.ended = false;
+	nats_wire_init(&t.wire, outbox_clock_system());
+	t.wire.fd = client;
+	t.wire.ended = false;
 	assert_int_equal(send(client, "x", 1, 0), 1); /* unread, which makes the end a reset */
-	assert_int_equal(send(server, "MSG a 1 2\r\nok\r\n", 15, 0), 15);
+	assert_int_equal(send(server, said, strlen(said), 0), strlen(said));
 	close(server);
-	buf_text(&wire.out, "PONG\r\n");
-	nats_wire_wait(&wire, OUTBOX_SECONDS);
-	assert_true(wire.ended);
-	assert_true(nats_wire_next(&wire, &frame));
+	buf_text(&t.wire.out, "PONG\r\n");
+	nats_wire_wait(&t.wire, OUTBOX_SECONDS);
+	assert_true(t.wire.ended);
+	assert_true(pump_next(&t, &frame));
 	assert_string_equal(frame.data, "ok");
-	nats_wire_deinit(&wire);
+	assert_false(pump_next(&t, &frame));
+	assert_string_equal(t.wire.why, "Maximum Payload Violation");
+	nats_wire_deinit(&t.wire);
 	close(listener);
 }
 
