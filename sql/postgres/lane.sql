@@ -76,9 +76,9 @@ END $$;
 -- NULL: the position does not lie ahead of the database.
 CREATE OR REPLACE FUNCTION outbox_position_ahead(p outbox_receipt, log_end bigint, now_at pg_snapshot) RETURNS text
 LANGUAGE sql STABLE AS $$
-	SELECT CASE WHEN (p).cur_seq > log_end THEN format('target %s, lane %s stands at message %s, but the log ends at %s: the log was restored, truncated or its sequence reset; run: outbox rebase',
+	SELECT CASE WHEN (p).cur_seq > log_end THEN format('target %s, lane %s stands at message %s, but the log ends at %s: the log was restored, truncated or its sequence reset; run: outbox realign',
 			(p).target, (p).lane, (p).cur_seq, log_end)
-		WHEN (p).cur_xid >= pg_snapshot_xmax(now_at) THEN format('target %s, lane %s stands at transaction %s, but this database is at %s: it comes from another server (restored, copied or upgraded); run: outbox rebase',
+		WHEN (p).cur_xid >= pg_snapshot_xmax(now_at) THEN format('target %s, lane %s stands at transaction %s, but this database is at %s: it comes from another server (restored, copied or upgraded); run: outbox realign',
 			(p).target, (p).lane, (p).cur_xid, pg_snapshot_xmax(now_at)) END
 $$;
 
@@ -111,7 +111,7 @@ DECLARE
 	again bigint := outbox_numbered_again(p.floor, p_seq, p_xid, p_look);
 BEGIN
 	IF again IS NOT NULL THEN
-		RETURN format('target %s, lane %s stands at message %s, and message %s before it is younger: the log''s sequence was reset; run: outbox rebase',
+		RETURN format('target %s, lane %s stands at message %s, and message %s before it is younger: the log''s sequence was reset; run: outbox realign',
 			p.target, p.lane, p_seq, again);
 	END IF;
 	RETURN NULL;
@@ -133,7 +133,7 @@ DECLARE
 	here text := outbox_cluster();
 BEGIN
 	IF known <> here THEN
-		RETURN format('target %s, lane %s: its receipts were written on another server (%s here, %s then), whose transaction numbers mean nothing here; run: outbox rebase',
+		RETURN format('target %s, lane %s: its receipts were written on another server (%s here, %s then), whose transaction numbers mean nothing here; run: outbox realign',
 			p.target, p.lane, here, known);
 	END IF;
 	RETURN NULL;

@@ -98,7 +98,7 @@ BEGIN
 	END IF;
 	FOR found IN SELECT * FROM outbox_find_published(ids, seqs[1]) LOOP
 		IF found.seq IS NULL AND outbox_log_end() < (SELECT max(seq) FROM outbox_message) THEN
-			RAISE EXCEPTION 'the log''s sequence is behind its last message: it was reset; run: outbox rebase'
+			RAISE EXCEPTION 'the log''s sequence is behind its last message: it was reset; run: outbox realign'
 				USING ERRCODE = 'OB004';
 		ELSIF found.seq IS NULL THEN
 			RAISE EXCEPTION 'the message with id "%" was removed from the log at this very moment; try again', found.id

@@ -19,7 +19,7 @@ CREATE OR REPLACE FUNCTION outbox_position_fault(p outbox_receipt) RETURNS text
 LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 	SELECT coalesce(outbox_history_fault(p, 1000),
 		(SELECT outbox_lanes_fault((p).target, value::integer) FROM outbox_meta WHERE name = 'lanes'),
-		(SELECT format('target %s, lane %s: the log has message %s, but its sequence ends at %s: it was reset; run: outbox rebase',
+		(SELECT format('target %s, lane %s: the log has message %s, but its sequence ends at %s: it was reset; run: outbox realign',
 			(p).target, (p).lane, m.seq, outbox_log_end())
 			FROM (SELECT max(seq) AS seq FROM outbox_message) m WHERE m.seq > outbox_log_end()))
 $$;
@@ -202,7 +202,7 @@ BEGIN
 		RETURN;
 	END IF;
 	subject := 'reason';
-	told := replace(fault, '; run: outbox rebase', '');
+	told := split_part(fault, '; run: outbox ', 1);
 	RETURN NEXT;
 	last_seq := outbox_log_end();
 	SELECT greatest(last_seq, (SELECT max(seq) FROM outbox_message), (SELECT max(seq) FROM outbox_kept),

@@ -30,7 +30,8 @@ enum command_group { GROUP_SETUP = 1, GROUP_WORK, GROUP_SEE, GROUP_REPAIR, GROUP
 #define COMMAND_STORE (COMMAND_URL | COMMAND_FILE)
 
 struct command {
-	const char *name; /* "publish", "target drop" */
+	const char *name;  /* "publish", "target drop" */
+	const char *alias; /* a former name that still works; NULL */
 	enum command_group group;
 	unsigned flags;      /* COMMAND_* */
 	const char *summary; /* one line for `outbox help` */
@@ -75,7 +76,7 @@ struct cli {
 extern const struct command cmd_amend, cmd_archive, cmd_audit, cmd_config_check,
 	cmd_config_reference, cmd_config_schema, cmd_config_show, cmd_defer, cmd_discard,
 	cmd_doctor, cmd_drop, cmd_help, cmd_init, cmd_keys, cmd_list, cmd_pause, cmd_policy_list,
-	cmd_policy_show, cmd_publish, cmd_purge, cmd_rebase, cmd_redact, cmd_relay, cmd_replay,
+	cmd_policy_show, cmd_publish, cmd_purge, cmd_realign, cmd_redact, cmd_relay, cmd_replay,
 	cmd_requeue, cmd_resume, cmd_show, cmd_sql, cmd_status, cmd_alerts, cmd_tail,
 	cmd_target_drop, cmd_target_list, cmd_truncate, cmd_upgrade, cmd_version;
 

@@ -28,7 +28,7 @@ static const struct exit_row rows[] = {
 	{ EXIT_TIMED_OUT, OUTBOX_ETIMEDOUT, "timedout", "no answer in time" },
 	{ EXIT_UNSUPPORTED, OUTBOX_ENOTSUP, "unsupported", "this driver or this build cannot do it" },
 	{ EXIT_BAD_DATA, OUTBOX_EPROTO, "baddata",
-	  "stored data makes no sense (a position ahead of the log: outbox rebase), or the other side broke its protocol" },
+	  "stored data makes no sense (a position ahead of the log: outbox realign), or the other side broke its protocol" },
 	{ EXIT_INTERNAL, OUTBOX_EINTERNAL, "internal", "a bug of outbox" },
 	{ EXIT_MEMORY, OUTBOX_ENOMEM, "memory", "out of memory" },
 	{ EXIT_SIGNAL, -1, "signal", "128 + N: ended early by signal N" },

@@ -43,7 +43,8 @@ size_t common_options(unsigned flags, struct field ret_options[COMMON_MAX])
 const struct command *command_find(const char *name)
 {
 	for (size_t i = 0; command_at(i); i++)
-		if (strcmp(command_at(i)->name, name) == 0)
+		if (strcmp(command_at(i)->name, name) == 0 ||
+		    (command_at(i)->alias && strcmp(command_at(i)->alias, name) == 0))
 			return command_at(i);
 	return NULL;
 }

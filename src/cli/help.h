@@ -16,7 +16,7 @@ int help_command(const struct cli *cli, const struct command *command,
 /* `outbox policy --help`: the commands that begin with this word. False: there are none. */
 bool help_family(const struct cli *cli, const char *word);
 
-/* The command of this name, or NULL. */
+/* The command of this name or alias, or NULL. */
 const struct command *command_find(const char *name);
 
 /* EINVAL: "unknown command ...; did you mean ...?" */

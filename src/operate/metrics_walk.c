@@ -451,7 +451,7 @@ static const struct {
 	  each_lanes },
 	{ { "outbox_lane_owners", "Relays that hold lanes of the target", METRIC_GAUGE, "{relay}" },
 	  each_owners },
-	{ { "outbox_lanes_refused", "Lanes that wait for outbox rebase", METRIC_GAUGE, "{lane}" },
+	{ { "outbox_lanes_refused", "Lanes that wait for outbox realign", METRIC_GAUGE, "{lane}" },
 	  each_refused },
 };
 

@@ -14,7 +14,7 @@ int store_open(const struct outbox_store_ops *ops, const struct outbox_store_con
 	       bool create, struct outbox_store **ret_store, struct outbox_error *err)
 {
 	if (!config->clock || !config->random)
-		return outbox_fail(err, OUTBOX_EINVAL, "a store wants a clock and a random source");
+		return outbox_fail(err, OUTBOX_EINVAL, "a store needs a clock and a random source");
 	return ops->open(config, create, ret_store, err);
 }
 
@@ -206,7 +206,7 @@ static int check_ids(const struct outbox_filter *filter, struct outbox_error *er
 static int check_reason(const char *action, const char *reason, struct outbox_error *err)
 {
 	if (!reason || !reason[0])
-		return outbox_fail(err, OUTBOX_EINVAL, "%s: say why, it wants a reason", action);
+		return outbox_fail(err, OUTBOX_EINVAL, "%s: a reason is required", action);
 	return OUTBOX_OK;
 }
 
@@ -353,7 +353,7 @@ int store_check(struct outbox_store *store, store_say say, void *context, struct
 int store_rebase(struct outbox_store *store, const struct outbox_rebase *rebase, store_say say,
 		 void *context, struct outbox_error *err)
 {
-	int r = need(store, store->ops->operate.rebase, "rebase", err);
+	int r = need(store, store->ops->operate.rebase, "realign lanes", err);
 
 	return r ? r : store->ops->operate.rebase(store, rebase, say, context, err);
 }

@@ -88,9 +88,10 @@ static int check_stdout(const struct cli *cli, const struct config *config, stru
 	for (size_t i = 0; cli->json && i < config->targets.count; i++)
 		if (url_scheme(targets[i].to, scheme, sizeof(scheme)) &&
 		    strcmp(scheme, "stdout") == 0)
-			return outbox_fail(err, OUTBOX_EINVAL,
-					   "--json and target \"%s\" both want stdout; give one up",
-					   targets[i].name);
+			return outbox_fail(
+				err, OUTBOX_EINVAL,
+				"--json and target \"%s\" both write to stdout; use only one of them",
+				targets[i].name);
 	return OUTBOX_OK;
 }
 
@@ -199,7 +200,7 @@ const struct command cmd_relay = {
 	.options = options,
 	.n_options = ARRAY_SIZE(options),
 	.values_size = sizeof(struct relay_values),
-	.about = "Targets are given with --to, or with all the rest in a file: --config. Several relays may run at once; they share the lanes, and with one lane (the default on SQLite) the second stands by. A database or broker that is away is waited for. Ctrl-C or SIGTERM ends it after the batches in flight, a second one at once; SIGHUP reads the file again. Everything it says goes to stderr.",
+	.about = "Name the targets with --to, or in a file with all other settings: --config. Several relays may run at once; they share the lanes, and with one lane (the default on SQLite) the second one stands by. The relay waits for a database or broker that is unavailable. Ctrl-C or SIGTERM ends it after the batches in flight, a second signal at once; SIGHUP reloads the file. It logs to stderr.",
 	.example = "outbox relay --store sqlite:app.db --to events=file:out.jsonl\n"
 		   "outbox relay --config outbox.yaml\n"
 		   "outbox relay --store sqlite:app.db --to events=file:out.jsonl --until-idle\n"
@@ -209,7 +210,7 @@ const struct command cmd_relay = {
 		 "2  a target's URL or file is wrong, or it is not served (outbox status)\n"
 		 "5  with --once: a target is out of reach\n"
 		 "12 batches in flight did not end within --shutdown-timeout\n"
-		 "14 with --once, --until-idle: a lane was refused (outbox rebase)\n"
+		 "14 with --once, --until-idle: a lane was refused (outbox realign)\n"
 		 "128 + N  ended early by signal N",
 	.run = run,
 };

@@ -464,13 +464,13 @@ static int check_positions(const struct checking *c, struct outbox_error *err)
 	if (foreign)
 		check_say(c, WRONG, "server identity",
 			  "this outbox was made on server %s, and this is %s: it was restored or copied, and relays "
-			  "refuse to run; outbox rebase --dry-run says what to do",
+			  "refuse to run; outbox realign --dry-run says what to do",
 			  pg_peek(meta, 0, 1), pg_peek(meta, 0, 0));
 	if (!foreign && PQntuples(rows) > 0)
 		check_say(c, WRONG, "positions", "%d lane%s refused by relays; %.350s%s",
 			  PQntuples(rows), PQntuples(rows) == 1 ? " is" : "s are",
 			  pg_peek(rows, 0, 0),
-			  strstr(pg_peek(rows, 0, 0), "run: outbox rebase") ? " --dry-run" : "");
+			  strstr(pg_peek(rows, 0, 0), "; run: outbox ") ? " --dry-run" : "");
 	if (pg_int(meta, 0, 2) == 0)
 		check_say(c, NOTE, "targets",
 			  "none is registered: messages wait, and nothing is purged");

@@ -164,14 +164,14 @@ static int history_check(const struct lane_op *op, int64_t pos, struct outbox_er
 	if (v->again)
 		return outbox_fail(err, OUTBOX_EPROTO,
 				   "target %s, lane %d: message %lld has a number that was given before: "
-				   "the log's sequence was reset; run: outbox rebase",
+				   "the log's sequence was reset; run: outbox realign",
 				   op->target, op->lane, (long long)v->again);
 	if (known > v->last_seq)
 		return outbox_fail(
 			err, OUTBOX_EPROTO,
 			"target %s, lane %d: messages up to %lld were there, but the log ends at "
 			"%lld: its sequence was reset, or the file restored in part; run: outbox "
-			"rebase",
+			"realign",
 			op->target, op->lane, (long long)known, (long long)v->last_seq);
 	return OUTBOX_OK;
 }

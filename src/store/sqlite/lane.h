@@ -82,7 +82,7 @@ int receipt_lanes_differ(struct sqlite_store *s, const char *target, int64_t the
  * that is reset when the end of the log is purged, numbers are given again, and what gets them lies
  * before positions that have passed them: nobody would read it. So every purge notes which numbers are
  * gone for good, those in (gone_after, gone_to]: from the last message that is left to the end of the log. A
- * message with such a number is a new one under an old number, and lanes are refused until outbox rebase.
+ * message with such a number is a new one under an old number, and lanes are refused until outbox realign.
  */
 
 /* A lane was refused: note that, so that it stays refused when publishers have come past its position.

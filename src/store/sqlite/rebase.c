@@ -176,7 +176,7 @@ static int finish(struct rebasing *w, struct outbox_error *err)
 
 static void report_reason(const struct rebasing *w, char *reason)
 {
-	char *remedy = strstr(reason, "; run: outbox rebase");
+	char *remedy = strstr(reason, "; run: outbox ");
 
 	if (remedy)
 		*remedy = '\0';

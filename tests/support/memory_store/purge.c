@@ -104,7 +104,7 @@ static int may_remove(struct memory_store *s, struct outbox_error *err)
 {
 	/* What is settled of a number that was given again is another message's. */
 	if (memory_any_refused(s->db))
-		return retention_refused("the log's counter was set back; run: outbox rebase", err);
+		return retention_refused("the log's counter was set back; run: outbox realign", err);
 	return memory_unstarted(s, err);
 }
 

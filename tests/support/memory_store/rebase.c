@@ -43,7 +43,7 @@ int memory_lane_check(const struct memory_db *db, const char *target, int number
 		return OUTBOX_OK;
 	lane->refused = true;
 	return outbox_fail(err, OUTBOX_EPROTO,
-			   "target %s, lane %d: the log's counter was set back; run: outbox rebase",
+			   "target %s, lane %d: the log's counter was set back; run: outbox realign",
 			   target, number);
 }
 

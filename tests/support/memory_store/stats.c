@@ -121,7 +121,7 @@ static bool target_stats(const struct memory_db *db, const struct memory_target 
 			.receipts = memory_receipt_last(lane)->n,
 			.takeovers = lane->takeovers,
 			.refused = memory_lane_is_refused(db, lane)
-					   ? "the log's counter was set back; run: outbox rebase"
+					   ? "the log's counter was set back; run: outbox realign"
 					   : NULL,
 		};
 		if (!stats.lanes[i].owner != !lane->owner)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lanes that relays refuse, because position and log do not belong together: everybody says so, and rebase helps."""
+"""Lanes that relays refuse, because position and log do not belong together: everybody says so, and realign helps."""
 import re
 
 import pytest
@@ -30,23 +30,23 @@ def test_status_and_doctor_say_so(broken):
         assert target["state"] == "refused"
         for lane in target["lanes"]:
             assert f"target {target['name']}, lane {lane['lane']}" in lane["refused"]
-            assert "outbox rebase" in lane["refused"]
+            assert "outbox realign" in lane["refused"]
         assert any(broken.why in lane["refused"] for lane in target["lanes"])
     text = " ".join(broken.run("status").out.split())
     assert "events: relays refuse 4 of its 4 lanes; target events, lane 0" in text and broken.why in text
     assert [t["state"] for t in broken.run("target", "list", "--json").json["targets"]] == ["refused"] * 2
     told = [f for f in broken.run("doctor", "--json", code=1).json["findings"] if f["level"] == "error"]
     assert {f["subject"] for f in told} >= {"events", "partner"}
-    assert all("outbox rebase" in f["text"] for f in told)
+    assert all("outbox realign" in f["text"] for f in told)
 
 
-def test_a_relay_says_so_once_and_goes_on_after_a_rebase(broken):
+def test_a_relay_says_so_once_and_goes_on_after_a_realign(broken):
     said = broken.folder / "said"
     with said.open("wb") as err:
         relay = broken.start("relay", "--to", "events=file:out.jsonl", stderr=err)
     try:
         until(lambda: broken.why in said.read_text(), "the relay to say so")
-        broken.run("rebase", "--yes")
+        broken.run("realign", "--yes")
         broken.insert()
         until(lambda: len(broken.lines()) == 5, "a delivery")
     finally:
@@ -59,30 +59,30 @@ def test_a_relay_says_so_once_and_goes_on_after_a_rebase(broken):
 def test_runs_that_end_say_why_they_did_nothing(broken):
     for how in ("--once", "--until-idle"):
         ran = broken.run("relay", "--to", "events=file:out.jsonl", how, code=14)
-        assert broken.why in ran.err.splitlines()[-1] and "outbox rebase" in ran.err
+        assert broken.why in ran.err.splitlines()[-1] and "outbox realign" in ran.err
 
 
-def test_rebase_in_plain_words(broken):
+def test_realign_in_plain_words(broken):
     before = broken.run("status", "--json").json["targets"]
-    plan = broken.run("rebase", "--dry-run").out
+    plan = broken.run("realign", "--dry-run").out
     assert plan.startswith("reason: target events, lane 0")
     plan = " ".join(plan.split())
-    assert broken.why in plan and "run: outbox rebase" not in plan and "detour" not in plan
+    assert broken.why in plan and "run: outbox realign" not in plan and "detour" not in plan
     assert len(re.findall(r"would go on behind message \d+; nothing before that is left to send", plan)) == 6
     assert len(re.findall(r"1 message before that is not sent yet and comes first", plan)) == 2
     assert "Run again with --yes" in plan
-    told = broken.run("rebase", "--dry-run", "--json").json
+    told = broken.run("realign", "--dry-run", "--json").json
     assert broken.why in told["reason"] and len(told["lanes"]) == 8
     for one, other in zip(before, broken.run("status", "--json").json["targets"]):
         assert [lane["receipts"] for lane in one["lanes"]] == [lane["receipts"] for lane in other["lanes"]]
     assert broken.run("audit", "--json").json["audit"] == []
-    done = " ".join(broken.run("rebase", "--yes").out.split())
+    done = " ".join(broken.run("realign", "--yes").out.split())
     assert "goes on behind message" in done and "would" not in done and done.endswith("Start the relays again.")
-    assert "nothing was changed" in broken.run("rebase", "--yes").out
+    assert "nothing was changed" in broken.run("realign", "--yes").out
     [row] = broken.run("audit", "--json").json["audit"]
     assert row["action"] == "rebase" and row["actor"].startswith("alice@") and "goes on behind message" in row["detail"]
     assert {t["state"] for t in broken.run("status", "--json").json["targets"]} == {"no relay"}
-    assert broken.run("rebase", "--yes", "--json").json["reason"] is None
+    assert broken.run("realign", "--yes", "--json").json["reason"] is None
 
 
 def test_sqlite_says_so_too(tmp_path):

@@ -241,7 +241,7 @@ def test_hidden_rows_are_an_error(app):
 ])
 @pytest.mark.parametrize("args", [
     ["status"], ["init"], ["publish", "--type", "t", "--data", "{}"], ["relay", "--to", "e=null:", "--until-idle"],
-    ["rebase", "--yes"], ["doctor"],
+    ["realign", "--yes"], ["doctor"],
 ], ids=lambda args: args[0])
 def test_who_lacks_a_right_is_told_which_and_what_to_do(app, args, granted, what, remedy):
     stranger = Role(app, "stranger", "app")
@@ -261,7 +261,7 @@ def test_what_only_the_owner_may_do(app):
     outbox(app, "relay", "--to", "events=null:", "--until-idle")
     app.sql("ALTER SEQUENCE app.outbox_message_seq_seq RESTART")
     for args, what in ((["truncate"], "permission denied for table outbox_message"), (["drop"], "must be owner of"),
-                       (["rebase"], "permission denied for sequence outbox_message_seq_seq")):
+                       (["realign"], "permission denied for sequence outbox_message_seq_seq")):
         ran = outbox(app, *args, "--yes", code=6)
         assert what in ran.err and f'role "{app.relay.name}" lacks rights; ' in ran.err, ran
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""init, sql, upgrade and rebase on PostgreSQL, and what people are told when it is out of reach."""
+"""init, sql, upgrade and realign on PostgreSQL, and what people are told when it is out of reach."""
 import os
 import re
 import subprocess
@@ -137,12 +137,12 @@ def test_upgrade_check_tells_and_changes_nothing(pg):
     assert "use a newer outbox" in pg.run("init", code=7).err
 
 
-def test_rebase_wants_to_be_confirmed(pg):
+def test_realign_wants_to_be_confirmed(pg):
     pg.relay()
-    if pg.run("rebase", "--dry-run", code=None).code == 13:
-        pytest.skip("this program cannot rebase yet")
-    assert "add --yes" in pg.run("rebase", code=10).err
-    assert pg.run("rebase", "--dry-run", "--json").json["dry_run"] is True
+    if pg.run("realign", "--dry-run", code=None).code == 13:
+        pytest.skip("this program cannot realign yet")
+    assert "add --yes" in pg.run("realign", code=10).err
+    assert pg.run("realign", "--dry-run", "--json").json["dry_run"] is True
 
 
 def test_init_says_what_is_special(pg_bare):

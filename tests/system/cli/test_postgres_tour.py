@@ -111,7 +111,7 @@ def test_copies_say_that_they_are_copies(pg):
     dump = subprocess.run(["pg_dump", "-d", pg.name], env=pg.env, capture_output=True, check=True).stdout
     pg.sql("UPDATE outbox_meta SET value = '42' WHERE name = 'cluster'")
     ran = pg.run("relay", "--to", "events=file:out.jsonl", "--once", code=14)
-    assert "run: outbox rebase" in ran.err
+    assert "run: outbox realign" in ran.err
     pg.sql(f"CREATE DATABASE copy_{pg.name}", database="postgres")
     try:
         done = subprocess.run(["psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", f"copy_{pg.name}"], input=dump, env=pg.env,

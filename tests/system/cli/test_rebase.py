@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers that are given again: lanes are refused until outbox rebase, and nothing is lost. tests/system/postgres/test_rebase.py
+"""Numbers that are given again: lanes are refused until outbox realign, and nothing is lost. tests/system/postgres/test_rebase.py
 has more of PostgreSQL's."""
 import sqlite3
 
 import pytest
 from shell import end, until
 
-REFUSED = "run: outbox rebase"
+REFUSED = "run: outbox realign"
 TO = ("relay", "--to", "events=file:out.jsonl")
 ADD = "INSERT INTO outbox_message (id, type, payload) VALUES (?, 't', '{}')"
 
@@ -55,16 +55,29 @@ def expect_refused(shop, names):
 
 def expect_repaired(shop, names, before):
     assert len(arrived(shop)) == before
-    shop.run("rebase", "--dry-run")
+    shop.run("realign", "--dry-run")
     expect_refused(shop, names)
-    assert "come first" in shop.run("rebase", "--yes").out.replace("\n  ", " ")
-    assert "Every position is right" in shop.run("rebase", "--yes").out
+    assert "come first" in shop.run("realign", "--yes").out.replace("\n  ", " ")
+    assert "Every position is right" in shop.run("realign", "--yes").out
     shop.run(*TO, "--until-idle")
     assert arrived(shop)[before:] == names
     publish(shop, "after")
     shop.run(*TO, "--until-idle")
     assert arrived(shop)[-1] == "after"
     assert REFUSED not in doctor(shop)
+
+
+def test_the_former_name_works_the_same(shop):
+    delivered_and_purged(shop)
+    set_back(shop)
+    plans = [shop.run(name, "--dry-run", "--json").json for name in ("realign", "rebase")]
+    assert plans[0] == plans[1] and plans[0]["lanes"] and plans[0]["reason"]
+    assert "outbox realign" not in plans[0]["reason"]
+    assert shop.run("rebase", "--help").out == shop.run("realign", "--help").out
+    assert "outbox realign: " in shop.run("rebase", code=10).err
+    assert "rebase" not in [c["name"] for c in shop.run("help", "--json").json["commands"]]
+    shop.run("rebase", "--yes")
+    assert shop.run("audit", "--json").json["audit"][0]["action"] == "rebase"
 
 
 def test_while_a_relay_runs(shop):

@@ -44,7 +44,7 @@ def test_a_targets_password_on_the_command_line_is_warned_of(shop):
 
 def test_all_commands_are_there():
     assert set(COMMANDS) >= {
-        "init", "sql", "rebase", "upgrade", "drop", "truncate", "publish", "relay", "status", "list", "show", "requeue",
+        "init", "sql", "realign", "upgrade", "drop", "truncate", "publish", "relay", "status", "list", "show", "requeue",
         "discard", "defer", "pause", "resume", "purge", "target list", "target drop", "policy list",
         "policy show", "tail", "audit", "doctor", "version", "help"}
 
@@ -162,7 +162,7 @@ def test_every_command_with_a_store_says_when_there_is_none(bare, name):
     (["relay", "--to", "e=null:", "--hold", "e", "--order", "e=none"], "--hold e: without order nothing waits"),
     (["relay", "--to", "e=amqp://mq:99999/", "--once"], '--to e: the port: "99999" is not a whole number'),
     (["relay", "--to", "e=null:", "--once", "--until-idle"], "--once or --until-idle, not both"),
-    (["relay", "--to", "e=stdout:", "--json"], 'target "e" both want stdout'),
+    (["relay", "--to", "e=stdout:", "--json"], 'target "e" both write to stdout'),
     (["help", "publsh"], "did you mean publish?"),
     (["version", "--store", "x"], "unknown option --store"),
 ])

@@ -183,7 +183,7 @@ def test_refused(site, tmp_path):
         s.systemctl("start")
         until(lambda: s.fired("refused"), "the alert")
         assert "refused" in s.alerts()
-        find_cause(s, "refused", "outbox rebase")
+        find_cause(s, "refused", "outbox realign")
         recover(s, "refused", "recover-postgres")
         see_all_well(s)
     finally:

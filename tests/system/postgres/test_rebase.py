@@ -9,7 +9,7 @@ from oracle import expect_good
 from postgres import Server
 
 LANES = 2
-REFUSED = "outbox rebase"
+REFUSED = "outbox realign"
 
 
 def number(shop):
@@ -61,7 +61,7 @@ def expect_refusal(crew):
 
 
 def rebase(shop, *extra):
-    return outbox("rebase", "--store", shop.store, "--json", "--yes", *extra)["lanes"]
+    return outbox("realign", "--store", shop.store, "--json", "--yes", *extra)["lanes"]
 
 
 def messages(shop):
@@ -167,7 +167,7 @@ def test_an_open_publisher_is_waited_for_and_told(make, server):
     with shop.connect() as db:
         db.execute("BEGIN")
         db.execute("INSERT INTO outbox_message (type, payload) VALUES ('open', '{}')")
-        said = subprocess.run([BINARY, "rebase", "--store", shop.store, "--yes"], capture_output=True, check=False)
+        said = subprocess.run([BINARY, "realign", "--store", shop.store, "--yes"], capture_output=True, check=False)
         assert said.returncode != 0 and b"not committed" in said.stderr, said
         db.execute("ROLLBACK")
     assert rebase(shop)
@@ -184,7 +184,7 @@ def test_published_while_it_waits(make, server):
     with shop.connect() as db:
         db.execute("BEGIN")
         db.execute("INSERT INTO outbox_message (type, payload) VALUES ('open', '{}')")
-        with subprocess.Popen([BINARY, "rebase", "--store", shop.store, "--yes"]) as running:
+        with subprocess.Popen([BINARY, "realign", "--store", shop.store, "--yes"]) as running:
             until(lambda: shop.value("SELECT count(*) FROM pg_stat_activity WHERE backend_xid IS NOT NULL"
                                      " AND query LIKE '%outbox_rebase(%'"), "it to wait for the publisher")
             producer.publish(5)

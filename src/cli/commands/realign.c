@@ -45,8 +45,8 @@ static void say(void *context, int level, const char *subject, const char *text)
 		safe_say(stdout, "%s: %s", subject, text);
 }
 
-static int rebase(struct cli *cli, const struct values *given, struct telling *telling,
-		  struct outbox_error *err)
+static int realign(struct cli *cli, const struct values *given, struct telling *telling,
+		   struct outbox_error *err)
 {
 	struct outbox_rebase how = { .struct_size = sizeof(how),
 				     .same_history = given->same_history,
@@ -74,7 +74,7 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 		return r;
 	if (cli->json)
 		telling.lanes = json_array();
-	r = rebase(cli, given, &telling, err);
+	r = realign(cli, given, &telling, err);
 	if (r) {
 		json_decref(telling.lanes);
 		json_decref(telling.reason);
@@ -96,18 +96,19 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 	return OUTBOX_OK;
 }
 
-const struct command cmd_rebase = {
-	.name = "rebase",
+const struct command cmd_realign = {
+	.name = "realign",
+	.alias = "rebase",
 	.group = GROUP_REPAIR,
 	.flags = COMMAND_STORE | COMMAND_ACTOR,
 	.summary = "let relays go on after a database was restored or copied",
 	.options = options,
 	.n_options = ARRAY_SIZE(options),
 	.values_size = sizeof(struct values),
-	.about = "A lane's position names places in one log and, on PostgreSQL, transactions of one server. In a database that was restored from a dump, whose log was truncated or whose sequence was reset, relays refuse lanes and say so, and they do until this is run. It gives them positions that hold here: nothing is lost, messages are not touched, and what was settled stays settled. Stop the relays first. A database that is a copy of another one delivers again what the other one delivers.",
-	.example = "outbox rebase --store postgres://app@db/shop --dry-run\n"
-		   "outbox rebase --store postgres://app@db/shop --yes",
+	.about = "A lane's position refers to places in one log and, on PostgreSQL, to transactions of one server. When a database was restored from a dump, its log was truncated or its sequence was reset, relays refuse its lanes and say so until this command is run. It gives every lane a position that is valid here: nothing is lost, messages are not touched, and what was settled stays settled. Stop the relays first. A copy of a database delivers again what the original delivers. The command was called rebase before; that name still works.",
+	.example = "outbox realign --store postgres://app@db/shop --dry-run\n"
+		   "outbox realign --store postgres://app@db/shop --yes",
 	.exits = "0  done, also when no lane needed it\n10 not confirmed: nothing was changed\n"
-		 "13 this store cannot be rebased",
+		 "13 the lanes of this store cannot be realigned",
 	.run = run,
 };
