@@ -96,7 +96,7 @@ int listen_check(const struct endpoint *endpoint, const struct config_admin *con
 {
 	*ret_key = config->cert ? "cert" : config->key ? "key" : "listen";
 	if (!config->cert != !config->key)
-		return outbox_fail(err, OUTBOX_ECONFIG, "is set without admin.%s; TLS wants both",
+		return outbox_fail(err, OUTBOX_ECONFIG, "is set without admin.%s; TLS needs both",
 				   config->cert ? "key" : "cert");
 	if (endpoint->is_unix && config->cert)
 		return outbox_fail(err, OUTBOX_ECONFIG,

@@ -23,12 +23,12 @@ static const char *parse_digest(const char *text, unsigned char digest[32])
 	static const char digits[] = "0123456789abcdef";
 
 	if (strlen(text) != 64)
-		return "sha256: wants 64 hexadecimal digits";
+		return "sha256: must be followed by 64 hexadecimal digits";
 	for (size_t i = 0; i < 64; i++) {
 		const char *digit = strchr(digits, text[i]);
 
 		if (!digit)
-			return "sha256: wants 64 hexadecimal digits, in lower case";
+			return "sha256: must be followed by 64 hexadecimal digits in lower case";
 		digest[i / 2] = (unsigned char)(digest[i / 2] << 4 | (digit - digits));
 	}
 	return NULL;

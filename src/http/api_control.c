@@ -211,7 +211,7 @@ static const struct field reloaded_fields[] = {
 	FIELD_NAMED("added", struct reloaded, what.added, FIELD_COUNT, 0, NULL),
 	FIELD_NAMED("removed", struct reloaded, what.removed, FIELD_COUNT, 0, NULL),
 	FIELD_NAMED("restart", struct reloaded, what.restart, FIELD_CHARS, 0,
-		    "keys that changed and want a new start of the process; empty: none"),
+		    "keys that changed and take effect only when the process restarts; empty: none"),
 };
 
 const struct record view_reloaded = RECORD("Reloaded", reloaded_fields);

@@ -86,7 +86,7 @@ struct message_query {
 static const struct field message_fields[] = {
 	FIELD(struct message_query, source, FIELD_TEXT, 0, "wanted where there are several"),
 	FIELD(struct message_query, payload, FIELD_BOOL, 0,
-	      "show it, too; wants the role operate; up to 256 KiB"),
+	      "show it, too; requires the operate role; up to 256 KiB"),
 };
 
 const struct record api_message_query = RECORD("MessageQuery", message_fields);
@@ -112,7 +112,7 @@ API_HANDLER(api_message)
 	r = api_query(request, &api_message_query, &query, err);
 	if (r == OUTBOX_OK && query.payload && request->role < ROLE_OPERATE)
 		return api_refuse(response, 403, "forbidden",
-				  "payload: true wants a token with the role operate", err);
+				  "payload: true requires a token with the operate role", err);
 	if (r == OUTBOX_OK)
 		r = api_open(request, query.source, NULL, &store, err);
 	if (r == OUTBOX_OK)

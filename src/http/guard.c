@@ -298,7 +298,8 @@ static bool check_token(struct request *request, const struct headers *headers)
 	if (!request->seen.actor)
 		return request_refuse(request, 503, "memory", "out of memory; try again");
 	if (request->seen.role < wanted)
-		return request_refuse(request, 403, "role", "this wants a token of role operate");
+		return request_refuse(request, 403, "role",
+				      "a token with the operate role is required");
 	return true;
 }
 

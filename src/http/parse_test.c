@@ -249,7 +249,7 @@ static void off_the_machine_only_with_tls(void **state)
 	assert_fails(listen_check(&endpoint, &none, &key, err), OUTBOX_ECONFIG,
 		     "set admin.cert and admin.key");
 	assert_ok(listen_check(&endpoint, &tls, &key, err));
-	assert_fails(listen_check(&endpoint, &half, &key, err), OUTBOX_ECONFIG, "TLS wants both");
+	assert_fails(listen_check(&endpoint, &half, &key, err), OUTBOX_ECONFIG, "TLS needs both");
 	assert_ok(listen_parse("127.0.0.1:8040", &endpoint, err));
 	assert_ok(listen_check(&endpoint, &none, &key, err));
 	assert_ok(listen_parse("unix:/x", &endpoint, err));

@@ -58,7 +58,7 @@ static const struct http_route routes[] = {
 	    "correct a message that was delivered nowhere; it keeps its place", api_amend_body,
 	    view_amended),
 	ACT("/api/messages/{id}/redact", api_redact,
-	    "take the personal data out of a finished message, for good", api_redact_body,
+	    "remove the personal data from a finished message, for good", api_redact_body,
 	    view_redacted),
 	ACT("/api/purge", api_purge, "remove finished messages", api_purge_body, view_purged),
 	ACT("/api/targets/{name}/pause", api_pause, "send nothing to a target until it is resumed",

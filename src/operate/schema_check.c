@@ -20,7 +20,7 @@ int store_ready(const struct outbox_store_info *info, const char *url, const cha
 				   words);
 	if (info->schema_version < info->program_version)
 		return outbox_fail(err, OUTBOX_ESCHEMA,
-				   "%s has schema %d, this program wants %d: outbox upgrade%s",
+				   "%s has schema %d, this program needs %d: outbox upgrade%s",
 				   masked, info->schema_version, info->program_version, words);
 	return OUTBOX_OK;
 }

@@ -325,7 +325,7 @@ const struct command cmd_requeue = {
 	.options = requeue_options,
 	.n_options = ARRAY_SIZE(requeue_options),
 	.values_size = sizeof(struct act_values),
-	.about = "Attempts start at 0 and the delivery is due at once. Of several people who requeue the same delivery exactly one succeeds. With several targets, ids want --target.",
+	.about = "Attempts start at 0 and the delivery is due at once. If several people requeue the same delivery, exactly one succeeds. With several targets, ids require --target.",
 	.example = "outbox requeue 0198f3a2-7c11-7e02-9d53-2f0f5a2b81c4 --target partner\n"
 		   "outbox requeue --state failed --target partner --type 'order.*' --dry-run",
 	.exits = "0  requeued (or nothing matches the filter)\n3  no such message or target\n"
@@ -344,7 +344,7 @@ const struct command cmd_discard = {
 	.options = discard_options,
 	.n_options = ARRAY_SIZE(discard_options),
 	.values_size = sizeof(struct act_values),
-	.about = "For good: a discarded delivery cannot be requeued. The message stays until retention; other targets still get it. With several targets, ids want --target.",
+	.about = "This is final: a discarded delivery cannot be requeued. The message stays until retention removes it; other targets still get it. With several targets, ids require --target.",
 	.example = "outbox discard 0198f3a2-7c11-7e02-9d53-2f0f5a2b81c4 --reason \"test data\"\n"
 		   "outbox discard --state failed --target partner --reason \"test data\" --dry-run",
 	.exits = "0  discarded (or nothing matches the filter)\n3  no such message or target\n"
@@ -363,7 +363,7 @@ const struct command cmd_defer = {
 	.options = defer_options,
 	.n_options = ARRAY_SIZE(defer_options),
 	.values_size = sizeof(struct act_values),
-	.about = "Attempts stay as they are. Until then it is outside its key's order: later messages of its key go first. With several targets, ids want --target.",
+	.about = "Attempts stay as they are. Until that time the delivery is outside its key's order: later messages of its key go first. With several targets, ids require --target.",
 	.example = "outbox defer 0198f3a2-7c11-7e02-9d53-2f0f5a2b81c4 --until +2h\n"
 		   "outbox defer --target partner --type 'report.*' --until +8h --dry-run",
 	.exits = "0  deferred\n3  no such message or target\n4  not pending, or being sent\n"

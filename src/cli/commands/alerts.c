@@ -178,11 +178,11 @@ const struct command cmd_alerts = {
 	.name = "alerts",
 	.group = GROUP_SEE,
 	.flags = COMMAND_STORE | COMMAND_MANY,
-	.summary = "what is not well, by the rules of health",
+	.summary = "show what is wrong, by the health rules",
 	.options = options,
 	.n_options = ARRAY_SIZE(options),
 	.values_size = sizeof(struct values),
-	.about = "Judges one look at the stores by the rules that the relay uses, with the limits of the file's health group or the defaults. One look has no memory: a rule that must hold for a while counts at once, and latency and sending, which take two looks, are left to the relay. Each alert has a section in the runbook: the link to it is printed, and outbox help alert NAME prints the section.",
+	.about = "Takes one sample of the stores and applies the relay's rules to it, with the limits of the file's health group or the defaults. One sample has no memory: a rule that must hold for a while counts at once, and latency and sending, which need two samples, are left to the relay. Each alert has a section in the runbook: its link is printed, and outbox help alert NAME prints the section.",
 	.example =
 		"outbox alerts --store sqlite:app.db\noutbox alerts --config outbox.yaml --json\noutbox alerts --rules",
 	.exits = "0  all is well, or there is only information\n1  something is degraded or unhealthy",

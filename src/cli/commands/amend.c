@@ -91,7 +91,7 @@ const struct command cmd_amend = {
 	.options = options,
 	.n_options = ARRAY_SIZE(options),
 	.values_size = sizeof(struct values),
-	.about = "Its id, type, key and place in the log stay, so that with hold the corrected message goes first and what is parked behind it follows in order. Deliveries that failed or wait for a retry are sent at once, with their attempts at 0; discarded ones stay discarded. What the message was is kept until retention removes it (outbox show ID --amended). Refused when a target has it already, or while it is being sent.",
+	.about = "The message keeps its id, type, key and place in the log, so that with hold the corrected message goes first and what is parked behind it follows in order. Deliveries that failed or wait for a retry are sent at once, with their attempts at 0; discarded ones stay discarded. The former version is kept until retention removes the message (outbox show ID --amended). Refused if a target has already received the message, or while it is being sent.",
 	.example = "outbox amend 0198f3a2-7c11-7e02-9d53-2f0f5a2b81c4 \\\n"
 		   "    --data @fixed.json --reason \"negative total, ticket 812\"",
 	.exits = "0  amended\n2  what it shall be is wrong or missing\n3  no such message\n4  it was delivered, is being sent, or nothing of it is left to deliver",

@@ -143,7 +143,7 @@ const struct command cmd_archive = {
 	.options = options,
 	.n_options = ARRAY_SIZE(options),
 	.values_size = sizeof(struct values),
-	.about = "Messages that every target is done with and that retention has left, as CloudEvents lines compressed with zstd, for outbox replay or for your own use. The file appears when it is complete. To remove what was archived: outbox purge --archive.",
+	.about = "Copies messages that every target has finished with and that retention has not removed, as CloudEvents lines compressed with zstd, for outbox replay or for your own use. The file appears when it is complete. To remove what was archived: outbox purge --archive.",
 	.example = "outbox archive orders.jsonl.zst --type 'order.*' --before 1d\n"
 		   "zstd -dc orders.jsonl.zst | head",
 	.exits = "0  archived, also when nothing matches (then there is no file)\n4  the file exists\n"

@@ -80,7 +80,7 @@ static void check_schema(struct doctor *doctor)
 			 store);
 		say(doctor, ERROR, "schema", text);
 	} else if (info->schema_version < info->program_version) {
-		snprintf(text, sizeof(text), "is %d, this program wants %d: outbox upgrade%s",
+		snprintf(text, sizeof(text), "is %d, this program needs %d: outbox upgrade%s",
 			 info->schema_version, info->program_version, store);
 		say(doctor, ERROR, "schema", text);
 	} else if (info->schema_version > info->program_version) {

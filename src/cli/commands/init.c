@@ -124,11 +124,11 @@ const struct command cmd_init = {
 	.name = "init",
 	.group = GROUP_SETUP,
 	.flags = COMMAND_STORE,
-	.summary = "make an outbox in a database; again changes nothing",
+	.summary = "create an outbox in a database; a repeat changes nothing",
 	.options = options,
 	.n_options = ARRAY_SIZE(options),
 	.values_size = sizeof(struct values),
-	.about = "Creates the tables, triggers and views of the outbox beside your own tables. A SQLite file is made when there is none, and switched to WAL mode. A PostgreSQL database must be there; the role needs the right to create in the schema, nothing more.",
+	.about = "Creates the tables, triggers and views of the outbox beside your own tables. A SQLite file is created if there is none, and switched to WAL mode. A PostgreSQL database must exist; the role needs only the right to create objects in the schema.",
 	.example = "outbox init --store sqlite:app.db\n"
 		   "outbox init --store postgres://app@db/shop --schema app",
 	.exits = "0  the outbox is there\n2  it is there with another number of lanes\n"

@@ -236,7 +236,7 @@ const struct command cmd_policy_list = {
 	.name = "policy list",
 	.group = GROUP_WORK,
 	.summary = "list the retry policies",
-	.about = "A policy says when a delivery that was refused is tried again, how often, and when it is failed for good. outbox relay --policy NAME chooses one for all targets, --policy TARGET=NAME for one; without it the one named default is taken.",
+	.about = "A policy says when and how often a refused delivery is tried again, and when it fails for good. outbox relay --policy NAME chooses a policy for all targets, --policy TARGET=NAME for one target; otherwise the policy named default is used.",
 	.example = "outbox policy list",
 	.run = run_list,
 };
@@ -245,7 +245,7 @@ const struct command cmd_policy_show = {
 	.name = "policy show",
 	.group = GROUP_WORK,
 	.summary = "print every delay of a retry policy, with and without jitter",
-	.about = "What the policy does not set is marked (ours): the relay's own default, which an option of outbox relay changes.",
+	.about = "Values that the policy does not set are marked (ours): they are the relay's own defaults, which options of outbox relay change.",
 	.words = "NAME",
 	.min_words = 1,
 	.max_words = 1,

@@ -167,7 +167,7 @@ const struct command cmd_purge = {
 	.options = options,
 	.n_options = ARRAY_SIZE(options),
 	.values_size = sizeof(struct values),
-	.about = "Nothing goes before every target that gets it is done with it, and nothing at all while no target is registered. What a target still has to get, or keeps because it failed, is told with the target's name. A relay purges by itself; this is for doing it now or with an archive, which is complete on the disk before anything goes.",
+	.about = "A message is removed only when every target that gets it has finished with it, and nothing is removed while no target is registered. Targets that still have to get messages, or keep them because they failed, are named. A relay purges by itself; use this to purge now, or with an archive, which is complete on disk before anything is removed.",
 	.example = "outbox purge --delivered-before 7d --dry-run\n"
 		   "outbox purge --delivered-before 7d --archive old.jsonl.zst",
 	.exits = "0  purged, also when nothing was old enough\n4  the archive's file exists\n"

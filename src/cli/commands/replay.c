@@ -451,13 +451,13 @@ const struct command cmd_replay = {
 	.name = "replay",
 	.group = GROUP_REPAIR,
 	.flags = COMMAND_STORE | COMMAND_ACTOR | COMMAND_MANY,
-	.summary = "send messages of the past again, to one target",
+	.summary = "send past messages again, to one target",
 	.words = "[FILE]",
 	.max_words = 1,
 	.options = options,
 	.n_options = ARRAY_SIZE(options),
 	.values_size = sizeof(struct values),
-	.about = "FILE is an archive that outbox purge or outbox archive wrote. Messages go out as they were, with their ids and in the order of their keys, with the header \"replayed\", and by the target's own envelope, retries and rate. Consumers that remember ids pass them over. All of it is read and checked before the first one is sent. Interrupted or killed, the same command goes on.",
+	.about = "FILE is an archive that outbox purge or outbox archive wrote. Messages are sent as they were, with their ids and in order per key, with the header \"replayed\" and with the target's own envelope, retries and rate. Consumers that remember ids ignore them. The whole file is read and checked before the first message is sent. If the command is interrupted or killed, run it again: it goes on where it stopped.",
 	.example = "outbox replay old.jsonl.zst --config outbox.yaml --target partner --dry-run\n"
 		   "outbox replay old.jsonl.zst --to file:again.jsonl --target again --yes\n"
 		   "outbox replay --from-log --config outbox.yaml --target partner --after 2h",

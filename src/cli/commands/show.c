@@ -443,8 +443,9 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 	if (r)
 		return r;
 	if (given->raw && cli->json)
-		return outbox_fail(err, OUTBOX_EINVAL,
-				   "--raw-payload and --json both want stdout; give one of them");
+		return outbox_fail(
+			err, OUTBOX_EINVAL,
+			"--raw-payload and --json both write to stdout; use only one of them");
 	if (given->raw) {
 		if (view.message.message.size)
 			fwrite(view.message.message.data, 1, view.message.message.size, stdout);
@@ -476,7 +477,7 @@ const struct command cmd_show = {
 	.options = options,
 	.n_options = ARRAY_SIZE(options),
 	.values_size = sizeof(struct values),
-	.about = "The payload and the values of headers are masked unless asked for: what people publish may be personal or secret, and a screen is often shared. Keys, subjects and errors are shown, since a repair is found by them.",
+	.about = "The payload and header values are masked unless you ask for them: what applications publish may be personal or secret, and a screen is often shared. Keys, subjects and errors are shown, because you need them to find the problem.",
 	.example = "outbox show 0198f3a2-7c11-7e02-9d53-2f0f5a2b81c4\n"
 		   "outbox show 0198f3a2-7c11-7e02-9d53-2f0f5a2b81c4 --payload\n"
 		   "outbox show 0198f3a2-7c11-7e02-9d53-2f0f5a2b81c4 --raw-payload > payload.json",

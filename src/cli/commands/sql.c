@@ -113,7 +113,7 @@ const struct command cmd_sql = {
 	.options = options,
 	.n_options = ARRAY_SIZE(options),
 	.values_size = sizeof(struct values),
-	.about = "Prints what outbox init runs, as one commented script; connects to nothing. What it makes is what init makes, so that a relay, doctor and upgrade work with it. With --from N it is what outbox upgrade runs on an outbox of schema N (outbox upgrade --check tells N), and refuses to run on another; with --drop what outbox drop runs.",
+	.about = "Prints what outbox init runs, as one commented script; connects to nothing. The script creates exactly what init creates, so that a relay, doctor and upgrade work with it. With --from N it prints what outbox upgrade runs on an outbox of schema N (outbox upgrade --check shows N); that script refuses to run on another schema. With --drop it prints what outbox drop runs.",
 	.example = "outbox sql sqlite | sqlite3 -bail app.db\n"
 		   "outbox sql sqlite --from 2 > migrations/0042_outbox.sql\n"
 		   "outbox sql postgres --schema app | psql -v ON_ERROR_STOP=1 -d shop",

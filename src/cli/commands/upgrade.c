@@ -118,7 +118,7 @@ const struct command cmd_upgrade = {
 	.options = options,
 	.n_options = ARRAY_SIZE(options),
 	.values_size = sizeof(struct values),
-	.about = "With --config and without --source all sources are upgraded, one after the other; one that cannot be is told, and the others are.",
+	.about = "With --config and without --source all sources are upgraded, one after the other; if one cannot be upgraded, the command says so and goes on with the others.",
 	.example = "outbox upgrade --store sqlite:app.db --check\n"
 		   "outbox upgrade --store postgres://app@db/shop --check --sql > outbox.sql",
 	.exits = "0  the schema is this program's\n2  with --check: an upgrade is due\n"

@@ -35,7 +35,7 @@ static const struct {
 	{ "pg_hba.conf", OUTBOX_EAUTH,
 	  "the server's pg_hba.conf does not let this user in from this machine; add a line there" },
 	{ "authentication failed", OUTBOX_EAUTH,
-	  "the server's pg_hba.conf wants another way to log in for this user" },
+	  "the server's pg_hba.conf requires another login method for this user" },
 	{ "role \"", OUTBOX_EAUTH,
 	  "name the user in the URL, postgres://USER@..., or CREATE ROLE it" },
 	{ "permission denied for database", OUTBOX_EAUTH, "GRANT CONNECT ON DATABASE to this role" },

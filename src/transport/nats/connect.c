@@ -120,7 +120,7 @@ static int fail_refused(const struct nats_transport *t, const char *text, struct
 		remedy = "; grant it to the relay's user, or have the answers elsewhere (inbox=)";
 	else if (login)
 		remedy = t->endpoint.user ? "; the user or the password is wrong"
-					  : "; the server wants a user (nats://USER@HOST with "
+					  : "; the server requires a user (nats://USER@HOST with "
 					    "password_file=PATH) or a token (token_file=PATH)";
 	return outbox_fail(err, login || inbox ? OUTBOX_EAUTH : OUTBOX_ECONN, "%s: %s%s",
 			   t->wire.shown, text, remedy);

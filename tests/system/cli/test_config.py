@@ -130,7 +130,7 @@ def test_drivers_and_the_admin_server_are_asked_at_once(write):
 
 @pytest.mark.parametrize("admin, place, text", [
     ("listen: 127.0.0.1:99999", "13:11", 'listen: "127.0.0.1:99999" is not ADDRESS:PORT'),
-    ("listen: 127.0.0.1:8040\n  cert: c.pem", "14:9", "cert: is set without admin.key; TLS wants both"),
+    ("listen: 127.0.0.1:8040\n  cert: c.pem", "14:9", "cert: is set without admin.key; TLS needs both"),
     ("listen: unix:/tmp/x\n  cert: c.pem\n  key: k.pem", "14:9", "cert: a UNIX socket has no TLS"),
     ("listen: 127.0.0.1:8040\n  cert: c.pem\n  key: k.pem", "15:8", "key: k.pem cannot be read; name a PEM file"),
 ])

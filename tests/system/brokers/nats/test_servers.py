@@ -40,7 +40,7 @@ def test_wrong_password_is_told_without_it(servers, probe):
     assert out.startswith("connect auth") and "Authorization Violation" in out and "wr0ng" not in out, out
     assert "the user or the password is wrong" in out, out
     out = probe(f"nats://127.0.0.1:{server.port}/S.{{type}}")
-    assert "wants a user (nats://USER@HOST" in out, out
+    assert "requires a user (nats://USER@HOST" in out, out
     assert "nothing listens there: is the server running" in probe("nats://127.0.0.1:1/S.{type}")
     # a quote is no way out of CONNECT's JSON
     assert "acked 1 " in probe(url.format("se%22cret"))
