@@ -19,7 +19,7 @@ CREATE OR REPLACE FUNCTION outbox_scan_rounds() RETURNS integer LANGUAGE sql IMM
 -- How far the log may run ahead of an idle lane before an empty receipt follows it.
 CREATE OR REPLACE FUNCTION outbox_ahead_max() RETURNS bigint LANGUAGE sql IMMUTABLE AS $$ SELECT 1000::bigint $$;
 
-CREATE OR REPLACE FUNCTION outbox_lane_view(p_target text, p_lane integer, p_version bigint) RETURNS outbox_view
+CREATE OR REPLACE FUNCTION outbox_lane_view(q outbox_request) RETURNS outbox_view
 LANGUAGE plpgsql STABLE AS $$
 DECLARE
 	v outbox_view;
@@ -29,24 +29,24 @@ BEGIN
 	SELECT t.version, t.paused, t.hold, t.unordered,
 		(SELECT value::integer FROM outbox_meta WHERE name = 'lanes'),
 		r.types, r.kind, coalesce(r.published_only, false),
-		(SELECT d.seq FROM outbox_detour d WHERE d.target = p_target
-			AND (d.lane, d.seq) >= (p_lane, 0) AND (d.lane, d.seq) <= (p_lane, 9223372036854775807)
+		(SELECT d.seq FROM outbox_detour d WHERE d.target = q.target
+			AND (d.lane, d.seq) >= (q.lane, 0) AND (d.lane, d.seq) <= (q.lane, 9223372036854775807)
 			AND (d.state IN ('pending', 'sending') OR d.ahead) ORDER BY d.lane, d.seq LIMIT 1) IS NOT NULL
-		OR (t.hold AND (SELECT d.seq FROM outbox_detour d WHERE d.target = p_target
+		OR (t.hold AND (SELECT d.seq FROM outbox_detour d WHERE d.target = q.target
 			AND (d.state, d.seq) >= ('failed', 0) AND (d.state, d.seq) <= ('failed', 9223372036854775807)
 			ORDER BY d.state, d.seq LIMIT 1) IS NOT NULL),
 		r.bands
 	INTO v
-	FROM outbox_target t LEFT JOIN outbox_route r ON r.target = t.name AND r.version = p_version
-	WHERE t.name = p_target;
+	FROM outbox_target t LEFT JOIN outbox_route r ON r.target = t.name AND r.version = q.version
+	WHERE t.name = q.target;
 	IF NOT FOUND THEN
-		PERFORM outbox_no_target(p_target);
+		PERFORM outbox_no_target(q.target);
 	END IF;
 	SELECT l.refused, o.lane + 1 INTO fault, there FROM outbox_lane l
-		CROSS JOIN (SELECT n.lane FROM outbox_lane n WHERE n.target = p_target ORDER BY n.target DESC, n.lane DESC LIMIT 1) o
-		WHERE l.target = p_target AND l.lane = p_lane;
+		CROSS JOIN (SELECT n.lane FROM outbox_lane n WHERE n.target = q.target ORDER BY n.target DESC, n.lane DESC LIMIT 1) o
+		WHERE l.target = q.target AND l.lane = q.lane;
 	IF fault IS NOT NULL OR there <> v.lanes THEN
-		RAISE EXCEPTION '%', coalesce(fault, outbox_lanes_fault(p_target, v.lanes)) USING ERRCODE = 'OB004';
+		RAISE EXCEPTION '%', coalesce(fault, outbox_lanes_fault(q.target, v.lanes)) USING ERRCODE = 'OB004';
 	END IF;
 	RETURN v;
 END $$;
@@ -117,7 +117,7 @@ END $$;
 
 -- A claim that was made before, and only its answer was lost. A row of the log that became a dead letter while in
 -- flight is still in it.
-CREATE OR REPLACE FUNCTION outbox_claim_again(last outbox_receipt, v outbox_view, p_now timestamptz) RETURNS SETOF outbox_claimed
+CREATE OR REPLACE FUNCTION outbox_claim_again(last outbox_receipt, p_now timestamptz, v outbox_view) RETURNS SETOF outbox_claimed
 LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
 	seqs bigint[];
@@ -239,7 +239,7 @@ BEGIN
 	IF last.n <> q.n OR last.token <> q.token OR last.claim_count > 0 THEN
 		RETURN NULL;
 	END IF;
-	v := outbox_lane_view(q.target, q.lane, q.version);
+	v := outbox_lane_view(q);
 	IF outbox_may_claim(q, v) AND outbox_has_work(last, v, now) THEN
 		RETURN NULL;
 	END IF;
@@ -423,9 +423,9 @@ BEGIN
 	fresh.log_end := outbox_log_end();
 	last := outbox_fence(q);
 	now := outbox_now(q.now);
-	v := outbox_lane_view(q.target, q.lane, q.version);
+	v := outbox_lane_view(q);
 	IF last.n <> q.n THEN
-		RETURN QUERY SELECT * FROM outbox_claim_again(last, v, now);
+		RETURN QUERY SELECT * FROM outbox_claim_again(last, now, v);
 		RETURN NEXT outbox_claim_head(last, now, v.paused, v.version <> q.version,
 			outbox_next_due(q.target, q.lane, now));
 		RETURN;
@@ -443,7 +443,7 @@ BEGIN
 
 	succ := outbox_settle(q, last, o, v.hold, now);
 	IF cardinality(o.seqs) > 0 OR last.claim_detours > 0 THEN
-		v := outbox_lane_view(q.target, q.lane, q.version); -- it may have other detours now
+		v := outbox_lane_view(q); -- it may have other detours now
 	END IF;
 	IF outbox_may_claim(q, v) THEN
 		claim := outbox_claim(succ, q, last, v, fresh, now);

@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bands on a store that was made by the version before, and relays of the version before beside them."""
 import collections
+import subprocess
+import threading
 
+import psycopg2
 import pytest
 
-from before import before
+from before import ROOT, before
 from places import bare_place, delivered, relay
+from shell import until
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -130,3 +134,55 @@ def test_what_version_3_reads_ahead(banded, target, taken):
     assert banded.sql(call.format(n, token, 8, NONE) + ")")[0][1] == first
     *rows, last = banded.sql(call.format(n + 1, 8, 9, ONE.format(first)) + f", 1, {second}, {second})")
     assert (last[0][7], [row[1] for row in rows]) == (taken, [] if taken else [second])
+
+
+VERSION_3 = "ab74927"  # the last one with schema 3
+CODE_3 = ["bands", "window", "lane", "settle", "claim", "advance", "target", "look", "tail", "act", "purge", "partition", "views", "check"]
+
+
+def code_of_version_3():
+    shown = subprocess.run(["git", "-C", ROOT, "show", *(f"{VERSION_3}:sql/postgres/{name}.sql" for name in CODE_3)],
+                           capture_output=True, text=True, check=False)
+    if shown.returncode != 0:
+        pytest.skip(f"version 3, {VERSION_3}, is not in this checkout's history (a shallow clone, or no git)")
+    return shown.stdout
+
+
+@pytest.mark.parametrize("before_it", ["nothing", "a claim", "the same claim"])
+def test_a_claim_that_waits_for_the_upgrade(banded, before_it):
+    """It began with the functions of version 3, which know the bands by kind: it must not end as if there were none."""
+    banded.sql(BACK)
+    banded.sql("DROP FUNCTION outbox_stretch, outbox_window CASCADE;" + code_of_version_3())
+    n, token = banded.sql("SELECT n, token FROM outbox_take('events-high', 0, 'old', 7, NULL)")[0]
+    version = banded.sql("SELECT version FROM outbox_target WHERE name = 'events-high'")[0][0]
+    call = f"SELECT seq FROM outbox_advance('events-high', 0, 'old', {{}}, {{}}, {{}}, {version}, {{}}, 10, 100000, NULL)"
+    request = call.format(n, token, 8, NONE)
+    publish(banded)
+    mine = banded.sql("SELECT min(seq) FROM outbox_message")[0][0]
+    if before_it != "nothing":
+        assert banded.sql(request)[0][0] == mine
+    if before_it == "a claim":
+        publish(banded)
+        request = call.format(n + 1, 8, 9, ONE.format(mine))
+        mine += 3
+    said = []
+
+    def claim():
+        try:
+            said.append([row[0] for row in banded.sql(request) if row[0]])
+        except psycopg2.Error as error:
+            said.append(error.pgcode)
+
+    upgrade = psycopg2.connect(host="127.0.0.1", port=banded.server.port, user="postgres", dbname=banded.name)
+    upgrade.autocommit = True
+    script = banded.run("sql", "postgres", "--from", "3", people=False).out
+    upgrade.cursor().execute(script[:script.rindex("COMMIT;")])
+    old = threading.Thread(target=claim)
+    old.start()
+    until(lambda: banded.sql("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")[0][0], "the claim to wait")
+    upgrade.cursor().execute("COMMIT")
+    old.join()
+    upgrade.close()
+    claim()
+    # an error after which a relay connects again and asks anew
+    assert said == ["42883", [mine]]
