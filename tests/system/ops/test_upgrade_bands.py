@@ -4,11 +4,10 @@ import collections
 import subprocess
 import threading
 
-import psycopg2
 import pytest
 
 from before import ROOT, before
-from places import bare_place, delivered, relay
+from places import bare_place, delivered, pgshop, relay
 from shell import until
 
 
@@ -170,10 +169,10 @@ def test_a_claim_that_waits_for_the_upgrade(banded, before_it):
     def claim():
         try:
             said.append([row[0] for row in banded.sql(request) if row[0]])
-        except psycopg2.Error as error:
+        except pgshop.psycopg2.Error as error:
             said.append(error.pgcode)
 
-    upgrade = psycopg2.connect(host="127.0.0.1", port=banded.server.port, user="postgres", dbname=banded.name)
+    upgrade = pgshop.psycopg2.connect(host="127.0.0.1", port=banded.server.port, user="postgres", dbname=banded.name)
     upgrade.autocommit = True
     script = banded.run("sql", "postgres", "--from", "3", people=False).out
     upgrade.cursor().execute(script[:script.rindex("COMMIT;")])
