@@ -12,7 +12,9 @@ static const char *const states[] = { NULL, "starting", "running", "draining", "
 
 static json_t *make_state(const void *row)
 {
-	return json_text(field_word_name(states, ((const struct sample_source *)row)->source->state));
+	const struct sample_source *source = row;
+
+	return json_text(field_word_name(states, (int)source->source->state));
 }
 
 static json_t *make_name(const void *row)

@@ -7,6 +7,7 @@ settlement, others go on. Each failure arrives at the dead letter, nothing else 
 import collections
 import contextlib
 import datetime
+import fcntl
 import json
 import os
 import signal
@@ -52,12 +53,15 @@ class Morgue:
         self.killed_with += self.shop.in_flight()
 
     def sleep(self, failpoint):
-        """A relay that was stopped there. One whose other worker holds SQLite's lock keeps everybody out: that one is void."""
+        """
+        A relay that was stopped there. One whose other worker holds SQLite's lock, or that of the file it writes
+        to, keeps everybody out: that one is void.
+        """
         for _ in range(50):
             self.publish(48)
             sleeper = self.start(failpoint=failpoint)
             until(sleeper.stopped, "the relay to stop")
-            if not self.shop.locked():
+            if not self.shop.locked() and not any(map(is_locked, (self.crew.consumer, f"{self.folder}/dead.jsonl"))):
                 return sleeper
             sleeper.signal(signal.SIGKILL)
             sleeper.wait()
@@ -86,6 +90,18 @@ class Morgue:
 
     def close(self):
         self.crew.close()
+
+
+def is_locked(path):
+    """Is somebody writing to this file of a file: target?"""
+    if not os.path.exists(path):
+        return False
+    with open(path, "ab") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        return False
 
 
 def moment(value):
