@@ -7,7 +7,7 @@ import time
 import pytest
 
 SOURCE = os.environ.get("OUTBOX_SOURCE", os.path.join(os.path.dirname(__file__), "..", "..", ".."))
-sys.path.insert(0, os.path.join(SOURCE, "tests", "cli"))  # there are two pgshops
+sys.path.insert(0, os.path.join(SOURCE, "tests", "system", "cli"))  # there are two pgshops
 import pgshop  # noqa: E402
 from before import before  # noqa: E402
 from shell import Shop  # noqa: E402
