@@ -111,12 +111,13 @@ LANGUAGE sql IMMUTABLE AS $$
 		OR (seq <= (p).pos AND pg_visible_in_snapshot(xid, (p).cur))
 $$;
 
--- The last value of the log's sequence; 0 before the first message.
--- (plpgsql keeps the plan.)
+-- The last value of the log's sequence; 0 before the first message. Not by SELECT FROM the sequence: its row is changed in place, and
+-- for a moment nextval() leaves there what it writes ahead to the WAL, up to 32 numbers too many. A position that far ahead
+-- would be refused as one of another history. (plpgsql keeps the plan.)
 CREATE OR REPLACE FUNCTION outbox_log_end() RETURNS bigint
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
-	RETURN (SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM outbox_message_seq_seq);
+	RETURN coalesce(pg_sequence_last_value('outbox_message_seq_seq'), 0);
 END $$;
 
 -- A message that its partition went without, as one of the log. Both tables may have columns of people's own, in any

@@ -323,3 +323,18 @@ def test_restored_by_a_role_that_cannot_know_the_server(make, looked):
             assert rebase(there)
         crew.drain()
         assert sorted(map(int, arrived(crew)[50:])) == list(range(101, 181))
+
+
+def test_the_end_of_the_log_never_goes_back(make, server):
+    """nextval() shows numbers ahead for a moment; a lane that took one of them for the end would be refused later."""
+    shop, _, _ = make(server, lanes=LANES)
+    publishers = [subprocess.Popen(["psql", "-q", "-c", "SELECT count(nextval('outbox_message_seq_seq'))"
+                                    " FROM generate_series(1, 1500000)", shop.url], stdout=subprocess.DEVNULL) for _ in range(2)]
+    until(lambda: shop.value("SELECT outbox_log_end()") > 1000, "numbers to be given")
+    shop.execute("""DO $$ DECLARE last bigint := 0; here bigint; BEGIN
+        FOR i IN 1 .. 200000 LOOP
+            here := outbox_log_end();
+            ASSERT here >= last, format('the end of the log went from %s back to %s', last, here);
+            last := here;
+        END LOOP; END $$""")
+    assert [publisher.wait() for publisher in publishers] == [0, 0]
