@@ -19,13 +19,13 @@ struct rejection_log {
 	bool delivered; /* since */
 };
 
-void rejection_log_init(struct rejection_log *log, const struct relay_plan *plan,
+void rejection_log_init(struct rejection_log *r, const struct relay_plan *plan,
 			const struct target_plan *target);
 
 /* This batch is settled: count what was refused. */
-void rejection_log_add(struct rejection_log *log, const struct batch *batch, outbox_time now);
+void rejection_log_add(struct rejection_log *r, const struct batch *b, outbox_time now);
 
 /* Tell what was counted and not told: at the end. */
-void rejection_log_flush(struct rejection_log *log);
+void rejection_log_flush(struct rejection_log *r);
 
 #endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "memory_store/unserved.h"
-#include "core/retention.h"
 
 #include "core/retention.h"
 #include "store/store.h"
