@@ -69,5 +69,6 @@ def test_stop_at_random_moments(make, rng):
         relay.end()
     crew.drain()
     assert not any(lane["live"] for lane in shop.lanes_shown()), shop.lanes_shown()
-    verdict = expect_good(ledger, crew, crew.fenced())
+    # On a slow machine one is stopped again before it has settled anything: to the guard that looks like dying of it.
+    verdict = expect_good(ledger, crew, crew.fenced(), guarded=True)
     print(f"{taken} take-overs, {verdict.duplicates} duplicates of {crew.fenced()} in flight")
