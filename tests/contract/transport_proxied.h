@@ -19,4 +19,9 @@ void proxied_outage(void *state, bool on);
 void proxied_outage_after(void *state, size_t n);
 bool proxied_touched(void *state);
 
+/* They, as a fixture names them. */
+#define PROXIED_OPS                                                                       \
+	.url = proxied_url, .missing_url = proxied_missing_url, .outage = proxied_outage, \
+	.outage_after = proxied_outage_after, .touched = proxied_touched
+
 #endif

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Positions of another history: refused with the reason, and repaired without loss and without touching a message."""
+import contextlib
 import copy
 import subprocess
 
@@ -159,14 +160,21 @@ def test_same_history(make, server):
     expect_good(producer.finish(), crew, 0)
 
 
-def test_an_open_publisher_is_waited_for_and_told(make, server):
-    shop, crew, producer = make(server, LANES)
+@contextlib.contextmanager
+def elsewhere_with_a_publisher(shop, crew, producer):
+    """On another server, as its notes say, while a publisher's transaction is open: its connection."""
     producer.publish(30)
     crew.drain()
     shop.execute("UPDATE outbox_meta SET value = '4711' WHERE name = 'cluster'")
     with shop.connect() as db:
         db.execute("BEGIN")
         db.execute("INSERT INTO outbox_message (type, payload) VALUES ('open', '{}')")
+        yield db
+
+
+def test_an_open_publisher_is_waited_for_and_told(make, server):
+    shop, crew, producer = make(server, LANES)
+    with elsewhere_with_a_publisher(shop, crew, producer) as db:
         said = subprocess.run([BINARY, "realign", "--store", shop.store, "--yes"], capture_output=True, check=False)
         assert said.returncode != 0 and b"not committed" in said.stderr, said
         db.execute("ROLLBACK")
@@ -178,12 +186,7 @@ def test_an_open_publisher_is_waited_for_and_told(make, server):
 def test_published_while_it_waits(make, server):
     """Their transactions are younger than its own, and what they published is no other history's."""
     shop, crew, producer = make(server, LANES)
-    producer.publish(30)
-    crew.drain()
-    shop.execute("UPDATE outbox_meta SET value = '4711' WHERE name = 'cluster'")
-    with shop.connect() as db:
-        db.execute("BEGIN")
-        db.execute("INSERT INTO outbox_message (type, payload) VALUES ('open', '{}')")
+    with elsewhere_with_a_publisher(shop, crew, producer) as db:
         with subprocess.Popen([BINARY, "realign", "--store", shop.store, "--yes"]) as running:
             until(lambda: shop.value("SELECT count(*) FROM pg_stat_activity WHERE backend_xid IS NOT NULL"
                                      " AND query LIKE '%outbox_rebase(%'"), "it to wait for the publisher")

@@ -7,23 +7,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The plain configuration, but with the system's clock. */
-static struct outbox_relay_config threaded(struct world *w, struct outbox_target_config *target)
-{
-	struct outbox_relay_config config = world_config(w, target);
-
-	config.clock = NULL;
-	config.log = NULL;
-	config.lease = 2 * OUTBOX_SECONDS;
-	config.instance = "threads";
-	return config;
-}
-
 static void once_works_again_and_again(void **state)
 {
 	struct world *w = world_new(2);
 	struct outbox_target_config target;
-	struct outbox_relay_config config = threaded(w, &target);
+	struct outbox_relay_config config = world_threaded(w, &target);
 	struct outbox_relay *relay;
 	struct outbox_error err = OUTBOX_ERROR_INIT;
 
@@ -56,7 +44,7 @@ static void a_forked_child_is_told_at_once(void **state)
 {
 	struct world *w = world_new(1);
 	struct outbox_target_config target;
-	struct outbox_relay_config config = threaded(w, &target);
+	struct outbox_relay_config config = world_threaded(w, &target);
 	struct outbox_relay *relay;
 	struct outbox_error err = OUTBOX_ERROR_INIT;
 	int status;

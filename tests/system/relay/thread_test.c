@@ -8,23 +8,11 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The plain configuration, but with the system's clock. */
-static struct outbox_relay_config threaded(struct world *w, struct outbox_target_config *target)
-{
-	struct outbox_relay_config config = world_config(w, target);
-
-	config.clock = NULL;
-	config.log = NULL;
-	config.lease = 2 * OUTBOX_SECONDS;
-	config.instance = "threads";
-	return config;
-}
-
 static void until_idle_delivers_everything(void **state)
 {
 	struct world *w = world_new(4);
 	struct outbox_target_config target;
-	struct outbox_relay_config config = threaded(w, &target);
+	struct outbox_relay_config config = world_threaded(w, &target);
 	struct memory_rule rule = { .seq = 5, .fate = MEMORY_RETRY, .times = 1 };
 	struct outbox_relay *relay;
 	struct outbox_error err = OUTBOX_ERROR_INIT;
@@ -57,7 +45,7 @@ static void until_idle_keeps_no_trouble_that_passed(void **state)
 {
 	struct world *w = world_new(1);
 	struct outbox_target_config target;
-	struct outbox_relay_config config = threaded(w, &target);
+	struct outbox_relay_config config = world_threaded(w, &target);
 	struct outbox_relay *relay;
 	struct outbox_error err = OUTBOX_ERROR_INIT;
 	int left = 3;
@@ -79,7 +67,7 @@ static void until_idle_ends_when_nothing_will_move(void **state)
 {
 	struct world *w = world_new(1);
 	struct outbox_target_config target;
-	struct outbox_relay_config config = threaded(w, &target);
+	struct outbox_relay_config config = world_threaded(w, &target);
 	struct memory_rule rule = { .seq = 1, .fate = MEMORY_REJECT };
 	struct outbox_relay *relay;
 	struct outbox_error err = OUTBOX_ERROR_INIT;
@@ -106,7 +94,7 @@ static void once_returns_when_nothing_is_due(void **state)
 {
 	struct world *w = world_new(2);
 	struct outbox_target_config target;
-	struct outbox_relay_config config = threaded(w, &target);
+	struct outbox_relay_config config = world_threaded(w, &target);
 	struct memory_rule rule = { .seq = 5, .fate = MEMORY_RETRY };
 	struct outbox_policy slow = *outbox_policy_find("protean");
 	struct outbox_relay *relay;
@@ -128,7 +116,7 @@ static void once_says_that_the_broker_is_away(void **state)
 {
 	struct world *w = world_new(1);
 	struct outbox_target_config target;
-	struct outbox_relay_config config = threaded(w, &target);
+	struct outbox_relay_config config = world_threaded(w, &target);
 	struct outbox_relay *relay;
 	struct outbox_error err = OUTBOX_ERROR_INIT;
 
@@ -149,7 +137,7 @@ static void stopping_under_load_loses_and_doubles_nothing(void **state)
 	for (int round = 0; round < 5; round++) {
 		struct world *w = world_new(4);
 		struct outbox_target_config target;
-		struct outbox_relay_config config = threaded(w, &target);
+		struct outbox_relay_config config = world_threaded(w, &target);
 		struct outbox_error err = OUTBOX_ERROR_INIT;
 		struct outbox_relay *relay;
 
@@ -191,7 +179,7 @@ static void stop_and_once_may_meet(void **state)
 {
 	struct world *w = world_new(1);
 	struct outbox_target_config target;
-	struct outbox_relay_config config = threaded(w, &target);
+	struct outbox_relay_config config = world_threaded(w, &target);
 	struct memory_hooks hooks = { .on_publish = take_a_while };
 	struct outbox_error err = OUTBOX_ERROR_INIT;
 	struct outbox_relay *relay;
@@ -228,7 +216,7 @@ static void once_says_why_it_gave_up(void **state)
 {
 	struct world *w = world_new(1);
 	struct outbox_target_config target;
-	struct outbox_relay_config config = threaded(w, &target);
+	struct outbox_relay_config config = world_threaded(w, &target);
 	struct outbox_error err = OUTBOX_ERROR_INIT;
 	struct outbox_relay *relay;
 	int calls = 0;
@@ -262,7 +250,7 @@ static void handlers_are_called_per_type(void **state)
 {
 	struct world *w = world_new(1);
 	struct outbox_target_config target;
-	struct outbox_relay_config config = threaded(w, &target);
+	struct outbox_relay_config config = world_threaded(w, &target);
 	struct outbox_error err = OUTBOX_ERROR_INIT;
 	struct handled handled = { 0 };
 	struct outbox_relay *relay;
@@ -289,7 +277,7 @@ static void two_handlers_of_one_type_are_two_targets(void **state)
 {
 	struct world *w = world_new(1);
 	struct outbox_target_config targets[2];
-	struct outbox_relay_config config = threaded(w, &targets[0]);
+	struct outbox_relay_config config = world_threaded(w, &targets[0]);
 	struct outbox_error err = OUTBOX_ERROR_INIT;
 	struct handled mailer = { 0 }, books = { .failed_once = 1 };
 	struct outbox_relay *relay;
@@ -345,7 +333,7 @@ static void bad_configurations_are_told(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct outbox_target_config target;
-		struct outbox_relay_config config = threaded(w, &target);
+		struct outbox_relay_config config = world_threaded(w, &target);
 		struct outbox_error err = OUTBOX_ERROR_INIT;
 		struct outbox_relay *relay = NULL;
 

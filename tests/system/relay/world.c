@@ -352,3 +352,14 @@ int world_main(int argc, char **argv, const char *name, const struct CMUnitTest 
 	}
 	return _cmocka_run_group_tests(name, tests, n_tests, NULL, NULL);
 }
+
+struct outbox_relay_config world_threaded(struct world *w, struct outbox_target_config *target)
+{
+	struct outbox_relay_config config = world_config(w, target);
+
+	config.clock = NULL;
+	config.log = NULL;
+	config.lease = 2 * OUTBOX_SECONDS;
+	config.instance = "threads";
+	return config;
+}

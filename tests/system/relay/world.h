@@ -44,6 +44,8 @@ void world_free(struct world *world);
 
 /* A configuration with one target "events" to broker 0, batch 10, lease 15 s; change what you need. */
 struct outbox_relay_config world_config(struct world *world, struct outbox_target_config *target);
+/* The same with the system's clock, for real threads. */
+struct outbox_relay_config world_threaded(struct world *world, struct outbox_target_config *target);
 
 /* Start relay i with it. */
 void world_relay(struct world *world, int i, const struct outbox_relay_config *config);

@@ -142,13 +142,9 @@ static const struct transport_fixture fixture = {
 	.unavailable = unavailable,
 	.setup = setup,
 	.teardown = teardown,
-	.url = proxied_url,
+	PROXIED_OPS,
 	.bad_urls = bad_urls,
-	.missing_url = proxied_missing_url,
 	.missing_status = OUTBOX_ECONN,
-	.outage = proxied_outage,
-	.outage_after = proxied_outage_after,
-	.touched = proxied_touched,
 	.read_back = read_back,
 };
 
