@@ -80,7 +80,7 @@ BUGS = [
     ("purge without looking at the time", "src/core/retention.c",
      "return limit && at < limit;", "return limit && at;"),
     ("requeue without a state check", "tests/support/memory_store/act.c",
-     "	else if (lifecycle_check(state, actions[act->action].event, &err) == OUTBOX_OK)",
+     "	else if (lifecycle_check(state, lifecycle_of_action(act->action), &err) == OUTBOX_OK)",
      "	else if (true)"),
     ("operators act on what is being sent", "tests/support/memory_store/act.c",
      "	if (state == OUTBOX_SENDING && !lease_lives(lane, now))", "	if (state == OUTBOX_SENDING)"),

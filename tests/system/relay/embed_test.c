@@ -121,72 +121,12 @@ static void what_is_offered_can_be_used(void **state)
 	world_free(w);
 }
 
-/* ---- a store of the application's own ------------------------------------------------------- */
-
-static struct outbox_store_ops own_ops;
-
-static int own_open(const struct outbox_store_config *config, bool create,
-		    struct outbox_store **ret_store, struct outbox_error *err)
-{
-	int r = store_open(&memory_store_ops, config, create, ret_store, err);
-
-	if (r == OUTBOX_OK)
-		(*ret_store)->ops = &own_ops;
-	return r;
-}
-
-/* Schema and lanes are enough to deliver; what needs operators' ops says that there are none. */
-static void a_store_without_operators_is_relayed(void **state)
-{
-	struct world *w = world_new(1);
-	struct outbox_registry *registry;
-	struct outbox_target_config target;
-	struct outbox_relay_config config = world_config(w, &target);
-	struct outbox_error err = OUTBOX_ERROR_INIT;
-	struct outbox_relay *relay;
-	struct outbox_stats stats;
-
-	(void)state;
-	if (!w->db) { /* the memory store plays the application's */
-		world_free(w);
-		skip();
-	}
-	own_ops = memory_store_ops;
-	own_ops.open = own_open;
-	memset(&own_ops.operate, 0, sizeof(own_ops.operate));
-	assert_int_equal(outbox_registry_new(&registry, &err), OUTBOX_OK);
-	assert_int_equal(outbox_registry_add_store(registry, &own_ops, w->db, &err), OUTBOX_OK);
-	assert_int_equal(outbox_registry_add_transport(registry, &memory_transport_ops,
-						       w->brokers[0], &err),
-			 OUTBOX_OK);
-	config.registry = registry;
-	config.purge_interval = OUTBOX_MINUTES;
-	assert_int_equal(outbox_relay_new(&relay, &config, &err), OUTBOX_ENOTSUP);
-	assert_non_null(strstr(err.message, "set purge_interval to OUTBOX_NEVER"));
-	config.purge_interval = OUTBOX_NEVER;
-	assert_int_equal(outbox_relay_new(&relay, &config, &err), OUTBOX_OK);
-	world_publish(w, "a", "k", "{}");
-	assert_int_equal(outbox_relay_run_once(relay, &err), OUTBOX_OK);
-	assert_int_equal(memory_broker_count(w->brokers[0]), 1);
-	assert_int_equal(outbox_relay_run_until_idle(relay, NULL, &err), OUTBOX_ENOTSUP);
-	assert_non_null(strstr(err.message, "this store has no operator interface: "));
-	outbox_relay_free(relay);
-	assert_int_equal(outbox_monitor(w->url, registry, w->arena, &stats, &err), OUTBOX_ENOTSUP);
-	assert_non_null(strstr(err.message, "this store has no operator interface: "));
-	own_ops.operate.list = memory_store_ops.operate.list; /* half of it is a mistake */
-	assert_int_equal(outbox_registry_add_store(registry, &own_ops, w->db, &err), OUTBOX_EINVAL);
-	assert_non_null(strstr(err.message, "\"operate.append\" is missing"));
-	outbox_registry_free(registry);
-	world_free(w);
-}
-
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(once_works_again_and_again),
 		cmocka_unit_test(a_forked_child_is_told_at_once),
 		cmocka_unit_test(nothing_is_asked_of_no_relay),
-		cmocka_unit_test(a_store_without_operators_is_relayed),
 		cmocka_unit_test(what_is_offered_can_be_used),
 	};
 
