@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * A service with the relay inside, which it also operates: it makes the outbox, hands each message to two handlers,
- * looks at its health, requeues what failed and prints its metrics. docs/embedding.md quotes it.
+ * A service that embeds and operates the relay: it creates the outbox, passes each message to two handlers, checks
+ * its health, requeues what failed and prints its metrics. docs/embedding.md quotes it.
  *
  *   cc embedded.c $(pkg-config --cflags --libs outbox sqlite3) && ./a.out app.db
  */
@@ -32,7 +32,7 @@ static int in_transaction(sqlite3 *db, const char *sql, const struct outbox_mess
 {
 	int status = OUTBOX_OK;
 
-	/* SQLite has one writer at a time: wait for the relay or whoever else it is. */
+	/* SQLite allows one writer at a time: wait while the relay or another process writes. */
 	sqlite3_busy_timeout(db, 5000);
 	if (sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK ||
 	    sqlite3_exec(db, sql, NULL, NULL, NULL) != SQLITE_OK)
@@ -88,7 +88,7 @@ static int send_mail(void *context, const struct outbox_item *item, struct outbo
 	return 0;
 }
 
-/* What follows from a message says so, and its own id makes a repeat harmless. */
+/* The invoice records which message caused it, and its own id makes a repeat harmless. */
 static int write_invoice(void *context, const struct outbox_item *item, struct outbox_error *err)
 {
 	const struct service *service = context;
@@ -113,7 +113,7 @@ static int write_invoice(void *context, const struct outbox_item *item, struct o
 	return status;
 }
 
-/* Two handlers for order.placed: each in a table of its own, which is a target of its own. */
+/* Two handlers for order.placed, each with its own table of handlers and its own target. */
 static int add_handlers(struct service *service, struct outbox_error *err)
 {
 	struct outbox_registry *registry;
@@ -140,7 +140,7 @@ static int start_relay(struct service *service, struct outbox_error *err)
 	static const char *const orders[] = { "order.*" };
 	int status;
 
-	once.max_attempts = 1; /* so that the example need not wait */
+	once.max_attempts = 1; /* so that the example does not wait for retries */
 	targets[0].name = "mail";
 	targets[0].to = "handler:mailer";
 	targets[0].policy = &once;
@@ -175,7 +175,7 @@ static int open_admin(struct service *service, struct outbox_error *err)
 	return status;
 }
 
-/* Until so many deliveries of mail failed, and so many were made; a service has better things to do. */
+/* Wait for these numbers of failed and delivered mails. Only the example does this; a service need not wait. */
 static int wait_for_mail(struct service *service, int64_t failed, int64_t delivered,
 			 struct outbox_error *err)
 {
@@ -199,7 +199,7 @@ static int wait_for_mail(struct service *service, int64_t failed, int64_t delive
 	return outbox_fail(err, OUTBOX_ETIMEDOUT, "the mail did not go out in 30 seconds");
 }
 
-static int tell_health(struct service *service, struct outbox_error *err)
+static int print_health(struct service *service, struct outbox_error *err)
 {
 	static const char *const levels[] = { "healthy", "degraded", "unhealthy" };
 	struct outbox_health health;
@@ -241,11 +241,11 @@ static int print_metrics(struct service *service, struct outbox_error *err)
 	source.relay = service->relay;
 	status = outbox_metrics_text(&source, 1, service->arena, &text, err);
 	if (status == OUTBOX_OK)
-		fputs(text, stdout); /* a service answers GET /metrics with it */
+		fputs(text, stdout); /* a service returns this for GET /metrics */
 	return status;
 }
 
-/* ---- a day of the service ------------------------------------------------------------------ */
+/* ---- the story of one order ------------------------------------------------------------------ */
 
 static int operate(struct service *service, struct outbox_error *err)
 {
@@ -255,14 +255,14 @@ static int operate(struct service *service, struct outbox_error *err)
 	if (status == OUTBOX_OK)
 		status = wait_for_mail(service, 2, 0, err);
 	if (status == OUTBOX_OK)
-		status = tell_health(service, err);
+		status = print_health(service, err);
 	atomic_store(&service->mail_is_up, 1);
 	if (status == OUTBOX_OK)
 		status = requeue_mail(service, err);
 	if (status == OUTBOX_OK)
 		status = wait_for_mail(service, 0, 2, err);
 	if (status == OUTBOX_OK)
-		status = tell_health(service, err);
+		status = print_health(service, err);
 	return status == OUTBOX_OK ? print_metrics(service, err) : status;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The smallest whole program: one order and its message in one transaction, and a relay in the same
- * process that hands the message to a handler. README.md quotes it.
+ * The smallest complete program: one order and its message in one transaction, and a relay in the same
+ * process that passes the message to a handler. README.md quotes it.
  *
  *   outbox init --store sqlite:app.db
  *   cc minimal.c $(pkg-config --cflags --libs outbox sqlite3) && ./a.out app.db
@@ -35,7 +35,7 @@ static int place_order(sqlite3 *db, struct outbox_error *err)
 	message.data = json;
 	message.size = strlen(json);
 
-	/* SQLite has one writer at a time: wait for a relay or whoever else it is. */
+	/* SQLite allows one writer at a time: wait while a relay or another process writes. */
 	sqlite3_busy_timeout(db, 5000);
 	if (sqlite3_exec(db,
 			 "CREATE TABLE IF NOT EXISTS orders (id INTEGER PRIMARY KEY, total REAL);"

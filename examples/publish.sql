@@ -1,8 +1,8 @@
--- Publishing from any tool that speaks SQL, here on SQLite: one INSERT in your own transaction.
+-- How to publish with plain SQL, here on SQLite: one INSERT in your own transaction.
 --   outbox init --store sqlite:app.db && sqlite3 -bail app.db < examples/publish.sql
 -- -bail: without it the sqlite3 shell goes on after an error, and commits what is left of a transaction.
 
--- Wait while somebody else writes: SQLite has one writer at a time, and the relay is one of them.
+-- Wait while another process writes: SQLite allows one writer at a time, and the relay also writes.
 -- (Without this the sqlite3 shell fails at once with "database is locked".)
 .bail on
 .timeout 5000
@@ -23,14 +23,14 @@ SELECT 'order.reminder', '142', '{"id":142}', '{"tenant":"north"}', id, created_
 FROM outbox_message WHERE type = 'order.placed' AND key = '142';
 COMMIT;
 
--- Text in payload is taken as JSON, and fails at delivery when it is not, unless content_type says what
--- it is. Bytes go into payload_bin and are application/octet-stream, unless content_type says better.
+-- Text in payload is JSON unless content_type says otherwise; text that is not JSON then fails at delivery.
+-- Bytes go into payload_bin and are application/octet-stream unless content_type says otherwise.
 INSERT INTO outbox_message (type, payload, content_type) VALUES ('note.taken', 'call back', 'text/plain');
 INSERT INTO outbox_message (type, payload_bin) VALUES ('label.printed', x'00ff10');
 
--- With an id of your own and ON CONFLICT (id) DO NOTHING a repeat is harmless. Never INSERT OR REPLACE:
--- SQLite removes the row that is in the way without asking our triggers, sent or not. Nor INSERT OR IGNORE:
--- it also ignores that a row is wrong, and publishes nothing.
+-- With an id of your own and ON CONFLICT (id) DO NOTHING a repeat is harmless. Never use INSERT OR REPLACE:
+-- SQLite removes the old message, sent or not, without running our triggers. Do not use INSERT OR IGNORE
+-- either: it also ignores that a row is invalid, and publishes nothing.
 INSERT INTO outbox_message (id, type, key, payload)
 VALUES ('order-142-paid', 'order.paid', '142', '{"id":142}') ON CONFLICT (id) DO NOTHING;
 INSERT INTO outbox_message (id, type, key, payload)

@@ -2,7 +2,7 @@
 
 /*
  * Publishing to PostgreSQL from C: one order and its message in one transaction, on the connection that
- * the application has anyway. docs/stores/postgres.md quotes it.
+ * the application already has. docs/stores/postgres.md quotes it.
  *
  *   outbox init --store postgres:///shop
  *   cc publish_pg.c $(pkg-config --cflags --libs outbox libpq) && ./a.out dbname=shop

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * A relay to a broker inside a process: it delivers what is due now and ends. docs/embedding.md quotes it.
+ * A relay to a broker, embedded in a program: it delivers what is due now and exits. docs/embedding.md quotes it.
  *
  *   cc relay_to_broker.c $(pkg-config --cflags --libs outbox-brokers)
  *   ./a.out sqlite:app.db 'amqp://localhost/?exchange=events'

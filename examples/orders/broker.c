@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * A transport of the application's own, "demo:PATH": the broker is a file that messages are
- * appended to, one CloudEvents JSON object a line. It can fail on cue: while PATH.down exists it is
- * out of reach, and it refuses any message that says "total": -1.
+ * The application's own transport, "demo:PATH": the broker is a file to which messages are appended,
+ * one CloudEvents JSON object per line. It can be made to fail: while PATH.down exists it is
+ * unreachable, and it refuses any message that contains "total": -1.
  *
  * It shows what a driver has to do and what it leaves to the engine: connect within the deadline,
  * give each message a verdict, never say ACKED before the bytes are safe, never retry.
@@ -80,7 +80,7 @@ static bool is_down(const struct broker *broker)
 	return access(broker->down, F_OK) == 0;
 }
 
-/* A line that was cut by a crash was never acknowledged: take it away before appending. */
+/* A line that was cut by a crash was never acknowledged: remove it before appending. */
 static int drop_torn_line(int fd)
 {
 	off_t end = lseek(fd, 0, SEEK_END);
@@ -124,7 +124,7 @@ static int send_one(struct broker *broker, struct outbox_batch *batch, size_t i,
 		outbox_batch_verdict(batch, i, OUTBOX_RETRY, 0, "handler refused \"total\": -1");
 		return OUTBOX_OK;
 	}
-	wait_ms(4); /* a broker is somewhere else */
+	wait_ms(4); /* as long as a broker on the network takes */
 	line[0] = (struct iovec){ (void *)(uintptr_t)encoded.body, encoded.size };
 	line[1] = (struct iovec){ (void *)(uintptr_t) "\n", 1 };
 	size = encoded.size + 1;
@@ -164,7 +164,7 @@ const struct outbox_transport_ops broker_ops = {
 	.struct_size = sizeof(struct outbox_transport_ops),
 	.name = "demo broker",
 	.schemes = schemes,
-	.help = "demo:PATH, a file that fails on cue",
+	.help = "demo:PATH, a file that can be made to fail",
 	.open = broker_open,
 	.connect = broker_connect,
 	.publish = broker_publish,

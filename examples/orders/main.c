@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The story: two relays run, one in reserve. Orders are placed all the while. The broker goes away
- * for three seconds; the relay that holds the lane is killed at message 97 and the other takes over
- * when the lease is over; order 131 carries a message that the consumer will never accept. At the end
- * an oracle compares what was committed with what arrived.
+ * The story: two relays run, one as a standby. Orders are placed all the time. The broker is down for
+ * three seconds; the relay that holds the lane is killed at message 97, and the other takes over when
+ * the lease ends; order 131 carries a message that the consumer never accepts. At the end an oracle
+ * compares what was committed with what arrived.
  *
  *   orders --dir FOLDER --outbox PATH-OF-OUTBOX
- *   orders --dir FOLDER --judge       compare once more, after the files were tampered with
+ *   orders --dir FOLDER --judge       compare again, after somebody has changed the files
  */
 
 #include "orders.h"
@@ -58,7 +58,7 @@ static void give_up(const char *what)
 	exit(1);
 }
 
-/* Wait until the query gives the number, or give up after 15 s. */
+/* Wait until the query returns the number, or give up after 15 s. */
 static void await(sqlite3 *db, const char *sql, int64_t wanted, const char *what)
 {
 	for (double end = now() + 15; shop_number(db, sql) != wanted; wait_ms(10))
@@ -88,7 +88,7 @@ static void tell(const char *what)
 	fflush(stdout);
 }
 
-/* Orders go on while the broker is away: nothing is lost, nobody is charged. */
+/* Orders go on while the broker is down: nothing is lost, no attempts are charged. */
 static void outage(sqlite3 *db, const struct place *place)
 {
 	double end = now() + 3;
@@ -97,9 +97,9 @@ static void outage(sqlite3 *db, const struct place *place)
 	long opened;
 
 	if (!cue)
-		give_up("cannot write the cue for the broker");
+		give_up("cannot write the file that stops the broker");
 	fclose(cue);
-	tell("broker goes away for 3 s");
+	tell("the broker is down for 3 s");
 	place_orders(db, 61, 115);
 	while (now() < end)
 		wait_ms(10);
@@ -109,7 +109,7 @@ static void outage(sqlite3 *db, const struct place *place)
 	printf("breaker %s: %lld attempts charged\n", opened > 0 ? "open" : "CLOSED",
 	       (long long)charged);
 	if (opened == 0 || charged != 0)
-		give_up("an outage must open the breaker and charge nobody");
+		give_up("an outage must open the breaker and charge no attempts");
 }
 
 static void kill_relay(sqlite3 *db, const struct place *place)
@@ -125,7 +125,7 @@ static void kill_relay(sqlite3 *db, const struct place *place)
 	tell(text);
 	oracle_note_kill(db, place);
 	await(db, "SELECT count(*) FROM outbox_lane WHERE owner LIKE 'relay-b%'", 1,
-	      "nobody took the lane over");
+	      "no relay took over the lane");
 	printf("lane 0 taken over after %.1f s\n", now() - killed);
 }
 
@@ -171,9 +171,9 @@ static int story(const char *program, const char *outbox, const struct place *pl
 			     : "SELECT count(*) > 1 FROM outbox_worker",
 		      1, "a relay did not start");
 	}
-	printf("\n  an order service places orders; relay-a delivers, relay-b is in reserve\n");
+	printf("\n  an order service places orders; relay-a delivers, relay-b is the standby\n");
 	place_orders(db, 1, 60);
-	/* not in the middle of a batch: an acknowledgement that is lost then is another story */
+	/* not in the middle of a batch, or an acknowledgement may be lost, which is not part of this story */
 	await(db, "SELECT count(*) FROM outbox_delivery WHERE state IN ('pending', 'sending')", 0,
 	      "messages still wait");
 	outage(db, place);

@@ -89,7 +89,7 @@ static struct verdict compare(sqlite3 *db)
 	v.phantom =
 		shop_number(db, "SELECT count(*) FROM temp.got"
 				" WHERE number IS NULL OR number NOT IN (SELECT id FROM orders)");
-	/* The first time that an order arrives, no later order of its customer may have come. */
+	/* When an order first arrives, no later order of its customer may have arrived before it. */
 	shop_exec(db, "DROP TABLE IF EXISTS temp.first;"
 		      "CREATE TEMP TABLE first AS SELECT min(line) AS line, number, customer"
 		      " FROM temp.got GROUP BY number, customer");
@@ -107,7 +107,7 @@ static bool expect(bool right, const char *what)
 	return right;
 }
 
-/* No & that stops at the first: every mistake is told. */
+/* &=, not &&: every mistake is reported. */
 static bool judge(sqlite3 *db, const struct verdict *v, int64_t unexplained)
 {
 	bool right = true;
@@ -123,10 +123,10 @@ static bool judge(sqlite3 *db, const struct verdict *v, int64_t unexplained)
 			"the failed message is not the poison");
 	right &= expect(v->phantom == 0, "something arrived that never happened");
 	right &= expect(v->disorder == 0, "a customer's orders arrived out of order");
-	right &= expect(unexplained == 0, "a duplicate has no reason");
+	right &= expect(unexplained == 0, "a duplicate is not explained");
 	right &= expect(shop_number(db, "SELECT count(*) FROM outbox_delivery"
 					" WHERE state = 'delivered'") == v->delivered,
-			"the outbox counts other deliveries than the consumer");
+			"the outbox and the consumer disagree about what was delivered");
 	return right;
 }
 
@@ -140,13 +140,13 @@ bool oracle_judge(sqlite3 *db, const struct place *place)
 	shop_exec(db, "CREATE TEMP TABLE IF NOT EXISTS unnoted (id TEXT)");
 	v = compare(db);
 	explained = shop_number(db, "SELECT count(*) FROM temp.unnoted");
-	/* Once more is explained by the kill; twice more, or any other message, is not. */
+	/* The kill explains one repeat of these messages, but not two, and no repeat of others. */
 	unexplained = shop_number(db, "SELECT count(*) FROM (SELECT id, count(*) AS n FROM temp.got"
 				      " GROUP BY id) WHERE n > 1"
 				      " AND (n > 2 OR id NOT IN (SELECT id FROM temp.unnoted))");
 	if (v.duplicates > 0)
 		snprintf(reason, sizeof(reason),
-			 "(relay died before it could note %lld acknowledgement%s)",
+			 "(the relay died before it recorded %lld acknowledgement%s)",
 			 (long long)explained, explained == 1 ? "" : "s");
 	printf("\n  committed   delivered   waiting   failed   phantom   out of order   duplicates\n");
 	printf("  %9lld   %9lld   %7lld   %6lld   %7lld   %12lld   %10lld   %s\n",

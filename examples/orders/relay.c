@@ -104,7 +104,7 @@ static int run_relay(const char *instance, const struct place *place,
 	config.instance = instance;
 	config.registry = registry;
 	config.batch_messages = 10;
-	config.lease = 2 * OUTBOX_SECONDS; /* short, so that the demo is */
+	config.lease = 2 * OUTBOX_SECONDS; /* short, so that the demo is short */
 	config.publish_timeout = 1 * OUTBOX_SECONDS;
 	config.breaker_min = 100 * OUTBOX_MILLISECONDS;
 	config.breaker_max = 400 * OUTBOX_MILLISECONDS;
@@ -133,7 +133,7 @@ int relay_main(const char *instance, const struct place *place)
 	FILE *log;
 	int status;
 
-	prctl(PR_SET_PDEATHSIG, SIGTERM); /* the demo was interrupted: so are we */
+	prctl(PR_SET_PDEATHSIG, SIGTERM); /* end with the demo if that is interrupted */
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGINT, &action, NULL);
 	snprintf(path, sizeof(path), "%s/%s.log", place->folder, instance);
@@ -175,7 +175,7 @@ int run_command(char *const argv[])
 		int null = open("/dev/null", O_WRONLY);
 
 		if (null >= 0)
-			dup2(null, STDOUT_FILENO); /* the story is told here, errors are not hidden */
+			dup2(null, STDOUT_FILENO); /* stderr is still shown */
 		execv(argv[0], argv);
 		perror(argv[0]);
 		_exit(127);

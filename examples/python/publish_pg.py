@@ -3,7 +3,7 @@
 """Publish from Python with psycopg alone: publish_pg.py CONNECTION ORDER TOTAL
 
 CONNECTION is libpq's: "dbname=shop" or postgresql://app@db/shop. The order and its message are written
-in one transaction: both exist, or neither does. psycopg 3 and psycopg2 both do.
+in one transaction: both exist, or neither does. It works with psycopg 3 and with psycopg2.
 """
 import json
 import sys
