@@ -27,8 +27,7 @@ static void reloaded(void *context)
 static int start_export(struct services *services, const struct config *config,
 			struct outbox_error *err)
 {
-	const struct log log = { journal_sink, NULL };
-	int r = otlp_new(&config->otlp, config->relay.instance, &log, &services->otlp, err);
+	int r = otlp_new(&config->otlp, config->relay.instance, &services->otlp, err);
 
 	if (r == OUTBOX_OK)
 		r = otlp_start(services->otlp, services->sampler, err);
@@ -39,15 +38,11 @@ static int start_export(struct services *services, const struct config *config,
 
 static int start(struct services *services, const struct config *config, struct outbox_error *err)
 {
-	struct http_options options = { .config = &config->admin,
-					.daemon = services->daemon,
-					.log = { journal_sink, NULL },
-					.clock = outbox_clock_system() };
 	int r = sampler_start(services->daemon, &services->sampler, err);
 
-	options.sampler = services->sampler;
 	if (r == OUTBOX_OK && config->admin.listen)
-		r = http_server_start(&options, &services->server, err);
+		r = http_server_start(&config->admin, services->daemon, services->sampler,
+				      &services->server, err);
 	if (r == OUTBOX_OK && config->otlp.endpoint)
 		r = start_export(services, config, err);
 	return r;

@@ -82,6 +82,11 @@ void config_compare(const struct config *before, const struct config *after,
 	*ret_changes = compare(&schema_root, before, after);
 }
 
+bool config_alert_same(const struct config_alert *a, const struct config_alert *b)
+{
+	return same_entry("alerts", a, b);
+}
+
 bool config_source_has(const struct config_source *source, const char *target)
 {
 	for (size_t i = 0; i < source->targets.count; i++)

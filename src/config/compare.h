@@ -7,7 +7,7 @@
 #include "config/config.h"
 
 struct config_changes {
-	bool relay;        /* settings of the engine: every source starts anew */
+	bool relay;        /* settings of the engine: every source restarts */
 	size_t live;       /* keys that take effect at once */
 	char restart[300]; /* keys that take effect with the next start only; "": none */
 };
@@ -19,6 +19,8 @@ void config_compare(const struct config *before, const struct config *after,
 /* Is this source, with its targets, the same in both? */
 bool config_source_same(const struct config *before, const struct config_source *a,
 			const struct config *after, const struct config_source *b);
+
+bool config_alert_same(const struct config_alert *a, const struct config_alert *b);
 
 /* Does this source deliver to this target? */
 bool config_source_has(const struct config_source *source, const char *target);

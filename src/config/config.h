@@ -79,7 +79,7 @@ struct config_health {
 
 enum config_alert_format { CONFIG_ALERT_WEBHOOK = 1, CONFIG_ALERT_ALERTMANAGER };
 
-/* Somebody who is told. */
+/* A receiver of alerts. */
 struct config_alert {
 	const char *name, *url, *token;
 	struct field_texts rules; /* globs; none: every rule */

@@ -181,7 +181,7 @@ static const struct field root_keys[] = {
 	{ KEY(OBJECT, config, health), .of = &schema_health, .flags = FIELD_LIVE,
 	  .help = "when a source or target is not well: rules and their limits" },
 	{ KEY(LIST, config, alerts), .of = &schema_alert, .flags = FIELD_LIVE,
-	  .help = "who is told when a rule begins and ends to hold; unset: nobody" },
+	  .help = "receivers of an alert when a rule starts and stops firing; unset: none" },
 	{ KEY(OBJECT, config, otlp), .of = &schema_otlp, .flags = FIELD_RESTART,
 	  .help = "send metrics and traces to OpenTelemetry; unset: not" },
 	{ KEY(OBJECT, config, admin), .of = &admin_schema, .flags = FIELD_RESTART,

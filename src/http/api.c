@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "fields/json_value.h"
+#include "http/parse.h"
 #include "operate/act.h"
 #include "store/store.h"
 
@@ -12,7 +13,7 @@ int api_query(const struct http_request *request, const struct record *record, v
 	      struct outbox_error *err)
 {
 	for (size_t i = 0; i < record->count; i++) {
-		const char *text = http_query(request, record->fields[i].name);
+		const char *text = query_find(request->query, record->fields[i].name);
 		int r = OUTBOX_OK;
 
 		if (text)
@@ -53,7 +54,7 @@ int api_refuse(struct http_response *response, int status, const char *code, con
 int api_sample(const struct http_request *request, const struct sample **ret_sample,
 	       struct outbox_error *err)
 {
-	const struct sample *sample = sampler_hold(http_sampler(request->server));
+	const struct sample *sample = sampler_hold(request->sampler);
 
 	if (!sample)
 		return outbox_fail(err, OUTBOX_EBUSY,
@@ -75,19 +76,16 @@ static bool has_target(const struct outbox_stats *stats, const char *name)
 /* What the last sample knows costs the database nothing. */
 static bool seen_target(const struct http_request *request, const char *source, const char *target)
 {
-	struct sampler *sampler = http_sampler(request->server);
-	const struct sample *sample = sampler_hold(sampler);
-	bool seen = false;
+	_cleanup_(sampler_releasep) const struct sample *sample = sampler_hold(request->sampler);
 
-	for (size_t i = 0; sample && !seen && i < sample->n_sources; i++) {
+	for (size_t i = 0; sample && i < sample->n_sources; i++) {
 		const struct sample_source *one = &sample->sources[i];
 
-		if (!source || strcmp(one->source->name, source) == 0)
-			seen = one->stats && has_target(one->stats, target);
+		if ((!source || strcmp(one->source->name, source) == 0) && one->stats &&
+		    has_target(one->stats, target))
+			return true;
 	}
-	if (sample)
-		sampler_release(sampler, sample);
-	return seen;
+	return false;
 }
 
 static int check_target(const struct http_request *request, struct outbox_store *store,
@@ -105,7 +103,7 @@ static int check_source(const struct http_request *request, struct outbox_error 
 	_cleanup_(buf_deinit) struct buf names = BUF_INIT(400);
 	const struct daemon_source *sources;
 	size_t n;
-	int r = daemon_sources(http_daemon(request->server), request->arena, &sources, &n, err);
+	int r = daemon_sources(request->daemon, request->arena, &sources, &n, err);
 
 	if (r || n <= 1)
 		return r;
@@ -121,7 +119,7 @@ int api_open(const struct http_request *request, const char *source, const char 
 	int r = source ? OUTBOX_OK : check_source(request, err);
 
 	if (r == OUTBOX_OK)
-		r = daemon_open_store(http_daemon(request->server), source, &store, err);
+		r = daemon_open_store(request->daemon, source, &store, err);
 	if (r == OUTBOX_OK && target && !seen_target(request, source, target))
 		r = check_target(request, daemon_store_of(store), target, err);
 	if (r)

@@ -181,7 +181,7 @@ const struct record view_drained = RECORD("Drained", drained_fields);
 
 API_HANDLER(api_drain)
 {
-	struct daemon *daemon = http_daemon(request->server);
+	struct daemon *daemon = request->daemon;
 	struct process_body body = { 0 };
 	int r = api_body(request, &api_drain_body, &body, err);
 
@@ -242,7 +242,7 @@ API_HANDLER(api_reload)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	if (!body.dry_run)
 		journal(EVENT_ADMIN_ACT, NULL, "reload, asked for by %s", request->actor);
-	r = daemon_reload(http_daemon(request->server), body.dry_run, problems, &reloaded.what, &why);
+	r = daemon_reload(request->daemon, body.dry_run, problems, &reloaded.what, &why);
 	if (r == OUTBOX_EINVAL || r == OUTBOX_ECONFIG)
 		return tell_problems(problems, &why, response, err);
 	if (r)

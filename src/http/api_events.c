@@ -11,7 +11,6 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 struct events {
 	struct http_stream base;
@@ -20,23 +19,8 @@ struct events {
 	const struct sample *last; /* held */
 };
 
-static bool same_finding(const struct health_finding *a, const struct health_finding *b)
-{
-	return strcmp(a->rule, b->rule) == 0 &&
-	       strcmp(a->source ? a->source : "", b->source ? b->source : "") == 0 &&
-	       strcmp(a->target ? a->target : "", b->target ? b->target : "") == 0;
-}
-
-static bool has_finding(const struct sample *sample, const struct health_finding *finding)
-{
-	for (size_t i = 0; sample && i < sample->n_findings; i++)
-		if (same_finding(&sample->findings[i], finding))
-			return true;
-	return false;
-}
-
 /* Takes data. One line: JSON has no line breaks of its own. */
-static void say(struct buf *out, const char *event, outbox_time id, json_t *data)
+static void append_event(struct buf *out, const char *event, outbox_time id, json_t *data)
 {
 	char *text = data ? json_dumps(data, JSON_STYLE) : NULL;
 
@@ -46,21 +30,21 @@ static void say(struct buf *out, const char *event, outbox_time id, json_t *data
 	json_decref(data);
 }
 
-static void say_changes(struct buf *out, const struct sample *had, const struct sample *has,
-			const char *state)
+static void append_changes(struct buf *out, const struct sample *had, const struct sample *has,
+			   const char *state)
 {
 	for (size_t i = 0; has && i < has->n_findings; i++) {
 		json_t *data;
 
-		if (has_finding(had, &has->findings[i]))
+		if (sample_has(had, &has->findings[i]))
 			continue;
 		data = fields_json(&view_finding, &has->findings[i]);
 		json_object_set_new(data, "state", json_string(state));
-		say(out, "alert", (had && had->at > has->at ? had : has)->at, data);
+		append_event(out, "alert", (had && had->at > has->at ? had : has)->at, data);
 	}
 }
 
-/* Lanes by the hundred would make an event that no view wants. */
+/* Lanes by the hundred would make an event larger than any view needs. */
 static json_t *sample_json(const struct sample *sample)
 {
 	json_t *object = fields_json(&view_outbox, sample);
@@ -84,14 +68,13 @@ static bool next(struct http_stream *stream, struct buf *out)
 	}
 	sample = sampler_hold(events->sampler);
 	if (sample && (!events->last || sample->at > events->last->at)) {
-		say(out, "sample", sample->at, sample_json(sample));
-		say_changes(out, events->last, sample, "firing");
-		say_changes(out, sample, events->last, "resolved");
-		if (events->last)
-			sampler_release(events->sampler, events->last);
+		append_event(out, "sample", sample->at, sample_json(sample));
+		append_changes(out, events->last, sample, "firing");
+		append_changes(out, sample, events->last, "resolved");
+		sampler_release(events->last);
 		events->last = sample;
-	} else if (sample) {
-		sampler_release(events->sampler, sample);
+	} else {
+		sampler_release(sample);
 	}
 	return true;
 }
@@ -100,8 +83,7 @@ static void events_free(struct http_stream *stream)
 {
 	struct events *events = container_of(stream, struct events, base);
 
-	if (events->last)
-		sampler_release(events->sampler, events->last);
+	sampler_release(events->last);
 	free(events);
 }
 
@@ -112,8 +94,8 @@ API_HANDLER(api_events)
 	if (!events)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	events->base = (struct http_stream){ .next = next, .free = events_free };
-	events->sampler = http_sampler(request->server);
-	events->daemon = http_daemon(request->server);
+	events->sampler = request->sampler;
+	events->daemon = request->daemon;
 	response->stream = &events->base;
 	response->content_type = "text/event-stream";
 	return OUTBOX_OK;

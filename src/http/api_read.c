@@ -90,14 +90,10 @@ const struct record view_outbox = RECORD("Outbox", outbox_fields);
 static int from_sample(const struct http_request *request, const struct record *record,
 		       struct http_response *response, struct outbox_error *err)
 {
-	const struct sample *sample;
+	_cleanup_(sampler_releasep) const struct sample *sample = NULL;
 	int r = api_sample(request, &sample, err);
 
-	if (r)
-		return r;
-	r = api_answer(response, fields_json(record, sample), err);
-	sampler_release(http_sampler(request->server), sample);
-	return r;
+	return r ? r : api_answer(response, fields_json(record, sample), err);
 }
 
 API_HANDLER(api_outbox)
@@ -153,7 +149,7 @@ static int list_targets(const struct http_request *request, bool lanes, json_t *
 			struct outbox_error *err)
 {
 	struct targets_query query = { 0 };
-	const struct sample *sample;
+	_cleanup_(sampler_releasep) const struct sample *sample = NULL;
 	json_t *list;
 	int r;
 
@@ -176,7 +172,6 @@ static int list_targets(const struct http_request *request, bool lanes, json_t *
 				add_target(list, source, target, lanes);
 		}
 	}
-	sampler_release(http_sampler(request->server), sample);
 	*ret_list = list;
 	return OUTBOX_OK;
 }
@@ -225,12 +220,11 @@ static void add_setting(void *context, const char *key, const char *value, const
 
 API_HANDLER(api_config)
 {
-	struct daemon *daemon = http_daemon(request->server);
-	const struct config *config = daemon_config(daemon);
+	const struct config *config = daemon_config(request->daemon);
 	json_t *list = json_array();
 	int r = config_show(config, add_setting, list, err);
 
-	daemon_config_done(daemon, config);
+	daemon_config_done(request->daemon, config);
 	if (r == OUTBOX_OK)
 		return api_answer(response, json_pack("{s:o}", "values", list), err);
 	json_decref(list);

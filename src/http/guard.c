@@ -243,8 +243,7 @@ static bool refuse_token(struct request *request, bool given)
 {
 	struct http_server *server = request->server;
 	const struct connection *from = request->connection;
-	struct auth_verdict verdict =
-		auth_limit_note(&server->auth_limit, from->key, server->clock->mono(server->clock));
+	struct auth_verdict verdict = auth_limit_note(&server->auth_limit, from->key, mono_now());
 
 	char before[60] = "", elsewhere[60] = "";
 
@@ -254,9 +253,8 @@ static bool refuse_token(struct request *request, bool given)
 		snprintf(elsewhere, sizeof(elsewhere), "; %d more of other addresses",
 			 verdict.elsewhere);
 	if (verdict.tell)
-		log_event(&server->log, EVENT_ADMIN_DENIED, NULL,
-			  "a request from %s without a right token%s%s", from->address, before,
-			  elsewhere);
+		journal(EVENT_ADMIN_DENIED, NULL, "a request from %s without a right token%s%s",
+			from->address, before, elsewhere);
 	if (verdict.too_many) {
 		request->close = true;
 		request->response.retry_after = 60;
@@ -284,8 +282,7 @@ static bool check_token(struct request *request, const struct headers *headers)
 		given = bearer_parse(headers->authorization.value);
 	pthread_mutex_lock(&server->tokens_lock);
 	if (given)
-		found = access_tokens_check(server->tokens, given,
-					    server->clock->wall(server->clock));
+		found = access_tokens_check(server->tokens, given, wall_now());
 	if (found) {
 		request->seen.role = found->role;
 		request->token = *found;

@@ -17,7 +17,6 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-struct http_server;
 struct daemon;
 struct query;
 struct record; /* fields/fields.h: one table from which queries and bodies are read, answers written, all of them described */
@@ -32,8 +31,9 @@ struct http_request {
 	const char *actor; /* for the audit: the token's name and where it came from */
 	json_t *body;      /* the JSON object of a POST; NULL: none was sent */
 	struct outbox_arena *arena;
-	struct http_server *server;
-	const struct query *query; /* for http_query() */
+	struct daemon *daemon;
+	struct sampler *sampler;
+	const struct query *query;
 };
 
 /*
@@ -55,9 +55,6 @@ struct http_response {
 	struct buf body;            /* ... these bytes (made with its maximum); or ... */
 	struct http_stream *stream; /* ... owned: these as they come */
 };
-
-/* The value of a query parameter, decoded; NULL: absent. Unknown parameters are refused by the route's record. */
-const char *http_query(const struct http_request *request, const char *name);
 
 /*
  * A failure becomes an answer: EINVAL 400, ENOTFOUND 404, ECONFLICT and EBUSY 409, ENOTSUP 501, ECONN and ETIMEDOUT
@@ -88,8 +85,5 @@ struct http_route {
 
 /* The i-th route; NULL behind the last. Defined in routes.c: one table for the router and the description. */
 const struct http_route *http_route_at(size_t i);
-
-struct daemon *http_daemon(const struct http_server *server);
-struct sampler *http_sampler(const struct http_server *server);
 
 #endif

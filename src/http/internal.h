@@ -7,8 +7,9 @@
  * connections, requests, auth_limit. Workers get a request, run its handler and give it back.
  */
 
-#include "base/log.h"
+#include "base/clock.h"
 #include "base/random.h"
+#include "daemon/journal.h"
 #include "http/access_tokens.h"
 #include "http/auth_limit.h"
 #include "http/connections.h"
@@ -34,8 +35,6 @@ struct workers;
 struct http_server {
 	struct daemon *daemon;
 	struct sampler *sampler;
-	struct log log;
-	struct outbox_clock *clock;
 	struct outbox_arena *arena; /* what lives as long as the server */
 	struct endpoint endpoint;
 	struct hosts hosts;

@@ -42,13 +42,12 @@ static void request_ended(void *context, struct MHD_Connection *http, void **sta
 {
 	const union MHD_ConnectionInfo *info =
 		MHD_get_connection_info(http, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-	struct http_server *server = context;
 
+	(void)context;
 	(void)why;
 	*state = request_free(*state);
 	if (info && info->socket_context)
-		connection_enter(info->socket_context, PHASE_IDLE,
-				 server->clock->mono(server->clock));
+		connection_enter(info->socket_context, PHASE_IDLE, mono_now());
 }
 
 static void connection_changed(void *context, struct MHD_Connection *http, void **socket_context,
@@ -178,7 +177,7 @@ void *serve_run(void *argument)
 		poll(polled, 3, wait_time(server, paused));
 		if (polled[0].revents)
 			(void)eventfd_read(server->waker, &woken);
-		now = server->clock->mono(server->clock);
+		now = mono_now();
 		paused = accept_newcomers(server, now) ? 0 : PAUSE;
 		MHD_run(server->http);
 		if (now - reaped >= TICK) {

@@ -2,7 +2,9 @@
 #ifndef HTTP_LOOP_H
 #define HTTP_LOOP_H
 
-#include "http/http.h"
+#include <outbox/error.h>
+
+struct http_server;
 
 /* Set up libmicrohttpd for this server. */
 int serve_make(struct http_server *server, struct outbox_error *err) OUTBOX_MUSTCHECK;

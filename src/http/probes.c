@@ -46,14 +46,10 @@ int probe_live(const struct http_request *request, struct http_response *respons
 int probe_health(const struct http_request *request, struct http_response *response,
 		 struct outbox_error *err)
 {
-	struct sampler *sampler = http_sampler(request->server);
-	const struct sample *sample = sampler_hold(sampler);
-	bool well = sample && sample->level != LEVEL_UNHEALTHY;
+	_cleanup_(sampler_releasep) const struct sample *sample = sampler_hold(request->sampler);
 
 	(void)err;
-	if (sample)
-		sampler_release(sampler, sample);
-	return answer_probe(response, well);
+	return answer_probe(response, sample && sample->level != LEVEL_UNHEALTHY);
 }
 
 /*
@@ -71,29 +67,23 @@ static bool has_any_store(const struct sample *sample)
 int probe_ready(const struct http_request *request, struct http_response *response,
 		struct outbox_error *err)
 {
-	struct sampler *sampler = http_sampler(request->server);
-	const struct sample *sample = sampler_hold(sampler);
-	bool well =
-		sample && has_any_store(sample) && !daemon_draining(http_daemon(request->server));
+	_cleanup_(sampler_releasep) const struct sample *sample = sampler_hold(request->sampler);
 
 	(void)err;
-	if (sample)
-		sampler_release(sampler, sample);
-	return answer_probe(response, well);
+	return answer_probe(response,
+			    sample && has_any_store(sample) && !daemon_draining(request->daemon));
 }
 
 int probe_metrics(const struct http_request *request, struct http_response *response,
 		  struct outbox_error *err)
 {
-	struct sampler *sampler = http_sampler(request->server);
-	const struct sample *sample = sampler_hold(sampler);
+	_cleanup_(sampler_releasep) const struct sample *sample = sampler_hold(request->sampler);
 
 	if (!sample)
 		return outbox_fail(err, OUTBOX_ECONN, "no source was looked at yet; try again");
 	response->content_type = METRICS_CONTENT_TYPE;
 	response->body.max = METRICS_MAX;
 	metrics_write(sample, &response->body);
-	sampler_release(sampler, sample);
 	if (response->body.failed)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	return OUTBOX_OK;

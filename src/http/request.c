@@ -17,7 +17,9 @@ struct request *request_new(struct http_server *server, const char *target)
 
 	if (!request)
 		return NULL;
-	request->server = request->seen.server = server;
+	request->server = server;
+	request->seen.daemon = server->daemon;
+	request->seen.sampler = server->sampler;
 	request->step = STEP_NEW;
 	framing_begin(&request->framing, target);
 	request->number = server->random.base.next(&server->random.base);
@@ -59,11 +61,6 @@ bool request_refuse(struct request *request, int status, const char *code, const
 	return false;
 }
 
-const char *http_query(const struct http_request *request, const char *name)
-{
-	return query_find(request->query, name);
-}
-
 /* What a client is told of a failure: its own mistakes in our words, everything else in general ones. */
 static const struct outcome {
 	int status, http;
@@ -94,9 +91,9 @@ static void refuse_failed(struct request *request)
 	if (outcome->http >= 500 || outcome->message) {
 		text_shown(path, sizeof(path), request->seen.path);
 		text_shown(line, sizeof(line), request->err.message);
-		log_event(&request->server->log, EVENT_ADMIN_FAILED, NULL,
-			  "request %016llx %s %s: %s: %s", (unsigned long long)request->number,
-			  request->seen.method, path, outbox_status_name(request->status), line);
+		journal(EVENT_ADMIN_FAILED, NULL, "request %016llx %s %s: %s: %s",
+			(unsigned long long)request->number, request->seen.method, path,
+			outbox_status_name(request->status), line);
 	}
 	if (outcome->http == 503)
 		request->response.retry_after = 5;
@@ -110,13 +107,6 @@ void request_handle(struct request *request)
 	request->step = STEP_DONE;
 }
 
-static outbox_time mono_now(const struct request *request)
-{
-	struct outbox_clock *clock = request->server->clock;
-
-	return clock->mono(clock);
-}
-
 static enum MHD_Result finish_request(struct request *request)
 {
 	enum phase phase = PHASE_SENDING;
@@ -126,7 +116,7 @@ static enum MHD_Result finish_request(struct request *request)
 	request->step = STEP_ANSWERED;
 	if (!request->refused && request->response.stream)
 		phase = PHASE_STREAM;
-	connection_enter(request->connection, phase, mono_now(request));
+	connection_enter(request->connection, phase, mono_now());
 	return answer_send(request);
 }
 
@@ -143,7 +133,7 @@ static enum MHD_Result begin_request(struct request *request)
 		return finish_request(request);
 	}
 	request->step = STEP_WORKING;
-	connection_enter(request->connection, PHASE_WORKING, mono_now(request));
+	connection_enter(request->connection, PHASE_WORKING, mono_now());
 	MHD_suspend_connection(request->http);
 	if (workers_give(request->server->workers, request))
 		return MHD_YES;
@@ -160,7 +150,7 @@ static enum MHD_Result check_head(struct request *request, const char *method, c
 	bool in = guard_check(request, method, version);
 
 	request->step = STEP_BODY;
-	connection_enter(request->connection, PHASE_BODY, mono_now(request));
+	connection_enter(request->connection, PHASE_BODY, mono_now());
 	/* answered before the body: libmicrohttpd then reads no more from this connection */
 	return !in && request->close ? finish_request(request) : MHD_YES;
 }

@@ -18,16 +18,6 @@
 
 #define ARENA_MAX ((size_t)256 << 10)
 
-struct daemon *http_daemon(const struct http_server *server)
-{
-	return server->daemon;
-}
-
-struct sampler *http_sampler(const struct http_server *server)
-{
-	return server->sampler;
-}
-
 const char *http_server_address(const struct http_server *server)
 {
 	return server->address;
@@ -90,8 +80,8 @@ static int read_tokens(struct http_server *server, const char *given, struct out
 	r = access_tokens_open(server->tokens_path, &server->tokens, &made, err);
 	if (r)
 		return r;
-	log_event(&server->log, EVENT_ADMIN_TOKENS, NULL, "tokens are in %s%s", server->tokens_path,
-		  made ? ", made just now" : "");
+	journal(EVENT_ADMIN_TOKENS, NULL, "tokens are in %s%s", server->tokens_path,
+		made ? ", made just now" : "");
 	return OUTBOX_OK;
 }
 
@@ -111,17 +101,14 @@ int http_server_reload(struct http_server *server, struct outbox_error *err)
 	return OUTBOX_OK;
 }
 
-static struct http_server *make_server(const struct http_options *options)
+static struct http_server *make_server(struct daemon *daemon, struct sampler *sampler)
 {
 	struct http_server *server = calloc(1, sizeof(*server));
 
 	if (!server)
 		return NULL;
-	server->daemon = options->daemon;
-	server->sampler = options->sampler;
-	server->log = options->log;
-	server->clock = options->clock ? options->clock : outbox_clock_system();
-	server->open_metrics = options->config->open_metrics;
+	server->daemon = daemon;
+	server->sampler = sampler;
 	server->listener = server->waker = -1;
 	pthread_mutex_init(&server->tokens_lock, NULL);
 	random_init(&server->random, random_system_seed());
@@ -134,8 +121,10 @@ static int prepare_server(struct http_server *server, const struct config_admin 
 			  struct outbox_error *err)
 {
 	const char *key = "listen";
-	int r = listen_parse(config->listen, &server->endpoint, err);
+	int r;
 
+	server->open_metrics = config->open_metrics;
+	r = listen_parse(config->listen, &server->endpoint, err);
 	if (r == OUTBOX_OK)
 		r = listen_check(&server->endpoint, config, &key, err);
 	if (r)
@@ -160,15 +149,16 @@ static int prepare_server(struct http_server *server, const struct config_admin 
 	return serve_make(server, err);
 }
 
-int http_server_start(const struct http_options *options, struct http_server **ret_server,
+int http_server_start(const struct config_admin *config, struct daemon *daemon,
+		      struct sampler *sampler, struct http_server **ret_server,
 		      struct outbox_error *err)
 {
-	_cleanup_(http_server_freep) struct http_server *server = make_server(options);
+	_cleanup_(http_server_freep) struct http_server *server = make_server(daemon, sampler);
 	int r;
 
 	if (!server)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
-	r = prepare_server(server, options->config, err);
+	r = prepare_server(server, config, err);
 	if (r == OUTBOX_OK)
 		r = workers_start(server, &server->workers, err);
 	if (r)
@@ -178,7 +168,7 @@ int http_server_start(const struct http_options *options, struct http_server **r
 		workers_free(server->workers);
 		return outbox_fail(err, OUTBOX_ENOMEM, "cannot start a thread");
 	}
-	log_event(&server->log, EVENT_ADMIN_LISTEN, NULL, "listening on %s", server->address);
+	journal(EVENT_ADMIN_LISTEN, NULL, "listening on %s", server->address);
 	*ret_server = server;
 	server = NULL;
 	return OUTBOX_OK;

@@ -5,28 +5,19 @@
 /* The admin HTTP server: one thread that serves all sockets, two that run what may wait. */
 
 #include "base/cleanup.h"
-#include "base/log.h"
 #include "config/config.h"
-
-#include <outbox/clock.h>
 
 struct http_server;
 struct daemon;
 struct sampler;
 
-struct http_options {
-	const struct config_admin *config; /* its listen must be set */
-	struct daemon *daemon;
-	struct sampler *sampler;
-	struct log log;
-	struct outbox_clock *clock;
-};
-
 /*
- * Bind, read or make the tokens, start the threads. Borrows daemon and sampler until http_server_stop(). ECONFIG: what it
- * was told is not safe or not possible, with the remedy; ECONN: the address is taken.
+ * Bind, read or make the tokens, start the threads. config->listen must be set. Borrows daemon and sampler until
+ * http_server_stop(). ECONFIG: what the configuration asks for is not safe or not possible, with the remedy; ECONN: the
+ * address is taken.
  */
-int http_server_start(const struct http_options *options, struct http_server **ret_server,
+int http_server_start(const struct config_admin *config, struct daemon *daemon,
+		      struct sampler *sampler, struct http_server **ret_server,
 		      struct outbox_error *err) OUTBOX_MUSTCHECK;
 struct http_server *http_server_stop(struct http_server *server);
 

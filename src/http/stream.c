@@ -41,7 +41,7 @@ struct MHD_Response *stream_response(struct request *request)
 		return NULL;
 	}
 	request->out = (struct buf)BUF_INIT(STREAM_BYTES);
-	request->wrote = server->clock->mono(server->clock);
+	request->wrote = mono_now();
 	request->next_stream = server->streams;
 	server->streams = request;
 	server->n_streams++;
@@ -80,8 +80,7 @@ static bool is_let_in(struct request *request)
 	bool held;
 
 	pthread_mutex_lock(&server->tokens_lock);
-	held = access_tokens_hold(server->tokens, &request->token,
-				  server->clock->wall(server->clock));
+	held = access_tokens_hold(server->tokens, &request->token, wall_now());
 	pthread_mutex_unlock(&server->tokens_lock);
 	return held;
 }

@@ -95,12 +95,6 @@ static void write_histogram(struct buf *out, const struct metric_family *family,
 	buf_printf(out, " %" PRIu64 "\n", p->histogram->count);
 }
 
-static void note_family(void *context, const struct metric_family *family)
-{
-	(void)context;
-	(void)family;
-}
-
 static void write_point(void *context, const struct metric_family *family,
 			const struct metric_point *p)
 {
@@ -127,5 +121,5 @@ static void write_point(void *context, const struct metric_family *family,
 
 struct metric_sink metric_text_sink(struct metric_text *text)
 {
-	return (struct metric_sink){ .context = text, .family = note_family, .point = write_point };
+	return (struct metric_sink){ .context = text, .point = write_point };
 }

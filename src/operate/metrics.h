@@ -33,10 +33,9 @@ struct metric_point {
 	const struct histogram_bounds *bounds;
 };
 
-/* Told of each family and then of its points; of families without points, too. */
+/* Gets every point, those of a family one after the other. */
 struct metric_sink {
 	void *context;
-	void (*family)(void *context, const struct metric_family *family);
 	void (*point)(void *context, const struct metric_family *family,
 		      const struct metric_point *point);
 };

@@ -90,7 +90,6 @@ typedef void (*each_target)(const struct metric_sink *sink, const struct metric_
 static void walk_targets(const struct sample *sample, const struct metric_sink *sink,
 			 const struct metric_family *family, each_target each, const void *context)
 {
-	sink->family(sink->context, family);
 	for (size_t i = 0; i < sample->n_sources; i++) {
 		const struct daemon_source *s = sample->sources[i].source;
 
@@ -273,7 +272,6 @@ typedef void (*each_stats)(const struct metric_sink *sink, const struct metric_f
 static void walk_stats(const struct sample *sample, const struct metric_sink *sink,
 		       const struct metric_family *family, each_stats each)
 {
-	sink->family(sink->context, family);
 	for (size_t i = 0; i < sample->n_sources; i++) {
 		const struct sample_source *s = &sample->sources[i];
 
@@ -480,7 +478,6 @@ static void walk_sources(const struct sample *sample, const struct metric_sink *
 	const struct metric_family *families[] = { &up, &running, &messages };
 
 	for (size_t f = 0; f < 3; f++) {
-		sink->family(sink->context, families[f]);
 		for (size_t i = 0; i < sample->n_sources; i++) {
 			const struct sample_source *s = &sample->sources[i];
 			struct metric_point p = metric_point_of(s->source->name, NULL);
@@ -506,7 +503,6 @@ static void walk_findings(const struct sample *sample, const struct metric_sink 
 		METRIC_GAUGE, "1"
 	};
 
-	sink->family(sink->context, &family);
 	for (size_t i = 0; i < sample->n_findings; i++) {
 		const struct health_finding *f = &sample->findings[i];
 		struct metric_point p =
@@ -523,7 +519,6 @@ void metric_alone(const struct metric_sink *sink, const struct metric_family *fa
 {
 	struct metric_point p = { .value = value };
 
-	sink->family(sink->context, family);
 	if (value >= 0)
 		metric_say(sink, family, &p);
 }
@@ -546,7 +541,6 @@ void metrics_walk(const struct sample *sample, const struct metric_sink *sink)
 	metric_alone(sink, &health, (int64_t)sample->level);
 	walk_findings(sample, sink);
 	metric_alone(sink, &looked, sample->at);
-	sink->family(sink->context, &build);
 	metric_add_label(&version, "version", OUTBOX_VERSION);
 	metric_say(sink, &build, &version);
 }

@@ -4,9 +4,29 @@
 #include "base/cleanup.h"
 #include "store/store.h"
 
+#include <string.h>
+
 #define ACTS_MAX 1000
 
 DEFINE_CLEANUP(struct health_memory *, health_memory_free)
+
+static bool same_name(const char *a, const char *b)
+{
+	return strcmp(a ? a : "", b ? b : "") == 0;
+}
+
+bool sample_has(const struct sample *sample, const struct health_finding *finding)
+{
+	for (size_t i = 0; sample && i < sample->n_findings; i++) {
+		const struct health_finding *other = &sample->findings[i];
+
+		if (strcmp(other->rule, finding->rule) == 0 &&
+		    same_name(other->source, finding->source) &&
+		    same_name(other->target, finding->target))
+			return true;
+	}
+	return false;
+}
 
 /* Without them it is not known since when a target is paused, and no more. */
 static void read_acts(struct outbox_store *store, struct outbox_arena *arena,

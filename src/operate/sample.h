@@ -41,6 +41,9 @@ struct sample {
 	bool reload_refused;
 };
 
+/* Is there a finding of the same rule about the same source and target? NULL: there is none. */
+bool sample_has(const struct sample *sample, const struct health_finding *finding);
+
 /* ---- from a single look: it has no memory, what is true counts at once, and what takes two looks is not judged ---- */
 
 /* The store's numbers, and where a target is paused what operators did, which tells since when. */

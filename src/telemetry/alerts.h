@@ -2,17 +2,17 @@
 #ifndef TELEMETRY_ALERTS_H
 #define TELEMETRY_ALERTS_H
 
-/* From findings to alerts: what begins and what ends goes to the journal and to all who are to be told. */
+/* From findings to alerts: what begins and what ends goes to the journal and to every webhook. */
 
-#include "operate/health.h"
+#include "operate/sample.h"
 
 struct alerts;
 
 struct alerts *alerts_new(void); /* NULL: out of memory */
 struct alerts *alerts_free(struct alerts *alerts);
 
-/* What fires now, and who is to be told by this configuration. Never waits for anybody. */
-void alerts_note(struct alerts *alerts, const struct config *config,
-		 const struct health_finding *findings, size_t count, outbox_time wall);
+/* What fires now, what fired before (NULL: nothing), and the webhooks of this configuration. Never waits for anybody. */
+void alerts_note(struct alerts *alerts, const struct config *config, const struct sample *before,
+		 const struct sample *now);
 
 #endif

@@ -44,26 +44,26 @@ static int64_t count_open_files(void)
 	return n - 1; /* this folder itself */
 }
 
-static int64_t microseconds(const struct timeval *time)
-{
-	return (int64_t)time->tv_sec * OUTBOX_SECONDS + time->tv_usec;
-}
-
-void process_use_read(struct process_use *ret_use)
+static int64_t read_cpu(void)
 {
 	struct rusage usage;
-	struct rlimit files;
 
-	*ret_use = (struct process_use){ .resident = read_resident(),
-					 .open_files = count_open_files(),
-					 .cpu = -1,
-					 .max_files = -1 };
-	if (!getrusage(RUSAGE_SELF, &usage))
-		ret_use->cpu = microseconds(&usage.ru_utime) + microseconds(&usage.ru_stime);
-	if (!getrlimit(RLIMIT_NOFILE, &files) && files.rlim_cur != RLIM_INFINITY)
-		ret_use->max_files = (int64_t)files.rlim_cur;
+	if (getrusage(RUSAGE_SELF, &usage))
+		return -1;
+	return (int64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * OUTBOX_SECONDS +
+	       usage.ru_utime.tv_usec + usage.ru_stime.tv_usec;
 }
 
+static int64_t read_file_limit(void)
+{
+	struct rlimit files;
+
+	if (getrlimit(RLIMIT_NOFILE, &files) || files.rlim_cur == RLIM_INFINITY)
+		return -1;
+	return (int64_t)files.rlim_cur;
+}
+
+/* What the process itself uses, where the system says so. */
 static void walk_process(const struct metric_sink *sink)
 {
 	static const struct metric_family resident = { "process_resident_memory_bytes",
@@ -76,13 +76,11 @@ static void walk_process(const struct metric_sink *sink)
 						    METRIC_GAUGE, "{file}" },
 					  limit = { "process_max_fds", "How many it may have open",
 						    METRIC_GAUGE, "{file}" };
-	struct process_use use;
 
-	process_use_read(&use);
-	metric_alone(sink, &resident, use.resident);
-	metric_alone(sink, &cpu, use.cpu);
-	metric_alone(sink, &files, use.open_files);
-	metric_alone(sink, &limit, use.max_files);
+	metric_alone(sink, &resident, read_resident());
+	metric_alone(sink, &cpu, read_cpu());
+	metric_alone(sink, &files, count_open_files());
+	metric_alone(sink, &limit, read_file_limit());
 }
 
 /* Only where something is exported. */
@@ -99,7 +97,6 @@ static void walk_otlp(const struct metric_sink *sink)
 
 	if (!otlp_look(&counts))
 		return;
-	sink->family(sink->context, &spans);
 	metric_add_label(&p, "result", "sent");
 	p.value = (int64_t)counts.sent;
 	metric_say(sink, &spans, &p);

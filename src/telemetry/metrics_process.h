@@ -9,12 +9,4 @@
 void metrics_walk_all(const struct sample *sample, const struct metric_sink *sink);
 void metrics_write(const struct sample *sample, struct buf *out);
 
-/* What the process itself uses. -1 where the system does not say. */
-struct process_use {
-	int64_t resident; /* bytes */
-	int64_t cpu;      /* microseconds */
-	int64_t open_files, max_files;
-};
-void process_use_read(struct process_use *ret_use);
-
 #endif

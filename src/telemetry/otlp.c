@@ -8,10 +8,12 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/random.h"
 #include "base/secret.h"
 #include "base/text.h"
 #include "base/wait.h"
+#include "daemon/journal.h"
 #include "fields/json_value.h"
 #include "telemetry/http_post.h"
 #include "telemetry/otlp_json.h"
@@ -35,10 +37,8 @@ struct otlp {
 	char **headers; /* "Name: value", NULL behind the last */
 	bool metrics, traces;
 	outbox_time interval;
-	struct log log;
 	struct otlp_sender sender;
 	struct random_state random;
-	struct outbox_clock *clock;
 	struct sampler *sampler;
 
 	struct waiting waiting; /* guards stopping */
@@ -64,17 +64,8 @@ static _Atomic uint64_t sent, dropped, failures;
 
 bool otlp_look(struct otlp_counts *ret_counts)
 {
-	if (!atomic_load_explicit(&exists, memory_order_relaxed))
-		return false;
-	ret_counts->sent = atomic_load_explicit(&sent, memory_order_relaxed);
-	ret_counts->dropped = atomic_load_explicit(&dropped, memory_order_relaxed);
-	ret_counts->failures = atomic_load_explicit(&failures, memory_order_relaxed);
-	return true;
-}
-
-static void add_count(_Atomic uint64_t *counter, uint64_t n)
-{
-	atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
+	*ret_counts = (struct otlp_counts){ .sent = sent, .dropped = dropped, .failures = failures };
+	return exists;
 }
 
 void otlp_observe(void *context, const char *source, const struct batch_report *report)
@@ -82,20 +73,15 @@ void otlp_observe(void *context, const char *source, const struct batch_report *
 	struct otlp *o = context;
 
 	if (o->traces && !otlp_ring_put(&o->ring, source, report))
-		add_count(&dropped, 1);
-}
-
-static outbox_time now_of(struct otlp *o)
-{
-	return o->clock->mono(o->clock);
+		dropped++;
 }
 
 static void report_away(struct otlp *o, const struct outbox_error *err)
 {
-	outbox_time now = now_of(o);
+	outbox_time now = mono_now();
 	char wait[DURATION_TEXT_MAX];
 
-	add_count(&failures, 1);
+	failures++;
 	o->delay = o->delay ? o->delay * 2 : DELAY_MIN;
 	if (o->delay > DELAY_MAX)
 		o->delay = DELAY_MAX;
@@ -104,10 +90,10 @@ static void report_away(struct otlp *o, const struct outbox_error *err)
 		return;
 	o->away = true;
 	o->away_since = now;
-	log_event(&o->log, EVENT_OTLP_AWAY, NULL,
-		  "otlp.endpoint: %s; spans wait and are dropped when there are too many, delivery is "
-		  "not affected; next try in %s, then at most every 1 min",
-		  err->message, duration_human(o->delay, wait));
+	journal(EVENT_OTLP_AWAY, NULL,
+		"otlp.endpoint: %s; spans wait and are dropped when there are too many, delivery is "
+		"not affected; next try in %s, then at most every 1 min",
+		err->message, duration_human(o->delay, wait));
 }
 
 static void report_back(struct otlp *o)
@@ -119,15 +105,15 @@ static void report_back(struct otlp *o)
 	if (!o->away)
 		return;
 	o->away = false;
-	log_event(&o->log, EVENT_OTLP_BACK, NULL, "otlp.endpoint answers again after %s",
-		  duration_human(now_of(o) - o->away_since, lasted));
+	journal(EVENT_OTLP_BACK, NULL, "otlp.endpoint answers again after %s",
+		duration_human(mono_now() - o->away_since, lasted));
 }
 
 static bool ask_stop(void *context)
 {
 	struct otlp *o = context;
 
-	return now_of(o) >= atomic_load(&o->until);
+	return mono_now() >= atomic_load(&o->until);
 }
 
 /* Takes the body over. */
@@ -181,27 +167,23 @@ static bool send_spans(struct otlp *o, outbox_time timeout)
 		      timeout, &err);
 	if (r && may_repeat(&err))
 		return false;
-	add_count(r ? &dropped : &sent, o->n_batches);
+	*(r ? &dropped : &sent) += o->n_batches;
 	o->n_batches = 0;
 	return !r;
 }
 
 static bool send_metrics(struct otlp *o, outbox_time timeout)
 {
-	const struct sample *sample = sampler_hold(o->sampler);
+	_cleanup_(sampler_releasep) const struct sample *sample = sampler_hold(o->sampler);
 	struct outbox_error err = OUTBOX_ERROR_INIT;
-	json_t *body;
 
-	if (!sample)
-		return true;
-	body = otlp_metrics_json(sample, &o->sender);
-	sampler_release(o->sampler, sample);
-	return !send_body(o, o->metrics_url, body, timeout, &err);
+	return !sample ||
+	       !send_body(o, o->metrics_url, otlp_metrics_json(sample, &o->sender), timeout, &err);
 }
 
 static void send_what_is_due(struct otlp *o)
 {
-	outbox_time now = now_of(o);
+	outbox_time now = mono_now();
 	bool full = otlp_ring_count(&o->ring) >= OTLP_SPANS;
 
 	if (now < o->not_before)
@@ -221,12 +203,12 @@ static void send_what_is_due(struct otlp *o)
 /* What is left, if somebody takes it. */
 static void send_the_rest(struct otlp *o)
 {
-	outbox_time until = atomic_load(&o->until), left = until - now_of(o);
+	outbox_time until = atomic_load(&o->until), left = until - mono_now();
 	bool well = !o->away;
 
 	while (well && o->traces && left > 0 && (o->n_batches || otlp_ring_count(&o->ring))) {
 		well = send_spans(o, left);
-		left = until - now_of(o);
+		left = until - mono_now();
 	}
 	if (well && o->metrics && left > 0)
 		send_metrics(o, left);
@@ -252,7 +234,7 @@ static void *run(void *context)
 int otlp_start(struct otlp *o, struct sampler *sampler, struct outbox_error *err)
 {
 	o->sampler = sampler;
-	o->metrics_at = now_of(o) + o->interval;
+	o->metrics_at = mono_now() + o->interval;
 	o->running = !pthread_create(&o->thread, NULL, run, o);
 	if (!o->running)
 		return outbox_fail(err, OUTBOX_ENOMEM, "cannot start a thread");
@@ -265,7 +247,7 @@ void otlp_stop(struct otlp *o)
 		return;
 	waiting_lock(&o->waiting);
 	o->stopping = true;
-	atomic_store(&o->until, now_of(o) + LAST_TIMEOUT); /* ends a request that is under way */
+	atomic_store(&o->until, mono_now() + LAST_TIMEOUT); /* ends a request that is under way */
 	waiting_ring(&o->waiting);
 	waiting_unlock(&o->waiting);
 	pthread_join(o->thread, NULL);
@@ -332,7 +314,7 @@ static void name_sender(struct otlp *o, const char *instance)
 {
 	char host[65] = "host";
 
-	o->sender.started = o->clock->wall(o->clock);
+	o->sender.started = wall_now();
 	if (instance) {
 		snprintf(o->sender.instance, sizeof(o->sender.instance), "%s", instance);
 		return;
@@ -342,8 +324,8 @@ static void name_sender(struct otlp *o, const char *instance)
 	snprintf(o->sender.instance, sizeof(o->sender.instance), "%s:%ld", host, (long)getpid());
 }
 
-int otlp_new(const struct config_otlp *config, const char *instance, const struct log *log,
-	     struct otlp **ret_otlp, struct outbox_error *err)
+int otlp_new(const struct config_otlp *config, const char *instance, struct otlp **ret_otlp,
+	     struct outbox_error *err)
 {
 	struct otlp *o = calloc(1, sizeof(*o));
 	int r = OUTBOX_OK;
@@ -353,8 +335,6 @@ int otlp_new(const struct config_otlp *config, const char *instance, const struc
 	o->metrics = config->metrics;
 	o->traces = config->traces;
 	o->interval = config->interval;
-	o->log = *log;
-	o->clock = outbox_clock_system();
 	atomic_init(&o->until, OUTBOX_NEVER);
 	random_init(&o->random, random_system_seed());
 	otlp_ring_init(&o->ring);
@@ -373,7 +353,7 @@ int otlp_new(const struct config_otlp *config, const char *instance, const struc
 		otlp_free(o);
 		return r;
 	}
-	atomic_store(&exists, true);
+	exists = true;
 	*ret_otlp = o;
 	return OUTBOX_OK;
 }

@@ -7,14 +7,13 @@
  * that is slow or away costs spans, which are counted, and never a worker's time.
  */
 
-#include "base/log.h"
 #include "telemetry/sampler.h"
 
 struct otlp;
 
 /* Starts nothing. config has an endpoint; its texts are copied. instance: this relay's name for people; may be NULL. */
-int otlp_new(const struct config_otlp *config, const char *instance, const struct log *log,
-	     struct otlp **ret_otlp, struct outbox_error *err) OUTBOX_MUSTCHECK;
+int otlp_new(const struct config_otlp *config, const char *instance, struct otlp **ret_otlp,
+	     struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /* For daemon_observe(), context is the struct otlp. Never waits. */
 void otlp_observe(void *context, const char *source, const struct batch_report *report);

@@ -33,5 +33,7 @@ json_t *otlp_text_attribute(const char *key, const char *value);
 json_t *otlp_number_attribute(const char *key, int64_t value);
 json_t *otlp_number(int64_t value); /* "42" */
 json_t *otlp_nanoseconds(outbox_time time);
+/* Takes the item. When there is no memory for it, the list is freed and NULL from then on. */
+void otlp_append(json_t **list, json_t *item);
 
 #endif

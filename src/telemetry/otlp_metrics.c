@@ -9,8 +9,9 @@ struct export
 {
 	const struct sample *sample;
 	const struct otlp_sender *sender;
-	json_t *metrics; /* all families so far */
-	json_t *points;  /* of the family being walked; borrowed */
+	json_t *metrics;                    /* all families so far */
+	const struct metric_family *family; /* whose points come now */
+	json_t *points;                     /* of it; borrowed */
 	bool failed;
 };
 
@@ -18,46 +19,34 @@ static json_t *make_attributes(const struct metric_point *p)
 {
 	json_t *attributes = json_array();
 
-	for (size_t i = 0; attributes && i < p->n_labels; i++) {
-		json_t *a = otlp_text_attribute(p->labels[i].name, p->labels[i].value);
-
-		if (!a || json_array_append_new(attributes, a)) {
-			json_decref(attributes);
-			return NULL;
-		}
-	}
+	for (size_t i = 0; i < p->n_labels; i++)
+		otlp_append(&attributes, otlp_text_attribute(p->labels[i].name, p->labels[i].value));
 	return attributes;
 }
 
-/* The array where the family's points go is handed out, too. */
-static json_t *make_family(const struct metric_family *f, json_t **ret_points)
+/* The family's own object, around its points. */
+static json_t *make_data(const struct metric_family *f, json_t *points)
 {
-	json_t *points = json_array();
-	json_t *family = NULL;
-
 	if (f->type == METRIC_GAUGE)
-		family = json_pack("{s:s, s:s, s:s, s:{s:O}}", "name", f->name, "description",
-				   f->help, "unit", f->unit, "gauge", "dataPoints", points);
-	else if (f->type == METRIC_COUNTER)
-		family = json_pack("{s:s, s:s, s:s, s:{s:O, s:i, s:b}}", "name", f->name,
-				   "description", f->help, "unit", f->unit, "sum", "dataPoints",
-				   points, "aggregationTemporality", CUMULATIVE, "isMonotonic", 1);
-	else
-		family = json_pack("{s:s, s:s, s:s, s:{s:O, s:i}}", "name", f->name, "description",
-				   f->help, "unit", f->unit, "histogram", "dataPoints", points,
-				   "aggregationTemporality", CUMULATIVE);
-	*ret_points = points;
-	json_decref(points); /* the family holds it */
-	return family;
+		return json_pack("{s:o}", "dataPoints", points);
+	if (f->type == METRIC_COUNTER)
+		return json_pack("{s:o, s:i, s:b}", "dataPoints", points, "aggregationTemporality",
+				 CUMULATIVE, "isMonotonic", 1);
+	return json_pack("{s:o, s:i}", "dataPoints", points, "aggregationTemporality", CUMULATIVE);
 }
 
-static void add_family(void *context, const struct metric_family *f)
+static void begin_family(struct export *e, const struct metric_family *f)
 {
-	struct export *e = context;
-	json_t *family = e->failed ? NULL : make_family(f, &e->points);
+	static const char *const kinds[] = {
+		[METRIC_COUNTER] = "sum", [METRIC_GAUGE] = "gauge", [METRIC_HISTOGRAM] = "histogram"
+	};
+	json_t *family;
 
-	if (!family || json_array_append_new(e->metrics, family))
-		e->failed = true;
+	e->family = f;
+	e->points = json_array();
+	family = json_pack("{s:s, s:s, s:s, s:o}", "name", f->name, "description", f->help, "unit",
+			   f->unit, kinds[f->type], make_data(f, e->points));
+	e->failed |= json_array_append_new(e->metrics, family) != 0;
 }
 
 static int add_buckets(json_t *point, const struct metric_point *p, bool seconds)
@@ -86,6 +75,8 @@ static void add_point(void *context, const struct metric_family *f, const struct
 	json_t *point;
 	int r;
 
+	if (!e->failed && f != e->family)
+		begin_family(e, f);
 	if (e->failed)
 		return;
 	point = json_pack("{s:o, s:o}", "attributes", make_attributes(p), "timeUnixNano",
@@ -103,26 +94,10 @@ static void add_point(void *context, const struct metric_family *f, const struct
 		e->failed = true;
 }
 
-/* What has no points now would only be noise. */
-static void drop_empty(json_t *metrics)
-{
-	for (size_t i = json_array_size(metrics); i-- > 0;) {
-		const json_t *family = json_array_get(metrics, i);
-		const json_t *data = json_object_get(family, "gauge");
-
-		if (!data)
-			data = json_object_get(family, "sum");
-		if (!data)
-			data = json_object_get(family, "histogram");
-		if (!json_array_size(json_object_get(data, "dataPoints")))
-			json_array_remove(metrics, i);
-	}
-}
-
 json_t *otlp_metrics_json(const struct sample *sample, const struct otlp_sender *sender)
 {
 	struct export e = { .sample = sample, .sender = sender, .metrics = json_array() };
-	struct metric_sink sink = { .context = &e, .family = add_family, .point = add_point };
+	struct metric_sink sink = { .context = &e, .point = add_point };
 
 	if (!e.metrics)
 		return NULL;
@@ -131,7 +106,6 @@ json_t *otlp_metrics_json(const struct sample *sample, const struct otlp_sender 
 		json_decref(e.metrics);
 		return NULL;
 	}
-	drop_empty(e.metrics);
 	return json_pack("{s:[{s:o, s:[{s:o, s:o}]}]}", "resourceMetrics", "resource",
 			 otlp_resource(sender), "scopeMetrics", "scope", otlp_scope(), "metrics",
 			 e.metrics);

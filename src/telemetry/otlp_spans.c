@@ -21,6 +21,14 @@ json_t *otlp_nanoseconds(outbox_time time)
 	return otlp_number(time > INT64_MAX / 1000 ? INT64_MAX : time * 1000);
 }
 
+void otlp_append(json_t **list, json_t *item)
+{
+	if (json_array_append_new(*list, item) == 0)
+		return;
+	json_decref(*list);
+	*list = NULL;
+}
+
 json_t *otlp_text_attribute(const char *key, const char *value)
 {
 	return json_pack("{s:s, s:{s:o}}", "key", key, "value", "stringValue", json_text(value));
@@ -68,15 +76,12 @@ static json_t *make_links(const struct otlp_batch *b)
 {
 	json_t *links = json_array();
 
-	for (size_t i = 0; links && i < b->n_links; i++) {
+	for (size_t i = 0; i < b->n_links; i++) {
 		const struct otlp_link *l = &b->links[i];
-		json_t *link = json_pack("{s:o, s:o, s:i}", "traceId", make_hex(l->trace, 16),
-					 "spanId", make_hex(l->span, 8), "flags", (int)l->flags);
 
-		if (!link || json_array_append_new(links, link)) {
-			json_decref(links);
-			return NULL;
-		}
+		otlp_append(&links,
+			    json_pack("{s:o, s:o, s:i}", "traceId", make_hex(l->trace, 16),
+				      "spanId", make_hex(l->span, 8), "flags", (int)l->flags));
 	}
 	return links;
 }
@@ -122,14 +127,8 @@ json_t *otlp_spans_json(const struct otlp_batch *batches, size_t count,
 {
 	json_t *spans = json_array();
 
-	for (size_t i = 0; spans && i < count; i++) {
-		json_t *span = make_span(&batches[i], random);
-
-		if (!span || json_array_append_new(spans, span)) {
-			json_decref(spans);
-			return NULL;
-		}
-	}
+	for (size_t i = 0; i < count; i++)
+		otlp_append(&spans, make_span(&batches[i], random));
 	return json_pack("{s:[{s:o, s:[{s:o, s:o}]}]}", "resourceSpans", "resource",
 			 otlp_resource(sender), "scopeSpans", "scope", otlp_scope(), "spans", spans);
 }

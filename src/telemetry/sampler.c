@@ -6,7 +6,7 @@
  */
 #include "telemetry/sampler.h"
 
-#include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/text.h"
 #include "daemon/journal.h"
 #include "telemetry/alerts.h"
@@ -20,158 +20,9 @@
 #define PATIENCE (2 * OUTBOX_SECONDS)
 #define STALE (15 * OUTBOX_SECONDS)
 
-/* ---- the stores, each with its thread ---------------------------------------------------------- */
-
-struct store_slot {
-	struct store_sampler *store_sampler;
-	bool slow; /* did not answer in time the last time: nobody waits for it */
-	bool seen; /* its source is still there */
-};
-
-/* A store sampler for each source there is. Used by the sampler's thread alone. */
-struct store_samplers {
-	struct daemon *daemon;
-	struct waiting *waiting;
-	struct store_slot *items;
-	size_t count;
-	struct store_sampler **leaving; /* of sources that are gone */
-	size_t n_leaving;
-};
-
-static struct store_slot *find_store(struct store_samplers *stores, const char *source)
-{
-	for (size_t i = 0; i < stores->count; i++)
-		if (strcmp(store_sampler_source(stores->items[i].store_sampler), source) == 0)
-			return &stores->items[i];
-	return NULL;
-}
-
-static int add_store(struct store_samplers *stores, const char *source, struct outbox_error *err)
-{
-	struct store_slot *items = realloc(stores->items, (stores->count + 1) * sizeof(*items));
-	struct store_slot slot = { .seen = true };
-	int r;
-
-	if (!items)
-		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
-	stores->items = items;
-	r = store_sampler_start(stores->daemon, source, stores->waiting, &slot.store_sampler, err);
-	if (r == OUTBOX_OK)
-		stores->items[stores->count++] = slot;
-	return r;
-}
-
-/* Its thread may be busy for a while: it is joined when it says that it has left. */
-static int remove_store(struct store_samplers *stores, size_t i, struct outbox_error *err)
-{
-	struct store_sampler **leaving =
-		realloc(stores->leaving, (stores->n_leaving + 1) * sizeof(struct store_sampler *));
-
-	if (!leaving)
-		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
-	stores->leaving = leaving;
-	stores->leaving[stores->n_leaving++] = stores->items[i].store_sampler;
-	waiting_lock(stores->waiting);
-	store_sampler_leave(stores->items[i].store_sampler);
-	waiting_unlock(stores->waiting);
-	stores->items[i] = stores->items[--stores->count];
-	return OUTBOX_OK;
-}
-
-static void free_left_stores(struct store_samplers *stores)
-{
-	for (size_t i = stores->n_leaving; i-- > 0;) {
-		bool left;
-
-		waiting_lock(stores->waiting);
-		left = store_sampler_left(stores->leaving[i]);
-		waiting_unlock(stores->waiting);
-		if (!left)
-			continue;
-		store_sampler_free(stores->leaving[i]);
-		stores->leaving[i] = stores->leaving[--stores->n_leaving];
-	}
-}
-
-/* One for each of these sources, and no other. */
-static int follow_sources(struct store_samplers *stores, const struct daemon_source *sources,
-			  size_t count, struct outbox_error *err)
-{
-	int r = OUTBOX_OK;
-
-	for (size_t i = 0; i < stores->count; i++)
-		stores->items[i].seen = false;
-	for (size_t i = 0; r == OUTBOX_OK && i < count; i++) {
-		struct store_slot *slot = find_store(stores, sources[i].name);
-
-		if (slot)
-			slot->seen = true;
-		else
-			r = add_store(stores, sources[i].name, err);
-	}
-	for (size_t i = stores->count; r == OUTBOX_OK && i-- > 0;)
-		if (!stores->items[i].seen)
-			r = remove_store(stores, i, err);
-	free_left_stores(stores);
-	return r;
-}
-
-static bool quick_ones_are_done(const struct store_samplers *stores)
-{
-	for (size_t i = 0; i < stores->count; i++)
-		if (!stores->items[i].slow && store_sampler_busy(stores->items[i].store_sampler))
-			return false;
-	return true;
-}
-
-/*
- * Ask all, and wait at most patience (and never more than two seconds) for those that were quick the last time.
- * again: with new connections. *stopping ends it, read under the lock.
- */
-static void ask_stores(struct store_samplers *stores, outbox_time patience, bool again,
-		       const bool *stopping)
-{
-	struct outbox_clock *clock = outbox_clock_system();
-	outbox_time until;
-
-	if (patience > PATIENCE)
-		patience = PATIENCE;
-	until = clock->mono(clock) + patience;
-	waiting_lock(stores->waiting);
-	for (size_t i = 0; i < stores->count; i++) {
-		struct store_slot *slot = &stores->items[i];
-
-		slot->slow = store_sampler_busy(slot->store_sampler);
-		if (!slot->slow || again)
-			store_sampler_ask(slot->store_sampler, again);
-	}
-	while (!*stopping && !quick_ones_are_done(stores) && clock->mono(clock) < until)
-		waiting_wait(stores->waiting, until - clock->mono(clock));
-	waiting_unlock(stores->waiting);
-}
-
-/* What was seen last; NULL: nothing yet. With the lock held. */
-static struct store_state *last_state(struct store_samplers *stores, const char *source)
-{
-	const struct store_slot *slot = find_store(stores, source);
-
-	return slot ? store_sampler_last(slot->store_sampler) : NULL;
-}
-
-static void free_store_samplers(struct store_samplers *stores)
-{
-	for (size_t i = 0; i < stores->count; i++)
-		store_sampler_free(stores->items[i].store_sampler);
-	for (size_t i = 0; i < stores->n_leaving; i++)
-		store_sampler_free(stores->leaving[i]);
-	free(stores->items);
-	free(stores->leaving);
-}
-
-/* ---- what others hold ----------------------------------------------------------------------- */
-
 struct held_sample {
-	struct sample sample; /* first: what people hold */
+	struct sample sample;
+	struct sampler *sampler;
 	size_t users;
 	struct outbox_arena *arena;
 	size_t n_states;
@@ -185,12 +36,111 @@ struct sampler {
 	bool stopping;
 	struct held_sample *newest;
 	/* the thread's own */
-	struct store_samplers stores;
+	struct store_sampler **stores; /* one for each source, and those of sources that are gone until they have left */
+	size_t n_stores;
 	const struct config *config;
 	struct health_memory *memory;
 	struct alerts *alerts;
 };
 
+/* ---- the stores, each with its thread ---------------------------------------------------------- */
+
+/* NULL: none, or one that leaves. */
+static struct store_sampler *find_store(const struct sampler *sampler, const char *source)
+{
+	for (size_t i = 0; i < sampler->n_stores; i++)
+		if (!sampler->stores[i]->leaving && strcmp(sampler->stores[i]->source, source) == 0)
+			return sampler->stores[i];
+	return NULL;
+}
+
+static int add_store(struct sampler *sampler, const char *source, struct outbox_error *err)
+{
+	struct store_sampler **stores =
+		realloc(sampler->stores, (sampler->n_stores + 1) * sizeof(struct store_sampler *));
+	int r;
+
+	if (!stores)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	sampler->stores = stores;
+	r = store_sampler_start(sampler->daemon, source, &sampler->waiting,
+				&stores[sampler->n_stores], err);
+	if (r == OUTBOX_OK)
+		stores[sampler->n_stores++]->seen = true;
+	return r;
+}
+
+/* Its thread may be busy for a while: it is joined when it says that it has left. */
+static bool let_leave(struct store_sampler *store)
+{
+	bool left;
+
+	waiting_lock(store->waiting);
+	store->leaving = true;
+	waiting_ring(store->waiting);
+	left = store->left;
+	waiting_unlock(store->waiting);
+	if (left)
+		store_sampler_free(store);
+	return left;
+}
+
+/* One for each of these sources, and no other. */
+static int follow_sources(struct sampler *sampler, const struct daemon_source *sources,
+			  size_t count, struct outbox_error *err)
+{
+	int r = OUTBOX_OK;
+
+	for (size_t i = 0; i < sampler->n_stores; i++)
+		sampler->stores[i]->seen = false;
+	for (size_t i = 0; r == OUTBOX_OK && i < count; i++) {
+		struct store_sampler *store = find_store(sampler, sources[i].name);
+
+		if (store)
+			store->seen = true;
+		else
+			r = add_store(sampler, sources[i].name, err);
+	}
+	for (size_t i = sampler->n_stores; r == OUTBOX_OK && i-- > 0;)
+		if (!sampler->stores[i]->seen && let_leave(sampler->stores[i]))
+			sampler->stores[i] = sampler->stores[--sampler->n_stores];
+	return r;
+}
+
+static bool quick_ones_are_done(const struct sampler *sampler)
+{
+	for (size_t i = 0; i < sampler->n_stores; i++) {
+		const struct store_sampler *store = sampler->stores[i];
+
+		if (!store->slow && (store->asked || store->busy))
+			return false;
+	}
+	return true;
+}
+
+/* Ask all, and wait a moment for those that were quick the last time. again: with new connections. */
+static void ask_stores(struct sampler *sampler, bool again)
+{
+	outbox_time interval = sampler->config->health.interval;
+	outbox_time until = mono_now() + (interval < PATIENCE ? interval : PATIENCE);
+
+	waiting_lock(&sampler->waiting);
+	for (size_t i = 0; i < sampler->n_stores; i++) {
+		struct store_sampler *store = sampler->stores[i];
+
+		store->slow = store->asked || store->busy || store->leaving;
+		store->asked |= !store->slow || again;
+		store->again |= again;
+	}
+	waiting_ring(&sampler->waiting);
+	while (!sampler->stopping && !quick_ones_are_done(sampler) && mono_now() < until)
+		waiting_wait(&sampler->waiting, until - mono_now());
+	waiting_unlock(&sampler->waiting);
+}
+
+/* ---- what others hold ----------------------------------------------------------------------- */
+
+/* With the lock held. */
 static void release_held(struct held_sample *held)
 {
 	if (!held || --held->users > 0)
@@ -213,32 +163,18 @@ const struct sample *sampler_hold(struct sampler *sampler)
 	return held ? &held->sample : NULL;
 }
 
-void sampler_release(struct sampler *sampler, const struct sample *sample)
+void sampler_release(const struct sample *sample)
 {
+	struct held_sample *held;
+	struct sampler *sampler;
+
 	if (!sample)
 		return;
+	held = container_of(sample, struct held_sample, sample);
+	sampler = held->sampler;
 	waiting_lock(&sampler->waiting);
-	release_held(container_of(sample, struct held_sample, sample));
+	release_held(held);
 	waiting_unlock(&sampler->waiting);
-}
-
-bool sampler_wait(struct sampler *sampler, outbox_time after, outbox_time timeout)
-{
-	struct outbox_clock *clock = outbox_clock_system();
-	outbox_time until = clock->mono(clock) + timeout;
-	bool newer = false;
-
-	waiting_lock(&sampler->waiting);
-	while (!newer && !sampler->stopping) {
-		outbox_time left = until - clock->mono(clock);
-
-		newer = sampler->newest && sampler->newest->sample.at > after;
-		if (newer || left <= 0)
-			break;
-		waiting_wait(&sampler->waiting, left);
-	}
-	waiting_unlock(&sampler->waiting);
-	return newer;
 }
 
 /* ---- a sample ------------------------------------------------------------------------------ */
@@ -246,43 +182,41 @@ bool sampler_wait(struct sampler *sampler, outbox_time after, outbox_time timeou
 static void fill_source(struct sampler *sampler, struct held_sample *held,
 			const struct daemon_source *from, struct sample_source *to)
 {
-	struct outbox_clock *clock = outbox_clock_system();
-	struct store_state *state = store_state_hold(last_state(&sampler->stores, from->name));
+	const struct store_sampler *store = find_store(sampler, from->name);
+	struct store_state *state = store ? store->last : NULL;
 	outbox_time stale = 3 * sampler->config->health.interval;
-	char text[600], age_text[DURATION_TEXT_MAX];
+	char text[100], age_text[DURATION_TEXT_MAX];
 	outbox_time age;
 
 	to->source = from;
 	to->trouble = from->trouble ? from->trouble : "nobody has looked at it yet";
 	if (!state)
 		return;
+	state->users++;
 	held->states[held->n_states++] = state;
-	age = clock->mono(clock) - state->mono;
+	age = mono_now() - state->mono;
+	to->trouble = state->trouble;
 	if (state->answered && age <= (stale > STALE ? stale : STALE)) {
 		to->stats = &state->stats;
 		to->looked = state->wall;
 		to->trouble = NULL;
-		return;
-	}
-	if (state->answered)
+	} else if (state->answered) {
 		snprintf(text, sizeof(text), "it has not answered for %s",
 			 duration_human(age, age_text));
-	else
-		snprintf(text, sizeof(text), "%s", state->trouble);
-	to->trouble = outbox_arena_text(held->arena, text);
-	if (!to->trouble)
-		to->trouble = "out of memory";
+		to->trouble = outbox_arena_text(held->arena, text);
+		if (!to->trouble)
+			to->trouble = "out of memory";
+	}
 }
 
 static int judge_sample(struct sampler *sampler, struct held_sample *held,
 			struct sample_source *sources, struct outbox_error *err)
 {
-	struct outbox_clock *clock = outbox_clock_system();
 	struct sample *sample = &held->sample;
 	struct health_source *seen =
 		outbox_arena_alloc(held->arena, (sample->n_sources + 1) * sizeof(*seen));
 	struct health_input input = { .wall = sample->at,
-				      .mono = clock->mono(clock),
+				      .mono = mono_now(),
 				      .limits = &sampler->config->health,
 				      .sources = seen,
 				      .n_sources = sample->n_sources };
@@ -313,32 +247,19 @@ static int judge_sample(struct sampler *sampler, struct held_sample *held,
 	return r;
 }
 
-static void publish_sample(struct sampler *sampler, struct held_sample *held)
-{
-	struct held_sample *before;
-
-	waiting_lock(&sampler->waiting);
-	before = sampler->newest;
-	sampler->newest = held;
-	release_held(before);
-	waiting_ring(&sampler->waiting);
-	waiting_unlock(&sampler->waiting);
-}
-
 static int fill_sample(struct sampler *sampler, struct held_sample *held, bool reloaded,
 		       struct outbox_error *err)
 {
-	struct outbox_clock *clock = outbox_clock_system();
 	const struct daemon_source *from;
 	struct sample_source *sources;
 	size_t count;
 	int r = daemon_sources(sampler->daemon, held->arena, &from, &count, err);
 
 	if (r == OUTBOX_OK)
-		r = follow_sources(&sampler->stores, from, count, err);
+		r = follow_sources(sampler, from, count, err);
 	if (r)
 		return r;
-	ask_stores(&sampler->stores, sampler->config->health.interval, reloaded, &sampler->stopping);
+	ask_stores(sampler, reloaded);
 	sources = outbox_arena_alloc(held->arena, (count + 1) * sizeof(*sources));
 	held->states = outbox_arena_alloc(held->arena, (count + 1) * sizeof(struct store_state *));
 	if (!sources || !held->states)
@@ -347,8 +268,8 @@ static int fill_sample(struct sampler *sampler, struct held_sample *held, bool r
 	for (size_t i = 0; i < count; i++)
 		fill_source(sampler, held, &from[i], &sources[i]);
 	waiting_unlock(&sampler->waiting);
-	held->sample.at = clock->wall(clock);
-	/* only this thread writes newest; people wait for a later one by its time */
+	held->sample.at = wall_now();
+	/* only this thread writes newest; live views know a later one by its time */
 	if (sampler->newest && held->sample.at <= sampler->newest->sample.at)
 		held->sample.at = sampler->newest->sample.at + 1;
 	held->sample.n_sources = count;
@@ -376,33 +297,32 @@ static void take_sample(struct sampler *sampler)
 		return;
 	}
 	held->users = 1;
+	held->sampler = sampler;
 	r = fill_sample(sampler, held, reloaded, &err);
-	if (r == OUTBOX_OK) {
-		/* before it is published: afterwards it may be gone */
-		alerts_note(sampler->alerts, sampler->config, held->sample.findings,
-			    held->sample.n_findings, held->sample.at);
-		publish_sample(sampler, held);
-		return;
-	}
-	journal(EVENT_WATCH_FAILED, NULL, "cannot look at the sources: %s", err.message);
+	if (r == OUTBOX_OK)
+		alerts_note(sampler->alerts, sampler->config,
+			    sampler->newest ? &sampler->newest->sample : NULL, &held->sample);
+	else
+		journal(EVENT_WATCH_FAILED, NULL, "cannot look at the sources: %s", err.message);
 	waiting_lock(&sampler->waiting);
-	release_held(held);
+	release_held(r ? held : sampler->newest);
+	if (r == OUTBOX_OK)
+		sampler->newest = held;
 	waiting_unlock(&sampler->waiting);
 }
 
 static void *run(void *context)
 {
 	struct sampler *sampler = context;
-	struct outbox_clock *clock = outbox_clock_system();
 	bool stopping = false;
 
 	while (!stopping) {
-		outbox_time next = clock->mono(clock), left;
+		outbox_time next = mono_now(), left;
 
 		take_sample(sampler);
 		next += sampler->config->health.interval;
 		waiting_lock(&sampler->waiting);
-		while (!sampler->stopping && (left = next - clock->mono(clock)) > 0)
+		while (!sampler->stopping && (left = next - mono_now()) > 0)
 			waiting_wait(&sampler->waiting, left);
 		stopping = sampler->stopping;
 		waiting_unlock(&sampler->waiting);
@@ -421,21 +341,20 @@ static void free_sampler(struct sampler *sampler)
 	free(sampler);
 }
 
-int sampler_start(struct daemon *daemon, struct sampler **ret_watch, struct outbox_error *err)
+int sampler_start(struct daemon *daemon, struct sampler **ret_sampler, struct outbox_error *err)
 {
 	struct sampler *sampler = calloc(1, sizeof(*sampler));
 	int r;
 
-	if (sampler)
+	if (sampler) {
 		sampler->memory = health_memory_new();
-	if (sampler)
 		sampler->alerts = alerts_new();
+	}
 	if (!sampler || !sampler->memory || !sampler->alerts) {
 		free_sampler(sampler);
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	}
 	sampler->daemon = daemon;
-	sampler->stores = (struct store_samplers){ .daemon = daemon, .waiting = &sampler->waiting };
 	r = waiting_init(&sampler->waiting, err);
 	if (r == OUTBOX_OK && pthread_create(&sampler->thread, NULL, run, sampler) != 0) {
 		waiting_deinit(&sampler->waiting);
@@ -445,7 +364,7 @@ int sampler_start(struct daemon *daemon, struct sampler **ret_watch, struct outb
 		free_sampler(sampler);
 		return r;
 	}
-	*ret_watch = sampler;
+	*ret_sampler = sampler;
 	return OUTBOX_OK;
 }
 
@@ -458,7 +377,9 @@ struct sampler *sampler_stop(struct sampler *sampler)
 	waiting_ring(&sampler->waiting);
 	waiting_unlock(&sampler->waiting);
 	pthread_join(sampler->thread, NULL);
-	free_store_samplers(&sampler->stores);
+	for (size_t i = 0; i < sampler->n_stores; i++)
+		store_sampler_free(sampler->stores[i]);
+	free(sampler->stores);
 	release_held(sampler->newest);
 	if (sampler->config)
 		daemon_config_done(sampler->daemon, sampler->config);

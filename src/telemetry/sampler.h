@@ -8,20 +8,20 @@
  * from that, so that no number of people who look costs the database anything.
  */
 
+#include "base/cleanup.h"
 #include "daemon/daemon.h"
 
 struct sampler;
 
-/* Also starts to tell those whom the configuration's alerts name. */
-int sampler_start(struct daemon *daemon, struct sampler **ret_watch,
+/* Also starts the webhooks that the configuration's alerts name. */
+int sampler_start(struct daemon *daemon, struct sampler **ret_sampler,
 		  struct outbox_error *err) OUTBOX_MUSTCHECK;
 struct sampler *sampler_stop(struct sampler *sampler);
 
 /* The newest sample; NULL: none yet (the first comes within two seconds of the start). */
 const struct sample *sampler_hold(struct sampler *sampler);
-void sampler_release(struct sampler *sampler, const struct sample *sample);
+void sampler_release(const struct sample *sample); /* NULL is legal */
 
-/* Wait for a sample newer than `after`, at most timeout. False: there is none. For live views. */
-bool sampler_wait(struct sampler *sampler, outbox_time after, outbox_time timeout);
+DEFINE_CLEANUP(const struct sample *, sampler_release)
 
 #endif

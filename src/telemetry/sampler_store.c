@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "telemetry/sampler_store.h"
 
-#include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/text.h"
 #include "core/secrets.h"
 #include "store/store.h"
@@ -12,62 +12,12 @@
 
 #define STATE_MAX ((size_t)16 << 20)
 
-struct store_sampler {
-	struct daemon *daemon;
-	char *source;
-	struct waiting *waiting;
-	pthread_t thread;
-	bool asked, again, busy, leaving, left;
-	struct store_state *last;
-	struct daemon_store *store; /* the thread's own */
-};
-
-struct store_state *store_state_hold(struct store_state *state)
-{
-	if (state)
-		state->users++;
-	return state;
-}
-
 void store_state_release(struct store_state *state)
 {
 	if (!state || --state->users > 0)
 		return;
 	outbox_arena_free(state->arena);
 	free(state);
-}
-
-const char *store_sampler_source(const struct store_sampler *sampler)
-{
-	return sampler->source;
-}
-
-void store_sampler_ask(struct store_sampler *sampler, bool again)
-{
-	sampler->asked = true;
-	sampler->again |= again;
-	waiting_ring(sampler->waiting);
-}
-
-bool store_sampler_busy(const struct store_sampler *sampler)
-{
-	return sampler->asked || sampler->busy;
-}
-
-struct store_state *store_sampler_last(const struct store_sampler *sampler)
-{
-	return sampler->last;
-}
-
-void store_sampler_leave(struct store_sampler *sampler)
-{
-	sampler->leaving = true;
-	waiting_ring(sampler->waiting);
-}
-
-bool store_sampler_left(const struct store_sampler *sampler)
-{
-	return sampler->left;
 }
 
 static int read_store(struct store_sampler *sampler, struct store_state *state,
@@ -92,7 +42,6 @@ static int read_store(struct store_sampler *sampler, struct store_state *state,
 static struct store_state *sample_store(struct store_sampler *sampler, bool again)
 {
 	struct outbox_error err = OUTBOX_ERROR_INIT;
-	struct outbox_clock *clock = outbox_clock_system();
 	struct store_state *state = calloc(1, sizeof(*state));
 
 	if (state)
@@ -102,8 +51,8 @@ static struct store_state *sample_store(struct store_sampler *sampler, bool agai
 		return NULL;
 	}
 	state->users = 1;
-	state->wall = clock->wall(clock);
-	state->mono = clock->mono(clock);
+	state->wall = wall_now();
+	state->mono = mono_now();
 	if (again)
 		sampler->store = daemon_close_store(sampler->store);
 	state->answered = read_store(sampler, state, &err) == OUTBOX_OK;
@@ -171,12 +120,11 @@ int store_sampler_start(struct daemon *daemon, const char *source, struct waitin
 	return OUTBOX_OK;
 }
 
-struct store_sampler *store_sampler_free(struct store_sampler *sampler)
+void store_sampler_free(struct store_sampler *sampler)
 {
-	if (!sampler)
-		return NULL;
 	waiting_lock(sampler->waiting);
-	store_sampler_leave(sampler);
+	sampler->leaving = true;
+	waiting_ring(sampler->waiting);
 	waiting_unlock(sampler->waiting);
 	pthread_join(sampler->thread, NULL);
 	waiting_lock(sampler->waiting);
@@ -184,5 +132,4 @@ struct store_sampler *store_sampler_free(struct store_sampler *sampler)
 	waiting_unlock(sampler->waiting);
 	free(sampler->source);
 	free(sampler);
-	return NULL;
 }

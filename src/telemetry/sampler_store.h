@@ -2,7 +2,7 @@
 #ifndef TELEMETRY_SAMPLER_STORE_H
 #define TELEMETRY_SAMPLER_STORE_H
 
-/* One source's stores: a thread with a store connection of its own that reads the store's state when asked. */
+/* One source's store: a thread with a connection of its own that reads the store's state when asked. */
 
 #include "base/wait.h"
 #include "daemon/daemon.h"
@@ -17,25 +17,28 @@ struct store_state {
 	outbox_time wall, mono; /* when it was asked */
 };
 
-struct store_sampler;
+struct store_sampler {
+	struct daemon *daemon;
+	char *source;
+	struct waiting *waiting; /* shared with whoever asks; it rings when something was seen */
+	pthread_t thread;
+	struct daemon_store *store; /* the thread's own */
+	bool slow;                  /* the asker's own: it did not answer in time the last time */
+	bool seen;                  /* the asker's own: its source is still there */
+	/* with the lock held */
+	bool asked, again; /* again: with a new connection */
+	bool busy, leaving, left;
+	struct store_state *last; /* NULL: nothing yet */
+};
 
-/* waiting is shared with whoever asks; it rings when something was seen. */
 int store_sampler_start(struct daemon *daemon, const char *source, struct waiting *waiting,
 			struct store_sampler **ret_sampler,
 			struct outbox_error *err) OUTBOX_MUSTCHECK;
 
-/* All of these with the lock held. */
-const char *store_sampler_source(const struct store_sampler *sampler);
-void store_sampler_ask(struct store_sampler *sampler, bool again); /* again: with a new connection */
-bool store_sampler_busy(const struct store_sampler *sampler);
-struct store_state *store_sampler_last(const struct store_sampler *sampler); /* NULL: nothing yet */
-void store_sampler_leave(struct store_sampler *sampler);
-bool store_sampler_left(const struct store_sampler *sampler);
-
 /* Without the lock. Waits for a call that is under way, which has its own deadline. */
-struct store_sampler *store_sampler_free(struct store_sampler *sampler);
+void store_sampler_free(struct store_sampler *sampler);
 
-struct store_state *store_state_hold(struct store_state *state);
+/* With the lock held. */
 void store_state_release(struct store_state *state);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The sampler with a daemon of the test's own: its stores answer, refuse or hang as the test says. */
-#include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/unit_test.h"
 #include "base/wait.h"
 #include "store/store.h"
@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #define PATIENCE (20 * OUTBOX_SECONDS)
 
@@ -178,14 +179,30 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* The next sample; it must come. */
+/* A newer sample; it must come. */
+static const struct sample *newer(struct sampler *sampler, const struct sample *before)
+{
+	outbox_time until = mono_now() + PATIENCE;
+
+	while (mono_now() < until) {
+		const struct sample *sample = sampler_hold(sampler);
+
+		if (sample && (!before || sample->at > before->at))
+			return sample;
+		sampler_release(sample);
+		usleep(1000);
+	}
+	fail_msg("no new sample came");
+	return NULL;
+}
+
+/* The same, instead of the one before. */
 static const struct sample *next(struct sampler *sampler, const struct sample *before)
 {
-	outbox_time at = before ? before->at : 0;
+	const struct sample *sample = newer(sampler, before);
 
-	sampler_release(sampler, before);
-	assert_true(sampler_wait(sampler, at, PATIENCE));
-	return sampler_hold(sampler);
+	sampler_release(before);
+	return sample;
 }
 
 static void test_samples(void **state)
@@ -211,12 +228,11 @@ static void test_samples(void **state)
 	assert_null(first->sources[1].trouble);
 	assert_true(first->sources[1].looked > 0);
 	/* what one holds does not change when others come */
-	assert_true(sampler_wait(sampler, first->at, PATIENCE));
-	second = sampler_hold(sampler);
+	second = newer(sampler, first);
 	assert_true(second->at > first->at);
 	assert_int_equal(first->sources[1].stats->messages, 2);
-	sampler_release(sampler, first);
-	sampler_release(sampler, second);
+	sampler_release(first);
+	sampler_release(second);
 	sampler_stop(sampler);
 }
 
@@ -245,7 +261,7 @@ static void test_one_hangs(void **state)
 	set_mood(d, 0, ANSWERS);
 	while (!sample->sources[0].stats)
 		sample = next(sampler, sample);
-	sampler_release(sampler, sample);
+	sampler_release(sample);
 	sampler_stop(sampler);
 }
 
@@ -275,7 +291,7 @@ static void test_one_refuses(void **state)
 	set_mood(d, 0, ANSWERS);
 	while (sample->level == LEVEL_UNHEALTHY)
 		sample = next(sampler, sample);
-	sampler_release(sampler, sample);
+	sampler_release(sample);
 	sampler_stop(sampler);
 	assert_true(d->opened[0] > opened);
 }
@@ -308,7 +324,7 @@ static void test_reload(void **state)
 		again = d->opened[1] > opened;
 		waiting_unlock(&d->waiting);
 	}
-	sampler_release(sampler, sample);
+	sampler_release(sample);
 	set_mood(d, 0, ANSWERS);
 	sampler_stop(sampler);
 }
@@ -316,14 +332,16 @@ static void test_reload(void **state)
 static void test_nothing_newer(void **state)
 {
 	struct daemon *d = *state;
-	const struct sample *sample;
+	const struct sample *sample, *again;
 	struct sampler *sampler = NULL;
 
 	d->configs[0].health.interval = OUTBOX_HOURS;
 	assert_ok(sampler_start(d, &sampler, err));
 	sample = next(sampler, NULL);
-	assert_false(sampler_wait(sampler, sample->at, 1));
-	sampler_release(sampler, sample);
+	again = sampler_hold(sampler);
+	assert_ptr_equal(again, sample);
+	sampler_release(again);
+	sampler_release(sample);
 	sampler_stop(sampler);
 	sampler_stop(NULL);
 }

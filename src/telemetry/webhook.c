@@ -2,8 +2,10 @@
 #include "telemetry/webhook.h"
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/text.h"
 #include "base/wait.h"
+#include "config/compare.h"
 #include "daemon/journal.h"
 #include "fields/json_value.h"
 #include "telemetry/http_post.h"
@@ -18,8 +20,8 @@
 
 struct entry {
 	struct webhook_alert alert;
-	unsigned changed, told; /* counts of changes: told the newest when equal */
-	outbox_time told_at;    /* mono */
+	unsigned changed, sent; /* counts of changes: the newest was sent when equal */
+	outbox_time sent_at;    /* mono */
 	bool seen;
 };
 
@@ -37,32 +39,12 @@ struct webhook {
 	outbox_time pause; /* 0: the last request went well */
 };
 
-static bool same_text(const char *a, const char *b)
-{
-	return a == b || (a && b && strcmp(a, b) == 0);
-}
-
 bool webhook_is(struct webhook *webhook, const struct config_alert *config)
 {
-	const struct config_alert *own = &webhook->config;
-
-	if (!same_text(own->name, config->name) || !same_text(own->url, config->url) ||
-	    !same_text(own->token, config->token) || own->format != config->format ||
-	    own->timeout != config->timeout || own->repeat != config->repeat ||
-	    own->rules.count != config->rules.count)
-		return false;
-	for (size_t i = 0; i < own->rules.count; i++)
-		if (!same_text(own->rules.items[i], config->rules.items[i]))
-			return false;
-	return true;
+	return !webhook->leaving && config_alert_same(&webhook->config, config);
 }
 
-const char *webhook_name(const struct webhook *webhook)
-{
-	return webhook->config.name;
-}
-
-/* ---- what is to be told -------------------------------------------------------------------- */
+/* ---- what is to be sent -------------------------------------------------------------------- */
 
 static bool wants_rule(const struct webhook *webhook, const char *rule)
 {
@@ -90,7 +72,7 @@ static void report_full(struct webhook *webhook)
 {
 	if (!webhook->full)
 		journal(EVENT_ALERT_UNTOLD, NULL,
-			"%s: more than %d alerts at once; the rest are not told to it",
+			"%s: more than %d alerts at once; the rest are not sent to it",
 			webhook->config.name, WEBHOOK_ALERTS_MAX);
 	webhook->full = true;
 }
@@ -141,14 +123,14 @@ void webhook_note(struct webhook *webhook, const struct health_finding *findings
 	waiting_unlock(&webhook->waiting);
 }
 
-/* ---- telling it ---------------------------------------------------------------------------- */
+/* ---- sending it ---------------------------------------------------------------------------- */
 
 static bool is_due(const struct webhook *webhook, const struct entry *entry, outbox_time mono)
 {
-	if (entry->changed != entry->told)
+	if (entry->changed != entry->sent)
 		return true;
 	return !entry->alert.resolved && webhook->config.repeat != OUTBOX_NEVER &&
-	       mono - entry->told_at >= webhook->config.repeat;
+	       mono - entry->sent_at >= webhook->config.repeat;
 }
 
 struct letter {
@@ -168,8 +150,8 @@ static void fill_letter(const struct webhook *webhook, outbox_time mono, struct 
 	}
 }
 
-/* Those of the letter are told as they were then; what is over and told is forgotten. */
-static void mark_told(struct webhook *webhook, const struct letter *letter, outbox_time mono)
+/* Those of the letter were sent as they were then; what is over, and sent as over, is forgotten. */
+static void mark_sent(struct webhook *webhook, const struct letter *letter, outbox_time mono)
 {
 	for (size_t k = 0; k < letter->count; k++) {
 		const struct webhook_alert *sent = &letter->alerts[k];
@@ -178,9 +160,9 @@ static void mark_told(struct webhook *webhook, const struct letter *letter, outb
 					      .target = sent->target };
 		struct entry *entry = find_entry(webhook, &key);
 
-		entry->told = letter->changed[k];
-		entry->told_at = mono;
-		if (entry->alert.resolved && entry->told == entry->changed)
+		entry->sent = letter->changed[k];
+		entry->sent_at = mono;
+		if (entry->alert.resolved && entry->sent == entry->changed)
 			*entry = webhook->entries[--webhook->count];
 	}
 	webhook->full = webhook->full && webhook->count == WEBHOOK_ALERTS_MAX;
@@ -197,18 +179,12 @@ static bool ask_stop(void *context)
 	return leaving;
 }
 
-static void free_text(char **text)
-{
-	free(*text);
-}
-
 static int send_letter(struct webhook *webhook, const struct letter *letter, struct outbox_error *err)
 {
-	struct outbox_clock *clock = outbox_clock_system();
 	char bearer[4200];
 	const char *headers[] = { bearer, NULL };
-	_cleanup_(free_text) char *body =
-		webhook_body(&webhook->config, letter->alerts, letter->count, clock->wall(clock));
+	_cleanup_(cleanup_free) char *body =
+		webhook_body(&webhook->config, letter->alerts, letter->count, wall_now());
 	struct post_request request = { .url = webhook->config.url,
 					.headers = webhook->config.token ? headers : NULL,
 					.body = body,
@@ -231,10 +207,10 @@ static int send_letter(struct webhook *webhook, const struct letter *letter, str
 static void report_sent(struct webhook *webhook, int r, const struct outbox_error *err)
 {
 	if (r && !webhook->pause && !ask_stop(webhook))
-		journal(EVENT_ALERT_UNTOLD, NULL, "%s cannot be told: %s; it is tried again",
+		journal(EVENT_ALERT_UNTOLD, NULL, "cannot send alerts to %s: %s; it is tried again",
 			webhook->config.name, err->message);
 	if (!r && webhook->pause)
-		journal(EVENT_ALERT_TOLD, NULL, "%s is told again", webhook->config.name);
+		journal(EVENT_ALERT_TOLD, NULL, "%s receives alerts again", webhook->config.name);
 	if (!r)
 		webhook->pause = 0;
 	else
@@ -246,14 +222,13 @@ static void report_sent(struct webhook *webhook, int r, const struct outbox_erro
 static void *run(void *context)
 {
 	struct webhook *webhook = context;
-	struct outbox_clock *clock = outbox_clock_system();
 	struct letter *letter = calloc(1, sizeof(*letter));
 	outbox_time not_before = 0;
 
 	waiting_lock(&webhook->waiting);
 	while (!webhook->leaving && letter) {
 		struct outbox_error err = OUTBOX_ERROR_INIT;
-		outbox_time mono = clock->mono(clock);
+		outbox_time mono = mono_now();
 		int r;
 
 		fill_letter(webhook, mono, letter);
@@ -266,11 +241,11 @@ static void *run(void *context)
 		waiting_unlock(&webhook->waiting);
 		r = send_letter(webhook, letter, &err);
 		report_sent(webhook, r, &err);
-		mono = clock->mono(clock);
+		mono = mono_now();
 		not_before = mono + webhook->pause;
 		waiting_lock(&webhook->waiting);
 		if (r == OUTBOX_OK)
-			mark_told(webhook, letter, mono);
+			mark_sent(webhook, letter, mono);
 	}
 	webhook->left = true;
 	waiting_unlock(&webhook->waiting);
@@ -333,20 +308,14 @@ int webhook_start(const struct config_alert *config, struct webhook **ret_webhoo
 	return r;
 }
 
-void webhook_leave(struct webhook *webhook)
-{
-	waiting_lock(&webhook->waiting);
-	webhook->leaving = true;
-	waiting_ring(&webhook->waiting);
-	waiting_unlock(&webhook->waiting);
-}
-
-bool webhook_left(struct webhook *webhook)
+bool webhook_leave(struct webhook *webhook)
 {
 	bool left;
 
 	waiting_lock(&webhook->waiting);
+	webhook->leaving = true;
 	left = webhook->left;
+	waiting_ring(&webhook->waiting);
 	waiting_unlock(&webhook->waiting);
 	return left;
 }
@@ -367,13 +336,13 @@ struct webhook *webhook_free(struct webhook *webhook)
 /*
  * Two bodies, both Alertmanager's: what it sends to its webhook receivers (version 4), which nearly everything that
  * takes alerts understands, and what it takes at /api/v2/alerts itself. The same labels in both, and from
- * contrib/prometheus/outbox.rules.yml: the same alert is the same, whoever tells it.
+ * contrib/prometheus/outbox.rules.yml: the same alert is the same, whoever sends it.
  */
 
-/* An alert that Alertmanager is not told again by then is over for it: the relay that told it is gone. */
+/* An alert that is not sent again by then is over for Alertmanager: the relay that sent it is gone. */
 #define STILL_TRUE_FOR (5 * OUTBOX_MINUTES)
 #define STILL_TRUE_REPEATS 3 /* some may be missed */
-#define TOLD_ONCE (365 * OUTBOX_DAYS)
+#define SENT_ONCE (365 * OUTBOX_DAYS)
 
 static const char *severity(enum health_level level)
 {
@@ -405,8 +374,8 @@ static json_t *make_annotations(const struct webhook_alert *alert)
 
 static outbox_time still_true_for(outbox_time repeat)
 {
-	if (repeat > TOLD_ONCE / STILL_TRUE_REPEATS)
-		return TOLD_ONCE;
+	if (repeat > SENT_ONCE / STILL_TRUE_REPEATS)
+		return SENT_ONCE;
 	return repeat * STILL_TRUE_REPEATS > STILL_TRUE_FOR ? repeat * STILL_TRUE_REPEATS
 							    : STILL_TRUE_FOR;
 }

@@ -3,17 +3,17 @@
 #define TELEMETRY_WEBHOOK_H
 
 /*
- * One who is told of alerts, by a thread of its own. It is handed what fires now and works out itself what it has not
- * said yet; so nobody ever waits for it, and what it could not say it says later: how things are then.
+ * One receiver of alerts, with a thread of its own. It is handed what fires now and works out itself what it has not
+ * sent yet; so nobody ever waits for it, and what it could not send it sends later: how things are then.
  */
 
 #include "operate/health.h"
 
-#define WEBHOOK_ALERTS_MAX 500 /* what does not fit is counted and told in the journal */
+#define WEBHOOK_ALERTS_MAX 500 /* the journal says when there are more */
 
 struct webhook;
 
-/* One alert, as it is to be told. */
+/* One alert, as it is sent. */
 struct webhook_alert {
 	char source[64], target[64]; /* target "": the source itself */
 	const char *rule;
@@ -26,17 +26,15 @@ struct webhook_alert {
 int webhook_start(const struct config_alert *config, struct webhook **ret_webhook,
 		  struct outbox_error *err) OUTBOX_MUSTCHECK;
 
-/* Was it made from the same settings? */
+/* Was it made from the same settings? Not while it leaves. */
 bool webhook_is(struct webhook *webhook, const struct config_alert *config);
-const char *webhook_name(const struct webhook *webhook);
 
 /* What fires at `wall`. Never waits. */
 void webhook_note(struct webhook *webhook, const struct health_finding *findings, size_t count,
 		  outbox_time wall);
 
-/* End soon; webhook_left() says when webhook_free() will not wait. */
-void webhook_leave(struct webhook *webhook);
-bool webhook_left(struct webhook *webhook);
+/* End soon. True: it has ended, and webhook_free() will not wait. */
+bool webhook_leave(struct webhook *webhook);
 struct webhook *webhook_free(struct webhook *webhook);
 
 /* What is sent; a new text, NULL: out of memory. now: wall. */
