@@ -36,18 +36,6 @@ struct acting {
 
 DEFINE_CLEANUP(struct outbox_arena *, outbox_arena_free)
 
-static struct target_info *target_of(const struct acting *a, const struct outbox_delivery *d)
-{
-	struct targets *t = a->targets;
-
-	/* The names are equal, not the pointers: rows have their own copies. */
-	for (size_t i = 0; i < t->count; i++) {
-		if (strcmp(t->list[i].name, d->target) == 0)
-			return &t->list[i];
-	}
-	return NULL;
-}
-
 static void refuse(const struct acting *a, const struct outbox_delivery *d, const char *why)
 {
 	char shown[96];
@@ -75,8 +63,7 @@ static int take_over_lane(const struct acting *a, struct target_info *target, in
 
 	if (!target->lanes[lane].last.claim_count)
 		return OUTBOX_OK;
-	return receipt_take_over(&op, owner, (int64_t)(s->random->next(s->random) >> 1),
-				 &target->lanes[lane].last, err);
+	return receipt_take_over(&op, owner, sqlite_token(s), &target->lanes[lane].last, err);
 }
 
 static int add_audit(const struct acting *a, const struct outbox_delivery *d, int state,
@@ -88,7 +75,7 @@ static int add_audit(const struct acting *a, const struct outbox_delivery *d, in
 			       ARG_TEXT(d->id), ARG_INT(d->seq), ARG_TEXT(a->act->reason),
 			       ARG_TEXT(outbox_state_name(state)), ARG_TEXT(outbox_why_name(d->why)),
 			       ARG_INT(d->attempts), ARG_TEXT(d->error)),
-			  NULL, err);
+			  err);
 }
 
 static int change_delivery(const struct acting *a, struct target_info *target,
@@ -112,7 +99,7 @@ static int change_delivery(const struct acting *a, struct target_info *target,
 		r = sqlite_run(s, SQL_ACT_REQUEUE,
 			       ARGS(ARG_TEXT(target->name), ARG_INT(d->seq), ARG_INT(op.now),
 				    ARG_TEXT(a->act->reason)),
-			       NULL, err);
+			       err);
 	else
 		r = sqlite_run(s, row->detour ? SQL_ACT_SET : SQL_ACT_ADD,
 			       ARGS(ARG_TEXT(target->name), ARG_INT(d->seq), ARG_INT(op.now),
@@ -120,13 +107,13 @@ static int change_delivery(const struct acting *a, struct target_info *target,
 				    ARG_TEXT(discard ? "discarded" : "pending"),
 				    ARG_TEXT(discard ? NULL : "deferred"),
 				    ARG_TIME(discard ? 0 : due), ARG_INT(d->lane)),
-			       NULL, err);
+			       err);
 	return r == OUTBOX_OK ? detour_promote(&op, d->key, err) : r;
 }
 
 static int act_on(const struct acting *a, const struct selected *row, struct outbox_error *err)
 {
-	struct target_info *target = target_of(a, &row->d);
+	struct target_info *target = targets_find(a->targets, row->d.target);
 	struct outbox_acted *acted = a->acted;
 	int state = row->d.state;
 	int r = OUTBOX_OK;
@@ -251,7 +238,7 @@ int sqlite_audit_write(struct sqlite_store *s, const struct sqlite_audit_entry *
 			  ARGS(ARG_INT(e->at ? e->at : sqlite_now(s)), ARG_TEXT(e->actor),
 			       ARG_TEXT(e->action), ARG_TEXT(e->target), ARG_TEXT(e->id),
 			       ARG_TIME(e->seq), ARG_TEXT(e->reason), ARG_TEXT(e->detail)),
-			  NULL, err);
+			  err);
 }
 
 static int read_entry(sqlite3_stmt *q, struct outbox_arena *arena, struct outbox_audit *entry,
@@ -274,17 +261,12 @@ static int read_entries(struct sqlite_store *s, const char *id, size_t limit,
 {
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
 	size_t n = 0;
-	bool row;
 	int r;
 
 	r = sqlite_query(s, id ? SQL_AUDIT_OF : SQL_AUDIT_ALL,
 			 ARGS(ARG_INT((int64_t)limit), ARG_TEXT(id)), &q, err);
-	while (r == OUTBOX_OK) {
-		r = sqlite_step(s, q, &row, err);
-		if (r != OUTBOX_OK || !row || n == limit)
-			break;
+	while (n < limit && sqlite_next(q, &r, err))
 		r = read_entry(q, arena, &rows[n++], err);
-	}
 	if (r == OUTBOX_OK)
 		*ret_count = n;
 	return r;

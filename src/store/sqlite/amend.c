@@ -30,14 +30,6 @@ struct amending {
 	bool redacted;
 };
 
-static struct target_info *target_of(struct amending *a, const struct outbox_delivery *d)
-{
-	for (size_t i = 0; i < a->targets.count; i++)
-		if (strcmp(a->targets.list[i].name, d->target) == 0)
-			return &a->targets.list[i];
-	return NULL;
-}
-
 static int find_amended(struct amending *a, struct outbox_error *err)
 {
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
@@ -70,7 +62,7 @@ static int take_over_dead(struct amending *a, struct outbox_error *err)
 
 	for (size_t i = 0; i < a->sel.count && r == OUTBOX_OK; i++) {
 		const struct outbox_delivery *d = &a->sel.rows[i].d;
-		struct target_info *t = target_of(a, d);
+		struct target_info *t = targets_find(&a->targets, d->target);
 		struct lane_op op = {
 			.s = a->s, .target = d->target, .lane = d->lane, .now = a->targets.now
 		};
@@ -79,8 +71,7 @@ static int take_over_dead(struct amending *a, struct outbox_error *err)
 			continue;
 		any = true;
 		r = receipt_take_over(&op, a->amend->actor ? a->amend->actor : "operator",
-				      (int64_t)(a->s->random->next(a->s->random) >> 1),
-				      &t->lanes[d->lane].last, err);
+				      sqlite_token(a->s), &t->lanes[d->lane].last, err);
 	}
 	return r == OUTBOX_OK && any ? load_deliveries(a, err) : r;
 }
@@ -121,7 +112,7 @@ static int judge_deliveries(struct amending *a, struct outbox_error *err)
 
 	for (size_t i = 0; i < a->sel.count && r == OUTBOX_OK; i++) {
 		const struct selected row = a->sel.rows[i];
-		struct target_info *t = target_of(a, &row.d);
+		struct target_info *t = targets_find(&a->targets, row.d.target);
 
 		if (!t)
 			return outbox_fail(err, OUTBOX_EINTERNAL, "a delivery without a target");
@@ -140,26 +131,20 @@ static int judge_deliveries(struct amending *a, struct outbox_error *err)
 static int write_message(const struct amending *a, struct outbox_error *err)
 {
 	_cleanup_(buf_deinit) struct buf headers = BUF_INIT(HEADERS_TEXT_MAX);
-	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
 	const struct outbox_message *m = a->amend->message;
 	const char *data = m->size ? m->data : "";
-	bool row;
-	int r, rc;
+	bool text = message_is_text(m);
+	int r;
 
 	r = headers_format(m->headers, m->n_headers, &headers, err);
 	if (r == OUTBOX_OK)
-		r = sqlite_query(a->s, SQL_AMEND_MESSAGE,
-				 ARGS(ARG_INT(a->seq), ARG_TEXT(m->content_type),
-				      ARG_TEXT(m->n_headers ? buf_str(&headers) : NULL)),
-				 &q, err);
-	if (r != OUTBOX_OK)
-		return r;
-	if (message_is_text(m))
-		rc = sqlite3_bind_text64(q, 4, data, m->size, SQLITE_STATIC, SQLITE_UTF8);
-	else
-		rc = sqlite3_bind_blob64(q, 5, data, m->size, SQLITE_STATIC);
-	return rc == SQLITE_OK ? sqlite_step(a->s, q, &row, err)
-			       : sqlite_fail(a->s->db, rc, "amend", err);
+		r = sqlite_run(a->s, SQL_AMEND_MESSAGE,
+			       ARGS(ARG_INT(a->seq), ARG_TEXT(m->content_type),
+				    ARG_TEXT(m->n_headers ? buf_str(&headers) : NULL),
+				    ARG_STRING(text ? data : NULL, m->size),
+				    ARG_BYTES(text ? NULL : data, m->size)),
+			       err);
+	return r;
 }
 
 static int replace_message(const struct amending *a, struct outbox_error *err)
@@ -176,21 +161,20 @@ static int replace_message(const struct amending *a, struct outbox_error *err)
 	r = sqlite_run(a->s, SQL_AMEND_KEEP,
 		       ARGS(ARG_INT(a->seq), ARG_INT(a->targets.now), ARG_TEXT(amend->actor),
 			    ARG_TEXT(amend->reason)),
-		       NULL, err);
+		       err);
 	if (r == OUTBOX_OK)
-		r = sqlite_run(a->s, SQL_META_PUT, ARGS(ARG_TEXT("amend"), ARG_INT(a->seq)), NULL,
-			       err);
+		r = sqlite_run(a->s, SQL_META_PUT, ARGS(ARG_TEXT("amend"), ARG_INT(a->seq)), err);
 	if (r == OUTBOX_OK)
 		r = write_message(a, err);
 	if (r == OUTBOX_OK)
-		r = sqlite_run(a->s, SQL_META_DELETE, ARGS(ARG_TEXT("amend")), NULL, err);
+		r = sqlite_run(a->s, SQL_META_DELETE, ARGS(ARG_TEXT("amend")), err);
 	return r == OUTBOX_OK ? sqlite_audit_write(a->s, &entry, err) : r;
 }
 
 static int requeue_delivery(struct amending *a, const struct outbox_delivery *d,
 			    struct outbox_amended *amended, struct outbox_error *err)
 {
-	const struct target_info *t = target_of(a, d);
+	const struct target_info *t = targets_find(&a->targets, d->target);
 	struct lane_op op = { .s = a->s,
 			      .target = t->name,
 			      .lane = d->lane,
@@ -205,12 +189,12 @@ static int requeue_delivery(struct amending *a, const struct outbox_delivery *d,
 			    ARG_TEXT(a->amend->reason), ARG_TEXT(outbox_state_name(d->state)),
 			    ARG_TEXT(outbox_why_name(d->why)), ARG_INT(d->attempts),
 			    ARG_TEXT(d->error)),
-		       NULL, err);
+		       err);
 	if (r == OUTBOX_OK)
 		r = sqlite_run(a->s, SQL_ACT_REQUEUE,
 			       ARGS(ARG_TEXT(t->name), ARG_INT(d->seq), ARG_INT(op.now),
 				    ARG_TEXT(a->amend->reason)),
-			       NULL, err);
+			       err);
 	if (r == OUTBOX_OK)
 		r = detour_promote(&op, d->key, err);
 	if (r == OUTBOX_OK)
@@ -298,7 +282,6 @@ static int read_amendments(struct sqlite_store *s, const char *id, struct outbox
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
 	int64_t count;
 	size_t n = 0;
-	bool row;
 	int r;
 
 	r = sqlite_number(s, SQL_AMENDED_COUNT, ARGS(ARG_TEXT(id)), 0, &count, err);
@@ -309,10 +292,7 @@ static int read_amendments(struct sqlite_store *s, const char *id, struct outbox
 	*ret_rows = outbox_arena_alloc(arena, ((size_t)count + 1) * sizeof(**ret_rows));
 	if (!*ret_rows)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
-	while (r == OUTBOX_OK && n < (size_t)count) {
-		r = sqlite_step(s, q, &row, err);
-		if (r != OUTBOX_OK || !row)
-			break;
+	while (n < (size_t)count && sqlite_next(q, &r, err)) {
 		r = read_amendment(q, arena, &(*ret_rows)[n++], err);
 	}
 	*ret_count = n;
@@ -420,21 +400,21 @@ static int redact_message(const struct targets *targets, const struct outbox_red
 	struct sqlite_store *s = targets->s;
 	int r;
 
-	r = sqlite_run(s, SQL_META_PUT, ARGS(ARG_TEXT("redact"), ARG_INT(found->seq)), NULL, err);
+	r = sqlite_run(s, SQL_META_PUT, ARGS(ARG_TEXT("redact"), ARG_INT(found->seq)), err);
 	if (r == OUTBOX_OK)
 		r = sqlite_run(s, SQL_REDACT_MESSAGE,
-			       ARGS(ARG_INT(found->seq), ARG_TEXT(found->key)), NULL, err);
+			       ARGS(ARG_INT(found->seq), ARG_TEXT(found->key)), err);
 	if (r == OUTBOX_OK)
-		r = sqlite_run(s, SQL_META_DELETE, ARGS(ARG_TEXT("redact")), NULL, err);
+		r = sqlite_run(s, SQL_META_DELETE, ARGS(ARG_TEXT("redact")), err);
 	for (size_t i = 0; i < targets->count && r == OUTBOX_OK; i++)
 		r = sqlite_run(s, SQL_REDACT_DETOUR,
 			       ARGS(ARG_TEXT(targets->list[i].name), ARG_INT(found->seq),
 				    ARG_TEXT(found->key)),
-			       NULL, err);
+			       err);
 	if (r == OUTBOX_OK)
-		r = sqlite_run(s, SQL_REDACT_AMENDED, ARGS(ARG_INT(found->seq)), NULL, err);
+		r = sqlite_run(s, SQL_REDACT_AMENDED, ARGS(ARG_INT(found->seq)), err);
 	if (r == OUTBOX_OK)
-		r = sqlite_run(s, SQL_REDACT_AUDIT, ARGS(ARG_TEXT(redact->id)), NULL, err);
+		r = sqlite_run(s, SQL_REDACT_AUDIT, ARGS(ARG_TEXT(redact->id)), err);
 	return r == OUTBOX_OK ? sqlite_audit_write(s, &entry, err) : r;
 }
 
@@ -464,7 +444,7 @@ int sqlite_redact(struct outbox_store *store, const struct outbox_redact *redact
 	bool done = false;
 	int r;
 
-	r = sqlite_run(s, SQL_SECURE_DELETE, NULL, NULL, err);
+	r = sqlite_run(s, SQL_SECURE_DELETE, NULL, err);
 	if (r == OUTBOX_OK)
 		r = sqlite_enter(s, DB_WRITE, err);
 	if (r == OUTBOX_OK)

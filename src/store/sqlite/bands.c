@@ -23,17 +23,16 @@ static int state_of(struct sqlite_store *s, const char *name,
 	const char *band_of_name;
 	int r;
 
-	r = sqlite_query(s, SQL_BAND_OF, ARGS(ARG_TEXT(name)), &q, err);
-	if (r == OUTBOX_OK)
-		r = sqlite_step(s, q, ret_there, err);
-	if (r != OUTBOX_OK || !*ret_there)
+	r = sqlite_query(s, SQL_TARGET_GET, ARGS(ARG_TEXT(name)), &q, err);
+	*ret_there = sqlite_next(q, &r, err);
+	if (!*ret_there)
 		return r;
 	r = sqlite_route_get(s, name, sqlite3_column_int64(q, 0), &route, err);
 	if (r != OUTBOX_OK)
 		return r;
 	state->plan = route->bands;
 	state->band_of = NULL;
-	band_of_name = sqlite_look(q, 1, &r, err);
+	band_of_name = sqlite_look(q, TARGET_BAND_OF, &r, err);
 	if (band_of_name) {
 		snprintf(family, OUTBOX_TARGET_NAME_MAX + 1, "%s", band_of_name);
 		state->band_of = family;
@@ -84,7 +83,7 @@ static int end_band(struct sqlite_store *s, const char *name, int64_t version, c
 		route_format(&route, &out);
 		r = sqlite_run(s, SQL_BAND_END,
 			       ARGS(ARG_TEXT(name), ARG_INT(version + 1), ARG_TEXT(buf_str(&out))),
-			       NULL, err);
+			       err);
 	}
 	if (r == OUTBOX_OK)
 		r = sqlite_route_put(s, name, version + 1, &route, &plan, err);
@@ -96,7 +95,6 @@ static int end_family(struct sqlite_store *s, const char *leader, int64_t log_en
 		      struct outbox_error *err)
 {
 	char name[OUTBOX_TARGET_NAME_MAX + 1] = "";
-	bool row = true;
 	int r = OUTBOX_OK;
 
 	while (r == OUTBOX_OK) {
@@ -105,9 +103,7 @@ static int end_family(struct sqlite_store *s, const char *leader, int64_t log_en
 		int64_t version = 0;
 
 		r = sqlite_query(s, SQL_BAND_FAMILY, ARGS(ARG_TEXT(leader), ARG_TEXT(name)), &q, err);
-		if (r == OUTBOX_OK)
-			r = sqlite_step(s, q, &row, err);
-		if (r != OUTBOX_OK || !row)
+		if (!sqlite_next(q, &r, err))
 			break;
 		snprintf(name, sizeof(name), "%s", sqlite_peek(q, 0, &r, err));
 		version = sqlite3_column_int64(q, 1);
@@ -128,7 +124,7 @@ int sqlite_bands_note(struct sqlite_store *s, const struct outbox_target_def *de
 
 	if (def->band_of || (b->there && b->known.band_of))
 		r = sqlite_run(s, SQL_BAND_SET, ARGS(ARG_TEXT(def->name), ARG_TEXT(def->band_of)),
-			       NULL, err);
+			       err);
 	if (r == OUTBOX_OK && b->there && band_plan_ends(def, &b->known))
 		r = end_family(s, def->name, b->log_end, err);
 	return r;

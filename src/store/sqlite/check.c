@@ -41,21 +41,6 @@ static void report(const struct checking *c, enum level level, const char *subje
 	c->say(c->context, (int)level, subject, text);
 }
 
-static int ask(const struct checking *c, enum sqlite_statement id, char *text, size_t size,
-	       struct outbox_error *err)
-{
-	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
-	bool row;
-	int r;
-
-	r = sqlite_query(c->s, id, NULL, &q, err);
-	if (r == OUTBOX_OK)
-		r = sqlite_step(c->s, q, &row, err);
-	if (r == OUTBOX_OK)
-		snprintf(text, size, "%s", row ? sqlite_peek(q, 0, &r, err) : "");
-	return r;
-}
-
 static void check_version(const struct checking *c)
 {
 	if (sqlite3_libversion_number() < WAL_RESET_FIXED)
@@ -74,7 +59,7 @@ static int check_journal(const struct checking *c, struct outbox_error *err)
 	int64_t sync;
 	int r;
 
-	r = ask(c, SQL_CHECK_JOURNAL, mode, sizeof(mode), err);
+	r = sqlite_string(c->s, SQL_CHECK_JOURNAL, NULL, mode, sizeof(mode), err);
 	if (r == OUTBOX_OK)
 		r = sqlite_number(c->s, SQL_CHECK_SYNCHRONOUS, NULL, 0, &sync, err);
 	if (r != OUTBOX_OK)
@@ -118,7 +103,7 @@ static int check_integrity(const struct checking *c, struct outbox_error *err)
 		       (long long)(size >> 20), c->s->path);
 		return OUTBOX_OK;
 	}
-	r = ask(c, SQL_CHECK_INTEGRITY, text, sizeof(text), err);
+	r = sqlite_string(c->s, SQL_CHECK_INTEGRITY, NULL, text, sizeof(text), err);
 	if (r == OUTBOX_OK && strcmp(text, "ok") == 0)
 		report(c, FINE, "integrity", "quick check ok");
 	else if (r == OUTBOX_OK)
@@ -159,7 +144,7 @@ static int check_schema(const struct checking *c, struct outbox_error *err)
 static int check_columns(const struct checking *c, struct outbox_error *err)
 {
 	char names[300];
-	int r = ask(c, SQL_CHECK_COLUMNS, names, sizeof(names), err);
+	int r = sqlite_string(c->s, SQL_CHECK_COLUMNS, NULL, names, sizeof(names), err);
 
 	if (r == OUTBOX_OK && names[0])
 		report(c, FINE, "columns", "of your own in outbox_message: %s", names);

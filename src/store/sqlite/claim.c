@@ -30,7 +30,7 @@ struct claiming {
 	struct outbox_claim *claim;
 	const char *owner, *source;
 	bool again; /* read an old claim: nothing is marked, nothing is cut */
-	int64_t n;  /* its receipt's number */
+	int64_t n;  /* its receipt's number; 0: a new claim */
 	size_t max, max_bytes, bytes;
 	size_t capacity; /* of claim->items */
 	size_t n_detours;
@@ -57,13 +57,10 @@ static int has_detour(const struct claiming *w, int64_t seq, bool *ret_has, stru
 	int64_t found = 0;
 	int r = OUTBOX_OK;
 
-	if (op->view.ahead && w->again)
-		r = sqlite_number(op->s, SQL_DETOUR_EXISTS_NOT_IN,
-				  ARGS(ARG_TEXT(op->target), ARG_INT(seq), ARG_INT(w->n)), 0,
-				  &found, err);
-	else if (op->view.ahead)
+	if (op->view.ahead)
 		r = sqlite_number(op->s, SQL_DETOUR_EXISTS,
-				  ARGS(ARG_TEXT(op->target), ARG_INT(seq)), 0, &found, err);
+				  ARGS(ARG_TEXT(op->target), ARG_INT(seq), ARG_TIME(w->n)), 0,
+				  &found, err);
 	if (r == OUTBOX_OK)
 		*ret_has = found != 0;
 	return r;
@@ -73,13 +70,12 @@ static int has_detour(const struct claiming *w, int64_t seq, bool *ret_has, stru
 static int next_row(struct claiming *w, struct outbox_error *err)
 {
 	const struct lane_op *op = w->op;
-	bool row, mine, detour;
-	int r;
+	bool mine, detour;
+	int r = OUTBOX_OK;
 
 	w->have_row = false;
 	while (w->scanned < SCAN_MAX || w->again) {
-		r = sqlite_step(op->s, w->log, &row, err);
-		if (r != OUTBOX_OK || !row)
+		if (!sqlite_next(w->log, &r, err))
 			return r;
 		w->scanned++;
 		w->log_seq = sqlite3_column_int64(w->log, COL_SEQ);
@@ -218,7 +214,6 @@ static int claim_detour(struct claiming *w, struct outbox_error *err)
 	int64_t seq = w->picks.list[w->pick].seq;
 	struct outbox_claimed item;
 	size_t size;
-	bool row;
 	int r;
 
 	/* A suspect travels alone. */
@@ -228,9 +223,7 @@ static int claim_detour(struct claiming *w, struct outbox_error *err)
 	}
 	r = sqlite_query(op->s, SQL_DETOUR_MESSAGE, ARGS(ARG_TEXT(op->target), ARG_INT(seq)), &q,
 			 err);
-	if (r == OUTBOX_OK)
-		r = sqlite_step(op->s, q, &row, err);
-	if (r != OUTBOX_OK)
+	if (!sqlite_next(q, &r, err))
 		return r;
 	size = message_size(q);
 	if (over_budget(w, size))
@@ -242,7 +235,7 @@ static int claim_detour(struct claiming *w, struct outbox_error *err)
 		r = sqlite_run(op->s, SQL_DETOUR_SEND,
 			       ARGS(ARG_TEXT(op->target), ARG_INT(seq), ARG_TEXT(w->owner),
 				    ARG_INT(op->now)),
-			       NULL, err);
+			       err);
 	if (r != OUTBOX_OK)
 		return r;
 	w->full = w->picks.list[w->pick].detour.suspect && !w->again;

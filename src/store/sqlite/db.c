@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/sqlite/db.h"
 
+#include "base/cleanup.h"
+
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -18,84 +21,68 @@ const char *sqlite_statement_text(enum sqlite_statement id)
 	return statement_texts[id];
 }
 
-/* A status is what the caller must do next, so many codes become few. */
-static int status_of(int rc)
-{
-	switch (rc & 0xff) {
-	case SQLITE_BUSY:
-	case SQLITE_LOCKED:
-	case SQLITE_PROTOCOL:
-		return OUTBOX_EBUSY;
-	case SQLITE_FULL:
-		return OUTBOX_EFULL;
-	case SQLITE_IOERR:
-	case SQLITE_CANTOPEN:
-	case SQLITE_INTERRUPT:
-		return OUTBOX_ECONN;
-	case SQLITE_CORRUPT:
-	case SQLITE_NOTADB:
-	case SQLITE_FORMAT:
-		return OUTBOX_EPROTO;
-	case SQLITE_READONLY:
-	case SQLITE_PERM:
-	case SQLITE_AUTH:
-		return OUTBOX_EAUTH;
-	case SQLITE_NOMEM:
-		return OUTBOX_ENOMEM;
-	case SQLITE_CONSTRAINT:
-	case SQLITE_TOOBIG:
-	case SQLITE_MISMATCH:
-		return OUTBOX_EINVAL;
-	default:
-		return OUTBOX_EINTERNAL;
-	}
-}
+/* A status is what the caller must do next, so many codes become few. Without a text it is SQLite's. */
+static const struct {
+	int code, status;
+	const char *text;
+} meanings[] = {
+	{ SQLITE_BUSY, OUTBOX_EBUSY, "the database is locked by another connection" },
+	{ SQLITE_LOCKED, OUTBOX_EBUSY, NULL },
+	{ SQLITE_PROTOCOL, OUTBOX_EBUSY, NULL },
+	{ SQLITE_FULL, OUTBOX_EFULL, "the disk is full; nothing is lost, make room" },
+	{ SQLITE_IOERR, OUTBOX_ECONN, NULL },
+	{ SQLITE_CANTOPEN, OUTBOX_ECONN, NULL },
+	{ SQLITE_INTERRUPT, OUTBOX_ECONN, NULL },
+	{ SQLITE_CORRUPT, OUTBOX_EPROTO, NULL },
+	{ SQLITE_NOTADB, OUTBOX_EPROTO, "the file is not an SQLite database" },
+	{ SQLITE_FORMAT, OUTBOX_EPROTO, NULL },
+	{ SQLITE_READONLY, OUTBOX_EAUTH,
+	  "the database cannot be written; check the rights of the file and its folder" },
+	{ SQLITE_PERM, OUTBOX_EAUTH, NULL },
+	{ SQLITE_AUTH, OUTBOX_EAUTH, NULL },
+	{ SQLITE_NOMEM, OUTBOX_ENOMEM, NULL },
+	{ SQLITE_CONSTRAINT, OUTBOX_EINVAL, NULL },
+	{ SQLITE_TOOBIG, OUTBOX_EINVAL, NULL },
+	{ SQLITE_MISMATCH, OUTBOX_EINVAL, NULL },
+};
 
 int sqlite_fail(sqlite3 *db, int rc, const char *what, struct outbox_error *err)
 {
 	const char *text =
 		db && sqlite3_errcode(db) != SQLITE_OK ? sqlite3_errmsg(db) : sqlite3_errstr(rc);
 
-	switch (rc & 0xff) {
-	case SQLITE_FULL:
-		return outbox_fail_native(err, OUTBOX_EFULL, rc,
-					  "%s: the disk is full; nothing is lost, make room", what);
-	case SQLITE_BUSY:
-		return outbox_fail_native(err, OUTBOX_EBUSY, rc,
-					  "%s: the database is locked by another connection", what);
-	case SQLITE_NOTADB:
-		return outbox_fail_native(err, OUTBOX_EPROTO, rc,
-					  "%s: the file is not an SQLite database", what);
-	case SQLITE_READONLY:
-		return outbox_fail_native(err, OUTBOX_EAUTH, rc,
-					  "%s: the database cannot be written; check the rights of "
-					  "the file and its folder",
-					  what);
-	default:
-		break;
-	}
+	for (size_t i = 0; i < ARRAY_SIZE(meanings); i++)
+		if (meanings[i].code == (rc & 0xff))
+			return outbox_fail_native(err, meanings[i].status, rc, "%s: %s", what,
+						  meanings[i].text ? meanings[i].text : text);
 	if (rc == SQLITE_ERROR && strstr(text, "no such table: outbox_"))
 		return outbox_fail_native(err, OUTBOX_ESCHEMA, rc,
 					  "%s: no outbox here (%s); run: outbox init", what, text);
-	return outbox_fail_native(err, status_of(rc), rc, "%s: %s", what, text);
+	return outbox_fail_native(err, OUTBOX_EINTERNAL, rc, "%s: %s", what, text);
 }
 
-static int bind(sqlite3_stmt *statement, const struct sqlite_args *args)
+static int bind_one(sqlite3_stmt *statement, int i, const struct sqlite_arg *arg)
+{
+	/* Static: every caller's text outlives its statement's run. */
+	if (arg->type == DB_ARG_INT)
+		return sqlite3_bind_int64(statement, i, arg->number);
+	if (!arg->text)
+		return sqlite3_bind_null(statement, i);
+	if (arg->type == DB_ARG_TEXT)
+		return sqlite3_bind_text(statement, i, arg->text, -1, SQLITE_STATIC);
+	if (arg->type == DB_ARG_STRING)
+		return sqlite3_bind_text64(statement, i, arg->text, (uint64_t)arg->number,
+					   SQLITE_STATIC, SQLITE_UTF8);
+	return sqlite3_bind_blob64(statement, i, arg->text, (uint64_t)arg->number, SQLITE_STATIC);
+}
+
+int sqlite_bind(sqlite3_stmt *statement, const struct sqlite_args *args)
 {
 	int n = sqlite3_bind_parameter_count(statement);
 	int rc = SQLITE_OK;
 
-	for (int i = 0; i < n && rc == SQLITE_OK; i++) {
-		const struct sqlite_arg *arg = &args->values[i];
-
-		if (arg->type == DB_ARG_INT)
-			rc = sqlite3_bind_int64(statement, i + 1, arg->number);
-		else if (arg->type == DB_ARG_TEXT && arg->text)
-			/* Static: every caller's text outlives its statement's run. */
-			rc = sqlite3_bind_text(statement, i + 1, arg->text, -1, SQLITE_STATIC);
-		else
-			rc = sqlite3_bind_null(statement, i + 1);
-	}
+	for (int i = 0; i < n && rc == SQLITE_OK; i++)
+		rc = bind_one(statement, i + 1, &args->values[i]);
 	return rc;
 }
 
@@ -125,65 +112,64 @@ int sqlite_query(struct sqlite_store *s, enum sqlite_statement id, const struct 
 	if (rc != OUTBOX_OK)
 		return rc;
 	sqlite3_reset(*cached);
-	rc = bind(*cached, args ? args : &none);
+	rc = sqlite_bind(*cached, args ? args : &none);
 	if (rc != SQLITE_OK)
 		return sqlite_fail(s->db, rc, "bind", err);
 	*ret_statement = *cached;
 	return OUTBOX_OK;
 }
 
-int sqlite_step(struct sqlite_store *s, sqlite3_stmt *statement, bool *ret_row,
-		struct outbox_error *err)
+bool sqlite_next(sqlite3_stmt *statement, int *r, struct outbox_error *err)
 {
-	int rc = sqlite3_step(statement);
+	int rc;
 
-	if (rc == SQLITE_ROW) {
-		*ret_row = true;
-		return OUTBOX_OK;
-	}
-	if (rc == SQLITE_DONE) {
-		sqlite3_reset(statement);
-		*ret_row = false;
-		return OUTBOX_OK;
-	}
-	rc = sqlite_fail(s->db, rc, "store", err);
+	if (*r != OUTBOX_OK)
+		return false;
+	rc = sqlite3_step(statement);
+	if (rc == SQLITE_ROW)
+		return true;
+	if (rc != SQLITE_DONE)
+		*r = sqlite_fail(sqlite3_db_handle(statement), rc, "store", err);
 	sqlite3_reset(statement);
-	return rc;
+	return false;
 }
 
 int sqlite_run(struct sqlite_store *s, enum sqlite_statement id, const struct sqlite_args *args,
-	       int64_t *ret_changes, struct outbox_error *err)
+	       struct outbox_error *err)
 {
 	sqlite3_stmt *statement = NULL;
-	bool row = true;
-	int r;
+	int r = sqlite_query(s, id, args, &statement, err);
 
-	r = sqlite_query(s, id, args, &statement, err);
-	while (r == OUTBOX_OK && row)
-		r = sqlite_step(s, statement, &row, err);
-	if (r == OUTBOX_OK && ret_changes)
-		*ret_changes = sqlite3_changes(s->db);
+	while (sqlite_next(statement, &r, err))
+		;
 	return r;
 }
 
 int sqlite_number(struct sqlite_store *s, enum sqlite_statement id, const struct sqlite_args *args,
 		  int64_t fallback, int64_t *ret_number, struct outbox_error *err)
 {
-	sqlite3_stmt *statement = NULL;
-	bool row = false;
-	int r;
+	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
+	int r = sqlite_query(s, id, args, &q, err);
+	bool row = sqlite_next(q, &r, err);
 
-	r = sqlite_query(s, id, args, &statement, err);
-	if (r == OUTBOX_OK)
-		r = sqlite_step(s, statement, &row, err);
 	if (r != OUTBOX_OK)
 		return r;
-	if (!row || sqlite3_column_type(statement, 0) == SQLITE_NULL)
+	if (!row || sqlite3_column_type(q, 0) == SQLITE_NULL)
 		*ret_number = fallback;
 	else
-		*ret_number = sqlite3_column_int64(statement, 0);
-	sqlite3_reset(statement);
+		*ret_number = sqlite3_column_int64(q, 0);
 	return OUTBOX_OK;
+}
+
+int sqlite_string(struct sqlite_store *s, enum sqlite_statement id, const struct sqlite_args *args,
+		  char *out, size_t size, struct outbox_error *err)
+{
+	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
+	int r = sqlite_query(s, id, args, &q, err);
+	bool row = sqlite_next(q, &r, err);
+
+	snprintf(out, size, "%s", row ? sqlite_peek(q, 0, &r, err) : "");
+	return r;
 }
 
 int sqlite_script(sqlite3 *db, const char *sql, const char *what, struct outbox_error *err)
@@ -200,10 +186,10 @@ int sqlite_begin(struct sqlite_store *s, enum db_mode mode, struct outbox_error 
 
 	/* After a change of the schema even that is prepared anew: what could not be ended then is now. */
 	if (r == OUTBOX_OK && !sqlite3_get_autocommit(s->db))
-		r = sqlite_run(s, SQL_ROLLBACK, NULL, NULL, err);
+		r = sqlite_run(s, SQL_ROLLBACK, NULL, err);
 	if (r != OUTBOX_OK)
 		return r;
-	r = sqlite_run(s, mode == DB_WRITE ? SQL_BEGIN_WRITE : SQL_BEGIN_READ, NULL, NULL, err);
+	r = sqlite_run(s, mode == DB_WRITE ? SQL_BEGIN_WRITE : SQL_BEGIN_READ, NULL, err);
 	s->inside = r == OUTBOX_OK;
 	return r;
 }
@@ -211,11 +197,11 @@ int sqlite_begin(struct sqlite_store *s, enum db_mode mode, struct outbox_error 
 int sqlite_end(struct sqlite_store *s, int r, struct outbox_error *err)
 {
 	if (r == OUTBOX_OK)
-		r = sqlite_run(s, SQL_COMMIT, NULL, NULL, err);
+		r = sqlite_run(s, SQL_COMMIT, NULL, err);
 	s->inside = false;
 	/* SQLite has rolled back by itself after some failures: then there is nothing to end. */
 	if (r != OUTBOX_OK && !sqlite3_get_autocommit(s->db))
-		(void)!sqlite_run(s, SQL_ROLLBACK, NULL, NULL, NULL);
+		(void)!sqlite_run(s, SQL_ROLLBACK, NULL, NULL);
 	return r;
 }
 

@@ -39,8 +39,8 @@ struct sqlite_store {
 
 /* A value to bind. */
 struct sqlite_arg {
-	enum { DB_ARG_NULL, DB_ARG_INT, DB_ARG_TEXT } type;
-	int64_t number;
+	enum { DB_ARG_NULL, DB_ARG_INT, DB_ARG_TEXT, DB_ARG_STRING, DB_ARG_BYTES } type;
+	int64_t number; /* or the size of a string or of bytes */
 	const char *text;
 };
 
@@ -52,6 +52,15 @@ struct sqlite_arg {
 #define ARG_TEXT(x)                              \
 	{                                        \
 		.type = DB_ARG_TEXT, .text = (x) \
+	}
+/* size bytes of text, or of anything; NULL is NULL */
+#define ARG_STRING(x, size)                                                   \
+	{                                                                     \
+		.type = DB_ARG_STRING, .number = (int64_t)(size), .text = (x) \
+	}
+#define ARG_BYTES(x, size)                                                   \
+	{                                                                    \
+		.type = DB_ARG_BYTES, .number = (int64_t)(size), .text = (x) \
 	}
 /* 0 is NULL */
 #define ARG_TIME(x)                                                   \
@@ -78,26 +87,41 @@ static inline outbox_time sqlite_now(const struct sqlite_store *s)
 	return s->clock->wall(s->clock);
 }
 
+/* A new fence token. */
+static inline int64_t sqlite_token(const struct sqlite_store *s)
+{
+	return (int64_t)(s->random->next(s->random) >> 1);
+}
+
 const char *sqlite_statement_text(enum sqlite_statement id);
 
 /* The status for a result code, with "what: SQLite's text" as the message. */
 int sqlite_fail(sqlite3 *db, int rc, const char *what, struct outbox_error *err);
 
+/* To any statement; what is behind the last one given becomes NULL. A result code. */
+int sqlite_bind(sqlite3_stmt *statement, const struct sqlite_args *args);
+
 /* A prepared statement, ready to be stepped. Reset it (or let it be by sqlite_resetp) after use. */
 int sqlite_query(struct sqlite_store *s, enum sqlite_statement id, const struct sqlite_args *args,
 		 sqlite3_stmt **ret_statement, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
-/* *ret_row: there is one. Without one the statement was reset. */
-int sqlite_step(struct sqlite_store *s, sqlite3_stmt *statement, bool *ret_row,
-		struct outbox_error *err) OUTBOX_MUSTCHECK;
+/*
+ * Step to the next row. False when there is none, and the statement was reset, or when that failed: *r
+ * says so. After a failure that *r says already nothing is done, so that a loop needs no other condition.
+ */
+bool sqlite_next(sqlite3_stmt *statement, int *r, struct outbox_error *err);
 
-/* Query and step to the end. ret_changes may be NULL. */
+/* Query and step to the end. */
 int sqlite_run(struct sqlite_store *s, enum sqlite_statement id, const struct sqlite_args *args,
-	       int64_t *ret_changes, struct outbox_error *err) OUTBOX_MUSTCHECK;
+	       struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /* The number in the first column of the first row; fallback without a row or for NULL. */
 int sqlite_number(struct sqlite_store *s, enum sqlite_statement id, const struct sqlite_args *args,
 		  int64_t fallback, int64_t *ret_number, struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/* The text in the first column of the first row, cut to size; empty without a row or for NULL. */
+int sqlite_string(struct sqlite_store *s, enum sqlite_statement id, const struct sqlite_args *args,
+		  char *out, size_t size, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /* SQL text without arguments and results. */
 int sqlite_script(sqlite3 *db, const char *sql, const char *what,

@@ -3,12 +3,23 @@
 
 #include "base/cleanup.h"
 
+#include <string.h>
+
 /* Targets and lanes of one look; 256 lanes of a hundred targets fit many times. */
 #define ARENA_MAX ((size_t)64 << 20)
 
 void targets_deinit(struct targets *targets)
 {
 	targets->arena = outbox_arena_free(targets->arena);
+}
+
+struct target_info *targets_find(struct targets *targets, const char *name)
+{
+	for (size_t i = 0; i < targets->count; i++) {
+		if (strcmp(targets->list[i].name, name) == 0)
+			return &targets->list[i];
+	}
+	return NULL;
 }
 
 bool lane_is_leased(const struct lane_info *lane, outbox_time now)
@@ -28,19 +39,15 @@ static int load_lanes(struct targets *t, struct target_info *target, struct outb
 {
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
 	struct sqlite_store *s = t->s;
-	bool row;
 	int r;
 
 	target->lanes = outbox_arena_alloc(t->arena, (size_t)s->lanes * sizeof(*target->lanes));
 	if (!target->lanes)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	r = sqlite_query(s, SQL_LOOK_LANES, ARGS(ARG_TEXT(target->name)), &q, err);
-	while (r == OUTBOX_OK) {
+	while (sqlite_next(q, &r, err)) {
 		struct lane_info *lane;
 
-		r = sqlite_step(s, q, &row, err);
-		if (r != OUTBOX_OK || !row)
-			break;
 		if (target->n_lanes == s->lanes || sqlite3_column_int(q, 0) != target->n_lanes)
 			return lanes_differ(t, target->name, err);
 		lane = &target->lanes[target->n_lanes++];
@@ -85,13 +92,10 @@ static int add_target(struct targets *t, sqlite3_stmt *q, size_t capacity, struc
 static int load_numbers(struct targets *t, struct outbox_error *err)
 {
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
-	bool row;
 	int r;
 
 	r = sqlite_query(t->s, SQL_NUMBERS_GONE, NULL, &q, err);
-	if (r == OUTBOX_OK)
-		r = sqlite_step(t->s, q, &row, err);
-	if (r != OUTBOX_OK)
+	if (!sqlite_next(q, &r, err))
 		return r;
 	t->gone_after = sqlite3_column_int64(q, 0);
 	t->gone_to = sqlite3_column_int64(q, 1);
@@ -103,7 +107,6 @@ static int load(struct targets *t, const char *only, struct outbox_error *err)
 {
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
 	int64_t count;
-	bool row;
 	int r;
 
 	r = sqlite_number(t->s, SQL_LOOK_TARGET_COUNT, NULL, 0, &count, err);
@@ -113,10 +116,7 @@ static int load(struct targets *t, const char *only, struct outbox_error *err)
 	if (!t->list)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	r = sqlite_query(t->s, SQL_LOOK_TARGETS, ARGS(ARG_TEXT(only)), &q, err);
-	while (r == OUTBOX_OK) {
-		r = sqlite_step(t->s, q, &row, err);
-		if (r != OUTBOX_OK || !row)
-			break;
+	while (sqlite_next(q, &r, err)) {
 		r = add_target(t, q, (size_t)count, err);
 	}
 	return r;
@@ -164,29 +164,22 @@ static int find_cover(struct targets *t, const struct target_info *target, int l
 		      struct outbox_error *err)
 {
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
-	struct cover *cover = &target->lanes[lane].cover;
-	bool row;
+	struct lane_info *info = &target->lanes[lane];
 	int r;
 
-	if (seq > cover->from_seq && seq <= cover->pos)
+	if (seq > info->cover.from_seq && seq <= info->cover.pos)
 		return OUTBOX_OK;
 	r = sqlite_query(t->s, SQL_LOOK_COVER,
 			 ARGS(ARG_TEXT(target->name), ARG_INT(lane), ARG_INT(seq)), &q, err);
+	if (sqlite_next(q, &r, err)) {
+		receipt_read(q, &info->cover);
+		return sqlite_text(q, RECEIPT_FIELDS, t->arena, &info->cover_owner, err);
+	}
 	if (r == OUTBOX_OK)
-		r = sqlite_step(t->s, q, &row, err);
-	if (r != OUTBOX_OK)
-		return r;
-	if (!row)
-		return outbox_fail(err, OUTBOX_EPROTO,
-				   "target %s, lane %d: no receipt has passed message %lld",
-				   target->name, lane, (long long)seq);
-	*cover = (struct cover){
-		.from_seq = sqlite3_column_int64(q, 0),
-		.pos = sqlite3_column_int64(q, 1),
-		.route_version = sqlite3_column_int64(q, 2),
-		.settled_at = sqlite3_column_int64(q, 3),
-	};
-	return sqlite_text(q, 4, t->arena, &cover->owner, err);
+		r = outbox_fail(err, OUTBOX_EPROTO,
+				"target %s, lane %d: no receipt has passed message %lld",
+				target->name, lane, (long long)seq);
+	return r;
 }
 
 /* State, and by which version of the routing. */
@@ -218,7 +211,7 @@ static int place(struct targets *t, struct target_info *target, int lane, struct
 	if (d->seq <= info->cover.from_seq)
 		return OUTBOX_OK;
 	d->state = OUTBOX_DELIVERED;
-	d->owner = info->cover.owner;
+	d->owner = info->cover_owner;
 	d->last_status_at = info->cover.settled_at;
 	return OUTBOX_OK;
 }

@@ -10,20 +10,14 @@
 #include "store/sqlite/lane.h"
 #include "store/sqlite/message.h"
 
-/* The receipt that settled a range of a lane, remembered from row to row. */
-struct cover {
-	int64_t from_seq, pos, route_version;
-	outbox_time settled_at;
-	const char *owner;
-};
-
 struct lane_info {
 	struct receipt last;
 	const char *owner;       /* of the last receipt */
 	const char *lease_owner; /* NULL: nobody */
 	outbox_time lease_until;
 	int64_t takeovers;
-	struct cover cover;
+	struct receipt cover; /* that settled what was asked for last */
+	const char *cover_owner;
 };
 
 struct target_info {
@@ -50,6 +44,9 @@ struct targets {
 int targets_load(struct sqlite_store *s, const char *only, struct targets *ret_targets,
 		 struct outbox_error *err) OUTBOX_MUSTCHECK;
 void targets_deinit(struct targets *targets);
+
+/* NULL: none has this name. */
+struct target_info *targets_find(struct targets *targets, const char *name);
 
 /* EPROTO: the first lane that is refused. */
 int targets_check_lanes(const struct targets *targets, struct outbox_error *err) OUTBOX_MUSTCHECK;

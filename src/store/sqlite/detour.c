@@ -61,7 +61,6 @@ static int pick_run(const struct lane_op *op, const char *key, int64_t seq, size
 {
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
 	int64_t stop = INT64_MAX;
-	bool row;
 	int r = OUTBOX_OK;
 
 	if (op->view.hold)
@@ -73,12 +72,8 @@ static int pick_run(const struct lane_op *op, const char *key, int64_t seq, size
 				 ARGS(ARG_TEXT(op->target), ARG_TEXT(key), ARG_INT(seq),
 				      ARG_INT(op->now), ARG_INT(stop)),
 				 &q, err);
-	while (r == OUTBOX_OK && picks->count < max) {
-		r = sqlite_step(op->s, q, &row, err);
-		if (r != OUTBOX_OK || !row || !sqlite3_column_int(q, 1))
-			break;
+	while (picks->count < max && sqlite_next(q, &r, err) && sqlite3_column_int(q, 1))
 		r = add_pick(picks, read_pick(q, 2), err);
-	}
 	return r;
 }
 
@@ -101,19 +96,15 @@ static int pick_some(const struct lane_op *op, size_t max, int64_t look, size_t 
 {
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
 	struct sqlite_args args;
-	bool row;
 	int r;
 
 	picks->count = 0;
 	r = sqlite_query(op->s, due_statement(op), due_args(op, max, look, &args), &q, err);
-	while (r == OUTBOX_OK && picks->count < max) {
+	while (picks->count < max && sqlite_next(q, &r, err)) {
 		const char *key;
 		int64_t seq;
 		size_t end;
 
-		r = sqlite_step(op->s, q, &row, err);
-		if (r != OUTBOX_OK || !row)
-			break;
 		seq = sqlite3_column_int64(q, 0);
 		r = add_pick(picks, read_pick(q, 2), err);
 		if (r != OUTBOX_OK || op->view.unordered)
@@ -156,17 +147,13 @@ int detour_pick(const struct lane_op *op, size_t max, struct detour_picks *picks
 int detour_claimed(const struct lane_op *op, struct detour_picks *picks, struct outbox_error *err)
 {
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
-	bool row;
 	int r;
 
 	r = sqlite_query(op->s, SQL_DETOUR_SENDING, ARGS(ARG_TEXT(op->target), ARG_INT(op->lane)),
 			 &q, err);
-	while (r == OUTBOX_OK) {
+	while (sqlite_next(q, &r, err)) {
 		struct detour_pick pick;
 
-		r = sqlite_step(op->s, q, &row, err);
-		if (r != OUTBOX_OK || !row)
-			break;
 		pick = read_pick(q, 1);
 		pick.detour.state = OUTBOX_SENDING;
 		pick.detour.why = outbox_why_parse(sqlite_peek(q, 2, &r, err));
@@ -215,20 +202,17 @@ int detour_promote(const struct lane_op *op, const char *key, struct outbox_erro
 	return sqlite_run(op->s, SQL_DETOUR_PROMOTE,
 			  ARGS(ARG_TEXT(op->target), ARG_TEXT(key), ARG_INT(op->now),
 			       ARG_INT(op->view.hold)),
-			  NULL, err);
+			  err);
 }
 
 int detour_promote_behind(const struct lane_op *op, int64_t seq, struct outbox_error *err)
 {
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
 	const char *key;
-	bool row;
 	int r;
 
 	r = sqlite_query(op->s, SQL_DETOUR_KEY, ARGS(ARG_TEXT(op->target), ARG_INT(seq)), &q, err);
-	if (r == OUTBOX_OK)
-		r = sqlite_step(op->s, q, &row, err);
-	if (r != OUTBOX_OK || !row)
+	if (!sqlite_next(q, &r, err))
 		return r;
 	key = sqlite_look(q, 0, &r, err);
 	return r == OUTBOX_OK ? detour_promote(op, key, err) : r;

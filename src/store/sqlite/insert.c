@@ -19,8 +19,6 @@ static const char insert_text[] =
 	" VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,"
 	" ?19, ?20) ON CONFLICT (id) DO NOTHING";
 
-enum { HEADERS = 18, PAYLOAD = 19, PAYLOAD_BIN = 20 };
-
 static int no_outbox(sqlite3 *db, int rc, struct outbox_error *err)
 {
 	if (rc == SQLITE_ERROR)
@@ -53,48 +51,22 @@ void sqlite_insert_deinit(struct sqlite_insert *insert)
 	insert->insert = insert->find = NULL;
 }
 
-static void bind_text(sqlite3_stmt *q, int i, const char *text)
+static int bind_message(sqlite3_stmt *q, const struct outbox_message *m, const char *id,
+			const char *headers, outbox_time now)
 {
-	if (text)
-		sqlite3_bind_text(q, i, text, -1, SQLITE_STATIC);
-}
+	const char *kind = m->kind == OUTBOX_KIND_COMMAND ? "command" : NULL;
+	const char *data = m->data ? m->data : "";
+	bool text = message_is_text(m);
 
-static void bind_number(sqlite3_stmt *q, int i, int64_t number)
-{
-	if (number)
-		sqlite3_bind_int64(q, i, number);
-}
-
-static void bind_fields(sqlite3_stmt *q, const struct outbox_message *m, const char *id,
-			outbox_time now)
-{
-	bind_text(q, 1, id);
-	bind_text(q, 2, m->type);
-	bind_text(q, 3, m->key);
-	if (m->kind == OUTBOX_KIND_COMMAND)
-		bind_text(q, 4, "command");
-	bind_number(q, 5, m->published ? 1 : 0);
-	bind_number(q, 6, m->priority);
-	sqlite3_bind_int64(q, 7, now);
-	sqlite3_bind_int64(q, 8, m->event_time ? m->event_time : now);
-	bind_number(q, 9, m->due_at);
-	bind_number(q, 10, m->expires_at);
-	bind_text(q, 11, m->content_type);
-	bind_text(q, 12, m->source);
-	bind_text(q, 13, m->subject);
-	bind_text(q, 14, m->topic);
-	bind_text(q, 15, m->correlation_id);
-	bind_text(q, 16, m->causation_id);
-	bind_text(q, 17, m->traceparent);
-}
-
-static int bind_payload(sqlite3_stmt *q, const struct outbox_message *m)
-{
-	const void *data = m->data ? m->data : "";
-
-	if (message_is_text(m))
-		return sqlite3_bind_text64(q, PAYLOAD, data, m->size, SQLITE_STATIC, SQLITE_UTF8);
-	return sqlite3_bind_blob64(q, PAYLOAD_BIN, data, m->size, SQLITE_STATIC);
+	return sqlite_bind(q, ARGS(ARG_TEXT(id), ARG_TEXT(m->type), ARG_TEXT(m->key), ARG_TEXT(kind),
+				   ARG_TIME(m->published), ARG_TIME(m->priority), ARG_INT(now),
+				   ARG_INT(m->event_time ? m->event_time : now), ARG_TIME(m->due_at),
+				   ARG_TIME(m->expires_at), ARG_TEXT(m->content_type),
+				   ARG_TEXT(m->source), ARG_TEXT(m->subject), ARG_TEXT(m->topic),
+				   ARG_TEXT(m->correlation_id), ARG_TEXT(m->causation_id),
+				   ARG_TEXT(m->traceparent), ARG_TEXT(headers),
+				   ARG_STRING(text ? data : NULL, m->size),
+				   ARG_BYTES(text ? NULL : data, m->size)));
 }
 
 static int find(struct sqlite_insert *insert, const char *id, int64_t *ret_seq,
@@ -137,15 +109,11 @@ int sqlite_insert_message(struct sqlite_insert *insert, const struct outbox_mess
 	struct sqlite_inserted done = { 0 };
 	int r, rc, changes;
 
-	sqlite3_clear_bindings(insert->insert);
-	bind_fields(insert->insert, message, id, now);
-	if (message->n_headers) {
-		r = headers_format(message->headers, message->n_headers, &headers, err);
-		if (r != OUTBOX_OK)
-			return r;
-		bind_text(insert->insert, HEADERS, buf_str(&headers));
-	}
-	rc = bind_payload(insert->insert, message);
+	r = headers_format(message->headers, message->n_headers, &headers, err);
+	if (r != OUTBOX_OK)
+		return r;
+	rc = bind_message(insert->insert, message, id,
+			  message->n_headers ? buf_str(&headers) : NULL, now);
 	if (rc != SQLITE_OK)
 		return refused(insert->db, rc, err);
 	rc = sqlite3_step(insert->insert);

@@ -6,6 +6,8 @@
 #include "store/sqlite/ops.h"
 #include "store/sqlite/schema.h"
 
+#include <string.h>
+
 int sqlite_no_target(const char *target, struct outbox_error *err)
 {
 	char shown[96];
@@ -24,62 +26,61 @@ int receipt_lanes_differ(struct sqlite_store *s, const char *target, int64_t the
 			   target, (long long)there, (long long)said, (long long)there);
 }
 
-static void read_columns(sqlite3_stmt *q, struct receipt *r)
-{
-	int64_t *const fields[] = {
-		&r->n,
-		&r->token,
-		&r->settled_at,
-		&r->route_version,
-		&r->from_seq,
-		&r->pos,
-		&r->claim_end,
-		&r->claim_count,
-		&r->claim_detours,
-		&r->claim_seq,
-		&r->claim_last,
-		&r->caution.takeovers,
-		&r->caution.end,
-		&r->caution.left,
-		&r->caution.suspect_seq,
-		&r->counts.delivered,
-		&r->counts.retried,
-		&r->counts.failed,
-		&r->counts.parked,
-		&r->counts.deferred,
-		&r->delivered_total,
-		&r->retried_total,
-	};
+/* In the order of RECEIPT_COLUMNS. */
+static const size_t fields[] = {
+	offsetof(struct receipt, n),
+	offsetof(struct receipt, token),
+	offsetof(struct receipt, settled_at),
+	offsetof(struct receipt, route_version),
+	offsetof(struct receipt, from_seq),
+	offsetof(struct receipt, pos),
+	offsetof(struct receipt, claim_end),
+	offsetof(struct receipt, claim_count),
+	offsetof(struct receipt, claim_detours),
+	offsetof(struct receipt, claim_seq),
+	offsetof(struct receipt, claim_last),
+	offsetof(struct receipt, caution.takeovers),
+	offsetof(struct receipt, caution.end),
+	offsetof(struct receipt, caution.left),
+	offsetof(struct receipt, caution.suspect_seq),
+	offsetof(struct receipt, counts.delivered),
+	offsetof(struct receipt, counts.retried),
+	offsetof(struct receipt, counts.failed),
+	offsetof(struct receipt, counts.parked),
+	offsetof(struct receipt, counts.deferred),
+	offsetof(struct receipt, delivered_total),
+	offsetof(struct receipt, retried_total),
+};
+_Static_assert(ARRAY_SIZE(fields) == RECEIPT_FIELDS, "a field for each column");
 
-	for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
-		*fields[i] = sqlite3_column_int64(q, (int)i);
+void receipt_read(sqlite3_stmt *row, struct receipt *ret_receipt)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
+		int64_t value = sqlite3_column_int64(row, (int)i);
+
+		memcpy((char *)ret_receipt + fields[i], &value, sizeof(value));
+	}
 }
 
 int receipt_last(const struct lane_op *op, struct receipt *ret_receipt, struct outbox_error *err)
 {
-	struct sqlite_store *s = op->s;
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
-	bool row;
+	int64_t known = 0;
 	int r;
 
-	r = sqlite_query(s, SQL_RECEIPT_LAST, ARGS(ARG_TEXT(op->target), ARG_INT(op->lane)), &q, err);
+	r = sqlite_query(op->s, SQL_RECEIPT_LAST, ARGS(ARG_TEXT(op->target), ARG_INT(op->lane)), &q,
+			 err);
+	if (sqlite_next(q, &r, err)) {
+		receipt_read(q, ret_receipt);
+		return OUTBOX_OK;
+	}
 	if (r == OUTBOX_OK)
-		r = sqlite_step(s, q, &row, err);
+		r = sqlite_number(op->s, SQL_TARGET_GET, ARGS(ARG_TEXT(op->target)), 0, &known, err);
 	if (r != OUTBOX_OK)
 		return r;
-	if (!row) {
-		int64_t known = 0;
-
-		r = sqlite_number(s, SQL_TARGET_VERSION, ARGS(ARG_TEXT(op->target)), 0, &known, err);
-		if (r != OUTBOX_OK)
-			return r;
-		if (!known)
-			return sqlite_no_target(op->target, err);
-		return outbox_fail(err, OUTBOX_ENOTFOUND, "target %s has no lane %d", op->target,
-				   op->lane);
-	}
-	read_columns(q, ret_receipt);
-	return OUTBOX_OK;
+	if (!known)
+		return sqlite_no_target(op->target, err);
+	return outbox_fail(err, OUTBOX_ENOTFOUND, "target %s has no lane %d", op->target, op->lane);
 }
 
 struct receipt receipt_next(const struct receipt *last, int64_t token, outbox_time now)
@@ -97,22 +98,18 @@ struct receipt receipt_next(const struct receipt *last, int64_t token, outbox_ti
 	};
 }
 
-int receipt_append(const struct lane_op *op, const char *owner, const struct receipt *r,
+int receipt_append(const struct lane_op *op, const char *owner, const struct receipt *receipt,
 		   struct outbox_error *err)
 {
-	return sqlite_run(op->s, SQL_RECEIPT_ADD,
-			  ARGS(ARG_TEXT(op->target), ARG_INT(op->lane), ARG_TEXT(owner),
-			       ARG_INT(r->n), ARG_INT(r->token), ARG_INT(r->settled_at),
-			       ARG_INT(r->route_version), ARG_INT(r->from_seq), ARG_INT(r->pos),
-			       ARG_INT(r->claim_end), ARG_INT(r->claim_count),
-			       ARG_INT(r->claim_detours), ARG_INT(r->claim_seq),
-			       ARG_INT(r->claim_last), ARG_INT(r->caution.takeovers),
-			       ARG_INT(r->caution.end), ARG_INT(r->caution.left),
-			       ARG_INT(r->caution.suspect_seq), ARG_INT(r->counts.delivered),
-			       ARG_INT(r->counts.retried), ARG_INT(r->counts.failed),
-			       ARG_INT(r->counts.parked), ARG_INT(r->counts.deferred),
-			       ARG_INT(r->delivered_total), ARG_INT(r->retried_total)),
-			  NULL, err);
+	struct sqlite_args args = *ARGS(ARG_TEXT(op->target), ARG_INT(op->lane), ARG_TEXT(owner));
+
+	for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
+		struct sqlite_arg *arg = &args.values[3 + i];
+
+		arg->type = DB_ARG_INT;
+		memcpy(&arg->number, (const char *)receipt + fields[i], sizeof(arg->number));
+	}
+	return sqlite_run(op->s, SQL_RECEIPT_ADD, &args, err);
 }
 
 bool receipt_cautious(const struct receipt *receipt)
@@ -125,17 +122,12 @@ int receipt_read_view(struct lane_op *op, int64_t pos, struct outbox_error *err)
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
 	struct sqlite_store *s = op->s;
 	struct lane_view *v = &op->view;
-	bool row;
 	int r;
 
 	r = sqlite_query(s, SQL_LANE_VIEW,
 			 ARGS(ARG_TEXT(op->target), ARG_INT(pos), ARG_INT(op->lane)), &q, err);
-	if (r == OUTBOX_OK)
-		r = sqlite_step(s, q, &row, err);
-	if (r != OUTBOX_OK)
-		return r;
-	if (!row)
-		return sqlite_no_target(op->target, err);
+	if (!sqlite_next(q, &r, err))
+		return r == OUTBOX_OK ? sqlite_no_target(op->target, err) : r;
 	*v = (struct lane_view){
 		.version = sqlite3_column_int64(q, 0),
 		.paused = sqlite3_column_int(q, 1) != 0,
@@ -178,18 +170,10 @@ static int history_check(const struct lane_op *op, int64_t pos, struct outbox_er
 
 static int read_refusal(const struct lane_op *op, struct outbox_error *err)
 {
-	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
-	const char *text;
-	bool row = false;
-	int r;
+	char text[sizeof(err->message)];
+	int r = sqlite_string(op->s, SQL_LANE_REFUSED, ARGS(ARG_TEXT(op->target), ARG_INT(op->lane)),
+			      text, sizeof(text), err);
 
-	r = sqlite_query(op->s, SQL_LANE_REFUSED, ARGS(ARG_TEXT(op->target), ARG_INT(op->lane)), &q,
-			 err);
-	if (r == OUTBOX_OK)
-		r = sqlite_step(op->s, q, &row, err);
-	if (r != OUTBOX_OK)
-		return r;
-	text = row ? sqlite_peek(q, 0, &r, err) : "";
 	return r == OUTBOX_OK ? outbox_fail(err, OUTBOX_EPROTO, "%s", text) : r;
 }
 
@@ -225,7 +209,7 @@ static int write_refusal(struct lane_op *op, struct outbox_error *err)
 	r = sqlite_run(op->s, SQL_LANE_REFUSE,
 		       ARGS(ARG_TEXT(op->target), ARG_INT(op->lane), ARG_TEXT(fault.message),
 			    ARG_INT(op->now)),
-		       NULL, err);
+		       err);
 	/* It stands ahead of the log: whatever gets those numbers next is new. */
 	if (r == OUTBOX_OK && !op->view.again)
 		r = numbers_mark(op->s, last.pos, err);
@@ -246,49 +230,32 @@ int numbers_note_refusal(struct sqlite_store *s, const char *target, int lane, i
 
 int numbers_mark(struct sqlite_store *s, int64_t to, struct outbox_error *err)
 {
-	return sqlite_run(s, SQL_NUMBERS_MARK, ARGS(ARG_INT(to)), NULL, err);
+	return sqlite_run(s, SQL_NUMBERS_MARK, ARGS(ARG_INT(to)), err);
 }
 
 /* ---- history ------------------------------------------------------------------------------------ */
 
-struct point {
-	outbox_time settled_at;
-	int64_t from_seq, pos, delivered, retried, delivered_total, retried_total;
-};
-
-static int read_point(const struct lane_op *op, int64_t n, struct point *ret_point,
+static int receipt_at(const struct lane_op *op, int64_t n, struct receipt *ret_receipt,
 		      struct outbox_error *err)
 {
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
-	bool row;
 	int r;
 
 	r = sqlite_query(op->s, SQL_RECEIPT_AT,
 			 ARGS(ARG_TEXT(op->target), ARG_INT(op->lane), ARG_INT(n)), &q, err);
-	if (r == OUTBOX_OK)
-		r = sqlite_step(op->s, q, &row, err);
-	if (r != OUTBOX_OK)
-		return r;
-	if (!row)
-		return outbox_fail(err, OUTBOX_EPROTO, "target %s, lane %d: receipt %lld is missing",
-				   op->target, op->lane, (long long)n);
-	*ret_point = (struct point){
-		.settled_at = sqlite3_column_int64(q, 0),
-		.from_seq = sqlite3_column_int64(q, 1),
-		.pos = sqlite3_column_int64(q, 2),
-		.delivered = sqlite3_column_int64(q, 3),
-		.retried = sqlite3_column_int64(q, 4),
-		.delivered_total = sqlite3_column_int64(q, 5),
-		.retried_total = sqlite3_column_int64(q, 6),
-	};
-	return OUTBOX_OK;
+	if (sqlite_next(q, &r, err))
+		receipt_read(q, ret_receipt);
+	else if (r == OUTBOX_OK)
+		r = outbox_fail(err, OUTBOX_EPROTO, "target %s, lane %d: receipt %lld is missing",
+				op->target, op->lane, (long long)n);
+	return r;
 }
 
 int history_before(const struct lane_op *op, int64_t last_n, outbox_time time,
 		   struct history *ret_history, struct outbox_error *err)
 {
 	int64_t first, low, high = last_n;
-	struct point point = { 0 };
+	struct receipt point = { 0 };
 	int r;
 
 	r = sqlite_number(op->s, SQL_RECEIPT_FIRST, ARGS(ARG_TEXT(op->target), ARG_INT(op->lane)),
@@ -299,7 +266,7 @@ int history_before(const struct lane_op *op, int64_t last_n, outbox_time time,
 	for (low = first; low <= high;) {
 		int64_t middle = low + (high - low) / 2;
 
-		r = read_point(op, middle, &point, err);
+		r = receipt_at(op, middle, &point, err);
 		if (r != OUTBOX_OK)
 			return r;
 		if (point.settled_at < time)
@@ -307,18 +274,17 @@ int history_before(const struct lane_op *op, int64_t last_n, outbox_time time,
 		else
 			high = middle - 1;
 	}
-	r = read_point(op, low > first ? low - 1 : first, &point, err);
+	r = receipt_at(op, low > first ? low - 1 : first, &point, err);
 	if (r != OUTBOX_OK)
 		return r;
 	*ret_history = (struct history){ .found = low > first,
-					 .n = low - 1,
 					 .pos = point.pos,
 					 .delivered_total = point.delivered_total,
 					 .retried_total = point.retried_total };
 	if (low == first) {
 		ret_history->pos = point.from_seq;
-		ret_history->delivered_total -= point.delivered;
-		ret_history->retried_total -= point.retried;
+		ret_history->delivered_total -= point.counts.delivered;
+		ret_history->retried_total -= point.counts.retried;
 	}
 	return OUTBOX_OK;
 }
@@ -338,11 +304,10 @@ static int reclaim(const struct lane_op *op, const struct receipt *last, bool *r
 				  err);
 	if (r == OUTBOX_OK && last->claim_detours)
 		r = sqlite_run(op->s, SQL_DETOUR_RECLAIM,
-			       ARGS(ARG_TEXT(op->target), ARG_INT(op->lane), ARG_INT(op->now)),
-			       NULL, err);
+			       ARGS(ARG_TEXT(op->target), ARG_INT(op->lane), ARG_INT(op->now)), err);
 	if (r == OUTBOX_OK)
 		r = sqlite_run(op->s, SQL_LANE_TAKEN, ARGS(ARG_TEXT(op->target), ARG_INT(op->lane)),
-			       NULL, err);
+			       err);
 	*ret_suspect = suspect != 0;
 	return r;
 }

@@ -32,6 +32,9 @@ struct lane_view {
 	bool refused; /* that is noted */
 };
 
+/* Columns of a row of RECEIPT_COLUMNS; what a statement selects besides comes behind them. */
+#define RECEIPT_FIELDS 22
+
 /* One op's work on one lane. */
 struct lane_op {
 	struct sqlite_store *s;
@@ -40,6 +43,9 @@ struct lane_op {
 	outbox_time now;
 	struct lane_view view; /* after receipt_view() */
 };
+
+/* From a row that begins with RECEIPT_COLUMNS. */
+void receipt_read(sqlite3_stmt *row, struct receipt *ret_receipt);
 
 /* The lane's last one. ENOTFOUND when there is no such target or lane. */
 int receipt_last(const struct lane_op *op, struct receipt *ret_receipt,
@@ -96,7 +102,7 @@ int numbers_mark(struct sqlite_store *s, int64_t to, struct outbox_error *err) O
 
 struct history {
 	bool found; /* false: no receipt is that old, and the numbers are those before the oldest */
-	int64_t n, pos, delivered_total, retried_total;
+	int64_t pos, delivered_total, retried_total;
 };
 
 /*

@@ -21,16 +21,13 @@ static int work_out_share(struct sqlite_store *s, const struct outbox_lease_requ
 {
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
 	int64_t workers, rank;
-	bool row;
 	int r;
 
 	if (request->leaving)
 		return OUTBOX_OK;
 	r = sqlite_query(s, SQL_WORKER_RANK,
 			 ARGS(ARG_TEXT(request->target), ARG_TEXT(request->owner)), &q, err);
-	if (r == OUTBOX_OK)
-		r = sqlite_step(s, q, &row, err);
-	if (r != OUTBOX_OK)
+	if (!sqlite_next(q, &r, err))
 		return r;
 	workers = sqlite3_column_int64(q, 0);
 	rank = sqlite3_column_int64(q, 1);
@@ -44,14 +41,13 @@ static int keep_worker(struct sqlite_store *s, const struct outbox_lease_request
 {
 	if (leaving)
 		return sqlite_run(s, SQL_WORKER_FORGET,
-				  ARGS(ARG_TEXT(request->target), ARG_TEXT(request->owner)), NULL,
-				  err);
+				  ARGS(ARG_TEXT(request->target), ARG_TEXT(request->owner)), err);
 	return sqlite_run(s, SQL_WORKER_PUT,
 			  ARGS(ARG_TEXT(request->target), ARG_TEXT(request->owner),
 			       ARG_INT(now + request->duration), ARG_TEXT(request->outage),
 			       ARG_TIME(request->outage ? now - request->outage_age : 0),
 			       ARG_TEXT(request->place)),
-			  NULL, err);
+			  err);
 }
 
 /* Does a living worker that was here before send elsewhere? */
@@ -60,7 +56,6 @@ static int find_elsewhere(struct sqlite_store *s, const struct outbox_lease_requ
 {
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
 	const char *place, *owner = NULL;
-	bool row = false;
 	int r;
 
 	if (request->leaving)
@@ -69,9 +64,7 @@ static int find_elsewhere(struct sqlite_store *s, const struct outbox_lease_requ
 			 ARGS(ARG_TEXT(request->target), ARG_TEXT(request->owner),
 			      ARG_TEXT(request->place)),
 			 &q, err);
-	if (r == OUTBOX_OK)
-		r = sqlite_step(s, q, &row, err);
-	if (r != OUTBOX_OK || !row)
+	if (!sqlite_next(q, &r, err))
 		return r;
 	place = sqlite_look(q, 0, &r, err);
 	if (r == OUTBOX_OK)
@@ -86,67 +79,59 @@ static int walk_lanes(struct sqlite_store *s, const struct outbox_lease_request 
 		      outbox_time now, struct outbox_lease *lease, struct outbox_error *err)
 {
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
-	int free_lanes[OUTBOX_LANES_MAX], n_free = 0;
-	bool row;
+	bool held[OUTBOX_LANES_MAX], vacant[OUTBOX_LANES_MAX];
+	int lanes[OUTBOX_LANES_MAX], holds = 0;
 	int r;
 
 	r = sqlite_query(s, SQL_LANE_LIST,
 			 ARGS(ARG_TEXT(request->target), ARG_TEXT(request->owner), ARG_INT(now)),
 			 &q, err);
-	while (r == OUTBOX_OK) {
-		r = sqlite_step(s, q, &row, err);
-		if (r != OUTBOX_OK || !row || lease->total >= OUTBOX_LANES_MAX)
-			break;
-		lease->total++;
-		if (sqlite3_column_int(q, 1))
-			lease->lanes[lease->count++] = sqlite3_column_int(q, 0);
-		else if (sqlite3_column_int(q, 2))
-			free_lanes[n_free++] = sqlite3_column_int(q, 0);
+	for (; lease->total < OUTBOX_LANES_MAX && sqlite_next(q, &r, err); lease->total++) {
+		lanes[lease->total] = sqlite3_column_int(q, 0);
+		held[lease->total] = sqlite3_column_int(q, 1) != 0;
+		vacant[lease->total] = sqlite3_column_int(q, 2) != 0;
+		holds += held[lease->total];
 	}
 	if (r == OUTBOX_OK)
 		r = work_out_share(s, request, lease, err);
-	for (int i = 0; r == OUTBOX_OK && i < n_free && lease->count < lease->share; i++)
-		lease->lanes[lease->count++] = free_lanes[i];
-	for (int i = 0; r == OUTBOX_OK && i < lease->count; i++)
+	for (int i = 0; r == OUTBOX_OK && i < lease->total; i++) {
+		if (!held[i] && !(vacant[i] && holds < lease->share))
+			continue;
+		holds += !held[i];
+		lease->lanes[lease->count++] = lanes[i];
 		r = sqlite_run(s, SQL_LANE_HOLD,
-			       ARGS(ARG_TEXT(request->target), ARG_INT(lease->lanes[i]),
+			       ARGS(ARG_TEXT(request->target), ARG_INT(lanes[i]),
 				    ARG_TEXT(request->owner), ARG_INT(now + request->duration)),
-			       NULL, err);
+			       err);
+	}
 	return r;
 }
 
-static void sort_lanes(struct outbox_lease *lease)
+static int look_at_target(struct sqlite_store *s, const struct outbox_lease_request *request,
+			  struct outbox_lease *lease, struct outbox_error *err)
 {
-	for (int i = 1; i < lease->count; i++) {
-		for (int j = i; j > 0 && lease->lanes[j - 1] > lease->lanes[j]; j--) {
-			int lane = lease->lanes[j];
+	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
+	int r = sqlite_query(s, SQL_TARGET_GET, ARGS(ARG_TEXT(request->target)), &q, err);
 
-			lease->lanes[j] = lease->lanes[j - 1];
-			lease->lanes[j - 1] = lane;
-		}
-	}
+	if (!sqlite_next(q, &r, err))
+		return r == OUTBOX_OK ? sqlite_no_target(request->target, err) : r;
+	lease->stale_route = sqlite3_column_int64(q, TARGET_VERSION) != request->route_version;
+	lease->open_since = sqlite3_column_int64(q, TARGET_OPEN_SINCE);
+	return OUTBOX_OK;
 }
 
 static int lease_in(struct sqlite_store *s, const struct outbox_lease_request *request,
 		    struct outbox_lease *lease, struct outbox_error *err)
 {
 	outbox_time now = sqlite_now(s);
-	int64_t version, total;
+	int64_t total;
 	bool none;
 	int r;
 
-	r = sqlite_number(s, SQL_TARGET_VERSION, ARGS(ARG_TEXT(request->target)), 0, &version, err);
-	if (r != OUTBOX_OK)
-		return r;
-	if (!version)
-		return sqlite_no_target(request->target, err);
-	r = sqlite_number(s, SQL_TARGET_OPEN, ARGS(ARG_TEXT(request->target)), 0,
-			  &lease->open_since, err);
-	if (r != OUTBOX_OK)
-		return r;
-	lease->stale_route = version != request->route_version;
-	r = sqlite_run(s, SQL_WORKER_EXPIRE, ARGS(ARG_TEXT(request->target), ARG_INT(now)), NULL,
-		       err);
+	r = look_at_target(s, request, lease, err);
+	if (r == OUTBOX_OK)
+		r = sqlite_run(s, SQL_WORKER_EXPIRE, ARGS(ARG_TEXT(request->target), ARG_INT(now)),
+			       err);
 	if (r == OUTBOX_OK)
 		r = find_elsewhere(s, request, lease, err);
 	none = lease->stale_route || lease->elsewhere[0];
@@ -160,9 +145,7 @@ static int lease_in(struct sqlite_store *s, const struct outbox_lease_request *r
 			lease->total = (int)total;
 		return r;
 	}
-	r = walk_lanes(s, request, now, lease, err);
-	sort_lanes(lease);
-	return r;
+	return walk_lanes(s, request, now, lease, err);
 }
 
 int sqlite_lease(struct outbox_store *store, const struct outbox_lease_request *request,
@@ -186,17 +169,17 @@ static int write_unserved(struct sqlite_store *s, const struct outbox_unserved *
 			  struct outbox_error *err)
 {
 	outbox_time now = sqlite_now(s);
-	int r = sqlite_run(s, SQL_UNSERVED_EXPIRE, ARGS(ARG_INT(now)), NULL, err);
+	int r = sqlite_run(s, SQL_UNSERVED_EXPIRE, ARGS(ARG_INT(now)), err);
 
 	if (r != OUTBOX_OK)
 		return r;
 	if (!note->why)
 		return sqlite_run(s, SQL_UNSERVED_FORGET,
-				  ARGS(ARG_TEXT(note->target), ARG_TEXT(note->owner)), NULL, err);
+				  ARGS(ARG_TEXT(note->target), ARG_TEXT(note->owner)), err);
 	return sqlite_run(s, SQL_UNSERVED_PUT,
 			  ARGS(ARG_TEXT(note->target), ARG_TEXT(note->owner),
 			       ARG_INT(now + note->duration), ARG_INT(now), ARG_TEXT(note->why)),
-			  NULL, err);
+			  err);
 }
 
 int sqlite_unserved(struct outbox_store *store, const struct outbox_unserved *note,
@@ -218,6 +201,6 @@ int sqlite_release(struct outbox_store *store, const char *target, int lane, con
 	if (r != OUTBOX_OK)
 		return r;
 	r = sqlite_run(s, SQL_LANE_RELEASE, ARGS(ARG_TEXT(target), ARG_INT(lane), ARG_TEXT(owner)),
-		       NULL, err);
+		       err);
 	return sqlite_end(s, r, err);
 }

@@ -155,7 +155,6 @@ static int find_blocked(struct key_search *l, const struct target_info *target, 
 	struct sqlite_store *s = l->targets->s;
 	/* of the seq where the page before ended, only targets behind that one's name are left */
 	int64_t behind = l->after_seq - (strcmp(target->name, l->after_target) > 0);
-	bool row;
 	int r;
 
 	r = sqlite_query(s, SQL_KEYS_BLOCKED,
@@ -163,10 +162,7 @@ static int find_blocked(struct key_search *l, const struct target_info *target, 
 			      ARG_INT(behind), ARG_INT(l->targets->now), ARG_INT(target->hold),
 			      ARG_INT((int64_t)l->limit + 1), ARG_INT(OUTBOX_COUNT_CAP + 1)),
 			 &q, err);
-	while (r == OUTBOX_OK) {
-		r = sqlite_step(s, q, &row, err);
-		if (r != OUTBOX_OK || !row)
-			break;
+	while (sqlite_next(q, &r, err)) {
 		r = add_key(l, target, q, err);
 	}
 	return r;
@@ -260,8 +256,8 @@ struct tailing {
 	struct selection sel; /* rows, sorted per receipt */
 	struct target_info *target;
 	int lane;
-	int64_t n, from_seq, pos, delivered, number;
-	outbox_time settled_at;
+	struct receipt receipt;
+	int64_t number;
 	const char *owner;
 	int64_t after; /* cursor: receipts told ... */
 	int64_t seq;   /* ... and rows of the next one */
@@ -294,7 +290,7 @@ static int add_row(struct tailing *w, struct outbox_delivery *d, bool detour,
 		   struct outbox_error *err)
 {
 	d->owner = w->owner;
-	d->last_status_at = w->settled_at;
+	d->last_status_at = w->receipt.settled_at;
 	return select_add(&w->sel, d, detour, err);
 }
 
@@ -302,20 +298,16 @@ static int add_delivered(struct tailing *w, size_t room, struct outbox_error *er
 {
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
 	struct sqlite_store *s = w->sel.targets->s;
-	int64_t from = w->seq > w->from_seq ? w->seq : w->from_seq;
-	bool row;
+	int64_t from = w->seq > w->receipt.from_seq ? w->seq : w->receipt.from_seq;
 	int r;
 
-	if (!w->delivered)
+	if (!w->receipt.counts.delivered)
 		return OUTBOX_OK;
-	r = sqlite_query(s, SQL_LOOK_ROWS, ARGS(ARG_INT(from), ARG_INT(w->pos)), &q, err);
-	while (r == OUTBOX_OK && room > 0) {
+	r = sqlite_query(s, SQL_LOOK_ROWS, ARGS(ARG_INT(from), ARG_INT(w->receipt.pos)), &q, err);
+	while (room > 0 && sqlite_next(q, &r, err)) {
 		struct outbox_delivery d;
 		int64_t detour;
 
-		r = sqlite_step(s, q, &row, err);
-		if (r != OUTBOX_OK || !row)
-			break;
 		r = delivery_of_row(w->sel.targets, w->target, q, &d, err);
 		if (r != OUTBOX_OK || d.lane != w->lane || d.state != OUTBOX_DELIVERED)
 			continue;
@@ -333,19 +325,15 @@ static int add_detours(struct tailing *w, size_t room, struct outbox_error *err)
 {
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
 	struct sqlite_store *s = w->sel.targets->s;
-	bool row;
 	int r;
 
 	r = sqlite_query(s, SQL_TAIL_DETOURS,
-			 ARGS(ARG_TEXT(w->target->name), ARG_INT(w->lane), ARG_INT(w->n),
+			 ARGS(ARG_TEXT(w->target->name), ARG_INT(w->lane), ARG_INT(w->receipt.n),
 			      ARG_INT(w->seq)),
 			 &q, err);
-	while (r == OUTBOX_OK && room > 0) {
+	while (room > 0 && sqlite_next(q, &r, err)) {
 		struct outbox_delivery d;
 
-		r = sqlite_step(s, q, &row, err);
-		if (r != OUTBOX_OK || !row)
-			break;
 		r = delivery_of_detour(w->target, q, &d, err);
 		if (r == OUTBOX_OK && d.state == OUTBOX_SENDING) {
 			/* Claimed again meanwhile; this receipt left it pending. */
@@ -359,28 +347,15 @@ static int add_detours(struct tailing *w, size_t room, struct outbox_error *err)
 	return r;
 }
 
-static struct target_info *find_target(struct targets *t, const char *name)
-{
-	for (size_t i = 0; i < t->count; i++) {
-		if (strcmp(t->list[i].name, name) == 0)
-			return &t->list[i];
-	}
-	return NULL;
-}
-
 static int read_receipt(struct tailing *w, sqlite3_stmt *q, struct outbox_error *err)
 {
 	int r = OUTBOX_OK;
 
-	w->number = sqlite3_column_int64(q, 0);
-	w->target = find_target(w->sel.targets, sqlite_peek(q, 1, &r, err));
-	w->lane = sqlite3_column_int(q, 2);
-	w->n = sqlite3_column_int64(q, 3);
-	w->settled_at = sqlite3_column_int64(q, 4);
-	w->from_seq = sqlite3_column_int64(q, 5);
-	w->pos = sqlite3_column_int64(q, 6);
-	w->delivered = sqlite3_column_int64(q, 7);
-	return r == OUTBOX_OK ? sqlite_text(q, 8, w->sel.arena, &w->owner, err) : r;
+	receipt_read(q, &w->receipt);
+	w->number = sqlite3_column_int64(q, RECEIPT_FIELDS);
+	w->target = targets_find(w->sel.targets, sqlite_peek(q, RECEIPT_FIELDS + 1, &r, err));
+	w->lane = sqlite3_column_int(q, RECEIPT_FIELDS + 2);
+	return r == OUTBOX_OK ? sqlite_text(q, RECEIPT_FIELDS + 3, w->sel.arena, &w->owner, err) : r;
 }
 
 /* The receipt's rows behind what is there already, cut to the limit. */
@@ -414,14 +389,10 @@ static int read_receipts(struct tailing *w, struct outbox_error *err)
 {
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
 	struct sqlite_store *s = w->sel.targets->s;
-	bool row;
 	int r;
 
 	r = sqlite_query(s, SQL_TAIL_RECEIPTS, ARGS(ARG_INT(w->after)), &q, err);
-	while (r == OUTBOX_OK && w->sel.count < w->sel.limit) {
-		r = sqlite_step(s, q, &row, err);
-		if (r != OUTBOX_OK || !row)
-			break;
+	while (w->sel.count < w->sel.limit && sqlite_next(q, &r, err)) {
 		r = read_receipt(w, q, err);
 		if (r == OUTBOX_OK && w->target)
 			r = add_receipt(w, err);

@@ -14,16 +14,11 @@ int message_find(struct sqlite_store *store, enum sqlite_statement sql, const ch
 		 sqlite3_stmt **ret_row, struct outbox_error *err)
 {
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
-	bool row;
 	int r;
 
 	r = sqlite_query(store, sql, ARGS(ARG_TEXT(id)), &q, err);
-	if (r == OUTBOX_OK)
-		r = sqlite_step(store, q, &row, err);
-	if (r != OUTBOX_OK)
-		return r;
-	if (!row)
-		return store_no_message(id, err);
+	if (!sqlite_next(q, &r, err))
+		return r == OUTBOX_OK ? store_no_message(id, err) : r;
 	*ret_row = q;
 	q = NULL;
 	return OUTBOX_OK;

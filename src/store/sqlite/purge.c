@@ -27,25 +27,21 @@ static int remove_detour(struct sqlite_store *s, const struct target_info *targe
 	};
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
 	const char *key;
-	int64_t changes;
-	bool row;
 	int r;
 
 	/* With hold, what was parked behind a failed one may go on when that is gone. */
 	r = sqlite_query(s, SQL_DETOUR_KEY, ARGS(ARG_TEXT(target->name), ARG_INT(gone->seq)), &q,
 			 err);
-	if (r == OUTBOX_OK)
-		r = sqlite_step(s, q, &row, err);
-	if (r != OUTBOX_OK || !row)
+	if (!sqlite_next(q, &r, err))
 		return r;
 	key = sqlite_look(q, 0, &r, err);
 	if (r != OUTBOX_OK)
 		return r;
 	r = sqlite_run(s, SQL_PURGE_DROP_DETOUR, ARGS(ARG_TEXT(target->name), ARG_INT(gone->seq)),
-		       &changes, err);
+		       err);
 	if (r != OUTBOX_OK)
 		return r;
-	purged->detours += changes;
+	purged->detours += sqlite3_changes(s->db);
 	return gone->failed && target->hold ? detour_promote(&op, key, err) : OUTBOX_OK;
 }
 
@@ -55,7 +51,7 @@ static int remove_messages(const struct purge_candidates *v, struct outbox_purge
 	struct sqlite_store *s = v->targets->s;
 	int r;
 
-	r = sqlite_run(s, SQL_JANITOR_IN, NULL, NULL, err);
+	r = sqlite_run(s, SQL_JANITOR_IN, NULL, err);
 	for (size_t i = 0; i < v->count && r == OUTBOX_OK; i++) {
 		const struct purge_candidate *gone = &v->list[i];
 
@@ -63,12 +59,12 @@ static int remove_messages(const struct purge_candidates *v, struct outbox_purge
 			r = remove_detour(s, &v->targets->list[t], gone, v->targets->now, purged,
 					  err);
 		if (r == OUTBOX_OK)
-			r = sqlite_run(s, SQL_PURGE_MESSAGE, ARGS(ARG_INT(gone->seq)), NULL, err);
+			r = sqlite_run(s, SQL_PURGE_MESSAGE, ARGS(ARG_INT(gone->seq)), err);
 		purged->messages++;
 		purged->failed += gone->failed;
 	}
 	if (r == OUTBOX_OK)
-		r = sqlite_run(s, SQL_JANITOR_OUT, NULL, NULL, err);
+		r = sqlite_run(s, SQL_JANITOR_OUT, NULL, err);
 	return r == OUTBOX_OK ? numbers_mark(s, 0, err) : r;
 }
 
@@ -83,7 +79,7 @@ static int write_down(const struct purge_candidates *v, struct outbox_error *err
 			       ARGS(ARG_TEXT(left->target->name), ARG_INT(left->seq),
 				    ARG_INT(left->lane), ARG_INT(left->settled_at),
 				    ARG_TEXT(left->owner)),
-			       NULL, err);
+			       err);
 	}
 	return r;
 }
@@ -95,7 +91,6 @@ static int first_needed(struct targets *t, struct target_info *target, int64_t *
 {
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
 	int64_t first = 0, end = 0;
-	bool row;
 	int r;
 
 	r = sqlite_number(t->s, SQL_LOG_FIRST, NULL, 0, &first, err);
@@ -110,12 +105,9 @@ static int first_needed(struct targets *t, struct target_info *target, int64_t *
 			 ARGS(ARG_TEXT(target->name), ARG_INT(first - 1),
 			      ARG_INT(first + LOOK_MAX - 1)),
 			 &q, err);
-	while (r == OUTBOX_OK) {
+	while (sqlite_next(q, &r, err)) {
 		struct outbox_delivery d;
 
-		r = sqlite_step(t->s, q, &row, err);
-		if (r != OUTBOX_OK || !row)
-			break;
 		r = delivery_of_row(t, target, q, &d, err);
 		if (r == OUTBOX_OK && d.state) {
 			*ret_seq = d.seq;
@@ -134,7 +126,7 @@ static int remove_receipts(struct targets *t, struct target_info *target,
 
 	r = first_needed(t, target, &needed, err);
 	for (int lane = 0; lane < target->n_lanes && r == OUTBOX_OK; lane++) {
-		int64_t last = target->lanes[lane].last.n, stop, changes;
+		int64_t last = target->lanes[lane].last.n, stop;
 
 		r = sqlite_number(t->s, SQL_PURGE_RECEIPT_STOP,
 				  ARGS(ARG_TEXT(target->name), ARG_INT(lane), ARG_INT(needed),
@@ -144,8 +136,10 @@ static int remove_receipts(struct targets *t, struct target_info *target,
 			r = sqlite_run(t->s, SQL_PURGE_RECEIPTS,
 				       ARGS(ARG_TEXT(target->name), ARG_INT(lane),
 					    ARG_INT(stop < last ? stop : last)),
-				       &changes, err);
+				       err);
 		if (r == OUTBOX_OK) {
+			int changes = sqlite3_changes(t->s->db);
+
 			purged->receipts += changes;
 			purged->more = purged->more || changes >= limit;
 		}
@@ -171,17 +165,11 @@ static int add_audit(struct sqlite_store *s, const struct outbox_purge *purge,
 /* Who is configured and not registered will want what is published meanwhile, once it says where it starts. */
 static int nobody_waits(struct targets *targets, struct outbox_error *err)
 {
-	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
-	const char *target;
-	bool row = false;
-	int r = sqlite_query(targets->s, SQL_PURGE_UNSTARTED, ARGS(ARG_INT(targets->now)), &q, err);
+	char target[OUTBOX_TARGET_NAME_MAX + 1];
+	int r = sqlite_string(targets->s, SQL_PURGE_UNSTARTED, ARGS(ARG_INT(targets->now)), target,
+			      sizeof(target), err);
 
-	if (r == OUTBOX_OK)
-		r = sqlite_step(targets->s, q, &row, err);
-	if (r != OUTBOX_OK || !row)
-		return r;
-	target = sqlite_look(q, 0, &r, err);
-	return r == OUTBOX_OK ? retention_kept_for(target, err) : r;
+	return r == OUTBOX_OK && target[0] ? retention_kept_for(target, err) : r;
 }
 
 /* What a position says of a message may be another one's truth: nothing is removed by it. */
@@ -221,7 +209,7 @@ static int purge_in(struct sqlite_store *s, const struct outbox_purge *purge,
 	if (r == OUTBOX_OK)
 		r = write_down(&v, err);
 	if (r == OUTBOX_OK)
-		r = sqlite_run(s, SQL_PURGE_AMENDED, NULL, NULL, err);
+		r = sqlite_run(s, SQL_PURGE_AMENDED, NULL, err);
 	purged->more = v.more;
 	for (size_t i = 0; i < targets.count && purge->delivered_before && r == OUTBOX_OK; i++)
 		r = remove_receipts(&targets, &targets.list[i], purge, purged, err);
@@ -258,14 +246,13 @@ static int load_candidates(const struct purge_candidates *v, struct outbox_arena
 
 	for (size_t i = 0; i < v->count && r == OUTBOX_OK; i++) {
 		_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
-		bool row = false;
+		bool row;
 
 		r = sqlite_query(s, SQL_LOG_ROWS,
 				 ARGS(ARG_INT(v->list[i].seq - 1), ARG_INT(v->list[i].seq)), &q,
 				 err);
-		if (r == OUTBOX_OK)
-			r = sqlite_step(s, q, &row, err);
-		if (r == OUTBOX_OK && row)
+		row = sqlite_next(q, &r, err);
+		if (row)
 			r = message_load(q, arena, source, false, &messages[*count], err);
 		/* The arena is full: what is there is the answer, the rest comes with the next call. */
 		if (r == OUTBOX_ENOMEM && *count)

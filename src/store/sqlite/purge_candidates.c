@@ -92,12 +92,9 @@ static int64_t before_young(const struct finding *f, int64_t low, int64_t high, 
 	while (*r == OUTBOX_OK && low < high) {
 		_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
 		int64_t middle = low + (high - low) / 2;
-		bool row = false;
 
 		*r = sqlite_query(f->v->targets->s, SQL_PURGE_AGE, ARGS(ARG_INT(middle)), &q, err);
-		if (*r == OUTBOX_OK)
-			*r = sqlite_step(f->v->targets->s, q, &row, err);
-		if (*r == OUTBOX_OK && row &&
+		if (sqlite_next(q, r, err) &&
 		    sqlite3_column_int64(q, 1) < f->v->purge->delivered_before)
 			low = sqlite3_column_int64(q, 0);
 		else
@@ -132,7 +129,6 @@ static int read_detour(const struct finding *f, size_t target, int64_t seq,
 {
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
 	const struct targets *t = f->v->targets;
-	bool row;
 	int r;
 
 	delivery->state = 0;
@@ -140,9 +136,7 @@ static int read_detour(const struct finding *f, size_t target, int64_t seq,
 		return OUTBOX_OK;
 	r = sqlite_query(t->s, SQL_PURGE_DETOUR, ARGS(ARG_TEXT(t->list[target].name), ARG_INT(seq)),
 			 &q, err);
-	if (r == OUTBOX_OK)
-		r = sqlite_step(t->s, q, &row, err);
-	if (r == OUTBOX_OK && row) {
+	if (sqlite_next(q, &r, err)) {
 		delivery->state = outbox_state_parse(sqlite_peek(q, 0, &r, err));
 		delivery->at = sqlite3_column_int64(q, 1);
 	}
@@ -254,15 +248,11 @@ static int scan_log(struct finding *f, int64_t to, struct outbox_error *err)
 {
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
 	struct purge_candidates *v = f->v;
-	bool row;
 	int r;
 
 	r = sqlite_query(v->targets->s, SQL_LOOK_ROWS, ARGS(ARG_INT(v->after_seq), ARG_INT(to)), &q,
 			 err);
-	while (r == OUTBOX_OK && !v->more) {
-		r = sqlite_step(v->targets->s, q, &row, err);
-		if (r != OUTBOX_OK || !row)
-			break;
+	while (!v->more && sqlite_next(q, &r, err)) {
 		r = consider_message(f, q, err);
 		if (++f->scanned == SCAN_MAX + (int64_t)v->limit)
 			v->more = true;
@@ -275,17 +265,13 @@ static int scan_failed(struct finding *f, int64_t from, struct outbox_error *err
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
 	struct purge_candidates *v = f->v;
 	int64_t through = v->purge->through_seq ? v->purge->through_seq : INT64_MAX;
-	bool row;
 	int r;
 
 	r = sqlite_query(v->targets->s, SQL_PURGE_FAILED,
 			 ARGS(ARG_INT(from > v->after_seq ? from : v->after_seq), ARG_INT(through),
 			      ARG_INT(v->purge->failed_before)),
 			 &q, err);
-	while (r == OUTBOX_OK && !v->more) {
-		r = sqlite_step(v->targets->s, q, &row, err);
-		if (r != OUTBOX_OK || !row)
-			break;
+	while (!v->more && sqlite_next(q, &r, err)) {
 		r = consider_message(f, q, err);
 	}
 	return r;

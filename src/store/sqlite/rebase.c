@@ -58,11 +58,10 @@ static int find_ground(struct rebasing *w, struct outbox_error *err)
 
 static int set_sequence(struct rebasing *w, struct outbox_error *err)
 {
-	int64_t changes = 0;
-	int r = sqlite_run(w->s, SQL_REBASE_SEQUENCE, ARGS(ARG_INT(w->ground)), &changes, err);
+	int r = sqlite_run(w->s, SQL_REBASE_SEQUENCE, ARGS(ARG_INT(w->ground)), err);
 
-	if (r == OUTBOX_OK && !changes)
-		r = sqlite_run(w->s, SQL_REBASE_SEQUENCE_ADD, ARGS(ARG_INT(w->ground)), NULL, err);
+	if (r == OUTBOX_OK && !sqlite3_changes(w->s->db))
+		r = sqlite_run(w->s, SQL_REBASE_SEQUENCE_ADD, ARGS(ARG_INT(w->ground)), err);
 	return r;
 }
 
@@ -85,7 +84,7 @@ static int send_first(struct rebasing *w, struct target_info *target, int lane, 
 	return sqlite_run(w->s, SQL_REBASE_DETOUR,
 			  ARGS(ARG_TEXT(target->name), ARG_INT(d.seq), ARG_INT(lane),
 			       ARG_INT(w->targets.now)),
-			  NULL, err);
+			  err);
 }
 
 static int send_all_first(struct rebasing *w, struct target_info *target, int lane, int64_t *count,
@@ -93,17 +92,13 @@ static int send_all_first(struct rebasing *w, struct target_info *target, int la
 {
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
 	int64_t to = target->lanes[lane].last.pos;
-	bool row;
 	int r;
 
 	if (to > w->targets.gone_to)
 		to = w->targets.gone_to;
 	r = sqlite_query(w->s, SQL_LOOK_ROWS, ARGS(ARG_INT(w->targets.gone_after), ARG_INT(to)), &q,
 			 err);
-	while (r == OUTBOX_OK) {
-		r = sqlite_step(w->s, q, &row, err);
-		if (r != OUTBOX_OK || !row)
-			break;
+	while (sqlite_next(q, &r, err)) {
 		r = send_first(w, target, lane, q, count, err);
 	}
 	return r;
@@ -136,12 +131,12 @@ static int rebase_lane(struct rebasing *w, struct target_info *target, int lane,
 	struct sqlite_store *s = w->s;
 	struct lane_op op = { .s = s, .target = target->name, .lane = lane, .now = w->targets.now };
 	const struct receipt *last = &target->lanes[lane].last;
-	struct receipt next = receipt_next(last, (int64_t)(s->random->next(s->random) >> 1), op.now);
+	struct receipt next = receipt_next(last, sqlite_token(s), op.now);
 	int64_t count = 0;
 	int r;
 
 	r = sqlite_run(s, SQL_DETOUR_RECLAIM,
-		       ARGS(ARG_TEXT(op.target), ARG_INT(lane), ARG_INT(op.now)), NULL, err);
+		       ARGS(ARG_TEXT(op.target), ARG_INT(lane), ARG_INT(op.now)), err);
 	if (r == OUTBOX_OK)
 		r = send_all_first(w, target, lane, &count, err);
 	if (r == OUTBOX_OK)
@@ -164,7 +159,7 @@ static int finish(struct rebasing *w, struct outbox_error *err)
 	if (r == OUTBOX_OK)
 		r = numbers_mark(w->s, w->ground, err);
 	if (r == OUTBOX_OK)
-		r = sqlite_run(w->s, SQL_REBASE_ACCEPT, NULL, NULL, err);
+		r = sqlite_run(w->s, SQL_REBASE_ACCEPT, NULL, err);
 	if (r == OUTBOX_OK)
 		r = sqlite_audit_write(w->s,
 				       &(struct sqlite_audit_entry){ .actor = w->how->actor,
@@ -201,7 +196,7 @@ static int rebase_in(struct rebasing *w, bool *ret_done, struct outbox_error *er
 	report_reason(w, refused.message);
 	r = find_ground(w, err);
 	if (r == OUTBOX_OK)
-		r = sqlite_run(w->s, SQL_REBASE_FORGET, NULL, NULL, err);
+		r = sqlite_run(w->s, SQL_REBASE_FORGET, NULL, err);
 	for (size_t i = 0; i < w->targets.count; i++)
 		for (int lane = 0; lane < w->targets.list[i].n_lanes && r == OUTBOX_OK; lane++)
 			r = rebase_lane(w, &w->targets.list[i], lane, err);

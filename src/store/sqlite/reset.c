@@ -61,7 +61,7 @@ static int restart_lane(struct sqlite_store *s, const char *target, int lane,
 			const struct receipt *last, int64_t end, struct outbox_error *err)
 {
 	struct lane_op op = { .s = s, .target = target, .lane = lane, .now = sqlite_now(s) };
-	int64_t token = (int64_t)(s->random->next(s->random) >> 1);
+	int64_t token = sqlite_token(s);
 	struct receipt fresh = {
 		.n = last->n + 1,
 		.token = token,
@@ -91,7 +91,7 @@ static int truncate_in(struct sqlite_store *s, struct outbox_error *err)
 	if (r == OUTBOX_OK)
 		r = sqlite_number(s, SQL_LOG_END, NULL, 0, &end, err);
 	for (size_t i = 0; i < ARRAY_SIZE(steps) && r == OUTBOX_OK; i++)
-		r = sqlite_run(s, steps[i], ARGS(ARG_INT(end)), NULL, err);
+		r = sqlite_run(s, steps[i], ARGS(ARG_INT(end)), err);
 	if (r == OUTBOX_OK)
 		r = numbers_mark(s, end, err);
 	for (size_t i = 0; i < targets.count && r == OUTBOX_OK; i++) {

@@ -63,15 +63,11 @@ static int add_rule(struct sqlite_route *route, sqlite3_stmt *q, struct outbox_e
 static int load(struct sqlite_store *s, struct sqlite_route *route, struct outbox_error *err)
 {
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
-	bool row = true;
 	int r;
 
 	r = sqlite_query(s, SQL_ROUTE_GET, ARGS(ARG_TEXT(route->target), ARG_INT(route->version)),
 			 &q, err);
-	while (r == OUTBOX_OK) {
-		r = sqlite_step(s, q, &row, err);
-		if (r != OUTBOX_OK || !row)
-			break;
+	while (sqlite_next(q, &r, err)) {
 		r = add_rule(route, q, err);
 	}
 	if (r == OUTBOX_OK && !route->route.n_types)
@@ -86,15 +82,11 @@ static int load_bands(struct sqlite_store *s, struct sqlite_route *route, struct
 {
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
 	struct band_plan *plan = &route->bands;
-	bool row = true;
 	int r;
 
 	r = sqlite_query(s, SQL_BAND_GET, ARGS(ARG_TEXT(route->target), ARG_INT(route->version)),
 			 &q, err);
-	while (r == OUTBOX_OK) {
-		r = sqlite_step(s, q, &row, err);
-		if (r != OUTBOX_OK || !row)
-			break;
+	while (sqlite_next(q, &r, err)) {
 		if (plan->count == BAND_PIECES_MAX)
 			return outbox_fail(err, OUTBOX_EPROTO,
 					   "outbox_band has too many rows for target %s",
@@ -157,19 +149,19 @@ int sqlite_route_put(struct sqlite_store *s, const char *target, int64_t version
 		return sqlite_run(s, SQL_ROUTE_PUT,
 				  ARGS(ARG_TEXT(target), ARG_INT(version), ARG_TEXT(""),
 				       ARG_TEXT(NULL), ARG_INT(0)),
-				  NULL, err);
+				  err);
 
 	for (size_t i = 0; i < n && r == OUTBOX_OK; i++)
 		r = sqlite_run(s, SQL_ROUTE_PUT,
 			       ARGS(ARG_TEXT(target), ARG_INT(version),
 				    ARG_TEXT(route->n_types ? route->types[i] : "*"),
 				    ARG_TEXT(kind_text(route->kind)), ARG_INT(route->published_only)),
-			       NULL, err);
+			       err);
 	for (size_t i = 0; i < bands->count && r == OUTBOX_OK; i++)
 		r = sqlite_run(s, SQL_BAND_PUT,
 			       ARGS(ARG_TEXT(target), ARG_INT(version),
 				    ARG_INT(i ? bands->pieces[i].above : -bands->pieces[i].above),
 				    ARG_INT(bands->pieces[i].bands)),
-			       NULL, err);
+			       err);
 	return r;
 }

@@ -142,13 +142,10 @@ static int check_foreign(struct sqlite_store *s, int from, struct outbox_error *
 {
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
 	const char *kind, *name;
-	bool row;
 	int r;
 
 	r = sqlite_query(s, SQL_FOREIGN_OBJECT, ARGS(ARG_INT(from)), &q, err);
-	if (r == OUTBOX_OK)
-		r = sqlite_step(s, q, &row, err);
-	if (r != OUTBOX_OK || !row)
+	if (!sqlite_next(q, &r, err))
 		return r;
 	kind = sqlite_peek(q, 0, &r, err);
 	name = sqlite_peek(q, 1, &r, err);
@@ -176,11 +173,10 @@ static int migrate_schema(struct sqlite_store *s, const struct sqlite_migrations
 		r = sqlite_script(s->db, m->sql, "schema", err);
 		if (r == OUTBOX_OK)
 			r = sqlite_run(s, SQL_META_PUT,
-				       ARGS(ARG_TEXT("schema"), ARG_INT(m->version)), NULL, err);
+				       ARGS(ARG_TEXT("schema"), ARG_INT(m->version)), err);
 		if (r == OUTBOX_OK)
 			r = sqlite_run(s, SQL_META_PUT,
-				       ARGS(ARG_TEXT("min_reader"), ARG_INT(m->min_reader)), NULL,
-				       err);
+				       ARGS(ARG_TEXT("min_reader"), ARG_INT(m->min_reader)), err);
 	}
 	return r == OUTBOX_OK ? sqlite_script(s->db, migrations->code, "schema", err) : r;
 }
@@ -188,16 +184,15 @@ static int migrate_schema(struct sqlite_store *s, const struct sqlite_migrations
 static int create_schema(struct sqlite_store *s, const struct sqlite_migrations *migrations,
 			 int lanes, struct outbox_error *err)
 {
-	int64_t id = (int64_t)(s->random->next(s->random) >> 1);
+	int64_t id = sqlite_token(s);
 	int r;
 
 	r = migrate_schema(s, migrations, 0, err);
 	if (r == OUTBOX_OK)
 		r = sqlite_run(s, SQL_META_PUT,
-			       ARGS(ARG_TEXT("lanes"), ARG_INT(lanes ? lanes : DEFAULT_LANES)),
-			       NULL, err);
+			       ARGS(ARG_TEXT("lanes"), ARG_INT(lanes ? lanes : DEFAULT_LANES)), err);
 	if (r == OUTBOX_OK)
-		r = sqlite_run(s, SQL_META_PUT, ARGS(ARG_TEXT("store_id"), ARG_INT(id)), NULL, err);
+		r = sqlite_run(s, SQL_META_PUT, ARGS(ARG_TEXT("store_id"), ARG_INT(id)), err);
 	return r;
 }
 
@@ -230,15 +225,9 @@ static int init_in(struct sqlite_store *s, const struct sqlite_migrations *migra
 /* In UTF-16 databases hex() sees other bytes, and the key's hash would differ from every other store's. */
 static int check_encoding(struct sqlite_store *s, struct outbox_error *err)
 {
-	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
-	const char *encoding;
-	bool row;
-	int r;
+	char encoding[16];
+	int r = sqlite_string(s, SQL_ENCODING, NULL, encoding, sizeof(encoding), err);
 
-	r = sqlite_query(s, SQL_ENCODING, NULL, &q, err);
-	if (r == OUTBOX_OK)
-		r = sqlite_step(s, q, &row, err);
-	encoding = r == OUTBOX_OK && row ? sqlite_peek(q, 0, &r, err) : "UTF-8";
 	if (r == OUTBOX_OK && strcmp(encoding, "UTF-8") != 0)
 		r = outbox_fail(err, OUTBOX_ENOTSUP,
 				"this database's text is %s; an outbox needs one with UTF-8",
@@ -249,15 +238,9 @@ static int check_encoding(struct sqlite_store *s, struct outbox_error *err)
 /* Writers then never wait for the relay's reads, nor it for theirs. Lasting: a property of the file. */
 static int switch_to_wal(struct sqlite_store *s, struct outbox_error *err)
 {
-	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
-	const char *mode;
-	bool row;
-	int r;
+	char mode[16];
+	int r = sqlite_string(s, SQL_WAL, NULL, mode, sizeof(mode), err);
 
-	r = sqlite_query(s, SQL_WAL, NULL, &q, err);
-	if (r == OUTBOX_OK)
-		r = sqlite_step(s, q, &row, err);
-	mode = r == OUTBOX_OK && row ? sqlite_peek(q, 0, &r, err) : "";
 	if (r == OUTBOX_OK && strcmp(mode, "wal") != 0)
 		r = outbox_fail(err, OUTBOX_ENOTSUP,
 				"%s cannot be switched to WAL (its journal mode stays \"%s\"); is it on a "

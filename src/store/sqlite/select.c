@@ -111,18 +111,14 @@ static int read_detours(struct selection *sel, const struct target_info *target,
 	struct sqlite_store *s = sel->targets->s;
 	const char *state = single_state(sel);
 	size_t found = 0;
-	bool row;
 	int r;
 
 	r = sqlite_query(s, state ? SQL_LOOK_DETOURS_IN : SQL_LOOK_DETOURS,
 			 ARGS(ARG_TEXT(target->name), ARG_INT(sel->after_seq), ARG_TEXT(state)), &q,
 			 err);
-	while (r == OUTBOX_OK && (sel->count_only || found <= sel->limit)) {
+	while ((sel->count_only || found <= sel->limit) && sqlite_next(q, &r, err)) {
 		struct outbox_delivery d;
 
-		r = sqlite_step(s, q, &row, err);
-		if (r != OUTBOX_OK || !row)
-			break;
 		r = delivery_of_detour(target, q, &d, err);
 		if (r != OUTBOX_OK || !wanted(sel, &d))
 			continue;
@@ -203,17 +199,13 @@ static int read_log(struct selection *sel, struct outbox_error *err)
 	struct sqlite_store *s = sel->targets->s;
 	int64_t from, to;
 	size_t found = 0;
-	bool row;
 	int r;
 
 	stretch(sel, &from, &to);
 	if (from >= to)
 		return OUTBOX_OK;
 	r = sqlite_query(s, SQL_LOOK_ROWS, ARGS(ARG_INT(from), ARG_INT(to)), &q, err);
-	while (r == OUTBOX_OK && (sel->count_only || found <= sel->limit)) {
-		r = sqlite_step(s, q, &row, err);
-		if (r != OUTBOX_OK || !row)
-			break;
+	while ((sel->count_only || found <= sel->limit) && sqlite_next(q, &r, err)) {
 		r = read_row(sel, q, &found, err);
 	}
 	return r;
@@ -224,14 +216,11 @@ static int read_detour_of(struct selection *sel, const struct target_info *targe
 {
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
 	struct outbox_delivery d;
-	bool row;
 	int r;
 
 	r = sqlite_query(sel->targets->s, SQL_LOOK_DETOUR,
 			 ARGS(ARG_TEXT(target->name), ARG_INT(seq)), &q, err);
-	if (r == OUTBOX_OK)
-		r = sqlite_step(sel->targets->s, q, &row, err);
-	if (r != OUTBOX_OK || !row)
+	if (!sqlite_next(q, &r, err))
 		return r;
 	r = delivery_of_detour(target, q, &d, err);
 	if (r != OUTBOX_OK)
@@ -245,18 +234,13 @@ static int read_id(struct selection *sel, const char *id, struct outbox_error *e
 	struct targets *t = sel->targets;
 	size_t found = 0;
 	int64_t seq;
-	bool row;
 	int r;
 
 	r = sqlite_query(t->s, SQL_LOOK_ID, ARGS(ARG_TEXT(id)), &q, err);
-	if (r == OUTBOX_OK)
-		r = sqlite_step(t->s, q, &row, err);
-	if (r != OUTBOX_OK)
-		return r;
-	if (!row) {
-		if (!sel->missing++)
+	if (!sqlite_next(q, &r, err)) {
+		if (r == OUTBOX_OK && !sel->missing++)
 			sel->missing_id = id;
-		return OUTBOX_OK;
+		return r;
 	}
 	seq = sqlite3_column_int64(q, COL_SEQ);
 	r = read_row(sel, q, &found, err);

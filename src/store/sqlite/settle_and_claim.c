@@ -98,7 +98,7 @@ static int write_effect(const struct settling *w, int64_t seq, bool from_log,
 			       ARG_INT(detour->suspect), ARG_TEXT(effect->error), ARG_INT(op->now),
 			       ARG_TEXT(w->owner), ARG_TIME(effect->settles ? w->next->n : 0),
 			       ARG_TIME(detour->ready_at), ARG_INT(op->lane)),
-			  NULL, err);
+			  err);
 }
 
 /* All but the tail. */

@@ -111,9 +111,8 @@
 	X(SQL_DETOUR_UNPARK, "UPDATE outbox_detour SET next_attempt_at = ?2"                       \
 		" WHERE target = ?1 AND state = 'pending' AND next_attempt_at IS NULL")            \
 	X(SQL_DETOUR_KEY, "SELECT key FROM outbox_detour WHERE target = ?1 AND seq = ?2")          \
-	X(SQL_DETOUR_EXISTS, "SELECT 1 FROM outbox_detour WHERE target = ?1 AND seq = ?2")         \
-	/* but one that came as a dead letter while its log row was in this very claim */          \
-	X(SQL_DETOUR_EXISTS_NOT_IN, "SELECT 1 FROM outbox_detour WHERE target = ?1 AND seq = ?2"   \
+	/* but one that came as a dead letter while its log row was in claim ?3, if one is given */ \
+	X(SQL_DETOUR_EXISTS, "SELECT 1 FROM outbox_detour WHERE target = ?1 AND seq = ?2"   \
 		" AND NOT (coalesce(dead_n = ?3, 0) AND state = 'pending')")                       \
 	X(SQL_DETOUR_SUSPECT, "SELECT suspect FROM outbox_detour WHERE target = ?1 AND seq = ?2")  \
 	X(SQL_DETOUR_NEXT_DUE, "SELECT next_attempt_at"                                            \
@@ -173,7 +172,7 @@
 	X(SQL_LOOK_LANES, "SELECT lane, owner, lease_until, takeovers, (SELECT r.owner"            \
 		" FROM outbox_receipt r WHERE r.target = l.target AND r.lane = l.lane"             \
 		" ORDER BY r.n DESC LIMIT 1) FROM outbox_lane l WHERE target = ?1 ORDER BY lane")  \
-	X(SQL_LOOK_COVER, "SELECT from_seq, pos, route_version, settled_at, owner"                 \
+	X(SQL_LOOK_COVER, "SELECT " RECEIPT_COLUMNS ", owner"                                      \
 		" FROM outbox_receipt WHERE target = ?1 AND lane = ?2 AND pos >= ?3"               \
 		" ORDER BY pos, n LIMIT 1")                                                        \
 	X(SQL_LOOK_ROWS, "SELECT " LOOK_COLUMNS " FROM outbox_message m"                           \
@@ -189,8 +188,8 @@
 		" WHERE target = ?1 AND seq > ?2)")                                                \
 	/* tail */                                                                                 \
 	X(SQL_TAIL_NOW, "SELECT max(number) FROM outbox_receipt")                                  \
-	X(SQL_TAIL_RECEIPTS, "SELECT number, target, lane, n, settled_at, from_seq, pos,"          \
-		" delivered, owner FROM outbox_receipt WHERE number > ?1 ORDER BY number")         \
+	X(SQL_TAIL_RECEIPTS, "SELECT " RECEIPT_COLUMNS ", number, target, lane, owner"             \
+		" FROM outbox_receipt WHERE number > ?1 ORDER BY number")         \
 	X(SQL_TAIL_DETOURS, "SELECT " DETOUR_COLUMNS DETOURS                                       \
 		" WHERE d.target = ?1 AND d.lane = ?2 AND d.n = ?3 AND d.seq > ?4 ORDER BY d.seq") \
 	/* act */                                                                                  \
@@ -280,8 +279,8 @@
 		" AND NOT EXISTS (SELECT 1 FROM outbox_target t WHERE t.name = u.target)"          \
 		" ORDER BY u.target LIMIT 1")                                                      \
 	X(SQL_RECEIPT_FIRST, "SELECT min(n) FROM outbox_receipt WHERE target = ?1 AND lane = ?2")  \
-	X(SQL_RECEIPT_AT, "SELECT settled_at, from_seq, pos, delivered, retried, delivered_total," \
-		" retried_total FROM outbox_receipt WHERE target = ?1 AND lane = ?2 AND n = ?3")   \
+	X(SQL_RECEIPT_AT, "SELECT " RECEIPT_COLUMNS " FROM outbox_receipt"                         \
+		" WHERE target = ?1 AND lane = ?2 AND n = ?3")                                     \
 	/* truncate, purge: only who says so may delete messages */                                \
 	X(SQL_JANITOR_IN, "INSERT OR IGNORE INTO outbox_meta (name, value) VALUES ('janitor', 1)") \
 	X(SQL_JANITOR_OUT, "DELETE FROM outbox_meta WHERE name = 'janitor'")                       \
@@ -379,16 +378,13 @@
 		" 'outbox_dead_letter')) OR (?1 < 3 AND name IN ('outbox_unserved',"		\
 		" 'outbox_amended')) LIMIT 1")						\
 	/* targets */                                                                              \
-	X(SQL_TARGET_GET, "SELECT version, route, hold, unordered, paused, dead_letter"            \
-		" FROM outbox_target WHERE name = ?1")                                             \
+	X(SQL_TARGET_GET, "SELECT version, route, hold, unordered, paused, dead_letter, band_of,"  \
+		" coalesce(resumed_at, created_at) FROM outbox_target WHERE name = ?1")            \
 	X(SQL_TARGET_DEAD, "UPDATE outbox_target SET dead_letter = ?2 WHERE name = ?1")            \
 	X(SQL_TARGET_DEAD_OF, "SELECT name FROM outbox_target WHERE dead_letter = ?1"              \
 		" ORDER BY name LIMIT 1")                                                          \
 	X(SQL_LOG_SINCE, "SELECT seq FROM outbox_message WHERE seq > ?2 AND created_at >= ?1"      \
 		" ORDER BY seq LIMIT 1")                                                           \
-	X(SQL_TARGET_VERSION, "SELECT version FROM outbox_target WHERE name = ?1")                 \
-	X(SQL_TARGET_OPEN, "SELECT coalesce(resumed_at, created_at) FROM outbox_target"            \
-		" WHERE name = ?1")                                                                \
 	X(SQL_TARGET_ADD, "INSERT INTO outbox_target"                                              \
 		" (name, version, route, hold, unordered, created_at, start_seq)"                   \
 		" VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")                                            \
@@ -405,7 +401,6 @@
 		" ORDER BY above")                                                                 \
 	X(SQL_BAND_PUT, "INSERT INTO outbox_band (target, version, above, bands)"                  \
 		" VALUES (?1, ?2, ?3, ?4)")                                                        \
-	X(SQL_BAND_OF, "SELECT version, band_of FROM outbox_target WHERE name = ?1")               \
 	X(SQL_BAND_SET, "UPDATE outbox_target SET band_of = ?2 WHERE name = ?1")                   \
 	X(SQL_BAND_FAMILY, "SELECT name, version, route FROM outbox_target"                        \
 		" WHERE band_of = ?1 AND name > ?2 AND name <> ?1 ORDER BY name LIMIT 1")          \
@@ -464,6 +459,18 @@
 	X(SQL_AUDIT_ALL, "SELECT number, at, actor, action, target, id, reason, detail"            \
 		" FROM outbox_audit ORDER BY number DESC LIMIT ?1")
 /* clang-format on */
+
+/* Of SQL_TARGET_GET. */
+enum target_column {
+	TARGET_VERSION, /* never 0 */
+	TARGET_ROUTE,
+	TARGET_HOLD,
+	TARGET_UNORDERED,
+	TARGET_PAUSED,
+	TARGET_DEAD_LETTER,
+	TARGET_BAND_OF,
+	TARGET_OPEN_SINCE,
+};
 
 #define STATEMENT_NAME(name, text) name,
 enum sqlite_statement {

@@ -58,7 +58,6 @@ static int count_log(struct targets *t, struct target_info *target,
 {
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
 	int64_t from = all_settled(t, target), ahead = 0, detour = 0;
-	bool row;
 	int r;
 
 	r = sqlite_number(t->s, SQL_LOOK_AHEAD, ARGS(ARG_TEXT(target->name), ARG_INT(from)), 0,
@@ -66,13 +65,10 @@ static int count_log(struct targets *t, struct target_info *target,
 	if (r == OUTBOX_OK)
 		r = sqlite_query(t->s, SQL_LOOK_ROWS, ARGS(ARG_INT(from), ARG_INT(INT64_MAX)), &q,
 				 err);
-	while (r == OUTBOX_OK && stats->pending < CAP) {
+	while (stats->pending < CAP && sqlite_next(q, &r, err)) {
 		struct outbox_delivery d;
 		int lane;
 
-		r = sqlite_step(t->s, q, &row, err);
-		if (r != OUTBOX_OK || !row)
-			break;
 		lane = message_lane(q, target->n_lanes, &r, err);
 		if (r != OUTBOX_OK || is_settled(t, target, lane, sqlite3_column_int64(q, COL_SEQ)))
 			continue;
@@ -107,15 +103,11 @@ static int count_detours(struct targets *t, const struct target_info *target,
 {
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
 	outbox_time oldest = 0;
-	bool row;
 	int r;
 
 	r = sqlite_query(t->s, SQL_STATS_PENDING, ARGS(ARG_TEXT(target->name), ARG_INT(CAP)), &q,
 			 err);
-	while (r == OUTBOX_OK) {
-		r = sqlite_step(t->s, q, &row, err);
-		if (r != OUTBOX_OK || !row)
-			break;
+	while (sqlite_next(q, &r, err)) {
 		*counter(stats, sqlite_peek(q, 0, &r, err)) += capped(sqlite3_column_int64(q, 1));
 	}
 	if (r == OUTBOX_OK)
@@ -183,13 +175,10 @@ static int find_outage(struct targets *t, struct outbox_arena *arena,
 		       struct outbox_target_stats *stats, struct outbox_error *err)
 {
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
-	bool row = false;
 	int r = sqlite_query(t->s, SQL_STATS_OUTAGE, ARGS(ARG_TEXT(stats->name), ARG_INT(t->now)),
 			     &q, err);
 
-	if (r == OUTBOX_OK)
-		r = sqlite_step(t->s, q, &row, err);
-	if (r != OUTBOX_OK || !row)
+	if (!sqlite_next(q, &r, err))
 		return r;
 	stats->outage_since = sqlite3_column_int64(q, 1);
 	return sqlite_text(q, 0, arena, &stats->outage, err);
@@ -254,13 +243,9 @@ static int add_unserved(struct targets *t, struct outbox_arena *arena, struct ou
 {
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
 	struct outbox_target_stats said = { 0 };
-	bool row = false;
 	int r = sqlite_query(t->s, SQL_STATS_UNSERVED, ARGS(ARG_INT(t->now)), &q, err);
 
-	while (r == OUTBOX_OK) {
-		r = sqlite_step(t->s, q, &row, err);
-		if (r != OUTBOX_OK || !row)
-			break;
+	while (sqlite_next(q, &r, err)) {
 		said.unserved_since = sqlite3_column_int64(q, 1);
 		r = sqlite_text(q, 0, arena, &said.name, err);
 		if (r == OUTBOX_OK)

@@ -50,7 +50,7 @@ static int target_start_find(struct sqlite_store *s, const struct outbox_target_
 	r = sqlite_enter(s, DB_READ, err);
 	if (r != OUTBOX_OK)
 		return r;
-	r = sqlite_number(s, SQL_TARGET_VERSION, ARGS(ARG_TEXT(def->name)), 0, &known, err);
+	r = sqlite_number(s, SQL_TARGET_GET, ARGS(ARG_TEXT(def->name)), 0, &known, err);
 	if (r == OUTBOX_OK && !known && def->start_time > sqlite_now(s))
 		r = outbox_fail(err, OUTBOX_ECONFIG,
 				"start: %s lies ahead; a target can start at a time that is past, at "
@@ -100,10 +100,10 @@ static int next_link(struct sqlite_store *s, char link[OUTBOX_TARGET_NAME_MAX + 
 	int r;
 
 	r = sqlite_query(s, SQL_TARGET_GET, ARGS(ARG_TEXT(link)), &q, err);
-	if (r == OUTBOX_OK)
-		r = sqlite_step(s, q, ret_there, err);
-	if (r == OUTBOX_OK && *ret_there)
-		sqlite3_snprintf(OUTBOX_TARGET_NAME_MAX + 1, link, "%s", sqlite_peek(q, 5, &r, err));
+	*ret_there = sqlite_next(q, &r, err);
+	if (*ret_there)
+		sqlite3_snprintf(OUTBOX_TARGET_NAME_MAX + 1, link, "%s",
+				 sqlite_peek(q, TARGET_DEAD_LETTER, &r, err));
 	return r;
 }
 
@@ -134,25 +134,18 @@ static int dead_letter_put(struct sqlite_store *s, const struct outbox_target_de
 	}
 	if (r == OUTBOX_OK)
 		r = sqlite_run(s, SQL_TARGET_DEAD,
-			       ARGS(ARG_TEXT(def->name), ARG_TEXT(def->dead_letter)), NULL, err);
+			       ARGS(ARG_TEXT(def->name), ARG_TEXT(def->dead_letter)), err);
 	return r;
 }
 
 /* ECONFLICT when it is the dead letter of another target. */
 static int dead_letter_free(struct sqlite_store *s, const char *target, struct outbox_error *err)
 {
-	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
-	const char *whose;
-	bool row;
-	int r;
+	char whose[OUTBOX_TARGET_NAME_MAX + 1];
+	int r = sqlite_string(s, SQL_TARGET_DEAD_OF, ARGS(ARG_TEXT(target)), whose, sizeof(whose),
+			      err);
 
-	r = sqlite_query(s, SQL_TARGET_DEAD_OF, ARGS(ARG_TEXT(target)), &q, err);
-	if (r == OUTBOX_OK)
-		r = sqlite_step(s, q, &row, err);
-	if (r != OUTBOX_OK || !row)
-		return r;
-	whose = sqlite_peek(q, 0, &r, err);
-	if (r != OUTBOX_OK)
+	if (r != OUTBOX_OK || !whose[0])
 		return r;
 	return outbox_fail(err, OUTBOX_ECONFLICT,
 			   "target \"%s\" is the dead letter of \"%s\"; take that away first, or drop "
@@ -169,7 +162,7 @@ int sqlite_wants_start(struct outbox_store *store, const char *target, bool *ret
 
 	if (r != OUTBOX_OK)
 		return r;
-	r = sqlite_number(s, SQL_TARGET_VERSION, ARGS(ARG_TEXT(target)), 0, &version, err);
+	r = sqlite_number(s, SQL_TARGET_GET, ARGS(ARG_TEXT(target)), 0, &version, err);
 	if (r == OUTBOX_OK)
 		r = sqlite_number(s, SQL_SETTLED_EVER, NULL, 0, &settled, err);
 	r = sqlite_end(s, r, err);
@@ -196,15 +189,14 @@ static int read_known(struct sqlite_store *s, const char *name, const char *rout
 	int r;
 
 	r = sqlite_query(s, SQL_TARGET_GET, ARGS(ARG_TEXT(name)), &q, err);
-	if (r == OUTBOX_OK)
-		r = sqlite_step(s, q, &known->there, err);
-	if (r != OUTBOX_OK || !known->there)
+	known->there = sqlite_next(q, &r, err);
+	if (!known->there)
 		return r;
-	known->version = sqlite3_column_int64(q, 0);
-	known->same_route = route && strcmp(sqlite_peek(q, 1, &r, err), route) == 0;
-	known->hold = sqlite3_column_int(q, 2) != 0;
-	known->unordered = sqlite3_column_int(q, 3) != 0;
-	known->paused = sqlite3_column_int(q, 4) != 0;
+	known->version = sqlite3_column_int64(q, TARGET_VERSION);
+	known->same_route = route && strcmp(sqlite_peek(q, TARGET_ROUTE, &r, err), route) == 0;
+	known->hold = sqlite3_column_int(q, TARGET_HOLD) != 0;
+	known->unordered = sqlite3_column_int(q, TARGET_UNORDERED) != 0;
+	known->paused = sqlite3_column_int(q, TARGET_PAUSED) != 0;
 	return r;
 }
 
@@ -214,7 +206,7 @@ static int create_lane(const struct lane_op *op, int64_t version, int64_t start,
 	struct sqlite_store *s = op->s;
 	struct receipt first = {
 		.n = 1,
-		.token = (int64_t)(s->random->next(s->random) >> 1),
+		.token = sqlite_token(s),
 		.settled_at = op->now,
 		.route_version = version,
 		.from_seq = start,
@@ -223,7 +215,7 @@ static int create_lane(const struct lane_op *op, int64_t version, int64_t start,
 	};
 	int r;
 
-	r = sqlite_run(s, SQL_LANE_ADD, ARGS(ARG_TEXT(op->target), ARG_INT(op->lane)), NULL, err);
+	r = sqlite_run(s, SQL_LANE_ADD, ARGS(ARG_TEXT(op->target), ARG_INT(op->lane)), err);
 	return r == OUTBOX_OK ? receipt_append(op, NULL, &first, err) : r;
 }
 
@@ -258,7 +250,7 @@ static int create_target(struct sqlite_store *s, const struct outbox_target_def 
 		       ARGS(ARG_TEXT(def->name), ARG_INT(version), ARG_TEXT(route),
 			    ARG_INT(def->hold), ARG_INT(def->unordered), ARG_INT(op.now),
 			    ARG_INT(start)),
-		       NULL, err);
+		       err);
 	if (r == OUTBOX_OK)
 		r = sqlite_route_put(s, def->name, version, &def->route, &known->bands.plan, err);
 	for (op.lane = 0; op.lane < s->lanes && r == OUTBOX_OK; op.lane++)
@@ -279,13 +271,13 @@ static int change_target(struct sqlite_store *s, const struct outbox_target_def 
 	r = sqlite_run(s, SQL_TARGET_CHANGE,
 		       ARGS(ARG_TEXT(def->name), ARG_INT(version), ARG_TEXT(route),
 			    ARG_INT(def->hold), ARG_INT(def->unordered)),
-		       NULL, err);
+		       err);
 	if (r == OUTBOX_OK && !known->same_route)
 		r = sqlite_route_put(s, def->name, version, &def->route, &known->bands.plan, err);
 	/* What was parked may be first in its key now. Due too early is harmless: a claim looks. */
 	if (r == OUTBOX_OK && (known->hold != def->hold || known->unordered != def->unordered))
 		r = sqlite_run(s, SQL_DETOUR_UNPARK,
-			       ARGS(ARG_TEXT(def->name), ARG_INT(sqlite_now(s))), NULL, err);
+			       ARGS(ARG_TEXT(def->name), ARG_INT(sqlite_now(s))), err);
 	return r;
 }
 
@@ -348,7 +340,7 @@ static int pause_in(struct sqlite_store *s, const char *target, bool pause, cons
 		       ARGS(ARG_TEXT(target), ARG_INT(pause), ARG_TEXT(pause ? actor : NULL),
 			    ARG_TEXT(pause ? reason : NULL), ARG_TIME(pause ? sqlite_now(s) : 0),
 			    ARG_TIME(pause ? 0 : sqlite_now(s))),
-		       NULL, err);
+		       err);
 	return r == OUTBOX_OK ? sqlite_audit_write(s, &entry, err) : r;
 }
 
@@ -383,7 +375,7 @@ static int drop_in(struct sqlite_store *s, const char *target, const char *actor
 	if (r == OUTBOX_OK)
 		r = dead_letter_free(s, target, err);
 	for (size_t i = 0; i < ARRAY_SIZE(steps) && r == OUTBOX_OK; i++)
-		r = sqlite_run(s, steps[i], ARGS(ARG_TEXT(target)), NULL, err);
+		r = sqlite_run(s, steps[i], ARGS(ARG_TEXT(target)), err);
 	return r == OUTBOX_OK ? sqlite_audit_write(s, &entry, err) : r;
 }
 
