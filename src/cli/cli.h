@@ -47,6 +47,11 @@ struct command {
 	int (*run)(struct cli *cli, void *values, struct outbox_error *err);
 };
 
+/* How a command says what it takes. */
+#define TAKES_WORDS(words_, min_, max_) .words = (words_), .min_words = (min_), .max_words = (max_)
+#define TAKES_OPTIONS(options_, values_) \
+	.options = (options_), .n_options = ARRAY_SIZE(options_), .values_size = sizeof(values_)
+
 struct cli {
 	const struct command *command;
 	const char *store_url; /* --store, a source's of --config, OUTBOX_STORE, or NULL */
@@ -132,5 +137,13 @@ int cli_stats(struct cli *cli, struct outbox_stats *ret_stats,
 		.name = (name_), .type = FIELD_NUMBER, .offset = offsetof(type_, field_), \
 		.argument = "N", .help = (help_), .min = (min_), .max = (max_)            \
 	}
+
+/* Options that several commands have; the struct has a member of the name. */
+#define OPTION_REASON(type_) \
+	OPTION("reason", FIELD_TEXT, type_, reason, "TEXT", "why, for the audit")
+#define OPTION_REASON_REQUIRED(type_) \
+	OPTION_REQUIRED("reason", FIELD_TEXT, type_, reason, "TEXT", "why, for the audit")
+#define OPTION_YES(type_) \
+	OPTION("yes", FIELD_BOOL, type_, yes, NULL, "do not ask; required without a terminal")
 
 #endif

@@ -21,7 +21,7 @@
 
 #define PAGE 1000
 
-struct act_values {
+struct values {
 	struct selection select;
 	const char *reason;
 	outbox_time until;
@@ -31,7 +31,7 @@ struct act_values {
 
 struct act_work {
 	struct cli *cli;
-	const struct act_values *given;
+	const struct values *given;
 	struct outbox_filter filter;
 	struct outbox_act act;
 	const struct outbox_stats *stats;
@@ -41,42 +41,34 @@ struct act_work {
 	struct buf targets; /* "events, partner" */
 };
 
+#define HOW_OPTIONS                                                           \
+	OPTION("dry-run", FIELD_BOOL, struct values, dry_run, NULL,           \
+	       "say what would be done, change nothing"),                     \
+		OPTION("rate", FIELD_PER_SECOND, struct values, rate, "RATE", \
+		       "by filter: not faster than this, 100/s or 3000/min"), \
+		OPTION("yes", FIELD_BOOL, struct values, yes, NULL,           \
+		       "by filter: do not ask; required without a terminal")
+
 static const struct field requeue_options[] = {
-	SELECTION_OPTIONS(struct act_values, "failed (default): nothing else can be requeued"),
-	OPTION("dry-run", FIELD_BOOL, struct act_values, dry_run, NULL,
-	       "say what would be done, change nothing"),
-	OPTION("rate", FIELD_PER_SECOND, struct act_values, rate, "RATE",
-	       "by filter: not faster than this, 100/s or 3000/min"),
-	OPTION("reason", FIELD_TEXT, struct act_values, reason, "TEXT", "why, for the audit"),
-	OPTION("yes", FIELD_BOOL, struct act_values, yes, NULL,
-	       "by filter: do not ask; needed where there is no terminal"),
+	SELECTION_OPTIONS(struct values, "failed (default): nothing else can be requeued"),
+	OPTION_REASON(struct values),
+	HOW_OPTIONS,
 };
 
 static const struct field discard_options[] = {
-	OPTION_REQUIRED("reason", FIELD_TEXT, struct act_values, reason, "TEXT",
-			"why, for the audit"),
+	OPTION_REASON_REQUIRED(struct values),
 	SELECTION_OPTIONS(
-		struct act_values,
+		struct values,
 		"failed, pending, or why it is pending: new, retry, deferred, parked, paused"),
-	OPTION("dry-run", FIELD_BOOL, struct act_values, dry_run, NULL,
-	       "say what would be done, change nothing"),
-	OPTION("rate", FIELD_PER_SECOND, struct act_values, rate, "RATE",
-	       "by filter: not faster than this, 100/s or 3000/min"),
-	OPTION("yes", FIELD_BOOL, struct act_values, yes, NULL,
-	       "by filter: do not ask; needed where there is no terminal"),
+	HOW_OPTIONS,
 };
 
 static const struct field defer_options[] = {
-	OPTION_REQUIRED("until", FIELD_TIME, struct act_values, until, "TIME",
+	OPTION_REQUIRED("until", FIELD_TIME, struct values, until, "TIME",
 			"not before: +5m or 2026-11-15T18:00:00Z"),
-	SELECTION_OPTIONS(struct act_values, "pending (default), or why it is pending"),
-	OPTION("reason", FIELD_TEXT, struct act_values, reason, "TEXT", "why, for the audit"),
-	OPTION("dry-run", FIELD_BOOL, struct act_values, dry_run, NULL,
-	       "say what would be done, change nothing"),
-	OPTION("rate", FIELD_PER_SECOND, struct act_values, rate, "RATE",
-	       "by filter: not faster than this, 100/s or 3000/min"),
-	OPTION("yes", FIELD_BOOL, struct act_values, yes, NULL,
-	       "by filter: do not ask; needed where there is no terminal"),
+	SELECTION_OPTIONS(struct values, "pending (default), or why it is pending"),
+	OPTION_REASON(struct values),
+	HOW_OPTIONS,
 };
 
 /* What was done, for people or programs. */
@@ -179,7 +171,7 @@ static void add_time(struct buf *line, const char *name, outbox_time value)
 /* The command that does the rest, and nothing but the rest. */
 static void resume_command(const struct act_work *work, struct buf *line)
 {
-	const struct act_values *given = work->given;
+	const struct values *given = work->given;
 	char rate[40];
 
 	buf_printf(line, "outbox %s", action_names[work->act.action]);
@@ -264,12 +256,21 @@ static int act_by_filter(struct act_work *work, struct outbox_error *err)
 
 /* ---- both ---------------------------------------------------------------------------------- */
 
-static int run_act(struct cli *cli, int action, const struct act_values *given,
-		   struct outbox_error *err)
+static int run(struct cli *cli, void *values, struct outbox_error *err)
 {
+	const struct values *given = values;
 	struct act_work work = { .cli = cli, .given = given, .targets = BUF_INIT(1000) };
+	struct outbox_clock *clock = outbox_clock_system();
+	int action = cli->command == &cmd_requeue   ? OUTBOX_REQUEUE
+		     : cli->command == &cmd_discard ? OUTBOX_DISCARD
+						    : OUTBOX_DEFER;
 	struct outbox_stats stats;
-	int r = selection_filter(&given->select, NAMED_AS_OPTION, &work.filter, err);
+	int r;
+
+	if (action == OUTBOX_DEFER && given->until <= clock->wall(clock))
+		return outbox_fail(err, OUTBOX_EINVAL,
+				   "--until is in the past; give a later time, like +5m");
+	r = selection_filter(&given->select, NAMED_AS_OPTION, &work.filter, err);
 
 	if (r)
 		return r;
@@ -294,44 +295,20 @@ static int run_act(struct cli *cli, int action, const struct act_values *given,
 	return r;
 }
 
-static int run_requeue(struct cli *cli, void *values, struct outbox_error *err)
-{
-	return run_act(cli, OUTBOX_REQUEUE, values, err);
-}
-
-static int run_discard(struct cli *cli, void *values, struct outbox_error *err)
-{
-	return run_act(cli, OUTBOX_DISCARD, values, err);
-}
-
-static int run_defer(struct cli *cli, void *values, struct outbox_error *err)
-{
-	const struct act_values *given = values;
-	struct outbox_clock *clock = outbox_clock_system();
-
-	if (given->until <= clock->wall(clock))
-		return outbox_fail(err, OUTBOX_EINVAL,
-				   "--until: lies in the past; write a time to come, like +5m");
-	return run_act(cli, OUTBOX_DEFER, values, err);
-}
-
 const struct command cmd_requeue = {
 	.name = "requeue",
 	.group = GROUP_REPAIR,
 	.flags = COMMAND_STORE | COMMAND_ACTOR,
 	.summary = "try failed deliveries again",
-	.words = "[ID...]",
-	.max_words = 1000,
-	.options = requeue_options,
-	.n_options = ARRAY_SIZE(requeue_options),
-	.values_size = sizeof(struct act_values),
+	TAKES_WORDS("[ID...]", 0, 1000),
+	TAKES_OPTIONS(requeue_options, struct values),
 	.about = "Attempts start at 0 and the delivery is due at once. If several people requeue the same delivery, exactly one succeeds. With several targets, ids require --target.",
 	.example = "outbox requeue 0198f3a2-7c11-7e02-9d53-2f0f5a2b81c4 --target partner\n"
 		   "outbox requeue --state failed --target partner --type 'order.*' --dry-run",
 	.exits = "0  requeued (or nothing matches the filter)\n3  no such message or target\n"
 		 "4  an id's delivery is not failed\n10 not confirmed: nothing was changed\n"
-		 "130  interrupted: what was said then does the rest",
-	.run = run_requeue,
+		 "130  interrupted: run the command that it printed to do the rest",
+	.run = run,
 };
 
 const struct command cmd_discard = {
@@ -339,18 +316,15 @@ const struct command cmd_discard = {
 	.group = GROUP_REPAIR,
 	.flags = COMMAND_STORE | COMMAND_ACTOR | COMMAND_HARMFUL,
 	.summary = "never deliver pending or failed deliveries",
-	.words = "[ID...]",
-	.max_words = 1000,
-	.options = discard_options,
-	.n_options = ARRAY_SIZE(discard_options),
-	.values_size = sizeof(struct act_values),
+	TAKES_WORDS("[ID...]", 0, 1000),
+	TAKES_OPTIONS(discard_options, struct values),
 	.about = "This is final: a discarded delivery cannot be requeued. The message stays until retention removes it; other targets still get it. With several targets, ids require --target.",
 	.example = "outbox discard 0198f3a2-7c11-7e02-9d53-2f0f5a2b81c4 --reason \"test data\"\n"
 		   "outbox discard --state failed --target partner --reason \"test data\" --dry-run",
 	.exits = "0  discarded (or nothing matches the filter)\n3  no such message or target\n"
 		 "4  delivered, discarded or being sent\n10 not confirmed: nothing was changed\n"
-		 "130  interrupted: what was said then does the rest",
-	.run = run_discard,
+		 "130  interrupted: run the command that it printed to do the rest",
+	.run = run,
 };
 
 const struct command cmd_defer = {
@@ -358,15 +332,12 @@ const struct command cmd_defer = {
 	.group = GROUP_REPAIR,
 	.flags = COMMAND_STORE | COMMAND_ACTOR,
 	.summary = "put a pending delivery off until a later time",
-	.words = "[ID...]",
-	.max_words = 1000,
-	.options = defer_options,
-	.n_options = ARRAY_SIZE(defer_options),
-	.values_size = sizeof(struct act_values),
+	TAKES_WORDS("[ID...]", 0, 1000),
+	TAKES_OPTIONS(defer_options, struct values),
 	.about = "Attempts stay as they are. Until that time the delivery is outside its key's order: later messages of its key go first. With several targets, ids require --target.",
 	.example = "outbox defer 0198f3a2-7c11-7e02-9d53-2f0f5a2b81c4 --until +2h\n"
 		   "outbox defer --target partner --type 'report.*' --until +8h --dry-run",
 	.exits = "0  deferred\n3  no such message or target\n4  not pending, or being sent\n"
-		 "10 not confirmed: nothing was changed\n130  interrupted: what was said then does the rest",
-	.run = run_defer,
+		 "10 not confirmed: nothing was changed\n130  interrupted: run the command that it printed to do the rest",
+	.run = run,
 };

@@ -179,9 +179,7 @@ const struct command cmd_alerts = {
 	.group = GROUP_SEE,
 	.flags = COMMAND_STORE | COMMAND_MANY,
 	.summary = "show what is wrong, by the health rules",
-	.options = options,
-	.n_options = ARRAY_SIZE(options),
-	.values_size = sizeof(struct values),
+	TAKES_OPTIONS(options, struct values),
 	.about = "Takes one sample of the stores and applies the relay's rules to it, with the limits of the file's health group or the defaults. One sample has no memory: a rule that must hold for a while counts at once, and latency and sending, which need two samples, are left to the relay. Each alert has a section in the runbook: its link is printed, and outbox help alert NAME prints the section.",
 	.example =
 		"outbox alerts --store sqlite:app.db\noutbox alerts --config outbox.yaml --json\noutbox alerts --rules",

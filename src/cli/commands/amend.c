@@ -20,7 +20,7 @@ static const struct field options[] = {
 	       "of the payload (default: as it is)"),
 	OPTION("header", FIELD_REPEATED, struct values, headers, "NAME=VALUE",
 	       "a header; those given take the place of all it has (default: as they are)"),
-	OPTION_REQUIRED("reason", FIELD_TEXT, struct values, reason, "TEXT", "why, for the audit"),
+	OPTION_REASON_REQUIRED(struct values),
 };
 
 static void tell(const struct outbox_amended *amended)
@@ -85,12 +85,8 @@ const struct command cmd_amend = {
 	.group = GROUP_REPAIR,
 	.flags = COMMAND_STORE | COMMAND_ACTOR,
 	.summary = "correct a message that was delivered nowhere; it keeps its place",
-	.words = "ID",
-	.min_words = 1,
-	.max_words = 1,
-	.options = options,
-	.n_options = ARRAY_SIZE(options),
-	.values_size = sizeof(struct values),
+	TAKES_WORDS("ID", 1, 1),
+	TAKES_OPTIONS(options, struct values),
 	.about = "The message keeps its id, type, key and place in the log, so that with hold the corrected message goes first and what is parked behind it follows in order. Deliveries that failed or wait for a retry are sent at once, with their attempts at 0; discarded ones stay discarded. The former version is kept until retention removes the message (outbox show ID --amended). Refused if a target has already received the message, or while it is being sent.",
 	.example = "outbox amend 0198f3a2-7c11-7e02-9d53-2f0f5a2b81c4 \\\n"
 		   "    --data @fixed.json --reason \"negative total, ticket 812\"",

@@ -317,9 +317,7 @@ const struct command cmd_doctor = {
 	.group = GROUP_SETUP,
 	.flags = COMMAND_STORE | COMMAND_MANY,
 	.summary = "examine the store, its targets and brokers; say what to repair",
-	.options = options,
-	.n_options = ARRAY_SIZE(options),
-	.values_size = sizeof(struct values),
+	TAKES_OPTIONS(options, struct values),
 	.about = "With --config and without --source every source is examined.",
 	.example = "outbox doctor --store sqlite:app.db --to events=file:out.jsonl\n"
 		   "outbox doctor --config outbox.yaml --source shop --brokers",

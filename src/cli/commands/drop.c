@@ -14,12 +14,13 @@ struct values {
 };
 
 static const struct field options[] = {
-	OPTION("yes", FIELD_BOOL, struct values, yes, NULL,
-	       "do not ask; needed where there is no terminal"),
+	OPTION_YES(struct values),
 };
 
-static int destroy(struct cli *cli, bool yes, bool rows_only, struct outbox_error *err)
+static int run(struct cli *cli, void *values, struct outbox_error *err)
 {
+	const struct values *given = values;
+	bool rows_only = cli->command == &cmd_truncate;
 	char what[300], count[COUNT_TEXT_MAX];
 	struct outbox_stats stats;
 	int r;
@@ -31,7 +32,7 @@ static int destroy(struct cli *cli, bool yes, bool rows_only, struct outbox_erro
 		 "This removes %s from \"%s\": %s message%s, every receipt, delivery and audit row. Nothing brings them back.",
 		 rows_only ? "every row of the outbox" : "the whole outbox", cli->info.name,
 		 count_human(stats.messages, count), stats.messages == 1 ? "" : "s");
-	r = confirm_name(cli, yes, what, cli->info.name, err);
+	r = confirm_name(cli, given->yes, what, cli->info.name, err);
 	if (r)
 		return r;
 	r = rows_only ? store_truncate(cli->store, err) : store_drop(cli->store, err);
@@ -47,28 +48,16 @@ static int destroy(struct cli *cli, bool yes, bool rows_only, struct outbox_erro
 	return OUTBOX_OK;
 }
 
-static int run_drop(struct cli *cli, void *values, struct outbox_error *err)
-{
-	return destroy(cli, ((struct values *)values)->yes, false, err);
-}
-
-static int run_truncate(struct cli *cli, void *values, struct outbox_error *err)
-{
-	return destroy(cli, ((struct values *)values)->yes, true, err);
-}
-
 const struct command cmd_drop = {
 	.name = "drop",
 	.group = GROUP_SETUP,
 	.flags = COMMAND_STORE | COMMAND_HARMFUL,
 	.summary = "remove the outbox, with every message, from a database",
-	.options = options,
-	.n_options = ARRAY_SIZE(options),
-	.values_size = sizeof(struct values),
+	TAKES_OPTIONS(options, struct values),
 	.about = "Your own tables are not touched. Asks for the store's name first.",
 	.example = "outbox drop --store sqlite:app.db --yes",
 	.exits = "0  removed\n10 not confirmed: nothing was changed",
-	.run = run_drop,
+	.run = run,
 };
 
 const struct command cmd_truncate = {
@@ -76,11 +65,9 @@ const struct command cmd_truncate = {
 	.group = GROUP_SETUP,
 	.flags = COMMAND_STORE | COMMAND_HARMFUL,
 	.summary = "remove every row of the outbox, keep its tables",
-	.options = options,
-	.n_options = ARRAY_SIZE(options),
-	.values_size = sizeof(struct values),
+	TAKES_OPTIONS(options, struct values),
 	.about = "For test databases. Asks for the store's name first.",
 	.example = "outbox truncate --store sqlite:app.db --yes",
 	.exits = "0  emptied\n10 not confirmed: nothing was changed",
-	.run = run_truncate,
+	.run = run,
 };

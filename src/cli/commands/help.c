@@ -229,8 +229,7 @@ const struct command cmd_help = {
 	.name = "help",
 	.group = GROUP_HELP,
 	.summary = "list the commands, explain one or an alert, or list the exit codes",
-	.words = "[COMMAND|exits|alert [NAME]]",
-	.max_words = 2,
+	TAKES_WORDS("[COMMAND|exits|alert [NAME]]", 0, 2),
 	.example = "outbox help\noutbox help requeue\noutbox help exits\noutbox help alert failed",
 	.run = run,
 };

@@ -125,9 +125,7 @@ const struct command cmd_init = {
 	.group = GROUP_SETUP,
 	.flags = COMMAND_STORE,
 	.summary = "create an outbox in a database; a repeat changes nothing",
-	.options = options,
-	.n_options = ARRAY_SIZE(options),
-	.values_size = sizeof(struct values),
+	TAKES_OPTIONS(options, struct values),
 	.about = "Creates the tables, triggers and views of the outbox beside your own tables. A SQLite file is created if there is none, and switched to WAL mode. A PostgreSQL database must exist; the role needs only the right to create objects in the schema.",
 	.example = "outbox init --store sqlite:app.db\n"
 		   "outbox init --store postgres://app@db/shop --schema app",

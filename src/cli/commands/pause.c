@@ -23,12 +23,14 @@ static const struct field pause_options[] = {
 };
 
 static const struct field resume_options[] = {
-	OPTION("reason", FIELD_TEXT, struct values, reason, "TEXT", "why, for the audit"),
+	OPTION_REASON(struct values),
 	TARGET_OPTION,
 };
 
-static int set(struct cli *cli, bool pause, const struct values *given, struct outbox_error *err)
+static int run(struct cli *cli, void *values, struct outbox_error *err)
 {
+	const struct values *given = values;
+	bool pause = cli->command == &cmd_pause;
 	const char *name = cli->n_words ? cli->words[0] : given->target;
 	struct act_pause how = { .target = name, .pause = pause, .reason = given->reason };
 	struct outbox_stats stats;
@@ -57,30 +59,17 @@ static int set(struct cli *cli, bool pause, const struct values *given, struct o
 	return OUTBOX_OK;
 }
 
-static int run_pause(struct cli *cli, void *values, struct outbox_error *err)
-{
-	return set(cli, true, values, err);
-}
-
-static int run_resume(struct cli *cli, void *values, struct outbox_error *err)
-{
-	return set(cli, false, values, err);
-}
-
 const struct command cmd_pause = {
 	.name = "pause",
 	.group = GROUP_REPAIR,
 	.flags = COMMAND_STORE | COMMAND_ACTOR,
 	.summary = "stop sending to a target until it is resumed",
-	.words = "TARGET",
-	.max_words = 1,
-	.options = pause_options,
-	.n_options = ARRAY_SIZE(pause_options),
-	.values_size = sizeof(struct values),
+	TAKES_WORDS("TARGET", 0, 1),
+	TAKES_OPTIONS(pause_options, struct values),
 	.about = "Messages wait in the log; nothing is lost and no attempts are charged. Other targets go on.",
 	.example = "outbox pause partner --reason \"their maintenance until 18:00\"",
 	.exits = "0  paused\n3  no such target",
-	.run = run_pause,
+	.run = run,
 };
 
 const struct command cmd_resume = {
@@ -88,12 +77,9 @@ const struct command cmd_resume = {
 	.group = GROUP_REPAIR,
 	.flags = COMMAND_STORE | COMMAND_ACTOR,
 	.summary = "send to a paused target again",
-	.words = "TARGET",
-	.max_words = 1,
-	.options = resume_options,
-	.n_options = ARRAY_SIZE(resume_options),
-	.values_size = sizeof(struct values),
+	TAKES_WORDS("TARGET", 0, 1),
+	TAKES_OPTIONS(resume_options, struct values),
 	.example = "outbox resume partner",
 	.exits = "0  running\n3  no such target",
-	.run = run_resume,
+	.run = run,
 };

@@ -132,9 +132,7 @@ const struct command cmd_publish = {
 	.group = GROUP_WORK,
 	.flags = COMMAND_STORE,
 	.summary = "append one message, in a transaction of its own",
-	.options = options,
-	.n_options = ARRAY_SIZE(options),
-	.values_size = sizeof(struct values),
+	TAKES_OPTIONS(options, struct values),
 	.about = "For tests, scripts and repairs: an application publishes in its own transaction, with one INSERT INTO outbox_message. Prints the message's id.",
 	.example = "outbox publish --store sqlite:app.db --type order.placed --key 42 \\\n"
 		   "    --data '{\"id\":42}' --header tenant=acme\n"

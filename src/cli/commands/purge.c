@@ -164,9 +164,7 @@ const struct command cmd_purge = {
 	.group = GROUP_REPAIR,
 	.flags = COMMAND_STORE | COMMAND_ACTOR | COMMAND_HARMFUL,
 	.summary = "remove finished messages, into an archive if you like",
-	.options = options,
-	.n_options = ARRAY_SIZE(options),
-	.values_size = sizeof(struct values),
+	TAKES_OPTIONS(options, struct values),
 	.about = "A message is removed only when every target that gets it has finished with it, and nothing is removed while no target is registered. Targets that still have to get messages, or keep them because they failed, are named. A relay purges by itself; use this to purge now, or with an archive, which is complete on disk before anything is removed.",
 	.example = "outbox purge --delivered-before 7d --dry-run\n"
 		   "outbox purge --delivered-before 7d --archive old.jsonl.zst",

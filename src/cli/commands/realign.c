@@ -18,8 +18,7 @@ static const struct field options[] = {
 	       "the same data with its transaction numbers, on a server of another name: after pg_upgrade"),
 	OPTION("dry-run", FIELD_BOOL, struct values, dry_run, NULL,
 	       "say what would be done for each lane, change nothing"),
-	OPTION("yes", FIELD_BOOL, struct values, yes, NULL,
-	       "do not ask; needed where there is no terminal"),
+	OPTION_YES(struct values),
 };
 
 struct telling {
@@ -102,9 +101,7 @@ const struct command cmd_realign = {
 	.group = GROUP_REPAIR,
 	.flags = COMMAND_STORE | COMMAND_ACTOR,
 	.summary = "let relays go on after a database was restored or copied",
-	.options = options,
-	.n_options = ARRAY_SIZE(options),
-	.values_size = sizeof(struct values),
+	TAKES_OPTIONS(options, struct values),
 	.about = "A lane's position refers to places in one log and, on PostgreSQL, to transactions of one server. When a database was restored from a dump, its log was truncated or its sequence was reset, relays refuse its lanes and say so until this command is run. It gives every lane a position that is valid here: nothing is lost, messages are not touched, and what was settled stays settled. Stop the relays first. A copy of a database delivers again what the original delivers. The command was called rebase before; that name still works.",
 	.example = "outbox realign --store postgres://app@db/shop --dry-run\n"
 		   "outbox realign --store postgres://app@db/shop --yes",

@@ -10,7 +10,7 @@ struct values {
 };
 
 static const struct field options[] = {
-	OPTION_REQUIRED("reason", FIELD_TEXT, struct values, reason, "TEXT", "why, for the audit"),
+	OPTION_REASON_REQUIRED(struct values),
 };
 
 static int run(struct cli *cli, void *values, struct outbox_error *err)
@@ -42,12 +42,8 @@ const struct command cmd_redact = {
 	.group = GROUP_REPAIR,
 	.flags = COMMAND_STORE | COMMAND_ACTOR | COMMAND_HARMFUL,
 	.summary = "remove the personal data from a finished message, for good",
-	.words = "ID",
-	.min_words = 1,
-	.max_words = 1,
-	.options = options,
-	.n_options = ARRAY_SIZE(options),
-	.values_size = sizeof(struct values),
+	TAKES_WORDS("ID", 1, 1),
+	TAKES_OPTIONS(options, struct values),
 	.about = "Payload, headers, subject and key are replaced; id, type and times stay. Every delivery must be delivered or discarded. This does not reach what targets have received, archives or backups.",
 	.example = "outbox redact 0198f3a2-7c11-7e02-9d53-2f0f5a2b81c4 --reason \"erasure 17\"",
 	.exits = "0  redacted, now or before\n3  no such message\n4  a delivery is not finished",

@@ -197,9 +197,7 @@ const struct command cmd_relay = {
 	.group = GROUP_WORK,
 	.flags = COMMAND_URL, /* what it takes from a file is more than the store */
 	.summary = "deliver messages to their targets, in the foreground",
-	.options = options,
-	.n_options = ARRAY_SIZE(options),
-	.values_size = sizeof(struct relay_values),
+	TAKES_OPTIONS(options, struct relay_values),
 	.about = "Name the targets with --to, or in a file with all other settings: --config. Several relays may run at once; they share the lanes, and with one lane (the default on SQLite) the second one stands by. The relay waits for a database or broker that is unavailable. Ctrl-C or SIGTERM ends it after the batches in flight, a second signal at once; SIGHUP reloads the file. It logs to stderr.",
 	.example = "outbox relay --store sqlite:app.db --to events=file:out.jsonl\n"
 		   "outbox relay --config outbox.yaml\n"

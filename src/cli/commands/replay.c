@@ -44,11 +44,10 @@ static const struct field options[] = {
 	       "where the replay keeps its state (default: beside the archive)"),
 	OPTION("salvage", FIELD_BOOL, struct values, salvage, NULL,
 	       "of a damaged archive: what is whole"),
-	OPTION("reason", FIELD_TEXT, struct values, reason, "TEXT", "why, for the audit"),
+	OPTION_REASON(struct values),
 	OPTION("dry-run", FIELD_BOOL, struct values, dry_run, NULL,
 	       "read and check all of it, count, send nothing"),
-	OPTION("yes", FIELD_BOOL, struct values, yes, NULL,
-	       "do not ask; needed where there is no terminal"),
+	OPTION_YES(struct values),
 };
 
 struct replaying {
@@ -452,11 +451,8 @@ const struct command cmd_replay = {
 	.group = GROUP_REPAIR,
 	.flags = COMMAND_STORE | COMMAND_ACTOR | COMMAND_MANY,
 	.summary = "send past messages again, to one target",
-	.words = "[FILE]",
-	.max_words = 1,
-	.options = options,
-	.n_options = ARRAY_SIZE(options),
-	.values_size = sizeof(struct values),
+	TAKES_WORDS("[FILE]", 0, 1),
+	TAKES_OPTIONS(options, struct values),
 	.about = "FILE is an archive that outbox purge or outbox archive wrote. Messages are sent as they were, with their ids and in order per key, with the header \"replayed\" and with the target's own envelope, retries and rate. Consumers that remember ids ignore them. The whole file is read and checked before the first message is sent. If the command is interrupted or killed, run it again: it goes on where it stopped.",
 	.example = "outbox replay old.jsonl.zst --config outbox.yaml --target partner --dry-run\n"
 		   "outbox replay old.jsonl.zst --to file:again.jsonl --target again --yes\n"

@@ -471,12 +471,8 @@ const struct command cmd_show = {
 	.group = GROUP_SEE,
 	.flags = COMMAND_STORE,
 	.summary = "a message, each of its deliveries, its history, what to do next",
-	.words = "ID",
-	.min_words = 1,
-	.max_words = 1,
-	.options = options,
-	.n_options = ARRAY_SIZE(options),
-	.values_size = sizeof(struct values),
+	TAKES_WORDS("ID", 1, 1),
+	TAKES_OPTIONS(options, struct values),
 	.about = "The payload and header values are masked unless you ask for them: what applications publish may be personal or secret, and a screen is often shared. Keys, subjects and errors are shown, because you need them to find the problem.",
 	.example = "outbox show 0198f3a2-7c11-7e02-9d53-2f0f5a2b81c4\n"
 		   "outbox show 0198f3a2-7c11-7e02-9d53-2f0f5a2b81c4 --payload\n"

@@ -107,12 +107,8 @@ const struct command cmd_sql = {
 	.name = "sql",
 	.group = GROUP_SETUP,
 	.summary = "print the schema as SQL, for people who run their own migrations",
-	.words = "postgres|sqlite",
-	.min_words = 1,
-	.max_words = 1,
-	.options = options,
-	.n_options = ARRAY_SIZE(options),
-	.values_size = sizeof(struct values),
+	TAKES_WORDS("postgres|sqlite", 1, 1),
+	TAKES_OPTIONS(options, struct values),
 	.about = "Prints what outbox init runs, as one commented script; connects to nothing. The script creates exactly what init creates, so that a relay, doctor and upgrade work with it. With --from N it prints what outbox upgrade runs on an outbox of schema N (outbox upgrade --check shows N); that script refuses to run on another schema. With --drop it prints what outbox drop runs.",
 	.example = "outbox sql sqlite | sqlite3 -bail app.db\n"
 		   "outbox sql sqlite --from 2 > migrations/0042_outbox.sql\n"

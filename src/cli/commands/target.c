@@ -18,9 +18,8 @@ struct values {
 };
 
 static const struct field drop_options[] = {
-	OPTION_REQUIRED("reason", FIELD_TEXT, struct values, reason, "TEXT", "why, for the audit"),
-	OPTION("yes", FIELD_BOOL, struct values, yes, NULL,
-	       "do not ask; needed where there is no terminal"),
+	OPTION_REASON_REQUIRED(struct values),
+	OPTION_YES(struct values),
 };
 
 static const struct column columns[] = {
@@ -125,12 +124,8 @@ const struct command cmd_target_drop = {
 	.group = GROUP_REPAIR,
 	.flags = COMMAND_STORE | COMMAND_ACTOR | COMMAND_HARMFUL,
 	.summary = "remove a target, so that it no longer holds back retention",
-	.words = "TARGET",
-	.min_words = 1,
-	.max_words = 1,
-	.options = drop_options,
-	.n_options = ARRAY_SIZE(drop_options),
-	.values_size = sizeof(struct values),
+	TAKES_WORDS("TARGET", 1, 1),
+	TAKES_OPTIONS(drop_options, struct values),
 	.about = "Stop its relays first: a relay that is still configured for it would register it again.",
 	.example = "outbox target drop partner --reason \"contract ended\" --yes",
 	.exits = "0  removed\n3  no such target\n10 not confirmed: nothing was changed",

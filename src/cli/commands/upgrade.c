@@ -115,9 +115,7 @@ const struct command cmd_upgrade = {
 	.group = GROUP_SETUP,
 	.flags = COMMAND_STORE | COMMAND_MANY,
 	.summary = "bring an older outbox to this program's schema",
-	.options = options,
-	.n_options = ARRAY_SIZE(options),
-	.values_size = sizeof(struct values),
+	TAKES_OPTIONS(options, struct values),
 	.about = "With --config and without --source all sources are upgraded, one after the other; if one cannot be upgraded, the command says so and goes on with the others.",
 	.example = "outbox upgrade --store sqlite:app.db --check\n"
 		   "outbox upgrade --store postgres://app@db/shop --check --sql > outbox.sql",
