@@ -113,10 +113,6 @@ void cli_done(struct cli *cli);
 int cli_open_target(struct cli *cli, const char *name, struct outbox_stats *ret_stats,
 		    struct outbox_error *err) OUTBOX_MUSTCHECK;
 
-/* The state of all targets, read into cli->arena. */
-int cli_stats(struct cli *cli, struct outbox_stats *ret_stats,
-	      struct outbox_error *err) OUTBOX_MUSTCHECK;
-
 #define OPTION(name_, kind_, type_, field_, argument_, help_)                        \
 	{                                                                            \
 		.name = (name_), .type = (kind_), .offset = offsetof(type_, field_), \

@@ -7,19 +7,6 @@
 #include <stdio.h>
 #include <unistd.h>
 
-int config_check(const char *file, const struct list *sets, struct config **ret_config,
-		 struct problems *problems, struct outbox_error *err)
-{
-	struct config_input input = { .file = file,
-				      .sets = sets->items,
-				      .n_sets = sets->count,
-				      .environment = environ,
-				      .secrets = true,
-				      .server = true };
-
-	return configure(&input, ret_config, problems, err);
-}
-
 void problems_tell(const struct problems *problems)
 {
 	_cleanup_(buf_deinit) struct buf line = BUF_INIT(4000);

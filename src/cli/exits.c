@@ -8,7 +8,7 @@
 static const struct exit_row rows[] = {
 	{ EXIT_OK, OUTBOX_OK, "ok", "done" },
 	{ EXIT_REPORTED, -1, "reported",
-	  "done, and something is not well: deliveries failed, doctor warns" },
+	  "done, but something is wrong: deliveries failed, or doctor warns" },
 	{ EXIT_USAGE, OUTBOX_EINVAL, "usage",
 	  "wrong arguments, options, URL or data; upgrade --check: an upgrade is due" },
 	{ EXIT_USAGE, OUTBOX_ECONFIG, "usage", NULL },
@@ -28,8 +28,8 @@ static const struct exit_row rows[] = {
 	{ EXIT_TIMED_OUT, OUTBOX_ETIMEDOUT, "timedout", "no answer in time" },
 	{ EXIT_UNSUPPORTED, OUTBOX_ENOTSUP, "unsupported", "this driver or this build cannot do it" },
 	{ EXIT_BAD_DATA, OUTBOX_EPROTO, "baddata",
-	  "stored data makes no sense (a position ahead of the log: outbox realign), or the other side broke its protocol" },
-	{ EXIT_INTERNAL, OUTBOX_EINTERNAL, "internal", "a bug of outbox" },
+	  "stored data is inconsistent (a position beyond the log: outbox realign), or the other side broke its protocol" },
+	{ EXIT_INTERNAL, OUTBOX_EINTERNAL, "internal", "a bug in outbox" },
 	{ EXIT_MEMORY, OUTBOX_ENOMEM, "memory", "out of memory" },
 	{ EXIT_SIGNAL, -1, "signal", "128 + N: ended early by signal N" },
 };

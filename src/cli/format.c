@@ -5,8 +5,7 @@
 #include "base/safe.h"
 #include "cli/table.h"
 #include "config/config.h"
-
-#include <outbox/store.h>
+#include "store/store.h"
 
 #include <stdio.h>
 
@@ -75,6 +74,20 @@ struct outbox_purge holds_retention(const struct cli *cli, outbox_time now)
 	return (struct outbox_purge){ .delivered_before =
 					      before(now, delivered ? delivered : RETAIN_DEFAULT),
 				      .failed_before = failed ? before(now, failed) : 0 };
+}
+
+int holds_read(struct cli *cli, const struct outbox_purge *purge, struct holds *ret_holds,
+	       outbox_time *ret_now, struct outbox_error *err)
+{
+	struct outbox_stats stats;
+	int r;
+
+	outbox_arena_reset(cli->arena);
+	r = store_stats(cli->store, cli->arena, &stats, err);
+	if (r)
+		return r;
+	*ret_now = stats.store_now;
+	return holds_find(cli->store, purge, &stats, cli->arena, ret_holds, err);
 }
 
 const char *hold_text(const struct hold *hold, outbox_time now, char out[HOLD_TEXT_MAX])

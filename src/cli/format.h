@@ -40,6 +40,10 @@ struct outbox_purge holds_retention(const struct cli *cli, outbox_time now);
 /* "holds back 3 messages that it still has to get; the oldest was published 12 d ago" */
 const char *hold_text(const struct hold *hold, outbox_time now, char out[HOLD_TEXT_MAX]);
 
+/* Those of a purge by this store's state now, *ret_now; cli->arena is reset for it. */
+int holds_read(struct cli *cli, const struct outbox_purge *purge, struct holds *ret_holds,
+	       outbox_time *ret_now, struct outbox_error *err) OUTBOX_MUSTCHECK;
+
 /* A line for each. */
 void holds_print(const struct holds *holds, outbox_time now);
 json_t *holds_json(const struct holds *holds);

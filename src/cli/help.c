@@ -23,7 +23,7 @@ static const struct {
 	{ COMMAND_FILE, OPTION("config", FIELD_TEXT, struct cli, config_file, "FILE",
 			       "the database is a source of this file (default: OUTBOX_CONFIG)") },
 	{ COMMAND_FILE, OPTION("source", FIELD_TEXT, struct cli, source, "NAME",
-			       "which source of the file, where it has several") },
+			       "which source of the file, if it has several") },
 	{ COMMAND_ACTOR, OPTION("actor", FIELD_TEXT, struct cli, actor, "NAME",
 				"who acts, for the audit (default: $USER@host)") },
 	{ 0,
@@ -65,10 +65,10 @@ int command_unknown(const char *name, struct outbox_error *err)
 		if (!(command_at(i)->flags & COMMAND_HARMFUL))
 			nearest_offer(&nearest, known);
 	}
-	if (group.size)
-		return outbox_fail(err, OUTBOX_EINVAL, "%.*s what? %s", (int)length, name,
-				   buf_str(&group));
 	text_shown(shown, sizeof(shown), name);
+	if (group.size)
+		return outbox_fail(err, OUTBOX_EINVAL, "unknown command \"%s\"; use %s", shown,
+				   buf_str(&group));
 	if (nearest.best)
 		return outbox_fail(err, OUTBOX_EINVAL, "unknown command \"%s\"; did you mean %s?",
 				   shown, nearest.best);

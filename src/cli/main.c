@@ -113,7 +113,8 @@ static int check_words(const struct cli *cli, struct outbox_error *err)
 		return outbox_fail(err, OUTBOX_EINVAL, "%s is missing: outbox %s %s",
 				   command->words, command->name, command->words);
 	if (cli->n_words > command->max_words)
-		return outbox_fail(err, OUTBOX_EINVAL, "what is \"%s\"? outbox %s takes %s%s",
+		return outbox_fail(err, OUTBOX_EINVAL,
+				   "unexpected argument \"%s\"; outbox %s takes %s%s",
 				   text_shown(shown, sizeof(shown), cli->words[command->max_words]),
 				   command->name, command->max_words ? "only " : "options only",
 				   command->max_words ? command->words : "");

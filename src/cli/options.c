@@ -120,7 +120,7 @@ static int parse_option(struct parser *parser, int argc, char **argv, int *i,
 		text = argv[++*i];
 	if (!text)
 		return outbox_fail(err, OUTBOX_EINVAL,
-				   "--%s wants a value: --%s %s (or --%s=VALUE when it begins with --)",
+				   "--%s needs a value: --%s %s (write --%s=VALUE if it begins with --)",
 				   found.option->name, found.option->name, found.option->argument,
 				   found.option->name);
 	return set_value(parser, &found, text, err);

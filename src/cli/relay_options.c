@@ -158,15 +158,6 @@ static void add_source(struct tree *tree, const char *store)
 	set_key(tree, source, "store", "--store", store);
 }
 
-static bool has_target(const struct tree *tree, const char *name)
-{
-	for (const struct node *target = tree->targets ? tree->targets->first : NULL; target;
-	     target = target->next)
-		if (node_name(target) && strcmp(node_name(target), name) == 0)
-			return true;
-	return false;
-}
-
 static int add_targets(struct tree *tree, const struct list *to, struct outbox_error *err)
 {
 	tree->targets = add_node(tree, tree->root, NODE_LIST, "targets");
@@ -184,7 +175,7 @@ static int add_targets(struct tree *tree, const struct list *to, struct outbox_e
 			return outbox_fail(err, OUTBOX_EINVAL,
 					   "--to %s: \"%s\" has no scheme; did you mean file:%s?",
 					   name, text_shown(shown, sizeof(shown), url), shown);
-		if (has_target(tree, name))
+		if (node_named(tree->targets, name))
 			return outbox_fail(err, OUTBOX_EINVAL,
 					   "--to: target \"%s\" is named twice; names are unique",
 					   name);
@@ -350,7 +341,7 @@ static int read_options(struct cli *cli, const struct relay_values *given,
 	struct config_input input = { .make_tree = make_tree, .context = &from, .secrets = true };
 
 	if (given->set.count || given->source)
-		return outbox_fail(err, OUTBOX_EINVAL, "--%s goes with --config FILE only",
+		return outbox_fail(err, OUTBOX_EINVAL, "--%s works only with --config FILE",
 				   given->source ? "source" : "set");
 	if (!given->to.count)
 		return outbox_fail(err, OUTBOX_EINVAL,

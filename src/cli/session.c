@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/buf.h"
-#include "base/safe.h"
 #include "base/text.h"
-#include "base/url.h"
 #include "cli/cli.h"
 #include "cli/sources.h"
 #include "operate/act.h"
@@ -10,35 +7,16 @@
 #include "relay/registry.h"
 #include "store/store.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define ARENA_MAX ((size_t)64 << 20)
 
-static void fill_actor(struct cli *cli)
-{
-	if (cli->actor)
-		return;
-	act_default_actor(cli->actor_text, sizeof(cli->actor_text));
-	cli->actor = cli->actor_text;
-}
-
-static int check_schema(struct cli *cli, struct outbox_error *err)
-{
-	_cleanup_(buf_deinit) struct buf words = BUF_INIT(500);
-	char masked[256];
-
-	url_mask(cli->store_url, masked, sizeof(masked));
-	buf_text(&words, cli->config ? cli->store_option : " --store ");
-	if (!cli->config)
-		safe_shell_word(&words, masked);
-	return store_ready(&cli->info, cli->store_url, buf_str(&words), err);
-}
-
 int cli_begin(struct cli *cli, struct outbox_error *err)
 {
-	fill_actor(cli);
+	if (!cli->actor) {
+		act_default_actor(cli->actor_text, sizeof(cli->actor_text));
+		cli->actor = cli->actor_text;
+	}
 	cli->clock = outbox_clock_system();
 	random_init(&cli->random, random_system_seed());
 	cli->arena = outbox_arena_new(ARENA_MAX);
@@ -51,8 +29,8 @@ int cli_open(struct cli *cli, enum open_mode mode, struct outbox_error *err)
 
 	if (!cli->store_url)
 		return outbox_fail(err, OUTBOX_EINVAL,
-				   "which store? give --store sqlite:app.db or --config outbox.yaml, or "
-				   "set OUTBOX_STORE or OUTBOX_CONFIG");
+				   "no store is given: use --store sqlite:app.db or --config outbox.yaml, "
+				   "or set OUTBOX_STORE or OUTBOX_CONFIG");
 	r = cli_begin(cli, err);
 	if (r)
 		return r;
@@ -61,9 +39,9 @@ int cli_open(struct cli *cli, enum open_mode mode, struct outbox_error *err)
 	if (r)
 		return r;
 	r = store_info(cli->store, &cli->info, err);
-	if (r)
+	if (r || mode != OPEN_READY)
 		return r;
-	return mode == OPEN_READY ? check_schema(cli, err) : OUTBOX_OK;
+	return store_ready(&cli->info, cli->store_url, cli->config ? cli->store_option : NULL, err);
 }
 
 void cli_close(struct cli *cli)
@@ -80,11 +58,6 @@ void cli_done(struct cli *cli)
 	sources_drop(cli);
 }
 
-int cli_stats(struct cli *cli, struct outbox_stats *ret_stats, struct outbox_error *err)
-{
-	return store_stats(cli->store, cli->arena, ret_stats, err);
-}
-
 static int check_target(const struct cli *cli, const struct outbox_stats *stats, const char *name,
 			struct outbox_error *err)
 {
@@ -92,7 +65,7 @@ static int check_target(const struct cli *cli, const struct outbox_stats *stats,
 
 	if (name && stats->n_targets == 0)
 		return outbox_fail(err, OUTBOX_ENOTFOUND,
-				   "no target \"%s\": %s has none yet; outbox relay%s makes one",
+				   "no target \"%s\": %s has none yet; outbox relay%s registers one",
 				   text_shown(shown, sizeof(shown), name), cli->info.name,
 				   cli->relay_option);
 	return act_check_target(stats, name, err);
@@ -104,6 +77,6 @@ int cli_open_target(struct cli *cli, const char *name, struct outbox_stats *ret_
 	int r = cli_open(cli, OPEN_READY, err);
 
 	if (r == OUTBOX_OK)
-		r = cli_stats(cli, ret_stats, err);
+		r = store_stats(cli->store, cli->arena, ret_stats, err);
 	return r ? r : check_target(cli, ret_stats, name, err);
 }

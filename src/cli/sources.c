@@ -17,7 +17,7 @@ static int several(const struct cli *cli, struct outbox_error *err)
 	for (size_t i = 0; i < cli->n_sources; i++)
 		buf_printf(&names, "%s%s", i ? ", " : "", cli->sources[i].name);
 	return outbox_fail(err, OUTBOX_EINVAL,
-			   "which source? the file has several; give --source with one of: %s",
+			   "the file has several sources; give --source with one of: %s",
 			   buf_str(&names));
 }
 

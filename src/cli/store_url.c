@@ -112,7 +112,7 @@ int store_choose(struct cli *cli, struct outbox_error *err)
 	if (cli->config_file || file)
 		return sources_choose(cli, cli->config_file ? cli->config_file : file, err);
 	return cli->source ? outbox_fail(err, OUTBOX_EINVAL,
-					 "--source %s: of which file? give --config FILE or set "
+					 "--source %s needs a file: give --config FILE or set "
 					 "OUTBOX_CONFIG",
 					 cli->source)
 			   : OUTBOX_OK; /* opening says what is missing */
@@ -154,13 +154,4 @@ int store_add_schema(struct cli *cli, const char *schema, struct outbox_error *e
 	return OUTBOX_OK;
 }
 
-int store_partition(const char *text, bool *ret_partition, struct outbox_error *err)
-{
-	char shown[80];
-
-	if (strcmp(text, "auto") != 0 && strcmp(text, "none") != 0)
-		return outbox_fail(err, OUTBOX_EINVAL, "--partition: \"%s\" is not auto or none",
-				   text_shown(shown, sizeof(shown), text));
-	*ret_partition = strcmp(text, "auto") == 0;
-	return OUTBOX_OK;
-}
+const char *const partition_names[] = { NULL, "none", "auto", NULL };

@@ -23,7 +23,7 @@ bool store_is_postgres(const char *url);
 /* The same as schema=NAME in the store's URL. EINVAL when that says something else. */
 int store_add_schema(struct cli *cli, const char *schema, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
-/* --partition auto|none. EINVAL. */
-int store_partition(const char *text, bool *ret_partition, struct outbox_error *err) OUTBOX_MUSTCHECK;
+enum partition { PARTITION_NONE = 1, PARTITION_AUTO };
+extern const char *const partition_names[];
 
 #endif

@@ -29,6 +29,8 @@ void table_init(struct table *table, const struct cli *cli, const struct column 
 				 .width = cli->width,
 				 .colour = cli->colour,
 				 .cells = BUF_INIT(CELLS_MAX) };
+	for (size_t i = 0; i < n; i++)
+		table->dropped[i] = !columns[i].title;
 }
 
 void table_deinit(struct table *table)
@@ -45,11 +47,7 @@ static void add(struct table *table, char mark, const char *text, size_t columns
 
 void table_cell(struct table *table, int colour, const char *text)
 {
-	const struct column *column = &table->columns[table->at];
-
-	if (column->title)
-		add(table, (char)colour, text && *text ? text : "-", table->width);
-	table->at = table->at + 1 < table->n_columns ? table->at + 1 : 0;
+	add(table, (char)colour, text && *text ? text : "-", table->width);
 }
 
 void table_cellf(struct table *table, int colour, const char *format, ...)
@@ -73,24 +71,10 @@ static const char *next(const char *cell)
 	return cell + strlen(cell + 1) + 2;
 }
 
-static size_t skip_hidden(const struct table *table, size_t column)
-{
-	while (column < table->n_columns && !table->columns[column].title)
-		column++;
-	return column;
-}
-
-/* The column of the cell after one in this column: the next shown, or the first of the next row. */
-static size_t column_after(const struct table *table, size_t column)
-{
-	column = skip_hidden(table, column + 1);
-	return column < table->n_columns ? column : skip_hidden(table, 0);
-}
-
 static void measure(struct table *table)
 {
 	const char *cell = table->cells.data, *end = cell + table->cells.size;
-	size_t column = skip_hidden(table, 0);
+	size_t column = 0;
 
 	for (size_t i = 0; i < table->n_columns; i++)
 		table->widths[i] = table->columns[i].title ? strlen(table->columns[i].title) : 0;
@@ -102,7 +86,7 @@ static void measure(struct table *table)
 		wide = safe_width(cell + 1);
 		if (wide > table->widths[column])
 			table->widths[column] = wide;
-		column = column_after(table, column);
+		column = (column + 1) % table->n_columns;
 	}
 }
 
@@ -111,7 +95,7 @@ static size_t total(const struct table *table)
 	size_t sum = 0;
 
 	for (size_t i = 0; i < table->n_columns; i++)
-		if (table->columns[i].title && !table->dropped[i])
+		if (!table->dropped[i])
 			sum += table->widths[i] + (sum ? table->gap : 0);
 	return sum;
 }
@@ -136,8 +120,8 @@ static bool shrink(struct table *table)
 
 static bool drop(struct table *table)
 {
-	for (size_t i = table->n_columns; i-- > skip_hidden(table, 0) + 1;) {
-		if (!table->columns[i].title || !table->columns[i].min || table->dropped[i])
+	for (size_t i = table->n_columns; i-- > 1;) {
+		if (!table->columns[i].min || table->dropped[i])
 			continue;
 		table->dropped[i] = true;
 		measure(table); /* the others get their room back */
@@ -161,7 +145,7 @@ static void fit(struct table *table)
 static bool is_last(const struct table *table, size_t column)
 {
 	do
-		column = skip_hidden(table, column + 1);
+		column++;
 	while (column < table->n_columns && table->dropped[column]);
 	return column == table->n_columns;
 }
@@ -190,14 +174,14 @@ static void print_cell(const struct table *table, FILE *stream, size_t column, i
 
 static void print_titles(const struct table *table, FILE *stream)
 {
-	for (size_t i = skip_hidden(table, 0); i < table->n_columns; i = skip_hidden(table, i + 1))
+	for (size_t i = 0; i < table->n_columns; i++)
 		print_cell(table, stream, i, DIM, table->columns[i].title);
 }
 
 void table_print(struct table *table, FILE *stream)
 {
 	const char *cell = table->cells.data, *end = cell + table->cells.size;
-	size_t column = skip_hidden(table, 0);
+	size_t column = 0;
 
 	if (!cell)
 		return;
@@ -211,7 +195,7 @@ void table_print(struct table *table, FILE *stream)
 			continue;
 		}
 		print_cell(table, stream, column, *cell, cell + 1);
-		column = column_after(table, column);
+		column = (column + 1) % table->n_columns;
 	}
 	buf_clear(&table->cells);
 }

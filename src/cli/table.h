@@ -19,7 +19,7 @@
 enum cell_colour { PLAIN = 0, BOLD, RED, GREEN, YELLOW, DIM };
 
 struct column {
-	const char *title; /* NULL: this column is left out */
+	const char *title; /* NULL: this column is left out; not the first */
 	bool right;
 	size_t min; /* may be cut down to this; 0: never cut */
 };
@@ -30,9 +30,8 @@ struct table {
 	size_t width;
 	bool colour;
 	size_t widths[TABLE_COLUMNS_MAX]; /* 0 before the first printing */
-	bool dropped[TABLE_COLUMNS_MAX];  /* left out for want of room */
+	bool dropped[TABLE_COLUMNS_MAX];  /* left out: without a title, or for lack of room */
 	size_t gap;
-	size_t at;        /* next cell's column */
 	struct buf cells; /* colour byte, text, NUL for each cell; a note is a row of its own */
 };
 

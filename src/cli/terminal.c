@@ -58,7 +58,7 @@ int confirm_yes(struct cli *cli, bool yes, const char *question, struct outbox_e
 		return OUTBOX_OK;
 	if (!person_there())
 		return refuse(cli, err,
-			      "not a terminal: add --yes to confirm, or look with --dry-run");
+			      "not a terminal: add --yes to confirm, or preview with --dry-run");
 	snprintf(prompt, sizeof(prompt), "%s? [y/N] ", question);
 	if (!ask(prompt, answer, sizeof(answer)) ||
 	    (strcasecmp(answer, "y") != 0 && strcasecmp(answer, "yes") != 0))

@@ -9,7 +9,6 @@
 #include "core/bands.h"
 #include "core/retry.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #define URL_MAX_BYTES ((size_t)16 << 10)
@@ -50,7 +49,8 @@ static void check_bands(const struct node *map, const struct config_target *targ
 		unsigned band = band_parse(target->match.priority.items[i]);
 
 		if (!band || band == OUTBOX_BAND_NONE)
-			problems_about(problems, priority, "\"%s\" is none of high, normal or low",
+			problems_about(problems, priority,
+				       "\"%s\" is not one of high, normal or low",
 				       text_shown(shown, sizeof(shown),
 						  target->match.priority.items[i]));
 	}
@@ -164,20 +164,12 @@ void check_relay(const struct node *map, const void *value, struct problems *pro
 			       "the longest");
 }
 
-static const struct node *find_named(const struct node *list, const char *name)
-{
-	for (const struct node *item = list->first; item; item = item->next)
-		if (node_name(item) && strcmp(node_name(item), name) == 0)
-			return item;
-	return NULL;
-}
-
 /* Where a target's failures go; NULL: nowhere, or to another relay's target, which the store knows. */
 static const struct node *dead_letter_of(const struct node *list, const struct node *target)
 {
 	const struct node *name = node_find(target, "dead_letter");
 
-	return name && name->text ? find_named(list, name->text) : NULL;
+	return name && name->text ? node_named(list, name->text) : NULL;
 }
 
 static bool leads_back(const struct node *list, const struct node *target)

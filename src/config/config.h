@@ -146,12 +146,6 @@ struct config_input {
 int config_read(const struct config_input *input, struct config **ret_config,
 		struct problems *problems, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
-/*
- * EINVAL, ECONFIG: problems says what is wrong (err repeats the first); ENOTFOUND: there is no such
- * file. *ret_config is NULL unless OK.
- */
-int config_load(const struct config_input *input, struct config **ret_config,
-		struct problems *problems, struct outbox_error *err) OUTBOX_MUSTCHECK;
 struct config *config_free(struct config *config);
 
 /* The limits of health where there is no file. */

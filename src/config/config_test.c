@@ -54,7 +54,7 @@ static void test_keys(void **state)
 		{ "", "outbox.yaml:1:1: sources is missing: databases with an outbox; each has a relay of its own, all in one "
 		      "process\noutbox.yaml:1:1: targets is missing: where messages go; each "
 		      "delivery is independent of the others\n" },
-		{ "- a\n", "outbox.yaml:1:1: here is a list; keys and values belong here\n" },
+		{ "- a\n", "outbox.yaml:1:1: must be keys and values, not a list\n" },
 		{ GOOD "rely:\n  batch: 1\n",
 		  "outbox.yaml:7:1: rely: there is no such key; did you mean relay?\n" },
 		{ GOOD "relay:\n  frobnicate: 1\n",
@@ -70,7 +70,7 @@ static void test_keys(void **state)
 		  "outbox.yaml:5:5: targets[0]: name is missing: what people call this target; the store "
 		  "remembers it by this name, like events\n" },
 		{ GOOD "relay: { batch: 1, batch: 2 }\n",
-		  "outbox.yaml:7:20: relay.batch: is there twice, first on line 7; keep one\n" },
+		  "outbox.yaml:7:20: relay.batch: appears twice, first on line 7; keep one\n" },
 		{ GOOD "  - name: events\n    to: 'null:'\n",
 		  "outbox.yaml:7:11: targets[1] \"events\", name: targets[0] has this name already; names are "
 		  "unique\n" },
@@ -79,7 +79,7 @@ static void test_keys(void **state)
 		{ SOURCES "targets:\n",
 		  "outbox.yaml:4:9: targets: must be a list with at least one entry: - name: ...\n" },
 		{ SOURCES "targets: [5]\n",
-		  "outbox.yaml:4:11: targets[0]: here is a value; keys and values belong here\n" },
+		  "outbox.yaml:4:11: targets[0]: must be keys and values, not a value\n" },
 	};
 
 	(void)state;
@@ -94,9 +94,9 @@ static void test_values(void **state)
 		{ GOOD "relay: { workers: }\n",
 		  "outbox.yaml:7:19: relay.workers: is empty; write a value, or leave it out\n" },
 		{ GOOD "relay: { workers: [1] }\n",
-		  "outbox.yaml:7:19: relay.workers: here is a list; one value belongs here\n" },
+		  "outbox.yaml:7:19: relay.workers: must be one value, not a list\n" },
 		{ GOOD "relay: { poll: { a: 1 } }\n",
-		  "outbox.yaml:7:16: relay.poll: here are keys and values; one value belongs here\n" },
+		  "outbox.yaml:7:16: relay.poll: must be one value, not keys and values\n" },
 		{ GOOD "relay: { poll: 5 }\n",
 		  "outbox.yaml:7:16: relay.poll: \"5\" is not a duration; write 500ms, "
 		  "5s, 1m30s, 2h or 7d\n" },
@@ -109,7 +109,7 @@ static void test_values(void **state)
 		{ GOOD "    hold: yes\n",
 		  "outbox.yaml:7:11: targets[0] \"events\", hold: \"yes\" is neither true nor false\n" },
 		{ GOOD "    order: strickt\n",
-		  "outbox.yaml:7:12: targets[0] \"events\", order: \"strickt\" is none of strict, pipelined or none; "
+		  "outbox.yaml:7:12: targets[0] \"events\", order: \"strickt\" is not one of strict, pipelined or none; "
 		  "did you mean strict?\n" },
 		{ GOOD "    rate: 50/sec\n",
 		  "outbox.yaml:7:11: targets[0] \"events\", rate: \"50/sec\" is not a rate; write 50/s, 3000/min or "
@@ -121,9 +121,9 @@ static void test_values(void **state)
 		  "outbox.yaml:8:24: targets[0] \"events\", match.priority: bands make a target for each priority; "
 		  "remove one of the two\n" },
 		{ GOOD "    match: { priority: [high, urgent] }\n",
-		  "outbox.yaml:7:24: targets[0] \"events\", match.priority: \"urgent\" is none of high, normal or low\n" },
+		  "outbox.yaml:7:24: targets[0] \"events\", match.priority: \"urgent\" is not one of high, normal or low\n" },
 		{ GOOD "    retry: { preset: protaen }\n",
-		  "outbox.yaml:7:22: targets[0] \"events\", retry.preset: \"protaen\" is none of default, hermodr, "
+		  "outbox.yaml:7:22: targets[0] \"events\", retry.preset: \"protaen\" is not one of default, hermodr, "
 		  "blueprint, protean or opinionated; did you mean protean?\n" },
 		{ GOOD "    retry: { factor: nan }\n",
 		  "outbox.yaml:7:22: targets[0] \"events\", retry.factor: \"nan\" is not a number from 1 to 100\n" },
@@ -139,7 +139,7 @@ static void test_values(void **state)
 		{ GOOD "relay: { batch: x, poll: y }\nlog: { level: loud }\n",
 		  "outbox.yaml:7:17: relay.batch: \"x\" is not a whole number from 1 to 100000\n"
 		  "outbox.yaml:7:26: relay.poll: \"y\" is not a duration; write 500ms, 5s, 1m30s, 2h or 7d\n"
-		  "outbox.yaml:8:15: log.level: \"loud\" is none of debug, info, warn or error\n" },
+		  "outbox.yaml:8:15: log.level: \"loud\" is not one of debug, info, warn or error\n" },
 	};
 
 	(void)state;
@@ -175,7 +175,7 @@ static void test_combinations(void **state)
 		  "be longer than the longest\n" },
 		{ GOOD "relay: { publish_timeout: 15s }\n",
 		  "outbox.yaml:7:27: relay.publish_timeout: must be below every lease, or a slow broker would "
-		  "cost the lane; that of \"events\" is not above it\n" },
+		  "cost the lane; that of \"events\" is not longer\n" },
 		{ GOOD "    password: secret-word\n",
 		  "outbox.yaml:7:15: targets[0] \"events\", password: the URL has no host that would ask for it; "
 		  "remove it\n" },
@@ -221,14 +221,14 @@ static void test_otlp(void **state)
 static void test_yaml(void **state)
 {
 	static const char marked[] =
-		"anchors (&x), aliases (*x) and tags (!x) are not taken; write the value out\n";
+		"anchors (&x), aliases (*x) and tags (!x) are not supported; write the value out\n";
 	static const struct row rows[] = {
 		{ "relay: [1\n",
 		  "outbox.yaml:2:1: not YAML: did not find expected ',' or ']', while parsing a flow "
 		  "sequence of line 1\n" },
 		{ "a: \xff\n", "outbox.yaml: not YAML: invalid leading UTF-8 octet at byte 3\n" },
 		{ GOOD "---\na: 1\n",
-		  "outbox.yaml:7:1: a second document begins here; one file holds one\n" },
+		  "outbox.yaml:7:1: a second document begins here; a file may hold only one\n" },
 		{ "? [a]\n: 1\n", "outbox.yaml:1:3: a key must be a plain word\n" },
 		{ "relay: \"a\\0b\"\n",
 		  "outbox.yaml:1:8: a control character or a line break; write the value on one line\n" },

@@ -76,13 +76,12 @@ static void unknown_ones(void **state)
 {
 	static const char other[] = "  - { name: a, to: 'null:', dead_letter: elsewhere }\n";
 	static const struct row rows[] = {
-		{ other,
-		  AT("5", "42", "0", "a") "\"elsewhere\" is the name of none of the targets; add it: "
-					  "match: { nothing: true }\n" },
+		{ other, AT("5", "42", "0", "a") "\"elsewhere\" is not the name of a target; add it: "
+						 "match: { nothing: true }\n" },
 		{ "  - { name: a, to: 'null:', dead_letter: parkd }\n"
 		  "  - { name: parked, to: 'null:' }\n",
 		  AT("5", "42", "0",
-		     "a") "\"parkd\" is the name of none of the targets; did you mean parked?\n" },
+		     "a") "\"parkd\" is not the name of a target; did you mean parked?\n" },
 	};
 	_cleanup_(buf_deinit) struct buf told = BUF_INIT(40000), text = BUF_INIT(4000);
 	struct config *config;

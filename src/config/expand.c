@@ -13,7 +13,7 @@
 #define EXPANDED_MAX ((size_t)64 << 10)
 #define VARIABLE_MAX ((size_t)1 << 20) /* more than any system allows */
 
-const char *environment_find(char *const *environment, const char *name, size_t length)
+static const char *environment_find(char *const *environment, const char *name, size_t length)
 {
 	for (; environment && *environment; environment++)
 		if (strncmp(*environment, name, length) == 0 && (*environment)[length] == '=')

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config/listen.h"
 
-#include "base/cleanup.h"
 #include "base/text.h"
 
 #include <arpa/inet.h>

@@ -190,7 +190,7 @@ static void check_source_targets(const struct config *config, struct problems *p
 			if (k == config->targets.count)
 				problems_about(problems,
 					       node_find(item_node(config, "sources", i), "targets"),
-					       "\"%s\" is the name of none of the targets",
+					       "\"%s\" is not the name of a target",
 					       text_shown(shown, sizeof(shown), glob));
 		}
 }
@@ -211,7 +211,7 @@ static void check_dead_letter(const struct config *config, size_t i, struct prob
 			nearest_offer(&nearest, name);
 	}
 	problems_about(problems, node_find(item_node(config, "targets", i), "dead_letter"),
-		       "\"%s\" is the name of none of the targets%s%s%s", dead,
+		       "\"%s\" is not the name of a target%s%s%s", dead,
 		       nearest.best ? "; did you mean " : "", nearest.best ? nearest.best : "",
 		       nearest.best ? "?" : "; add it: match: { nothing: true }");
 }
@@ -239,7 +239,7 @@ static void complete(struct config *config, struct problems *problems)
 			problems_about(problems,
 				       node_find(node_find(config->root, "relay"), "publish_timeout"),
 				       "must be below every lease, or a slow broker would cost the lane; "
-				       "that of \"%s\" is not above it",
+				       "that of \"%s\" is not longer",
 				       targets[i].name);
 	}
 	relay->retain_delivered =
@@ -298,26 +298,4 @@ int config_read(const struct config_input *input, struct config **ret_config,
 	else
 		*ret_config = config;
 	return r;
-}
-
-int config_load(const struct config_input *input, struct config **ret_config,
-		struct problems *problems, struct outbox_error *err)
-{
-	struct config *config = NULL;
-	int r = config_read(input, &config, problems, err);
-
-	if (r)
-		return r;
-	problems_sort(problems);
-	if (problems->count) {
-		_cleanup_(buf_deinit) struct buf line = BUF_INIT(2000);
-
-		problem_format(&problems->items[0], &line);
-		r = line.failed ? outbox_fail(err, OUTBOX_ENOMEM, "out of memory")
-				: outbox_fail(err, OUTBOX_ECONFIG, "%.500s", buf_str(&line));
-		config_free(config);
-		return r;
-	}
-	*ret_config = config;
-	return OUTBOX_OK;
 }

@@ -22,9 +22,12 @@ static inline struct config *load_told(struct config_input input, struct buf *to
 
 	input.file = "outbox.yaml";
 	input.size = strlen(input.text);
-	r = config_load(&input, &config, problems, &err);
+	r = config_read(&input, &config, problems, &err);
 	assert_int_equal(r != OUTBOX_OK, err.status != OUTBOX_OK);
 	assert_int_equal(r == OUTBOX_OK, config != NULL);
+	problems_sort(problems);
+	if (problems->count)
+		config = config_free(config);
 	for (size_t i = 0; i < problems->count; i++) {
 		problem_format(&problems->items[i], told);
 		buf_char(told, '\n');

@@ -45,6 +45,14 @@ const char *node_name(const struct node *item)
 	return name && name->kind == NODE_TEXT && !name->nothing ? name->text : NULL;
 }
 
+struct node *node_named(const struct node *list, const char *name)
+{
+	for (struct node *item = list ? list->first : NULL; item; item = item->next)
+		if (node_name(item) && strcmp(node_name(item), name) == 0)
+			return item;
+	return NULL;
+}
+
 void node_path(const struct node *node, struct buf *out)
 {
 	const struct node *chain[YAML_DEPTH_MAX + 2];

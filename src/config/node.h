@@ -57,6 +57,9 @@ struct node *node_find(const struct node *map, const char *key);
 /* The text of a list item's "name", or NULL. */
 const char *node_name(const struct node *item);
 
+/* The item of a list (NULL: an empty one) with this "name", or NULL. */
+struct node *node_named(const struct node *list, const char *name);
+
 /* For people: targets[1] "partner", match.kind */
 void node_path(const struct node *node, struct buf *out);
 

@@ -94,16 +94,15 @@ static struct node *find_item(const struct override *o, const struct node *list,
 			      const char *name)
 {
 	_cleanup_(buf_deinit) struct buf names = BUF_INIT(300);
+	struct node *found = node_named(list, name);
 	char shown[80];
 
-	for (struct node *item = list ? list->first : NULL; item; item = item->next) {
-		if (!node_name(item))
-			continue;
-		if (strcmp(node_name(item), name) == 0)
-			return item;
-		buf_printf(&names, "%s%s", names.size ? ", " : "",
-			   text_shown(shown, sizeof(shown), node_name(item)));
-	}
+	if (found)
+		return found;
+	for (struct node *item = list ? list->first : NULL; item; item = item->next)
+		if (node_name(item))
+			buf_printf(&names, "%s%s", names.size ? ", " : "",
+				   text_shown(shown, sizeof(shown), node_name(item)));
 	text_shown(shown, sizeof(shown), name);
 	problems_add(o->problems, &o->place, "nothing in %s is named \"%s\"; there %s %s", key,
 		     shown, names.size ? "are" : "is", names.size ? buf_str(&names) : "nothing");
@@ -162,7 +161,7 @@ static bool put(const struct override *o, struct node *root, char *path, const c
 			return next == STEP_DONE;
 		schema = key->of;
 	}
-	problems_add(o->problems, &o->place, "is no value of its own; name a key in it");
+	problems_add(o->problems, &o->place, "is a group of keys, not a value; name a key in it");
 	return true;
 }
 
@@ -252,11 +251,11 @@ static bool take_variable(const struct override *o, struct node *root, const cha
 			     "stands for both %s and %s; use --set, or other names", search.path,
 			     search.other);
 	else if (!*search.path && search.nearest.best)
-		problems_add(o->problems, &o->place, "no key has this variable; did you mean %s?",
+		problems_add(o->problems, &o->place, "this variable sets no key; did you mean %s?",
 			     search.nearest.best);
 	else if (!*search.path)
 		problems_add(o->problems, &o->place,
-			     "no key has this variable; outbox config show lists the keys");
+			     "this variable sets no key; outbox config show lists the keys");
 	else if (text_has_control(value, strlen(value)))
 		problems_add(o->problems, &o->place, "holds a control character or a line break");
 	else

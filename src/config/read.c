@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tree against the tables. Goes on after a mistake, so that all of them are told. */
-#include "base/text.h"
 #include "config/check.h"
 #include "config/schema.h"
 
@@ -40,7 +39,7 @@ static void read_texts(struct reader *reader, const struct field *key, const str
 		struct outbox_error err = OUTBOX_ERROR_INIT;
 
 		if (item->kind != NODE_TEXT)
-			problems_about(reader->problems, item, "here is %s; a value belongs here",
+			problems_about(reader->problems, item, "must be a value, not %s",
 				       kind_name(item));
 		else if (item->broken)
 			reader->broken++;
@@ -62,9 +61,8 @@ static void read_leaf(struct reader *reader, const struct field *key, const stru
 		return;
 	}
 	if (node->kind != NODE_TEXT) {
-		problems_about(reader->problems, node, "here %s %s; %s belongs here",
-			       node->kind == NODE_MAP ? "are" : "is", kind_name(node),
-			       field_is_list(key->type) ? "a list" : "one value");
+		problems_about(reader->problems, node, "must be %s, not %s",
+			       field_is_list(key->type) ? "a list" : "one value", kind_name(node));
 		return;
 	}
 	if (node->broken) {
@@ -165,7 +163,7 @@ static bool as_map(struct reader *reader, const struct node **map)
 		*map = NULL;
 	if (!*map || node->kind == NODE_MAP)
 		return true;
-	problems_about(reader->problems, node, "here is %s; keys and values belong here",
+	problems_about(reader->problems, node, "must be keys and values, not %s",
 		       nothing ? "nothing" : kind_name(node));
 	return false;
 }

@@ -57,7 +57,4 @@ int override_environment(struct node *root, char *const *environment, struct out
 int override_set(struct node *root, const char *assignment, struct outbox_arena *arena,
 		 struct problems *problems, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
-/* The value of a variable in an environment, or NULL. */
-const char *environment_find(char *const *environment, const char *name, size_t length);
-
 #endif

@@ -78,8 +78,7 @@ static void take_key(struct builder *b, const char *text, const struct place *pl
 	if (before)
 		problems_about(b->problems,
 			       &(struct node){ .parent = b->open, .key = text, .place = *place },
-			       "is there twice, first on line %zu; keep one",
-			       before->key_place.line);
+			       "appears twice, first on line %zu; keep one", before->key_place.line);
 }
 
 static bool is_nothing(const yaml_event_t *event)
@@ -156,13 +155,13 @@ static void take(struct builder *b, const yaml_event_t *event)
 
 	if (is_marked(event)) {
 		refuse(b, &place,
-		       "anchors (&x), aliases (*x) and tags (!x) are not taken; write the value out");
+		       "anchors (&x), aliases (*x) and tags (!x) are not supported; write the value out");
 		return;
 	}
 	switch (event->type) {
 	case YAML_DOCUMENT_START_EVENT:
 		if (++b->documents > 1)
-			refuse(b, &place, "a second document begins here; one file holds one");
+			refuse(b, &place, "a second document begins here; a file may hold only one");
 		return;
 	case YAML_SCALAR_EVENT:
 		take_scalar(b, event, &place);

@@ -2,7 +2,7 @@
 #ifndef DAEMON_CONFIGURE_H
 #define DAEMON_CONFIGURE_H
 
-/* A configuration that can be run: what config_load() checks, and what only the drivers and the engine know. */
+/* A configuration that can be run: what config_read() checks, and what only the drivers and the engine know. */
 
 #include "config/config.h"
 

@@ -116,7 +116,8 @@ static void test_mistakes_are_named(void **state)
 		{ "{\"name\": \"a\", \"nmae\": 1}", "there is no field \"nmae\"; did you mean name?" },
 		{ "{\"name\": \"a\", \"zzzzzzzz\": 1}",
 		  "there is no field \"zzzzzzzz\"; there are: name, word, time, ago, number, count, size, flag, ids" },
-		{ "{\"name\": \"a\", \"word\": \"green\"}", "word: \"green\" is none of red or blue" },
+		{ "{\"name\": \"a\", \"word\": \"green\"}",
+		  "word: \"green\" is not one of red or blue" },
 		{ "{\"name\": \"a\", \"number\": 0}",
 		  "number: \"0\" is not a whole number from 1 to 10" },
 		{ "{\"name\": \"a\", \"number\": 11}",
@@ -138,9 +139,9 @@ static void test_mistakes_are_named(void **state)
 		{ "{\"name\": \"a\", \"time\": \"tomorrow\"}",
 		  "time: \"tomorrow\" is not a time; write +5m or 2026-11-15T18:00:00Z" },
 		{ "{\"name\": \"a\", \"ago\": \"2999-01-01T00:00:00Z\"}",
-		  "ago: lies in the future; write an age like 7d" },
+		  "ago: is in the future; write an age like 7d" },
 		{ "{\"name\": \"a\", \"word\": \"\\u001b[2J\"}",
-		  "word: \"\\x1b[2J\" is none of red or blue" },
+		  "word: \"\\x1b[2J\" is not one of red or blue" },
 	};
 	struct values v;
 
@@ -211,8 +212,8 @@ static const struct field typed_fields[] = {
 static void test_texts_go_there_and_back(void **state)
 {
 	static const char *const texts[ARRAY_SIZE(typed_fields)][4] = {
-		{ "blue", "blue", "green", "\"green\" is none of red or blue" },
-		{ "low", "low", "lwo", "\"lwo\" is none of low or high; did you mean low?" },
+		{ "blue", "blue", "green", "\"green\" is not one of red or blue" },
+		{ "low", "low", "lwo", "\"lwo\" is not one of low or high; did you mean low?" },
 		{ "90s", "1m30s", "61m", "must be between 1s and 1h" },
 		{ "forever", "forever", "never",
 		  "\"never\" is not a duration; write 500ms, 5s, 1m30s, 7d or forever" },
@@ -223,7 +224,7 @@ static void test_texts_go_there_and_back(void **state)
 		{ "now", "now", "+5m",
 		  "\"+5m\" is neither oldest, now nor a time; write a time like 2026-11-15T18:00:00Z" },
 		{ "protean", "protean", "protaen",
-		  "\"protaen\" is none of default, hermodr, blueprint, protean or opinionated; did "
+		  "\"protaen\" is not one of default, hermodr, blueprint, protean or opinionated; did "
 		  "you mean protean?" },
 		{ "5s", "5s", "0s", "must be above 0; write a duration like 5s" },
 		{ "amqp://u:secret@mq/", "amqp://u:***@mq/", "//u:secret@mq",

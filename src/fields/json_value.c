@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-json_t *json_bytes(const char *data, size_t size)
+static json_t *json_bytes(const char *data, size_t size)
 {
 	_cleanup_(buf_deinit) struct buf repaired = BUF_INIT(4 * size + 1);
 

@@ -13,7 +13,6 @@
 #include <jansson.h>
 
 json_t *json_text(const char *text); /* NULL gives null */
-json_t *json_bytes(const char *data, size_t size);
 json_t *json_seq(int64_t seq);
 json_t *json_time(outbox_time time); /* 0 gives null */
 json_t *json_thousandths(int64_t n); /* 1500 is 1.5 */

@@ -47,8 +47,8 @@ static int reject_word(const struct field *field, const char *text, const char *
 	}
 	if (!field_word_at(field, 1)) /* who reads it need not be asked what was meant */
 		nearest.best = NULL;
-	return outbox_fail(err, OUTBOX_EINVAL, "\"%s\" is %s %s%s%s%s", shown,
-			   field_word_at(field, 1) ? "none of" : "not", buf_str(&names),
+	return outbox_fail(err, OUTBOX_EINVAL, "\"%s\" is not %s%s%s%s%s", shown,
+			   field_word_at(field, 1) ? "one of " : "", buf_str(&names),
 			   nearest.best ? "; did you mean " : "", nearest.best ? nearest.best : "",
 			   nearest.best ? "?" : "");
 }
@@ -268,7 +268,7 @@ static int parse_ago(const struct field *field, const char *text, outbox_time no
 	if (time_parse(text, now, value, NULL) != OUTBOX_OK)
 		return field_reject(field, text, err);
 	if (*value > now)
-		return outbox_fail(err, OUTBOX_EINVAL, "lies in the future; write an age like 7d");
+		return outbox_fail(err, OUTBOX_EINVAL, "is in the future; write an age like 7d");
 	return OUTBOX_OK;
 }
 

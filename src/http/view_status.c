@@ -136,7 +136,7 @@ static void fill_target(const struct outbox_stats *stats, const struct outbox_ta
 	*row = (struct target_row){
 		.s = *target,
 		.stats = stats,
-		.state = status_health_name(status_health(stats, target)),
+		.state = health_names[status_health(stats, target)],
 		.rate = target->delivered_minute * 1000 / 60,
 		.lag = status_lag(target),
 		.oldest_age = target->oldest ? stats->store_now - target->oldest : 0,

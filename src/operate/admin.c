@@ -2,10 +2,7 @@
 /* A connection for operators inside an application: made when it is needed, and again when it was lost. */
 #include "operate/admin.h"
 
-#include "base/buf.h"
-#include "base/cleanup.h"
 #include "base/sized.h"
-#include "base/url.h"
 #include "core/secrets.h"
 #include "operate/act.h"
 #include "operate/schema_check.h"
@@ -168,16 +165,6 @@ static int connect_store(struct outbox_admin *admin, bool create, struct outbox_
 	return r ? r : look(admin, err);
 }
 
-static int check_ready(const struct outbox_admin *admin, struct outbox_error *err)
-{
-	_cleanup_(buf_deinit) struct buf words = BUF_INIT(500);
-	char masked[256];
-
-	url_mask(admin->url, masked, sizeof(masked));
-	buf_printf(&words, " --store %s", masked);
-	return store_ready(&admin->info, admin->url, buf_str(&words), err);
-}
-
 int admin_enter(struct outbox_admin *admin, enum admin_need need, struct outbox_error *err)
 {
 	int r;
@@ -187,7 +174,7 @@ int admin_enter(struct outbox_admin *admin, enum admin_need need, struct outbox_
 	pthread_mutex_lock(&admin->mutex);
 	r = connect_store(admin, need == NEED_CREATE, err);
 	if (r == OUTBOX_OK && need == NEED_READY)
-		r = check_ready(admin, err);
+		r = store_ready(&admin->info, admin->url, NULL, err);
 	return r ? admin_leave(admin, r) : OUTBOX_OK;
 }
 

@@ -8,7 +8,6 @@
 #include "operate/sample.h"
 #include "relay/relay.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #define METRICS_MAX ((size_t)64 << 20)

@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -237,7 +238,7 @@ static int read_text(const struct line *line, const char *name, const struct jso
 		     const char **ret_text, struct outbox_error *err)
 {
 	char *text = outbox_arena_alloc(line->arena, value->size + 1);
-	const char *why = "wants a text";
+	const char *why = "must be a string";
 
 	if (!text)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
@@ -254,42 +255,33 @@ static bool piece_is(const struct json_piece *piece, const char *text)
 	return piece->size == strlen(text) && memcmp(piece->at, text, piece->size) == 0;
 }
 
-/* "42"; 0: it is none of ours. */
-static int64_t read_sequence(const struct json_piece *value)
+/* A number, which is in quotes or not; 0: it is not one of ours. */
+static int64_t read_number(const struct json_piece *value, bool quoted, int64_t min, int64_t max)
 {
 	int64_t number;
 	char text[24];
 
-	if (value->at[0] != '"' || value->size >= sizeof(text))
+	if ((value->at[0] == '"') != quoted || value->size >= sizeof(text))
 		return 0;
-	memcpy(text, value->at + 1, value->size - 2);
-	text[value->size - 2] = '\0';
-	return number_parse("sequence", text, 1, INT64_MAX, &number, NULL) ? 0 : number;
+	snprintf(text, sizeof(text), "%.*s", (int)value->size - 2 * quoted, value->at + quoted);
+	return number_parse("", text, min, max, &number, NULL) ? 0 : number;
 }
 
 /* The members that are no plain texts of the message. False: it is none of these. */
 static bool special(struct line *line, const char *name, const struct json_piece *value)
 {
-	int64_t number;
-	char text[16];
-
 	if (strcmp(name, "data") == 0)
 		line->data = *value;
 	else if (strcmp(name, "data_base64") == 0)
 		line->base64 = *value;
 	else if (strcmp(name, "outboxpublished") == 0 && value->at[0] != '"')
 		line->message.published = piece_is(value, "true");
-	else if (strcmp(name, "outboxpriority") == 0 && value->at[0] != '"' && value->size < 8) {
-		bool minus = value->at[0] == '-';
-
-		memcpy(text, value->at + minus, value->size - minus);
-		text[value->size - minus] = '\0';
-		if (number_parse(name, text, 0, 100, &number, NULL) == OUTBOX_OK)
-			line->message.priority = minus ? -(int)number : (int)number;
-	} else if (strcmp(name, "outboxmalformed") == 0)
+	else if (strcmp(name, "outboxpriority") == 0 && value->at[0] != '"')
+		line->message.priority = (int)read_number(value, false, -100, 100);
+	else if (strcmp(name, "outboxmalformed") == 0)
 		line->malformed = true;
 	else if (strcmp(name, "sequence") == 0)
-		line->sequence = read_sequence(value);
+		line->sequence = read_number(value, true, 1, INT64_MAX);
 	else
 		return strcmp(name, "specversion") == 0;
 	return true;

@@ -7,7 +7,6 @@
  */
 #include "operate/health.h"
 
-#include "base/cleanup.h"
 #include "base/text.h"
 #include "core/secrets.h"
 #include "operate/rules.h"
@@ -47,25 +46,9 @@ struct health_memory {
 
 const char *health_level_name(enum health_level level)
 {
-	switch (level) {
-	case LEVEL_HEALTHY:
-		return "healthy";
-	case LEVEL_DEGRADED:
-		return "degraded";
-	case LEVEL_UNHEALTHY:
-		return "unhealthy";
-	}
-	return "unknown";
-}
+	static const char *const names[] = { "healthy", "degraded", "unhealthy" };
 
-const char *health_rule_about(enum health_rule rule)
-{
-	return rules[rule].about;
-}
-
-enum health_level health_rule_level(enum health_rule rule)
-{
-	return rules[rule].level;
+	return names[level];
 }
 
 struct health_memory *health_memory_new(void)
@@ -112,21 +95,24 @@ static void *grown(void *items, size_t count, size_t *room, size_t size)
 	return bigger;
 }
 
-static struct entry *find_entry(struct health_memory *memory, const struct spot *spot,
-				enum health_rule rule)
+static struct entry *find_entry(struct health_memory *memory, enum health_rule rule,
+				const struct rule_view *view)
 {
+	struct spot spot = spot_of(view);
+
 	for (size_t i = 0; i < memory->n_entries; i++)
-		if (memory->entries[i].rule == rule && same_spot(&memory->entries[i].spot, spot))
+		if (memory->entries[i].rule == rule && same_spot(&memory->entries[i].spot, &spot))
 			return &memory->entries[i];
 	return NULL;
 }
 
-static struct rule_progress *find_progress(struct health_memory *memory, const struct spot *spot)
+static struct rule_progress *find_progress(struct health_memory *memory, const struct rule_view *view)
 {
+	struct spot spot = spot_of(view);
 	struct mover *movers;
 
 	for (size_t i = 0; i < memory->n_movers; i++)
-		if (same_spot(&memory->movers[i].spot, spot)) {
+		if (same_spot(&memory->movers[i].spot, &spot)) {
 			memory->movers[i].seen = true;
 			return &memory->movers[i].progress;
 		}
@@ -134,7 +120,7 @@ static struct rule_progress *find_progress(struct health_memory *memory, const s
 	if (!movers)
 		return NULL;
 	memory->movers = movers;
-	movers[memory->n_movers] = (struct mover){ .spot = *spot, .seen = true };
+	movers[memory->n_movers] = (struct mover){ .spot = spot, .seen = true };
 	return &movers[memory->n_movers++].progress;
 }
 
@@ -149,8 +135,7 @@ static int begin_or_go_on(struct health_memory *memory, enum health_rule rule,
 			  const struct rule_view *view, const struct health_input *input,
 			  struct outbox_error *err)
 {
-	struct spot spot = spot_of(view);
-	struct entry *entry = find_entry(memory, &spot, rule);
+	struct entry *entry = find_entry(memory, rule, view);
 	outbox_time wait = hold_time(rule, input);
 
 	if (!entry) {
@@ -161,7 +146,7 @@ static int begin_or_go_on(struct health_memory *memory, enum health_rule rule,
 			return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 		memory->entries = entries;
 		entry = &entries[memory->n_entries++];
-		*entry = (struct entry){ .spot = spot,
+		*entry = (struct entry){ .spot = spot_of(view),
 					 .rule = rule,
 					 .held = view->mono,
 					 /* one look knows since when only where the store does */
@@ -180,27 +165,14 @@ static int begin_or_go_on(struct health_memory *memory, enum health_rule rule,
 }
 
 /* An entry that is not marked as seen goes at the end of the look. */
-static void end_or_wait(struct health_memory *memory, enum health_rule rule,
-			const struct rule_view *view)
+static void end_or_wait(struct entry *entry, const struct rule_view *view)
 {
-	struct spot spot = spot_of(view);
-	struct entry *entry = find_entry(memory, &spot, rule);
-
 	if (!entry || !entry->firing)
 		return;
 	if (!entry->ending)
 		entry->ended = view->mono;
 	entry->ending = true;
 	entry->seen = view->mono - entry->ended < view->limits->settle;
-}
-
-static void keep(struct health_memory *memory, enum health_rule rule, const struct rule_view *view)
-{
-	struct spot spot = spot_of(view);
-	struct entry *entry = find_entry(memory, &spot, rule);
-
-	if (entry)
-		entry->seen = true;
 }
 
 static int try_rules(struct health_memory *memory, struct rule_view *view,
@@ -210,6 +182,7 @@ static int try_rules(struct health_memory *memory, struct rule_view *view,
 
 	for (int i = 0; r == OUTBOX_OK && i < RULE_COUNT; i++) {
 		enum health_rule rule = (enum health_rule)i;
+		struct entry *entry = find_entry(memory, rule, view);
 
 		if (rules[rule].of_target != (view->target != NULL) ||
 		    rule_is_off(input->limits, rule))
@@ -220,10 +193,11 @@ static int try_rules(struct health_memory *memory, struct rule_view *view,
 			r = begin_or_go_on(memory, rule, view, input, err);
 			break;
 		case TRUTH_FALSE:
-			end_or_wait(memory, rule, view);
+			end_or_wait(entry, view);
 			break;
 		case TRUTH_UNKNOWN:
-			keep(memory, rule, view);
+			if (entry)
+				entry->seen = true;
 			break;
 		}
 	}
@@ -264,12 +238,9 @@ static int look_at_source(struct health_memory *memory, const struct health_inpu
 		return r;
 	}
 	for (size_t i = 0; r == OUTBOX_OK && i < source->stats->n_targets; i++) {
-		struct spot spot;
-
 		view.target = &source->stats->targets[i];
 		view.metrics = find_metrics(source, view.target->name);
-		spot = spot_of(&view);
-		view.progress = find_progress(memory, &spot);
+		view.progress = find_progress(memory, &view);
 		if (!view.progress)
 			return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 		rule_progress_note(view.progress, &view);

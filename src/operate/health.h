@@ -44,8 +44,4 @@ int health_look(struct health_memory *memory, const struct health_input *input,
 enum health_level health_worst(const struct health_finding *findings, size_t count,
 			       const char *source);
 
-/* What a rule means, in a line, and how bad it is, for `outbox alerts --rules`. */
-const char *health_rule_about(enum health_rule rule);
-enum health_level health_rule_level(enum health_rule rule);
-
 #endif

@@ -115,7 +115,7 @@ static inline void fires_after(struct world *w, enum health_rule rule, outbox_ti
 		go_on(w, 1);
 	}
 	assert_non_null(found(w, rule));
-	assert_int_equal(found(w, rule)->level, health_rule_level(rule));
+	assert_int_equal(found(w, rule)->level, rules[rule].level);
 }
 
 static inline void never_fires(struct world *w, enum health_rule rule)

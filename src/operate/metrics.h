@@ -61,8 +61,6 @@ bool metric_in_seconds(const struct metric_family *family);
  * UTF-8 replaced. */
 void metric_escape(const char *text, struct buf *out);
 
-/* A point with the label source, and target unless it is NULL. */
-struct metric_point metric_point_of(const char *source, const char *target);
 void metric_add_label(struct metric_point *point, const char *name, const char *value);
 void metric_say(const struct metric_sink *sink, const struct metric_family *family,
 		const struct metric_point *point);

@@ -2,6 +2,7 @@
 #include "operate/metrics.h"
 
 #include "base/cleanup.h"
+#include "operate/status.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +12,8 @@ bool metric_in_seconds(const struct metric_family *family)
 	return strcmp(family->unit, "s") == 0;
 }
 
-struct metric_point metric_point_of(const char *source, const char *target)
+/* A point with the label source, and target unless it is NULL. */
+static struct metric_point metric_point_of(const char *source, const char *target)
 {
 	struct metric_point p = { .n_labels = target ? 2 : 1 };
 
@@ -31,45 +33,154 @@ void metric_say(const struct metric_sink *sink, const struct metric_family *fami
 	sink->point(sink->context, family, point);
 }
 
-/* ---- what this process counted and timed, per target ----------------------------------------- */
+/* ---- targets ------------------------------------------------------------------------------- */
 
-#define COUNTED(name_, field_, help_)                                 \
-	{                                                             \
-		{ name_, help_, METRIC_COUNTER, "{message}" },        \
-			offsetof(struct target_metrics, field_), NULL \
-	}
-#define HAPPENED(name_, field_, help_)                                \
-	{                                                             \
-		{ name_, help_, METRIC_COUNTER, "{event}" },          \
-			offsetof(struct target_metrics, field_), NULL \
-	}
-#define TIMED(name_, field_, bounds_, unit_, help_)                         \
-	{                                                                   \
-		{ name_, help_, METRIC_HISTOGRAM, unit_ },                  \
-			offsetof(struct target_metrics, field_), &(bounds_) \
-	}
-
-struct counted {
-	struct metric_family family;
-	size_t offset;                         /* of a uint64_t, or of a struct histogram_view */
-	const struct histogram_bounds *bounds; /* NULL: a counter */
+/* A target as this process serves it, or as its store has it: one of the two. */
+struct target_view {
+	const struct target_metrics *relay;
+	const struct outbox_target_stats *store;
+	outbox_time now; /* the store's */
 };
 
-static const struct counted counted[] = {
-	COUNTED("outbox_delivered_total", delivered, "Messages that the broker acknowledged"),
-	COUNTED("outbox_failed_total", failed,
+struct target_metric {
+	struct metric_family family;
+	size_t offset; /* in relay or store: of a 64-bit number, or with bounds of a struct histogram_view */
+	const struct histogram_bounds *bounds;         /* of a histogram */
+	int64_t (*value)(const struct target_view *t); /* instead of offset; below 0: no point */
+	/* instead of both: several points, by a label of its own */
+	void (*points)(const struct metric_sink *sink, const struct metric_family *family,
+		       const struct target_view *t, struct metric_point *p);
+};
+
+static int64_t number_at(const void *row, size_t offset)
+{
+	return *(const int64_t *)((const char *)row + offset);
+}
+
+static void say_target(const struct metric_sink *sink, const struct target_metric *metric,
+		       const struct target_view *t, struct metric_point *p)
+{
+	const void *row = t->relay ? (const void *)t->relay : t->store;
+
+	if (metric->points) {
+		metric->points(sink, &metric->family, t, p);
+		return;
+	}
+	p->bounds = metric->bounds;
+	if (metric->bounds)
+		p->histogram = (const void *)((const char *)row + metric->offset);
+	else
+		p->value = metric->value ? metric->value(t) : number_at(row, metric->offset);
+	if (p->value >= 0)
+		metric_say(sink, &metric->family, p);
+}
+
+/* Every target of every source that this process runs, or of every store that answered. */
+static void walk_targets(const struct sample *sample, const struct metric_sink *sink,
+			 const struct target_metric *metric, bool of_store)
+{
+	for (size_t i = 0; i < sample->n_sources; i++) {
+		const struct daemon_source *source = sample->sources[i].source;
+		const struct outbox_stats *stats = sample->sources[i].stats;
+		size_t count = !of_store ? source->n_targets : stats ? stats->n_targets : 0;
+
+		for (size_t n = 0; n < count; n++) {
+			struct target_view t = { 0 };
+			struct metric_point p;
+
+			if (of_store)
+				t = (struct target_view){ .store = &stats->targets[n],
+							  .now = stats->store_now };
+			else
+				t.relay = &source->targets[n];
+			p = metric_point_of(source->name, of_store ? t.store->name : t.relay->target);
+			say_target(sink, metric, &t, &p);
+		}
+	}
+}
+
+/* ---- what this process counted and timed ----------------------------------------------------- */
+
+static int64_t breaker_state(const struct target_view *t)
+{
+	return (int64_t)t->relay->breaker;
+}
+
+static int64_t is_throttled(const struct target_view *t)
+{
+	return t->relay->throttled;
+}
+
+static int64_t lanes_held(const struct target_view *t)
+{
+	return t->relay->lanes;
+}
+
+static int64_t last_delivery(const struct target_view *t)
+{
+	return t->relay->last_delivery ? t->relay->last_delivery : -1;
+}
+
+static void duplicates_by_reason(const struct metric_sink *sink, const struct metric_family *family,
+				 const struct target_view *t, struct metric_point *p)
+{
+	const struct {
+		const char *reason;
+		uint64_t n;
+	} all[] = {
+		{ "unknown", t->relay->duplicates_unknown },
+		{ "takeover", t->relay->duplicates_takeover },
+		{ "fenced", t->relay->duplicates_fenced },
+		{ "recognised", t->relay->duplicates_recognised },
+	};
+
+	metric_add_label(p, "reason", NULL);
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
+		p->labels[2].value = all[i].reason;
+		p->value = (int64_t)all[i].n;
+		metric_say(sink, family, p);
+	}
+}
+
+static void info_with_transport(const struct metric_sink *sink, const struct metric_family *family,
+				const struct target_view *t, struct metric_point *p)
+{
+	metric_add_label(p, "transport", t->relay->transport ? t->relay->transport : "");
+	p->value = 1;
+	metric_say(sink, family, p);
+}
+
+#define COUNTED(name_, field_, unit_, help_)                              \
+	{                                                                 \
+		{ name_, help_, METRIC_COUNTER, unit_ },                  \
+			.offset = offsetof(struct target_metrics, field_) \
+	}
+#define TIMED(name_, field_, bounds_, unit_, help_)                                             \
+	{                                                                                       \
+		{ name_, help_, METRIC_HISTOGRAM, unit_ },                                      \
+			.offset = offsetof(struct target_metrics, field_), .bounds = &(bounds_) \
+	}
+
+static const struct target_metric relay_metrics[] = {
+	COUNTED("outbox_delivered_total", delivered, "{message}",
+		"Messages that the broker acknowledged"),
+	COUNTED("outbox_failed_total", failed, "{message}",
 		"Deliveries that failed for good: attempts used up, rejected or expired"),
-	COUNTED("outbox_retried_total", retried, "Failed tries that are tried again"),
-	COUNTED("outbox_attempts_total", attempts, "Messages handed to the transport, every time"),
-	COUNTED("outbox_parked_total", parked, "Messages set aside behind another of their key"),
-	COUNTED("outbox_deferred_total", deferred, "Messages set aside until they are due"),
-	COUNTED("outbox_returned_total", returned,
+	COUNTED("outbox_retried_total", retried, "{message}", "Failed tries that are tried again"),
+	COUNTED("outbox_attempts_total", attempts, "{message}",
+		"Messages handed to the transport, every time"),
+	COUNTED("outbox_parked_total", parked, "{message}",
+		"Messages set aside behind another of their key"),
+	COUNTED("outbox_deferred_total", deferred, "{message}",
+		"Messages set aside until they are due"),
+	COUNTED("outbox_returned_total", returned, "{message}",
 		"Messages given back unsent or unanswered, not charged"),
-	HAPPENED("outbox_batches_total", batches, "Batches that were settled"),
-	HAPPENED("outbox_outages_total", outages, "Times that the breaker opened"),
-	HAPPENED("outbox_lane_takeovers_total", takeovers,
-		 "Lanes taken over with messages in flight"),
-	HAPPENED("outbox_fenced_total", fenced, "Settlements refused since the lane was lost"),
+	COUNTED("outbox_batches_total", batches, "{event}", "Batches that were settled"),
+	COUNTED("outbox_outages_total", outages, "{event}", "Times that the breaker opened"),
+	COUNTED("outbox_lane_takeovers_total", takeovers, "{event}",
+		"Lanes taken over with messages in flight"),
+	COUNTED("outbox_fenced_total", fenced, "{event}",
+		"Settlements refused since the lane was lost"),
 	TIMED("outbox_batch_size", batch_size, histogram_sizes, "{message}",
 	      "Messages in a settled batch"),
 	TIMED("outbox_publish_seconds", publish, histogram_durations, "s",
@@ -80,151 +191,27 @@ static const struct counted counted[] = {
 	      "From when a message could first be sent to its acknowledgement"),
 	TIMED("outbox_event_latency_seconds", event_latency, histogram_latencies, "s",
 	      "From a message's event time to its acknowledgement"),
-};
-
-/* Calls `each` for every target of every source that this process runs. */
-typedef void (*each_target)(const struct metric_sink *sink, const struct metric_family *family,
-			    const struct target_metrics *m, struct metric_point *p,
-			    const void *context);
-
-static void walk_targets(const struct sample *sample, const struct metric_sink *sink,
-			 const struct metric_family *family, each_target each, const void *context)
-{
-	for (size_t i = 0; i < sample->n_sources; i++) {
-		const struct daemon_source *s = sample->sources[i].source;
-
-		for (size_t t = 0; t < s->n_targets; t++) {
-			struct metric_point p = metric_point_of(s->name, s->targets[t].target);
-
-			each(sink, family, &s->targets[t], &p, context);
-		}
-	}
-}
-
-static void each_counted(const struct metric_sink *sink, const struct metric_family *family,
-			 const struct target_metrics *m, struct metric_point *p, const void *context)
-{
-	const struct counted *c = context;
-	const void *field = (const char *)m + c->offset;
-	uint64_t value;
-
-	if (c->bounds) {
-		p->histogram = field;
-		p->bounds = c->bounds;
-	} else {
-		memcpy(&value, field, sizeof(value));
-		p->value = (int64_t)value;
-	}
-	metric_say(sink, family, p);
-}
-
-static void each_duplicate(const struct metric_sink *sink, const struct metric_family *family,
-			   const struct target_metrics *m, struct metric_point *p,
-			   const void *context)
-{
-	const struct {
-		const char *reason;
-		uint64_t n;
-	} all[] = {
-		{ "unknown", m->duplicates_unknown },
-		{ "takeover", m->duplicates_takeover },
-		{ "fenced", m->duplicates_fenced },
-		{ "recognised", m->duplicates_recognised },
-	};
-
-	(void)context;
-	metric_add_label(p, "reason", NULL);
-	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
-		p->labels[2].value = all[i].reason;
-		p->value = (int64_t)all[i].n;
-		metric_say(sink, family, p);
-	}
-}
-
-static void each_info(const struct metric_sink *sink, const struct metric_family *family,
-		      const struct target_metrics *m, struct metric_point *p, const void *context)
-{
-	(void)context;
-	metric_add_label(p, "transport", m->transport ? m->transport : "");
-	p->value = 1;
-	metric_say(sink, family, p);
-}
-
-static void each_breaker(const struct metric_sink *sink, const struct metric_family *family,
-			 const struct target_metrics *m, struct metric_point *p, const void *context)
-{
-	(void)context;
-	p->value = (int64_t)m->breaker;
-	metric_say(sink, family, p);
-}
-
-static void each_throttled(const struct metric_sink *sink, const struct metric_family *family,
-			   const struct target_metrics *m, struct metric_point *p,
-			   const void *context)
-{
-	(void)context;
-	p->value = m->throttled;
-	metric_say(sink, family, p);
-}
-
-static void each_held(const struct metric_sink *sink, const struct metric_family *family,
-		      const struct target_metrics *m, struct metric_point *p, const void *context)
-{
-	(void)context;
-	p->value = m->lanes;
-	metric_say(sink, family, p);
-}
-
-static void each_flying(const struct metric_sink *sink, const struct metric_family *family,
-			const struct target_metrics *m, struct metric_point *p, const void *context)
-{
-	(void)context;
-	p->value = (int64_t)m->in_flight_messages;
-	metric_say(sink, family, p);
-}
-
-static void each_last(const struct metric_sink *sink, const struct metric_family *family,
-		      const struct target_metrics *m, struct metric_point *p, const void *context)
-{
-	(void)context;
-	p->value = m->last_delivery;
-	if (m->last_delivery)
-		metric_say(sink, family, p);
-}
-
-static const struct {
-	struct metric_family family;
-	each_target each;
-} special[] = {
 	{ { "outbox_duplicates_total", "Messages that were or may have been sent twice, by reason",
 	    METRIC_COUNTER, "{message}" },
-	  each_duplicate },
+	  .points = duplicates_by_reason },
 	{ { "outbox_target_info", "A target that this process serves, and its transport",
 	    METRIC_GAUGE, "1" },
-	  each_info },
-	{ { "outbox_breaker_state",
-	    "0 closed, 1 open, 2 probing: the worst of the target's workers", METRIC_GAUGE, "1" },
-	  each_breaker },
-	{ { "outbox_throttled", "1 while messages wait for the target's rate limit", METRIC_GAUGE,
-	    "1" },
-	  each_throttled },
-	{ { "outbox_lanes_held", "Lanes that this process holds", METRIC_GAUGE, "{lane}" },
-	  each_held },
+	  .points = info_with_transport },
 	{ { "outbox_in_flight", "Messages claimed by this process and not settled yet",
 	    METRIC_GAUGE, "{message}" },
-	  each_flying },
+	  .offset = offsetof(struct target_metrics, in_flight_messages) },
+	{ { "outbox_breaker_state",
+	    "0 closed, 1 open, 2 probing: the worst of the target's workers", METRIC_GAUGE, "1" },
+	  .value = breaker_state },
+	{ { "outbox_throttled", "1 while messages wait for the target's rate limit", METRIC_GAUGE,
+	    "1" },
+	  .value = is_throttled },
+	{ { "outbox_lanes_held", "Lanes that this process holds", METRIC_GAUGE, "{lane}" },
+	  .value = lanes_held },
 	{ { "outbox_last_delivery_timestamp_seconds", "When the last batch was settled",
 	    METRIC_GAUGE, "s" },
-	  each_last },
+	  .value = last_delivery },
 };
-
-static void walk_relays(const struct sample *sample, const struct metric_sink *sink)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(counted); i++)
-		walk_targets(sample, sink, &counted[i].family, each_counted, &counted[i]);
-	for (size_t i = 0; i < ARRAY_SIZE(special); i++)
-		walk_targets(sample, sink, &special[i].family, special[i].each, NULL);
-}
 
 /* ---- what the stores say --------------------------------------------------------------------
  *
@@ -232,127 +219,32 @@ static void walk_relays(const struct sample *sample, const struct metric_sink *s
  * taken for a new one.
  */
 
-#define HOW_MANY(name_, field_, help_)                                          \
-	{                                                                       \
-		{ "outbox_" #name_, help_, METRIC_GAUGE, "{message}" }, #name_, \
-			offsetof(struct outbox_target_stats, field_)            \
-	}
-
-static const struct how_many {
-	struct metric_family family;
-	const char *name;
-	size_t offset; /* of an int64_t */
-} how_many[] = {
-	HOW_MANY(pending, pending, "Messages in the log that are not read yet"),
-	HOW_MANY(sending, sending, "Deliveries claimed by some relay and not settled yet"),
-	HOW_MANY(waiting, waiting, "Deliveries that wait for their next attempt"),
-	HOW_MANY(parked, parked, "Deliveries behind an unfinished one of their key"),
-	HOW_MANY(deferred, deferred, "Deliveries that are not due yet"),
-	HOW_MANY(failed, failed, "Deliveries that failed and wait for somebody to act"),
-	HOW_MANY(discarded, discarded, "Deliveries that an operator discarded"),
-};
-
-static const struct metric_family capped = { "outbox_count_capped",
-					     "1 where the count stopped and the true one is higher",
-					     METRIC_GAUGE, "1" };
-
-static int64_t count_of(const struct outbox_target_stats *stats, const struct how_many *h)
+static int64_t oldest_age(const struct target_view *t)
 {
-	int64_t value;
-
-	memcpy(&value, (const char *)stats + h->offset, sizeof(value));
-	return value;
+	return t->store->oldest && t->store->oldest < t->now ? t->now - t->store->oldest : 0;
 }
 
-/* Calls `each` for every target of every store that answered. */
-typedef void (*each_stats)(const struct metric_sink *sink, const struct metric_family *family,
-			   const struct outbox_target_stats *target, outbox_time now,
-			   struct metric_point *point);
-
-static void walk_stats(const struct sample *sample, const struct metric_sink *sink,
-		       const struct metric_family *family, each_stats each)
+static int64_t is_paused(const struct target_view *t)
 {
-	for (size_t i = 0; i < sample->n_sources; i++) {
-		const struct sample_source *s = &sample->sources[i];
-
-		for (size_t t = 0; s->stats && t < s->stats->n_targets; t++) {
-			const struct outbox_target_stats *target = &s->stats->targets[t];
-			struct metric_point p = metric_point_of(s->source->name, target->name);
-
-			each(sink, family, target, s->stats->store_now, &p);
-		}
-	}
+	return t->store->paused;
 }
 
-static void each_count(const struct metric_sink *sink, const struct metric_family *family,
-		       const struct outbox_target_stats *target, outbox_time now,
-		       struct metric_point *p)
+static int64_t has_outage(const struct target_view *t)
 {
-	(void)now;
-	for (size_t i = 0; i < ARRAY_SIZE(how_many); i++) {
-		if (family != &how_many[i].family)
-			continue;
-		p->value = count_of(target, &how_many[i]);
-		metric_say(sink, family, p);
-	}
+	return t->store->outage != NULL;
 }
 
-static void each_capped(const struct metric_sink *sink, const struct metric_family *family,
-			const struct outbox_target_stats *target, outbox_time now,
-			struct metric_point *p)
+static int64_t is_unserved(const struct target_view *t)
 {
-	(void)now;
-	metric_add_label(p, "gauge", NULL);
-	for (size_t i = 0; i < ARRAY_SIZE(how_many); i++) {
-		p->labels[2].value = how_many[i].family.name;
-		p->value = count_of(target, &how_many[i]) > OUTBOX_COUNT_CAP;
-		metric_say(sink, family, p);
-	}
+	return t->store->unserved != NULL;
 }
 
-static void each_oldest(const struct metric_sink *sink, const struct metric_family *family,
-			const struct outbox_target_stats *target, outbox_time now,
-			struct metric_point *p)
+static int64_t lanes_refused(const struct target_view *t)
 {
-	if (target->oldest && target->oldest < now)
-		p->value = now - target->oldest;
-	metric_say(sink, family, p);
-}
+	size_t count;
 
-static void each_paused(const struct metric_sink *sink, const struct metric_family *family,
-			const struct outbox_target_stats *target, outbox_time now,
-			struct metric_point *p)
-{
-	(void)now;
-	p->value = target->paused;
-	metric_say(sink, family, p);
-}
-
-static void each_outage(const struct metric_sink *sink, const struct metric_family *family,
-			const struct outbox_target_stats *target, outbox_time now,
-			struct metric_point *p)
-{
-	(void)now;
-	p->value = target->outage != NULL;
-	metric_say(sink, family, p);
-}
-
-static void each_unserved(const struct metric_sink *sink, const struct metric_family *family,
-			  const struct outbox_target_stats *target, outbox_time now,
-			  struct metric_point *p)
-{
-	(void)now;
-	p->value = target->unserved != NULL;
-	metric_say(sink, family, p);
-}
-
-static void each_ever(const struct metric_sink *sink, const struct metric_family *family,
-		      const struct outbox_target_stats *target, outbox_time now,
-		      struct metric_point *p)
-{
-	(void)now;
-	p->value = target->delivered_ever;
-	metric_say(sink, family, p);
+	status_refused(t->store, &count);
+	return (int64_t)count;
 }
 
 /* "relay-a:83a0/0" is one worker of relay-a in one of its lives: people look for relay-a. */
@@ -388,79 +280,89 @@ static bool first_of_owner(const struct outbox_target_stats *target, size_t lane
 	return true;
 }
 
-static void each_lanes(const struct metric_sink *sink, const struct metric_family *family,
-		       const struct outbox_target_stats *target, outbox_time now,
-		       struct metric_point *p)
+static int64_t lane_owners(const struct target_view *t)
 {
+	int64_t owners = 0;
+
+	for (size_t i = 0; i < t->store->n_lanes; i++)
+		owners += name_of(&t->store->lanes[i], t->now).text[0] &&
+			  first_of_owner(t->store, i, t->now);
+	return owners;
+}
+
+static void lanes_by_owner(const struct metric_sink *sink, const struct metric_family *family,
+			   const struct target_view *t, struct metric_point *p)
+{
+	const struct outbox_target_stats *target = t->store;
+
 	metric_add_label(p, "owner", NULL);
 	for (size_t i = 0; i < target->n_lanes; i++) {
-		struct owner_name name = name_of(&target->lanes[i], now);
+		struct owner_name name = name_of(&target->lanes[i], t->now);
 
-		if (!first_of_owner(target, i, now))
+		if (!first_of_owner(target, i, t->now))
 			continue;
 		p->labels[2].value = name.text;
 		p->value = 0;
 		for (size_t k = i; k < target->n_lanes; k++)
-			p->value += !strcmp(name_of(&target->lanes[k], now).text, name.text);
+			p->value += !strcmp(name_of(&target->lanes[k], t->now).text, name.text);
 		metric_say(sink, family, p);
 	}
 }
 
-static void each_owners(const struct metric_sink *sink, const struct metric_family *family,
-			const struct outbox_target_stats *target, outbox_time now,
-			struct metric_point *p)
+#define HOW_MANY(field_, help_)                                                \
+	{                                                                      \
+		{ "outbox_" #field_, help_, METRIC_GAUGE, "{message}" },       \
+			.offset = offsetof(struct outbox_target_stats, field_) \
+	}
+
+/* They stop at OUTBOX_COUNT_CAP. */
+static const struct target_metric store_counts[] = {
+	HOW_MANY(pending, "Messages in the log that are not read yet"),
+	HOW_MANY(sending, "Deliveries claimed by some relay and not settled yet"),
+	HOW_MANY(waiting, "Deliveries that wait for their next attempt"),
+	HOW_MANY(parked, "Deliveries behind an unfinished one of their key"),
+	HOW_MANY(deferred, "Deliveries that are not due yet"),
+	HOW_MANY(failed, "Deliveries that failed and wait for somebody to act"),
+	HOW_MANY(discarded, "Deliveries that an operator discarded"),
+};
+
+static void capped_counts(const struct metric_sink *sink, const struct metric_family *family,
+			  const struct target_view *t, struct metric_point *p)
 {
-	for (size_t i = 0; i < target->n_lanes; i++)
-		p->value +=
-			name_of(&target->lanes[i], now).text[0] && first_of_owner(target, i, now);
-	metric_say(sink, family, p);
+	metric_add_label(p, "gauge", NULL);
+	for (size_t i = 0; i < ARRAY_SIZE(store_counts); i++) {
+		p->labels[2].value = store_counts[i].family.name;
+		p->value = number_at(t->store, store_counts[i].offset) > OUTBOX_COUNT_CAP;
+		metric_say(sink, family, p);
+	}
 }
 
-static void each_refused(const struct metric_sink *sink, const struct metric_family *family,
-			 const struct outbox_target_stats *target, outbox_time now,
-			 struct metric_point *p)
-{
-	(void)now;
-	for (size_t i = 0; i < target->n_lanes; i++)
-		p->value += target->lanes[i].refused != NULL;
-	metric_say(sink, family, p);
-}
-
-static const struct {
-	struct metric_family family;
-	each_stats each;
-} of_target[] = {
+static const struct target_metric store_metrics[] = {
+	{ { "outbox_count_capped", "1 where the count stopped and the true one is higher",
+	    METRIC_GAUGE, "1" },
+	  .points = capped_counts },
 	{ { "outbox_oldest_age_seconds",
 	    "How long the oldest unfinished delivery has been ready to send, failed ones aside",
 	    METRIC_GAUGE, "s" },
-	  each_oldest },
-	{ { "outbox_paused", "1 while the target is paused", METRIC_GAUGE, "1" }, each_paused },
+	  .value = oldest_age },
+	{ { "outbox_paused", "1 while the target is paused", METRIC_GAUGE, "1" }, .value = is_paused },
 	{ { "outbox_outage", "1 while some relay says that it cannot reach the target",
 	    METRIC_GAUGE, "1" },
-	  each_outage },
+	  .value = has_outage },
 	{ { "outbox_unserved", "1 while a relay that is configured for the target does not serve it",
 	    METRIC_GAUGE, "1" },
-	  each_unserved },
+	  .value = is_unserved },
 	{ { "outbox_store_delivered_total", "Messages delivered by all relays, ever",
 	    METRIC_COUNTER, "{message}" },
-	  each_ever },
+	  .offset = offsetof(struct outbox_target_stats, delivered_ever) },
 	{ { "outbox_lanes", "Lanes by the relay that holds them; owner \"\" is nobody",
 	    METRIC_GAUGE, "{lane}" },
-	  each_lanes },
+	  .points = lanes_by_owner },
 	{ { "outbox_lane_owners", "Relays that hold lanes of the target", METRIC_GAUGE, "{relay}" },
-	  each_owners },
+	  .value = lane_owners },
 	{ { "outbox_lanes_refused", "Lanes that wait for outbox realign", METRIC_GAUGE, "{lane}" },
-	  each_refused },
+	  .value = lanes_refused },
 };
-
-static void walk_stores(const struct sample *sample, const struct metric_sink *sink)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(how_many); i++)
-		walk_stats(sample, sink, &how_many[i].family, each_count);
-	walk_stats(sample, sink, &capped, each_capped);
-	for (size_t i = 0; i < ARRAY_SIZE(of_target); i++)
-		walk_stats(sample, sink, &of_target[i].family, of_target[i].each);
-}
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
@@ -535,8 +437,12 @@ void metrics_walk(const struct sample *sample, const struct metric_sink *sink)
 						    METRIC_GAUGE, "1" };
 	struct metric_point version = { .value = 1 };
 
-	walk_relays(sample, sink);
-	walk_stores(sample, sink);
+	for (size_t i = 0; i < ARRAY_SIZE(relay_metrics); i++)
+		walk_targets(sample, sink, &relay_metrics[i], false);
+	for (size_t i = 0; i < ARRAY_SIZE(store_counts); i++)
+		walk_targets(sample, sink, &store_counts[i], true);
+	for (size_t i = 0; i < ARRAY_SIZE(store_metrics); i++)
+		walk_targets(sample, sink, &store_metrics[i], true);
 	walk_sources(sample, sink);
 	metric_alone(sink, &health, (int64_t)sample->level);
 	walk_findings(sample, sink);

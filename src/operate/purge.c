@@ -21,7 +21,7 @@ int purge_check(const struct outbox_purge *purge, enum naming naming, struct out
 
 	if (purge->delivered_before || purge->failed_before)
 		return OUTBOX_OK;
-	return outbox_fail(err, OUTBOX_EINVAL, "how old? %s 7d, %s 30d or both",
+	return outbox_fail(err, OUTBOX_EINVAL, "no age is given: use %s 7d, %s 30d or both",
 			   field_name(naming, "delivered_before", delivered),
 			   field_name(naming, "failed_before", failed));
 }

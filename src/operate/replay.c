@@ -154,17 +154,10 @@ static int fill_window(struct replay *replay, bool *ret_end, struct outbox_error
 	return spool_note(spool, err);
 }
 
-static void add_counts(struct replay *replay, const struct outbox_relay *relay)
-{
-	struct outbox_relay_counts counts = OUTBOX_RELAY_COUNTS_INIT;
-
-	outbox_relay_counts(relay, &counts);
-	relay_counts_add(&replay->counts, &counts);
-}
-
 static int deliver_window(struct replay *replay, struct outbox_error *err)
 {
 	struct outbox_relay_config config = OUTBOX_RELAY_CONFIG_INIT;
+	struct outbox_relay_counts counts = OUTBOX_RELAY_COUNTS_INIT;
 	struct outbox_relay *relay = NULL;
 	int r;
 
@@ -178,7 +171,8 @@ static int deliver_window(struct replay *replay, struct outbox_error *err)
 		return r;
 	relay_set_replay(relay);
 	r = replay->run(replay->context, relay, &replay->ended, err);
-	add_counts(replay, relay);
+	outbox_relay_counts(relay, &counts);
+	relay_counts_add(&replay->counts, &counts);
 	outbox_relay_free(relay);
 	return r;
 }

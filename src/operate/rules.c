@@ -135,16 +135,6 @@ static enum truth outage(struct rule_view *view)
 	return TRUTH_TRUE;
 }
 
-static size_t lanes_held(const struct rule_view *view)
-{
-	size_t held = 0;
-
-	for (size_t i = 0; i < view->target->n_lanes; i++)
-		held += view->target->lanes[i].owner &&
-			view->target->lanes[i].lease_until > view->source->stats->store_now;
-	return held;
-}
-
 /* Lanes that are refused are held by nobody, and that is told already. */
 static bool lanes_are_free(const struct rule_view *view)
 {
@@ -155,7 +145,7 @@ static bool lanes_are_free(const struct rule_view *view)
 
 static enum truth no_relay(struct rule_view *view)
 {
-	if (!lanes_are_free(view) || lanes_held(view) > 0)
+	if (!lanes_are_free(view) || status_held(view->source->stats, view->target) > 0)
 		return TRUTH_FALSE;
 	if (view->target->n_lanes == 1)
 		SAY(view, "no relay works on it: nobody holds its lane");
@@ -167,7 +157,7 @@ static enum truth no_relay(struct rule_view *view)
 
 static enum truth lanes_idle(struct rule_view *view)
 {
-	size_t held = lanes_held(view);
+	size_t held = status_held(view->source->stats, view->target);
 
 	if (!lanes_are_free(view) || held == 0 || held == view->target->n_lanes)
 		return TRUTH_FALSE;

@@ -59,7 +59,7 @@ struct rule {
 	bool of_target;
 	bool at_once; /* needs not hold for a while */
 	enum truth (*test)(struct rule_view *view);
-	const char *about;
+	const char *about; /* what it means, in a line */
 };
 
 extern const struct rule rules[RULE_COUNT];

@@ -6,7 +6,7 @@
 
 /*
  * Can this program work with what is in the store? ESCHEMA with the command that repairs it; words are what it needs to
- * find the store: " --config outbox.yaml".
+ * find the store: " --config outbox.yaml"; NULL: --store and the URL.
  */
 int store_ready(const struct outbox_store_info *info, const char *url, const char *words,
 		struct outbox_error *err) OUTBOX_MUSTCHECK;

@@ -168,7 +168,7 @@ int selection_check(int action, enum naming naming, struct outbox_filter *filter
 		return OUTBOX_OK;
 	if (!more && !f->target)
 		return outbox_fail(err, OUTBOX_EINVAL,
-				   "what? give ids, or select with %s, %s, %s, %s",
+				   "nothing is selected: give ids, or filter by %s, %s, %s, %s",
 				   field_name(naming, "state", state), target,
 				   field_name(naming, "type", type), field_name(naming, "key", key));
 	return check_state(action, naming, filter, err);

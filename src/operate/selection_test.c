@@ -83,7 +83,7 @@ static void an_action_fits_what_is_selected(void **state)
 	assert_fails(selection_check(OUTBOX_DISCARD, NAMED_AS_FIELD, &delivered, err),
 		     OUTBOX_EINVAL, "state: only pending or failed deliveries can be discarded");
 	assert_fails(selection_check(OUTBOX_DEFER, NAMED_AS_OPTION, &none, err), OUTBOX_EINVAL,
-		     "what? give ids, or select with --state, --target, --type, --key");
+		     "nothing is selected: give ids, or filter by --state, --target, --type, --key");
 	assert_fails(selection_check(OUTBOX_DEFER, NAMED_AS_FIELD, &both, err), OUTBOX_EINVAL,
 		     "not both (target goes with ids)");
 	assert_fails(selection_check(OUTBOX_DEFER, NAMED_AS_FIELD, &many, err), OUTBOX_EINVAL,

@@ -20,17 +20,24 @@ const struct outbox_lane_stats *status_refused(const struct outbox_target_stats 
 	return first;
 }
 
+size_t status_held(const struct outbox_stats *stats, const struct outbox_target_stats *target)
+{
+	size_t held = 0;
+
+	for (size_t i = 0; i < target->n_lanes; i++)
+		held += target->lanes[i].owner && target->lanes[i].lease_until > stats->store_now;
+	return held;
+}
+
 enum target_health status_health(const struct outbox_stats *stats,
 				 const struct outbox_target_stats *target)
 {
-	size_t held = 0, refused;
+	size_t held = status_held(stats, target), refused;
 
 	if (status_refused(target, &refused) || (target->unserved && !target->n_lanes))
 		return HEALTH_REFUSED;
 	if (target->paused)
 		return HEALTH_PAUSED;
-	for (size_t i = 0; i < target->n_lanes; i++)
-		held += target->lanes[i].owner && target->lanes[i].lease_until > stats->store_now;
 	if (held == 0)
 		return HEALTH_NO_RELAY;
 	if (target->outage)
@@ -42,11 +49,6 @@ enum target_health status_health(const struct outbox_stats *stats,
 
 const char *const health_names[] = { NULL,     "running", "retrying", "no relay", "partly",
 				     "outage", "paused",  "refused",  NULL };
-
-const char *status_health_name(enum target_health health)
-{
-	return health_names[health];
-}
 
 outbox_time status_oldest(const struct outbox_stats *stats)
 {

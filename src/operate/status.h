@@ -18,13 +18,15 @@ enum target_health {
 
 enum target_health status_health(const struct outbox_stats *stats,
 				 const struct outbox_target_stats *target);
-const char *status_health_name(enum target_health health);
-/* All of them, from 1 on; NULL is behind the last. */
+/* By their values, from 1 on; NULL is behind the last. */
 extern const char *const health_names[];
 
 /* The first lane that relays refuse, and how many there are; NULL: none. */
 const struct outbox_lane_stats *status_refused(const struct outbox_target_stats *target,
 					       size_t *ret_count);
+
+/* How many lanes somebody holds. */
+size_t status_held(const struct outbox_stats *stats, const struct outbox_target_stats *target);
 
 /* Deliveries that should have been made by now. */
 int64_t status_lag(const struct outbox_target_stats *target);

@@ -65,7 +65,7 @@ static const struct field discard_options[] = {
 
 static const struct field defer_options[] = {
 	OPTION_REQUIRED("until", FIELD_TIME, struct values, until, "TIME",
-			"not before: +5m or 2026-11-15T18:00:00Z"),
+			"do not send before: +5m or 2026-11-15T18:00:00Z"),
 	SELECTION_OPTIONS(struct values, "pending (default), or why it is pending"),
 	OPTION_REASON(struct values),
 	HOW_OPTIONS,

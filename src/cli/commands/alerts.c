@@ -3,7 +3,6 @@
  * The relay's rules, from one look at the stores. One look has no memory: a rule that must hold for a while counts at
  * once, and what only a relay or a second look can know (latency, sending) is not judged.
  */
-#include "base/buf.h"
 #include "base/safe.h"
 #include "cli/cli.h"
 #include "cli/format.h"
@@ -11,7 +10,6 @@
 #include "cli/table.h"
 #include "http/views.h"
 #include "operate/sample.h"
-#include "store/store.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -57,15 +55,14 @@ static int print_rules(struct cli *cli, struct outbox_error *err)
 
 	table_init(&table, cli, rule_columns, ARRAY_SIZE(rule_columns));
 	for (int i = 0; i < RULE_COUNT; i++) {
-		enum health_level level = health_rule_level((enum health_rule)i);
-		const char *about = health_rule_about((enum health_rule)i);
+		const struct rule *rule = &rules[i];
 
-		json_array_append_new(list,
-				      json_pack("{s:s, s:s, s:s}", "rule", rule_names[i], "level",
-						health_level_name(level), "about", about));
+		json_array_append_new(list, json_pack("{s:s, s:s, s:s}", "rule", rule_names[i],
+						      "level", health_level_name(rule->level),
+						      "about", rule->about));
 		table_cell(&table, BOLD, rule_names[i]);
-		table_cell(&table, level_colour(level), level_name(level));
-		table_cell(&table, PLAIN, about);
+		table_cell(&table, level_colour(rule->level), level_name(rule->level));
+		table_cell(&table, PLAIN, rule->about);
 	}
 	if (cli->json)
 		return json_print(json_pack("{s:o}", "rules", list), err);

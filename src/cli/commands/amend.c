@@ -3,7 +3,6 @@
 #include "base/text.h"
 #include "cli/format.h"
 #include "cli/message_options.h"
-#include "cli/table.h"
 #include "store/store.h"
 
 #include <stdio.h>
@@ -15,11 +14,11 @@ struct values {
 
 static const struct field options[] = {
 	OPTION("data", FIELD_TEXT, struct values, data, "JSON|@FILE|-",
-	       "the payload that it shall have; @FILE reads a file, - reads stdin"),
+	       "the new payload; @FILE reads a file, - reads stdin"),
 	OPTION("content-type", FIELD_TEXT, struct values, content_type, "TYPE",
-	       "of the payload (default: as it is)"),
+	       "content type of the payload (default: unchanged)"),
 	OPTION("header", FIELD_REPEATED, struct values, headers, "NAME=VALUE",
-	       "a header; those given take the place of all it has (default: as they are)"),
+	       "a header; those given replace all headers (default: unchanged)"),
 	OPTION_REASON_REQUIRED(struct values),
 };
 
@@ -49,7 +48,7 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 
 	if (r == OUTBOX_OK && !given->data && !given->content_type && !given->headers.count)
 		r = outbox_fail(err, OUTBOX_EINVAL,
-				"say what it shall be: --data, --content-type or --header");
+				"nothing to change: give --data, --content-type or --header");
 	if (r == OUTBOX_OK && given->data)
 		r = input_read("data", given->data, &data, err);
 	if (r == OUTBOX_OK)
@@ -84,12 +83,12 @@ const struct command cmd_amend = {
 	.name = "amend",
 	.group = GROUP_REPAIR,
 	.flags = COMMAND_STORE | COMMAND_ACTOR,
-	.summary = "correct a message that was delivered nowhere; it keeps its place",
+	.summary = "correct a message that no target has received; it keeps its place",
 	TAKES_WORDS("ID", 1, 1),
 	TAKES_OPTIONS(options, struct values),
 	.about = "The message keeps its id, type, key and place in the log, so that with hold the corrected message goes first and what is parked behind it follows in order. Deliveries that failed or wait for a retry are sent at once, with their attempts at 0; discarded ones stay discarded. The former version is kept until retention removes the message (outbox show ID --amended). Refused if a target has already received the message, or while it is being sent.",
 	.example = "outbox amend 0198f3a2-7c11-7e02-9d53-2f0f5a2b81c4 \\\n"
 		   "    --data @fixed.json --reason \"negative total, ticket 812\"",
-	.exits = "0  amended\n2  what it shall be is wrong or missing\n3  no such message\n4  it was delivered, is being sent, or nothing of it is left to deliver",
+	.exits = "0  amended\n2  the correction is wrong or missing\n3  no such message\n4  it was delivered, is being sent, or nothing of it is left to deliver",
 	.run = run,
 };

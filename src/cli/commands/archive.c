@@ -3,24 +3,19 @@
 #include "base/safe.h"
 #include "base/text.h"
 #include "cli/format.h"
+#include "cli/selection.h"
 #include "cli/signals.h"
 #include "cli/terminal.h"
-#include "operate/replay_source.h"
 
 #include <stdio.h>
 
 struct values {
-	const char *type, *key;
-	outbox_time after, before;
+	struct replay_filter filter;
 	bool dry_run;
 };
 
 static const struct field options[] = {
-	OPTION("type", FIELD_TEXT, struct values, type, "GLOB", "type, * and ? match: order.*"),
-	OPTION("key", FIELD_TEXT, struct values, key, "KEY", "this key exactly"),
-	OPTION("after", FIELD_AGO, struct values, after, "TIME",
-	       "event time at or after: 2026-11-15T18:00:00Z, or an age like 7d"),
-	OPTION("before", FIELD_AGO, struct values, before, "TIME", "event time before"),
+	PAST_OPTIONS(struct values),
 	OPTION("dry-run", FIELD_BOOL, struct values, dry_run, NULL, "count, write nothing"),
 };
 
@@ -29,7 +24,8 @@ DEFINE_CLEANUP(struct feed *, feed_free)
 
 struct copy {
 	struct cli *cli;
-	struct replay_filter filter;
+	const struct replay_filter *filter;
+	outbox_time now; /* the store's, at the beginning */
 	struct feed *feed;
 	struct archive *archive; /* NULL: only count */
 	int64_t count;
@@ -46,7 +42,7 @@ static int copy_all(struct copy *copy, const sigset_t *signals, struct outbox_er
 		struct outbox_claimed found = { 0 };
 
 		r = feed_next(copy->feed, copy->cli->arena, &found, &end, err);
-		if (r || end || !replay_wanted(&copy->filter, &found.message))
+		if (r || end || !replay_wanted(copy->filter, &found.message))
 			continue;
 		if (copy->archive)
 			r = archive_add(copy->archive, &found, err);
@@ -61,27 +57,12 @@ static int copy_all(struct copy *copy, const sigset_t *signals, struct outbox_er
 	return r;
 }
 
-static int look_for_holds(const struct copy *copy, struct holds *holds, outbox_time *ret_now,
-			  struct outbox_error *err)
-{
-	struct cli *cli = copy->cli;
-	struct outbox_purge request = { 0 };
-	struct outbox_stats stats;
-	int r;
-
-	outbox_arena_reset(cli->arena);
-	r = cli_stats(cli, &stats, err);
-	if (r)
-		return r;
-	*ret_now = request.delivered_before = stats.store_now;
-	return holds_find(cli->store, &request, &stats, cli->arena, holds, err);
-}
-
 static int tell(const struct copy *copy, const struct values *given, struct outbox_error *err)
 {
+	const struct outbox_purge all = { .delivered_before = copy->now };
 	struct holds holds = { 0 };
 	outbox_time now = 0;
-	int r = look_for_holds(copy, &holds, &now, err);
+	int r = holds_read(copy->cli, &all, &holds, &now, err);
 	const char *path = copy->cli->words[0];
 	char count[COUNT_TEXT_MAX];
 	bool made = copy->count && !given->dry_run;
@@ -110,9 +91,7 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 	const struct values *given = values;
 	_cleanup_(archive_freep) struct archive *archive = NULL;
 	_cleanup_(feed_freep) struct feed *feed = NULL;
-	struct copy copy = {
-		.cli = cli, .filter = { given->type, given->key, given->after, given->before, NULL }
-	};
+	struct copy copy = { .cli = cli, .filter = &given->filter };
 	struct outbox_stats stats;
 	sigset_t signals;
 	int r = cli_open_target(cli, NULL, &stats, err);
@@ -124,6 +103,7 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 	if (r)
 		return r;
 	stop_block(&signals);
+	copy.now = stats.store_now;
 	copy.feed = feed;
 	copy.archive = archive;
 	r = copy_all(&copy, &signals, err);

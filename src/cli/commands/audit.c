@@ -78,7 +78,7 @@ const struct command cmd_audit = {
 	.name = "audit",
 	.group = GROUP_SEE,
 	.flags = COMMAND_STORE,
-	.summary = "who did what to which deliveries, newest first",
+	.summary = "list who did what to which deliveries, newest first",
 	TAKES_WORDS("[ID]", 0, 1),
 	TAKES_OPTIONS(options, struct values),
 	.example = "outbox audit --limit 20",

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define REFERENCE_MAX ((size_t)64 << 10)
 
@@ -20,14 +21,14 @@ struct config_values {
 
 #define OPTION_SET                                                             \
 	OPTION("set", FIELD_REPEATED, struct config_values, sets, "KEY=VALUE", \
-	       "over the file and the environment: --set targets.events.batch=100")
+	       "override the file and the environment: --set targets.events.batch=100")
 
 static const struct field options[] = { OPTION_SET };
 
 static const struct field check_options[] = {
 	OPTION_SET,
 	OPTION("connect", FIELD_BOOL, struct config_values, connect, NULL,
-	       "ask the databases, too: is there an outbox, does every new target say where it starts"),
+	       "also ask the databases: is there an outbox, does every new target say where it starts"),
 };
 
 static const struct column columns[] = {
@@ -63,12 +64,18 @@ static int run_check(struct cli *cli, void *values, struct outbox_error *err)
 	_cleanup_(cleanup_free) struct problems *problems = calloc(1, sizeof(*problems));
 	_cleanup_(config_freep) struct config *config = NULL;
 	const struct config_values *given = values;
+	struct config_input input = { .file = file_of(cli),
+				      .sets = given->sets.items,
+				      .n_sets = given->sets.count,
+				      .environment = environ,
+				      .secrets = true,
+				      .server = true };
 	int r;
 
 	if (!problems)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	sets_warn(&given->sets);
-	r = config_check(file_of(cli), &given->sets, &config, problems, err);
+	r = configure(&input, &config, problems, err);
 	if (r == OUTBOX_OK && given->connect)
 		r = configure_connect(config, problems, err);
 	problems_tell(problems);
@@ -160,7 +167,7 @@ const struct command cmd_config_check = {
 	.summary = "find every mistake in a configuration file",
 	TAKES_WORDS("[FILE]", 0, 1),
 	TAKES_OPTIONS(check_options, struct config_values),
-	.about = "When no FILE is named, it is OUTBOX_CONFIG, else outbox.yaml. The environment, --set and the files that secrets come from are checked as well. The command writes nothing and, without --connect, connects to nothing. Each mistake is one line on stderr with its line and column; at most 20 are reported.",
+	.about = "FILE defaults to OUTBOX_CONFIG, else outbox.yaml. The environment, --set and the files that secrets come from are checked as well. The command writes nothing and, without --connect, connects to nothing. Each mistake is one line on stderr with its line and column; at most 20 are reported.",
 	.example =
 		"outbox config check outbox.yaml\noutbox config check --connect\noutbox config check --set relay.batch=100",
 	.exits = "0  good\n2  mistakes, or the file cannot be read\n3  there is no such file",
@@ -173,7 +180,7 @@ const struct command cmd_config_show = {
 	.summary = "print every value in effect and where it comes from",
 	TAKES_WORDS("[FILE]", 0, 1),
 	TAKES_OPTIONS(options, struct config_values),
-	.about = "When no FILE is named, it is OUTBOX_CONFIG, else outbox.yaml. A value comes from --set, else a variable (OUTBOX_RELAY_BATCH is relay.batch, OUTBOX_TARGETS_EVENTS_BATCH is targets.events.batch), else the file, else the default. Secrets are not shown.",
+	.about = "FILE defaults to OUTBOX_CONFIG, else outbox.yaml. A value comes from --set, else a variable (OUTBOX_RELAY_BATCH is relay.batch, OUTBOX_TARGETS_EVENTS_BATCH is targets.events.batch), else the file, else the default. Secrets are not shown.",
 	.example = "outbox config show outbox.yaml\noutbox config show --json",
 	.exits = "0  printed\n2  mistakes, or the file cannot be read\n3  there is no such file",
 	.run = run_show,

@@ -13,6 +13,7 @@
 #include "store/store.h"
 #include "transport/transport.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -29,7 +30,7 @@ static const struct field options[] = {
 	OPTION("to", FIELD_REPEATED, struct values, to, "NAME=URL",
 	       "also connect to this target and say what its acknowledgement means"),
 	OPTION("brokers", FIELD_BOOL, struct values, brokers, NULL,
-	       "the same for every target that --config has for the source"),
+	       "the same for every target of the source in --config"),
 };
 
 struct doctor {
@@ -39,7 +40,8 @@ struct doctor {
 	int worst;
 };
 
-static void say(void *context, int level, const char *subject, const char *text)
+/* What a store's own check finds, and report(). */
+static void add_finding(void *context, int level, const char *subject, const char *text)
 {
 	static const char *const names[] = { "ok", "note", "warning", "error" };
 	static const int colours[] = { GREEN, PLAIN, YELLOW, RED };
@@ -63,83 +65,80 @@ static void say(void *context, int level, const char *subject, const char *text)
 	safe_wrap(stdout, &(struct wrap){ 36, 36, doctor->cli->width == UNCUT ? UNCUT : 80 }, text);
 }
 
+static void OUTBOX_PRINTF(4, 5)
+	report(struct doctor *doctor, int level, const char *subject, const char *format, ...)
+{
+	char text[800];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	add_finding(doctor, level, subject, text);
+}
+
 static void check_schema(struct doctor *doctor)
 {
 	const struct outbox_store_info *info = &doctor->cli->info;
 	const char *store = doctor->cli->store_option;
-	char text[600];
 
-	if (info->schema_version == 0 && info->elsewhere[0]) {
-		snprintf(text, sizeof(text),
-			 "there is no outbox here, but one in schema \"%s\": say schema=%s in the "
-			 "store's URL",
-			 info->elsewhere, info->elsewhere);
-		say(doctor, ERROR, "schema", text);
-	} else if (info->schema_version == 0) {
-		snprintf(text, sizeof(text), "there is no outbox here; make one: outbox init%s",
-			 store);
-		say(doctor, ERROR, "schema", text);
-	} else if (info->schema_version < info->program_version) {
-		snprintf(text, sizeof(text), "is %d, this program needs %d: outbox upgrade%s",
-			 info->schema_version, info->program_version, store);
-		say(doctor, ERROR, "schema", text);
-	} else if (info->schema_version > info->program_version) {
-		snprintf(text, sizeof(text), "is %d, newer than this program's %d: upgrade outbox",
-			 info->schema_version, info->program_version);
-		say(doctor, WARNING, "schema", text);
-	} else if (!doctor->cli->store->ops->operate.check) {
-		snprintf(text, sizeof(text), "version %d, %d lane%s", info->schema_version,
-			 info->lanes, info->lanes == 1 ? "" : "s");
-		say(doctor, OK, "schema", text);
-	}
+	if (info->schema_version == 0 && info->elsewhere[0])
+		report(doctor, ERROR, "schema",
+		       "there is no outbox here, but there is one in schema \"%s\": put schema=%s into "
+		       "the store's URL",
+		       info->elsewhere, info->elsewhere);
+	else if (info->schema_version == 0)
+		report(doctor, ERROR, "schema",
+		       "there is no outbox here; create one: outbox init%s", store);
+	else if (info->schema_version < info->program_version)
+		report(doctor, ERROR, "schema", "is %d, this program needs %d: outbox upgrade%s",
+		       info->schema_version, info->program_version, store);
+	else if (info->schema_version > info->program_version)
+		report(doctor, WARNING, "schema",
+		       "is %d, newer than this program's %d: upgrade outbox", info->schema_version,
+		       info->program_version);
+	else if (!doctor->cli->store->ops->operate.check)
+		report(doctor, OK, "schema", "version %d, %d lane%s", info->schema_version,
+		       info->lanes, info->lanes == 1 ? "" : "s");
 }
 
 static void check_target(struct doctor *doctor, const struct outbox_stats *stats,
 			 const struct outbox_target_stats *t)
 {
-	char text[800], a[COUNT_TEXT_MAX], age[DURATION_TEXT_MAX];
-	const char *store = doctor->cli->store_option;
+	char count[COUNT_TEXT_MAX], age[DURATION_TEXT_MAX];
 	enum target_health health = status_health(stats, t);
-
 	const struct outbox_lane_stats *lane;
+	int64_t lag = status_lag(t);
 	size_t refused;
 
 	lane = status_refused(t, &refused);
-	if (lane) {
-		snprintf(text, sizeof(text), "relays refuse %zu of its %zu lanes; %.400s", refused,
-			 t->n_lanes, lane->refused);
-		say(doctor, ERROR, t->name, text);
-	} else if (t->unserved) {
-		snprintf(text, sizeof(text), "not served for %s: %.600s",
-			 age_text(stats->store_now, t->unserved_since, age), t->unserved);
-		say(doctor, ERROR, t->name, text);
-	} else if (health == HEALTH_PAUSED) {
-		snprintf(text, sizeof(text), "paused by %.80s: %.200s",
-			 t->paused_by ? t->paused_by : "?",
-			 t->paused_reason ? t->paused_reason : "no reason given");
-		say(doctor, NOTE, t->name, text);
-	} else if (health == HEALTH_OUTAGE) {
-		snprintf(text, sizeof(text), "out of reach for %s: %.300s",
-			 age_text(stats->store_now, t->outage_since, age), t->outage);
-		say(doctor, WARNING, t->name, text);
-	} else if (health == HEALTH_NO_RELAY && status_lag(t) > 0) {
-		snprintf(text, sizeof(text),
-			 "no relay works for it and %s %s (oldest %s): start outbox relay",
-			 capped_text(status_lag(t), a),
-			 status_lag(t) == 1 ? "delivery waits" : "deliveries wait",
-			 age_text(stats->store_now, t->oldest, age));
-		say(doctor, WARNING, t->name, text);
-	} else {
-		snprintf(text, sizeof(text), "%s; %s unfinished, oldest %s",
-			 status_health_name(health), capped_text(status_lag(t), a),
-			 age_text(stats->store_now, t->oldest, age));
-		say(doctor, OK, t->name, status_lag(t) ? text : "nothing waits");
-	}
-	if (t->failed == 0)
-		return;
-	snprintf(text, sizeof(text), "%s failed: outbox list --state failed --target %s%s",
-		 capped_text(t->failed, a), t->name, store);
-	say(doctor, WARNING, t->name, text);
+	if (lane)
+		report(doctor, ERROR, t->name, "relays refuse %zu of its %zu lanes; %.400s",
+		       refused, t->n_lanes, lane->refused);
+	else if (t->unserved)
+		report(doctor, ERROR, t->name, "not served for %s: %.600s",
+		       age_text(stats->store_now, t->unserved_since, age), t->unserved);
+	else if (health == HEALTH_PAUSED)
+		report(doctor, NOTE, t->name, "paused by %.80s: %.200s",
+		       t->paused_by ? t->paused_by : "?",
+		       t->paused_reason ? t->paused_reason : "no reason given");
+	else if (health == HEALTH_OUTAGE)
+		report(doctor, WARNING, t->name, "out of reach for %s: %.300s",
+		       age_text(stats->store_now, t->outage_since, age), t->outage);
+	else if (health == HEALTH_NO_RELAY && lag > 0)
+		report(doctor, WARNING, t->name,
+		       "no relay works for it and %s %s (oldest %s): start outbox relay",
+		       capped_text(lag, count), lag == 1 ? "delivery waits" : "deliveries wait",
+		       age_text(stats->store_now, t->oldest, age));
+	else if (lag)
+		report(doctor, OK, t->name, "%s; %s unfinished, oldest %s", health_names[health],
+		       capped_text(lag, count), age_text(stats->store_now, t->oldest, age));
+	else
+		add_finding(doctor, OK, t->name, "nothing waits");
+	if (t->failed)
+		report(doctor, WARNING, t->name,
+		       "%s failed: outbox list --state failed --target %s%s",
+		       capped_text(t->failed, count), t->name, doctor->cli->store_option);
 }
 
 /* A target that nobody feeds, or that keeps what failed, and so the log grows. */
@@ -154,11 +153,10 @@ static int check_retention(struct doctor *doctor, const struct outbox_stats *sta
 	if (r)
 		return r;
 	for (size_t i = 0; i < holds.count; i++) {
-		char text[HOLD_TEXT_MAX + 80], hold[HOLD_TEXT_MAX];
+		char hold[HOLD_TEXT_MAX];
 
-		snprintf(text, sizeof(text), "retention: it %s",
-			 hold_text(&holds.list[i], stats->store_now, hold));
-		say(doctor, WARNING, holds.list[i].target, text);
+		report(doctor, WARNING, holds.list[i].target, "retention: it %s",
+		       hold_text(&holds.list[i], stats->store_now, hold));
 	}
 	return OUTBOX_OK;
 }
@@ -170,24 +168,24 @@ static int check_store(struct doctor *doctor, struct outbox_error *err)
 	int r;
 
 	doctor->area = "store";
-	say(doctor, OK, cli->info.name, cli->info.driver);
+	add_finding(doctor, OK, cli->info.name, cli->info.driver);
 	check_schema(doctor);
 	if (cli->info.schema_version == 0 || doctor->worst == ERROR)
 		return OUTBOX_OK;
-	r = store_check(cli->store, say, doctor, err);
+	r = store_check(cli->store, add_finding, doctor, err);
 	if (r)
 		return r;
 	doctor->area = "target";
-	r = cli_stats(cli, &stats, err);
+	r = store_stats(cli->store, cli->arena, &stats, err);
 	if (r == OUTBOX_EAUTH) { /* a finding like others: rows or tables are kept from this role */
-		say(doctor, ERROR, "all", err->message);
+		add_finding(doctor, ERROR, "all", err->message);
 		return OUTBOX_OK;
 	}
 	if (r)
 		return r;
 	if (stats.n_targets == 0 && !cli->store->ops->operate.check) /* a store's own check tells it */
-		say(doctor, NOTE, "none",
-		    "no target is registered: messages wait and nothing is purged");
+		add_finding(doctor, NOTE, "none",
+			    "no target is registered: messages wait and nothing is purged");
 	for (size_t i = 0; i < stats.n_targets; i++)
 		check_target(doctor, &stats, &stats.targets[i]);
 	return check_retention(doctor, &stats, err);
@@ -216,7 +214,7 @@ static void check_transport(struct doctor *doctor, const char *name, const char 
 		if (transport->ops->check)
 			level = transport_check(transport, deadline, text, sizeof(text));
 	}
-	say(doctor, r ? ERROR : level, name, r ? found.message : text);
+	add_finding(doctor, r ? ERROR : level, name, r ? found.message : text);
 	transport_close(transport);
 }
 
@@ -307,8 +305,8 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 
 	if (given->brokers && !cli->config)
 		return outbox_fail(err, OUTBOX_EINVAL,
-				   "--brokers: which ones? give --config with the file that has "
-				   "them, or --to NAME=URL");
+				   "--brokers needs a file that names them: give --config FILE, or "
+				   "--to NAME=URL");
 	return sources_each(cli, examine_source, values, true, err);
 }
 

@@ -29,7 +29,7 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 	if (r)
 		return r;
 	snprintf(what, sizeof(what),
-		 "This removes %s from \"%s\": %s message%s, every receipt, delivery and audit row. Nothing brings them back.",
+		 "This removes %s from \"%s\": %s message%s, every receipt, delivery and audit row. This cannot be undone.",
 		 rows_only ? "every row of the outbox" : "the whole outbox", cli->info.name,
 		 count_human(stats.messages, count), stats.messages == 1 ? "" : "s");
 	r = confirm_name(cli, given->yes, what, cli->info.name, err);

@@ -109,7 +109,7 @@ static void page_print(const char *markdown, size_t size)
 
 static const char *const group_titles[] = {
 	[GROUP_SETUP] = "setting up", [GROUP_WORK] = "publishing and relaying",
-	[GROUP_SEE] = "seeing",       [GROUP_REPAIR] = "repairing",
+	[GROUP_SEE] = "inspecting",   [GROUP_REPAIR] = "repairing",
 	[GROUP_HELP] = "help",
 };
 
@@ -184,7 +184,7 @@ static void overview(const struct cli *cli)
 {
 	int group = 0;
 
-	puts("usage: outbox COMMAND [options]     outbox COMMAND --help tells more");
+	puts("usage: outbox COMMAND [options]     outbox COMMAND --help explains it");
 	for (size_t i = 0; command_at(i); i++) {
 		const struct command *command = command_at(i);
 

@@ -12,22 +12,23 @@
 
 struct values {
 	int64_t lanes;
-	const char *schema, *partition;
+	const char *schema;
+	int partition;
 	bool doorbell, no_doorbell;
 };
 
 static const struct field options[] = {
 	OPTION_RANGE(
 		"lanes", struct values, lanes, 1, OUTBOX_LANES_MAX,
-		"readers of the log for each target, which share its keys among them; the order of a key holds with any number (default: 4 on PostgreSQL, 1 on SQLite)"),
+		"readers of the log per target, which share its keys; the order of a key holds with any number (default: 4 on PostgreSQL, 1 on SQLite)"),
 	OPTION("schema", FIELD_TEXT, struct values, schema, "NAME",
-	       "PostgreSQL: the schema for the tables, made when it is missing; the same as ?schema=NAME in the URL (default: the first of search_path)"),
-	OPTION("partition", FIELD_TEXT, struct values, partition, "auto|none",
-	       "PostgreSQL: auto: the log in partitions, which retention drops whole (default: none)"),
+	       "PostgreSQL: the schema for the tables, created if it is missing; the same as ?schema=NAME in the URL (default: the first of search_path)"),
+	OPTION_WORD(
+		"partition", struct values, partition, "auto|none", partition_names,
+		"PostgreSQL: auto partitions the log, so that retention drops whole partitions (default: none)"),
 	OPTION("doorbell", FIELD_BOOL, struct values, doorbell, NULL,
-	       "PostgreSQL: publishers wake a sleeping relay; not for those that use PREPARE TRANSACTION"),
-	OPTION("no-doorbell", FIELD_BOOL, struct values, no_doorbell, NULL,
-	       "take the doorbell down again"),
+	       "PostgreSQL: publishers wake a sleeping relay; do not use it with PREPARE TRANSACTION"),
+	OPTION("no-doorbell", FIELD_BOOL, struct values, no_doorbell, NULL, "remove the doorbell"),
 };
 
 static void tell(const struct cli *cli, bool fresh, const struct outbox_init_options *how)
@@ -47,8 +48,8 @@ static void tell(const struct cli *cli, bool fresh, const struct outbox_init_opt
 			 info->name, info->schema_version, info->lanes, s);
 		return;
 	}
-	safe_say(stdout, "%s: made an outbox (%s, schema %d, %d lane%s)", info->name, info->driver,
-		 info->schema_version, info->lanes, s);
+	safe_say(stdout, "%s: created an outbox (%s, schema %d, %d lane%s)", info->name,
+		 info->driver, info->schema_version, info->lanes, s);
 	if (strncmp(info->driver, "sqlite", 6) == 0)
 		puts("The file is in WAL mode now, for good: readers and the one writer no longer\n"
 		     "wait for each other; its -wal and -shm files belong to it, copy them too.");
@@ -73,8 +74,7 @@ static int check(struct cli *cli, const struct values *given, struct outbox_init
 {
 	bool postgres = store_is_postgres(cli->store_url);
 
-	if (given->partition && store_partition(given->partition, &how->partition, err))
-		return OUTBOX_EINVAL;
+	how->partition = given->partition == PARTITION_AUTO;
 	if (given->doorbell && given->no_doorbell)
 		return outbox_fail(err, OUTBOX_EINVAL, "--doorbell or --no-doorbell, not both");
 	how->doorbell = given->doorbell ? 1 : given->no_doorbell ? -1 : 0;
@@ -124,12 +124,12 @@ const struct command cmd_init = {
 	.name = "init",
 	.group = GROUP_SETUP,
 	.flags = COMMAND_STORE,
-	.summary = "create an outbox in a database; a repeat changes nothing",
+	.summary = "create an outbox in a database; repeating it changes nothing",
 	TAKES_OPTIONS(options, struct values),
 	.about = "Creates the tables, triggers and views of the outbox beside your own tables. A SQLite file is created if there is none, and switched to WAL mode. A PostgreSQL database must exist; the role needs only the right to create objects in the schema.",
 	.example = "outbox init --store sqlite:app.db\n"
 		   "outbox init --store postgres://app@db/shop --schema app",
-	.exits = "0  the outbox is there\n2  it is there with another number of lanes\n"
+	.exits = "0  the outbox exists\n2  it exists with another number of lanes\n"
 		 "7  its schema is newer than this program",
 	.run = run,
 };

@@ -14,11 +14,11 @@ struct values {
 
 static const struct field options[] = {
 	OPTION("blocked", FIELD_BOOL, struct values, blocked, NULL,
-	       "those that wait for a delivery of theirs: the default, and all there is so far"),
-	OPTION("target", FIELD_TEXT, struct values, target, "NAME", "of this target"),
-	OPTION_RANGE("limit", struct values, limit, 1, 1000, "keys on a page (default: 100)"),
+	       "only blocked keys: the default, and the only kind so far"),
+	OPTION("target", FIELD_TEXT, struct values, target, "NAME", "only keys of this target"),
+	OPTION_RANGE("limit", struct values, limit, 1, 1000, "keys per page (default: 100)"),
 	OPTION("after", FIELD_TEXT, struct values, after, "CURSOR",
-	       "the next page; the cursor is printed under the page before"),
+	       "the page after this cursor, which the previous page prints"),
 };
 
 static void add_row(struct table *table, const struct outbox_blocked_key *row, outbox_time now)
@@ -57,7 +57,7 @@ static void print(struct cli *cli, const struct outbox_keys_page *page)
 	table_print(&table, stdout);
 	table_deinit(&table);
 	if (page->cursor)
-		safe_say(stdout, "there are more: the same command with --after %s", page->cursor);
+		safe_say(stdout, "there are more: repeat the command with --after %s", page->cursor);
 }
 
 static int run(struct cli *cli, void *values, struct outbox_error *err)

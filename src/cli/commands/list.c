@@ -21,9 +21,9 @@ struct values {
 static const struct field options[] = {
 	SELECTION_OPTIONS(struct values,
 			  "pending, sending, delivered, failed, discarded, or a word of --why"),
-	OPTION_RANGE("limit", struct values, limit, 1, 1000, "deliveries on a page (default: 100)"),
+	OPTION_RANGE("limit", struct values, limit, 1, 1000, "deliveries per page (default: 100)"),
 	OPTION("after", FIELD_TEXT, struct values, after, "CURSOR",
-	       "the next page; the cursor is printed under the page before"),
+	       "the page after this cursor, which the previous page prints"),
 	OPTION("all", FIELD_BOOL, struct values, all, NULL, "every page, one after the other"),
 };
 
@@ -64,14 +64,13 @@ static void print_row(struct listing *listing, const struct outbox_delivery *row
 		table_note(table, buf_str(&note));
 }
 
-static void print_json_row(struct listing *listing, const struct outbox_delivery *row)
+/* A piece of the JSON, which is written as it is read: there may be more rows than memory. */
+static void print_json(const char *before, json_t *value)
 {
-	json_t *object = json_delivery(row);
-
-	fputs(listing->printed ? ",\n" : "", stdout);
-	if (object)
-		json_dumpf(object, stdout, JSON_COMPACT);
-	json_decref(object);
+	fputs(before, stdout);
+	if (value)
+		json_dumpf(value, stdout, JSON_COMPACT | JSON_ENCODE_ANY);
+	json_decref(value);
 }
 
 static void print_page(struct listing *listing, const struct outbox_page *page)
@@ -83,7 +82,7 @@ static void print_page(struct listing *listing, const struct outbox_page *page)
 	listing->begun = true;
 	for (size_t i = 0; i < page->count; i++) {
 		if (cli->json)
-			print_json_row(listing, &page->rows[i]);
+			print_json(listing->printed ? ",\n" : "", json_delivery(&page->rows[i]));
 		else
 			print_row(listing, &page->rows[i], cli->clock->wall(cli->clock));
 		listing->printed++;
@@ -98,31 +97,26 @@ static void print_no_target(const struct listing *listing)
 	char count[COUNT_TEXT_MAX];
 
 	safe_say(stdout,
-		 "no deliveries: no target is registered yet, and %s message%s; outbox relay%s makes one",
+		 "no deliveries: no target is registered yet, and %s message%s; outbox relay%s registers one",
 		 capped_text(listing->messages, count),
 		 listing->messages == 1 ? " waits" : "s wait", listing->cli->relay_option);
 }
 
 static void print_end(const struct listing *listing, const char *cursor)
 {
-	json_t *next;
-
 	if (listing->cli->json) {
-		next = json_text(cursor);
-		fputs("],\"next\":", stdout);
-		json_dumpf(next, stdout, JSON_ENCODE_ANY);
+		print_json("],\"next\":", json_text(cursor));
 		if (!listing->several)
 			fputs("}\n", stdout);
-		json_decref(next);
 	} else if (listing->printed == 0 && listing->n_targets == 0) {
 		print_no_target(listing);
 	} else if (listing->printed == 0) {
 		puts("no deliveries match");
 	} else if (cursor && listing->several) {
-		safe_say(stdout, "there are more: the same command with --source and --after %s",
+		safe_say(stdout, "there are more: repeat the command with --source and --after %s",
 			 cursor);
 	} else if (cursor) {
-		safe_say(stdout, "there are more: the same command with --after %s", cursor);
+		safe_say(stdout, "there are more: repeat the command with --after %s", cursor);
 	}
 }
 
@@ -174,34 +168,25 @@ static int list_source(struct listing *listing, struct outbox_filter filter, str
 
 static void print_source(const struct listing *listing, size_t i, const char *name)
 {
-	json_t *text;
-
 	if (!listing->cli->json) {
 		printf("%s%s%s%s\n", i ? "\n" : "", colour_on(listing->cli, BOLD), name,
 		       colour_off(listing->cli));
 		return;
 	}
-	text = json_text(name);
-	printf("%s{\"source\":", i ? ",\n" : "{\"sources\":[");
-	json_dumpf(text, stdout, JSON_ENCODE_ANY);
+	print_json(i ? ",\n{\"source\":" : "{\"sources\":[{\"source\":", json_text(name));
 	fputs(",", stdout);
-	json_decref(text);
 }
 
 /* A source that does not answer hides no other. */
 static void print_trouble(const struct listing *listing, const struct outbox_error *err)
 {
-	json_t *text;
-
 	if (!listing->cli->json) {
 		safe_say(stdout, "%s", err->message);
 		return;
 	}
-	text = json_text(err->message);
-	fputs(listing->begun ? ",\"error\":" : "\"deliveries\":[],\"next\":null,\"error\":", stdout);
-	json_dumpf(text, stdout, JSON_ENCODE_ANY);
+	print_json(listing->begun ? ",\"error\":" : "\"deliveries\":[],\"next\":null,\"error\":",
+		   json_text(err->message));
 	fputs("}", stdout);
-	json_decref(text);
 }
 
 static int list_sources(struct listing *listing, const struct outbox_filter *filter,
@@ -211,7 +196,7 @@ static int list_sources(struct listing *listing, const struct outbox_filter *fil
 
 	if (listing->given->after)
 		return outbox_fail(err, OUTBOX_EINVAL,
-				   "--after: of which source? give --source, too");
+				   "--after needs --source: each source has pages of its own");
 	for (size_t i = 0; i < cli->n_sources; i++) {
 		struct outbox_error own = OUTBOX_ERROR_INIT;
 		int r;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pause and resume: the same act in two directions. */
-#include "base/safe.h"
 #include "cli/cli.h"
 #include "cli/format.h"
 #include "operate/act.h"
@@ -12,13 +11,12 @@ struct values {
 	const char *reason, *target;
 };
 
-#define TARGET_OPTION                                               \
-	OPTION("target", FIELD_TEXT, struct values, target, "NAME", \
-	       "the same as TARGET, as other commands name it")
+#define TARGET_OPTION \
+	OPTION("target", FIELD_TEXT, struct values, target, "NAME", "another way to give TARGET")
 
 static const struct field pause_options[] = {
 	OPTION_REQUIRED("reason", FIELD_TEXT, struct values, reason, "TEXT",
-			"why, for whoever looks next"),
+			"why, for people who look later"),
 	TARGET_OPTION,
 };
 
@@ -41,7 +39,8 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 		return outbox_fail(err, OUTBOX_EINVAL, "TARGET is missing: outbox %s TARGET",
 				   cli->command->name);
 	if (given->target && strcmp(given->target, name) != 0)
-		return outbox_fail(err, OUTBOX_EINVAL, "TARGET or --target, not two of them");
+		return outbox_fail(err, OUTBOX_EINVAL,
+				   "TARGET and --target differ; give one of them");
 	r = cli_open_target(cli, name, &stats, err);
 	how.actor = cli->actor;
 	if (r == OUTBOX_OK)

@@ -198,15 +198,15 @@ static void show_rest(const struct outbox_policy *policy, const struct delays *d
 	if (policy->budget)
 		printf("budget            %s from the first failure on\n",
 		       duration_exact(policy->budget, text));
-	printf("poll              %s\n", keep_text(policy->poll, "250ms (ours)", text));
+	printf("poll              %s\n", keep_text(policy->poll, "250ms (default)", text));
 	if (policy->batch)
 		printf("batch             %zu\n", policy->batch);
 	else
-		puts("batch             500 (ours)");
-	printf("lease             %s\n", keep_text(policy->lease, "15s (ours)", text));
-	printf("delivered kept    %s\n", keep_text(policy->retain_delivered, "7d (ours)", text));
-	printf("failed kept       %s\n", keep_text(policy->retain_failed, "forever (ours)", text));
-	printf("purged every      %s\n", keep_text(policy->purge_interval, "1m (ours)", text));
+		puts("batch             500 (default)");
+	printf("lease             %s\n", keep_text(policy->lease, "15s (default)", text));
+	printf("delivered kept    %s\n", keep_text(policy->retain_delivered, "7d (default)", text));
+	printf("failed kept       %s\n", keep_text(policy->retain_failed, "forever (default)", text));
+	printf("purged every      %s\n", keep_text(policy->purge_interval, "1m (default)", text));
 }
 
 static int run_show(struct cli *cli, void *values, struct outbox_error *err)
@@ -245,7 +245,7 @@ const struct command cmd_policy_show = {
 	.name = "policy show",
 	.group = GROUP_WORK,
 	.summary = "print every delay of a retry policy, with and without jitter",
-	.about = "Values that the policy does not set are marked (ours): they are the relay's own defaults, which options of outbox relay change.",
+	.about = "Values that the policy does not set are marked (default): they are the relay's own defaults, which options of outbox relay change.",
 	TAKES_WORDS("NAME", 1, 1),
 	.example = "outbox policy show protean",
 	.exits = "0  printed\n3  no such policy",

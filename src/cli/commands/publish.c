@@ -29,12 +29,12 @@ static const struct field options[] = {
 	OPTION("id", FIELD_TEXT, struct values, id, "ID",
 	       "an id of your own: publishing it again changes nothing (default: a new UUID)"),
 	OPTION("content-type", FIELD_TEXT, struct values, content_type, "TYPE",
-	       "of the payload (default: application/json)"),
+	       "content type of the payload (default: application/json)"),
 	OPTION("header", FIELD_REPEATED, struct values, headers, "NAME=VALUE", "a header"),
 	OPTION("due", FIELD_TIME, struct values, due, "TIME",
-	       "not before: +5m or 2026-11-15T18:00:00Z"),
+	       "do not send before: +5m or 2026-11-15T18:00:00Z"),
 	OPTION("expires", FIELD_TIME, struct values, expires, "TIME",
-	       "not after: +1h or a time; then it fails as expired"),
+	       "do not send after: +1h or a time; then it fails as expired"),
 	OPTION("event-time", FIELD_TIME, struct values, event_time, "TIME",
 	       "when it happened (default: now)"),
 	OPTION_WORD("kind", struct values, kind, "KIND", kind_names, "event (default) or command"),
@@ -48,7 +48,7 @@ static const struct field options[] = {
 	       "the message that caused it"),
 	OPTION("traceparent", FIELD_TEXT, struct values, traceparent, "TEXT", "W3C trace context"),
 	OPTION("published", FIELD_BOOL, struct values, published, NULL,
-	       "may leave the house: goes to external targets too"),
+	       "may be sent to external targets, too"),
 	OPTION_RANGE("priority", struct values, priority, -100, 100,
 		     "-100 to 100: above 0 high, below 0 low (default: 0)"),
 };
@@ -62,7 +62,7 @@ static int check(const struct outbox_message *message, struct outbox_error *err)
 	    (!message->content_type || content_type_is_json(message->content_type)))
 		r = json_text_check(message->data, message->size, err);
 	if (r)
-		return outbox_wrap(err, "--data is not JSON (say so with --content-type text/plain)");
+		return outbox_wrap(err, "--data is not JSON (for other data give --content-type)");
 	r = outbox_message_validate(message, 0, err);
 	if (r)
 		error_names_option(options, ARRAY_SIZE(options), err);

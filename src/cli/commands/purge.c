@@ -16,13 +16,13 @@ struct values {
 
 static const struct field options[] = {
 	OPTION("delivered-before", FIELD_AGO, struct values, delivered_before, "AGE",
-	       "messages that every target got longer ago: 7d, or a time"),
+	       "messages delivered to every target longer ago than this: 7d, or a time"),
 	OPTION("failed-before", FIELD_AGO, struct values, failed_before, "AGE",
-	       "also messages with a delivery that failed longer ago: 30d, or a time"),
+	       "also messages with a delivery that failed longer ago than this: 30d, or a time"),
 	OPTION("archive", FIELD_TEXT, struct values, archive, "FILE",
-	       "first write them to this new file: CloudEvents lines, zstd (app.jsonl.zst)"),
+	       "first write them to this new file, as CloudEvents lines (app.jsonl.zst)"),
 	OPTION("dry-run", FIELD_BOOL, struct values, dry_run, NULL,
-	       "count what would go, change nothing"),
+	       "count what would be removed, change nothing"),
 };
 
 struct purge {
@@ -32,20 +32,6 @@ struct purge {
 	struct outbox_purged removed;
 	bool no_target;
 };
-
-/* Why there is something left that is old enough. */
-static int look_for_holds(struct purge *purge, struct holds *holds, outbox_time *ret_now,
-			  struct outbox_error *err)
-{
-	struct cli *cli = purge->cli;
-	struct outbox_stats stats;
-	int r;
-
-	outbox_arena_reset(cli->arena);
-	r = cli_stats(cli, &stats, err);
-	*ret_now = stats.store_now;
-	return r ? r : holds_find(cli->store, &purge->request, &stats, cli->arena, holds, err);
-}
 
 static void tell_nothing(const struct purge *purge, const struct holds *holds)
 {
@@ -62,7 +48,8 @@ static int tell(struct purge *purge, const struct values *given, struct outbox_e
 	int64_t n = given->dry_run ? purge->found : gone->messages;
 	struct holds holds = { 0 };
 	outbox_time now;
-	int r = look_for_holds(purge, &holds, &now, err);
+	/* why there is something left that is old enough */
+	int r = holds_read(purge->cli, &purge->request, &holds, &now, err);
 
 	if (r)
 		return r;
@@ -163,7 +150,7 @@ const struct command cmd_purge = {
 	.name = "purge",
 	.group = GROUP_REPAIR,
 	.flags = COMMAND_STORE | COMMAND_ACTOR | COMMAND_HARMFUL,
-	.summary = "remove finished messages, into an archive if you like",
+	.summary = "remove finished messages, after archiving them if you like",
 	TAKES_OPTIONS(options, struct values),
 	.about = "A message is removed only when every target that gets it has finished with it, and nothing is removed while no target is registered. Targets that still have to get messages, or keep them because they failed, are named. A relay purges by itself; use this to purge now, or with an archive, which is complete on disk before anything is removed.",
 	.example = "outbox purge --delivered-before 7d --dry-run\n"

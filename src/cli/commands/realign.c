@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/safe.h"
-#include "base/text.h"
 #include "cli/cli.h"
 #include "cli/format.h"
 #include "cli/terminal.h"
@@ -15,7 +14,7 @@ struct values {
 
 static const struct field options[] = {
 	OPTION("same-history", FIELD_BOOL, struct values, same_history, NULL,
-	       "the same data with its transaction numbers, on a server of another name: after pg_upgrade"),
+	       "the data kept its transaction numbers but moved to another server: after pg_upgrade"),
 	OPTION("dry-run", FIELD_BOOL, struct values, dry_run, NULL,
 	       "say what would be done for each lane, change nothing"),
 	OPTION_YES(struct values),

@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "cli/config_file.h"
 #include "cli/format.h"
+#include "cli/selection.h"
 #include "cli/signals.h"
 #include "cli/sources.h"
 #include "cli/terminal.h"
@@ -20,30 +21,25 @@
 #include <unistd.h>
 
 struct values {
-	const char *target, *to, *type, *key, *spool, *reason;
-	outbox_time after, before;
+	const char *target, *to, *spool, *reason;
+	struct replay_filter filter;
 	double rate;
 	bool from_log, dry_run, salvage, yes;
 };
 
 static const struct field options[] = {
 	OPTION_REQUIRED("target", FIELD_TEXT, struct values, target, "NAME",
-			"to this target of the file, and to no other"),
-	OPTION("to", FIELD_TEXT, struct values, to, "URL",
-	       "where that is, when there is no --config"),
+			"send to this target of the file, and to no other"),
+	OPTION("to", FIELD_TEXT, struct values, to, "URL", "the URL of the target, without --config"),
 	OPTION("from-log", FIELD_BOOL, struct values, from_log, NULL,
-	       "not from a FILE, from the log: what every target is done with and retention has left"),
-	OPTION("type", FIELD_TEXT, struct values, type, "GLOB", "type, * and ? match: order.*"),
-	OPTION("key", FIELD_TEXT, struct values, key, "KEY", "this key exactly"),
-	OPTION("after", FIELD_AGO, struct values, after, "TIME",
-	       "event time at or after: 2026-11-15T18:00:00Z, or an age like 7d"),
-	OPTION("before", FIELD_AGO, struct values, before, "TIME", "event time before"),
+	       "replay from the log instead of a FILE: messages that every target has finished with"),
+	PAST_OPTIONS(struct values),
 	OPTION("rate", FIELD_PER_SECOND, struct values, rate, "RATE",
 	       "not faster than this, 100/s or 3000/min (default: the target's own rate)"),
 	OPTION("spool", FIELD_TEXT, struct values, spool, "FILE",
 	       "where the replay keeps its state (default: beside the archive)"),
 	OPTION("salvage", FIELD_BOOL, struct values, salvage, NULL,
-	       "of a damaged archive: what is whole"),
+	       "send what is intact in a damaged archive"),
 	OPTION_REASON(struct values),
 	OPTION("dry-run", FIELD_BOOL, struct values, dry_run, NULL,
 	       "read and check all of it, count, send nothing"),
@@ -61,19 +57,22 @@ static int check(const struct cli *cli, const struct values *given, struct outbo
 {
 	if ((cli->n_words == 1) == given->from_log)
 		return outbox_fail(err, OUTBOX_EINVAL,
-				   "from where? give the archive's FILE, or --from-log");
+				   "no messages are named: give the archive's FILE, or --from-log");
 	if (given->to && cli->config)
 		return outbox_fail(err, OUTBOX_EINVAL,
 				   "--to and --config do not go together; the file says where \"%s\" is",
 				   given->target);
 	if (!given->to && !cli->config)
 		return outbox_fail(err, OUTBOX_EINVAL,
-				   "where is the target? give --config FILE, or --to URL");
+				   "the target has no URL: give --config FILE, or --to URL");
 	if (given->from_log && cli->n_sources > 1)
+		return outbox_fail(
+			err, OUTBOX_EINVAL,
+			"the file has several sources; give --source NAME to choose the log");
+	if (given->filter.after && given->filter.before &&
+	    given->filter.after >= given->filter.before)
 		return outbox_fail(err, OUTBOX_EINVAL,
-				   "the log of which source? the file has several: --source NAME");
-	if (given->after && given->before && given->after >= given->before)
-		return outbox_fail(err, OUTBOX_EINVAL, "--after lies behind --before");
+				   "--after is not earlier than --before: nothing can match");
 	return target_name_check(given->target, err);
 }
 
@@ -118,14 +117,15 @@ static int choose_target(struct replaying *replay, const struct values *given,
 		target->rate_period = OUTBOX_MINUTES;
 		target->rate_burst = 0;
 	}
-	replay->run.filter = (struct replay_filter){ given->type, given->key, given->after,
-						     given->before, &target->route };
+	replay->run.filter = given->filter;
+	replay->run.filter.route = &target->route;
 	return OUTBOX_OK;
 }
 
 /* Which replay this is, in words: a spool goes on only with the same one. */
 static void describe(const struct replaying *replay, const struct values *given, struct buf *out)
 {
+	const struct replay_filter *filter = &given->filter;
 	const struct cli *cli = replay->cli;
 	char time[TIME_TEXT_MAX];
 	struct stat file;
@@ -136,14 +136,14 @@ static void describe(const struct replaying *replay, const struct values *given,
 		buf_printf(out, "%s (%lld bytes)", cli->words[0],
 			   stat(cli->words[0], &file) ? -1LL : (long long)file.st_size);
 	buf_printf(out, " to %s", given->target);
-	if (given->type)
-		buf_printf(out, ", type %s", given->type);
-	if (given->key)
-		buf_printf(out, ", key %s", given->key);
-	if (given->after)
-		buf_printf(out, ", after %s", time_format(given->after, time));
-	if (given->before)
-		buf_printf(out, ", before %s", time_format(given->before, time));
+	if (filter->type)
+		buf_printf(out, ", type %s", filter->type);
+	if (filter->key)
+		buf_printf(out, ", key %s", filter->key);
+	if (filter->after)
+		buf_printf(out, ", after %s", time_format(filter->after, time));
+	if (filter->before)
+		buf_printf(out, ", before %s", time_format(filter->before, time));
 }
 
 static int open_feed(struct replaying *replay, const struct values *given, outbox_time now,
@@ -181,7 +181,7 @@ static void tell_left_out(const struct replaying *replay)
 	int64_t unreadable = state.salvaged + replay->run.unfit;
 
 	if (state.malformed)
-		safe_say(stderr, "left out %lld that never could be delivered",
+		safe_say(stderr, "left out %lld that could never be delivered",
 			 (long long)state.malformed);
 	if (unreadable)
 		safe_say(stderr, "left out %lld lines that cannot be read", (long long)unreadable);
@@ -291,7 +291,7 @@ static int audit(struct replaying *replay, const struct values *given, const cha
 	if (replay->run.spool->resumed)
 		return OUTBOX_OK;
 	if (!cli->store && (!cli->store_url || cli->n_sources > 1)) {
-		safe_say(stderr, "not in the audit: no --source or --store says of which database");
+		safe_say(stderr, "not in the audit: give --source or --store to name its database");
 		return OUTBOX_OK;
 	}
 	if (!cli->store) {
@@ -437,7 +437,7 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 	if (r == OUTBOX_OK)
 		r = replay_scan(&replay.run, err);
 	if (r == OUTBOX_EPROTO && !given->salvage && !given->from_log)
-		r = outbox_wrap(err, "nothing was sent (--salvage takes what is whole)");
+		r = outbox_wrap(err, "nothing was sent (--salvage sends what is intact)");
 	if (r == OUTBOX_OK)
 		r = given->dry_run || !replay.run.wanted ? tell_dry(&replay, given, err)
 							 : send_all(&replay, given, err);
@@ -457,9 +457,9 @@ const struct command cmd_replay = {
 	.example = "outbox replay old.jsonl.zst --config outbox.yaml --target partner --dry-run\n"
 		   "outbox replay old.jsonl.zst --to file:again.jsonl --target again --yes\n"
 		   "outbox replay --from-log --config outbox.yaml --target partner --after 2h",
-	.exits = "0  replayed (or nothing matches)\n1  some were not delivered: they are kept\n"
+	.exits = "0  replayed (or nothing matches)\n1  some were not delivered and are kept\n"
 		 "3  no such file or target\n4  the spool belongs to another replay\n"
 		 "10 not confirmed: nothing was sent\n"
-		 "14 the archive is damaged: nothing was sent\n130  interrupted: give the same command again",
+		 "14 the archive is damaged: nothing was sent\n130  interrupted: run the same command again",
 	.run = run,
 };

@@ -149,9 +149,9 @@ static const struct field options[] = {
 	OPTION("raw-payload", FIELD_BOOL, struct values, raw, NULL,
 	       "write the payload's bytes to stdout and nothing else"),
 	OPTION("full", FIELD_BOOL, struct values, full, NULL,
-	       "show them, and do not cut the payload"),
+	       "the same, without cutting the payload"),
 	OPTION("amended", FIELD_BOOL, struct values, amended, NULL,
-	       "show what the message was before it was amended, each time; masked as the rest is without --payload"),
+	       "show each former version of an amended message; masked unless --payload is given"),
 };
 
 /* "  key             42", wrapped; nothing when there is no text. */
@@ -232,17 +232,18 @@ static void print_message(const struct cli *cli, const struct outbox_claimed *m,
 
 /* A command to copy: its id may be anything, so it is quoted, and escaped for the terminal. */
 static void print_command(const struct cli *cli, const char *label, const char *verb,
-			  const struct outbox_delivery *row, const char *more)
+			  const char *id, const char *target, const char *more)
 {
 	_cleanup_(buf_deinit) struct buf line = BUF_INIT(4096);
 
 	buf_printf(&line, "outbox %s ", verb);
-	safe_shell_word(&line, row->id);
+	safe_shell_word(&line, id);
 	printf("  %s:\n", label);
 	buf_text(&line, " \\");
 	safe_line(stdout, "    ", buf_str(&line));
 	buf_clear(&line);
-	buf_printf(&line, "--target %s%s%s", row->target, more, cli->store_option);
+	buf_printf(&line, "%s%s%s%s", target ? "--target " : "", target ? target : "", more,
+		   cli->store_option);
 	safe_line(stdout, "        ", buf_str(&line));
 }
 
@@ -280,16 +281,7 @@ static const char *hopeless(const struct cli *cli, const struct outbox_claimed *
 /* It is the message that is corrected, for all its targets; refused when one has it already. */
 static void print_amend(const struct cli *cli, const struct outbox_claimed *m, const char *label)
 {
-	_cleanup_(buf_deinit) struct buf line = BUF_INIT(4096);
-
-	buf_text(&line, "outbox amend ");
-	safe_shell_word(&line, m->message.id);
-	printf("  %s:\n", label);
-	buf_text(&line, " \\");
-	safe_line(stdout, "    ", buf_str(&line));
-	buf_clear(&line);
-	buf_printf(&line, "--data @FILE --reason WHY%s", cli->store_option);
-	safe_line(stdout, "        ", buf_str(&line));
+	print_command(cli, label, "amend", m->message.id, NULL, "--data @FILE --reason WHY");
 }
 
 /* Does a target have it, or is it just getting it? */
@@ -313,14 +305,14 @@ static void print_failed_advice(const struct cli *cli, const struct message_deta
 		/* corrected, it would still be too late */
 		if (!has_expired(cli, m))
 			print_amend(cli, m, "correct it in its place, if no target has it yet");
-		print_command(cli, "or publish a corrected one, then discard this", "discard", row,
-			      " --reason WHY");
+		print_command(cli, "or publish a corrected one, then discard this", "discard",
+			      row->id, row->target, " --reason WHY");
 		return;
 	}
-	print_command(cli, "to try again", "requeue", row, "");
+	print_command(cli, "to try again", "requeue", row->id, row->target, "");
 	if (!has_left(view))
 		print_amend(cli, m, "to correct it in its place");
-	print_command(cli, "to give up", "discard", row, " --reason WHY");
+	print_command(cli, "to give up", "discard", row->id, row->target, " --reason WHY");
 }
 
 static void print_parked_advice(const struct cli *cli, const char *key)
@@ -470,7 +462,7 @@ const struct command cmd_show = {
 	.name = "show",
 	.group = GROUP_SEE,
 	.flags = COMMAND_STORE,
-	.summary = "a message, each of its deliveries, its history, what to do next",
+	.summary = "show a message, its deliveries and history, and what to do next",
 	TAKES_WORDS("ID", 1, 1),
 	TAKES_OPTIONS(options, struct values),
 	.about = "The payload and header values are masked unless you ask for them: what applications publish may be personal or secret, and a screen is often shared. Keys, subjects and errors are shown, because you need them to find the problem.",

@@ -13,24 +13,25 @@
 
 struct values {
 	int64_t lanes;
-	const char *schema, *partition;
+	const char *schema;
+	int partition;
 	bool doorbell, drop;
 	int64_t from;
 };
 
 static const struct field options[] = {
 	OPTION_RANGE("lanes", struct values, lanes, 1, OUTBOX_LANES_MAX,
-		     "readers of the log for each target (default: 4 on PostgreSQL, 1 on SQLite)"),
+		     "readers of the log per target (default: 4 on PostgreSQL, 1 on SQLite)"),
 	OPTION("schema", FIELD_TEXT, struct values, schema, "NAME",
-	       "PostgreSQL: the schema for the tables; made when it is missing (default: the first of the session's search_path)"),
-	OPTION("partition", FIELD_TEXT, struct values, partition, "auto|none",
-	       "PostgreSQL: auto: the log in partitions (default: none)"),
+	       "PostgreSQL: the schema for the tables, created if it is missing (default: the first of the session's search_path)"),
+	OPTION_WORD("partition", struct values, partition, "auto|none", partition_names,
+		    "PostgreSQL: auto partitions the log (default: none)"),
 	OPTION("doorbell", FIELD_BOOL, struct values, doorbell, NULL,
 	       "PostgreSQL: publishers wake a sleeping relay"),
 	OPTION_RANGE("from", struct values, from, 1, 1000000,
-		     "what leads from this schema version to the newest: what outbox upgrade runs"),
+		     "print the upgrade from this schema version, as outbox upgrade runs it"),
 	OPTION("drop", FIELD_BOOL, struct values, drop, NULL,
-	       "what removes the outbox with every message in it: what outbox drop runs"),
+	       "print what removes the outbox with every message, as outbox drop runs it"),
 };
 
 /* The driver of this name or URL scheme that has a script; ret_known lists those for the remedy. */
@@ -52,19 +53,21 @@ static const struct outbox_store_ops *find(const char *name, struct buf *known)
 }
 
 /* What goes with what, and with which driver. */
-static int check(const struct values *given, const struct outbox_store_ops *ops, bool partition,
+static int check(const struct values *given, const struct outbox_store_ops *ops,
 		 struct outbox_error *err)
 {
+	bool partition = given->partition == PARTITION_AUTO;
 	bool of_a_new_one = given->lanes || given->partition || given->doorbell;
 
 	if ((given->doorbell || partition) && strcmp(ops->name, "postgres") != 0)
-		return outbox_fail(err, OUTBOX_EINVAL, "--%s: %s has none; leave it out",
+		return outbox_fail(err, OUTBOX_EINVAL, "--%s: %s does not have it; leave it out",
 				   given->doorbell ? "doorbell" : "partition", ops->name);
 	if (given->from && given->drop)
-		return outbox_fail(err, OUTBOX_EINVAL, "--from, --drop: give one of them");
+		return outbox_fail(err, OUTBOX_EINVAL,
+				   "--from and --drop cannot be combined; give one of them");
 	if (of_a_new_one && (given->from || given->drop))
 		return outbox_fail(err, OUTBOX_EINVAL,
-				   "--%s: nothing but --schema goes with it; leave the others out",
+				   "--%s can be combined with --schema only; leave the others out",
 				   given->drop ? "drop" : "from");
 	return OUTBOX_OK;
 }
@@ -74,6 +77,7 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 	const struct values *given = values;
 	struct outbox_init_options how = { .struct_size = sizeof(how),
 					   .lanes = (int)given->lanes,
+					   .partition = given->partition == PARTITION_AUTO,
 					   .doorbell = given->doorbell ? 1 : 0,
 					   .from = (int)given->from,
 					   .drop = given->drop };
@@ -84,11 +88,9 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 	int r;
 
 	if (!ops)
-		return outbox_fail(err, OUTBOX_EINVAL, "no SQL for \"%s\"; there is some for: %s",
+		return outbox_fail(err, OUTBOX_EINVAL, "no SQL for \"%s\"; use one of: %s",
 				   text_shown(shown, sizeof(shown), cli->words[0]), buf_str(&known));
-	if (given->partition && store_partition(given->partition, &how.partition, err))
-		return OUTBOX_EINVAL;
-	r = check(given, ops, how.partition, err);
+	r = check(given, ops, err);
 	if (r)
 		return r;
 	r = store_script(ops, &how, given->schema, &sql, err);

@@ -7,6 +7,7 @@
 #include "cli/sources.h"
 #include "cli/table.h"
 #include "operate/rules.h"
+#include "store/store.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -17,8 +18,7 @@ struct values {
 };
 
 static const struct field options[] = {
-	OPTION("watch", FIELD_BOOL, struct values, watch, NULL,
-	       "show it again and again, until Ctrl-C"),
+	OPTION("watch", FIELD_BOOL, struct values, watch, NULL, "refresh until Ctrl-C"),
 	OPTION("every", FIELD_DURATION, struct values, every, "DURATION",
 	       "with --watch: how often (default: 2s)"),
 };
@@ -53,7 +53,7 @@ static void target_row(struct table *table, const struct outbox_stats *stats,
 		   health == HEALTH_RUNNING                              ? GREEN
 		   : health == HEALTH_OUTAGE || health == HEALTH_REFUSED ? RED
 									 : YELLOW,
-		   status_health_name(health));
+		   health_names[health]);
 	table_cell(table, PLAIN, status_rate(t, text, sizeof(text)));
 	count_cell(table, PLAIN, t->pending);
 	count_cell(table, PLAIN, t->sending);
@@ -155,7 +155,7 @@ static void print(struct cli *cli, const struct outbox_stats *stats, const struc
 	table_init(&lanes, cli, lane_columns, ARRAY_SIZE(lane_columns));
 	head(cli, stats, name, health);
 	if (stats->n_targets == 0) {
-		safe_say(stdout, "no targets: messages wait for one; outbox relay%s makes it",
+		safe_say(stdout, "no targets: messages wait for one; outbox relay%s registers one",
 			 cli->relay_option);
 		return;
 	}
@@ -187,7 +187,7 @@ static int show(struct cli *cli, const char *source, void *context, json_t **ret
 	if (r)
 		return r;
 	outbox_arena_reset(cli->arena);
-	r = cli_stats(cli, &stats, err);
+	r = store_stats(cli->store, cli->arena, &stats, err);
 	if (r == OUTBOX_OK) {
 		retention = holds_retention(cli, stats.store_now);
 		r = holds_find(cli->store, &retention, &stats, cli->arena, &holds, err);
@@ -239,7 +239,7 @@ const struct command cmd_status = {
 	.name = "status",
 	.group = GROUP_SEE,
 	.flags = COMMAND_STORE | COMMAND_MANY,
-	.summary = "what waits, fails and moves, for each target",
+	.summary = "show what waits, fails and moves, per target",
 	TAKES_OPTIONS(options, struct values),
 	.about = "RATE is what was delivered in the last minute; OLDEST is how long the oldest unfinished delivery has been ready to send: since its commit, since it was due or requeued, or since the target was resumed (failed ones aside). Works whether a relay runs or not; where none runs and nothing waits, it says idle. With --config and without --source all sources are shown. Targets that hold back messages past their retention are named.",
 	.example = "outbox status --store sqlite:app.db\noutbox status --json --watch --every 10s",

@@ -42,9 +42,9 @@ static int list_json(const struct outbox_stats *stats, struct outbox_error *err)
 
 		json_array_append_new(list, json_pack("{s:o, s:s, s:I, s:b, s:o, s:o, s:I, s:I}",
 						      "name", json_text(t->name), "state",
-						      status_health_name(status_health(stats, t)),
-						      "lanes", (json_int_t)t->n_lanes, "paused",
-						      t->paused, "paused_by", json_text(t->paused_by),
+						      health_names[status_health(stats, t)], "lanes",
+						      (json_int_t)t->n_lanes, "paused", t->paused,
+						      "paused_by", json_text(t->paused_by),
 						      "paused_reason", json_text(t->paused_reason),
 						      "delivered", (json_int_t)t->delivered_ever,
 						      "unfinished", (json_int_t)unfinished(t)));
@@ -72,14 +72,14 @@ static int run_list(struct cli *cli, void *values, struct outbox_error *err)
 		table_cell(&table, BOLD, t->name);
 		table_cellf(&table, PLAIN, "%zu", t->n_lanes);
 		table_cell(&table, status_health(&stats, t) == HEALTH_RUNNING ? PLAIN : YELLOW,
-			   status_health_name(status_health(&stats, t)));
+			   health_names[status_health(&stats, t)]);
 		table_cell(&table, PLAIN, count_human(t->delivered_ever, count));
 		table_cell(&table, PLAIN, count_human(unfinished(t), count));
 		table_cell(&table, PLAIN, t->paused ? t->paused_reason : NULL);
 	}
 	table_print(&table, stdout);
 	if (stats.n_targets == 0)
-		safe_say(stdout, "no targets yet; outbox relay%s makes one", cli->relay_option);
+		safe_say(stdout, "no targets yet; outbox relay%s registers one", cli->relay_option);
 	return OUTBOX_OK;
 }
 

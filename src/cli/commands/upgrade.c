@@ -12,9 +12,9 @@ struct values {
 
 static const struct field options[] = {
 	OPTION("check", FIELD_BOOL, struct values, check, NULL,
-	       "only say what would change, and what would be run; exit status 2 when something would"),
+	       "only print what would change and what would run; exit status 2 if an upgrade is due"),
 	OPTION("sql", FIELD_BOOL, struct values, sql, NULL,
-	       "with --check: the whole script that would be run, and nothing else"),
+	       "with --check: print the whole script that would run, and nothing else"),
 };
 
 /* The script that leads from there to here, or what changes tables in it. */
@@ -36,12 +36,12 @@ static int tell_changes(const struct cli *cli, const char *name, int from, struc
 
 	if (r)
 		return r;
-	printf("%s: would be upgraded from schema %d to %d; nothing was changed. It would make all\n"
-	       "functions, views and triggers anew, and run, in one transaction:\n"
+	printf("%s: would be upgraded from schema %d to %d; nothing was changed. It would\n"
+	       "replace all functions, views and triggers, and run in one transaction:\n"
 	       "%s\n"
 	       "Run:\n"
 	       "  outbox upgrade%s\n"
-	       "or by your own migrations what this prints:\n"
+	       "or run with your own migrations what this prints:\n"
 	       "  outbox upgrade --check --sql%s\n",
 	       name, from, cli->info.program_version, sql, cli->store_option, cli->store_option);
 	return OUTBOX_OK;
@@ -106,7 +106,7 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 
 	if (given->sql && !given->check)
 		return outbox_fail(err, OUTBOX_EINVAL,
-				   "--sql: goes with --check, which changes nothing");
+				   "--sql works only with --check, which changes nothing");
 	return sources_each(cli, upgrade, values, false, err);
 }
 

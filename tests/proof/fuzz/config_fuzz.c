@@ -62,10 +62,13 @@ static struct config *load(const char *text, const char *set, char *variable, bo
 	int r;
 
 	CHECK(problems);
-	r = config_load(&input, &config, problems, &err);
+	r = config_read(&input, &config, problems, &err);
 	check_error(r, &err);
 	CHECK((r == OUTBOX_OK) == (config != NULL));
-	CHECK(r == OUTBOX_OK ? !problems->count : r == OUTBOX_EINVAL || problems->count);
+	CHECK(r == OUTBOX_OK || r == OUTBOX_EINVAL);
+	problems_sort(problems);
+	if (problems->count)
+		config = config_free(config);
 	check_problems(problems, text, secret);
 	free(problems);
 	return config;

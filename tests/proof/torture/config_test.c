@@ -53,7 +53,9 @@ static int call_load(struct buf *said, struct outbox_error *err)
 	int r;
 
 	memset(&problems, 0, sizeof(problems));
-	r = config_load(&input, &config, &problems, err);
+	r = config_read(&input, &config, &problems, err);
+	if (r == OUTBOX_OK && problems.count)
+		r = outbox_fail(err, OUTBOX_ECONFIG, "%s", problems.items[0].text);
 	if (r == OUTBOX_OK)
 		r = config_show(config, row, said, err);
 	if (r == OUTBOX_OK)

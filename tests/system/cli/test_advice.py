@@ -113,7 +113,7 @@ def test_list_before_the_first_relay(shop):
     shop.insert()
     shop.insert()
     text = " ".join(shop.run("list").out.split())
-    assert "no target is registered yet, and 2 messages wait; outbox relay --to NAME=URL makes one" in text
+    assert "no target is registered yet, and 2 messages wait; outbox relay --to NAME=URL registers one" in text
     assert shop.run("list", "--json").json == {"deliveries": [], "next": None}
 
 

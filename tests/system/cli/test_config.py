@@ -105,13 +105,13 @@ def test_drivers_and_the_admin_server_are_asked_at_once(write):
     expected = [
         ("3:12", 'sources[0] "shop", store: the store\'s URL, port: "99999" is not a whole number from 1 to 65535'),
         ("5:12", 'sources[1] "two", store: unknown option "foo": a sqlite: URL takes busy, name; repair or remove it'),
-        ("6:14", 'sources[1] "two", targets: "nobody" is the name of none of the targets'),
+        ("6:14", 'sources[1] "two", targets: "nobody" is not the name of a target'),
         ("9:9", 'targets[0] "events", to: rabbitmq mq:5672: no password; add password_file=PATH; '
                 'or write password: file:PATH beside it'),
         ("9:9", 'targets[0] "events", to: unknown option "foo"'),
-        ("10:18", 'targets[0] "events", dead_letter: "parkd" is the name of none of the targets; did you mean parked?'),
+        ("10:18", 'targets[0] "events", dead_letter: "parkd" is not the name of a target; did you mean parked?'),
         ("12:9", 'targets[1] "nowhere", to: the port: "99999" is not a whole number from 1 to 65535'),
-        ("13:18", 'targets[1] "nowhere", dead_letter: "limbo" is the name of none of the targets; '
+        ("13:18", 'targets[1] "nowhere", dead_letter: "limbo" is not the name of a target; '
                   'add it: match: { nothing: true }'),
         ("15:9", 'targets[2] "parked", to: redis: a user without a password; write user:password@, '
                  'or add password_file=PATH; or write password: file:PATH beside it'),
@@ -182,7 +182,7 @@ def test_who_goes_before_whom(write):
     assert told["relay.workers"] == ("3", "--set relay.workers")
     assert told["relay.batch_bytes"] == ("8MiB", "default")
     err = shop.run("config", "check", env={"OUTBOX_RELAY_BACTH": "2"}, code=2).err
-    assert "OUTBOX_RELAY_BACTH: no key has this variable; did you mean OUTBOX_RELAY_BATCH?" in err
+    assert "OUTBOX_RELAY_BACTH: this variable sets no key; did you mean OUTBOX_RELAY_BATCH?" in err
 
 
 def test_secrets_are_not_shown(write):
@@ -321,8 +321,8 @@ def test_the_failure_of_one_source_is_told_with_its_name(write):
     (["--config", "outbox.yaml", "--batch", "5"], "--batch and --config do not go together"),
     (["--config", "outbox.yaml", "--instance", "x"], "--instance and --config do not go together"),
     (["--config", "outbox.yaml", "--store", "sqlite:x.db"], "--store and --config do not go together"),
-    (["--to", "x=null:", "--set", "relay.batch=5"], "--set goes with --config FILE only"),
-    (["--to", "x=null:", "--source", "x"], "--source goes with --config FILE only"),
+    (["--to", "x=null:", "--set", "relay.batch=5"], "--set works only with --config FILE"),
+    (["--to", "x=null:", "--source", "x"], "--source works only with --config FILE"),
     (["--config", "outbox.yaml", "--set", "x"], '--set: "x" is not KEY=VALUE; write --set relay.batch=100'),
 ])
 def test_what_does_not_go_together(write, args, told):

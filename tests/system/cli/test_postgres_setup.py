@@ -41,7 +41,7 @@ def outline(shop, schema="public"):
 
 def test_init_says_what_it_made_and_again_changes_nothing(pg_bare):
     ran = pg_bare.run("init", people=False)
-    assert f"{pg_bare.name}: made an outbox (postgres " in ran.out and "4 lanes" in ran.out
+    assert f"{pg_bare.name}: created an outbox (postgres " in ran.out and "4 lanes" in ran.out
     assert "WAL" not in ran.out
     before = outline(pg_bare)
     assert "nothing changed" in pg_bare.run("init").out
@@ -123,7 +123,7 @@ def test_the_printed_schema_of_sqlite(tmp_path):
 
 def test_sql_knows_its_stores(bare):
     assert "outbox_message" in bare.run("sql", "postgresql", "--json").json["sql"]
-    assert 'no SQL for "memory"; there is some for: sqlite, postgres' in bare.run("sql", "memory", code=2).err
+    assert 'no SQL for "memory"; use one of: sqlite, postgres' in bare.run("sql", "memory", code=2).err
     assert "has no schemas" in bare.run("sql", "sqlite", "--schema", "x", code=2).err
     assert "--doorbell: sqlite has none" in bare.run("sql", "sqlite", "--doorbell", code=2).err
 
@@ -181,7 +181,7 @@ def reasons():
     ("postgres@127.0.0.1:{port}/postgres?options=-cdefault_transaction_read_only%3Don", 5, "this is a standby"),
     ("postgres@127.0.0.1:{port}/postgres?password_file=/nowhere/at/all", 2, "password_file"),
     ("/postgres?host=/nowhere/at/all", 5, "no server has its socket there"),
-    ("postgres@127.0.0.1:{port}/postgres?schema=nowhere", 7, "make one: outbox init --store"),
+    ("postgres@127.0.0.1:{port}/postgres?schema=nowhere", 7, "create one: outbox init --store"),
 ])
 def test_who_is_out_of_reach_and_what_to_do(bare, reasons, url, code, text):
     ran = bare.run("status", "--store", "postgres://" + url.format(**reasons), code=code)
@@ -193,7 +193,7 @@ def test_a_wrong_schema_leads_to_the_outbox_that_is_there(pg_bare):
     pg_bare.run("init", "--store", f"{pg_bare.url}?schema=shop_a", code=0)
     for command in ("status", "doctor"):
         ran = pg_bare.run(command, "--store", f"{pg_bare.url}?schema=shop_b", code=None)
-        assert ran.code != 0 and 'one in schema "shop_a": say schema=shop_a' in " ".join((ran.out + ran.err).split()), str(ran)
+        assert ran.code != 0 and 'one in schema "shop_a": put schema=shop_a' in " ".join((ran.out + ran.err).split()), str(ran)
 
 
 def test_a_wrong_password_is_told_and_never_shown(pg_bare):
@@ -232,5 +232,5 @@ def test_options_that_only_postgres_has(bare):
     assert "only a PostgreSQL table has partitions" in bare.run("init", "--partition", "auto", "--store", store, code=2).err
     assert "only PostgreSQL has one" in bare.run("init", "--doorbell", "--store", store, code=2).err
     assert "only a PostgreSQL database has schemas" in bare.run("init", "--schema", "x", "--store", store, code=2).err
-    assert '"all" is not auto or none' in bare.run("init", "--partition", "all", "--store", store, code=2).err
+    assert '"all" is not one of none or auto' in bare.run("init", "--partition", "all", "--store", store, code=2).err
     bare.run("init", "--partition", "none", "--store", store)

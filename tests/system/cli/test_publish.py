@@ -69,7 +69,7 @@ def test_due_messages_wait_and_expired_ones_fail(shop):
     (["--data", "1", "--type", "x" * 501], "type"),
     (["--data", "1", "--key", "k" * 256], "key"),
     (["--data", "1", "--header", "nothing"], "is not NAME=VALUE"),
-    (["--data", "1", "--kind", "rumour"], "is none of event or command"),
+    (["--data", "1", "--kind", "rumour"], "is not one of event or command"),
     (["--data", "1", "--priority", "101"], "-100 to 100"),
     (["--data", "1", "--due", "soon"], "--due"),
     (["--data", "@nosuchfile"], "cannot read nosuchfile"),

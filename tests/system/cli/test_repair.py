@@ -135,7 +135,7 @@ def test_pause_and_resume(two):
     assert "partner is paused" in two.run("pause", "partner", "--reason", "their maintenance").out
     assert "nothing changed" in two.run("pause", "--target", "partner", "--reason", "again").out
     assert "TARGET is missing" in two.run("pause", "--reason", "r", code=2).err
-    assert "not two of them" in two.run("pause", "partner", "--target", "events", "--reason", "r", code=2).err
+    assert "give one of them" in two.run("pause", "partner", "--target", "events", "--reason", "r", code=2).err
     message = two.insert()
     two.run("relay", "--to", "events=file:out.jsonl", "--until-idle")
     two.run("relay", "--to", "partner=null:", "--once")

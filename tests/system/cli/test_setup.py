@@ -9,7 +9,7 @@ import pytest
 @pytest.mark.sqlite
 def test_init_makes_an_outbox_and_says_that_it_switches_to_wal(bare):
     ran = bare.run("init")
-    assert "made an outbox" in ran.out and "WAL mode" in ran.out
+    assert "created an outbox" in ran.out and "WAL mode" in ran.out
     with bare.db() as db:
         assert db.execute("PRAGMA journal_mode").fetchone()[0] == "wal"
     assert "outbox_message" in bare.tables()
@@ -161,4 +161,4 @@ def test_a_wal_whose_database_is_gone_is_not_lost(shop, left):
     shop.path.unlink()
     for file in shop.folder.glob("app.db-*"):
         file.unlink()
-    assert "made an outbox" in shop.run("init").out
+    assert "created an outbox" in shop.run("init").out

@@ -96,7 +96,7 @@ def test_every_command_with_a_store_says_when_there_is_none(bare, name):
     done = subprocess.run([BINARY, *name.split(), *extra], env=env, cwd=bare.folder, text=True,
                           capture_output=True, check=False)
     assert done.returncode == 2
-    assert "which store? give --store sqlite:app.db or --config outbox.yaml, or set OUTBOX_STORE or OUTBOX_CONFIG" in done.stderr
+    assert "no store is given: use --store sqlite:app.db or --config outbox.yaml, or set OUTBOX_STORE or OUTBOX_CONFIG" in done.stderr
 
 
 @pytest.mark.parametrize("args, text", [
@@ -108,17 +108,17 @@ def test_every_command_with_a_store_says_when_there_is_none(bare, name):
     (["discrad"], 'unknown command "discrad"; outbox help lists them'),
     (["redct"], 'unknown command "redct"; outbox help lists them'),
     (["xyzzy"], 'unknown command "xyzzy"; outbox help lists them'),
-    (["target"], "target what? outbox target list or target drop"),
-    (["target", "dorp"], "target what?"),
+    (["target"], 'unknown command "target"; use outbox target list or target drop'),
+    (["target", "dorp"], 'unknown command "target dorp"; use outbox target list'),
     (["polic", "--help"], 'unknown command "polic"'),
     (["status", "--jsn"], "unknown option --jsn; did you mean --json?"),
     (["status", "-x"], "options are written with two dashes"),
-    (["status", "--every"], "--every wants a value: --every DURATION"),
-    (["status", "--every", "--watch"], "--every wants a value"),
+    (["status", "--every"], "--every needs a value: --every DURATION"),
+    (["status", "--every", "--watch"], "--every needs a value"),
     (["status", "--every", "soon"], '--every: "soon" is not a duration'),
     (["status", "--every", "0"], "--every: must be above 0; write a duration like 5s"),
     (["status", "--watch=yes"], "--watch takes no value"),
-    (["status", "extra"], 'what is "extra"? outbox status takes options only'),
+    (["status", "extra"], 'unexpected argument "extra"; outbox status takes options only'),
     (["list", "--limit", "0"], '--limit: "0" is not a whole number from 1 to 1000'),
     (["list", "--limit", "10", "--limit", "20"], "--limit was given twice"),
     (["list", "--state", "fialed"], 'there is no "fialed"; did you mean failed?'),
@@ -127,22 +127,22 @@ def test_every_command_with_a_store_says_when_there_is_none(bare, name):
     (["list", "--why", "xyzzy"], "use new, retry, deferred, parked or paused"),
     (["list", "--why", "retry", "--state", "failed"], "--why is for pending deliveries"),
     (["show"], "ID is missing: outbox show ID"),
-    (["show", "a", "b"], 'what is "b"? outbox show takes only ID'),
+    (["show", "a", "b"], 'unexpected argument "b"; outbox show takes only ID'),
     (["publish", "--data", "1"], "--type is missing: --type TYPE"),
     (["publish", "--type", "t"], "--data is missing: --data JSON|@FILE|-"),
     (["defer", "x"], "--until is missing: --until TIME"),
     (["defer", "x", "--until", "later"], "--until"),
     (["pause", "events"], "--reason is missing"),
     (["discard", "x"], "--reason is missing"),
-    (["purge"], "how old? --delivered-before 7d"),
+    (["purge"], "no age is given: use --delivered-before 7d"),
     (["purge", "--delivered-before", "foo"], '"foo" is neither an age nor a time; write 7d or 2026-'),
-    (["defer", "x", "--until", "2020-01-01T00:00:00Z"], "--until: lies in the past"),
+    (["defer", "x", "--until", "2020-01-01T00:00:00Z"], "--until is in the past"),
     (["--store", "sqlite:x", "status"], "options go after the command: outbox COMMAND --store"),
     (["init", "--lanes", "0"], '--lanes: "0" is not a whole number from 1 to 256\n'),
-    (["publish", "--type", "t", "--data", "nojson"], "--data is not JSON (say so with --content-type text/plain)"),
+    (["publish", "--type", "t", "--data", "nojson"], "--data is not JSON (for other data give --content-type)"),
     (["publish", "--type", "t", "--data", "1", "--content-type", "x y"], '--content-type: "x y" is not a media type'),
-    (["purge", "--delivered-before", "2999-01-01T00:00:00Z"], "lies in the future"),
-    (["requeue"], "what? give ids, or select with"),
+    (["purge", "--delivered-before", "2999-01-01T00:00:00Z"], "is in the future"),
+    (["requeue"], "nothing is selected: give ids, or filter by"),
     (["requeue", "x", "--state", "failed"], "give ids or a filter, not both"),
     (["requeue", "--state", "delivered"], "only failed deliveries can be requeued"),
     (["requeue", "--state", "failed", "--rate", "50/sec"], '"50/sec" is not a rate; write 50/s or 3000/min'),
@@ -150,8 +150,8 @@ def test_every_command_with_a_store_says_when_there_is_none(bare, name):
     (["relay"], "--to is missing: --to NAME=URL"),
     (["relay", "--to", "events"], '"events" is not NAME=VALUE'),
     (["relay", "--to", "Events=null:"], '"Events" is not a name; use a lower-case letter'),
-    (["relay", "--to", "e=null:", "--order", "e=chaos"], '"chaos" is none of strict, pipelined or none'),
-    (["relay", "--to", "e=null:", "--envelope", "e=b"], '--envelope e: "b" is none of structured, binary, native or external'),
+    (["relay", "--to", "e=null:", "--order", "e=chaos"], '"chaos" is not one of strict, pipelined or none'),
+    (["relay", "--to", "e=null:", "--envelope", "e=b"], '--envelope e: "b" is not one of structured, binary, native or external'),
     (["relay", "--to", "e=null:", "--to", "e=file:x"], '--to: target "e" is named twice'),
     (["relay", "--to", "e=null:", "--instance", "x" * 201], "outbox relay: instance: longer than 200 bytes"),
     (["relay", "--to", "e=null:", "--retain-failed", "0s"], "--retain-failed: must be above 0"),
@@ -250,7 +250,7 @@ def test_a_database_without_an_outbox(bare):
     with bare.db() as db:
         db.execute("CREATE TABLE t (x INTEGER)")
     ran, store = bare.run("status", code=7), bare.env["OUTBOX_STORE"]
-    assert f"there is no outbox in {store}; make one: outbox init --store {store}" in ran.err
+    assert f"there is no outbox in {store}; create one: outbox init --store {store}" in ran.err
     assert bare.run("doctor", code=1).out.count("error")
 
 

@@ -217,7 +217,7 @@ static void what_is_finished_is_redacted_and_purged(void **state)
 	assert_true(done);
 	OK(outbox_admin_get(w->admin, "m-1", w->arena, &message, err));
 	assert_memory_equal(message.message.data, OUTBOX_REDACTED, message.message.size);
-	FAILS(outbox_admin_purge(w->admin, &purge, &purged, err), OUTBOX_EINVAL, "how old");
+	FAILS(outbox_admin_purge(w->admin, &purge, &purged, err), OUTBOX_EINVAL, "no age is given");
 	OK(outbox_admin_stats(w->admin, w->arena, &stats, err));
 	purge.delivered_before = stats.store_now;
 	OK(outbox_admin_purgeable(w->admin, &purge, &purged, err));

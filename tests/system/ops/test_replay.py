@@ -299,9 +299,9 @@ def test_one_at_a_time(lite):
 
 
 def test_mistakes_are_told(lite):
-    assert "from where?" in lite.run("replay", "--target", "x", "--to", "null:", code=2).err
-    assert "from where?" in lite.run("replay", "f", "--from-log", "--target", "x", "--to", "null:", code=2).err
-    assert "where is the target?" in lite.run("replay", "f", "--target", "x", code=2).err
+    assert "no messages are named" in lite.run("replay", "--target", "x", "--to", "null:", code=2).err
+    assert "no messages are named" in lite.run("replay", "f", "--from-log", "--target", "x", "--to", "null:", code=2).err
+    assert "the target has no URL" in lite.run("replay", "f", "--target", "x", code=2).err
     (lite.folder / "outbox.yaml").write_text(FILE.format(url="sqlite:app.db"))
     ran = lite.run("replay", "f", "--target", "x", "--config", "outbox.yaml", code=3)
     assert 'no target "x" in the file; there are: events, partner' in ran.err

@@ -69,7 +69,7 @@ def test_the_environment_names_the_file(two):
 def test_what_does_not_go_together_is_refused(two):
     assert "do not go together" in two.run("list", "--store", "sqlite:shop.db", "--config", "two.yaml", code=2).err
     assert "do not go together" in two.run("list", "--store", "sqlite:shop.db", "--source", "shop", code=2).err
-    assert "of which file?" in two.run("list", "--source", "shop", code=2).err
+    assert "needs a file" in two.run("list", "--source", "shop", code=2).err
     assert "two.yaml:" not in two.run("list", "--config", "none.yaml", "--source", "shop", code=3).err
     (two.folder / "bad.yaml").write_text(FILE + "    rats: 3\n")
     assert "bad.yaml:" in two.run("list", "--config", "bad.yaml", "--source", "shop", code=2).err
@@ -109,7 +109,7 @@ def test_list_shows_all_sources(two):
     told = two.run("list", "--config", "two.yaml", "--json").json["sources"]
     assert [(s["source"], [d["type"] for d in s["deliveries"]], s["next"]) for s in told] == [
         ("shop", ["a.shop"], None), ("billing", ["a.billing"], None)]
-    assert "of which source?" in two.run("list", "--config", "two.yaml", "--after", "x", code=2).err
+    assert "--after needs --source" in two.run("list", "--config", "two.yaml", "--after", "x", code=2).err
     (two.folder / "shop.db").rename(two.folder / "gone.db")
     ran = two.run("list", "--config", "two.yaml", code=3)
     assert "no database at" in ran.out and "a.billing" in ran.out
