@@ -1,18 +1,18 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- outbox on PostgreSQL: operators' actions, one transaction a call.
+-- outbox on PostgreSQL: operators' actions, one transaction per call.
 --
--- Candidates are looked for without a lock, then their lanes are locked and each is looked at again: of
--- several that ask for the same thing one finds the delivery in the right state. What a live owner has in
+-- Candidates are searched without a lock, then their lanes are locked and each is checked again: of several
+-- callers that want the same change, one finds the delivery in the right state. What a live owner has in
 -- flight is refused: its settlement would overwrite the change. Once the lease has run out, the lane is
--- taken over first, like a relay does it, so that the owner is fenced should it wake up.
+-- first taken over, as by a relay, so that the owner is fenced if it wakes up.
 --
--- A delivery that was never in trouble has no row; discarding or deferring makes one ahead of the lane's
--- position, and the claim that gets there passes it over.
+-- A new delivery has no row of its own; discarding or deferring it creates one ahead of the lane's
+-- position, and the claim that gets there skips the message.
 
--- The receipt that settled a message that is settled: the first one by whose position it is. By halving: what
--- is settled stays settled, and receipts are numbered without a gap. NULL: it went with retention, and would
--- not have if the message had been meant for this target.
+-- The receipt that settled a message: the first one whose position covers it. By binary search: what is settled
+-- stays settled, and receipts are numbered without gaps. NULL: retention removed the receipt, which it does only
+-- if the message was not meant for this target.
 CREATE OR REPLACE FUNCTION outbox_settled_by(p_xid xid8, p_seq bigint, last outbox_receipt, OUT receipt outbox_receipt, OUT routed_by bigint)
 LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
@@ -34,7 +34,7 @@ BEGIN
 	IF low > first THEN
 		SELECT * INTO receipt FROM outbox_receipt r
 			WHERE r.target = last.target AND r.lane = last.lane AND r.n = low;
-		-- Claimed by the receipt before it; else it was passed over, which is no delivery.
+		-- Claimed by the previous receipt; otherwise it was skipped, which is not a delivery.
 		SELECT r.route_version INTO routed_by FROM outbox_receipt r
 			WHERE r.target = last.target AND r.lane = last.lane AND r.n = low - 1
 				AND p_seq > r.pos AND p_seq <= r.claim_end AND pg_visible_in_snapshot(p_xid, r.cur)
@@ -49,7 +49,7 @@ LANGUAGE sql STABLE AS $$
 		AND (r.bands IS NULL OR outbox_bands_take(r.bands, (m).priority, (m).seq)))
 $$;
 
--- What became of a message without a detour on a lane; state NULL: it is not meant for this target.
+-- The state of a message without a detour; state NULL: it is not meant for this target.
 CREATE OR REPLACE FUNCTION outbox_place(m outbox_message, t outbox_target, last outbox_receipt, OUT state text, OUT at timestamptz)
 LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
@@ -75,7 +75,7 @@ BEGIN
 	END IF;
 END $$;
 
--- New messages of a lane: unread in its window, or behind it.
+-- New messages of a lane: unread in its window, or after it.
 CREATE OR REPLACE FUNCTION outbox_act_unread(p_target text, p_lane integer, p_lanes integer, p_version bigint, w outbox_act_filter,
 	p_paused boolean, p_now timestamptz)
 RETURNS SETOF bigint
@@ -113,8 +113,8 @@ BEGIN
 		LIMIT w.max;
 END $$;
 
--- Deliveries by filter, ascending: pending and failed detours by the index of their state, and, where new ones
--- are wanted, rows of the log behind the positions. Failed ones cost nothing in a log of millions.
+-- Deliveries by filter, ascending: pending and failed detours by the index on their state and, if new ones are
+-- wanted, rows of the log after the positions. Finding failed ones costs nothing extra in a log of millions.
 CREATE OR REPLACE FUNCTION outbox_act_select(w outbox_act_filter, p_now timestamptz) RETURNS TABLE (seq bigint, target text, lane integer)
 LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
@@ -144,8 +144,8 @@ BEGIN
 	) u(seq, target, lane) ORDER BY u.seq, u.target LIMIT w.max;
 END $$;
 
--- How many a filter selects, all of them, and how old the oldest is. Detours by the index of their state, joined to
--- their messages as a whole, not one by one.
+-- How many deliveries a filter selects in total, and how old the oldest is. Detours by the index on their state, joined
+-- to their messages in one go, not one by one.
 CREATE OR REPLACE FUNCTION outbox_act_count(w outbox_act_filter, p_now timestamptz, OUT total bigint, OUT oldest timestamptz)
 LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET row_security = off SET jit = off
 SET plan_cache_mode = force_custom_plan AS $$
@@ -232,7 +232,7 @@ LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 		AND owner IS NOT NULL AND lease_until > p_now)
 $$;
 
--- The owner is gone: fence it, and what it had in flight is pending again.
+-- The owner is dead: fence it; what it had in flight is pending again.
 CREATE OR REPLACE FUNCTION outbox_fence(p_target text, p_lane integer, p_actor text, p_token bigint, p_now timestamptz) RETURNS void
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
@@ -277,8 +277,8 @@ BEGIN
 	END IF;
 END $$;
 
--- Requeue or discard failed ones, all at once: a million goes ten times as fast as one by one. Their lanes are
--- locked; who is no longer failed is left alone.
+-- Requeue or discard failed ones all at once, which is ten times as fast as one by one for a million. Their lanes are
+-- locked; those that are no longer failed are left alone.
 CREATE OR REPLACE FUNCTION outbox_act_failed(o outbox_act_order, p_seqs bigint[], p_targets text[], p_changed timestamptz,
 	p_now timestamptz, OUT done bigint, OUT oldest timestamptz)
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
@@ -314,7 +314,7 @@ BEGIN
 		JOIN outbox_target t ON t.name = u.target WHERE u.key IS NOT NULL GROUP BY t.name, t.hold) t;
 END $$;
 
--- By filter, a dry run counts all of them; last_seq and last_target are where the next call goes on. Lanes are locked in
+-- With a filter, a dry run counts all of them; last_seq and last_target are where the next call continues. Lanes are locked in
 -- the order of dead.sql.
 CREATE OR REPLACE FUNCTION outbox_act(o outbox_act_order, w outbox_act_filter, p_now timestamptz, p_version integer,
 	OUT done bigint, OUT refused bigint, OUT more boolean, OUT oldest timestamptz, OUT missing text,

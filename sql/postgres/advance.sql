@@ -1,22 +1,22 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- outbox on PostgreSQL: settle the claim in flight and claim the next batch, one receipt, in four steps.
+-- outbox on PostgreSQL: settle the claim in flight and claim the next batch, with one receipt, in four steps.
 --
 -- 1. Look: an idle lane takes no lock, no transaction number and writes nothing.
 -- 2. Fence: lock the lane; its last receipt must be the caller's.
--- 3. Settle: what became of the claim in flight (settle.sql).
--- 4. Claim: choose the next messages. Where nothing but new log rows is there, they are counted, noted in the receipt and
---    returned as they are read; unless the caller has read them ahead (src/store/postgres/readahead.c), then they are noted.
+-- 3. Settle: write the outcomes of the claim in flight (settle.sql).
+-- 4. Claim: choose the next messages. If there are only new log rows, they are counted, recorded in the receipt and
+--    returned as they are read; if the caller has read them ahead (src/store/postgres/readahead.c), only recorded.
 --
--- variable_conflict: a column that people add to the log may have the name of a variable.
+-- variable_conflict: users may add columns to the log that have the name of a variable.
 
--- How many numbers one look along the log takes; a lane with nothing in so many moves its position and looks on,
--- so many times in one call.
+-- How many numbers of the log one look covers; a lane that finds nothing in them moves its position and looks further,
+-- up to this many times in one call.
 CREATE OR REPLACE FUNCTION outbox_scan_max() RETURNS bigint LANGUAGE sql IMMUTABLE AS $$ SELECT 20000::bigint $$;
 
 CREATE OR REPLACE FUNCTION outbox_scan_rounds() RETURNS integer LANGUAGE sql IMMUTABLE AS $$ SELECT 25 $$;
 
--- How far the log may run ahead of an idle lane before an empty receipt follows it.
+-- How far the log may get ahead of an idle lane before an empty receipt moves the lane on.
 CREATE OR REPLACE FUNCTION outbox_ahead_max() RETURNS bigint LANGUAGE sql IMMUTABLE AS $$ SELECT 1000::bigint $$;
 
 CREATE OR REPLACE FUNCTION outbox_lane_view(q outbox_request) RETURNS outbox_view
@@ -51,7 +51,7 @@ BEGIN
 	RETURN v;
 END $$;
 
--- At every look: does the lane stand ahead of the database?
+-- At every look: is the lane's position beyond the end of the database?
 CREATE OR REPLACE FUNCTION outbox_check_ahead(p outbox_receipt, log_end bigint, now_at pg_snapshot) RETURNS void
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
@@ -60,7 +60,7 @@ BEGIN
 	END IF;
 END $$;
 
--- When a window opens: was the log numbered anew behind it? And once a session, which is one server's: is it this one's?
+-- When a window opens: was the log's numbering restarted? And once per session, which has one server: is it this server's?
 CREATE OR REPLACE FUNCTION outbox_check_window(p outbox_receipt) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -75,7 +75,7 @@ BEGIN
 	END IF;
 END $$;
 
--- Are there so many late messages, whosesoever, that a lane must not look at them with every poll?
+-- Are there so many late messages, of any lane, that a lane must not look at them with every poll?
 CREATE OR REPLACE FUNCTION outbox_much_is_late(p_late xid8[], p_floor bigint, p_prev_seq bigint) RETURNS boolean
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
@@ -115,8 +115,8 @@ BEGIN
 			v.types, v.kind, v.published_only, v.bands, 1, outbox_scan_max(), CASE WHEN v.detours THEN last.target END));
 END $$;
 
--- A claim that was made before, and only its answer was lost. A row of the log that became a dead letter while in
--- flight is still in it.
+-- A claim that was made before and whose answer was lost. A row of the log that became a dead letter while in flight
+-- is still part of it.
 CREATE OR REPLACE FUNCTION outbox_claim_again(last outbox_receipt, p_now timestamptz, v outbox_view) RETURNS SETOF outbox_claimed
 LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
@@ -156,7 +156,7 @@ BEGIN
 	SELECT coalesce(array_agg(w.seq), '{}') INTO rows FROM outbox_window(greatest(succ.pos, succ.floor), succ.prev, succ.prev_seq,
 		p_late, succ.cur, succ.cur_seq, succ.lane, v.lanes, v.types, v.kind, v.published_only, v.bands,
 		p_max, outbox_scan_max(), CASE WHEN v.detours THEN succ.target END) w;
-	-- the union has up to p_max rows of each of its halves: what lies behind the first p_max is not known whole
+	-- the union has up to p_max rows of each half: what comes after the first p_max is not known completely
 	IF cardinality(rows) >= p_max THEN
 		rows := ARRAY(SELECT r FROM unnest(rows) r ORDER BY r LIMIT p_max);
 		log_cut := rows[p_max];
@@ -205,8 +205,8 @@ BEGIN
 	succ.claim_end := greatest(succ.pos, CASE WHEN stopped THEN succ.claim_last ELSE log_cut END);
 END $$;
 
--- What an operator wrote ahead of the lane is ahead no more once the lane has passed it. Some at a time: the mark does
--- no harm on those that wait for it.
+-- What an operator wrote ahead of the lane is no longer ahead once the lane has passed it. Some at a time: the mark does
+-- no harm on the others.
 CREATE OR REPLACE FUNCTION outbox_pass_ahead(p outbox_receipt) RETURNS void
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
@@ -227,7 +227,7 @@ LANGUAGE sql IMMUTABLE AS $$
 	SELECT (q).max > 0 AND NOT (v).paused AND (v).version = (q).version
 $$;
 
--- 1. Nothing is in flight, and nothing there to do: the whole answer. NULL: go on.
+-- 1. If nothing is in flight and there is nothing to do, returns the whole answer. NULL: go on.
 CREATE OR REPLACE FUNCTION outbox_look_first(q outbox_request) RETURNS outbox_claimed
 LANGUAGE plpgsql STABLE AS $$
 DECLARE
@@ -263,9 +263,9 @@ BEGIN
 		q.target, q.lane, q.n, last.n USING ERRCODE = 'OB005';
 END $$;
 
--- 4. Choose what comes next. claimed: how many; seqs: which, with their flags; NULL: all of the lane in the log behind low, up to
--- claim_last, every: and all that there are. read_ahead: the caller has them. Where there are none, the position
--- moves past the rows of others.
+-- 4. Choose what comes next. claimed: how many; seqs: which, with their flags; NULL: all rows of the lane after low, up to
+-- claim_last, every: and all rows there belong to it. read_ahead: the caller has them. If there are none, the position
+-- moves past the rows of other lanes.
 CREATE OR REPLACE FUNCTION outbox_claim(INOUT succ outbox_receipt, q outbox_request, last outbox_receipt, v outbox_view,
 	fresh outbox_moment, now timestamptz, OUT claimed bigint, OUT read_ahead boolean, OUT low bigint, OUT every boolean,
 	OUT seqs bigint[], OUT flags integer[])
@@ -302,13 +302,13 @@ BEGIN
 			late := outbox_late(succ.prev, succ.prev_xid, succ.cur);
 		END IF;
 		max := CASE WHEN outbox_is_cautious(succ) THEN 1 ELSE q.max END;
-		-- Straight along the log, the usual case, in two looks: what it comes to, then the rows, which are so
-		-- copied once only. Where there are detours, late rows or too many bytes, it is chosen what goes.
+		-- Straight along the log, the usual case, in two looks: first the totals, then the rows, so that these
+		-- are copied only once. If there are detours, late rows or too many bytes, the rows are chosen.
 		low := greatest(succ.pos, succ.floor, succ.prev_seq);
 		high := outbox_reach(low, 0, succ.cur_seq, outbox_scan_max());
 		straight := NOT v.detours AND late IS NULL;
-		-- Rows read ahead were read behind the claim of the last receipt, in its window: they are the next ones if the
-		-- lane stands there still. They are as they were, unless somebody amended one.
+		-- Rows read ahead were read after the claim of the last receipt, in its window: they are the next ones if the
+		-- lane has not moved. They are unchanged, unless somebody amended one.
 		IF straight AND q.ahead BETWEEN 1 AND max AND NOT outbox_any_amended(q.ahead_first, q.ahead_last)
 				AND succ.pos > 0 AND succ.pos = last.claim_end
 				AND succ.cur_xid = last.cur_xid THEN
@@ -340,14 +340,14 @@ BEGIN
 			succ.claim_end := CASE WHEN claimed >= max THEN succ.claim_last WHEN high < succ.cur_seq THEN high
 				ELSE 9223372036854775807 END;
 			IF read_ahead THEN
-				succ.claim_end := succ.claim_last; -- nobody looked behind it
+				succ.claim_end := succ.claim_last; -- nobody looked further
 			END IF;
-			every := succ.claim_last - low = claimed; -- as many as there are numbers: need not be told apart again
+			every := succ.claim_last - low = claimed; -- as many as there are numbers: no need to filter again
 		ELSE
 			succ.claim_end := outbox_scanned(low, 0, succ.cur_seq, outbox_scan_max());
 		END IF;
 		EXIT WHEN claimed > 0;
-		-- Rows of others only. At the end of a window that was left open, go on with a new one.
+		-- Only rows of other lanes. At the end of a window that was left open, go on with a new one.
 		IF succ.claim_end < 9223372036854775807 THEN
 			succ.pos := succ.claim_end;
 			rounds := rounds + 1;
@@ -364,8 +364,8 @@ BEGIN
 	END LOOP;
 END $$;
 
--- Nothing was claimed. What was passed is noted when a receipt is written anyway, or when it is much. Returns the receipt
--- that is the last one then.
+-- Nothing was claimed. The new position is recorded if a receipt is written anyway, or if it has moved far. Returns the
+-- receipt that is the last one then.
 CREATE OR REPLACE FUNCTION outbox_pass(last outbox_receipt, succ outbox_receipt, fresh outbox_moment) RETURNS outbox_receipt
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -379,7 +379,7 @@ BEGIN
 	RETURN succ;
 END $$;
 
--- ---- all of it ---------------------------------------------------------------------------------------------
+-- ---- the whole call ----------------------------------------------------------------------------------------
 
 CREATE OR REPLACE FUNCTION outbox_settle_and_claim(q outbox_request, o outbox_outcomes) RETURNS SETOF outbox_claimed
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off SET max_parallel_workers_per_gather = 0
@@ -477,7 +477,7 @@ BEGIN
 			ORDER BY m.seq;
 			GET DIAGNOSTICS returned = ROW_COUNT;
 			IF returned <> claimed THEN
-				RAISE EXCEPTION 'target %, lane %: messages went while they were read', q.target, q.lane
+				RAISE EXCEPTION 'target %, lane %: messages were removed while they were read', q.target, q.lane
 					USING ERRCODE = 'serialization_failure';
 			END IF;
 		END IF;
@@ -489,8 +489,8 @@ BEGIN
 		CASE WHEN v.detours THEN outbox_next_due(q.target, q.lane, now) END, ahead);
 END $$;
 
--- As programs of versions 1 to 3 call it. What they read ahead of a target with bands is not theirs: they do not know
--- where the bands stand now.
+-- As programs of versions 1 to 3 call it. They may not read ahead for a target with bands, because they do not know
+-- where its bands are now.
 CREATE OR REPLACE FUNCTION outbox_advance(p_target text, p_lane integer, p_owner text, p_n bigint, p_token bigint, p_new_token bigint,
 	p_version bigint, p_outcomes outbox_outcomes, p_max bigint, p_max_bytes bigint, p_now timestamptz,
 	p_ahead bigint DEFAULT 0, p_ahead_first bigint DEFAULT 0, p_ahead_last bigint DEFAULT 0)

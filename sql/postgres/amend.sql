@@ -1,14 +1,14 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- outbox on PostgreSQL: correcting a message that was delivered nowhere.
+-- outbox on PostgreSQL: correcting a message that no target has received.
 
--- Has this target got it, or will it, only because it failed at another one? Then it is no delivery of its own.
+-- Has this target received it, or will it, only because it failed at another one? Then it does not count as a delivery.
 CREATE OR REPLACE FUNCTION outbox_is_dead_letter_only(m outbox_message, d outbox_detour, p_version bigint) RETURNS boolean
 LANGUAGE sql STABLE SET search_path FROM CURRENT AS $$
 	SELECT (d).dead_target IS NOT NULL AND NOT outbox_is_routed(m, (d).target, p_version)
 $$;
 
--- May it be amended as far as this delivery is concerned? True: it is still to be delivered here.
+-- Does this delivery allow the message to be amended? True: it is still to be delivered here.
 CREATE OR REPLACE FUNCTION outbox_may_amend(m outbox_message, d outbox_detour, p_version bigint) RETURNS boolean
 LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 BEGIN
@@ -23,7 +23,7 @@ BEGIN
 	RETURN coalesce(d.state IN ('pending', 'failed'), false);
 END $$;
 
--- What it was is kept, what it shall be is written, wherever the message is.
+-- Keep the former version and write the new one, whichever table the message is in.
 CREATE OR REPLACE FUNCTION outbox_amend_message(p_seq bigint, p_payload text, p_payload_bin bytea, p_content_type text,
 	p_headers text, p_actor text, p_reason text, p_now timestamptz) RETURNS void
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
@@ -42,8 +42,8 @@ BEGIN
 	PERFORM set_config('outbox.redact', '', true);
 END $$;
 
--- Another payload, content type and headers for a message that is still to be delivered and was delivered nowhere. It
--- keeps its id and its place; what had failed or waited for a retry is due at once, as new. With the owner's rights, so
+-- A new payload, content type and headers for a message that is still to be delivered and that no target has received. It
+-- keeps its id and its place; what failed or waits for a retry is due at once, with attempts 0. With the owner's rights, so
 -- that relays need none to change messages. parked: deliveries that follow it in its key.
 CREATE OR REPLACE FUNCTION outbox_amend(p_id text, p_payload text, p_payload_bin bytea, p_content_type text, p_headers text,
 	p_actor text, p_reason text, p_token bigint, p_now timestamptz, OUT requeued bigint, OUT parked bigint)
@@ -69,7 +69,7 @@ BEGIN
 		RAISE EXCEPTION 'no message with the id "%"', left(p_id, 255) USING ERRCODE = 'OB001';
 	ELSIF EXISTS (SELECT FROM outbox_message l WHERE l.id = p_id AND l.seq <> m.seq)
 			OR EXISTS (SELECT FROM outbox_kept k WHERE k.id = p_id AND k.seq <> m.seq) THEN
-		RAISE EXCEPTION 'several messages have this id, so it does not say which one' USING ERRCODE = 'OB002';
+		RAISE EXCEPTION 'several messages have this id, so it does not identify one of them' USING ERRCODE = 'OB002';
 	END IF;
 	lane := m.slot % (SELECT value::integer FROM outbox_meta WHERE name = 'lanes');
 	FOR t IN SELECT o.name FROM outbox_target o ORDER BY outbox_dead_depth(o.name) DESC, o.name LOOP
@@ -107,20 +107,20 @@ BEGIN
 		AND d.state = 'pending' AND d.why = 'parked' AND d.seq > m.seq LIMIT 100001) p;
 END $$;
 
--- What it was before, oldest first.
+-- The former versions, oldest first.
 CREATE OR REPLACE FUNCTION outbox_read_amended(p_id text) RETURNS SETOF outbox_amended
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT SET row_security = off AS $$
 	SELECT a.* FROM outbox_amended a WHERE a.seq IN (SELECT l.seq FROM outbox_message l WHERE l.id = p_id
 		UNION ALL SELECT k.seq FROM outbox_kept k WHERE k.id = p_id) ORDER BY a.seq, a.n
 $$;
 
--- Read ahead, and perhaps not as they are now.
+-- Messages that may have changed since they were read ahead.
 CREATE OR REPLACE FUNCTION outbox_any_amended(p_first bigint, p_last bigint) RETURNS boolean
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT SET row_security = off AS $$
 	SELECT EXISTS (SELECT FROM outbox_amended a WHERE a.seq BETWEEN p_first AND p_last)
 $$;
 
--- They go with their messages. There are few, so all are looked at.
+-- They are removed with their messages. There are few, so all are examined.
 CREATE OR REPLACE FUNCTION outbox_purge_amended() RETURNS void
 LANGUAGE sql SECURITY DEFINER SET search_path FROM CURRENT SET row_security = off AS $$
 	DELETE FROM outbox_amended a WHERE NOT EXISTS (SELECT FROM outbox_message m WHERE m.seq = a.seq)

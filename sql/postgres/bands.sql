@@ -2,9 +2,9 @@
 --
 -- outbox on PostgreSQL: bands of priority (above 0 high, 0 or NULL normal, below 0 low).
 --
--- Which bands a version of a target's routing takes stands in outbox_route.bands: pairs, a place in the log and what is
--- taken behind it (1 high + 2 normal + 4 low; 8 none), up to the next place. What the first place is does not matter to
--- readers: it is where a new family began. NULL, a target without bands, is read without any of this.
+-- outbox_route.bands says which bands a version of a target's routing takes, in pairs: a place in the log, and what is
+-- taken after it (1 high + 2 normal + 4 low; 8 none), up to the next place. The first place does not matter to readers:
+-- it is where a new family began. NULL means a target without bands, which is read without any of this.
 
 CREATE OR REPLACE FUNCTION outbox_bands_take(bands bigint[], priority integer, seq bigint) RETURNS boolean
 LANGUAGE plpgsql IMMUTABLE AS $$
@@ -19,10 +19,10 @@ END $$;
 
 -- ---- families ----------------------------------------------------------------------------------------------
 --
--- One target for each band. src/core/bands.h says what the rules are; tests/contract/store_contract_bands.c holds both
--- to it.
+-- A family has one target for each band. src/core/bands.h has the rules; tests/contract/store_contract_bands.c checks
+-- both.
 
--- A target's family and bands, as they are; bands NULL: every one.
+-- A target's current family and bands; bands NULL: all of them.
 CREATE OR REPLACE FUNCTION outbox_bands_of(p_target text, OUT there boolean, OUT family text, OUT bands bigint[])
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
@@ -39,7 +39,7 @@ LANGUAGE sql IMMUTABLE AS $$
 	SELECT coalesce(bands[cardinality(bands) - 1], 0)
 $$;
 
--- From this place on, these.
+-- Add bands that apply from a place on.
 CREATE OR REPLACE FUNCTION outbox_bands_add(bands bigint[], above bigint, mask bigint) RETURNS bigint[]
 LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
@@ -51,18 +51,18 @@ BEGIN
 	IF cardinality(result) = 2 THEN
 		result[1] := 0;
 	END IF;
-	-- nothing was published since the last change: it never came to pass
+	-- nothing was published since the last change: it had no effect
 	IF result[cardinality(result) - 1] >= above THEN
 		result := result[1 : cardinality(result) - 2];
 	END IF;
 	IF cardinality(result) >= 128 THEN
-		RAISE EXCEPTION 'bands: switched on and off 63 times, which is all that can be remembered; leave them as they are, or drop the target'
+		RAISE EXCEPTION 'bands: they were switched on and off 63 times, and no further change can be recorded; leave them as they are, or drop the target'
 			USING ERRCODE = 'OB006';
 	END IF;
 	RETURN result || ARRAY[above, mask];
 END $$;
 
--- The bands of a target that is put with these.
+-- The bands of a target that is registered with these.
 CREATE OR REPLACE FUNCTION outbox_bands_next(p_target text, p_bands integer, p_family text, p_start integer) RETURNS bigint[]
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
@@ -91,14 +91,14 @@ BEGIN
 	ELSIF known.there AND (p_family IS NOT NULL OR known.family IS NOT NULL OR cardinality(known.bands) > 2) THEN
 		RETURN outbox_bands_add(known.bands, outbox_log_end(), mask);
 	ELSIF mask <> 7 THEN
-		-- the place: for the others of its family, who start where it did
+		-- the place: for the others of its family, which start where it did
 		RETURN ARRAY[CASE WHEN p_start = 2 AND NOT known.there THEN outbox_log_end() ELSE 0 END, mask];
 	END IF;
 	RETURN NULL;
 END $$;
 
--- What outbox_target_put() is told for kind: KIND {BANDS}, where KIND is *, event or command; outbox_add_route() takes it
--- apart. Programs since version 2 hand it from one to the other.
+-- The kind that outbox_target_put() gets: KIND {BANDS}, where KIND is *, event or command; outbox_add_route() splits it.
+-- Programs since version 2 pass it from one to the other.
 CREATE OR REPLACE FUNCTION outbox_band_kind(p_target text, p_kind text, p_bands integer, p_family text, p_start integer)
 RETURNS text
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
@@ -117,8 +117,8 @@ BEGIN
 	RETURN CASE WHEN bands IS NULL THEN p_kind ELSE coalesce(p_kind, '*') || ' ' || bands::text END;
 END $$;
 
--- Where outbox_target_put() is to let it start: a band whose place is known starts at the oldest, and outbox_band_note()
--- sets its floor.
+-- Where outbox_target_put() lets it start: a band whose place is known starts at the oldest message, and
+-- outbox_band_note() sets its floor.
 CREATE OR REPLACE FUNCTION outbox_band_start(p_start integer, p_target text, p_family text) RETURNS integer
 LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 BEGIN
@@ -128,7 +128,7 @@ BEGIN
 	RETURN p_start;
 END $$;
 
--- Nothing new for this one: it has what it has.
+-- This one gets nothing new and keeps what it has.
 CREATE OR REPLACE FUNCTION outbox_band_end(p_target text, p_place bigint) RETURNS void
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
@@ -145,15 +145,15 @@ BEGIN
 		WHERE name = p_target;
 END $$;
 
--- A new band of a family that was one from its beginning starts where its first target did, to the transaction: what
--- was published then and not committed yet is for both. False: too long ago to know, or the family was made later.
+-- A new band of a family that had bands from the beginning starts exactly where its first target did: what was
+-- published then and not yet committed is for both. False: too long ago to know, or the family was made later.
 CREATE OR REPLACE FUNCTION outbox_band_follow(p_target text, p_family text) RETURNS boolean
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
 BEGIN
 	IF cardinality((outbox_bands_of(p_family)).bands) > 2 OR EXISTS (SELECT FROM outbox_lane l
 			WHERE l.target = p_family AND NOT EXISTS (SELECT FROM outbox_receipt f
 				WHERE f.target = p_family AND f.lane = l.lane AND f.n = 1
-					AND f.floor = (outbox_last_receipt(p_family, l.lane)).floor)) THEN -- else it was rebased
+					AND f.floor = (outbox_last_receipt(p_family, l.lane)).floor)) THEN -- otherwise it was realigned
 		RETURN false;
 	END IF;
 	UPDATE outbox_target SET start = (SELECT start FROM outbox_target WHERE name = p_family) WHERE name = p_target;
@@ -164,7 +164,7 @@ BEGIN
 	RETURN true;
 END $$;
 
--- It was put, and has this version: note its family; end those of its bands that it had until now.
+-- The target was registered with this version: record its family, and end the bands that it had until now.
 CREATE OR REPLACE FUNCTION outbox_band_note(p_target text, p_family text, p_version bigint) RETURNS bigint
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE

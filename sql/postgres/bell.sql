@@ -2,15 +2,15 @@
 --
 -- outbox on PostgreSQL: the doorbell. Off until outbox_doorbell(true).
 --
--- Publishers send NOTIFY only when a relay sleeps, since NOTIFY makes committing transactions queue up.
--- Who sleeps is told by an advisory lock: a publisher takes it shared until its transaction ends, which
--- costs next to nothing; a relay that goes to sleep holds it exclusively. A publisher that cannot share
--- it rings. Before it sleeps the relay tries to take the lock: if it cannot, publishers are in flight
--- and it polls again; if it can, it polls once more. So no message falls between. Of several relays that sleep one
--- has the lock, and all hear.
+-- Publishers send NOTIFY only when a relay sleeps, because NOTIFY makes committing transactions wait for each
+-- other. An advisory lock shows that a relay sleeps: a publisher takes it in shared mode until its transaction
+-- ends, which costs next to nothing; a relay that goes to sleep holds it exclusively. A publisher that cannot
+-- share it rings. Before it sleeps the relay tries to take the lock: if it cannot, publishers are in flight
+-- and it polls again; if it can, it polls once more. So no message is missed. If several relays sleep, one of
+-- them has the lock, and all hear the bell.
 -- Not for publishers that use PREPARE TRANSACTION, which NOTIFY forbids.
 
--- By the schema's name, which a dump keeps; locks and channels are those of one database anyway.
+-- From the schema's name, which a dump keeps; locks and channels belong to one database anyway.
 CREATE OR REPLACE FUNCTION outbox_bell_key() RETURNS bigint
 LANGUAGE sql STABLE SET search_path FROM CURRENT AS $$
 	SELECT hashtextextended('outbox bell ' || current_schema(), 0)
@@ -28,7 +28,7 @@ BEGIN
 	RETURN NULL;
 END $$;
 
--- Hang the bell or take it down. Says whether that changed anything.
+-- Install or remove the bell. Returns whether that changed anything.
 CREATE OR REPLACE FUNCTION outbox_doorbell(p_on boolean) RETURNS boolean
 LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
@@ -52,18 +52,18 @@ LANGUAGE sql STABLE SET search_path FROM CURRENT AS $$
 	SELECT EXISTS (SELECT FROM pg_trigger WHERE tgrelid = 'outbox_message'::regclass AND tgname = 'outbox_bell')
 $$;
 
--- Before outbox_listen(), in a transaction of its own: rings count from its commit on.
+-- Called before outbox_listen(), in a transaction of its own: rings count from its commit on.
 CREATE OR REPLACE FUNCTION outbox_hear() RETURNS void
 LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN
-	-- a sleeper whose machine is gone must not keep the bell for hours
+	-- a sleeping relay whose machine is dead must not keep the bell for hours
 	PERFORM set_config('tcp_keepalives_idle', '30', false), set_config('tcp_keepalives_interval', '10', false),
 		set_config('tcp_keepalives_count', '3', false);
 	EXECUTE format('LISTEN %I', outbox_bell_channel());
 END $$;
 
--- A relay wants to sleep. 1: publishers ring from now on, look once more and sleep. 2: likewise, since another relay
--- sleeps; it passes the bell on when it lets go. 0: publishers are at work, not now.
+-- A relay is about to sleep. 1: publishers ring from now on; look once more, then sleep. 2: the same, because another
+-- relay sleeps; it passes the bell on when it releases it. 0: publishers are active; do not sleep now.
 CREATE OR REPLACE FUNCTION outbox_listen() RETURNS integer
 LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
@@ -78,7 +78,7 @@ BEGIN
 		THEN 2 ELSE 0 END;
 END $$;
 
--- Awake: publishers need not ring any more. Those who sleep by this one's bell are woken: one of them may have it.
+-- The relay is awake: publishers need not ring any more. Relays that rely on its bell are woken: one of them may take it.
 CREATE OR REPLACE FUNCTION outbox_awake() RETURNS void
 LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN

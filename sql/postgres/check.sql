@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- outbox on PostgreSQL: what `outbox doctor` asks.
+-- outbox on PostgreSQL: queries of `outbox doctor`.
 
--- The plan of the query by which a relay reads the log, on the tables as they are and under the settings
+-- The plan of the query with which a relay reads the log, on the tables as they are and with the settings
 -- of outbox_settle_and_claim(). Volatile, or EXPLAIN is refused; it writes nothing. No row before the first target is registered.
 CREATE OR REPLACE FUNCTION outbox_window_plan() RETURNS SETOF text
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off SET max_parallel_workers_per_gather = 0

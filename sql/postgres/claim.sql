@@ -2,16 +2,16 @@
 --
 -- outbox on PostgreSQL: choosing and reading a claim when there are detours.
 --
--- Who waits behind whom: a detour blocks what is behind it in its key while it is pending, unless it is
--- deferred and not due yet, and for ever when it failed and the target says hold. Of each key the first
+-- What waits for what: a detour blocks later messages of its key while it is pending, unless it is
+-- deferred and not due yet, and forever if it failed and the target has hold. Of each key the first
 -- that is due can be picked, and the run of due or parked ones behind it comes along, up to the first
 -- that is neither. Picks and new log rows are merged by seq and cut by count, by bytes, and at a suspect,
--- which travels alone.
+-- which is sent alone.
 --
--- Whatever the statistics say: they are of the past. When a million failed deliveries are requeued, the planner knows of
--- no pending ones, takes any index that leads to those for as good as any other, and walks through all of them for each
--- key. So every question that a claim asks of the detours is put in the words of the one index that answers it: rows are
--- compared with the columns of that index, and asked for in its order, which no other index has; sorting is switched off.
+-- Queries must not depend on statistics, which may be outdated. When a million failed deliveries are requeued, the
+-- planner expects no pending ones, considers every index on them equally good, and reads all of them for each key. So
+-- every query of a claim on the detours is written for the one index that answers it: rows are compared with the columns
+-- of that index and requested in its order, which no other index has; sorting is switched off.
 
 CREATE OR REPLACE FUNCTION outbox_micros(t timestamptz) RETURNS bigint
 LANGUAGE sql STABLE AS $$ SELECT (extract(epoch FROM t) * 1000000)::bigint $$;
@@ -36,8 +36,8 @@ LANGUAGE sql STABLE AS $$
 	ORDER BY next_attempt_at LIMIT 1
 $$;
 
--- Due, and nothing before it in its key holds it back; p_look: of how many that are due. ahead ones wait until their
--- lane's window has them.
+-- Due, and nothing before it in its key holds it back; p_look: how many due ones to examine. Those with ahead wait until
+-- their lane's window contains them.
 CREATE OR REPLACE FUNCTION outbox_due(p_target text, p_lane integer, p_hold boolean, p_unordered boolean, p_cur pg_snapshot,
 	p_now timestamptz, p_max bigint, p_look bigint) RETURNS TABLE (seq bigint, key text, suspect boolean)
 LANGUAGE sql STABLE ROWS 10 AS $$
@@ -57,7 +57,7 @@ LANGUAGE sql STABLE ROWS 10 AS $$
 	LIMIT p_max
 $$;
 
--- The run behind one that is due, itself first, up to the first that is neither due nor parked.
+-- A due one and the run after it, up to the first that is neither due nor parked.
 CREATE OR REPLACE FUNCTION outbox_run(p_target text, p_key text, p_seq bigint, p_suspect boolean, p_hold boolean, p_cur pg_snapshot,
 	p_now timestamptz, p_max bigint) RETURNS TABLE (seq bigint, suspect boolean)
 LANGUAGE sql STABLE ROWS 10 AS $$
@@ -80,10 +80,9 @@ LANGUAGE sql STABLE ROWS 10 AS $$
 	WHERE NOT r.stopped
 $$;
 
--- The due ones and the run behind each, at most p_max. Few keys may have a million that are due, and only the first of
--- each can go: so some are looked at and the runs behind them end the search once they are enough; a key gets a part of
--- the claim, unless there are too few keys to fill it. All that are due are looked at only where most of the first ones
--- wait behind something.
+-- The due ones and the run after each, at most p_max. A few keys may have a million due ones, and only the first of each
+-- can be sent: so some are examined, and the search ends when their runs are enough. A key gets a part of the claim,
+-- unless there are too few keys to fill it. All due ones are examined only if most of the first ones wait for something.
 CREATE OR REPLACE FUNCTION outbox_picks(p_target text, p_lane integer, p_hold boolean, p_unordered boolean, p_cur pg_snapshot,
 	p_now timestamptz, p_max bigint) RETURNS TABLE (seq bigint, suspect boolean)
 LANGUAGE plpgsql STABLE ROWS 10 AS $$
@@ -127,8 +126,8 @@ LANGUAGE sql STABLE AS $$
 		ORDER BY b.key, b.seq LIMIT 1) IS NOT NULL
 $$;
 
--- The messages of a claim, in seq order: which, and whether they are detours (1) or blocked (4). 8: outbox_dead() says
--- more about it. The head of a message, which has none, is since when it can be sent, where that is known.
+-- The messages of a claim, in seq order: which, and whether they are detours (1) or blocked (4). 8: outbox_dead() has
+-- the details. The column head, which only the last row needs, holds for a message since when it can be sent, if known.
 CREATE OR REPLACE FUNCTION outbox_read_claim(p_target text, p_seqs bigint[], p_flags integer[]) RETURNS SETOF outbox_claimed
 LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 	SELECT CASE WHEN d.ready_at IS NOT NULL THEN ARRAY[outbox_micros(d.ready_at)] END, u.seq, coalesce(m.id, d.id), m.type, coalesce(m.key, d.key), m.kind, m.published,

@@ -2,14 +2,14 @@
 --
 -- outbox on PostgreSQL: dead letters.
 --
--- What fails at a target with a dead letter becomes pending there in the same transaction. A message is in the
--- same lane of every target. Locks: a lane of a target before the same lane of its dead letter; chains have no
--- loops, so nobody waits in a circle.
+-- What fails at a target with a dead letter target becomes pending there in the same transaction. A message is in
+-- the same lane of every target. Locks: a lane of a target before the same lane of its dead letter target; chains
+-- have no loops, so there is no deadlock.
 --
--- It may be in flight there at this very moment, as a detour or straight from the log: then it must be sent once
--- more when that is settled. dead_n says in which claim that was; claims are numbered, so it is never mistaken.
+-- The message may be in flight there at the same time, as a detour or straight from the log: then it must be sent
+-- again when that is settled. dead_n says in which claim that was; claims are numbered, so it is unambiguous.
 
--- How many dead letters lie behind a target: who locks several takes those with the most first.
+-- How many dead letter targets follow a target: to lock several targets, lock those with the most first.
 CREATE OR REPLACE FUNCTION outbox_dead_depth(p_target text) RETURNS integer
 LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 	WITH RECURSIVE chain(name, depth) AS (
@@ -20,7 +20,7 @@ LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 	SELECT max(depth) FROM chain
 $$;
 
--- These have just failed; the lane is locked.
+-- For deliveries that have just failed; the lane is locked.
 CREATE OR REPLACE FUNCTION outbox_dead_letters(last outbox_receipt, p_seqs bigint[], p_now timestamptz) RETURNS void
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
@@ -67,7 +67,7 @@ LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 	WHERE d.target = p_target AND d.seq = ANY (p_seqs) AND d.dead_target IS NOT NULL ORDER BY d.seq
 $$;
 
--- The dead letter of a target that is registered; NULL: none. Its lanes are locked, if there is something to do.
+-- Set the dead letter target of a registered target; NULL: none. The lanes are locked if there is something to do.
 CREATE OR REPLACE FUNCTION outbox_target_dead(p_target text, p_dead text) RETURNS void
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
@@ -77,7 +77,7 @@ BEGIN
 	IF NOT EXISTS (SELECT FROM outbox_target WHERE name = p_target AND dead_letter IS DISTINCT FROM p_dead) THEN
 		RETURN;
 	END IF;
-	-- one at a time: two that make one half of a loop each
+	-- one at a time: two callers could each make one half of a loop
 	PERFORM outbox_lock_lane('dead letters', -3);
 	WHILE link IS NOT NULL LOOP
 		steps := steps || ' -> ' || link;

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- outbox on PostgreSQL: what earlier versions had and this one has not. No program calls these: they were called by
--- other functions, or by views, which have been replaced by now.
+-- outbox on PostgreSQL: functions of earlier versions that this one does not have. No program calls them: they were
+-- called by other functions or by views, which have been replaced at this point.
 
 -- version 1
 DROP FUNCTION IF EXISTS outbox_lane_lock(text, integer);
@@ -24,7 +24,7 @@ DROP FUNCTION IF EXISTS outbox_rebase_lane(outbox_receipt, bigint, boolean, text
 DROP FUNCTION IF EXISTS outbox_act_unread(text, integer, integer, bigint, outbox_act_filter);
 DROP FUNCTION IF EXISTS outbox_act_select(outbox_act_filter);
 DROP FUNCTION IF EXISTS outbox_act_count(outbox_act_filter);
--- this one programs do call: what has one argument more, which may be left out, takes its place
+-- programs do call this one: its replacement has one more argument, which may be left out
 DROP FUNCTION IF EXISTS outbox_list(text[], text, text, text, text[], text, timestamptz, timestamptz, bigint, text, bigint);
 
 -- version 3
@@ -32,9 +32,9 @@ DROP FUNCTION IF EXISTS outbox_kind_takes(text, text, integer, bigint);
 DROP FUNCTION IF EXISTS outbox_settle(outbox_receipt, outbox_receipt, outbox_outcomes, boolean);
 DROP FUNCTION IF EXISTS outbox_window(bigint, pg_snapshot, bigint, xid8[], pg_snapshot, bigint, integer, integer, text[], text, boolean,
 	bigint, bigint, text);
--- A claim of version 3 that waits for the upgrade goes on behind it, and would take the bands for none: here it ends, and
--- the relay asks anew.
+-- A claim of version 3 that waits for the upgrade goes on after it and would ignore the bands: here it ends, and the
+-- relay asks again.
 DROP FUNCTION IF EXISTS outbox_lane_view(text, integer, bigint);
 DROP FUNCTION IF EXISTS outbox_claim_again(outbox_receipt, outbox_view, timestamptz);
--- this one programs do call, too
+-- programs do call this one, too
 DROP FUNCTION IF EXISTS outbox_stretch(bigint, bigint, pg_snapshot, pg_snapshot, integer, integer, text[], text, boolean, boolean);

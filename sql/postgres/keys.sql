@@ -2,7 +2,7 @@
 --
 -- outbox on PostgreSQL: keys that wait.
 
--- A key waits for its first delivery that is pending for a retry, being sent, or failed where the target says hold.
+-- A key waits for its first delivery that waits for a retry, is being sent, or failed at a target with hold.
 CREATE OR REPLACE FUNCTION outbox_blocked_keys(p_target text, p_after bigint, p_after_target text, p_max bigint, p_cap bigint,
 	p_now timestamptz)
 RETURNS TABLE (seq bigint, id text, target text, type text, key text, lane integer, state text, why text, attempts integer,

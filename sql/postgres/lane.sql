@@ -1,17 +1,17 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- outbox on PostgreSQL: who has a lane, and what its last receipt says.
+-- outbox on PostgreSQL: owners of lanes, and the last receipt of a lane.
 --
 -- Every op of a relay or an operator is one call of one function, so one transaction and one round trip,
--- also behind a pooler. now is NULL outside tests: then the time is the database's, taken when its locks
+-- also behind a pooler. now is NULL except in tests: then the time is the database's, taken when the locks
 -- are held. Errors of class OB are for the program: OB001 not found, OB002 conflict, OB003 not valid,
--- OB004 the data do not belong together, OB005 fenced, OB006 configuration.
+-- OB004 inconsistent data, OB005 fenced, OB006 configuration.
 
 CREATE OR REPLACE FUNCTION outbox_now(now timestamptz) RETURNS timestamptz
 LANGUAGE sql VOLATILE AS $$ SELECT coalesce(now, clock_timestamp()) $$;
 
--- A lane is locked for the short transactions that settle, claim or act on it: by its row of outbox_lock, which is made
--- when it is not there. With the owner's rights: nobody else needs any on that table, and who only publishes has none.
+-- A lane is locked for the short transactions that settle, claim or act on it: by its row in outbox_lock, which is
+-- created if it is missing. With the owner's rights: nobody else needs rights on that table, and publishers have none.
 CREATE OR REPLACE FUNCTION outbox_lock_lane(p_target text, p_lane integer) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT SET row_security = off AS $$
 BEGIN
@@ -22,7 +22,7 @@ BEGIN
 	END LOOP;
 END $$;
 
--- False: somebody has it.
+-- False: it is locked by somebody else.
 CREATE OR REPLACE FUNCTION outbox_try_lock_lane(p_target text, p_lane integer) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT SET row_security = off AS $$
 BEGIN
@@ -32,8 +32,8 @@ BEGIN
 	RETURN FOUND;
 END $$;
 
--- What this transaction says is on the disk before anybody is told, whatever the role or the database like better: a
--- message that was sent must not vanish with a crash of the server, nor an operator's act that was confirmed.
+-- This transaction is on disk before its result is returned, whatever the settings of the role or the database are: a
+-- message that was sent, or an operator's action that was confirmed, must not vanish when the server crashes.
 CREATE OR REPLACE FUNCTION outbox_commit_durably() RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -67,13 +67,13 @@ END $$;
 
 -- ---- positions that belong to another history -------------------------------------------------------------------
 --
--- A restored dump, a sequence that was set back: then numbers that a position has passed are given again, and what
--- gets them would be passed unseen. A lane with such a position is refused, and stays refused when publishers have pushed
--- the counters past it: outbox_refuse() notes it in outbox_lane, outbox_rebase() alone takes it away. The note may be
--- missing, when nobody looked or who looked died; so it is looked for what numbers given again leave behind whenever a
--- window opens. No message at or below a receipt's seq has a higher xid than goes with it (see outbox_receipt).
+-- After a restored dump or a sequence that was set back, numbers that a position has passed are used again, and the
+-- messages that get them would be skipped. A lane with such a position is refused, and stays refused when publishers have
+-- pushed the counters past it: outbox_refuse() records this in outbox_lane, and only outbox_rebase() removes it. The
+-- record may be missing if nobody looked, or died while looking; so whenever a window opens, the traces of reused numbers
+-- are searched for. No message at or below a receipt's seq has a higher xid than the receipt's (see outbox_receipt).
 
--- NULL: the position does not lie ahead of the database.
+-- NULL: the position is not beyond the end of the database.
 CREATE OR REPLACE FUNCTION outbox_position_ahead(p outbox_receipt, log_end bigint, now_at pg_snapshot) RETURNS text
 LANGUAGE sql STABLE AS $$
 	SELECT CASE WHEN (p).cur_seq > log_end THEN format('target %s, lane %s stands at message %s, but the log ends at %s: the log was restored, truncated or its sequence reset; run: outbox realign',
@@ -82,10 +82,10 @@ LANGUAGE sql STABLE AS $$
 			(p).target, (p).lane, (p).cur_xid, pg_snapshot_xmax(now_at)) END
 $$;
 
--- A message at or below p_seq that is younger than p_xid; NULL: none was found. All that are younger are looked at where
--- they are few, else the oldest and the youngest of them, p_look of each, and the last one before p_seq: where a counter
--- was set back and has come by again, the new ones are next to the old ones on one of these sides. Never a scan, also not
--- over dead rows: callers have sequential scans and sorting switched off.
+-- A message at or below p_seq that is younger than p_xid; NULL: none was found. If few are younger, all of them are
+-- examined, otherwise the oldest and the youngest of them, p_look of each, and the last one before p_seq: where a counter
+-- was set back and has passed again, new ones are next to old ones on one of these sides. Never a scan, not even over
+-- dead rows: callers have sequential scans and sorting switched off.
 CREATE OR REPLACE FUNCTION outbox_numbered_again(p_floor bigint, p_seq bigint, p_xid xid8, p_look bigint) RETURNS bigint
 LANGUAGE plpgsql STABLE AS $$
 DECLARE
@@ -117,7 +117,7 @@ BEGIN
 	RETURN NULL;
 END $$;
 
--- Which server this is, as far as one may know it.
+-- Which server this is, as far as the role may know.
 CREATE OR REPLACE FUNCTION outbox_cluster() RETURNS text
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
@@ -139,7 +139,7 @@ BEGIN
 	RETURN NULL;
 END $$;
 
--- All that can be wrong with a lane's position, or NULL. p_look as above.
+-- What is wrong with a lane's position, or NULL. p_look as above.
 CREATE OR REPLACE FUNCTION outbox_history_fault(p outbox_receipt, p_look bigint) RETURNS text
 LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off SET enable_seqscan = off SET enable_bitmapscan = off
 SET enable_sort = off SET jit = off AS $$
@@ -150,7 +150,7 @@ SET enable_sort = off SET jit = off AS $$
 		CASE WHEN (p).cur_seq > (p).prev_seq THEN outbox_window_fault(p, (p).cur_seq, (p).cur_xid, p_look) END)
 $$;
 
--- Note that a lane is refused, once; by its driver, when it was told so: what refuses rolls back.
+-- Record once that a lane is refused; called by the driver after the error, because the refusal itself rolls back.
 CREATE OR REPLACE FUNCTION outbox_refuse(p_target text, p_lane integer, p_now timestamptz) RETURNS void
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off SET lock_timeout = '10s' AS $$
 BEGIN
@@ -160,7 +160,7 @@ BEGIN
 		WHERE l.target = p_target AND l.lane = p_lane AND l.refused IS NULL AND f.fault IS NOT NULL;
 END $$;
 
--- Which lane a message belongs to depends on their number: with another one, messages would be passed.
+-- A message's lane depends on the number of lanes: with another number, messages would be skipped.
 CREATE OR REPLACE FUNCTION outbox_lanes_fault(p_target text, p_lanes integer) RETURNS text
 LANGUAGE sql STABLE AS $$
 	SELECT format('target %s has %s lanes, but outbox_meta says %s: it was changed by hand; set it back: UPDATE outbox_meta SET value = ''%s'' WHERE name = ''lanes''',
@@ -197,7 +197,7 @@ BEGIN
 	RETURN p;
 END $$;
 
--- A duplicate key here means that somebody else has the lane: fenced.
+-- A duplicate key here means that another relay has the lane: fenced.
 CREATE OR REPLACE FUNCTION outbox_append_receipt(p outbox_receipt) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -206,8 +206,8 @@ BEGIN
 	INSERT INTO outbox_receipt OVERRIDING SYSTEM VALUE SELECT p.*;
 END $$;
 
--- One round of lease keeping. lanes: those held now. elsewhere: where a living worker that was here before sends to,
--- while this one would send to another place.
+-- One round of lease keeping. lanes: those held now. elsewhere: where a live worker that was here first sends to, if this
+-- one would send to a different place.
 CREATE OR REPLACE FUNCTION outbox_lease(p_target text, p_owner text, p_duration bigint, p_version bigint, p_leaving boolean,
 	p_outage text, p_outage_age bigint, p_now timestamptz, p_place text,
 	OUT total integer, OUT share integer, OUT stale_route boolean, OUT lanes integer[], OUT elsewhere text,
@@ -272,7 +272,7 @@ LANGUAGE sql SET search_path FROM CURRENT SET row_security = off AS $$
 	FROM outbox_lease(p_target, p_owner, p_duration, p_version, p_leaving, p_outage, p_outage_age, p_now, NULL) l
 $$;
 
--- A worker does not serve a target, and why; NULL: that is over.
+-- Record that a worker does not serve a target, and why; NULL: it serves the target again.
 CREATE OR REPLACE FUNCTION outbox_note_unserved(p_target text, p_owner text, p_duration bigint, p_why text, p_now timestamptz)
 RETURNS void
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
@@ -287,7 +287,7 @@ BEGIN
 	END IF;
 END $$;
 
--- Of each target that some relay does not serve, what the first of them says.
+-- For each target that a relay does not serve, the reason that the first such relay gives.
 CREATE OR REPLACE FUNCTION outbox_list_unserved(p_now timestamptz, OUT target text, OUT since timestamptz, OUT why text)
 RETURNS SETOF record
 LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
@@ -301,10 +301,10 @@ LANGUAGE sql SET search_path FROM CURRENT SET row_security = off AS $$
 	WHERE target = p_target AND lane = p_lane AND owner = p_owner
 $$;
 
--- Append a take-over receipt: fences the owner, what was in flight is pending again. The lane is locked.
--- The first owner that dies with messages in flight is taken as bad luck; from the second on, nothing
+-- Append a take-over receipt: it fences the owner, and what was in flight is pending again. The lane is locked.
+-- The first owner that dies with messages in flight is considered bad luck; from the second on, if nothing was
 -- settled in between, the lane is cautious: one message at a time until all that was in flight is settled.
--- Whoever dies in that mode leaves exactly one message in flight: the suspect.
+-- An owner that dies in that mode leaves exactly one message in flight: the suspect.
 CREATE OR REPLACE FUNCTION outbox_take_over(last outbox_receipt, p_owner text, p_token bigint, p_now timestamptz) RETURNS outbox_receipt
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
@@ -348,7 +348,7 @@ BEGIN
 	last := outbox_last_receipt(p_target, p_lane);
 	in_flight := 0;
 	IF last.token = p_token THEN
-		succ := last; -- the very same request, done before
+		succ := last; -- the same request, done before
 	ELSE
 		in_flight := last.claim_count;
 		succ := outbox_take_over(last, p_owner, p_token, outbox_now(p_now));

@@ -1,13 +1,13 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- outbox on PostgreSQL: deliveries as people look at them.
+-- outbox on PostgreSQL: queries for deliveries, as people see them.
 --
 -- Most have no row of their own: their state follows from the message and the receipts of its lane. What
 -- a lane has not settled is found without reading what it has. With p its last receipt it is
 --     above greatest(pos, prev_seq), along the primary key, and
 --     at or below that: of transactions that were running when prev or cur was taken, by their xids,
--- less what outbox_is_settled() says. So looking for trouble or for what is pending costs nothing in a log
--- of millions; only the delivered ones walk the primary key, no further than the page.
+-- except what outbox_is_settled() says. So finding failed or pending deliveries costs nothing extra in a log
+-- of millions; only a list of delivered ones walks the primary key, no further than its page.
 --
 -- Everything here only reads, in one snapshot: READ ONLY, REPEATABLE READ. Functions without SET are
 -- inlined where they are used.
@@ -32,7 +32,7 @@ BEGIN
 			|| outbox_late(l.cur::pg_snapshot, l.cur_xid, now_at)) x);
 	SELECT min(greatest(l.pos, l.prev_seq)), max(l.cur_seq), max(l.claim_last) INTO v.low, v.log_end, v.claim_last
 		FROM unnest(v.last) l;
-	-- Relays refuse it, since numbers were given again: what has them lies anywhere.
+	-- Relays refuse the lane because numbers were used again: messages that have them may be anywhere.
 	IF EXISTS (SELECT FROM outbox_lane l WHERE l.target = t.name AND l.refused IS NOT NULL) THEN
 		v.low := 0;
 		v.late := '{}';
@@ -50,7 +50,8 @@ LANGUAGE sql IMMUTABLE AS $$
 		AND (seq > (p).prev_seq OR NOT pg_visible_in_snapshot(xid, (p).prev))
 $$;
 
--- Bands aside, which outbox_bands_take() tells. (No function of ours in it: views are asked under any search_path.)
+-- Without regard to bands, for which there is outbox_bands_take(). (It calls no function of ours, because views are used
+-- with any search_path.)
 CREATE OR REPLACE FUNCTION outbox_route_takes(type text, kind text, published boolean, r outbox_route) RETURNS boolean
 LANGUAGE sql IMMUTABLE AS $$
 	SELECT ((r).types IS NULL OR type LIKE ANY ((r).types))
@@ -59,7 +60,7 @@ LANGUAGE sql IMMUTABLE AS $$
 $$;
 
 -- What has no detour and is not settled. Two halves, so that each keeps the order of its index; p_after
--- narrows them. OFFSET 0 keeps the planner from turning things round. Above low:
+-- narrows them. OFFSET 0 keeps the planner from changing the order. Above low:
 CREATE OR REPLACE FUNCTION outbox_open(v outbox_reading, p_after bigint, p_to bigint)
 RETURNS TABLE (seq bigint, id text, type text, key text, lane integer, claimed boolean, owner text,
 	event_time timestamptz, created_at timestamptz, claimed_at timestamptz, due_at timestamptz)
@@ -99,10 +100,10 @@ LANGUAGE sql STABLE AS $$
 			OR NOT EXISTS (SELECT FROM outbox_detour d WHERE d.target = (v).target AND d.seq = m.seq OFFSET 0))
 $$;
 
--- The receipt that delivered a message which its lane has settled and which has no detour. By halving: what is
--- settled stays settled, and receipts are numbered without a gap. NULL: it was never meant for this target,
--- that is, no claim had it; or retention took the receipts, which it does not while such a message needs
--- them. p_hint: the last answer for this lane, often the right one again.
+-- The receipt that delivered a message which its lane has settled and which has no detour. By binary search: what
+-- is settled stays settled, and receipts are numbered without gaps. NULL: it was never meant for this target, that
+-- is, no claim had it; or retention removed the receipts, which it does not do while such a message needs them.
+-- p_hint: the last answer for this lane, which is often right again.
 CREATE OR REPLACE FUNCTION outbox_delivered_by(p_xid xid8, p_seq bigint, p_type text, p_kind text, p_published boolean,
 	p_priority integer, p_last outbox_receipt, p_hint bigint) RETURNS outbox_receipt
 LANGUAGE plpgsql STABLE AS $$
@@ -143,7 +144,7 @@ BEGIN
 	RETURN NULL;
 END $$;
 
--- Detours with what their messages say.
+-- Detours with the fields of their messages.
 CREATE OR REPLACE VIEW outbox_detoured AS
 SELECT d.seq, d.id, d.target, coalesce(m.type, '') AS type, d.key, d.lane, d.state, d.why, d.attempts, d.owner,
 	d.last_error, d.reason, m.event_time, m.created_at, d.last_status_at, d.next_attempt_at, d.n
@@ -217,7 +218,7 @@ BEGIN
 	) u;
 END $$;
 
--- What became of a message that has no detour. state NULL: it is not meant for this target. hint: see above.
+-- The state of a message that has no detour. state NULL: it is not meant for this target. hint: see above.
 CREATE OR REPLACE FUNCTION outbox_look_at(m outbox_message, t outbox_target, v outbox_reading, INOUT hint bigint,
 	OUT d outbox_look)
 LANGUAGE plpgsql STABLE AS $$
@@ -259,7 +260,7 @@ BEGIN
 	d.created_at := m.created_at;
 END $$;
 
--- Along the log, or the messages that were named.
+-- Along the log, or only the given messages.
 CREATE OR REPLACE FUNCTION outbox_list_log(t outbox_target, v outbox_reading, f outbox_wanted) RETURNS SETOF outbox_look
 LANGUAGE plpgsql STABLE AS $$
 DECLARE
@@ -304,7 +305,7 @@ BEGIN
 	CLOSE rows;
 END $$;
 
--- Deliveries behind (p_after_seq, p_after_target), of every target up to p_max and in any order; who calls it
+-- Deliveries after (p_after_seq, p_after_target), up to p_max of every target and in any order; the caller
 -- sorts and cuts. p_type is a glob.
 CREATE OR REPLACE FUNCTION outbox_list(p_ids text[], p_target text, p_type text, p_key text, p_states text[], p_why text,
 	p_changed_before timestamptz, p_created_before timestamptz, p_after_seq bigint, p_after_target text, p_max bigint,
@@ -341,7 +342,7 @@ BEGIN
 	END LOOP;
 END $$;
 
--- One whole message.
+-- One complete message.
 CREATE OR REPLACE FUNCTION outbox_get(p_id text) RETURNS SETOF outbox_message
 LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 	SELECT m.* FROM outbox_message m WHERE m.id = p_id

@@ -1,10 +1,10 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- outbox on PostgreSQL: what the log itself calls for a row that is written. Unlike all other functions they are made
--- before the tables, which name them in defaults, constraints and triggers.
+-- outbox on PostgreSQL: functions that the log itself calls for each row that is written. Unlike all other functions
+-- they are created before the tables, which use them in defaults, constraints and triggers.
 --
--- Here and in every other file: no backslash in a literal. What it means depends on standard_conforming_strings, which is
--- the caller's.
+-- Here and in every other file: no backslash in a literal. Its meaning depends on the caller's
+-- standard_conforming_strings.
 
 -- The slot of a message: the same number on every store, see src/core/key_hash.h. Its lane is slot % lanes.
 -- The last twelve bytes and the first four, with zeros where there are none, in one expression: it runs
@@ -61,8 +61,8 @@ BEGIN
 	RETURN NEW;
 END $$;
 
--- A log: only retention removes rows. outbox.janitor is set by it, inside its own transaction. Two kinds of change are
--- let through, made by outbox_redact() and outbox_amend() alone: outbox.redact names the message.
+-- This is a log: only retention removes rows. It sets outbox.janitor, inside its own transaction. Two kinds of change
+-- are allowed, and only outbox_redact() and outbox_amend() make them: outbox.redact names the message.
 CREATE OR REPLACE FUNCTION outbox_message_keep() RETURNS trigger
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -76,7 +76,7 @@ BEGIN
 	RETURN NULL;
 END $$;
 
--- Whoever sets that by hand can make nothing but a tombstone, or another payload of a message whose old one is kept.
+-- Setting that by hand allows nothing but redacting a message, or changing a payload whose former version is kept.
 CREATE OR REPLACE FUNCTION outbox_message_tombstone() RETURNS trigger
 LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN

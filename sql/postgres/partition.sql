@@ -1,17 +1,17 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- outbox on PostgreSQL: the log in partitions, which retention drops whole.
+-- outbox on PostgreSQL: the log in partitions, which retention drops as a whole.
 --
--- Publishing never fails and hardly waits. Partitions are made ahead of the log as tables of their own and
+-- Publishing never fails and hardly waits. Partitions are created ahead of the log as separate tables and then
 -- attached, which locks the default partition for a moment; old ones are dropped, which locks the log for a
 -- moment. Both give up when a publisher's open transaction is in the way, and are tried again by the next
 -- call. While no janitor runs, new messages go to the default partition; they are read like all others and
 -- purged row by row.
 --
--- To attach a partition PostgreSQL looks through the default one while nobody may write to it. That is quick
--- while it is small. When it is not, a far range is ruled out by a check constraint first, which is validated
--- while publishers go on; then that range is attached without a look, and the log's sequence jumps there. The range
--- begins so far ahead that publishers do not get there before: a hundred thousand partitions.
+-- To attach a partition PostgreSQL scans the default one while nobody can write to it. That is quick while it is
+-- small. If it is not, a distant range is first excluded by a check constraint, which is validated while publishers
+-- go on; then that range is attached without a scan, and the log's sequence jumps there. The range begins so far
+-- ahead that publishers do not get there earlier: a hundred thousand partitions.
 
 CREATE OR REPLACE FUNCTION outbox_is_partitioned() RETURNS boolean
 LANGUAGE sql STABLE AS $$ SELECT EXISTS (SELECT FROM outbox_meta WHERE name = 'partitioned') $$;
@@ -22,7 +22,7 @@ LANGUAGE sql STABLE AS $$
 	SELECT coalesce((SELECT greatest(value::bigint, 10) FROM outbox_meta WHERE name = 'partition_rows'), 1000000)
 $$;
 
--- All but the default one: seq in [low, high).
+-- All except the default one: seq in [low, high).
 CREATE OR REPLACE FUNCTION outbox_partitions() RETURNS TABLE (name text, low bigint, high bigint)
 LANGUAGE sql STABLE SET search_path FROM CURRENT AS $$
 	SELECT p.relname::text, b.bound[1]::bigint, b.bound[2]::bigint
@@ -33,11 +33,11 @@ LANGUAGE sql STABLE SET search_path FROM CURRENT AS $$
 	ORDER BY 2
 $$;
 
--- How long a lock is waited for, together at most a tenth of a second: publishers queue behind who waits.
+-- How long to wait for a lock, at most a tenth of a second in all: publishers queue behind whoever waits for it.
 CREATE OR REPLACE FUNCTION outbox_patience(p_milliseconds integer) RETURNS void
 LANGUAGE sql AS $$ SELECT set_config('lock_timeout', p_milliseconds || 'ms', true) $$;
 
--- A table like the log. What the log checks without looking back must not be checked by a dump that is loaded.
+-- A table like the log. Constraints that the log has as NOT VALID must not be checked when a dump is loaded.
 CREATE OR REPLACE FUNCTION outbox_make_partition(p_name text) RETURNS void
 LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
@@ -53,7 +53,7 @@ BEGIN
 		' FOR EACH STATEMENT EXECUTE FUNCTION outbox_message_keep()', p_name);
 END $$;
 
--- False: somebody is in the way.
+-- False: another transaction is in the way.
 CREATE OR REPLACE FUNCTION outbox_attach(p_low bigint, p_high bigint) RETURNS boolean
 LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
@@ -61,8 +61,8 @@ DECLARE
 BEGIN
 	PERFORM outbox_make_partition(name);
 	PERFORM outbox_patience(50); -- for the log, then for the default partition
-	-- An INSERT that is under way knows the old partitions only and would put rows of the new range into the default
-	-- one, which refuses them: wait for its end.
+	-- An INSERT in progress knows only the old partitions and would put rows of the new range into the default one,
+	-- which refuses them: wait for its end.
 	LOCK TABLE ONLY outbox_message IN SHARE ROW EXCLUSIVE MODE;
 	EXECUTE format('ALTER TABLE outbox_message ATTACH PARTITION %I FOR VALUES FROM (%s) TO (%s)', name, p_low, p_high);
 	RETURN true;
@@ -70,7 +70,7 @@ EXCEPTION WHEN lock_not_available OR check_violation THEN
 	RETURN false; -- check_violation: the log got there first
 END $$;
 
--- The range that the default partition was told to refuse, and whether it is known that it has none of it.
+-- The range that the default partition refuses, and whether it is known to have no rows in it.
 CREATE OR REPLACE FUNCTION outbox_gap(OUT name text, OUT low bigint, OUT high bigint, OUT validated boolean)
 LANGUAGE sql STABLE SET search_path FROM CURRENT AS $$
 	SELECT c.conname::text, b.bound[1]::bigint, b.bound[2]::bigint, c.convalidated FROM pg_constraint c
@@ -78,7 +78,7 @@ LANGUAGE sql STABLE SET search_path FROM CURRENT AS $$
 	WHERE c.conrelid = to_regclass('outbox_message_default') AND b.bound IS NOT NULL
 $$;
 
--- The way round a large default partition, one step a call: its parts must not share a transaction.
+-- The way around a large default partition, one step per call: the steps must not share a transaction.
 CREATE OR REPLACE FUNCTION outbox_attach_far(p_rows bigint) RETURNS boolean
 LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
@@ -91,7 +91,7 @@ BEGIN
 	IF gap.name IS NULL THEN
 		EXECUTE format('ALTER TABLE outbox_message_default ADD CONSTRAINT %I CHECK (seq < %s OR seq >= %s) NOT VALID',
 			'outbox_gap_' || low || '_' || (low + 4 * p_rows), low, low + 4 * p_rows);
-	ELSIF gap.low - outbox_log_end() < 1000 * p_rows THEN -- left alone for ages: take another
+	ELSIF gap.low - outbox_log_end() < 1000 * p_rows THEN -- nothing was done for a very long time: use another range
 		EXECUTE format('ALTER TABLE outbox_message_default DROP CONSTRAINT %I', gap.name);
 	ELSIF NOT gap.validated THEN
 		EXECUTE format('ALTER TABLE outbox_message_default VALIDATE CONSTRAINT %I', gap.name);
@@ -101,7 +101,7 @@ BEGIN
 			CONTINUE WHEN EXISTS (SELECT FROM outbox_partitions() p WHERE p.low = gap.low + i * rows);
 			RETURN outbox_attach(gap.low + i * rows, gap.low + (i + 1) * rows);
 		END LOOP;
-		-- The jump cannot be undone and is seen at once, so it comes when its partitions are there for everybody.
+		-- The jump cannot be undone and is visible at once, so it is made when everybody can see its partitions.
 		LOCK TABLE ONLY outbox_message IN SHARE ROW EXCLUSIVE MODE;
 		EXECUTE format('ALTER TABLE outbox_message_default DROP CONSTRAINT %I', gap.name);
 		PERFORM setval('outbox_message_seq_seq', gap.low - 1) WHERE outbox_log_end() < gap.low;
@@ -111,7 +111,7 @@ EXCEPTION WHEN lock_not_available THEN
 	RETURN false;
 END $$;
 
--- A default partition whose rows are gone is not small before it is cut.
+-- A default partition whose rows were removed is not small until it is truncated.
 CREATE OR REPLACE FUNCTION outbox_empty_default() RETURNS void
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
 BEGIN
@@ -126,8 +126,8 @@ EXCEPTION WHEN lock_not_available THEN
 	NULL;
 END $$;
 
--- Keep two partitions ahead of the one in use, one step a call. True: a step was made, there may be another. It
--- must be the last thing that its transaction does: publishers may wait for its end.
+-- Keep two partitions ahead of the one in use, one step per call. True: a step was made, there may be another. It
+-- must be the last thing that its transaction does, because publishers may wait for its end.
 CREATE OR REPLACE FUNCTION outbox_tend_partitions() RETURNS boolean
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
@@ -150,7 +150,7 @@ BEGIN
 		RETURN false;
 	ELSIF size > 8388608 THEN
 		RETURN top <= log_end + 2 * rows AND outbox_attach_far(rows);
-	ELSIF top <= log_end THEN -- it was away: leave a range to the default partition rather than race for it
+	ELSIF top <= log_end THEN -- no relay ran: leave a range to the default partition rather than race for it
 		top := (log_end / rows + 2) * rows + 1;
 	END IF;
 	RETURN outbox_attach(top, top + rows);
@@ -158,8 +158,8 @@ END $$;
 
 -- ---- dropping ----------------------------------------------------------------------------------------------
 
--- Is there a message in this stretch that the targets of these cuts still want, or whose age is not over? Most of a million
--- are not meant for any of them: those are told by the routings alone, without a look at receipts.
+-- Is there a message in this range that the targets of these cuts still need, or that is not old enough? Most of a million
+-- are not meant for any of them: the routings alone show that, without looking at receipts.
 CREATE OR REPLACE FUNCTION outbox_is_wanted(p_low bigint, p_high bigint, p_cuts outbox_cut[], p_delivered timestamptz) RETURNS boolean
 LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 BEGIN
@@ -173,7 +173,7 @@ BEGIN
 			CROSS JOIN LATERAL (SELECT (t.m).*) m
 			JOIN wishes w ON w.target = r.target
 				AND w.lane = m.slot % (SELECT value::integer FROM outbox_meta WHERE name = 'lanes')
-			WHERE r.types IS DISTINCT FROM ARRAY[''] -- a dead letter's target wants none
+			WHERE r.types IS DISTINCT FROM ARRAY[''] -- a dead letter target matches none
 				AND EXISTS (SELECT FROM wishes o WHERE o.target = r.target AND (r.version = o.version
 					OR r.version BETWEEN coalesce((o.bound).route_version, 0) AND (o.last).route_version))
 				AND NOT pg_visible_in_snapshot(m.xid, w.start)
@@ -182,9 +182,9 @@ BEGIN
 				AND NOT EXISTS (SELECT FROM outbox_detour d WHERE d.target = w.target AND d.seq = m.seq));
 END $$;
 
--- Is every lane done with the whole partition, and long enough ago? All at or below prev_seq is visible in prev but
--- for transactions that were running then: one probe for each of them, not a look at a million rows. Where a lane is not
--- that far, its target may have nothing to do with them: then they are looked at.
+-- Did every lane finish the whole partition, and long enough ago? Everything at or below prev_seq is visible in prev,
+-- except for transactions that were running then: one probe for each of them instead of a million rows. If a lane is not
+-- that far, its target may not get these messages at all: then they are examined.
 CREATE OR REPLACE FUNCTION outbox_is_settled_whole(p_low bigint, p_high bigint, p_cuts outbox_cut[], p_delivered timestamptz)
 RETURNS boolean
 LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
@@ -206,7 +206,7 @@ BEGIN
 	RETURN cardinality(behind) = 0 OR NOT coalesce(outbox_is_wanted(p_low, p_high, behind, p_delivered), false);
 END $$;
 
--- Did a message become visible in this stretch since a snapshot?
+-- Did a message become visible in this range since a snapshot?
 CREATE OR REPLACE FUNCTION outbox_came_since(p_seen pg_snapshot, p_low bigint, p_high bigint) RETURNS boolean
 LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 	SELECT EXISTS (SELECT FROM pg_snapshot_xip(p_seen) t(x) JOIN outbox_message m ON m.xid = t.x
@@ -214,7 +214,8 @@ LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 		OR EXISTS (SELECT FROM outbox_message m WHERE m.xid >= pg_snapshot_xmax(p_seen) AND m.seq >= p_low AND m.seq < p_high)
 $$;
 
--- The partitions that may go, oldest first, so many (NULL: all): settled, and archived as far as one asked for that.
+-- The partitions that may be dropped, oldest first, up to a number (NULL: all): settled, and archived if that was asked
+-- for.
 CREATE OR REPLACE FUNCTION outbox_old_partitions(p_cuts outbox_cut[], p_delivered timestamptz, p_through bigint, p_max integer)
 RETURNS TABLE (name text, low bigint, high bigint, seen pg_snapshot)
 LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
@@ -232,7 +233,7 @@ BEGIN
 	END LOOP;
 END $$;
 
--- Messages that go row by row, and, if asked for, those of partitions that go whole.
+-- Messages that are removed row by row and, if asked for, those of partitions that are dropped.
 CREATE OR REPLACE FUNCTION outbox_scan_partitions(p_cuts outbox_cut[], p_delivered timestamptz, p_through bigint, p_from bigint,
 	p_to bigint, p_scan bigint, p_whole boolean) RETURNS bigint[]
 LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
@@ -260,7 +261,7 @@ LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 		AND NOT (d.state IN ('delivered', 'discarded') AND d.last_status_at < p_delivered)
 $$;
 
--- These outlive their partition, with the columns of people's own that both tables have.
+-- These outlive their partition, with the users' own columns that both tables have.
 CREATE OR REPLACE FUNCTION outbox_keep(p_seqs bigint[]) RETURNS void
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
@@ -273,8 +274,8 @@ BEGIN
 		USING p_seqs;
 END $$;
 
--- Drop the oldest partition that may go, a bounded step at a time. It must be the last thing that its transaction
--- does: from here on publishers wait for its end.
+-- Drop the oldest partition that may be dropped, one bounded step at a time. It must be the last thing that its
+-- transaction does: from here on publishers wait for its end.
 CREATE OR REPLACE FUNCTION outbox_drop_partition(p_delivered timestamptz, p_through bigint, p_limit bigint,
 	OUT messages bigint, OUT detours bigint, OUT more boolean)
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
@@ -290,7 +291,7 @@ BEGIN
 	IF NOT outbox_janitor_lock(false) OR outbox_kept_by(NULL) IS NOT NULL THEN
 		RETURN;
 	END IF;
-	cuts := outbox_cuts(p_delivered); -- locked: a target that is not in it yet would be asked nothing
+	cuts := outbox_cuts(p_delivered); -- locked: a target that is not in it yet would not be considered
 	SELECT * INTO p FROM outbox_old_partitions(cuts, p_delivered, p_through, 1);
 	IF NOT FOUND OR cardinality(cuts) = 0 THEN
 		RETURN;
@@ -320,7 +321,7 @@ BEGIN
 		GET DIAGNOSTICS detours = ROW_COUNT;
 		PERFORM outbox_patience(60);
 		LOCK TABLE ONLY outbox_message IN ACCESS EXCLUSIVE MODE;
-		-- A writer that was still open when we looked may have committed since. Now there is none.
+		-- A writer that was still open at the first look may have committed since. Now there is none.
 		IF outbox_came_since(p.seen, p.low, p.high) OR EXISTS (
 				SELECT FROM outbox_needed(p.low, p.high, p_delivered) n WHERE NOT EXISTS (SELECT FROM outbox_kept k WHERE k.seq = n)) THEN
 			RAISE lock_not_available;
@@ -344,7 +345,7 @@ LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 				WHEN d.state IN ('delivered', 'discarded') THEN p_delivered END, false))
 $$;
 
--- They go. The lanes of failed ones are locked: an operator may requeue one at this moment.
+-- Remove them. The lanes of failed ones are locked: an operator may requeue one at the same time.
 CREATE OR REPLACE FUNCTION outbox_purge_kept(p_delivered timestamptz, p_failed timestamptz, p_through bigint, p_limit bigint, p_now timestamptz,
 	p_only bigint[], OUT messages bigint, OUT failed bigint, OUT detours bigint, OUT more boolean)
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- outbox on PostgreSQL: what was there before this script. It makes every function and view anew by CREATE OR REPLACE,
--- which keeps the rights that they have; rights.sql asks which of them, and of the tables, are new.
+-- outbox on PostgreSQL: what was there before this script. The script recreates every function and view with CREATE OR
+-- REPLACE, which keeps their rights; rights.sql asks which of them, and of the tables, are new.
 
 DO $do$
 BEGIN

@@ -2,10 +2,11 @@
 --
 -- outbox on PostgreSQL: publishing by function call.
 --
--- They run with their owner's rights, so that a publisher needs none on the table. What they add to a plain
--- INSERT: an id that is in the log already is told, not an error, and a key can be locked.
+-- These functions run with their owner's rights, so that a publisher needs none on the table. Compared with a
+-- plain INSERT, an id that is already in the log is reported and is not an error, and a key can be locked.
 
--- Until the transaction ends, in one order for all. Two keys may share a number: that costs a wait.
+-- Locks keys until the transaction ends, in one order for all callers. Two keys may share a number, which only costs
+-- a wait.
 CREATE OR REPLACE FUNCTION outbox_lock_keys(p_keys text[]) RETURNS void
 LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
@@ -30,8 +31,8 @@ BEGIN
 		ORDER BY i.place;
 END $$;
 
--- A log in partitions has no unique ids: those that callers gave are remembered in a table of their own. Which are
--- new? Waits for others that publish the same one, as a unique index does. NULL: ask the index.
+-- A log in partitions has no unique index on ids: the ids that callers gave are kept in a separate table. Which are
+-- new? Waits for others that publish the same id, as a unique index does. NULL: the index decides.
 CREATE OR REPLACE FUNCTION outbox_reserve_ids(p_ids text[], p_given boolean[]) RETURNS boolean[]
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
@@ -52,7 +53,8 @@ BEGIN
 END $$;
 
 -- All or none of several messages, in order: every array has an element for each. A NULL id: a new one;
--- p_given: the id is the caller's, not made for this call. A message with an id that is in the log already, or came before in the same call, is not written again.
+-- p_given: the id is the caller's, not made for this call. A message whose id is already in the log, or occurred earlier
+-- in the same call, is not written again.
 CREATE OR REPLACE FUNCTION outbox_publish_batch(p_ids text[], p_types text[], p_keys text[], p_kinds text[], p_published boolean[],
 	p_priorities integer[], p_event_times timestamptz[], p_dues timestamptz[], p_expiries timestamptz[],
 	p_content_types text[], p_sources text[], p_subjects text[], p_topics text[], p_correlation_ids text[],
@@ -101,7 +103,7 @@ BEGIN
 			RAISE EXCEPTION 'the log''s sequence is behind its last message: it was reset; run: outbox realign'
 				USING ERRCODE = 'OB004';
 		ELSIF found.seq IS NULL THEN
-			RAISE EXCEPTION 'the message with id "%" was removed from the log at this very moment; try again', found.id
+			RAISE EXCEPTION 'the message with id "%" was removed from the log just now; try again', found.id
 				USING ERRCODE = 'serialization_failure';
 		END IF;
 		RETURN NEXT found;
@@ -111,8 +113,8 @@ END $$;
 -- One message:
 --     SELECT outbox_publish('order.placed', '{"id":42}', key => '42');
 --     SELECT id, seq, repeated FROM outbox_publish('order.placed', '{"id":42}', id => 'order-42-placed');
--- A literal, or a driver's parameter without a type, is text: PostgreSQL prefers it. lock_key: until your
--- transaction ends, others who publish to this key with lock_key wait.
+-- A literal, or a driver's parameter without a type, is text: PostgreSQL prefers it. lock_key: others who publish
+-- with this key and lock_key wait until your transaction ends.
 CREATE OR REPLACE FUNCTION outbox_publish(type text, payload text,
 	key text DEFAULT NULL, headers jsonb DEFAULT NULL, id text DEFAULT NULL, kind text DEFAULT NULL,
 	source text DEFAULT NULL, subject text DEFAULT NULL, topic text DEFAULT NULL, correlation_id text DEFAULT NULL,

@@ -2,26 +2,26 @@
 --
 -- outbox on PostgreSQL: retention.
 --
--- A message may go when each of its deliveries may: delivered or discarded before one time, or failed before
--- another. For deliveries without a row the lane's receipts say when: all that is settled by the position of
--- the last receipt before that time is old enough. So one receipt per lane and target, the cut, decides for
--- nearly every message. Messages go in bounded batches from the old end; receipts follow, oldest first, once no message
--- is left that only they can tell about, and never a lane's last one.
+-- A message may be removed when each of its deliveries may: delivered or discarded before one time, or failed
+-- before another. For deliveries without a row the lane's receipts say when: everything that the position of the
+-- last receipt before that time has settled is old enough. So one receipt per lane and target, the cut, decides
+-- for nearly every message. Messages are removed in bounded batches, oldest first; receipts follow, oldest first,
+-- once no message is left whose state only they record, and never a lane's last one.
 --
--- A lane that gets little moves seldom, and one that nobody works on never. So of a message that a cut does not cover it
--- is asked whether the target has anything to do with it: what it was never meant to get need not wait for it. Nothing is
--- written for that and no lane is locked. It is asked of each message that is seen here, so one that becomes visible late
--- is judged when it is there. Who changes a routing takes the janitor's lock (target.sql): what is unwanted stays so
--- as long as a purge is under way. A message that is nobody's goes by its own age.
+-- A lane that gets little moves seldom, and one without a relay never moves. So for a message that a cut does not cover,
+-- the question is whether the target gets it at all: what was never meant for it need not wait for it. Nothing is
+-- written for that and no lane is locked. It is checked for each message that is visible, so one that becomes visible
+-- late is judged when it is there. Changing a routing takes the janitor's lock (target.sql): what is not routed to a
+-- target stays so during a purge. A message that no target gets is removed by its own age.
 --
--- One failed message that is kept for ever must not keep a million receipts: what its other targets' receipts
--- say about it is written down as delivered detours, then they may go.
+-- One failed message that is kept forever must not keep a million receipts: what its other targets' receipts
+-- say about it is written as delivered detours, and then the receipts may be removed.
 
--- Messages that one call looks at, beside those that it finds.
+-- How many messages one call examines, besides those that it finds.
 CREATE OR REPLACE FUNCTION outbox_purge_scan() RETURNS bigint LANGUAGE sql IMMUTABLE AS $$ SELECT 2000::bigint $$;
 
--- Where a lane stood before a time: its last receipt settled earlier, or NULL. By halving, since a lane may have
--- a million receipts; exact as long as the clock did not go back.
+-- Where a lane was before a time: its last receipt settled earlier, or NULL. By binary search, because a lane may
+-- have a million receipts; exact as long as the clock was not set back.
 CREATE OR REPLACE FUNCTION outbox_receipt_before(p_target text, p_lane integer, p_time timestamptz) RETURNS outbox_receipt
 LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
@@ -70,7 +70,7 @@ BEGIN
 	RETURN cuts;
 END $$;
 
--- The cuts with what else it takes to say whether their targets want a message.
+-- The cuts, with what is needed to decide whether their targets get a message.
 CREATE OR REPLACE FUNCTION outbox_wishes(p_cuts outbox_cut[])
 RETURNS TABLE (target text, lane integer, start pg_snapshot, bound outbox_receipt, last outbox_receipt, version bigint)
 LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
@@ -78,8 +78,8 @@ LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 	FROM unnest(p_cuts) c JOIN outbox_target t ON t.name = c.target
 $$;
 
--- Did a target get a message that its cut does not cover, or has it to get it? What its lane has not settled goes by the
--- routing of today, or by that of the claim in flight; what it has settled since the cut, by any of that time.
+-- Did a target get a message that its cut does not cover, or will it? What its lane has not settled is judged by the
+-- current routing, or by that of the claim in flight; what it has settled since the cut, by any routing of that time.
 CREATE OR REPLACE FUNCTION outbox_concerns(m outbox_message, p_target text, bound outbox_receipt, last outbox_receipt, version bigint)
 RETURNS boolean
 LANGUAGE sql STABLE AS $$
@@ -91,7 +91,7 @@ LANGUAGE sql STABLE AS $$
 		AND (r.bands IS NULL OR outbox_bands_take(r.bands, (m).priority, (m).seq)))
 $$;
 
--- May these messages go? waiting: a lane is not far enough; else it is a detour that keeps it, or its age.
+-- May these messages be removed? waiting: a lane is not far enough; otherwise a detour keeps it, or its age.
 CREATE OR REPLACE FUNCTION outbox_judge(p_seqs bigint[], p_cuts outbox_cut[], p_delivered timestamptz, p_failed timestamptz)
 RETURNS TABLE (seq bigint, old boolean, failed boolean, waiting boolean)
 LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
@@ -113,8 +113,8 @@ LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 	GROUP BY j.seq
 $$;
 
--- The place before the first message that was published at a time or later, no lower than p_low. By halving: their times
--- ascend, but for those that applications make up.
+-- The place before the first message that was published at a time or later, no lower than p_low. By binary search: times
+-- ascend, except those that applications set themselves.
 CREATE OR REPLACE FUNCTION outbox_before_young(p_low bigint, p_time timestamptz) RETURNS bigint
 LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
@@ -135,8 +135,8 @@ BEGIN
 	RETURN low;
 END $$;
 
--- The next messages that may go, after p_from. seen: how far this call has looked, 0 to the end. whole: with
--- those in partitions that may be dropped.
+-- The next messages that may be removed, after p_from. seen: how far this call has looked, 0: to the end. whole:
+-- including those in partitions that may be dropped.
 CREATE OR REPLACE FUNCTION outbox_find_victims(p_cuts outbox_cut[], p_delivered timestamptz, p_failed timestamptz,
 	p_through bigint, p_from bigint, p_limit bigint, p_whole boolean,
 	OUT victims bigint[], OUT failures bigint[], OUT survivors bigint[], OUT more boolean, OUT seen bigint)
@@ -148,7 +148,7 @@ DECLARE
 	seqs bigint[] := '{}';
 BEGIN
 	IF p_delivered IS NOT NULL THEN
-		-- no message behind this one can be old enough, but for failed ones
+		-- no later message can be old enough, except failed ones
 		SELECT least(outbox_before_young(coalesce(max(l.low), 0), p_delivered), p_through) INTO highest
 			FROM (SELECT min(c.high) AS low FROM unnest(p_cuts) c GROUP BY c.lane) l;
 		IF outbox_is_partitioned() THEN
@@ -184,7 +184,7 @@ BEGIN
 	END IF;
 END $$;
 
--- They stay for a detour of theirs. What only receipts can tell about their other deliveries gets a row.
+-- Messages that stay because of a detour. What only receipts record about their other deliveries gets a row.
 CREATE OR REPLACE FUNCTION outbox_write_down(p_seqs bigint[], p_cuts outbox_cut[]) RETURNS void
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
@@ -208,8 +208,8 @@ BEGIN
 	END LOOP;
 END $$;
 
--- The oldest message that only a receipt of this lane can tell about. Where many are not meant for the target,
--- it stops at one of them: receipts stay a little longer then.
+-- The oldest message whose state only a receipt of this lane records. If many are not meant for the target, it
+-- stops at one of them: then receipts stay a little longer.
 CREATE OR REPLACE FUNCTION outbox_first_bare(c outbox_cut, p_lanes integer) RETURNS bigint
 LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
@@ -229,7 +229,8 @@ BEGIN
 	RETURN 9223372036854775807;
 END $$;
 
--- Of each lane, oldest first and no more than p_limit; a message's receipt is told apart by the one before it.
+-- Of each lane, oldest first and no more than p_limit; a message's receipt is identified with the help of the previous
+-- one.
 CREATE OR REPLACE FUNCTION outbox_purge_receipts(p_cuts outbox_cut[], p_limit bigint,
 	OUT receipts bigint, OUT more boolean)
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
@@ -250,7 +251,7 @@ BEGIN
 		SELECT min(r.n) INTO stop FROM (SELECT o.* FROM outbox_receipt o
 				WHERE o.target = c.target AND o.lane = c.lane ORDER BY o.n LIMIT p_limit) r
 			WHERE outbox_highest(r) >= bare;
-		-- the last one before the time stays, and so does what tells the bare one's receipt
+		-- the last one before the time stays, and so does what identifies the oldest bare message's receipt
 		stop := least(stop - 1, (c.bound).n, first + p_limit);
 		DELETE FROM outbox_receipt r WHERE r.target = c.target AND r.lane = c.lane AND r.n < stop;
 		GET DIAGNOSTICS removed = ROW_COUNT;
@@ -259,7 +260,7 @@ BEGIN
 	END LOOP;
 END $$;
 
--- The victims and what belongs to them. Failed ones' lanes are locked.
+-- Remove messages and what belongs to them. The lanes of failed ones are locked.
 CREATE OR REPLACE FUNCTION outbox_remove(p_victims bigint[], p_now timestamptz, OUT messages bigint, OUT detours bigint)
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
@@ -267,7 +268,7 @@ DECLARE
 BEGIN
 	PERFORM set_config('outbox.janitor', 'on', true);
 	detours := 0;
-	-- With hold, what was parked behind a failed one may go on when that is gone.
+	-- With hold, what was parked behind a failed one may go on when that is removed.
 	FOR x IN WITH gone AS (
 			DELETE FROM outbox_detour d USING outbox_target t, unnest(p_victims) v(seq)
 			WHERE d.target = t.name AND d.seq BETWEEN p_victims[1] AND p_victims[cardinality(p_victims)] AND d.seq = v.seq
@@ -310,7 +311,7 @@ BEGIN
 		GROUP BY d.target, d.lane ORDER BY outbox_dead_depth(d.target) DESC, d.target, d.lane OFFSET 0) l;
 END $$;
 
--- p_only: of those that may go, no others than these; also row by row out of partitions that go whole else.
+-- p_only: of those that may be removed, only these; row by row even in partitions that would otherwise be dropped.
 CREATE OR REPLACE FUNCTION outbox_purge(p_delivered timestamptz, p_failed timestamptz, p_through bigint, p_from bigint,
 	p_limit bigint, p_actor text, p_now timestamptz, p_only bigint[] DEFAULT NULL,
 	OUT messages bigint, OUT failed bigint, OUT receipts bigint, OUT detours bigint, OUT more boolean, OUT seen bigint)
@@ -335,25 +336,25 @@ BEGIN
 	END IF;
 	kept_by := outbox_kept_by(p_now);
 	IF kept_by IS NOT NULL AND p_actor IS NULL THEN
-		RETURN; -- who cleans up says so about the lane or the target itself
+		RETURN; -- the janitor reports the lane or the target itself
 	ELSIF kept_by IS NOT NULL THEN
 		RAISE EXCEPTION '%', kept_by USING ERRCODE = 'OB002';
 	END IF;
 	cuts := outbox_cuts(p_delivered);
 	IF cardinality(cuts) = 0 THEN
-		RETURN; -- nobody is registered: somebody may come for them
+		RETURN; -- no target is registered: one may come that gets them
 	END IF;
 	found := outbox_find_victims(cuts, p_delivered, p_failed, p_through, p_from, p_limit, p_only IS NOT NULL);
 	IF cardinality(found.failures) > 0 THEN
-		-- An operator may requeue one at this moment: lock, look again.
+		-- An operator may requeue one at the same time: lock, then check again.
 		PERFORM outbox_lock_lanes_of(found.failures);
 		locked := found.failures;
 		found := outbox_find_victims(cuts, p_delivered, p_failed, p_through, p_from, p_limit, p_only IS NOT NULL);
-		-- One that moved up meanwhile is in a lane that is not locked: not now.
+		-- One that moved up meanwhile is in a lane that is not locked: leave it for now.
 		found.victims := ARRAY(SELECT v FROM unnest(found.victims) v WHERE v <> ALL (found.failures) OR v = ANY (locked) ORDER BY v);
 		found.failures := ARRAY(SELECT f FROM unnest(found.failures) f WHERE f = ANY (locked));
 	END IF;
-	IF p_only IS NOT NULL THEN -- an archive has these; what has become old besides goes the next time
+	IF p_only IS NOT NULL THEN -- the archive has these; what else has become old is removed the next time
 		found.victims := ARRAY(SELECT v FROM unnest(found.victims) v WHERE v IN (SELECT unnest(p_only)) ORDER BY v);
 		found.failures := ARRAY(SELECT f FROM unnest(found.failures) f WHERE f IN (SELECT unnest(p_only)));
 	END IF;
@@ -379,14 +380,14 @@ BEGIN
 		END IF;
 	END IF;
 	PERFORM outbox_purge_amended();
-	-- One row a call, not one a message: what is gone has no history left to look at.
+	-- One row per call, not per message: what is removed has no history left to look at.
 	IF p_actor IS NOT NULL AND messages > 0 THEN
 		INSERT INTO outbox_audit (at, actor, action, detail) VALUES (outbox_now(p_now), p_actor, 'purge',
 			messages || ' messages, ' || failed || ' of them with a failed delivery');
 	END IF;
 END $$;
 
--- What outbox_purge() would remove, whole, for an archive; no more than p_bytes of payload at once.
+-- The complete messages that outbox_purge() would remove, for an archive; at most p_bytes of payload at once.
 CREATE OR REPLACE FUNCTION outbox_purgeable(p_delivered timestamptz, p_failed timestamptz, p_through bigint, p_after bigint,
 	p_limit bigint, p_bytes bigint) RETURNS SETOF outbox_message
 LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET row_security = off SET max_parallel_workers_per_gather = 0
@@ -406,7 +407,7 @@ BEGIN
 		RETURN;
 	END IF;
 	kept := ARRAY(SELECT o FROM outbox_old_kept(p_delivered, p_failed, p_through) o WHERE o > p_after ORDER BY o LIMIT p_limit);
-	LOOP -- a call that only looked at messages that stay must not seem to be the end
+	LOOP -- a call that saw only messages that stay must not look like the end
 		found := outbox_find_victims(cuts, p_delivered, p_failed, p_through, after, p_limit, true);
 		EXIT WHEN cardinality(found.victims) > 0 OR NOT found.more OR kept[1] <= found.seen;
 		after := found.seen;

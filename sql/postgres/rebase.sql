@@ -4,15 +4,15 @@
 --
 -- A position names places in the log and transactions of one server. In a database that was restored from a dump
 -- they are another server's, and after a TRUNCATE ... RESTART IDENTITY or a setval the places mean other messages.
--- What is settled can still be told for every message that is in the log now, by the numbers stored with it: a
--- message that a position has settled lies at or below its place and is visible in its snapshot, and what was
--- published here since then lies above that place, or has a younger transaction. So, while nobody publishes:
+-- For every message that is in the log now, the numbers stored with it still show whether it is settled: a
+-- message that a position has settled is at or below its place and is visible in its snapshot, and what was
+-- published here since then is above that place, or has a younger transaction. So, while nobody publishes:
 --
---     the log's sequence goes on behind everything that was ever numbered: the floor;
+--     the log's sequence continues after everything that was ever numbered: the floor;
 --     every message up to the floor that a lane has not settled becomes a detour, due now, in order;
---     every lane stands at the floor: all up to it is settled, whatever its transaction, and nothing behind it is.
+--     every lane is at the floor: everything up to it is settled, whatever its transaction, and nothing after it.
 --
--- Messages are not touched. Sent twice is only what was in flight.
+-- Messages are not touched. Only what was in flight is sent twice.
 
 -- What is wrong with a lane, or NULL.
 CREATE OR REPLACE FUNCTION outbox_position_fault(p outbox_receipt) RETURNS text
@@ -32,14 +32,14 @@ LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 	ORDER BY l.target, l.lane
 $$;
 
--- Why relays refuse a lane, if they refuse any.
+-- Why relays refuse a lane, or NULL.
 CREATE OR REPLACE FUNCTION outbox_refused() RETURNS text
 LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 	SELECT min(outbox_position_fault(r)) FROM outbox_last_receipts() r
 $$;
 
--- Why nothing may go at all. What a position says of a message may be another one's truth; and a relay may have a target
--- that is not registered and will want what is published meanwhile, once it says where it starts.
+-- Why nothing may be removed at all, or NULL. A position may refer to other messages; and a relay may have a target
+-- that is not registered yet and needs what is published meanwhile, once it says where it starts.
 CREATE OR REPLACE FUNCTION outbox_kept_by(p_now timestamptz) RETURNS text
 LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 	SELECT coalesce('nothing is removed while relays refuse a lane: ' || outbox_refused(),
@@ -50,8 +50,8 @@ LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 		ORDER BY u.target COLLATE "C" LIMIT 1))
 $$;
 
--- Until the transaction ends nobody publishes, and nobody has published without committing. Publishers wait a tenth
--- of a second at the most for who waits here.
+-- Until the transaction ends nobody publishes, and nobody has published without committing. Publishers wait for at most a
+-- tenth of a second while this waits.
 CREATE OR REPLACE FUNCTION outbox_stop_publishers() RETURNS void
 LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN
@@ -64,12 +64,12 @@ BEGIN
 			PERFORM pg_sleep(0.2);
 		END;
 	END LOOP;
-	RAISE EXCEPTION 'somebody has published and not committed, or prepared a transaction and left it; end that, or try again later'
+	RAISE EXCEPTION 'another session has published and not committed, or has left a prepared transaction; end it, or try again later'
 		USING ERRCODE = 'lock_not_available';
 END $$;
 
 -- Every message up to p_floor that this lane has not settled and that has no detour. p_foreign: the position's
--- transactions are another server's, and the log was reset as well: nothing can be told, so nothing is settled.
+-- transactions are another server's, and the log was reset as well: nothing is known, so nothing counts as settled.
 CREATE OR REPLACE FUNCTION outbox_left_over(last outbox_receipt, p_floor bigint, p_foreign boolean) RETURNS SETOF outbox_message
 LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 	SELECT m.* FROM outbox_message m, outbox_target t
@@ -80,7 +80,7 @@ LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 		AND NOT EXISTS (SELECT FROM outbox_detour d WHERE d.target = t.name AND d.seq = m.seq AND d.id = m.id)
 $$;
 
--- The detours of messages that are gone from the log, or whose number another message has now.
+-- The detours of messages that are no longer in the log, or whose number another message has now.
 CREATE OR REPLACE FUNCTION outbox_forget_gone() RETURNS void
 LANGUAGE sql SET search_path FROM CURRENT SET row_security = off AS $$
 	DELETE FROM outbox_detour d
@@ -91,8 +91,8 @@ LANGUAGE sql SET search_path FROM CURRENT SET row_security = off AS $$
 			AND NOT EXISTS (SELECT FROM outbox_kept k WHERE k.id = i.id);
 $$;
 
--- One lane. Its owner is fenced. p_seen: a snapshot that sees every message there is; NULL: there is none, since some have
--- the transaction numbers of another server.
+-- Realign one lane. Its owner is fenced. p_seen: a snapshot that sees every message; NULL: there is none, because some
+-- messages have the transaction numbers of another server.
 CREATE OR REPLACE FUNCTION outbox_rebase_lane(last outbox_receipt, p_floor bigint, p_foreign boolean, p_seen pg_snapshot, p_actor text,
 	p_token bigint, p_now timestamptz) RETURNS bigint
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
@@ -119,7 +119,7 @@ BEGIN
 	END IF;
 	succ.prev := coalesce(p_seen, '3:3:');
 	succ.prev_seq := p_floor;
-	-- Ours is older than that of whoever published while we waited for the publishers to stop.
+	-- Ours is older than those of others that published while we waited for publishers to stop.
 	succ.prev_xid := CASE WHEN p_seen IS NULL THEN '0'::xid8 ELSE greatest(pg_current_xact_id(),
 		(SELECT m.xid FROM outbox_message m ORDER BY m.xid DESC LIMIT 1)) END;
 	succ.cur := succ.prev;
@@ -135,7 +135,7 @@ BEGIN
 	RETURN count;
 END $$;
 
--- The server's name is another one, and nothing else: after pg_upgrade. Whatever else is wrong is still refused.
+-- Only the server's identity has changed, after pg_upgrade. Anything else that is wrong is still refused.
 CREATE OR REPLACE FUNCTION outbox_rename_cluster(p_dry boolean, p_actor text, p_now timestamptz) RETURNS boolean
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE

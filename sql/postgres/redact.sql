@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- outbox on PostgreSQL: taking out of a message what may be personal.
+-- outbox on PostgreSQL: removing personal data from a message.
 
--- The first message with this id that is no tombstone yet. With partitions several may have it.
+-- The first message with this id that is not redacted yet. With partitions several may have the id.
 CREATE OR REPLACE FUNCTION outbox_redact_next(p_id text) RETURNS SETOF outbox_message
 LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 	SELECT m.* FROM (SELECT l.* FROM outbox_message l WHERE l.id = p_id
@@ -12,9 +12,9 @@ LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 	ORDER BY m.seq LIMIT 1
 $$;
 
--- Take what may be personal out of it, when its deliveries are all finished. Returns NULL: done, there may be another;
--- 'before': it was done before. p_key: what its key becomes, of the same slot; the caller has looked at the key. With the owner's
--- rights, so that relays need none to change messages.
+-- Remove what may be personal, if all deliveries are finished. Returns NULL: done, there may be another; 'before': it was
+-- done before. p_key: the new key, with the same slot; the caller has looked at the old one. With the owner's rights, so
+-- that relays need none to change messages.
 CREATE OR REPLACE FUNCTION outbox_redact(p_id text, p_key text, p_actor text, p_reason text, p_now timestamptz) RETURNS text
 LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE

@@ -1,11 +1,11 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- outbox on PostgreSQL: who may call what is new. Nobody but the owner, until roles.sql or the like grants it, and
--- whoever may call outbox_advance(): relays with a role of their own go on working after an upgrade. What was there
+-- outbox on PostgreSQL: who may call new functions. Only the owner, until roles.sql or the like grants more, and roles
+-- that may call outbox_advance(): relays with a role of their own go on working after an upgrade. What was there
 -- before keeps its rights.
 --
 -- The exceptions run for every INSERT with the publisher's rights: the slot, the default id, the check of seq.
--- None of them tells or changes anything.
+-- None of them reveals or changes anything.
 
 DO $do$
 DECLARE
@@ -16,7 +16,7 @@ DECLARE
 	fresh regclass;
 	role oid;
 BEGIN
-	-- those made or made anew by this very transaction: an application's own outbox_something is not ours to touch
+	-- only what this transaction has created or replaced: an application's own outbox_something is not ours to change
 	SELECT o.name INTO taken FROM (
 		SELECT p.oid, p.xmin, p.oid::regprocedure::text FROM pg_proc p WHERE p.pronamespace = here
 		UNION ALL
@@ -27,7 +27,7 @@ BEGIN
 		RAISE EXCEPTION 'a function or view % that is not ours is in the way; rename it and run outbox init again', taken
 			USING ERRCODE = 'OB002';
 	END IF;
-	-- new tables: for whoever may write receipts
+	-- new tables: for roles that may write receipts
 	FOR fresh IN SELECT oid FROM pg_class WHERE relnamespace = here AND relkind = 'r' AND NOT relispartition
 			AND oid <> ALL (known) AND starts_with(relname, 'outbox_') AND age(xmin) <= age(pg_current_xact_id()::xid) LOOP
 		FOR role IN SELECT DISTINCT a.grantee FROM pg_class c CROSS JOIN LATERAL aclexplode(c.relacl) a
@@ -36,7 +36,7 @@ BEGIN
 			EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON TABLE %s TO %s', fresh, role::regrole);
 		END LOOP;
 	END LOOP;
-	-- the name, too: somebody may have made others meanwhile
+	-- the name, too: somebody may have created others meanwhile
 	FOR f IN SELECT oid FROM pg_proc WHERE pronamespace = here AND oid <> ALL (known) AND starts_with(proname, 'outbox_')
 			AND age(xmin) <= age(pg_current_xact_id()::xid)
 			AND proname NOT IN ('outbox_slot', 'outbox_uuid', 'outbox_seq_is_from_the_log') LOOP

@@ -1,17 +1,17 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- outbox on PostgreSQL: least rights for a role that publishes and a role that relays. Not part of the schema:
--- run it after `outbox init`, as the role that owns the outbox, again after an upgrade, and for each role:
+-- outbox on PostgreSQL: the least rights for a role that publishes and a role that relays. Not part of the schema:
+-- run it as the owner of the outbox after `outbox init`, again after each upgrade, and for each pair of roles:
 --
 --     psql -v schema=public -v publisher=shop -v relay=shop_relay -f roles.sql shop
 --
--- The roles exist already. Take out what you do not need.
+-- The roles must exist. Remove what you do not need.
 
 \set ON_ERROR_STOP on
 BEGIN;
 SELECT set_config('search_path', quote_ident(:'schema'), true) AS here \gset
 
--- The publisher: insert a message and be told its id and seq, or call outbox_publish(). It cannot read a
+-- The publisher can insert a message and get its id and seq back, or call outbox_publish(). It cannot read a
 -- payload, change or remove a message, choose its place in the log, or see any other table.
 GRANT USAGE ON SCHEMA :"schema" TO :"publisher";
 GRANT INSERT (id, type, key, kind, published, priority, created_at, event_time, due_at, expires_at, content_type,
@@ -22,8 +22,8 @@ SELECT format('GRANT EXECUTE ON FUNCTION %s TO %I', p.oid::regprocedure, :'publi
 	FROM pg_proc p WHERE p.pronamespace = (SELECT oid FROM pg_namespace WHERE nspname = :'schema')
 		AND p.proname IN ('outbox_publish', 'outbox_publish_batch') \gexec
 
--- The relay and its operators: everything of the outbox and nothing else. It cannot write a message past
--- outbox_publish(), nor change one; it removes them when they are old.
+-- The relay and its operators can use everything of the outbox and nothing else. They can write messages only with
+-- outbox_publish() and cannot change them; the relay removes them when they are old.
 GRANT USAGE ON SCHEMA :"schema" TO :"relay";
 SELECT format('GRANT %s ON %s TO %I',
 		CASE WHEN c.relkind <> 'S' AND starts_with(c.relname, 'outbox_message') THEN 'SELECT, DELETE'

@@ -12,9 +12,9 @@ LANGUAGE sql IMMUTABLE AS $$
 	SELECT (ARRAY['delivered', 'returned', 'waiting', 'deferred', 'parked', 'failed'])[outcome]
 $$;
 
--- Of these keys the first in line may be a parked one, which nobody else would wake. The state is asked for in the words
--- of the index by key: by "= 'pending'" the planner takes the index by state where the statistics know of few pending
--- ones, and walks through all of them for each key.
+-- The first in line of each of these keys may be a parked one, which nothing else would wake. The condition on the state
+-- is written for the index by key: with "= 'pending'" the planner would use the index by state if the statistics show
+-- few pending ones, and read all of them for each key.
 CREATE OR REPLACE FUNCTION outbox_promote(p_target text, p_keys text[], p_hold boolean, p_now timestamptz) RETURNS void
 LANGUAGE sql SET search_path FROM CURRENT SET row_security = off AS $$
 	UPDATE outbox_detour d SET next_attempt_at = p_now
@@ -38,8 +38,8 @@ BEGIN
 		AND d.lane = p_lane ORDER BY d.state, d.seq);
 END $$;
 
--- The outcomes that are not simply "delivered" are written to their detours, and what failed to the dead letter. What
--- arrived as a dead letter while it was in flight is sent once more. Returns the first of the tail that goes back to the
+-- Writes the outcomes other than "delivered" to their detours, and what failed also to the dead letter target. What
+-- arrived as a dead letter while it was in flight is sent again. Returns the first of the tail that goes back to the
 -- log, or NULL.
 CREATE OR REPLACE FUNCTION outbox_settle_detours(last outbox_receipt, o outbox_outcomes, p_n bigint, p_owner text, p_hold boolean,
 	p_now timestamptz) RETURNS bigint

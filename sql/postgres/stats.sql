@@ -1,11 +1,11 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- outbox on PostgreSQL: numbers for people and monitors. Cheap whatever was delivered before: only what lies
--- behind the positions is counted, and no further than p_cap; totals come from the last receipts.
--- Detours are asked for like those of a claim, see claim.sql: by what the statistics said, all of a target were read to
+-- outbox on PostgreSQL: numbers for people and monitoring. Cheap however much was delivered before: only what is
+-- after the positions is counted, and no further than p_cap; totals come from the last receipts.
+-- Detours are queried as in claim.sql, without relying on statistics: with those, all detours of a target were read to
 -- count the few that failed.
 
--- The totals of a lane before a time: by halving, since receipts are in the order of their times.
+-- The totals of a lane before a time: by binary search, because receipts are in the order of their times.
 CREATE OR REPLACE FUNCTION outbox_totals_before(p_last outbox_receipt, p_time timestamptz, OUT delivered bigint, OUT retried bigint)
 LANGUAGE plpgsql STABLE AS $$
 DECLARE
@@ -31,7 +31,7 @@ BEGIN
 	retried := r.retried_total - CASE WHEN low = first THEN r.retried ELSE 0 END;
 END $$;
 
--- What nobody has read yet, and since when the oldest that is not settled could be sent: what is due later cannot.
+-- What is not read yet, and since when the oldest unsettled one could be sent; what is due later could not.
 CREATE OR REPLACE FUNCTION outbox_count_unsettled(t outbox_target, p_cap bigint, p_now timestamptz, OUT pending bigint,
 	OUT oldest timestamptz)
 LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET row_security = off SET max_parallel_workers_per_gather = 0

@@ -2,20 +2,20 @@
 --
 -- outbox on PostgreSQL: what was settled, in the order of the receipts' numbers.
 --
--- A number is drawn before its transaction commits, so a receipt may appear below one that was told already. A
--- cursor of one number would skip it; waiting until no older transaction runs would let one slow writer
--- silence the tail. So the cursor remembers the numbers that were missing below the last one told, and
--- tells them when they appear. A number is given up when every transaction that may have drawn it is
--- over: those that had an xid when it was found missing. (A transaction draws its number after its xid:
+-- A number is drawn before its transaction commits, so a receipt may appear below one that was already reported.
+-- A cursor of one number would skip it; waiting until no older transaction runs would let one slow writer
+-- silence the tail. So the cursor remembers the numbers that were missing below the last one reported, and
+-- reports them when they appear. A number is given up when every transaction that may have drawn it has
+-- ended: those that had an xid when it was found missing. (A transaction draws its number after its xid:
 -- outbox_append_receipt sees to it.)
 --
--- Cursor "A:P:S,LO-HI@N,...": every receipt up to number A is told, except of number P what is behind seq S (P = 0:
+-- Cursor "A:P:S,LO-HI@N,...": every receipt up to number A is reported, except what is after seq S of number P (P = 0:
 -- nothing), and except the numbers LO to HI, which transactions below N may still bring.
 
 -- The gaps that a cursor has room for. The next one has to wait until an older one is closed.
 CREATE OR REPLACE FUNCTION outbox_gaps_max() RETURNS integer LANGUAGE sql IMMUTABLE AS $$ SELECT 50 $$;
 
--- What one receipt settled, behind a seq. Its delivered log rows were claimed by the receipt before it; a
+-- What one receipt settled, after a seq. Its delivered log rows were claimed by the receipt before it; a
 -- detour that was settled again since then appears with its later receipt only.
 CREATE OR REPLACE FUNCTION outbox_settled_with(r outbox_receipt, p_after bigint, p_max bigint) RETURNS SETOF outbox_look
 LANGUAGE plpgsql STABLE AS $$
@@ -64,7 +64,7 @@ DECLARE
 BEGIN
 	IF p_cursor IS NULL THEN
 		told := coalesce((SELECT max(o.number) FROM outbox_receipt o), 0);
-		-- who is about to commit has drawn one of the last numbers
+		-- transactions that are about to commit have drawn one of the last numbers
 		SELECT coalesce(array_agg(g), '{}'), coalesce(array_agg(g), '{}'),
 			coalesce(array_agg(pg_current_xact_id()), '{}') INTO lo, hi, over
 			FROM generate_series(greatest(told - outbox_gaps_max(), 1), told) g

@@ -2,7 +2,8 @@
 --
 -- outbox on PostgreSQL: targets, their routing and where they begin to read.
 --
--- Locks, in this order: the janitor's (purge.sql) when a routing is new, lane -2 of a target for who changes it, -1 for its leases, then its lanes.
+-- Locks, in this order: the janitor's (purge.sql) when a routing is new, lane -2 of a target to change it, -1 for its
+-- leases, then its lanes.
 
 CREATE OR REPLACE FUNCTION outbox_lock_lanes(p_target text) RETURNS void
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
@@ -37,8 +38,8 @@ LANGUAGE sql SET search_path FROM CURRENT SET row_security = off AS $$
 		nullif(split_part(p_kind, ' ', 2), '')::bigint[])
 $$;
 
--- Did a lane of this target (NULL: of any) ever settle something? Its position has left the start then. A target that
--- starts at a time stands in the middle of a window when it begins.
+-- Did a lane of this target (NULL: of any) ever settle something? Then its position has left the start. A target that
+-- starts at a time is in the middle of a window when it begins.
 CREATE OR REPLACE FUNCTION outbox_has_settled(p_target text) RETURNS boolean
 LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 	SELECT EXISTS (SELECT FROM outbox_target t JOIN outbox_lane l ON l.target = t.name
@@ -49,7 +50,7 @@ LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 				WHERE f.target = l.target AND f.lane = l.lane AND f.n = 1), 0)))
 $$;
 
--- Must a target say where it starts? If it is new, and messages were delivered here.
+-- Must a target say where it starts? Yes, if it is new and messages were delivered here before.
 CREATE OR REPLACE FUNCTION outbox_wants_start(p_target text) RETURNS boolean
 LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 	SELECT NOT EXISTS (SELECT FROM outbox_target WHERE name = p_target)
@@ -66,7 +67,7 @@ LANGUAGE sql SET search_path FROM CURRENT SET row_security = off AS $$
 		p_start, p_seq, p_xid, p_start, p_seq, p_xid, 0, 0)
 $$;
 
--- Where a target begins that starts now: a snapshot, the end of the log and a transaction number, in this order, see
+-- Where a target that starts now begins: a snapshot, the end of the log and a transaction number, in this order, see
 -- outbox_receipt. A transaction gets its number with its first lock, so the other two are noted before that.
 CREATE OR REPLACE FUNCTION outbox_note_end() RETURNS void
 LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
@@ -88,7 +89,7 @@ BEGIN
 	xid := pg_current_xact_id();
 END $$;
 
--- p_start: 0 not said, 1 at the oldest message, 2 now.
+-- p_start: 0 not given, 1 at the oldest message, 2 now.
 CREATE OR REPLACE FUNCTION outbox_add_target(p_target text, p_route text, p_globs text[], p_kind text, p_published_only boolean,
 	p_hold boolean, p_unordered boolean, p_start integer, p_token bigint, p_now timestamptz) RETURNS bigint
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
@@ -114,7 +115,7 @@ BEGIN
 	RETURN new_version;
 END $$;
 
--- Is this target routed so, and do its lanes go by that? Whatever has made it another one must not last.
+-- Does this target have this routing, and do its lanes use it? Another routing, whoever set it, must not last.
 CREATE OR REPLACE FUNCTION outbox_is_routed_by(p_target text, p_route text, p_globs text[], p_published_only boolean)
 RETURNS boolean
 LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
@@ -123,8 +124,8 @@ LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 			AND r.published_only = p_published_only)
 $$;
 
--- A purge that is under way knows nothing of a new target or a new routing, and would remove what these claim. It comes
--- before every other lock.
+-- A purge in progress does not know a new target or a new routing, and would remove what it gets. This lock is taken
+-- before every other one.
 CREATE OR REPLACE FUNCTION outbox_route_lock(p_target text, p_route text, p_globs text[], p_published_only boolean) RETURNS void
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
 BEGIN
@@ -182,7 +183,7 @@ LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 	SELECT seq - 1 FROM outbox_message WHERE created_at >= p_time ORDER BY seq LIMIT 1
 $$;
 
--- The same with a dead letter, and p_start 3: at p_start_at.
+-- The same with a dead letter target, and p_start 3: at p_start_at.
 CREATE OR REPLACE FUNCTION outbox_target_put(p_target text, p_route text, p_globs text[], p_kind text, p_published_only boolean,
 	p_hold boolean, p_unordered boolean, p_start integer, p_token bigint, p_now timestamptz, p_start_at timestamptz,
 	p_dead text) RETURNS bigint
@@ -202,7 +203,7 @@ BEGIN
 				to_char(p_start_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') USING ERRCODE = 'OB006';
 		END IF;
 		PERFORM outbox_note_end();
-		-- A purge that is under way must not take away what is found here.
+		-- A purge in progress must not remove what is found here.
 		PERFORM outbox_janitor_lock(true);
 		SELECT e.at, e.seq, e.xid INTO fresh, fresh_seq, fresh_xid FROM outbox_noted_end() e;
 		floor_seq := outbox_start_floor(p_start_at);
@@ -278,8 +279,8 @@ BEGIN
 		VALUES (outbox_now(p_now), p_actor, 'drop target', p_target, p_reason);
 END $$;
 
--- Every message, detour and audit row goes. Targets and lanes stay, and every lane stands at the end of the
--- log as if it were new: seq goes on counting. The new receipts have a new token: relays at work are fenced.
+-- Remove every message, detour and audit row. Targets and lanes stay, and every lane is at the end of the log as
+-- if it were new: seq goes on counting. The new receipts have a new token: running relays are fenced.
 CREATE OR REPLACE FUNCTION outbox_truncate(p_token bigint, p_now timestamptz) RETURNS void
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
@@ -290,7 +291,7 @@ DECLARE
 	each_target text;
 BEGIN
 	PERFORM outbox_commit_durably();
-	-- First of all: who has looked at these and waits for a lane would wait for us, and we for them.
+	-- First of all: others that have read these tables and wait for a lane would wait for us, and we for them.
 	LOCK TABLE outbox_message, outbox_kept, outbox_detour, outbox_id IN ACCESS EXCLUSIVE MODE;
 	FOR each_target IN SELECT name FROM outbox_target ORDER BY name LOOP
 		PERFORM outbox_lock_lane(each_target, -2);
@@ -299,7 +300,7 @@ BEGIN
 	END LOOP;
 	t := outbox_now(p_now);
 	PERFORM set_config('outbox.janitor', 'on', true);
-	-- It waits for everybody who has published and not committed: no message up to here is still to come.
+	-- This waits for everybody who has published and not committed: no message up to here is still to come.
 	TRUNCATE outbox_message, outbox_kept, outbox_detour, outbox_id;
 	PERFORM set_config('outbox.janitor', '', true);
 	begin_at := pg_current_snapshot();

@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- outbox on PostgreSQL: how an upgrade begins. Others lock views, tables and the log in every order: no order of ours
--- suits them all. So it takes all its locks at once and gives way, sooner than the server looks for deadlocks (after a
--- second): who would wait for it in a circle waits a moment and goes on, and what somebody uses has no queue of everybody
--- else behind us. Not outbox_detoured, which functions read behind their tables.
+-- outbox on PostgreSQL: how an upgrade begins. Others lock views, tables and the log in any order, so no order of locks
+-- avoids every deadlock. So the upgrade takes all its locks at once and gives way before the server looks for deadlocks
+-- (after a second): others that would deadlock with it wait for a moment and go on, and no queue forms behind it. Not
+-- outbox_detoured, which functions read after their tables.
 
 DO $outbox$
 DECLARE
@@ -20,7 +20,7 @@ BEGIN
 			EXIT;
 		EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
 			IF tries = 1 THEN
-				RAISE EXCEPTION 'somebody uses the outbox for longer than 15 seconds; nothing was changed: end that transaction (xact_start in pg_stat_activity), then run outbox upgrade again'
+				RAISE EXCEPTION 'another transaction has used the outbox for more than 15 seconds; nothing was changed: end that transaction (xact_start in pg_stat_activity), then run outbox upgrade again'
 					USING ERRCODE = 'lock_not_available';
 			END IF;
 			PERFORM pg_sleep(0.1);

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- outbox on PostgreSQL: what people query.
+-- outbox on PostgreSQL: views for people to query.
 
--- The last receipt of every lane. pos: settled up to here, late commits aside; in flight: up to claim_end.
+-- The last receipt of every lane. pos: settled up to here, except late commits; in flight: up to claim_end.
 CREATE OR REPLACE VIEW outbox_position AS
 SELECT l.target, l.lane, l.owner AS lease_owner, l.lease_until, l.takeovers AS takeovers_ever,
 	r.n, r.owner, r.settled_at, r.route_version, greatest(r.pos, r.prev_seq) AS pos,
@@ -12,7 +12,7 @@ CROSS JOIN LATERAL (SELECT c.n, c.owner, c.settled_at, c.route_version, c.pos, c
 		c.claim_count, c.delivered_total FROM outbox_receipt c WHERE c.target = l.target AND c.lane = l.lane
 	ORDER BY c.n DESC LIMIT 1) r;
 
--- What a function without SET means depends on the search_path of who asks: views need these.
+-- What a function without SET means depends on the caller's search_path: views need these.
 CREATE OR REPLACE FUNCTION outbox_delivery_receipt(p_xid xid8, p_seq bigint, p_type text, p_kind text, p_published boolean,
 	p_priority integer, p_last outbox_receipt) RETURNS outbox_receipt
 LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$

@@ -3,8 +3,8 @@
 -- outbox on PostgreSQL: reading the log by snapshot windows.
 --
 -- Transactions commit in any order, so a number cannot say what was read. A window can: the messages
--- visible in one snapshot (cur) and not in an earlier one (prev). It is the union of three sets that are
--- each found by an index, whatever else goes on in the cluster:
+-- visible in one snapshot (cur) and not in an earlier one (prev). It is the union of three sets, each of
+-- which is found by an index, whatever else happens in the cluster:
 --     (a) of transactions that were running in prev, at or below prev_seq: one probe per transaction;
 --     (b) of transactions that began about then, xid in [xmax of prev, prev_xid], at or below prev_seq:
 --         the same, their xids found by skipping along the index;
@@ -32,17 +32,17 @@ BEGIN
 END $$;
 
 -- How far one look along the log goes: scan numbers (NULL: no bound), or to the end of the window. By numbers and not by rows: rows
--- may go in the next moment, and what was looked at would look like more.
+-- may be removed in the next moment, and a look would seem to have covered more.
 CREATE OR REPLACE FUNCTION outbox_reach(pos bigint, prev_seq bigint, cur_seq bigint, scan bigint) RETURNS bigint
 LANGUAGE sql IMMUTABLE AS $$
 	SELECT CASE WHEN cur_seq - greatest(pos, prev_seq) > scan THEN greatest(pos, prev_seq) + scan ELSE cur_seq END
 $$;
 
--- The messages of a window in a stretch of the log above prev_seq; every: it is known that all there are. None of them
--- is settled, whatever prev says: there nothing is visible in prev, unless it is another server's or the log's sequence
--- was set back.
--- Inlined: no SET, not volatile. Parameters with the function's name before them: a column that people add to the log
--- may have the same name, and would be taken instead.
+-- The messages of a window in a range of the log above prev_seq; every: all rows there are known to belong to it. None of
+-- them is settled, whatever prev says: nothing there is visible in prev, unless it is another server's or the log's
+-- sequence was set back.
+-- Inlined: no SET, not volatile. Parameters are qualified with the function's name: a column that users add to the log
+-- may have the same name, and would be used instead.
 CREATE OR REPLACE FUNCTION outbox_stretch(low bigint, high bigint, prev pg_snapshot, cur pg_snapshot, lane integer, lanes integer,
 	types text[], kind text, published_only boolean, every boolean DEFAULT false, bands bigint[] DEFAULT NULL)
 RETURNS SETOF outbox_message
@@ -67,7 +67,7 @@ LANGUAGE sql STABLE ROWS 500 AS $$
 	(SELECT l.* FROM unnest(outbox_window.late) AS t(x) CROSS JOIN LATERAL (
 		SELECT m.* FROM outbox_message m
 		-- as rows, and in the order of (xid, seq), so that no plan walks the primary key instead: the callers switch
-		-- sorting off. Once more by seq alone, which tells partitions apart
+		-- sorting off. And again by seq alone, which selects partitions
 		WHERE (m.xid, m.seq) > (t.x, outbox_window.pos) AND (m.xid, m.seq) <= (t.x, outbox_window.prev_seq)
 			AND m.seq > outbox_window.pos AND m.seq <= outbox_window.prev_seq
 			AND m.slot % outbox_window.lanes = outbox_window.lane
@@ -93,8 +93,8 @@ LANGUAGE sql IMMUTABLE AS $$
 	SELECT (coalesce(octet_length(payload), octet_length(payload_bin)) + coalesce(octet_length(headers), 0))::bigint
 $$;
 
--- What such a look has seen to its end: up to the row behind it, or the end of the window. Numbers between that
--- nobody has are passed at once; a row that appears there later is not in this window.
+-- How far such a look has seen everything: up to the row after it, or the end of the window. Unused numbers in between
+-- are passed at once; a row that appears there later is not in this window.
 CREATE OR REPLACE FUNCTION outbox_scanned(p_pos bigint, p_prev_seq bigint, p_cur_seq bigint, p_scan bigint) RETURNS bigint
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
@@ -103,8 +103,8 @@ BEGIN
 		9223372036854775807);
 END $$;
 
--- Is a message settled by the position that a receipt states? The places in the log are asked, too: transaction
--- numbers may be those of another server, see outbox_rebase().
+-- Is a message settled by the position in a receipt? Places in the log are compared, too: transaction numbers
+-- may be those of another server, see outbox_rebase().
 CREATE OR REPLACE FUNCTION outbox_is_settled(xid xid8, seq bigint, p outbox_receipt) RETURNS boolean
 LANGUAGE sql IMMUTABLE AS $$
 	SELECT seq <= (p).floor OR (seq <= (p).prev_seq AND pg_visible_in_snapshot(xid, (p).prev))
@@ -120,8 +120,8 @@ BEGIN
 	RETURN coalesce(pg_sequence_last_value('outbox_message_seq_seq'), 0);
 END $$;
 
--- A message that its partition went without, as one of the log. Both tables may have columns of people's own, in any
--- order: only ours are named.
+-- A message that was kept when its partition was dropped, as a row of the log. Both tables may have users' own columns,
+-- in any order: only ours are named.
 CREATE OR REPLACE FUNCTION outbox_kept_message(k outbox_kept) RETURNS outbox_message
 LANGUAGE plpgsql STABLE AS $$
 DECLARE

@@ -1,14 +1,14 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- outbox on SQLite: triggers and views, as they are now. They hold no data: `outbox init` makes them behind the
--- tables, `outbox upgrade` drops those that are there and makes these. src/store/sqlite/reset.c has their names.
+-- outbox on SQLite: the current triggers and views. They hold no data: `outbox init` creates them after the
+-- tables, `outbox upgrade` drops those that are there and creates these. src/store/sqlite/reset.c has their names.
 
 -- ---- the log is a log -------------------------------------------------------------------------------------
 
--- ORMs write NULL for what they do not set: NULL means the default. And a seq below the log's end would
--- never be read, one near the last that there is would be the last. (sqlite_sequence has the value before this
--- statement, of which this need not be the first row.) An empty key is a key, whose messages would wait for each other, and
--- a due time in seconds or milliseconds is one of 1970. One trigger for all is cheaper.
+-- ORMs write NULL for what they do not set: NULL means the default. A seq below the log's end would never be read, and
+-- after one near the largest possible number there could be no more. (sqlite_sequence has the value before this
+-- statement, of which this need not be the first row.) An empty key is a key, whose messages would wait for each other,
+-- and a due time in seconds or milliseconds would be in 1970. One trigger for all of this is cheaper than several.
 CREATE TRIGGER outbox_message_insert AFTER INSERT ON outbox_message
 WHEN NEW.id IS NULL OR NEW.created_at IS NULL OR NEW.event_time IS NULL
 	OR NEW.seq NOT BETWEEN 1 AND 4611686018427387904
@@ -36,8 +36,8 @@ BEGIN
 	WHERE seq = NEW.seq;
 END;
 
--- Two kinds of change are let through: 'redact' or 'amend' in outbox_meta, there only inside the transaction that does
--- it, names the message. What becomes of it is a tombstone, or another payload while the old one is kept.
+-- Two kinds of change are allowed: 'redact' or 'amend' in outbox_meta, which is there only inside the transaction that
+-- makes the change, names the message. The message is redacted, or gets another payload while the old one is kept.
 CREATE TRIGGER outbox_message_immutable BEFORE UPDATE ON outbox_message
 WHEN OLD.id IS NOT NULL AND OLD.created_at IS NOT NULL AND OLD.event_time IS NOT NULL
 	AND NOT (EXISTS (SELECT 1 FROM outbox_meta WHERE name = 'redact' AND value = OLD.seq)
@@ -66,12 +66,12 @@ END;
 
 -- ---- dead letters -----------------------------------------------------------------------------------------
 
--- An INSERT here is a delivery that fails. The two triggers behind it share what follows from that.
+-- An INSERT here is a delivery that fails. The two triggers below share what follows from that.
 CREATE VIEW outbox_dead_letter AS
 SELECT target, seq, id, key, lane, last_error, attempts, last_status_at FROM outbox_detour WHERE state = 'failed';
 
--- What fails becomes pending for the dead letter in the same transaction, whichever program it is that settles.
--- What is in flight there at this moment is sent once more when that is settled: dead_n is the claim it is in.
+-- What fails becomes pending for the dead letter target in the same transaction, whichever program settles it.
+-- What is in flight there at that moment is sent again when that is settled: dead_n is the claim that it is in.
 CREATE TRIGGER outbox_dead_letter_insert INSTEAD OF INSERT ON outbox_dead_letter
 BEGIN
 	INSERT INTO outbox_detour (target, seq, id, key, lane, state, why, next_attempt_at, last_status_at,
@@ -111,7 +111,7 @@ BEGIN
 		NEW.attempts, NEW.last_status_at);
 END;
 
--- It arrived while it was in flight, and that is delivered now: once more.
+-- A dead letter that arrived while the message was in flight here: now that this is delivered, send it again.
 CREATE TRIGGER outbox_detour_again AFTER UPDATE OF state ON outbox_detour
 WHEN NEW.state = 'delivered' AND OLD.state = 'sending' AND NEW.dead_n = NEW.n - 1
 BEGIN
@@ -122,7 +122,7 @@ END;
 -- ---- what people see --------------------------------------------------------------------------------------
 
 -- The log with each message's slot: the same number on every store, see src/core/key_hash.h; the lane of a
--- message is slot % lanes. A view, since a generated column would make every INSERT twice as slow.
+-- message is slot % lanes. This is a view because a generated column would make every INSERT twice as slow.
 CREATE VIEW outbox_log AS
 SELECT m.seq, m.id, m.type, m.key, m.kind, m.published, m.priority, m.created_at, m.event_time, m.due_at, m.expires_at,
 	m.content_type, m.source, m.subject, m.topic, m.correlation_id, m.causation_id, m.traceparent, m.headers, m.payload,
@@ -156,8 +156,8 @@ CROSS JOIN outbox_receipt r ON r.target = l.target AND r.lane = l.lane
 	AND r.n = (SELECT max(n) FROM outbox_receipt WHERE target = l.target AND lane = l.lane);
 
 -- Every message x every target it is routed to: those with a row of their own, and those of the log, whose state
--- follows from where their lane stands. WHERE state = 'failed' reads detours only. SQLite moves the conditions that the
--- four of the log share into each of them as long as their columns have the same types: hence the CASTs.
+-- follows from their lane's position. WHERE state = 'failed' reads only detours. SQLite moves the conditions that the
+-- four parts about the log share into each of them as long as their columns have the same types: hence the CASTs.
 CREATE VIEW outbox_delivery AS
 SELECT d.seq, d.id, d.target, m.type, d.key, d.lane, d.state,
 	CASE WHEN d.state = 'pending' THEN d.why END AS why,

@@ -64,7 +64,7 @@ BUGS = [
     ("rows read ahead taken past detours", "advance.sql",
      "IF straight AND q.ahead BETWEEN 1 AND max AND", "IF q.ahead BETWEEN 1 AND max AND"),
     ("rows read ahead taken for the end of the window", "advance.sql",
-     "succ.claim_end := succ.claim_last; -- nobody looked behind it", "succ.claim_end := 9223372036854775807;"),
+     "succ.claim_end := succ.claim_last; -- nobody looked further", "succ.claim_end := 9223372036854775807;"),
     ("no byte budget along the log", "advance.sql",
      "straight := claimed <= 1 OR weight <= q.max_bytes;", "straight := true;"),
     ("no byte budget where it is chosen", "advance.sql",
