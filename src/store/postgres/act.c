@@ -74,8 +74,7 @@ static int send(struct pg_store *s, const struct outbox_act *act, PGresult **ret
 		     " $19)::@outbox_act_filter, $20, 2)",
 		     ARGS(ARG_TEXT(action_names[act->action]), ARG_TEXT(act->actor),
 			  ARG_TEXT(act->reason), ARG_TIME(act->until), ARG_BOOL(act->dry_run),
-			  ARG_ARRAY(PG_TEXTS, w.allowed, w.n_allowed),
-			  ARG_INT8((int64_t)(s->random->next(s->random) >> 1)),
+			  ARG_ARRAY(PG_TEXTS, w.allowed, w.n_allowed), pg_new_token(s),
 			  ARG_ARRAY(PG_TEXTS, f->ids, f->n_ids), ARG_TEXT(f->target),
 			  ARG_TEXT(f->type), ARG_TEXT(f->key),
 			  ARG_ARRAY(PG_TEXTS, w.states, w.n_states), ARG_TEXT(why),
@@ -176,7 +175,6 @@ int pg_audit(struct outbox_store *store, const char *id, size_t limit, struct ou
 
 int pg_audit_add(struct outbox_store *store, const struct outbox_audit *row, struct outbox_error *err)
 {
-	_cleanup_(pg_clearp) PGresult *result = NULL;
 	struct pg_store *s = pg_of(store);
 
 	return pg_op(s, PG_WRITE,
@@ -184,5 +182,5 @@ int pg_audit_add(struct outbox_store *store, const struct outbox_audit *row, str
 		     " VALUES (@outbox_now($1), $2, $3, $4, $5, $6)",
 		     ARGS(pg_now(s), ARG_TEXT(row->actor), ARG_TEXT(row->action),
 			  ARG_TEXT(row->target), ARG_TEXT(row->reason), ARG_TEXT(row->detail)),
-		     &result, err);
+		     NULL, err);
 }

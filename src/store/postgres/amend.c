@@ -27,8 +27,8 @@ int pg_amend(struct outbox_store *store, const struct outbox_amend *amend,
 			  ARGS(ARG_TEXT(amend->id), ARG_BYTES(text ? data : NULL, m->size),
 			       ARG_BYTES(text ? NULL : data, m->size), ARG_TEXT(m->content_type),
 			       ARG_TEXT(m->n_headers ? buf_str(&headers) : NULL),
-			       ARG_TEXT(amend->actor), ARG_TEXT(amend->reason),
-			       ARG_INT8((int64_t)(s->random->next(s->random) >> 1)), pg_now(s)),
+			       ARG_TEXT(amend->actor), ARG_TEXT(amend->reason), pg_new_token(s),
+			       pg_now(s)),
 			  &row, err);
 	if (r == OUTBOX_OK && ret_amended)
 		*ret_amended = (struct outbox_amended){ .requeued = pg_int(row, 0, 0),

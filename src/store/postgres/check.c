@@ -17,6 +17,7 @@ struct checking {
 	struct pg_store *s;
 	void (*say)(void *context, int level, const char *subject, const char *text);
 	void *context;
+	outbox_time asked_at; /* by this machine's clock */
 };
 
 /* One finding: a sentence, with the remedy where there is something to repair. */
@@ -32,14 +33,7 @@ static void OUTBOX_PRINTF(4, 5) check_say(const struct checking *c, enum check_l
 	c->say(c->context, (int)level, subject, text);
 }
 
-/* One picture of the catalogue or of our tables; $1 is the name of the outbox's schema. */
-static int check_ask(const struct checking *c, const char *sql, PGresult **ret_rows,
-		     struct outbox_error *err)
-{
-	return pg_call(c->s, PG_READ, sql, ARGS(ARG_TEXT(c->s->schema)), ret_rows, err);
-}
-
-/* ---- the server and what goes on in it -------------------------------------------------------------------------------- */
+/* ---- the server and what goes on in it --------------------------------------------------------- */
 
 #define CLOCK_NOTABLE (2 * OUTBOX_SECONDS)
 #define CLOCK_WRONG OUTBOX_MINUTES
@@ -48,7 +42,6 @@ static int check_ask(const struct checking *c, const char *sql, PGresult **ret_r
 static void check_durability(const struct checking *c, const PGresult *row)
 {
 	const char *commit = pg_peek(row, 0, 3);
-
 	bool fsync_off = strcmp(pg_peek(row, 0, 4), "on") != 0,
 	     pages_off = strcmp(pg_peek(row, 0, 5), "on") != 0;
 
@@ -96,27 +89,20 @@ static void check_clock(const struct checking *c, outbox_time before, outbox_tim
 			  duration_human(off, text), server < before ? "behind" : "ahead of");
 }
 
-static int check_server(const struct checking *c, struct outbox_error *err)
+static const char server_sql[] =
+	"SELECT current_setting('server_version_num')::integer, pg_backend_pid(), clock_timestamp(),"
+	" current_setting('synchronous_commit'), current_setting('fsync'),"
+	" current_setting('full_page_writes'), quote_ident(current_user)";
+
+static void check_server(const struct checking *c, const PGresult *row)
 {
 	struct outbox_clock *clock = outbox_clock_system();
-	_cleanup_(pg_clearp) PGresult *row = NULL;
-	outbox_time before = clock->wall(clock);
-	int r;
 
-	r = check_ask(c,
-		      "SELECT current_setting('server_version_num')::integer, pg_backend_pid(), clock_timestamp(),"
-		      " current_setting('synchronous_commit'), current_setting('fsync'),"
-		      " current_setting('full_page_writes'), quote_ident(current_user)"
-		      " FROM (SELECT $1::text) x",
-		      &row, err);
-	if (r != OUTBOX_OK)
-		return r;
 	check_say(c, FINE, "schema", "version %d in schema %s, %d lane%s", pg_newest(),
 		  c->s->schema, c->s->lanes, c->s->lanes == 1 ? "" : "s");
 	check_pooling(c, row);
 	check_durability(c, row);
-	check_clock(c, before, pg_time(row, 0, 2), clock->wall(clock));
-	return OUTBOX_OK;
+	check_clock(c, c->asked_at, pg_time(row, 0, 2), clock->wall(clock));
 }
 
 /*
@@ -136,27 +122,16 @@ static const char held_sql[] =
 	" UNION ALL"
 	" SELECT 'replication slot ' || slot_name, CASE WHEN active THEN 'in use' ELSE 'not in use' END,"
 	"  age(xmin) || ' transactions', NULL FROM pg_replication_slots WHERE xmin IS NOT NULL"
-	") h WHERE $1 <> '' ORDER BY age DESC NULLS LAST LIMIT 5";
+	") h ORDER BY age DESC NULLS LAST LIMIT 5";
 
-static int check_held(const struct checking *c, struct outbox_error *err)
+static void check_held(const struct checking *c, const PGresult *rows)
 {
-	_cleanup_(pg_clearp) PGresult *rows = NULL, *hidden = NULL;
 	char age[DURATION_TEXT_MAX];
-	int r;
 
-	r = check_ask(c, held_sql, &rows, err);
-	if (r == OUTBOX_OK)
-		r = check_ask(
-			c,
-			"SELECT count(*) FROM pg_stat_activity WHERE $1 <> ''"
-			" AND backend_type IS NULL AND usesysid IS NOT NULL AND pid <> pg_backend_pid()",
-			&hidden, err);
-	if (r != OUTBOX_OK)
-		return r;
 	for (int i = 0; i < PQntuples(rows); i++)
 		check_say(c, NOTE, "held snapshot",
-			  "%s (%s, %s) holds xmin for %s: delivery is not affected but for its own messages, "
-			  "vacuum is%s",
+			  "%s (%s, %s) holds xmin for %s: vacuum is held up, delivery is not, except that of its "
+			  "own messages%s",
 			  pg_peek(rows, i, 0), pg_peek(rows, i, 1), pg_peek(rows, i, 2),
 			  PQgetisnull(rows, i, 3) ? "as long as it is there"
 						  : duration_human(pg_int(rows, i, 3), age),
@@ -165,33 +140,33 @@ static int check_held(const struct checking *c, struct outbox_error *err)
 				  : "");
 	if (PQntuples(rows) == 0)
 		check_say(c, FINE, "held snapshot", "no transaction is older than 5 s");
-	if (pg_int(hidden, 0, 0) > 0)
-		check_say(c, NOTE, "held snapshot",
-			  "%lld sessions of other roles cannot be looked into; GRANT pg_monitor to this role to "
-			  "see them",
-			  (long long)pg_int(hidden, 0, 0));
-	return OUTBOX_OK;
 }
 
-static int check_vacuum(const struct checking *c, struct outbox_error *err)
-{
-	_cleanup_(pg_clearp) PGresult *rows = NULL;
-	bool fine = true;
-	int r;
+static const char hidden_sql[] =
+	"SELECT count(*) FROM pg_stat_activity"
+	" WHERE backend_type IS NULL AND usesysid IS NOT NULL AND pid <> pg_backend_pid()";
 
-	r = check_ask(
-		c,
-		"SELECT c.relname::text, coalesce(s.n_dead_tup, 0),"
-		" current_setting('autovacuum') = 'on' AND current_setting('track_counts') = 'on'"
-		"  AND NOT coalesce('autovacuum_enabled=false' = ANY (c.reloptions), false),"
-		" coalesce(to_char(greatest(s.last_autovacuum, s.last_vacuum) AT TIME ZONE 'UTC',"
-		"  'YYYY-MM-DD HH24:MI:SS UTC'), 'never')"
-		" FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
-		" LEFT JOIN pg_stat_all_tables s ON s.relid = c.oid WHERE n.nspname = $1"
-		" AND c.relname IN ('outbox_lane', 'outbox_worker', 'outbox_detour') ORDER BY 1",
-		&rows, err);
-	if (r != OUTBOX_OK)
-		return r;
+static void check_hidden(const struct checking *c, const PGresult *row)
+{
+	if (pg_int(row, 0, 0) > 0)
+		check_say(c, NOTE, "held snapshot",
+			  "%lld sessions of other roles are hidden; GRANT pg_monitor to this role to see them",
+			  (long long)pg_int(row, 0, 0));
+}
+
+static const char vacuum_sql[] =
+	"SELECT c.relname::text, coalesce(s.n_dead_tup, 0),"
+	" current_setting('autovacuum') = 'on' AND current_setting('track_counts') = 'on'"
+	"  AND NOT coalesce('autovacuum_enabled=false' = ANY (c.reloptions), false),"
+	" coalesce(to_char(greatest(s.last_autovacuum, s.last_vacuum) AT TIME ZONE 'UTC',"
+	"  'YYYY-MM-DD HH24:MI:SS UTC'), 'never')"
+	" FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
+	" LEFT JOIN pg_stat_all_tables s ON s.relid = c.oid WHERE n.nspname = $1"
+	" AND c.relname IN ('outbox_lane', 'outbox_worker', 'outbox_detour') ORDER BY 1";
+
+static void check_vacuum(const struct checking *c, const PGresult *rows)
+{
+	bool fine = true;
 	for (int i = 0; i < PQntuples(rows); i++) {
 		if (!pg_bool(rows, i, 2))
 			check_say(c, WARNING, "vacuum",
@@ -200,8 +175,8 @@ static int check_vacuum(const struct checking *c, struct outbox_error *err)
 				  pg_peek(rows, i, 0));
 		else if (pg_int(rows, i, 1) > DEAD_NOTABLE)
 			check_say(c, WARNING, "vacuum",
-				  "%s has %lld dead rows, last vacuum: %s; is a snapshot held (see below)? else "
-				  "VACUUM it",
+				  "%s has %lld dead rows, last vacuum: %s; is a snapshot held (see below)? "
+				  "Otherwise VACUUM it",
 				  pg_peek(rows, i, 0), (long long)pg_int(rows, i, 1),
 				  pg_peek(rows, i, 3));
 		else
@@ -213,38 +188,31 @@ static int check_vacuum(const struct checking *c, struct outbox_error *err)
 			  "outbox_lane, outbox_worker and outbox_detour are kept clean (outbox_lane: %lld dead "
 			  "rows, last vacuum: %s)",
 			  (long long)pg_int(rows, 1, 1), pg_peek(rows, 1, 3));
-	return OUTBOX_OK;
 }
 
-/* ---- our own tables: can a relay read them as it should? ---------------------------------------------------------------------------- */
+/* ---- our own tables: can a relay read them as it should? ---------------------------------------- */
 
 /* What readers rely on: see outbox_message in sql/postgres/tables.sql. */
-static int check_log(const struct checking *c, struct outbox_error *err)
-{
-	_cleanup_(pg_clearp) PGresult *row = NULL;
-	bool good;
-	int r;
+static const char log_sql[] =
+	"SELECT coalesce(q.seqcache, 0), coalesce(NOT q.seqcycle AND q.seqincrement = 1, false),"
+	" (SELECT count(*) FROM pg_constraint WHERE conrelid = t.oid AND contype = 'c' AND conname IN"
+	"  ('xid is given by the log; leave it out of the INSERT',"
+	"   'seq is given by the log; leave it out of the INSERT')),"
+	" (SELECT count(*) FROM pg_trigger WHERE tgrelid = t.oid AND tgenabled IN ('O', 'A')"
+	"  AND tgname IN ('outbox_message_defaults', 'outbox_message_keep')),"
+	" (SELECT count(*) FROM pg_trigger WHERE tgrelid = t.oid AND tgname = 'outbox_bell') > 0"
+	" FROM (SELECT to_regclass(quote_ident($1) || '.outbox_message') AS oid) t"
+	" LEFT JOIN pg_sequence q ON q.seqrelid ="
+	"  pg_get_serial_sequence(quote_ident($1) || '.outbox_message', 'seq')::regclass";
 
-	r = check_ask(
-		c,
-		"SELECT coalesce(q.seqcache, 0), coalesce(NOT q.seqcycle AND q.seqincrement = 1, false),"
-		" (SELECT count(*) FROM pg_constraint WHERE conrelid = t.oid AND contype = 'c' AND conname IN"
-		"  ('xid is given by the log; leave it out of the INSERT',"
-		"   'seq is given by the log; leave it out of the INSERT')),"
-		" (SELECT count(*) FROM pg_trigger WHERE tgrelid = t.oid AND tgenabled IN ('O', 'A')"
-		"  AND tgname IN ('outbox_message_defaults', 'outbox_message_keep')),"
-		" (SELECT count(*) FROM pg_trigger WHERE tgrelid = t.oid AND tgname = 'outbox_bell') > 0"
-		" FROM (SELECT to_regclass(quote_ident($1) || '.outbox_message') AS oid) t"
-		" LEFT JOIN pg_sequence q ON q.seqrelid ="
-		"  pg_get_serial_sequence(quote_ident($1) || '.outbox_message', 'seq')::regclass",
-		&row, err);
-	if (r != OUTBOX_OK)
-		return r;
+static void check_log(const struct checking *c, const PGresult *row)
+{
+	bool good;
 	if (pg_int(row, 0, 0) != 1 || !pg_bool(row, 0, 1))
 		check_say(c, WRONG, "log",
 			  "the sequence of outbox_message.seq has CACHE %lld: numbers are no longer given out in "
 			  "order, and messages can be skipped; ALTER TABLE outbox_message ALTER COLUMN seq SET "
-			  "CACHE 1 SET INCREMENT 1 SET NO CYCLE, then let every publisher connect anew",
+			  "CACHE 1 SET INCREMENT 1 SET NO CYCLE, then have every publisher reconnect",
 			  (long long)pg_int(row, 0, 0));
 	good = pg_int(row, 0, 2) == 2 && pg_int(row, 0, 3) == 2;
 	if (!good)
@@ -256,7 +224,6 @@ static int check_log(const struct checking *c, struct outbox_error *err)
 	if (good && pg_int(row, 0, 0) == 1 && pg_bool(row, 0, 1))
 		check_say(c, FINE, "log", "the sequence has CACHE 1; doorbell %s",
 			  pg_bool(row, 0, 4) ? "on" : "off");
-	return OUTBOX_OK;
 }
 
 /*
@@ -283,17 +250,11 @@ static const char columns_sql[] =
 	" (SELECT string_agg('ADD COLUMN ' || quote_ident(a.name) || ' ' || a.type, ', ' ORDER BY a.name)"
 	"  FROM added a WHERE NOT a.kept)";
 
-static int check_columns(const struct checking *c, struct outbox_error *err)
+static void check_columns(const struct checking *c, const PGresult *row)
 {
-	_cleanup_(pg_clearp) PGresult *row = NULL;
-	int r;
-
-	r = check_ask(c, columns_sql, &row, err);
-	if (r != OUTBOX_OK)
-		return r;
 	if (!PQgetisnull(row, 0, 0))
 		check_say(c, WRONG, "columns",
-			  "%.300s: not there, and relays need it; outbox sql postgres prints how it is made",
+			  "%.300s: missing, and relays need it; outbox sql postgres prints how it is made",
 			  pg_peek(row, 0, 0));
 	if (!PQgetisnull(row, 0, 2))
 		check_say(c, WARNING, "columns",
@@ -309,27 +270,22 @@ static int check_columns(const struct checking *c, struct outbox_error *err)
 	else if (!PQgetisnull(row, 0, 1))
 		check_say(c, FINE, "columns", "of your own in outbox_message: %.300s",
 			  pg_peek(row, 0, 1));
-	return OUTBOX_OK;
 }
 
-static int check_indexes(const struct checking *c, struct outbox_error *err)
-{
-	_cleanup_(pg_clearp) PGresult *rows = NULL;
-	int r, wrong = 0;
+static const char indexes_sql[] =
+	"SELECT w.name, x.indexrelid IS NOT NULL, coalesce(x.indisvalid AND x.indisready, false)"
+	" FROM unnest(ARRAY['outbox_message_pkey', 'outbox_message_xid', 'outbox_message_id',"
+	"  'outbox_receipt_pkey', 'outbox_receipt_number', 'outbox_detour_pkey',"
+	"  'outbox_detour_state', 'outbox_detour_open', 'outbox_detour_due', 'outbox_detour_key',"
+	"  'outbox_detour_settled', 'outbox_kept_id', 'outbox_audit_id']) w(name)"
+	" LEFT JOIN (pg_class i JOIN pg_index x ON x.indexrelid = i.oid"
+	"  JOIN pg_namespace n ON n.oid = i.relnamespace AND n.nspname = $1)"
+	" ON i.relname = w.name";
 
-	r = check_ask(
-		c,
-		"SELECT w.name, x.indexrelid IS NOT NULL, coalesce(x.indisvalid AND x.indisready, false)"
-		" FROM unnest(ARRAY['outbox_message_pkey', 'outbox_message_xid', 'outbox_message_id',"
-		"  'outbox_receipt_pkey', 'outbox_receipt_number', 'outbox_detour_pkey',"
-		"  'outbox_detour_state', 'outbox_detour_open', 'outbox_detour_due', 'outbox_detour_key',"
-		"  'outbox_detour_settled', 'outbox_kept_id', 'outbox_audit_id']) w(name)"
-		" LEFT JOIN (pg_class i JOIN pg_index x ON x.indexrelid = i.oid"
-		"  JOIN pg_namespace n ON n.oid = i.relnamespace AND n.nspname = $1)"
-		" ON i.relname = w.name",
-		&rows, err);
-	if (r != OUTBOX_OK)
-		return r;
+static void check_indexes(const struct checking *c, const PGresult *rows)
+{
+	int wrong = 0;
+
 	for (int i = 0; i < PQntuples(rows); i++) {
 		const char *name = pg_peek(rows, i, 0);
 
@@ -348,46 +304,34 @@ static int check_indexes(const struct checking *c, struct outbox_error *err)
 	}
 	if (!wrong)
 		check_say(c, FINE, "indexes", "all %d are there and valid", PQntuples(rows));
-	return OUTBOX_OK;
 }
 
 /* The very query of a relay, planned on the tables as they are now. */
-static int check_plan(const struct checking *c, struct outbox_error *err)
-{
-	_cleanup_(pg_clearp) PGresult *rows = NULL;
-	int r;
+static const char plan_sql[] = "SELECT line FROM @outbox_window_plan() line";
 
-	r = pg_call(c->s, PG_READ, "SELECT line FROM @outbox_window_plan() line", NULL, &rows, err);
-	if (r != OUTBOX_OK)
-		return r;
+static void check_plan(const struct checking *c, const PGresult *rows)
+{
 	for (int i = 0; i < PQntuples(rows); i++) {
 		if (!strstr(pg_peek(rows, i, 0), "Seq Scan on outbox_"))
 			continue;
 		check_say(c, WRONG, "plan",
-			  "a relay would walk through the whole log (%.100s): is an index missing, see above? else "
-			  "ANALYZE outbox_message",
+			  "a relay would walk through the whole log (%.100s): is an index missing (see above)? "
+			  "Otherwise ANALYZE outbox_message",
 			  pg_peek(rows, i, 0) + strspn(pg_peek(rows, i, 0), " ->"));
-		return OUTBOX_OK;
+		return;
 	}
 	if (PQntuples(rows) > 0)
 		check_say(c, FINE, "plan", "relays read the log by its indexes");
-	return OUTBOX_OK;
 }
 
-static int check_security(const struct checking *c, struct outbox_error *err)
-{
-	_cleanup_(pg_clearp) PGresult *rows = NULL;
-	int r;
+static const char security_sql[] =
+	"SELECT c.relname::text, row_security_active(c.oid), quote_ident(current_user)"
+	" FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1"
+	" AND starts_with(c.relname, 'outbox_') AND c.relkind IN ('r', 'p') AND c.relrowsecurity"
+	" ORDER BY 1";
 
-	r = check_ask(
-		c,
-		"SELECT c.relname::text, row_security_active(c.oid), quote_ident(current_user)"
-		" FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1"
-		" AND starts_with(c.relname, 'outbox_') AND c.relkind IN ('r', 'p') AND c.relrowsecurity"
-		" ORDER BY 1",
-		&rows, err);
-	if (r != OUTBOX_OK)
-		return r;
+static void check_security(const struct checking *c, const PGresult *rows)
+{
 	for (int i = 0; i < PQntuples(rows); i++) {
 		const char *table = pg_peek(rows, i, 0);
 
@@ -402,105 +346,86 @@ static int check_security(const struct checking *c, struct outbox_error *err)
 				  "that lets them INSERT",
 				  table, pg_peek(rows, i, 2));
 	}
-	return OUTBOX_OK;
 }
 
-static int check_rights(const struct checking *c, struct outbox_error *err)
-{
-	_cleanup_(pg_clearp) PGresult *rows = NULL;
-	int r;
+static const char rights_sql[] =
+	"SELECT quote_ident(current_user), string_agg(w.rights || ' on ' || w.name, ', '"
+	"  ORDER BY w.name, w.rights) FROM ("
+	" SELECT w.name, w.rights FROM (VALUES ('outbox_message', 'SELECT'), ('outbox_message', 'DELETE'),"
+	"  ('outbox_receipt', 'SELECT'), ('outbox_receipt', 'INSERT'), ('outbox_detour', 'SELECT'),"
+	"  ('outbox_detour', 'INSERT'), ('outbox_detour', 'UPDATE'), ('outbox_lane', 'SELECT'),"
+	"  ('outbox_lane', 'UPDATE'), ('outbox_worker', 'INSERT'), ('outbox_worker', 'DELETE'),"
+	"  ('outbox_target', 'SELECT'), ('outbox_target', 'INSERT'), ('outbox_audit', 'INSERT'))"
+	"  w(name, rights) JOIN pg_class c ON c.relname = w.name"
+	"  JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = $1"
+	"  WHERE NOT has_table_privilege(c.oid, w.rights)"
+	" UNION ALL"
+	" SELECT min(p.proname) || '() and other functions', 'EXECUTE' FROM pg_proc p"
+	"  JOIN pg_namespace n ON n.oid = p.pronamespace AND n.nspname = $1"
+	"  WHERE p.proname IN ('outbox_settle_and_claim', 'outbox_lease', 'outbox_take')"
+	"  AND NOT has_function_privilege(p.oid, 'EXECUTE') HAVING count(*) > 0"
+	") w";
 
-	r = check_ask(
-		c,
-		"SELECT quote_ident(current_user), string_agg(w.rights || ' on ' || w.name, ', '"
-		"  ORDER BY w.name, w.rights) FROM ("
-		" SELECT w.name, w.rights FROM (VALUES ('outbox_message', 'SELECT'), ('outbox_message', 'DELETE'),"
-		"  ('outbox_receipt', 'SELECT'), ('outbox_receipt', 'INSERT'), ('outbox_detour', 'SELECT'),"
-		"  ('outbox_detour', 'INSERT'), ('outbox_detour', 'UPDATE'), ('outbox_lane', 'SELECT'),"
-		"  ('outbox_lane', 'UPDATE'), ('outbox_worker', 'INSERT'), ('outbox_worker', 'DELETE'),"
-		"  ('outbox_target', 'SELECT'), ('outbox_target', 'INSERT'), ('outbox_audit', 'INSERT'))"
-		"  w(name, rights) JOIN pg_class c ON c.relname = w.name"
-		"  JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = $1"
-		"  WHERE NOT has_table_privilege(c.oid, w.rights)"
-		" UNION ALL"
-		" SELECT min(p.proname) || '() and other functions', 'EXECUTE' FROM pg_proc p"
-		"  JOIN pg_namespace n ON n.oid = p.pronamespace AND n.nspname = $1"
-		"  WHERE p.proname IN ('outbox_settle_and_claim', 'outbox_lease', 'outbox_take')"
-		"  AND NOT has_function_privilege(p.oid, 'EXECUTE') HAVING count(*) > 0"
-		") w",
-		&rows, err);
-	if (r != OUTBOX_OK)
-		return r;
+static void check_rights(const struct checking *c, const PGresult *rows)
+{
 	if (PQgetisnull(rows, 0, 1))
 		check_say(c, FINE, "rights", "%s may relay, repair and purge", pg_peek(rows, 0, 0));
 	else
 		check_say(c, WARNING, "rights",
 			  "%s may look but not relay, it has no %.300s; see docs/stores/postgres-roles.md",
 			  pg_peek(rows, 0, 0), pg_peek(rows, 0, 1));
-	return check_security(c, err);
 }
 
-/* Do positions belong to this server and to this log? */
-static int check_positions(const struct checking *c, struct outbox_error *err)
-{
-	_cleanup_(pg_clearp) PGresult *meta = NULL, *rows = NULL;
-	bool foreign;
-	int r;
+/* Do positions belong to this server and to this log? A row for each lane that relays refuse, or one without a fault. */
+static const char positions_sql[] =
+	"SELECT @outbox_cluster(), (SELECT value FROM @outbox_meta WHERE name = 'cluster'),"
+	" (SELECT count(*) FROM @outbox_target), refused.fault"
+	" FROM (SELECT) always LEFT JOIN (SELECT r.target, r.lane, f.fault FROM @outbox_last_receipts() r"
+	"  CROSS JOIN LATERAL @outbox_position_fault(r) f(fault) WHERE f.fault IS NOT NULL) refused ON true"
+	" ORDER BY refused.target, refused.lane";
 
-	r = pg_call(c->s, PG_READ,
-		    "SELECT @outbox_cluster(), (SELECT value FROM @outbox_meta WHERE name = 'cluster'),"
-		    " (SELECT count(*) FROM @outbox_target)",
-		    NULL, &meta, err);
-	if (r == OUTBOX_OK)
-		r = pg_call(c->s, PG_READ,
-			    "SELECT f.fault FROM @outbox_last_receipts() r"
-			    " CROSS JOIN LATERAL @outbox_position_fault(r) f(fault) WHERE f.fault IS NOT NULL"
-			    " ORDER BY r.target, r.lane",
-			    NULL, &rows, err);
-	if (r != OUTBOX_OK)
-		return r;
-	foreign = !PQgetisnull(meta, 0, 0) && !PQgetisnull(meta, 0, 1) &&
-		  strcmp(pg_peek(meta, 0, 0), pg_peek(meta, 0, 1)) != 0;
+static void check_positions(const struct checking *c, const PGresult *rows)
+{
+	const char *here = pg_peek(rows, 0, 0), *made_on = pg_peek(rows, 0, 1);
+	const char *fault = pg_peek(rows, 0, 3);
+	bool foreign = *here && *made_on && strcmp(here, made_on) != 0;
+	long long targets = (long long)pg_int(rows, 0, 2);
+
 	if (foreign)
 		check_say(c, WRONG, "server identity",
 			  "this outbox was made on server %s, and this is %s: it was restored or copied, and relays "
 			  "refuse to run; outbox realign --dry-run says what to do",
-			  pg_peek(meta, 0, 1), pg_peek(meta, 0, 0));
-	if (!foreign && PQntuples(rows) > 0)
+			  made_on, here);
+	else if (*fault)
 		check_say(c, WRONG, "positions", "%d lane%s refused by relays; %.350s%s",
-			  PQntuples(rows), PQntuples(rows) == 1 ? " is" : "s are",
-			  pg_peek(rows, 0, 0),
-			  strstr(pg_peek(rows, 0, 0), "; run: outbox ") ? " --dry-run" : "");
-	if (pg_int(meta, 0, 2) == 0)
+			  PQntuples(rows), PQntuples(rows) == 1 ? " is" : "s are", fault,
+			  strstr(fault, "; run: outbox ") ? " --dry-run" : "");
+	if (targets == 0)
 		check_say(c, NOTE, "targets",
 			  "none is registered: messages wait, and nothing is purged");
-	else if (!foreign && PQntuples(rows) == 0)
-		check_say(c, FINE, "positions", "%lld target%s, none ahead of the log",
-			  (long long)pg_int(meta, 0, 2), pg_int(meta, 0, 2) == 1 ? "" : "s");
-	return OUTBOX_OK;
+	else if (!foreign && !*fault)
+		check_say(c, FINE, "positions", "%lld target%s, none ahead of the log", targets,
+			  targets == 1 ? "" : "s");
 }
 
 /* A log in partitions: new ones must be there before they are needed, or rows go to the default one. */
-static int check_partitions(const struct checking *c, struct outbox_error *err)
-{
-	_cleanup_(pg_clearp) PGresult *row = NULL;
-	long long ahead;
-	int r;
+static const char partitions_sql[] =
+	"SELECT count(*), count(*) FILTER (WHERE b.low > e.log_end),"
+	" coalesce(sum(pg_relation_size(p.oid)) FILTER (WHERE b.low IS NULL), 0)::bigint,"
+	" bool_and(pg_has_role(p.relowner, 'MEMBER')), quote_ident(current_user)"
+	" FROM pg_inherits i JOIN pg_class p ON p.oid = i.inhrelid"
+	" CROSS JOIN LATERAL (SELECT (regexp_match(pg_get_expr(p.relpartbound, p.oid),"
+	"  'FROM [(]''?([0-9]+)'))[1]::bigint AS low) b"
+	" CROSS JOIN (SELECT CASE WHEN is_called THEN last_value ELSE 0 END AS log_end"
+	"  FROM @outbox_message_seq_seq) e"
+	" WHERE i.inhparent = to_regclass(quote_ident($1) || '.outbox_message')";
 
-	r = pg_call(c->s, PG_READ,
-		    "SELECT count(*), count(*) FILTER (WHERE b.low > e.log_end),"
-		    " coalesce(sum(pg_relation_size(p.oid)) FILTER (WHERE b.low IS NULL), 0)::bigint,"
-		    " bool_and(pg_has_role(p.relowner, 'MEMBER')), quote_ident(current_user)"
-		    " FROM pg_inherits i JOIN pg_class p ON p.oid = i.inhrelid"
-		    " CROSS JOIN LATERAL (SELECT (regexp_match(pg_get_expr(p.relpartbound, p.oid),"
-		    "  'FROM [(]''?([0-9]+)'))[1]::bigint AS low) b"
-		    " CROSS JOIN (SELECT CASE WHEN is_called THEN last_value ELSE 0 END AS log_end"
-		    "  FROM @outbox_message_seq_seq) e"
-		    " WHERE i.inhparent = to_regclass(quote_ident($1) || '.outbox_message')",
-		    ARGS(ARG_TEXT(c->s->schema)), &row, err);
-	if (r != OUTBOX_OK || pg_int(row, 0, 0) == 0)
-		return r;
-	ahead = (long long)pg_int(row, 0, 1);
+static void check_partitions(const struct checking *c, const PGresult *row)
+{
+	long long ahead = (long long)pg_int(row, 0, 1);
+
+	if (pg_int(row, 0, 0) == 0)
+		return;
 	if (!pg_bool(row, 0, 3))
 		check_say(c, WARNING, "partitions",
 			  "%s does not own the outbox's tables, so its relay can neither make new partitions nor drop "
@@ -518,7 +443,6 @@ static int check_partitions(const struct checking *c, struct outbox_error *err)
 	else
 		check_say(c, FINE, "partitions", "%lld, %lld of them ahead of the log",
 			  (long long)pg_int(row, 0, 0), ahead);
-	return OUTBOX_OK;
 }
 
 /* ---- the op ------------------------------------------------------------------------------------ */
@@ -527,21 +451,36 @@ int pg_check(struct outbox_store *store,
 	     void (*say)(void *context, int level, const char *subject, const char *text),
 	     void *context, struct outbox_error *err)
 {
-	static int (*const checks[])(const struct checking *c, struct outbox_error *err) = {
-		check_server, check_rights,     check_log,       check_columns, check_indexes,
-		check_plan,   check_partitions, check_positions, check_vacuum,  check_held,
+	static const struct {
+		const char *sql; /* $1: the name of the outbox's schema */
+		void (*judge)(const struct checking *c, const PGresult *rows);
+	} checks[] = {
+		{ server_sql, check_server },       { rights_sql, check_rights },
+		{ security_sql, check_security },   { log_sql, check_log },
+		{ columns_sql, check_columns },     { indexes_sql, check_indexes },
+		{ plan_sql, check_plan },           { partitions_sql, check_partitions },
+		{ positions_sql, check_positions }, { vacuum_sql, check_vacuum },
+		{ held_sql, check_held },           { hidden_sql, check_hidden },
 	};
-	struct checking c = { pg_of(store), say, context };
+	struct checking c = { .s = pg_of(store), .say = say, .context = context };
+	struct outbox_clock *clock = outbox_clock_system();
 	struct outbox_error found = OUTBOX_ERROR_INIT;
 	int r = pg_schema_ready(c.s, err);
 
 	for (size_t i = 0; i < ARRAY_SIZE(checks) && r == OUTBOX_OK; i++) {
-		r = checks[i](&c, &found);
-		if (r == OUTBOX_EAUTH) {
+		_cleanup_(pg_clearp) PGresult *rows = NULL;
+
+		c.asked_at = clock->wall(clock);
+		r = pg_call(c.s, PG_READ, checks[i].sql,
+			    strstr(checks[i].sql, "$1") ? ARGS(ARG_TEXT(c.s->schema)) : NULL, &rows,
+			    &found);
+		if (r == OUTBOX_OK) {
+			checks[i].judge(&c, rows);
+		} else if (r == OUTBOX_EAUTH) {
 			/* what a role may not look at does not end the examination */
 			check_say(&c, NOTE, "not checked", "%s", found.message);
 			r = OUTBOX_OK;
-		} else if (r != OUTBOX_OK) {
+		} else {
 			return outbox_fail_native(err, r, found.native, "%s", found.message);
 		}
 	}

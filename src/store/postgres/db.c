@@ -85,6 +85,11 @@ struct pg_arg pg_now(const struct pg_store *s)
 	return s->client_clock ? ARG_TIME(s->clock->wall(s->clock)) : ARG_TIME(0);
 }
 
+struct pg_arg pg_new_token(const struct pg_store *s)
+{
+	return ARG_INT8((int64_t)(s->random->next(s->random) >> 1));
+}
+
 /* ---- one transaction in one round trip -------------------------------------------------------- */
 
 static bool is_good(const PGresult *result)
@@ -207,26 +212,31 @@ static int read_prefetch(struct pg_store *s, bool keep, outbox_time deadline,
 	return r;
 }
 
+/* Outside of a pipeline: what was sent, unless that failed, and all of its answer. The first error counts. */
+static int finish_plain(struct pg_store *s, int sent, outbox_time deadline, struct outbox_error *err)
+{
+	int r = sent ? flush(s, deadline, err) : pg_fail(s, NULL, err), status = OUTBOX_OK;
+
+	while (r == OUTBOX_OK) {
+		_cleanup_(pg_clearp) PGresult *result = NULL;
+
+		r = next_result(s, deadline, &result, err);
+		if (r != OUTBOX_OK || !result)
+			break;
+		if (status == OUTBOX_OK && !is_good(result) &&
+		    PQresultStatus(result) != PGRES_EMPTY_QUERY)
+			status = pg_fail(s, result, err);
+	}
+	return r != OUTBOX_OK ? r : status;
+}
+
 /* After an error the transaction is still there, aborted. */
 static void roll_back(struct pg_store *s, outbox_time deadline)
 {
-	PGresult *result = NULL;
-
 	if (s->broken || PQtransactionStatus(s->conn) == PQTRANS_IDLE)
 		return;
-	if (!PQsendQuery(s->conn, "ROLLBACK") || flush(s, deadline, NULL) != OUTBOX_OK) {
+	if (finish_plain(s, PQsendQuery(s->conn, "ROLLBACK"), deadline, NULL) != OUTBOX_OK)
 		s->broken = true;
-		return;
-	}
-	for (;;) {
-		if (next_result(s, deadline, &result, NULL) != OUTBOX_OK) {
-			s->broken = true;
-			return;
-		}
-		if (!result)
-			return;
-		PQclear(result);
-	}
 }
 
 static int fail_gone(struct pg_store *s, struct outbox_error *err)
@@ -270,15 +280,10 @@ static int expand(const struct pg_store *s, const char *sql, struct buf *out,
 		  struct outbox_error *err)
 {
 	for (; *sql; sql++) {
-		if (*sql != '@') {
+		if (*sql == '@')
+			buf_printf(out, "%s.", s->quoted);
+		else
 			buf_char(out, *sql);
-		} else if (sql[1] == '@') {
-			buf_char(out, '@');
-			sql++;
-		} else {
-			buf_text(out, s->quoted);
-			buf_char(out, '.');
-		}
 	}
 	return out->failed ? outbox_fail(err, OUTBOX_ENOMEM, "out of memory") : OUTBOX_OK;
 }
@@ -316,28 +321,11 @@ int pg_call(struct pg_store *s, enum pg_mode mode, const char *sql, const struct
 	struct keeper keeper = { .base.take = keep };
 	int r = call_text(s, mode, sql, args, &keeper.base, err);
 
-	if (r == OUTBOX_OK)
+	if (r == OUTBOX_OK && ret_result)
 		*ret_result = keeper.rows;
 	else
 		PQclear(keeper.rows);
 	return r;
-}
-
-/* Read what is left of an answer; the first error counts. */
-static int read_plain(struct pg_store *s, outbox_time deadline, struct outbox_error *err)
-{
-	PGresult *result = NULL;
-	int r, status = OUTBOX_OK;
-
-	for (;;) {
-		r = next_result(s, deadline, &result, err);
-		if (r != OUTBOX_OK || !result)
-			return r != OUTBOX_OK ? r : status;
-		if (status == OUTBOX_OK && !is_good(result) &&
-		    PQresultStatus(result) != PGRES_EMPTY_QUERY)
-			status = pg_fail(s, result, err);
-		PQclear(result);
-	}
 }
 
 int pg_script(struct pg_store *s, const char *sql, struct outbox_error *err)
@@ -349,11 +337,7 @@ int pg_script(struct pg_store *s, const char *sql, struct outbox_error *err)
 	if (r != OUTBOX_OK)
 		return r;
 	deadline = deadline_of(s);
-	if (!PQsendQuery(s->conn, sql))
-		return pg_fail(s, NULL, err);
-	r = flush(s, deadline, err);
-	if (r == OUTBOX_OK)
-		r = read_plain(s, deadline, err);
+	r = finish_plain(s, PQsendQuery(s->conn, sql), deadline, err);
 	if (PQstatus(s->conn) != CONNECTION_OK)
 		s->broken = true;
 	if (r != OUTBOX_OK)
@@ -365,18 +349,15 @@ static int prepare(struct pg_store *s, const char *name, const char *sql,
 		   const struct pg_params *params, struct outbox_error *err)
 {
 	_cleanup_(buf_deinit) struct buf text = BUF_INIT(SQL_MAX);
-	outbox_time deadline = deadline_of(s);
 	int r;
 
 	r = expand(s, sql, &text, err);
 	if (r != OUTBOX_OK)
 		return r;
-	if (!PQsendPrepare(s->conn, name, buf_str(&text), params->count, params->types))
-		return pg_fail(s, NULL, err);
-	r = flush(s, deadline, err);
-	if (r == OUTBOX_OK)
-		r = read_plain(s, deadline, err);
-	return r;
+	return finish_plain(s,
+			    PQsendPrepare(s->conn, name, buf_str(&text), params->count,
+					  params->types),
+			    deadline_of(s), err);
 }
 
 /*

@@ -55,8 +55,8 @@ enum pg_mode {
 
 /*
  * One statement in one transaction. In its text, "@" stands for the outbox's schema and a dot:
- * "SELECT * FROM @outbox_lease($1)"; write "@@" for one "@". Results are binary.
- * The caller frees with PQclear (pg_clearp).
+ * "SELECT * FROM @outbox_lease($1)". Results are binary.
+ * The caller frees with PQclear (pg_clearp); ret_result NULL: it does not matter.
  */
 int pg_call(struct pg_store *s, enum pg_mode mode, const char *sql, const struct pg_args *args,
 	    PGresult **ret_result, struct outbox_error *err) OUTBOX_MUSTCHECK;
@@ -100,5 +100,7 @@ int pg_status(const PGresult *result);
 
 /* The time for an op's `now` argument: the database's own (NULL), or the test's clock. */
 struct pg_arg pg_now(const struct pg_store *s);
+/* A receipt's token that nobody had before. */
+struct pg_arg pg_new_token(const struct pg_store *s);
 
 #endif

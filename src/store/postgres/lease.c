@@ -45,32 +45,27 @@ int pg_lease(struct outbox_store *store, const struct outbox_lease_request *requ
 int pg_unserved(struct outbox_store *store, const struct outbox_unserved *note,
 		struct outbox_error *err)
 {
-	_cleanup_(pg_clearp) PGresult *row = NULL;
 	struct pg_store *s = pg_of(store);
 
 	return pg_op(s, PG_WRITE, "SELECT @outbox_note_unserved($1, $2, $3, $4, $5)",
 		     ARGS(ARG_TEXT(note->target), ARG_TEXT(note->owner), ARG_INT8(note->duration),
 			  ARG_TEXT(note->why), pg_now(s)),
-		     &row, err);
+		     NULL, err);
 }
 
 int pg_release(struct outbox_store *store, const char *target, int lane, const char *owner,
 	       struct outbox_error *err)
 {
-	_cleanup_(pg_clearp) PGresult *row = NULL;
-
 	return pg_op(pg_of(store), PG_WRITE, "SELECT @outbox_release($1, $2, $3)",
-		     ARGS(ARG_TEXT(target), ARG_INT4(lane), ARG_TEXT(owner)), &row, err);
+		     ARGS(ARG_TEXT(target), ARG_INT4(lane), ARG_TEXT(owner)), NULL, err);
 }
 
 int pg_note_refusal(struct pg_store *s, const char *target, int lane, int status)
 {
-	_cleanup_(pg_clearp) PGresult *row = NULL;
-
-	/* That it was noted is not what the caller asked for: who does not get here is told again. */
+	/* If the note fails, the next call is refused as well and notes it then. */
 	if (status == OUTBOX_EPROTO)
 		(void)!pg_op(s, PG_WRITE, "SELECT @outbox_refuse($1, $2, $3)",
-			     ARGS(ARG_TEXT(target), ARG_INT4(lane), pg_now(s)), &row, NULL);
+			     ARGS(ARG_TEXT(target), ARG_INT4(lane), pg_now(s)), NULL, NULL);
 	return status;
 }
 
@@ -97,11 +92,9 @@ int pg_take_over(struct outbox_store *store, const char *target, int lane, const
 	return pg_note_refusal(s, target, lane, r);
 }
 
-/* ---- positions of another history -------------------------------------------------------------- */
+/* ---- positions that belong to another history: outbox_rebase(), sql/postgres/rebase.sql --------- */
 
-/* Positions that belong to another history: one call of outbox_rebase(), sql/postgres/rebase.sql. */
-
-/* It looks at every message of the log, and nobody waits for it but who asked for it. */
+/* It looks at every message of the log, and only the operator waits for it. */
 #define PATIENCE OUTBOX_HOURS
 
 int pg_rebase(struct outbox_store *store, const struct outbox_rebase *rebase,
@@ -117,8 +110,7 @@ int pg_rebase(struct outbox_store *store, const struct outbox_rebase *rebase,
 		s->timeout = PATIENCE;
 	r = pg_op(s, PG_WRITE, "SELECT * FROM @outbox_rebase($1, $2, $3, $4, $5)",
 		  ARGS(ARG_BOOL(rebase->same_history), ARG_BOOL(rebase->dry_run),
-		       ARG_TEXT(rebase->actor),
-		       ARG_INT8((int64_t)(s->random->next(s->random) >> 1)), pg_now(s)),
+		       ARG_TEXT(rebase->actor), pg_new_token(s), pg_now(s)),
 		  &rows, err);
 	s->timeout = timeout;
 	for (int i = 0; r == OUTBOX_OK && i < PQntuples(rows); i++)

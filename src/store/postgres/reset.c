@@ -116,10 +116,8 @@ int pg_drop(struct outbox_store *store, struct outbox_error *err)
 
 int pg_truncate(struct outbox_store *store, struct outbox_error *err)
 {
-	_cleanup_(pg_clearp) PGresult *row = NULL;
 	struct pg_store *s = pg_of(store);
 
 	return pg_op(s, PG_WRITE, "SELECT @outbox_truncate($1, $2)",
-		     ARGS(ARG_INT8((int64_t)(s->random->next(s->random) >> 1)), pg_now(s)), &row,
-		     err);
+		     ARGS(pg_new_token(s), pg_now(s)), NULL, err);
 }

@@ -449,11 +449,9 @@ static int migrate(struct pg_store *s, int from, const struct outbox_init_option
 
 static int set_doorbell(struct pg_store *s, int wanted, struct outbox_error *err)
 {
-	_cleanup_(pg_clearp) PGresult *row = NULL;
-
 	if (!wanted)
 		return OUTBOX_OK;
-	return pg_op(s, PG_WRITE, "SELECT @outbox_doorbell($1)", ARGS(ARG_BOOL(wanted > 0)), &row,
+	return pg_op(s, PG_WRITE, "SELECT @outbox_doorbell($1)", ARGS(ARG_BOOL(wanted > 0)), NULL,
 		     err);
 }
 

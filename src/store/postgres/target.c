@@ -42,9 +42,9 @@ int pg_target_put(struct outbox_store *store, const struct outbox_target_def *de
 		  ARGS(ARG_TEXT(def->name), ARG_TEXT(buf_str(&route)),
 		       ARG_ARRAY(PG_TEXTS, to->types, to->n_types), ARG_TEXT(kind_text(to->kind)),
 		       ARG_BOOL(to->published_only), ARG_BOOL(def->hold), ARG_BOOL(def->unordered),
-		       ARG_INT4(def->start), ARG_INT8((int64_t)(s->random->next(s->random) >> 1)),
-		       pg_now(s), ARG_TIME(def->start_time), ARG_TEXT(def->dead_letter),
-		       ARG_INT4(def->route.bands), ARG_TEXT(def->band_of)),
+		       ARG_INT4(def->start), pg_new_token(s), pg_now(s), ARG_TIME(def->start_time),
+		       ARG_TEXT(def->dead_letter), ARG_INT4(def->route.bands),
+		       ARG_TEXT(def->band_of)),
 		  &row, err);
 	if (r == OUTBOX_OK && ret_version)
 		*ret_version = pg_int(row, 0, 0);
@@ -80,22 +80,20 @@ int pg_bands(struct outbox_store *store, const char *target, unsigned *ret_bands
 int pg_target_pause(struct outbox_store *store, const char *target, bool pause, const char *actor,
 		    const char *reason, struct outbox_error *err)
 {
-	_cleanup_(pg_clearp) PGresult *row = NULL;
 	struct pg_store *s = pg_of(store);
 
 	return pg_op(s, PG_WRITE, "SELECT @outbox_target_pause($1, $2, $3, $4, $5)",
 		     ARGS(ARG_TEXT(target), ARG_BOOL(pause), ARG_TEXT(actor), ARG_TEXT(reason),
 			  pg_now(s)),
-		     &row, err);
+		     NULL, err);
 }
 
 int pg_target_drop(struct outbox_store *store, const char *target, const char *actor,
 		   const char *reason, struct outbox_error *err)
 {
-	_cleanup_(pg_clearp) PGresult *row = NULL;
 	struct pg_store *s = pg_of(store);
 
 	return pg_op(s, PG_WRITE, "SELECT @outbox_target_drop($1, $2, $3, $4)",
-		     ARGS(ARG_TEXT(target), ARG_TEXT(actor), ARG_TEXT(reason), pg_now(s)), &row,
+		     ARGS(ARG_TEXT(target), ARG_TEXT(actor), ARG_TEXT(reason), pg_now(s)), NULL,
 		     err);
 }

@@ -1,22 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Types of the system catalogue; these numbers never change. */
 #include "store/postgres/values.h"
 #include "base/cleanup.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static const unsigned type_oids[] = {
-	[PG_NULL_TEXT] = 25, [PG_TEXT] = 25,    [PG_INT8] = 20,    [PG_INT4] = 23,
-	[PG_BOOL] = 16,      [PG_TIME] = 1184,  [PG_BYTES] = 17,   [PG_TEXTS] = 1009,
-	[PG_INT8S] = 1016,   [PG_INT4S] = 1007, [PG_BOOLS] = 1000, [PG_TIMES] = 1185,
-	[PG_BYTESS] = 1001,  [PG_SPANS] = 1009,
-};
-
-static const unsigned element_oids[] = {
-	[PG_TEXTS] = 25,   [PG_INT8S] = 20,  [PG_INT4S] = 23, [PG_BOOLS] = 16,
-	[PG_TIMES] = 1184, [PG_BYTESS] = 17, [PG_SPANS] = 25,
+static const struct {
+	unsigned oid,
+		element; /* of the system catalogue, where they never change; element: of an array */
+	size_t number;   /* how many bytes a number of it has; 0: it is none */
+} types[] = {
+	[PG_TEXT] = { .oid = 25 },
+	[PG_INT8] = { .oid = 20, .number = 8 },
+	[PG_INT4] = { .oid = 23, .number = 4 },
+	[PG_BOOL] = { .oid = 16, .number = 1 },
+	[PG_TIME] = { .oid = 1184, .number = 8 },
+	[PG_BYTES] = { .oid = 17 },
+	[PG_TEXTS] = { .oid = 1009, .element = 25 },
+	[PG_INT8S] = { .oid = 1016, .element = 20, .number = 8 },
+	[PG_INT4S] = { .oid = 1007, .element = 23, .number = 4 },
+	[PG_BOOLS] = { .oid = 1000, .element = 16, .number = 1 },
+	[PG_TIMES] = { .oid = 1185, .element = 1184, .number = 8 },
+	[PG_BYTESS] = { .oid = 1001, .element = 17 },
+	[PG_SPANS] = { .oid = 1009, .element = 25 },
 };
 
 static char *put_int(char *out, uint64_t value, size_t bytes)
@@ -33,30 +40,6 @@ static uint64_t to_wire_time(int64_t time)
 	return (uint64_t)(time - PG_EPOCH);
 }
 
-static bool is_array(enum pg_type type)
-{
-	return type >= PG_TEXTS;
-}
-
-static size_t scalar_bytes(enum pg_type type)
-{
-	switch (type) {
-	case PG_INT8:
-	case PG_TIME:
-	case PG_INT8S:
-	case PG_TIMES:
-		return 8;
-	case PG_INT4:
-	case PG_INT4S:
-		return 4;
-	case PG_BOOL:
-	case PG_BOOLS:
-		return 1;
-	default:
-		return 0;
-	}
-}
-
 /* Element i of an array: its bytes, or NULL. Numbers are written to out. */
 static const void *element(const struct pg_arg *arg, size_t i, char out[8], size_t *ret_size)
 {
@@ -64,7 +47,7 @@ static const void *element(const struct pg_arg *arg, size_t i, char out[8], size
 	const char *const *texts = arg->pointer;
 	const struct pg_bytes *bytes = arg->pointer;
 
-	*ret_size = scalar_bytes(arg->type);
+	*ret_size = types[arg->type].number;
 	switch (arg->type) {
 	case PG_TEXTS:
 		*ret_size = texts[i] ? strlen(texts[i]) : 0;
@@ -96,8 +79,8 @@ static size_t wire_size(const struct pg_arg *arg)
 	size_t size, total = ARRAY_HEAD;
 	char scratch[8];
 
-	if (!is_array(arg->type))
-		return scalar_bytes(arg->type);
+	if (!types[arg->type].element)
+		return types[arg->type].number;
 	for (size_t i = 0; i < arg->count; i++) {
 		const void *data = element(arg, i, scratch, &size);
 
@@ -113,7 +96,7 @@ static char *put_array(char *out, const struct pg_arg *arg)
 
 	out = put_int(out, arg->count ? 1 : 0, 4);
 	out = put_int(out, 1, 4);
-	out = put_int(out, element_oids[arg->type], 4);
+	out = put_int(out, types[arg->type].element, 4);
 	if (!arg->count)
 		return out;
 	out = put_int(out, arg->count, 4);
@@ -135,15 +118,13 @@ static char *put_array(char *out, const struct pg_arg *arg)
 static bool is_null(const struct pg_arg *arg)
 {
 	switch (arg->type) {
-	case PG_NULL_TEXT:
-		return true;
 	case PG_TIME:
 		return !arg->number;
 	case PG_TEXT:
 	case PG_BYTES:
 		return !arg->pointer;
 	default:
-		return is_array(arg->type) && arg->count && !arg->pointer;
+		return types[arg->type].element && arg->count && !arg->pointer;
 	}
 }
 
@@ -151,7 +132,7 @@ static char *put(struct pg_params *params, int i, const struct pg_arg *arg, char
 {
 	char *start = out;
 
-	params->types[i] = type_oids[arg->type];
+	params->types[i] = types[arg->type].oid;
 	params->formats[i] = 1;
 	if (is_null(arg))
 		return out;
@@ -160,12 +141,12 @@ static char *put(struct pg_params *params, int i, const struct pg_arg *arg, char
 		params->lengths[i] = (int)(arg->type == PG_TEXT ? strlen(arg->pointer) : arg->count);
 		return out;
 	}
-	if (is_array(arg->type))
+	if (types[arg->type].element)
 		out = put_array(out, arg);
 	else if (arg->type == PG_TIME)
 		out = put_int(out, to_wire_time(arg->number), 8);
 	else
-		out = put_int(out, (uint64_t)arg->number, scalar_bytes(arg->type));
+		out = put_int(out, (uint64_t)arg->number, types[arg->type].number);
 	params->values[i] = start;
 	params->lengths[i] = (int)(out - start);
 	return out;
@@ -253,14 +234,14 @@ int pg_text(const PGresult *result, int row, int column, struct outbox_arena *ar
 	return OUTBOX_OK;
 }
 
-/* Behind the head (see args.c) each element is its length and its bytes. */
+/* Behind the head each element is its length and its bytes. */
 size_t pg_ints(const PGresult *result, int row, int column, int64_t *ret_values, size_t max)
 {
 	const char *data = PQgetvalue(result, row, column);
-	int left = PQgetlength(result, row, column) - 20;
+	int left = PQgetlength(result, row, column) - ARRAY_HEAD;
 	size_t n = 0;
 
-	for (data += 20; left >= 4; n++) {
+	for (data += ARRAY_HEAD; left >= 4; n++) {
 		int size = (int)get_int(data, 4);
 
 		if (size < 0 || size > 8 || left < 4 + size)

@@ -14,7 +14,6 @@
 #include <stdint.h>
 
 enum pg_type {
-	PG_NULL_TEXT = 0,
 	PG_TEXT,
 	PG_INT8,
 	PG_INT4,
@@ -42,43 +41,15 @@ struct pg_arg {
 	size_t count;        /* bytes, elements */
 };
 
-#define ARG_TEXT(x)                             \
-	(struct pg_arg)                         \
-	{                                       \
-		.type = PG_TEXT, .pointer = (x) \
-	}
-#define ARG_INT8(x)                            \
-	(struct pg_arg)                        \
-	{                                      \
-		.type = PG_INT8, .number = (x) \
-	}
-#define ARG_INT4(x)                            \
-	(struct pg_arg)                        \
-	{                                      \
-		.type = PG_INT4, .number = (x) \
-	}
-#define ARG_BOOL(x)                            \
-	(struct pg_arg)                        \
-	{                                      \
-		.type = PG_BOOL, .number = (x) \
-	}
-#define ARG_TIME(x) /* 0 is NULL */            \
-	(struct pg_arg)                        \
-	{                                      \
-		.type = PG_TIME, .number = (x) \
-	}
-#define ARG_BYTES(x, n)                                        \
-	(struct pg_arg)                                        \
-	{                                                      \
-		.type = PG_BYTES, .pointer = (x), .count = (n) \
-	}
+#define ARG_TEXT(x) ((struct pg_arg){ .type = PG_TEXT, .pointer = (x) })
+#define ARG_INT8(x) ((struct pg_arg){ .type = PG_INT8, .number = (x) })
+#define ARG_INT4(x) ((struct pg_arg){ .type = PG_INT4, .number = (x) })
+#define ARG_BOOL(x) ((struct pg_arg){ .type = PG_BOOL, .number = (x) })
+#define ARG_TIME(x) ((struct pg_arg){ .type = PG_TIME, .number = (x) }) /* 0 is NULL */
+#define ARG_BYTES(x, n) ((struct pg_arg){ .type = PG_BYTES, .pointer = (x), .count = (n) })
 /* An array: PG_TEXTS of const char *, PG_INT8S and PG_TIMES of int64_t, PG_INT4S of int32_t, PG_BOOLS of
  * bool, PG_BYTESS and PG_SPANS of struct pg_bytes. */
-#define ARG_ARRAY(t, x, n)                                \
-	(struct pg_arg)                                   \
-	{                                                 \
-		.type = (t), .pointer = (x), .count = (n) \
-	}
+#define ARG_ARRAY(t, x, n) ((struct pg_arg){ .type = (t), .pointer = (x), .count = (n) })
 
 #define PG_ARGS_MAX 32
 struct pg_args {

@@ -44,7 +44,7 @@ enum { NOT_NOW, HOLDS_DOORBELL, HEARS_ANOTHERS };
 
 int pg_listen(struct outbox_store *store, int *ret_fd, bool *ret_again, struct outbox_error *err)
 {
-	_cleanup_(pg_clearp) PGresult *heard = NULL, *row = NULL;
+	_cleanup_(pg_clearp) PGresult *row = NULL;
 	struct pg_store *s = pg_of(store);
 	bool there;
 	int r;
@@ -57,7 +57,7 @@ int pg_listen(struct outbox_store *store, int *ret_fd, bool *ret_again, struct o
 		*ret_again = false;
 		return OUTBOX_OK;
 	}
-	r = pg_op(s, PG_WRITE, "SELECT @outbox_hear()", NULL, &heard, err);
+	r = pg_op(s, PG_WRITE, "SELECT @outbox_hear()", NULL, NULL, err);
 	if (r != OUTBOX_OK)
 		return r;
 	forget_rings(s);
@@ -75,14 +75,13 @@ int pg_listen(struct outbox_store *store, int *ret_fd, bool *ret_again, struct o
 
 int pg_stop_listening(struct outbox_store *store, struct outbox_error *err)
 {
-	_cleanup_(pg_clearp) PGresult *row = NULL;
 	struct pg_store *s = pg_of(store);
 	int r = OUTBOX_OK;
 
 	if (!PQconsumeInput(s->conn))
 		return pg_fail(s, NULL, err);
 	if (s->holds_doorbell)
-		r = pg_op(s, PG_WRITE, "SELECT @outbox_awake()", NULL, &row, err);
+		r = pg_op(s, PG_WRITE, "SELECT @outbox_awake()", NULL, NULL, err);
 	s->holds_doorbell = false;
 	forget_rings(s);
 	return r;
