@@ -43,21 +43,23 @@ static int put(const struct relay_plan *plan, struct target_plan *t, struct outb
 	const struct target_plan *dead = find(plan, t->dead_letter);
 	int r = look_at_start(t, store, err);
 
-	if (r || t->unstarted)
-		return r ? outbox_wrap(err, "target \"%s\"", t->name) : OUTBOX_OK;
-	r = store_target_put(store,
-			     &(struct outbox_target_def){
-				     .name = t->name,
-				     .route = t->route,
-				     .hold = t->hold,
-				     .unordered = t->order == OUTBOX_ORDER_NONE,
-				     .start = t->start,
-				     .start_time = t->start_time,
-				     /* what fails stays here until the other one starts */
-				     .dead_letter = dead && dead->unstarted ? NULL : t->dead_letter,
-				     .band_of = t->band_of },
-			     &t->route_version, err);
-	return r ? outbox_wrap(err, "target \"%s\"", t->name) : OUTBOX_OK;
+	if (!r && !t->unstarted)
+		r = store_target_put(store,
+				     &(struct outbox_target_def){
+					     .name = t->name,
+					     .route = t->route,
+					     .hold = t->hold,
+					     .unordered = t->order == OUTBOX_ORDER_NONE,
+					     .start = t->start,
+					     .start_time = t->start_time,
+					     /* what fails stays here until the other one starts */
+					     .dead_letter =
+						     dead && dead->unstarted ? NULL : t->dead_letter,
+					     .band_of = t->band_of },
+				     &t->route_version, err);
+	if (r && err)
+		outbox_wrap(err, "target \"%s\"", t->name);
+	return r;
 }
 
 static void tell_split(const struct relay_plan *plan, const struct target_plan *t)

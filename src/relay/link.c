@@ -43,7 +43,9 @@ int link_init(struct link *link, const struct relay_plan *plan, size_t target, i
 					    .random = &link->random.base,
 				    },
 				    &link->transport, err);
-	return r ? outbox_wrap(err, "target \"%s\"", link->target->name) : OUTBOX_OK;
+	if (r != OUTBOX_OK && err)
+		outbox_wrap(err, "target \"%s\"", link->target->name);
+	return r;
 }
 
 void link_deinit(struct link *link)

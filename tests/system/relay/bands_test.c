@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bands: a bulk of low messages delays nobody; switching them on and off loses nothing. */
+#include "store/store.h"
 #include "world.h"
 
 #include <string.h>
@@ -186,6 +187,7 @@ static void impossible_bands_are_refused(void **state)
 	struct outbox_relay_config config = banded(w, &targets[0]);
 	struct outbox_error err = OUTBOX_ERROR_INIT;
 	struct outbox_relay *relay;
+	int64_t version;
 
 	(void)state;
 	targets[0].route.bands = OUTBOX_BAND_HIGH;
@@ -202,6 +204,14 @@ static void impossible_bands_are_refused(void **state)
 	config.n_targets = 1;
 	targets[0].name = "a-name-that-has-as-many-characters-as-a-name-can-have-0123456789";
 	assert_int_equal(outbox_relay_new(&relay, &config, &err), OUTBOX_ECONFIG);
+	/* a target of its own has the name of a band; the status says so without the words, too */
+	assert_int_equal(store_target_put(w->store,
+					  &(struct outbox_target_def){ .name = "events-low",
+								       .start = OUTBOX_START_OLDEST },
+					  &version, &err),
+			 OUTBOX_OK);
+	targets[0].name = "events";
+	assert_int_equal(outbox_relay_new(&relay, &config, NULL), OUTBOX_ECONFIG);
 	world_free(w);
 }
 

@@ -117,6 +117,8 @@ static void what_is_offered_can_be_used(void **state)
 	assert_int_equal(outbox_relay_new(&relay, &config, &err), OUTBOX_ECONFIG);
 	assert_null(strstr(err.message, "memory:"));
 	assert_non_null(strstr(err.message, "handler:"));
+	/* nobody has to ask for the words */
+	assert_int_equal(outbox_relay_new(&relay, &config, NULL), OUTBOX_ECONFIG);
 	outbox_registry_free(registry);
 	world_free(w);
 }
