@@ -27,34 +27,30 @@ static void format_message(char out[OUTBOX_ERROR_MAX], const char *format, va_li
 	text_clean(out);
 }
 
-/* A failure without a status would be taken for success. */
-static int failure(int status)
-{
-	return status == OUTBOX_OK ? OUTBOX_EINTERNAL : status;
-}
-
-OUTBOX_PRINTF(4, 0)
-static void fill(struct outbox_error *err, int status, int native, const char *format, va_list args)
+OUTBOX_PRINTF(5, 0)
+static int fill(struct outbox_error *err, int status, int native, int detail, const char *format,
+		va_list args)
 {
 	char message[OUTBOX_ERROR_MAX];
 
+	/* A failure without a status would be taken for success. */
+	if (status == OUTBOX_OK)
+		status = OUTBOX_EINTERNAL;
+	if (!err)
+		return status;
 	format_message(message, format, args);
-	err->status = status;
-	err->native = native;
-	err->detail = OUTBOX_DETAIL_NONE;
+	*err = (struct outbox_error){ .status = status, .native = native, .detail = detail };
 	memcpy(err->message, message, sizeof(err->message));
+	return status;
 }
 
 int outbox_fail(struct outbox_error *err, int status, const char *format, ...)
 {
 	va_list args;
 
-	status = failure(status);
-	if (err) {
-		va_start(args, format);
-		fill(err, status, 0, format, args);
-		va_end(args);
-	}
+	va_start(args, format);
+	status = fill(err, status, 0, OUTBOX_DETAIL_NONE, format, args);
+	va_end(args);
 	return status;
 }
 
@@ -62,12 +58,9 @@ int outbox_fail_native(struct outbox_error *err, int status, int native, const c
 {
 	va_list args;
 
-	status = failure(status);
-	if (err) {
-		va_start(args, format);
-		fill(err, status, native, format, args);
-		va_end(args);
-	}
+	va_start(args, format);
+	status = fill(err, status, native, OUTBOX_DETAIL_NONE, format, args);
+	va_end(args);
 	return status;
 }
 
@@ -75,43 +68,28 @@ int outbox_fail_detail(struct outbox_error *err, int status, int detail, const c
 {
 	va_list args;
 
-	status = failure(status);
-	if (err) {
-		va_start(args, format);
-		fill(err, status, 0, format, args);
-		va_end(args);
-		err->detail = detail;
-	}
-	return status;
-}
-
-static void join(struct outbox_error *err, const char *format, ...) OUTBOX_PRINTF(2, 3);
-
-static void join(struct outbox_error *err, const char *format, ...)
-{
-	/* it begins with something else now */
-	int detail = err->detail == OUTBOX_DETAIL_FIELD ? OUTBOX_DETAIL_NONE : err->detail;
-	va_list args;
-
 	va_start(args, format);
-	fill(err, err->status, err->native, format, args);
+	status = fill(err, status, 0, detail, format, args);
 	va_end(args);
-	err->detail = detail;
+	return status;
 }
 
 int outbox_wrap(struct outbox_error *err, const char *format, ...)
 {
 	char prefix[OUTBOX_ERROR_MAX];
 	va_list args;
+	int detail, status;
 
 	if (!err)
 		return OUTBOX_EINTERNAL;
 	va_start(args, format);
 	format_message(prefix, format, args);
 	va_end(args);
-	err->status = failure(err->status);
-	join(err, "%s: %s", prefix, err->message);
-	return err->status;
+	/* it begins with something else now */
+	detail = err->detail == OUTBOX_DETAIL_FIELD ? OUTBOX_DETAIL_NONE : err->detail;
+	status = outbox_fail_native(err, err->status, err->native, "%s: %s", prefix, err->message);
+	err->detail = detail;
+	return status;
 }
 
 const char *outbox_status_name(int status)

@@ -3,6 +3,7 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/text.h"
 
 #include <stdarg.h>
 #include <stdbool.h>
@@ -12,76 +13,67 @@
 #define CUT_MARK "..."
 #define TEXT_MAX ((size_t)32 << 20)
 
-/* Characters without a width that change how others are shown: direction, joiners, byte order mark. */
-static bool is_treacherous(wchar_t c)
+/* What has no width at all, control characters among them, and what changes how others are shown: direction,
+ * joiners, byte order mark. */
+static bool is_treacherous(uint32_t c)
 {
-	return (c >= 0x200b && c <= 0x200f) || (c >= 0x2028 && c <= 0x202e) ||
-	       (c >= 0x2060 && c <= 0x206f) || c == 0xfeff || (c >= 0xfff9 && c <= 0xfffb) ||
-	       (c >= 0xe0000 && c <= 0xe0fff);
+	return c == 0 || wcwidth((wchar_t)c) < 0 || (c >= 0x200b && c <= 0x200f) ||
+	       (c >= 0x2028 && c <= 0x202e) || (c >= 0x2060 && c <= 0x206f) || c == 0xfeff ||
+	       (c >= 0xfff9 && c <= 0xfffb) || (c >= 0xe0000 && c <= 0xe0fff);
 }
 
-/* One character of text as it is shown, into piece; returns its bytes in text, writes its columns. */
-static size_t next_piece(const char *text, size_t size, char piece[16], size_t *ret_columns)
+/* The first character of text as it is shown; returns its columns. */
+static size_t next_piece(struct text_piece *piece, const char *text, size_t size)
 {
-	mbstate_t state = { 0 };
-	wchar_t c = 0;
-	size_t n = mbrtowc(&c, text, size, &state); /* NOLINT(concurrency-mt-unsafe): its own state */
-	int width = n > 0 && n <= size ? wcwidth(c) : -1;
-
-	if (width >= 0 && !is_treacherous(c)) {
-		memcpy(piece, text, n);
-		piece[n] = '\0';
-		*ret_columns = (size_t)width;
-		return n;
-	}
-	if (*text == '\n' || *text == '\t' || *text == '\r') {
-		snprintf(piece, 16, "\\%c", *text == '\n' ? 'n' : *text == '\t' ? 't' : 'r');
-		n = 1;
-	} else if (n > 1 && n <= size) {
-		snprintf(piece, 16, "\\u%04x", (unsigned)c);
-	} else {
-		snprintf(piece, 16, "\\x%02x", (unsigned char)*text);
-		n = 1;
-	}
-	*ret_columns = strlen(piece);
-	return n;
+	text_piece(piece, text, size, is_treacherous);
+	/* ASCII, and that is what every escape is, has one column each */
+	return piece->shown[0] & 0x80 ? (size_t)wcwidth((wchar_t)piece->code) : strlen(piece->shown);
 }
 
 void safe_append(struct buf *out, const char *text, size_t size, size_t columns)
 {
 	size_t used = 0, kept = out->size; /* kept: where the cut mark would still fit */
 	size_t room = columns > strlen(CUT_MARK) ? columns - strlen(CUT_MARK) : 0;
-	char piece[16];
+	struct text_piece piece;
 
-	while (size > 0) {
-		size_t wide, n = next_piece(text, size, piece, &wide);
+	for (; size > 0; text += piece.size, size -= piece.size) {
+		size_t wide = next_piece(&piece, text, size);
 
 		if (used + wide > columns) {
 			out->size = kept;
 			buf_append(out, CUT_MARK, columns < 3 ? columns : strlen(CUT_MARK));
 			return;
 		}
-		buf_text(out, piece);
+		buf_text(out, piece.shown);
 		used += wide;
 		if (used <= room)
 			kept = out->size;
-		text += n;
-		size -= n;
 	}
+}
+
+/* How many bytes of an already safe text fit into so many columns; at least one character. */
+static size_t fitting(const char *text, size_t length, size_t columns, size_t *ret_columns)
+{
+	size_t at = 0, used = 0;
+	struct text_piece piece;
+
+	while (at < length) {
+		size_t wide = next_piece(&piece, text + at, length - at);
+
+		if (at && used + wide > columns)
+			break;
+		used += wide;
+		at += piece.size;
+	}
+	*ret_columns = used;
+	return at;
 }
 
 size_t safe_width(const char *text)
 {
-	size_t columns = 0, size = strlen(text);
-	char piece[16];
+	size_t columns;
 
-	while (size > 0) {
-		size_t wide, n = next_piece(text, size, piece, &wide);
-
-		columns += wide;
-		text += n;
-		size -= n;
-	}
+	fitting(text, strlen(text), UNCUT, &columns);
 	return columns;
 }
 
@@ -91,24 +83,6 @@ void safe_line(FILE *stream, const char *prefix, const char *text)
 
 	safe_append(&line, text, strlen(text), UNCUT);
 	fprintf(stream, "%s%s\n", prefix, buf_str(&line));
-}
-
-/* How many bytes of an already safe text fit into so many columns; at least one character. */
-static size_t fitting(const char *text, size_t length, size_t columns, size_t *ret_columns)
-{
-	size_t at = 0, used = 0;
-	char piece[16];
-
-	while (at < length) {
-		size_t wide, n = next_piece(text + at, length - at, piece, &wide);
-
-		if (at && used + wide > columns)
-			break;
-		used += wide;
-		at += n;
-	}
-	*ret_columns = used;
-	return at;
 }
 
 void safe_wrap(FILE *stream, const struct wrap *wrap, const char *text)

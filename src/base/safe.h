@@ -4,8 +4,8 @@
 
 /*
  * Foreign text on a terminal. Types, keys, errors and payloads come from anywhere: nothing in them may
- * move the cursor, set a title or turn the writing direction. Unlike text_display(), which quotes for
- * error messages, this keeps quotes as they are and measures in columns, since it fills table cells.
+ * move the cursor, set a title or turn the writing direction. Unlike text_display(), which escapes quotes
+ * for error messages, this keeps them and measures in columns, since it fills table cells.
  */
 
 #include <outbox/error.h>

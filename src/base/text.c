@@ -8,8 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define ESCAPE_MAX 8 /* "\u2028" and a NUL */
-
 /* Bytes of the character at s, 0 when it is not UTF-8. *ret_code is its code point. */
 static size_t decode(const unsigned char *s, size_t size, uint32_t *ret_code)
 {
@@ -138,85 +136,67 @@ void text_clean(char *text)
 	}
 }
 
-static bool must_escape(uint32_t code)
+/* To a terminal or to what is quoted. */
+static bool is_harmful(uint32_t code)
 {
 	return code < 0x20 || (code >= 0x7f && code <= 0x9f) || code == '"' || code == '\\' ||
 	       (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
 }
 
-/* One character of text as it is to be shown. Returns the bytes consumed. */
-static size_t escape(const unsigned char *s, size_t size, char out[ESCAPE_MAX])
+void text_piece(struct text_piece *piece, const char *text, size_t size,
+		bool (*must_escape)(uint32_t code))
 {
-	uint32_t code;
-	size_t n = decode(s, size, &code);
+	static const char letters[] = "\n\r\t\"\\", escapes[] = "nrt\"\\";
+	const char *letter;
+	uint32_t code = 0;
+	size_t n = decode((const unsigned char *)text, size, &code);
 
-	if (n == 0) {
-		snprintf(out, ESCAPE_MAX, "\\x%02x", s[0]);
-		return 1;
-	}
-	if (!must_escape(code)) {
-		memcpy(out, s, n);
-		out[n] = '\0';
-	} else if (code == '\n' || code == '\r' || code == '\t') {
-		snprintf(out, ESCAPE_MAX, "\\%c", code == '\n' ? 'n' : code == '\r' ? 'r' : 't');
-	} else if (code == '"' || code == '\\') {
-		snprintf(out, ESCAPE_MAX, "\\%c", (int)code);
-	} else if (code < 0x80) {
-		snprintf(out, ESCAPE_MAX, "\\x%02x", (unsigned)code);
+	piece->size = n ? n : 1;
+	piece->code = code;
+	letter = code && code < 0x80 ? strchr(letters, (int)code) : NULL;
+	if (n && !must_escape(code)) {
+		memcpy(piece->shown, text, n);
+		piece->shown[n] = '\0';
+	} else if (letter) {
+		snprintf(piece->shown, sizeof(piece->shown), "\\%c", escapes[letter - letters]);
+	} else if (piece->size == 1) {
+		snprintf(piece->shown, sizeof(piece->shown), "\\x%02x", (unsigned char)*text);
 	} else {
-		snprintf(out, ESCAPE_MAX, "\\u%04x", (unsigned)(code & 0xffff));
+		snprintf(piece->shown, sizeof(piece->shown), "\\u%04x", (unsigned)code);
 	}
-	return n;
 }
 
-void text_display(struct buf *out, const char *text, size_t size, size_t max_chars)
+void text_display(struct buf *out, const char *text, size_t size)
 {
-	const unsigned char *s = (const unsigned char *)text;
-	size_t used = 0, cut = out->size, dots = max_chars < 3 ? max_chars : 3;
-	char unit[ESCAPE_MAX];
+	struct text_piece piece;
 
-	while (size > 0) {
-		size_t n = escape(s, size, unit);
-		size_t chars = utf8_length(unit);
-
-		if (used + chars > max_chars) {
-			if (out->data)
-				out->data[cut] = '\0';
-			out->size = cut;
-			buf_append(out, "...", dots);
-			return;
-		}
-		buf_text(out, unit);
-		used += chars;
-		if (used + dots <= max_chars)
-			cut = out->size;
-		s += n;
-		size -= n;
+	for (; size > 0; text += piece.size, size -= piece.size) {
+		text_piece(&piece, text, size, is_harmful);
+		buf_text(out, piece.shown);
 	}
 }
 
 const char *text_shown(char *out, size_t out_size, const char *text)
 {
-	const unsigned char *s = (const unsigned char *)(text ? text : "(none)");
-	size_t size = strlen((const char *)s), used = 0, cut = 0;
-	char unit[ESCAPE_MAX];
+	size_t size, used = 0, cut = 0;
+	struct text_piece piece;
 
 	if (out_size == 0)
 		return "";
-	while (size > 0) {
-		size_t n = escape(s, size, unit);
-		size_t bytes = strlen(unit);
+	text = text ? text : "(none)";
+	for (size = strlen(text); size > 0; text += piece.size, size -= piece.size) {
+		size_t bytes;
 
+		text_piece(&piece, text, size, is_harmful);
+		bytes = strlen(piece.shown);
 		if (used + bytes >= out_size) {
 			snprintf(out + cut, out_size - cut, "...");
 			return out;
 		}
-		memcpy(out + used, unit, bytes);
+		memcpy(out + used, piece.shown, bytes);
 		used += bytes;
 		if (used + 3 < out_size)
 			cut = used;
-		s += n;
-		size -= n;
 	}
 	out[used] = '\0';
 	return out;

@@ -32,14 +32,24 @@ size_t utf8_cut_chars(const char *text, size_t max_chars);
  * UTF-8 question marks. For texts that are stored, where text_display()'s escapes would be in the way. */
 void text_clean(char *text);
 
+/* One character of foreign text as it may be shown. */
+struct text_piece {
+	size_t size;    /* its bytes in the text */
+	uint32_t code;  /* its code point; 0 also for a byte that is not UTF-8 */
+	char shown[12]; /* the character itself, or an escape: \n, \x1b, \u202e */
+};
+/* The first one of text (size > 0). Bytes that are not UTF-8 are escaped, and what must_escape() says. */
+void text_piece(struct text_piece *piece, const char *text, size_t size,
+		bool (*must_escape)(uint32_t code));
+
 /*
  * Append text for a person's terminal or a log line: control characters (C0, C1, DEL), bytes that are
  * not UTF-8, line separators and characters that turn the writing direction, quotes and backslashes
- * escaped. At most max_chars characters are written, the "..." of a cut text included.
+ * escaped.
  */
-void text_display(struct buf *out, const char *text, size_t size, size_t max_chars);
+void text_display(struct buf *out, const char *text, size_t size);
 
-/* The same into a fixed array, for error messages: `char shown[80]; text_shown(shown, sizeof(shown), v)`. */
+/* The same cut to a fixed array, for error messages: `char shown[80]; text_shown(shown, sizeof(shown), v)`. */
 const char *text_shown(char *out, size_t out_size, const char *text);
 
 /* "500ms", "5s", "90s", "1m30s", "7d", "2h", "20us"; a bare "0" too. EINVAL names the value and the remedy. */

@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 struct unit {
 	const char *name;
@@ -107,19 +108,7 @@ static bool take_char(const char **text, const char *one_of)
 	return true;
 }
 
-/* Days since 1970-01-01. Years begin in March here, so that the leap day is the last one. */
-static int64_t days_from_date(int64_t year, int month, int day)
-{
-	int64_t era, year_of_era, day_of_year;
-
-	year -= month <= 2;
-	era = (year >= 0 ? year : year - 399) / 400;
-	year_of_era = year - era * 400;
-	day_of_year = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
-	return era * 146097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 +
-	       day_of_year - 719468;
-}
-
+/* From days since 1970-01-01. Years begin in March here, so that the leap day is the last one. */
 static void date_from_days(int64_t days, int64_t *ret_year, int *ret_month, int *ret_day)
 {
 	int64_t era, day_of_era, year_of_era, day_of_year, month;
@@ -136,25 +125,19 @@ static void date_from_days(int64_t days, int64_t *ret_year, int *ret_month, int 
 	*ret_year = year_of_era + era * 400 + (*ret_month <= 2);
 }
 
-static int days_in_month(int year, int month)
-{
-	static const int days[] = { 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 };
-	bool leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
-
-	return days[month - 1] + (month == 2 && leap);
-}
-
+/* In days since 1970-01-01. */
 static bool parse_date(const char **text, int64_t *ret_days)
 {
 	int year, month, day;
+	struct tm date;
 
 	if (!take_digits(text, 4, &year) || !take_char(text, "-") ||
 	    !take_digits(text, 2, &month) || !take_char(text, "-") || !take_digits(text, 2, &day))
 		return false;
-	if (month < 1 || month > 12 || day < 1 || day > days_in_month(year, month))
-		return false;
-	*ret_days = days_from_date(year, month, day);
-	return true;
+	date = (struct tm){ .tm_year = year - 1900, .tm_mon = month - 1, .tm_mday = day };
+	*ret_days = timegm(&date) / (24 * 60 * 60);
+	/* timegm() makes the 1st of March of a 29th of February that does not exist */
+	return date.tm_mon == month - 1 && date.tm_mday == day;
 }
 
 /* ".25": what is finer than a microsecond is dropped. */

@@ -4,6 +4,7 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/secret.h"
 #include "base/text.h"
 
 #include <stdint.h>
@@ -216,24 +217,17 @@ int url_parse(const char *text, struct url *ret_url, struct outbox_error *err)
 	return OUTBOX_OK;
 }
 
-static void wipe(char *secret)
-{
-	if (secret)
-		explicit_bzero(secret, strlen(secret));
-	free(secret);
-}
-
 void url_deinit(struct url *url)
 {
 	size_t i;
 
 	for (i = 0; i < url->n_options; i++) {
 		free(url->options[i].name);
-		wipe(url->options[i].value);
+		secret_free(url->options[i].value);
 	}
 	free(url->scheme);
 	free(url->user);
-	wipe(url->password);
+	secret_free(url->password);
 	free(url->host);
 	free(url->path);
 	*url = (struct url){ 0 };

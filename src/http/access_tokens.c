@@ -20,17 +20,11 @@ struct access_tokens {
 
 static const char *parse_digest(const char *text, unsigned char digest[32])
 {
-	static const char digits[] = "0123456789abcdef";
-
-	if (strlen(text) != 64)
-		return "sha256: must be followed by 64 hexadecimal digits";
-	for (size_t i = 0; i < 64; i++) {
-		const char *digit = strchr(digits, text[i]);
-
-		if (!digit)
-			return "sha256: must be followed by 64 hexadecimal digits in lower case";
-		digest[i / 2] = (unsigned char)(digest[i / 2] << 4 | (digit - digits));
-	}
+	if (strlen(text) != 64 || strspn(text, "0123456789abcdef") != 64)
+		return "sha256: must be followed by 64 hexadecimal digits in lower case";
+	for (size_t i = 0; i < 32; i++)
+		digest[i] =
+			(unsigned char)(hex_value(text[2 * i]) << 4 | hex_value(text[2 * i + 1]));
 	return NULL;
 }
 

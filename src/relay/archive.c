@@ -152,7 +152,7 @@ static void make_readable(struct outbox_message *m, struct buf room[TEXTS])
 
 		if (!text || utf8_valid(text, strlen(text)))
 			continue;
-		text_display(&room[i], text, strlen(text), 4 * strlen(text));
+		text_display(&room[i], text, strlen(text));
 		*texts[i] = buf_str(&room[i]);
 	}
 }

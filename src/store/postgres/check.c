@@ -130,8 +130,8 @@ static void check_held(const struct checking *c, const PGresult *rows)
 
 	for (int i = 0; i < PQntuples(rows); i++)
 		check_say(c, NOTE, "held snapshot",
-			  "%s (%s, %s) holds xmin for %s: vacuum is held up, delivery is not, except that of its "
-			  "own messages%s",
+			  "%s (%s, %s) holds xmin for %s: delivery is not affected, except that of its own messages, "
+			  "but vacuum is%s",
 			  pg_peek(rows, i, 0), pg_peek(rows, i, 1), pg_peek(rows, i, 2),
 			  PQgetisnull(rows, i, 3) ? "as long as it is there"
 						  : duration_human(pg_int(rows, i, 3), age),

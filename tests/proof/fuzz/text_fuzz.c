@@ -63,24 +63,14 @@ static void check_clean(const char *text, size_t size)
 	free(copy);
 }
 
-static void check_display(const char *text, size_t size, size_t max)
+static void check_display(const char *text, size_t size)
 {
-	_cleanup_(buf_deinit) struct buf out = BUF_INIT((size_t)1 << 20);
-	_cleanup_(buf_deinit) struct buf whole = BUF_INIT((size_t)8 << 20);
+	_cleanup_(buf_deinit) struct buf out = BUF_INIT((size_t)8 << 20);
 
 	buf_text(&out, "> ");
-	text_display(&out, text, size, max);
+	text_display(&out, text, size);
 	CHECK(!out.failed && strncmp(out.data, "> ", 2) == 0 && strlen(out.data) == out.size);
-	CHECK(is_printable(out.data, out.size));
-	CHECK(count_chars(out.data + 2, out.size - 2) <= max);
-	text_display(&whole, text, size, SIZE_MAX);
-	CHECK(is_printable(buf_str(&whole), whole.size) && whole.size >= size);
-	/* What fits is not cut; what is cut begins like the whole and ends in dots. */
-	if (count_chars(buf_str(&whole), whole.size) <= max)
-		CHECK(strcmp(out.data + 2, buf_str(&whole)) == 0);
-	else if (max >= 3)
-		CHECK(strcmp(out.data + out.size - 3, "...") == 0 &&
-		      memcmp(out.data + 2, whole.data, out.size - 5) == 0);
+	CHECK(is_printable(out.data, out.size) && out.size >= 2 + size);
 }
 
 static void check_shown(const char *text, size_t room)
@@ -107,7 +97,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	CHECK(utf8_valid(text, n) == reference_utf8_valid(text, n));
 	CHECK(text_has_control(text, n) == reference_control(text, n));
 	check_cuts(text, n, max);
-	check_display(text, n, max);
+	check_display(text, n);
 	if (strlen(text) == n)
 		check_clean(text, n);
 	check_shown(text, max);
