@@ -6,6 +6,7 @@
  */
 #include "cli/cli.h"
 
+#include "base/clock.h"
 #include "base/safe.h"
 #include "base/text.h"
 #include "cli/format.h"
@@ -125,7 +126,6 @@ static int run_command(struct cli *cli, int argc, char **argv, int first, struct
 {
 	_cleanup_(cleanup_free) void *values = calloc(1, cli->command->values_size + 1);
 	_cleanup_(cleanup_free) struct parsed *parsed = calloc(1, sizeof(*parsed));
-	struct outbox_clock *clock = outbox_clock_system();
 	struct field shared[COMMON_MAX];
 	struct option_set sets[2] = {
 		{ cli->command->options, cli->command->n_options, values },
@@ -135,7 +135,7 @@ static int run_command(struct cli *cli, int argc, char **argv, int first, struct
 
 	if (!values || !parsed)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
-	r = options_parse(argc, argv, first, sets, clock->wall(clock), parsed, err);
+	r = options_parse(argc, argv, first, sets, wall_now(), parsed, err);
 	if (r) {
 		cli->exit = EXIT_USAGE;
 		return r;

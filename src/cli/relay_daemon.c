@@ -5,6 +5,7 @@
  */
 #include "cli/relay_daemon.h"
 
+#include "base/clock.h"
 #include "cli/cli.h"
 #include "cli/services.h"
 #include "cli/signals.h"
@@ -18,13 +19,6 @@
 void relay_daemon_wake(void)
 {
 	kill(getpid(), SIGUSR1);
-}
-
-static outbox_time mono(void)
-{
-	struct outbox_clock *clock = outbox_clock_system();
-
-	return clock->mono(clock);
 }
 
 static void reload(struct daemon *daemon, struct notify *notify)
@@ -75,7 +69,7 @@ static void begin_end(struct loop *loop, int signal)
 
 	loop->first = signal;
 	if (daemon_mode(loop->daemon) == DAEMON_ONCE)
-		loop->leave_at = mono() + config->relay.shutdown_timeout;
+		loop->leave_at = mono_now() + config->relay.shutdown_timeout;
 	daemon_config_done(loop->daemon, config);
 	announce_end(loop);
 	daemon_drain(loop->daemon);
@@ -97,7 +91,7 @@ static void obey_signal(struct loop *loop, int signal)
 static void wait_for_end(struct loop *loop)
 {
 	while (daemon_phase(loop->daemon) != DAEMON_DONE) {
-		outbox_time wait = notify_wait(&loop->notify), left = loop->leave_at - mono();
+		outbox_time wait = notify_wait(&loop->notify), left = loop->leave_at - mono_now();
 		int signal;
 
 		notify_look(&loop->notify, loop->daemon);

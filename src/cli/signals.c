@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/signals.h"
 
+#include "base/clock.h"
 #include "base/text.h"
 #include "cli/exits.h"
 #include "daemon/journal.h"
@@ -23,8 +24,7 @@ void stop_block(sigset_t *ret_set)
 
 bool stop_repeats(struct stop_wish *last, int signal)
 {
-	struct outbox_clock *clock = outbox_clock_system();
-	outbox_time now = clock->mono(clock);
+	outbox_time now = mono_now();
 	bool repeats = signal == last->signal && now - last->at < ONE_WISH;
 
 	*last = (struct stop_wish){ signal, now };

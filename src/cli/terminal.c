@@ -2,6 +2,7 @@
 #include "cli/terminal.h"
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/safe.h"
 #include "base/text.h"
 
@@ -69,59 +70,33 @@ int confirm_yes(struct cli *cli, bool yes, const char *question, struct outbox_e
 #define BAR 30
 #define EVERY (100 * OUTBOX_MILLISECONDS)
 
-static outbox_time now(void)
-{
-	struct outbox_clock *clock = outbox_clock_system();
-
-	return clock->mono(clock);
-}
-
-void progress_start(struct progress *progress, const char *what, int64_t total)
-{
-	*progress = (struct progress){
-		.what = what, .total = total, .began = now(), .on = isatty(STDERR_FILENO)
-	};
-}
-
-static void bar(const struct progress *progress, int64_t done)
+static void draw_bar(const struct shown_work *work, int64_t done)
 {
 	static const char full[] = "##############################";
 	static const char rest[] = "..............................";
 	int n;
 
 	_Static_assert(sizeof(full) == BAR + 1 && sizeof(rest) == BAR + 1, "the bar's length");
-	if (progress->total <= 0)
+	if (work->total <= 0)
 		return;
-	n = done >= progress->total ? BAR : (int)(done * BAR / progress->total);
+	n = done >= work->total ? BAR : (int)(done * BAR / work->total);
 	fprintf(stderr, "[%.*s%.*s] ", n, full, BAR - n, rest);
 }
 
-void progress_show(struct progress *progress, int64_t done)
-{
-	char count[COUNT_TEXT_MAX], rate[COUNT_TEXT_MAX];
-	outbox_time at = now(), spent = at - progress->began;
-
-	if (!progress->on || at - progress->shown < EVERY)
-		return;
-	progress->shown = at;
-	fputs("\r", stderr);
-	bar(progress, done);
-	fprintf(stderr, "%s %s, %s/s\033[K", progress->what, count_human(done, count),
-		count_human(spent > 0 ? done * OUTBOX_SECONDS / spent : 0, rate));
-	fflush(stderr);
-}
-
-void progress_end(struct progress *progress)
-{
-	if (progress->on && progress->shown)
-		fputs("\r\033[K", stderr);
-}
-
-/* ---- work in bulk -------------------------------------------------------------------------- */
-
 static void show_work(void *context, int64_t done)
 {
-	progress_show(&((struct shown_work *)context)->progress, done);
+	char count[COUNT_TEXT_MAX], rate[COUNT_TEXT_MAX];
+	struct shown_work *work = context;
+	outbox_time at = mono_now(), spent = at - work->began;
+
+	if (!work->bar || at - work->shown < EVERY)
+		return;
+	work->shown = at;
+	fputs("\r", stderr);
+	draw_bar(work, done);
+	fprintf(stderr, "%s %s, %s/s\033[K", work->what, count_human(done, count),
+		count_human(spent > 0 ? done * OUTBOX_SECONDS / spent : 0, rate));
+	fflush(stderr);
 }
 
 /* Waits until `done` at the rate are due, at least `least`, or for a signal. */
@@ -132,7 +107,7 @@ static bool rest_or_end(void *context, int64_t done, outbox_time least)
 
 	if (work->rate > 0) {
 		due = work->began +
-		      (outbox_time)((double)done / work->rate * (double)OUTBOX_SECONDS) - now();
+		      (outbox_time)((double)done / work->rate * (double)OUTBOX_SECONDS) - mono_now();
 		least = due > least ? due : least;
 	}
 	work->signal = stop_wait(&work->signals, least);
@@ -141,14 +116,17 @@ static bool rest_or_end(void *context, int64_t done, outbox_time least)
 
 void work_begin(struct shown_work *work, const char *what, int64_t total)
 {
-	work->bulk = (struct bulk){ show_work, rest_or_end, work };
-	work->began = now();
-	work->signal = 0;
+	*work = (struct shown_work){ .bulk = { show_work, rest_or_end, work },
+				     .what = what,
+				     .total = total,
+				     .began = mono_now(),
+				     .bar = isatty(STDERR_FILENO),
+				     .rate = work->rate };
 	stop_block(&work->signals);
-	progress_start(&work->progress, what, total);
 }
 
 void work_end(struct shown_work *work)
 {
-	progress_end(&work->progress);
+	if (work->bar && work->shown)
+		fputs("\r\033[K", stderr);
 }

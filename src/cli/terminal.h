@@ -24,24 +24,16 @@ int confirm_name(struct cli *cli, bool yes, const char *what, const char *name,
 int confirm_yes(struct cli *cli, bool yes, const char *question,
 		struct outbox_error *err) OUTBOX_MUSTCHECK;
 
-/* A progress bar on stderr, shown only when that is a terminal and gone when the work is done. */
-
-struct progress {
+/*
+ * Work in bulk, which a signal ends between two pages. A progress bar is on stderr if that is a terminal, and gone when
+ * the work is done.
+ */
+struct shown_work {
+	struct bulk bulk; /* hand this in */
 	const char *what; /* "requeued" */
 	int64_t total;    /* 0: not known */
 	outbox_time began, shown;
-	bool on;
-};
-
-void progress_start(struct progress *progress, const char *what, int64_t total);
-void progress_show(struct progress *progress, int64_t done);
-void progress_end(struct progress *progress);
-
-/* Work in bulk with a progress bar, which a signal ends between two pages. */
-struct shown_work {
-	struct bulk bulk; /* hand this in */
-	struct progress progress;
-	outbox_time began;
+	bool bar;    /* somebody sees it */
 	double rate; /* not faster than so many a second; 0: as fast as it can */
 	sigset_t signals;
 	int signal; /* that ended it; 0: none */

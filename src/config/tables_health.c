@@ -23,11 +23,11 @@ static const char *const formats[] = { NULL, "webhook", "alertmanager", NULL };
 
 static const struct field health_keys[] = {
 	{ KEY(DURATION, config_health, interval), .fallback = "5s", .min = 100 * OUTBOX_MILLISECONDS,
-	  .max = OUTBOX_HOURS, .help = "look at every source this often" },
+	  .max = OUTBOX_HOURS, .help = "sample every source this often" },
 	{ KEY(DURATION, config_health, settle), .fallback = "30s",
-	  .help = "a rule fires when it held this long, and ends when it did not for as long" },
+	  .help = "a rule fires after it held this long, and ends after it did not for as long" },
 	{ KEY(GLOBS, config_health, off), .otherwise = "none", .example = "[\"retry_rate\"]",
-	  .help = "rules that are not looked at" },
+	  .help = "rules to ignore" },
 	{ KEY(TEXT, config_health, runbook), .otherwise = "the page that was installed",
 	  .example = "https://wiki.example/outbox",
 	  .help = "where alerts link to; # and the rule's name are added" },
@@ -61,9 +61,9 @@ static const struct field alert_keys[] = {
 	{ KEY(WORD, config_alert, format), .words = formats, .fallback = "webhook",
 	  .help = "what Alertmanager sends to a webhook, or what is sent to Alertmanager" },
 	{ KEY(DURATION, config_alert, timeout), .fallback = "10s",
-	  .help = "for one request; then it is tried again, later and later" },
+	  .help = "for one request; then it is retried with growing delays" },
 	{ KEY(KEEP, config_alert, repeat), .otherwise = "4h; to Alertmanager 1m", .example = "4h",
-	  .help = "say again what still fires; forever: do not" },
+	  .help = "repeat what still fires this often; forever: never" },
 };
 
 bool rule_matches_any(const char *glob)

@@ -2,6 +2,7 @@
 /* JSON that callers give, into a struct: every mistake is told with the field, the value and the remedy. */
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/nearest.h"
 #include "base/text.h"
 #include "fields/fields.h"
@@ -102,17 +103,10 @@ static int read_json(const struct field *field, const json_t *value,
 	return text ? field_parse(field, text, context, at, err) : reject_json(field, value, err);
 }
 
-static struct field_context context_now(struct outbox_arena *arena)
-{
-	struct outbox_clock *clock = outbox_clock_system();
-
-	return (struct field_context){ .arena = arena, .now = clock->wall(clock) };
-}
-
 int fields_read_text(const struct field *field, const char *text, struct outbox_arena *arena,
 		     void *values, struct outbox_error *err)
 {
-	struct field_context context = context_now(arena);
+	const struct field_context context = { .arena = arena, .now = wall_now() };
 	int r = field_parse(field, text, &context, (char *)values + field->offset, err);
 
 	return r ? outbox_wrap(err, "%s", field->name) : OUTBOX_OK;
@@ -170,7 +164,7 @@ static int missing(const struct field *field, struct outbox_error *err)
 int fields_read(const struct record *record, const json_t *object, struct outbox_arena *arena,
 		void *values, struct outbox_error *err)
 {
-	struct field_context context = context_now(arena);
+	const struct field_context context = { .arena = arena, .now = wall_now() };
 	const char *name;
 	json_t *value;
 

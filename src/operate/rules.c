@@ -41,29 +41,17 @@ static const char *because(const struct rule_view *view, char out[120])
 	return out;
 }
 
+/* why: "", or because() where a target that stands still explains it. */
 static enum truth above(struct rule_view *view, int64_t count, int64_t limit, const char *one,
-			const char *many)
+			const char *many, const char *why)
 {
 	char shown[COUNT_TEXT_MAX + 8], bound[COUNT_TEXT_MAX];
 
 	if (count <= limit)
 		return TRUTH_FALSE;
-	SAY(view, "%s %s, the limit is %s", count_text(count, shown), count == 1 ? one : many,
-	    count_human(limit, bound));
+	SAY(view, "%s %s, the limit is %s%s", count_text(count, shown), count == 1 ? one : many,
+	    count_human(limit, bound), why);
 	return TRUTH_TRUE;
-}
-
-/* What a target that stands still explains. */
-static enum truth behind(struct rule_view *view, int64_t count, int64_t limit, const char *one,
-			 const char *many)
-{
-	enum truth truth = above(view, count, limit, one, many);
-	size_t length = strlen(view->text);
-	char why[120];
-
-	if (truth == TRUTH_TRUE)
-		snprintf(view->text + length, sizeof(view->text) - length, "%s", because(view, why));
-	return truth;
 }
 
 static enum truth source_down(struct rule_view *view)
@@ -102,7 +90,7 @@ static enum truth no_target(struct rule_view *view)
 static enum truth failed(struct rule_view *view)
 {
 	return above(view, view->target->failed, view->limits->failed, "failed delivery",
-		     "failed deliveries");
+		     "failed deliveries", "");
 }
 
 static enum truth refused(struct rule_view *view)
@@ -182,14 +170,18 @@ static enum truth overdue(struct rule_view *view)
 
 static enum truth backlog(struct rule_view *view)
 {
-	return behind(view, status_lag(view->target), view->limits->backlog, "unfinished delivery",
-		      "unfinished deliveries");
+	char why[120];
+
+	return above(view, status_lag(view->target), view->limits->backlog, "unfinished delivery",
+		     "unfinished deliveries", because(view, why));
 }
 
 static enum truth pending(struct rule_view *view)
 {
-	return behind(view, view->target->pending, view->limits->pending, "unread message",
-		      "unread messages");
+	char why[120];
+
+	return above(view, view->target->pending, view->limits->pending, "unread message",
+		     "unread messages", because(view, why));
 }
 
 static enum truth sending(struct rule_view *view)

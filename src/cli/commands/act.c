@@ -9,6 +9,7 @@
  */
 #include "operate/act.h"
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/safe.h"
 #include "base/text.h"
 #include "cli/format.h"
@@ -260,14 +261,13 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 {
 	const struct values *given = values;
 	struct act_work work = { .cli = cli, .given = given, .targets = BUF_INIT(1000) };
-	struct outbox_clock *clock = outbox_clock_system();
 	int action = cli->command == &cmd_requeue   ? OUTBOX_REQUEUE
 		     : cli->command == &cmd_discard ? OUTBOX_DISCARD
 						    : OUTBOX_DEFER;
 	struct outbox_stats stats;
 	int r;
 
-	if (action == OUTBOX_DEFER && given->until <= clock->wall(clock))
+	if (action == OUTBOX_DEFER && given->until <= wall_now())
 		return outbox_fail(err, OUTBOX_EINVAL,
 				   "--until is in the past; give a later time, like +5m");
 	r = selection_filter(&given->select, NAMED_AS_OPTION, &work.filter, err);

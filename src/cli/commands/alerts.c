@@ -3,6 +3,7 @@
  * The relay's rules, from one look at the stores. One look has no memory: a rule that must hold for a while counts at
  * once, and what only a relay or a second look can know (latency, sending) is not judged.
  */
+#include "base/clock.h"
 #include "base/safe.h"
 #include "cli/cli.h"
 #include "cli/format.h"
@@ -94,7 +95,6 @@ static int read_source(struct cli *cli, struct outbox_arena *arena, const char *
 static int look(struct cli *cli, struct outbox_arena *arena, struct sample *ret_sample,
 		struct outbox_error *err)
 {
-	struct outbox_clock *clock = outbox_clock_system();
 	size_t count = cli->n_sources ? cli->n_sources : 1;
 	struct health_source *sources = outbox_arena_alloc(arena, count * sizeof(*sources));
 	struct config_health limits;
@@ -114,7 +114,7 @@ static int look(struct cli *cli, struct outbox_arena *arena, struct sample *ret_
 				&sources[i], err);
 		cli_close(cli);
 	}
-	input.wall = clock->wall(clock);
+	input.wall = wall_now();
 	return r ? r : once_judge(&input, arena, ret_sample, err);
 }
 

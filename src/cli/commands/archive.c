@@ -4,7 +4,6 @@
 #include "base/text.h"
 #include "cli/format.h"
 #include "cli/selection.h"
-#include "cli/signals.h"
 #include "cli/terminal.h"
 
 #include <stdio.h>
@@ -31,13 +30,13 @@ struct copy {
 	int64_t count;
 };
 
-static int copy_all(struct copy *copy, const sigset_t *signals, struct outbox_error *err)
+static int copy_all(struct copy *copy, struct outbox_error *err)
 {
-	struct progress progress;
+	struct shown_work work = { 0 };
 	bool end = false;
-	int number, r = OUTBOX_OK;
+	int r = OUTBOX_OK;
 
-	progress_start(&progress, copy->archive ? "archived" : "counted", 0);
+	work_begin(&work, copy->archive ? "archived" : "counted", 0);
 	while (r == OUTBOX_OK && !end) {
 		struct outbox_claimed found = { 0 };
 
@@ -46,14 +45,13 @@ static int copy_all(struct copy *copy, const sigset_t *signals, struct outbox_er
 			continue;
 		if (copy->archive)
 			r = archive_add(copy->archive, &found, err);
-		progress_show(&progress, ++copy->count);
-		number = copy->count % 1000 ? 0 : stop_wait(signals, 0);
-		if (number) { /* no half archive */
-			copy->cli->exit = EXIT_SIGNAL + number;
+		bulk_progress(&work.bulk, ++copy->count);
+		if (copy->count % 1000 == 0 && bulk_rest(&work.bulk, copy->count, 0)) {
+			copy->cli->exit = EXIT_SIGNAL + work.signal;
 			r = outbox_fail(err, OUTBOX_ECONFLICT, "interrupted; no archive was made");
 		}
 	}
-	progress_end(&progress);
+	work_end(&work);
 	return r;
 }
 
@@ -93,7 +91,6 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 	_cleanup_(feed_freep) struct feed *feed = NULL;
 	struct copy copy = { .cli = cli, .filter = &given->filter };
 	struct outbox_stats stats;
-	sigset_t signals;
 	int r = cli_open_target(cli, NULL, &stats, err);
 
 	if (r == OUTBOX_OK && !given->dry_run)
@@ -102,11 +99,10 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 		r = feed_log(cli->store, stats.store_now, &feed, err);
 	if (r)
 		return r;
-	stop_block(&signals);
 	copy.now = stats.store_now;
 	copy.feed = feed;
 	copy.archive = archive;
-	r = copy_all(&copy, &signals, err);
+	r = copy_all(&copy, err);
 	if (r == OUTBOX_OK && archive && copy.count)
 		r = archive_commit(archive, err);
 	return r ? r : tell(&copy, given, err);

@@ -38,18 +38,11 @@ static void print_row(struct table *table, const struct outbox_audit *row, outbo
 	table_note(table, buf_str(&detail));
 }
 
-/* Nothing was done to it: is there such a message at all? */
-static int check_message(struct cli *cli, struct outbox_error *err)
-{
-	struct outbox_claimed message;
-
-	return store_get(cli->store, cli->words[0], cli->arena, &message, err);
-}
-
 static int run(struct cli *cli, void *values, struct outbox_error *err)
 {
 	const struct values *given = values;
 	_cleanup_(table_deinit) struct table table;
+	struct outbox_claimed message;
 	struct outbox_audit *rows;
 	size_t n;
 	int r;
@@ -60,8 +53,9 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 		r = store_audit(cli->store, cli->n_words ? cli->words[0] : NULL,
 				given->limit ? (size_t)given->limit : 100, cli->arena, &rows, &n,
 				err);
+	/* nothing was done to it: is there such a message at all? */
 	if (r == OUTBOX_OK && n == 0 && cli->n_words)
-		r = check_message(cli, err);
+		r = store_get(cli->store, cli->words[0], cli->arena, &message, err);
 	if (r)
 		return r;
 	if (cli->json)

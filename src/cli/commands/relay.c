@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/safe.h"
 #include "base/text.h"
 #include "base/url.h"
@@ -148,14 +149,13 @@ static int run_daemon(struct cli *cli, struct daemon *daemon, const sigset_t *si
 		      struct outbox_error *err)
 {
 	struct outbox_relay_counts counts = OUTBOX_RELAY_COUNTS_INIT;
-	struct outbox_clock *clock = outbox_clock_system();
-	outbox_time began = clock->mono(clock);
+	outbox_time began = mono_now();
 	int signal = 0, told = OUTBOX_OK;
 	int r = relay_daemon_run(daemon, signals, &signal, err);
 	bool ran = daemon_counts(daemon, &counts), ends = daemon_mode(daemon) != DAEMON_RUN;
 
 	if (ran || !ends)
-		told = report_end(cli, &counts, clock->mono(clock) - began, r ? NULL : err);
+		told = report_end(cli, &counts, mono_now() - began, r ? NULL : err);
 	if (ends && signal)
 		cli->exit = EXIT_SIGNAL + signal;
 	else if (ends && r == OUTBOX_OK && counts.failed > 0)

@@ -247,15 +247,13 @@ static char *spool_path(const struct replaying *replay, const struct values *giv
 {
 	const struct cli *cli = replay->cli;
 	char *path = NULL;
-	int n;
 
 	if (given->spool)
 		return strdup(given->spool);
-	if (given->from_log)
-		n = asprintf(&path, "outbox-%s.%s.replay", cli->info.name, given->target);
-	else
-		n = asprintf(&path, "%s.%s.replay", cli->words[0], given->target);
-	return n < 0 ? NULL : path;
+	if (asprintf(&path, "%s%s.%s.replay", given->from_log ? "outbox-" : "",
+		     given->from_log ? cli->info.name : cli->words[0], given->target) < 0)
+		return NULL;
+	return path;
 }
 
 static int write_audit(struct replaying *replay, const struct values *given, const char *what,

@@ -109,7 +109,7 @@ def test_every_command_with_a_store_says_when_there_is_none(bare, name):
     (["redct"], 'unknown command "redct"; outbox help lists them'),
     (["xyzzy"], 'unknown command "xyzzy"; outbox help lists them'),
     (["target"], 'unknown command "target"; use outbox target list or target drop'),
-    (["target", "dorp"], 'unknown command "target dorp"; use outbox target list'),
+    (["target", "dorp"], 'unknown command "target"; use outbox target list'),
     (["polic", "--help"], 'unknown command "polic"'),
     (["status", "--jsn"], "unknown option --jsn; did you mean --json?"),
     (["status", "-x"], "options are written with two dashes"),
