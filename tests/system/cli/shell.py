@@ -101,8 +101,10 @@ class Shop:
         return ids
 
     def lines(self, name="out.jsonl"):
+        """The whole lines of a file; one that its writer is still writing, or was killed at, does not count yet."""
         path = self.folder / name
-        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+        data = path.read_bytes() if path.exists() else b""
+        return [json.loads(line) for line in data[:data.rfind(b"\n") + 1].splitlines()]
 
 
 def check_screen(ran):

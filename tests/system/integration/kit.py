@@ -7,6 +7,7 @@ fails its test, and every process is ended by its own id.
 import contextlib
 import json
 import os
+import pathlib
 import random
 import re
 import signal
@@ -172,11 +173,16 @@ class Relay:
         self.finish()
 
     def stopped(self):
-        """Is it stopped by SIGSTOP?"""
+        """
+        Is it stopped by SIGSTOP, with all its threads? On a busy machine one may still be on its way: it stops
+        when it leaves the kernel, perhaps with a lock that it has just got.
+        """
+        def state(thread):
+            return (thread / "stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()[0]
+
         try:
-            with open(f"/proc/{self.process.pid}/stat", encoding="utf-8") as stat:
-                return stat.read().rsplit(")", 1)[1].split()[0] == "T"
-        except FileNotFoundError:
+            return all(state(thread) == "T" for thread in pathlib.Path(f"/proc/{self.process.pid}/task").iterdir())
+        except (FileNotFoundError, ProcessLookupError):
             return False
 
 
