@@ -314,6 +314,15 @@ int hex_value(char c)
 	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
+bool hex_bytes(const char *text, unsigned char *out, size_t size)
+{
+	if (strspn(text, "0123456789abcdef") < 2 * size)
+		return false;
+	for (size_t i = 0; i < size; i++)
+		out[i] = (unsigned char)(hex_value(text[2 * i]) * 16 + hex_value(text[2 * i + 1]));
+	return true;
+}
+
 int percent_value(const char *text, size_t size)
 {
 	int high = size > 2 && text[0] == '%' ? hex_value(text[1]) : -1;

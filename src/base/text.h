@@ -94,6 +94,9 @@ const char *count_human(int64_t count, char out[COUNT_TEXT_MAX]);
 /* The value of a hexadecimal digit, -1 when it is none. */
 int hex_value(char c);
 
+/* size bytes from 2 * size lower-case hexadecimal digits. False: there is something else among them. */
+bool hex_bytes(const char *text, unsigned char *out, size_t size);
+
 /* The byte that a percent escape at text (%41) stands for, -1 when it is none. */
 int percent_value(const char *text, size_t size);
 

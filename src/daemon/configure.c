@@ -390,12 +390,15 @@ int config_source_find(const struct config *config, const char *name,
 	char shown[80];
 
 	for (size_t i = 0; i < config->sources.count; i++) {
-		if (strcmp(sources[i].name, name) == 0) {
+		if (name ? strcmp(sources[i].name, name) == 0 : config->sources.count == 1) {
 			*ret_source = &sources[i];
 			return OUTBOX_OK;
 		}
 		buf_printf(&names, "%s%s", i ? ", " : "", sources[i].name);
 	}
+	if (!name)
+		return outbox_fail(err, OUTBOX_EINVAL, "source is missing; there are: %s",
+				   buf_str(&names));
 	return outbox_fail(err, OUTBOX_ENOTFOUND, "no source \"%s\" in the file; there are: %s",
 			   text_shown(shown, sizeof(shown), name), buf_str(&names));
 }

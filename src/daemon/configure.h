@@ -20,7 +20,7 @@ int configure(const struct config_input *input, struct config **ret_config,
 int configure_connect(const struct config *config, struct problems *problems,
 		      struct outbox_error *err) OUTBOX_MUSTCHECK;
 
-/* The source of this name. ENOTFOUND with the names there are. */
+/* The source of this name; NULL: the only one. ENOTFOUND or EINVAL, with the names there are. */
 int config_source_find(const struct config *config, const char *name,
 		       const struct config_source **ret_source,
 		       struct outbox_error *err) OUTBOX_MUSTCHECK;

@@ -6,6 +6,7 @@
  */
 #include "daemon/daemon.h"
 
+#include "base/clock.h"
 #include "base/random.h"
 #include "base/url.h"
 #include "daemon/configure.h"
@@ -169,8 +170,7 @@ void daemon_describe(struct daemon *d, char *out, size_t size)
 
 bool daemon_alive(struct daemon *d, outbox_time patience)
 {
-	struct outbox_clock *clock = outbox_clock_system();
-	outbox_time now = clock->mono(clock);
+	outbox_time now = mono_now();
 	bool alive = true;
 
 	pthread_mutex_lock(&d->lock);
@@ -355,38 +355,22 @@ void daemon_config_done(struct daemon *d, const struct config *config)
 	generation_drop(config->owner);
 }
 
-static int find_store(const struct config *config, const char *name, const char **ret_store,
-		      struct outbox_error *err)
-{
-	const struct generation *generation = config->owner;
-	const struct config_source *sources = config->sources.items, *found = sources;
-	int r = OUTBOX_OK;
-
-	if (name)
-		r = config_source_find(config, name, &found, err);
-	else if (config->sources.count != 1)
-		return outbox_fail(err, OUTBOX_EINVAL,
-				   "which source? there are %zu; name one of them",
-				   config->sources.count);
-	if (r == OUTBOX_OK)
-		*ret_store = generation->relays[found - sources].store;
-	return r;
-}
-
 int daemon_open_store(struct daemon *d, const char *source, struct daemon_store **ret_store,
 		      struct outbox_error *err)
 {
 	const struct config *config = daemon_config(d);
+	const struct generation *generation = config->owner;
+	const struct config_source *sources = config->sources.items, *found = NULL;
 	struct daemon_store *opened = calloc(1, sizeof(*opened));
-	const char *url = NULL;
 	int r = opened ? OUTBOX_OK : outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 
 	if (r == OUTBOX_OK)
-		r = find_store(config, source, &url, err);
+		r = config_source_find(config, source, &found, err);
 	if (r == OUTBOX_OK) {
 		random_init(&opened->random, random_system_seed());
-		r = registry_open_store(NULL, url, false, outbox_clock_system(),
-					&opened->random.base, &opened->store, err);
+		r = registry_open_store(NULL, generation->relays[found - sources].store, false,
+					outbox_clock_system(), &opened->random.base, &opened->store,
+					err);
 	}
 	daemon_config_done(d, config);
 	if (r) {

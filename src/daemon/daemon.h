@@ -68,7 +68,7 @@ int daemon_sources(struct daemon *daemon, struct outbox_arena *arena,
 
 /*
  * A store connection of the caller's own, for one thread: closed with daemon_close_store(). source NULL: the
- * only one there is. ENOTFOUND lists the names there are.
+ * only one there is. ENOTFOUND and EINVAL list the names there are.
  */
 struct daemon_store;
 int daemon_open_store(struct daemon *daemon, const char *source, struct daemon_store **ret_store,

@@ -5,11 +5,10 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/safe.h"
 #include "base/text.h"
 #include "base/url.h"
-
-#include <outbox/clock.h>
 
 #include <jansson.h>
 #include <stdarg.h>
@@ -66,8 +65,7 @@ static void append_masked(struct buf *out, const char *text)
 
 static void format_time(char *out, size_t size)
 {
-	struct outbox_clock *clock = outbox_clock_system();
-	outbox_time now = clock->wall(clock);
+	outbox_time now = wall_now();
 	char whole[TIME_TEXT_MAX];
 
 	/* whole seconds from time_format(), and always three digits behind them */

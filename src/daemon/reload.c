@@ -35,21 +35,11 @@ static struct source *find_running(struct daemon *d, const char *name)
 	return NULL;
 }
 
-static const struct config_source *find_config(const struct config *config, const char *name)
-{
-	const struct config_source *sources = config->sources.items;
-
-	for (size_t i = 0; i < config->sources.count; i++)
-		if (strcmp(sources[i].name, name) == 0)
-			return &sources[i];
-	return NULL;
-}
-
 static void plan_swap(struct daemon *d, const struct config *after, struct swap *swap,
 		      struct daemon_reloaded *result)
 {
 	const struct config *before = d->generation->config;
-	const struct config_source *sources = after->sources.items;
+	const struct config_source *sources = after->sources.items, *source;
 	struct config_changes changes;
 
 	/* what takes effect with a start is still as it was at the start, whatever files came between */
@@ -57,20 +47,19 @@ static void plan_swap(struct daemon *d, const struct config *after, struct swap 
 	snprintf(result->restart, sizeof(result->restart), "%s", changes.restart);
 	config_compare(before, after, &changes);
 	for (size_t i = 0; i < after->sources.count; i++) {
-		const struct config_source *old = find_config(before, sources[i].name);
-
 		swap->kept[i] = find_running(d, sources[i].name);
-		if (!swap->kept[i] || !old) {
+		if (!swap->kept[i] ||
+		    config_source_find(before, sources[i].name, &source, NULL) != OUTBOX_OK) {
 			result->added++;
 			continue;
 		}
 		swap->restart[i] =
-			changes.relay || !config_source_same(before, old, after, &sources[i]);
+			changes.relay || !config_source_same(before, source, after, &sources[i]);
 		result->changed += swap->restart[i];
 		result->kept += !swap->restart[i];
 	}
 	for (size_t i = 0; i < d->n_sources; i++)
-		if (!find_config(after, d->sources[i]->name))
+		if (config_source_find(after, d->sources[i]->name, &source, NULL) != OUTBOX_OK)
 			swap->gone[swap->n_gone++] = d->sources[i];
 	result->removed = swap->n_gone;
 }

@@ -13,6 +13,7 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/random.h"
 #include "base/safe.h"
@@ -32,20 +33,6 @@
 #define RETRY_MIN (500 * OUTBOX_MILLISECONDS)
 #define RETRY_MAX (30 * OUTBOX_SECONDS)
 #define RETRY_MAX_WAITING OUTBOX_SECONDS /* where somebody waits for the end */
-
-static outbox_time mono(void)
-{
-	struct outbox_clock *clock = outbox_clock_system();
-
-	return clock->mono(clock);
-}
-
-static outbox_time wall(void)
-{
-	struct outbox_clock *clock = outbox_clock_system();
-
-	return clock->wall(clock);
-}
 
 static void wake_daemon(const struct source *s)
 {
@@ -67,7 +54,7 @@ static bool is_told(const struct source *s)
 /* Under the lock. Wait until something is asked, or the mono time. */
 static void wait_told(struct source *s, outbox_time until)
 {
-	for (outbox_time left; !is_told(s) && (left = until - mono()) > 0;)
+	for (outbox_time left; !is_told(s) && (left = until - mono_now()) > 0;)
 		waiting_wait(&s->waiting, left < OUTBOX_DAYS ? left : OUTBOX_DAYS);
 }
 
@@ -88,7 +75,7 @@ static void report_start(const struct source *s, const struct outbox_relay_confi
 		buf_text(&line, s->setup->mode == DAEMON_ONCE ? "; what is due now" : "; until idle");
 	else if (trouble_since)
 		buf_printf(&line, "; it had been away for %s",
-			   duration_human(wall() - trouble_since, waited));
+			   duration_human(wall_now() - trouble_since, waited));
 	journal(EVENT_RELAY_START, ABOUT_SOURCE(s->log_name), "%s", buf_str(&line));
 }
 
@@ -130,7 +117,7 @@ static void report_trouble(struct source *s, struct outbox_error *err, outbox_ti
 	waiting_lock(&s->waiting);
 	news = !error_same(&s->trouble, err);
 	if (!s->trouble.status)
-		s->trouble_since = wall();
+		s->trouble_since = wall_now();
 	s->trouble = *err;
 	s->fatal = is_fatal(s, err->status);
 	s->tried = true;
@@ -276,7 +263,7 @@ static int exchange_relay(struct source *s, struct outbox_relay *relay, struct o
 	waiting_lock(&s->waiting);
 	stop = s->stop;
 	s->state = SOURCE_STARTING;
-	s->busy_since = mono();
+	s->busy_since = mono_now();
 	waiting_unlock(&s->waiting);
 	if (s->setup->observer)
 		relay_observe(relay, pass_report, s);
@@ -308,7 +295,7 @@ static bool start_relay(struct source *s, outbox_time retry)
 	generation = generation_hold(s->wanted);
 	index = s->index;
 	s->restart = s->again = false;
-	s->busy_since = mono();
+	s->busy_since = mono_now();
 	waiting_unlock(&s->waiting);
 	r = make_relay(s, generation, index, &relay, &err);
 	if (r == OUTBOX_OK) {
@@ -352,7 +339,7 @@ static void *supervise(void *argument)
 			run_to_end(s);
 		waiting_lock(&s->waiting);
 		if (!s->fatal && !ended)
-			wait_told(s, good ? OUTBOX_NEVER : mono() + retry);
+			wait_told(s, good ? OUTBOX_NEVER : mono_now() + retry);
 		retry = good ? RETRY_MIN : retry > longest / 2 ? longest : retry * 2;
 	}
 	waiting_unlock(&s->waiting);

@@ -6,18 +6,13 @@
  */
 #include "daemon/systemd.h"
 
+#include "base/clock.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <systemd/sd-daemon.h>
 
 #define PATIENCE (30 * OUTBOX_SECONDS)
-
-static outbox_time now(void)
-{
-	struct outbox_clock *clock = outbox_clock_system();
-
-	return clock->mono(clock);
-}
 
 void notify_init(struct notify *n)
 {
@@ -43,9 +38,9 @@ static void feed_watchdog(struct notify *n, struct daemon *daemon)
 {
 	outbox_time patience = n->watchdog / 2 > PATIENCE ? n->watchdog / 2 : PATIENCE;
 
-	if (!n->watchdog || now() < n->feed_at)
+	if (!n->watchdog || mono_now() < n->feed_at)
 		return;
-	n->feed_at = now() + n->watchdog / 3;
+	n->feed_at = mono_now() + n->watchdog / 3;
 	if (daemon_alive(daemon, patience))
 		sd_notify(0, "WATCHDOG=1");
 }
@@ -69,12 +64,12 @@ void notify_look(struct notify *n, struct daemon *daemon)
 void notify_reloading(struct notify *n)
 {
 	n->ready = false;
-	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%lld", (long long)now());
+	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%lld", (long long)mono_now());
 }
 
 outbox_time notify_wait(const struct notify *n)
 {
-	outbox_time wait = n->feed_at - now();
+	outbox_time wait = n->feed_at - mono_now();
 
 	if (!n->watchdog || wait > OUTBOX_MINUTES)
 		return OUTBOX_MINUTES;

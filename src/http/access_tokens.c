@@ -18,28 +18,16 @@ struct access_tokens {
 	struct access_token items[TOKENS_MAX];
 };
 
-static const char *parse_digest(const char *text, unsigned char digest[32])
-{
-	if (strlen(text) != 64 || strspn(text, "0123456789abcdef") != 64)
-		return "sha256: must be followed by 64 hexadecimal digits in lower case";
-	for (size_t i = 0; i < 32; i++)
-		digest[i] =
-			(unsigned char)(hex_value(text[2 * i]) << 4 | hex_value(text[2 * i + 1]));
-	return NULL;
-}
-
 static const char *parse_token(const char *text, unsigned char digest[32])
 {
-	static const char letters[] =
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
-		"-._~+/=";
-
 	if (strncmp(text, "sha256:", 7) == 0)
-		return parse_digest(text + 7, digest);
+		return strlen(text + 7) == 64 && hex_bytes(text + 7, digest, 32)
+			       ? NULL
+			       : "sha256: must be followed by 64 hexadecimal digits in lower case";
 	if (strlen(text) < TOKEN_MIN)
 		return "the token is too short to be safe; make one with: openssl rand -base64 32";
-	if (strlen(text) > TOKEN_MAX || text[strspn(text, letters)])
-		return "the token has a character that no token has, or is too long; make one with: "
+	if (strlen(text) > TOKEN_MAX || text[strspn(text, TOKEN_CHARACTERS)])
+		return "the token is too long or has a character that is not allowed in one; make one with: "
 		       "openssl rand -base64 32";
 	SHA256((const unsigned char *)text, strlen(text), digest);
 	return NULL;
@@ -63,7 +51,7 @@ static const char *parse_line(char *words[WORDS_MAX], size_t count, struct acces
 	else
 		return "the role is read or operate";
 	if (count == 4 && (words[3][0] == '+' || time_parse(words[3], 0, &token->expires, NULL)))
-		return "the end is a time like 2027-01-31T00:00:00Z";
+		return "the expiry must be a time like 2027-01-31T00:00:00Z";
 	return parse_token(words[2], token->digest);
 }
 
@@ -126,7 +114,7 @@ int access_tokens_parse(const char *text, const char *path, struct access_tokens
 	}
 	if (!tokens->count)
 		return outbox_fail(err, OUTBOX_ECONFIG,
-				   "%s: has no token; remove it, and the next start makes one",
+				   "%s: has no token; remove the file, and the next start makes one",
 				   path);
 	*ret_tokens = tokens;
 	tokens = NULL;

@@ -12,6 +12,9 @@
 
 #include <outbox/clock.h>
 
+/* What a token may consist of (RFC 6750). */
+#define TOKEN_CHARACTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~+/="
+
 struct access_tokens;
 
 struct access_token {

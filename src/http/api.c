@@ -97,29 +97,12 @@ static int check_target(const struct http_request *request, struct outbox_store 
 	return r ? r : act_check_target(&stats, target, err);
 }
 
-/* Which of several? The daemon only knows what to do with one or with a name. */
-static int check_source(const struct http_request *request, struct outbox_error *err)
-{
-	_cleanup_(buf_deinit) struct buf names = BUF_INIT(400);
-	const struct daemon_source *sources;
-	size_t n;
-	int r = daemon_sources(request->daemon, request->arena, &sources, &n, err);
-
-	if (r || n <= 1)
-		return r;
-	for (size_t i = 0; i < n; i++)
-		buf_printf(&names, "%s%s", i ? ", " : "", sources[i].name);
-	return outbox_fail(err, OUTBOX_EINVAL, "source is missing; there are: %s", buf_str(&names));
-}
-
 int api_open(const struct http_request *request, const char *source, const char *target,
 	     struct daemon_store **ret_store, struct outbox_error *err)
 {
 	_cleanup_(daemon_close_storep) struct daemon_store *store = NULL;
-	int r = source ? OUTBOX_OK : check_source(request, err);
+	int r = daemon_open_store(request->daemon, source, &store, err);
 
-	if (r == OUTBOX_OK)
-		r = daemon_open_store(request->daemon, source, &store, err);
 	if (r == OUTBOX_OK && target && !seen_target(request, source, target))
 		r = check_target(request, daemon_store_of(store), target, err);
 	if (r)

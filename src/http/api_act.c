@@ -127,7 +127,7 @@ static int act(const struct http_request *request, int action, const struct reco
 	if (r)
 		return r;
 	view.before = filter.n_ids ? 0 : filter.created_before;
-	return api_answer(response, json_acted(&view), err);
+	return api_answer(response, fields_json(&view_acted, &view), err);
 }
 
 API_HANDLER(api_requeue)

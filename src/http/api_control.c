@@ -58,7 +58,7 @@ API_HANDLER(api_purge)
 	else
 		r = store_purge(of, &purge, &view.purged, err);
 	view.dry_run = body.dry_run;
-	return r ? r : api_answer(response, json_purged(&view), err);
+	return r ? r : api_answer(response, fields_json(&view_purged, &view), err);
 }
 
 /* ---- redact -------------------------------------------------------------------------------- */

@@ -104,6 +104,7 @@ API_HANDLER(api_message)
 	_cleanup_(daemon_close_storep) struct daemon_store *store = NULL;
 	_cleanup_(outbox_arena_freep) struct outbox_arena *arena = outbox_arena_new(ARENA_MAX);
 	struct message_query query = { 0 };
+	enum payload_view view = PAYLOAD_MASKED;
 	struct message_detail detail;
 	int r;
 
@@ -121,9 +122,8 @@ API_HANDLER(api_message)
 	if (r)
 		return r;
 	if (query.payload)
-		detail.payload = detail.message.message.size > PAYLOAD_MAX ? PAYLOAD_TOO_LARGE
-									   : PAYLOAD_SHOWN;
-	return api_answer(response, json_message_detail(&detail), err);
+		view = detail.message.message.size > PAYLOAD_MAX ? PAYLOAD_TOO_LARGE : PAYLOAD_SHOWN;
+	return api_answer(response, json_message_detail(&detail, view), err);
 }
 
 API_HANDLER(api_payload)

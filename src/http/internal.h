@@ -85,7 +85,6 @@ struct request {
 	struct buf body;
 	int status; /* of the handler */
 	struct outbox_error err;
-	struct request *next; /* in the workers' queue */
 	/* of an answer without an end */
 	struct request *next_stream;
 	struct buf out;

@@ -6,6 +6,7 @@
 #include "http/parse.h"
 
 #include "base/text.h"
+#include "http/access_tokens.h"
 
 #include <string.h>
 #include <strings.h>
@@ -122,14 +123,10 @@ bool target_is_plain(const char *target)
 
 const char *bearer_parse(const char *header)
 {
-	static const char letters[] =
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
-		"-._~+/=";
-
 	if (strncasecmp(header, "bearer ", 7) != 0)
 		return NULL;
 	header += 7;
-	return *header && header[strspn(header, letters)] == '\0' ? header : NULL;
+	return *header && header[strspn(header, TOKEN_CHARACTERS)] == '\0' ? header : NULL;
 }
 
 bool body_is_json(const char *header)

@@ -125,7 +125,7 @@ static enum MHD_Result begin_request(struct request *request)
 {
 	/* at the end nothing may be suspended any more */
 	if (!request->refused && atomic_load(&request->server->stop))
-		request_refuse(request, 503, "busy", "the server ends");
+		request_refuse(request, 503, "busy", "the server is shutting down");
 	if (request->refused || !guard_body(request))
 		return finish_request(request);
 	if (request->route->flags & ROUTE_QUICK) {

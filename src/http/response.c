@@ -24,21 +24,17 @@ static const struct {
 	{ "Cache-Control", "no-store" },
 };
 
-static struct MHD_Response *make_text_response(char *text)
+static struct MHD_Response *make_json_response(const json_t *json)
 {
-	struct MHD_Response *response;
+	char *text = json ? json_dumps(json, JSON_STYLE | JSON_ENSURE_ASCII) : NULL;
+	struct MHD_Response *response = NULL;
 
-	if (!text)
-		return NULL;
-	response = MHD_create_response_from_buffer(strlen(text), text, MHD_RESPMEM_MUST_FREE);
+	if (text)
+		response =
+			MHD_create_response_from_buffer(strlen(text), text, MHD_RESPMEM_MUST_FREE);
 	if (!response)
 		free(text);
 	return response;
-}
-
-static struct MHD_Response *make_json_response(const json_t *json)
-{
-	return json ? make_text_response(json_dumps(json, JSON_STYLE | JSON_ENSURE_ASCII)) : NULL;
 }
 
 static struct MHD_Response *make_refusal(const struct request *request)

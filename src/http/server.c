@@ -160,7 +160,7 @@ int http_server_start(const struct config_admin *config, struct daemon *daemon,
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	r = prepare_server(server, config, err);
 	if (r == OUTBOX_OK)
-		r = workers_start(server, &server->workers, err);
+		r = workers_start(&server->workers, err);
 	if (r)
 		return r;
 	if (thread_start(&server->thread, serve_run, server)) {

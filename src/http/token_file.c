@@ -99,20 +99,21 @@ static int open_folder(const char *path, int *ret_fd, const char **ret_name, str
 
 static bool make_token(struct buf *out)
 {
-	_cleanup_(buf_deinit) struct buf text = BUF_INIT(100);
 	unsigned char secret[SECRET_BYTES];
+	size_t begin = out->size;
 
 	if (!random_secret(secret, sizeof(secret)))
 		return false;
-	base64_append(&text, secret, sizeof(secret));
+	base64_append(out, secret, sizeof(secret));
 	explicit_bzero(secret, sizeof(secret));
-	for (size_t i = 0; i < text.size; i++)
-		buf_char(out, text.data[i] == '+' ? '-' : text.data[i] == '/' ? '_' : text.data[i]);
+	/* as URLs have it, without padding */
+	for (size_t i = begin; i < out->size; i++)
+		out->data[i] = (char)(out->data[i] == '+'   ? '-'
+				      : out->data[i] == '/' ? '_'
+							    : out->data[i]);
 	while (out->size && out->data[out->size - 1] == '=')
 		out->data[--out->size] = '\0';
-	if (text.size)
-		explicit_bzero(text.data, text.size);
-	return !text.failed;
+	return !out->failed;
 }
 
 static bool make_text(struct buf *out)

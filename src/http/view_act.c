@@ -41,11 +41,6 @@ static const struct field acted_fields[] = {
 
 const struct record view_acted = RECORD("Acted", acted_fields);
 
-json_t *json_acted(const struct acted_view *view)
-{
-	return fields_json(&view_acted, view);
-}
-
 struct paused_row {
 	const char *target;
 	bool paused, changed;
@@ -79,11 +74,6 @@ static const struct field purged_fields[] = {
 };
 
 const struct record view_purged = RECORD("Purged", purged_fields);
-
-json_t *json_purged(const struct purged_view *view)
-{
-	return fields_json(&view_purged, view);
-}
 
 struct redacted_row {
 	const char *id;

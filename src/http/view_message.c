@@ -9,7 +9,6 @@
 #include "core/lifecycle.h"
 #include "core/message.h"
 #include "fields/json_value.h"
-#include "store/store.h"
 
 /* ---- deliveries ---------------------------------------------------------------------------- */
 
@@ -35,11 +34,6 @@ static const struct field delivery_fields[] = {
 
 const struct record view_delivery = RECORD("Delivery", delivery_fields);
 
-json_t *json_delivery(const struct outbox_delivery *row)
-{
-	return fields_json(&view_delivery, row);
-}
-
 static const struct field deliveries_fields[] = {
 	FIELD_MADE_OF("deliveries", FIELD_LIST, view_delivery, NULL, NULL),
 	FIELD_MADE("next", FIELD_TEXT, FIELD_NULL, NULL,
@@ -58,7 +52,7 @@ static json_t *make_key(const void *row)
 
 static json_t *make_front(const void *row)
 {
-	return json_delivery(&((const struct outbox_blocked_key *)row)->front);
+	return fields_json(&view_delivery, &((const struct outbox_blocked_key *)row)->front);
 }
 
 static const struct field blocked_key_fields[] = {
@@ -103,11 +97,6 @@ static const struct field audit_fields[] = {
 
 const struct record view_audit = RECORD("Audit", audit_fields);
 
-json_t *json_audit(const struct outbox_audit *row)
-{
-	return fields_json(&view_audit, row);
-}
-
 static const struct field audits_fields[] = {
 	FIELD_MADE_OF("audit", FIELD_LIST, view_audit, NULL, "newest first"),
 };
@@ -121,11 +110,61 @@ json_t *json_audits(const struct outbox_audit *rows, size_t count)
 
 /* ---- messages ------------------------------------------------------------------------------ */
 
-#define HISTORY_ROWS 100
+static const char *const left_out[] = {
+	[PAYLOAD_MASKED] = "masked", [PAYLOAD_TOO_LARGE] = "too large", NULL
+};
 
-static const char *const left_out[] = { "masked", "too large", NULL };
+/* What a row with a payload begins with. */
+struct shown_payload {
+	const char *data;
+	size_t size;
+	int view; /* enum payload_view */
+};
 
-#define DETAIL(row) ((const struct message_detail *)(row))
+static json_t *make_payload(const void *row)
+{
+	const struct shown_payload *shown = row;
+	const char *data = shown->data ? shown->data : "";
+
+	if (shown->view != PAYLOAD_SHOWN || !utf8_valid(data, shown->size))
+		return NULL;
+	return json_stringn(data, shown->size);
+}
+
+static json_t *make_payload_base64(const void *row)
+{
+	const struct shown_payload *shown = row;
+	_cleanup_(buf_deinit) struct buf text = BUF_INIT(2 * shown->size + 16);
+	const char *data = shown->data ? shown->data : "";
+
+	if (shown->view != PAYLOAD_SHOWN || utf8_valid(data, shown->size))
+		return NULL;
+	base64_append(&text, data, shown->size);
+	return text.failed ? NULL : json_stringn(buf_str(&text), text.size);
+}
+
+static json_t *make_left_out(const void *row)
+{
+	const char *word = left_out[((const struct shown_payload *)row)->view];
+
+	return word ? json_string(word) : NULL;
+}
+
+#define PAYLOAD_FIELDS                                                                          \
+	FIELD_MADE("payload", FIELD_TEXT, FIELD_ABSENT, make_payload, NULL),                    \
+		FIELD_MADE("payload_base64", FIELD_TEXT, FIELD_ABSENT, make_payload_base64,     \
+			   "of a payload that is not text"),                                    \
+	{                                                                                       \
+		.name = "payload_left_out", .type = FIELD_TEXT, .flags = FIELD_ABSENT,          \
+		.make = make_left_out, .words = left_out, .help = "why the payload is not here" \
+	}
+
+struct message_row {
+	struct shown_payload payload;
+	struct message_detail detail;
+};
+
+#define DETAIL(row) (&((const struct message_row *)(row))->detail)
 #define MESSAGE(row) (&DETAIL(row)->message.message)
 
 static json_t *make_kind(const void *row)
@@ -137,7 +176,7 @@ static json_t *make_kind(const void *row)
 static json_t *make_headers(const void *row)
 {
 	const struct outbox_message *message = MESSAGE(row);
-	bool masked = DETAIL(row)->payload == PAYLOAD_MASKED;
+	bool masked = ((const struct shown_payload *)row)->view == PAYLOAD_MASKED;
 	json_t *object = json_object();
 
 	for (size_t i = 0; i < message->n_headers; i++)
@@ -151,55 +190,13 @@ static json_t *make_published(const void *row)
 	return json_boolean(MESSAGE(row)->published != 0);
 }
 
-/* A payload as text, or as base64 where it is none; NULL: left out, or of the other form. */
-static json_t *payload_json(const char *data, size_t size, enum payload_view view, bool base64)
-{
-	_cleanup_(buf_deinit) struct buf text = BUF_INIT(2 * size + 16);
-
-	data = data ? data : "";
-	if (view != PAYLOAD_SHOWN || utf8_valid(data, size) == base64)
-		return NULL;
-	if (!base64)
-		return json_stringn(data, size);
-	base64_append(&text, data, size);
-	return text.failed ? NULL : json_stringn(buf_str(&text), text.size);
-}
-
-static json_t *left_out_json(enum payload_view view)
-{
-	return view == PAYLOAD_SHOWN ? NULL : json_string(left_out[view - PAYLOAD_MASKED]);
-}
-
-static json_t *make_payload(const void *row)
-{
-	return payload_json(MESSAGE(row)->data, MESSAGE(row)->size, DETAIL(row)->payload, false);
-}
-
-static json_t *make_payload_base64(const void *row)
-{
-	return payload_json(MESSAGE(row)->data, MESSAGE(row)->size, DETAIL(row)->payload, true);
-}
-
-static json_t *make_left_out(const void *row)
-{
-	return left_out_json(DETAIL(row)->payload);
-}
-
-#define PAYLOAD_FIELDS(payload_, base64_, left_out_)                                          \
-	FIELD_MADE("payload", FIELD_TEXT, FIELD_ABSENT, payload_, NULL),                      \
-		FIELD_MADE("payload_base64", FIELD_TEXT, FIELD_ABSENT, base64_,               \
-			   "of a payload that is not text"),                                  \
-	{                                                                                     \
-		.name = "payload_left_out", .type = FIELD_TEXT, .flags = FIELD_ABSENT,        \
-		.make = (left_out_), .words = left_out, .help = "why the payload is not here" \
-	}
-
 #define M(name_, kind_, flags_, help_) \
-	FIELD_NAMED(#name_, struct message_detail, message.message.name_, kind_, flags_, help_)
+	FIELD_NAMED(#name_, struct message_row, detail.message.message.name_, kind_, flags_, help_)
 
 static const struct field message_fields[] = {
 	M(id, FIELD_TEXT, 0, NULL),
-	FIELD_NAMED("seq", struct message_detail, message.seq, FIELD_SEQ, 0, "its place in the log"),
+	FIELD_NAMED("seq", struct message_row, detail.message.seq, FIELD_SEQ, 0,
+		    "its place in the log"),
 	M(type, FIELD_TEXT, 0, NULL),
 	{ .name = "kind", .type = FIELD_TEXT, .make = make_kind, .words = kind_names },
 	M(key, FIELD_TEXT, FIELD_NULL, NULL),
@@ -215,14 +212,14 @@ static const struct field message_fields[] = {
 	FIELD_MADE("published", FIELD_BOOL, 0, make_published, "goes to external targets, too"),
 	M(priority, FIELD_INT, 0, NULL),
 	M(event_time, FIELD_TIME, FIELD_NULL, NULL),
-	FIELD_NAMED("created_at", struct message_detail, message.created_at, FIELD_TIME, FIELD_NULL,
-		    NULL),
+	FIELD_NAMED("created_at", struct message_row, detail.message.created_at, FIELD_TIME,
+		    FIELD_NULL, NULL),
 	M(due_at, FIELD_TIME, FIELD_NULL, NULL),
 	M(expires_at, FIELD_TIME, FIELD_NULL, NULL),
-	FIELD_NAMED("malformed", struct message_detail, message.malformed, FIELD_TEXT, FIELD_NULL,
-		    "why its row makes no sense"),
+	FIELD_NAMED("malformed", struct message_row, detail.message.malformed, FIELD_TEXT,
+		    FIELD_NULL, "why its row is not a valid message"),
 	M(size, FIELD_COUNT, 0, "of the payload, in bytes"),
-	PAYLOAD_FIELDS(make_payload, make_payload_base64, make_left_out),
+	PAYLOAD_FIELDS,
 };
 
 const struct record view_message = RECORD("Message", message_fields);
@@ -252,33 +249,18 @@ json_t *json_amended(const char *id, const struct outbox_amended *amended)
 }
 
 struct amendment_row {
+	struct shown_payload payload;
 	struct outbox_amendment was;
-	enum payload_view payload;
 };
-
-#define WAS(row) (&((const struct amendment_row *)(row))->was)
-#define WAS_VIEW(row) (((const struct amendment_row *)(row))->payload)
 
 /* As stored: JSON, or what claims to be. */
 static json_t *make_was_headers(const void *row)
 {
-	return WAS_VIEW(row) != PAYLOAD_MASKED && WAS(row)->headers ? json_text(WAS(row)->headers)
-								    : NULL;
-}
+	const struct amendment_row *amendment = row;
 
-static json_t *make_was_payload(const void *row)
-{
-	return payload_json(WAS(row)->data, WAS(row)->size, WAS_VIEW(row), false);
-}
-
-static json_t *make_was_base64(const void *row)
-{
-	return payload_json(WAS(row)->data, WAS(row)->size, WAS_VIEW(row), true);
-}
-
-static json_t *make_was_left_out(const void *row)
-{
-	return left_out_json(WAS_VIEW(row));
+	if (amendment->payload.view == PAYLOAD_MASKED || !amendment->was.headers)
+		return NULL;
+	return json_text(amendment->was.headers);
 }
 
 static const struct field amendment_fields[] = {
@@ -291,24 +273,26 @@ static const struct field amendment_fields[] = {
 	FIELD_NAMED("size", struct amendment_row, was.size, FIELD_COUNT, 0,
 		    "of the payload that it had, in bytes"),
 	FIELD_MADE("headers", FIELD_TEXT, FIELD_ABSENT, make_was_headers, "that it had, as JSON"),
-	PAYLOAD_FIELDS(make_was_payload, make_was_base64, make_was_left_out),
+	PAYLOAD_FIELDS,
 };
 
 const struct record view_amendment = RECORD("Amendment", amendment_fields);
 
 static json_t *make_amended(const void *row)
 {
-	const struct message_detail *detail = row;
+	const struct message_row *message = row;
 	json_t *list = json_array();
 
-	for (size_t i = 0; i < detail->n_amended; i++) {
-		struct amendment_row was = { detail->amended[i], detail->payload };
+	for (size_t i = 0; i < message->detail.n_amended; i++) {
+		const struct outbox_amendment *was = &message->detail.amended[i];
+		struct amendment_row amendment = { { was->data, was->size, message->payload.view },
+						   *was };
 
-		if (was.payload != PAYLOAD_MASKED)
-			was.payload = was.was.data && was.was.size <= AMENDED_MAX
-					      ? PAYLOAD_SHOWN
-					      : PAYLOAD_TOO_LARGE;
-		json_array_append_new(list, fields_json(&view_amendment, &was));
+		if (amendment.payload.view != PAYLOAD_MASKED)
+			amendment.payload.view = was->data && was->size <= AMENDED_MAX
+							 ? PAYLOAD_SHOWN
+							 : PAYLOAD_TOO_LARGE;
+		json_array_append_new(list, fields_json(&view_amendment, &amendment));
 	}
 	return list;
 }
@@ -330,11 +314,11 @@ static json_t *make_deliveries(const void *row)
 /* Oldest first: a story. */
 static json_t *make_history(const void *row)
 {
-	const struct message_detail *detail = row;
+	const struct message_detail *detail = DETAIL(row);
 	json_t *list = json_array();
 
 	for (size_t i = detail->n_history; i-- > 0;)
-		json_array_append_new(list, json_audit(&detail->history[i]));
+		json_array_append_new(list, fields_json(&view_audit, &detail->history[i]));
 	return list;
 }
 
@@ -350,27 +334,10 @@ static const struct field detail_fields[] = {
 
 const struct record view_message_detail = RECORD("MessageDetail", detail_fields);
 
-int message_detail_read(struct outbox_store *store, const char *id, struct outbox_arena *arena,
-			struct message_detail *ret_detail, struct outbox_error *err)
+json_t *json_message_detail(const struct message_detail *detail, enum payload_view view)
 {
-	struct message_detail detail = { .payload = PAYLOAD_MASKED }; /* unless asked for */
-	struct outbox_filter filter = { .struct_size = sizeof(filter), .ids = &id, .n_ids = 1 };
-	int r;
+	const struct outbox_message *message = &detail->message.message;
+	struct message_row row = { { message->data, message->size, view }, *detail };
 
-	r = store_get(store, id, arena, &detail.message, err);
-	if (r == OUTBOX_OK)
-		r = store_list(store, &filter, arena, &detail.page, err);
-	if (r == OUTBOX_OK)
-		r = store_audit(store, id, HISTORY_ROWS, arena, &detail.history, &detail.n_history,
-				err);
-	if (r == OUTBOX_OK)
-		r = store_amendments(store, id, arena, &detail.amended, &detail.n_amended, err);
-	if (r == OUTBOX_OK)
-		*ret_detail = detail;
-	return r;
-}
-
-json_t *json_message_detail(const struct message_detail *detail)
-{
-	return fields_json(&view_message_detail, detail);
+	return fields_json(&view_message_detail, &row);
 }

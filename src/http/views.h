@@ -6,10 +6,8 @@
 
 #include "fields/fields.h"
 #include "operate/health.h"
+#include "operate/message_detail.h"
 #include "telemetry/sampler.h"
-
-#include <outbox/delivery.h>
-#include <outbox/store.h>
 
 extern const struct record view_delivery, view_deliveries, view_audit, view_audits, view_lane,
 	view_target, view_message, view_message_detail, view_status, view_placed_lane,
@@ -17,32 +15,14 @@ extern const struct record view_delivery, view_deliveries, view_audit, view_audi
 	view_amendment, view_acted, view_paused, view_purged, view_problem, view_setting,
 	view_finding, view_alerts;
 
-json_t *json_delivery(const struct outbox_delivery *row);
 json_t *json_blocked_keys(const struct outbox_keys_page *page);
-json_t *json_audit(const struct outbox_audit *row);
 json_t *json_audits(const struct outbox_audit *rows, size_t count);
 
 /* How much of a payload is shown. Masked, the values of headers are, too. */
-enum payload_view { PAYLOAD_SHOWN = 1, PAYLOAD_MASKED, PAYLOAD_TOO_LARGE };
+enum payload_view { PAYLOAD_SHOWN = 0, PAYLOAD_MASKED, PAYLOAD_TOO_LARGE };
 #define HEADER_MASK "***"
 
-/* A message with its deliveries, what people did to it, newest first as the store gives it, and what it was before
- * people amended it. */
-struct message_detail {
-	struct outbox_claimed message;
-	struct outbox_page page;
-	struct outbox_audit *history;
-	size_t n_history;
-	struct outbox_amendment *amended;
-	size_t n_amended;
-	enum payload_view payload;
-};
-
-/* Read all of it; the payload is masked until its reader says otherwise. ENOTFOUND: there is no such message. */
-int message_detail_read(struct outbox_store *store, const char *id, struct outbox_arena *arena,
-			struct message_detail *ret_detail,
-			struct outbox_error *err) OUTBOX_MUSTCHECK;
-json_t *json_message_detail(const struct message_detail *detail);
+json_t *json_message_detail(const struct message_detail *detail, enum payload_view view);
 
 json_t *json_target(const struct outbox_stats *stats, const struct outbox_target_stats *target);
 json_t *json_targets(const struct outbox_stats *stats);
@@ -83,7 +63,6 @@ struct acted_view {
 	struct outbox_acted acted;
 	outbox_time before; /* for the next call, while there is more; 0: none */
 };
-json_t *json_acted(const struct acted_view *view);
 
 json_t *json_redacted(const char *id, bool changed);
 json_t *json_amended(const char *id, const struct outbox_amended *amended);
@@ -95,7 +74,6 @@ struct purged_view {
 	const char *archive; /* NULL: none */
 	int64_t archived;
 };
-json_t *json_purged(const struct purged_view *view);
 
 /* ---- configuration: view_config.c ---------------------------------------------------------- */
 

@@ -2,17 +2,16 @@
 #include "http/workers.h"
 
 #include "base/thread.h"
+#include "base/wait.h"
 #include "http/internal.h"
 #include "http/loop.h"
 
 #include <stdlib.h>
 
 struct workers {
-	struct http_server *server;
-	pthread_mutex_t lock;
-	pthread_cond_t more;
-	struct request *first, **last;
-	size_t queued;
+	struct waiting waiting; /* guards the queue */
+	struct request *queue[WORKERS_QUEUE];
+	size_t first, queued;
 	bool stop;
 	pthread_t threads[WORKERS];
 	size_t count;
@@ -20,13 +19,11 @@ struct workers {
 
 static struct request *take_request(struct workers *workers)
 {
-	struct request *request = workers->first;
+	struct request *request = workers->queue[workers->first];
 
-	if (!request)
+	if (!workers->queued)
 		return NULL;
-	workers->first = request->next;
-	if (!workers->first)
-		workers->last = &workers->first;
+	workers->first = (workers->first + 1) % WORKERS_QUEUE;
 	workers->queued--;
 	return request;
 }
@@ -46,22 +43,20 @@ static void *run_worker(void *argument)
 	struct workers *workers = argument;
 
 	thread_step_back();
-	pthread_mutex_lock(&workers->lock);
-	for (;;) {
-		struct request *request = workers->stop ? NULL : take_request(workers);
+	waiting_lock(&workers->waiting);
+	while (!workers->stop) {
+		struct request *request = take_request(workers);
 
-		if (workers->stop)
-			break;
 		if (!request) {
-			pthread_cond_wait(&workers->more, &workers->lock);
+			waiting_wait(&workers->waiting, OUTBOX_DAYS);
 			continue;
 		}
-		pthread_mutex_unlock(&workers->lock);
+		waiting_unlock(&workers->waiting);
 		request_handle(request);
 		give_request_back(request);
-		pthread_mutex_lock(&workers->lock);
+		waiting_lock(&workers->waiting);
 	}
-	pthread_mutex_unlock(&workers->lock);
+	waiting_unlock(&workers->waiting);
 	return NULL;
 }
 
@@ -69,29 +64,24 @@ bool workers_give(struct workers *workers, struct request *request)
 {
 	bool taken;
 
-	pthread_mutex_lock(&workers->lock);
+	waiting_lock(&workers->waiting);
 	taken = !workers->stop && workers->queued < WORKERS_QUEUE;
 	if (taken) {
-		request->next = NULL;
-		*workers->last = request;
-		workers->last = &request->next;
-		workers->queued++;
-		pthread_cond_signal(&workers->more);
+		workers->queue[(workers->first + workers->queued++) % WORKERS_QUEUE] = request;
+		waiting_ring(&workers->waiting);
 	}
-	pthread_mutex_unlock(&workers->lock);
+	waiting_unlock(&workers->waiting);
 	return taken;
 }
 
-int workers_start(struct http_server *server, struct workers **ret_workers, struct outbox_error *err)
+int workers_start(struct workers **ret_workers, struct outbox_error *err)
 {
 	struct workers *workers = calloc(1, sizeof(*workers));
 
-	if (!workers)
+	if (!workers || waiting_init(&workers->waiting, err)) {
+		free(workers);
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
-	workers->server = server;
-	workers->last = &workers->first;
-	pthread_mutex_init(&workers->lock, NULL);
-	pthread_cond_init(&workers->more, NULL);
+	}
 	for (; workers->count < WORKERS; workers->count++)
 		if (thread_start(&workers->threads[workers->count], run_worker, workers)) {
 			workers_stop(workers);
@@ -106,16 +96,16 @@ void workers_stop(struct workers *workers)
 {
 	struct request *request;
 
-	pthread_mutex_lock(&workers->lock);
+	waiting_lock(&workers->waiting);
 	workers->stop = true;
-	pthread_cond_broadcast(&workers->more);
-	pthread_mutex_unlock(&workers->lock);
+	waiting_ring(&workers->waiting);
+	waiting_unlock(&workers->waiting);
 	for (size_t i = 0; i < workers->count; i++)
 		pthread_join(workers->threads[i], NULL);
 	/* nobody adds to it any more */
 	while ((request = take_request(workers))) {
 		request->response.retry_after = 5;
-		request_refuse(request, 503, "busy", "the server ends");
+		request_refuse(request, 503, "busy", "the server is shutting down");
 		request->step = STEP_DONE;
 		give_request_back(request);
 	}
@@ -125,8 +115,7 @@ struct workers *workers_free(struct workers *workers)
 {
 	if (!workers)
 		return NULL;
-	pthread_cond_destroy(&workers->more);
-	pthread_mutex_destroy(&workers->lock);
+	waiting_deinit(&workers->waiting);
 	free(workers);
 	return NULL;
 }

@@ -17,21 +17,11 @@ void otlp_ring_init(struct otlp_ring *ring)
 		atomic_init(&ring->slots[i].turn, i);
 }
 
-/* size bytes from 2 * size digits; false also when all are zero, which W3C calls invalid. */
-static bool hex_bytes(const char *text, unsigned char *out, size_t size, bool may_be_zero)
+static bool is_zero(const unsigned char *id, size_t size)
 {
-	unsigned any = 0;
+	static const unsigned char zeros[16];
 
-	/* capitals are not allowed there */
-	if (strspn(text, "0123456789abcdef") < 2 * size)
-		return false;
-	for (size_t i = 0; i < size; i++) {
-		int high = hex_value(text[2 * i]), low = hex_value(text[2 * i + 1]);
-
-		out[i] = (unsigned char)(high * 16 + low);
-		any |= out[i];
-	}
-	return any || may_be_zero;
+	return memcmp(id, zeros, size) == 0;
 }
 
 bool otlp_link_parse(const char *text, struct otlp_link *ret_link)
@@ -39,10 +29,11 @@ bool otlp_link_parse(const char *text, struct otlp_link *ret_link)
 	struct otlp_link link;
 	unsigned char version;
 
-	if (!hex_bytes(text, &version, 1, true) || version == 0xff || text[2] != '-' ||
-	    !hex_bytes(text + 3, link.trace, 16, false) || text[35] != '-' ||
-	    !hex_bytes(text + 36, link.span, 8, false) || text[52] != '-' ||
-	    !hex_bytes(text + 53, &link.flags, 1, true))
+	if (!hex_bytes(text, &version, 1) || version == 0xff || text[2] != '-' ||
+	    !hex_bytes(text + 3, link.trace, 16) || text[35] != '-' ||
+	    !hex_bytes(text + 36, link.span, 8) || text[52] != '-' ||
+	    !hex_bytes(text + 53, &link.flags, 1) || is_zero(link.trace, 16) ||
+	    is_zero(link.span, 8))
 		return false;
 	/* a later version may go on behind a dash */
 	if (text[55] && (version == 0 || text[55] != '-'))

@@ -82,10 +82,11 @@ static int tell_done(struct act_work *work, const struct outbox_acted *acted,
 	if (acted->refused)
 		cli->exit = EXIT_CONFLICT;
 	if (cli->json)
-		return json_print(json_acted(&(struct acted_view){
-					  .action = action_names[work->act.action],
-					  .dry_run = work->act.dry_run,
-					  .acted = *acted }),
+		return json_print(fields_json(&view_acted,
+					      &(struct acted_view){
+						      .action = action_names[work->act.action],
+						      .dry_run = work->act.dry_run,
+						      .acted = *acted }),
 				  err);
 	safe_say(stdout, "%s%s %s deliver%s", work->act.dry_run ? "would " : "",
 		 (work->act.dry_run ? action_names : action_past)[work->act.action],
@@ -209,7 +210,7 @@ static int tell_interrupted(struct act_work *work, const struct outbox_acted *to
 		 count_human((int64_t)work->count, all));
 	resume_command(work, &line);
 	safe_line(stderr, "  ", buf_str(&line));
-	return work->cli->json ? json_print(json_acted(&view), err) : OUTBOX_OK;
+	return work->cli->json ? json_print(fields_json(&view_acted, &view), err) : OUTBOX_OK;
 }
 
 /* ---- working off --------------------------------------------------------------------------- */

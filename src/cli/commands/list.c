@@ -82,7 +82,8 @@ static void print_page(struct listing *listing, const struct outbox_page *page)
 	listing->begun = true;
 	for (size_t i = 0; i < page->count; i++) {
 		if (cli->json)
-			print_json(listing->printed ? ",\n" : "", json_delivery(&page->rows[i]));
+			print_json(listing->printed ? ",\n" : "",
+				   fields_json(&view_delivery, &page->rows[i]));
 		else
 			print_row(listing, &page->rows[i], cli->clock->wall(cli->clock));
 		listing->printed++;

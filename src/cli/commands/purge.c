@@ -60,7 +60,7 @@ static int tell(struct purge *purge, const struct values *given, struct outbox_e
 		view.purged.messages = n;
 		view.archived = given->dry_run ? 0 : purge->found;
 		view.archive = view.archived ? given->archive : NULL;
-		object = json_purged(&view);
+		object = fields_json(&view_purged, &view);
 		json_object_set_new(object, "held_back", holds_json(&holds));
 		return json_print(object, err);
 	}

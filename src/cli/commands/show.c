@@ -443,10 +443,11 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 			fwrite(view.message.message.data, 1, view.message.message.size, stdout);
 		return OUTBOX_OK;
 	}
-	if (given->payload || given->full)
-		view.payload = PAYLOAD_SHOWN;
 	if (cli->json)
-		return json_print(json_message_detail(&view), err);
+		return json_print(json_message_detail(&view, given->payload || given->full
+								     ? PAYLOAD_SHOWN
+								     : PAYLOAD_MASKED),
+				  err);
 	print_message(cli, &view.message, given);
 	print_amended(cli, &view, given);
 	for (size_t i = 0; i < view.page.count; i++)

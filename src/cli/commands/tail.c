@@ -61,7 +61,7 @@ static int print_page(struct cli *cli, const struct values *given, const struct 
 		if (given->target && strcmp(row->target, given->target) != 0)
 			continue;
 		if (cli->json) {
-			r = json_print(json_delivery(row), err);
+			r = json_print(fields_json(&view_delivery, row), err);
 			if (r)
 				return r;
 		} else {
