@@ -293,9 +293,9 @@ bool memory_detour_blocks(const struct memory_target *target, const struct memor
 struct memory_key *memory_key_find(const struct memory_target *target, const char *key);
 void memory_detour_free(struct memory_target *target, struct memory_detour *detour);
 
-/* ---- parts of advance ---------------------------------------------------------------------- */
+/* ---- parts of settle_and_claim and take_over --------------------------------------------------- */
 
-/* take.c: everything in flight becomes pending; a take-over receipt is appended. */
+/* take_over.c: everything in flight becomes pending; a take-over receipt is appended. */
 void memory_lane_take(struct memory_db *db, struct memory_target *target, int lane,
 		      const char *owner, int64_t token, outbox_time now);
 
