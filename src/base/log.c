@@ -66,7 +66,6 @@ void log_event(const struct log *log, enum event event, const struct about *abou
 	static const struct about nothing = { NULL };
 	char line[LINE_MAX_BYTES];
 	va_list args;
-	char *c;
 	int n;
 
 	if (!log || !log->sink)
@@ -83,11 +82,7 @@ void log_event(const struct log *log, enum event event, const struct about *abou
 
 		memcpy(line + cut, "...", 4);
 	}
-	/* One call, one line, whatever the arguments hold. */
-	for (c = line; *c; c++) {
-		if ((unsigned char)*c < 0x20 || *c == 0x7f)
-			*c = ' ';
-	}
+	text_clean(line); /* one call, one line, whatever the arguments hold */
 	log->sink(log->context, &(struct outbox_log_event){ .level = (int)rows[event].level,
 							    .name = rows[event].name,
 							    .source = about->source,

@@ -40,10 +40,8 @@ static uint64_t split(uint64_t *seed)
 
 void random_init(struct random_state *random, uint64_t seed)
 {
-	size_t i;
-
 	random->base.next = xoshiro;
-	for (i = 0; i < ARRAY_SIZE(random->s); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(random->s); i++)
 		random->s[i] = split(&seed);
 }
 

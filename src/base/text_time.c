@@ -29,9 +29,7 @@ static bool is_digit(char c)
 /* The unit whose name is exactly the letters at text, searched from *first on. */
 static const struct unit *find_unit(const char *text, size_t length, size_t *first)
 {
-	size_t i;
-
-	for (i = *first; i < ARRAY_SIZE(units); i++) {
+	for (size_t i = *first; i < ARRAY_SIZE(units); i++) {
 		if (strlen(units[i].name) == length && memcmp(units[i].name, text, length) == 0) {
 			*first = i + 1;
 			return &units[i];
@@ -276,10 +274,9 @@ const char *duration_human(outbox_time duration, char out[DURATION_TEXT_MAX])
 	static const struct unit human[] = { { "d", OUTBOX_DAYS },
 					     { "h", OUTBOX_HOURS },
 					     { "min", OUTBOX_MINUTES } };
-	size_t i;
 
 	/* The largest unit that loses nothing, or of which there are at least two. */
-	for (i = 0; i < ARRAY_SIZE(human); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(human); i++) {
 		outbox_time size = human[i].size;
 
 		if (duration >= 2 * size || (duration > 0 && duration % size == 0)) {

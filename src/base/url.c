@@ -126,7 +126,6 @@ static int add_option(struct url *url, const char *text, size_t size, struct out
 	const char *equals = memchr(text, '=', size);
 	struct url_option *option = &url->options[url->n_options];
 	char shown[80];
-	size_t i;
 	int r;
 
 	if (url->n_options == URL_OPTIONS_MAX)
@@ -142,7 +141,7 @@ static int add_option(struct url *url, const char *text, size_t size, struct out
 	r = decode(equals + 1, size - (size_t)(equals + 1 - text), &option->value, err);
 	if (r != OUTBOX_OK)
 		return r;
-	for (i = 0; i + 1 < url->n_options; i++) {
+	for (size_t i = 0; i + 1 < url->n_options; i++) {
 		if (strcmp(url->options[i].name, option->name) == 0)
 			return outbox_fail(err, OUTBOX_ECONFIG,
 					   "option \"%s\" is given twice; keep one of them",
@@ -219,9 +218,7 @@ int url_parse(const char *text, struct url *ret_url, struct outbox_error *err)
 
 void url_deinit(struct url *url)
 {
-	size_t i;
-
-	for (i = 0; i < url->n_options; i++) {
+	for (size_t i = 0; i < url->n_options; i++) {
 		free(url->options[i].name);
 		secret_free(url->options[i].value);
 	}
@@ -235,9 +232,7 @@ void url_deinit(struct url *url)
 
 const char *url_option(struct url *url, const char *name)
 {
-	size_t i;
-
-	for (i = 0; i < url->n_options; i++) {
+	for (size_t i = 0; i < url->n_options; i++) {
 		if (strcmp(url->options[i].name, name) == 0) {
 			url->options[i].used = true;
 			return url->options[i].value;
@@ -249,9 +244,8 @@ const char *url_option(struct url *url, const char *name)
 int url_finish(struct url *url, const char *known, struct outbox_error *err)
 {
 	char shown[80];
-	size_t i;
 
-	for (i = 0; i < url->n_options; i++) {
+	for (size_t i = 0; i < url->n_options; i++) {
 		if (url->options[i].used)
 			continue;
 		text_shown(shown, sizeof(shown), url->options[i].name);

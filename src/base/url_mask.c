@@ -35,9 +35,8 @@ static const char *password_end(const char *authority, const char *colon)
 static bool is_secret(const char *name, size_t size)
 {
 	_cleanup_(buf_deinit) struct buf plain = BUF_INIT(size);
-	size_t i;
 
-	for (i = 0; i < size; i++) {
+	for (size_t i = 0; i < size; i++) {
 		int c = percent_value(name + i, size - i);
 
 		if (c != 0)

@@ -43,8 +43,9 @@ static outbox_time time_of(const struct outbox_item *item)
 	return item->message->event_time ? item->message->event_time : item->created_at;
 }
 
-void envelope_values(struct outbox_encoder *encoder, const struct outbox_item *item,
-		     const char *values[ATTRIBUTES])
+/* The values of this item by attribute, NULL where there is none. Borrowed from item and encoder. */
+static void take_values(struct outbox_encoder *encoder, const struct outbox_item *item,
+			const char *values[ATTRIBUTES])
 {
 	const struct outbox_message *message = item->message;
 	outbox_time time = time_of(item);
@@ -107,15 +108,14 @@ static int check_message(const struct outbox_message *message, const char *const
 			 bool in_headers, struct outbox_error *err)
 {
 	static const int required[] = { ATTRIBUTE_ID, ATTRIBUTE_SOURCE, ATTRIBUTE_TYPE };
-	size_t i;
 	int r;
 
-	for (i = 0; i < ARRAY_SIZE(required); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(required); i++) {
 		if (!values[required[i]] || !*values[required[i]])
 			return outbox_fail(err, OUTBOX_EINVAL, "%s: is missing",
 					   attribute_names[required[i]].cloudevents);
 	}
-	for (i = 0; i < ATTRIBUTES; i++) {
+	for (size_t i = 0; i < ATTRIBUTES; i++) {
 		if (!values[i])
 			continue;
 		r = check_value(attribute_names[i].cloudevents, values[i], in_headers, err);
@@ -145,7 +145,7 @@ int outbox_encode(struct outbox_encoder *encoder, const struct outbox_item *item
 	struct outbox_error cause;
 	int r;
 
-	envelope_values(encoder, item, values);
+	take_values(encoder, item, values);
 	r = check_time(time_of(item), &cause);
 	if (r == OUTBOX_OK)
 		r = check_message(message, values, in_headers, &cause);
@@ -184,9 +184,7 @@ int outbox_encode(struct outbox_encoder *encoder, const struct outbox_item *item
 
 static bool make_names(struct outbox_encoder *encoder, const char *prefix)
 {
-	size_t i;
-
-	for (i = 0; i <= ATTRIBUTES; i++) {
+	for (size_t i = 0; i <= ATTRIBUTES; i++) {
 		const char *name = i < ATTRIBUTES ? attribute_names[i].cloudevents : "specversion";
 
 		if (asprintf(&encoder->names[i], "%s%s", prefix, name) < 0) {
@@ -222,11 +220,9 @@ int outbox_encoder_new(int envelope, const char *attribute_prefix,
 
 struct outbox_encoder *outbox_encoder_free(struct outbox_encoder *encoder)
 {
-	size_t i;
-
 	if (!encoder)
 		return NULL;
-	for (i = 0; i <= ATTRIBUTES; i++)
+	for (size_t i = 0; i <= ATTRIBUTES; i++)
 		free(encoder->names[i]);
 	buf_deinit(&encoder->body);
 	buf_deinit(&encoder->scratch);

@@ -49,10 +49,6 @@ struct outbox_encoder {
 	struct outbox_header headers[ENCODED_HEADERS_MAX];
 };
 
-/* The values of this item by attribute, NULL where there is none. Borrowed from item and encoder. */
-void envelope_values(struct outbox_encoder *encoder, const struct outbox_item *item,
-		     const char *values[ATTRIBUTES]);
-
 /* CloudEvents JSON into encoder->body. The payload was checked. */
 void envelope_structured(struct outbox_encoder *encoder, const struct outbox_message *message,
 			 const char *const values[ATTRIBUTES]);

@@ -13,9 +13,7 @@
 static size_t append_own(struct outbox_encoder *encoder, const struct outbox_message *message,
 			 size_t n, const char *hidden)
 {
-	size_t i;
-
-	for (i = 0; i < message->n_headers && n < ENCODED_HEADERS_MAX; i++) {
+	for (size_t i = 0; i < message->n_headers && n < ENCODED_HEADERS_MAX; i++) {
 		if (hidden && strcasecmp(message->headers[i].name, hidden) == 0)
 			continue;
 		encoder->headers[n++] = message->headers[i];

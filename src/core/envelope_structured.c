@@ -19,26 +19,17 @@
 
 #define NAME_MAX_CHARS 20
 
-static void member(struct buf *out, const char *name, const char *value)
-{
-	buf_char(out, ',');
-	json_append_string(out, name, strlen(name));
-	buf_char(out, ':');
-	json_append_string(out, value, strlen(value));
-}
-
 /* Taken by the specification or by us, also where this event does not carry it. */
 static bool is_taken(const char *name)
 {
 	static const char *const taken[] = { "specversion", "datacontenttype", "dataschema",
 					     "data",        "database64",      "outboxheaders" };
-	size_t i;
 
-	for (i = 0; i < ARRAY_SIZE(taken); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(taken); i++) {
 		if (strcmp(taken[i], name) == 0)
 			return true;
 	}
-	for (i = 0; i < ATTRIBUTES; i++) {
+	for (size_t i = 0; i < ATTRIBUTES; i++) {
 		if (strcmp(attribute_names[i].cloudevents, name) == 0)
 			return true;
 	}
@@ -66,16 +57,15 @@ static void append_dead(struct outbox_encoder *encoder, const struct outbox_head
 	for (const char *c = header->name + strlen(DEAD_LETTER_HEADER);
 	     *c && length < NAME_MAX_CHARS; c++)
 		name[length++] = *c;
-	member(&encoder->body, name, header->value);
+	json_append_member(&encoder->body, ',', name, header->value);
 }
 
 static void append_headers(struct outbox_encoder *encoder, const struct outbox_message *message)
 {
 	struct buf *others = &encoder->scratch;
-	size_t i;
 
 	buf_clear(others);
-	for (i = 0; i < message->n_headers; i++) {
+	for (size_t i = 0; i < message->n_headers; i++) {
 		const struct outbox_header *header = &message->headers[i];
 
 		if (strncmp(header->name, DEAD_LETTER_HEADER, strlen(DEAD_LETTER_HEADER)) == 0) {
@@ -83,13 +73,10 @@ static void append_headers(struct outbox_encoder *encoder, const struct outbox_m
 			continue;
 		}
 		if (is_extension(header)) {
-			member(&encoder->body, header->name, header->value);
+			json_append_member(&encoder->body, ',', header->name, header->value);
 			continue;
 		}
-		buf_char(others, others->size ? ',' : '{');
-		json_append_string(others, header->name, strlen(header->name));
-		buf_char(others, ':');
-		json_append_string(others, header->value, strlen(header->value));
+		json_append_member(others, others->size ? ',' : '{', header->name, header->value);
 	}
 	if (others->size == 0 && !others->failed)
 		return;
@@ -97,7 +84,7 @@ static void append_headers(struct outbox_encoder *encoder, const struct outbox_m
 	if (others->failed)
 		encoder->body.failed = true;
 	else
-		member(&encoder->body, "outboxheaders", others->data);
+		json_append_member(&encoder->body, ',', "outboxheaders", others->data);
 }
 
 static void append_data(struct buf *out, const struct outbox_message *message)
@@ -127,17 +114,18 @@ void envelope_structured(struct outbox_encoder *encoder, const struct outbox_mes
 			 const char *const values[ATTRIBUTES])
 {
 	bool external = encoder->envelope == OUTBOX_ENVELOPE_EXTERNAL;
-	size_t i;
 
 	buf_text(&encoder->body, "{\"specversion\":\"1.0\"");
-	for (i = 0; i < ATTRIBUTES; i++) {
+	for (size_t i = 0; i < ATTRIBUTES; i++) {
 		if (values[i] && !(external && attribute_names[i].internal))
-			member(&encoder->body, attribute_names[i].cloudevents, values[i]);
+			json_append_member(&encoder->body, ',', attribute_names[i].cloudevents,
+					   values[i]);
 	}
 	append_headers(encoder, message);
 	if (message->size > 0)
-		member(&encoder->body, "datacontenttype",
-		       message->content_type ? message->content_type : DEFAULT_CONTENT_TYPE);
+		json_append_member(&encoder->body, ',', "datacontenttype",
+				   message->content_type ? message->content_type
+							 : DEFAULT_CONTENT_TYPE);
 	append_data(&encoder->body, message);
 	buf_char(&encoder->body, '}');
 }

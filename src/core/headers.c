@@ -104,16 +104,10 @@ int headers_check(const struct outbox_header *headers, size_t n, struct outbox_e
 
 void headers_append(struct buf *out, const struct outbox_header *headers, size_t n)
 {
-	size_t i;
-
-	buf_char(out, '{');
-	for (i = 0; i < n; i++) {
-		if (i > 0)
-			buf_char(out, ',');
-		json_append_string(out, headers[i].name, strlen(headers[i].name));
-		buf_char(out, ':');
-		json_append_string(out, headers[i].value, strlen(headers[i].value));
-	}
+	if (n == 0)
+		buf_char(out, '{');
+	for (size_t i = 0; i < n; i++)
+		json_append_member(out, i ? ',' : '{', headers[i].name, headers[i].value);
 	buf_char(out, '}');
 }
 

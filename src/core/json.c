@@ -300,6 +300,14 @@ void json_append_string(struct buf *out, const char *text, size_t size)
 	buf_char(out, '"');
 }
 
+void json_append_member(struct buf *out, char before, const char *name, const char *value)
+{
+	buf_char(out, before);
+	json_append_string(out, name, strlen(name));
+	buf_char(out, ':');
+	json_append_string(out, value, strlen(value));
+}
+
 void json_append_compact(struct buf *out, const char *json, size_t size)
 {
 	bool in_string = false;

@@ -15,6 +15,8 @@ struct buf;
 
 /* Append a JSON string with its quotes. text must be valid UTF-8; NULs are escaped. */
 void json_append_string(struct buf *out, const char *text, size_t size);
+/* "name":"value", with what stands before it: a comma or a brace. */
+void json_append_member(struct buf *out, char before, const char *name, const char *value);
 
 /* Append valid JSON without the white space between its parts: one line, nothing else changed. */
 void json_append_compact(struct buf *out, const char *json, size_t size);

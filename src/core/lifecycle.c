@@ -87,9 +87,7 @@ const struct lifecycle_rule *lifecycle_rules(size_t *ret_count)
 
 int lifecycle_next(int from, int event)
 {
-	size_t i;
-
-	for (i = 0; i < ARRAY_SIZE(rules); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(rules); i++) {
 		if (rules[i].from == from && rules[i].event == event)
 			return rules[i].to;
 	}

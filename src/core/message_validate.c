@@ -58,12 +58,11 @@ static int check_texts(const struct outbox_message *message, struct outbox_error
 		{ "causation_id", message->causation_id, OUTBOX_TEXT_MAX },
 		{ "traceparent", message->traceparent, OUTBOX_TEXT_MAX },
 	};
-	size_t i;
 
 	if (!message->type)
 		return outbox_fail(err, OUTBOX_EINVAL,
 				   "type: is missing; name what happened, such as order.placed");
-	for (i = 0; i < ARRAY_SIZE(fields); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
 		int r = check_text(fields[i].name, fields[i].text, fields[i].max, err);
 
 		if (r != OUTBOX_OK)
@@ -121,11 +120,10 @@ static int check_traceparent(const char *text, struct outbox_error *err)
 static int check_headers(const struct outbox_message *message, struct outbox_error *err)
 {
 	int r = headers_check(message->headers, message->n_headers, err);
-	size_t i;
 
 	if (r != OUTBOX_OK || !message->traceparent)
 		return r;
-	for (i = 0; i < message->n_headers; i++) {
+	for (size_t i = 0; i < message->n_headers; i++) {
 		if (strcasecmp(message->headers[i].name, "traceparent") == 0)
 			return outbox_fail(
 				err, OUTBOX_EINVAL,
@@ -145,7 +143,6 @@ static int check_numbers(const struct outbox_message *message, struct outbox_err
 		{ "expires_at", message->expires_at },
 	};
 	char due[TIME_TEXT_MAX], expires[TIME_TEXT_MAX];
-	size_t i;
 
 	if (message->kind < OUTBOX_KIND_UNSET || message->kind > OUTBOX_KIND_COMMAND)
 		return outbox_fail(err, OUTBOX_EINVAL,
@@ -155,7 +152,7 @@ static int check_numbers(const struct outbox_message *message, struct outbox_err
 		return outbox_fail(err, OUTBOX_EINVAL,
 				   "priority: %d is out of range; use -100 to 100, 0 is normal",
 				   message->priority);
-	for (i = 0; i < ARRAY_SIZE(times); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(times); i++) {
 		if (times[i].value < 0)
 			return outbox_fail(err, OUTBOX_EINVAL,
 					   "%s: %" PRId64

@@ -72,9 +72,7 @@ const struct outbox_policy *outbox_policy_at(size_t i)
 
 const struct outbox_policy *outbox_policy_find(const char *name)
 {
-	size_t i;
-
-	for (i = 0; name && i < ARRAY_SIZE(presets); i++) {
+	for (size_t i = 0; name && i < ARRAY_SIZE(presets); i++) {
 		if (strcmp(presets[i].name, name) == 0)
 			return &presets[i];
 	}

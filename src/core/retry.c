@@ -43,13 +43,6 @@ static outbox_time jitter(outbox_time delay, int percent, struct outbox_random *
 	return delay < 0 ? 0 : delay;
 }
 
-static bool used_up(const struct outbox_policy *policy, int attempts)
-{
-	if (policy->max_attempts > 0 && attempts >= policy->max_attempts)
-		return true;
-	return policy->n_schedule > 0 && (size_t)attempts > policy->n_schedule;
-}
-
 static outbox_time planned(const struct outbox_policy *policy, int attempts)
 {
 	outbox_time delay;
@@ -64,10 +57,11 @@ bool retry_delay(const struct outbox_policy *policy, int attempts, outbox_time f
 		 outbox_time now, struct outbox_random *random, outbox_time *ret_delay)
 {
 	outbox_time delay, failing;
+	int tries = retry_tries(policy);
 
 	if (attempts < 1)
 		attempts = 1;
-	if (used_up(policy, attempts))
+	if (tries > 0 && attempts >= tries)
 		return false;
 	delay = jitter(planned(policy, attempts), policy->jitter_percent, random);
 	failing = failing_since > 0 && failing_since < now ? now - failing_since : 0;
@@ -95,8 +89,6 @@ int retry_tries(const struct outbox_policy *policy)
 
 static int check_schedule(const struct outbox_policy *policy, struct outbox_error *err)
 {
-	size_t i;
-
 	if (policy->n_schedule > OUTBOX_SCHEDULE_MAX)
 		return outbox_fail(err, OUTBOX_ECONFIG,
 				   "schedule: %zu delays, at most %d; shorten it",
@@ -104,7 +96,7 @@ static int check_schedule(const struct outbox_policy *policy, struct outbox_erro
 	if (policy->base != 0)
 		return outbox_fail(err, OUTBOX_ECONFIG,
 				   "schedule and base: both are set; keep one of them");
-	for (i = 0; i < policy->n_schedule; i++) {
+	for (size_t i = 0; i < policy->n_schedule; i++) {
 		if (policy->schedule[i] < 0 || policy->schedule[i] > DELAY_MAX)
 			return outbox_fail(err, OUTBOX_ECONFIG,
 					   "schedule: delay %zu is %" PRId64
@@ -146,7 +138,6 @@ int retry_check(const struct outbox_policy *policy, struct outbox_error *err)
 		{ "retain_failed", policy->retain_failed },
 		{ "purge_interval", policy->purge_interval },
 	};
-	size_t i;
 
 	if (policy->max_attempts < 0)
 		return outbox_fail(
@@ -157,7 +148,7 @@ int retry_check(const struct outbox_policy *policy, struct outbox_error *err)
 		return outbox_fail(err, OUTBOX_ECONFIG,
 				   "jitter: %d is no percentage; write a number from 0 to 100",
 				   policy->jitter_percent);
-	for (i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
+	for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
 		if (times[i].value < 0)
 			return outbox_fail(err, OUTBOX_ECONFIG,
 					   "%s: %" PRId64 " us is negative; write 0 or more",

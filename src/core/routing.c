@@ -20,15 +20,13 @@ static const char *const kinds[] = { "any", "event", "command" };
 
 bool route_match(const struct outbox_route *route, const char *type, int kind, bool published)
 {
-	size_t i;
-
 	if (route->nothing || (route->published_only && !published))
 		return false;
 	if (kind == OUTBOX_KIND_UNSET)
 		kind = OUTBOX_KIND_EVENT;
 	if (route->kind != OUTBOX_KIND_UNSET && route->kind != kind)
 		return false;
-	for (i = 0; i < route->n_types; i++) {
+	for (size_t i = 0; i < route->n_types; i++) {
 		if (glob_match(route->types[i], type))
 			return true;
 	}
@@ -61,8 +59,6 @@ static int check_glob(const char *glob, struct outbox_error *err)
 
 static int check_route(const struct outbox_route *route, struct outbox_error *err)
 {
-	size_t i;
-
 	if (route->kind < OUTBOX_KIND_UNSET || route->kind > OUTBOX_KIND_COMMAND)
 		return outbox_fail(err, OUTBOX_ECONFIG,
 				   "route: kind %d is unknown; use event or command", route->kind);
@@ -76,7 +72,7 @@ static int check_route(const struct outbox_route *route, struct outbox_error *er
 				   route->bands);
 	if (route->nothing)
 		return OUTBOX_OK;
-	for (i = 0; i < route->n_types; i++) {
+	for (size_t i = 0; i < route->n_types; i++) {
 		int r = check_glob(route->types[i], err);
 
 		if (r != OUTBOX_OK)
@@ -94,9 +90,8 @@ int route_check(const struct outbox_route *route, struct outbox_error *err)
 static const char *next_glob(const struct outbox_route *route, const char *last)
 {
 	const char *next = NULL;
-	size_t i;
 
-	for (i = 0; i < route->n_types; i++) {
+	for (size_t i = 0; i < route->n_types; i++) {
 		const char *glob = route->types[i];
 
 		if ((!last || strcmp(glob, last) > 0) && (!next || strcmp(glob, next) < 0))
