@@ -81,9 +81,7 @@ int pg_amendments(struct outbox_store *store, const char *id, struct outbox_aren
 	return r;
 }
 
-/* ---- redaction --------------------------------------------------------------------------------- */
-
-/* Redaction: outbox_redact(), sql/postgres/redact.sql. What its key becomes is worked out here. */
+/* ---- redaction: outbox_redact(), sql/postgres/redact.sql. What its key becomes is worked out here - */
 
 /* One of those that have the id; all but the last are there with partitions only. */
 static int redact_next(struct pg_store *s, const struct outbox_redact *redact, bool *ret_done,

@@ -8,60 +8,43 @@
 #include "store/postgres/ops.h"
 #include "store/postgres/schema.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define PAYLOADS_MAX ((size_t)256 << 20)
 
-/* In the order of the function's parameters. */
-enum column {
-	ID,
-	TYPE,
-	KEY,
-	KIND,
-	PUBLISHED,
-	PRIORITY,
-	EVENT_TIME,
-	DUE_AT,
-	EXPIRES_AT,
-	CONTENT_TYPE,
-	SOURCE,
-	SUBJECT,
-	TOPIC,
-	CORRELATION_ID,
-	CAUSATION_ID,
-	TRACEPARENT,
-	HEADERS,
-	PAYLOAD,
-	PAYLOAD_BIN,
-	GIVEN, /* the id is the caller's */
-	COLUMNS
-};
+/* In the order of the function's parameters; those that are not a field of the message as it is have no place. */
+enum { ID = 0, KIND = 3, PUBLISHED = 4, HEADERS = 16, PAYLOAD, PAYLOAD_BIN, GIVEN, COLUMNS };
 
-static const struct {
+#define FIELD(name) .place = offsetof(struct outbox_message, name), .is_field = true
+
+static const struct column {
 	enum pg_type type;
-	size_t size;
-} elements[COLUMNS] = {
+	size_t size;   /* of an element */
+	bool is_field; /* the message has it as it is, */
+	size_t place;  /* here */
+} columns[COLUMNS] = {
 	[ID] = { PG_TEXTS, sizeof(char *) },
-	[TYPE] = { PG_TEXTS, sizeof(char *) },
-	[KEY] = { PG_TEXTS, sizeof(char *) },
+	{ PG_TEXTS, sizeof(char *), FIELD(type) },
+	{ PG_TEXTS, sizeof(char *), FIELD(key) },
 	[KIND] = { PG_TEXTS, sizeof(char *) },
 	[PUBLISHED] = { PG_BOOLS, sizeof(bool) },
-	[PRIORITY] = { PG_INT4S, sizeof(int32_t) },
-	[EVENT_TIME] = { PG_TIMES, sizeof(outbox_time) },
-	[DUE_AT] = { PG_TIMES, sizeof(outbox_time) },
-	[EXPIRES_AT] = { PG_TIMES, sizeof(outbox_time) },
-	[CONTENT_TYPE] = { PG_TEXTS, sizeof(char *) },
-	[SOURCE] = { PG_TEXTS, sizeof(char *) },
-	[SUBJECT] = { PG_TEXTS, sizeof(char *) },
-	[TOPIC] = { PG_TEXTS, sizeof(char *) },
-	[CORRELATION_ID] = { PG_TEXTS, sizeof(char *) },
-	[CAUSATION_ID] = { PG_TEXTS, sizeof(char *) },
-	[TRACEPARENT] = { PG_TEXTS, sizeof(char *) },
+	{ PG_INT4S, sizeof(int32_t), FIELD(priority) },
+	{ PG_TIMES, sizeof(outbox_time), FIELD(event_time) },
+	{ PG_TIMES, sizeof(outbox_time), FIELD(due_at) },
+	{ PG_TIMES, sizeof(outbox_time), FIELD(expires_at) },
+	{ PG_TEXTS, sizeof(char *), FIELD(content_type) },
+	{ PG_TEXTS, sizeof(char *), FIELD(source) },
+	{ PG_TEXTS, sizeof(char *), FIELD(subject) },
+	{ PG_TEXTS, sizeof(char *), FIELD(topic) },
+	{ PG_TEXTS, sizeof(char *), FIELD(correlation_id) },
+	{ PG_TEXTS, sizeof(char *), FIELD(causation_id) },
+	{ PG_TEXTS, sizeof(char *), FIELD(traceparent) },
 	[HEADERS] = { PG_TEXTS, sizeof(char *) },
 	[PAYLOAD] = { PG_SPANS, sizeof(struct pg_bytes) },
 	[PAYLOAD_BIN] = { PG_BYTESS, sizeof(struct pg_bytes) },
-	[GIVEN] = { PG_BOOLS, sizeof(bool) },
+	[GIVEN] = { PG_BOOLS, sizeof(bool) }, /* the id is the caller's */
 };
 
 _Static_assert(COLUMNS == ARRAY_SIZE(((struct pg_insert *)0)->columns), "a place for each column");
@@ -71,7 +54,7 @@ int pg_insert_init(struct pg_insert *insert, size_t count, struct outbox_error *
 	struct pg_insert made = { .count = count };
 
 	for (size_t i = 0; i < COLUMNS; i++) {
-		made.columns[i] = calloc(count ? count : 1, elements[i].size);
+		made.columns[i] = calloc(count ? count : 1, columns[i].size);
 		if (!made.columns[i]) {
 			pg_insert_deinit(&made);
 			return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
@@ -90,16 +73,6 @@ void pg_insert_deinit(struct pg_insert *insert)
 	for (size_t i = 0; i < COLUMNS; i++)
 		free(insert->columns[i]);
 	*insert = (struct pg_insert){ 0 };
-}
-
-static void set_text(struct pg_insert *insert, enum column column, size_t i, const char *text)
-{
-	((const char **)insert->columns[column])[i] = text;
-}
-
-static void set_time(struct pg_insert *insert, enum column column, size_t i, outbox_time time)
-{
-	((outbox_time *)insert->columns[column])[i] = time;
 }
 
 static int put_headers(struct pg_insert *insert, size_t i, const struct outbox_message *m,
@@ -124,25 +97,18 @@ static int put_headers(struct pg_insert *insert, size_t i, const struct outbox_m
 int pg_insert_put(struct pg_insert *insert, size_t i, const struct outbox_message *m,
 		  const char *id, struct outbox_error *err)
 {
-	enum column payload = message_is_text(m) ? PAYLOAD : PAYLOAD_BIN;
+	int payload = message_is_text(m) ? PAYLOAD : PAYLOAD_BIN;
 
-	set_text(insert, ID, i, id);
+	for (size_t c = 0; c < COLUMNS; c++) {
+		if (columns[c].is_field)
+			memcpy((char *)insert->columns[c] + i * columns[c].size,
+			       (const char *)m + columns[c].place, columns[c].size);
+	}
+	((const char **)insert->columns[ID])[i] = id;
 	((bool *)insert->columns[GIVEN])[i] = m->id != NULL;
-	set_text(insert, TYPE, i, m->type);
-	set_text(insert, KEY, i, m->key);
-	set_text(insert, KIND, i, m->kind == OUTBOX_KIND_COMMAND ? "command" : NULL);
+	((const char **)insert->columns[KIND])[i] =
+		m->kind == OUTBOX_KIND_COMMAND ? "command" : NULL;
 	((bool *)insert->columns[PUBLISHED])[i] = m->published != 0;
-	((int32_t *)insert->columns[PRIORITY])[i] = m->priority;
-	set_time(insert, EVENT_TIME, i, m->event_time);
-	set_time(insert, DUE_AT, i, m->due_at);
-	set_time(insert, EXPIRES_AT, i, m->expires_at);
-	set_text(insert, CONTENT_TYPE, i, m->content_type);
-	set_text(insert, SOURCE, i, m->source);
-	set_text(insert, SUBJECT, i, m->subject);
-	set_text(insert, TOPIC, i, m->topic);
-	set_text(insert, CORRELATION_ID, i, m->correlation_id);
-	set_text(insert, CAUSATION_ID, i, m->causation_id);
-	set_text(insert, TRACEPARENT, i, m->traceparent);
 	((struct pg_bytes *)insert->columns[payload])[i] =
 		(struct pg_bytes){ .data = m->size ? m->data : "", .size = m->size };
 	return put_headers(insert, i, m, err);
@@ -164,7 +130,7 @@ int pg_insert_finish(struct pg_insert *insert, bool lock_keys, struct pg_arg now
 				   PAYLOADS_MAX);
 	for (size_t i = 0; i < COLUMNS; i++)
 		insert->args.values[i] =
-			ARG_ARRAY(elements[i].type, insert->columns[i], insert->count);
+			ARG_ARRAY(columns[i].type, insert->columns[i], insert->count);
 	insert->args.values[COLUMNS] = ARG_BOOL(lock_keys);
 	insert->args.values[COLUMNS + 1] = now;
 	insert->args.count = COLUMNS + 2;

@@ -8,7 +8,7 @@
 #include "store/postgres/schema.h"
 #include "store/store.h"
 
-#include <string.h>
+#include <regex.h>
 
 /* The columns of a row of type outbox_look, sql/postgres/look.sql. */
 #define LOOK_COLUMNS                                                                         \
@@ -168,9 +168,7 @@ int pg_get(struct outbox_store *store, const char *id, struct outbox_arena *aren
 			       err);
 }
 
-/* ---- keys that wait ---------------------------------------------------------------------------- */
-
-/* Keys that wait: outbox_blocked_keys(), sql/postgres/keys.sql. */
+/* ---- keys that wait: outbox_blocked_keys(), sql/postgres/keys.sql ------------------------------ */
 
 static int make_keys_page(const PGresult *result, size_t limit, struct outbox_arena *arena,
 			  struct outbox_keys_page *page, struct outbox_error *err)
@@ -226,52 +224,25 @@ int pg_keys(struct outbox_store *store, const struct outbox_keys_filter *filter,
 	return r;
 }
 
-/* ---- what was settled -------------------------------------------------------------------------- */
-
-/* What was settled: outbox_tail(), sql/postgres/tail.sql. The cursor is its own. */
+/* ---- what was settled: outbox_tail(), sql/postgres/tail.sql. The cursor is its own -------------- */
 
 enum { TAIL_CURSOR, TAIL_LOOK };
 
-/* Digits that fit into 63 bits, and the character behind them; NULL: something else. */
-static const char *pass_number(const char *at, char end)
-{
-	size_t digits = strspn(at, "0123456789");
-
-	if (digits < 1 || digits > 18 || at[digits] != end)
-		return NULL;
-	return at + digits + (end != '\0');
-}
+#define NUMBER "[0-9]{1,18}" /* fits into 63 bits */
 
 /* "A:P:S" and any number of ",LO-HI@N"; see tail.sql. */
 static bool is_cursor(const char *cursor)
 {
-	static const char separators[] = "-@";
-	size_t length = strcspn(cursor, ",");
-	char head[64];
-	const char *at = head;
+	static const char pattern[] =
+		"^" NUMBER ":" NUMBER ":" NUMBER "(," NUMBER "-" NUMBER "@" NUMBER ")*$";
+	regex_t regex;
+	bool matches;
 
-	if (length >= sizeof(head))
+	if (regcomp(&regex, pattern, REG_EXTENDED | REG_NOSUB) != 0)
 		return false;
-	memcpy(head, cursor, length);
-	head[length] = '\0';
-	at = pass_number(at, ':');
-	at = at ? pass_number(at, ':') : NULL;
-	at = at ? pass_number(at, '\0') : NULL;
-	if (!at)
-		return false;
-	for (cursor += length; *cursor == ',';) {
-		cursor++;
-		for (size_t i = 0; i < 2; i++) {
-			cursor = pass_number(cursor, separators[i]);
-			if (!cursor)
-				return false;
-		}
-		at = pass_number(cursor, ',');
-		cursor = at ? at - 1 : pass_number(cursor, '\0');
-		if (!cursor)
-			return false;
-	}
-	return true;
+	matches = regexec(&regex, cursor, 0, NULL, 0) == 0;
+	regfree(&regex);
+	return matches;
 }
 
 static int make_tail_page(const PGresult *result, struct outbox_arena *arena,

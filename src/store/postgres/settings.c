@@ -177,8 +177,8 @@ static int set_name(struct pg_settings *settings, struct outbox_error *err)
 				   "name: give 1 to %zu bytes of UTF-8, the store's short name",
 				   sizeof(settings->name) - 1);
 	snprintf(settings->name, sizeof(settings->name), "%s", name ? name : (db ? db : "postgres"));
-	snprintf(settings->where, sizeof(settings->where), "postgres %s%s/%s",
-		 settings->url.host && settings->url.host[0] ? settings->url.host : "local", "",
+	snprintf(settings->where, sizeof(settings->where), "postgres %s/%s",
+		 settings->url.host && settings->url.host[0] ? settings->url.host : "local",
 		 db ? db : "");
 	return url_finish(&settings->url,
 			  "schema, name, timeout, connect_timeout, password_file and libpq's own",

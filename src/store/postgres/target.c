@@ -1,18 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "core/lifecycle.h"
 #include "core/routing.h"
 #include "store/postgres/ops.h"
 #include "store/postgres/schema.h"
 
 #define ROUTE_TEXT_MAX ((size_t)4 << 20)
-
-static const char *kind_text(int kind)
-{
-	if (kind == OUTBOX_KIND_EVENT)
-		return "event";
-	return kind == OUTBOX_KIND_COMMAND ? "command" : NULL;
-}
 
 /* No type is empty. */
 static const char *const no_types[] = { "" };
@@ -40,7 +34,7 @@ int pg_target_put(struct outbox_store *store, const struct outbox_target_def *de
 		  " @outbox_band_kind($1, $4, $13, $14, $8), $5, $6, $7, @outbox_band_start($8, $1, $14),"
 		  " $9, $10, $11, $12)) FROM @outbox_route_lock($1, $2, $3, $5)",
 		  ARGS(ARG_TEXT(def->name), ARG_TEXT(buf_str(&route)),
-		       ARG_ARRAY(PG_TEXTS, to->types, to->n_types), ARG_TEXT(kind_text(to->kind)),
+		       ARG_ARRAY(PG_TEXTS, to->types, to->n_types), ARG_TEXT(kind_names[to->kind]),
 		       ARG_BOOL(to->published_only), ARG_BOOL(def->hold), ARG_BOOL(def->unordered),
 		       ARG_INT4(def->start), pg_new_token(s), pg_now(s), ARG_TIME(def->start_time),
 		       ARG_TEXT(def->dead_letter), ARG_INT4(def->route.bands),
