@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/nearest.h"
 
+#include "base/text.h"
+
+#include <stdio.h>
 #include <string.h>
 
 #define LENGTH_MAX 40
@@ -41,18 +44,31 @@ void nearest_init(struct nearest *nearest, const char *word)
 {
 	size_t length = strlen(word);
 
-	nearest->word = word;
-	nearest->best = NULL;
 	/* a third of the letters may be wrong, at least one: "ls" is not "list" for everybody */
-	nearest->distance = least(length / 3 + 1, 3) + 1;
+	*nearest = (struct nearest){ .word = word, .distance = least(length / 3 + 1, 3) + 1 };
 }
 
 void nearest_offer(struct nearest *nearest, const char *name)
 {
-	size_t d = distance(nearest->word, name);
+	size_t d = distance(nearest->word, name), used = strlen(nearest->names);
 
+	snprintf(nearest->names + used, sizeof(nearest->names) - used, "%s%s", used ? ", " : "",
+		 name);
 	if (d < nearest->distance) {
 		nearest->best = name;
 		nearest->distance = d;
 	}
+}
+
+int nearest_fail(const struct nearest *nearest, int status, const char *what,
+		 struct outbox_error *err)
+{
+	char shown[80];
+
+	text_shown(shown, sizeof(shown), nearest->word);
+	if (nearest->best)
+		return outbox_fail(err, status, "there is no %s \"%s\"; did you mean %s?", what,
+				   shown, nearest->best);
+	return outbox_fail(err, status, "there is no %s \"%s\"; there are%s%s", what, shown,
+			   *nearest->names ? ": " : " none", nearest->names);
 }

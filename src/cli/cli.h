@@ -128,10 +128,10 @@ int cli_open_target(struct cli *cli, const char *name, struct outbox_stats *ret_
 		.name = (name_), .type = FIELD_WORD, .offset = offsetof(type_, field_), \
 		.argument = (argument_), .words = (words_), .help = (help_)             \
 	}
-#define OPTION_RANGE(name_, type_, field_, min_, max_, help_)                             \
-	{                                                                                 \
-		.name = (name_), .type = FIELD_NUMBER, .offset = offsetof(type_, field_), \
-		.argument = "N", .help = (help_), .min = (min_), .max = (max_)            \
+#define OPTION_RANGE(name_, kind_, type_, field_, min_, max_, help_)                 \
+	{                                                                            \
+		.name = (name_), .type = (kind_), .offset = offsetof(type_, field_), \
+		.argument = "N", .help = (help_), .min = (min_), .max = (max_)       \
 	}
 
 /* Options that several commands have; the struct has a member of the name. */

@@ -31,7 +31,7 @@ static const struct field options[] = {
 	OPTION("flag", FIELD_BOOL, struct values, flag, NULL, "a flag"),
 	OPTION("text", FIELD_TEXT, struct values, text, "TEXT", "a text"),
 	OPTION("list", FIELD_REPEATED, struct values, list, "ITEM", "a list"),
-	OPTION_RANGE("number", struct values, number, -5, 5, "a number"),
+	OPTION_RANGE("number", FIELD_NUMBER, struct values, number, -5, 5, "a number"),
 	OPTION("size", FIELD_BYTES, struct values, size, "SIZE", "a size"),
 	OPTION("rate", FIELD_PER_SECOND, struct values, rate, "RATE", "a rate"),
 	OPTION("wait", FIELD_DURATION, struct values, wait, "DURATION", "a duration"),

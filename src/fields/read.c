@@ -120,33 +120,28 @@ const struct field *fields_find(const struct record *record, const char *name)
 	return NULL;
 }
 
-const char *fields_nearest(const struct record *record, const char *name)
+static struct nearest near_field(const struct record *record, const char *name)
 {
 	struct nearest nearest;
 
 	nearest_init(&nearest, name);
 	for (size_t i = 0; record && i < record->count; i++)
 		nearest_offer(&nearest, record->fields[i].name);
-	return nearest.best;
+	return nearest;
+}
+
+const char *fields_nearest(const struct record *record, const char *name)
+{
+	return near_field(record, name).best;
 }
 
 int fields_check_name(const struct record *record, const char *what, const char *name,
 		      struct outbox_error *err)
 {
-	_cleanup_(buf_deinit) struct buf names = BUF_INIT(400);
-	const char *nearest = fields_nearest(record, name);
-	char shown[SHOWN];
+	struct nearest nearest = near_field(record, name);
 
-	if (fields_find(record, name))
-		return OUTBOX_OK;
-	text_shown(shown, sizeof(shown), name);
-	if (nearest)
-		return outbox_fail(err, OUTBOX_EINVAL, "there is no %s \"%s\"; did you mean %s?",
-				   what, shown, nearest);
-	for (size_t i = 0; record && i < record->count; i++)
-		buf_printf(&names, "%s%s", i ? ", " : "", record->fields[i].name);
-	return outbox_fail(err, OUTBOX_EINVAL, "there is no %s \"%s\"; there %s%s", what, shown,
-			   names.size ? "are: " : "is none to give", buf_str(&names));
+	return fields_find(record, name) ? OUTBOX_OK
+					 : nearest_fail(&nearest, OUTBOX_EINVAL, what, err);
 }
 
 static int missing(const struct field *field, struct outbox_error *err)

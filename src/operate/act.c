@@ -4,7 +4,6 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/nearest.h"
-#include "base/text.h"
 #include "store/store.h"
 
 #include <stdio.h>
@@ -30,9 +29,7 @@ void act_default_actor(char *out, size_t size)
 
 int act_check_target(const struct outbox_stats *stats, const char *name, struct outbox_error *err)
 {
-	_cleanup_(buf_deinit) struct buf names = BUF_INIT(400);
 	struct nearest nearest;
-	char shown[80];
 
 	if (!name)
 		return OUTBOX_OK;
@@ -41,14 +38,8 @@ int act_check_target(const struct outbox_stats *stats, const char *name, struct 
 		if (strcmp(stats->targets[i].name, name) == 0)
 			return OUTBOX_OK;
 		nearest_offer(&nearest, stats->targets[i].name);
-		buf_printf(&names, "%s%s", i ? ", " : "", stats->targets[i].name);
 	}
-	text_shown(shown, sizeof(shown), name);
-	if (nearest.best)
-		return outbox_fail(err, OUTBOX_ENOTFOUND, "no target \"%s\"; did you mean %s?",
-				   shown, nearest.best);
-	return outbox_fail(err, OUTBOX_ENOTFOUND, "no target \"%s\"; there %s%s", shown,
-			   names.size ? "are: " : "is none yet", buf_str(&names));
+	return nearest_fail(&nearest, OUTBOX_ENOTFOUND, "target", err);
 }
 
 /* ---- what is meant ------------------------------------------------------------------------- */

@@ -8,11 +8,11 @@
 #include <stdio.h>
 
 struct values {
-	int64_t limit;
+	size_t limit;
 };
 
 static const struct field options[] = {
-	OPTION_RANGE("limit", struct values, limit, 1, 1000, "rows (default: 100)"),
+	OPTION_RANGE("limit", FIELD_COUNT, struct values, limit, 1, 1000, "rows (default: 100)"),
 };
 
 static const struct column columns[] = {
@@ -51,8 +51,7 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 	r = cli_open(cli, OPEN_READY, err);
 	if (r == OUTBOX_OK)
 		r = store_audit(cli->store, cli->n_words ? cli->words[0] : NULL,
-				given->limit ? (size_t)given->limit : 100, cli->arena, &rows, &n,
-				err);
+				given->limit ? given->limit : 100, cli->arena, &rows, &n, err);
 	/* nothing was done to it: is there such a message at all? */
 	if (r == OUTBOX_OK && n == 0 && cli->n_words)
 		r = store_get(cli->store, cli->words[0], cli->arena, &message, err);

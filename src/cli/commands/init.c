@@ -11,7 +11,7 @@
 #define ROOM 50
 
 struct values {
-	int64_t lanes;
+	struct outbox_init_options how;
 	const char *schema;
 	int partition;
 	bool doorbell, no_doorbell;
@@ -19,7 +19,7 @@ struct values {
 
 static const struct field options[] = {
 	OPTION_RANGE(
-		"lanes", struct values, lanes, 1, OUTBOX_LANES_MAX,
+		"lanes", FIELD_INT, struct values, how.lanes, 1, OUTBOX_LANES_MAX,
 		"readers of the log per target, which share its keys; the order of a key holds with any number (default: 4 on PostgreSQL, 1 on SQLite)"),
 	OPTION("schema", FIELD_TEXT, struct values, schema, "NAME",
 	       "PostgreSQL: the schema for the tables, created if it is missing; the same as ?schema=NAME in the URL (default: the first of search_path)"),
@@ -69,9 +69,9 @@ static void tell(const struct cli *cli, bool fresh, const struct outbox_init_opt
 }
 
 /* What only one kind of store has is refused by name elsewhere, not left out in silence. */
-static int check(struct cli *cli, const struct values *given, struct outbox_init_options *how,
-		 struct outbox_error *err)
+static int check(struct cli *cli, struct values *given, struct outbox_error *err)
 {
+	struct outbox_init_options *how = &given->how;
 	bool postgres = store_is_postgres(cli->store_url);
 
 	how->partition = given->partition == PARTITION_AUTO;
@@ -91,22 +91,19 @@ static int check(struct cli *cli, const struct values *given, struct outbox_init
 
 static int run(struct cli *cli, void *values, struct outbox_error *err)
 {
-	const struct values *given = values;
-	struct outbox_init_options how = { .struct_size = sizeof(how), .lanes = (int)given->lanes };
+	struct values *given = values;
 	bool fresh;
 	int r;
 
-	r = check(cli, given, &how, err);
-	if (r)
-		return r;
-	r = cli_open(cli, OPEN_CREATE, err);
-	if (r)
-		return r;
+	given->how.struct_size = sizeof(given->how);
+	r = check(cli, given, err);
+	if (r == OUTBOX_OK)
+		r = cli_open(cli, OPEN_CREATE, err);
 	fresh = cli->info.schema_version == 0;
-	r = store_init(cli->store, &how, err);
-	if (r)
-		return r;
-	r = store_info(cli->store, &cli->info, err);
+	if (r == OUTBOX_OK)
+		r = store_init(cli->store, &given->how, err);
+	if (r == OUTBOX_OK)
+		r = store_info(cli->store, &cli->info, err);
 	if (r)
 		return r;
 	if (cli->json)
@@ -116,7 +113,7 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 					    cli->info.schema_version, "lanes", cli->info.lanes,
 					    "created", fresh),
 				  err);
-	tell(cli, fresh, &how);
+	tell(cli, fresh, &given->how);
 	return OUTBOX_OK;
 }
 

@@ -7,17 +7,18 @@
 #include <stdio.h>
 
 struct values {
-	const char *target, *after;
+	struct outbox_keys_filter filter;
 	bool blocked;
-	int64_t limit;
 };
 
 static const struct field options[] = {
 	OPTION("blocked", FIELD_BOOL, struct values, blocked, NULL,
 	       "only blocked keys: the default, and the only kind so far"),
-	OPTION("target", FIELD_TEXT, struct values, target, "NAME", "only keys of this target"),
-	OPTION_RANGE("limit", struct values, limit, 1, 1000, "keys per page (default: 100)"),
-	OPTION("after", FIELD_TEXT, struct values, after, "CURSOR",
+	OPTION("target", FIELD_TEXT, struct values, filter.target, "NAME",
+	       "only keys of this target"),
+	OPTION_RANGE("limit", FIELD_COUNT, struct values, filter.limit, 1, 1000,
+		     "keys per page (default: 100)"),
+	OPTION("after", FIELD_TEXT, struct values, filter.cursor, "CURSOR",
 	       "the page after this cursor, which the previous page prints"),
 };
 
@@ -62,19 +63,15 @@ static void print(struct cli *cli, const struct outbox_keys_page *page)
 
 static int run(struct cli *cli, void *values, struct outbox_error *err)
 {
-	const struct values *given = values;
-	struct outbox_keys_filter filter = { .struct_size = sizeof(filter),
-					     .target = given->target,
-					     .cursor = given->after,
-					     .limit = (size_t)given->limit };
+	struct outbox_keys_filter *filter = &((struct values *)values)->filter;
 	struct outbox_keys_page page;
 	struct outbox_stats stats;
 	int r;
 
-	r = cli_open_target(cli, given->target, &stats, err);
-	if (r)
-		return r;
-	r = store_keys(cli->store, &filter, cli->arena, &page, err);
+	filter->struct_size = sizeof(*filter);
+	r = cli_open_target(cli, filter->target, &stats, err);
+	if (r == OUTBOX_OK)
+		r = store_keys(cli->store, filter, cli->arena, &page, err);
 	if (r)
 		return r;
 	if (cli->json)

@@ -13,7 +13,7 @@
 
 struct values {
 	struct selection select;
-	int64_t limit;
+	size_t limit;
 	const char *after;
 	bool all;
 };
@@ -21,7 +21,8 @@ struct values {
 static const struct field options[] = {
 	SELECTION_OPTIONS(struct values,
 			  "pending, sending, delivered, failed, discarded, or a word of --why"),
-	OPTION_RANGE("limit", struct values, limit, 1, 1000, "deliveries per page (default: 100)"),
+	OPTION_RANGE("limit", FIELD_COUNT, struct values, limit, 1, 1000,
+		     "deliveries per page (default: 100)"),
 	OPTION("after", FIELD_TEXT, struct values, after, "CURSOR",
 	       "the page after this cursor, which the previous page prints"),
 	OPTION("all", FIELD_BOOL, struct values, all, NULL, "every page, one after the other"),
@@ -155,7 +156,7 @@ static int list_source(struct listing *listing, struct outbox_filter filter, str
 		return r;
 	listing->n_targets = stats.n_targets;
 	listing->messages = stats.messages;
-	filter.limit = (size_t)given->limit;
+	filter.limit = given->limit;
 	filter.cursor = given->after;
 	filter.ids = cli->n_words ? cli->words : NULL;
 	filter.n_ids = cli->n_words;

@@ -199,10 +199,8 @@ static void show_rest(const struct outbox_policy *policy, const struct delays *d
 		printf("budget            %s from the first failure on\n",
 		       duration_exact(policy->budget, text));
 	printf("poll              %s\n", keep_text(policy->poll, "250ms (default)", text));
-	if (policy->batch)
-		printf("batch             %zu\n", policy->batch);
-	else
-		puts("batch             500 (default)");
+	printf("batch             %zu%s\n", policy->batch ? policy->batch : 500,
+	       policy->batch ? "" : " (default)");
 	printf("lease             %s\n", keep_text(policy->lease, "15s (default)", text));
 	printf("delivered kept    %s\n", keep_text(policy->retain_delivered, "7d (default)", text));
 	printf("failed kept       %s\n", keep_text(policy->retain_failed, "forever (default)", text));

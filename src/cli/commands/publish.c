@@ -10,46 +10,45 @@
 #include <stdio.h>
 
 struct values {
-	const char *type, *key, *data, *id, *content_type, *subject, *source, *topic;
-	const char *correlation_id, *causation_id, *traceparent;
+	struct outbox_message message;
+	const char *data;
 	struct list headers;
-	outbox_time due, expires, event_time;
-	int64_t priority;
-	int kind;
 	bool published;
 };
 
 static const struct field options[] = {
-	OPTION_REQUIRED("type", FIELD_TEXT, struct values, type, "TYPE",
+	OPTION_REQUIRED("type", FIELD_TEXT, struct values, message.type, "TYPE",
 			"what happened: order.placed"),
 	OPTION_REQUIRED("data", FIELD_TEXT, struct values, data, "JSON|@FILE|-",
 			"the payload; @FILE reads a file, - reads stdin"),
-	OPTION("key", FIELD_TEXT, struct values, key, "KEY",
+	OPTION("key", FIELD_TEXT, struct values, message.key, "KEY",
 	       "messages of one key are delivered in order"),
-	OPTION("id", FIELD_TEXT, struct values, id, "ID",
+	OPTION("id", FIELD_TEXT, struct values, message.id, "ID",
 	       "an id of your own: publishing it again changes nothing (default: a new UUID)"),
-	OPTION("content-type", FIELD_TEXT, struct values, content_type, "TYPE",
+	OPTION("content-type", FIELD_TEXT, struct values, message.content_type, "TYPE",
 	       "content type of the payload (default: application/json)"),
 	OPTION("header", FIELD_REPEATED, struct values, headers, "NAME=VALUE", "a header"),
-	OPTION("due", FIELD_TIME, struct values, due, "TIME",
+	OPTION("due", FIELD_TIME, struct values, message.due_at, "TIME",
 	       "do not send before: +5m or 2026-11-15T18:00:00Z"),
-	OPTION("expires", FIELD_TIME, struct values, expires, "TIME",
+	OPTION("expires", FIELD_TIME, struct values, message.expires_at, "TIME",
 	       "do not send after: +1h or a time; then it fails as expired"),
-	OPTION("event-time", FIELD_TIME, struct values, event_time, "TIME",
+	OPTION("event-time", FIELD_TIME, struct values, message.event_time, "TIME",
 	       "when it happened (default: now)"),
-	OPTION_WORD("kind", struct values, kind, "KIND", kind_names, "event (default) or command"),
-	OPTION("subject", FIELD_TEXT, struct values, subject, "TEXT", "CloudEvents subject"),
-	OPTION("ce-source", FIELD_TEXT, struct values, source, "URI",
+	OPTION_WORD("kind", struct values, message.kind, "KIND", kind_names,
+		    "event (default) or command"),
+	OPTION("subject", FIELD_TEXT, struct values, message.subject, "TEXT", "CloudEvents subject"),
+	OPTION("ce-source", FIELD_TEXT, struct values, message.source, "URI",
 	       "CloudEvents source (default: /outbox/<store's name>)"),
-	OPTION("topic", FIELD_TEXT, struct values, topic, "TEXT", "for routes with {topic}"),
-	OPTION("correlation-id", FIELD_TEXT, struct values, correlation_id, "ID",
+	OPTION("topic", FIELD_TEXT, struct values, message.topic, "TEXT", "for routes with {topic}"),
+	OPTION("correlation-id", FIELD_TEXT, struct values, message.correlation_id, "ID",
 	       "the conversation it belongs to"),
-	OPTION("causation-id", FIELD_TEXT, struct values, causation_id, "ID",
+	OPTION("causation-id", FIELD_TEXT, struct values, message.causation_id, "ID",
 	       "the message that caused it"),
-	OPTION("traceparent", FIELD_TEXT, struct values, traceparent, "TEXT", "W3C trace context"),
+	OPTION("traceparent", FIELD_TEXT, struct values, message.traceparent, "TEXT",
+	       "W3C trace context"),
 	OPTION("published", FIELD_BOOL, struct values, published, NULL,
 	       "may be sent to external targets, too"),
-	OPTION_RANGE("priority", struct values, priority, -100, 100,
+	OPTION_RANGE("priority", FIELD_INT, struct values, message.priority, -100, 100,
 		     "-100 to 100: above 0 high, below 0 low (default: 0)"),
 };
 
@@ -85,9 +84,9 @@ static int tell(struct cli *cli, const struct outbox_message *message, int64_t s
 static int run(struct cli *cli, void *values, struct outbox_error *err)
 {
 	_cleanup_(buf_deinit) struct buf data = BUF_INIT(PAYLOAD_BUFFER_MAX);
-	const struct values *given = values;
+	struct values *given = values;
+	struct outbox_message *message = &given->message;
 	struct outbox_header headers[LIST_MAX];
-	struct outbox_message message = OUTBOX_MESSAGE_INIT;
 	bool repeated = false;
 	int64_t seq = 0;
 	char id[37];
@@ -101,30 +100,17 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 	if (r)
 		return r;
 	outbox_uuid(cli->clock, &cli->random.base, id);
-	message.kind = given->kind;
-	message.type = given->type;
-	message.key = given->key;
-	message.data = data.data ? data.data : "";
-	message.size = data.size;
-	message.content_type = given->content_type;
-	message.id = given->id ? given->id : id;
-	message.published = given->published;
-	message.source = given->source;
-	message.subject = given->subject;
-	message.topic = given->topic;
-	message.correlation_id = given->correlation_id;
-	message.causation_id = given->causation_id;
-	message.traceparent = given->traceparent;
-	message.headers = headers;
-	message.n_headers = given->headers.count;
-	message.priority = (int)given->priority;
-	message.event_time = given->event_time;
-	message.due_at = given->due;
-	message.expires_at = given->expires;
-	r = check(&message, err);
+	message->struct_size = sizeof(*message);
+	message->data = data.data ? data.data : "";
+	message->size = data.size;
+	message->id = message->id ? message->id : id;
+	message->published = given->published;
+	message->headers = headers;
+	message->n_headers = given->headers.count;
+	r = check(message, err);
 	if (r == OUTBOX_OK)
-		r = store_append(cli->store, &message, 1, &seq, &repeated, err);
-	return r ? r : tell(cli, &message, seq, repeated, err);
+		r = store_append(cli->store, message, 1, &seq, &repeated, err);
+	return r ? r : tell(cli, message, seq, repeated, err);
 }
 
 const struct command cmd_publish = {

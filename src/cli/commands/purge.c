@@ -9,15 +9,15 @@
 #include <stdio.h>
 
 struct values {
-	outbox_time delivered_before, failed_before;
+	struct outbox_purge request;
 	const char *archive;
 	bool dry_run;
 };
 
 static const struct field options[] = {
-	OPTION("delivered-before", FIELD_AGO, struct values, delivered_before, "AGE",
+	OPTION("delivered-before", FIELD_AGO, struct values, request.delivered_before, "AGE",
 	       "messages delivered to every target longer ago than this: 7d, or a time"),
-	OPTION("failed-before", FIELD_AGO, struct values, failed_before, "AGE",
+	OPTION("failed-before", FIELD_AGO, struct values, request.failed_before, "AGE",
 	       "also messages with a delivery that failed longer ago than this: 30d, or a time"),
 	OPTION("archive", FIELD_TEXT, struct values, archive, "FILE",
 	       "first write them to this new file, as CloudEvents lines (app.jsonl.zst)"),
@@ -125,9 +125,7 @@ static int archive_and_remove(struct purge *purge, const char *path, struct outb
 static int run(struct cli *cli, void *values, struct outbox_error *err)
 {
 	const struct values *given = values;
-	struct purge purge = { .cli = cli,
-			       .request = { .delivered_before = given->delivered_before,
-					    .failed_before = given->failed_before } };
+	struct purge purge = { .cli = cli, .request = given->request };
 	struct outbox_stats stats;
 	int r = purge_check(&purge.request, NAMED_AS_OPTION, err);
 

@@ -9,13 +9,14 @@
 #include <string.h>
 
 struct values {
-	bool same_history, dry_run, yes;
+	struct outbox_rebase how;
+	bool yes;
 };
 
 static const struct field options[] = {
-	OPTION("same-history", FIELD_BOOL, struct values, same_history, NULL,
+	OPTION("same-history", FIELD_BOOL, struct values, how.same_history, NULL,
 	       "the data kept its transaction numbers but moved to another server: after pg_upgrade"),
-	OPTION("dry-run", FIELD_BOOL, struct values, dry_run, NULL,
+	OPTION("dry-run", FIELD_BOOL, struct values, how.dry_run, NULL,
 	       "say what would be done for each lane, change nothing"),
 	OPTION_YES(struct values),
 };
@@ -43,28 +44,26 @@ static void say(void *context, int level, const char *subject, const char *text)
 		safe_say(stdout, "%s: %s", subject, text);
 }
 
-static int realign(struct cli *cli, const struct values *given, struct telling *telling,
+static int realign(struct cli *cli, struct values *given, struct telling *telling,
 		   struct outbox_error *err)
 {
-	struct outbox_rebase how = { .struct_size = sizeof(how),
-				     .same_history = given->same_history,
-				     .dry_run = given->dry_run,
-				     .actor = cli->actor };
 	int r = OUTBOX_OK;
 
-	if (!given->dry_run)
+	given->how.struct_size = sizeof(given->how);
+	given->how.actor = cli->actor;
+	if (!given->how.dry_run)
 		r = confirm_name(
 			cli, given->yes,
 			"This gives the lanes of every target a new position in the log as it is "
 			"now. Stop every relay first, and every other database that is a copy of "
 			"this one: both would deliver.",
 			cli->info.name, err);
-	return r ? r : store_rebase(cli->store, &how, say, telling, err);
+	return r ? r : store_rebase(cli->store, &given->how, say, telling, err);
 }
 
 static int run(struct cli *cli, void *values, struct outbox_error *err)
 {
-	const struct values *given = values;
+	struct values *given = values;
 	struct telling telling = { .cli = cli };
 	int r = cli_open(cli, OPEN_READY, err);
 
@@ -80,14 +79,14 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 	}
 	if (cli->json)
 		return json_print(json_pack("{s:o, s:b, s:b, s:o, s:o}", "store",
-					    json_text(cli->info.name), "dry_run", given->dry_run,
-					    "same_history", given->same_history, "reason",
+					    json_text(cli->info.name), "dry_run", given->how.dry_run,
+					    "same_history", given->how.same_history, "reason",
 					    telling.reason ? telling.reason : json_null(), "lanes",
 					    telling.lanes),
 				  err);
 	if (telling.count == 0)
 		puts("Every position is right; nothing was changed.");
-	else if (given->dry_run)
+	else if (given->how.dry_run)
 		puts("Nothing was changed. Run again with --yes instead of --dry-run.");
 	else
 		puts("Done. Start the relays again.");

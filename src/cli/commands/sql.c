@@ -12,15 +12,14 @@
 #include <string.h>
 
 struct values {
-	int64_t lanes;
+	struct outbox_init_options how;
 	const char *schema;
 	int partition;
-	bool doorbell, drop;
-	int64_t from;
+	bool doorbell;
 };
 
 static const struct field options[] = {
-	OPTION_RANGE("lanes", struct values, lanes, 1, OUTBOX_LANES_MAX,
+	OPTION_RANGE("lanes", FIELD_INT, struct values, how.lanes, 1, OUTBOX_LANES_MAX,
 		     "readers of the log per target (default: 4 on PostgreSQL, 1 on SQLite)"),
 	OPTION("schema", FIELD_TEXT, struct values, schema, "NAME",
 	       "PostgreSQL: the schema for the tables, created if it is missing (default: the first of the session's search_path)"),
@@ -28,9 +27,9 @@ static const struct field options[] = {
 		    "PostgreSQL: auto partitions the log (default: none)"),
 	OPTION("doorbell", FIELD_BOOL, struct values, doorbell, NULL,
 	       "PostgreSQL: publishers wake a sleeping relay"),
-	OPTION_RANGE("from", struct values, from, 1, 1000000,
+	OPTION_RANGE("from", FIELD_INT, struct values, how.from, 1, 1000000,
 		     "print the upgrade from this schema version, as outbox upgrade runs it"),
-	OPTION("drop", FIELD_BOOL, struct values, drop, NULL,
+	OPTION("drop", FIELD_BOOL, struct values, how.drop, NULL,
 	       "print what removes the outbox with every message, as outbox drop runs it"),
 };
 
@@ -56,31 +55,26 @@ static const struct outbox_store_ops *find(const char *name, struct buf *known)
 static int check(const struct values *given, const struct outbox_store_ops *ops,
 		 struct outbox_error *err)
 {
-	bool partition = given->partition == PARTITION_AUTO;
-	bool of_a_new_one = given->lanes || given->partition || given->doorbell;
+	const struct outbox_init_options *how = &given->how;
+	bool of_a_new_one = how->lanes || given->partition || given->doorbell;
 
-	if ((given->doorbell || partition) && strcmp(ops->name, "postgres") != 0)
+	if ((how->doorbell || how->partition) && strcmp(ops->name, "postgres") != 0)
 		return outbox_fail(err, OUTBOX_EINVAL, "--%s: %s does not have it; leave it out",
 				   given->doorbell ? "doorbell" : "partition", ops->name);
-	if (given->from && given->drop)
+	if (how->from && how->drop)
 		return outbox_fail(err, OUTBOX_EINVAL,
 				   "--from and --drop cannot be combined; give one of them");
-	if (of_a_new_one && (given->from || given->drop))
+	if (of_a_new_one && (how->from || how->drop))
 		return outbox_fail(err, OUTBOX_EINVAL,
 				   "--%s can be combined with --schema only; leave the others out",
-				   given->drop ? "drop" : "from");
+				   how->drop ? "drop" : "from");
 	return OUTBOX_OK;
 }
 
 static int run(struct cli *cli, void *values, struct outbox_error *err)
 {
-	const struct values *given = values;
-	struct outbox_init_options how = { .struct_size = sizeof(how),
-					   .lanes = (int)given->lanes,
-					   .partition = given->partition == PARTITION_AUTO,
-					   .doorbell = given->doorbell ? 1 : 0,
-					   .from = (int)given->from,
-					   .drop = given->drop };
+	struct values *given = values;
+	struct outbox_init_options *how = &given->how;
 	_cleanup_(buf_deinit) struct buf known = BUF_INIT(200);
 	_cleanup_(cleanup_free) char *sql = NULL;
 	const struct outbox_store_ops *ops = find(cli->words[0], &known);
@@ -90,10 +84,13 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 	if (!ops)
 		return outbox_fail(err, OUTBOX_EINVAL, "no SQL for \"%s\"; use one of: %s",
 				   text_shown(shown, sizeof(shown), cli->words[0]), buf_str(&known));
+	how->struct_size = sizeof(*how);
+	how->partition = given->partition == PARTITION_AUTO;
+	how->doorbell = given->doorbell;
 	r = check(given, ops, err);
 	if (r)
 		return r;
-	r = store_script(ops, &how, given->schema, &sql, err);
+	r = store_script(ops, how, given->schema, &sql, err);
 	if (r == OUTBOX_EINVAL)
 		error_names_option(options, ARRAY_SIZE(options), err);
 	if (r)

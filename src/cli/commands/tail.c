@@ -20,7 +20,8 @@ struct values {
 
 static const struct field options[] = {
 	OPTION("target", FIELD_TEXT, struct values, target, "NAME", "only this target"),
-	OPTION_RANGE("limit", struct values, limit, 1, INT32_MAX, "end after N deliveries"),
+	OPTION_RANGE("limit", FIELD_NUMBER, struct values, limit, 1, INT32_MAX,
+		     "end after N deliveries"),
 };
 
 /* "09:00:12 events  order.placed 42  delivered ID": fixed places, since the list has no end. */

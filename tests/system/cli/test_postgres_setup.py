@@ -125,7 +125,7 @@ def test_sql_knows_its_stores(bare):
     assert "outbox_message" in bare.run("sql", "postgresql", "--json").json["sql"]
     assert 'no SQL for "memory"; use one of: sqlite, postgres' in bare.run("sql", "memory", code=2).err
     assert "has no schemas" in bare.run("sql", "sqlite", "--schema", "x", code=2).err
-    assert "--doorbell: sqlite has none" in bare.run("sql", "sqlite", "--doorbell", code=2).err
+    assert "--doorbell: sqlite does not have it" in bare.run("sql", "sqlite", "--doorbell", code=2).err
 
 
 def test_upgrade_check_tells_and_changes_nothing(pg):
