@@ -103,7 +103,7 @@ int cli_begin(struct cli *cli, struct outbox_error *err) OUTBOX_MUSTCHECK;
 int cli_open(struct cli *cli, enum open_mode mode, struct outbox_error *err) OUTBOX_MUSTCHECK;
 /* Close the store; another one may be opened. */
 void cli_close(struct cli *cli);
-/* The end: which store it was is forgotten, too. */
+/* The end: frees what else was made to find the store. */
 void cli_done(struct cli *cli);
 
 /*

@@ -65,15 +65,19 @@ static outbox_time before(outbox_time now, outbox_time retain)
 	return retain == OUTBOX_NEVER || retain >= now ? 0 : now - retain;
 }
 
-struct outbox_purge holds_retention(const struct cli *cli, outbox_time now)
+int holds_retention(struct cli *cli, const struct outbox_stats *stats, struct holds *ret_holds,
+		    struct outbox_error *err)
 {
 	const struct config_relay *relay = cli->config ? &cli->config->relay : NULL;
 	outbox_time delivered = relay ? relay->retain_delivered : RETAIN_DEFAULT;
 	outbox_time failed = relay ? relay->retain_failed : OUTBOX_NEVER;
 
-	return (struct outbox_purge){ .delivered_before =
-					      before(now, delivered ? delivered : RETAIN_DEFAULT),
-				      .failed_before = failed ? before(now, failed) : 0 };
+	struct outbox_purge purge = {
+		.delivered_before = before(stats->store_now, delivered ? delivered : RETAIN_DEFAULT),
+		.failed_before = failed ? before(stats->store_now, failed) : 0,
+	};
+
+	return holds_find(cli->store, &purge, stats, cli->arena, ret_holds, err);
 }
 
 int holds_read(struct cli *cli, const struct outbox_purge *purge, struct holds *ret_holds,

@@ -34,8 +34,9 @@ void detail_text(struct buf *out, const char *detail);
 
 #define HOLD_TEXT_MAX 400
 
-/* The retention of the configuration, or the default one, as a purge at this moment; delivered_before 0: for ever. */
-struct outbox_purge holds_retention(const struct cli *cli, outbox_time now);
+/* Those of a purge at this moment by the retention of the configuration, or the default one. stats: the store's, just now. */
+int holds_retention(struct cli *cli, const struct outbox_stats *stats, struct holds *ret_holds,
+		    struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /* "holds back 3 messages that it still has to get; the oldest was published 12 d ago" */
 const char *hold_text(const struct hold *hold, outbox_time now, char out[HOLD_TEXT_MAX]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/text.h"
 #include "cli/cli.h"
-#include "cli/sources.h"
+#include "config/config.h"
 #include "operate/act.h"
 #include "operate/schema_check.h"
 #include "relay/registry.h"
@@ -54,8 +54,7 @@ void cli_done(struct cli *cli)
 {
 	cli_close(cli);
 	free(cli->store_owned);
-	cli->store_owned = NULL;
-	sources_drop(cli);
+	config_free(cli->config);
 }
 
 static int check_target(const struct cli *cli, const struct outbox_stats *stats, const char *name,

@@ -140,10 +140,3 @@ int sources_each(struct cli *cli, source_fn one, void *context, bool headed, str
 	}
 	return cli->json ? json_print(json_pack("{s:o}", "sources", list), err) : OUTBOX_OK;
 }
-
-void sources_drop(struct cli *cli)
-{
-	cli->config = config_free(cli->config);
-	cli->sources = NULL;
-	cli->n_sources = 0;
-}

@@ -36,6 +36,4 @@ typedef int (*source_fn)(struct cli *cli, const char *name, void *context, json_
 int sources_each(struct cli *cli, source_fn one, void *context, bool headed,
 		 struct outbox_error *err) OUTBOX_MUSTCHECK;
 
-void sources_drop(struct cli *cli);
-
 #endif

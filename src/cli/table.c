@@ -172,12 +172,6 @@ static void print_cell(const struct table *table, FILE *stream, size_t column, i
 			"");
 }
 
-static void print_titles(const struct table *table, FILE *stream)
-{
-	for (size_t i = 0; i < table->n_columns; i++)
-		print_cell(table, stream, i, DIM, table->columns[i].title);
-}
-
 void table_print(struct table *table, FILE *stream)
 {
 	const char *cell = table->cells.data, *end = cell + table->cells.size;
@@ -187,7 +181,8 @@ void table_print(struct table *table, FILE *stream)
 		return;
 	if (!table->gap) {
 		fit(table);
-		print_titles(table, stream);
+		for (size_t i = 0; i < table->n_columns; i++)
+			print_cell(table, stream, i, DIM, table->columns[i].title);
 	}
 	for (; cell < end; cell = next(cell)) {
 		if (*cell == NOTE) {

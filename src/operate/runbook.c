@@ -15,17 +15,26 @@ void runbook_link(const char *page, const char *rule, char out[RUNBOOK_LINK_MAX]
 	snprintf(out, RUNBOOK_LINK_MAX, "%.250s#%.60s", page ? page : OUTBOX_RUNBOOK, rule);
 }
 
+const char *runbook_next(const char *at, const char **ret_rule, size_t *ret_length)
+{
+	while ((at = strstr(at ? at : runbook_page, HEADING))) {
+		at += strlen(HEADING);
+		*ret_rule = at;
+		*ret_length = strcspn(at, "\n");
+		/* an alert's name is one word in small letters, which the page's other headings are not */
+		if (islower((unsigned char)*at) && !memchr(at, ' ', *ret_length))
+			break;
+	}
+	return at;
+}
+
 bool runbook_section(const char *rule, const char **ret_text, size_t *ret_size)
 {
-	const char *at = runbook_page, *end;
-	size_t length = strlen(rule);
+	const char *name, *end;
+	size_t length;
 
-	/* an alert's name is one word, which the page's other headings are not */
-	if (strchr(rule, ' '))
-		return false;
-	while ((at = strstr(at, HEADING))) {
-		at += strlen(HEADING);
-		if (strncmp(at, rule, length) != 0 || at[length] != '\n')
+	for (const char *at = NULL; (at = runbook_next(at, &name, &length));) {
+		if (length != strlen(rule) || strncmp(name, rule, length) != 0)
 			continue;
 		end = strstr(at, HEADING);
 		*ret_text = at - strlen("## ");
@@ -33,16 +42,4 @@ bool runbook_section(const char *rule, const char **ret_text, size_t *ret_size)
 		return true;
 	}
 	return false;
-}
-
-const char *runbook_next(const char *at, const char **ret_rule, size_t *ret_length)
-{
-	while ((at = strstr(at ? at : runbook_page, HEADING))) {
-		at += strlen(HEADING);
-		*ret_rule = at;
-		*ret_length = strcspn(at, "\n");
-		if (islower((unsigned char)*at) && !memchr(at, ' ', *ret_length))
-			break;
-	}
-	return at;
 }

@@ -145,10 +145,8 @@ static void check_target(struct doctor *doctor, const struct outbox_stats *stats
 static int check_retention(struct doctor *doctor, const struct outbox_stats *stats,
 			   struct outbox_error *err)
 {
-	struct cli *cli = doctor->cli;
-	struct outbox_purge retention = holds_retention(cli, stats->store_now);
 	struct holds holds;
-	int r = holds_find(cli->store, &retention, stats, cli->arena, &holds, err);
+	int r = holds_retention(doctor->cli, stats, &holds, err);
 
 	if (r)
 		return r;

@@ -179,7 +179,6 @@ static int show(struct cli *cli, const char *source, void *context, json_t **ret
 	struct config_health limits;
 	enum health_level health;
 	struct outbox_stats stats;
-	struct outbox_purge retention;
 	struct holds holds;
 	int r = cli->store ? OUTBOX_OK : cli_open(cli, OPEN_READY, err);
 
@@ -188,10 +187,8 @@ static int show(struct cli *cli, const char *source, void *context, json_t **ret
 		return r;
 	outbox_arena_reset(cli->arena);
 	r = store_stats(cli->store, cli->arena, &stats, err);
-	if (r == OUTBOX_OK) {
-		retention = holds_retention(cli, stats.store_now);
-		r = holds_find(cli->store, &retention, &stats, cli->arena, &holds, err);
-	}
+	if (r == OUTBOX_OK)
+		r = holds_retention(cli, &stats, &holds, err);
 	if (r == OUTBOX_OK && !cli->config)
 		r = config_health_defaults(cli->arena, &limits, err);
 	if (r)
@@ -208,11 +205,6 @@ static int show(struct cli *cli, const char *source, void *context, json_t **ret
 	return OUTBOX_OK;
 }
 
-static int show_all(struct cli *cli, struct outbox_error *err)
-{
-	return sources_each(cli, show, NULL, false, err);
-}
-
 static int run(struct cli *cli, void *values, struct outbox_error *err)
 {
 	const struct values *given = values;
@@ -221,13 +213,13 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 	int r;
 
 	if (!given->watch)
-		return show_all(cli, err);
+		return sources_each(cli, show, NULL, false, err);
 	stop_block(&signals);
 	do {
 		if (cli->colour)
 			fputs("\033[H\033[2J", stdout);
 		cli->exit = 0;
-		r = show_all(cli, err);
+		r = sources_each(cli, show, NULL, false, err);
 		if (r && r != OUTBOX_EBUSY)
 			return r;
 		fflush(stdout);
