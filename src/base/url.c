@@ -8,6 +8,7 @@
 #include "base/text.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -239,6 +240,52 @@ const char *url_option(struct url *url, const char *name)
 		}
 	}
 	return NULL;
+}
+
+int url_choice(struct url *url, const char *name, const char *choices, const char **ret_choice,
+	       struct outbox_error *err)
+{
+	const char *value = url_option(url, name);
+	char shown[80];
+
+	if (!value)
+		return OUTBOX_OK;
+	for (const char *at = choices; *at; at += strspn(at, ", ")) {
+		size_t length = strcspn(at, ", ");
+
+		if (strlen(value) == length && memcmp(at, value, length) == 0 &&
+		    strcmp(value, "or") != 0) {
+			*ret_choice = value;
+			return OUTBOX_OK;
+		}
+		at += length;
+	}
+	return outbox_fail(err, OUTBOX_ECONFIG, "option %s: \"%s\" is not valid; use %s", name,
+			   text_shown(shown, sizeof(shown), value), choices);
+}
+
+int url_flag(struct url *url, const char *name, bool *ret_flag, struct outbox_error *err)
+{
+	const char *value = NULL;
+	int r = url_choice(url, name, "yes or no", &value, err);
+
+	if (value)
+		*ret_flag = value[0] == 'y';
+	return r;
+}
+
+int url_number(struct url *url, const char *name, int64_t min, int64_t max, int64_t *ret_number,
+	       struct outbox_error *err)
+{
+	const char *value = url_option(url, name);
+	char what[80];
+
+	snprintf(what, sizeof(what), "option %s", name);
+	if (!value || number_parse(what, value, min, max, ret_number, err) == OUTBOX_OK)
+		return OUTBOX_OK;
+	if (err)
+		err->status = OUTBOX_ECONFIG;
+	return OUTBOX_ECONFIG;
 }
 
 int url_finish(struct url *url, const char *known, struct outbox_error *err)

@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct buf;
 
@@ -42,6 +43,17 @@ bool url_scheme(const char *text, char *ret_scheme, size_t size);
 
 /* The option's value, or NULL; marks it as used. */
 const char *url_option(struct url *url, const char *name);
+
+/*
+ * The value of an option of one kind; what is not given stays as it is. ECONFIG names the option, its value and what is
+ * possible. choices: "topic, direct or fanout".
+ */
+int url_flag(struct url *url, const char *name, bool *ret_flag,
+	     struct outbox_error *err) OUTBOX_MUSTCHECK;
+int url_number(struct url *url, const char *name, int64_t min, int64_t max, int64_t *ret_number,
+	       struct outbox_error *err) OUTBOX_MUSTCHECK;
+int url_choice(struct url *url, const char *name, const char *choices, const char **ret_choice,
+	       struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /* ECONFIG for the first option nobody asked for; known is a list for the remedy: "fsync, mode". */
 int url_finish(struct url *url, const char *known, struct outbox_error *err) OUTBOX_MUSTCHECK;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "transport/endpoint.h"
 
+#include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/secret.h"
 #include "base/text.h"
@@ -19,6 +20,7 @@ void endpoint_deinit(struct endpoint *endpoint)
 	free(endpoint->ca);
 	free(endpoint->cert);
 	free(endpoint->key);
+	free(endpoint->hosts);
 	*endpoint = (struct endpoint){ 0 };
 }
 
@@ -47,7 +49,6 @@ static int parse_address(const char *text, int default_port, struct address *ret
 	size_t length = brackets ? strcspn(text, "]") : strcspn(text, ":");
 	const char *host = text + brackets, *rest = text + length + brackets;
 	int64_t port;
-	int r;
 
 	length -= brackets;
 	if (!length || length >= sizeof(address.host) || (brackets && text[length + 1] != ']'))
@@ -56,8 +57,7 @@ static int parse_address(const char *text, int default_port, struct address *ret
 	if (rest[0] && rest[0] != ':')
 		return bad_address(text, err);
 	if (rest[0]) {
-		r = number_parse("the port", rest + 1, 1, 65535, &port, err);
-		if (r != OUTBOX_OK) {
+		if (number_parse("the port", rest + 1, 1, 65535, &port, err) != OUTBOX_OK) {
 			if (err)
 				err->status = OUTBOX_ECONFIG;
 			return OUTBOX_ECONFIG;
@@ -68,15 +68,10 @@ static int parse_address(const char *text, int default_port, struct address *ret
 	return OUTBOX_OK;
 }
 
-static void free_text(char **text)
-{
-	free(*text);
-}
-
 static int parse_addresses(struct endpoint *e, const char *hosts, int default_port,
 			   struct outbox_error *err)
 {
-	_cleanup_(free_text) char *copy = strdup(hosts);
+	_cleanup_(cleanup_free) char *copy = strdup(hosts);
 	char *rest = copy;
 	size_t n = 1;
 
@@ -97,18 +92,31 @@ static int parse_addresses(struct endpoint *e, const char *hosts, int default_po
 	return OUTBOX_OK;
 }
 
-static void show(struct endpoint *e)
+static int write_hosts(struct endpoint *e, struct outbox_error *err)
 {
-	size_t at = 0;
+	struct buf hosts = BUF_INIT((size_t)1 << 16);
 
-	for (size_t i = 0; i < e->n_addresses && at < sizeof(e->shown) - 1; i++) {
+	for (size_t i = 0; i < e->n_addresses; i++) {
 		bool colons = strchr(e->addresses[i].host, ':');
-		int n = snprintf(e->shown + at, sizeof(e->shown) - at, "%s%s%s%s:%d", i ? "," : "",
-				 colons ? "[" : "", e->addresses[i].host, colons ? "]" : "",
-				 e->addresses[i].port);
 
-		at += n > 0 ? (size_t)n : 0;
+		buf_printf(&hosts, "%s%s%s%s:%d", i ? "," : "", colons ? "[" : "",
+			   e->addresses[i].host, colons ? "]" : "", e->addresses[i].port);
 	}
+	e->hosts = hosts.data;
+	snprintf(e->shown, sizeof(e->shown), "%s", buf_str(&hosts));
+	return hosts.failed ? no_memory(err) : OUTBOX_OK;
+}
+
+bool endpoint_is_loopback(const struct endpoint *e)
+{
+	for (size_t i = 0; i < e->n_addresses; i++) {
+		const char *host = e->addresses[i].host;
+
+		if (strcmp(host, "localhost") != 0 && strcmp(host, "::1") != 0 &&
+		    strncmp(host, "127.", 4) != 0)
+			return false;
+	}
+	return true;
 }
 
 /* ---- who, and by which certificates ------------------------------------------------------------ */
@@ -135,31 +143,18 @@ static int parse_login(struct endpoint *e, struct url *url, struct outbox_error 
 	return OUTBOX_OK;
 }
 
-static int parse_file(struct url *url, const char *name, char **ret_path, struct outbox_error *err)
+int endpoint_file(struct url *url, const char *option, char **ret_path, struct outbox_error *err)
 {
-	const char *path = url_option(url, name);
+	const char *path = url_option(url, option);
 	char shown[200];
 
 	if (!path)
 		return OUTBOX_OK;
 	if (access(path, R_OK) != 0)
 		return outbox_fail_native(err, OUTBOX_ECONFIG, errno, "option %s: %s cannot be read",
-					  name, text_shown(shown, sizeof(shown), path));
+					  option, text_shown(shown, sizeof(shown), path));
 	*ret_path = strdup(path);
 	return *ret_path ? OUTBOX_OK : no_memory(err);
-}
-
-static int parse_verify(struct endpoint *e, struct url *url, struct outbox_error *err)
-{
-	const char *verify = url_option(url, "verify");
-	char shown[80];
-
-	if (verify && strcmp(verify, "yes") != 0 && strcmp(verify, "no") != 0)
-		return outbox_fail(err, OUTBOX_ECONFIG,
-				   "option verify: \"%s\" is neither yes nor no",
-				   text_shown(shown, sizeof(shown), verify));
-	e->verify = !verify || strcmp(verify, "yes") == 0;
-	return OUTBOX_OK;
 }
 
 static int parse_tls(struct endpoint *e, struct url *url, struct outbox_error *err)
@@ -174,13 +169,14 @@ static int parse_tls(struct endpoint *e, struct url *url, struct outbox_error *e
 					   url->scheme);
 	if (!e->tls)
 		return OUTBOX_OK;
-	r = parse_verify(e, url, err);
+	e->verify = true;
+	r = url_flag(url, "verify", &e->verify, err);
 	if (r == OUTBOX_OK)
-		r = parse_file(url, "ca", &e->ca, err);
+		r = endpoint_file(url, "ca", &e->ca, err);
 	if (r == OUTBOX_OK)
-		r = parse_file(url, "cert", &e->cert, err);
+		r = endpoint_file(url, "cert", &e->cert, err);
 	if (r == OUTBOX_OK)
-		r = parse_file(url, "key", &e->key, err);
+		r = endpoint_file(url, "key", &e->key, err);
 	if (r == OUTBOX_OK && !e->cert != !e->key)
 		return outbox_fail(err, OUTBOX_ECONFIG,
 				   "options cert and key belong together; give both or none");
@@ -202,6 +198,8 @@ int endpoint_parse(struct url *url, int default_port, bool tls, struct endpoint 
 				   url->scheme, url->scheme, default_port);
 	r = parse_addresses(&e, url->host, default_port, err);
 	if (r == OUTBOX_OK)
+		r = write_hosts(&e, err);
+	if (r == OUTBOX_OK)
 		r = parse_login(&e, url, err);
 	if (r == OUTBOX_OK)
 		r = parse_tls(&e, url, err);
@@ -209,7 +207,6 @@ int endpoint_parse(struct url *url, int default_port, bool tls, struct endpoint 
 		endpoint_deinit(&e);
 		return r;
 	}
-	show(&e);
 	*ret_endpoint = e;
 	return OUTBOX_OK;
 }

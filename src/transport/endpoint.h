@@ -33,7 +33,8 @@ struct endpoint {
 	bool verify;
 	char *ca;         /* with tls never NULL */
 	char *cert, *key; /* both or none */
-	char shown[300];  /* "host:port,host:port", for people */
+	char *hosts;      /* "host:port,host:port", all of them */
+	char shown[300];  /* the same for people, cut when it is too long for them */
 };
 
 /*
@@ -43,6 +44,13 @@ struct endpoint {
 int endpoint_parse(struct url *url, int default_port, bool tls, struct endpoint *ret_endpoint,
 		   struct outbox_error *err) OUTBOX_MUSTCHECK;
 void endpoint_deinit(struct endpoint *endpoint);
+
+/* Is every address this machine's own? */
+bool endpoint_is_loopback(const struct endpoint *endpoint);
+
+/* An option that names a file: a copy of its path; NULL stays NULL without it. ECONFIG when it cannot be read. */
+int endpoint_file(struct url *url, const char *option, char **ret_path,
+		  struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /*
  * Try one address after the other until one works, each with its share of the time that is left. When none does, the

@@ -131,7 +131,7 @@ static void secrets_and_certificates(void **state)
 	unlink(path);
 	assert_fails(parse(url, true, &e, err), OUTBOX_ECONFIG, "cannot be read");
 	assert_fails(parse("amqps://h/?verify=maybe", true, &e, err), OUTBOX_ECONFIG,
-		     "neither yes nor no");
+		     "use yes or no");
 	assert_ok(parse("amqps://h/?verify=no", true, &e, err));
 	assert_false(e.verify);
 	assert_string_equal(e.ca, ENDPOINT_CA_BUNDLE);

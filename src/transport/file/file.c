@@ -16,6 +16,7 @@
 #include "base/cleanup.h"
 #include "base/text.h"
 #include "base/url.h"
+#include "transport/transport.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -120,14 +121,11 @@ static int set_path(struct file_transport *file, const struct url *url, struct o
 
 static int set_options(struct file_transport *file, struct url *url, struct outbox_error *err)
 {
-	const char *sync = url_option(url, "fsync");
-	char shown[80];
+	int r;
 
-	if (sync && strcmp(sync, "yes") != 0 && strcmp(sync, "no") != 0)
-		return outbox_fail(err, OUTBOX_ECONFIG, "option fsync: \"%s\" is neither yes nor no",
-				   text_shown(shown, sizeof(shown), sync));
-	file->sync = !sync || strcmp(sync, "yes") == 0;
-	return url_finish(url, "fsync", err);
+	file->sync = true;
+	r = url_flag(url, "fsync", &file->sync, err);
+	return r ? r : url_finish(url, "fsync", err);
 }
 
 static int check_envelope(int envelope, struct outbox_error *err)
@@ -242,14 +240,8 @@ static int write_batch(struct file_transport *file, struct outbox_batch *batch,
 		struct outbox_encoded encoded;
 
 		r = outbox_encode(file->encoder, batch->items[i], &encoded, &why);
-		if (r == OUTBOX_EINVAL) {
-			outbox_batch_verdict(batch, i, OUTBOX_REJECTED, 0, "%s", why.message);
-			r = OUTBOX_OK;
-		} else if (r) {
-			r = outbox_fail(err, r, "%s", why.message);
-		} else {
-			r = write_line(file, encoded.body, encoded.size, deadline, err);
-		}
+		r = r ? transport_reject(batch, i, r, &why, err)
+		      : write_line(file, encoded.body, encoded.size, deadline, err);
 	}
 	return r ? r : write_flush(file, deadline, err);
 }

@@ -118,7 +118,7 @@ int kafka_check(struct outbox_transport *transport, outbox_time deadline, char *
 	    (constant && kafka_topic_get(kafka, kafka->topic_text, &topic, NULL)) ||
 	    rd_kafka_metadata(kafka->producer, 0, NULL, &metadata,
 			      kafka_remaining(kafka, deadline, INT32_MAX))) {
-		snprintf(text, size, "%s does not answer", kafka->shown);
+		snprintf(text, size, "%s does not answer", kafka->broker.shown);
 		return 3;
 	}
 	if (topic) {

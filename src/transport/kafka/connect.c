@@ -12,7 +12,7 @@
 
 int kafka_remaining(const struct kafka_transport *kafka, outbox_time deadline, int max)
 {
-	outbox_time left = deadline - kafka->clock->mono(kafka->clock);
+	outbox_time left = broker_left(&kafka->broker, deadline);
 
 	if (left <= 0)
 		return 0;
@@ -27,7 +27,7 @@ bool kafka_is_cut_off(const struct kafka_transport *kafka)
 
 	return trouble->status ||
 	       (trouble->all_down &&
-		kafka->clock->mono(kafka->clock) - trouble->down_since > PATIENCE);
+		kafka->broker.clock->mono(kafka->broker.clock) - trouble->down_since > PATIENCE);
 }
 
 int kafka_fail(const struct kafka_transport *kafka, struct outbox_error *err)
@@ -37,7 +37,7 @@ int kafka_fail(const struct kafka_transport *kafka, struct outbox_error *err)
 
 	if (!status)
 		status = trouble->all_down ? OUTBOX_ECONN : OUTBOX_ETIMEDOUT;
-	return outbox_fail_native(err, status, trouble->native, "%s: %s%s%s", kafka->shown,
+	return outbox_fail_native(err, status, trouble->native, "%s: %s%s%s", kafka->broker.shown,
 				  status == OUTBOX_ETIMEDOUT ? "no answer in time" : "",
 				  status == OUTBOX_ETIMEDOUT && trouble->text[0] ? "; last: " : "",
 				  trouble->text);
@@ -62,7 +62,7 @@ static void on_error(rd_kafka_t *producer, int code, const char *reason, void *o
 		return;
 	if (code == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN) {
 		trouble->all_down = true;
-		trouble->down_since = kafka->clock->mono(kafka->clock);
+		trouble->down_since = kafka->broker.clock->mono(kafka->broker.clock);
 		/* Of all that led here the last one before this says most; alone, this says something. */
 		if (!trouble->native)
 			note(trouble, code, reason);
@@ -115,7 +115,7 @@ static int make_producer(struct kafka_transport *kafka, struct outbox_error *err
 		return OUTBOX_OK;
 	rd_kafka_conf_destroy(conf);
 	return outbox_fail_native(err, OUTBOX_ECONFIG, rd_kafka_last_error(), "%s: %s",
-				  kafka->shown, text_shown(shown, sizeof(shown), text));
+				  kafka->broker.shown, text_shown(shown, sizeof(shown), text));
 }
 
 /* The library connects by itself; that a broker answered shows in the cluster's id. */

@@ -7,7 +7,7 @@
 #include <outbox/transport.h>
 
 #include "base/buf.h"
-#include "transport/endpoint.h"
+#include "transport/broker.h"
 #include "transport/template.h"
 
 #include <librdkafka/rdkafka.h>
@@ -83,14 +83,11 @@ struct kafka_trouble {
 };
 
 struct kafka_transport {
-	struct outbox_transport base;
-	struct outbox_clock *clock;
-	struct outbox_encoder *encoder;
+	struct broker broker;
 	struct template topic;
 	char *topic_text;
 	struct buf name; /* of the topic being rendered */
 	bool auto_create;
-	char shown[330];
 	rd_kafka_conf_t *conf;
 	rd_kafka_t *producer;                 /* NULL: not connected */
 	bool dead;                            /* purged or fatal: only disconnect() helps */
@@ -103,11 +100,12 @@ struct kafka_transport {
 
 static inline struct kafka_transport *kafka_downcast(struct outbox_transport *transport)
 {
-	return (struct kafka_transport *)transport;
+	return (struct kafka_transport *)transport; /* broker is the first member */
 }
 
 /* options.c: the library's configuration from the URL. */
-int kafka_configure(struct kafka_transport *kafka, const struct outbox_transport_config *config,
+int kafka_configure(struct broker *broker, struct url *url,
+		    const struct outbox_transport_config *config,
 		    struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /* connect.c */

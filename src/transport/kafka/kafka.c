@@ -23,15 +23,9 @@
  */
 #include "transport/kafka/driver.h"
 
-#include "base/text.h"
-
-#include <stdio.h>
 #include <stdlib.h>
 
 extern const struct outbox_transport_ops kafka_transport_ops;
-
-/* For rounding, the header of a message set and the library's own estimate. */
-#define WINDOW_MARGIN 2000
 
 static void kafka_close(struct outbox_transport *transport)
 {
@@ -45,61 +39,27 @@ static void kafka_close(struct outbox_transport *transport)
 		rd_kafka_conf_destroy(kafka->conf);
 	kafka_run_deinit(&kafka->run);
 	template_deinit(&kafka->topic);
-	outbox_encoder_free(kafka->encoder);
 	buf_deinit(&kafka->name);
 	free(kafka->topic_text);
-	free(kafka);
-}
-
-static size_t property(const struct kafka_transport *kafka, const char *name)
-{
-	char text[32];
-	size_t size = sizeof(text);
-
-	if (rd_kafka_conf_get(kafka->conf, name, text, &size) != RD_KAFKA_CONF_OK)
-		return 0;
-	return (size_t)strtoull(text, NULL, 10);
-}
-
-static void set_window(struct kafka_transport *kafka)
-{
-	size_t batch = property(kafka, "batch.size"), most = property(kafka, "message.max.bytes");
-	size_t bytes = batch < most ? batch : most;
-
-	kafka->window_bytes = bytes > 2 * WINDOW_MARGIN ? bytes - WINDOW_MARGIN : bytes / 2;
-	kafka->window_messages = property(kafka, "batch.num.messages");
-}
-
-static int make_encoder(struct kafka_transport *kafka, int envelope, struct outbox_error *err)
-{
-	struct outbox_error why = OUTBOX_ERROR_INIT;
-	int r = outbox_encoder_new(envelope, "ce_", &kafka->encoder, &why);
-
-	return r ? outbox_fail(err, r == OUTBOX_EINVAL ? OUTBOX_ECONFIG : r, "%s", why.message) : r;
+	broker_close(&kafka->broker);
 }
 
 static int kafka_open(const struct outbox_transport_config *config,
 		      struct outbox_transport **ret_transport, struct outbox_error *err)
 {
-	struct kafka_transport *kafka = calloc(1, sizeof(*kafka));
-	int envelope = config->envelope ? config->envelope : OUTBOX_ENVELOPE_CE_BINARY;
-	int r;
+	static const struct broker_driver driver = {
+		.ops = &kafka_transport_ops,
+		.title = "kafka",
+		.size = sizeof(struct kafka_transport),
+		.port = 9092,
+		.tls_port = 9092,
+		.attribute_prefix = "ce_",
+		.options = ENDPOINT_OPTIONS
+		", sasl, partitioner, and librdkafka's properties (compression.type ...)",
+		.configure = kafka_configure,
+	};
 
-	if (!kafka)
-		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
-	kafka->base.ops = &kafka_transport_ops;
-	kafka->clock = config->clock;
-	kafka->name.max = 8192;
-	r = kafka_configure(kafka, config, err);
-	if (!r)
-		r = make_encoder(kafka, envelope, err);
-	if (r) {
-		kafka_close(&kafka->base);
-		return r;
-	}
-	set_window(kafka);
-	*ret_transport = &kafka->base;
-	return OUTBOX_OK;
+	return broker_open(&driver, config, ret_transport, err);
 }
 
 static const char *const schemes[] = { "kafka", "kafkas", NULL };

@@ -14,9 +14,9 @@
 #include <string.h>
 #include <strings.h>
 
-#define OWN_OPTIONS \
-	ENDPOINT_OPTIONS ", sasl, partitioner, and librdkafka's properties (compression.type ...)"
 #define ERROR_MAX 300
+/* For rounding, the header of a message set and the library's own estimate. */
+#define WINDOW_MARGIN 2000
 
 static const struct {
 	const char *name, *allowed, *reason;
@@ -127,18 +127,6 @@ static int set_partitioner(struct kafka_transport *kafka, struct url *url, struc
 
 /* ---- who, and how it is protected ------------------------------------------------------------ */
 
-static bool is_loopback(const struct endpoint *endpoint)
-{
-	for (size_t i = 0; i < endpoint->n_addresses; i++) {
-		const char *host = endpoint->addresses[i].host;
-
-		if (strcmp(host, "localhost") != 0 && strcmp(host, "::1") != 0 &&
-		    strncmp(host, "127.", 4) != 0)
-			return false;
-	}
-	return true;
-}
-
 static int set_login(struct kafka_transport *kafka, const struct endpoint *endpoint,
 		     const char *mechanism, struct outbox_error *err)
 {
@@ -160,10 +148,11 @@ static int set_login(struct kafka_transport *kafka, const struct endpoint *endpo
 		if (strcasecmp(mechanism, names[i]) == 0)
 			chosen = names[i];
 	if (mechanism && !chosen)
-		return outbox_fail(err, OUTBOX_ECONFIG,
-				   "option sasl: \"%s\" is none of plain, scram-sha-256, scram-sha-512",
-				   text_shown(shown, sizeof(shown), mechanism));
-	if (chosen == names[0] && !endpoint->tls && !is_loopback(endpoint))
+		return outbox_fail(
+			err, OUTBOX_ECONFIG,
+			"option sasl: \"%s\" is not valid; use plain, scram-sha-256 or scram-sha-512",
+			text_shown(shown, sizeof(shown), mechanism));
+	if (chosen == names[0] && !endpoint->tls && !endpoint_is_loopback(endpoint))
 		return outbox_fail(err, OUTBOX_ECONFIG,
 				   "option sasl: plain would send the password in the clear; use "
 				   "kafkas:// or scram-sha-512");
@@ -196,7 +185,7 @@ static int set_security(struct kafka_transport *kafka, const struct endpoint *en
 
 static int set_topic(struct kafka_transport *kafka, const struct url *url, struct outbox_error *err)
 {
-	const char *path = url->path[0] == '/' ? url->path + 1 : url->path;
+	const char *path = url->path + (url->path[0] == '/');
 	char shown[100];
 	int r;
 
@@ -216,34 +205,17 @@ static int set_topic(struct kafka_transport *kafka, const struct url *url, struc
 	return r;
 }
 
-static void write_hosts(const struct endpoint *endpoint, struct buf *out)
+static int set_own(struct kafka_transport *kafka, struct outbox_error *err)
 {
-	for (size_t i = 0; i < endpoint->n_addresses; i++) {
-		const struct address *address = &endpoint->addresses[i];
-		bool colons = strchr(address->host, ':');
-
-		buf_printf(out, "%s%s%s%s:%d", i ? "," : "", colons ? "[" : "", address->host,
-			   colons ? "]" : "", address->port);
-	}
-}
-
-static int set_own(struct kafka_transport *kafka, const struct endpoint *endpoint,
-		   struct outbox_error *err)
-{
-	_cleanup_(buf_deinit) struct buf hosts = BUF_INIT(1 << 16);
 	/* What the engine relies on comes last: nothing in the URL can undo it. */
 	const char *const own[][2] = {
+		{ "bootstrap.servers", kafka->broker.endpoint.hosts },
 		{ "enable.idempotence", "true" },
 		{ "acks", "all" },
 		{ "message.timeout.ms", "0" }, /* the deadline of publish() ends it, for all at once */
 		{ "linger.ms", "900000" },     /* rd_kafka_flush() sends */
 	};
 
-	write_hosts(endpoint, &hosts);
-	if (hosts.failed)
-		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
-	if (set(kafka, "bootstrap.servers", buf_str(&hosts), err))
-		return OUTBOX_ECONFIG;
 	return set_all(kafka, own, ARRAY_SIZE(own), err);
 }
 
@@ -263,34 +235,48 @@ static int set_defaults(struct kafka_transport *kafka, struct outbox_error *err)
 	return set_all(kafka, defaults, ARRAY_SIZE(defaults), err);
 }
 
-int kafka_configure(struct kafka_transport *kafka, const struct outbox_transport_config *config,
-		    struct outbox_error *err)
+static size_t property(const struct kafka_transport *kafka, const char *name)
 {
-	_cleanup_(url_deinit) struct url url = { 0 };
-	_cleanup_(endpoint_deinit) struct endpoint endpoint = { 0 };
+	char text[32];
+	size_t size = sizeof(text);
+
+	if (rd_kafka_conf_get(kafka->conf, name, text, &size) != RD_KAFKA_CONF_OK)
+		return 0;
+	return (size_t)strtoull(text, NULL, 10);
+}
+
+static void set_window(struct kafka_transport *kafka)
+{
+	size_t batch = property(kafka, "batch.size"), most = property(kafka, "message.max.bytes");
+	size_t bytes = batch < most ? batch : most;
+
+	kafka->window_bytes = bytes > 2 * WINDOW_MARGIN ? bytes - WINDOW_MARGIN : bytes / 2;
+	kafka->window_messages = property(kafka, "batch.num.messages");
+}
+
+int kafka_configure(struct broker *broker, struct url *url,
+		    const struct outbox_transport_config *config, struct outbox_error *err)
+{
+	struct kafka_transport *kafka = kafka_downcast(&broker->base);
 	int r;
 
+	(void)config;
+	kafka->name.max = 8192;
 	kafka->conf = rd_kafka_conf_new();
-	r = url_parse(config->url, &url, err);
-	if (!r)
-		r = endpoint_parse(&url, 9092, strcmp(url.scheme, "kafkas") == 0, &endpoint, err);
-	if (!r)
-		r = set_topic(kafka, &url, err);
+	r = set_topic(kafka, url, err);
 	if (!r)
 		r = set_defaults(kafka, err);
 	if (!r)
-		r = set_properties(kafka, &url, err);
+		r = set_properties(kafka, url, err);
 	if (!r)
-		r = set_partitioner(kafka, &url, err);
+		r = set_partitioner(kafka, url, err);
 	if (!r)
-		r = set_login(kafka, &endpoint, url_option(&url, "sasl"), err);
+		r = set_login(kafka, &broker->endpoint, url_option(url, "sasl"), err);
 	if (!r)
-		r = url_finish(&url, OWN_OPTIONS, err);
+		r = set_security(kafka, &broker->endpoint, err);
 	if (!r)
-		r = set_security(kafka, &endpoint, err);
+		r = set_own(kafka, err);
 	if (!r)
-		r = set_own(kafka, &endpoint, err);
-	if (!r)
-		snprintf(kafka->shown, sizeof(kafka->shown), "kafka %s", endpoint.shown);
+		set_window(kafka);
 	return r;
 }

@@ -130,14 +130,10 @@ int kafka_publish(struct outbox_transport *transport, struct outbox_batch *batch
 		  outbox_time deadline, struct outbox_error *err)
 {
 	struct kafka_transport *kafka = kafka_downcast(transport);
-	int r;
+	int r = broker_ready(&kafka->broker, kafka->producer && !kafka->dead, deadline, err);
 
-	if (!kafka->producer || kafka->dead)
-		return outbox_fail(err, OUTBOX_ECONN, "%s: not connected", kafka->shown);
-	if (!kafka_remaining(kafka, deadline, 1))
-		return outbox_fail(err, OUTBOX_ETIMEDOUT, "%s: no time was left to send",
-				   kafka->shown);
-	r = make_room(&kafka->run, batch->count, err);
+	if (!r)
+		r = make_room(&kafka->run, batch->count, err);
 	if (r)
 		return r;
 	kafka->run.batch = batch;

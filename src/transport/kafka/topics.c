@@ -99,7 +99,7 @@ int kafka_topic_get(struct kafka_transport *kafka, const char *name, struct kafk
 	if (!topics->slots[slot] && topics->count >= TOPICS_MAX)
 		return outbox_fail(err, OUTBOX_ECONN,
 				   "%s: more than %d topics are in use; connecting anew",
-				   kafka->shown, TOPICS_MAX);
+				   kafka->broker.shown, TOPICS_MAX);
 	if (!topics->slots[slot] && !add(kafka, slot, name))
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	*ret_topic = topics->slots[slot];
@@ -115,7 +115,7 @@ int kafka_topic_check(const struct kafka_transport *kafka, const struct kafka_to
 	if (topic->known)
 		return OUTBOX_OK;
 	return outbox_fail_native(err, status ? status : OUTBOX_ECONN, topic->error,
-				  "%s: topic %s: %s%s", kafka->shown, topic->name,
+				  "%s: topic %s: %s%s", kafka->broker.shown, topic->name,
 				  rd_kafka_err2str(topic->error),
 				  missing ? "; create it, or set allow.auto.create.topics=true" : "");
 }
@@ -161,7 +161,7 @@ static int ask(struct kafka_transport *kafka, struct kafka_topic *topic, outbox_
 
 		if (!wait)
 			return outbox_fail_native(err, OUTBOX_ETIMEDOUT, e, "%s: topics: %s",
-						  kafka->shown, rd_kafka_err2str(e));
+						  kafka->broker.shown, rd_kafka_err2str(e));
 		/* Named alone the broker may create it; else all are asked for at once. */
 		e = rd_kafka_metadata(kafka->producer, 0, kafka->auto_create ? topic->handle : NULL,
 				      &metadata, wait);

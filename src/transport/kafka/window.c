@@ -125,7 +125,7 @@ static int encode(struct kafka_transport *kafka, size_t i, struct outbox_encoded
 {
 	struct outbox_batch *batch = kafka->run.batch;
 	struct outbox_error why = OUTBOX_ERROR_INIT;
-	int r = outbox_encode(kafka->encoder, batch->items[i], ret_encoded, &why);
+	int r = outbox_encode(kafka->broker.encoder, batch->items[i], ret_encoded, &why);
 
 	if (r == OUTBOX_EINVAL)
 		outbox_batch_verdict(batch, i, OUTBOX_REJECTED, 0, "%s", why.message);

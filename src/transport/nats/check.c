@@ -35,9 +35,8 @@ static int ask(struct nats_transport *t, const char *subject, const char *json,
 	free(text);
 	if (!json_is_object(answer)) {
 		json_decref(answer);
-		return outbox_fail(err, OUTBOX_EPROTO,
-				   "NATS %s: the answer to %s is not JetStream's",
-				   t->endpoint.shown, subject);
+		return outbox_fail(err, OUTBOX_EPROTO, "%s: the answer to %s is not JetStream's",
+				   t->broker.shown, subject);
 	}
 	*ret_answer = answer;
 	return OUTBOX_OK;
@@ -289,7 +288,7 @@ static int find_streams(struct nats_transport *t, outbox_time deadline,
 
 int nats_check(struct outbox_transport *transport, outbox_time deadline, char *text, size_t size)
 {
-	struct nats_transport *t = container_of(transport, struct nats_transport, base);
+	struct nats_transport *t = nats_downcast(transport);
 	struct outbox_error err = OUTBOX_ERROR_INIT;
 	struct stream_names streams = { .count = 0 };
 	struct finding worst = { .level = LEVEL_OK };

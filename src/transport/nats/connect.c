@@ -52,11 +52,12 @@ static int check_tls(const struct nats_transport *t, const json_t *info, struct 
 {
 	bool required = json_is_true(json_object_get(info, "tls_required"));
 
-	if (required && !t->endpoint.tls)
+	if (required && !t->broker.endpoint.tls)
 		return outbox_fail(err, OUTBOX_ECONFIG,
 				   "%s: the server demands TLS; write tls:// instead of nats://",
 				   t->wire.shown);
-	if (t->endpoint.tls && !required && !json_is_true(json_object_get(info, "tls_available")))
+	if (t->broker.endpoint.tls && !required &&
+	    !json_is_true(json_object_get(info, "tls_available")))
 		return outbox_fail(err, OUTBOX_ECONFIG,
 				   "%s: the server does not offer TLS; give it a certificate, or write "
 				   "nats:// where the network is trusted",
@@ -119,9 +120,10 @@ static int fail_refused(const struct nats_transport *t, const char *text, struct
 	if (inbox)
 		remedy = "; grant it to the relay's user, or have the answers elsewhere (inbox=)";
 	else if (login)
-		remedy = t->endpoint.user ? "; the user or the password is wrong"
-					  : "; the server requires a user (nats://USER@HOST with "
-					    "password_file=PATH) or a token (token_file=PATH)";
+		remedy = t->broker.endpoint.user
+				 ? "; the user or the password is wrong"
+				 : "; the server requires a user (nats://USER@HOST with "
+				   "password_file=PATH) or a token (token_file=PATH)";
 	return outbox_fail(err, login || inbox ? OUTBOX_EAUTH : OUTBOX_ECONN, "%s: %s%s",
 			   t->wire.shown, text, remedy);
 }
@@ -165,8 +167,8 @@ static int use_address(void *context, const struct address *address, outbox_time
 	if (r != OUTBOX_OK)
 		return outbox_fail_native(err, r, why.native, "%s", why.message);
 	r = await_info(t, until, err);
-	if (r == OUTBOX_OK && t->endpoint.tls)
-		r = nats_wire_start_tls(&t->wire, &t->endpoint, address->host, until, err);
+	if (r == OUTBOX_OK && t->broker.endpoint.tls)
+		r = nats_wire_start_tls(&t->wire, &t->broker.endpoint, address->host, until, err);
 	if (r == OUTBOX_OK)
 		r = log_in(t, until, err);
 	return r;
@@ -174,10 +176,10 @@ static int use_address(void *context, const struct address *address, outbox_time
 
 int nats_connect(struct outbox_transport *transport, outbox_time deadline, struct outbox_error *err)
 {
-	struct nats_transport *t = container_of(transport, struct nats_transport, base);
+	struct nats_transport *t = nats_downcast(transport);
 	int r;
 
-	r = endpoint_try(&t->endpoint, t->clock, deadline, use_address, t, err);
+	r = endpoint_try(&t->broker.endpoint, t->broker.clock, deadline, use_address, t, err);
 	if (r == OUTBOX_OK && t->reply.failed)
 		r = outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	if (r != OUTBOX_OK)

@@ -9,7 +9,7 @@
 #include <outbox/transport.h>
 
 #include "base/buf.h"
-#include "transport/endpoint.h"
+#include "transport/broker.h"
 #include "transport/nats/wire.h"
 #include "transport/template.h"
 
@@ -71,10 +71,7 @@ struct doubts {
 };
 
 struct nats_transport {
-	struct outbox_transport base;
-	struct outbox_clock *clock;
-	struct outbox_encoder *encoder;
-	struct endpoint endpoint;
+	struct broker broker;
 	struct template subject;
 	bool dollar;   /* the template itself begins with $: "$KV.bucket.{key}" */
 	bool constant; /* one subject for all messages */
@@ -82,7 +79,6 @@ struct nats_transport {
 	char *stream;
 	char *token, *creds, *nkey, *seed;
 	char *inbox_prefix;
-	char *name; /* of the connection, for the server's lists */
 
 	struct nats_wire wire;
 	/* What INFO said. */
@@ -101,9 +97,15 @@ struct nats_transport {
 	struct buf msg_id; /* its Nats-Msg-Id, where there is a suffix */
 };
 
+static inline struct nats_transport *nats_downcast(struct outbox_transport *transport)
+{
+	return (struct nats_transport *)transport; /* broker is the first member */
+}
+
 /* ---- options.c: everything that the URL says */
-int nats_options(struct nats_transport *t, const struct outbox_transport_config *config,
-		 struct outbox_error *err) OUTBOX_MUSTCHECK;
+int nats_configure(struct broker *broker, struct url *url,
+		   const struct outbox_transport_config *config,
+		   struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /* ---- connect.c */
 int nats_connect(struct outbox_transport *transport, outbox_time deadline, struct outbox_error *err);

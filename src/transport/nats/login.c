@@ -195,17 +195,17 @@ int nats_put_connect(struct nats_transport *t, struct outbox_error *err)
 		   "CONNECT {\"verbose\":false,\"pedantic\":false,\"tls_required\":%s,\"lang\":\"c\","
 		   "\"version\":\"" OUTBOX_VERSION "\",\"protocol\":1,\"echo\":true,\"headers\":true,"
 		   "\"no_responders\":true",
-		   t->endpoint.tls ? "true" : "false");
-	add_text(out, "name", t->name);
+		   t->broker.endpoint.tls ? "true" : "false");
+	add_text(out, "name", t->broker.client);
 	if (t->creds)
 		r = add_creds(t->creds, t->nonce, out, err);
 	else if (t->nkey)
 		r = add_nkey(t, out, err);
 	else if (t->token)
 		add_text(out, "auth_token", t->token);
-	if (t->endpoint.user) {
-		add_text(out, "user", t->endpoint.user);
-		add_text(out, "pass", t->endpoint.password);
+	if (t->broker.endpoint.user) {
+		add_text(out, "user", t->broker.endpoint.user);
+		add_text(out, "pass", t->broker.endpoint.password);
 	}
 	buf_text(out, "}\r\n");
 	return r;

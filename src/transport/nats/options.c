@@ -3,16 +3,14 @@
 
 #include "transport/nats/driver.h"
 
-#include "base/cleanup.h"
 #include "base/secret.h"
 #include "base/text.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#define OPTIONS "stream, msg_id, token_file, creds, nkey, nkey_seed, inbox, " ENDPOINT_OPTIONS
+#define REPLY_MAX 400
+#define MSG_ID_MAX 65536 /* more than a server takes in headers */
 
 static int copy(const char *text, char **ret_text, struct outbox_error *err)
 {
@@ -22,7 +20,7 @@ static int copy(const char *text, char **ret_text, struct outbox_error *err)
 
 static int set_subject(struct nats_transport *t, const char *path, struct outbox_error *err)
 {
-	const char *text = path[0] == '/' ? path + 1 : path;
+	const char *text = path + (path[0] == '/');
 	char shown[100];
 	int r;
 
@@ -63,15 +61,11 @@ static int set_tokens(struct url *url, const char *option, const char *normal, b
 static int set_msg_id(struct nats_transport *t, struct url *url, const char *target,
 		      struct outbox_error *err)
 {
-	const char *value = url_option(url, "msg_id");
-	char shown[100];
+	const char *value = "id";
+	int r = url_choice(url, "msg_id", "id or target", &value, err);
 
-	if (!value || strcmp(value, "id") == 0)
-		return OUTBOX_OK;
-	if (strcmp(value, "target") != 0)
-		return outbox_fail(err, OUTBOX_ECONFIG,
-				   "option msg_id: \"%s\" is neither id nor target",
-				   text_shown(shown, sizeof(shown), value));
+	if (r != OUTBOX_OK || strcmp(value, "id") == 0)
+		return r;
 	if (!target || !target[0] || strpbrk(target, "\r\n"))
 		return outbox_fail(err, OUTBOX_ECONFIG,
 				   "option msg_id=target: the target has no name that can be sent");
@@ -82,19 +76,6 @@ static int set_msg_id(struct nats_transport *t, struct url *url, const char *tar
 	return OUTBOX_OK;
 }
 
-static int set_file(struct url *url, const char *option, char **ret_path, struct outbox_error *err)
-{
-	const char *path = url_option(url, option);
-	char shown[200];
-
-	if (!path)
-		return OUTBOX_OK;
-	if (access(path, R_OK) != 0)
-		return outbox_fail_native(err, OUTBOX_ECONFIG, errno, "option %s: %s cannot be read",
-					  option, text_shown(shown, sizeof(shown), path));
-	return copy(path, ret_path, err);
-}
-
 static int set_login(struct nats_transport *t, struct url *url, struct outbox_error *err)
 {
 	const char *token_file = url_option(url, "token_file"), *nkey = url_option(url, "nkey");
@@ -103,63 +84,46 @@ static int set_login(struct nats_transport *t, struct url *url, struct outbox_er
 	if (token_file)
 		r = secret_read("token_file", token_file, &t->token, err);
 	if (r == OUTBOX_OK)
-		r = set_file(url, "creds", &t->creds, err);
+		r = endpoint_file(url, "creds", &t->creds, err);
 	if (r == OUTBOX_OK && nkey)
 		r = copy(nkey, &t->nkey, err);
 	if (r == OUTBOX_OK)
-		r = set_file(url, "nkey_seed", &t->seed, err);
+		r = endpoint_file(url, "nkey_seed", &t->seed, err);
 	if (r != OUTBOX_OK)
 		return r;
 	if (!t->nkey != !t->seed)
 		return outbox_fail(err, OUTBOX_ECONFIG,
 				   "options nkey (the public key) and nkey_seed (a file) belong together; "
 				   "give both or none");
-	if (!t->endpoint.user != !t->endpoint.password)
+	if (!t->broker.endpoint.user != !t->broker.endpoint.password)
 		return outbox_fail_detail(
 			err, OUTBOX_ECONFIG, OUTBOX_DETAIL_PASSWORD,
 			"a user needs a password: write user:password@ or password_file=; a "
 			"token goes to token_file=");
-	if (!!t->endpoint.user + !!t->token + !!t->creds + !!t->nkey > 1)
+	if (!!t->broker.endpoint.user + !!t->token + !!t->creds + !!t->nkey > 1)
 		return outbox_fail(
 			err, OUTBOX_ECONFIG,
 			"more than one of user, token_file, creds and nkey was given; give one");
 	return OUTBOX_OK;
 }
 
-int nats_options(struct nats_transport *t, const struct outbox_transport_config *config,
-		 struct outbox_error *err)
+int nats_configure(struct broker *broker, struct url *url,
+		   const struct outbox_transport_config *config, struct outbox_error *err)
 {
-	_cleanup_(url_deinit) struct url url = { 0 };
-	int envelope = config->envelope ? config->envelope : OUTBOX_ENVELOPE_CE_BINARY;
+	struct nats_transport *t = nats_downcast(&broker->base);
 	int r;
 
-	r = url_parse(config->url, &url, err);
+	nats_wire_init(&t->wire, config->clock);
+	t->number = 1;
+	t->reply.max = REPLY_MAX;
+	t->text.max = NATS_SUBJECT_MAX;
+	t->msg_id.max = MSG_ID_MAX;
+	r = set_subject(t, url->path, err);
 	if (r == OUTBOX_OK)
-		r = endpoint_parse(&url, NATS_DEFAULT_PORT, strcmp(url.scheme, "tls") == 0,
-				   &t->endpoint, err);
+		r = set_tokens(url, "stream", NULL, false, &t->stream, err);
 	if (r == OUTBOX_OK)
-		r = set_subject(t, url.path, err);
+		r = set_msg_id(t, url, config->target, err);
 	if (r == OUTBOX_OK)
-		r = set_tokens(&url, "stream", NULL, false, &t->stream, err);
-	if (r == OUTBOX_OK)
-		r = set_msg_id(t, &url, config->target, err);
-	if (r == OUTBOX_OK)
-		r = set_tokens(&url, "inbox", "_INBOX", true, &t->inbox_prefix, err);
-	if (r == OUTBOX_OK)
-		r = set_login(t, &url, err);
-	if (r == OUTBOX_OK)
-		r = url_finish(&url, OPTIONS, err);
-	if (r == OUTBOX_OK &&
-	    asprintf(&t->name, "outbox %.300s", config->target ? config->target : "") < 0) {
-		t->name = NULL;
-		r = outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
-	}
-	if (r == OUTBOX_OK)
-		r = outbox_encoder_new(envelope, "ce-", &t->encoder, err);
-	if (r == OUTBOX_EINVAL) {
-		r = OUTBOX_ECONFIG;
-		if (err)
-			err->status = r;
-	}
-	return r;
+		r = set_tokens(url, "inbox", "_INBOX", true, &t->inbox_prefix, err);
+	return r == OUTBOX_OK ? set_login(t, url, err) : r;
 }

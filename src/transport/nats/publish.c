@@ -13,7 +13,7 @@
 
 #include "transport/nats/driver.h"
 
-#include "base/cleanup.h"
+#include "transport/transport.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -26,11 +26,6 @@
 #define FIXED_HEADERS 3      /* Nats-Msg-Id, Nats-Expected-Stream, Content-Type */
 #define SILENCE (2 * OUTBOX_SECONDS)
 #define HEADER_LINE "NATS/1.0\r\n"
-
-static outbox_time left_until(const struct nats_transport *t, outbox_time deadline)
-{
-	return deadline - t->clock->mono(t->clock);
-}
 
 /* ---- a message ---------------------------------------------------------------------------------------- */
 
@@ -119,7 +114,7 @@ static int begin(struct nats_transport *t, struct outbox_batch *batch, outbox_ti
 		 struct outbox_error *err)
 {
 	struct window *w = &t->window;
-	outbox_time quarter = left_until(t, deadline) / 4;
+	outbox_time quarter = broker_left(&t->broker, deadline) / 4;
 
 	if (batch->count > w->capacity) {
 		struct slot *slots = reallocarray(w->slots, batch->count, sizeof(*slots));
@@ -173,15 +168,11 @@ static int send_item(struct nats_transport *t, size_t i, size_t *sent, struct ou
 
 	r = nats_subject(t, item->message, &why);
 	if (r == OUTBOX_OK)
-		r = outbox_encode(t->encoder, item, &encoded, &why);
+		r = outbox_encode(t->broker.encoder, item, &encoded, &why);
 	if (r == OUTBOX_OK)
 		r = prepare(t, item->message, &encoded, &wire, &why);
-	if (r == OUTBOX_EINVAL) {
-		outbox_batch_verdict(w->batch, i, OUTBOX_REJECTED, 0, "%s", why.message);
-		return OUTBOX_OK;
-	}
 	if (r != OUTBOX_OK)
-		return outbox_fail(err, r, "%s", why.message);
+		return transport_reject(w->batch, i, r, &why, err);
 	/* From here on it counts as sent, whatever becomes of it. */
 	pump_next_reply(t);
 	w->slots[w->count++] = (struct slot){ .item = i };
@@ -207,12 +198,11 @@ static int make_room(struct nats_transport *t, outbox_time deadline, struct outb
 			return OUTBOX_OK;
 		if (wait && !moved)
 			break;
-		wait = left_until(t, deadline);
+		wait = broker_left(&t->broker, deadline);
 		if (wait <= 0)
 			break;
 	}
-	return outbox_fail(err, OUTBOX_ETIMEDOUT, "NATS %s: it takes no more data",
-			   t->endpoint.shown);
+	return outbox_fail(err, OUTBOX_ETIMEDOUT, "%s: it takes no more data", t->broker.shown);
 }
 
 static int send_all(struct nats_transport *t, outbox_time deadline, struct outbox_error *err)
@@ -225,10 +215,10 @@ static int send_all(struct nats_transport *t, outbox_time deadline, struct outbo
 		if (r == OUTBOX_OK && gathered >= WRITE_AT) {
 			gathered = 0;
 			r = make_room(t, deadline, err);
-			if (r == OUTBOX_OK && left_until(t, deadline) <= 0)
+			if (r == OUTBOX_OK && broker_left(&t->broker, deadline) <= 0)
 				r = outbox_fail(err, OUTBOX_ETIMEDOUT,
-						"NATS %s: the batch could not be sent in time",
-						t->endpoint.shown);
+						"%s: the batch could not be sent in time",
+						t->broker.shown);
 		}
 		if (r != OUTBOX_OK)
 			return r;
@@ -258,7 +248,7 @@ static void await_answers(struct nats_transport *t, outbox_time deadline)
 	turn(t, 0);
 	while (w->open > w->unheard && !t->wire.ended) {
 		outbox_time until = deadline - (t->doubts.count ? w->reserve : 0);
-		outbox_time left = left_until(t, until);
+		outbox_time left = broker_left(&t->broker, until);
 
 		if (left <= 0)
 			return;
@@ -273,7 +263,7 @@ static void await_answers(struct nats_transport *t, outbox_time deadline)
 static void look_into_duplicates(struct nats_transport *t, outbox_time deadline)
 {
 	while (!t->wire.ended && doubts_ask(t)) {
-		outbox_time left = left_until(t, deadline);
+		outbox_time left = broker_left(&t->broker, deadline);
 
 		if (left <= 0 || !turn(t, left))
 			break;
@@ -295,12 +285,12 @@ static bool hung_up(const struct nats_transport *t)
 static int wake_up(struct nats_transport *t, outbox_time deadline, struct outbox_error *err)
 {
 	while (!t->wire.ended && !hung_up(t) && turn(t, 0))
-		if (left_until(t, deadline) <= 0)
+		if (broker_left(&t->broker, deadline) <= 0)
 			return outbox_fail(err, OUTBOX_ETIMEDOUT,
-					   "NATS %s: it talks without end, nothing could be sent",
-					   t->endpoint.shown);
+					   "%s: it talks without end, nothing could be sent",
+					   t->broker.shown);
 	if (t->wire.ended || hung_up(t))
-		return nats_connect(&t->base, deadline, err);
+		return nats_connect(&t->broker.base, deadline, err);
 	if (t->stale)
 		nats_new_inbox(t);
 	return OUTBOX_OK;
@@ -322,15 +312,11 @@ static int exchange(struct nats_transport *t, outbox_time deadline, struct outbo
 int nats_publish(struct outbox_transport *transport, struct outbox_batch *batch,
 		 outbox_time deadline, struct outbox_error *err)
 {
-	struct nats_transport *t = container_of(transport, struct nats_transport, base);
-	int r;
+	struct nats_transport *t = nats_downcast(transport);
+	int r = broker_ready(&t->broker, t->wire.fd >= 0, deadline, err);
 
-	if (t->wire.fd < 0)
-		return outbox_fail(err, OUTBOX_ECONN, "NATS %s: not connected", t->endpoint.shown);
-	if (left_until(t, deadline) <= 0)
-		return outbox_fail(err, OUTBOX_ETIMEDOUT, "NATS %s: the deadline has passed",
-				   t->endpoint.shown);
-	r = wake_up(t, deadline, err);
+	if (r == OUTBOX_OK)
+		r = wake_up(t, deadline, err);
 	if (r == OUTBOX_OK)
 		r = begin(t, batch, deadline, err);
 	if (r == OUTBOX_OK)

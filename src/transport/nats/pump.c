@@ -42,7 +42,7 @@ bool pump_next(struct nats_transport *t, struct nats_frame *ret_frame)
 int pump_why(const struct nats_transport *t, struct outbox_error *err)
 {
 	return outbox_fail(err, t->wire.status ? t->wire.status : OUTBOX_ECONN,
-			   "NATS %s: the connection ended: %s", t->endpoint.shown,
+			   "%s: the connection ended: %s", t->broker.shown,
 			   t->wire.why[0] ? t->wire.why : "closed by the server");
 }
 
@@ -88,8 +88,7 @@ static int find_answer(struct nats_transport *t, const char *subject, uint64_t n
 
 	while (pump_next(t, &frame)) {
 		if (frame.kind == FRAME_ERROR && strstr(frame.text, subject))
-			return outbox_fail(err, OUTBOX_EAUTH, "NATS %s: %s", t->endpoint.shown,
-					   frame.text);
+			return outbox_fail(err, OUTBOX_EAUTH, "%s: %s", t->broker.shown, frame.text);
 		if (frame.kind == FRAME_ERROR) {
 			settle_note(t, frame.text);
 		} else if (pump_number(t, frame.text, &found) && found == number) {
@@ -114,7 +113,7 @@ int pump_request(struct nats_transport *t, const char *subject, const char *json
 
 	pump_put_request(t, subject, json);
 	for (;;) {
-		outbox_time left = deadline - t->clock->mono(t->clock);
+		outbox_time left = broker_left(&t->broker, deadline);
 		bool moved = left > 0 && nats_wire_wait(&t->wire, left);
 		int r = find_answer(t, subject, number, &answer, err);
 
@@ -127,7 +126,7 @@ int pump_request(struct nats_transport *t, const char *subject, const char *json
 		if (t->wire.ended)
 			return pump_why(t, err);
 		if (!moved)
-			return outbox_fail(err, OUTBOX_ETIMEDOUT, "NATS %s: no answer to %s in time",
-					   t->endpoint.shown, subject);
+			return outbox_fail(err, OUTBOX_ETIMEDOUT, "%s: no answer to %s in time",
+					   t->broker.shown, subject);
 	}
 }

@@ -178,7 +178,7 @@ static void settle_open(struct nats_transport *t, bool unheard)
 static int streams_for(struct nats_transport *t, const struct slot *slot, outbox_time deadline,
 		       struct stream_names *ret_names, struct outbox_error *err)
 {
-	outbox_time limit = t->clock->mono(t->clock) + LOOK_FOR;
+	outbox_time limit = t->broker.clock->mono(t->broker.clock) + LOOK_FOR;
 	char subject[NATS_SUBJECT_MAX + 1];
 	int r = nats_subject(t, t->window.batch->items[slot->item]->message, err);
 
@@ -204,13 +204,13 @@ static int look_for_stream(struct nats_transport *t, outbox_time deadline, struc
 	r = streams_for(t, &w->slots[i], deadline, &found, &why);
 	if (r == OUTBOX_ENOTFOUND)
 		return outbox_fail_native(err, OUTBOX_ECONN, NATS_NO_RESPONDERS,
-					  "NATS %s: JetStream does not answer on this server or for this "
+					  "%s: JetStream does not answer on this server or for this "
 					  "account; enable it (nats-server -js)",
-					  t->endpoint.shown);
+					  t->broker.shown);
 	if (r == OUTBOX_OK && found.count > 0)
 		return outbox_fail_native(err, OUTBOX_ECONN, NATS_NO_RESPONDERS,
-					  "NATS %s: stream \"%s\" takes nothing now; it has no leader",
-					  t->endpoint.shown, found.names[0]);
+					  "%s: stream \"%s\" takes nothing now; it has no leader",
+					  t->broker.shown, found.names[0]);
 	if (r == OUTBOX_ECONN)
 		return outbox_fail_native(err, r, why.native, "%s", why.message);
 	return OUTBOX_OK;
@@ -261,7 +261,7 @@ static int outage_of(const struct nats_transport *t, const struct slot *slot)
 /* No message found a place, and the target has a stream of its own: is it there? */
 static void look_for_own_stream(struct nats_transport *t, outbox_time deadline)
 {
-	outbox_time limit = t->clock->mono(t->clock) + LOOK_FOR;
+	outbox_time limit = t->broker.clock->mono(t->broker.clock) + LOOK_FOR;
 	struct window *w = &t->window;
 	bool homeless = false;
 
@@ -291,12 +291,11 @@ static int settle_refused(struct nats_transport *t, struct outbox_error *err)
 	status = outage_of(t, &w->slots[first]);
 	if (w->no_stream)
 		status = outbox_fail_native(err, status, item->native,
-					    "NATS %s: there is no stream \"%s\"; create it, or correct "
+					    "%s: there is no stream \"%s\"; create it, or correct "
 					    "the target's stream=",
-					    t->endpoint.shown, t->stream);
+					    t->broker.shown, t->stream);
 	else
-		status = outbox_fail_native(err, status, item->native, "NATS %s: %s",
-					    t->endpoint.shown,
+		status = outbox_fail_native(err, status, item->native, "%s: %s", t->broker.shown,
 					    item->reason ? item->reason : "JetStream refused it");
 	for (size_t i = first; i < w->count; i++)
 		if (outage_of(t, &w->slots[i]) != OUTBOX_OK)
@@ -317,8 +316,7 @@ int settle_batch(struct nats_transport *t, outbox_time deadline, struct outbox_e
 		r = settle_unheard(t, deadline, err);
 	t->stale |= w->open > 0;
 	if (r == OUTBOX_OK && silent)
-		r = outbox_fail(err, OUTBOX_ETIMEDOUT, "NATS %s: no answer in time",
-				t->endpoint.shown);
+		r = outbox_fail(err, OUTBOX_ETIMEDOUT, "%s: no answer in time", t->broker.shown);
 	settle_open(t, false);
 	if (r == OUTBOX_OK) {
 		look_for_own_stream(t, deadline);

@@ -8,8 +8,8 @@
 
 static int unexpected(const struct rabbit *rabbit, const char *what, struct outbox_error *err)
 {
-	return outbox_fail(err, OUTBOX_EPROTO, "rabbitmq %s: the broker sent %s out of place",
-			   rabbit->endpoint.shown, what);
+	return outbox_fail(err, OUTBOX_EPROTO, "%s: the broker sent %s out of place",
+			   rabbit->broker.shown, what);
 }
 
 /* ---- returns: method, properties, body --------------------------------------------------------- */

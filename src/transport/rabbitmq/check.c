@@ -133,7 +133,6 @@ static int check_queue(struct rabbit *rabbit, const char *queue, outbox_time dea
 int rabbit_check(struct outbox_transport *transport, outbox_time deadline, char *text, size_t size)
 {
 	struct rabbit *rabbit = rabbit_downcast(transport);
-	outbox_time now = rabbit->clock->mono(rabbit->clock);
 	const char *queue;
 	int level = 1;
 
@@ -141,7 +140,7 @@ int rabbit_check(struct outbox_transport *transport, outbox_time deadline, char 
 		snprintf(text, size, "not connected");
 		return 3;
 	}
-	rabbit_watchdog_arm(&rabbit->watchdog, deadline - now);
+	rabbit_watchdog_arm(&rabbit->watchdog, broker_left(&rabbit->broker, deadline));
 	queue = queue_of(rabbit);
 	if (queue)
 		level = check_queue(rabbit, queue, deadline, text, size);

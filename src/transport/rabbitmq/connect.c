@@ -23,11 +23,9 @@
 
 struct timeval rabbit_left(const struct rabbit *rabbit, outbox_time deadline)
 {
-	outbox_time now = rabbit->clock->mono(rabbit->clock);
-	outbox_time left = deadline > now ? deadline - now : 0;
+	outbox_time left = broker_left(&rabbit->broker, deadline);
 
-	if (left > OUTBOX_DAYS)
-		left = OUTBOX_DAYS;
+	left = left < 0 ? 0 : left > OUTBOX_DAYS ? OUTBOX_DAYS : left;
 	return (struct timeval){ .tv_sec = (time_t)(left / OUTBOX_SECONDS),
 				 .tv_usec = (suseconds_t)(left % OUTBOX_SECONDS) };
 }
@@ -146,7 +144,7 @@ int rabbit_open_channel(struct rabbit *rabbit, outbox_time deadline, struct outb
 
 static int set_tls(const struct rabbit *rabbit, amqp_socket_t *socket, struct outbox_error *err)
 {
-	const struct endpoint *e = &rabbit->endpoint;
+	const struct endpoint *e = &rabbit->broker.endpoint;
 	int status;
 
 	amqp_ssl_socket_set_verify_peer(socket, e->verify);
@@ -156,8 +154,8 @@ static int set_tls(const struct rabbit *rabbit, amqp_socket_t *socket, struct ou
 		status = amqp_ssl_socket_set_cacert(socket, e->ca);
 	if (status != AMQP_STATUS_OK)
 		return outbox_fail_native(err, OUTBOX_ECONFIG, status,
-					  "rabbitmq %s: cannot use %s as certificate authorities",
-					  e->shown, e->ca);
+					  "%s: cannot use %s as certificate authorities",
+					  rabbit->broker.shown, e->ca);
 	if (!e->cert)
 		return OUTBOX_OK;
 	/* Without a password of ours OpenSSL would ask the terminal for one. */
@@ -165,9 +163,9 @@ static int set_tls(const struct rabbit *rabbit, amqp_socket_t *socket, struct ou
 	status = amqp_ssl_socket_set_key(socket, e->cert, e->key);
 	if (status != AMQP_STATUS_OK)
 		return outbox_fail_native(err, OUTBOX_ECONFIG, status,
-					  "rabbitmq %s: cannot use the certificate %s with the key %s; "
+					  "%s: cannot use the certificate %s with the key %s; "
 					  "both are PEM, the key without a password",
-					  e->shown, e->cert, e->key);
+					  rabbit->broker.shown, e->cert, e->key);
 	return OUTBOX_OK;
 }
 
@@ -193,11 +191,11 @@ static int open_socket(struct rabbit *rabbit, const struct address *address, out
 	rabbit->connection = amqp_new_connection();
 	if (!rabbit->connection)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
-	socket = rabbit->endpoint.tls ? amqp_ssl_socket_new(rabbit->connection)
-				      : amqp_tcp_socket_new(rabbit->connection);
+	socket = rabbit->broker.endpoint.tls ? amqp_ssl_socket_new(rabbit->connection)
+					     : amqp_tcp_socket_new(rabbit->connection);
 	if (!socket)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
-	if (rabbit->endpoint.tls)
+	if (rabbit->broker.endpoint.tls)
 		r = set_tls(rabbit, socket, err);
 	if (r != OUTBOX_OK)
 		return r;
@@ -222,7 +220,8 @@ static int log_in(struct rabbit *rabbit, outbox_time deadline, struct outbox_err
 		  .value = { .kind = AMQP_FIELD_KIND_TABLE, .value.table = { 1, &blocked } } },
 		{ .key = rabbit_bytes("connection_name", 15),
 		  .value = { .kind = AMQP_FIELD_KIND_UTF8,
-			     .value.bytes = rabbit_bytes(rabbit->name, strlen(rabbit->name)) } },
+			     .value.bytes = rabbit_bytes(rabbit->broker.client,
+							 strlen(rabbit->broker.client)) } },
 	};
 	amqp_table_t properties = { (int)ARRAY_SIZE(entries), entries };
 	struct timeval left = rabbit_left(rabbit, deadline);
@@ -231,9 +230,10 @@ static int log_in(struct rabbit *rabbit, outbox_time deadline, struct outbox_err
 
 	amqp_set_handshake_timeout(rabbit->connection, &left);
 	rabbit_rpc_until(rabbit, deadline);
-	reply = amqp_login_with_properties(rabbit->connection, rabbit->vhost, CHANNEL_MAX, FRAME_MAX,
-					   rabbit->heartbeat, &properties, AMQP_SASL_METHOD_PLAIN,
-					   rabbit->endpoint.user, rabbit->endpoint.password);
+	reply = amqp_login_with_properties(rabbit->connection, rabbit->vhost, CHANNEL_MAX,
+					   FRAME_MAX, (int)rabbit->heartbeat, &properties,
+					   AMQP_SASL_METHOD_PLAIN, rabbit->broker.endpoint.user,
+					   rabbit->broker.endpoint.password);
 	if (reply.reply_type == AMQP_RESPONSE_SERVER_EXCEPTION &&
 	    reply.reply.id == AMQP_CONNECTION_CLOSE_METHOD) {
 		const amqp_connection_close_t *m = reply.reply.decoded;
@@ -254,7 +254,7 @@ static int use_socket(struct rabbit *rabbit, outbox_time deadline, struct outbox
 	bool late;
 	int r;
 
-	rabbit_watchdog_arm(&rabbit->watchdog, deadline - rabbit->clock->mono(rabbit->clock));
+	rabbit_watchdog_arm(&rabbit->watchdog, broker_left(&rabbit->broker, deadline));
 	r = log_in(rabbit, deadline, err);
 	if (r == OUTBOX_OK)
 		r = rabbit_open_channel(rabbit, deadline, err);
@@ -265,8 +265,8 @@ static int use_socket(struct rabbit *rabbit, outbox_time deadline, struct outbox
 				     (amqp_get_heartbeat(rabbit->connection) + 1) / 2);
 	late = rabbit_watchdog_disarm(&rabbit->watchdog);
 	if (late)
-		return outbox_fail(err, OUTBOX_ETIMEDOUT, "rabbitmq %s: no answer in time",
-				   rabbit->endpoint.shown);
+		return outbox_fail(err, OUTBOX_ETIMEDOUT, "%s: no answer in time",
+				   rabbit->broker.shown);
 	return r;
 }
 
@@ -288,5 +288,6 @@ int rabbit_connect(struct outbox_transport *transport, outbox_time deadline, str
 	struct rabbit *rabbit = rabbit_downcast(transport);
 
 	rabbit_drop(rabbit, true);
-	return endpoint_try(&rabbit->endpoint, rabbit->clock, deadline, use_address, rabbit, err);
+	return endpoint_try(&rabbit->broker.endpoint, rabbit->broker.clock, deadline, use_address,
+			    rabbit, err);
 }

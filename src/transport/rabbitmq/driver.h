@@ -7,8 +7,8 @@
 #include <outbox/transport.h>
 
 #include "base/buf.h"
+#include "transport/broker.h"
 #include "transport/confirms.h"
-#include "transport/endpoint.h"
 #include "transport/rabbitmq/watchdog.h"
 #include "transport/template.h"
 
@@ -46,19 +46,14 @@ struct rabbit_return {
 };
 
 struct rabbit {
-	struct outbox_transport base;
-	struct outbox_clock *clock;
-	char name[100]; /* connection_name: what the broker's lists show */
+	struct broker broker;
 	/* ---- from the URL */
-	struct endpoint endpoint;
 	char *vhost;
 	struct template exchange, routing_key;
 	struct rabbit_declare declare;
 	bool constant;         /* one exchange for all messages */
 	bool mandatory_events; /* commands always are */
-	int heartbeat;         /* seconds, 0: none */
-	bool external;         /* the envelope shows nothing internal */
-	struct outbox_encoder *encoder;
+	int64_t heartbeat;     /* seconds, 0: none */
 	/* ---- scratch, one message at a time */
 	struct buf exchange_name, key;
 	amqp_table_entry_t headers[RABBIT_HEADERS_MAX];
@@ -81,7 +76,7 @@ struct rabbit {
 
 static inline struct rabbit *rabbit_downcast(struct outbox_transport *transport)
 {
-	return (struct rabbit *)transport; /* base is the first member */
+	return (struct rabbit *)transport; /* broker is the first member */
 }
 
 static inline amqp_bytes_t rabbit_bytes(const char *text, size_t size)
@@ -90,8 +85,11 @@ static inline amqp_bytes_t rabbit_bytes(const char *text, size_t size)
 }
 
 /* ---- options.c: everything that the URL says */
-int rabbit_options(struct rabbit *rabbit, const char *text,
-		   struct outbox_error *err) OUTBOX_MUSTCHECK;
+#define RABBIT_OPTIONS \
+	"exchange, routing_key, mandatory, heartbeat, declare, queue, queue_type, bind, " ENDPOINT_OPTIONS
+int rabbit_configure(struct broker *broker, struct url *url,
+		     const struct outbox_transport_config *config,
+		     struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /* ---- connect.c */
 int rabbit_connect(struct outbox_transport *transport, outbox_time deadline,

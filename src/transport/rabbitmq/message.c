@@ -75,6 +75,7 @@ static int set_properties(struct rabbit *rabbit, const struct outbox_message *m,
 			  const struct outbox_encoded *encoded, amqp_basic_properties_t *p,
 			  struct outbox_error *err)
 {
+	bool external = rabbit->broker.envelope == OUTBOX_ENVELOPE_EXTERNAL;
 	size_t size = 0;
 	int r;
 
@@ -97,7 +98,7 @@ static int set_properties(struct rabbit *rabbit, const struct outbox_message *m,
 		p->_flags |= AMQP_BASIC_TYPE_FLAG;
 		p->type = amqp_cstring_bytes(m->type);
 	}
-	if (fits(m->correlation_id) && !rabbit->external) {
+	if (fits(m->correlation_id) && !external) {
 		p->_flags |= AMQP_BASIC_CORRELATION_ID_FLAG;
 		p->correlation_id = amqp_cstring_bytes(m->correlation_id);
 	}
@@ -122,7 +123,7 @@ int rabbit_message(struct rabbit *rabbit, const struct outbox_item *item,
 	if (r == OUTBOX_OK)
 		r = render(&rabbit->routing_key, m, &rabbit->key, &message.key, err);
 	if (r == OUTBOX_OK)
-		r = outbox_encode(rabbit->encoder, item, &encoded, err);
+		r = outbox_encode(rabbit->broker.encoder, item, &encoded, err);
 	if (r == OUTBOX_OK)
 		r = set_properties(rabbit, m, &encoded, &message.properties, err);
 	if (r != OUTBOX_OK)

@@ -8,15 +8,9 @@
  */
 #include "transport/rabbitmq/driver.h"
 
-#include "base/cleanup.h"
-#include "base/text.h"
-
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define OPTIONS \
-	"exchange, routing_key, mandatory, heartbeat, declare, queue, queue_type, bind, " ENDPOINT_OPTIONS
 #define HEARTBEAT_DEFAULT 30
 
 static int copy(const char *text, char **ret_copy, struct outbox_error *err)
@@ -25,52 +19,21 @@ static int copy(const char *text, char **ret_copy, struct outbox_error *err)
 	return *ret_copy ? OUTBOX_OK : outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 }
 
-/* One of the words in choices, which are separated by blanks. */
-static int choose(struct url *url, const char *name, const char *choices, const char **ret_value,
-		  struct outbox_error *err)
-{
-	const char *value = url_option(url, name);
-	size_t length = value ? strlen(value) : 0;
-	char shown[80];
-
-	*ret_value = value;
-	if (!value)
-		return OUTBOX_OK;
-	for (const char *at = choices; *at; at += strspn(at, " ")) {
-		size_t n = strcspn(at, " ");
-
-		if (n == length && memcmp(at, value, n) == 0)
-			return OUTBOX_OK;
-		at += n;
-	}
-	return outbox_fail(err, OUTBOX_ECONFIG, "option %s: \"%s\" is none of: %s", name,
-			   text_shown(shown, sizeof(shown), value), choices);
-}
-
 /* ---- who ----------------------------------------------------------------------------------- */
 
-static bool is_loopback(const char *host)
-{
-	return strcmp(host, "localhost") == 0 || strncmp(host, "127.", 4) == 0 ||
-	       strcmp(host, "::1") == 0;
-}
-
 /* RabbitMQ's guest is for loopback alone, and a broker elsewhere is never entered by a default. */
-static int check_login(struct rabbit *rabbit, struct outbox_error *err)
+static int check_login(struct broker *broker, struct outbox_error *err)
 {
-	struct endpoint *e = &rabbit->endpoint;
+	struct endpoint *e = &broker->endpoint;
 	int r = OUTBOX_OK;
 
-	for (size_t i = 0; i < e->n_addresses; i++)
-		if (!e->user && !is_loopback(e->addresses[i].host))
-			return outbox_fail(err, OUTBOX_ECONFIG,
-					   "rabbitmq %s: no user; write amqp://user@host/ with "
-					   "password_file=PATH",
-					   e->shown);
+	if (!e->user && !endpoint_is_loopback(e))
+		return outbox_fail(err, OUTBOX_ECONFIG,
+				   "%s: no user; write amqp://user@host/ with password_file=PATH",
+				   broker->shown);
 	if (e->user && !e->password)
 		return outbox_fail_detail(err, OUTBOX_ECONFIG, OUTBOX_DETAIL_PASSWORD,
-					  "rabbitmq %s: no password; add password_file=PATH",
-					  e->shown);
+					  "%s: no password; add password_file=PATH", broker->shown);
 	if (e->user)
 		return OUTBOX_OK;
 	r = copy("guest", &e->user, err);
@@ -84,9 +47,8 @@ static int check_login(struct rabbit *rabbit, struct outbox_error *err)
 /* "", "/": the virtual host "/"; "/shop": "shop"; "/%2f": "/". */
 static int set_vhost(struct rabbit *rabbit, const struct url *url, struct outbox_error *err)
 {
-	const char *path = url->path;
+	const char *path = url->path + (url->path[0] == '/');
 
-	path += path[0] == '/';
 	if (strlen(path) > RABBIT_SHORT_MAX)
 		return outbox_fail(err, OUTBOX_ECONFIG, "the virtual host is longer than 255 bytes");
 	return copy(path[0] ? path : "/", &rabbit->vhost, err);
@@ -103,7 +65,7 @@ static int set_route(struct rabbit *rabbit, struct url *url, struct outbox_error
 		key = none ? queue : "{type}";
 	rabbit->constant = true;
 	if (!key)
-		return OUTBOX_OK; /* said last, see check_place(): a misspelt option may be the reason */
+		return OUTBOX_OK; /* said last, see check_place() */
 	r = template_parse("exchange", none ? "" : exchange, &rabbit->exchange, err);
 	/* A queue's name stands for itself. */
 	if (r == OUTBOX_OK && key != queue)
@@ -114,32 +76,6 @@ static int set_route(struct rabbit *rabbit, struct url *url, struct outbox_error
 		r = template_parse("queue", key, &rabbit->routing_key, err);
 	rabbit->constant = r == OUTBOX_OK && template_is_constant(&rabbit->exchange);
 	return r;
-}
-
-static int set_mandatory(struct rabbit *rabbit, struct url *url, struct outbox_error *err)
-{
-	const char *mandatory;
-	int r = choose(url, "mandatory", "yes no", &mandatory, err);
-
-	rabbit->mandatory_events = !mandatory || strcmp(mandatory, "yes") == 0;
-	return r;
-}
-
-static int set_heartbeat(struct rabbit *rabbit, struct url *url, struct outbox_error *err)
-{
-	const char *text = url_option(url, "heartbeat");
-	int64_t seconds = HEARTBEAT_DEFAULT;
-	int r = OUTBOX_OK;
-
-	if (text)
-		r = number_parse("option heartbeat", text, 0, 3600, &seconds, err);
-	if (r != OUTBOX_OK) {
-		if (err)
-			err->status = OUTBOX_ECONFIG;
-		return OUTBOX_ECONFIG;
-	}
-	rabbit->heartbeat = (int)seconds;
-	return OUTBOX_OK;
 }
 
 /* ---- what to make -------------------------------------------------------------------------- */
@@ -179,9 +115,9 @@ static int set_declare(struct rabbit *rabbit, struct url *url, struct outbox_err
 	const char *type = NULL, *queue_type = NULL;
 	int r;
 
-	r = choose(url, "declare", "topic direct fanout headers", &type, err);
+	r = url_choice(url, "declare", "topic, direct, fanout or headers", &type, err);
 	if (r == OUTBOX_OK)
-		r = choose(url, "queue_type", "quorum classic", &queue_type, err);
+		r = url_choice(url, "queue_type", "quorum or classic", &queue_type, err);
 	if (r == OUTBOX_OK)
 		r = check_declare(rabbit, type, queue, err);
 	if (r == OUTBOX_OK)
@@ -206,30 +142,29 @@ static int check_place(const struct rabbit *rabbit, struct outbox_error *err)
 			   "default exchange");
 }
 
-int rabbit_options(struct rabbit *rabbit, const char *text, struct outbox_error *err)
+int rabbit_configure(struct broker *broker, struct url *url,
+		     const struct outbox_transport_config *config, struct outbox_error *err)
 {
-	_cleanup_(url_deinit) struct url url = { 0 };
-	bool tls;
-	int r;
+	struct rabbit *rabbit = rabbit_downcast(&broker->base);
+	int r = check_login(broker, err);
 
-	r = url_parse(text, &url, err);
-	if (r != OUTBOX_OK)
-		return r;
-	tls = strcmp(url.scheme, "amqps") == 0;
-	r = endpoint_parse(&url, tls ? 5671 : 5672, tls, &rabbit->endpoint, err);
+	(void)config;
+	rabbit->confirms = (struct confirms)CONFIRMS_INIT;
+	rabbit->exchange_name.max = rabbit->key.max = (size_t)64 << 10;
+	rabbit->mandatory_events = true;
+	rabbit->heartbeat = HEARTBEAT_DEFAULT;
 	if (r == OUTBOX_OK)
-		r = check_login(rabbit, err);
+		r = set_vhost(rabbit, url, err);
 	if (r == OUTBOX_OK)
-		r = set_vhost(rabbit, &url, err);
+		r = set_route(rabbit, url, err);
 	if (r == OUTBOX_OK)
-		r = set_route(rabbit, &url, err);
+		r = url_flag(url, "mandatory", &rabbit->mandatory_events, err);
 	if (r == OUTBOX_OK)
-		r = set_mandatory(rabbit, &url, err);
+		r = url_number(url, "heartbeat", 0, 3600, &rabbit->heartbeat, err);
 	if (r == OUTBOX_OK)
-		r = set_heartbeat(rabbit, &url, err);
+		r = set_declare(rabbit, url, err);
+	/* Before the place is missed: a misspelt option may be the reason. */
 	if (r == OUTBOX_OK)
-		r = set_declare(rabbit, &url, err);
-	if (r == OUTBOX_OK)
-		r = url_finish(&url, OPTIONS, err);
+		r = url_finish(url, RABBIT_OPTIONS, err);
 	return r == OUTBOX_OK ? check_place(rabbit, err) : r;
 }

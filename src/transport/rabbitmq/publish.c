@@ -7,6 +7,7 @@
 #include "transport/rabbitmq/driver.h"
 
 #include "base/text.h"
+#include "transport/transport.h"
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -26,31 +27,24 @@ static void cork(struct rabbit *rabbit, int on)
 
 static bool passed(const struct rabbit *rabbit, outbox_time deadline)
 {
-	return rabbit->clock->mono(rabbit->clock) >= deadline;
+	return broker_left(&rabbit->broker, deadline) <= 0;
 }
 
 static int too_late(const struct rabbit *rabbit, struct outbox_error *err)
 {
 	if (rabbit->blocked)
-		return outbox_fail(err, OUTBOX_EFULL,
-				   "rabbitmq %s: the broker takes no messages for now: %s",
-				   rabbit->endpoint.shown, rabbit->blocked_reason);
-	return outbox_fail(err, OUTBOX_ETIMEDOUT, "rabbitmq %s: not confirmed in time",
-			   rabbit->endpoint.shown);
+		return outbox_fail(err, OUTBOX_EFULL, "%s: the broker takes no messages for now: %s",
+				   rabbit->broker.shown, rabbit->blocked_reason);
+	return outbox_fail(err, OUTBOX_ETIMEDOUT, "%s: not confirmed in time", rabbit->broker.shown);
 }
 
 /* ---- sending -------------------------------------------------------------------------------- */
 
-/* REJECTED or RETRY before the wire. */
-static bool refuse(struct rabbit *rabbit, struct outbox_batch *batch, size_t i,
-		   const struct outbox_error *why)
+/* Its exchange does not exist: settled before the wire. */
+static bool refuse(struct rabbit *rabbit, struct outbox_batch *batch, size_t i)
 {
 	const struct rabbit_exchange *exchange = NULL;
 
-	if (why->status) {
-		outbox_batch_verdict(batch, i, OUTBOX_REJECTED, 0, "%s", why->message);
-		return true;
-	}
 	if (!rabbit->constant)
 		exchange = rabbit_exchanges_find(rabbit, buf_str(&rabbit->exchange_name));
 	if (!exchange || !exchange->missing)
@@ -69,9 +63,9 @@ static int send_one(struct rabbit *rabbit, struct outbox_batch *batch, size_t i,
 	int r, status;
 
 	r = rabbit_message(rabbit, batch->items[i], &m, &why);
-	if (r != OUTBOX_OK && r != OUTBOX_EINVAL)
-		return outbox_fail(err, r, "%s", why.message);
-	if (refuse(rabbit, batch, i, &why))
+	if (r != OUTBOX_OK)
+		return transport_reject(batch, i, r, &why, err);
+	if (refuse(rabbit, batch, i))
 		return OUTBOX_OK;
 	confirms_send(&rabbit->confirms, i);
 	status = amqp_basic_publish(rabbit->connection, RABBIT_PUBLISH_CHANNEL, m.exchange, m.key,
@@ -288,16 +282,14 @@ int rabbit_publish(struct outbox_transport *transport, struct outbox_batch *batc
 		   outbox_time deadline, struct outbox_error *err)
 {
 	struct rabbit *rabbit = rabbit_downcast(transport);
-	outbox_time now = rabbit->clock->mono(rabbit->clock);
 	bool late;
 	int r;
 
 	if (!rabbit->connection)
-		return outbox_fail(err, OUTBOX_ECONN, "rabbitmq %s: not connected",
-				   rabbit->endpoint.shown);
-	if (now >= deadline)
+		return outbox_fail(err, OUTBOX_ECONN, "%s: not connected", rabbit->broker.shown);
+	if (passed(rabbit, deadline))
 		return too_late(rabbit, err);
-	rabbit_watchdog_arm(&rabbit->watchdog, deadline - now);
+	rabbit_watchdog_arm(&rabbit->watchdog, broker_left(&rabbit->broker, deadline));
 	r = run_batch(rabbit, batch, deadline, err);
 	if (r != OUTBOX_OK)
 		hear_the_rest(rabbit);

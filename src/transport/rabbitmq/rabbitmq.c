@@ -16,9 +16,6 @@
  */
 #include "transport/rabbitmq/driver.h"
 
-#include "base/text.h"
-
-#include <stdio.h>
 #include <stdlib.h>
 
 extern const struct outbox_transport_ops rabbitmq_transport_ops;
@@ -36,8 +33,6 @@ static void rabbit_close(struct outbox_transport *transport)
 		return;
 	rabbit_drop(rabbit, true);
 	confirms_deinit(&rabbit->confirms);
-	outbox_encoder_free(rabbit->encoder);
-	endpoint_deinit(&rabbit->endpoint);
 	template_deinit(&rabbit->exchange);
 	template_deinit(&rabbit->routing_key);
 	buf_deinit(&rabbit->exchange_name);
@@ -47,39 +42,24 @@ static void rabbit_close(struct outbox_transport *transport)
 	free(rabbit->declare.queue_type);
 	free(rabbit->declare.bind);
 	free(rabbit->vhost);
-	free(rabbit);
+	broker_close(&rabbit->broker);
 }
 
 static int rabbit_open(const struct outbox_transport_config *config,
 		       struct outbox_transport **ret_transport, struct outbox_error *err)
 {
-	int envelope = config->envelope ? config->envelope : OUTBOX_ENVELOPE_CE_BINARY;
-	struct rabbit *rabbit = calloc(1, sizeof(*rabbit));
-	char shown[80];
-	int r;
+	static const struct broker_driver driver = {
+		.ops = &rabbitmq_transport_ops,
+		.title = "rabbitmq",
+		.size = sizeof(struct rabbit),
+		.port = 5672,
+		.tls_port = 5671,
+		.attribute_prefix = "cloudEvents:",
+		.options = RABBIT_OPTIONS,
+		.configure = rabbit_configure,
+	};
 
-	if (!rabbit)
-		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
-	if (envelope < OUTBOX_ENVELOPE_CE_STRUCTURED || envelope > OUTBOX_ENVELOPE_EXTERNAL) {
-		free(rabbit);
-		return outbox_fail(err, OUTBOX_ECONFIG, "amqp: envelope %d is unknown", envelope);
-	}
-	rabbit->base.ops = &rabbitmq_transport_ops;
-	rabbit->clock = config->clock;
-	rabbit->confirms = (struct confirms)CONFIRMS_INIT;
-	rabbit->exchange_name.max = rabbit->key.max = (size_t)64 << 10;
-	rabbit->external = envelope == OUTBOX_ENVELOPE_EXTERNAL;
-	snprintf(rabbit->name, sizeof(rabbit->name), "outbox %s",
-		 text_shown(shown, sizeof(shown), config->target ? config->target : ""));
-	r = rabbit_options(rabbit, config->url, err);
-	if (r == OUTBOX_OK)
-		r = outbox_encoder_new(envelope, "cloudEvents:", &rabbit->encoder, err);
-	if (r != OUTBOX_OK) {
-		rabbit_close(&rabbit->base);
-		return r;
-	}
-	*ret_transport = &rabbit->base;
-	return OUTBOX_OK;
+	return broker_open(&driver, config, ret_transport, err);
 }
 
 static const char *const schemes[] = { "amqp", "amqps", NULL };

@@ -69,10 +69,9 @@ int rabbit_fail(const struct rabbit *rabbit, int code, const char *text, const c
 {
 	const struct rabbit_code *row = rabbit_code_find(code, text);
 
-	return outbox_fail_native(err, row->status, code, "rabbitmq %s: %s: %s%s%s",
-				  rabbit->endpoint.shown, what,
-				  text ? text : amqp_error_string2(code), row->note ? "; " : "",
-				  row->note ? row->note : "");
+	return outbox_fail_native(err, row->status, code, "%s: %s: %s%s%s", rabbit->broker.shown,
+				  what, text ? text : amqp_error_string2(code),
+				  row->note ? "; " : "", row->note ? row->note : "");
 }
 
 void rabbit_words(amqp_bytes_t bytes, char *out, size_t size)

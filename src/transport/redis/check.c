@@ -183,13 +183,13 @@ static int ask_all(struct redis_transport *t, outbox_time deadline, struct findi
 
 int redis_check(struct outbox_transport *transport, outbox_time deadline, char *text, size_t size)
 {
-	struct redis_transport *t = container_of(transport, struct redis_transport, base);
+	struct redis_transport *t = redis_downcast(transport);
 	struct findings f = { .text = BUF_INIT(2048) };
 	struct outbox_error err = OUTBOX_ERROR_INIT;
 	int r;
 
 	if (t->wire.fd < 0)
-		r = outbox_fail(&err, OUTBOX_ECONN, "redis %s: not connected", t->endpoint.shown);
+		r = outbox_fail(&err, OUTBOX_ECONN, "%s: not connected", t->broker.shown);
 	else
 		r = judge_stream(t, deadline, &f, &err);
 	if (!r)

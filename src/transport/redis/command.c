@@ -9,7 +9,7 @@
  * The application's headers are fields "header.NAME", so that none of them can be taken for one of ours.
  */
 
-#include "transport/redis/command.h"
+#include "transport/redis/driver.h"
 
 #include <string.h>
 
@@ -27,7 +27,7 @@ static size_t own_headers(const struct outbox_encoded *e, const struct outbox_me
 static void put_fields(struct redis_transport *t, const struct outbox_encoded *e,
 		       const struct outbox_message *m)
 {
-	bool native = t->envelope == OUTBOX_ENVELOPE_NATIVE;
+	bool native = t->broker.envelope == OUTBOX_ENVELOPE_NATIVE;
 	size_t first = own_headers(e, m);
 
 	for (size_t i = 0; i < e->n_headers; i++) {
@@ -44,8 +44,8 @@ static void put_fields(struct redis_transport *t, const struct outbox_encoded *e
 int redis_command_add(struct redis_transport *t, const struct outbox_item *item,
 		      struct outbox_error *err)
 {
-	bool fields =
-		t->envelope == OUTBOX_ENVELOPE_CE_BINARY || t->envelope == OUTBOX_ENVELOPE_NATIVE;
+	bool fields = t->broker.envelope == OUTBOX_ENVELOPE_CE_BINARY ||
+		      t->broker.envelope == OUTBOX_ENVELOPE_NATIVE;
 	struct outbox_encoded encoded;
 	size_t n = 3 + (size_t)!t->create + (t->maxlen ? 3 : 0);
 	int r;
@@ -56,7 +56,7 @@ int redis_command_add(struct redis_transport *t, const struct outbox_item *item,
 		if (r)
 			return r;
 	}
-	r = outbox_encode(t->encoder, item, &encoded, err);
+	r = outbox_encode(t->broker.encoder, item, &encoded, err);
 	if (r)
 		return r;
 	redis_wire_begin(&t->wire, n + (fields ? 2 * (encoded.n_headers + 2) : 2));

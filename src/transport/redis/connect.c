@@ -57,7 +57,7 @@ static int ask(struct redis_transport *t, const char *const *words, bool may_ref
 /* A server may repeat what it did not understand, and that would be the password: its text is not shown. */
 static int log_in(struct redis_transport *t, outbox_time deadline, struct outbox_error *err)
 {
-	const struct endpoint *e = &t->endpoint;
+	const struct endpoint *e = &t->broker.endpoint;
 	_cleanup_(redis_reply_free) redisReply *reply = NULL;
 	size_t length;
 	int r;
@@ -132,7 +132,7 @@ static int check_role(struct redis_transport *t, outbox_time deadline, struct ou
 	replicas = redis_info_replicas(reply->str);
 	if (replicas < t->replicas)
 		return outbox_fail(err, OUTBOX_ECONN,
-				   "%s: has %lld replicas online, and wait=%lld wants as many; "
+				   "%s: has %lld replicas online, but wait=%lld requires as many; "
 				   "nothing is sent until they are back",
 				   t->wire.shown, (long long)replicas, (long long)t->replicas);
 	return OUTBOX_OK;
@@ -157,7 +157,7 @@ static int check_wait(struct redis_transport *t, outbox_time deadline, struct ou
 	if (answering >= t->replicas)
 		return OUTBOX_OK;
 	return outbox_fail(err, OUTBOX_ECONN,
-			   "%s: %lld replicas answer, and wait=%lld wants as many; nothing is sent until "
+			   "%s: %lld replicas answer, but wait=%lld requires as many; nothing is sent until "
 			   "they are back",
 			   t->wire.shown, (long long)answering, (long long)t->replicas);
 }
@@ -196,8 +196,8 @@ static int use_address(void *context, const struct address *address, outbox_time
 
 int redis_connect(struct outbox_transport *transport, outbox_time deadline, struct outbox_error *err)
 {
-	struct redis_transport *t = container_of(transport, struct redis_transport, base);
-	int r = endpoint_try(&t->endpoint, t->wire.clock, deadline, use_address, t, err);
+	struct redis_transport *t = redis_downcast(transport);
+	int r = endpoint_try(&t->broker.endpoint, t->wire.clock, deadline, use_address, t, err);
 
 	if (r)
 		redis_wire_close(&t->wire);

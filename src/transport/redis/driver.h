@@ -6,15 +6,15 @@
 
 #include <outbox/transport.h>
 
+#include "transport/broker.h"
 #include "transport/redis/wire.h"
 #include "transport/template.h"
 
 #define REDIS_REPLICAS_MAX 100
 
 struct redis_transport {
-	struct outbox_transport base;
+	struct broker broker;
 	struct redis_wire wire;
-	struct endpoint endpoint;
 	struct template stream;
 	struct buf key; /* the stream's name; while it is fixed, made once */
 	bool fixed;     /* one stream for all messages */
@@ -23,10 +23,20 @@ struct redis_transport {
 	bool maxlen_exact;
 	int64_t database;
 	int64_t replicas; /* wait for so many before it is an acknowledgement */
-	int envelope;
-	struct outbox_encoder *encoder;
-	char client[300]; /* how `CLIENT LIST` names us */
+	char client[300]; /* how `CLIENT LIST` names us: without a blank */
 };
+
+static inline struct redis_transport *redis_downcast(struct outbox_transport *transport)
+{
+	return (struct redis_transport *)transport; /* broker is the first member */
+}
+
+/* Write the XADD of a message. EINVAL: the message cannot be sent, and nothing was written. */
+int redis_command_add(struct redis_transport *t, const struct outbox_item *item,
+		      struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/* Write a WAIT for the replicas, for at most so long. */
+void redis_command_wait(struct redis_transport *t, outbox_time limit);
 
 /* What a refusal is about; verdict.c holds the table. */
 enum redis_refusal {
@@ -59,8 +69,9 @@ const char *redis_info(const char *info, const char *name, char *out, size_t siz
 /* How many replicas are online by INFO? */
 int64_t redis_info_replicas(const char *info);
 
-int redis_options(struct redis_transport *t, const struct outbox_transport_config *config,
-		  struct outbox_error *err) OUTBOX_MUSTCHECK;
+int redis_configure(struct broker *broker, struct url *url,
+		    const struct outbox_transport_config *config,
+		    struct outbox_error *err) OUTBOX_MUSTCHECK;
 int redis_connect(struct outbox_transport *transport, outbox_time deadline, struct outbox_error *err);
 int redis_publish(struct outbox_transport *transport, struct outbox_batch *batch,
 		  outbox_time deadline, struct outbox_error *err);

@@ -11,10 +11,11 @@
  * With wait=N a WAIT follows the last XADD, and without its answer nothing is ACKED, whatever the XADDs said.
  */
 
-#include "transport/redis/command.h"
+#include "transport/redis/driver.h"
 
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "transport/transport.h"
 
 #include <string.h>
 
@@ -65,14 +66,14 @@ static int fill(struct pipeline *p, struct outbox_error *err)
 		size_t i = p->written++;
 		int r = redis_command_add(p->t, p->batch->items[i], &why);
 
-		if (r == OUTBOX_EINVAL)
-			outbox_batch_verdict(p->batch, i, OUTBOX_REJECTED, 0, "%s", why.message);
-		else if (r)
-			return outbox_fail(err, r, "%s", why.message);
 		begun |= !r;
+		if (r)
+			r = transport_reject(p->batch, i, r, &why, err);
+		if (r)
+			return r;
 	}
 	if (all_written(p) && p->t->replicas && !p->wait_written && (begun || p->acked)) {
-		outbox_time left = p->deadline - wire->clock->mono(wire->clock);
+		outbox_time left = broker_left(&p->t->broker, p->deadline);
 
 		/* Its answer must come before our own deadline. */
 		redis_command_wait(p->t, left - left / 4);
@@ -296,15 +297,12 @@ static void take_back(struct outbox_batch *batch, const char *why)
 int redis_publish(struct outbox_transport *transport, struct outbox_batch *batch,
 		  outbox_time deadline, struct outbox_error *err)
 {
-	struct redis_transport *t = container_of(transport, struct redis_transport, base);
+	struct redis_transport *t = redis_downcast(transport);
 	struct pipeline p = { .t = t, .batch = batch, .deadline = deadline, .enough = !t->replicas };
-	int r;
+	int r = broker_ready(&t->broker, t->wire.fd >= 0, deadline, err);
 
-	if (t->wire.fd < 0)
-		return outbox_fail(err, OUTBOX_ECONN, "redis %s: not connected", t->endpoint.shown);
-	if (t->wire.clock->mono(t->wire.clock) >= deadline)
-		return outbox_fail(err, OUTBOX_ETIMEDOUT, "%s: the deadline has passed",
-				   t->wire.shown);
+	if (r)
+		return r;
 	r = redis_wire_check_quiet(&t->wire, err);
 	if (!r)
 		r = run(&p, err);

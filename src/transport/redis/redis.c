@@ -7,54 +7,47 @@
 
 #include "transport/redis/driver.h"
 
-#include "base/cleanup.h"
-
-#include <stdlib.h>
+#include <string.h>
 
 extern const struct outbox_transport_ops redis_transport_ops;
 
-#define STREAM_MAX 4096 /* bytes; far more than anybody can read */
-
 static void redis_disconnect(struct outbox_transport *transport)
 {
-	struct redis_transport *t = container_of(transport, struct redis_transport, base);
-
-	redis_wire_close(&t->wire);
+	redis_wire_close(&redis_downcast(transport)->wire);
 }
 
 static void redis_close(struct outbox_transport *transport)
 {
-	struct redis_transport *t;
+	struct redis_transport *t = redis_downcast(transport);
 
-	if (!transport)
+	if (!t)
 		return;
-	t = container_of(transport, struct redis_transport, base);
 	redis_wire_deinit(&t->wire);
-	endpoint_deinit(&t->endpoint);
 	template_deinit(&t->stream);
 	buf_deinit(&t->key);
-	outbox_encoder_free(t->encoder);
-	free(t);
+	broker_close(&t->broker);
 }
 
 static int redis_open(const struct outbox_transport_config *config,
 		      struct outbox_transport **ret_transport, struct outbox_error *err)
 {
-	struct redis_transport *t = calloc(1, sizeof(*t));
-	int r;
+	static const struct broker_driver driver = {
+		.ops = &redis_transport_ops,
+		.title = "redis",
+		.size = sizeof(struct redis_transport),
+		.port = 6379,
+		.attribute_prefix = "",
+		.options = "stream, maxlen, maxlen_exact, create, wait, password_file",
+		.configure = redis_configure,
+	};
+	char scheme[16];
 
-	if (!t)
-		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
-	t->base.ops = &redis_transport_ops;
-	t->key = (struct buf)BUF_INIT(STREAM_MAX);
-	redis_wire_init(&t->wire, config->clock);
-	r = redis_options(t, config, err);
-	if (r) {
-		redis_close(&t->base);
-		return r;
-	}
-	*ret_transport = &t->base;
-	return OUTBOX_OK;
+	if (url_scheme(config->url, scheme, sizeof(scheme)) && strcmp(scheme, "rediss") == 0)
+		return outbox_fail(
+			err, OUTBOX_ECONFIG,
+			"rediss: this build's Redis library has no TLS that verifies the server; "
+			"run stunnel (or another local TLS proxy) and write redis://127.0.0.1:PORT/");
+	return broker_open(&driver, config, ret_transport, err);
 }
 
 static const char *const schemes[] = { "redis", "rediss", NULL };

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "transport/broker.h"
+
+#include "base/cleanup.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int set_endpoint(struct broker *broker, const struct broker_driver *driver, struct url *url,
+			struct outbox_error *err)
+{
+	const char *tls_scheme = driver->ops->schemes[1];
+	bool tls = tls_scheme && strcmp(url->scheme, tls_scheme) == 0;
+	int r = endpoint_parse(url, tls ? driver->tls_port : driver->port, tls, &broker->endpoint,
+			       err);
+
+	snprintf(broker->shown, sizeof(broker->shown), "%s %s", driver->title,
+		 broker->endpoint.shown);
+	return r;
+}
+
+static int set_envelope(struct broker *broker, const struct broker_driver *driver, int envelope,
+			struct outbox_error *err)
+{
+	int r;
+
+	broker->envelope = envelope ? envelope : OUTBOX_ENVELOPE_CE_BINARY;
+	r = outbox_encoder_new(broker->envelope, driver->attribute_prefix, &broker->encoder, err);
+	if (r != OUTBOX_EINVAL)
+		return r;
+	if (err)
+		err->status = OUTBOX_ECONFIG;
+	return OUTBOX_ECONFIG;
+}
+
+int broker_open(const struct broker_driver *driver, const struct outbox_transport_config *config,
+		struct outbox_transport **ret_transport, struct outbox_error *err)
+{
+	_cleanup_(url_deinit) struct url url = { 0 };
+	struct broker *broker;
+	int r = url_parse(config->url, &url, err);
+
+	if (r != OUTBOX_OK)
+		return r;
+	broker = calloc(1, driver->size);
+	if (!broker)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	broker->base.ops = driver->ops;
+	broker->clock = config->clock;
+	snprintf(broker->client, sizeof(broker->client), "outbox %s",
+		 config->target ? config->target : "");
+	r = set_endpoint(broker, driver, &url, err);
+	if (r != OUTBOX_OK) {
+		broker_close(broker);
+		return r;
+	}
+	r = driver->configure(broker, &url, config, err);
+	if (r == OUTBOX_OK)
+		r = url_finish(&url, driver->options, err);
+	if (r == OUTBOX_OK)
+		r = set_envelope(broker, driver, config->envelope, err);
+	if (r != OUTBOX_OK) {
+		driver->ops->close(&broker->base);
+		return r;
+	}
+	*ret_transport = &broker->base;
+	return OUTBOX_OK;
+}
+
+void broker_close(struct broker *broker)
+{
+	endpoint_deinit(&broker->endpoint);
+	outbox_encoder_free(broker->encoder);
+	free(broker);
+}
+
+outbox_time broker_left(const struct broker *broker, outbox_time deadline)
+{
+	return deadline - broker->clock->mono(broker->clock);
+}
+
+int broker_ready(const struct broker *broker, bool connected, outbox_time deadline,
+		 struct outbox_error *err)
+{
+	if (!connected)
+		return outbox_fail(err, OUTBOX_ECONN, "%s: not connected", broker->shown);
+	if (broker_left(broker, deadline) <= 0)
+		return outbox_fail(err, OUTBOX_ETIMEDOUT, "%s: the deadline has passed",
+				   broker->shown);
+	return OUTBOX_OK;
+}
