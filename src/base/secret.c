@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define SECRET_MAX 8192
+#define SECRET_MAX 65536
 
 bool secret_is_name(const char *option)
 {
@@ -90,37 +90,46 @@ static ssize_t read_all(int fd, char *text, size_t size)
 	return n < 0 ? -1 : (ssize_t)length;
 }
 
-static int read_secret(const char *option, const char *path, char **ret_secret,
-		       struct outbox_error *err)
+int secret_read_file(const char *option, const char *path, char **ret_text, struct outbox_error *err)
 {
-	char text[SECRET_MAX];
+	char *text;
 	ssize_t size;
-	char *copy;
-	int fd = -1, r;
+	int fd = -1, r = open_file(option, path, &fd, err);
 
-	r = open_file(option, path, &fd, err);
 	if (r)
-		return r;
-	size = read_all(fd, text, sizeof(text) - 1);
+		return error_names_field(r, err);
+	text = calloc(1, SECRET_MAX);
+	size = text ? read_all(fd, text, SECRET_MAX - 1) : 0;
 	close(fd);
-	text[size > 0 ? size : 0] = '\0';
-	text[strcspn(text, "\r\n")] = '\0';
-	copy = strdup(text);
-	explicit_bzero(text, sizeof(text));
-	if (!copy)
+	if (!text)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
-	if (!copy[0]) {
-		secret_free(copy);
-		return outbox_fail(err, OUTBOX_ECONFIG, "option %s: %s %s", option, path,
-				   size < 0 ? "cannot be read" : "is empty");
+	if (size <= 0) {
+		free(text);
+		r = outbox_fail(err, OUTBOX_ECONFIG, "option %s: %s %s", option, path,
+				size < 0 ? "cannot be read" : "is empty");
+		return error_names_field(r, err);
 	}
-	*ret_secret = copy;
+	*ret_text = text;
 	return OUTBOX_OK;
 }
 
 int secret_read(const char *option, const char *path, char **ret_secret, struct outbox_error *err)
 {
-	return error_names_field(read_secret(option, path, ret_secret, err), err);
+	char *text = NULL;
+	size_t length;
+	int r = secret_read_file(option, path, &text, err);
+
+	if (r)
+		return r;
+	length = strcspn(text, "\r\n");
+	explicit_bzero(text + length, strlen(text + length));
+	if (!length) {
+		secret_free(text);
+		r = outbox_fail(err, OUTBOX_ECONFIG, "option %s: %s is empty", option, path);
+		return error_names_field(r, err);
+	}
+	*ret_secret = text;
+	return OUTBOX_OK;
 }
 
 char *secret_free(char *secret)

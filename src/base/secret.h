@@ -14,6 +14,10 @@
 int secret_read(const char *option, const char *path, char **ret_secret,
 		struct outbox_error *err) OUTBOX_MUSTCHECK;
 
+/* The same, with all lines: a file of credentials, a key. */
+int secret_read_file(const char *option, const char *path, char **ret_text,
+		     struct outbox_error *err) OUTBOX_MUSTCHECK;
+
 /* Is the value of an option of this name nothing for people's eyes? In doubt it is. */
 bool secret_is_name(const char *option);
 

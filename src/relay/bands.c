@@ -6,14 +6,6 @@
 
 #include <string.h>
 
-static struct target_plan *find(const struct relay_plan *plan, const char *name)
-{
-	for (size_t i = 0; name && i < plan->n_targets; i++)
-		if (strcmp(plan->targets[i].name, name) == 0)
-			return &plan->targets[i];
-	return NULL;
-}
-
 /* A band starts where its family does. */
 static const char *starts_with(const struct target_plan *t)
 {
@@ -40,7 +32,7 @@ static int look_at_start(struct target_plan *t, struct outbox_store *store, stru
 static int put(const struct relay_plan *plan, struct target_plan *t, struct outbox_store *store,
 	       struct outbox_error *err)
 {
-	const struct target_plan *dead = find(plan, t->dead_letter);
+	const struct target_plan *dead = plan_find(plan, t->dead_letter);
 	int r = look_at_start(t, store, err);
 
 	if (!r && !t->unstarted)
@@ -101,14 +93,9 @@ static int add_left(struct relay_plan *plan, size_t leader, struct outbox_store 
 /* A dead letter goes before those that name it. One that runs is known to the store. */
 static bool must_wait(const struct relay_plan *plan, const struct target_plan *t)
 {
-	for (size_t i = 0; t->dead_letter && i < plan->n_targets; i++) {
-		const struct target_plan *other = &plan->targets[i];
+	const struct target_plan *dead = plan_find(plan, t->dead_letter);
 
-		if (!other->route_version && !other->unstarted && !other->running &&
-		    strcmp(other->name, t->dead_letter) == 0)
-			return true;
-	}
-	return false;
+	return dead && !dead->route_version && !dead->unstarted && !dead->running;
 }
 
 /*

@@ -40,13 +40,6 @@ static int copy_list(const char *const *from, size_t n, struct outbox_arena *are
 	return OUTBOX_OK;
 }
 
-static int copy_route(const struct outbox_route *from, struct outbox_arena *arena,
-		      struct outbox_route *to, struct outbox_error *err)
-{
-	*to = *from;
-	return copy_list(from->types, from->n_types, arena, &to->types, err);
-}
-
 static int check_rate(const struct outbox_target_config *c, struct outbox_error *err)
 {
 	if (!c->rate_count && !c->rate_period && !c->rate_burst)
@@ -107,54 +100,56 @@ static int copy_texts(const struct outbox_target_config *c, struct outbox_arena 
 	return copy_list(c->headers, c->n_headers, arena, &t->headers, err);
 }
 
-static int plan_target(const struct outbox_relay_config *relay,
-		       const struct outbox_target_config *given, struct outbox_arena *arena,
-		       struct target_plan *t, struct outbox_error *err)
+static int plan_target(const struct outbox_relay_config *relay, const struct outbox_target_config *c,
+		       struct outbox_arena *arena, struct target_plan *t, struct outbox_error *err)
 {
-	struct outbox_target_config c;
-	int r;
+	int r = target_name_check(c->name, err);
 
-	sized_copy(&c, sizeof(c), given, given->struct_size);
-	r = target_name_check(c.name, err);
 	if (r)
 		return r;
-	if (!c.to)
+	if (!c->to)
 		return outbox_fail(err, OUTBOX_ECONFIG,
 				   "to: missing; say where it goes, like "
 				   "file:out.jsonl");
-	if (c.n_headers && c.envelope != OUTBOX_ENVELOPE_EXTERNAL)
+	if (c->n_headers && c->envelope != OUTBOX_ENVELOPE_EXTERNAL)
 		return outbox_fail(err, OUTBOX_ECONFIG,
 				   "headers: an internal target gets all of them; remove it");
-	r = route_check(&c.route, err);
-	if (!r)
-		r = copy_route(&c.route, arena, &t->route, err);
-	if (r)
-		return r;
-	t->policy = c.policy ? *c.policy : *outbox_policy_find("default");
-	r = retry_check(&t->policy, err);
-	if (r)
-		return r;
-	r = copy_texts(&c, arena, t, err);
-	if (r)
-		return r;
-	t->envelope = c.envelope;
-	t->order = c.order ? c.order : OUTBOX_ORDER_STRICT;
-	t->hold = c.hold;
-	t->start = c.start;
-	t->start_time = c.start_time;
+	t->route = c->route;
+	t->policy = c->policy ? *c->policy : *outbox_policy_find("default");
+	t->envelope = c->envelope;
+	t->order = c->order ? c->order : OUTBOX_ORDER_STRICT;
+	t->hold = c->hold;
+	t->start = c->start;
+	t->start_time = c->start_time;
 	t->rank = RANK_NORMAL;
 	plan_times(relay, t);
-	r = check_times(t, err);
+	r = route_check(&c->route, err);
 	if (!r)
-		r = check_rate(&c, err);
+		r = copy_list(c->route.types, c->route.n_types, arena, &t->route.types, err);
+	if (!r)
+		r = retry_check(&t->policy, err);
+	if (!r)
+		r = copy_texts(c, arena, t, err);
+	if (!r)
+		r = check_times(t, err);
+	if (!r)
+		r = check_rate(c, err);
 	if (r)
 		return r;
 	t->throttle = outbox_arena_alloc(arena, sizeof(*t->throttle));
 	if (!t->throttle)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
-	throttle_init(t->throttle, c.rate_count, c.rate_period, c.rate_burst,
+	throttle_init(t->throttle, c->rate_count, c->rate_period, c->rate_burst,
 		      relay->clock->mono(relay->clock));
 	return OUTBOX_OK;
+}
+
+struct target_plan *plan_find(const struct relay_plan *plan, const char *name)
+{
+	for (size_t i = 0; name && i < plan->n_targets; i++)
+		if (strcmp(plan->targets[i].name, name) == 0)
+			return &plan->targets[i];
+	return NULL;
 }
 
 /* What is not published must not leave the house this way. */
@@ -162,49 +157,43 @@ static int check_dead_letters(const struct relay_plan *plan, struct outbox_error
 {
 	for (size_t i = 0; i < plan->n_targets; i++) {
 		const struct target_plan *t = &plan->targets[i];
+		const struct target_plan *dead = plan_find(plan, t->dead_letter);
 
-		for (size_t j = 0; t->dead_letter && j < plan->n_targets; j++)
-			if (!strcmp(plan->targets[j].name, t->dead_letter) &&
-			    plan->targets[j].envelope == OUTBOX_ENVELOPE_EXTERNAL)
-				return outbox_fail(
-					err, OUTBOX_ECONFIG,
-					"target \"%s\", dead_letter: \"%s\" is external, and "
-					"what fails may not be meant for outside; name another",
-					t->name, t->dead_letter);
+		if (dead && dead->envelope == OUTBOX_ENVELOPE_EXTERNAL)
+			return outbox_fail(err, OUTBOX_ECONFIG,
+					   "target \"%s\", dead_letter: \"%s\" is external, and what "
+					   "fails may not be meant for outside; name another",
+					   t->name, t->dead_letter);
 	}
 	return OUTBOX_OK;
 }
 
 static int check_names(const struct relay_plan *plan, struct outbox_error *err)
 {
-	for (size_t i = 0; i < plan->n_targets; i++)
-		for (size_t j = 0; j < i; j++)
-			if (!strcmp(plan->targets[j].name, plan->targets[i].name))
-				return outbox_fail(err, OUTBOX_ECONFIG,
-						   "target \"%s\" is named twice; names are unique%s",
-						   plan->targets[i].name,
-						   plan->targets[i].band_of || plan->targets[j].band_of
-							   ? ", and bands have theirs, too"
-							   : "");
+	for (size_t i = 0; i < plan->n_targets; i++) {
+		const struct target_plan *t = &plan->targets[i], *first = plan_find(plan, t->name);
+
+		if (first != t)
+			return outbox_fail(err, OUTBOX_ECONFIG,
+					   "target \"%s\" is named twice; names are unique%s",
+					   t->name,
+					   t->band_of || first->band_of
+						   ? ", and bands have theirs, too"
+						   : "");
+	}
 	return OUTBOX_OK;
 }
 
 /* The i-th of an array whose elements may be smaller than ours. */
-static const struct outbox_target_config *given_target(const struct outbox_relay_config *config,
-						       size_t i)
+static struct outbox_target_config given_target(const struct outbox_relay_config *config, size_t i)
 {
 	size_t stride = config->targets[0].struct_size ? config->targets[0].struct_size
 						       : sizeof(struct outbox_target_config);
-
-	return (const void *)((const char *)config->targets + i * stride);
-}
-
-static bool wants_bands(const struct outbox_target_config *given)
-{
+	const char *given = (const char *)config->targets + i * stride;
 	struct outbox_target_config c;
 
-	sized_copy(&c, sizeof(c), given, given->struct_size);
-	return c.bands;
+	sized_copy(&c, sizeof(c), given, ((const struct outbox_target_config *)given)->struct_size);
+	return c;
 }
 
 int plan_add_band(struct relay_plan *plan, size_t leader, unsigned band, unsigned takes,
@@ -264,14 +253,14 @@ static int plan_targets(const struct outbox_relay_config *config, struct outbox_
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	plan->n_targets = n;
 	for (size_t i = 0; i < n && !r; i++) {
-		const struct outbox_target_config *given = given_target(config, i);
+		struct outbox_target_config given = given_target(config, i);
 
-		r = plan_target(config, given, arena, &plan->targets[i], err);
-		if (!r && wants_bands(given))
+		r = plan_target(config, &given, arena, &plan->targets[i], err);
+		if (!r && given.bands)
 			r = split_by_band(plan, i, arena, err);
 		if (r)
 			outbox_wrap(err, "target \"%s\"",
-				    text_shown(shown, sizeof(shown), given->name ? given->name : ""));
+				    text_shown(shown, sizeof(shown), given.name ? given.name : ""));
 	}
 	if (!r)
 		r = check_names(plan, err);
@@ -281,16 +270,12 @@ static int plan_targets(const struct outbox_relay_config *config, struct outbox_
 /* Unique whatever people call it: two processes under one name would take each other's lanes for their own. */
 static const char *make_instance(struct outbox_arena *arena, const char *given, uint64_t seed)
 {
-	char host[65] = "", text[260];
+	char host[65] = "", ours[100], text[260];
 
-	if (given)
-		snprintf(text, sizeof(text), "%s:%04x", given, (unsigned)(seed & 0xffff));
-	else if (gethostname(host, sizeof(host) - 1) || !host[0])
-		snprintf(text, sizeof(text), "host:%ld:%04x", (long)getpid(),
-			 (unsigned)(seed & 0xffff));
-	else
-		snprintf(text, sizeof(text), "%s:%ld:%04x", host, (long)getpid(),
-			 (unsigned)(seed & 0xffff));
+	if (gethostname(host, sizeof(host) - 1) || !host[0])
+		snprintf(host, sizeof(host), "host");
+	snprintf(ours, sizeof(ours), "%s:%ld", host, (long)getpid());
+	snprintf(text, sizeof(text), "%s:%04x", given ? given : ours, (unsigned)(seed & 0xffff));
 	return outbox_arena_text(arena, text);
 }
 

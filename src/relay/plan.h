@@ -64,6 +64,9 @@ int plan_make(const struct outbox_relay_config *given, struct outbox_arena *aren
 int plan_add_band(struct relay_plan *plan, size_t leader, unsigned band, unsigned takes,
 		  struct outbox_arena *arena, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
+/* The target of this name; NULL: none, or no name. */
+struct target_plan *plan_find(const struct relay_plan *plan, const char *name);
+
 /* A store connection of the caller's own. random must outlive it. */
 int plan_open_store(const struct relay_plan *plan, struct random_state *random,
 		    struct outbox_store **ret_store, struct outbox_error *err) OUTBOX_MUSTCHECK;

@@ -22,7 +22,7 @@ static bool is_refused(const struct outbox_settlement *outcome)
 static const char *kind_of(const struct batch *b, size_t i)
 {
 	if (b->claim.items[i].malformed)
-		return "what is stored makes no sense";
+		return "what is stored is not a valid message";
 	switch (b->items[i].verdict) {
 	case OUTBOX_REJECTED:
 		return "cannot be accepted";

@@ -83,9 +83,7 @@ static void choose_keeper(struct outbox_relay *relay)
 static void mark_running(struct relay_plan *plan, const struct relay_plan *before)
 {
 	for (size_t i = 0; i < plan->n_targets; i++)
-		for (size_t j = 0; j < before->n_targets; j++)
-			plan->targets[i].running |=
-				strcmp(plan->targets[i].name, before->targets[j].name) == 0;
+		plan->targets[i].running = plan_find(before, plan->targets[i].name);
 }
 
 int relay_new_after(const struct outbox_relay *before, const struct outbox_relay_config *config,
@@ -236,8 +234,8 @@ int outbox_relay_stop(struct outbox_relay *relay, outbox_time timeout, struct ou
 		abandoned += worker_unsettled(relay->threads[i].worker);
 	if (relay->started && abandoned)
 		return outbox_fail(err, OUTBOX_ETIMEDOUT,
-				   "%zu lanes were not settled in time; whoever takes them sends "
-				   "their messages in flight again",
+				   "%zu lanes were not settled in time; the relay that takes them over "
+				   "sends their messages in flight again",
 				   abandoned);
 	return OUTBOX_OK;
 }

@@ -9,15 +9,6 @@
 #define IDLE_CHECK (20 * OUTBOX_MILLISECONDS)
 #define IDLE_CHECK_MAX (500 * OUTBOX_MILLISECONDS)
 
-/* NULL: not one of ours. */
-static const struct target_plan *plan_of(const struct outbox_relay *relay, const char *target)
-{
-	for (size_t i = 0; i < relay->plan.n_targets; i++)
-		if (!strcmp(relay->plan.targets[i].name, target))
-			return &relay->plan.targets[i];
-	return NULL;
-}
-
 /* What keeps us from being idle. */
 enum business {
 	BUSINESS_NONE = 0,
@@ -49,7 +40,7 @@ static bool is_served(const struct outbox_relay *relay, const char *target)
 static enum business business_of(const struct outbox_relay *relay,
 				 const struct outbox_target_stats *t)
 {
-	const struct target_plan *plan = plan_of(relay, t->name);
+	const struct target_plan *plan = plan_find(&relay->plan, t->name);
 	int64_t moving = t->pending + t->sending + t->waiting;
 
 	/* oldest also knows deferred ones whose time has come */
@@ -64,7 +55,7 @@ static enum business business_of(const struct outbox_relay *relay,
 static int find_refusal(const struct outbox_relay *relay, const struct outbox_target_stats *t,
 			struct outbox_error *err)
 {
-	for (size_t i = 0; plan_of(relay, t->name) && i < t->n_lanes; i++)
+	for (size_t i = 0; plan_find(&relay->plan, t->name) && i < t->n_lanes; i++)
 		if (t->lanes[i].refused)
 			return outbox_fail(err, OUTBOX_EPROTO, "%s", t->lanes[i].refused);
 	return OUTBOX_OK;

@@ -3,6 +3,7 @@
 
 #include "base/cleanup.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,6 +79,19 @@ void broker_close(struct broker *broker)
 outbox_time broker_left(const struct broker *broker, outbox_time deadline)
 {
 	return deadline - broker->clock->mono(broker->clock);
+}
+
+void findings_add(struct findings *findings, enum finding level, const char *format, ...)
+{
+	char text[600];
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	buf_printf(&findings->text, "%s%s", findings->text.size ? "; " : "", text);
+	if (level > findings->worst)
+		findings->worst = level;
 }
 
 int broker_ready(const struct broker *broker, bool connected, outbox_time deadline,

@@ -6,6 +6,7 @@
 
 #include <outbox/transport.h>
 
+#include "base/buf.h"
 #include "transport/endpoint.h"
 
 /* The first member of a driver's own struct. */
@@ -43,6 +44,17 @@ void broker_close(struct broker *broker);
 
 /* How much time there is until the deadline; 0 or less: it has passed. */
 outbox_time broker_left(const struct broker *broker, outbox_time deadline);
+
+/* What check() found, one remark after the other. */
+enum finding { FINDING_OK, FINDING_NOTE, FINDING_WARNING, FINDING_ERROR };
+
+struct findings {
+	enum finding worst;
+	struct buf text; /* the remarks, with semicolons between them */
+};
+
+void findings_add(struct findings *findings, enum finding level, const char *format, ...)
+	OUTBOX_PRINTF(3, 4);
 
 /* Before a batch. ECONN: not connected; ETIMEDOUT: the deadline has passed. */
 int broker_ready(const struct broker *broker, bool connected, outbox_time deadline,

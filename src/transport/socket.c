@@ -28,6 +28,16 @@ int socket_wait(int fd, short events, struct outbox_clock *clock, outbox_time de
 	return n;
 }
 
+void socket_keep_alive(int fd)
+{
+	static const int one = 1, idle = 30, interval = 10, count = 3;
+
+	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof(interval));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof(count));
+}
+
 static int fail_to_connect(const char *who, int number, struct outbox_error *err)
 {
 	char text[128];
@@ -61,7 +71,7 @@ static int connect_one(const struct addrinfo *info, const char *who, struct outb
 	if (fd < 0)
 		return fail_to_connect(who, errno, err);
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
+	socket_keep_alive(fd);
 	if (connect(fd, info->ai_addr, info->ai_addrlen) != 0)
 		r = errno == EINPROGRESS || errno == EINTR
 			    ? await_connection(fd, who, clock, deadline, err)

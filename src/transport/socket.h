@@ -16,6 +16,9 @@
 int socket_connect(const struct address *address, const char *who, struct outbox_clock *clock,
 		   outbox_time deadline, int *ret_fd, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
+/* The kernel finds out by itself when the other end vanished, also when there is nothing to say. */
+void socket_keep_alive(int fd);
+
 /* poll() for these events until the deadline. 0: nothing in that time, whatever the clock says. -1: errno. */
 int socket_wait(int fd, short events, struct outbox_clock *clock, outbox_time deadline,
 		short *ret_events);

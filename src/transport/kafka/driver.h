@@ -21,7 +21,6 @@
 /* A topic that a message named. Known until the next connect(). */
 struct kafka_topic {
 	char *name;
-	uint64_t hash;
 	rd_kafka_topic_t *handle;
 	rd_kafka_resp_err_t error; /* what the broker said of it; 0: it is there */
 	bool known;                /* the broker was asked, and it is there */
@@ -30,8 +29,8 @@ struct kafka_topic {
 };
 
 struct kafka_topics {
-	struct kafka_topic **slots; /* by hash, open addressing */
-	size_t capacity, count;
+	void *root; /* of a tsearch() tree by name */
+	size_t count;
 };
 
 /* What became of one message of the batch. */

@@ -6,12 +6,10 @@
  */
 #include "transport/kafka/driver.h"
 
-#include "base/text.h"
-
+#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define FIRST_SLOTS 64
 #define CREATE_TRIES 20
 #define TOPICS_MAX 20000 /* a template that makes a topic of every message */
 
@@ -24,65 +22,48 @@ bool kafka_topic_name_ok(const char *name)
 	       strcmp(name, "..") != 0;
 }
 
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(((const struct kafka_topic *)a)->name, ((const struct kafka_topic *)b)->name);
+}
+
+/* NULL: no message named it. */
+static struct kafka_topic *find(const struct kafka_topics *topics, const char *name)
+{
+	const struct kafka_topic key = { .name = (char *)(uintptr_t)name };
+	struct kafka_topic **found = tfind(&key, &topics->root, by_name);
+
+	return found ? *found : NULL;
+}
+
+static void topic_free(void *argument)
+{
+	struct kafka_topic *topic = argument;
+
+	if (topic->handle)
+		rd_kafka_topic_destroy(topic->handle);
+	free(topic->name);
+	free(topic);
+}
+
 void kafka_topics_clear(struct kafka_topics *topics)
 {
-	for (size_t i = 0; i < topics->capacity; i++) {
-		if (!topics->slots[i])
-			continue;
-		if (topics->slots[i]->handle)
-			rd_kafka_topic_destroy(topics->slots[i]->handle);
-		free(topics->slots[i]->name);
-		free(topics->slots[i]);
-	}
-	free(topics->slots);
+	tdestroy(topics->root, topic_free);
 	*topics = (struct kafka_topics){ 0 };
 }
 
-static size_t key_hash(const struct kafka_topics *topics, uint64_t hash, const char *name)
-{
-	size_t i = hash & (topics->capacity - 1);
-
-	while (topics->slots[i] &&
-	       (topics->slots[i]->hash != hash || strcmp(topics->slots[i]->name, name) != 0))
-		i = (i + 1) & (topics->capacity - 1);
-	return i;
-}
-
-static bool grow(struct kafka_topics *topics)
-{
-	struct kafka_topics larger = { .capacity = topics->capacity ? topics->capacity * 2
-								    : FIRST_SLOTS,
-				       .count = topics->count };
-
-	larger.slots = calloc(larger.capacity, sizeof(struct kafka_topic *));
-	if (!larger.slots)
-		return false;
-	for (size_t i = 0; i < topics->capacity; i++) {
-		struct kafka_topic *topic = topics->slots[i];
-
-		if (topic)
-			larger.slots[key_hash(&larger, topic->hash, topic->name)] = topic;
-	}
-	free(topics->slots);
-	*topics = larger;
-	return true;
-}
-
-static struct kafka_topic *add(struct kafka_transport *kafka, size_t slot, const char *name)
+static struct kafka_topic *add(struct kafka_transport *kafka, const char *name)
 {
 	struct kafka_topic *topic = calloc(1, sizeof(*topic));
 
 	if (!topic)
 		return NULL;
 	topic->name = strdup(name);
-	topic->hash = text_hash(name);
 	topic->handle = topic->name ? rd_kafka_topic_new(kafka->producer, name, NULL) : NULL;
-	if (!topic->handle) {
-		free(topic->name);
-		free(topic);
+	if (!topic->handle || !tsearch(topic, &kafka->topics.root, by_name)) {
+		topic_free(topic);
 		return NULL;
 	}
-	kafka->topics.slots[slot] = topic;
 	kafka->topics.count++;
 	return topic;
 }
@@ -90,19 +71,17 @@ static struct kafka_topic *add(struct kafka_transport *kafka, size_t slot, const
 int kafka_topic_get(struct kafka_transport *kafka, const char *name, struct kafka_topic **ret_topic,
 		    struct outbox_error *err)
 {
-	struct kafka_topics *topics = &kafka->topics;
-	size_t slot;
+	struct kafka_topic *topic = find(&kafka->topics, name);
 
-	if (topics->count * 2 >= topics->capacity && !grow(topics))
-		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
-	slot = key_hash(topics, text_hash(name), name);
-	if (!topics->slots[slot] && topics->count >= TOPICS_MAX)
+	if (!topic && kafka->topics.count >= TOPICS_MAX)
 		return outbox_fail(err, OUTBOX_ECONN,
-				   "%s: more than %d topics are in use; connecting anew",
+				   "%s: more than %d topics are in use; connecting again",
 				   kafka->broker.shown, TOPICS_MAX);
-	if (!topics->slots[slot] && !add(kafka, slot, name))
+	if (!topic)
+		topic = add(kafka, name);
+	if (!topic)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
-	*ret_topic = topics->slots[slot];
+	*ret_topic = topic;
 	return OUTBOX_OK;
 }
 
@@ -124,9 +103,7 @@ static void note(struct kafka_transport *kafka, const struct rd_kafka_metadata *
 {
 	for (int i = 0; i < metadata->topic_cnt; i++) {
 		const struct rd_kafka_metadata_topic *found = &metadata->topics[i];
-		struct kafka_topic *topic =
-			kafka->topics.slots[key_hash(&kafka->topics, text_hash(found->topic),
-						     found->topic)];
+		struct kafka_topic *topic = find(&kafka->topics, found->topic);
 
 		if (!topic)
 			continue;
@@ -137,16 +114,21 @@ static void note(struct kafka_transport *kafka, const struct rd_kafka_metadata *
 	}
 }
 
+static void look_at_topic(const void *node, VISIT visit, void *closure)
+{
+	struct kafka_topic *topic = *(struct kafka_topic *const *)node;
+
+	if ((visit == preorder || visit == leaf) && topic->wanted && (!topic->known || topic->stale))
+		*(struct kafka_topic **)closure = topic;
+}
+
 /* One of those that this batch names and that the broker must be asked for. */
 static struct kafka_topic *unknown_topic(const struct kafka_transport *kafka)
 {
-	for (size_t i = 0; i < kafka->topics.capacity; i++) {
-		struct kafka_topic *topic = kafka->topics.slots[i];
+	struct kafka_topic *unknown = NULL;
 
-		if (topic && topic->wanted && (!topic->known || topic->stale))
-			return topic;
-	}
-	return NULL;
+	twalk_r(kafka->topics.root, look_at_topic, &unknown);
+	return unknown;
 }
 
 /* A broker that is there and slow answers at last; one that is gone is noticed between two tries. */

@@ -16,33 +16,11 @@
 #define LONGEST_RETRY (5 * OUTBOX_MINUTES + 15 * OUTBOX_SECONDS)
 #define NANOSECONDS_PER_MICROSECOND 1000
 
-enum level { LEVEL_OK, LEVEL_NOTE, LEVEL_WARNING, LEVEL_ERROR };
-
 /* ---- the API ------------------------------------------------------------------------------------------ */
 
 #define STREAM_NOT_FOUND 10059
 
-static int ask(struct nats_transport *t, const char *subject, const char *json,
-	       outbox_time deadline, json_t **ret_answer, struct outbox_error *err)
-{
-	char *text = NULL;
-	json_t *answer;
-	int r = pump_request(t, subject, json, deadline, &text, err);
-
-	if (r != OUTBOX_OK)
-		return r;
-	answer = json_loads(text, 0, NULL);
-	free(text);
-	if (!json_is_object(answer)) {
-		json_decref(answer);
-		return outbox_fail(err, OUTBOX_EPROTO, "%s: the answer to %s is not JetStream's",
-				   t->broker.shown, subject);
-	}
-	*ret_answer = answer;
-	return OUTBOX_OK;
-}
-
-static int api_error(const json_t *answer, struct outbox_error *err)
+static int check_error(const json_t *answer, struct outbox_error *err)
 {
 	const json_t *error = json_object_get(answer, "error");
 	const char *text = json_string_value(json_object_get(error, "description"));
@@ -56,63 +34,68 @@ static int api_error(const json_t *answer, struct outbox_error *err)
 				  text_shown(shown, sizeof(shown), text ? text : "an error"));
 }
 
+/* EINVAL: JetStream answers with an error, whose code is native. */
+static int ask(struct nats_transport *t, const char *subject, const char *json,
+	       outbox_time deadline, json_t **ret_answer, struct outbox_error *err)
+{
+	_cleanup_(cleanup_free) char *text = NULL;
+	json_auto_t *answer = NULL;
+	int r = pump_request(t, subject, json, deadline, &text, err);
+
+	if (r != OUTBOX_OK)
+		return r;
+	answer = json_loads(text, 0, NULL);
+	if (!json_is_object(answer))
+		return outbox_fail(err, OUTBOX_EPROTO, "%s: the answer to %s is not JetStream's",
+				   t->broker.shown, subject);
+	r = check_error(answer, err);
+	if (r == OUTBOX_OK)
+		*ret_answer = json_incref(answer);
+	return r;
+}
+
+static int ask_for_stream(struct nats_transport *t, const char *stream, outbox_time deadline,
+			  json_t **ret_answer, struct outbox_error *err)
+{
+	char subject[300];
+
+	snprintf(subject, sizeof(subject), "$JS.API.STREAM.INFO.%s", stream);
+	return ask(t, subject, "", deadline, ret_answer, err);
+}
+
 int nats_stream_names(struct nats_transport *t, const char *subject, outbox_time deadline,
 		      struct stream_names *ret_names, struct outbox_error *err)
 {
-	json_auto_t *request = json_pack("{s:s}", "subject", subject);
-	char *text = request ? json_dumps(request, JSON_COMPACT) : NULL;
-	json_t *answer = NULL;
+	json_auto_t *request = json_pack("{s:s}", "subject", subject), *answer = NULL;
+	_cleanup_(cleanup_free) char *text = request ? json_dumps(request, JSON_COMPACT) : NULL;
 	const json_t *streams;
 	int r;
 
 	if (!text)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	r = ask(t, "$JS.API.STREAM.NAMES", text, deadline, &answer, err);
-	free(text);
-	if (r == OUTBOX_OK)
-		r = api_error(answer, err);
-	if (r == OUTBOX_OK) {
-		streams = json_object_get(answer, "streams");
-		ret_names->count = json_array_size(streams);
-		for (size_t i = 0; i < ret_names->count && i < NATS_STREAMS_MAX; i++) {
-			const char *name = json_string_value(json_array_get(streams, i));
+	if (r != OUTBOX_OK)
+		return r;
+	streams = json_object_get(answer, "streams");
+	ret_names->count = json_array_size(streams);
+	for (size_t i = 0; i < ret_names->count && i < NATS_STREAMS_MAX; i++) {
+		const char *name = json_string_value(json_array_get(streams, i));
 
-			snprintf(ret_names->names[i], sizeof(ret_names->names[i]), "%s",
-				 name ? name : "?");
-		}
+		snprintf(ret_names->names[i], sizeof(ret_names->names[i]), "%s", name ? name : "?");
 	}
-	json_decref(answer);
-	return r;
+	return OUTBOX_OK;
 }
 
 bool nats_stream_missing(struct nats_transport *t, const char *stream, outbox_time deadline)
 {
 	struct outbox_error err = OUTBOX_ERROR_INIT;
-	json_t *answer = NULL;
-	char subject[300];
-	int r;
+	json_auto_t *answer = NULL;
 
-	snprintf(subject, sizeof(subject), "$JS.API.STREAM.INFO.%s", stream);
-	r = ask(t, subject, "", deadline, &answer, &err);
-	if (r == OUTBOX_OK)
-		r = api_error(answer, &err);
-	json_decref(answer);
-	return r == OUTBOX_EINVAL && err.native == STREAM_NOT_FOUND;
+	return ask_for_stream(t, stream, deadline, &answer, &err) == OUTBOX_EINVAL &&
+	       err.native == STREAM_NOT_FOUND;
 }
 
 /* ---- what it means -------------------------------------------------------------------------------------- */
-
-struct finding {
-	enum level level;
-	struct buf text;
-};
-
-static void add(struct finding *f, enum level level, const char *text)
-{
-	if (f->level < level)
-		f->level = level;
-	buf_printf(&f->text, "%s%s", f->text.size ? "; " : "", text);
-}
 
 static bool says(const json_t *config, const char *name, const char *value)
 {
@@ -126,107 +109,95 @@ static outbox_time duration_of(const json_t *config, const char *name)
 	return json_integer_value(json_object_get(config, name)) / NANOSECONDS_PER_MICROSECOND;
 }
 
-static void judge_storage(const json_t *config, struct finding *f)
+static void judge_storage(const json_t *config, struct findings *f)
 {
 	json_int_t replicas = json_integer_value(json_object_get(config, "num_replicas"));
-	char text[200];
 
 	if (json_is_true(json_object_get(config, "no_ack")))
-		add(f, LEVEL_ERROR, "it has no_ack and never acknowledges: every message times out");
+		findings_add(f, FINDING_ERROR,
+			     "it has no_ack and never acknowledges: every message times out");
 	if (json_is_true(json_object_get(config, "sealed")))
-		add(f, LEVEL_ERROR, "it is sealed and takes no more messages");
+		findings_add(f, FINDING_ERROR, "it is sealed and takes no more messages");
 	if (says(config, "storage", "memory")) {
-		add(f, replicas > 1 ? LEVEL_NOTE : LEVEL_WARNING,
-		    replicas > 1
-			    ? "an acknowledgement means in the memory of several servers: it is lost "
-			      "when they restart together"
-			    : "an acknowledgement means in the memory of one server: a restart loses it");
-		return;
+		if (replicas > 1)
+			findings_add(f, FINDING_NOTE,
+				     "an acknowledgement means in the memory of several servers: it is "
+				     "lost when they restart together");
+		else
+			findings_add(f, FINDING_WARNING,
+				     "an acknowledgement means in the memory of one server: a restart "
+				     "loses it");
+	} else if (replicas > 1) {
+		findings_add(f, FINDING_OK,
+			     "an acknowledgement means written to files by most of its %d replicas",
+			     (int)replicas);
+	} else {
+		findings_add(f, FINDING_NOTE,
+			     "an acknowledgement means written to a file of one server, not yet synced: it survives a killed "
+			     "server, not a power cut or the loss of the machine");
 	}
-	if (replicas > 1) {
-		snprintf(text, sizeof(text),
-			 "an acknowledgement means written to files by most of its %d replicas",
-			 (int)replicas);
-		add(f, LEVEL_OK, text);
-		return;
-	}
-	add(f, LEVEL_NOTE,
-	    "an acknowledgement means written to a file of one server, not yet synced: it survives a killed "
-	    "server, not a power cut or the loss of the machine");
 }
 
-static void judge_limits(const json_t *config, struct finding *f)
+static void judge_limits(const json_t *config, struct findings *f)
 {
 	bool limited = json_integer_value(json_object_get(config, "max_msgs")) > 0 ||
 		       json_integer_value(json_object_get(config, "max_bytes")) > 0 ||
 		       json_integer_value(json_object_get(config, "max_msgs_per_subject")) > 0;
 	outbox_time age = duration_of(config, "max_age"),
 		    window = duration_of(config, "duplicate_window");
-	char text[200], shown[DURATION_TEXT_MAX];
+	char shown[DURATION_TEXT_MAX];
 
 	if (limited && !says(config, "discard", "new"))
-		add(f, LEVEL_WARNING,
-		    "when it is full it drops its oldest messages, read or not (discard old)");
-	if (age > 0) {
-		snprintf(text, sizeof(text), "messages go after %s, read or not (max_age)",
-			 duration_human(age, shown));
-		add(f, LEVEL_NOTE, text);
-	}
-	if (window >= LONGEST_RETRY)
-		return;
-	snprintf(text, sizeof(text),
-		 "repeats are recognised for %s (duplicate_window), a retry may come after 5 min",
-		 duration_human(window, shown));
-	add(f, LEVEL_NOTE, text);
+		findings_add(f, FINDING_WARNING,
+			     "when it is full it drops its oldest messages, read or not (discard old)");
+	if (age > 0)
+		findings_add(f, FINDING_NOTE, "messages go after %s, read or not (max_age)",
+			     duration_human(age, shown));
+	if (window < LONGEST_RETRY)
+		findings_add(f, FINDING_NOTE,
+			     "repeats are recognised for %s (duplicate_window), a retry may come after "
+			     "5 min",
+			     duration_human(window, shown));
 }
 
 /* A repeat is looked at (duplicates.c), which the user may not be allowed to. */
 static int judge_duplicates(struct nats_transport *t, const char *stream, outbox_time deadline,
-			    struct finding *f, struct outbox_error *err)
+			    struct findings *f, struct outbox_error *err)
 {
 	struct outbox_error why = OUTBOX_ERROR_INIT;
-	char subject[300], text[500];
-	json_t *answer = NULL;
+	json_auto_t *answer = NULL;
+	char subject[300];
 	int r;
 
 	if (t->suffix)
 		return OUTBOX_OK;
 	snprintf(subject, sizeof(subject), NATS_MSG_GET "%s", stream);
 	r = ask(t, subject, "{\"seq\":1}", deadline, &answer, &why);
-	json_decref(answer);
-	if (r == OUTBOX_OK)
-		return OUTBOX_OK; /* also when there is no such message */
+	if (r == OUTBOX_OK || r == OUTBOX_EINVAL)
+		return OUTBOX_OK; /* it answers, be it that there is no such message */
 	if (r != OUTBOX_EAUTH && r != OUTBOX_ENOTFOUND && r != OUTBOX_ETIMEDOUT)
 		return outbox_fail_native(err, r, why.native, "%s", why.message);
-	snprintf(text, sizeof(text),
-		 "it may not be asked for its messages (%s): a repeat is charged and sent again until the "
-		 "duplicate window has passed; grant it, or add msg_id=target",
-		 subject);
-	add(f, LEVEL_WARNING, text);
+	findings_add(f, FINDING_WARNING,
+		     "it may not be asked for its messages (%s): a repeat is charged and sent again until "
+		     "the duplicate window has passed; grant it, or add msg_id=target",
+		     subject);
 	return OUTBOX_OK;
 }
 
 static int judge(struct nats_transport *t, const char *stream, outbox_time deadline,
-		 struct finding *f, struct outbox_error *err)
+		 struct findings *f, struct outbox_error *err)
 {
-	char subject[300], text[300];
-	json_t *answer = NULL;
+	json_auto_t *answer = NULL;
 	const json_t *config;
-	int r;
+	int r = ask_for_stream(t, stream, deadline, &answer, err);
 
-	snprintf(subject, sizeof(subject), "$JS.API.STREAM.INFO.%s", stream);
-	r = ask(t, subject, "", deadline, &answer, err);
-	if (r == OUTBOX_OK)
-		r = api_error(answer, err);
-	if (r == OUTBOX_OK) {
-		config = json_object_get(answer, "config");
-		snprintf(text, sizeof(text), "stream \"%s\"", stream);
-		add(f, LEVEL_OK, text);
-		judge_storage(config, f);
-		judge_limits(config, f);
-	}
-	json_decref(answer);
-	return r == OUTBOX_OK ? judge_duplicates(t, stream, deadline, f, err) : r;
+	if (r != OUTBOX_OK)
+		return r;
+	config = json_object_get(answer, "config");
+	findings_add(f, FINDING_OK, "stream \"%s\"", stream);
+	judge_storage(config, f);
+	judge_limits(config, f);
+	return judge_duplicates(t, stream, deadline, f, err);
 }
 
 /* ---- the op ----------------------------------------------------------------------------------------------- */
@@ -291,22 +262,22 @@ int nats_check(struct outbox_transport *transport, outbox_time deadline, char *t
 	struct nats_transport *t = nats_downcast(transport);
 	struct outbox_error err = OUTBOX_ERROR_INIT;
 	struct stream_names streams = { .count = 0 };
-	struct finding worst = { .level = LEVEL_OK };
+	struct findings shown = { .worst = FINDING_OK };
 	int r;
 
 	if (t->wire.fd < 0) {
 		snprintf(text, size, "not connected");
-		return LEVEL_ERROR;
+		return FINDING_ERROR;
 	}
 	r = find_streams(t, deadline, &streams, &err);
 	for (size_t i = 0; r == OUTBOX_OK && i < streams.count && i < NATS_STREAMS_MAX; i++) {
-		struct finding f = { .text = BUF_INIT(2048) };
+		struct findings f = { .text = BUF_INIT(2048) };
 
 		r = judge(t, streams.names[i], deadline, &f, &err);
-		if (i == 0 || f.level > worst.level) {
-			struct finding other = worst;
+		if (i == 0 || f.worst > shown.worst) {
+			struct findings other = shown;
 
-			worst = f;
+			shown = f;
 			f = other;
 		}
 		buf_deinit(&f.text);
@@ -314,8 +285,8 @@ int nats_check(struct outbox_transport *transport, outbox_time deadline, char *t
 	if (r != OUTBOX_OK)
 		snprintf(text, size, "%s", err.message);
 	else
-		snprintf(text, size, "%s%s", buf_str(&worst.text),
+		snprintf(text, size, "%s%s", buf_str(&shown.text),
 			 streams.count > 1 ? "; the target's other streams are no worse" : "");
-	buf_deinit(&worst.text);
-	return r != OUTBOX_OK ? LEVEL_ERROR : (int)worst.level;
+	buf_deinit(&shown.text);
+	return r != OUTBOX_OK ? FINDING_ERROR : (int)shown.worst;
 }

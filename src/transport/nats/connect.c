@@ -43,11 +43,6 @@ static int await_frame(struct nats_wire *wire, enum nats_frame_kind wanted, outb
 
 /* ---- INFO ------------------------------------------------------------------------------------------- */
 
-static void free_json(json_t **json)
-{
-	json_decref(*json);
-}
-
 static int check_tls(const struct nats_transport *t, const json_t *info, struct outbox_error *err)
 {
 	bool required = json_is_true(json_object_get(info, "tls_required"));
@@ -67,7 +62,7 @@ static int check_tls(const struct nats_transport *t, const json_t *info, struct 
 
 static int read_info(struct nats_transport *t, const char *text, struct outbox_error *err)
 {
-	_cleanup_(free_json) json_t *info = json_loads(text, 0, NULL);
+	json_auto_t *info = json_loads(text, 0, NULL);
 	const char *nonce = json_string_value(json_object_get(info, "nonce"));
 
 	if (!json_is_object(info))

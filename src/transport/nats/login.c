@@ -10,6 +10,7 @@
 
 #include "base/base64.h"
 #include "base/cleanup.h"
+#include "base/secret.h"
 #include "base/text.h"
 #include "core/json.h"
 
@@ -19,17 +20,14 @@
 
 #include <openssl/evp.h>
 
-#define FILE_MAX 65536
 #define SEED_TEXT 58 /* characters */
 #define SEED_BYTES 36
 #define KEY_BYTES 32
 #define SIGNATURE_BYTES 64
 
-static void wipe(struct buf *buf)
+static void free_secret(char **secret)
 {
-	if (buf->data)
-		explicit_bzero(buf->data, buf->capacity);
-	buf_deinit(buf);
+	secret_free(*secret);
 }
 
 /* ---- seeds ------------------------------------------------------------------------------------------ */
@@ -111,28 +109,6 @@ static int add_signature(const char *path, const char *seed, const char *nonce, 
 
 /* ---- files ------------------------------------------------------------------------------------------ */
 
-static void close_file(FILE **file)
-{
-	if (*file)
-		fclose(*file);
-}
-
-static int read_file(const char *path, struct buf *out, struct outbox_error *err)
-{
-	_cleanup_(close_file) FILE *file = fopen(path, "re");
-	char piece[4096];
-	size_t n;
-
-	if (file)
-		setvbuf(file, NULL, _IONBF, 0); /* stdio would keep a copy that nobody wipes */
-	while (file && (n = fread(piece, 1, sizeof(piece), file)) > 0)
-		buf_append(out, piece, n);
-	explicit_bzero(piece, sizeof(piece));
-	return file && !ferror(file) && !out->failed
-		       ? OUTBOX_OK
-		       : outbox_fail(err, OUTBOX_ECONFIG, "%s cannot be read", path);
-}
-
 /* The line behind "-----BEGIN title-----", or without such a title the first line. It ends at a blank or a line's end. */
 static const char *find_line(const char *text, const char *title)
 {
@@ -147,17 +123,17 @@ static const char *find_line(const char *text, const char *title)
 
 static int add_creds(const char *path, const char *nonce, struct buf *out, struct outbox_error *err)
 {
-	_cleanup_(wipe) struct buf file = BUF_INIT(FILE_MAX);
+	_cleanup_(free_secret) char *file = NULL;
 	const char *jwt, *seed;
-	int r = read_file(path, &file, err);
+	int r = secret_read_file("creds", path, &file, err);
 
 	if (r != OUTBOX_OK)
 		return r;
-	jwt = find_line(buf_str(&file), "BEGIN NATS USER JWT");
-	seed = find_line(buf_str(&file), "BEGIN USER NKEY SEED");
+	jwt = find_line(file, "BEGIN NATS USER JWT");
+	seed = find_line(file, "BEGIN USER NKEY SEED");
 	if (!jwt || !seed)
 		return outbox_fail(err, OUTBOX_ECONFIG,
-				   "%s is no credentials file: it needs a NATS USER JWT and a USER NKEY "
+				   "%s is not a credentials file: it needs a NATS USER JWT and a USER NKEY "
 				   "SEED",
 				   path);
 	buf_text(out, ",\"jwt\":");
@@ -167,17 +143,16 @@ static int add_creds(const char *path, const char *nonce, struct buf *out, struc
 
 static int add_nkey(const struct nats_transport *t, struct buf *out, struct outbox_error *err)
 {
-	_cleanup_(wipe) struct buf file = BUF_INIT(FILE_MAX);
+	_cleanup_(free_secret) char *file = NULL;
 	const char *seed;
-	int r = read_file(t->seed, &file, err);
+	int r = secret_read_file("nkey_seed", t->seed, &file, err);
 
 	if (r != OUTBOX_OK)
 		return r;
-	seed = find_line(buf_str(&file), "BEGIN USER NKEY SEED");
+	seed = find_line(file, "BEGIN USER NKEY SEED");
 	buf_text(out, ",\"nkey\":");
 	json_append_string(out, t->nkey, strlen(t->nkey));
-	return add_signature(t->seed, seed ? seed : find_line(buf_str(&file), NULL), t->nonce, out,
-			     err);
+	return add_signature(t->seed, seed ? seed : find_line(file, NULL), t->nonce, out, err);
 }
 
 static void add_text(struct buf *out, const char *name, const char *value)

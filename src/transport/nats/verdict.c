@@ -2,14 +2,13 @@
 #include "transport/nats/verdict.h"
 
 #include "base/cleanup.h"
-#include "core/json.h"
-#include "core/message.h"
 
 #include <ctype.h>
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+
+#include <jansson.h>
 
 /* ---- the table ------------------------------------------------------------------------------------ */
 
@@ -56,53 +55,23 @@ enum verdict_class verdict_of(int code)
 
 /* ---- answers ---------------------------------------------------------------------------------------- */
 
-static bool is(const struct json_piece *name, const char *text)
+/* A copy of a text that fits; false: there is none. */
+static bool read_text(const json_t *object, const char *name, char *out, size_t size)
 {
-	size_t length = strlen(text);
+	const char *text = json_string_value(json_object_get(object, name));
 
-	return name->size == length + 2 && memcmp(name->at + 1, text, length) == 0;
-}
-
-/* A string that fits; false: something else. */
-static bool read_text(const struct json_piece *value, char *out, size_t size)
-{
-	return value->at[0] == '"' && value->size <= size && !json_string_read(value, out);
-}
-
-/* A whole number that is not negative; -1: something else. */
-static long long read_number(const struct json_piece *value)
-{
-	long long number = 0;
-
-	for (size_t i = 0; i < value->size; i++) {
-		if (value->at[i] < '0' || value->at[i] > '9' || number > LLONG_MAX / 10 - 10)
-			return -1;
-		number = 10 * number + value->at[i] - '0';
-	}
-	return value->size ? number : -1;
+	return text && (size_t)snprintf(out, size, "%s", text) < size;
 }
 
 /* {"code":503,"err_code":10077,"description":"maximum messages exceeded"} */
-static void read_error(const struct json_piece *error, struct answer *answer)
+static void read_error(const json_t *error, struct answer *answer)
 {
-	struct json_members members;
-	struct json_piece name, value;
-	long long code = 0;
+	json_int_t code = json_integer_value(json_object_get(error, "err_code"));
 
-	answer->code = -1; /* an error, whatever else it says */
-	snprintf(answer->description, sizeof(answer->description), "an error without a description");
-	if (!json_members_begin(&members, error->at, error->size))
-		return;
-	while (json_members_next(&members, &name, &value)) {
-		if (is(&name, "err_code"))
-			code = read_number(&value);
-		else if (is(&name, "description") &&
-			 !read_text(&value, answer->description, sizeof(answer->description)))
-			snprintf(answer->description, sizeof(answer->description),
-				 "an error with a strange description");
-	}
-	if (code > 0 && code <= INT_MAX)
-		answer->code = (int)code;
+	answer->code = code > 0 && code <= INT_MAX ? (int)code : -1;
+	if (!read_text(error, "description", answer->description, sizeof(answer->description)))
+		snprintf(answer->description, sizeof(answer->description),
+			 "an error without a description");
 }
 
 /* Behind the text, when it stands here; else NULL. */
@@ -120,7 +89,7 @@ static bool is_name(char c)
 }
 
 /*
- * {"stream":"ORDERS", "seq":42}, to the letter: what nearly every answer is. False: read it in the long way.
+ * {"stream":"ORDERS", "seq":42}, to the letter: what nearly every answer is. False: jansson reads it.
  * The name is nothing but letters, digits, - and _, so that there is nothing to decode.
  */
 static bool parse_plain(const char *json, size_t size, struct answer *answer)
@@ -147,75 +116,54 @@ static int not_jetstreams(const char *why, struct outbox_error *err)
 	return outbox_fail(err, OUTBOX_EPROTO, "the answer is not JetStream's: %s", why);
 }
 
-/* An answer may be anything, and nothing. */
-static bool is_object(const char *json, size_t size, struct json_members *ret_members)
+/* What JetStream answered, with its error if that is what it is. NULL: the answer is no object. */
+static json_t *read_answer(const char *json, size_t size, struct answer *answer)
 {
-	return json_text_check(json ? json : "", size, NULL) == OUTBOX_OK &&
-	       json_members_begin(ret_members, json, size);
+	json_t *object = json_loadb(json ? json : "", size, 0, NULL);
+	const json_t *error = json_object_get(object, "error");
+
+	if (error && !json_is_null(error))
+		read_error(error, answer);
+	if (json_is_object(object))
+		return object;
+	json_decref(object);
+	return NULL;
 }
 
 int answer_parse(const char *json, size_t size, struct answer *ret_answer, struct outbox_error *err)
 {
 	struct answer answer = { 0 };
-	struct json_members members;
-	struct json_piece name, value;
+	json_auto_t *object = NULL;
 
 	if (parse_plain(json, size, &answer)) {
 		*ret_answer = answer;
 		return OUTBOX_OK;
 	}
-	if (!is_object(json, size, &members))
+	object = read_answer(json, size, &answer);
+	if (!object)
 		return not_jetstreams("no JSON object", err);
-	while (json_members_next(&members, &name, &value)) {
-		if (is(&name, "error") && value.at[0] != 'n')
-			read_error(&value, &answer);
-		else if (is(&name, "stream") &&
-			 !read_text(&value, answer.stream, sizeof(answer.stream)))
-			return not_jetstreams("a strange stream", err);
-		else if (is(&name, "seq"))
-			answer.seq = read_number(&value);
-		else if (is(&name, "duplicate"))
-			answer.duplicate = value.at[0] == 't';
-	}
-	if (!answer.code && (!answer.stream[0] || answer.seq <= 0))
+	answer.seq = json_integer_value(json_object_get(object, "seq"));
+	answer.duplicate = json_is_true(json_object_get(object, "duplicate"));
+	if (!answer.code && (!read_text(object, "stream", answer.stream, sizeof(answer.stream)) ||
+			     !answer.stream[0] || answer.seq <= 0))
 		return not_jetstreams("it names no stream and sequence", err);
 	*ret_answer = answer;
 	return OUTBOX_OK;
-}
-
-/* ---- stored messages ---------------------------------------------------------------------------------- */
-
-static bool read_subject(const struct json_piece *message, char *out, size_t size)
-{
-	struct json_members members;
-	struct json_piece name, value;
-
-	if (!json_members_begin(&members, message->at, message->size))
-		return false;
-	while (json_members_next(&members, &name, &value))
-		if (is(&name, "subject"))
-			return read_text(&value, out, size) && out[0];
-	return false;
 }
 
 int stored_parse(const char *json, size_t size, char *ret_subject, size_t subject_size,
 		 struct outbox_error *err)
 {
 	struct answer answer = { 0 };
-	struct json_members members;
-	struct json_piece name, value;
-	bool found = false;
+	json_auto_t *object = read_answer(json, size, &answer);
 
-	if (!is_object(json, size, &members))
+	if (!object)
 		return not_jetstreams("no JSON object", err);
-	while (json_members_next(&members, &name, &value)) {
-		if (is(&name, "error") && value.at[0] != 'n')
-			read_error(&value, &answer);
-		else if (is(&name, "message"))
-			found = read_subject(&value, ret_subject, subject_size);
-	}
 	if (answer.code)
 		return outbox_fail_native(err, OUTBOX_ENOTFOUND, answer.code, "JetStream: %s (%d)",
 					  answer.description, answer.code);
-	return found ? OUTBOX_OK : not_jetstreams("it names no subject", err);
+	return read_text(json_object_get(object, "message"), "subject", ret_subject, subject_size) &&
+			       ret_subject[0]
+		       ? OUTBOX_OK
+		       : not_jetstreams("it names no subject", err);
 }

@@ -28,25 +28,19 @@ static const char *queue_of(struct rabbit *rabbit)
 	    !template_is_constant(&rabbit->routing_key))
 		return NULL;
 	buf_clear(&rabbit->key);
-	for (size_t i = 0; i < rabbit->routing_key.n_parts; i++)
-		buf_text(&rabbit->key, rabbit->routing_key.parts[i].text);
-	return buf_str(&rabbit->key);
+	return template_render(&rabbit->routing_key, NULL, &rabbit->key, NULL)
+		       ? NULL
+		       : buf_str(&rabbit->key);
 }
 
 static int ask(struct rabbit *rabbit, const char *queue, bool passive, outbox_time deadline,
 	       struct outbox_error *err)
 {
-	amqp_table_entry_t type = { .key = amqp_cstring_bytes("x-queue-type"),
-				    .value = { .kind = AMQP_FIELD_KIND_UTF8,
-					       .value.bytes = amqp_cstring_bytes("quorum") } };
-	amqp_table_t arguments = { passive ? 0 : 1, &type };
 	int r = rabbit_side(rabbit, deadline, err);
 
-	if (r != OUTBOX_OK)
-		return r;
-	amqp_queue_declare(rabbit->connection, RABBIT_SIDE_CHANNEL, amqp_cstring_bytes(queue),
-			   passive, 1, 0, 0, arguments);
-	return rabbit_reply(rabbit, RABBIT_SIDE_CHANNEL, "queue", err);
+	return r == OUTBOX_OK
+		       ? rabbit_declare_queue(rabbit, queue, passive ? NULL : "quorum", "queue", err)
+		       : r;
 }
 
 /* "inequivalent arg 'x-max-length' for queue ...": which one? */

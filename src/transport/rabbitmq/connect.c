@@ -7,15 +7,13 @@
 #include "transport/rabbitmq/driver.h"
 
 #include "base/cleanup.h"
+#include "transport/socket.h"
 
 #include <amqp_ssl_socket.h>
 #include <amqp_tcp_socket.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/time.h>
 
 #define FRAME_MAX 131072
@@ -72,40 +70,43 @@ void rabbit_drop(struct rabbit *rabbit, bool polite)
 
 /* ---- answers to questions ---------------------------------------------------------------------- */
 
+/* The library has no answer, or the broker closed the connection instead of one. */
+static int fail_by_reply(const struct rabbit *rabbit, const amqp_rpc_reply_t *reply,
+			 const char *what, struct outbox_error *err)
+{
+	const amqp_connection_close_t *m = reply->reply.decoded;
+	char text[300];
+
+	if (reply->reply_type != AMQP_RESPONSE_SERVER_EXCEPTION)
+		return rabbit_fail(rabbit,
+				   reply->library_error ? reply->library_error
+							: AMQP_STATUS_CONNECTION_CLOSED,
+				   NULL, what, err);
+	if (reply->reply.id != AMQP_CONNECTION_CLOSE_METHOD)
+		return rabbit_fail(rabbit, AMQP_STATUS_WRONG_METHOD, NULL, what, err);
+	rabbit_words(m->reply_text, text, sizeof(text));
+	return rabbit_fail(rabbit, m->reply_code, text, what, err);
+}
+
 int rabbit_reply(struct rabbit *rabbit, amqp_channel_t channel, const char *what,
 		 struct outbox_error *err)
 {
 	amqp_rpc_reply_t reply = amqp_get_rpc_reply(rabbit->connection);
+	const amqp_channel_close_t *m = reply.reply.decoded;
 	amqp_channel_close_ok_t ok = { 0 };
 	char text[300];
-	int code;
 
 	if (reply.reply_type == AMQP_RESPONSE_NORMAL)
 		return OUTBOX_OK;
 	rabbit->gone = reply.reply_type != AMQP_RESPONSE_SERVER_EXCEPTION ||
 		       reply.reply.id != AMQP_CHANNEL_CLOSE_METHOD;
-	if (reply.reply_type != AMQP_RESPONSE_SERVER_EXCEPTION)
-		return rabbit_fail(rabbit,
-				   reply.library_error ? reply.library_error
-						       : AMQP_STATUS_CONNECTION_CLOSED,
-				   NULL, what, err);
-	if (reply.reply.id == AMQP_CHANNEL_CLOSE_METHOD) {
-		const amqp_channel_close_t *m = reply.reply.decoded;
-
-		code = m->reply_code;
-		rabbit_words(m->reply_text, text, sizeof(text));
-		amqp_send_method(rabbit->connection, channel, AMQP_CHANNEL_CLOSE_OK_METHOD, &ok);
-		if (channel == RABBIT_SIDE_CHANNEL)
-			rabbit->side_open = false;
-	} else {
-		const amqp_connection_close_t *m = reply.reply.decoded;
-
-		if (reply.reply.id != AMQP_CONNECTION_CLOSE_METHOD)
-			return rabbit_fail(rabbit, AMQP_STATUS_WRONG_METHOD, NULL, what, err);
-		code = m->reply_code;
-		rabbit_words(m->reply_text, text, sizeof(text));
-	}
-	return rabbit_fail(rabbit, code, text, what, err);
+	if (rabbit->gone)
+		return fail_by_reply(rabbit, &reply, what, err);
+	rabbit_words(m->reply_text, text, sizeof(text));
+	amqp_send_method(rabbit->connection, channel, AMQP_CHANNEL_CLOSE_OK_METHOD, &ok);
+	if (channel == RABBIT_SIDE_CHANNEL)
+		rabbit->side_open = false;
+	return rabbit_fail(rabbit, m->reply_code, text, what, err);
 }
 
 int rabbit_side(struct rabbit *rabbit, outbox_time deadline, struct outbox_error *err)
@@ -169,17 +170,6 @@ static int set_tls(const struct rabbit *rabbit, amqp_socket_t *socket, struct ou
 	return OUTBOX_OK;
 }
 
-/* The kernel finds out by itself when the other end vanished, also when there is nothing to say. */
-static void set_keepalive(int fd)
-{
-	static const int one = 1, idle = 30, interval = 10, count = 3;
-
-	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
-	setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
-	setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof(interval));
-	setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof(count));
-}
-
 static int open_socket(struct rabbit *rabbit, const struct address *address, outbox_time deadline,
 		       struct outbox_error *err)
 {
@@ -206,7 +196,7 @@ static int open_socket(struct rabbit *rabbit, const struct address *address, out
 			 address->host, address->port);
 		return rabbit_fail(rabbit, status, NULL, what, err);
 	}
-	set_keepalive(amqp_get_sockfd(rabbit->connection));
+	socket_keep_alive(amqp_get_sockfd(rabbit->connection));
 	return rabbit_watchdog_start(&rabbit->watchdog, rabbit->connection, err);
 }
 
@@ -226,7 +216,6 @@ static int log_in(struct rabbit *rabbit, outbox_time deadline, struct outbox_err
 	amqp_table_t properties = { (int)ARRAY_SIZE(entries), entries };
 	struct timeval left = rabbit_left(rabbit, deadline);
 	amqp_rpc_reply_t reply;
-	char text[300];
 
 	amqp_set_handshake_timeout(rabbit->connection, &left);
 	rabbit_rpc_until(rabbit, deadline);
@@ -234,19 +223,9 @@ static int log_in(struct rabbit *rabbit, outbox_time deadline, struct outbox_err
 					   FRAME_MAX, (int)rabbit->heartbeat, &properties,
 					   AMQP_SASL_METHOD_PLAIN, rabbit->broker.endpoint.user,
 					   rabbit->broker.endpoint.password);
-	if (reply.reply_type == AMQP_RESPONSE_SERVER_EXCEPTION &&
-	    reply.reply.id == AMQP_CONNECTION_CLOSE_METHOD) {
-		const amqp_connection_close_t *m = reply.reply.decoded;
-
-		rabbit_words(m->reply_text, text, sizeof(text));
-		return rabbit_fail(rabbit, m->reply_code, text, "login refused", err);
-	}
-	if (reply.reply_type != AMQP_RESPONSE_NORMAL)
-		return rabbit_fail(rabbit,
-				   reply.library_error ? reply.library_error
-						       : AMQP_STATUS_CONNECTION_CLOSED,
-				   NULL, "cannot log in", err);
-	return OUTBOX_OK;
+	return reply.reply_type == AMQP_RESPONSE_NORMAL
+		       ? OUTBOX_OK
+		       : fail_by_reply(rabbit, &reply, "cannot log in", err);
 }
 
 static int use_socket(struct rabbit *rabbit, outbox_time deadline, struct outbox_error *err)

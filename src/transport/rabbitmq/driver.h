@@ -113,6 +113,9 @@ int rabbit_side(struct rabbit *rabbit, outbox_time deadline,
 /* ---- topology.c: make or look for the exchange and queue of the URL */
 int rabbit_declare_topology(struct rabbit *rabbit, outbox_time deadline,
 			    struct outbox_error *err) OUTBOX_MUSTCHECK;
+/* Declare a durable queue on the side channel; of no type: only see that it is there. what: for the error. */
+int rabbit_declare_queue(struct rabbit *rabbit, const char *queue, const char *queue_type,
+			 const char *what, struct outbox_error *err) OUTBOX_MUSTCHECK;
 /* Does an exchange exist? OK, or ENOTFOUND, EAUTH ... with the broker's words in err. */
 int rabbit_find_exchange(struct rabbit *rabbit, const char *name, outbox_time deadline,
 			 struct outbox_error *err) OUTBOX_MUSTCHECK;

@@ -18,18 +18,27 @@ int rabbit_find_exchange(struct rabbit *rabbit, const char *name, outbox_time de
 	return rabbit_reply(rabbit, RABBIT_SIDE_CHANNEL, "exchange", err);
 }
 
-static int declare_queue(struct rabbit *rabbit, const char *exchange, struct outbox_error *err)
+int rabbit_declare_queue(struct rabbit *rabbit, const char *queue, const char *queue_type,
+			 const char *what, struct outbox_error *err)
+{
+	amqp_table_entry_t type = {
+		.key = amqp_cstring_bytes("x-queue-type"),
+		.value = { .kind = AMQP_FIELD_KIND_UTF8,
+			   .value.bytes = amqp_cstring_bytes(queue_type ? queue_type : "") },
+	};
+	amqp_table_t arguments = { queue_type ? 1 : 0, &type };
+
+	amqp_queue_declare(rabbit->connection, RABBIT_SIDE_CHANNEL, amqp_cstring_bytes(queue),
+			   !queue_type, 1, 0, 0, arguments);
+	return rabbit_reply(rabbit, RABBIT_SIDE_CHANNEL, what, err);
+}
+
+static int make_queue(struct rabbit *rabbit, const char *exchange, struct outbox_error *err)
 {
 	const struct rabbit_declare *d = &rabbit->declare;
-	amqp_table_entry_t type = { .key = amqp_cstring_bytes("x-queue-type"),
-				    .value = { .kind = AMQP_FIELD_KIND_UTF8,
-					       .value.bytes = amqp_cstring_bytes(d->queue_type) } };
-	amqp_table_t arguments = { 1, &type };
-	int r;
+	int r = rabbit_declare_queue(rabbit, d->queue, d->queue_type, "cannot declare the queue",
+				     err);
 
-	amqp_queue_declare(rabbit->connection, RABBIT_SIDE_CHANNEL, amqp_cstring_bytes(d->queue), 0,
-			   1, 0, 0, arguments);
-	r = rabbit_reply(rabbit, RABBIT_SIDE_CHANNEL, "cannot declare the queue", err);
 	if (r != OUTBOX_OK || !exchange[0])
 		return r;
 	amqp_queue_bind(rabbit->connection, RABBIT_SIDE_CHANNEL, amqp_cstring_bytes(d->queue),
@@ -41,15 +50,14 @@ int rabbit_declare_topology(struct rabbit *rabbit, outbox_time deadline, struct 
 {
 	const struct rabbit_declare *d = &rabbit->declare;
 	const char *exchange;
-	int r = OUTBOX_OK;
+	int r;
 
 	if (!rabbit->constant)
 		return OUTBOX_OK;
 	buf_clear(&rabbit->exchange_name);
-	for (size_t i = 0; i < rabbit->exchange.n_parts; i++)
-		buf_text(&rabbit->exchange_name, rabbit->exchange.parts[i].text);
+	r = template_render(&rabbit->exchange, NULL, &rabbit->exchange_name, err);
 	exchange = buf_str(&rabbit->exchange_name);
-	if (d->exchange_type || d->queue)
+	if (r == OUTBOX_OK && (d->exchange_type || d->queue))
 		r = rabbit_side(rabbit, deadline, err);
 	if (r == OUTBOX_OK && d->exchange_type) {
 		amqp_exchange_declare(rabbit->connection, RABBIT_SIDE_CHANNEL,
@@ -61,6 +69,6 @@ int rabbit_declare_topology(struct rabbit *rabbit, outbox_time deadline, struct 
 		r = rabbit_find_exchange(rabbit, exchange, deadline, err);
 	}
 	if (r == OUTBOX_OK && d->queue)
-		r = declare_queue(rabbit, exchange, err);
+		r = make_queue(rabbit, exchange, err);
 	return r;
 }

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The thread looks at its state at least every five seconds, so arming it for a time that lies further away
+ * The thread looks at its state at least every five seconds, so arming it for a later time than that
  * costs a mutex and no wake-up: the hot path does not pay for it.
  */
 #include "transport/rabbitmq/watchdog.h"
 
+#include "base/thread.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
-#include <string.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -21,11 +20,6 @@ static outbox_time now(void)
 	struct outbox_clock *clock = outbox_clock_system();
 
 	return clock->mono(clock);
-}
-
-static void wake_up(struct rabbit_watchdog *w)
-{
-	(void)!write(w->wake, &(uint64_t){ 1 }, sizeof(uint64_t));
 }
 
 /* Idle: the driver takes the mutex before it touches the connection, so here nobody else does. */
@@ -63,103 +57,68 @@ static void *run(void *argument)
 {
 	struct rabbit_watchdog *w = argument;
 
-	pthread_mutex_lock(&w->mutex);
+	waiting_lock(&w->waiting);
 	while (!w->ending) {
-		struct pollfd wake = { .fd = w->wake, .events = POLLIN };
 		outbox_time at = now();
-		uint64_t rung;
-		int wait;
 
 		w->wakes_at = look(w, at);
-		wait = (int)((w->wakes_at - at) / OUTBOX_MILLISECONDS) + 1;
-		pthread_mutex_unlock(&w->mutex);
-		if (poll(&wake, 1, wait) > 0)
-			(void)!read(w->wake, &rung, sizeof(rung));
-		pthread_mutex_lock(&w->mutex);
+		waiting_wait(&w->waiting, w->wakes_at - at);
 	}
-	pthread_mutex_unlock(&w->mutex);
+	waiting_unlock(&w->waiting);
 	return NULL;
-}
-
-static void let_go(struct rabbit_watchdog *w)
-{
-	if (w->fd >= 0)
-		close(w->fd);
-	if (w->wake >= 0)
-		close(w->wake);
-	pthread_mutex_destroy(&w->mutex);
-}
-
-static int start_thread(struct rabbit_watchdog *w)
-{
-	sigset_t all, before;
-	pthread_attr_t attr;
-	int r;
-
-	r = pthread_attr_init(&attr);
-	if (r)
-		return r;
-	pthread_attr_setstacksize(&attr, (size_t)256 << 10);
-	sigfillset(&all); /* signals are for the program's own threads */
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = pthread_create(&w->thread, &attr, run, w);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	pthread_attr_destroy(&attr);
-	return r;
 }
 
 int rabbit_watchdog_start(struct rabbit_watchdog *w, amqp_connection_state_t connection,
 			  struct outbox_error *err)
 {
-	int r = 0;
+	int r;
 
-	*w = (struct rabbit_watchdog){ .connection = connection, .wake = -1 };
-	pthread_mutex_init(&w->mutex, NULL);
+	*w = (struct rabbit_watchdog){ .connection = connection };
+	r = waiting_init(&w->waiting, err);
+	if (r != OUTBOX_OK)
+		return r;
 	w->fd = fcntl(amqp_get_sockfd(connection), F_DUPFD_CLOEXEC, 3);
-	if (w->fd >= 0)
-		w->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (w->wake < 0)
-		r = errno;
-	if (!r)
-		r = start_thread(w);
+	r = w->fd < 0 ? errno : thread_start(&w->thread, run, w);
 	w->running = !r;
-	if (!r)
+	if (w->running)
 		return OUTBOX_OK;
-	let_go(w);
+	if (w->fd >= 0)
+		close(w->fd);
+	waiting_deinit(&w->waiting);
 	return outbox_fail_native(err, OUTBOX_ENOMEM, r,
 				  "cannot watch the connection: no more threads or descriptors");
 }
 
 void rabbit_watchdog_beat(struct rabbit_watchdog *w, int seconds)
 {
-	pthread_mutex_lock(&w->mutex);
+	waiting_lock(&w->waiting);
 	w->beat = seconds * OUTBOX_SECONDS;
-	pthread_mutex_unlock(&w->mutex);
+	waiting_unlock(&w->waiting);
 }
 
 void rabbit_watchdog_arm(struct rabbit_watchdog *w, outbox_time left)
 {
 	const outbox_time longest = OUTBOX_DAYS;
 
-	pthread_mutex_lock(&w->mutex);
+	waiting_lock(&w->waiting);
 	w->armed = true;
 	w->until = now() + (left > longest ? longest : left > 0 ? left : 0);
 	if (w->until < w->wakes_at)
-		wake_up(w);
-	pthread_mutex_unlock(&w->mutex);
+		waiting_ring(&w->waiting);
+	waiting_unlock(&w->waiting);
 }
 
 bool rabbit_watchdog_disarm(struct rabbit_watchdog *w)
 {
 	bool fired;
 
-	pthread_mutex_lock(&w->mutex);
+	waiting_lock(&w->waiting);
 	w->armed = false;
 	w->beat_at = now() + w->beat;
 	if (w->beat && w->beat_at < w->wakes_at)
-		wake_up(w);
+		waiting_ring(&w->waiting);
 	fired = w->fired;
-	pthread_mutex_unlock(&w->mutex);
+	waiting_unlock(&w->waiting);
 	return fired;
 }
 
@@ -167,11 +126,12 @@ void rabbit_watchdog_stop(struct rabbit_watchdog *w)
 {
 	if (!w->running)
 		return;
-	pthread_mutex_lock(&w->mutex);
+	waiting_lock(&w->waiting);
 	w->ending = true;
-	wake_up(w);
-	pthread_mutex_unlock(&w->mutex);
+	waiting_ring(&w->waiting);
+	waiting_unlock(&w->waiting);
 	pthread_join(w->thread, NULL);
-	let_go(w);
+	close(w->fd);
+	waiting_deinit(&w->waiting);
 	w->running = false;
 }

@@ -11,15 +11,15 @@
 #include <outbox/clock.h>
 #include <outbox/error.h>
 
-#include <pthread.h>
+#include "base/wait.h"
+
 #include <stdbool.h>
 
 #include <amqp.h>
 
 struct rabbit_watchdog {
 	pthread_t thread;
-	pthread_mutex_t mutex; /* guards all below, and the connection while not armed */
-	int wake;              /* an eventfd: look again */
+	struct waiting waiting; /* guards all below, and the connection while not armed */
 	bool running, ending;
 	bool armed, fired;
 	/* Times of the system's clock, since sockets wait in no other. */

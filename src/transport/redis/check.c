@@ -12,34 +12,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OK, NOTE, WARNING, FAULT };
-
-struct findings {
-	struct buf text;
-	int worst;
-};
-
-static void add(struct findings *f, int level, const char *text)
-{
-	if (f->text.size)
-		buf_text(&f->text, "; ");
-	buf_text(&f->text, text);
-	if (level > f->worst)
-		f->worst = level;
-}
-
 /* The value of a setting; "" when we may not know. */
 static int ask_setting(struct redis_transport *t, const char *name, outbox_time deadline, char *out,
 		       size_t size, struct outbox_error *err)
 {
+	const char *const get[] = { "CONFIG", "GET", name, NULL };
 	_cleanup_(redis_reply_free) redisReply *reply = NULL;
 	int r;
 
-	redis_wire_begin(&t->wire, 3);
-	redis_wire_text(&t->wire, "CONFIG");
-	redis_wire_text(&t->wire, "GET");
-	redis_wire_text(&t->wire, name);
-	redis_wire_end(&t->wire);
+	redis_wire_command(&t->wire, get);
 	r = redis_wire_ask(&t->wire, true, deadline, &reply, err);
 	if (r)
 		return r;
@@ -56,120 +37,110 @@ static void judge_disk(struct findings *f, const char *info, const char *fsync)
 
 	redis_info(info, "aof_enabled", value, sizeof(value));
 	if (strcmp(value, "1") != 0) {
-		add(f, WARNING,
-		    "acknowledged when in memory: appendonly is off, so a crash loses all since the "
-		    "last snapshot; set appendonly yes");
+		findings_add(f, FINDING_WARNING,
+			     "acknowledged when in memory: appendonly is off, so a crash loses all since the "
+			     "last snapshot; set appendonly yes");
 		return;
 	}
 	if (strcmp(fsync, "always") == 0)
-		add(f, OK, "acknowledged when on disk (appendonly, appendfsync always)");
+		findings_add(f, FINDING_OK,
+			     "acknowledged when on disk (appendonly, appendfsync always)");
 	else if (strcmp(fsync, "everysec") == 0)
-		add(f, NOTE,
-		    "acknowledged when in memory, on disk within a second (appendfsync everysec): a crash or "
-		    "a power cut can lose up to two seconds");
+		findings_add(f, FINDING_NOTE,
+			     "acknowledged when in memory, on disk within a second (appendfsync everysec): a crash or "
+			     "a power cut can lose up to two seconds");
 	else if (strcmp(fsync, "no") == 0)
-		add(f, WARNING,
-		    "acknowledged when in memory, on disk when the kernel likes (appendfsync no): a power cut "
-		    "can lose half a minute; set everysec or always");
+		findings_add(f, FINDING_WARNING,
+			     "acknowledged when in memory, on disk when the kernel likes (appendfsync no): a power cut "
+			     "can lose half a minute; set everysec or always");
 	else
-		add(f, NOTE,
-		    "acknowledged when in memory; the append-only file is on, and its appendfsync could not "
-		    "be read (CONFIG GET is not allowed)");
+		findings_add(f, FINDING_NOTE,
+			     "acknowledged when in memory; the append-only file is on, and its appendfsync could not "
+			     "be read (CONFIG GET is not allowed)");
 	redis_info(info, "aof_last_write_status", value, sizeof(value));
 	if (value[0] && strcmp(value, "ok") != 0)
-		add(f, FAULT, "the server cannot write its append-only file now; see its log");
+		findings_add(f, FINDING_ERROR,
+			     "the server cannot write its append-only file now; see its log");
 }
 
 static void judge_memory(struct findings *f, const struct redis_transport *t, const char *info)
 {
-	char policy[40], limit[40], text[200], shown[60];
+	char policy[40], limit[40], shown[60];
 
 	redis_info(info, "maxmemory_policy", policy, sizeof(policy));
 	redis_info(info, "maxmemory", limit, sizeof(limit));
-	if (strncmp(policy, "allkeys", 7) == 0) {
-		snprintf(text, sizeof(text),
-			 "maxmemory-policy %s may evict whole streams%s; set noeviction",
-			 text_shown(shown, sizeof(shown), policy),
-			 strcmp(limit, "0") == 0 ? " once maxmemory is set" : "");
-		add(f, WARNING, text);
-	}
-	if (t->maxlen) {
-		snprintf(text, sizeof(text), "maxlen=%lld removes older entries, read or not",
-			 (long long)t->maxlen);
-		add(f, NOTE, text);
-	}
+	if (strncmp(policy, "allkeys", 7) == 0)
+		findings_add(f, FINDING_WARNING,
+			     "maxmemory-policy %s may evict whole streams%s; set noeviction",
+			     text_shown(shown, sizeof(shown), policy),
+			     strcmp(limit, "0") == 0 ? " once maxmemory is set" : "");
+	if (t->maxlen)
+		findings_add(f, FINDING_NOTE, "maxlen=%lld removes older entries, read or not",
+			     (long long)t->maxlen);
 }
 
 static void judge_replicas(struct findings *f, const struct redis_transport *t, const char *info)
 {
 	long long replicas = redis_info_replicas(info);
-	char text[200];
 
 	if (t->replicas)
-		snprintf(text, sizeof(text), "and in the memory of %lld replicas (%lld online)",
-			 (long long)t->replicas, replicas);
+		findings_add(f, FINDING_OK, "and in the memory of %lld replicas (%lld online)",
+			     (long long)t->replicas, replicas);
 	else if (replicas)
-		snprintf(text, sizeof(text),
-			 "replicas %lld, asynchronous: a failover can lose the last messages; wait=%lld "
-			 "waits for them",
-			 replicas, replicas > 1 ? replicas - 1 : 1);
+		findings_add(f, FINDING_NOTE,
+			     "replicas %lld, asynchronous: a failover can lose the last messages; wait=%lld "
+			     "waits for them",
+			     replicas, replicas > 1 ? replicas - 1 : 1);
 	else
-		snprintf(text, sizeof(text),
-			 "no replica: the loss of this machine loses the streams");
-	add(f, t->replicas ? OK : NOTE, text);
+		findings_add(f, FINDING_NOTE,
+			     "no replica: the loss of this machine loses the streams");
 }
 
 /* A target with one stream: would the next message get in? Whoever may not ask for the type is told nothing. */
 static int judge_stream(struct redis_transport *t, outbox_time deadline, struct findings *f,
 			struct outbox_error *err)
 {
+	const char *const type[] = { "TYPE", buf_str(&t->key), NULL };
 	_cleanup_(redis_reply_free) redisReply *reply = NULL;
-	char text[400], shown[200];
+	char shown[200];
 	int r;
 
 	if (!t->fixed)
 		return OUTBOX_OK;
-	redis_wire_begin(&t->wire, 2);
-	redis_wire_text(&t->wire, "TYPE");
-	redis_wire_text(&t->wire, buf_str(&t->key));
-	redis_wire_end(&t->wire);
+	redis_wire_command(&t->wire, type);
 	r = redis_wire_ask(&t->wire, false, deadline, &reply, err);
 	if (r || reply->type != REDIS_REPLY_STATUS || strcmp(reply->str, "stream") == 0)
 		return r;
 	text_shown(shown, sizeof(shown), buf_str(&t->key));
 	if (strcmp(reply->str, "none") != 0)
-		snprintf(text, sizeof(text),
-			 "\"%s\" is there and no stream: every message will be refused; name "
-			 "another one, or remove it",
-			 shown);
+		findings_add(f, FINDING_ERROR,
+			     "\"%s\" exists and is not a stream: every message will be refused; name "
+			     "another one, or remove it",
+			     shown);
 	else if (!t->create)
-		snprintf(text, sizeof(text),
-			 "there is no stream \"%s\", and create=no: every message will be refused; "
-			 "make it (XGROUP CREATE ... MKSTREAM), or leave create=no out",
-			 shown);
-	else
-		return OUTBOX_OK;
-	add(f, FAULT, text);
+		findings_add(f, FINDING_ERROR,
+			     "there is no stream \"%s\", and create=no: every message will be refused; "
+			     "make it (XGROUP CREATE ... MKSTREAM), or leave create=no out",
+			     shown);
 	return OUTBOX_OK;
 }
 
 static int ask_all(struct redis_transport *t, outbox_time deadline, struct findings *f,
 		   struct outbox_error *err)
 {
+	static const char *const info[] = { "INFO", NULL };
 	_cleanup_(redis_reply_free) redisReply *reply = NULL;
 	char value[40];
 	int r;
 
-	redis_wire_begin(&t->wire, 1);
-	redis_wire_text(&t->wire, "INFO");
-	redis_wire_end(&t->wire);
+	redis_wire_command(&t->wire, info);
 	r = redis_wire_ask(&t->wire, false, deadline, &reply, err);
 	if (r)
 		return r;
 	if (reply->type != REDIS_REPLY_STRING) {
-		add(f, NOTE,
-		    "acknowledged when in the server's memory; how durable that is could not be read "
-		    "(INFO is not allowed)");
+		findings_add(f, FINDING_NOTE,
+			     "acknowledged when in the server's memory; how durable that is could not be read "
+			     "(INFO is not allowed)");
 		return OUTBOX_OK;
 	}
 	r = ask_setting(t, "appendfsync", deadline, value, sizeof(value), err);
@@ -198,5 +169,5 @@ int redis_check(struct outbox_transport *transport, outbox_time deadline, char *
 	buf_deinit(&f.text);
 	if (r)
 		redis_wire_close(&t->wire);
-	return r ? FAULT : f.worst;
+	return r ? FINDING_ERROR : (int)f.worst;
 }

@@ -28,15 +28,9 @@ static int ask(struct redis_transport *t, const char *const *words, bool may_ref
 {
 	_cleanup_(redis_reply_free) redisReply *reply = NULL;
 	const char *remedy;
-	size_t n = 0;
 	int r;
 
-	while (words[n])
-		n++;
-	redis_wire_begin(&t->wire, n);
-	for (size_t i = 0; i < n; i++)
-		redis_wire_text(&t->wire, words[i]);
-	redis_wire_end(&t->wire);
+	redis_wire_command(&t->wire, words);
 	r = redis_wire_ask(&t->wire, false, deadline, &reply, err);
 	if (r)
 		return r;
@@ -58,18 +52,15 @@ static int ask(struct redis_transport *t, const char *const *words, bool may_ref
 static int log_in(struct redis_transport *t, outbox_time deadline, struct outbox_error *err)
 {
 	const struct endpoint *e = &t->broker.endpoint;
+	const char *const auth[] = { "AUTH", e->user ? e->user : e->password,
+				     e->user ? e->password : NULL, NULL };
 	_cleanup_(redis_reply_free) redisReply *reply = NULL;
 	size_t length;
 	int r;
 
 	if (!e->password)
 		return OUTBOX_OK;
-	redis_wire_begin(&t->wire, e->user ? 3 : 2);
-	redis_wire_text(&t->wire, "AUTH");
-	if (e->user)
-		redis_wire_text(&t->wire, e->user);
-	redis_wire_text(&t->wire, e->password);
-	redis_wire_end(&t->wire);
+	redis_wire_command(&t->wire, auth);
 	r = redis_wire_ask(&t->wire, false, deadline, &reply, err);
 	if (t->wire.out.data)
 		explicit_bzero(t->wire.out.data, t->wire.out.capacity);

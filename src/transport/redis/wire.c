@@ -87,6 +87,18 @@ void redis_wire_end(struct redis_wire *wire)
 	buf_append(&wire->out, "\r\n", 2);
 }
 
+void redis_wire_command(struct redis_wire *wire, const char *const *words)
+{
+	size_t n = 0;
+
+	while (words[n])
+		n++;
+	redis_wire_begin(wire, n);
+	for (size_t i = 0; i < n; i++)
+		redis_wire_text(wire, words[i]);
+	redis_wire_end(wire);
+}
+
 bool redis_wire_flushed(const struct redis_wire *wire)
 {
 	return wire->sent == wire->out.size;

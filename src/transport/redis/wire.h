@@ -37,6 +37,8 @@ void redis_wire_argument(struct redis_wire *wire, const char *prefix, const void
 void redis_wire_text(struct redis_wire *wire, const char *text);
 void redis_wire_number(struct redis_wire *wire, int64_t number);
 void redis_wire_end(struct redis_wire *wire);
+/* A whole command of words; the list ends with NULL. */
+void redis_wire_command(struct redis_wire *wire, const char *const *words);
 
 /* Is everything that was written gone? */
 bool redis_wire_flushed(const struct redis_wire *wire);

@@ -70,6 +70,7 @@ def user(tmp_path):
                             capture_output=True).stdout[-32:]
     path = tmp_path / "seed"
     path.write_text(nkey(b"\x95\x00", seed) + "\n")
+    path.chmod(0o600)
     return nkey(b"\xa0", public), path
 
 
@@ -80,8 +81,10 @@ def test_nkey(servers, probe, user, tmp_path):
     assert probe(f"{url}{seed}").startswith("connect ok")
     # another one's seed, and what is none
     (tmp_path / "other").write_text(nkey(b"\x95\x00", bytes(32)))
+    (tmp_path / "other").chmod(0o600)
     assert probe(f"{url}{tmp_path}/other").startswith("connect auth")
     (tmp_path / "torn").write_text(seed.read_text()[:-8] + "AAAAAAA\n")
+    (tmp_path / "torn").chmod(0o600)
     out = probe(f"{url}{tmp_path}/torn")
     assert out.startswith("connect config") and "no seed of a user" in out, out
 
@@ -92,6 +95,10 @@ def test_credentials_file(servers, probe, user, tmp_path):
     creds = tmp_path / "creds"
     creds.write_text(f"-----BEGIN NATS USER JWT-----\nabc.def.ghi\n------END NATS USER JWT------\n\n"
                      f"-----BEGIN USER NKEY SEED-----\n{seed.read_text()}------END USER NKEY SEED------\n")
+    creds.chmod(0o644)
+    out = probe(f"{servers().url}/x?creds={creds}")
+    assert out.startswith("connect config") and "chmod 600 it" in out, out
+    creds.chmod(0o600)
     heard = []
     with socket.create_server(("127.0.0.1", 0)) as listener:
         def serve():
@@ -113,7 +120,7 @@ def test_credentials_file(servers, probe, user, tmp_path):
                     "-sigfile", "sig"], cwd=tmp_path, check=True)
     assert said["jwt"] == "abc.def.ghi" and seed.read_text().strip() not in heard[0].decode()
     creds.write_text("nothing\n")
-    assert "is no credentials file" in probe(f"{servers().url}/x?creds={creds}")
+    assert "is not a credentials file" in probe(f"{servers().url}/x?creds={creds}")
 
 
 def test_token(servers, probe, tmp_path):

@@ -195,7 +195,7 @@ def test_doctor_says_that_a_stream_takes_nothing(server, shop):
     client = redis.client()
     client.set("taken", "by a text")
     client.xadd("there", {"a": "b"})
-    assert "is there and no stream" in doctor(shop, redis.url("?stream=taken"))
+    assert "exists and is not a stream" in doctor(shop, redis.url("?stream=taken"))
     assert "there is no stream" in doctor(shop, redis.url("?stream=missing&create=no"))
     for good in ("?stream=there&create=no", "?stream=missing"):
         assert "refused" not in doctor(shop, redis.url(good))
