@@ -127,7 +127,7 @@ static const struct node *first_of(const struct config *config, const char *list
 	return node ? node->first : NULL;
 }
 
-/* Every URL by its driver; those that the tables refused are told already. */
+/* Every URL by its driver; those that the tables refused are reported already. */
 static int check_urls(struct checks *checks, struct outbox_error *err)
 {
 	const struct config *config = checks->config;
@@ -204,7 +204,7 @@ static void check_folder(const struct checks *checks, const struct node *node, c
 			       text_shown(shown, sizeof(shown), folder));
 }
 
-/* Folders that are not there. A relay waits for them, so only people who ask are told. */
+/* Folders that do not exist. A relay waits for them, so only people who ask learn of it. */
 static int check_folders(const struct checks *checks, struct outbox_error *err)
 {
 	const struct config *config = checks->config;

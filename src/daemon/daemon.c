@@ -118,7 +118,7 @@ int daemon_start(struct daemon *d, struct outbox_error *err)
 	d->started = true;
 	pthread_mutex_unlock(&d->lock);
 	pthread_mutex_unlock(&d->reloading);
-	/* the admin server hears requests before this: told to end already, the new ones have not heard it */
+	/* the admin server takes requests before this: asked to drain already, the new ones do not know it */
 	if (atomic_load(&d->draining))
 		daemon_drain(d);
 	return r;

@@ -27,7 +27,7 @@ void daemon_observe(struct daemon *daemon, daemon_observer observer, void *conte
 /* Be called after every reload that changed the configuration. NULL: no more; then no call is under way either. */
 void daemon_follow(struct daemon *daemon, void (*reloaded)(void *context), void *context);
 
-/* The file it was told; NULL: options. */
+/* The configuration file; NULL: options. */
 const char *daemon_file(const struct daemon *daemon);
 enum daemon_mode daemon_mode(const struct daemon *daemon);
 
@@ -39,7 +39,7 @@ int daemon_start(struct daemon *daemon, struct outbox_error *err) OUTBOX_MUSTCHE
 
 enum daemon_phase {
 	DAEMON_STARTING = 1, /* some source was not tried yet */
-	DAEMON_READY,        /* each one runs, or its trouble was told */
+	DAEMON_READY,        /* each one runs, or its trouble was reported */
 	DAEMON_DRAINING,
 	DAEMON_DONE /* every source has ended */
 };

@@ -29,7 +29,7 @@ static void hide_header(const struct otlp_header *header)
 	explicit_bzero(value, sizeof(value));
 }
 
-/* Of whom is told and where measurements go. */
+/* Of the receivers of alerts and of telemetry. */
 static void hide_secrets_of_config(const struct config *config)
 {
 	const struct config_alert *alerts = config->alerts.items;

@@ -81,7 +81,7 @@ static void swap_sources(struct daemon *d, struct generation *generation, const 
 			d->sources[n++] = s;
 	}
 	d->n_sources = n;
-	/* told to end meanwhile: those that were just started have not heard it */
+	/* asked to drain meanwhile: those that were just started do not know it */
 	for (size_t i = 0; atomic_load(&d->draining) && i < n; i++)
 		source_stop(d->sources[i]);
 	for (size_t i = 0; i < swap->n_gone; i++) {

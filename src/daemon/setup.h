@@ -9,12 +9,12 @@
 #include <stddef.h>
 
 enum daemon_mode {
-	DAEMON_RUN = 0,   /* until it is told to end */
+	DAEMON_RUN = 0,   /* until it is asked to end */
 	DAEMON_ONCE,      /* what is due now */
 	DAEMON_UNTIL_IDLE /* until nothing is left but deferred and failed deliveries */
 };
 
-/* Is told of every settled batch of every source; must be quick and must not block. */
+/* Gets a report of every settled batch of every source; must be quick and must not block. */
 typedef void (*daemon_observer)(void *context, const char *source, const struct batch_report *report);
 
 struct daemon_setup {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A source that cannot be started (no server, no schema, a target whose start nobody said) is told once, with the remedy,
- * and tried again with growing pauses: the others are not concerned. What is told again is only what is new.
+ * A source that cannot be started (no server, no schema, a target without a start) is reported once, with the remedy,
+ * and tried again with growing pauses: the others are not affected. Only what is new is reported again.
  *
  * A run that ends by itself (once, until idle) is for people and scripts who wait for it: whatever keeps it from its
  * start, but a store that is busy, is its error.

@@ -53,7 +53,7 @@ void source_change(struct source *source, struct generation *generation, size_t 
 bool source_refuses(struct source *source);
 
 void source_stop(struct source *source);
-/* Wait for its end; it was told before. */
+/* Wait for its end; source_stop() was called before. */
 void source_join(struct source *source);
 /* Stops it and waits, unless that was done. */
 struct source *source_free(struct source *source);

@@ -8,7 +8,7 @@
 
 struct notify {
 	bool ready, stopping;
-	char status[400];     /* as it was last told */
+	char status[400];     /* as it was last sent */
 	outbox_time watchdog; /* the manager's limit; 0: none */
 	outbox_time feed_at;  /* mono: the next sign of life is due */
 };
@@ -18,7 +18,7 @@ void notify_init(struct notify *notify);
 /* Tell what is new: readiness, the status line, the end; and that we live, if we do. */
 void notify_look(struct notify *notify, struct daemon *daemon);
 
-/* A reload begins; the end is told by notify_look(). */
+/* A reload begins; notify_look() reports its end. */
 void notify_reloading(struct notify *notify);
 
 /* How long until it wants to look again. */

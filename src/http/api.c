@@ -58,7 +58,7 @@ int api_sample(const struct http_request *request, const struct sample **ret_sam
 
 	if (!sample)
 		return outbox_fail(err, OUTBOX_EBUSY,
-				   "nothing was looked at yet; try again in a few seconds");
+				   "no store has been sampled yet; try again in a few seconds");
 	*ret_sample = sample;
 	return OUTBOX_OK;
 }

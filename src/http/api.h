@@ -15,7 +15,7 @@
 	int name(const struct http_request *request, struct http_response *response, \
 		 struct outbox_error *err)
 
-/* api_look.c: from the last sample, so that looking costs the databases nothing */
+/* api_read.c: from the last sample, so that looking costs the databases nothing */
 API_HANDLER(api_outbox);
 API_HANDLER(api_targets);
 API_HANDLER(api_lanes);
@@ -44,6 +44,10 @@ API_HANDLER(api_reload);
 API_HANDLER(api_events);
 /* openapi.c */
 API_HANDLER(api_description);
+
+/* The field of a query or body that says which store is meant. */
+#define API_SOURCE(type_) \
+	FIELD(type_, source, FIELD_TEXT, 0, "required when there are several sources")
 
 extern const struct record api_source_query, api_targets_query, api_messages_query,
 	api_message_query, api_audit_query, api_keys_query, api_redact_body, api_amend_body,

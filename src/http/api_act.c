@@ -31,22 +31,22 @@ struct act_body {
 		.words = (values_), .help = (help_)                                             \
 	}
 
-#define SELECTION                                                                                               \
-	B(source, FIELD_TEXT, 0, "wanted where there are several"),                                             \
-		{ .name = "ids",                                                                                \
-		  .type = FIELD_TEXTS,                                                                          \
-		  .offset = offsetof(struct act_body, ids),                                                     \
-		  .min = 1,                                                                                     \
-		  .max = LIMIT_MAX,                                                                             \
-		  .help = "of messages; instead of a filter" },                                                 \
-		B(target, FIELD_TEXT, 0, "with ids: wanted where there are several"),                           \
-		B(type, FIELD_TEXT, 0, "* and ? match: order.*"),                                               \
-		B(key, FIELD_TEXT, 0, "this key exactly"),                                                      \
-		B(before, FIELD_AGO, 0,                                                                         \
-		  "what was made later is not meant, of a requeue also what changed later: now, unless given"), \
-		B(cursor, FIELD_TEXT, 0, "of the answer before"),                                               \
-		FIELD_LIMIT(struct act_body, LIMIT_MAX,                                                         \
-			    "deliveries in this call; 1000 unless given"),                                      \
+#define SELECTION                                                                                    \
+	API_SOURCE(struct act_body),                                                                 \
+		{ .name = "ids",                                                                     \
+		  .type = FIELD_TEXTS,                                                               \
+		  .offset = offsetof(struct act_body, ids),                                          \
+		  .min = 1,                                                                          \
+		  .max = LIMIT_MAX,                                                                  \
+		  .help = "of messages; instead of a filter" },                                      \
+		B(target, FIELD_TEXT, 0, "required with ids when there are several targets"),        \
+		B(type, FIELD_TEXT, 0, "* and ? match: order.*"),                                    \
+		B(key, FIELD_TEXT, 0, "this key exactly"),                                           \
+		B(before, FIELD_AGO, 0,                                                              \
+		  "only what was made before, and for a requeue changed before; now, unless given"), \
+		B(cursor, FIELD_TEXT, 0, "of the answer before"),                                    \
+		FIELD_LIMIT(struct act_body, LIMIT_MAX,                                              \
+			    "deliveries in this call; 1000 unless given"),                           \
 		B(dry_run, FIELD_BOOL, 0, "say what would be done, change nothing")
 
 static const struct field requeue_fields[] = {
@@ -56,7 +56,7 @@ static const struct field requeue_fields[] = {
 };
 static const struct field discard_fields[] = {
 	SELECTION,
-	WORD(state, states, "wanted with a filter"),
+	WORD(state, states, "required with a filter"),
 	WORD(why, why_names, "of pending ones"),
 	B(reason, FIELD_TEXT, FIELD_REQUIRED, "why, for the audit"),
 };

@@ -17,13 +17,13 @@ struct amend_body {
 };
 
 static const struct field amend_fields[] = {
-	FIELD(struct amend_body, source, FIELD_TEXT, 0, "wanted where there are several"),
+	API_SOURCE(struct amend_body),
 	FIELD(struct amend_body, reason, FIELD_TEXT, FIELD_REQUIRED, "why, for the audit"),
 	FIELD(struct amend_body, payload, FIELD_TEXT, 0,
-	      "that it shall have; what is not given stays as it is"),
+	      "the new one; what is not given stays as it is"),
 	FIELD(struct amend_body, payload_base64, FIELD_TEXT, 0, "the same for bytes"),
 	FIELD(struct amend_body, content_type, FIELD_TEXT, 0, NULL),
-	FIELD(struct amend_body, headers, FIELD_MAP, 0, "in place of all that it has"),
+	FIELD(struct amend_body, headers, FIELD_MAP, 0, "they replace all that it has"),
 };
 
 const struct record api_amend_body = RECORD("Amend", amend_fields);

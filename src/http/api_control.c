@@ -23,7 +23,7 @@ struct purge_body {
 };
 
 static const struct field purge_fields[] = {
-	FIELD(struct purge_body, source, FIELD_TEXT, 0, "wanted where there are several"),
+	API_SOURCE(struct purge_body),
 	FIELD(struct purge_body, delivered_before, FIELD_AGO, 0,
 	      "messages that every target got before: an age like 7d, or a time"),
 	FIELD(struct purge_body, failed_before, FIELD_AGO, 0,
@@ -68,7 +68,7 @@ struct redact_body {
 };
 
 static const struct field redact_fields[] = {
-	FIELD(struct redact_body, source, FIELD_TEXT, 0, "wanted where there are several"),
+	API_SOURCE(struct redact_body),
 	FIELD(struct redact_body, reason, FIELD_TEXT, FIELD_REQUIRED, "why, for the audit"),
 };
 
@@ -104,10 +104,9 @@ struct pause_body {
 	bool dry_run;
 };
 
-#define PAUSE_FIELDS(flags_, help_)                                                        \
-	FIELD(struct pause_body, source, FIELD_TEXT, 0, "wanted where there are several"), \
-		FIELD(struct pause_body, reason, FIELD_TEXT, flags_, help_),               \
-		FIELD(struct pause_body, dry_run, FIELD_BOOL, 0,                           \
+#define PAUSE_FIELDS(flags_, help_)                                                                 \
+	API_SOURCE(struct pause_body), FIELD(struct pause_body, reason, FIELD_TEXT, flags_, help_), \
+		FIELD(struct pause_body, dry_run, FIELD_BOOL, 0,                                    \
 		      "say what would be done, change nothing")
 
 static const struct field pause_fields[] = { PAUSE_FIELDS(FIELD_REQUIRED,
@@ -206,8 +205,7 @@ static const struct field reloaded_fields[] = {
 	FIELD(struct reloaded, dry_run, FIELD_BOOL, 0, "true: nothing was changed"),
 	FIELD_NAMED("kept", struct reloaded, what.kept, FIELD_COUNT, 0,
 		    "sources that are as they were"),
-	FIELD_NAMED("changed", struct reloaded, what.changed, FIELD_COUNT, 0,
-		    "sources that are started anew"),
+	FIELD_NAMED("changed", struct reloaded, what.changed, FIELD_COUNT, 0, "sources that restart"),
 	FIELD_NAMED("added", struct reloaded, what.added, FIELD_COUNT, 0, NULL),
 	FIELD_NAMED("removed", struct reloaded, what.removed, FIELD_COUNT, 0, NULL),
 	FIELD_NAMED("restart", struct reloaded, what.restart, FIELD_CHARS, 0,
@@ -217,8 +215,8 @@ static const struct field reloaded_fields[] = {
 const struct record view_reloaded = RECORD("Reloaded", reloaded_fields);
 
 /* The file is wrong: everything that is wrong with it, and nothing has changed. */
-static int tell_problems(const struct problems *problems, const struct outbox_error *why,
-			 struct http_response *response, struct outbox_error *err)
+static int answer_problems(const struct problems *problems, const struct outbox_error *why,
+			   struct http_response *response, struct outbox_error *err)
 {
 	response->status = 400;
 	return api_answer(response,
@@ -244,7 +242,7 @@ API_HANDLER(api_reload)
 		journal(EVENT_ADMIN_ACT, NULL, "reload, asked for by %s", request->actor);
 	r = daemon_reload(request->daemon, body.dry_run, problems, &reloaded.what, &why);
 	if (r == OUTBOX_EINVAL || r == OUTBOX_ECONFIG)
-		return tell_problems(problems, &why, response, err);
+		return answer_problems(problems, &why, response, err);
 	if (r)
 		return outbox_fail(err, r, "%s", why.message);
 	reloaded.dry_run = body.dry_run;

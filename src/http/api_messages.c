@@ -22,7 +22,7 @@ struct messages_query {
 #define Q(name_, kind_, help_) FIELD(struct messages_query, name_, kind_, 0, help_)
 
 static const struct field messages_fields[] = {
-	Q(source, FIELD_TEXT, "wanted where there are several"),
+	API_SOURCE(struct messages_query),
 	Q(target, FIELD_TEXT, NULL),
 	Q(type, FIELD_TEXT, "* and ? match: order.*"),
 	Q(key, FIELD_TEXT, "this key exactly"),
@@ -84,7 +84,7 @@ struct message_query {
 };
 
 static const struct field message_fields[] = {
-	FIELD(struct message_query, source, FIELD_TEXT, 0, "wanted where there are several"),
+	API_SOURCE(struct message_query),
 	FIELD(struct message_query, payload, FIELD_BOOL, 0,
 	      "show it, too; requires the operate role; up to 256 KiB"),
 };
@@ -92,7 +92,7 @@ static const struct field message_fields[] = {
 const struct record api_message_query = RECORD("MessageQuery", message_fields);
 
 static const struct field source_fields[] = {
-	FIELD(struct message_query, source, FIELD_TEXT, 0, "wanted where there are several"),
+	API_SOURCE(struct message_query),
 };
 
 const struct record api_source_query = RECORD("SourceQuery", source_fields);
@@ -159,7 +159,7 @@ struct audit_query {
 };
 
 static const struct field audit_fields[] = {
-	FIELD(struct audit_query, source, FIELD_TEXT, 0, "wanted where there are several"),
+	API_SOURCE(struct audit_query),
 	FIELD(struct audit_query, id, FIELD_TEXT, 0, "of one message"),
 	FIELD_LIMIT(struct audit_query, LIMIT_MAX, "rows; 100 unless given"),
 };
@@ -191,7 +191,7 @@ struct keys_query {
 };
 
 static const struct field keys_fields[] = {
-	FIELD(struct keys_query, source, FIELD_TEXT, 0, "wanted where there are several"),
+	API_SOURCE(struct keys_query),
 	FIELD(struct keys_query, target, FIELD_TEXT, 0, NULL),
 	FIELD(struct keys_query, cursor, FIELD_TEXT, 0, "next of the page before"),
 	FIELD_LIMIT(struct keys_query, LIMIT_MAX, "keys on a page; 100 unless given"),

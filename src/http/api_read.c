@@ -10,59 +10,34 @@
 
 static const char *const states[] = { NULL, "starting", "running", "draining", "stopped", NULL };
 
-static json_t *make_state(const void *row)
-{
-	const struct sample_source *source = row;
-
-	return json_text(field_word_name(states, (int)source->source->state));
-}
-
-static json_t *make_name(const void *row)
-{
-	return json_text(((const struct sample_source *)row)->source->name);
-}
-
-static json_t *make_store(const void *row)
-{
-	return json_text(((const struct sample_source *)row)->source->store);
-}
-
-/* Why its relay does not run, or not as the file says, or why its store did not answer. */
-static json_t *make_trouble(const void *row)
-{
-	const struct sample_source *source = row;
-
-	return json_text(source->source->trouble ? source->source->trouble : source->trouble);
-}
-
-static json_t *make_trouble_since(const void *row)
-{
-	const struct daemon_source *source = ((const struct sample_source *)row)->source;
-
-	return json_time(source->trouble ? source->trouble_since : 0);
-}
+struct source_row {
+	const char *name, *store, *trouble;
+	int state;
+	outbox_time trouble_since;
+	const struct outbox_stats *stats;
+};
 
 static json_t *make_messages(const void *row)
 {
-	const struct outbox_stats *stats = ((const struct sample_source *)row)->stats;
+	const struct outbox_stats *stats = ((const struct source_row *)row)->stats;
 
 	return stats ? json_integer(stats->messages) : json_null();
 }
 
 static json_t *make_targets(const void *row)
 {
-	const struct outbox_stats *stats = ((const struct sample_source *)row)->stats;
+	const struct outbox_stats *stats = ((const struct source_row *)row)->stats;
 
 	return stats ? json_targets(stats) : json_array();
 }
 
 static const struct field source_fields[] = {
-	FIELD_MADE("name", FIELD_TEXT, 0, make_name, NULL),
-	FIELD_MADE("store", FIELD_TEXT, 0, make_store, "without its secrets"),
-	{ .name = "state", .type = FIELD_TEXT, .make = make_state, .words = states },
-	FIELD_MADE("trouble", FIELD_TEXT, FIELD_NULL, make_trouble,
-		   "why its relay does not run, or not as the file says, or its store did not answer"),
-	FIELD_MADE("trouble_since", FIELD_TIME, FIELD_NULL, make_trouble_since, NULL),
+	FIELD(struct source_row, name, FIELD_TEXT, 0, NULL),
+	FIELD(struct source_row, store, FIELD_TEXT, 0, "without its secrets"),
+	FIELD_ONE_OF(struct source_row, state, states, 0, NULL),
+	FIELD(struct source_row, trouble, FIELD_TEXT, FIELD_NULL,
+	      "why its relay does not run, or not as the file says, or its store did not answer"),
+	FIELD(struct source_row, trouble_since, FIELD_TIME, FIELD_NULL, NULL),
 	FIELD_MADE("messages", FIELD_NUMBER, FIELD_NULL, make_messages,
 		   "in the log; counting stops at 100,000"),
 	FIELD_MADE_OF("targets", FIELD_LIST, view_target, make_targets, NULL),
@@ -73,9 +48,21 @@ const struct record view_source = RECORD("Source", source_fields);
 static json_t *make_sources(const void *row)
 {
 	const struct sample *sample = row;
+	json_t *list = json_array();
 
-	return fields_list(&view_source, sample->sources, sample->n_sources,
-			   sizeof(*sample->sources));
+	for (size_t i = 0; i < sample->n_sources; i++) {
+		const struct sample_source *from = &sample->sources[i];
+		const struct daemon_source *source = from->source;
+		struct source_row to = { .name = source->name,
+					 .store = source->store,
+					 .trouble = source->trouble ? source->trouble : from->trouble,
+					 .state = (int)source->state,
+					 .trouble_since = source->trouble ? source->trouble_since : 0,
+					 .stats = from->stats };
+
+		json_array_append_new(list, fields_json(&view_source, &to));
+	}
+	return list;
 }
 
 static const struct field outbox_fields[] = {
@@ -108,7 +95,6 @@ API_HANDLER(api_alerts)
 
 static void place(const struct sample_source *source, const char *target, struct place_of *place)
 {
-	static const char *const breakers[] = { "closed", "open", "probing" };
 	const struct daemon_source *here = source->source;
 
 	*place = (struct place_of){ .source = here->name, .target = target };
@@ -116,7 +102,7 @@ static void place(const struct sample_source *source, const char *target, struct
 		if (strcmp(here->targets[i].target, target) != 0)
 			continue;
 		place->transport = here->targets[i].transport;
-		place->breaker = breakers[here->targets[i].breaker];
+		place->breaker = (int)here->targets[i].breaker + 1;
 	}
 }
 

@@ -4,7 +4,7 @@
  * for the end of a line, folded lines, and a NUL as the end of a text, and says nothing of it. It reads in place,
  * though: method, target, version, names and values lie where they arrived. So what is between them shows how
  * they were parted. Only offsets of what the library hands out are compared, nothing between them is read. Later
- * versions keep their memory as they like and are told to be strict themselves (MHD_OPTION_STRICT_FOR_CLIENT, loop.c).
+ * versions keep their memory as they like and are asked to be strict themselves (MHD_OPTION_STRICT_FOR_CLIENT, loop.c).
  */
 #include "http/framing.h"
 

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Is this a library that accepts anything? Later ones are strict when they are told to be. */
+/* Is this a library that accepts anything? Later ones are strict when asked to be. */
 bool framing_is_needed(void);
 
 /* Where the parts of a request's head lie in memory. */

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* A header that we look at: wanted once at most. */
+/* A header that we look at: it may be there once. */
 struct single {
 	const char *value; /* NULL: absent */
 	size_t count;
@@ -85,7 +85,7 @@ static enum MHD_Result collect(void *context, enum MHD_ValueKind kind, const cha
 static bool check_line(struct request *request, const char *version)
 {
 	if (strcmp(version, MHD_HTTP_VERSION_1_1) != 0 && strcmp(version, MHD_HTTP_VERSION_1_0) != 0)
-		return request_refuse(request, 505, "version", "HTTP/1.1 is spoken here");
+		return request_refuse(request, 505, "version", "use HTTP/1.1");
 	if (strlen(request->target) > TARGET_MAX)
 		return request_refuse(request, 414, "too_long", "the address is too long");
 	if (!target_is_plain(request->target))
@@ -108,12 +108,12 @@ static bool check_form(struct request *request, const struct headers *headers)
 		return request_refuse(request, 431, "too_large", "too many or too large headers");
 	if (headers->broken || !head_is_strict(request))
 		return request_refuse(request, 400, "header",
-				      "the head of the request is not written as it must be");
+				      "the request line or a header is malformed");
 	if (headers->host.count != 1 || headers->authorization.count > 1 ||
 	    headers->origin.count > 1 || headers->site.count > 1 ||
 	    headers->content_type.count > 1 || headers->content_length.count > 1)
 		return request_refuse(request, 400, "header",
-				      headers->host.count ? "a header is there twice"
+				      headers->host.count ? "a header is repeated"
 							  : "the Host header is missing");
 	if (headers->transfer_encoding.count && headers->content_length.count)
 		return request_refuse(request, 400, "framing",
@@ -176,7 +176,7 @@ static bool find_route(struct request *request, const char *method)
 		return true;
 	}
 	if (request->allow)
-		return request_refuse(request, 405, "method", "this path knows %s only",
+		return request_refuse(request, 405, "method", "this path allows only %s",
 				      request->allow);
 	return request_refuse(request, 404, "not_found", "there is no such path");
 }
@@ -194,10 +194,12 @@ static bool check_page(struct request *request, const struct headers *headers, c
 
 	if (headers->origin.count &&
 	    !origin_is_ours(&server->hosts, server->tls, headers->origin.value))
-		return request_refuse(request, 403, "origin", "a page of another site may not ask");
+		return request_refuse(request, 403, "origin",
+				      "requests from pages of other sites are refused");
 	if (is_unsafe(method) && site && strcmp(site, "same-origin") != 0 &&
 	    strcmp(site, "none") != 0)
-		return request_refuse(request, 403, "origin", "a page of another site may not ask");
+		return request_refuse(request, 403, "origin",
+				      "requests from pages of other sites are refused");
 	return true;
 }
 
@@ -210,7 +212,7 @@ static bool check_type(struct request *request, const struct headers *headers, c
 	if (!is_unsafe(method)) {
 		if (!body)
 			return true;
-		return request_refuse(request, 400, "body", "a GET has no body");
+		return request_refuse(request, 400, "body", "a GET must not have a body");
 	}
 	if (!headers->content_type.count ? !body : body_is_json(headers->content_type.value))
 		return true;
@@ -250,10 +252,10 @@ static bool refuse_token(struct request *request, bool given)
 	if (verdict.untold)
 		snprintf(before, sizeof(before), ", and %d before it", verdict.untold);
 	if (verdict.elsewhere)
-		snprintf(elsewhere, sizeof(elsewhere), "; %d more of other addresses",
+		snprintf(elsewhere, sizeof(elsewhere), "; %d more from other addresses",
 			 verdict.elsewhere);
 	if (verdict.tell)
-		journal(EVENT_ADMIN_DENIED, NULL, "a request from %s without a right token%s%s",
+		journal(EVENT_ADMIN_DENIED, NULL, "a request from %s without a valid token%s%s",
 			from->address, before, elsewhere);
 	if (verdict.too_many) {
 		request->close = true;
@@ -345,7 +347,7 @@ bool guard_check(struct request *request, const char *method, const char *versio
 		request->close = true;
 		return false;
 	}
-	/* who waits to be asked for the body is told before it is sent */
+	/* whoever waits to be asked for the body gets the answer before it is sent */
 	if (headers.expect.count)
 		request->close = true;
 	return check_host(request, &headers) && check_size(request, &headers) &&

@@ -76,7 +76,7 @@ int listen_open(struct endpoint *endpoint, int *ret_fd, struct outbox_error *err
 	if (fd >= 0 && !endpoint->is_unix) {
 		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
 		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
-		/* who says nothing takes no place, and who asks is read as soon as he is let in */
+		/* whoever sends nothing takes no place; whoever sends is read as soon as it is let in */
 		setsockopt(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, &silent, sizeof(silent));
 	}
 	if (fd < 0 || bind_to(fd, endpoint) || listen(fd, BACKLOG)) {
@@ -86,12 +86,11 @@ int listen_open(struct endpoint *endpoint, int *ret_fd, struct outbox_error *err
 			close(fd);
 		if (number == EADDRINUSE)
 			return outbox_fail_native(err, OUTBOX_ECONN, number,
-						  "admin.listen: %s is in use, by another relay "
-						  "perhaps; choose another",
+						  "admin.listen: %s is in use, perhaps by another "
+						  "relay; choose another",
 						  endpoint->text);
 		return outbox_fail_native(err, OUTBOX_ECONFIG, number,
-					  "admin.listen: %s cannot be listened on (%s)",
-					  endpoint->text,
+					  "admin.listen: cannot listen on %s (%s)", endpoint->text,
 					  number == EACCES          ? "no permission"
 					  : number == EADDRNOTAVAIL ? "not an address of this machine"
 								    : "is the path right?");

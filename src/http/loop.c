@@ -97,7 +97,7 @@ int serve_make(struct http_server *server, struct outbox_error *err)
 		return OUTBOX_OK;
 	return outbox_fail(err, OUTBOX_ECONFIG,
 			   server->tls
-				   ? "admin.cert and admin.key: they are no PEM certificate and its key"
+				   ? "admin.cert and admin.key: not a PEM certificate with its key"
 				   : "admin: the HTTP server cannot be started");
 }
 

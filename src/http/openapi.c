@@ -122,7 +122,7 @@ static json_t *make_responses(const struct http_route *route)
 
 	if (route->role == ROLE_NONE)
 		json_object_set_new(answers, "503",
-				    json_pack("{s:s, s:o}", "description", "not so", "content",
+				    json_pack("{s:s, s:o}", "description", "not ok", "content",
 					      make_content(type, NULL)));
 	return answers;
 }

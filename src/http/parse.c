@@ -55,7 +55,7 @@ static const char *add_pair(struct query *query, const char *pair, size_t size,
 	const char *value = equals ? decode_percent(equals + 1, size - length - 1, true, arena) : "";
 
 	if (!name || !value)
-		return "the query has an escape or a character that cannot be read";
+		return "the query has an invalid escape or character";
 	if (!name[0])
 		return "the query has a value without a name";
 	if (query_find(query, name))

@@ -80,7 +80,7 @@ int probe_metrics(const struct http_request *request, struct http_response *resp
 	_cleanup_(sampler_releasep) const struct sample *sample = sampler_hold(request->sampler);
 
 	if (!sample)
-		return outbox_fail(err, OUTBOX_ECONN, "no source was looked at yet; try again");
+		return outbox_fail(err, OUTBOX_ECONN, "no store has been sampled yet; try again");
 	response->content_type = METRICS_CONTENT_TYPE;
 	response->body.max = METRICS_MAX;
 	metrics_write(sample, &response->body);

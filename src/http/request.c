@@ -61,7 +61,7 @@ bool request_refuse(struct request *request, int status, const char *code, const
 	return false;
 }
 
-/* What a client is told of a failure: its own mistakes in our words, everything else in general ones. */
+/* What a client learns of a failure: its own mistakes in full, everything else in general words. */
 static const struct outcome {
 	int status, http;
 	const char *message; /* NULL: the error's own */
@@ -70,13 +70,13 @@ static const struct outcome {
 	{ OUTBOX_ENOTFOUND, 404, NULL },
 	{ OUTBOX_ECONFLICT, 409, NULL },
 	{ OUTBOX_EBUSY, 409, "it is busy; try again" },
-	{ OUTBOX_ENOTSUP, 501, "this cannot be done here" },
+	{ OUTBOX_ENOTSUP, 501, "this is not supported here" },
 	{ OUTBOX_ECONFIG, 422, "the configuration does not allow it; the log says why" },
 	{ OUTBOX_ECONN, 503, "the database cannot be reached; the log says why" },
 	{ OUTBOX_ETIMEDOUT, 503, "the database did not answer in time; try again" },
 	{ OUTBOX_EFULL, 503, "the database has no room left" },
-	{ OUTBOX_EAUTH, 503, "the database refuses us; the log says why" },
-	{ OUTBOX_ESCHEMA, 503, "the database's schema does not fit; the log says why" },
+	{ OUTBOX_EAUTH, 503, "the database refused our login; the log says why" },
+	{ OUTBOX_ESCHEMA, 503, "the database's schema has the wrong version; the log says why" },
 	{ OUTBOX_ENOMEM, 503, "out of memory; try again" },
 	{ 0, 500, "something went wrong; the log says what" },
 };

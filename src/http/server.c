@@ -81,7 +81,7 @@ static int read_tokens(struct http_server *server, const char *given, struct out
 	if (r)
 		return r;
 	journal(EVENT_ADMIN_TOKENS, NULL, "tokens are in %s%s", server->tokens_path,
-		made ? ", made just now" : "");
+		made ? ", created just now" : "");
 	return OUTBOX_OK;
 }
 
@@ -145,7 +145,8 @@ static int prepare_server(struct http_server *server, const struct config_admin 
 		 server->endpoint.text);
 	server->waker = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (server->waker < 0)
-		return outbox_fail_native(err, OUTBOX_ENOMEM, errno, "admin: no descriptor is left");
+		return outbox_fail_native(err, OUTBOX_ENOMEM, errno,
+					  "admin: out of file descriptors");
 	return serve_make(server, err);
 }
 

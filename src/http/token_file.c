@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The file with the tokens: whoever can read it may do what the relay may, whoever can write it or its folder may let
- * himself in. So both are looked at through descriptors that are already open, and links are not followed.
+ * The file with the tokens: whoever can read it may do what the relay may, whoever can write it or its folder can let
+ * anybody in. So both are checked through descriptors that are already open, and links are not followed.
  */
 #include "base/base64.h"
 #include "base/buf.h"
@@ -34,9 +34,9 @@ static int refuse_file(struct outbox_error *err, const char *path, const char *w
 static const char *folder_objection(const struct stat *folder)
 {
 	if (folder->st_uid != geteuid() && folder->st_uid != 0)
-		return "belongs to another user, who could exchange the file; use a folder of your own";
+		return "belongs to another user, who could replace the file; use a folder of your own";
 	if (folder->st_mode & 0022)
-		return "can be written by others, who could exchange the file; chmod go-w it";
+		return "can be written by others, who could replace the file; chmod go-w it";
 	return NULL;
 }
 
@@ -186,7 +186,7 @@ static int read_file(int fd, const char *path, struct access_tokens **ret_tokens
 		r = refuse_file(err, path,
 				n < 0 ? "cannot be read" : "is too large to be a file of tokens");
 	else if (strlen(text) != size)
-		r = refuse_file(err, path, "is not a text");
+		r = refuse_file(err, path, "is not text");
 	else
 		r = access_tokens_parse(text, path, ret_tokens, err);
 	explicit_bzero(text, FILE_MAX);

@@ -36,7 +36,7 @@ static const struct field acted_fields[] = {
 		    "call again, with before and cursor as they are here"),
 	FIELD_MADE("cursor", FIELD_TEXT, FIELD_NULL, make_cursor, NULL),
 	FIELD(struct acted_view, before, FIELD_TIME, FIELD_NULL,
-	      "what was made or changed later is not meant"),
+	      "only what was made or changed before is affected"),
 };
 
 const struct record view_acted = RECORD("Acted", acted_fields);

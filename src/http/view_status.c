@@ -158,14 +158,14 @@ struct placed_target {
 	struct place_of place;
 };
 
-static const char *const breakers[] = { "closed", "open", "probing", NULL };
+static const char *const breakers[] = { NULL, "closed", "open", "probing", NULL };
 
 static const struct field placed_target_fields[] = {
 	FIELD_NAMED("source", struct placed_target, place.source, FIELD_TEXT, 0, NULL),
 	FIELD_NAMED("transport", struct placed_target, place.transport, FIELD_TEXT, FIELD_NULL,
 		    "null: not a target of the relay of this process"),
 	{ .name = "breaker",
-	  .type = FIELD_TEXT,
+	  .type = FIELD_WORD,
 	  .offset = offsetof(struct placed_target, place.breaker),
 	  .flags = FIELD_NULL,
 	  .words = breakers,

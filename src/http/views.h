@@ -2,7 +2,7 @@
 #ifndef HTTP_VIEWS_H
 #define HTTP_VIEWS_H
 
-/* What programs are told of deliveries, messages, targets, audit rows: the same by --json and by the admin server. */
+/* What programs get of deliveries, messages, targets, audit rows: the same by --json and by the admin server. */
 
 #include "fields/fields.h"
 #include "operate/health.h"
@@ -30,7 +30,8 @@ json_t *json_targets(const struct outbox_stats *stats);
 /* Where a target or a lane is, among many. */
 struct place_of {
 	const char *source, *target;
-	const char *transport, *breaker; /* NULL: no relay here has it */
+	const char *transport; /* NULL: no relay here has it */
+	int breaker;           /* enum breaker_state + 1; 0: no relay here has it */
 };
 json_t *json_placed_lane(const struct place_of *place, const struct outbox_stats *stats,
 			 const struct outbox_lane_stats *lane);

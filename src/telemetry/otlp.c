@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The thread that sends. It takes spans out of the ring a few at a time and keeps those that a collector could not take
- * just now; what comes meanwhile waits in the ring, and when that is full it is dropped and counted. Trouble is told
- * once, and once when it is over.
+ * just now; what comes meanwhile waits in the ring, and when that is full it is dropped and counted. An outage is
+ * logged once, and once when it is over.
  */
 #include "telemetry/otlp.h"
 

@@ -189,7 +189,7 @@ static void fill_source(struct sampler *sampler, struct held_sample *held,
 	outbox_time age;
 
 	to->source = from;
-	to->trouble = from->trouble ? from->trouble : "nobody has looked at it yet";
+	to->trouble = from->trouble ? from->trouble : "it has not been sampled yet";
 	if (!state)
 		return;
 	state->users++;

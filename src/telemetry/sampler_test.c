@@ -253,7 +253,7 @@ static void test_one_hangs(void **state)
 		waiting_unlock(&d->waiting);
 		sample = next(sampler, sample);
 		assert_null(sample->sources[0].stats);
-		assert_string_equal(sample->sources[0].trouble, "nobody has looked at it yet");
+		assert_string_equal(sample->sources[0].trouble, "it has not been sampled yet");
 	}
 	/* the other one is looked at all the time, however long this one hangs */
 	while (!sample->sources[1].stats || sample->sources[1].stats->messages < 29)
