@@ -53,57 +53,44 @@ static void refuse_state(const struct acting *a, const struct outbox_delivery *d
 		refuse(a, d, why.message);
 }
 
-/* The owner is gone: fence it, and what it had in flight is pending again. */
-static int take_over_lane(const struct acting *a, struct target_info *target, int lane,
-			  struct outbox_error *err)
+static int add_audit(const struct targets *t, const struct outbox_act *act,
+		     const struct outbox_delivery *d, int state, struct outbox_error *err)
 {
-	struct sqlite_store *s = a->targets->s;
-	struct lane_op op = { .s = s, .target = target->name, .lane = lane, .now = a->targets->now };
-	const char *owner = a->act->actor ? a->act->actor : "operator";
-
-	if (!target->lanes[lane].last.claim_count)
-		return OUTBOX_OK;
-	return receipt_take_over(&op, owner, sqlite_token(s), &target->lanes[lane].last, err);
-}
-
-static int add_audit(const struct acting *a, const struct outbox_delivery *d, int state,
-		     struct outbox_error *err)
-{
-	return sqlite_run(a->targets->s, SQL_AUDIT_ACT,
-			  ARGS(ARG_INT(a->targets->now), ARG_TEXT(a->act->actor),
-			       ARG_TEXT(action_names[a->act->action]), ARG_TEXT(d->target),
-			       ARG_TEXT(d->id), ARG_INT(d->seq), ARG_TEXT(a->act->reason),
+	return sqlite_run(t->s, SQL_AUDIT_ACT,
+			  ARGS(ARG_INT(t->now), ARG_TEXT(act->actor),
+			       ARG_TEXT(action_names[act->action]), ARG_TEXT(d->target),
+			       ARG_TEXT(d->id), ARG_INT(d->seq), ARG_TEXT(act->reason),
 			       ARG_TEXT(outbox_state_name(state)), ARG_TEXT(outbox_why_name(d->why)),
 			       ARG_INT(d->attempts), ARG_TEXT(d->error)),
 			  err);
 }
 
-static int change_delivery(const struct acting *a, struct target_info *target,
-			   const struct selected *row, int state, struct outbox_error *err)
+int select_act(const struct targets *t, const struct target_info *target,
+	       const struct outbox_act *act, const struct selected *row, int state,
+	       struct outbox_error *err)
 {
 	const struct outbox_delivery *d = &row->d;
-	struct sqlite_store *s = a->targets->s;
-	struct lane_op op = { .s = s,
+	struct lane_op op = { .s = t->s,
 			      .target = target->name,
 			      .lane = d->lane,
-			      .now = a->targets->now,
+			      .now = t->now,
 			      .view = { .hold = target->hold, .unordered = target->unordered } };
-	bool discard = a->act->action == OUTBOX_DISCARD;
-	outbox_time due = a->act->action == OUTBOX_DEFER ? a->act->until : op.now;
+	bool discard = act->action == OUTBOX_DISCARD;
+	outbox_time due = act->action == OUTBOX_DEFER ? act->until : op.now;
 	int r;
 
-	r = add_audit(a, d, state, err);
+	r = add_audit(t, act, d, state, err);
 	if (r != OUTBOX_OK)
 		return r;
-	if (a->act->action == OUTBOX_REQUEUE)
-		r = sqlite_run(s, SQL_ACT_REQUEUE,
+	if (act->action == OUTBOX_REQUEUE)
+		r = sqlite_run(t->s, SQL_ACT_REQUEUE,
 			       ARGS(ARG_TEXT(target->name), ARG_INT(d->seq), ARG_INT(op.now),
-				    ARG_TEXT(a->act->reason)),
+				    ARG_TEXT(act->reason)),
 			       err);
 	else
-		r = sqlite_run(s, row->detour ? SQL_ACT_SET : SQL_ACT_ADD,
+		r = sqlite_run(t->s, row->detour ? SQL_ACT_SET : SQL_ACT_ADD,
 			       ARGS(ARG_TEXT(target->name), ARG_INT(d->seq), ARG_INT(op.now),
-				    ARG_TEXT(a->act->reason),
+				    ARG_TEXT(act->reason),
 				    ARG_TEXT(discard ? "discarded" : "pending"),
 				    ARG_TEXT(discard ? NULL : "deferred"),
 				    ARG_TIME(discard ? 0 : due), ARG_INT(d->lane)),
@@ -137,8 +124,8 @@ static int act_on(const struct acting *a, const struct selected *row, struct out
 	if (a->act->dry_run)
 		return OUTBOX_OK;
 	if (row->d.state == OUTBOX_SENDING)
-		r = take_over_lane(a, target, row->d.lane, err);
-	return r == OUTBOX_OK ? change_delivery(a, target, row, state, err) : r;
+		r = targets_take_over(a->targets, target, row->d.lane, a->act->actor, err);
+	return r == OUTBOX_OK ? select_act(a->targets, target, a->act, row, state, err) : r;
 }
 
 static int act_on_all(const struct acting *a, struct selection *sel, struct outbox_error *err)
@@ -231,13 +218,13 @@ int sqlite_act(struct outbox_store *store, const struct outbox_act *act,
 
 /* ---- the audit trail ---------------------------------------------------------------------------- */
 
-int sqlite_audit_write(struct sqlite_store *s, const struct sqlite_audit_entry *e,
+int sqlite_audit_write(struct sqlite_store *s, const struct outbox_audit *row,
 		       struct outbox_error *err)
 {
 	return sqlite_run(s, SQL_AUDIT_ADD,
-			  ARGS(ARG_INT(e->at ? e->at : sqlite_now(s)), ARG_TEXT(e->actor),
-			       ARG_TEXT(e->action), ARG_TEXT(e->target), ARG_TEXT(e->id),
-			       ARG_TIME(e->seq), ARG_TEXT(e->reason), ARG_TEXT(e->detail)),
+			  ARGS(ARG_INT(sqlite_now(s)), ARG_TEXT(row->actor), ARG_TEXT(row->action),
+			       ARG_TEXT(row->target), ARG_TEXT(row->id), ARG_TEXT(row->reason),
+			       ARG_TEXT(row->detail)),
 			  err);
 }
 
@@ -298,12 +285,9 @@ int sqlite_audit_add(struct outbox_store *store, const struct outbox_audit *row,
 		     struct outbox_error *err)
 {
 	struct sqlite_store *s = sqlite_of(store);
-	struct sqlite_audit_entry entry = { .actor = row->actor,
-					    .action = row->action,
-					    .target = row->target,
-					    .reason = row->reason,
-					    .detail = row->detail };
+	struct outbox_audit elsewhere = *row;
 	int r = sqlite_enter(s, DB_WRITE, err);
 
-	return r ? r : sqlite_end(s, sqlite_audit_write(s, &entry, err), err);
+	elsewhere.id = NULL;
+	return r ? r : sqlite_end(s, sqlite_audit_write(s, &elsewhere, err), err);
 }

@@ -63,15 +63,12 @@ static int take_over_dead(struct amending *a, struct outbox_error *err)
 	for (size_t i = 0; i < a->sel.count && r == OUTBOX_OK; i++) {
 		const struct outbox_delivery *d = &a->sel.rows[i].d;
 		struct target_info *t = targets_find(&a->targets, d->target);
-		struct lane_op op = {
-			.s = a->s, .target = d->target, .lane = d->lane, .now = a->targets.now
-		};
 
-		if (!t || d->state != OUTBOX_SENDING || lane_is_leased(&t->lanes[d->lane], op.now))
+		if (!t || d->state != OUTBOX_SENDING ||
+		    lane_is_leased(&t->lanes[d->lane], a->targets.now))
 			continue;
 		any = true;
-		r = receipt_take_over(&op, a->amend->actor ? a->amend->actor : "operator",
-				      sqlite_token(a->s), &t->lanes[d->lane].last, err);
+		r = targets_take_over(&a->targets, t, d->lane, a->amend->actor, err);
 	}
 	return r == OUTBOX_OK && any ? load_deliveries(a, err) : r;
 }
@@ -150,12 +147,11 @@ static int write_message(const struct amending *a, struct outbox_error *err)
 static int replace_message(const struct amending *a, struct outbox_error *err)
 {
 	const struct outbox_amend *amend = a->amend;
-	struct sqlite_audit_entry entry = { .actor = amend->actor,
-					    .action = "amend",
-					    .id = amend->id,
-					    .seq = a->seq,
-					    .reason = amend->reason,
-					    .at = a->targets.now };
+	struct outbox_audit entry = { .at = a->targets.now,
+				      .actor = amend->actor,
+				      .action = "amend",
+				      .id = amend->id,
+				      .reason = amend->reason };
 	int r;
 
 	r = sqlite_run(a->s, SQL_AMEND_KEEP,
@@ -171,35 +167,20 @@ static int replace_message(const struct amending *a, struct outbox_error *err)
 	return r == OUTBOX_OK ? sqlite_audit_write(a->s, &entry, err) : r;
 }
 
-static int requeue_delivery(struct amending *a, const struct outbox_delivery *d,
+static int requeue_delivery(struct amending *a, const struct selected *row,
 			    struct outbox_amended *amended, struct outbox_error *err)
 {
-	const struct target_info *t = targets_find(&a->targets, d->target);
-	struct lane_op op = { .s = a->s,
-			      .target = t->name,
-			      .lane = d->lane,
-			      .now = a->targets.now,
-			      .view = { .hold = t->hold, .unordered = t->unordered } };
+	const struct outbox_act requeue = { .action = OUTBOX_REQUEUE,
+					    .actor = a->amend->actor,
+					    .reason = a->amend->reason };
+	const struct target_info *t = targets_find(&a->targets, row->d.target);
 	int64_t parked = 0;
 	int r;
 
-	r = sqlite_run(a->s, SQL_AUDIT_ACT,
-		       ARGS(ARG_INT(op.now), ARG_TEXT(a->amend->actor), ARG_TEXT("requeue"),
-			    ARG_TEXT(d->target), ARG_TEXT(d->id), ARG_INT(d->seq),
-			    ARG_TEXT(a->amend->reason), ARG_TEXT(outbox_state_name(d->state)),
-			    ARG_TEXT(outbox_why_name(d->why)), ARG_INT(d->attempts),
-			    ARG_TEXT(d->error)),
-		       err);
-	if (r == OUTBOX_OK)
-		r = sqlite_run(a->s, SQL_ACT_REQUEUE,
-			       ARGS(ARG_TEXT(t->name), ARG_INT(d->seq), ARG_INT(op.now),
-				    ARG_TEXT(a->amend->reason)),
-			       err);
-	if (r == OUTBOX_OK)
-		r = detour_promote(&op, d->key, err);
+	r = select_act(&a->targets, t, &requeue, row, row->d.state, err);
 	if (r == OUTBOX_OK)
 		r = sqlite_number(a->s, SQL_AMEND_PARKED,
-				  ARGS(ARG_TEXT(t->name), ARG_TEXT(d->key), ARG_INT(d->seq),
+				  ARGS(ARG_TEXT(t->name), ARG_TEXT(row->d.key), ARG_INT(row->d.seq),
 				       ARG_INT(OUTBOX_COUNT_CAP + 1)),
 				  0, &parked, err);
 	amended->requeued++;
@@ -222,7 +203,7 @@ static int amend_in(struct amending *a, struct outbox_amended *amended, struct o
 		r = replace_message(a, err);
 	for (size_t i = 0; i < a->sel.count && r == OUTBOX_OK; i++)
 		if (is_waiting(&a->sel.rows[i].d))
-			r = requeue_delivery(a, &a->sel.rows[i].d, amended, err);
+			r = requeue_delivery(a, &a->sel.rows[i], amended, err);
 	return r;
 }
 
@@ -292,9 +273,8 @@ static int read_amendments(struct sqlite_store *s, const char *id, struct outbox
 	*ret_rows = outbox_arena_alloc(arena, ((size_t)count + 1) * sizeof(**ret_rows));
 	if (!*ret_rows)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
-	while (n < (size_t)count && sqlite_next(q, &r, err)) {
+	while (n < (size_t)count && sqlite_next(q, &r, err))
 		r = read_amendment(q, arena, &(*ret_rows)[n++], err);
-	}
 	*ret_count = n;
 	return r;
 }
@@ -392,11 +372,10 @@ static int check_finished(struct targets *targets, const char *id, struct outbox
 static int redact_message(const struct targets *targets, const struct outbox_redact *redact,
 			  const struct redacted *found, struct outbox_error *err)
 {
-	struct sqlite_audit_entry entry = { .actor = redact->actor,
-					    .action = "redact",
-					    .id = redact->id,
-					    .seq = found->seq,
-					    .reason = redact->reason };
+	struct outbox_audit entry = { .actor = redact->actor,
+				      .action = "redact",
+				      .id = redact->id,
+				      .reason = redact->reason };
 	struct sqlite_store *s = targets->s;
 	int r;
 

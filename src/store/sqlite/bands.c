@@ -155,10 +155,7 @@ int sqlite_bands(struct outbox_store *store, const char *target, unsigned *ret_b
 		 struct outbox_error *err)
 {
 	struct sqlite_store *s = sqlite_of(store);
-	int r;
+	int r = sqlite_enter(s, DB_READ, err);
 
-	r = sqlite_enter(s, DB_READ, err);
-	if (r != OUTBOX_OK)
-		return r;
-	return sqlite_end(s, find_bands(s, target, ret_bands, err), err);
+	return r ? r : sqlite_end(s, find_bands(s, target, ret_bands, err), err);
 }

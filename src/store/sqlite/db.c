@@ -4,6 +4,7 @@
 #include "base/cleanup.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -256,6 +257,33 @@ const char *sqlite_peek(sqlite3_stmt *statement, int column, int *r, struct outb
 	const char *text = sqlite_look(statement, column, r, err);
 
 	return text ? text : "";
+}
+
+int sqlite_keep(const char **const *texts, size_t n, struct outbox_arena *arena,
+		struct outbox_error *err)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (*texts[i] && !(*texts[i] = outbox_arena_text(arena, *texts[i])))
+			return outbox_fail(err, OUTBOX_ENOMEM,
+					   "out of memory for the rows asked for");
+	}
+	return OUTBOX_OK;
+}
+
+int sqlite_grow(void *list, size_t *capacity, size_t count, size_t size, struct outbox_error *err)
+{
+	size_t larger = *capacity ? *capacity * 2 : 64;
+	void *elements;
+
+	if (count < *capacity)
+		return OUTBOX_OK;
+	memcpy(&elements, list, sizeof(elements));
+	elements = realloc(elements, larger * size);
+	if (!elements)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	memcpy(list, &elements, sizeof(elements));
+	*capacity = larger;
+	return OUTBOX_OK;
 }
 
 int64_t sqlite_wal_size(struct sqlite_store *s)

@@ -152,6 +152,14 @@ int sqlite_text(sqlite3_stmt *statement, int column, struct outbox_arena *arena,
 const char *sqlite_look(sqlite3_stmt *statement, int column, int *r, struct outbox_error *err);
 const char *sqlite_peek(sqlite3_stmt *statement, int column, int *r, struct outbox_error *err);
 
+/* Copy borrowed texts to the arena; NULL stays NULL. ENOMEM. */
+int sqlite_keep(const char **const *texts, size_t n, struct outbox_arena *arena,
+		struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/* Room for one more in the list that this points to: malloc()'s, with *capacity elements. ENOMEM. */
+int sqlite_grow(void *list, size_t *capacity, size_t count, size_t size,
+		struct outbox_error *err) OUTBOX_MUSTCHECK;
+
 /* Bytes of the write-ahead log's file. */
 int64_t sqlite_wal_size(struct sqlite_store *s);
 

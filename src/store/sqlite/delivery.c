@@ -116,9 +116,8 @@ static int load(struct targets *t, const char *only, struct outbox_error *err)
 	if (!t->list)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	r = sqlite_query(t->s, SQL_LOOK_TARGETS, ARGS(ARG_TEXT(only)), &q, err);
-	while (sqlite_next(q, &r, err)) {
+	while (sqlite_next(q, &r, err))
 		r = add_target(t, q, (size_t)count, err);
-	}
 	return r;
 }
 
@@ -157,6 +156,17 @@ int targets_check_lanes(const struct targets *t, struct outbox_error *err)
 		}
 	}
 	return r;
+}
+
+int targets_take_over(const struct targets *t, struct target_info *target, int lane,
+		      const char *actor, struct outbox_error *err)
+{
+	struct lane_op op = { .s = t->s, .target = target->name, .lane = lane, .now = t->now };
+	struct receipt *last = &target->lanes[lane].last;
+
+	if (!last->claim_count)
+		return OUTBOX_OK;
+	return receipt_take_over(&op, actor ? actor : "operator", sqlite_token(t->s), last, err);
 }
 
 /* The first receipt that has passed seq. Rows come in ascending order, so the last one often fits. */
@@ -302,13 +312,5 @@ int delivery_keep(struct outbox_delivery *d, struct outbox_arena *arena, struct 
 	const char **const texts[] = { &d->id,    &d->target, &d->type,  &d->key,
 				       &d->owner, &d->error,  &d->reason };
 
-	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
-		if (!*texts[i])
-			continue;
-		*texts[i] = outbox_arena_text(arena, *texts[i]);
-		if (!*texts[i])
-			return outbox_fail(err, OUTBOX_ENOMEM,
-					   "out of memory for the deliveries asked for");
-	}
-	return OUTBOX_OK;
+	return sqlite_keep(texts, ARRAY_SIZE(texts), arena, err);
 }

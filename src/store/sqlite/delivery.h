@@ -48,6 +48,10 @@ void targets_deinit(struct targets *targets);
 /* NULL: none has this name. */
 struct target_info *targets_find(struct targets *targets, const char *name);
 
+/* The owner of a lane is gone: fence it, and what it has in flight is pending again. actor: for whom, or NULL. */
+int targets_take_over(const struct targets *targets, struct target_info *target, int lane,
+		      const char *actor, struct outbox_error *err) OUTBOX_MUSTCHECK;
+
 /* EPROTO: the first lane that is refused. */
 int targets_check_lanes(const struct targets *targets, struct outbox_error *err) OUTBOX_MUSTCHECK;
 

@@ -27,17 +27,11 @@ void detour_picks_deinit(struct detour_picks *picks)
 
 static int add_pick(struct detour_picks *picks, struct detour_pick pick, struct outbox_error *err)
 {
-	if (picks->count == picks->capacity) {
-		size_t capacity = picks->capacity ? picks->capacity * 2 : 64;
-		struct detour_pick *list = realloc(picks->list, capacity * sizeof(*list));
+	int r = sqlite_grow(&picks->list, &picks->capacity, picks->count, sizeof(pick), err);
 
-		if (!list)
-			return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
-		picks->list = list;
-		picks->capacity = capacity;
-	}
-	picks->list[picks->count++] = pick;
-	return OUTBOX_OK;
+	if (r == OUTBOX_OK)
+		picks->list[picks->count++] = pick;
+	return r;
 }
 
 static int compare_picks(const void *a, const void *b)

@@ -127,15 +127,9 @@ static int add_key(struct key_search *l, const struct target_info *target, sqlit
 	struct outbox_blocked_key *row;
 	int r;
 
-	if (l->count == l->capacity) {
-		size_t capacity = l->capacity ? l->capacity * 2 : 64;
-
-		row = realloc(l->rows, capacity * sizeof(*row));
-		if (!row)
-			return no_room(err);
-		l->rows = row;
-		l->capacity = capacity;
-	}
+	r = sqlite_grow(&l->rows, &l->capacity, l->count, sizeof(*row), err);
+	if (r != OUTBOX_OK)
+		return r;
 	row = &l->rows[l->count];
 	r = delivery_of_detour(target, q, &row->front, err);
 	if (r == OUTBOX_OK)
@@ -162,9 +156,8 @@ static int find_blocked(struct key_search *l, const struct target_info *target, 
 			      ARG_INT(behind), ARG_INT(l->targets->now), ARG_INT(target->hold),
 			      ARG_INT((int64_t)l->limit + 1), ARG_INT(OUTBOX_COUNT_CAP + 1)),
 			 &q, err);
-	while (sqlite_next(q, &r, err)) {
+	while (sqlite_next(q, &r, err))
 		r = add_key(l, target, q, err);
-	}
 	return r;
 }
 

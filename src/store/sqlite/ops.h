@@ -87,15 +87,8 @@ int sqlite_script_text(const struct outbox_init_options *options, const char *sc
 
 /* ---- act.c, for all ops -------------------------------------------------------------------- */
 
-struct sqlite_audit_entry {
-	const char *actor, *action, *target, *id;
-	int64_t seq;
-	const char *reason, *detail;
-	int64_t at; /* 0: now */
-};
-
-/* In the transaction of what it tells about. */
-int sqlite_audit_write(struct sqlite_store *s, const struct sqlite_audit_entry *entry,
+/* In the transaction of what it tells about. Its number and time are not looked at. */
+int sqlite_audit_write(struct sqlite_store *s, const struct outbox_audit *row,
 		       struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 #endif

@@ -51,7 +51,8 @@ static int remove_messages(const struct purge_candidates *v, struct outbox_purge
 	struct sqlite_store *s = v->targets->s;
 	int r;
 
-	r = sqlite_run(s, SQL_JANITOR_IN, NULL, err);
+	/* only who says so may delete messages */
+	r = sqlite_run(s, SQL_META_PUT, ARGS(ARG_TEXT("janitor"), ARG_INT(1)), err);
 	for (size_t i = 0; i < v->count && r == OUTBOX_OK; i++) {
 		const struct purge_candidate *gone = &v->list[i];
 
@@ -64,7 +65,7 @@ static int remove_messages(const struct purge_candidates *v, struct outbox_purge
 		purged->failed += gone->failed;
 	}
 	if (r == OUTBOX_OK)
-		r = sqlite_run(s, SQL_JANITOR_OUT, NULL, err);
+		r = sqlite_run(s, SQL_META_DELETE, ARGS(ARG_TEXT("janitor")), err);
 	return r == OUTBOX_OK ? numbers_mark(s, 0, err) : r;
 }
 
@@ -156,9 +157,9 @@ static int add_audit(struct sqlite_store *s, const struct outbox_purge *purge,
 		return OUTBOX_OK;
 	retention_describe(purged, detail);
 	return sqlite_audit_write(s,
-				  &(struct sqlite_audit_entry){ .actor = purge->actor,
-								.action = "purge",
-								.detail = detail },
+				  &(struct outbox_audit){ .actor = purge->actor,
+							  .action = "purge",
+							  .detail = detail },
 				  err);
 }
 

@@ -143,36 +143,25 @@ static int read_detour(const struct finding *f, size_t target, int64_t seq,
 	return r;
 }
 
-static int add_candidate(struct purge_candidates *v, int64_t seq, bool failed,
+static int add_candidate(struct purge_candidates *v, struct purge_candidate candidate,
 			 struct outbox_error *err)
 {
-	if (v->count == v->capacity) {
-		size_t capacity = v->capacity ? v->capacity * 2 : 256;
-		struct purge_candidate *list = realloc(v->list, capacity * sizeof(*list));
+	int r = sqlite_grow(&v->list, &v->capacity, v->count, sizeof(candidate), err);
 
-		if (!list)
-			return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
-		v->list = list;
-		v->capacity = capacity;
-	}
-	v->list[v->count++] = (struct purge_candidate){ seq, failed };
-	return OUTBOX_OK;
+	if (r == OUTBOX_OK)
+		v->list[v->count++] = candidate;
+	return r;
 }
 
-static int add_survivor(struct purge_candidates *v, const struct survivor *survivor,
+static int add_survivor(struct purge_candidates *v, struct survivor survivor,
 			struct outbox_error *err)
 {
-	if (v->n_survivors == v->survivor_capacity) {
-		size_t capacity = v->survivor_capacity ? v->survivor_capacity * 2 : 64;
-		struct survivor *list = realloc(v->survivors, capacity * sizeof(*list));
+	int r = sqlite_grow(&v->survivors, &v->survivor_capacity, v->n_survivors, sizeof(survivor),
+			    err);
 
-		if (!list)
-			return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
-		v->survivors = list;
-		v->survivor_capacity = capacity;
-	}
-	v->survivors[v->n_survivors++] = *survivor;
-	return OUTBOX_OK;
+	if (r == OUTBOX_OK)
+		v->survivors[v->n_survivors++] = survivor;
+	return r;
 }
 
 /* The message stays. Where its delivery has only a receipt to prove it, and that one may go, say so. */
@@ -191,7 +180,7 @@ static int keep_survivor(struct finding *f, size_t target, sqlite3_stmt *row,
 	if (r != OUTBOX_OK || detour.state)
 		return r;
 	return add_survivor(f->v,
-			    &(struct survivor){ info, d.seq, d.lane, d.last_status_at, d.owner },
+			    (struct survivor){ info, d.seq, d.lane, d.last_status_at, d.owner },
 			    err);
 }
 
@@ -238,7 +227,7 @@ static int consider_message(struct finding *f, sqlite3_stmt *row, struct outbox_
 	}
 	v->seen_seq = seq;
 	if (old)
-		return add_candidate(v, seq, failed, err);
+		return add_candidate(v, (struct purge_candidate){ seq, failed }, err);
 	for (size_t i = 0; v->note_survivors && i < v->targets->count && r == OUTBOX_OK; i++)
 		r = keep_survivor(f, i, row, err);
 	return r;
@@ -271,9 +260,8 @@ static int scan_failed(struct finding *f, int64_t from, struct outbox_error *err
 			 ARGS(ARG_INT(from > v->after_seq ? from : v->after_seq), ARG_INT(through),
 			      ARG_INT(v->purge->failed_before)),
 			 &q, err);
-	while (!v->more && sqlite_next(q, &r, err)) {
+	while (!v->more && sqlite_next(q, &r, err))
 		r = consider_message(f, q, err);
-	}
 	return r;
 }
 

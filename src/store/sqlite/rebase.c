@@ -98,9 +98,8 @@ static int send_all_first(struct rebasing *w, struct target_info *target, int la
 		to = w->targets.gone_to;
 	r = sqlite_query(w->s, SQL_LOOK_ROWS, ARGS(ARG_INT(w->targets.gone_after), ARG_INT(to)), &q,
 			 err);
-	while (sqlite_next(q, &r, err)) {
+	while (sqlite_next(q, &r, err))
 		r = send_first(w, target, lane, q, count, err);
-	}
 	return r;
 }
 
@@ -162,9 +161,9 @@ static int finish(struct rebasing *w, struct outbox_error *err)
 		r = sqlite_run(w->s, SQL_REBASE_ACCEPT, NULL, err);
 	if (r == OUTBOX_OK)
 		r = sqlite_audit_write(w->s,
-				       &(struct sqlite_audit_entry){ .actor = w->how->actor,
-								     .action = "rebase",
-								     .detail = detail },
+				       &(struct outbox_audit){ .actor = w->how->actor,
+							       .action = "rebase",
+							       .detail = detail },
 				       err);
 	return r;
 }

@@ -39,6 +39,21 @@ const char sqlite_drop_tables_sql[] = "DROP TABLE IF EXISTS outbox_amended;"
 				      "DROP TABLE IF EXISTS outbox_message;"
 				      "DROP TABLE IF EXISTS outbox_meta;";
 
+/* Who may delete messages says so as the janitor. */
+static const char truncate_sql[] =
+	"UPDATE outbox_target SET start_seq = (" LOG_END ");"
+	"UPDATE outbox_lane SET owner = NULL, lease_until = 0, takeovers = 0, refused = NULL,"
+	" refused_at = NULL;"
+	"INSERT OR IGNORE INTO outbox_meta (name, value) VALUES ('janitor', 1);"
+	"DELETE FROM outbox_message;"
+	"DELETE FROM outbox_meta WHERE name IN ('janitor', 'settled');"
+	"DELETE FROM outbox_detour;"
+	"DELETE FROM outbox_receipt;"
+	"DELETE FROM outbox_amended;"
+	"DELETE FROM outbox_audit;"
+	"DELETE FROM outbox_worker;"
+	"DELETE FROM outbox_unserved;";
+
 int sqlite_drop(struct outbox_store *store, struct outbox_error *err)
 {
 	struct sqlite_store *s = sqlite_of(store);
@@ -77,12 +92,6 @@ static int restart_lane(struct sqlite_store *s, const char *target, int lane,
 
 static int truncate_in(struct sqlite_store *s, struct outbox_error *err)
 {
-	static const enum sqlite_statement steps[] = {
-		SQL_JANITOR_IN,       SQL_TRUNCATE_MESSAGES, SQL_TRUNCATE_DETOURS,
-		SQL_TRUNCATE_AUDIT,   SQL_TRUNCATE_RECEIPTS, SQL_TRUNCATE_LANES,
-		SQL_TRUNCATE_WORKERS, SQL_TRUNCATE_UNSERVED, SQL_TRUNCATE_SETTLED,
-		SQL_TRUNCATE_TARGETS, SQL_TRUNCATE_AMENDED,  SQL_JANITOR_OUT,
-	};
 	_cleanup_(targets_deinit) struct targets targets = { 0 };
 	int64_t end;
 	int r;
@@ -90,8 +99,8 @@ static int truncate_in(struct sqlite_store *s, struct outbox_error *err)
 	r = targets_load(s, NULL, &targets, err);
 	if (r == OUTBOX_OK)
 		r = sqlite_number(s, SQL_LOG_END, NULL, 0, &end, err);
-	for (size_t i = 0; i < ARRAY_SIZE(steps) && r == OUTBOX_OK; i++)
-		r = sqlite_run(s, steps[i], ARGS(ARG_INT(end)), err);
+	if (r == OUTBOX_OK)
+		r = sqlite_script(s->db, truncate_sql, "truncate", err);
 	if (r == OUTBOX_OK)
 		r = numbers_mark(s, end, err);
 	for (size_t i = 0; i < targets.count && r == OUTBOX_OK; i++) {
@@ -106,11 +115,8 @@ static int truncate_in(struct sqlite_store *s, struct outbox_error *err)
 int sqlite_truncate(struct outbox_store *store, struct outbox_error *err)
 {
 	struct sqlite_store *s = sqlite_of(store);
-	int r;
+	int r = sqlite_enter(s, DB_WRITE, err);
 
-	r = sqlite_enter(s, DB_WRITE, err);
-	if (r != OUTBOX_OK)
-		return r;
 	s->purging.seen_seq = 0;
-	return sqlite_end(s, truncate_in(s, err), err);
+	return r ? r : sqlite_end(s, truncate_in(s, err), err);
 }

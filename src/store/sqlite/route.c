@@ -67,9 +67,8 @@ static int load(struct sqlite_store *s, struct sqlite_route *route, struct outbo
 
 	r = sqlite_query(s, SQL_ROUTE_GET, ARGS(ARG_TEXT(route->target), ARG_INT(route->version)),
 			 &q, err);
-	while (sqlite_next(q, &r, err)) {
+	while (sqlite_next(q, &r, err))
 		r = add_rule(route, q, err);
-	}
 	if (r == OUTBOX_OK && !route->route.n_types)
 		r = outbox_fail(err, OUTBOX_EPROTO,
 				"outbox_route has no rules for version %lld of target %s",

@@ -28,21 +28,16 @@ int select_add(struct selection *sel, const struct outbox_delivery *delivery, bo
 	       struct outbox_error *err)
 {
 	struct selected *row;
+	int r;
 
 	if (sel->count_only) {
 		if (!sel->count++ || delivery->created_at < sel->oldest)
 			sel->oldest = delivery->created_at;
 		return OUTBOX_OK;
 	}
-	if (sel->count == sel->capacity) {
-		size_t capacity = sel->capacity ? sel->capacity * 2 : 64;
-		struct selected *rows = realloc(sel->rows, capacity * sizeof(*rows));
-
-		if (!rows)
-			return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
-		sel->rows = rows;
-		sel->capacity = capacity;
-	}
+	r = sqlite_grow(&sel->rows, &sel->capacity, sel->count, sizeof(*row), err);
+	if (r != OUTBOX_OK)
+		return r;
 	row = &sel->rows[sel->count++];
 	*row = (struct selected){ .d = *delivery, .detour = detour };
 	return delivery_keep(&row->d, sel->arena, err);
@@ -205,9 +200,8 @@ static int read_log(struct selection *sel, struct outbox_error *err)
 	if (from >= to)
 		return OUTBOX_OK;
 	r = sqlite_query(s, SQL_LOOK_ROWS, ARGS(ARG_INT(from), ARG_INT(to)), &q, err);
-	while ((sel->count_only || found <= sel->limit) && sqlite_next(q, &r, err)) {
+	while ((sel->count_only || found <= sel->limit) && sqlite_next(q, &r, err))
 		r = read_row(sel, q, &found, err);
-	}
 	return r;
 }
 

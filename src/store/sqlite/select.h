@@ -40,6 +40,15 @@ int select_deliveries(struct selection *selection, struct outbox_error *err) OUT
 /* Append one row, copied to the arena. For selections of another kind. */
 int select_add(struct selection *selection, const struct outbox_delivery *delivery, bool detour,
 	       struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/*
+ * Do it to one delivery: an audit row, the change, and the next of its key may go on. state is its own, or
+ * PENDING once its lane was taken over.
+ */
+int select_act(const struct targets *targets, const struct target_info *target,
+	       const struct outbox_act *act, const struct selected *row, int state,
+	       struct outbox_error *err) OUTBOX_MUSTCHECK;
+
 void select_sort(struct selection *selection);
 void select_deinit(struct selection *selection);
 

@@ -281,22 +281,9 @@
 	X(SQL_RECEIPT_FIRST, "SELECT min(n) FROM outbox_receipt WHERE target = ?1 AND lane = ?2")  \
 	X(SQL_RECEIPT_AT, "SELECT " RECEIPT_COLUMNS " FROM outbox_receipt"                         \
 		" WHERE target = ?1 AND lane = ?2 AND n = ?3")                                     \
-	/* truncate, purge: only who says so may delete messages */                                \
-	X(SQL_JANITOR_IN, "INSERT OR IGNORE INTO outbox_meta (name, value) VALUES ('janitor', 1)") \
-	X(SQL_JANITOR_OUT, "DELETE FROM outbox_meta WHERE name = 'janitor'")                       \
-	X(SQL_TRUNCATE_MESSAGES, "DELETE FROM outbox_message")                                     \
-	X(SQL_TRUNCATE_DETOURS, "DELETE FROM outbox_detour")                                       \
-	X(SQL_TRUNCATE_AMENDED, "DELETE FROM outbox_amended")                                      \
+	/* purge */                                                                                \
 	X(SQL_PURGE_AMENDED, "DELETE FROM outbox_amended WHERE NOT EXISTS ("                       \
 		"SELECT 1 FROM outbox_message m WHERE m.seq = outbox_amended.seq)")                \
-	X(SQL_TRUNCATE_AUDIT, "DELETE FROM outbox_audit")                                          \
-	X(SQL_TRUNCATE_RECEIPTS, "DELETE FROM outbox_receipt")                                     \
-	X(SQL_TRUNCATE_LANES, "UPDATE outbox_lane SET owner = NULL, lease_until = 0, takeovers = 0,"\
-		" refused = NULL, refused_at = NULL")                                              \
-	X(SQL_TRUNCATE_WORKERS, "DELETE FROM outbox_worker")                                       \
-	X(SQL_TRUNCATE_UNSERVED, "DELETE FROM outbox_unserved")                                    \
-	X(SQL_TRUNCATE_SETTLED, "DELETE FROM outbox_meta WHERE name = 'settled'")                  \
-	X(SQL_TRUNCATE_TARGETS, "UPDATE outbox_target SET start_seq = ?1")                         \
 	X(SQL_PURGE_AGE, "SELECT seq, created_at FROM outbox_message WHERE seq > ?1"               \
 		" ORDER BY seq LIMIT 1")                                                           \
 	X(SQL_PURGE_DETOUR, "SELECT state, last_status_at FROM outbox_detour"                      \
@@ -453,7 +440,8 @@
 	/* audit */                                                                                \
 	X(SQL_AUDIT_ADD, "INSERT INTO outbox_audit"                                                \
 		" (at, actor, action, target, id, seq, reason, detail)"                            \
-		" VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)")                                        \
+		" VALUES (?1, ?2, ?3, ?4, ?5,"                                                     \
+		" (SELECT seq FROM outbox_message WHERE id = ?5), ?6, ?7)")                        \
 	X(SQL_AUDIT_OF, "SELECT number, at, actor, action, target, id, reason, detail"             \
 		" FROM outbox_audit WHERE id = ?2 ORDER BY number DESC LIMIT ?1")                  \
 	X(SQL_AUDIT_ALL, "SELECT number, at, actor, action, target, id, reason, detail"            \

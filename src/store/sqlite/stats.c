@@ -107,9 +107,8 @@ static int count_detours(struct targets *t, const struct target_info *target,
 
 	r = sqlite_query(t->s, SQL_STATS_PENDING, ARGS(ARG_TEXT(target->name), ARG_INT(CAP)), &q,
 			 err);
-	while (sqlite_next(q, &r, err)) {
+	while (sqlite_next(q, &r, err))
 		*counter(stats, sqlite_peek(q, 0, &r, err)) += capped(sqlite3_column_int64(q, 1));
-	}
 	if (r == OUTBOX_OK)
 		r = sqlite_number(t->s, SQL_STATS_COUNT,
 				  ARGS(ARG_TEXT(target->name), ARG_TEXT("failed"), ARG_INT(CAP)), 0,
@@ -127,7 +126,7 @@ static int count_detours(struct targets *t, const struct target_info *target,
 }
 
 /* *ret_refused stays NULL when relays do not refuse the lane. */
-static int find_refusal(struct targets *t, const struct lane_info *info, struct lane_op *op,
+static int find_refusal(const struct lane_info *info, struct lane_op *op, struct outbox_arena *arena,
 			const char **ret_refused, struct outbox_error *err)
 {
 	struct outbox_error found = OUTBOX_ERROR_INIT;
@@ -137,27 +136,30 @@ static int find_refusal(struct targets *t, const struct lane_info *info, struct 
 		return OUTBOX_OK;
 	if (r != OUTBOX_EPROTO)
 		return outbox_fail_native(err, r, found.native, "%s", found.message);
-	*ret_refused = outbox_arena_text(t->arena, found.message);
+	*ret_refused = outbox_arena_text(arena, found.message);
 	return *ret_refused ? OUTBOX_OK : outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 }
 
 static int read_lane(struct targets *t, const struct target_info *target, int lane,
-		     struct outbox_target_stats *stats, struct outbox_error *err)
+		     struct outbox_arena *arena, struct outbox_target_stats *stats,
+		     struct outbox_error *err)
 {
 	const struct lane_info *info = &target->lanes[lane];
 	struct lane_op op = { .s = t->s, .target = target->name, .lane = lane, .now = t->now };
 	struct history before;
-	const char *refused = NULL;
+	const char *owner = info->lease_owner, *refused = NULL;
 	int r;
 
 	r = history_before(&op, info->last.n, t->now - OUTBOX_MINUTES + 1, &before, err);
 	if (r == OUTBOX_OK)
-		r = find_refusal(t, info, &op, &refused, err);
+		r = find_refusal(info, &op, arena, &refused, err);
+	if (r == OUTBOX_OK)
+		r = sqlite_keep((const char **const[]){ &owner }, 1, arena, err);
 	if (r != OUTBOX_OK)
 		return r;
 	stats->lanes[lane] = (struct outbox_lane_stats){
 		.lane = lane,
-		.owner = info->lease_owner,
+		.owner = owner,
 		.lease_until = info->lease_until,
 		.receipts = info->last.n,
 		.takeovers = info->takeovers,
@@ -194,48 +196,28 @@ static int read_target(struct targets *t, struct target_info *target, struct out
 		.paused_reason = target->paused_reason,
 		.n_lanes = (size_t)target->n_lanes,
 	};
+	const char **const texts[] = { &stats.name, &stats.paused_by, &stats.paused_reason };
 	int r = OUTBOX_OK;
 
 	stats.lanes = outbox_arena_alloc(arena, stats.n_lanes * sizeof(*stats.lanes));
 	if (!stats.lanes)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	for (int i = 0; i < target->n_lanes && r == OUTBOX_OK; i++)
-		r = read_lane(t, target, i, &stats, err);
+		r = read_lane(t, target, i, arena, &stats, err);
 	if (r == OUTBOX_OK)
 		r = count_log(t, target, &stats, err);
 	if (r == OUTBOX_OK)
 		r = count_detours(t, target, &stats, err);
 	if (r == OUTBOX_OK)
 		r = find_outage(t, arena, &stats, err);
+	if (r == OUTBOX_OK)
+		r = sqlite_keep(texts, ARRAY_SIZE(texts), arena, err);
 	stats.sending = capped(stats.sending);
 	if (stats.oldest && stats.oldest < target->open_since)
 		stats.oldest = target->open_since; /* nothing could be sent before */
 	if (r == OUTBOX_OK)
 		*ret_stats = stats;
 	return r;
-}
-
-/* Everything so far points into the targets' own arena, which goes away. */
-static bool keep(const char **text, struct outbox_arena *arena)
-{
-	if (*text)
-		*text = outbox_arena_text(arena, *text);
-	return *text != NULL;
-}
-
-static int keep_texts(struct outbox_target_stats *stats, struct outbox_arena *arena,
-		      struct outbox_error *err)
-{
-	const char **const texts[] = { &stats->name, &stats->paused_by, &stats->paused_reason };
-	bool fits = true;
-
-	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
-		fits = fits && (!*texts[i] || keep(texts[i], arena));
-	for (size_t i = 0; i < stats->n_lanes; i++) {
-		fits = fits && (!stats->lanes[i].owner || keep(&stats->lanes[i].owner, arena));
-		fits = fits && (!stats->lanes[i].refused || keep(&stats->lanes[i].refused, arena));
-	}
-	return fits ? OUTBOX_OK : outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 }
 
 static int add_unserved(struct targets *t, struct outbox_arena *arena, struct outbox_stats *stats,
@@ -275,11 +257,8 @@ static int collect_stats(struct sqlite_store *s, struct outbox_arena *arena,
 		outbox_arena_alloc(arena, (t.count ? t.count : 1) * sizeof(*stats->targets));
 	if (!stats->targets)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
-	for (size_t i = 0; i < t.count && r == OUTBOX_OK; i++) {
+	for (size_t i = 0; i < t.count && r == OUTBOX_OK; i++)
 		r = read_target(&t, &t.list[i], arena, &stats->targets[i], err);
-		if (r == OUTBOX_OK)
-			r = keep_texts(&stats->targets[i], arena, err);
-	}
 	return r == OUTBOX_OK ? add_unserved(&t, arena, stats, err) : r;
 }
 

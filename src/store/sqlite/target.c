@@ -322,10 +322,10 @@ int sqlite_target_put(struct outbox_store *store, const struct outbox_target_def
 static int pause_in(struct sqlite_store *s, const char *target, bool pause, const char *actor,
 		    const char *reason, struct outbox_error *err)
 {
-	struct sqlite_audit_entry entry = { .actor = actor,
-					    .action = pause ? "pause" : "resume",
-					    .target = target,
-					    .reason = reason };
+	struct outbox_audit entry = { .actor = actor,
+				      .action = pause ? "pause" : "resume",
+				      .target = target,
+				      .reason = reason };
 	struct known known = { 0 };
 	int r;
 
@@ -348,12 +348,9 @@ int sqlite_target_pause(struct outbox_store *store, const char *target, bool pau
 			const char *actor, const char *reason, struct outbox_error *err)
 {
 	struct sqlite_store *s = sqlite_of(store);
-	int r;
+	int r = sqlite_enter(s, DB_WRITE, err);
 
-	r = sqlite_enter(s, DB_WRITE, err);
-	if (r != OUTBOX_OK)
-		return r;
-	return sqlite_end(s, pause_in(s, target, pause, actor, reason, err), err);
+	return r ? r : sqlite_end(s, pause_in(s, target, pause, actor, reason, err), err);
 }
 
 static int drop_in(struct sqlite_store *s, const char *target, const char *actor,
@@ -363,7 +360,7 @@ static int drop_in(struct sqlite_store *s, const char *target, const char *actor
 		SQL_SETTLED_NOTE, SQL_DROP_DETOURS,  SQL_DROP_RECEIPTS, SQL_DROP_LANES,
 		SQL_DROP_WORKERS, SQL_DROP_UNSERVED, SQL_DROP_ROUTES,   SQL_DROP_TARGET,
 	};
-	struct sqlite_audit_entry entry = {
+	struct outbox_audit entry = {
 		.actor = actor, .action = "drop target", .target = target, .reason = reason
 	};
 	struct known known = { 0 };
@@ -383,10 +380,7 @@ int sqlite_target_drop(struct outbox_store *store, const char *target, const cha
 		       const char *reason, struct outbox_error *err)
 {
 	struct sqlite_store *s = sqlite_of(store);
-	int r;
+	int r = sqlite_enter(s, DB_WRITE, err);
 
-	r = sqlite_enter(s, DB_WRITE, err);
-	if (r != OUTBOX_OK)
-		return r;
-	return sqlite_end(s, drop_in(s, target, actor, reason, err), err);
+	return r ? r : sqlite_end(s, drop_in(s, target, actor, reason, err), err);
 }
