@@ -199,7 +199,7 @@ DECLARE
 BEGIN
 	IF is_new AND at_time THEN
 		IF p_start_at > outbox_now(p_now) THEN
-			RAISE EXCEPTION 'start: % lies ahead; a target can start at a time that is past, at oldest or now',
+			RAISE EXCEPTION 'start: % is in the future; a target can start at a time in the past, at oldest or now',
 				to_char(p_start_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') USING ERRCODE = 'OB006';
 		END IF;
 		PERFORM outbox_note_end();

@@ -24,7 +24,7 @@ int store_amend_nothing(struct outbox_error *err)
 			   "publish a correction");
 }
 
-/* As `outbox publish` does: what a relay would refuse later is told now. */
+/* As `outbox publish` does: what a relay would refuse later is refused now. */
 static int check(const struct outbox_message *m, struct outbox_error *err)
 {
 	struct outbox_error why = OUTBOX_ERROR_INIT;
@@ -49,7 +49,7 @@ int store_correct(struct outbox_store *store, const struct store_correction *c,
 
 	if (!c->data && !c->content_type && !c->set_headers)
 		return outbox_fail(err, OUTBOX_EINVAL,
-				   "say what it shall be: data, content_type or headers");
+				   "there is nothing to change: give data, content_type or headers");
 	r = store_get(store, c->id, arena, &found, err);
 	if (r != OUTBOX_OK)
 		return r;
@@ -64,7 +64,7 @@ int store_correct(struct outbox_store *store, const struct store_correction *c,
 		found.message.n_headers = c->n_headers;
 	} else if (found.malformed) {
 		return outbox_fail(err, OUTBOX_EINVAL,
-				   "headers: those it has make no sense (%.300s); give others",
+				   "headers: the stored ones cannot be read (%.300s); give new ones",
 				   found.malformed);
 	}
 	amend.message = &found.message;

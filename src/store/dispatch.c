@@ -2,7 +2,7 @@
 
 /*
  * The only place that calls the ops of a store. What every driver would have to check is checked here, once, so
- * that drivers get arguments that make sense: known actions and outcomes, reasons where they are needed, limits
+ * that drivers get valid arguments: known actions and outcomes, reasons where they are needed, limits
  * between 1 and the greatest. An optional op that a store does not have does nothing where that is harmless, and is
  * ENOTSUP where somebody asked for it.
  */
@@ -274,10 +274,10 @@ static int check_act(const struct outbox_act *act, struct outbox_error *err)
 	if (act->action < OUTBOX_REQUEUE || act->action > OUTBOX_DEFER)
 		return outbox_fail(err, OUTBOX_EINVAL, "action %d is unknown", act->action);
 	if (!act->filter)
-		return outbox_fail(err, OUTBOX_EINVAL, "%s: say which deliveries",
+		return outbox_fail(err, OUTBOX_EINVAL, "%s: a filter or ids are required",
 				   names[act->action]);
 	if (act->action == OUTBOX_DEFER && act->until <= 0)
-		return outbox_fail(err, OUTBOX_EINVAL, "defer: say until when");
+		return outbox_fail(err, OUTBOX_EINVAL, "defer: a time is required");
 	if (act->action == OUTBOX_DISCARD && check_reason("discard", act->reason, err))
 		return OUTBOX_EINVAL;
 	return check_ids(act->filter, err);
@@ -320,7 +320,7 @@ int store_audit_add(struct outbox_store *store, const struct outbox_audit *row,
 int store_stats(struct outbox_store *store, struct outbox_arena *arena,
 		struct outbox_stats *ret_stats, struct outbox_error *err)
 {
-	int r = need(store, store->ops->operate.stats, "tell its state", err);
+	int r = need(store, store->ops->operate.stats, "report its state", err);
 
 	return r ? r : store->ops->operate.stats(store, arena, ret_stats, err);
 }

@@ -97,7 +97,7 @@ static void what_lies_ahead_is_refused(struct store_world *w)
 	int64_t version = -1;
 
 	assert_int_equal(store_target_put(w->store, &def, &version, &w->err), OUTBOX_ECONFIG);
-	assert_non_null(strstr(w->err.message, "lies ahead"));
+	assert_non_null(strstr(w->err.message, "is in the future"));
 	assert_int_equal(version, -1);
 	def.start = OUTBOX_START_OLDEST;
 	version = world_target_put(w, &def);

@@ -397,8 +397,9 @@ int pg_schema_ready(struct pg_store *s, struct outbox_error *err)
 				   "outbox upgrade",
 				   v.schema, NEWEST);
 	if (v.lanes < 1 || v.lanes > OUTBOX_LANES_MAX)
-		return outbox_fail(err, OUTBOX_EPROTO, "outbox_meta: %d is no number of lanes",
-				   v.lanes);
+		return outbox_fail(err, OUTBOX_EPROTO,
+				   "outbox_meta: lanes is %d, not between 1 and %d", v.lanes,
+				   OUTBOX_LANES_MAX);
 	s->lanes = v.lanes;
 	s->partitioned = v.partitioned;
 	s->ready = true;

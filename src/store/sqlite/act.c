@@ -222,9 +222,9 @@ int sqlite_audit_write(struct sqlite_store *s, const struct outbox_audit *row,
 		       struct outbox_error *err)
 {
 	return sqlite_run(s, SQL_AUDIT_ADD,
-			  ARGS(ARG_INT(sqlite_now(s)), ARG_TEXT(row->actor), ARG_TEXT(row->action),
-			       ARG_TEXT(row->target), ARG_TEXT(row->id), ARG_TEXT(row->reason),
-			       ARG_TEXT(row->detail)),
+			  ARGS(ARG_INT(row->at ? row->at : sqlite_now(s)), ARG_TEXT(row->actor),
+			       ARG_TEXT(row->action), ARG_TEXT(row->target), ARG_TEXT(row->id),
+			       ARG_TEXT(row->reason), ARG_TEXT(row->detail)),
 			  err);
 }
 
@@ -288,6 +288,7 @@ int sqlite_audit_add(struct outbox_store *store, const struct outbox_audit *row,
 	struct outbox_audit elsewhere = *row;
 	int r = sqlite_enter(s, DB_WRITE, err);
 
+	elsewhere.at = 0;
 	elsewhere.id = NULL;
 	return r ? r : sqlite_end(s, sqlite_audit_write(s, &elsewhere, err), err);
 }

@@ -2,7 +2,7 @@
 
 /*
  * Corrections, in one transaction like every operator's act: the deliveries are looked at, what the message was is
- * kept, what it shall be is written, and what had failed or waits is due. Relays read a message in the transaction that
+ * kept, what it becomes is written, and what had failed or waits is due. Relays read a message in the transaction that
  * claims it, so whoever has not claimed it sends what it is now.
  */
 #include "base/buf.h"
@@ -302,7 +302,7 @@ int sqlite_amendments(struct outbox_store *store, const char *id, struct outbox_
 /*
  * Redaction: what may be personal goes, for good. The message stays where it is in the log, with its id,
  * type and times; its key becomes another of the same hash (core/redacted_key.h), so that no lane loses or
- * finds it anew. secure_delete: what is taken out is overwritten in the file, not only forgotten. The
+ * finds it a second time. secure_delete: what is taken out is overwritten in the file, not only forgotten. The
  * write-ahead log has it until the next checkpoint; backups have it as long as they are kept.
  */
 
@@ -369,31 +369,28 @@ static int check_finished(struct targets *targets, const char *id, struct outbox
 	return r;
 }
 
-static int redact_message(const struct targets *targets, const struct outbox_redact *redact,
+static int redact_message(struct sqlite_store *s, const struct outbox_redact *redact,
 			  const struct redacted *found, struct outbox_error *err)
 {
+	static const enum sqlite_statement steps[] = {
+		SQL_REDACT_MESSAGE,
+		SQL_REDACT_DETOURS,
+		SQL_REDACT_AMENDED,
+		SQL_REDACT_AUDIT,
+	};
 	struct outbox_audit entry = { .actor = redact->actor,
 				      .action = "redact",
 				      .id = redact->id,
 				      .reason = redact->reason };
-	struct sqlite_store *s = targets->s;
 	int r;
 
 	r = sqlite_run(s, SQL_META_PUT, ARGS(ARG_TEXT("redact"), ARG_INT(found->seq)), err);
-	if (r == OUTBOX_OK)
-		r = sqlite_run(s, SQL_REDACT_MESSAGE,
-			       ARGS(ARG_INT(found->seq), ARG_TEXT(found->key)), err);
-	if (r == OUTBOX_OK)
-		r = sqlite_run(s, SQL_META_DELETE, ARGS(ARG_TEXT("redact")), err);
-	for (size_t i = 0; i < targets->count && r == OUTBOX_OK; i++)
-		r = sqlite_run(s, SQL_REDACT_DETOUR,
-			       ARGS(ARG_TEXT(targets->list[i].name), ARG_INT(found->seq),
-				    ARG_TEXT(found->key)),
+	for (size_t i = 0; i < ARRAY_SIZE(steps) && r == OUTBOX_OK; i++)
+		r = sqlite_run(s, steps[i],
+			       ARGS(ARG_INT(found->seq), ARG_TEXT(found->key), ARG_TEXT(redact->id)),
 			       err);
 	if (r == OUTBOX_OK)
-		r = sqlite_run(s, SQL_REDACT_AMENDED, ARGS(ARG_INT(found->seq)), err);
-	if (r == OUTBOX_OK)
-		r = sqlite_run(s, SQL_REDACT_AUDIT, ARGS(ARG_TEXT(redact->id)), err);
+		r = sqlite_run(s, SQL_META_DELETE, ARGS(ARG_TEXT("redact")), err);
 	return r == OUTBOX_OK ? sqlite_audit_write(s, &entry, err) : r;
 }
 
@@ -411,7 +408,7 @@ static int redact_in(struct sqlite_store *s, const struct outbox_redact *redact,
 	if (r == OUTBOX_OK)
 		r = check_finished(&targets, redact->id, err);
 	if (r == OUTBOX_OK)
-		r = redact_message(&targets, redact, &found, err);
+		r = redact_message(s, redact, &found, err);
 	*done = r == OUTBOX_OK;
 	return r;
 }

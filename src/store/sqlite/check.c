@@ -26,11 +26,8 @@ struct checking {
 	void *context;
 };
 
-static void report(const struct checking *c, enum level level, const char *subject,
-		   const char *format, ...) OUTBOX_PRINTF(4, 5);
-
-static void report(const struct checking *c, enum level level, const char *subject,
-		   const char *format, ...)
+static void OUTBOX_PRINTF(4, 5) report(const struct checking *c, enum level level,
+				       const char *subject, const char *format, ...)
 {
 	char text[512];
 	va_list args;
@@ -132,7 +129,7 @@ static int check_schema(const struct checking *c, struct outbox_error *err)
 	else
 		report(c, WRONG, "schema",
 		       "%lld of %d triggers of outbox_message are there: messages can be changed or lost; "
-		       "make them anew: outbox upgrade --store sqlite:%s",
+		       "recreate them: outbox upgrade --store sqlite:%s",
 		       (long long)triggers, TRIGGERS, c->s->path);
 	if (janitor)
 		report(c, WARNING, "schema",
@@ -169,8 +166,8 @@ static int check_sequence(const struct checking *c, struct outbox_error *err)
 		       (long long)end, (long long)max);
 	if (max >= SEQ_NOTABLE || end >= SEQ_NOTABLE)
 		report(c, WRONG, "log",
-		       "its numbers are at %lld and end at %lld: somebody gave one by hand; after that nothing "
-		       "can be published",
+		       "message numbers have reached %lld because one was set by hand; they end at %lld, and "
+		       "then nothing can be published",
 		       (long long)(max > end ? max : end), (long long)INT64_MAX);
 	return OUTBOX_OK;
 }

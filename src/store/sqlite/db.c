@@ -38,7 +38,7 @@ static const struct {
 	{ SQLITE_NOTADB, OUTBOX_EPROTO, "the file is not an SQLite database" },
 	{ SQLITE_FORMAT, OUTBOX_EPROTO, NULL },
 	{ SQLITE_READONLY, OUTBOX_EAUTH,
-	  "the database cannot be written; check the rights of the file and its folder" },
+	  "the database cannot be written; check the permissions of the file and its folder" },
 	{ SQLITE_PERM, OUTBOX_EAUTH, NULL },
 	{ SQLITE_AUTH, OUTBOX_EAUTH, NULL },
 	{ SQLITE_NOMEM, OUTBOX_ENOMEM, NULL },
@@ -185,7 +185,7 @@ int sqlite_begin(struct sqlite_store *s, enum db_mode mode, struct outbox_error 
 	/* The way out first: when memory has run out inside, it is too late to prepare it. */
 	int r = prepare(s, SQL_ROLLBACK, err);
 
-	/* After a change of the schema even that is prepared anew: what could not be ended then is now. */
+	/* After a change of the schema even that is prepared again: what could not be ended then is now. */
 	if (r == OUTBOX_OK && !sqlite3_get_autocommit(s->db))
 		r = sqlite_run(s, SQL_ROLLBACK, NULL, err);
 	if (r != OUTBOX_OK)

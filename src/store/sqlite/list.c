@@ -17,22 +17,17 @@ static int no_room(struct outbox_error *err)
 	return outbox_fail(err, OUTBOX_ENOMEM, "out of memory for the rows asked for");
 }
 
-static int make_page(const struct selection *sel, struct outbox_arena *arena,
-		     struct outbox_page *page, struct outbox_error *err)
+/* Up to the selection's limit; without the cursor. */
+static int make_page(const struct selection *sel, struct outbox_page *page, struct outbox_error *err)
 {
 	size_t count = sel->count < sel->limit ? sel->count : sel->limit;
 
-	page->rows = outbox_arena_alloc(arena, (count ? count : 1) * sizeof(*page->rows));
+	page->rows = outbox_arena_alloc(sel->arena, (count ? count : 1) * sizeof(*page->rows));
 	if (!page->rows)
 		return no_room(err);
 	for (size_t i = 0; i < count; i++)
 		page->rows[i] = sel->rows[i].d;
 	page->count = count;
-	if (sel->count > sel->limit) {
-		page->cursor = store_cursor_after(&page->rows[count - 1], arena);
-		if (!page->cursor)
-			return no_room(err);
-	}
 	return OUTBOX_OK;
 }
 
@@ -53,7 +48,12 @@ static int list_in(struct sqlite_store *s, const struct outbox_filter *filter,
 	if (r == OUTBOX_OK)
 		r = select_deliveries(&sel, err);
 	if (r == OUTBOX_OK)
-		r = make_page(&sel, arena, page, err);
+		r = make_page(&sel, page, err);
+	if (r == OUTBOX_OK && sel.count > sel.limit) {
+		page->cursor = store_cursor_after(&page->rows[page->count - 1], arena);
+		if (!page->cursor)
+			r = no_room(err);
+	}
 	return r;
 }
 
@@ -395,19 +395,11 @@ static int read_receipts(struct tailing *w, struct outbox_error *err)
 
 static int make_tail_page(const struct tailing *w, struct outbox_page *page, struct outbox_error *err)
 {
-	struct outbox_arena *arena = w->sel.arena;
 	char cursor[64];
 
 	snprintf(cursor, sizeof(cursor), "%lld:%lld", (long long)w->after, (long long)w->seq);
-	page->cursor = outbox_arena_text(arena, cursor);
-	page->count = w->sel.count;
-	page->rows =
-		outbox_arena_alloc(arena, (page->count ? page->count : 1) * sizeof(*page->rows));
-	if (!page->cursor || !page->rows)
-		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
-	for (size_t i = 0; i < page->count; i++)
-		page->rows[i] = w->sel.rows[i].d;
-	return OUTBOX_OK;
+	page->cursor = outbox_arena_text(w->sel.arena, cursor);
+	return page->cursor ? make_page(&w->sel, page, err) : no_room(err);
 }
 
 static int tail_in(struct sqlite_store *s, const char *cursor, struct tailing *w,

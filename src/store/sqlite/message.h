@@ -36,20 +36,19 @@ enum message_column {
 int message_find(struct sqlite_store *store, enum sqlite_statement sql, const char *id,
 		 sqlite3_stmt **ret_row, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
-/* The row's lane, when a target has this many. *r becomes ENOMEM when that cannot be told. */
+/* The row's lane, when a target has this many. *r becomes ENOMEM when there is no memory to read it. */
 int message_lane(sqlite3_stmt *row, int lanes, int *r, struct outbox_error *err);
 
 /* *r as above. */
 bool message_routed(sqlite3_stmt *row, const struct sqlite_route *route, int *r,
 		    struct outbox_error *err);
 
-/* Payload bytes, without loading them. */
-/* What it costs of a budget for bytes: payload and headers. */
+/* What it costs of a budget for bytes, without loading it: payload and headers. */
 size_t message_size(sqlite3_stmt *row);
 
 /*
  * The whole message, in the arena, defaults filled in. source is the default one, from the same arena.
- * A row that makes no sense comes with `malformed`. ENOMEM when the arena is full; with `alone` a
+ * A row that is not a valid message comes with `malformed`. ENOMEM when the arena is full; with `alone` a
  * payload that does not fit makes the message malformed instead: or it would stop its lane for ever.
  */
 int message_load(sqlite3_stmt *row, struct outbox_arena *arena, const char *source, bool alone,

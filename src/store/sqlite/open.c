@@ -156,7 +156,7 @@ static int check_orphan(const char *path, struct outbox_error *err)
 	return outbox_fail(err, OUTBOX_ENOTFOUND,
 			   "no database at %s, but its -wal is there: it was moved or removed; put it back "
 			   "beside the -wal, which has what was committed last and which init would "
-			   "lose, or, to begin anew, move the -wal away",
+			   "lose, or, to start afresh, move the -wal away",
 			   path);
 }
 

@@ -87,7 +87,7 @@ int sqlite_script_text(const struct outbox_init_options *options, const char *sc
 
 /* ---- act.c, for all ops -------------------------------------------------------------------- */
 
-/* In the transaction of what it tells about. Its number and time are not looked at. */
+/* In the transaction of what it tells about. at 0: now; its number is not looked at. */
 int sqlite_audit_write(struct sqlite_store *s, const struct outbox_audit *row,
 		       struct outbox_error *err) OUTBOX_MUSTCHECK;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Lanes that are refused since numbers were given again (numbers.h) go on. In one transaction, in which
+ * Lanes that are refused since numbers were given again (lane.h) go on. In one transaction, in which
  * nobody publishes:
  *
  *     the log's sequence goes on behind everything that was ever numbered;

@@ -3,7 +3,7 @@
 /*
  * What holds data is versioned and never changes: every change of tables and indexes is one entry in the
  * list of migrations, and a new database runs the whole list. Code, that is views and triggers, is there
- * once, as it is now: upgrade drops what it finds and makes it anew, in the same transaction. So there is
+ * once, as it is now: upgrade drops what it finds and recreates it, in the same transaction. So there is
  * only one way in which a schema can come to be. Changed code is a new version too, with an empty
  * migration if need be: the version is how programs and people see that an upgrade is due.
  *
@@ -107,8 +107,9 @@ static int judge_version(struct sqlite_store *s, const struct sqlite_version *v,
 				   "outbox upgrade --store sqlite:%s",
 				   v->schema, program, s->path);
 	if (v->lanes < 1 || v->lanes > OUTBOX_LANES_MAX)
-		return outbox_fail(err, OUTBOX_EPROTO, "outbox_meta: %d is no number of lanes",
-				   v->lanes);
+		return outbox_fail(err, OUTBOX_EPROTO,
+				   "outbox_meta: lanes is %d, not between 1 and %d", v->lanes,
+				   OUTBOX_LANES_MAX);
 	return OUTBOX_OK;
 }
 

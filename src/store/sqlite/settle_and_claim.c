@@ -215,6 +215,13 @@ static int may_claim(struct lane_op *op, const struct outbox_settle_and_claim *r
 	return OUTBOX_OK;
 }
 
+static void describe_receipt(const struct receipt *last, struct outbox_claim *claim)
+{
+	claim->n = last->n;
+	claim->token = last->token;
+	claim->cautious = receipt_cautious(last);
+}
+
 /* Nothing is in flight: is there anything to do at all? */
 static int find_work(struct lane_op *op, const struct outbox_settle_and_claim *request,
 		     struct outbox_claim *claim, bool *ret_work, struct outbox_error *err)
@@ -238,9 +245,7 @@ static int find_work(struct lane_op *op, const struct outbox_settle_and_claim *r
 		r = claim_possible(op, request, &last, ret_work, err);
 	if (r == OUTBOX_OK && !*ret_work)
 		r = claim_next_due(op, &claim->next_due, err);
-	claim->n = last.n;
-	claim->token = last.token;
-	claim->cautious = receipt_cautious(&last);
+	describe_receipt(&last, claim);
 	return r;
 }
 
@@ -256,9 +261,7 @@ static int repeat_claim(struct lane_op *op, const struct outbox_settle_and_claim
 		r = claim_again(op, request, last, arena, claim, err);
 	if (r == OUTBOX_OK)
 		r = claim_next_due(op, &claim->next_due, err);
-	claim->n = last->n;
-	claim->token = last->token;
-	claim->cautious = receipt_cautious(last);
+	describe_receipt(last, claim);
 	return r;
 }
 

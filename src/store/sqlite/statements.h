@@ -22,7 +22,7 @@
 	" suspect_seq, delivered, retried, failed, parked, deferred, delivered_total," \
 	" retried_total"
 
-/* The number before the next message's; (GONE_AFTER, GONE_TO]: numbers.h. */
+/* The number before the next message's; (GONE_AFTER, GONE_TO]: lane.h. */
 #define LOG_END                                                                                    \
 	"SELECT max(coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'outbox_message'), 0)," \
 	" coalesce((SELECT max(seq) FROM outbox_message), 0))"
@@ -31,6 +31,22 @@
 
 /* A detour that holds back what is behind it in its key; ?now is the number of that parameter. */
 #define NOT_DEFERRED(now) " AND NOT (why = 'deferred' AND next_attempt_at > " now ")"
+
+/* Of target ?1 and key ?2, in a state. */
+#define DETOURS_OF_KEY(state)                              \
+	" FROM outbox_detour INDEXED BY outbox_detour_key" \
+	" WHERE target = ?1 AND key = ?2 AND state = '" state "'"
+/* Of target ?1, lane ?2, due or not yet at ?3. */
+#define DETOURS_DUE(when)                                                  \
+	" FROM outbox_detour INDEXED BY outbox_detour_due"                 \
+	" WHERE target = ?1 AND lane = ?2 AND state = 'pending'"           \
+	" AND next_attempt_at IS NOT NULL AND next_attempt_at " when " ?3" \
+	" ORDER BY next_attempt_at, seq"
+/* Is there a detour b before detour d of the same key, in a state? */
+#define EXISTS_BEFORE(state, and)                                                                \
+	" EXISTS (SELECT 1 FROM outbox_detour b INDEXED BY outbox_detour_key"                    \
+	" WHERE b.target = ?1 AND b.key = d.key AND b.state = '" state "' AND b.seq < d.seq" and \
+		")"
 
 /* clang-format off */
 #define STATEMENTS_RELAY(X)                                                                 \
@@ -63,49 +79,26 @@
 		" WHERE m.seq > ?1 ORDER BY m.seq")                                                \
 	/* due, and nothing before it in its key holds it back */                                  \
 	X(SQL_DETOUR_DUE, "SELECT d.seq, d.key, d.suspect FROM (SELECT seq, key, suspect"          \
-		"  FROM outbox_detour INDEXED BY outbox_detour_due"                                \
-		"  WHERE target = ?1 AND lane = ?2 AND state = 'pending'"                          \
-		"  AND next_attempt_at IS NOT NULL AND next_attempt_at <= ?3"                      \
-		"  ORDER BY next_attempt_at, seq LIMIT ?6) d"                                      \
-		" WHERE (d.key IS NULL OR NOT EXISTS (SELECT 1"                                    \
-		"  FROM outbox_detour b INDEXED BY outbox_detour_key WHERE b.target = ?1 AND b.key = d.key AND b.state = 'pending'"                  \
-		"  AND b.seq < d.seq AND NOT (b.why = 'deferred' AND b.next_attempt_at > ?3)))"    \
-		" AND NOT (?5 AND d.key IS NOT NULL AND EXISTS (SELECT 1"                           \
-		"  FROM outbox_detour f INDEXED BY outbox_detour_key"                              \
-		"  WHERE f.target = ?1 AND f.key = d.key AND f.state = 'failed' AND f.seq < d.seq))"\
-		" LIMIT ?4")                                                                       \
+		DETOURS_DUE("<=") " LIMIT ?6) d WHERE (d.key IS NULL OR NOT"                       \
+		EXISTS_BEFORE("pending", " AND NOT (b.why = 'deferred' AND b.next_attempt_at > ?3)") \
+		") AND NOT (?5 AND d.key IS NOT NULL AND" EXISTS_BEFORE("failed", "") ") LIMIT ?4") \
 	/* are more than so many due? */                                                           \
-	X(SQL_DETOUR_DUE_BEHIND, "SELECT 1 FROM outbox_detour INDEXED BY outbox_detour_due"        \
-		" WHERE target = ?1 AND lane = ?2 AND state = 'pending'"                           \
-		" AND next_attempt_at IS NOT NULL AND next_attempt_at <= ?3"                       \
-		" ORDER BY next_attempt_at, seq LIMIT 1 OFFSET ?4")                                \
-	X(SQL_DETOUR_DUE_ANY, "SELECT seq, key, suspect"                                           \
-		" FROM outbox_detour INDEXED BY outbox_detour_due"                                 \
-		" WHERE target = ?1 AND lane = ?2 AND state = 'pending'"                           \
-		" AND next_attempt_at IS NOT NULL AND next_attempt_at <= ?3"                       \
-		" ORDER BY next_attempt_at, seq LIMIT ?4")                                         \
+	X(SQL_DETOUR_DUE_BEHIND, "SELECT 1" DETOURS_DUE("<=") " LIMIT 1 OFFSET ?4")                \
+	X(SQL_DETOUR_DUE_ANY, "SELECT seq, key, suspect" DETOURS_DUE("<=") " LIMIT ?4")            \
 	/* behind the first of a key: may it come along (parked or due)? */                        \
 	X(SQL_DETOUR_RUN, "SELECT seq, why = 'parked' OR next_attempt_at <= ?4, suspect"           \
-		" FROM outbox_detour INDEXED BY outbox_detour_key"                                 \
-		" WHERE target = ?1 AND key = ?2 AND state = 'pending' AND seq > ?3 AND seq < ?5"  \
-		NOT_DEFERRED("?4") " ORDER BY seq")                                                \
-	X(SQL_DETOUR_FAILED_AFTER, "SELECT min(seq)"                                               \
-		" FROM outbox_detour INDEXED BY outbox_detour_key"                                 \
-		" WHERE target = ?1 AND key = ?2 AND state = 'failed' AND seq > ?3")               \
+		DETOURS_OF_KEY("pending") " AND seq > ?3 AND seq < ?5" NOT_DEFERRED("?4")          \
+		" ORDER BY seq")                                                                   \
+	X(SQL_DETOUR_FAILED_AFTER, "SELECT min(seq)" DETOURS_OF_KEY("failed") " AND seq > ?3")     \
 	X(SQL_DETOUR_SENDING, "SELECT seq, suspect, why, attempts, failing_since, ready_at"        \
 		" FROM outbox_detour INDEXED BY outbox_detour_sending"                             \
 		" WHERE target = ?1 AND lane = ?2 AND state = 'sending' ORDER BY seq")             \
-	X(SQL_DETOUR_BLOCKS, "SELECT EXISTS (SELECT 1"                                              \
-		"  FROM outbox_detour INDEXED BY outbox_detour_key"                                \
-		"  WHERE target = ?1 AND key = ?2 AND state = 'pending' AND seq < ?3"              \
-		NOT_DEFERRED("?4") ") OR (?5 AND EXISTS (SELECT 1"                                 \
-		"  FROM outbox_detour INDEXED BY outbox_detour_key"                                \
-		"  WHERE target = ?1 AND key = ?2 AND state = 'failed' AND seq < ?3))")            \
+	X(SQL_DETOUR_BLOCKS, "SELECT EXISTS (SELECT 1" DETOURS_OF_KEY("pending") " AND seq < ?3"   \
+		NOT_DEFERRED("?4") ") OR (?5 AND EXISTS (SELECT 1" DETOURS_OF_KEY("failed")        \
+		" AND seq < ?3))")                                                                 \
 	X(SQL_DETOUR_PROMOTE, "UPDATE outbox_detour SET next_attempt_at = ?3"                      \
-		" WHERE target = ?1 AND next_attempt_at IS NULL AND seq ="                         \
-		" (SELECT seq FROM outbox_detour INDEXED BY outbox_detour_key"                     \
-		"  WHERE target = ?1 AND key = ?2"                                                 \
-		"  AND state = 'pending'" NOT_DEFERRED("?3") " ORDER BY seq LIMIT 1)"              \
+		" WHERE target = ?1 AND next_attempt_at IS NULL AND seq = (SELECT seq"             \
+		DETOURS_OF_KEY("pending") NOT_DEFERRED("?3") " ORDER BY seq LIMIT 1)"              \
 		" AND NOT (?4 AND EXISTS (SELECT 1 FROM outbox_detour f WHERE f.target = ?1"       \
 		"  AND f.key = ?2 AND f.state = 'failed' AND f.seq < outbox_detour.seq))")         \
 	X(SQL_DETOUR_UNPARK, "UPDATE outbox_detour SET next_attempt_at = ?2"                       \
@@ -115,11 +108,7 @@
 	X(SQL_DETOUR_EXISTS, "SELECT 1 FROM outbox_detour WHERE target = ?1 AND seq = ?2"   \
 		" AND NOT (coalesce(dead_n = ?3, 0) AND state = 'pending')")                       \
 	X(SQL_DETOUR_SUSPECT, "SELECT suspect FROM outbox_detour WHERE target = ?1 AND seq = ?2")  \
-	X(SQL_DETOUR_NEXT_DUE, "SELECT next_attempt_at"                                            \
-		" FROM outbox_detour INDEXED BY outbox_detour_due"                                 \
-		" WHERE target = ?1 AND lane = ?2 AND state = 'pending'"                           \
-		" AND next_attempt_at IS NOT NULL AND next_attempt_at > ?3"                        \
-		" ORDER BY next_attempt_at LIMIT 1")                                               \
+	X(SQL_DETOUR_NEXT_DUE, "SELECT next_attempt_at" DETOURS_DUE(">") " LIMIT 1")               \
 	X(SQL_DETOUR_MESSAGE, "SELECT d.seq, d.id, m.type, d.key, m.kind, m.published, m.priority,"\
 		" m.created_at, m.event_time, m.due_at, m.expires_at, m.content_type,"  \
 		" m.source, m.subject, m.topic, m.correlation_id, m.causation_id, m.traceparent,"   \
@@ -209,30 +198,26 @@
 		" SELECT ?1, seq, id, key, ?8, ?5, ?6, ?7, ?3, ?4, ?7 FROM outbox_message"         \
 		" WHERE seq = ?2")                                                                 \
 	/* keys that wait: of state ?2, behind ?3, at ?4, ?5 hold */                              \
-	X(SQL_KEYS_BLOCKED, "SELECT " DETOUR_COLUMNS ", coalesce(d.failing_since, d.last_status_at),"\
+	X(SQL_KEYS_BLOCKED, "SELECT " DETOUR_COLUMNS ", coalesce(d.failing_since, d.last_status_at)," \
 		" (SELECT count(*) FROM (SELECT 1 FROM outbox_detour p INDEXED BY outbox_detour_key" \
 		"  WHERE p.target = ?1 AND p.key = d.key AND p.state = 'pending'"                  \
 		"  AND p.seq > d.seq AND p.why = 'parked' LIMIT ?7))" DETOURS                      \
 		" WHERE d.target = ?1 AND d.state = ?2 AND d.seq > ?3 AND d.key IS NOT NULL"       \
-		" AND (d.state <> 'pending' OR d.why = 'retry')"                                   \
-		" AND NOT EXISTS (SELECT 1 FROM outbox_detour b INDEXED BY outbox_detour_key"      \
-		"  WHERE b.target = ?1 AND b.key = d.key AND b.state = 'pending' AND b.seq < d.seq"\
-		"  AND NOT (b.why = 'deferred' AND b.next_attempt_at > ?4))"                       \
-		" AND NOT EXISTS (SELECT 1 FROM outbox_detour b INDEXED BY outbox_detour_key"      \
-		"  WHERE b.target = ?1 AND b.key = d.key AND b.state = 'sending' AND b.seq < d.seq)"\
-		" AND NOT (?5 AND EXISTS (SELECT 1 FROM outbox_detour b INDEXED BY outbox_detour_key"\
-		"  WHERE b.target = ?1 AND b.key = d.key AND b.state = 'failed' AND b.seq < d.seq))"\
-		" ORDER BY d.seq LIMIT ?6")                                                        \
-	/* redaction: who says so may change one message */                                        \
+		" AND (d.state <> 'pending' OR d.why = 'retry') AND NOT"                           \
+		EXISTS_BEFORE("pending", " AND NOT (b.why = 'deferred' AND b.next_attempt_at > ?4)") \
+		" AND NOT" EXISTS_BEFORE("sending", "") " AND NOT (?5 AND" EXISTS_BEFORE("failed", "") \
+		") ORDER BY d.seq LIMIT ?6")                                                       \
+	/* redaction: who says so may change one message, ?1; ?2 becomes its key, ?3 is its id */  \
 	X(SQL_REDACT_LOOK, "SELECT seq, key, payload IS '" REDACTED "' AND headers IS NULL"        \
 		" AND subject IS NULL AND (key IS NULL OR key GLOB 'redacted-*')"                  \
 		" FROM outbox_message WHERE id = ?1")                                              \
 	X(SQL_REDACT_MESSAGE, "UPDATE outbox_message SET payload = '" REDACTED "',"                \
 		" payload_bin = NULL, headers = NULL, subject = NULL, content_type = NULL,"        \
 		" key = CASE WHEN key IS NOT NULL THEN ?2 END WHERE seq = ?1")                     \
-	X(SQL_REDACT_DETOUR, "UPDATE outbox_detour SET last_error = NULL, dead_reason = NULL,"     \
-		" key = CASE WHEN key IS NOT NULL THEN ?3 END WHERE target = ?1 AND seq = ?2")     \
-	X(SQL_REDACT_AUDIT, "UPDATE outbox_audit SET detail = NULL WHERE id = ?1")                 \
+	X(SQL_REDACT_DETOURS, "UPDATE outbox_detour SET last_error = NULL, dead_reason = NULL,"     \
+		" key = CASE WHEN key IS NOT NULL THEN ?2 END"                                     \
+		" WHERE target IN (SELECT name FROM outbox_target) AND seq = ?1")                  \
+	X(SQL_REDACT_AUDIT, "UPDATE outbox_audit SET detail = NULL WHERE id = ?3")                 \
 	X(SQL_REDACT_AMENDED, "DELETE FROM outbox_amended WHERE seq = ?1")                         \
 	X(SQL_SECURE_DELETE, "PRAGMA secure_delete = ON")                                          \
 	/* corrections: what it was is kept, or the log refuses */                                 \
@@ -245,9 +230,8 @@
 	/* it is here, or was, only because it failed elsewhere */                                 \
 	X(SQL_AMEND_DEAD, "SELECT EXISTS (SELECT 1 FROM outbox_detour d"                           \
 		" WHERE d.target = ?1 AND d.seq = ?2 AND d.dead_target IS NOT NULL)")              \
-	X(SQL_AMEND_PARKED, "SELECT count(*) FROM (SELECT 1 FROM outbox_detour"                    \
-		" INDEXED BY outbox_detour_key WHERE target = ?1 AND key = ?2"                     \
-		" AND state = 'pending' AND seq > ?3 AND why = 'parked' LIMIT ?4)")                \
+	X(SQL_AMEND_PARKED, "SELECT count(*) FROM (SELECT 1" DETOURS_OF_KEY("pending")             \
+		" AND seq > ?3 AND why = 'parked' LIMIT ?4)")                                      \
 	X(SQL_AMENDED_COUNT, "SELECT count(*) FROM outbox_amended"                                 \
 		" WHERE seq = (SELECT seq FROM outbox_message WHERE id = ?1)")                     \
 	X(SQL_AMENDED_OF, "SELECT at, actor, reason, content_type, headers, payload, payload_bin"  \

@@ -35,7 +35,7 @@ static int find_since(struct sqlite_store *s, const struct outbox_target_def *de
 			     &start->first, err);
 }
 
-/* In a read transaction of its own. ECONFIG for a time that lies ahead. */
+/* In a read transaction of its own. ECONFIG for a time in the future. */
 static int target_start_find(struct sqlite_store *s, const struct outbox_target_def *def,
 			     struct target_start *ret_start, struct outbox_error *err)
 {
@@ -53,8 +53,8 @@ static int target_start_find(struct sqlite_store *s, const struct outbox_target_
 	r = sqlite_number(s, SQL_TARGET_GET, ARGS(ARG_TEXT(def->name)), 0, &known, err);
 	if (r == OUTBOX_OK && !known && def->start_time > sqlite_now(s))
 		r = outbox_fail(err, OUTBOX_ECONFIG,
-				"start: %s lies ahead; a target can start at a time that is past, at "
-				"oldest or now",
+				"start: %s is in the future; a target can start at a time in the past, "
+				"at oldest or now",
 				time_format(def->start_time, time));
 	if (r == OUTBOX_OK && !known)
 		r = find_since(s, def, &start, err);

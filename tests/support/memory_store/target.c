@@ -174,7 +174,7 @@ static int start_check(struct memory_store *s, const struct outbox_target_def *d
 				   def->name);
 	if (def->start == OUTBOX_START_TIME && def->start_time > memory_now(s))
 		return outbox_fail(err, OUTBOX_ECONFIG,
-				   "start: %s lies ahead; a target can start at a time that is past, at "
+				   "start: %s is in the future; a target can start at a time in the past, at "
 				   "oldest or now",
 				   time_format(def->start_time, time));
 	return OUTBOX_OK;

@@ -214,7 +214,7 @@ def test_what_the_store_refuses_stops_nothing(daemon):
                                                 "  - { name: extra, to: 'file:extra.jsonl', start: '2999-01-01T00:00:00Z' }\nlog:"))
     told = daemon.reload("config.refused")[0]
     assert told["source"] == "shop"
-    assert 'target "extra"' in told["message"] and "lies ahead" in told["message"]
+    assert 'target "extra"' in told["message"] and "is in the future" in told["message"]
     assert routes(daemon) == before
     message = daemon.shop.insert()
     for name in ("events.jsonl", "audit.jsonl"):

@@ -151,7 +151,7 @@ def test_relay_down(site):
     s.edit("targets:\n", "targets:\n  - { name: audit, start: '2999-01-01T00:00:00Z', to: 'file:audit.jsonl' }\n")
     s.systemctl("restart")
     until(lambda: s.fired("relay_down"), "the alert")
-    find_cause(s, "relay_down", "lies ahead")
+    find_cause(s, "relay_down", "is in the future")
     s.edit("'2999-01-01T00:00:00Z'", "now")
     recover(s, "relay_down")
     see_it_end(s, "relay_down")
