@@ -49,7 +49,7 @@ int store_correct(struct outbox_store *store, const struct store_correction *c,
 
 	if (!c->data && !c->content_type && !c->set_headers)
 		return outbox_fail(err, OUTBOX_EINVAL,
-				   "there is nothing to change: give data, content_type or headers");
+				   "nothing to change: give data, content_type or headers");
 	r = store_get(store, c->id, arena, &found, err);
 	if (r != OUTBOX_OK)
 		return r;

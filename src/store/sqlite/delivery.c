@@ -3,6 +3,7 @@
 
 #include "base/cleanup.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* Targets and lanes of one look; 256 lanes of a hundred targets fit many times. */
@@ -10,6 +11,9 @@
 
 void targets_deinit(struct targets *targets)
 {
+	free(targets->list);
+	targets->list = NULL;
+	targets->count = targets->capacity = 0;
 	targets->arena = outbox_arena_free(targets->arena);
 }
 
@@ -65,14 +69,16 @@ static int load_lanes(struct targets *t, struct target_info *target, struct outb
 	return r;
 }
 
-static int add_target(struct targets *t, sqlite3_stmt *q, size_t capacity, struct outbox_error *err)
+static int add_target(struct targets *t, sqlite3_stmt *q, struct outbox_error *err)
 {
 	struct target_info *target;
 	int r;
 
-	if (t->count == capacity)
-		return outbox_fail(err, OUTBOX_EPROTO, "targets: more than were counted");
+	r = sqlite_grow(&t->list, &t->capacity, t->count, sizeof(*target), err);
+	if (r != OUTBOX_OK)
+		return r;
 	target = &t->list[t->count++];
+	*target = (struct target_info){ 0 };
 	r = sqlite_text(q, 0, t->arena, &target->name, err);
 	if (r == OUTBOX_OK)
 		r = sqlite_text(q, 6, t->arena, &target->paused_by, err);
@@ -106,18 +112,10 @@ static int load_numbers(struct targets *t, struct outbox_error *err)
 static int load(struct targets *t, const char *only, struct outbox_error *err)
 {
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
-	int64_t count;
-	int r;
+	int r = sqlite_query(t->s, SQL_LOOK_TARGETS, ARGS(ARG_TEXT(only)), &q, err);
 
-	r = sqlite_number(t->s, SQL_LOOK_TARGET_COUNT, NULL, 0, &count, err);
-	if (r != OUTBOX_OK)
-		return r;
-	t->list = outbox_arena_alloc(t->arena, (size_t)count * sizeof(*t->list));
-	if (!t->list)
-		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
-	r = sqlite_query(t->s, SQL_LOOK_TARGETS, ARGS(ARG_TEXT(only)), &q, err);
 	while (sqlite_next(q, &r, err))
-		r = add_target(t, q, (size_t)count, err);
+		r = add_target(t, q, err);
 	return r;
 }
 

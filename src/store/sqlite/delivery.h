@@ -35,7 +35,7 @@ struct targets {
 	struct outbox_arena *arena; /* of its own, for what is here */
 	outbox_time now;
 	struct target_info *list; /* by name */
-	size_t count;
+	size_t count, capacity;
 	int64_t gone_after, gone_to; /* lane.h */
 	bool again;                  /* the log has messages there */
 };

@@ -31,16 +31,12 @@ static int no_outbox(sqlite3 *db, int rc, struct outbox_error *err)
 
 int sqlite_insert_init(struct sqlite_insert *insert, sqlite3 *db, struct outbox_error *err)
 {
-	struct sqlite_insert made = { .db = db };
-	int rc;
+	sqlite3_stmt *prepared = NULL;
+	int rc = sqlite3_prepare_v2(db, insert_text, sizeof(insert_text), &prepared, NULL);
 
-	rc = sqlite3_prepare_v2(db, insert_text, sizeof(insert_text), &made.insert, NULL);
-	if (rc != SQLITE_OK) {
-		rc = no_outbox(db, rc, err);
-		sqlite_insert_deinit(&made);
-		return rc;
-	}
-	*insert = made;
+	if (rc != SQLITE_OK)
+		return no_outbox(db, rc, err);
+	*insert = (struct sqlite_insert){ .db = db, .insert = prepared };
 	return OUTBOX_OK;
 }
 
@@ -105,26 +101,20 @@ int sqlite_insert_message(struct sqlite_insert *insert, const struct outbox_mess
 			  struct outbox_error *err)
 {
 	_cleanup_(buf_deinit) struct buf headers = BUF_INIT(HEADERS_TEXT_MAX);
+	_cleanup_(sqlite_resetp) sqlite3_stmt *q = insert->insert;
 	int64_t before = sqlite3_last_insert_rowid(insert->db);
 	struct sqlite_inserted done = { 0 };
-	int r, rc, changes;
+	int r, rc;
 
 	r = headers_format(message->headers, message->n_headers, &headers, err);
 	if (r != OUTBOX_OK)
 		return r;
-	rc = bind_message(insert->insert, message, id,
-			  message->n_headers ? buf_str(&headers) : NULL, now);
-	if (rc != SQLITE_OK)
+	rc = bind_message(q, message, id, message->n_headers ? buf_str(&headers) : NULL, now);
+	if (rc == SQLITE_OK)
+		rc = sqlite3_step(q);
+	if (rc != SQLITE_DONE)
 		return refused(insert->db, rc, err);
-	rc = sqlite3_step(insert->insert);
-	changes = sqlite3_changes(insert->db);
-	if (rc != SQLITE_DONE) {
-		r = refused(insert->db, rc, err);
-		sqlite3_reset(insert->insert);
-		return r;
-	}
-	sqlite3_reset(insert->insert);
-	done.repeated = changes == 0;
+	done.repeated = sqlite3_changes(insert->db) == 0;
 	if (!done.repeated) {
 		done.seq = sqlite3_last_insert_rowid(insert->db);
 		/* The application may still want the rowid of its own last row. */
@@ -159,15 +149,10 @@ static int append_messages(struct sqlite_store *s, const struct outbox_message *
 	return r;
 }
 
-static void free_inserted(struct sqlite_inserted **done)
-{
-	free(*done);
-}
-
 int sqlite_append(struct outbox_store *store, const struct outbox_message *messages,
 		  size_t n_messages, int64_t *ret_seqs, bool *ret_repeated, struct outbox_error *err)
 {
-	_cleanup_(free_inserted) struct sqlite_inserted *done = NULL;
+	_cleanup_(cleanup_free) struct sqlite_inserted *done = NULL;
 	struct sqlite_store *s = sqlite_of(store);
 	int r;
 

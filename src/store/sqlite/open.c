@@ -25,22 +25,6 @@
 #define BUSY_DEFAULT (5 * OUTBOX_SECONDS)
 #define BUSY_MAX (10 * OUTBOX_MINUTES)
 
-struct settings {
-	char *path;
-	char name[128];
-	outbox_time busy;
-};
-
-static void settings_deinit(struct settings *settings)
-{
-	free(settings->path);
-}
-
-static void close_db(sqlite3 **db)
-{
-	sqlite3_close_v2(*db);
-}
-
 /* "app" for /var/lib/app.db */
 static void short_name(const char *path, char *out, size_t size)
 {
@@ -81,51 +65,55 @@ static int parse_path(const struct url *url, char **ret_path, struct outbox_erro
 	return OUTBOX_OK;
 }
 
-static int parse_options(struct url *url, struct settings *settings, struct outbox_error *err)
+static int parse_options(struct url *url, struct sqlite_store *s, struct outbox_error *err)
 {
 	const char *busy = url_option(url, "busy"), *name = url_option(url, "name");
+	outbox_time wait = BUSY_DEFAULT;
 	int r;
 
 	if (busy) {
-		r = duration_parse(busy, &settings->busy, err);
+		r = duration_parse(busy, &wait, err);
 		if (r != OUTBOX_OK)
 			return outbox_wrap(err, "busy");
-		if (settings->busy < 0 || settings->busy > BUSY_MAX)
+		if (wait < 0 || wait > BUSY_MAX)
 			return outbox_fail(err, OUTBOX_ECONFIG,
 					   "busy: \"%s\" is not between 0 and 10 minutes", busy);
 	}
+	s->busy_ms = (int)(wait / OUTBOX_MILLISECONDS);
 	if (!name) {
-		short_name(settings->path, settings->name, sizeof(settings->name));
-	} else if (!name[0] || strlen(name) >= sizeof(settings->name) ||
-		   !utf8_valid(name, strlen(name))) {
+		short_name(s->path, s->name, sizeof(s->name));
+	} else if (!name[0] || strlen(name) >= sizeof(s->name) || !utf8_valid(name, strlen(name))) {
 		return outbox_fail(err, OUTBOX_ECONFIG,
 				   "name: give 1 to %zu bytes of UTF-8, the store's short name",
-				   sizeof(settings->name) - 1);
+				   sizeof(s->name) - 1);
 	} else {
-		memcpy(settings->name, name, strlen(name) + 1);
+		memcpy(s->name, name, strlen(name) + 1);
 	}
+	sqlite3_snprintf(sizeof(s->source), s->source, "/outbox/%s", s->name);
 	return url_finish(url, "busy, name", err);
 }
 
-static int parse_url(const char *text, struct settings *settings, struct outbox_error *err)
+/* Path, names and busy timeout. */
+static int parse_url(const char *text, struct sqlite_store *s, struct outbox_error *err)
 {
 	_cleanup_(url_deinit) struct url url = { 0 };
 	int r;
 
-	settings->busy = BUSY_DEFAULT;
 	r = url_parse(text, &url, err);
 	if (r == OUTBOX_OK)
-		r = parse_path(&url, &settings->path, err);
+		r = parse_path(&url, &s->path, err);
 	if (r == OUTBOX_OK)
-		r = parse_options(&url, settings, err);
+		r = parse_options(&url, s, err);
 	return r;
 }
 
 int sqlite_check_url(const char *url, struct outbox_error *err)
 {
-	_cleanup_(settings_deinit) struct settings settings = { 0 };
+	struct sqlite_store s = { 0 };
+	int r = parse_url(url, &s, err);
 
-	return parse_url(url, &settings, err);
+	free(s.path);
+	return r;
 }
 
 static void folder_of(const char *path, char *out, size_t size)
@@ -201,85 +189,75 @@ static int cannot_open(const char *path, bool create, int rc, struct outbox_erro
 				  sqlite3_errstr(rc));
 }
 
-static int configure_connection(sqlite3 *db, const struct settings *settings,
-				struct outbox_error *err)
+static int configure_connection(struct sqlite_store *s, struct outbox_error *err)
 {
-	int rc;
-
-	sqlite3_extended_result_codes(db, 1);
-	sqlite3_busy_timeout(db, (int)(settings->busy / OUTBOX_MILLISECONDS));
-	sqlite3_wal_autocheckpoint(db, 0);
-	sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
-	sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
-	sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0, NULL);
+	sqlite3_extended_result_codes(s->db, 1);
+	sqlite3_busy_timeout(s->db, s->busy_ms);
+	sqlite3_wal_autocheckpoint(s->db, 0);
+	sqlite3_db_config(s->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+	sqlite3_db_config(s->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+	sqlite3_db_config(s->db, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0, NULL);
 	/* The first read: a file that is no database is found here, not later in some op. */
-	rc = sqlite3_exec(db,
-			  "PRAGMA mmap_size = 0; PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY;"
-			  "PRAGMA schema_version;",
-			  NULL, NULL, NULL);
-	return rc == SQLITE_OK ? OUTBOX_OK : sqlite_fail(db, rc, settings->path, err);
+	return sqlite_script(s->db,
+			     "PRAGMA mmap_size = 0; PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY;"
+			     "PRAGMA schema_version;",
+			     s->path, err);
 }
 
-int sqlite_open(const struct outbox_store_config *config, bool create,
-		struct outbox_store **ret_store, struct outbox_error *err)
+static struct sqlite_store *store_free(struct sqlite_store *s)
 {
-	_cleanup_(settings_deinit) struct settings settings = { 0 };
-	_cleanup_(close_db) sqlite3 *db = NULL;
-	struct sqlite_store *s;
-	struct stat st = { 0 };
-	int r, rc;
-
-	if (!sqlite3_threadsafe())
-		return outbox_fail(err, OUTBOX_ENOTSUP,
-				   "this SQLite library was built without threads");
-	r = parse_url(config->url, &settings, err);
-	if (r != OUTBOX_OK)
-		return r;
-	r = check_orphan(settings.path, err);
-	if (r != OUTBOX_OK)
-		return r;
-	rc = sqlite3_open_v2(settings.path, &db,
-			     SQLITE_OPEN_READWRITE | (create ? SQLITE_OPEN_CREATE : 0) |
-				     SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE,
-			     NULL);
-	if (rc != SQLITE_OK)
-		return cannot_open(settings.path, create, rc, err);
-	r = configure_connection(db, &settings, err);
-	if (r != OUTBOX_OK)
-		return r;
-	if (stat(settings.path, &st) != 0)
-		return outbox_fail(err, OUTBOX_ECONN, "%s was moved while it was opened",
-				   settings.path);
-	s = calloc(1, sizeof(*s));
 	if (!s)
-		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
-	s->base.ops = &sqlite_store_ops;
-	s->clock = config->clock;
-	s->random = config->random;
-	s->path = settings.path;
-	s->busy_ms = (int)(settings.busy / OUTBOX_MILLISECONDS);
-	s->device = st.st_dev;
-	s->db = db;
-	settings.path = NULL;
-	db = NULL;
-	memcpy(s->name, settings.name, sizeof(s->name));
-	sqlite3_snprintf(sizeof(s->source), s->source, "/outbox/%s", s->name);
-	*ret_store = &s->base;
-	return OUTBOX_OK;
-}
-
-void sqlite_close(struct outbox_store *store)
-{
-	struct sqlite_store *s = sqlite_of(store);
-
-	if (!s)
-		return;
+		return NULL;
 	for (size_t i = 0; i < DB_STATEMENTS; i++)
 		sqlite3_finalize(s->statements[i]);
 	sqlite3_close_v2(s->db);
 	sqlite_routes_free(s->routes);
 	free(s->path);
 	free(s);
+	return NULL;
+}
+DEFINE_CLEANUP(struct sqlite_store *, store_free)
+
+int sqlite_open(const struct outbox_store_config *config, bool create,
+		struct outbox_store **ret_store, struct outbox_error *err)
+{
+	_cleanup_(store_freep) struct sqlite_store *s = calloc(1, sizeof(*s));
+	struct stat st = { 0 };
+	int r, rc;
+
+	if (!s)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	if (!sqlite3_threadsafe())
+		return outbox_fail(err, OUTBOX_ENOTSUP,
+				   "this SQLite library was built without threads");
+	s->base.ops = &sqlite_store_ops;
+	s->clock = config->clock;
+	s->random = config->random;
+	r = parse_url(config->url, s, err);
+	if (r == OUTBOX_OK)
+		r = check_orphan(s->path, err);
+	if (r != OUTBOX_OK)
+		return r;
+	rc = sqlite3_open_v2(s->path, &s->db,
+			     SQLITE_OPEN_READWRITE | (create ? SQLITE_OPEN_CREATE : 0) |
+				     SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE,
+			     NULL);
+	if (rc != SQLITE_OK)
+		return cannot_open(s->path, create, rc, err);
+	r = configure_connection(s, err);
+	if (r != OUTBOX_OK)
+		return r;
+	if (stat(s->path, &st) != 0)
+		return outbox_fail(err, OUTBOX_ECONN, "%s was moved while it was opened", s->path);
+	s->device = st.st_dev;
+	*ret_store = &s->base;
+	s = NULL;
+	return OUTBOX_OK;
+}
+
+void sqlite_close(struct outbox_store *store)
+{
+	store_free(sqlite_of(store));
 }
 
 /* ---- checkpoints -------------------------------------------------------------------------------- */

@@ -2,6 +2,7 @@
 #include "store/sqlite/route.h"
 
 #include "base/cleanup.h"
+#include "core/lifecycle.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -130,13 +131,6 @@ int sqlite_route_get(struct sqlite_store *s, const char *target, int64_t version
 	return OUTBOX_OK;
 }
 
-static const char *kind_text(int kind)
-{
-	if (kind == OUTBOX_KIND_EVENT)
-		return "event";
-	return kind == OUTBOX_KIND_COMMAND ? "command" : NULL;
-}
-
 int sqlite_route_put(struct sqlite_store *s, const char *target, int64_t version,
 		     const struct outbox_route *route, const struct band_plan *bands,
 		     struct outbox_error *err)
@@ -154,7 +148,8 @@ int sqlite_route_put(struct sqlite_store *s, const char *target, int64_t version
 		r = sqlite_run(s, SQL_ROUTE_PUT,
 			       ARGS(ARG_TEXT(target), ARG_INT(version),
 				    ARG_TEXT(route->n_types ? route->types[i] : "*"),
-				    ARG_TEXT(kind_text(route->kind)), ARG_INT(route->published_only)),
+				    ARG_TEXT(kind_names[route->kind]),
+				    ARG_INT(route->published_only)),
 			       err);
 	for (size_t i = 0; i < bands->count && r == OUTBOX_OK; i++)
 		r = sqlite_run(s, SQL_BAND_PUT,

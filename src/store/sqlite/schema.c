@@ -113,7 +113,7 @@ static int judge_version(struct sqlite_store *s, const struct sqlite_version *v,
 	return OUTBOX_OK;
 }
 
-int sqlite_schema_ready(struct sqlite_store *s, struct outbox_error *err)
+static int check_ready(struct sqlite_store *s, struct outbox_error *err)
 {
 	struct sqlite_version v = { 0 };
 	int r;
@@ -133,7 +133,7 @@ int sqlite_schema_ready(struct sqlite_store *s, struct outbox_error *err)
 
 int sqlite_enter(struct sqlite_store *s, enum db_mode mode, struct outbox_error *err)
 {
-	int r = s->ready ? OUTBOX_OK : sqlite_schema_ready(s, err);
+	int r = s->ready ? OUTBOX_OK : check_ready(s, err);
 
 	return r == OUTBOX_OK ? sqlite_begin(s, mode, err) : r;
 }

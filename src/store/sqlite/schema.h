@@ -29,10 +29,10 @@ struct sqlite_version {
 	int lanes;
 };
 
-/* Looks at the schema and fills s->lanes. ESCHEMA, with the remedy, when it is not ours. */
-int sqlite_schema_ready(struct sqlite_store *s, struct outbox_error *err) OUTBOX_MUSTCHECK;
-
-/* sqlite_begin() after a look at the schema, once per connection: what nearly every op starts with. */
+/*
+ * sqlite_begin() after a look at the schema, once per connection, which fills s->lanes: what nearly every op
+ * starts with. ESCHEMA, with the remedy, when the schema is not ours.
+ */
 int sqlite_enter(struct sqlite_store *s, enum db_mode mode,
 		 struct outbox_error *err) OUTBOX_MUSTCHECK;
 

@@ -154,7 +154,6 @@
 
 /* clang-format off */
 #define STATEMENTS_LOOK(X)                                                                         \
-	X(SQL_LOOK_TARGET_COUNT, "SELECT count(*) FROM outbox_target")                             \
 	X(SQL_LOOK_TARGETS, "SELECT name, version, start_seq, hold, unordered, paused, paused_by," \
 		" paused_reason, coalesce(resumed_at, created_at) FROM outbox_target"              \
 		" WHERE ?1 IS NULL OR name = ?1 ORDER BY name")                                    \

@@ -207,7 +207,7 @@ def test_a_failed_message_is_amended(console):
     until(lambda: console.states() == {"delivered": 1, "failed": 1}, "deliveries")
     path = f"/api/messages/{bad}/amend"
     assert "reason" in console.post(path, {"payload": "1"}, status=400).error
-    assert "there is nothing to change" in console.post(path, {"reason": "r"}, status=400).error
+    assert "nothing to change" in console.post(path, {"reason": "r"}, status=400).error
     assert "not JSON" in console.post(path, {"payload": "{again", "reason": "r"}, status=400).error
     assert "base64" in console.post(path, {"payload_base64": "!", "reason": "r"}, status=400).error
     assert "headers" in console.post(path, {"headers": {"a": 1}, "reason": "r"}, status=400).error
