@@ -2,7 +2,7 @@
 #ifndef HTTP_API_H
 #define HTTP_API_H
 
-/* The handlers of /api, and what they share. routes.c has the table. */
+/* The handlers, and what they share. routes.c has the table. */
 
 #include "base/cleanup.h"
 #include "daemon/daemon.h"
@@ -15,6 +15,12 @@
 	int name(const struct http_request *request, struct http_response *response, \
 		 struct outbox_error *err)
 
+/* probes.c */
+API_HANDLER(probe_index);
+API_HANDLER(probe_health);
+API_HANDLER(probe_live);
+API_HANDLER(probe_ready);
+API_HANDLER(probe_metrics);
 /* api_read.c: from the last sample, so that looking costs the databases nothing */
 API_HANDLER(api_outbox);
 API_HANDLER(api_targets);

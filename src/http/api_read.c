@@ -131,8 +131,8 @@ static const struct field targets_query_fields[] = {
 
 const struct record api_targets_query = RECORD("TargetsQuery", targets_query_fields);
 
-static int list_targets(const struct http_request *request, bool lanes, json_t **ret_list,
-			struct outbox_error *err)
+static int answer_targets(const struct http_request *request, bool lanes,
+			  struct http_response *response, struct outbox_error *err)
 {
 	struct targets_query query = { 0 };
 	_cleanup_(sampler_releasep) const struct sample *sample = NULL;
@@ -158,8 +158,7 @@ static int list_targets(const struct http_request *request, bool lanes, json_t *
 				add_target(list, source, target, lanes);
 		}
 	}
-	*ret_list = list;
-	return OUTBOX_OK;
+	return api_answer(response, json_pack("{s:o}", lanes ? "lanes" : "targets", list), err);
 }
 
 static const struct field targets_fields[] = {
@@ -170,10 +169,7 @@ const struct record view_targets = RECORD("Targets", targets_fields);
 
 API_HANDLER(api_targets)
 {
-	json_t *list;
-	int r = list_targets(request, false, &list, err);
-
-	return r ? r : api_answer(response, json_pack("{s:o}", "targets", list), err);
+	return answer_targets(request, false, response, err);
 }
 
 static const struct field lanes_fields[] = {
@@ -184,10 +180,7 @@ const struct record view_lanes = RECORD("Lanes", lanes_fields);
 
 API_HANDLER(api_lanes)
 {
-	json_t *list;
-	int r = list_targets(request, true, &list, err);
-
-	return r ? r : api_answer(response, json_pack("{s:o}", "lanes", list), err);
+	return answer_targets(request, true, response, err);
 }
 
 /* ---- configuration ------------------------------------------------------------------------- */

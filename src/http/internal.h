@@ -119,7 +119,14 @@ void stream_forget(struct request *request);
 void streams_tick(struct http_server *server, outbox_time now);
 void streams_wake(struct http_server *server);
 
-/* The callbacks of libmicrohttpd. */
+/* loop.c: set up libmicrohttpd; the thread that serves all sockets until server->stop, whose argument is the server. */
+int serve_make(struct http_server *server, struct outbox_error *err) OUTBOX_MUSTCHECK;
+void *serve_run(void *argument);
+
+/* Have the serving thread look again. Any thread. */
+void serve_wake(struct http_server *server);
+
+/* libmicrohttpd's callback. */
 enum MHD_Result serve(void *context, struct MHD_Connection *http, const char *url,
 		      const char *method, const char *version, const char *data, size_t *size,
 		      void **state);

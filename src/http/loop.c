@@ -4,8 +4,6 @@
  * phase may take is decided here, between its runs, because its own timeout begins again with every byte and its
  * own limit keeps newcomers out instead of those that hold a place for nothing.
  */
-#include "http/loop.h"
-
 #include "base/thread.h"
 #include "http/internal.h"
 

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "http/probes.h"
-
-#include "daemon/daemon.h"
+/* What machines ask: is it alive, is it ready, is it well, and its numbers. All from memory. */
+#include "http/api.h"
 #include "telemetry/metrics_process.h"
-#include "telemetry/sampler.h"
 
 #define ANSWER_MAX 16
 #define INDEX_MAX ((size_t)16 << 10)
@@ -19,8 +17,8 @@ static int answer_probe(struct http_response *response, bool well)
 	return OUTBOX_OK;
 }
 
-int probe_index(const struct http_request *request, struct http_response *response,
-		struct outbox_error *err)
+/* Every path with what it is for: nothing that the documentation does not say, so it needs no token. */
+API_HANDLER(probe_index)
 {
 	const struct http_route *route;
 
@@ -35,16 +33,14 @@ int probe_index(const struct http_request *request, struct http_response *respon
 	return OUTBOX_OK;
 }
 
-int probe_live(const struct http_request *request, struct http_response *response,
-	       struct outbox_error *err)
+API_HANDLER(probe_live)
 {
 	(void)request;
 	(void)err;
 	return answer_probe(response, true);
 }
 
-int probe_health(const struct http_request *request, struct http_response *response,
-		 struct outbox_error *err)
+API_HANDLER(probe_health)
 {
 	_cleanup_(sampler_releasep) const struct sample *sample = sampler_hold(request->sampler);
 
@@ -64,8 +60,7 @@ static bool has_any_store(const struct sample *sample)
 	return false;
 }
 
-int probe_ready(const struct http_request *request, struct http_response *response,
-		struct outbox_error *err)
+API_HANDLER(probe_ready)
 {
 	_cleanup_(sampler_releasep) const struct sample *sample = sampler_hold(request->sampler);
 
@@ -74,8 +69,7 @@ int probe_ready(const struct http_request *request, struct http_response *respon
 			    sample && has_any_store(sample) && !daemon_draining(request->daemon));
 }
 
-int probe_metrics(const struct http_request *request, struct http_response *response,
-		  struct outbox_error *err)
+API_HANDLER(probe_metrics)
 {
 	_cleanup_(sampler_releasep) const struct sample *sample = sampler_hold(request->sampler);
 

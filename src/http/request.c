@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/text.h"
 #include "http/internal.h"
-#include "http/loop.h"
 #include "http/workers.h"
 
 #include <stdarg.h>

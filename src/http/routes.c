@@ -2,7 +2,6 @@
 /* Every path there is. What is not here does not exist: nothing is served from a disk. */
 #include "base/cleanup.h"
 #include "http/api.h"
-#include "http/probes.h"
 #include "http/views.h"
 
 #define PLAIN "text/plain; charset=utf-8"

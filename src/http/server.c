@@ -4,7 +4,6 @@
 
 #include "base/thread.h"
 #include "http/internal.h"
-#include "http/loop.h"
 #include "http/workers.h"
 
 #include <errno.h>

@@ -5,7 +5,6 @@
  * between instead of filling memory. A comment now and then tells both sides that the other is there.
  */
 #include "http/internal.h"
-#include "http/loop.h"
 
 #include <string.h>
 

@@ -144,14 +144,6 @@ static void fill_target(const struct outbox_stats *stats, const struct outbox_ta
 	};
 }
 
-json_t *json_target(const struct outbox_stats *stats, const struct outbox_target_stats *target)
-{
-	struct target_row row;
-
-	fill_target(stats, target, &row);
-	return fields_json(&view_target, &row);
-}
-
 /* A target without the source it is of, and what the relay of this process has to do with it. */
 struct placed_target {
 	struct target_row row;
@@ -189,9 +181,12 @@ json_t *json_placed_target(const struct place_of *place, const struct outbox_sta
 json_t *json_targets(const struct outbox_stats *stats)
 {
 	json_t *list = json_array();
+	struct target_row row;
 
-	for (size_t i = 0; i < stats->n_targets; i++)
-		json_array_append_new(list, json_target(stats, &stats->targets[i]));
+	for (size_t i = 0; i < stats->n_targets; i++) {
+		fill_target(stats, &stats->targets[i], &row);
+		json_array_append_new(list, fields_json(&view_target, &row));
+	}
 	return list;
 }
 

@@ -24,7 +24,6 @@ enum payload_view { PAYLOAD_SHOWN = 0, PAYLOAD_MASKED, PAYLOAD_TOO_LARGE };
 
 json_t *json_message_detail(const struct message_detail *detail, enum payload_view view);
 
-json_t *json_target(const struct outbox_stats *stats, const struct outbox_target_stats *target);
 json_t *json_targets(const struct outbox_stats *stats);
 
 /* Where a target or a lane is, among many. */

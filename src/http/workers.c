@@ -4,7 +4,6 @@
 #include "base/thread.h"
 #include "base/wait.h"
 #include "http/internal.h"
-#include "http/loop.h"
 
 #include <stdlib.h>
 
