@@ -91,7 +91,7 @@ int headers_check(const struct outbox_header *headers, size_t n, struct outbox_e
 		for (j = 0; j < i; j++) {
 			if (strcasecmp(headers[i].name, headers[j].name) == 0)
 				return outbox_fail(err, OUTBOX_EINVAL,
-						   "headers: \"%s\" is there twice; keep one of them",
+						   "headers: \"%s\" is given twice; keep one of them",
 						   text_shown(shown, sizeof(shown), headers[i].name));
 		}
 	}

@@ -205,7 +205,7 @@ static int validate(const struct outbox_message *message, size_t payload_max,
 		return outbox_fail(err, OUTBOX_EINVAL, "message: is NULL; hand one in");
 	if (message->struct_size != 0 && message->struct_size < MESSAGE_SIZE_V1)
 		return outbox_fail(err, OUTBOX_EINVAL,
-				   "struct_size: %zu is no size of a message; start from "
+				   "struct_size: %zu is not the size of a message; start from "
 				   "OUTBOX_MESSAGE_INIT",
 				   message->struct_size);
 	view = message_view(message);

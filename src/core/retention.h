@@ -53,7 +53,7 @@ struct retention_progress {
 	int64_t seen_seq;          /* what it has looked at */
 };
 
-/* After which message this call looks: another purge than the last one starts anew. */
+/* After which message this call looks: another purge than the last one starts again. */
 int64_t retention_go_on(struct retention_progress *progress, const struct outbox_purge *purge);
 
 /* ECONFLICT: nothing is removed while lanes are refused, or while this target waits for its start. */

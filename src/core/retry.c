@@ -113,7 +113,7 @@ static int check_exponential(const struct outbox_policy *policy, struct outbox_e
 	if (policy->base <= 0 || policy->base > DELAY_MAX)
 		return outbox_fail(err, OUTBOX_ECONFIG,
 				   "base: %" PRId64
-				   " us is no first delay; write one above 0, such as 1s",
+				   " us is not a first delay; write one above 0, such as 1s",
 				   policy->base);
 	if (policy->cap < policy->base)
 		return outbox_fail(err, OUTBOX_ECONFIG, "cap: is below the base; write %s or more",
@@ -146,7 +146,7 @@ int retry_check(const struct outbox_policy *policy, struct outbox_error *err)
 			policy->max_attempts);
 	if (policy->jitter_percent < 0 || policy->jitter_percent > 100)
 		return outbox_fail(err, OUTBOX_ECONFIG,
-				   "jitter: %d is no percentage; write a number from 0 to 100",
+				   "jitter: %d is not a percentage; write a number from 0 to 100",
 				   policy->jitter_percent);
 	for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
 		if (times[i].value < 0)

@@ -18,7 +18,7 @@ outbox_time retry_first_delay(const struct outbox_policy *policy, struct outbox_
 /* Tries in all, the first included, by count or by the schedule's length. 0: no limit. */
 int retry_tries(const struct outbox_policy *policy);
 
-/* ECONFIG when the numbers make no sense; the error names the field. */
+/* ECONFIG when a number is invalid or contradicts another; the error names the field. */
 int retry_check(const struct outbox_policy *policy, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 #endif

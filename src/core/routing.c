@@ -179,7 +179,7 @@ static int take_bands(const json_t *list, unsigned *ret_bands, struct outbox_err
 		bands |= band;
 	}
 	if (list && !bands)
-		return outbox_fail(err, OUTBOX_EPROTO, "route: priority is no list of bands");
+		return outbox_fail(err, OUTBOX_EPROTO, "route: priority is not a list of bands");
 	*ret_bands = bands;
 	return OUTBOX_OK;
 }

@@ -35,7 +35,6 @@ struct wanted {
 	size_t n_allowed;
 	int64_t after_seq;
 	char after_target[OUTBOX_TARGET_NAME_MAX + 1];
-	size_t limit;
 };
 
 /* Whoever names deliveries is told why it cannot be done; a filter selects those with which it can. */
@@ -50,7 +49,6 @@ static int wanted_init(struct wanted *w, const struct outbox_act *act, struct ou
 		if ((!f->state || f->state == state) && (!f->why || state == OUTBOX_PENDING))
 			w->states[w->n_states++] = outbox_state_name(state);
 	}
-	w->limit = f->limit;
 	return f->cursor ? store_cursor_parse(f->cursor, &w->after_seq, w->after_target, err)
 			 : OUTBOX_OK;
 }
@@ -81,7 +79,7 @@ static int send(struct pg_store *s, const struct outbox_act *act, PGresult **ret
 			  ARG_TIME(f->changed_before), ARG_TIME(f->created_before),
 			  ARG_TIME(act->action == OUTBOX_DEFER ? act->until : 0),
 			  ARG_INT8(w.after_seq), ARG_TEXT(w.after_target),
-			  ARG_INT8((int64_t)w.limit), pg_now(s)),
+			  ARG_INT8((int64_t)f->limit), pg_now(s)),
 		     ret_row, err);
 }
 

@@ -31,7 +31,7 @@ static const struct {
 	  "user or password is wrong; the password comes from the URL, its option password_file=PATH, PGPASSWORD "
 	  "or ~/.pgpass" },
 	{ "no password supplied", OUTBOX_EAUTH,
-	  "a password is wanted: in the URL, its option password_file=PATH, PGPASSWORD or ~/.pgpass" },
+	  "a password is required: in the URL, its option password_file=PATH, PGPASSWORD or ~/.pgpass" },
 	{ "pg_hba.conf", OUTBOX_EAUTH,
 	  "the server's pg_hba.conf does not let this user in from this machine; add a line there" },
 	{ "authentication failed", OUTBOX_EAUTH,
@@ -59,15 +59,12 @@ static const struct {
 static void reason_of(const char *text, char *out, size_t size)
 {
 	const char *failed = strstr(text, " failed: ");
-	size_t length;
 
 	if (failed && strncmp(text, "connection to server ", 21) == 0)
 		text = failed + strlen(" failed: ");
 	if (strncmp(text, "FATAL:  ", 8) == 0)
 		text += 8;
-	length = utf8_cut(text, strcspn(text, "\n"), size - 1);
-	memcpy(out, text, length);
-	out[length] = '\0';
+	pg_first_line(text, out, size);
 }
 
 int pg_connect_error(struct pg_store *s, struct outbox_error *err)

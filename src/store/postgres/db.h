@@ -97,6 +97,8 @@ int pg_fail(struct pg_store *s, const PGresult *result, struct outbox_error *err
 /* The same of a result that has a SQLSTATE, on anybody's connection; and only the status. */
 int pg_fail_result(const char *where, const PGresult *result, struct outbox_error *err);
 int pg_status(const PGresult *result);
+/* libpq's own texts end in a line break and may have several lines: one is enough. Cut to size. */
+void pg_first_line(const char *text, char *out, size_t size);
 
 /* The time for an op's `now` argument: the database's own (NULL), or the test's clock. */
 struct pg_arg pg_now(const struct pg_store *s);

@@ -84,8 +84,7 @@ static int native_of(const char *sqlstate)
 	return native;
 }
 
-/* libpq's own texts end in a line break and may have several lines: one is enough. */
-static void first_line(const char *text, char *out, size_t size)
+void pg_first_line(const char *text, char *out, size_t size)
 {
 	size_t length = strcspn(text, "\n");
 
@@ -99,7 +98,7 @@ static int connection_failed(struct pg_store *s, struct outbox_error *err)
 	char line[400];
 
 	s->broken = true;
-	first_line(PQerrorMessage(s->conn), line, sizeof(line));
+	pg_first_line(PQerrorMessage(s->conn), line, sizeof(line));
 	return outbox_fail(err, OUTBOX_ECONN, "%s: %s", s->where,
 			   line[0] ? line : "the connection is gone");
 }
@@ -111,7 +110,7 @@ int pg_fail_result(const char *where, const PGresult *result, struct outbox_erro
 	int status = pg_status(result);
 	char line[400];
 
-	first_line(text ? text : "", line, sizeof(line));
+	pg_first_line(text ? text : "", line, sizeof(line));
 	/* Our own errors are whole sentences for people already. */
 	if (strncmp(sqlstate, "OB", 2) == 0)
 		return outbox_fail_native(err, status, native_of(sqlstate), "%s", line);
@@ -134,7 +133,7 @@ static int rights_missing(const struct pg_store *s, const PGresult *result, stru
 	char line[300];
 	size_t i = 0;
 
-	first_line(PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY), line, sizeof(line));
+	pg_first_line(PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY), line, sizeof(line));
 	while (!strstr(line, remedies[i].words))
 		i++;
 	return outbox_fail_native(

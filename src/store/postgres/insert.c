@@ -139,17 +139,12 @@ int pg_insert_finish(struct pg_insert *insert, bool lock_keys, struct pg_arg now
 
 /* ---- the store's own op ------------------------------------------------------------------------ */
 
-static void free_ids(char (**ids)[37])
-{
-	free(*ids);
-}
-
 int pg_append(struct outbox_store *store, const struct outbox_message *messages, size_t n_messages,
 	      int64_t *ret_seqs, bool *ret_repeated, struct outbox_error *err)
 {
 	_cleanup_(pg_insert_deinit) struct pg_insert insert = { 0 };
 	_cleanup_(pg_clearp) PGresult *rows = NULL;
-	_cleanup_(free_ids) char(*ids)[37] = NULL;
+	_cleanup_(cleanup_free) char(*ids)[37] = NULL;
 	struct pg_store *s = pg_of(store);
 	int r;
 

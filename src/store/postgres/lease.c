@@ -32,7 +32,8 @@ int pg_lease(struct outbox_store *store, const struct outbox_lease_request *requ
 	lease.open_since = pg_time(row, 0, 6);
 	lease.count = (int)pg_ints(row, 0, 3, lanes, OUTBOX_LANES_MAX);
 	if (lease.total > OUTBOX_LANES_MAX || lease.count > OUTBOX_LANES_MAX)
-		return outbox_fail(err, OUTBOX_EPROTO, "target %s has %d lanes, and %d are possible",
+		return outbox_fail(err, OUTBOX_EPROTO,
+				   "target %s has %d lanes, at most %d are possible",
 				   request->target, lease.total, OUTBOX_LANES_MAX);
 	if (!PQgetisnull(row, 0, 4))
 		store_lease_elsewhere(&lease, pg_peek(row, 0, 4), pg_peek(row, 0, 5));

@@ -16,8 +16,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-int pg_open(const struct outbox_store_config *config, bool create, struct outbox_store **ret_store,
-	    struct outbox_error *err)
+static void pg_close(struct outbox_store *store)
+{
+	struct pg_store *s = pg_of(store);
+
+	if (!s)
+		return;
+	PQfinish(s->conn);
+	pg_readahead_free(s);
+	free(s);
+}
+
+static int pg_open(const struct outbox_store_config *config, bool create,
+		   struct outbox_store **ret_store, struct outbox_error *err)
 {
 	_cleanup_(pg_settings_deinit) struct pg_settings settings = { 0 };
 	struct pg_store *s;
@@ -50,24 +61,13 @@ int pg_open(const struct outbox_store_config *config, bool create, struct outbox
 	return OUTBOX_OK;
 }
 
-int pg_check_url(const char *url, struct outbox_error *err)
+static int pg_check_url(const char *url, struct outbox_error *err)
 {
 	_cleanup_(pg_settings_deinit) struct pg_settings settings = { 0 };
 	struct pg_store s = { .timeout = 0 };
 	int r = pg_settings_parse(url, &settings, err);
 
 	return r == OUTBOX_OK && settings.schema ? pg_schema_name(&s, settings.schema, err) : r;
-}
-
-void pg_close(struct outbox_store *store)
-{
-	struct pg_store *s = pg_of(store);
-
-	if (!s)
-		return;
-	PQfinish(s->conn);
-	pg_readahead_free(s);
-	free(s);
 }
 
 static const char *const schemes[] = { "postgres", "postgresql", NULL };

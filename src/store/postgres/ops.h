@@ -2,16 +2,12 @@
 #ifndef STORE_POSTGRES_OPS_H
 #define STORE_POSTGRES_OPS_H
 
-/* The ops of include/outbox/store.h, one file each or per group. ops.c lists them. */
+/* The ops of include/outbox/store.h, one file each or per group. open.c lists them. */
 
 #include <outbox/store.h>
 
 extern const struct outbox_store_ops postgres_store_ops;
 
-int pg_open(const struct outbox_store_config *config, bool create, struct outbox_store **ret_store,
-	    struct outbox_error *err);
-int pg_check_url(const char *url, struct outbox_error *err);
-void pg_close(struct outbox_store *store);
 int pg_init(struct outbox_store *store, const struct outbox_init_options *options,
 	    struct outbox_error *err);
 int pg_upgrade(struct outbox_store *store, const struct outbox_init_options *options, int *ret_from,

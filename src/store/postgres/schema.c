@@ -6,11 +6,11 @@
  *
  * What holds data (tables, indexes, constraints, triggers, types) has versions: each is one entry in the
  * list of migrations and never changes again. Code (functions, views) is current: each piece stands in one
- * file, and every run makes all of it anew. So a change of code alone is a version without SQL of its own.
+ * file, and every run makes all of it again. So a change of code alone is a version without SQL of its own.
  * A new database runs the whole list, an upgrade the rest of it: both end with the same schema.
  *
  * Two numbers decide who may work with whom. A program refuses a schema that is older than itself
- * (upgrade first) and one whose min_reader is newer than itself; what lies between runs side by side
+ * (upgrade first) and one whose min_reader is newer than itself; versions in between work side by side
  * during an upgrade of several relays.
  */
 #include "store/postgres/schema.h"
@@ -83,7 +83,8 @@ static const char about_drop[] =
 	"-- Removes the outbox from a PostgreSQL database, with every message in it, delivered or not: what\n"
 	"-- `outbox drop` runs. What is not the outbox's stays; what depends on it is named, and nothing is done.\n\n";
 
-void pg_set_path(struct buf *out, const char *quoted)
+/* Functions that are made now keep this search_path: our schema alone, temporary tables last. */
+static void set_path(struct buf *out, const char *quoted)
 {
 	char tag[160] = "$outbox$";
 
@@ -175,7 +176,7 @@ void pg_schema_script(struct buf *out, const char *quoted, int from,
 		      "DO $outbox$ BEGIN\n"
 		      "\tPERFORM pg_advisory_xact_lock(hashtextextended('outbox init', 0));\n"
 		      "END $outbox$;\n");
-	pg_set_path(out, quoted);
+	set_path(out, quoted);
 	if (!from && options && options->partition)
 		buf_text(out, "SET LOCAL outbox.partition = 'on';\n");
 	if (from) {

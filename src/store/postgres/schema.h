@@ -31,9 +31,6 @@ int pg_schema_name(struct pg_store *s, const char *name, struct outbox_error *er
 void pg_schema_script(struct buf *out, const char *quoted, int from,
 		      const struct outbox_init_options *options);
 
-/* Functions that are made now keep this search_path: our schema alone, temporary tables last. */
-void pg_set_path(struct buf *out, const char *quoted);
-
 /* What removes all that a whole script makes, in one transaction. quoted as above. reset.c */
 void pg_drop_script(struct buf *out, const char *quoted);
 

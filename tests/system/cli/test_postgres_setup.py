@@ -213,7 +213,7 @@ def test_a_wrong_password_is_told_and_never_shown(pg_bare):
         def told(url):
             return pg_bare.run("status", "--store", url, code=6).err
         from shell import until
-        until(lambda: "a password is wanted" in pg_bare.run("status", "--store", f"postgres://{user}@{at}", code=None).err,
+        until(lambda: "a password is required" in pg_bare.run("status", "--store", f"postgres://{user}@{at}", code=None).err,
               "the server to ask for passwords")
         assert "user or password is wrong" in told(f"postgres://{user}:hunter2@{at}")
         assert "hunter2" not in told(f"postgres://{user}:hunter2@{at}")
