@@ -115,13 +115,16 @@ def check_screen(ran):
 
 
 def until(condition, what):
+    """Wait until condition() is true; what takes long to look at (a command) is looked at less often."""
     deadline = time.monotonic() + PATIENCE
     while True:
+        began = time.monotonic()
         value = condition()
         if value:
             return value
-        assert time.monotonic() < deadline, f"waited in vain for: {what}"
-        time.sleep(0.02)
+        now = time.monotonic()
+        assert now < deadline, f"waited in vain for: {what}"
+        time.sleep(min(max(0.02, 2 * (now - began)), 0.2))
 
 
 def end(process, number=signal.SIGTERM):

@@ -24,14 +24,19 @@ BATCH = 20
 
 
 def until(condition, what, patience=PATIENCE):
-    """Wait until condition() is true and return its value; fail with `what` when it never is."""
+    """
+    Wait until condition() is true and return its value; fail with `what` when it never is. What takes long to look at
+    (a command, a whole file) is looked at less often: others need the machine, too.
+    """
     deadline = time.monotonic() + patience
     while True:
+        began = time.monotonic()
         value = condition()
         if value:
             return value
-        assert time.monotonic() < deadline, f"waited {patience:.0f} s for: {what}"
-        time.sleep(0.01)
+        now = time.monotonic()
+        assert now < deadline, f"waited {patience:.0f} s for: {what}"
+        time.sleep(min(max(0.01, 2 * (now - began)), 0.2))
 
 
 def outbox(*args, env=None, fails=False):

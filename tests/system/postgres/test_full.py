@@ -2,6 +2,7 @@
 """A full disk under the database's tables: it costs time, nothing else."""
 import os
 import subprocess
+import tempfile
 
 import pytest
 from kit import until
@@ -13,17 +14,16 @@ SIZE = 40 << 20
 
 
 @pytest.fixture
-def small(tmp_path):
+def small():
     """A server, and a tablespace of a few MiB in it."""
-    folder = str(tmp_path / "small")
-    os.mkdir(folder)
+    # not in tmp_path: each start of pytest closes its folders again to other users, such as the server's
+    folder = tempfile.mkdtemp(prefix="outbox-small-")
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={SIZE}", "tmpfs", folder], capture_output=True,
                              check=False)
     if mounted.returncode:
+        os.rmdir(folder)
         pytest.skip(f"cannot mount a tmpfs: {mounted.stderr.decode().strip()}")
-    for part in (tmp_path, *tmp_path.parents):  # the server's user must get there
-        if str(part).startswith("/tmp/pytest"):
-            os.chmod(part, 0o755)
+    own(folder)
     space = os.path.join(folder, "space")
     os.mkdir(space)
     own(space)
@@ -34,6 +34,7 @@ def small(tmp_path):
             yield server, os.path.join(folder, "filler")
     finally:
         subprocess.run(["umount", "-l", folder], check=True)
+        os.rmdir(folder)
 
 
 def fill(path):
