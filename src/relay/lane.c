@@ -290,7 +290,7 @@ static void begin_batch(struct link *link, struct lane *lane, size_t want, outbo
 	lane->phase = LANE_SEND;
 	if (batch_begin(fresh, wire_order_of(link), &err) ||
 	    outgoing_prepare(fresh, link->plan, link->target, &err)) {
-		/* Claimed, but no memory to work on it: take the lane anew. */
+		/* Claimed, but no memory to work on it: take the lane over again. */
 		forget_batch(link, lane);
 		lane->phase = LANE_TAKE;
 		lane->limit = decide_smaller_claim(lane->limit);
@@ -332,7 +332,7 @@ static void give_up_answer(struct link *link, struct lane *lane)
 
 /*
  * An answer that does not fit into memory, or not through the wire in time: ask for less. The same claim would come
- * again and again, so the lane is taken anew; early when that costs nothing, late when it may cost duplicates. Memory that
+ * again and again, so the lane is taken over again; early when that costs nothing, late when it may cost duplicates. Memory that
  * did not suffice for one claim does not suffice for the same one a moment later: at most once more, since the store may
  * have been short of it and done nothing.
  */

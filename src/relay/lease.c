@@ -26,7 +26,7 @@ static int write_unserved(struct link *link, const char *why, struct outbox_erro
 			      err);
 }
 
-/* Said anew with every round of lease keeping: the store forgets it when a relay dies. */
+/* Said again with every round of lease keeping: the store forgets it when a relay dies. */
 static void report_unserved(struct lease *lease, struct link *link, enum unserved how,
 			    const struct outbox_error *why, outbox_time now)
 {

@@ -67,7 +67,7 @@ void link_reset(struct link *link);
 
 void link_open_store(struct link *link, outbox_time now);
 
-/* Busy and full databases keep their connection; after every other failure it is opened anew. */
+/* Busy and full databases keep their connection; after every other failure it is opened again. */
 bool link_keeps_store(int status);
 
 /* A store call failed: back off; closes the store when the connection is gone. call is a literal. */

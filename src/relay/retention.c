@@ -66,7 +66,7 @@ static int archiver_new(const char *folder, struct outbox_clock *clock,
 	return OUTBOX_OK;
 }
 
-static void begin_anew(struct archiver *a)
+static void start_over(struct archiver *a)
 {
 	a->file = archive_free(a->file); /* an unfinished one is removed */
 	a->n = a->bytes = 0;
@@ -183,14 +183,14 @@ static int remove_archived(struct archiver *a, struct outbox_store *store,
 	r = store_purge(store, &request, purged, err);
 	if (r == OUTBOX_OK && !purged->more) {
 		purged->more = !a->last; /* the next file of this round */
-		begin_anew(a);
+		start_over(a);
 	}
 	return r;
 }
 
 /*
  * One step of a round: the same times until it is done, which is when ret->more is false. ret_ours: what failed was
- * the archive, not the store. A round that failed begins anew, with what was archived and not removed.
+ * the archive, not the store. A round that failed starts over, with what was archived and not removed.
  */
 static int archiver_step(struct archiver *a, struct outbox_store *store,
 			 const struct outbox_purge *purge, struct outbox_purged *ret_purged,
@@ -204,7 +204,7 @@ static int archiver_step(struct archiver *a, struct outbox_store *store,
 		       : read_page(a, store, purge, ret_ours, err);
 	/* After a lost reply the same is removed again, which is harmless. */
 	if (r != OUTBOX_OK && !a->durable)
-		begin_anew(a);
+		start_over(a);
 	if (r == OUTBOX_OK)
 		*ret_purged = purged;
 	return r;
@@ -261,7 +261,7 @@ static int purge(struct retention *retention, struct link *link, outbox_time now
 	struct outbox_purged purged = { 0 };
 	int r;
 
-	/* A round of several calls keeps its times, or the store would begin anew at each. */
+	/* A round of several calls keeps its times, or the store would start over at each. */
 	if (!request->delivered_before && !request->failed_before) {
 		request->delivered_before = time_before(wall, link->plan->retain_delivered);
 		request->failed_before = time_before(wall, link->plan->retain_failed);

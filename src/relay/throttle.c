@@ -24,18 +24,13 @@ static int64_t usual_burst(int64_t count, outbox_time period)
 	return burst > 0 ? burst : 1;
 }
 
-static void set_rate(struct bucket *b, int64_t count, outbox_time period, int64_t burst)
+void bucket_init(struct bucket *b, int64_t count, outbox_time period, int64_t burst, outbox_time now)
 {
 	b->count = count;
 	b->period = period;
 	b->burst = burst > 0 ? burst : usual_burst(count, period);
 	if (b->burst > BURST_MAX)
 		b->burst = BURST_MAX;
-}
-
-void bucket_init(struct bucket *b, int64_t count, outbox_time period, int64_t burst, outbox_time now)
-{
-	set_rate(b, count, period, burst);
 	b->level = full(b);
 	b->at = now;
 }
@@ -53,18 +48,6 @@ static void fill(struct bucket *b, outbox_time now)
 		b->level = full(b);
 	else
 		b->level += passed * b->count;
-}
-
-void bucket_change(struct bucket *b, int64_t count, outbox_time period, int64_t burst,
-		   outbox_time now)
-{
-	int64_t permits;
-
-	fill(b, now);
-	permits = b->level / b->period;
-	set_rate(b, count, period, burst);
-	b->level = (permits < b->burst ? permits : b->burst) * b->period;
-	b->at = now;
 }
 
 size_t bucket_take(struct bucket *b, size_t want, outbox_time now)
@@ -122,23 +105,6 @@ void throttle_init(struct throttle *t, int64_t count, outbox_time period, int64_
 	pthread_mutex_init(&t->mutex, NULL);
 	if (t->limited)
 		bucket_init(&t->bucket, count, period, burst, now);
-}
-
-void throttle_deinit(struct throttle *t)
-{
-	pthread_mutex_destroy(&t->mutex);
-}
-
-void throttle_change(struct throttle *t, int64_t count, outbox_time period, int64_t burst,
-		     outbox_time now)
-{
-	pthread_mutex_lock(&t->mutex);
-	if (count > 0 && t->limited)
-		bucket_change(&t->bucket, count, period, burst, now);
-	else if (count > 0)
-		bucket_init(&t->bucket, count, period, burst, now);
-	t->limited = count > 0;
-	pthread_mutex_unlock(&t->mutex);
 }
 
 /* Until when does a higher rank go first? */

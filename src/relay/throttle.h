@@ -34,10 +34,6 @@ struct bucket {
 void bucket_init(struct bucket *bucket, int64_t count, outbox_time period, int64_t burst,
 		 outbox_time now);
 
-/* Another rate from now on. What is in it stays, as far as it fits. */
-void bucket_change(struct bucket *bucket, int64_t count, outbox_time period, int64_t burst,
-		   outbox_time now);
-
 /* Take up to want permits; returns how many there were. */
 size_t bucket_take(struct bucket *bucket, size_t want, outbox_time now);
 
@@ -63,14 +59,9 @@ struct throttle {
 	_Atomic outbox_time holds_until; /* mono; somebody was refused and waits */
 };
 
-/* count 0: no limit. burst as in bucket_init(). */
+/* count 0: no limit. burst as in bucket_init(). It holds nothing that must be freed. */
 void throttle_init(struct throttle *throttle, int64_t count, outbox_time period, int64_t burst,
 		   outbox_time now);
-void throttle_deinit(struct throttle *throttle);
-
-/* Another limit from now on; from any thread. */
-void throttle_change(struct throttle *throttle, int64_t count, outbox_time period, int64_t burst,
-		     outbox_time now);
 
 /* Permits for a claim of up to want messages. 0: *ret_again is when to ask again (mono). */
 size_t throttle_take(struct throttle *throttle, enum throttle_rank rank, size_t want,

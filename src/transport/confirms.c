@@ -133,7 +133,7 @@ int confirms_find(const struct confirms *c, const char *id, uint64_t *ret_tag,
 
 	if (c->unclean)
 		return outbox_fail(err, OUTBOX_EPROTO,
-				   "message %s was returned, and it cannot be told which copy",
+				   "message %s was returned, but not which copy of it",
 				   text_shown(shown, sizeof(shown), id));
 	for (size_t slot = c->low; c->batch && slot < c->sent; slot++) {
 		const struct confirm *entry = &c->window[slot];

@@ -158,7 +158,7 @@ int template_render(const struct template *template, const struct outbox_message
 
 		if (!text || !text[0])
 			return outbox_fail(err, OUTBOX_EINVAL,
-					   "the message has no %s, which the target's %s wants",
+					   "the message has no %s, which the target's %s needs",
 					   names[part->field], template->option);
 		buf_text(out, text);
 	}

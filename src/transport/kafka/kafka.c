@@ -4,7 +4,7 @@
  *
  * The engine hands over whole batches, several messages of a key among them, because this driver promises that
  * nothing of a key overtakes (OUTBOX_TRANSPORT_KEEPS_ORDER). The library alone does not give that: when a message
- * set is refused it numbers the later ones anew and sends them, and (1, 4, 5) is what arrives. So a batch goes out
+ * set is refused it numbers the later ones again and sends them, and (1, 4, 5) is what arrives. So a batch goes out
  * in windows. A window is what fits into one message set, and the library sends nothing before it is complete
  * (linger.ms is endless, rd_kafka_flush() starts it). So each partition gets one message set a window; the broker
  * takes it whole or not at all, and all messages of a key are in it. The next window leaves when every report of

@@ -37,7 +37,7 @@ static int await_frame(struct nats_wire *wire, enum nats_frame_kind wanted, outb
 			return fail_ended(wire, err);
 		if (left <= 0 || !nats_wire_wait(wire, left))
 			return outbox_fail(err, OUTBOX_ETIMEDOUT,
-					   "%s: connecting came to no end in time", wire->shown);
+					   "%s: no answer in time while connecting", wire->shown);
 	}
 }
 
@@ -67,7 +67,7 @@ static int read_info(struct nats_transport *t, const char *text, struct outbox_e
 
 	if (!json_is_object(info))
 		return outbox_fail(err, OUTBOX_EPROTO,
-				   "%s: what it says of itself is no JSON: is this a NATS server?",
+				   "%s: its INFO is not JSON; is this a NATS server?",
 				   t->wire.shown);
 	t->max_payload = json_integer_value(json_object_get(info, "max_payload"));
 	t->has_headers = json_is_true(json_object_get(info, "headers"));

@@ -287,7 +287,7 @@ static int wake_up(struct nats_transport *t, outbox_time deadline, struct outbox
 	while (!t->wire.ended && !hung_up(t) && turn(t, 0))
 		if (broker_left(&t->broker, deadline) <= 0)
 			return outbox_fail(err, OUTBOX_ETIMEDOUT,
-					   "%s: it talks without end, nothing could be sent",
+					   "%s: the server sends without end, so nothing could be sent",
 					   t->broker.shown);
 	if (t->wire.ended || hung_up(t))
 		return nats_connect(&t->broker.base, deadline, err);

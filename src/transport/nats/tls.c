@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * TLS between two memories: OpenSSL's own socket I/O raises SIGPIPE in the application's process and knows no deadline. The
- * settings are read anew at every connect, since files may have changed.
+ * settings are read again at every connect, since files may have changed.
  */
 
 #include "transport/nats/wire.h"
@@ -116,7 +116,7 @@ int nats_wire_start_tls(struct nats_wire *wire, const struct endpoint *endpoint,
 
 	/* What stands behind INFO came without TLS, from whomever. */
 	if (wire->in.size > wire->taken)
-		return outbox_fail(err, OUTBOX_EPROTO, "%s: it talks before TLS has begun",
+		return outbox_fail(err, OUTBOX_EPROTO, "%s: the server sent data before TLS began",
 				   wire->shown);
 	r = make_session(endpoint, host, wire->shown, &wire->tls, err);
 	if (r != OUTBOX_OK)
