@@ -45,14 +45,6 @@ static void refuse(const struct acting *a, const struct outbox_delivery *d, cons
 			 text_shown(shown, sizeof(shown), d->id), d->target, why);
 }
 
-static void refuse_state(const struct acting *a, const struct outbox_delivery *d, int state)
-{
-	struct outbox_error why = OUTBOX_ERROR_INIT;
-
-	if (lifecycle_check(state, a->event, &why) != OUTBOX_OK)
-		refuse(a, d, why.message);
-}
-
 static int add_audit(const struct targets *t, const struct outbox_act *act,
 		     const struct outbox_delivery *d, int state, struct outbox_error *err)
 {
@@ -101,6 +93,7 @@ int select_act(const struct targets *t, const struct target_info *target,
 static int act_on(const struct acting *a, const struct selected *row, struct outbox_error *err)
 {
 	struct target_info *target = targets_find(a->targets, row->d.target);
+	struct outbox_error why = OUTBOX_ERROR_INIT;
 	struct outbox_acted *acted = a->acted;
 	int state = row->d.state;
 	int r = OUTBOX_OK;
@@ -114,8 +107,8 @@ static int act_on(const struct acting *a, const struct selected *row, struct out
 		}
 		state = OUTBOX_PENDING;
 	}
-	if (!lifecycle_next(state, a->event)) {
-		refuse_state(a, &row->d, state);
+	if (lifecycle_check(state, a->event, &why) != OUTBOX_OK) {
+		refuse(a, &row->d, why.message);
 		return OUTBOX_OK;
 	}
 	acted->done++;

@@ -167,19 +167,13 @@ static int claim_row(struct claiming *w, struct outbox_error *err)
 static int load_dead(const struct claiming *w, sqlite3_stmt *q, struct outbox_claimed *item,
 		     struct outbox_error *err)
 {
-	int r = OUTBOX_OK;
-	const char *target = sqlite_look(q, COL_PAYLOAD_BIN + 4, &r, err);
-	const char *reason = sqlite_look(q, COL_PAYLOAD_BIN + 5, &r, err);
+	int r = sqlite_text(q, COL_PAYLOAD_BIN + 4, w->arena, &item->dead_target, err);
 
-	if (r != OUTBOX_OK || !target)
-		return r;
-	item->dead_target = outbox_arena_text(w->arena, target);
-	item->dead_reason = reason ? outbox_arena_text(w->arena, reason) : NULL;
-	if (!item->dead_target || (reason && !item->dead_reason))
-		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	if (r == OUTBOX_OK)
+		r = sqlite_text(q, COL_PAYLOAD_BIN + 5, w->arena, &item->dead_reason, err);
 	item->dead_attempts = sqlite3_column_int(q, COL_PAYLOAD_BIN + 6);
 	item->dead_at = sqlite3_column_int64(q, COL_PAYLOAD_BIN + 7);
-	return OUTBOX_OK;
+	return r;
 }
 
 static int load_detour(struct claiming *w, sqlite3_stmt *q, struct outbox_claimed *item,

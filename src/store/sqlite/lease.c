@@ -80,21 +80,22 @@ static int walk_lanes(struct sqlite_store *s, const struct outbox_lease_request 
 {
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
 	bool held[OUTBOX_LANES_MAX], vacant[OUTBOX_LANES_MAX];
-	int lanes[OUTBOX_LANES_MAX], holds = 0;
+	int lanes[OUTBOX_LANES_MAX], n = 0, holds = 0;
 	int r;
 
 	r = sqlite_query(s, SQL_LANE_LIST,
 			 ARGS(ARG_TEXT(request->target), ARG_TEXT(request->owner), ARG_INT(now)),
 			 &q, err);
-	for (; lease->total < OUTBOX_LANES_MAX && sqlite_next(q, &r, err); lease->total++) {
-		lanes[lease->total] = sqlite3_column_int(q, 0);
-		held[lease->total] = sqlite3_column_int(q, 1) != 0;
-		vacant[lease->total] = sqlite3_column_int(q, 2) != 0;
-		holds += held[lease->total];
+	for (; n < OUTBOX_LANES_MAX && sqlite_next(q, &r, err); n++) {
+		lanes[n] = sqlite3_column_int(q, 0);
+		held[n] = sqlite3_column_int(q, 1) != 0;
+		vacant[n] = sqlite3_column_int(q, 2) != 0;
+		holds += held[n];
 	}
+	lease->total = n;
 	if (r == OUTBOX_OK)
 		r = work_out_share(s, request, lease, err);
-	for (int i = 0; r == OUTBOX_OK && i < lease->total; i++) {
+	for (int i = 0; r == OUTBOX_OK && i < n; i++) {
 		if (!held[i] && !(vacant[i] && holds < lease->share))
 			continue;
 		holds += !held[i];

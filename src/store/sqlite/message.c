@@ -73,22 +73,13 @@ static int no_memory(struct outbox_error *err)
 static int load_text(sqlite3_stmt *row, int column, struct outbox_arena *arena,
 		     struct outbox_claimed *m, const char **ret_text, struct outbox_error *err)
 {
-	int r = OUTBOX_OK;
-	const char *text = sqlite_look(row, column, &r, err);
+	int r = sqlite_text(row, column, arena, ret_text, err);
 	size_t size;
-	char *copy;
 
-	if (!text) {
-		if (r == OUTBOX_OK)
-			*ret_text = NULL;
+	if (r != OUTBOX_OK || !*ret_text)
 		return r;
-	}
 	size = (size_t)sqlite3_column_bytes(row, column);
-	copy = outbox_arena_copy(arena, text, size);
-	if (!copy)
-		return no_memory(err);
-	*ret_text = copy;
-	if (memchr(copy, '\0', size) || !utf8_valid(copy, size))
+	if (memchr(*ret_text, '\0', size) || !utf8_valid(*ret_text, size))
 		m->malformed = "a text of the stored row is not UTF-8, or has a NUL in it";
 	return OUTBOX_OK;
 }
