@@ -76,12 +76,6 @@ void daemon_observe(struct daemon *d, daemon_observer observer, void *context)
 	d->setup.observer_context = context;
 }
 
-void daemon_wake(const struct daemon *d)
-{
-	if (d->setup.wake)
-		d->setup.wake();
-}
-
 const char *daemon_file(const struct daemon *d)
 {
 	return d->setup.file;
@@ -196,7 +190,7 @@ void daemon_drain(struct daemon *d)
 	for (size_t i = 0; i < d->n_sources; i++)
 		source_stop(d->sources[i]);
 	pthread_mutex_unlock(&d->lock);
-	daemon_wake(d);
+	setup_wake(&d->setup);
 }
 
 bool daemon_draining(struct daemon *d)

@@ -27,8 +27,6 @@ struct daemon {
 int daemon_choose(const struct daemon *daemon, struct config *config,
 		  struct outbox_error *err) OUTBOX_MUSTCHECK;
 
-void daemon_wake(const struct daemon *daemon);
-
 /* Forget those that a reload removed: the ones that are drained, or all, waiting for them. Under reloading. */
 void daemon_bury(struct daemon *daemon, bool all);
 

@@ -223,6 +223,6 @@ int daemon_reload(struct daemon *d, bool dry_run, struct problems *problems,
 	if (!dry_run)
 		report_reload(d, &result);
 	*ret_reloaded = result;
-	daemon_wake(d);
+	setup_wake(&d->setup);
 	return OUTBOX_OK;
 }

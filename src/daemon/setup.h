@@ -29,4 +29,10 @@ struct daemon_setup {
 	void *observer_context;
 };
 
+static inline void setup_wake(const struct daemon_setup *setup)
+{
+	if (setup->wake)
+		setup->wake();
+}
+
 #endif

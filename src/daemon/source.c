@@ -34,12 +34,6 @@
 #define RETRY_MAX (30 * OUTBOX_SECONDS)
 #define RETRY_MAX_WAITING OUTBOX_SECONDS /* where somebody waits for the end */
 
-static void wake_daemon(const struct source *s)
-{
-	if (s->setup->wake)
-		s->setup->wake();
-}
-
 static outbox_time longest_retry(const struct source *s)
 {
 	return s->setup->mode ? RETRY_MAX_WAITING : RETRY_MAX;
@@ -129,7 +123,7 @@ static void report_trouble(struct source *s, struct outbox_error *err, outbox_ti
 			err->message, duration_human(retry, wait),
 			duration_human(longest_retry(s), longest),
 			runs ? ", and with the next reload" : "");
-	wake_daemon(s);
+	setup_wake(s->setup);
 }
 
 /* How a command that is suggested names this source: " --config outbox.yaml --source shop". */
@@ -318,7 +312,7 @@ static bool start_relay(struct source *s, outbox_time retry)
 	if (s->relay)
 		report_start(s, &generation->relays[index], since);
 	generation_drop(generation);
-	wake_daemon(s);
+	setup_wake(s->setup);
 	return true;
 }
 
@@ -349,7 +343,7 @@ static void *supervise(void *argument)
 	s->state = SOURCE_STOPPED;
 	s->done = true;
 	waiting_unlock(&s->waiting);
-	wake_daemon(s);
+	setup_wake(s->setup);
 	return NULL;
 }
 

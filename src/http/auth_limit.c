@@ -37,19 +37,17 @@ struct auth_verdict auth_limit_note(struct auth_limit *auth_limit,
 				    const unsigned char key[ADDRESS_KEY], outbox_time now)
 {
 	struct auth_failure *item = find_address(auth_limit, key);
-	struct auth_verdict verdict = { .tell = false };
+	bool first = !item->since || now - item->since >= OUTBOX_MINUTES; /* of a minute */
+	struct auth_verdict verdict = { .tell = first && may_tell(auth_limit, now) };
 
-	if (!item->since || now - item->since >= OUTBOX_MINUTES) {
+	if (first) {
 		item->since = now > 0 ? now : 1;
 		item->count = 0;
-		verdict.tell = may_tell(auth_limit, now);
-		if (verdict.tell) {
-			verdict.untold = item->untold;
-			verdict.elsewhere = auth_limit->untold;
-			item->untold = auth_limit->untold = 0;
-		} else {
-			item->untold++;
-		}
+	}
+	if (verdict.tell) {
+		verdict.untold = item->untold;
+		verdict.elsewhere = auth_limit->untold;
+		item->untold = auth_limit->untold = 0;
 	} else {
 		item->untold++;
 	}

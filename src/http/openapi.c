@@ -6,6 +6,7 @@
 
 #include <outbox/outbox.h>
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -63,13 +64,6 @@ static json_t *make_content(const char *type, const struct record *record)
 
 /* ---- one route ----------------------------------------------------------------------------- */
 
-static void lower_text(char *text)
-{
-	for (; *text; text++)
-		if (*text >= 'A' && *text <= 'Z')
-			*text = (char)(*text - 'A' + 'a');
-}
-
 /* GET /api/messages/{id} is "get_api_messages_id". */
 static json_t *make_operation_id(const struct http_route *route)
 {
@@ -77,12 +71,11 @@ static json_t *make_operation_id(const struct http_route *route)
 	size_t n = 0;
 
 	snprintf(id, sizeof(id), "%s%s", route->method, route->path);
-	lower_text(id);
 	for (const char *c = id; *c; c++) {
 		if (*c == '/' || *c == '.')
 			id[n++] = '_';
 		else if (*c != '{' && *c != '}')
-			id[n++] = *c;
+			id[n++] = (char)tolower((unsigned char)*c);
 	}
 	return json_stringn(id, n);
 }
@@ -154,7 +147,6 @@ static json_t *make_description(void)
 {
 	json_t *paths = json_object(), *schemas = json_object(), *path;
 	const struct http_route *route;
-	char method[16];
 
 	add_schema(schemas, &view_error, FIELDS_OUT);
 	for (size_t i = 0; (route = http_route_at(i)); i++) {
@@ -163,9 +155,8 @@ static json_t *make_description(void)
 			path = json_object();
 			json_object_set_new(paths, route->path, path);
 		}
-		snprintf(method, sizeof(method), "%s", route->method);
-		lower_text(method);
-		json_object_set_new(path, method, make_operation(route));
+		json_object_set_new(path, strcmp(route->method, "GET") == 0 ? "get" : "post",
+				    make_operation(route));
 		add_schema(schemas, route->answer, FIELDS_OUT);
 		add_schema(schemas, route->body, FIELDS_IN);
 	}

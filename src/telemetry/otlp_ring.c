@@ -47,14 +47,9 @@ static void fill_batch(struct otlp_batch *b, const char *source, const struct ba
 	snprintf(b->source, sizeof(b->source), "%s", source);
 	snprintf(b->target, sizeof(b->target), "%s", r->target);
 	snprintf(b->outage, sizeof(b->outage), "%s", r->outage ? r->outage : "");
-	b->lane = r->lane;
-	b->messages = r->messages;
-	b->delivered = r->delivered;
-	b->failed = r->failed;
-	b->retried = r->retried;
-	b->began = r->began;
-	b->publish = r->publish;
-	b->settle = r->settle;
+	b->report = *r;
+	b->report.target = b->report.outage = NULL;
+	b->report.traceparents = NULL;
 	b->n_links = b->dropped_links = 0;
 	for (size_t i = 0; i < r->n_traceparents; i++) {
 		if (b->n_links == OTLP_LINKS_MAX)

@@ -23,10 +23,8 @@ struct otlp_link {
 
 struct otlp_batch {
 	char source[OUTBOX_TARGET_NAME_MAX + 1], target[OUTBOX_TARGET_NAME_MAX + 1];
-	int lane;
-	size_t messages, delivered, failed, retried;
-	outbox_time began, publish, settle;
-	char outage[200]; /* "": none */
+	char outage[200];           /* "": none */
+	struct batch_report report; /* its numbers; its texts are NULL */
 	struct otlp_link links[OTLP_LINKS_MAX];
 	size_t n_links, dropped_links;
 };

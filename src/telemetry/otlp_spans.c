@@ -91,14 +91,15 @@ static json_t *make_attributes(const struct otlp_batch *b)
 	return json_pack("[o, o, o, o, o, o, o, o, o, o]",
 			 otlp_text_attribute("messaging.operation.type", "send"),
 			 otlp_text_attribute("messaging.destination.name", b->target),
-			 otlp_number_attribute("messaging.batch.message_count", (int64_t)b->messages),
+			 otlp_number_attribute("messaging.batch.message_count",
+					       (int64_t)b->report.messages),
 			 otlp_text_attribute("outbox.source", b->source),
-			 otlp_number_attribute("outbox.lane", b->lane),
-			 otlp_number_attribute("outbox.delivered", (int64_t)b->delivered),
-			 otlp_number_attribute("outbox.failed", (int64_t)b->failed),
-			 otlp_number_attribute("outbox.retried", (int64_t)b->retried),
-			 otlp_number_attribute("outbox.publish_us", b->publish),
-			 otlp_number_attribute("outbox.settle_us", b->settle));
+			 otlp_number_attribute("outbox.lane", b->report.lane),
+			 otlp_number_attribute("outbox.delivered", (int64_t)b->report.delivered),
+			 otlp_number_attribute("outbox.failed", (int64_t)b->report.failed),
+			 otlp_number_attribute("outbox.retried", (int64_t)b->report.retried),
+			 otlp_number_attribute("outbox.publish_us", b->report.publish),
+			 otlp_number_attribute("outbox.settle_us", b->report.settle));
 }
 
 static json_t *make_status(const struct otlp_batch *b)
@@ -116,10 +117,10 @@ static json_t *make_span(const struct otlp_batch *b, struct outbox_random *rando
 	return json_pack("{s:o, s:o, s:o, s:i, s:o, s:o, s:o, s:o, s:i, s:o}", "traceId",
 			 make_random_id(random, 16), "spanId", make_random_id(random, 8), "name",
 			 json_text(name), "kind", KIND_CLIENT, "startTimeUnixNano",
-			 otlp_nanoseconds(b->began), "endTimeUnixNano",
-			 otlp_nanoseconds(b->began + b->publish + b->settle), "attributes",
-			 make_attributes(b), "links", make_links(b), "droppedLinksCount",
-			 (int)b->dropped_links, "status", make_status(b));
+			 otlp_nanoseconds(b->report.began), "endTimeUnixNano",
+			 otlp_nanoseconds(b->report.began + b->report.publish + b->report.settle),
+			 "attributes", make_attributes(b), "links", make_links(b),
+			 "droppedLinksCount", (int)b->dropped_links, "status", make_status(b));
 }
 
 json_t *otlp_spans_json(const struct otlp_batch *batches, size_t count,

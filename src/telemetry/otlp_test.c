@@ -66,7 +66,7 @@ static void a_full_ring_takes_no_more(void **state)
 		assert_false(otlp_ring_put(&ring, "shop", &report));
 		for (int i = 0; i < OTLP_RING_SIZE; i++) {
 			assert_true(otlp_ring_take(&ring, batch));
-			assert_int_equal(batch->lane, i);
+			assert_int_equal(batch->report.lane, i);
 		}
 		assert_false(otlp_ring_take(&ring, batch));
 	}
@@ -111,10 +111,10 @@ static void many_write_and_nothing_is_torn(void **state)
 			continue;
 		}
 		taken++;
-		assert_in_range(batch->lane, 0, WRITERS - 1);
-		assert_int_equal(batch->messages, batch->delivered);
-		assert_true(batch->messages >= next[batch->lane]);
-		next[batch->lane] = batch->messages + 1;
+		assert_in_range(batch->report.lane, 0, WRITERS - 1);
+		assert_int_equal(batch->report.messages, batch->report.delivered);
+		assert_true(batch->report.messages >= next[batch->report.lane]);
+		next[batch->report.lane] = batch->report.messages + 1;
 	}
 	assert_int_equal(taken, put);
 	assert_true(put >= OTLP_RING_SIZE);
