@@ -121,7 +121,7 @@ static void what_is_meant_must_be_said(void **state)
 	publish(w, 1, 2);
 	deliver(w, true);
 	FAILS(outbox_admin_requeue(w->admin, &filter, NULL, &acted, err), OUTBOX_EINVAL,
-	      "select with state");
+	      "nothing is selected");
 	FAILS(outbox_admin_discard(w->admin, &filter, NULL, &acted, err), OUTBOX_EINVAL, "reason");
 	filter.target = "event";
 	FAILS(outbox_admin_requeue(w->admin, &filter, NULL, &acted, err), OUTBOX_ENOTFOUND, "events");
