@@ -6,7 +6,6 @@
 
 #include <outbox/outbox.h>
 
-#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -64,18 +63,23 @@ static json_t *make_content(const char *type, const struct record *record)
 
 /* ---- one route ----------------------------------------------------------------------------- */
 
+static const char *method_key(const struct http_route *route)
+{
+	return strcmp(route->method, "GET") == 0 ? "get" : "post";
+}
+
 /* GET /api/messages/{id} is "get_api_messages_id". */
 static json_t *make_operation_id(const struct http_route *route)
 {
 	char id[200];
 	size_t n = 0;
 
-	snprintf(id, sizeof(id), "%s%s", route->method, route->path);
+	snprintf(id, sizeof(id), "%s%s", method_key(route), route->path);
 	for (const char *c = id; *c; c++) {
 		if (*c == '/' || *c == '.')
 			id[n++] = '_';
 		else if (*c != '{' && *c != '}')
-			id[n++] = (char)tolower((unsigned char)*c);
+			id[n++] = *c;
 	}
 	return json_stringn(id, n);
 }
@@ -155,8 +159,7 @@ static json_t *make_description(void)
 			path = json_object();
 			json_object_set_new(paths, route->path, path);
 		}
-		json_object_set_new(path, strcmp(route->method, "GET") == 0 ? "get" : "post",
-				    make_operation(route));
+		json_object_set_new(path, method_key(route), make_operation(route));
 		add_schema(schemas, route->answer, FIELDS_OUT);
 		add_schema(schemas, route->body, FIELDS_IN);
 	}

@@ -337,7 +337,7 @@ const struct record view_message_detail = RECORD("MessageDetail", detail_fields)
 json_t *json_message_detail(const struct message_detail *detail, enum payload_view view)
 {
 	const struct outbox_message *message = &detail->message.message;
-	struct message_row row = { { message->data, message->size, view }, *detail };
+	struct message_row row = { { message->data, message->size, (int)view }, *detail };
 
 	return fields_json(&view_message_detail, &row);
 }
