@@ -62,7 +62,7 @@ struct cli {
 	size_t n_sources;
 	/* for commands that are suggested: " --store URL" when it was given so, else "" */
 	char store_option[400];
-	char relay_option[450]; /* the same for outbox relay, which wants targets, too */
+	char relay_option[450]; /* the same for outbox relay, which also needs targets */
 	const char *actor;
 	bool json;
 	const char *const *words;

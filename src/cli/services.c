@@ -11,7 +11,7 @@
 struct services {
 	struct daemon *daemon;
 	struct sampler *sampler;
-	struct http_server *server; /* NULL: nobody wants one */
+	struct http_server *server; /* NULL: not configured */
 	struct otlp *otlp;          /* the same */
 };
 

@@ -86,7 +86,7 @@ static void measure(struct table *table)
 		wide = safe_width(cell + 1);
 		if (wide > table->widths[column])
 			table->widths[column] = wide;
-		column = (column + 1) % table->n_columns;
+		column = column + 1 < table->n_columns ? column + 1 : 0;
 	}
 }
 
@@ -190,7 +190,7 @@ void table_print(struct table *table, FILE *stream)
 			continue;
 		}
 		print_cell(table, stream, column, *cell, cell + 1);
-		column = (column + 1) % table->n_columns;
+		column = column + 1 < table->n_columns ? column + 1 : 0;
 	}
 	buf_clear(&table->cells);
 }

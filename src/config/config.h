@@ -152,7 +152,7 @@ struct config *config_free(struct config *config);
 int config_health_defaults(struct outbox_arena *arena, struct config_health *ret_health,
 			   struct outbox_error *err) OUTBOX_MUSTCHECK;
 
-/* What outbox_relay_new() wants for one source. Borrows from config and its arena. */
+/* What outbox_relay_new() takes for one source. Borrows from config and its arena. */
 int config_relay(const struct config *config, const struct config_source *source,
 		 struct outbox_relay_config *ret_relay, struct outbox_error *err) OUTBOX_MUSTCHECK;
 

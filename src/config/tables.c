@@ -183,7 +183,7 @@ static const struct field root_keys[] = {
 	{ KEY(LIST, config, alerts), .of = &schema_alert, .flags = FIELD_LIVE,
 	  .help = "receivers of an alert when a rule starts and stops firing; unset: none" },
 	{ KEY(OBJECT, config, otlp), .of = &schema_otlp, .flags = FIELD_RESTART,
-	  .help = "send metrics and traces to OpenTelemetry; unset: no export" },
+	  .help = "metrics and traces for OpenTelemetry; unset: none" },
 	{ KEY(OBJECT, config, admin), .of = &admin_schema, .flags = FIELD_RESTART,
 	  .help = "the admin HTTP server: health, metrics, acts" },
 };

@@ -16,7 +16,7 @@ enum metric_type { METRIC_COUNTER = 1, METRIC_GAUGE, METRIC_HISTOGRAM };
 struct metric_family {
 	const char *name, *help;
 	enum metric_type type;
-	const char *unit; /* in UCUM, as OTLP wants it: "s" (values in microseconds), "By", "{message}" */
+	const char *unit; /* in UCUM, as OTLP requires: "s" (values in microseconds), "By", "{message}" */
 };
 
 struct metric_label {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* docs/runbook.md is in the program, too: at night nobody wants to look for a file of the right version. */
+/* docs/runbook.md is in the program, too: at night nobody should have to look for the right version of a file. */
 #include "operate/runbook.h"
 
 #include <ctype.h>

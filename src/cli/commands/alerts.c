@@ -137,7 +137,7 @@ static void print(struct cli *cli, const struct sample *sample)
 		puts("all is well");
 	else
 		table_print(&table, stdout);
-	/* whole: at night nobody wants to look for the rest of a line */
+	/* not cut: at night nobody should have to look for the rest of a line */
 	for (size_t i = 0; i < sample->n_findings; i++) {
 		const struct health_finding *finding = &sample->findings[i];
 

@@ -373,7 +373,7 @@ static int deliver(struct replaying *replay, struct outbox_error *err)
 	replay->signals = work.signals;
 	sigaddset(&replay->signals, SIGUSR1);
 	pthread_sigmask(SIG_BLOCK, &replay->signals, NULL);
-	replay->run.arena = replay->cli->arena; /* the audit may have made it anew */
+	replay->run.arena = replay->cli->arena; /* the audit may have replaced it */
 	r = replay_deliver(&replay->run, &work.bulk, err);
 	work_end(&work);
 	return r;

@@ -45,7 +45,7 @@ static void print_line(const struct cli *cli, const struct outbox_delivery *row)
 	}
 	printf(" %s%-9s%s ", colour_on(cli, delivery_colour(row)), delivery_word(row),
 	       colour_off(cli));
-	/* the id comes last, whole: it is what the next command wants */
+	/* the id comes last, whole: the next command needs it */
 	buf_clear(&cell);
 	safe_append(&cell, row->id, strlen(row->id), uncut ? UNCUT : 36);
 	puts(buf_str(&cell));
