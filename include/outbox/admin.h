@@ -38,7 +38,7 @@ struct outbox_health_limits {
 	int64_t backlog;     /* more unfinished deliveries than this [10,000] */
 	int64_t pending;     /* more unread messages than this [1,000] */
 	int64_t retry_rate;  /* more per cent of refused tries in the last minute than this [10] */
-	const char *const *off; /* globs of rules that are not looked at: "retry_rate", "no_*" */
+	const char *const *off; /* globs of rules that are switched off: "retry_rate", "no_*" */
 	size_t n_off;
 };
 
@@ -68,12 +68,12 @@ struct outbox_admin *outbox_admin_free(struct outbox_admin *admin);
 int outbox_admin_info(struct outbox_admin *admin, struct outbox_store_info *ret_info,
 		      struct outbox_error *err) OUTBOX_MUSTCHECK;
 
-/* Make an outbox; where there is one it changes nothing, so a program may call it whenever it starts. A SQLite file is
- * made, a PostgreSQL database must be there. options NULL: the defaults. ESCHEMA: it is older (upgrade) or newer. */
+/* Create an outbox; if there is one, nothing changes, so a program may call it at every start. A SQLite file is
+ * created, a PostgreSQL database must exist. options NULL: the defaults. ESCHEMA: it is older (upgrade) or newer. */
 int outbox_admin_init(struct outbox_admin *admin, const struct outbox_init_options *options,
 		      struct outbox_error *err) OUTBOX_MUSTCHECK;
 
-/* Bring an older one to this library's version; with options->dry_run only say which version it has. ret_from (may be
+/* Upgrade an older one to this library's version; with options->dry_run only say which version it has. ret_from (may be
  * NULL): the version found. Relays of an older version must have been stopped. */
 int outbox_admin_upgrade(struct outbox_admin *admin, const struct outbox_init_options *options,
 			 int *ret_from, struct outbox_error *err) OUTBOX_MUSTCHECK;
@@ -104,8 +104,8 @@ int outbox_admin_stats(struct outbox_admin *admin, struct outbox_arena *arena,
  * Which deliveries: by ids (with the target, where there are several), or by state, why, target, type, key and times;
  * an empty filter is EINVAL. By ids, one that is not there is ENOTFOUND before anything changes; one whose state does
  * not allow it is counted as refused, and ECONFLICT when none allows it. By filter with limit 0 all of them, in short
- * transactions of 1,000, so that no relay is kept waiting; what is published or fails meanwhile was not meant. With a
- * limit (at most 1,000) so many in this call; while ret->more, call again with ret->cursor in the filter.
+ * transactions of 1,000, so that no relay is kept waiting; what is published or fails meanwhile is left out. With a
+ * limit (at most 1,000) that many in this call; while ret->more, call again with ret->cursor in the filter.
  */
 
 /* failed -> pending, due now, attempts 0. filter->state may be left out. reason may be NULL. */
@@ -129,15 +129,15 @@ int outbox_admin_count(struct outbox_admin *admin, int action, const struct outb
 
 /* ---- targets and retention ----------------------------------------------------------------- */
 
-/* Nothing more is sent to the target, the batch in flight aside, until resume(); its messages wait in the log. The same
+/* Nothing more is sent to the target, except the batch in flight, until resume(); its messages wait in the log. The same
  * state again changes nothing. pause() requires a reason. ENOTFOUND names the targets there are. */
 int outbox_admin_pause(struct outbox_admin *admin, const char *target, const char *reason,
 		       struct outbox_error *err) OUTBOX_MUSTCHECK;
 int outbox_admin_resume(struct outbox_admin *admin, const char *target, const char *reason,
 			struct outbox_error *err) OUTBOX_MUSTCHECK;
 
-/* Remove finished messages, now and not when the relay's retention comes to them. With limit 0 all of them, in short
- * transactions; else so many. actor NULL: the admin's. One of the two ages is required. */
+/* Remove finished messages now, before the relay's retention does. With limit 0 all of them, in short
+ * transactions; otherwise at most that many. actor NULL: the admin's. One of the two ages is required. */
 int outbox_admin_purge(struct outbox_admin *admin, const struct outbox_purge *purge,
 		       struct outbox_purged *ret_purged, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
@@ -146,7 +146,7 @@ int outbox_admin_purgeable(struct outbox_admin *admin, const struct outbox_purge
 			   struct outbox_purged *ret_purged,
 			   struct outbox_error *err) OUTBOX_MUSTCHECK;
 
-/* Take the personal data out of one message for good: see struct outbox_redact. ret_done (may be NULL): false, it was
+/* Permanently remove the personal data from one message: see struct outbox_redact. ret_done (may be NULL): false, it was
  * redacted before. ENOTSUP: this store cannot. */
 int outbox_admin_redact(struct outbox_admin *admin, const char *id, const char *reason,
 			bool *ret_done, struct outbox_error *err) OUTBOX_MUSTCHECK;
@@ -163,8 +163,8 @@ struct outbox_finding {
 	const char *rule;   /* "failed", "outage" ...: docs/runbook.md has a section for each */
 	int level;          /* enum outbox_level */
 	const char *target; /* NULL: it is about the store */
-	outbox_time since;  /* by the clock; 0: one look cannot know */
-	const char *text;   /* what is the matter, with the number and the limit */
+	outbox_time since;  /* by the clock; 0: one sample cannot tell */
+	const char *text;   /* what is wrong, with the number and the limit */
 };
 
 struct outbox_health {
@@ -174,8 +174,8 @@ struct outbox_health {
 };
 
 /*
- * What is not well, by the rules of `outbox alerts`, from one look: a rule that must hold for a while counts at once, and
- * what takes two looks (sending, latency) is not judged. A store that does not answer is a finding, not an error.
+ * What is wrong, by the rules of `outbox alerts`, from one sample: a rule that must hold for a while counts at once, and
+ * rules that need two samples (sending, latency) are left out. A store that does not answer is a finding, not an error.
  */
 int outbox_admin_health(struct outbox_admin *admin, struct outbox_arena *arena,
 			struct outbox_health *ret_health, struct outbox_error *err) OUTBOX_MUSTCHECK;
@@ -190,9 +190,9 @@ struct outbox_metrics_source {
 #define OUTBOX_METRICS_SOURCE_INIT OUTBOX_SIZED(struct outbox_metrics_source)
 
 /*
- * The text that Prometheus scrapes (version 0.0.4): the relay's families of docs/metrics.md, without those of the
- * process, which are the application's own to tell. One call for all stores, since a family may be there once; each is
- * asked for its numbers, and one that does not answer has outbox_source_up 0. ret_text: the arena's.
+ * The text that Prometheus scrapes (version 0.0.4): the relay's metrics of docs/metrics.md, without those of the
+ * process, which the application provides itself. One call for all stores, because a metric may occur once; each is
+ * queried for its numbers, and one that does not answer has outbox_source_up 0. ret_text: the arena's.
  */
 #define OUTBOX_METRICS_CONTENT_TYPE "text/plain; version=0.0.4; charset=utf-8"
 int outbox_metrics_text(const struct outbox_metrics_source *sources, size_t n_sources,

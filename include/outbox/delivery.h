@@ -89,7 +89,7 @@ struct outbox_page {
 enum outbox_action {
 	OUTBOX_ACTION_UNSET = 0,
 	OUTBOX_REQUEUE = 1, /* failed -> pending: attempts 0, due now, the error kept in the audit */
-	OUTBOX_DISCARD = 2, /* pending, failed -> discarded; wants a reason */
+	OUTBOX_DISCARD = 2, /* pending, failed -> discarded; a reason is required */
 	OUTBOX_DEFER = 3    /* pending -> pending (deferred) until `until`, attempts unchanged */
 };
 
@@ -102,7 +102,7 @@ struct outbox_act {
 	/* At most filter->limit deliveries in one call, in one short transaction; call again while `more`,
 	 * with the cursor that came back or, after an interruption, without one: what was done is in
 	 * another state and not selected again. A dry run by filter counts all of them, however many, in
-	 * one call. With ids, each refusal is told; with a filter, deliveries in another state are simply
+	 * one call. With ids, each refusal is reported; with a filter, deliveries in another state are simply
 	 * not selected. */
 	const struct outbox_filter *filter;
 };

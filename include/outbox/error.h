@@ -10,8 +10,8 @@
  * written only on failure and never on success. There is no errno and no thread-local last error.
  *
  * A status is a decision, not a diagnosis: it tells the caller what to do next. The diagnosis is the
- * message, one line for a person, `detail`, where a program wants to know more than the status, and
- * `native`, the code of the library or system below us. Never look into the message: its words change.
+ * message, one line for a person, `detail`, where a program needs to know more than the status, and
+ * `native`, the code of the library or system below us. Never parse the message: its words change.
  */
 
 #include <stdarg.h>
@@ -57,18 +57,18 @@ enum outbox_status {
 	OUTBOX_EINVAL = 1,  /* the caller's data or arguments are wrong: repair them */
 	OUTBOX_ENOMEM = 2,  /* out of memory: nothing was changed */
 	OUTBOX_ECONFIG = 3, /* configuration is wrong: a person must repair it */
-	OUTBOX_ECONN = 4,   /* database or broker out of reach: back off, connect again */
+	OUTBOX_ECONN = 4,   /* database or broker unreachable: back off, connect again */
 	OUTBOX_EAUTH = 5,   /* refused by the other side: a person must repair it; back off long */
 	OUTBOX_ETIMEDOUT = 6, /* no answer in time: the outcome is unknown, repeat the same request */
-	OUTBOX_EBUSY = 7, /* locked, deadlock, serialization failure: repeat soon, charge nobody */
-	OUTBOX_EFENCED = 8, /* the lane belongs to somebody else now: drop all memory of it */
+	OUTBOX_EBUSY = 7, /* locked, deadlock, serialization failure: repeat soon, charge no attempt */
+	OUTBOX_EFENCED = 8, /* another owner has the lane now: forget all about it */
 	OUTBOX_ECONFLICT =
 		9, /* the delivery's state does not allow it, or it is being sent right now */
 	OUTBOX_ENOTFOUND = 10, /* no such message, target, database, policy ... */
 	OUTBOX_ENOTSUP = 11,   /* this driver or this build cannot do it */
 	OUTBOX_ESCHEMA = 12,   /* the schema is missing, older or newer than this program */
 	OUTBOX_EFULL = 13,  /* disk full or quota reached: an outage; retry after space was made */
-	OUTBOX_EPROTO = 14, /* the other side broke its protocol, or stored data makes no sense */
+	OUTBOX_EPROTO = 14, /* the other side broke its protocol, or stored data is invalid */
 	OUTBOX_EINTERNAL = 15 /* a bug of ours */
 };
 

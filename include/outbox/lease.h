@@ -30,7 +30,7 @@ struct outbox_lease_request {
 
 struct outbox_lease {
 	int total;        /* lanes of the target */
-	int share;        /* how many this worker should hold at the most */
+	int share;        /* how many this worker should hold at most */
 	bool stale_route; /* a newer routing is registered: this worker got no lanes */
 	int count;
 	int lanes[OUTBOX_LANES_MAX]; /* held now, ascending */
@@ -44,7 +44,7 @@ struct outbox_lease {
 struct outbox_unserved {
 	const char *target; /* need not be registered */
 	const char *owner;
-	outbox_time duration; /* told for so long, unless it is repeated */
+	outbox_time duration; /* shown for this long, unless it is repeated */
 	const char *why;      /* for people; NULL: it is served, or the relay leaves */
 };
 

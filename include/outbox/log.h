@@ -2,7 +2,7 @@
 #ifndef OUTBOX_LOG_H
 #define OUTBOX_LOG_H
 
-/* What a relay tells while it runs. docs/logs.md lists the events. */
+/* What a relay logs while it runs. docs/logs.md lists the events. */
 
 #include <outbox/error.h>
 
@@ -12,14 +12,14 @@ extern "C" {
 
 enum outbox_log_level { OUTBOX_LOG_DEBUG = 0, OUTBOX_LOG_INFO, OUTBOX_LOG_WARN, OUTBOX_LOG_ERROR };
 
-/* Borrowed for the call. Never holds a payload or a password. */
+/* Borrowed for the call. Never contains a payload or a password. */
 struct outbox_log_event {
 	int level;          /* enum outbox_log_level */
 	const char *name;   /* "target.outage"; stable */
 	const char *source; /* NULL: the relay's only one */
 	const char *target; /* NULL: none in particular */
 	int lane;           /* -1: none in particular */
-	const char *text;   /* one line for people; what it is about is not repeated in it */
+	const char *text;   /* one line for people; does not repeat the source, target and lane */
 };
 
 /* Called from the relay's threads, several at once: it must be quick and must not call the relay. */

@@ -29,7 +29,7 @@ struct outbox_header {
  * be left unset: NULL strings and zero times mean the default. All pointers are borrowed.
  *
  * Start from OUTBOX_MESSAGE_INIT; struct_size tells the library which fields your header knew, so an
- * application built against an older header goes on working. 0 is taken as the first version's size.
+ * application built against an older header goes on working. 0 means the first version's size.
  */
 struct outbox_message {
 	size_t struct_size;
@@ -40,7 +40,7 @@ struct outbox_message {
 	const char *content_type; /* default application/json */
 	const char *id;           /* default a new UUIDv7; your own makes a repeat harmless */
 	int kind;                 /* enum outbox_kind */
-	int published;            /* not 0: may also leave the house, to `external` targets */
+	int published;            /* not 0: `external` targets get it, too */
 	const char *source;       /* CloudEvents source; default /outbox/<store's name> */
 	const char *subject;      /* CloudEvents subject */
 	const char *topic;        /* for targets whose route is a template with {topic} */
@@ -51,13 +51,13 @@ struct outbox_message {
 	size_t n_headers;
 	int priority;           /* -100 to 100; 0 is normal */
 	outbox_time event_time; /* when it happened; default: when it is published */
-	outbox_time due_at;     /* not to be delivered before */
-	outbox_time expires_at; /* not to be delivered after: it fails as expired */
+	outbox_time due_at;     /* do not deliver it before this time */
+	outbox_time expires_at; /* after this time it fails as expired */
 };
 
 #define OUTBOX_MESSAGE_INIT OUTBOX_SIZED(struct outbox_message)
 
-/* Limits that validation enforces. The payload's default can be changed per call of validate. */
+/* Limits that validation enforces. The payload's limit can be changed with each call of validate. */
 #define OUTBOX_TYPE_MAX 500
 #define OUTBOX_KEY_MAX 255
 #define OUTBOX_ID_MAX 255
@@ -74,10 +74,10 @@ int outbox_message_validate(const struct outbox_message *message, size_t payload
 			    struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /*
- * Say that child follows from parent, which a handler has received, say. causation_id becomes the parent's id;
- * correlation_id the parent's, or its id where it has none, so that whatever follows from one message has one
- * correlation_id. The parent's traceparent is inherited unless the child has one. child borrows the parent's
- * texts: publish it before they go. EINVAL: the parent has no id.
+ * Record that child was caused by parent, for example by a message that a handler has received. causation_id becomes
+ * the parent's id, correlation_id the parent's or, if it has none, its id, so that all that follows from one message has
+ * the same correlation_id. The parent's traceparent is inherited unless the child has one. child borrows the parent's
+ * texts: publish it while they are valid. EINVAL: the parent has no id.
  */
 int outbox_message_caused_by(struct outbox_message *child, const struct outbox_message *parent,
 			     struct outbox_error *err) OUTBOX_MUSTCHECK;

@@ -8,14 +8,14 @@
 
 #include <stdint.h>
 
-/* What became of one published message. */
+/* The result for one published message. */
 struct outbox_published {
 	int64_t seq;
 	int repeated; /* not 0: this id was already in the log; nothing was written */
 	char id[OUTBOX_ID_MAX * 4 + 1];
 };
 
-/* Publish although no transaction is open: the message and your rows could part. */
+/* Publish although no transaction is open: then the message and your rows are not atomic. */
 #define OUTBOX_ALLOW_AUTOCOMMIT 1u
 
 #endif

@@ -27,7 +27,7 @@ struct outbox_registry;
 int outbox_registry_new(struct outbox_registry **ret_registry, struct outbox_error *err);
 struct outbox_registry *outbox_registry_free(struct outbox_registry *registry);
 
-/* ops (and context) must outlive the registry. Mandatory ops that are missing are told here. */
+/* ops (and context) must outlive the registry. The error names a mandatory op that is missing. */
 int outbox_registry_add_transport(struct outbox_registry *registry,
 				  const struct outbox_transport_ops *ops, void *context,
 				  struct outbox_error *err) OUTBOX_MUSTCHECK;
@@ -62,7 +62,7 @@ int outbox_registry_handle_as(struct outbox_registry *registry, const char *name
 struct outbox_policy {
 	size_t struct_size;
 	const char *name;
-	int max_attempts;   /* tries in all, the first one included; then failed. 0: no limit */
+	int max_attempts;   /* total tries, the first one included, before it fails. 0: no limit */
 	outbox_time budget; /* from the first failure on; 0: no limit */
 	/* Either a schedule: the delay before attempt 2, 3, ...; used up means failed ... */
 	size_t n_schedule;
@@ -72,23 +72,23 @@ struct outbox_policy {
 	outbox_time base, cap;
 	double factor;
 	int jitter_percent;
-	/* What the preset's system also fixes; 0: ours. */
+	/* What else the preset's system sets; 0: our default. */
 	outbox_time poll, lease, retain_delivered, retain_failed, purge_interval;
 	size_t batch;
 };
 
 /* "default", "hermodr", "blueprint", "protean", "opinionated". NULL when there is none. */
 const struct outbox_policy *outbox_policy_find(const char *name);
-/* The i-th preset, NULL behind the last. */
+/* The i-th preset, NULL after the last. */
 const struct outbox_policy *outbox_policy_at(size_t i);
 
 /* ---- the relay ----------------------------------------------------------------------------- */
 
 enum outbox_order {
-	OUTBOX_ORDER_UNSET = 0,  /* strict */
-	OUTBOX_ORDER_STRICT = 1, /* the next of a key leaves after the one before was confirmed */
-	OUTBOX_ORDER_PIPELINED = 2, /* a key's messages go out together; a failure may reorder */
-	OUTBOX_ORDER_NONE = 3       /* keys mean nothing: nothing is ever parked */
+	OUTBOX_ORDER_UNSET = 0,     /* strict */
+	OUTBOX_ORDER_STRICT = 1,    /* sent when the previous one of its key is confirmed */
+	OUTBOX_ORDER_PIPELINED = 2, /* a key's messages are sent together; a failure may reorder */
+	OUTBOX_ORDER_NONE = 3       /* keys have no effect: nothing is ever parked */
 };
 
 struct outbox_target_config {
@@ -97,27 +97,27 @@ struct outbox_target_config {
 	const char *to; /* "file:out.jsonl" */
 	int envelope;   /* enum outbox_envelope */
 	int order;      /* enum outbox_order */
-	bool hold;      /* behind a failed message its key waits */
+	bool hold;      /* later messages of a key wait after a failed one */
 	int start;      /* enum outbox_start */
 	struct outbox_route route;
 	const struct outbox_policy *policy; /* NULL: default */
 	/*
-	 * Three targets instead of one, by priority: NAME-high, NAME, NAME-low, each with lanes, workers and
-	 * a breaker of its own, so that a bulk of low messages delays nobody. Order is then per key and band.
+	 * Three targets instead of one, by priority: NAME-high, NAME, NAME-low, each with its own lanes, workers
+	 * and breaker, so that low-priority bulk messages do not delay others. Order is then per key and band.
 	 */
 	bool bands;
 	/*
-	 * At most rate_count messages in rate_period by this process, all bands together; 0: no limit. burst:
-	 * as many at once after a pause; 0: what the rate allows in a second, at least 1.
+	 * This process sends at most rate_count messages in rate_period, all bands together; 0: no limit. burst:
+	 * how many may be sent at once after a pause; 0: what the rate allows in a second, at least 1.
 	 */
 	int64_t rate_count;
 	outbox_time rate_period;
 	int64_t rate_burst;
 	outbox_time start_time; /* of OUTBOX_START_TIME */
-	/* The target that gets what fails here, with the reason in headers outbox-dead-*; NULL: none. It is
-	 * registered already or one of these, not external, and leads nowhere back. */
+	/* The target that gets what fails here, with the reason in headers outbox-dead-*; NULL: none. It must
+	 * be registered or one of these, must not be external, and must not lead back. */
 	const char *dead_letter;
-	/* With OUTBOX_ENVELOPE_EXTERNAL: the headers that leave ("traceparent" stands for the field, too). No others do. */
+	/* With OUTBOX_ENVELOPE_EXTERNAL: the only headers that are sent ("traceparent" includes the field of that name). */
 	const char *const *headers;
 	size_t n_headers;
 };
@@ -137,7 +137,7 @@ struct outbox_relay_config {
 	outbox_time publish_timeout;          /* 0: 10 s; below the lease */
 	outbox_time poll_min, poll_max;       /* 0: 10 ms, 250 ms */
 	outbox_time breaker_min, breaker_max; /* 0: 500 ms, 30 s */
-	/* Retention by the relay. 0: 7 days; OUTBOX_NEVER: keep. Failed ones: 0 keeps for ever. */
+	/* Retention by the relay. 0: 7 days; OUTBOX_NEVER: keep. Failed ones: 0 keeps them forever. */
 	outbox_time retain_delivered, retain_failed;
 	outbox_time purge_interval; /* 0: 1 min; OUTBOX_NEVER: the relay does not purge */
 	const struct outbox_registry *registry; /* NULL: built-in drivers only; outlives the relay */
@@ -145,9 +145,9 @@ struct outbox_relay_config {
 	uint64_t seed;                          /* of jitter and tokens; 0: from the system */
 	outbox_log_fn log;                      /* NULL: silent */
 	void *log_context;
-	/* How commands that the log suggests name the store: "--config outbox.yaml --source shop". NULL: not. */
+	/* How commands that the log suggests name the store: "--config outbox.yaml --source shop". NULL: they do not. */
 	const char *store_option;
-	/* A folder: what retention removes is written there first, as outbox archive does it. NULL: nowhere */
+	/* A folder: what retention removes is first written there, as by outbox archive. NULL: nowhere */
 	const char *archive;
 };
 
@@ -157,7 +157,7 @@ struct outbox_relay_config {
 struct outbox_relay_counts {
 	size_t struct_size;
 	uint64_t delivered, failed, retried, parked, deferred, returned, batches;
-	uint64_t outages;             /* times that a breaker opened */
+	uint64_t outages;             /* how often a breaker opened */
 	uint64_t takeovers;           /* lanes taken from an owner with messages in flight */
 	uint64_t fenced;              /* settlements that had no effect */
 	uint64_t unknown;             /* verdicts UNKNOWN: each may become a duplicate */
@@ -176,28 +176,28 @@ int outbox_relay_start(struct outbox_relay *relay, struct outbox_error *err) OUT
 
 /*
  * Stop reading, finish the batches in flight within timeout, settle what was acknowledged, release
- * the lanes, join. ETIMEDOUT: some batch was abandoned; its messages are sent again by whoever takes
- * the lane. Safe to call twice. In a child after fork() it is EINVAL: the relay runs in the parent.
+ * the lanes, join. ETIMEDOUT: some batch was abandoned; its messages are sent again by the relay that
+ * takes over the lane. Safe to call twice. In a child after fork() it is EINVAL: the relay runs in the parent.
  */
 int outbox_relay_stop(struct outbox_relay *relay, outbox_time timeout, struct outbox_error *err);
 
 /* Deliver what is due now, then return. As often as you like, but not together with start(). */
 int outbox_relay_run_once(struct outbox_relay *relay, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
-/* Deliver until nothing is left but deferred, failed and discarded deliveries, and such as will not move
- * by themselves (paused, or held behind a failed one); waits for retries.
+/* Deliver until nothing is left but deferred, failed and discarded deliveries, and those that do not
+ * move by themselves (paused, or held behind a failed one); waits for retries.
  * stop (may be NULL) is polled: not 0 ends it early. */
 int outbox_relay_run_until_idle(struct outbox_relay *relay, const volatile int *stop,
 				struct outbox_error *err) OUTBOX_MUSTCHECK;
 
-/* NULL is legal, here and below: nothing is told, or all is 0. */
+/* NULL is allowed, here and below: nothing is returned, or all is 0. */
 void outbox_relay_counts(const struct outbox_relay *relay, struct outbox_relay_counts *ret_counts);
 
 /* Batches and messages in flight right now: for "finishing 1 batch (412 messages)". */
 void outbox_relay_in_flight(const struct outbox_relay *relay, size_t *ret_batches,
 			    size_t *ret_messages);
 
-/* Stops first when still running. NULL is legal. In a child after fork() nothing is freed: it is the parent's. */
+/* Stops the relay first if it still runs. NULL is allowed. In a child after fork() nothing is freed. */
 struct outbox_relay *outbox_relay_free(struct outbox_relay *relay);
 
 /* ---- monitor ------------------------------------------------------------------------------- */

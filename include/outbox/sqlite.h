@@ -16,8 +16,8 @@ extern "C" {
 
 /*
  * Append one message inside the transaction open on db. Returns OUTBOX_OK also for an id that was
- * published before. Nothing else of the connection is changed; a failure leaves the transaction as
- * it was before the call, to be rolled back or gone on with.
+ * published before. The connection is not changed otherwise; a failure leaves the transaction as
+ * it was before the call: roll it back or go on.
  */
 int outbox_publish_sqlite(sqlite3 *db, const struct outbox_message *message,
 			  struct outbox_error *err) OUTBOX_MUSTCHECK;

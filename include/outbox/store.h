@@ -197,9 +197,9 @@ struct outbox_lane_ops {
 	/*
 	 * Register a target or change its routing. Creates its lanes, each with a first receipt.
 	 * Same routing: same version; different: version + 1, written to ret_version. A relay with
-	 * an older version gets no lanes from then on. Messages settled earlier are not routed anew.
+	 * an older version gets no lanes from then on. Messages settled earlier are not routed again.
 	 *
-	 * With band_of, a message belongs to one target of the family for ever, by its place in the log. When
+	 * With band_of, a message belongs to one target of the family forever, by its place in the log. When
 	 * NAME gets bands (it is put with band_of = NAME, and had none), what has a place in the log already
 	 * stays NAME's, whatever its band; the new bands apply behind that place. A target that is put with
 	 * band_of = NAME and is new starts at that very place; where NAME began with bands, where NAME starts.
@@ -229,7 +229,7 @@ struct outbox_lane_ops {
 	 * a lane go with release() when that lane has nothing in flight.
 	 *
 	 * Workers of one target send to one place. One whose place differs from that of a worker which is alive
-	 * holds nothing, counts in no share and is told so; it may be alive itself as soon as the others are gone.
+	 * holds nothing, counts in no share and learns so; it may be alive itself as soon as the others are gone.
 	 */
 	int (*lease)(struct outbox_store *store, const struct outbox_lease_request *request,
 		     struct outbox_lease *ret_lease, struct outbox_error *err);
@@ -240,7 +240,7 @@ struct outbox_lane_ops {
 
 	/*
 	 * Begin to work on a leased lane: append a take-over receipt with the same position, which
-	 * fences whoever worked on it before. Messages that were in flight become pending again.
+	 * fences its former owner. Messages that were in flight become pending again.
 	 * Repeated with the same token it is done once.
 	 */
 	int (*take_over)(struct outbox_store *store, const char *target, int lane, const char *owner,
@@ -259,7 +259,7 @@ struct outbox_lane_ops {
 	 *
 	 * RETURNED log rows at the end of the claim go back to the log without a trace; a RETURNED
 	 * one that has settled ones behind it becomes a detour that is due at once. PARKED is always
-	 * a detour, never part of that tail: a lone blocked row would be claimed again for ever.
+	 * a detour, never part of that tail: a lone blocked row would be claimed again forever.
 	 */
 	int (*settle_and_claim)(struct outbox_store *store,
 				const struct outbox_settle_and_claim *request,
@@ -322,7 +322,7 @@ struct outbox_operator_ops {
 		   struct outbox_claimed *ret_message, struct outbox_error *err);
 
 	/* What was settled after cursor (NULL: from now on), oldest first. The page's cursor is
-	 * never NULL: hand it in again. */
+	 * never NULL: pass it in again. */
 	int (*tail)(struct outbox_store *store, const char *cursor, size_t limit,
 		    struct outbox_arena *arena, struct outbox_page *ret_page,
 		    struct outbox_error *err);

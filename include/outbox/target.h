@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-/* Bands of priority. A message is in one of them: above 0 high, 0 or not said normal, below 0 low. */
+/* Priority bands. A message is in one of them: above 0 high, 0 or not set normal, below 0 low. */
 #define OUTBOX_BAND_HIGH 1u
 #define OUTBOX_BAND_NORMAL 2u
 #define OUTBOX_BAND_LOW 4u
@@ -40,10 +40,10 @@ enum outbox_start {
 struct outbox_target_def {
 	const char *name;
 	struct outbox_route route;
-	bool hold;              /* behind a failed message its key waits (default: it goes on) */
-	bool unordered;         /* keys mean nothing here: nothing blocks, nothing is parked */
+	bool hold;              /* later messages of a key wait after a failed one (default: no) */
+	bool unordered;         /* keys have no effect: nothing blocks, nothing is parked */
 	int start;              /* enum outbox_start; only looked at when the target is new */
-	outbox_time start_time; /* of OUTBOX_START_TIME; one that lies ahead is ECONFIG */
+	outbox_time start_time; /* of OUTBOX_START_TIME; one in the future is ECONFIG */
 	/*
 	 * The registered target that gets what fails here; NULL: none. In the transaction that makes a
 	 * delivery failed, the same message becomes pending for that target, whatever its route says and
