@@ -59,7 +59,7 @@ static void routing_decides_who_gets_what(struct store_world *w)
 	m.kind = OUTBOX_KIND_COMMAND;
 	command = world_publish_message(w, &m);
 	m.kind = OUTBOX_KIND_EVENT;
-	m.published = 1;
+	m.published = 2; /* anything but 0 */
 	out = world_publish_message(w, &m);
 
 	k = worker_start(w, "k", "a", 0);

@@ -55,7 +55,7 @@ static int bind_message(sqlite3_stmt *q, const struct outbox_message *m, const c
 	bool text = message_is_text(m);
 
 	return sqlite_bind(q, ARGS(ARG_TEXT(id), ARG_TEXT(m->type), ARG_TEXT(m->key), ARG_TEXT(kind),
-				   ARG_TIME(m->published), ARG_TIME(m->priority), ARG_INT(now),
+				   ARG_TIME(m->published != 0), ARG_TIME(m->priority), ARG_INT(now),
 				   ARG_INT(m->event_time ? m->event_time : now), ARG_TIME(m->due_at),
 				   ARG_TIME(m->expires_at), ARG_TEXT(m->content_type),
 				   ARG_TEXT(m->source), ARG_TEXT(m->subject), ARG_TEXT(m->topic),
