@@ -104,7 +104,7 @@ int secret_read_file(const char *option, const char *path, char **ret_text, stru
 	if (!text)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	if (size <= 0) {
-		free(text);
+		secret_free(text);
 		r = outbox_fail(err, OUTBOX_ECONFIG, "option %s: %s %s", option, path,
 				size < 0 ? "cannot be read" : "is empty");
 		return error_names_field(r, err);

@@ -132,9 +132,10 @@ int confirms_find(const struct confirms *c, const char *id, uint64_t *ret_tag,
 	char shown[80];
 
 	if (c->unclean)
-		return outbox_fail(err, OUTBOX_EPROTO,
-				   "message %s was returned, but not which copy of it",
-				   text_shown(shown, sizeof(shown), id));
+		return outbox_fail(
+			err, OUTBOX_EPROTO,
+			"message %s was returned, but the broker does not say which copy of it",
+			text_shown(shown, sizeof(shown), id));
 	for (size_t slot = c->low; c->batch && slot < c->sent; slot++) {
 		const struct confirm *entry = &c->window[slot];
 

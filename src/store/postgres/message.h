@@ -45,7 +45,8 @@ struct pg_row {
 };
 
 /*
- * The row's message. What is wrong in it becomes `malformed`. source: the default, in the arena. alone: a payload too large for the arena is malformed, not ENOMEM.
+ * The row's message. What is wrong in it becomes `malformed`. source: the default, in the arena. alone: a payload
+ * too large for the arena is malformed, not ENOMEM.
  */
 int pg_message_load(const struct pg_row *at, struct outbox_arena *arena, const char *source,
 		    bool alone, struct outbox_claimed *ret_message,
