@@ -56,8 +56,9 @@ struct replaying {
 static int check(const struct cli *cli, const struct values *given, struct outbox_error *err)
 {
 	if ((cli->n_words == 1) == given->from_log)
-		return outbox_fail(err, OUTBOX_EINVAL,
-				   "no messages are named: give the archive's FILE, or --from-log");
+		return outbox_fail(err, OUTBOX_EINVAL, "%s: give the archive's FILE, or --from-log",
+				   given->from_log ? "FILE and --from-log cannot be combined"
+						   : "no messages are named");
 	if (given->to && cli->config)
 		return outbox_fail(err, OUTBOX_EINVAL,
 				   "--to and --config do not go together; the file says where \"%s\" is",

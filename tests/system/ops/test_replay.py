@@ -300,7 +300,7 @@ def test_one_at_a_time(lite):
 
 def test_mistakes_are_told(lite):
     assert "no messages are named" in lite.run("replay", "--target", "x", "--to", "null:", code=2).err
-    assert "no messages are named" in lite.run("replay", "f", "--from-log", "--target", "x", "--to", "null:", code=2).err
+    assert "FILE and --from-log cannot be combined" in lite.run("replay", "f", "--from-log", "--target", "x", "--to", "null:", code=2).err
     assert "the target has no URL" in lite.run("replay", "f", "--target", "x", code=2).err
     (lite.folder / "outbox.yaml").write_text(FILE.format(url="sqlite:app.db"))
     ran = lite.run("replay", "f", "--target", "x", "--config", "outbox.yaml", code=3)
