@@ -82,6 +82,13 @@ static void unknown_ones(void **state)
 		  "  - { name: parked, to: 'null:' }\n",
 		  AT("5", "42", "0",
 		     "a") "\"parkd\" is not the name of a target; did you mean parked?\n" },
+		/* what has no name is not offered */
+		{ "  - { name: a, to: 'null:', dead_letter: b }\n"
+		  "  - { to: 'null:' }\n",
+		  AT("5", "42", "0",
+		     "a") "\"b\" is not the name of a target; add it: match: { nothing: true }\n"
+			  "outbox.yaml:6:5: targets[1]: name is missing: what people call this target; the store "
+			  "remembers it by this name, like events\n" },
 	};
 	_cleanup_(buf_deinit) struct buf told = BUF_INIT(40000), text = BUF_INIT(4000);
 	struct config *config;

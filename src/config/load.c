@@ -203,11 +203,11 @@ static void check_dead_letter(const struct config *config, size_t i, struct prob
 
 	nearest_init(&nearest, dead);
 	for (size_t j = 0; j < config->targets.count; j++) {
-		const char *name = targets[j].name ? targets[j].name : "";
+		const char *name = targets[j].name;
 
-		if (strcmp(name, dead) == 0)
+		if (name && strcmp(name, dead) == 0)
 			return;
-		if (j != i)
+		if (name && j != i)
 			nearest_offer(&nearest, name);
 	}
 	problems_about(problems, node_find(item_node(config, "targets", i), "dead_letter"),
