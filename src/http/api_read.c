@@ -60,7 +60,10 @@ static json_t *make_sources(const void *row)
 					 .trouble_since = source->trouble ? source->trouble_since : 0,
 					 .stats = from->stats };
 
-		json_array_append_new(list, fields_json(&view_source, &to));
+		if (json_array_append_new(list, fields_json(&view_source, &to))) {
+			json_decref(list);
+			return NULL;
+		}
 	}
 	return list;
 }

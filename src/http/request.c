@@ -74,8 +74,8 @@ static const struct outcome {
 	{ OUTBOX_ECONN, 503, "the database cannot be reached; the log says why" },
 	{ OUTBOX_ETIMEDOUT, 503, "the database did not answer in time; try again" },
 	{ OUTBOX_EFULL, 503, "the database has no room left" },
-	{ OUTBOX_EAUTH, 503, "the database refused our login; the log says why" },
-	{ OUTBOX_ESCHEMA, 503, "the database's schema has the wrong version; the log says why" },
+	{ OUTBOX_EAUTH, 503, "the database refused us access; the log says why" },
+	{ OUTBOX_ESCHEMA, 503, "the database has no outbox of our version; the log says why" },
 	{ OUTBOX_ENOMEM, 503, "out of memory; try again" },
 	{ 0, 500, "something went wrong; the log says what" },
 };
