@@ -259,7 +259,7 @@ BEGIN
 	IF (last.n = q.n AND last.token = q.token) OR (last.n = q.n + 1 AND last.token = q.new_token) THEN
 		RETURN last;
 	END IF;
-	RAISE EXCEPTION 'target %, lane %: receipt % is not the last one any more (% is); somebody else has the lane',
+	RAISE EXCEPTION 'target %, lane %: receipt % is no longer the last one (% is); another relay has the lane',
 		q.target, q.lane, q.n, last.n USING ERRCODE = 'OB005';
 END $$;
 

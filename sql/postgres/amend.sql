@@ -94,7 +94,7 @@ BEGIN
 		END IF;
 	END LOOP;
 	IF NOT alive OR m.payload = '{"redacted":true}' AND m.key LIKE 'redacted-%' THEN
-		RAISE EXCEPTION 'nothing of it is to be delivered any more, so there is nothing to amend: publish a correction'
+		RAISE EXCEPTION 'none of its deliveries is left to send, so there is nothing to amend: publish a correction'
 			USING ERRCODE = 'OB002';
 	END IF;
 	PERFORM outbox_amend_message(m.seq, p_payload, p_payload_bin, p_content_type, p_headers, p_actor, p_reason, now);

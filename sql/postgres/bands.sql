@@ -73,10 +73,10 @@ DECLARE
 BEGIN
 	known := outbox_bands_of(p_target);
 	IF known.there AND known.family IS NOT NULL AND known.family <> coalesce(p_family, p_target) THEN
-		RAISE EXCEPTION 'its name is that of a band of target "%"; take another name, or drop it first: outbox target drop %',
+		RAISE EXCEPTION 'this name belongs to a band of target "%"; choose another name, or drop it first: outbox target drop %',
 			known.family, p_target USING ERRCODE = 'OB006';
 	ELSIF known.there AND known.family IS NULL AND p_family <> p_target THEN
-		RAISE EXCEPTION 'its name is needed for a band of target "%", and a target of its own has it; rename one of the two, or drop this one: outbox target drop %',
+		RAISE EXCEPTION 'this name is needed for a band of target "%", but another target has it; rename one of the two, or drop this one: outbox target drop %',
 			p_family, p_target USING ERRCODE = 'OB006';
 	END IF;
 	IF p_family <> p_target THEN

@@ -256,7 +256,7 @@ BEGIN
 	PERFORM outbox_lock_lane('dead letters', -3);
 	SELECT name INTO whose FROM outbox_target WHERE dead_letter = p_target ORDER BY name LIMIT 1;
 	IF FOUND THEN
-		RAISE EXCEPTION 'target "%" is the dead letter of "%"; take that away first, or drop "%"', p_target, whose, whose
+		RAISE EXCEPTION 'target "%" is the dead letter target of "%"; remove that setting first, or drop "%"', p_target, whose, whose
 			USING ERRCODE = 'OB002';
 	END IF;
 	PERFORM outbox_lock_lanes(p_target);

@@ -120,8 +120,8 @@ static void log_lines_are_one_line_and_bounded(void **state)
 	assert_true(utf8_valid(kept, strlen(kept)));
 	assert_string_equal(kept + strlen(kept) - 6, "\xe2\x82\xac...");
 	log.sink = NULL;
-	log_event(&log, EVENT_TARGET_BACK, NULL, "nobody listens");
-	log_event(NULL, EVENT_TARGET_BACK, NULL, "nobody listens");
+	log_event(&log, EVENT_TARGET_BACK, NULL, "nothing is subscribed");
+	log_event(NULL, EVENT_TARGET_BACK, NULL, "nothing is subscribed");
 }
 
 static void clocks(void **state)

@@ -14,7 +14,7 @@ static const char *const levels[] = { NULL, "debug", "info", "warn", "error", NU
 
 static const struct field source_keys[] = {
 	{ KEY(NAME, config_source, name), .flags = FIELD_REQUIRED, .example = "shop",
-	  .help = "what people call this database" },
+	  .help = "the name of this database, for people" },
 	{ KEY(URL, config_source, store), .flags = FIELD_REQUIRED,
 	  .example = "postgres://app@db/shop",
 	  .help = "the database with the outbox: sqlite:app.db, postgres://USER@HOST/DB" },
@@ -64,7 +64,7 @@ static const struct record retry_schema = { SCHEMA(retry_keys, config_retry),
 
 static const struct field target_keys[] = {
 	{ KEY(NAME, config_target, name), .flags = FIELD_REQUIRED, .example = "events",
-	  .help = "what people call this target; the store remembers it by this name" },
+	  .help = "the target's name; the store keeps its state under it" },
 	{ KEY(URL, config_target, to), .flags = FIELD_REQUIRED,
 	  .example = "amqp://relay@mq/?exchange=shop&routing_key={type}",
 	  .help = "where it goes: amqp://, kafka://, nats://, redis://, file:out.jsonl ..." },
@@ -84,7 +84,7 @@ static const struct field target_keys[] = {
 	{ KEY(BOOL, config_target, hold), .fallback = "false",
 	  .help = "after a failed message its key waits" },
 	{ KEY(BOOL, config_target, bands), .fallback = "false",
-	  .help = "split by priority: NAME-high, NAME, NAME-low, so that bulk delays nobody" },
+	  .help = "split by priority: NAME-high, NAME, NAME-low; bulk waits behind the rest" },
 	{ KEY(RATE, config_target, rate), .otherwise = "none", .example = "50/s",
 	  .help = "at most this many messages from this process, all bands together" },
 	{ KEY(NUMBER, config_target, burst), .min = 1, .max = 1000000000, .example = "100",
@@ -121,7 +121,7 @@ static const struct field relay_keys[] = {
 	{ KEY(DURATION, config_relay, publish_timeout), .otherwise = "2/3 of the lease, at most 10s",
 	  .example = "10s", .help = "time limit of a broker for one batch; below every lease" },
 	{ KEY(DURATION, config_relay, breaker_min), .fallback = "500ms",
-	  .help = "the first pause after a target went out of reach" },
+	  .help = "the first pause after a target became unreachable" },
 	{ KEY(DURATION, config_relay, breaker_max), .fallback = "30s",
 	  .help = "the longest such pause" },
 	{ KEY(KEEP, config_relay, retain_delivered),

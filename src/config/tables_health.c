@@ -50,7 +50,7 @@ static const struct field health_keys[] = {
 
 static const struct field alert_keys[] = {
 	{ KEY(NAME, config_alert, name), .flags = FIELD_REQUIRED, .example = "on-call",
-	  .help = "what people call it; logs say this name and never the URL" },
+	  .help = "its name; logs have this name and never the URL" },
 	{ KEY(SECRET, config_alert, url), .flags = FIELD_REQUIRED,
 	  .example = "https://hooks.example/outbox",
 	  .help = "where to POST: http:// or https://, or file: for a URL that is a secret" },

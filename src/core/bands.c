@@ -82,12 +82,12 @@ static int taken(const struct outbox_target_def *def, const struct band_state *k
 {
 	if (known->band_of)
 		return outbox_fail(err, OUTBOX_ECONFIG,
-				   "its name is that of a band of target \"%s\"; take another name, or "
+				   "this name belongs to a band of target \"%s\"; choose another name, or "
 				   "drop it first: outbox target drop %s",
 				   known->band_of, def->name);
 	return outbox_fail(err, OUTBOX_ECONFIG,
-			   "its name is needed for a band of target \"%s\", and a target of its own has "
-			   "it; rename one of the two, or drop this one: outbox target drop %s",
+			   "this name is needed for a band of target \"%s\", but another target has it; "
+			   " rename one of the two, or drop this one: outbox target drop %s",
 			   def->band_of, def->name);
 }
 

@@ -110,7 +110,7 @@ struct pause_body {
 		      "say what would be done, change nothing")
 
 static const struct field pause_fields[] = { PAUSE_FIELDS(FIELD_REQUIRED,
-							  "why, for whoever looks next") };
+							  "the reason, for the audit trail") };
 static const struct field resume_fields[] = { PAUSE_FIELDS(0, "why, for the audit") };
 
 const struct record api_pause_body = RECORD("Pause", pause_fields);

@@ -161,7 +161,7 @@ static const struct field placed_target_fields[] = {
 	  .offset = offsetof(struct placed_target, place.breaker),
 	  .flags = FIELD_NULL,
 	  .words = breakers,
-	  .help = "of this process; open: it is out of reach from here" },
+	  .help = "of this process; open: unreachable from here" },
 };
 
 const struct record view_placed_target = { .name = "TargetOfSource",

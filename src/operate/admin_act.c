@@ -83,7 +83,7 @@ int outbox_admin_discard(struct outbox_admin *admin, const struct outbox_filter 
 
 	if (!reason || !*reason)
 		return outbox_fail(err, OUTBOX_EINVAL,
-				   "reason: is missing; say why, for whoever looks next");
+				   "reason: is missing; give one for the audit trail");
 	return act(&work, filter, ret_acted, err);
 }
 
@@ -148,7 +148,7 @@ int outbox_admin_pause(struct outbox_admin *admin, const char *target, const cha
 {
 	if (!reason || !*reason)
 		return outbox_fail(err, OUTBOX_EINVAL,
-				   "reason: is missing; say why, for whoever looks next");
+				   "reason: is missing; give one for the audit trail");
 	return set_paused(admin, true, target, reason, err);
 }
 

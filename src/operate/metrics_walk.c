@@ -355,7 +355,7 @@ static const struct target_metric store_metrics[] = {
 	{ { "outbox_store_delivered_total", "Messages delivered by all relays, ever",
 	    METRIC_COUNTER, "{message}" },
 	  .offset = offsetof(struct outbox_target_stats, delivered_ever) },
-	{ { "outbox_lanes", "Lanes by the relay that holds them; owner \"\" is nobody",
+	{ { "outbox_lanes", "Lanes by the relay that holds them; owner \"\" means no relay",
 	    METRIC_GAUGE, "{lane}" },
 	  .points = lanes_by_owner },
 	{ { "outbox_lane_owners", "Relays that hold lanes of the target", METRIC_GAUGE, "{relay}" },

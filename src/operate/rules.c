@@ -37,7 +37,7 @@ static const char *because(const struct rule_view *view, char out[120])
 		snprintf(out, 120, "; the target is paused by %.80s",
 			 target->paused_by ? target->paused_by : "somebody");
 	else if (target->outage)
-		snprintf(out, 120, "; the target is out of reach");
+		snprintf(out, 120, "; the target is unreachable");
 	return out;
 }
 
@@ -119,7 +119,7 @@ static enum truth outage(struct rule_view *view)
 	if (!view->target->outage)
 		return TRUTH_FALSE;
 	view->since = as_wall(view, view->target->outage_since);
-	SAY(view, "out of reach: %.250s", view->target->outage);
+	SAY(view, "unreachable: %.250s", view->target->outage);
 	return TRUTH_TRUE;
 }
 
@@ -136,9 +136,9 @@ static enum truth no_relay(struct rule_view *view)
 	if (!lanes_are_free(view) || status_held(view->source->stats, view->target) > 0)
 		return TRUTH_FALSE;
 	if (view->target->n_lanes == 1)
-		SAY(view, "no relay works on it: nobody holds its lane");
+		SAY(view, "no relay works on it: no relay holds its lane");
 	else
-		SAY(view, "no relay works on it: nobody holds one of its %zu lanes",
+		SAY(view, "no relay works on it: no relay holds any of its %zu lanes",
 		    view->target->n_lanes);
 	return TRUTH_TRUE;
 }
@@ -149,7 +149,7 @@ static enum truth lanes_idle(struct rule_view *view)
 
 	if (!lanes_are_free(view) || held == 0 || held == view->target->n_lanes)
 		return TRUTH_FALSE;
-	SAY(view, "nobody holds %zu of its %zu lanes", view->target->n_lanes - held,
+	SAY(view, "no relay holds %zu of its %zu lanes", view->target->n_lanes - held,
 	    view->target->n_lanes);
 	return TRUTH_TRUE;
 }
@@ -266,7 +266,7 @@ const struct rule rules[RULE_COUNT] = {
 	[RULE_FAILED] = { LEVEL_UNHEALTHY, true, true, failed,
 			  "deliveries failed: they wait for a decision" },
 	[RULE_REFUSED] = { LEVEL_UNHEALTHY, true, true, refused,
-			   "relays refuse lanes: position and log do not belong together" },
+			   "relays refuse lanes: their positions do not match the log" },
 	[RULE_UNSERVED] = { LEVEL_UNHEALTHY, true, false, unserved,
 			    "a relay that is configured for the target does not serve it" },
 	[RULE_OUTAGE] = { LEVEL_UNHEALTHY, true, false, outage, "a relay cannot reach the target" },

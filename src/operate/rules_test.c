@@ -236,7 +236,7 @@ static void test_lanes(void **state)
 	w->lease = 0;
 	fires_after(w, RULE_NO_RELAY, w->limits.settle);
 	assert_string_equal(found(w, RULE_NO_RELAY)->text,
-			    "no relay works on it: nobody holds one of its 2 lanes");
+			    "no relay works on it: no relay holds any of its 2 lanes");
 }
 
 static void test_paused_is_information(void **state)

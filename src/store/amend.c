@@ -20,7 +20,7 @@ int store_amend_judge(const char *target, int state, struct outbox_error *err)
 int store_amend_nothing(struct outbox_error *err)
 {
 	return outbox_fail(err, OUTBOX_ECONFLICT,
-			   "nothing of it is to be delivered any more, so there is nothing to amend: "
+			   "none of its deliveries is left to send, so there is nothing to amend: "
 			   "publish a correction");
 }
 

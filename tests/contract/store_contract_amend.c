@@ -197,7 +197,7 @@ static void nothing_that_was_delivered(struct store_world *w)
 
 	assert_int_equal(try_amend(w, "nobody", RIGHT, "x", NULL), OUTBOX_ENOTFOUND);
 	seq = publish(w, "m1", "k");
-	assert_refused(w, "m1", "nothing of it is to be delivered"); /* no target */
+	assert_refused(w, "m1", "none of its deliveries is left"); /* no target */
 	world_target(w, "a");
 	world_target(w, "b");
 	assert_int_equal(try_amend(w, "m1", RIGHT, "", NULL), OUTBOX_EINVAL);
@@ -226,7 +226,7 @@ static void nothing_that_is_given_up(struct store_world *w)
 	assert_int_equal(amend(w, "m1", RIGHT).requeued, 0); /* b still gets it */
 	assert_state(w, "a", seq, OUTBOX_DISCARDED, 0);
 	assert_int_equal(world_act(w, OUTBOX_DISCARD, "b", seq).done, 1);
-	assert_refused(w, "m1", "nothing of it is to be delivered");
+	assert_refused(w, "m1", "none of its deliveries is left");
 	k = worker_start(w, "k", "a", 0);
 	assert_drains(k, 0);
 }

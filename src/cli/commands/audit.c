@@ -63,7 +63,7 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 		print_row(&table, &rows[i], cli->clock->wall(cli->clock));
 	table_print(&table, stdout);
 	if (n == 0)
-		puts(cli->n_words ? "nobody has acted on it yet" : "nobody has acted yet");
+		puts(cli->n_words ? "no operator has acted on it yet" : "no operator has acted yet");
 	return OUTBOX_OK;
 }
 
@@ -75,6 +75,6 @@ const struct command cmd_audit = {
 	TAKES_WORDS("[ID]", 0, 1),
 	TAKES_OPTIONS(options, struct values),
 	.example = "outbox audit --limit 20",
-	.exits = "0  printed, also when nobody has acted\n3  no such message",
+	.exits = "0  printed, also when there are no entries\n3  no such message",
 	.run = run,
 };

@@ -123,7 +123,7 @@ static void check_target(struct doctor *doctor, const struct outbox_stats *stats
 		       t->paused_by ? t->paused_by : "?",
 		       t->paused_reason ? t->paused_reason : "no reason given");
 	else if (health == HEALTH_OUTAGE)
-		report(doctor, WARNING, t->name, "out of reach for %s: %.300s",
+		report(doctor, WARNING, t->name, "unreachable for %s: %.300s",
 		       age_text(stats->store_now, t->outage_since, age), t->outage);
 	else if (health == HEALTH_NO_RELAY && lag > 0)
 		report(doctor, WARNING, t->name,

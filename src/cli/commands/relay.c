@@ -29,7 +29,7 @@ static const struct field options[] = {
 	OPTION("hold", FIELD_REPEATED, struct relay_values, hold, "NAME",
 	       "after a failed message its key waits (default: it goes on)"),
 	OPTION("bands", FIELD_REPEATED, struct relay_values, bands, "NAME",
-	       "split by priority into NAME-high, NAME and NAME-low, so that bulk delays nobody"),
+	       "split by priority into NAME-high, NAME and NAME-low, so that bulk messages wait behind the others"),
 	OPTION("rate", FIELD_REPEATED, struct relay_values, rate, "NAME=RATE",
 	       "send at most 50/s, 3000/min or 100/h, all bands together"),
 	OPTION("start", FIELD_REPEATED, struct relay_values, start, "NAME=WHERE",
@@ -206,7 +206,7 @@ const struct command cmd_relay = {
 	.exits = "0  ended by a signal; with --once, --until-idle: nothing failed\n"
 		 "1  with --once, --until-idle: deliveries failed (outbox list --state failed)\n"
 		 "2  a target's URL or file is wrong, or it is not served (outbox status)\n"
-		 "5  with --once: a target is out of reach\n"
+		 "5  with --once: a target is unreachable\n"
 		 "12 batches in flight did not end within --shutdown-timeout\n"
 		 "14 with --once, --until-idle: a lane was refused (outbox realign)\n"
 		 "128 + N  ended early by signal N",

@@ -83,7 +83,7 @@ static void notes(const struct cli *cli, const struct outbox_stats *stats,
 			 t->paused_by ? t->paused_by : "?",
 			 t->paused_reason ? t->paused_reason : "no reason given");
 	if (t->outage)
-		safe_say(stdout, "%s is out of reach: %s", t->name, t->outage);
+		safe_say(stdout, "%s is unreachable: %s", t->name, t->outage);
 	if (drain_time > 0)
 		safe_say(stdout, "%s is %s deliver%s behind, about %s at this rate", t->name,
 			 capped_text(t->pending + t->sending, lag),
@@ -105,7 +105,7 @@ static void lane_rows(struct table *table, const struct outbox_stats *stats,
 
 		table_cellf(table, PLAIN, "%d", lane->lane);
 		table_cell(table, PLAIN, t->name);
-		table_cell(table, live ? PLAIN : DIM, live ? lane->owner : "nobody");
+		table_cell(table, live ? PLAIN : DIM, live ? lane->owner : "none");
 		if (live)
 			table_cell(table, PLAIN,
 				   duration_human(lane->lease_until - stats->store_now, text));
@@ -235,6 +235,6 @@ const struct command cmd_status = {
 	TAKES_OPTIONS(options, struct values),
 	.about = "RATE is what was delivered in the last minute; OLDEST is how long the oldest unfinished delivery has been ready to send: since its commit, since it was due or requeued, or since the target was resumed (failed ones aside). Works whether a relay runs or not; where none runs and nothing waits, it says idle. With --config and without --source all sources are shown. Targets that hold back messages past their retention are named.",
 	.example = "outbox status --store sqlite:app.db\noutbox status --json --watch --every 10s",
-	.exits = "0  printed\n5  a source of the file is out of reach; the others were printed",
+	.exits = "0  printed\n5  a source of the file is unreachable; the others were printed",
 	.run = run,
 };

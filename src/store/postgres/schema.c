@@ -52,7 +52,7 @@ int pg_newest(void)
 
 static const char about[] =
 	"-- The outbox's schema for PostgreSQL 13 and later, version %d: what `outbox init` runs, for people\n"
-	"-- who run their own migrations. Run it once and whole, as the role that shall own the outbox:\n"
+	"-- who run their own migrations. Run the whole script once, as the role that will own the outbox:\n"
 	"--\n"
 	"--     outbox sql postgres | psql -v ON_ERROR_STOP=1 -d shop\n"
 	"--\n"

@@ -185,8 +185,8 @@ static int fenced(const struct outbox_settle_and_claim *request, const struct re
 		  struct outbox_error *err)
 {
 	return outbox_fail(err, OUTBOX_EFENCED,
-			   "target %s, lane %d: receipt %lld is not the last one any more (%lld is); "
-			   "somebody else has the lane",
+			   "target %s, lane %d: receipt %lld is no longer the last one (%lld is); "
+			   "another relay has the lane",
 			   request->target, request->lane, (long long)request->n,
 			   (long long)last->n);
 }

@@ -147,10 +147,11 @@ static int dead_letter_free(struct sqlite_store *s, const char *target, struct o
 
 	if (r != OUTBOX_OK || !whose[0])
 		return r;
-	return outbox_fail(err, OUTBOX_ECONFLICT,
-			   "target \"%s\" is the dead letter of \"%s\"; take that away first, or drop "
-			   "\"%s\"",
-			   target, whose, whose);
+	return outbox_fail(
+		err, OUTBOX_ECONFLICT,
+		"target \"%s\" is the dead letter target of \"%s\"; remove that setting first, or drop "
+		"\"%s\"",
+		target, whose, whose);
 }
 
 int sqlite_wants_start(struct outbox_store *store, const char *target, bool *ret_wants,

@@ -191,7 +191,7 @@ static int connect_stdout(struct file_transport *file, struct outbox_error *err)
 	reader.fd = file->fd;
 	if (poll(&reader, 1, 0) == 1 && (reader.revents & POLLERR)) {
 		place_close(file);
-		return outbox_fail(err, OUTBOX_ECONN, "%s: nobody reads it any more", file->shown);
+		return outbox_fail(err, OUTBOX_ECONN, "%s: it has no reader any more", file->shown);
 	}
 	/* Not knowing is no answer: a regular file would be acknowledged without a sync. */
 	if (fstat(file->fd, &st) < 0) {

@@ -109,7 +109,7 @@ int nats_configure(struct broker *broker, struct url *url,
 
 /* ---- connect.c */
 int nats_connect(struct outbox_transport *transport, outbox_time deadline, struct outbox_error *err);
-/* An inbox that nobody answers to yet; not yet sent. */
+/* An inbox that nothing answers to yet; not yet sent. */
 void nats_new_inbox(struct nats_transport *t);
 
 /* ---- login.c: CONNECT, not yet sent */

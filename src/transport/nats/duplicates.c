@@ -39,7 +39,7 @@ static void leave(struct nats_transport *t, struct doubt *doubt, int native, con
 		t->window.batch, t->window.slots[doubt->slot].item, OUTBOX_RETRY, native,
 		"stream \"%s\" has this id already, and cannot tell under which subject: %s; "
 		"it is sent again until the duplicate window has passed; with msg_id=target "
-		"nobody needs to ask",
+		"there is no need to ask",
 		doubt->stream, why);
 	settled(t, doubt);
 }
@@ -140,7 +140,7 @@ static struct doubt *find(struct doubts *d, uint64_t number)
 void doubts_unheard(struct nats_transport *t, uint64_t number)
 {
 	if (find(&t->doubts, number))
-		doubts_end(t, "nobody answers to " NATS_MSG_GET "* in this account");
+		doubts_end(t, "nothing answers to " NATS_MSG_GET "* in this account");
 }
 
 void doubts_answer(struct nats_transport *t, uint64_t number, const char *json, size_t size)

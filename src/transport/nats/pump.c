@@ -94,7 +94,7 @@ static int find_answer(struct nats_transport *t, const char *subject, uint64_t n
 		} else if (pump_number(t, frame.text, &found) && found == number) {
 			if (frame.status == NATS_NO_RESPONDERS)
 				return outbox_fail_native(err, OUTBOX_ENOTFOUND, NATS_NO_RESPONDERS,
-							  "nobody listens");
+							  "nothing is subscribed");
 			*ret_answer = strdup(frame.data);
 			return *ret_answer ? OUTBOX_OK
 					   : outbox_fail(err, OUTBOX_ENOMEM, "out of memory");

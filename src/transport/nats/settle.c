@@ -229,7 +229,7 @@ bool settle_silence(struct nats_transport *t, size_t index, outbox_time deadline
 	if (slot->state == SLOT_OPEN) {
 		outbox_batch_verdict(
 			t->window.batch, slot->item, OUTBOX_RETRY, 0,
-			"no stream takes the subject \"%s\", though somebody else listens to it; "
+			"no stream takes the subject \"%s\", though something else subscribes to it; "
 			"create one, or correct the target's subject",
 			buf_str(&t->text));
 		close_slot(t, slot, SLOT_PLACE);

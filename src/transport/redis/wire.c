@@ -188,8 +188,7 @@ int redis_wire_check_quiet(struct redis_wire *wire, struct outbox_error *err)
 	ssize_t n = recv(wire->fd, &byte, 1, MSG_PEEK);
 
 	if (n > 0 || redis_wire_in_reply(wire))
-		return outbox_fail(err, OUTBOX_ECONN,
-				   "%s: the server said something that nobody asked for",
+		return outbox_fail(err, OUTBOX_ECONN, "%s: the server sent something unexpected",
 				   wire->shown);
 	if (n == 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR))
 		return lost(wire, n ? errno : 0, err);

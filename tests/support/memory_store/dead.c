@@ -40,10 +40,11 @@ int memory_dead_of(const struct memory_db *db, const char *name, struct outbox_e
 		const struct memory_target *whose = db->targets[i];
 
 		if (whose->dead_letter && strcmp(whose->dead_letter, name) == 0)
-			return outbox_fail(err, OUTBOX_ECONFLICT,
-					   "target \"%s\" is the dead letter of \"%s\"; take that away "
-					   "first, or drop \"%s\"",
-					   name, whose->name, whose->name);
+			return outbox_fail(
+				err, OUTBOX_ECONFLICT,
+				"target \"%s\" is the dead letter target of \"%s\"; remove that setting "
+				"first, or drop \"%s\"",
+				name, whose->name, whose->name);
 	}
 	return OUTBOX_OK;
 }

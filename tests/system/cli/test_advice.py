@@ -124,7 +124,7 @@ def test_names_that_do_not_exist(shop):
     assert 'no target "nope"; there are: events' in shop.run("list", "--target", "nope", code=3).err
     assert "did you mean events?" in shop.run("list", "--target", "event", code=3).err
     assert 'no message with the id "nope"' in shop.run("audit", "nope", code=3).err
-    assert "nobody has acted on it yet" in shop.run("audit", message).out
+    assert "no operator has acted on it yet" in shop.run("audit", message).out
 
 
 def test_purge_says_when_there_is_no_target(shop):

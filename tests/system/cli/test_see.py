@@ -160,7 +160,7 @@ def test_tail(two):
 
 
 def test_audit(shop):
-    assert "nobody has acted yet" in shop.run("audit").out
+    assert "no operator has acted yet" in shop.run("audit").out
     one, two = shop.fail(2)
     shop.run("discard", one, "--reason", "test data")
     shop.run("requeue", two)

@@ -145,7 +145,7 @@ static void a_subject_that_only_listeners_take(void **state)
 	assert_int_equal(natsConnection_ConnectTo(&nc, getenv("OUTBOX_TEST_NATS")), NATS_OK);
 	assert_int_equal(natsConnection_SubscribeSync(&sub, nc, "heard.>"), NATS_OK);
 	assert_int_equal(natsConnection_Flush(nc), NATS_OK);
-	assert_outage(&w, OUTBOX_EAUTH, "though somebody else listens to it");
+	assert_outage(&w, OUTBOX_EAUTH, "though something else subscribes to it");
 	natsSubscription_Destroy(sub);
 	natsConnection_Destroy(nc);
 	leave(&w);

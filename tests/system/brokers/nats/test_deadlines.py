@@ -185,7 +185,7 @@ def test_a_server_that_talks_without_end(fake, probe):
     assert "sends without end" in out or "no answer in time" in out, out
 
 
-# ---- who is meant by "nobody listens" -------------------------------------------------------------------
+# ---- who is meant by "nothing is subscribed" -------------------------------------------------------------------
 
 NOBODY = b"HMSG %s 1 16 16\r\nNATS/1.0 503\r\n\r\n\r\n"
 
@@ -251,7 +251,7 @@ def test_nobody_to_ask(fake, probe):
         client.say(b"HMSG %s 1 16 16\r\nNATS/1.0 503\r\n\r\n\r\n" % client.hear(GET)[1])
 
     out = probe(f"nats://127.0.0.1:{fake(play)}/S.{{type}}", 1, 5, 5)
-    assert "publish ok acked 0 rejected 0 retry 1 " in out and "nobody answers to $JS.API" in out, out
+    assert "publish ok acked 0 rejected 0 retry 1 " in out and "nothing answers to $JS.API" in out, out
 
 
 def test_gone_before_it_could_be_asked(fake, probe):
