@@ -1,17 +1,17 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- outbox on PostgreSQL: choosing and reading a claim when there are detours.
+-- outbox on PostgreSQL: choose the next messages of a lane, and read them.
 --
--- What waits for what: a detour blocks later messages of its key while it is pending, unless it is
--- deferred and not due yet, and forever if it failed and the target has hold. Of each key the first
--- that is due can be picked, and the run of due or parked ones behind it comes along, up to the first
--- that is neither. Picks and new log rows are merged by seq and cut by count, by bytes, and at a suspect,
--- which is sent alone.
+-- Where nothing but new log rows is there, they are counted and noted in the receipt; whoever returns them reads them once
+-- only. Where there are detours (detour.sql) or rows that committed late, both are merged by seq and cut.
 --
--- Queries must not depend on statistics, which may be outdated. When a million failed deliveries are requeued, the
--- planner expects no pending ones, considers every index on them equally good, and reads all of them for each key. So
--- every query of a claim on the detours is written for the one index that answers it: rows are compared with the columns
--- of that index and requested in its order, which no other index has; sorting is switched off.
+-- variable_conflict: a column that people add to the log may have the name of a variable.
+
+-- How many numbers of the log one look covers; a lane that finds nothing in them moves its position and looks further,
+-- up to this many times in one call.
+CREATE OR REPLACE FUNCTION outbox_scan_max() RETURNS bigint LANGUAGE sql IMMUTABLE AS $$ SELECT 20000::bigint $$;
+
+CREATE OR REPLACE FUNCTION outbox_scan_rounds() RETURNS integer LANGUAGE sql IMMUTABLE AS $$ SELECT 25 $$;
 
 CREATE OR REPLACE FUNCTION outbox_micros(t timestamptz) RETURNS bigint
 LANGUAGE sql STABLE AS $$ SELECT (extract(epoch FROM t) * 1000000)::bigint $$;
@@ -26,105 +26,6 @@ BEGIN
 		outbox_is_cautious(p)::integer, coalesce(outbox_micros(next_due), 0), ahead];
 	RETURN c;
 END $$;
-
--- When the lane's next waiting or deferred delivery is due.
-CREATE OR REPLACE FUNCTION outbox_next_due(p_target text, p_lane integer, p_now timestamptz) RETURNS timestamptz
-LANGUAGE sql STABLE AS $$
-	SELECT next_attempt_at FROM outbox_detour
-	WHERE target = p_target AND lane = p_lane AND state = 'pending' AND next_attempt_at IS NOT NULL
-		AND next_attempt_at > p_now
-	ORDER BY next_attempt_at LIMIT 1
-$$;
-
--- Due, and nothing before it in its key holds it back; p_look: how many due ones to examine. Those with ahead wait until
--- their lane's window contains them.
-CREATE OR REPLACE FUNCTION outbox_due(p_target text, p_lane integer, p_hold boolean, p_unordered boolean, p_cur pg_snapshot,
-	p_now timestamptz, p_max bigint, p_look bigint) RETURNS TABLE (seq bigint, key text, suspect boolean)
-LANGUAGE sql STABLE ROWS 10 AS $$
-	SELECT d.seq, CASE WHEN NOT p_unordered THEN d.key END, d.suspect
-	FROM (SELECT o.seq, o.key, o.suspect, o.ahead, o.next_attempt_at FROM outbox_detour o
-		WHERE o.target = p_target AND o.lane = p_lane AND o.state = 'pending'
-			AND o.next_attempt_at IS NOT NULL AND o.next_attempt_at <= p_now
-		ORDER BY o.next_attempt_at, o.seq LIMIT p_look) d
-	WHERE (p_unordered OR d.key IS NULL OR (SELECT b.seq FROM outbox_detour b
-			WHERE b.target = p_target AND b.key IS NOT NULL AND (b.key, b.seq) >= (d.key, 0) AND (b.key, b.seq) < (d.key, d.seq)
-				AND b.state IN ('pending', 'failed')
-				AND ((b.state = 'pending' AND NOT (b.why = 'deferred' AND b.next_attempt_at > p_now))
-					OR (p_hold AND b.state = 'failed'))
-			ORDER BY b.key, b.seq LIMIT 1) IS NULL)
-		AND (NOT d.ahead OR EXISTS (SELECT FROM outbox_message m
-			WHERE m.seq = d.seq AND pg_visible_in_snapshot(m.xid, p_cur)))
-	LIMIT p_max
-$$;
-
--- A due one and the run after it, up to the first that is neither due nor parked.
-CREATE OR REPLACE FUNCTION outbox_run(p_target text, p_key text, p_seq bigint, p_suspect boolean, p_hold boolean, p_cur pg_snapshot,
-	p_now timestamptz, p_max bigint) RETURNS TABLE (seq bigint, suspect boolean)
-LANGUAGE sql STABLE ROWS 10 AS $$
-	SELECT p_seq, p_suspect
-	UNION ALL
-	-- no further than needed: the search for what ends a run must not read all of a key
-	SELECT r.seq, r.suspect FROM (
-		SELECT d.seq, d.suspect, bool_or(d.stops) OVER (ORDER BY d.key, d.seq ROWS UNBOUNDED PRECEDING) AS stopped
-		FROM (SELECT o.key, o.seq, o.suspect,
-				o.state = 'failed' OR coalesce(o.why = 'retry' AND o.next_attempt_at > p_now, false) AS stops
-			FROM outbox_detour o
-			WHERE o.target = p_target AND o.key IS NOT NULL AND (o.key, o.seq) > (p_key, p_seq)
-				AND (o.key, o.seq) <= (p_key, 9223372036854775807) AND o.state IN ('pending', 'failed')
-				AND (p_hold OR o.state <> 'failed')
-				AND NOT coalesce(o.state = 'pending' AND o.why = 'deferred' AND o.next_attempt_at > p_now, false)
-				AND (NOT o.ahead OR o.state = 'failed' OR (o.why = 'retry' AND o.next_attempt_at > p_now)
-					OR EXISTS (SELECT FROM outbox_message m
-						WHERE m.seq = o.seq AND pg_visible_in_snapshot(m.xid, p_cur)))
-			ORDER BY o.key, o.seq LIMIT p_max) d) r
-	WHERE NOT r.stopped
-$$;
-
--- The due ones and the run after each, at most p_max. A few keys may have a million due ones, and only the first of each
--- can be sent: so some are examined, and the search ends when their runs are enough. A key gets a part of the claim,
--- unless there are too few keys to fill it. All due ones are examined only if most of the first ones wait for something.
-CREATE OR REPLACE FUNCTION outbox_picks(p_target text, p_lane integer, p_hold boolean, p_unordered boolean, p_cur pg_snapshot,
-	p_now timestamptz, p_max bigint) RETURNS TABLE (seq bigint, suspect boolean)
-LANGUAGE plpgsql STABLE ROWS 10 AS $$
-DECLARE
-	look bigint := 4 * p_max;
-	run bigint := p_max / 16;
-	seqs bigint[];
-	suspects boolean[];
-BEGIN
-	LOOP
-		SELECT array_agg(p.seq), array_agg(p.suspect) INTO seqs, suspects FROM (
-			SELECT r.seq, r.suspect FROM outbox_due(p_target, p_lane, p_hold, p_unordered, p_cur, p_now, p_max, look) h
-			CROSS JOIN LATERAL outbox_run(p_target, h.key, h.seq, h.suspect, p_hold, p_cur, p_now, run) r
-			LIMIT p_max) p;
-		EXIT WHEN cardinality(seqs) >= p_max OR look > 4 * p_max;
-		IF run < p_max AND seqs IS NOT NULL AND NOT p_unordered THEN
-			run := p_max;
-		ELSIF (SELECT o.seq FROM outbox_detour o
-				WHERE o.target = p_target AND o.lane = p_lane AND o.state = 'pending'
-					AND o.next_attempt_at IS NOT NULL AND o.next_attempt_at <= p_now
-				ORDER BY o.next_attempt_at, o.seq OFFSET look LIMIT 1) IS NOT NULL THEN
-			run := p_max;
-			look := 9223372036854775807;
-		ELSE
-			EXIT;
-		END IF;
-	END LOOP;
-	RETURN QUERY SELECT u.seq, u.suspect FROM unnest(seqs, suspects) u(seq, suspect) ORDER BY u.seq;
-END $$;
-
--- Does something before it in its key hold a delivery back, other than the picks?
-CREATE OR REPLACE FUNCTION outbox_is_blocked(p_target text, p_key text, p_seq bigint, p_hold boolean, p_picks bigint[],
-	p_now timestamptz) RETURNS boolean
-LANGUAGE sql STABLE AS $$
-	SELECT (SELECT b.seq FROM outbox_detour b
-		WHERE b.target = p_target AND b.key IS NOT NULL AND (b.key, b.seq) >= (p_key, 0) AND (b.key, b.seq) < (p_key, p_seq)
-			AND b.state IN ('pending', 'failed')
-			AND ((b.state = 'pending' AND NOT (b.why = 'deferred' AND b.next_attempt_at > p_now))
-				OR (p_hold AND b.state = 'failed'))
-			AND b.seq <> ALL (p_picks)
-		ORDER BY b.key, b.seq LIMIT 1) IS NOT NULL
-$$;
 
 -- The messages of a claim, in seq order: which, and whether they are detours (1) or blocked (4). 8: outbox_dead() has
 -- the details. The column head, which only the last row needs, holds for a message since when it can be sent, if known.
@@ -150,3 +51,199 @@ LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 	LEFT JOIN outbox_detour d ON u.flags & 1 = 1 AND d.target = p_target AND d.seq = u.seq
 	ORDER BY u.i
 $$;
+
+-- A claim that was made before and whose answer was lost. A row of the log that became a dead letter while in flight
+-- is still part of it.
+CREATE OR REPLACE FUNCTION outbox_claim_again(last outbox_receipt, p_now timestamptz, v outbox_view) RETURNS SETOF outbox_claimed
+LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
+DECLARE
+	seqs bigint[];
+	flags integer[];
+BEGIN
+	SELECT array_agg(i.seq ORDER BY i.seq), array_agg(i.flags ORDER BY i.seq) INTO seqs, flags FROM (
+		SELECT d.seq, 1 AS flags FROM outbox_detour d
+		WHERE d.target = last.target AND d.lane = last.lane AND d.state = 'sending'
+		UNION ALL
+		SELECT w.seq, CASE WHEN w.key IS NOT NULL AND NOT v.unordered AND v.detours
+			AND outbox_is_blocked(last.target, w.key, w.seq, v.hold, '{}', p_now) THEN 4 ELSE 0 END
+		FROM outbox_window(greatest(last.pos, last.floor), last.prev, last.prev_seq,
+			outbox_late(last.prev, last.prev_xid, last.cur), last.cur, least(last.cur_seq, last.claim_end), last.lane, v.lanes,
+			v.types, v.kind, v.published_only, v.bands, 9223372036854775807, 9223372036854775807) w
+		WHERE w.seq <= last.claim_end
+			AND NOT EXISTS (SELECT FROM outbox_detour d WHERE d.target = last.target AND d.seq = w.seq
+				AND NOT (coalesce(d.dead_n = last.n, false) AND d.state = 'pending'))
+	) i;
+	RETURN QUERY SELECT * FROM outbox_read_claim(last.target, coalesce(seqs, '{}'), flags);
+END $$;
+
+-- Choose a claim: picks of the detours and rows of the window, merged by seq and cut.
+CREATE OR REPLACE FUNCTION outbox_choose(INOUT succ outbox_receipt, v outbox_view, p_late xid8[], p_max bigint, p_max_bytes bigint,
+	p_now timestamptz, OUT seqs bigint[], OUT flags integer[])
+LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
+#variable_conflict use_variable
+DECLARE
+	picks bigint[];
+	suspects boolean[];
+	rows bigint[];
+	log_cut bigint;
+	stopped boolean;
+BEGIN
+	SELECT coalesce(array_agg(p.seq), '{}'), coalesce(array_agg(p.suspect), '{}') INTO picks, suspects
+		FROM outbox_picks(succ.target, succ.lane, v.hold, v.unordered, succ.cur, p_now, p_max) p;
+	SELECT coalesce(array_agg(w.seq), '{}') INTO rows FROM outbox_window(greatest(succ.pos, succ.floor), succ.prev, succ.prev_seq,
+		p_late, succ.cur, succ.cur_seq, succ.lane, v.lanes, v.types, v.kind, v.published_only, v.bands,
+		p_max, outbox_scan_max(), CASE WHEN v.detours THEN succ.target END) w;
+	-- the union has up to p_max rows of each half: what comes after the first p_max is not known completely
+	IF cardinality(rows) >= p_max THEN
+		rows := ARRAY(SELECT r FROM unnest(rows) r ORDER BY r LIMIT p_max);
+		log_cut := rows[p_max];
+	ELSE
+		log_cut := outbox_scanned(greatest(succ.pos, succ.floor), succ.prev_seq, succ.cur_seq, outbox_scan_max());
+	END IF;
+
+	WITH items AS (
+		SELECT p.seq, 1 AS flags, p.suspect,
+			coalesce((SELECT outbox_weight(m.payload, m.payload_bin, m.headers) FROM outbox_message m WHERE m.seq = p.seq),
+				(SELECT outbox_weight(k.payload, k.payload_bin, k.headers) FROM outbox_kept k WHERE k.seq = p.seq), 0) AS size
+		FROM unnest(picks, suspects) p(seq, suspect)
+		WHERE p.seq <= log_cut OR NOT EXISTS (SELECT FROM outbox_detour d
+			WHERE d.target = succ.target AND d.seq = p.seq AND d.ahead)
+		UNION ALL
+		SELECT m.seq, CASE WHEN b.blocked THEN 4 ELSE 0 END, false,
+			CASE WHEN b.blocked THEN 0 ELSE outbox_weight(m.payload, m.payload_bin, m.headers) END
+		FROM unnest(rows) r JOIN outbox_message m ON m.seq = r
+		CROSS JOIN LATERAL (SELECT v.detours AND m.key IS NOT NULL AND NOT v.unordered
+			AND outbox_is_blocked(succ.target, m.key, m.seq, v.hold, picks, p_now) AS blocked) b
+	), numbered AS (
+		SELECT i.*, row_number() OVER w AS i, sum(i.size) OVER w AS bytes,
+			coalesce(bool_or(i.suspect) OVER (ORDER BY i.seq ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), false)
+				AS behind_suspect
+		FROM items i WINDOW w AS (ORDER BY i.seq ROWS UNBOUNDED PRECEDING)
+	), stop AS (
+		SELECT min(n.i) AS at FROM numbered n
+		WHERE n.i > p_max OR n.behind_suspect
+			OR (n.i > 1 AND (n.suspect OR (n.flags <> 4 AND n.bytes > p_max_bytes)))
+	)
+	SELECT array_agg(n.seq ORDER BY n.seq), array_agg(n.flags ORDER BY n.seq), stop.at IS NOT NULL
+	INTO seqs, flags, stopped
+	FROM stop LEFT JOIN numbered n ON stop.at IS NULL OR n.i < stop.at GROUP BY stop.at;
+
+	IF seqs[1] IS NULL THEN
+		seqs := '{}';
+		flags := '{}';
+	END IF;
+	UPDATE outbox_detour d SET state = 'sending', owner = succ.owner, last_status_at = p_now
+		FROM unnest(seqs, flags) u(seq, flags)
+		WHERE u.flags = 1 AND d.target = succ.target AND d.seq = u.seq;
+	succ.claim_count := cardinality(seqs);
+	succ.claim_detours := (SELECT count(*) FROM unnest(flags) f WHERE f = 1);
+	succ.claim_seq := coalesce(seqs[1], 0);
+	succ.claim_last := coalesce(seqs[succ.claim_count], 0);
+	succ.claim_end := greatest(succ.pos, CASE WHEN stopped THEN succ.claim_last ELSE log_cut END);
+END $$;
+
+CREATE OR REPLACE FUNCTION outbox_may_claim(q outbox_request, v outbox_view) RETURNS boolean
+LANGUAGE sql IMMUTABLE AS $$
+	SELECT (q).max > 0 AND NOT (v).paused AND (v).version = (q).version
+$$;
+
+-- 4. Choose what comes next. claimed: how many; seqs: which, with their flags; NULL: all rows of the lane after low, up to
+-- claim_last, every: and all rows there belong to it. read_ahead: the caller has them. If there are none, the position
+-- moves past the rows of other lanes.
+CREATE OR REPLACE FUNCTION outbox_claim(INOUT succ outbox_receipt, q outbox_request, last outbox_receipt, v outbox_view,
+	fresh outbox_moment, now timestamptz, OUT claimed bigint, OUT read_ahead boolean, OUT low bigint, OUT every boolean,
+	OUT seqs bigint[], OUT flags integer[])
+LANGUAGE plpgsql AS $$
+#variable_conflict use_variable
+DECLARE
+	late xid8[];
+	chosen record;
+	straight boolean;
+	high bigint;
+	weight bigint;
+	prev pg_snapshot;
+	cur pg_snapshot;
+	lane integer := q.lane;
+	lanes integer := v.lanes;
+	types text[] := v.types;
+	kind text := v.kind;
+	published_only boolean := v.published_only;
+	bands bigint[] := v.bands;
+	max bigint;
+	rounds integer := 0;
+	done boolean;
+BEGIN
+	read_ahead := false;
+	LOOP
+		IF succ.pos = 0 THEN
+			PERFORM outbox_check_window(succ);
+			succ.cur := fresh.snapshot; -- a new window, or one of which nothing is settled yet
+			succ.cur_seq := fresh.log_end;
+			succ.cur_xid := fresh.xid;
+		END IF;
+		late := NULL;
+		IF succ.pos < succ.prev_seq THEN
+			late := outbox_late(succ.prev, succ.prev_xid, succ.cur);
+		END IF;
+		max := CASE WHEN outbox_is_cautious(succ) THEN 1 ELSE q.max END;
+		-- Straight along the log, the usual case, in two looks: first the totals, then the rows, so that these
+		-- are copied only once. If there are detours, late rows or too many bytes, the rows are chosen.
+		low := greatest(succ.pos, succ.floor, succ.prev_seq);
+		high := outbox_reach(low, 0, succ.cur_seq, outbox_scan_max());
+		straight := NOT v.detours AND late IS NULL;
+		-- Rows read ahead were read after the claim of the last receipt, in its window: they are the next ones if the
+		-- lane has not moved. They are unchanged, unless somebody amended one.
+		IF straight AND q.ahead BETWEEN 1 AND max AND NOT outbox_any_amended(q.ahead_first, q.ahead_last)
+				AND succ.pos > 0 AND succ.pos = last.claim_end
+				AND succ.cur_xid = last.cur_xid THEN
+			read_ahead := true;
+			claimed := q.ahead;
+			succ.claim_seq := q.ahead_first;
+			succ.claim_last := q.ahead_last;
+		ELSIF straight THEN
+			-- By way of text: taken out of a row, a snapshot is packed, and would be unpacked for every message.
+			prev := succ.prev::text;
+			cur := succ.cur::text;
+			SELECT count(*), coalesce(min(c.seq), 0), coalesce(max(c.seq), 0), sum(c.size)
+			INTO claimed, succ.claim_seq, succ.claim_last, weight
+			FROM (SELECT m.seq, outbox_weight(m.payload, m.payload_bin, m.headers) AS size
+				FROM outbox_stretch(low, high, prev, cur, lane, lanes, types, kind, published_only, false, bands) m
+				ORDER BY m.seq LIMIT max) c;
+			straight := claimed <= 1 OR weight <= q.max_bytes;
+		END IF;
+		IF NOT straight THEN
+			chosen := outbox_choose(succ, v, late, max, q.max_bytes, now);
+			succ := chosen.succ;
+			claimed := succ.claim_count;
+			IF claimed > 0 THEN
+				seqs := chosen.seqs;
+				flags := chosen.flags;
+			END IF;
+		ELSIF claimed > 0 THEN
+			succ.claim_count := claimed;
+			succ.claim_end := CASE WHEN claimed >= max THEN succ.claim_last WHEN high < succ.cur_seq THEN high
+				ELSE 9223372036854775807 END;
+			IF read_ahead THEN
+				succ.claim_end := succ.claim_last; -- nobody looked further
+			END IF;
+			every := succ.claim_last - low = claimed; -- as many as there are numbers: no need to filter again
+		ELSE
+			succ.claim_end := outbox_scanned(low, 0, succ.cur_seq, outbox_scan_max());
+		END IF;
+		EXIT WHEN claimed > 0;
+		-- Only rows of other lanes. At the end of a window that was left open, go on with a new one.
+		IF succ.claim_end < 9223372036854775807 THEN
+			succ.pos := succ.claim_end;
+			rounds := rounds + 1;
+			EXIT WHEN rounds >= outbox_scan_rounds();
+		ELSE
+			done := succ.cur_xid = fresh.xid;
+			succ.prev := succ.cur;
+			succ.prev_seq := succ.cur_seq;
+			succ.prev_xid := succ.cur_xid;
+			succ.pos := 0;
+			succ.caution_end := 0;
+			EXIT WHEN done;
+		END IF;
+	END LOOP;
+END $$;

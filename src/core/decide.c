@@ -26,7 +26,7 @@
 #define LOST_ALONE \
 	"outcome unknown: the connection was lost while this message was alone on the wire"
 
-static struct outbox_settlement settle(const struct outbox_claimed *delivery, int outcome)
+static struct outbox_settlement settlement_of(const struct outbox_claimed *delivery, int outcome)
 {
 	return (struct outbox_settlement){
 		.seq = delivery->seq,
@@ -68,7 +68,7 @@ static const char *final_error(const struct decide_context *context, int attempt
 static struct outbox_settlement charge(const struct decide_context *context,
 				       const struct outbox_claimed *delivery, const char *reason)
 {
-	struct outbox_settlement settlement = settle(delivery, OUTBOX_OUT_WAITING);
+	struct outbox_settlement settlement = settlement_of(delivery, OUTBOX_OUT_WAITING);
 
 	settlement.attempts = charged(delivery);
 	settlement.error = reason;
@@ -96,7 +96,7 @@ bool decide_defer(outbox_time now, const struct outbox_claimed *delivery,
 {
 	if (delivery->malformed || delivery->detour || delivery->message.due_at <= now)
 		return false;
-	*ret_settlement = settle(delivery, OUTBOX_OUT_DEFERRED);
+	*ret_settlement = settlement_of(delivery, OUTBOX_OUT_DEFERRED);
 	ret_settlement->due_at = delivery->message.due_at;
 	return true;
 }
@@ -126,7 +126,7 @@ static int outcome_behind(int outcome, bool again, bool hold)
 
 struct decision decide_set_back(const struct outbox_claimed *delivery, int outcome)
 {
-	return (struct decision){ .settlement = settle(delivery, outcome),
+	return (struct decision){ .settlement = settlement_of(delivery, outcome),
 				  .behind = outcome_behind(outcome, false, false) };
 }
 
@@ -138,12 +138,12 @@ static bool may_send(const struct decide_context *context, const struct outbox_c
 	if (decide_defer(context->now, delivery, ret_settlement))
 		return false;
 	if (delivery->malformed) {
-		*ret_settlement = settle(delivery, OUTBOX_OUT_FAILED);
+		*ret_settlement = settlement_of(delivery, OUTBOX_OUT_FAILED);
 		ret_settlement->error = delivery->malformed;
 	} else if (delivery->blocked) {
-		*ret_settlement = settle(delivery, OUTBOX_OUT_PARKED);
+		*ret_settlement = settlement_of(delivery, OUTBOX_OUT_PARKED);
 	} else if (message->expires_at != 0 && message->expires_at <= context->now) {
-		*ret_settlement = settle(delivery, OUTBOX_OUT_FAILED);
+		*ret_settlement = settlement_of(delivery, OUTBOX_OUT_FAILED);
 		ret_settlement->error = expired_error(context, message->expires_at);
 	} else if (died_alone) {
 		*ret_settlement = charge(context, delivery, DIED_ALONE);
@@ -172,11 +172,11 @@ static struct outbox_settlement settle_unknown(const struct decide_context *cont
 	struct outbox_settlement settlement;
 
 	if (!verdict->alone)
-		return settle(delivery, OUTBOX_OUT_RETURNED);
+		return settlement_of(delivery, OUTBOX_OUT_RETURNED);
 	if (delivery->suspect && verdict->others_acked) {
 		settlement = charge(context, delivery, reason);
 	} else {
-		settlement = settle(delivery, OUTBOX_OUT_WAITING);
+		settlement = settlement_of(delivery, OUTBOX_OUT_WAITING);
 		settlement.delay = retry_first_delay(context->policy, context->random);
 		settlement.error = reason;
 	}
@@ -206,11 +206,11 @@ void decide_settle(const struct decide_context *context, const struct outbox_cla
 	}
 	switch (final) {
 	case OUTBOX_ACKED:
-		*ret_settlement = settle(delivery, OUTBOX_OUT_DELIVERED);
+		*ret_settlement = settlement_of(delivery, OUTBOX_OUT_DELIVERED);
 		ret_settlement->suspect = false;
 		break;
 	case OUTBOX_REJECTED:
-		*ret_settlement = settle(delivery, OUTBOX_OUT_FAILED);
+		*ret_settlement = settlement_of(delivery, OUTBOX_OUT_FAILED);
 		ret_settlement->attempts = charged(delivery);
 		ret_settlement->error = verdict->reason ? verdict->reason : "rejected by the broker";
 		break;
@@ -228,7 +228,7 @@ void decide_settle(const struct decide_context *context, const struct outbox_cla
 		*ret_settlement = settle_unknown(context, delivery, verdict);
 		break;
 	default:
-		*ret_settlement = settle(delivery, OUTBOX_OUT_RETURNED);
+		*ret_settlement = settlement_of(delivery, OUTBOX_OUT_RETURNED);
 		break;
 	}
 	ret_decision->behind =

@@ -22,7 +22,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char *secrets[SECRETS_MAX];
 static size_t count;
 
-void journal_hide(const char *secret)
+void secrets_hide(const char *secret)
 {
 	size_t i = 0;
 	char *last;
@@ -47,16 +47,16 @@ void journal_hide(const char *secret)
 	pthread_mutex_unlock(&lock);
 }
 
-void journal_hide_url(const char *url)
+void secrets_hide_url(const char *url)
 {
 	_cleanup_(url_deinit) struct url parsed = { 0 };
 
 	if (url_parse(url, &parsed, NULL))
 		return;
-	journal_hide(parsed.password);
+	secrets_hide(parsed.password);
 	for (size_t i = 0; i < parsed.n_options; i++)
 		if (secret_is_name(parsed.options[i].name) && parsed.options[i].value[0] != '/')
-			journal_hide(parsed.options[i].value);
+			secrets_hide(parsed.options[i].value);
 }
 
 /* The longest secret that begins here; 0: none. */

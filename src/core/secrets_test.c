@@ -25,10 +25,10 @@ static void test_what_was_named_is_hidden(void **state)
 	char said[20] = "say hunter2 hunter2";
 
 	(void)state;
-	journal_hide("hunter2");
-	journal_hide("hunter2-longer");
-	journal_hide("abc");
-	journal_hide(NULL);
+	secrets_hide("hunter2");
+	secrets_hide("hunter2-longer");
+	secrets_hide("abc");
+	secrets_hide(NULL);
 	assert_hidden("abc hunter2,hunter2-longer", "abc ***,***");
 	hide_secrets_in(said, sizeof(said));
 	assert_string_equal(said, "say *** ***");
@@ -42,8 +42,8 @@ static void test_the_newest_are_always_hidden(void **state)
 	(void)state;
 	for (int i = 0; i < 5000; i++) {
 		snprintf(secret, sizeof(secret), "changing-%d.", i);
-		journal_hide("constant-one");
-		journal_hide(secret);
+		secrets_hide("constant-one");
+		secrets_hide(secret);
 		assert_hidden(secret, "***");
 		assert_hidden("constant-one", "***");
 	}

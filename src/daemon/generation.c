@@ -10,9 +10,9 @@
 
 static void hide_secrets_of(const struct outbox_relay_config *relay)
 {
-	journal_hide_url(relay->store);
+	secrets_hide_url(relay->store);
 	for (size_t i = 0; i < relay->n_targets; i++)
-		journal_hide_url(relay->targets[i].to);
+		secrets_hide_url(relay->targets[i].to);
 }
 
 static void hide_header(const struct otlp_header *header)
@@ -20,12 +20,12 @@ static void hide_header(const struct otlp_header *header)
 	char value[1024], *word;
 
 	snprintf(value, sizeof(value), "%.*s", (int)header->value_size, header->value);
-	journal_hide(value);
+	secrets_hide(value);
 	/* "Bearer SECRET", or the same with %20 */
 	word = strstr(value, "%20");
 	word = word ? word + 3 : strchr(value, ' ');
 	if (word)
-		journal_hide(word + (*word == ' '));
+		secrets_hide(word + (*word == ' '));
 	explicit_bzero(value, sizeof(value));
 }
 
@@ -36,8 +36,8 @@ static void hide_secrets_of_config(const struct config *config)
 	struct otlp_header header;
 
 	for (size_t i = 0; i < config->alerts.count; i++) {
-		journal_hide(alerts[i].token);
-		journal_hide_url(alerts[i].url);
+		secrets_hide(alerts[i].token);
+		secrets_hide_url(alerts[i].url);
 	}
 	for (const char *rest = config->otlp.headers; rest && otlp_header_next(&rest, &header);)
 		hide_header(&header);

@@ -95,7 +95,7 @@ static int fill(struct outbox_admin *admin, const struct outbox_admin_config *co
 	if (r == OUTBOX_OK)
 		r = copy_limits(admin, config->limits, err);
 	if (r == OUTBOX_OK)
-		journal_hide_url(admin->url);
+		secrets_hide_url(admin->url);
 	return r;
 }
 

@@ -21,8 +21,8 @@ struct lane {
 	bool lost;      /* the lease is gone: the fence decides whether settling still counts */
 	bool ran_dry;   /* a read found nothing that is due */
 	bool throttled; /* the last read was not made: the rate is used up until run_at */
-	unsigned read_wakeup; /* wake-ups seen when the last read began */
-	unsigned dry;         /* and after which wake-up that was; 0: it found something */
+	unsigned read_wakeup; /* number of the last wake-up when the last read began */
+	unsigned dry;         /* read_wakeup of a read that found nothing; 0: it found something */
 	struct outbox_head head;
 	int64_t next_fence; /* of the receipt being appended; the same again until it is known */
 	int64_t died_seq;   /* the message that was alone in flight when a relay died */
@@ -32,7 +32,7 @@ struct lane {
 	outbox_time run_at, poll;
 	outbox_time read_at;    /* mono: when the claim in flight was read */
 	outbox_time permits_at; /* mono: when to ask for permits again */
-	struct trip trip;       /* what is known of it so far */
+	struct trip trip;       /* times of the batch in flight */
 	struct outbox_error refusal; /* why the store refuses this lane and no other; status 0: it does not */
 	outbox_time refusal_delay;
 	struct batch batches[2]; /* settling one and reading into the other is one call */

@@ -143,7 +143,7 @@ static void *run_worker(void *argument)
 	struct outbox_clock *clock = thread->relay->plan.clock;
 	unsigned wakes_seen = 0;
 
-	while (!worker_left(thread->worker)) {
+	while (!worker_is_gone(thread->worker)) {
 		outbox_time next;
 
 		atomic_store(&thread->stepping, clock->mono(clock));

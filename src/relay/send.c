@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Publish one round of a lane's batch and settle what decide says of it. Rounds of several lanes go out in one call: a
+ * Publish one round of a lane's batch and record what decide says of it. Rounds of several lanes go out in one call: a
  * key has one message in a round, so with few keys a round is small, and a broker's answer takes as long for a few as
  * for many. While a culprit is looked for, a lane sends by itself (core/decide.h).
  */

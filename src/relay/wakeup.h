@@ -39,7 +39,7 @@ void wakeup_deinit(struct wakeup *wakeup);
 void wakeup_listen(struct wakeup *wakeup);
 void wakeup_stop_listening(struct wakeup *wakeup);
 
-/* How often publishers have woken the relay so far; always 1 where they cannot. */
+/* The number of the last wake-up; always 1 where publishers cannot wake the relay. */
 unsigned wakeup_count(const struct wakeup *wakeup);
 
 /* Wait until the plan's clock says `until` (a second at the most), or all were woken since *wakes_seen. */

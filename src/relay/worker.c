@@ -197,7 +197,7 @@ static void work(struct worker *w, outbox_time now)
 }
 
 /* Tell the listener whether everything ran dry, and after which wake-up. */
-static void publish_dryness(struct worker *w)
+static void show_dryness(struct worker *w)
 {
 	unsigned dry = wakeup_count(w->link.wakeup);
 
@@ -207,7 +207,7 @@ static void publish_dryness(struct worker *w)
 	atomic_store(&w->dry, w->lease.held || w->lease.unserved.status ? dry : 0);
 }
 
-static void publish_state(struct worker *w, outbox_time now)
+static void show_state(struct worker *w, outbox_time now)
 {
 	enum breaker_state breaker = breaker_open(&w->link.breaker, now) ? BREAKER_OPEN
 				     : breaker_probing(&w->link.breaker) ? BREAKER_PROBING
@@ -221,7 +221,7 @@ outbox_time worker_step(struct worker *w)
 {
 	outbox_time now = w->link.plan->clock->mono(w->link.plan->clock);
 
-	if (worker_left(w))
+	if (worker_is_gone(w))
 		return OUTBOX_NEVER;
 	if (w->link.once && !atomic_load(&w->link.draining) && once_is_over(w, now))
 		worker_drain(w, now + w->link.target->lease);
@@ -231,8 +231,8 @@ outbox_time worker_step(struct worker *w)
 		return now;
 	}
 	work(w, now);
-	publish_dryness(w);
-	publish_state(w, now);
+	show_dryness(w);
+	show_state(w, now);
 	return next_time(w, now);
 }
 
@@ -242,7 +242,7 @@ void worker_drain(struct worker *w, outbox_time until)
 	atomic_store(&w->link.draining, true);
 }
 
-bool worker_left(const struct worker *w)
+bool worker_is_gone(const struct worker *w)
 {
 	return atomic_load(&w->left);
 }

@@ -42,7 +42,7 @@ void worker_drain(struct worker *worker, outbox_time until);
 size_t worker_unsettled(const struct worker *worker);
 
 /* It has released its lanes, or cannot, and wants no more steps. */
-bool worker_left(const struct worker *worker);
+bool worker_is_gone(const struct worker *worker);
 
 /* It has left and nobody steps it: make it as it was at the beginning, for another run. */
 void worker_again(struct worker *worker);

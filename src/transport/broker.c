@@ -76,7 +76,7 @@ void broker_close(struct broker *broker)
 	free(broker);
 }
 
-outbox_time broker_left(const struct broker *broker, outbox_time deadline)
+outbox_time broker_time_left(const struct broker *broker, outbox_time deadline)
 {
 	return deadline - broker->clock->mono(broker->clock);
 }
@@ -99,7 +99,7 @@ int broker_ready(const struct broker *broker, bool connected, outbox_time deadli
 {
 	if (!connected)
 		return outbox_fail(err, OUTBOX_ECONN, "%s: not connected", broker->shown);
-	if (broker_left(broker, deadline) <= 0)
+	if (broker_time_left(broker, deadline) <= 0)
 		return outbox_fail(err, OUTBOX_ETIMEDOUT, "%s: the deadline has passed",
 				   broker->shown);
 	return OUTBOX_OK;

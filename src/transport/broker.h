@@ -43,7 +43,7 @@ int broker_open(const struct broker_driver *driver, const struct outbox_transpor
 void broker_close(struct broker *broker);
 
 /* How much time there is until the deadline; 0 or less: it has passed. */
-outbox_time broker_left(const struct broker *broker, outbox_time deadline);
+outbox_time broker_time_left(const struct broker *broker, outbox_time deadline);
 
 /* What check() found, one remark after the other. */
 enum finding { FINDING_OK, FINDING_NOTE, FINDING_WARNING, FINDING_ERROR };

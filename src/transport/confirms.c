@@ -80,8 +80,8 @@ static int check_tag(const struct confirms *c, uint64_t tag, struct outbox_error
 	return OUTBOX_OK;
 }
 
-static int settle(struct confirms *c, uint64_t tag, bool multiple, int verdict,
-		  struct outbox_error *err)
+static int answer_up_to(struct confirms *c, uint64_t tag, bool multiple, int verdict,
+			struct outbox_error *err)
 {
 	size_t slot;
 
@@ -101,12 +101,12 @@ static int settle(struct confirms *c, uint64_t tag, bool multiple, int verdict,
 
 int confirms_ack(struct confirms *c, uint64_t tag, bool multiple, struct outbox_error *err)
 {
-	return settle(c, tag, multiple, OUTBOX_ACKED, err);
+	return answer_up_to(c, tag, multiple, OUTBOX_ACKED, err);
 }
 
 int confirms_nack(struct confirms *c, uint64_t tag, bool multiple, struct outbox_error *err)
 {
-	return settle(c, tag, multiple, OUTBOX_RETRY, err);
+	return answer_up_to(c, tag, multiple, OUTBOX_RETRY, err);
 }
 
 int confirms_return(struct confirms *c, uint64_t tag, int native, const char *text,

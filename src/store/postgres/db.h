@@ -3,9 +3,10 @@
 #define STORE_POSTGRES_DB_H
 
 /*
- * One connection and the one way to use it: pg_call() sends BEGIN, one statement and COMMIT in one
- * pipeline, so an op is one transaction and one round trip, also behind a pooler that gives each
- * transaction another server session. No state is left in the session. Every wait has a deadline.
+ * One connection. pg_call() sends BEGIN, one statement and COMMIT in one pipeline, so an op is one
+ * transaction and one round trip, also behind a pooler that gives each transaction another server
+ * session; pg_op() (schema.h) is that with the schema checked. pg_hot_op() is the relay's: it keeps its
+ * statement prepared where the connection is its own. Every wait has a deadline.
  */
 
 #include <outbox/store.h>

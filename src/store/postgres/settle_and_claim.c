@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Settle and claim: one call of outbox_settle_and_claim(), sql/postgres/advance.sql. What is told of a claim that
+ * Settle and claim: one call of outbox_settle_and_claim(), sql/postgres/settle_and_claim.sql. What is told of a claim that
  * was simply delivered is four numbers; only other outcomes have an entry each. Rows that were read ahead
  * (readahead.h) are told by their ends and their number; the head says whether they are the claim.
  */

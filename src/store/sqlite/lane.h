@@ -25,14 +25,14 @@ struct lane_view {
 	bool paused, hold, unordered;
 	int64_t last_seq;     /* of the log */
 	bool pending, failed; /* the target has such detours */
-	bool ahead;           /* it has detours behind the lane's position */
+	bool ahead;           /* it has detours after the lane's position */
 	/* see numbers below */
 	int64_t gone_to, again; /* again: a message whose number was given before, or 0 */
 	int64_t lanes, lanes_meta;
 	bool refused; /* that is noted */
 };
 
-/* Columns of a row of RECEIPT_COLUMNS; what a statement selects besides comes behind them. */
+/* Columns of a row of RECEIPT_COLUMNS; what a statement selects besides comes after them. */
 #define RECEIPT_FIELDS 22
 
 /* One op's work on one lane. */

@@ -257,7 +257,7 @@ static int make_durable(struct file_transport *file, struct outbox_error *err)
 }
 
 /* Everything that was not REJECTED gets this verdict. */
-static void settle(struct outbox_batch *batch, size_t count, int verdict, const char *reason)
+static void give_verdicts(struct outbox_batch *batch, size_t count, int verdict, const char *reason)
 {
 	for (size_t i = 0; i < count; i++) {
 		if (batch->items[i]->verdict == OUTBOX_REJECTED)
@@ -281,13 +281,13 @@ static int transact(struct file_transport *file, struct outbox_batch *batch, out
 	if (!r)
 		r = make_durable(file, err);
 	if (!r) {
-		settle(batch, batch->count, OUTBOX_ACKED, NULL);
+		give_verdicts(batch, batch->count, OUTBOX_ACKED, NULL);
 		return OUTBOX_OK;
 	}
 	/* Cut away, they were never sent and stay without a verdict; else they may be read. */
 	if (file->written > 0 && (!file->path || !place_cut(file)))
-		settle(batch, done, OUTBOX_UNKNOWN,
-		       "written, perhaps in part, then the batch failed");
+		give_verdicts(batch, done, OUTBOX_UNKNOWN,
+			      "written, perhaps in part, then the batch failed");
 	return r;
 }
 

@@ -12,7 +12,7 @@
 
 int kafka_remaining(const struct kafka_transport *kafka, outbox_time deadline, int max)
 {
-	outbox_time left = broker_left(&kafka->broker, deadline);
+	outbox_time left = broker_time_left(&kafka->broker, deadline);
 
 	if (left <= 0)
 		return 0;

@@ -114,7 +114,7 @@ static int begin(struct nats_transport *t, struct outbox_batch *batch, outbox_ti
 		 struct outbox_error *err)
 {
 	struct window *w = &t->window;
-	outbox_time quarter = broker_left(&t->broker, deadline) / 4;
+	outbox_time quarter = broker_time_left(&t->broker, deadline) / 4;
 
 	if (batch->count > w->capacity) {
 		struct slot *slots = reallocarray(w->slots, batch->count, sizeof(*slots));
@@ -198,7 +198,7 @@ static int make_room(struct nats_transport *t, outbox_time deadline, struct outb
 			return OUTBOX_OK;
 		if (wait && !moved)
 			break;
-		wait = broker_left(&t->broker, deadline);
+		wait = broker_time_left(&t->broker, deadline);
 		if (wait <= 0)
 			break;
 	}
@@ -215,7 +215,7 @@ static int send_all(struct nats_transport *t, outbox_time deadline, struct outbo
 		if (r == OUTBOX_OK && gathered >= WRITE_AT) {
 			gathered = 0;
 			r = make_room(t, deadline, err);
-			if (r == OUTBOX_OK && broker_left(&t->broker, deadline) <= 0)
+			if (r == OUTBOX_OK && broker_time_left(&t->broker, deadline) <= 0)
 				r = outbox_fail(err, OUTBOX_ETIMEDOUT,
 						"%s: the batch could not be sent in time",
 						t->broker.shown);
@@ -248,7 +248,7 @@ static void await_answers(struct nats_transport *t, outbox_time deadline)
 	turn(t, 0);
 	while (w->open > w->unheard && !t->wire.ended) {
 		outbox_time until = deadline - (t->doubts.count ? w->reserve : 0);
-		outbox_time left = broker_left(&t->broker, until);
+		outbox_time left = broker_time_left(&t->broker, until);
 
 		if (left <= 0)
 			return;
@@ -263,7 +263,7 @@ static void await_answers(struct nats_transport *t, outbox_time deadline)
 static void look_into_duplicates(struct nats_transport *t, outbox_time deadline)
 {
 	while (!t->wire.ended && doubts_ask(t)) {
-		outbox_time left = broker_left(&t->broker, deadline);
+		outbox_time left = broker_time_left(&t->broker, deadline);
 
 		if (left <= 0 || !turn(t, left))
 			break;
@@ -285,7 +285,7 @@ static bool hung_up(const struct nats_transport *t)
 static int wake_up(struct nats_transport *t, outbox_time deadline, struct outbox_error *err)
 {
 	while (!t->wire.ended && !hung_up(t) && turn(t, 0))
-		if (broker_left(&t->broker, deadline) <= 0)
+		if (broker_time_left(&t->broker, deadline) <= 0)
 			return outbox_fail(err, OUTBOX_ETIMEDOUT,
 					   "%s: the server sends without end, so nothing could be sent",
 					   t->broker.shown);

@@ -113,7 +113,7 @@ int pump_request(struct nats_transport *t, const char *subject, const char *json
 
 	pump_put_request(t, subject, json);
 	for (;;) {
-		outbox_time left = broker_left(&t->broker, deadline);
+		outbox_time left = broker_time_left(&t->broker, deadline);
 		bool moved = left > 0 && nats_wire_wait(&t->wire, left);
 		int r = find_answer(t, subject, number, &answer, err);
 

@@ -172,7 +172,7 @@ static int read_frames(struct rabbit *rabbit, bool wait, outbox_time deadline,
 	int r = OUTBOX_OK;
 
 	if (wait)
-		left = rabbit_left(rabbit, deadline);
+		left = rabbit_time_left(rabbit, deadline);
 	while (r == OUTBOX_OK && !rabbit->closed_code) {
 		amqp_frame_t frame = { 0 };
 		int status = amqp_simple_wait_frame_noblock(rabbit->connection, &frame, &left);

@@ -133,7 +133,7 @@ int rabbit_check(struct outbox_transport *transport, outbox_time deadline, char 
 		snprintf(text, size, "not connected");
 		return 3;
 	}
-	rabbit_watchdog_arm(&rabbit->watchdog, broker_left(&rabbit->broker, deadline));
+	rabbit_watchdog_arm(&rabbit->watchdog, broker_time_left(&rabbit->broker, deadline));
 	queue = queue_of(rabbit);
 	if (queue)
 		level = check_queue(rabbit, queue, deadline, text, size);

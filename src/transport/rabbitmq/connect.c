@@ -19,9 +19,9 @@
 #define FRAME_MAX 131072
 #define CHANNEL_MAX 16
 
-struct timeval rabbit_left(const struct rabbit *rabbit, outbox_time deadline)
+struct timeval rabbit_time_left(const struct rabbit *rabbit, outbox_time deadline)
 {
-	outbox_time left = broker_left(&rabbit->broker, deadline);
+	outbox_time left = broker_time_left(&rabbit->broker, deadline);
 
 	left = left < 0 ? 0 : left > OUTBOX_DAYS ? OUTBOX_DAYS : left;
 	return (struct timeval){ .tv_sec = (time_t)(left / OUTBOX_SECONDS),
@@ -30,7 +30,7 @@ struct timeval rabbit_left(const struct rabbit *rabbit, outbox_time deadline)
 
 void rabbit_rpc_until(struct rabbit *rabbit, outbox_time deadline)
 {
-	struct timeval left = rabbit_left(rabbit, deadline);
+	struct timeval left = rabbit_time_left(rabbit, deadline);
 
 	amqp_set_rpc_timeout(rabbit->connection, &left);
 }
@@ -173,7 +173,7 @@ static int set_tls(const struct rabbit *rabbit, amqp_socket_t *socket, struct ou
 static int open_socket(struct rabbit *rabbit, const struct address *address, outbox_time deadline,
 		       struct outbox_error *err)
 {
-	struct timeval left = rabbit_left(rabbit, deadline);
+	struct timeval left = rabbit_time_left(rabbit, deadline);
 	amqp_socket_t *socket;
 	char what[400];
 	int status, r = OUTBOX_OK;
@@ -214,7 +214,7 @@ static int log_in(struct rabbit *rabbit, outbox_time deadline, struct outbox_err
 							 strlen(rabbit->broker.client)) } },
 	};
 	amqp_table_t properties = { (int)ARRAY_SIZE(entries), entries };
-	struct timeval left = rabbit_left(rabbit, deadline);
+	struct timeval left = rabbit_time_left(rabbit, deadline);
 	amqp_rpc_reply_t reply;
 
 	amqp_set_handshake_timeout(rabbit->connection, &left);
@@ -233,7 +233,7 @@ static int use_socket(struct rabbit *rabbit, outbox_time deadline, struct outbox
 	bool late;
 	int r;
 
-	rabbit_watchdog_arm(&rabbit->watchdog, broker_left(&rabbit->broker, deadline));
+	rabbit_watchdog_arm(&rabbit->watchdog, broker_time_left(&rabbit->broker, deadline));
 	r = log_in(rabbit, deadline, err);
 	if (r == OUTBOX_OK)
 		r = rabbit_open_channel(rabbit, deadline, err);

@@ -100,7 +100,7 @@ void rabbit_drop(struct rabbit *rabbit, bool polite);
 int rabbit_open_channel(struct rabbit *rabbit, outbox_time deadline,
 			struct outbox_error *err) OUTBOX_MUSTCHECK;
 /* What is left until the deadline, as the library wants it; at least nothing. */
-struct timeval rabbit_left(const struct rabbit *rabbit, outbox_time deadline);
+struct timeval rabbit_time_left(const struct rabbit *rabbit, outbox_time deadline);
 /* The library's next questions are to be answered by then. */
 void rabbit_rpc_until(struct rabbit *rabbit, outbox_time deadline);
 /* Did the last question succeed? If not, the channel was closed by it or the connection is gone. */

@@ -27,7 +27,7 @@ static void cork(struct rabbit *rabbit, int on)
 
 static bool passed(const struct rabbit *rabbit, outbox_time deadline)
 {
-	return broker_left(&rabbit->broker, deadline) <= 0;
+	return broker_time_left(&rabbit->broker, deadline) <= 0;
 }
 
 static int too_late(const struct rabbit *rabbit, struct outbox_error *err)
@@ -289,7 +289,7 @@ int rabbit_publish(struct outbox_transport *transport, struct outbox_batch *batc
 		return outbox_fail(err, OUTBOX_ECONN, "%s: not connected", rabbit->broker.shown);
 	if (passed(rabbit, deadline))
 		return too_late(rabbit, err);
-	rabbit_watchdog_arm(&rabbit->watchdog, broker_left(&rabbit->broker, deadline));
+	rabbit_watchdog_arm(&rabbit->watchdog, broker_time_left(&rabbit->broker, deadline));
 	r = run_batch(rabbit, batch, deadline, err);
 	if (r != OUTBOX_OK)
 		hear_the_rest(rabbit);

@@ -73,7 +73,7 @@ static int fill(struct pipeline *p, struct outbox_error *err)
 			return r;
 	}
 	if (all_written(p) && p->t->replicas && !p->wait_written && (begun || p->acked)) {
-		outbox_time left = broker_left(&p->t->broker, p->deadline);
+		outbox_time left = broker_time_left(&p->t->broker, p->deadline);
 
 		/* Its answer must come before our own deadline. */
 		redis_command_wait(p->t, left - left / 4);

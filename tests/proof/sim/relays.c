@@ -95,7 +95,7 @@ struct sim_relay *relays_find(struct sim *s, const char *owner)
 static bool has_left(struct sim *s, const struct sim_relay *r)
 {
 	for (int t = 0; t < s->n_targets; t++)
-		if (!worker_left(r->workers[t]))
+		if (!worker_is_gone(r->workers[t]))
 			return false;
 	return true;
 }
@@ -143,7 +143,7 @@ static bool is_due(const struct sim *s, const struct sim_relay *r, int t, outbox
 {
 	(void)s;
 	return r->relay && !r->stopped && !r->busy && r->next[t] <= now &&
-	       !worker_left(r->workers[t]);
+	       !worker_is_gone(r->workers[t]);
 }
 
 static void step(struct sim *s, int place, int t)
@@ -188,7 +188,7 @@ outbox_time relays_next(struct sim *s)
 			const struct sim_relay *r = &s->relays[i];
 
 			if (r->relay && !r->stopped && !r->busy && r->next[t] < next &&
-			    !worker_left(r->workers[t]))
+			    !worker_is_gone(r->workers[t]))
 				next = r->next[t];
 		}
 	return next;

@@ -91,7 +91,7 @@ static void a_refused_lane_is_given_back_at_a_shutdown(void **state)
 	world_run(w, OUTBOX_MINUTES);
 	began = w->clock.base.mono(&w->clock.base);
 	world_drain(w, 0, OUTBOX_HOURS);
-	assert_true(worker_left(world_worker(w, 0)));
+	assert_true(worker_is_gone(world_worker(w, 0)));
 	assert_int_equal(w->clock.base.mono(&w->clock.base), began);
 	assert_int_equal(world_worker(w, 0)->lanes.count, 0);
 	world_worker(w, 0)->link.store->ops = real;
@@ -109,7 +109,7 @@ static void once_ends_with_the_refusal(void **state)
 	world_worker(w, 0)->link.once = true;
 	world_worker(w, 0)->lanes.list[0]->ran_dry = false;
 	world_run(w, OUTBOX_MINUTES);
-	assert_true(worker_left(world_worker(w, 0)));
+	assert_true(worker_is_gone(world_worker(w, 0)));
 	assert_int_equal(world_worker(w, 0)->gave_up.status, OUTBOX_EPROTO);
 	assert_int_equal(world_stats(w, "events").pending, 100 - memory_broker_count(w->brokers[0]));
 	assert_true(memory_broker_count(w->brokers[0]) > 20);

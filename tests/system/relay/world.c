@@ -200,13 +200,13 @@ void world_drain(struct world *w, int i, outbox_time timeout)
 	struct worker *worker = world_worker(w, i);
 
 	worker_drain(worker, until);
-	for (int steps = 0; steps < STEPS_MAX && !worker_left(worker); steps++) {
+	for (int steps = 0; steps < STEPS_MAX && !worker_is_gone(worker); steps++) {
 		outbox_time next = worker_step(worker), now = w->clock.base.mono(&w->clock.base);
 
 		if (next > now && next != OUTBOX_NEVER)
 			frozen_clock_step(&w->clock, next - now);
 	}
-	assert_true(worker_left(worker));
+	assert_true(worker_is_gone(worker));
 }
 
 int64_t world_publish_message(struct world *w, const struct outbox_message *message)
