@@ -264,7 +264,7 @@ static void *requeue(void *argument)
 	return NULL;
 }
 
-static void of_concurrent_requeues_one_wins(struct store_world *w)
+static void threads_requeue_and_one_wins(struct store_world *w)
 {
 	const char *id = world_id(w, "a", fail_many(w, 1));
 	static struct requeuer r[3];
@@ -312,6 +312,6 @@ const struct store_case operator_cases[] = {
 	CASE(a_filter_narrows_the_selection),
 	CASE(an_unknown_id_is_told),
 	CASE(audit_rows_are_newest_first),
-	CASE(of_concurrent_requeues_one_wins),
+	CASE(threads_requeue_and_one_wins),
 	{ NULL, NULL, 0, 0 },
 };
