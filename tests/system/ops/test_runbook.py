@@ -127,7 +127,7 @@ def test_lanes_idle(site):
     with s.db() as db:
         db.execute("UPDATE outbox_lane SET lease_until = 0 WHERE lane = 1")
     until(lambda: s.fired("lanes_idle"), "the alert")
-    find_cause(s, "lanes_idle", "no relay holds")
+    find_cause(s, "lanes_idle", "events  none")
     recover(s, "lanes_idle")
     see_all_well(s)
 

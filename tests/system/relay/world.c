@@ -129,6 +129,7 @@ void world_relay(struct world *w, int i, const struct outbox_relay_config *confi
 	c.instance = name;
 	c.seed = (uint64_t)i + 1;
 	must(outbox_relay_new(&w->relays[i], &c, &err));
+	w->poll_max[i] = w->relays[i]->plan.targets[0].poll_max;
 }
 
 void world_relay_plain(struct world *w, int i)
@@ -168,11 +169,25 @@ static outbox_time step_all(struct world *w)
 	return next;
 }
 
+/*
+ * Looks that find nothing would take most of a long run's time on a real database. Nobody publishes meanwhile, and what is
+ * due is woken up for: so they are rare until shortly before its end.
+ */
+static void look_rarely(struct world *w, bool rarely)
+{
+	for (int i = 0; i < WORLD_RELAYS; i++)
+		for (size_t t = 0;
+		     w->poll_max[i] && w->relays[i] && t < w->relays[i]->plan.n_targets; t++)
+			w->relays[i]->plan.targets[t].poll_max =
+				rarely ? 5 * OUTBOX_SECONDS : w->poll_max[i];
+}
+
 void world_run(struct world *w, outbox_time duration)
 {
 	outbox_time now = w->clock.base.mono(&w->clock.base), end = now + duration, next;
 
 	for (int steps = 0; steps < STEPS_MAX; steps++) {
+		look_rarely(w, end - now > 20 * OUTBOX_SECONDS);
 		next = step_all(w);
 		now = w->clock.base.mono(&w->clock.base);
 		if (next <= now)

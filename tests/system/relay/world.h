@@ -33,6 +33,7 @@ struct world {
 	struct outbox_registry *registries[WORLD_BROKERS]; /* "memory:" is broker i */
 	struct outbox_relay *relays[WORLD_RELAYS];
 	bool stopped[WORLD_RELAYS]; /* SIGSTOP: not stepped, but alive */
+	outbox_time poll_max[WORLD_RELAYS];
 	char log[16384];            /* what the relays said */
 };
 
