@@ -34,7 +34,7 @@ struct world {
 	struct outbox_relay *relays[WORLD_RELAYS];
 	bool stopped[WORLD_RELAYS]; /* SIGSTOP: not stepped, but alive */
 	outbox_time poll_max[WORLD_RELAYS];
-	char log[16384];            /* what the relays said */
+	char log[16384]; /* what the relays said */
 };
 
 enum world_kind { WORLD_MEMORY, WORLD_SQLITE, WORLD_POSTGRES };
