@@ -67,8 +67,8 @@ static void test_keys(void **state)
 		  "outbox.yaml:7:14: targets[0] \"events\", match.knd: there is no such key; did you mean "
 		  "kind?\n" },
 		{ SOURCES "targets:\n  - to: 'null:'\n",
-		  "outbox.yaml:5:5: targets[0]: name is missing: what people call this target; the store "
-		  "remembers it by this name, like events\n" },
+		  "outbox.yaml:5:5: targets[0]: name is missing: the target's name; the store "
+		  "keeps its state under it, like events\n" },
 		{ GOOD "relay: { batch: 1, batch: 2 }\n",
 		  "outbox.yaml:7:20: relay.batch: appears twice, first on line 7; keep one\n" },
 		{ GOOD "  - name: events\n    to: 'null:'\n",

@@ -87,8 +87,8 @@ static void unknown_ones(void **state)
 		  "  - { to: 'null:' }\n",
 		  AT("5", "42", "0",
 		     "a") "\"b\" is not the name of a target; add it: match: { nothing: true }\n"
-			  "outbox.yaml:6:5: targets[1]: name is missing: what people call this target; the store "
-			  "remembers it by this name, like events\n" },
+			  "outbox.yaml:6:5: targets[1]: name is missing: the target's name; the store "
+			  "keeps its state under it, like events\n" },
 	};
 	_cleanup_(buf_deinit) struct buf told = BUF_INIT(40000), text = BUF_INIT(4000);
 	struct config *config;

@@ -79,7 +79,7 @@ static void test_backlog(void **state)
 	go_on(w, 1);
 	assert_string_equal(found(w, RULE_BACKLOG)->text,
 			    "more than 100,000 unfinished deliveries, the limit is 10,000; the "
-			    "target is out of reach");
+			    "target is unreachable");
 	w->target.parked = 0;
 	ends_after_settle(w, RULE_BACKLOG);
 }
@@ -208,7 +208,7 @@ static void test_outage(void **state)
 	w->target.outage = "connection refused";
 	w->target.outage_since = w->stats.store_now;
 	fires_after(w, RULE_OUTAGE, w->limits.settle);
-	assert_string_equal(found(w, RULE_OUTAGE)->text, "out of reach: connection refused");
+	assert_string_equal(found(w, RULE_OUTAGE)->text, "unreachable: connection refused");
 	w->target.outage = NULL;
 	ends_after_settle(w, RULE_OUTAGE);
 }
@@ -219,7 +219,7 @@ static void test_lanes(void **state)
 
 	w->lanes[0].owner = NULL;
 	fires_after(w, RULE_LANES_IDLE, w->limits.settle);
-	assert_string_equal(found(w, RULE_LANES_IDLE)->text, "nobody holds 1 of its 2 lanes");
+	assert_string_equal(found(w, RULE_LANES_IDLE)->text, "no relay holds 1 of its 2 lanes");
 	w->lanes[1].owner = NULL;
 	fires_after(w, RULE_NO_RELAY, w->limits.settle);
 	assert_null(found(w, RULE_LANES_IDLE));
