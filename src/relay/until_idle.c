@@ -16,6 +16,13 @@ enum business {
 	BUSINESS_GOING
 };
 
+/* What one look at the store shows. */
+struct look {
+	enum business business;
+	struct outbox_error refusal; /* why a lane is refused; status 0: none is */
+	bool noted; /* each such lane was tried by a worker of ours, so the store has noted it */
+};
+
 /* The first worker that serves nothing of its target; NULL: all do. */
 static const struct worker *find_unserved(const struct outbox_relay *relay)
 {
@@ -51,19 +58,34 @@ static enum business business_of(const struct outbox_relay *relay,
 	return plan->hold && t->failed && t->parked && !moving ? BUSINESS_STUCK : BUSINESS_GOING;
 }
 
-/* What a relay refuses does not become idle, and running longer does not help. */
-static int find_refusal(const struct outbox_relay *relay, const struct outbox_target_stats *t,
-			struct outbox_error *err)
+static size_t count_refused(const struct outbox_relay *relay, const char *target)
 {
+	size_t count = 0;
+
+	for (size_t i = 0; i < relay->n_threads; i++) {
+		const struct worker *w = relay->threads[i].worker;
+
+		if (strcmp(w->link.target->name, target) == 0)
+			count += (size_t)atomic_load(&w->shown_refused);
+	}
+	return count;
+}
+
+/* What a relay refuses does not become idle, and running longer does not help, once that is noted. */
+static void find_refusal(const struct outbox_relay *relay, const struct outbox_target_stats *t,
+			 struct look *look)
+{
+	size_t refused = 0;
+
 	for (size_t i = 0; plan_find(&relay->plan, t->name) && i < t->n_lanes; i++)
-		if (t->lanes[i].refused)
-			return outbox_fail(err, OUTBOX_EPROTO, "%s", t->lanes[i].refused);
-	return OUTBOX_OK;
+		if (t->lanes[i].refused && refused++ == 0)
+			outbox_fail(&look->refusal, OUTBOX_EPROTO, "%s", t->lanes[i].refused);
+	if (refused > count_refused(relay, t->name))
+		look->noted = false;
 }
 
 static int read_business(const struct outbox_relay *relay, struct outbox_store *store,
-			 struct outbox_arena *arena, enum business *ret_business,
-			 struct outbox_error *err)
+			 struct outbox_arena *arena, struct look *look, struct outbox_error *err)
 {
 	struct outbox_stats stats;
 	int r;
@@ -73,14 +95,18 @@ static int read_business(const struct outbox_relay *relay, struct outbox_store *
 	if (r)
 		return r;
 	/* what is not served may not be registered either */
-	*ret_business = find_unserved(relay) ? BUSINESS_STUCK : BUSINESS_NONE;
-	for (size_t i = 0; i < stats.n_targets && !r; i++) {
+	*look = (struct look){ .business = find_unserved(relay) ? BUSINESS_STUCK : BUSINESS_NONE,
+			       .refusal = OUTBOX_ERROR_INIT,
+			       .noted = true };
+	for (size_t i = 0; i < stats.n_targets; i++) {
 		enum business one = business_of(relay, &stats.targets[i]);
 
-		*ret_business = one > *ret_business ? one : *ret_business;
-		r = find_refusal(relay, &stats.targets[i], err);
+		look->business = one > look->business ? one : look->business;
+		find_refusal(relay, &stats.targets[i], look);
 	}
-	return r;
+	if (look->refusal.status)
+		look->business = BUSINESS_STUCK;
+	return OUTBOX_OK;
 }
 
 /* A store that is busy, full or away is the workers' business, who say so and try again; so do we. */
@@ -96,22 +122,24 @@ static bool told_to_stop(const volatile int *stop)
 }
 
 /* A parked message whose turn has just come looks stuck until the next poll: look twice. */
-static outbox_time patience(const struct outbox_relay *relay)
+static outbox_time patience(const struct outbox_relay *relay, const struct look *look)
 {
+	bool refused = look->refusal.status;
 	outbox_time longest = 500 * OUTBOX_MILLISECONDS;
 
 	for (size_t i = 0; i < relay->plan.n_targets; i++)
 		if (2 * relay->plan.targets[i].poll_max > longest)
 			longest = 2 * relay->plan.targets[i].poll_max;
-	/* Who is in our way may be dead: then it is gone after a lease. */
+	/* Who is in our way may be dead: then it is gone after a lease, and its lanes are ours. */
 	for (size_t i = 0; i < relay->n_threads; i++) {
 		const struct worker *w = relay->threads[i].worker;
+		outbox_time lease = w->link.target->lease + w->link.target->lease / 2;
 
-		if (atomic_load(&w->lease.shown_unserved) == UNSERVED_FOR_NOW &&
-		    w->link.target->lease + w->link.target->lease / 2 > longest)
-			longest = w->link.target->lease + w->link.target->lease / 2;
+		if ((refused || atomic_load(&w->lease.shown_unserved) == UNSERVED_FOR_NOW) &&
+		    lease > longest)
+			longest = lease;
 	}
-	return longest;
+	return refused && look->noted ? 0 : longest;
 }
 
 /* Counting a long backlog takes its time, which the workers could use: a fifth of it at most is ours. */
@@ -127,14 +155,33 @@ static outbox_time pause_after(outbox_time looked_for)
 /* Look, on a connection that is kept while it is of use. */
 static int read_business_once(struct outbox_relay *relay, struct random_state *random,
 			      struct outbox_store **store, struct outbox_arena *arena,
-			      enum business *ret_business, struct outbox_error *err)
+			      struct look *look, struct outbox_error *err)
 {
 	int r = *store ? OUTBOX_OK : plan_open_store(&relay->plan, random, store, err);
 
 	if (!r)
-		r = read_business(relay, *store, arena, ret_business, err);
+		r = read_business(relay, *store, arena, look, err);
 	if (r && r != OUTBOX_EBUSY)
 		*store = store_close(*store);
+	return r;
+}
+
+/* How it ended, to the caller or to the log. r: how the last look did, which failure tells. */
+static int tell_end(const struct outbox_relay *relay, const struct look *look, int r,
+		    const struct outbox_error *failure, struct outbox_error *err)
+{
+	if (is_passing(r))
+		return OUTBOX_OK;
+	if (!r && look->refusal.status) {
+		failure = &look->refusal;
+		r = failure->status;
+	}
+	if (r && err)
+		*err = *failure;
+	if (!r && look->business == BUSINESS_STUCK && !find_unserved(relay))
+		log_event(&relay->plan.log, EVENT_RELAY_STUCK, NULL,
+			  "what is left will not move by itself: a target is paused, or messages are "
+			  "parked behind a failed one");
 	return r;
 }
 
@@ -145,31 +192,23 @@ static int wait_for_idle(struct outbox_relay *relay, struct outbox_arena *arena,
 	struct outbox_store *store = NULL;
 	struct random_state random;
 	unsigned wakes_seen = 0;
-	enum business business = BUSINESS_GOING;
+	struct look look = { .business = BUSINESS_GOING, .refusal = OUTBOX_ERROR_INIT };
 	struct outbox_error failure = OUTBOX_ERROR_INIT; /* passing or not; err is for what is not */
 	outbox_time moved_at = clock->mono(clock), pause = IDLE_CHECK, began;
 	int r = OUTBOX_OK;
 
-	while (business && (!r || is_passing(r)) && !told_to_stop(stop)) {
+	while (look.business && (!r || is_passing(r)) && !told_to_stop(stop)) {
 		wakeup_wait(&relay->wakeup, clock->mono(clock) + pause, &wakes_seen);
 		began = clock->mono(clock);
-		r = read_business_once(relay, &random, &store, arena, &business, &failure);
+		r = read_business_once(relay, &random, &store, arena, &look, &failure);
 		pause = pause_after(r ? pause : clock->mono(clock) - began);
-		if (r || business != BUSINESS_STUCK)
+		if (r || look.business != BUSINESS_STUCK)
 			moved_at = clock->mono(clock);
-		else if (clock->mono(clock) - moved_at > patience(relay))
+		else if (clock->mono(clock) - moved_at > patience(relay, &look))
 			break;
 	}
-	if (!r && business == BUSINESS_STUCK && !find_unserved(relay))
-		log_event(&relay->plan.log, EVENT_RELAY_STUCK, NULL,
-			  "what is left will not move by itself: a target is paused, or messages are "
-			  "parked behind a failed one");
 	store_close(store);
-	if (!r || is_passing(r))
-		return OUTBOX_OK;
-	if (err)
-		*err = failure;
-	return r;
+	return tell_end(relay, &look, r, &failure, err);
 }
 
 int outbox_relay_run_until_idle(struct outbox_relay *relay, const volatile int *stop,

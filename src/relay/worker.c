@@ -215,6 +215,7 @@ static void show_state(struct worker *w, outbox_time now)
 
 	atomic_store_explicit(&w->shown_breaker, (int)breaker, memory_order_relaxed);
 	atomic_store_explicit(&w->shown_lanes, (int)w->lanes.count, memory_order_relaxed);
+	atomic_store_explicit(&w->shown_refused, (int)w->link.n_refused, memory_order_relaxed);
 }
 
 outbox_time worker_step(struct worker *w)

@@ -24,7 +24,8 @@ struct worker {
 	struct outbox_error gave_up; /* why it left before everything due was delivered */
 	_Atomic bool left;
 	_Atomic unsigned dry; /* the wake-up after which all lanes were dry; 0: there is work */
-	_Atomic int shown_breaker, shown_lanes; /* what people see of it, as of the last step */
+	_Atomic int shown_breaker, shown_lanes,
+		shown_refused; /* what others see of it, as of the last step */
 };
 
 /* Opens the transport (no I/O); the store is opened by the first step. plan and tally outlive the worker. */
