@@ -2,7 +2,7 @@
 
 /*
  * Publishing on the application's own libpq connection, inside its own transaction: one statement, one
- * round trip. It is found by the connection's search_path and leaves nothing behind in the session.
+ * round trip. The outbox is found through the connection's search_path; nothing is left behind in the session.
  */
 #include <outbox/postgres.h>
 
@@ -51,7 +51,7 @@ static int check_connection(PGconn *conn, unsigned flags, struct outbox_error *e
 				   "publish: the connection is in pipeline mode; leave it first");
 	switch (PQtransactionStatus(conn)) {
 	case PQTRANS_IDLE:
-		return publish_outside(flags, err);
+		return publish_check_autocommit(flags, err);
 	case PQTRANS_INTRANS:
 		return OUTBOX_OK;
 	case PQTRANS_INERROR:
@@ -98,7 +98,7 @@ static int marshal(struct publishing *p, unsigned flags, struct outbox_error *er
 			outbox_uuid(clock, &random.base, p->ids[i]);
 		r = pg_insert_put(&p->insert, i, &m, m.id ? m.id : p->ids[i], err);
 		if (r != OUTBOX_OK)
-			return publish_at_fault(p->n, i, r, err);
+			return publish_name_message(p->n, i, r, err);
 	}
 	/* the time is the database's */
 	return r == OUTBOX_OK
@@ -148,7 +148,7 @@ static int refused(const struct publishing *p, const PGresult *result, struct ou
 	if (constraint && strchr(constraint, ' '))
 		text = constraint;
 	r = outbox_fail(err, OUTBOX_EINVAL, "the log refuses the message: %.400s", text ? text : "");
-	return i < p->n ? publish_at_fault(p->n, i, r, err) : r;
+	return i < p->n ? publish_name_message(p->n, i, r, err) : r;
 }
 
 static int failed(const struct publishing *p, const PGresult *result, struct outbox_error *err)

@@ -30,12 +30,12 @@ int publish_validate(const struct outbox_message *messages, size_t n, struct out
 		int r = outbox_message_validate(&m, 0, err);
 
 		if (r != OUTBOX_OK)
-			return publish_at_fault(n, i, r, err);
+			return publish_name_message(n, i, r, err);
 	}
 	return OUTBOX_OK;
 }
 
-int publish_outside(unsigned flags, struct outbox_error *err)
+int publish_check_autocommit(unsigned flags, struct outbox_error *err)
 {
 	if (flags & OUTBOX_ALLOW_AUTOCOMMIT)
 		return OUTBOX_OK;
@@ -44,7 +44,7 @@ int publish_outside(unsigned flags, struct outbox_error *err)
 			   "first, or set OUTBOX_ALLOW_AUTOCOMMIT");
 }
 
-int publish_at_fault(size_t n, size_t i, int r, struct outbox_error *err)
+int publish_name_message(size_t n, size_t i, int r, struct outbox_error *err)
 {
 	if (err && n > 1)
 		outbox_wrap(err, "message %zu", i);

@@ -18,9 +18,9 @@ int publish_validate(const struct outbox_message *messages, size_t n,
 		     struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /* No transaction is open: fine only when the flags say so. */
-int publish_outside(unsigned flags, struct outbox_error *err) OUTBOX_MUSTCHECK;
+int publish_check_autocommit(unsigned flags, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /* Put the number of the message before the error. One message alone needs none. Returns r. */
-int publish_at_fault(size_t n, size_t i, int r, struct outbox_error *err);
+int publish_name_message(size_t n, size_t i, int r, struct outbox_error *err);
 
 #endif

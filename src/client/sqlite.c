@@ -52,7 +52,7 @@ static int insert_all(struct publishing *p, struct outbox_error *err)
 		r = sqlite_insert_message(&p->insert, &m, m.id ? m.id : done->id,
 					  clock->wall(clock), &done->inserted, err);
 		if (r != OUTBOX_OK)
-			publish_at_fault(p->n, i, r, err);
+			publish_name_message(p->n, i, r, err);
 	}
 	return r;
 }
@@ -149,13 +149,14 @@ int outbox_publish_sqlite_batch(sqlite3 *db, const struct outbox_message *messag
 		return r;
 	transaction = !sqlite3_get_autocommit(db);
 	if (!transaction)
-		r = publish_outside(flags, err);
+		r = publish_check_autocommit(flags, err);
 	if (r != OUTBOX_OK || n == 0)
 		return r;
 	p.done = calloc(n, sizeof(*p.done));
 	if (!p.done)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
-	/* Before the savepoint: it reads the schema, and when that fails, all statements are void. */
+	/* Prepared before the savepoint: preparing reads the schema, and if that fails, all prepared statements
+	 * become invalid. */
 	r = sqlite_insert_init(&p.insert, db, err);
 	/* One INSERT is all or nothing by itself. */
 	if (r == OUTBOX_OK)
