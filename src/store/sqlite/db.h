@@ -4,7 +4,7 @@
 
 /*
  * One connection: its statements, its transactions, its errors. Every file of this driver works
- * through these; none calls sqlite3_step() on its own but the scans of the log.
+ * through these; only insert.c, which also runs on an application's connection, calls sqlite3_step() itself.
  */
 
 #include <outbox/store.h>

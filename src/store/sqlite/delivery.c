@@ -150,7 +150,7 @@ int targets_check_lanes(const struct targets *t, struct outbox_error *err)
 				.s = t->s, .target = target->name, .lane = lane, .now = t->now
 			};
 
-			r = receipt_view(&op, target->lanes[lane].last.pos, err);
+			r = lane_view_check(&op, target->lanes[lane].last.pos, err);
 		}
 	}
 	return r;

@@ -117,7 +117,7 @@ bool receipt_cautious(const struct receipt *receipt)
 	return caution_applies(&receipt->caution, receipt->pos);
 }
 
-int receipt_read_view(struct lane_op *op, int64_t pos, struct outbox_error *err)
+int lane_view_read(struct lane_op *op, int64_t pos, struct outbox_error *err)
 {
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
 	struct sqlite_store *s = op->s;
@@ -188,9 +188,9 @@ static int numbers_check(const struct lane_op *op, int64_t pos, struct outbox_er
 	return history_check(op, pos, err);
 }
 
-int receipt_view(struct lane_op *op, int64_t pos, struct outbox_error *err)
+int lane_view_check(struct lane_op *op, int64_t pos, struct outbox_error *err)
 {
-	int r = receipt_read_view(op, pos, err);
+	int r = lane_view_read(op, pos, err);
 
 	return r == OUTBOX_OK ? numbers_check(op, pos, err) : r;
 }
@@ -203,7 +203,7 @@ static int write_refusal(struct lane_op *op, struct outbox_error *err)
 
 	r = receipt_last(op, &last, err);
 	if (r == OUTBOX_OK)
-		r = receipt_read_view(op, last.pos, err);
+		r = lane_view_read(op, last.pos, err);
 	if (r != OUTBOX_OK || op->view.refused || history_check(op, last.pos, &fault) == OUTBOX_OK)
 		return r;
 	r = sqlite_run(op->s, SQL_LANE_REFUSE,
@@ -327,7 +327,7 @@ int receipt_take_over(struct lane_op *op, const char *owner, int64_t token,
 		*ret_receipt = last;
 		return OUTBOX_OK;
 	}
-	r = receipt_view(op, last.pos, err);
+	r = lane_view_check(op, last.pos, err);
 	if (r != OUTBOX_OK)
 		return r;
 	claim = (struct caution_claim){ .count = last.claim_count,

@@ -41,7 +41,7 @@ struct lane_op {
 	const char *target;
 	int lane;
 	outbox_time now;
-	struct lane_view view; /* after receipt_view() */
+	struct lane_view view; /* after lane_view_check() */
 };
 
 /* From a row that begins with RECEIPT_COLUMNS. */
@@ -61,10 +61,10 @@ int receipt_append(const struct lane_op *op, const char *owner, const struct rec
 bool receipt_cautious(const struct receipt *receipt);
 
 /* Fill op->view for a lane that stands at pos. ENOTFOUND. */
-int receipt_read_view(struct lane_op *op, int64_t pos, struct outbox_error *err) OUTBOX_MUSTCHECK;
+int lane_view_read(struct lane_op *op, int64_t pos, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /* The same, and EPROTO when the lane is refused: its position and the log do not belong together. */
-int receipt_view(struct lane_op *op, int64_t pos, struct outbox_error *err) OUTBOX_MUSTCHECK;
+int lane_view_check(struct lane_op *op, int64_t pos, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /*
  * Append a take-over receipt: fences the owner, what was in flight is pending again. Shared by take_over()

@@ -77,7 +77,7 @@ static int load(struct sqlite_store *s, struct sqlite_route *route, struct outbo
 	return r;
 }
 
-/* The first piece's place means nothing to who reads the log, and is kept below 0 out of its way. */
+/* The first piece's place means nothing to readers of the log; it is stored negated, so as not to get in their way. */
 static int load_bands(struct sqlite_store *s, struct sqlite_route *route, struct outbox_error *err)
 {
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;

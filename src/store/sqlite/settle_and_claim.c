@@ -31,7 +31,7 @@ struct settling {
 	struct receipt *next;
 	struct detour_picks detours; /* of the claim */
 	bool *from_log, *frees;      /* per settlement; frees: its key's next one may be woken */
-	size_t tail;                 /* so many at the end go back to the log */
+	size_t tail;                 /* this many at the end go back to the log */
 };
 
 static void settling_deinit(struct settling *w)
@@ -133,7 +133,7 @@ static int wake_keys(const struct settling *w, const struct outbox_settle_and_cl
 		if (!w->frees[i])
 			continue;
 		if (!viewed)
-			r = receipt_view(w->op, w->last->pos, err);
+			r = lane_view_check(w->op, w->last->pos, err);
 		viewed = true;
 		if (r == OUTBOX_OK)
 			r = detour_promote_behind(w->op, request->settled[i].seq, err);
@@ -201,11 +201,11 @@ static bool is_done(const struct outbox_settle_and_claim *request, const struct 
 	return last->n == request->n + 1 && last->token == request->new_token;
 }
 
-/* Read what the claim depends on. True: claiming is allowed. */
+/* Read what the claim depends on. *ret_may: claiming is allowed. */
 static int may_claim(struct lane_op *op, const struct outbox_settle_and_claim *request, int64_t pos,
 		     struct outbox_claim *claim, bool *ret_may, struct outbox_error *err)
 {
-	int r = receipt_view(op, pos, err);
+	int r = lane_view_check(op, pos, err);
 
 	if (r != OUTBOX_OK)
 		return r;

@@ -3,7 +3,8 @@
 #define STORE_SQLITE_STATEMENTS_H
 
 /*
- * Every statement of the driver, by name. Each is prepared once per connection, when first used.
+ * Every statement of the driver but those of insert.c and of scripts, by name. Each is prepared once per connection,
+ * when first used.
  * STATEMENTS_RELAY are those of take_over and settle_and_claim, STATEMENTS_LOOK those of operators' ops.
  */
 

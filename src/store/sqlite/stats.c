@@ -130,7 +130,7 @@ static int find_refusal(const struct lane_info *info, struct lane_op *op, struct
 			const char **ret_refused, struct outbox_error *err)
 {
 	struct outbox_error found = OUTBOX_ERROR_INIT;
-	int r = receipt_view(op, info->last.pos, &found);
+	int r = lane_view_check(op, info->last.pos, &found);
 
 	if (r == OUTBOX_OK)
 		return OUTBOX_OK;
