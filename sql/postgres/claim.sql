@@ -2,15 +2,15 @@
 --
 -- outbox on PostgreSQL: choose the next messages of a lane, and read them.
 --
--- Where nothing but new log rows is there, they are counted and noted in the receipt; whoever returns them reads them once
--- only. Where there are detours (detour.sql) or rows that committed late, both are merged by seq and cut.
+-- If there are only new log rows, they are counted and recorded in the receipt, and read once, when they are returned.
+-- Where there are detours (detour.sql) or rows that committed late, both are merged by seq and cut.
 --
 -- variable_conflict: a column that people add to the log may have the name of a variable.
 
--- How many numbers of the log one look covers; a lane that finds nothing in them moves its position and looks further,
--- up to this many times in one call.
+-- How many numbers of the log one look covers.
 CREATE OR REPLACE FUNCTION outbox_scan_max() RETURNS bigint LANGUAGE sql IMMUTABLE AS $$ SELECT 20000::bigint $$;
 
+-- How many looks one call makes: a lane that finds nothing in one moves its position and looks further.
 CREATE OR REPLACE FUNCTION outbox_scan_rounds() RETURNS integer LANGUAGE sql IMMUTABLE AS $$ SELECT 25 $$;
 
 CREATE OR REPLACE FUNCTION outbox_micros(t timestamptz) RETURNS bigint

@@ -18,7 +18,7 @@ BEGIN
 	END LOOP;
 END $$;
 
--- Where the messages with these ids are. first: the lowest seq that this call has written, or NULL.
+-- Where the messages with these ids are. p_first: the lowest seq that this call has written, or NULL.
 CREATE OR REPLACE FUNCTION outbox_find_published(p_ids text[], p_first bigint) RETURNS SETOF outbox_published
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
 BEGIN

@@ -6,7 +6,7 @@
 -- becomes a detour, except for the returned ones at its end: the position simply stops before them.
 -- Detours are updated in place.
 
--- What a program calls by a number. Inlined.
+-- The name of an outcome, which programs pass as a number. Inlined.
 CREATE OR REPLACE FUNCTION outbox_outcome_name(outcome integer) RETURNS text
 LANGUAGE sql IMMUTABLE AS $$
 	SELECT (ARRAY['delivered', 'returned', 'waiting', 'deferred', 'parked', 'failed'])[outcome]

@@ -82,12 +82,12 @@ struct pg_prefetch {
 
 /*
  * pg_call() for the one statement of the hot path, always the same one: prepared, where the session is ours, and
- * its rows are read while the server writes its disk. prefetch (NULL: nothing) is asked only where the session is ours.
+ * its rows are read while the server commits to disk. prefetch (NULL: nothing) is asked only where the session is ours.
  */
 int pg_hot_op(struct pg_store *s, const char *sql, const struct pg_args *args,
 	      struct pg_taker *taker, struct pg_prefetch *prefetch,
 	      struct outbox_error *err) OUTBOX_MUSTCHECK;
-/* Have the answer to what was asked after the last call now, if anything was. Every call does this first. */
+/* Read the answer to the last call's prefetch, if there was one. Every call does this first. */
 int pg_prefetch_read(struct pg_store *s, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /* SQL text of several statements, without arguments and results, in one transaction. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-
-/* PostgreSQL takes a message of 1 GB and copies its parts a few times. */
 #include "store/postgres/insert.h"
+
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "core/message.h"
@@ -12,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* PostgreSQL accepts at most 1 GB in one protocol message and copies parts of it several times: stay well below. */
 #define PAYLOADS_MAX ((size_t)256 << 20)
 
 /* In the order of the function's parameters; those that are not a field of the message as it is have no place. */

@@ -3,7 +3,7 @@
 /*
  * What is read ahead is exactly what the next claim would read. Behind a receipt whose window goes on, the next
  * claim is the messages of the lane and the routing that are visible in the window's snapshots, from where this claim
- * ends. All that is told by the receipt, which never changes; and what was visible when the window was made is visible
+ * ends. The receipt, which never changes, says all of that; and what was visible when the window was made is visible
  * to every later statement. So nothing has to be compared row by row: that receipt is still the last one, with
  * the same token, and nobody made a detour meanwhile. outbox_settle_and_claim() looks at both, with the lane locked.
  *

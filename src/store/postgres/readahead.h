@@ -16,7 +16,7 @@ struct pg_readahead {
 	int64_t n, token; /* the receipt behind whose claim the rows were read */
 	size_t max;       /* how many that claim might have had */
 	int64_t route_version;
-	int rest;       /* so many claims more without: what came last time was too large */
+	int rest;       /* skip this many more claims: the last rows were too large */
 	bool asked;     /* right after this call */
 	bool full;      /* the last claim was as large as it might be: there is more behind it */
 	PGresult *rows; /* the columns of MESSAGE_COLUMNS; NULL: none */

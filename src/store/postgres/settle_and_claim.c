@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Settle and claim: one call of outbox_settle_and_claim(), sql/postgres/settle_and_claim.sql. What is told of a claim that
- * was simply delivered is four numbers; only other outcomes have an entry each. Rows that were read ahead
- * (readahead.h) are told by their ends and their number; the head says whether they are the claim.
+ * Settle and claim: one call of outbox_settle_and_claim(), sql/postgres/settle_and_claim.sql. A claim that was
+ * simply delivered is described by four numbers; only other outcomes have an entry each. Rows that were read ahead
+ * (readahead.h) are named by their first, last and count; the head of the answer says whether they became the claim.
  */
 #include "base/cleanup.h"
 #include "base/failpoint.h"
