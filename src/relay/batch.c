@@ -106,10 +106,10 @@ int batch_begin(struct batch *b, enum wire_order order, struct outbox_error *err
 	b->next = outbox_arena_alloc(b->arena, n * sizeof(*b->next));
 	b->held = outbox_arena_alloc(b->arena, n * sizeof(*b->held));
 	b->ready = outbox_arena_alloc(b->arena, n * sizeof(*b->ready));
-	b->wire = outbox_arena_alloc(b->arena, n * sizeof(*b->wire));
+	b->in_round = outbox_arena_alloc(b->arena, n * sizeof(*b->in_round));
 	b->round.items = outbox_arena_alloc(b->arena, n * sizeof(*b->round.items));
 	b->round.memory = b->arena;
-	if (!b->items || !b->outcomes || !b->next || !b->held || !b->ready || !b->wire ||
+	if (!b->items || !b->outcomes || !b->next || !b->held || !b->ready || !b->in_round ||
 	    !b->round.items)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	for (size_t i = 0; i < n; i++) {
@@ -169,7 +169,7 @@ size_t batch_next_round(struct batch *b, const struct decide_context *context, i
 			d = decide_set_back(c, b->held[i]);
 			settle_one(b, i, &d);
 		} else if (decide_send(context, c, died_seq && c->seq == died_seq, &d)) {
-			b->wire[b->round.count] = (uint32_t)i;
+			b->in_round[b->round.count] = (uint32_t)i;
 			b->round.items[b->round.count++] = &b->items[i];
 		} else {
 			settle_one(b, i, &d);
@@ -184,7 +184,7 @@ struct batch_verdicts batch_judge(struct batch *b, const struct decide_context *
 	struct batch_verdicts verdicts = { 0 };
 
 	for (size_t w = 0; w < b->round.count; w++) {
-		size_t i = b->wire[w];
+		size_t i = b->in_round[w];
 		const struct outbox_item *item = &b->items[i];
 		int verdict = decide_final_verdict(item->verdict, status);
 		struct decision d;

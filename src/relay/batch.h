@@ -27,7 +27,7 @@ struct batch {
 	int *held;       /* WIRE_TOGETHER: what the one before it in its key left behind */
 	uint32_t *ready; /* queue of messages whose turn has come */
 	size_t ready_head, ready_tail;
-	uint32_t *wire;
+	uint32_t *in_round;        /* for each message of the round: which of the items it is */
 	struct outbox_batch round; /* on the wire */
 	bool shared;               /* with the rounds of other lanes */
 	size_t undecided;

@@ -4,7 +4,7 @@
 
 /*
  * A target's breaker, per worker: an outage costs time, never attempts. Closed: work. Open: nothing is
- * claimed until `until`. Then one probe at a time, until a message is acknowledged.
+ * claimed until `until`. Then one probe at a time, until a publish() succeeds.
  */
 
 #include <outbox/clock.h>
@@ -30,11 +30,11 @@ outbox_time breaker_next(const struct breaker *breaker);
 bool breaker_trip(struct breaker *breaker, outbox_time now, outbox_time asked,
 		  struct outbox_random *random);
 
-/* A message was acknowledged: close. True when it was not closed. */
+/* A publish() succeeded: close. True when it was not closed. */
 bool breaker_reset(struct breaker *breaker);
 
 bool breaker_open(const struct breaker *breaker, outbox_time now);
-/* Past the outage's wait, but nothing was acknowledged yet: probe with one message. */
+/* There was an outage and no publish() has succeeded since: past the wait, probe with one message. */
 bool breaker_probing(const struct breaker *breaker);
 
 #endif

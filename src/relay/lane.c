@@ -17,7 +17,7 @@
 #define REFUSAL_DELAY_MIN (5 * OUTBOX_MILLISECONDS)
 #define REFUSAL_DELAY_MAX (5 * OUTBOX_SECONDS)
 
-/* Answers in a row that do not come in time before a lane asks for less: to a claim, and to a settlement. */
+/* How many late answers in a row, to a claim and to a settlement, before a lane asks for less. */
 #define SLOW_CLAIMS 2
 #define SLOW_SETTLES 8
 
@@ -103,15 +103,15 @@ static void store_failed(struct link *link, struct lane *lane, const char *call,
 		lane->refusal_delay = REFUSAL_DELAY_MAX;
 	lane->run_at = now + random_between(&link->random.base, lane->refusal_delay / 2,
 					    lane->refusal_delay);
-	/* One repair is for all lanes, so one line is: outbox status names each. */
+	/* One repair fixes all lanes, so one line is enough; outbox status names each lane. */
 	if (!link->n_refused) {
 		link->refused_since = now;
-		/* what a store says of a lane names it */
+		/* the store's text names the lane already */
 		snprintf(where, sizeof(where), "target %s, lane %d", link->target->name,
 			 lane->number);
 		log_event(&link->plan->log, EVENT_LANE_REFUSED, ABOUT_LANE(link, lane),
-			  "%s; until then nothing of this lane is sent; outbox status tells "
-			  "of others",
+			  "%s; until then nothing of this lane is sent; outbox status shows "
+			  "whether others are refused",
 			  error_behind(err, where));
 	}
 	link->n_refused += !lane->refusal.status;
@@ -135,7 +135,7 @@ static void store_answered(struct link *link, struct lane *lane, const char *cal
 
 static int64_t draw_fence(struct link *link, struct lane *lane)
 {
-	/* Kept until the append is known: repeated with the same token, done twice is done once. */
+	/* Kept until the append is known to have succeeded: repeated with the same token it takes effect once. */
 	while (!lane->next_fence)
 		lane->next_fence = (int64_t)(link->random.base.next(&link->random.base) >> 1);
 	return lane->next_fence;
@@ -155,7 +155,7 @@ static void take_over(struct link *link, struct lane *lane, outbox_time now)
 	store_answered(link, lane, "take", now);
 	lane->next_fence = 0;
 	lane->died_seq = lane->head.suspect_seq;
-	lane->phase = LANE_READ;
+	lane->phase = LANE_CLAIM;
 	if (!lane->head.takeovers)
 		return;
 	tally_add(&link->tally->takeovers, 1);
@@ -235,7 +235,7 @@ static void wait_for_more(struct link *link, struct lane *lane, const struct out
 		return;
 	}
 	if (lane->throttled) {
-		lane->dry = 0; /* who knows */
+		lane->dry = 0; /* nothing was read: unknown */
 		lane->run_at = lane->permits_at;
 		return;
 	}
@@ -265,8 +265,9 @@ static void begin_batch(struct link *link, struct lane *lane, size_t want, outbo
 	 * still arrive and claim; then that claim is ours, instead of locking us out. */
 	if (fresh->claim.n != lane->head.n)
 		lane->next_fence = 0;
+	/* a lower bound; the next lease says exactly */
 	if (fresh->claim.paused)
-		link->open_since = fresh->claim.store_now; /* at least; the next lease tells */
+		link->open_since = fresh->claim.store_now;
 	lane->head.n = fresh->claim.n;
 	lane->head.token = fresh->claim.token;
 	lane->head.cautious = fresh->claim.cautious;
@@ -355,8 +356,8 @@ static void ask_for_less(struct link *link, struct lane *lane, int status, outbo
 }
 
 /*
- * The rate is asked before a claim, never within one. Taken in advance, given back when there was less to claim: a
- * worker that idles must not keep others from it.
+ * Permits are taken before a claim, never during one, and given back if there was less to claim: an idle worker must
+ * not keep them from others.
  */
 static size_t take_permits(struct link *link, struct lane *lane, size_t want, outbox_time now)
 {
@@ -369,7 +370,7 @@ static size_t take_permits(struct link *link, struct lane *lane, size_t want, ou
 	return may;
 }
 
-/* What is parked at once is not sent. */
+/* Blocked messages are parked, not sent: they use no permit. */
 static void use_permits(struct link *link, const struct outbox_claim *claim, size_t taken,
 			outbox_time now)
 {
@@ -382,7 +383,7 @@ static void use_permits(struct link *link, const struct outbox_claim *claim, siz
 	throttle_used(link->target->throttle, link->target->rank, taken, used, now);
 }
 
-static void settle_and_read(struct link *link, struct lane *lane, outbox_time now)
+static void settle_and_claim(struct link *link, struct lane *lane, outbox_time now)
 {
 	struct batch *settled = lane_batch(lane), *fresh = &lane->batches[!lane->current];
 	struct outbox_error err = OUTBOX_ERROR_INIT;
@@ -462,8 +463,8 @@ void lane_step(struct link *link, struct lane *lane, outbox_time now)
 	case LANE_TAKE:
 		take_over(link, lane, now);
 		break;
-	case LANE_READ:
-		settle_and_read(link, lane, now);
+	case LANE_CLAIM:
+		settle_and_claim(link, lane, now);
 		break;
 	case LANE_SEND:
 		break;
@@ -478,7 +479,7 @@ void lane_stop_sending(struct lane *lane)
 	if (lane->phase != LANE_SEND)
 		return;
 	batch_return_rest(lane_batch(lane));
-	lane->phase = LANE_READ;
+	lane->phase = LANE_CLAIM;
 }
 
 void lane_lose(struct lane *lane)

@@ -9,7 +9,7 @@
 
 enum lane_phase {
 	LANE_TAKE = 1, /* leased, not yet taken: somebody may have messages in flight there */
-	LANE_READ,     /* settle what was in flight, claim the next batch */
+	LANE_CLAIM,    /* settle what was in flight, claim the next batch */
 	LANE_SEND,     /* a batch is in flight: publish its rounds */
 	LANE_RELEASE   /* settled and not wanted any more: give it back */
 };
@@ -22,7 +22,8 @@ struct lane {
 	bool ran_dry;   /* a read found nothing that is due */
 	bool throttled; /* the last read was not made: the rate is used up until run_at */
 	unsigned read_wakeup; /* number of the last wake-up when the last read began */
-	unsigned dry;         /* read_wakeup of a read that found nothing; 0: it found something */
+	/* read_wakeup of a read that found nothing; 0: it found something, or had no permit to look */
+	unsigned dry;
 	struct outbox_head head;
 	int64_t next_fence; /* of the receipt being appended; the same again until it is known */
 	int64_t died_seq;   /* the message that was alone in flight when a relay died */

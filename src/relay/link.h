@@ -80,7 +80,7 @@ void link_connect_broker(struct link *link, outbox_time now);
 /* The broker is out: open the breaker, drop the connection. asked: it said how long, or 0. */
 void link_broker_failed(struct link *link, const struct outbox_error *err, outbox_time asked,
 			outbox_time now);
-/* The broker acknowledged something. */
+/* publish() succeeded, whatever it said of the messages. */
 void link_broker_answered(struct link *link, outbox_time now);
 
 #endif

@@ -82,7 +82,7 @@ static void add_latencies(struct trip *trip, const struct batch *batch, outbox_t
 	size_t bucket = 0, event_bucket = 0;
 
 	for (size_t i = 0; i < batch->round.count; i++) {
-		const struct outbox_claimed *item = &batch->claim.items[batch->wire[i]];
+		const struct outbox_claimed *item = &batch->claim.items[batch->in_round[i]];
 		outbox_time since = ready_since(item), event = item->message.event_time;
 
 		if (batch->round.items[i]->verdict != OUTBOX_ACKED)

@@ -2,14 +2,14 @@
 #ifndef RELAY_OUTGOING_H
 #define RELAY_OUTGOING_H
 
-/* What leaves differs from what was stored: to targets outside the house, and in a replay. */
+/* What leaves differs from what was stored: for external targets, and in a replay. */
 
 #include "relay/batch.h"
 #include "relay/plan.h"
 
 /*
  * The mark of a replayed message, a header: when the replay began. In the spool the message's sequence follows,
- * behind a blank: what leaves has its own place in the log, not the one in the spool.
+ * after a space: what leaves has its own place in the log, not the one in the spool.
  */
 #define REPLAY_HEADER "replayed"
 

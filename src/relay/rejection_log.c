@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One line a minute about messages that were refused, however many there are. It says what kind of refusal, never the
- * broker's words: those may quote the payload, and are where only those who may see payloads look.
+ * One line a minute about messages that were refused, however many there are. It says what kind of refusal it was,
+ * never the broker's words: these may quote the payload, and are kept where only people who may see payloads can read
+ * them.
  */
 #include "relay/rejection_log.h"
 
@@ -53,7 +54,7 @@ static void remember_rejection(struct rejection_log *r, const struct batch *b, s
 	r->delivered = false;
 }
 
-/* What waited for its next try when it was counted may be through when it is told. */
+/* A message that waited when it was counted may have been delivered by the time it is reported. */
 static bool is_over(const struct rejection_log *r, const struct batch *b, size_t i)
 {
 	char id[sizeof(r->id)];

@@ -2,7 +2,7 @@
 /*
  * Publish one round of a lane's batch and record what decide says of it. Rounds of several lanes go out in one call: a
  * key has one message in a round, so with few keys a round is small, and a broker's answer takes as long for a few as
- * for many. While a culprit is looked for, a lane sends by itself (core/decide.h).
+ * for many. While it looks for a culprit, a lane sends alone (core/decide.h).
  */
 #include "relay/send.h"
 
@@ -65,7 +65,7 @@ static bool next_round(struct link *link, struct lane *lane, outbox_time now)
 	}
 	if (!n) {
 		batch_return_rest(b);
-		lane->phase = LANE_READ;
+		lane->phase = LANE_CLAIM;
 		return false;
 	}
 	if (!lane->trip.began)
@@ -88,7 +88,7 @@ static bool may_share(const struct link *link, struct lane *lane)
 }
 
 /* What goes out in one call: the rounds of these lanes. */
-struct wire {
+struct call {
 	struct lane *lanes[OUTBOX_LANES_MAX];
 	size_t n_lanes, messages, bytes;
 	struct outbox_batch shared;
@@ -96,26 +96,26 @@ struct wire {
 };
 
 /* A call is no larger than one lane's may be. */
-static bool fits_call(const struct link *link, const struct wire *wire, const struct batch *b)
+static bool fits_call(const struct link *link, const struct call *call, const struct batch *b)
 {
-	size_t bytes = wire->bytes;
+	size_t bytes = call->bytes;
 
 	for (size_t i = b->ready_head; i < b->ready_tail; i++)
 		bytes += b->items[b->ready[i]].message->size;
-	return wire->messages + b->ready_tail - b->ready_head <= link->target->batch_messages &&
+	return call->messages + b->ready_tail - b->ready_head <= link->target->batch_messages &&
 	       bytes <= link->plan->batch_bytes;
 }
 
-static void add_lane(struct link *link, struct lane *lane, outbox_time now, struct wire *wire)
+static void add_lane(struct link *link, struct lane *lane, outbox_time now, struct call *call)
 {
 	const struct batch *b = lane_batch(lane);
 
 	if (!next_round(link, lane, now))
 		return;
-	wire->lanes[wire->n_lanes++] = lane;
-	wire->messages += b->round.count;
+	call->lanes[call->n_lanes++] = lane;
+	call->messages += b->round.count;
 	for (size_t i = 0; i < b->round.count; i++)
-		wire->bytes += b->round.items[i]->message->size;
+		call->bytes += b->round.items[i]->message->size;
 }
 
 /* Room for one batch of several rounds. False: there is no memory for it, and the lane goes alone. */
@@ -129,40 +129,40 @@ static bool prepare_shared_batch(struct link *link, struct outbox_batch *batch)
 }
 
 /* One batch of all rounds. */
-static void merge_rounds(struct wire *wire)
+static void merge_rounds(struct call *call)
 {
-	struct outbox_batch *batch = &wire->shared;
+	struct outbox_batch *batch = &call->shared;
 
-	for (size_t i = 0; i < wire->n_lanes; i++) {
-		struct batch *b = lane_batch(wire->lanes[i]);
+	for (size_t i = 0; i < call->n_lanes; i++) {
+		struct batch *b = lane_batch(call->lanes[i]);
 
 		for (size_t k = 0; k < b->round.count; k++)
 			batch->items[batch->count++] = b->round.items[k];
 		b->shared = true;
 	}
-	wire->batch = batch;
+	call->batch = batch;
 }
 
 static void gather_rounds(struct link *link, const struct lanes *lanes, struct lane *lane,
-			  outbox_time now, struct wire *wire)
+			  outbox_time now, struct call *call)
 {
-	bool sociable = lanes->count > 1 && may_share(link, lane);
+	bool shares_call = lanes->count > 1 && may_share(link, lane);
 
-	add_lane(link, lane, now, wire);
-	if (!wire->n_lanes)
+	add_lane(link, lane, now, call);
+	if (!call->n_lanes)
 		return;
 	/* before the others' rounds are begun: what has begun must be sent */
-	sociable = sociable && prepare_shared_batch(link, &wire->shared);
-	for (size_t i = 0; sociable && i < lanes->count; i++) {
+	shares_call = shares_call && prepare_shared_batch(link, &call->shared);
+	for (size_t i = 0; shares_call && i < lanes->count; i++) {
 		struct lane *other = lanes->list[i];
 
 		if (other != lane && may_share(link, other) &&
-		    fits_call(link, wire, lane_batch(other)))
-			add_lane(link, other, now, wire);
+		    fits_call(link, call, lane_batch(other)))
+			add_lane(link, other, now, call);
 	}
-	wire->batch = &lane_batch(lane)->round;
-	if (wire->n_lanes > 1)
-		merge_rounds(wire);
+	call->batch = &lane_batch(lane)->round;
+	if (call->n_lanes > 1)
+		merge_rounds(call);
 }
 
 /* What was said of a lane's messages lives as long as its claim, not as long as the call. */
@@ -176,14 +176,14 @@ static void keep_reasons(struct batch *b)
 	}
 }
 
-static void judge_round(struct link *link, struct lane *lane, const struct wire *wire, int status,
+static void judge_round(struct link *link, struct lane *lane, const struct call *call, int status,
 			outbox_time now)
 {
 	outbox_time ended = link->plan->clock->mono(link->plan->clock),
-		    back_off = wire->batch->back_off;
+		    back_off = call->batch->back_off;
 	struct decide_context context = decide_context_of(link, lane, now);
 	struct batch *b = lane_batch(lane);
-	int64_t alone = wire->batch->count == 1 ? b->round.items[0]->seq : 0;
+	int64_t alone = call->batch->count == 1 ? b->round.items[0]->seq : 0;
 	bool others_acked = decide_others_acked(&lane->suspicions, alone, link->acked);
 	struct batch_verdicts said;
 
@@ -207,26 +207,26 @@ static void judge_round(struct link *link, struct lane *lane, const struct wire 
 void send_rounds(struct link *link, const struct lanes *lanes, struct lane *lane, outbox_time now)
 {
 	struct outbox_error err = OUTBOX_ERROR_INIT;
-	struct wire wire = { 0 };
+	struct call call = { 0 };
 	outbox_time ended;
 	int r;
 
-	gather_rounds(link, lanes, lane, now, &wire);
-	if (!wire.n_lanes)
+	gather_rounds(link, lanes, lane, now, &call);
+	if (!call.n_lanes)
 		return;
-	r = publish_round(link, wire.batch, now, &err);
+	r = publish_round(link, call.batch, now, &err);
 	ended = link->plan->clock->mono(link->plan->clock);
 	tally_called(link->tally, ended - now);
-	for (size_t i = 0; i < wire.n_lanes; i++)
-		judge_round(link, wire.lanes[i], &wire, r, now);
+	for (size_t i = 0; i < call.n_lanes; i++)
+		judge_round(link, call.lanes[i], &call, r, now);
 	if (!r) {
 		link_broker_answered(link, ended);
 		return;
 	}
-	link_broker_failed(link, &err, wire.batch->back_off, ended);
-	for (size_t i = 0; i < wire.n_lanes; i++) {
-		wire.lanes[i]->trip.outage = true;
-		batch_return_rest(lane_batch(wire.lanes[i]));
-		wire.lanes[i]->phase = LANE_READ;
+	link_broker_failed(link, &err, call.batch->back_off, ended);
+	for (size_t i = 0; i < call.n_lanes; i++) {
+		call.lanes[i]->trip.outage = true;
+		batch_return_rest(lane_batch(call.lanes[i]));
+		call.lanes[i]->phase = LANE_CLAIM;
 	}
 }

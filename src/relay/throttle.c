@@ -3,7 +3,7 @@
 
 #define PORTION (100 * OUTBOX_MILLISECONDS)
 #define BURST_MAX 1000000000 /* times an hour in microseconds fits into 63 bits */
-/* Who was refused asks again at least this often, and is waited for this long. */
+/* Whoever was refused asks again at least this often, and is waited for this long. */
 #define PATIENCE (250 * OUTBOX_MILLISECONDS)
 
 /*

@@ -35,7 +35,7 @@ int wakeup_init(struct wakeup *wakeup, const struct relay_plan *plan,
 		struct outbox_error *err) OUTBOX_MUSTCHECK;
 void wakeup_deinit(struct wakeup *wakeup);
 
-/* Without a listener the relay polls, as it does where the store wakes nobody. Ends by itself where it does not. */
+/* Start the listener. Without one the relay polls; it ends by itself if the store wakes nobody. */
 void wakeup_listen(struct wakeup *wakeup);
 void wakeup_stop_listening(struct wakeup *wakeup);
 

@@ -41,7 +41,7 @@ struct worker *worker_free(struct worker *w)
 static outbox_time lane_time(const struct worker *w, const struct lane *lane)
 {
 	bool woken =
-		lane->phase == LANE_READ && lane->dry && lane->dry != wakeup_count(w->link.wakeup);
+		lane->phase == LANE_CLAIM && lane->dry && lane->dry != wakeup_count(w->link.wakeup);
 
 	if (lane->refusal.status && lane->phase != LANE_RELEASE)
 		return lane->run_at; /* asking more often does not help */
