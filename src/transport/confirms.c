@@ -55,7 +55,7 @@ uint64_t confirms_send(struct confirms *c, size_t i)
 	return c->first + c->sent++;
 }
 
-/* One entry got its answer. Not for the first time, or after a return: its verdict stands. */
+/* One entry is answered. If it was answered or returned before, its verdict stands. */
 static void answer(struct confirms *c, size_t slot, int verdict)
 {
 	struct confirm *entry = &c->window[slot];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A message as AMQP sees it. AMQP's limits are looked at here, before the wire: the library cuts what is too long
- * for a length byte, and one frame must hold all properties.
+ * A message as AMQP sees it. AMQP's limits are checked here, before anything is sent: the library truncates what is
+ * too long for a length byte, and one frame must hold all properties.
  */
 #include "transport/rabbitmq/driver.h"
 

@@ -19,7 +19,7 @@
 #define READ_EVERY 32
 #define READ_EVERY_BYTES 65536
 
-/* Full packets instead of one a message; letting go sends the rest. */
+/* Full packets instead of one per message; uncorking sends the rest. */
 static void cork(struct rabbit *rabbit, int on)
 {
 	setsockopt(amqp_get_sockfd(rabbit->connection), IPPROTO_TCP, TCP_CORK, &on, sizeof(on));
@@ -40,7 +40,7 @@ static int too_late(const struct rabbit *rabbit, struct outbox_error *err)
 
 /* ---- sending -------------------------------------------------------------------------------- */
 
-/* Its exchange does not exist: settled before the wire. */
+/* Its exchange does not exist: it gets its verdict without being sent. */
 static bool refuse(struct rabbit *rabbit, struct outbox_batch *batch, size_t i)
 {
 	const struct rabbit_exchange *exchange = NULL;
@@ -161,7 +161,7 @@ static bool is_forbidden(struct rabbit *rabbit, const char *topic)
 	return strncmp(topic, named, said < length ? said : length) == 0;
 }
 
-/* Did this message make the broker close the channel? Else it cannot be told. */
+/* Did this message make the broker close the channel? False also if it cannot be told. */
 static bool is_guilty(struct rabbit *rabbit, const struct outbox_item *item,
 		      const struct rabbit_code *row)
 {
