@@ -94,7 +94,7 @@ struct outbox_head {
 	int64_t in_flight;   /* messages of the owner before that may have been sent already */
 };
 
-/* How one claimed message ended. Worked out by decide(), made durable by settle_and_claim(). */
+/* How one claimed message ended. Worked out by src/core/decide.c, made durable by settle_and_claim(). */
 enum outbox_outcome {
 	OUTBOX_OUTCOME_UNSET = 0,
 	OUTBOX_OUT_DELIVERED = 1,

@@ -3,7 +3,7 @@
 #define CORE_DECIDE_H
 
 /*
- * decide(): what becomes of a delivery. Pure: all it knows is handed in, all it says is what it returns.
+ * decide_*(): what becomes of a delivery. Pure: all they know is handed in, all they say is what they return.
  * Retry, back-off, jitter, dead letters, expiry, the order of a key within a claim, unknown outcomes and the
  * search for messages that kill relays or connections live here and nowhere else; the relay executes.
  */

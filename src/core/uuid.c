@@ -7,8 +7,8 @@
 
 /*
  * UUIDv7 (RFC 9562): 48 bits of milliseconds, then 12 bits with the fraction of that millisecond
- * (method 3), then 62 random bits. Ids of one process sort by time down to a quarter of a
- * microsecond; ids of the same microsecond sort at random, and the log has its own order anyway.
+ * (method 3), then 62 random bits. Ids of one process sort by time, to the microsecond; ids of the same
+ * microsecond sort at random, and the log has its own order anyway.
  */
 void outbox_uuid(struct outbox_clock *clock, struct outbox_random *random, char ret_text[37])
 {

@@ -7,7 +7,7 @@
  * transactions commit, which calls fail and how, who crashes, when time passes. The same seed gives the
  * same run, event by event, on every compiler.
  *
- * The relay's workers are the real ones (src/relay), and so are decide() and the lanes. The store is
+ * The relay's workers are the real ones (src/relay), and so are decide_*() and the lanes. The store is
  * the memory store, which passes the very contract suite that the real stores pass, behind a decorator
  * that loses replies, delays calls and executes them after their client has gone. Brokers are
  * simulated, with the habits of real ones.
