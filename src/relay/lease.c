@@ -49,13 +49,21 @@ static void report_served(struct lease *lease, struct link *link, outbox_time no
 {
 	char waited[DURATION_TEXT_MAX];
 
+	atomic_store(&lease->shown_unserved, UNSERVED_NOT);
 	if (!lease->unserved.status)
 		return;
 	lease->unserved.status = OUTBOX_OK;
-	atomic_store(&lease->shown_unserved, UNSERVED_NOT);
 	log_event(&link->plan->log, EVENT_TARGET_SERVED, ABOUT_TARGET(link),
 		  "served again after %s", duration_human(now - lease->unserved_since, waited));
 	(void)write_unserved(link, NULL, NULL); /* else it is forgotten when its time is over */
+}
+
+/* An outage is reported by the link; until something else is known the target counts as served. */
+static void show_asked(struct lease *lease)
+{
+	int unknown = UNSERVED_UNKNOWN;
+
+	atomic_compare_exchange_strong(&lease->shown_unserved, &unknown, UNSERVED_NOT);
 }
 
 /* Bring our lanes in line with what the store says we hold. */
@@ -136,6 +144,7 @@ void lease_keep(struct lease *lease, struct link *link, struct lanes *lanes, out
 	if (store_lease(link->store, &request, &given, &err) ||
 	    follow_lease(link, lanes, &given, &err)) {
 		link_store_failed(link, "lease", &err, now);
+		show_asked(lease);
 		return;
 	}
 	failpoint("after_lease");
@@ -192,5 +201,5 @@ void lease_reset(struct lease *lease)
 {
 	lease->held = false;
 	lease->unserved.status = OUTBOX_OK;
-	atomic_store(&lease->shown_unserved, UNSERVED_NOT);
+	atomic_store(&lease->shown_unserved, UNSERVED_UNKNOWN);
 }

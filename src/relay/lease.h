@@ -8,9 +8,10 @@
 
 /* Does a worker serve its target? */
 enum unserved {
-	UNSERVED_NOT = 0, /* it does */
-	UNSERVED_FOR_NOW, /* somebody is in the way, who may be dead and go by himself */
-	UNSERVED          /* until somebody repairs it */
+	UNSERVED_UNKNOWN = 0, /* the store was not asked yet */
+	UNSERVED_NOT,         /* it does */
+	UNSERVED_FOR_NOW,     /* somebody is in the way, who may be dead and go by himself */
+	UNSERVED              /* until somebody repairs it */
 };
 
 struct lease {

@@ -23,13 +23,22 @@ struct look {
 	bool noted; /* each such lane was tried by a worker of ours, so the store has noted it */
 };
 
-/* The first worker that serves nothing of its target; NULL: all do. */
+/* The first worker that serves nothing of its target; NULL: none is known. */
 static const struct worker *find_unserved(const struct outbox_relay *relay)
 {
 	for (size_t i = 0; i < relay->n_threads; i++)
-		if (atomic_load(&relay->threads[i].worker->lease.shown_unserved))
+		if (atomic_load(&relay->threads[i].worker->lease.shown_unserved) > UNSERVED_NOT)
 			return relay->threads[i].worker;
 	return NULL;
+}
+
+/* What a target that is not registered would get is not in the figures: each worker must have asked for its lanes. */
+static enum business business_of_workers(const struct outbox_relay *relay)
+{
+	for (size_t i = 0; i < relay->n_threads; i++)
+		if (atomic_load(&relay->threads[i].worker->lease.shown_unserved) == UNSERVED_UNKNOWN)
+			return BUSINESS_GOING;
+	return find_unserved(relay) ? BUSINESS_STUCK : BUSINESS_NONE;
 }
 
 static bool is_served(const struct outbox_relay *relay, const char *target)
@@ -38,7 +47,7 @@ static bool is_served(const struct outbox_relay *relay, const char *target)
 		const struct worker *w = relay->threads[i].worker;
 
 		if (strcmp(w->link.target->name, target) == 0 &&
-		    !atomic_load(&w->lease.shown_unserved))
+		    atomic_load(&w->lease.shown_unserved) <= UNSERVED_NOT)
 			return true;
 	}
 	return false;
@@ -94,8 +103,7 @@ static int read_business(const struct outbox_relay *relay, struct outbox_store *
 	r = store_stats(store, arena, &stats, err);
 	if (r)
 		return r;
-	/* what is not served may not be registered either */
-	*look = (struct look){ .business = find_unserved(relay) ? BUSINESS_STUCK : BUSINESS_NONE,
+	*look = (struct look){ .business = business_of_workers(relay),
 			       .refusal = OUTBOX_ERROR_INIT,
 			       .noted = true };
 	for (size_t i = 0; i < stats.n_targets; i++) {

@@ -3,6 +3,7 @@
 #include "store/store.h"
 #include "world.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <time.h>
@@ -128,11 +129,59 @@ static void until_idle_ends_when_its_own_lane_was_refused(void **state)
 	world_free(w);
 }
 
+static pthread_t test_thread;
+
+/* A worker is late: --until-idle, which is called by the test, has looked by then. */
+static int late_open(const struct outbox_store_config *config, bool create,
+		     struct outbox_store **ret_store, struct outbox_error *err)
+{
+	if (!pthread_equal(pthread_self(), test_thread))
+		nanosleep(&(struct timespec){ .tv_nsec = 300000000 }, NULL);
+	return own_open(config, create, ret_store, err);
+}
+
+static int lease_elsewhere(struct outbox_store *store, const struct outbox_lease_request *request,
+			   struct outbox_lease *ret_lease, struct outbox_error *err)
+{
+	int r = memory_store_ops.lane.lease(store, request, ret_lease, err);
+
+	if (r == OUTBOX_OK)
+		store_lease_elsewhere(ret_lease, "memory:other", "other");
+	return r;
+}
+
+/* Nothing waits in the store, but that says nothing before a worker knows whether it serves its target. */
+static void until_idle_ends_when_its_workers_have_asked(void **state)
+{
+	struct world *w = world_new(1);
+	struct outbox_registry *registry;
+	struct outbox_target_config target;
+	struct outbox_relay_config config = world_threaded(w, &target);
+	struct outbox_error err = OUTBOX_ERROR_INIT;
+	struct outbox_relay *relay;
+
+	(void)state;
+	own_ops = memory_store_ops;
+	test_thread = pthread_self();
+	own_ops.open = late_open;
+	own_ops.lane.lease = lease_elsewhere;
+	registry = registry_of_own(w);
+	config.registry = registry;
+	config.lease = 400 * OUTBOX_MILLISECONDS;
+	assert_int_equal(outbox_relay_new(&relay, &config, &err), OUTBOX_OK);
+	assert_int_equal(outbox_relay_run_until_idle(relay, NULL, &err), OUTBOX_ECONFIG);
+	assert_non_null(strstr(err.message, "takes no lanes"));
+	outbox_relay_free(relay);
+	outbox_registry_free(registry);
+	world_free(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_store_without_operators_is_relayed),
 		cmocka_unit_test(until_idle_ends_when_its_own_lane_was_refused),
+		cmocka_unit_test(until_idle_ends_when_its_workers_have_asked),
 	};
 
 	return cmocka_run_group_tests_name("own_store", tests, NULL, NULL);
