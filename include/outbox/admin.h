@@ -118,7 +118,8 @@ int outbox_admin_discard(struct outbox_admin *admin, const struct outbox_filter 
 			 const char *reason, struct outbox_acted *ret_acted,
 			 struct outbox_error *err) OUTBOX_MUSTCHECK;
 
-/* pending -> not before `until`, outside the order of its key. filter->state may be left out. reason may be NULL. */
+/* pending -> not before `until`, which must not be in the past, outside the order of its key. filter->state may be left
+ * out. reason may be NULL. */
 int outbox_admin_defer(struct outbox_admin *admin, const struct outbox_filter *filter,
 		       outbox_time until, const char *reason, struct outbox_acted *ret_acted,
 		       struct outbox_error *err) OUTBOX_MUSTCHECK;

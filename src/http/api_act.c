@@ -4,6 +4,7 @@
  * never kept waiting, and whoever calls decides how fast it goes. While there is more, the next call gets `before`
  * and `cursor` from the answer: what fails again meanwhile is not picked up again, so it ends.
  */
+#include "base/clock.h"
 #include "core/lifecycle.h"
 #include "http/api.h"
 #include "http/views.h"
@@ -72,8 +73,8 @@ const struct record api_requeue_body = RECORD("Requeue", requeue_fields);
 const struct record api_discard_body = RECORD("Discard", discard_fields);
 const struct record api_defer_body = RECORD("Defer", defer_fields);
 
-static int fill_filter(const struct act_body *body, int action, struct outbox_filter *filter,
-		       struct outbox_error *err)
+static int fill_filter(const struct act_body *body, const struct outbox_act *act,
+		       struct outbox_filter *filter, struct outbox_error *err)
 {
 	const struct selection selection = { .state = body->state,
 					     .why = body->why,
@@ -88,12 +89,12 @@ static int fill_filter(const struct act_body *body, int action, struct outbox_fi
 	filter->n_ids = body->ids.count;
 	filter->cursor = body->cursor;
 	filter->limit = body->limit ? body->limit : LIMIT_MAX;
-	r = selection_check(action, NAMED_AS_FIELD, filter, err);
+	r = act_check(act, NAMED_AS_FIELD, wall_now(), filter, err);
 	if (filter->n_ids)
 		return r;
 	/* a bound for the calls that follow; by itself it selects nothing, and ids need none */
 	filter->created_before = body->before;
-	filter->changed_before = action == OUTBOX_REQUEUE ? body->before : 0;
+	filter->changed_before = act->action == OUTBOX_REQUEUE ? body->before : 0;
 	return r;
 }
 
@@ -109,15 +110,15 @@ static int act(const struct http_request *request, int action, const struct reco
 	struct outbox_store *of;
 	int r = api_body(request, record, &body, err);
 
+	act.reason = body.reason;
+	act.until = body.until;
+	act.dry_run = view.dry_run = body.dry_run;
 	if (r == OUTBOX_OK)
-		r = fill_filter(&body, action, &filter, err);
+		r = fill_filter(&body, &act, &filter, err);
 	if (r == OUTBOX_OK)
 		r = api_open(request, body.source, body.target, &store, err);
 	if (r)
 		return r;
-	act.reason = body.reason;
-	act.until = body.until;
-	act.dry_run = view.dry_run = body.dry_run;
 	of = daemon_store_of(store);
 	r = store_stats(of, request->arena, &stats, err);
 	if (r == OUTBOX_OK)

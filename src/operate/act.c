@@ -63,6 +63,18 @@ static int choose_target(const struct outbox_stats *stats, enum naming naming,
 			   field_name(naming, "target", name), buf_str(&names));
 }
 
+int act_check(const struct outbox_act *act, enum naming naming, outbox_time now,
+	      struct outbox_filter *filter, struct outbox_error *err)
+{
+	char name[FIELD_NAME_MAX];
+
+	if (act->action == OUTBOX_DEFER && act->until <= now)
+		return outbox_fail(err, OUTBOX_EINVAL,
+				   "%s is in the past; give a later time, like +5m",
+				   field_name(naming, "until", name));
+	return selection_check(act->action, naming, filter, err);
+}
+
 /* An id that is not in the log is a mistake of its own, told before anything is changed. */
 static int check_ids(struct outbox_store *store, const struct outbox_filter *filter,
 		     struct outbox_error *err)

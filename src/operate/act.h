@@ -17,6 +17,13 @@ int act_check_target(const struct outbox_stats *stats, const char *name,
 		     struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /*
+ * May this be done to what the filter selects (selection_check())? EINVAL also for a defer whose time is not after now,
+ * which would only take the delivery out of its key's order. filter: what act->filter will be.
+ */
+int act_check(const struct outbox_act *act, enum naming naming, outbox_time now,
+	      struct outbox_filter *filter, struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/*
  * From what was asked for to what is meant, by what the store has now. Ids must be there (ENOTFOUND) and need a target: the
  * only one is filled in, EINVAL lists several. Of a filter, what is published later than now is not meant, nor of a
  * requeue what fails later: otherwise it need not end.

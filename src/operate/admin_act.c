@@ -42,10 +42,13 @@ static int act(struct work *work, const struct outbox_filter *filter,
 	       struct outbox_acted *ret_acted, struct outbox_error *err)
 {
 	struct outbox_acted total = { 0 };
+	outbox_time now;
 	int r;
 
-	if (!filter || !ret_acted)
-		return outbox_fail(err, OUTBOX_EINVAL, "filter and ret_acted must not be NULL");
+	if (!work->admin || !filter || !ret_acted)
+		return outbox_fail(err, OUTBOX_EINVAL,
+				   "admin, filter and ret_acted must not be NULL");
+	now = work->admin->clock->wall(work->admin->clock);
 	sized_copy(&work->filter, sizeof(work->filter), filter, filter->struct_size);
 	work->filter.struct_size = sizeof(work->filter);
 	work->act.filter = &work->filter;
@@ -54,7 +57,7 @@ static int act(struct work *work, const struct outbox_filter *filter,
 		work->filter.limit = work->filter.n_ids;
 	else if (work->filter.limit == 0)
 		work->filter.limit = PAGE;
-	r = selection_check(work->act.action, NAMED_AS_FIELD, &work->filter, err);
+	r = act_check(&work->act, NAMED_AS_FIELD, now, &work->filter, err);
 	if (r == OUTBOX_OK)
 		r = admin_enter(work->admin, NEED_READY, err);
 	if (r)

@@ -261,35 +261,32 @@ static int act_by_filter(struct act_work *work, struct outbox_error *err)
 static int run(struct cli *cli, void *values, struct outbox_error *err)
 {
 	const struct values *given = values;
-	struct act_work work = { .cli = cli, .given = given, .targets = BUF_INIT(1000) };
 	int action = cli->command == &cmd_requeue   ? OUTBOX_REQUEUE
 		     : cli->command == &cmd_discard ? OUTBOX_DISCARD
 						    : OUTBOX_DEFER;
+	struct act_work work = { .cli = cli,
+				 .given = given,
+				 .targets = BUF_INIT(1000),
+				 .act = { .action = action,
+					  .reason = given->reason,
+					  .until = given->until,
+					  .dry_run = given->dry_run } };
 	struct outbox_stats stats;
-	int r;
-
-	if (action == OUTBOX_DEFER && given->until <= wall_now())
-		return outbox_fail(err, OUTBOX_EINVAL,
-				   "--until is in the past; give a later time, like +5m");
-	r = selection_filter(&given->select, NAMED_AS_OPTION, &work.filter, err);
+	int r = selection_filter(&given->select, NAMED_AS_OPTION, &work.filter, err);
 
 	if (r)
 		return r;
 	work.filter.ids = cli->words;
 	work.filter.n_ids = cli->n_words;
-	r = selection_check(action, NAMED_AS_OPTION, &work.filter, err);
+	r = act_check(&work.act, NAMED_AS_OPTION, wall_now(), &work.filter, err);
 	if (r == OUTBOX_OK)
 		r = cli_open_target(cli, given->select.target, &stats, err);
 	if (r == OUTBOX_OK)
 		r = act_settle(cli->store, &stats, action, NAMED_AS_OPTION, &work.filter, err);
 	if (r)
 		return r;
-	work.act = (struct outbox_act){ .action = action,
-					.actor = cli->actor,
-					.reason = given->reason,
-					.until = given->until,
-					.dry_run = given->dry_run,
-					.filter = &work.filter };
+	work.act.actor = cli->actor;
+	work.act.filter = &work.filter;
 	work.stats = &stats;
 	r = cli->n_words ? act_by_ids(&work, err) : act_by_filter(&work, err);
 	buf_deinit(&work.targets);

@@ -194,6 +194,9 @@ static void targets_pause_and_deliveries_wait(void **state)
 	assert_non_null(strstr(health.findings[health.count - 1].text, "their maintenance"));
 	OK(outbox_admin_stats(w->admin, w->arena, &stats, err));
 	filter.key = "k-2";
+	FAILS(outbox_admin_defer(w->admin, &filter, stats.store_now - OUTBOX_HOURS, NULL, &acted,
+				 err),
+	      OUTBOX_EINVAL, "until is in the past; give a later time, like +5m");
 	OK(outbox_admin_defer(w->admin, &filter, stats.store_now + OUTBOX_HOURS, NULL, &acted, err));
 	assert_int_equal(acted.done, 1);
 	OK(outbox_admin_resume(w->admin, "events", NULL, err));

@@ -139,6 +139,9 @@ def test_discard_and_defer(console):
     assert [state_of(console, id) for id in ids] == ["discarded"] * 2
     assert "until is missing: not before this; write a time like" in console.post(
         "/api/messages/defer", {"ids": fresh}, status=400).error
+    error = console.post("/api/messages/defer", {"ids": fresh, "until": "2020-01-01T00:00:00Z"}, status=400).error
+    assert error == "until is in the past; give a later time, like +5m"
+    assert console.cli("show", fresh[0])["deliveries"][0]["why"] != "deferred"
     told = console.post("/api/messages/defer", {"ids": fresh[:1], "until": "+1h"}).json
     assert told["done"] == 1
     assert console.cli("show", fresh[0])["deliveries"][0]["why"] == "deferred"
@@ -258,6 +261,7 @@ def test_a_finished_message_is_redacted(console):
     ("discard", {"state": "failed", "reason": ""}, ["reason"]),
     ("defer", {"target": "events", "until": "soon"}, ["until", '"soon"', "+5m"]),
     ("defer", {"state": "failed", "until": "+5m"}, ["state", "pending"]),
+    ("defer", {"target": "events", "until": "2020-01-01T00:00:00Z"}, ["until is in the past", "+5m"]),
 ])
 def test_wrong_bodies_change_nothing_and_say_why(tmp_path, path, body, words):
     console = Console(tmp_path)
