@@ -25,7 +25,7 @@ static void tell(struct reader *reader, const struct node *node, int r,
 		problems_about(reader->problems, node, "%s", err->message);
 }
 
-static const char *kind_name(const struct node *node)
+static const char *node_kind_name(const struct node *node)
 {
 	return node->kind == NODE_MAP    ? "keys and values"
 	       : node->kind == NODE_LIST ? "a list"
@@ -40,7 +40,7 @@ static void read_texts(struct reader *reader, const struct field *key, const str
 
 		if (item->kind != NODE_TEXT)
 			problems_about(reader->problems, item, "must be a value, not %s",
-				       kind_name(item));
+				       node_kind_name(item));
 		else if (item->broken)
 			reader->broken++;
 		else
@@ -62,7 +62,7 @@ static void read_leaf(struct reader *reader, const struct field *key, const stru
 	}
 	if (node->kind != NODE_TEXT) {
 		problems_about(reader->problems, node, "must be %s, not %s",
-			       field_is_list(key->type) ? "a list" : "one value", kind_name(node));
+			       field_is_list(key->type) ? "a list" : "one value", node_kind_name(node));
 		return;
 	}
 	if (node->broken) {
@@ -164,7 +164,7 @@ static bool as_map(struct reader *reader, const struct node **map)
 	if (!*map || node->kind == NODE_MAP)
 		return true;
 	problems_about(reader->problems, node, "must be keys and values, not %s",
-		       nothing ? "nothing" : kind_name(node));
+		       nothing ? "nothing" : node_kind_name(node));
 	return false;
 }
 

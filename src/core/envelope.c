@@ -12,6 +12,7 @@
 #include "core/envelope.h"
 
 #include "base/cleanup.h"
+#include "core/lifecycle.h"
 #include "core/message.h"
 
 #include <inttypes.h>
@@ -60,7 +61,7 @@ static void take_values(struct outbox_encoder *encoder, const struct outbox_item
 	values[ATTRIBUTE_CORRELATION] = message->correlation_id;
 	values[ATTRIBUTE_CAUSATION] = message->causation_id;
 	values[ATTRIBUTE_TRACE] = message->traceparent;
-	values[ATTRIBUTE_KIND] = message->kind == OUTBOX_KIND_COMMAND ? "command" : "event";
+	values[ATTRIBUTE_KIND] = kind_name(message->kind);
 	values[ATTRIBUTE_TOPIC] = message->topic;
 	values[ATTRIBUTE_SEQUENCE] = encoder->sequence;
 }

@@ -28,7 +28,7 @@ static const struct lifecycle_rule rules[] = {
 
 const char *const state_names[] = { NULL,     "pending",   "sending", "delivered",
 				    "failed", "discarded", NULL };
-const char *const kind_names[] = { NULL, "event", "command", NULL };
+const char *const kind_names[] = { NULL, KIND_EVENT_NAME, KIND_COMMAND_NAME, NULL };
 const char *const why_names[] = { NULL, "new", "retry", "deferred", "parked", "paused", NULL };
 const char *const action_names[] = { NULL, "requeue", "discard", "defer", NULL };
 const char *const action_past[] = { NULL, "requeued", "discarded", "deferred", NULL };
@@ -70,6 +70,13 @@ int outbox_why_parse(const char *name)
 	if (name && strcmp(name, "waiting") == 0)
 		return OUTBOX_WAITING;
 	return value_of(why_names, name);
+}
+
+int kind_parse(const char *name, int otherwise)
+{
+	int kind = value_of(kind_names, name);
+
+	return kind ? kind : otherwise;
 }
 
 int lifecycle_of_action(int action)

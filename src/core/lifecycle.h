@@ -29,6 +29,17 @@ enum lifecycle_event {
 extern const char *const state_names[], *const why_names[], *const action_names[], *const kind_names[];
 extern const char *const action_past[]; /* "requeued" */
 
+/* Unset means event. Inline: the library of the brokers' drivers has no copy of lifecycle.c. */
+#define KIND_EVENT_NAME "event"
+#define KIND_COMMAND_NAME "command"
+static inline const char *kind_name(int kind)
+{
+	return kind == OUTBOX_KIND_COMMAND ? KIND_COMMAND_NAME : KIND_EVENT_NAME;
+}
+
+/* enum outbox_kind; `otherwise` where the name is NULL or none of them. */
+int kind_parse(const char *name, int otherwise);
+
 /* The event (enum lifecycle_event) that an operator's action is; 0: it is none. */
 int lifecycle_of_action(int action);
 

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "core/bands.h"
 #include "core/json.h"
+#include "core/lifecycle.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -15,8 +16,8 @@
 
 #define GLOBS_MAX 256
 
-/* Indexed by enum outbox_kind. */
-static const char *const kinds[] = { "any", "event", "command" };
+#define ANY_KIND "any" /* in a stored routing */
+#define UNKNOWN_KIND -1
 
 bool route_match(const struct outbox_route *route, const char *type, int kind, bool published)
 {
@@ -120,13 +121,12 @@ static void format_bands(unsigned bands, struct buf *out)
 /* Sorted and each glob once: the order in which someone wrote them is no change of routing. */
 void route_format(const struct outbox_route *route, struct buf *out)
 {
-	size_t kind =
-		route->kind > 0 && (size_t)route->kind < ARRAY_SIZE(kinds) ? (size_t)route->kind : 0;
+	const char *kind = route->kind == OUTBOX_KIND_UNSET ? ANY_KIND : kind_name(route->kind);
 	const char *glob = NULL, *separator = "";
 
 	/* No type is empty, so this text matches nothing, for programs that know no other word for it, too. */
 	if (route->nothing) {
-		buf_text(out, "{\"types\":[\"\"],\"kind\":\"any\",\"published\":false}");
+		buf_text(out, "{\"types\":[\"\"],\"kind\":\"" ANY_KIND "\",\"published\":false}");
 		return;
 	}
 	buf_text(out, "{\"types\":[");
@@ -135,7 +135,7 @@ void route_format(const struct outbox_route *route, struct buf *out)
 		json_append_string(out, glob, strlen(glob));
 		separator = ",";
 	}
-	buf_printf(out, "],\"kind\":\"%s\",\"published\":%s", kinds[kind],
+	buf_printf(out, "],\"kind\":\"%s\",\"published\":%s", kind,
 		   route->published_only ? "true" : "false");
 	format_bands(route->bands, out);
 	buf_text(out, "}");
@@ -203,7 +203,6 @@ int route_parse(const char *text, struct outbox_arena *arena, struct outbox_rout
 	struct outbox_route route = { 0 };
 	struct outbox_error cause;
 	char shown[80];
-	size_t i;
 	int r;
 
 	if (no_memory)
@@ -212,12 +211,11 @@ int route_parse(const char *text, struct outbox_arena *arena, struct outbox_rout
 	    json_object_size(root) != (bands ? 4 : 3))
 		return outbox_fail(err, OUTBOX_EPROTO, "route: \"%s\" is not a stored routing",
 				   text_shown(shown, sizeof(shown), text));
-	for (i = 0; i < ARRAY_SIZE(kinds) && strcmp(kinds[i], kind) != 0; i++)
-		;
-	if (i == ARRAY_SIZE(kinds))
+	route.kind =
+		strcmp(kind, ANY_KIND) == 0 ? OUTBOX_KIND_UNSET : kind_parse(kind, UNKNOWN_KIND);
+	if (route.kind == UNKNOWN_KIND)
 		return outbox_fail(err, OUTBOX_EPROTO, "route: kind \"%s\" is unknown",
 				   text_shown(shown, sizeof(shown), kind));
-	route.kind = (int)i;
 	route.published_only = json_is_true(published);
 	r = take_types(types, arena, &route, err);
 	if (r == OUTBOX_OK)

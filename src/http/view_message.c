@@ -169,7 +169,7 @@ struct message_row {
 
 static json_t *make_kind(const void *row)
 {
-	return json_string(MESSAGE(row)->kind == OUTBOX_KIND_COMMAND ? "command" : "event");
+	return json_string(kind_name(MESSAGE(row)->kind));
 }
 
 /* Which headers there are says how a message is handled; what is in them may be anything, as in a payload. */

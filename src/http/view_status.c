@@ -236,8 +236,6 @@ json_t *json_status(const struct outbox_store_info *info, const struct outbox_st
 
 /* ---- what is not well ----------------------------------------------------------------------- */
 
-const char *const health_levels[] = { "healthy", "degraded", "unhealthy", NULL };
-
 static const struct field finding_fields[] = {
 	FIELD(struct health_finding, rule, FIELD_TEXT, 0, "also the alert's name"),
 	FIELD_ONE_OF(struct health_finding, level, health_levels, 0, NULL),

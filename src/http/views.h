@@ -44,7 +44,6 @@ json_t *json_status(const struct outbox_store_info *info, const struct outbox_st
 /* ---- what is not well ---------------------------------------------------------------------- */
 
 /* The fields that every view of a sample has: when, how well, what is the matter. */
-extern const char *const health_levels[];
 json_t *view_make_findings(const void *row);
 
 #define VIEW_SAMPLE_FIELDS                                                          \

@@ -6,6 +6,7 @@
 #include "base/cleanup.h"
 #include "base/text.h"
 #include "core/json.h"
+#include "core/lifecycle.h"
 #include "core/message.h"
 
 #include <errno.h>
@@ -407,8 +408,7 @@ int archive_message(const char *text, size_t size, struct outbox_arena *arena,
 		return r;
 	if (!line.message.id || !line.message.type)
 		return outbox_fail(err, OUTBOX_EPROTO, "no id or no type: not a message of ours");
-	line.message.kind = line.kind && strcmp(line.kind, "command") == 0 ? OUTBOX_KIND_COMMAND
-									   : OUTBOX_KIND_EVENT;
+	line.message.kind = kind_parse(line.kind, OUTBOX_KIND_EVENT);
 	ret_found->message = line.message;
 	ret_found->seq = line.sequence;
 	*ret_malformed = line.malformed;

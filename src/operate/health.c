@@ -44,11 +44,11 @@ struct health_memory {
 	size_t n_movers, movers_room;
 };
 
+const char *const health_levels[] = { "healthy", "degraded", "unhealthy", NULL };
+
 const char *health_level_name(enum health_level level)
 {
-	static const char *const names[] = { "healthy", "degraded", "unhealthy" };
-
-	return names[level];
+	return health_levels[level];
 }
 
 struct health_memory *health_memory_new(void)

@@ -17,6 +17,7 @@ struct health_finding {
 };
 
 const char *health_level_name(enum health_level level);
+extern const char *const health_levels[]; /* all of them, by number; NULL is behind the last */
 
 struct health_input {
 	outbox_time wall, mono;

@@ -8,6 +8,8 @@
  */
 #include "store/store.h"
 
+#include "core/lifecycle.h"
+
 #define IDS_MAX 1000
 
 int store_open(const struct outbox_store_ops *ops, const struct outbox_store_config *config,
@@ -267,15 +269,11 @@ int store_tail(struct outbox_store *store, const char *cursor, size_t limit,
 
 static int check_act(const struct outbox_act *act, struct outbox_error *err)
 {
-	static const char *const names[] = {
-		[OUTBOX_REQUEUE] = "requeue", [OUTBOX_DISCARD] = "discard", [OUTBOX_DEFER] = "defer"
-	};
-
 	if (act->action < OUTBOX_REQUEUE || act->action > OUTBOX_DEFER)
 		return outbox_fail(err, OUTBOX_EINVAL, "action %d is unknown", act->action);
 	if (!act->filter)
 		return outbox_fail(err, OUTBOX_EINVAL, "%s: a filter or ids are required",
-				   names[act->action]);
+				   action_names[act->action]);
 	if (act->action == OUTBOX_DEFER && act->until <= 0)
 		return outbox_fail(err, OUTBOX_EINVAL, "defer: a time is required");
 	if (act->action == OUTBOX_DISCARD && check_reason("discard", act->reason, err))

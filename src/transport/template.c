@@ -3,6 +3,7 @@
 
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "core/lifecycle.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,7 +37,7 @@ static const char *field_of(const struct outbox_message *m, int field)
 	case FIELD_KEY:
 		return m->key;
 	case FIELD_KIND:
-		return m->kind == OUTBOX_KIND_COMMAND ? "command" : "event";
+		return kind_name(m->kind);
 	case FIELD_SOURCE:
 		return m->source;
 	case FIELD_SUBJECT:

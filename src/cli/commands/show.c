@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "cli/format.h"
 #include "cli/table.h"
+#include "core/lifecycle.h"
 #include "core/message.h"
 
 #include <ctype.h>
@@ -212,7 +213,7 @@ static void print_message(const struct cli *cli, const struct outbox_claimed *m,
 	safe_line(stdout, "message ", message->id);
 	field(cli, "seq", text);
 	field(cli, "type", message->type);
-	field(cli, "kind", message->kind == OUTBOX_KIND_COMMAND ? "command" : "event");
+	field(cli, "kind", kind_name(message->kind));
 	field(cli, "key", message->key);
 	field(cli, "source", message->source);
 	field(cli, "subject", message->subject);

@@ -3,6 +3,7 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "core/lifecycle.h"
 #include "core/message.h"
 #include "store/postgres/ops.h"
 #include "store/postgres/schema.h"
@@ -107,7 +108,7 @@ int pg_insert_put(struct pg_insert *insert, size_t i, const struct outbox_messag
 	((const char **)insert->columns[ID])[i] = id;
 	((bool *)insert->columns[GIVEN])[i] = m->id != NULL;
 	((const char **)insert->columns[KIND])[i] =
-		m->kind == OUTBOX_KIND_COMMAND ? "command" : NULL;
+		m->kind == OUTBOX_KIND_COMMAND ? kind_name(m->kind) : NULL;
 	((bool *)insert->columns[PUBLISHED])[i] = m->published != 0;
 	((struct pg_bytes *)insert->columns[payload])[i] =
 		(struct pg_bytes){ .data = m->size ? m->data : "", .size = m->size };

@@ -2,6 +2,7 @@
 #include "store/postgres/message.h"
 
 #include "base/cleanup.h"
+#include "core/lifecycle.h"
 #include "core/message.h"
 
 #include <string.h>
@@ -131,9 +132,7 @@ int pg_message_load(const struct pg_row *at, struct outbox_arena *arena, const c
 		r = load_payload(&l, alone, err);
 	if (r != OUTBOX_OK)
 		return r;
-	m.message.kind = strcmp(pg_peek(result, row, first + COL_KIND), "command") == 0
-				 ? OUTBOX_KIND_COMMAND
-				 : OUTBOX_KIND_EVENT;
+	m.message.kind = kind_parse(pg_peek(result, row, first + COL_KIND), OUTBOX_KIND_EVENT);
 	m.message.published = pg_bool(result, row, first + COL_PUBLISHED);
 	m.message.priority = (int)pg_int(result, row, first + COL_PRIORITY);
 	m.message.event_time = pg_time(result, row, first + COL_EVENT_TIME);

@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "core/lifecycle.h"
 #include "core/message.h"
 #include "store/sqlite/db.h"
 #include "store/sqlite/ops.h"
@@ -50,7 +51,7 @@ void sqlite_insert_deinit(struct sqlite_insert *insert)
 static int bind_message(sqlite3_stmt *q, const struct outbox_message *m, const char *id,
 			const char *headers, outbox_time now)
 {
-	const char *kind = m->kind == OUTBOX_KIND_COMMAND ? "command" : NULL;
+	const char *kind = m->kind == OUTBOX_KIND_COMMAND ? kind_name(m->kind) : NULL;
 	const char *data = m->data ? m->data : "";
 	bool text = message_is_text(m);
 

@@ -4,6 +4,7 @@
 #include "base/cleanup.h"
 #include "base/text.h"
 #include "core/key_hash.h"
+#include "core/lifecycle.h"
 #include "core/message.h"
 #include "core/routing.h"
 #include "store/store.h"
@@ -38,8 +39,7 @@ int message_lane(sqlite3_stmt *row, int lanes, int *r, struct outbox_error *err)
 
 static int kind_of(sqlite3_stmt *row, int *r, struct outbox_error *err)
 {
-	return strcmp(sqlite_peek(row, COL_KIND, r, err), "command") == 0 ? OUTBOX_KIND_COMMAND
-									  : OUTBOX_KIND_EVENT;
+	return kind_parse(sqlite_peek(row, COL_KIND, r, err), OUTBOX_KIND_EVENT);
 }
 
 bool message_routed(sqlite3_stmt *row, const struct sqlite_route *route, int *r,

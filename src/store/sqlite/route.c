@@ -31,13 +31,6 @@ struct sqlite_route *sqlite_routes_free(struct sqlite_route *routes)
 	return NULL;
 }
 
-static int kind_of(const char *text)
-{
-	if (strcmp(text, "event") == 0)
-		return OUTBOX_KIND_EVENT;
-	return strcmp(text, "command") == 0 ? OUTBOX_KIND_COMMAND : OUTBOX_KIND_UNSET;
-}
-
 static int add_rule(struct sqlite_route *route, sqlite3_stmt *q, struct outbox_error *err)
 {
 	int r = OUTBOX_OK;
@@ -56,7 +49,7 @@ static int add_rule(struct sqlite_route *route, sqlite3_stmt *q, struct outbox_e
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	route->route.n_types++;
 	route->route.types = (const char *const *)globs;
-	route->route.kind = kind_of(kind);
+	route->route.kind = kind_parse(kind, OUTBOX_KIND_UNSET);
 	route->route.published_only = sqlite3_column_int(q, 2) != 0;
 	return OUTBOX_OK;
 }
