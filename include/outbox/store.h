@@ -65,6 +65,8 @@ struct outbox_init_options {
 
 #define OUTBOX_INIT_OPTIONS_INIT OUTBOX_SIZED(struct outbox_init_options)
 
+#define OUTBOX_REBASE_REASON "reason"
+
 struct outbox_rebase {
 	size_t struct_size;
 	bool same_history; /* after pg_upgrade: transaction numbers go on, only the server's name is new */
@@ -367,9 +369,10 @@ struct outbox_operator_ops {
 
 	/*
 	 * Optional. Repair positions that belong to another history (restored, copied, truncated, numbers given
-	 * again), without loss and without touching messages. say() as in check(), once per lane. A lane whose
-	 * position does is refused by take_over() and settle_and_claim() with EPROTO, and stays refused until this was done:
-	 * also when what showed it is to be seen no more. Nothing is purged meanwhile.
+	 * again), without loss and without touching messages. say() as in check(): first why, with the subject
+	 * OUTBOX_REBASE_REASON, then once per lane. A lane whose position does is refused by take_over() and
+	 * settle_and_claim() with EPROTO, and stays refused until this was done: also when what showed it is to be
+	 * seen no more. Nothing is purged meanwhile.
 	 */
 	int (*rebase)(struct outbox_store *store, const struct outbox_rebase *rebase,
 		      void (*say)(void *context, int level, const char *subject, const char *text),

@@ -28,13 +28,14 @@ struct telling {
 	size_t count;
 };
 
-static void say(void *context, int level, const char *subject, const char *text)
+/* What the store says: why, then what becomes of each lane. */
+static void report_lane(void *context, int level, const char *subject, const char *text)
 {
 	struct telling *telling = context;
 
 	(void)level;
 	telling->count++;
-	if (telling->lanes && strcmp(subject, "reason") == 0)
+	if (telling->lanes && strcmp(subject, OUTBOX_REBASE_REASON) == 0)
 		telling->reason = json_text(text);
 	else if (telling->lanes)
 		json_array_append_new(telling->lanes,
@@ -58,7 +59,7 @@ static int realign(struct cli *cli, struct values *given, struct telling *tellin
 			"now. Stop every relay first, and every other database that is a copy of "
 			"this one: both would deliver.",
 			cli->info.name, err);
-	return r ? r : store_rebase(cli->store, &given->how, say, telling, err);
+	return r ? r : store_rebase(cli->store, &given->how, report_lane, telling, err);
 }
 
 static int run(struct cli *cli, void *values, struct outbox_error *err)

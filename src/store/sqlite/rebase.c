@@ -174,7 +174,7 @@ static void report_reason(const struct rebasing *w, char *reason)
 
 	if (remedy)
 		*remedy = '\0';
-	w->say(w->context, 1, "reason", reason);
+	w->say(w->context, 1, OUTBOX_REBASE_REASON, reason);
 }
 
 /* *ret_done: there was something to do. */
