@@ -123,7 +123,7 @@ static struct block *add_block(struct outbox_arena *arena, size_t size)
 	return block;
 }
 
-static void *take(struct outbox_arena *arena, size_t wanted)
+static void *take_memory(struct outbox_arena *arena, size_t wanted)
 {
 	size_t size = wanted ? wanted : 1;
 	struct block *block = arena->current;
@@ -149,7 +149,7 @@ static void *take(struct outbox_arena *arena, size_t wanted)
 
 void *outbox_arena_alloc(struct outbox_arena *arena, size_t size)
 {
-	void *memory = take(arena, size);
+	void *memory = take_memory(arena, size);
 
 	if (memory)
 		memset(memory, 0, size);
@@ -162,7 +162,7 @@ void *outbox_arena_copy(struct outbox_arena *arena, const void *data, size_t siz
 
 	if (!data || size == SIZE_MAX)
 		return NULL;
-	copy = take(arena, size + 1);
+	copy = take_memory(arena, size + 1);
 	if (!copy)
 		return NULL;
 	memcpy(copy, data, size);

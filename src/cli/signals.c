@@ -41,7 +41,7 @@ int stop_wait(const sigset_t *set, outbox_time wait)
 }
 
 /* A word to whoever pressed Ctrl-C: without time and level, unless a program reads along. */
-static void say(enum event event, const char *line)
+static void write_notice(enum event event, const char *line)
 {
 	if (journal_is_json())
 		journal(event, NULL, "%s", line);
@@ -58,11 +58,11 @@ void stop_announce(size_t batches, size_t messages)
 			 "finishing %zu batch%s (%s message%s), again to leave at once", batches,
 			 batches == 1 ? "" : "es", count_human((int64_t)messages, count),
 			 messages == 1 ? "" : "s");
-	say(EVENT_DAEMON_DRAIN, line);
+	write_notice(EVENT_DAEMON_DRAIN, line);
 }
 
 void stop_at_once(int signal)
 {
-	say(EVENT_DAEMON_LEFT, "left at once: messages in flight will be sent again");
+	write_notice(EVENT_DAEMON_LEFT, "left at once: messages in flight will be sent again");
 	_exit(EXIT_SIGNAL + signal);
 }

@@ -16,8 +16,8 @@ static void read_map(struct reader *reader, const struct record *schema, const s
 		     void *value);
 
 /* What is wrong with a value is told, except that memory is not the file's fault. */
-static void tell(struct reader *reader, const struct node *node, int r,
-		 const struct outbox_error *err)
+static void report_problem(struct reader *reader, const struct node *node, int r,
+			   const struct outbox_error *err)
 {
 	if (r == OUTBOX_ENOMEM)
 		reader->no_memory = true;
@@ -44,10 +44,10 @@ static void read_texts(struct reader *reader, const struct field *key, const str
 		else if (item->broken)
 			reader->broken++;
 		else
-			tell(reader, item,
-			     field_add(key, item->nothing ? "" : item->text, &reader->context,
-				       value, &err),
-			     &err);
+			report_problem(reader, item,
+				       field_add(key, item->nothing ? "" : item->text,
+						 &reader->context, value, &err),
+				       &err);
 	}
 }
 
@@ -62,15 +62,18 @@ static void read_leaf(struct reader *reader, const struct field *key, const stru
 	}
 	if (node->kind != NODE_TEXT) {
 		problems_about(reader->problems, node, "must be %s, not %s",
-			       field_is_list(key->type) ? "a list" : "one value", node_kind_name(node));
+			       field_is_list(key->type) ? "a list" : "one value",
+			       node_kind_name(node));
 		return;
 	}
 	if (node->broken) {
 		reader->broken++;
 		return;
 	}
-	tell(reader, node,
-	     field_parse(key, node->nothing ? "" : node->text, &reader->context, value, &err), &err);
+	report_problem(reader, node,
+		       field_parse(key, node->nothing ? "" : node->text, &reader->context, value,
+				   &err),
+		       &err);
 }
 
 static void read_list(struct reader *reader, const struct field *key, const struct node *node,
@@ -115,8 +118,8 @@ static void read_nothing(struct reader *reader, const struct field *key, const s
 	else if (key->type == FIELD_OBJECT)
 		read_map(reader, key->of, NULL, value);
 	else if (key->fallback)
-		tell(reader, map, field_parse(key, key->fallback, &reader->context, value, &err),
-		     &err);
+		report_problem(reader, map,
+			       field_parse(key, key->fallback, &reader->context, value, &err), &err);
 }
 
 static void unknown_key(struct reader *reader, const struct record *schema, const struct node *node)

@@ -149,7 +149,7 @@ static bool is_marked(const yaml_event_t *event)
 	}
 }
 
-static void take(struct builder *b, const yaml_event_t *event)
+static void take_event(struct builder *b, const yaml_event_t *event)
 {
 	struct place place = place_of(b, &event->start_mark);
 
@@ -220,7 +220,7 @@ int yaml_read(const char *file, const char *text, size_t size, struct outbox_are
 			break;
 		}
 		ended = event.type == YAML_STREAM_END_EVENT;
-		take(&b, &event);
+		take_event(&b, &event);
 		yaml_event_delete(&event);
 	}
 	yaml_parser_delete(&parser);

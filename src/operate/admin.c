@@ -141,7 +141,7 @@ static bool is_lost(int status)
 	return status == OUTBOX_ECONN || status == OUTBOX_ETIMEDOUT;
 }
 
-static int look(struct outbox_admin *admin, struct outbox_error *err)
+static int read_info(struct outbox_admin *admin, struct outbox_error *err)
 {
 	int r = store_info(admin->store, &admin->info, err);
 
@@ -156,13 +156,13 @@ static int connect_store(struct outbox_admin *admin, bool create, struct outbox_
 	int r;
 
 	if (admin->store) {
-		r = look(admin, err);
+		r = read_info(admin, err);
 		if (!is_lost(r))
 			return r;
 	}
 	r = registry_open_store(admin->registry, admin->url, create, admin->clock,
 				&admin->random.base, &admin->store, err);
-	return r ? r : look(admin, err);
+	return r ? r : read_info(admin, err);
 }
 
 int admin_enter(struct outbox_admin *admin, enum admin_need need, struct outbox_error *err)

@@ -109,7 +109,7 @@ static bool at_end(const struct archive_reader *reader)
 }
 
 /* A line's end in what is there: it is whole. */
-static bool take(struct archive_reader *reader)
+static bool collect_line(struct archive_reader *reader)
 {
 	const char *from = reader->out + reader->out_at;
 	size_t n = reader->out_size - reader->out_at;
@@ -131,7 +131,7 @@ int archive_next(struct archive_reader *reader, const char **ret_line, size_t *r
 
 	buf_clear(&reader->line);
 	while (r == OUTBOX_OK && !whole && !at_end(reader)) {
-		whole = take(reader);
+		whole = collect_line(reader);
 		if (!whole)
 			r = more(reader, err);
 		if (reader->line.failed)

@@ -17,7 +17,8 @@ struct look {
 	struct outbox_arena *arena;
 };
 
-static void note(struct hold *hold, const struct outbox_delivery *d, const struct outbox_purge *purge)
+static void count_held(struct hold *hold, const struct outbox_delivery *d,
+		       const struct outbox_purge *purge)
 {
 	if (d->state == OUTBOX_FAILED && purge->failed_before &&
 	    d->last_status_at < purge->failed_before)
@@ -45,7 +46,7 @@ static int look_for(const struct look *look, int state, struct hold *hold, struc
 		for (size_t i = 0; r == OUTBOX_OK && i < page.count; i++) {
 			if (page.rows[i].created_at >= look->purge->delivered_before)
 				return OUTBOX_OK;
-			note(hold, &page.rows[i], look->purge);
+			count_held(hold, &page.rows[i], look->purge);
 		}
 		seen += (int64_t)page.count;
 		hold->more = hold->more || seen >= HOLDS_MAX;

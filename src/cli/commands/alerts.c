@@ -92,8 +92,8 @@ static int read_source(struct cli *cli, struct outbox_arena *arena, const char *
 	return OUTBOX_OK;
 }
 
-static int look(struct cli *cli, struct outbox_arena *arena, struct sample *ret_sample,
-		struct outbox_error *err)
+static int read_sample(struct cli *cli, struct outbox_arena *arena, struct sample *ret_sample,
+		       struct outbox_error *err)
 {
 	size_t count = cli->n_sources ? cli->n_sources : 1;
 	struct health_source *sources = outbox_arena_alloc(arena, count * sizeof(*sources));
@@ -161,7 +161,7 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 	arena = outbox_arena_new(LOOK_MAX);
 	if (!arena)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
-	r = look(cli, arena, &sample, err);
+	r = read_sample(cli, arena, &sample, err);
 	if (r)
 		return r;
 	cli->exit = sample.level > LEVEL_HEALTHY ? EXIT_REPORTED : EXIT_OK;

@@ -22,7 +22,7 @@ static const struct field options[] = {
 	OPTION_REASON_REQUIRED(struct values),
 };
 
-static void tell(const struct outbox_amended *amended)
+static void print_amended(const struct outbox_amended *amended)
 {
 	char count[COUNT_TEXT_MAX];
 
@@ -75,7 +75,7 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 		return r;
 	if (cli->json)
 		return json_print(json_amended(correction.id, &amended), err);
-	tell(&amended);
+	print_amended(&amended);
 	return OUTBOX_OK;
 }
 

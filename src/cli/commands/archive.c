@@ -55,7 +55,8 @@ static int copy_all(struct copy *copy, struct outbox_error *err)
 	return r;
 }
 
-static int tell(const struct copy *copy, const struct values *given, struct outbox_error *err)
+static int print_summary(const struct copy *copy, const struct values *given,
+			 struct outbox_error *err)
 {
 	const struct outbox_purge all = { .delivered_before = copy->now };
 	struct holds holds = { 0 };
@@ -105,7 +106,7 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 	r = copy_all(&copy, err);
 	if (r == OUTBOX_OK && archive && copy.count)
 		r = archive_commit(archive, err);
-	return r ? r : tell(&copy, given, err);
+	return r ? r : print_summary(&copy, given, err);
 }
 
 const struct command cmd_archive = {

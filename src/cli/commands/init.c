@@ -31,7 +31,7 @@ static const struct field options[] = {
 	OPTION("no-doorbell", FIELD_BOOL, struct values, no_doorbell, NULL, "remove the doorbell"),
 };
 
-static void tell(const struct cli *cli, bool fresh, const struct outbox_init_options *how)
+static void print_outcome(const struct cli *cli, bool fresh, const struct outbox_init_options *how)
 {
 	const struct outbox_store_info *info = &cli->info;
 	const char *s = info->lanes == 1 ? "" : "s";
@@ -113,7 +113,7 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 					    cli->info.schema_version, "lanes", cli->info.lanes,
 					    "created", fresh),
 				  err);
-	tell(cli, fresh, &given->how);
+	print_outcome(cli, fresh, &given->how);
 	return OUTBOX_OK;
 }
 

@@ -68,8 +68,8 @@ static int check(const struct outbox_message *message, struct outbox_error *err)
 	return r;
 }
 
-static int tell(struct cli *cli, const struct outbox_message *message, int64_t seq, bool repeated,
-		struct outbox_error *err)
+static int print_published(struct cli *cli, const struct outbox_message *message, int64_t seq,
+			   bool repeated, struct outbox_error *err)
 {
 	if (cli->json)
 		return json_print(json_pack("{s:o, s:o, s:b}", "id", json_text(message->id), "seq",
@@ -110,7 +110,7 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 	r = check(message, err);
 	if (r == OUTBOX_OK)
 		r = store_append(cli->store, message, 1, &seq, &repeated, err);
-	return r ? r : tell(cli, message, seq, repeated, err);
+	return r ? r : print_published(cli, message, seq, repeated, err);
 }
 
 const struct command cmd_publish = {

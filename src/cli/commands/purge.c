@@ -41,7 +41,7 @@ static void tell_nothing(const struct purge *purge, const struct holds *holds)
 			    : "nothing is old enough to purge");
 }
 
-static int tell(struct purge *purge, const struct values *given, struct outbox_error *err)
+static int print_summary(struct purge *purge, const struct values *given, struct outbox_error *err)
 {
 	const struct outbox_purged *gone = &purge->removed;
 	char count[COUNT_TEXT_MAX], failed[COUNT_TEXT_MAX];
@@ -141,7 +141,7 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 		r = archive_and_remove(&purge, given->archive, err);
 	else
 		r = remove_all(&purge, NULL, err);
-	return r ? r : tell(&purge, given, err);
+	return r ? r : print_summary(&purge, given, err);
 }
 
 const struct command cmd_purge = {

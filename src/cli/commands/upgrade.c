@@ -47,8 +47,8 @@ static int tell_changes(const struct cli *cli, const char *name, int from, struc
 	return OUTBOX_OK;
 }
 
-static int tell(const struct cli *cli, const char *name, int from, bool check,
-		struct outbox_error *err)
+static int print_upgrade(const struct cli *cli, const char *name, int from, bool check,
+			 struct outbox_error *err)
 {
 	int to = cli->info.program_version;
 
@@ -96,7 +96,8 @@ static int upgrade(struct cli *cli, const char *source, void *values, json_t **r
 	else if (given->sql)
 		fputs(sql ? sql : "", stdout);
 	else
-		r = tell(cli, cli->n_sources > 1 ? source : cli->info.name, from, given->check, err);
+		r = print_upgrade(cli, cli->n_sources > 1 ? source : cli->info.name, from,
+				  given->check, err);
 	return r;
 }
 

@@ -11,7 +11,7 @@
 #define LINE_MAX_CHARS 80
 
 /* What may stand in front of a URL's colon, added to a list or printed, within the screen's width. */
-static void tell(const char *const *schemes, json_t *list, int *column)
+static void list_schemes(const char *const *schemes, json_t *list, int *column)
 {
 	for (; *schemes; schemes++) {
 		if (!scheme_listed(*schemes))
@@ -39,12 +39,12 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 		printf("outbox %s\nstores:    ", OUTBOX_VERSION);
 	}
 	for (size_t i = 0; store_drivers[i]; i++)
-		tell(store_drivers[i]->schemes, stores, &column);
+		list_schemes(store_drivers[i]->schemes, stores, &column);
 	if (!cli->json)
 		printf("\ntransports:");
 	column = INDENT;
 	for (size_t i = 0; transport_drivers[i]; i++)
-		tell(transport_drivers[i]->schemes, transports, &column);
+		list_schemes(transport_drivers[i]->schemes, transports, &column);
 	if (!cli->json) {
 		puts("");
 		return OUTBOX_OK;

@@ -28,7 +28,7 @@ void signals_hold(struct file_signals *signals)
 	pthread_sigmask(SIG_BLOCK, &set, &signals->before);
 }
 
-static void take(int signal)
+static void discard_pending(int signal)
 {
 	static const struct timespec now = { 0, 0 };
 	sigset_t set;
@@ -41,8 +41,8 @@ static void take(int signal)
 void signals_release(const struct file_signals *signals)
 {
 	if (!signals->pipe_pending)
-		take(SIGPIPE);
+		discard_pending(SIGPIPE);
 	if (!signals->size_pending)
-		take(SIGXFSZ);
+		discard_pending(SIGXFSZ);
 	pthread_sigmask(SIG_SETMASK, &signals->before, NULL);
 }

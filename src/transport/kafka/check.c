@@ -73,7 +73,7 @@ static void note_replicas(const struct rd_kafka_metadata_topic *topic, struct du
 			d->replicas = topic->partitions[i].replica_cnt;
 }
 
-static int say(const struct durability *d, const char *what, char *text, size_t size)
+static int describe_durability(const struct durability *d, const char *what, char *text, size_t size)
 {
 	if (!d->replicas || !d->in_sync) {
 		snprintf(text, size,
@@ -132,5 +132,5 @@ int kafka_check(struct outbox_transport *transport, outbox_time deadline, char *
 		read_settings(kafka, RD_KAFKA_RESOURCE_BROKER, broker, deadline, &d);
 	}
 	rd_kafka_metadata_destroy(metadata);
-	return say(&d, what, text, size);
+	return describe_durability(&d, what, text, size);
 }

@@ -45,7 +45,7 @@ int kafka_fail(const struct kafka_transport *kafka, struct outbox_error *err)
 
 /* ---- the library's callbacks, made inside rd_kafka_poll() and rd_kafka_flush() ----------------- */
 
-static void note(struct kafka_trouble *trouble, int code, const char *reason)
+static void record_trouble(struct kafka_trouble *trouble, int code, const char *reason)
 {
 	trouble->native = code;
 	text_shown(trouble->text, sizeof(trouble->text),
@@ -65,7 +65,7 @@ static void on_error(rd_kafka_t *producer, int code, const char *reason, void *o
 		trouble->down_since = kafka->broker.clock->mono(kafka->broker.clock);
 		/* Of all that led here the last one before this says most; alone, this says something. */
 		if (!trouble->native)
-			note(trouble, code, reason);
+			record_trouble(trouble, code, reason);
 		return;
 	}
 	if (code == RD_KAFKA_RESP_ERR__FATAL) {
@@ -75,7 +75,7 @@ static void on_error(rd_kafka_t *producer, int code, const char *reason, void *o
 	} else if (kafka_classify(code) == KAFKA_FORBIDDEN) {
 		trouble->status = OUTBOX_EAUTH;
 	}
-	note(trouble, code, reason);
+	record_trouble(trouble, code, reason);
 }
 
 static void on_report(rd_kafka_t *producer, const rd_kafka_message_t *message, void *opaque)

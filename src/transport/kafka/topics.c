@@ -99,7 +99,7 @@ int kafka_topic_check(const struct kafka_transport *kafka, const struct kafka_to
 				  missing ? "; create it, or set allow.auto.create.topics=true" : "");
 }
 
-static void note(struct kafka_transport *kafka, const struct rd_kafka_metadata *metadata)
+static void update_topics(struct kafka_transport *kafka, const struct rd_kafka_metadata *metadata)
 {
 	for (int i = 0; i < metadata->topic_cnt; i++) {
 		const struct rd_kafka_metadata_topic *found = &metadata->topics[i];
@@ -151,7 +151,7 @@ static int ask(struct kafka_transport *kafka, struct kafka_topic *topic, outbox_
 		if (e && kafka_is_cut_off(kafka))
 			return kafka_fail(kafka, err);
 	}
-	note(kafka, metadata);
+	update_topics(kafka, metadata);
 	rd_kafka_metadata_destroy(metadata);
 	return OUTBOX_OK;
 }

@@ -140,7 +140,7 @@ static int encode(struct kafka_transport *kafka, size_t i, struct outbox_encoded
  * A message that is refused for now holds its key back, so that must not happen while earlier ones of the key are
  * under way: should their message set come back to be split, they could not be sent again. The window ends first.
  */
-static bool take(struct kafka_transport *kafka, size_t i, size_t left)
+static bool hand_over(struct kafka_transport *kafka, size_t i, size_t left)
 {
 	struct kafka_run *run = &kafka->run;
 	struct kafka_report *report = &run->reports[i];
@@ -187,7 +187,7 @@ size_t kafka_window_fill(struct kafka_transport *kafka, const size_t *list, size
 		most = kafka->learned_bytes;
 	run->window++;
 	for (at = 0; at < n; at++) {
-		if (!take(kafka, list[at], most > bytes ? most - bytes : 0))
+		if (!hand_over(kafka, list[at], most > bytes ? most - bytes : 0))
 			break;
 		if (run->reports[list[at]].state == KAFKA_OPEN)
 			bytes += run->reports[list[at]].bytes;

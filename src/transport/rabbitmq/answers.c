@@ -146,7 +146,7 @@ static int take_method(struct rabbit *rabbit, const amqp_frame_t *frame, struct 
 	}
 }
 
-static int take(struct rabbit *rabbit, const amqp_frame_t *frame, struct outbox_error *err)
+static int take_frame(struct rabbit *rabbit, const amqp_frame_t *frame, struct outbox_error *err)
 {
 	bool ours = frame->channel == RABBIT_PUBLISH_CHANNEL;
 
@@ -181,7 +181,7 @@ static int read_frames(struct rabbit *rabbit, bool wait, outbox_time deadline,
 			return OUTBOX_OK;
 		if (status != AMQP_STATUS_OK)
 			return rabbit_fail(rabbit, status, NULL, "connection lost", err);
-		r = take(rabbit, &frame, err);
+		r = take_frame(rabbit, &frame, err);
 		amqp_maybe_release_buffers(rabbit->connection);
 		left = (struct timeval){ 0 }; /* something came: now only what is there */
 		/* What is in the library's memory costs nothing; the socket is asked when it is needed. */

@@ -34,7 +34,7 @@ static void send_heartbeat(struct rabbit_watchdog *w)
 }
 
 /* One look at the state; returns when to look again. */
-static outbox_time look(struct rabbit_watchdog *w, outbox_time at)
+static outbox_time check_deadlines(struct rabbit_watchdog *w, outbox_time at)
 {
 	outbox_time next = at + LOOK_EVERY;
 
@@ -61,7 +61,7 @@ static void *run(void *argument)
 	while (!w->ending) {
 		outbox_time at = now();
 
-		w->wakes_at = look(w, at);
+		w->wakes_at = check_deadlines(w, at);
 		waiting_wait(&w->waiting, w->wakes_at - at);
 	}
 	waiting_unlock(&w->waiting);

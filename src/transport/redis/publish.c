@@ -224,7 +224,7 @@ static int replicas_said(struct pipeline *p, const redisReply *reply, struct out
 			   p->t->wire.shown, reply->integer, (long long)p->t->replicas);
 }
 
-static int take(struct pipeline *p, const redisReply *reply, struct outbox_error *err)
+static int take_reply(struct pipeline *p, const redisReply *reply, struct outbox_error *err)
 {
 	size_t i;
 
@@ -255,7 +255,7 @@ static int read_on(struct pipeline *p, bool *ret_any, struct outbox_error *err)
 		r = redis_wire_next(&p->t->wire, false, &reply, err);
 		if (r || !reply)
 			break;
-		r = take(p, reply, err);
+		r = take_reply(p, reply, err);
 	}
 	return r;
 }

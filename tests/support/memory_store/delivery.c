@@ -58,7 +58,7 @@ outbox_time memory_delivery_at(const struct memory_db *db, const struct memory_t
 }
 
 /* Copies a text that may be NULL; false when the arena is full. */
-static bool take(struct outbox_arena *arena, const char *text, const char **ret_copy)
+static bool copy_text(struct outbox_arena *arena, const char *text, const char **ret_copy)
 {
 	*ret_copy = outbox_arena_text(arena, text);
 	return !text || *ret_copy;
@@ -82,12 +82,13 @@ bool memory_delivery_read(const struct memory_db *db, const struct memory_target
 		owner = detour->owner;
 		d.attempts = detour->attempts;
 		d.next_attempt_at = detour->next_attempt_at;
-		if (!take(arena, detour->error, &d.error) || !take(arena, detour->reason, &d.reason))
+		if (!copy_text(arena, detour->error, &d.error) ||
+		    !copy_text(arena, detour->reason, &d.reason))
 			return false;
 	}
-	if (!take(arena, row->m.id, &d.id) || !take(arena, target->name, &d.target) ||
-	    !take(arena, row->m.type, &d.type) || !take(arena, row->m.key, &d.key) ||
-	    !take(arena, owner, &d.owner))
+	if (!copy_text(arena, row->m.id, &d.id) || !copy_text(arena, target->name, &d.target) ||
+	    !copy_text(arena, row->m.type, &d.type) || !copy_text(arena, row->m.key, &d.key) ||
+	    !copy_text(arena, owner, &d.owner))
 		return false;
 	*ret_delivery = d;
 	return true;
