@@ -21,7 +21,7 @@ void relay_daemon_wake(void)
 	kill(getpid(), SIGUSR1);
 }
 
-static void reload(struct daemon *daemon, struct notify *notify)
+static void reload(struct daemon *daemon, struct systemd *systemd)
 {
 	_cleanup_(cleanup_free) struct problems *problems = calloc(1, sizeof(*problems));
 	struct outbox_error err = OUTBOX_ERROR_INIT;
@@ -29,7 +29,7 @@ static void reload(struct daemon *daemon, struct notify *notify)
 
 	if (!problems)
 		return;
-	notify_reloading(notify);
+	systemd_reloading(systemd);
 	/* what is wrong is in the log */
 	if (daemon_reload(daemon, false, problems, &reloaded, &err))
 		return;
@@ -46,9 +46,9 @@ static void keep_secrets(void)
 
 struct loop {
 	struct daemon *daemon;
-	struct notify notify;
+	struct systemd systemd;
 	sigset_t signals;
-	struct stop_wish last;
+	struct signal_wish last;
 	int first;            /* the signal that asked for the end; 0: none did */
 	outbox_time leave_at; /* mono: a single run does not hear of an end and is cut off then */
 	bool announced;
@@ -59,7 +59,7 @@ static void announce_end(struct loop *loop)
 	size_t batches, messages;
 
 	daemon_in_flight(loop->daemon, &batches, &messages);
-	stop_announce(batches, messages);
+	signals_announce(batches, messages);
 	loop->announced = true;
 }
 
@@ -79,11 +79,11 @@ static void obey_signal(struct loop *loop, int signal)
 {
 	if (signal == SIGHUP && daemon_mode(loop->daemon) == DAEMON_RUN)
 		reload(loop->daemon,
-		       &loop->notify); /* a second one is about what was written after the first */
-	else if (signal == SIGUSR1 || stop_repeats(&loop->last, signal))
+		       &loop->systemd); /* a second one is about what was written after the first */
+	else if (signal == SIGUSR1 || signals_repeat(&loop->last, signal))
 		return;
 	else if (loop->first)
-		stop_at_once(signal);
+		signals_leave(signal);
 	else
 		begin_end(loop, signal);
 }
@@ -91,19 +91,19 @@ static void obey_signal(struct loop *loop, int signal)
 static void wait_for_end(struct loop *loop)
 {
 	while (daemon_phase(loop->daemon) != DAEMON_DONE) {
-		outbox_time wait = notify_wait(&loop->notify), left = loop->leave_at - mono_now();
+		outbox_time wait = systemd_wait(&loop->systemd), left = loop->leave_at - mono_now();
 		int signal;
 
-		notify_look(&loop->notify, loop->daemon);
+		systemd_report(&loop->systemd, loop->daemon);
 		if (left <= 0)
-			stop_at_once(loop->first);
+			signals_leave(loop->first);
 		if (daemon_draining(loop->daemon) && !loop->announced)
 			announce_end(loop); /* somebody else asked for it */
-		signal = stop_wait(&loop->signals, left < wait ? left : wait);
+		signal = signals_wait(&loop->signals, left < wait ? left : wait);
 		if (signal)
 			obey_signal(loop, signal);
 	}
-	notify_look(&loop->notify, loop->daemon);
+	systemd_report(&loop->systemd, loop->daemon);
 }
 
 int relay_daemon_run(struct daemon *daemon, const sigset_t *signals, int *ret_signal,
@@ -116,7 +116,7 @@ int relay_daemon_run(struct daemon *daemon, const sigset_t *signals, int *ret_si
 	sigaddset(&loop.signals, SIGUSR1);
 	pthread_sigmask(SIG_BLOCK, &loop.signals, NULL);
 	keep_secrets();
-	notify_init(&loop.notify);
+	systemd_init(&loop.systemd);
 	if (daemon_mode(daemon) == DAEMON_RUN)
 		r = services_start(daemon, &services, err);
 	if (r == OUTBOX_OK)

@@ -13,7 +13,7 @@
 
 #define ONE_WISH (100 * OUTBOX_MILLISECONDS)
 
-void stop_block(sigset_t *ret_set)
+void signals_block(sigset_t *ret_set)
 {
 	sigemptyset(ret_set);
 	sigaddset(ret_set, SIGINT);
@@ -22,16 +22,16 @@ void stop_block(sigset_t *ret_set)
 	pthread_sigmask(SIG_BLOCK, ret_set, NULL);
 }
 
-bool stop_repeats(struct stop_wish *last, int signal)
+bool signals_repeat(struct signal_wish *last, int signal)
 {
 	outbox_time now = mono_now();
 	bool repeats = signal == last->signal && now - last->at < ONE_WISH;
 
-	*last = (struct stop_wish){ signal, now };
+	*last = (struct signal_wish){ signal, now };
 	return repeats;
 }
 
-int stop_wait(const sigset_t *set, outbox_time wait)
+int signals_wait(const sigset_t *set, outbox_time wait)
 {
 	struct timespec timeout = { .tv_sec = (time_t)(wait / OUTBOX_SECONDS),
 				    .tv_nsec = (long)(wait % OUTBOX_SECONDS) * 1000 };
@@ -49,7 +49,7 @@ static void write_notice(enum event event, const char *line)
 		fprintf(stderr, "%s\n", line);
 }
 
-void stop_announce(size_t batches, size_t messages)
+void signals_announce(size_t batches, size_t messages)
 {
 	char count[COUNT_TEXT_MAX], line[160] = "nothing in flight, leaving";
 
@@ -61,7 +61,7 @@ void stop_announce(size_t batches, size_t messages)
 	write_notice(EVENT_DAEMON_DRAIN, line);
 }
 
-void stop_at_once(int signal)
+void signals_leave(int signal)
 {
 	write_notice(EVENT_DAEMON_LEFT, "left at once: messages in flight will be sent again");
 	_exit(EXIT_SIGNAL + signal);

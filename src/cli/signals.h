@@ -11,22 +11,22 @@
 #include <stddef.h>
 
 /* Block them in this thread and all it starts; what arrives is kept until it is asked for. */
-void stop_block(sigset_t *ret_set);
+void signals_block(sigset_t *ret_set);
 
 /* timeout(1) and others signal the process and its group: two signals, one wish. Zeroed before the first. */
-struct stop_wish {
+struct signal_wish {
 	int signal;
 	outbox_time at;
 };
-bool stop_repeats(struct stop_wish *last, int signal);
+bool signals_repeat(struct signal_wish *last, int signal);
 
 /* Wait up to `wait` for one of the set; 0 when none came. */
-int stop_wait(const sigset_t *set, outbox_time wait);
+int signals_wait(const sigset_t *set, outbox_time wait);
 
 /* The end was asked for: say what is still in flight. */
-void stop_announce(size_t batches, size_t messages);
+void signals_announce(size_t batches, size_t messages);
 
 /* End here, with whatever is in flight. */
-_Noreturn void stop_at_once(int signal);
+_Noreturn void signals_leave(int signal);
 
 #endif

@@ -110,7 +110,7 @@ static bool rest_or_end(void *context, int64_t done, outbox_time least)
 		      (outbox_time)((double)done / work->rate * (double)OUTBOX_SECONDS) - mono_now();
 		least = due > least ? due : least;
 	}
-	work->signal = stop_wait(&work->signals, least);
+	work->signal = signals_wait(&work->signals, least);
 	return work->signal != 0;
 }
 
@@ -122,7 +122,7 @@ void work_begin(struct shown_work *work, const char *what, int64_t total)
 				     .began = mono_now(),
 				     .bar = isatty(STDERR_FILENO),
 				     .rate = work->rate };
-	stop_block(&work->signals);
+	signals_block(&work->signals);
 }
 
 void work_end(struct shown_work *work)

@@ -14,16 +14,16 @@
 
 #define PATIENCE (30 * OUTBOX_SECONDS)
 
-void notify_init(struct notify *n)
+void systemd_init(struct systemd *n)
 {
 	uint64_t limit = 0;
 
-	*n = (struct notify){ 0 };
+	*n = (struct systemd){ 0 };
 	if (sd_watchdog_enabled(0, &limit) > 0)
 		n->watchdog = (outbox_time)limit;
 }
 
-static void send_status(struct notify *n, struct daemon *daemon)
+static void send_status(struct systemd *n, struct daemon *daemon)
 {
 	char status[sizeof(n->status)];
 
@@ -34,7 +34,7 @@ static void send_status(struct notify *n, struct daemon *daemon)
 	sd_notifyf(0, "STATUS=%s", status);
 }
 
-static void feed_watchdog(struct notify *n, struct daemon *daemon)
+static void feed_watchdog(struct systemd *n, struct daemon *daemon)
 {
 	outbox_time patience = n->watchdog / 2 > PATIENCE ? n->watchdog / 2 : PATIENCE;
 
@@ -45,7 +45,7 @@ static void feed_watchdog(struct notify *n, struct daemon *daemon)
 		sd_notify(0, "WATCHDOG=1");
 }
 
-void notify_look(struct notify *n, struct daemon *daemon)
+void systemd_report(struct systemd *n, struct daemon *daemon)
 {
 	enum daemon_phase phase = daemon_phase(daemon);
 
@@ -61,13 +61,13 @@ void notify_look(struct notify *n, struct daemon *daemon)
 	feed_watchdog(n, daemon);
 }
 
-void notify_reloading(struct notify *n)
+void systemd_reloading(struct systemd *n)
 {
 	n->ready = false;
 	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%lld", (long long)mono_now());
 }
 
-outbox_time notify_wait(const struct notify *n)
+outbox_time systemd_wait(const struct systemd *n)
 {
 	outbox_time wait = n->feed_at - mono_now();
 

@@ -6,22 +6,22 @@
 
 #include "daemon/daemon.h"
 
-struct notify {
+struct systemd {
 	bool ready, stopping;
 	char status[400];     /* as it was last sent */
 	outbox_time watchdog; /* the manager's limit; 0: none */
 	outbox_time feed_at;  /* mono: the next sign of life is due */
 };
 
-void notify_init(struct notify *notify);
+void systemd_init(struct systemd *systemd);
 
 /* Tell what is new: readiness, the status line, the end; and that we live, if we do. */
-void notify_look(struct notify *notify, struct daemon *daemon);
+void systemd_report(struct systemd *systemd, struct daemon *daemon);
 
-/* A reload begins; notify_look() reports its end. */
-void notify_reloading(struct notify *notify);
+/* A reload begins; systemd_report() reports its end. */
+void systemd_reloading(struct systemd *systemd);
 
 /* How long until it wants to look again. */
-outbox_time notify_wait(const struct notify *notify);
+outbox_time systemd_wait(const struct systemd *systemd);
 
 #endif

@@ -111,7 +111,7 @@ bool guard_body(struct request *request);
 void request_handle(struct request *request);
 
 /* Queue the answer with the headers that each one has. */
-enum MHD_Result answer_send(struct request *request);
+enum MHD_Result response_send(struct request *request);
 
 /* stream.c: the body of an answer without an end, and its clock. */
 struct MHD_Response *stream_response(struct request *request);
@@ -120,11 +120,11 @@ void streams_tick(struct http_server *server, outbox_time now);
 void streams_wake(struct http_server *server);
 
 /* loop.c: set up libmicrohttpd; the thread that serves all sockets until server->stop, whose argument is the server. */
-int serve_make(struct http_server *server, struct outbox_error *err) OUTBOX_MUSTCHECK;
-void *serve_run(void *argument);
+int loop_make(struct http_server *server, struct outbox_error *err) OUTBOX_MUSTCHECK;
+void *loop_run(void *argument);
 
 /* Have the serving thread look again. Any thread. */
-void serve_wake(struct http_server *server);
+void loop_wake(struct http_server *server);
 
 /* libmicrohttpd's callback. */
 enum MHD_Result serve(void *context, struct MHD_Connection *http, const char *url,

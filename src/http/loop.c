@@ -63,7 +63,7 @@ static void connection_changed(void *context, struct MHD_Connection *http, void 
 	}
 }
 
-int serve_make(struct http_server *server, struct outbox_error *err)
+int loop_make(struct http_server *server, struct outbox_error *err)
 {
 	unsigned flags = MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME;
 	struct MHD_OptionItem items[] = {
@@ -150,13 +150,13 @@ static void end_serving(struct http_server *server)
 	server->http = NULL;
 }
 
-void serve_wake(struct http_server *server)
+void loop_wake(struct http_server *server)
 {
 	while (eventfd_write(server->waker, 1) < 0 && errno == EINTR)
 		;
 }
 
-void *serve_run(void *argument)
+void *loop_run(void *argument)
 {
 	struct http_server *server = argument;
 	const union MHD_DaemonInfo *info =

@@ -116,7 +116,7 @@ static enum MHD_Result finish_request(struct request *request)
 	if (!request->refused && request->response.stream)
 		phase = PHASE_STREAM;
 	connection_enter(request->connection, phase, mono_now());
-	return answer_send(request);
+	return response_send(request);
 }
 
 /* The body is complete, or there is none. */
@@ -140,7 +140,7 @@ static enum MHD_Result begin_request(struct request *request)
 	request_refuse(request, 503, "busy", "too many requests at once; try again");
 	request->step = STEP_DONE;
 	MHD_resume_connection(request->http);
-	serve_wake(request->server);
+	loop_wake(request->server);
 	return MHD_YES;
 }
 

@@ -94,7 +94,7 @@ static void add_headers(struct request *request, struct MHD_Response *response)
 		MHD_add_response_header(response, "Connection", "close");
 }
 
-enum MHD_Result answer_send(struct request *request)
+enum MHD_Result response_send(struct request *request)
 {
 	struct MHD_Response *response = make_content(request);
 	enum MHD_Result result;

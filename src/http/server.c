@@ -146,7 +146,7 @@ static int prepare_server(struct http_server *server, const struct config_admin 
 	if (server->waker < 0)
 		return outbox_fail_native(err, OUTBOX_ENOMEM, errno,
 					  "admin: out of file descriptors");
-	return serve_make(server, err);
+	return loop_make(server, err);
 }
 
 int http_server_start(const struct config_admin *config, struct daemon *daemon,
@@ -163,7 +163,7 @@ int http_server_start(const struct config_admin *config, struct daemon *daemon,
 		r = workers_start(&server->workers, err);
 	if (r)
 		return r;
-	if (thread_start(&server->thread, serve_run, server)) {
+	if (thread_start(&server->thread, loop_run, server)) {
 		workers_stop(server->workers);
 		workers_free(server->workers);
 		return outbox_fail(err, OUTBOX_ENOMEM, "cannot start a thread");
@@ -181,7 +181,7 @@ struct http_server *http_server_stop(struct http_server *server)
 	/* those that wait for a handler are answered first, so that no connection is left suspended */
 	workers_stop(server->workers);
 	atomic_store(&server->stop, true);
-	serve_wake(server);
+	loop_wake(server);
 	pthread_join(server->thread, NULL);
 	/* until now somebody may have asked for them */
 	workers_free(server->workers);

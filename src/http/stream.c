@@ -69,7 +69,7 @@ static void resume_stream(struct request *request)
 {
 	request->suspended = false;
 	MHD_resume_connection(request->http);
-	serve_wake(request->server);
+	loop_wake(request->server);
 }
 
 /* Who was let in an hour ago need not be now. */

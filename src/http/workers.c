@@ -34,7 +34,7 @@ static void give_request_back(struct request *request)
 	struct http_server *server = request->server;
 
 	MHD_resume_connection(http);
-	serve_wake(server); /* libmicrohttpd does not, when somebody else polls for it */
+	loop_wake(server); /* libmicrohttpd does not, when somebody else polls for it */
 }
 
 static void *run_worker(void *argument)

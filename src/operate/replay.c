@@ -40,7 +40,7 @@ static int prepare(const struct replay *replay, const struct outbox_claimed *fou
 	if (!headers || !mark)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	snprintf(mark, REPLAY_MARK_MAX, "%s %lld", stamp,
-		 (long long)feed_state(replay->feed).sequence);
+		 (long long)replay_source_state(replay->source).sequence);
 	for (size_t i = 0; i < message.n_headers; i++)
 		if (strcasecmp(message.headers[i].name, REPLAY_HEADER) != 0)
 			headers[n++] = message.headers[i];
@@ -78,7 +78,7 @@ int replay_scan(struct replay *replay, struct outbox_error *err)
 	while (r == OUTBOX_OK && !end) {
 		outbox_arena_reset(replay->arena);
 		found = (struct outbox_claimed){ 0 };
-		r = feed_next(replay->feed, replay->arena, &found, &end, err);
+		r = replay_source_next(replay->source, replay->arena, &found, &end, err);
 		if (r || end || !replay_wanted(&replay->filter, &found.message))
 			continue;
 		r = prepare(replay, &found, stamp, &message, err);
@@ -107,7 +107,7 @@ static int fill_batch(struct replay *replay, size_t *bytes, bool *ret_end, struc
 	while (n < BATCH && here < BATCH_BYTES) {
 		struct outbox_claimed found = { 0 };
 
-		r = feed_next(replay->feed, replay->arena, &found, ret_end, err);
+		r = replay_source_next(replay->source, replay->arena, &found, ret_end, err);
 		if (r || *ret_end)
 			break;
 		if (replay_wanted(&replay->filter, &found.message)) {
@@ -117,7 +117,7 @@ static int fill_batch(struct replay *replay, size_t *bytes, bool *ret_end, struc
 			if (r == OUTBOX_EPROTO && replay->salvage)
 				r = OUTBOX_OK; /* counted by the scan */
 		}
-		if (r || feed_state(replay->feed).page_end)
+		if (r || replay_source_state(replay->source).page_end)
 			break;
 	}
 	if (r == OUTBOX_OK && n)
@@ -150,7 +150,7 @@ static int fill_window(struct replay *replay, bool *ret_end, struct outbox_error
 		r = fill_batch(replay, &bytes, ret_end, err);
 	if (r)
 		return r;
-	spool->position = feed_state(replay->feed).position;
+	spool->position = replay_source_state(replay->source).position;
 	return spool_note(spool, err);
 }
 
@@ -198,7 +198,7 @@ static int count_left(struct replay *replay, struct outbox_error *err)
 int replay_deliver(struct replay *replay, const struct bulk *bulk, struct outbox_error *err)
 {
 	bool end = false;
-	int r = feed_seek(replay->feed, replay->spool->position, err);
+	int r = replay_source_seek(replay->source, replay->spool->position, err);
 
 	while (r == OUTBOX_OK && !end && !replay->ended) {
 		r = fill_window(replay, &end, err);

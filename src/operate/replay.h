@@ -2,7 +2,7 @@
 #ifndef OPERATE_REPLAY_H
 #define OPERATE_REPLAY_H
 
-/* From a feed through a spool to one target, by the relay that delivers everything else. */
+/* From a replay source through a spool to one target, by the relay that delivers everything else. */
 
 #include "operate/bulk.h"
 #include "operate/replay_source.h"
@@ -15,7 +15,7 @@ struct replay {
 	struct outbox_clock *clock;
 	struct replay_filter filter;
 	struct outbox_target_config target;
-	struct feed *feed;
+	struct replay_source *source;
 	struct spool *spool;
 	outbox_time began;
 	bool from_log, salvage;
@@ -36,7 +36,7 @@ struct replay {
 /* Read all of it, send nothing: every line is looked at before the first one goes. */
 int replay_scan(struct replay *replay, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
-/* Deliver what the spool holds and the rest of the feed. */
+/* Deliver what the spool holds and the rest of its source. */
 int replay_deliver(struct replay *replay, const struct bulk *bulk,
 		   struct outbox_error *err) OUTBOX_MUSTCHECK;
 

@@ -11,8 +11,8 @@
 
 #define LOG_PAGE 200
 
-struct feed {
-	struct feed_state state;
+struct replay_source {
+	struct replay_source_state state;
 	/* an archive */
 	struct archive_reader *reader;
 	char *path;
@@ -36,85 +36,86 @@ bool replay_wanted(const struct replay_filter *filter, const struct outbox_messa
 		route_match(filter->route, message->type, message->kind, message->published != 0));
 }
 
-static int feed_new(struct feed **ret_feed, struct outbox_error *err)
+static int replay_source_new(struct replay_source **ret_source, struct outbox_error *err)
 {
-	*ret_feed = calloc(1, sizeof(**ret_feed));
-	return *ret_feed ? OUTBOX_OK : outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	*ret_source = calloc(1, sizeof(**ret_source));
+	return *ret_source ? OUTBOX_OK : outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 }
 
-int feed_archive(const char *path, bool salvage, struct feed **ret_feed, struct outbox_error *err)
+int replay_source_archive(const char *path, bool salvage, struct replay_source **ret_source,
+			  struct outbox_error *err)
 {
-	struct feed *feed;
-	int r = feed_new(&feed, err);
+	struct replay_source *source;
+	int r = replay_source_new(&source, err);
 
 	if (r)
 		return r;
-	feed->salvage = salvage;
-	feed->path = strdup(path);
-	r = feed->path ? archive_open(path, &feed->reader, err)
-		       : outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	source->salvage = salvage;
+	source->path = strdup(path);
+	r = source->path ? archive_open(path, &source->reader, err)
+			 : outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	if (r)
-		feed = feed_free(feed);
+		source = replay_source_free(source);
 	else
-		*ret_feed = feed;
+		*ret_source = source;
 	return r;
 }
 
-int feed_log(struct outbox_store *store, outbox_time now, struct feed **ret_feed,
-	     struct outbox_error *err)
+int replay_source_log(struct outbox_store *store, outbox_time now,
+		      struct replay_source **ret_source, struct outbox_error *err)
 {
-	struct feed *feed;
-	int r = feed_new(&feed, err);
+	struct replay_source *source;
+	int r = replay_source_new(&source, err);
 
 	if (r)
 		return r;
-	feed->store = store;
-	feed->now = now;
-	feed->page = outbox_arena_new((size_t)256 << 20);
-	if (!feed->page) {
-		feed_free(feed);
+	source->store = store;
+	source->now = now;
+	source->page = outbox_arena_new((size_t)256 << 20);
+	if (!source->page) {
+		replay_source_free(source);
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	}
-	*ret_feed = feed;
+	*ret_source = source;
 	return OUTBOX_OK;
 }
 
-struct feed *feed_free(struct feed *feed)
+struct replay_source *replay_source_free(struct replay_source *source)
 {
-	if (!feed)
+	if (!source)
 		return NULL;
-	archive_close(feed->reader);
-	outbox_arena_free(feed->page);
-	free(feed->path);
-	free(feed);
+	archive_close(source->reader);
+	outbox_arena_free(source->page);
+	free(source->path);
+	free(source);
 	return NULL;
 }
 
-struct feed_state feed_state(const struct feed *feed)
+struct replay_source_state replay_source_state(const struct replay_source *source)
 {
-	struct feed_state state = feed->state;
+	struct replay_source_state state = source->state;
 
-	state.page_end = feed->store && feed->at == feed->n;
+	state.page_end = source->store && source->at == source->n;
 	return state;
 }
 
 /* Damage ends an archive that is to be salvaged, and is remembered. */
-static int next_line(struct feed *feed, const char **ret_line, size_t *ret_size,
+static int next_line(struct replay_source *source, const char **ret_line, size_t *ret_size,
 		     struct outbox_error *err)
 {
-	int r = archive_next(feed->reader, ret_line, ret_size, &feed->damage);
+	int r = archive_next(source->reader, ret_line, ret_size, &source->damage);
 
-	if (r == OUTBOX_EPROTO && feed->salvage) {
-		feed->state.damage = feed->damage.message;
+	if (r == OUTBOX_EPROTO && source->salvage) {
+		source->state.damage = source->damage.message;
 		*ret_line = NULL;
 		return OUTBOX_OK;
 	}
 	if (r)
-		outbox_fail_native(err, r, feed->damage.native, "%s", feed->damage.message);
+		outbox_fail_native(err, r, source->damage.native, "%s", source->damage.message);
 	return r;
 }
 
-static int next_of_archive(struct feed *feed, struct outbox_arena *arena,
+static int next_of_archive(struct replay_source *source, struct outbox_arena *arena,
 			   struct outbox_claimed *message, bool *ret_end, struct outbox_error *err)
 {
 	const char *line;
@@ -124,76 +125,76 @@ static int next_of_archive(struct feed *feed, struct outbox_arena *arena,
 	int r;
 
 	while (malformed) {
-		r = next_line(feed, &line, &size, err);
+		r = next_line(source, &line, &size, err);
 		*ret_end = r == OUTBOX_OK && !line;
 		if (r || !line)
 			return r;
-		feed->state.position = archive_lines(feed->reader);
+		source->state.position = archive_lines(source->reader);
 		r = archive_message(line, size, arena, message, &malformed, err);
-		if (r == OUTBOX_EPROTO && feed->salvage) {
-			feed->state.salvaged++;
+		if (r == OUTBOX_EPROTO && source->salvage) {
+			source->state.salvaged++;
 			malformed = true;
 			continue;
 		}
 		if (r)
 			return outbox_wrap(err, "archive %s, line %lld",
-					   text_shown(shown, sizeof(shown), feed->path),
-					   (long long)feed->state.position);
-		feed->state.malformed += malformed;
+					   text_shown(shown, sizeof(shown), source->path),
+					   (long long)source->state.position);
+		source->state.malformed += malformed;
 	}
-	feed->state.sequence = message->seq;
-	message->seq = feed->state.position;
+	source->state.sequence = message->seq;
+	message->seq = source->state.position;
 	return OUTBOX_OK;
 }
 
-static int next_page(struct feed *feed, struct outbox_error *err)
+static int next_page(struct replay_source *source, struct outbox_error *err)
 {
-	struct outbox_purge request = { .delivered_before = feed->now, .limit = LOG_PAGE };
+	struct outbox_purge request = { .delivered_before = source->now, .limit = LOG_PAGE };
 	int r;
 
 	do {
-		outbox_arena_reset(feed->page);
-		r = store_purgeable(feed->store, &request, feed->state.position, feed->page,
-				    &feed->messages, &feed->n, err);
+		outbox_arena_reset(source->page);
+		r = store_purgeable(source->store, &request, source->state.position, source->page,
+				    &source->messages, &source->n, err);
 		request.limit /= 2; /* large payloads: a smaller page fits */
 	} while (r == OUTBOX_ENOMEM && request.limit > 0);
-	feed->at = 0;
+	source->at = 0;
 	return r;
 }
 
-static int next_of_log(struct feed *feed, struct outbox_claimed *message, bool *ret_end,
+static int next_of_log(struct replay_source *source, struct outbox_claimed *message, bool *ret_end,
 		       struct outbox_error *err)
 {
 	int r;
 
 	for (;;) {
-		r = feed->at == feed->n ? next_page(feed, err) : OUTBOX_OK;
-		*ret_end = r == OUTBOX_OK && feed->at == feed->n;
+		r = source->at == source->n ? next_page(source, err) : OUTBOX_OK;
+		*ret_end = r == OUTBOX_OK && source->at == source->n;
 		if (r || *ret_end)
 			return r;
-		*message = feed->messages[feed->at++];
-		feed->state.position = feed->state.sequence = message->seq;
+		*message = source->messages[source->at++];
+		source->state.position = source->state.sequence = message->seq;
 		if (!message->malformed)
 			return OUTBOX_OK;
-		feed->state.malformed++;
+		source->state.malformed++;
 	}
 }
 
-int feed_seek(struct feed *feed, int64_t position, struct outbox_error *err)
+int replay_source_seek(struct replay_source *source, int64_t position, struct outbox_error *err)
 {
 	const char *line = "";
 	size_t size;
 	int r = OUTBOX_OK;
 
-	while (feed->reader && r == OUTBOX_OK && line && archive_lines(feed->reader) < position)
-		r = next_line(feed, &line, &size, err);
-	feed->state.position = position;
+	while (source->reader && r == OUTBOX_OK && line && archive_lines(source->reader) < position)
+		r = next_line(source, &line, &size, err);
+	source->state.position = position;
 	return r;
 }
 
-int feed_next(struct feed *feed, struct outbox_arena *arena, struct outbox_claimed *ret_message,
-	      bool *ret_end, struct outbox_error *err)
+int replay_source_next(struct replay_source *source, struct outbox_arena *arena,
+		       struct outbox_claimed *ret_message, bool *ret_end, struct outbox_error *err)
 {
-	return feed->reader ? next_of_archive(feed, arena, ret_message, ret_end, err)
-			    : next_of_log(feed, ret_message, ret_end, err);
+	return source->reader ? next_of_archive(source, arena, ret_message, ret_end, err)
+			      : next_of_log(source, ret_message, ret_end, err);
 }

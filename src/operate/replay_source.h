@@ -17,25 +17,27 @@ bool replay_wanted(const struct replay_filter *filter, const struct outbox_messa
 
 /*
  * A way through the past, oldest first. Positions are lines of the archive or seqs of the log: after a
- * restart feed_seek() goes on behind one.
+ * restart replay_source_seek() goes on after one.
  */
-struct feed;
+struct replay_source;
 
 /* salvage: lines that make no sense are passed over, and where the file is damaged it ends. */
-int feed_archive(const char *path, bool salvage, struct feed **ret_feed,
-		 struct outbox_error *err) OUTBOX_MUSTCHECK;
+int replay_source_archive(const char *path, bool salvage, struct replay_source **ret_source,
+			  struct outbox_error *err) OUTBOX_MUSTCHECK;
 /* Messages that every target is done with, up to now. Borrows the store. */
-int feed_log(struct outbox_store *store, outbox_time now, struct feed **ret_feed,
-	     struct outbox_error *err) OUTBOX_MUSTCHECK;
-struct feed *feed_free(struct feed *feed);
+int replay_source_log(struct outbox_store *store, outbox_time now,
+		      struct replay_source **ret_source, struct outbox_error *err) OUTBOX_MUSTCHECK;
+struct replay_source *replay_source_free(struct replay_source *source);
 
-int feed_seek(struct feed *feed, int64_t position, struct outbox_error *err) OUTBOX_MUSTCHECK;
+int replay_source_seek(struct replay_source *source, int64_t position,
+		       struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /* The next message, from the arena; *ret_end: there are no more. */
-int feed_next(struct feed *feed, struct outbox_arena *arena, struct outbox_claimed *ret_message,
-	      bool *ret_end, struct outbox_error *err) OUTBOX_MUSTCHECK;
+int replay_source_next(struct replay_source *source, struct outbox_arena *arena,
+		       struct outbox_claimed *ret_message, bool *ret_end,
+		       struct outbox_error *err) OUTBOX_MUSTCHECK;
 
-struct feed_state {
+struct replay_source_state {
 	int64_t position;
 	int64_t sequence;   /* the last message's own place in its log; 0: not known */
 	int64_t malformed;  /* passed over: never were messages that anybody could deliver */
@@ -43,6 +45,6 @@ struct feed_state {
 	const char *damage; /* where the file was given up; NULL: it was not */
 	bool page_end;      /* what was given so far goes with the next call: use it before */
 };
-struct feed_state feed_state(const struct feed *feed);
+struct replay_source_state replay_source_state(const struct replay_source *source);
 
 #endif

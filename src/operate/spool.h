@@ -18,7 +18,7 @@ struct spool {
 	/* what is noted */
 	char *what;        /* which replay this is: from where, to where, which messages */
 	outbox_time began; /* the first run; goes with each message */
-	int64_t position;  /* of the feed, read and in the store */
+	int64_t position;  /* of the replay source, read and in the store */
 	int64_t count;     /* messages read that were wanted */
 	bool resumed;
 };

@@ -10,7 +10,7 @@
 
 #define ANSWER_MAX ((size_t)64 << 10)
 
-struct post {
+struct http_post {
 	CURL *curl;
 	size_t answered; /* bytes */
 };
@@ -20,10 +20,10 @@ static void init_curl(void)
 	curl_global_init(CURL_GLOBAL_DEFAULT);
 }
 
-int post_new(struct post **ret_post, struct outbox_error *err)
+int http_post_new(struct http_post **ret_post, struct outbox_error *err)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	struct post *post = calloc(1, sizeof(*post));
+	struct http_post *post = calloc(1, sizeof(*post));
 
 	pthread_once(&once, init_curl);
 	if (post)
@@ -36,7 +36,7 @@ int post_new(struct post **ret_post, struct outbox_error *err)
 	return OUTBOX_OK;
 }
 
-struct post *post_free(struct post *post)
+struct http_post *http_post_free(struct http_post *post)
 {
 	if (post)
 		curl_easy_cleanup(post->curl);
@@ -46,7 +46,7 @@ struct post *post_free(struct post *post)
 
 static size_t throw_away(char *data, size_t size, size_t count, void *context)
 {
-	struct post *post = context;
+	struct http_post *post = context;
 
 	(void)data;
 	post->answered += size * count;
@@ -55,7 +55,7 @@ static size_t throw_away(char *data, size_t size, size_t count, void *context)
 
 static int ask_stop(void *context, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d)
 {
-	const struct post_request *request = context;
+	const struct http_post_request *request = context;
 
 	(void)a;
 	(void)b;
@@ -98,7 +98,7 @@ static CURLcode set_manners(CURL *c)
 	return r;
 }
 
-static CURLcode set_up(struct post *post, const struct post_request *request,
+static CURLcode set_up(struct http_post *post, const struct http_post_request *request,
 		       struct curl_slist *headers)
 {
 	CURL *c = post->curl;
@@ -120,7 +120,8 @@ static CURLcode set_up(struct post *post, const struct post_request *request,
 	return r;
 }
 
-int post_send(struct post *post, const struct post_request *request, struct outbox_error *err)
+int http_post_send(struct http_post *post, const struct http_post_request *request,
+		   struct outbox_error *err)
 {
 	_cleanup_(free_list) struct curl_slist *headers = NULL;
 	bool whole = add_header(&headers, "Content-Type: application/json") &&

@@ -13,9 +13,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct post;
+struct http_post;
 
-struct post_request {
+struct http_post_request {
 	const char *url;
 	const char *const *headers; /* "Name: value", NULL behind the last; NULL: none */
 	const char *body;           /* JSON */
@@ -25,11 +25,11 @@ struct post_request {
 	void *context;
 };
 
-int post_new(struct post **ret_post, struct outbox_error *err) OUTBOX_MUSTCHECK;
-struct post *post_free(struct post *post);
+int http_post_new(struct http_post **ret_post, struct outbox_error *err) OUTBOX_MUSTCHECK;
+struct http_post *http_post_free(struct http_post *post);
 
 /* OK: it answered 2xx. Errors never have the URL in them; EAUTH and EPROTO have the status as native. */
-int post_send(struct post *post, const struct post_request *request,
-	      struct outbox_error *err) OUTBOX_MUSTCHECK;
+int http_post_send(struct http_post *post, const struct http_post_request *request,
+		   struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 #endif

@@ -48,7 +48,7 @@ struct otlp {
 	bool running, can_wait;
 
 	/* the thread's own */
-	struct post *post;
+	struct http_post *post;
 	struct otlp_batch batches[OTLP_SPANS]; /* taken out, not sent yet */
 	size_t n_batches;
 	outbox_time spans_at, metrics_at; /* mono: not before */
@@ -127,15 +127,16 @@ static int send_body(struct otlp *o, const char *url, json_t *body, outbox_time 
 	if (!text)
 		r = outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	else
-		r = post_send(o->post,
-			      &(struct post_request){ .url = url,
-						      .headers = (const char *const *)o->headers,
-						      .body = text,
-						      .size = strlen(text),
-						      .timeout = timeout,
-						      .stop = ask_stop,
-						      .context = o },
-			      err);
+		r = http_post_send(o->post,
+				   &(struct http_post_request){
+					   .url = url,
+					   .headers = (const char *const *)o->headers,
+					   .body = text,
+					   .size = strlen(text),
+					   .timeout = timeout,
+					   .stop = ask_stop,
+					   .context = o },
+				   err);
 	free(text);
 	if (!r)
 		report_back(o);
@@ -345,7 +346,7 @@ int otlp_new(const struct config_otlp *config, const char *instance, struct otlp
 	    !copy_headers(o, config->headers ? config->headers : ""))
 		r = outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	if (!r)
-		r = post_new(&o->post, err);
+		r = http_post_new(&o->post, err);
 	if (!r)
 		r = waiting_init(&o->waiting, err);
 	o->can_wait = !r;
@@ -365,7 +366,7 @@ struct otlp *otlp_free(struct otlp *o)
 	otlp_stop(o);
 	if (o->can_wait)
 		waiting_deinit(&o->waiting);
-	post_free(o->post);
+	http_post_free(o->post);
 	for (size_t i = 0; o->headers && o->headers[i]; i++)
 		secret_free(o->headers[i]);
 	free(o->headers);

@@ -35,7 +35,7 @@ struct webhook {
 	size_t count;
 	bool full; /* said so */
 	/* the thread's own */
-	struct post *post;
+	struct http_post *post;
 	outbox_time pause; /* 0: the last request went well */
 };
 
@@ -185,12 +185,12 @@ static int send_letter(struct webhook *webhook, const struct letter *letter, str
 	const char *headers[] = { bearer, NULL };
 	_cleanup_(cleanup_free) char *body =
 		webhook_body(&webhook->config, letter->alerts, letter->count, wall_now());
-	struct post_request request = { .url = webhook->config.url,
-					.headers = webhook->config.token ? headers : NULL,
-					.body = body,
-					.timeout = webhook->config.timeout,
-					.stop = ask_stop,
-					.context = webhook };
+	struct http_post_request request = { .url = webhook->config.url,
+					     .headers = webhook->config.token ? headers : NULL,
+					     .body = body,
+					     .timeout = webhook->config.timeout,
+					     .stop = ask_stop,
+					     .context = webhook };
 	int r;
 
 	if (!body)
@@ -198,7 +198,7 @@ static int send_letter(struct webhook *webhook, const struct letter *letter, str
 	request.size = strlen(body);
 	snprintf(bearer, sizeof(bearer), "Authorization: Bearer %s",
 		 webhook->config.token ? webhook->config.token : "");
-	r = post_send(webhook->post, &request, err);
+	r = http_post_send(webhook->post, &request, err);
 	explicit_bzero(bearer, sizeof(bearer));
 	return r;
 }
@@ -277,7 +277,7 @@ static int copy_config(struct webhook *webhook, const struct config_alert *from,
 
 static void free_parts(struct webhook *webhook)
 {
-	post_free(webhook->post);
+	http_post_free(webhook->post);
 	outbox_arena_free(webhook->arena);
 	free(webhook);
 }
@@ -294,7 +294,7 @@ int webhook_start(const struct config_alert *config, struct webhook **ret_webhoo
 	r = webhook->arena ? copy_config(webhook, config, err)
 			   : outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	if (r == OUTBOX_OK)
-		r = post_new(&webhook->post, err);
+		r = http_post_new(&webhook->post, err);
 	if (r == OUTBOX_OK)
 		r = waiting_init(&webhook->waiting, err);
 	if (r == OUTBOX_OK && pthread_create(&webhook->thread, NULL, run, webhook) != 0) {

@@ -19,13 +19,13 @@ static const struct field options[] = {
 };
 
 DEFINE_CLEANUP(struct archive *, archive_free)
-DEFINE_CLEANUP(struct feed *, feed_free)
+DEFINE_CLEANUP(struct replay_source *, replay_source_free)
 
 struct copy {
 	struct cli *cli;
 	const struct replay_filter *filter;
 	outbox_time now; /* the store's, at the beginning */
-	struct feed *feed;
+	struct replay_source *source;
 	struct archive *archive; /* NULL: only count */
 	int64_t count;
 };
@@ -40,7 +40,7 @@ static int copy_all(struct copy *copy, struct outbox_error *err)
 	while (r == OUTBOX_OK && !end) {
 		struct outbox_claimed found = { 0 };
 
-		r = feed_next(copy->feed, copy->cli->arena, &found, &end, err);
+		r = replay_source_next(copy->source, copy->cli->arena, &found, &end, err);
 		if (r || end || !replay_wanted(copy->filter, &found.message))
 			continue;
 		if (copy->archive)
@@ -89,7 +89,7 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 {
 	const struct values *given = values;
 	_cleanup_(archive_freep) struct archive *archive = NULL;
-	_cleanup_(feed_freep) struct feed *feed = NULL;
+	_cleanup_(replay_source_freep) struct replay_source *source = NULL;
 	struct copy copy = { .cli = cli, .filter = &given->filter };
 	struct outbox_stats stats;
 	int r = cli_open_target(cli, NULL, &stats, err);
@@ -97,11 +97,11 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 	if (r == OUTBOX_OK && !given->dry_run)
 		r = archive_new(cli->words[0], "", &archive, err);
 	if (r == OUTBOX_OK)
-		r = feed_log(cli->store, stats.store_now, &feed, err);
+		r = replay_source_log(cli->store, stats.store_now, &source, err);
 	if (r)
 		return r;
 	copy.now = stats.store_now;
-	copy.feed = feed;
+	copy.source = source;
 	copy.archive = archive;
 	r = copy_all(&copy, err);
 	if (r == OUTBOX_OK && archive && copy.count)

@@ -184,7 +184,7 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 		return r;
 	}
 	signal(SIGPIPE, SIG_IGN);
-	stop_block(&signals);
+	signals_block(&signals);
 	r = daemon_new(&setup, config, &daemon, err);
 	if (r == OUTBOX_OK)
 		r = run_daemon(cli, daemon, &signals, err);

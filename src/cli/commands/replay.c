@@ -150,16 +150,16 @@ static void describe(const struct replaying *replay, const struct values *given,
 static int open_feed(struct replaying *replay, const struct values *given, outbox_time now,
 		     struct outbox_error *err)
 {
-	replay->run.feed = feed_free(replay->run.feed);
+	replay->run.source = replay_source_free(replay->run.source);
 	if (given->from_log)
-		return feed_log(replay->cli->store, now, &replay->run.feed, err);
-	return feed_archive(replay->cli->words[0], given->salvage, &replay->run.feed, err);
+		return replay_source_log(replay->cli->store, now, &replay->run.source, err);
+	return replay_source_archive(replay->cli->words[0], given->salvage, &replay->run.source, err);
 }
 
 static int tell_json(const struct replaying *replay, const struct values *given,
 		     struct outbox_error *err)
 {
-	struct feed_state state = feed_state(replay->run.feed);
+	struct replay_source_state state = replay_source_state(replay->run.source);
 	int64_t unreadable = state.salvaged + replay->run.unfit;
 
 	return json_print(
@@ -178,7 +178,7 @@ static int tell_json(const struct replaying *replay, const struct values *given,
 
 static void tell_left_out(const struct replaying *replay)
 {
-	struct feed_state state = feed_state(replay->run.feed);
+	struct replay_source_state state = replay_source_state(replay->run.source);
 	int64_t unreadable = state.salvaged + replay->run.unfit;
 
 	if (state.malformed)
@@ -328,20 +328,20 @@ static void *run_until_idle(void *argument)
 /* Returns the signal that ended it; 0: it ended by itself. */
 static int wait_for_end(struct window_run *run, const sigset_t *signals)
 {
-	struct stop_wish last = { 0 };
+	struct signal_wish last = { 0 };
 	size_t batches, messages;
 	int first = 0;
 
 	while (!atomic_load(&run->done)) {
-		int signal = stop_wait(signals, OUTBOX_MINUTES);
+		int signal = signals_wait(signals, OUTBOX_MINUTES);
 
-		if (signal == 0 || signal == SIGUSR1 || stop_repeats(&last, signal))
+		if (signal == 0 || signal == SIGUSR1 || signals_repeat(&last, signal))
 			continue;
 		if (first)
-			stop_at_once(signal);
+			signals_leave(signal);
 		first = signal;
 		outbox_relay_in_flight(run->relay, &batches, &messages);
-		stop_announce(batches, messages);
+		signals_announce(batches, messages);
 		__atomic_store_n(&run->stop, 1, __ATOMIC_RELAXED);
 	}
 	return first;
@@ -440,7 +440,7 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 	if (r == OUTBOX_OK)
 		r = given->dry_run || !replay.run.wanted ? tell_dry(&replay, given, err)
 							 : send_all(&replay, given, err);
-	feed_free(replay.run.feed);
+	replay_source_free(replay.run.source);
 	spool_close(replay.run.spool);
 	return r;
 }

@@ -214,7 +214,7 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 
 	if (!given->watch)
 		return sources_each(cli, show, NULL, false, err);
-	stop_block(&signals);
+	signals_block(&signals);
 	do {
 		if (cli->colour)
 			fputs("\033[H\033[2J", stdout);
@@ -223,7 +223,7 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 		if (r && r != OUTBOX_EBUSY)
 			return r;
 		fflush(stdout);
-	} while (!ferror(stdout) && !stop_wait(&signals, every));
+	} while (!ferror(stdout) && !signals_wait(&signals, every));
 	return OUTBOX_OK;
 }
 

@@ -88,7 +88,7 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 	r = cli_open_target(cli, given->target, &stats, err);
 	if (r)
 		return r;
-	stop_block(&signals);
+	signals_block(&signals);
 	fputs("waiting for deliveries; Ctrl-C ends\n", stderr);
 	do {
 		outbox_arena_reset(cli->arena);
@@ -102,7 +102,7 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 		snprintf(cursor, sizeof(cursor), "%s", page.cursor);
 		if ((given->limit && printed >= given->limit) || ferror(stdout))
 			break;
-	} while (!stop_wait(&signals, page.count == PAGE ? 0 : POLL));
+	} while (!signals_wait(&signals, page.count == PAGE ? 0 : POLL));
 	return OUTBOX_OK;
 }
 
