@@ -330,3 +330,34 @@ int percent_value(const char *text, size_t size)
 
 	return low < 0 ? -1 : high * 16 + low;
 }
+
+bool percent_decode(const char *text, size_t size, bool plus, char *out)
+{
+	for (size_t i = 0; i < size; i++) {
+		int c = (unsigned char)text[i];
+
+		if (c == '%') {
+			c = percent_value(text + i, size - i);
+			i += 2;
+		} else if (c == '+' && plus) {
+			c = ' ';
+		}
+		if (c <= 0)
+			return false;
+		*out++ = (char)c;
+	}
+	*out = '\0';
+	return true;
+}
+
+bool text_is_token(const char *text, size_t size)
+{
+	for (size_t i = 0; i < size; i++) {
+		char c = text[i];
+		bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+
+		if (!letter && !(c >= '0' && c <= '9') && (!c || !strchr("!#$%&'*+-.^_`|~", c)))
+			return false;
+	}
+	return size > 0;
+}

@@ -100,6 +100,13 @@ bool hex_bytes(const char *text, unsigned char *out, size_t size);
 /* The byte that a percent escape at text (%41) stands for, -1 when it is none. */
 int percent_value(const char *text, size_t size);
 
+/* Percent escapes decoded into out, which has room for size + 1; plus: a + is a space. False: an escape that is none, or a
+ * NUL, which would cut the text silently. */
+bool percent_decode(const char *text, size_t size, bool plus, char *out);
+
+/* A token of RFC 9110, such as a header's name: letters, digits and !#$%&'*+-.^_`|~, at least one. */
+bool text_is_token(const char *text, size_t size);
+
 /* FNV-1a, for hash tables and for telling names apart. Not stored anywhere. */
 uint64_t text_hash(const char *text);
 

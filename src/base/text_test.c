@@ -7,6 +7,7 @@
 #include "base/random.h"
 #include "base/text.h"
 
+#include <ctype.h>
 #include <string.h>
 
 /* What RFC 3629 says, written another way than the code under test. */
@@ -215,6 +216,36 @@ static void globs_match_whole_texts(void **state)
 				"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"));
 }
 
+static void percent_escapes_are_decoded_whole(void **state)
+{
+	static const char *const wrong[] = { "%", "a%4", "%4g", "%g4", "%%41", "%00", "a%00b" };
+	char out[20];
+
+	(void)state;
+	assert_true(percent_decode("a%20b+%c3%A9", 12, false, out));
+	assert_string_equal(out, "a b+\xc3\xa9");
+	assert_true(percent_decode("a+b%2B\xc3\xa9", 8, true, out));
+	assert_string_equal(out, "a b+\xc3\xa9");
+	assert_true(percent_decode("", 0, true, out));
+	assert_string_equal(out, "");
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++)
+		assert_false(percent_decode(wrong[i], strlen(wrong[i]), true, out));
+	assert_false(percent_decode("%41", 2, false, out)); /* its last digit is not part of the text */
+	assert_false(percent_decode("a\0b", 3, false, out));
+}
+
+static void tokens_are_those_of_rfc_9110(void **state)
+{
+	(void)state;
+	assert_false(text_is_token("", 0));
+	for (int c = 0; c < 256; c++) {
+		char text[] = { 'x', (char)c };
+		bool mark = c && strchr("!#$%&'*+-.^_`|~", c);
+
+		assert_int_equal(text_is_token(text, 2), mark || (c < 128 && isalnum(c)));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -227,6 +258,8 @@ int main(void)
 		cmocka_unit_test(numbers_are_whole_and_in_range),
 		cmocka_unit_test(counts_have_separators),
 		cmocka_unit_test(globs_match_whole_texts),
+		cmocka_unit_test(percent_escapes_are_decoded_whole),
+		cmocka_unit_test(tokens_are_those_of_rfc_9110),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -52,32 +52,19 @@ bool url_scheme(const char *text, char *ret_scheme, size_t size)
 	return true;
 }
 
-/* Percent escapes decoded into a new string. A NUL inside would cut the text silently: refused. */
+/* Percent escapes decoded into a new string. */
 static int decode(const char *text, size_t size, char **ret_text, struct outbox_error *err)
 {
 	char *out = malloc(size + 1);
-	size_t i, n = 0;
 
 	if (!out)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
-	for (i = 0; i < size; i++) {
-		int byte;
-
-		if (text[i] != '%') {
-			out[n++] = text[i];
-			continue;
-		}
-		byte = percent_value(text + i, size - i);
-		if (byte <= 0) {
-			free(out);
-			return outbox_fail(err, OUTBOX_ECONFIG,
-					   "\"%%\" is not followed by two hexadecimal digits (not "
-					   "00); write %%25 for a percent sign");
-		}
-		out[n++] = (char)byte;
-		i += 2;
+	if (!percent_decode(text, size, false, out)) {
+		free(out);
+		return outbox_fail(err, OUTBOX_ECONFIG,
+				   "\"%%\" is not followed by two hexadecimal digits (not "
+				   "00); write %%25 for a percent sign");
 	}
-	out[n] = '\0';
 	*ret_text = out;
 	return OUTBOX_OK;
 }

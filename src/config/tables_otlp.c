@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of the OTLP export. */
+#include "base/text.h"
 #include "config/check.h"
 #include "config/schema.h"
 
@@ -35,20 +36,6 @@ bool otlp_header_next(const char **rest, struct otlp_header *ret_header)
 	return true;
 }
 
-static bool is_token(const char *name, size_t size)
-{
-	static const char others[] = "!#$%&'*+-.^_`|~";
-
-	for (size_t i = 0; i < size; i++) {
-		char c = name[i];
-
-		if (!((c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
-		      (c && strchr(others, c))))
-			return false;
-	}
-	return size > 0;
-}
-
 /* Never says what it found: it is a secret. */
 static void check_headers(const struct node *map, const char *headers, struct problems *problems)
 {
@@ -56,7 +43,7 @@ static void check_headers(const struct node *map, const char *headers, struct pr
 	bool wrong = strpbrk(headers, "\r\n") != NULL;
 
 	for (const char *rest = headers; !wrong && otlp_header_next(&rest, &h);)
-		wrong = !is_token(h.name, h.name_size) || !h.value_size;
+		wrong = !text_is_token(h.name, h.name_size) || !h.value_size;
 	if (wrong)
 		problems_about(problems, node_find(map, "headers"),
 			       "must be NAME=VALUE,NAME=VALUE in one line");

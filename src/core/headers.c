@@ -8,18 +8,6 @@
 #include <string.h>
 #include <strings.h>
 
-/* RFC 9110 token: what is legal as a header's name on every broker. */
-static bool is_token(const char *name)
-{
-	for (; *name; name++) {
-		bool letter = (*name >= 'a' && *name <= 'z') || (*name >= 'A' && *name <= 'Z');
-
-		if (!letter && !(*name >= '0' && *name <= '9') && !strchr("!#$%&'*+-.^_`|~", *name))
-			return false;
-	}
-	return true;
-}
-
 /* Names under which envelopes write what is ours: a second one would shadow it at the consumer. */
 static bool is_reserved(const char *name)
 {
@@ -34,7 +22,7 @@ static int check_name(const char *name, struct outbox_error *err)
 	if (!name || !*name)
 		return outbox_fail(err, OUTBOX_EINVAL, "headers: a name is empty; give it one");
 	text_shown(shown, sizeof(shown), name);
-	if (!is_token(name))
+	if (!text_is_token(name, strlen(name))) /* legal on every broker */
 		return outbox_fail(err, OUTBOX_EINVAL,
 				   "headers: name \"%s\" has a character that headers cannot have; use "
 				   "letters, digits and - . _",

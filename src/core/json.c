@@ -63,7 +63,7 @@ static bool scan_escape(struct scanner *s)
 	for (i = 0; c == 'u' && i < 4; i++, s->at++) {
 		int digit = peek(s);
 
-		if (digit <= 0 || !strchr("0123456789abcdefABCDEF", digit))
+		if (digit <= 0 || hex_value((char)digit) < 0)
 			return refuse(s, "\\u without four hexadecimal digits");
 	}
 	return true;

@@ -38,6 +38,14 @@ int headers_format(const struct outbox_header *headers, size_t n, struct buf *ou
 int headers_parse(const char *json, struct outbox_arena *arena, struct outbox_header **ret_headers,
 		  size_t *ret_count, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
+/* A W3C trace context as an application gives it: https://www.w3.org/TR/trace-context/ */
+struct traceparent {
+	unsigned char trace[16], span[8], flags;
+};
+
+/* False: it is none. */
+bool traceparent_parse(const char *text, struct traceparent *ret_traceparent);
+
 /* OK, or EINVAL with the parser's position: text that claims to be JSON must be JSON. */
 int json_text_check(const char *data, size_t size, struct outbox_error *err) OUTBOX_MUSTCHECK;
 

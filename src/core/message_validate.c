@@ -88,28 +88,37 @@ static int check_content_type(const char *content_type, struct outbox_error *err
 		text_shown(shown, sizeof(shown), content_type));
 }
 
-/* n lower-case hexadecimal digits, not all of them 0 unless zero is fine. */
-static bool is_hex(const char *text, size_t n, bool zero)
+static bool is_zero(const unsigned char *id, size_t size)
 {
-	return strspn(text, "0123456789abcdef") >= n && (zero || strspn(text, "0") < n);
+	static const unsigned char zeros[16];
+
+	return memcmp(id, zeros, size) == 0;
 }
 
-/* https://www.w3.org/TR/trace-context/: version-traceid-parentid-flags */
+/* version-traceid-parentid-flags; version 0 ends there, later ones may go on after another dash */
+bool traceparent_parse(const char *text, struct traceparent *ret_traceparent)
+{
+	struct traceparent found;
+	unsigned char version;
+
+	if (!hex_bytes(text, &version, 1) || version == 0xff || text[2] != '-' ||
+	    !hex_bytes(text + 3, found.trace, 16) || text[35] != '-' ||
+	    !hex_bytes(text + 36, found.span, 8) || text[52] != '-' ||
+	    !hex_bytes(text + 53, &found.flags, 1) || is_zero(found.trace, 16) ||
+	    is_zero(found.span, 8))
+		return false;
+	if (text[55] && (version == 0 || text[55] != '-'))
+		return false;
+	*ret_traceparent = found;
+	return true;
+}
+
 static int check_traceparent(const char *text, struct outbox_error *err)
 {
-	size_t length = text ? strlen(text) : 0;
+	struct traceparent found;
 	char shown[80];
-	bool ok;
 
-	if (!text)
-		return OUTBOX_OK;
-	ok = length >= 55 && is_hex(text, 2, true) && strncmp(text, "ff", 2) != 0 &&
-	     text[2] == '-' && is_hex(text + 3, 32, false) && text[35] == '-' &&
-	     is_hex(text + 36, 16, false) && text[52] == '-' && is_hex(text + 53, 2, true);
-	/* Version 00 ends here; later ones may go on behind another dash. */
-	if (ok && length > 55)
-		ok = strncmp(text, "00", 2) != 0 && text[55] == '-';
-	if (ok)
+	if (!text || traceparent_parse(text, &found))
 		return OUTBOX_OK;
 	return outbox_fail(err, OUTBOX_EINVAL,
 			   "traceparent: \"%s\" is not a W3C trace context; write "

@@ -49,14 +49,6 @@ static struct single *single_of(struct headers *headers, const char *name)
 	return NULL;
 }
 
-static bool name_is_token(const char *name, size_t size)
-{
-	static const char letters[] = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz"
-				      "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
-
-	return size > 0 && strspn(name, letters) == size;
-}
-
 static bool value_is_clean(const char *value, size_t size)
 {
 	for (size_t i = 0; i < size; i++)
@@ -75,7 +67,7 @@ static enum MHD_Result collect(void *context, enum MHD_ValueKind kind, const cha
 	headers->count++;
 	framing_header(headers->framing, name, name_size, value, value_size);
 	headers->bytes += name_size + value_size + 4;
-	if (!value || !name_is_token(name, name_size) || !value_is_clean(value, value_size))
+	if (!value || !text_is_token(name, name_size) || !value_is_clean(value, value_size))
 		headers->broken = true;
 	if (single && single->count++ == 0)
 		single->value = value ? value : "";

@@ -15,26 +15,9 @@
 static char *decode_percent(const char *text, size_t size, bool plus, struct outbox_arena *arena)
 {
 	char *out = outbox_arena_copy(arena, text, size);
-	size_t length = 0;
 
-	for (size_t i = 0; out && i < size; i++) {
-		char c = text[i];
-
-		if (c == '%') {
-			int byte = percent_value(text + i, size - i);
-
-			if (byte < 0)
-				return NULL;
-			c = (char)byte;
-			i += 2;
-		} else if (c == '+' && plus) {
-			c = ' ';
-		}
-		out[length++] = c;
-	}
-	if (!out || text_has_control(out, length))
+	if (!out || !percent_decode(text, size, plus, out) || text_has_control(out, strlen(out)))
 		return NULL;
-	out[length] = '\0';
 	return out;
 }
 

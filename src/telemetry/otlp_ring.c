@@ -4,7 +4,6 @@
  * filled, with turn == position + 1 taken out; then it is the writers' again, one round later.
  */
 #include "telemetry/otlp_ring.h"
-#include "base/text.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -15,31 +14,6 @@ void otlp_ring_init(struct otlp_ring *ring)
 {
 	for (size_t i = 0; i < OTLP_RING_SIZE; i++)
 		atomic_init(&ring->slots[i].turn, i);
-}
-
-static bool is_zero(const unsigned char *id, size_t size)
-{
-	static const unsigned char zeros[16];
-
-	return memcmp(id, zeros, size) == 0;
-}
-
-bool otlp_link_parse(const char *text, struct otlp_link *ret_link)
-{
-	struct otlp_link link;
-	unsigned char version;
-
-	if (!hex_bytes(text, &version, 1) || version == 0xff || text[2] != '-' ||
-	    !hex_bytes(text + 3, link.trace, 16) || text[35] != '-' ||
-	    !hex_bytes(text + 36, link.span, 8) || text[52] != '-' ||
-	    !hex_bytes(text + 53, &link.flags, 1) || is_zero(link.trace, 16) ||
-	    is_zero(link.span, 8))
-		return false;
-	/* a later version may go on behind a dash */
-	if (text[55] && (version == 0 || text[55] != '-'))
-		return false;
-	*ret_link = link;
-	return true;
 }
 
 static void fill_batch(struct otlp_batch *b, const char *source, const struct batch_report *r)
@@ -54,7 +28,7 @@ static void fill_batch(struct otlp_batch *b, const char *source, const struct ba
 	for (size_t i = 0; i < r->n_traceparents; i++) {
 		if (b->n_links == OTLP_LINKS_MAX)
 			b->dropped_links++;
-		else if (otlp_link_parse(r->traceparents[i], &b->links[b->n_links]))
+		else if (traceparent_parse(r->traceparents[i], &b->links[b->n_links]))
 			b->n_links++;
 	}
 }

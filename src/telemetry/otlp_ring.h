@@ -7,6 +7,7 @@
  * worker puts its report in without a lock and without memory of its own, or it is full.
  */
 
+#include "core/message.h"
 #include "relay/metrics.h"
 
 #include <outbox/store.h>
@@ -17,15 +18,11 @@
 #define OTLP_RING_SIZE 1024 /* a power of 2 */
 #define OTLP_LINKS_MAX 64   /* of one span; collectors cut at 128 */
 
-struct otlp_link {
-	unsigned char trace[16], span[8], flags;
-};
-
 struct otlp_batch {
 	char source[OUTBOX_TARGET_NAME_MAX + 1], target[OUTBOX_TARGET_NAME_MAX + 1];
 	char outage[200];           /* "": none */
 	struct batch_report report; /* its numbers; its texts are NULL */
-	struct otlp_link links[OTLP_LINKS_MAX];
+	struct traceparent links[OTLP_LINKS_MAX];
 	size_t n_links, dropped_links;
 };
 
@@ -50,8 +47,5 @@ bool otlp_ring_take(struct otlp_ring *ring, struct otlp_batch *ret_batch);
 
 /* How many are in it, about. */
 size_t otlp_ring_count(const struct otlp_ring *ring);
-
-/* W3C: 00-<32 hex>-<16 hex>-<2 hex>. False: it is not one. */
-bool otlp_link_parse(const char *traceparent, struct otlp_link *ret_link);
 
 #endif

@@ -77,7 +77,7 @@ static json_t *make_links(const struct otlp_batch *b)
 	json_t *links = json_array();
 
 	for (size_t i = 0; i < b->n_links; i++) {
-		const struct otlp_link *l = &b->links[i];
+		const struct traceparent *l = &b->links[i];
 
 		otlp_append(&links,
 			    json_pack("{s:o, s:o, s:i}", "traceId", make_hex(l->trace, 16),

@@ -32,12 +32,12 @@ static void parents(void **state)
 		{ "00", false },
 		{ "", false },
 	};
-	struct otlp_link link;
+	struct traceparent link;
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-		assert_int_equal(otlp_link_parse(cases[i].text, &link), cases[i].good);
-	assert_true(otlp_link_parse(PARENT, &link));
+		assert_int_equal(traceparent_parse(cases[i].text, &link), cases[i].good);
+	assert_true(traceparent_parse(PARENT, &link));
 	assert_int_equal(link.trace[0], 0x0a);
 	assert_int_equal(link.trace[15], 0x9c);
 	assert_int_equal(link.span[7], 0x31);
