@@ -195,8 +195,8 @@ static void test_otlp(void **state)
 		{ GOOD "otlp: { endpoint: 'https://u:secret-word@c' }\n",
 		  "outbox.yaml:7:19: otlp.endpoint: must not have a user in it; use headers\n" },
 		{ GOOD "otlp: { endpoint: 'https://c/?a=b' }\n",
-		  "outbox.yaml:7:19: otlp.endpoint: must end with the host or a path; /v1/metrics is put behind "
-		  "it\n" },
+		  "outbox.yaml:7:19: otlp.endpoint: must end with the host or a path; /v1/metrics is appended "
+		  "to it\n" },
 		{ GOOD
 		  "otlp: { endpoint: 'http://c.example:4318', headers: 'authorization=secret-word' }\n",
 		  "outbox.yaml:7:53: otlp.headers: would cross the network in the clear; use https://\n" },

@@ -80,7 +80,7 @@ static void check_otlp(const struct node *map, const void *value, struct problem
 			       "must not have a user in it; use headers");
 	else if (strpbrk(url, "?#"))
 		problems_about(problems, node_find(map, "endpoint"),
-			       "must end with the host or a path; /v1/metrics is put behind it");
+			       "must end with the host or a path; /v1/metrics is appended to it");
 	check_otlp_secrets(map, otlp, problems);
 }
 

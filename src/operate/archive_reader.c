@@ -50,7 +50,7 @@ static int damaged(const struct archive_reader *reader, const char *what, struct
 	char shown[200];
 
 	return outbox_fail(err, OUTBOX_EPROTO,
-			   "archive %s: %s behind line %lld, at byte %lld of the file",
+			   "archive %s: %s after line %lld, at byte %lld of the file",
 			   text_shown(shown, sizeof(shown), reader->path), what,
 			   (long long)reader->lines,
 			   (long long)(reader->bytes - (int64_t)(reader->in_size - reader->in_at)));

@@ -187,7 +187,7 @@ static void tell_left_out(const struct replaying *replay)
 	if (unreadable)
 		safe_say(stderr, "left out %lld lines that cannot be read", (long long)unreadable);
 	if (state.damage)
-		safe_say(stderr, "%s; nothing behind it was read", state.damage);
+		safe_say(stderr, "%s; nothing after it was read", state.damage);
 }
 
 static void tell_left(const struct replaying *replay)
@@ -208,7 +208,7 @@ static int tell_end(struct replaying *replay, const struct values *given, struct
 
 	if (replay->signal) {
 		replay->cli->exit = EXIT_SIGNAL + replay->signal;
-		safe_say(stderr, "interrupted; the same command goes on behind %s %s",
+		safe_say(stderr, "interrupted; the same command goes on after %s %s",
 			 given->from_log ? "seq" : "line",
 			 count_human(replay->run.spool->position, count));
 	} else if (replay->run.left) {

@@ -213,14 +213,14 @@ def test_a_damaged_archive(lite):
             ran = lite.run(*args, *more, code=14)
             assert "nothing was sent" in ran.err
             # a changed byte may decompress: then the line that makes no sense is told, or the checksum tells
-            assert f"bad.zst: {word} behind line " in ran.err and "at byte " in ran.err or \
+            assert f"bad.zst: {word} after line " in ran.err and "at byte " in ran.err or \
                 word == "damaged" and "bad.zst, line " in ran.err, str(ran)
     assert not (lite.folder / "again.jsonl").exists()
     (lite.folder / "bad.zst").write_bytes(whole[:len(whole) * 2 // 3])
     ran = lite.run(*args, "--salvage")
     numbers = [line["data"]["n"] for line in lite.lines("again.jsonl")]
     assert 0 < len(numbers) < 5000 and numbers == list(range(1, len(numbers) + 1))
-    assert "cut off behind line" in " ".join(ran.err.split()) and f"replayed {len(numbers):,} messages" in ran.out
+    assert "cut off after line" in " ".join(ran.err.split()) and f"replayed {len(numbers):,} messages" in ran.out
 
 
 def test_a_line_that_is_not_ours(lite):
