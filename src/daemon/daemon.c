@@ -133,7 +133,8 @@ enum daemon_phase daemon_phase(struct daemon *d)
 		waiting_unlock(&s->waiting);
 	}
 	pthread_mutex_unlock(&d->lock);
-	if (fatal && !done)
+	/* in a run that ends by itself the others do their work; once: draining wakes whoever asks here */
+	if (fatal && !done && !d->setup.mode && !atomic_load(&d->draining))
 		daemon_drain(d);
 	return done                        ? DAEMON_DONE
 	       : atomic_load(&d->draining) ? DAEMON_DRAINING

@@ -33,7 +33,7 @@ enum daemon_mode daemon_mode(const struct daemon *daemon);
 
 /*
  * A thread for each source; returns at once. One that ends by itself (ONCE, UNTIL_IDLE) is not for those that are away:
- * its stores are looked at first, and what is wrong with one is the error.
+ * its stores are looked at first, and what is wrong with one is the error. What fails later stops no other source.
  */
 int daemon_start(struct daemon *daemon, struct outbox_error *err) OUTBOX_MUSTCHECK;
 

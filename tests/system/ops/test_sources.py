@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every command takes the store from outbox.yaml: no URL, no password on a command line."""
+import os
+import pathlib
 import re
 import sqlite3
+import time
 
 import pytest
 
@@ -98,6 +101,34 @@ def test_a_run_that_ends_wants_all_its_sources(two, mode):
     (two.folder / "gone.db").rename(two.folder / "billing.db")
     said = two.run("relay", "--config", "two.yaml", mode).err
     assert "delivered 1, failed 0" in said.splitlines()[-1] and said.count("relay.start") == 2
+
+
+def main_thread_ticks(process):
+    """What it has used of the processor so far."""
+    words = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/stat").read_text().rpartition(")")[2].split()
+    return int(words[11]) + int(words[12])
+
+
+@pytest.mark.parametrize("mode", ["--once", "--until-idle"])
+def test_a_source_that_fails_stops_no_other(two, mode):
+    """What only its registration finds out is the command's error in the end; nobody is stopped, and nothing spins meanwhile."""
+    (two.folder / "half.yaml").write_text(FILE.replace('billing.db"\n', 'billing.db"\n    targets: [events]\n') + """
+    dead_letter: dead
+    rate: 10/s
+  - name: dead
+    to: "null:"
+""")
+    for _ in range(30):
+        two.run("publish", "--config", "two.yaml", "--source", "shop", "--type", "a", "--data", "{}")
+    process, ticks = two.start("relay", "--config", "half.yaml", mode), []
+    while process.poll() is None:
+        if two.lines():
+            ticks.append(main_thread_ticks(process))
+        time.sleep(0.1)
+    said = process.communicate()[1].decode()
+    assert process.returncode == 2 and 'source "billing": ' in said and '"dead"' in said, said
+    assert len(two.lines()) == 30 and "in flight" not in said, said
+    assert ticks[-1] - ticks[0] < os.sysconf("SC_CLK_TCK") // 10, "the main thread only waits"
 
 
 def test_list_shows_all_sources(two):
