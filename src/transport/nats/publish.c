@@ -296,6 +296,21 @@ static int wake_up(struct nats_transport *t, outbox_time deadline, struct outbox
 	return OUTBOX_OK;
 }
 
+/*
+ * Messages that did not go out are settled as unknown, and may be discarded or sent again: they must not leave first with
+ * the next batch, however late that is. Perhaps half of one is out, so the connection is of no use.
+ */
+static void end_with_unsent(struct nats_transport *t)
+{
+	size_t unsent;
+
+	nats_wire_send(&t->wire); /* a PONG was perhaps written down just now */
+	unsent = nats_wire_unsent(&t->wire);
+	take_answers(t);
+	if (unsent > 0 && t->window.open > 0)
+		nats_wire_end(&t->wire, OUTBOX_ETIMEDOUT, "the batch could not be sent in time");
+}
+
 static int exchange(struct nats_transport *t, outbox_time deadline, struct outbox_error *err)
 {
 	int sent = send_all(t, deadline, err);
@@ -305,6 +320,7 @@ static int exchange(struct nats_transport *t, outbox_time deadline, struct outbo
 		await_answers(t, deadline);
 		look_into_duplicates(t, deadline);
 	}
+	end_with_unsent(t);
 	r = settle_batch(t, deadline, sent == OUTBOX_OK ? err : NULL);
 	return sent != OUTBOX_OK ? sent : r;
 }

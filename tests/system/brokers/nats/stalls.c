@@ -179,6 +179,106 @@ static void a_full_socket_costs_the_deadline(void **state)
 	leave(&w);
 }
 
+/* ---- a server that hears the first message only ------------------------------------------------------ */
+
+struct half_deaf {
+	int listener, port;
+	char heard[2][4096]; /* of each connection, up to its first message */
+};
+
+static void hear(int fd, char *heard, size_t size, const char *word)
+{
+	char *found = NULL;
+
+	for (size_t n = strlen(heard); n + 1 < size && (!found || !strstr(found, "\r\n"));
+	     n = strlen(heard)) {
+		ssize_t got = recv(fd, heard + n, size - n - 1 < 512 ? size - n - 1 : 512, 0);
+
+		if (got <= 0)
+			return;
+		heard[n + (size_t)got] = '\0';
+		found = strstr(heard, word);
+	}
+}
+
+/* Each of two connections in turn: its first message is answered, and nothing more is read from it. */
+static void *half_deaf(void *argument)
+{
+	static const char info[] = "INFO {\"headers\":true,\"max_payload\":1048576}\r\n",
+			  ack[] = "{\"stream\":\"S\",\"seq\":1}";
+	struct half_deaf *h = argument;
+	int fds[2];
+
+	for (size_t i = 0; i < 2; i++) {
+		char reply[200] = "", said[400];
+
+		fds[i] = accept(h->listener, NULL, NULL);
+		send(fds[i], info, strlen(info), MSG_NOSIGNAL);
+		hear(fds[i], h->heard[i], sizeof(h->heard[i]), "PING");
+		h->heard[i][0] = '\0';
+		send(fds[i], "PONG\r\n", 6, MSG_NOSIGNAL);
+		hear(fds[i], h->heard[i], sizeof(h->heard[i]), "HPUB ");
+		sscanf(h->heard[i], "HPUB %*s %199s", reply);
+		snprintf(said, sizeof(said), "MSG %s 1 %zu\r\n%s\r\n", reply, strlen(ack), ack);
+		send(fds[i], said, strlen(said), MSG_NOSIGNAL);
+	}
+	close(fds[0]);
+	close(fds[1]);
+	return NULL;
+}
+
+static pthread_t half_deaf_start(struct half_deaf *h)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET };
+	socklen_t size = sizeof(address);
+	const int small = 4096;
+	pthread_t thread;
+
+	h->listener = socket(AF_INET, SOCK_STREAM, 0);
+	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	setsockopt(h->listener, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
+	assert_int_equal(bind(h->listener, (struct sockaddr *)&address, size), 0);
+	assert_int_equal(listen(h->listener, 2), 0);
+	assert_int_equal(getsockname(h->listener, (struct sockaddr *)&address, &size), 0);
+	h->port = ntohs(address.sin_port);
+	assert_int_equal(pthread_create(&thread, NULL, half_deaf, h), 0);
+	return thread;
+}
+
+/* They fit into our memory, and not into the socket's. */
+static void what_was_not_sent_in_time_is_never_sent(void **state)
+{
+	struct batch *batch = batch_new(), *next = batch_new();
+	struct half_deaf h = { 0 };
+	pthread_t thread = half_deaf_start(&h);
+	struct outbox_transport *transport = transport_to("nats://127.0.0.1:%d/S.{type}", h.port);
+	const int small = 4096;
+	char data[2000];
+
+	(void)state;
+	setsockopt(nats_downcast(transport)->wire.fd, SOL_SOCKET, SO_SNDBUF, &small, sizeof(small));
+	memset(data, 'x', sizeof(data));
+	batch_add_many(batch, "a", 300);
+	for (size_t i = 0; i < 300; i++) {
+		batch->messages[i].data = data;
+		batch->messages[i].size = sizeof(data);
+		batch->messages[i].content_type = "text/plain";
+	}
+	assert_int_equal(batch_publish(batch, transport, 1), OUTBOX_ETIMEDOUT);
+	assert_non_null(strstr(batch->err.message, "could not be sent in time"));
+	assert_int_equal(batch_count(batch, OUTBOX_ACKED), 1);
+	assert_int_equal(batch_count(batch, OUTBOX_UNKNOWN), 299);
+	/* whoever goes on without disconnect(): nothing of it is ahead of the next */
+	batch_add(next, "b")->type = "next";
+	assert_int_equal(batch_publish(next, transport, 10), OUTBOX_OK);
+	pthread_join(thread, NULL);
+	assert_memory_equal(h.heard[1], "HPUB S.next ", strlen("HPUB S.next "));
+	transport->ops->close(transport);
+	close(h.listener);
+	batch_free(batch);
+	batch_free(next);
+}
+
 /* As after an idle night: the server has ended the connection, and nothing was sent on it. */
 static void a_connection_that_ended_while_idle_is_replaced(void **state)
 {
@@ -355,6 +455,7 @@ int main(void)
 		cmocka_unit_test(a_deadline_ends_no_connection_of_others),
 		cmocka_unit_test(what_was_said_before_the_end_is_heard),
 		cmocka_unit_test(a_full_socket_costs_the_deadline),
+		cmocka_unit_test(what_was_not_sent_in_time_is_never_sent),
 		cmocka_unit_test(a_connection_that_ended_while_idle_is_replaced),
 		cmocka_unit_test(several_hosts_share_the_deadline),
 		cmocka_unit_test(messages_cannot_be_commands),
