@@ -114,10 +114,16 @@ $$;
 -- The last value of the log's sequence; 0 before the first message. Not by SELECT FROM the sequence: its row is changed in place, and
 -- for a moment nextval() leaves there what it writes ahead to the WAL, up to 32 numbers too many. A position that far ahead
 -- would be refused as one of another history. (plpgsql keeps the plan.)
+-- Since PostgreSQL 17 it is NULL, too, for a role without rights on the sequence: that is no empty log.
 CREATE OR REPLACE FUNCTION outbox_log_end() RETURNS bigint
 LANGUAGE plpgsql STABLE AS $$
+DECLARE
+	last bigint := pg_sequence_last_value('outbox_message_seq_seq');
 BEGIN
-	RETURN coalesce(pg_sequence_last_value('outbox_message_seq_seq'), 0);
+	IF last IS NULL AND NOT has_sequence_privilege('outbox_message_seq_seq', 'SELECT, USAGE') THEN
+		RAISE EXCEPTION 'permission denied for sequence outbox_message_seq_seq' USING ERRCODE = '42501';
+	END IF;
+	RETURN coalesce(last, 0);
 END $$;
 
 -- A message that was kept when its partition was dropped, as a row of the log. Both tables may have users' own columns,

@@ -255,6 +255,18 @@ def test_who_lacks_a_right_is_told_which_and_what_to_do(app, args, granted, what
         app.sql(f"DROP OWNED BY {stranger.name}; DROP ROLE {stranger.name}")
 
 
+def test_a_sequence_that_is_hidden_is_not_an_empty_log(app):
+    """PostgreSQL 17 says NULL to who has no right on it; earlier ones raise an error. So does a stand-in here."""
+    app.sql("CREATE SCHEMA later")
+    app.sql("""CREATE FUNCTION later.pg_sequence_last_value(regclass) RETURNS bigint LANGUAGE sql AS 'SELECT NULL::bigint'""")
+    app.sql(f"GRANT USAGE ON SCHEMA later TO {app.relay.name}")
+    look = "SET search_path = later, pg_catalog, app; SELECT outbox_log_end()"
+    assert app.relay.sql(look) == [(0,)], "nothing was published yet"
+    app.sql(f"REVOKE ALL ON SEQUENCE app.outbox_message_seq_seq FROM {app.relay.name}")
+    with pytest.raises(psycopg2.errors.InsufficientPrivilege, match="permission denied for sequence outbox_message_seq_seq"):
+        app.relay.sql(look)
+
+
 def test_what_only_the_owner_may_do(app):
     outbox(app, "relay", "--to", "events=null:", "--until-idle")
     app.publisher.sql("SELECT outbox_publish('t', '{}')")
