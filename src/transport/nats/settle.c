@@ -225,8 +225,9 @@ bool settle_silence(struct nats_transport *t, size_t index, outbox_time deadline
 		return true;
 	if (streams_for(t, slot, deadline, &found, NULL) != OUTBOX_OK || found.count > 0)
 		return false;
-	/* Its answer may have come while we asked. */
-	if (slot->state == SLOT_OPEN) {
+	/* Its answer may have come while we asked, and a note on another's subject: ours is made again. */
+	if (slot->state == SLOT_OPEN &&
+	    nats_subject(t, t->window.batch->items[slot->item]->message, NULL) == OUTBOX_OK) {
 		outbox_batch_verdict(
 			t->window.batch, slot->item, OUTBOX_RETRY, 0,
 			"no stream takes the subject \"%s\", though something else subscribes to it; "

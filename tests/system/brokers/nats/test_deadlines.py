@@ -204,6 +204,19 @@ def test_nobody_listens_for_one_and_another_is_slow(fake, probe):
     assert "publish ok acked 2 rejected 0 retry 1 unknown 0 " in out and 'takes the subject "S.ok.0"' in out, out
 
 
+def test_no_stream_is_said_of_the_right_subject(fake, probe):
+    """While JetStream is asked about the first, the server says something about the third."""
+    def play(client):
+        for _ in range(3):
+            client.hear(MESSAGE)
+        question = client.hear(NAMES)[1]
+        client.say(b"-ERR 'Permissions Violation for Publish to \"S.ok.2\"'\r\n" + client.words(question, {"streams": []}))
+        client.answer(NAMES, {"streams": []})
+
+    out = probe(f"nats://127.0.0.1:{fake(play)}/S.{{type}}", 3, 5, 15, timeout=30)
+    assert "retry 3 " in out and '; no stream takes the subject "S.ok.0", though' in out, out
+
+
 # ---- duplicates ---------------------------------------------------------------------------------------
 
 DUPLICATE = {"stream": "S", "seq": 7, "duplicate": True}
