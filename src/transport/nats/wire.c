@@ -22,8 +22,8 @@
 #include <openssl/err.h>
 
 #define OUT_MAX ((size_t)1 << 30)
-#define OUT_KEEP ((size_t)1 << 20) /* one huge message is not remembered for ever */
 #define IN_MAX ((size_t)160 << 20)
+#define KEEP ((size_t)1 << 20) /* one huge message is not remembered for ever */
 #define PAYLOAD_MAX \
 	((size_t)100 << 20)  /* a server's limit is 64 MiB, and an answer may hold that in base64 */
 #define LINE_MAX_BYTES 65536 /* INFO names all servers of a cluster */
@@ -37,6 +37,13 @@ void nats_wire_init(struct nats_wire *wire, struct outbox_clock *clock)
 	wire->in = (struct buf)BUF_INIT(IN_MAX);
 }
 
+static void empty(struct buf *buf)
+{
+	if (buf->capacity > KEEP)
+		buf_deinit(buf);
+	buf_clear(buf);
+}
+
 void nats_wire_close(struct nats_wire *wire)
 {
 	if (wire->fd >= 0)
@@ -47,9 +54,9 @@ void nats_wire_close(struct nats_wire *wire)
 	wire->secured = false;
 	wire->sent = wire->taken = 0;
 	wire->ended = true;
-	buf_clear(&wire->out);
-	buf_clear(&wire->sealed);
-	buf_clear(&wire->in);
+	empty(&wire->out);
+	empty(&wire->sealed);
+	empty(&wire->in);
 }
 
 void nats_wire_deinit(struct nats_wire *wire)
@@ -116,7 +123,7 @@ static void seal(struct nats_wire *wire)
 	if (wire->out.size > 0)
 		n = SSL_write(wire->tls, wire->out.data, (int)wire->out.size);
 	if (n > 0)
-		buf_clear(&wire->out);
+		empty(&wire->out);
 	else if (SSL_get_error(wire->tls, n) != SSL_ERROR_WANT_READ)
 		nats_wire_end(wire, OUTBOX_ECONN, nats_tls_error());
 	while ((n = BIO_read(SSL_get_wbio(wire->tls), record, sizeof(record))) > 0)
@@ -150,9 +157,7 @@ void nats_wire_send(struct nats_wire *wire)
 		if (n > 0)
 			wire->sent += (size_t)n;
 	}
-	if (buf->capacity > OUT_KEEP)
-		buf_deinit(buf);
-	buf_clear(buf);
+	empty(buf);
 	wire->sent = 0;
 }
 
@@ -179,9 +184,19 @@ static void forget_taken(struct nats_wire *wire)
 
 	if (wire->taken == 0)
 		return;
-	memmove(wire->in.data, wire->in.data + wire->taken, rest + 1);
-	wire->in.size = rest;
+	if (rest == 0) {
+		empty(&wire->in);
+	} else {
+		memmove(wire->in.data, wire->in.data + wire->taken, rest + 1);
+		wire->in.size = rest;
+	}
 	wire->taken = 0;
+}
+
+static void take_records(struct nats_wire *wire, const char *data, int size)
+{
+	if (BIO_write(SSL_get_rbio(wire->tls), data, size) != size)
+		nats_wire_end(wire, OUTBOX_ENOMEM, "out of memory");
 }
 
 void nats_wire_receive(struct nats_wire *wire)
@@ -201,7 +216,7 @@ void nats_wire_receive(struct nats_wire *wire)
 		else if (n == 0)
 			nats_wire_end(wire, OUTBOX_ECONN, "closed by the server");
 		else if (wire->tls)
-			BIO_write(SSL_get_rbio(wire->tls), data, (int)n);
+			take_records(wire, data, (int)n);
 		else
 			buf_append(&wire->in, data, (size_t)n);
 		if (wire->tls)

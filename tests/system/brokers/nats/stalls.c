@@ -279,6 +279,50 @@ static void what_was_not_sent_in_time_is_never_sent(void **state)
 	batch_free(next);
 }
 
+/* ---- memory ------------------------------------------------------------------------------------------ */
+
+static void say(struct nats_wire *wire, int server, const char *data, size_t size)
+{
+	while (size > 0) {
+		ssize_t n = send(server, data, size, MSG_DONTWAIT);
+
+		assert_true(n > 0 || errno == EAGAIN);
+		data += n > 0 ? n : 0;
+		size -= n > 0 ? (size_t)n : 0;
+		assert_true(nats_wire_wait(wire, OUTBOX_SECONDS));
+	}
+}
+
+static void a_huge_answer_is_not_remembered(void **state)
+{
+	const size_t size = (size_t)8 << 20;
+	char head[40], *data = malloc(size + 2);
+	struct nats_wire wire;
+	struct nats_frame frame;
+	int ends[2];
+
+	(void)state;
+	assert_non_null(data);
+	memset(data, 'x', size);
+	memcpy(data + size, "\r\n", 2);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
+	nats_wire_init(&wire, outbox_clock_system());
+	wire.fd = ends[0];
+	wire.ended = false;
+	snprintf(head, sizeof(head), "MSG a 1 %zu\r\n", size);
+	say(&wire, ends[1], head, strlen(head));
+	say(&wire, ends[1], data, size + 2);
+	assert_true(nats_wire_next(&wire, &frame));
+	assert_int_equal(frame.size, size);
+	say(&wire, ends[1], "PING\r\n", 6);
+	assert_true(nats_wire_next(&wire, &frame));
+	assert_int_equal(frame.kind, FRAME_PING);
+	assert_true(wire.in.capacity <= (size_t)1 << 20);
+	nats_wire_deinit(&wire);
+	close(ends[1]);
+	free(data);
+}
+
 /* As after an idle night: the server has ended the connection, and nothing was sent on it. */
 static void a_connection_that_ended_while_idle_is_replaced(void **state)
 {
@@ -456,6 +500,7 @@ int main(void)
 		cmocka_unit_test(what_was_said_before_the_end_is_heard),
 		cmocka_unit_test(a_full_socket_costs_the_deadline),
 		cmocka_unit_test(what_was_not_sent_in_time_is_never_sent),
+		cmocka_unit_test(a_huge_answer_is_not_remembered),
 		cmocka_unit_test(a_connection_that_ended_while_idle_is_replaced),
 		cmocka_unit_test(several_hosts_share_the_deadline),
 		cmocka_unit_test(messages_cannot_be_commands),
