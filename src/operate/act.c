@@ -113,10 +113,13 @@ int act_settle(struct outbox_store *store, const struct outbox_stats *stats, int
 int act_page(struct outbox_store *store, const struct outbox_act *act,
 	     struct outbox_acted *ret_acted, struct outbox_error *err)
 {
+	struct outbox_error why = OUTBOX_ERROR_INIT;
 	int r = OUTBOX_EBUSY;
 
 	for (int i = 0; i < BUSY_TRIES && r == OUTBOX_EBUSY; i++)
-		r = store_act(store, act, ret_acted, err);
+		r = store_act(store, act, ret_acted, &why);
+	if (r && err)
+		*err = why;
 	if (r == OUTBOX_OK && ret_acted->refused && !ret_acted->done &&
 	    ret_acted->refused == act->filter->n_ids)
 		r = outbox_fail(err, OUTBOX_ECONFLICT, "%s", ret_acted->why);

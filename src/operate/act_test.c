@@ -7,8 +7,8 @@
 
 struct scripted_store {
 	struct outbox_store base;
-	size_t calls, fails_at;
-	char cursors[4][40]; /* as they came */
+	size_t calls, fails_at, busy; /* busy: so often before it does anything */
+	char cursors[4][40];          /* as they came */
 };
 
 /* Three pages of two each. */
@@ -16,8 +16,13 @@ static int act_scripted(struct outbox_store *store, const struct outbox_act *act
 			struct outbox_acted *ret_acted, struct outbox_error *err)
 {
 	struct scripted_store *s = (struct scripted_store *)store;
-	size_t call = s->calls++;
+	size_t call = s->calls;
 
+	if (s->busy > 0) {
+		s->busy--;
+		return outbox_fail(err, OUTBOX_EBUSY, "the database is locked");
+	}
+	s->calls++;
 	snprintf(s->cursors[call], sizeof(s->cursors[call]), "%s",
 		 act->filter->cursor ? act->filter->cursor : "");
 	if (s->calls == s->fails_at)
@@ -95,12 +100,28 @@ static void a_failure_keeps_what_was_done(void **state)
 	assert_int_equal(requeue_all(&store, NULL, &acted, NULL), OUTBOX_ECONN);
 }
 
+static void an_error_that_passed_is_none(void **state)
+{
+	struct scripted_store store = { .busy = 1 };
+	struct outbox_error err = OUTBOX_ERROR_INIT;
+	struct outbox_acted acted;
+
+	(void)state;
+	assert_int_equal(requeue_all(&store, NULL, &acted, &err), OUTBOX_OK);
+	assert_int_equal(err.status, OUTBOX_OK);
+	assert_string_equal(err.message, "");
+	store = (struct scripted_store){ .busy = 1000 };
+	assert_int_equal(requeue_all(&store, NULL, &acted, &err), OUTBOX_EBUSY);
+	assert_string_equal(err.message, "the database is locked");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(pages_follow_each_other),
 		cmocka_unit_test(it_ends_between_two_pages),
 		cmocka_unit_test(a_failure_keeps_what_was_done),
+		cmocka_unit_test(an_error_that_passed_is_none),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,10 +6,15 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "transport/endpoint.h"
+#include "transport/socket.h"
 #include "transport/template.h"
 
+#include <netdb.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 static const struct outbox_message message = {
@@ -199,6 +204,67 @@ static void the_failure_that_is_for_people_is_told(void **state)
 		     "no time left");
 }
 
+/* ---- sockets ---------------------------------------------------------------------------------------- */
+
+static struct sockaddr_in places[2];
+static struct addrinfo found[2];
+
+/* Instead of the system's: a host with two addresses. */
+int getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
+		struct addrinfo **ret_list)
+{
+	(void)host, (void)port, (void)hints;
+	for (size_t i = 0; i < 2; i++)
+		found[i] = (struct addrinfo){ .ai_family = AF_INET,
+					      .ai_addr = (struct sockaddr *)&places[i],
+					      .ai_addrlen = sizeof(places[i]),
+					      .ai_next = i ? NULL : &found[1] };
+	*ret_list = found;
+	return 0;
+}
+
+void freeaddrinfo(struct addrinfo *list)
+{
+	(void)list;
+}
+
+/* A port that nobody listens on until listen() is called. */
+static int reserve_place(struct sockaddr_in *place)
+{
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	socklen_t size = sizeof(*place);
+
+	*place = (struct sockaddr_in){ .sin_family = AF_INET };
+	place->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	assert_int_equal(bind(fd, (struct sockaddr *)place, size), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)place, &size), 0);
+	return fd;
+}
+
+static void an_address_that_another_makes_up_for_is_no_error(void **state)
+{
+	struct outbox_clock *clock = outbox_clock_system();
+	struct address address = { .host = "two", .port = 1 };
+	struct outbox_error err = OUTBOX_ERROR_INIT;
+	int closed = reserve_place(&places[0]), open = reserve_place(&places[1]), fd = -1;
+
+	(void)state;
+	assert_int_equal(socket_connect(&address, "it", clock,
+					clock->mono(clock) + 10 * OUTBOX_SECONDS, &fd, &err),
+			 OUTBOX_ECONN);
+	assert_non_null(strstr(err.message, "Connection refused"));
+	err = (struct outbox_error)OUTBOX_ERROR_INIT;
+	assert_int_equal(listen(open, 1), 0);
+	assert_int_equal(socket_connect(&address, "it", clock,
+					clock->mono(clock) + 10 * OUTBOX_SECONDS, &fd, &err),
+			 OUTBOX_OK);
+	assert_int_equal(err.status, OUTBOX_OK);
+	assert_string_equal(err.message, "");
+	close(fd);
+	close(open);
+	close(closed);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -209,6 +275,7 @@ int main(void)
 		cmocka_unit_test(bad_addresses),
 		cmocka_unit_test(secrets_and_certificates),
 		cmocka_unit_test(the_failure_that_is_for_people_is_told),
+		cmocka_unit_test(an_address_that_another_makes_up_for_is_no_error),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -95,6 +95,7 @@ int socket_connect(const struct address *address, const char *who, struct outbox
 		   outbox_time deadline, int *ret_fd, struct outbox_error *err)
 {
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV };
+	struct outbox_error why = OUTBOX_ERROR_INIT; /* of one that another makes up for */
 	struct addrinfo *list = NULL;
 	size_t left = 0;
 	char port[16];
@@ -109,7 +110,9 @@ int socket_connect(const struct address *address, const char *who, struct outbox
 		left++;
 	r = OUTBOX_ECONN;
 	for (const struct addrinfo *info = list; info && r; info = info->ai_next)
-		r = connect_one(info, who, clock, share(clock, deadline, left--), ret_fd, err);
+		r = connect_one(info, who, clock, share(clock, deadline, left--), ret_fd, &why);
 	freeaddrinfo(list);
+	if (r && err)
+		*err = why;
 	return r;
 }
