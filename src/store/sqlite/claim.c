@@ -218,7 +218,9 @@ static int claim_detour(struct claiming *w, struct outbox_error *err)
 	r = sqlite_query(op->s, SQL_DETOUR_MESSAGE, ARGS(ARG_TEXT(op->target), ARG_INT(seq)), &q,
 			 err);
 	if (!sqlite_next(q, &r, err))
-		return r;
+		return r ? r
+			 : outbox_fail(err, OUTBOX_EINTERNAL, "detour %lld of target %s is gone",
+				       (long long)seq, op->target);
 	size = message_size(q);
 	if (over_budget(w, size))
 		return OUTBOX_OK;
