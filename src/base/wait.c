@@ -1,20 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/wait.h"
 
+#include <stdbool.h>
 #include <time.h>
 
 int waiting_init(struct waiting *waiting, struct outbox_error *err)
 {
 	pthread_condattr_t attributes;
-	int failed = pthread_condattr_init(&attributes) ||
-		     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC) ||
-		     pthread_cond_init(&waiting->changed, &attributes) ||
-		     pthread_mutex_init(&waiting->mutex, NULL);
+	bool failed = pthread_condattr_init(&attributes);
 
-	if (failed)
-		return outbox_fail(err, OUTBOX_EINTERNAL, "cannot make a mutex");
-	pthread_condattr_destroy(&attributes);
-	return OUTBOX_OK;
+	if (!failed) {
+		failed = pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC) ||
+			 pthread_cond_init(&waiting->changed, &attributes);
+		pthread_condattr_destroy(&attributes);
+	}
+	if (!failed && pthread_mutex_init(&waiting->mutex, NULL)) {
+		pthread_cond_destroy(&waiting->changed);
+		failed = true;
+	}
+	return failed ? outbox_fail(err, OUTBOX_EINTERNAL, "cannot make a mutex") : OUTBOX_OK;
 }
 
 void waiting_deinit(struct waiting *waiting)

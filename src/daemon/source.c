@@ -352,12 +352,14 @@ int source_start(const struct daemon_setup *setup, struct generation *generation
 {
 	const struct config_source *sources = generation->config->sources.items;
 	struct source *s = calloc(1, sizeof(*s));
+	int r;
 
 	if (!s)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
-	if (waiting_init(&s->waiting, err)) {
+	r = waiting_init(&s->waiting, err);
+	if (r) {
 		free(s);
-		return OUTBOX_ENOMEM;
+		return r;
 	}
 	s->setup = setup;
 	s->wanted = generation_hold(generation);

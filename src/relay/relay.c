@@ -97,8 +97,10 @@ int relay_new_after(const struct outbox_relay *before, const struct outbox_relay
 	if (!relay)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	r = wakeup_init(&relay->wakeup, &relay->plan, err);
-	if (!r && pthread_mutex_init(&relay->joining, NULL))
+	if (!r && pthread_mutex_init(&relay->joining, NULL)) {
+		wakeup_deinit(&relay->wakeup);
 		r = outbox_fail(err, OUTBOX_EINTERNAL, "cannot make a mutex");
+	}
 	if (r) {
 		free(relay);
 		return r;
