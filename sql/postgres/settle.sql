@@ -137,7 +137,6 @@ DECLARE
 	succ outbox_receipt := outbox_next_receipt(last, q.new_token, q.owner, p_now);
 	others integer := coalesce(cardinality(o.seqs), 0);
 	tail bigint;
-	kept integer := o.count;
 	progress integer := o.count;
 BEGIN
 	succ.route_version := q.version;
