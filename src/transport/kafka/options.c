@@ -22,7 +22,7 @@ static const struct {
 	const char *name, *allowed, *reason;
 } refused[] = {
 	{ "enable.idempotence", "true",
-	  "without it a repeat inside the library reorders and doubles" },
+	  "without it, retries inside the library can reorder and duplicate messages" },
 	{ "acks", "all", "an acknowledgement must come from all replicas in sync" },
 	{ "request.required.acks", "all", "an acknowledgement must come from all replicas in sync" },
 	{ "retries", NULL, "the target's publish deadline ends them" },

@@ -117,23 +117,23 @@ static void judge_storage(const json_t *config, struct findings *f)
 		findings_add(f, FINDING_ERROR,
 			     "it has no_ack and never acknowledges: every message times out");
 	if (json_is_true(json_object_get(config, "sealed")))
-		findings_add(f, FINDING_ERROR, "it is sealed and takes no more messages");
+		findings_add(f, FINDING_ERROR, "it is sealed and accepts no more messages");
 	if (says(config, "storage", "memory")) {
 		if (replicas > 1)
 			findings_add(f, FINDING_NOTE,
-				     "an acknowledgement means in the memory of several servers: it is "
+				     "an acknowledged message is in the memory of several servers: it is "
 				     "lost when they restart together");
 		else
 			findings_add(f, FINDING_WARNING,
-				     "an acknowledgement means in the memory of one server: a restart "
+				     "an acknowledged message is in the memory of one server: a restart "
 				     "loses it");
 	} else if (replicas > 1) {
 		findings_add(f, FINDING_OK,
-			     "an acknowledgement means written to files by most of its %d replicas",
+			     "an acknowledged message is written to files by most of its %d replicas",
 			     (int)replicas);
 	} else {
 		findings_add(f, FINDING_NOTE,
-			     "an acknowledgement means written to a file of one server, not yet synced: it survives a killed "
+			     "an acknowledged message is written to a file of one server, not yet synced: it survives a killed "
 			     "server, not a power cut or the loss of the machine");
 	}
 }
@@ -151,7 +151,7 @@ static void judge_limits(const json_t *config, struct findings *f)
 		findings_add(f, FINDING_WARNING,
 			     "when it is full it drops its oldest messages, read or not (discard old)");
 	if (age > 0)
-		findings_add(f, FINDING_NOTE, "messages go after %s, read or not (max_age)",
+		findings_add(f, FINDING_NOTE, "messages are removed after %s, read or not (max_age)",
 			     duration_human(age, shown));
 	if (window < LONGEST_RETRY)
 		findings_add(f, FINDING_NOTE,
@@ -240,14 +240,14 @@ static int find_streams(struct nats_transport *t, outbox_time deadline,
 		return r;
 	if (t->stream && !names_has(ret_names, t->stream))
 		return outbox_fail(err, OUTBOX_ENOTFOUND,
-				   "stream \"%s\" is not there, or does not take the subjects "
+				   "stream \"%s\" does not exist, or does not accept the subjects "
 				   "\"%s\": every message will be refused; create it, or add them to "
 				   "its subjects",
 				   t->stream, filter);
 	if (ret_names->count == 0)
 		return outbox_fail(
 			err, OUTBOX_ENOTFOUND,
-			"no stream takes the subjects \"%s\": every message will be refused; create "
+			"no stream accepts the subjects \"%s\": every message will be refused; create "
 			"one",
 			filter);
 	if (t->stream) {
@@ -286,7 +286,8 @@ int nats_check(struct outbox_transport *transport, outbox_time deadline, char *t
 		snprintf(text, size, "%s", err.message);
 	else
 		snprintf(text, size, "%s%s", buf_str(&shown.text),
-			 streams.count > 1 ? "; the target's other streams are no worse" : "");
+			 streams.count > 1 ? "; the target's other streams are at least as safe"
+					   : "");
 	buf_deinit(&shown.text);
 	return r != OUTBOX_OK ? FINDING_ERROR : (int)shown.worst;
 }

@@ -113,7 +113,7 @@ static int fail_refused(const struct nats_transport *t, const char *text, struct
 	const char *remedy = "";
 
 	if (inbox)
-		remedy = "; grant it to the relay's user, or have the answers elsewhere (inbox=)";
+		remedy = "; grant it to the relay's user, or receive the answers on other subjects (inbox=)";
 	else if (login)
 		remedy = t->broker.endpoint.user
 				 ? "; the user or the password is wrong"

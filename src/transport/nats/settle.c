@@ -164,7 +164,7 @@ static void settle_open(struct nats_transport *t, bool unheard)
 			text_shown(shown, sizeof(shown), t->text.data);
 		if (unheard)
 			outbox_batch_verdict(w->batch, slot->item, OUTBOX_RETRY, NATS_NO_RESPONDERS,
-					     "no stream takes the subject \"%s\"; create one, or correct "
+					     "no stream accepts the subject \"%s\"; create one, or correct "
 					     "the target's subject",
 					     shown);
 		else
@@ -230,7 +230,7 @@ bool settle_silence(struct nats_transport *t, size_t index, outbox_time deadline
 	    nats_subject(t, t->window.batch->items[slot->item]->message, NULL) == OUTBOX_OK) {
 		outbox_batch_verdict(
 			t->window.batch, slot->item, OUTBOX_RETRY, 0,
-			"no stream takes the subject \"%s\", though something else subscribes to it; "
+			"no stream accepts the subject \"%s\", though something else subscribes to it; "
 			"create one, or correct the target's subject",
 			buf_str(&t->text));
 		close_slot(t, slot, SLOT_PLACE);

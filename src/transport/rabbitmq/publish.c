@@ -33,7 +33,8 @@ static bool passed(const struct rabbit *rabbit, outbox_time deadline)
 static int too_late(const struct rabbit *rabbit, struct outbox_error *err)
 {
 	if (rabbit->blocked)
-		return outbox_fail(err, OUTBOX_EFULL, "%s: the broker takes no messages for now: %s",
+		return outbox_fail(err, OUTBOX_EFULL,
+				   "%s: the broker accepts no messages for now: %s",
 				   rabbit->broker.shown, rabbit->blocked_reason);
 	return outbox_fail(err, OUTBOX_ETIMEDOUT, "%s: not confirmed in time", rabbit->broker.shown);
 }

@@ -51,7 +51,7 @@ static void judge_disk(struct findings *f, const char *info, const char *fsync)
 			     "a power cut can lose up to two seconds");
 	else if (strcmp(fsync, "no") == 0)
 		findings_add(f, FINDING_WARNING,
-			     "acknowledged when in memory, on disk when the kernel likes (appendfsync no): a power cut "
+			     "acknowledged when in memory, on disk when the kernel writes it (appendfsync no): a power cut "
 			     "can lose half a minute; set everysec or always");
 	else
 		findings_add(f, FINDING_NOTE,

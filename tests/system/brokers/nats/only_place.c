@@ -125,7 +125,7 @@ static void a_subject_without_a_stream(void **state)
 	struct world w = enter(NULL, "nobody.", "");
 
 	(void)state;
-	assert_outage(&w, OUTBOX_EAUTH, "no stream takes the subject \"nobody.");
+	assert_outage(&w, OUTBOX_EAUTH, "no stream accepts the subject \"nobody.");
 	assert_int_equal(w.batch->err.native, 503);
 	/* As soon as somebody has made it. */
 	w.transport->ops->close(w.transport);

@@ -52,7 +52,7 @@ static void a_subject_without_a_stream_fails_alone(void **state)
 	assert_int_equal(batch_publish(w.batch, w.transport, 10), OUTBOX_OK);
 	for (size_t i = 0; i < 100; i++) {
 		assert_verdict(w.batch, i, i % 7 == 6 ? OUTBOX_RETRY : OUTBOX_ACKED,
-			       i % 7 == 6 ? "no stream takes the subject \"nobody.ok." : NULL);
+			       i % 7 == 6 ? "no stream accepts the subject \"nobody.ok." : NULL);
 		assert_int_equal(w.batch->items[i].native, i % 7 == 6 ? 503 : 0);
 	}
 	assert_int_equal(place_count(w.place), 86);
@@ -87,7 +87,7 @@ static void only_listeners_are_no_stream(void **state)
 	assert_int_equal(batch_publish(w.batch, w.transport, 8), OUTBOX_OK);
 	for (size_t i = 0; i < 20; i++)
 		assert_verdict(w.batch, i, i % 7 == 6 ? OUTBOX_RETRY : OUTBOX_ACKED,
-			       i % 7 == 6 ? "no stream takes the subject" : NULL);
+			       i % 7 == 6 ? "no stream accepts the subject" : NULL);
 	/* The connection is as good as before. */
 	aim_anywhere(&w, NULL);
 	assert_int_equal(batch_publish(w.batch, w.transport, 8), OUTBOX_OK);

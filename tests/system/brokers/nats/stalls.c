@@ -464,7 +464,7 @@ static void check_stream_of_other_subjects(void)
 	char text[600];
 
 	assert_int_equal(transport_check(transport, in_seconds(5), text, sizeof(text)), 3);
-	assert_non_null(strstr(text, "does not take the subjects \"elsewhere\""));
+	assert_non_null(strstr(text, "does not accept the subjects \"elsewhere\""));
 	transport->ops->close(transport);
 	place_free(place);
 }
@@ -482,12 +482,13 @@ static void check_tells_what_an_acknowledgement_means(void **state)
 	check_says(silent, 3, "never acknowledges");
 	transport = transport_to("nats://127.0.0.1:%d/nowhere.{type}", place_port());
 	assert_int_equal(transport_check(transport, in_seconds(5), text, sizeof(text)), 3);
-	assert_non_null(strstr(text, "no stream takes the subjects \"nowhere.>\""));
+	assert_non_null(strstr(text, "no stream accepts the subjects \"nowhere.>\""));
 	transport->ops->close(transport);
 	transport = transport_to("nats://127.0.0.1:%d/x?stream=NOWHERE", place_port());
 	assert_int_equal(transport_check(transport, in_seconds(5), text, sizeof(text)), 3);
 	assert_non_null(
-		strstr(text, "stream \"NOWHERE\" is not there, or does not take the subjects \"x\""));
+		strstr(text,
+		       "stream \"NOWHERE\" does not exist, or does not accept the subjects \"x\""));
 	transport->ops->close(transport);
 	check_stream_of_other_subjects();
 }

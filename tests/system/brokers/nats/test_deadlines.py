@@ -201,7 +201,7 @@ def test_nobody_listens_for_one_and_another_is_slow(fake, probe):
         client.say(client.words(second, {"stream": "S", "seq": 2}))
 
     out = probe(f"nats://127.0.0.1:{fake(play)}/S.{{type}}", 3, 5, 15, timeout=30)
-    assert "publish ok acked 2 rejected 0 retry 1 unknown 0 " in out and 'takes the subject "S.ok.0"' in out, out
+    assert "publish ok acked 2 rejected 0 retry 1 unknown 0 " in out and 'accepts the subject "S.ok.0"' in out, out
 
 
 def test_no_stream_is_said_of_the_right_subject(fake, probe):

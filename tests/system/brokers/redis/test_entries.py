@@ -172,7 +172,7 @@ def test_doctor_says_what_an_acknowledgement_means(server, shop):
     client = redis.client()
     assert "on disk (appendonly, appendfsync always)" in doctor(shop, redis.url())
     assert "no replica" in doctor(shop, redis.url())
-    for value, words in (("everysec", "lose up to two seconds"), ("no", "when the kernel likes")):
+    for value, words in (("everysec", "lose up to two seconds"), ("no", "when the kernel writes it")):
         client.config_set("appendfsync", value)
         assert words in doctor(shop, redis.url())
     client.config_set("maxmemory-policy", "allkeys-lru")
