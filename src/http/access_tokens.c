@@ -38,18 +38,18 @@ static const char *parse_line(char *words[WORDS_MAX], size_t count, struct acces
 {
 	*token = (struct access_token){ .expires = OUTBOX_NEVER };
 	if (count < 3)
-		return "a line is NAME ROLE TOKEN [EXPIRES]";
+		return "a line must be NAME ROLE TOKEN [EXPIRES]";
 	if (strlen(words[0]) >= sizeof(token->name) ||
 	    words[0][strspn(words[0],
 			    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.")])
-		return "the name has letters, digits, '-', '_' and '.', at most 64";
+		return "the name must be 1 to 64 letters, digits, '-', '_' or '.'";
 	memcpy(token->name, words[0], strlen(words[0]) + 1);
 	if (strcmp(words[1], "read") == 0)
 		token->role = ROLE_READ;
 	else if (strcmp(words[1], "operate") == 0)
 		token->role = ROLE_OPERATE;
 	else
-		return "the role is read or operate";
+		return "the role must be read or operate";
 	if (count == 4 && (words[3][0] == '+' || time_parse(words[3], 0, &token->expires, NULL)))
 		return "the expiry must be a time like 2027-01-31T00:00:00Z";
 	return parse_token(words[2], token->digest);
@@ -75,7 +75,7 @@ static const char *add_line(struct access_tokens *tokens, char *line)
 		if (count == 0 && word[0] == '#')
 			return NULL;
 		if (count == WORDS_MAX)
-			return "a line is NAME ROLE TOKEN [EXPIRES]";
+			return "a line must be NAME ROLE TOKEN [EXPIRES]";
 		words[count++] = word;
 	}
 	if (!count)
@@ -114,7 +114,7 @@ int access_tokens_parse(const char *text, const char *path, struct access_tokens
 	}
 	if (!tokens->count)
 		return outbox_fail(err, OUTBOX_ECONFIG,
-				   "%s: has no token; remove the file, and the next start makes one",
+				   "%s: has no token; remove the file, and the next start creates one",
 				   path);
 	*ret_tokens = tokens;
 	tokens = NULL;

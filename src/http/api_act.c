@@ -39,13 +39,13 @@ struct act_body {
 		  .offset = offsetof(struct act_body, ids),                                          \
 		  .min = 1,                                                                          \
 		  .max = LIMIT_MAX,                                                                  \
-		  .help = "of messages; instead of a filter" },                                      \
+		  .help = "message ids, instead of a filter" },                                      \
 		B(target, FIELD_TEXT, 0, "required with ids when there are several targets"),        \
 		B(type, FIELD_TEXT, 0, "* and ? match: order.*"),                                    \
 		B(key, FIELD_TEXT, 0, "this key exactly"),                                           \
 		B(before, FIELD_AGO, 0,                                                              \
-		  "only what was made before, and for a requeue changed before; now, unless given"), \
-		B(cursor, FIELD_TEXT, 0, "of the answer before"),                                    \
+		  "only if created before this and, for requeue, changed before it (default: now)"), \
+		B(cursor, FIELD_TEXT, 0, "the cursor of the previous answer"),                       \
 		FIELD_LIMIT(struct act_body, LIMIT_MAX,                                              \
 			    "deliveries in this call; 1000 unless given"),                           \
 		B(dry_run, FIELD_BOOL, 0, "say what would be done, change nothing")
@@ -58,14 +58,14 @@ static const struct field requeue_fields[] = {
 static const struct field discard_fields[] = {
 	SELECTION,
 	WORD(state, states, "required with a filter"),
-	WORD(why, why_names, "of pending ones"),
+	WORD(why, why_names, "why the delivery is pending"),
 	B(reason, FIELD_TEXT, FIELD_REQUIRED, "why, for the audit"),
 };
 static const struct field defer_fields[] = {
 	SELECTION,
 	WORD(state, pending, "nothing else can be deferred"),
 	WORD(why, why_names, NULL),
-	B(until, FIELD_TIME, FIELD_REQUIRED, "not before this"),
+	B(until, FIELD_TIME, FIELD_REQUIRED, "the earliest time to send"),
 	B(reason, FIELD_TEXT, 0, "why, for the audit"),
 };
 

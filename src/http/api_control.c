@@ -173,7 +173,7 @@ struct drained {
 static const struct field drained_fields[] = {
 	FIELD(struct drained, dry_run, FIELD_BOOL, 0, "true: nothing was changed"),
 	FIELD(struct drained, draining, FIELD_BOOL, 0,
-	      "it finishes what is in flight, lets its lanes go and ends"),
+	      "it finishes what is in flight, releases its lanes and ends"),
 };
 
 const struct record view_drained = RECORD("Drained", drained_fields);

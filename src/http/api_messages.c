@@ -34,9 +34,9 @@ static const struct field messages_fields[] = {
 	  .type = FIELD_TEXT,
 	  .offset = offsetof(struct messages_query, why),
 	  .words = why_names,
-	  .help = "of pending ones" },
-	Q(before, FIELD_AGO, "made before: an age like 7d, or a time"),
-	Q(cursor, FIELD_TEXT, "next of the page before"),
+	  .help = "why the delivery is pending" },
+	Q(before, FIELD_AGO, "created before: an age like 7d, or a time"),
+	Q(cursor, FIELD_TEXT, "next of the previous page"),
 	FIELD_LIMIT(struct messages_query, LIMIT_MAX, "deliveries on a page; 100 unless given"),
 };
 
@@ -193,7 +193,7 @@ struct keys_query {
 static const struct field keys_fields[] = {
 	API_SOURCE(struct keys_query),
 	FIELD(struct keys_query, target, FIELD_TEXT, 0, NULL),
-	FIELD(struct keys_query, cursor, FIELD_TEXT, 0, "next of the page before"),
+	FIELD(struct keys_query, cursor, FIELD_TEXT, 0, "next of the previous page"),
 	FIELD_LIMIT(struct keys_query, LIMIT_MAX, "keys on a page; 100 unless given"),
 };
 

@@ -256,7 +256,7 @@ static bool refuse_token(struct request *request, bool given)
 	}
 	return request_refuse(request, 401, "token",
 			      given ? "the token is wrong or has expired"
-				    : "send Authorization: Bearer TOKEN, one of the file that "
+				    : "send Authorization: Bearer TOKEN, with a token from the file that "
 				      "admin.tokens names");
 }
 

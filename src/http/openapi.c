@@ -12,7 +12,7 @@
 /* ---- the error ----------------------------------------------------------------------------- */
 
 static const struct field error_fields[] = {
-	FIELD_MADE("status", FIELD_INT, 0, NULL, "of HTTP, again"),
+	FIELD_MADE("status", FIELD_INT, 0, NULL, "the HTTP status"),
 	FIELD_MADE("code", FIELD_TEXT, 0, NULL,
 		   "a stable word for programs: inval, notfound, conflict ..."),
 	FIELD_MADE("message", FIELD_TEXT, 0, NULL, "one line for people"),
@@ -166,11 +166,11 @@ static json_t *make_description(void)
 	return json_pack("{s:s, s:{s:s, s:s, s:s}, s:o, s:{s:o, s:{s:{s:s, s:o}}, s:{s:{s:s, s:s}}}}",
 			 "openapi", "3.1.0", "info", "title", "outbox admin server", "version",
 			 OUTBOX_VERSION, "description",
-			 "What `outbox relay --config` says and does for operators.", "paths",
-			 paths, "components", "schemas", schemas, "responses", "Error",
-			 "description", "what is wrong, with the field, the value and the remedy",
-			 "content", make_content("application/json", &view_error),
-			 "securitySchemes", "token", "type", "http", "scheme", "bearer");
+			 "What operators can see and do through a running relay.", "paths", paths,
+			 "components", "schemas", schemas, "responses", "Error", "description",
+			 "what is wrong, with the field, the value and the remedy", "content",
+			 make_content("application/json", &view_error), "securitySchemes", "token",
+			 "type", "http", "scheme", "bearer");
 }
 
 API_HANDLER(api_description)

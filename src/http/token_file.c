@@ -43,7 +43,7 @@ static const char *folder_objection(const struct stat *folder)
 static const char *file_objection(const struct stat *file)
 {
 	if (!S_ISREG(file->st_mode))
-		return "is not a file; name a file, or remove it and the next start makes one";
+		return "is not a file; name a file, or remove it and the next start creates one";
 	if (file->st_uid != geteuid())
 		return "belongs to another user; chown it to the one that runs the relay";
 	if (file->st_mode & 0077)

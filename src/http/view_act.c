@@ -28,15 +28,15 @@ static const struct field acted_fields[] = {
 	FIELD_NAMED("done", struct acted_view, acted.done, FIELD_COUNT, 0,
 		    "deliveries changed, or would be"),
 	FIELD_NAMED("refused", struct acted_view, acted.refused, FIELD_COUNT, 0,
-		    "named by id and not allowed"),
+		    "named by id and refused"),
 	FIELD_MADE("why", FIELD_TEXT, FIELD_NULL, make_why, "why the first one was refused"),
 	FIELD_NAMED("oldest", struct acted_view, acted.oldest, FIELD_TIME, FIELD_NULL,
-		    "when the oldest one was made"),
+		    "when the oldest message was created"),
 	FIELD_NAMED("more", struct acted_view, acted.more, FIELD_BOOL, 0,
 		    "call again, with before and cursor as they are here"),
 	FIELD_MADE("cursor", FIELD_TEXT, FIELD_NULL, make_cursor, NULL),
 	FIELD(struct acted_view, before, FIELD_TIME, FIELD_NULL,
-	      "only what was made or changed before is affected"),
+	      "only what was created (and, for requeue, changed) before this is affected"),
 };
 
 const struct record view_acted = RECORD("Acted", acted_fields);
@@ -48,7 +48,7 @@ struct paused_row {
 
 static const struct field paused_fields[] = {
 	FIELD(struct paused_row, target, FIELD_TEXT, 0, NULL),
-	FIELD(struct paused_row, paused, FIELD_BOOL, 0, "as it is now"),
+	FIELD(struct paused_row, paused, FIELD_BOOL, 0, "whether it is paused now"),
 	FIELD(struct paused_row, changed, FIELD_BOOL, 0, "false: it was so before"),
 };
 

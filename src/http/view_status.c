@@ -107,7 +107,7 @@ static const struct field target_fields[] = {
 	FIELD(struct target_row, rate, FIELD_THOUSANDTHS, 0,
 	      "delivered in a second, over the last minute"),
 	T(oldest, FIELD_TIME, FIELD_NULL,
-	  "when the oldest delivery that is not finished was made, deferred and failed ones aside"),
+	  "when the oldest unfinished delivery became ready to send, not counting failed ones"),
 	FIELD_MADE("oldest_age", FIELD_SECONDS, FIELD_NULL, make_oldest_age, "seconds"),
 	FIELD_NAMED("drain_time", struct target_row, drain, FIELD_SECONDS, FIELD_NULL,
 		    "seconds that the lag takes at this rate"),
@@ -125,7 +125,7 @@ static const struct field target_fields[] = {
 	FIELD_NAMED("retries_last_minute", struct target_row, s.retries_minute, FIELD_NUMBER, 0,
 		    NULL),
 	FIELD(struct target_row, lag, FIELD_NUMBER, 0,
-	      "deliveries that should have been made by now"),
+	      "unfinished deliveries, not counting deferred ones"),
 };
 
 const struct record view_target = RECORD("Target", target_fields);

@@ -51,7 +51,7 @@ json_t *view_make_findings(const void *row);
 		FIELD_ONE_OF(struct sample, level, health_levels, 0, NULL),         \
 	{                                                                           \
 		.name = "findings", .type = FIELD_LIST, .make = view_make_findings, \
-		.of = &view_finding, .help = "what is not well, the worst first"    \
+		.of = &view_finding, .help = "what is wrong, the worst first"       \
 	}
 
 /* ---- what was done: view_act.c ------------------------------------------------------------- */

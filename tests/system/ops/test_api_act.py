@@ -137,7 +137,7 @@ def test_discard_and_defer(console):
     assert "reason" in console.post("/api/messages/discard", {"ids": ids}, status=400).error
     console.post("/api/messages/discard", {"state": "failed", "reason": "test data"})
     assert [state_of(console, id) for id in ids] == ["discarded"] * 2
-    assert "until is missing: not before this; write a time like" in console.post(
+    assert "until is missing: the earliest time to send; write a time like" in console.post(
         "/api/messages/defer", {"ids": fresh}, status=400).error
     error = console.post("/api/messages/defer", {"ids": fresh, "until": "2020-01-01T00:00:00Z"}, status=400).error
     assert error == "until is in the past; give a later time, like +5m"

@@ -131,7 +131,7 @@ def test_tokens_end_and_are_exchanged(console):
     assert console.ask("GET", "/api/outbox", token="ada").status in (401, 429)
     # a file that is wrong changes nothing
     reload("nonsense\n")
-    until(lambda: "a line is NAME ROLE TOKEN" in log_of(console), "the complaint")
+    until(lambda: "a line must be NAME ROLE TOKEN" in log_of(console), "the complaint")
     assert ask(new) == 200
     os.chmod(console.tokens, 0o644)
     reload(f"eve read {old}\n")
