@@ -23,7 +23,7 @@ SELECT format('GRANT EXECUTE ON FUNCTION %s TO %I', p.oid::regprocedure, :'publi
 		AND p.proname IN ('outbox_publish', 'outbox_publish_batch') \gexec
 
 -- The relay and its operators can use everything of the outbox and nothing else. They can write messages only with
--- outbox_publish() and cannot change them; the relay removes them when they are old.
+-- outbox_publish() and change them only with outbox_amend() and outbox_redact(); the relay removes them when they are old.
 GRANT USAGE ON SCHEMA :"schema" TO :"relay";
 SELECT format('GRANT %s ON %s TO %I',
 		CASE WHEN c.relkind <> 'S' AND starts_with(c.relname, 'outbox_message') THEN 'SELECT, DELETE'

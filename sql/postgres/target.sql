@@ -100,7 +100,7 @@ DECLARE
 	new_version bigint := 1 + coalesce((SELECT max(version) FROM outbox_route WHERE target = p_target), 0);
 BEGIN
 	IF p_start = 0 AND outbox_wants_start(p_target) THEN
-		RAISE EXCEPTION 'it is new, and messages were already delivered here: say where it starts, oldest or now'
+		RAISE EXCEPTION 'it is new, and messages were already delivered here: say where it starts, oldest, now or a time'
 			USING ERRCODE = 'OB006';
 	ELSIF p_start = 2 THEN
 		SELECT e.at, e.seq, e.xid INTO begin_at, begin_seq, begin_xid FROM outbox_noted_end() e;

@@ -39,9 +39,10 @@ int publish_check_autocommit(unsigned flags, struct outbox_error *err)
 {
 	if (flags & OUTBOX_ALLOW_AUTOCOMMIT)
 		return OUTBOX_OK;
-	return outbox_fail(err, OUTBOX_EINVAL,
-			   "not in a transaction: the message and your rows could part; BEGIN "
-			   "first, or set OUTBOX_ALLOW_AUTOCOMMIT");
+	return outbox_fail(
+		err, OUTBOX_EINVAL,
+		"not in a transaction: your rows could be committed without the message, or it without them; BEGIN "
+		"first, or set OUTBOX_ALLOW_AUTOCOMMIT");
 }
 
 int publish_name_message(size_t n, size_t i, int r, struct outbox_error *err)

@@ -39,8 +39,8 @@ static void outside_a_transaction_it_refuses(void **state)
 
 	assert_int_equal(outbox_publish_sqlite(db, &m, &p->err), OUTBOX_EINVAL);
 	assert_string_equal(p->err.message,
-			    "not in a transaction: the message and your rows could part; BEGIN first, or "
-			    "set OUTBOX_ALLOW_AUTOCOMMIT");
+			    "not in a transaction: your rows could be committed without the message, "
+			    "or it without them; BEGIN first, or set OUTBOX_ALLOW_AUTOCOMMIT");
 	assert_int_equal(messages(p), 0);
 	assert_int_equal(outbox_publish_sqlite_batch(db, &m, 1, OUTBOX_ALLOW_AUTOCOMMIT, NULL,
 						     &p->err),

@@ -115,8 +115,7 @@ int store_script_check(const struct outbox_init_options *options, int newest,
 				   options->from, newest);
 	if (options->from == newest)
 		return outbox_fail(err, OUTBOX_EINVAL,
-				   "from: schema %d is this program's; there is nothing to run",
-				   newest);
+				   "from: schema %d is up to date; there is nothing to run", newest);
 	return OUTBOX_OK;
 }
 

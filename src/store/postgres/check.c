@@ -47,7 +47,7 @@ static void check_durability(const struct checking *c, const PGresult *row)
 
 	if (fsync_off || pages_off)
 		check_say(c, WARNING, "durability",
-			  "%s: when the machine stops, committed messages can be gone, or the whole database; "
+			  "%s: a crash of the machine can lose committed messages, or the whole database; "
 			  "switch %s on in postgresql.conf and reload",
 			  fsync_off && pages_off ? "fsync and full_page_writes are off"
 			  : fsync_off            ? "fsync is off"
@@ -55,9 +55,9 @@ static void check_durability(const struct checking *c, const PGresult *row)
 			  fsync_off && pages_off ? "both" : "it");
 	else if (strcmp(commit, "off") == 0)
 		check_say(c, WARNING, "durability",
-			  "synchronous_commit is off for this role: when the server crashes, what was published "
-			  "last can be gone, with the rest of its transaction; nothing that was sent, because a "
-			  "relay waits for the disk all the same; ALTER ROLE %s SET synchronous_commit = on",
+			  "synchronous_commit is off for this role: a crash of the server can lose the last "
+			  "published messages with their transactions, but none that was sent, because a "
+			  "relay always waits for the disk; ALTER ROLE %s SET synchronous_commit = on",
 			  pg_peek(row, 0, 6));
 	else
 		check_say(c, FINE, "durability", "synchronous_commit is %s", commit);
@@ -85,7 +85,7 @@ static void check_clock(const struct checking *c, outbox_time before, outbox_tim
 	else
 		check_say(c, off < CLOCK_WRONG ? NOTE : WARNING, "clock",
 			  "the server's is %s %s this machine's: leases and retries go by the server's and "
-			  "are not affected, times that applications set are; let both follow one NTP source",
+			  "are not affected, but times that applications set are; synchronize both with NTP",
 			  duration_human(off, text), server < before ? "behind" : "ahead of");
 }
 
@@ -218,8 +218,8 @@ static void check_log(const struct checking *c, const PGresult *row)
 	if (!good)
 		check_say(c, WRONG, "log",
 			  "%lld of 2 constraints and %lld of 2 triggers of outbox_message are there and on: "
-			  "messages can be changed, or hidden from readers; outbox sql postgres prints them, make "
-			  "them again (a constraint with NOT VALID)",
+			  "messages can be changed, or hidden from readers; recreate what outbox sql postgres prints for "
+			  "them (constraints with NOT VALID)",
 			  (long long)pg_int(row, 0, 2), (long long)pg_int(row, 0, 3));
 	if (good && pg_int(row, 0, 0) == 1 && pg_bool(row, 0, 1))
 		check_say(c, FINE, "log", "the sequence has CACHE 1; doorbell %s",
@@ -254,7 +254,7 @@ static void check_columns(const struct checking *c, const PGresult *row)
 {
 	if (!PQgetisnull(row, 0, 0))
 		check_say(c, WRONG, "columns",
-			  "%.300s: missing, and relays need it; outbox sql postgres prints how it is made",
+			  "%.300s: missing, and relays need it; outbox sql postgres prints the statement that creates it",
 			  pg_peek(row, 0, 0));
 	if (!PQgetisnull(row, 0, 2))
 		check_say(c, WARNING, "columns",
@@ -298,8 +298,8 @@ static void check_indexes(const struct checking *c, const PGresult *rows)
 				  name, name);
 		else
 			check_say(c, WRONG, "indexes",
-				  "%s is not there: readers walk through whole tables; outbox sql postgres prints "
-				  "how it is made",
+				  "%s is missing: readers walk through whole tables; outbox sql postgres prints "
+				  "the statement that creates it",
 				  name);
 	}
 	if (!wrong)

@@ -25,7 +25,7 @@ static const struct {
 	{ "Connection refused", OUTBOX_ECONN,
 	  "nothing listens there: is the server running, are host and port right?" },
 	{ "No such file or directory", OUTBOX_ECONN,
-	  "no server has its socket there: is it running, is the folder right? A host behind // connects by TCP" },
+	  "no server has its socket there: is it running, is the folder right? To connect by TCP, put a host after //" },
 	{ "could not translate host name", OUTBOX_ECONN, "is the host's name right?" },
 	{ "password authentication failed", OUTBOX_EAUTH,
 	  "user or password is wrong; the password comes from the URL, its option password_file=PATH, PGPASSWORD "
@@ -33,17 +33,17 @@ static const struct {
 	{ "no password supplied", OUTBOX_EAUTH,
 	  "a password is required: in the URL, its option password_file=PATH, PGPASSWORD or ~/.pgpass" },
 	{ "pg_hba.conf", OUTBOX_EAUTH,
-	  "the server's pg_hba.conf does not let this user in from this machine; add a line there" },
+	  "the server's pg_hba.conf does not allow this user from this machine; add a line for it there" },
 	{ "authentication failed", OUTBOX_EAUTH,
 	  "the server's pg_hba.conf requires another login method for this user" },
 	{ "role \"", OUTBOX_EAUTH,
 	  "name the user in the URL, postgres://USER@..., or CREATE ROLE it" },
 	{ "permission denied for database", OUTBOX_EAUTH, "GRANT CONNECT ON DATABASE to this role" },
 	{ "database \"", OUTBOX_ENOTFOUND,
-	  "make it first (createdb): outbox init makes tables, not databases" },
+	  "create it first (createdb): outbox init creates tables, not databases" },
 	{ "does not support SSL", OUTBOX_EAUTH,
-	  "hosts that are not this machine are asked for TLS: switch ssl on at the server, or say sslmode=disable "
-	  "in the URL where the network is safe" },
+	  "hosts other than this machine must use TLS: switch ssl on at the server, or add sslmode=disable "
+	  "to the URL if the network is trusted" },
 	{ "read-only", OUTBOX_ECONN,
 	  "this is a standby, or the role's default_transaction_read_only is on: name the primary, or all of them: "
 	  "postgres://HOST1,HOST2/DATABASE" },

@@ -63,20 +63,20 @@ static const char about[] =
 	"--   --partition auto   the log in partitions, which retention drops whole\n"
 	"--   --doorbell         publishers wake a sleeping relay\n"
 	"--\n"
-	"-- A tool that opens the transaction itself: take out two lines and nothing else, the first after this\n"
+	"-- For a tool that opens the transaction itself, remove two lines and nothing else: the first after this\n"
 	"-- comment (BEGIN ISOLATION LEVEL READ COMMITTED;) and the last of the script (COMMIT;). The rows of\n"
 	"-- outbox_meta at the end are how a relay knows this schema; without them it refuses to run.\n"
 	"-- No superuser and no extension is needed. `outbox doctor` looks at the result.\n\n";
 
 static const char about_upgrade[] =
 	"-- The outbox's schema for PostgreSQL, from version %d to version %d: what `outbox upgrade` runs, for\n"
-	"-- people who run their own migrations. Run it once and whole, as the role that owns the outbox, which\n"
+	"-- people who run their own migrations. Run the whole script once, as the role that owns the outbox, which\n"
 	"-- is in the first schema of the session's search_path or in the one that --schema named:\n"
 	"--\n"
 	"--     outbox sql postgres --from %d | psql -v ON_ERROR_STOP=1 -d shop\n"
 	"--\n"
-	"-- Relays of the version before go on working beside it. A tool that opens the transaction itself: take\n"
-	"-- out two lines and nothing else, the first after this comment (BEGIN ISOLATION LEVEL READ COMMITTED;)\n"
+	"-- Relays of the previous version keep working. For a tool that opens the transaction itself, remove\n"
+	"-- two lines and nothing else: the first after this comment (BEGIN ISOLATION LEVEL READ COMMITTED;)\n"
 	"-- and the last of the script (COMMIT;).\n\n";
 
 static const char about_drop[] =
@@ -309,12 +309,12 @@ static int find_schema(struct pg_store *s, bool *ret_there, struct version *vers
 		return OUTBOX_OK;
 	if (!*ret_there && !PQgetisnull(found, 0, 3))
 		return outbox_fail(err, OUTBOX_ESCHEMA,
-				   "%s: no outbox in search_path, but there is one in schema \"%s\": say "
-				   "schema=%s in the store's URL, or name the schema you mean",
+				   "%s: no outbox in search_path, but there is one in schema \"%s\": add "
+				   "schema=%s to the store's URL, or name the schema you mean",
 				   s->where, pg_peek(found, 0, 3), pg_peek(found, 0, 3));
 	if (!*ret_there && PQgetisnull(found, 0, 1))
 		return outbox_fail(err, OUTBOX_ECONFIG,
-				   "%s: search_path names no schema that exists; say schema=NAME in the "
+				   "%s: search_path names no schema that exists; add schema=NAME to the "
 				   "store's URL",
 				   s->where);
 	return pg_schema_name(s, pg_peek(found, 0, *ret_there ? 0 : 1), err);
@@ -374,7 +374,7 @@ static int fail_missing(const struct pg_store *s, const struct version *v, struc
 	if (v->elsewhere[0])
 		return outbox_fail(err, OUTBOX_ESCHEMA,
 				   "no outbox in schema %s of %s, but there is one in schema \"%s\": "
-				   "say schema=%s in the store's URL, or run: outbox init",
+				   "add schema=%s to the store's URL, or run: outbox init",
 				   s->schema, s->where, v->elsewhere, v->elsewhere);
 	return outbox_fail(err, OUTBOX_ESCHEMA, "no outbox in schema %s of %s; run: outbox init",
 			   s->schema, s->where);
@@ -480,12 +480,13 @@ static int init_schema(struct pg_store *s, const struct outbox_init_options *opt
 				   v.schema, NEWEST);
 	if (lanes && lanes != v.lanes)
 		return outbox_fail(err, OUTBOX_ECONFIG,
-				   "lanes: this outbox was made with %d, not %d; leave --lanes out",
+				   "lanes: this outbox was created with %d, not %d; leave --lanes out",
 				   v.lanes, lanes);
 	if (options && options->partition && !v.partitioned)
-		return outbox_fail(err, OUTBOX_ECONFIG,
-				   "partition: this outbox was made without partitions, which are chosen at "
-				   "its first init; leave --partition out");
+		return outbox_fail(
+			err, OUTBOX_ECONFIG,
+			"partition: this outbox was created without partitions, which are chosen at "
+			"its first init; leave --partition out");
 	return OUTBOX_OK;
 }
 

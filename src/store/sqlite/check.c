@@ -43,8 +43,8 @@ static void check_version(const struct checking *c)
 	if (sqlite3_libversion_number() < WAL_RESET_FIXED)
 		report(c, NOTE, "sqlite",
 		       "%s: versions up to 3.51.2 can damage a WAL when two connections checkpoint and "
-		       "write at one moment; our connections leave it to one, an application may set PRAGMA "
-		       "wal_autocheckpoint=0 on its own",
+		       "write at the same moment; only one connection of outbox checkpoints, and an application can set PRAGMA "
+		       "wal_autocheckpoint=0 on its own connections",
 		       sqlite3_libversion());
 	else
 		report(c, FINE, "sqlite", "%s", sqlite3_libversion());

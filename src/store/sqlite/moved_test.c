@@ -72,10 +72,10 @@ static void a_moved_file_is_noticed_and_comes_back_whole(void **state)
 	assert_away(p);
 	/* The last connection closes: the -wal stays, and nobody makes a new file beside it. */
 	assert_int_equal(reopen(p, true), OUTBOX_ENOTFOUND);
-	assert_non_null(strstr(p->err.message, "its -wal is there: it was moved or removed"));
+	assert_non_null(strstr(p->err.message, "its -wal exists: the file was moved or removed"));
 	assert_non_null(strstr(p->err.message, "put it back beside the -wal"));
 	assert_int_equal(reopen(p, false), OUTBOX_ENOTFOUND);
-	assert_non_null(strstr(p->err.message, "its -wal is there: it was moved or removed"));
+	assert_non_null(strstr(p->err.message, "its -wal exists: the file was moved or removed"));
 	assert_int_not_equal(access(p->file, F_OK), 0);
 
 	assert_int_equal(rename(away, p->file), 0);

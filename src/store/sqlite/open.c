@@ -141,11 +141,12 @@ static int check_orphan(const char *path, struct outbox_error *err)
 		return OUTBOX_OK;
 	if (stat(path, &st) == 0 ? st.st_size > 0 : errno != ENOENT)
 		return OUTBOX_OK;
-	return outbox_fail(err, OUTBOX_ENOTFOUND,
-			   "no database at %s, but its -wal is there: it was moved or removed; put it back "
-			   "beside the -wal, which has what was committed last and which init would "
-			   "lose, or, to start afresh, move the -wal away",
-			   path);
+	return outbox_fail(
+		err, OUTBOX_ENOTFOUND,
+		"no database at %s, but its -wal exists: the file was moved or removed; put it back "
+		"beside the -wal, which holds the latest commits and which init would "
+		"delete, or, to start with an empty database, move the -wal away",
+		path);
 }
 
 /* There is no file of this name: because of its folder, or simply so. */
@@ -156,13 +157,13 @@ static int not_there(const char *path, bool create, int rc, struct outbox_error 
 
 	folder_of(path, folder, sizeof(folder));
 	if (stat(folder, &st) != 0 && errno != EACCES)
-		return outbox_fail_native(err, OUTBOX_ENOTFOUND, rc,
-					  "folder %s does not exist; check the path, or make it first",
-					  folder);
+		return outbox_fail_native(
+			err, OUTBOX_ENOTFOUND, rc,
+			"folder %s does not exist; check the path, or create it first", folder);
 	if (!create)
 		return outbox_fail_native(
 			err, OUTBOX_ENOTFOUND, rc,
-			"no database at %s; check the path; if it was never made: outbox init "
+			"no database at %s; check the path, or, if it never existed, create it: outbox init "
 			"--store sqlite:%s",
 			path, path);
 	if (access(folder, W_OK | X_OK) != 0)

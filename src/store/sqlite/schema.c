@@ -218,7 +218,7 @@ static int init_in(struct sqlite_store *s, const struct sqlite_migrations *migra
 				   v.schema, program, s->path);
 	if (lanes && lanes != v.lanes)
 		return outbox_fail(err, OUTBOX_ECONFIG,
-				   "lanes: this outbox was made with %d, not %d; leave --lanes out",
+				   "lanes: this outbox was created with %d, not %d; leave --lanes out",
 				   v.lanes, lanes);
 	return OUTBOX_OK;
 }
@@ -334,13 +334,13 @@ int sqlite_info(struct outbox_store *store, struct outbox_store_info *ret_info,
 
 static const char about[] =
 	"-- The outbox's schema for SQLite, version %d: what `outbox init` runs, for people who run their own\n"
-	"-- migrations. Run it once and whole, in the application's own database file:\n"
+	"-- migrations. Run the whole script once, in the application's own database file:\n"
 	"--\n"
 	"--     outbox sql sqlite | sqlite3 -bail app.db\n"
 	"--\n"
 	"-- One thing may be set: --lanes 4 of `outbox sql sqlite`, readers of the log per target: row 'lanes' of\n"
 	"-- outbox_meta, at the end. The rows there are how a relay knows this schema; without them it refuses to\n"
-	"-- run. A tool that opens the transaction itself: take out the lines\n"
+	"-- run. For a tool that opens the transaction itself, remove the lines\n"
 	"-- BEGIN IMMEDIATE; and COMMIT; (the last), and run the PRAGMA, which cannot be inside one, before it.\n"
 	"-- The database's text must be UTF-8, which is SQLite's default.\n\n"
 	"-- Readers and the one writer then no longer wait for each other; lasting, a property of the file.\n"
@@ -354,8 +354,8 @@ static const char about_upgrade[] =
 	"--\n"
 	"--     outbox sql sqlite --from %d | sqlite3 -bail app.db\n"
 	"--\n"
-	"-- Relays of the version before go on working beside it. A tool that opens the transaction itself: take\n"
-	"-- out the lines BEGIN IMMEDIATE; and COMMIT; (the last) and nothing else.\n\n"
+	"-- Relays of the previous version keep working. For a tool that opens the transaction itself, remove\n"
+	"-- the lines BEGIN IMMEDIATE; and COMMIT; (the last) and nothing else.\n\n"
 	"PRAGMA busy_timeout = 5000;\n\n"
 	"BEGIN IMMEDIATE;\n\n"
 	"-- In another version it would fail half-way at best.\n"

@@ -172,7 +172,7 @@ def reasons():
 
 @pytest.mark.parametrize("url, code, text", [
     ("u:hunter2@127.0.0.1:1/shop", 5, "nothing listens there: is the server running, are host and port right?"),
-    ("postgres@127.0.0.1:{port}/nosuch", 3, 'database "nosuch" does not exist; make it first (createdb)'),
+    ("postgres@127.0.0.1:{port}/nosuch", 3, 'database "nosuch" does not exist; create it first (createdb)'),
     ("nix:hunter2@127.0.0.1:{port}/postgres", 6, "or CREATE ROLE it"),
     ("u@no.such.host.invalid/shop", 5, "is the host's name right?"),
     ("u@127.0.0.1:port/shop", 2, "the store's URL, port: \"port\" is not a whole number from 1 to 65535"),

@@ -25,7 +25,7 @@ def test_init_again_changes_nothing(shop):
 def test_init_with_lanes(bare):
     told = bare.run("init", "--lanes", "4", "--json").json
     assert (told["created"], told["lanes"]) == (True, 4)
-    assert "was made with 4, not 8" in bare.run("init", "--lanes", "8", code=2).err
+    assert "was created with 4, not 8" in bare.run("init", "--lanes", "8", code=2).err
     schema = bare.run("upgrade", "--check", "--json").json["to"]
     assert f"{bare.name}: the outbox is already here (schema {schema}, 4 lanes)" in bare.run("init").out
 
@@ -152,7 +152,7 @@ def test_a_wal_whose_database_is_gone_is_not_lost(shop, left):
     before = wal.read_bytes()
     for command in (["init"], ["init", "--lanes", "2"], ["status"], ["publish", "--type", "t", "--data", "1"]):
         said = shop.run(*command, code=3).err
-        assert "its -wal is there: it was moved or removed" in said and "init would lose" in said
+        assert "its -wal exists: the file was moved or removed" in said and "init would delete" in said
         assert "put it back beside the -wal" in said and "run: outbox init" not in said
         assert wal.read_bytes() == before and shop.path.exists() is (left is not None)
     away.rename(shop.path)
