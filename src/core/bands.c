@@ -64,10 +64,11 @@ int band_plan_add(struct band_plan *plan, int64_t above, unsigned bands, struct 
 	if (plan->pieces[plan->count - 1].above >= above)
 		plan->count--;
 	if (plan->count == BAND_PIECES_MAX)
-		return outbox_fail(err, OUTBOX_ECONFIG,
-				   "bands: switched on and off %d times, which is all that can be "
-				   "remembered; leave them as they are, or drop the target",
-				   BAND_PIECES_MAX - 1);
+		return outbox_fail(
+			err, OUTBOX_ECONFIG,
+			"bands: they were switched on and off %d times, and no further change can be "
+			"recorded; leave them as they are, or drop the target",
+			BAND_PIECES_MAX - 1);
 	plan->pieces[plan->count++] = (struct band_piece){ .above = above, .bands = bands };
 	return OUTBOX_OK;
 }
@@ -87,7 +88,7 @@ static int taken(const struct outbox_target_def *def, const struct band_state *k
 				   known->band_of, def->name);
 	return outbox_fail(err, OUTBOX_ECONFIG,
 			   "this name is needed for a band of target \"%s\", but another target has it; "
-			   " rename one of the two, or drop this one: outbox target drop %s",
+			   "rename one of the two, or drop this one: outbox target drop %s",
 			   def->band_of, def->name);
 }
 

@@ -22,9 +22,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#define DIED_ALONE "the relay died while this message was alone in flight"
+#define DIED_ALONE "the relay died while this was the only message in flight"
 #define LOST_ALONE \
-	"outcome unknown: the connection was lost while this message was alone on the wire"
+	"outcome unknown: the connection was lost while this was the only message in flight"
 
 static struct outbox_settlement settlement_of(const struct outbox_claimed *delivery, int outcome)
 {

@@ -241,7 +241,7 @@ static bool scan(struct scanner *s)
 		if (!open && !scan_after(s, &more))
 			return false;
 	}
-	return s->at == s->size || refuse(s, "more text behind the value");
+	return s->at == s->size || refuse(s, "more text after the value");
 }
 
 /* The place, not what stands there: this text is kept as an error, logged and listed; payloads are not. */

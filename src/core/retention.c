@@ -94,9 +94,9 @@ int retention_kept_for(const char *target, struct outbox_error *err)
 {
 	return outbox_fail(
 		err, OUTBOX_ECONFLICT,
-		"nothing is removed while target \"%s\" waits: a relay has it in its configuration, without a "
-		"start; give it one (start: oldest or now, or --start %s=now), take it out of the configuration "
-		"or end that relay",
+		"nothing is removed while target \"%s\" waits for its start: a relay is configured for it, without a "
+		"start; give it one (start: oldest, now or a time, or --start %s=now), remove it from the "
+		"configuration, or stop that relay",
 		target, target);
 }
 

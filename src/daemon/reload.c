@@ -130,7 +130,7 @@ static int read_file(struct daemon *d, struct problems *problems,
 	if (!d->setup.file)
 		return outbox_fail(
 			err, OUTBOX_ENOTSUP,
-			"started without --config: there is no file to read again; restart it");
+			"the relay was started without --config, so there is no file to reload; restart it instead");
 	r = configure(&input, &config, problems, err);
 	if (r == OUTBOX_OK) {
 		r = daemon_choose(d, config, err);
@@ -147,7 +147,7 @@ static void report_reload(const struct daemon *d, const struct daemon_reloaded *
 		result->kept, result->changed, result->added, result->removed);
 	if (result->restart[0])
 		journal(EVENT_CONFIG_RESTART, NULL,
-			"changed, but takes effect with the next start: %s", result->restart);
+			"changed, but takes effect only at the next start: %s", result->restart);
 }
 
 static void report_refused(const struct problems *problems, const struct outbox_error *err)

@@ -68,7 +68,7 @@ static void report_start(const struct source *s, const struct outbox_relay_confi
 	if (s->setup->mode)
 		buf_text(&line, s->setup->mode == DAEMON_ONCE ? "; what is due now" : "; until idle");
 	else if (trouble_since)
-		buf_printf(&line, "; it had been away for %s",
+		buf_printf(&line, "; it was unavailable for %s",
 			   duration_human(wall_now() - trouble_since, waited));
 	journal(EVENT_RELAY_START, ABOUT_SOURCE(s->log_name), "%s", buf_str(&line));
 }
@@ -119,9 +119,9 @@ static void report_trouble(struct source *s, struct outbox_error *err, outbox_ti
 	waiting_unlock(&s->waiting);
 	if (news && !s->fatal)
 		journal(runs && !is_outage(err->status) ? EVENT_CONFIG_REFUSED : EVENT_SOURCE_AWAY,
-			ABOUT_SOURCE(s->log_name), "%s; next try in %s, then at most every %s%s",
-			err->message, duration_human(retry, wait),
-			duration_human(longest_retry(s), longest),
+			ABOUT_SOURCE(s->log_name),
+			"%s; next try in %s, then with pauses of at most %s%s", err->message,
+			duration_human(retry, wait), duration_human(longest_retry(s), longest),
 			runs ? ", and with the next reload" : "");
 	setup_wake(s->setup);
 }

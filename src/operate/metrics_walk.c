@@ -180,7 +180,7 @@ static const struct target_metric relay_metrics[] = {
 	COUNTED("outbox_lane_takeovers_total", takeovers, "{event}",
 		"Lanes taken over with messages in flight"),
 	COUNTED("outbox_fenced_total", fenced, "{event}",
-		"Settlements refused since the lane was lost"),
+		"Settlements refused because the lane was lost"),
 	TIMED("outbox_batch_size", batch_size, histogram_sizes, "{message}",
 	      "Messages in a settled batch"),
 	TIMED("outbox_publish_seconds", publish, histogram_durations, "s",
@@ -208,8 +208,8 @@ static const struct target_metric relay_metrics[] = {
 	  .value = is_throttled },
 	{ { "outbox_lanes_held", "Lanes that this process holds", METRIC_GAUGE, "{lane}" },
 	  .value = lanes_held },
-	{ { "outbox_last_delivery_timestamp_seconds", "When the last batch was settled",
-	    METRIC_GAUGE, "s" },
+	{ { "outbox_last_delivery_timestamp_seconds",
+	    "When the last batch with a delivery was settled", METRIC_GAUGE, "s" },
 	  .value = last_delivery },
 };
 
@@ -338,7 +338,7 @@ static void capped_counts(const struct metric_sink *sink, const struct metric_fa
 }
 
 static const struct target_metric store_metrics[] = {
-	{ { "outbox_count_capped", "1 where the count stopped and the true one is higher",
+	{ { "outbox_count_capped", "1 if counting stopped and the true number may be higher",
 	    METRIC_GAUGE, "1" },
 	  .points = capped_counts },
 	{ { "outbox_oldest_age_seconds",
@@ -369,7 +369,7 @@ static const struct target_metric store_metrics[] = {
 static void walk_sources(const struct sample *sample, const struct metric_sink *sink)
 {
 	static const struct metric_family up = { "outbox_source_up",
-						 "1 when the store answered the last look at it",
+						 "1 if the store answered when it was last sampled",
 						 METRIC_GAUGE, "1" },
 					  running = { "outbox_source_running",
 						      "1 while this process relays the source",
@@ -431,7 +431,7 @@ void metrics_walk(const struct sample *sample, const struct metric_sink *sink)
 						     "0 healthy, 1 degraded, 2 unhealthy",
 						     METRIC_GAUGE, "1" },
 					  looked = { "outbox_looked_timestamp_seconds",
-						     "When the stores were looked at last",
+						     "When the stores were last sampled",
 						     METRIC_GAUGE, "s" },
 					  build = { "outbox_build_info", "The program's version",
 						    METRIC_GAUGE, "1" };

@@ -162,7 +162,7 @@ static enum truth overdue(struct rule_view *view)
 	if (!view->target->oldest || age <= view->limits->overdue)
 		return TRUTH_FALSE;
 	view->since = as_wall(view, view->target->oldest + view->limits->overdue);
-	SAY(view, "an unfinished delivery could be sent for %s already, the limit is %s%s",
+	SAY(view, "an unfinished delivery has been ready to send for %s; the limit is %s%s",
 	    duration_human(age, age_text), duration_human(view->limits->overdue, limit),
 	    because(view, why));
 	return TRUTH_TRUE;
@@ -192,7 +192,7 @@ static enum truth sending(struct rule_view *view)
 	if (!view->progress->begun || view->target->sending <= 0 || age <= view->limits->sending)
 		return TRUTH_FALSE;
 	view->since = view->wall - age + view->limits->sending;
-	SAY(view, "%s being sent, and nothing moved for %s; the limit is %s",
+	SAY(view, "%s being sent, and nothing has moved for %s; the limit is %s",
 	    count_text(view->target->sending, count), duration_human(age, age_text),
 	    duration_human(view->limits->sending, limit));
 	return TRUTH_TRUE;
@@ -214,7 +214,7 @@ static enum truth latency(struct rule_view *view)
 	if (average <= view->limits->latency)
 		return TRUTH_FALSE;
 	SAY(view,
-	    "%s to the acknowledgement on average, from when a message could be sent; the limit is %s",
+	    "on average, %s from when a message could be sent to its acknowledgement; the limit is %s",
 	    duration_human(average, shown), duration_human(view->limits->latency, limit));
 	return TRUTH_TRUE;
 }
@@ -272,15 +272,15 @@ const struct rule rules[RULE_COUNT] = {
 	[RULE_OUTAGE] = { LEVEL_UNHEALTHY, true, false, outage, "a relay cannot reach the target" },
 	[RULE_NO_RELAY] = { LEVEL_UNHEALTHY, true, false, no_relay, "no relay works on the target" },
 	[RULE_LANES_IDLE] = { LEVEL_DEGRADED, true, false, lanes_idle,
-			      "relays work on some of the target's lanes only" },
+			      "relays work on only some of the target's lanes" },
 	[RULE_OVERDUE] = { LEVEL_DEGRADED, true, false, overdue,
-			   "a delivery is unfinished for too long" },
+			   "a delivery has been unfinished for too long" },
 	[RULE_BACKLOG] = { LEVEL_DEGRADED, true, false, backlog, "too many unfinished deliveries" },
 	[RULE_PENDING] = { LEVEL_DEGRADED, true, false, pending,
 			   "too many unread messages for too long" },
 	[RULE_SENDING] = { LEVEL_DEGRADED, true, false, sending, "what is being sent does not move" },
 	[RULE_LATENCY] = { LEVEL_DEGRADED, true, false, latency,
-			   "too long until the acknowledgement on average" },
+			   "on average, messages take too long to be acknowledged" },
 	[RULE_RETRY_RATE] = { LEVEL_DEGRADED, true, false, retry_rate, "too many tries are refused" },
 	[RULE_PAUSED] = { LEVEL_HEALTHY, true, true, paused, "somebody paused the target" },
 };

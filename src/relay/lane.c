@@ -110,7 +110,7 @@ static void store_failed(struct link *link, struct lane *lane, const char *call,
 		snprintf(where, sizeof(where), "target %s, lane %d", link->target->name,
 			 lane->number);
 		log_event(&link->plan->log, EVENT_LANE_REFUSED, ABOUT_LANE(link, lane),
-			  "%s; until then nothing of this lane is sent; outbox status shows "
+			  "%s; until then nothing is sent from this lane; outbox status shows "
 			  "whether others are refused",
 			  error_behind(err, where));
 	}
@@ -162,7 +162,9 @@ static void take_over(struct link *link, struct lane *lane, outbox_time now)
 	tally_add(&link->tally->duplicates_takeover, (uint64_t)lane->head.in_flight);
 	log_event(&link->plan->log, EVENT_LANE_TAKEOVER, ABOUT_LANE(link, lane),
 		  "taken over with messages in flight%s",
-		  lane->head.cautious ? "; repeatedly, so one message at a time for now" : "");
+		  lane->head.cautious
+			  ? "; this happened repeatedly, so messages are sent one at a time for now"
+			  : "");
 }
 
 /* How many messages the next claim may have. */

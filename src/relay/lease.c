@@ -101,7 +101,7 @@ static void report_elsewhere(struct lease *lease, struct link *link,
 	struct outbox_error why = OUTBOX_ERROR_INIT;
 
 	outbox_fail(&why, OUTBOX_ECONFIG,
-		    "%.80s takes no lanes: it would send to %.110s, and %.80s, which was here before, "
+		    "%.80s takes no lanes: it would send to %.110s, but %.80s, which was here first, "
 		    "sends to %.110s; give both the same \"to\" or stop one of them",
 		    link->owner, lease->place, given->elsewhere_owner, given->elsewhere);
 	report_unserved(lease, link, UNSERVED_FOR_NOW, &why, now);
@@ -114,7 +114,7 @@ static void report_unstarted(struct lease *lease, struct link *link, outbox_time
 
 	outbox_fail(&why, OUTBOX_ECONFIG,
 		    "it is new, and messages were already delivered here: say where it starts with "
-		    "start: oldest or start: now (on a command line --start %s=oldest or --start "
+		    "start: oldest, start: now or a time (on a command line --start %s=oldest or --start "
 		    "%s=now); until then it gets nothing",
 		    name, name);
 	report_unserved(lease, link, UNSERVED, &why, now);

@@ -103,7 +103,7 @@ void link_store_failed(struct link *link, const char *call, const struct outbox_
 	    (err->status != OUTBOX_EBUSY || now - link->store_outage_since >= WORTH_A_LINE)) {
 		link->store_outage = *err;
 		log_event(&link->plan->log, EVENT_STORE_AWAY, ABOUT_TARGET(link),
-			  "%s; nothing is charged, next try in %s, then at most every 5 s",
+			  "%s; nothing is charged, next try in %s, then with pauses of at most 5 s",
 			  err->message, duration_human(link->store_at - now, wait));
 	}
 	if (!link_keeps_store(err->status))
@@ -152,7 +152,7 @@ void link_broker_failed(struct link *link, const struct outbox_error *err, outbo
 	if (link->once)
 		return; /* there is no next try; what it could not reach is told at its end */
 	log_event(&link->plan->log, EVENT_TARGET_OUTAGE, ABOUT_TARGET(link),
-		  "%s; breaker open, no attempt is charged, next try in %s, then at most every %s",
+		  "%s; breaker open, no attempt is charged, next try in %s, then with pauses of at most %s",
 		  err->message, duration_human(link->breaker.until - now, wait),
 		  duration_human(link->breaker.max, (char[DURATION_TEXT_MAX]){ 0 }));
 }

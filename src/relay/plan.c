@@ -61,8 +61,8 @@ static int check_times(const struct target_plan *t, struct outbox_error *err)
 		return outbox_fail(err, OUTBOX_ECONFIG, "lease: must be between 100ms and 1h");
 	if (t->publish_timeout <= 0 || t->publish_timeout >= t->lease)
 		return outbox_fail(err, OUTBOX_ECONFIG,
-				   "publish_timeout: must be above 0 and below the lease, or a "
-				   "slow broker would cost the lane");
+				   "publish_timeout: must be above 0 and shorter than the lease, or a "
+				   "slow broker would cost the relay its lane");
 	if (t->poll_min <= 0 || t->poll_min > t->poll_max)
 		return outbox_fail(err, OUTBOX_ECONFIG,
 				   "poll: the shortest interval must be above 0 and not above the "
@@ -109,11 +109,10 @@ static int plan_target(const struct outbox_relay_config *relay, const struct out
 		return r;
 	if (!c->to)
 		return outbox_fail(err, OUTBOX_ECONFIG,
-				   "to: missing; say where it goes, like "
-				   "file:out.jsonl");
+				   "to: missing; say where messages are sent, like file:out.jsonl");
 	if (c->n_headers && c->envelope != OUTBOX_ENVELOPE_EXTERNAL)
 		return outbox_fail(err, OUTBOX_ECONFIG,
-				   "headers: an internal target gets all of them; remove it");
+				   "headers: an internal target gets all headers; remove them");
 	t->route = c->route;
 	t->policy = c->policy ? *c->policy : *outbox_policy_find("default");
 	t->envelope = c->envelope;
@@ -160,10 +159,11 @@ static int check_dead_letters(const struct relay_plan *plan, struct outbox_error
 		const struct target_plan *dead = plan_find(plan, t->dead_letter);
 
 		if (dead && dead->envelope == OUTBOX_ENVELOPE_EXTERNAL)
-			return outbox_fail(err, OUTBOX_ECONFIG,
-					   "target \"%s\", dead_letter: \"%s\" is external, and what "
-					   "fails may not be meant for outside; name another",
-					   t->name, t->dead_letter);
+			return outbox_fail(
+				err, OUTBOX_ECONFIG,
+				"target \"%s\", dead_letter: \"%s\" is external, and messages "
+				"that fail here may not be meant for outsiders; name another target",
+				t->name, t->dead_letter);
 	}
 	return OUTBOX_OK;
 }

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #define EVERY OUTBOX_MINUTES
-#define LOST "the connection was lost while it was alone on the wire"
+#define LOST "the connection was lost while it was the only message in flight"
 
 static bool is_refused(const struct outbox_settlement *outcome)
 {
@@ -38,7 +38,7 @@ static const char *kind_of(const struct batch *b, size_t i)
 	}
 	/* nobody asked the broker, or nobody heard what it said */
 	if (b->died_seq && b->claim.items[i].seq == b->died_seq)
-		return "it was alone in flight when a relay died";
+		return "it was the only message in flight when a relay died";
 	return b->outcomes[i].outcome == OUTBOX_OUT_FAILED &&
 			       b->outcomes[i].attempts == b->claim.items[i].attempts
 		       ? "it has expired"
@@ -80,11 +80,11 @@ void rejection_log_flush(struct rejection_log *r)
 		snprintf(code, sizeof(code), " (code %d)", r->native);
 	if (r->delivered)
 		log_event(&r->plan->log, EVENT_MESSAGE_REFUSED, about,
-			  "%zu refusal%s, the last of %s, which was delivered since: %s%s",
+			  "%zu refusal%s, the last one of message %s, which has been delivered since: %s%s",
 			  r->count, r->count == 1 ? "" : "s", r->id, r->kind, code);
 	else
 		log_event(&r->plan->log, EVENT_MESSAGE_REFUSED, about,
-			  "%zu refusal%s, the last of %s: %s%s; why: outbox list --target %s %s%s%s",
+			  "%zu refusal%s, the last one of message %s: %s%s; details: outbox list --target %s %s%s%s",
 			  r->count, r->count == 1 ? "" : "s", r->id, r->kind, code, r->target->name,
 			  r->failed ? "--state failed" : "--why retry",
 			  *r->plan->store_option ? " " : "", r->plan->store_option);

@@ -74,8 +74,9 @@ static void walk_process(const struct metric_sink *sink)
 					  files = { "process_open_fds",
 						    "Files and sockets that it has open",
 						    METRIC_GAUGE, "{file}" },
-					  limit = { "process_max_fds", "How many it may have open",
-						    METRIC_GAUGE, "{file}" };
+					  limit = { "process_max_fds",
+						    "Limit of open files and sockets", METRIC_GAUGE,
+						    "{file}" };
 
 	metric_alone(sink, &resident, read_resident());
 	metric_alone(sink, &cpu, read_cpu());
@@ -90,7 +91,7 @@ static void walk_otlp(const struct metric_sink *sink)
 						    "Spans sent to the collector, or dropped",
 						    METRIC_COUNTER, "{span}" },
 					  failures = { "outbox_otlp_failures_total",
-						       "Requests that the collector did not take",
+						       "Requests that the collector did not accept",
 						       METRIC_COUNTER, "{request}" };
 	struct metric_point p = { 0 };
 	struct otlp_counts counts;

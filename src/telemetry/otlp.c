@@ -92,7 +92,7 @@ static void report_away(struct otlp *o, const struct outbox_error *err)
 	o->away_since = now;
 	journal(EVENT_OTLP_AWAY, NULL,
 		"otlp.endpoint: %s; spans wait and are dropped when there are too many, delivery is "
-		"not affected; next try in %s, then at most every 1 min",
+		"not affected; next try in %s, then with pauses of at most 1 min",
 		err->message, duration_human(o->delay, wait));
 }
 

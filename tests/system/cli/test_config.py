@@ -334,7 +334,7 @@ def test_a_new_target_must_say_where_it_starts(write):
     shop.insert()
     shop.run("relay", "--config", "outbox.yaml", "--once", "--set", "targets.partner.start=oldest")
     (shop.folder / "outbox.yaml").write_text(GOOD.replace("partner\n", "late\n").replace("    start: oldest\n", ""))
-    assert "start: oldest or start: now" in shop.run("relay", "--config", "outbox.yaml", "--once", code=2).err
+    assert "start: oldest, start: now or a time" in shop.run("relay", "--config", "outbox.yaml", "--once", code=2).err
 
 
 def test_the_reference_is_a_good_file_and_in_the_repository(bare):

@@ -52,7 +52,7 @@ def test_a_relay_says_so_once_and_goes_on_after_a_realign(broken):
     finally:
         relay.terminate()
         relay.wait()
-    assert said.read_text().count("nothing of this lane is sent") == 1
+    assert said.read_text().count("nothing is sent from this lane") == 1
     assert "store answers again" not in said.read_text()
 
 

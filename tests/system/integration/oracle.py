@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from kit import outbox
 
 SHOWN = 5
-DIED_ALONE = "the relay died while this message was alone in flight"
+DIED_ALONE = "the relay died while this was the only message in flight"
 
 
 @dataclass

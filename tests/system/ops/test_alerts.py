@@ -90,7 +90,7 @@ def test_fire_and_resolve(console, receivers):
     assert [(f["rule"], f["runbook"]) for f in c.get("/api/alerts").json["findings"]] == [("failed", link)]
     assert [(f["rule"], f["runbook"]) for f in c.cli("alerts", code=1)["findings"]] == [("failed", link)]
     assert log_of(c).count("alert.fired") == 1
-    assert re.search(r"why: outbox list --target events --state failed --config \S*outbox.yaml --source shop", log_of(c))
+    assert re.search(r"details: outbox list --target events --state failed --config \S*outbox.yaml --source shop", log_of(c))
     discard_failed(c)
     hook.await_told("outbox_failed", "resolved")
     last = hook.posts[-1]["alerts"][0]

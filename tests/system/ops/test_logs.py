@@ -43,6 +43,6 @@ def test_refused_messages_are_told_once_a_minute(tmp_path):
     (tmp_path / "outbox.yaml").write_text('sources: [ { name: shop, store: "sqlite:app.db" } ]\n'
                                           'targets: [ { name: events, to: "file:out.jsonl", batch: 1, start: oldest } ]\n')
     ran = shop.run("relay", "--config", "outbox.yaml", "--until-idle", code=None, people=False)
-    told = [int(n) for n in re.findall(r"message\.refused .*? (\d+) refusals?, the last of", ran.err)]
+    told = [int(n) for n in re.findall(r"message\.refused .*? (\d+) refusals?, the last one of", ran.err)]
     assert sum(told) == 20 and len(told) <= 2, ran
     assert "mark" not in ran.err

@@ -185,7 +185,7 @@ def test_without_a_file_there_is_nothing_to_read_again(tmp_path):
     shop.insert()
     until(lambda: len(shop.lines()) == 2, "a delivery after it")
     code, _, err = end(relay, signal.SIGTERM)
-    assert code == 0 and "there is no file to read again" in err
+    assert code == 0 and "there is no file to reload" in err
 
 
 def test_a_changed_target_is_the_only_one_that_delivers(daemon):
@@ -236,7 +236,7 @@ def test_a_target_without_a_start_is_all_that_waits(daemon):
     daemon.path.write_text(good.replace("log:", "  - { name: sure, to: 'file:sure.jsonl', start: now }\n"
                                                 "  - { name: extra, to: 'file:extra.jsonl' }\nlog:"))
     told = daemon.reload("target.unserved")[0]
-    assert told["target"] == "extra" and "start: oldest or start: now" in told["message"]
+    assert told["target"] == "extra" and "start: oldest, start: now or a time" in told["message"]
     message = daemon.shop.insert()
     for name in ("events.jsonl", "audit.jsonl", "sure.jsonl"):
         until(lambda: message in [line["id"] for line in daemon.shop.lines(name)], f"a delivery: {name}")

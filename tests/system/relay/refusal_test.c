@@ -69,7 +69,7 @@ static void a_refused_lane_is_told_once_and_others_go_on(void **state)
 	arrived = memory_broker_count(w->brokers[0]);
 	assert_true(arrived > 50);
 	assert_int_equal(world_stats(w, "events").pending, 200 - arrived);
-	assert_int_equal(lines_with(w->log, "nothing of this lane is sent"), 1);
+	assert_int_equal(lines_with(w->log, "nothing is sent from this lane"), 1);
 	assert_int_equal(lines_with(w->log, "again"), 0);
 	/* and the connection was kept */
 	assert_ptr_equal(world_worker(w, 0)->link.store->ops, &picky);

@@ -191,14 +191,15 @@ static void a_line_tells_what_is_so_when_it_is_written(void **state)
 	world_relay(w, 0, &config);
 	world_publish(w, "order.placed", "42", NULL);
 	world_settle(w);
-	assert_non_null(strstr(last_refusal(w), "refused for now; why: outbox list --target events "
+	assert_non_null(strstr(last_refusal(w), "refused for now; details: outbox list --target events "
 						"--why retry"));
 	/* it fails within the minute: where it was, nobody finds it any more */
 	world_run(w, 70 * OUTBOX_SECONDS);
 	world_publish(w, "order.placed", "43", NULL);
 	world_run(w, 500 * OUTBOX_MILLISECONDS);
-	assert_non_null(strstr(last_refusal(w), "attempts used up; why: outbox list --target events "
-						"--state failed"));
+	assert_non_null(strstr(last_refusal(w),
+			       "attempts used up; details: outbox list --target events "
+			       "--state failed"));
 	/* the next one waits, and gets through before anything is told */
 	memory_broker_hooks(w->brokers[0], &none);
 	world_run(w, 10 * OUTBOX_SECONDS);
@@ -208,7 +209,7 @@ static void a_line_tells_what_is_so_when_it_is_written(void **state)
 	memory_broker_hooks(w->brokers[0], &none);
 	world_run(w, 10 * OUTBOX_SECONDS);
 	world_drain(w, 0, OUTBOX_SECONDS);
-	assert_non_null(strstr(last_refusal(w), "which was delivered since: refused for now"));
+	assert_non_null(strstr(last_refusal(w), "which has been delivered since: refused for now"));
 	assert_null(strstr(last_refusal(w), "--why retry"));
 	/* and one that nobody refused */
 	late.type = "order.late";
@@ -218,7 +219,7 @@ static void a_line_tells_what_is_so_when_it_is_written(void **state)
 	world_publish_message(w, &late);
 	world_relay(w, 1, &config);
 	world_run(w, OUTBOX_SECONDS);
-	assert_non_null(strstr(last_refusal(w), "it has expired; why: outbox list --target events "
+	assert_non_null(strstr(last_refusal(w), "it has expired; details: outbox list --target events "
 						"--state failed"));
 	world_free(w);
 }
