@@ -52,7 +52,7 @@ static const char *why_not(int number)
 	case ENOTDIR:
 		return "cannot be read: there is no such file";
 	case EACCES:
-		return "cannot be read: this user may not; chown it to the relay's user";
+		return "cannot be read: this user has no permission; chown it to the relay's user";
 	default:
 		return "cannot be read";
 	}

@@ -303,7 +303,7 @@ int url_check_bare(const char *text, struct outbox_error *err)
 		return r;
 	if (url.has_authority || url.path[0])
 		return outbox_fail(err, OUTBOX_ECONFIG,
-				   "%s: takes nothing behind the colon; write %s:", url.scheme,
+				   "%s: takes nothing after the colon; write %s:", url.scheme,
 				   url.scheme);
 	return url_finish(&url, NULL, err);
 }

@@ -139,7 +139,8 @@ int cli_open_target(struct cli *cli, const char *name, struct outbox_stats *ret_
 	OPTION("reason", FIELD_TEXT, type_, reason, "TEXT", "why, for the audit")
 #define OPTION_REASON_REQUIRED(type_) \
 	OPTION_REQUIRED("reason", FIELD_TEXT, type_, reason, "TEXT", "why, for the audit")
-#define OPTION_YES(type_) \
-	OPTION("yes", FIELD_BOOL, type_, yes, NULL, "do not ask; required without a terminal")
+#define OPTION_YES(type_)                           \
+	OPTION("yes", FIELD_BOOL, type_, yes, NULL, \
+	       "do not ask for confirmation; required without a terminal")
 
 #endif

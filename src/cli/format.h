@@ -38,7 +38,7 @@ void detail_text(struct buf *out, const char *detail);
 int holds_retention(struct cli *cli, const struct outbox_stats *stats, struct holds *ret_holds,
 		    struct outbox_error *err) OUTBOX_MUSTCHECK;
 
-/* "holds back 3 messages that it still has to get; the oldest was published 12 d ago" */
+/* "holds back 3 messages that it still has to receive; the oldest was published 12 d ago" */
 const char *hold_text(const struct hold *hold, outbox_time now, char out[HOLD_TEXT_MAX]);
 
 /* Those of a purge by this store's state now, *ret_now; cli->arena is reset for it. */

@@ -297,7 +297,7 @@ static int make_tree(const void *context, struct outbox_arena *arena, struct nod
 static int refuse_option(const char *option, struct outbox_error *err)
 {
 	return outbox_fail(err, OUTBOX_EINVAL,
-			   "--%s and --config do not go together; write it in the file, or over it "
+			   "--%s cannot be combined with --config; set it in the file, or override the file "
 			   "with --set KEY=VALUE",
 			   option);
 }
@@ -323,7 +323,7 @@ static int read_file(const struct cli *cli, const struct relay_values *given, co
 
 	if (r == OUTBOX_OK && cli->store_option[0])
 		r = outbox_fail(err, OUTBOX_EINVAL,
-				"--store and --config do not go together; the file names the store");
+				"--store cannot be combined with --config, whose file names the store");
 	sets_warn(&given->set);
 	if (r == OUTBOX_OK)
 		r = config_open_told(file, &given->set, true, ret_config, err);

@@ -51,18 +51,18 @@ static void write_notice(enum event event, const char *line)
 
 void signals_announce(size_t batches, size_t messages)
 {
-	char count[COUNT_TEXT_MAX], line[160] = "nothing in flight, leaving";
+	char count[COUNT_TEXT_MAX], line[160] = "nothing in flight; exiting";
 
 	if (batches > 0)
 		snprintf(line, sizeof(line),
-			 "finishing %zu batch%s (%s message%s), again to leave at once", batches,
-			 batches == 1 ? "" : "es", count_human((int64_t)messages, count),
+			 "finishing %zu batch%s (%s message%s); a second signal exits at once",
+			 batches, batches == 1 ? "" : "es", count_human((int64_t)messages, count),
 			 messages == 1 ? "" : "s");
 	write_notice(EVENT_DAEMON_DRAIN, line);
 }
 
 void signals_leave(int signal)
 {
-	write_notice(EVENT_DAEMON_LEFT, "left at once: messages in flight will be sent again");
+	write_notice(EVENT_DAEMON_LEFT, "exited at once: messages in flight will be sent again");
 	_exit(EXIT_SIGNAL + signal);
 }

@@ -97,9 +97,10 @@ int store_choose(struct cli *cli, struct outbox_error *err)
 
 	snprintf(cli->relay_option, sizeof(cli->relay_option), " --to NAME=URL");
 	if (cli->store_url && (cli->config_file || cli->source))
-		return outbox_fail(err, OUTBOX_EINVAL,
-				   "--store and --%s do not go together; the file names the store",
-				   cli->config_file ? "config" : "source");
+		return outbox_fail(
+			err, OUTBOX_EINVAL,
+			"--store cannot be combined with --%s; the configuration file names the store",
+			cli->config_file ? "config" : "source");
 	if (cli->store_url) {
 		url_warn("store", cli->store_url);
 		suggest(cli);

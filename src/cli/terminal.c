@@ -43,11 +43,11 @@ int confirm_name(struct cli *cli, bool yes, const char *what, const char *name,
 	if (!person_there())
 		return refuse(cli, err, "not a terminal: add --yes to confirm");
 	safe_wrap(stderr, &(struct wrap){ .width = 80 }, what);
-	buf_text(&prompt, "Type its name, ");
+	buf_text(&prompt, "Type its name (");
 	safe_append(&prompt, name, strlen(name), UNCUT);
-	buf_text(&prompt, ", to go on: ");
+	buf_text(&prompt, ") to continue: ");
 	if (!ask(buf_str(&prompt), answer, sizeof(answer)) || strcmp(answer, name) != 0)
-		return refuse(cli, err, "that is not its name");
+		return refuse(cli, err, "the name does not match");
 	return OUTBOX_OK;
 }
 

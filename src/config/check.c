@@ -25,10 +25,10 @@ static void check_password(const struct node *map, const char *url, const char *
 		return;
 	if (!host)
 		problems_about(problems, node_find(map, "password"),
-			       "the URL has no host that would ask for it; remove it");
+			       "the URL has no host, so no password is used; remove it");
 	else if (at && memchr(host + 3, ':', (size_t)(at - host) - 3))
 		problems_about(problems, node_find(map, "password"),
-			       "the URL has one already; keep one of the two");
+			       "the URL already has a password; keep one of the two");
 }
 
 void check_source(const struct node *map, const void *value, struct problems *problems)
@@ -55,14 +55,16 @@ static void check_bands(const struct node *map, const struct config_target *targ
 						  target->match.priority.items[i]));
 	}
 	if (target->bands && priority)
-		problems_about(problems, priority,
-			       "bands make a target for each priority; remove one of the two");
+		problems_about(
+			problems, priority,
+			"cannot be combined with bands, which make a target for each priority; remove one of the two");
 	if (target->bands && target->match.nothing)
-		problems_about(problems, node_find(map, "bands"),
-			       "a target that matches nothing has no bands; remove one of the two");
+		problems_about(
+			problems, node_find(map, "bands"),
+			"cannot be combined with match.nothing: such a target has no bands; remove one of the two");
 	if (target->burst && !target->rate.count)
 		problems_about(problems, node_find(map, "burst"),
-			       "without a rate nothing is held back; write rate, or remove it");
+			       "has no effect without a rate; add rate, or remove burst");
 }
 
 /* By name: a pattern would let out what nobody thought of. */
@@ -91,14 +93,15 @@ void check_target(const struct node *map, const void *value, struct problems *pr
 	if (!target->external && target->headers.count)
 		problems_about(
 			problems, node_find(map, "headers"),
-			"an internal target gets all of them; remove it, or write external: true");
+			"an internal target gets all headers; remove this key, or write external: true");
 	check_headers(map, target, problems);
 	if (target->external && published && !target->match.published)
-		problems_about(problems, published,
-			       "an external target gets published messages only; remove it");
+		problems_about(
+			problems, published,
+			"cannot be false: an external target gets only published messages; remove this key");
 	if (target->order == OUTBOX_ORDER_NONE && target->hold)
 		problems_about(problems, node_find(map, "hold"),
-			       "without order nothing waits behind a failed message; remove one of "
+			       "cannot be combined with order: none, where nothing waits behind a failed message; remove one of "
 			       "the two");
 }
 
@@ -143,8 +146,9 @@ void check_retry(const struct node *map, const void *value, struct problems *pro
 		return;
 	for (size_t i = 0; retry->schedule.count && i < ARRAY_SIZE(growing); i++)
 		if (node_find(map, growing[i])) {
-			problems_about(problems, node_find(map, growing[i]),
-				       "a schedule says every delay itself; remove one of the two");
+			problems_about(
+				problems, node_find(map, growing[i]),
+				"cannot be combined with schedule, which lists every delay; remove one of the two");
 			return;
 		}
 	policy_make(retry, &policy);
@@ -194,8 +198,8 @@ static void check_dead_letters(const struct node *list, struct problems *problem
 				"it leads back to this target; a dead letter must end somewhere");
 		if (external && external->text && strcmp(external->text, "true") == 0)
 			problems_about(problems, dead,
-				       "\"%s\" is external, and what fails may not be meant for outside; "
-				       "name another",
+				       "\"%s\" is external, and messages that fail here may not be meant for outsiders; "
+				       "name another target",
 				       dead->text);
 	}
 }

@@ -115,11 +115,11 @@ static void test_values(void **state)
 		  "outbox.yaml:7:11: targets[0] \"events\", rate: \"50/sec\" is not a rate; write 50/s, 3000/min or "
 		  "\"none\"\n" },
 		{ GOOD "    burst: 5\n",
-		  "outbox.yaml:7:12: targets[0] \"events\", burst: without a rate nothing is held back; write rate, or "
-		  "remove it\n" },
+		  "outbox.yaml:7:12: targets[0] \"events\", burst: has no effect without a rate; add rate, or "
+		  "remove burst\n" },
 		{ GOOD "    bands: true\n    match: { priority: low }\n",
-		  "outbox.yaml:8:24: targets[0] \"events\", match.priority: bands make a target for each priority; "
-		  "remove one of the two\n" },
+		  "outbox.yaml:8:24: targets[0] \"events\", match.priority: cannot be combined with bands, which "
+		  "make a target for each priority; remove one of the two\n" },
 		{ GOOD "    match: { priority: [high, urgent] }\n",
 		  "outbox.yaml:7:24: targets[0] \"events\", match.priority: \"urgent\" is not one of high, normal or low\n" },
 		{ GOOD "    retry: { preset: protaen }\n",
@@ -153,19 +153,19 @@ static void test_combinations(void **state)
 		  "outbox.yaml:8:15: targets[0] \"events\", envelope: an external target has an envelope of its "
 		  "own; remove one of the two\n" },
 		{ GOOD "    external: true\n    match: { published: false }\n",
-		  "outbox.yaml:8:25: targets[0] \"events\", match.published: an external target gets published "
-		  "messages only; remove it\n" },
+		  "outbox.yaml:8:25: targets[0] \"events\", match.published: cannot be false: an external target "
+		  "gets only published messages; remove this key\n" },
 		{ GOOD "    headers: [tenant]\n",
-		  "outbox.yaml:7:14: targets[0] \"events\", headers: an internal target gets all of them; remove "
-		  "it, or write external: true\n" },
+		  "outbox.yaml:7:14: targets[0] \"events\", headers: an internal target gets all headers; remove "
+		  "this key, or write external: true\n" },
 		{ GOOD "    external: true\n    headers: [tenant, 'x-*']\n",
 		  "outbox.yaml:8:14: targets[0] \"events\", headers: \"x-*\" is a pattern; write each name\n" },
 		{ GOOD "    order: none\n    hold: true\n",
-		  "outbox.yaml:8:11: targets[0] \"events\", hold: without order nothing waits behind a failed "
-		  "message; remove one of the two\n" },
+		  "outbox.yaml:8:11: targets[0] \"events\", hold: cannot be combined with order: none, where "
+		  "nothing waits behind a failed message; remove one of the two\n" },
 		{ GOOD "    retry: { schedule: [1s, 2s], cap: 5m }\n",
-		  "outbox.yaml:7:39: targets[0] \"events\", retry.cap: a schedule says every delay itself; remove "
-		  "one of the two\n" },
+		  "outbox.yaml:7:39: targets[0] \"events\", retry.cap: cannot be combined with schedule, which lists "
+		  "every delay; remove one of the two\n" },
 		{ GOOD "    retry: { base: 10m }\n",
 		  "outbox.yaml:7:12: targets[0] \"events\", retry: cap: is below the base; write 10m or more\n" },
 		{ GOOD "    lease: 2h\n",
@@ -174,13 +174,13 @@ static void test_combinations(void **state)
 		  "outbox.yaml:7:23: relay.breaker_min: breaker_min is above breaker_max; the first pause cannot "
 		  "be longer than the longest\n" },
 		{ GOOD "relay: { publish_timeout: 15s }\n",
-		  "outbox.yaml:7:27: relay.publish_timeout: must be below every lease, or a slow broker would "
-		  "cost the lane; that of \"events\" is not longer\n" },
+		  "outbox.yaml:7:27: relay.publish_timeout: must be shorter than every lease, or a slow broker would "
+		  "cost the relay its lane; the lease of \"events\" is not longer\n" },
 		{ GOOD "    password: secret-word\n",
-		  "outbox.yaml:7:15: targets[0] \"events\", password: the URL has no host that would ask for it; "
+		  "outbox.yaml:7:15: targets[0] \"events\", password: the URL has no host, so no password is used; "
 		  "remove it\n" },
 		{ SOURCES "targets: [{ name: a, to: 'amqp://u:p@mq/', password: secret-word }]\n",
-		  "outbox.yaml:4:54: targets[0] \"a\", password: the URL has one already; keep one of the two\n" },
+		  "outbox.yaml:4:54: targets[0] \"a\", password: the URL already has a password; keep one of the two\n" },
 	};
 
 	(void)state;
@@ -209,7 +209,7 @@ static void test_otlp(void **state)
 		  "outbox.yaml:7:41: otlp.headers: must be NAME=VALUE,NAME=VALUE in one line\n" },
 		{ GOOD "otlp: { endpoint: 'https://c', headers: 'a=Bearer x,x-org=7' }\n", "" },
 		{ GOOD "otlp: { headers: 'a=b' }\n",
-		  "outbox.yaml:7:18: otlp.headers: nothing is sent without endpoint; add it\n" },
+		  "outbox.yaml:7:18: otlp.headers: has no effect without endpoint; add endpoint\n" },
 		{ GOOD "otlp: { endpoint: 'https://c', interval: 10ms }\n",
 		  "outbox.yaml:7:42: otlp.interval: must be between 1s and 1h\n" },
 	};
@@ -290,11 +290,11 @@ static void test_variables_in_texts(void **state)
 		  "outbox.yaml:7:20: relay.instance: the variable LINE holds a control character or a line "
 		  "break\n" },
 		{ GOOD "relay: { instance: \"${x y}\" }\n",
-		  "outbox.yaml:7:20: relay.instance: has a ${ that begins no variable; write ${NAME} or "
-		  "${NAME:-default}, and $${ for a ${ that stays\n" },
+		  "outbox.yaml:7:20: relay.instance: has a ${ that does not begin a variable; write ${NAME} or "
+		  "${NAME:-default}, or $${ for a literal ${\n" },
 		{ GOOD "relay: { instance: \"${HOME\" }\n",
-		  "outbox.yaml:7:20: relay.instance: has a ${ that begins no variable; write ${NAME} or "
-		  "${NAME:-default}, and $${ for a ${ that stays\n" },
+		  "outbox.yaml:7:20: relay.instance: has a ${ that does not begin a variable; write ${NAME} or "
+		  "${NAME:-default}, or $${ for a literal ${\n" },
 	};
 
 	(void)state;

@@ -3,7 +3,8 @@
 #include "config/load_test.h"
 
 #define LOOP "it leads back to this target; a dead letter must end somewhere"
-#define OUTSIDE "is external, and what fails may not be meant for outside; name another"
+#define OUTSIDE \
+	"is external, and messages that fail here may not be meant for outsiders; name another target"
 
 /* Targets as they stand in the list, one a line from line 5 on; everything that is told about them. */
 static struct config *load(const char *targets, struct buf *told)
@@ -76,8 +77,9 @@ static void unknown_ones(void **state)
 {
 	static const char other[] = "  - { name: a, to: 'null:', dead_letter: elsewhere }\n";
 	static const struct row rows[] = {
-		{ other, AT("5", "42", "0", "a") "\"elsewhere\" is not the name of a target; add it: "
-						 "match: { nothing: true }\n" },
+		{ other, AT("5", "42", "0",
+			    "a") "\"elsewhere\" is not the name of a target; add a target of "
+				 "that name, with match: { nothing: true }\n" },
 		{ "  - { name: a, to: 'null:', dead_letter: parkd }\n"
 		  "  - { name: parked, to: 'null:' }\n",
 		  AT("5", "42", "0",
@@ -86,7 +88,7 @@ static void unknown_ones(void **state)
 		{ "  - { name: a, to: 'null:', dead_letter: b }\n"
 		  "  - { to: 'null:' }\n",
 		  AT("5", "42", "0",
-		     "a") "\"b\" is not the name of a target; add it: match: { nothing: true }\n"
+		     "a") "\"b\" is not the name of a target; add a target of that name, with match: { nothing: true }\n"
 			  "outbox.yaml:6:5: targets[1]: name is missing: the target's name; the store "
 			  "keeps its state under it, like events\n" },
 	};

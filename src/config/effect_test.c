@@ -148,7 +148,7 @@ static void test_overrides_refused(void **state)
 		{ NULL, "nonsense",
 		  "--set: \"nonsense\" is not KEY=VALUE; write --set relay.batch=100\n" },
 		{ NULL, "sources.shop.store=sqlite:x",
-		  "outbox.yaml:1:68: sources[0] \"shop\", password: the URL has no host that would ask for it; "
+		  "outbox.yaml:1:68: sources[0] \"shop\", password: the URL has no host, so no password is used; "
 		  "remove it\n" },
 	};
 

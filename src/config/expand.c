@@ -38,8 +38,8 @@ static const char *expand_one(const struct node *node, const char *text, char *c
 	if (!end || !length || (name[length] != '}' && strncmp(name + length, ":-", 2) != 0)) {
 		/* the text is not shown: it may be part of a password */
 		problems_about(problems, node,
-			       "has a ${ that begins no variable; write ${NAME} or ${NAME:-default}, and "
-			       "$${ for a ${ that stays");
+			       "has a ${ that does not begin a variable; write ${NAME} or ${NAME:-default}, or "
+			       "$${ for a literal ${");
 		return NULL;
 	}
 	value = environment_find(environment, name, length);

@@ -213,7 +213,8 @@ static void check_dead_letter(const struct config *config, size_t i, struct prob
 	problems_about(problems, node_find(item_node(config, "targets", i), "dead_letter"),
 		       "\"%s\" is not the name of a target%s%s%s", dead,
 		       nearest.best ? "; did you mean " : "", nearest.best ? nearest.best : "",
-		       nearest.best ? "?" : "; add it: match: { nothing: true }");
+		       nearest.best ? "?"
+				    : "; add a target of that name, with match: { nothing: true }");
 }
 
 /* In a file; options may name a target that another relay registered, which the store knows. */
@@ -238,8 +239,8 @@ static void complete(struct config *config, struct problems *problems)
 		if (relay->publish_timeout >= targets[i].lease)
 			problems_about(problems,
 				       node_find(node_find(config->root, "relay"), "publish_timeout"),
-				       "must be below every lease, or a slow broker would cost the lane; "
-				       "that of \"%s\" is not longer",
+				       "must be shorter than every lease, or a slow broker would cost the relay its lane; "
+				       "the lease of \"%s\" is not longer",
 				       targets[i].name);
 	}
 	relay->retain_delivered =

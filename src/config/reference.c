@@ -87,9 +87,9 @@ static void write_map(const struct record *schema, size_t indent, enum place_of_
 
 void config_reference(struct buf *out)
 {
-	buf_text(out, "# outbox.yaml: every key there is. Made by: outbox config reference\n"
+	buf_text(out, "# outbox.yaml: every key, as printed by: outbox config reference\n"
 		      "# Lines that begin with # and a key show its default, or an example.\n"
-		      "# ${VARIABLE} and ${VARIABLE:-default} may stand in any value.\n");
+		      "# ${VARIABLE} and ${VARIABLE:-default} can be used in any value.\n");
 	write_map(&schema_root, 0, ALONE, out);
 }
 

@@ -14,7 +14,7 @@ static const char *const levels[] = { NULL, "debug", "info", "warn", "error", NU
 
 static const struct field source_keys[] = {
 	{ KEY(NAME, config_source, name), .flags = FIELD_REQUIRED, .example = "shop",
-	  .help = "the name of this database, for people" },
+	  .help = "a name for this database, shown in status, logs and metrics" },
 	{ KEY(URL, config_source, store), .flags = FIELD_REQUIRED,
 	  .example = "postgres://app@db/shop",
 	  .help = "the database with the outbox: sqlite:app.db, postgres://USER@HOST/DB" },
@@ -34,12 +34,12 @@ static const struct field match_keys[] = {
 	{ KEY(BOOL, config_match, published), .fallback = "false",
 	  .help = "only messages marked as published" },
 	{ KEY(BOOL, config_match, nothing), .fallback = "false",
-	  .help = "no messages but those that fail at targets with it as dead_letter" },
+	  .help = "only messages that failed at targets whose dead_letter is this one" },
 };
 
 static const struct field retry_keys[] = {
 	{ KEY(POLICY, config_retry, preset), .fallback = "default",
-	  .help = "a policy to begin with; outbox policy list explains them" },
+	  .help = "the policy that supplies unset values; outbox policy list shows them" },
 	{ KEY(NUMBER, config_retry, max_attempts), .min = 0, .max = 1000000, .example = "10",
 	  .otherwise = "preset", .help = "tries in all before a delivery fails; 0: no limit" },
 	{ KEY(DURATION, config_retry, budget), .otherwise = "preset", .example = "1d",
@@ -47,13 +47,13 @@ static const struct field retry_keys[] = {
 	{ KEY(DURATION, config_retry, base), .otherwise = "preset", .example = "1s",
 	  .help = "the first delay, which grows by factor" },
 	{ KEY(FACTOR, config_retry, factor), .min = 1, .max = 100, .otherwise = "preset",
-	  .example = "2", .help = "each delay is this much longer than the one before" },
+	  .example = "2", .help = "each delay is the previous one times this" },
 	{ KEY(DURATION, config_retry, cap), .otherwise = "preset", .example = "5m",
-	  .help = "no delay is longer" },
+	  .help = "the longest delay" },
 	{ KEY(NUMBER, config_retry, jitter), .min = 0, .max = 100, .otherwise = "preset",
-	  .example = "25", .help = "percent by which a delay is moved at random" },
+	  .example = "25", .help = "percentage by which each delay varies at random" },
 	{ KEY(DURATIONS, config_retry, schedule), .otherwise = "preset", .example = "[30s, 1m, 5m]",
-	  .help = "instead of base, factor and cap: each delay" },
+	  .help = "the list of delays, instead of base, factor and cap" },
 };
 
 static const struct config_retry retry_initial = { .max_attempts = -1, .jitter = -1 };
@@ -67,7 +67,7 @@ static const struct field target_keys[] = {
 	  .help = "the target's name; the store keeps its state under it" },
 	{ KEY(URL, config_target, to), .flags = FIELD_REQUIRED,
 	  .example = "amqp://relay@mq/?exchange=shop&routing_key={type}",
-	  .help = "where it goes: amqp://, kafka://, nats://, redis://, file:out.jsonl ..." },
+	  .help = "where to send: amqp://, kafka://, nats://, redis://, file:out.jsonl ..." },
 	{ KEY(SECRET, config_target, password), .otherwise = "none",
 	  .example = "file:/run/secrets/mq", .flags = FIELD_EXEMPLARY,
 	  .help = "inserted into the URL of to" },
@@ -76,20 +76,20 @@ static const struct field target_keys[] = {
 	{ KEY(BOOL, config_target, external), .fallback = "false",
 	  .help = "outside your organisation: published messages only, nothing internal" },
 	{ KEY(GLOBS, config_target, headers), .otherwise = "none", .example = "[tenant]",
-	  .help = "of an external target: the only headers sent (or traceparent)" },
-	{ KEY(WORD, config_target, envelope), .words = envelopes, .otherwise = "the transport",
+	  .help = "external targets only: the headers to send, by name (also traceparent)" },
+	{ KEY(WORD, config_target, envelope), .words = envelopes, .otherwise = "the transport's own",
 	  .example = "structured", .help = "the form of a message on the wire" },
 	{ KEY(WORD, config_target, order), .words = orders, .fallback = "strict",
-	  .help = "of one key's messages; pipelined may reorder when one fails" },
+	  .help = "the order of a key's messages; with pipelined, a failure may reorder them" },
 	{ KEY(BOOL, config_target, hold), .fallback = "false",
-	  .help = "after a failed message its key waits" },
+	  .help = "after a failed message, later messages of its key wait" },
 	{ KEY(BOOL, config_target, bands), .fallback = "false",
-	  .help = "split by priority: NAME-high, NAME, NAME-low; bulk waits behind the rest" },
+	  .help = "split by priority: NAME-high, NAME, NAME-low; bulk does not delay the rest" },
 	{ KEY(RATE, config_target, rate), .otherwise = "none", .example = "50/s",
 	  .help = "at most this many messages from this process, all bands together" },
 	{ KEY(NUMBER, config_target, burst), .min = 1, .max = 1000000000, .example = "100",
 	  .otherwise = "a second's worth of the rate", .help = "this many at once after a pause" },
-	{ KEY(START, config_target, start), .otherwise = "the store", .example = "now",
+	{ KEY(START, config_target, start), .otherwise = "oldest until then", .example = "now",
 	  .help = "where a new target begins; required once messages were delivered" },
 	{ KEY(NAME, config_target, dead_letter), .otherwise = "none", .example = "parked",
 	  .help = "the target that gets what fails here, with the reason in headers" },
@@ -106,7 +106,7 @@ static const struct field target_keys[] = {
 
 static const struct field relay_keys[] = {
 	{ KEY(TEXT, config_relay, instance), .otherwise = "host:pid", .example = "relay-a",
-	  .flags = FIELD_RESTART, .help = "this relay's name for people; made unique" },
+	  .flags = FIELD_RESTART, .help = "this relay's name, with a random suffix" },
 	{ KEY(NUMBER, config_relay, workers), .min = 1, .max = 64, .fallback = "1",
 	  .help = "threads for each target" },
 	{ KEY(NUMBER, config_relay, batch), .min = 1, .max = 100000,
@@ -118,8 +118,9 @@ static const struct field relay_keys[] = {
 	  .help = "a dead relay's lanes are taken over after this; 100ms to 1h" },
 	{ KEY(DURATION, config_relay, poll), .otherwise = "the preset, else 250ms",
 	  .example = "250ms", .help = "look for messages at least this often" },
-	{ KEY(DURATION, config_relay, publish_timeout), .otherwise = "2/3 of the lease, at most 10s",
-	  .example = "10s", .help = "time limit of a broker for one batch; below every lease" },
+	{ KEY(DURATION, config_relay, publish_timeout),
+	  .otherwise = "2/3 of the lease, at most 10s", .example = "10s",
+	  .help = "time limit for one batch at a broker; must be shorter than every lease" },
 	{ KEY(DURATION, config_relay, breaker_min), .fallback = "500ms",
 	  .help = "the first pause after a target became unreachable" },
 	{ KEY(DURATION, config_relay, breaker_max), .fallback = "30s",
@@ -135,14 +136,14 @@ static const struct field relay_keys[] = {
 	{ KEY(TEXT, config_relay, archive), .otherwise = "none", .example = "/var/lib/outbox/archive",
 	  .help = "a folder: what is removed is written there first, for outbox replay" },
 	{ KEY(DURATION, config_relay, shutdown_timeout), .fallback = "30s", .flags = FIELD_LIVE,
-	  .help = "how long batches in flight may take at the end" },
+	  .help = "how long to wait for batches in flight when the relay stops" },
 };
 
 static const struct field log_keys[] = {
 	{ KEY(WORD, config_log, format), .words = formats, .fallback = "text",
 	  .help = "lines for people, or one JSON object a line" },
 	{ KEY(WORD, config_log, level), .words = levels, .fallback = "info",
-	  .help = "the least important lines that are written" },
+	  .help = "the lowest level that is logged" },
 };
 
 static const struct field admin_keys[] = {
@@ -154,7 +155,7 @@ static const struct field admin_keys[] = {
 	{ KEY(TEXT, config_admin, cert), .otherwise = "no TLS", .example = "/etc/outbox/cert.pem",
 	  .help = "TLS certificate with its chain, PEM" },
 	{ KEY(TEXT, config_admin, key), .otherwise = "no TLS", .example = "/etc/outbox/key.pem",
-	  .help = "its key, PEM, mode 0600" },
+	  .help = "the private key of cert, PEM, mode 0600" },
 	{ KEY(GLOBS, config_admin, hosts), .otherwise = "the address's own",
 	  .example = "[\"outbox.example.com\"]",
 	  .help = "more host names that requests may use, with :PORT if it differs" },
@@ -175,7 +176,8 @@ static const struct field root_keys[] = {
 	  .help = "databases with an outbox; each has a relay of its own, all in one process" },
 	{ KEY(LIST, config, targets), .of = &target_schema, .flags = FIELD_REQUIRED,
 	  .help = "where messages go; each delivery is independent of the others" },
-	{ KEY(OBJECT, config, relay), .of = &relay_schema, .help = "the engine" },
+	{ KEY(OBJECT, config, relay), .of = &relay_schema,
+	  .help = "batches, leases, timeouts and retention of the relay" },
 	{ KEY(OBJECT, config, log), .of = &log_schema, .flags = FIELD_LIVE,
 	  .help = "what the relay logs, on stderr" },
 	{ KEY(OBJECT, config, health), .of = &schema_health, .flags = FIELD_LIVE,
@@ -185,7 +187,7 @@ static const struct field root_keys[] = {
 	{ KEY(OBJECT, config, otlp), .of = &schema_otlp, .flags = FIELD_RESTART,
 	  .help = "metrics and traces for OpenTelemetry; unset: none" },
 	{ KEY(OBJECT, config, admin), .of = &admin_schema, .flags = FIELD_RESTART,
-	  .help = "the admin HTTP server: health, metrics, acts" },
+	  .help = "the admin HTTP server: health, metrics, API" },
 };
 
 const struct record schema_root = { SCHEMA(root_keys, config) };

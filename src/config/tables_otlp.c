@@ -69,7 +69,7 @@ static void check_otlp(const struct node *map, const void *value, struct problem
 	if (!url) {
 		if (otlp->headers)
 			problems_about(problems, node_find(map, "headers"),
-				       "nothing is sent without endpoint; add it");
+				       "has no effect without endpoint; add endpoint");
 		return;
 	}
 	if (strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0)

@@ -141,7 +141,7 @@ int act_all(struct outbox_store *store, const struct outbox_act *act, const stru
 		r = act_page(store, &page, &one, err);
 		if (r && total->done)
 			outbox_wrap(err,
-				    "after %zu deliver%s, which are done; repeat it for the rest",
+				    "after %zu deliver%s, which are done; repeat the command for the rest",
 				    total->done, total->done == 1 ? "y" : "ies");
 		if (r)
 			return r;

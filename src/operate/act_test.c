@@ -92,8 +92,9 @@ static void a_failure_keeps_what_was_done(void **state)
 	struct outbox_acted acted;
 
 	(void)state;
-	assert_fails(requeue_all(&store, NULL, &acted, err), OUTBOX_ECONN,
-		     "after 2 deliveries, which are done; repeat it for the rest: the server is away");
+	assert_fails(
+		requeue_all(&store, NULL, &acted, err), OUTBOX_ECONN,
+		"after 2 deliveries, which are done; repeat the command for the rest: the server is away");
 	assert_int_equal(acted.done, 2);
 	/* the status is the store's for those, too, who do not want to know more */
 	store.calls = 0;

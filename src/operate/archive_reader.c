@@ -397,7 +397,7 @@ int archive_message(const char *text, size_t size, struct outbox_arena *arena,
 		return outbox_fail(err, OUTBOX_EPROTO, "not a JSON object");
 	while (r == OUTBOX_OK && json_members_next(&members, &name, &value)) {
 		if (name.size >= sizeof(name_text) || json_string_read(&name, name_text))
-			return outbox_fail(err, OUTBOX_EPROTO, "a name that no attribute has");
+			return outbox_fail(err, OUTBOX_EPROTO, "a name that no attribute can have");
 		r = take_member(&line, name_text, &value, err);
 	}
 	if (r == OUTBOX_OK)
@@ -407,7 +407,8 @@ int archive_message(const char *text, size_t size, struct outbox_arena *arena,
 	if (r)
 		return r;
 	if (!line.message.id || !line.message.type)
-		return outbox_fail(err, OUTBOX_EPROTO, "no id or no type: not a message of ours");
+		return outbox_fail(err, OUTBOX_EPROTO,
+				   "no id or no type: not a message that outbox archived");
 	line.message.kind = kind_parse(line.kind, OUTBOX_KIND_EVENT);
 	ret_found->message = line.message;
 	ret_found->seq = line.sequence;

@@ -10,7 +10,7 @@
 
 struct hold {
 	const char *target; /* as in stats */
-	int64_t unfinished; /* deliveries that this target still has to get, of messages that are old enough */
+	int64_t unfinished; /* deliveries that this target still has to receive, of messages that are old enough */
 	int64_t failed;     /* that are kept because they failed */
 	outbox_time oldest; /* when the oldest of these messages was published */
 	bool more;          /* there are more than were counted */

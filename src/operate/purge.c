@@ -180,6 +180,7 @@ int purge_all(struct outbox_store *store, const struct outbox_purge *purge,
 		r = remove_pages(store, &request, bulk, total, err);
 	} while (r == OUTBOX_OK && only && at < only->count);
 	if (r && r != OUTBOX_ECONFLICT && total->messages)
-		outbox_wrap(err, "after %lld messages, which are gone", (long long)total->messages);
+		outbox_wrap(err, "after %lld messages, which were removed",
+			    (long long)total->messages);
 	return r;
 }

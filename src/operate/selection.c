@@ -48,14 +48,14 @@ static int unknown_word(const char *field, const char *text, bool states, struct
 		nearest_offer(&nearest, why_names[i]);
 	list_words(why_names + 1, why_list);
 	if (nearest.best)
-		return outbox_fail(err, OUTBOX_EINVAL, "%s: there is no \"%s\"; did you mean %s?",
+		return outbox_fail(err, OUTBOX_EINVAL, "%s: \"%s\" is not valid; did you mean %s?",
 				   field, shown, nearest.best);
 	if (!states)
-		return outbox_fail(err, OUTBOX_EINVAL, "%s: there is no \"%s\"; use %s", field,
+		return outbox_fail(err, OUTBOX_EINVAL, "%s: \"%s\" is not valid; use %s", field,
 				   shown, why_list);
 	return outbox_fail(err, OUTBOX_EINVAL,
-			   "%s: there is no \"%s\"; use %s, or why it is pending: %s", field, shown,
-			   list_words(state_names + 1, state_list), why_list);
+			   "%s: \"%s\" is not valid; use %s, or a reason why it is pending: %s",
+			   field, shown, list_words(state_names + 1, state_list), why_list);
 }
 
 static int parse_state(const char *text, enum naming naming, struct outbox_filter *filter,
@@ -83,9 +83,10 @@ static int parse_why(const char *text, enum naming naming, struct outbox_filter 
 	if (!filter->why)
 		return unknown_word(why, text, false, err);
 	if (filter->state && filter->state != OUTBOX_PENDING)
-		return outbox_fail(err, OUTBOX_EINVAL,
-				   "%s is for pending deliveries; leave it out with %s %s", why,
-				   field_name(naming, "state", state), state_names[filter->state]);
+		return outbox_fail(
+			err, OUTBOX_EINVAL,
+			"%s applies only to pending deliveries; it cannot be combined with %s %s",
+			why, field_name(naming, "state", state), state_names[filter->state]);
 	filter->state = OUTBOX_PENDING;
 	return OUTBOX_OK;
 }
@@ -140,8 +141,9 @@ static int check_state(int action, enum naming naming, struct outbox_filter *fil
 	if (!filter->state)
 		filter->state = only;
 	if (!filter->state)
-		return outbox_fail(err, OUTBOX_EINVAL, "%s is missing: say which ones to %s: %s",
-				   name, action_names[action], allowed);
+		return outbox_fail(err, OUTBOX_EINVAL,
+				   "%s is missing: say which deliveries to %s: %s", name,
+				   action_names[action], allowed);
 	if (lifecycle_next(filter->state, lifecycle_of_action(action)))
 		return OUTBOX_OK;
 	return outbox_fail(err, OUTBOX_EINVAL, "%s: only %s deliveries can be %s", name, allowed,
@@ -160,7 +162,8 @@ int selection_check(int action, enum naming naming, struct outbox_filter *filter
 	field_name(naming, "target", target);
 	if (f->n_ids && more)
 		return outbox_fail(err, OUTBOX_EINVAL,
-				   "give ids or a filter, not both (%s goes with ids)", target);
+				   "give ids or a filter, not both (only %s can be combined with ids)",
+				   target);
 	if (f->n_ids > IDS_MAX)
 		return outbox_fail(err, OUTBOX_EINVAL,
 				   "ids: %zu are too many, at most %d in a call", f->n_ids, IDS_MAX);

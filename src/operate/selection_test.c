@@ -34,20 +34,20 @@ static void wrong_words_are_named_as_the_caller_writes_them(void **state)
 	} cases[] = {
 		{ { .state = "fialed" },
 		  NAMED_AS_OPTION,
-		  "--state: there is no \"fialed\"; did you mean failed?" },
+		  "--state: \"fialed\" is not valid; did you mean failed?" },
 		{ { .state = "fialed" },
 		  NAMED_AS_FIELD,
-		  "state: there is no \"fialed\"; did you mean failed?" },
+		  "state: \"fialed\" is not valid; did you mean failed?" },
 		{ { .state = "xyzzy" },
 		  NAMED_AS_FIELD,
-		  "use pending, sending, delivered, failed or discarded, or why it is pending: new, retry, deferred, "
+		  "use pending, sending, delivered, failed or discarded, or a reason why it is pending: new, retry, deferred, "
 		  "parked or paused" },
 		{ { .why = "xyzzy" },
 		  NAMED_AS_OPTION,
-		  "--why: there is no \"xyzzy\"; use new, retry, deferred, parked or paused" },
+		  "--why: \"xyzzy\" is not valid; use new, retry, deferred, parked or paused" },
 		{ { .state = "failed", .why = "retry" },
 		  NAMED_AS_OPTION,
-		  "--why is for pending deliveries; leave it out with --state failed" },
+		  "--why applies only to pending deliveries; it cannot be combined with --state failed" },
 	};
 	struct outbox_filter filter;
 
@@ -75,7 +75,7 @@ static void an_action_fits_what_is_selected(void **state)
 	assert_int_equal(target.state, OUTBOX_PENDING);
 	target.state = 0;
 	assert_fails(selection_check(OUTBOX_DISCARD, NAMED_AS_OPTION, &target, err), OUTBOX_EINVAL,
-		     "--state is missing: say which ones to discard: pending or failed");
+		     "--state is missing: say which deliveries to discard: pending or failed");
 	assert_ok(selection_check(OUTBOX_DISCARD, NAMED_AS_FIELD, &why, err));
 	assert_int_equal(why.state, OUTBOX_PENDING);
 	assert_fails(selection_check(OUTBOX_REQUEUE, NAMED_AS_FIELD, &why, err), OUTBOX_EINVAL,
@@ -85,7 +85,7 @@ static void an_action_fits_what_is_selected(void **state)
 	assert_fails(selection_check(OUTBOX_DEFER, NAMED_AS_OPTION, &none, err), OUTBOX_EINVAL,
 		     "nothing is selected: give ids, or filter by --state, --target, --type, --key");
 	assert_fails(selection_check(OUTBOX_DEFER, NAMED_AS_FIELD, &both, err), OUTBOX_EINVAL,
-		     "not both (target goes with ids)");
+		     "not both (only target can be combined with ids)");
 	assert_fails(selection_check(OUTBOX_DEFER, NAMED_AS_FIELD, &many, err), OUTBOX_EINVAL,
 		     "1001 are too many");
 }

@@ -136,7 +136,7 @@ static int take_lock(struct spool *spool, struct outbox_error *err)
 		return io_error(path, "cannot make", err);
 	if (flock(spool->lock, LOCK_EX | LOCK_NB) == 0)
 		return OUTBOX_OK;
-	return outbox_fail(err, OUTBOX_ECONFLICT, "%s is in use: this replay runs already",
+	return outbox_fail(err, OUTBOX_ECONFLICT, "%s is in use: this replay is already running",
 			   text_shown(shown, sizeof(shown), spool->path));
 }
 
@@ -165,7 +165,8 @@ int spool_open(const char *path, const char *what, struct outbox_clock *clock,
 	if (r == OUTBOX_OK)
 		r = read_note(spool, err);
 	if (r == OUTBOX_OK && !spool->resumed && access(path, F_OK) == 0)
-		r = belongs_to_another(spool, "its database is there, its note is not", err);
+		r = belongs_to_another(spool, "its database exists, but its .json file does not",
+				       err);
 	if (r == OUTBOX_OK && !spool->resumed) {
 		spool->began = clock->wall(clock);
 		r = spool_note(spool, err);

@@ -42,13 +42,13 @@ struct act_work {
 	struct buf targets; /* "events, partner" */
 };
 
-#define HOW_OPTIONS                                                           \
-	OPTION("dry-run", FIELD_BOOL, struct values, dry_run, NULL,           \
-	       "say what would be done, change nothing"),                     \
-		OPTION("rate", FIELD_PER_SECOND, struct values, rate, "RATE", \
-		       "by filter: not faster than this, 100/s or 3000/min"), \
-		OPTION("yes", FIELD_BOOL, struct values, yes, NULL,           \
-		       "by filter: do not ask; required without a terminal")
+#define HOW_OPTIONS                                                            \
+	OPTION("dry-run", FIELD_BOOL, struct values, dry_run, NULL,            \
+	       "say what would be done, change nothing"),                      \
+		OPTION("rate", FIELD_PER_SECOND, struct values, rate, "RATE",  \
+		       "with a filter: at most this rate, 100/s or 3000/min"), \
+		OPTION("yes", FIELD_BOOL, struct values, yes, NULL,            \
+		       "with a filter: do not ask for confirmation; required without a terminal")
 
 static const struct field requeue_options[] = {
 	SELECTION_OPTIONS(struct values, "failed (default): nothing else can be requeued"),
@@ -92,7 +92,7 @@ static int tell_done(struct act_work *work, const struct outbox_acted *acted,
 		 (work->act.dry_run ? action_names : action_past)[work->act.action],
 		 count_human((int64_t)acted->done, count), acted->done == 1 ? "y" : "ies");
 	if (acted->refused)
-		safe_say(stderr, "refused %zu, the first: %s", acted->refused, acted->why);
+		safe_say(stderr, "%zu refused; the first one: %s", acted->refused, acted->why);
 	return OUTBOX_OK;
 }
 
@@ -205,7 +205,8 @@ static int tell_interrupted(struct act_work *work, const struct outbox_acted *to
 				   .before = work->filter.created_before };
 
 	work->cli->exit = EXIT_SIGNAL + number;
-	safe_say(stderr, "interrupted: %s %s of %s deliveries; each of them wholly. To do the rest:",
+	safe_say(stderr,
+		 "interrupted: %s %s of %s deliveries, each of them completely. To do the rest, run:",
 		 action_past[work->act.action], count_human((int64_t)total->done, done),
 		 count_human((int64_t)work->count, all));
 	resume_command(work, &line);
@@ -247,7 +248,7 @@ static int act_by_filter(struct act_work *work, struct outbox_error *err)
 	describe(work, what, sizeof(what));
 	if (work->given->dry_run) {
 		safe_say(stdout,
-			 "would %s %s. Run again without --dry-run; add --rate 100/s to go gently.",
+			 "would %s %s. Run again without --dry-run; add --rate 100/s to limit the rate.",
 			 name, what);
 		return OUTBOX_OK;
 	}
@@ -313,7 +314,7 @@ const struct command cmd_discard = {
 	.name = "discard",
 	.group = GROUP_REPAIR,
 	.flags = COMMAND_STORE | COMMAND_ACTOR | COMMAND_HARMFUL,
-	.summary = "never deliver pending or failed deliveries",
+	.summary = "give up pending or failed deliveries for good",
 	TAKES_WORDS("[ID...]", 0, 1000),
 	TAKES_OPTIONS(discard_options, struct values),
 	.about = "This is final: a discarded delivery cannot be requeued. The message stays until retention removes it; other targets still get it. With several targets, ids require --target.",

@@ -75,7 +75,7 @@ static int print_summary(const struct copy *copy, const struct values *given,
 					    holds_json(&holds)),
 				  err);
 	if (copy->count == 0)
-		puts("nothing to archive: no message that every target is done with matches");
+		puts("nothing to archive: no finished message matches");
 	else
 		safe_say(stdout, "%s %s message%s%s%s",
 			 given->dry_run ? "would archive" : "archived",

@@ -317,6 +317,6 @@ const struct command cmd_doctor = {
 	.about = "With --config and without --source every source is examined.",
 	.example = "outbox doctor --store sqlite:app.db --to events=file:out.jsonl\n"
 		   "outbox doctor --config outbox.yaml --source shop --brokers",
-	.exits = "0  healthy: nothing but ok and notes\n1  there are warnings or errors",
+	.exits = "0  healthy: nothing but ok and notes\n1  there are warnings or errors\n14 the database is damaged",
 	.run = run,
 };

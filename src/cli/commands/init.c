@@ -20,7 +20,7 @@ struct values {
 static const struct field options[] = {
 	OPTION_RANGE(
 		"lanes", FIELD_INT, struct values, how.lanes, 1, OUTBOX_LANES_MAX,
-		"readers of the log per target, which share its keys; the order of a key holds with any number (default: 4 on PostgreSQL, 1 on SQLite)"),
+		"readers of the log per target; keys are distributed among them, and each key stays in order with any number (default: 4 on PostgreSQL, 1 on SQLite)"),
 	OPTION("schema", FIELD_TEXT, struct values, schema, "NAME",
 	       "PostgreSQL: the schema for the tables, created if it is missing; the same as ?schema=NAME in the URL (default: the first of search_path)"),
 	OPTION_WORD(
@@ -51,11 +51,11 @@ static void print_outcome(const struct cli *cli, bool fresh, const struct outbox
 	safe_say(stdout, "%s: created an outbox (%s, schema %d, %d lane%s)", info->name,
 		 info->driver, info->schema_version, info->lanes, s);
 	if (strncmp(info->driver, "sqlite", 6) == 0)
-		puts("The file is in WAL mode now, for good: readers and the one writer no longer\n"
-		     "wait for each other; its -wal and -shm files belong to it, copy them too.");
+		puts("The file is now permanently in WAL mode: readers and the writer no longer\n"
+		     "wait for each other. Its -wal and -shm files belong to it: copy them with it.");
 	if (how->partition)
-		puts("The log is in partitions, which the relay makes and drops: its role must own\n"
-		     "them, and outbox doctor says whether it does.");
+		puts("The log is partitioned. The relay creates and drops partitions, so its role must\n"
+		     "own them; outbox doctor checks this.");
 	if (how->doorbell > 0)
 		puts("Its doorbell is on: publishers wake a relay that sleeps.");
 	puts("Publish: INSERT INTO outbox_message (type, key, payload) VALUES (...)\n"
@@ -76,7 +76,8 @@ static int check(struct cli *cli, struct values *given, struct outbox_error *err
 
 	how->partition = given->partition == PARTITION_AUTO;
 	if (given->doorbell && given->no_doorbell)
-		return outbox_fail(err, OUTBOX_EINVAL, "--doorbell or --no-doorbell, not both");
+		return outbox_fail(err, OUTBOX_EINVAL,
+				   "--doorbell and --no-doorbell cannot be combined; give one of them");
 	how->doorbell = given->doorbell ? 1 : given->no_doorbell ? -1 : 0;
 	if (!postgres && cli->store_url && how->partition)
 		return outbox_fail(

@@ -13,7 +13,7 @@ struct values {
 
 static const struct field options[] = {
 	OPTION("blocked", FIELD_BOOL, struct values, blocked, NULL,
-	       "only blocked keys: the default, and the only kind so far"),
+	       "only blocked keys (the default; no other kind exists yet)"),
 	OPTION("target", FIELD_TEXT, struct values, filter.target, "NAME",
 	       "only keys of this target"),
 	OPTION_RANGE("limit", FIELD_COUNT, struct values, filter.limit, 1, 1000,
@@ -84,7 +84,7 @@ const struct command cmd_keys = {
 	.name = "keys",
 	.group = GROUP_SEE,
 	.flags = COMMAND_STORE,
-	.summary = "list keys whose messages wait, and what is in their way",
+	.summary = "list keys whose messages wait, and what blocks them",
 	TAKES_OPTIONS(options, struct values),
 	.about = "FRONT is the state of the key's first unfinished delivery: it waits for a retry, is being sent, or failed at a target with hold. PARKED is how many wait behind it. The oldest key comes first.",
 	.example = "outbox keys\noutbox keys --target partner --json",

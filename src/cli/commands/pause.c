@@ -54,7 +54,7 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 	else if (pause)
 		printf("%s is paused: the batch in flight ends, nothing new is sent\n", name);
 	else
-		printf("%s goes on\n", name);
+		printf("%s is resumed\n", name);
 	return OUTBOX_OK;
 }
 

@@ -86,7 +86,7 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 					    telling.lanes),
 				  err);
 	if (telling.count == 0)
-		puts("Every position is right; nothing was changed.");
+		puts("Every position is correct; nothing was changed.");
 	else if (given->how.dry_run)
 		puts("Nothing was changed. Run again with --yes instead of --dry-run.");
 	else

@@ -31,7 +31,7 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 	if (cli->json)
 		return json_print(json_redacted(redact.id, done), err);
 	safe_say(stdout,
-		 done ? "%s: its payload, key, headers and subject are gone, and the errors noted for it"
+		 done ? "%s: its payload, key, headers, subject and recorded errors were removed"
 		      : "%s was redacted before; nothing was changed",
 		 redact.id);
 	return OUTBOX_OK;

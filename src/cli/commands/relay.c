@@ -27,7 +27,7 @@ static const struct field options[] = {
 	OPTION("order", FIELD_REPEATED, struct relay_values, order, "NAME=ORDER",
 	       "strict (default), pipelined or none"),
 	OPTION("hold", FIELD_REPEATED, struct relay_values, hold, "NAME",
-	       "after a failed message its key waits (default: it goes on)"),
+	       "after a failed message, later messages of its key wait (default: it goes on)"),
 	OPTION("bands", FIELD_REPEATED, struct relay_values, bands, "NAME",
 	       "split by priority into NAME-high, NAME and NAME-low, so that bulk messages wait behind the others"),
 	OPTION("rate", FIELD_REPEATED, struct relay_values, rate, "NAME=RATE",
@@ -47,7 +47,7 @@ static const struct field options[] = {
 	OPTION("once", FIELD_BOOL, struct relay_values, once, NULL,
 	       "deliver what is due now, then end"),
 	OPTION("until-idle", FIELD_BOOL, struct relay_values, until_idle, NULL,
-	       "deliver until nothing is left but deferred and failed; waits for retries"),
+	       "deliver until only deferred and failed deliveries are left, then end; waits for retries"),
 	OPTION("workers", FIELD_TEXT, struct relay_values, workers, "N",
 	       "threads for each target (default: 1)"),
 	OPTION("batch", FIELD_TEXT, struct relay_values, batch, "N",
@@ -63,21 +63,22 @@ static const struct field options[] = {
 	OPTION("retain-failed", FIELD_TEXT, struct relay_values, retain_failed, "DURATION",
 	       "keep failed messages this long (default: forever)"),
 	OPTION("instance", FIELD_TEXT, struct relay_values, instance, "NAME",
-	       "this relay's name (default: host:pid:random)"),
+	       "this relay's name; a random suffix makes it unique (default: host:pid)"),
 	OPTION("listen", FIELD_TEXT, struct relay_values, listen, "ADDRESS",
 	       "admin HTTP server: 127.0.0.1:8040, unix:PATH (default: none)"),
 	OPTION("shutdown-timeout", FIELD_TEXT, struct relay_values, shutdown_timeout, "DURATION",
-	       "how long batches in flight may take at the end (default: 30s)"),
+	       "how long to wait for batches in flight when the relay stops (default: 30s)"),
 };
 
 static int check_modes(const struct relay_values *given, struct outbox_error *err)
 {
 	if (given->once && given->until_idle)
-		return outbox_fail(err, OUTBOX_EINVAL, "--once or --until-idle, not both");
+		return outbox_fail(err, OUTBOX_EINVAL,
+				   "--once and --until-idle cannot be combined; give one of them");
 	if (given->listen && (given->once || given->until_idle))
 		return outbox_fail(
 			err, OUTBOX_EINVAL,
-			"--listen does not go with --once or --until-idle; they end by themselves");
+			"--listen cannot be combined with --once or --until-idle, which end by themselves");
 	return OUTBOX_OK;
 }
 
@@ -207,6 +208,7 @@ const struct command cmd_relay = {
 		 "1  with --once, --until-idle: deliveries failed (outbox list --state failed)\n"
 		 "2  a target's URL or file is wrong, or it is not served (outbox status)\n"
 		 "5  with --once: a target is unreachable\n"
+		 "6  no permission\n"
 		 "12 batches in flight did not end within --shutdown-timeout\n"
 		 "14 with --once, --until-idle: a lane was refused (outbox realign)\n"
 		 "128 + N  ended early by signal N",

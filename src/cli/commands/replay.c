@@ -35,7 +35,7 @@ static const struct field options[] = {
 	       "replay from the log instead of a FILE: messages that every target has finished with"),
 	PAST_OPTIONS(struct values),
 	OPTION("rate", FIELD_PER_SECOND, struct values, rate, "RATE",
-	       "not faster than this, 100/s or 3000/min (default: the target's own rate)"),
+	       "at most this rate, 100/s or 3000/min (default: the target's own rate)"),
 	OPTION("spool", FIELD_TEXT, struct values, spool, "FILE",
 	       "where the replay keeps its state (default: beside the archive)"),
 	OPTION("salvage", FIELD_BOOL, struct values, salvage, NULL,
@@ -60,9 +60,10 @@ static int check(const struct cli *cli, const struct values *given, struct outbo
 				   given->from_log ? "FILE and --from-log cannot be combined"
 						   : "no messages are named");
 	if (given->to && cli->config)
-		return outbox_fail(err, OUTBOX_EINVAL,
-				   "--to and --config do not go together; the file says where \"%s\" is",
-				   given->target);
+		return outbox_fail(
+			err, OUTBOX_EINVAL,
+			"--to cannot be combined with --config; the file has the URL of \"%s\"",
+			given->target);
 	if (!given->to && !cli->config)
 		return outbox_fail(err, OUTBOX_EINVAL,
 				   "the target has no URL: give --config FILE, or --to URL");
@@ -182,10 +183,11 @@ static void tell_left_out(const struct replaying *replay)
 	int64_t unreadable = state.salvaged + replay->run.unfit;
 
 	if (state.malformed)
-		safe_say(stderr, "left out %lld that could never be delivered",
-			 (long long)state.malformed);
+		safe_say(stderr, "left out %lld message%s that could never be delivered",
+			 (long long)state.malformed, state.malformed == 1 ? "" : "s");
 	if (unreadable)
-		safe_say(stderr, "left out %lld lines that cannot be read", (long long)unreadable);
+		safe_say(stderr, "left out %lld line%s that cannot be read", (long long)unreadable,
+			 unreadable == 1 ? "" : "s");
 	if (state.damage)
 		safe_say(stderr, "%s; nothing after it was read", state.damage);
 }
@@ -196,9 +198,10 @@ static void tell_left(const struct replaying *replay)
 
 	safe_shell_word(&word, replay->run.spool->url);
 	safe_say(stderr,
-		 "%lld were not delivered and are kept. Look, requeue or discard there, then give the "
-		 "same command again:",
-		 (long long)replay->run.left);
+		 "%lld %s kept. List, requeue or discard there, then run the same command again:",
+		 (long long)replay->run.left,
+		 replay->run.left == 1 ? "message was not delivered and is"
+				       : "messages were not delivered and are");
 	safe_line(stderr, "  outbox list --store ", buf_str(&word));
 }
 
@@ -208,7 +211,7 @@ static int tell_end(struct replaying *replay, const struct values *given, struct
 
 	if (replay->signal) {
 		replay->cli->exit = EXIT_SIGNAL + replay->signal;
-		safe_say(stderr, "interrupted; the same command goes on after %s %s",
+		safe_say(stderr, "interrupted; the same command continues after %s %s",
 			 given->from_log ? "seq" : "line",
 			 count_human(replay->run.spool->position, count));
 	} else if (replay->run.left) {
@@ -236,7 +239,7 @@ static int tell_dry(const struct replaying *replay, const struct values *given,
 	else
 		safe_say(stdout,
 			 "would replay %s message%s to %s (from %s to %s). Run again without --dry-run; "
-			 "add --rate 100/s to go gently.",
+			 "add --rate 100/s to limit the rate.",
 			 count_human(replay->run.wanted, count), replay->run.wanted == 1 ? "" : "s",
 			 given->target, time_format(replay->run.oldest, oldest),
 			 time_format(replay->run.newest, newest));

@@ -305,14 +305,14 @@ static void print_failed_advice(const struct cli *cli, const struct message_deta
 		printf("  a requeue will not help: %s\n", why);
 		/* corrected, it would still be too late */
 		if (!has_expired(cli, m))
-			print_amend(cli, m, "correct it in its place, if no target has it yet");
-		print_command(cli, "or publish a corrected one, then discard this", "discard",
-			      row->id, row->target, " --reason WHY");
+			print_amend(cli, m, "correct it in place, if no target has received it yet");
+		print_command(cli, "or publish a corrected message, then discard this one",
+			      "discard", row->id, row->target, " --reason WHY");
 		return;
 	}
 	print_command(cli, "to try again", "requeue", row->id, row->target, "");
 	if (!has_left(view))
-		print_amend(cli, m, "to correct it in its place");
+		print_amend(cli, m, "to correct it in place");
 	print_command(cli, "to give up", "discard", row->id, row->target, " --reason WHY");
 }
 
@@ -338,7 +338,7 @@ static void print_advice(const struct cli *cli, const struct message_detail *vie
 	if (row->state != OUTBOX_PENDING)
 		return;
 	if (row->why == OUTBOX_PAUSED) {
-		printf("  go on:        outbox resume %s", row->target);
+		printf("  to resume:    outbox resume %s", row->target);
 		safe_line(stdout, "", cli->store_option);
 	} else if (row->why == OUTBOX_PARKED) {
 		print_parked_advice(cli, view->message.message.key);
@@ -421,7 +421,7 @@ static void print_amended(const struct cli *cli, const struct message_detail *vi
 			print_before(cli, was, given);
 	}
 	if (view->n_amended && !given->amended)
-		puts("                --amended --payload shows what it was");
+		puts("                --amended --payload shows the former version");
 }
 
 static int run(struct cli *cli, void *values, struct outbox_error *err)
@@ -454,7 +454,7 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 	for (size_t i = 0; i < view.page.count; i++)
 		print_delivery(cli, &view, &view.page.rows[i]);
 	if (view.page.count == 0)
-		printf("\nno deliveries: no target takes it (outbox target list%s)\n",
+		printf("\nno deliveries: no target matches it (outbox target list%s)\n",
 		       cli->store_option);
 	print_history(&view);
 	return OUTBOX_OK;

@@ -167,7 +167,7 @@ static void print(struct cli *cli, const struct outbox_stats *stats, const struc
 	for (size_t i = 0; i < stats->n_targets; i++)
 		notes(cli, stats, &stats->targets[i]);
 	if (holds->count)
-		puts("past their retention, and still in the log:");
+		puts("messages past their retention that are still in the log:");
 	holds_print(holds, stats->store_now);
 	puts("");
 	table_print(&lanes, stdout);
@@ -231,7 +231,7 @@ const struct command cmd_status = {
 	.name = "status",
 	.group = GROUP_SEE,
 	.flags = COMMAND_STORE | COMMAND_MANY,
-	.summary = "show what waits, fails and moves, per target",
+	.summary = "show the backlog, failures and throughput of each target",
 	TAKES_OPTIONS(options, struct values),
 	.about = "RATE is what was delivered in the last minute; OLDEST is how long the oldest unfinished delivery has been ready to send: since its commit, since it was due or requeued, or since the target was resumed (failed ones aside). Works whether a relay runs or not; where none runs and nothing waits, it says idle. With --config and without --source all sources are shown. Targets that hold back messages past their retention are named.",
 	.example = "outbox status --store sqlite:app.db\noutbox status --json --watch --every 10s",

@@ -53,7 +53,7 @@ static int print_upgrade(const struct cli *cli, const char *name, int from, bool
 	int to = cli->info.program_version;
 
 	if (from == to)
-		printf("%s: schema %d is this program's; nothing to do\n", name, from);
+		printf("%s: schema %d is up to date; nothing to do\n", name, from);
 	else if (check)
 		return tell_changes(cli, name, from, err);
 	else
@@ -115,12 +115,12 @@ const struct command cmd_upgrade = {
 	.name = "upgrade",
 	.group = GROUP_SETUP,
 	.flags = COMMAND_STORE | COMMAND_MANY,
-	.summary = "bring an older outbox to this program's schema",
+	.summary = "upgrade an older outbox to this program's schema",
 	TAKES_OPTIONS(options, struct values),
 	.about = "With --config and without --source all sources are upgraded, one after the other; if one cannot be upgraded, the command says so and goes on with the others.",
 	.example = "outbox upgrade --store sqlite:app.db --check\n"
 		   "outbox upgrade --store postgres://app@db/shop --check --sql > outbox.sql",
-	.exits = "0  the schema is this program's\n2  with --check: an upgrade is due\n"
+	.exits = "0  the schema is up to date\n2  with --check: an upgrade is due\n"
 		 "7  there is no outbox, or its schema is newer than this program",
 	.run = run,
 };

@@ -30,7 +30,7 @@ def test_a_requeue_that_cannot_help_is_not_advised(shop, columns, why):
     text = shop.run("show", message).out
     assert f"a requeue will not help: {why}" in text
     assert "outbox requeue" not in text and f"outbox discard {message}" in text
-    assert "publish a corrected one" in text
+    assert "publish a corrected message" in text
     assert (f"outbox amend {message}" in text) == ("expired" not in why)
 
 

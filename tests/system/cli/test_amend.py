@@ -28,7 +28,7 @@ def test_with_hold_the_corrected_one_goes_first(shop):
     assert ids(shop) == ["m0", "m1", "m2", "m3"]
     assert json.loads((shop.folder / "out.jsonl").read_text().splitlines()[0])["data"] == {"total": 1}
     text = shop.run("show", message).out
-    assert "by anna: negative total, ticket 812" in text and "--amended --payload shows what it was" in text and "{broken" not in text
+    assert "by anna: negative total, ticket 812" in text and "--amended --payload shows the former version" in text and "{broken" not in text
     assert "{broken" in shop.run("show", message, "--amended", "--payload").out
     text = shop.run("show", message, "--amended").out
     assert "it was 7 bytes" in text and "{broken" not in text and "total\":" not in text

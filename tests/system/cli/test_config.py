@@ -112,7 +112,7 @@ def test_drivers_and_the_admin_server_are_asked_at_once(write):
         ("10:18", 'targets[0] "events", dead_letter: "parkd" is not the name of a target; did you mean parked?'),
         ("12:9", 'targets[1] "nowhere", to: the port: "99999" is not a whole number from 1 to 65535'),
         ("13:18", 'targets[1] "nowhere", dead_letter: "limbo" is not the name of a target; '
-                  'add it: match: { nothing: true }'),
+                  'add a target of that name, with match: { nothing: true }'),
         ("15:9", 'targets[2] "parked", to: redis: a user without a password; write user:password@, '
                  'or add password_file=PATH; or write password: file:PATH beside it'),
         ("17:9", 'targets[3] "tls", to: rediss: this build'),
@@ -317,10 +317,10 @@ def test_the_failure_of_one_source_is_told_with_its_name(write):
 
 
 @pytest.mark.parametrize("args, told", [
-    (["--config", "outbox.yaml", "--to", "x=null:"], "--to and --config do not go together"),
-    (["--config", "outbox.yaml", "--batch", "5"], "--batch and --config do not go together"),
-    (["--config", "outbox.yaml", "--instance", "x"], "--instance and --config do not go together"),
-    (["--config", "outbox.yaml", "--store", "sqlite:x.db"], "--store and --config do not go together"),
+    (["--config", "outbox.yaml", "--to", "x=null:"], "--to cannot be combined with --config"),
+    (["--config", "outbox.yaml", "--batch", "5"], "--batch cannot be combined with --config"),
+    (["--config", "outbox.yaml", "--instance", "x"], "--instance cannot be combined with --config"),
+    (["--config", "outbox.yaml", "--store", "sqlite:x.db"], "--store cannot be combined with --config"),
     (["--to", "x=null:", "--set", "relay.batch=5"], "--set works only with --config FILE"),
     (["--to", "x=null:", "--source", "x"], "--source works only with --config FILE"),
     (["--config", "outbox.yaml", "--set", "x"], '--set: "x" is not KEY=VALUE; write --set relay.batch=100'),

@@ -36,7 +36,7 @@ def test_a_relay_leaves_though_it_may_wait_for_days(away, number):
     finally:
         process.kill()
         process.wait()
-    assert "nothing in flight, leaving" in said.read_text()
+    assert "nothing in flight; exiting" in said.read_text()
     assert "not settled" not in said.read_text()
 
 

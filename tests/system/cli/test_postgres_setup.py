@@ -147,7 +147,7 @@ def test_realign_wants_to_be_confirmed(pg):
 
 def test_init_says_what_is_special(pg_bare):
     out = " ".join(pg_bare.run("init", "--partition", "auto", "--doorbell", people=False).out.split())
-    assert "The log is in partitions, which the relay makes and drops: its role must own them" in out
+    assert "The log is partitioned. The relay creates and drops partitions, so its role must own them" in out
     assert "Its doorbell is on" in out
 
 

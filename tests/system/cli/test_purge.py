@@ -74,7 +74,7 @@ def test_who_holds_retention_back_is_named(bare):
     bare.run("relay", "--to", "ev=file:o", "--until-idle")
     told = " ".join(bare.run("purge", "--delivered-before", "0s").out.split())
     assert "nothing can be purged" in told and "nothing is old enough" not in told
-    assert "part holds back 1 message that it still has to get; the oldest was published" in told
+    assert "part holds back 1 message that it still has to receive; the oldest was published" in told
     held = bare.run("purge", "--delivered-before", "0s", "--json").json["held_back"]
     assert [(h["target"], h["unfinished"], h["failed"]) for h in held] == [("part", 1, 0)] and held[0]["oldest"]
     assert "part holds back 1 message" in bare.run("archive", "old.zst").out
@@ -91,7 +91,7 @@ def test_what_is_past_its_retention_is_told(bare):
     bare.run("relay", "--to", "ev=file:o", "--until-idle")
     held = bare.run("status", "--json").json["held_back"]
     assert [(h["target"], h["unfinished"], h["more"]) for h in held] == [("part", 1, False)]
-    assert "part holds back 1 message that it still has to get; the oldest was published 9" in " ".join(bare.run("status").out.split())
+    assert "part holds back 1 message that it still has to receive; the oldest was published 9" in " ".join(bare.run("status").out.split())
     assert "retention: it holds back" in " ".join(bare.run("doctor", code=None).out.split())
 
 

@@ -58,7 +58,7 @@ def expect_repaired(shop, names, before):
     shop.run("realign", "--dry-run")
     expect_refused(shop, names)
     assert "come first" in shop.run("realign", "--yes").out.replace("\n  ", " ")
-    assert "Every position is right" in shop.run("realign", "--yes").out
+    assert "Every position is correct" in shop.run("realign", "--yes").out
     shop.run(*TO, "--until-idle")
     assert arrived(shop)[before:] == names
     publish(shop, "after")

@@ -117,9 +117,9 @@ def test_ctrl_c_finishes_what_is_in_flight_and_a_second_one_leaves(shop):
 
     def finishing():
         said.append(relay.stderr.readline().decode())
-        return "again to leave at once" in said[-1]
+        return "a second signal exits at once" in said[-1]
     until(finishing, "the announcement")
-    assert said[-1] == "finishing 1 batch (40 messages), again to leave at once\n"
+    assert said[-1] == "finishing 1 batch (40 messages); a second signal exits at once\n"
     relay.send_signal(signal.SIGINT)  # at once: timeout(1) signals the process and its group, which is one wish
     time.sleep(0.3)
     assert relay.poll() is None

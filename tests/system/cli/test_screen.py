@@ -48,7 +48,7 @@ def test_colours_only_on_a_terminal(shop):
 def test_drop_is_confirmed_by_typing_the_name(shop):
     shop.insert()
     code, shown = on_terminal(shop, "drop", answer="nonsense\n")
-    assert code == 10 and f"Type its name, {shop.name}, to go on:" in shown and "nothing was changed" in shown
+    assert code == 10 and f"Type its name ({shop.name}) to continue:" in shown and "nothing was changed" in shown
     assert shop.run("status", "--json").json["messages"] == 1
     code, shown = on_terminal(shop, "drop", answer="\n")
     assert code == 10

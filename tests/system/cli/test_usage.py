@@ -121,11 +121,11 @@ def test_every_command_with_a_store_says_when_there_is_none(bare, name):
     (["status", "extra"], 'unexpected argument "extra"; outbox status takes options only'),
     (["list", "--limit", "0"], '--limit: "0" is not a whole number from 1 to 1000'),
     (["list", "--limit", "10", "--limit", "20"], "--limit was given twice"),
-    (["list", "--state", "fialed"], 'there is no "fialed"; did you mean failed?'),
-    (["list", "--state", "xyzzy"], "use pending, sending, delivered, failed or discarded, or why it is pending: new"),
+    (["list", "--state", "fialed"], '"fialed" is not valid; did you mean failed?'),
+    (["list", "--state", "xyzzy"], "use pending, sending, delivered, failed or discarded, or a reason why it is pending: new"),
     (["list", "--state", "parkd"], "did you mean parked?"),
     (["list", "--why", "xyzzy"], "use new, retry, deferred, parked or paused"),
-    (["list", "--why", "retry", "--state", "failed"], "--why is for pending deliveries"),
+    (["list", "--why", "retry", "--state", "failed"], "--why applies only to pending deliveries"),
     (["show"], "ID is missing: outbox show ID"),
     (["show", "a", "b"], 'unexpected argument "b"; outbox show takes only ID'),
     (["publish", "--data", "1"], "--type is missing: --type TYPE"),
@@ -146,7 +146,7 @@ def test_every_command_with_a_store_says_when_there_is_none(bare, name):
     (["requeue", "x", "--state", "failed"], "give ids or a filter, not both"),
     (["requeue", "--state", "delivered"], "only failed deliveries can be requeued"),
     (["requeue", "--state", "failed", "--rate", "50/sec"], '"50/sec" is not a rate; write 50/s or 3000/min'),
-    (["discard", "--reason", "r", "--target", "x"], "say which ones to discard"),
+    (["discard", "--reason", "r", "--target", "x"], "say which deliveries to discard"),
     (["relay"], "--to is missing: --to NAME=URL"),
     (["relay", "--to", "events"], '"events" is not NAME=VALUE'),
     (["relay", "--to", "Events=null:"], '"Events" is not a name; use a lower-case letter'),
@@ -159,9 +159,9 @@ def test_every_command_with_a_store_says_when_there_is_none(bare, name):
     (["relay", "--to", "e=null:", "--batch-bytes", "8MB"], '"8MB" is not a size; write 65536, 64KiB'),
     (["relay", "--to", "e=null:", "--lease", "1ms"], "--lease: must be between 100ms and 1h"),
     (["relay", "--to", "e=null:", "--dead-letter", "e=e", "--once"], "--dead-letter e: it leads back to this target"),
-    (["relay", "--to", "e=null:", "--hold", "e", "--order", "e=none"], "--hold e: without order nothing waits"),
+    (["relay", "--to", "e=null:", "--hold", "e", "--order", "e=none"], "--hold e: cannot be combined with order: none"),
     (["relay", "--to", "e=amqp://mq:99999/", "--once"], '--to e: the port: "99999" is not a whole number'),
-    (["relay", "--to", "e=null:", "--once", "--until-idle"], "--once or --until-idle, not both"),
+    (["relay", "--to", "e=null:", "--once", "--until-idle"], "--once and --until-idle cannot be combined"),
     (["relay", "--to", "e=stdout:", "--json"], 'target "e" both write to stdout'),
     (["help", "publsh"], "did you mean publish?"),
     (["version", "--store", "x"], "unknown option --store"),
@@ -206,7 +206,7 @@ def test_help_offers_the_states_that_are_legal(bare):
     assert "delivered" not in re.search(r"--state STATE(.*?)--target", bare.run("help", "requeue").out, re.S).group(1)
     assert "a word of --why" in " ".join(bare.run("help", "list").out.split())
     assert "everything leaves in log order" not in " ".join(bare.run("help", "init").out.split())
-    assert "the order of a key" in " ".join(bare.run("help", "init").out.split())
+    assert "each key stays in order" in " ".join(bare.run("help", "init").out.split())
     assert "stands by" in bare.run("help", "relay").out
 
 

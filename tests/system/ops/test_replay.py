@@ -175,7 +175,7 @@ def test_interrupted_and_resumed(lite, number):
     some = len(lite.lines("again.jsonl"))
     assert 0 < some < count
     if number == signal.SIGINT:
-        assert "the same command goes on" in err
+        assert "the same command continues after" in err
         assert "belongs to another replay" in lite.run(*args, "--key", "k1", code=4).err
     ran = lite.run(*args, "--json").json
     lines = lite.lines("again.jsonl")
@@ -234,7 +234,7 @@ def test_a_line_that_is_not_ours(lite):
         assert ran.code == 14 and "line 3" in ran.err, str(ran)
         assert not (lite.folder / "again.jsonl").exists()
     ran = lite.run(*args, "--salvage")
-    assert len(lite.lines("again.jsonl")) == 5 and "left out 1 lines that cannot be read" in ran.err
+    assert len(lite.lines("again.jsonl")) == 5 and "left out 1 line that cannot be read" in ran.err
     (lite.folder / "edited.jsonl").write_bytes(b"neither")
     assert "neither zstd nor JSON lines" in lite.run(*args, code=14).err
     assert "no such file" in lite.run("replay", "none.zst", "--to", "file:x.jsonl", "--target", "x", code=3).err
@@ -269,7 +269,7 @@ def test_what_fails_is_kept_and_can_be_repaired(lite, redis):
     (lite.folder / "old.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     args = ["replay", "old.jsonl", "--to", redis, "--target", "again", "--yes"]
     ran = lite.run(*args, code=1)
-    assert "replayed 2 messages" in ran.out and "1 were not delivered and are kept" in " ".join(ran.err.split()), str(ran)
+    assert "replayed 2 messages" in ran.out and "1 message was not delivered and is kept" in " ".join(ran.err.split()), str(ran)
     store = "sqlite:old.jsonl.again.replay"
     assert store in ran.err
     assert [r["id"] for r in lite.run("list", "--store", store, "--state", "failed", "--json").json["deliveries"]] == ["m2"]
@@ -294,7 +294,7 @@ def test_one_at_a_time(lite):
     args = ["replay", name, "--to", "file:again.jsonl", "--target", "again", "--yes"]
     process = lite.start(*args, "--rate", "100/s")
     until(lambda: len(lite.lines("again.jsonl")) > 0, "the first ones")
-    assert "this replay runs already" in lite.run(*args, code=4).err
+    assert "this replay is already running" in lite.run(*args, code=4).err
     end(process, signal.SIGINT)
 
 
@@ -305,4 +305,4 @@ def test_mistakes_are_told(lite):
     (lite.folder / "outbox.yaml").write_text(FILE.format(url="sqlite:app.db"))
     ran = lite.run("replay", "f", "--target", "x", "--config", "outbox.yaml", code=3)
     assert 'no target "x" in the file; there are: events, partner' in ran.err
-    assert "do not go together" in lite.run("replay", "f", "--target", "x", "--to", "null:", "--config", "outbox.yaml", code=2).err
+    assert "--to cannot be combined with --config" in lite.run("replay", "f", "--target", "x", "--to", "null:", "--config", "outbox.yaml", code=2).err

@@ -70,8 +70,8 @@ def test_the_environment_names_the_file(two):
 
 
 def test_what_does_not_go_together_is_refused(two):
-    assert "do not go together" in two.run("list", "--store", "sqlite:shop.db", "--config", "two.yaml", code=2).err
-    assert "do not go together" in two.run("list", "--store", "sqlite:shop.db", "--source", "shop", code=2).err
+    assert "--store cannot be combined with --config" in two.run("list", "--store", "sqlite:shop.db", "--config", "two.yaml", code=2).err
+    assert "--store cannot be combined with --source" in two.run("list", "--store", "sqlite:shop.db", "--source", "shop", code=2).err
     assert "needs a file" in two.run("list", "--source", "shop", code=2).err
     assert "two.yaml:" not in two.run("list", "--config", "none.yaml", "--source", "shop", code=3).err
     (two.folder / "bad.yaml").write_text(FILE + "    rats: 3\n")
@@ -163,7 +163,7 @@ def test_doctor_examines_all_sources(two):
 
 def test_upgrade_takes_all_sources(two):
     out = two.run("upgrade", "--config", "two.yaml").out
-    assert re.findall(r"^(\w+): schema \d+ is this program's", out, re.M) == ["shop", "billing"]
+    assert re.findall(r"^(\w+): schema \d+ is up to date", out, re.M) == ["shop", "billing"]
     told = two.run("upgrade", "--config", "two.yaml", "--json").json["sources"]
     assert [(s["source"], s["changed"]) for s in told] == [("shop", False), ("billing", False)]
     (two.folder / "shop.db").unlink()
@@ -218,7 +218,7 @@ def test_the_command_in_the_log_runs_with_several_sources(two):
     sqlite3.connect(two.folder / "shop.db", isolation_level=None).execute(
         "INSERT INTO outbox_message (type, payload) VALUES ('a', '{broken')")
     said = two.run("relay", "--config", "two.yaml", "--until-idle", code=1).err
-    command = re.search(r"why: outbox (list .*)", said)[1].split()
+    command = re.search(r"details: outbox (list .*)", said)[1].split()
     assert command[-4:] == list(args)
     assert len(two.run(*command, "--json").json["deliveries"]) == 1
 
