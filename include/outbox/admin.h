@@ -74,7 +74,7 @@ int outbox_admin_init(struct outbox_admin *admin, const struct outbox_init_optio
 		      struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /* Upgrade an older one to this library's version; with options->dry_run only say which version it has. ret_from (may be
- * NULL): the version found. Relays of an older version must have been stopped. */
+ * NULL): the version found. Relays of the previous version keep working. */
 int outbox_admin_upgrade(struct outbox_admin *admin, const struct outbox_init_options *options,
 			 int *ret_from, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
@@ -176,7 +176,8 @@ struct outbox_health {
 
 /*
  * What is wrong, by the rules of `outbox alerts`, from one sample: a rule that must hold for a while counts at once, and
- * rules that need two samples (sending, latency) are left out. A store that does not answer is a finding, not an error.
+ * rules that need two samples (sending, latency) or the relay itself (relay_down) are left out. A store that does not
+ * answer is a finding, not an error.
  */
 int outbox_admin_health(struct outbox_admin *admin, struct outbox_arena *arena,
 			struct outbox_health *ret_health, struct outbox_error *err) OUTBOX_MUSTCHECK;

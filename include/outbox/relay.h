@@ -129,12 +129,12 @@ struct outbox_relay_config {
 	const char *store; /* URL */
 	const struct outbox_target_config *targets;
 	size_t n_targets;
-	int workers;           /* threads per target; 0: 1 */
-	const char *instance;  /* a name for people; made unique. NULL: the host and the process */
+	int workers;          /* threads per target; 0: 1 */
+	const char *instance; /* shown in status and logs; a random suffix makes it unique. NULL: host:pid */
 	size_t batch_messages; /* 0: 500 */
 	size_t batch_bytes;    /* 0: 8 MiB */
 	outbox_time lease;     /* 0: 15 s */
-	outbox_time publish_timeout;          /* 0: 10 s; below the lease */
+	outbox_time publish_timeout; /* 0: 2/3 of the lease, at most 10 s; must be shorter than the lease */
 	outbox_time poll_min, poll_max;       /* 0: 10 ms, 250 ms */
 	outbox_time breaker_min, breaker_max; /* 0: 500 ms, 30 s */
 	/* Retention by the relay. 0: 7 days; OUTBOX_NEVER: keep. Failed ones: 0 keeps them forever. */
