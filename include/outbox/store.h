@@ -20,6 +20,9 @@
  *   repeats the very same request; every relay op is made so that done twice is done once.
  * - Text that comes back is allocated from the arena that came in.
  *
+ * This contract is not stable yet, unlike that of transports: ops are added, changed and renamed, and a driver that was
+ * built with another version of it (OUTBOX_STORE_CONTRACT) is refused when it is registered.
+ *
  * tests/contract/store_contract.c proves this page for every driver.
  */
 
@@ -86,10 +89,10 @@ struct outbox_store_info {
 
 /* ---- the lane's log of receipts ------------------------------------------------------------ */
 
-/* A lane as its owner knows it: number and token of its last receipt, and what take_over() found. */
+/* A lane as its owner knows it: number and fence token of its last receipt, and what take_over() found. */
 struct outbox_head {
 	int64_t n;
-	int64_t token;
+	int64_t fence_token;
 	int takeovers; /* in a row, each with messages in flight, nothing settled in between */
 	bool cautious; /* claims have one message each until the suspect claim is passed */
 	int64_t suspect_seq; /* the message that was alone in flight when the owner died, or 0 */
@@ -121,8 +124,8 @@ struct outbox_settle_and_claim {
 	const char *target;
 	int lane;
 	const char *owner;
-	int64_t n, token;  /* the receipt this owner holds */
-	int64_t new_token; /* of the receipt to append; the same again when repeated */
+	int64_t n, fence_token; /* the receipt this owner holds */
+	int64_t new_token;      /* of the receipt to append; the same again when repeated */
 	int64_t route_version;
 	/* one for each message of the claim in flight, in the claim's order; 0: nothing in flight */
 	const struct outbox_settlement *settled;
@@ -155,7 +158,7 @@ struct outbox_claimed {
 };
 
 struct outbox_claim {
-	int64_t n, token; /* the head after this call */
+	int64_t n, fence_token; /* the head after this call */
 	outbox_time store_now;
 	bool paused;          /* the target is paused: nothing was claimed */
 	bool stale_route;     /* newer routing registered: nothing was claimed, let the lane go */
@@ -407,10 +410,7 @@ struct outbox_operator_ops {
 			  struct outbox_error *err);
 };
 
-/*
- * The version of this contract. It is not stable yet: ops are added, changed and renamed, and a driver that was built with
- * another version is refused when it is registered. (The contract of transports is stable.)
- */
+/* The version of this contract. */
 #define OUTBOX_STORE_CONTRACT 1
 
 struct outbox_store_ops {

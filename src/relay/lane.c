@@ -271,7 +271,7 @@ static void begin_batch(struct link *link, struct lane *lane, size_t want, outbo
 	if (fresh->claim.paused)
 		link->open_since = fresh->claim.store_now;
 	lane->head.n = fresh->claim.n;
-	lane->head.token = fresh->claim.token;
+	lane->head.fence_token = fresh->claim.fence_token;
 	lane->head.cautious = fresh->claim.cautious;
 	if (fresh->claim.stale_route) {
 		lane->leaving = true;
@@ -418,7 +418,7 @@ static void settle_and_claim(struct link *link, struct lane *lane, outbox_time n
 					   .lane = lane->number,
 					   .owner = link->owner,
 					   .n = lane->head.n,
-					   .token = lane->head.token,
+					   .fence_token = lane->head.fence_token,
 					   .new_token = draw_fence(link, lane),
 					   .route_version = link->target->route_version,
 					   .settled = settled->outcomes,

@@ -163,7 +163,7 @@ static void a_repeated_take_tells_the_suspect_again(struct store_world *w)
 		worker_restart(k);
 	}
 	assert_int_equal(k->head.suspect_seq, s);
-	OK(store_take_over(k->store, "a", 0, "k", k->head.token, &head, &w->err));
+	OK(store_take_over(k->store, "a", 0, "k", k->head.fence_token, &head, &w->err));
 	assert_int_equal(head.n, k->head.n);
 	assert_int_equal(head.suspect_seq, s);
 	assert_int_equal(head.takeovers, 3);

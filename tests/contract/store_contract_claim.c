@@ -127,13 +127,13 @@ static void an_idle_lane_writes_nothing(struct store_world *w)
 	k = worker_start(w, "k", "a", 0);
 	worker_drain(k, (int64_t[4]){ 0 }, 4);
 	n = k->n;
-	token = k->token;
+	token = k->fence_token;
 	picture = world_picture(w);
 	for (int i = 0; i < 5; i++) {
 		world_step(w, 0);
 		assert_int_equal(worker_advance(k, MANY), 0);
 		assert_int_equal(k->n, n);
-		assert_int_equal(k->token, token);
+		assert_int_equal(k->fence_token, token);
 	}
 	assert_string_equal(world_picture(w), picture);
 	assert_int_equal(world_receipts(w, "a", 0), n);
@@ -151,7 +151,7 @@ static void a_receipt_is_one_further(struct store_world *w)
 	for (int i = 0; i < 3; i++) {
 		worker_advance(k, 1);
 		assert_int_equal(k->n, ++n);
-		assert_int_equal(k->token, k->last.new_token);
+		assert_int_equal(k->fence_token, k->last.new_token);
 		assert_int_equal(world_receipts(w, "a", 0), n);
 	}
 	worker_advance(k, 1); /* settles the last one */

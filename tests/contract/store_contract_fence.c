@@ -74,10 +74,10 @@ static void a_wrong_token_is_fenced(struct store_world *w)
 	world_publish_many(w, 3);
 	k = worker_start(w, "k", "a", 0);
 	worker_advance(k, 1);
-	token = k->token;
-	k->token ^= 1;
+	token = k->fence_token;
+	k->fence_token ^= 1;
 	assert_int_equal(worker_try_advance(k, 1, BYTES), OUTBOX_EFENCED);
-	k->token = token;
+	k->fence_token = token;
 	k->n--;
 	assert_int_equal(worker_try_advance(k, 1, BYTES), OUTBOX_EFENCED);
 	k->n += 2;
@@ -100,7 +100,7 @@ static void a_repeated_request_is_done_once(struct store_world *w)
 	settle_wait(k, 1, 60 * SEC);
 	worker_advance(k, 2);
 	n = k->n;
-	token = k->token;
+	token = k->fence_token;
 	picture = world_picture(w);
 	for (int i = 0; i < 3; i++) {
 		OK(worker_repeat(k));
@@ -108,7 +108,7 @@ static void a_repeated_request_is_done_once(struct store_world *w)
 		assert_true(k->claim.items[1].blocked);
 		assert_int_equal(k->claim.items[0].message.size, 2);
 		assert_int_equal(k->n, n);
-		assert_int_equal(k->token, token);
+		assert_int_equal(k->fence_token, token);
 		assert_string_equal(world_picture(w), picture);
 	}
 	settle_blocked(k);
@@ -198,8 +198,8 @@ static void a_repeated_take_is_done_once(struct store_world *w)
 	OK(store_take_over(alive->store, "a", 0, "alive", 4242, &first, &w->err));
 	OK(store_take_over(alive->store, "a", 0, "alive", 4242, &second, &w->err));
 	assert_int_equal(first.n, second.n);
-	assert_int_equal(first.token, 4242);
-	assert_int_equal(second.token, 4242);
+	assert_int_equal(first.fence_token, 4242);
+	assert_int_equal(second.fence_token, 4242);
 	assert_int_equal(first.takeovers, 1);
 	assert_int_equal(second.takeovers, 1);
 	assert_int_equal(world_receipts(w, "a", 0), first.n);

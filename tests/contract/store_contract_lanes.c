@@ -77,7 +77,7 @@ static void an_idle_lane_follows_the_log(struct store_world *w)
 	world_publish_run(w, other, 30);
 	assert_int_equal(worker_advance(k, MANY), 0);
 	assert_int_equal(k->n, n + 1);
-	assert_int_equal(k->token, k->last.new_token);
+	assert_int_equal(k->fence_token, k->last.new_token);
 	assert_int_equal(worker_advance(k, MANY), 0);
 	assert_int_equal(k->n, n + 1); /* once is enough */
 
@@ -152,13 +152,13 @@ static int read_lane(struct reader *r, struct outbox_arena *arena)
 	if (status)
 		return status;
 	claim.n = head.n;
-	claim.token = head.token;
+	claim.fence_token = head.fence_token;
 	while (idle < 3) {
 		struct outbox_settle_and_claim request = { .target = "a",
 							   .lane = r->lane,
 							   .owner = "k",
 							   .n = claim.n,
-							   .token = claim.token,
+							   .fence_token = claim.fence_token,
 							   .route_version = 1,
 							   .settled = settled,
 							   .n_settled = claim.count,

@@ -100,7 +100,7 @@ static struct outbox_settle_and_claim start(struct setup *t)
 	ok(t, store_lease(t->store, &lease, &leased, &t->err));
 	ok(t, store_take_over(t->store, "a", 0, "k", 5, &head, &t->err));
 	request.n = head.n;
-	request.token = head.token;
+	request.fence_token = head.fence_token;
 	request.new_token = 6;
 	return request;
 }
@@ -177,7 +177,7 @@ static void a_fault_before_changes_nothing(void **state)
 	request.new_token = 7; /* another request is free to come */
 	ok(t, store_settle_and_claim(t->store, &request, t->arena, &claim, &t->err));
 	assert_int_equal(claim.count, 1);
-	assert_int_equal(claim.token, 7);
+	assert_int_equal(claim.fence_token, 7);
 }
 
 static void a_lost_reply_was_done(void **state)
@@ -218,7 +218,7 @@ static void a_full_arena_cuts_the_claim(void **state)
 	ok(t, store_settle_and_claim(t->store, &request, small, &claim, &t->err));
 	assert_int_equal(claim.count, 1);
 	request.n = claim.n;
-	request.token = claim.token;
+	request.fence_token = claim.fence_token;
 	request.new_token = 8;
 	request.settled = &settled;
 	request.n_settled = 1;
@@ -241,7 +241,7 @@ static void a_settlement_must_be_the_claims(void **state)
 	publish(t, NULL);
 	ok(t, store_settle_and_claim(t->store, &request, t->arena, &claim, &t->err));
 	request.n = claim.n;
-	request.token = claim.token;
+	request.fence_token = claim.fence_token;
 	request.settled = settled;
 	assert_int_equal(store_settle_and_claim(t->store, &request, t->arena, &claim, &t->err),
 			 OUTBOX_EINVAL);

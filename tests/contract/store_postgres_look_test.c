@@ -49,7 +49,7 @@ static void settle_in(PGconn *tx, const struct worker *k)
 		 "SELECT count(*) FROM outbox_advance('%s', %d, '%s', %lld, %lld, 77, %lld,"
 		 " ROW(%d, %lld, %lld, %lld, NULL, NULL, NULL, NULL, NULL, NULL, NULL)::outbox_outcomes,"
 		 " 0, 0, NULL)",
-		 k->target, k->lane, k->owner, (long long)k->n, (long long)k->token,
+		 k->target, k->lane, k->owner, (long long)k->n, (long long)k->fence_token,
 		 (long long)k->version, (int)c->count, (long long)c->items[0].seq,
 		 (long long)c->items[c->count - 1].seq, (long long)c->items[c->count - 1].seq);
 	result = PQexec(tx, sql);

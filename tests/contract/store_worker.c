@@ -47,7 +47,7 @@ int worker_try_take(struct worker *k, int lane)
 	if (status == OUTBOX_OK) {
 		k->lane = lane;
 		k->n = k->head.n;
-		k->token = k->head.token;
+		k->fence_token = k->head.fence_token;
 		k->claim.count = 0;
 	}
 	return status;
@@ -100,7 +100,7 @@ static int send_request(struct worker *k)
 	if (status == OUTBOX_OK) {
 		k->claim = claim;
 		k->n = claim.n;
-		k->token = claim.token;
+		k->fence_token = claim.fence_token;
 		prepare(k);
 	}
 	return status;
@@ -113,7 +113,7 @@ int worker_try_advance(struct worker *k, size_t max, size_t max_bytes)
 						    .lane = k->lane,
 						    .owner = k->owner,
 						    .n = k->n,
-						    .token = k->token,
+						    .fence_token = k->fence_token,
 						    .new_token = new_token(k),
 						    .route_version = k->version,
 						    .settled = k->last_settled,

@@ -97,7 +97,7 @@ struct worker {
 	struct outbox_lease lease;
 	int lane;
 	struct outbox_head head; /* as take_over() told it */
-	int64_t n, token;
+	int64_t n, fence_token;
 	struct outbox_claim claim;
 	struct outbox_settlement settled[CLAIM_MAX]; /* prepared as DELIVERED: change what you want */
 	struct outbox_settle_and_claim last;         /* the last request, for repeating it */

@@ -35,7 +35,8 @@ static int advance(struct place *p, const struct outbox_head *head)
 				      &(struct outbox_settle_and_claim){ .target = "events",
 									 .owner = "me",
 									 .n = head->n,
-									 .token = head->token,
+									 .fence_token =
+										 head->fence_token,
 									 .new_token = ++p->token,
 									 .route_version = 1,
 									 .max_messages = 100,

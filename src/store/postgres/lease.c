@@ -84,7 +84,7 @@ int pg_take_over(struct outbox_store *store, const char *target, int lane, const
 	if (r == OUTBOX_OK)
 		*ret_head = (struct outbox_head){
 			.n = pg_int(row, 0, 0),
-			.token = pg_int(row, 0, 1),
+			.fence_token = pg_int(row, 0, 1),
 			.takeovers = (int)pg_int(row, 0, 2),
 			.cautious = pg_bool(row, 0, 3),
 			.suspect_seq = pg_int(row, 0, 4),

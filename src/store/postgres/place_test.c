@@ -208,7 +208,7 @@ size_t place_settle(struct place *p, const char *target, int outcome, int64_t *r
 	if (pg_take_over(p->store, target, 0, "me", ++p->token, &head, &p->err) != OUTBOX_OK)
 		fail_msg("%s", p->err.message);
 	claim.n = head.n;
-	claim.token = head.token;
+	claim.fence_token = head.fence_token;
 	do {
 		for (size_t i = 0; i < claim.count; i++) {
 			settled[i] = (struct outbox_settlement){ .seq = claim.items[i].seq,
@@ -219,7 +219,7 @@ size_t place_settle(struct place *p, const char *target, int outcome, int64_t *r
 		}
 		total += claim.count;
 		request.n = claim.n;
-		request.token = claim.token;
+		request.fence_token = claim.fence_token;
 		request.new_token = ++p->token;
 		request.settled = settled;
 		request.n_settled = claim.count;

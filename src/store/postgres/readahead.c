@@ -97,7 +97,8 @@ static void take_rows(struct pg_prefetch *prefetch, PGresult *rows)
 int pg_readahead_count(const struct pg_readahead *ahead,
 		       const struct outbox_settle_and_claim *request)
 {
-	if (!ahead || !ahead->count || ahead->n != request->n || ahead->token != request->token ||
+	if (!ahead || !ahead->count || ahead->n != request->n ||
+	    ahead->fence_token != request->fence_token ||
 	    strcmp(ahead->target, request->target) != 0)
 		return 0;
 	/* What was read for another limit or by another route is not what is asked for now. */
@@ -141,7 +142,7 @@ void pg_readahead_done(struct pg_readahead *ahead, const struct outbox_settle_an
 	if (!claim)
 		return;
 	ahead->n = claim->n;
-	ahead->token = claim->token;
+	ahead->fence_token = claim->fence_token;
 	ahead->max = request->max_messages;
 	ahead->route_version = request->route_version;
 	snprintf(ahead->target, sizeof(ahead->target), "%s", request->target);

@@ -13,8 +13,8 @@
 struct pg_readahead {
 	struct pg_prefetch prefetch;
 	char target[OUTBOX_TARGET_NAME_MAX + 1];
-	int64_t n, token; /* the receipt behind whose claim the rows were read */
-	size_t max;       /* how many that claim might have had */
+	int64_t n, fence_token; /* the receipt behind whose claim the rows were read */
+	size_t max;             /* how many that claim might have had */
 	int64_t route_version;
 	int rest;       /* skip this many more claims: the last rows were too large */
 	bool asked;     /* right after this call */

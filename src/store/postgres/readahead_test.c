@@ -29,7 +29,7 @@ static struct owner begin(struct place *p)
 	assert_int_equal(pg_take_over(o.store, "events", 0, "me", ++p->token, &head, &p->err),
 			 OUTBOX_OK);
 	o.claim.n = head.n;
-	o.claim.token = head.token;
+	o.claim.fence_token = head.fence_token;
 	return o;
 }
 
@@ -38,7 +38,7 @@ static int advance(struct owner *o, size_t max, size_t bytes)
 	struct outbox_settle_and_claim request = { .target = "events",
 						   .owner = "me",
 						   .n = o->claim.n,
-						   .token = o->claim.token,
+						   .fence_token = o->claim.fence_token,
 						   .new_token = ++o->p->token,
 						   .route_version = o->route_version,
 						   .settled = o->settled,

@@ -132,7 +132,7 @@ static int send_request(struct reader *reader, const struct outbox_settle_and_cl
 		"ROW($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)::@outbox_request,"
 		" ROW($14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24)::@outbox_outcomes)",
 		ARGS(ARG_TEXT(a->target), ARG_INT4(a->lane), ARG_TEXT(a->owner), ARG_INT8(a->n),
-		     ARG_INT8(a->token), ARG_INT8(a->new_token), ARG_INT8(a->route_version),
+		     ARG_INT8(a->fence_token), ARG_INT8(a->new_token), ARG_INT8(a->route_version),
 		     ARG_INT8((int64_t)a->max_messages), ARG_INT8((int64_t)a->max_bytes),
 		     pg_now(reader->store), ARG_INT8(ahead),
 		     ARG_INT8(ahead ? pg_int(rows, 0, COL_SEQ) : 0),
@@ -193,7 +193,7 @@ static int read_claim(struct reader *reader, const PGresult *rows, struct outbox
 		return outbox_fail(err, OUTBOX_EPROTO, "outbox_settle_and_claim() gave no head");
 	reader->claim = (struct outbox_claim){
 		.n = head[HEAD_N],
-		.token = head[HEAD_TOKEN],
+		.fence_token = head[HEAD_TOKEN],
 		.store_now = head[HEAD_NOW],
 		.paused = head[HEAD_PAUSED],
 		.stale_route = head[HEAD_STALE],

@@ -29,7 +29,7 @@ int receipt_lanes_differ(struct sqlite_store *s, const char *target, int64_t the
 /* In the order of RECEIPT_COLUMNS. */
 static const size_t fields[] = {
 	offsetof(struct receipt, n),
-	offsetof(struct receipt, token),
+	offsetof(struct receipt, fence_token),
 	offsetof(struct receipt, settled_at),
 	offsetof(struct receipt, route_version),
 	offsetof(struct receipt, from_seq),
@@ -87,7 +87,7 @@ struct receipt receipt_next(const struct receipt *last, int64_t token, outbox_ti
 {
 	return (struct receipt){
 		.n = last->n + 1,
-		.token = token,
+		.fence_token = token,
 		.settled_at = now,
 		.route_version = last->route_version,
 		.from_seq = last->pos,
@@ -322,7 +322,7 @@ int receipt_take_over(struct lane_op *op, const char *owner, int64_t token,
 	r = receipt_last(op, &last, err);
 	if (r != OUTBOX_OK)
 		return r;
-	if (last.token == token) {
+	if (last.fence_token == token) {
 		/* The very same request, done before. */
 		*ret_receipt = last;
 		return OUTBOX_OK;
@@ -364,11 +364,11 @@ int sqlite_take_over(struct outbox_store *store, const char *target, int lane, c
 	if (r == OUTBOX_OK)
 		*ret_head = (struct outbox_head){
 			.n = receipt.n,
-			.token = receipt.token,
+			.fence_token = receipt.fence_token,
 			.takeovers = (int)receipt.caution.takeovers,
 			.cautious = receipt_cautious(&receipt),
 			.suspect_seq = receipt.caution.suspect_seq,
-			.in_flight = last.token == new_token ? 0 : last.claim_count,
+			.in_flight = last.fence_token == new_token ? 0 : last.claim_count,
 		};
 	return numbers_note_refusal(s, target, lane, r);
 }

@@ -10,7 +10,7 @@
 
 /* The columns of outbox_receipt; sql/sqlite/schema.sql says what they mean. */
 struct receipt {
-	int64_t n, token;
+	int64_t n, fence_token;
 	outbox_time settled_at;
 	int64_t route_version, from_seq, pos;
 	int64_t claim_end, claim_count, claim_detours, claim_seq, claim_last;

@@ -17,7 +17,7 @@ static void an_idle_lane_writes_nothing(void **state)
 {
 	struct place *p = *state;
 	struct outbox_head head = place_take(p, "events");
-	struct outbox_claim claim = { .n = head.n, .token = head.token };
+	struct outbox_claim claim = { .n = head.n, .fence_token = head.fence_token };
 	sqlite3 *writer = place_connect(p);
 	int64_t version = place_number(p, "PRAGMA data_version");
 
@@ -62,7 +62,7 @@ static void a_position_ahead_of_the_log_refuses(void **state)
 	place_sql(p, "INSERT INTO outbox_meta VALUES ('janitor', 1); DELETE FROM outbox_message;"
 		     " DELETE FROM outbox_meta WHERE name = 'janitor';"
 		     " UPDATE sqlite_sequence SET seq = 0 WHERE name = 'outbox_message'");
-	claim = (struct outbox_claim){ .n = head.n, .token = head.token };
+	claim = (struct outbox_claim){ .n = head.n, .fence_token = head.fence_token };
 	assert_int_equal(place_advance(p, "events", &claim, 0, 10), OUTBOX_EPROTO);
 	assert_int_equal(sqlite_take_over(p->store, "events", 0, "me", 99, &head, &p->err),
 			 OUTBOX_EPROTO);
@@ -215,7 +215,7 @@ static void the_view_agrees_with_list(void **state)
 
 		frozen_clock_step(&p->clock, OUTBOX_SECONDS);
 		head = place_take(p, target);
-		claim = (struct outbox_claim){ .n = head.n, .token = head.token };
+		claim = (struct outbox_claim){ .n = head.n, .fence_token = head.fence_token };
 		assert_int_equal(place_advance(p, target, &claim, 0, 4), OUTBOX_OK);
 		compare_with_view(p);
 		assert_int_equal(place_advance(p, target, &claim, outcome, 3), OUTBOX_OK);
@@ -266,7 +266,7 @@ static void a_giant_stops_nobody(void **state)
 		  "INSERT INTO outbox_message (type, payload_bin) VALUES ('a', zeroblob(80000000))");
 	place_publish(p, "a", NULL, NULL);
 	head = place_take(p, "events");
-	claim = (struct outbox_claim){ .n = head.n, .token = head.token };
+	claim = (struct outbox_claim){ .n = head.n, .fence_token = head.fence_token };
 	assert_int_equal(place_advance(p, "events", &claim, 0, 10), OUTBOX_OK);
 	assert_true(claim.count >= 1);
 	assert_non_null(claim.items[0].malformed);

@@ -150,7 +150,7 @@ int place_advance(struct place *p, const char *target, struct outbox_claim *clai
 		.target = target,
 		.owner = "me",
 		.n = claim->n,
-		.token = claim->token,
+		.fence_token = claim->fence_token,
 		.new_token = ++p->token,
 		.route_version = 1,
 		.settled = settled,
@@ -174,7 +174,7 @@ int place_advance(struct place *p, const char *target, struct outbox_claim *clai
 size_t place_drain(struct place *p, const char *target)
 {
 	struct outbox_head head = place_take(p, target);
-	struct outbox_claim claim = { .n = head.n, .token = head.token };
+	struct outbox_claim claim = { .n = head.n, .fence_token = head.fence_token };
 	size_t total = 0;
 
 	do {

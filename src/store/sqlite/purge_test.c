@@ -27,7 +27,7 @@ static struct outbox_purged purge(struct place *p, struct outbox_purge what)
 static void fail_next(struct place *p, const char *target)
 {
 	struct outbox_head head = place_take(p, target);
-	struct outbox_claim claim = { .n = head.n, .token = head.token };
+	struct outbox_claim claim = { .n = head.n, .fence_token = head.fence_token };
 
 	assert_int_equal(place_advance(p, target, &claim, 0, 1), OUTBOX_OK);
 	assert_int_equal(claim.count, 1);
@@ -157,7 +157,7 @@ static void purging_a_held_failure_lets_its_key_go_on(void **state)
 	place_publish(p, "a", "k", "two");
 	fail_next(p, "events");
 	head = place_take(p, "events");
-	claim = (struct outbox_claim){ .n = head.n, .token = head.token };
+	claim = (struct outbox_claim){ .n = head.n, .fence_token = head.fence_token };
 	assert_int_equal(place_advance(p, "events", &claim, 0, 10), OUTBOX_OK);
 	assert_int_equal(claim.count, 1);
 	assert_true(claim.items[0].blocked);
@@ -207,7 +207,7 @@ static void truncate_starts_anew(void **state)
 	for (int i = 0; i < 5; i++)
 		place_publish(p, "a", NULL, NULL);
 	head = place_take(p, "events");
-	claim = (struct outbox_claim){ .n = head.n, .token = head.token };
+	claim = (struct outbox_claim){ .n = head.n, .fence_token = head.fence_token };
 	assert_int_equal(place_advance(p, "events", &claim, 0, 3), OUTBOX_OK);
 	assert_int_equal(sqlite_truncate(p->store, &p->err), OUTBOX_OK);
 	assert_int_equal(place_advance(p, "events", &claim, OUTBOX_OUT_DELIVERED, 3), OUTBOX_EFENCED);

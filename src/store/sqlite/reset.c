@@ -79,7 +79,7 @@ static int restart_lane(struct sqlite_store *s, const char *target, int lane,
 	int64_t token = sqlite_token(s);
 	struct receipt fresh = {
 		.n = last->n + 1,
-		.token = token,
+		.fence_token = token,
 		.settled_at = op.now,
 		.route_version = last->route_version,
 		.from_seq = end,

@@ -193,12 +193,12 @@ static int fenced(const struct outbox_settle_and_claim *request, const struct re
 
 static bool is_ours(const struct outbox_settle_and_claim *request, const struct receipt *last)
 {
-	return last->n == request->n && last->token == request->token;
+	return last->n == request->n && last->fence_token == request->fence_token;
 }
 
 static bool is_done(const struct outbox_settle_and_claim *request, const struct receipt *last)
 {
-	return last->n == request->n + 1 && last->token == request->new_token;
+	return last->n == request->n + 1 && last->fence_token == request->new_token;
 }
 
 /* Read what the claim depends on. *ret_may: claiming is allowed. */
@@ -218,7 +218,7 @@ static int may_claim(struct lane_op *op, const struct outbox_settle_and_claim *r
 static void describe_receipt(const struct receipt *last, struct outbox_claim *claim)
 {
 	claim->n = last->n;
-	claim->token = last->token;
+	claim->fence_token = last->fence_token;
 	claim->cautious = receipt_cautious(last);
 }
 
@@ -290,7 +290,7 @@ static int settle_and_claim(struct lane_op *op, const struct outbox_settle_and_c
 	if (write)
 		r = receipt_append(op, request->owner, &next, err);
 	claim->n = write ? next.n : last->n;
-	claim->token = write ? next.token : last->token;
+	claim->fence_token = write ? next.fence_token : last->fence_token;
 	claim->cautious = receipt_cautious(&next);
 	return r;
 }

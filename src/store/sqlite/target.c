@@ -207,7 +207,7 @@ static int create_lane(const struct lane_op *op, int64_t version, int64_t start,
 	struct sqlite_store *s = op->s;
 	struct receipt first = {
 		.n = 1,
-		.token = sqlite_token(s),
+		.fence_token = sqlite_token(s),
 		.settled_at = op->now,
 		.route_version = version,
 		.from_seq = start,

@@ -69,7 +69,7 @@ static void a_claim_is_made_when_the_lock_is_got(void **state)
 
 	place_publish(p, "a", "k", "m-1");
 	head = place_take(p, "events");
-	claim = (struct outbox_claim){ .n = head.n, .token = head.token };
+	claim = (struct outbox_claim){ .n = head.n, .fence_token = head.fence_token };
 	lock_others_out(&w);
 	assert_int_equal(place_advance(p, "events", &claim, 0, 10), OUTBOX_OK);
 	assert_int_equal(claim.count, 1);

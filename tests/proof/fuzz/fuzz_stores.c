@@ -81,7 +81,7 @@ static void work(struct fuzz_store *s, const char *target, int64_t version)
 	CHECK(held.count == 1);
 	must(store_take_over(s->store, target, 0, "me", 1, &head, &err), &err);
 	claim.n = head.n;
-	claim.token = head.token;
+	claim.fence_token = head.fence_token;
 	for (int round = 0; round < 2; round++) {
 		for (size_t i = 0; i < claim.count; i++)
 			settled[i] = (struct outbox_settlement){
@@ -94,7 +94,7 @@ static void work(struct fuzz_store *s, const char *target, int64_t version)
 			};
 		request.n_settled = claim.count;
 		request.n = claim.n;
-		request.token = claim.token;
+		request.fence_token = claim.fence_token;
 		request.new_token = round + 2;
 		must(store_settle_and_claim(s->store, &request, s->arena, &claim, &err), &err);
 		CHECK(claim.count > 0);

@@ -208,8 +208,8 @@ void check_claim(struct sim *s, const struct outbox_settle_and_claim *request,
 
 	if (claim->count > request->max_messages && !s->again)
 		sim_violation(s, "budget", "claimed %zu of %zu", claim->count, request->max_messages);
-	if (claim->count && s->paused[t] && request->token != claim->token &&
-	    request->new_token == claim->token && !s->again)
+	if (claim->count && s->paused[t] && request->fence_token != claim->fence_token &&
+	    request->new_token == claim->fence_token && !s->again)
 		sim_violation(s, "pause", "a paused target claims");
 	for (size_t i = 0; i < claim->count; i++) {
 		struct sim_delivery *d = sim_delivery(s, t, claim->items[i].seq);

@@ -10,7 +10,7 @@
 static void look_who_holds(struct sim *s, int t)
 {
 	for (int lane = 0; lane < s->lanes; lane++) {
-		int64_t token = memory_receipt_last(&sim_db_target(s, t)->lanes[lane])->token;
+		int64_t token = memory_receipt_last(&sim_db_target(s, t)->lanes[lane])->fence_token;
 
 		if (token == s->holders[t][lane])
 			continue;

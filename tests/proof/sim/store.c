@@ -96,7 +96,8 @@ static int sim_target_put(struct outbox_store *base, const struct outbox_target_
 		return r;
 	r = store_target_put(store->inner, def, ret_version, err);
 	for (int lane = 0; !r && lane < s->lanes; lane++)
-		s->holders[t][lane] = memory_receipt_last(&sim_db_target(s, t)->lanes[lane])->token;
+		s->holders[t][lane] =
+			memory_receipt_last(&sim_db_target(s, t)->lanes[lane])->fence_token;
 	return after(s, "target_put", r, err);
 }
 
@@ -169,7 +170,7 @@ static int apply(struct sim *s, struct outbox_store *inner,
 {
 	int t = sim_target(request->target), r;
 	int64_t *holder = &s->holders[t][request->lane];
-	bool mine = request->token == *holder, again = request->new_token == *holder;
+	bool mine = request->fence_token == *holder, again = request->new_token == *holder;
 
 	s->again = again;
 	if (mine && !memory_lane_is_refused(s->db, &sim_db_target(s, t)->lanes[request->lane]))
@@ -187,7 +188,7 @@ static int apply(struct sim *s, struct outbox_store *inner,
 	if (!r && again)
 		sim_premise(s, PREMISE_REPEATED);
 	if (!r) {
-		*holder = ret_claim->token;
+		*holder = ret_claim->fence_token;
 		check_claim(s, request, ret_claim);
 		check_states(s, BY_RELAY);
 	}

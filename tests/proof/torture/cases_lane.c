@@ -57,7 +57,7 @@ static int call_take(struct world *w, struct outbox_error *err)
 	int r = sqlite_take_over(w->store, "events", 0, "me", 500, &head, err);
 
 	if (r == OUTBOX_OK)
-		world_say(w, "%lld %lld %d %d %lld", (long long)head.n, (long long)head.token,
+		world_say(w, "%lld %lld %d %d %lld", (long long)head.n, (long long)head.fence_token,
 			  head.takeovers, head.cautious, (long long)head.suspect_seq);
 	return r;
 }
@@ -71,9 +71,9 @@ static int call_advance(struct world *w, struct outbox_error *err)
 	r = settle_each(w, 8, &claim, err);
 	if (r != OUTBOX_OK)
 		return r;
-	world_say(w, "%lld %lld %lld %d%d%d due %lld\n", (long long)claim.n, (long long)claim.token,
-		  (long long)claim.store_now, claim.paused, claim.stale_route, claim.cautious,
-		  (long long)claim.next_due);
+	world_say(w, "%lld %lld %lld %d%d%d due %lld\n", (long long)claim.n,
+		  (long long)claim.fence_token, (long long)claim.store_now, claim.paused,
+		  claim.stale_route, claim.cautious, (long long)claim.next_due);
 	for (size_t i = 0; i < claim.count; i++)
 		world_say_message(w, &claim.items[i]);
 	return OUTBOX_OK;
@@ -108,7 +108,7 @@ static void prepare_detours_claimed(struct world *w)
 	prepare_trouble(w);
 	must(settle_each(w, 8, &claim, &err), &err, "claim");
 	w->n = claim.n;
-	w->token = claim.token;
+	w->token = claim.fence_token;
 	w->n_seqs = claim.count;
 	for (size_t i = 0; i < claim.count; i++)
 		w->seqs[i] = claim.items[i].seq;

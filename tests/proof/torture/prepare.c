@@ -68,14 +68,14 @@ void prepare_taken(struct world *w)
 	must(sqlite_lease(w->store, &lease, &held, &err), &err, "lease");
 	must(sqlite_take_over(w->store, "events", 0, "me", 100, &head, &err), &err, "take");
 	w->n = head.n;
-	w->token = head.token;
+	w->token = head.fence_token;
 	w->n_seqs = 0;
 }
 
 static void remember(struct world *w, const struct outbox_claim *claim)
 {
 	w->n = claim->n;
-	w->token = claim->token;
+	w->token = claim->fence_token;
 	w->n_seqs = claim->count;
 	for (size_t i = 0; i < claim->count; i++)
 		w->seqs[i] = claim->items[i].seq;
@@ -114,7 +114,7 @@ int settle_each(struct world *w, size_t max, struct outbox_claim *ret_claim, str
 		.target = "events",
 		.owner = "me",
 		.n = w->n,
-		.token = w->token,
+		.fence_token = w->token,
 		.new_token = w->token + 1,
 		.route_version = 1,
 		.settled = settled,

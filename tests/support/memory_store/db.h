@@ -90,7 +90,7 @@ struct memory_key {
 };
 
 struct memory_receipt {
-	int64_t n, token;
+	int64_t n, fence_token;
 	const char *owner;
 	outbox_time settled_at;
 	bool take;

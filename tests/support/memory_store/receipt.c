@@ -19,7 +19,7 @@ struct memory_receipt *memory_receipt_append(struct memory_db *db, struct memory
 					     int64_t token, const char *owner, outbox_time now)
 {
 	struct memory_receipt receipt = {
-		.n = 1, .token = token, .settled_at = now, .owner = memory_intern(db, owner)
+		.n = 1, .fence_token = token, .settled_at = now, .owner = memory_intern(db, owner)
 	};
 
 	if (lane->n_receipts) {

@@ -27,7 +27,7 @@ static void answer(struct outbox_claim *claim, const struct memory_lane *lane, o
 	const struct memory_receipt *last = memory_receipt_last(lane);
 
 	claim->n = last->n;
-	claim->token = last->token;
+	claim->fence_token = last->fence_token;
 	claim->store_now = now;
 	claim->cautious = memory_lane_is_cautious(lane);
 	claim->next_due = memory_claim_next_due(lane, now);
@@ -123,8 +123,8 @@ int memory_settle_and_claim(struct memory_store *s, const struct outbox_settle_a
 	if (status)
 		return status;
 	last = memory_receipt_last(lane);
-	ours = last->n == request->n && last->token == request->token;
-	done = last->n == request->n + 1 && last->token == request->new_token;
+	ours = last->n == request->n && last->fence_token == request->fence_token;
+	done = last->n == request->n + 1 && last->fence_token == request->new_token;
 	if (!ours && !done)
 		return fenced(request, last, err);
 	status = memory_lane_check(s->db, request->target, request->lane, lane, err);

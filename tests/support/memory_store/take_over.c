@@ -81,11 +81,11 @@ int memory_take_over(struct memory_store *s, const char *target_name, int lane_n
 		return status;
 	in_flight = (int64_t)lane->n_claim;
 	last = memory_receipt_last(lane);
-	if (!last->take || last->token != new_token)
+	if (!last->take || last->fence_token != new_token)
 		memory_lane_take(s->db, target, lane_number, owner, new_token, memory_now(s));
 	last = memory_receipt_last(lane);
 	*ret_head = (struct outbox_head){ .n = last->n,
-					  .token = last->token,
+					  .fence_token = last->fence_token,
 					  .takeovers = (int)last->caution.takeovers,
 					  .cautious = memory_lane_is_cautious(lane),
 					  .suspect_seq = last->caution.suspect_seq,

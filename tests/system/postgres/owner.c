@@ -183,7 +183,7 @@ static void check_claim(struct owner *o, const struct outbox_claim *claim)
 
 static void check_same(struct owner *o, const struct outbox_claim *a, const struct outbox_claim *b)
 {
-	bool same = a->n == b->n && a->token == b->token && a->count == b->count;
+	bool same = a->n == b->n && a->fence_token == b->fence_token && a->count == b->count;
 
 	for (size_t i = 0; same && i < a->count; i++)
 		same = a->items[i].seq == b->items[i].seq &&
@@ -219,7 +219,7 @@ static bool advance(struct owner *o, size_t n_settled)
 		.lane = o->lane,
 		.owner = o->name,
 		.n = o->head.n,
-		.token = o->head.token,
+		.fence_token = o->head.fence_token,
 		.new_token = between(o, 1, INT64_MAX),
 		.route_version = o->version,
 		.settled = o->settled,
@@ -256,7 +256,7 @@ static bool advance(struct owner *o, size_t n_settled)
 	o->claim = claim;
 	memset(o->sent, 0, sizeof(o->sent));
 	o->head.n = claim.n;
-	o->head.token = claim.token;
+	o->head.fence_token = claim.fence_token;
 	return written || request.max_messages == 0;
 }
 
