@@ -2,13 +2,14 @@
 
 /*
  * The only place that calls the ops of a store. What every driver would have to check is checked here, once, so
- * that drivers get valid arguments: known actions and outcomes, reasons where they are needed, limits
- * between 1 and the greatest. An optional op that a store does not have does nothing where that is harmless, and is
+ * that drivers get valid arguments: names and routes of targets, known actions and outcomes, reasons where they are
+ * needed, limits between 1 and the greatest. An optional op that a store does not have does nothing where that is harmless, and is
  * ENOTSUP where somebody asked for it.
  */
 #include "store/store.h"
 
 #include "core/lifecycle.h"
+#include "core/routing.h"
 
 #define IDS_MAX 1000
 
@@ -67,10 +68,15 @@ int store_info(struct outbox_store *store, struct outbox_store_info *ret_info,
 	return store->ops->schema.info(store, ret_info, err);
 }
 
+bool store_has_script(const struct outbox_store_ops *ops)
+{
+	return ops->schema.script;
+}
+
 int store_script(const struct outbox_store_ops *ops, const struct outbox_init_options *options,
 		 const char *schema, char **ret_sql, struct outbox_error *err)
 {
-	if (!ops->schema.script)
+	if (!store_has_script(ops))
 		return outbox_fail(err, OUTBOX_ENOTSUP, "this store has no SQL to show");
 	return ops->schema.script(options, schema, ret_sql, err);
 }
@@ -80,6 +86,12 @@ int store_script(const struct outbox_store_ops *ops, const struct outbox_init_op
 int store_target_put(struct outbox_store *store, const struct outbox_target_def *def,
 		     int64_t *ret_version, struct outbox_error *err)
 {
+	int r = target_name_check(def->name, err);
+
+	if (r == OUTBOX_OK)
+		r = route_check(&def->route, err);
+	if (r != OUTBOX_OK)
+		return r;
 	if (def->band_of && !store->ops->lane.bands)
 		return outbox_fail(err, OUTBOX_ENOTSUP, "bands: this store knows none; remove it");
 	return store->ops->lane.target_put(store, def, ret_version, err);
@@ -342,10 +354,15 @@ int store_purgeable(struct outbox_store *store, const struct outbox_purge *purge
 						 ret_count, err);
 }
 
+bool store_has_check(const struct outbox_store *store)
+{
+	return store->ops->operate.check;
+}
+
 int store_check(struct outbox_store *store, store_say say, void *context, struct outbox_error *err)
 {
-	return store->ops->operate.check ? store->ops->operate.check(store, say, context, err)
-					 : OUTBOX_OK;
+	return store_has_check(store) ? store->ops->operate.check(store, say, context, err)
+				      : OUTBOX_OK;
 }
 
 int store_rebase(struct outbox_store *store, const struct outbox_rebase *rebase, store_say say,

@@ -39,6 +39,7 @@ int store_drop(struct outbox_store *store, struct outbox_error *err) OUTBOX_MUST
 int store_truncate(struct outbox_store *store, struct outbox_error *err) OUTBOX_MUSTCHECK;
 int store_info(struct outbox_store *store, struct outbox_store_info *ret_info,
 	       struct outbox_error *err) OUTBOX_MUSTCHECK;
+bool store_has_script(const struct outbox_store_ops *ops);
 int store_script(const struct outbox_store_ops *ops, const struct outbox_init_options *options,
 		 const char *schema, char **ret_sql, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
@@ -99,6 +100,7 @@ int store_purge(struct outbox_store *store, const struct outbox_purge *purge,
 int store_purgeable(struct outbox_store *store, const struct outbox_purge *purge, int64_t after_seq,
 		    struct outbox_arena *arena, struct outbox_claimed **ret_messages,
 		    size_t *ret_count, struct outbox_error *err) OUTBOX_MUSTCHECK;
+bool store_has_check(const struct outbox_store *store);
 int store_check(struct outbox_store *store, store_say say, void *context,
 		struct outbox_error *err) OUTBOX_MUSTCHECK;
 int store_rebase(struct outbox_store *store, const struct outbox_rebase *rebase, store_say say,

@@ -97,7 +97,7 @@ static void check_schema(struct doctor *doctor)
 		report(doctor, WARNING, "schema",
 		       "is %d, newer than this program's %d: upgrade outbox", info->schema_version,
 		       info->program_version);
-	else if (!doctor->cli->store->ops->operate.check)
+	else if (!store_has_check(doctor->cli->store))
 		report(doctor, OK, "schema", "version %d, %d lane%s", info->schema_version,
 		       info->lanes, info->lanes == 1 ? "" : "s");
 }
@@ -181,7 +181,7 @@ static int check_store(struct doctor *doctor, struct outbox_error *err)
 	}
 	if (r)
 		return r;
-	if (stats.n_targets == 0 && !cli->store->ops->operate.check) /* a store's own check tells it */
+	if (stats.n_targets == 0 && !store_has_check(cli->store)) /* a store's own check tells it */
 		add_finding(doctor, NOTE, "none",
 			    "no target is registered: messages wait and nothing is purged");
 	for (size_t i = 0; i < stats.n_targets; i++)

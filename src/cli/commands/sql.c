@@ -41,7 +41,7 @@ static const struct outbox_store_ops *find(const char *name, struct buf *known)
 	for (size_t i = 0; store_drivers[i]; i++) {
 		const struct outbox_store_ops *ops = store_drivers[i];
 
-		if (!ops->schema.script)
+		if (!store_has_script(ops))
 			continue;
 		buf_printf(known, "%s%s", known->size ? ", " : "", ops->name);
 		for (const char *const *scheme = ops->schemes; *scheme; scheme++)

@@ -21,11 +21,6 @@ int pg_target_put(struct outbox_store *store, const struct outbox_target_def *de
 	const struct outbox_route *to = def->route.nothing ? &nothing : &def->route;
 	int r;
 
-	r = target_name_check(def->name, err);
-	if (r == OUTBOX_OK)
-		r = route_check(&def->route, err);
-	if (r != OUTBOX_OK)
-		return r;
 	route_format(&def->route, &route);
 	if (route.failed)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");

@@ -291,11 +291,6 @@ int sqlite_target_put(struct outbox_store *store, const struct outbox_target_def
 	struct target_start start;
 	int r;
 
-	r = target_name_check(def->name, err);
-	if (r == OUTBOX_OK)
-		r = route_check(&def->route, err);
-	if (r != OUTBOX_OK)
-		return r;
 	route_format(&def->route, &route);
 	if (route.failed)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");

@@ -233,11 +233,7 @@ int memory_target_put(struct memory_store *s, const struct outbox_target_def *de
 	struct band_plan plan;
 	int status;
 
-	status = target_name_check(def->name, err);
-	if (!status)
-		status = route_check(&def->route, err);
-	if (!status)
-		status = memory_dead_check(s->db, def, err);
+	status = memory_dead_check(s->db, def, err);
 	if (status)
 		return status;
 	route_format(&def->route, &text);
