@@ -30,6 +30,11 @@ DROP FUNCTION IF EXISTS outbox_list(text[], text, text, text, text[], text, time
 -- version 3
 DROP FUNCTION IF EXISTS outbox_kind_takes(text, text, integer, bigint);
 DROP FUNCTION IF EXISTS outbox_settle(outbox_receipt, outbox_receipt, outbox_outcomes, boolean);
+DROP FUNCTION IF EXISTS outbox_position_ahead(outbox_receipt, bigint, pg_snapshot);
+DROP FUNCTION IF EXISTS outbox_window_fault(outbox_receipt, bigint, xid8, bigint);
+DROP FUNCTION IF EXISTS outbox_cluster_fault(outbox_receipt);
+DROP FUNCTION IF EXISTS outbox_history_fault(outbox_receipt, bigint);
+DROP FUNCTION IF EXISTS outbox_lanes_fault(text, integer);
 DROP FUNCTION IF EXISTS outbox_window(bigint, pg_snapshot, bigint, xid8[], pg_snapshot, bigint, integer, integer, text[], text, boolean,
 	bigint, bigint, text);
 -- A claim of version 3 that waits for the upgrade goes on after it and would ignore the bands: here it ends, and the

@@ -11,13 +11,28 @@
 -- record may be missing if nobody looked, or died while looking; so whenever a window opens, the traces of reused numbers
 -- are searched for. No message at or below a receipt's seq has a higher xid than the receipt's (see outbox_receipt).
 
+-- What is wrong is decided by an outbox_fault's kind; its texts are for people. Only here are the two put together.
+CREATE OR REPLACE FUNCTION outbox_fault_text(f outbox_fault) RETURNS text
+LANGUAGE sql IMMUTABLE AS $$
+	SELECT (f).what || '; ' || coalesce((f).remedy, 'run: outbox realign')
+$$;
+
+-- A lane is refused.
+CREATE OR REPLACE FUNCTION outbox_raise_fault(f outbox_fault) RETURNS void
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+	RAISE EXCEPTION '%', outbox_fault_text(f) USING ERRCODE = 'OB004';
+END $$;
+
 -- NULL: the position is not beyond the end of the database.
-CREATE OR REPLACE FUNCTION outbox_position_ahead(p outbox_receipt, log_end bigint, now_at pg_snapshot) RETURNS text
+CREATE OR REPLACE FUNCTION outbox_ahead_fault(p outbox_receipt, log_end bigint, now_at pg_snapshot) RETURNS outbox_fault
 LANGUAGE sql STABLE AS $$
-	SELECT CASE WHEN (p).cur_seq > log_end THEN format('target %s, lane %s stands at message %s, but the log ends at %s: the log was restored, truncated or its sequence reset; run: outbox realign',
-			(p).target, (p).lane, (p).cur_seq, log_end)
-		WHEN (p).cur_xid >= pg_snapshot_xmax(now_at) THEN format('target %s, lane %s stands at transaction %s, but this database is at %s: it comes from another server (restored, copied or upgraded); run: outbox realign',
-			(p).target, (p).lane, (p).cur_xid, pg_snapshot_xmax(now_at)) END
+	SELECT CASE WHEN (p).cur_seq > log_end THEN ROW('log end',
+			format('target %s, lane %s stands at message %s, but the log ends at %s: the log was restored, truncated or its sequence reset',
+				(p).target, (p).lane, (p).cur_seq, log_end), NULL)::outbox_fault
+		WHEN (p).cur_xid >= pg_snapshot_xmax(now_at) THEN ROW('transaction',
+			format('target %s, lane %s stands at transaction %s, but this database is at %s: it comes from another server (restored, copied or upgraded)',
+				(p).target, (p).lane, (p).cur_xid, pg_snapshot_xmax(now_at)), NULL)::outbox_fault END
 $$;
 
 -- A message at or below p_seq that is younger than p_xid; NULL: none was found. If few are younger, all of them are
@@ -43,14 +58,14 @@ BEGIN
 		WHERE q.seq <= p_seq AND q.seq > p_floor AND q.xid > p_xid LIMIT 1);
 END $$;
 
-CREATE OR REPLACE FUNCTION outbox_window_fault(p outbox_receipt, p_seq bigint, p_xid xid8, p_look bigint) RETURNS text
+CREATE OR REPLACE FUNCTION outbox_reuse_fault(p outbox_receipt, p_seq bigint, p_xid xid8, p_look bigint) RETURNS outbox_fault
 LANGUAGE plpgsql STABLE AS $$
 DECLARE
 	again bigint := outbox_numbered_again(p.floor, p_seq, p_xid, p_look);
 BEGIN
 	IF again IS NOT NULL THEN
-		RETURN format('target %s, lane %s stands at message %s, and message %s before it is younger: the log''s sequence was reset; run: outbox realign',
-			p.target, p.lane, p_seq, again);
+		RETURN ROW('reuse', format('target %s, lane %s stands at message %s, and message %s before it is younger: the log''s sequence was reset',
+			p.target, p.lane, p_seq, again), NULL)::outbox_fault;
 	END IF;
 	RETURN NULL;
 END $$;
@@ -64,28 +79,35 @@ EXCEPTION WHEN insufficient_privilege THEN
 	RETURN NULL;
 END $$;
 
-CREATE OR REPLACE FUNCTION outbox_cluster_fault(p outbox_receipt) RETURNS text
+CREATE OR REPLACE FUNCTION outbox_server_fault(p outbox_receipt) RETURNS outbox_fault
 LANGUAGE plpgsql STABLE AS $$
 DECLARE
 	known text := (SELECT value FROM outbox_meta WHERE name = 'cluster');
 	here text := outbox_cluster();
 BEGIN
 	IF known <> here THEN
-		RETURN format('target %s, lane %s: its receipts were written on another server (%s here, %s then), whose transaction numbers mean nothing here; run: outbox realign',
-			p.target, p.lane, here, known);
+		RETURN ROW('server', format('target %s, lane %s: its receipts were written on another server (%s here, %s then), whose transaction numbers mean nothing here',
+			p.target, p.lane, here, known), NULL)::outbox_fault;
 	END IF;
 	RETURN NULL;
 END $$;
 
+-- As it was recorded when the lane was refused, or NULL.
+CREATE OR REPLACE FUNCTION outbox_recorded_fault(p_target text, p_lane integer) RETURNS outbox_fault
+LANGUAGE sql STABLE AS $$
+	SELECT ROW(l.refused_kind, l.refused, NULL)::outbox_fault FROM outbox_lane l
+	WHERE l.target = p_target AND l.lane = p_lane AND l.refused IS NOT NULL
+$$;
+
 -- What is wrong with a lane's position, or NULL. p_look as above.
-CREATE OR REPLACE FUNCTION outbox_history_fault(p outbox_receipt, p_look bigint) RETURNS text
+CREATE OR REPLACE FUNCTION outbox_foreign_fault(p outbox_receipt, p_look bigint) RETURNS outbox_fault
 LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off SET enable_seqscan = off SET enable_bitmapscan = off
 SET enable_sort = off SET jit = off AS $$
-	SELECT coalesce((SELECT l.refused FROM outbox_lane l WHERE l.target = (p).target AND l.lane = (p).lane),
-		outbox_position_ahead(p, outbox_log_end(), pg_current_snapshot()),
-		outbox_cluster_fault(p),
-		outbox_window_fault(p, (p).prev_seq, (p).prev_xid, p_look),
-		CASE WHEN (p).cur_seq > (p).prev_seq THEN outbox_window_fault(p, (p).cur_seq, (p).cur_xid, p_look) END)
+	SELECT coalesce(outbox_recorded_fault((p).target, (p).lane),
+		outbox_ahead_fault(p, outbox_log_end(), pg_current_snapshot()),
+		outbox_server_fault(p),
+		outbox_reuse_fault(p, (p).prev_seq, (p).prev_xid, p_look),
+		CASE WHEN (p).cur_seq > (p).prev_seq THEN outbox_reuse_fault(p, (p).cur_seq, (p).cur_xid, p_look) END)
 $$;
 
 -- Record once that a lane is refused; called by the driver after the error, because the refusal itself rolls back.
@@ -93,16 +115,16 @@ CREATE OR REPLACE FUNCTION outbox_refuse(p_target text, p_lane integer, p_now ti
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off SET lock_timeout = '10s' AS $$
 BEGIN
 	PERFORM outbox_lock_lane(p_target, p_lane);
-	UPDATE outbox_lane l SET refused = f.fault, refused_at = outbox_now(p_now)
-		FROM (SELECT outbox_history_fault(outbox_last_receipt(p_target, p_lane), 1000) AS fault OFFSET 0) f
-		WHERE l.target = p_target AND l.lane = p_lane AND l.refused IS NULL AND f.fault IS NOT NULL;
+	UPDATE outbox_lane l SET refused = f.what, refused_kind = f.kind, refused_at = outbox_now(p_now)
+		FROM outbox_foreign_fault(outbox_last_receipt(p_target, p_lane), 1000) f
+		WHERE l.target = p_target AND l.lane = p_lane AND l.refused IS NULL AND f.what IS NOT NULL;
 END $$;
 
 -- A message's lane depends on the number of lanes: with another number, messages would be skipped.
-CREATE OR REPLACE FUNCTION outbox_lanes_fault(p_target text, p_lanes integer) RETURNS text
+CREATE OR REPLACE FUNCTION outbox_lane_count_fault(p_target text, p_lanes integer) RETURNS outbox_fault
 LANGUAGE sql STABLE AS $$
-	SELECT format('target %s has %s lanes, but outbox_meta says %s: it was changed by hand; set it back: UPDATE outbox_meta SET value = ''%s'' WHERE name = ''lanes''',
-		p_target, l.there, p_lanes, l.there)
+	SELECT ROW('lanes', format('target %s has %s lanes, but outbox_meta says %s: it was changed by hand', p_target, l.there, p_lanes),
+		format('set it back: UPDATE outbox_meta SET value = ''%s'' WHERE name = ''lanes''', l.there))::outbox_fault
 	FROM (SELECT max(lane) + 1 AS there FROM outbox_lane WHERE target = p_target) l WHERE l.there <> p_lanes
 $$;
 
@@ -209,11 +231,11 @@ CREATE OR REPLACE FUNCTION outbox_take_over(last outbox_receipt, p_owner text, p
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
 	succ outbox_receipt := outbox_next_receipt(last, p_token, p_owner, p_now);
-	fault text := coalesce(outbox_history_fault(last, 100000),
-		outbox_lanes_fault(last.target, (SELECT value::integer FROM outbox_meta WHERE name = 'lanes')));
+	fault outbox_fault := coalesce(outbox_foreign_fault(last, 100000),
+		outbox_lane_count_fault(last.target, (SELECT value::integer FROM outbox_meta WHERE name = 'lanes')));
 BEGIN
-	IF fault IS NOT NULL THEN
-		RAISE EXCEPTION '%', fault USING ERRCODE = 'OB004';
+	IF fault.what IS NOT NULL THEN
+		PERFORM outbox_raise_fault(fault);
 	END IF;
 	IF last.claim_count > 0 THEN
 		succ.takeovers := last.takeovers + 1;

@@ -15,13 +15,19 @@
 -- Messages are not touched. Only what was in flight is sent twice.
 
 -- What is wrong with a lane, or NULL.
+CREATE OR REPLACE FUNCTION outbox_lane_fault(p outbox_receipt) RETURNS outbox_fault
+LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
+	SELECT coalesce(outbox_foreign_fault(p, 1000),
+		(SELECT outbox_lane_count_fault((p).target, value::integer) FROM outbox_meta WHERE name = 'lanes'),
+		(SELECT ROW('sequence', format('target %s, lane %s: the log has message %s, but its sequence ends at %s: it was reset',
+				(p).target, (p).lane, m.seq, outbox_log_end()), NULL)::outbox_fault
+			FROM (SELECT max(seq) AS seq FROM outbox_message) m WHERE m.seq > outbox_log_end()))
+$$;
+
+-- The same for people. Programs of versions 1 to 3 call it.
 CREATE OR REPLACE FUNCTION outbox_position_fault(p outbox_receipt) RETURNS text
 LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
-	SELECT coalesce(outbox_history_fault(p, 1000),
-		(SELECT outbox_lanes_fault((p).target, value::integer) FROM outbox_meta WHERE name = 'lanes'),
-		(SELECT format('target %s, lane %s: the log has message %s, but its sequence ends at %s: it was reset; run: outbox realign',
-			(p).target, (p).lane, m.seq, outbox_log_end())
-			FROM (SELECT max(seq) AS seq FROM outbox_message) m WHERE m.seq > outbox_log_end()))
+	SELECT outbox_fault_text(outbox_lane_fault(p))
 $$;
 
 CREATE OR REPLACE FUNCTION outbox_last_receipts() RETURNS SETOF outbox_receipt
@@ -131,7 +137,8 @@ BEGIN
 	succ.caution_end := 0;
 	succ.caution_left := 0;
 	PERFORM outbox_append_receipt(succ);
-	UPDATE outbox_lane SET refused = NULL, refused_at = NULL WHERE target = last.target AND lane = last.lane AND refused IS NOT NULL;
+	UPDATE outbox_lane SET refused = NULL, refused_kind = NULL, refused_at = NULL
+		WHERE target = last.target AND lane = last.lane AND refused IS NOT NULL;
 	RETURN count;
 END $$;
 
@@ -139,19 +146,20 @@ END $$;
 CREATE OR REPLACE FUNCTION outbox_rename_cluster(p_dry boolean, p_actor text, p_now timestamptz) RETURNS boolean
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
-	fault text;
+	fault outbox_fault;
 BEGIN
-	SELECT min(coalesce(outbox_position_ahead(r, outbox_log_end(), pg_current_snapshot()),
-		outbox_window_fault(r, r.prev_seq, r.prev_xid, NULL), outbox_window_fault(r, r.cur_seq, r.cur_xid, NULL)))
-		INTO fault FROM outbox_last_receipts() r;
-	IF fault IS NOT NULL THEN
-		RAISE EXCEPTION '%', fault USING ERRCODE = 'OB004';
+	SELECT f.* INTO fault FROM outbox_last_receipts() r
+		CROSS JOIN LATERAL coalesce(outbox_ahead_fault(r, outbox_log_end(), pg_current_snapshot()),
+			outbox_reuse_fault(r, r.prev_seq, r.prev_xid, NULL), outbox_reuse_fault(r, r.cur_seq, r.cur_xid, NULL)) f
+		WHERE f.what IS NOT NULL LIMIT 1;
+	IF FOUND THEN
+		PERFORM outbox_raise_fault(fault);
 	END IF;
 	IF NOT EXISTS (SELECT FROM outbox_meta WHERE name = 'cluster' AND value <> outbox_cluster()) THEN
 		RETURN false;
 	ELSIF NOT p_dry THEN
 		UPDATE outbox_meta SET value = outbox_cluster() WHERE name = 'cluster';
-		UPDATE outbox_lane SET refused = NULL, refused_at = NULL;
+		UPDATE outbox_lane SET refused = NULL, refused_kind = NULL, refused_at = NULL;
 		INSERT INTO outbox_audit (at, actor, action, detail)
 			VALUES (outbox_now(p_now), p_actor, 'rebase', 'same history, the server has a new name');
 	END IF;
@@ -167,7 +175,7 @@ DECLARE
 	known text := (SELECT value FROM outbox_meta WHERE name = 'cluster');
 	p outbox_receipt;
 	name text;
-	fault text;
+	fault outbox_fault;
 	last_seq bigint;
 	ground bigint;
 	strange boolean;
@@ -193,16 +201,18 @@ BEGIN
 		PERFORM outbox_stop_publishers();
 	END IF;
 	now := outbox_now(p_now);
-	SELECT min(outbox_lanes_fault(o.name, m.value::integer)) INTO fault FROM outbox_target o, outbox_meta m WHERE m.name = 'lanes';
-	IF fault IS NOT NULL THEN
-		RAISE EXCEPTION '%', fault USING ERRCODE = 'OB004';
+	SELECT f.* INTO fault FROM outbox_target o CROSS JOIN LATERAL outbox_lane_count_fault(o.name,
+		(SELECT m.value::integer FROM outbox_meta m WHERE m.name = 'lanes')) f WHERE f.what IS NOT NULL ORDER BY o.name LIMIT 1;
+	IF FOUND THEN
+		PERFORM outbox_raise_fault(fault);
 	END IF;
-	SELECT min(coalesce(outbox_history_fault(r, NULL), outbox_position_fault(r))) INTO fault FROM outbox_last_receipts() r;
-	IF fault IS NULL THEN
+	SELECT f.* INTO fault FROM outbox_last_receipts() r CROSS JOIN LATERAL coalesce(outbox_foreign_fault(r, NULL), outbox_lane_fault(r)) f
+		WHERE f.what IS NOT NULL ORDER BY f.what LIMIT 1;
+	IF NOT FOUND THEN
 		RETURN;
 	END IF;
 	subject := 'reason';
-	told := split_part(fault, '; run: outbox ', 1);
+	told := fault.what;
 	RETURN NEXT;
 	last_seq := outbox_log_end();
 	SELECT greatest(last_seq, (SELECT max(seq) FROM outbox_message), (SELECT max(seq) FROM outbox_kept),
@@ -215,7 +225,7 @@ BEGIN
 	END IF;
 	FOR p IN SELECT * FROM outbox_last_receipts() LOOP
 		strange := (p.cur_seq > last_seq OR EXISTS (SELECT FROM outbox_lane l WHERE l.target = p.target AND l.lane = p.lane
-			AND l.refused LIKE '%, but the log ends at %')) AND (known <> here OR p.cur_xid >= pg_snapshot_xmax(pg_current_snapshot()));
+			AND l.refused_kind = 'log end')) AND (known <> here OR p.cur_xid >= pg_snapshot_xmax(pg_current_snapshot()));
 		IF p_dry THEN
 			SELECT count(*) INTO count FROM outbox_left_over(p, ground, coalesce(strange, false));
 		ELSE

@@ -17,7 +17,7 @@ CREATE OR REPLACE FUNCTION outbox_lane_view(q outbox_request) RETURNS outbox_vie
 LANGUAGE plpgsql STABLE AS $$
 DECLARE
 	v outbox_view;
-	fault text;
+	refused boolean;
 	there integer;
 BEGIN
 	SELECT t.version, t.paused, t.hold, t.unordered,
@@ -36,11 +36,11 @@ BEGIN
 	IF NOT FOUND THEN
 		PERFORM outbox_no_target(q.target);
 	END IF;
-	SELECT l.refused, o.lane + 1 INTO fault, there FROM outbox_lane l
+	SELECT l.refused IS NOT NULL, o.lane + 1 INTO refused, there FROM outbox_lane l
 		CROSS JOIN (SELECT n.lane FROM outbox_lane n WHERE n.target = q.target ORDER BY n.target DESC, n.lane DESC LIMIT 1) o
 		WHERE l.target = q.target AND l.lane = q.lane;
-	IF fault IS NOT NULL OR there <> v.lanes THEN
-		RAISE EXCEPTION '%', coalesce(fault, outbox_lanes_fault(q.target, v.lanes)) USING ERRCODE = 'OB004';
+	IF refused OR there <> v.lanes THEN
+		PERFORM outbox_raise_fault(coalesce(outbox_recorded_fault(q.target, q.lane), outbox_lane_count_fault(q.target, v.lanes)));
 	END IF;
 	RETURN v;
 END $$;
@@ -50,7 +50,7 @@ CREATE OR REPLACE FUNCTION outbox_check_ahead(p outbox_receipt, log_end bigint, 
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
 	IF p.cur_seq > log_end OR p.cur_xid >= pg_snapshot_xmax(now_at) THEN
-		RAISE EXCEPTION '%', outbox_position_ahead(p, log_end, now_at) USING ERRCODE = 'OB004';
+		PERFORM outbox_raise_fault(outbox_ahead_fault(p, log_end, now_at));
 	END IF;
 END $$;
 
@@ -58,14 +58,14 @@ END $$;
 CREATE OR REPLACE FUNCTION outbox_check_window(p outbox_receipt) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
-	fault text := outbox_window_fault(p, p.prev_seq, p.prev_xid, 1000);
+	fault outbox_fault := outbox_reuse_fault(p, p.prev_seq, p.prev_xid, 1000);
 BEGIN
-	IF fault IS NULL AND current_setting('outbox.server_of', true) IS DISTINCT FROM current_schema() THEN
-		fault := outbox_cluster_fault(p);
+	IF fault.what IS NULL AND current_setting('outbox.server_of', true) IS DISTINCT FROM current_schema() THEN
+		fault := outbox_server_fault(p);
 		PERFORM set_config('outbox.server_of', current_schema(), false);
 	END IF;
-	IF fault IS NOT NULL THEN
-		RAISE EXCEPTION '%', fault USING ERRCODE = 'OB004';
+	IF fault.what IS NOT NULL THEN
+		PERFORM outbox_raise_fault(fault);
 	END IF;
 END $$;
 

@@ -311,7 +311,8 @@ BEGIN
 	DELETE FROM outbox_worker;
 	DELETE FROM outbox_unserved;
 	DELETE FROM outbox_meta WHERE name = 'settled';
-	UPDATE outbox_lane SET owner = NULL, lease_until = '-infinity', takeovers = 0, refused = NULL, refused_at = NULL;
+	UPDATE outbox_lane SET owner = NULL, lease_until = '-infinity', takeovers = 0, refused = NULL, refused_kind = NULL,
+		refused_at = NULL;
 	UPDATE outbox_target SET start = begin_at;
 	FOREACH last IN ARRAY lasts LOOP
 		PERFORM outbox_start_lane(last.target, last.lane, last.n + 1, last.route_version, p_token,

@@ -13,6 +13,25 @@ ALTER TYPE outbox_view ADD ATTRIBUTE bands bigint[];
 UPDATE outbox_route SET kind = nullif(split_part(kind, ' ', 1), '*'), bands = split_part(kind, ' ', 2)::bigint[]
 	WHERE kind LIKE '% %';
 
+-- ---- positions of another history --------------------------------------------------------------------------
+
+-- What is wrong with a lane.
+CREATE TYPE outbox_fault AS (
+	kind text,   -- log end, transaction, server, reuse: see lane.sql; sequence: see rebase.sql; lanes
+	what text,   -- for people
+	remedy text  -- for people; NULL: outbox realign
+);
+
+-- refused has what, without the remedy, and this the kind.
+ALTER TABLE outbox_lane ADD COLUMN refused_kind text;
+
+-- There was only the text.
+UPDATE outbox_lane SET refused = split_part(refused, '; run: outbox ', 1),
+	refused_kind = CASE WHEN refused LIKE '%, but the log ends at %' THEN 'log end'
+		WHEN refused LIKE '%, but this database is at %' THEN 'transaction'
+		WHEN refused LIKE '%: its receipts were written on another server %' THEN 'server' ELSE 'reuse' END
+	WHERE refused IS NOT NULL;
+
 -- ---- settling and claiming ---------------------------------------------------------------------------------
 
 -- What the owner of a lane asks for. It knows receipt n with its token, and the next one gets new_token.

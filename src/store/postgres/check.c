@@ -379,9 +379,9 @@ static void check_rights(const struct checking *c, const PGresult *rows)
 /* Do positions belong to this server and to this log? A row for each lane that relays refuse, or one without a fault. */
 static const char positions_sql[] =
 	"SELECT @outbox_cluster(), (SELECT value FROM @outbox_meta WHERE name = 'cluster'),"
-	" (SELECT count(*) FROM @outbox_target), refused.fault"
-	" FROM (SELECT) always LEFT JOIN (SELECT r.target, r.lane, f.fault FROM @outbox_last_receipts() r"
-	"  CROSS JOIN LATERAL @outbox_position_fault(r) f(fault) WHERE f.fault IS NOT NULL) refused ON true"
+	" (SELECT count(*) FROM @outbox_target), refused.what, refused.remedy"
+	" FROM (SELECT) always LEFT JOIN (SELECT r.target, r.lane, f.what, f.remedy FROM @outbox_last_receipts() r"
+	"  CROSS JOIN LATERAL @outbox_lane_fault(r) f WHERE f.what IS NOT NULL) refused ON true"
 	" ORDER BY refused.target, refused.lane";
 
 static void check_positions(const struct checking *c, const PGresult *rows)
@@ -397,9 +397,10 @@ static void check_positions(const struct checking *c, const PGresult *rows)
 			  "refuse to run; outbox realign --dry-run says what to do",
 			  made_on, here);
 	else if (*fault)
-		check_say(c, WRONG, "positions", "%d lane%s refused by relays; %.350s%s",
+		check_say(c, WRONG, "positions", "%d lane%s refused by relays; %.300s; %.100s",
 			  PQntuples(rows), PQntuples(rows) == 1 ? " is" : "s are", fault,
-			  strstr(fault, "; run: outbox ") ? " --dry-run" : "");
+			  PQgetisnull(rows, 0, 4) ? "run: outbox realign --dry-run"
+						  : pg_peek(rows, 0, 4));
 	if (targets == 0)
 		check_say(c, NOTE, "targets",
 			  "none is registered: messages wait, and nothing is purged");

@@ -128,6 +128,26 @@ static void above_the_position_nothing_is_settled(void **state)
 	assert_int_equal(place_drain(p, "events"), 3);
 }
 
+/* It was refused because the log ended before it, which nothing shows any more, and the server is another one: what has its
+ * numbers is new, whatever its transactions. Nobody reads that out of the words. */
+static void the_end_of_the_log_was_why(void **state)
+{
+	struct place *p = *state;
+	struct outbox_head head = five_gone(p);
+
+	set_counter(p, 0);
+	assert_int_equal(advance(p, &head), OUTBOX_EPROTO);
+	place_sql(p, "UPDATE outbox_lane SET refused = 'in other words' WHERE refused IS NOT NULL");
+	place_publish(p, 8);
+	place_sql(p,
+		  "UPDATE outbox_receipt SET prev = '90000000:90000000:', cur = '90000000:90000000:'");
+	place_sql(p, "UPDATE outbox_meta SET value = '4711' WHERE name = 'cluster'");
+	assert_int_equal(take(p, &head), OUTBOX_EPROTO);
+	assert_string_equal(p->err.message, "in other words; run: outbox realign");
+	rebase(p);
+	assert_int_equal(place_drain(p, "events"), 8);
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, place_setup, place_teardown)
@@ -137,6 +157,7 @@ int main(void)
 		CASE(numbers_given_again_are_seen_by_who_takes_the_lane),
 		CASE(nothing_is_purged_meanwhile),
 		CASE(above_the_position_nothing_is_settled),
+		CASE(the_end_of_the_log_was_why),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -85,9 +85,11 @@ BACK = """
 UPDATE outbox_route SET kind = coalesce(kind, '*') || ' ' || bands::text WHERE bands IS NOT NULL;
 DROP TYPE outbox_request CASCADE;
 DROP TYPE outbox_moment CASCADE;
+DROP TYPE outbox_fault CASCADE;
 DROP FUNCTION outbox_bands_take CASCADE;
 ALTER TYPE outbox_view DROP ATTRIBUTE bands CASCADE;
 ALTER TABLE outbox_route DROP COLUMN bands CASCADE;
+ALTER TABLE outbox_lane DROP COLUMN refused_kind CASCADE;
 UPDATE outbox_meta SET value = '3' WHERE name = 'schema';
 """
 
@@ -185,3 +187,35 @@ def test_a_claim_that_waits_for_the_upgrade(banded, before_it):
     claim()
     # an error after which a relay connects again and asks anew
     assert said == ["42883", [mine]]
+
+
+# What the lane of a target is refused for, and what makes it so.
+REFUSALS = {
+    "log end": "SELECT setval('outbox_message_seq_seq', 1, false)",
+    "transaction": "UPDATE outbox_receipt SET cur_xid = '99999999'",
+    "server": "UPDATE outbox_meta SET value = '4711' WHERE name = 'cluster'",
+    "reuse": "UPDATE outbox_receipt SET prev_xid = '3', cur_xid = '3'",
+}
+
+
+@pytest.mark.parametrize("kind", REFUSALS)
+def test_refusals_get_their_kind(banded, kind):
+    """Version 3 noted the text alone, with the remedy in it."""
+    publish(banded)
+    relay(banded, "--bands", "events")
+    banded.sql(BACK)
+    banded.sql("DROP FUNCTION outbox_stretch, outbox_window CASCADE;" + code_of_version_3())
+    banded.sql(REFUSALS[kind])
+    banded.sql("SELECT outbox_refuse('events', 0, NULL)")
+    was = banded.sql("SELECT refused FROM outbox_lane WHERE target = 'events'")[0][0]
+    assert was.endswith("; run: outbox rebase")
+    banded.run("upgrade")
+    assert banded.sql("SELECT target, refused_kind, refused FROM outbox_lane WHERE refused IS NOT NULL OR refused_kind IS NOT NULL") == [
+        ("events", kind, was.removesuffix("; run: outbox rebase"))]
+    told = next(t for t in banded.run("status", "--json").json["targets"] if t["name"] == "events")["lanes"][0]["refused"]
+    assert told == was.replace("rebase", "realign")
+    banded.run("realign", "--yes")
+    assert banded.sql("SELECT count(*) FROM outbox_lane WHERE refused IS NOT NULL OR refused_kind IS NOT NULL")[0][0] == 0
+    publish(banded)
+    relay(banded, "--bands", "events")
+    expect_all(banded, 6)
