@@ -6,6 +6,7 @@
 #include "store/sqlite/ops.h"
 #include "store/sqlite/schema.h"
 
+#include <stdio.h>
 #include <string.h>
 
 int sqlite_no_target(const char *target, struct outbox_error *err)
@@ -148,24 +149,38 @@ int lane_view_read(struct lane_op *op, int64_t pos, struct outbox_error *err)
 
 /* ---- numbers ------------------------------------------------------------------------------------ */
 
-static int history_check(const struct lane_op *op, int64_t pos, struct outbox_error *err)
+/* For people, and without the remedy. False: nothing is wrong. */
+static bool find_fault(const struct lane_op *op, int64_t pos, char *fault, size_t size)
 {
 	const struct lane_view *v = &op->view;
 	int64_t known = pos > v->gone_to ? pos : v->gone_to;
 
 	if (v->again)
-		return outbox_fail(err, OUTBOX_EPROTO,
-				   "target %s, lane %d: message %lld has a number that was given before: "
-				   "the log's sequence was reset; run: outbox realign",
-				   op->target, op->lane, (long long)v->again);
-	if (known > v->last_seq)
-		return outbox_fail(
-			err, OUTBOX_EPROTO,
-			"target %s, lane %d: messages up to %lld were there, but the log ends at "
-			"%lld: its sequence was reset, or the file restored in part; run: outbox "
-			"realign",
-			op->target, op->lane, (long long)known, (long long)v->last_seq);
-	return OUTBOX_OK;
+		snprintf(fault, size,
+			 "target %s, lane %d: message %lld has a number that was given before: the log's "
+			 "sequence was reset",
+			 op->target, op->lane, (long long)v->again);
+	else if (known > v->last_seq)
+		snprintf(fault, size,
+			 "target %s, lane %d: messages up to %lld were there, but the log ends at %lld: its "
+			 "sequence was reset, or the file restored in part",
+			 op->target, op->lane, (long long)known, (long long)v->last_seq);
+	else if (v->refused)
+		snprintf(fault, size,
+			 "target %s, lane %d: it was refused before, and nobody has realigned it",
+			 op->target, op->lane);
+	else
+		return false;
+	return true;
+}
+
+static int history_check(const struct lane_op *op, int64_t pos, struct outbox_error *err)
+{
+	char fault[FAULT_TEXT_MAX];
+
+	if (!find_fault(op, pos, fault, sizeof(fault)))
+		return OUTBOX_OK;
+	return outbox_fail(err, OUTBOX_EPROTO, "%s; run: outbox realign", fault);
 }
 
 static int read_refusal(const struct lane_op *op, struct outbox_error *err)
@@ -177,22 +192,39 @@ static int read_refusal(const struct lane_op *op, struct outbox_error *err)
 	return r == OUTBOX_OK ? outbox_fail(err, OUTBOX_EPROTO, "%s", text) : r;
 }
 
-static int numbers_check(const struct lane_op *op, int64_t pos, struct outbox_error *err)
+static int lanes_check(const struct lane_op *op, struct outbox_error *err)
 {
 	const struct lane_view *v = &op->view;
 
-	if (v->refused)
-		return read_refusal(op, err);
 	if (v->lanes != v->lanes_meta || v->lanes != op->s->lanes)
 		return receipt_lanes_differ(op->s, op->target, v->lanes, v->lanes_meta, err);
-	return history_check(op, pos, err);
+	return OUTBOX_OK;
 }
 
 int lane_view_check(struct lane_op *op, int64_t pos, struct outbox_error *err)
 {
 	int r = lane_view_read(op, pos, err);
 
-	return r == OUTBOX_OK ? numbers_check(op, pos, err) : r;
+	if (r == OUTBOX_OK && op->view.refused)
+		return read_refusal(op, err);
+	if (r == OUTBOX_OK)
+		r = lanes_check(op, err);
+	return r == OUTBOX_OK ? history_check(op, pos, err) : r;
+}
+
+int lane_view_fault(struct lane_op *op, int64_t pos, char *ret_fault, struct outbox_error *err)
+{
+	char fault[FAULT_TEXT_MAX];
+	int r = lane_view_read(op, pos, err);
+
+	if (r == OUTBOX_OK)
+		r = lanes_check(op, err);
+	if (r != OUTBOX_OK)
+		return r;
+	if (!find_fault(op, pos, fault, sizeof(fault)))
+		fault[0] = '\0';
+	memcpy(ret_fault, fault, sizeof(fault));
+	return OUTBOX_OK;
 }
 
 static int write_refusal(struct lane_op *op, struct outbox_error *err)

@@ -66,6 +66,14 @@ int lane_view_read(struct lane_op *op, int64_t pos, struct outbox_error *err) OU
 /* The same, and EPROTO when the lane is refused: its position and the log do not belong together. */
 int lane_view_check(struct lane_op *op, int64_t pos, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
+/* A sentence about a target's lane, with three numbers. */
+#define FAULT_TEXT_MAX (OUTBOX_TARGET_NAME_MAX + 240)
+
+/* The same for realign: that the lane is refused is no error. ret_fault (FAULT_TEXT_MAX): why, without the remedy, for
+ * people; "": it is not. */
+int lane_view_fault(struct lane_op *op, int64_t pos, char *ret_fault,
+		    struct outbox_error *err) OUTBOX_MUSTCHECK;
+
 /*
  * Append a take-over receipt: fences the owner, what was in flight is pending again. Shared by take_over()
  * and by operators who act on what a dead owner left.

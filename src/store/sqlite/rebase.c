@@ -168,31 +168,35 @@ static int finish(struct rebasing *w, struct outbox_error *err)
 	return r;
 }
 
-static void report_reason(const struct rebasing *w, char *reason)
+/* ret_reason (FAULT_TEXT_MAX): why the first lane that is refused is; "": none is. */
+static int find_reason(const struct rebasing *w, char *ret_reason, struct outbox_error *err)
 {
-	char *remedy = strstr(reason, "; run: outbox ");
+	int r = OUTBOX_OK;
 
-	if (remedy)
-		*remedy = '\0';
-	w->say(w->context, 1, OUTBOX_REBASE_REASON, reason);
+	ret_reason[0] = '\0';
+	for (size_t i = 0; i < w->targets.count; i++) {
+		const struct target_info *target = &w->targets.list[i];
+		struct lane_op op = { .s = w->s, .target = target->name, .now = w->targets.now };
+
+		for (; op.lane < target->n_lanes && r == OUTBOX_OK && !ret_reason[0]; op.lane++)
+			r = lane_view_fault(&op, target->lanes[op.lane].last.pos, ret_reason, err);
+	}
+	return r;
 }
 
 /* *ret_done: there was something to do. */
 static int rebase_in(struct rebasing *w, bool *ret_done, struct outbox_error *err)
 {
-	struct outbox_error refused = OUTBOX_ERROR_INIT;
+	char reason[FAULT_TEXT_MAX];
 	int r;
 
 	r = targets_load(w->s, NULL, &w->targets, err);
-	if (r != OUTBOX_OK)
+	if (r == OUTBOX_OK)
+		r = find_reason(w, reason, err);
+	if (r != OUTBOX_OK || !reason[0])
 		return r;
-	r = targets_check_lanes(&w->targets, &refused);
-	if (r != OUTBOX_EPROTO)
-		return r == OUTBOX_OK
-			       ? r
-			       : outbox_fail_native(err, r, refused.native, "%s", refused.message);
 	*ret_done = true;
-	report_reason(w, refused.message);
+	w->say(w->context, 1, OUTBOX_REBASE_REASON, reason);
 	r = find_ground(w, err);
 	if (r == OUTBOX_OK)
 		r = sqlite_run(w->s, SQL_REBASE_FORGET, NULL, err);

@@ -80,6 +80,23 @@ def test_the_former_name_works_the_same(shop):
     assert shop.run("audit", "--json").json["audit"][0]["action"] == "rebase"
 
 
+def test_when_nothing_shows_it_any_more(shop):
+    """The lane was refused, then somebody put the counter right: it is refused still, and realign says why."""
+    delivered_and_purged(shop)
+    set_back(shop)
+    assert shop.run(*TO, "--until-idle", code=None).code != 0
+    with shop.db() as db:
+        db.execute("INSERT INTO sqlite_sequence (name, seq) VALUES ('outbox_message', 20)" if shop.url.startswith("sqlite:") else
+                   "SELECT setval('outbox_message_seq_seq', 20)")
+    assert REFUSED in shop.run(*TO, "--until-idle", code=None).err
+    reason = shop.run("realign", "--dry-run", "--json").json["reason"]
+    assert reason.startswith("target events, lane 0") and "run: outbox" not in reason
+    shop.run("realign", "--yes")
+    publish(shop, "after")
+    shop.run(*TO, "--until-idle")
+    assert arrived(shop)[-1] == "after"
+
+
 def test_while_a_relay_runs(shop):
     delivered_and_purged(shop)
     relay = shop.start(*TO)
