@@ -1,37 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* What `outbox doctor` says about the database. Findings only: nothing is changed. */
+#include "store/check.h"
 #include "base/cleanup.h"
 #include "base/text.h"
 #include "store/postgres/ops.h"
 #include "store/postgres/schema.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum check_level { FINE = 0, NOTE = 1, WARNING = 2, WRONG = 3 };
-
 struct checking {
 	struct pg_store *s;
-	void (*say)(void *context, int level, const char *subject, const char *text);
-	void *context;
+	struct check_report report;
 	outbox_time asked_at; /* by this machine's clock */
 };
-
-/* One finding: a sentence, with the remedy where there is something to repair. */
-static void OUTBOX_PRINTF(4, 5) check_say(const struct checking *c, enum check_level level,
-					  const char *subject, const char *format, ...)
-{
-	char text[512];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	c->say(c->context, (int)level, subject, text);
-}
 
 /* ---- the server and what goes on in it --------------------------------------------------------- */
 
@@ -46,7 +29,7 @@ static void check_durability(const struct checking *c, const PGresult *row)
 	     pages_off = strcmp(pg_peek(row, 0, 5), "on") != 0;
 
 	if (fsync_off || pages_off)
-		check_say(c, WARNING, "durability",
+		check_say(&c->report, WARNING, "durability",
 			  "%s: a crash of the machine can lose committed messages, or the whole database; "
 			  "switch %s on in postgresql.conf and reload",
 			  fsync_off && pages_off ? "fsync and full_page_writes are off"
@@ -54,22 +37,22 @@ static void check_durability(const struct checking *c, const PGresult *row)
 						 : "full_page_writes is off",
 			  fsync_off && pages_off ? "both" : "it");
 	else if (strcmp(commit, "off") == 0)
-		check_say(c, WARNING, "durability",
+		check_say(&c->report, WARNING, "durability",
 			  "synchronous_commit is off for this role: a crash of the server can lose the last "
 			  "published messages with their transactions, but none that was sent, because a "
 			  "relay always waits for the disk; ALTER ROLE %s SET synchronous_commit = on",
 			  pg_peek(row, 0, 6));
 	else
-		check_say(c, FINE, "durability", "synchronous_commit is %s", commit);
+		check_say(&c->report, FINE, "durability", "synchronous_commit is %s", commit);
 }
 
 /* A pooler hands out a key of its own, so the session is not the one that we were told of. */
 static void check_pooling(const struct checking *c, const PGresult *row)
 {
 	if (PQbackendPID(c->s->conn) == (int)pg_int(row, 0, 1))
-		check_say(c, FINE, "connection", "direct, no pooler in between");
+		check_say(&c->report, FINE, "connection", "direct, no pooler in between");
 	else
-		check_say(c, NOTE, "connection",
+		check_say(&c->report, NOTE, "connection",
 			  "through a pooler such as PgBouncer: session and transaction mode both work, "
 			  "statement mode does not; in transaction mode there is no doorbell and the relay polls");
 }
@@ -81,9 +64,9 @@ static void check_clock(const struct checking *c, outbox_time before, outbox_tim
 	char text[DURATION_TEXT_MAX];
 
 	if (off < CLOCK_NOTABLE)
-		check_say(c, FINE, "clock", "the server's and this machine's agree");
+		check_say(&c->report, FINE, "clock", "the server's and this machine's agree");
 	else
-		check_say(c, off < CLOCK_WRONG ? NOTE : WARNING, "clock",
+		check_say(&c->report, off < CLOCK_WRONG ? NOTE : WARNING, "clock",
 			  "the server's is %s %s this machine's: leases and retries go by the server's and "
 			  "are not affected, but times that applications set are; synchronize both with NTP",
 			  duration_human(off, text), server < before ? "behind" : "ahead of");
@@ -98,7 +81,7 @@ static void check_server(const struct checking *c, const PGresult *row)
 {
 	struct outbox_clock *clock = outbox_clock_system();
 
-	check_say(c, FINE, "schema", "version %d in schema %s, %d lane%s", pg_newest(),
+	check_say(&c->report, FINE, "schema", "version %d in schema %s, %d lane%s", pg_newest(),
 		  c->s->schema, c->s->lanes, c->s->lanes == 1 ? "" : "s");
 	check_pooling(c, row);
 	check_durability(c, row);
@@ -129,7 +112,7 @@ static void check_held(const struct checking *c, const PGresult *rows)
 	char age[DURATION_TEXT_MAX];
 
 	for (int i = 0; i < PQntuples(rows); i++)
-		check_say(c, NOTE, "held snapshot",
+		check_say(&c->report, NOTE, "held snapshot",
 			  "%s (%s, %s) holds xmin for %s: delivery is not affected, except that of its own messages, "
 			  "but vacuum is%s",
 			  pg_peek(rows, i, 0), pg_peek(rows, i, 1), pg_peek(rows, i, 2),
@@ -139,7 +122,7 @@ static void check_held(const struct checking *c, const PGresult *rows)
 				  ? "; COMMIT PREPARED or ROLLBACK PREPARED ends it"
 				  : "");
 	if (PQntuples(rows) == 0)
-		check_say(c, FINE, "held snapshot", "no transaction is older than 5 s");
+		check_say(&c->report, FINE, "held snapshot", "no transaction is older than 5 s");
 }
 
 static const char hidden_sql[] =
@@ -149,7 +132,7 @@ static const char hidden_sql[] =
 static void check_hidden(const struct checking *c, const PGresult *row)
 {
 	if (pg_int(row, 0, 0) > 0)
-		check_say(c, NOTE, "held snapshot",
+		check_say(&c->report, NOTE, "held snapshot",
 			  "%lld sessions of other roles are hidden; GRANT pg_monitor to this role to see them",
 			  (long long)pg_int(row, 0, 0));
 }
@@ -169,12 +152,12 @@ static void check_vacuum(const struct checking *c, const PGresult *rows)
 	bool fine = true;
 	for (int i = 0; i < PQntuples(rows); i++) {
 		if (!pg_bool(rows, i, 2))
-			check_say(c, WARNING, "vacuum",
+			check_say(&c->report, WARNING, "vacuum",
 				  "autovacuum is off for %s, which is updated all the time: it grows and slows "
 				  "down; switch it on again",
 				  pg_peek(rows, i, 0));
 		else if (pg_int(rows, i, 1) > DEAD_NOTABLE)
-			check_say(c, WARNING, "vacuum",
+			check_say(&c->report, WARNING, "vacuum",
 				  "%s has %lld dead rows, last vacuum: %s; is a snapshot held (see below)? "
 				  "Otherwise VACUUM it",
 				  pg_peek(rows, i, 0), (long long)pg_int(rows, i, 1),
@@ -184,7 +167,7 @@ static void check_vacuum(const struct checking *c, const PGresult *rows)
 		fine = false;
 	}
 	if (fine && PQntuples(rows) > 0)
-		check_say(c, FINE, "vacuum",
+		check_say(&c->report, FINE, "vacuum",
 			  "outbox_lane, outbox_worker and outbox_detour are kept clean (outbox_lane: %lld dead "
 			  "rows, last vacuum: %s)",
 			  (long long)pg_int(rows, 1, 1), pg_peek(rows, 1, 3));
@@ -209,20 +192,20 @@ static void check_log(const struct checking *c, const PGresult *row)
 {
 	bool good;
 	if (pg_int(row, 0, 0) != 1 || !pg_bool(row, 0, 1))
-		check_say(c, WRONG, "log",
+		check_say(&c->report, WRONG, "log",
 			  "the sequence of outbox_message.seq has CACHE %lld: numbers are no longer given out in "
 			  "order, and messages can be skipped; ALTER TABLE outbox_message ALTER COLUMN seq SET "
 			  "CACHE 1 SET INCREMENT 1 SET NO CYCLE, then have every publisher reconnect",
 			  (long long)pg_int(row, 0, 0));
 	good = pg_int(row, 0, 2) == 2 && pg_int(row, 0, 3) == 2;
 	if (!good)
-		check_say(c, WRONG, "log",
+		check_say(&c->report, WRONG, "log",
 			  "%lld of 2 constraints and %lld of 2 triggers of outbox_message are there and on: "
 			  "messages can be changed, or hidden from readers; recreate what outbox sql postgres prints for "
 			  "them (constraints with NOT VALID)",
 			  (long long)pg_int(row, 0, 2), (long long)pg_int(row, 0, 3));
 	if (good && pg_int(row, 0, 0) == 1 && pg_bool(row, 0, 1))
-		check_say(c, FINE, "log", "the sequence has CACHE 1; doorbell %s",
+		check_say(&c->report, FINE, "log", "the sequence has CACHE 1; doorbell %s",
 			  pg_bool(row, 0, 4) ? "on" : "off");
 }
 
@@ -253,22 +236,22 @@ static const char columns_sql[] =
 static void check_columns(const struct checking *c, const PGresult *row)
 {
 	if (!PQgetisnull(row, 0, 0))
-		check_say(c, WRONG, "columns",
+		check_say(&c->report, WRONG, "columns",
 			  "%.300s: missing, and relays need it; outbox sql postgres prints the statement that creates it",
 			  pg_peek(row, 0, 0));
 	if (!PQgetisnull(row, 0, 2))
-		check_say(c, WARNING, "columns",
+		check_say(&c->report, WARNING, "columns",
 			  "%.200s of outbox_message is NOT NULL and has no default, so that outbox publish and "
 			  "outbox_publish() cannot write a message; ALTER TABLE outbox_message ALTER COLUMN ... SET "
 			  "DEFAULT, or DROP NOT NULL",
 			  pg_peek(row, 0, 2));
 	else if (c->s->partitioned && !PQgetisnull(row, 0, 3))
-		check_say(c, NOTE, "columns",
+		check_say(&c->report, NOTE, "columns",
 			  "what you added to outbox_message is lost for a message that outlives its partition "
 			  "(a failed one); ALTER TABLE outbox_kept %.300s",
 			  pg_peek(row, 0, 3));
 	else if (!PQgetisnull(row, 0, 1))
-		check_say(c, FINE, "columns", "of your own in outbox_message: %.300s",
+		check_say(&c->report, FINE, "columns", "of your own in outbox_message: %.300s",
 			  pg_peek(row, 0, 1));
 }
 
@@ -293,17 +276,17 @@ static void check_indexes(const struct checking *c, const PGresult *rows)
 			continue;
 		wrong++;
 		if (pg_bool(rows, i, 1))
-			check_say(c, WRONG, "indexes",
+			check_say(&c->report, WRONG, "indexes",
 				  "%s is not valid: a build of it ended early; REINDEX INDEX CONCURRENTLY %s",
 				  name, name);
 		else
-			check_say(c, WRONG, "indexes",
+			check_say(&c->report, WRONG, "indexes",
 				  "%s is missing: readers walk through whole tables; outbox sql postgres prints "
 				  "the statement that creates it",
 				  name);
 	}
 	if (!wrong)
-		check_say(c, FINE, "indexes", "all %d are there and valid", PQntuples(rows));
+		check_say(&c->report, FINE, "indexes", "all %d are there and valid", PQntuples(rows));
 }
 
 /* The very query of a relay, planned on the tables as they are now. */
@@ -314,14 +297,14 @@ static void check_plan(const struct checking *c, const PGresult *rows)
 	for (int i = 0; i < PQntuples(rows); i++) {
 		if (!strstr(pg_peek(rows, i, 0), "Seq Scan on outbox_"))
 			continue;
-		check_say(c, WRONG, "plan",
+		check_say(&c->report, WRONG, "plan",
 			  "a relay would walk through the whole log (%.100s): is an index missing (see above)? "
 			  "Otherwise ANALYZE outbox_message",
 			  pg_peek(rows, i, 0) + strspn(pg_peek(rows, i, 0), " ->"));
 		return;
 	}
 	if (PQntuples(rows) > 0)
-		check_say(c, FINE, "plan", "relays read the log by its indexes");
+		check_say(&c->report, FINE, "plan", "relays read the log by its indexes");
 }
 
 static const char security_sql[] =
@@ -336,12 +319,12 @@ static void check_security(const struct checking *c, const PGresult *rows)
 		const char *table = pg_peek(rows, i, 0);
 
 		if (pg_bool(rows, i, 1))
-			check_say(c, WRONG, "row security",
+			check_say(&c->report, WRONG, "row security",
 				  "%s hides rows from %s, and relays refuse to run rather than to skip messages; "
 				  "ALTER TABLE %s DISABLE ROW LEVEL SECURITY, or ALTER ROLE %s BYPASSRLS",
 				  table, pg_peek(rows, i, 2), table, pg_peek(rows, i, 2));
 		else
-			check_say(c, NOTE, "row security",
+			check_say(&c->report, NOTE, "row security",
 				  "%s has row-level security, which does not apply to %s; publishers need a policy "
 				  "that lets them INSERT",
 				  table, pg_peek(rows, i, 2));
@@ -369,9 +352,10 @@ static const char rights_sql[] =
 static void check_rights(const struct checking *c, const PGresult *rows)
 {
 	if (PQgetisnull(rows, 0, 1))
-		check_say(c, FINE, "rights", "%s may relay, repair and purge", pg_peek(rows, 0, 0));
+		check_say(&c->report, FINE, "rights", "%s may relay, repair and purge",
+			  pg_peek(rows, 0, 0));
 	else
-		check_say(c, WARNING, "rights",
+		check_say(&c->report, WARNING, "rights",
 			  "%s may look but not relay, it has no %.300s; see docs/stores/postgres-roles.md",
 			  pg_peek(rows, 0, 0), pg_peek(rows, 0, 1));
 }
@@ -392,21 +376,22 @@ static void check_positions(const struct checking *c, const PGresult *rows)
 	long long targets = (long long)pg_int(rows, 0, 2);
 
 	if (foreign)
-		check_say(c, WRONG, "server identity",
+		check_say(&c->report, WRONG, "server identity",
 			  "this outbox was made on server %s, and this is %s: it was restored or copied, and relays "
 			  "refuse to run; outbox realign --dry-run says what to do",
 			  made_on, here);
 	else if (*fault)
-		check_say(c, WRONG, "positions", "%d lane%s refused by relays; %.300s; %.100s",
-			  PQntuples(rows), PQntuples(rows) == 1 ? " is" : "s are", fault,
+		check_say(&c->report, WRONG, "positions",
+			  "%d lane%s refused by relays; %.300s; %.100s", PQntuples(rows),
+			  PQntuples(rows) == 1 ? " is" : "s are", fault,
 			  PQgetisnull(rows, 0, 4) ? "run: outbox realign --dry-run"
 						  : pg_peek(rows, 0, 4));
 	if (targets == 0)
-		check_say(c, NOTE, "targets",
+		check_say(&c->report, NOTE, "targets",
 			  "none is registered: messages wait, and nothing is purged");
 	else if (!foreign && !*fault)
-		check_say(c, FINE, "positions", "%lld target%s, none ahead of the log", targets,
-			  targets == 1 ? "" : "s");
+		check_say(&c->report, FINE, "positions", "%lld target%s, none ahead of the log",
+			  targets, targets == 1 ? "" : "s");
 }
 
 /* A log in partitions: new ones must be there before they are needed, or rows go to the default one. */
@@ -428,21 +413,21 @@ static void check_partitions(const struct checking *c, const PGresult *row)
 	if (pg_int(row, 0, 0) == 0)
 		return;
 	if (!pg_bool(row, 0, 3))
-		check_say(c, WARNING, "partitions",
+		check_say(&c->report, WARNING, "partitions",
 			  "%s does not own the outbox's tables, so its relay can neither make new partitions nor drop "
 			  "old ones; ALTER TABLE ... OWNER TO it, or let the owner relay",
 			  pg_peek(row, 0, 4));
 	else if (ahead == 0)
-		check_say(c, WARNING, "partitions",
+		check_say(&c->report, WARNING, "partitions",
 			  "none is ahead of the log: new messages go to the default partition, which is not dropped "
 			  "whole; is a relay running, and does its role own outbox_message?");
 	else if (pg_int(row, 0, 2) > 0)
-		check_say(c, NOTE, "partitions",
+		check_say(&c->report, NOTE, "partitions",
 			  "%lld ahead; the default partition has rows from a time when no relay ran, they are purged "
 			  "row by row",
 			  ahead);
 	else
-		check_say(c, FINE, "partitions", "%lld, %lld of them ahead of the log",
+		check_say(&c->report, FINE, "partitions", "%lld, %lld of them ahead of the log",
 			  (long long)pg_int(row, 0, 0), ahead);
 }
 
@@ -463,7 +448,7 @@ int pg_check(struct outbox_store *store,
 		{ positions_sql, check_positions }, { vacuum_sql, check_vacuum },
 		{ held_sql, check_held },           { hidden_sql, check_hidden },
 	};
-	struct checking c = { .s = pg_of(store), .say = say, .context = context };
+	struct checking c = { .s = pg_of(store), .report = { say, context } };
 	struct outbox_clock *clock = outbox_clock_system();
 	struct outbox_error found = OUTBOX_ERROR_INIT;
 	int r = pg_schema_ready(c.s, err);
@@ -479,7 +464,7 @@ int pg_check(struct outbox_store *store,
 			checks[i].judge(&c, rows);
 		} else if (r == OUTBOX_EAUTH) {
 			/* what a role may not look at does not end the examination */
-			check_say(&c, NOTE, "not checked", "%s", found.message);
+			check_say(&c.report, NOTE, "not checked", "%s", found.message);
 			r = OUTBOX_OK;
 		} else {
 			return outbox_fail_native(err, r, found.native, "%s", found.message);

@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* What `outbox doctor` says about the database. Findings only: nothing is changed. */
+#include "store/check.h"
 #include "base/cleanup.h"
 #include "base/text.h"
 #include "store/sqlite/delivery.h"
 #include "store/sqlite/ops.h"
 #include "store/sqlite/schema.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
-
-enum level { FINE = 0, NOTE = 1, WARNING = 2, WRONG = 3 };
 
 #define TRIGGERS 3
 #define WAL_RESET_FIXED 3051003        /* 3.51.3 */
@@ -22,32 +19,19 @@ enum level { FINE = 0, NOTE = 1, WARNING = 2, WRONG = 3 };
 
 struct checking {
 	struct sqlite_store *s;
-	void (*say)(void *context, int level, const char *subject, const char *text);
-	void *context;
+	struct check_report report;
 };
-
-static void OUTBOX_PRINTF(4, 5) report(const struct checking *c, enum level level,
-				       const char *subject, const char *format, ...)
-{
-	char text[512];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	c->say(c->context, (int)level, subject, text);
-}
 
 static void check_version(const struct checking *c)
 {
 	if (sqlite3_libversion_number() < WAL_RESET_FIXED)
-		report(c, NOTE, "sqlite",
-		       "%s: versions up to 3.51.2 can damage a WAL when two connections checkpoint and "
-		       "write at the same moment; only one connection of outbox checkpoints, and an application can set PRAGMA "
-		       "wal_autocheckpoint=0 on its own connections",
-		       sqlite3_libversion());
+		check_say(&c->report, NOTE, "sqlite",
+			  "%s: versions up to 3.51.2 can damage a WAL when two connections checkpoint and "
+			  "write at the same moment; only one connection of outbox checkpoints, and an application can set PRAGMA "
+			  "wal_autocheckpoint=0 on its own connections",
+			  sqlite3_libversion());
 	else
-		report(c, FINE, "sqlite", "%s", sqlite3_libversion());
+		check_say(&c->report, FINE, "sqlite", "%s", sqlite3_libversion());
 }
 
 static int check_journal(const struct checking *c, struct outbox_error *err)
@@ -62,13 +46,14 @@ static int check_journal(const struct checking *c, struct outbox_error *err)
 	if (r != OUTBOX_OK)
 		return r;
 	if (strcmp(mode, "wal") == 0)
-		report(c, FINE, "journal", "WAL; our connections commit with synchronous=%s",
-		       sync >= 2 ? "FULL" : "less than FULL");
+		check_say(&c->report, FINE, "journal",
+			  "WAL; our connections commit with synchronous=%s",
+			  sync >= 2 ? "FULL" : "less than FULL");
 	else
-		report(c, WARNING, "journal",
-		       "mode is \"%s\", not WAL: readers and writers wait for each other; run outbox init "
-		       "again",
-		       mode);
+		check_say(&c->report, WARNING, "journal",
+			  "mode is \"%s\", not WAL: readers and writers wait for each other; run outbox init "
+			  "again",
+			  mode);
 	return OUTBOX_OK;
 }
 
@@ -77,12 +62,12 @@ static void check_wal(const struct checking *c)
 	int64_t size = sqlite_wal_size(c->s);
 
 	if (size > WAL_NOTABLE)
-		report(c, WARNING, "wal",
-		       "the write-ahead log has %lld MiB: a reader that never ends keeps it from being "
-		       "checkpointed; find it and end it",
-		       (long long)(size >> 20));
+		check_say(&c->report, WARNING, "wal",
+			  "the write-ahead log has %lld MiB: a reader that never ends keeps it from being "
+			  "checkpointed; find it and end it",
+			  (long long)(size >> 20));
 	else
-		report(c, FINE, "wal", "%lld KiB", (long long)(size >> 10));
+		check_say(&c->report, FINE, "wal", "%lld KiB", (long long)(size >> 10));
 }
 
 static int check_integrity(const struct checking *c, struct outbox_error *err)
@@ -95,18 +80,18 @@ static int check_integrity(const struct checking *c, struct outbox_error *err)
 	if (r != OUTBOX_OK)
 		return r;
 	if (size > INTEGRITY_MAX) {
-		report(c, NOTE, "integrity",
-		       "%lld MiB, not checked here; run: sqlite3 %s 'PRAGMA quick_check'",
-		       (long long)(size >> 20), c->s->path);
+		check_say(&c->report, NOTE, "integrity",
+			  "%lld MiB, not checked here; run: sqlite3 %s 'PRAGMA quick_check'",
+			  (long long)(size >> 20), c->s->path);
 		return OUTBOX_OK;
 	}
 	r = sqlite_string(c->s, SQL_CHECK_INTEGRITY, NULL, text, sizeof(text), err);
 	if (r == OUTBOX_OK && strcmp(text, "ok") == 0)
-		report(c, FINE, "integrity", "quick check ok");
+		check_say(&c->report, FINE, "integrity", "quick check ok");
 	else if (r == OUTBOX_OK)
-		report(c, WRONG, "integrity",
-		       "%.200s; restore a backup, or save what can be read: sqlite3 %s .recover",
-		       text, c->s->path);
+		check_say(&c->report, WRONG, "integrity",
+			  "%.200s; restore a backup, or save what can be read: sqlite3 %s .recover",
+			  text, c->s->path);
 	return r;
 }
 
@@ -124,16 +109,16 @@ static int check_schema(const struct checking *c, struct outbox_error *err)
 	if (r != OUTBOX_OK)
 		return r;
 	if (triggers == TRIGGERS)
-		report(c, FINE, "schema", "version %d, %d lane%s", v.schema, v.lanes,
-		       v.lanes == 1 ? "" : "s");
+		check_say(&c->report, FINE, "schema", "version %d, %d lane%s", v.schema, v.lanes,
+			  v.lanes == 1 ? "" : "s");
 	else
-		report(c, WRONG, "schema",
-		       "%lld of %d triggers of outbox_message are there: messages can be changed or lost; "
-		       "recreate them: outbox upgrade --store sqlite:%s",
-		       (long long)triggers, TRIGGERS, c->s->path);
+		check_say(&c->report, WRONG, "schema",
+			  "%lld of %d triggers of outbox_message are there: messages can be changed or lost; "
+			  "recreate them: outbox upgrade --store sqlite:%s",
+			  (long long)triggers, TRIGGERS, c->s->path);
 	if (janitor)
-		report(c, WARNING, "schema",
-		       "outbox_meta has a row 'janitor': anybody may delete messages; delete it");
+		check_say(&c->report, WARNING, "schema",
+			  "outbox_meta has a row 'janitor': anybody may delete messages; delete it");
 	return OUTBOX_OK;
 }
 
@@ -144,7 +129,7 @@ static int check_columns(const struct checking *c, struct outbox_error *err)
 	int r = sqlite_string(c->s, SQL_CHECK_COLUMNS, NULL, names, sizeof(names), err);
 
 	if (r == OUTBOX_OK && names[0])
-		report(c, FINE, "columns", "of your own in outbox_message: %s", names);
+		check_say(&c->report, FINE, "columns", "of your own in outbox_message: %s", names);
 	return r;
 }
 
@@ -160,15 +145,15 @@ static int check_sequence(const struct checking *c, struct outbox_error *err)
 	if (r != OUTBOX_OK)
 		return r;
 	if (max > end)
-		report(c, WARNING, "log",
-		       "sqlite_sequence says %lld, but the log has message %lld: it was changed by hand; the "
-		       "next message sets it right",
-		       (long long)end, (long long)max);
+		check_say(&c->report, WARNING, "log",
+			  "sqlite_sequence says %lld, but the log has message %lld: it was changed by hand; the "
+			  "next message sets it right",
+			  (long long)end, (long long)max);
 	if (max >= SEQ_NOTABLE || end >= SEQ_NOTABLE)
-		report(c, WRONG, "log",
-		       "message numbers have reached %lld because one was set by hand; they end at %lld, and "
-		       "then nothing can be published",
-		       (long long)(max > end ? max : end), (long long)INT64_MAX);
+		check_say(&c->report, WRONG, "log",
+			  "message numbers have reached %lld because one was set by hand; they end at %lld, and "
+			  "then nothing can be published",
+			  (long long)(max > end ? max : end), (long long)INT64_MAX);
 	return OUTBOX_OK;
 }
 
@@ -182,15 +167,16 @@ static int check_positions(const struct checking *c, struct outbox_error *err)
 	if (r == OUTBOX_OK)
 		r = targets_check_lanes(&t, &refused);
 	if (r == OUTBOX_EPROTO)
-		report(c, WRONG, "positions", "relays refuse lanes; %.400s", refused.message);
+		check_say(&c->report, WRONG, "positions", "relays refuse lanes; %.400s",
+			  refused.message);
 	else if (r != OUTBOX_OK)
 		return outbox_fail_native(err, r, refused.native, "%s", refused.message);
 	else if (!t.count)
-		report(c, NOTE, "targets",
-		       "none is registered: messages wait, and nothing is purged");
+		check_say(&c->report, NOTE, "targets",
+			  "none is registered: messages wait, and nothing is purged");
 	else
-		report(c, FINE, "positions", "%zu target%s, none ahead of the log", t.count,
-		       t.count == 1 ? "" : "s");
+		check_say(&c->report, FINE, "positions", "%zu target%s, none ahead of the log",
+			  t.count, t.count == 1 ? "" : "s");
 	return OUTBOX_OK;
 }
 
@@ -198,7 +184,7 @@ int sqlite_check(struct outbox_store *store,
 		 void (*say_it)(void *context, int level, const char *subject, const char *text),
 		 void *context, struct outbox_error *err)
 {
-	struct checking c = { sqlite_of(store), say_it, context };
+	struct checking c = { sqlite_of(store), { say_it, context } };
 	int r;
 
 	check_version(&c);
