@@ -97,13 +97,9 @@ BEGIN
 	RETURN NULL;
 END $$;
 
--- The kind that outbox_target_put() gets: KIND {BANDS}, where KIND is *, event or command; outbox_add_route() splits it.
--- Programs since version 2 pass it from one to the other.
-CREATE OR REPLACE FUNCTION outbox_band_kind(p_target text, p_kind text, p_bands integer, p_family text, p_start integer)
-RETURNS text
+-- The same, with locks that last until it is registered.
+CREATE OR REPLACE FUNCTION outbox_bands_plan(p_target text, p_bands integer, p_family text, p_start integer) RETURNS bigint[]
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
-DECLARE
-	bands bigint[];
 BEGIN
 	PERFORM outbox_note_end();
 	IF NOT EXISTS (SELECT FROM outbox_target WHERE name = p_target) THEN
@@ -113,11 +109,21 @@ BEGIN
 		PERFORM outbox_lock_lane(p_family, -2);
 	END IF;
 	PERFORM outbox_lock_lane(p_target, -2);
-	bands := outbox_bands_next(p_target, p_bands, p_family, p_start);
+	RETURN outbox_bands_next(p_target, p_bands, p_family, p_start);
+END $$;
+
+-- Programs of versions 2 and 3 pass KIND {BANDS} from this to outbox_target_put(), which splits it; KIND is *, event or
+-- command.
+CREATE OR REPLACE FUNCTION outbox_band_kind(p_target text, p_kind text, p_bands integer, p_family text, p_start integer)
+RETURNS text
+LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
+DECLARE
+	bands bigint[] := outbox_bands_plan(p_target, p_bands, p_family, p_start);
+BEGIN
 	RETURN CASE WHEN bands IS NULL THEN p_kind ELSE coalesce(p_kind, '*') || ' ' || bands::text END;
 END $$;
 
--- Where outbox_target_put() lets it start: a band whose place is known starts at the oldest message, and
+-- Where its registration lets it start: a band whose place is known starts at the oldest message, and
 -- outbox_band_note() sets its floor.
 CREATE OR REPLACE FUNCTION outbox_band_start(p_start integer, p_target text, p_family text) RETURNS integer
 LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET row_security = off AS $$

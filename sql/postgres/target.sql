@@ -29,13 +29,10 @@ LANGUAGE sql IMMUTABLE SET search_path FROM CURRENT AS $$
 		THEN ARRAY(SELECT outbox_like(g) FROM unnest(p_globs) g) END
 $$;
 
--- p_kind may have bands with it: see outbox_band_kind().
-CREATE OR REPLACE FUNCTION outbox_add_route(p_target text, p_version bigint, p_globs text[], p_kind text, p_published_only boolean)
-RETURNS void
+CREATE OR REPLACE FUNCTION outbox_add_route(g outbox_registration, p_version bigint) RETURNS void
 LANGUAGE sql SET search_path FROM CURRENT SET row_security = off AS $$
 	INSERT INTO outbox_route (target, version, types, kind, published_only, bands)
-	VALUES (p_target, p_version, outbox_patterns(p_globs), nullif(split_part(p_kind, ' ', 1), '*'), p_published_only,
-		nullif(split_part(p_kind, ' ', 2), '')::bigint[])
+	VALUES ((g).target, p_version, outbox_patterns((g).globs), (g).kind, (g).published_only, (g).bands)
 $$;
 
 -- Did a lane of this target (NULL: of any) ever settle something? Then its position has left the start. A target that
@@ -89,28 +86,26 @@ BEGIN
 	xid := pg_current_xact_id();
 END $$;
 
--- p_start: 0 not given, 1 at the oldest message, 2 now.
-CREATE OR REPLACE FUNCTION outbox_add_target(p_target text, p_route text, p_globs text[], p_kind text, p_published_only boolean,
-	p_hold boolean, p_unordered boolean, p_start integer, p_token bigint, p_now timestamptz) RETURNS bigint
+CREATE OR REPLACE FUNCTION outbox_add_target(g outbox_registration, p_now timestamptz) RETURNS bigint
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
 	begin_at pg_snapshot := '3:3:';
 	begin_seq bigint := 0;
 	begin_xid xid8 := '0';
-	new_version bigint := 1 + coalesce((SELECT max(version) FROM outbox_route WHERE target = p_target), 0);
+	new_version bigint := 1 + coalesce((SELECT max(version) FROM outbox_route WHERE target = g.target), 0);
 BEGIN
-	IF p_start = 0 AND outbox_wants_start(p_target) THEN
+	IF g.start = 0 AND outbox_wants_start(g.target) THEN
 		RAISE EXCEPTION 'it is new, and messages were already delivered here: say where it starts, oldest, now or a time'
 			USING ERRCODE = 'OB006';
-	ELSIF p_start = 2 THEN
+	ELSIF g.start = 2 THEN
 		SELECT e.at, e.seq, e.xid INTO begin_at, begin_seq, begin_xid FROM outbox_noted_end() e;
 	END IF;
 	INSERT INTO outbox_target (name, version, route, hold, unordered, created_at, start)
-		VALUES (p_target, new_version, p_route, p_hold, p_unordered, p_now, begin_at);
-	PERFORM outbox_add_route(p_target, new_version, p_globs, p_kind, p_published_only);
+		VALUES (g.target, new_version, g.route, g.hold, g.unordered, p_now, begin_at);
+	PERFORM outbox_add_route(g, new_version);
 	FOR l IN 0 .. (SELECT value::integer - 1 FROM outbox_meta WHERE name = 'lanes') LOOP
-		INSERT INTO outbox_lane (target, lane) VALUES (p_target, l);
-		PERFORM outbox_start_lane(p_target, l, 1, new_version, p_token, begin_at, begin_seq, begin_xid, p_now);
+		INSERT INTO outbox_lane (target, lane) VALUES (g.target, l);
+		PERFORM outbox_start_lane(g.target, l, 1, new_version, g.token, begin_at, begin_seq, begin_xid, p_now);
 	END LOOP;
 	RETURN new_version;
 END $$;
@@ -135,9 +130,8 @@ BEGIN
 	END IF;
 END $$;
 
--- Register a target, or change one. Returns the version of its routing.
-CREATE OR REPLACE FUNCTION outbox_target_put(p_target text, p_route text, p_globs text[], p_kind text, p_published_only boolean,
-	p_hold boolean, p_unordered boolean, p_start integer, p_token bigint, p_now timestamptz) RETURNS bigint
+-- Add a target, or change one. start 3 is outbox_put_target_at()'s. Returns the version of its routing.
+CREATE OR REPLACE FUNCTION outbox_put_target(g outbox_registration) RETURNS bigint
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
 	known outbox_target;
@@ -146,32 +140,31 @@ DECLARE
 	t timestamptz;
 BEGIN
 	PERFORM outbox_commit_durably();
-	PERFORM outbox_route_lock(p_target, p_route, p_globs, p_published_only);
-	PERFORM outbox_lock_lane(p_target, -2);
-	t := outbox_now(p_now);
-	SELECT * INTO known FROM outbox_target WHERE name = p_target;
+	PERFORM outbox_route_lock(g.target, g.route, g.globs, g.published_only);
+	PERFORM outbox_lock_lane(g.target, -2);
+	t := outbox_now(g.now);
+	SELECT * INTO known FROM outbox_target WHERE name = g.target;
 	IF NOT FOUND THEN
-		RETURN outbox_add_target(p_target, p_route, p_globs, p_kind, p_published_only, p_hold, p_unordered,
-			p_start, p_token, t);
+		RETURN outbox_add_target(g, t);
 	END IF;
-	rerouted := NOT outbox_is_routed_by(p_target, p_route, p_globs, p_published_only);
-	IF NOT rerouted AND known.hold = p_hold AND known.unordered = p_unordered THEN
+	rerouted := NOT outbox_is_routed_by(g.target, g.route, g.globs, g.published_only);
+	IF NOT rerouted AND known.hold = g.hold AND known.unordered = g.unordered THEN
 		RETURN known.version;
 	END IF;
 	IF rerouted THEN
 		PERFORM outbox_janitor_lock(true); -- held, unless somebody changed the routing after outbox_route_lock() looked
 	END IF;
-	PERFORM outbox_lock_lanes(p_target);
+	PERFORM outbox_lock_lanes(g.target);
 	new_version := known.version + rerouted::integer;
-	UPDATE outbox_target SET version = new_version, route = p_route, hold = p_hold, unordered = p_unordered
-		WHERE name = p_target;
+	UPDATE outbox_target SET version = new_version, route = g.route, hold = g.hold, unordered = g.unordered
+		WHERE name = g.target;
 	IF rerouted THEN
-		PERFORM outbox_add_route(p_target, new_version, p_globs, p_kind, p_published_only);
+		PERFORM outbox_add_route(g, new_version);
 	END IF;
-	IF known.hold <> p_hold OR known.unordered <> p_unordered THEN
+	IF known.hold <> g.hold OR known.unordered <> g.unordered THEN
 		-- What was parked may be first in its key now. Due too early is harmless: a claim looks.
 		UPDATE outbox_detour SET next_attempt_at = t
-			WHERE target = p_target AND state = 'pending' AND next_attempt_at IS NULL;
+			WHERE target = g.target AND state = 'pending' AND next_attempt_at IS NULL;
 	END IF;
 	RETURN new_version;
 END $$;
@@ -183,10 +176,8 @@ LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 	SELECT seq - 1 FROM outbox_message WHERE created_at >= p_time ORDER BY seq LIMIT 1
 $$;
 
--- The same with a dead letter target, and p_start 3: at p_start_at.
-CREATE OR REPLACE FUNCTION outbox_target_put(p_target text, p_route text, p_globs text[], p_kind text, p_published_only boolean,
-	p_hold boolean, p_unordered boolean, p_start integer, p_token bigint, p_now timestamptz, p_start_at timestamptz,
-	p_dead text) RETURNS bigint
+-- The same with a dead letter target, and start 3: at start_at.
+CREATE OR REPLACE FUNCTION outbox_put_target_at(g outbox_registration) RETURNS bigint
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
 	floor_seq bigint;
@@ -194,31 +185,66 @@ DECLARE
 	fresh pg_snapshot;
 	fresh_seq bigint;
 	fresh_xid xid8;
-	at_time boolean := p_start = 3;
-	is_new boolean := NOT EXISTS (SELECT FROM outbox_target WHERE name = p_target);
+	at_time boolean := g.start = 3;
+	is_new boolean := NOT EXISTS (SELECT FROM outbox_target WHERE name = g.target);
 BEGIN
 	IF is_new AND at_time THEN
-		IF p_start_at > outbox_now(p_now) THEN
+		IF g.start_at > outbox_now(g.now) THEN
 			RAISE EXCEPTION 'start: % is in the future; a target can start at a time in the past, at oldest or now',
-				to_char(p_start_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') USING ERRCODE = 'OB006';
+				to_char(g.start_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') USING ERRCODE = 'OB006';
 		END IF;
 		PERFORM outbox_note_end();
 		-- A purge in progress must not remove what is found here.
 		PERFORM outbox_janitor_lock(true);
 		SELECT e.at, e.seq, e.xid INTO fresh, fresh_seq, fresh_xid FROM outbox_noted_end() e;
-		floor_seq := outbox_start_floor(p_start_at);
+		floor_seq := outbox_start_floor(g.start_at);
 	END IF;
-	version := outbox_target_put(p_target, p_route, p_globs, p_kind, p_published_only, p_hold, p_unordered,
-		CASE WHEN at_time THEN 1 ELSE p_start END, p_token, p_now);
+	IF at_time THEN
+		g.start := 1;
+	END IF;
+	version := outbox_put_target(g);
 	-- It has read what is visible now, up to there. What is not committed yet may be from after the time: it follows.
 	IF is_new AND at_time THEN
 		UPDATE outbox_receipt r SET cur = fresh, cur_seq = fresh_seq, cur_xid = fresh_xid,
 			pos = coalesce(floor_seq, fresh_seq), claim_end = coalesce(floor_seq, fresh_seq)
-			WHERE r.target = p_target AND r.token = p_token AND r.n = 1 AND r.claim_count = 0;
+			WHERE r.target = g.target AND r.token = g.token AND r.n = 1 AND r.claim_count = 0;
 	END IF;
-	PERFORM outbox_target_dead(p_target, p_dead);
+	PERFORM outbox_target_dead(g.target, g.dead_letter);
 	RETURN version;
 END $$;
+
+-- Register a target, or change one, with its bands. Returns the version of its routing.
+CREATE OR REPLACE FUNCTION outbox_register(g outbox_registration) RETURNS bigint
+LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
+BEGIN
+	PERFORM outbox_route_lock(g.target, g.route, g.globs, g.published_only);
+	g.bands := outbox_bands_plan(g.target, g.priorities, g.family, g.start);
+	g.start := outbox_band_start(g.start, g.target, g.family);
+	RETURN outbox_band_note(g.target, g.family, outbox_put_target_at(g));
+END $$;
+
+-- The kind of programs of versions 2 and 3 has the bands with it: see outbox_band_kind().
+CREATE OR REPLACE FUNCTION outbox_split_kind(p_kind text, OUT kind text, OUT bands bigint[])
+LANGUAGE sql IMMUTABLE AS $$
+	SELECT nullif(split_part(p_kind, ' ', 1), '*'), nullif(split_part(p_kind, ' ', 2), '')::bigint[]
+$$;
+
+-- As programs of versions 2 and 3 call it.
+CREATE OR REPLACE FUNCTION outbox_target_put(p_target text, p_route text, p_globs text[], p_kind text, p_published_only boolean,
+	p_hold boolean, p_unordered boolean, p_start integer, p_token bigint, p_now timestamptz, p_start_at timestamptz,
+	p_dead text) RETURNS bigint
+LANGUAGE sql SET search_path FROM CURRENT SET row_security = off AS $$
+	SELECT outbox_put_target_at(ROW(p_target, p_route, p_globs, k.kind, p_published_only, NULL, NULL, k.bands, p_hold, p_unordered,
+		p_start, p_start_at, p_dead, p_token, p_now)::outbox_registration) FROM outbox_split_kind(p_kind) k
+$$;
+
+-- As programs of version 1 call it.
+CREATE OR REPLACE FUNCTION outbox_target_put(p_target text, p_route text, p_globs text[], p_kind text, p_published_only boolean,
+	p_hold boolean, p_unordered boolean, p_start integer, p_token bigint, p_now timestamptz) RETURNS bigint
+LANGUAGE sql SET search_path FROM CURRENT SET row_security = off AS $$
+	SELECT outbox_put_target(ROW(p_target, p_route, p_globs, k.kind, p_published_only, NULL, NULL, k.bands, p_hold, p_unordered,
+		p_start, NULL, NULL, p_token, p_now)::outbox_registration) FROM outbox_split_kind(p_kind) k
+$$;
 
 CREATE OR REPLACE FUNCTION outbox_target_pause(p_target text, p_pause boolean, p_actor text, p_reason text, p_now timestamptz)
 RETURNS void

@@ -13,6 +13,25 @@ ALTER TYPE outbox_view ADD ATTRIBUTE bands bigint[];
 UPDATE outbox_route SET kind = nullif(split_part(kind, ' ', 1), '*'), bands = split_part(kind, ' ', 2)::bigint[]
 	WHERE kind LIKE '% %';
 
+-- A target that is registered, or changed.
+CREATE TYPE outbox_registration AS (
+	target text,
+	route text,             -- the routing as a program writes it, whole
+	globs text[],
+	kind text,
+	published_only boolean,
+	priorities integer,     -- which bands it wants: 1 high + 2 normal + 4 low; 8 none
+	family text,            -- the target whose bands they are; NULL: none's
+	bands bigint[],         -- what comes of that, as in outbox_route
+	hold boolean,
+	unordered boolean,
+	start integer,          -- 0 not given, 1 at the oldest message, 2 now, 3 at start_at
+	start_at timestamptz,
+	dead_letter text,
+	token bigint,           -- of its lanes' first receipts
+	now timestamptz         -- NULL: the server's time
+);
+
 -- ---- positions of another history --------------------------------------------------------------------------
 
 -- What is wrong with a lane.

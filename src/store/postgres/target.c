@@ -25,15 +25,14 @@ int pg_target_put(struct outbox_store *store, const struct outbox_target_def *de
 	if (route.failed)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	r = pg_op(s, PG_WRITE,
-		  "SELECT @outbox_band_note($1, $14, @outbox_target_put($1, $2, $3,"
-		  " @outbox_band_kind($1, $4, $13, $14, $8), $5, $6, $7, @outbox_band_start($8, $1, $14),"
-		  " $9, $10, $11, $12)) FROM @outbox_route_lock($1, $2, $3, $5)",
+		  "SELECT @outbox_register(ROW($1, $2, $3, $4, $5, $6, $7, NULL, $8, $9, $10, $11, $12, $13, $14)"
+		  "::@outbox_registration)",
 		  ARGS(ARG_TEXT(def->name), ARG_TEXT(buf_str(&route)),
 		       ARG_ARRAY(PG_TEXTS, to->types, to->n_types), ARG_TEXT(kind_names[to->kind]),
-		       ARG_BOOL(to->published_only), ARG_BOOL(def->hold), ARG_BOOL(def->unordered),
-		       ARG_INT4(def->start), pg_new_token(s), pg_now(s), ARG_TIME(def->start_time),
-		       ARG_TEXT(def->dead_letter), ARG_INT4(def->route.bands),
-		       ARG_TEXT(def->band_of)),
+		       ARG_BOOL(to->published_only), ARG_INT4(def->route.bands),
+		       ARG_TEXT(def->band_of), ARG_BOOL(def->hold), ARG_BOOL(def->unordered),
+		       ARG_INT4(def->start), ARG_TIME(def->start_time), ARG_TEXT(def->dead_letter),
+		       pg_new_token(s), pg_now(s)),
 		  &row, err);
 	if (r == OUTBOX_OK && ret_version)
 		*ret_version = pg_int(row, 0, 0);

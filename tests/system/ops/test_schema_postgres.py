@@ -17,7 +17,7 @@ FROZEN = {
     "types": "e215636ffcbc0d6231463d4c8cd7050268f9aec157adba0d68f45a59c017bf9d",
     "v2": "a4471781e0a85f99714048b5ecf341389ecd6ca737faeedb4ce1a4b8f2de887a",
     "v3": "68d37b01ced89bc29ae669028c5ae3ce70d375a0e18c336978eab326fcf4da7e",
-    "v4": "1b00f33f9aee23c18a2ceaf30f059dc5dc4612e242ed84734e8da29adc32e313",
+    "v4": "106c7509eb0ab09b7bbbf45d4789411f3f8e386bb124c8b20408b0d1c9a66ad9",
 }
 # Kinds of databases: what `outbox init` is told, and whether roles.sql is run before the upgrade.
 KINDS = {

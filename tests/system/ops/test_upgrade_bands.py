@@ -86,6 +86,7 @@ UPDATE outbox_route SET kind = coalesce(kind, '*') || ' ' || bands::text WHERE b
 DROP TYPE outbox_request CASCADE;
 DROP TYPE outbox_moment CASCADE;
 DROP TYPE outbox_fault CASCADE;
+DROP TYPE outbox_registration CASCADE;
 DROP FUNCTION outbox_bands_take CASCADE;
 ALTER TYPE outbox_view DROP ATTRIBUTE bands CASCADE;
 ALTER TABLE outbox_route DROP COLUMN bands CASCADE;
@@ -187,6 +188,38 @@ def test_a_claim_that_waits_for_the_upgrade(banded, before_it):
     claim()
     # an error after which a relay connects again and asks anew
     assert said == ["42883", [mine]]
+
+
+# As the program of version 3 registers a target, and as this one does: name, kind, bands, family, start.
+OLD_PUT = """SELECT outbox_band_note({0}, {3}, outbox_target_put({0}, {0} || '"', '{{a.*}}', outbox_band_kind({0}, {1}, {2}, {3}, {4}), true, false,
+    false, outbox_band_start({4}, {0}, {3}), 77, NULL, NULL, NULL)) FROM outbox_route_lock({0}, {0} || '"', '{{a.*}}', true)"""
+NEW_PUT = """SELECT outbox_register(ROW({0}, {0} || '"', '{{a.*}}', {1}, true, {2}, {3}, NULL, false, false, {4}, NULL, NULL, 77, NULL)
+    ::outbox_registration)"""
+
+
+@pytest.mark.parametrize("kind", ["NULL", "'event'"])
+@pytest.mark.parametrize("start", [1, 2])
+def test_version_3_registers_the_same(banded, kind, start):
+    """It passes the bands as a part of the kind. Switched on when the target is new, off, and on again."""
+    def put(names, family):
+        for name, bands in names:
+            for form, who in ((OLD_PUT, "old"), (NEW_PUT, "new")):
+                banded.sql(form.format(f"'{who}{name}'", kind, bands, f"'{who}'" if family else "NULL", start))
+        publish(banded)
+
+    def routes(who):
+        return banded.sql(f"SELECT substr(target, 4), version, types, kind, published_only, bands FROM outbox_route"
+                          f" WHERE target LIKE '{who}%' ORDER BY 1, 2")
+
+    publish(banded)
+    put([("", 2), ("-high", 1), ("-low", 4)], True)
+    put([("", 7)], False)
+    put([("", 2), ("-high", 1), ("-low", 4)], True)
+    assert routes("old") == routes("new") and len(routes("old")) > 3
+    assert {row[3] for row in routes("old")} == {kind.strip("'") if kind != "NULL" else None}
+    assert all(row[5] for row in routes("old"))
+    look = "SELECT substr(target, 4), pos, floor, prev_seq FROM outbox_receipt WHERE target LIKE '{}%' AND n = 1 ORDER BY 1"
+    assert banded.sql(look.format("old")) == banded.sql(look.format("new"))
 
 
 # What the lane of a target is refused for, and what makes it so.
