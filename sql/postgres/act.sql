@@ -233,7 +233,7 @@ LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 $$;
 
 -- The owner is dead: fence it; what it had in flight is pending again.
-CREATE OR REPLACE FUNCTION outbox_fence(p_target text, p_lane integer, p_actor text, p_token bigint, p_now timestamptz) RETURNS void
+CREATE OR REPLACE FUNCTION outbox_fence_owner(p_target text, p_lane integer, p_actor text, p_token bigint, p_now timestamptz) RETURNS void
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
 	last outbox_receipt := outbox_last_receipt(p_target, p_lane);
@@ -390,7 +390,7 @@ BEGIN
 		oldest := least(oldest, look.created);
 		CONTINUE WHEN o.dry_run;
 		IF was.state = 'sending' THEN
-			PERFORM outbox_fence(x.target, x.lane, o.actor, o.token, now);
+			PERFORM outbox_fence_owner(x.target, x.lane, o.actor, o.token, now);
 			was.state := 'pending';
 		END IF;
 		PERFORM outbox_change(was, look.has_row, look.ahead, o, x.hold, now);

@@ -83,7 +83,7 @@ BEGIN
 	FOR t IN SELECT o.name, o.version, o.hold FROM outbox_target o ORDER BY o.name LOOP
 		look := outbox_act_look(t.name, m.seq, lane);
 		IF (look.d).state = 'sending' AND NOT outbox_lane_is_leased(t.name, lane, now) THEN
-			PERFORM outbox_fence(t.name, lane, p_actor, p_token, now);
+			PERFORM outbox_fence_owner(t.name, lane, p_actor, p_token, now);
 			look := outbox_act_look(t.name, m.seq, lane);
 		END IF;
 		CONTINUE WHEN NOT outbox_may_amend(m, look.d, t.version);

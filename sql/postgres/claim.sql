@@ -27,16 +27,23 @@ BEGIN
 	RETURN c;
 END $$;
 
--- The messages of a claim, in seq order: which, and whether they are detours (1) or blocked (4). 8: outbox_dead() has
+-- What a row of a claim is; src/store/postgres/settle_and_claim.c has the same numbers.
+CREATE OR REPLACE FUNCTION outbox_flag_detour() RETURNS integer LANGUAGE sql IMMUTABLE AS $$ SELECT 1 $$;
+CREATE OR REPLACE FUNCTION outbox_flag_suspect() RETURNS integer LANGUAGE sql IMMUTABLE AS $$ SELECT 2 $$;
+CREATE OR REPLACE FUNCTION outbox_flag_blocked() RETURNS integer LANGUAGE sql IMMUTABLE AS $$ SELECT 4 $$;
+CREATE OR REPLACE FUNCTION outbox_flag_dead() RETURNS integer LANGUAGE sql IMMUTABLE AS $$ SELECT 8 $$;
+
+-- The messages of a claim, in seq order: which, and whether they are detours or blocked. Of a dead letter outbox_dead() has
 -- the details. The column head, which only the last row needs, holds for a message since when it can be sent, if known.
 CREATE OR REPLACE FUNCTION outbox_read_claim(p_target text, p_seqs bigint[], p_flags integer[]) RETURNS SETOF outbox_claimed
 LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 	SELECT CASE WHEN d.ready_at IS NOT NULL THEN ARRAY[outbox_micros(d.ready_at)] END, u.seq, coalesce(m.id, d.id), m.type, coalesce(m.key, d.key), m.kind, m.published,
 		m.created_at, m.event_time, m.due_at, m.expires_at, m.priority, m.content_type, m.source, m.subject,
-		m.topic, m.correlation_id, m.causation_id, m.traceparent, CASE WHEN u.flags & 4 = 0 THEN m.headers END,
-		CASE WHEN u.flags & 4 = 0 THEN m.payload END, CASE WHEN u.flags & 4 = 0 THEN m.payload_bin END,
+		m.topic, m.correlation_id, m.causation_id, m.traceparent, CASE WHEN u.flags & outbox_flag_blocked() = 0 THEN m.headers END,
+		CASE WHEN u.flags & outbox_flag_blocked() = 0 THEN m.payload END, CASE WHEN u.flags & outbox_flag_blocked() = 0 THEN m.payload_bin END,
 		coalesce(d.attempts, 0), d.failing_since,
-		u.flags + CASE WHEN d.suspect THEN 2 ELSE 0 END + CASE WHEN d.dead_target IS NOT NULL THEN 8 ELSE 0 END
+		u.flags + CASE WHEN d.suspect THEN outbox_flag_suspect() ELSE 0 END
+			+ CASE WHEN d.dead_target IS NOT NULL THEN outbox_flag_dead() ELSE 0 END
 	FROM unnest(p_seqs, p_flags) WITH ORDINALITY AS u(seq, flags, i)
 	LEFT JOIN LATERAL (
 		SELECT l.id, l.type, l.key, l.kind, l.published, l.created_at, l.event_time, l.due_at, l.expires_at,
@@ -48,7 +55,7 @@ LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 			k.priority, k.content_type, k.source, k.subject, k.topic, k.correlation_id, k.causation_id,
 			k.traceparent, k.headers, k.payload, k.payload_bin
 		FROM outbox_kept k WHERE k.seq = u.seq LIMIT 1) m ON true
-	LEFT JOIN outbox_detour d ON u.flags & 1 = 1 AND d.target = p_target AND d.seq = u.seq
+	LEFT JOIN outbox_detour d ON u.flags & outbox_flag_detour() <> 0 AND d.target = p_target AND d.seq = u.seq
 	ORDER BY u.i
 $$;
 
@@ -61,11 +68,11 @@ DECLARE
 	flags integer[];
 BEGIN
 	SELECT array_agg(i.seq ORDER BY i.seq), array_agg(i.flags ORDER BY i.seq) INTO seqs, flags FROM (
-		SELECT d.seq, 1 AS flags FROM outbox_detour d
+		SELECT d.seq, outbox_flag_detour() AS flags FROM outbox_detour d
 		WHERE d.target = last.target AND d.lane = last.lane AND d.state = 'sending'
 		UNION ALL
 		SELECT w.seq, CASE WHEN w.key IS NOT NULL AND NOT v.unordered AND v.detours
-			AND outbox_is_blocked(last.target, w.key, w.seq, v.hold, '{}', p_now) THEN 4 ELSE 0 END
+			AND outbox_is_blocked(last.target, w.key, w.seq, v.hold, '{}', p_now) THEN outbox_flag_blocked() ELSE 0 END
 		FROM outbox_window(greatest(last.pos, last.floor), last.prev, last.prev_seq,
 			outbox_late(last.prev, last.prev_xid, last.cur), last.cur, least(last.cur_seq, last.claim_end), last.lane, v.lanes,
 			v.types, v.kind, v.published_only, v.bands, 9223372036854775807, 9223372036854775807) w
@@ -102,14 +109,14 @@ BEGIN
 	END IF;
 
 	WITH items AS (
-		SELECT p.seq, 1 AS flags, p.suspect,
+		SELECT p.seq, outbox_flag_detour() AS flags, p.suspect,
 			coalesce((SELECT outbox_weight(m.payload, m.payload_bin, m.headers) FROM outbox_message m WHERE m.seq = p.seq),
 				(SELECT outbox_weight(k.payload, k.payload_bin, k.headers) FROM outbox_kept k WHERE k.seq = p.seq), 0) AS size
 		FROM unnest(picks, suspects) p(seq, suspect)
 		WHERE p.seq <= log_cut OR NOT EXISTS (SELECT FROM outbox_detour d
 			WHERE d.target = succ.target AND d.seq = p.seq AND d.ahead)
 		UNION ALL
-		SELECT m.seq, CASE WHEN b.blocked THEN 4 ELSE 0 END, false,
+		SELECT m.seq, CASE WHEN b.blocked THEN outbox_flag_blocked() ELSE 0 END, false,
 			CASE WHEN b.blocked THEN 0 ELSE outbox_weight(m.payload, m.payload_bin, m.headers) END
 		FROM unnest(rows) r JOIN outbox_message m ON m.seq = r
 		CROSS JOIN LATERAL (SELECT v.detours AND m.key IS NOT NULL AND NOT v.unordered
@@ -122,7 +129,7 @@ BEGIN
 	), stop AS (
 		SELECT min(n.i) AS at FROM numbered n
 		WHERE n.i > p_max OR n.behind_suspect
-			OR (n.i > 1 AND (n.suspect OR (n.flags <> 4 AND n.bytes > p_max_bytes)))
+			OR (n.i > 1 AND (n.suspect OR (n.flags <> outbox_flag_blocked() AND n.bytes > p_max_bytes)))
 	)
 	SELECT array_agg(n.seq ORDER BY n.seq), array_agg(n.flags ORDER BY n.seq), stop.at IS NOT NULL
 	INTO seqs, flags, stopped
@@ -134,9 +141,9 @@ BEGIN
 	END IF;
 	UPDATE outbox_detour d SET state = 'sending', owner = succ.owner, last_status_at = p_now
 		FROM unnest(seqs, flags) u(seq, flags)
-		WHERE u.flags = 1 AND d.target = succ.target AND d.seq = u.seq;
+		WHERE u.flags = outbox_flag_detour() AND d.target = succ.target AND d.seq = u.seq;
 	succ.claim_count := cardinality(seqs);
-	succ.claim_detours := (SELECT count(*) FROM unnest(flags) f WHERE f = 1);
+	succ.claim_detours := (SELECT count(*) FROM unnest(flags) f WHERE f = outbox_flag_detour());
 	succ.claim_seq := coalesce(seqs[1], 0);
 	succ.claim_last := coalesce(seqs[succ.claim_count], 0);
 	succ.claim_end := greatest(succ.pos, CASE WHEN stopped THEN succ.claim_last ELSE log_cut END);

@@ -32,6 +32,7 @@ DROP FUNCTION IF EXISTS outbox_kind_takes(text, text, integer, bigint);
 DROP FUNCTION IF EXISTS outbox_settle(outbox_receipt, outbox_receipt, outbox_outcomes, boolean);
 DROP FUNCTION IF EXISTS outbox_add_route(text, bigint, text[], text, boolean);
 DROP FUNCTION IF EXISTS outbox_add_target(text, text, text[], text, boolean, boolean, boolean, integer, bigint, timestamptz);
+DROP FUNCTION IF EXISTS outbox_fence(text, integer, text, bigint, timestamptz);
 DROP FUNCTION IF EXISTS outbox_position_ahead(outbox_receipt, bigint, pg_snapshot);
 DROP FUNCTION IF EXISTS outbox_window_fault(outbox_receipt, bigint, xid8, bigint);
 DROP FUNCTION IF EXISTS outbox_cluster_fault(outbox_receipt);

@@ -68,7 +68,7 @@ BUGS = [
     ("no byte budget along the log", "claim.sql",
      "straight := claimed <= 1 OR weight <= q.max_bytes;", "straight := true;"),
     ("no byte budget where it is chosen", "claim.sql",
-     "(n.flags <> 4 AND n.bytes > p_max_bytes)", "(n.flags <> 4 AND false)"),
+     "(n.flags <> outbox_flag_blocked() AND n.bytes > p_max_bytes)", "(n.flags <> outbox_flag_blocked() AND false)"),
     ("what lies behind the first chunk is passed when there are detours", "claim.sql",
      "	IF cardinality(rows) >= p_max THEN", "	IF cardinality(rows) > 2 * p_max THEN"),
     # ---- idle
