@@ -233,7 +233,7 @@ BEGIN
 		END IF;
 		total := total + count;
 		subject := format('target %s, lane %s', p.target, p.lane);
-		told := format(CASE WHEN p_dry THEN 'would go on' ELSE 'goes on' END || ' behind message %s; %s', ground,
+		told := format(CASE WHEN p_dry THEN 'would continue' ELSE 'continues' END || ' after message %s; %s', ground,
 			CASE count WHEN 0 THEN 'nothing before that is left to send'
 				WHEN 1 THEN '1 message before that is not sent yet and comes first'
 				ELSE count || ' messages before that are not sent yet and come first' END);
@@ -246,5 +246,5 @@ BEGIN
 	UPDATE outbox_meta SET value = here WHERE outbox_meta.name = 'cluster' AND here IS NOT NULL;
 	INSERT INTO outbox_meta (name, value) VALUES ('settled', '1') ON CONFLICT DO NOTHING;
 	INSERT INTO outbox_audit (at, actor, action, detail) VALUES (now, p_actor, 'rebase',
-		format('every lane goes on behind message %s; sent first: %s', ground, total));
+		format('every lane continues after message %s; sent first: %s', ground, total));
 END $$;

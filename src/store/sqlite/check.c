@@ -133,7 +133,7 @@ static int check_columns(const struct checking *c, struct outbox_error *err)
 	return r;
 }
 
-/* The numbers of the log: SQLite goes on behind the highest that is there or that it remembers. */
+/* The numbers of the log: SQLite continues after the highest that is there or that it remembers. */
 static int check_sequence(const struct checking *c, struct outbox_error *err)
 {
 	int64_t end, max;

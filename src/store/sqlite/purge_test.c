@@ -193,7 +193,7 @@ static void the_batches_of_a_purge_end(void **state)
 	assert_int_equal(calls, 5);
 	assert_int_equal(place_number(p, "SELECT count(*) FROM outbox_meta WHERE name = 'janitor'"),
 			 0);
-	/* The log goes on behind what is gone. */
+	/* The log continues after what is gone. */
 	assert_int_equal(place_publish(p, "a", NULL, NULL), 31);
 	assert_int_equal(place_drain(p, "events"), 1);
 }

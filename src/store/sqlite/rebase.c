@@ -4,9 +4,9 @@
  * Lanes that are refused since numbers were given again (lane.h) go on. In one transaction, in which
  * nobody publishes:
  *
- *     the log's sequence goes on behind everything that was ever numbered;
+ *     the log's sequence continues after everything that was ever numbered;
  *     every message under a number that was given again, at or before a lane's position, becomes a detour of
- *     that lane, due now, in order; those behind it are read like any other.
+ *     that lane, due now, in order; those after it are read like any other.
  *
  * Messages are not touched. Sent twice is only what was in flight.
  */
@@ -24,7 +24,7 @@ struct rebasing {
 	struct targets targets;
 	void (*say)(void *context, int level, const char *subject, const char *text);
 	void *context;
-	int64_t ground; /* nothing was ever numbered behind it */
+	int64_t ground; /* nothing was ever numbered after it */
 	int64_t total;
 };
 
@@ -118,8 +118,8 @@ static void report_lane(const struct rebasing *w, const char *target, int lane, 
 			 (long long)count);
 	else
 		snprintf(first, sizeof(first), "nothing before that is left to send");
-	snprintf(text, sizeof(text), "%s behind message %lld; %s",
-		 w->how->dry_run ? "would go on" : "goes on", (long long)pos, first);
+	snprintf(text, sizeof(text), "%s after message %lld; %s",
+		 w->how->dry_run ? "would continue" : "continues", (long long)pos, first);
 	w->say(w->context, 1, subject, text);
 }
 
@@ -152,7 +152,7 @@ static int finish(struct rebasing *w, struct outbox_error *err)
 	char detail[120];
 	int r;
 
-	snprintf(detail, sizeof(detail), "the log goes on behind message %lld; sent first: %lld",
+	snprintf(detail, sizeof(detail), "the log continues after message %lld; sent first: %lld",
 		 (long long)w->ground, (long long)w->total);
 	r = set_sequence(w, err);
 	if (r == OUTBOX_OK)

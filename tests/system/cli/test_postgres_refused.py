@@ -68,7 +68,7 @@ def test_realign_in_plain_words(broken):
     assert plan.startswith("reason: target events, lane 0")
     plan = " ".join(plan.split())
     assert broken.why in plan and "run: outbox realign" not in plan and "detour" not in plan
-    assert len(re.findall(r"would go on behind message \d+; nothing before that is left to send", plan)) == 6
+    assert len(re.findall(r"would continue after message \d+; nothing before that is left to send", plan)) == 6
     assert len(re.findall(r"1 message before that is not sent yet and comes first", plan)) == 2
     assert "Run again with --yes" in plan
     told = broken.run("realign", "--dry-run", "--json").json
@@ -77,10 +77,10 @@ def test_realign_in_plain_words(broken):
         assert [lane["receipts"] for lane in one["lanes"]] == [lane["receipts"] for lane in other["lanes"]]
     assert broken.run("audit", "--json").json["audit"] == []
     done = " ".join(broken.run("realign", "--yes").out.split())
-    assert "goes on behind message" in done and "would" not in done and done.endswith("Start the relays again.")
+    assert "continues after message" in done and "would" not in done and done.endswith("Start the relays again.")
     assert "nothing was changed" in broken.run("realign", "--yes").out
     [row] = broken.run("audit", "--json").json["audit"]
-    assert row["action"] == "rebase" and row["actor"].startswith("alice@") and "goes on behind message" in row["detail"]
+    assert row["action"] == "rebase" and row["actor"].startswith("alice@") and "continues after message" in row["detail"]
     assert {t["state"] for t in broken.run("status", "--json").json["targets"]} == {"no relay"}
     assert broken.run("realign", "--yes", "--json").json["reason"] is None
 

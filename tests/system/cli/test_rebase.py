@@ -136,7 +136,7 @@ def test_a_message_that_stayed_hides_nothing(shop):
 
 @pytest.mark.sqlite
 def test_rows_that_are_left_keep_their_numbers(shop):
-    """SQLite goes on behind the last row: nothing is given again, so nothing is refused."""
+    """SQLite continues after the last row: nothing is given again, so nothing is refused."""
     publish(shop, *numbers(1, 20))
     shop.run(*TO, "--until-idle")
     set_back(shop)
