@@ -49,8 +49,8 @@ $$;
 CREATE OR REPLACE FUNCTION outbox_kept_by(p_now timestamptz) RETURNS text
 LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 	SELECT coalesce('nothing is removed while relays refuse a lane: ' || outbox_refused(),
-		(SELECT format('nothing is removed while target "%1$s" waits: a relay has it in its configuration, without a start; '
-			'give it one (start: oldest or now, or --start %1$s=now), take it out of the configuration or end that relay', u.target)
+		(SELECT format('nothing is removed while target "%1$s" waits for its start: a relay is configured for it, without a start; '
+			'give it one (start: oldest, now or a time, or --start %1$s=now), remove it from the configuration, or stop that relay', u.target)
 		FROM outbox_unserved u WHERE u.alive_until > outbox_now(p_now)
 			AND NOT EXISTS (SELECT FROM outbox_target t WHERE t.name = u.target)
 		ORDER BY u.target COLLATE "C" LIMIT 1))
