@@ -24,6 +24,7 @@ struct sizes {
 	int idle_pause;      /* ... so many milliseconds apart */
 	int idle_seconds;    /* a relay with nothing to do is watched */
 	int scale[4];        /* waiting messages; 0 ends */
+	int trouble[4];      /* the same, while some are refused */
 };
 
 struct bench {
@@ -123,5 +124,6 @@ void bench_publish(const struct bench *bench);
 void bench_latency(const struct bench *bench);
 void bench_idle(const struct bench *bench);
 void bench_scale(const struct bench *bench);
+void bench_trouble(const struct bench *bench);
 
 #endif

@@ -14,11 +14,9 @@
 static const struct {
 	const char *name;
 	void (*run)(const struct bench *bench);
-} benches[] = { { "drain", bench_drain },
-		{ "publish", bench_publish },
-		{ "latency", bench_latency },
-		{ "idle", bench_idle },
-		{ "scale", bench_scale } };
+} benches[] = { { "drain", bench_drain },     { "publish", bench_publish },
+		{ "latency", bench_latency }, { "idle", bench_idle },
+		{ "scale", bench_scale },     { "trouble", bench_trouble } };
 
 static const struct sizes full = { .repeats = 5,
 				   .drain_messages = 200000,
@@ -29,7 +27,8 @@ static const struct sizes full = { .repeats = 5,
 				   .idle_messages = 20,
 				   .idle_pause = 2000,
 				   .idle_seconds = 15,
-				   .scale = { 10000, 1000000 } };
+				   .scale = { 10000, 1000000 },
+				   .trouble = { 20000, 100000 } };
 static const struct sizes quick = { .repeats = 3,
 				    .drain_messages = 20000,
 				    .peer_messages = 10000,
@@ -39,7 +38,8 @@ static const struct sizes quick = { .repeats = 3,
 				    .idle_messages = 6,
 				    .idle_pause = 300,
 				    .idle_seconds = 3,
-				    .scale = { 10000 } };
+				    .scale = { 10000 },
+				    .trouble = { 20000 } };
 
 static bool wanted(int argc, char **argv, const char *name)
 {

@@ -55,7 +55,10 @@ LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 			k.priority, k.content_type, k.source, k.subject, k.topic, k.correlation_id, k.causation_id,
 			k.traceparent, k.headers, k.payload, k.payload_bin
 		FROM outbox_kept k WHERE k.seq = u.seq LIMIT 1) m ON true
-	LEFT JOIN outbox_detour d ON u.flags & outbox_flag_detour() <> 0 AND d.target = p_target AND d.seq = u.seq
+	LEFT JOIN LATERAL (
+		SELECT o.id, o.key, o.ready_at, o.attempts, o.failing_since, o.suspect, o.dead_target FROM outbox_detour o
+		WHERE u.flags & outbox_flag_detour() <> 0 AND (o.target, o.seq) >= (p_target, u.seq) AND (o.target, o.seq) <= (p_target, u.seq)
+		ORDER BY o.target, o.seq LIMIT 1) d ON true
 	ORDER BY u.i
 $$;
 
@@ -91,22 +94,28 @@ LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
 	picks bigint[];
 	suspects boolean[];
+	prev pg_snapshot;
+	cur pg_snapshot;
 	rows bigint[];
+	keys text[];
+	sizes bigint[];
 	log_cut bigint;
 	stopped boolean;
+	places tid[];
 BEGIN
 	SELECT coalesce(array_agg(p.seq), '{}'), coalesce(array_agg(p.suspect), '{}') INTO picks, suspects
 		FROM outbox_picks(succ.target, succ.lane, v.hold, v.unordered, succ.cur, p_now, p_max) p;
-	SELECT coalesce(array_agg(w.seq), '{}') INTO rows FROM outbox_window(greatest(succ.pos, succ.floor), succ.prev, succ.prev_seq,
-		p_late, succ.cur, succ.cur_seq, succ.lane, v.lanes, v.types, v.kind, v.published_only, v.bands,
-		p_max, outbox_scan_max(), CASE WHEN v.detours THEN succ.target END) w;
-	-- the union has up to p_max rows of each half: what comes after the first p_max is not known completely
-	IF cardinality(rows) >= p_max THEN
-		rows := ARRAY(SELECT r FROM unnest(rows) r ORDER BY r LIMIT p_max);
-		log_cut := rows[p_max];
-	ELSE
-		log_cut := outbox_scanned(greatest(succ.pos, succ.floor), succ.prev_seq, succ.cur_seq, outbox_scan_max());
-	END IF;
+	prev := succ.prev::text; -- by way of text: see outbox_claim()
+	cur := succ.cur::text;
+	SELECT coalesce(array_agg(r.seq), '{}'), coalesce(array_agg(r.key), '{}'), coalesce(array_agg(r.size), '{}')
+	INTO rows, keys, sizes FROM (
+		SELECT w.seq, w.key, outbox_weight(w.payload, w.payload_bin, w.headers) AS size
+		FROM outbox_window(greatest(succ.pos, succ.floor), prev, succ.prev_seq, p_late, cur, succ.cur_seq, succ.lane, v.lanes,
+			v.types, v.kind, v.published_only, v.bands, p_max, outbox_scan_max(), CASE WHEN v.detours THEN succ.target END) w
+		-- the union has up to p_max rows of each half: what comes after the first p_max is not known completely
+		ORDER BY w.seq LIMIT p_max) r;
+	log_cut := CASE WHEN cardinality(rows) >= p_max THEN rows[p_max]
+		ELSE outbox_scanned(greatest(succ.pos, succ.floor), succ.prev_seq, succ.cur_seq, outbox_scan_max()) END;
 
 	WITH items AS (
 		SELECT p.seq, outbox_flag_detour() AS flags, p.suspect,
@@ -116,11 +125,16 @@ BEGIN
 		WHERE p.seq <= log_cut OR NOT EXISTS (SELECT FROM outbox_detour d
 			WHERE d.target = succ.target AND d.seq = p.seq AND d.ahead)
 		UNION ALL
-		SELECT m.seq, CASE WHEN b.blocked THEN outbox_flag_blocked() ELSE 0 END, false,
-			CASE WHEN b.blocked THEN 0 ELSE outbox_weight(m.payload, m.payload_bin, m.headers) END
-		FROM unnest(rows) r JOIN outbox_message m ON m.seq = r
-		CROSS JOIN LATERAL (SELECT v.detours AND m.key IS NOT NULL AND NOT v.unordered
-			AND outbox_is_blocked(succ.target, m.key, m.seq, v.hold, picks, p_now) AS blocked) b
+		SELECT m.seq, CASE WHEN b.blocked THEN outbox_flag_blocked() ELSE 0 END, false, CASE WHEN b.blocked THEN 0 ELSE m.size END
+		FROM unnest(rows, keys, sizes) m(seq, key, size)
+		-- as outbox_is_blocked() says it, without a call for each row; offset: asked once
+		CROSS JOIN LATERAL (SELECT v.detours AND m.key IS NOT NULL AND NOT v.unordered AND (SELECT d.seq FROM outbox_detour d
+			WHERE d.target = succ.target AND d.key IS NOT NULL AND (d.key, d.seq) >= (m.key, 0) AND (d.key, d.seq) < (m.key, m.seq)
+				AND d.state IN ('pending', 'failed')
+				AND ((d.state = 'pending' AND NOT (d.why = 'deferred' AND d.next_attempt_at > p_now))
+					OR (v.hold AND d.state = 'failed'))
+				AND d.seq <> ALL (picks)
+			ORDER BY d.key, d.seq LIMIT 1) IS NOT NULL AS blocked OFFSET 0) b
 	), numbered AS (
 		SELECT i.*, row_number() OVER w AS i, sum(i.size) OVER w AS bytes,
 			coalesce(bool_or(i.suspect) OVER (ORDER BY i.seq ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), false)
@@ -139,9 +153,10 @@ BEGIN
 		seqs := '{}';
 		flags := '{}';
 	END IF;
-	UPDATE outbox_detour d SET state = 'sending', owner = succ.owner, last_status_at = p_now
-		FROM unnest(seqs, flags) u(seq, flags)
-		WHERE u.flags = outbox_flag_detour() AND d.target = succ.target AND d.seq = u.seq;
+	places := outbox_detours_at(succ.target, ARRAY(SELECT u.seq FROM unnest(seqs, flags) u(seq, flags) WHERE u.flags = outbox_flag_detour()));
+	IF cardinality(places) > 0 THEN
+		UPDATE outbox_detour d SET state = 'sending', owner = succ.owner, last_status_at = p_now WHERE d.ctid = ANY (places);
+	END IF;
 	succ.claim_count := cardinality(seqs);
 	succ.claim_detours := (SELECT count(*) FROM unnest(flags) f WHERE f = outbox_flag_detour());
 	succ.claim_seq := coalesce(seqs[1], 0);

@@ -13,6 +13,17 @@
 -- every query of a claim on the detours is written for the one index that answers it: rows are compared with the columns
 -- of that index and requested in its order, which no other index has; sorting is switched off.
 
+-- Where these detours are, locked, so that an update finds them there. An update by (target, seq) would be planned while
+-- the table is small, with any index that begins with the target, and then read all detours of the target for ever.
+CREATE OR REPLACE FUNCTION outbox_detours_at(p_target text, p_seqs bigint[]) RETURNS tid[]
+LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
+BEGIN
+	RETURN ARRAY(SELECT o.ctid FROM unnest(p_seqs) u(seq) CROSS JOIN LATERAL (
+		SELECT d.ctid FROM outbox_detour d
+		WHERE (d.target, d.seq) >= (p_target, u.seq) AND (d.target, d.seq) <= (p_target, u.seq)
+		ORDER BY d.target, d.seq LIMIT 1 FOR UPDATE) o);
+END $$;
+
 -- When the lane's next waiting or deferred delivery is due.
 CREATE OR REPLACE FUNCTION outbox_next_due(p_target text, p_lane integer, p_now timestamptz) RETURNS timestamptz
 LANGUAGE sql STABLE AS $$

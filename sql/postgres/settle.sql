@@ -16,17 +16,21 @@ $$;
 -- is written for the index by key: with "= 'pending'" the planner would use the index by state if the statistics show
 -- few pending ones, and read all of them for each key.
 CREATE OR REPLACE FUNCTION outbox_promote(p_target text, p_keys text[], p_hold boolean, p_now timestamptz) RETURNS void
-LANGUAGE sql SET search_path FROM CURRENT SET row_security = off AS $$
-	UPDATE outbox_detour d SET next_attempt_at = p_now
-	FROM (SELECT DISTINCT k FROM unnest(p_keys) k WHERE k IS NOT NULL) keys
-	CROSS JOIN LATERAL (SELECT f.seq FROM outbox_detour f
-		WHERE f.target = p_target AND f.key = keys.k AND f.state IN ('pending', 'failed') AND f.state <> 'failed'
-			AND NOT (f.why = 'deferred' AND f.next_attempt_at > p_now)
-		ORDER BY f.key, f.seq LIMIT 1) first
-	WHERE d.target = p_target AND d.seq = first.seq AND d.next_attempt_at IS NULL
-		AND NOT (p_hold AND EXISTS (SELECT FROM outbox_detour b WHERE b.target = p_target
-			AND b.key = keys.k AND b.state = 'failed' AND b.seq < d.seq))
-$$;
+LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
+DECLARE
+	places tid[];
+BEGIN
+	places := outbox_detours_at(p_target, ARRAY(
+		SELECT first.seq FROM (SELECT DISTINCT k FROM unnest(p_keys) k WHERE k IS NOT NULL) keys
+		CROSS JOIN LATERAL (SELECT f.seq, f.next_attempt_at FROM outbox_detour f
+			WHERE f.target = p_target AND f.key = keys.k AND f.state IN ('pending', 'failed') AND f.state <> 'failed'
+				AND NOT (f.why = 'deferred' AND f.next_attempt_at > p_now)
+			ORDER BY f.key, f.seq LIMIT 1) first
+		WHERE first.next_attempt_at IS NULL
+			AND NOT (p_hold AND EXISTS (SELECT FROM outbox_detour b WHERE b.target = p_target
+				AND b.key = keys.k AND b.state = 'failed' AND b.seq < first.seq))));
+	UPDATE outbox_detour d SET next_attempt_at = p_now WHERE d.ctid = ANY (places);
+END $$;
 
 -- What is in flight, ascending.
 CREATE OR REPLACE FUNCTION outbox_sending(p_target text, p_lane integer) RETURNS bigint[]
@@ -50,6 +54,7 @@ DECLARE
 	tail bigint;
 	keys text[];
 	failed bigint[];
+	places tid[];
 BEGIN
 	IF cardinality(sending) <> last.claim_detours OR EXISTS (
 			SELECT FROM unnest(o.seqs) s WHERE s <> ALL (sending) AND (s <= last.pos OR s > last.claim_end)) THEN
@@ -59,18 +64,20 @@ BEGIN
 	SELECT min(s) INTO tail FROM unnest(o.seqs, o.outcomes) u(s, outcome)
 		WHERE outbox_outcome_name(outcome) = 'returned' AND s > stop;
 
+	places := outbox_detours_at(last.target, ARRAY(SELECT s FROM unnest(sending) s WHERE s <> ALL (o.seqs)));
 	WITH delivered AS (
-		UPDATE outbox_detour SET
+		UPDATE outbox_detour d SET
 			state = CASE WHEN dead_n = last.n THEN 'pending' ELSE 'delivered' END,
 			why = CASE WHEN dead_n = last.n THEN 'retry' END,
 			next_attempt_at = CASE WHEN dead_n = last.n THEN p_now END,
 			ready_at = CASE WHEN dead_n = last.n THEN dead_at ELSE ready_at END,
 			attempts = CASE WHEN dead_n = last.n THEN 0 ELSE attempts END,
 			suspect = false, last_status_at = p_now, owner = p_owner, n = p_n
-		WHERE target = last.target AND seq = ANY (sending) AND seq <> ALL (o.seqs)
+		WHERE d.ctid = ANY (places)
 		RETURNING key)
 	SELECT array_agg(key) INTO keys FROM delivered;
 
+	places := outbox_detours_at(last.target, ARRAY(SELECT s FROM unnest(o.seqs) s WHERE s = ANY (sending)));
 	WITH u AS (
 		SELECT i.seq, outbox_outcome_name(i.outcome) AS outcome, i.attempts, i.delay, i.due, i.suspect, i.error
 		FROM unnest(o.seqs, o.outcomes, o.attempts, o.delays, o.dues, o.suspects, o.errors)
@@ -91,7 +98,7 @@ BEGIN
 			n = CASE WHEN u.outcome = 'returned' THEN d.n ELSE p_n END,
 			ready_at = CASE WHEN u.outcome = 'deferred' THEN u.due ELSE d.ready_at END
 		FROM u
-		WHERE d.target = last.target AND d.seq = u.seq AND d.seq = ANY (sending)
+		WHERE d.ctid = ANY (places) AND d.seq = u.seq
 		RETURNING d.key, u.outcome
 	), made AS (
 		INSERT INTO outbox_detour AS d (target, seq, id, key, lane, state, why, attempts, next_attempt_at, failing_since,

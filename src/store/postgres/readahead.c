@@ -21,7 +21,7 @@
 
 /* For the rows of one lane. A larger message is left to the claim, which has a budget for bytes. */
 #define AHEAD_BYTES ((size_t)1 << 20)
-/* After one that was too large. */
+/* After one that was too large, or rows that were not claimed: a lane with detours chooses its rows. */
 #define AHEAD_REST 16
 
 /*
@@ -127,6 +127,11 @@ struct pg_prefetch *pg_readahead_ask(struct pg_readahead *ahead,
 		return NULL;
 	ahead->asked = true;
 	return &ahead->prefetch;
+}
+
+void pg_readahead_in_vain(struct pg_readahead *ahead)
+{
+	ahead->rest = AHEAD_REST;
 }
 
 void pg_readahead_done(struct pg_readahead *ahead, const struct outbox_settle_and_claim *request,

@@ -16,7 +16,7 @@ struct pg_readahead {
 	int64_t n, fence_token; /* the receipt behind whose claim the rows were read */
 	size_t max;             /* how many that claim might have had */
 	int64_t route_version;
-	int rest;       /* skip this many more claims: the last rows were too large */
+	int rest;       /* skip this many more claims: the last rows were too large, or not claimed */
 	bool asked;     /* right after this call */
 	bool full;      /* the last claim was as large as it might be: there is more behind it */
 	PGresult *rows; /* the columns of MESSAGE_COLUMNS; NULL: none */
@@ -32,6 +32,8 @@ int pg_readahead_count(const struct pg_readahead *ahead,
 /* Have the rows behind this request's claim read. NULL: not worth it, or no memory. */
 struct pg_prefetch *pg_readahead_ask(struct pg_readahead *ahead,
 				     const struct outbox_settle_and_claim *request);
+/* The store claimed other rows. */
+void pg_readahead_in_vain(struct pg_readahead *ahead);
 /* The request is over; claim NULL: it failed, and what was read is forgotten. */
 void pg_readahead_done(struct pg_readahead *ahead, const struct outbox_settle_and_claim *request,
 		       const struct outbox_claim *claim);

@@ -203,6 +203,8 @@ static int read_claim(struct reader *reader, const PGresult *rows, struct outbox
 	if (head[HEAD_AHEAD] && (n || head[HEAD_AHEAD] != reader->ahead_count))
 		return outbox_fail(err, OUTBOX_EPROTO,
 				   "outbox_settle_and_claim() claimed rows that it was not given");
+	if (reader->ahead_count && !head[HEAD_AHEAD])
+		pg_readahead_in_vain(reader->readahead);
 	if (head[HEAD_AHEAD])
 		return load_rows(reader, reader->readahead->rows, 0, reader->ahead_count, err);
 	if (!n)
