@@ -70,7 +70,7 @@ BUGS = [
     ("no byte budget where it is chosen", "claim.sql",
      "(n.flags <> outbox_flag_blocked() AND n.bytes > p_max_bytes)", "(n.flags <> outbox_flag_blocked() AND false)"),
     ("what lies behind the first chunk is passed when there are detours", "claim.sql",
-     "	IF cardinality(rows) >= p_max THEN", "	IF cardinality(rows) > 2 * p_max THEN"),
+     "CASE WHEN cardinality(rows) >= p_max THEN rows[p_max]", "CASE WHEN cardinality(rows) > 2 * p_max THEN rows[p_max]"),
     # ---- idle
     ("an idle lane looks at the end of the log only", "settle_and_claim.sql",
      "IF late IS NULL AND log_end <= last.prev_seq THEN", "IF log_end <= last.prev_seq THEN"),
@@ -93,8 +93,10 @@ BUGS = [
     # ---- outcomes
     ("returned ones are passed", "settle.sql",
      "succ.settled_to := CASE WHEN tail IS NULL THEN", "succ.settled_to := CASE WHEN true THEN"),
-    ("new rows are not parked", "detour.sql",
-     "			AND b.seq <> ALL (p_picks)\n", "			AND b.seq <> ALL (p_picks) AND false\n"),
+    ("new rows are not parked", "claim.sql",
+     "				AND d.seq <> ALL (picks)\n", "				AND d.seq <> ALL (picks) AND false\n"),
+    ("a claimed detour is not marked", "claim.sql",
+     "	IF cardinality(places) > 0 THEN\n", "	IF false THEN\n"),
     ("nobody wakes the parked", "settle.sql",
      "		PERFORM outbox_promote(last.target, keys, p_hold, p_now);", "		NULL;"),
     ("a retry overtakes its key", "detour.sql",
