@@ -16,9 +16,9 @@ struct pg_readahead {
 	int64_t n, fence_token; /* the receipt behind whose claim the rows were read */
 	size_t max;             /* how many that claim might have had */
 	int64_t route_version;
-	int rest;       /* skip this many more claims: the last rows were too large, or not claimed */
-	bool asked;     /* right after this call */
-	bool full;      /* the last claim was as large as it might be: there is more behind it */
+	int rest;   /* skip this many more claims: the last rows were too large, or not claimed */
+	bool asked; /* right after this call */
+	bool full;  /* the last claim was as large as it might be: there is more behind it */
 	PGresult *rows; /* the columns of MESSAGE_COLUMNS; NULL: none */
 	int count;      /* how many of them may be used */
 	size_t bytes;   /* their payloads */
