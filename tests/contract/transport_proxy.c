@@ -25,6 +25,7 @@ struct proxy {
 	pthread_t thread;
 	pthread_mutex_t mutex; /* guards all below */
 	struct pair pairs[PAIRS_MAX];
+	int place;    /* bound and never listening: nobody else gets the port while we are down */
 	int listener; /* -1: down */
 	int port, upstream;
 	bool ending, touched, stalled, mute;
@@ -62,20 +63,28 @@ static void end_pair(struct pair *pair)
 	pair->client = pair->broker = -1;
 }
 
-static void go_up(struct proxy *p)
+/* A socket at the proxy's port; the first one chooses it. */
+static int bind_place(struct proxy *p)
 {
 	struct sockaddr_in address = loopback(p->port);
 	socklen_t size = sizeof(address);
-	int one = 1;
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), one = 1;
 
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	if (bind(fd, (struct sockaddr *)&address, size) ||
+	    getsockname(fd, (struct sockaddr *)&address, &size))
+		die("proxy: bind");
+	p->port = ntohs(address.sin_port);
+	return fd;
+}
+
+static void go_up(struct proxy *p)
+{
 	if (p->listener >= 0)
 		return;
-	p->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	setsockopt(p->listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	if (bind(p->listener, (struct sockaddr *)&address, size) || listen(p->listener, 64) ||
-	    getsockname(p->listener, (struct sockaddr *)&address, &size))
+	p->listener = bind_place(p);
+	if (listen(p->listener, 64))
 		die("proxy: listen");
-	p->port = ntohs(address.sin_port);
 	p->mute = p->stalled = false;
 	p->cut_at = SIZE_MAX;
 }
@@ -249,6 +258,7 @@ struct proxy *proxy_start_at(int port, int upstream_port)
 		die("proxy");
 	p->port = port;
 	p->upstream = upstream_port;
+	p->place = bind_place(p);
 	p->listener = -1;
 	for (size_t i = 0; i < PAIRS_MAX; i++)
 		p->pairs[i] = (struct pair){ -1, -1 };
@@ -271,6 +281,7 @@ void proxy_stop(struct proxy *p)
 	pthread_mutex_unlock(&p->mutex);
 	pthread_join(p->thread, NULL);
 	go_down(p);
+	close(p->place);
 	pthread_mutex_destroy(&p->mutex);
 	free(p);
 }

@@ -14,6 +14,8 @@ import subprocess
 import tempfile
 import time
 
+from ports import free_port
+
 PATIENCE = float(os.environ.get("OUTBOX_TEST_PATIENCE") or 60)
 SETTINGS = """
 listen_addresses = '127.0.0.1'
@@ -42,12 +44,6 @@ def bin_folder():
     found = [folder for folder in found if os.access(os.path.join(folder, "initdb"), os.X_OK)]
     return max(found, key=lambda folder: int(folder.split("/")[-2]) if folder.split("/")[-2].isdigit() else 0,
                default=None)
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def home():

@@ -2,21 +2,15 @@
 """A running `outbox relay --config` with its admin server, and a client as any program has one."""
 import http.client
 import json
-import socket
 import subprocess
 import urllib.parse
 
+from ports import free_port
 from shell import PATIENCE, Shop, until
 
 TOKENS = {"ada": ("operate", "ada-secret-0123456789abcdef0123456789abcdef"),
           "rob": ("read", "rob-secret-fedcba9876543210fedcba9876543210")}
 SECRETS = [token for _, token in TOKENS.values()] + ["planted-password"]
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 class Answer:

@@ -70,7 +70,7 @@ static const struct bad_url bad_urls[] = {
 	{ "kafka://127.0.0.1/{type", "{type}" },
 	{ "kafka://127.0.0.1/t?no.such.property=1", "no.such.property" },
 	{ "kafka://127.0.0.1/t?compression.type=zip", "compression.type" },
-	{ "kafka://127.0.0.1/t?enable.idempotence=false", "reorders" },
+	{ "kafka://127.0.0.1/t?enable.idempotence=false", "reorder" },
 	{ "kafka://127.0.0.1/t?acks=1", "all replicas" },
 	{ "kafka://127.0.0.1/t?request.required.acks=0", "all replicas" },
 	{ "kafka://127.0.0.1/t?retries=3", "deadline" },

@@ -8,7 +8,11 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../../support"))
+from ports import free_port  # noqa: E402  pylint: disable=wrong-import-position
 
 SERVER = os.environ.get("NATS_SERVER") or shutil.which("nats-server") or "/usr/sbin/nats-server"
 PATIENCE = 20
@@ -16,12 +20,6 @@ PATIENCE = 20
 
 def reason_to_skip():
     return None if pathlib.Path(SERVER).exists() else "no NATS server (Debian: nats-server)"
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 class Server:

@@ -3,7 +3,6 @@
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 
@@ -12,14 +11,9 @@ import redis
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../integration"))
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../../support"))
 from kit import Relay, until  # noqa: E402  pylint: disable=wrong-import-position
+from ports import free_port  # noqa: E402  pylint: disable=wrong-import-position
 
 PROGRAM = os.environ.get("REDIS_SERVER") or shutil.which("redis-server")
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 class Server:
