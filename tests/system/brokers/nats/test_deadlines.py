@@ -214,7 +214,7 @@ def test_no_stream_is_said_of_the_right_subject(fake, probe):
         client.answer(NAMES, {"streams": []})
 
     out = probe(f"nats://127.0.0.1:{fake(play)}/S.{{type}}", 3, 5, 15, timeout=30)
-    assert "retry 3 " in out and '; no stream takes the subject "S.ok.0", though' in out, out
+    assert "retry 3 " in out and '; no stream accepts the subject "S.ok.0", though' in out, out
 
 
 # ---- duplicates ---------------------------------------------------------------------------------------
