@@ -14,64 +14,64 @@
 
 #define PATIENCE (30 * OUTBOX_SECONDS)
 
-void systemd_init(struct systemd *n)
+void systemd_init(struct systemd *s)
 {
 	uint64_t limit = 0;
 
-	*n = (struct systemd){ 0 };
+	*s = (struct systemd){ 0 };
 	if (sd_watchdog_enabled(0, &limit) > 0)
-		n->watchdog = (outbox_time)limit;
+		s->watchdog = (outbox_time)limit;
 }
 
-static void send_status(struct systemd *n, struct daemon *daemon)
+static void send_status(struct systemd *s, struct daemon *daemon)
 {
-	char status[sizeof(n->status)];
+	char status[sizeof(s->status)];
 
 	daemon_describe(daemon, status, sizeof(status));
-	if (strcmp(status, n->status) == 0)
+	if (strcmp(status, s->status) == 0)
 		return;
-	snprintf(n->status, sizeof(n->status), "%s", status);
+	snprintf(s->status, sizeof(s->status), "%s", status);
 	sd_notifyf(0, "STATUS=%s", status);
 }
 
-static void feed_watchdog(struct systemd *n, struct daemon *daemon)
+static void feed_watchdog(struct systemd *s, struct daemon *daemon)
 {
-	outbox_time patience = n->watchdog / 2 > PATIENCE ? n->watchdog / 2 : PATIENCE;
+	outbox_time patience = s->watchdog / 2 > PATIENCE ? s->watchdog / 2 : PATIENCE;
 
-	if (!n->watchdog || mono_now() < n->feed_at)
+	if (!s->watchdog || mono_now() < s->feed_at)
 		return;
-	n->feed_at = mono_now() + n->watchdog / 3;
+	s->feed_at = mono_now() + s->watchdog / 3;
 	if (daemon_alive(daemon, patience))
 		sd_notify(0, "WATCHDOG=1");
 }
 
-void systemd_report(struct systemd *n, struct daemon *daemon)
+void systemd_report(struct systemd *s, struct daemon *daemon)
 {
 	enum daemon_phase phase = daemon_phase(daemon);
 
-	send_status(n, daemon);
-	if (phase == DAEMON_READY && !n->ready) {
-		n->ready = true;
+	send_status(s, daemon);
+	if (phase == DAEMON_READY && !s->ready) {
+		s->ready = true;
 		sd_notify(0, "READY=1");
 	}
-	if ((phase == DAEMON_DRAINING || phase == DAEMON_DONE) && !n->stopping) {
-		n->stopping = true;
+	if ((phase == DAEMON_DRAINING || phase == DAEMON_DONE) && !s->stopping) {
+		s->stopping = true;
 		sd_notify(0, "STOPPING=1");
 	}
-	feed_watchdog(n, daemon);
+	feed_watchdog(s, daemon);
 }
 
-void systemd_reloading(struct systemd *n)
+void systemd_reloading(struct systemd *s)
 {
-	n->ready = false;
+	s->ready = false;
 	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%lld", (long long)mono_now());
 }
 
-outbox_time systemd_wait(const struct systemd *n)
+outbox_time systemd_wait(const struct systemd *s)
 {
-	outbox_time wait = n->feed_at - mono_now();
+	outbox_time wait = s->feed_at - mono_now();
 
-	if (!n->watchdog || wait > OUTBOX_MINUTES)
+	if (!s->watchdog || wait > OUTBOX_MINUTES)
 		return OUTBOX_MINUTES;
 	return wait > 0 ? wait : 0;
 }

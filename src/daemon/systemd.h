@@ -13,15 +13,15 @@ struct systemd {
 	outbox_time feed_at;  /* mono: the next sign of life is due */
 };
 
-void systemd_init(struct systemd *systemd);
+void systemd_init(struct systemd *s);
 
 /* Tell what is new: readiness, the status line, the end; and that we live, if we do. */
-void systemd_report(struct systemd *systemd, struct daemon *daemon);
+void systemd_report(struct systemd *s, struct daemon *daemon);
 
 /* A reload begins; systemd_report() reports its end. */
-void systemd_reloading(struct systemd *systemd);
+void systemd_reloading(struct systemd *s);
 
 /* How long until it wants to look again. */
-outbox_time systemd_wait(const struct systemd *systemd);
+outbox_time systemd_wait(const struct systemd *s);
 
 #endif

@@ -78,7 +78,7 @@ class Morgue:
         if not os.path.exists(path):
             return []
         with open(path, encoding="utf-8") as lines:
-            return [json.loads(line) for line in lines]
+            return [json.loads(line) for line in lines if line.endswith("\n")]  # the last one may be half written
 
     def failures(self):
         """When each delivery to events failed the last time, as the store says."""
