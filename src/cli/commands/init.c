@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/cleanup.h"
 #include "base/safe.h"
+#include "base/text.h"
+#include "base/url.h"
 #include "cli/format.h"
 #include "cli/store_url.h"
 #include "store/store.h"
@@ -31,6 +34,23 @@ static const struct field options[] = {
 	OPTION("no-doorbell", FIELD_BOOL, struct values, no_doorbell, NULL, "remove the doorbell"),
 };
 
+/* With its schema, if the URL names one: search_path need not have it. */
+static void print_publish(const struct cli *cli)
+{
+	_cleanup_(url_deinit) struct url url = { 0 };
+	const char *schema = NULL, *quote;
+	char shown[80];
+
+	if (store_is_postgres(cli->store_url) && url_parse(cli->store_url, &url, NULL) == OUTBOX_OK)
+		schema = url_option(&url, "schema");
+	quote = schema && schema[strspn(schema, "abcdefghijklmnopqrstuvwxyz_0123456789")] ? "\""
+											  : "";
+	printf("Publish: INSERT INTO %s%s%s%soutbox_message (type, key, payload) VALUES (...)\n"
+	       "in your own transaction, or outbox publish; then\n",
+	       quote, schema ? text_shown(shown, sizeof(shown), schema) : "", quote,
+	       schema ? "." : "");
+}
+
 static void print_outcome(const struct cli *cli, bool fresh, const struct outbox_init_options *how)
 {
 	const struct outbox_store_info *info = &cli->info;
@@ -58,8 +78,7 @@ static void print_outcome(const struct cli *cli, bool fresh, const struct outbox
 		     "own them; outbox doctor checks this.");
 	if (how->doorbell > 0)
 		puts("Its doorbell is on: publishers wake a relay that sleeps.");
-	puts("Publish: INSERT INTO outbox_message (type, key, payload) VALUES (...)\n"
-	     "in your own transaction, or outbox publish; then");
+	print_publish(cli);
 	/* a long store on a line of its own: whole, to copy */
 	if (cli->config)
 		printf("  outbox relay%s\n", cli->relay_option);

@@ -47,7 +47,7 @@ static const struct field options[] = {
 	OPTION("once", FIELD_BOOL, struct relay_values, once, NULL,
 	       "deliver what is due now, then end"),
 	OPTION("until-idle", FIELD_BOOL, struct relay_values, until_idle, NULL,
-	       "deliver until only deferred and failed deliveries are left, then end; waits for retries"),
+	       "deliver until only deferred and failed deliveries are left, then end; waits for retries and for targets that are unavailable"),
 	OPTION("workers", FIELD_TEXT, struct relay_values, workers, "N",
 	       "threads for each target (default: 1)"),
 	OPTION("batch", FIELD_TEXT, struct relay_values, batch, "N",
@@ -199,7 +199,7 @@ const struct command cmd_relay = {
 	.flags = COMMAND_URL, /* what it takes from a file is more than the store */
 	.summary = "deliver messages to their targets, in the foreground",
 	TAKES_OPTIONS(options, struct relay_values),
-	.about = "Name the targets with --to, or in a file with all other settings: --config. Several relays may run at once; they share the lanes, and with one lane (the default on SQLite) the second one stands by. The relay waits for a database or broker that is unavailable. Ctrl-C or SIGTERM ends it after the batches in flight, a second signal at once; SIGHUP reloads the file. It logs to stderr.",
+	.about = "Name the targets with --to, or in a file with all other settings: --config. Several relays may run at once; they share the lanes, and with one lane (the default on SQLite) the second one stands by. The relay waits for a database or broker that is unavailable; with --once and --until-idle it needs every database before it delivers anything. Ctrl-C or SIGTERM ends it after the batches in flight, a second signal at once; SIGHUP reloads the file. It logs to stderr.",
 	.example = "outbox relay --store sqlite:app.db --to events=file:out.jsonl\n"
 		   "outbox relay --config outbox.yaml\n"
 		   "outbox relay --store sqlite:app.db --to events=file:out.jsonl --until-idle\n"

@@ -51,6 +51,7 @@ def test_init_says_what_it_made_and_again_changes_nothing(pg_bare):
 def test_init_in_a_schema_and_the_advice_names_it(pg_bare):
     ran = pg_bare.run("init", "--schema", "my app", people=False)
     assert f"outbox relay --to NAME=URL \\\n      --store '{pg_bare.url}?schema=my%20app'" in ran.out
+    assert 'Publish: INSERT INTO "my app".outbox_message (type, key, payload)' in ran.out
     assert pg_bare.sql('SELECT count(*) FROM "my app".outbox_message') == [(0,)]
     url = f"{pg_bare.url}?schema=my%20app"
     assert pg_bare.run("init", "--schema", "my app", "--store", url, "--json").json["created"] is False
