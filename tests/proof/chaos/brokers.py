@@ -16,8 +16,13 @@ NAME = "chaos"
 
 
 def read_pid(path):
-    with open(path, encoding="utf-8") as file:
-        return int(file.read().split()[0])
+    deadline = time.monotonic() + PATIENCE
+    while True:  # a server that has just started may not have written it yet
+        with open(path, encoding="utf-8") as file:
+            words = file.read().split()
+        if words or time.monotonic() > deadline:
+            return int(words[0])
+        time.sleep(0.05)
 
 
 class Broker:
