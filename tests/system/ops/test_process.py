@@ -26,10 +26,9 @@ targets:
 class Manager:
     """A service manager's end of NOTIFY_SOCKET."""
 
-    def __init__(self, folder):
-        self.path = str(folder / "notify")
+    def __init__(self, address):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self.socket.bind(self.path)
+        self.socket.bind(address.replace("@", "\0"))
         self.socket.setblocking(False)
         self.heard = []
 
@@ -53,9 +52,11 @@ def shop(tmp_path):
 
 
 @pytest.fixture
-def manager(shop):
-    made = Manager(shop.folder)
-    shop.env["NOTIFY_SOCKET"] = made.path
+def manager(shop, request):
+    """Bound to a path, or to what the test's parameter says."""
+    address = getattr(request, "param", "{}/notify").format(shop.folder)
+    made = Manager(address)
+    shop.env["NOTIFY_SOCKET"] = address
     yield made
     made.socket.close()
 
@@ -73,6 +74,7 @@ def said(shop):
     return (shop.folder / "said").read_text()
 
 
+@pytest.mark.parametrize("manager", ["{}/notify", "@{}"], indirect=True, ids=["path", "abstract"])
 def test_the_service_manager_is_told(shop, manager):
     relay = start(shop)
     manager.wait("READY=1")
@@ -115,6 +117,15 @@ def test_the_watchdog_hears_from_a_relay_that_waits(shop, manager):
     relay.send_signal(signal.SIGCONT)
     manager.wait("WATCHDOG=1")
     stop(relay)
+
+
+@pytest.mark.parametrize("variables", [{"WATCHDOG_PID": "1"}, {"WATCHDOG_USEC": "0"}, {"WATCHDOG_USEC": "soon"}])
+def test_a_watchdog_that_is_not_ours_hears_nothing(shop, manager, variables):
+    shop.env.update({"WATCHDOG_USEC": "300000", **variables})
+    relay = start(shop)
+    manager.wait("READY=1")
+    stop(relay)
+    assert "WATCHDOG=1" not in manager.lines()
 
 
 def test_a_second_instance_stands_by(shop):
