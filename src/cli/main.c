@@ -12,6 +12,7 @@
 #include "cli/format.h"
 #include "cli/help.h"
 #include "cli/store_url.h"
+#include "core/secrets.h"
 
 #include <errno.h>
 #include <locale.h>
@@ -200,5 +201,6 @@ int main(int argc, char **argv)
 	r = find_command(&cli, argc, argv, &first, &err);
 	if (r == OUTBOX_OK)
 		r = run_command(&cli, argc, argv, first, &err);
+	hide_secrets_in(err.message, sizeof(err.message));
 	return finish_stdout(report(&cli, r, &err));
 }

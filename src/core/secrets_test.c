@@ -3,6 +3,9 @@
 
 #include "base/buf.h"
 
+#include <outbox/arena.h>
+#include <outbox/transport.h>
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -34,6 +37,20 @@ static void test_what_was_named_is_hidden(void **state)
 	assert_string_equal(said, "say *** ***");
 }
 
+/* What a broker says of a message is kept in the store, where anybody may read it. */
+static void test_a_reason_has_none(void **state)
+{
+	struct outbox_arena *arena = outbox_arena_new(4096);
+	struct outbox_item item = { 0 }, *items[] = { &item };
+	struct outbox_batch batch = { .items = items, .count = 1, .memory = arena };
+
+	(void)state;
+	secrets_hide("hunter2");
+	outbox_batch_verdict(&batch, 0, OUTBOX_REJECTED, 0, "wrong: AUTH relay %s", "hunter2");
+	assert_string_equal(item.reason, "wrong: AUTH relay ***");
+	outbox_arena_free(arena);
+}
+
 /* A process of years whose passwords change every hour. */
 static void test_the_newest_are_always_hidden(void **state)
 {
@@ -53,6 +70,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_what_was_named_is_hidden),
+		cmocka_unit_test(test_a_reason_has_none),
 		cmocka_unit_test(test_the_newest_are_always_hidden),
 	};
 

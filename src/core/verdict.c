@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "core/message.h"
+#include "core/secrets.h"
 
 #include <stdio.h>
 
@@ -28,9 +29,10 @@ void outbox_batch_verdict(struct outbox_batch *batch, size_t i, int verdict, int
 	if (vsnprintf(reason, sizeof(reason), format, args) < 0)
 		reason[0] = '\0';
 	va_end(args);
-	/* Brokers say what they like: what is stored is one clean line of UTF-8. */
+	/* Brokers say what they like: what is stored is one clean line of UTF-8, without our passwords. */
 	reason[utf8_cut_chars(reason, ERROR_TEXT_MAX)] = '\0';
 	text_clean(reason);
+	hide_secrets_in(reason, sizeof(reason));
 	item->reason = outbox_arena_text(batch->memory, reason);
 	if (!item->reason)
 		item->reason = "(out of memory for the reason)";

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/generation.h"
 
-#include "daemon/journal.h"
+#include "core/secrets.h"
 
 #include <stdatomic.h>
 #include <stdio.h>

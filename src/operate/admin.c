@@ -3,7 +3,6 @@
 #include "operate/admin.h"
 
 #include "base/sized.h"
-#include "core/secrets.h"
 #include "operate/act.h"
 #include "operate/schema_check.h"
 #include "relay/registry.h"
@@ -92,11 +91,7 @@ static int fill(struct outbox_admin *admin, const struct outbox_admin_config *co
 	admin->clock = config->clock ? config->clock : outbox_clock_system();
 	random_init(&admin->random, random_system_seed());
 	r = copy_texts(admin, config, err);
-	if (r == OUTBOX_OK)
-		r = copy_limits(admin, config->limits, err);
-	if (r == OUTBOX_OK)
-		secrets_hide_url(admin->url);
-	return r;
+	return r ? r : copy_limits(admin, config->limits, err);
 }
 
 int outbox_admin_new(struct outbox_admin **ret_admin, const struct outbox_admin_config *config,
