@@ -113,34 +113,36 @@ void cli_done(struct cli *cli);
 int cli_open_target(struct cli *cli, const char *name, struct outbox_stats *ret_stats,
 		    struct outbox_error *err) OUTBOX_MUSTCHECK;
 
-#define OPTION(name_, kind_, type_, field_, argument_, help_)                        \
+/* An option, into the member of a struct. The others are for a command's own struct values. */
+#define OPTION_OF(type_, name_, kind_, field_, argument_, help_)                     \
 	{                                                                            \
 		.name = (name_), .type = (kind_), .offset = offsetof(type_, field_), \
 		.argument = (argument_), .help = (help_)                             \
 	}
-#define OPTION_REQUIRED(name_, kind_, type_, field_, argument_, help_)               \
-	{                                                                            \
-		.name = (name_), .type = (kind_), .offset = offsetof(type_, field_), \
-		.argument = (argument_), .help = (help_), .flags = FIELD_REQUIRED    \
+#define OPTION(name_, kind_, field_, argument_, help_) \
+	OPTION_OF(struct values, name_, kind_, field_, argument_, help_)
+#define OPTION_REQUIRED(name_, kind_, field_, argument_, help_)                              \
+	{                                                                                    \
+		.name = (name_), .type = (kind_), .offset = offsetof(struct values, field_), \
+		.argument = (argument_), .help = (help_), .flags = FIELD_REQUIRED            \
 	}
-#define OPTION_WORD(name_, type_, field_, argument_, words_, help_)                     \
-	{                                                                               \
-		.name = (name_), .type = FIELD_WORD, .offset = offsetof(type_, field_), \
-		.argument = (argument_), .words = (words_), .help = (help_)             \
+#define OPTION_WORD(name_, field_, argument_, words_, help_)                                    \
+	{                                                                                       \
+		.name = (name_), .type = FIELD_WORD, .offset = offsetof(struct values, field_), \
+		.argument = (argument_), .words = (words_), .help = (help_)                     \
 	}
-#define OPTION_RANGE(name_, kind_, type_, field_, min_, max_, help_)                 \
-	{                                                                            \
-		.name = (name_), .type = (kind_), .offset = offsetof(type_, field_), \
-		.argument = "N", .help = (help_), .min = (min_), .max = (max_)       \
+#define OPTION_RANGE(name_, kind_, field_, min_, max_, help_)                                \
+	{                                                                                    \
+		.name = (name_), .type = (kind_), .offset = offsetof(struct values, field_), \
+		.argument = "N", .help = (help_), .min = (min_), .max = (max_)               \
 	}
 
 /* Options that several commands have; the struct has a member of the name. */
-#define OPTION_REASON(type_) \
-	OPTION("reason", FIELD_TEXT, type_, reason, "TEXT", "why, for the audit")
-#define OPTION_REASON_REQUIRED(type_) \
-	OPTION_REQUIRED("reason", FIELD_TEXT, type_, reason, "TEXT", "why, for the audit")
-#define OPTION_YES(type_)                           \
-	OPTION("yes", FIELD_BOOL, type_, yes, NULL, \
+#define OPTION_REASON OPTION("reason", FIELD_TEXT, reason, "TEXT", "why, for the audit")
+#define OPTION_REASON_REQUIRED \
+	OPTION_REQUIRED("reason", FIELD_TEXT, reason, "TEXT", "why, for the audit")
+#define OPTION_YES                           \
+	OPTION("yes", FIELD_BOOL, yes, NULL, \
 	       "do not ask for confirmation; required without a terminal")
 
 #endif

@@ -99,12 +99,11 @@ const char *hold_text(const struct hold *hold, outbox_time now, char out[HOLD_TE
 	char count[COUNT_TEXT_MAX], age[DURATION_TEXT_MAX];
 	const char *more = hold->more ? "at least " : "";
 	int64_t n = hold->unfinished ? hold->unfinished : hold->failed;
-	int at;
+	int at = snprintf(out, HOLD_TEXT_MAX, "%s %s%s message%s that %s",
+			  hold->unfinished ? "holds back" : "keeps", more, count_human(n, count),
+			  n == 1 ? "" : "s",
+			  hold->unfinished ? "it still has to receive" : "failed there");
 
-	at = snprintf(out, HOLD_TEXT_MAX, "%s %s%s message%s that %s",
-		      hold->unfinished ? "holds back" : "keeps", more, count_human(n, count),
-		      n == 1 ? "" : "s",
-		      hold->unfinished ? "it still has to receive" : "failed there");
 	if (hold->unfinished && hold->failed)
 		at += snprintf(out + at, HOLD_TEXT_MAX - (size_t)at,
 			       " and keeps %s%s that failed there", more,

@@ -18,16 +18,16 @@ static const struct {
 	struct field option;
 } common[COMMON_MAX] = {
 	{ COMMAND_URL,
-	  OPTION("store", FIELD_TEXT, struct cli, store_url, "URL",
-		 "the database, sqlite:app.db or postgres://USER@HOST/DB (default: OUTBOX_STORE)") },
-	{ COMMAND_FILE, OPTION("config", FIELD_TEXT, struct cli, config_file, "FILE",
-			       "the database is a source of this file (default: OUTBOX_CONFIG)") },
-	{ COMMAND_FILE, OPTION("source", FIELD_TEXT, struct cli, source, "NAME",
-			       "which source of the file, if it has several") },
-	{ COMMAND_ACTOR, OPTION("actor", FIELD_TEXT, struct cli, actor, "NAME",
-				"who acts, for the audit (default: $USER@host)") },
-	{ 0,
-	  OPTION("json", FIELD_BOOL, struct cli, json, NULL, "JSON on stdout, messages on stderr") },
+	  OPTION_OF(struct cli, "store", FIELD_TEXT, store_url, "URL",
+		    "the database, sqlite:app.db or postgres://USER@HOST/DB (default: OUTBOX_STORE)") },
+	{ COMMAND_FILE, OPTION_OF(struct cli, "config", FIELD_TEXT, config_file, "FILE",
+				  "the database is a source of this file (default: OUTBOX_CONFIG)") },
+	{ COMMAND_FILE, OPTION_OF(struct cli, "source", FIELD_TEXT, source, "NAME",
+				  "which source of the file, if it has several") },
+	{ COMMAND_ACTOR, OPTION_OF(struct cli, "actor", FIELD_TEXT, actor, "NAME",
+				   "who acts, for the audit (default: $USER@host)") },
+	{ 0, OPTION_OF(struct cli, "json", FIELD_BOOL, json, NULL,
+		       "JSON on stdout, messages on stderr") },
 };
 
 size_t common_options(unsigned flags, struct field ret_options[COMMON_MAX])

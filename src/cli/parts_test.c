@@ -28,16 +28,16 @@ struct values {
 };
 
 static const struct field options[] = {
-	OPTION("flag", FIELD_BOOL, struct values, flag, NULL, "a flag"),
-	OPTION("text", FIELD_TEXT, struct values, text, "TEXT", "a text"),
-	OPTION("list", FIELD_REPEATED, struct values, list, "ITEM", "a list"),
-	OPTION_RANGE("number", FIELD_NUMBER, struct values, number, -5, 5, "a number"),
-	OPTION("size", FIELD_BYTES, struct values, size, "SIZE", "a size"),
-	OPTION("rate", FIELD_PER_SECOND, struct values, rate, "RATE", "a rate"),
-	OPTION("wait", FIELD_DURATION, struct values, wait, "DURATION", "a duration"),
-	OPTION("keep", FIELD_KEEP, struct values, keep, "DURATION", "a retention"),
-	OPTION("at", FIELD_TIME, struct values, at, "TIME", "a time"),
-	OPTION("ago", FIELD_AGO, struct values, ago, "AGE", "an age"),
+	OPTION("flag", FIELD_BOOL, flag, NULL, "a flag"),
+	OPTION("text", FIELD_TEXT, text, "TEXT", "a text"),
+	OPTION("list", FIELD_REPEATED, list, "ITEM", "a list"),
+	OPTION_RANGE("number", FIELD_NUMBER, number, -5, 5, "a number"),
+	OPTION("size", FIELD_BYTES, size, "SIZE", "a size"),
+	OPTION("rate", FIELD_PER_SECOND, rate, "RATE", "a rate"),
+	OPTION("wait", FIELD_DURATION, wait, "DURATION", "a duration"),
+	OPTION("keep", FIELD_KEEP, keep, "DURATION", "a retention"),
+	OPTION("at", FIELD_TIME, at, "TIME", "a time"),
+	OPTION("ago", FIELD_AGO, ago, "AGE", "an age"),
 };
 
 static int parse(struct values *values, struct parsed *parsed, struct outbox_error *err,

@@ -5,7 +5,6 @@
  */
 #include "cli/relay_options.h"
 
-#include "base/buf.h"
 #include "base/text.h"
 #include "base/url.h"
 #include "cli/config_file.h"

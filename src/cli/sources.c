@@ -6,9 +6,9 @@
 #include "cli/config_file.h"
 #include "cli/format.h"
 #include "cli/table.h"
+#include "core/secrets.h"
 
 #include <stdio.h>
-#include <string.h>
 
 static int several(const struct cli *cli, struct outbox_error *err)
 {
@@ -110,6 +110,7 @@ static json_t *do_source(struct cli *cli, const char *name, source_fn one, void 
 		printf("%s%s%s\n", colour_on(cli, BOLD), name, colour_off(cli));
 	r = one(cli, name, context, &said, &own);
 	if (r) {
+		hide_secrets_in(own.message, sizeof(own.message));
 		json_decref(said);
 		said = tell_trouble(cli, name, r, &own);
 	}

@@ -293,7 +293,8 @@ bool rule_is_off(const struct config_health *limits, enum health_rule rule)
 	return false;
 }
 
-enum health_level rule_worst(const struct config_health *limits, const struct outbox_stats *stats)
+enum health_level rule_worst(const struct config_health *limits, const struct outbox_stats *stats,
+			     struct rule_reason *ret_why)
 {
 	const struct health_source source = { .name = "", .stats = stats };
 	struct rule_progress none = { 0 };
@@ -307,8 +308,12 @@ enum health_level rule_worst(const struct config_health *limits, const struct ou
 			if (rules[k].of_target == (view.target != NULL) && rules[k].level > worst &&
 			    !rule_is_off(limits, (enum health_rule)k) &&
 			    !(k == RULE_NO_RELAY && status_idle(view.target)) &&
-			    rules[k].test(&view) == TRUTH_TRUE)
+			    rules[k].test(&view) == TRUTH_TRUE) {
 				worst = rules[k].level;
+				*ret_why = (struct rule_reason){ .rule = (enum health_rule)k };
+				ret_why->target = view.target ? view.target->name : NULL;
+				snprintf(ret_why->text, sizeof(ret_why->text), "%s", view.text);
+			}
 	}
 	return worst;
 }

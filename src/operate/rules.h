@@ -67,9 +67,16 @@ extern const struct rule rules[RULE_COUNT];
 /* Switched off by health.off. */
 bool rule_is_off(const struct config_health *limits, enum health_rule rule);
 
+struct rule_reason {
+	enum health_rule rule;
+	const char *target; /* NULL: the source itself */
+	char text[300];
+};
+
 /* How bad a source that answers is, by one look without memory: the level that `outbox alerts` gives it, except that a
- * target without work misses no relay. */
-enum health_level rule_worst(const struct config_health *limits, const struct outbox_stats *stats);
+ * target without work misses no relay. ret_why: by which rule; not written when it is healthy. */
+enum health_level rule_worst(const struct config_health *limits, const struct outbox_stats *stats,
+			     struct rule_reason *ret_why);
 
 /* To be called once a look, before the rules. */
 void rule_progress_note(struct rule_progress *progress, const struct rule_view *view);

@@ -255,22 +255,26 @@ static void test_paused_is_information(void **state)
 static void test_idle_is_no_trouble(void **state)
 {
 	struct world *w = *state;
+	struct rule_reason why;
 
 	for (size_t i = 0; i < w->target.n_lanes; i++)
 		w->target.lanes[i].owner = NULL;
 	assert_true(status_idle(&w->target));
-	assert_int_equal(rule_worst(&w->limits, &w->stats), LEVEL_HEALTHY);
+	assert_int_equal(rule_worst(&w->limits, &w->stats, &why), LEVEL_HEALTHY);
 	/* what failed or is deferred needs nobody now */
 	w->target.deferred = 1;
-	assert_int_equal(rule_worst(&w->limits, &w->stats), LEVEL_HEALTHY);
+	assert_int_equal(rule_worst(&w->limits, &w->stats, &why), LEVEL_HEALTHY);
 	w->target.waiting = 1;
-	assert_int_equal(rule_worst(&w->limits, &w->stats), LEVEL_UNHEALTHY);
+	assert_int_equal(rule_worst(&w->limits, &w->stats, &why), LEVEL_UNHEALTHY);
+	assert_int_equal(why.rule, RULE_NO_RELAY);
+	assert_string_equal(why.target, w->target.name);
+	assert_non_null(strstr(why.text, "no relay works on it"));
 	w->target.waiting = 0;
 	/* somebody died instead of ending */
 	w->target.lanes[0].owner = "a";
 	w->target.lanes[0].lease_until = w->stats.store_now;
 	assert_false(status_idle(&w->target));
-	assert_int_equal(rule_worst(&w->limits, &w->stats), LEVEL_UNHEALTHY);
+	assert_int_equal(rule_worst(&w->limits, &w->stats, &why), LEVEL_UNHEALTHY);
 }
 
 static void test_drain_is_told_from_a_rate_that_is(void **state)

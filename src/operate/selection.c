@@ -6,7 +6,6 @@
 #include "core/lifecycle.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #define IDS_MAX 1000
 #define WORDS_MAX 100

@@ -42,33 +42,31 @@ struct act_work {
 	struct buf targets; /* "events, partner" */
 };
 
-#define HOW_OPTIONS                                                            \
-	OPTION("dry-run", FIELD_BOOL, struct values, dry_run, NULL,            \
-	       "say what would be done, change nothing"),                      \
-		OPTION("rate", FIELD_PER_SECOND, struct values, rate, "RATE",  \
-		       "with a filter: at most this rate, 100/s or 3000/min"), \
-		OPTION("yes", FIELD_BOOL, struct values, yes, NULL,            \
+#define HOW_OPTIONS                                                                             \
+	OPTION("dry-run", FIELD_BOOL, dry_run, NULL, "say what would be done, change nothing"), \
+		OPTION("rate", FIELD_PER_SECOND, rate, "RATE",                                  \
+		       "with a filter: at most this rate, 100/s or 3000/min"),                  \
+		OPTION("yes", FIELD_BOOL, yes, NULL,                                            \
 		       "with a filter: do not ask for confirmation; required without a terminal")
 
 static const struct field requeue_options[] = {
-	SELECTION_OPTIONS(struct values, "failed (default): nothing else can be requeued"),
-	OPTION_REASON(struct values),
+	SELECTION_OPTIONS("failed (default): nothing else can be requeued"),
+	OPTION_REASON,
 	HOW_OPTIONS,
 };
 
 static const struct field discard_options[] = {
-	OPTION_REASON_REQUIRED(struct values),
+	OPTION_REASON_REQUIRED,
 	SELECTION_OPTIONS(
-		struct values,
 		"failed, pending, or why it is pending: new, retry, deferred, parked, paused"),
 	HOW_OPTIONS,
 };
 
 static const struct field defer_options[] = {
-	OPTION_REQUIRED("until", FIELD_TIME, struct values, until, "TIME",
+	OPTION_REQUIRED("until", FIELD_TIME, until, "TIME",
 			"do not send before: +5m or 2026-11-15T18:00:00Z"),
-	SELECTION_OPTIONS(struct values, "pending (default), or why it is pending"),
-	OPTION_REASON(struct values),
+	SELECTION_OPTIONS("pending (default), or why it is pending"),
+	OPTION_REASON,
 	HOW_OPTIONS,
 };
 

@@ -13,7 +13,6 @@
 #include "operate/sample.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #define LOOK_MAX ((size_t)64 << 20)
 
@@ -22,8 +21,7 @@ struct values {
 };
 
 static const struct field options[] = {
-	OPTION("rules", FIELD_BOOL, struct values, rules, NULL,
-	       "list the rules and what they mean instead"),
+	OPTION("rules", FIELD_BOOL, rules, NULL, "list the rules and what they mean instead"),
 };
 
 static const struct column columns[] = {

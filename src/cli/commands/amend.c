@@ -13,13 +13,13 @@ struct values {
 };
 
 static const struct field options[] = {
-	OPTION("data", FIELD_TEXT, struct values, data, "JSON|@FILE|-",
+	OPTION("data", FIELD_TEXT, data, "JSON|@FILE|-",
 	       "the new payload; @FILE reads a file, - reads stdin"),
-	OPTION("content-type", FIELD_TEXT, struct values, content_type, "TYPE",
+	OPTION("content-type", FIELD_TEXT, content_type, "TYPE",
 	       "content type of the payload (default: unchanged)"),
-	OPTION("header", FIELD_REPEATED, struct values, headers, "NAME=VALUE",
+	OPTION("header", FIELD_REPEATED, headers, "NAME=VALUE",
 	       "a header; those given replace all headers (default: unchanged)"),
-	OPTION_REASON_REQUIRED(struct values),
+	OPTION_REASON_REQUIRED,
 };
 
 static void print_amended(const struct outbox_amended *amended)

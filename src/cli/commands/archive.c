@@ -14,8 +14,8 @@ struct values {
 };
 
 static const struct field options[] = {
-	PAST_OPTIONS(struct values),
-	OPTION("dry-run", FIELD_BOOL, struct values, dry_run, NULL, "count, write nothing"),
+	PAST_OPTIONS,
+	OPTION("dry-run", FIELD_BOOL, dry_run, NULL, "count, write nothing"),
 };
 
 DEFINE_CLEANUP(struct archive *, archive_free)

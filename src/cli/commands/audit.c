@@ -12,7 +12,7 @@ struct values {
 };
 
 static const struct field options[] = {
-	OPTION_RANGE("limit", FIELD_COUNT, struct values, limit, 1, 1000, "rows (default: 100)"),
+	OPTION_RANGE("limit", FIELD_COUNT, limit, 1, 1000, "rows (default: 100)"),
 };
 
 static const struct column columns[] = {

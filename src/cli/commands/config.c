@@ -14,20 +14,20 @@
 
 #define REFERENCE_MAX ((size_t)64 << 10)
 
-struct config_values {
+struct values {
 	struct list sets;
 	bool connect;
 };
 
-#define OPTION_SET                                                             \
-	OPTION("set", FIELD_REPEATED, struct config_values, sets, "KEY=VALUE", \
+#define OPTION_SET                                       \
+	OPTION("set", FIELD_REPEATED, sets, "KEY=VALUE", \
 	       "override the file and the environment: --set targets.events.batch=100")
 
 static const struct field options[] = { OPTION_SET };
 
 static const struct field check_options[] = {
 	OPTION_SET,
-	OPTION("connect", FIELD_BOOL, struct config_values, connect, NULL,
+	OPTION("connect", FIELD_BOOL, connect, NULL,
 	       "also ask the databases: is there an outbox, does every new target say where it starts"),
 };
 
@@ -63,7 +63,7 @@ static int run_check(struct cli *cli, void *values, struct outbox_error *err)
 {
 	_cleanup_(cleanup_free) struct problems *problems = calloc(1, sizeof(*problems));
 	_cleanup_(config_freep) struct config *config = NULL;
-	const struct config_values *given = values;
+	const struct values *given = values;
 	struct config_input input = { .file = file_of(cli),
 				      .sets = given->sets.items,
 				      .n_sets = given->sets.count,
@@ -106,7 +106,7 @@ static void show_json(void *context, const char *key, const char *value, const c
 static int run_show(struct cli *cli, void *values, struct outbox_error *err)
 {
 	_cleanup_(config_freep) struct config *config = NULL;
-	const struct config_values *given = values;
+	const struct values *given = values;
 	struct table table;
 	json_t *list;
 	int r;
@@ -166,7 +166,7 @@ const struct command cmd_config_check = {
 	.group = GROUP_WORK,
 	.summary = "find every mistake in a configuration file",
 	TAKES_WORDS("[FILE]", 0, 1),
-	TAKES_OPTIONS(check_options, struct config_values),
+	TAKES_OPTIONS(check_options, struct values),
 	.about = "FILE defaults to OUTBOX_CONFIG, else outbox.yaml. The environment, --set and the files that secrets come from are checked as well. The command writes nothing and, without --connect, connects to nothing. Each mistake is one line on stderr with its line and column; at most 20 are reported.",
 	.example =
 		"outbox config check outbox.yaml\noutbox config check --connect\noutbox config check --set relay.batch=100",
@@ -179,7 +179,7 @@ const struct command cmd_config_show = {
 	.group = GROUP_WORK,
 	.summary = "print every value in effect and where it comes from",
 	TAKES_WORDS("[FILE]", 0, 1),
-	TAKES_OPTIONS(options, struct config_values),
+	TAKES_OPTIONS(options, struct values),
 	.about = "FILE defaults to OUTBOX_CONFIG, else outbox.yaml. A value comes from --set, else a variable (OUTBOX_RELAY_BATCH is relay.batch, OUTBOX_TARGETS_EVENTS_BATCH is targets.events.batch), else the file, else the default. Secrets are not shown.",
 	.example = "outbox config show outbox.yaml\noutbox config show --json",
 	.exits = "0  printed\n2  mistakes, or the file cannot be read\n3  there is no such file",

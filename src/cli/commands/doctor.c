@@ -7,6 +7,7 @@
 #include "cli/store_url.h"
 #include "cli/table.h"
 #include "core/routing.h"
+#include "core/secrets.h"
 #include "daemon/configure.h"
 #include "operate/status.h"
 #include "relay/registry.h"
@@ -15,7 +16,6 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 
 #define CONNECT_WAIT (5 * OUTBOX_SECONDS)
 
@@ -27,9 +27,9 @@ struct values {
 };
 
 static const struct field options[] = {
-	OPTION("to", FIELD_REPEATED, struct values, to, "NAME=URL",
+	OPTION("to", FIELD_REPEATED, to, "NAME=URL",
 	       "also connect to this target and say what its acknowledgement means"),
-	OPTION("brokers", FIELD_BOOL, struct values, brokers, NULL,
+	OPTION("brokers", FIELD_BOOL, brokers, NULL,
 	       "the same for every target of the source in --config"),
 };
 
@@ -200,7 +200,7 @@ static void check_transport(struct doctor *doctor, const char *name, const char 
 						  .random = &cli->random.base };
 	struct outbox_error found = OUTBOX_ERROR_INIT;
 	struct outbox_transport *transport = NULL;
-	char text[600];
+	char text[600] = "";
 	outbox_time deadline = cli->clock->mono(cli->clock) + CONNECT_WAIT;
 	int level = OK, r;
 
@@ -212,6 +212,8 @@ static void check_transport(struct doctor *doctor, const char *name, const char 
 		if (transport->ops->check)
 			level = transport_check(transport, deadline, text, sizeof(text));
 	}
+	hide_secrets_in(found.message, sizeof(found.message));
+	hide_secrets_in(text, sizeof(text));
 	add_finding(doctor, r ? ERROR : level, name, r ? found.message : text);
 	transport_close(transport);
 }
@@ -237,9 +239,8 @@ static int check_brokers(struct doctor *doctor, const char *name, struct outbox_
 	const struct cli *cli = doctor->cli;
 	const struct config_source *source;
 	struct outbox_relay_config relay;
-	int r;
+	int r = config_source_find(cli->config, name, &source, err);
 
-	r = config_source_find(cli->config, name, &source, err);
 	if (r == OUTBOX_OK)
 		r = config_relay(cli->config, source, &relay, err);
 	for (size_t i = 0; r == OUTBOX_OK && i < relay.n_targets; i++)

@@ -14,7 +14,7 @@ struct values {
 };
 
 static const struct field options[] = {
-	OPTION_YES(struct values),
+	OPTION_YES,
 };
 
 static int run(struct cli *cli, void *values, struct outbox_error *err)
@@ -23,9 +23,8 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 	bool rows_only = cli->command == &cmd_truncate;
 	char what[300], count[COUNT_TEXT_MAX];
 	struct outbox_stats stats;
-	int r;
+	int r = cli_open_target(cli, NULL, &stats, err);
 
-	r = cli_open_target(cli, NULL, &stats, err);
 	if (r)
 		return r;
 	snprintf(what, sizeof(what),

@@ -22,16 +22,16 @@ struct values {
 
 static const struct field options[] = {
 	OPTION_RANGE(
-		"lanes", FIELD_INT, struct values, how.lanes, 1, OUTBOX_LANES_MAX,
+		"lanes", FIELD_INT, how.lanes, 1, OUTBOX_LANES_MAX,
 		"readers of the log per target; keys are distributed among them, and each key stays in order with any number (default: 4 on PostgreSQL, 1 on SQLite)"),
-	OPTION("schema", FIELD_TEXT, struct values, schema, "NAME",
+	OPTION("schema", FIELD_TEXT, schema, "NAME",
 	       "PostgreSQL: the schema for the tables, created if it is missing; the same as ?schema=NAME in the URL (default: the first of search_path)"),
 	OPTION_WORD(
-		"partition", struct values, partition, "auto|none", partition_names,
+		"partition", partition, "auto|none", partition_names,
 		"PostgreSQL: auto partitions the log, so that retention drops whole partitions (default: none)"),
-	OPTION("doorbell", FIELD_BOOL, struct values, doorbell, NULL,
+	OPTION("doorbell", FIELD_BOOL, doorbell, NULL,
 	       "PostgreSQL: publishers wake a sleeping relay; do not use it with PREPARE TRANSACTION"),
-	OPTION("no-doorbell", FIELD_BOOL, struct values, no_doorbell, NULL, "remove the doorbell"),
+	OPTION("no-doorbell", FIELD_BOOL, no_doorbell, NULL, "remove the doorbell"),
 };
 
 /* With its schema, if the URL names one: search_path need not have it. */

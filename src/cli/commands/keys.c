@@ -12,13 +12,11 @@ struct values {
 };
 
 static const struct field options[] = {
-	OPTION("blocked", FIELD_BOOL, struct values, blocked, NULL,
+	OPTION("blocked", FIELD_BOOL, blocked, NULL,
 	       "only blocked keys (the default; no other kind exists yet)"),
-	OPTION("target", FIELD_TEXT, struct values, filter.target, "NAME",
-	       "only keys of this target"),
-	OPTION_RANGE("limit", FIELD_COUNT, struct values, filter.limit, 1, 1000,
-		     "keys per page (default: 100)"),
-	OPTION("after", FIELD_TEXT, struct values, filter.cursor, "CURSOR",
+	OPTION("target", FIELD_TEXT, filter.target, "NAME", "only keys of this target"),
+	OPTION_RANGE("limit", FIELD_COUNT, filter.limit, 1, 1000, "keys per page (default: 100)"),
+	OPTION("after", FIELD_TEXT, filter.cursor, "CURSOR",
 	       "the page after this cursor, which the previous page prints"),
 };
 

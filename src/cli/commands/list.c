@@ -9,7 +9,6 @@
 #include "store/store.h"
 
 #include <stdio.h>
-#include <string.h>
 
 struct values {
 	struct selection select;
@@ -19,13 +18,11 @@ struct values {
 };
 
 static const struct field options[] = {
-	SELECTION_OPTIONS(struct values,
-			  "pending, sending, delivered, failed, discarded, or a word of --why"),
-	OPTION_RANGE("limit", FIELD_COUNT, struct values, limit, 1, 1000,
-		     "deliveries per page (default: 100)"),
-	OPTION("after", FIELD_TEXT, struct values, after, "CURSOR",
+	SELECTION_OPTIONS("pending, sending, delivered, failed, discarded, or a word of --why"),
+	OPTION_RANGE("limit", FIELD_COUNT, limit, 1, 1000, "deliveries per page (default: 100)"),
+	OPTION("after", FIELD_TEXT, after, "CURSOR",
 	       "the page after this cursor, which the previous page prints"),
-	OPTION("all", FIELD_BOOL, struct values, all, NULL, "every page, one after the other"),
+	OPTION("all", FIELD_BOOL, all, NULL, "every page, one after the other"),
 };
 
 struct listing {
@@ -149,9 +146,8 @@ static int list_source(struct listing *listing, struct outbox_filter filter, str
 	struct cli *cli = listing->cli;
 	struct outbox_stats stats;
 	char cursor[512] = "";
-	int r;
+	int r = cli_open_target(cli, given->select.target, &stats, err);
 
-	r = cli_open_target(cli, given->select.target, &stats, err);
 	if (r)
 		return r;
 	listing->n_targets = stats.n_targets;
@@ -237,9 +233,8 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 	};
 	struct listing listing = { .cli = cli, .given = given, .several = cli->n_sources > 1 };
 	struct outbox_filter filter;
-	int r;
+	int r = selection_filter(&given->select, NAMED_AS_OPTION, &filter, err);
 
-	r = selection_filter(&given->select, NAMED_AS_OPTION, &filter, err);
 	if (r)
 		return r;
 	listing.columns = columns;

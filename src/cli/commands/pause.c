@@ -11,17 +11,15 @@ struct values {
 	const char *reason, *target;
 };
 
-#define TARGET_OPTION \
-	OPTION("target", FIELD_TEXT, struct values, target, "NAME", "another way to give TARGET")
+#define TARGET_OPTION OPTION("target", FIELD_TEXT, target, "NAME", "another way to give TARGET")
 
 static const struct field pause_options[] = {
-	OPTION_REQUIRED("reason", FIELD_TEXT, struct values, reason, "TEXT",
-			"why, for people who look later"),
+	OPTION_REQUIRED("reason", FIELD_TEXT, reason, "TEXT", "why, for people who look later"),
 	TARGET_OPTION,
 };
 
 static const struct field resume_options[] = {
-	OPTION_REASON(struct values),
+	OPTION_REASON,
 	TARGET_OPTION,
 };
 

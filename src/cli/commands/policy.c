@@ -9,7 +9,6 @@
 #include "core/retry.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #define ROWS_MAX 40 /* of a policy that never gives up */
 

@@ -17,38 +17,32 @@ struct values {
 };
 
 static const struct field options[] = {
-	OPTION_REQUIRED("type", FIELD_TEXT, struct values, message.type, "TYPE",
-			"what happened: order.placed"),
-	OPTION_REQUIRED("data", FIELD_TEXT, struct values, data, "JSON|@FILE|-",
+	OPTION_REQUIRED("type", FIELD_TEXT, message.type, "TYPE", "what happened: order.placed"),
+	OPTION_REQUIRED("data", FIELD_TEXT, data, "JSON|@FILE|-",
 			"the payload; @FILE reads a file, - reads stdin"),
-	OPTION("key", FIELD_TEXT, struct values, message.key, "KEY",
-	       "messages of one key are delivered in order"),
-	OPTION("id", FIELD_TEXT, struct values, message.id, "ID",
+	OPTION("key", FIELD_TEXT, message.key, "KEY", "messages of one key are delivered in order"),
+	OPTION("id", FIELD_TEXT, message.id, "ID",
 	       "an id of your own: publishing it again changes nothing (default: a new UUID)"),
-	OPTION("content-type", FIELD_TEXT, struct values, message.content_type, "TYPE",
+	OPTION("content-type", FIELD_TEXT, message.content_type, "TYPE",
 	       "content type of the payload (default: application/json)"),
-	OPTION("header", FIELD_REPEATED, struct values, headers, "NAME=VALUE", "a header"),
-	OPTION("due", FIELD_TIME, struct values, message.due_at, "TIME",
+	OPTION("header", FIELD_REPEATED, headers, "NAME=VALUE", "a header"),
+	OPTION("due", FIELD_TIME, message.due_at, "TIME",
 	       "do not send before: +5m or 2026-11-15T18:00:00Z"),
-	OPTION("expires", FIELD_TIME, struct values, message.expires_at, "TIME",
+	OPTION("expires", FIELD_TIME, message.expires_at, "TIME",
 	       "do not send after: +1h or a time; then it fails as expired"),
-	OPTION("event-time", FIELD_TIME, struct values, message.event_time, "TIME",
+	OPTION("event-time", FIELD_TIME, message.event_time, "TIME",
 	       "when it happened (default: now)"),
-	OPTION_WORD("kind", struct values, message.kind, "KIND", kind_names,
-		    "event (default) or command"),
-	OPTION("subject", FIELD_TEXT, struct values, message.subject, "TEXT", "CloudEvents subject"),
-	OPTION("ce-source", FIELD_TEXT, struct values, message.source, "URI",
+	OPTION_WORD("kind", message.kind, "KIND", kind_names, "event (default) or command"),
+	OPTION("subject", FIELD_TEXT, message.subject, "TEXT", "CloudEvents subject"),
+	OPTION("ce-source", FIELD_TEXT, message.source, "URI",
 	       "CloudEvents source (default: /outbox/<store's name>)"),
-	OPTION("topic", FIELD_TEXT, struct values, message.topic, "TEXT", "for routes with {topic}"),
-	OPTION("correlation-id", FIELD_TEXT, struct values, message.correlation_id, "ID",
+	OPTION("topic", FIELD_TEXT, message.topic, "TEXT", "for routes with {topic}"),
+	OPTION("correlation-id", FIELD_TEXT, message.correlation_id, "ID",
 	       "the conversation it belongs to"),
-	OPTION("causation-id", FIELD_TEXT, struct values, message.causation_id, "ID",
-	       "the message that caused it"),
-	OPTION("traceparent", FIELD_TEXT, struct values, message.traceparent, "TEXT",
-	       "W3C trace context"),
-	OPTION("published", FIELD_BOOL, struct values, published, NULL,
-	       "may be sent to external targets, too"),
-	OPTION_RANGE("priority", FIELD_INT, struct values, message.priority, -100, 100,
+	OPTION("causation-id", FIELD_TEXT, message.causation_id, "ID", "the message that caused it"),
+	OPTION("traceparent", FIELD_TEXT, message.traceparent, "TEXT", "W3C trace context"),
+	OPTION("published", FIELD_BOOL, published, NULL, "may be sent to external targets, too"),
+	OPTION_RANGE("priority", FIELD_INT, message.priority, -100, 100,
 		     "-100 to 100: above 0 high, below 0 low (default: 0)"),
 };
 
@@ -90,9 +84,8 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 	bool repeated = false;
 	int64_t seq = 0;
 	char id[37];
-	int r;
+	int r = cli_open(cli, OPEN_READY, err);
 
-	r = cli_open(cli, OPEN_READY, err);
 	if (r == OUTBOX_OK)
 		r = input_read("data", given->data, &data, err);
 	if (r == OUTBOX_OK)

@@ -15,14 +15,13 @@ struct values {
 };
 
 static const struct field options[] = {
-	OPTION("delivered-before", FIELD_AGO, struct values, request.delivered_before, "AGE",
+	OPTION("delivered-before", FIELD_AGO, request.delivered_before, "AGE",
 	       "messages delivered to every target longer ago than this: 7d, or a time"),
-	OPTION("failed-before", FIELD_AGO, struct values, request.failed_before, "AGE",
+	OPTION("failed-before", FIELD_AGO, request.failed_before, "AGE",
 	       "also messages with a delivery that failed longer ago than this: 30d, or a time"),
-	OPTION("archive", FIELD_TEXT, struct values, archive, "FILE",
+	OPTION("archive", FIELD_TEXT, archive, "FILE",
 	       "first write them to this new file, as CloudEvents lines (app.jsonl.zst)"),
-	OPTION("dry-run", FIELD_BOOL, struct values, dry_run, NULL,
-	       "count what would be removed, change nothing"),
+	OPTION("dry-run", FIELD_BOOL, dry_run, NULL, "count what would be removed, change nothing"),
 };
 
 struct purge {

@@ -14,11 +14,11 @@ struct values {
 };
 
 static const struct field options[] = {
-	OPTION("same-history", FIELD_BOOL, struct values, how.same_history, NULL,
+	OPTION("same-history", FIELD_BOOL, how.same_history, NULL,
 	       "the data kept its transaction numbers but moved to another server: after pg_upgrade"),
-	OPTION("dry-run", FIELD_BOOL, struct values, how.dry_run, NULL,
+	OPTION("dry-run", FIELD_BOOL, how.dry_run, NULL,
 	       "say what would be done for each lane, change nothing"),
-	OPTION_YES(struct values),
+	OPTION_YES,
 };
 
 struct telling {

@@ -10,7 +10,7 @@ struct values {
 };
 
 static const struct field options[] = {
-	OPTION_REASON_REQUIRED(struct values),
+	OPTION_REASON_REQUIRED,
 };
 
 static int run(struct cli *cli, void *values, struct outbox_error *err)

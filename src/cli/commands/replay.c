@@ -3,7 +3,6 @@
 #include "base/buf.h"
 #include "base/safe.h"
 #include "base/text.h"
-#include "cli/config_file.h"
 #include "cli/format.h"
 #include "cli/selection.h"
 #include "cli/signals.h"
@@ -28,22 +27,20 @@ struct values {
 };
 
 static const struct field options[] = {
-	OPTION_REQUIRED("target", FIELD_TEXT, struct values, target, "NAME",
+	OPTION_REQUIRED("target", FIELD_TEXT, target, "NAME",
 			"send to this target of the file, and to no other"),
-	OPTION("to", FIELD_TEXT, struct values, to, "URL", "the URL of the target, without --config"),
-	OPTION("from-log", FIELD_BOOL, struct values, from_log, NULL,
+	OPTION("to", FIELD_TEXT, to, "URL", "the URL of the target, without --config"),
+	OPTION("from-log", FIELD_BOOL, from_log, NULL,
 	       "replay from the log instead of a FILE: messages that every target has finished with"),
-	PAST_OPTIONS(struct values),
-	OPTION("rate", FIELD_PER_SECOND, struct values, rate, "RATE",
+	PAST_OPTIONS,
+	OPTION("rate", FIELD_PER_SECOND, rate, "RATE",
 	       "at most this rate, 100/s or 3000/min (default: the target's own rate)"),
-	OPTION("spool", FIELD_TEXT, struct values, spool, "FILE",
+	OPTION("spool", FIELD_TEXT, spool, "FILE",
 	       "where the replay keeps its state (default: beside the archive)"),
-	OPTION("salvage", FIELD_BOOL, struct values, salvage, NULL,
-	       "send what is intact in a damaged archive"),
-	OPTION_REASON(struct values),
-	OPTION("dry-run", FIELD_BOOL, struct values, dry_run, NULL,
-	       "read and check all of it, count, send nothing"),
-	OPTION_YES(struct values),
+	OPTION("salvage", FIELD_BOOL, salvage, NULL, "send what is intact in a damaged archive"),
+	OPTION_REASON,
+	OPTION("dry-run", FIELD_BOOL, dry_run, NULL, "read and check all of it, count, send nothing"),
+	OPTION_YES,
 };
 
 struct replaying {

@@ -145,13 +145,12 @@ struct values {
 };
 
 static const struct field options[] = {
-	OPTION("payload", FIELD_BOOL, struct values, payload, NULL,
+	OPTION("payload", FIELD_BOOL, payload, NULL,
 	       "show the payload and the headers' values, which may be personal or secret"),
-	OPTION("raw-payload", FIELD_BOOL, struct values, raw, NULL,
+	OPTION("raw-payload", FIELD_BOOL, raw, NULL,
 	       "write the payload's bytes to stdout and nothing else"),
-	OPTION("full", FIELD_BOOL, struct values, full, NULL,
-	       "the same, without cutting the payload"),
-	OPTION("amended", FIELD_BOOL, struct values, amended, NULL,
+	OPTION("full", FIELD_BOOL, full, NULL, "the same, without cutting the payload"),
+	OPTION("amended", FIELD_BOOL, amended, NULL,
 	       "show each former version of an amended message; masked unless --payload is given"),
 };
 
@@ -428,9 +427,8 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 {
 	const struct values *given = values;
 	struct message_detail view;
-	int r;
+	int r = cli_open(cli, OPEN_READY, err);
 
-	r = cli_open(cli, OPEN_READY, err);
 	if (r == OUTBOX_OK)
 		r = message_detail_read(cli->store, cli->words[0], cli->arena, &view, err);
 	if (r)

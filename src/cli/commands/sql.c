@@ -19,17 +19,17 @@ struct values {
 };
 
 static const struct field options[] = {
-	OPTION_RANGE("lanes", FIELD_INT, struct values, how.lanes, 1, OUTBOX_LANES_MAX,
+	OPTION_RANGE("lanes", FIELD_INT, how.lanes, 1, OUTBOX_LANES_MAX,
 		     "readers of the log per target (default: 4 on PostgreSQL, 1 on SQLite)"),
-	OPTION("schema", FIELD_TEXT, struct values, schema, "NAME",
+	OPTION("schema", FIELD_TEXT, schema, "NAME",
 	       "PostgreSQL: the schema for the tables, created if it is missing (default: the first of the session's search_path)"),
-	OPTION_WORD("partition", struct values, partition, "auto|none", partition_names,
+	OPTION_WORD("partition", partition, "auto|none", partition_names,
 		    "PostgreSQL: auto partitions the log (default: none)"),
-	OPTION("doorbell", FIELD_BOOL, struct values, doorbell, NULL,
+	OPTION("doorbell", FIELD_BOOL, doorbell, NULL,
 	       "PostgreSQL: publishers wake a sleeping relay"),
-	OPTION_RANGE("from", FIELD_INT, struct values, how.from, 1, 1000000,
+	OPTION_RANGE("from", FIELD_INT, how.from, 1, 1000000,
 		     "print the upgrade from this schema version, as outbox upgrade runs it"),
-	OPTION("drop", FIELD_BOOL, struct values, how.drop, NULL,
+	OPTION("drop", FIELD_BOOL, how.drop, NULL,
 	       "print what removes the outbox with every message, as outbox drop runs it"),
 };
 

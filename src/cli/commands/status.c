@@ -10,7 +10,6 @@
 #include "store/store.h"
 
 #include <stdio.h>
-#include <string.h>
 
 struct values {
 	bool watch;
@@ -18,9 +17,8 @@ struct values {
 };
 
 static const struct field options[] = {
-	OPTION("watch", FIELD_BOOL, struct values, watch, NULL, "refresh until Ctrl-C"),
-	OPTION("every", FIELD_DURATION, struct values, every, "DURATION",
-	       "with --watch: how often (default: 2s)"),
+	OPTION("watch", FIELD_BOOL, watch, NULL, "refresh until Ctrl-C"),
+	OPTION("every", FIELD_DURATION, every, "DURATION", "with --watch: how often (default: 2s)"),
 };
 
 static const struct column columns[] = {
@@ -147,13 +145,17 @@ static void head(const struct cli *cli, const struct outbox_stats *stats, const 
 }
 
 static void print(struct cli *cli, const struct outbox_stats *stats, const struct holds *holds,
-		  const char *name, enum health_level health)
+		  const char *name, enum health_level health, const struct rule_reason *why)
 {
 	_cleanup_(table_deinit) struct table table, lanes;
 
 	table_init(&table, cli, columns, ARRAY_SIZE(columns));
 	table_init(&lanes, cli, lane_columns, ARRAY_SIZE(lane_columns));
 	head(cli, stats, name, health);
+	if (health != LEVEL_HEALTHY)
+		safe_say(stdout, "%s%s%s; what to do: outbox help alert %s",
+			 why->target ? why->target : "", why->target ? ": " : "", why->text,
+			 rule_names[why->rule]);
 	if (stats->n_targets == 0) {
 		safe_say(stdout, "no targets: messages wait for one; outbox relay%s registers one",
 			 cli->relay_option);
@@ -179,6 +181,7 @@ static int show(struct cli *cli, const char *source, void *context, json_t **ret
 	struct config_health limits;
 	enum health_level health;
 	struct outbox_stats stats;
+	struct rule_reason why;
 	struct holds holds;
 	int r = cli->store ? OUTBOX_OK : cli_open(cli, OPEN_READY, err);
 
@@ -193,9 +196,9 @@ static int show(struct cli *cli, const char *source, void *context, json_t **ret
 		r = config_health_defaults(cli->arena, &limits, err);
 	if (r)
 		return r;
-	health = rule_worst(cli->config ? &cli->config->health : &limits, &stats);
+	health = rule_worst(cli->config ? &cli->config->health : &limits, &stats, &why);
 	if (!cli->json) {
-		print(cli, &stats, &holds, source ? source : cli->info.name, health);
+		print(cli, &stats, &holds, source ? source : cli->info.name, health, &why);
 		return OUTBOX_OK;
 	}
 	*ret_json = json_status(&cli->info, &stats, health);

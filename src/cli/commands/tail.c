@@ -19,9 +19,8 @@ struct values {
 };
 
 static const struct field options[] = {
-	OPTION("target", FIELD_TEXT, struct values, target, "NAME", "only this target"),
-	OPTION_RANGE("limit", FIELD_NUMBER, struct values, limit, 1, INT32_MAX,
-		     "end after N deliveries"),
+	OPTION("target", FIELD_TEXT, target, "NAME", "only this target"),
+	OPTION_RANGE("limit", FIELD_NUMBER, limit, 1, INT32_MAX, "end after N deliveries"),
 };
 
 /* "09:00:12 events  order.placed 42  delivered ID": fixed places, since the list has no end. */
@@ -83,9 +82,8 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 	char cursor[512] = "";
 	int64_t printed = 0;
 	sigset_t signals;
-	int r;
+	int r = cli_open_target(cli, given->target, &stats, err);
 
-	r = cli_open_target(cli, given->target, &stats, err);
 	if (r)
 		return r;
 	signals_block(&signals);

@@ -10,7 +10,6 @@
 #include "store/store.h"
 
 #include <stdio.h>
-#include <string.h>
 
 struct values {
 	const char *reason;
@@ -18,8 +17,8 @@ struct values {
 };
 
 static const struct field drop_options[] = {
-	OPTION_REASON_REQUIRED(struct values),
-	OPTION_YES(struct values),
+	OPTION_REASON_REQUIRED,
+	OPTION_YES,
 };
 
 static const struct column columns[] = {
@@ -89,9 +88,8 @@ static int run_drop(struct cli *cli, void *values, struct outbox_error *err)
 	const char *name = cli->words[0];
 	struct outbox_stats stats;
 	char what[300];
-	int r;
+	int r = cli_open_target(cli, name, &stats, err);
 
-	r = cli_open_target(cli, name, &stats, err);
 	if (r)
 		return r;
 	snprintf(what, sizeof(what),

@@ -11,9 +11,9 @@ struct values {
 };
 
 static const struct field options[] = {
-	OPTION("check", FIELD_BOOL, struct values, check, NULL,
+	OPTION("check", FIELD_BOOL, check, NULL,
 	       "only print what would change and what would run; exit status 2 if an upgrade is due"),
-	OPTION("sql", FIELD_BOOL, struct values, sql, NULL,
+	OPTION("sql", FIELD_BOOL, sql, NULL,
 	       "with --check: print the whole script that would run, and nothing else"),
 };
 
