@@ -98,16 +98,14 @@ static int check_target(const struct http_request *request, struct outbox_store 
 }
 
 int api_open(const struct http_request *request, const char *source, const char *target,
-	     struct daemon_store **ret_store, struct outbox_error *err)
+	     struct outbox_store **ret_store, struct outbox_error *err)
 {
-	_cleanup_(daemon_close_storep) struct daemon_store *store = NULL;
-	int r = daemon_open_store(request->daemon, source, &store, err);
+	int r = daemon_open_store(request->daemon, source, request->opened, err);
+	struct outbox_store *store = r ? NULL : daemon_store_of(*request->opened);
 
 	if (r == OUTBOX_OK && target && !seen_target(request, source, target))
-		r = check_target(request, daemon_store_of(store), target, err);
-	if (r)
-		return r;
-	*ret_store = store;
-	store = NULL;
-	return OUTBOX_OK;
+		r = check_target(request, store, target, err);
+	if (r == OUTBOX_OK)
+		*ret_store = store;
+	return r;
 }

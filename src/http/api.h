@@ -83,12 +83,10 @@ int api_sample(const struct http_request *request, const struct sample **ret_sam
 	       struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /*
- * A store of the request's own. source NULL: the only one; EINVAL names them where there are several.
+ * A store of the request's own, closed behind its handler. source NULL: the only one; EINVAL names them where there are several.
  * target (may be NULL) must be registered there: ENOTFOUND names those that are.
  */
 int api_open(const struct http_request *request, const char *source, const char *target,
-	     struct daemon_store **ret_store, struct outbox_error *err) OUTBOX_MUSTCHECK;
-
-DEFINE_CLEANUP(struct daemon_store *, daemon_close_store)
+	     struct outbox_store **ret_store, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 #endif

@@ -101,13 +101,12 @@ static int fill_filter(const struct act_body *body, const struct outbox_act *act
 static int act(const struct http_request *request, int action, const struct record *record,
 	       struct http_response *response, struct outbox_error *err)
 {
-	_cleanup_(daemon_close_storep) struct daemon_store *store = NULL;
 	struct acted_view view = { .action = action_names[action] };
 	struct act_body body = { 0 };
 	struct outbox_filter filter = { 0 };
 	struct outbox_act act = { .action = action, .actor = request->actor, .filter = &filter };
 	struct outbox_stats stats;
-	struct outbox_store *of;
+	struct outbox_store *store;
 	int r = api_body(request, record, &body, err);
 
 	act.reason = body.reason;
@@ -119,12 +118,11 @@ static int act(const struct http_request *request, int action, const struct reco
 		r = api_open(request, body.source, body.target, &store, err);
 	if (r)
 		return r;
-	of = daemon_store_of(store);
-	r = store_stats(of, request->arena, &stats, err);
+	r = store_stats(store, request->arena, &stats, err);
 	if (r == OUTBOX_OK)
-		r = act_settle(of, &stats, action, NAMED_AS_FIELD, &filter, err);
+		r = act_settle(store, &stats, action, NAMED_AS_FIELD, &filter, err);
 	if (r == OUTBOX_OK)
-		r = act_page(of, &act, &view.acted, err);
+		r = act_page(store, &act, &view.acted, err);
 	if (r)
 		return r;
 	view.before = filter.n_ids ? 0 : filter.created_before;

@@ -2,7 +2,6 @@
 /* Corrections. */
 #include "base/base64.h"
 #include "base/cleanup.h"
-#include "fields/json_value.h"
 #include "http/api.h"
 #include "http/views.h"
 #include "store/store.h"
@@ -54,11 +53,11 @@ static int read_payload(const struct amend_body *body, struct outbox_arena *aren
 
 API_HANDLER(api_amend)
 {
-	_cleanup_(daemon_close_storep) struct daemon_store *store = NULL;
 	_cleanup_(outbox_arena_freep) struct outbox_arena *arena = outbox_arena_new(ARENA_MAX);
 	struct store_correction correction = { .id = request->captured[0], .actor = request->actor };
 	struct outbox_amended amended = { 0 };
 	struct amend_body body = { 0 };
+	struct outbox_store *store;
 	int r;
 
 	if (!arena)
@@ -75,6 +74,6 @@ API_HANDLER(api_amend)
 	correction.headers = body.headers.items;
 	correction.n_headers = body.headers.count;
 	correction.set_headers = body.headers.given;
-	r = store_correct(daemon_store_of(store), &correction, arena, &amended, err);
+	r = store_correct(store, &correction, arena, &amended, err);
 	return r ? r : api_answer(response, json_amended(correction.id, &amended), err);
 }

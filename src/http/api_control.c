@@ -9,8 +9,6 @@
 #include "operate/purge.h"
 #include "store/store.h"
 
-#include <string.h>
-
 #define PURGE_MAX 5000
 
 /* ---- purge --------------------------------------------------------------------------------- */
@@ -36,11 +34,10 @@ const struct record api_purge_body = RECORD("Purge", purge_fields);
 
 API_HANDLER(api_purge)
 {
-	_cleanup_(daemon_close_storep) struct daemon_store *store = NULL;
 	struct purge_body body = { 0 };
 	struct purged_view view = { 0 };
 	struct outbox_purge purge = { .actor = request->actor };
-	struct outbox_store *of;
+	struct outbox_store *store;
 	int r = api_body(request, &api_purge_body, &body, err);
 
 	purge.delivered_before = body.delivered_before;
@@ -52,11 +49,10 @@ API_HANDLER(api_purge)
 		r = api_open(request, body.source, NULL, &store, err);
 	if (r)
 		return r;
-	of = daemon_store_of(store);
 	if (body.dry_run)
-		r = purge_count(of, &purge, NULL, &view.purged, err);
+		r = purge_count(store, &purge, NULL, &view.purged, err);
 	else
-		r = store_purge(of, &purge, &view.purged, err);
+		r = store_purge(store, &purge, &view.purged, err);
 	view.dry_run = body.dry_run;
 	return r ? r : api_answer(response, fields_json(&view_purged, &view), err);
 }
@@ -76,24 +72,21 @@ const struct record api_redact_body = RECORD("Redact", redact_fields);
 
 API_HANDLER(api_redact)
 {
-	_cleanup_(daemon_close_storep) struct daemon_store *store = NULL;
 	struct redact_body body = { 0 };
 	struct outbox_redact redact;
-	struct outbox_store *of;
+	struct outbox_store *store;
 	bool changed = false;
-	int r;
+	int r = api_body(request, &api_redact_body, &body, err);
 
-	r = api_body(request, &api_redact_body, &body, err);
 	if (r == OUTBOX_OK)
 		r = api_open(request, body.source, NULL, &store, err);
 	if (r)
 		return r;
-	of = daemon_store_of(store);
 	redact = (struct outbox_redact){ .struct_size = sizeof(redact),
 					 .id = request->captured[0],
 					 .actor = request->actor,
 					 .reason = body.reason };
-	r = store_redact(of, &redact, &changed, err);
+	r = store_redact(store, &redact, &changed, err);
 	return r ? r : api_answer(response, json_redacted(request->captured[0], changed), err);
 }
 
@@ -119,27 +112,24 @@ const struct record api_resume_body = RECORD("Resume", resume_fields);
 static int set_paused(const struct http_request *request, bool pause, const struct record *record,
 		      struct http_response *response, struct outbox_error *err)
 {
-	_cleanup_(daemon_close_storep) struct daemon_store *store = NULL;
 	struct act_pause how = { .target = request->captured[0],
 				 .pause = pause,
 				 .actor = request->actor };
 	struct pause_body body = { 0 };
 	struct outbox_stats stats;
-	struct outbox_store *of;
+	struct outbox_store *store;
 	bool changed = false;
-	int r;
+	int r = api_body(request, record, &body, err);
 
-	r = api_body(request, record, &body, err);
 	if (r == OUTBOX_OK)
 		r = api_open(request, body.source, NULL, &store, err);
 	if (r)
 		return r;
 	how.reason = body.reason;
 	how.dry_run = body.dry_run;
-	of = daemon_store_of(store);
-	r = store_stats(of, request->arena, &stats, err);
+	r = store_stats(store, request->arena, &stats, err);
 	if (r == OUTBOX_OK)
-		r = act_pause(of, &stats, &how, &changed, err);
+		r = act_pause(store, &stats, &how, &changed, err);
 	return r ? r : api_answer(response, json_paused(how.target, pause, changed), err);
 }
 

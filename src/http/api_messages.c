@@ -44,13 +44,12 @@ const struct record api_messages_query = RECORD("MessagesQuery", messages_fields
 
 API_HANDLER(api_messages)
 {
-	_cleanup_(daemon_close_storep) struct daemon_store *store = NULL;
 	struct messages_query query = { 0 };
 	struct outbox_filter filter;
 	struct outbox_page page;
-	int r;
+	struct outbox_store *store;
+	int r = api_query(request, &api_messages_query, &query, err);
 
-	r = api_query(request, &api_messages_query, &query, err);
 	if (r == OUTBOX_OK)
 		r = selection_filter(&(struct selection){ .state = query.state,
 							  .why = query.why,
@@ -65,7 +64,7 @@ API_HANDLER(api_messages)
 		return r;
 	filter.cursor = query.cursor;
 	filter.limit = query.limit;
-	r = store_list(daemon_store_of(store), &filter, request->arena, &page, err);
+	r = store_list(store, &filter, request->arena, &page, err);
 	if (r)
 		return r;
 	return api_answer(response,
@@ -101,11 +100,11 @@ DEFINE_CLEANUP(struct outbox_arena *, outbox_arena_free)
 
 API_HANDLER(api_message)
 {
-	_cleanup_(daemon_close_storep) struct daemon_store *store = NULL;
 	_cleanup_(outbox_arena_freep) struct outbox_arena *arena = outbox_arena_new(ARENA_MAX);
 	struct message_query query = { 0 };
 	enum payload_view view = PAYLOAD_MASKED;
 	struct message_detail detail;
+	struct outbox_store *store;
 	int r;
 
 	if (!arena)
@@ -117,8 +116,7 @@ API_HANDLER(api_message)
 	if (r == OUTBOX_OK)
 		r = api_open(request, query.source, NULL, &store, err);
 	if (r == OUTBOX_OK)
-		r = message_detail_read(daemon_store_of(store), request->captured[0], arena,
-					&detail, err);
+		r = message_detail_read(store, request->captured[0], arena, &detail, err);
 	if (r)
 		return r;
 	if (query.payload)
@@ -128,10 +126,10 @@ API_HANDLER(api_message)
 
 API_HANDLER(api_payload)
 {
-	_cleanup_(daemon_close_storep) struct daemon_store *store = NULL;
 	_cleanup_(outbox_arena_freep) struct outbox_arena *arena = outbox_arena_new(ARENA_MAX);
 	struct message_query query = { 0 };
 	struct outbox_claimed message;
+	struct outbox_store *store;
 	int r;
 
 	if (!arena)
@@ -140,7 +138,7 @@ API_HANDLER(api_payload)
 	if (r == OUTBOX_OK)
 		r = api_open(request, query.source, NULL, &store, err);
 	if (r == OUTBOX_OK)
-		r = store_get(daemon_store_of(store), request->captured[0], arena, &message, err);
+		r = store_get(store, request->captured[0], arena, &message, err);
 	if (r)
 		return r;
 	response->content_type = "application/octet-stream";
@@ -168,18 +166,17 @@ const struct record api_audit_query = RECORD("AuditQuery", audit_fields);
 
 API_HANDLER(api_audit)
 {
-	_cleanup_(daemon_close_storep) struct daemon_store *store = NULL;
 	struct audit_query query = { 0 };
 	struct outbox_audit *rows;
 	size_t n;
-	int r;
+	struct outbox_store *store;
+	int r = api_query(request, &api_audit_query, &query, err);
 
-	r = api_query(request, &api_audit_query, &query, err);
 	if (r == OUTBOX_OK)
 		r = api_open(request, query.source, NULL, &store, err);
 	if (r == OUTBOX_OK)
-		r = store_audit(daemon_store_of(store), query.id, query.limit ? query.limit : 100,
-				request->arena, &rows, &n, err);
+		r = store_audit(store, query.id, query.limit ? query.limit : 100, request->arena,
+				&rows, &n, err);
 	return r ? r : api_answer(response, json_audits(rows, n), err);
 }
 
@@ -201,23 +198,20 @@ const struct record api_keys_query = RECORD("KeysQuery", keys_fields);
 
 API_HANDLER(api_keys)
 {
-	_cleanup_(daemon_close_storep) struct daemon_store *store = NULL;
 	struct keys_query query = { 0 };
 	struct outbox_keys_filter filter;
 	struct outbox_keys_page page;
-	struct outbox_store *of;
-	int r;
+	struct outbox_store *store;
+	int r = api_query(request, &api_keys_query, &query, err);
 
-	r = api_query(request, &api_keys_query, &query, err);
 	if (r == OUTBOX_OK)
 		r = api_open(request, query.source, query.target, &store, err);
 	if (r)
 		return r;
-	of = daemon_store_of(store);
 	filter = (struct outbox_keys_filter){ .struct_size = sizeof(filter),
 					      .target = query.target,
 					      .cursor = query.cursor,
 					      .limit = query.limit };
-	r = store_keys(of, &filter, request->arena, &page, err);
+	r = store_keys(store, &filter, request->arena, &page, err);
 	return r ? r : api_answer(response, json_blocked_keys(&page), err);
 }

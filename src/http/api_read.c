@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the sampler saw last, and the configuration: no store is asked. */
-#include "fields/json_value.h"
 #include "http/api.h"
 #include "http/views.h"
 
@@ -140,9 +139,8 @@ static int answer_targets(const struct http_request *request, bool lanes,
 	struct targets_query query = { 0 };
 	_cleanup_(sampler_releasep) const struct sample *sample = NULL;
 	json_t *list;
-	int r;
+	int r = api_query(request, &api_targets_query, &query, err);
 
-	r = api_query(request, &api_targets_query, &query, err);
 	if (r == OUTBOX_OK)
 		r = api_sample(request, &sample, err);
 	if (r)

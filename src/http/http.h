@@ -34,6 +34,7 @@ struct http_request {
 	struct daemon *daemon;
 	struct sampler *sampler;
 	const struct query *query;
+	struct daemon_store **opened; /* what the handler opened, to be closed behind it */
 };
 
 /*

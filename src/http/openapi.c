@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The description of the admin server, made from the table of routes and the records they name. */
-#include "fields/json_value.h"
 #include "http/api.h"
 #include "http/views.h"
-
-#include <outbox/outbox.h>
 
 #include <stdio.h>
 #include <string.h>

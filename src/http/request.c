@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/text.h"
+#include "daemon/daemon.h"
 #include "http/internal.h"
 #include "http/workers.h"
 
@@ -102,7 +103,11 @@ static void refuse_failed(struct request *request)
 
 void request_handle(struct request *request)
 {
+	struct daemon_store *opened = NULL;
+
+	request->seen.opened = &opened;
 	request->status = request->route->handler(&request->seen, &request->response, &request->err);
+	daemon_close_store(opened);
 	request->step = STEP_DONE;
 }
 

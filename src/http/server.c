@@ -7,12 +7,10 @@
 #include "http/workers.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define ARENA_MAX ((size_t)256 << 10)

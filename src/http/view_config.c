@@ -2,7 +2,6 @@
 /* What is in effect and what is wrong with a configuration. */
 #include "base/cleanup.h"
 #include "config/problems.h"
-#include "fields/json_value.h"
 #include "http/views.h"
 
 static const char *const origins[] = { "default", "file", "environment", "set", NULL };
