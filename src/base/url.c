@@ -191,9 +191,8 @@ int url_parse(const char *text, struct url *ret_url, struct outbox_error *err)
 	_cleanup_(url_deinit) struct url url = { 0 };
 	struct outbox_error cause;
 	char masked[160], shown[160];
-	int r;
+	int r = parse(&url, text ? text : "", &cause);
 
-	r = parse(&url, text ? text : "", &cause);
 	if (r != OUTBOX_OK) {
 		url_mask(text ? text : "", masked, sizeof(masked));
 		return outbox_fail(err, r, "URL \"%s\": %s",

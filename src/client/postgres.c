@@ -210,9 +210,8 @@ int outbox_publish_pg_batch(PGconn *conn, const struct outbox_message *messages,
 							     .messages = messages,
 							     .n = n };
 	_cleanup_(pg_clearp) PGresult *rows = NULL;
-	int r;
+	int r = publish_check(conn, messages, n, flags, KNOWN_FLAGS, err);
 
-	r = publish_check(conn, messages, n, flags, KNOWN_FLAGS, err);
 	if (r == OUTBOX_OK)
 		r = publish_validate(messages, n, err);
 	if (r == OUTBOX_OK)

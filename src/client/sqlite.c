@@ -140,9 +140,8 @@ int outbox_publish_sqlite_batch(sqlite3 *db, const struct outbox_message *messag
 {
 	_cleanup_(publishing_deinit) struct publishing p = { .db = db, .messages = messages, .n = n };
 	bool transaction;
-	int r;
+	int r = publish_check(db, messages, n, flags, OUTBOX_ALLOW_AUTOCOMMIT, err);
 
-	r = publish_check(db, messages, n, flags, OUTBOX_ALLOW_AUTOCOMMIT, err);
 	if (r == OUTBOX_OK)
 		r = publish_validate(messages, n, err);
 	if (r != OUTBOX_OK)

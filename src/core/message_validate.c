@@ -227,9 +227,7 @@ static int validate(const struct outbox_message *message, size_t payload_max,
 		r = check_headers(&view, err);
 	if (r == OUTBOX_OK)
 		r = check_numbers(&view, err);
-	if (r == OUTBOX_OK)
-		r = check_data(&view, payload_max, err);
-	return r;
+	return r ? r : check_data(&view, payload_max, err);
 }
 
 int outbox_message_validate(const struct outbox_message *message, size_t payload_max,

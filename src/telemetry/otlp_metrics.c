@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "fields/json_value.h"
 #include "telemetry/metrics_process.h"
 #include "telemetry/otlp_json.h"
 

@@ -3,7 +3,6 @@
 #include "telemetry/otlp_json.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #define KIND_CLIENT 3
 #define STATUS_ERROR 2

@@ -21,7 +21,6 @@
 #include "store/store.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #define ROWS_MEMORY ((size_t)64 << 20)
 /* SQLite's busy handler looks again after this, at the latest. */
@@ -69,9 +68,8 @@ int select_act(const struct targets *t, const struct target_info *target,
 			      .view = { .hold = target->hold, .unordered = target->unordered } };
 	bool discard = act->action == OUTBOX_DISCARD;
 	outbox_time due = act->action == OUTBOX_DEFER ? act->until : op.now;
-	int r;
+	int r = add_audit(t, act, d, state, err);
 
-	r = add_audit(t, act, d, state, err);
 	if (r != OUTBOX_OK)
 		return r;
 	if (act->action == OUTBOX_REQUEUE)
@@ -125,9 +123,8 @@ static int act_on_all(const struct acting *a, struct selection *sel, struct outb
 {
 	const struct outbox_filter *filter = a->act->filter;
 	char shown[96];
-	int r;
+	int r = select_deliveries(sel, err);
 
-	r = select_deliveries(sel, err);
 	if (r != OUTBOX_OK)
 		return r;
 	if (sel->count_only) {
@@ -199,9 +196,8 @@ int sqlite_act(struct outbox_store *store, const struct outbox_act *act,
 {
 	struct sqlite_store *s = sqlite_of(store);
 	struct outbox_acted acted = { 0 };
-	int r;
+	int r = sqlite_enter(s, act->dry_run ? DB_READ : DB_WRITE, err);
 
-	r = sqlite_enter(s, act->dry_run ? DB_READ : DB_WRITE, err);
 	if (r == OUTBOX_OK)
 		r = sqlite_end(s, act_in(s, act, &acted, err), err);
 	if (r == OUTBOX_OK)
@@ -241,10 +237,9 @@ static int read_entries(struct sqlite_store *s, const char *id, size_t limit,
 {
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
 	size_t n = 0;
-	int r;
+	int r = sqlite_query(s, id ? SQL_AUDIT_OF : SQL_AUDIT_ALL,
+			     ARGS(ARG_INT((int64_t)limit), ARG_TEXT(id)), &q, err);
 
-	r = sqlite_query(s, id ? SQL_AUDIT_OF : SQL_AUDIT_ALL,
-			 ARGS(ARG_INT((int64_t)limit), ARG_TEXT(id)), &q, err);
 	while (n < limit && sqlite_next(q, &r, err))
 		r = read_entry(q, arena, &rows[n++], err);
 	if (r == OUTBOX_OK)

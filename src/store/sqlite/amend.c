@@ -9,13 +9,10 @@
 #include "base/cleanup.h"
 #include "core/message.h"
 #include "core/redacted_key.h"
-#include "store/sqlite/detour.h"
 #include "store/sqlite/ops.h"
 #include "store/sqlite/schema.h"
 #include "store/sqlite/select.h"
 #include "store/store.h"
-
-#include <string.h>
 
 #define ROWS_MEMORY ((size_t)4 << 20)
 
@@ -131,9 +128,8 @@ static int write_message(const struct amending *a, struct outbox_error *err)
 	const struct outbox_message *m = a->amend->message;
 	const char *data = m->size ? m->data : "";
 	bool text = message_is_text(m);
-	int r;
+	int r = headers_format(m->headers, m->n_headers, &headers, err);
 
-	r = headers_format(m->headers, m->n_headers, &headers, err);
 	if (r == OUTBOX_OK)
 		r = sqlite_run(a->s, SQL_AMEND_MESSAGE,
 			       ARGS(ARG_INT(a->seq), ARG_TEXT(m->content_type),
@@ -152,12 +148,11 @@ static int replace_message(const struct amending *a, struct outbox_error *err)
 				      .action = "amend",
 				      .id = amend->id,
 				      .reason = amend->reason };
-	int r;
+	int r = sqlite_run(a->s, SQL_AMEND_KEEP,
+			   ARGS(ARG_INT(a->seq), ARG_INT(a->targets.now), ARG_TEXT(amend->actor),
+				ARG_TEXT(amend->reason)),
+			   err);
 
-	r = sqlite_run(a->s, SQL_AMEND_KEEP,
-		       ARGS(ARG_INT(a->seq), ARG_INT(a->targets.now), ARG_TEXT(amend->actor),
-			    ARG_TEXT(amend->reason)),
-		       err);
 	if (r == OUTBOX_OK)
 		r = sqlite_run(a->s, SQL_META_PUT, ARGS(ARG_TEXT("amend"), ARG_INT(a->seq)), err);
 	if (r == OUTBOX_OK)
@@ -175,9 +170,8 @@ static int requeue_delivery(struct amending *a, const struct selected *row,
 					    .reason = a->amend->reason };
 	const struct target_info *t = targets_find(&a->targets, row->d.target);
 	int64_t parked = 0;
-	int r;
+	int r = select_act(&a->targets, t, &requeue, row, row->d.state, err);
 
-	r = select_act(&a->targets, t, &requeue, row, row->d.state, err);
 	if (r == OUTBOX_OK)
 		r = sqlite_number(a->s, SQL_AMEND_PARKED,
 				  ARGS(ARG_TEXT(t->name), ARG_TEXT(row->d.key), ARG_INT(row->d.seq),
@@ -190,9 +184,8 @@ static int requeue_delivery(struct amending *a, const struct selected *row,
 
 static int amend_in(struct amending *a, struct outbox_amended *amended, struct outbox_error *err)
 {
-	int r;
+	int r = find_amended(a, err);
 
-	r = find_amended(a, err);
 	if (r == OUTBOX_OK)
 		r = load_deliveries(a, err);
 	if (r == OUTBOX_OK)
@@ -263,9 +256,8 @@ static int read_amendments(struct sqlite_store *s, const char *id, struct outbox
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
 	int64_t count;
 	size_t n = 0;
-	int r;
+	int r = sqlite_number(s, SQL_AMENDED_COUNT, ARGS(ARG_TEXT(id)), 0, &count, err);
 
-	r = sqlite_number(s, SQL_AMENDED_COUNT, ARGS(ARG_TEXT(id)), 0, &count, err);
 	if (r == OUTBOX_OK)
 		r = sqlite_query(s, SQL_AMENDED_OF, ARGS(ARG_TEXT(id)), &q, err);
 	if (r != OUTBOX_OK)
@@ -317,9 +309,8 @@ static int find_redacted(struct sqlite_store *s, const char *id, struct redacted
 {
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
 	const char *key;
-	int r;
+	int r = message_find(s, SQL_REDACT_LOOK, id, &q, err);
 
-	r = message_find(s, SQL_REDACT_LOOK, id, &q, err);
 	if (r != OUTBOX_OK)
 		return r;
 	found->seq = sqlite3_column_int64(q, 0);
@@ -382,9 +373,8 @@ static int redact_message(struct sqlite_store *s, const struct outbox_redact *re
 				      .action = "redact",
 				      .id = redact->id,
 				      .reason = redact->reason };
-	int r;
+	int r = sqlite_run(s, SQL_META_PUT, ARGS(ARG_TEXT("redact"), ARG_INT(found->seq)), err);
 
-	r = sqlite_run(s, SQL_META_PUT, ARGS(ARG_TEXT("redact"), ARG_INT(found->seq)), err);
 	for (size_t i = 0; i < ARRAY_SIZE(steps) && r == OUTBOX_OK; i++)
 		r = sqlite_run(s, steps[i],
 			       ARGS(ARG_INT(found->seq), ARG_TEXT(found->key), ARG_TEXT(redact->id)),
@@ -399,9 +389,8 @@ static int redact_in(struct sqlite_store *s, const struct outbox_redact *redact,
 {
 	_cleanup_(targets_deinit) struct targets targets = { 0 };
 	struct redacted found = { 0 };
-	int r;
+	int r = find_redacted(s, redact->id, &found, err);
 
-	r = find_redacted(s, redact->id, &found, err);
 	if (r != OUTBOX_OK || found.before)
 		return r;
 	r = targets_load(s, NULL, &targets, err);
@@ -418,9 +407,8 @@ int sqlite_redact(struct outbox_store *store, const struct outbox_redact *redact
 {
 	struct sqlite_store *s = sqlite_of(store);
 	bool done = false;
-	int r;
+	int r = sqlite_run(s, SQL_SECURE_DELETE, NULL, err);
 
-	r = sqlite_run(s, SQL_SECURE_DELETE, NULL, err);
 	if (r == OUTBOX_OK)
 		r = sqlite_enter(s, DB_WRITE, err);
 	if (r == OUTBOX_OK)

@@ -9,7 +9,6 @@
 #include "store/sqlite/schema.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #define ROUTE_TEXT_MAX ((size_t)4 << 20)
 
@@ -21,9 +20,8 @@ static int state_of(struct sqlite_store *s, const char *name,
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
 	const struct sqlite_route *route;
 	const char *band_of_name;
-	int r;
+	int r = sqlite_query(s, SQL_TARGET_GET, ARGS(ARG_TEXT(name)), &q, err);
 
-	r = sqlite_query(s, SQL_TARGET_GET, ARGS(ARG_TEXT(name)), &q, err);
 	*ret_there = sqlite_next(q, &r, err);
 	if (!*ret_there)
 		return r;
@@ -46,9 +44,8 @@ int sqlite_bands_plan(struct sqlite_store *s, const struct outbox_target_def *de
 	char family[OUTBOX_TARGET_NAME_MAX + 1];
 	struct band_state leader = { 0 };
 	bool led = false;
-	int r;
+	int r = sqlite_number(s, SQL_LOG_END, NULL, 0, &b->log_end, err);
 
-	r = sqlite_number(s, SQL_LOG_END, NULL, 0, &b->log_end, err);
 	if (r == OUTBOX_OK)
 		r = state_of(s, def->name, b->name, &b->known, &b->there, err);
 	if (r == OUTBOX_OK && def->band_of)
@@ -68,10 +65,9 @@ static int end_band(struct sqlite_store *s, const char *name, int64_t version, c
 	const struct sqlite_route *known;
 	struct outbox_route route;
 	struct band_plan plan;
-	int r;
+	int r = arena ? route_parse(text, arena, &route, err)
+		      : outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 
-	r = arena ? route_parse(text, arena, &route, err)
-		  : outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	if (r == OUTBOX_OK)
 		r = sqlite_route_get(s, name, version, &known, err);
 	if (r == OUTBOX_OK) {

@@ -3,7 +3,6 @@
 /* What `outbox doctor` says about the database. Findings only: nothing is changed. */
 #include "store/check.h"
 #include "base/cleanup.h"
-#include "base/text.h"
 #include "store/sqlite/delivery.h"
 #include "store/sqlite/ops.h"
 #include "store/sqlite/schema.h"
@@ -38,9 +37,8 @@ static int check_journal(const struct checking *c, struct outbox_error *err)
 {
 	char mode[32];
 	int64_t sync;
-	int r;
+	int r = sqlite_string(c->s, SQL_CHECK_JOURNAL, NULL, mode, sizeof(mode), err);
 
-	r = sqlite_string(c->s, SQL_CHECK_JOURNAL, NULL, mode, sizeof(mode), err);
 	if (r == OUTBOX_OK)
 		r = sqlite_number(c->s, SQL_CHECK_SYNCHRONOUS, NULL, 0, &sync, err);
 	if (r != OUTBOX_OK)
@@ -74,9 +72,8 @@ static int check_integrity(const struct checking *c, struct outbox_error *err)
 {
 	char text[256];
 	int64_t size;
-	int r;
+	int r = sqlite_number(c->s, SQL_CHECK_PAGES, NULL, 0, &size, err);
 
-	r = sqlite_number(c->s, SQL_CHECK_PAGES, NULL, 0, &size, err);
 	if (r != OUTBOX_OK)
 		return r;
 	if (size > INTEGRITY_MAX) {
@@ -99,9 +96,8 @@ static int check_schema(const struct checking *c, struct outbox_error *err)
 {
 	struct sqlite_version v;
 	int64_t triggers, janitor;
-	int r;
+	int r = sqlite_schema_version(c->s, &v, err);
 
-	r = sqlite_schema_version(c->s, &v, err);
 	if (r == OUTBOX_OK)
 		r = sqlite_number(c->s, SQL_CHECK_TRIGGERS, NULL, 0, &triggers, err);
 	if (r == OUTBOX_OK)
@@ -137,9 +133,8 @@ static int check_columns(const struct checking *c, struct outbox_error *err)
 static int check_sequence(const struct checking *c, struct outbox_error *err)
 {
 	int64_t end, max;
-	int r;
+	int r = sqlite_number(c->s, SQL_CHECK_SEQUENCE, NULL, 0, &end, err);
 
-	r = sqlite_number(c->s, SQL_CHECK_SEQUENCE, NULL, 0, &end, err);
 	if (r == OUTBOX_OK)
 		r = sqlite_number(c->s, SQL_CHECK_MAX_SEQ, NULL, 0, &max, err);
 	if (r != OUTBOX_OK)
@@ -161,9 +156,8 @@ static int check_positions(const struct checking *c, struct outbox_error *err)
 {
 	_cleanup_(targets_deinit) struct targets t = { 0 };
 	struct outbox_error refused = OUTBOX_ERROR_INIT;
-	int r;
+	int r = targets_load(c->s, NULL, &t, &refused);
 
-	r = targets_load(c->s, NULL, &t, &refused);
 	if (r == OUTBOX_OK)
 		r = targets_check_lanes(&t, &refused);
 	if (r == OUTBOX_EPROTO)

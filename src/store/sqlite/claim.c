@@ -179,9 +179,8 @@ static int load_dead(const struct claiming *w, sqlite3_stmt *q, struct outbox_cl
 static int load_detour(struct claiming *w, sqlite3_stmt *q, struct outbox_claimed *item,
 		       struct outbox_error *err)
 {
-	int r;
+	int r = grow_items(w, err);
 
-	r = grow_items(w, err);
 	if (r == OUTBOX_OK)
 		r = message_load(q, w->arena, w->source, !w->claim->count, item, err);
 	if (r != OUTBOX_OK)
@@ -318,9 +317,8 @@ int claim_next(struct lane_op *op, const struct outbox_settle_and_claim *request
 		.max = receipt_cautious(next) ? 1 : request->max_messages,
 		.max_bytes = request->max_bytes,
 	};
-	int r;
+	int r = start_claim(&w, next->pos, INT64_MAX, request->route_version, err);
 
-	r = start_claim(&w, next->pos, INT64_MAX, request->route_version, err);
 	if (r == OUTBOX_OK && op->view.pending)
 		r = detour_pick(op, w.max, &w.picks, err);
 	if (r == OUTBOX_OK)
@@ -350,9 +348,7 @@ int claim_again(struct lane_op *op, const struct outbox_settle_and_claim *reques
 	r = start_claim(&w, receipt->pos, receipt->claim_end, receipt->route_version, err);
 	if (r == OUTBOX_OK && receipt->claim_detours)
 		r = detour_claimed(op, &w.picks, err);
-	if (r == OUTBOX_OK)
-		r = merge_streams(&w, err);
-	return r;
+	return r ? r : merge_streams(&w, err);
 }
 
 int claim_possible(struct lane_op *op, const struct outbox_settle_and_claim *request,
@@ -361,9 +357,8 @@ int claim_possible(struct lane_op *op, const struct outbox_settle_and_claim *req
 	_cleanup_(claiming_deinit) struct claiming w = { .op = op };
 	struct sqlite_store *s = op->s;
 	bool possible;
-	int r;
+	int r = detour_any_due(op, &possible, err);
 
-	r = detour_any_due(op, &possible, err);
 	if (r == OUTBOX_OK && !possible && op->view.last_seq > last->pos) {
 		possible = op->view.last_seq - last->pos > CLAIM_AHEAD;
 		r = sqlite_route_get(s, op->target, request->route_version, &w.route, err);

@@ -72,9 +72,8 @@ static int load_lanes(struct targets *t, struct target_info *target, struct outb
 static int add_target(struct targets *t, sqlite3_stmt *q, struct outbox_error *err)
 {
 	struct target_info *target;
-	int r;
+	int r = sqlite_grow(&t->list, &t->capacity, t->count, sizeof(*target), err);
 
-	r = sqlite_grow(&t->list, &t->capacity, t->count, sizeof(*target), err);
 	if (r != OUTBOX_OK)
 		return r;
 	target = &t->list[t->count++];
@@ -98,9 +97,8 @@ static int add_target(struct targets *t, sqlite3_stmt *q, struct outbox_error *e
 static int load_numbers(struct targets *t, struct outbox_error *err)
 {
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
-	int r;
+	int r = sqlite_query(t->s, SQL_NUMBERS_GONE, NULL, &q, err);
 
-	r = sqlite_query(t->s, SQL_NUMBERS_GONE, NULL, &q, err);
 	if (!sqlite_next(q, &r, err))
 		return r;
 	t->gone_after = sqlite3_column_int64(q, 0);

@@ -17,7 +17,6 @@
 #include "base/cleanup.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 void detour_picks_deinit(struct detour_picks *picks)
 {
@@ -121,9 +120,8 @@ int detour_pick(const struct lane_op *op, size_t max, struct detour_picks *picks
 		struct outbox_error *err)
 {
 	int64_t look = 4 * (int64_t)max, behind = 0;
-	int r;
+	int r = pick_some(op, max, look, max / 16, picks, err);
 
-	r = pick_some(op, max, look, max / 16, picks, err);
 	if (r == OUTBOX_OK && picks->count > 0 && picks->count < max && !op->view.unordered)
 		r = pick_some(op, max, look, max, picks, err);
 	if (r == OUTBOX_OK && picks->count < max)
@@ -141,10 +139,9 @@ int detour_pick(const struct lane_op *op, size_t max, struct detour_picks *picks
 int detour_claimed(const struct lane_op *op, struct detour_picks *picks, struct outbox_error *err)
 {
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
-	int r;
+	int r = sqlite_query(op->s, SQL_DETOUR_SENDING,
+			     ARGS(ARG_TEXT(op->target), ARG_INT(op->lane)), &q, err);
 
-	r = sqlite_query(op->s, SQL_DETOUR_SENDING, ARGS(ARG_TEXT(op->target), ARG_INT(op->lane)),
-			 &q, err);
 	while (sqlite_next(q, &r, err)) {
 		struct detour_pick pick;
 
@@ -178,12 +175,11 @@ int detour_blocks(const struct lane_op *op, const char *key, int64_t seq, bool *
 		  struct outbox_error *err)
 {
 	int64_t blocked;
-	int r;
+	int r = sqlite_number(op->s, SQL_DETOUR_BLOCKS,
+			      ARGS(ARG_TEXT(op->target), ARG_TEXT(key), ARG_INT(seq),
+				   ARG_INT(op->now), ARG_INT(op->view.hold)),
+			      0, &blocked, err);
 
-	r = sqlite_number(op->s, SQL_DETOUR_BLOCKS,
-			  ARGS(ARG_TEXT(op->target), ARG_TEXT(key), ARG_INT(seq), ARG_INT(op->now),
-			       ARG_INT(op->view.hold)),
-			  0, &blocked, err);
 	if (r == OUTBOX_OK)
 		*ret_blocked = blocked != 0;
 	return r;
@@ -203,9 +199,9 @@ int detour_promote_behind(const struct lane_op *op, int64_t seq, struct outbox_e
 {
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
 	const char *key;
-	int r;
+	int r = sqlite_query(op->s, SQL_DETOUR_KEY, ARGS(ARG_TEXT(op->target), ARG_INT(seq)), &q,
+			     err);
 
-	r = sqlite_query(op->s, SQL_DETOUR_KEY, ARGS(ARG_TEXT(op->target), ARG_INT(seq)), &q, err);
 	if (!sqlite_next(q, &r, err))
 		return r;
 	key = sqlite_look(q, 0, &r, err);

@@ -11,7 +11,6 @@
 #include "store/sqlite/schema.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 static const char insert_text[] =
 	"INSERT INTO outbox_message (id, type, key, kind, published, priority, created_at, event_time,"
@@ -136,9 +135,8 @@ static int append_messages(struct sqlite_store *s, const struct outbox_message *
 {
 	_cleanup_(sqlite_insert_deinit) struct sqlite_insert insert = { 0 };
 	outbox_time now = sqlite_now(s);
-	int r;
+	int r = sqlite_insert_init(&insert, s->db, err);
 
-	r = sqlite_insert_init(&insert, s->db, err);
 	for (size_t i = 0; i < n && r == OUTBOX_OK; i++) {
 		struct outbox_message m = message_view(&messages[i]);
 		char id[37];

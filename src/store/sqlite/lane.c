@@ -67,10 +67,9 @@ int receipt_last(const struct lane_op *op, struct receipt *ret_receipt, struct o
 {
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
 	int64_t known = 0;
-	int r;
+	int r = sqlite_query(op->s, SQL_RECEIPT_LAST, ARGS(ARG_TEXT(op->target), ARG_INT(op->lane)),
+			     &q, err);
 
-	r = sqlite_query(op->s, SQL_RECEIPT_LAST, ARGS(ARG_TEXT(op->target), ARG_INT(op->lane)), &q,
-			 err);
 	if (sqlite_next(q, &r, err)) {
 		receipt_read(q, ret_receipt);
 		return OUTBOX_OK;
@@ -123,10 +122,9 @@ int lane_view_read(struct lane_op *op, int64_t pos, struct outbox_error *err)
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
 	struct sqlite_store *s = op->s;
 	struct lane_view *v = &op->view;
-	int r;
+	int r = sqlite_query(s, SQL_LANE_VIEW,
+			     ARGS(ARG_TEXT(op->target), ARG_INT(pos), ARG_INT(op->lane)), &q, err);
 
-	r = sqlite_query(s, SQL_LANE_VIEW,
-			 ARGS(ARG_TEXT(op->target), ARG_INT(pos), ARG_INT(op->lane)), &q, err);
 	if (!sqlite_next(q, &r, err))
 		return r == OUTBOX_OK ? sqlite_no_target(op->target, err) : r;
 	*v = (struct lane_view){
@@ -231,9 +229,8 @@ static int write_refusal(struct lane_op *op, struct outbox_error *err)
 {
 	struct outbox_error fault = OUTBOX_ERROR_INIT;
 	struct receipt last;
-	int r;
+	int r = receipt_last(op, &last, err);
 
-	r = receipt_last(op, &last, err);
 	if (r == OUTBOX_OK)
 		r = lane_view_read(op, last.pos, err);
 	if (r != OUTBOX_OK || op->view.refused || history_check(op, last.pos, &fault) == OUTBOX_OK)
@@ -271,10 +268,9 @@ static int receipt_at(const struct lane_op *op, int64_t n, struct receipt *ret_r
 		      struct outbox_error *err)
 {
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
-	int r;
+	int r = sqlite_query(op->s, SQL_RECEIPT_AT,
+			     ARGS(ARG_TEXT(op->target), ARG_INT(op->lane), ARG_INT(n)), &q, err);
 
-	r = sqlite_query(op->s, SQL_RECEIPT_AT,
-			 ARGS(ARG_TEXT(op->target), ARG_INT(op->lane), ARG_INT(n)), &q, err);
 	if (sqlite_next(q, &r, err))
 		receipt_read(q, ret_receipt);
 	else if (r == OUTBOX_OK)
@@ -288,10 +284,9 @@ int history_before(const struct lane_op *op, int64_t last_n, outbox_time time,
 {
 	int64_t first, low, high = last_n;
 	struct receipt point = { 0 };
-	int r;
+	int r = sqlite_number(op->s, SQL_RECEIPT_FIRST,
+			      ARGS(ARG_TEXT(op->target), ARG_INT(op->lane)), 0, &first, err);
 
-	r = sqlite_number(op->s, SQL_RECEIPT_FIRST, ARGS(ARG_TEXT(op->target), ARG_INT(op->lane)),
-			  0, &first, err);
 	if (r != OUTBOX_OK)
 		return r;
 	/* Everything before low is older, everything from high + 1 on is not. */
@@ -349,9 +344,8 @@ int receipt_take_over(struct lane_op *op, const char *owner, int64_t token,
 {
 	struct caution_claim claim;
 	struct receipt last, next;
-	int r;
+	int r = receipt_last(op, &last, err);
 
-	r = receipt_last(op, &last, err);
 	if (r != OUTBOX_OK)
 		return r;
 	if (last.fence_token == token) {
@@ -383,9 +377,8 @@ int sqlite_take_over(struct outbox_store *store, const char *target, int lane, c
 	struct sqlite_store *s = sqlite_of(store);
 	struct lane_op op = { .s = s, .target = target, .lane = lane };
 	struct receipt receipt = { 0 }, last = { 0 };
-	int r;
+	int r = sqlite_enter(s, DB_WRITE, err);
 
-	r = sqlite_enter(s, DB_WRITE, err);
 	if (r != OUTBOX_OK)
 		return r;
 	op.now = sqlite_now(s);

@@ -13,8 +13,6 @@
 #include "store/sqlite/schema.h"
 #include "store/store.h"
 
-#include <string.h>
-
 /* Lanes divided by live workers, the remainder to the first ones by name. */
 static int work_out_share(struct sqlite_store *s, const struct outbox_lease_request *request,
 			  struct outbox_lease *lease, struct outbox_error *err)
@@ -81,11 +79,10 @@ static int walk_lanes(struct sqlite_store *s, const struct outbox_lease_request 
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
 	bool held[OUTBOX_LANES_MAX], vacant[OUTBOX_LANES_MAX];
 	int lanes[OUTBOX_LANES_MAX], n = 0, holds = 0;
-	int r;
+	int r = sqlite_query(s, SQL_LANE_LIST,
+			     ARGS(ARG_TEXT(request->target), ARG_TEXT(request->owner), ARG_INT(now)),
+			     &q, err);
 
-	r = sqlite_query(s, SQL_LANE_LIST,
-			 ARGS(ARG_TEXT(request->target), ARG_TEXT(request->owner), ARG_INT(now)),
-			 &q, err);
 	for (; n < OUTBOX_LANES_MAX && sqlite_next(q, &r, err); n++) {
 		lanes[n] = sqlite3_column_int(q, 0);
 		held[n] = sqlite3_column_int(q, 1) != 0;
@@ -127,9 +124,8 @@ static int lease_in(struct sqlite_store *s, const struct outbox_lease_request *r
 	outbox_time now = sqlite_now(s);
 	int64_t total;
 	bool none;
-	int r;
+	int r = look_at_target(s, request, lease, err);
 
-	r = look_at_target(s, request, lease, err);
 	if (r == OUTBOX_OK)
 		r = sqlite_run(s, SQL_WORKER_EXPIRE, ARGS(ARG_TEXT(request->target), ARG_INT(now)),
 			       err);
@@ -154,9 +150,8 @@ int sqlite_lease(struct outbox_store *store, const struct outbox_lease_request *
 {
 	struct sqlite_store *s = sqlite_of(store);
 	struct outbox_lease lease = { 0 };
-	int r;
+	int r = sqlite_in_place(s, err);
 
-	r = sqlite_in_place(s, err);
 	if (r == OUTBOX_OK)
 		r = sqlite_enter(s, DB_WRITE, err);
 	if (r == OUTBOX_OK)
@@ -196,9 +191,8 @@ int sqlite_release(struct outbox_store *store, const char *target, int lane, con
 		   struct outbox_error *err)
 {
 	struct sqlite_store *s = sqlite_of(store);
-	int r;
+	int r = sqlite_enter(s, DB_WRITE, err);
 
-	r = sqlite_enter(s, DB_WRITE, err);
 	if (r != OUTBOX_OK)
 		return r;
 	r = sqlite_run(s, SQL_LANE_RELEASE, ARGS(ARG_TEXT(target), ARG_INT(lane), ARG_TEXT(owner)),

@@ -42,9 +42,8 @@ static int list_in(struct sqlite_store *s, const struct outbox_filter *filter,
 		.states = SELECT_ALL_STATES,
 		.limit = filter->limit,
 	};
-	int r;
+	int r = targets_load(s, filter->target, &targets, err);
 
-	r = targets_load(s, filter->target, &targets, err);
 	if (r == OUTBOX_OK)
 		r = select_deliveries(&sel, err);
 	if (r == OUTBOX_OK)
@@ -62,9 +61,8 @@ int sqlite_list(struct outbox_store *store, const struct outbox_filter *filter,
 {
 	struct sqlite_store *s = sqlite_of(store);
 	struct outbox_page page = { 0 };
-	int r;
+	int r = sqlite_enter(s, DB_READ, err);
 
-	r = sqlite_enter(s, DB_READ, err);
 	if (r == OUTBOX_OK)
 		r = sqlite_end(s, list_in(s, filter, arena, &page, err), err);
 	if (r == OUTBOX_OK)
@@ -77,9 +75,8 @@ static int get_in(struct sqlite_store *s, const char *id, struct outbox_arena *a
 {
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
 	const char *source;
-	int r;
+	int r = message_find(s, SQL_LOOK_MESSAGE, id, &q, err);
 
-	r = message_find(s, SQL_LOOK_MESSAGE, id, &q, err);
 	if (r != OUTBOX_OK)
 		return r;
 	source = outbox_arena_text(arena, s->source);
@@ -91,9 +88,8 @@ int sqlite_get(struct outbox_store *store, const char *id, struct outbox_arena *
 {
 	struct sqlite_store *s = sqlite_of(store);
 	struct outbox_claimed message;
-	int r;
+	int r = sqlite_enter(s, DB_READ, err);
 
-	r = sqlite_enter(s, DB_READ, err);
 	if (r == OUTBOX_OK)
 		r = sqlite_end(s, get_in(s, id, arena, &message, err), err);
 	if (r == OUTBOX_OK)
@@ -125,9 +121,8 @@ static int add_key(struct key_search *l, const struct target_info *target, sqlit
 		   struct outbox_error *err)
 {
 	struct outbox_blocked_key *row;
-	int r;
+	int r = sqlite_grow(&l->rows, &l->capacity, l->count, sizeof(*row), err);
 
-	r = sqlite_grow(&l->rows, &l->capacity, l->count, sizeof(*row), err);
 	if (r != OUTBOX_OK)
 		return r;
 	row = &l->rows[l->count];
@@ -149,13 +144,12 @@ static int find_blocked(struct key_search *l, const struct target_info *target, 
 	struct sqlite_store *s = l->targets->s;
 	/* of the seq where the page before ended, only targets behind that one's name are left */
 	int64_t behind = l->after_seq - (strcmp(target->name, l->after_target) > 0);
-	int r;
+	int r = sqlite_query(s, SQL_KEYS_BLOCKED,
+			     ARGS(ARG_TEXT(target->name), ARG_TEXT(outbox_state_name(state)),
+				  ARG_INT(behind), ARG_INT(l->targets->now), ARG_INT(target->hold),
+				  ARG_INT((int64_t)l->limit + 1), ARG_INT(OUTBOX_COUNT_CAP + 1)),
+			     &q, err);
 
-	r = sqlite_query(s, SQL_KEYS_BLOCKED,
-			 ARGS(ARG_TEXT(target->name), ARG_TEXT(outbox_state_name(state)),
-			      ARG_INT(behind), ARG_INT(l->targets->now), ARG_INT(target->hold),
-			      ARG_INT((int64_t)l->limit + 1), ARG_INT(OUTBOX_COUNT_CAP + 1)),
-			 &q, err);
 	while (sqlite_next(q, &r, err))
 		r = add_key(l, target, q, err);
 	return r;
@@ -223,9 +217,8 @@ int sqlite_keys(struct outbox_store *store, const struct outbox_keys_filter *fil
 	struct key_search l = { .targets = &targets, .arena = arena, .limit = filter->limit };
 	struct sqlite_store *s = sqlite_of(store);
 	struct outbox_keys_page page = { 0 };
-	int r;
+	int r = sqlite_enter(s, DB_READ, err);
 
-	r = sqlite_enter(s, DB_READ, err);
 	if (r == OUTBOX_OK)
 		r = sqlite_end(s, keys_in(s, filter, &l, &page, err), err);
 	free(l.rows);
@@ -318,12 +311,11 @@ static int add_detours(struct tailing *w, size_t room, struct outbox_error *err)
 {
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
 	struct sqlite_store *s = w->sel.targets->s;
-	int r;
+	int r = sqlite_query(s, SQL_TAIL_DETOURS,
+			     ARGS(ARG_TEXT(w->target->name), ARG_INT(w->lane),
+				  ARG_INT(w->receipt.n), ARG_INT(w->seq)),
+			     &q, err);
 
-	r = sqlite_query(s, SQL_TAIL_DETOURS,
-			 ARGS(ARG_TEXT(w->target->name), ARG_INT(w->lane), ARG_INT(w->receipt.n),
-			      ARG_INT(w->seq)),
-			 &q, err);
 	while (room > 0 && sqlite_next(q, &r, err)) {
 		struct outbox_delivery d;
 
@@ -356,9 +348,8 @@ static int add_receipt(struct tailing *w, struct outbox_error *err)
 {
 	size_t had = w->sel.count, room = w->sel.limit - had + 1;
 	struct selection part = w->sel;
-	int r;
+	int r = add_delivered(w, room, err);
 
-	r = add_delivered(w, room, err);
 	if (r == OUTBOX_OK)
 		r = add_detours(w, room, err);
 	if (r != OUTBOX_OK)
@@ -382,9 +373,8 @@ static int read_receipts(struct tailing *w, struct outbox_error *err)
 {
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
 	struct sqlite_store *s = w->sel.targets->s;
-	int r;
+	int r = sqlite_query(s, SQL_TAIL_RECEIPTS, ARGS(ARG_INT(w->after)), &q, err);
 
-	r = sqlite_query(s, SQL_TAIL_RECEIPTS, ARGS(ARG_INT(w->after)), &q, err);
 	while (w->sel.count < w->sel.limit && sqlite_next(q, &r, err)) {
 		r = read_receipt(w, q, err);
 		if (r == OUTBOX_OK && w->target)
@@ -412,9 +402,7 @@ static int tail_in(struct sqlite_store *s, const char *cursor, struct tailing *w
 	if (r == OUTBOX_OK)
 		r = cursor ? read_receipts(w, err)
 			   : sqlite_number(s, SQL_TAIL_NOW, NULL, 0, &w->after, err);
-	if (r == OUTBOX_OK)
-		r = make_tail_page(w, page, err);
-	return r;
+	return r ? r : make_tail_page(w, page, err);
 }
 
 int sqlite_tail(struct outbox_store *store, const char *cursor, size_t limit,

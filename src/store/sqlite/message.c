@@ -15,9 +15,8 @@ int message_find(struct sqlite_store *store, enum sqlite_statement sql, const ch
 		 sqlite3_stmt **ret_row, struct outbox_error *err)
 {
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
-	int r;
+	int r = sqlite_query(store, sql, ARGS(ARG_TEXT(id)), &q, err);
 
-	r = sqlite_query(store, sql, ARGS(ARG_TEXT(id)), &q, err);
 	if (!sqlite_next(q, &r, err))
 		return r == OUTBOX_OK ? store_no_message(id, err) : r;
 	*ret_row = q;
@@ -90,9 +89,8 @@ int message_load_head(sqlite3_stmt *row, struct outbox_arena *arena,
 	struct outbox_claimed m = { .seq = sqlite3_column_int64(row, COL_SEQ),
 				    .created_at = sqlite3_column_int64(row, COL_CREATED_AT),
 				    .message = OUTBOX_MESSAGE_INIT };
-	int r;
+	int r = load_text(row, COL_ID, arena, &m, &m.message.id, err);
 
-	r = load_text(row, COL_ID, arena, &m, &m.message.id, err);
 	if (r == OUTBOX_OK)
 		r = load_text(row, COL_TYPE, arena, &m, &m.message.type, err);
 	if (r == OUTBOX_OK)
@@ -135,9 +133,8 @@ static int load_headers(sqlite3_stmt *row, struct outbox_arena *arena, struct ou
 	struct outbox_error why = OUTBOX_ERROR_INIT;
 	struct outbox_header *headers = NULL;
 	const char *json;
-	int r;
+	int r = load_text(row, COL_HEADERS, arena, m, &json, err);
 
-	r = load_text(row, COL_HEADERS, arena, m, &json, err);
 	if (r != OUTBOX_OK || !json || m->malformed)
 		return r;
 	r = headers_parse(json, arena, &headers, &m->message.n_headers, &why);
@@ -179,9 +176,8 @@ int message_load(sqlite3_stmt *row, struct outbox_arena *arena, const char *sour
 		 struct outbox_claimed *ret_message, struct outbox_error *err)
 {
 	struct outbox_claimed m;
-	int r;
+	int r = message_load_head(row, arena, &m, err);
 
-	r = message_load_head(row, arena, &m, err);
 	if (r == OUTBOX_OK)
 		r = load_texts(row, arena, &m, err);
 	if (r == OUTBOX_OK)

@@ -97,14 +97,11 @@ static int parse_options(struct url *url, struct sqlite_store *s, struct outbox_
 static int parse_url(const char *text, struct sqlite_store *s, struct outbox_error *err)
 {
 	_cleanup_(url_deinit) struct url url = { 0 };
-	int r;
+	int r = url_parse(text, &url, err);
 
-	r = url_parse(text, &url, err);
 	if (r == OUTBOX_OK)
 		r = parse_path(&url, &s->path, err);
-	if (r == OUTBOX_OK)
-		r = parse_options(&url, s, err);
-	return r;
+	return r ? r : parse_options(&url, s, err);
 }
 
 int sqlite_check_url(const char *url, struct outbox_error *err)

@@ -92,9 +92,8 @@ static int first_needed(struct targets *t, struct target_info *target, int64_t *
 {
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
 	int64_t first = 0, end = 0;
-	int r;
+	int r = sqlite_number(t->s, SQL_LOG_FIRST, NULL, 0, &first, err);
 
-	r = sqlite_number(t->s, SQL_LOG_FIRST, NULL, 0, &first, err);
 	if (r == OUTBOX_OK)
 		r = sqlite_number(t->s, SQL_LOG_END, NULL, 0, &end, err);
 	if (r != OUTBOX_OK)
@@ -123,9 +122,8 @@ static int remove_receipts(struct targets *t, struct target_info *target,
 			   struct outbox_error *err)
 {
 	int64_t limit = (int64_t)retention_limit(purge), needed;
-	int r;
+	int r = first_needed(t, target, &needed, err);
 
-	r = first_needed(t, target, &needed, err);
 	for (int lane = 0; lane < target->n_lanes && r == OUTBOX_OK; lane++) {
 		int64_t last = target->lanes[lane].last.n, stop;
 
@@ -196,9 +194,8 @@ static int purge_in(struct sqlite_store *s, const struct outbox_purge *purge,
 		.limit = retention_limit(purge),
 		.note_survivors = purge->delivered_before != 0,
 	};
-	int r;
+	int r = targets_load(s, NULL, &targets, err);
 
-	r = targets_load(s, NULL, &targets, err);
 	if (r == OUTBOX_OK)
 		r = may_remove(&targets, err);
 	if (r == OUTBOX_ECONFLICT && !purge->actor)
@@ -226,9 +223,8 @@ int sqlite_purge(struct outbox_store *store, const struct outbox_purge *purge,
 	struct sqlite_store *s = sqlite_of(store);
 	struct outbox_purged purged = { 0 };
 	int64_t seen = 0;
-	int r;
+	int r = sqlite_enter(s, DB_WRITE, err);
 
-	r = sqlite_enter(s, DB_WRITE, err);
 	if (r != OUTBOX_OK)
 		return r;
 	r = sqlite_end(s, purge_in(s, purge, &purged, &seen, err), err);
@@ -268,9 +264,8 @@ static int purgeable_in(struct sqlite_store *s, struct purge_candidates *v,
 			size_t *ret_count, struct outbox_error *err)
 {
 	struct outbox_claimed *messages;
-	int r;
+	int r = targets_load(s, NULL, v->targets, err);
 
-	r = targets_load(s, NULL, v->targets, err);
 	if (r == OUTBOX_OK)
 		r = may_remove(v->targets, err);
 	/* A call that only looked at rows that stay must not seem to be the end. */
@@ -303,9 +298,8 @@ int sqlite_purgeable(struct outbox_store *store, const struct outbox_purge *purg
 	struct sqlite_store *s = sqlite_of(store);
 	struct outbox_claimed *messages = NULL;
 	size_t count = 0;
-	int r;
+	int r = sqlite_enter(s, DB_READ, err);
 
-	r = sqlite_enter(s, DB_READ, err);
 	if (r == OUTBOX_OK)
 		r = sqlite_end(s, purgeable_in(s, &v, arena, &messages, &count, err), err);
 	if (r == OUTBOX_OK) {

@@ -171,9 +171,8 @@ static int keep_survivor(struct finding *f, size_t target, sqlite3_stmt *row,
 	struct target_info *info = &f->v->targets->list[target];
 	struct retention_delivery detour;
 	struct outbox_delivery d;
-	int r;
+	int r = delivery_of_row(f->v->targets, info, row, &d, err);
 
-	r = delivery_of_row(f->v->targets, info, row, &d, err);
 	if (r != OUTBOX_OK || d.state != OUTBOX_DELIVERED || d.seq > *cut_of(f, target, d.lane))
 		return r;
 	r = read_detour(f, target, d.seq, &detour, err);
@@ -212,9 +211,8 @@ static int consider_message(struct finding *f, sqlite3_stmt *row, struct outbox_
 	struct purge_candidates *v = f->v;
 	int64_t seq = sqlite3_column_int64(row, COL_SEQ);
 	bool old, failed;
-	int r;
+	int r = judge_message(f, row, &old, &failed, err);
 
-	r = judge_message(f, row, &old, &failed, err);
 	if (r != OUTBOX_OK)
 		return r;
 	if (old && !retention_is_listed(v->purge, seq)) {
@@ -237,10 +235,9 @@ static int scan_log(struct finding *f, int64_t to, struct outbox_error *err)
 {
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
 	struct purge_candidates *v = f->v;
-	int r;
+	int r = sqlite_query(v->targets->s, SQL_LOOK_ROWS, ARGS(ARG_INT(v->after_seq), ARG_INT(to)),
+			     &q, err);
 
-	r = sqlite_query(v->targets->s, SQL_LOOK_ROWS, ARGS(ARG_INT(v->after_seq), ARG_INT(to)), &q,
-			 err);
 	while (!v->more && sqlite_next(q, &r, err)) {
 		r = consider_message(f, q, err);
 		if (++f->scanned == SCAN_MAX + (int64_t)v->limit)
@@ -254,12 +251,11 @@ static int scan_failed(struct finding *f, int64_t from, struct outbox_error *err
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
 	struct purge_candidates *v = f->v;
 	int64_t through = v->purge->through_seq ? v->purge->through_seq : INT64_MAX;
-	int r;
+	int r = sqlite_query(v->targets->s, SQL_PURGE_FAILED,
+			     ARGS(ARG_INT(from > v->after_seq ? from : v->after_seq),
+				  ARG_INT(through), ARG_INT(v->purge->failed_before)),
+			     &q, err);
 
-	r = sqlite_query(v->targets->s, SQL_PURGE_FAILED,
-			 ARGS(ARG_INT(from > v->after_seq ? from : v->after_seq), ARG_INT(through),
-			      ARG_INT(v->purge->failed_before)),
-			 &q, err);
 	while (!v->more && sqlite_next(q, &r, err))
 		r = consider_message(f, q, err);
 	return r;

@@ -124,6 +124,32 @@ static void what_was_not_routed_stays_so(void **state)
 			 1);
 }
 
+/* A claim that is never settled went past it; the next one, by another routing, does not. */
+static void what_an_open_claim_went_past_stays(void **state)
+{
+	static const char *const globs[] = { "order.*", "user.*" };
+	struct place *p = *state;
+	struct outbox_target_def def = { .name = "some", .route = { .types = globs, .n_types = 1 } };
+	struct outbox_claim claim = { 0 };
+	struct outbox_head head;
+
+	assert_int_equal(sqlite_target_put(p->store, &def, NULL, &p->err), OUTBOX_OK);
+	place_publish(p, "user.made", NULL, "passed");
+	place_publish(p, "order.placed", NULL, NULL);
+	place_drain(p, "events");
+	head = place_take(p, "some");
+	claim.n = head.n;
+	claim.fence_token = head.fence_token;
+	assert_int_equal(place_advance(p, "some", &claim, 0, 1), OUTBOX_OK);
+	assert_int_equal(claim.count, 1);
+	def.route.types = &globs[1];
+	assert_int_equal(sqlite_target_put(p->store, &def, NULL, &p->err), OUTBOX_OK);
+	frozen_clock_step(&p->clock, OUTBOX_DAYS);
+	purge(p, (struct outbox_purge){ .delivered_before = sqlite_now(sqlite_of(p->store)) });
+	assert_int_equal(place_number(p, "SELECT count(*) FROM outbox_message WHERE id = 'passed'"),
+			 1);
+}
+
 static void failures_have_their_own_time(void **state)
 {
 	struct place *p = *state;
@@ -226,6 +252,8 @@ int main(void)
 						place_setup_ready, place_teardown),
 		cmocka_unit_test_setup_teardown(what_was_not_routed_stays_so, place_setup_ready,
 						place_teardown),
+		cmocka_unit_test_setup_teardown(what_an_open_claim_went_past_stays,
+						place_setup_ready, place_teardown),
 		cmocka_unit_test_setup_teardown(failures_have_their_own_time, place_setup_ready,
 						place_teardown),
 		cmocka_unit_test_setup_teardown(purging_a_held_failure_lets_its_key_go_on,

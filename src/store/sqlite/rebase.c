@@ -16,7 +16,6 @@
 #include "store/sqlite/schema.h"
 
 #include <stdio.h>
-#include <string.h>
 
 struct rebasing {
 	struct sqlite_store *s;
@@ -41,9 +40,8 @@ static int64_t larger(int64_t a, int64_t b)
 static int find_ground(struct rebasing *w, struct outbox_error *err)
 {
 	int64_t end = 0, detours = 0;
-	int r;
+	int r = sqlite_number(w->s, SQL_LOG_END, NULL, 0, &end, err);
 
-	r = sqlite_number(w->s, SQL_LOG_END, NULL, 0, &end, err);
 	if (r == OUTBOX_OK)
 		r = sqlite_number(w->s, SQL_REBASE_DETOURS_END, NULL, 0, &detours, err);
 	w->ground = larger(larger(end, detours), w->targets.gone_to);
@@ -71,9 +69,8 @@ static int send_first(struct rebasing *w, struct target_info *target, int lane, 
 {
 	int64_t detour = 0;
 	struct outbox_delivery d;
-	int r;
+	int r = delivery_of_row(&w->targets, target, row, &d, err);
 
-	r = delivery_of_row(&w->targets, target, row, &d, err);
 	if (r != OUTBOX_OK || !d.state || d.lane != lane)
 		return r;
 	r = sqlite_number(w->s, SQL_DETOUR_EXISTS, ARGS(ARG_TEXT(target->name), ARG_INT(d.seq)), 0,
@@ -132,10 +129,9 @@ static int rebase_lane(struct rebasing *w, struct target_info *target, int lane,
 	const struct receipt *last = &target->lanes[lane].last;
 	struct receipt next = receipt_next(last, sqlite_token(s), op.now);
 	int64_t count = 0;
-	int r;
+	int r = sqlite_run(s, SQL_DETOUR_RECLAIM,
+			   ARGS(ARG_TEXT(op.target), ARG_INT(lane), ARG_INT(op.now)), err);
 
-	r = sqlite_run(s, SQL_DETOUR_RECLAIM,
-		       ARGS(ARG_TEXT(op.target), ARG_INT(lane), ARG_INT(op.now)), err);
 	if (r == OUTBOX_OK)
 		r = send_all_first(w, target, lane, &count, err);
 	if (r == OUTBOX_OK)
@@ -188,9 +184,8 @@ static int find_reason(const struct rebasing *w, char *ret_reason, struct outbox
 static int rebase_in(struct rebasing *w, bool *ret_done, struct outbox_error *err)
 {
 	char reason[FAULT_TEXT_MAX];
-	int r;
+	int r = targets_load(w->s, NULL, &w->targets, err);
 
-	r = targets_load(w->s, NULL, &w->targets, err);
 	if (r == OUTBOX_OK)
 		r = find_reason(w, reason, err);
 	if (r != OUTBOX_OK || !reason[0])

@@ -94,9 +94,8 @@ static int truncate_in(struct sqlite_store *s, struct outbox_error *err)
 {
 	_cleanup_(targets_deinit) struct targets targets = { 0 };
 	int64_t end;
-	int r;
+	int r = targets_load(s, NULL, &targets, err);
 
-	r = targets_load(s, NULL, &targets, err);
 	if (r == OUTBOX_OK)
 		r = sqlite_number(s, SQL_LOG_END, NULL, 0, &end, err);
 	if (r == OUTBOX_OK)

@@ -57,10 +57,9 @@ static int add_rule(struct sqlite_route *route, sqlite3_stmt *q, struct outbox_e
 static int load(struct sqlite_store *s, struct sqlite_route *route, struct outbox_error *err)
 {
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
-	int r;
+	int r = sqlite_query(s, SQL_ROUTE_GET,
+			     ARGS(ARG_TEXT(route->target), ARG_INT(route->version)), &q, err);
 
-	r = sqlite_query(s, SQL_ROUTE_GET, ARGS(ARG_TEXT(route->target), ARG_INT(route->version)),
-			 &q, err);
 	while (sqlite_next(q, &r, err))
 		r = add_rule(route, q, err);
 	if (r == OUTBOX_OK && !route->route.n_types)
@@ -75,10 +74,9 @@ static int load_bands(struct sqlite_store *s, struct sqlite_route *route, struct
 {
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
 	struct band_plan *plan = &route->bands;
-	int r;
+	int r = sqlite_query(s, SQL_BAND_GET,
+			     ARGS(ARG_TEXT(route->target), ARG_INT(route->version)), &q, err);
 
-	r = sqlite_query(s, SQL_BAND_GET, ARGS(ARG_TEXT(route->target), ARG_INT(route->version)),
-			 &q, err);
 	while (sqlite_next(q, &r, err)) {
 		if (plan->count == BAND_PIECES_MAX)
 			return outbox_fail(err, OUTBOX_EPROTO,

@@ -44,9 +44,8 @@ static int read_meta(struct sqlite_store *s, const char *name, int *ret_value,
 		     struct outbox_error *err)
 {
 	int64_t value;
-	int r;
+	int r = sqlite_number(s, SQL_META_GET, ARGS(ARG_TEXT(name)), 0, &value, err);
 
-	r = sqlite_number(s, SQL_META_GET, ARGS(ARG_TEXT(name)), 0, &value, err);
 	if (r == OUTBOX_OK)
 		*ret_value = value > 0 && value < INT32_MAX ? (int)value : 0;
 	return r;
@@ -57,9 +56,8 @@ int sqlite_schema_version(struct sqlite_store *s, struct sqlite_version *ret_ver
 {
 	struct sqlite_version v = { 0 };
 	int64_t tables;
-	int r;
+	int r = sqlite_number(s, SQL_META_EXISTS, NULL, 0, &tables, err);
 
-	r = sqlite_number(s, SQL_META_EXISTS, NULL, 0, &tables, err);
 	if (r != OUTBOX_OK)
 		return r;
 	if (tables) {
@@ -116,9 +114,8 @@ static int judge_version(struct sqlite_store *s, const struct sqlite_version *v,
 static int check_ready(struct sqlite_store *s, struct outbox_error *err)
 {
 	struct sqlite_version v = { 0 };
-	int r;
+	int r = sqlite_begin(s, DB_READ, err);
 
-	r = sqlite_begin(s, DB_READ, err);
 	if (r == OUTBOX_OK)
 		r = sqlite_schema_version(s, &v, err);
 	if (r == OUTBOX_OK)
@@ -143,9 +140,8 @@ static int check_foreign(struct sqlite_store *s, int from, struct outbox_error *
 {
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
 	const char *kind, *name;
-	int r;
+	int r = sqlite_query(s, SQL_FOREIGN_OBJECT, ARGS(ARG_INT(from)), &q, err);
 
-	r = sqlite_query(s, SQL_FOREIGN_OBJECT, ARGS(ARG_INT(from)), &q, err);
 	if (!sqlite_next(q, &r, err))
 		return r;
 	kind = sqlite_peek(q, 0, &r, err);
@@ -161,9 +157,8 @@ static int check_foreign(struct sqlite_store *s, int from, struct outbox_error *
 static int migrate_schema(struct sqlite_store *s, const struct sqlite_migrations *migrations,
 			  int from, struct outbox_error *err)
 {
-	int r;
+	int r = check_foreign(s, from, err);
 
-	r = check_foreign(s, from, err);
 	if (r == OUTBOX_OK && from)
 		r = sqlite_script(s->db, sqlite_drop_code_sql, "schema", err);
 	for (size_t i = 0; i < migrations->count && r == OUTBOX_OK; i++) {
@@ -186,15 +181,12 @@ static int create_schema(struct sqlite_store *s, const struct sqlite_migrations 
 			 int lanes, struct outbox_error *err)
 {
 	int64_t id = sqlite_token(s);
-	int r;
+	int r = migrate_schema(s, migrations, 0, err);
 
-	r = migrate_schema(s, migrations, 0, err);
 	if (r == OUTBOX_OK)
 		r = sqlite_run(s, SQL_META_PUT,
 			       ARGS(ARG_TEXT("lanes"), ARG_INT(lanes ? lanes : DEFAULT_LANES)), err);
-	if (r == OUTBOX_OK)
-		r = sqlite_run(s, SQL_META_PUT, ARGS(ARG_TEXT("store_id"), ARG_INT(id)), err);
-	return r;
+	return r ? r : sqlite_run(s, SQL_META_PUT, ARGS(ARG_TEXT("store_id"), ARG_INT(id)), err);
 }
 
 static int init_in(struct sqlite_store *s, const struct sqlite_migrations *migrations, int lanes,
@@ -202,9 +194,8 @@ static int init_in(struct sqlite_store *s, const struct sqlite_migrations *migra
 {
 	int program = newest(migrations);
 	struct sqlite_version v = { 0 };
-	int r;
+	int r = sqlite_schema_version(s, &v, err);
 
-	r = sqlite_schema_version(s, &v, err);
 	if (r != OUTBOX_OK)
 		return r;
 	if (!v.schema)
@@ -264,9 +255,7 @@ int sqlite_schema_init(struct sqlite_store *s, const struct sqlite_migrations *m
 		r = switch_to_wal(s, err);
 	if (r == OUTBOX_OK)
 		r = sqlite_begin(s, DB_WRITE, err);
-	if (r != OUTBOX_OK)
-		return r;
-	return sqlite_end(s, init_in(s, migrations, lanes, err), err);
+	return r ? r : sqlite_end(s, init_in(s, migrations, lanes, err), err);
 }
 
 int sqlite_schema_upgrade(struct sqlite_store *s, const struct sqlite_migrations *migrations,
@@ -274,9 +263,8 @@ int sqlite_schema_upgrade(struct sqlite_store *s, const struct sqlite_migrations
 			  struct outbox_error *err)
 {
 	struct sqlite_version v = { 0 };
-	int r;
+	int r = sqlite_begin(s, DB_WRITE, err);
 
-	r = sqlite_begin(s, DB_WRITE, err);
 	if (r != OUTBOX_OK)
 		return r;
 	r = sqlite_schema_version(s, &v, err);
@@ -313,9 +301,8 @@ int sqlite_info(struct outbox_store *store, struct outbox_store_info *ret_info,
 	struct outbox_store_info info = { .program_version = newest(&sqlite_migrations) };
 	struct sqlite_store *s = sqlite_of(store);
 	struct sqlite_version v = { 0 };
-	int r;
+	int r = sqlite_begin(s, DB_READ, err);
 
-	r = sqlite_begin(s, DB_READ, err);
 	if (r == OUTBOX_OK)
 		r = sqlite_end(s, sqlite_schema_version(s, &v, err), err);
 	if (r != OUTBOX_OK)

@@ -106,11 +106,10 @@ static int read_detours(struct selection *sel, const struct target_info *target,
 	struct sqlite_store *s = sel->targets->s;
 	const char *state = single_state(sel);
 	size_t found = 0;
-	int r;
+	int r = sqlite_query(s, state ? SQL_LOOK_DETOURS_IN : SQL_LOOK_DETOURS,
+			     ARGS(ARG_TEXT(target->name), ARG_INT(sel->after_seq), ARG_TEXT(state)),
+			     &q, err);
 
-	r = sqlite_query(s, state ? SQL_LOOK_DETOURS_IN : SQL_LOOK_DETOURS,
-			 ARGS(ARG_TEXT(target->name), ARG_INT(sel->after_seq), ARG_TEXT(state)), &q,
-			 err);
 	while ((sel->count_only || found <= sel->limit) && sqlite_next(q, &r, err)) {
 		struct outbox_delivery d;
 
@@ -210,10 +209,9 @@ static int read_detour_of(struct selection *sel, const struct target_info *targe
 {
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
 	struct outbox_delivery d;
-	int r;
+	int r = sqlite_query(sel->targets->s, SQL_LOOK_DETOUR,
+			     ARGS(ARG_TEXT(target->name), ARG_INT(seq)), &q, err);
 
-	r = sqlite_query(sel->targets->s, SQL_LOOK_DETOUR,
-			 ARGS(ARG_TEXT(target->name), ARG_INT(seq)), &q, err);
 	if (!sqlite_next(q, &r, err))
 		return r;
 	r = delivery_of_detour(target, q, &d, err);
@@ -228,9 +226,8 @@ static int read_id(struct selection *sel, const char *id, struct outbox_error *e
 	struct targets *t = sel->targets;
 	size_t found = 0;
 	int64_t seq;
-	int r;
+	int r = sqlite_query(t->s, SQL_LOOK_ID, ARGS(ARG_TEXT(id)), &q, err);
 
-	r = sqlite_query(t->s, SQL_LOOK_ID, ARGS(ARG_TEXT(id)), &q, err);
 	if (!sqlite_next(q, &r, err)) {
 		if (r == OUTBOX_OK && !sel->missing++)
 			sel->missing_id = id;

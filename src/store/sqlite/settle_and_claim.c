@@ -228,9 +228,8 @@ static int find_work(struct lane_op *op, const struct outbox_settle_and_claim *r
 {
 	struct receipt last;
 	bool may;
-	int r;
+	int r = receipt_last(op, &last, err);
 
-	r = receipt_last(op, &last, err);
 	if (r != OUTBOX_OK)
 		return r;
 	if (is_done(request, &last)) {
@@ -254,9 +253,8 @@ static int repeat_claim(struct lane_op *op, const struct outbox_settle_and_claim
 			struct outbox_claim *claim, struct outbox_error *err)
 {
 	bool may;
-	int r;
+	int r = may_claim(op, request, last->pos, claim, &may, err);
 
-	r = may_claim(op, request, last->pos, claim, &may, err);
 	if (r == OUTBOX_OK)
 		r = claim_again(op, request, last, arena, claim, err);
 	if (r == OUTBOX_OK)
@@ -271,9 +269,8 @@ static int settle_and_claim(struct lane_op *op, const struct outbox_settle_and_c
 {
 	struct receipt next = receipt_next(last, request->new_token, op->now);
 	bool may, write;
-	int r;
+	int r = settle_claim(op, request, last, &next, err);
 
-	r = settle_claim(op, request, last, &next, err);
 	if (r == OUTBOX_OK)
 		r = may_claim(op, request, next.pos, claim, &may, err);
 	if (r == OUTBOX_OK && may)
@@ -300,9 +297,8 @@ static int settle_lane(struct lane_op *op, const struct outbox_settle_and_claim 
 		       struct outbox_error *err)
 {
 	struct receipt last;
-	int r;
+	int r = receipt_last(op, &last, err);
 
-	r = receipt_last(op, &last, err);
 	if (r != OUTBOX_OK)
 		return r;
 	if (is_ours(request, &last))

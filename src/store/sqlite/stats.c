@@ -11,8 +11,6 @@
 #include "store/sqlite/schema.h"
 #include "store/store.h"
 
-#include <string.h>
-
 #define CAP (OUTBOX_COUNT_CAP + 1)
 
 static int64_t capped(int64_t count)
@@ -58,10 +56,9 @@ static int count_log(struct targets *t, struct target_info *target,
 {
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
 	int64_t from = all_settled(t, target), ahead = 0, detour = 0;
-	int r;
+	int r = sqlite_number(t->s, SQL_LOOK_AHEAD, ARGS(ARG_TEXT(target->name), ARG_INT(from)), 0,
+			      &ahead, err);
 
-	r = sqlite_number(t->s, SQL_LOOK_AHEAD, ARGS(ARG_TEXT(target->name), ARG_INT(from)), 0,
-			  &ahead, err);
 	if (r == OUTBOX_OK)
 		r = sqlite_query(t->s, SQL_LOOK_ROWS, ARGS(ARG_INT(from), ARG_INT(INT64_MAX)), &q,
 				 err);
@@ -103,10 +100,9 @@ static int count_detours(struct targets *t, const struct target_info *target,
 {
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
 	outbox_time oldest = 0;
-	int r;
+	int r = sqlite_query(t->s, SQL_STATS_PENDING, ARGS(ARG_TEXT(target->name), ARG_INT(CAP)),
+			     &q, err);
 
-	r = sqlite_query(t->s, SQL_STATS_PENDING, ARGS(ARG_TEXT(target->name), ARG_INT(CAP)), &q,
-			 err);
 	while (sqlite_next(q, &r, err))
 		*counter(stats, sqlite_peek(q, 0, &r, err)) += capped(sqlite3_column_int64(q, 1));
 	if (r == OUTBOX_OK)
@@ -148,9 +144,8 @@ static int read_lane(struct targets *t, const struct target_info *target, int la
 	struct lane_op op = { .s = t->s, .target = target->name, .lane = lane, .now = t->now };
 	struct history before;
 	const char *owner = info->lease_owner, *refused = NULL;
-	int r;
+	int r = history_before(&op, info->last.n, t->now - OUTBOX_MINUTES + 1, &before, err);
 
-	r = history_before(&op, info->last.n, t->now - OUTBOX_MINUTES + 1, &before, err);
 	if (r == OUTBOX_OK)
 		r = find_refusal(info, &op, arena, &refused, err);
 	if (r == OUTBOX_OK)
@@ -242,9 +237,8 @@ static int collect_stats(struct sqlite_store *s, struct outbox_arena *arena,
 			 struct outbox_stats *stats, struct outbox_error *err)
 {
 	_cleanup_(targets_deinit) struct targets t = { 0 };
-	int r;
+	int r = targets_load(s, NULL, &t, err);
 
-	r = targets_load(s, NULL, &t, err);
 	if (r == OUTBOX_OK)
 		r = sqlite_number(s, SQL_STATS_MESSAGES, ARGS(ARG_INT(CAP)), 0, &stats->messages,
 				  err);
@@ -267,9 +261,8 @@ int sqlite_stats(struct outbox_store *store, struct outbox_arena *arena,
 {
 	struct sqlite_store *s = sqlite_of(store);
 	struct outbox_stats stats = { 0 };
-	int r;
+	int r = sqlite_in_place(s, err);
 
-	r = sqlite_in_place(s, err);
 	if (r == OUTBOX_OK)
 		r = sqlite_enter(s, DB_READ, err);
 	if (r == OUTBOX_OK)

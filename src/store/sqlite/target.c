@@ -97,9 +97,8 @@ static int next_link(struct sqlite_store *s, char link[OUTBOX_TARGET_NAME_MAX + 
 		     struct outbox_error *err)
 {
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
-	int r;
+	int r = sqlite_query(s, SQL_TARGET_GET, ARGS(ARG_TEXT(link)), &q, err);
 
-	r = sqlite_query(s, SQL_TARGET_GET, ARGS(ARG_TEXT(link)), &q, err);
 	*ret_there = sqlite_next(q, &r, err);
 	if (*ret_there)
 		sqlite3_snprintf(OUTBOX_TARGET_NAME_MAX + 1, link, "%s",
@@ -187,9 +186,8 @@ static int read_known(struct sqlite_store *s, const char *name, const char *rout
 		      struct known *known, struct outbox_error *err)
 {
 	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
-	int r;
+	int r = sqlite_query(s, SQL_TARGET_GET, ARGS(ARG_TEXT(name)), &q, err);
 
-	r = sqlite_query(s, SQL_TARGET_GET, ARGS(ARG_TEXT(name)), &q, err);
 	known->there = sqlite_next(q, &r, err);
 	if (!known->there)
 		return r;
@@ -214,9 +212,8 @@ static int create_lane(const struct lane_op *op, int64_t version, int64_t start,
 		.pos = start,
 		.claim_end = start,
 	};
-	int r;
+	int r = sqlite_run(s, SQL_LANE_ADD, ARGS(ARG_TEXT(op->target), ARG_INT(op->lane)), err);
 
-	r = sqlite_run(s, SQL_LANE_ADD, ARGS(ARG_TEXT(op->target), ARG_INT(op->lane)), err);
 	return r == OUTBOX_OK ? receipt_append(op, NULL, &first, err) : r;
 }
 
@@ -239,9 +236,8 @@ static int create_target(struct sqlite_store *s, const struct outbox_target_def 
 {
 	struct lane_op op = { .s = s, .target = def->name, .now = sqlite_now(s) };
 	int64_t start, version;
-	int r;
+	int r = find_begin(s, def, where, &known->bands, &start, err);
 
-	r = find_begin(s, def, where, &known->bands, &start, err);
 	if (r == OUTBOX_OK)
 		r = sqlite_number(s, SQL_ROUTE_NEWEST, ARGS(ARG_TEXT(def->name)), 0, &version, err);
 	if (r != OUTBOX_OK)
@@ -323,9 +319,8 @@ static int pause_in(struct sqlite_store *s, const char *target, bool pause, cons
 				      .target = target,
 				      .reason = reason };
 	struct known known = { 0 };
-	int r;
+	int r = read_known(s, target, NULL, &known, err);
 
-	r = read_known(s, target, NULL, &known, err);
 	if (r != OUTBOX_OK)
 		return r;
 	if (!known.there)
@@ -360,9 +355,8 @@ static int drop_in(struct sqlite_store *s, const char *target, const char *actor
 		.actor = actor, .action = "drop target", .target = target, .reason = reason
 	};
 	struct known known = { 0 };
-	int r;
+	int r = read_known(s, target, NULL, &known, err);
 
-	r = read_known(s, target, NULL, &known, err);
 	if (r == OUTBOX_OK && !known.there)
 		r = sqlite_no_target(target, err);
 	if (r == OUTBOX_OK)

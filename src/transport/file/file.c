@@ -142,18 +142,15 @@ static int setup(struct file_transport *file, const struct outbox_transport_conf
 {
 	_cleanup_(url_deinit) struct url url = { 0 };
 	int envelope = config->envelope ? config->envelope : OUTBOX_ENVELOPE_CE_STRUCTURED;
-	int r;
+	int r = url_parse(config->url, &url, err);
 
-	r = url_parse(config->url, &url, err);
 	if (!r)
 		r = set_path(file, &url, err);
 	if (!r)
 		r = set_options(file, &url, err);
 	if (!r)
 		r = check_envelope(envelope, err);
-	if (!r)
-		r = outbox_encoder_new(envelope, NULL, &file->encoder, err);
-	return r;
+	return r ? r : outbox_encoder_new(envelope, NULL, &file->encoder, err);
 }
 
 static int file_open(const struct outbox_transport_config *config,

@@ -187,9 +187,8 @@ static int pay_debt(struct file_transport *file, const struct stat *st, off_t *s
 static int put_in_order(struct file_transport *file, const struct stat *st, struct outbox_error *err)
 {
 	off_t size = st->st_size;
-	int r;
+	int r = pay_debt(file, st, &size, err);
 
-	r = pay_debt(file, st, &size, err);
 	if (!r && !file->checked)
 		r = check_head(file, size, err);
 	if (!r && size > 0)

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
-#include <string.h>
 #include <unistd.h>
 
 /* The last that was written to standard output is not a whole line. Guarded by its lock. */

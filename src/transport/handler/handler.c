@@ -71,9 +71,8 @@ static int handler_open(const struct outbox_transport_config *config,
 {
 	const struct handler_table *table = NULL;
 	struct handler_transport *handler;
-	int r;
+	int r = find_table(config, &table, err);
 
-	r = find_table(config, &table, err);
 	if (r)
 		return r;
 	/* An envelope is for a wire; a handler gets the message itself. */

@@ -144,9 +144,8 @@ int handler_table_add(struct handler_table *table, const char *type, outbox_hand
 	char shown[80];
 	bool found;
 	size_t place;
-	int r;
+	int r = check_arguments(type, handler, err);
 
-	r = check_arguments(type, handler, err);
 	if (r)
 		return r;
 	place = place_of(table, type, &found);

@@ -2,7 +2,6 @@
 /* For `outbox doctor`: what an acknowledgement means here, from the topic's (or the brokers') settings. */
 #include "transport/kafka/driver.h"
 
-#include "base/cleanup.h"
 #include "base/text.h"
 
 #include <stdio.h>

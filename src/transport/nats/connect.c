@@ -164,17 +164,14 @@ static int use_address(void *context, const struct address *address, outbox_time
 	r = await_info(t, until, err);
 	if (r == OUTBOX_OK && t->broker.endpoint.tls)
 		r = nats_wire_start_tls(&t->wire, &t->broker.endpoint, address->host, until, err);
-	if (r == OUTBOX_OK)
-		r = log_in(t, until, err);
-	return r;
+	return r ? r : log_in(t, until, err);
 }
 
 int nats_connect(struct outbox_transport *transport, outbox_time deadline, struct outbox_error *err)
 {
 	struct nats_transport *t = nats_downcast(transport);
-	int r;
+	int r = endpoint_try(&t->broker.endpoint, t->broker.clock, deadline, use_address, t, err);
 
-	r = endpoint_try(&t->broker.endpoint, t->broker.clock, deadline, use_address, t, err);
 	if (r == OUTBOX_OK && t->reply.failed)
 		r = outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	if (r != OUTBOX_OK)

@@ -15,7 +15,6 @@
 #include "core/json.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <openssl/evp.h>

@@ -6,7 +6,6 @@
 #include "base/secret.h"
 #include "base/text.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #define REPLY_MAX 400

@@ -164,9 +164,8 @@ static int send_item(struct nats_transport *t, size_t i, size_t *sent, struct ou
 	struct outbox_error why = OUTBOX_ERROR_INIT;
 	struct outbox_encoded encoded;
 	struct wire wire = { 0 };
-	int r;
+	int r = nats_subject(t, item->message, &why);
 
-	r = nats_subject(t, item->message, &why);
 	if (r == OUTBOX_OK)
 		r = outbox_encode(t->broker.encoder, item, &encoded, &why);
 	if (r == OUTBOX_OK)

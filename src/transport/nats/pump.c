@@ -7,8 +7,6 @@
 
 #include "transport/nats/driver.h"
 
-#include "base/cleanup.h"
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -14,7 +14,6 @@
 
 #include "transport/nats/driver.h"
 
-#include "base/cleanup.h"
 #include "base/text.h"
 #include "transport/nats/verdict.h"
 

@@ -25,9 +25,8 @@ static int null_open(const struct outbox_transport_config *config,
 		     struct outbox_transport **ret_transport, struct outbox_error *err)
 {
 	struct null_transport *null;
-	int r;
+	int r = url_check_bare(config->url, err);
 
-	r = url_check_bare(config->url, err);
 	if (r)
 		return r;
 	null = calloc(1, sizeof(*null));

@@ -2,7 +2,6 @@
 /* What the broker says: confirms, returns, alarms, and that it closes the channel or the connection. */
 #include "transport/rabbitmq/driver.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -49,9 +48,7 @@ static int return_header(struct rabbit *rabbit, const amqp_frame_t *frame, struc
 	returned->left = frame->payload.properties.body_size;
 	returned->state = returned->left ? RETURN_BODY : RETURN_NONE;
 	r = confirms_find(&rabbit->confirms, id, &tag, err);
-	if (r == OUTBOX_OK)
-		r = confirms_return(&rabbit->confirms, tag, returned->code, returned->text, err);
-	return r;
+	return r ? r : confirms_return(&rabbit->confirms, tag, returned->code, returned->text, err);
 }
 
 static int return_body(struct rabbit *rabbit, const amqp_frame_t *frame, struct outbox_error *err)

@@ -105,9 +105,8 @@ static int check_queue(struct rabbit *rabbit, const char *queue, outbox_time dea
 		       size_t size)
 {
 	struct outbox_error err = OUTBOX_ERROR_INIT;
-	int r;
+	int r = ask(rabbit, queue, true, deadline, &err);
 
-	r = ask(rabbit, queue, true, deadline, &err);
 	if (r != OUTBOX_OK) {
 		snprintf(text, size, "%s", err.message);
 		return 3;

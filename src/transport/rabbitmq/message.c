@@ -77,9 +77,8 @@ static int set_properties(struct rabbit *rabbit, const struct outbox_message *m,
 {
 	bool external = rabbit->broker.envelope == OUTBOX_ENVELOPE_EXTERNAL;
 	size_t size = 0;
-	int r;
+	int r = check_short("id", m->id, err);
 
-	r = check_short("id", m->id, err);
 	if (r == OUTBOX_OK)
 		r = check_short("content type", encoded->content_type, err);
 	if (r == OUTBOX_OK)
@@ -117,9 +116,8 @@ int rabbit_message(struct rabbit *rabbit, const struct outbox_item *item,
 	const struct outbox_message *m = item->message;
 	struct rabbit_message message = { 0 };
 	struct outbox_encoded encoded;
-	int r;
+	int r = render(&rabbit->exchange, m, &rabbit->exchange_name, &message.exchange, err);
 
-	r = render(&rabbit->exchange, m, &rabbit->exchange_name, &message.exchange, err);
 	if (r == OUTBOX_OK)
 		r = render(&rabbit->routing_key, m, &rabbit->key, &message.key, err);
 	if (r == OUTBOX_OK)

@@ -8,7 +8,6 @@
  */
 #include "transport/rabbitmq/driver.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #define HEARTBEAT_DEFAULT 30
@@ -113,9 +112,8 @@ static int set_declare(struct rabbit *rabbit, struct url *url, struct outbox_err
 	struct rabbit_declare *declare = &rabbit->declare;
 	const char *queue = url_option(url, "queue"), *bind = url_option(url, "bind");
 	const char *type = NULL, *queue_type = NULL;
-	int r;
+	int r = url_choice(url, "declare", "topic, direct, fanout or headers", &type, err);
 
-	r = url_choice(url, "declare", "topic, direct, fanout or headers", &type, err);
 	if (r == OUTBOX_OK)
 		r = url_choice(url, "queue_type", "quorum or classic", &queue_type, err);
 	if (r == OUTBOX_OK)

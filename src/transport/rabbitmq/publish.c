@@ -227,9 +227,8 @@ static int settle_closed(struct rabbit *rabbit, struct outbox_batch *batch, size
 static int run_window(struct rabbit *rabbit, struct outbox_batch *batch, size_t *next,
 		      outbox_time deadline, struct outbox_error *err)
 {
-	int r;
+	int r = confirms_begin(&rabbit->confirms, batch, err);
 
-	r = confirms_begin(&rabbit->confirms, batch, err);
 	if (r == OUTBOX_OK)
 		r = rabbit_exchanges_prepare(rabbit, batch, deadline, err);
 	if (r != OUTBOX_OK)

@@ -2,7 +2,6 @@
 /* The exchange and the queue of the URL: looked for, or made when asked to. */
 #include "transport/rabbitmq/driver.h"
 
-#include <stdio.h>
 #include <string.h>
 
 int rabbit_find_exchange(struct rabbit *rabbit, const char *name, outbox_time deadline,

@@ -10,7 +10,6 @@
 
 #include "base/text.h"
 
-#include <stdio.h>
 #include <string.h>
 
 const struct rabbit_code rabbit_codes[] = {

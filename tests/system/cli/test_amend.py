@@ -79,3 +79,13 @@ def test_what_it_was_goes_with_a_redaction(shop):
     assert not shop.run("show", message, "--json").json["amended"]
     with shop.db() as db:
         assert db.execute("SELECT count(*) FROM outbox_amended").fetchall()[0][0] == 0
+
+
+def test_what_it_was_goes_with_its_message(shop):
+    message = held(shop)
+    shop.run("amend", message, "--data", "1", "--reason", "r")
+    shop.run(*RELAY)
+    shop.run("purge", "--delivered-before", "0s")
+    with shop.db() as db:
+        assert db.execute("SELECT count(*) FROM outbox_message").fetchall()[0][0] == 0
+        assert db.execute("SELECT count(*) FROM outbox_amended").fetchall()[0][0] == 0
