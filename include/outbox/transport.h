@@ -75,9 +75,13 @@ struct outbox_transport_config {
 	struct outbox_clock *clock;   /* outlives the transport; deadlines are its mono() times */
 	struct outbox_random *random; /* outlives the transport */
 	void *context;                /* what the application registered the driver with */
+	bool unordered; /* the target keeps no order: no message needs to wait for another of its key */
 };
 
-/* The driver serializes failures itself: batches of one key may go out in one publish() call. */
+/*
+ * The driver keeps a key's order over failures: several messages of a key may be in one batch. Once one is neither
+ * ACKED nor REJECTED, no later one of its key is sent: these get no verdict and count as not sent.
+ */
 #define OUTBOX_TRANSPORT_KEEPS_ORDER 1u
 
 struct outbox_transport_ops {
@@ -105,8 +109,8 @@ struct outbox_transport_ops {
 
 	/*
 	 * Send the batch and set a verdict for every item with outbox_batch_verdict(). All items are
-	 * to be confirmed before it returns; order on the wire is the order of the array. An ACKED
-	 * that the broker did not confirm is the worst bug a driver can have.
+	 * to be confirmed before it returns; order on the wire is the order of the array, at least
+	 * within a key. An ACKED that the broker did not confirm is the worst bug a driver can have.
 	 * Returns OUTBOX_OK when the connection is usable afterwards, whatever the verdicts are.
 	 * A failure means that the connection is gone or the broker is out: verdicts already set
 	 * stand, items without one count as UNKNOWN, and the engine calls disconnect(). EFULL and

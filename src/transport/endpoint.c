@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "base/secret.h"
 #include "base/text.h"
+#include "core/secrets.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -133,13 +134,17 @@ static int parse_login(struct endpoint *e, struct url *url, struct outbox_error 
 	if (file && url->password)
 		return outbox_fail(err, OUTBOX_ECONFIG,
 				   "a password and password_file were given; give one of the two");
-	if (file)
-		return secret_read("password_file", file, &e->password, err);
-	if (url->password) {
+	if (file) {
+		int r = secret_read("password_file", file, &e->password, err);
+
+		if (r)
+			return r;
+	} else if (url->password) {
 		e->password = strdup(url->password);
 		if (!e->password)
 			return no_memory(err);
 	}
+	secrets_hide(e->password);
 	return OUTBOX_OK;
 }
 

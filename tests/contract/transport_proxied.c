@@ -21,7 +21,7 @@ void proxied_outage_after(void *state, size_t n)
 	struct proxied *p = state;
 
 	/* In the middle of a message; the answers before the break come through, or are lost with it. */
-	proxy_cut_after(p->proxy, n * p->message_bytes + 7, n % 2);
+	proxy_cut_after(p->proxy, n * p->message_bytes + 7, n % 2 || (p->window && n >= p->window));
 }
 
 bool proxied_touched(void *state)

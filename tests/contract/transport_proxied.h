@@ -9,6 +9,7 @@
 struct proxied {
 	struct proxy *proxy;
 	size_t message_bytes; /* about what one of the suite's small messages takes on the wire */
+	size_t window; /* the driver waits for answers after so many at the latest; 0: after all */
 	char url[200], missing[200];
 };
 

@@ -125,6 +125,23 @@ static int judge_stream(struct redis_transport *t, outbox_time deadline, struct 
 	return OUTBOX_OK;
 }
 
+/* Without scripts everything arrives in the same order, but slower. */
+static int judge_scripts(struct redis_transport *t, outbox_time deadline, struct findings *f,
+			 struct outbox_error *err)
+{
+	static const char *const words[] = { "EVAL", "return 1", "0", NULL };
+	_cleanup_(redis_reply_free) redisReply *reply = NULL;
+	int r;
+
+	redis_wire_command(&t->wire, words);
+	r = redis_wire_ask(&t->wire, false, deadline, &reply, err);
+	if (!r && reply->type == REDIS_REPLY_ERROR)
+		findings_add(f, FINDING_NOTE,
+			     "EVAL is not allowed: with few keys, messages wait for each other's answers; "
+			     "let the user run it (+eval)");
+	return r;
+}
+
 static int ask_all(struct redis_transport *t, outbox_time deadline, struct findings *f,
 		   struct outbox_error *err)
 {
@@ -165,6 +182,8 @@ int redis_check(struct outbox_transport *transport, outbox_time deadline, char *
 		r = judge_stream(t, deadline, &f, &err);
 	if (!r)
 		r = ask_all(t, deadline, &f, &err);
+	if (!r)
+		r = judge_scripts(t, deadline, &f, &err);
 	snprintf(text, size, "%s", r ? err.message : buf_str(&f.text));
 	buf_deinit(&f.text);
 	if (r)

@@ -24,30 +24,32 @@ static size_t own_headers(const struct outbox_encoded *e, const struct outbox_me
 	return first;
 }
 
-static void put_fields(struct redis_transport *t, const struct outbox_encoded *e,
-		       const struct outbox_message *m)
+static bool has_fields(const struct redis_transport *t)
+{
+	return t->broker.envelope == OUTBOX_ENVELOPE_CE_BINARY ||
+	       t->broker.envelope == OUTBOX_ENVELOPE_NATIVE;
+}
+
+static void put_fields(const struct redis_transport *t, const struct outbox_encoded *e,
+		       const struct outbox_message *m, struct buf *out)
 {
 	bool native = t->broker.envelope == OUTBOX_ENVELOPE_NATIVE;
 	size_t first = own_headers(e, m);
 
 	for (size_t i = 0; i < e->n_headers; i++) {
-		redis_wire_argument(&t->wire, i < first ? "" : "header.", e->headers[i].name,
+		redis_wire_argument(out, i < first ? "" : "header.", e->headers[i].name,
 				    strlen(e->headers[i].name));
-		redis_wire_text(&t->wire, e->headers[i].value);
+		redis_wire_text(out, e->headers[i].value);
 	}
-	redis_wire_text(&t->wire, native ? "content-type" : "datacontenttype");
-	redis_wire_text(&t->wire, e->content_type);
-	redis_wire_text(&t->wire, native ? "payload" : "data");
-	redis_wire_argument(&t->wire, "", e->body, e->size);
+	redis_wire_text(out, native ? "content-type" : "datacontenttype");
+	redis_wire_text(out, e->content_type);
+	redis_wire_text(out, native ? "payload" : "data");
+	redis_wire_argument(out, "", e->body, e->size);
 }
 
-int redis_command_add(struct redis_transport *t, const struct outbox_item *item,
-		      struct outbox_error *err)
+static int encode(struct redis_transport *t, const struct outbox_item *item,
+		  struct outbox_encoded *ret_encoded, struct outbox_error *err)
 {
-	bool fields = t->broker.envelope == OUTBOX_ENVELOPE_CE_BINARY ||
-		      t->broker.envelope == OUTBOX_ENVELOPE_NATIVE;
-	struct outbox_encoded encoded;
-	size_t n = 3 + (size_t)!t->create + (t->maxlen ? 3 : 0);
 	int r;
 
 	if (!t->fixed) {
@@ -56,35 +58,73 @@ int redis_command_add(struct redis_transport *t, const struct outbox_item *item,
 		if (r)
 			return r;
 	}
-	r = outbox_encode(t->broker.encoder, item, &encoded, err);
+	return outbox_encode(t->broker.encoder, item, ret_encoded, err);
+}
+
+static size_t count_words(const struct redis_transport *t, const struct outbox_encoded *e)
+{
+	return 3 + (size_t)!t->create + (t->maxlen ? 3 : 0) +
+	       (has_fields(t) ? 2 * (e->n_headers + 2) : 2);
+}
+
+static void put_words(const struct redis_transport *t, const struct outbox_encoded *e,
+		      const struct outbox_message *m, struct buf *out)
+{
+	redis_wire_text(out, "XADD");
+	redis_wire_argument(out, "", t->key.data, t->key.size);
+	if (!t->create)
+		redis_wire_text(out, "NOMKSTREAM");
+	if (t->maxlen) {
+		redis_wire_text(out, "MAXLEN");
+		redis_wire_text(out, t->maxlen_exact ? "=" : "~");
+		redis_wire_number(out, t->maxlen);
+	}
+	redis_wire_text(out, "*");
+	if (has_fields(t)) {
+		put_fields(t, e, m, out);
+	} else {
+		redis_wire_text(out, "event");
+		redis_wire_argument(out, "", e->body, e->size);
+	}
+}
+
+int redis_command_add(struct redis_transport *t, const struct outbox_item *item,
+		      struct outbox_error *err)
+{
+	struct outbox_encoded encoded;
+	int r = encode(t, item, &encoded, err);
+
 	if (r)
 		return r;
-	redis_wire_begin(&t->wire, n + (fields ? 2 * (encoded.n_headers + 2) : 2));
-	redis_wire_text(&t->wire, "XADD");
-	redis_wire_argument(&t->wire, "", t->key.data, t->key.size);
-	if (!t->create)
-		redis_wire_text(&t->wire, "NOMKSTREAM");
-	if (t->maxlen) {
-		redis_wire_text(&t->wire, "MAXLEN");
-		redis_wire_text(&t->wire, t->maxlen_exact ? "=" : "~");
-		redis_wire_number(&t->wire, t->maxlen);
-	}
-	redis_wire_text(&t->wire, "*");
-	if (fields) {
-		put_fields(t, &encoded, item->message);
-	} else {
-		redis_wire_text(&t->wire, "event");
-		redis_wire_argument(&t->wire, "", encoded.body, encoded.size);
-	}
-	redis_wire_end(&t->wire);
+	redis_wire_begin(&t->wire.out, count_words(t, &encoded));
+	put_words(t, &encoded, item->message, &t->wire.out);
+	redis_wire_end(&t->wire.out);
+	return OUTBOX_OK;
+}
+
+int redis_command_words(struct redis_transport *t, const struct outbox_item *item, struct buf *out,
+			size_t *ret_words, struct outbox_error *err)
+{
+	struct outbox_encoded encoded;
+	size_t n;
+	int r = encode(t, item, &encoded, err);
+
+	if (r)
+		return r;
+	n = count_words(t, &encoded);
+	redis_wire_number(out, (int64_t)n);
+	put_words(t, &encoded, item->message, out);
+	*ret_words = 1 + n;
 	return OUTBOX_OK;
 }
 
 void redis_command_wait(struct redis_transport *t, outbox_time limit)
 {
-	redis_wire_begin(&t->wire, 3);
-	redis_wire_text(&t->wire, "WAIT");
-	redis_wire_number(&t->wire, t->replicas);
-	redis_wire_number(&t->wire, limit > OUTBOX_MILLISECONDS ? limit / OUTBOX_MILLISECONDS : 1);
-	redis_wire_end(&t->wire);
+	struct buf *out = &t->wire.out;
+
+	redis_wire_begin(out, 3);
+	redis_wire_text(out, "WAIT");
+	redis_wire_number(out, t->replicas);
+	redis_wire_number(out, limit > OUTBOX_MILLISECONDS ? limit / OUTBOX_MILLISECONDS : 1);
+	redis_wire_end(out);
 }

@@ -182,6 +182,7 @@ static int use_address(void *context, const struct address *address, outbox_time
 	struct redis_transport *t = context;
 	int r = redis_wire_connect(&t->wire, address, until, err);
 
+	t->no_scripts = false;
 	return r ? r : begin_session(t, until, err);
 }
 

@@ -2,7 +2,10 @@
 #ifndef TRANSPORT_REDIS_DRIVER_H
 #define TRANSPORT_REDIS_DRIVER_H
 
-/* Redis Streams. redis.c opens, options.c reads the URL, connect.c logs in, publish.c sends, verdict.c judges, check.c asks what it is worth. */
+/*
+ * Redis Streams. redis.c opens, options.c reads the URL, connect.c logs in, publish.c sends, order.c says what may go,
+ * script.c sends many of few keys, verdict.c judges, check.c asks what it is worth.
+ */
 
 #include <outbox/transport.h>
 
@@ -11,6 +14,19 @@
 #include "transport/template.h"
 
 #define REDIS_REPLICAS_MAX 100
+
+/* Pipelines of fewer messages cost more time waiting than a script costs the server. */
+#define REDIS_FEW 16
+
+/* Which messages of a batch may go: those whose key has none before them that is not settled. */
+struct redis_order {
+	size_t capacity;
+	uint32_t *next;       /* by message: the one behind it in its key */
+	uint32_t *ready;      /* may go now */
+	size_t n_ready, left; /* of these, and of all that wait */
+	uint32_t *slots;      /* by hash: index + 1 of the last message of a key */
+	bool *waits;          /* by message: neither settled, nor behind one that was refused */
+};
 
 struct redis_transport {
 	struct broker broker;
@@ -24,6 +40,30 @@ struct redis_transport {
 	int64_t database;
 	int64_t replicas; /* wait for so many before it is an acknowledgement */
 	char client[300]; /* how `CLIENT LIST` names us: without a blank */
+	bool unordered;   /* keys mean nothing */
+	struct redis_order order;
+	bool no_scripts;           /* this connection may not run any */
+	struct buf words, streams; /* of the script that is being written */
+};
+
+/* One call of publish(). */
+struct redis_run {
+	struct redis_transport *t;
+	struct outbox_batch *batch;
+	outbox_time deadline;
+	outbox_time enough_time; /* with less than that left, nothing more is begun */
+	const uint32_t *list;    /* of messages, a pipeline */
+	size_t n_list;
+	size_t written;              /* of the list, looked at */
+	size_t answered;             /* of the list, done with */
+	size_t acked;                /* of the batch */
+	bool stopped;                /* the server refuses all: write no more */
+	bool no_script;              /* a script did not run: one message at a time */
+	bool last;                   /* nothing comes behind this pipeline but WAIT */
+	bool wait_written, waited;   /* WAIT, and its answer */
+	bool enough;                 /* replicas have it, or none were asked for */
+	bool out_of_step;            /* nothing that was said can be trusted */
+	struct outbox_error refusal; /* of the server as a whole; status 0: none */
 };
 
 static inline struct redis_transport *redis_downcast(struct outbox_transport *transport)
@@ -34,6 +74,10 @@ static inline struct redis_transport *redis_downcast(struct outbox_transport *tr
 /* Write the XADD of a message. EINVAL: the message cannot be sent, and nothing was written. */
 int redis_command_add(struct redis_transport *t, const struct outbox_item *item,
 		      struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/* The same as words for a script: how many they are, then the words. *ret_words: with that number. */
+int redis_command_words(struct redis_transport *t, const struct outbox_item *item, struct buf *out,
+			size_t *ret_words, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /* Write a WAIT for the replicas, for at most so long. */
 void redis_command_wait(struct redis_transport *t, outbox_time limit);
@@ -68,6 +112,23 @@ int redis_refused(const struct redis_wire *wire, const char *text, struct outbox
 const char *redis_info(const char *info, const char *name, char *out, size_t size);
 /* How many replicas are online by INFO? */
 int64_t redis_info_replicas(const char *info);
+
+int redis_order_begin(struct redis_order *order, const struct outbox_batch *batch, bool unordered,
+		      struct outbox_error *err) OUTBOX_MUSTCHECK;
+/* By its verdict, message i is done, or it stops its key. True: the key goes on. */
+bool redis_order_settle(struct redis_order *order, const struct outbox_batch *batch, size_t i);
+/* All that were ready are settled; those behind them are ready now. */
+void redis_order_next(struct redis_order *order, const struct outbox_batch *batch);
+void redis_order_deinit(struct redis_order *order);
+
+/* Send these messages in a pipeline, and read every answer. */
+int redis_send(struct redis_run *run, const uint32_t *list, size_t n,
+	       struct outbox_error *err) OUTBOX_MUSTCHECK;
+/* Send all that wait by scripts. */
+int redis_script_send(struct redis_run *run, struct outbox_error *err) OUTBOX_MUSTCHECK;
+/* May more be sent? What is not counts as not sent, and comes again. */
+bool redis_may_go_on(const struct redis_run *run);
+int redis_out_of_step(struct redis_run *run, struct outbox_error *err);
 
 int redis_configure(struct broker *broker, struct url *url,
 		    const struct outbox_transport_config *config,

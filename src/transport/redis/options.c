@@ -60,6 +60,8 @@ int redis_configure(struct broker *broker, struct url *url,
 	int r;
 
 	t->key = (struct buf)BUF_INIT(STREAM_MAX);
+	t->words = t->streams = (struct buf)BUF_INIT(SIZE_MAX / 2);
+	t->unordered = config->unordered;
 	redis_wire_init(&t->wire, config->clock);
 	snprintf(t->client, sizeof(t->client), "outbox:%s", config->target);
 	if (broker->endpoint.user && !broker->endpoint.password)

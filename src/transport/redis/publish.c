@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A batch is a pipeline of XADDs: written in chunks without waiting, answered in the same order. The k-th reply
+ * A pipeline of XADDs is written in chunks without waiting, and answered in the same order. The k-th reply
  * belongs to the k-th command, so everything hangs on never being one off: a reply of a kind that XADD does not
  * have, one too many, or bytes between two batches, and the connection is dropped and nothing of it is ACKED.
+ *
+ * A server may refuse one command and take the next: memory was freed in between, or a role changed. So a pipeline
+ * has one message of a key, and the next pipeline those behind the ones that were taken. When that would be only a
+ * few, the rest goes by script.c, which keeps order in one command.
  *
  * A server that is full or has become a replica refuses commands one by one and may take others of the same
  * pipeline. Every reply is a verdict of its own; what was refused like this has none, and EFULL or EAUTH say that
  * it was not sent. That is true only when every command was answered, so after a break it is ECONN.
  *
- * With wait=N a WAIT follows the last XADD, and without its answer nothing is ACKED, whatever the XADDs said.
+ * With wait=N a WAIT follows the last of all, and without its answer nothing is ACKED, whatever the XADDs said.
  */
 
 #include "transport/redis/driver.h"
@@ -21,49 +25,42 @@
 
 #define CHUNK ((size_t)64 << 10) /* bytes written before they are sent */
 
-struct pipeline {
-	struct redis_transport *t;
-	struct outbox_batch *batch;
-	outbox_time deadline;
-	size_t written;  /* items looked at */
-	size_t answered; /* items done with */
-	size_t acked;
-	bool stopped;                /* the server refuses all: write no more */
-	bool wait_written, waited;   /* WAIT, and its answer */
-	bool enough;                 /* replicas have it, or none were asked for */
-	bool out_of_step;            /* nothing that was said can be trusted */
-	struct outbox_error refusal; /* of the server as a whole; status 0: none */
-};
-
 /* ---- out ------------------------------------------------------------------------------------- */
 
-static bool all_written(const struct pipeline *p)
+static bool all_written(const struct redis_run *p)
 {
-	return p->stopped || p->written == p->batch->count;
+	return p->stopped || p->written == p->n_list;
 }
 
 /* Skip what was rejected before it was written: no reply will come for it. */
-static bool all_answered(struct pipeline *p)
+static bool all_answered(struct redis_run *p)
 {
-	while (p->answered < p->written && p->batch->items[p->answered]->verdict == OUTBOX_REJECTED)
+	while (p->answered < p->written &&
+	       p->batch->items[p->list[p->answered]]->verdict == OUTBOX_REJECTED)
 		p->answered++;
 	return p->answered == p->written;
 }
 
-static bool done(struct pipeline *p)
+/* Is there something that the replicas have not been asked about? */
+static bool owes_wait(const struct redis_run *p)
 {
-	return all_written(p) && all_answered(p) && p->wait_written == p->waited;
+	return p->last && p->t->replicas && p->acked && !p->wait_written;
+}
+
+static bool done(struct redis_run *p)
+{
+	return all_written(p) && all_answered(p) && p->wait_written == p->waited && !owes_wait(p);
 }
 
 /* Write up to a chunk. */
-static int fill(struct pipeline *p, struct outbox_error *err)
+static int fill(struct redis_run *p, struct outbox_error *err)
 {
 	struct redis_wire *wire = &p->t->wire;
 	bool begun = false;
 
 	while (!all_written(p) && wire->out.size < CHUNK) {
 		struct outbox_error why = OUTBOX_ERROR_INIT;
-		size_t i = p->written++;
+		size_t i = p->list[p->written++];
 		int r = redis_command_add(p->t, p->batch->items[i], &why);
 
 		begun |= !r;
@@ -72,7 +69,7 @@ static int fill(struct pipeline *p, struct outbox_error *err)
 		if (r)
 			return r;
 	}
-	if (all_written(p) && p->t->replicas && !p->wait_written && (begun || p->acked)) {
+	if (all_written(p) && p->last && p->t->replicas && !p->wait_written && (begun || p->acked)) {
 		outbox_time left = broker_time_left(&p->t->broker, p->deadline);
 
 		/* Its answer must come before our own deadline. */
@@ -82,7 +79,7 @@ static int fill(struct pipeline *p, struct outbox_error *err)
 	return OUTBOX_OK;
 }
 
-static int write_on(struct pipeline *p, struct outbox_error *err)
+static int write_on(struct redis_run *p, struct outbox_error *err)
 {
 	struct redis_wire *wire = &p->t->wire;
 	int r = OUTBOX_OK;
@@ -112,7 +109,7 @@ static bool is_entry_id(const redisReply *reply)
 }
 
 /* The server as a whole refuses: nothing more is written, and the item counts as not sent. */
-static void refused_by_server(struct pipeline *p, int status, const char *text, const char *remedy)
+static void refused_by_server(struct redis_run *p, int status, const char *text, const char *remedy)
 {
 	char shown[200];
 
@@ -123,7 +120,7 @@ static void refused_by_server(struct pipeline *p, int status, const char *text, 
 }
 
 /* Its name; made again, the buffer has seen others since. */
-static const char *stream_of(struct pipeline *p, size_t i)
+static const char *stream_of(struct redis_run *p, size_t i)
 {
 	struct redis_transport *t = p->t;
 
@@ -138,7 +135,7 @@ static const char *stream_of(struct pipeline *p, size_t i)
 #define MAKE_IT "; make it, or leave out create=no"
 
 /* With create=no. When it is the stream of all messages, none of them is to blame. */
-static void no_stream(struct pipeline *p, size_t i)
+static void no_stream(struct redis_run *p, size_t i)
 {
 	char text[200];
 
@@ -151,7 +148,7 @@ static void no_stream(struct pipeline *p, size_t i)
 	}
 }
 
-static int refused(struct pipeline *p, size_t i, const char *text, struct outbox_error *err)
+static int refused(struct redis_run *p, size_t i, const char *text, struct outbox_error *err)
 {
 	const char *remedy;
 
@@ -185,15 +182,15 @@ static int refused(struct pipeline *p, size_t i, const char *text, struct outbox
 	}
 }
 
-static int out_of_step(struct pipeline *p, struct outbox_error *err)
+int redis_out_of_step(struct redis_run *run, struct outbox_error *err)
 {
-	p->out_of_step = true;
+	run->out_of_step = true;
 	return outbox_fail(err, OUTBOX_ECONN, "%s: the server's answers do not fit the commands",
-			   p->t->wire.shown);
+			   run->t->wire.shown);
 }
 
 /* A failover passes by itself; what we may not do, or cannot, is for somebody to repair. */
-static void wait_refused(struct pipeline *p, const char *text)
+static void wait_refused(struct redis_run *p, const char *text)
 {
 	const char *remedy;
 
@@ -208,7 +205,7 @@ static void wait_refused(struct pipeline *p, const char *text)
 	}
 }
 
-static int replicas_said(struct pipeline *p, const redisReply *reply, struct outbox_error *err)
+static int replicas_said(struct redis_run *p, const redisReply *reply, struct outbox_error *err)
 {
 	p->waited = true;
 	if (reply->type == REDIS_REPLY_ERROR) {
@@ -216,7 +213,7 @@ static int replicas_said(struct pipeline *p, const redisReply *reply, struct out
 		return OUTBOX_OK;
 	}
 	if (reply->type != REDIS_REPLY_INTEGER)
-		return out_of_step(p, err);
+		return redis_out_of_step(p, err);
 	p->enough = reply->integer >= p->t->replicas;
 	if (p->enough)
 		return OUTBOX_OK;
@@ -224,14 +221,14 @@ static int replicas_said(struct pipeline *p, const redisReply *reply, struct out
 			   p->t->wire.shown, reply->integer, (long long)p->t->replicas);
 }
 
-static int take_reply(struct pipeline *p, const redisReply *reply, struct outbox_error *err)
+static int take_reply(struct redis_run *p, const redisReply *reply, struct outbox_error *err)
 {
 	size_t i;
 
 	if (all_answered(p))
 		return p->wait_written && !p->waited ? replicas_said(p, reply, err)
-						     : out_of_step(p, err);
-	i = p->answered++;
+						     : redis_out_of_step(p, err);
+	i = p->list[p->answered++];
 	if (reply->type == REDIS_REPLY_ERROR)
 		return refused(p, i, reply->str, err);
 	if (reply->type == REDIS_REPLY_NIL && !p->t->create) {
@@ -239,13 +236,13 @@ static int take_reply(struct pipeline *p, const redisReply *reply, struct outbox
 		return OUTBOX_OK;
 	}
 	if (reply->type != REDIS_REPLY_STRING || !is_entry_id(reply))
-		return out_of_step(p, err);
+		return redis_out_of_step(p, err);
 	outbox_batch_verdict(p->batch, i, OUTBOX_ACKED, 0, NULL);
 	p->acked++;
 	return OUTBOX_OK;
 }
 
-static int read_on(struct pipeline *p, bool *ret_any, struct outbox_error *err)
+static int read_on(struct redis_run *p, bool *ret_any, struct outbox_error *err)
 {
 	int r = redis_wire_receive(&p->t->wire, ret_any, err);
 
@@ -262,7 +259,7 @@ static int read_on(struct pipeline *p, bool *ret_any, struct outbox_error *err)
 
 /* ---- the batch ------------------------------------------------------------------------------- */
 
-static int run(struct pipeline *p, struct outbox_error *err)
+static int run_pipeline(struct redis_run *p, struct outbox_error *err)
 {
 	struct redis_wire *wire = &p->t->wire;
 	int r = OUTBOX_OK;
@@ -283,7 +280,38 @@ static int run(struct pipeline *p, struct outbox_error *err)
 	}
 	/* The beginning of an answer to nothing. */
 	if (!r && redis_wire_in_reply(wire))
-		r = out_of_step(p, err);
+		r = redis_out_of_step(p, err);
+	return r;
+}
+
+int redis_send(struct redis_run *run, const uint32_t *list, size_t n, struct outbox_error *err)
+{
+	run->list = list;
+	run->n_list = n;
+	run->written = run->answered = 0;
+	return run_pipeline(run, err);
+}
+
+bool redis_may_go_on(const struct redis_run *run)
+{
+	return !run->stopped && run->t->order.left &&
+	       broker_time_left(&run->t->broker, run->deadline) > run->enough_time;
+}
+
+/* One message of a key at a time, or by the script where that is too few. */
+static int send_all(struct redis_run *p, struct outbox_error *err)
+{
+	struct redis_transport *t = p->t;
+	struct redis_order *order = &t->order;
+	int r = redis_order_begin(order, p->batch, t->unordered, err);
+
+	while (!r && redis_may_go_on(p)) {
+		p->last = order->n_ready == order->left;
+		if (!p->last && order->n_ready < REDIS_FEW && !t->no_scripts)
+			return redis_script_send(p, err);
+		r = redis_send(p, order->ready, order->n_ready, err);
+		redis_order_next(order, p->batch);
+	}
 	return r;
 }
 
@@ -298,14 +326,22 @@ int redis_publish(struct outbox_transport *transport, struct outbox_batch *batch
 		  outbox_time deadline, struct outbox_error *err)
 {
 	struct redis_transport *t = redis_downcast(transport);
-	struct pipeline p = { .t = t, .batch = batch, .deadline = deadline, .enough = !t->replicas };
+	struct redis_run p = { .t = t,
+			       .batch = batch,
+			       .deadline = deadline,
+			       .enough_time = broker_time_left(&t->broker, deadline) / 2,
+			       .enough = !t->replicas };
 	int r = broker_ready(&t->broker, t->wire.fd >= 0, deadline, err);
 
 	if (r)
 		return r;
 	r = redis_wire_check_quiet(&t->wire, err);
 	if (!r)
-		r = run(&p, err);
+		r = send_all(&p, err);
+	if (!r && t->replicas && !p.wait_written) {
+		p.last = true;
+		r = redis_send(&p, NULL, 0, err);
+	}
 	if (p.out_of_step)
 		take_back(batch, "the server's answers did not fit the commands");
 	else if (!p.enough)

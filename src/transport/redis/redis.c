@@ -25,6 +25,9 @@ static void redis_close(struct outbox_transport *transport)
 	redis_wire_deinit(&t->wire);
 	template_deinit(&t->stream);
 	buf_deinit(&t->key);
+	buf_deinit(&t->words);
+	buf_deinit(&t->streams);
+	redis_order_deinit(&t->order);
 	broker_close(&t->broker);
 }
 
@@ -58,6 +61,7 @@ const struct outbox_transport_ops redis_transport_ops = {
 	.schemes = schemes,
 	.help = "redis://[user:password@]host:port/[DATABASE]?stream={type} (Redis Streams; "
 		"&maxlen=N to trim, &wait=N for replicas)",
+	.flags = OUTBOX_TRANSPORT_KEEPS_ORDER,
 	.open = redis_open,
 	.connect = redis_connect,
 	.publish = redis_publish,

@@ -52,39 +52,39 @@ void redis_wire_deinit(struct redis_wire *wire)
 
 /* ---- commands -------------------------------------------------------------------------------- */
 
-void redis_wire_begin(struct redis_wire *wire, size_t n_arguments)
+void redis_wire_begin(struct buf *out, size_t n_arguments)
 {
-	buf_char(&wire->out, '*');
-	buf_number(&wire->out, n_arguments);
+	buf_char(out, '*');
+	buf_number(out, n_arguments);
 }
 
-void redis_wire_argument(struct redis_wire *wire, const char *prefix, const void *data, size_t size)
+void redis_wire_argument(struct buf *out, const char *prefix, const void *data, size_t size)
 {
 	size_t prefix_size = strlen(prefix);
 
-	buf_append(&wire->out, "\r\n$", 3);
-	buf_number(&wire->out, prefix_size + size);
-	buf_append(&wire->out, "\r\n", 2);
-	buf_append(&wire->out, prefix, prefix_size);
-	buf_append(&wire->out, data, size);
+	buf_append(out, "\r\n$", 3);
+	buf_number(out, prefix_size + size);
+	buf_append(out, "\r\n", 2);
+	buf_append(out, prefix, prefix_size);
+	buf_append(out, data, size);
 }
 
-void redis_wire_text(struct redis_wire *wire, const char *text)
+void redis_wire_text(struct buf *out, const char *text)
 {
-	redis_wire_argument(wire, "", text, strlen(text));
+	redis_wire_argument(out, "", text, strlen(text));
 }
 
-void redis_wire_number(struct redis_wire *wire, int64_t number)
+void redis_wire_number(struct buf *out, int64_t number)
 {
 	char text[24];
 
 	snprintf(text, sizeof(text), "%lld", (long long)number);
-	redis_wire_text(wire, text);
+	redis_wire_text(out, text);
 }
 
-void redis_wire_end(struct redis_wire *wire)
+void redis_wire_end(struct buf *out)
 {
-	buf_append(&wire->out, "\r\n", 2);
+	buf_append(out, "\r\n", 2);
 }
 
 void redis_wire_command(struct redis_wire *wire, const char *const *words)
@@ -93,10 +93,10 @@ void redis_wire_command(struct redis_wire *wire, const char *const *words)
 
 	while (words[n])
 		n++;
-	redis_wire_begin(wire, n);
+	redis_wire_begin(&wire->out, n);
 	for (size_t i = 0; i < n; i++)
-		redis_wire_text(wire, words[i]);
-	redis_wire_end(wire);
+		redis_wire_text(&wire->out, words[i]);
+	redis_wire_end(&wire->out);
 }
 
 bool redis_wire_flushed(const struct redis_wire *wire)

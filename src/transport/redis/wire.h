@@ -32,11 +32,11 @@ int redis_wire_connect(struct redis_wire *wire, const struct address *address, o
 		       struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /* Write a command: its number of arguments, each argument (a prefix and the rest, as they are), its end. */
-void redis_wire_begin(struct redis_wire *wire, size_t n_arguments);
-void redis_wire_argument(struct redis_wire *wire, const char *prefix, const void *data, size_t size);
-void redis_wire_text(struct redis_wire *wire, const char *text);
-void redis_wire_number(struct redis_wire *wire, int64_t number);
-void redis_wire_end(struct redis_wire *wire);
+void redis_wire_begin(struct buf *out, size_t n_arguments);
+void redis_wire_argument(struct buf *out, const char *prefix, const void *data, size_t size);
+void redis_wire_text(struct buf *out, const char *text);
+void redis_wire_number(struct buf *out, int64_t number);
+void redis_wire_end(struct buf *out);
 /* A whole command of words; the list ends with NULL. */
 void redis_wire_command(struct redis_wire *wire, const char *const *words);
 

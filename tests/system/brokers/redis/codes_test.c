@@ -47,6 +47,24 @@ static void refuse_one(const char *words, const char *options, const char *becom
 	outbox_arena_free(c.arena);
 }
 
+/* The same in the middle of a script: what is behind it in its key is not sent. */
+static void refuse_in_script(const char *words, const char *options, const char *becomes)
+{
+	struct fate fate = fate_of(becomes);
+	char line[200];
+	struct fake_script script = { .eval = ":1\r\n", .adds = { line, ID } };
+	struct transport_case c;
+
+	snprintf(line, sizeof(line), "-%s\r\n", words);
+	begin(&c, 3);
+	use_one_key(&c);
+	assert_int_equal(talk(&c, &script, options, CONTRACT_DEADLINE, NULL), fate.status);
+	assert_int_equal(c.batch.items[0]->verdict, OUTBOX_ACKED);
+	assert_int_equal(c.batch.items[1]->verdict, fate.verdict);
+	assert_int_equal(c.batch.items[2]->verdict, OUTBOX_VERDICT_UNSET);
+	outbox_arena_free(c.arena);
+}
+
 static void refuse_connection(const char *words, const char *becomes)
 {
 	struct outbox_error err = OUTBOX_ERROR_INIT;
@@ -77,6 +95,8 @@ static void every_code_of_the_page(void **state)
 		}
 		refuse_one(words, "stream={type}", row->cells[2]);
 		refuse_one(words, "stream=s", row->cells[3]);
+		refuse_in_script(words, "stream={type}", row->cells[2]);
+		refuse_in_script(words, "stream=s", row->cells[3]);
 		refuse_connection(words, row->cells[4]);
 		if (!expected->word)
 			break;

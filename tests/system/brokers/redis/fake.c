@@ -27,11 +27,11 @@ struct fake {
 	bool answered;
 };
 
-enum word { PING, AUTH, CLIENT, SELECT, INFO, WAIT, XADD, WORDS };
+enum word { PING, AUTH, CLIENT, SELECT, INFO, WAIT, EVAL, XADD, WORDS };
 
 static const char *const words[WORDS] = {
 	"$4\r\nPING\r\n", "$4\r\nAUTH\r\n", "$6\r\nCLIENT\r\n", "$6\r\nSELECT\r\n",
-	"$4\r\nINFO\r\n", "$4\r\nWAIT\r\n", "$4\r\nXADD\r\n",
+	"$4\r\nINFO\r\n", "$4\r\nWAIT\r\n", "$4\r\nEVAL\r\n",   "$4\r\nXADD\r\n",
 };
 
 static void die(const char *what)
@@ -113,11 +113,23 @@ static bool answer(struct fake *f, enum word word)
 		if (f->waits++ == 0) /* at connect, before anything was added */
 			return say_text(f, s->first_wait ? s->first_wait : ":99\r\n");
 		return say_text(f, s->wait ? s->wait : ":0\r\n");
+	case EVAL:
+		return say_text(f, s->eval ? s->eval : "-NOPERM this command is not for you\r\n");
 	case XADD:
 		return answer_add(f);
 	default:
 		return say_text(f, "+OK\r\n");
 	}
+}
+
+/* The word of a command stands behind the number of its words; another one is what a script is to do. */
+static bool begins_command(const struct fake *f, const char *at)
+{
+	const char *line = at - f->in >= 2 ? at - 2 : f->in;
+
+	while (line > f->in && line[-1] != '\n')
+		line--;
+	return *line == '*';
 }
 
 /* Answer the commands that came whole enough to be known. */
@@ -126,6 +138,7 @@ static bool answer_all(struct fake *f)
 	for (;;) {
 		char *first = NULL;
 		int which = 0;
+		bool command;
 		size_t used;
 
 		for (int i = 0; i < WORDS; i++) {
@@ -138,9 +151,12 @@ static bool answer_all(struct fake *f)
 		}
 		if (!first)
 			return true;
+		command = begins_command(f, first);
 		used = (size_t)(first - f->in) + strlen(words[which]);
 		memmove(f->in, f->in + used, f->in_size - used);
 		f->in_size -= used;
+		if (!command)
+			continue;
 		if (!answer(f, (enum word)which) || (f->script.hang_up && f->answered))
 			return false;
 	}

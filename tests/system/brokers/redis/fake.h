@@ -13,6 +13,7 @@
 struct fake_script {
 	const char *greeting; /* before anybody asked; NULL: nothing */
 	const char *ping, *auth, *info, *wait;
+	const char *eval;       /* NULL: it may not be run */
 	const char *first_wait; /* to the first WAIT of all, at connect; NULL: many replicas */
 	const char *adds[FAKE_ADDS]; /* to the first XADD, the second ...; the last of them to all that follow */
 	size_t padding; /* so many bytes more in every answer to XADD, which then is an error */

@@ -9,7 +9,7 @@ extern const struct outbox_transport_ops redis_transport_ops;
 
 static const struct transport_fixture fixture = { .ops = &redis_transport_ops };
 
-/* A batch of n, each of a type of its own. */
+/* A batch of n, each with a key of its own: one pipeline. */
 void begin(struct transport_case *c, size_t n)
 {
 	static const char *const types[] = { "a", "b", "c" };
@@ -18,8 +18,18 @@ void begin(struct transport_case *c, size_t n)
 	c->arena = outbox_arena_new((size_t)256 << 20);
 	assert_non_null(c->arena);
 	case_new_batch(c);
-	for (size_t i = 0; i < n; i++)
-		case_message(c, "m", i)->type = types[i % 3];
+	for (size_t i = 0; i < n; i++) {
+		struct outbox_message *m = case_message(c, "m", i);
+
+		m->type = types[i % 3];
+		m->key = m->id;
+	}
+}
+
+void use_one_key(struct transport_case *c)
+{
+	for (size_t i = 0; i < c->batch.count; i++)
+		c->messages[i].key = "42";
 }
 
 static outbox_time in(outbox_time time)

@@ -10,8 +10,11 @@
 #define SHORT (400 * OUTBOX_MILLISECONDS) /* for those who wait in vain */
 #define ID "$3\r\n1-0\r\n"
 
-/* A batch of n, each of a type of its own. Free c->arena afterwards. */
+/* A batch of n, of three types in turn, each with a key of its own. Free c->arena afterwards. */
 void begin(struct transport_case *c, size_t n);
+
+/* They all have one key: a script. */
+void use_one_key(struct transport_case *c);
 
 struct outbox_transport *open_to(struct transport_case *c, struct fake *fake, const char *options);
 

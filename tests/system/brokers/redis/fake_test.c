@@ -235,6 +235,94 @@ static void answers_are_read_while_writing(void **state)
 	outbox_arena_free(c.arena);
 }
 
+/* ---- scripts --------------------------------------------------------------------------------- */
+
+static int talk_of_one_key(struct transport_case *c, const struct fake_script *script, size_t n)
+{
+	begin(c, n);
+	use_one_key(c);
+	return talk(c, script, "stream={type}", SHORT, NULL);
+}
+
+static void a_script_says_how_many(void **state)
+{
+	struct fake_script script = { .eval = ":3\r\n", .adds = { "-ERR nobody asked\r\n" } };
+	struct transport_case c;
+
+	(void)state;
+	assert_int_equal(talk_of_one_key(&c, &script, 3), OUTBOX_OK);
+	assert_int_equal(count(&c, OUTBOX_ACKED), 3);
+	outbox_arena_free(c.arena);
+}
+
+/* It is asked again by itself, which may well succeed now. */
+static void where_a_script_stops_a_message_goes_alone(void **state)
+{
+	struct fake_script script = { .eval = ":1\r\n", .adds = { ID } };
+	struct transport_case c;
+
+	(void)state;
+	assert_int_equal(talk_of_one_key(&c, &script, 2), OUTBOX_OK);
+	assert_int_equal(count(&c, OUTBOX_ACKED), 2);
+	outbox_arena_free(c.arena);
+}
+
+static void behind_a_refused_one_nothing_of_its_key_goes(void **state)
+{
+	struct fake_script script = { .eval = ":1\r\n", .adds = { "-ERR not now\r\n", ID } };
+	struct transport_case c;
+
+	(void)state;
+	assert_int_equal(talk_of_one_key(&c, &script, 3), OUTBOX_OK);
+	assert_int_equal(c.batch.items[0]->verdict, OUTBOX_ACKED);
+	assert_int_equal(c.batch.items[1]->verdict, OUTBOX_RETRY);
+	assert_int_equal(c.batch.items[2]->verdict, OUTBOX_VERDICT_UNSET);
+	outbox_arena_free(c.arena);
+}
+
+static void a_script_that_may_not_run_is_done_without(void **state)
+{
+	static const char *const refusals_of_eval[] = {
+		NULL,
+		"-ERR unknown command 'EVAL'\r\n",
+		"-CROSSSLOT Keys in request don't hash to the same slot\r\n",
+		"-NOPERM No permissions to access a key\r\n",
+		"-OOM command not allowed\r\n",
+		"-ERR Error running script\r\n",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(refusals_of_eval); i++) {
+		struct fake_script script = { .eval = refusals_of_eval[i] };
+		struct transport_case c;
+
+		assert_int_equal(talk_of_one_key(&c, &script, 5), OUTBOX_OK);
+		assert_int_equal(count(&c, OUTBOX_ACKED), 5);
+		outbox_arena_free(c.arena);
+	}
+}
+
+static void no_script_acks_more_than_it_was_given(void **state)
+{
+	static const char *const answers[] = {
+		":4\r\n",       ":-1\r\n",     ":9223372036854775807\r\n",
+		"+3\r\n",       "$1\r\n3\r\n", "$-1\r\n",
+		"*1\r\n:3\r\n", "*0\r\n",      ":3\r\n:3\r\n",
+		":3\r\n:",      ":x\r\n",      ID,
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(answers); i++) {
+		struct fake_script script = { .eval = answers[i] };
+		struct transport_case c;
+
+		assert_int_equal(talk_of_one_key(&c, &script, 3), OUTBOX_ECONN);
+		if (count(&c, OUTBOX_ACKED))
+			fail_msg("%s was taken as an acknowledgement", answers[i]);
+		outbox_arena_free(c.arena);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -245,6 +333,11 @@ int main(void)
 		cmocka_unit_test(what_is_said_between_batches_is_no_ack),
 		cmocka_unit_test(a_trickle_does_not_stretch_the_deadline),
 		cmocka_unit_test(answers_are_read_while_writing),
+		cmocka_unit_test(a_script_says_how_many),
+		cmocka_unit_test(where_a_script_stops_a_message_goes_alone),
+		cmocka_unit_test(behind_a_refused_one_nothing_of_its_key_goes),
+		cmocka_unit_test(a_script_that_may_not_run_is_done_without),
+		cmocka_unit_test(no_script_acks_more_than_it_was_given),
 	};
 
 	return cmocka_run_group_tests_name("redis_fake", tests, NULL, NULL);

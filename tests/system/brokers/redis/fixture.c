@@ -13,6 +13,7 @@
 extern const struct outbox_transport_ops redis_transport_ops;
 
 #define MESSAGE_BYTES 314 /* about: one of the suite's messages as a command */
+#define SCRIPT_MESSAGES 128
 
 struct place {
 	struct proxied link;
@@ -36,6 +37,7 @@ static void *setup(void)
 	assert_non_null(place->redis);
 	assert_int_equal(place->redis->err, 0);
 	place->link.message_bytes = MESSAGE_BYTES;
+	place->link.window = SCRIPT_MESSAGES;
 	place->link.proxy = proxy_start(port);
 	snprintf(place->stream, sizeof(place->stream), "case:%d", ++number);
 	snprintf(place->link.url, sizeof(place->link.url), "redis://127.0.0.1:%d/?stream=%s",

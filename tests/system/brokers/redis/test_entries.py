@@ -172,6 +172,7 @@ def test_doctor_says_what_an_acknowledgement_means(server, shop):
     client = redis.client()
     assert "on disk (appendonly, appendfsync always)" in doctor(shop, redis.url())
     assert "no replica" in doctor(shop, redis.url())
+    assert "EVAL" not in doctor(shop, redis.url())
     for value, words in (("everysec", "lose up to two seconds"), ("no", "when the kernel writes it")):
         client.config_set("appendfsync", value)
         assert words in doctor(shop, redis.url())
@@ -184,6 +185,7 @@ def test_doctor_says_what_an_acknowledgement_means(server, shop):
     assert "maxlen=9 removes older" in doctor(shop, redis.url("?maxlen=9"))
     client.execute_command("ACL", "SETUSER", "poor", "on", ">pw", "~*", "+xadd")
     assert "INFO is not allowed" in doctor(shop, redis.url("", "poor:pw@"))
+    assert "EVAL is not allowed" in doctor(shop, redis.url("", "poor:pw@"))
     client.execute_command("ACL", "SETUSER", "poor", "+info")
     client.config_set("appendonly", "yes")
     kit.until(lambda: client.info("persistence")["aof_rewrite_in_progress"] == 0, "the rewrite")
