@@ -115,10 +115,12 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT SET row_securi
 $$;
 
 -- Messages that may have changed since they were read ahead.
+-- (plpgsql keeps the plan.)
 CREATE OR REPLACE FUNCTION outbox_any_amended(p_first bigint, p_last bigint) RETURNS boolean
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT SET row_security = off AS $$
-	SELECT EXISTS (SELECT FROM outbox_amended a WHERE a.seq BETWEEN p_first AND p_last)
-$$;
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path FROM CURRENT SET row_security = off AS $$
+BEGIN
+	RETURN EXISTS (SELECT FROM outbox_amended a WHERE a.seq BETWEEN p_first AND p_last);
+END $$;
 
 -- They are removed with their messages. There are few, so all are examined.
 CREATE OR REPLACE FUNCTION outbox_purge_amended() RETURNS void

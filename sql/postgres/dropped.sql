@@ -46,3 +46,10 @@ DROP FUNCTION IF EXISTS outbox_lane_view(text, integer, bigint);
 DROP FUNCTION IF EXISTS outbox_claim_again(outbox_receipt, outbox_view, timestamptz);
 -- programs do call this one, too
 DROP FUNCTION IF EXISTS outbox_stretch(bigint, bigint, pg_snapshot, pg_snapshot, integer, integer, text[], text, boolean, boolean);
+
+-- version 4
+DROP FUNCTION IF EXISTS outbox_seq_is_from_the_log(bigint);
+DROP FUNCTION IF EXISTS outbox_message_defaults();
+DROP FUNCTION IF EXISTS outbox_is_blocked(text, text, bigint, boolean, bigint[], timestamptz);
+DROP FUNCTION IF EXISTS outbox_choose(outbox_receipt, outbox_view, xid8[], bigint, bigint, timestamptz);
+DROP FUNCTION IF EXISTS outbox_claim(outbox_receipt, outbox_request, outbox_receipt, outbox_view, outbox_moment, timestamptz);

@@ -110,11 +110,47 @@ BEGIN
 	END LOOP;
 END $$;
 
+-- One message, without the detour by arrays. Where it is not written, because its id is in the log already or the log's
+-- sequence was reset, outbox_publish_batch() finds out why; so it does with an id for a log in partitions.
+CREATE OR REPLACE FUNCTION outbox_publish_one(p_id text, p_type text, p_key text, p_kind text, p_published boolean,
+	p_priority integer, p_event_time timestamptz, p_due_at timestamptz, p_expires_at timestamptz, p_content_type text,
+	p_source text, p_subject text, p_topic text, p_correlation_id text, p_causation_id text, p_traceparent text,
+	p_headers text, p_payload text, p_payload_bin bytea, p_lock_key boolean) RETURNS outbox_published
+LANGUAGE plpgsql AS $$
+DECLARE
+	now timestamptz;
+	made outbox_published;
+BEGIN
+	IF p_lock_key THEN
+		PERFORM outbox_lock_keys(ARRAY[p_key]);
+	END IF;
+	IF p_id IS NULL OR NOT EXISTS (SELECT FROM outbox_meta WHERE name = 'partitioned') THEN
+		now := clock_timestamp();
+		INSERT INTO outbox_message AS o (id, type, key, kind, published, priority, created_at, event_time, due_at,
+			expires_at, content_type, source, subject, topic, correlation_id, causation_id, traceparent, headers,
+			payload, payload_bin)
+		VALUES (coalesce(p_id, outbox_uuid()), p_type, p_key, p_kind, p_published,
+			CASE WHEN p_priority BETWEEN -999 AND 999 THEN p_priority WHEN p_priority IS NOT NULL THEN 999 END,
+			now, coalesce(p_event_time, now), p_due_at, p_expires_at, p_content_type, p_source, p_subject, p_topic,
+			p_correlation_id, p_causation_id, p_traceparent, p_headers, p_payload, p_payload_bin)
+		ON CONFLICT DO NOTHING
+		RETURNING o.id, o.seq, false INTO made;
+	END IF;
+	IF made.seq IS NULL THEN
+		SELECT * INTO made FROM outbox_publish_batch(ARRAY[p_id], ARRAY[p_type], ARRAY[p_key], ARRAY[p_kind],
+			ARRAY[p_published], ARRAY[p_priority], ARRAY[p_event_time], ARRAY[p_due_at], ARRAY[p_expires_at],
+			ARRAY[p_content_type], ARRAY[p_source], ARRAY[p_subject], ARRAY[p_topic], ARRAY[p_correlation_id],
+			ARRAY[p_causation_id], ARRAY[p_traceparent], ARRAY[p_headers], ARRAY[p_payload], ARRAY[p_payload_bin],
+			ARRAY[p_id IS NOT NULL], false, NULL);
+	END IF;
+	RETURN made;
+END $$;
+
 -- One message:
 --     SELECT outbox_publish('order.placed', '{"id":42}', key => '42');
 --     SELECT id, seq, repeated FROM outbox_publish('order.placed', '{"id":42}', id => 'order-42-placed');
 -- A literal, or a driver's parameter without a type, is text: PostgreSQL prefers it. lock_key: others who publish
--- with this key and lock_key wait until your transaction ends.
+-- with this key and lock_key wait until your transaction ends. Not in SQL: its text would be parsed anew for every call.
 CREATE OR REPLACE FUNCTION outbox_publish(type text, payload text,
 	key text DEFAULT NULL, headers jsonb DEFAULT NULL, id text DEFAULT NULL, kind text DEFAULT NULL,
 	source text DEFAULT NULL, subject text DEFAULT NULL, topic text DEFAULT NULL, correlation_id text DEFAULT NULL,
@@ -122,12 +158,11 @@ CREATE OR REPLACE FUNCTION outbox_publish(type text, payload text,
 	priority integer DEFAULT NULL, event_time timestamptz DEFAULT NULL, due_at timestamptz DEFAULT NULL,
 	expires_at timestamptz DEFAULT NULL, content_type text DEFAULT NULL, lock_key boolean DEFAULT false)
 RETURNS outbox_published
-LANGUAGE sql SECURITY DEFINER SET search_path FROM CURRENT AS $$
-	SELECT outbox_publish_batch(ARRAY[id], ARRAY[type], ARRAY[key], ARRAY[kind], ARRAY[published], ARRAY[priority],
-		ARRAY[event_time], ARRAY[due_at], ARRAY[expires_at], ARRAY[content_type], ARRAY[source], ARRAY[subject],
-		ARRAY[topic], ARRAY[correlation_id], ARRAY[causation_id], ARRAY[traceparent], ARRAY[headers::text],
-		ARRAY[payload], ARRAY[NULL::bytea], ARRAY[id IS NOT NULL], lock_key, NULL)
-$$;
+LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+BEGIN
+	RETURN outbox_publish_one(id, type, key, kind, published, priority, event_time, due_at, expires_at, content_type, source,
+		subject, topic, correlation_id, causation_id, traceparent, headers::text, payload, NULL, lock_key);
+END $$;
 
 -- The payload may be json, jsonb (as PostgreSQL writes it) or bytea as well.
 CREATE OR REPLACE FUNCTION outbox_publish(type text, payload json,
@@ -137,12 +172,11 @@ CREATE OR REPLACE FUNCTION outbox_publish(type text, payload json,
 	priority integer DEFAULT NULL, event_time timestamptz DEFAULT NULL, due_at timestamptz DEFAULT NULL,
 	expires_at timestamptz DEFAULT NULL, content_type text DEFAULT NULL, lock_key boolean DEFAULT false)
 RETURNS outbox_published
-LANGUAGE sql SECURITY DEFINER SET search_path FROM CURRENT AS $$
-	SELECT outbox_publish_batch(ARRAY[id], ARRAY[type], ARRAY[key], ARRAY[kind], ARRAY[published], ARRAY[priority],
-		ARRAY[event_time], ARRAY[due_at], ARRAY[expires_at], ARRAY[content_type], ARRAY[source], ARRAY[subject],
-		ARRAY[topic], ARRAY[correlation_id], ARRAY[causation_id], ARRAY[traceparent], ARRAY[headers::text],
-		ARRAY[payload::text], ARRAY[NULL::bytea], ARRAY[id IS NOT NULL], lock_key, NULL)
-$$;
+LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+BEGIN
+	RETURN outbox_publish_one(id, type, key, kind, published, priority, event_time, due_at, expires_at, content_type, source,
+		subject, topic, correlation_id, causation_id, traceparent, headers::text, payload::text, NULL, lock_key);
+END $$;
 
 CREATE OR REPLACE FUNCTION outbox_publish(type text, payload jsonb,
 	key text DEFAULT NULL, headers jsonb DEFAULT NULL, id text DEFAULT NULL, kind text DEFAULT NULL,
@@ -151,12 +185,11 @@ CREATE OR REPLACE FUNCTION outbox_publish(type text, payload jsonb,
 	priority integer DEFAULT NULL, event_time timestamptz DEFAULT NULL, due_at timestamptz DEFAULT NULL,
 	expires_at timestamptz DEFAULT NULL, content_type text DEFAULT NULL, lock_key boolean DEFAULT false)
 RETURNS outbox_published
-LANGUAGE sql SECURITY DEFINER SET search_path FROM CURRENT AS $$
-	SELECT outbox_publish_batch(ARRAY[id], ARRAY[type], ARRAY[key], ARRAY[kind], ARRAY[published], ARRAY[priority],
-		ARRAY[event_time], ARRAY[due_at], ARRAY[expires_at], ARRAY[content_type], ARRAY[source], ARRAY[subject],
-		ARRAY[topic], ARRAY[correlation_id], ARRAY[causation_id], ARRAY[traceparent], ARRAY[headers::text],
-		ARRAY[payload::text], ARRAY[NULL::bytea], ARRAY[id IS NOT NULL], lock_key, NULL)
-$$;
+LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+BEGIN
+	RETURN outbox_publish_one(id, type, key, kind, published, priority, event_time, due_at, expires_at, content_type, source,
+		subject, topic, correlation_id, causation_id, traceparent, headers::text, payload::text, NULL, lock_key);
+END $$;
 
 CREATE OR REPLACE FUNCTION outbox_publish(type text, payload bytea,
 	key text DEFAULT NULL, headers jsonb DEFAULT NULL, id text DEFAULT NULL, kind text DEFAULT NULL,
@@ -165,9 +198,8 @@ CREATE OR REPLACE FUNCTION outbox_publish(type text, payload bytea,
 	priority integer DEFAULT NULL, event_time timestamptz DEFAULT NULL, due_at timestamptz DEFAULT NULL,
 	expires_at timestamptz DEFAULT NULL, content_type text DEFAULT NULL, lock_key boolean DEFAULT false)
 RETURNS outbox_published
-LANGUAGE sql SECURITY DEFINER SET search_path FROM CURRENT AS $$
-	SELECT outbox_publish_batch(ARRAY[id], ARRAY[type], ARRAY[key], ARRAY[kind], ARRAY[published], ARRAY[priority],
-		ARRAY[event_time], ARRAY[due_at], ARRAY[expires_at], ARRAY[content_type], ARRAY[source], ARRAY[subject],
-		ARRAY[topic], ARRAY[correlation_id], ARRAY[causation_id], ARRAY[traceparent], ARRAY[headers::text],
-		ARRAY[NULL::text], ARRAY[payload], ARRAY[id IS NOT NULL], lock_key, NULL)
-$$;
+LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+BEGIN
+	RETURN outbox_publish_one(id, type, key, kind, published, priority, event_time, due_at, expires_at, content_type, source,
+		subject, topic, correlation_id, causation_id, traceparent, headers::text, NULL, payload, lock_key);
+END $$;

@@ -4,8 +4,8 @@
 -- that may call outbox_advance(): relays with a role of their own go on working after an upgrade. What was there
 -- before keeps its rights.
 --
--- The exceptions run for every INSERT with the publisher's rights: the slot, the default id, the check of seq.
--- None of them reveals or changes anything.
+-- The exceptions run for every INSERT with the publisher's rights: the slot and the default id.
+-- Neither of them reveals or changes anything.
 
 DO $do$
 DECLARE
@@ -39,7 +39,7 @@ BEGIN
 	-- the name, too: somebody may have created others meanwhile
 	FOR f IN SELECT oid FROM pg_proc WHERE pronamespace = here AND oid <> ALL (known) AND starts_with(proname, 'outbox_')
 			AND age(xmin) <= age(pg_current_xact_id()::xid)
-			AND proname NOT IN ('outbox_slot', 'outbox_uuid', 'outbox_seq_is_from_the_log') LOOP
+			AND proname NOT IN ('outbox_slot', 'outbox_uuid') LOOP
 		EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', f);
 		FOR role IN SELECT DISTINCT a.grantee FROM pg_proc p CROSS JOIN LATERAL aclexplode(p.proacl) a
 				WHERE p.proname = 'outbox_advance' AND p.pronamespace = here

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Roles with the least rights, as sql/postgres/roles.sql gives them, and what nobody may do."""
 import pathlib
+import re
 import subprocess
+import uuid
 
 import pytest
 
@@ -12,7 +14,7 @@ if psycopg2:
     from psycopg2.extras import Json
 
 ROLES = pathlib.Path(__file__).parents[3] / "sql" / "postgres" / "roles.sql"
-MAY_CALL = {"outbox_publish", "outbox_publish_batch", "outbox_slot", "outbox_uuid", "outbox_seq_is_from_the_log"}
+MAY_CALL = {"outbox_publish", "outbox_publish_batch", "outbox_slot", "outbox_uuid"}
 
 
 class Role:
@@ -97,6 +99,49 @@ def test_what_is_wrong_is_named(app, call, why):
     assert f'"{why}"' in str(caught.value)
 
 
+LONG = [(column, "repeat('x', 2048)", "repeat('x', 2049)", f"{column} is text of at most 2048 characters") for column in (
+    "content_type", "source", "subject", "topic", "correlation_id", "causation_id", "traceparent")]
+
+
+@pytest.mark.parametrize("column, good, wrong, why", LONG + [
+    ("id", "repeat('\u00e4', 255)", "repeat('\u00e4', 256)", "id is text of 1 to 255 characters"),
+    ("id", "'x'", "''", "id is text of 1 to 255 characters"),
+    ("type", "repeat('x', 500)", "repeat('x', 501)", "type is text of 1 to 500 characters"),
+    ("type", "'x'", "''", "type is text of 1 to 500 characters"),
+    ("key", "repeat('x', 255)", "repeat('x', 256)", "key is text of at most 255 characters"),
+    ("key", "NULL", "''", "key is not empty; leave it NULL"),
+    ("kind", "'event'", "'Event'", "kind is event or command"),
+    ("kind", "'command'", "''", "kind is event or command"),
+    ("priority", "100", "101", "priority is a number from -100 to 100"),
+    ("priority", "-100", "-101", "priority is a number from -100 to 100"),
+    ("headers", "'{\"a\":\"b\"}'", "'[]'", "headers is a JSON object of strings"),
+    ("headers", "'{}' || repeat(' ', 262142)", "'{}' || repeat(' ', 262143)", "headers is at most 256 KiB"),
+    ("payload_bin", "NULL", "''", "give payload (text) or payload_bin (bytea), one of the two"),
+])
+def test_what_an_insert_may_say(app, column, good, wrong, why):
+    """The broken rule has the name of a constraint, and the detail no payload."""
+    row = {"id": "'mine'", "type": "'t'", "payload": "'secret'"}
+    insert = "INSERT INTO outbox_message ({}) VALUES ({})"
+    with pytest.raises(psycopg2.errors.CheckViolation) as caught:
+        app.publisher.sql(insert.format(", ".join({**row, column: 0}), ", ".join({**row, column: wrong}.values())))
+    assert caught.value.diag.constraint_name == why and f'"{why}"' in str(caught.value)
+    assert caught.value.diag.message_detail.startswith("Failing row contains (") and "secret" not in str(caught.value)
+    app.publisher.sql(insert.format(", ".join({**row, column: 0}), ", ".join({**row, column: good}.values())))
+    assert app.sql("SELECT count(*) FROM app.outbox_message") == [(1,)]
+
+
+def test_an_id_is_a_time_and_randomness(app):
+    [(then,)] = app.sql("SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint")
+    ids = {row[0] for row in app.publisher.sql("INSERT INTO outbox_message (id, type, payload) SELECT NULL, 't', '{}'"
+                                               " FROM generate_series(1, 50) RETURNING id")
+           + app.publisher.sql("INSERT INTO outbox_message (type, payload) SELECT 't', '{}'"
+                               " FROM generate_series(1, 50) RETURNING id")}
+    [(now,)] = app.sql("SELECT ceil(extract(epoch FROM clock_timestamp()) * 1000)::bigint")
+    assert len(ids) == 100
+    for made in map(uuid.UUID, ids):
+        assert made.version == 7 and made.variant == uuid.RFC_4122 and then <= made.int >> 80 <= now
+
+
 @pytest.mark.parametrize("statement", [
     "SELECT payload FROM outbox_message",
     "SELECT * FROM outbox_message",
@@ -151,7 +196,7 @@ def test_functions_are_for_those_who_need_them(app):
 def test_definers_keep_to_their_schema(app):
     """Whatever runs with the owner's rights names its schema, or has a path that nobody else writes to."""
     assert app.sql("""SELECT proname FROM pg_proc WHERE pronamespace = 'app'::regnamespace AND prosecdef
-        AND proname <> 'outbox_seq_is_from_the_log'
+        AND proname <> 'outbox_message_accept'
         AND NOT coalesce(proconfig, '{}') @> '{"search_path=app, pg_temp"}'""") == []
     app.sql("CREATE SCHEMA evil")
     app.sql(f"GRANT ALL ON SCHEMA evil TO {app.publisher.name}")
@@ -161,6 +206,34 @@ def test_definers_keep_to_their_schema(app):
         INSERT INTO app.outbox_message (type, payload) VALUES ('t', '{}')""")
     assert app.sql("SELECT count(*) FROM app.outbox_message WHERE id <> 'evil'") == [(2,)]
     assert app.sql("SELECT count(*) FROM evil.outbox_message") == [(0,)]
+
+
+def test_nobodys_own_operators_decide(app):
+    """The log's rules, which run with the owner's rights, know no search_path."""
+    app.sql("CREATE SCHEMA evil")
+    app.sql(f"GRANT ALL ON SCHEMA evil TO {app.publisher.name}")
+    used = app.sql("SELECT prosrc FROM pg_proc WHERE pronamespace = 'app'::regnamespace"
+                   " AND proname IN ('outbox_message_accept', 'outbox_uuid')")
+    names = {name for text, in used for name in re.findall(r"\b([a-z_0-9]+)\"?\(", text)}
+    assert {"length", "currval", "json_typeof", "uuid_send", "pg_current_xact_id"} <= names
+    # every function and every operator of the server that goes by a name used there, with the same arguments
+    made = app.sql(f"""SELECT format('CREATE FUNCTION evil.%I(%s) RETURNS %s LANGUAGE plpgsql AS $f$ BEGIN RAISE ''evil ran''; END $f$',
+            proname, pg_get_function_identity_arguments(oid), pg_get_function_result(oid))
+        FROM pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace AND proname = ANY ('{{{",".join(names)}}}') AND prokind = 'f'
+            AND provariadic = 0 AND prorettype <> 'internal'::regtype AND NOT 'internal'::regtype = ANY (proargtypes)""")
+    for left in ("text", "integer", "bigint", "smallint", "xid8", "boolean", "double precision"):
+        for right in {left, "integer"}:
+            made.append((f"CREATE FUNCTION evil.no({left}, {right}) RETURNS boolean LANGUAGE plpgsql AS"
+                         " $f$ BEGIN RAISE 'evil ran'; END $f$",))
+            made += [(f"CREATE OPERATOR evil.{sign} (LEFTARG = {left}, RIGHTARG = {right}, FUNCTION = evil.no)",)
+                     for sign in ("<>", "=", "<", ">", "*")]
+    assert len(made) > 60
+    app.publisher.sql(";".join(one for one, in made))
+    path = "SET search_path = evil, pg_catalog, app;"
+    with pytest.raises(psycopg2.errors.CheckViolation, match="kind is event or command"):
+        app.publisher.sql(path + "INSERT INTO app.outbox_message (id, key, type, payload, kind, priority, headers)"
+                          " VALUES ('mine', 'k', 't', '{}', 'x', 5, '{}')")
+    assert app.publisher.sql(path + "SELECT app.outbox_uuid() IS NULL") == [(False,)]
 
 
 def test_a_relay_does_all_its_work(app):
@@ -203,6 +276,10 @@ def test_a_relay_touches_nothing_else(app):
     ("INSERT INTO app.outbox_message (xid, type, payload) SELECT (pg_current_xact_id()::text::bigint + 1)::text::xid8,"
      " 't', '{}'", "xid is given by the log"),
     ("INSERT INTO app.outbox_message (seq, type, payload) OVERRIDING SYSTEM VALUE VALUES (99, 't', '{}')",
+     "seq is given by the log"),
+    # what allows a redaction allows no INSERT; after a message of its own, so that the session has a seq to compare with
+    ("INSERT INTO app.outbox_message (type, payload) VALUES ('t', '{}'); SET outbox.redact = '99';"
+     " INSERT INTO app.outbox_message (seq, type, payload) OVERRIDING SYSTEM VALUE VALUES (99, 't', '{}')",
      "seq is given by the log"),
 ])
 def test_nobody_makes_up_a_place_in_the_log(app, statement, why):

@@ -134,7 +134,7 @@ def test_upgrade_check_tells_and_changes_nothing(pg):
     pg.sql("UPDATE outbox_meta SET value = '0' WHERE name = 'schema'")
     assert pg.run("upgrade", "--check", code=7)  # that is no outbox at all
     pg.sql("UPDATE outbox_meta SET value = '9' WHERE name IN ('schema', 'min_reader')")
-    assert "schema 9, this program knows 4; use a newer outbox" in pg.run("upgrade", "--check", code=7).err
+    assert "schema 9, this program knows 5; use a newer outbox" in pg.run("upgrade", "--check", code=7).err
     assert "use a newer outbox" in pg.run("init", code=7).err
 
 

@@ -80,7 +80,7 @@ def test_the_version_before_beside_bands(shop):
     expect_all(shop, 24)
 
 
-# From version 4 back to 3, where bands were a part of the kind.
+# From this version back to 3, where bands were a part of the kind.
 BACK = """
 UPDATE outbox_route SET kind = coalesce(kind, '*') || ' ' || bands::text WHERE bands IS NOT NULL;
 DROP TYPE outbox_request CASCADE;
@@ -91,6 +91,7 @@ DROP FUNCTION outbox_bands_take CASCADE;
 ALTER TYPE outbox_view DROP ATTRIBUTE bands CASCADE;
 ALTER TABLE outbox_route DROP COLUMN bands CASCADE;
 ALTER TABLE outbox_lane DROP COLUMN refused_kind CASCADE;
+DROP TRIGGER outbox_message_accept ON outbox_message;
 UPDATE outbox_meta SET value = '3' WHERE name = 'schema';
 """
 
