@@ -135,7 +135,7 @@ struct outbox_relay_config {
 	size_t batch_bytes;    /* 0: 8 MiB */
 	outbox_time lease;     /* 0: 15 s */
 	outbox_time publish_timeout; /* 0: 2/3 of the lease, at most 10 s; must be shorter than the lease */
-	outbox_time poll_min, poll_max;       /* 0: 10 ms, 250 ms */
+	outbox_time poll_min, poll_max;       /* 0: 4 ms, 250 ms */
 	outbox_time breaker_min, breaker_max; /* 0: 500 ms, 30 s */
 	/* Retention by the relay. 0: 7 days; OUTBOX_NEVER: keep. Failed ones: 0 keeps them forever. */
 	outbox_time retain_delivered, retain_failed;

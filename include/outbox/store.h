@@ -168,6 +168,21 @@ struct outbox_claim {
 	struct outbox_claimed *items; /* ascending seq; from the arena */
 };
 
+/* Lanes that wait, each with the receipt that its owner holds. */
+struct outbox_look {
+	const char *target;
+	int64_t route_version;
+	size_t count;
+	const int *lanes; /* ascending */
+	const int64_t *n, *fence_tokens;
+};
+
+struct outbox_looked {
+	outbox_time store_now;
+	outbox_time next_due; /* store time of the next waiting or deferred delivery of all of them, or 0 */
+	bool work[OUTBOX_LANES_MAX]; /* for each of the lanes: settle_and_claim() may find something */
+};
+
 /* ---- the ops ------------------------------------------------------------------------------- */
 
 /* Making an outbox and keeping it up to date. */
@@ -271,6 +286,24 @@ struct outbox_lane_ops {
 				struct outbox_arena *arena, struct outbox_claim *ret_claim,
 				struct outbox_error *err);
 
+	/*
+	 * Optional: the same for several lanes of one target, in ascending order, in one transaction: each request has
+	 * its arena and its claim, and all claims have the store_now of the last one. If it fails, the caller repeats
+	 * each request alone, with the same token, and learns there which lane it is about.
+	 */
+	int (*settle_and_claim_lanes)(struct outbox_store *store,
+				      const struct outbox_settle_and_claim *requests, size_t count,
+				      struct outbox_arena *const *arenas,
+				      struct outbox_claim *ret_claims, struct outbox_error *err);
+
+	/*
+	 * Optional: is there anything to do in lanes of one target that have nothing in flight? One cheap question for
+	 * all of them, which writes nothing. It may say yes where settle_and_claim() then finds nothing, as
+	 * it must where that would fail, but never no where there is something.
+	 */
+	int (*look)(struct outbox_store *store, const struct outbox_look *look,
+		    struct outbox_looked *ret_looked, struct outbox_error *err);
+
 	/* Optional. Tell people, by stats(), that this worker does not serve a target, and why; or that this is
 	 * over. */
 	int (*unserved)(struct outbox_store *store, const struct outbox_unserved *note,
@@ -284,6 +317,7 @@ struct outbox_lane_ops {
 	 * descriptor that becomes readable when something was published, or -1: there is no bell at the
 	 * moment, poll as always. ENOTSUP: there is one, and this connection cannot hear it. ret_again: publishers were active just now, look
 	 * once more before you sleep. ret_fd belongs to the store. Ringing is a hint: polling goes on, slower.
+	 * Called again after a ring, it goes on listening; ret_again then: it cannot, stop and begin anew.
 	 */
 	int (*listen)(struct outbox_store *store, int *ret_fd, bool *ret_again,
 		      struct outbox_error *err);
@@ -411,7 +445,7 @@ struct outbox_operator_ops {
 };
 
 /* The version of this contract. */
-#define OUTBOX_STORE_CONTRACT 1
+#define OUTBOX_STORE_CONTRACT 2
 
 struct outbox_store_ops {
 	unsigned contract;          /* OUTBOX_STORE_CONTRACT */

@@ -35,9 +35,11 @@ CREATE OR REPLACE FUNCTION outbox_flag_dead() RETURNS integer LANGUAGE sql IMMUT
 
 -- The messages of a claim, in seq order: which, and whether they are detours or blocked. Of a dead letter outbox_dead() has
 -- the details. The column head, which only the last row needs, holds for a message since when it can be sent, if known.
+-- (plpgsql keeps the plan.)
 CREATE OR REPLACE FUNCTION outbox_read_claim(p_target text, p_seqs bigint[], p_flags integer[]) RETURNS SETOF outbox_claimed
-LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
-	SELECT CASE WHEN d.ready_at IS NOT NULL THEN ARRAY[outbox_micros(d.ready_at)] END, u.seq, coalesce(m.id, d.id), m.type, coalesce(m.key, d.key), m.kind, m.published,
+LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
+BEGIN
+	RETURN QUERY SELECT CASE WHEN d.ready_at IS NOT NULL THEN ARRAY[outbox_micros(d.ready_at)] END, u.seq, coalesce(m.id, d.id), m.type, coalesce(m.key, d.key), m.kind, m.published,
 		m.created_at, m.event_time, m.due_at, m.expires_at, m.priority, m.content_type, m.source, m.subject,
 		m.topic, m.correlation_id, m.causation_id, m.traceparent, CASE WHEN u.flags & outbox_flag_blocked() = 0 THEN m.headers END,
 		CASE WHEN u.flags & outbox_flag_blocked() = 0 THEN m.payload END, CASE WHEN u.flags & outbox_flag_blocked() = 0 THEN m.payload_bin END,
@@ -59,8 +61,8 @@ LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 		SELECT o.id, o.key, o.ready_at, o.attempts, o.failing_since, o.suspect, o.dead_target FROM outbox_detour o
 		WHERE u.flags & outbox_flag_detour() <> 0 AND (o.target, o.seq) >= (p_target, u.seq) AND (o.target, o.seq) <= (p_target, u.seq)
 		ORDER BY o.target, o.seq LIMIT 1) d ON true
-	ORDER BY u.i
-$$;
+	ORDER BY u.i;
+END $$;
 
 -- A claim that was made before and whose answer was lost. A row of the log that became a dead letter while in flight
 -- is still part of it.
@@ -74,8 +76,8 @@ BEGIN
 		SELECT d.seq, outbox_flag_detour() AS flags FROM outbox_detour d
 		WHERE d.target = last.target AND d.lane = last.lane AND d.state = 'sending'
 		UNION ALL
-		SELECT w.seq, CASE WHEN w.key IS NOT NULL AND NOT v.unordered AND v.detours
-			AND outbox_is_blocked(last.target, w.key, w.seq, v.hold, '{}', p_now) THEN outbox_flag_blocked() ELSE 0 END
+		SELECT w.seq, CASE WHEN v.detours AND NOT v.unordered AND (SELECT b.seq FROM outbox_blocker(last.target, w.key, w.seq, v.hold, '{}',
+			p_now) b) IS NOT NULL THEN outbox_flag_blocked() ELSE 0 END
 		FROM outbox_window(greatest(last.pos, last.floor), last.prev, last.prev_seq,
 			outbox_late(last.prev, last.prev_xid, last.cur), last.cur, least(last.cur_seq, last.claim_end), last.lane, v.lanes,
 			v.types, v.kind, v.published_only, v.bands, 9223372036854775807, 9223372036854775807) w
@@ -86,37 +88,30 @@ BEGIN
 	RETURN QUERY SELECT * FROM outbox_read_claim(last.target, coalesce(seqs, '{}'), flags);
 END $$;
 
--- Choose a claim: picks of the detours and rows of the window, merged by seq and cut.
-CREATE OR REPLACE FUNCTION outbox_choose(INOUT succ outbox_receipt, v outbox_view, p_late xid8[], p_max bigint, p_max_bytes bigint,
-	p_now timestamptz, OUT seqs bigint[], OUT flags integer[])
+-- Picks and rows by seq, cut by count, by bytes and at a suspect; with flags. stopped: some did not fit. Usually all picks
+-- are before the rows and nothing is cut but by count: then only the keys of the rows are looked at.
+CREATE OR REPLACE FUNCTION outbox_merge(succ outbox_receipt, v outbox_view, picks bigint[], suspects boolean[], rows bigint[], keys text[],
+	sizes bigint[], log_cut bigint, p_max bigint, p_max_bytes bigint, p_now timestamptz,
+	OUT seqs bigint[], OUT flags integer[], OUT stopped boolean)
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
 #variable_conflict use_variable
 DECLARE
-	picks bigint[];
-	suspects boolean[];
-	prev pg_snapshot;
-	cur pg_snapshot;
-	rows bigint[];
-	keys text[];
-	sizes bigint[];
-	log_cut bigint;
-	stopped boolean;
-	places tid[];
+	room integer := p_max - cardinality(picks);
 BEGIN
-	SELECT coalesce(array_agg(p.seq), '{}'), coalesce(array_agg(p.suspect), '{}') INTO picks, suspects
-		FROM outbox_picks(succ.target, succ.lane, v.hold, v.unordered, succ.cur, p_now, p_max) p;
-	prev := succ.prev::text; -- by way of text: see outbox_claim()
-	cur := succ.cur::text;
-	SELECT coalesce(array_agg(r.seq), '{}'), coalesce(array_agg(r.key), '{}'), coalesce(array_agg(r.size), '{}')
-	INTO rows, keys, sizes FROM (
-		SELECT w.seq, w.key, outbox_weight(w.payload, w.payload_bin, w.headers) AS size
-		FROM outbox_window(greatest(succ.pos, succ.floor), prev, succ.prev_seq, p_late, cur, succ.cur_seq, succ.lane, v.lanes,
-			v.types, v.kind, v.published_only, v.bands, p_max, outbox_scan_max(), CASE WHEN v.detours THEN succ.target END) w
-		-- the union has up to p_max rows of each half: what comes after the first p_max is not known completely
-		ORDER BY w.seq LIMIT p_max) r;
-	log_cut := CASE WHEN cardinality(rows) >= p_max THEN rows[p_max]
-		ELSE outbox_scanned(greatest(succ.pos, succ.floor), succ.prev_seq, succ.cur_seq, outbox_scan_max()) END;
-
+	IF room >= 0 AND true <> ALL (suspects) AND coalesce(picks[cardinality(picks)] < rows[1], true)
+			AND coalesce(picks[cardinality(picks)] <= log_cut, true)
+			AND (SELECT coalesce(sum(s), 0) FROM unnest(sizes) s) + (SELECT coalesce(sum(m.size), 0) FROM unnest(picks) p(seq)
+				CROSS JOIN LATERAL (SELECT outbox_weight(o.payload, o.payload_bin, o.headers) AS size FROM outbox_message o
+					WHERE o.seq = p.seq ORDER BY o.seq LIMIT 1) m) <= p_max_bytes
+			AND NOT EXISTS (SELECT FROM outbox_kept) THEN
+		seqs := picks || rows[1:room];
+		flags := array_fill(outbox_flag_detour(), ARRAY[cardinality(picks)]) || ARRAY(
+			SELECT CASE WHEN (SELECT b.seq FROM outbox_blocker(succ.target, CASE WHEN v.detours AND NOT v.unordered THEN m.key END,
+				m.seq, v.hold, picks, p_now) b) IS NULL THEN 0 ELSE outbox_flag_blocked() END
+			FROM unnest(rows[1:room], keys[1:room]) m(seq, key));
+		stopped := cardinality(rows) > room;
+		RETURN;
+	END IF;
 	WITH items AS (
 		SELECT p.seq, outbox_flag_detour() AS flags, p.suspect,
 			coalesce((SELECT outbox_weight(m.payload, m.payload_bin, m.headers) FROM outbox_message m WHERE m.seq = p.seq),
@@ -125,16 +120,10 @@ BEGIN
 		WHERE p.seq <= log_cut OR NOT EXISTS (SELECT FROM outbox_detour d
 			WHERE d.target = succ.target AND d.seq = p.seq AND d.ahead)
 		UNION ALL
-		SELECT m.seq, CASE WHEN b.blocked THEN outbox_flag_blocked() ELSE 0 END, false, CASE WHEN b.blocked THEN 0 ELSE m.size END
+		SELECT m.seq, CASE WHEN b.seq IS NULL THEN 0 ELSE outbox_flag_blocked() END, false, CASE WHEN b.seq IS NULL THEN m.size ELSE 0 END
 		FROM unnest(rows, keys, sizes) m(seq, key, size)
-		-- as outbox_is_blocked() says it, without a call for each row; offset: asked once
-		CROSS JOIN LATERAL (SELECT v.detours AND m.key IS NOT NULL AND NOT v.unordered AND (SELECT d.seq FROM outbox_detour d
-			WHERE d.target = succ.target AND d.key IS NOT NULL AND (d.key, d.seq) >= (m.key, 0) AND (d.key, d.seq) < (m.key, m.seq)
-				AND d.state IN ('pending', 'failed')
-				AND ((d.state = 'pending' AND NOT (d.why = 'deferred' AND d.next_attempt_at > p_now))
-					OR (v.hold AND d.state = 'failed'))
-				AND d.seq <> ALL (picks)
-			ORDER BY d.key, d.seq LIMIT 1) IS NOT NULL AS blocked OFFSET 0) b
+		LEFT JOIN LATERAL outbox_blocker(succ.target, CASE WHEN v.detours AND NOT v.unordered THEN m.key END, m.seq, v.hold, picks,
+			p_now) b ON true
 	), numbered AS (
 		SELECT i.*, row_number() OVER w AS i, sum(i.size) OVER w AS bytes,
 			coalesce(bool_or(i.suspect) OVER (ORDER BY i.seq ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), false)
@@ -148,7 +137,42 @@ BEGIN
 	SELECT array_agg(n.seq ORDER BY n.seq), array_agg(n.flags ORDER BY n.seq), stop.at IS NOT NULL
 	INTO seqs, flags, stopped
 	FROM stop LEFT JOIN numbered n ON stop.at IS NULL OR n.i < stop.at GROUP BY stop.at;
+END $$;
 
+-- Choose a claim: picks of the detours and rows of the window, merged by seq and cut. rows: the next ones of the window, if
+-- the caller has read them, each with its key and its weight.
+CREATE OR REPLACE FUNCTION outbox_choose(INOUT succ outbox_receipt, v outbox_view, p_late xid8[], p_max bigint, p_max_bytes bigint,
+	p_now timestamptz, rows bigint[], keys text[], sizes bigint[], OUT seqs bigint[], OUT flags integer[])
+LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
+#variable_conflict use_variable
+DECLARE
+	picks bigint[];
+	suspects boolean[];
+	prev pg_snapshot;
+	cur pg_snapshot;
+	log_cut bigint;
+	stopped boolean;
+	places tid[];
+BEGIN
+	SELECT coalesce(array_agg(p.seq), '{}'), coalesce(array_agg(p.suspect), '{}') INTO picks, suspects
+		FROM outbox_picks(succ.target, succ.lane, v.hold, v.unordered, succ.cur, p_now, p_max) p;
+	IF rows IS NOT NULL THEN
+		log_cut := rows[cardinality(rows)];
+	ELSE
+		prev := succ.prev::text; -- by way of text: see outbox_claim()
+		cur := succ.cur::text;
+		SELECT coalesce(array_agg(r.seq), '{}'), coalesce(array_agg(r.key), '{}'), coalesce(array_agg(r.size), '{}')
+		INTO rows, keys, sizes FROM (
+			SELECT w.seq, w.key, outbox_weight(w.payload, w.payload_bin, w.headers) AS size
+			FROM outbox_window(greatest(succ.pos, succ.floor), prev, succ.prev_seq, p_late, cur, succ.cur_seq, succ.lane, v.lanes,
+				v.types, v.kind, v.published_only, v.bands, p_max, outbox_scan_max(), CASE WHEN v.detours THEN succ.target END) w
+			-- the union has up to p_max rows of each half: what comes after the first p_max is not known completely
+			ORDER BY w.seq LIMIT p_max) r;
+		log_cut := CASE WHEN cardinality(rows) >= p_max THEN rows[p_max]
+			ELSE outbox_scanned(greatest(succ.pos, succ.floor), succ.prev_seq, succ.cur_seq, outbox_scan_max()) END;
+	END IF;
+
+	SELECT * INTO seqs, flags, stopped FROM outbox_merge(succ, v, picks, suspects, rows, keys, sizes, log_cut, p_max, p_max_bytes, p_now);
 	IF seqs[1] IS NULL THEN
 		seqs := '{}';
 		flags := '{}';
@@ -170,10 +194,10 @@ LANGUAGE sql IMMUTABLE AS $$
 $$;
 
 -- 4. Choose what comes next. claimed: how many; seqs: which, with their flags; NULL: all rows of the lane after low, up to
--- claim_last, every: and all rows there belong to it. read_ahead: the caller has them. If there are none, the position
--- moves past the rows of other lanes.
+-- claim_last, every: and all rows there belong to it. read_ahead: the caller has them, or with seqs, those of them that are
+-- neither detours nor blocked. If there are none, the position moves past the rows of other lanes.
 CREATE OR REPLACE FUNCTION outbox_claim(INOUT succ outbox_receipt, q outbox_request, last outbox_receipt, v outbox_view,
-	fresh outbox_moment, now timestamptz, OUT claimed bigint, OUT read_ahead boolean, OUT low bigint, OUT every boolean,
+	fresh outbox_moment, now timestamptz, ahead outbox_ahead, OUT claimed bigint, OUT read_ahead boolean, OUT low bigint, OUT every boolean,
 	OUT seqs bigint[], OUT flags integer[])
 LANGUAGE plpgsql AS $$
 #variable_conflict use_variable
@@ -195,7 +219,6 @@ DECLARE
 	rounds integer := 0;
 	done boolean;
 BEGIN
-	read_ahead := false;
 	LOOP
 		IF succ.pos = 0 THEN
 			PERFORM outbox_check_window(succ);
@@ -214,11 +237,13 @@ BEGIN
 		high := outbox_reach(low, 0, succ.cur_seq, outbox_scan_max());
 		straight := NOT v.detours AND late IS NULL;
 		-- Rows read ahead were read after the claim of the last receipt, in its window: they are the next ones if the
-		-- lane has not moved. They are unchanged, unless somebody amended one.
-		IF straight AND q.ahead BETWEEN 1 AND max AND NOT outbox_any_amended(q.ahead_first, q.ahead_last)
-				AND succ.pos > 0 AND succ.pos = last.claim_end
-				AND succ.cur_xid = last.cur_xid THEN
-			read_ahead := true;
+		-- lane has not moved. They are unchanged, unless somebody amended one. With detours it must be known which keys
+		-- they have, and none may be one that an operator acted on before the lane came by.
+		read_ahead := late IS NULL AND q.ahead BETWEEN 1 AND max AND succ.pos > 0 AND succ.pos = last.claim_end
+			AND succ.cur_xid = last.cur_xid AND NOT outbox_any_amended(q.ahead_first, q.ahead_last)
+			AND (NOT v.detours OR (cardinality(ahead.seqs) = q.ahead AND NOT EXISTS (SELECT FROM outbox_detour d
+				WHERE d.target = q.target AND d.lane = q.lane AND d.ahead)));
+		IF straight AND read_ahead THEN
 			claimed := q.ahead;
 			succ.claim_seq := q.ahead_first;
 			succ.claim_last := q.ahead_last;
@@ -234,7 +259,10 @@ BEGIN
 			straight := claimed <= 1 OR weight <= q.max_bytes;
 		END IF;
 		IF NOT straight THEN
-			chosen := outbox_choose(succ, v, late, max, q.max_bytes, now);
+			IF NOT read_ahead THEN
+				ahead := NULL;
+			END IF;
+			chosen := outbox_choose(succ, v, late, max, q.max_bytes, now, ahead.seqs, ahead.keys, ahead.sizes);
 			succ := chosen.succ;
 			claimed := succ.claim_count;
 			IF claimed > 0 THEN

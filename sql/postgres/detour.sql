@@ -24,13 +24,28 @@ BEGIN
 		ORDER BY d.target, d.seq LIMIT 1 FOR UPDATE) o);
 END $$;
 
--- When the lane's next waiting or deferred delivery is due.
+-- When the lane's next waiting or deferred delivery is due. (plpgsql keeps the plan.)
 CREATE OR REPLACE FUNCTION outbox_next_due(p_target text, p_lane integer, p_now timestamptz) RETURNS timestamptz
-LANGUAGE sql STABLE AS $$
-	SELECT next_attempt_at FROM outbox_detour
-	WHERE target = p_target AND lane = p_lane AND state = 'pending' AND next_attempt_at IS NOT NULL
-		AND next_attempt_at > p_now
-	ORDER BY next_attempt_at LIMIT 1
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+	RETURN (SELECT d.next_attempt_at FROM outbox_detour d
+		WHERE d.target = p_target AND d.lane = p_lane AND d.state = 'pending' AND d.next_attempt_at IS NOT NULL
+			AND d.next_attempt_at > p_now
+		ORDER BY d.target, d.lane, d.next_attempt_at LIMIT 1);
+END $$;
+
+-- The first delivery before this one in its key that holds it back, other than the picks; nothing without a key. Inlined:
+-- no SET, not volatile.
+CREATE OR REPLACE FUNCTION outbox_blocker(p_target text, p_key text, p_seq bigint, p_hold boolean, p_picks bigint[],
+	p_now timestamptz) RETURNS TABLE (seq bigint)
+LANGUAGE sql STABLE ROWS 1 AS $$
+	SELECT b.seq FROM outbox_detour b
+	WHERE b.target = p_target AND b.key IS NOT NULL AND (b.key, b.seq) >= (p_key, 0) AND (b.key, b.seq) < (p_key, p_seq)
+		AND b.state IN ('pending', 'failed')
+		AND ((b.state = 'pending' AND NOT (b.why = 'deferred' AND b.next_attempt_at > p_now))
+			OR (p_hold AND b.state = 'failed'))
+		AND b.seq <> ALL (p_picks)
+	ORDER BY b.key, b.seq LIMIT 1
 $$;
 
 -- Due, and nothing before it in its key holds it back; p_look: how many due ones to examine. Those with ahead wait until
@@ -43,12 +58,7 @@ LANGUAGE sql STABLE ROWS 10 AS $$
 		WHERE o.target = p_target AND o.lane = p_lane AND o.state = 'pending'
 			AND o.next_attempt_at IS NOT NULL AND o.next_attempt_at <= p_now
 		ORDER BY o.next_attempt_at, o.seq LIMIT p_look) d
-	WHERE (p_unordered OR d.key IS NULL OR (SELECT b.seq FROM outbox_detour b
-			WHERE b.target = p_target AND b.key IS NOT NULL AND (b.key, b.seq) >= (d.key, 0) AND (b.key, b.seq) < (d.key, d.seq)
-				AND b.state IN ('pending', 'failed')
-				AND ((b.state = 'pending' AND NOT (b.why = 'deferred' AND b.next_attempt_at > p_now))
-					OR (p_hold AND b.state = 'failed'))
-			ORDER BY b.key, b.seq LIMIT 1) IS NULL)
+	WHERE (p_unordered OR d.key IS NULL OR (SELECT b.seq FROM outbox_blocker(p_target, d.key, d.seq, p_hold, '{}', p_now) b) IS NULL)
 		AND (NOT d.ahead OR EXISTS (SELECT FROM outbox_message m
 			WHERE m.seq = d.seq AND pg_visible_in_snapshot(m.xid, p_cur)))
 	LIMIT p_max
@@ -109,16 +119,3 @@ BEGIN
 	END LOOP;
 	RETURN QUERY SELECT u.seq, u.suspect FROM unnest(seqs, suspects) u(seq, suspect) ORDER BY u.seq;
 END $$;
-
--- Does something before it in its key hold a delivery back, other than the picks?
-CREATE OR REPLACE FUNCTION outbox_is_blocked(p_target text, p_key text, p_seq bigint, p_hold boolean, p_picks bigint[],
-	p_now timestamptz) RETURNS boolean
-LANGUAGE sql STABLE AS $$
-	SELECT (SELECT b.seq FROM outbox_detour b
-		WHERE b.target = p_target AND b.key IS NOT NULL AND (b.key, b.seq) >= (p_key, 0) AND (b.key, b.seq) < (p_key, p_seq)
-			AND b.state IN ('pending', 'failed')
-			AND ((b.state = 'pending' AND NOT (b.why = 'deferred' AND b.next_attempt_at > p_now))
-				OR (p_hold AND b.state = 'failed'))
-			AND b.seq <> ALL (p_picks)
-		ORDER BY b.key, b.seq LIMIT 1) IS NOT NULL
-$$;

@@ -2,7 +2,8 @@
 --
 -- outbox on PostgreSQL: settle the claim in flight and claim the next batch, with one receipt, in four steps.
 --
--- 1. Look: an idle lane takes no lock, no transaction number and writes nothing.
+-- 1. Look: an idle lane takes no lock, no transaction number and writes nothing. A relay looks at all its lanes at once
+--    (outbox_lanes_with_work()) and asks only for those with work.
 -- 2. Fence: lock the lane; its last receipt must be the caller's.
 -- 3. Settle: write the outcomes of the claim in flight (settle.sql).
 -- 4. Claim: choose the next messages. If there are only new log rows, they are counted, recorded in the receipt and
@@ -82,6 +83,17 @@ BEGIN
 		LIMIT outbox_ahead_max() + 1) q);
 END $$;
 
+-- Has one of these transactions messages there, of whatever lane? Most of those that were running are other programs'.
+CREATE OR REPLACE FUNCTION outbox_any_is_late(p_late xid8[], p_floor bigint, p_prev_seq bigint) RETURNS boolean
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+	RETURN p_late IS NOT NULL AND EXISTS (SELECT FROM unnest(p_late) AS t(x) CROSS JOIN LATERAL (
+		SELECT FROM outbox_message m
+		WHERE (m.xid, m.seq) > (t.x, p_floor) AND (m.xid, m.seq) <= (t.x, p_prev_seq)
+			AND m.seq > p_floor AND m.seq <= p_prev_seq
+		ORDER BY m.xid, m.seq LIMIT 1) l);
+END $$;
+
 -- Nothing is in flight: is there anything to do at all?
 CREATE OR REPLACE FUNCTION outbox_has_work(last outbox_receipt, v outbox_view, p_now timestamptz) RETURNS boolean
 LANGUAGE plpgsql STABLE AS $$
@@ -107,6 +119,57 @@ BEGIN
 	END IF;
 	RETURN EXISTS (SELECT FROM outbox_window(last.floor, last.prev, last.prev_seq, late, cur, log_end, last.lane, v.lanes,
 			v.types, v.kind, v.published_only, v.bands, 1, outbox_scan_max(), CASE WHEN v.detours THEN last.target END));
+END $$;
+
+-- The same in one look at several lanes that have nothing in flight: which of them must be asked for more? It may name one
+-- for which nothing is found then, and does where that call fails. Where nothing happened it costs two probes a lane: its
+-- last receipt, which is the one that its owner knows, and its next detour.
+CREATE OR REPLACE FUNCTION outbox_lanes_with_work(p_target text, p_version bigint, p_lanes integer[], p_ns bigint[], p_tokens bigint[],
+	p_now timestamptz, OUT now timestamptz, OUT next_due timestamptz, OUT lanes integer[])
+LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET row_security = off SET max_parallel_workers_per_gather = 0
+SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET plan_cache_mode = force_generic_plan AS $$
+#variable_conflict use_column
+DECLARE
+	here pg_snapshot := pg_current_snapshot();
+	log_end bigint := outbox_log_end();
+	t timestamptz := outbox_now(p_now);
+	asked integer[];
+	places bigint[]; -- for each of them, if more must be known: behind which place of the log it has read nothing
+	low bigint;      -- the first of these places
+BEGIN
+	now := t;
+	SELECT array_agg(e.lane), array_agg(CASE WHEN NOT e.sure THEN e.place END), min(e.place) FILTER (WHERE NOT e.sure),
+		coalesce(array_agg(e.lane) FILTER (WHERE e.sure), '{}'), min(e.due) FILTER (WHERE e.due > t)
+	INTO asked, places, low, lanes, next_due
+	FROM (SELECT a.lane, d.next_attempt_at AS due, greatest(r.prev_seq, r.floor) AS place,
+			r.n IS DISTINCT FROM a.n OR r.token <> a.token OR r.claim_count > 0 OR r.pos <> 0 OR r.cur_xid <> r.prev_xid
+			OR r.cur_seq > log_end OR r.cur_xid >= pg_snapshot_xmax(here) OR log_end - r.cur_seq > outbox_ahead_max()
+			OR coalesce(d.next_attempt_at <= t, false)
+			-- a transaction was running when its snapshot was taken, and has messages
+			OR CASE WHEN pg_snapshot_xmin(r.prev) < pg_snapshot_xmax(r.prev) OR pg_snapshot_xmax(r.prev) < r.prev_xid
+				THEN outbox_any_is_late(outbox_late(r.prev, r.prev_xid, here), r.floor, r.prev_seq) ELSE false END AS sure
+		FROM unnest(p_lanes, p_ns, p_tokens) a(lane, n, token)
+		LEFT JOIN LATERAL (SELECT c.n, c.token, c.claim_count, c.pos, c.prev, c.prev_seq, c.prev_xid, c.cur_seq, c.cur_xid, c.floor
+			FROM outbox_receipt c WHERE c.target = p_target AND c.lane = a.lane AND c.n >= a.n
+			ORDER BY c.target DESC, c.lane DESC, c.n DESC LIMIT 1) r ON true
+		LEFT JOIN LATERAL (SELECT o.next_attempt_at FROM outbox_detour o
+			WHERE o.target = p_target AND o.lane = a.lane AND o.state = 'pending' AND o.next_attempt_at IS NOT NULL
+			ORDER BY o.target, o.lane, o.next_attempt_at LIMIT 1) d ON true) e;
+	IF low < log_end THEN
+		lanes := lanes || ARRAY(SELECT DISTINCT m.slot % v.lanes
+			FROM (SELECT i.value::integer AS lanes, r.types, r.kind, coalesce(r.published_only, false) AS published_only, r.bands
+				FROM outbox_meta i LEFT JOIN outbox_route r ON r.target = p_target AND r.version = p_version
+				WHERE i.name = 'lanes' OFFSET 0) v
+			CROSS JOIN outbox_message m
+			WHERE m.seq > low AND m.seq <= log_end AND m.seq > places[array_position(asked, m.slot % v.lanes)]
+				AND pg_visible_in_snapshot(m.xid, here)
+				AND (v.types IS NULL OR m.type LIKE ANY (v.types))
+				AND (v.kind IS NULL OR coalesce(m.kind, 'event') = v.kind)
+				AND (NOT v.published_only OR m.published)
+				AND (v.bands IS NULL OR outbox_bands_take(v.bands, m.priority, m.seq))
+				AND (SELECT d.seq FROM outbox_detour d WHERE (d.target, d.seq) >= (p_target, m.seq)
+					AND (d.target, d.seq) <= (p_target, m.seq) ORDER BY d.target, d.seq LIMIT 1) IS NULL);
+	END IF;
 END $$;
 
 -- What an operator wrote ahead of the lane is no longer ahead once the lane has passed it. Some at a time: the mark does
@@ -154,7 +217,7 @@ DECLARE
 	last outbox_receipt;
 BEGIN
 	PERFORM outbox_lock_lane(q.target, q.lane);
-	last := outbox_last_receipt(q.target, q.lane);
+	last := outbox_last_receipt(q.target, q.lane, q.n);
 	IF (last.n = q.n AND last.token = q.token) OR (last.n = q.n + 1 AND last.token = q.new_token) THEN
 		RETURN last;
 	END IF;
@@ -162,14 +225,14 @@ BEGIN
 		q.target, q.lane, q.n, last.n USING ERRCODE = 'OB005';
 END $$;
 
--- Nothing was claimed. The new position is recorded if a receipt is written anyway, or if it has moved far. Returns the
--- receipt that is the last one then.
+-- Nothing was claimed. The new position is recorded if a receipt is written anyway, if it has moved far, or if messages came
+-- late: whose they are would be asked at every look. Returns the receipt that is the last one then.
 CREATE OR REPLACE FUNCTION outbox_pass(last outbox_receipt, succ outbox_receipt, fresh outbox_moment) RETURNS outbox_receipt
 LANGUAGE plpgsql AS $$
 BEGIN
 	IF last.claim_count = 0 AND succ.pos = last.pos AND last.cur::text = last.prev::text
 			AND succ.prev_seq - last.prev_seq <= outbox_ahead_max()
-			AND NOT outbox_much_is_late(outbox_late(last.prev, last.prev_xid, fresh.snapshot), last.floor, last.prev_seq) THEN
+			AND NOT outbox_any_is_late(outbox_late(last.prev, last.prev_xid, fresh.snapshot), last.floor, last.prev_seq) THEN
 		RETURN last;
 	END IF;
 	succ.claim_end := succ.pos;
@@ -177,9 +240,45 @@ BEGIN
 	RETURN succ;
 END $$;
 
+-- The log as it is now: a snapshot, the end of the log, and then the number of this transaction, in this order (see
+-- outbox_receipt). The transaction gets its number with its first lock, so lanes that are asked for in one transaction
+-- share what was read before the first of them, which is newer than the receipts that their owner knows.
+CREATE OR REPLACE FUNCTION outbox_fresh_moment() RETURNS outbox_moment
+LANGUAGE plpgsql AS $$
+DECLARE
+	shared text;
+	fresh outbox_moment;
+BEGIN
+	IF pg_current_xact_id_if_assigned() IS NULL THEN
+		fresh.snapshot := pg_current_snapshot();
+		fresh.log_end := outbox_log_end();
+	ELSE
+		shared := current_setting('outbox.moment', true);
+		IF coalesce(shared, '') = '' THEN
+			RAISE EXCEPTION 'outbox_settle_and_claim() is called after something was written in this transaction'
+				USING ERRCODE = 'OB003';
+		END IF;
+		fresh.snapshot := split_part(shared, ' ', 1)::pg_snapshot;
+		fresh.log_end := split_part(shared, ' ', 2)::bigint;
+	END IF;
+	RETURN fresh;
+END $$;
+
+-- The first statement of a transaction for several lanes.
+CREATE OR REPLACE FUNCTION outbox_share_moment() RETURNS void
+LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+DECLARE
+	snapshot pg_snapshot := pg_current_snapshot();
+BEGIN
+	PERFORM set_config('outbox.moment', snapshot::text || ' ' || outbox_log_end(), true);
+END $$;
+
 -- ---- the whole call ----------------------------------------------------------------------------------------
 
-CREATE OR REPLACE FUNCTION outbox_settle_and_claim(q outbox_request, o outbox_outcomes) RETURNS SETOF outbox_claimed
+-- p_look: nobody has looked yet, and perhaps there is nothing to do. p_ahead: the rows that were read ahead, if the caller
+-- knows that the lane has detours. Then only the other rows of the claim are returned.
+CREATE OR REPLACE FUNCTION outbox_settle_and_claim(q outbox_request, o outbox_outcomes, p_look boolean, p_ahead outbox_ahead)
+RETURNS SETOF outbox_claimed
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off SET max_parallel_workers_per_gather = 0
 SET lock_timeout = '10s' SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off
 SET plan_cache_mode = force_generic_plan AS $$
@@ -194,6 +293,8 @@ DECLARE
 	claim record;
 	claimed bigint := 0;
 	ahead bigint := 0;
+	others bigint[];
+	flags integer[];
 	returned bigint;
 	low bigint;
 	high bigint;
@@ -207,7 +308,7 @@ DECLARE
 	bands bigint[];
 	every boolean;
 BEGIN
-	IF o.count = 0 THEN
+	IF p_look AND o.count = 0 THEN
 		idle := outbox_look_first(q);
 		IF idle.head IS NOT NULL THEN
 			RETURN NEXT idle;
@@ -215,10 +316,7 @@ BEGIN
 		END IF;
 	END IF;
 
-	-- In this order, and the transaction's number last, which it gets with its first lock: see outbox_receipt. They are
-	-- newer than those of the last receipt, if that is still the one which the caller knows.
-	fresh.snapshot := pg_current_snapshot();
-	fresh.log_end := outbox_log_end();
+	fresh := outbox_fresh_moment();
 	last := outbox_fence(q);
 	now := outbox_now(q.now);
 	v := outbox_lane_view(q);
@@ -244,18 +342,25 @@ BEGIN
 		v := outbox_lane_view(q); -- it may have other detours now
 	END IF;
 	IF outbox_may_claim(q, v) THEN
-		claim := outbox_claim(succ, q, last, v, fresh, now);
+		claim := outbox_claim(succ, q, last, v, fresh, now, p_ahead);
 		succ := claim.succ;
 		claimed := claim.claimed;
 	END IF;
-	IF claimed = 0 THEN
+	IF claimed = 0 AND last.claim_count = 0 AND NOT outbox_may_claim(q, v) THEN
+		succ := last;
+	ELSIF claimed = 0 THEN
 		succ := outbox_pass(last, succ, fresh);
 	ELSE
 		PERFORM outbox_append_receipt(succ);
 		IF claim.read_ahead THEN
-			ahead := claimed;
-		ELSIF claim.seqs IS NOT NULL THEN
-			RETURN QUERY SELECT * FROM outbox_read_claim(q.target, claim.seqs, claim.flags);
+			ahead := claimed - succ.claim_detours;
+		END IF;
+		IF claim.seqs IS NOT NULL THEN
+			SELECT array_agg(u.seq), array_agg(u.flag) INTO others, flags FROM unnest(claim.seqs, claim.flags) u(seq, flag)
+				WHERE u.flag <> 0 OR NOT claim.read_ahead;
+			RETURN QUERY SELECT * FROM outbox_read_claim(q.target, others, flags);
+		ELSIF claim.read_ahead THEN
+			NULL;
 		ELSE
 			prev := succ.prev::text; -- by way of text: see outbox_claim()
 			cur := succ.cur::text;
@@ -286,6 +391,12 @@ BEGIN
 	RETURN NEXT outbox_claim_head(succ, now, v.paused, v.version <> q.version,
 		CASE WHEN v.detours THEN outbox_next_due(q.target, q.lane, now) END, ahead);
 END $$;
+
+-- As programs of version 4 call it.
+CREATE OR REPLACE FUNCTION outbox_settle_and_claim(q outbox_request, o outbox_outcomes) RETURNS SETOF outbox_claimed
+LANGUAGE sql SET search_path FROM CURRENT SET row_security = off AS $$
+	SELECT * FROM outbox_settle_and_claim(q, o, true, NULL)
+$$;
 
 -- As programs of versions 1 to 3 call it. They may not read ahead for a target with bands, because they do not know
 -- where its bands are now.

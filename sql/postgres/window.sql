@@ -58,7 +58,8 @@ LANGUAGE sql STABLE ROWS 500 AS $$
 $$;
 
 -- The next messages of a lane in a window, in seq order. scan bounds the look in (c); skip: not those with a detour
--- of that target.
+-- of that target, which are looked for one by one: as NOT EXISTS, the planner would read all detours of the target into a
+-- hash table first.
 -- No SET and not volatile: it is inlined where it is used.
 CREATE OR REPLACE FUNCTION outbox_window(pos bigint, prev pg_snapshot, prev_seq bigint, late xid8[], cur pg_snapshot, cur_seq bigint,
 	lane integer, lanes integer, types text[], kind text, published_only boolean, bands bigint[],
@@ -75,15 +76,17 @@ LANGUAGE sql STABLE ROWS 500 AS $$
 			AND (outbox_window.kind IS NULL OR coalesce(m.kind, 'event') = outbox_window.kind)
 			AND (NOT outbox_window.published_only OR m.published)
 			AND (outbox_window.bands IS NULL OR outbox_bands_take(outbox_window.bands, m.priority, m.seq))
-			AND (outbox_window.skip IS NULL OR NOT EXISTS (SELECT FROM outbox_detour d
-				WHERE d.target = outbox_window.skip AND d.seq = m.seq))
+			AND (outbox_window.skip IS NULL OR (SELECT d.seq FROM outbox_detour d
+				WHERE (d.target, d.seq) >= (outbox_window.skip, m.seq) AND (d.target, d.seq) <= (outbox_window.skip, m.seq)
+				ORDER BY d.target, d.seq LIMIT 1) IS NULL)
 		ORDER BY m.xid, m.seq LIMIT outbox_window.max) l
 	ORDER BY l.seq LIMIT outbox_window.max)
 	UNION ALL
 	(SELECT m.* FROM outbox_stretch(greatest(pos, prev_seq), outbox_reach(pos, prev_seq, cur_seq, scan), prev, cur, lane,
 		lanes, types, kind, published_only, false, bands) m
-	WHERE outbox_window.skip IS NULL OR NOT EXISTS (SELECT FROM outbox_detour d
-		WHERE d.target = outbox_window.skip AND d.seq = m.seq)
+	WHERE outbox_window.skip IS NULL OR (SELECT d.seq FROM outbox_detour d
+				WHERE (d.target, d.seq) >= (outbox_window.skip, m.seq) AND (d.target, d.seq) <= (outbox_window.skip, m.seq)
+				ORDER BY d.target, d.seq LIMIT 1) IS NULL
 	ORDER BY m.seq LIMIT outbox_window.max)
 $$;
 

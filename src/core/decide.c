@@ -275,6 +275,6 @@ bool decide_others_acked(const struct suspicions *suspicions, int64_t seq, uint6
 
 bool decide_may_share(const struct decide_lane *lane)
 {
-	return lane->order == WIRE_ROUNDS && lane->limit == lane->most && !lane->cautious &&
-	       !lane->died_alone && !lane->suspect && !lane->probing;
+	return lane->limit == lane->most && !lane->cautious && !lane->died_alone &&
+	       !lane->suspect && !lane->probing;
 }

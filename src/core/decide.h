@@ -119,7 +119,6 @@ bool decide_others_acked(const struct suspicions *suspicions, int64_t seq, uint6
 
 /* What a lane is about to send. */
 struct decide_lane {
-	enum wire_order order;
 	size_t limit, most; /* of its claims */
 	bool cautious;      /* relays died there repeatedly */
 	bool died_alone;    /* the message that was alone in flight then has not come again yet */

@@ -493,18 +493,16 @@ static void a_suspicion_is_proven_by_others(void **state)
 
 static void who_looks_for_a_culprit_sends_alone(void **state)
 {
-	static const struct decide_lane fine = { .order = WIRE_ROUNDS, .limit = 100, .most = 100 };
-	struct decide_lane lanes[] = { fine, fine, fine, fine, fine, fine, fine };
+	static const struct decide_lane fine = { .limit = 100, .most = 100 };
+	struct decide_lane lanes[] = { fine, fine, fine, fine, fine };
 
 	(void)state;
 	assert_true(decide_may_share(&fine));
-	lanes[0].order = WIRE_TOGETHER;
-	lanes[1].order = WIRE_UNORDERED;
-	lanes[2].limit = 50;
-	lanes[3].cautious = true;
-	lanes[4].died_alone = true;
-	lanes[5].suspect = true;
-	lanes[6].probing = true;
+	lanes[0].limit = 50;
+	lanes[1].cautious = true;
+	lanes[2].died_alone = true;
+	lanes[3].suspect = true;
+	lanes[4].probing = true;
 	for (size_t i = 0; i < ARRAY_SIZE(lanes); i++)
 		assert_false(decide_may_share(&lanes[i]));
 }

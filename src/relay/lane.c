@@ -14,22 +14,25 @@
 /* How often a lane polls while publishers would wake it. */
 #define ARMED_POLL OUTBOX_SECONDS
 
+/* How many lanes one call of the store is for, at most: their locks are held together. */
+#define CALL_LANES 16
+
 #define REFUSAL_DELAY_MIN (5 * OUTBOX_MILLISECONDS)
 #define REFUSAL_DELAY_MAX (5 * OUTBOX_SECONDS)
 
-/* How many late answers in a row, to a claim and to a settlement, before a lane asks for less. */
+/* When an answer is late, and how many late ones in a row, to a claim and to a settlement, before a lane asks for less. */
+#define SLOW(link) ((link)->target->lease / 3)
 #define SLOW_CLAIMS 2
 #define SLOW_SETTLES 8
 
-static void lane_free(struct lane *lane)
+void lane_free(struct lane *lane)
 {
 	for (int i = 0; i < 2; i++)
 		batch_deinit(&lane->batches[i]);
 	free(lane);
 }
 
-static int lane_new(int number, const struct link *link, struct lane **ret_lane,
-		    struct outbox_error *err)
+int lane_new(int number, const struct link *link, struct lane **ret_lane, struct outbox_error *err)
 {
 	struct lane *lane = calloc(1, sizeof(*lane));
 	int r = OUTBOX_OK;
@@ -39,7 +42,6 @@ static int lane_new(int number, const struct link *link, struct lane **ret_lane,
 	lane->number = number;
 	lane->phase = LANE_TAKE;
 	lane->limit = lane->most = link->target->batch_messages;
-	lane->poll = link->target->poll_min;
 	for (int i = 0; i < 2 && !r; i++)
 		r = batch_init(&lane->batches[i], link->plan->batch_bytes, err);
 	if (r) {
@@ -48,40 +50,6 @@ static int lane_new(int number, const struct link *link, struct lane **ret_lane,
 	}
 	*ret_lane = lane;
 	return OUTBOX_OK;
-}
-
-int lanes_add(struct lanes *lanes, int number, const struct link *link, struct outbox_error *err)
-{
-	struct lane *lane = NULL;
-	size_t i = lanes->count;
-	int r = lane_new(number, link, &lane, err);
-
-	if (r)
-		return r;
-	for (; i > 0 && lanes->list[i - 1]->number > number; i--)
-		lanes->list[i] = lanes->list[i - 1];
-	lanes->list[i] = lane;
-	lanes->count++;
-	return OUTBOX_OK;
-}
-
-struct lane *lanes_find(const struct lanes *lanes, int number)
-{
-	for (size_t i = 0; i < lanes->count; i++)
-		if (lanes->list[i]->number == number)
-			return lanes->list[i];
-	return NULL;
-}
-
-void lanes_remove(struct lanes *lanes, struct lane *lane, struct link *link)
-{
-	size_t i = 0;
-
-	while (lanes->list[i] != lane)
-		i++;
-	memmove(&lanes->list[i], &lanes->list[i + 1], (--lanes->count - i) * sizeof(lanes->list[0]));
-	link->n_refused -= lane->refusal.status != OUTBOX_OK;
-	lane_free(lane);
 }
 
 /*
@@ -154,6 +122,7 @@ static void take_over(struct link *link, struct lane *lane, outbox_time now)
 	failpoint("after_take");
 	store_answered(link, lane, "take", now);
 	lane->next_fence = 0;
+	lane->found_at = now;
 	lane->died_seq = lane->head.suspect_seq;
 	lane->phase = LANE_CLAIM;
 	if (!lane->head.takeovers)
@@ -218,14 +187,29 @@ static enum wire_order wire_order_of(const struct link *link)
 			    link->transport->ops->flags & OUTBOX_TRANSPORT_KEEPS_ORDER);
 }
 
-/* Nothing came back: poll again later, sooner when a retry is due before that. */
-static void wait_for_more(struct link *link, struct lane *lane, const struct outbox_claim *claim,
-			  size_t want, outbox_time now)
+/*
+ * How long to wait before the next look: a part of the time for which nothing came, so that a lane is looked at often
+ * while messages come and ever less when they do not.
+ */
+static outbox_time poll_interval(const struct link *link, const struct lane *lane, outbox_time now)
 {
-	outbox_time wait = lane->poll;
+	outbox_time wait = (now - lane->found_at) / 4;
 
+	if (wait < link->target->poll_min)
+		wait = link->target->poll_min;
+	if (wait > link->target->poll_max)
+		wait = link->target->poll_max;
 	if (link->wakeup && atomic_load(&link->wakeup->armed) && wait < ARMED_POLL)
 		wait = ARMED_POLL;
+	return wait;
+}
+
+/* Nothing came back: look again later, sooner when a retry is due before that; due: in so long, or 0. */
+static void wait_for_more(struct link *link, struct lane *lane, outbox_time due, size_t want,
+			  outbox_time now)
+{
+	outbox_time wait = poll_interval(link, lane, now);
+
 	lane->ran_dry = want > 0;
 	lane->dry = lane->read_wakeup;
 	if (lane->leaving || lane->lost) {
@@ -241,21 +225,16 @@ static void wait_for_more(struct link *link, struct lane *lane, const struct out
 		lane->run_at = lane->permits_at;
 		return;
 	}
-	if (claim->next_due && claim->next_due - claim->store_now < wait)
-		wait = claim->next_due - claim->store_now;
-	lane->run_at = now + (wait > 0 ? wait : 0);
-	lane->poll =
-		lane->poll * 2 < link->target->poll_max ? lane->poll * 2 : link->target->poll_max;
-}
-
-static outbox_time slow_limit(const struct link *link)
-{
-	return link->target->lease / 3;
+	if (due && due < wait)
+		wait = due > 0 ? due : 0;
+	lane->run_at = now + wait;
+	if (store_can_look(link->store))
+		lane->phase = LANE_LOOK;
 }
 
 static void begin_batch(struct link *link, struct lane *lane, size_t want, outbox_time now)
 {
-	struct batch *fresh = &lane->batches[!lane->current];
+	struct batch *fresh = lane_next_batch(lane);
 	struct outbox_error err = OUTBOX_ERROR_INIT;
 	/* After the call: the store's time is that of its end, or nearly. */
 	outbox_time ended = link->plan->clock->mono(link->plan->clock);
@@ -278,17 +257,20 @@ static void begin_batch(struct link *link, struct lane *lane, size_t want, outbo
 		link->lease_at = now; /* which says so and stops all lanes */
 	}
 	if (!fresh->claim.count) {
-		wait_for_more(link, lane, &fresh->claim, want, now);
+		wait_for_more(link, lane,
+			      fresh->claim.next_due ? fresh->claim.next_due - fresh->claim.store_now
+						    : 0,
+			      want, now);
 		return;
 	}
 	tally_add(&link->tally->in_flight_batches, 1);
 	tally_add(&link->tally->in_flight_messages, fresh->claim.count);
 	lane->ran_dry = false;
 	lane->dry = 0;
-	lane->poll = link->target->poll_min;
+	lane->found_at = now;
 	lane->read_at = ended;
 	/* What took so long to come cannot be sent within the lease: it would be read again and again. */
-	if (lane->read_at - now > slow_limit(link))
+	if (lane->read_at - now > SLOW(link))
 		lane->limit = decide_smaller_claim(fresh->claim.count);
 	lane->phase = LANE_SEND;
 	if (batch_begin(fresh, wire_order_of(link), &err) ||
@@ -342,7 +324,7 @@ static void give_up_answer(struct link *link, struct lane *lane)
 static void ask_for_less(struct link *link, struct lane *lane, int status, outbox_time took)
 {
 	bool memory = status == OUTBOX_ENOMEM,
-	     late = status == OUTBOX_ETIMEDOUT || took > slow_limit(link);
+	     late = status == OUTBOX_ETIMEDOUT || took > SLOW(link);
 	bool costs = lane_batch(lane)->claim.count;
 	int patience = memory ? 1 + costs : costs ? SLOW_SETTLES : SLOW_CLAIMS;
 
@@ -385,64 +367,185 @@ static void use_permits(struct link *link, const struct outbox_claim *claim, siz
 	throttle_used(link->target->throttle, link->target->rank, taken, used, now);
 }
 
-static void settle_and_claim(struct link *link, struct lane *lane, outbox_time now)
+/* One call of the store for one lane, or for several that are ready for it. */
+struct store_call {
+	size_t count;
+	struct lane *lanes[CALL_LANES];
+	size_t want[CALL_LANES];
+	struct outbox_settle_and_claim requests[CALL_LANES];
+	struct outbox_arena *arenas[CALL_LANES];
+	struct outbox_claim claims[CALL_LANES];
+};
+
+/* Never claim into an outage: first see that the broker is there. */
+static bool needs_broker(const struct link *link, struct lane *lane, outbox_time now)
 {
-	struct batch *settled = lane_batch(lane), *fresh = &lane->batches[!lane->current];
-	struct outbox_error err = OUTBOX_ERROR_INIT;
-	size_t want = claim_size(link, lane, now);
-	int r;
+	return !link->connected && !lane_batch(lane)->claim.count && claim_size(link, lane, now);
+}
+
+static void add_request(struct link *link, struct lane *lane, outbox_time now,
+			struct store_call *call)
+{
+	const struct batch *settled = lane_batch(lane);
+	size_t want = link->connected ? claim_size(link, lane, now) : 0;
 
 	lane->throttled = false;
-
 	lane->run_at = now; /* a wake-up may have come before its time */
-	lane->read_wakeup = wakeup_count(
-		link->wakeup); /* before the read: what is published later is looked at again */
-	if (want && !link->connected) {
-		/* Never claim into an outage: first see that the broker is there. */
-		if (!settled->claim.count) {
-			link_connect_broker(link, now);
-			return;
-		}
-		want = 0;
-	}
+	/* before the read: what is published later is looked at again */
+	lane->read_wakeup = wakeup_count(link->wakeup);
 	want = take_permits(link, lane, want, now);
 	if (!want && !settled->claim.count) {
-		wait_for_more(link, lane, &fresh->claim, want, now);
+		wait_for_more(link, lane, 0, want, now);
 		return;
 	}
-	batch_reset(fresh);
-	failpoint("before_settle");
-	r = store_settle_and_claim(link->store,
-				   &(struct outbox_settle_and_claim){
-					   .target = link->target->name,
-					   .lane = lane->number,
-					   .owner = link->owner,
-					   .n = lane->head.n,
-					   .fence_token = lane->head.fence_token,
-					   .new_token = draw_fence(link, lane),
-					   .route_version = link->target->route_version,
-					   .settled = settled->outcomes,
-					   .n_settled = settled->claim.count,
-					   .max_messages = want,
-					   .max_bytes = link->plan->batch_bytes,
-				   },
-				   fresh->arena, &fresh->claim, &err);
-	failpoint("after_settle");
-	if (r)
-		batch_reset(fresh);
-	use_permits(link, &fresh->claim, want, now);
-	if (!r) {
-		lane->slow_failures = 0;
-		store_answered(link, lane, "settle", now);
-		begin_batch(link, lane, want, now);
+	batch_reset(lane_next_batch(lane));
+	call->lanes[call->count] = lane;
+	call->want[call->count] = want;
+	call->arenas[call->count] = lane_next_batch(lane)->arena;
+	call->requests[call->count++] = (struct outbox_settle_and_claim){
+		.target = link->target->name,
+		.lane = lane->number,
+		.owner = link->owner,
+		.n = lane->head.n,
+		.fence_token = lane->head.fence_token,
+		.new_token = draw_fence(link, lane),
+		.route_version = link->target->route_version,
+		.settled = settled->outcomes,
+		.n_settled = settled->claim.count,
+		.max_messages = want,
+		.max_bytes = link->plan->batch_bytes,
+	};
+}
+
+static bool may_join(const struct link *link, struct lane *lane, outbox_time now)
+{
+	return lane->phase == LANE_CLAIM && !lane->alone && !lane->refusal.status &&
+	       lane->run_at <= now && !needs_broker(link, lane, now);
+}
+
+/* By number, in which order everybody locks them. */
+static void gather_requests(struct link *link, const struct lanes *lanes, struct lane *lane,
+			    outbox_time now, struct store_call *call)
+{
+	bool alone = lane->alone || lane->refusal.status || !store_joins_lanes(link->store);
+	size_t room = alone ? 0 : CALL_LANES - 1;
+
+	for (size_t i = 0; i < lanes->count; i++) {
+		struct lane *other = lanes->list[i];
+
+		if (other != lane && (!room || !may_join(link, other, now)))
+			continue;
+		room -= other != lane;
+		add_request(link, other, now, call);
+	}
+}
+
+static void take_answer(struct link *link, const struct store_call *call, size_t i, outbox_time now)
+{
+	struct lane *lane = call->lanes[i];
+
+	lane_next_batch(lane)->claim = call->claims[i];
+	use_permits(link, &lane_next_batch(lane)->claim, call->want[i], now);
+	lane->alone = false;
+	lane->slow_failures = 0;
+	store_answered(link, lane, "settle", now);
+	begin_batch(link, lane, call->want[i], now);
+}
+
+/* Whatever it was, it is not known which of several lanes it is about: each asks again, alone, with the same token. */
+static void take_failure(struct link *link, const struct store_call *call, size_t i,
+			 const struct outbox_error *err, outbox_time now)
+{
+	struct lane *lane = call->lanes[i];
+
+	batch_reset(lane_next_batch(lane));
+	use_permits(link, &lane_next_batch(lane)->claim, call->want[i], now);
+	if (call->count > 1) {
+		lane->alone = true;
 		return;
 	}
-	if (r == OUTBOX_EFENCED) {
+	if (err->status == OUTBOX_EFENCED) {
 		give_up_lane(link, lane);
 		return;
 	}
-	ask_for_less(link, lane, r, link->plan->clock->mono(link->plan->clock) - now);
-	store_failed(link, lane, "settle", &err, now);
+	ask_for_less(link, lane, err->status, link->plan->clock->mono(link->plan->clock) - now);
+	store_failed(link, lane, "settle", err, now);
+}
+
+static void settle_and_claim(struct link *link, const struct lanes *lanes, struct lane *lane,
+			     outbox_time now)
+{
+	struct outbox_error err = OUTBOX_ERROR_INIT;
+	struct store_call call = { 0 };
+	int r;
+
+	if (needs_broker(link, lane, now)) {
+		lane->run_at = now;
+		link_connect_broker(link, now);
+		return;
+	}
+	gather_requests(link, lanes, lane, now, &call);
+	if (!call.count)
+		return;
+	failpoint("before_settle");
+	r = store_settle_and_claim_lanes(link->store, call.requests, call.count, call.arenas,
+					 call.claims, &err);
+	failpoint("after_settle");
+	for (size_t i = 0; i < call.count; i++) {
+		if (r)
+			take_failure(link, &call, i, &err, now);
+		else
+			take_answer(link, &call, i, now);
+	}
+}
+
+/* Nothing is in flight here: ask for all such lanes at once which of them have anything to claim. */
+static void look_at_lanes(struct link *link, const struct lanes *lanes, outbox_time now)
+{
+	struct outbox_error err = OUTBOX_ERROR_INIT;
+	struct lane *asked[OUTBOX_LANES_MAX];
+	int numbers[OUTBOX_LANES_MAX];
+	int64_t n[OUTBOX_LANES_MAX], fence_tokens[OUTBOX_LANES_MAX];
+	struct outbox_look question = { .target = link->target->name,
+					.route_version = link->target->route_version,
+					.lanes = numbers,
+					.n = n,
+					.fence_tokens = fence_tokens };
+	struct outbox_looked looked = { 0 };
+
+	for (size_t i = 0; i < lanes->count; i++) {
+		struct lane *lane = lanes->list[i];
+
+		if (lane->phase != LANE_LOOK)
+			continue;
+		if (!link->connected || !claim_size(link, lane, now)) {
+			lane->phase = LANE_CLAIM; /* which knows why, and waits or leaves */
+			lane->run_at = now;
+			continue;
+		}
+		lane->read_wakeup = wakeup_count(link->wakeup);
+		asked[question.count] = lane;
+		numbers[question.count] = lane->number;
+		n[question.count] = lane->head.n;
+		fence_tokens[question.count++] = lane->head.fence_token;
+	}
+	if (!question.count)
+		return;
+	if (store_look(link->store, &question, &looked, &err)) {
+		link_store_failed(link, "look", &err, now);
+		return;
+	}
+	link_store_answered(link, "look", now);
+	for (size_t i = 0; i < question.count; i++) {
+		if (!looked.work[i]) {
+			wait_for_more(link, asked[i],
+				      looked.next_due ? looked.next_due - looked.store_now : 0, 1,
+				      now);
+			continue;
+		}
+		asked[i]->phase = LANE_CLAIM;
+		asked[i]->run_at = now;
+	}
 }
 
 static void release_lane(struct link *link, struct lane *lane, outbox_time now)
@@ -459,14 +562,17 @@ static void release_lane(struct link *link, struct lane *lane, outbox_time now)
 	failpoint("after_release");
 }
 
-void lane_step(struct link *link, struct lane *lane, outbox_time now)
+void lane_step(struct link *link, const struct lanes *lanes, struct lane *lane, outbox_time now)
 {
 	switch (lane->phase) {
 	case LANE_TAKE:
 		take_over(link, lane, now);
 		break;
+	case LANE_LOOK:
+		look_at_lanes(link, lanes, now);
+		break;
 	case LANE_CLAIM:
-		settle_and_claim(link, lane, now);
+		settle_and_claim(link, lanes, lane, now);
 		break;
 	case LANE_SEND:
 		break;

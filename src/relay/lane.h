@@ -9,6 +9,7 @@
 
 enum lane_phase {
 	LANE_TAKE = 1, /* leased, not yet taken: somebody may have messages in flight there */
+	LANE_LOOK,     /* nothing in flight, nothing to claim: look again at its time */
 	LANE_CLAIM,    /* settle what was in flight, claim the next batch */
 	LANE_SEND,     /* a batch is in flight: publish its rounds */
 	LANE_RELEASE   /* settled and not wanted any more: give it back */
@@ -30,7 +31,9 @@ struct lane {
 	int slow_failures;  /* calls in a row whose answer did not come in time */
 	size_t limit;       /* the next claim's size: halved by UNKNOWN, doubled by success ... */
 	size_t most;        /* ... up to this: the batch, or what came through a slow wire */
-	outbox_time run_at, poll;
+	bool alone; /* the last call failed for several lanes: this one makes its next call by itself */
+	outbox_time run_at;
+	outbox_time found_at;   /* mono: when a claim found something last, or the lane was taken */
 	outbox_time read_at;    /* mono: when the claim in flight was read */
 	outbox_time permits_at; /* mono: when to ask for permits again */
 	struct trip trip;       /* times of the batch in flight */
@@ -47,18 +50,26 @@ struct lanes {
 	size_t count;
 };
 
-int lanes_add(struct lanes *lanes, int number, const struct link *link,
-	      struct outbox_error *err) OUTBOX_MUSTCHECK;
-struct lane *lanes_find(const struct lanes *lanes, int number);
-void lanes_remove(struct lanes *lanes, struct lane *lane, struct link *link);
+int lane_new(int number, const struct link *link, struct lane **ret_lane,
+	     struct outbox_error *err) OUTBOX_MUSTCHECK;
+void lane_free(struct lane *lane);
 
 static inline struct batch *lane_batch(struct lane *lane)
 {
 	return &lane->batches[lane->current];
 }
 
-/* One call of the store: whatever its phase asks for but sending, which several do together (relay/send.h). */
-void lane_step(struct link *link, struct lane *lane, outbox_time now);
+/* The one that the next claim is read into. */
+static inline struct batch *lane_next_batch(struct lane *lane)
+{
+	return &lane->batches[!lane->current];
+}
+
+/*
+ * One call of the store: whatever its phase asks for but sending, for which send.h is. Other lanes join in where they
+ * look, or settle and claim.
+ */
+void lane_step(struct link *link, const struct lanes *lanes, struct lane *lane, outbox_time now);
 
 /* Nothing more of the batch in flight is sent; what is known of it is settled next. */
 void lane_stop_sending(struct lane *lane);

@@ -14,6 +14,41 @@ void lease_init(struct lease *lease, const struct link *link)
 		lease->place[0] = '\0';
 }
 
+static int lanes_add(struct lanes *lanes, int number, const struct link *link,
+		     struct outbox_error *err)
+{
+	struct lane *lane = NULL;
+	size_t i = lanes->count;
+	int r = lane_new(number, link, &lane, err);
+
+	if (r)
+		return r;
+	for (; i > 0 && lanes->list[i - 1]->number > number; i--)
+		lanes->list[i] = lanes->list[i - 1];
+	lanes->list[i] = lane;
+	lanes->count++;
+	return OUTBOX_OK;
+}
+
+static struct lane *lanes_find(const struct lanes *lanes, int number)
+{
+	for (size_t i = 0; i < lanes->count; i++)
+		if (lanes->list[i]->number == number)
+			return lanes->list[i];
+	return NULL;
+}
+
+void lanes_remove(struct lanes *lanes, struct lane *lane, struct link *link)
+{
+	size_t i = 0;
+
+	while (lanes->list[i] != lane)
+		i++;
+	memmove(&lanes->list[i], &lanes->list[i + 1], (--lanes->count - i) * sizeof(lanes->list[0]));
+	link->n_refused -= lane->refusal.status != OUTBOX_OK;
+	lane_free(lane);
+}
+
 static int write_unserved(struct link *link, const char *why, struct outbox_error *err)
 {
 	if (!link->store)

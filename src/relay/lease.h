@@ -33,6 +33,9 @@ void lease_keep(struct lease *lease, struct link *link, struct lanes *lanes, out
 /* Say goodbye, so that the others' shares grow at once. Why it was not served stays known. */
 void lease_leave(struct lease *lease, struct link *link, const struct lanes *lanes);
 
+/* A lane is not ours any more, or we go. */
+void lanes_remove(struct lanes *lanes, struct lane *lane, struct link *link);
+
 /* Forget it, for another run. */
 void lease_reset(struct lease *lease);
 

@@ -41,6 +41,7 @@ int link_init(struct link *link, const struct relay_plan *plan, size_t target, i
 					    .envelope = link->target->envelope,
 					    .clock = plan->clock,
 					    .random = &link->random.base,
+					    .unordered = link->target->order != OUTBOX_ORDER_STRICT,
 				    },
 				    &link->transport, err);
 	if (r != OUTBOX_OK && err)

@@ -83,7 +83,7 @@ static void plan_times(const struct outbox_relay_config *relay, struct target_pl
 	if (!relay->publish_timeout && t->publish_timeout > 10 * OUTBOX_SECONDS)
 		t->publish_timeout = 10 * OUTBOX_SECONDS;
 	t->poll_max = first_time(relay->poll_max, t->policy.poll, 250 * OUTBOX_MILLISECONDS);
-	t->poll_min = first_time(relay->poll_min, 0, 10 * OUTBOX_MILLISECONDS);
+	t->poll_min = first_time(relay->poll_min, 0, 4 * OUTBOX_MILLISECONDS);
 	if (!relay->poll_min && t->poll_min > t->poll_max)
 		t->poll_min = t->poll_max;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Publish one round of a lane's batch and record what decide says of it. Rounds of several lanes go out in one call: a
- * key has one message in a round, so with few keys a round is small, and a broker's answer takes as long for a few as
- * for many. While it looks for a culprit, a lane sends alone (core/decide.h).
+ * broker's answer takes as long for a few messages as for many, and each lane has few where they are spread, or where
+ * a round has one message of each of few keys. While it looks for a culprit, a lane sends alone (core/decide.h).
  */
 #include "relay/send.h"
 
@@ -78,8 +78,7 @@ static bool may_share(const struct link *link, struct lane *lane)
 	const struct batch *b = lane_batch(lane);
 
 	return lane->phase == LANE_SEND &&
-	       decide_may_share(&(struct decide_lane){ .order = b->order,
-						       .limit = lane->limit,
+	       decide_may_share(&(struct decide_lane){ .limit = lane->limit,
 						       .most = lane->most,
 						       .cautious = lane->head.cautious,
 						       .died_alone = lane->died_seq,
@@ -143,14 +142,27 @@ static void merge_rounds(struct call *call)
 	call->batch = batch;
 }
 
+/* Lanes that have sent everything, too, go on with this one: they settle in one call of the store. */
+static void finish_others(struct link *link, const struct lanes *lanes, outbox_time now)
+{
+	for (size_t i = 0; i < lanes->count; i++) {
+		const struct batch *b = lane_batch(lanes->list[i]);
+
+		if (lanes->list[i]->phase == LANE_SEND && b->ready_head == b->ready_tail)
+			next_round(link, lanes->list[i], now);
+	}
+}
+
 static void gather_rounds(struct link *link, const struct lanes *lanes, struct lane *lane,
 			  outbox_time now, struct call *call)
 {
 	bool shares_call = lanes->count > 1 && may_share(link, lane);
 
 	add_lane(link, lane, now, call);
-	if (!call->n_lanes)
+	if (!call->n_lanes) {
+		finish_others(link, lanes, now);
 		return;
+	}
 	/* before the others' rounds are begun: what has begun must be sent */
 	shares_call = shares_call && prepare_shared_batch(link, &call->shared);
 	for (size_t i = 0; shares_call && i < lanes->count; i++) {

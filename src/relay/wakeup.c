@@ -13,6 +13,12 @@
 #define AGAIN_MIN (20 * OUTBOX_MILLISECONDS)
 #define AGAIN_MAX (320 * OUTBOX_MILLISECONDS)
 #define LISTEN_SLICE 200 /* ms: how often a listener looks whether the relay stops or works again */
+/* Armed, it counts how many of these in a row end with work to do, and how many rings come in some time. */
+#define WORK_SLICE 20 /* ms */
+#define WORK_SLICES_MAX 5
+#define RINGS_TIME (100 * OUTBOX_MILLISECONDS)
+#define RINGS_MAX 40
+#define RINGS_REST (500 * OUTBOX_MILLISECONDS)
 #define STORE_PAUSE OUTBOX_SECONDS
 #define LOOK_AGAIN 60  /* seconds */
 #define LAST_LOOK 1000 /* ms that all lanes may take to look once more: the store may be far away */
@@ -104,23 +110,64 @@ static void wait_a_little(struct listener *l, outbox_time time)
 	wakeup_wait(l->wakeup, clock->mono(clock) + time, &l->wakes_seen);
 }
 
-/* Armed, and all lanes looked once more: wait until somebody wakes us or a lane has work. */
-static void listen_on(struct wakeup *wakeup, int fd)
+/* For so long, whoever is woken meanwhile. */
+static void rest(struct listener *l, outbox_time time)
 {
+	struct outbox_clock *clock = l->wakeup->plan->clock;
+	outbox_time until = clock->mono(clock) + time;
+
+	while (!is_stopping(l->wakeup) && clock->mono(clock) < until)
+		wakeup_wait(l->wakeup, until, &l->wakes_seen);
+}
+
+/* Rings in the last moments. */
+struct ringing {
+	outbox_time since;
+	int count;
+};
+
+/* So often that publishers, who commit one after the other when they ring, should better be polled. */
+static bool rings_too_often(struct ringing *ringing, outbox_time now)
+{
+	if (now - ringing->since > RINGS_TIME)
+		*ringing = (struct ringing){ .since = now };
+	return ++ringing->count > RINGS_MAX;
+}
+
+/*
+ * Armed, and all lanes looked once more: every ring wakes them, and publishers go on ringing while the lanes do what
+ * little there is. Returns when that is not little any more, since nobody needs to be woken then, or when the
+ * store says so.
+ */
+static int listen_on(struct listener *l, int fd, bool *ret_too_often, struct outbox_error *err)
+{
+	struct wakeup *wakeup = l->wakeup;
+	struct outbox_clock *clock = wakeup->plan->clock;
 	struct pollfd pollfd = { .fd = fd, .events = POLLIN };
+	struct ringing ringing = { 0 };
+	bool again = false;
+	int r = OUTBOX_OK, at_work = 0;
 
-	while (!is_stopping(wakeup) && all_dry(wakeup)) {
-		int n = poll(&pollfd, 1, LISTEN_SLICE);
+	while (!r && !again && !*ret_too_often && !is_stopping(wakeup) && at_work < WORK_SLICES_MAX) {
+		int n = poll(&pollfd, 1, all_dry(wakeup) ? LISTEN_SLICE : WORK_SLICE);
 
-		if (n > 0 || (n < 0 && errno != EINTR))
-			return;
+		if (n < 0 && errno != EINTR)
+			break;
+		if (n > 0) {
+			wake_lanes(wakeup);
+			r = store_listen(l->store, &pollfd.fd, &again, err);
+			*ret_too_often = rings_too_often(&ringing, clock->mono(clock));
+		} else if (!n) {
+			at_work = all_dry(wakeup) ? 0 : at_work + 1;
+		}
 	}
+	return r;
 }
 
 static int listen_once(struct listener *l, struct outbox_error *err)
 {
 	struct wakeup *wakeup = l->wakeup;
-	bool again = false;
+	bool again = false, too_often = false;
 	int fd = -1, r;
 
 	r = store_listen(l->store, &fd, &again, err);
@@ -142,11 +189,14 @@ static int listen_once(struct listener *l, struct outbox_error *err)
 	for (int i = 0;
 	     i < LAST_LOOK && !is_stopping(wakeup) && !all_dry(wakeup) && !has_work(wakeup); i++)
 		wait_a_little(l, OUTBOX_MILLISECONDS);
-	listen_on(wakeup, fd);
+	r = listen_on(l, fd, &too_often, err);
 	atomic_store(&wakeup->armed, false);
 	wake_lanes(wakeup); /* first: letting go takes its time */
-	r = store_stop_listening(l->store, err);
+	if (!r)
+		r = store_stop_listening(l->store, err);
 	wake_lanes(wakeup); /* and for whoever published meanwhile */
+	if (!r && too_often)
+		rest(l, RINGS_REST);
 	return r;
 }
 

@@ -40,8 +40,8 @@ struct worker *worker_free(struct worker *w)
 /* When a lane wants to run: a wake-up is for those that wait for something to read. */
 static outbox_time lane_time(const struct worker *w, const struct lane *lane)
 {
-	bool woken =
-		lane->phase == LANE_CLAIM && lane->dry && lane->dry != wakeup_count(w->link.wakeup);
+	bool reads = lane->phase == LANE_CLAIM || lane->phase == LANE_LOOK;
+	bool woken = reads && lane->dry && lane->dry != wakeup_count(w->link.wakeup);
 
 	if (lane->refusal.status && lane->phase != LANE_RELEASE)
 		return lane->run_at; /* asking more often does not help */
@@ -187,7 +187,7 @@ static void work(struct worker *w, outbox_time now)
 		if (lane->phase == LANE_SEND)
 			send_rounds(&w->link, &w->lanes, lane, now);
 		else
-			lane_step(&w->link, lane, now);
+			lane_step(&w->link, &w->lanes, lane, now);
 		if (lane->phase == LANE_RELEASE && lane->lost)
 			lanes_remove(&w->lanes, lane, &w->link);
 		return;

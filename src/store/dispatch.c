@@ -10,6 +10,9 @@
 
 #include "core/lifecycle.h"
 #include "core/routing.h"
+#include "core/secrets.h"
+
+#include <stdio.h>
 
 #define IDS_MAX 1000
 
@@ -18,6 +21,7 @@ int store_open(const struct outbox_store_ops *ops, const struct outbox_store_con
 {
 	if (!config->clock || !config->random)
 		return outbox_fail(err, OUTBOX_EINVAL, "a store needs a clock and a random source");
+	secrets_hide_url(config->url);
 	return ops->open(config, create, ret_store, err);
 }
 
@@ -114,10 +118,24 @@ int store_bands(struct outbox_store *store, const char *target, unsigned *ret_ba
 				      : OUTBOX_OK;
 }
 
+/* Whoever reads it in the store does not know which words of it are passwords; this process does. */
+static const char *without_secrets(const char *text, char out[OUTBOX_ERROR_MAX])
+{
+	if (!text)
+		return NULL;
+	snprintf(out, OUTBOX_ERROR_MAX, "%s", text);
+	hide_secrets_in(out, OUTBOX_ERROR_MAX);
+	return out;
+}
+
 int store_lease(struct outbox_store *store, const struct outbox_lease_request *request,
 		struct outbox_lease *ret_lease, struct outbox_error *err)
 {
-	return store->ops->lane.lease(store, request, ret_lease, err);
+	struct outbox_lease_request shown = *request;
+	char outage[OUTBOX_ERROR_MAX];
+
+	shown.outage = without_secrets(request->outage, outage);
+	return store->ops->lane.lease(store, &shown, ret_lease, err);
 }
 
 int store_release(struct outbox_store *store, const char *target, int lane, const char *owner,
@@ -132,9 +150,7 @@ int store_take_over(struct outbox_store *store, const char *target, int lane, co
 	return store->ops->lane.take_over(store, target, lane, owner, new_token, ret_head, err);
 }
 
-int store_settle_and_claim(struct outbox_store *store, const struct outbox_settle_and_claim *request,
-			   struct outbox_arena *arena, struct outbox_claim *ret_claim,
-			   struct outbox_error *err)
+static int check_outcomes(const struct outbox_settle_and_claim *request, struct outbox_error *err)
 {
 	for (size_t i = 0; i < request->n_settled; i++) {
 		const struct outbox_settlement *s = &request->settled[i];
@@ -148,13 +164,59 @@ int store_settle_and_claim(struct outbox_store *store, const struct outbox_settl
 					   "the claim",
 					   request->target, request->lane);
 	}
-	return store->ops->lane.settle_and_claim(store, request, arena, ret_claim, err);
+	return OUTBOX_OK;
+}
+
+int store_settle_and_claim(struct outbox_store *store, const struct outbox_settle_and_claim *request,
+			   struct outbox_arena *arena, struct outbox_claim *ret_claim,
+			   struct outbox_error *err)
+{
+	int r = check_outcomes(request, err);
+
+	return r ? r : store->ops->lane.settle_and_claim(store, request, arena, ret_claim, err);
+}
+
+bool store_joins_lanes(const struct outbox_store *store)
+{
+	return store->ops->lane.settle_and_claim_lanes;
+}
+
+int store_settle_and_claim_lanes(struct outbox_store *store,
+				 const struct outbox_settle_and_claim *requests, size_t count,
+				 struct outbox_arena *const *arenas,
+				 struct outbox_claim *ret_claims, struct outbox_error *err)
+{
+	if (count == 1)
+		return store_settle_and_claim(store, requests, arenas[0], ret_claims, err);
+	for (size_t i = 0; i < count; i++) {
+		int r = check_outcomes(&requests[i], err);
+
+		if (r)
+			return r;
+	}
+	return store->ops->lane.settle_and_claim_lanes(store, requests, count, arenas, ret_claims,
+						       err);
+}
+
+bool store_can_look(const struct outbox_store *store)
+{
+	return store->ops->lane.look;
+}
+
+int store_look(struct outbox_store *store, const struct outbox_look *look,
+	       struct outbox_looked *ret_looked, struct outbox_error *err)
+{
+	return store->ops->lane.look(store, look, ret_looked, err);
 }
 
 int store_unserved(struct outbox_store *store, const struct outbox_unserved *note,
 		   struct outbox_error *err)
 {
-	return store->ops->lane.unserved ? store->ops->lane.unserved(store, note, err) : OUTBOX_OK;
+	struct outbox_unserved shown = *note;
+	char why[OUTBOX_ERROR_MAX];
+
+	shown.why = without_secrets(note->why, why);
+	return store->ops->lane.unserved ? store->ops->lane.unserved(store, &shown, err) : OUTBOX_OK;
 }
 
 bool store_needs_maintenance(const struct outbox_store *store)

@@ -60,6 +60,16 @@ int store_take_over(struct outbox_store *store, const char *target, int lane, co
 int store_settle_and_claim(struct outbox_store *store, const struct outbox_settle_and_claim *request,
 			   struct outbox_arena *arena, struct outbox_claim *ret_claim,
 			   struct outbox_error *err) OUTBOX_MUSTCHECK;
+/* Can one call be for several lanes? */
+bool store_joins_lanes(const struct outbox_store *store);
+int store_settle_and_claim_lanes(struct outbox_store *store,
+				 const struct outbox_settle_and_claim *requests, size_t count,
+				 struct outbox_arena *const *arenas, struct outbox_claim *ret_claims,
+				 struct outbox_error *err) OUTBOX_MUSTCHECK;
+/* Without it lanes look by claiming. */
+bool store_can_look(const struct outbox_store *store);
+int store_look(struct outbox_store *store, const struct outbox_look *look,
+	       struct outbox_looked *ret_looked, struct outbox_error *err) OUTBOX_MUSTCHECK;
 int store_unserved(struct outbox_store *store, const struct outbox_unserved *note,
 		   struct outbox_error *err) OUTBOX_MUSTCHECK;
 bool store_needs_maintenance(const struct outbox_store *store);

@@ -13,11 +13,11 @@
 #define TESTS_MAX 300
 
 static const struct store_case *const groups[] = {
-	schema_cases,   publish_cases,  fields_cases, late_cases,   claim_cases, lanes_cases,
-	fence_cases,    caution_cases,  lease_cases,  detour_cases, order_cases, parking_cases,
-	act_cases,      operator_cases, list_cases,   look_cases,   stats_cases, purge_cases,
-	interest_cases, target_cases,   dead_cases,   start_cases,  bands_cases, redact_cases,
-	amend_cases,    keys_cases,     bulk_cases,   rules_cases,
+	schema_cases,   publish_cases,  fields_cases, late_cases,   claim_cases,   lanes_cases,
+	fence_cases,    caution_cases,  lease_cases,  detour_cases, order_cases,   parking_cases,
+	act_cases,      operator_cases, list_cases,   look_cases,   stats_cases,   purge_cases,
+	interest_cases, target_cases,   dead_cases,   start_cases,  bands_cases,   redact_cases,
+	amend_cases,    keys_cases,     bulk_cases,   rules_cases,  waiting_cases, joined_cases,
 };
 
 struct bound_case {
@@ -49,6 +49,9 @@ int store_contract_run(const struct store_fixture *fixture, int argc, char **arg
 	static struct bound_case bound[TESTS_MAX];
 	static struct CMUnitTest tests[TESTS_MAX];
 	const char *why = fixture->unavailable ? fixture->unavailable() : NULL;
+	const struct outbox_lane_ops *ops = &fixture->ops->lane;
+	unsigned has = fixture->has | (ops->look ? STORE_LOOKS : 0) |
+		       (ops->settle_and_claim_lanes ? STORE_JOINS : 0);
 	size_t count = 0;
 
 	if (why) {
@@ -58,7 +61,7 @@ int store_contract_run(const struct store_fixture *fixture, int argc, char **arg
 	for (size_t g = 0; g < ARRAY_SIZE(groups); g++) {
 		for (const struct store_case *c = groups[g]; c->name && count < TESTS_MAX; c++) {
 			/* What a driver has not got is no case of its contract. */
-			if (c->needs & ~fixture->has || (argc > 1 && !strstr(c->name, argv[1])))
+			if (c->needs & ~has || (argc > 1 && !strstr(c->name, argv[1])))
 				continue;
 			bound[count] = (struct bound_case){ fixture, c, NULL };
 			tests[count] = (struct CMUnitTest){ .name = c->name,

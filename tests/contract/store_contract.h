@@ -13,6 +13,8 @@
 /* What not every driver has; cases that need it are bound only where it is there. */
 #define STORE_LATE_COMMITS 1u /* several transactions may be open and commit in any order */
 #define STORE_MISSING 2u      /* there are URLs of databases that do not exist */
+#define STORE_LOOKS 4u        /* its ops have look: no need to say so */
+#define STORE_JOINS 8u        /* likewise settle_and_claim_lanes */
 
 struct store_fixture {
 	const char *name;

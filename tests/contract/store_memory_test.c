@@ -306,7 +306,7 @@ static void ops_are_checked(void **state)
 	assert_int_equal(store_ops_check(NULL, &t->err), OUTBOX_EINVAL);
 	ops.contract = OUTBOX_STORE_CONTRACT + 1;
 	assert_int_equal(store_ops_check(&ops, &t->err), OUTBOX_EINVAL);
-	assert_non_null(strstr(t->err.message, "its contract has version 2, this library's has 1"));
+	assert_non_null(strstr(t->err.message, "its contract has version 3, this library's has 2"));
 	ops = memory_store_ops;
 	ops.name = "";
 	assert_int_equal(store_ops_check(&ops, &t->err), OUTBOX_EINVAL);

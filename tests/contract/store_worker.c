@@ -90,6 +90,14 @@ static void prepare(struct worker *k)
 							    .attempts = k->claim.items[i].attempts };
 }
 
+void worker_answered(struct worker *k, const struct outbox_claim *claim)
+{
+	k->claim = *claim;
+	k->n = claim->n;
+	k->fence_token = claim->fence_token;
+	prepare(k);
+}
+
 static int send_request(struct worker *k)
 {
 	struct outbox_claim claim = { 0 };
@@ -97,16 +105,12 @@ static int send_request(struct worker *k)
 
 	outbox_arena_reset(k->arena);
 	status = store_settle_and_claim(k->store, &k->last, k->arena, &claim, &k->err);
-	if (status == OUTBOX_OK) {
-		k->claim = claim;
-		k->n = claim.n;
-		k->fence_token = claim.fence_token;
-		prepare(k);
-	}
+	if (status == OUTBOX_OK)
+		worker_answered(k, &claim);
 	return status;
 }
 
-int worker_try_advance(struct worker *k, size_t max, size_t max_bytes)
+struct outbox_settle_and_claim worker_request(struct worker *k, size_t max, size_t max_bytes)
 {
 	memcpy(k->last_settled, k->settled, k->claim.count * sizeof(k->settled[0]));
 	k->last = (struct outbox_settle_and_claim){ .target = k->target,
@@ -120,6 +124,12 @@ int worker_try_advance(struct worker *k, size_t max, size_t max_bytes)
 						    .n_settled = k->claim.count,
 						    .max_messages = max,
 						    .max_bytes = max_bytes };
+	return k->last;
+}
+
+int worker_try_advance(struct worker *k, size_t max, size_t max_bytes)
+{
+	worker_request(k, max, max_bytes);
 	return send_request(k);
 }
 

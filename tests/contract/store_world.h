@@ -50,7 +50,8 @@ extern const struct store_case schema_cases[], publish_cases[], fields_cases[], 
 	claim_cases[], lanes_cases[], fence_cases[], caution_cases[], lease_cases[], detour_cases[],
 	order_cases[], parking_cases[], act_cases[], operator_cases[], list_cases[], look_cases[],
 	stats_cases[], purge_cases[], interest_cases[], target_cases[], dead_cases[], start_cases[],
-	bands_cases[], redact_cases[], amend_cases[], keys_cases[], bulk_cases[], rules_cases[];
+	bands_cases[], redact_cases[], amend_cases[], keys_cases[], bulk_cases[], rules_cases[],
+	waiting_cases[], joined_cases[];
 
 /* The call must succeed; its message is told when it does not. */
 #define OK(call) world_ok(w, (call), #call, __FILE__, __LINE__)
@@ -117,6 +118,9 @@ void worker_restart(struct worker *k);
 /* Settle what is in flight with k->settled and claim up to max. */
 int worker_try_advance(struct worker *k, size_t max, size_t max_bytes);
 size_t worker_advance(struct worker *k, size_t max);
+/* What an advance asks, kept as k->last; and what its answer does to k. */
+struct outbox_settle_and_claim worker_request(struct worker *k, size_t max, size_t max_bytes);
+void worker_answered(struct worker *k, const struct outbox_claim *claim);
 /* The very same request again; the claim replaces k->claim. */
 int worker_repeat(struct worker *k);
 

@@ -99,13 +99,24 @@ static bool is_good(const PGresult *result)
 	return status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK;
 }
 
-/* Read to the end of the pipeline. The first error is the one that counts; the middle result is the taker's. */
-static int read_pipeline(struct pg_store *s, outbox_time deadline, struct pg_taker *taker,
+/* One transaction: a statement as often as there are arguments for it; sql NULL: the one that was prepared. */
+struct asked {
+	enum pg_mode mode;
+	const char *sql;
+	struct pg_hot *hots;
+	size_t count;
+	const char *first; /* a statement before them; NULL: none */
+};
+
+/* Read to the end of the pipeline. The first error is the one that counts; results between the first and the last are
+ * the takers'. */
+static int read_pipeline(struct pg_store *s, const struct asked *asked, outbox_time deadline,
 			 struct outbox_error *err)
 {
+	size_t before = asked->first ? 2 : 1; /* with BEGIN */
 	int r, status = OUTBOX_OK;
 
-	for (int statement = 0, nulls = 0; nulls < 2;) {
+	for (size_t statement = 0, nulls = 0; nulls < 2;) {
 		_cleanup_(pg_clearp) PGresult *result = NULL;
 
 		r = next_result(s, deadline, &result, err);
@@ -122,7 +133,9 @@ static int read_pipeline(struct pg_store *s, outbox_time deadline, struct pg_tak
 			return status;
 		if (status == OUTBOX_OK && !is_good(result))
 			status = pg_fail(s, result, err);
-		if (statement == 1 && status == OUTBOX_OK) {
+		if (statement >= before && statement - before < asked->count && status == OUTBOX_OK) {
+			struct pg_taker *taker = asked->hots[statement - before].taker;
+
 			status = taker->take(taker, result, err);
 			result = NULL;
 		}
@@ -130,47 +143,43 @@ static int read_pipeline(struct pg_store *s, outbox_time deadline, struct pg_tak
 	return status != OUTBOX_OK ? status : pg_fail(s, NULL, err);
 }
 
-/* One statement and what belongs to it; sql NULL: the one that was prepared. */
-struct asked {
-	enum pg_mode mode;
-	const char *sql;
-	const struct pg_params *params;
-	struct pg_prefetch *prefetch; /* NULL: nothing */
-};
-
 #define HOT_NAME "outbox"
 #define PREFETCH_NAME "outbox_prefetch"
+#define LOOK_NAME "outbox_look"
 
 static int send_prepared(struct pg_store *s, const char *name, const struct pg_params *p)
 {
 	return PQsendQueryPrepared(s->conn, name, p->count, p->values, p->lengths, p->formats, 1);
 }
 
-static int send_statement(struct pg_store *s, const struct asked *asked)
+static int send_text(struct pg_store *s, const char *sql, const struct pg_params *p)
 {
-	const struct pg_params *p = asked->params;
-
-	if (!asked->sql)
-		return send_prepared(s, HOT_NAME, p);
-	return PQsendQueryParams(s->conn, asked->sql, p->count, p->types, p->values, p->lengths,
+	return PQsendQueryParams(s->conn, sql, p->count, p->types, p->values, p->lengths,
 				 p->formats, 1);
+}
+
+static int send_plain(struct pg_store *s, const char *sql)
+{
+	return PQsendQueryParams(s->conn, sql, 0, NULL, NULL, NULL, NULL, 1);
 }
 
 static int send_pipeline(struct pg_store *s, const struct asked *asked, struct outbox_error *err)
 {
-	const char *begin = asked->mode == PG_WRITE
-				    ? "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
-				    : "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+	int sent = PQenterPipelineMode(s->conn) &&
+		   send_plain(s, asked->mode == PG_WRITE
+					 ? "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
+					 : "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY") &&
+		   (!asked->first || send_plain(s, asked->first));
 
-	if (PQenterPipelineMode(s->conn) &&
-	    PQsendQueryParams(s->conn, begin, 0, NULL, NULL, NULL, NULL, 1) &&
-	    send_statement(s, asked) &&
-	    PQsendQueryParams(s->conn, "COMMIT", 0, NULL, NULL, NULL, NULL, 1) &&
-	    PQpipelineSync(s->conn) &&
-	    (!asked->prefetch ||
-	     (send_prepared(s, PREFETCH_NAME, &asked->prefetch->params) && PQpipelineSync(s->conn))))
-		return OUTBOX_OK;
-	return pg_fail(s, NULL, err);
+	for (size_t i = 0; sent && i < asked->count; i++)
+		sent = asked->sql ? send_text(s, asked->sql, &asked->hots[i].params)
+				  : send_prepared(s, HOT_NAME, &asked->hots[i].params);
+	sent = sent && send_plain(s, "COMMIT") && PQpipelineSync(s->conn);
+	for (size_t i = 0; sent && i < asked->count; i++)
+		if (asked->hots[i].prefetch)
+			sent = send_prepared(s, PREFETCH_NAME, &asked->hots[i].prefetch->params) &&
+			       PQpipelineSync(s->conn);
+	return sent ? OUTBOX_OK : pg_fail(s, NULL, err);
 }
 
 /* The pipeline is read to its end, or the connection is not to be used again. */
@@ -182,33 +191,47 @@ static void end_pipeline(struct pg_store *s)
 		s->broken = true;
 }
 
-/* The answer to what was asked after the last call; keep: it is wanted. That it failed is nobody's error. */
-static int read_prefetch(struct pg_store *s, bool keep, outbox_time deadline,
-			 struct outbox_error *err)
+/* One answer to what was asked after the last call; keep: it is wanted. */
+static int read_one_prefetch(struct pg_store *s, bool keep, outbox_time deadline,
+			     PGresult **ret_rows, struct outbox_error *err)
 {
-	struct pg_prefetch *prefetch = s->prefetch;
-	PGresult *rows = NULL;
 	int r = OUTBOX_OK;
-	bool ended = !prefetch;
 
-	s->prefetch = NULL;
-	for (int nulls = 0; !ended && r == OUTBOX_OK;) {
+	for (int nulls = 0; r == OUTBOX_OK;) {
 		_cleanup_(pg_clearp) PGresult *result = NULL;
 
 		r = next_result(s, deadline, &result, err);
 		nulls = result ? 0 : nulls + 1;
 		if (r == OUTBOX_OK && nulls == 2)
 			r = pg_fail(s, NULL, err);
-		ended = PQresultStatus(result) == PGRES_PIPELINE_SYNC;
-		if (keep && !rows && PQresultStatus(result) == PGRES_TUPLES_OK) {
-			rows = result;
+		if (PQresultStatus(result) == PGRES_PIPELINE_SYNC)
+			break;
+		if (keep && !*ret_rows && PQresultStatus(result) == PGRES_TUPLES_OK) {
+			*ret_rows = result;
 			result = NULL;
 		}
 	}
-	if (prefetch) {
-		end_pipeline(s);
+	return r;
+}
+
+/* All of them. That one failed is nobody's error; each is given to its owner, with rows or without. */
+static int read_prefetch(struct pg_store *s, bool keep, outbox_time deadline,
+			 struct outbox_error *err)
+{
+	struct pg_prefetch *first = s->prefetch, *prefetch, *next;
+	int r = OUTBOX_OK;
+
+	s->prefetch = NULL;
+	for (prefetch = first; prefetch; prefetch = next) {
+		PGresult *rows = NULL;
+
+		next = prefetch->next;
+		if (r == OUTBOX_OK)
+			r = read_one_prefetch(s, keep, deadline, &rows, err);
 		prefetch->take(prefetch, rows);
 	}
+	if (first)
+		end_pipeline(s);
 	return r;
 }
 
@@ -249,8 +272,21 @@ int pg_prefetch_read(struct pg_store *s, struct outbox_error *err)
 	return s->broken ? fail_gone(s, err) : read_prefetch(s, true, deadline_of(s), err);
 }
 
-static int call(struct pg_store *s, const struct asked *asked, struct pg_taker *taker,
-		struct outbox_error *err)
+/* What was asked after the call, in that order. */
+static struct pg_prefetch *chain_prefetches(const struct asked *asked)
+{
+	struct pg_prefetch *first = NULL;
+
+	for (size_t i = asked->count; i-- > 0;) {
+		if (!asked->hots[i].prefetch)
+			continue;
+		asked->hots[i].prefetch->next = first;
+		first = asked->hots[i].prefetch;
+	}
+	return first;
+}
+
+static int call(struct pg_store *s, const struct asked *asked, struct outbox_error *err)
 {
 	outbox_time deadline;
 	int r;
@@ -263,8 +299,8 @@ static int call(struct pg_store *s, const struct asked *asked, struct pg_taker *
 	if (r == OUTBOX_OK)
 		r = flush(s, deadline, err);
 	if (r == OUTBOX_OK)
-		r = read_pipeline(s, deadline, taker, err);
-	s->prefetch = s->broken ? NULL : asked->prefetch;
+		r = read_pipeline(s, asked, deadline, err);
+	s->prefetch = s->broken ? NULL : chain_prefetches(asked);
 	if (r == OUTBOX_OK && s->prefetch)
 		return r; /* its answer comes while the caller works */
 	if (!s->broken && read_prefetch(s, false, deadline, NULL) != OUTBOX_OK)
@@ -288,19 +324,16 @@ static int expand(const struct pg_store *s, const char *sql, struct buf *out,
 	return out->failed ? outbox_fail(err, OUTBOX_ENOMEM, "out of memory") : OUTBOX_OK;
 }
 
-static int call_text(struct pg_store *s, enum pg_mode mode, const char *sql,
-		     const struct pg_args *args, struct pg_taker *taker, struct outbox_error *err)
+static int call_text(struct pg_store *s, const char *sql, struct asked *asked,
+		     struct outbox_error *err)
 {
-	_cleanup_(pg_params_deinit) struct pg_params params;
 	_cleanup_(buf_deinit) struct buf text = BUF_INIT(SQL_MAX);
-	int r;
+	int r = expand(s, sql, &text, err);
 
-	if (!pg_params_init(&params, args))
-		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
-	r = expand(s, sql, &text, err);
-	if (r == OUTBOX_OK)
-		r = call(s, &(struct asked){ mode, buf_str(&text), &params, NULL }, taker, err);
-	return r;
+	if (r != OUTBOX_OK)
+		return r;
+	asked->sql = buf_str(&text);
+	return call(s, asked, err);
 }
 
 struct keeper {
@@ -319,8 +352,13 @@ int pg_call(struct pg_store *s, enum pg_mode mode, const char *sql, const struct
 	    PGresult **ret_result, struct outbox_error *err)
 {
 	struct keeper keeper = { .base.take = keep };
-	int r = call_text(s, mode, sql, args, &keeper.base, err);
+	struct pg_hot hot = { .taker = &keeper.base };
+	int r;
 
+	if (!pg_params_init(&hot.params, args))
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	r = call_text(s, sql, &(struct asked){ .mode = mode, .hots = &hot, .count = 1 }, err);
+	pg_params_deinit(&hot.params);
 	if (r == OUTBOX_OK && ret_result)
 		*ret_result = keeper.rows;
 	else
@@ -378,13 +416,14 @@ static int plain_session(struct pg_store *s, struct outbox_error *err)
 }
 
 /* Once for each connection, when first needed. */
-static int prepare_both(struct pg_store *s, const char *sql, const struct pg_params *params,
-			struct pg_prefetch *prefetch, struct outbox_error *err)
+static int prepare_hot(struct pg_store *s, const char *sql, const struct asked *asked,
+		       struct outbox_error *err)
 {
+	const struct pg_prefetch *prefetch = chain_prefetches(asked);
 	int r = OUTBOX_OK;
 
 	if (!s->prepared) {
-		r = prepare(s, HOT_NAME, sql, params, err);
+		r = prepare(s, HOT_NAME, sql, &asked->hots[0].params, err);
 		s->prepared = r == OUTBOX_OK;
 	}
 	if (r == OUTBOX_OK && prefetch && !s->prepared_prefetch) {
@@ -396,20 +435,72 @@ static int prepare_both(struct pg_store *s, const char *sql, const struct pg_par
 	return r;
 }
 
-int pg_hot_op(struct pg_store *s, const char *sql, const struct pg_args *args,
-	      struct pg_taker *taker, struct pg_prefetch *prefetch, struct outbox_error *err)
+int pg_hot_op(struct pg_store *s, const char *sql, struct pg_hot *hots, size_t count,
+	      struct outbox_error *err)
 {
-	_cleanup_(pg_params_deinit) struct pg_params params = { 0 };
+	struct asked asked = { .mode = PG_WRITE, .hots = hots, .count = count };
+	char share[200];
 	int r;
 
-	if (!s->direct)
-		return call_text(s, PG_WRITE, sql, args, taker, err);
-	if (s->broken)
-		return fail_gone(s, err);
-	if (!pg_params_init(&params, args))
-		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
-	r = prepare_both(s, sql, &params, prefetch, err);
+	snprintf(share, sizeof(share), "SELECT %s.outbox_share_moment()", s->quoted);
+	asked.first = count > 1 ? share : NULL;
+	if (s->broken) {
+		r = fail_gone(s, err);
+	} else if (!s->direct) {
+		for (size_t i = 0; i < count; i++)
+			hots[i].prefetch = NULL;
+		r = call_text(s, sql, &asked, err);
+	} else {
+		r = prepare_hot(s, sql, &asked, err);
+		if (r == OUTBOX_OK)
+			r = call(s, &asked, err);
+	}
+	for (size_t i = 0; i < count; i++)
+		pg_params_deinit(&hots[i].params);
+	return r;
+}
+
+/* The answer to one statement outside of a pipeline. */
+static int finish_look(struct pg_store *s, int sent, PGresult **ret_result, struct outbox_error *err)
+{
+	outbox_time deadline = deadline_of(s);
+	int r = sent ? flush(s, deadline, err) : pg_fail(s, NULL, err);
+
+	for (bool ended = false; r == OUTBOX_OK && !ended;) {
+		_cleanup_(pg_clearp) PGresult *result = NULL;
+
+		r = next_result(s, deadline, &result, err);
+		ended = !result;
+		if (r == OUTBOX_OK && result && !is_good(result))
+			r = pg_fail(s, result, err);
+		if (r == OUTBOX_OK && result) {
+			PQclear(*ret_result);
+			*ret_result = result;
+			result = NULL;
+		}
+	}
+	return r;
+}
+
+int pg_look_op(struct pg_store *s, const char *sql, const struct pg_args *args,
+	       PGresult **ret_result, struct outbox_error *err)
+{
+	_cleanup_(pg_params_deinit) struct pg_params params = { 0 };
+	_cleanup_(buf_deinit) struct buf text = BUF_INIT(SQL_MAX);
+	int r = pg_prefetch_read(s, err);
+
+	if (r == OUTBOX_OK && !pg_params_init(&params, args))
+		r = outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	if (r == OUTBOX_OK && s->direct && !s->prepared_look) {
+		r = prepare(s, LOOK_NAME, sql, &params, err);
+		s->prepared_look = r == OUTBOX_OK;
+	}
+	if (r == OUTBOX_OK && !s->direct)
+		r = expand(s, sql, &text, err);
 	if (r != OUTBOX_OK)
 		return r;
-	return call(s, &(struct asked){ PG_WRITE, NULL, &params, prefetch }, taker, err);
+	return finish_look(s,
+			   s->direct ? send_prepared(s, LOOK_NAME, &params)
+				     : send_text(s, buf_str(&text), &params),
+			   ret_result, err);
 }

@@ -34,11 +34,12 @@ struct pg_store {
 	char where[256];     /* "host:port/database", for people; no secrets */
 	bool broken;         /* the connection is of no use any more */
 	bool direct;         /* no pooler between: the session is ours */
-	bool prepared, prepared_prefetch; /* the statements of pg_hot_op() */
-	struct pg_prefetch *prefetch; /* asked after the last call, its answer not read yet; borrowed */
+	bool prepared, prepared_prefetch, prepared_look; /* statements of pg_hot_op(), pg_look_op() */
+	struct pg_prefetch *prefetch; /* asked after the last call, answers not read yet; borrowed */
 	struct pg_readahead *readahead; /* one for each lane, see readahead.h; NULL before the first */
 	bool ready;                     /* the schema was looked at and is ours */
-	bool holds_doorbell;            /* publishers ring because of this connection */
+	bool listening;                 /* publishers ring, and this connection hears it ... */
+	bool holds_doorbell;            /* ... and it is the one because of which they do */
 	int lanes;                      /* once ready */
 	bool partitioned;               /* likewise */
 	struct retention_progress purging;
@@ -75,19 +76,30 @@ struct pg_taker {
  * read before the next call, and given to take() for good; NULL where there is none. Always the same sql.
  */
 struct pg_prefetch {
+	struct pg_prefetch *next; /* the one asked after it, for pg_hot_op() */
 	const char *sql;
 	struct pg_params params;
 	void (*take)(struct pg_prefetch *prefetch, PGresult *rows);
 };
 
+/* One use of the statement of the hot path: what it is asked with, who takes its rows, what is asked afterwards. */
+struct pg_hot {
+	struct pg_params params;
+	struct pg_taker *taker;
+	struct pg_prefetch *prefetch; /* NULL: nothing */
+};
+
 /*
- * pg_call() for the one statement of the hot path, always the same one: prepared, where the session is ours, and
- * its rows are read while the server commits to disk. prefetch (NULL: nothing) is asked only where the session is ours.
+ * pg_call() for the one statement of the hot path, always the same one, as often as there are arguments for it, all in
+ * one transaction: prepared, where the session is ours, and rows are read while the server commits to disk.
+ * A prefetch is asked only where the session is ours. Takes the parameters, for good.
  */
-int pg_hot_op(struct pg_store *s, const char *sql, const struct pg_args *args,
-	      struct pg_taker *taker, struct pg_prefetch *prefetch,
+int pg_hot_op(struct pg_store *s, const char *sql, struct pg_hot *hots, size_t count,
 	      struct outbox_error *err) OUTBOX_MUSTCHECK;
-/* Read the answer to the last call's prefetch, if there was one. Every call does this first. */
+/* One statement that only reads, always the same one, as a transaction of its own: nothing is cheaper. */
+int pg_look_op(struct pg_store *s, const char *sql, const struct pg_args *args,
+	       PGresult **ret_result, struct outbox_error *err) OUTBOX_MUSTCHECK;
+/* Read the answers to the last call's prefetches, if there were any. Every call does this first. */
 int pg_prefetch_read(struct pg_store *s, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /* SQL text of several statements, without arguments and results, in one transaction. */

@@ -37,6 +37,12 @@ int pg_note_refusal(struct pg_store *s, const char *target, int lane, int status
 int pg_settle_and_claim(struct outbox_store *store, const struct outbox_settle_and_claim *request,
 			struct outbox_arena *arena, struct outbox_claim *ret_claim,
 			struct outbox_error *err);
+int pg_settle_and_claim_lanes(struct outbox_store *store,
+			      const struct outbox_settle_and_claim *requests, size_t count,
+			      struct outbox_arena *const *arenas, struct outbox_claim *ret_claims,
+			      struct outbox_error *err);
+int pg_look(struct outbox_store *store, const struct outbox_look *look,
+	    struct outbox_looked *ret_looked, struct outbox_error *err);
 int pg_list(struct outbox_store *store, const struct outbox_filter *filter,
 	    struct outbox_arena *arena, struct outbox_page *ret_page, struct outbox_error *err);
 int pg_get(struct outbox_store *store, const char *id, struct outbox_arena *arena,

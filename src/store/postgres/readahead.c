@@ -5,7 +5,8 @@
  * claim is the messages of the lane and the routing that are visible in the window's snapshots, from where this claim
  * ends. The receipt, which never changes, says all of that; and what was visible when the window was made is visible
  * to every later statement. So nothing has to be compared row by row: that receipt is still the last one, with
- * the same token, and nobody made a detour meanwhile. outbox_settle_and_claim() looks at both, with the lane locked.
+ * the same token, and the lane has no detours, or none in the keys of these rows, which it is told then.
+ * outbox_settle_and_claim() looks at both, with the lane locked.
  *
  * Not in the transaction of the claim: the lane must not stay locked, nor the commit wait, while rows are written to
  * somebody who is busy with a broker. What does not fit into the sockets' buffers waits in the server for the next
@@ -21,7 +22,7 @@
 
 /* For the rows of one lane. A larger message is left to the claim, which has a budget for bytes. */
 #define AHEAD_BYTES ((size_t)1 << 20)
-/* After one that was too large, or rows that were not claimed: a lane with detours chooses its rows. */
+/* After one that was too large, or rows that were not claimed. */
 #define AHEAD_REST 16
 
 /*
@@ -131,7 +132,9 @@ struct pg_prefetch *pg_readahead_ask(struct pg_readahead *ahead,
 
 void pg_readahead_in_vain(struct pg_readahead *ahead)
 {
-	ahead->rest = AHEAD_REST;
+	if (ahead->keyed)
+		ahead->rest = AHEAD_REST;
+	ahead->keyed = !ahead->keyed;
 }
 
 void pg_readahead_done(struct pg_readahead *ahead, const struct outbox_settle_and_claim *request,

@@ -17,6 +17,7 @@ struct pg_readahead {
 	size_t max;             /* how many that claim might have had */
 	int64_t route_version;
 	int rest;   /* skip this many more claims: the last rows were too large, or not claimed */
+	bool keyed; /* the lane has detours: its next claim is told the keys of these rows */
 	bool asked; /* right after this call */
 	bool full;  /* the last claim was as large as it might be: there is more behind it */
 	PGresult *rows; /* the columns of MESSAGE_COLUMNS; NULL: none */
@@ -32,7 +33,7 @@ int pg_readahead_count(const struct pg_readahead *ahead,
 /* Have the rows behind this request's claim read. NULL: not worth it, or no memory. */
 struct pg_prefetch *pg_readahead_ask(struct pg_readahead *ahead,
 				     const struct outbox_settle_and_claim *request);
-/* The store claimed other rows. */
+/* The store claimed other rows: because it was not told their keys, or in spite of that. */
 void pg_readahead_in_vain(struct pg_readahead *ahead);
 /* The request is over; claim NULL: it failed, and what was read is forgotten. */
 void pg_readahead_done(struct pg_readahead *ahead, const struct outbox_settle_and_claim *request,

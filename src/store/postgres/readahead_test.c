@@ -106,6 +106,15 @@ static int64_t rows_read(struct place *p)
 			    p->schema);
 }
 
+/* Each with a key of its own, but for two. */
+static void place_publish_keyed(struct place *p, int count)
+{
+	place_sql(p,
+		  "INSERT INTO outbox_message (type, key, payload)"
+		  " SELECT 't', 'key ' || CASE i WHEN %d THEN 1 ELSE i END, '{}' FROM generate_series(1, %d) i",
+		  3 * BATCH + 2, count);
+}
+
 static void every_message_comes_once_and_in_order(void **state)
 {
 	struct owner o = begin(*state);
@@ -140,6 +149,61 @@ static void a_row_is_read_once(void **state)
 		next(&o);
 	reopen(&o);
 	assert_in_range(rows_read(o.p) - before, 90 * BATCH, 120 * BATCH);
+}
+
+/* The same in a lane with a detour: the first message waits for an hour. */
+static void a_row_is_read_once_beside_a_detour(void **state)
+{
+	struct owner o = begin(*state);
+	int64_t before;
+
+	place_publish_keyed(o.p, 100 * BATCH);
+	next(&o);
+	o.settled[0].outcome = OUTBOX_OUT_WAITING;
+	o.settled[0].delay = OUTBOX_HOURS;
+	for (int i = 0; i < 5; i++)
+		next(&o);
+	reopen(&o);
+	before = rows_read(o.p);
+	for (int i = 0; i < 90; i++)
+		next(&o);
+	reopen(&o);
+	assert_in_range(rows_read(o.p) - before, 90 * BATCH, 130 * BATCH);
+}
+
+/* Rows that were read ahead, one of them blocked, and a retry that is due: merged in the order of the log. */
+static void rows_are_merged_with_detours(void **state)
+{
+	struct owner o = begin(*state);
+
+	place_publish_keyed(o.p, 6 * BATCH);
+	next(&o);
+	/* the key of 1 is that of 3 * BATCH + 2 */
+	o.settled[0].outcome = OUTBOX_OUT_WAITING;
+	o.settled[0].delay = OUTBOX_HOURS;
+	next(&o);
+	next(&o);
+	expect(&o, 2 * BATCH + 1, BATCH);
+	o.settled[0].outcome = OUTBOX_OUT_WAITING; /* again at once */
+	next(&o);
+	assert_int_equal(o.claim.count, BATCH);
+	assert_int_equal(o.claim.items[0].seq, 2 * BATCH + 1);
+	assert_true(o.claim.items[0].detour);
+	assert_int_equal(o.claim.items[0].message.size, 2);
+	for (size_t i = 1; i < BATCH; i++) {
+		bool blocked = i == 2;
+
+		assert_int_equal(o.claim.items[i].seq, 3 * BATCH + i);
+		assert_int_equal(o.claim.items[i].blocked, blocked);
+		assert_false(o.claim.items[i].detour);
+		assert_int_equal(o.claim.items[i].message.data != NULL, !blocked);
+	}
+	o.settled[2].outcome = OUTBOX_OUT_PARKED;
+	next(&o);
+	expect(&o, 4 * BATCH, BATCH);
+	/* and what was told in time was used */
+	assert_int_equal(pg_readahead_of(pg_of(o.store), 0)->rest, 0);
+	assert_true(pg_readahead_of(pg_of(o.store), 0)->keyed);
 }
 
 /* What came back unsent is next, not what lies behind it. */
@@ -342,6 +406,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(every_message_comes_once_and_in_order),
 		CASE(a_row_is_read_once),
+		CASE(a_row_is_read_once_beside_a_detour),
+		CASE(rows_are_merged_with_detours),
 		CASE(what_was_returned_goes_first),
 		CASE(what_was_returned_waits_for_its_turn),
 		CASE(a_lane_taken_anew_begins_where_it_stands),

@@ -113,58 +113,82 @@ struct reader {
 	bool dead; /* some of them failed at another target */
 };
 
-static int send_request(struct reader *reader, const struct outbox_settle_and_claim *a,
-			struct outbox_error *err)
-{
-	_cleanup_(outcomes_deinit) struct outcomes o = { 0 };
-	size_t n = a->n_settled;
-	int ahead = reader->ahead_count, r;
-	const PGresult *rows = ahead ? reader->readahead->rows : NULL;
+static const char sql[] =
+	"SELECT * FROM @outbox_settle_and_claim("
+	"ROW($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)::@outbox_request,"
+	" ROW($14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24)::@outbox_outcomes,"
+	" false, ROW($25, $26, $27)::@outbox_ahead)";
 
-	r = reader->store->ready ? OUTBOX_OK : pg_schema_ready(reader->store, err);
-	if (r == OUTBOX_OK)
-		r = outcomes_init(&o, a, err);
-	if (r != OUTBOX_OK)
-		return r;
-	return pg_hot_op(
-		reader->store,
-		"SELECT * FROM @outbox_settle_and_claim("
-		"ROW($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)::@outbox_request,"
-		" ROW($14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24)::@outbox_outcomes)",
-		ARGS(ARG_TEXT(a->target), ARG_INT4(a->lane), ARG_TEXT(a->owner), ARG_INT8(a->n),
-		     ARG_INT8(a->fence_token), ARG_INT8(a->new_token), ARG_INT8(a->route_version),
-		     ARG_INT8((int64_t)a->max_messages), ARG_INT8((int64_t)a->max_bytes),
-		     pg_now(reader->store), ARG_INT8(ahead),
-		     ARG_INT8(ahead ? pg_int(rows, 0, COL_SEQ) : 0),
-		     ARG_INT8(ahead ? pg_int(rows, ahead - 1, COL_SEQ) : 0), ARG_INT4((int64_t)n),
-		     ARG_INT8(n ? a->settled[0].seq : 0), ARG_INT8(n ? a->settled[n - 1].seq : 0),
-		     ARG_INT8(o.last_kept), ARG_ARRAY(PG_INT8S, o.seqs, o.count),
-		     ARG_ARRAY(PG_INT4S, o.outcomes, o.count),
-		     ARG_ARRAY(PG_INT4S, o.attempts, o.count), ARG_ARRAY(PG_INT8S, o.delays, o.count),
-		     ARG_ARRAY(PG_TIMES, o.dues, o.count), ARG_ARRAY(PG_BOOLS, o.suspects, o.count),
-		     ARG_ARRAY(PG_TEXTS, o.errors, o.count)),
-		&reader->base, pg_readahead_ask(reader->readahead, a), err);
+/* What the store must know of rows read ahead if the lane has detours, as arrays. */
+struct ahead {
+	size_t count;
+	int64_t *seqs, *sizes;
+	const char **keys;
+	void *memory;
+};
+
+static void ahead_deinit(struct ahead *a)
+{
+	free(a->memory);
 }
 
-static int load_rows(struct reader *reader, const PGresult *rows, int first, int n,
-		     struct outbox_error *err)
+static int ahead_init(struct ahead *a, const struct reader *reader, struct outbox_error *err)
 {
-	struct outbox_claim *claim = &reader->claim;
-	const char *source = outbox_arena_text(reader->arena, reader->store->source);
-	int r = OUTBOX_OK;
+	size_t n = reader->ahead_count && reader->readahead->keyed ? (size_t)reader->ahead_count : 0;
+	const PGresult *rows = n ? reader->readahead->rows : NULL;
 
-	claim->items = outbox_arena_alloc(reader->arena, (size_t)n * sizeof(*claim->items));
-	if (!source || !claim->items)
-		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory for the messages asked for");
-	for (int i = 0; i < n && r == OUTBOX_OK; i++) {
-		r = pg_message_load(&(struct pg_row){ rows, i, first }, reader->arena, source,
-				    i == 0, &claim->items[i], err);
-		if (r == OUTBOX_OK && i > 0 && claim->items[i].seq <= claim->items[i - 1].seq)
-			r = outbox_fail(err, OUTBOX_EPROTO,
-					"outbox_settle_and_claim() gave messages out of order");
+	a->memory = calloc(n ? n : 1, 2 * sizeof(int64_t) + sizeof(char *));
+	if (!a->memory)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	a->count = n;
+	a->seqs = a->memory;
+	a->sizes = a->seqs + n;
+	a->keys = (const char **)(void *)(a->sizes + n);
+	for (int i = 0; i < (int)n; i++) {
+		a->seqs[i] = pg_int(rows, i, COL_SEQ);
+		a->sizes[i] = PQgetlength(rows, i, COL_PAYLOAD) +
+			      PQgetlength(rows, i, COL_PAYLOAD_BIN) +
+			      PQgetlength(rows, i, COL_HEADERS);
+		a->keys[i] = PQgetisnull(rows, i, COL_KEY) ? NULL : pg_peek(rows, i, COL_KEY);
 	}
-	claim->count = (size_t)n;
-	return r;
+	return OUTBOX_OK;
+}
+
+/* The request as arguments of the statement. */
+static int make_arguments(const struct reader *reader, const struct outbox_settle_and_claim *a,
+			  struct pg_params *ret_params, struct outbox_error *err)
+{
+	_cleanup_(outcomes_deinit) struct outcomes o = { 0 };
+	_cleanup_(ahead_deinit) struct ahead keyed = { 0 };
+	size_t n = a->n_settled;
+	int ahead = reader->ahead_count, r = outcomes_init(&o, a, err);
+	const PGresult *rows = ahead ? reader->readahead->rows : NULL;
+
+	if (r == OUTBOX_OK)
+		r = ahead_init(&keyed, reader, err);
+	if (r != OUTBOX_OK)
+		return r;
+	if (!pg_params_init(ret_params,
+			    ARGS(ARG_TEXT(a->target), ARG_INT4(a->lane), ARG_TEXT(a->owner),
+				 ARG_INT8(a->n), ARG_INT8(a->fence_token), ARG_INT8(a->new_token),
+				 ARG_INT8(a->route_version), ARG_INT8((int64_t)a->max_messages),
+				 ARG_INT8((int64_t)a->max_bytes), pg_now(reader->store),
+				 ARG_INT8(ahead), ARG_INT8(ahead ? pg_int(rows, 0, COL_SEQ) : 0),
+				 ARG_INT8(ahead ? pg_int(rows, ahead - 1, COL_SEQ) : 0),
+				 ARG_INT4((int64_t)n), ARG_INT8(n ? a->settled[0].seq : 0),
+				 ARG_INT8(n ? a->settled[n - 1].seq : 0), ARG_INT8(o.last_kept),
+				 ARG_ARRAY(PG_INT8S, o.seqs, o.count),
+				 ARG_ARRAY(PG_INT4S, o.outcomes, o.count),
+				 ARG_ARRAY(PG_INT4S, o.attempts, o.count),
+				 ARG_ARRAY(PG_INT8S, o.delays, o.count),
+				 ARG_ARRAY(PG_TIMES, o.dues, o.count),
+				 ARG_ARRAY(PG_BOOLS, o.suspects, o.count),
+				 ARG_ARRAY(PG_TEXTS, o.errors, o.count),
+				 ARG_ARRAY(PG_INT8S, keyed.seqs, keyed.count),
+				 ARG_ARRAY(PG_TEXTS, keyed.keys, keyed.count),
+				 ARG_ARRAY(PG_INT8S, keyed.sizes, keyed.count))))
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	return OUTBOX_OK;
 }
 
 /* What a claim knows of a message besides itself. */
@@ -183,10 +207,57 @@ static void load_delivery(const PGresult *rows, int row, struct outbox_claimed *
 		item->message.data = NULL;
 }
 
+/* The next message of a claim: of the n rows of the answer, or of the first `ahead` rows that were read ahead, whichever
+ * comes first in the log. One that is in both is blocked: the answer has it without its payload. */
+struct merge {
+	const PGresult *rows, *ahead_rows;
+	int n, ahead, row, ahead_row;
+};
+
+static struct pg_row merge_next(struct merge *m)
+{
+	int64_t answered =
+		m->row < m->n ? pg_int(m->rows, m->row, CLAIMED_MESSAGE + COL_SEQ) : INT64_MAX;
+	int64_t read =
+		m->ahead_row < m->ahead ? pg_int(m->ahead_rows, m->ahead_row, COL_SEQ) : INT64_MAX;
+
+	m->ahead_row += read <= answered;
+	if (read < answered)
+		return (struct pg_row){ m->ahead_rows, m->ahead_row - 1, 0 };
+	return (struct pg_row){ m->rows, m->row++, CLAIMED_MESSAGE };
+}
+
+static int load_rows(struct reader *reader, struct merge *m, struct outbox_error *err)
+{
+	struct outbox_claim *claim = &reader->claim;
+	const char *source = outbox_arena_text(reader->arena, reader->store->source);
+	size_t most = (size_t)m->n + (size_t)m->ahead;
+	int r = OUTBOX_OK;
+
+	claim->items = outbox_arena_alloc(reader->arena, most * sizeof(*claim->items));
+	if (!source || !claim->items)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory for the messages asked for");
+	while (r == OUTBOX_OK && (m->row < m->n || m->ahead_row < m->ahead)) {
+		struct pg_row row = merge_next(m);
+		struct outbox_claimed *item = &claim->items[claim->count];
+
+		r = pg_message_load(&row, reader->arena, source, !claim->count, item, err);
+		if (r == OUTBOX_OK && claim->count && item->seq <= item[-1].seq)
+			r = outbox_fail(err, OUTBOX_EPROTO,
+					"outbox_settle_and_claim() gave messages out of order");
+		if (r == OUTBOX_OK && row.result == m->rows) {
+			load_delivery(m->rows, row.row, item);
+			reader->dead |= (pg_int(m->rows, row.row, CLAIMED_FLAGS) & FLAG_DEAD) != 0;
+		}
+		claim->count++;
+	}
+	return r;
+}
+
 /* All rows but the last are messages; the last is the head. */
 static int read_claim(struct reader *reader, const PGresult *rows, struct outbox_error *err)
 {
-	int n = PQntuples(rows) - 1, r;
+	int n = PQntuples(rows) - 1;
 	int64_t head[HEAD_END] = { 0 };
 
 	if (n < 0 || pg_ints(rows, n, CLAIMED_HEAD, head, HEAD_END) != HEAD_END)
@@ -200,21 +271,20 @@ static int read_claim(struct reader *reader, const PGresult *rows, struct outbox
 		.cautious = head[HEAD_CAUTIOUS],
 		.next_due = head[HEAD_NEXT_DUE],
 	};
-	if (head[HEAD_AHEAD] && (n || head[HEAD_AHEAD] != reader->ahead_count))
+	if (head[HEAD_AHEAD] < 0 || head[HEAD_AHEAD] > reader->ahead_count)
 		return outbox_fail(err, OUTBOX_EPROTO,
 				   "outbox_settle_and_claim() claimed rows that it was not given");
 	if (reader->ahead_count && !head[HEAD_AHEAD])
 		pg_readahead_in_vain(reader->readahead);
-	if (head[HEAD_AHEAD])
-		return load_rows(reader, reader->readahead->rows, 0, reader->ahead_count, err);
-	if (!n)
+	if (!n && !head[HEAD_AHEAD])
 		return OUTBOX_OK;
-	r = load_rows(reader, rows, CLAIMED_MESSAGE, n, err);
-	for (int i = 0; i < n && r == OUTBOX_OK; i++) {
-		load_delivery(rows, i, &reader->claim.items[i]);
-		reader->dead |= (pg_int(rows, i, CLAIMED_FLAGS) & FLAG_DEAD) != 0;
-	}
-	return r;
+	return load_rows(reader,
+			 &(struct merge){ .rows = rows,
+					  .n = n,
+					  .ahead_rows =
+						  head[HEAD_AHEAD] ? reader->readahead->rows : NULL,
+					  .ahead = (int)head[HEAD_AHEAD] },
+			 err);
 }
 
 static int take_claim(struct pg_taker *taker, PGresult *rows, struct outbox_error *err)
@@ -255,28 +325,100 @@ static int load_dead(struct reader *reader, const char *target, struct outbox_er
 	return r;
 }
 
+/* All requests in one call. */
+static int send_requests(struct pg_store *s, const struct outbox_settle_and_claim *requests,
+			 size_t count, struct reader *readers, struct outbox_error *err)
+{
+	_cleanup_(cleanup_free) struct pg_hot *hots = calloc(count, sizeof(*hots));
+	size_t made = 0;
+	int r = s->ready ? OUTBOX_OK : pg_schema_ready(s, err);
+
+	if (!hots)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	for (; r == OUTBOX_OK && made < count; made += r == OUTBOX_OK) {
+		struct reader *reader = &readers[made];
+
+		reader->ahead_count = pg_readahead_count(reader->readahead, &requests[made]);
+		hots[made].taker = &reader->base;
+		hots[made].prefetch = pg_readahead_ask(reader->readahead, &requests[made]);
+		r = make_arguments(reader, &requests[made], &hots[made].params, err);
+	}
+	if (r == OUTBOX_OK)
+		return pg_hot_op(s, sql, hots, count, err);
+	while (made-- > 0)
+		pg_params_deinit(&hots[made].params);
+	return r;
+}
+
+int pg_settle_and_claim_lanes(struct outbox_store *store,
+			      const struct outbox_settle_and_claim *requests, size_t count,
+			      struct outbox_arena *const *arenas, struct outbox_claim *ret_claims,
+			      struct outbox_error *err)
+{
+	struct pg_store *s = pg_of(store);
+	_cleanup_(cleanup_free) struct reader *readers = calloc(count, sizeof(*readers));
+	int r;
+
+	if (!readers)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	for (size_t i = 0; i < count; i++)
+		readers[i] = (struct reader){ .base.take = take_claim,
+					      .store = s,
+					      .readahead = pg_readahead_of(s, requests[i].lane),
+					      .arena = arenas[i] };
+	failpoint("before_commit");
+	r = pg_prefetch_read(s, err);
+	if (r == OUTBOX_OK)
+		r = send_requests(s, requests, count, readers, err);
+	failpoint("after_commit");
+	for (size_t i = 0; i < count; i++)
+		pg_readahead_done(readers[i].readahead, &requests[i],
+				  r == OUTBOX_OK ? &readers[i].claim : NULL);
+	for (size_t i = 0; r == OUTBOX_OK && i < count; i++)
+		if (readers[i].dead)
+			r = load_dead(&readers[i], requests[i].target, err);
+	for (size_t i = 0; r == OUTBOX_OK && i < count; i++) {
+		ret_claims[i] = readers[i].claim;
+		/* all are answered together: the time of the last one is nearest to that */
+		ret_claims[i].store_now = readers[count - 1].claim.store_now;
+	}
+	return r;
+}
+
 int pg_settle_and_claim(struct outbox_store *store, const struct outbox_settle_and_claim *request,
 			struct outbox_arena *arena, struct outbox_claim *ret_claim,
 			struct outbox_error *err)
 {
-	struct pg_store *s = pg_of(store);
-	struct reader reader = { .base.take = take_claim,
-				 .store = s,
-				 .readahead = pg_readahead_of(s, request->lane),
-				 .arena = arena };
-	int r;
+	int r = pg_settle_and_claim_lanes(store, request, 1, &arena, ret_claim, err);
 
-	failpoint("before_commit");
-	r = pg_prefetch_read(s, err);
-	if (r == OUTBOX_OK) {
-		reader.ahead_count = pg_readahead_count(reader.readahead, request);
-		r = send_request(&reader, request, err);
-	}
-	failpoint("after_commit");
-	pg_readahead_done(reader.readahead, request, r == OUTBOX_OK ? &reader.claim : NULL);
-	if (r == OUTBOX_OK && reader.dead)
-		r = load_dead(&reader, request->target, err);
+	return pg_note_refusal(pg_of(store), request->target, request->lane, r);
+}
+
+int pg_look(struct outbox_store *store, const struct outbox_look *look,
+	    struct outbox_looked *ret_looked, struct outbox_error *err)
+{
+	_cleanup_(pg_clearp) PGresult *row = NULL;
+	struct pg_store *s = pg_of(store);
+	int64_t work[OUTBOX_LANES_MAX];
+	int r = s->ready ? OUTBOX_OK : pg_schema_ready(s, err);
+	size_t n;
+
 	if (r == OUTBOX_OK)
-		*ret_claim = reader.claim;
-	return pg_note_refusal(s, request->target, request->lane, r);
+		r = pg_look_op(s, "SELECT * FROM @outbox_lanes_with_work($1, $2, $3, $4, $5, $6)",
+			       ARGS(ARG_TEXT(look->target), ARG_INT8(look->route_version),
+				    ARG_ARRAY(PG_INT4S, look->lanes, look->count),
+				    ARG_ARRAY(PG_INT8S, look->n, look->count),
+				    ARG_ARRAY(PG_INT8S, look->fence_tokens, look->count), pg_now(s)),
+			       &row, err);
+	if (r != OUTBOX_OK)
+		return r;
+	ret_looked->store_now = pg_time(row, 0, 0);
+	ret_looked->next_due = pg_time(row, 0, 1);
+	n = pg_ints(row, 0, 2, work, OUTBOX_LANES_MAX);
+	for (size_t i = 0; i < look->count; i++) {
+		ret_looked->work[i] = false;
+		for (size_t k = 0; k < n && k < OUTBOX_LANES_MAX; k++)
+			ret_looked->work[i] |= work[k] == look->lanes[i];
+	}
+	return OUTBOX_OK;
 }

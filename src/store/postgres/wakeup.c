@@ -42,6 +42,16 @@ static bool forget_rings(struct pg_store *s)
 /* What outbox_listen() says. */
 enum { NOT_NOW, HOLDS_DOORBELL, HEARS_ANOTHERS };
 
+/* Publishers go on ringing for who holds the bell; another's may be let go in this moment. */
+static int go_on_listening(struct pg_store *s, bool *ret_again, struct outbox_error *err)
+{
+	if (!PQconsumeInput(s->conn))
+		return pg_fail(s, NULL, err);
+	forget_rings(s);
+	*ret_again = !s->holds_doorbell;
+	return OUTBOX_OK;
+}
+
 int pg_listen(struct outbox_store *store, int *ret_fd, bool *ret_again, struct outbox_error *err)
 {
 	_cleanup_(pg_clearp) PGresult *row = NULL;
@@ -49,6 +59,8 @@ int pg_listen(struct outbox_store *store, int *ret_fd, bool *ret_again, struct o
 	bool there;
 	int r;
 
+	if (s->listening)
+		return go_on_listening(s, ret_again, err);
 	r = read_doorbell(s, &there, err);
 	if (r != OUTBOX_OK)
 		return r;
@@ -70,6 +82,7 @@ int pg_listen(struct outbox_store *store, int *ret_fd, bool *ret_again, struct o
 	/* Perhaps the other one let go in this moment: nobody would ring any more. */
 	if (forget_rings(s) && pg_int(row, 0, 0) == HEARS_ANOTHERS)
 		*ret_again = true;
+	s->listening = !*ret_again;
 	return OUTBOX_OK;
 }
 
@@ -83,6 +96,7 @@ int pg_stop_listening(struct outbox_store *store, struct outbox_error *err)
 	if (s->holds_doorbell)
 		r = pg_op(s, PG_WRITE, "SELECT @outbox_awake()", NULL, NULL, err);
 	s->holds_doorbell = false;
+	s->listening = false;
 	forget_rings(s);
 	return r;
 }

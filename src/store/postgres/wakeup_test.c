@@ -35,6 +35,17 @@ static bool may_sleep(struct place *p, struct outbox_store *store)
 	return !again;
 }
 
+/* Again, after a ring: the descriptor is known. */
+static bool go_on(struct place *p, struct outbox_store *store)
+{
+	bool again = false;
+	int fd = -1;
+
+	if (pg_listen(store, &fd, &again, &p->err) != OUTBOX_OK)
+		fail_msg("%s", p->err.message);
+	return !again;
+}
+
 static void wake(struct place *p, struct outbox_store *store)
 {
 	if (pg_stop_listening(store, &p->err) != OUTBOX_OK)
@@ -59,6 +70,38 @@ static void a_sleeper_is_woken_each_time(void **state)
 		assert_true(is_woken(p->store));
 		wake(p, p->store);
 	}
+}
+
+/* How often the bell is held, by the way a publisher would see it. */
+static int64_t bells(struct place *p)
+{
+	return place_number(p, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted"
+			       " AND mode = 'ExclusiveLock'");
+}
+
+/* It goes on sleeping without letting go: publishers ring all the while. */
+static void the_bell_is_held_over_several_rings(void **state)
+{
+	struct place *p = *state;
+	struct outbox_store *other = place_open(p, p->url);
+
+	assert_true(may_sleep(p, p->store));
+	assert_true(may_sleep(p, other)); /* who hears it, too */
+	for (int i = 0; i < 5; i++) {
+		place_publish(p, 1);
+		assert_true(is_woken(p->store));
+		assert_int_equal(bells(p), 1);
+		assert_true(go_on(p, p->store));
+		assert_int_equal(bells(p), 1);
+	}
+	assert_true(is_woken(other));
+	assert_false(go_on(p, other)); /* but not who does not hold it: it begins anew */
+	wake(p, other);
+	assert_true(may_sleep(p, other));
+	wake(p, p->store);
+	assert_int_equal(bells(p), 0);
+	wake(p, other);
+	store_close(other);
 }
 
 /* It began when nobody slept, so it does not ring. */
@@ -165,6 +208,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(a_sleeper_is_woken_each_time),
+		CASE(the_bell_is_held_over_several_rings),
 		CASE(nobody_sleeps_while_a_publisher_is_at_work),
 		CASE(all_sleepers_are_woken),
 		CASE(the_bell_is_passed_on),

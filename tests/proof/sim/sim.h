@@ -101,6 +101,7 @@ enum sim_fault {
 	X(RETURNED, "a delivery was returned uncharged")                                   \
 	X(DEFERRED, "a delivery was deferred")                                             \
 	X(REPEATED, "a settlement was repeated with the same token")                       \
+	X(JOINED, "several lanes settled and claimed in one call")                         \
 	X(ORDERED, "a message was accepted after an earlier one of its key")               \
 	X(LATE_COMMIT, "a lower seq became visible after a higher one was settled")        \
 	X(PURGED, "a message was purged")                                                  \

@@ -264,6 +264,33 @@ static int sim_settle_and_claim(struct outbox_store *base,
 	return after(s, "settle_and_claim", r, err);
 }
 
+/* Several lanes in one call. It fails as a whole, and then nobody knows how far it came. */
+static int sim_settle_and_claim_lanes(struct outbox_store *base,
+				      const struct outbox_settle_and_claim *requests, size_t count,
+				      struct outbox_arena *const *arenas,
+				      struct outbox_claim *ret_claims, struct outbox_error *err)
+{
+	struct sim_store *store = downcast(base);
+	struct sim *s = store->sim;
+	int r = before(s, "settle_and_claim_lanes", err);
+
+	if (r)
+		return r;
+	sim_premise(s, PREMISE_JOINED);
+	for (size_t i = 0; !r && i < count; i++)
+		r = apply(s, store->inner, &requests[i], arenas[i], &ret_claims[i], err);
+	return after(s, "settle_and_claim_lanes", r, err);
+}
+
+static int sim_look(struct outbox_store *base, const struct outbox_look *look,
+		    struct outbox_looked *ret_looked, struct outbox_error *err)
+{
+	struct sim_store *store = downcast(base);
+	int r = before(store->sim, "look", err);
+
+	return r ? r : store_look(store->inner, look, ret_looked, err);
+}
+
 static int sim_purge(struct outbox_store *base, const struct outbox_purge *purge,
 		     struct outbox_purged *ret_purged, struct outbox_error *err)
 {
@@ -292,6 +319,8 @@ const struct outbox_store_ops sim_store_ops = {
 		.release = sim_release,
 		.take_over = sim_take_over,
 		.settle_and_claim = sim_settle_and_claim,
+		.settle_and_claim_lanes = sim_settle_and_claim_lanes,
+		.look = sim_look,
 	},
 	.operate = {
 		.purge = sim_purge,
@@ -312,6 +341,8 @@ const struct outbox_store_ops *sim_full_ops(void)
 	ops.lane.release = sim_store_ops.lane.release;
 	ops.lane.take_over = sim_store_ops.lane.take_over;
 	ops.lane.settle_and_claim = sim_store_ops.lane.settle_and_claim;
+	ops.lane.settle_and_claim_lanes = sim_store_ops.lane.settle_and_claim_lanes;
+	ops.lane.look = sim_store_ops.lane.look;
 	ops.operate.purge = sim_store_ops.operate.purge;
 	ops.lane.maintain = NULL;
 	return &ops;

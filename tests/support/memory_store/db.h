@@ -366,6 +366,8 @@ int memory_release(struct memory_store *s, const char *target, int lane, const c
 		   struct outbox_error *err);
 int memory_take_over(struct memory_store *s, const char *target, int lane, const char *owner,
 		     int64_t new_token, struct outbox_head *ret_head, struct outbox_error *err);
+int memory_look(struct memory_store *s, const struct outbox_look *look,
+		struct outbox_looked *ret_looked, struct outbox_error *err);
 int memory_settle_and_claim(struct memory_store *s, const struct outbox_settle_and_claim *request,
 			    struct outbox_arena *arena, struct outbox_claim *ret_claim,
 			    struct outbox_error *err);

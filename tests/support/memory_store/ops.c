@@ -209,6 +209,12 @@ static int op_keys(struct outbox_store *store, const struct outbox_keys_filter *
 	RUN("keys", true, memory_keys(s, filter, arena, ret_page, err));
 }
 
+static int op_look(struct outbox_store *store, const struct outbox_look *look,
+		   struct outbox_looked *ret_looked, struct outbox_error *err)
+{
+	RUN("look", true, memory_look(s, look, ret_looked, err));
+}
+
 static int op_unserved(struct outbox_store *store, const struct outbox_unserved *note,
 		       struct outbox_error *err)
 {
@@ -258,6 +264,7 @@ const struct outbox_store_ops memory_store_ops = {
 		.release = op_release,
 		.take_over = op_take_over,
 		.settle_and_claim = op_settle_and_claim,
+		.look = op_look,
 		.unserved = op_unserved,
 	},
 	.operate = {

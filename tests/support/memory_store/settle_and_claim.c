@@ -142,3 +142,47 @@ int memory_settle_and_claim(struct memory_store *s, const struct outbox_settle_a
 	*ret_claim = claim;
 	return OUTBOX_OK;
 }
+
+/* Would a claim of one message find any? What is picked is not marked, and forgotten again. */
+static bool finds_work(struct memory_store *s, struct memory_target *target, int lane_number)
+{
+	struct memory_lane *lane = &target->lanes[lane_number];
+	bool found;
+
+	if (s->db->visible - lane->read_to > MEMORY_AHEAD)
+		return true;
+	memory_claim_pick(s->db, target, lane_number, 1, SIZE_MAX, memory_now(s));
+	found = lane->n_claim;
+	lane->n_claim = 0;
+	return found;
+}
+
+int memory_look(struct memory_store *s, const struct outbox_look *look,
+		struct outbox_looked *ret_looked, struct outbox_error *err)
+{
+	outbox_time now = memory_now(s);
+
+	*ret_looked = (struct outbox_looked){ .store_now = now };
+	for (size_t i = 0; i < look->count; i++) {
+		struct outbox_error ignored = OUTBOX_ERROR_INIT;
+		const struct memory_receipt *last;
+		struct memory_target *target;
+		struct memory_lane *lane;
+		outbox_time due;
+		int status =
+			memory_lane_get(s->db, look->target, look->lanes[i], &target, &lane, err);
+
+		if (status)
+			return status;
+		last = memory_receipt_last(lane);
+		due = memory_claim_next_due(lane, now);
+		if (due && (!ret_looked->next_due || due < ret_looked->next_due))
+			ret_looked->next_due = due;
+		ret_looked->work[i] =
+			last->n != look->n[i] || last->fence_token != look->fence_tokens[i] ||
+			lane->n_claim ||
+			memory_lane_check(s->db, look->target, look->lanes[i], lane, &ignored) ||
+			finds_work(s, target, look->lanes[i]);
+	}
+	return OUTBOX_OK;
+}

@@ -14,6 +14,7 @@ extern const struct outbox_store_ops postgres_store_ops;
 #define BUSY_TRIES 1000
 #define OPEN_TRIES 500
 #define OPEN_PAUSE 10000 /* us */
+#define LOOKS_ENOUGH 2
 
 void stage_problem(struct stage *stage, const char *format, ...)
 {
@@ -210,11 +211,18 @@ static int ask(struct owner *o, const struct outbox_settle_and_claim *request,
 	return r;
 }
 
-/* Settle what is in o->settled and claim the next. Returns whether anything was written. */
-static bool advance(struct owner *o, size_t n_settled)
+static void count(struct stage *stage, long *what)
 {
-	struct outbox_claim claim, again;
-	struct outbox_settle_and_claim request = {
+	pthread_mutex_lock(&stage->lock);
+	(*what)++;
+	pthread_mutex_unlock(&stage->lock);
+}
+
+/* Settle what is in o->settled and claim the next. */
+static void make_request(struct owner *o)
+{
+	choose_size(o);
+	o->request = (struct outbox_settle_and_claim){
 		.target = o->target,
 		.lane = o->lane,
 		.owner = o->name,
@@ -223,41 +231,97 @@ static bool advance(struct owner *o, size_t n_settled)
 		.new_token = between(o, 1, INT64_MAX),
 		.route_version = o->version,
 		.settled = o->settled,
-		.n_settled = n_settled,
+		.n_settled = o->claim.count,
+		.max_messages = !o->stage->calm && chance(o, 20) ? 0 : o->max,
+		.max_bytes = o->max_bytes,
 	};
-	bool written;
+}
 
-	choose_size(o);
-	request.max_messages = !o->stage->calm && chance(o, 20) ? 0 : o->max;
-	request.max_bytes = o->max_bytes;
-	if (ask(o, &request, o->arena_again, &claim) == OUTBOX_EFENCED) {
-		pthread_mutex_lock(&o->stage->lock);
-		o->stage->fenced++;
-		pthread_mutex_unlock(&o->stage->lock);
-		o->robbed = true;
-		abandon(o);
-		return true;
-	}
-	written = claim.n != o->head.n;
-	check_claim(o, &claim);
+/* The answer to o->request; it is in o->arena_again. */
+static void take_answer(struct owner *o, const struct outbox_claim *claim)
+{
+	struct outbox_arena *other = o->arena;
+	struct outbox_claim again;
+	bool written = claim->n != o->head.n;
+
+	check_claim(o, claim);
 	if (written && !o->stage->calm && chance(o, 100)) {
 		/* what is read again is put where nothing else is; a fence now is the robber's */
-		if (ask(o, &request, o->arena, &again) == OUTBOX_OK) {
-			check_same(o, &claim, &again);
-			pthread_mutex_lock(&o->stage->lock);
-			o->stage->repeated++;
-			pthread_mutex_unlock(&o->stage->lock);
+		if (ask(o, &o->request, o->arena, &again) == OUTBOX_OK) {
+			check_same(o, claim, &again);
+			count(o->stage, &o->stage->repeated);
 		}
 	}
-	struct outbox_arena *other = o->arena;
-
+	if (claim->count && o->looks >= LOOKS_ENOUGH)
+		stage_problem(o->stage,
+			      "%s lane %d: look says that there is no work, and there are %zu messages",
+			      o->target, o->lane, claim->count);
 	o->arena = o->arena_again;
 	o->arena_again = other;
-	o->claim = claim;
+	o->claim = *claim;
 	memset(o->sent, 0, sizeof(o->sent));
-	o->head.n = claim.n;
-	o->head.fence_token = claim.fence_token;
-	return written || request.max_messages == 0;
+	o->head.n = claim->n;
+	o->head.fence_token = claim->fence_token;
+	o->active = claim->count || written || o->request.max_messages == 0;
+}
+
+static void advance(struct owner *o)
+{
+	struct outbox_claim claim;
+
+	if (ask(o, &o->request, o->arena_again, &claim) == OUTBOX_OK) {
+		take_answer(o, &claim);
+		return;
+	}
+	count(o->stage, &o->stage->fenced);
+	o->robbed = o->active = true;
+	abandon(o);
+}
+
+/* Two lanes in one call. Whatever it fails for, each asks again alone. */
+static void advance_both(struct owner *o, struct owner *p)
+{
+	struct outbox_settle_and_claim requests[] = { o->request, p->request };
+	struct outbox_arena *arenas[] = { o->arena_again, p->arena_again };
+	struct outbox_error err = OUTBOX_ERROR_INIT;
+	struct outbox_claim claims[2];
+	int r;
+
+	outbox_arena_reset(arenas[0]);
+	outbox_arena_reset(arenas[1]);
+	r = store_settle_and_claim_lanes(o->store, requests, 2, arenas, claims, &err);
+	if (r == OUTBOX_OK) {
+		take_answer(o, &claims[0]);
+		take_answer(p, &claims[1]);
+		count(o->stage, &o->stage->joined);
+		return;
+	}
+	if (r != OUTBOX_EFENCED && !again(o, r, 0))
+		give_up(o, "advance both", &err);
+	advance(o);
+	advance(p);
+}
+
+/* As a relay does: is it worth to ask at all? Twice no, at the end, must be true. */
+static bool has_work(struct owner *o, bool draining)
+{
+	struct outbox_look question = { .target = o->target,
+					.route_version = o->version,
+					.count = 1,
+					.lanes = &o->lane,
+					.n = &o->head.n,
+					.fence_tokens = &o->head.fence_token };
+	struct outbox_error err = OUTBOX_ERROR_INIT;
+	struct outbox_looked looked;
+	int r, tries = 0;
+
+	do {
+		r = store_look(o->store, &question, &looked, &err);
+	} while (again(o, r, tries++));
+	if (r != OUTBOX_OK)
+		give_up(o, "look", &err);
+	o->looks = !looked.work[0] && draining && !looked.next_due ? o->looks + 1 : 0;
+	return looked.work[0] || o->looks >= LOOKS_ENOUGH;
 }
 
 static void deliver(struct owner *o, size_t i)
@@ -337,30 +401,61 @@ static void misbehave(struct owner *o)
 		o->lost = true; /* rob whoever has it now */
 }
 
+/* Has it anything to ask now? */
+static bool prepare(struct owner *o, bool quiet, bool draining)
+{
+	o->active = false;
+	if (quiet && o->robber) {
+		abandon(o);
+		o->done = true;
+		return false;
+	}
+	if (!quiet)
+		misbehave(o);
+	if (o->lost)
+		take(o);
+	if (!o->claim.count && (quiet || chance(o, 500)) && !has_work(o, draining))
+		return false;
+	decide(o, !quiet);
+	make_request(o);
+	return true;
+}
+
+static void finish(struct owner *o, bool asked, bool draining)
+{
+	if (!o->active)
+		count(o->stage, &o->stage->idle);
+	o->done |= asked && !o->active && draining && o->claim.next_due == 0;
+}
+
+/* One step of both; p NULL: of one. Whether it found or wrote something. */
+static bool step(struct owner *o, struct owner *p)
+{
+	bool quiet, draining, asks, partner_asks;
+
+	stage_look(o->stage, &quiet, &draining);
+	asks = !o->done && prepare(o, quiet, draining);
+	partner_asks = p && !p->done && prepare(p, quiet, draining);
+	if (asks && partner_asks && chance(o, 600)) {
+		advance_both(o, p);
+	} else {
+		if (asks)
+			advance(o);
+		if (partner_asks)
+			advance(p);
+	}
+	finish(o, asks, draining);
+	if (p)
+		finish(p, partner_asks, draining);
+	return o->active || (p && p->active);
+}
+
 void *owner_run(void *argument)
 {
 	struct owner *o = argument;
-	bool quiet, draining, written;
 
-	for (;;) {
-		stage_look(o->stage, &quiet, &draining);
-		if (quiet && o->robber) {
-			abandon(o);
-			return NULL;
-		}
-		if (!quiet)
-			misbehave(o);
-		if (o->lost)
-			take(o);
-		decide(o, !quiet);
-		written = advance(o, o->claim.count);
-		if (o->lost || o->claim.count || written)
-			continue;
-		pthread_mutex_lock(&o->stage->lock);
-		o->stage->idle++;
-		pthread_mutex_unlock(&o->stage->lock);
-		if (draining && o->claim.next_due == 0)
-			return NULL;
-		nap(o, 1, 4);
-	}
+	while (!o->done || (o->partner && !o->partner->done))
+		if (!step(o, o->partner))
+			nap(o, 1, 4);
+	return NULL;
 }

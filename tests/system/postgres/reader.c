@@ -139,10 +139,16 @@ static void start(struct plan *plan, const int64_t *versions)
 		plan->owners[number].version = versions[t];
 		plan->owners[number].robber = number % each != 0;
 	}
+	for (int i = 0; !plan->stage.calm && i + each < plan->n_owners; i++)
+		if (plan->owners[i].lane % 2 == 0 && plan->owners[i + each].lane % 2 == 1) {
+			plan->owners[i].partner = &plan->owners[i + each];
+			plan->owners[i + each].shares = true;
+		}
 	printf("ready\n");
 	fflush(stdout);
 	for (int i = 0; i < plan->n_owners; i++)
-		if (pthread_create(&plan->owners[i].thread, NULL, owner_run, &plan->owners[i]) != 0)
+		if (!plan->owners[i].shares &&
+		    pthread_create(&plan->owners[i].thread, NULL, owner_run, &plan->owners[i]) != 0)
 			usage("no thread");
 }
 
@@ -165,15 +171,17 @@ int main(int argc, char **argv)
 	pthread_mutex_lock(&stage->lock);
 	stage->draining = true;
 	pthread_mutex_unlock(&stage->lock);
-	for (int i = 0; i < plan.n_owners; i++) {
-		pthread_join(plan.owners[i].thread, NULL);
+	for (int i = 0; i < plan.n_owners; i++)
+		if (!plan.owners[i].shares)
+			pthread_join(plan.owners[i].thread, NULL);
+	for (int i = 0; i < plan.n_owners; i++)
 		owner_deinit(&plan.owners[i]);
-	}
 	free(plan.owners);
 	if (fclose(stage->log) != 0)
 		stage_problem(stage, "the log cannot be written");
-	printf("delivered %ld, sent in vain %ld, takes %ld, fenced %ld, asked again %ld, idle polls %ld\n",
+	printf("delivered %ld, sent in vain %ld, takes %ld, fenced %ld, asked again %ld, together %ld,"
+	       " idle polls %ld\n",
 	       stage->delivered, stage->abandoned, stage->takes, stage->fenced, stage->repeated,
-	       stage->idle);
+	       stage->joined, stage->idle);
 	return stage->problems ? 1 : 0;
 }

@@ -29,22 +29,28 @@ struct stage {
 	bool quiet;           /* no more trouble */
 	bool draining;        /* nothing will be published any more */
 	int problems;
-	long delivered, abandoned, takes, fenced, repeated, idle;
+	long delivered, abandoned, takes, fenced, repeated, joined, idle;
 };
 
-/* One that works on a lane. Several may be after the same one. */
+/* One that works on a lane. Several may be after the same one. Two of one target share a thread, so that they can ask together. */
 struct owner {
 	struct stage *stage;
 	const char *target;
 	int lane, number;
-	int64_t version; /* of the routing */
+	struct owner *partner; /* of a higher lane; NULL: alone, or it is the partner */
+	int64_t version;       /* of the routing */
 	struct random_state random;
 	struct outbox_store *store;
 	struct outbox_arena *arena, *arena_again;
 	struct outbox_head head;
 	struct outbox_claim claim;
 	size_t max, max_bytes; /* that the claim was asked with */
+	struct outbox_settle_and_claim request;
+	bool active; /* the last step found or wrote something */
+	bool done;
+	int looks; /* in a row that said that there is no work, since nothing is published any more */
 	char name[64];
+	bool shares;       /* the thread of another, whose partner it is */
 	bool robber;       /* not the lane's first owner: leaves at the end, as it is */
 	bool lost, robbed; /* of the lane: take it again */
 	bool sent[OWNER_ITEMS_MAX];
@@ -56,7 +62,7 @@ struct owner {
 void owner_init(struct owner *owner, struct stage *stage, const char *target, int lane, int number);
 void owner_deinit(struct owner *owner);
 
-/* Work until the stage drains and the lane is empty. */
+/* Work until the stage drains and the lane, and the partner's, are empty. */
 void *owner_run(void *owner);
 
 /* A finding. It is printed, and the program ends with 1 in the end. */

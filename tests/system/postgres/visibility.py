@@ -37,7 +37,7 @@ TARGETS = {"all": None, "some": "rare."}
 
 # After each of these the reader naps when it is --slow.
 RACES = ["fresh.snapshot := pg_current_snapshot();", "fresh.log_end := outbox_log_end();", "fresh.xid := pg_current_xact_id();",
-         "last := outbox_last_receipt(q.target, q.lane);", "last := outbox_last_receipt(p_target, p_lane);"]
+         "last := outbox_last_receipt(q.target, q.lane, q.n);", "last := outbox_last_receipt(p_target, p_lane);"]
 NAP = " PERFORM pg_sleep(random() * 0.004);"
 # outbox_scan_max and outbox_ahead_max: a look is always longer than what an idle lane may be behind.
 LOOKS = [("SELECT 20000::bigint", "SELECT 60::bigint"), ("SELECT 1000::bigint", "SELECT 40::bigint")]
@@ -158,10 +158,24 @@ class Run:
             left = [row for row in cursor.fetchall() if row[2]]
             cursor.execute("SELECT count(*) FROM outbox_message")
             stored = cursor.fetchone()[0]
+            cursor.execute("SELECT xid::text::bigint, seq FROM outbox_message ORDER BY 1 DESC")
+            log = cursor.fetchall()
+            cursor.execute("SELECT target, lane, n, cur_seq, cur_xid::text::bigint FROM outbox_receipt ORDER BY 5 DESC")
+            windows = cursor.fetchall()
+        self.check_windows(log, windows)
         if left:
             self.problems.append(f"still in flight: {left}")
         if stored != len(self.ledger.committed):
             self.problems.append(f"{stored} messages stored, {len(self.ledger.committed)} committed")
+
+    def check_windows(self, log, windows):
+        """What a window relies on: nothing at or below its end has a transaction younger than its own. Both by falling xid."""
+        low, at = None, 0
+        for target, lane, n, end, xid in windows:
+            while at < len(log) and log[at][0] >= xid:
+                low, at = log[at][1] if low is None else min(low, log[at][1]), at + 1
+            if low is not None and low <= end:
+                self.problems.append(f"{target} {lane}: receipt {n} ends at {end}, but {low} is of a younger transaction")
 
     def setup(self):
         with self.connect() as db:

@@ -75,22 +75,29 @@ static void a_shared_call_is_no_larger_than_a_batch(void **state)
 /* Each refusal stays with its message, whichever lane's call it came in. */
 static void each_lane_keeps_what_was_said(void **state)
 {
-	struct memory_rule rule = { .seq = 7, .fate = MEMORY_REJECT, .reason = "seven" };
-	struct memory_rule other = { .seq = 12, .fate = MEMORY_RETRY, .times = 1, .reason = "twelve" };
+	struct memory_rule rules[] = {
+		{ .seq = 7, .fate = MEMORY_REJECT, .reason = "seven" },
+		{ .seq = 12, .fate = MEMORY_RETRY, .times = 1, .reason = "twelve" },
+		/* said in the next call, before anything is settled */
+		{ .seq = 28, .fate = MEMORY_REJECT, .reason = "twenty-eight, which takes some room" },
+	};
 	struct world *w = world_new(4);
+	struct outbox_target_config target;
+	struct outbox_relay_config config = world_config(w, &target);
 
 	(void)state;
-	assert_int_equal(memory_broker_rule(w->brokers[0], &rule, NULL), OUTBOX_OK);
-	assert_int_equal(memory_broker_rule(w->brokers[0], &other, NULL), OUTBOX_OK);
+	config.batch_messages = 500;
+	for (size_t i = 0; i < ARRAY_SIZE(rules); i++)
+		assert_int_equal(memory_broker_rule(w->brokers[0], &rules[i], NULL), OUTBOX_OK);
 	world_publish_many(w, 40, 20);
-	world_relay_plain(w, 0);
+	world_relay(w, 0, &config);
 	world_settle(w);
 	world_assert(w, "events", 7, OUTBOX_FAILED, 0, 1);
 	assert_string_equal(world_delivery(w, "events", 7).error, "seven");
 	world_assert(w, "events", 12, OUTBOX_PENDING, OUTBOX_WAITING, 1);
 	assert_string_equal(world_delivery(w, "events", 12).error, "twelve");
 	world_run(w, OUTBOX_MINUTES);
-	assert_int_equal(memory_broker_count(w->brokers[0]), 39);
+	assert_int_equal(memory_broker_count(w->brokers[0]), 38);
 	world_assert_order(w, 0);
 	world_free(w);
 }

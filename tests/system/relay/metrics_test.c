@@ -133,6 +133,18 @@ static void latency_begins_when_a_message_can_be_sent(void **state)
 	assert_true(metrics(w, 0, 0).latency.sum <= OUTBOX_MINUTES);
 	assert_int_equal(metrics(w, 0, 0).event_latency.count, 3);
 	assert_true(metrics(w, 0, 0).event_latency.sum >= 3 * OUTBOX_HOURS);
+
+	/* due while no relay was there to read it */
+	world_drain(w, 0, OUTBOX_MINUTES);
+	world_kill(w, 0);
+	m.due_at = w->clock.base.wall(&w->clock.base) + OUTBOX_HOURS;
+	world_publish_message(w, &m);
+	world_run(w, 2 * OUTBOX_HOURS);
+	world_relay_plain(w, 1);
+	world_run(w, OUTBOX_MINUTES);
+	assert_int_equal(metrics(w, 1, 0).latency.count, 1);
+	assert_in_range(metrics(w, 1, 0).latency.sum, OUTBOX_HOURS - OUTBOX_SECONDS,
+			OUTBOX_HOURS + OUTBOX_MINUTES);
 	world_free(w);
 }
 

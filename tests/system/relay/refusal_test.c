@@ -31,6 +31,18 @@ static int picky_advance(struct outbox_store *store, const struct outbox_settle_
 		       : real->lane.settle_and_claim(store, request, arena, ret_claim, err);
 }
 
+/* As a transaction fails: as a whole, and the others learn nothing. */
+static int picky_advance_lanes(struct outbox_store *store,
+			       const struct outbox_settle_and_claim *requests, size_t count,
+			       struct outbox_arena *const *arenas, struct outbox_claim *ret_claims,
+			       struct outbox_error *err)
+{
+	for (size_t i = 0; i < count; i++)
+		if (requests[i].lane == REFUSED)
+			return refuse(err);
+	return real->lane.settle_and_claim_lanes(store, requests, count, arenas, ret_claims, err);
+}
+
 /* Relay 0 works, and from now on its store refuses the lane. */
 static struct world *world_refusing(struct outbox_store_ops *picky)
 {
@@ -42,6 +54,8 @@ static struct world *world_refusing(struct outbox_store_ops *picky)
 	*picky = *real;
 	picky->lane.take_over = picky_take;
 	picky->lane.settle_and_claim = picky_advance;
+	if (real->lane.settle_and_claim_lanes)
+		picky->lane.settle_and_claim_lanes = picky_advance_lanes;
 	world_worker(w, 0)->link.store->ops = picky;
 	return w;
 }

@@ -16,14 +16,30 @@ static struct {
 	struct world *world;
 	enum kind kind;
 	int pipe[2];
-	_Atomic int listened, awoken;
+	_Atomic int listened, awoken; /* how often it was hung up, and taken down */
+	_Atomic int rings;            /* that were heard while it hung */
 	_Atomic bool hung;
+	bool anothers;          /* it is another relay's, who may take it down at any time */
 	bool publish_on_listen; /* somebody publishes just before the bell hangs, and does not ring */
 } bell;
+
+static void silence(void)
+{
+	char text[64];
+
+	while (read(bell.pipe[0], text, sizeof(text)) > 0)
+		;
+}
 
 static int bell_listen(struct outbox_store *store, int *ret_fd, bool *ret_again,
 		       struct outbox_error *err)
 {
+	if (atomic_load(&bell.hung)) {
+		silence();
+		atomic_fetch_add(&bell.rings, 1);
+		*ret_again = bell.anothers;
+		return OUTBOX_OK;
+	}
 	(void)store;
 	atomic_fetch_add(&bell.listened, 1);
 	if (bell.kind == BELL_BROKEN)
@@ -42,14 +58,11 @@ static int bell_listen(struct outbox_store *store, int *ret_fd, bool *ret_again,
 
 static int bell_stop_listening(struct outbox_store *store, struct outbox_error *err)
 {
-	char text[64];
-
 	(void)store;
 	(void)err;
 	atomic_store(&bell.hung, false);
 	atomic_fetch_add(&bell.awoken, 1);
-	while (read(bell.pipe[0], text, sizeof(text)) > 0)
-		;
+	silence();
 	return OUTBOX_OK;
 }
 
@@ -77,6 +90,7 @@ static struct outbox_relay *start(struct world *w, enum kind kind, struct outbox
 	atomic_store(&bell.hung, false);
 	atomic_store(&bell.listened, 0);
 	atomic_store(&bell.awoken, 0);
+	atomic_store(&bell.rings, 0);
 	assert_int_equal(pipe2(bell.pipe, O_NONBLOCK | O_CLOEXEC), 0);
 	ops = memory_store_ops;
 	ops.open = bell_open;
@@ -135,7 +149,106 @@ static void a_ring_wakes_a_sleeping_relay(void **state)
 		publish(w);
 		WAIT_FOR(memory_broker_count(w->brokers[0]) == i);
 	}
-	WAIT_FOR(atomic_load(&bell.awoken) >= 1); /* one may answer two rings */
+	end(w, relay, registry);
+}
+
+static void ring(void)
+{
+	assert_int_equal(write(bell.pipe[1], "!", 1), 1);
+}
+
+/* Little to do: whoever publishes rings, and nobody takes the bell down and hangs it up for each message. */
+static void the_bell_hangs_over_several_rings(void **state)
+{
+	struct world *w = world_new(4);
+	struct outbox_registry *registry;
+	struct outbox_relay *relay = start(w, BELL_WORKS, &registry);
+
+	(void)state;
+	WAIT_FOR(atomic_load(&bell.hung));
+	for (int i = 0; i < 1000 && atomic_load(&bell.rings) < 20; i++) {
+		if (atomic_load(&bell.hung))
+			ring();
+		usleep(10000); /* rarely enough */
+	}
+	assert_int_equal(atomic_load(&bell.rings), 20);
+	/* once; a machine that is busy with other things may seem to be busy with this one */
+	assert_true(atomic_load(&bell.awoken) < 10);
+	end(w, relay, registry);
+}
+
+static void a_bell_that_rings_all_the_time_is_taken_down(void **state)
+{
+	struct world *w = world_new(4);
+	struct outbox_registry *registry;
+	struct outbox_relay *relay = start(w, BELL_WORKS, &registry);
+
+	(void)state;
+	WAIT_FOR(atomic_load(&bell.hung));
+	for (int i = 0; i < 30000 && !atomic_load(&bell.awoken); i++) {
+		ring();
+		usleep(300);
+		if (i % 1000 == 999)
+			usleep(200000);
+	}
+	assert_true(atomic_load(&bell.awoken) >= 1);
+	WAIT_FOR(atomic_load(&bell.listened) >= 2); /* and hung up again */
+	WAIT_FOR(atomic_load(&bell.hung));
+	world_publish(w, "order.placed", NULL, NULL);
+	ring();
+	WAIT_FOR(memory_broker_count(w->brokers[0]) == 1);
+	end(w, relay, registry);
+}
+
+static _Atomic bool gate_closed;
+
+static void wait_at_the_gate(void *context, const struct outbox_batch *batch)
+{
+	(void)context;
+	(void)batch;
+	while (atomic_load(&gate_closed))
+		usleep(1000);
+}
+
+/* A broker that does not answer: the lane has something in flight for as long. */
+static void while_work_lasts_the_bell_is_down(void **state)
+{
+	struct memory_hooks hooks = { .on_publish = wait_at_the_gate };
+	struct world *w = world_new(4);
+	struct outbox_registry *registry;
+	struct outbox_relay *relay = start(w, BELL_WORKS, &registry);
+
+	(void)state;
+	memory_broker_hooks(w->brokers[0], &hooks);
+	atomic_store(&gate_closed, true);
+	WAIT_FOR(atomic_load(&bell.hung));
+	publish(w);
+	WAIT_FOR(atomic_load(&bell.awoken) == 1);
+	assert_int_equal(atomic_load(&bell.listened), 1);
+	atomic_store(&gate_closed, false);
+	WAIT_FOR(memory_broker_count(w->brokers[0]) == 1);
+	WAIT_FOR(atomic_load(&bell.listened) == 2);
+	WAIT_FOR(atomic_load(&bell.hung));
+	end(w, relay, registry);
+}
+
+/* It may be taken down with the same ring: from then on nobody would ring. */
+static void anothers_bell_is_asked_for_again_after_each_ring(void **state)
+{
+	struct world *w = world_new(4);
+	struct outbox_registry *registry;
+	struct outbox_relay *relay;
+
+	(void)state;
+	bell.anothers = true;
+	relay = start(w, BELL_WORKS, &registry);
+	for (int i = 1; i <= 3; i++) {
+		WAIT_FOR(atomic_load(&bell.listened) == i && atomic_load(&bell.hung));
+		publish(w);
+		WAIT_FOR(memory_broker_count(w->brokers[0]) == (size_t)i);
+		WAIT_FOR(atomic_load(&bell.awoken) == i);
+	}
+	bell.anothers = false;
 	end(w, relay, registry);
 }
 
@@ -195,6 +308,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_ring_wakes_a_sleeping_relay),
+		cmocka_unit_test(the_bell_hangs_over_several_rings),
+		cmocka_unit_test(a_bell_that_rings_all_the_time_is_taken_down),
+		cmocka_unit_test(while_work_lasts_the_bell_is_down),
+		cmocka_unit_test(anothers_bell_is_asked_for_again_after_each_ring),
 		cmocka_unit_test(nothing_falls_between_the_last_look_and_the_bell),
 		cmocka_unit_test(a_busy_bell_is_asked_again),
 		cmocka_unit_test(without_a_bell_the_relay_polls),

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A look costs no transaction number; and lanes of one transaction share what was read before it had one. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "store/postgres/place_test.h"
+#include "store/store.h"
+
+static struct outbox_head take(struct place *p, const char *target)
+{
+	struct outbox_head head;
+
+	if (pg_take_over(p->store, target, 0, "me", ++p->token, &head, &p->err) != OUTBOX_OK)
+		fail_msg("%s", p->err.message);
+	return head;
+}
+
+static bool has_work(struct place *p, const struct outbox_head *head)
+{
+	int lane = 0;
+	struct outbox_look look = { .target = "events",
+				    .route_version = 1,
+				    .count = 1,
+				    .lanes = &lane,
+				    .n = &head->n,
+				    .fence_tokens = &head->fence_token };
+	struct outbox_looked looked;
+
+	if (pg_look(p->store, &look, &looked, &p->err) != OUTBOX_OK)
+		fail_msg("%s", p->err.message);
+	return looked.work[0];
+}
+
+/* Claims nothing; what the lane stands at then. */
+static void pass(struct place *p, struct outbox_head *head)
+{
+	struct outbox_settle_and_claim request = { .target = "events",
+						   .owner = "me",
+						   .n = head->n,
+						   .fence_token = head->fence_token,
+						   .new_token = ++p->token,
+						   .route_version = 1,
+						   .max_messages = 10,
+						   .max_bytes = 1 << 20 };
+	struct outbox_claim claim;
+
+	if (pg_settle_and_claim(p->store, &request, p->arena, &claim, &p->err) != OUTBOX_OK)
+		fail_msg("%s", p->err.message);
+	assert_int_equal(claim.count, 0);
+	head->n = claim.n;
+	head->fence_token = claim.fence_token;
+}
+
+static int64_t next_xid(struct place *p)
+{
+	return place_number(p, "SELECT pg_snapshot_xmax(pg_current_snapshot())");
+}
+
+static void a_look_takes_no_transaction_number(void **state)
+{
+	struct place *p = *state;
+	struct outbox_head head = take(p, "events");
+	int64_t before = next_xid(p);
+
+	for (int i = 0; i < 10; i++)
+		assert_false(has_work(p, &head));
+	assert_int_equal(next_xid(p), before);
+	place_publish(p, 1);
+	before = next_xid(p);
+	for (int i = 0; i < 10; i++)
+		assert_true(has_work(p, &head));
+	assert_int_equal(next_xid(p), before);
+}
+
+static void a_retry_is_work_when_it_is_due(void **state)
+{
+	struct place *p = *state;
+	struct outbox_head head;
+
+	place_publish(p, 1);
+	place_settle(p, "events", OUTBOX_OUT_FAILED, NULL, 1);
+	place_sql(p,
+		  "UPDATE outbox_detour SET state = 'pending', why = 'retry',"
+		  " next_attempt_at = to_timestamp(%lld)",
+		  (long long)(TEST_START / OUTBOX_SECONDS + 10));
+	head = take(p, "events");
+	pass(p, &head);
+	assert_false(has_work(p, &head));
+	frozen_clock_step(&p->clock, 10 * OUTBOX_SECONDS);
+	assert_true(has_work(p, &head));
+}
+
+/* Other programs use the database, too: their transactions come and go, and are nobody's messages. */
+static void who_publishes_nothing_makes_no_work(void **state)
+{
+	struct place *p = *state;
+	struct outbox_head head = take(p, "events");
+	PGconn *other = place_connect(p);
+	int64_t receipts = 0;
+
+	for (int i = 0; i < 5; i++) {
+		PQclear(PQexec(other, "BEGIN"));
+		PQclear(PQexec(other, "SELECT pg_current_xact_id()"));
+		place_sql(p, "SELECT pg_current_xact_id()"); /* so that it is in the middle of a snapshot */
+		if (i == 0) { /* a position whose snapshot has it in progress */
+			place_publish(p, 1);
+			place_drain(p, "events");
+			head = take(p, "events");
+			receipts = place_number(p, "SELECT count(*) FROM outbox_receipt");
+		}
+		PQclear(PQexec(other, "COMMIT"));
+		assert_false(has_work(p, &head));
+		pass(p, &head);
+	}
+	assert_int_equal(place_number(p, "SELECT count(*) FROM outbox_receipt"), receipts);
+	PQfinish(other);
+}
+
+/* One lane's call in a transaction of the test's own. */
+static void claim_in_transaction(struct place *p, const char *target, const struct outbox_head *head)
+{
+	place_sql(p,
+		  "SELECT * FROM outbox_settle_and_claim(ROW('%s', 0, 'me', %lld, %lld, %lld, 1, 10, 100000,"
+		  " NULL, 0, 0, 0)::outbox_request,"
+		  " ROW(0, 0, 0, 0, '{}', '{}', '{}', '{}', '{}', '{}', '{}')::outbox_outcomes, false, NULL)",
+		  target, (long long)head->n, (long long)head->fence_token, (long long)++p->token);
+}
+
+/* Receipts whose window has a message of a transaction that is younger than their own. */
+static int64_t broken_windows(struct place *p)
+{
+	return place_number(p, "SELECT count(*) FROM outbox_receipt r JOIN outbox_message m"
+			       " ON m.seq <= r.cur_seq AND m.xid >= r.cur_xid");
+}
+
+static void publish_beside(PGconn *other)
+{
+	PGresult *result =
+		PQexec(other, "INSERT INTO outbox_message (type, payload) VALUES ('t', '{}')");
+
+	assert_int_equal(PQresultStatus(result), PGRES_COMMAND_OK);
+	PQclear(result);
+}
+
+static void lanes_of_one_transaction_share_its_moment(void **state)
+{
+	struct place *p = *state;
+	PGconn *other = place_connect(p), *late = place_connect(p);
+	struct outbox_head first = take(p, "events"), second;
+
+	place_target(p, "others");
+	second = take(p, "others");
+	PQclear(PQexec(late, "BEGIN"));
+	publish_beside(other);
+	publish_beside(late);
+	place_sql(p, "BEGIN");
+	place_sql(p, "SELECT outbox_share_moment()");
+	publish_beside(other); /* between: not theirs yet, or it has an older transaction than they */
+	claim_in_transaction(p, "events", &first);
+	publish_beside(other); /* younger, and before the second lane reads anything */
+	PQclear(PQexec(late, "COMMIT"));
+	claim_in_transaction(p, "others", &second);
+	publish_beside(other);
+	place_sql(p, "COMMIT");
+	assert_int_equal(broken_windows(p), 0);
+	/* and nothing is lost */
+	assert_int_equal(place_drain(p, "events"), 5);
+	assert_int_equal(place_drain(p, "others"), 5);
+	PQfinish(other);
+	PQfinish(late);
+}
+
+/* With a number of its own already, a transaction must not read the end of the log. */
+static void nobody_claims_after_writing(void **state)
+{
+	struct place *p = *state;
+	struct outbox_head head = take(p, "events");
+	PGresult *result;
+	char sql[512];
+
+	place_publish(p, 1);
+	snprintf(sql, sizeof(sql),
+		 "SELECT * FROM outbox_settle_and_claim(ROW('events', 0, 'me', %lld, %lld, 99, 1, 10, 100000,"
+		 " NULL, 0, 0, 0)::outbox_request,"
+		 " ROW(0, 0, 0, 0, '{}', '{}', '{}', '{}', '{}', '{}', '{}')::outbox_outcomes, false, NULL)",
+		 (long long)head.n, (long long)head.fence_token);
+	place_sql(p, "BEGIN");
+	place_sql(p, "SELECT pg_current_xact_id()");
+	result = PQexec(p->db, sql);
+	assert_string_equal(PQresultErrorField(result, PG_DIAG_SQLSTATE), "OB003");
+	PQclear(result);
+	place_sql(p, "ROLLBACK");
+	assert_int_equal(place_drain(p, "events"), 1);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, place_setup, place_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(a_look_takes_no_transaction_number),
+		CASE(a_retry_is_work_when_it_is_due),
+		CASE(who_publishes_nothing_makes_no_work),
+		CASE(lanes_of_one_transaction_share_its_moment),
+		CASE(nobody_claims_after_writing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
