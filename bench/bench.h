@@ -27,6 +27,6 @@ void bench_publish(const char *path, const struct sizes *sizes);
 void bench_drain(const char *path, const struct sizes *sizes);
 void bench_memory(const char *path, const char *outbox, const struct sizes *sizes);
 void bench_idle(const char *path, const char *outbox, const struct sizes *sizes);
-void bench_start(const char *outbox, const struct sizes *sizes);
+void bench_start(const char *path, const char *outbox);
 
 #endif

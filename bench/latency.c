@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #define MESSAGES_MAX 100000
@@ -62,13 +63,14 @@ static void *publish(void *argument)
 	return NULL;
 }
 
-/* The rate at which they came. */
-static double publish_all(const struct latency_store *store, int n, double rate)
+double latency_publish(const struct latency_store *store, int n, double rate)
 {
 	struct publisher publishers[THREADS_MAX];
 	int threads = rate > 200 ? store->threads : 1;
 	double start = now_seconds() + 0.01;
 
+	if (n > MESSAGES_MAX || threads > THREADS_MAX)
+		die("latency", "too many messages or threads");
 	for (int t = 0; t < threads; t++) {
 		publishers[t] = (struct publisher){ .store = store,
 						    .first = t,
@@ -96,12 +98,9 @@ struct latency latency_measure(const struct latency_store *store, int n, double 
 	static double sorted[MESSAGES_MAX];
 	struct latency latency;
 
-	if (n > MESSAGES_MAX || store->threads > THREADS_MAX)
-		die("latency", "too many messages or threads");
-	for (int i = 0; i < n; i++)
-		acknowledged[i] = 0;
+	memset(acknowledged, 0, sizeof(acknowledged));
 	atomic_store(&seen, 0);
-	latency.rate = publish_all(store, n, rate);
+	latency.rate = latency_publish(store, n, rate);
 	for (int i = 0; atomic_load(&seen) < n; i++) {
 		if (i > 1000)
 			die("latency", "not every message was delivered within 10 s");
@@ -118,17 +117,26 @@ struct latency latency_measure(const struct latency_store *store, int n, double 
 
 /* ---- PostgreSQL ------------------------------------------------------------------------------ */
 
-static void *open_postgres(const char *url)
+static void *open_publisher(const char *url, const char *sql)
 {
 	PGconn *db = pg_open(url);
-	PGresult *result = PQprepare(db, "publish",
-				     "INSERT INTO outbox_message (type, key, payload)"
-				     " VALUES ('bench.message', $1, $2)",
-				     0, NULL);
+	PGresult *result = PQprepare(db, "publish", sql, 0, NULL);
 
 	pg_check(db, result, PGRES_COMMAND_OK, "publish");
 	PQclear(result);
 	return db;
+}
+
+static void *open_postgres(const char *url)
+{
+	return open_publisher(url, "INSERT INTO outbox_message (type, key, payload)"
+				   " VALUES ('bench.message', $1, $2)");
+}
+
+static void *open_peer(const char *url)
+{
+	return open_publisher(url, "INSERT INTO peer (type, key, payload)"
+				   " VALUES ('bench.message', $1, $2)");
 }
 
 static void publish_postgres(void *db, const char *key)
@@ -152,4 +160,12 @@ struct latency_store latency_postgres(const char *url)
 				       .close = close_postgres,
 				       .where = url,
 				       .threads = THREADS_MAX };
+}
+
+struct latency_store latency_peer(const char *url)
+{
+	struct latency_store store = latency_postgres(url);
+
+	store.open = open_peer;
+	return store;
 }

@@ -27,10 +27,14 @@ struct latency {
 /* The message with this key, as the publishers made it, was acknowledged now. From any thread. */
 void latency_note(const char *key);
 
+/* Publish n messages at this rate; returns the rate at which they came. */
+double latency_publish(const struct latency_store *store, int n, double rate);
 /* Publish n messages at this rate to a relay that runs, and wait until all are acknowledged. */
 struct latency latency_measure(const struct latency_store *store, int n, double rate);
 
 /* Publishing by plain libpq. */
 struct latency_store latency_postgres(const char *url);
+/* The same into the table of the SKIP LOCKED loop. */
+struct latency_store latency_peer(const char *url);
 
 #endif

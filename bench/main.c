@@ -27,7 +27,7 @@ int main(int argc, char **argv)
 	else if (strcmp(argv[1], "idle") == 0)
 		bench_idle(argv[2], argv[3], sizes);
 	else if (strcmp(argv[1], "start") == 0)
-		bench_start(argv[3], sizes);
+		bench_start(argv[2], argv[3]);
 	else
 		die(argv[1], "there are: publish, drain, memory, idle, start");
 	return 0;

@@ -4,6 +4,8 @@
 
 #include "bench.h"
 
+#include "base/cleanup.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -123,25 +125,47 @@ void bench_idle(const char *path, const char *outbox, const struct sizes *sizes)
 		;
 }
 
-void bench_start(const char *outbox, const struct sizes *sizes)
+static double time_run(const char *program, char *const argv[])
 {
-	static char words[2][16] = { "outbox", "version" };
-	char *argv[] = { words[0], words[1], NULL };
-	struct series times = { 0 };
+	double start = now_seconds();
+	pid_t pid = spawn(program, argv);
+	int status;
 
-	(void)sizes;
-	for (int i = 0; i < REPEATS_MAX; i++) {
-		double start = now_seconds();
-		int status;
-		pid_t pid = spawn(outbox, argv);
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+		die(argv[1] ? argv[1] : program, "it failed");
+	return (now_seconds() - start) * 1000;
+}
 
-		while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-			;
-		if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-			die("outbox version", "it failed");
-		series_add(&times, (now_seconds() - start) * 1000);
-	}
-	printf("{\"bench\":\"start\",\"unit\":\"ms\",\"median\":%.2f,\"limit\":20,\"repeats\":%zu}\n",
-	       series_median(&times), times.count);
+void bench_start(const char *path, const char *outbox)
+{
+	static char store[600];
+	static char words[7][16] = { "outbox", "version", "publish", "--store",
+				     "--type", "--data",  "{}" };
+	char *version[] = { words[0], words[1], NULL };
+	char *publish[] = { words[0], words[2], words[3], store, words[4],
+			    words[2], words[5], words[6], NULL };
+	char *empty[] = { words[0], NULL },
+	     *insert[] = { words[0], store + strlen("sqlite:"), NULL };
+	const struct {
+		const char *what, *program;
+		char *const *argv;
+	} runs[] = {
+		{ "outbox version", outbox, version },
+		{ "outbox publish", outbox, publish },
+		{ "one INSERT with SQLite alone", BENCH_FOLDER "insert", insert },
+		{ "an empty program with the same libraries", BENCH_FOLDER "empty-linked", empty },
+		{ "an empty program", BENCH_FOLDER "empty", empty },
+	};
+	struct series times[ARRAY_SIZE(runs)] = { 0 };
+
+	snprintf(store, sizeof(store), "sqlite:%s", path);
+	for (int i = 0; i < REPEATS_MAX; i++)
+		for (size_t j = 0; j < ARRAY_SIZE(runs); j++)
+			series_add(&times[j], time_run(runs[j].program, runs[j].argv));
+	for (size_t j = 0; j < ARRAY_SIZE(runs); j++)
+		printf("{\"bench\":\"start\",\"what\":\"%s\",\"unit\":\"ms\",\"median\":%.2f,\"repeats\":%zu}\n",
+		       runs[j].what, series_median(&times[j]), times[j].count);
 	fflush(stdout);
 }

@@ -88,7 +88,11 @@ void bench_publish(const char *path, const struct sizes *sizes)
 	static const struct {
 		int batch, transactions;
 		bool singly;
-	} runs[] = { { 1, 400, true }, { 100, 100, false }, { 1000, 20, false }, { 100, 100, true } };
+	} runs[] = { { 1, 400, true },
+		     { 100, 100, false },
+		     { 1000, 20, false },
+		     { 100, 100, true },
+		     { 1000, 20, true } };
 	sqlite3 *db = db_open(path);
 	int round = 0;
 

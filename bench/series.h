@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#define REPEATS_MAX 15
+#define REPEATS_MAX 101
 
 struct series {
 	size_t count;

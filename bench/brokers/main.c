@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * bench-brokers OUTBOX [quick|full] BROKER DATABASE: from PostgreSQL and from SQLite to one broker, beside the bare
- * loop, the broker's own limit, the store's and (PostgreSQL) the classic design; then the latencies. Run by bench/run,
- * which starts both servers and makes the SQLite database. Database, broker and relay share the machine, so the bare
- * loop is the fair limit.
+ * bench-brokers OUTBOX quick|full|huge BROKER DATABASE [drain|few|latency|trouble ...]: from PostgreSQL and from SQLite
+ * to one broker, beside the bare loop, the broker's own limit, the store's and (PostgreSQL) the classic design; then few
+ * keys, the latencies, and refused messages. Run by bench/run, which starts both servers and makes the SQLite database.
+ * Database, broker and relay share the machine, so the bare loop is the fair limit.
  */
 
 #include "passes.h"
@@ -57,7 +57,7 @@ static void measure_pair(struct run *run, int o, bool ours_first)
 
 	if (ours_first)
 		ours = relay_pass(&run->origins[o], &run->broker, n);
-	bare = bare_pass(&run->origins[o], &run->broker, n);
+	bare = bare_pass(&run->origins[o], &run->broker, n, 0);
 	if (!ours_first)
 		ours = relay_pass(&run->origins[o], &run->broker, n);
 	series_add(&r->ours, ours.rate);
@@ -76,7 +76,7 @@ static void measure(struct run *run)
 	for (int i = 0; i < sizes->repeats; i++) {
 		for (int o = 0; o < ORIGINS; o++)
 			measure_pair(run, o, i % 2 == 0);
-		series_add(&run->raw, publish_pass(&run->broker, sizes->drain_messages));
+		series_add(&run->raw, publish_pass(&run->broker, sizes->drain_messages, 0));
 		series_add(&run->classic,
 			   peer_pass(&run->origins[POSTGRES], &run->broker, sizes->peer_messages));
 	}
@@ -136,6 +136,33 @@ static void report_origin(const struct run *run, int o)
 	report_costs(run, bench, o);
 }
 
+static void measure_drain(const struct bench *bench, const struct broker *broker, const char *path)
+{
+	static struct run run;
+	struct place place;
+
+	run.bench = bench;
+	run.broker = *broker;
+	run.origins[POSTGRES] =
+		origin_postgres(&place, bench, broker->ops->name, bench->sizes.drain_messages);
+	run.origins[SQLITE] = origin_sqlite(path, bench->sizes.drain_messages);
+	measure(&run);
+	for (int o = 0; o < ORIGINS; o++)
+		report_origin(&run, o);
+	place_end(&place);
+}
+
+/* The parts that are named, or all. */
+static bool is_wanted(char *const *names, const char *part)
+{
+	if (!*names)
+		return true;
+	for (; *names; names++)
+		if (strcmp(*names, part) == 0)
+			return true;
+	return false;
+}
+
 static const char *environment(const char *name)
 {
 	const char *value = getenv(name);
@@ -162,34 +189,38 @@ static struct broker find_broker(const char *name)
 
 int main(int argc, char **argv)
 {
-	static const struct sizes full = {
-		.repeats = 5, .drain_messages = 100000, .peer_messages = 50000, .latency_seconds = 10
-	};
-	static const struct sizes quick = {
-		.repeats = 3, .drain_messages = 20000, .peer_messages = 10000, .latency_seconds = 2
-	};
-	static struct run run;
+	static const struct sizes full = { .repeats = 5,
+					   .drain_messages = 100000,
+					   .peer_messages = 50000,
+					   .latency_seconds = 10,
+					   .trouble = { 20000, 100000 } };
+	static const struct sizes quick = { .repeats = 3,
+					    .drain_messages = 20000,
+					    .peer_messages = 10000,
+					    .latency_seconds = 2,
+					    .trouble = { 20000 } };
 	struct bench bench = { 0 };
-	struct place place;
+	struct broker broker;
 	char server[200];
 
-	if (argc != 5)
+	if (argc < 5)
 		die("bench-brokers", "give OUTBOX, quick or full, a broker and a SQLite database");
-	run.bench = &bench;
-	run.broker = find_broker(argv[3]);
+	broker = find_broker(argv[3]);
 	snprintf(server, sizeof(server), "postgres://postgres@127.0.0.1:%s", environment("PGPORT"));
 	bench.server = server;
 	bench.outbox = argv[1];
 	bench.bin = environment("PG_BIN");
 	bench.data = environment("PGDATA");
 	bench.sizes = strcmp(argv[2], "quick") == 0 ? quick : full;
-	run.origins[POSTGRES] =
-		origin_postgres(&place, &bench, run.broker.ops->name, bench.sizes.drain_messages);
-	run.origins[SQLITE] = origin_sqlite(argv[4], bench.sizes.drain_messages);
-	measure(&run);
-	for (int o = 0; o < ORIGINS; o++)
-		report_origin(&run, o);
-	measure_latency(&bench, &run.broker, argv[4]);
-	place_end(&place);
+	if (strcmp(argv[2], "huge") == 0)
+		bench.sizes.trouble[2] = 1000000;
+	if (is_wanted(argv + 5, "drain"))
+		measure_drain(&bench, &broker, argv[4]);
+	if (is_wanted(argv + 5, "few"))
+		measure_few(&bench, &broker);
+	if (is_wanted(argv + 5, "latency"))
+		measure_latency(&bench, &broker, argv[4]);
+	if (is_wanted(argv + 5, "trouble"))
+		measure_trouble(&bench, &broker);
 	return 0;
 }

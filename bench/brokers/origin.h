@@ -22,12 +22,15 @@ struct mark mark_now(size_t messages);
 struct sender {
 	const struct plain_ops *ops;
 	void *broker;
+	size_t round;            /* not 0: so many at a time, then wait for their answers */
 	struct mark first, last; /* acknowledgement of a batch */
 	struct plain_message window[BATCH];
 };
 
 /* The first n of the window. */
 void sender_send(struct sender *sender, size_t n);
+/* Rows of PostgreSQL, which stay where they are until all of them were sent. */
+void sender_send_rows(struct sender *sender, const PGresult *rows);
 
 struct origin {
 	const char *name;    /* for people */
@@ -44,6 +47,8 @@ struct origin {
 struct origin origin_postgres(struct place *place, const struct bench *bench, const char *name,
 			      int messages);
 struct origin origin_sqlite(const char *path, int messages);
+/* The one that is at a place; it has been filled. */
+struct origin origin_at(struct place *place);
 
 /* Publishing by the plain SQLite library. */
 struct latency_store latency_sqlite(const char *path);

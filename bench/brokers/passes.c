@@ -28,7 +28,11 @@ static struct cost cost_between(struct mark first, struct mark last)
 
 void sender_send(struct sender *sender, size_t n)
 {
-	sender->ops->publish(sender->broker, sender->window, n);
+	size_t round = sender->round ? sender->round : n;
+
+	for (size_t at = 0; at < n; at += round)
+		sender->ops->publish(sender->broker, sender->window + at,
+				     n - at < round ? n - at : round);
 	sender->last = mark_now(sender->last.messages + n);
 	if (!sender->first.messages)
 		sender->first = sender->last;
@@ -87,7 +91,7 @@ struct cost relay_pass(const struct origin *origin, const struct broker *broker,
 	config.batch_messages = BATCH;
 	config.purge_interval = OUTBOX_NEVER;
 	config.registry = timed_registry();
-	timed_start(false);
+	timed_start(false, 0);
 	if (outbox_relay_new(&relay, &config, &err) != OUTBOX_OK)
 		die("relay", err.message);
 	start = now_seconds();
@@ -109,10 +113,12 @@ static struct sender sender_open(const struct origin *origin, const struct broke
 	return (struct sender){ .ops = broker->ops, .broker = broker->ops->open(broker->url) };
 }
 
-struct cost bare_pass(const struct origin *origin, const struct broker *broker, int messages)
+struct cost bare_pass(const struct origin *origin, const struct broker *broker, int messages,
+		      size_t round)
 {
 	struct sender sender = sender_open(origin, broker);
 
+	sender.round = round;
 	origin->read(origin, &sender, messages);
 	broker->ops->close(sender.broker);
 	check_count(broker, messages);
@@ -128,9 +134,9 @@ double peer_pass(const struct origin *origin, const struct broker *broker, int m
 	return cost_between(sender.first, sender.last).rate;
 }
 
-double publish_pass(const struct broker *broker, int messages)
+double publish_pass(const struct broker *broker, int messages, size_t round)
 {
-	struct sender sender = { .ops = broker->ops };
+	struct sender sender = { .ops = broker->ops, .round = round };
 	static char ids[BATCH][40];
 	double run = now_seconds() * 1e6;
 

@@ -28,14 +28,24 @@ struct broker {
 void broker_make(const struct broker *broker);
 /* Our relay, in this process. */
 struct cost relay_pass(const struct origin *origin, const struct broker *broker, int messages);
-/* Batches read and published by the plain libraries, one after the other, nothing else. */
-struct cost bare_pass(const struct origin *origin, const struct broker *broker, int messages);
+/*
+ * Batches read and published by the plain libraries, one after the other, nothing else. round not 0: a batch goes so
+ * many at a time, as order over so many keys requires.
+ */
+struct cost bare_pass(const struct origin *origin, const struct broker *broker, int messages,
+		      size_t round);
 /* The broker alone: one batch again and again. */
-double publish_pass(const struct broker *broker, int messages);
+double publish_pass(const struct broker *broker, int messages, size_t round);
 /* Claim, publish, mark: PostgreSQL only. */
 double peer_pass(const struct origin *origin, const struct broker *broker, int messages);
 /* `outbox relay` in a process of its own: its peak memory over the whole log, in MiB. */
 double memory_pass(const struct origin *origin, const struct broker *broker, const char *outbox);
+
+/* few.c: strict order with few keys, reported. */
+void measure_few(const struct bench *bench, const struct broker *broker);
+
+/* trouble.c: some messages are refused for now, reported. */
+void measure_trouble(const struct bench *bench, const struct broker *broker);
 
 /* latency.c: from commit to acknowledgement, reported. */
 void measure_latency(const struct bench *bench, const struct broker *broker, const char *path);

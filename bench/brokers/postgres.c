@@ -8,10 +8,8 @@ struct rows_sender {
 	struct sender *sender;
 };
 
-/* The rows stay where they are until the batch was sent. */
-static void send_rows(struct each *each, const PGresult *rows)
+void sender_send_rows(struct sender *sender, const PGresult *rows)
 {
-	struct sender *sender = ((struct rows_sender *)each)->sender;
 	int n = PQntuples(rows), id = PQfnumber(rows, "id_text"), type = PQfnumber(rows, "type"),
 	    key = PQfnumber(rows, "key"), body = PQfnumber(rows, "payload");
 
@@ -26,6 +24,11 @@ static void send_rows(struct each *each, const PGresult *rows)
 						.body = PQgetvalue(rows, i, body),
 						.size = (size_t)PQgetlength(rows, i, body) };
 	sender_send(sender, (size_t)n);
+}
+
+static void send_rows(struct each *each, const PGresult *rows)
+{
+	sender_send_rows(((struct rows_sender *)each)->sender, rows);
 }
 
 static double read_postgres(const struct origin *origin, struct sender *sender, int messages)
@@ -47,14 +50,19 @@ static void tidy_postgres(const struct origin *origin)
 	(void)origin; /* the server does by itself what is to be done */
 }
 
-struct origin origin_postgres(struct place *place, const struct bench *bench, const char *name,
-			      int messages)
+struct origin origin_at(struct place *place)
 {
-	place_make(place, bench, name, 1);
-	place_fill(place, messages);
 	return (struct origin){ .name = "PostgreSQL",
 				.url = place->url,
 				.place = place,
 				.read = read_postgres,
 				.tidy = tidy_postgres };
+}
+
+struct origin origin_postgres(struct place *place, const struct bench *bench, const char *name,
+			      int messages)
+{
+	place_make(place, bench, name, 1);
+	place_fill(place, messages);
+	return origin_at(place);
 }

@@ -5,6 +5,7 @@
 #include "relay/registry.h"
 #include "transport/transport.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,6 +20,8 @@ struct timed {
 /* Set while no relay runs. */
 static struct mark first;
 static bool noting;
+static int refuse_nth;
+static _Atomic long good;
 
 static int timed_open(const struct outbox_transport_config *config,
 		      struct outbox_transport **ret_transport, struct outbox_error *err);
@@ -31,17 +34,38 @@ static int timed_connect(struct outbox_transport *transport, outbox_time deadlin
 	return t->inner->ops->connect(t->inner, deadline, err);
 }
 
+static bool is_bad(const struct outbox_item *item)
+{
+	return refuse_nth && item->seq % refuse_nth == 0;
+}
+
 static int timed_publish(struct outbox_transport *transport, struct outbox_batch *batch,
 			 outbox_time deadline, struct outbox_error *err)
 {
 	struct timed *t = (struct timed *)transport;
-	int r = t->inner->ops->publish(t->inner, batch, deadline, err);
+	struct outbox_item *kept[BATCH];
+	struct outbox_batch others = { .items = kept, .memory = batch->memory };
+	int r = OUTBOX_OK;
 
+	if (batch->count > BATCH)
+		die("timed", "a batch is too large for this bench");
+	for (size_t i = 0; i < batch->count; i++) {
+		if (is_bad(batch->items[i]) && !batch->items[i]->attempts)
+			outbox_batch_verdict(batch, i, OUTBOX_RETRY, 0, "not now");
+		else
+			kept[others.count++] = batch->items[i];
+	}
+	if (others.count)
+		r = t->inner->ops->publish(t->inner, &others, deadline, err);
+	for (size_t i = 0; i < others.count; i++) {
+		if (kept[i]->verdict != OUTBOX_ACKED)
+			continue;
+		good += !is_bad(kept[i]);
+		if (noting)
+			latency_note(kept[i]->message->key);
+	}
 	if (!first.messages)
-		first = mark_now(batch->count);
-	for (size_t i = 0; noting && i < batch->count; i++)
-		if (batch->items[i]->verdict == OUTBOX_ACKED)
-			latency_note(batch->items[i]->message->key);
+		first = mark_now((size_t)good);
 	return r;
 }
 
@@ -111,10 +135,17 @@ const struct outbox_registry *timed_registry(void)
 	return registry;
 }
 
-void timed_start(bool notes)
+void timed_start(bool notes, int nth)
 {
 	first = (struct mark){ 0 };
 	noting = notes;
+	refuse_nth = nth;
+	good = 0;
+}
+
+long timed_good(void)
+{
+	return good;
 }
 
 struct mark timed_first(void)

@@ -13,6 +13,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#define SCALES 4
+
 struct sizes {
 	int repeats;
 	int drain_messages;  /* in the log that is drained again and again */
@@ -23,7 +25,8 @@ struct sizes {
 	int idle_messages;   /* published one by one to a sleeping relay ... */
 	int idle_pause;      /* ... so many milliseconds apart */
 	int idle_seconds;    /* a relay with nothing to do is watched */
-	int scale[4];        /* waiting messages; 0 ends */
+	int calls;           /* in each repeat, of each kind */
+	int scale[SCALES];   /* waiting messages; 0 ends */
 	int trouble[4];      /* the same, while some are refused */
 };
 
@@ -54,13 +57,19 @@ void pg_check(PGconn *db, PGresult *result, ExecStatusType wanted, const char *w
 
 /* CPU seconds that the whole server has used so far, ended backends included. */
 double server_cpu(const struct bench *bench);
+/* CPU seconds of one process so far, to the nanosecond. */
+double process_cpu(int pid);
 double server_wal(PGconn *db);
+/* Transactions of this database so far; each connection tells once a second. */
+double server_commits(PGconn *db);
 
 /* Make a database and an outbox in it. */
 void place_make(struct place *place, const struct bench *bench, const char *name, int lanes);
 void place_end(struct place *place);
 /* Append n messages, ten thousand keys in turn, and leave the table as autovacuum would. */
 void place_fill(struct place *place, int n);
+/* The same with so many keys in turn, of which 10,000 is a multiple. */
+void place_fill_keys(struct place *place, int n, int keys);
 /* A name that no target had before. */
 const char *place_target(void);
 
@@ -98,10 +107,11 @@ void report_ratio(const char *bench, const char *what, const struct series *ours
 struct pass {
 	double rate;     /* messages a second */
 	double wal, cpu; /* bytes and microseconds of the server, a message */
+	double commits;  /* transactions a message */
 };
 
 struct meter {
-	double start, wal, cpu;
+	double start, wal, cpu, commits;
 };
 
 void meter_start(struct meter *meter, const struct place *place);
@@ -114,7 +124,15 @@ struct each {
 
 /* A plain loop over the log in batches; with a small INSERT a batch, or without. each NULL: only look. */
 struct pass raw_pass(struct place *place, bool receipts, int batch, int messages, struct each *each);
-/* Claim by UPDATE ... SKIP LOCKED, mark by UPDATE, in batches of 200; fills its table first. */
+/* The table of the SKIP LOCKED loop, anew, with so many messages. */
+void peer_make(PGconn *db, int messages);
+/* The same, all of them sent: statements are not planned for an empty table then. */
+void peer_make_done(PGconn *db, int messages);
+/* Its statements, once a connection. */
+void peer_prepare(PGconn *db);
+/* Claim at most 200 by UPDATE ... SKIP LOCKED, do each, mark by UPDATE; how many there were. */
+int peer_cycle(PGconn *db, struct each *each);
+/* The same until none is left; fills its table first. */
 struct pass skip_locked_pass(struct place *place, int messages, struct each *each);
 
 /* ---- the benchmarks ------------------------------------------------------------------------ */
@@ -123,6 +141,7 @@ void bench_drain(const struct bench *bench);
 void bench_publish(const struct bench *bench);
 void bench_latency(const struct bench *bench);
 void bench_idle(const struct bench *bench);
+void bench_call(const struct bench *bench);
 void bench_scale(const struct bench *bench);
 void bench_trouble(const struct bench *bench);
 

@@ -6,24 +6,18 @@
 
 #include <stdio.h>
 
-static double commits(const struct place *place)
-{
-	return pg_number(place->db, "SELECT xact_commit FROM pg_stat_database"
-				    " WHERE datname = current_database()");
-}
-
 /* Transactions and CPU a second, of the whole server. */
 static void watch(const struct place *place, double *ret_queries, double *ret_cpu)
 {
 	double start, cpu, seconds, queries;
 
-	queries = commits(place);
+	queries = server_commits(place->db);
 	cpu = server_cpu(place->bench);
 	start = now_seconds();
 	rest(place->bench->sizes.idle_seconds * 1000L);
 	seconds = now_seconds() - start;
 	*ret_cpu = (server_cpu(place->bench) - cpu) / seconds;
-	*ret_queries = (commits(place) - queries) / seconds;
+	*ret_queries = (server_commits(place->db) - queries) / seconds;
 }
 
 static void measure(struct place *place, bool bell)

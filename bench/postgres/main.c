@@ -16,7 +16,8 @@ static const struct {
 	void (*run)(const struct bench *bench);
 } benches[] = { { "drain", bench_drain },     { "publish", bench_publish },
 		{ "latency", bench_latency }, { "idle", bench_idle },
-		{ "scale", bench_scale },     { "trouble", bench_trouble } };
+		{ "call", bench_call },       { "scale", bench_scale },
+		{ "trouble", bench_trouble } };
 
 static const struct sizes full = { .repeats = 5,
 				   .drain_messages = 200000,
@@ -27,6 +28,7 @@ static const struct sizes full = { .repeats = 5,
 				   .idle_messages = 20,
 				   .idle_pause = 2000,
 				   .idle_seconds = 15,
+				   .calls = 400,
 				   .scale = { 10000, 1000000 },
 				   .trouble = { 20000, 100000 } };
 static const struct sizes quick = { .repeats = 3,
@@ -38,6 +40,7 @@ static const struct sizes quick = { .repeats = 3,
 				    .idle_messages = 6,
 				    .idle_pause = 300,
 				    .idle_seconds = 3,
+				    .calls = 100,
 				    .scale = { 10000 },
 				    .trouble = { 20000 } };
 

@@ -20,6 +20,7 @@ static volatile int64_t sink;
 void meter_start(struct meter *meter, const struct place *place)
 {
 	meter->wal = server_wal(place->db);
+	meter->commits = server_commits(place->db);
 	meter->cpu = server_cpu(place->bench);
 	meter->start = now_seconds();
 }
@@ -30,7 +31,8 @@ struct pass meter_end(const struct meter *meter, const struct place *place, int 
 
 	return (struct pass){ .rate = messages / seconds,
 			      .wal = (server_wal(place->db) - meter->wal) / messages,
-			      .cpu = (server_cpu(place->bench) - meter->cpu) * 1e6 / messages };
+			      .cpu = (server_cpu(place->bench) - meter->cpu) * 1e6 / messages,
+			      .commits = (server_commits(place->db) - meter->commits) / messages };
 }
 
 static int64_t first_int8(const PGresult *rows, int row)
@@ -118,7 +120,7 @@ struct pass raw_pass(struct place *place, bool receipts, int batch, int messages
 }
 
 /* The same columns and the same indexes but (xid, seq); a status, and a partial index to find work by. */
-static void make_peer_table(PGconn *db, int messages)
+void peer_make(PGconn *db, int messages)
 {
 	pg_run(db, "CHECKPOINT");
 	pg_run(db, "DROP TABLE IF EXISTS peer");
@@ -136,6 +138,13 @@ static void make_peer_table(PGconn *db, int messages)
 	pg_run(db, "VACUUM ANALYZE peer");
 }
 
+void peer_make_done(PGconn *db, int messages)
+{
+	peer_make(db, messages);
+	pg_run(db, "UPDATE peer SET status = 2, sent_at = now()");
+	pg_run(db, "VACUUM ANALYZE peer");
+}
+
 /* {id, id, ...} of the rows, as text. */
 static const char *ids_of(const PGresult *rows)
 {
@@ -149,15 +158,8 @@ static const char *ids_of(const PGresult *rows)
 	return text;
 }
 
-struct pass skip_locked_pass(struct place *place, int messages, struct each *each)
+void peer_prepare(PGconn *db)
 {
-	PGconn *db = pg_open(place->url);
-	struct meter meter;
-	struct pass pass;
-	int total = 0, n;
-
-	each = each ? each : &toucher;
-	make_peer_table(db, messages);
 	prepare(db, "claim",
 		"UPDATE peer SET status = 1, locked_by = 'bench', locked_until = now() + interval '30 s'"
 		" WHERE id IN (SELECT id FROM peer WHERE status = 0 ORDER BY id LIMIT 200"
@@ -166,20 +168,40 @@ struct pass skip_locked_pass(struct place *place, int messages, struct each *eac
 	prepare(db, "mark",
 		"UPDATE peer SET status = 2, sent_at = now(), locked_by = NULL, locked_until = NULL"
 		" WHERE id = ANY ($1::bigint[])");
-	meter_start(&meter, place);
-	do {
-		PGresult *rows = PQexecPrepared(db, "claim", 0, NULL, NULL, NULL, 1), *marked;
-		const char *ids;
+}
 
-		pg_check(db, rows, PGRES_TUPLES_OK, "claim");
+int peer_cycle(PGconn *db, struct each *each)
+{
+	PGresult *rows = PQexecPrepared(db, "claim", 0, NULL, NULL, NULL, 1), *marked;
+	int n = PQntuples(rows);
+	const char *ids;
+
+	pg_check(db, rows, PGRES_TUPLES_OK, "claim");
+	each = each ? each : &toucher;
+	if (n > 0) {
 		each->run(each, rows);
-		n = PQntuples(rows);
-		total += n;
 		ids = ids_of(rows);
-		PQclear(rows);
 		marked = PQexecPrepared(db, "mark", 1, &ids, NULL, NULL, 0);
 		pg_check(db, marked, PGRES_COMMAND_OK, "mark");
 		PQclear(marked);
+	}
+	PQclear(rows);
+	return n;
+}
+
+struct pass skip_locked_pass(struct place *place, int messages, struct each *each)
+{
+	PGconn *db = pg_open(place->url);
+	struct meter meter;
+	struct pass pass;
+	int total = 0, n;
+
+	peer_make(db, messages);
+	peer_prepare(db);
+	meter_start(&meter, place);
+	do {
+		n = peer_cycle(db, each);
+		total += n;
 	} while (n > 0);
 	pass = meter_end(&meter, place, messages);
 	PQfinish(db);

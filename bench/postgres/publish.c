@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Publishing, by pgbench: transactions with one business row, alone and with a message; the doorbell off
- * and on; a NOTIFY by every message, which is what we do not do. All variants in turn, forwards and
- * backwards, and each ratio is the median of those of the rounds.
+ * Publishing, by pgbench: transactions with one business row, alone, with a row in a plain table as wide as the
+ * log, and with a message, by INSERT and by outbox_publish(); the doorbell off and on; a NOTIFY by every
+ * message, which is what we do not do. All variants in turn, forwards and backwards, and each ratio is the median
+ * of those of the rounds.
  */
 
 #include "bench.h"
@@ -14,7 +15,9 @@
 
 enum variant {
 	BUSINESS,    /* no message, no relay */
+	PLAIN,       /* a row in a plain table, no relay */
 	MESSAGE,     /* no relay */
+	FUNCTION,    /* by outbox_publish(), no relay */
 	RELAY,       /* a relay delivers at the same time; no doorbell */
 	RELAY_BELL,  /* the same with a doorbell: it is awake, since there is work */
 	BELL_ASLEEP, /* nobody ever wakes up: every transaction rings */
@@ -57,6 +60,9 @@ static PGconn *sleeper(const struct place *place)
 
 static double measure(struct place *place, enum variant variant, int clients)
 {
+	static const char *const scripts[VARIANTS] = {
+		[BUSINESS] = "business.sql", [PLAIN] = "plain.sql", [FUNCTION] = "function.sql"
+	};
 	bool bell = variant == RELAY_BELL || variant == BELL_ASLEEP;
 	PGconn *asleep = NULL;
 	pid_t relay = 0;
@@ -77,7 +83,7 @@ static double measure(struct place *place, enum variant variant, int clients)
 		relay = spawn_relay(place, place_target(), false);
 		rest(500);
 	}
-	tps = pgbench(place, variant == BUSINESS ? "business.sql" : "message.sql", clients);
+	tps = pgbench(place, scripts[variant] ? scripts[variant] : "message.sql", clients);
 	if (relay)
 		end_process(relay);
 	if (asleep)
@@ -87,33 +93,27 @@ static double measure(struct place *place, enum variant variant, int clients)
 	return tps;
 }
 
-struct result {
-	struct series rates[VARIANTS], ratios[VARIANTS];
+static const struct comparison {
+	const char *what;
+	enum variant ours, beside;
+	const char *beside_what;
+	double wanted; /* with 8 clients; 0: nothing */
+} comparisons[] = {
+	{ "with a message", MESSAGE, BUSINESS, "business row only", 0 },
+	{ "with a message", MESSAGE, PLAIN, "a row in a plain table", 0 },
+	{ "outbox_publish()", FUNCTION, MESSAGE, "INSERT", 0.77 },
+	{ "while a relay delivers", RELAY, MESSAGE, "no relay", 0 },
+	{ "doorbell, relay awake", RELAY_BELL, RELAY, "doorbell off", 0.95 },
+	{ "doorbell, every transaction rings", BELL_ASLEEP, MESSAGE, "doorbell off, no relay", 0 },
+	{ "NOTIFY always", NOTIFY, MESSAGE, "no NOTIFY, no relay", 0 },
 };
 
-static void compare(const struct result *r, const char *what, enum variant a, enum variant b,
-		    const char *beside, double wanted)
-{
-	report(&(struct line){ .bench = "publish",
-			       .what = what,
-			       .ours = series_median(&r->rates[a]),
-			       .beside = series_median(&r->rates[b]),
-			       .beside_what = beside,
-			       .value = series_median(&r->ratios[a]),
-			       .unit = "x",
-			       .want = wanted > 0 ? AT_LEAST : WANT_NOTHING,
-			       .wanted = wanted });
-}
+#define COMPARISONS (sizeof(comparisons) / sizeof(comparisons[0]))
 
 static void measure_clients(struct place *place, int clients)
 {
-	/* what each is compared with */
-	static const enum variant base[VARIANTS] = {
-		[BUSINESS] = BUSINESS, [MESSAGE] = BUSINESS,    [RELAY] = MESSAGE,
-		[RELAY_BELL] = RELAY,  [BELL_ASLEEP] = MESSAGE, [NOTIFY] = MESSAGE,
-	};
-	struct result result = { 0 };
-	char what[5][80];
+	struct series rates[VARIANTS] = { 0 }, ratios[COMPARISONS] = { 0 };
+	char what[80];
 
 	for (int i = 0; i < place->bench->sizes.publish_repeats; i++) {
 		double tps[VARIANTS];
@@ -122,21 +122,26 @@ static void measure_clients(struct place *place, int clients)
 			int at = i % 2 ? VARIANTS - 1 - v : v;
 
 			tps[at] = measure(place, (enum variant)at, clients);
-			series_add(&result.rates[at], tps[at]);
+			series_add(&rates[at], tps[at]);
 		}
-		for (int v = 0; v < VARIANTS; v++)
-			series_add(&result.ratios[v], tps[v] / tps[base[v]]);
+		for (size_t c = 0; c < COMPARISONS; c++)
+			series_add(&ratios[c], tps[comparisons[c].ours] / tps[comparisons[c].beside]);
 	}
-	snprintf(what[0], sizeof(what[0]), "%d clients: with a message", clients);
-	snprintf(what[1], sizeof(what[1]), "%d clients: while a relay delivers", clients);
-	snprintf(what[2], sizeof(what[2]), "%d clients: doorbell, relay awake", clients);
-	snprintf(what[3], sizeof(what[3]), "%d clients: doorbell, every transaction rings", clients);
-	snprintf(what[4], sizeof(what[4]), "%d clients: NOTIFY always", clients);
-	compare(&result, what[0], MESSAGE, BUSINESS, "business row only", 0);
-	compare(&result, what[1], RELAY, MESSAGE, "no relay", 0);
-	compare(&result, what[2], RELAY_BELL, RELAY, "doorbell off", clients == 8 ? 0.95 : 0);
-	compare(&result, what[3], BELL_ASLEEP, MESSAGE, "doorbell off, no relay", 0);
-	compare(&result, what[4], NOTIFY, MESSAGE, "no NOTIFY, no relay", 0);
+	for (size_t c = 0; c < COMPARISONS; c++) {
+		const struct comparison *one = &comparisons[c];
+		bool wanted = clients == 8 && one->wanted > 0;
+
+		snprintf(what, sizeof(what), "%d clients: %s", clients, one->what);
+		report(&(struct line){ .bench = "publish",
+				       .what = what,
+				       .ours = series_median(&rates[one->ours]),
+				       .beside = series_median(&rates[one->beside]),
+				       .beside_what = one->beside_what,
+				       .value = series_median(&ratios[c]),
+				       .unit = "x",
+				       .want = wanted ? AT_LEAST : WANT_NOTHING,
+				       .wanted = wanted ? one->wanted : 0 });
+	}
 }
 
 void bench_publish(const struct bench *bench)
@@ -146,6 +151,9 @@ void bench_publish(const struct bench *bench)
 	place_make(&place, bench, "publish", 4);
 	pg_run(place.db, "CREATE TABLE business (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,"
 			 " customer integer, total numeric, note text)");
+	pg_run(place.db, "CREATE TABLE plain (LIKE outbox_message)");
+	pg_run(place.db, "ALTER TABLE plain ALTER COLUMN seq ADD GENERATED ALWAYS AS IDENTITY,"
+			 " ADD PRIMARY KEY (seq)");
 	measure_clients(&place, 1);
 	measure_clients(&place, 8);
 	place_end(&place);

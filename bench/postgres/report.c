@@ -24,8 +24,8 @@ void report(const struct line *line)
 	if (line->beside_what)
 		printf(",\"beside\":%.6g,\"beside_what\":\"%s\"", line->beside, line->beside_what);
 	if (line->want != WANT_NOTHING)
-		printf(",\"wanted\":\"%s %g\",\"verdict\":\"%s\"", signs[line->want], line->wanted,
-		       judge(line));
+		printf(",\"wanted\":\"%s %.3g\",\"verdict\":\"%s\"", signs[line->want],
+		       line->wanted, judge(line));
 	printf("}\n");
 	fflush(stdout);
 }

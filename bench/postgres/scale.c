@@ -84,31 +84,62 @@ static double drain(struct place *place, int processes, int messages)
 	return rate;
 }
 
+#define COUNTS 3 /* of processes that are compared */
+
+static const int processes[COUNTS] = { 1, 2, 4 };
+
+/* One process and several, in turn. */
+static void measure(struct place *place, int waiting, struct series rates[COUNTS])
+{
+	int repeats = place->bench->sizes.repeats < 5 ? 1 : 3;
+
+	for (int i = 0; i < repeats; i++)
+		for (int p = 0; p < COUNTS; p++)
+			series_add(&rates[p], drain(place, processes[p], waiting));
+}
+
+static void report_processes(const struct series rates[COUNTS], int waiting)
+{
+	char what[80];
+
+	for (int p = 1; p < COUNTS; p++) {
+		snprintf(what, sizeof(what), "%d waiting, %d processes against 1", waiting,
+			 processes[p]);
+		report_ratio("scale", what, &rates[p], "1 process", &rates[0],
+			     waiting > 100000 ? 0.95 : 0);
+	}
+}
+
+/* Against the rates with fewer waiting, or with nothing. */
+static void report_waiting(const struct series rates[COUNTS], int waiting,
+			   const struct series before[COUNTS], int fewer, double wanted)
+{
+	char what[80], beside[40];
+
+	snprintf(beside, sizeof(beside), "%d waiting", fewer);
+	for (int p = 0; p < COUNTS; p++) {
+		snprintf(what, sizeof(what), "%d waiting, %d process%s, 4 lanes", waiting,
+			 processes[p], p ? "es" : "");
+		report_ratio("scale", what, &rates[p], fewer ? beside : NULL, &before[p], wanted);
+	}
+}
+
 void bench_scale(const struct bench *bench)
 {
-	static const int processes[] = { 1, 2, 4 };
-	struct series first[3] = { 0 };
+	const int *sizes = bench->sizes.scale;
+	struct series rates[SCALES][COUNTS] = { 0 };
 	struct place place;
 	int waiting = 0;
 
 	place_make(&place, bench, "scale", 4);
-	for (int s = 0; bench->sizes.scale[s]; s++) {
-		place_fill(&place, bench->sizes.scale[s] - waiting);
-		waiting = bench->sizes.scale[s];
-		for (int p = 0; p < 3; p++) {
-			struct series rates = { 0 };
-			char what[80];
-
-			for (int i = 0; i < (waiting > 100000 || bench->sizes.repeats < 5 ? 1 : 3);
-			     i++)
-				series_add(&rates, drain(&place, processes[p], waiting));
-			if (s == 0)
-				first[p] = rates;
-			snprintf(what, sizeof(what), "%d waiting, %d process%s, 4 lanes", waiting,
-				 processes[p], processes[p] > 1 ? "es" : "");
-			report_ratio("scale", what, &rates, s ? "10000 waiting" : NULL, &first[p],
-				     s ? 0.7 : 0);
-		}
+	for (int s = 0; s < SCALES && sizes[s]; s++) {
+		place_fill(&place, sizes[s] - waiting);
+		waiting = sizes[s];
+		measure(&place, waiting, rates[s]);
+		report_waiting(rates[s], waiting, rates[0], s ? sizes[0] : 0, s ? 0.7 : 0);
+		if (s > 1)
+			report_waiting(rates[s], waiting, rates[s - 1], sizes[s - 1], 0.95);
+		report_processes(rates[s], waiting);
 	}
 	place_end(&place);
 }

@@ -79,6 +79,12 @@ double server_wal(PGconn *db)
 	return pg_number(db, "SELECT pg_current_wal_insert_lsn() - '0/0'");
 }
 
+double server_commits(PGconn *db)
+{
+	return pg_number(db, "SELECT xact_commit FROM pg_stat_database"
+			     " WHERE datname = current_database()");
+}
+
 /* Fields of /proc/PID/stat behind the name, from field 3 (the state) on. NULL: it is gone. */
 static char *stat_fields(const char *pid, char *text, size_t size)
 {
@@ -113,6 +119,20 @@ static double ticks_of(const char *pid, long parent, bool children)
 		field = end ? end + 1 : NULL;
 	}
 	return (double)ticks;
+}
+
+double process_cpu(int pid)
+{
+	unsigned long long nanoseconds;
+	char path[64];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/schedstat", pid);
+	file = fopen(path, "re");
+	if (!file || fscanf(file, "%llu", &nanoseconds) != 1)
+		die(path, "cannot be read");
+	fclose(file);
+	return (double)nanoseconds / 1e9;
 }
 
 double server_cpu(const struct bench *bench)
@@ -234,10 +254,15 @@ void place_end(struct place *place)
 
 void place_fill(struct place *place, int n)
 {
+	place_fill_keys(place, n, 10000);
+}
+
+void place_fill_keys(struct place *place, int n, int keys)
+{
 	for (int done = 0; done < n; done += 10000)
 		pg_runf(place->db,
 			"INSERT INTO outbox_message (type, key, payload)"
-			" SELECT 'bench.message', 'key-' || i, '%s' FROM generate_series(1, %d) i",
-			payload(), n - done < 10000 ? n - done : 10000);
+			" SELECT 'bench.message', 'key-' || i %% %d, '%s' FROM generate_series(1, %d) i",
+			keys, payload(), n - done < 10000 ? n - done : 10000);
 	pg_run(place->db, "VACUUM ANALYZE outbox_message");
 }
