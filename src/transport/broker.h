@@ -26,6 +26,7 @@ struct broker_driver {
 	size_t size;                            /* of the driver's struct */
 	int port, tls_port;                     /* the usual ones */
 	const char *attribute_prefix;           /* as in outbox_encoder_new() */
+	int envelope;                           /* unless another is asked for; 0: binary */
 	const char *options;                    /* what configure() asks the URL for, for people */
 	/*
 	 * Set the driver's own members up, by what the URL says besides the endpoint. Unknown options are found
