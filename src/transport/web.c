@@ -25,6 +25,7 @@ struct slot {
 	struct web_request request;
 	CURL *handle;
 	bool busy;
+	bool head_ended; /* the answer's, by an empty line */
 	size_t read;
 	struct buf answer;
 	char why[CURL_ERROR_SIZE];
@@ -108,8 +109,6 @@ static CURLcode set_up(CURL *handle, struct web_settings *settings, char *why)
 	r = r ? r : set_tls(handle, settings);
 	SET(ERRORBUFFER, why);
 	SET(HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
-	/* rather wait for a stream of HTTP/2 than open another connection */
-	SET(PIPEWAIT, 1L);
 	SET(OPENSOCKETFUNCTION, open_socket);
 	SET(OPENSOCKETDATA, settings);
 	SET(TCP_KEEPALIVE, 1L);
@@ -136,6 +135,15 @@ static size_t keep_beginning(char *data, size_t size, size_t count, void *contex
 	return slot->read <= WEB_READ_MAX ? n : CURL_WRITEFUNC_ERROR;
 }
 
+/* A head that ends with the connection is no answer; curl takes it for one. */
+static size_t see_head(char *line, size_t size, size_t count, void *context)
+{
+	struct slot *slot = context;
+
+	slot->head_ended = line[0] == '\r' || line[0] == '\n';
+	return size * count;
+}
+
 const char *web_answer_header(const struct web_answer *answer, const char *name)
 {
 	struct curl_header *header;
@@ -143,6 +151,23 @@ const char *web_answer_header(const struct web_answer *answer, const char *name)
 	if (curl_easy_header(answer->handle, name, 0, CURLH_HEADER, -1, &header) != CURLHE_OK)
 		return NULL;
 	return header->value;
+}
+
+/*
+ * A server may answer before it has read the request, and end the stream of HTTP/2 then; curl takes that for a failure.
+ * Headers come as a whole there, and whether the body did is told by its length alone.
+ */
+static bool has_all(const struct slot *slot, CURLcode failure, int status)
+{
+	struct curl_header *length;
+
+	if (failure != CURLE_HTTP2_STREAM)
+		return false;
+	if (status == 204)
+		return true;
+	return curl_easy_header(slot->handle, "Content-Length", 0, CURLH_HEADER, -1, &length) ==
+		       CURLHE_OK &&
+	       strtoull(length->value, NULL, 10) == slot->read;
 }
 
 static struct web_answer answer_of(struct slot *slot, CURLcode failure)
@@ -159,6 +184,9 @@ static struct web_answer answer_of(struct slot *slot, CURLcode failure)
 	/* We have not listened to the end, but it began to answer. */
 	if (failure == CURLE_WRITE_ERROR && slot->read > WEB_READ_MAX)
 		answer.failure = CURLE_OK;
+	if (failure == CURLE_OK && !slot->head_ended)
+		failure = answer.failure = CURLE_PARTIAL_FILE;
+	answer.whole = answer.failure == CURLE_OK || has_all(slot, failure, answer.status);
 	answer.body = buf_str(&slot->answer);
 	answer.size = slot->answer.size;
 	answer.why = slot->why[0] ? slot->why : curl_easy_strerror(failure);
@@ -229,9 +257,12 @@ static int send_request(struct web *web, struct slot *slot, outbox_time deadline
 	/* none: curl would wait for a "100 Continue" before a large body */
 	add_line(request, "Expect:");
 	buf_clear(&slot->answer);
+	slot->head_ended = false;
 	slot->read = 0;
 	slot->why[0] = '\0';
 	SET(URL, request->url);
+	/* rather wait for a stream of HTTP/2 than open another connection; without TLS there is none to wait for */
+	SET(PIPEWAIT, strncmp(request->url, "https:", 6) == 0 ? 1L : 0L);
 	SET(HTTPHEADER, request->headers);
 	SET(POSTFIELDSIZE_LARGE, (curl_off_t)request->size);
 	SET(POSTFIELDS, request->body ? request->body : "");
@@ -375,6 +406,8 @@ static bool make_slot(struct web *web, struct slot *slot)
 	SET(POST, 1L);
 	SET(WRITEFUNCTION, keep_beginning);
 	SET(WRITEDATA, slot);
+	SET(HEADERFUNCTION, see_head);
+	SET(HEADERDATA, slot);
 	return r == CURLE_OK;
 }
 

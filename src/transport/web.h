@@ -54,7 +54,8 @@ void web_header(struct web_request *request, const char *name, const char *value
 /* How a request ended. */
 struct web_answer {
 	CURLcode failure; /* CURLE_OK: an answer, by its status */
-	int status;
+	int status;       /* also of an answer that a failure interrupted; 0: none */
+	bool whole;       /* all of it came, or as much as we read of any */
 	bool sent;        /* may the server have got it, or a part of it? */
 	const char *body; /* its beginning, as it came; ended by a NUL */
 	size_t size;

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""An HTTP/1.1 server that keeps what was posted to it: recorder.py FOLDER
+"""An HTTP/1.1 server that keeps what was posted to it: recorder.py FOLDER PORT
 
-As a program it writes its port to FOLDER/port, and every body as a line of FOLDER/PATH before it answers 204. Tests use
-the class, and say what it answers.
+As a program it writes its process to FOLDER/pid once it listens, and every body as a line of FOLDER/PATH before it
+answers 204. Tests use the class, and say what it answers.
 """
 import http.server
 import os
@@ -88,8 +88,8 @@ class Recorder(http.server.ThreadingHTTPServer):
 
 
 class Files(Recorder):
-    def __init__(self, folder):
-        super().__init__()
+    def __init__(self, folder, port):
+        super().__init__(port=port)
         self.folder = folder
 
     def take(self, request):
@@ -100,9 +100,9 @@ class Files(Recorder):
 
 def main():
     folder = pathlib.Path(sys.argv[1])
-    server = Files(folder)
-    (folder / "port.new").write_text(str(server.port), encoding="ascii")
-    os.rename(folder / "port.new", folder / "port")
+    server = Files(folder, int(sys.argv[2]))
+    (folder / "pid.new").write_text(str(os.getpid()), encoding="ascii")
+    os.rename(folder / "pid.new", folder / "pid")
     server.serve_forever()
 
 

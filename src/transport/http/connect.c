@@ -55,6 +55,12 @@ static int open_web(struct http_transport *t, struct outbox_error *err)
 	return web_new(&settings, &t->web, err);
 }
 
+int http_renew(struct http_transport *t, struct outbox_error *err)
+{
+	t->web = web_free(t->web);
+	return open_web(t, err);
+}
+
 int http_connect(struct outbox_transport *transport, outbox_time deadline, struct outbox_error *err)
 {
 	struct http_transport *t = http_downcast(transport);
@@ -62,9 +68,8 @@ int http_connect(struct outbox_transport *transport, outbox_time deadline, struc
 	CURLcode failure;
 	int r;
 
-	http_disconnect(transport);
 	t->refused[0] = '\0';
-	r = open_web(t, err);
+	r = http_renew(t, err);
 	if (r)
 		return r;
 	failure = web_connect(t->web, t->url, deadline, why);

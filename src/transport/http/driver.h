@@ -58,6 +58,8 @@ void http_options_deinit(struct http_transport *t);
 
 /* ---- connect.c */
 int http_connect(struct outbox_transport *transport, outbox_time deadline, struct outbox_error *err);
+/* Close all connections, and go on with new ones. */
+int http_renew(struct http_transport *t, struct outbox_error *err) OUTBOX_MUSTCHECK;
 /* At once, without waiting for anything; legal in every state. */
 void http_disconnect(struct outbox_transport *transport);
 

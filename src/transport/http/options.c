@@ -65,6 +65,7 @@ static int add_proxy(struct http_transport *t, struct url *url, struct outbox_er
 	const char *file = url_option(url, "proxy_password_file");
 	_cleanup_(url_deinit) struct url parsed = { 0 };
 	_cleanup_(buf_deinit) struct buf out = BUF_INIT(4096);
+	struct outbox_error cause = OUTBOX_ERROR_INIT;
 	char *password = NULL;
 	int r;
 
@@ -72,9 +73,9 @@ static int add_proxy(struct http_transport *t, struct url *url, struct outbox_er
 		return file ? outbox_fail(err, OUTBOX_ECONFIG,
 					  "option proxy_password_file is for a proxy; name it with proxy")
 			    : OUTBOX_OK;
-	r = url_parse(proxy, &parsed, err);
+	r = url_parse(proxy, &parsed, &cause);
 	if (r)
-		return outbox_wrap(err, "option proxy");
+		return outbox_fail(err, r, "option proxy: %s", cause.message);
 	if (!parsed.request || !parsed.host || !parsed.host[0] || strlen(parsed.request) > 1)
 		return outbox_fail(err, OUTBOX_ECONFIG,
 				   "option proxy: is not a proxy; write http://host:port");

@@ -247,7 +247,8 @@ static void request_done(void *context, const struct web_request *request,
 {
 	struct run *run = context;
 
-	if (answer->failure == CURLE_OK)
+	/* A refusal counts as soon as it is read; half an acknowledgement is none. */
+	if (answer->whole || answer->status >= 300)
 		judge_answer(run, request, answer);
 	else
 		judge_failure(run, request, answer);
@@ -280,5 +281,6 @@ int http_publish(struct outbox_transport *transport, struct outbox_batch *batch,
 					  run.trouble.message);
 	if (run.timeouts && !run.answered)
 		return outbox_fail(err, OUTBOX_ETIMEDOUT, "%s: no answer in time", t->broker.shown);
-	return OUTBOX_OK;
+	/* a stream of HTTP/2 was reset; the connection under it may be what does not answer */
+	return run.timeouts ? http_renew(t, err) : OUTBOX_OK;
 }

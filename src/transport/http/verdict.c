@@ -55,9 +55,7 @@ int http_failure_status(CURLcode failure)
 	case CURLE_URL_MALFORMAT:
 	case CURLE_UNSUPPORTED_PROTOCOL:
 		return OUTBOX_ECONFIG;
-	case CURLE_OUT_OF_MEMORY:
-		return OUTBOX_ENOMEM;
-	default:
+	default: /* also CURLE_OUT_OF_MEMORY, which curl says of headers without an end */
 		return OUTBOX_ECONN;
 	}
 }
