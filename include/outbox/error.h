@@ -70,7 +70,8 @@ enum outbox_status {
 	OUTBOX_EFULL = 13,  /* disk full or quota reached: an outage; retry after space was made */
 	OUTBOX_EPROTO = 14, /* the other side broke its protocol, or stored data is invalid */
 	OUTBOX_EINTERNAL = 15, /* a bug of ours */
-	OUTBOX_EGONE = 16 /* the place says that it is gone for good: nothing goes there until a person says so */
+	OUTBOX_EGONE =
+		16 /* the place says that it is gone for good: nothing goes there until a person says so */
 };
 
 enum outbox_detail {

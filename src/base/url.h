@@ -33,7 +33,7 @@ struct url {
 	char *user, *password; /* NULL when absent */
 	char *host;            /* "host:port,host:port" as written; NULL without authority */
 	char *path;            /* "out.jsonl", "/var/lib/app.db"; "" when absent */
-	char *request; /* http and https: "/path?query" as written; NULL for all others */
+	char *request;         /* http and https: "/path?query" as written; NULL for all others */
 	struct url_option options[URL_OPTIONS_MAX];
 	size_t n_options;
 };

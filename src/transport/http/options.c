@@ -59,13 +59,46 @@ static int make_url(struct http_transport *t, const struct url *url, struct outb
 	return OUTBOX_OK;
 }
 
+static int parse_proxy(const char *text, struct url *ret_url, struct outbox_error *err)
+{
+	struct outbox_error cause = OUTBOX_ERROR_INIT;
+	int r = url_parse(text, ret_url, &cause);
+
+	if (r)
+		return outbox_fail(err, r, "option proxy: %s", cause.message);
+	if (!ret_url->request || !ret_url->host || !ret_url->host[0] || strlen(ret_url->request) > 1)
+		return outbox_fail(err, OUTBOX_ECONFIG,
+				   "option proxy: is not a proxy; write http://host:port");
+	if (ret_url->password)
+		return outbox_fail(err, OUTBOX_ECONFIG,
+				   "option proxy: has a password; put it into a file, and name that "
+				   "with proxy_password_file");
+	return OUTBOX_OK;
+}
+
+/* As curl takes it: with user and password. */
+static char *make_proxy(const struct url *proxy, const char *password)
+{
+	struct buf out = BUF_INIT(4096);
+
+	buf_printf(&out, "%s://", proxy->scheme);
+	if (proxy->user || password) {
+		url_escape(&out, proxy->user ? proxy->user : "", "");
+		buf_char(&out, ':');
+		url_escape(&out, password ? password : "", "");
+		buf_char(&out, '@');
+	}
+	buf_text(&out, proxy->host);
+	if (out.failed)
+		buf_deinit(&out);
+	return out.data;
+}
+
 static int add_proxy(struct http_transport *t, struct url *url, struct outbox_error *err)
 {
 	const char *proxy = url_option(url, "proxy");
 	const char *file = url_option(url, "proxy_password_file");
 	_cleanup_(url_deinit) struct url parsed = { 0 };
-	_cleanup_(buf_deinit) struct buf out = BUF_INIT(4096);
-	struct outbox_error cause = OUTBOX_ERROR_INIT;
 	char *password = NULL;
 	int r;
 
@@ -73,30 +106,14 @@ static int add_proxy(struct http_transport *t, struct url *url, struct outbox_er
 		return file ? outbox_fail(err, OUTBOX_ECONFIG,
 					  "option proxy_password_file is for a proxy; name it with proxy")
 			    : OUTBOX_OK;
-	r = url_parse(proxy, &parsed, &cause);
-	if (r)
-		return outbox_fail(err, r, "option proxy: %s", cause.message);
-	if (!parsed.request || !parsed.host || !parsed.host[0] || strlen(parsed.request) > 1)
-		return outbox_fail(err, OUTBOX_ECONFIG,
-				   "option proxy: is not a proxy; write http://host:port");
-	if (parsed.password)
-		return outbox_fail(err, OUTBOX_ECONFIG,
-				   "option proxy: has a password; put it into a file, and name that "
-				   "with proxy_password_file");
-	r = file ? secret_read("proxy_password_file", file, &password, err) : OUTBOX_OK;
+	r = parse_proxy(proxy, &parsed, err);
+	if (!r && file)
+		r = secret_read("proxy_password_file", file, &password, err);
 	if (r)
 		return r;
 	secrets_hide(password);
-	buf_printf(&out, "%s://", parsed.scheme);
-	if (parsed.user || password) {
-		url_escape(&out, parsed.user ? parsed.user : "", "");
-		buf_char(&out, ':');
-		url_escape(&out, password ? password : "", "");
-		buf_char(&out, '@');
-	}
-	buf_text(&out, parsed.host);
+	t->proxy = make_proxy(&parsed, password);
 	secret_free(password);
-	t->proxy = out.failed ? NULL : strdup(buf_str(&out));
 	return t->proxy ? OUTBOX_OK : no_memory(err);
 }
 

@@ -3,7 +3,7 @@
 #define TRANSPORT_REDIS_DRIVER_H
 
 /*
- * Redis Streams. redis.c opens, options.c reads the URL, connect.c logs in, publish.c sends, order.c says what may go,
+ * Redis Streams. redis.c opens, options.c reads the URL, connect.c logs in, publish.c sends, transport/order.c says what may go,
  * script.c sends many of few keys, verdict.c judges, check.c asks what it is worth.
  */
 
