@@ -118,7 +118,8 @@ static struct outbox_relay *start(struct world *w, enum kind kind, struct outbox
 	config.instance = "bell";
 	config.workers = 2;
 	config.poll_min = config.poll_max = OUTBOX_HOURS;
-	config.lease = OUTBOX_HOURS; /* what is not woken stays asleep: no lane changes hands meanwhile */
+	config.lease =
+		OUTBOX_HOURS; /* what is not woken stays asleep: no lane changes hands meanwhile */
 	assert_int_equal(outbox_relay_new(&relay, &config, &err), OUTBOX_OK);
 	assert_int_equal(outbox_relay_start(relay, &err), OUTBOX_OK);
 	return relay;
