@@ -82,7 +82,7 @@ static const struct field target_keys[] = {
 	  .help = "the target's name; the store keeps its state under it" },
 	{ KEY(URL, config_target, to), .flags = FIELD_REQUIRED,
 	  .example = "amqp://relay@mq/?exchange=shop&routing_key={type}",
-	  .help = "where to send: amqp://, kafka://, nats://, redis://, https://, file:out.jsonl ..." },
+	  .help = "where to send: amqp://, kafka://, nats://, redis://, mqtt://, https://, file:out.jsonl ..." },
 	{ KEY(SECRET, config_target, password), .otherwise = "none",
 	  .example = "file:/run/secrets/mq", .flags = FIELD_EXEMPLARY,
 	  .help = "inserted into the URL of to" },

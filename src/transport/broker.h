@@ -15,7 +15,7 @@ struct broker {
 	struct outbox_clock *clock;
 	struct endpoint endpoint;
 	struct outbox_encoder *encoder;
-	int envelope;     /* the encoder's */
+	int envelope;     /* the encoder's; configure() may set another default than binary */
 	char shown[330];  /* "kafka host:port,host:port", for people */
 	char client[330]; /* "outbox TARGET": what the broker's lists of connections show */
 };
@@ -26,7 +26,6 @@ struct broker_driver {
 	size_t size;                            /* of the driver's struct */
 	int port, tls_port;                     /* the usual ones */
 	const char *attribute_prefix;           /* as in outbox_encoder_new() */
-	int envelope;                           /* unless another is asked for; 0: binary */
 	const char *options;                    /* what configure() asks the URL for, for people */
 	/*
 	 * Set the driver's own members up, by what the URL says besides the endpoint. Unknown options are found

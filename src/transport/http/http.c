@@ -26,7 +26,6 @@ static int http_open(const struct outbox_transport_config *config,
 		.port = 80,
 		.tls_port = 443,
 		.attribute_prefix = "ce-",
-		.envelope = OUTBOX_ENVELOPE_CE_STRUCTURED,
 		.options = HTTP_OPTIONS,
 		.configure = http_configure,
 	};

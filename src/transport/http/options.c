@@ -290,6 +290,7 @@ int http_configure(struct broker *broker, struct url *url,
 	const char *allow = url_option(url, "allow_private");
 	int r = make_url(t, url, err);
 
+	broker->envelope = OUTBOX_ENVELOPE_CE_STRUCTURED;
 	t->unordered = config->unordered;
 	t->scratch = (struct buf)BUF_INIT(SCRATCH_MAX);
 	if (!r)
