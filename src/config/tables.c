@@ -61,7 +61,7 @@ static const struct config_retry retry_initial = { .max_attempts = -1, .jitter =
 
 static const struct field sign_keys[] = {
 	{ KEY(SECRET, config_sign, hmac), .otherwise = "none", .example = "file:/run/secrets/partner",
-	  .help = "a shared key: whsec_ and base64 (Standard Webhooks), or any text (hermodr)" },
+	  .help = "a shared key: whsec_ and base64; with preset hermodr any text" },
 	{ KEY(SECRET, config_sign, ed25519), .otherwise = "none",
 	  .example = "file:/run/secrets/partner-ed25519",
 	  .help = "a private key: whsk_ and base64; receivers need only the public one" },
@@ -82,7 +82,7 @@ static const struct field target_keys[] = {
 	  .help = "the target's name; the store keeps its state under it" },
 	{ KEY(URL, config_target, to), .flags = FIELD_REQUIRED,
 	  .example = "amqp://relay@mq/?exchange=shop&routing_key={type}",
-	  .help = "where to send: amqp://, kafka://, nats://, redis://, mqtt://, https://, file:out.jsonl ..." },
+	  .help = "where to send: amqp://, kafka://, nats://, redis://, mqtt://, https:// ..." },
 	{ KEY(SECRET, config_target, password), .otherwise = "none",
 	  .example = "file:/run/secrets/mq", .flags = FIELD_EXEMPLARY,
 	  .help = "inserted into the URL of to" },
@@ -92,7 +92,7 @@ static const struct field target_keys[] = {
 	  .example = "file:/run/secrets/partner-token",
 	  .help = "https targets only: a token for the Authorization header" },
 	{ KEY(GLOBS, config_target, allow_private), .otherwise = "none", .example = "[10.0.0.0/8]",
-	  .help = "https targets only: networks that it may be in although they are not public" },
+	  .help = "https targets only: networks to allow although they are not public" },
 	{ KEY(OBJECT, config_target, match), .of = &match_schema,
 	  .help = "which messages this target gets; unset: all" },
 	{ KEY(BOOL, config_target, external), .fallback = "false",
