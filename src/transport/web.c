@@ -23,6 +23,7 @@
 
 struct slot {
 	struct web_request request;
+	const char *url; /* that the handle has */
 	CURL *handle;
 	bool busy;
 	bool head_ended; /* the answer's, by an empty line */
@@ -221,10 +222,16 @@ void web_header(struct web_request *request, const char *name, const char *value
 	free(longer);
 }
 
+void web_headers_end(struct web_request *request)
+{
+	/* none: curl would wait for a "100 Continue" before a large body */
+	add_line(request, "Expect:");
+}
+
 static void empty_request(struct web_request *request)
 {
 	curl_slist_free_all(request->headers);
-	request->headers = NULL;
+	request->headers = request->fixed = NULL;
 	if (request->buffer.capacity > BODY_KEEP)
 		buf_deinit(&request->buffer);
 	buf_clear(&request->buffer);
@@ -254,20 +261,22 @@ static int send_request(struct web *web, struct slot *slot, outbox_time deadline
 
 	if (!timeout || timeout > left)
 		timeout = left;
-	/* none: curl would wait for a "100 Continue" before a large body */
-	add_line(request, "Expect:");
+	if (!request->fixed)
+		web_headers_end(request);
 	buf_clear(&slot->answer);
 	slot->head_ended = false;
 	slot->read = 0;
 	slot->why[0] = '\0';
-	SET(URL, request->url);
-	/* rather wait for a stream of HTTP/2 than open another connection; without TLS there is none to wait for */
-	SET(PIPEWAIT, strncmp(request->url, "https:", 6) == 0 ? 1L : 0L);
-	SET(HTTPHEADER, request->headers);
+	if (slot->url != request->url) {
+		SET(URL, request->url);
+		/* rather wait for a stream of HTTP/2 than open another connection; without TLS there is none */
+		SET(PIPEWAIT, strncmp(request->url, "https:", 6) == 0 ? 1L : 0L);
+	}
+	slot->url = request->url;
+	SET(HTTPHEADER, request->fixed ? request->fixed : request->headers);
 	SET(POSTFIELDSIZE_LARGE, (curl_off_t)request->size);
 	SET(POSTFIELDS, request->body ? request->body : "");
 	SET(TIMEOUT_MS, milliseconds(timeout));
-	SET(CONNECTTIMEOUT_MS, milliseconds(timeout));
 	if (r || request->failed || request->buffer.failed ||
 	    curl_multi_add_handle(web->multi, handle))
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");

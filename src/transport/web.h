@@ -39,17 +39,21 @@ struct web_settings {
 
 /* A POST. The headers and the buffer are the request's own and are emptied before it is used again. */
 struct web_request {
-	const char *url;
+	const char *url;  /* the caller keeps it as long as the web lives */
 	const void *body; /* borrowed until it is done, or in the buffer */
 	size_t size;
 	struct buf buffer;
 	struct curl_slist *headers;
-	bool failed; /* out of memory */
-	size_t tag;  /* the caller's own */
+	struct curl_slist *fixed; /* the caller's, in place of headers: for requests that have all the same */
+	bool failed;              /* out of memory */
+	size_t tag;               /* the caller's own */
 };
 
 /* Add a header. The value has no line break: that is the caller's business. */
 void web_header(struct web_request *request, const char *name, const char *value);
+
+/* All headers are there. For lists of the caller's own; a request's is ended when it is sent. */
+void web_headers_end(struct web_request *request);
 
 /* How a request ended. */
 struct web_answer {

@@ -42,6 +42,7 @@ struct http_transport {
 	outbox_time timeout;
 	bool unordered;
 	struct key_order order;
+	struct curl_slist *fixed; /* the headers of all structured messages, where nothing in them is a message's own */
 	struct buf scratch; /* a header's value */
 };
 

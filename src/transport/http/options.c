@@ -25,6 +25,8 @@ void http_options_deinit(struct http_transport *t)
 		secret_free(t->headers[i].value);
 	}
 	t->n_headers = 0;
+	curl_slist_free_all(t->fixed);
+	t->fixed = NULL;
 	free(t->url);
 	secret_free(t->token);
 	secret_free(t->proxy);

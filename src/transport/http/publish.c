@@ -68,19 +68,21 @@ static void show_answer(const struct web_answer *answer, const struct http_row *
 	snprintf(out, size, "%d%s%s%s", answer->status, said[0] ? ": " : "", said, row->remedy);
 }
 
-/* The messages of a request: one, or those of a batch that could be encoded. */
+/* The messages of a request: one, or those of a batch that could be encoded. reason: NULL with ACKED. */
 static void set_verdict(struct run *run, const struct web_request *request, int verdict, int native,
 			const char *reason)
 {
 	const uint32_t *ready = run->t->order.ready;
 
 	if (run->t->batch == 1) {
-		outbox_batch_verdict(run->batch, request->tag, verdict, native, "%s", reason);
+		outbox_batch_verdict(run->batch, request->tag, verdict, native,
+				     reason ? "%s" : NULL, reason);
 		return;
 	}
 	for (size_t k = request->tag; k < run->end; k++)
 		if (run->batch->items[ready[k]]->verdict == OUTBOX_VERDICT_UNSET)
-			outbox_batch_verdict(run->batch, ready[k], verdict, native, "%s", reason);
+			outbox_batch_verdict(run->batch, ready[k], verdict, native,
+					     reason ? "%s" : NULL, reason);
 }
 
 static void keep_answer(struct run *run, const struct web_request *request,
@@ -109,15 +111,16 @@ static void judge_answer(struct run *run, const struct web_request *request,
 			 const struct web_answer *answer)
 {
 	const struct http_row *row = http_row_find(answer->status);
-	outbox_time retry_after =
-		http_retry_after(web_answer_header(answer, "Retry-After"), run->t->broker.clock);
+	outbox_time retry_after;
 	char shown[ANSWER_SHOWN + 200];
 
 	run->answered++;
 	if (row->verdict == OUTBOX_ACKED) {
-		set_verdict(run, request, OUTBOX_ACKED, answer->status, "");
+		set_verdict(run, request, OUTBOX_ACKED, answer->status, NULL);
 		return;
 	}
+	retry_after =
+		http_retry_after(web_answer_header(answer, "Retry-After"), run->t->broker.clock);
 	show_answer(answer, row, shown, sizeof(shown));
 	if (row->verdict != OUTBOX_VERDICT_UNSET) {
 		set_verdict(run, request, batch_verdict(run, request, row->verdict), answer->status,

@@ -100,6 +100,46 @@ static void add_to_batch(struct web_request *request, const struct outbox_encode
 	buf_append(&request->buffer, encoded->body, encoded->size);
 }
 
+static void add_token(struct http_transport *t, struct web_request *request)
+{
+	buf_clear(&t->scratch);
+	buf_printf(&t->scratch, "Bearer %s", t->token);
+	request->failed |= t->scratch.failed;
+	web_header(request, "Authorization", buf_str(&t->scratch));
+	if (t->scratch.data)
+		explicit_bzero(t->scratch.data, t->scratch.capacity);
+}
+
+/* What every request has. */
+static void add_own(struct http_transport *t, struct web_request *request)
+{
+	for (size_t i = 0; i < t->n_headers; i++)
+		web_header(request, t->headers[i].name, t->headers[i].value);
+	if (t->token)
+		add_token(t, request);
+}
+
+/* Made once: a list of headers costs as much as the rest of a small request. */
+static int use_fixed(struct http_transport *t, const char *content_type,
+		     struct web_request *request, struct outbox_error *err)
+{
+	struct web_request all = { 0 };
+
+	if (!t->fixed) {
+		web_header(&all, "Content-Type", content_type);
+		add_own(t, &all);
+		web_headers_end(&all);
+		t->fixed = all.headers;
+	}
+	if (all.failed) {
+		curl_slist_free_all(t->fixed);
+		t->fixed = NULL;
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	}
+	request->fixed = t->fixed;
+	return OUTBOX_OK;
+}
+
 int http_request_add(struct http_transport *t, const struct outbox_item *item,
 		     struct web_request *request, struct outbox_error *err)
 {
@@ -119,6 +159,8 @@ int http_request_add(struct http_transport *t, const struct outbox_item *item,
 	request->size = encoded.size;
 	if (structured)
 		buf_append(&request->buffer, encoded.body, encoded.size);
+	if (structured && !t->signer.n_keys && !t->idempotency_key)
+		return use_fixed(t, encoded.content_type, request, err);
 	put_value(&t->scratch, encoded.content_type, false);
 	web_header(request, "Content-Type", buf_str(&t->scratch));
 	for (size_t i = 0; i < encoded.n_headers; i++)
@@ -175,16 +217,6 @@ static int add_signature(struct http_transport *t, const struct outbox_message *
 	return OUTBOX_OK;
 }
 
-static void add_token(struct http_transport *t, struct web_request *request)
-{
-	buf_clear(&t->scratch);
-	buf_printf(&t->scratch, "Bearer %s", t->token);
-	request->failed |= t->scratch.failed;
-	web_header(request, "Authorization", buf_str(&t->scratch));
-	if (t->scratch.data)
-		explicit_bzero(t->scratch.data, t->scratch.capacity);
-}
-
 int http_request_end(struct http_transport *t, const struct outbox_message *first, const char *ids,
 		     struct web_request *request, struct outbox_error *err)
 {
@@ -202,10 +234,8 @@ int http_request_end(struct http_transport *t, const struct outbox_message *firs
 		request->body = request->buffer.data;
 		request->size = request->buffer.size;
 	}
-	for (size_t i = 0; i < t->n_headers; i++)
-		web_header(request, t->headers[i].name, t->headers[i].value);
-	if (t->token)
-		add_token(t, request);
+	if (!request->fixed)
+		add_own(t, request);
 	if (t->idempotency_key)
 		web_header(request, "Idempotency-Key", buf_str(&id));
 	if (id.failed || request->buffer.failed)
