@@ -94,9 +94,9 @@ static void judge_artemis(struct amqp1_transport *t, outbox_time deadline, struc
 	if (!t->constant || amqp1_address(t, NULL, &capability, NULL) != OUTBOX_OK)
 		return;
 	snprintf(resource, sizeof(resource), "address.%s", buf_str(&t->text));
-	if (ask_artemis(t, resource, "QueueCount", deadline, answer, sizeof(answer), NULL) ==
+	if (ask_artemis(t, resource, "QueueNames", deadline, answer, sizeof(answer), NULL) ==
 		    OUTBOX_OK &&
-	    strcmp(answer, "[0]") == 0)
+	    strcmp(answer, "[[]]") == 0)
 		findings_add(f, FINDING_WARNING,
 			     "the address has no queue: what is sent there is accepted and dropped; "
 			     "create one, or subscribe");

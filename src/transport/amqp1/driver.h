@@ -58,6 +58,7 @@ struct amqp1_link {
 	size_t waiting;      /* messages of the batch that wait to be sent here */
 	size_t in_flight;    /* that were sent and are not answered */
 	bool attached_again; /* in this batch */
+	bool proven;         /* something was sent there */
 	outbox_time token_ends;
 	const struct amqp1_condition *row; /* why it was closed */
 	char why[AMQP1_WHY_MAX];
@@ -74,8 +75,9 @@ enum slot_state {
 
 struct slot {
 	enum slot_state state;
-	struct amqp1_link *link;           /* while it waits, or is sent */
-	const struct amqp1_condition *row; /* why it was refused: perhaps the target's fault */
+	struct amqp1_link *link; /* while it waits, or is sent */
+	int outage; /* it was refused, and that may be the target's fault: its status */
+	outbox_time back_off;
 };
 
 struct window {

@@ -19,7 +19,6 @@
 #define AZURE_ID_MAX 128
 #define PARTITION_KEY "x-opt-partition-key"
 #define HASHED_MAX 80
-/* AMQP counts characters in bytes, and so does Azure. */
 
 static pn_bytes_t bytes_of(const char *text)
 {
@@ -126,9 +125,6 @@ static void put_properties(struct amqp1_transport *t, const struct outbox_encode
 
 static const char *session_of(const struct amqp1_transport *t, const struct outbox_message *m)
 {
-	/* Neither leaves the company: see the external envelope. */
-	if (t->broker.envelope == OUTBOX_ENVELOPE_EXTERNAL)
-		return NULL;
 	if (t->session_from == SESSION_NONE)
 		return NULL;
 	return t->session_from == SESSION_KEY ? m->key : m->correlation_id;
@@ -148,7 +144,6 @@ static void put_ttl(struct amqp1_transport *t, const struct outbox_message *m)
 static void put_fields(struct amqp1_transport *t, const struct outbox_message *m,
 		       const struct outbox_encoded *encoded)
 {
-	bool external = t->broker.envelope == OUTBOX_ENVELOPE_EXTERNAL;
 	const char *session = session_of(t, m);
 	char hashed[HASHED_MAX];
 
@@ -160,7 +155,7 @@ static void put_fields(struct amqp1_transport *t, const struct outbox_message *m
 	pn_message_set_subject(t->message, m->type);
 	pn_message_set_content_type(t->message, encoded->content_type);
 	pn_message_set_creation_time(t->message, m->event_time / OUTBOX_MILLISECONDS);
-	if (m->correlation_id && m->correlation_id[0] && !external)
+	if (m->correlation_id && m->correlation_id[0])
 		pn_message_set_correlation_id(
 			t->message,
 			(pn_msgid_t){ .type = PN_STRING,

@@ -181,7 +181,7 @@ int amqp1_configure(struct broker *broker, struct url *url,
 	if (r == OUTBOX_OK)
 		r = url_number(url, "links", 1, AMQP1_LINKS_MAX, &t->n_links, err);
 	if (r == OUTBOX_OK)
-		r = url_number(url, "token_ttl", 20, 86400, &t->token_ttl, err);
+		r = url_number(url, "token_ttl", 10, 86400, &t->token_ttl, err);
 	if (r == OUTBOX_OK)
 		r = set_address(t, url, err);
 	if (r == OUTBOX_OK)

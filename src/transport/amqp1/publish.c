@@ -126,6 +126,7 @@ static int send_one(struct amqp1_transport *t, size_t i, size_t *gathered, struc
 	slot->state = SLOT_SENT;
 	slot->link->waiting--;
 	slot->link->in_flight++;
+	slot->link->proven = true;
 	w->open--;
 	w->in_flight++;
 	pn_link_send(slot->link->link, t->encoded.start, size);
@@ -145,6 +146,7 @@ static int send_ready(struct amqp1_transport *t, outbox_time deadline, struct ou
 {
 	struct window *w = &t->window;
 	size_t gathered = 0;
+	bool blocked = false;
 	int r = OUTBOX_OK;
 
 	while (w->low < w->batch->count && w->slots[w->low].state > SLOT_WAITING)
@@ -154,10 +156,10 @@ static int send_ready(struct amqp1_transport *t, outbox_time deadline, struct ou
 
 		if (slot->state == SLOT_NEW)
 			r = assign(t, i, deadline, err);
-		if (r == OUTBOX_OK && may_go(slot))
+		if (r == OUTBOX_OK && !blocked && may_go(slot))
 			r = send_one(t, i, &gathered, err);
-		else if (t->constant && slot->state <= SLOT_WAITING)
-			break;
+		else
+			blocked |= t->constant && slot->state == SLOT_WAITING;
 		if (gathered < WRITE_AT || r != OUTBOX_OK)
 			continue;
 		gathered = 0;
@@ -227,7 +229,7 @@ static int wait_turn(struct amqp1_transport *t, outbox_time deadline, bool *ret_
 	return OUTBOX_OK;
 }
 
-/* The session or the connection ended while an address was being attached: that address did it. */
+/* The session or the connection ended when an address was attached, before anything was sent there: that address did it. */
 static void settle_guilty_address(struct amqp1_transport *t)
 {
 	struct window *w = &t->window;
@@ -235,7 +237,7 @@ static void settle_guilty_address(struct amqp1_transport *t)
 	if (!t->closed || t->constant)
 		return;
 	for (size_t i = w->low; i < w->batch->count; i++)
-		if (w->slots[i].state == SLOT_WAITING && w->slots[i].link->state == LINK_ATTACHING)
+		if (w->slots[i].state == SLOT_WAITING && !w->slots[i].link->proven)
 			amqp1_settle_unsent(t, i, t->row, t->wire.why);
 }
 

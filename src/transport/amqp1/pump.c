@@ -158,6 +158,9 @@ bool amqp1_pump(struct amqp1_transport *t, outbox_time wait)
 		outbox_time step = heartbeat(t, wait);
 
 		pull_out(t);
+		handle_all(t); /* a login that cannot be is noticed when there is nothing to write */
+		if (t->closed)
+			return true;
 		moved = wire_wait(&t->wire, step);
 		wait -= step;
 	} while (!moved && wait > 0);

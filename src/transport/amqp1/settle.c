@@ -39,14 +39,16 @@ static void close_slot(struct amqp1_transport *t, struct slot *slot, enum slot_s
 
 static void settle_rejected(struct amqp1_transport *t, size_t i, pn_delivery_t *delivery)
 {
+	pn_condition_t *condition = pn_disposition_condition(pn_delivery_remote(delivery));
 	struct slot *slot = &t->window.slots[i];
 	char why[AMQP1_WHY_MAX];
+	const struct amqp1_condition *row = amqp1_condition_read(condition, why, sizeof(why));
 
-	slot->row = amqp1_condition_read(pn_disposition_condition(pn_delivery_remote(delivery)),
-					 why, sizeof(why));
-	outbox_batch_verdict(t->window.batch, i, slot->row->verdict, (int)PN_REJECTED,
+	outbox_batch_verdict(t->window.batch, i, row->verdict, (int)PN_REJECTED,
 			     "\"%s\" rejected it: %s", slot->link->address, why);
-	outbox_batch_retry_after(t->window.batch, i, slot->row->back_off);
+	outbox_batch_retry_after(t->window.batch, i, row->back_off);
+	slot->outage = row->only;
+	slot->back_off = row->back_off;
 }
 
 void amqp1_settle_delivery(struct amqp1_transport *t, pn_delivery_t *delivery)
@@ -90,7 +92,8 @@ void amqp1_settle_unsent(struct amqp1_transport *t, size_t i, const struct amqp1
 {
 	outbox_batch_verdict(t->window.batch, i, OUTBOX_RETRY, 0, "%s", why);
 	outbox_batch_retry_after(t->window.batch, i, row->back_off);
-	t->window.slots[i].row = row;
+	t->window.slots[i].outage = row->closed;
+	t->window.slots[i].back_off = row->back_off;
 	close_slot(t, &t->window.slots[i], SLOT_DONE);
 }
 
@@ -166,9 +169,7 @@ size_t amqp1_settle_in_flight(struct amqp1_transport *t, const char *why)
 /* Was it the target that was refused? */
 static int outage_of(const struct amqp1_transport *t, const struct slot *slot)
 {
-	if (slot->state != SLOT_DONE || !slot->row)
-		return OUTBOX_OK;
-	return slot->row->only == OUTBOX_EAUTH && !t->constant ? OUTBOX_OK : slot->row->only;
+	return slot->outage == OUTBOX_EAUTH && !t->constant ? OUTBOX_OK : slot->outage;
 }
 
 int amqp1_settle_batch(struct amqp1_transport *t, struct outbox_error *err)
@@ -189,7 +190,7 @@ int amqp1_settle_batch(struct amqp1_transport *t, struct outbox_error *err)
 	status = outage_of(t, &w->slots[first]);
 	outbox_fail_native(err, status, item->native, "%s: %s", t->broker.shown,
 			   item->reason ? item->reason : "refused");
-	outbox_batch_back_off(w->batch, w->slots[first].row->back_off);
+	outbox_batch_back_off(w->batch, w->slots[first].back_off);
 	for (size_t i = first; i < n; i++)
 		if (outage_of(t, &w->slots[i]) != OUTBOX_OK)
 			outbox_batch_verdict(w->batch, i, OUTBOX_VERDICT_UNSET, 0, NULL);

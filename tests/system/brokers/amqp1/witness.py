@@ -28,22 +28,23 @@ def connect(port, user, password):
     return BlockingConnection(f"amqp://127.0.0.1:{port}", timeout=20, allow_insecure_mechs=True, **login)
 
 
-def count(connection, address):
-    """How many messages Artemis has in the queue: its management answers."""
+def ask(connection, resource, attribute):
+    """Artemis' management answers; None where it cannot."""
     receiver = connection.create_receiver(None, dynamic=True)
-    connection.create_sender("activemq.management").send(Message(
-        properties={"_AMQ_ResourceName": f"queue.{address}", "_AMQ_Attribute": "MessageCount"}, body="",
-        reply_to=receiver.remote_source.address))
+    sender = connection.create_sender("activemq.management", name=receiver.remote_source.address)
+    sender.send(Message(properties={"_AMQ_ResourceName": resource, "_AMQ_Attribute": attribute}, body="",
+                        reply_to=receiver.remote_source.address))
     answer = receiver.receive(20)
     receiver.close()
-    return json.loads(answer.body)[0] if answer.properties.get("_AMQ_OperationSucceeded") else 0
+    sender.close()
+    return json.loads(answer.body)[0] if answer.properties.get("_AMQ_OperationSucceeded") else None
 
 
 def read(port, address, user="reader", password="reader-secret"):
     """Everything in an Artemis queue, as it is; nothing is taken away."""
     connection = connect(port, user, password)
     try:
-        expected = count(connection, address)
+        expected = ask(connection, f"queue.{address}", "MessageCount") or 0
         receiver = connection.create_receiver(address, credit=min(expected, 1000), options=Copy()) if expected else None
         messages = []
         while len(messages) < expected:
