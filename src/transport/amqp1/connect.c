@@ -101,13 +101,16 @@ static bool is_begun(const struct amqp1_transport *t)
 	       (pn_session_state(t->session) & PN_REMOTE_ACTIVE) && !amqp1_ended(t);
 }
 
-static int fail_login(const struct outbox_error *why, int status, struct outbox_error *err)
+/* None was chosen: the broker offers others. */
+static int fail_login(const struct amqp1_transport *t, const struct outbox_error *why, int status,
+		      struct outbox_error *err)
 {
-	const char *remedy = "";
+	bool chosen = t->driver.transport && pn_sasl_get_mech(pn_sasl(t->driver.transport));
 
-	if (status == OUTBOX_EAUTH && strstr(why->message, "mech=none"))
-		remedy = "; the broker does not offer this way to log in (auth=)";
-	return outbox_fail_native(err, status, why->native, "%s%s", why->message, remedy);
+	return outbox_fail_native(err, status, why->native, "%s%s", why->message,
+				  status == OUTBOX_EAUTH && !chosen
+					  ? "; the broker does not offer this way to log in (auth=)"
+					  : "");
 }
 
 static int begin(struct amqp1_transport *t, const char *host, outbox_time deadline,
@@ -121,7 +124,7 @@ static int begin(struct amqp1_transport *t, const char *host, outbox_time deadli
 	/* The password is gone. */
 	if (t->wire.out.data)
 		explicit_bzero(t->wire.out.data, t->wire.out.capacity);
-	return r == OUTBOX_OK ? OUTBOX_OK : fail_login(&why, r, err);
+	return r == OUTBOX_OK ? OUTBOX_OK : fail_login(t, &why, r, err);
 }
 
 static int use_address(void *context, const struct address *address, outbox_time until,
