@@ -106,6 +106,7 @@ struct asked {
 	struct pg_hot *hots;
 	size_t count;
 	const char *first; /* a statement before them; NULL: none */
+	bool alone; /* the one statement is a transaction by itself, as plain_session() made them */
 };
 
 /* Read to the end of the pipeline. The first error is the one that counts; results between the first and the last are
@@ -113,7 +114,7 @@ struct asked {
 static int read_pipeline(struct pg_store *s, const struct asked *asked, outbox_time deadline,
 			 struct outbox_error *err)
 {
-	size_t before = asked->first ? 2 : 1; /* with BEGIN */
+	size_t before = asked->alone ? 0 : asked->first ? 2 : 1; /* with BEGIN */
 	int r, status = OUTBOX_OK;
 
 	for (size_t statement = 0, nulls = 0; nulls < 2;) {
@@ -163,18 +164,24 @@ static int send_plain(struct pg_store *s, const char *sql)
 	return PQsendQueryParams(s->conn, sql, 0, NULL, NULL, NULL, NULL, 1);
 }
 
+static int send_begin(struct pg_store *s, const struct asked *asked)
+{
+	if (asked->alone)
+		return 1;
+	return send_plain(s, asked->mode == PG_WRITE
+				     ? "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
+				     : "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY") &&
+	       (!asked->first || send_plain(s, asked->first));
+}
+
 static int send_pipeline(struct pg_store *s, const struct asked *asked, struct outbox_error *err)
 {
-	int sent = PQenterPipelineMode(s->conn) &&
-		   send_plain(s, asked->mode == PG_WRITE
-					 ? "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
-					 : "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY") &&
-		   (!asked->first || send_plain(s, asked->first));
+	int sent = PQenterPipelineMode(s->conn) && send_begin(s, asked);
 
 	for (size_t i = 0; sent && i < asked->count; i++)
 		sent = asked->sql ? send_text(s, asked->sql, &asked->hots[i].params)
 				  : send_prepared(s, HOT_NAME, &asked->hots[i].params);
-	sent = sent && send_plain(s, "COMMIT") && PQpipelineSync(s->conn);
+	sent = sent && (asked->alone || send_plain(s, "COMMIT")) && PQpipelineSync(s->conn);
 	for (size_t i = 0; sent && i < asked->count; i++)
 		if (asked->hots[i].prefetch)
 			sent = send_prepared(s, PREFETCH_NAME, &asked->hots[i].prefetch->params) &&
@@ -404,13 +411,13 @@ static int prepare(struct pg_store *s, const char *name, const char *sql,
  */
 static int plain_session(struct pg_store *s, struct outbox_error *err)
 {
-	char settings[400];
+	char settings[500];
 
 	snprintf(settings, sizeof(settings),
 		 "SET search_path = %s; SET row_security = off; SET jit = off;"
 		 " SET max_parallel_workers_per_gather = 0; SET enable_bitmapscan = off;"
 		 " SET default_transaction_isolation = 'read committed';"
-		 " SET default_transaction_deferrable = off",
+		 " SET default_transaction_read_only = off; SET default_transaction_deferrable = off",
 		 s->quoted);
 	return pg_script(s, settings, err);
 }
@@ -423,26 +430,27 @@ static int prepare_hot(struct pg_store *s, const char *sql, const struct asked *
 	int r = OUTBOX_OK;
 
 	if (!s->prepared) {
-		r = prepare(s, HOT_NAME, sql, &asked->hots[0].params, err);
+		r = plain_session(s, err);
+		if (r == OUTBOX_OK)
+			r = prepare(s, HOT_NAME, sql, &asked->hots[0].params, err);
 		s->prepared = r == OUTBOX_OK;
 	}
 	if (r == OUTBOX_OK && prefetch && !s->prepared_prefetch) {
-		r = plain_session(s, err);
-		if (r == OUTBOX_OK)
-			r = prepare(s, PREFETCH_NAME, prefetch->sql, &prefetch->params, err);
+		r = prepare(s, PREFETCH_NAME, prefetch->sql, &prefetch->params, err);
 		s->prepared_prefetch = r == OUTBOX_OK;
 	}
 	return r;
 }
 
-int pg_hot_op(struct pg_store *s, const char *sql, struct pg_hot *hots, size_t count,
+int pg_hot_op(struct pg_store *s, const char *sql, struct pg_hot *hots, size_t count, bool settles,
 	      struct outbox_error *err)
 {
 	struct asked asked = { .mode = PG_WRITE, .hots = hots, .count = count };
 	char share[200];
 	int r;
 
-	snprintf(share, sizeof(share), "SELECT %s.outbox_share_moment()", s->quoted);
+	snprintf(share, sizeof(share), "SELECT %s.outbox_share_moment(%s)", s->quoted,
+		 settles ? "true" : "false");
 	asked.first = count > 1 ? share : NULL;
 	if (s->broken) {
 		r = fail_gone(s, err);
@@ -452,6 +460,7 @@ int pg_hot_op(struct pg_store *s, const char *sql, struct pg_hot *hots, size_t c
 		r = call_text(s, sql, &asked, err);
 	} else {
 		r = prepare_hot(s, sql, &asked, err);
+		asked.alone = count == 1;
 		if (r == OUTBOX_OK)
 			r = call(s, &asked, err);
 	}

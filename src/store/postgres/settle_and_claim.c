@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Settle and claim: one call of outbox_settle_and_claim(), sql/postgres/settle_and_claim.sql. A claim that was
+ * Settle and claim: one call of outbox_next_batch(), sql/postgres/straight.sql. A claim that was
  * simply delivered is described by four numbers; only other outcomes have an entry each. Rows that were read ahead
  * (readahead.h) are named by their first, last and count; the head of the answer says whether they became the claim.
  */
@@ -114,10 +114,8 @@ struct reader {
 };
 
 static const char sql[] =
-	"SELECT * FROM @outbox_settle_and_claim("
-	"ROW($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)::@outbox_request,"
-	" ROW($14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24)::@outbox_outcomes,"
-	" false, ROW($25, $26, $27)::@outbox_ahead)";
+	"SELECT * FROM @outbox_next_batch($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16,"
+	" $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27)";
 
 /* What the store must know of rows read ahead if the lane has detours, as arrays. */
 struct ahead {
@@ -331,6 +329,7 @@ static int send_requests(struct pg_store *s, const struct outbox_settle_and_clai
 {
 	_cleanup_(cleanup_free) struct pg_hot *hots = calloc(count, sizeof(*hots));
 	size_t made = 0;
+	bool settles = false;
 	int r = s->ready ? OUTBOX_OK : pg_schema_ready(s, err);
 
 	if (!hots)
@@ -338,13 +337,14 @@ static int send_requests(struct pg_store *s, const struct outbox_settle_and_clai
 	for (; r == OUTBOX_OK && made < count; made += r == OUTBOX_OK) {
 		struct reader *reader = &readers[made];
 
+		settles |= requests[made].n_settled > 0;
 		reader->ahead_count = pg_readahead_count(reader->readahead, &requests[made]);
 		hots[made].taker = &reader->base;
 		hots[made].prefetch = pg_readahead_ask(reader->readahead, &requests[made]);
 		r = make_arguments(reader, &requests[made], &hots[made].params, err);
 	}
 	if (r == OUTBOX_OK)
-		return pg_hot_op(s, sql, hots, count, err);
+		return pg_hot_op(s, sql, hots, count, settles, err);
 	while (made-- > 0)
 		pg_params_deinit(&hots[made].params);
 	return r;
