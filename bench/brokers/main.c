@@ -14,7 +14,7 @@
 #include <string.h>
 
 static const struct plain_ops *const brokers[] = { &plain_rabbitmq, &plain_kafka, &plain_nats,
-						   &plain_redis, &plain_mqtt, &plain_artemis };
+						   &plain_redis,    &plain_mqtt,  &plain_artemis };
 
 void plain_address(const char *url, char host[256], int *port)
 {
