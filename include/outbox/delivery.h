@@ -170,6 +170,19 @@ struct outbox_amendment {
 	bool bytes; /* data is not text */
 };
 
+/* A try to deliver that failed. */
+struct outbox_attempt {
+	const char *target;
+	outbox_time at;
+	int attempt;        /* which one it was, from 1 on; counting starts again with a requeue */
+	int verdict;        /* enum outbox_verdict: REJECTED, RETRY or UNKNOWN */
+	int native;         /* the broker's code; 0: it gave none */
+	const char *reason; /* NULL: redacted */
+	const char *answer; /* what the broker said in full, up to 4 KiB; NULL: the reason is all */
+};
+
+#define OUTBOX_ATTEMPTS_KEPT 20 /* of each delivery: the first one and the last 19 */
+
 /* ---- keys that wait ------------------------------------------------------------------------ */
 
 struct outbox_keys_filter {

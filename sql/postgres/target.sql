@@ -318,7 +318,7 @@ DECLARE
 BEGIN
 	PERFORM outbox_commit_durably();
 	-- First of all: others that have read these tables and wait for a lane would wait for us, and we for them.
-	LOCK TABLE outbox_message, outbox_kept, outbox_detour, outbox_id IN ACCESS EXCLUSIVE MODE;
+	LOCK TABLE outbox_message, outbox_kept, outbox_detour, outbox_attempt, outbox_id IN ACCESS EXCLUSIVE MODE;
 	FOR each_target IN SELECT name FROM outbox_target ORDER BY name LOOP
 		PERFORM outbox_lock_lane(each_target, -2);
 		PERFORM outbox_lock_lane(each_target, -1);
@@ -327,7 +327,7 @@ BEGIN
 	t := outbox_now(p_now);
 	PERFORM set_config('outbox.janitor', 'on', true);
 	-- This waits for everybody who has published and not committed: no message up to here is still to come.
-	TRUNCATE outbox_message, outbox_kept, outbox_detour, outbox_id;
+	TRUNCATE outbox_message, outbox_kept, outbox_detour, outbox_attempt, outbox_id;
 	PERFORM set_config('outbox.janitor', '', true);
 	begin_at := pg_current_snapshot();
 	lasts := ARRAY(SELECT outbox_last_receipt(l.target, l.lane) FROM outbox_lane l);

@@ -80,6 +80,18 @@ static struct outbox_settlement charge(const struct decide_context *context,
 	return settlement;
 }
 
+/* For the history. The number is the one that the message bore on the wire. */
+static void note_attempt(struct outbox_settlement *settlement, const struct outbox_claimed *delivery,
+			 int final, const struct decide_verdict *verdict)
+{
+	if (settlement->outcome != OUTBOX_OUT_WAITING && settlement->outcome != OUTBOX_OUT_FAILED)
+		return;
+	settlement->attempt = charged(delivery);
+	settlement->verdict = final;
+	settlement->native = verdict ? verdict->native : 0;
+	settlement->answer = verdict ? verdict->answer : NULL;
+}
+
 static const char *expired_error(const struct decide_context *context, outbox_time expires_at)
 {
 	char text[TIME_TEXT_MAX + 16], time[TIME_TEXT_MAX];
@@ -148,6 +160,7 @@ static bool may_send(const struct decide_context *context, const struct outbox_c
 	} else if (died_alone) {
 		*ret_settlement = charge(context, delivery, DIED_ALONE);
 		ret_settlement->suspect = true;
+		note_attempt(ret_settlement, delivery, OUTBOX_UNKNOWN, NULL);
 	} else {
 		return true;
 	}
@@ -231,6 +244,7 @@ void decide_settle(const struct decide_context *context, const struct outbox_cla
 		*ret_settlement = settlement_of(delivery, OUTBOX_OUT_RETURNED);
 		break;
 	}
+	note_attempt(ret_settlement, delivery, final, verdict);
 	ret_decision->behind =
 		outcome_behind(ret_settlement->outcome, final == OUTBOX_REJECTED, context->hold);
 }

@@ -69,7 +69,9 @@ struct decision decide_set_back(const struct outbox_claimed *delivery, int outco
 struct decide_verdict {
 	int verdict;             /* enum outbox_verdict */
 	int status;              /* of publish() */
+	int native;              /* the broker's code */
 	const char *reason;      /* may be NULL */
+	const char *answer;      /* what it said in full; may be NULL */
 	outbox_time retry_after; /* RETRY: the broker asked for this delay at least; 0: it did not */
 	bool alone;              /* it was the only message on the wire */
 	bool others_acked; /* since it was last UNKNOWN alone, other messages were acknowledged */

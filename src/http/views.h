@@ -12,8 +12,8 @@
 extern const struct record view_delivery, view_deliveries, view_audit, view_audits, view_lane,
 	view_target, view_message, view_message_detail, view_status, view_placed_lane,
 	view_placed_target, view_blocked_key, view_blocked_keys, view_redacted, view_amended,
-	view_amendment, view_acted, view_paused, view_purged, view_problem, view_setting,
-	view_finding, view_alerts;
+	view_amendment, view_attempt, view_acted, view_paused, view_purged, view_problem,
+	view_setting, view_finding, view_alerts;
 
 json_t *json_blocked_keys(const struct outbox_keys_page *page);
 json_t *json_audits(const struct outbox_audit *rows, size_t count);

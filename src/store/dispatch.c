@@ -475,3 +475,13 @@ int store_amendments(struct outbox_store *store, const char *id, struct outbox_a
 		return OUTBOX_OK;
 	return store->ops->operate.amendments(store, id, arena, ret_rows, ret_count, err);
 }
+
+int store_attempts(struct outbox_store *store, const char *id, struct outbox_arena *arena,
+		   struct outbox_attempt **ret_rows, size_t *ret_count, struct outbox_error *err)
+{
+	*ret_rows = NULL;
+	*ret_count = 0;
+	if (!store->ops->operate.attempts)
+		return OUTBOX_OK;
+	return store->ops->operate.attempts(store, id, arena, ret_rows, ret_count, err);
+}

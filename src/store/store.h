@@ -19,7 +19,7 @@ struct outbox_store *store_close(struct outbox_store *store);
 
 /*
  * One function for each op of include/outbox/store.h, which says what it does. They check what is the same for every
- * driver. Optional ops that a store does not have: bands, wants_start, unserved, maintain, audit_add, amendments and check do
+ * driver. Optional ops that a store does not have: bands, wants_start, unserved, maintain, audit_add, amendments, attempts and check do
  * nothing; the others are ENOTSUP.
  */
 typedef void (*store_say)(void *context, int level, const char *subject, const char *text);
@@ -125,6 +125,10 @@ int store_amend(struct outbox_store *store, const struct outbox_amend *amend,
 int store_amendments(struct outbox_store *store, const char *id, struct outbox_arena *arena,
 		     struct outbox_amendment **ret_rows, size_t *ret_count,
 		     struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+int store_attempts(struct outbox_store *store, const char *id, struct outbox_arena *arena,
+		   struct outbox_attempt **ret_rows, size_t *ret_count,
+		   struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /* A worker that was here before sends elsewhere. */
 void store_lease_elsewhere(struct outbox_lease *lease, const char *place, const char *owner);

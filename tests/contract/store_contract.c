@@ -18,6 +18,7 @@ static const struct store_case *const groups[] = {
 	act_cases,      operator_cases, list_cases,   look_cases,   stats_cases,   purge_cases,
 	interest_cases, target_cases,   dead_cases,   start_cases,  bands_cases,   redact_cases,
 	amend_cases,    keys_cases,     bulk_cases,   rules_cases,  waiting_cases, joined_cases,
+	attempt_cases,
 };
 
 struct bound_case {

@@ -106,6 +106,8 @@ struct asked {
 	struct pg_hot *hots;
 	size_t count;
 	const char *first; /* a statement before them; NULL: none */
+	const char *last;  /* one behind them, with arguments; NULL: none */
+	const struct pg_params *last_params;
 };
 
 /* Read to the end of the pipeline. The first error is the one that counts; results between the first and the last are
@@ -163,6 +165,12 @@ static int send_plain(struct pg_store *s, const char *sql)
 	return PQsendQueryParams(s->conn, sql, 0, NULL, NULL, NULL, NULL, 1);
 }
 
+static int send_end(struct pg_store *s, const struct asked *asked)
+{
+	return (!asked->last || send_text(s, asked->last, asked->last_params)) &&
+	       send_plain(s, "COMMIT") && PQpipelineSync(s->conn);
+}
+
 static int send_pipeline(struct pg_store *s, const struct asked *asked, struct outbox_error *err)
 {
 	int sent = PQenterPipelineMode(s->conn) &&
@@ -174,7 +182,7 @@ static int send_pipeline(struct pg_store *s, const struct asked *asked, struct o
 	for (size_t i = 0; sent && i < asked->count; i++)
 		sent = asked->sql ? send_text(s, asked->sql, &asked->hots[i].params)
 				  : send_prepared(s, HOT_NAME, &asked->hots[i].params);
-	sent = sent && send_plain(s, "COMMIT") && PQpipelineSync(s->conn);
+	sent = sent && send_end(s, asked);
 	for (size_t i = 0; sent && i < asked->count; i++)
 		if (asked->hots[i].prefetch)
 			sent = send_prepared(s, PREFETCH_NAME, &asked->hots[i].prefetch->params) &&
@@ -436,15 +444,20 @@ static int prepare_hot(struct pg_store *s, const char *sql, const struct asked *
 }
 
 int pg_hot_op(struct pg_store *s, const char *sql, struct pg_hot *hots, size_t count,
-	      struct outbox_error *err)
+	      const struct pg_last *last, struct outbox_error *err)
 {
+	_cleanup_(buf_deinit) struct buf last_sql = BUF_INIT(SQL_MAX);
 	struct asked asked = { .mode = PG_WRITE, .hots = hots, .count = count };
 	char share[200];
-	int r;
+	int r = last->sql ? expand(s, last->sql, &last_sql, err) : OUTBOX_OK;
 
+	asked.last = last->sql ? buf_str(&last_sql) : NULL;
+	asked.last_params = &last->params;
 	snprintf(share, sizeof(share), "SELECT %s.outbox_share_moment()", s->quoted);
 	asked.first = count > 1 ? share : NULL;
-	if (s->broken) {
+	if (r != OUTBOX_OK) {
+		/* no memory for it */
+	} else if (s->broken) {
 		r = fail_gone(s, err);
 	} else if (!s->direct) {
 		for (size_t i = 0; i < count; i++)

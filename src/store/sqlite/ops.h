@@ -62,6 +62,8 @@ int sqlite_amend(struct outbox_store *store, const struct outbox_amend *amend,
 int sqlite_amendments(struct outbox_store *store, const char *id, struct outbox_arena *arena,
 		      struct outbox_amendment **ret_rows, size_t *ret_count,
 		      struct outbox_error *err);
+int sqlite_attempts(struct outbox_store *store, const char *id, struct outbox_arena *arena,
+		    struct outbox_attempt **ret_rows, size_t *ret_count, struct outbox_error *err);
 int sqlite_redact(struct outbox_store *store, const struct outbox_redact *redact, bool *ret_done,
 		  struct outbox_error *err);
 int sqlite_keys(struct outbox_store *store, const struct outbox_keys_filter *filter,

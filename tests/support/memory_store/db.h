@@ -29,6 +29,7 @@
 #include <pthread.h>
 
 #include "memory_store/amend.h"
+#include "memory_store/attempt.h"
 #include "memory_store/dead.h"
 #include "memory_store/memory.h"
 
@@ -71,7 +72,8 @@ struct memory_detour {
 	outbox_time ready_at; /* since when it can be sent; 0: since its message could */
 	bool suspect;
 	char *error, *reason;
-	struct memory_dead *dead; /* NULL: it is no dead letter */
+	struct memory_attempt *tried; /* failed attempts, oldest first; attempt.c */
+	struct memory_dead *dead;     /* NULL: it is no dead letter */
 	const char *owner;
 	int64_t n;                                 /* the receipt that last changed it */
 	struct memory_key *key;                    /* NULL: no key, or finished */

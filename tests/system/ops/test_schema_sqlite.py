@@ -15,6 +15,7 @@ FROZEN = {
     "schema.sql": "54ba81cf4ef9e1d65b4b00374337b1543c2b8e68a86124bd6e9463d405916ca5",
     "v2.sql": "8cbacc186bf63bc23069f2d38eccfa5b523255d61aa3e1de4a95d0e27256b047",
     "v3.sql": "79d20a7f413a903f9bcebad520d52a973bf9a199cd4609e917e6e802a243ef54",
+    "v4.sql": "fd40e8010dabb3dfd790dcb81f4b2ff3615d26a77159e72c4b58de55e8ba8e17",
 }
 
 
