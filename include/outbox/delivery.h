@@ -141,6 +141,17 @@ struct outbox_redact {
 };
 
 /*
+ * A message that is scheduled (due_at lies ahead), not due at any target and sent nowhere is not sent at all: its deliveries
+ * are discarded, and targets that are registered later do not send it either.
+ */
+struct outbox_cancel {
+	size_t struct_size;
+	const char *id;
+	const char *actor;
+	const char *reason; /* wanted */
+};
+
+/*
  * Another payload, content type and headers for a message that was delivered nowhere and still is to be. It keeps its id,
  * its key and its place in the log; what it was is kept until the message goes, or is redacted.
  */

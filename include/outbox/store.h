@@ -456,6 +456,15 @@ struct outbox_operator_ops {
 	int (*attempts)(struct outbox_store *store, const char *id, struct outbox_arena *arena,
 			struct outbox_attempt **ret_rows, size_t *ret_count,
 			struct outbox_error *err);
+
+	/*
+	 * Optional. Cancel a scheduled message: see struct outbox_cancel. ENOTFOUND; ECONFLICT, with what is in the way: it
+	 * is not scheduled, or due, or being read or sent by a live owner, or was delivered or tried somewhere.
+	 * Leaves an audit row for the message and one for each delivery that is discarded. ret_done (may be NULL): false, it
+	 * was cancelled before and nothing changed.
+	 */
+	int (*cancel)(struct outbox_store *store, const struct outbox_cancel *cancel,
+		      bool *ret_done, struct outbox_error *err);
 };
 
 /* The version of this contract. */

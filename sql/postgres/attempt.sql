@@ -1,14 +1,13 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
 -- outbox on PostgreSQL: the history of failed attempts. A row is written only where a try failed, in the transaction that
--- settles it; the detour that is written there anyway says that it is this one. With the detour its history goes, by a
--- trigger, whoever removes it.
+-- settles it and writes its detour. With the detour its history goes, by a trigger, whoever removes it.
 
 -- Of each delivery the first one stays and the last ones, so many together.
 CREATE OR REPLACE FUNCTION outbox_attempts_kept() RETURNS integer LANGUAGE sql IMMUTABLE AS $$ SELECT 20 $$;
 
--- n: the receipt that settled it. A call that is repeated because its answer was lost writes nothing: neither what is
--- there nor what an operator has taken away meanwhile, whose change leaves no n.
+-- n: the receipt that settled it. A call that is repeated because its answer was lost writes nothing: what is there stays,
+-- and where the detour is gone nothing comes back.
 CREATE OR REPLACE FUNCTION outbox_add_attempts(p_target text, p_seqs bigint[], p_ns bigint[], p_attempts integer[], p_verdicts text[],
 	p_natives integer[], p_reasons text[], p_answers text[]) RETURNS void
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off SET enable_seqscan = off SET enable_bitmapscan = off AS $$
@@ -17,10 +16,9 @@ BEGIN
 	SELECT p_target, u.seq, u.n, d.last_status_at, u.attempt, u.verdict, u.native, u.reason, u.answer
 	FROM unnest(p_seqs, p_ns, p_attempts, p_verdicts, p_natives, p_reasons, p_answers)
 		u(seq, n, attempt, verdict, native, reason, answer)
-	CROSS JOIN LATERAL (SELECT o.n, o.last_status_at FROM outbox_detour o
+	CROSS JOIN LATERAL (SELECT o.last_status_at FROM outbox_detour o
 		WHERE (o.target, o.seq) >= (p_target, u.seq) AND (o.target, o.seq) <= (p_target, u.seq)
 		ORDER BY o.target, o.seq LIMIT 1) d
-	WHERE d.n = u.n
 	ON CONFLICT DO NOTHING;
 	DELETE FROM outbox_attempt a WHERE a.ctid = ANY (ARRAY(
 		SELECT x.place FROM unnest(p_seqs) u(seq) CROSS JOIN LATERAL (
@@ -39,15 +37,4 @@ BEGIN
 	FROM (SELECT l.seq FROM outbox_message l WHERE l.id = p_id UNION SELECT k.seq FROM outbox_kept k WHERE k.id = p_id) m
 	CROSS JOIN outbox_target t JOIN outbox_attempt a ON a.target = t.name AND a.seq = m.seq
 	ORDER BY a.target, a.seq, a.n;
-END $$;
-
--- For detours that were removed.
-CREATE OR REPLACE FUNCTION outbox_forget_attempts() RETURNS trigger
-LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off SET enable_seqscan = off SET enable_bitmapscan = off AS $$
-BEGIN
-	DELETE FROM outbox_attempt a WHERE a.ctid = ANY (ARRAY(
-		SELECT x.place FROM gone g CROSS JOIN LATERAL (
-			SELECT o.ctid AS place FROM outbox_attempt o
-			WHERE (o.target, o.seq) >= (g.target, g.seq) AND (o.target, o.seq) <= (g.target, g.seq)) x));
-	RETURN NULL;
 END $$;

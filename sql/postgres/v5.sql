@@ -61,3 +61,17 @@ CREATE TABLE outbox_attempt (
 );
 CREATE TRIGGER outbox_detour_forget AFTER DELETE ON outbox_detour REFERENCING OLD TABLE AS gone
 FOR EACH STATEMENT EXECUTE FUNCTION outbox_forget_attempts();
+
+-- ---- cancelled messages ------------------------------------------------------------------------------------
+
+-- Scheduled messages that were cancelled before they were due. The trigger does it, at the end of the transaction: see
+-- cancel.sql. A row goes with its message.
+CREATE TABLE outbox_cancelled (
+	seq bigint PRIMARY KEY,
+	id text NOT NULL,
+	at timestamptz NOT NULL,
+	actor text,
+	reason text NOT NULL
+);
+CREATE CONSTRAINT TRIGGER outbox_cancelled_commit AFTER INSERT ON outbox_cancelled DEFERRABLE INITIALLY DEFERRED
+FOR EACH ROW EXECUTE FUNCTION outbox_cancelled_commit();

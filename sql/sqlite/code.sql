@@ -72,6 +72,12 @@ BEGIN
 	DELETE FROM outbox_attempt WHERE target = OLD.target AND seq = OLD.seq;
 END;
 
+-- That a message was cancelled is forgotten with it.
+CREATE TRIGGER outbox_message_forget AFTER DELETE ON outbox_message
+BEGIN
+	DELETE FROM outbox_cancelled WHERE seq = OLD.seq;
+END;
+
 CREATE TRIGGER outbox_message_redacted AFTER UPDATE OF payload ON outbox_message
 WHEN NEW.payload IS '{"redacted":true}' AND EXISTS (SELECT 1 FROM outbox_meta WHERE name = 'redact' AND value = NEW.seq)
 BEGIN

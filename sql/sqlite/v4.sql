@@ -18,3 +18,15 @@ CREATE TABLE outbox_attempt (
 	answer TEXT,              -- what the broker said in full, up to 4 KiB; NULL: the reason is all
 	PRIMARY KEY (target, seq, n)
 );
+
+-- ---- cancelled messages -----------------------------------------------------------------------------------
+
+-- Scheduled messages that were cancelled before they were due: a target that is registered later does not send them
+-- either. A row goes with its message.
+CREATE TABLE outbox_cancelled (
+	seq INTEGER PRIMARY KEY,
+	id TEXT NOT NULL,
+	at INTEGER NOT NULL,
+	actor TEXT,
+	reason TEXT NOT NULL
+);

@@ -485,3 +485,13 @@ int store_attempts(struct outbox_store *store, const char *id, struct outbox_are
 		return OUTBOX_OK;
 	return store->ops->operate.attempts(store, id, arena, ret_rows, ret_count, err);
 }
+
+int store_cancel(struct outbox_store *store, const struct outbox_cancel *cancel, bool *ret_done,
+		 struct outbox_error *err)
+{
+	int r = need(store, store->ops->operate.cancel, "cancel", err);
+
+	if (!r)
+		r = check_reason("cancel", cancel->reason, err);
+	return r ? r : store->ops->operate.cancel(store, cancel, ret_done, err);
+}

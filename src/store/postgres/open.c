@@ -124,5 +124,6 @@ const struct outbox_store_ops postgres_store_ops = {
 		.amend = pg_amend,
 		.amendments = pg_amendments,
 		.attempts = pg_attempts,
+		.cancel = pg_cancel,
 	},
 };

@@ -347,5 +347,6 @@ const struct outbox_store_ops sqlite_store_ops = {
 		.amend = sqlite_amend,
 		.amendments = sqlite_amendments,
 		.attempts = sqlite_attempts,
+		.cancel = sqlite_cancel,
 	},
 };

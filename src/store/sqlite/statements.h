@@ -242,6 +242,14 @@
 	X(SQL_AMENDED_OF, "SELECT at, actor, reason, content_type, headers, payload, payload_bin"  \
 		" FROM outbox_amended WHERE seq = (SELECT seq FROM outbox_message WHERE id = ?1)"  \
 		" ORDER BY n")                                                                     \
+	/* cancelled: a row of another message that had this number does not count */              \
+	X(SQL_CANCELLED, "SELECT 1 FROM outbox_cancelled WHERE seq = ?1 AND id = ?2")              \
+	X(SQL_CANCELLED_ADD, "INSERT OR REPLACE INTO outbox_cancelled (seq, id, at, actor, reason)"\
+		" VALUES (?1, ?2, ?3, ?4, ?5)")                                                    \
+	X(SQL_CANCELLED_FOR, "SELECT " LOOK_COLUMNS ", c.reason FROM outbox_cancelled c"           \
+		" CROSS JOIN outbox_message m ON m.seq = c.seq AND m.id = c.id"                    \
+		" WHERE NOT EXISTS (SELECT 1 FROM outbox_detour d WHERE d.target = ?1"             \
+		"  AND d.seq = c.seq)")                                                            \
 	/* the history: ?3 of the last ones stay, and the first */                                 \
 	X(SQL_ATTEMPT_ADD, "INSERT INTO outbox_attempt (target, seq, n, at, attempt, verdict,"     \
 		" native, reason, answer) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)")            \
@@ -362,7 +370,8 @@
 		" 'outbox_log', 'outbox_position', 'outbox_delivery', 'outbox_failed',"            \
 		" 'outbox_backlog')) OR (?1 < 2 AND name IN ('outbox_band',"                       \
 		" 'outbox_dead_letter')) OR (?1 < 3 AND name IN ('outbox_unserved',"		\
-		" 'outbox_amended')) OR (?1 < 4 AND name IN ('outbox_attempt')) LIMIT 1")          \
+		" 'outbox_amended')) OR (?1 < 4 AND name IN ('outbox_attempt',"                \
+		" 'outbox_cancelled')) LIMIT 1")                                                   \
 	/* targets */                                                                              \
 	X(SQL_TARGET_GET, "SELECT version, route, hold, unordered, paused, dead_letter, band_of,"  \
 		" coalesce(resumed_at, created_at) FROM outbox_target WHERE name = ?1")            \

@@ -305,6 +305,8 @@ int sqlite_target_put(struct outbox_store *store, const struct outbox_target_def
 		r = dead_letter_put(s, def, err);
 	if (r == OUTBOX_OK)
 		r = sqlite_bands_note(s, def, &known.bands, err);
+	if (r == OUTBOX_OK && !(known.there && known.same_route))
+		r = sqlite_cancel_for(s, def->name, err);
 	r = sqlite_end(s, r, err);
 	if (r == OUTBOX_OK && ret_version)
 		*ret_version = known.version;

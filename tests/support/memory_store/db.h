@@ -45,6 +45,7 @@ struct memory_message {
 	bool again;              /* its number was given before */
 	struct outbox_message m; /* strings and payload are behind this struct, in one block */
 	struct memory_message *next_id;
+	char *cancelled;                /* why; NULL: it is not */
 	struct memory_amended *amended; /* what it was before, oldest first; amend.c */
 };
 

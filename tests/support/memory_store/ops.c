@@ -233,6 +233,12 @@ static int op_attempts(struct outbox_store *store, const char *id, struct outbox
 	RUN("attempts", true, memory_attempts(s, id, arena, ret_rows, ret_count, err));
 }
 
+static int op_cancel(struct outbox_store *store, const struct outbox_cancel *cancel, bool *ret_done,
+		     struct outbox_error *err)
+{
+	RUN("cancel", true, memory_cancel(s, cancel, ret_done, err));
+}
+
 static int op_amendments(struct outbox_store *store, const char *id, struct outbox_arena *arena,
 			 struct outbox_amendment **ret_rows, size_t *ret_count,
 			 struct outbox_error *err)
@@ -291,5 +297,6 @@ const struct outbox_store_ops memory_store_ops = {
 		.amend = op_amend,
 		.amendments = op_amendments,
 		.attempts = op_attempts,
+		.cancel = op_cancel,
 	},
 };

@@ -253,6 +253,7 @@ int memory_target_put(struct memory_store *s, const struct outbox_target_def *de
 		status = memory_bands_set(s->db, def, target, &plan, err);
 	if (status)
 		return status;
+	memory_cancel_for(s, target);
 	target->hold = def->hold;
 	target->unordered = def->unordered;
 	memory_replace(&target->dead_letter, def->dead_letter);
