@@ -46,6 +46,7 @@ struct config_target {
 	struct field_texts headers; /* of an external one: these leave, too */
 	int envelope, order;
 	bool hold, bands;
+	int64_t max_size;
 	struct rate rate;
 	int64_t burst;
 	struct field_start start;

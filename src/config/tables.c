@@ -83,6 +83,8 @@ static const struct field target_keys[] = {
 	  .help = "the order of a key's messages; with pipelined, a failure may reorder them" },
 	{ KEY(BOOL, config_target, hold), .fallback = "false",
 	  .help = "after a failed message, later messages of its key wait" },
+	{ KEY(BYTES, config_target, max_size), .otherwise = "none", .example = "256KiB",
+	  .help = "a message with a larger payload fails at once, without being sent" },
 	{ KEY(BOOL, config_target, bands), .fallback = "false",
 	  .help = "split by priority: NAME-high, NAME, NAME-low; bulk does not delay the rest" },
 	{ KEY(RATE, config_target, rate), .otherwise = "none", .example = "50/s",

@@ -103,6 +103,18 @@ static const char *expired_error(const struct decide_context *context, outbox_ti
 	return copy ? copy : "expired";
 }
 
+static const char *size_error(const struct decide_context *context, size_t size)
+{
+	char text[160], is[COUNT_TEXT_MAX], most[COUNT_TEXT_MAX];
+	const char *copy = NULL;
+
+	snprintf(text, sizeof(text), "the payload has %s bytes, and max_size is %s: it was not sent",
+		 count_human((int64_t)size, is), count_human((int64_t)context->max_size, most));
+	if (context->memory)
+		copy = outbox_arena_text(context->memory, text);
+	return copy ? copy : "the payload is larger than max_size";
+}
+
 bool decide_defer(outbox_time now, const struct outbox_claimed *delivery,
 		  struct outbox_settlement *ret_settlement)
 {
@@ -157,6 +169,11 @@ static bool may_send(const struct decide_context *context, const struct outbox_c
 	} else if (message->expires_at != 0 && message->expires_at <= context->now) {
 		*ret_settlement = settlement_of(delivery, OUTBOX_OUT_FAILED);
 		ret_settlement->error = expired_error(context, message->expires_at);
+	} else if (context->max_size && message->size > context->max_size) {
+		*ret_settlement = settlement_of(delivery, OUTBOX_OUT_FAILED);
+		ret_settlement->attempts = charged(delivery);
+		ret_settlement->error = size_error(context, message->size);
+		note_attempt(ret_settlement, delivery, OUTBOX_REJECTED, NULL);
 	} else if (died_alone) {
 		*ret_settlement = charge(context, delivery, DIED_ALONE);
 		ret_settlement->suspect = true;

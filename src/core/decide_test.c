@@ -262,6 +262,31 @@ static void a_failed_try_is_noted(void **state)
 	assert_int_equal(s->attempt, 0);
 }
 
+/* It can never be accepted: it fails like a rejected one, and its key goes on. */
+static void what_is_too_large_is_not_sent(void **state)
+{
+	struct fixture *f = *state;
+	const struct outbox_settlement *s = &f->decision.settlement;
+
+	f->context.max_size = 1000;
+	f->delivery.message.size = 1000;
+	assert_true(decide_send(&f->context, &f->delivery, false, &f->decision));
+	f->delivery.message.size = 1001;
+	assert_false(decide_send(&f->context, &f->delivery, false, &f->decision));
+	assert_int_equal(s->outcome, OUTBOX_OUT_FAILED);
+	assert_int_equal(s->attempts, 1);
+	assert_int_equal(s->attempt, 1);
+	assert_int_equal(s->verdict, OUTBOX_REJECTED);
+	assert_string_equal(s->error,
+			    "the payload has 1,001 bytes, and max_size is 1,000: it was not sent");
+	assert_int_equal(f->decision.behind, 0);
+	f->context.hold = true;
+	assert_false(decide_send(&f->context, &f->delivery, false, &f->decision));
+	assert_int_equal(f->decision.behind, OUTBOX_OUT_PARKED);
+	f->context.max_size = 0;
+	assert_true(decide_send(&f->context, &f->delivery, false, &f->decision));
+}
+
 static void an_outage_charges_nobody(void **state)
 {
 	struct fixture *f = *state;
@@ -562,6 +587,7 @@ int main(void)
 		TEST(a_used_up_budget_is_told),
 		TEST(the_last_error_is_cut_with_its_count_kept),
 		TEST(a_failed_try_is_noted),
+		TEST(what_is_too_large_is_not_sent),
 		TEST(an_outage_charges_nobody),
 		TEST(alone_and_unknown_is_suspect_and_charged_once_proven),
 		TEST(a_delay_that_the_broker_asked_for_is_kept),
