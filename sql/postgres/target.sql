@@ -229,6 +229,23 @@ BEGIN
 	RETURN outbox_band_note(g.target, g.family, outbox_put_target_at(g));
 END $$;
 
+-- The same, and a target that is new is paused before anybody can claim for it.
+CREATE OR REPLACE FUNCTION outbox_register(g outbox_registration, p_paused boolean) RETURNS bigint
+LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
+DECLARE
+	is_new boolean;
+	version bigint;
+BEGIN
+	PERFORM outbox_route_lock(g.target, g.route, g.globs, g.published_only);
+	PERFORM outbox_lock_lane(g.target, -2);
+	is_new := NOT EXISTS (SELECT FROM outbox_target WHERE name = g.target);
+	version := outbox_register(g);
+	IF is_new AND p_paused THEN
+		PERFORM outbox_target_pause(g.target, true, 'configuration', 'paused: true', g.now);
+	END IF;
+	RETURN version;
+END $$;
+
 -- The kind of programs of versions 2 and 3 has the bands with it: see outbox_band_kind().
 CREATE OR REPLACE FUNCTION outbox_split_kind(p_kind text, OUT kind text, OUT bands bigint[])
 LANGUAGE sql IMMUTABLE AS $$

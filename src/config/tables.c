@@ -93,6 +93,8 @@ static const struct field target_keys[] = {
 	  .otherwise = "a second's worth of the rate", .help = "this many at once after a pause" },
 	{ KEY(START, config_target, start), .otherwise = "oldest until then", .example = "now",
 	  .help = "where a new target begins; required once messages were delivered" },
+	{ KEY(BOOL, config_target, paused), .fallback = "false",
+	  .help = "a new target starts paused: outbox resume starts it; later no effect" },
 	{ KEY(NAME, config_target, dead_letter), .otherwise = "none", .example = "parked",
 	  .help = "the target that gets what fails here, with the reason in headers" },
 	{ KEY(OBJECT, config_target, retry), .of = &retry_schema,

@@ -19,6 +19,7 @@ struct target_plan {
 	int order;
 	bool hold;
 	size_t max_size; /* of a payload; 0: any */
+	bool paused;     /* when it is new */
 	int start;
 	outbox_time start_time;
 	const char *dead_letter; /* NULL: none */
