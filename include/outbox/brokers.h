@@ -3,8 +3,8 @@
 #define OUTBOX_BROKERS_H
 
 /*
- * The drivers of RabbitMQ (amqp:), Kafka, NATS and Redis, for a relay inside your process. They are in a library of their
- * own, liboutbox-brokers, so that a program that only publishes loads no broker's library:
+ * The drivers of RabbitMQ (amqp:), Kafka, NATS, Redis and MQTT, for a relay inside your process. They are in a library of
+ * their own, liboutbox-brokers, so that a program that only publishes loads no broker's library:
  *
  *   cc relay.c $(pkg-config --cflags --libs outbox-brokers)
  */

@@ -2,8 +2,8 @@
 --
 -- outbox on PostgreSQL: choose the next messages of a lane, and read them.
 --
--- If there are only new log rows, they are counted and recorded in the receipt, and read once, when they are returned.
--- Where there are detours (detour.sql) or rows that committed late, both are merged by seq and cut.
+-- Detours (detour.sql) and new rows of the log are merged by seq and cut. If there are only new rows, the short way
+-- (straight.sql) has done it already.
 --
 -- variable_conflict: a column that people add to the log may have the name of a variable.
 
@@ -33,14 +33,22 @@ CREATE OR REPLACE FUNCTION outbox_flag_suspect() RETURNS integer LANGUAGE sql IM
 CREATE OR REPLACE FUNCTION outbox_flag_blocked() RETURNS integer LANGUAGE sql IMMUTABLE AS $$ SELECT 4 $$;
 CREATE OR REPLACE FUNCTION outbox_flag_dead() RETURNS integer LANGUAGE sql IMMUTABLE AS $$ SELECT 8 $$;
 
+-- A claim says no more than it returns: the whole call fails, and the next one is right.
+CREATE OR REPLACE FUNCTION outbox_raise_removed(p_target text) RETURNS text
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+	RAISE EXCEPTION 'target %: messages were removed while they were read', p_target USING ERRCODE = 'serialization_failure';
+END $$;
+
 -- The messages of a claim, in seq order: which, and whether they are detours or blocked. Of a dead letter outbox_dead() has
 -- the details. The column head, which only the last row needs, holds for a message since when it can be sent, if known.
 -- (plpgsql keeps the plan.)
 CREATE OR REPLACE FUNCTION outbox_read_claim(p_target text, p_seqs bigint[], p_flags integer[]) RETURNS SETOF outbox_claimed
 LANGUAGE plpgsql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 BEGIN
-	RETURN QUERY SELECT CASE WHEN d.ready_at IS NOT NULL THEN ARRAY[outbox_micros(d.ready_at)] END, u.seq, coalesce(m.id, d.id), m.type, coalesce(m.key, d.key), m.kind, m.published,
-		m.created_at, m.event_time, m.due_at, m.expires_at, m.priority, m.content_type, m.source, m.subject,
+	RETURN QUERY SELECT CASE WHEN d.ready_at IS NOT NULL THEN ARRAY[outbox_micros(d.ready_at)] END, u.seq,
+		coalesce(m.id, d.id, outbox_raise_removed(p_target)), m.type, coalesce(m.key, d.key), m.kind, m.published, m.created_at,
+		m.event_time, m.due_at, m.expires_at, m.priority, m.content_type, m.source, m.subject,
 		m.topic, m.correlation_id, m.causation_id, m.traceparent, CASE WHEN u.flags & outbox_flag_blocked() = 0 THEN m.headers END,
 		CASE WHEN u.flags & outbox_flag_blocked() = 0 THEN m.payload END, CASE WHEN u.flags & outbox_flag_blocked() = 0 THEN m.payload_bin END,
 		coalesce(d.attempts, 0), d.failing_since,
@@ -159,7 +167,7 @@ BEGIN
 	IF rows IS NOT NULL THEN
 		log_cut := rows[cardinality(rows)];
 	ELSE
-		prev := succ.prev::text; -- by way of text: see outbox_claim()
+		prev := succ.prev::text; -- by way of text: taken out of a row, a snapshot is packed
 		cur := succ.cur::text;
 		SELECT coalesce(array_agg(r.seq), '{}'), coalesce(array_agg(r.key), '{}'), coalesce(array_agg(r.size), '{}')
 		INTO rows, keys, sizes FROM (
@@ -193,29 +201,15 @@ LANGUAGE sql IMMUTABLE AS $$
 	SELECT (q).max > 0 AND NOT (v).paused AND (v).version = (q).version
 $$;
 
--- 4. Choose what comes next. claimed: how many; seqs: which, with their flags; NULL: all rows of the lane after low, up to
--- claim_last, every: and all rows there belong to it. read_ahead: the caller has them, or with seqs, those of them that are
+-- 4. Choose what comes next. claimed: how many; seqs: which, with their flags. read_ahead: the caller has those of them that are
 -- neither detours nor blocked. If there are none, the position moves past the rows of other lanes.
 CREATE OR REPLACE FUNCTION outbox_claim(INOUT succ outbox_receipt, q outbox_request, last outbox_receipt, v outbox_view,
-	fresh outbox_moment, now timestamptz, ahead outbox_ahead, OUT claimed bigint, OUT read_ahead boolean, OUT low bigint, OUT every boolean,
-	OUT seqs bigint[], OUT flags integer[])
+	fresh outbox_moment, now timestamptz, ahead outbox_ahead, OUT claimed bigint, OUT read_ahead boolean, OUT seqs bigint[], OUT flags integer[])
 LANGUAGE plpgsql AS $$
 #variable_conflict use_variable
 DECLARE
 	late xid8[];
 	chosen record;
-	straight boolean;
-	high bigint;
-	weight bigint;
-	prev pg_snapshot;
-	cur pg_snapshot;
-	lane integer := q.lane;
-	lanes integer := v.lanes;
-	types text[] := v.types;
-	kind text := v.kind;
-	published_only boolean := v.published_only;
-	bands bigint[] := v.bands;
-	max bigint;
 	rounds integer := 0;
 	done boolean;
 BEGIN
@@ -230,56 +224,22 @@ BEGIN
 		IF succ.pos < succ.prev_seq THEN
 			late := outbox_late(succ.prev, succ.prev_xid, succ.cur);
 		END IF;
-		max := CASE WHEN outbox_is_cautious(succ) THEN 1 ELSE q.max END;
-		-- Straight along the log, the usual case, in two looks: first the totals, then the rows, so that these
-		-- are copied only once. If there are detours, late rows or too many bytes, the rows are chosen.
-		low := greatest(succ.pos, succ.floor, succ.prev_seq);
-		high := outbox_reach(low, 0, succ.cur_seq, outbox_scan_max());
-		straight := NOT v.detours AND late IS NULL;
 		-- Rows read ahead were read after the claim of the last receipt, in its window: they are the next ones if the
-		-- lane has not moved. They are unchanged, unless somebody amended one. With detours it must be known which keys
-		-- they have, and none may be one that an operator acted on before the lane came by.
-		read_ahead := late IS NULL AND q.ahead BETWEEN 1 AND max AND succ.pos > 0 AND succ.pos = last.claim_end
-			AND succ.cur_xid = last.cur_xid AND NOT outbox_any_amended(q.ahead_first, q.ahead_last)
-			AND (NOT v.detours OR (cardinality(ahead.seqs) = q.ahead AND NOT EXISTS (SELECT FROM outbox_detour d
-				WHERE d.target = q.target AND d.lane = q.lane AND d.ahead)));
-		IF straight AND read_ahead THEN
-			claimed := q.ahead;
-			succ.claim_seq := q.ahead_first;
-			succ.claim_last := q.ahead_last;
-		ELSIF straight THEN
-			-- By way of text: taken out of a row, a snapshot is packed, and would be unpacked for every message.
-			prev := succ.prev::text;
-			cur := succ.cur::text;
-			SELECT count(*), coalesce(min(c.seq), 0), coalesce(max(c.seq), 0), sum(c.size)
-			INTO claimed, succ.claim_seq, succ.claim_last, weight
-			FROM (SELECT m.seq, outbox_weight(m.payload, m.payload_bin, m.headers) AS size
-				FROM outbox_stretch(low, high, prev, cur, lane, lanes, types, kind, published_only, false, bands) m
-				ORDER BY m.seq LIMIT max) c;
-			straight := claimed <= 1 OR weight <= q.max_bytes;
+		-- lane has not moved. They are unchanged, unless somebody amended one. It must be known which keys they have, since
+		-- there are detours, and none may be one that an operator acted on before the lane came by.
+		read_ahead := late IS NULL AND q.ahead BETWEEN 1 AND q.max AND NOT outbox_is_cautious(succ) AND succ.pos > 0
+			AND succ.pos = last.claim_end AND succ.cur_xid = last.cur_xid AND NOT outbox_any_amended(q.ahead_first, q.ahead_last)
+			AND cardinality(ahead.seqs) = q.ahead AND NOT EXISTS (SELECT FROM outbox_detour d
+				WHERE d.target = q.target AND d.lane = q.lane AND d.ahead);
+		IF NOT read_ahead THEN
+			ahead := NULL;
 		END IF;
-		IF NOT straight THEN
-			IF NOT read_ahead THEN
-				ahead := NULL;
-			END IF;
-			chosen := outbox_choose(succ, v, late, max, q.max_bytes, now, ahead.seqs, ahead.keys, ahead.sizes);
-			succ := chosen.succ;
-			claimed := succ.claim_count;
-			IF claimed > 0 THEN
-				seqs := chosen.seqs;
-				flags := chosen.flags;
-			END IF;
-		ELSIF claimed > 0 THEN
-			succ.claim_count := claimed;
-			succ.claim_end := CASE WHEN claimed >= max THEN succ.claim_last WHEN high < succ.cur_seq THEN high
-				ELSE 9223372036854775807 END;
-			IF read_ahead THEN
-				succ.claim_end := succ.claim_last; -- nobody looked further
-			END IF;
-			every := succ.claim_last - low = claimed; -- as many as there are numbers: no need to filter again
-		ELSE
-			succ.claim_end := outbox_scanned(low, 0, succ.cur_seq, outbox_scan_max());
-		END IF;
+		chosen := outbox_choose(succ, v, late, CASE WHEN outbox_is_cautious(succ) THEN 1 ELSE q.max END, q.max_bytes, now,
+			ahead.seqs, ahead.keys, ahead.sizes);
+		succ := chosen.succ;
+		claimed := succ.claim_count;
+		seqs := chosen.seqs;
+		flags := chosen.flags;
 		EXIT WHEN claimed > 0;
 		-- Only rows of other lanes. At the end of a window that was left open, go on with a new one.
 		IF succ.claim_end < 9223372036854775807 THEN

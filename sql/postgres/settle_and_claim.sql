@@ -6,8 +6,9 @@
 --    (outbox_lanes_with_work()) and asks only for those with work.
 -- 2. Fence: lock the lane; its last receipt must be the caller's.
 -- 3. Settle: write the outcomes of the claim in flight (settle.sql).
--- 4. Claim: choose the next messages. If there are only new log rows, they are counted, recorded in the receipt and
---    returned as they are read; if the caller has read them ahead (src/store/postgres/readahead.c), only recorded.
+-- 4. Claim: choose the next messages (claim.sql). Those that the caller has read ahead (src/store/postgres/readahead.c) are
+--    recorded in the receipt, and not returned.
+-- This is the long way, for detours and whatever else is unusual. What a relay calls is outbox_next_batch(), in straight.sql.
 --
 -- variable_conflict: users may add columns to the log that have the name of a variable.
 
@@ -240,9 +241,22 @@ BEGIN
 	RETURN succ;
 END $$;
 
+-- A claim need not be durable before its messages are sent: if the server crashes and forgets it, the lane is fenced and
+-- they are sent again. What is settled must be; and so must the messages, whose publishers may not have waited for the disk
+-- (synchronous_commit off): this commit waits for them then, also where ours would not.
+CREATE OR REPLACE FUNCTION outbox_prepare_commit(p_settles boolean) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+	IF NOT p_settles AND pg_current_wal_flush_lsn() >= pg_current_wal_insert_lsn() THEN
+		PERFORM set_config('synchronous_commit', 'off', true);
+	ELSE
+		PERFORM outbox_commit_durably();
+	END IF;
+END $$;
+
 -- The log as it is now: a snapshot, the end of the log, and then the number of this transaction, in this order (see
--- outbox_receipt). The transaction gets its number with its first lock, so lanes that are asked for in one transaction
--- share what was read before the first of them, which is newer than the receipts that their owner knows.
+-- outbox_receipt). The transaction gets its number with its first lock, so what is asked for in one transaction shares
+-- what was read before that, which is newer than the receipts that the lanes' owner knows.
 CREATE OR REPLACE FUNCTION outbox_fresh_moment() RETURNS outbox_moment
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -264,13 +278,14 @@ BEGIN
 	RETURN fresh;
 END $$;
 
--- The first statement of a transaction for several lanes.
-CREATE OR REPLACE FUNCTION outbox_share_moment() RETURNS void
+-- The first statement of a transaction for several lanes. p_settles: one of them has something to settle.
+CREATE OR REPLACE FUNCTION outbox_share_moment(p_settles boolean) RETURNS void
 LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
 	snapshot pg_snapshot := pg_current_snapshot();
 BEGIN
 	PERFORM set_config('outbox.moment', snapshot::text || ' ' || outbox_log_end(), true);
+	PERFORM outbox_prepare_commit(p_settles);
 END $$;
 
 -- ---- the whole call ----------------------------------------------------------------------------------------
@@ -295,18 +310,6 @@ DECLARE
 	ahead bigint := 0;
 	others bigint[];
 	flags integer[];
-	returned bigint;
-	low bigint;
-	high bigint;
-	prev pg_snapshot;
-	cur pg_snapshot;
-	lane integer := q.lane;
-	lanes integer;
-	types text[];
-	kind text;
-	published_only boolean;
-	bands bigint[];
-	every boolean;
 BEGIN
 	IF p_look AND o.count = 0 THEN
 		idle := outbox_look_first(q);
@@ -316,6 +319,9 @@ BEGIN
 		END IF;
 	END IF;
 
+	IF pg_current_xact_id_if_assigned() IS NULL THEN
+		PERFORM outbox_prepare_commit(o.count > 0);
+	END IF;
 	fresh := outbox_fresh_moment();
 	last := outbox_fence(q);
 	now := outbox_now(q.now);
@@ -328,14 +334,6 @@ BEGIN
 	END IF;
 	fresh.xid := pg_current_xact_id();
 	PERFORM outbox_check_ahead(last, fresh.log_end, fresh.snapshot);
-	-- A claim need not be durable before its messages are sent: if the server crashes and forgets it, the lane is
-	-- fenced and they are sent again. What is settled must be; and so must the messages, whose publishers may not have
-	-- waited for the disk (synchronous_commit off): this commit waits for them then, also where ours would not.
-	IF o.count = 0 AND pg_current_wal_flush_lsn() >= pg_current_wal_insert_lsn() THEN
-		PERFORM set_config('synchronous_commit', 'off', true);
-	ELSE
-		PERFORM outbox_commit_durably();
-	END IF;
 
 	succ := outbox_settle(q, last, o, v.hold, now);
 	IF cardinality(o.seqs) > 0 OR last.claim_detours > 0 THEN
@@ -355,35 +353,9 @@ BEGIN
 		IF claim.read_ahead THEN
 			ahead := claimed - succ.claim_detours;
 		END IF;
-		IF claim.seqs IS NOT NULL THEN
-			SELECT array_agg(u.seq), array_agg(u.flag) INTO others, flags FROM unnest(claim.seqs, claim.flags) u(seq, flag)
-				WHERE u.flag <> 0 OR NOT claim.read_ahead;
-			RETURN QUERY SELECT * FROM outbox_read_claim(q.target, others, flags);
-		ELSIF claim.read_ahead THEN
-			NULL;
-		ELSE
-			prev := succ.prev::text; -- by way of text: see outbox_claim()
-			cur := succ.cur::text;
-			low := claim.low;
-			high := succ.claim_last;
-			lanes := v.lanes;
-			types := v.types;
-			kind := v.kind;
-			published_only := v.published_only;
-			bands := v.bands;
-			every := claim.every;
-			RETURN QUERY
-			SELECT NULL::bigint[], m.seq, m.id, m.type, m.key, m.kind, m.published, m.created_at, m.event_time, m.due_at,
-				m.expires_at, m.priority, m.content_type, m.source, m.subject, m.topic, m.correlation_id, m.causation_id,
-				m.traceparent, m.headers, m.payload, m.payload_bin, 0, NULL::timestamptz, 0
-			FROM outbox_stretch(low, high, prev, cur, lane, lanes, types, kind, published_only, every, bands) m
-			ORDER BY m.seq;
-			GET DIAGNOSTICS returned = ROW_COUNT;
-			IF returned <> claimed THEN
-				RAISE EXCEPTION 'target %, lane %: messages were removed while they were read', q.target, q.lane
-					USING ERRCODE = 'serialization_failure';
-			END IF;
-		END IF;
+		SELECT array_agg(u.seq), array_agg(u.flag) INTO others, flags FROM unnest(claim.seqs, claim.flags) u(seq, flag)
+			WHERE u.flag <> 0 OR NOT claim.read_ahead;
+		RETURN QUERY SELECT * FROM outbox_read_claim(q.target, others, flags);
 	END IF;
 	IF v.detours AND succ.n <> last.n THEN
 		PERFORM outbox_pass_ahead(succ);

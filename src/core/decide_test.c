@@ -280,11 +280,6 @@ static void what_is_too_large_is_not_sent(void **state)
 	assert_string_equal(s->error,
 			    "the payload has 1,001 bytes, and max_size is 1,000: it was not sent");
 	assert_int_equal(f->decision.behind, 0);
-	f->context.hold = true;
-	assert_false(decide_send(&f->context, &f->delivery, false, &f->decision));
-	assert_int_equal(f->decision.behind, OUTBOX_OUT_PARKED);
-	f->context.max_size = 0;
-	assert_true(decide_send(&f->context, &f->delivery, false, &f->decision));
 }
 
 static void an_outage_charges_nobody(void **state)

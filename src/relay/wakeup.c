@@ -154,8 +154,9 @@ static int listen_on(struct listener *l, int fd, bool *ret_too_often, struct out
 		if (n < 0 && errno != EINTR)
 			break;
 		if (n > 0) {
-			wake_lanes(wakeup);
+			/* first forget the rings, then wake: who commits in between is seen by those who wake */
 			r = store_listen(l->store, &pollfd.fd, &again, err);
+			wake_lanes(wakeup);
 			*ret_too_often = rings_too_often(&ringing, clock->mono(clock));
 		} else if (!n) {
 			at_work = all_dry(wakeup) ? 0 : at_work + 1;

@@ -26,7 +26,8 @@ static int set_envelope(struct broker *broker, const struct broker_driver *drive
 {
 	int r;
 
-	broker->envelope = envelope ? envelope : OUTBOX_ENVELOPE_CE_BINARY;
+	if (envelope || !broker->envelope)
+		broker->envelope = envelope ? envelope : OUTBOX_ENVELOPE_CE_BINARY;
 	r = outbox_encoder_new(broker->envelope, driver->attribute_prefix, &broker->encoder, err);
 	if (r != OUTBOX_EINVAL)
 		return r;

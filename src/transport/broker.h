@@ -15,7 +15,7 @@ struct broker {
 	struct outbox_clock *clock;
 	struct endpoint endpoint;
 	struct outbox_encoder *encoder;
-	int envelope;     /* the encoder's */
+	int envelope;     /* the encoder's; configure() may set another default than binary */
 	char shown[330];  /* "kafka host:port,host:port", for people */
 	char client[330]; /* "outbox TARGET": what the broker's lists of connections show */
 };

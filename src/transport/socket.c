@@ -46,7 +46,7 @@ static int fail_to_connect(const char *who, int number, struct outbox_error *err
 				  strerror_r(number, text, sizeof(text)));
 }
 
-static int await_connection(int fd, const char *who, struct outbox_clock *clock,
+int socket_await_connection(int fd, const char *who, struct outbox_clock *clock,
 			    outbox_time deadline, struct outbox_error *err)
 {
 	socklen_t size = sizeof(int);
@@ -61,25 +61,32 @@ static int await_connection(int fd, const char *who, struct outbox_clock *clock,
 	return number ? fail_to_connect(who, number, err) : OUTBOX_OK;
 }
 
-static int connect_one(const struct addrinfo *info, const char *who, struct outbox_clock *clock,
-		       outbox_time deadline, int *ret_fd, struct outbox_error *err)
+struct connecting {
+	const char *who;
+	struct outbox_clock *clock;
+	int fd; /* once it is connected */
+};
+
+static int connect_one(void *context, const struct addrinfo *info, outbox_time until,
+		       struct outbox_error *err)
 {
+	struct connecting *c = context;
 	int fd = socket(info->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	const int one = 1;
 	int r = OUTBOX_OK;
 
 	if (fd < 0)
-		return fail_to_connect(who, errno, err);
+		return fail_to_connect(c->who, errno, err);
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	socket_keep_alive(fd);
 	if (connect(fd, info->ai_addr, info->ai_addrlen) != 0)
 		r = errno == EINPROGRESS || errno == EINTR
-			    ? await_connection(fd, who, clock, deadline, err)
-			    : fail_to_connect(who, errno, err);
+			    ? socket_await_connection(fd, c->who, c->clock, until, err)
+			    : fail_to_connect(c->who, errno, err);
 	if (r != OUTBOX_OK)
 		close(fd);
 	else
-		*ret_fd = fd;
+		c->fd = fd;
 	return r;
 }
 
@@ -91,8 +98,9 @@ static outbox_time share(struct outbox_clock *clock, outbox_time deadline, size_
 	return deadline > now && left > 1 ? now + (deadline - now) / (outbox_time)left : deadline;
 }
 
-int socket_connect(const struct address *address, const char *who, struct outbox_clock *clock,
-		   outbox_time deadline, int *ret_fd, struct outbox_error *err)
+int socket_try(const struct address *address, const char *who, struct outbox_clock *clock,
+	       outbox_time deadline, socket_attempt *attempt, void *context,
+	       struct outbox_error *err)
 {
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV };
 	struct outbox_error why = OUTBOX_ERROR_INIT; /* of one that another makes up for */
@@ -110,9 +118,20 @@ int socket_connect(const struct address *address, const char *who, struct outbox
 		left++;
 	r = OUTBOX_ECONN;
 	for (const struct addrinfo *info = list; info && r; info = info->ai_next)
-		r = connect_one(info, who, clock, share(clock, deadline, left--), ret_fd, &why);
+		r = attempt(context, info, share(clock, deadline, left--), &why);
 	freeaddrinfo(list);
 	if (r && err)
 		*err = why;
+	return r;
+}
+
+int socket_connect(const struct address *address, const char *who, struct outbox_clock *clock,
+		   outbox_time deadline, int *ret_fd, struct outbox_error *err)
+{
+	struct connecting connecting = { .who = who, .clock = clock };
+	int r = socket_try(address, who, clock, deadline, connect_one, &connecting, err);
+
+	if (!r)
+		*ret_fd = connecting.fd;
 	return r;
 }

@@ -108,6 +108,7 @@ struct asked {
 	const char *first; /* a statement before them; NULL: none */
 	const char *last;  /* one behind them, with arguments; NULL: none */
 	const struct pg_params *last_params;
+	bool alone; /* the one statement is a transaction by itself, as plain_session() made them */
 };
 
 /* Read to the end of the pipeline. The first error is the one that counts; results between the first and the last are
@@ -115,7 +116,7 @@ struct asked {
 static int read_pipeline(struct pg_store *s, const struct asked *asked, outbox_time deadline,
 			 struct outbox_error *err)
 {
-	size_t before = asked->first ? 2 : 1; /* with BEGIN */
+	size_t before = asked->alone ? 0 : asked->first ? 2 : 1; /* with BEGIN */
 	int r, status = OUTBOX_OK;
 
 	for (size_t statement = 0, nulls = 0; nulls < 2;) {
@@ -167,17 +168,24 @@ static int send_plain(struct pg_store *s, const char *sql)
 
 static int send_end(struct pg_store *s, const struct asked *asked)
 {
-	return (!asked->last || send_text(s, asked->last, asked->last_params)) &&
-	       send_plain(s, "COMMIT") && PQpipelineSync(s->conn);
+	if (asked->last && !send_text(s, asked->last, asked->last_params))
+		return 0;
+	return (asked->alone || send_plain(s, "COMMIT")) && PQpipelineSync(s->conn);
+}
+
+static int send_begin(struct pg_store *s, const struct asked *asked)
+{
+	if (asked->alone)
+		return 1;
+	return send_plain(s, asked->mode == PG_WRITE
+				     ? "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
+				     : "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY") &&
+	       (!asked->first || send_plain(s, asked->first));
 }
 
 static int send_pipeline(struct pg_store *s, const struct asked *asked, struct outbox_error *err)
 {
-	int sent = PQenterPipelineMode(s->conn) &&
-		   send_plain(s, asked->mode == PG_WRITE
-					 ? "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
-					 : "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY") &&
-		   (!asked->first || send_plain(s, asked->first));
+	int sent = PQenterPipelineMode(s->conn) && send_begin(s, asked);
 
 	for (size_t i = 0; sent && i < asked->count; i++)
 		sent = asked->sql ? send_text(s, asked->sql, &asked->hots[i].params)
@@ -412,13 +420,13 @@ static int prepare(struct pg_store *s, const char *name, const char *sql,
  */
 static int plain_session(struct pg_store *s, struct outbox_error *err)
 {
-	char settings[400];
+	char settings[500];
 
 	snprintf(settings, sizeof(settings),
 		 "SET search_path = %s; SET row_security = off; SET jit = off;"
 		 " SET max_parallel_workers_per_gather = 0; SET enable_bitmapscan = off;"
 		 " SET default_transaction_isolation = 'read committed';"
-		 " SET default_transaction_deferrable = off",
+		 " SET default_transaction_read_only = off; SET default_transaction_deferrable = off",
 		 s->quoted);
 	return pg_script(s, settings, err);
 }
@@ -431,29 +439,30 @@ static int prepare_hot(struct pg_store *s, const char *sql, const struct asked *
 	int r = OUTBOX_OK;
 
 	if (!s->prepared) {
-		r = prepare(s, HOT_NAME, sql, &asked->hots[0].params, err);
+		r = plain_session(s, err);
+		if (r == OUTBOX_OK)
+			r = prepare(s, HOT_NAME, sql, &asked->hots[0].params, err);
 		s->prepared = r == OUTBOX_OK;
 	}
 	if (r == OUTBOX_OK && prefetch && !s->prepared_prefetch) {
-		r = plain_session(s, err);
-		if (r == OUTBOX_OK)
-			r = prepare(s, PREFETCH_NAME, prefetch->sql, &prefetch->params, err);
+		r = prepare(s, PREFETCH_NAME, prefetch->sql, &prefetch->params, err);
 		s->prepared_prefetch = r == OUTBOX_OK;
 	}
 	return r;
 }
 
 int pg_hot_op(struct pg_store *s, const char *sql, struct pg_hot *hots, size_t count,
-	      const struct pg_last *last, struct outbox_error *err)
+	      const struct pg_around *around, struct outbox_error *err)
 {
-	_cleanup_(buf_deinit) struct buf last_sql = BUF_INIT(SQL_MAX);
+	_cleanup_(buf_deinit) struct buf last = BUF_INIT(SQL_MAX);
 	struct asked asked = { .mode = PG_WRITE, .hots = hots, .count = count };
 	char share[200];
-	int r = last->sql ? expand(s, last->sql, &last_sql, err) : OUTBOX_OK;
+	int r = around->last ? expand(s, around->last, &last, err) : OUTBOX_OK;
 
-	asked.last = last->sql ? buf_str(&last_sql) : NULL;
-	asked.last_params = &last->params;
-	snprintf(share, sizeof(share), "SELECT %s.outbox_share_moment()", s->quoted);
+	asked.last = around->last ? buf_str(&last) : NULL;
+	asked.last_params = &around->last_params;
+	snprintf(share, sizeof(share), "SELECT %s.outbox_share_moment(%s)", s->quoted,
+		 around->settles ? "true" : "false");
 	asked.first = count > 1 ? share : NULL;
 	if (r != OUTBOX_OK) {
 		/* no memory for it */
@@ -465,6 +474,7 @@ int pg_hot_op(struct pg_store *s, const char *sql, struct pg_hot *hots, size_t c
 		r = call_text(s, sql, &asked, err);
 	} else {
 		r = prepare_hot(s, sql, &asked, err);
+		asked.alone = count == 1 && !asked.last;
 		if (r == OUTBOX_OK)
 			r = call(s, &asked, err);
 	}

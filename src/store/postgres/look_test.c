@@ -119,14 +119,16 @@ static void who_publishes_nothing_makes_no_work(void **state)
 	PQfinish(other);
 }
 
+/* What nobody varies here: the routing, the limits, nothing read ahead, nothing to settle. */
+#define REST                                                                              \
+	", 1, 10, 100000, NULL, 0, 0, 0, 0, 0, 0, 0, '{}', '{}', '{}', '{}', '{}', '{}'," \
+	" '{}', '{}', '{}', '{}')"
+
 /* One lane's call in a transaction of the test's own. */
 static void claim_in_transaction(struct place *p, const char *target, const struct outbox_head *head)
 {
-	place_sql(p,
-		  "SELECT * FROM outbox_settle_and_claim(ROW('%s', 0, 'me', %lld, %lld, %lld, 1, 10, 100000,"
-		  " NULL, 0, 0, 0)::outbox_request,"
-		  " ROW(0, 0, 0, 0, '{}', '{}', '{}', '{}', '{}', '{}', '{}')::outbox_outcomes, false, NULL)",
-		  target, (long long)head->n, (long long)head->fence_token, (long long)++p->token);
+	place_sql(p, "SELECT * FROM outbox_next_batch('%s', 0, 'me', %lld, %lld, %lld" REST, target,
+		  (long long)head->n, (long long)head->fence_token, (long long)++p->token);
 }
 
 /* Receipts whose window has a message of a transaction that is younger than their own. */
@@ -157,7 +159,7 @@ static void lanes_of_one_transaction_share_its_moment(void **state)
 	publish_beside(other);
 	publish_beside(late);
 	place_sql(p, "BEGIN");
-	place_sql(p, "SELECT outbox_share_moment()");
+	place_sql(p, "SELECT outbox_share_moment(false)");
 	publish_beside(other); /* between: not theirs yet, or it has an older transaction than they */
 	claim_in_transaction(p, "events", &first);
 	publish_beside(other); /* younger, and before the second lane reads anything */
@@ -183,9 +185,7 @@ static void nobody_claims_after_writing(void **state)
 
 	place_publish(p, 1);
 	snprintf(sql, sizeof(sql),
-		 "SELECT * FROM outbox_settle_and_claim(ROW('events', 0, 'me', %lld, %lld, 99, 1, 10, 100000,"
-		 " NULL, 0, 0, 0)::outbox_request,"
-		 " ROW(0, 0, 0, 0, '{}', '{}', '{}', '{}', '{}', '{}', '{}')::outbox_outcomes, false, NULL)",
+		 "SELECT * FROM outbox_next_batch('events', 0, 'me', %lld, %lld, 99" REST,
 		 (long long)head.n, (long long)head.fence_token);
 	place_sql(p, "BEGIN");
 	place_sql(p, "SELECT pg_current_xact_id()");
@@ -194,6 +194,66 @@ static void nobody_claims_after_writing(void **state)
 	PQclear(result);
 	place_sql(p, "ROLLBACK");
 	assert_int_equal(place_drain(p, "events"), 1);
+}
+
+/* Nobody was there when the snapshot was taken; somebody came before the end of the log was read. */
+static void who_began_behind_the_snapshot_is_late(void **state)
+{
+	struct place *p = *state;
+	struct outbox_head head = take(p, "events");
+	PGconn *other = place_connect(p), *late = place_connect(p);
+	struct outbox_settlement settled = { .outcome = OUTBOX_OUT_DELIVERED };
+	struct outbox_settle_and_claim request = { .target = "events",
+						   .owner = "me",
+						   .route_version = 1,
+						   .max_messages = 10,
+						   .max_bytes = 1 << 20 };
+	struct outbox_claim claim;
+
+	pass(p, &head); /* the first call of a session goes the long way */
+	publish_beside(other);
+	place_sql(p, "BEGIN");
+	place_sql(p,
+		  "SELECT set_config('outbox.moment', pg_current_snapshot()::text || ' ' || outbox_log_end() + 1, true)");
+	PQclear(PQexec(late, "BEGIN"));
+	publish_beside(late);
+	settled.seq = place_number(p, "SELECT max(seq) FROM outbox_message");
+	place_sql(p, "SELECT pg_current_xact_id()");
+	claim_in_transaction(p, "events", &head);
+	place_sql(p, "COMMIT");
+	PQclear(PQexec(late, "COMMIT"));
+
+	request.n = head.n + 1;
+	request.fence_token = p->token;
+	request.new_token = ++p->token;
+	request.settled = &settled;
+	request.n_settled = 1;
+	if (pg_settle_and_claim(p->store, &request, p->arena, &claim, &p->err) != OUTBOX_OK)
+		fail_msg("%s", p->err.message);
+	assert_int_equal(claim.count, 1);
+	assert_int_equal(claim.items[0].seq, settled.seq + 1);
+	PQfinish(other);
+	PQfinish(late);
+}
+
+static void the_short_way_has_a_fence(void **state)
+{
+	struct place *p = *state;
+	struct outbox_head head = take(p, "events");
+	struct outbox_settle_and_claim request = { .target = "events",
+						   .owner = "me",
+						   .new_token = 99,
+						   .route_version = 1,
+						   .max_messages = 10,
+						   .max_bytes = 1 << 20 };
+	struct outbox_claim claim;
+
+	pass(p, &head);
+	request.n = head.n;
+	request.fence_token = head.fence_token + 1;
+	place_publish(p, 1);
+	assert_int_equal(pg_settle_and_claim(p->store, &request, p->arena, &claim, &p->err),
+			 OUTBOX_EFENCED);
 }
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, place_setup, place_teardown)
@@ -206,6 +266,8 @@ int main(void)
 		CASE(who_publishes_nothing_makes_no_work),
 		CASE(lanes_of_one_transaction_share_its_moment),
 		CASE(nobody_claims_after_writing),
+		CASE(who_began_behind_the_snapshot_is_late),
+		CASE(the_short_way_has_a_fence),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Settle and claim: one call of outbox_settle_and_claim(), sql/postgres/settle_and_claim.sql. A claim that was
+ * Settle and claim: one call of outbox_next_batch(), sql/postgres/straight.sql. A claim that was
  * simply delivered is described by four numbers; only other outcomes have an entry each. Rows that were read ahead
  * (readahead.h) are named by their first, last and count; the head of the answer says whether they became the claim.
  */
@@ -160,10 +160,8 @@ struct reader {
 };
 
 static const char sql[] =
-	"SELECT * FROM @outbox_settle_and_claim("
-	"ROW($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)::@outbox_request,"
-	" ROW($14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24)::@outbox_outcomes,"
-	" false, ROW($25, $26, $27)::@outbox_ahead)";
+	"SELECT * FROM @outbox_next_batch($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16,"
+	" $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27)";
 
 /* What the store must know of rows read ahead if the lane has detours, as arrays. */
 struct ahead {
@@ -373,7 +371,7 @@ static int load_dead(struct reader *reader, const char *target, struct outbox_er
 
 /* Tries that failed, of all requests: rows of the history, in the same transaction. */
 static int make_attempts(const struct outbox_settle_and_claim *requests, size_t count,
-			 struct pg_last *ret_last, struct outbox_error *err)
+			 struct pg_around *ret_around, struct outbox_error *err)
 {
 	_cleanup_(attempts_deinit) struct attempts a = { 0 };
 	size_t most = 0;
@@ -391,7 +389,7 @@ static int make_attempts(const struct outbox_settle_and_claim *requests, size_t 
 		for (size_t k = 0; k < requests[i].n_settled; k++)
 			if (requests[i].settled[k].attempt > 0)
 				attempts_add(&a, requests[i].n + 1, &requests[i].settled[k]);
-	if (!pg_params_init(&ret_last->params,
+	if (!pg_params_init(&ret_around->last_params,
 			    ARGS(ARG_TEXT(requests[0].target), ARG_ARRAY(PG_INT8S, a.seqs, a.count),
 				 ARG_ARRAY(PG_INT8S, a.ns, a.count),
 				 ARG_ARRAY(PG_INT4S, a.attempts, a.count),
@@ -400,13 +398,13 @@ static int make_attempts(const struct outbox_settle_and_claim *requests, size_t 
 				 ARG_ARRAY(PG_TEXTS, a.reasons, a.count),
 				 ARG_ARRAY(PG_TEXTS, a.answers, a.count))))
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
-	ret_last->sql = "SELECT @outbox_add_attempts($1, $2, $3, $4, $5, $6, $7, $8)";
+	ret_around->last = "SELECT @outbox_add_attempts($1, $2, $3, $4, $5, $6, $7, $8)";
 	return OUTBOX_OK;
 }
 
-static void last_deinit(struct pg_last *last)
+static void around_deinit(struct pg_around *around)
 {
-	pg_params_deinit(&last->params);
+	pg_params_deinit(&around->last_params);
 }
 
 /* All requests in one call. */
@@ -414,7 +412,7 @@ static int send_requests(struct pg_store *s, const struct outbox_settle_and_clai
 			 size_t count, struct reader *readers, struct outbox_error *err)
 {
 	_cleanup_(cleanup_free) struct pg_hot *hots = calloc(count, sizeof(*hots));
-	_cleanup_(last_deinit) struct pg_last last = { 0 };
+	_cleanup_(around_deinit) struct pg_around around = { 0 };
 	size_t made = 0;
 	int r = s->ready ? OUTBOX_OK : pg_schema_ready(s, err);
 
@@ -423,15 +421,16 @@ static int send_requests(struct pg_store *s, const struct outbox_settle_and_clai
 	for (; r == OUTBOX_OK && made < count; made += r == OUTBOX_OK) {
 		struct reader *reader = &readers[made];
 
+		around.settles |= requests[made].n_settled > 0;
 		reader->ahead_count = pg_readahead_count(reader->readahead, &requests[made]);
 		hots[made].taker = &reader->base;
 		hots[made].prefetch = pg_readahead_ask(reader->readahead, &requests[made]);
 		r = make_arguments(reader, &requests[made], &hots[made].params, err);
 	}
 	if (r == OUTBOX_OK)
-		r = make_attempts(requests, count, &last, err);
+		r = make_attempts(requests, count, &around, err);
 	if (r == OUTBOX_OK)
-		return pg_hot_op(s, sql, hots, count, &last, err);
+		return pg_hot_op(s, sql, hots, count, &around, err);
 	while (made-- > 0)
 		pg_params_deinit(&hots[made].params);
 	return r;

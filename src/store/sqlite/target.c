@@ -302,6 +302,21 @@ static int pause_in(struct sqlite_store *s, const char *target, bool pause, cons
 	return r == OUTBOX_OK ? sqlite_audit_write(s, &entry, err) : r;
 }
 
+/* The target is there, as it is to be: what follows from that. */
+static int finish_put(struct sqlite_store *s, const struct outbox_target_def *def,
+		      const struct known *known, struct outbox_error *err)
+{
+	int r = dead_letter_put(s, def, err);
+
+	if (r == OUTBOX_OK && !known->there && def->paused)
+		r = pause_in(s, def->name, true, OUTBOX_PAUSED_BY_CONFIGURATION, "paused: true", err);
+	if (r == OUTBOX_OK)
+		r = sqlite_bands_note(s, def, &known->bands, err);
+	if (r == OUTBOX_OK && !(known->there && known->same_route))
+		r = sqlite_cancel_for(s, def->name, err);
+	return r;
+}
+
 int sqlite_target_put(struct outbox_store *store, const struct outbox_target_def *def,
 		      int64_t *ret_version, struct outbox_error *err)
 {
@@ -326,13 +341,7 @@ int sqlite_target_put(struct outbox_store *store, const struct outbox_target_def
 		r = known.there ? change_target(s, def, buf_str(&route), &known, err)
 				: create_target(s, def, &start, buf_str(&route), &known, err);
 	if (r == OUTBOX_OK)
-		r = dead_letter_put(s, def, err);
-	if (r == OUTBOX_OK && !known.there && def->paused)
-		r = pause_in(s, def->name, true, OUTBOX_PAUSED_BY_CONFIGURATION, "paused: true", err);
-	if (r == OUTBOX_OK)
-		r = sqlite_bands_note(s, def, &known.bands, err);
-	if (r == OUTBOX_OK && !(known.there && known.same_route))
-		r = sqlite_cancel_for(s, def->name, err);
+		r = finish_put(s, def, &known, err);
 	r = sqlite_end(s, r, err);
 	if (r == OUTBOX_OK && ret_version)
 		*ret_version = known.version;

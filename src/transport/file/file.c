@@ -15,6 +15,7 @@
 #include "transport/file/file.h"
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "base/thread.h"
 #include "base/url.h"
 #include "transport/transport.h"
 
@@ -292,7 +293,7 @@ static int file_publish(struct outbox_transport *transport, struct outbox_batch 
 			outbox_time deadline, struct outbox_error *err)
 {
 	struct file_transport *file = downcast(transport);
-	struct file_signals signals;
+	struct held_signals signals;
 	int r;
 
 	if (file->fd < 0)

@@ -8,7 +8,6 @@
 
 #include "base/buf.h"
 
-#include <signal.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
@@ -44,11 +43,6 @@ struct file_transport {
 	struct file_debt debt;
 };
 
-struct file_signals {
-	sigset_t before;
-	bool pipe_pending, size_pending;
-};
-
 /* Fail with the status that errno's value stands for. */
 int file_fail(const struct file_transport *file, int number, const char *what,
 	      struct outbox_error *err);
@@ -76,9 +70,5 @@ int write_line(struct file_transport *file, const char *line, size_t size, outbo
 	       struct outbox_error *err) OUTBOX_MUSTCHECK;
 int write_flush(struct file_transport *file, outbox_time deadline,
 		struct outbox_error *err) OUTBOX_MUSTCHECK;
-
-/* signals.c: SIGPIPE and SIGXFSZ must not kill a process for what a return value tells as well. */
-void signals_hold(struct file_signals *signals);
-void signals_release(const struct file_signals *signals);
 
 #endif

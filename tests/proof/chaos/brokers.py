@@ -214,4 +214,68 @@ class Nats(Broker):
             self.kill()
 
 
-BROKERS = {"rabbitmq": Rabbit, "kafka": Kafka, "nats": Nats, "redis": Redis}
+class Mqtt(Broker):
+    """Read by a subscriber whose session lasts, and who is away until the end."""
+
+    def __init__(self):
+        self.port = int(os.environ["MQTT_PORT"])
+        self.folder = os.environ["MQTT_DIR"]
+        self.pid = int(os.environ["MQTT_PID"])
+        self.started = None
+        self.target = f"mqtt://127.0.0.1:{self.port}/{NAME}"
+
+    def restart(self):
+        with open(f"{self.folder}/said", "ab") as said:
+            self.started = subprocess.Popen([os.environ["MQTT_SERVER"], "-c", f"{self.folder}/mosquitto.conf"],
+                                            stdout=said, stderr=said)
+        self.pid = self.started.pid
+
+    def kill(self):
+        """It acknowledges what it has in memory, and writes when it is asked to end: SIGKILL would lose messages."""
+        os.kill(self.pid, signal.SIGCONT)
+        os.kill(self.pid, signal.SIGTERM)
+        if self.started:
+            self.started.wait(PATIENCE)
+            self.started = None
+            return
+        while os.path.exists(f"/proc/{self.pid}"):
+            with open(f"/proc/{self.pid}/stat", encoding="utf-8") as stat:
+                if stat.read().rsplit(")", 1)[1].split()[0] == "Z":
+                    return
+            time.sleep(.01)
+
+    def session(self, *subscribe):
+        """Be the subscriber until its own mark comes back; what came before it."""
+        from paho.mqtt import client as paho  # pylint: disable=import-outside-toplevel
+        client = paho.Client("witness", clean_session=False, protocol=paho.MQTTv311)
+        bodies, over = [], []
+
+        def connected(*_):
+            for topic in subscribe:
+                client.subscribe(topic, 1)
+            client.publish("mark", b"", 1)
+
+        def arrived(_client, _context, message):
+            (over if message.topic == "mark" else bodies).append(message.payload)
+
+        client.on_connect, client.on_message = connected, arrived
+        client.connect("127.0.0.1", self.port)
+        deadline = time.monotonic() + PATIENCE
+        while not over:
+            assert time.monotonic() < deadline, f"read {len(bodies)}, and no end"
+            client.loop(.1)
+        client.disconnect()
+        return bodies
+
+    def prepare(self):
+        self.session(NAME, "mark")
+
+    def read(self):
+        return self.session()
+
+    def close(self):
+        if self.started:
+            self.kill()
+
+
+BROKERS = {"rabbitmq": Rabbit, "kafka": Kafka, "nats": Nats, "redis": Redis, "mqtt": Mqtt}

@@ -13,6 +13,9 @@ LAST = "SELECT n, token, route_version FROM outbox_receipt WHERE target = 'event
 ADVANCE = """SELECT count(*) - 1 FROM outbox_advance('events', 0, 'me', ?, ?, 77, ?,
     ROW(0, 0, 0, 0, '{}', '{}', '{}', '{}', '{}', '{}', '{}')::outbox_outcomes, 500, 1000000, NULL)"""
 
+NEXT_BATCH = """SELECT count(*) - 1 FROM outbox_next_batch('events', 0, 'me', ?, ?, 77, ?, 500, 1000000, NULL, 0, 0, 0,
+    0, 0, 0, 0, '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}')"""
+
 
 def test_new_target_waits_for_a_purge(make, server):
     """A purge under way has not asked it what it still needs. Those that it knows are not held up."""
@@ -34,7 +37,8 @@ def test_new_target_waits_for_a_purge(make, server):
         assert other.execute(PUT, ("new", False)).fetchone()[0]
 
 
-def test_claim_says_no_more_than_it_returns(make, server):
+@pytest.mark.parametrize("way", [ADVANCE, NEXT_BATCH], ids=["long", "straight"])
+def test_claim_says_no_more_than_it_returns(make, server, way):
     """Messages that go while it is made: the claim fails as a whole, and the next one is right."""
     shop, crew, producer = make(server)
     producer.publish(1)
@@ -52,7 +56,7 @@ def test_claim_says_no_more_than_it_returns(make, server):
 
         def claim():
             try:
-                failed.append(reader.execute(ADVANCE, last).fetchone())
+                failed.append(reader.execute(way, last).fetchone())
             except psycopg2.Error as error:
                 failed.append(error)
 
@@ -65,7 +69,7 @@ def test_claim_says_no_more_than_it_returns(make, server):
         thread.join()
         assert isinstance(failed[0], psycopg2.errors.SerializationFailure), failed
         assert db.execute(LAST).fetchone() == last
-        assert reader.execute(ADVANCE, last).fetchone()[0] == 9
+        assert reader.execute(way, last).fetchone()[0] == 9
 
 
 def test_retention_and_a_dead_letter_wait_for_each_other_in_turn(make, server):

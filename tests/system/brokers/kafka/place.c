@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define WAIT 60000 /* ms; a machine under load */
 
@@ -52,6 +53,24 @@ static void await_result(rd_kafka_queue_t *queue)
 	rd_kafka_queue_destroy(queue);
 }
 
+/* The controller has made it; a broker that is busy hears of it a moment later. */
+static void await_topic(rd_kafka_t *admin, const char *name)
+{
+	rd_kafka_topic_t *handle = rd_kafka_topic_new(admin, name, NULL);
+	const struct rd_kafka_metadata *metadata;
+	bool there = false;
+
+	for (int i = 0; i < WAIT / 10 && !there; i++) {
+		assert_int_equal(rd_kafka_metadata(admin, 0, handle, &metadata, WAIT), 0);
+		there = metadata->topic_cnt == 1 && !metadata->topics[0].err;
+		rd_kafka_metadata_destroy(metadata);
+		if (!there)
+			usleep(10000);
+	}
+	assert_true(there);
+	rd_kafka_topic_destroy(handle);
+}
+
 void place_topic(rd_kafka_t *admin, const char *name, int partitions, const char *const *settings)
 {
 	rd_kafka_queue_t *queue = rd_kafka_queue_new(admin);
@@ -62,6 +81,7 @@ void place_topic(rd_kafka_t *admin, const char *name, int partitions, const char
 	rd_kafka_CreateTopics(admin, &topic, 1, NULL, queue);
 	await_result(queue);
 	rd_kafka_NewTopic_destroy(topic);
+	await_topic(admin, name);
 }
 
 void place_drop(rd_kafka_t *admin, const char *name)
