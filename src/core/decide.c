@@ -171,8 +171,8 @@ static bool may_send(const struct decide_context *context, const struct outbox_c
 		ret_settlement->error = expired_error(context, message->expires_at);
 	} else if (context->max_size && message->size > context->max_size) {
 		*ret_settlement = settlement_of(delivery, OUTBOX_OUT_FAILED);
-		ret_settlement->attempts = charged(delivery);
 		ret_settlement->error = size_error(context, message->size);
+		ret_settlement->attempts = charged(delivery);
 		note_attempt(ret_settlement, delivery, OUTBOX_REJECTED, NULL);
 	} else if (died_alone) {
 		*ret_settlement = charge(context, delivery, DIED_ALONE);
