@@ -32,7 +32,8 @@ struct plain_ops {
 	void (*close)(void *broker);
 };
 
-extern const struct plain_ops plain_rabbitmq, plain_kafka, plain_nats, plain_redis, plain_mqtt;
+extern const struct plain_ops plain_rabbitmq, plain_kafka, plain_nats, plain_redis, plain_mqtt,
+	plain_artemis;
 
 /* "host" and port of a URL scheme://[user:password@]host:port/... */
 void plain_address(const char *url, char host[256], int *port);

@@ -11,8 +11,7 @@
 static int set_endpoint(struct broker *broker, const struct broker_driver *driver, struct url *url,
 			struct outbox_error *err)
 {
-	const char *tls_scheme = driver->ops->schemes[1];
-	bool tls = tls_scheme && strcmp(url->scheme, tls_scheme) == 0;
+	bool tls = strcmp(url->scheme, driver->ops->schemes[0]) != 0;
 	int r = endpoint_parse(url, tls ? driver->tls_port : driver->port, tls, &broker->endpoint,
 			       err);
 

@@ -21,7 +21,7 @@ struct broker {
 };
 
 struct broker_driver {
-	const struct outbox_transport_ops *ops; /* its second scheme, if any, means TLS */
+	const struct outbox_transport_ops *ops; /* its schemes but the first mean TLS */
 	const char *title;                      /* "NATS", for people */
 	size_t size;                            /* of the driver's struct */
 	int port, tls_port;                     /* the usual ones */

@@ -108,6 +108,20 @@ static int write_hosts(struct endpoint *e, struct outbox_error *err)
 	return hosts.failed ? no_memory(err) : OUTBOX_OK;
 }
 
+int endpoint_set_hosts(struct endpoint *e, const char *hosts, int default_port,
+		       struct outbox_error *err)
+{
+	int r;
+
+	free(e->addresses);
+	free(e->hosts);
+	e->addresses = NULL;
+	e->hosts = NULL;
+	e->n_addresses = 0;
+	r = parse_addresses(e, hosts, default_port, err);
+	return r == OUTBOX_OK ? write_hosts(e, err) : r;
+}
+
 bool endpoint_is_loopback(const struct endpoint *e)
 {
 	for (size_t i = 0; i < e->n_addresses; i++) {
@@ -201,9 +215,7 @@ int endpoint_parse(struct url *url, int default_port, bool tls, struct endpoint 
 	if (!url->host || !url->host[0])
 		return outbox_fail(err, OUTBOX_ECONFIG, "%s: needs a host; write %s://host:%d/",
 				   url->scheme, url->scheme, default_port);
-	r = parse_addresses(&e, url->host, default_port, err);
-	if (r == OUTBOX_OK)
-		r = write_hosts(&e, err);
+	r = endpoint_set_hosts(&e, url->host, default_port, err);
 	if (r == OUTBOX_OK)
 		r = parse_login(&e, url, err);
 	if (r == OUTBOX_OK)

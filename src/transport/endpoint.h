@@ -43,6 +43,9 @@ struct endpoint {
  */
 int endpoint_parse(struct url *url, int default_port, bool tls, struct endpoint *ret_endpoint,
 		   struct outbox_error *err) OUTBOX_MUSTCHECK;
+/* Other addresses than those of the URL: "host:port,host". ECONFIG as above. */
+int endpoint_set_hosts(struct endpoint *endpoint, const char *hosts, int default_port,
+		       struct outbox_error *err) OUTBOX_MUSTCHECK;
 void endpoint_deinit(struct endpoint *endpoint);
 
 /* Is every address this machine's own? */

@@ -38,7 +38,37 @@ static void templates_take_fields(void **state)
 	render("{kind}/{key}/{id}", "command/42/i");
 	render("plain", "plain");
 	render("{{{key}}}", "{42}");
+	render("{type|kebab}-{kind|kebab}", "order-placed-command");
 	render("", "");
+}
+
+static void templates_write_kebab_case(void **state)
+{
+	static const char *const cases[][2] = {
+		{ "OrderPlaced", "order-placed" },
+		{ "orderPlaced", "order-placed" },
+		{ "order.placed", "order-placed" },
+		{ "order_placed", "order-placed" },
+		{ "order-placed", "order-placed" },
+		{ "ORDER_PLACED", "order-placed" },
+		{ "Order Placed", "order-placed" },
+		{ "com.shop/Orders::OrderPlacedV2", "com-shop-orders-order-placed-v2" },
+		{ "HTTPServerStarted", "http-server-started" },
+		{ "..order..placed..", "order-placed" },
+		{ "Bestellung\xc3\x84ndern", "bestellung\xc3\x84ndern" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		_cleanup_(template_deinit) struct template t = { 0 };
+		_cleanup_(buf_deinit) struct buf out = BUF_INIT(100);
+		struct outbox_message m = { .type = cases[i][0] };
+
+		assert_ok(template_parse("address", "{type|kebab}", &t, err));
+		assert_false(template_is_constant(&t));
+		assert_ok(template_render(&t, &m, &out, err));
+		assert_string_equal(buf_str(&out), cases[i][1]);
+	}
 }
 
 static void templates_refuse_what_they_do_not_know(void **state)
@@ -48,6 +78,10 @@ static void templates_refuse_what_they_do_not_know(void **state)
 	(void)state;
 	assert_fails(template_parse("subject", "a.{typ}", &t, err), OUTBOX_ECONFIG,
 		     "there is no {typ}");
+	assert_fails(template_parse("subject", "a.{type|snake}", &t, err), OUTBOX_ECONFIG,
+		     "filter in {type|snake}; there are: kebab");
+	assert_fails(template_parse("subject", "a.{typ|kebab}", &t, err), OUTBOX_ECONFIG,
+		     "{typ|kebab}; there are: {type}");
 	assert_fails(template_parse("subject", "a.{type", &t, err), OUTBOX_ECONFIG,
 		     "\"{\" stands alone");
 	assert_fails(template_parse("subject", "a}b", &t, err), OUTBOX_ECONFIG, "\"}\" stands alone");
@@ -269,6 +303,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(templates_take_fields),
+		cmocka_unit_test(templates_write_kebab_case),
 		cmocka_unit_test(templates_refuse_what_they_do_not_know),
 		cmocka_unit_test(a_message_without_the_field_is_refused),
 		cmocka_unit_test(addresses),

@@ -26,6 +26,7 @@ static const char *const names[] = {
 };
 
 #define KNOWN_PLACES "{type} {topic} {key} {kind} {source} {subject} {id}"
+#define KNOWN_FILTERS "kebab"
 
 static const char *field_of(const struct outbox_message *m, int field)
 {
@@ -84,17 +85,29 @@ static int add_text(struct template *t, const char *text, size_t size, struct ou
 	return r;
 }
 
-static int add_field(struct template *t, const char *name, size_t size, struct outbox_error *err)
+static int unknown_place(const struct template *t, const char *what, const char *name, size_t size,
+			 struct outbox_error *err)
 {
 	char shown[80], place[64];
 
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (strlen(names[i]) == size && memcmp(names[i], name, size) == 0)
-			return add(t, &(struct template_part){ .field = (int)i }, err);
 	snprintf(place, sizeof(place), "%.*s", (int)(size < 60 ? size : 60), name);
-	return outbox_fail(err, OUTBOX_ECONFIG,
-			   "option %s: there is no {%s}; there are: " KNOWN_PLACES, t->option,
-			   text_shown(shown, sizeof(shown), place));
+	return outbox_fail(err, OUTBOX_ECONFIG, "option %s: there is no %s{%s}; there are: %s",
+			   t->option, what, text_shown(shown, sizeof(shown), place),
+			   what[0] ? KNOWN_FILTERS : KNOWN_PLACES);
+}
+
+/* "type" or "type|kebab". */
+static int add_field(struct template *t, const char *name, size_t size, struct outbox_error *err)
+{
+	const char *bar = memchr(name, '|', size);
+	size_t length = bar ? (size_t)(bar - name) : size, filter = bar ? size - length - 1 : 0;
+
+	if (bar && (filter != strlen("kebab") || memcmp(bar + 1, "kebab", filter) != 0))
+		return unknown_place(t, "filter in ", name, size, err);
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (strlen(names[i]) == length && memcmp(names[i], name, length) == 0)
+			return add(t, &(struct template_part){ .field = (int)i, .kebab = bar }, err);
+	return unknown_place(t, "", name, size, err);
 }
 
 /* Take what stands at a brace; returns how much it was, 0 after a failure. */
@@ -150,18 +163,57 @@ bool template_is_constant(const struct template *template)
 	return true;
 }
 
+static bool is_lower(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+}
+
+static bool is_upper(char c)
+{
+	return c >= 'A' && c <= 'Z';
+}
+
+/*
+ * Words begin behind . _ / : - and blanks, and at a capital that stands behind a small letter or before one: HTTPServer is
+ * http-server. What is not ASCII stays as it is.
+ */
+static void append_kebab(struct buf *out, const char *text)
+{
+	bool begun = false, gap = false;
+
+	for (size_t i = 0; text[i]; i++) {
+		char c = text[i], before = i ? text[i - 1] : '\0';
+
+		if (strchr("._/:- ", c)) {
+			gap = true;
+			continue;
+		}
+		gap |= is_upper(c) &&
+		       (is_lower(before) || (is_upper(before) && is_lower(text[i + 1])));
+		if (gap && begun)
+			buf_char(out, '-');
+		buf_char(out, is_upper(c) ? (char)(c - 'A' + 'a') : c);
+		begun = true;
+		gap = false;
+	}
+}
+
 int template_render(const struct template *template, const struct outbox_message *message,
 		    struct buf *out, struct outbox_error *err)
 {
 	for (size_t i = 0; i < template->n_parts; i++) {
 		const struct template_part *part = &template->parts[i];
 		const char *text = part->text ? part->text : field_of(message, part->field);
+		size_t before = out->size;
 
-		if (!text || !text[0])
+		if (text && part->kebab)
+			append_kebab(out, text);
+		else if (text)
+			buf_text(out, text);
+		if (out->size == before && !out->failed)
 			return outbox_fail(err, OUTBOX_EINVAL,
 					   "the message has no %s, which the target's %s needs",
 					   names[part->field], template->option);
-		buf_text(out, text);
 	}
 	if (out->failed)
 		return outbox_fail(err, OUTBOX_EINVAL, "the target's %s becomes too long",

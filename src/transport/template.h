@@ -4,7 +4,8 @@
 
 /*
  * Where a message goes: text with places for its fields, "shop.{type}". Places: {type} {topic} {key} {kind}
- * {source} {subject} {id}; "{{" and "}}" stand for one brace. Parsed once, when a transport is opened.
+ * {source} {subject} {id}; "{{" and "}}" stand for one brace. {type|kebab} writes the field as kebab-case: OrderPlaced,
+ * order.placed and order_placed all become order-placed. Parsed once, when a transport is opened.
  */
 
 #include <outbox/message.h>
@@ -16,6 +17,7 @@
 struct template_part {
 	char *text; /* NULL: a field */
 	int field;  /* enum in template.c */
+	bool kebab; /* the field in kebab-case */
 };
 
 struct template

@@ -18,24 +18,24 @@
 
 #include <jansson.h>
 
-static int fail_ended(const struct nats_wire *wire, struct outbox_error *err)
+static int fail_ended(const struct wire *wire, struct outbox_error *err)
 {
 	return outbox_fail(err, wire->status, "%s: %s", wire->shown, wire->why);
 }
 
 /* The next frame of these two kinds; an error of the server's is a frame, too. */
-static int await_frame(struct nats_wire *wire, enum nats_frame_kind wanted, outbox_time deadline,
+static int await_frame(struct wire *wire, enum nats_frame_kind wanted, outbox_time deadline,
 		       struct nats_frame *ret_frame, struct outbox_error *err)
 {
 	for (;;) {
 		outbox_time left = deadline - wire->clock->mono(wire->clock);
 
-		while (nats_wire_next(wire, ret_frame))
+		while (nats_frame_next(wire, ret_frame))
 			if (ret_frame->kind == wanted || ret_frame->kind == FRAME_ERROR)
 				return OUTBOX_OK;
 		if (wire->ended)
 			return fail_ended(wire, err);
-		if (left <= 0 || !nats_wire_wait(wire, left))
+		if (left <= 0 || !wire_wait(wire, left))
 			return outbox_fail(err, OUTBOX_ETIMEDOUT,
 					   "%s: no answer in time while connecting", wire->shown);
 	}
@@ -152,7 +152,7 @@ static int use_address(void *context, const struct address *address, outbox_time
 {
 	struct nats_transport *t = context;
 	struct outbox_error why = OUTBOX_ERROR_INIT;
-	int r = nats_wire_connect(&t->wire, address, until, &why);
+	int r = wire_connect(&t->wire, "NATS", address, until, &why);
 
 	if (r != OUTBOX_OK && why.native == ECONNREFUSED)
 		return outbox_fail_native(err, r, ECONNREFUSED,
@@ -163,7 +163,7 @@ static int use_address(void *context, const struct address *address, outbox_time
 		return outbox_fail_native(err, r, why.native, "%s", why.message);
 	r = await_info(t, until, err);
 	if (r == OUTBOX_OK && t->broker.endpoint.tls)
-		r = nats_wire_start_tls(&t->wire, &t->broker.endpoint, address->host, until, err);
+		r = wire_start_tls(&t->wire, &t->broker.endpoint, address->host, until, err);
 	return r ? r : log_in(t, until, err);
 }
 
@@ -175,6 +175,6 @@ int nats_connect(struct outbox_transport *transport, outbox_time deadline, struc
 	if (r == OUTBOX_OK && t->reply.failed)
 		r = outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	if (r != OUTBOX_OK)
-		nats_wire_close(&t->wire);
+		wire_close(&t->wire);
 	return r;
 }

@@ -3,14 +3,14 @@
 #define TRANSPORT_NATS_DRIVER_H
 
 /*
- * NATS JetStream. How the parts work together is told in publish.c, why there is no library in wire.c.
+ * NATS JetStream. How the parts work together is told in publish.c, why there is no library in frames.c.
  */
 
 #include <outbox/transport.h>
 
 #include "base/buf.h"
 #include "transport/broker.h"
-#include "transport/nats/wire.h"
+#include "transport/nats/frames.h"
 #include "transport/template.h"
 
 #include <stdbool.h>
@@ -80,7 +80,7 @@ struct nats_transport {
 	char *token, *creds, *nkey, *seed;
 	char *inbox_prefix;
 
-	struct nats_wire wire;
+	struct wire wire;
 	/* What INFO said. */
 	bool has_headers;
 	char nonce[200];

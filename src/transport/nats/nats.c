@@ -11,7 +11,7 @@ extern const struct outbox_transport_ops nats_transport_ops;
 
 static void nats_disconnect(struct outbox_transport *transport)
 {
-	nats_wire_close(&nats_downcast(transport)->wire);
+	wire_close(&nats_downcast(transport)->wire);
 }
 
 static void nats_close(struct outbox_transport *transport)
@@ -20,7 +20,7 @@ static void nats_close(struct outbox_transport *transport)
 
 	if (!t)
 		return;
-	nats_wire_deinit(&t->wire);
+	wire_deinit(&t->wire);
 	template_deinit(&t->subject);
 	free(t->stream);
 	free(t->suffix);

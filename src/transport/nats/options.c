@@ -112,7 +112,7 @@ int nats_configure(struct broker *broker, struct url *url,
 	struct nats_transport *t = nats_downcast(&broker->base);
 	int r;
 
-	nats_wire_init(&t->wire, config->clock);
+	wire_init(&t->wire, config->clock);
 	t->number = 1;
 	t->reply.max = REPLY_MAX;
 	t->text.max = NATS_SUBJECT_MAX;

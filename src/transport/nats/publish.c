@@ -29,13 +29,13 @@
 
 /* ---- a message ---------------------------------------------------------------------------------------- */
 
-struct wire {
+struct outgoing {
 	struct outbox_header fixed[FIXED_HEADERS];
 	size_t n_fixed;
 	size_t size; /* headers and body, as the server counts them */
 };
 
-static void add_fixed(struct wire *wire, const char *name, const char *value)
+static void add_fixed(struct outgoing *wire, const char *name, const char *value)
 {
 	wire->fixed[wire->n_fixed++] = (struct outbox_header){ name, value };
 	wire->size += strlen(name) + strlen(value) + strlen(": \r\n");
@@ -43,12 +43,13 @@ static void add_fixed(struct wire *wire, const char *name, const char *value)
 
 /* What the driver adds, and how large it all becomes. EINVAL: it cannot be sent. */
 static int prepare(struct nats_transport *t, const struct outbox_message *message,
-		   const struct outbox_encoded *encoded, struct wire *wire, struct outbox_error *err)
+		   const struct outbox_encoded *encoded, struct outgoing *wire,
+		   struct outbox_error *err)
 {
 	const char *id;
 	int r;
 
-	*wire = (struct wire){ .size = strlen(HEADER_LINE) + strlen("\r\n") + encoded->size };
+	*wire = (struct outgoing){ .size = strlen(HEADER_LINE) + strlen("\r\n") + encoded->size };
 	r = nats_msg_id(t, message, &id, err);
 	if (r != OUTBOX_OK)
 		return r;
@@ -88,7 +89,7 @@ static void put_headers(struct buf *out, const struct outbox_header *headers, si
 }
 
 static void put_message(struct nats_transport *t, const struct outbox_encoded *encoded,
-			const struct wire *wire)
+			const struct outgoing *wire)
 {
 	struct buf *out = &t->wire.out;
 
@@ -148,7 +149,7 @@ static void take_answers(struct nats_transport *t)
 /* Write and read for up to `wait`. False: nothing happened. */
 static bool turn(struct nats_transport *t, outbox_time wait)
 {
-	bool moved = nats_wire_wait(&t->wire, wait);
+	bool moved = wire_wait(&t->wire, wait);
 
 	take_answers(t);
 	return moved;
@@ -163,7 +164,7 @@ static int send_item(struct nats_transport *t, size_t i, size_t *sent, struct ou
 	const struct outbox_item *item = w->batch->items[i];
 	struct outbox_error why = OUTBOX_ERROR_INIT;
 	struct outbox_encoded encoded;
-	struct wire wire = { 0 };
+	struct outgoing wire = { 0 };
 	int r = nats_subject(t, item->message, &why);
 
 	if (r == OUTBOX_OK)
@@ -193,7 +194,7 @@ static int make_room(struct nats_transport *t, outbox_time deadline, struct outb
 
 		if (t->wire.ended)
 			return pump_why(t, err);
-		if (nats_wire_unsent(&t->wire) <= BUFFER_MAX)
+		if (wire_unsent(&t->wire) <= BUFFER_MAX)
 			return OUTBOX_OK;
 		if (wait && !moved)
 			break;
@@ -303,11 +304,11 @@ static void end_with_unsent(struct nats_transport *t)
 {
 	size_t unsent;
 
-	nats_wire_send(&t->wire); /* a PONG was perhaps written down just now */
-	unsent = nats_wire_unsent(&t->wire);
+	wire_send(&t->wire); /* a PONG was perhaps written down just now */
+	unsent = wire_unsent(&t->wire);
 	take_answers(t);
 	if (unsent > 0 && t->window.open > 0)
-		nats_wire_end(&t->wire, OUTBOX_ETIMEDOUT, "the batch could not be sent in time");
+		wire_end(&t->wire, OUTBOX_ETIMEDOUT, "the batch could not be sent in time");
 }
 
 static int exchange(struct nats_transport *t, outbox_time deadline, struct outbox_error *err)

@@ -18,7 +18,7 @@ bool nats_is_login_error(const char *text)
 
 bool pump_next(struct nats_transport *t, struct nats_frame *ret_frame)
 {
-	while (nats_wire_next(&t->wire, ret_frame)) {
+	while (nats_frame_next(&t->wire, ret_frame)) {
 		if (ret_frame->kind == FRAME_PING)
 			buf_text(&t->wire.out, "PONG\r\n");
 		if (ret_frame->kind == FRAME_MESSAGE && ret_frame->sid == t->sid)
@@ -29,9 +29,9 @@ bool pump_next(struct nats_transport *t, struct nats_frame *ret_frame)
 			return true;
 		/* Its words explain more than the reset that perhaps came with them. */
 		t->wire.ended = false;
-		nats_wire_end(&t->wire,
-			      nats_is_login_error(ret_frame->text) ? OUTBOX_EAUTH : OUTBOX_ECONN,
-			      ret_frame->text);
+		wire_end(&t->wire,
+			 nats_is_login_error(ret_frame->text) ? OUTBOX_EAUTH : OUTBOX_ECONN,
+			 ret_frame->text);
 		return false;
 	}
 	return false;
@@ -112,7 +112,7 @@ int pump_request(struct nats_transport *t, const char *subject, const char *json
 	pump_put_request(t, subject, json);
 	for (;;) {
 		outbox_time left = broker_time_left(&t->broker, deadline);
-		bool moved = left > 0 && nats_wire_wait(&t->wire, left);
+		bool moved = left > 0 && wire_wait(&t->wire, left);
 		int r = find_answer(t, subject, number, &answer, err);
 
 		if (r != OUTBOX_OK)

@@ -9,6 +9,7 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import time
 
 PATIENCE = 60
@@ -278,4 +279,28 @@ class Mqtt(Broker):
             self.kill()
 
 
-BROKERS = {"rabbitmq": Rabbit, "kafka": Kafka, "nats": Nats, "redis": Redis, "mqtt": Mqtt}
+class Artemis(Broker):
+    """AMQP 1.0; read by Qpid Proton's Python client."""
+
+    def __init__(self):
+        self.port = int(os.environ["ARTEMIS_PORT"])
+        self.folder = os.environ["ARTEMIS_FOLDER"]
+        self.target = f"amqp1://relay:relay-secret@127.0.0.1:{self.port}/{NAME}"
+
+    @property
+    def pid(self):
+        return read_pid(f"{self.folder}/pid")
+
+    def prepare(self):
+        pass  # the address is made when it is first attached
+
+    def restart(self):
+        subprocess.run([f"{self.folder}/start"], check=True, timeout=PATIENCE)
+
+    def read(self):
+        sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../system/brokers/amqp1"))
+        import witness  # pylint: disable=import-outside-toplevel,import-error
+        return [bytes(message.body) for message in witness.read(self.port, NAME)]
+
+
+BROKERS = {"rabbitmq": Rabbit, "kafka": Kafka, "nats": Nats, "redis": Redis, "mqtt": Mqtt, "artemis": Artemis}

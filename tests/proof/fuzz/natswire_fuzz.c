@@ -6,7 +6,7 @@
  */
 
 #include "fuzz.h"
-#include "transport/nats/wire.h"
+#include "transport/nats/frames.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +25,7 @@ static void mix(struct summary *s, const void *data, size_t size)
 		s->hash = (s->hash ^ bytes[i]) * 1099511628211u;
 }
 
-static void add_frame(struct summary *s, const struct nats_wire *wire, const struct nats_frame *frame)
+static void add_frame(struct summary *s, const struct wire *wire, const struct nats_frame *frame)
 {
 	const char *begin = wire->in.data, *end = begin + wire->in.size;
 
@@ -47,18 +47,18 @@ static struct summary parse(const uint8_t *data, size_t size, size_t step)
 {
 	struct summary s = { .hash = 14695981039346656037u };
 	struct nats_frame frame;
-	struct nats_wire wire;
+	struct wire wire;
 
-	nats_wire_init(&wire, outbox_clock_system());
+	wire_init(&wire, outbox_clock_system());
 	wire.ended = false; /* as after connecting */
 	for (size_t at = 0; at < size && !wire.ended; at += step) {
 		buf_append(&wire.in, data + at, size - at < step ? size - at : step);
-		while (!wire.ended && nats_wire_next(&wire, &frame))
+		while (!wire.ended && nats_frame_next(&wire, &frame))
 			add_frame(&s, &wire, &frame);
 	}
 	s.ended = wire.ended;
 	CHECK(!wire.ended || (wire.status && is_printable(wire.why, strlen(wire.why))));
-	nats_wire_deinit(&wire);
+	wire_deinit(&wire);
 	return s;
 }
 

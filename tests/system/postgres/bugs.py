@@ -80,8 +80,6 @@ BUGS = [
      "WHERE n.i > p_max OR n.behind_suspect", "WHERE n.behind_suspect"),
     ("rows read ahead taken wherever the lane stands", "straight.sql",
      "straight := late IS NULL AND p_ahead <= p_max AND p_count > 0 AND NOT s.opens AND", "straight := p_ahead <= p_max AND"),
-    ("rows read ahead taken past detours", "claim.sql",
-     "			AND cardinality(ahead.seqs) = q.ahead AND NOT EXISTS", "			AND NOT EXISTS"),
     ("rows read ahead taken for the end of the window", "straight.sql",
      "claim_end := p_ahead_last; -- nobody looked further", "claim_end := 9223372036854775807;"),
     ("no byte budget along the log", "straight.sql",

@@ -138,20 +138,20 @@ static void what_was_said_before_the_end_is_heard(void **state)
 	assert_int_equal(getsockname(listener, (struct sockaddr *)&address, &size), 0);
 	assert_int_equal(connect(client, (struct sockaddr *)&address, size), 0);
 	server = accept(listener, NULL, NULL);
-	nats_wire_init(&t.wire, outbox_clock_system());
+	wire_init(&t.wire, outbox_clock_system());
 	t.wire.fd = client;
 	t.wire.ended = false;
 	assert_int_equal(send(client, "x", 1, 0), 1); /* unread, which makes the end a reset */
 	assert_int_equal(send(server, said, strlen(said), 0), strlen(said));
 	close(server);
 	buf_text(&t.wire.out, "PONG\r\n");
-	nats_wire_wait(&t.wire, OUTBOX_SECONDS);
+	wire_wait(&t.wire, OUTBOX_SECONDS);
 	assert_true(t.wire.ended);
 	assert_true(pump_next(&t, &frame));
 	assert_string_equal(frame.data, "ok");
 	assert_false(pump_next(&t, &frame));
 	assert_string_equal(t.wire.why, "Maximum Payload Violation");
-	nats_wire_deinit(&t.wire);
+	wire_deinit(&t.wire);
 	close(listener);
 }
 
@@ -281,7 +281,7 @@ static void what_was_not_sent_in_time_is_never_sent(void **state)
 
 /* ---- memory ------------------------------------------------------------------------------------------ */
 
-static void say(struct nats_wire *wire, int server, const char *data, size_t size)
+static void say(struct wire *wire, int server, const char *data, size_t size)
 {
 	while (size > 0) {
 		ssize_t n = send(server, data, size, MSG_DONTWAIT);
@@ -289,7 +289,7 @@ static void say(struct nats_wire *wire, int server, const char *data, size_t siz
 		assert_true(n > 0 || errno == EAGAIN);
 		data += n > 0 ? n : 0;
 		size -= n > 0 ? (size_t)n : 0;
-		assert_true(nats_wire_wait(wire, OUTBOX_SECONDS));
+		assert_true(wire_wait(wire, OUTBOX_SECONDS));
 	}
 }
 
@@ -297,7 +297,7 @@ static void a_huge_answer_is_not_remembered(void **state)
 {
 	const size_t size = (size_t)8 << 20;
 	char head[40], *data = malloc(size + 2);
-	struct nats_wire wire;
+	struct wire wire;
 	struct nats_frame frame;
 	int ends[2];
 
@@ -306,19 +306,19 @@ static void a_huge_answer_is_not_remembered(void **state)
 	memset(data, 'x', size);
 	memcpy(data + size, "\r\n", 2);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
-	nats_wire_init(&wire, outbox_clock_system());
+	wire_init(&wire, outbox_clock_system());
 	wire.fd = ends[0];
 	wire.ended = false;
 	snprintf(head, sizeof(head), "MSG a 1 %zu\r\n", size);
 	say(&wire, ends[1], head, strlen(head));
 	say(&wire, ends[1], data, size + 2);
-	assert_true(nats_wire_next(&wire, &frame));
+	assert_true(nats_frame_next(&wire, &frame));
 	assert_int_equal(frame.size, size);
 	say(&wire, ends[1], "PING\r\n", 6);
-	assert_true(nats_wire_next(&wire, &frame));
+	assert_true(nats_frame_next(&wire, &frame));
 	assert_int_equal(frame.kind, FRAME_PING);
 	assert_true(wire.in.capacity <= (size_t)1 << 20);
-	nats_wire_deinit(&wire);
+	wire_deinit(&wire);
 	close(ends[1]);
 	free(data);
 }

@@ -4,82 +4,19 @@ import os
 import pathlib
 import signal
 import subprocess
-import threading
+import sys
 import time
 import uuid
 
 import pika
 import pytest
 
-PROBE = os.environ.get("OUTBOX_RABBITMQ_PROBE", "probe")
+sys.path.insert(0, str(pathlib.Path(__file__).parents[3] / "support"))
+from probe import Probe, message  # noqa: E402,F401  pylint: disable=wrong-import-position,unused-import
+
 HOME = os.environ.get("OUTBOX_TEST_RABBITMQ_HOME")
 PORT = int(os.environ.get("OUTBOX_TEST_RABBITMQ_PORT") or 0)
-PATIENCE = float(os.environ.get("OUTBOX_TEST_PATIENCE") or 60)
 TLS_PORT = int(os.environ.get("OUTBOX_TEST_RABBITMQ_TLS_PORT") or 0)
-
-
-class Answer:
-    """What the transport said: its status, and for publish a (verdict, native, reason) for each message."""
-
-    def __init__(self, lines):
-        self.status, self.native, self.ms, *text = lines[-1][2:].split(" ", 3)
-        self.native, self.ms, self.text = int(self.native), int(self.ms), "".join(text)
-        self.lines = lines[:-1]
-        self.items = [(v, int(n), r) for v, n, r in (line.split(" ", 2) for line in lines[:-1])
-                      if v.isupper()] if lines[:-1] and lines[0].split(" ")[0].isupper() else []
-        self.verdicts = [item[0] for item in self.items]
-
-    def __repr__(self):
-        return f"{self.status} {self.native} {self.text} {self.items[:5]}"
-
-
-class Probe:
-    def __init__(self, url, envelope=0, env=None, patience=PATIENCE):
-        command = url if isinstance(url, list) else [PROBE, url, str(envelope)]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                                        env={**os.environ, **(env or {})})
-        self.opened = self.answer(patience)
-
-    def answer(self, patience=PATIENCE):
-        lines = []
-        hung = threading.Timer(patience, self.process.kill)  # whoever ignores its deadline fails the test
-        hung.start()
-        try:
-            while not lines or not lines[-1].startswith("= "):
-                line = self.process.stdout.readline()
-                assert line, f"the probe ended: {self.process.wait()}"
-                lines.append(line.rstrip("\n"))
-        finally:
-            hung.cancel()
-        return Answer(lines)
-
-    def tell(self, text):
-        self.process.stdin.write(text + "\n")
-        self.process.stdin.flush()
-
-    def ask(self, text):
-        self.tell(text)
-        return self.answer()
-
-    def connect(self, ms=20000):
-        return self.ask(f"connect {ms}")
-
-    def begin(self, messages, ms=20000):
-        """Start a publish; its answer() is for later."""
-        self.tell("\n".join([f"publish {ms} {len(messages)}"] + ["\t".join(map(str, m)) for m in messages]))
-
-    def publish(self, messages, ms=20000):
-        self.begin(messages, ms)
-        return self.answer()
-
-    def close(self):
-        self.process.stdin.close()
-        self.process.stdout.close()
-        assert self.process.wait(20) == 0
-
-
-def message(ident, type="order.placed", topic="", key="", kind="event", size=20):
-    return (ident, type, topic, key, kind, size)
 
 
 class Broker:

@@ -9,7 +9,9 @@ import subprocess
 import time
 
 import pytest
-from conftest import PATIENCE, PROBE, Probe, message
+
+import conftest  # noqa: F401  pylint: disable=unused-import  (makes probe.py known)
+from probe import PATIENCE, Probe, message
 from fake import Fake, ack, channel_close, connection_close, frame, long, method, nack, returned, START, TUNE
 
 SUPPORT = pathlib.Path(os.environ.get("OUTBOX_TEST_SUPPORT") or pathlib.Path(__file__).parents[3] / "support")
@@ -327,7 +329,7 @@ ssl_options.fail_if_no_peer_cert = true
 """
     line = 'exec "$0" "amqps://guest:guest@localhost:$OUTBOX_TEST_RABBITMQ_TLS_PORT/?queue=q$1"'
     rest = f"&ca={certificates}/ca.pem&cert={certificates}/good.pem&key={certificates}/good.key"
-    probe = Probe([SUPPORT / "with-rabbitmq", "bash", "-c", line, PROBE, rest], env={"RABBITMQ_SETTINGS": settings},
+    probe = Probe([SUPPORT / "with-rabbitmq", "bash", "-c", line, os.environ["OUTBOX_PROBE"], rest], env={"RABBITMQ_SETTINGS": settings},
                   patience=5 * PATIENCE)  # a server starts first
     assert probe.opened.status == "ok", probe.opened
     assert probe.connect().status == "ok"

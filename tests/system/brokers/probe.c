@@ -4,8 +4,10 @@
  * a line; every answer ends with a line "= STATUS NATIVE MILLISECONDS TEXT".
  *
  *	connect MS         disconnect          check MS
- *	publish MS N       and N lines "id TAB type TAB topic TAB key TAB kind TAB size"; an empty field is unset.
- *	                   The answer has a line "VERDICT NATIVE REASON" for each.
+ *	publish MS N       and N lines "id TAB type TAB topic TAB key TAB kind TAB size TAB correlation id TAB
+ *	                   milliseconds to live TAB header=value;header=value"; an empty field is unset.
+ *	                   The answer has a line "VERDICT NATIVE REASON" for each, behind them "after INDEX SECONDS"
+ *	                   for a message and "back-off SECONDS" for all, where the driver says so.
  */
 
 #include <outbox/arena.h>
@@ -38,10 +40,29 @@ static const char *field(char **rest)
 	return text && text[0] ? outbox_arena_text(arena, text) : NULL;
 }
 
+static void read_headers(struct outbox_message *m, const char *text)
+{
+	struct outbox_header *headers = outbox_arena_alloc(arena, 20 * sizeof(*headers));
+	char *rest = (char *)(uintptr_t)text;
+
+	if (!headers)
+		exit(2);
+	m->headers = headers;
+	for (char *one; m->n_headers < 20 && (one = strsep(&rest, ";"));) {
+		char *value = strchr(one, '=');
+
+		if (!value)
+			exit(2);
+		*value = '\0';
+		headers[m->n_headers++] = (struct outbox_header){ one, value + 1 };
+	}
+}
+
 static void read_message(struct outbox_message *m)
 {
+	struct outbox_clock *clock = outbox_clock_system();
 	char line[8192], *rest = line;
-	const char *kind, *size;
+	const char *kind, *size, *ttl, *headers;
 
 	if (!fgets(line, sizeof(line), stdin))
 		exit(2);
@@ -52,6 +73,13 @@ static void read_message(struct outbox_message *m)
 	m->key = field(&rest);
 	kind = field(&rest);
 	size = field(&rest);
+	m->correlation_id = field(&rest);
+	ttl = field(&rest);
+	if (ttl)
+		m->expires_at = clock->wall(clock) + strtol(ttl, NULL, 10) * OUTBOX_MILLISECONDS;
+	headers = field(&rest);
+	if (headers)
+		read_headers(m, headers);
 	m->kind = kind && strcmp(kind, "command") == 0 ? OUTBOX_KIND_COMMAND : OUTBOX_KIND_EVENT;
 	m->size = size ? strtoul(size, NULL, 10) : 2;
 	m->data = outbox_arena_alloc(arena, m->size + 1);
@@ -86,6 +114,12 @@ static void publish(struct outbox_transport *t, long ms, size_t n)
 	for (size_t i = 0; i < n; i++)
 		printf("%s %d %s\n", names[items[i].verdict], items[i].native,
 		       items[i].reason ? items[i].reason : "");
+	for (size_t i = 0; i < n; i++)
+		if (items[i].retry_after)
+			printf("after %zu %lld\n", i,
+			       (long long)(items[i].retry_after / OUTBOX_SECONDS));
+	if (batch.back_off)
+		printf("back-off %lld\n", (long long)(batch.back_off / OUTBOX_SECONDS));
 	end(r, &err, since);
 	free(messages);
 	free(items);

@@ -4,7 +4,7 @@
  * settings are read again at every connect, since files may have changed.
  */
 
-#include "transport/nats/wire.h"
+#include "transport/wire.h"
 
 #include "base/cleanup.h"
 
@@ -12,7 +12,7 @@
 #include <openssl/err.h>
 #include <openssl/x509v3.h>
 
-const char *nats_tls_error(void)
+const char *tls_error(void)
 {
 	unsigned long code = ERR_get_error();
 	const char *text = code ? ERR_reason_error_string(code) : NULL;
@@ -43,13 +43,13 @@ static int set_files(SSL_CTX *context, const struct endpoint *e, const char *who
 	if (e->verify && SSL_CTX_load_verify_file(context, e->ca) != 1)
 		return outbox_fail(err, OUTBOX_ECONFIG,
 				   "%s: cannot use %s as certificate authorities: %s", who, e->ca,
-				   nats_tls_error());
+				   tls_error());
 	if (e->cert && (SSL_CTX_use_certificate_chain_file(context, e->cert) != 1 ||
 			SSL_CTX_use_PrivateKey_file(context, e->key, SSL_FILETYPE_PEM) != 1))
 		return outbox_fail(err, OUTBOX_ECONFIG,
 				   "%s: cannot use the certificate %s with the key %s: %s; both are "
 				   "PEM, the key without a password",
-				   who, e->cert, e->key, nats_tls_error());
+				   who, e->cert, e->key, tls_error());
 	return OUTBOX_OK;
 }
 
@@ -97,7 +97,7 @@ static int make_session(const struct endpoint *endpoint, const char *host, const
 	return *ret_tls ? OUTBOX_OK : outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 }
 
-static int fail_handshake(struct nats_wire *wire, struct outbox_error *err)
+static int fail_handshake(struct wire *wire, struct outbox_error *err)
 {
 	/* With verify=no it is there, too, and nobody's reason. */
 	long verified = SSL_get_verify_mode(wire->tls) == SSL_VERIFY_PEER
@@ -106,11 +106,11 @@ static int fail_handshake(struct nats_wire *wire, struct outbox_error *err)
 
 	return outbox_fail_native(err, OUTBOX_EAUTH, (int)verified, "%s: TLS: %s", wire->shown,
 				  verified != X509_V_OK ? X509_verify_cert_error_string(verified)
-							: nats_tls_error());
+							: tls_error());
 }
 
-int nats_wire_start_tls(struct nats_wire *wire, const struct endpoint *endpoint, const char *host,
-			outbox_time deadline, struct outbox_error *err)
+int wire_start_tls(struct wire *wire, const struct endpoint *endpoint, const char *host,
+		   outbox_time deadline, struct outbox_error *err)
 {
 	int r;
 
@@ -130,14 +130,14 @@ int nats_wire_start_tls(struct nats_wire *wire, const struct endpoint *endpoint,
 
 		if (done == 1) {
 			wire->secured = true;
-			nats_wire_unseal(wire);
+			wire_unseal(wire);
 			return OUTBOX_OK;
 		}
 		if (SSL_get_error(wire->tls, done) != SSL_ERROR_WANT_READ)
 			return fail_handshake(wire, err);
 		if (wire->ended)
 			return outbox_fail(err, wire->status, "%s: TLS: %s", wire->shown, wire->why);
-		if (left <= 0 || !nats_wire_wait(wire, left))
+		if (left <= 0 || !wire_wait(wire, left))
 			return outbox_fail(err, OUTBOX_ETIMEDOUT, "%s: TLS: no answer in time",
 					   wire->shown);
 	}
