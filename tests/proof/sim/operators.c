@@ -150,21 +150,27 @@ static bool counter_happens(struct sim *s, enum sim_fault fault, uint64_t draw, 
 	return true;
 }
 
+static struct sim_message *find_scheduled(struct sim *s, uint64_t from)
+{
+	for (size_t i = 0; i < s->n_messages; i++) {
+		struct sim_message *m = &s->messages[(from + i) % s->n_messages];
+
+		if (m->committed && !m->purged && m->due_at > sim_now(s))
+			return m;
+	}
+	return NULL;
+}
+
 /* One that is due later, if there is any. Refused only because a relay reads it, or an operator was there before. */
 static void cancel(struct sim *s, uint64_t from)
 {
-	struct sim_message *m = NULL;
+	struct sim_message *m = find_scheduled(s, from);
 	struct outbox_cancel how = { .struct_size = sizeof(how), .actor = "sim", .reason = "because" };
 	struct outbox_error err = OUTBOX_ERROR_INIT;
 	size_t audits = s->db->n_audit;
 	bool done = false;
 	int r;
 
-	for (size_t i = 0; i < s->n_messages && !m; i++) {
-		m = &s->messages[(from + i) % s->n_messages];
-		if (!m->committed || m->purged || m->due_at <= sim_now(s))
-			m = NULL;
-	}
 	if (!m)
 		return;
 	how.id = m->id;
