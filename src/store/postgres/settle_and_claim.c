@@ -288,7 +288,7 @@ static int load_rows(struct reader *reader, struct merge *m, struct outbox_error
 		r = pg_message_load(&row, reader->arena, source, !claim->count, item, err);
 		if (r == OUTBOX_OK && claim->count && item->seq <= item[-1].seq)
 			r = outbox_fail(err, OUTBOX_EPROTO,
-					"outbox_settle_and_claim() gave messages out of order");
+					"outbox_next_batch() gave messages out of order");
 		if (r == OUTBOX_OK && row.result == m->rows) {
 			load_delivery(m->rows, row.row, item);
 			reader->dead |= (pg_int(m->rows, row.row, CLAIMED_FLAGS) & FLAG_DEAD) != 0;
@@ -305,7 +305,7 @@ static int read_claim(struct reader *reader, const PGresult *rows, struct outbox
 	int64_t head[HEAD_END] = { 0 };
 
 	if (n < 0 || pg_ints(rows, n, CLAIMED_HEAD, head, HEAD_END) != HEAD_END)
-		return outbox_fail(err, OUTBOX_EPROTO, "outbox_settle_and_claim() gave no head");
+		return outbox_fail(err, OUTBOX_EPROTO, "outbox_next_batch() gave no head");
 	reader->claim = (struct outbox_claim){
 		.n = head[HEAD_N],
 		.fence_token = head[HEAD_TOKEN],
@@ -317,7 +317,7 @@ static int read_claim(struct reader *reader, const PGresult *rows, struct outbox
 	};
 	if (head[HEAD_AHEAD] < 0 || head[HEAD_AHEAD] > reader->ahead_count)
 		return outbox_fail(err, OUTBOX_EPROTO,
-				   "outbox_settle_and_claim() claimed rows that it was not given");
+				   "outbox_next_batch() claimed rows that it was not given");
 	if (reader->ahead_count && !head[HEAD_AHEAD])
 		pg_readahead_in_vain(reader->readahead);
 	if (!n && !head[HEAD_AHEAD])
