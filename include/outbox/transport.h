@@ -50,12 +50,13 @@ struct outbox_item {
 	int64_t seq;                          /* place in the log */
 	outbox_time created_at;
 	int attempts; /* failed tries before this one */
-	/* ---- set by outbox_batch_verdict() and outbox_batch_duplicate() */
+	/* ---- set by outbox_batch_verdict() and its siblings */
 	int verdict;             /* enum outbox_verdict */
 	int native;              /* the broker's code */
 	const char *reason;      /* NULL when ACKED without remark; lives as long as the batch */
 	bool duplicate;          /* ACKED, and the broker had it already */
 	outbox_time retry_after; /* RETRY: not before, from now on; 0: as the policy says */
+	const char *answer; /* what the broker said in full, for the history; NULL: the reason is all */
 };
 
 /* The messages of one publish() call, in seq order. */
@@ -144,6 +145,13 @@ struct outbox_transport {
  */
 void outbox_batch_verdict(struct outbox_batch *batch, size_t i, int verdict, int native,
 			  const char *format, ...) OUTBOX_PRINTF(5, 6);
+
+/*
+ * What the broker answered in full (the body of an HTTP answer, say), with a verdict other than ACKED, set before or after
+ * it. Kept for the history of failed attempts only: the first 4 KiB, one or more lines of UTF-8; other control
+ * characters become spaces, and known secrets are hidden. text needs no NUL at its end; a size of 0 takes it back.
+ */
+void outbox_batch_answer(struct outbox_batch *batch, size_t i, const void *text, size_t size);
 
 /*
  * ACKED, and the broker said that it had this message already and did not store it again. For the

@@ -116,7 +116,7 @@ size_t utf8_cut_chars(const char *text, size_t max_chars)
 	}
 }
 
-void text_clean(char *text)
+static void clean(char *text, bool lines)
 {
 	unsigned char *s = (unsigned char *)text;
 	size_t size = strlen(text);
@@ -128,12 +128,23 @@ void text_clean(char *text)
 		if (n == 0) {
 			n = 1;
 			*s = '?';
-		} else if (code < 0x20 || (code >= 0x7f && code <= 0x9f)) {
+		} else if ((code < 0x20 || (code >= 0x7f && code <= 0x9f)) &&
+			   !(lines && code == '\n')) {
 			memset(s, ' ', n);
 		}
 		s += n;
 		size -= n;
 	}
+}
+
+void text_clean(char *text)
+{
+	clean(text, false);
+}
+
+void text_clean_lines(char *text)
+{
+	clean(text, true);
 }
 
 /* To a terminal or to what is quoted. */

@@ -32,6 +32,9 @@ size_t utf8_cut_chars(const char *text, size_t max_chars);
  * UTF-8 question marks. For texts that are stored, where text_display()'s escapes would be in the way. */
 void text_clean(char *text);
 
+/* The same for a text of several lines: line feeds stay. */
+void text_clean_lines(char *text);
+
 /* One character of foreign text as it may be shown. */
 struct text_piece {
 	size_t size;    /* its bytes in the text */

@@ -59,4 +59,7 @@ int json_text_check(const char *data, size_t size, struct outbox_error *err) OUT
 #define DEFAULT_BYTES_TYPE "application/octet-stream" /* of a stored payload that is not text */
 #define ERROR_TEXT_MAX 2000
 
+/* Bytes of what a broker answered that the history of failed attempts keeps. */
+#define ANSWER_TEXT_MAX 4096
+
 #endif

@@ -8,6 +8,7 @@
 #include "core/secrets.h"
 
 #include <stdio.h>
+#include <string.h>
 
 void outbox_batch_verdict(struct outbox_batch *batch, size_t i, int verdict, int native,
 			  const char *format, ...)
@@ -36,6 +37,35 @@ void outbox_batch_verdict(struct outbox_batch *batch, size_t i, int verdict, int
 	item->reason = outbox_arena_text(batch->memory, reason);
 	if (!item->reason)
 		item->reason = "(out of memory for the reason)";
+}
+
+/* Bytes read behind those that are kept: a secret across the end is recognized, and no half of one is kept. */
+#define ANSWER_MARGIN ANSWER_TEXT_MAX
+#define ANSWER_READ_MAX (ANSWER_TEXT_MAX + ANSWER_MARGIN)
+
+void outbox_batch_answer(struct outbox_batch *batch, size_t i, const void *text, size_t size)
+{
+	char answer[ANSWER_READ_MAX + 1];
+	size_t n = size < ANSWER_READ_MAX ? size : ANSWER_READ_MAX, kept;
+
+	if (i >= batch->count)
+		return;
+	batch->items[i]->answer = NULL;
+	if (!text || !n || !batch->memory)
+		return;
+	memcpy(answer, text, n);
+	for (size_t at = 0; at < n; at++)
+		if (!answer[at])
+			answer[at] = ' ';
+	answer[n] = '\0';
+	text_clean_lines(answer);
+	hide_secrets_in(answer, sizeof(answer));
+	kept = strlen(answer);
+	if (n < size)
+		kept -= kept < ANSWER_MARGIN ? kept : ANSWER_MARGIN;
+	answer[utf8_cut(answer, strlen(answer), kept < ANSWER_TEXT_MAX ? kept : ANSWER_TEXT_MAX)] =
+		'\0';
+	batch->items[i]->answer = outbox_arena_text(batch->memory, answer);
 }
 
 /* A broker that asks for more is not believed: somebody's clock or unit is wrong. */
