@@ -152,6 +152,11 @@ int outbox_admin_purgeable(struct outbox_admin *admin, const struct outbox_purge
 int outbox_admin_redact(struct outbox_admin *admin, const char *id, const char *reason,
 			bool *ret_done, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
+/* Cancel a scheduled message before it is due: see struct outbox_cancel. ret_done (may be NULL): false, it was cancelled
+ * before. ENOTSUP: this store cannot. In a transaction of your own: outbox_cancel_pg(), outbox_cancel_sqlite(). */
+int outbox_admin_cancel(struct outbox_admin *admin, const char *id, const char *reason,
+			bool *ret_done, struct outbox_error *err) OUTBOX_MUSTCHECK;
+
 /* ---- health and metrics -------------------------------------------------------------------- */
 
 enum outbox_level {

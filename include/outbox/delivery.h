@@ -141,6 +141,17 @@ struct outbox_redact {
 };
 
 /*
+ * A message that is scheduled (due_at lies ahead), not due at any target and sent nowhere is not sent at all: its deliveries
+ * are discarded, and targets that are registered later do not send it either.
+ */
+struct outbox_cancel {
+	size_t struct_size;
+	const char *id;
+	const char *actor;
+	const char *reason; /* wanted */
+};
+
+/*
  * Another payload, content type and headers for a message that was delivered nowhere and still is to be. It keeps its id,
  * its key and its place in the log; what it was is kept until the message goes, or is redacted.
  */
@@ -169,6 +180,19 @@ struct outbox_amendment {
 	size_t size;
 	bool bytes; /* data is not text */
 };
+
+/* A try to deliver that failed. */
+struct outbox_attempt {
+	const char *target;
+	outbox_time at;
+	int attempt;        /* which one it was, from 1 on; counting starts again with a requeue */
+	int verdict;        /* enum outbox_verdict: REJECTED, RETRY or UNKNOWN */
+	int native;         /* the broker's code; 0: it gave none */
+	const char *reason; /* NULL: redacted */
+	const char *answer; /* what the broker said in full, up to 4 KiB; NULL: the reason is all */
+};
+
+#define OUTBOX_ATTEMPTS_KEPT 20 /* of each delivery: the first one and the last 19 */
 
 /* ---- keys that wait ------------------------------------------------------------------------ */
 

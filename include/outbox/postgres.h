@@ -9,6 +9,7 @@
 #include <outbox/published.h>
 
 #include <libpq-fe.h>
+#include <stdbool.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -37,6 +38,16 @@ int outbox_publish_pg(PGconn *conn, const struct outbox_message *message,
 int outbox_publish_pg_batch(PGconn *conn, const struct outbox_message *messages, size_t n,
 			    unsigned flags, struct outbox_published *ret_published,
 			    struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/*
+ * Cancel a scheduled message (its due_at lies ahead) in your transaction: it is not sent to any target. It is done when the
+ * transaction commits, and a rollback brings the message back. ENOTFOUND, ECONFLICT: it is not scheduled, is due, being
+ * sent, or was sent; your transaction has failed then. If it becomes due, or is being read, between this call and your
+ * COMMIT, that COMMIT fails. Autocommit is refused, and so is a transaction that is not READ COMMITTED. reason: for
+ * people; may be NULL. ret_done (may be NULL): false, it was cancelled before.
+ */
+int outbox_cancel_pg(PGconn *conn, const char *id, const char *reason, bool *ret_done,
+		     struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 #ifdef __cplusplus
 }

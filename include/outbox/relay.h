@@ -120,6 +120,10 @@ struct outbox_target_config {
 	/* With OUTBOX_ENVELOPE_EXTERNAL: the only headers that are sent ("traceparent" includes the field of that name). */
 	const char *const *headers;
 	size_t n_headers;
+	/* A message whose payload has more bytes fails at once, before it is sent; 0: no limit. The envelope and the headers
+	 * come on top of it. */
+	size_t max_size;
+	bool paused; /* only looked at when the target is new: it is registered paused, until somebody resumes it */
 };
 
 #define OUTBOX_TARGET_CONFIG_INIT OUTBOX_SIZED(struct outbox_target_config)

@@ -9,6 +9,7 @@
 #include <outbox/published.h>
 
 #include <sqlite3.h>
+#include <stdbool.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -29,6 +30,14 @@ int outbox_publish_sqlite(sqlite3 *db, const struct outbox_message *message,
 int outbox_publish_sqlite_batch(sqlite3 *db, const struct outbox_message *messages, size_t n,
 				unsigned flags, struct outbox_published *ret_published,
 				struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/*
+ * Cancel a scheduled message (its due_at lies ahead) in your transaction: it is not sent to any target. A rollback brings
+ * it back. ENOTFOUND, ECONFLICT: it is not scheduled, is due, being sent, or was sent; nothing was changed. Autocommit is
+ * refused. reason: for people; may be NULL. ret_done (may be NULL): false, it was cancelled before.
+ */
+int outbox_cancel_sqlite(sqlite3 *db, const char *id, const char *reason, bool *ret_done,
+			 struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 #ifdef __cplusplus
 }

@@ -118,6 +118,11 @@ struct outbox_settlement {
 	outbox_time due_at; /* DEFERRED, store time */
 	bool suspect;       /* must be claimed alone from now on */
 	const char *error;  /* WAITING, FAILED; cut to 2,000 characters by the engine */
+	/* WAITING, FAILED after a try: a row of the delivery's history. attempt 0: it was not tried */
+	int attempt; /* which one it was, from 1 on; one that is not charged does not count */
+	int verdict; /* enum outbox_verdict */
+	int native;  /* the broker's code */
+	const char *answer; /* what it said in full; NULL: error is all */
 };
 
 struct outbox_settle_and_claim {
@@ -442,6 +447,24 @@ struct outbox_operator_ops {
 	int (*amendments)(struct outbox_store *store, const char *id, struct outbox_arena *arena,
 			  struct outbox_amendment **ret_rows, size_t *ret_count,
 			  struct outbox_error *err);
+
+	/*
+	 * Optional. The history of a message: its failed attempts, by target, oldest first; none for an unknown id. Of each delivery
+	 * the first and the last ones are kept, OUTBOX_ATTEMPTS_KEPT together. They are written by settle_and_claim() in its
+	 * transaction, survive a requeue, and go with the delivery; a redaction takes their texts.
+	 */
+	int (*attempts)(struct outbox_store *store, const char *id, struct outbox_arena *arena,
+			struct outbox_attempt **ret_rows, size_t *ret_count,
+			struct outbox_error *err);
+
+	/*
+	 * Optional. Cancel a scheduled message: see struct outbox_cancel. ENOTFOUND; ECONFLICT, with what is in the way: it
+	 * is not scheduled, or due, or being read or sent by a live owner, or was delivered or tried somewhere.
+	 * Leaves an audit row for the message and one for each delivery that is discarded. ret_done (may be NULL): false, it
+	 * was cancelled before and nothing changed.
+	 */
+	int (*cancel)(struct outbox_store *store, const struct outbox_cancel *cancel,
+		      bool *ret_done, struct outbox_error *err);
 };
 
 /* The version of this contract. */

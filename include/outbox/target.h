@@ -54,7 +54,11 @@ struct outbox_target_def {
 	/* The target whose messages are split up among bands, which is registered first and bears its own
 	 * name here; NULL: this target's priorities are a condition like any other. See target_put() */
 	const char *band_of;
+	/* It is registered paused, by the actor OUTBOX_PAUSED_BY_CONFIGURATION; only looked at when it is new. */
+	bool paused;
 };
+
+#define OUTBOX_PAUSED_BY_CONFIGURATION "configuration"
 
 #ifdef __cplusplus
 }

@@ -4,7 +4,7 @@
 --
 -- What fails at a target with a dead letter target becomes pending there in the same transaction. A message is in
 -- the same lane of every target. Locks: a lane of a target before the same lane of its dead letter target; chains
--- have no loops, so there is no deadlock.
+-- have no loops, and who makes dead letters settles one lane in its transaction, so there is no deadlock.
 --
 -- The message may be in flight there at the same time, as a detour or straight from the log: then it must be sent
 -- again when that is settled. dead_n says in which claim that was; claims are numbered, so it is unambiguous.

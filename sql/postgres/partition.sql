@@ -319,6 +319,8 @@ BEGIN
 		DELETE FROM outbox_detour d USING outbox_target t WHERE d.target = t.name AND d.seq >= p.low AND d.seq < p.high
 			AND NOT EXISTS (SELECT FROM outbox_kept k WHERE k.seq = d.seq);
 		GET DIAGNOSTICS detours = ROW_COUNT;
+		DELETE FROM outbox_cancelled c WHERE c.seq >= p.low AND c.seq < p.high
+			AND NOT EXISTS (SELECT FROM outbox_kept k WHERE k.seq = c.seq);
 		PERFORM outbox_patience(60);
 		LOCK TABLE ONLY outbox_message IN ACCESS EXCLUSIVE MODE;
 		-- A writer that was still open at the first look may have committed since. Now there is none.

@@ -283,6 +283,7 @@ BEGIN
 	IF outbox_is_partitioned() THEN
 		DELETE FROM outbox_id i USING outbox_message m WHERE m.seq = ANY (p_victims) AND i.id = m.id;
 	END IF;
+	DELETE FROM outbox_cancelled c WHERE c.seq = ANY (p_victims);
 	DELETE FROM outbox_message m WHERE m.seq = ANY (p_victims);
 	GET DIAGNOSTICS messages = ROW_COUNT;
 	PERFORM set_config('outbox.janitor', '', true);

@@ -92,6 +92,9 @@ LANGUAGE sql SET search_path FROM CURRENT SET row_security = off AS $$
 	DELETE FROM outbox_detour d
 		WHERE NOT EXISTS (SELECT FROM outbox_message m WHERE m.seq = d.seq AND m.id = d.id)
 			AND NOT EXISTS (SELECT FROM outbox_kept k WHERE k.seq = d.seq AND k.id = d.id);
+	DELETE FROM outbox_cancelled c
+		WHERE NOT EXISTS (SELECT FROM outbox_message m WHERE m.seq = c.seq AND m.id = c.id)
+			AND NOT EXISTS (SELECT FROM outbox_kept k WHERE k.seq = c.seq AND k.id = c.id);
 	DELETE FROM outbox_id i
 		WHERE NOT EXISTS (SELECT FROM outbox_message m WHERE m.id = i.id)
 			AND NOT EXISTS (SELECT FROM outbox_kept k WHERE k.id = i.id);

@@ -55,6 +55,8 @@ BEGIN
 	PERFORM set_config('outbox.redact', '', true);
 	UPDATE outbox_detour d SET key = CASE WHEN d.key IS NOT NULL THEN p_key END, last_error = NULL, dead_reason = NULL
 		FROM outbox_target o WHERE d.target = o.name AND d.seq = m.seq;
+	UPDATE outbox_attempt a SET reason = NULL, answer = NULL
+		FROM outbox_target o WHERE a.target = o.name AND a.seq = m.seq;
 	DELETE FROM outbox_amended WHERE seq = m.seq;
 	UPDATE outbox_audit SET detail = NULL WHERE id = p_id AND detail IS NOT NULL;
 	INSERT INTO outbox_audit (at, actor, action, id, seq, reason)

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
 -- outbox on PostgreSQL: who may call new functions. Only the owner, until roles.sql or the like grants more, and roles
--- that may call outbox_advance(): relays with a role of their own go on working after an upgrade. What was there
--- before keeps its rights.
+-- that may call outbox_advance(): relays with a role of their own go on working after an upgrade. Roles that may call
+-- outbox_publish() may call outbox_cancel(). What was there before keeps its rights.
 --
 -- The exceptions run for every INSERT with the publisher's rights: the slot and the default id.
 -- Neither of them reveals or changes anything.
@@ -42,7 +42,8 @@ BEGIN
 			AND proname NOT IN ('outbox_slot', 'outbox_uuid') LOOP
 		EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', f);
 		FOR role IN SELECT DISTINCT a.grantee FROM pg_proc p CROSS JOIN LATERAL aclexplode(p.proacl) a
-				WHERE p.proname = 'outbox_advance' AND p.pronamespace = here
+				WHERE p.proname IN ('outbox_advance', CASE WHEN f::text ~ 'outbox_cancel[(]' THEN 'outbox_publish' END)
+					AND p.pronamespace = here
 					AND a.privilege_type = 'EXECUTE' AND a.grantee NOT IN (0, p.proowner) LOOP
 			EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO %s', f, role::regrole);
 		END LOOP;

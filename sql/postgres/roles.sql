@@ -12,7 +12,8 @@ BEGIN;
 SELECT set_config('search_path', quote_ident(:'schema'), true) AS here \gset
 
 -- The publisher can insert a message and get its id and seq back, or call outbox_publish(). It cannot read a
--- payload, change or remove a message, choose its place in the log, or see any other table.
+-- payload, change or remove a message, choose its place in the log, or see any other table. With outbox_cancel() it can
+-- cancel a scheduled message whose id it knows.
 GRANT USAGE ON SCHEMA :"schema" TO :"publisher";
 GRANT INSERT (id, type, key, kind, published, priority, created_at, event_time, due_at, expires_at, content_type,
 		source, subject, topic, correlation_id, causation_id, traceparent, headers, payload, payload_bin),
@@ -20,7 +21,7 @@ GRANT INSERT (id, type, key, kind, published, priority, created_at, event_time, 
 	ON outbox_message TO :"publisher";
 SELECT format('GRANT EXECUTE ON FUNCTION %s TO %I', p.oid::regprocedure, :'publisher')
 	FROM pg_proc p WHERE p.pronamespace = (SELECT oid FROM pg_namespace WHERE nspname = :'schema')
-		AND p.proname IN ('outbox_publish', 'outbox_publish_batch') \gexec
+		AND p.proname IN ('outbox_publish', 'outbox_publish_batch', 'outbox_cancel') \gexec
 
 -- The relay and its operators can use everything of the outbox and nothing else. They can write messages only with
 -- outbox_publish() and change them only with outbox_amend() and outbox_redact(); the relay removes them when they are old.

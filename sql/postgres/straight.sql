@@ -69,7 +69,7 @@ END $$;
 
 CREATE OR REPLACE FUNCTION outbox_read_with_late(p_pos bigint, p_prev pg_snapshot, p_prev_seq bigint, p_late xid8[], p_cur pg_snapshot,
 	p_cur_seq bigint, p_lane integer, p_lanes integer, p_types text[], p_kind text, p_published_only boolean, p_bands bigint[],
-	p_max bigint) RETURNS SETOF outbox_claimed
+	p_max bigint, p_last bigint) RETURNS SETOF outbox_claimed
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
 	RETURN QUERY SELECT NULL::bigint[], w.seq, w.id, w.type, w.key, w.kind, w.published, w.created_at, w.event_time, w.due_at,
@@ -77,7 +77,7 @@ BEGIN
 			w.traceparent, w.headers, w.payload, w.payload_bin, 0, NULL::timestamptz, 0
 		FROM outbox_window(p_pos, p_prev, p_prev_seq, p_late, p_cur, p_cur_seq, p_lane, p_lanes, p_types, p_kind,
 			p_published_only, p_bands, p_max, NULL) w
-		ORDER BY w.seq LIMIT p_max;
+		WHERE w.seq <= p_last ORDER BY w.seq LIMIT p_max;
 END $$;
 
 -- ---- the call ----------------------------------------------------------------------------------------------
@@ -114,7 +114,7 @@ BEGIN
 	-- In this order, and the transaction's number last, which it gets with its first lock: see outbox_fresh_moment().
 	IF pg_current_xact_id_if_assigned() IS NULL THEN
 		here := pg_current_snapshot();
-		log_end := pg_sequence_last_value('outbox_message_seq_seq'); -- NULL: the long way
+		log_end := coalesce(pg_sequence_last_value('outbox_message_seq_seq'), outbox_log_end());
 		PERFORM outbox_prepare_commit(p_count > 0);
 	ELSE
 		SELECT f.snapshot, f.log_end INTO here, log_end FROM outbox_fresh_moment() f;
@@ -172,7 +172,7 @@ BEGIN
 	END IF;
 
 	IF NOT straight THEN
-		PERFORM set_config('outbox.moment', here::text || ' ' || coalesce(log_end, outbox_log_end()), true);
+		PERFORM set_config('outbox.moment', here::text || ' ' || log_end, true);
 		RETURN QUERY SELECT * FROM outbox_settle_and_claim(ROW(p_target, p_lane, p_owner, p_n, p_token, p_new_token, p_version, p_max,
 				p_max_bytes, p_now, p_ahead, p_ahead_first, p_ahead_last)::outbox_request,
 			ROW(p_count, p_first, p_last, p_last_kept, p_seqs, p_outcomes, p_attempts, p_delays, p_dues, p_suspects,
@@ -194,7 +194,7 @@ BEGIN
 				ORDER BY w.seq;
 		ELSE
 			RETURN QUERY SELECT * FROM outbox_read_with_late(greatest(s.pos, s.floor), s.prev, s.prev_seq, late, cur,
-				least(s.cur_seq, claim_last), p_lane, s.lanes, s.types, s.kind, s.published_only, s.bands, claimed);
+				least(s.cur_seq, claim_last), p_lane, s.lanes, s.types, s.kind, s.published_only, s.bands, claimed, claim_last);
 		END IF;
 		GET DIAGNOSTICS returned = ROW_COUNT;
 		IF returned <> claimed THEN

@@ -145,7 +145,9 @@ BEGIN
 	t := outbox_now(g.now);
 	SELECT * INTO known FROM outbox_target WHERE name = g.target;
 	IF NOT FOUND THEN
-		RETURN outbox_add_target(g, t);
+		new_version := outbox_add_target(g, t);
+		PERFORM outbox_cancel_for(g.target, t);
+		RETURN new_version;
 	END IF;
 	rerouted := NOT outbox_is_routed_by(g.target, g.route, g.globs, g.published_only);
 	IF NOT rerouted AND known.hold = g.hold AND known.unordered = g.unordered THEN
@@ -160,6 +162,7 @@ BEGIN
 		WHERE name = g.target;
 	IF rerouted THEN
 		PERFORM outbox_add_route(g, new_version);
+		PERFORM outbox_cancel_for(g.target, t);
 	END IF;
 	IF known.hold <> g.hold OR known.unordered <> g.unordered THEN
 		-- What was parked may be first in its key now. Due too early is harmless: a claim looks.
@@ -208,6 +211,9 @@ BEGIN
 		UPDATE outbox_receipt r SET cur = fresh, cur_seq = fresh_seq, cur_xid = fresh_xid,
 			pos = coalesce(floor_seq, fresh_seq), claim_end = coalesce(floor_seq, fresh_seq)
 			WHERE r.target = g.target AND r.token = g.token AND r.n = 1 AND r.claim_count = 0;
+		-- what was cancelled before that time is none of its business
+		DELETE FROM outbox_detour d USING outbox_message m WHERE d.target = g.target AND m.seq = d.seq
+			AND outbox_is_settled(m.xid, m.seq, outbox_last_receipt(d.target, d.lane));
 	END IF;
 	PERFORM outbox_target_dead(g.target, g.dead_letter);
 	RETURN version;
@@ -221,6 +227,23 @@ BEGIN
 	g.bands := outbox_bands_plan(g.target, g.priorities, g.family, g.start);
 	g.start := outbox_band_start(g.start, g.target, g.family);
 	RETURN outbox_band_note(g.target, g.family, outbox_put_target_at(g));
+END $$;
+
+-- The same, and a target that is new is paused before anybody can claim for it.
+CREATE OR REPLACE FUNCTION outbox_register(g outbox_registration, p_paused boolean) RETURNS bigint
+LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
+DECLARE
+	is_new boolean;
+	version bigint;
+BEGIN
+	PERFORM outbox_route_lock(g.target, g.route, g.globs, g.published_only);
+	PERFORM outbox_lock_lane(g.target, -2);
+	is_new := NOT EXISTS (SELECT FROM outbox_target WHERE name = g.target);
+	version := outbox_register(g);
+	IF is_new AND p_paused THEN
+		PERFORM outbox_target_pause(g.target, true, 'configuration', 'paused: true', g.now);
+	END IF;
+	RETURN version;
 END $$;
 
 -- The kind of programs of versions 2 and 3 has the bands with it: see outbox_band_kind().
@@ -318,7 +341,7 @@ DECLARE
 BEGIN
 	PERFORM outbox_commit_durably();
 	-- First of all: others that have read these tables and wait for a lane would wait for us, and we for them.
-	LOCK TABLE outbox_message, outbox_kept, outbox_detour, outbox_id IN ACCESS EXCLUSIVE MODE;
+	LOCK TABLE outbox_message, outbox_kept, outbox_detour, outbox_attempt, outbox_cancelled, outbox_id IN ACCESS EXCLUSIVE MODE;
 	FOR each_target IN SELECT name FROM outbox_target ORDER BY name LOOP
 		PERFORM outbox_lock_lane(each_target, -2);
 		PERFORM outbox_lock_lane(each_target, -1);
@@ -327,7 +350,7 @@ BEGIN
 	t := outbox_now(p_now);
 	PERFORM set_config('outbox.janitor', 'on', true);
 	-- This waits for everybody who has published and not committed: no message up to here is still to come.
-	TRUNCATE outbox_message, outbox_kept, outbox_detour, outbox_id;
+	TRUNCATE outbox_message, outbox_kept, outbox_detour, outbox_attempt, outbox_cancelled, outbox_id;
 	PERFORM set_config('outbox.janitor', '', true);
 	begin_at := pg_current_snapshot();
 	lasts := ARRAY(SELECT outbox_last_receipt(l.target, l.lane) FROM outbox_lane l);

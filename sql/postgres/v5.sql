@@ -43,3 +43,35 @@ CREATE TYPE outbox_ahead AS (
 	keys text[],
 	sizes bigint[] -- as outbox_weight() says
 );
+
+-- ---- the history of failed attempts ------------------------------------------------------------------------
+
+-- A try to deliver that failed. It goes with its detour: see attempt.sql.
+CREATE TABLE outbox_attempt (
+	target text NOT NULL,
+	seq bigint NOT NULL,
+	n bigint NOT NULL,        -- the receipt that settled it
+	at timestamptz NOT NULL,
+	attempt integer NOT NULL, -- which one it was, from 1 on
+	verdict text NOT NULL CHECK (verdict IN ('rejected', 'retry', 'unknown')),
+	native integer NOT NULL,  -- the broker's code; 0: it gave none
+	reason text,              -- NULL: redacted
+	answer text,              -- what the broker said in full, up to 4 KiB; NULL: the reason is all
+	PRIMARY KEY (target, seq, n)
+);
+CREATE TRIGGER outbox_detour_forget AFTER DELETE ON outbox_detour REFERENCING OLD TABLE AS gone
+FOR EACH STATEMENT EXECUTE FUNCTION outbox_forget_attempts();
+
+-- ---- cancelled messages ------------------------------------------------------------------------------------
+
+-- Scheduled messages that were cancelled before they were due. The trigger does it, at the end of the transaction: see
+-- cancel.sql. A row goes with its message.
+CREATE TABLE outbox_cancelled (
+	seq bigint PRIMARY KEY,
+	id text NOT NULL,
+	at timestamptz NOT NULL,
+	actor text,
+	reason text NOT NULL
+);
+CREATE CONSTRAINT TRIGGER outbox_cancelled_commit AFTER INSERT ON outbox_cancelled DEFERRABLE INITIALLY DEFERRED
+FOR EACH ROW EXECUTE FUNCTION outbox_cancelled_commit();

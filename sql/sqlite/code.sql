@@ -64,6 +64,27 @@ BEGIN
 	SELECT RAISE(ABORT, 'outbox_message is a log: messages are removed by retention; use outbox purge, or outbox discard to stop a delivery');
 END;
 
+-- ---- the history of failed attempts -----------------------------------------------------------------------
+
+-- It goes with the delivery, and its texts with a redaction, whichever program does it.
+CREATE TRIGGER outbox_detour_forget AFTER DELETE ON outbox_detour
+BEGIN
+	DELETE FROM outbox_attempt WHERE target = OLD.target AND seq = OLD.seq;
+END;
+
+-- That a message was cancelled is forgotten with it.
+CREATE TRIGGER outbox_message_forget AFTER DELETE ON outbox_message
+BEGIN
+	DELETE FROM outbox_cancelled WHERE seq = OLD.seq;
+END;
+
+CREATE TRIGGER outbox_message_redacted AFTER UPDATE OF payload ON outbox_message
+WHEN NEW.payload IS '{"redacted":true}' AND EXISTS (SELECT 1 FROM outbox_meta WHERE name = 'redact' AND value = NEW.seq)
+BEGIN
+	UPDATE outbox_attempt SET reason = NULL, answer = NULL
+	WHERE target IN (SELECT name FROM outbox_target) AND seq = NEW.seq;
+END;
+
 -- ---- dead letters -----------------------------------------------------------------------------------------
 
 -- An INSERT here is a delivery that fails. The two triggers below share what follows from that.

@@ -78,7 +78,7 @@ struct cli {
 	char actor_text[200];
 };
 
-extern const struct command cmd_amend, cmd_archive, cmd_audit, cmd_config_check,
+extern const struct command cmd_amend, cmd_archive, cmd_audit, cmd_cancel, cmd_config_check,
 	cmd_config_reference, cmd_config_schema, cmd_config_show, cmd_defer, cmd_discard,
 	cmd_doctor, cmd_drop, cmd_help, cmd_init, cmd_keys, cmd_list, cmd_pause, cmd_policy_list,
 	cmd_policy_show, cmd_publish, cmd_purge, cmd_realign, cmd_redact, cmd_relay, cmd_replay,

@@ -43,6 +43,7 @@ static const struct setting target_settings[] = {
 	SETTING("dead-letter", NULL, "dead_letter", dead_letter),
 	SETTING("policy", "retry", "preset", policy),
 	SETTING("rate", NULL, "rate", rate),
+	SETTING("max-size", NULL, "max_size", max_size),
 	SETTING("hold", NULL, "hold", hold),
 	SETTING("bands", NULL, "bands", bands),
 };

@@ -33,51 +33,53 @@ static void publishing_deinit(struct publishing *p)
 	free(p->ids);
 }
 
-static int gone(PGconn *conn, struct outbox_error *err)
+/* what: publish or cancel, for the error. */
+static int gone(PGconn *conn, const char *what, struct outbox_error *err)
 {
 	const char *text = PQerrorMessage(conn);
 
-	return outbox_fail(err, OUTBOX_ECONN, "publish: the connection is gone: %.*s",
+	return outbox_fail(err, OUTBOX_ECONN, "%s: the connection is gone: %.*s", what,
 			   (int)strcspn(text, "\n"), text);
 }
 
 /* Is it in a state in which a statement can be sent at all, and in a transaction? */
-static int check_connection(PGconn *conn, unsigned flags, struct outbox_error *err)
+static int check_connection(PGconn *conn, const char *what, unsigned flags, struct outbox_error *err)
 {
 	if (PQstatus(conn) != CONNECTION_OK)
-		return gone(conn, err);
+		return gone(conn, what, err);
 	if (PQpipelineStatus(conn) != PQ_PIPELINE_OFF)
 		return outbox_fail(err, OUTBOX_EINVAL,
-				   "publish: the connection is in pipeline mode; leave it first");
+				   "%s: the connection is in pipeline mode; leave it first", what);
 	switch (PQtransactionStatus(conn)) {
 	case PQTRANS_IDLE:
 		return publish_check_autocommit(flags, err);
 	case PQTRANS_INTRANS:
 		return OUTBOX_OK;
 	case PQTRANS_INERROR:
-		return outbox_fail(
-			err, OUTBOX_EINVAL,
-			"publish: an earlier statement of this transaction failed; roll it back");
+		return outbox_fail(err, OUTBOX_EINVAL,
+				   "%s: an earlier statement of this transaction failed; roll it back",
+				   what);
 	case PQTRANS_ACTIVE:
 		return outbox_fail(err, OUTBOX_EINVAL,
-				   "publish: a statement is still running on this connection; read its "
-				   "results first");
+				   "%s: a statement is still running on this connection; read its "
+				   "results first",
+				   what);
 	default:
-		return gone(conn, err);
+		return gone(conn, what, err);
 	}
 }
 
 /* Whatever we send is UTF-8; the server would take it for something else. */
-static int check_encoding(PGconn *conn, struct outbox_error *err)
+static int check_encoding(PGconn *conn, const char *what, struct outbox_error *err)
 {
 	const char *name = PQparameterStatus(conn, "client_encoding");
 
 	if (!name || strcmp(name, "UTF8") == 0 || strcmp(name, "SQL_ASCII") == 0)
 		return OUTBOX_OK;
 	return outbox_fail(err, OUTBOX_EINVAL,
-			   "publish: the connection's client_encoding is %s, and messages are UTF-8; "
+			   "%s: the connection's client_encoding is %s, and messages are UTF-8; "
 			   "call PQsetClientEncoding(conn, \"UTF8\")",
-			   name);
+			   what, name);
 }
 
 static int marshal(struct publishing *p, unsigned flags, struct outbox_error *err)
@@ -151,17 +153,19 @@ static int refused(const struct publishing *p, const PGresult *result, struct ou
 	return i < p->n ? publish_name_message(p->n, i, r, err) : r;
 }
 
-static int failed(const struct publishing *p, const PGresult *result, struct outbox_error *err)
+/* p NULL: it does not publish. */
+static int failed(PGconn *conn, const struct publishing *p, const char *what,
+		  const PGresult *result, struct outbox_error *err)
 {
 	const char *sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
 	const char *text;
 
 	if (!sqlstate)
-		return gone(p->conn, err);
-	if (strncmp(sqlstate, "23", 2) == 0)
+		return gone(conn, what, err);
+	if (p && strncmp(sqlstate, "23", 2) == 0)
 		return refused(p, result, err);
 	if (pg_status(result) != OUTBOX_ESCHEMA)
-		return pg_fail_result("publish", result, err);
+		return pg_fail_result(what, result, err);
 	text = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
 	return outbox_fail(err, OUTBOX_ESCHEMA,
 			   "no outbox that this program knows in the search_path of this connection "
@@ -179,9 +183,9 @@ static int send(const struct publishing *p, PGresult **ret_rows, struct outbox_e
 	rows = PQexecParams(p->conn, PG_INSERT_SQL(""), params.count, params.types, params.values,
 			    params.lengths, params.formats, 1);
 	if (!rows)
-		return gone(p->conn, err);
+		return gone(p->conn, "publish", err);
 	if (PQresultStatus(rows) != PGRES_TUPLES_OK)
-		return failed(p, rows, err);
+		return failed(p->conn, p, "publish", rows, err);
 	if ((size_t)PQntuples(rows) != p->n)
 		return outbox_fail(err, OUTBOX_EINTERNAL, "publish: %d rows for %zu messages",
 				   PQntuples(rows), p->n);
@@ -215,9 +219,9 @@ int outbox_publish_pg_batch(PGconn *conn, const struct outbox_message *messages,
 	if (r == OUTBOX_OK)
 		r = publish_validate(messages, n, err);
 	if (r == OUTBOX_OK)
-		r = check_connection(conn, flags, err);
+		r = check_connection(conn, "publish", flags, err);
 	if (r == OUTBOX_OK)
-		r = check_encoding(conn, err);
+		r = check_encoding(conn, "publish", err);
 	if (r != OUTBOX_OK || n == 0)
 		return r;
 	r = marshal(&p, flags, err);
@@ -231,4 +235,33 @@ int outbox_publish_pg_batch(PGconn *conn, const struct outbox_message *messages,
 int outbox_publish_pg(PGconn *conn, const struct outbox_message *message, struct outbox_error *err)
 {
 	return outbox_publish_pg_batch(conn, message, 1, 0, NULL, err);
+}
+
+int outbox_cancel_pg(PGconn *conn, const char *id, const char *reason, bool *ret_done,
+		     struct outbox_error *err)
+{
+	_cleanup_(pg_params_deinit) struct pg_params params = { 0 };
+	_cleanup_(pg_clearp) PGresult *row = NULL;
+	const char *what = "cancel";
+	int r = cancel_check(conn, id, err);
+
+	if (r == OUTBOX_OK && PQtransactionStatus(conn) == PQTRANS_IDLE)
+		r = cancel_no_transaction(err);
+	if (r == OUTBOX_OK)
+		r = check_connection(conn, what, 0, err);
+	if (r == OUTBOX_OK)
+		r = check_encoding(conn, what, err);
+	if (r == OUTBOX_OK && !pg_params_init(&params, ARGS(ARG_TEXT(id), ARG_TEXT(reason))))
+		r = outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	if (r != OUTBOX_OK)
+		return r;
+	row = PQexecParams(conn, "SELECT outbox_cancel($1, $2)", params.count, params.types,
+			   params.values, params.lengths, params.formats, 1);
+	if (!row)
+		return gone(conn, what, err);
+	if (PQresultStatus(row) != PGRES_TUPLES_OK)
+		return failed(conn, NULL, what, row, err);
+	if (ret_done)
+		*ret_done = pg_bool(row, 0, 0);
+	return OUTBOX_OK;
 }

@@ -16,6 +16,9 @@ static void outside_a_transaction_it_refuses(void **state)
 	assert_string_equal(p->err.message,
 			    "not in a transaction: your rows could be committed without the message, "
 			    "or it without them; BEGIN first, or set OUTBOX_ALLOW_AUTOCOMMIT");
+	assert_int_equal(outbox_cancel_pg(p->conn, "m1", NULL, NULL, &p->err), OUTBOX_EINVAL);
+	assert_non_null(strstr(p->err.message, "not in a transaction"));
+	assert_int_equal(outbox_cancel_pg(p->conn, "", NULL, NULL, &p->err), OUTBOX_EINVAL);
 	assert_int_equal(outbox_publish_pg_batch(p->conn, &m, 1, OUTBOX_ALLOW_AUTOCOMMIT, NULL,
 						 &p->err),
 			 OUTBOX_OK);

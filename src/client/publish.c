@@ -23,6 +23,22 @@ int publish_check(const void *connection, const struct outbox_message *messages,
 	return OUTBOX_OK;
 }
 
+int cancel_check(const void *connection, const char *id, struct outbox_error *err)
+{
+	if (!connection)
+		return outbox_fail(err, OUTBOX_EINVAL, "cancel: the database connection is NULL");
+	if (!id || !id[0])
+		return outbox_fail(err, OUTBOX_EINVAL, "cancel: the id of a message is missing");
+	return OUTBOX_OK;
+}
+
+int cancel_no_transaction(struct outbox_error *err)
+{
+	return outbox_fail(err, OUTBOX_EINVAL,
+			   "cancel: not in a transaction: a message is cancelled together with your "
+			   "rows; BEGIN first");
+}
+
 int publish_validate(const struct outbox_message *messages, size_t n, struct outbox_error *err)
 {
 	for (size_t i = 0; i < n; i++) {

@@ -13,6 +13,12 @@ struct outbox_message publish_message_at(const struct outbox_message *messages, 
 int publish_check(const void *connection, const struct outbox_message *messages, size_t n,
 		  unsigned flags, unsigned known, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
+/* The arguments of a call that cancels a message. */
+int cancel_check(const void *connection, const char *id, struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/* No transaction is open. */
+int cancel_no_transaction(struct outbox_error *err);
+
 /* All of them, before the first is written. */
 int publish_validate(const struct outbox_message *messages, size_t n,
 		     struct outbox_error *err) OUTBOX_MUSTCHECK;

@@ -12,6 +12,8 @@
 #include "client/publish.h"
 #include "store/sqlite/db.h"
 #include "store/sqlite/insert.h"
+#include "store/sqlite/ops.h"
+#include "store/sqlite/schema.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,7 +59,7 @@ static int insert_all(struct publishing *p, struct outbox_error *err)
 	return r;
 }
 
-/* The statements around a batch. Prepared before it: when memory runs out in the middle, the way back
+/* The statements around it. Prepared before it: when memory runs out in the middle, the way back
  * must be there already. */
 struct savepoint {
 	sqlite3_stmt *open, *keep, *undo, *undo_all;
@@ -171,4 +173,52 @@ int outbox_publish_sqlite_batch(sqlite3 *db, const struct outbox_message *messag
 int outbox_publish_sqlite(sqlite3 *db, const struct outbox_message *message, struct outbox_error *err)
 {
 	return outbox_publish_sqlite_batch(db, message, 1, 0, NULL, err);
+}
+
+/* All of it or nothing, in a savepoint: what is in the way is found before the first change, but a disk may be full. */
+static int cancel_in_savepoint(struct sqlite_store *s, const struct outbox_cancel *cancel,
+			       bool *ret_done, struct outbox_error *err)
+{
+	_cleanup_(savepoint_deinit) struct savepoint sp = { 0 };
+	int r, rc = savepoint_prepare(s->db, &sp);
+
+	if (rc == SQLITE_OK)
+		rc = run(sp.open);
+	if (rc != SQLITE_OK)
+		return sqlite_fail(s->db, rc, "cancel", err);
+	r = sqlite_cancel_inside(s, cancel, ret_done, err);
+	if (r == OUTBOX_OK) {
+		rc = run(sp.keep);
+		r = rc == SQLITE_OK ? OUTBOX_OK : sqlite_fail(s->db, rc, "cancel", err);
+	}
+	if (r != OUTBOX_OK)
+		savepoint_undo(s->db, &sp);
+	return r;
+}
+
+int outbox_cancel_sqlite(sqlite3 *db, const char *id, const char *reason, bool *ret_done,
+			 struct outbox_error *err)
+{
+	const struct outbox_cancel cancel = { .struct_size = sizeof(cancel),
+					      .id = id,
+					      .actor = "application",
+					      .reason = reason ? reason : "cancelled" };
+	_cleanup_(sqlite_give_back) struct sqlite_store s = { 0 };
+	struct random_state random;
+	bool done = false;
+	int r = cancel_check(db, id, err);
+
+	if (r == OUTBOX_OK && sqlite3_get_autocommit(db))
+		r = cancel_no_transaction(err);
+	if (r != OUTBOX_OK)
+		return r;
+	random_init(&random, random_system_seed());
+	r = sqlite_borrow(&s, db, outbox_clock_system(), &random.base, err);
+	if (r == OUTBOX_OK)
+		r = cancel_in_savepoint(&s, &cancel, &done, err);
+	if (r == OUTBOX_OK && ret_done)
+		*ret_done = done;
+	else if (r != OUTBOX_OK && sqlite3_get_autocommit(db) && err)
+		outbox_wrap(err, "your transaction was rolled back");
+	return r;
 }

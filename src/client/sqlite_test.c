@@ -42,6 +42,9 @@ static void outside_a_transaction_it_refuses(void **state)
 			    "not in a transaction: your rows could be committed without the message, "
 			    "or it without them; BEGIN first, or set OUTBOX_ALLOW_AUTOCOMMIT");
 	assert_int_equal(messages(p), 0);
+	assert_int_equal(outbox_cancel_sqlite(db, "m1", NULL, NULL, &p->err), OUTBOX_EINVAL);
+	assert_non_null(strstr(p->err.message, "not in a transaction"));
+	assert_int_equal(outbox_cancel_sqlite(db, "", NULL, NULL, &p->err), OUTBOX_EINVAL);
 	assert_int_equal(outbox_publish_sqlite_batch(db, &m, 1, OUTBOX_ALLOW_AUTOCOMMIT, NULL,
 						     &p->err),
 			 OUTBOX_OK);

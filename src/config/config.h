@@ -54,7 +54,8 @@ struct config_target {
 	bool external;
 	struct field_texts headers; /* of an external one: these leave, too */
 	int envelope, order;
-	bool hold, bands;
+	bool hold, bands, paused;
+	int64_t max_size;
 	struct rate rate;
 	int64_t burst;
 	struct field_start start;

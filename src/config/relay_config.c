@@ -20,6 +20,8 @@ static int make_target(const struct config *config, const struct config_target *
 	target.n_headers = from->headers.count;
 	target.order = from->order;
 	target.hold = from->hold;
+	target.max_size = (size_t)from->max_size;
+	target.paused = from->paused;
 	target.start = from->start.where;
 	target.start_time = from->start.time;
 	target.dead_letter = from->dead_letter;

@@ -80,6 +80,18 @@ static struct outbox_settlement charge(const struct decide_context *context,
 	return settlement;
 }
 
+/* For the history. The number is the one that the message bore on the wire. */
+static void note_attempt(struct outbox_settlement *settlement, const struct outbox_claimed *delivery,
+			 int final, const struct decide_verdict *verdict)
+{
+	if (settlement->outcome != OUTBOX_OUT_WAITING && settlement->outcome != OUTBOX_OUT_FAILED)
+		return;
+	settlement->attempt = charged(delivery);
+	settlement->verdict = final;
+	settlement->native = verdict ? verdict->native : 0;
+	settlement->answer = verdict ? verdict->answer : NULL;
+}
+
 static const char *expired_error(const struct decide_context *context, outbox_time expires_at)
 {
 	char text[TIME_TEXT_MAX + 16], time[TIME_TEXT_MAX];
@@ -89,6 +101,18 @@ static const char *expired_error(const struct decide_context *context, outbox_ti
 	if (context->memory)
 		copy = outbox_arena_text(context->memory, text);
 	return copy ? copy : "expired";
+}
+
+static const char *size_error(const struct decide_context *context, size_t size)
+{
+	char text[160], is[COUNT_TEXT_MAX], most[COUNT_TEXT_MAX];
+	const char *copy = NULL;
+
+	snprintf(text, sizeof(text), "the payload has %s bytes, and max_size is %s: it was not sent",
+		 count_human((int64_t)size, is), count_human((int64_t)context->max_size, most));
+	if (context->memory)
+		copy = outbox_arena_text(context->memory, text);
+	return copy ? copy : "the payload is larger than max_size";
 }
 
 bool decide_defer(outbox_time now, const struct outbox_claimed *delivery,
@@ -145,9 +169,15 @@ static bool may_send(const struct decide_context *context, const struct outbox_c
 	} else if (message->expires_at != 0 && message->expires_at <= context->now) {
 		*ret_settlement = settlement_of(delivery, OUTBOX_OUT_FAILED);
 		ret_settlement->error = expired_error(context, message->expires_at);
+	} else if (context->max_size && message->size > context->max_size) {
+		*ret_settlement = settlement_of(delivery, OUTBOX_OUT_FAILED);
+		ret_settlement->error = size_error(context, message->size);
+		ret_settlement->attempts = charged(delivery);
+		note_attempt(ret_settlement, delivery, OUTBOX_REJECTED, NULL);
 	} else if (died_alone) {
 		*ret_settlement = charge(context, delivery, DIED_ALONE);
 		ret_settlement->suspect = true;
+		note_attempt(ret_settlement, delivery, OUTBOX_UNKNOWN, NULL);
 	} else {
 		return true;
 	}
@@ -231,6 +261,7 @@ void decide_settle(const struct decide_context *context, const struct outbox_cla
 		*ret_settlement = settlement_of(delivery, OUTBOX_OUT_RETURNED);
 		break;
 	}
+	note_attempt(ret_settlement, delivery, final, verdict);
 	ret_decision->behind =
 		outcome_behind(ret_settlement->outcome, final == OUTBOX_REJECTED, context->hold);
 }

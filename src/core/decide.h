@@ -19,7 +19,8 @@ struct decide_context {
 	/* Holds the error texts that are put together here; must live until they are settled. Without
 	 * it the texts are shorter: the bare reason, "expired". */
 	struct outbox_arena *memory;
-	bool hold; /* a failed message holds its key back */
+	bool hold;       /* a failed message holds its key back */
+	size_t max_size; /* larger payloads are refused before they are sent; 0: none is */
 	/* How long the breaker would wait next, or the broker asked for. A suspect waits twice as long, so that
 	 * at the next probe other messages go first: otherwise the one that breaks connections is every probe. */
 	outbox_time breaker_delay;
@@ -57,6 +58,7 @@ bool decide_defer(outbox_time now, const struct outbox_claimed *delivery,
  *   parking. A detour was handed out because its time has come, whatever due_at says;
  * - blocked -> PARKED;
  * - expired -> FAILED "expired at ...";
+ * - larger than max_size -> as if REJECTED, with both sizes;
  * - died_alone (it was alone in flight when a relay died) -> charged like RETRY with that error, as a
  *   suspect, or FAILED when used up.
  */
@@ -69,7 +71,9 @@ struct decision decide_set_back(const struct outbox_claimed *delivery, int outco
 struct decide_verdict {
 	int verdict;             /* enum outbox_verdict */
 	int status;              /* of publish() */
+	int native;              /* the broker's code */
 	const char *reason;      /* may be NULL */
+	const char *answer;      /* what it said in full; may be NULL */
 	outbox_time retry_after; /* RETRY: the broker asked for this delay at least; 0: it did not */
 	bool alone;              /* it was the only message on the wire */
 	bool others_acked; /* since it was last UNKNOWN alone, other messages were acknowledged */

@@ -224,6 +224,64 @@ static void the_last_error_is_cut_with_its_count_kept(void **state)
 	assert_non_null(strstr(f->decision.settlement.error, "\xac (attempt 3 of 3)"));
 }
 
+/* What the history gets of a try: the number that the message bore, and all that was said. */
+static void a_failed_try_is_noted(void **state)
+{
+	struct fixture *f = *state;
+	struct decide_verdict verdict = {
+		.verdict = OUTBOX_RETRY, .native = 503, .reason = "busy", .answer = "come back later"
+	};
+	const struct outbox_settlement *s = &f->decision.settlement;
+
+	f->delivery.attempts = 1;
+	settles(f, verdict);
+	assert_int_equal(s->attempt, 2);
+	assert_int_equal(s->verdict, OUTBOX_RETRY);
+	assert_int_equal(s->native, 503);
+	assert_string_equal(s->answer, "come back later");
+	verdict.verdict = OUTBOX_REJECTED;
+	settles(f, verdict);
+	assert_int_equal(s->attempt, 2);
+	assert_int_equal(s->verdict, OUTBOX_REJECTED);
+	verdict = (struct decide_verdict){ .status = OUTBOX_ECONN, .alone = true };
+	settles(f, verdict); /* not charged, but tried */
+	assert_int_equal(s->attempts, 1);
+	assert_int_equal(s->attempt, 2);
+	assert_int_equal(s->verdict, OUTBOX_UNKNOWN);
+	verdict.alone = false;
+	settles(f, verdict);
+	assert_int_equal(s->attempt, 0);
+	settles(f, (struct decide_verdict){ .verdict = OUTBOX_ACKED });
+	assert_int_equal(s->attempt, 0);
+	assert_false(decide_send(&f->context, &f->delivery, true, &f->decision));
+	assert_int_equal(s->attempt, 2);
+	assert_int_equal(s->verdict, OUTBOX_UNKNOWN);
+	f->delivery.message.expires_at = NOW - 1;
+	assert_false(decide_send(&f->context, &f->delivery, false, &f->decision));
+	assert_int_equal(s->outcome, OUTBOX_OUT_FAILED);
+	assert_int_equal(s->attempt, 0);
+}
+
+/* It can never be accepted: it fails like a rejected one, and its key goes on. */
+static void what_is_too_large_is_not_sent(void **state)
+{
+	struct fixture *f = *state;
+	const struct outbox_settlement *s = &f->decision.settlement;
+
+	f->context.max_size = 1000;
+	f->delivery.message.size = 1000;
+	assert_true(decide_send(&f->context, &f->delivery, false, &f->decision));
+	f->delivery.message.size = 1001;
+	assert_false(decide_send(&f->context, &f->delivery, false, &f->decision));
+	assert_int_equal(s->outcome, OUTBOX_OUT_FAILED);
+	assert_int_equal(s->attempts, 1);
+	assert_int_equal(s->attempt, 1);
+	assert_int_equal(s->verdict, OUTBOX_REJECTED);
+	assert_string_equal(s->error,
+			    "the payload has 1,001 bytes, and max_size is 1,000: it was not sent");
+	assert_int_equal(f->decision.behind, 0);
+}
+
 static void an_outage_charges_nobody(void **state)
 {
 	struct fixture *f = *state;
@@ -524,6 +582,8 @@ int main(void)
 		TEST(a_refusal_is_charged_until_used_up),
 		TEST(a_used_up_budget_is_told),
 		TEST(the_last_error_is_cut_with_its_count_kept),
+		TEST(a_failed_try_is_noted),
+		TEST(what_is_too_large_is_not_sent),
 		TEST(an_outage_charges_nobody),
 		TEST(alone_and_unknown_is_suspect_and_charged_once_proven),
 		TEST(a_delay_that_the_broker_asked_for_is_kept),

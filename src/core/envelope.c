@@ -37,6 +37,7 @@ const struct attribute_name attribute_names[ATTRIBUTES] = {
 	[ATTRIBUTE_KIND] = { "kind", "outbox-kind", true },
 	[ATTRIBUTE_TOPIC] = { "topic", NULL, true },
 	[ATTRIBUTE_SEQUENCE] = { "sequence", NULL, true },
+	[ATTRIBUTE_ATTEMPT] = { "outboxattempt", "outbox-attempt", true },
 };
 
 static outbox_time time_of(const struct outbox_item *item)
@@ -64,6 +65,13 @@ static void take_values(struct outbox_encoder *encoder, const struct outbox_item
 	values[ATTRIBUTE_KIND] = kind_name(message->kind);
 	values[ATTRIBUTE_TOPIC] = message->topic;
 	values[ATTRIBUTE_SEQUENCE] = encoder->sequence;
+	/* An event is the same however often it is tried, so the first try of one says nothing of it. */
+	values[ATTRIBUTE_ATTEMPT] = NULL;
+	if (item->attempts > 0 || encoder->envelope == OUTBOX_ENVELOPE_NATIVE) {
+		snprintf(encoder->attempt, sizeof(encoder->attempt), "%" PRId64,
+			 (int64_t)item->attempts + 1);
+		values[ATTRIBUTE_ATTEMPT] = encoder->attempt;
+	}
 }
 
 static int check_value(const char *name, const char *value, bool in_header, struct outbox_error *err)

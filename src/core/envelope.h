@@ -25,6 +25,7 @@ enum attribute {
 	ATTRIBUTE_KIND,
 	ATTRIBUTE_TOPIC,
 	ATTRIBUTE_SEQUENCE,
+	ATTRIBUTE_ATTEMPT,
 	ATTRIBUTES /* their number */
 };
 
@@ -45,6 +46,7 @@ struct outbox_encoder {
 	struct buf scratch;
 	char time[TIME_TEXT_MAX];
 	char sequence[24];
+	char attempt[16];
 	char *names[ATTRIBUTES + 1]; /* prefixed, binary mode; the last is specversion */
 	struct outbox_header headers[ENCODED_HEADERS_MAX];
 };

@@ -48,7 +48,7 @@ static const struct outbox_message full = {
 static struct outbox_encoded encode(int envelope, const struct outbox_message *message)
 {
 	static struct outbox_encoder *encoder;
-	struct outbox_item item = { .message = message, .seq = 77, .created_at = 1, .attempts = 3 };
+	struct outbox_item item = { .message = message, .seq = 77, .created_at = 1 };
 	struct outbox_encoded encoded = { 0 };
 
 	outbox_encoder_free(encoder);
@@ -257,6 +257,7 @@ static void native_has_our_headers(void **state)
 					       { "outbox-causation-id", "cause" },
 					       { "traceparent", TRACE },
 					       { "outbox-kind", "command" },
+					       { "outbox-attempt", "1" },
 					       OWN };
 	static const struct outbox_header twice[] = { { "TraceParent", "theirs" } };
 	struct outbox_encoded encoded = encode(OUTBOX_ENVELOPE_NATIVE, &full);
@@ -266,11 +267,49 @@ static void native_has_our_headers(void **state)
 	assert_headers(&encoded, want, ARRAY_SIZE(want));
 	message.headers = twice;
 	message.n_headers = 1;
-	assert_int_equal(encode(OUTBOX_ENVELOPE_NATIVE, &message).n_headers, 10);
+	assert_int_equal(encode(OUTBOX_ENVELOPE_NATIVE, &message).n_headers, 11);
 	message.traceparent = NULL;
 	encoded = encode(OUTBOX_ENVELOPE_NATIVE, &message);
-	assert_int_equal(encoded.n_headers, 10);
-	assert_string_equal(encoded.headers[9].value, "theirs");
+	assert_int_equal(encoded.n_headers, 11);
+	assert_string_equal(encoded.headers[10].value, "theirs");
+}
+
+static const char *header_of(const struct outbox_encoded *encoded, const char *name)
+{
+	for (size_t i = 0; i < encoded->n_headers; i++)
+		if (strcmp(encoded->headers[i].name, name) == 0)
+			return encoded->headers[i].value;
+	return NULL;
+}
+
+/* A consumer that is asked again may want to know. An event that goes straight through says nothing of it. */
+static void the_attempt_is_told(void **state)
+{
+	static const int envelopes[] = { OUTBOX_ENVELOPE_NATIVE, OUTBOX_ENVELOPE_CE_BINARY,
+					 OUTBOX_ENVELOPE_CE_STRUCTURED, OUTBOX_ENVELOPE_EXTERNAL };
+	static const char *const names[] = { "outbox-attempt", "ce-outboxattempt" };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(envelopes); i++) {
+		struct outbox_item item = { .message = &full, .attempts = 2 };
+		struct outbox_encoder *encoder;
+		struct outbox_encoded encoded;
+
+		assert_ok(outbox_encoder_new(envelopes[i], NULL, &encoder, err));
+		assert_ok(outbox_encode(encoder, &item, &encoded, err));
+		if (i < 2)
+			assert_string_equal(header_of(&encoded, names[i]), "3");
+		else
+			assert_int_equal(strstr(encoded.body, ",\"outboxattempt\":\"3\"") != NULL,
+					 envelopes[i] == OUTBOX_ENVELOPE_CE_STRUCTURED);
+		item.attempts = 0;
+		assert_ok(outbox_encode(encoder, &item, &encoded, err));
+		if (i == 1)
+			assert_null(header_of(&encoded, names[i]));
+		else if (i > 1)
+			assert_null(strstr(encoded.body, "outboxattempt"));
+		outbox_encoder_free(encoder);
+	}
 }
 
 /* Rows that somebody inserted past the library. */
@@ -378,6 +417,7 @@ int main(void)
 		cmocka_unit_test_teardown(payloads_in_json, teardown),
 		cmocka_unit_test_teardown(binary_has_attributes_as_headers, teardown),
 		cmocka_unit_test_teardown(native_has_our_headers, teardown),
+		cmocka_unit_test_teardown(the_attempt_is_told, teardown),
 		cmocka_unit_test_teardown(what_cannot_be_encoded_is_refused, teardown),
 		cmocka_unit_test_teardown(an_encoder_is_used_again, teardown),
 	};

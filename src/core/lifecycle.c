@@ -30,6 +30,7 @@ const char *const state_names[] = { NULL,     "pending",   "sending", "delivered
 				    "failed", "discarded", NULL };
 const char *const kind_names[] = { NULL, KIND_EVENT_NAME, KIND_COMMAND_NAME, NULL };
 const char *const why_names[] = { NULL, "new", "retry", "deferred", "parked", "paused", NULL };
+const char *const verdict_names[] = { NULL, "acked", "rejected", "retry", "unknown", NULL };
 const char *const action_names[] = { NULL, "requeue", "discard", "defer", NULL };
 const char *const action_past[] = { NULL, "requeued", "discarded", "deferred", NULL };
 static const char *const events[] = { NULL,   "claim", "acknowledge", "retry",   "return",
@@ -47,6 +48,16 @@ static int value_of(const char *const *names, const char *name)
 			return i;
 	}
 	return 0;
+}
+
+const char *verdict_name(int verdict)
+{
+	return name_of(verdict_names, ARRAY_SIZE(verdict_names), verdict);
+}
+
+int verdict_parse(const char *name)
+{
+	return value_of(verdict_names, name);
 }
 
 const char *outbox_state_name(int state)

@@ -27,7 +27,8 @@ enum lifecycle_event {
 /* The names of enum outbox_state, outbox_why, outbox_action and outbox_kind by number; 0 has none, NULL is behind the last. As a list
  * of all that there are: state_names + 1. */
 extern const char *const state_names[], *const why_names[], *const action_names[], *const kind_names[];
-extern const char *const action_past[]; /* "requeued" */
+extern const char *const verdict_names[]; /* of enum outbox_verdict, likewise */
+extern const char *const action_past[];   /* "requeued" */
 
 /* Unset means event. Inline: the library of the brokers' drivers has no copy of lifecycle.c. */
 #define KIND_EVENT_NAME "event"
@@ -39,6 +40,10 @@ static inline const char *kind_name(int kind)
 
 /* enum outbox_kind; `otherwise` where the name is NULL or none of them. */
 int kind_parse(const char *name, int otherwise);
+
+/* NULL for an unknown number; 0 for an unknown name. */
+const char *verdict_name(int verdict);
+int verdict_parse(const char *name);
 
 /* The event (enum lifecycle_event) that an operator's action is; 0: it is none. */
 int lifecycle_of_action(int action);

@@ -42,6 +42,7 @@ API_HANDLER(api_amend);
 /* api_control.c */
 API_HANDLER(api_purge);
 API_HANDLER(api_redact);
+API_HANDLER(api_cancel);
 API_HANDLER(api_pause);
 API_HANDLER(api_resume);
 API_HANDLER(api_drain);
@@ -56,9 +57,9 @@ API_HANDLER(api_description);
 	FIELD(type_, source, FIELD_TEXT, 0, "required when there are several sources")
 
 extern const struct record api_source_query, api_targets_query, api_messages_query,
-	api_message_query, api_audit_query, api_keys_query, api_redact_body, api_amend_body,
-	api_requeue_body, api_discard_body, api_defer_body, api_purge_body, api_pause_body,
-	api_resume_body, api_drain_body, api_reload_body;
+	api_message_query, api_audit_query, api_keys_query, api_redact_body, api_cancel_body,
+	api_amend_body, api_requeue_body, api_discard_body, api_defer_body, api_purge_body,
+	api_pause_body, api_resume_body, api_drain_body, api_reload_body;
 extern const struct record view_outbox, view_source, view_targets, view_lanes, view_config,
 	view_drained, view_reloaded, view_error;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Purge, redact, pause and resume; drain and reload of this process. */
+/* Purge, redact, cancel, pause and resume; drain and reload of this process. */
 #include "base/cleanup.h"
 #include "daemon/journal.h"
 #include "fields/json_value.h"
@@ -88,6 +88,30 @@ API_HANDLER(api_redact)
 					 .reason = body.reason };
 	r = store_redact(store, &redact, &changed, err);
 	return r ? r : api_answer(response, json_redacted(request->captured[0], changed), err);
+}
+
+/* ---- cancel -------------------------------------------------------------------------------- */
+
+const struct record api_cancel_body = RECORD("Cancel", redact_fields);
+
+API_HANDLER(api_cancel)
+{
+	struct redact_body body = { 0 };
+	struct outbox_cancel cancel;
+	struct outbox_store *store;
+	bool changed = false;
+	int r = api_body(request, &api_cancel_body, &body, err);
+
+	if (r == OUTBOX_OK)
+		r = api_open(request, body.source, NULL, &store, err);
+	if (r)
+		return r;
+	cancel = (struct outbox_cancel){ .struct_size = sizeof(cancel),
+					 .id = request->captured[0],
+					 .actor = request->actor,
+					 .reason = body.reason };
+	r = store_cancel(store, &cancel, &changed, err);
+	return r ? r : api_answer(response, json_cancelled(request->captured[0], changed), err);
 }
 
 /* ---- pause, resume ------------------------------------------------------------------------- */

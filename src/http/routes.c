@@ -56,6 +56,8 @@ static const struct http_route routes[] = {
 	ACT("/api/messages/{id}/amend", api_amend,
 	    "correct a message that no target has received; it keeps its place", api_amend_body,
 	    view_amended),
+	ACT("/api/messages/{id}/cancel", api_cancel, "cancel a scheduled message before it is due",
+	    api_cancel_body, view_cancelled),
 	ACT("/api/messages/{id}/redact", api_redact,
 	    "remove the personal data from a finished message, for good", api_redact_body,
 	    view_redacted),

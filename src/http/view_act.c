@@ -87,6 +87,13 @@ static const struct field redacted_fields[] = {
 
 const struct record view_redacted = RECORD("Redacted", redacted_fields);
 
+const struct record view_cancelled = RECORD("Cancelled", redacted_fields);
+
+json_t *json_cancelled(const char *id, bool changed)
+{
+	return fields_json(&view_cancelled, &(struct redacted_row){ id, changed });
+}
+
 json_t *json_redacted(const char *id, bool changed)
 {
 	return fields_json(&view_redacted, &(struct redacted_row){ id, changed });

@@ -224,6 +224,54 @@ static const struct field message_fields[] = {
 
 const struct record view_message = RECORD("Message", message_fields);
 
+/* ---- failed attempts ----------------------------------------------------------------------- */
+
+/* What a broker answers may quote the payload, and is masked with it. */
+struct attempt_row {
+	struct outbox_attempt tried;
+	bool masked;
+};
+
+static json_t *make_answer(const void *row)
+{
+	const struct attempt_row *attempt = row;
+
+	return attempt->masked || !attempt->tried.answer ? NULL : json_text(attempt->tried.answer);
+}
+
+static const struct field attempt_fields[] = {
+	FIELD_NAMED("target", struct attempt_row, tried.target, FIELD_TEXT, 0, NULL),
+	FIELD_NAMED("at", struct attempt_row, tried.at, FIELD_TIME, FIELD_NULL, NULL),
+	FIELD_NAMED("attempt", struct attempt_row, tried.attempt, FIELD_INT, 0,
+		    "which one it was, from 1 on; counting starts again with a requeue"),
+	{ .name = "verdict",
+	  .type = FIELD_WORD,
+	  .offset = offsetof(struct attempt_row, tried.verdict),
+	  .words = verdict_names },
+	FIELD_NAMED("native", struct attempt_row, tried.native, FIELD_INT, 0,
+		    "the broker's code; 0: it gave none"),
+	FIELD_NAMED("reason", struct attempt_row, tried.reason, FIELD_TEXT,
+		    FIELD_NULL | FIELD_UNTRUSTED, "null: redacted"),
+	FIELD_MADE("answer", FIELD_TEXT, FIELD_ABSENT | FIELD_UNTRUSTED, make_answer,
+		   "what the broker said in full, up to 4 KiB; masked with the payload"),
+};
+
+const struct record view_attempt = RECORD("Attempt", attempt_fields);
+
+static json_t *make_attempts(const void *row)
+{
+	const struct message_row *message = row;
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < message->detail.n_attempts; i++)
+		json_array_append_new(list,
+				      fields_json(&view_attempt,
+						  &(struct attempt_row){ message->detail.attempts[i],
+									 message->payload.view ==
+										 PAYLOAD_MASKED }));
+	return list;
+}
+
 /* ---- corrections: what was done, and what a message was before ------------------------------ */
 
 #define AMENDED_MAX ((size_t)256 << 10) /* of a payload that is shown beside the message */
@@ -326,6 +374,8 @@ static const struct field detail_fields[] = {
 	FIELD_MADE_OF("message", FIELD_OBJECT, view_message, make_message, NULL),
 	FIELD_MADE_OF("deliveries", FIELD_LIST, view_delivery, make_deliveries,
 		      "one for each target that takes it"),
+	FIELD_MADE_OF("failed_attempts", FIELD_LIST, view_attempt, make_attempts,
+		      "by target, oldest first; of each delivery the first one and the last 19"),
 	FIELD_MADE_OF("history", FIELD_LIST, view_audit, make_history,
 		      "what people did to it, oldest first"),
 	FIELD_MADE_OF("amended", FIELD_LIST, view_amendment, make_amended,

@@ -11,9 +11,9 @@
 
 extern const struct record view_delivery, view_deliveries, view_audit, view_audits, view_lane,
 	view_target, view_message, view_message_detail, view_status, view_placed_lane,
-	view_placed_target, view_blocked_key, view_blocked_keys, view_redacted, view_amended,
-	view_amendment, view_acted, view_paused, view_purged, view_problem, view_setting,
-	view_finding, view_alerts;
+	view_placed_target, view_blocked_key, view_blocked_keys, view_redacted, view_cancelled,
+	view_amended, view_amendment, view_attempt, view_acted, view_paused, view_purged,
+	view_problem, view_setting, view_finding, view_alerts;
 
 json_t *json_blocked_keys(const struct outbox_keys_page *page);
 json_t *json_audits(const struct outbox_audit *rows, size_t count);
@@ -64,6 +64,7 @@ struct acted_view {
 };
 
 json_t *json_redacted(const char *id, bool changed);
+json_t *json_cancelled(const char *id, bool changed);
 json_t *json_amended(const char *id, const struct outbox_amended *amended);
 json_t *json_paused(const char *target, bool paused, bool changed);
 

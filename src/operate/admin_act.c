@@ -218,3 +218,20 @@ int outbox_admin_redact(struct outbox_admin *admin, const char *id, const char *
 	r = store_redact(admin->store, &redact, ret_done, err);
 	return admin_leave(admin, r);
 }
+
+int outbox_admin_cancel(struct outbox_admin *admin, const char *id, const char *reason,
+			bool *ret_done, struct outbox_error *err)
+{
+	struct outbox_cancel cancel = { .struct_size = sizeof(cancel), .id = id, .reason = reason };
+	int r;
+
+	if (!id || !reason || !*reason)
+		return outbox_fail(err, OUTBOX_EINVAL,
+				   "id and reason are required: say why, for the audit");
+	r = admin_enter(admin, NEED_READY, err);
+	if (r)
+		return r;
+	cancel.actor = admin->actor;
+	r = store_cancel(admin->store, &cancel, ret_done, err);
+	return admin_leave(admin, r);
+}

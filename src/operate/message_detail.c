@@ -18,6 +18,8 @@ int message_detail_read(struct outbox_store *store, const char *id, struct outbo
 		r = store_audit(store, id, HISTORY_ROWS, arena, &detail.history, &detail.n_history,
 				err);
 	if (r == OUTBOX_OK)
+		r = store_attempts(store, id, arena, &detail.attempts, &detail.n_attempts, err);
+	if (r == OUTBOX_OK)
 		r = store_amendments(store, id, arena, &detail.amended, &detail.n_amended, err);
 	if (r == OUTBOX_OK)
 		*ret_detail = detail;

@@ -47,7 +47,8 @@ static int put(const struct relay_plan *plan, struct target_plan *t, struct outb
 					     /* what fails stays here until the other one starts */
 					     .dead_letter =
 						     dead && dead->unstarted ? NULL : t->dead_letter,
-					     .band_of = t->band_of },
+					     .band_of = t->band_of,
+					     .paused = t->paused },
 				     &t->route_version, err);
 	if (r && err)
 		outbox_wrap(err, "target \"%s\"", t->name);

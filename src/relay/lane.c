@@ -266,6 +266,9 @@ static void begin_batch(struct link *link, struct lane *lane, size_t want, outbo
 	tally_add(&link->tally->in_flight_batches, 1);
 	tally_add(&link->tally->in_flight_messages, fresh->claim.count);
 	lane->ran_dry = false;
+	if (link->wakeup && lane->dry && lane->dry == wakeup_count(link->wakeup) &&
+	    !fresh->claim.items[fresh->claim.count - 1].detour)
+		atomic_store(&link->wakeup->unheard, true);
 	lane->dry = 0;
 	lane->found_at = now;
 	lane->read_at = ended;
@@ -383,8 +386,8 @@ static bool needs_broker(const struct link *link, struct lane *lane, outbox_time
 	return !link->connected && !lane_batch(lane)->claim.count && claim_size(link, lane, now);
 }
 
-static void add_request(struct link *link, struct lane *lane, outbox_time now,
-			struct store_call *call)
+/* False: nothing to settle, and nothing may be claimed now. */
+static bool wants_call(struct link *link, struct lane *lane, outbox_time now, size_t *ret_want)
 {
 	const struct batch *settled = lane_batch(lane);
 	size_t want = link->connected ? claim_size(link, lane, now) : 0;
@@ -396,8 +399,16 @@ static void add_request(struct link *link, struct lane *lane, outbox_time now,
 	want = take_permits(link, lane, want, now);
 	if (!want && !settled->claim.count) {
 		wait_for_more(link, lane, 0, want, now);
-		return;
+		return false;
 	}
+	*ret_want = want;
+	return true;
+}
+
+static void add_request(struct link *link, struct lane *lane, size_t want, struct store_call *call)
+{
+	const struct batch *settled = lane_batch(lane);
+
 	batch_reset(lane_next_batch(lane));
 	call->lanes[call->count] = lane;
 	call->want[call->count] = want;
@@ -417,27 +428,52 @@ static void add_request(struct link *link, struct lane *lane, outbox_time now,
 	};
 }
 
-static bool may_join(const struct link *link, struct lane *lane, outbox_time now)
+/* Settling it locks a lane of another target, too: one lane of each at a time, or who locks all lanes of one and then of
+ * the other could wait for it and be waited for. */
+static bool makes_dead_letters(const struct link *link, struct lane *lane)
 {
-	return lane->phase == LANE_CLAIM && !lane->alone && !lane->refusal.status &&
-	       lane->run_at <= now && !needs_broker(link, lane, now);
+	const struct batch *settled = lane_batch(lane);
+
+	for (size_t i = 0; link->target->dead_letter && i < settled->claim.count; i++)
+		if (settled->outcomes[i].outcome == OUTBOX_OUT_FAILED)
+			return true;
+	return false;
 }
 
-/* By number, in which order everybody locks them. */
+static bool goes_alone(const struct link *link, struct lane *lane)
+{
+	return lane->alone || lane->refusal.status || makes_dead_letters(link, lane);
+}
+
+static bool may_join(const struct link *link, struct lane *lane, outbox_time now)
+{
+	return lane->phase == LANE_CLAIM && lane->run_at <= now && !goes_alone(link, lane) &&
+	       !needs_broker(link, lane, now);
+}
+
 static void gather_requests(struct link *link, const struct lanes *lanes, struct lane *lane,
 			    outbox_time now, struct store_call *call)
 {
-	bool alone = lane->alone || lane->refusal.status || !store_joins_lanes(link->store);
-	size_t room = alone ? 0 : CALL_LANES - 1;
+	bool alone = goes_alone(link, lane) || !store_joins_lanes(link->store);
+	size_t room = alone ? 0 : CALL_LANES - 1, turn = 0;
+	bool joins[OUTBOX_LANES_MAX] = { false };
+	size_t wants[OUTBOX_LANES_MAX];
 
-	for (size_t i = 0; i < lanes->count; i++) {
-		struct lane *other = lanes->list[i];
+	while (lanes->list[turn] != lane)
+		turn++;
+	/* In turn, so that it is not always the same lane that gets the permits of a rate. */
+	for (size_t k = 0; k < lanes->count; k++) {
+		size_t i = (turn + k) % lanes->count;
 
-		if (other != lane && (!room || !may_join(link, other, now)))
+		if (k && (!room || !may_join(link, lanes->list[i], now)))
 			continue;
-		room -= other != lane;
-		add_request(link, other, now, call);
+		room -= k > 0;
+		joins[i] = wants_call(link, lanes->list[i], now, &wants[i]);
 	}
+	/* By number, in which order everybody locks them. */
+	for (size_t i = 0; i < lanes->count; i++)
+		if (joins[i])
+			add_request(link, lanes->list[i], wants[i], call);
 }
 
 static void take_answer(struct link *link, const struct store_call *call, size_t i, outbox_time now)

@@ -118,6 +118,8 @@ static int plan_target(const struct outbox_relay_config *relay, const struct out
 	t->envelope = c->envelope;
 	t->order = c->order ? c->order : OUTBOX_ORDER_STRICT;
 	t->hold = c->hold;
+	t->max_size = c->max_size;
+	t->paused = c->paused;
 	t->start = c->start;
 	t->start_time = c->start_time;
 	t->rank = RANK_NORMAL;

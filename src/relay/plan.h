@@ -18,6 +18,8 @@ struct target_plan {
 	size_t n_headers;
 	int order;
 	bool hold;
+	size_t max_size; /* of a payload; 0: any */
+	bool paused;     /* when it is new */
 	int start;
 	outbox_time start_time;
 	const char *dead_letter; /* NULL: none */

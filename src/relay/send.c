@@ -49,6 +49,7 @@ static struct decide_context decide_context_of(struct link *link, struct lane *l
 					.random = &link->random.base,
 					.memory = b->arena,
 					.hold = link->target->hold,
+					.max_size = link->target->max_size,
 					.breaker_delay = breaker_next(&link->breaker) };
 }
 

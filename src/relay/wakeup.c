@@ -160,6 +160,7 @@ static int listen_on(struct listener *l, int fd, bool *ret_too_often, struct out
 			*ret_too_often = rings_too_often(&ringing, clock->mono(clock));
 		} else if (!n) {
 			at_work = all_dry(wakeup) ? 0 : at_work + 1;
+			again |= atomic_load(&wakeup->unheard);
 		}
 	}
 	return r;
@@ -185,6 +186,7 @@ static int listen_once(struct listener *l, struct outbox_error *err)
 		return OUTBOX_OK;
 	}
 	l->pause = AGAIN_MIN;
+	atomic_store(&wakeup->unheard, false);
 	atomic_store(&wakeup->armed, true);
 	wake_lanes(wakeup); /* everybody looks once more */
 	for (int i = 0;

@@ -21,6 +21,7 @@ struct wakeup {
 	struct waiting waiting;
 	unsigned wakes;        /* how often all threads were woken; under the lock */
 	_Atomic bool stopping; /* the listener ends */
+	_Atomic bool unheard; /* a lane found new messages though nobody rang: perhaps nobody rings any more */
 	_Atomic unsigned count; /* starts at 1; a lane that ran dry before the last one looks again */
 	_Atomic bool armed;     /* publishers wake us */
 	/* for each worker: the count after which all its lanes were dry; 0: there is work */

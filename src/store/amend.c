@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Corrections: what all stores say and what all callers want. */
+/* Corrections and cancelling: what all stores say and what all callers want. */
+#include "base/text.h"
 #include "core/message.h"
 #include "store/store.h"
 
@@ -70,4 +71,46 @@ int store_correct(struct outbox_store *store, const struct store_correction *c,
 	amend.message = &found.message;
 	r = check(&found.message, err);
 	return r == OUTBOX_OK ? store_amend(store, &amend, ret_amended, err) : r;
+}
+
+int store_cancel_check(outbox_time due_at, outbox_time now, struct outbox_error *err)
+{
+	char time[TIME_TEXT_MAX];
+
+	if (!due_at)
+		return outbox_fail(err, OUTBOX_ECONFLICT,
+				   "it is not scheduled: only a message with a due_at in the future can be "
+				   "cancelled; outbox discard stops what is not sent yet");
+	if (due_at <= now)
+		return outbox_fail(err, OUTBOX_ECONFLICT,
+				   "it was due at %s: only a message that is due later can be cancelled; "
+				   "outbox discard stops what is not sent yet",
+				   time_format(due_at, time));
+	return OUTBOX_OK;
+}
+
+int store_cancel_judge(const struct outbox_delivery *d, outbox_time now, bool *ret_wanted,
+		       struct outbox_error *err)
+{
+	*ret_wanted = d->state == OUTBOX_PENDING;
+	switch (d->state) {
+	case OUTBOX_STATE_UNSET:
+	case OUTBOX_DISCARDED:
+		return OUTBOX_OK;
+	case OUTBOX_SENDING:
+		return outbox_fail(err, OUTBOX_ECONFLICT,
+				   "it is being sent to %s right now; try again", d->target);
+	case OUTBOX_PENDING:
+		if (d->why == OUTBOX_NEW || d->why == OUTBOX_PAUSED ||
+		    (d->why == OUTBOX_DEFERRED && (!d->next_attempt_at || d->next_attempt_at > now)))
+			return OUTBOX_OK;
+		return outbox_fail(err, OUTBOX_ECONFLICT,
+				   "it is due at %s already; outbox discard stops what is not sent yet",
+				   d->target);
+	default:
+		return outbox_fail(err, OUTBOX_ECONFLICT,
+				   "its delivery to %s is %s; only a message that was sent nowhere can "
+				   "be cancelled",
+				   d->target, outbox_state_name(d->state));
+	}
 }

@@ -475,3 +475,23 @@ int store_amendments(struct outbox_store *store, const char *id, struct outbox_a
 		return OUTBOX_OK;
 	return store->ops->operate.amendments(store, id, arena, ret_rows, ret_count, err);
 }
+
+int store_attempts(struct outbox_store *store, const char *id, struct outbox_arena *arena,
+		   struct outbox_attempt **ret_rows, size_t *ret_count, struct outbox_error *err)
+{
+	*ret_rows = NULL;
+	*ret_count = 0;
+	if (!store->ops->operate.attempts)
+		return OUTBOX_OK;
+	return store->ops->operate.attempts(store, id, arena, ret_rows, ret_count, err);
+}
+
+int store_cancel(struct outbox_store *store, const struct outbox_cancel *cancel, bool *ret_done,
+		 struct outbox_error *err)
+{
+	int r = need(store, store->ops->operate.cancel, "cancel", err);
+
+	if (!r)
+		r = check_reason("cancel", cancel->reason, err);
+	return r ? r : store->ops->operate.cancel(store, cancel, ret_done, err);
+}

@@ -19,7 +19,7 @@ struct outbox_store *store_close(struct outbox_store *store);
 
 /*
  * One function for each op of include/outbox/store.h, which says what it does. They check what is the same for every
- * driver. Optional ops that a store does not have: bands, wants_start, unserved, maintain, audit_add, amendments and check do
+ * driver. Optional ops that a store does not have: bands, wants_start, unserved, maintain, audit_add, amendments, attempts and check do
  * nothing; the others are ENOTSUP.
  */
 typedef void (*store_say)(void *context, int level, const char *subject, const char *text);
@@ -126,6 +126,12 @@ int store_amendments(struct outbox_store *store, const char *id, struct outbox_a
 		     struct outbox_amendment **ret_rows, size_t *ret_count,
 		     struct outbox_error *err) OUTBOX_MUSTCHECK;
 
+int store_attempts(struct outbox_store *store, const char *id, struct outbox_arena *arena,
+		   struct outbox_attempt **ret_rows, size_t *ret_count,
+		   struct outbox_error *err) OUTBOX_MUSTCHECK;
+int store_cancel(struct outbox_store *store, const struct outbox_cancel *cancel, bool *ret_done,
+		 struct outbox_error *err) OUTBOX_MUSTCHECK;
+
 /* A worker that was here before sends elsewhere. */
 void store_lease_elsewhere(struct outbox_lease *lease, const char *place, const char *owner);
 
@@ -150,6 +156,18 @@ int store_script_check(const struct outbox_init_options *options, int newest,
 
 /* A file of the schema without what it says of itself: behind its first paragraph. */
 const char *store_script_body(const char *sql);
+
+/* ---- cancelling: amend.c ------------------------------------------------------------------- */
+
+/* ECONFLICT unless the message is due later. For drivers. */
+int store_cancel_check(outbox_time due_at, outbox_time now,
+		       struct outbox_error *err) OUTBOX_MUSTCHECK;
+/*
+ * ECONFLICT when a delivery is in the way, with the remedy. ret_wanted: it must be discarded; it may be there no more, or
+ * never was. next_attempt_at of a pending one with a detour; 0: it has none. For drivers.
+ */
+int store_cancel_judge(const struct outbox_delivery *delivery, outbox_time now, bool *ret_wanted,
+		       struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /* ---- corrections: amend.c ------------------------------------------------------------------ */
 

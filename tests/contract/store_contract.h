@@ -11,10 +11,12 @@
 #include <outbox/store.h>
 
 /* What not every driver has; cases that need it are bound only where it is there. */
-#define STORE_LATE_COMMITS 1u /* several transactions may be open and commit in any order */
-#define STORE_MISSING 2u      /* there are URLs of databases that do not exist */
-#define STORE_LOOKS 4u        /* its ops have look: no need to say so */
-#define STORE_JOINS 8u        /* likewise settle_and_claim_lanes */
+#define STORE_LATE_COMMITS 1u  /* several transactions may be open and commit in any order */
+#define STORE_MISSING 2u       /* there are URLs of databases that do not exist */
+#define STORE_LOOKS 4u         /* its ops have look: no need to say so */
+#define STORE_JOINS 8u         /* likewise settle_and_claim_lanes */
+#define STORE_CANCELS 16u      /* likewise the fixture has cancel */
+#define STORE_COMMIT_FAILS 32u /* likewise try_commit */
 
 struct store_fixture {
 	const char *name;
@@ -42,8 +44,12 @@ struct store_fixture {
 	void *(*begin)(void *place);
 	int (*publish)(void *tx, const struct outbox_message *message, int64_t *ret_seq,
 		       struct outbox_error *err);
+	/* Optional, as the client library does it. */
+	int (*cancel)(void *tx, const char *id, bool *ret_done, struct outbox_error *err);
 	void (*savepoint)(void *tx);
 	void (*rollback_to)(void *tx);
+	/* Optional, where what was cancelled may be read before the commit: ECONFLICT, and it ends all the same. */
+	int (*try_commit)(void *tx, struct outbox_error *err);
 	void (*commit)(void *tx);
 	void (*rollback)(void *tx);
 

@@ -322,6 +322,37 @@ static void a_dropped_target_is_gone(struct store_world *w)
 	assert_int_equal(world_stats(w, "a")->failed, 0);
 }
 
+/* Only when it is registered: whoever resumed it is not overruled by the next start of a relay. */
+static void a_new_target_may_be_paused(struct store_world *w)
+{
+	struct outbox_target_def def = target_def("a");
+	struct outbox_audit *rows;
+	struct worker *k;
+	size_t count;
+	int64_t seq;
+
+	def.paused = true;
+	world_target_put(w, &def);
+	seq = world_publish(w, NULL);
+	k = worker_start(w, "k", "a", 0);
+	assert_int_equal(worker_advance(k, 1), 0);
+	assert_true(world_stats(w, "a")->paused);
+	assert_string_equal(world_stats(w, "a")->paused_by, OUTBOX_PAUSED_BY_CONFIGURATION);
+	OK(store_audit(w->store, NULL, 10, w->arena, &rows, &count, &w->err));
+	assert_int_equal(count, 1);
+	assert_string_equal(rows[0].action, "pause");
+	assert_string_equal(rows[0].actor, OUTBOX_PAUSED_BY_CONFIGURATION);
+	OK(store_target_pause(w->store, "a", false, "anna", NULL, &w->err));
+	world_target_put(w, &def);
+	assert_false(world_stats(w, "a")->paused);
+	assert_drains(k, 1, seq);
+
+	world_target(w, "b"); /* and a target that is there is not paused */
+	def.name = "b";
+	world_target_put(w, &def);
+	assert_false(world_stats(w, "b")->paused);
+}
+
 #define CASE(name)                \
 	{                         \
 #name, name, 0, 0 \
@@ -340,6 +371,7 @@ const struct store_case target_cases[] = {
 	CASE(a_later_target_says_where_it_starts),
 	CASE(names_and_routes_are_checked),
 	CASE(a_paused_target_claims_nothing),
+	CASE(a_new_target_may_be_paused),
 	CASE(pause_leaves_an_audit_row_once),
 	CASE(a_dropped_target_is_gone),
 	{ NULL, NULL, 0, 0 },

@@ -141,6 +141,11 @@ static int publish(void *tx, const struct outbox_message *message, int64_t *ret_
 	return r;
 }
 
+static int cancel(void *tx, const char *id, bool *ret_done, struct outbox_error *err)
+{
+	return outbox_cancel_pg(tx, id, "in a transaction", ret_done, err);
+}
+
 static void savepoint(void *tx)
 {
 	run(tx, "SAVEPOINT mine");
@@ -155,6 +160,21 @@ static void commit(void *tx)
 {
 	run(tx, "COMMIT");
 	PQfinish(tx);
+}
+
+static int try_commit(void *tx, struct outbox_error *err)
+{
+	PGresult *result = PQexec(tx, "COMMIT");
+	const char *code = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+	int status = OUTBOX_OK;
+
+	if (code)
+		status = outbox_fail(err,
+				     strcmp(code, "OB002") == 0 ? OUTBOX_ECONFLICT : OUTBOX_EPROTO,
+				     "%s", PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY));
+	PQclear(result);
+	PQfinish(tx);
+	return status;
 }
 
 static void rollback(void *tx)
@@ -194,8 +214,10 @@ const struct store_fixture postgres_store_fixture = {
 	.fake_schema = fake_schema,
 	.begin = begin,
 	.publish = publish,
+	.cancel = cancel,
 	.savepoint = savepoint,
 	.rollback_to = rollback_to,
+	.try_commit = try_commit,
 	.commit = commit,
 	.rollback = rollback,
 	.publish_at = publish_at,

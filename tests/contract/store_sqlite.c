@@ -110,6 +110,11 @@ static int publish(void *tx, const struct outbox_message *message, int64_t *ret_
 	return status;
 }
 
+static int cancel(void *tx, const char *id, bool *ret_done, struct outbox_error *err)
+{
+	return outbox_cancel_sqlite(tx, id, "in a transaction", ret_done, err);
+}
+
 static void savepoint(void *tx)
 {
 	run(tx, "SAVEPOINT mine");
@@ -143,6 +148,7 @@ const struct store_fixture sqlite_store_fixture = {
 	.fake_schema = fake_schema,
 	.begin = begin,
 	.publish = publish,
+	.cancel = cancel,
 	.savepoint = savepoint,
 	.rollback_to = rollback_to,
 	.commit = commit,

@@ -31,6 +31,8 @@ static const struct field options[] = {
 	      "split by priority into NAME-high, NAME and NAME-low, so that bulk messages wait behind the others"),
 	RELAY("rate", FIELD_REPEATED, rate, "NAME=RATE",
 	      "send at most 50/s, 3000/min or 100/h, all bands together"),
+	RELAY("max-size", FIELD_REPEATED, max_size, "NAME=SIZE",
+	      "a message with a larger payload fails at once, without being sent: partner=256KiB"),
 	RELAY("start", FIELD_REPEATED, start, "NAME=WHERE",
 	      "where a new target begins: oldest, now or 2026-11-15T18:00:00Z"),
 	RELAY("dead-letter", FIELD_REPEATED, dead_letter, "NAME=TARGET",

@@ -349,8 +349,40 @@ static void print_advice(const struct cli *cli, const struct message_detail *vie
 	}
 }
 
+/* The last lines of a delivery: how it came to this. */
+static void print_attempts(const struct cli *cli, const struct message_detail *view,
+			   const char *target, const struct values *given)
+{
+	const char *label = "attempts";
+
+	for (size_t i = 0; i < view->n_attempts; i++) {
+		const struct outbox_attempt *a = &view->attempts[i];
+		_cleanup_(buf_deinit) struct buf line = BUF_INIT(SHOWN_MAX);
+		char text[TIME_TEXT_MAX];
+
+		if (strcmp(a->target, target) != 0)
+			continue;
+		buf_printf(&line, "%s attempt %d, %s", time_format(a->at, text), a->attempt,
+			   verdict_name(a->verdict));
+		if (a->native)
+			buf_printf(&line, " %d", a->native);
+		buf_printf(&line, ": %s", a->reason ? a->reason : "(redacted)");
+		field(cli, label, buf_str(&line));
+		label = "";
+		if (!a->answer)
+			continue;
+		buf_clear(&line);
+		buf_text(&line, a->answer);
+		if (given->payload || given->full)
+			print_lines(cli, &line, given->full ? 0 : PAYLOAD_LINES);
+		else
+			printf("%*sit answered %zu bytes: --payload shows them\n", LABEL, "",
+			       strlen(a->answer));
+	}
+}
+
 static void print_delivery(const struct cli *cli, const struct message_detail *view,
-			   const struct outbox_delivery *row)
+			   const struct outbox_delivery *row, const struct values *given)
 {
 	char attempts[32];
 
@@ -363,6 +395,7 @@ static void print_delivery(const struct cli *cli, const struct message_detail *v
 	field(cli, "owner", row->owner);
 	time_field(cli, "since", row->last_status_at);
 	time_field(cli, "next attempt", row->next_attempt_at);
+	print_attempts(cli, view, row->target, given);
 	print_advice(cli, view, row);
 }
 
@@ -450,7 +483,7 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 	print_message(cli, &view.message, given);
 	print_amended(cli, &view, given);
 	for (size_t i = 0; i < view.page.count; i++)
-		print_delivery(cli, &view, &view.page.rows[i]);
+		print_delivery(cli, &view, &view.page.rows[i], given);
 	if (view.page.count == 0)
 		printf("\nno deliveries: no target matches it (outbox target list%s)\n",
 		       cli->store_option);

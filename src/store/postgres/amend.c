@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Corrections: outbox_amend(), sql/postgres/amend.sql. */
+/* Corrections: outbox_amend(), sql/postgres/amend.sql; cancelling and redaction. */
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "core/message.h"
@@ -78,6 +78,23 @@ int pg_amendments(struct outbox_store *store, const char *id, struct outbox_aren
 		*ret_rows = rows;
 		*ret_count = count;
 	}
+	return r;
+}
+
+/* ---- cancelling: outbox_cancel_as(), sql/postgres/cancel.sql, which is done when this commits ------- */
+
+int pg_cancel(struct outbox_store *store, const struct outbox_cancel *cancel, bool *ret_done,
+	      struct outbox_error *err)
+{
+	_cleanup_(pg_clearp) PGresult *row = NULL;
+	struct pg_store *s = pg_of(store);
+	int r = pg_op(s, PG_WRITE, "SELECT @outbox_cancel_as($1, $2, $3, $4)",
+		      ARGS(ARG_TEXT(cancel->id), ARG_TEXT(cancel->reason), ARG_TEXT(cancel->actor),
+			   pg_now(s)),
+		      &row, err);
+
+	if (r == OUTBOX_OK && ret_done)
+		*ret_done = pg_bool(row, 0, 0);
 	return r;
 }
 

@@ -106,6 +106,8 @@ struct asked {
 	struct pg_hot *hots;
 	size_t count;
 	const char *first; /* a statement before them; NULL: none */
+	const char *last;  /* one behind them, with arguments; NULL: none */
+	const struct pg_params *last_params;
 	bool alone; /* the one statement is a transaction by itself, as plain_session() made them */
 };
 
@@ -164,6 +166,13 @@ static int send_plain(struct pg_store *s, const char *sql)
 	return PQsendQueryParams(s->conn, sql, 0, NULL, NULL, NULL, NULL, 1);
 }
 
+static int send_end(struct pg_store *s, const struct asked *asked)
+{
+	if (asked->last && !send_text(s, asked->last, asked->last_params))
+		return 0;
+	return (asked->alone || send_plain(s, "COMMIT")) && PQpipelineSync(s->conn);
+}
+
 static int send_begin(struct pg_store *s, const struct asked *asked)
 {
 	if (asked->alone)
@@ -181,7 +190,7 @@ static int send_pipeline(struct pg_store *s, const struct asked *asked, struct o
 	for (size_t i = 0; sent && i < asked->count; i++)
 		sent = asked->sql ? send_text(s, asked->sql, &asked->hots[i].params)
 				  : send_prepared(s, HOT_NAME, &asked->hots[i].params);
-	sent = sent && (asked->alone || send_plain(s, "COMMIT")) && PQpipelineSync(s->conn);
+	sent = sent && send_end(s, asked);
 	for (size_t i = 0; sent && i < asked->count; i++)
 		if (asked->hots[i].prefetch)
 			sent = send_prepared(s, PREFETCH_NAME, &asked->hots[i].prefetch->params) &&
@@ -442,17 +451,22 @@ static int prepare_hot(struct pg_store *s, const char *sql, const struct asked *
 	return r;
 }
 
-int pg_hot_op(struct pg_store *s, const char *sql, struct pg_hot *hots, size_t count, bool settles,
-	      struct outbox_error *err)
+int pg_hot_op(struct pg_store *s, const char *sql, struct pg_hot *hots, size_t count,
+	      const struct pg_around *around, struct outbox_error *err)
 {
+	_cleanup_(buf_deinit) struct buf last = BUF_INIT(SQL_MAX);
 	struct asked asked = { .mode = PG_WRITE, .hots = hots, .count = count };
 	char share[200];
-	int r;
+	int r = around->last ? expand(s, around->last, &last, err) : OUTBOX_OK;
 
+	asked.last = around->last ? buf_str(&last) : NULL;
+	asked.last_params = &around->last_params;
 	snprintf(share, sizeof(share), "SELECT %s.outbox_share_moment(%s)", s->quoted,
-		 settles ? "true" : "false");
+		 around->settles ? "true" : "false");
 	asked.first = count > 1 ? share : NULL;
-	if (s->broken) {
+	if (r != OUTBOX_OK) {
+		/* no memory for it */
+	} else if (s->broken) {
 		r = fail_gone(s, err);
 	} else if (!s->direct) {
 		for (size_t i = 0; i < count; i++)
@@ -460,7 +474,7 @@ int pg_hot_op(struct pg_store *s, const char *sql, struct pg_hot *hots, size_t c
 		r = call_text(s, sql, &asked, err);
 	} else {
 		r = prepare_hot(s, sql, &asked, err);
-		asked.alone = count == 1;
+		asked.alone = count == 1 && !asked.last;
 		if (r == OUTBOX_OK)
 			r = call(s, &asked, err);
 	}

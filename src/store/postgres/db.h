@@ -89,14 +89,20 @@ struct pg_hot {
 	struct pg_prefetch *prefetch; /* NULL: nothing */
 };
 
+/* What a hot op is besides its statements. */
+struct pg_around {
+	bool settles; /* one of them has something to settle */
+	const char *last; /* a statement that comes last in the transaction, seldom; NULL: there is none */
+	struct pg_params last_params;
+};
+
 /*
  * pg_call() for the one statement of the hot path, always the same one, as often as there are arguments for it, all in
  * one transaction: prepared, where the session is ours, and rows are read while the server commits to disk.
- * settles: one of them has something to settle. A prefetch is asked only where the session is ours. Takes the
- * parameters, for good.
+ * A prefetch is asked only where the session is ours. Takes the parameters of the hots, for good.
  */
-int pg_hot_op(struct pg_store *s, const char *sql, struct pg_hot *hots, size_t count, bool settles,
-	      struct outbox_error *err) OUTBOX_MUSTCHECK;
+int pg_hot_op(struct pg_store *s, const char *sql, struct pg_hot *hots, size_t count,
+	      const struct pg_around *around, struct outbox_error *err) OUTBOX_MUSTCHECK;
 /* One statement that only reads, always the same one, as a transaction of its own: nothing is cheaper. */
 int pg_look_op(struct pg_store *s, const char *sql, const struct pg_args *args,
 	       PGresult **ret_result, struct outbox_error *err) OUTBOX_MUSTCHECK;

@@ -3,6 +3,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -175,6 +176,66 @@ static void lanes_of_one_transaction_share_its_moment(void **state)
 	PQfinish(late);
 }
 
+/* What one of them settles is on disk before anybody hears of it, though the other only claims. */
+static void a_settlement_among_claims_is_durable(void **state)
+{
+	struct place *p = *state;
+	struct outbox_head head = take(p, "events");
+
+	for (int i = 0; i < 20; i++) {
+		PGresult *result;
+
+		place_publish(p, 1); /* and everything that was written is on disk, usually */
+		place_sql(p, "BEGIN");
+		place_sql(p, "SELECT outbox_share_moment(true)");
+		claim_in_transaction(p, "events", &head);
+		result = PQexec(p->db, "SHOW synchronous_commit");
+		assert_string_equal(PQgetvalue(result, 0, 0), "on");
+		PQclear(result);
+		place_sql(p, "ROLLBACK");
+	}
+}
+
+static int count_waiters(PGconn *db)
+{
+	PGresult *result = PQexec(db, "SELECT FROM pg_locks WHERE NOT granted"
+				      " AND relation = 'outbox_receipt'::regclass");
+	int n = PQntuples(result);
+
+	PQclear(result);
+	return n;
+}
+
+/* The log is empty, and its end is still read before the transaction has a number. */
+static void the_end_of_an_empty_log_is_read_first(void **state)
+{
+	struct place *p = *state;
+	struct outbox_head head = take(p, "events");
+	PGconn *other = place_connect(p), *gate = place_connect(p);
+	char sql[512];
+
+	snprintf(sql, sizeof(sql),
+		 "SELECT * FROM outbox_next_batch('events', 0, 'me', %lld, %lld, 99" REST,
+		 (long long)head.n, (long long)head.fence_token);
+	PQclear(PQexec(gate, "BEGIN"));
+	PQclear(PQexec(gate,
+		       "LOCK TABLE outbox_receipt IN ACCESS EXCLUSIVE MODE")); /* it waits there, with its lock */
+	assert_int_equal(PQsendQuery(p->db, sql), 1);
+	while (count_waiters(other) == 0)
+		usleep(1000);
+	for (int i = 0; i < 3; i++)
+		PQclear(PQexec(
+			other,
+			"INSERT INTO outbox_message (type, payload) SELECT 't', '{}' FROM generate_series(1, 500)"));
+	PQclear(PQexec(gate, "ROLLBACK"));
+	for (PGresult *result; (result = PQgetResult(p->db)); PQclear(result))
+		assert_int_equal(PQresultStatus(result), PGRES_TUPLES_OK);
+	assert_int_equal(broken_windows(p), 0);
+	assert_int_equal(place_drain(p, "events"), 1500);
+	PQfinish(other);
+	PQfinish(gate);
+}
+
 /* With a number of its own already, a transaction must not read the end of the log. */
 static void nobody_claims_after_writing(void **state)
 {
@@ -265,6 +326,8 @@ int main(void)
 		CASE(a_retry_is_work_when_it_is_due),
 		CASE(who_publishes_nothing_makes_no_work),
 		CASE(lanes_of_one_transaction_share_its_moment),
+		CASE(a_settlement_among_claims_is_durable),
+		CASE(the_end_of_an_empty_log_is_read_first),
 		CASE(nobody_claims_after_writing),
 		CASE(who_began_behind_the_snapshot_is_late),
 		CASE(the_short_way_has_a_fence),

@@ -123,5 +123,7 @@ const struct outbox_store_ops postgres_store_ops = {
 		.keys = pg_keys,
 		.amend = pg_amend,
 		.amendments = pg_amendments,
+		.attempts = pg_attempts,
+		.cancel = pg_cancel,
 	},
 };

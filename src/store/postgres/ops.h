@@ -70,6 +70,10 @@ int pg_amend(struct outbox_store *store, const struct outbox_amend *amend,
 	     struct outbox_amended *ret_amended, struct outbox_error *err);
 int pg_amendments(struct outbox_store *store, const char *id, struct outbox_arena *arena,
 		  struct outbox_amendment **ret_rows, size_t *ret_count, struct outbox_error *err);
+int pg_attempts(struct outbox_store *store, const char *id, struct outbox_arena *arena,
+		struct outbox_attempt **ret_rows, size_t *ret_count, struct outbox_error *err);
+int pg_cancel(struct outbox_store *store, const struct outbox_cancel *cancel, bool *ret_done,
+	      struct outbox_error *err);
 int pg_wants_start(struct outbox_store *store, const char *target, bool *ret_wants,
 		   struct outbox_error *err);
 int pg_audit_add(struct outbox_store *store, const struct outbox_audit *row,

@@ -6,7 +6,7 @@
  * ends. The receipt, which never changes, says all of that; and what was visible when the window was made is visible
  * to every later statement. So nothing has to be compared row by row: that receipt is still the last one, with
  * the same token, and the lane has no detours, or none in the keys of these rows, which it is told then.
- * outbox_settle_and_claim() looks at both, with the lane locked.
+ * outbox_next_batch() looks at both, with the lane locked.
  *
  * Not in the transaction of the claim: the lane must not stay locked, nor the commit wait, while rows are written to
  * somebody who is busy with a broker. What does not fit into the sockets' buffers waits in the server for the next

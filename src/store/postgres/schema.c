@@ -425,7 +425,7 @@ static int check_in_the_way(struct pg_store *s, struct outbox_error *err)
 		"SELECT c.relname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
 		" WHERE n.nspname = $1 AND c.relname IN ('outbox_message', 'outbox_target',"
 		" 'outbox_route', 'outbox_lane', 'outbox_lock', 'outbox_worker', 'outbox_unserved', 'outbox_receipt', 'outbox_detour',"
-		" 'outbox_kept', 'outbox_id', 'outbox_audit', 'outbox_amended', 'outbox_position', 'outbox_message_default', 'outbox_delivery', 'outbox_failed',"
+		" 'outbox_kept', 'outbox_id', 'outbox_audit', 'outbox_amended', 'outbox_attempt', 'outbox_cancelled', 'outbox_position', 'outbox_message_default', 'outbox_delivery', 'outbox_failed',"
 		" 'outbox_backlog') LIMIT 1",
 		ARGS(ARG_TEXT(s->schema)), &found, err);
 	if (r != OUTBOX_OK || PQntuples(found) == 0)

@@ -7,6 +7,7 @@
  */
 #include "base/cleanup.h"
 #include "base/failpoint.h"
+#include "core/lifecycle.h"
 #include "store/postgres/message.h"
 #include "store/postgres/ops.h"
 #include "store/postgres/readahead.h"
@@ -100,6 +101,51 @@ static int outcomes_init(struct outcomes *o, const struct outbox_settle_and_clai
 			o->last_kept = s->seq;
 	}
 	return r;
+}
+
+/* Tries that failed, as arrays. */
+struct attempts {
+	size_t count;
+	int64_t *seqs, *ns;
+	int32_t *attempts, *natives;
+	const char **verdicts, **reasons, **answers;
+	void *memory;
+};
+
+static void attempts_deinit(struct attempts *a)
+{
+	free(a->memory);
+}
+
+static int attempts_alloc(struct attempts *a, size_t n, struct outbox_error *err)
+{
+	char *at = calloc(n, 2 * sizeof(int64_t) + 3 * sizeof(char *) + 2 * sizeof(int32_t));
+
+	if (!at)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	a->memory = at;
+	a->seqs = (int64_t *)(void *)at;
+	a->ns = a->seqs + n;
+	a->verdicts = (const char **)(void *)(a->ns + n);
+	a->reasons = a->verdicts + n;
+	a->answers = a->reasons + n;
+	a->attempts = (int32_t *)(void *)(a->answers + n);
+	a->natives = a->attempts + n;
+	return OUTBOX_OK;
+}
+
+/* n: the receipt that settles it. */
+static void attempts_add(struct attempts *a, int64_t n, const struct outbox_settlement *s)
+{
+	size_t i = a->count++;
+
+	a->seqs[i] = s->seq;
+	a->ns[i] = n;
+	a->attempts[i] = s->attempt;
+	a->verdicts[i] = verdict_name(s->verdict);
+	a->natives[i] = s->native;
+	a->reasons[i] = s->error;
+	a->answers[i] = s->answer;
 }
 
 /* The rows of the answer, or those read ahead. */
@@ -242,7 +288,7 @@ static int load_rows(struct reader *reader, struct merge *m, struct outbox_error
 		r = pg_message_load(&row, reader->arena, source, !claim->count, item, err);
 		if (r == OUTBOX_OK && claim->count && item->seq <= item[-1].seq)
 			r = outbox_fail(err, OUTBOX_EPROTO,
-					"outbox_settle_and_claim() gave messages out of order");
+					"outbox_next_batch() gave messages out of order");
 		if (r == OUTBOX_OK && row.result == m->rows) {
 			load_delivery(m->rows, row.row, item);
 			reader->dead |= (pg_int(m->rows, row.row, CLAIMED_FLAGS) & FLAG_DEAD) != 0;
@@ -259,7 +305,7 @@ static int read_claim(struct reader *reader, const PGresult *rows, struct outbox
 	int64_t head[HEAD_END] = { 0 };
 
 	if (n < 0 || pg_ints(rows, n, CLAIMED_HEAD, head, HEAD_END) != HEAD_END)
-		return outbox_fail(err, OUTBOX_EPROTO, "outbox_settle_and_claim() gave no head");
+		return outbox_fail(err, OUTBOX_EPROTO, "outbox_next_batch() gave no head");
 	reader->claim = (struct outbox_claim){
 		.n = head[HEAD_N],
 		.fence_token = head[HEAD_TOKEN],
@@ -271,7 +317,7 @@ static int read_claim(struct reader *reader, const PGresult *rows, struct outbox
 	};
 	if (head[HEAD_AHEAD] < 0 || head[HEAD_AHEAD] > reader->ahead_count)
 		return outbox_fail(err, OUTBOX_EPROTO,
-				   "outbox_settle_and_claim() claimed rows that it was not given");
+				   "outbox_next_batch() claimed rows that it was not given");
 	if (reader->ahead_count && !head[HEAD_AHEAD])
 		pg_readahead_in_vain(reader->readahead);
 	if (!n && !head[HEAD_AHEAD])
@@ -323,13 +369,51 @@ static int load_dead(struct reader *reader, const char *target, struct outbox_er
 	return r;
 }
 
+/* Tries that failed, of all requests: rows of the history, in the same transaction. */
+static int make_attempts(const struct outbox_settle_and_claim *requests, size_t count,
+			 struct pg_around *ret_around, struct outbox_error *err)
+{
+	_cleanup_(attempts_deinit) struct attempts a = { 0 };
+	size_t most = 0;
+	int r;
+
+	for (size_t i = 0; i < count; i++)
+		for (size_t k = 0; k < requests[i].n_settled; k++)
+			most += requests[i].settled[k].attempt > 0;
+	if (!most)
+		return OUTBOX_OK;
+	r = attempts_alloc(&a, most, err);
+	if (r != OUTBOX_OK)
+		return r;
+	for (size_t i = 0; i < count; i++)
+		for (size_t k = 0; k < requests[i].n_settled; k++)
+			if (requests[i].settled[k].attempt > 0)
+				attempts_add(&a, requests[i].n + 1, &requests[i].settled[k]);
+	if (!pg_params_init(&ret_around->last_params,
+			    ARGS(ARG_TEXT(requests[0].target), ARG_ARRAY(PG_INT8S, a.seqs, a.count),
+				 ARG_ARRAY(PG_INT8S, a.ns, a.count),
+				 ARG_ARRAY(PG_INT4S, a.attempts, a.count),
+				 ARG_ARRAY(PG_TEXTS, a.verdicts, a.count),
+				 ARG_ARRAY(PG_INT4S, a.natives, a.count),
+				 ARG_ARRAY(PG_TEXTS, a.reasons, a.count),
+				 ARG_ARRAY(PG_TEXTS, a.answers, a.count))))
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	ret_around->last = "SELECT @outbox_add_attempts($1, $2, $3, $4, $5, $6, $7, $8)";
+	return OUTBOX_OK;
+}
+
+static void around_deinit(struct pg_around *around)
+{
+	pg_params_deinit(&around->last_params);
+}
+
 /* All requests in one call. */
 static int send_requests(struct pg_store *s, const struct outbox_settle_and_claim *requests,
 			 size_t count, struct reader *readers, struct outbox_error *err)
 {
 	_cleanup_(cleanup_free) struct pg_hot *hots = calloc(count, sizeof(*hots));
+	_cleanup_(around_deinit) struct pg_around around = { 0 };
 	size_t made = 0;
-	bool settles = false;
 	int r = s->ready ? OUTBOX_OK : pg_schema_ready(s, err);
 
 	if (!hots)
@@ -337,14 +421,16 @@ static int send_requests(struct pg_store *s, const struct outbox_settle_and_clai
 	for (; r == OUTBOX_OK && made < count; made += r == OUTBOX_OK) {
 		struct reader *reader = &readers[made];
 
-		settles |= requests[made].n_settled > 0;
+		around.settles |= requests[made].n_settled > 0;
 		reader->ahead_count = pg_readahead_count(reader->readahead, &requests[made]);
 		hots[made].taker = &reader->base;
 		hots[made].prefetch = pg_readahead_ask(reader->readahead, &requests[made]);
 		r = make_arguments(reader, &requests[made], &hots[made].params, err);
 	}
 	if (r == OUTBOX_OK)
-		return pg_hot_op(s, sql, hots, count, settles, err);
+		r = make_attempts(requests, count, &around, err);
+	if (r == OUTBOX_OK)
+		return pg_hot_op(s, sql, hots, count, &around, err);
 	while (made-- > 0)
 		pg_params_deinit(&hots[made].params);
 	return r;

@@ -26,13 +26,13 @@ int pg_target_put(struct outbox_store *store, const struct outbox_target_def *de
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	r = pg_op(s, PG_WRITE,
 		  "SELECT @outbox_register(ROW($1, $2, $3, $4, $5, $6, $7, NULL, $8, $9, $10, $11, $12, $13, $14)"
-		  "::@outbox_registration)",
+		  "::@outbox_registration, $15)",
 		  ARGS(ARG_TEXT(def->name), ARG_TEXT(buf_str(&route)),
 		       ARG_ARRAY(PG_TEXTS, to->types, to->n_types), ARG_TEXT(kind_names[to->kind]),
 		       ARG_BOOL(to->published_only), ARG_INT4(def->route.bands),
 		       ARG_TEXT(def->band_of), ARG_BOOL(def->hold), ARG_BOOL(def->unordered),
 		       ARG_INT4(def->start), ARG_TIME(def->start_time), ARG_TEXT(def->dead_letter),
-		       pg_new_token(s), pg_now(s)),
+		       pg_new_token(s), pg_now(s), ARG_BOOL(def->paused)),
 		  &row, err);
 	if (r == OUTBOX_OK && ret_version)
 		*ret_version = pg_int(row, 0, 0);

@@ -228,6 +228,145 @@ int sqlite_amend(struct outbox_store *store, const struct outbox_amend *amend,
 	return r;
 }
 
+/* ---- cancelling ----------------------------------------------------------------------------- */
+
+/*
+ * In the transaction that is open: an operator's, or the application's. Whoever writes has the whole file, so that no
+ * relay can read the message meanwhile. Later targets are cared for by sqlite_cancel_for().
+ */
+
+static int discard_deliveries(struct amending *a, struct outbox_error *err)
+{
+	const struct outbox_act discard = { .action = OUTBOX_DISCARD,
+					    .actor = a->amend->actor,
+					    .reason = a->amend->reason };
+	bool wanted;
+	int r = OUTBOX_OK;
+
+	for (size_t i = 0; i < a->sel.count && r == OUTBOX_OK; i++)
+		r = store_cancel_judge(&a->sel.rows[i].d, a->targets.now, &wanted, err);
+	for (size_t i = 0; i < a->sel.count && r == OUTBOX_OK; i++) {
+		const struct selected *row = &a->sel.rows[i];
+		const struct target_info *t = targets_find(&a->targets, row->d.target);
+
+		r = store_cancel_judge(&row->d, a->targets.now, &wanted, err);
+		if (r == OUTBOX_OK && wanted && t)
+			r = select_act(&a->targets, t, &discard, row, row->d.state, err);
+	}
+	return r;
+}
+
+static int read_due(struct amending *a, outbox_time *ret_due, struct outbox_error *err)
+{
+	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
+	int r = message_find(a->s, SQL_LOOK_ID, a->amend->id, &q, err);
+
+	if (r == OUTBOX_OK)
+		*ret_due = sqlite3_column_int64(q, COL_DUE_AT);
+	return r;
+}
+
+static int cancel_in(struct amending *a, bool *done, struct outbox_error *err)
+{
+	const struct outbox_amend *as = a->amend;
+	struct outbox_audit entry = {
+		.actor = as->actor, .action = "cancel", .id = as->id, .reason = as->reason
+	};
+	outbox_time due = 0;
+	int64_t before = 0;
+	int r = find_amended(a, err);
+
+	if (r == OUTBOX_OK)
+		r = sqlite_number(a->s, SQL_CANCELLED, ARGS(ARG_INT(a->seq), ARG_TEXT(as->id)), 0,
+				  &before, err);
+	if (r != OUTBOX_OK || before)
+		return r;
+	r = read_due(a, &due, err);
+	if (r == OUTBOX_OK)
+		r = store_cancel_check(due, sqlite_now(a->s), err);
+	if (r == OUTBOX_OK)
+		r = load_deliveries(a, err);
+	if (r == OUTBOX_OK)
+		r = take_over_dead(a, err);
+	if (r == OUTBOX_OK)
+		r = discard_deliveries(a, err);
+	entry.at = a->targets.now;
+	if (r == OUTBOX_OK)
+		r = sqlite_run(a->s, SQL_CANCELLED_ADD,
+			       ARGS(ARG_INT(a->seq), ARG_TEXT(as->id), ARG_INT(entry.at),
+				    ARG_TEXT(as->actor), ARG_TEXT(as->reason)),
+			       err);
+	if (r == OUTBOX_OK)
+		r = sqlite_audit_write(a->s, &entry, err);
+	*done = r == OUTBOX_OK;
+	return r;
+}
+
+int sqlite_cancel_inside(struct sqlite_store *s, const struct outbox_cancel *cancel, bool *ret_done,
+			 struct outbox_error *err)
+{
+	_cleanup_(outbox_arena_freep) struct outbox_arena *arena = outbox_arena_new(ROWS_MEMORY);
+	const struct outbox_filter filter = { .ids = &cancel->id, .n_ids = 1 };
+	const struct outbox_amend as = { .id = cancel->id,
+					 .actor = cancel->actor,
+					 .reason = cancel->reason };
+	struct amending a = {
+		.s = s,
+		.amend = &as,
+		.sel = { .filter = &filter, .arena = arena, .states = SELECT_ALL_STATES, .limit = 1 },
+	};
+	bool done = false;
+	int r = arena ? OUTBOX_OK : outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+
+	a.sel.targets = &a.targets;
+	if (r == OUTBOX_OK)
+		r = cancel_in(&a, &done, err);
+	select_deinit(&a.sel);
+	targets_deinit(&a.targets);
+	if (r == OUTBOX_OK && ret_done)
+		*ret_done = done;
+	return r;
+}
+
+int sqlite_cancel(struct outbox_store *store, const struct outbox_cancel *cancel, bool *ret_done,
+		  struct outbox_error *err)
+{
+	struct sqlite_store *s = sqlite_of(store);
+	int r = sqlite_enter(s, DB_WRITE, err);
+
+	return r ? r : sqlite_end(s, sqlite_cancel_inside(s, cancel, ret_done, err), err);
+}
+
+static int cancel_rows(struct targets *targets, struct outbox_error *err)
+{
+	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
+	struct target_info *t = &targets->list[0];
+	int r = sqlite_query(targets->s, SQL_CANCELLED_FOR, ARGS(ARG_TEXT(t->name)), &q, err);
+
+	while (sqlite_next(q, &r, err)) {
+		const char *reason = sqlite_peek(q, COL_DUE_AT + 1, &r, err);
+		struct outbox_delivery d = { 0 };
+
+		if (r == OUTBOX_OK)
+			r = delivery_of_row(targets, t, q, &d, err);
+		if (r == OUTBOX_OK && d.state == OUTBOX_PENDING)
+			r = sqlite_run(targets->s, SQL_ACT_ADD,
+				       ARGS(ARG_TEXT(t->name), ARG_INT(d.seq), ARG_INT(targets->now),
+					    ARG_TEXT(reason), ARG_TEXT("discarded"), ARG_TEXT(NULL),
+					    ARG_TIME(0), ARG_INT(d.lane)),
+				       err);
+	}
+	return r;
+}
+
+int sqlite_cancel_for(struct sqlite_store *s, const char *target, struct outbox_error *err)
+{
+	_cleanup_(targets_deinit) struct targets targets = { 0 };
+	int r = targets_load(s, target, &targets, err);
+
+	return r == OUTBOX_OK && targets.count ? cancel_rows(&targets, err) : r;
+}
+
 /* ---- what it was ---------------------------------------------------------------------------- */
 
 static int read_amendment(sqlite3_stmt *q, struct outbox_arena *arena, struct outbox_amendment *was,

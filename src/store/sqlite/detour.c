@@ -15,6 +15,9 @@
 #include "store/sqlite/detour.h"
 
 #include "base/cleanup.h"
+#include "core/lifecycle.h"
+#include "store/sqlite/ops.h"
+#include "store/sqlite/schema.h"
 
 #include <stdlib.h>
 
@@ -206,4 +209,82 @@ int detour_promote_behind(const struct lane_op *op, int64_t seq, struct outbox_e
 		return r;
 	key = sqlite_look(q, 0, &r, err);
 	return r == OUTBOX_OK ? detour_promote(op, key, err) : r;
+}
+
+/* ---- the history of failed attempts -------------------------------------------------------------- */
+
+/*
+ * Triggers (sql/sqlite/code.sql) take its rows with their detours and its texts with a redaction, so that older programs
+ * do so, too.
+ */
+
+int detour_add_attempt(const struct lane_op *op, int64_t n, const struct outbox_settlement *s,
+		       struct outbox_error *err)
+{
+	int r = sqlite_run(op->s, SQL_ATTEMPT_ADD,
+			   ARGS(ARG_TEXT(op->target), ARG_INT(s->seq), ARG_INT(n), ARG_INT(op->now),
+				ARG_INT(s->attempt), ARG_TEXT(verdict_name(s->verdict)),
+				ARG_INT(s->native), ARG_TEXT(s->error), ARG_TEXT(s->answer)),
+			   err);
+
+	if (r == OUTBOX_OK)
+		r = sqlite_run(op->s, SQL_ATTEMPT_CUT,
+			       ARGS(ARG_TEXT(op->target), ARG_INT(s->seq),
+				    ARG_INT(OUTBOX_ATTEMPTS_KEPT - 1)),
+			       err);
+	return r;
+}
+
+static int read_attempt(sqlite3_stmt *q, struct outbox_arena *arena, struct outbox_attempt *attempt,
+			struct outbox_error *err)
+{
+	int r = sqlite_text(q, 0, arena, &attempt->target, err);
+
+	attempt->at = sqlite3_column_int64(q, 1);
+	attempt->attempt = sqlite3_column_int(q, 2);
+	attempt->native = sqlite3_column_int(q, 4);
+	if (r == OUTBOX_OK)
+		attempt->verdict = verdict_parse(sqlite_look(q, 3, &r, err));
+	if (r == OUTBOX_OK)
+		r = sqlite_text(q, 5, arena, &attempt->reason, err);
+	return r == OUTBOX_OK ? sqlite_text(q, 6, arena, &attempt->answer, err) : r;
+}
+
+static int read_attempts(struct sqlite_store *s, const char *id, struct outbox_arena *arena,
+			 struct outbox_attempt **ret_rows, size_t *ret_count,
+			 struct outbox_error *err)
+{
+	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
+	int64_t count;
+	size_t n = 0;
+	int r = sqlite_number(s, SQL_ATTEMPT_COUNT, ARGS(ARG_TEXT(id)), 0, &count, err);
+
+	if (r == OUTBOX_OK)
+		r = sqlite_query(s, SQL_ATTEMPTS_OF, ARGS(ARG_TEXT(id)), &q, err);
+	if (r != OUTBOX_OK)
+		return r;
+	*ret_rows = outbox_arena_alloc(arena, ((size_t)count + 1) * sizeof(**ret_rows));
+	if (!*ret_rows)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	while (n < (size_t)count && r == OUTBOX_OK && sqlite_next(q, &r, err))
+		r = read_attempt(q, arena, &(*ret_rows)[n++], err);
+	*ret_count = n;
+	return r;
+}
+
+int sqlite_attempts(struct outbox_store *store, const char *id, struct outbox_arena *arena,
+		    struct outbox_attempt **ret_rows, size_t *ret_count, struct outbox_error *err)
+{
+	struct sqlite_store *s = sqlite_of(store);
+	struct outbox_attempt *rows = NULL;
+	size_t count = 0;
+	int r = sqlite_enter(s, DB_READ, err);
+
+	if (r == OUTBOX_OK)
+		r = sqlite_end(s, read_attempts(s, id, arena, &rows, &count, err), err);
+	if (r == OUTBOX_OK) {
+		*ret_rows = rows;
+		*ret_count = count;
+	}
+	return r;
 }

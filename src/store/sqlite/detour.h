@@ -47,4 +47,9 @@ int detour_promote(const struct lane_op *op, const char *key,
 int detour_promote_behind(const struct lane_op *op, int64_t seq,
 			  struct outbox_error *err) OUTBOX_MUSTCHECK;
 
+/* A try that failed, settled by receipt n: a row of the history. */
+int detour_add_attempt(const struct lane_op *op, int64_t n,
+		       const struct outbox_settlement *settlement,
+		       struct outbox_error *err) OUTBOX_MUSTCHECK;
+
 #endif

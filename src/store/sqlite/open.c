@@ -346,5 +346,7 @@ const struct outbox_store_ops sqlite_store_ops = {
 		.keys = sqlite_keys,
 		.amend = sqlite_amend,
 		.amendments = sqlite_amendments,
+		.attempts = sqlite_attempts,
+		.cancel = sqlite_cancel,
 	},
 };

@@ -62,6 +62,16 @@ int sqlite_amend(struct outbox_store *store, const struct outbox_amend *amend,
 int sqlite_amendments(struct outbox_store *store, const char *id, struct outbox_arena *arena,
 		      struct outbox_amendment **ret_rows, size_t *ret_count,
 		      struct outbox_error *err);
+int sqlite_attempts(struct outbox_store *store, const char *id, struct outbox_arena *arena,
+		    struct outbox_attempt **ret_rows, size_t *ret_count, struct outbox_error *err);
+int sqlite_cancel(struct outbox_store *store, const struct outbox_cancel *cancel, bool *ret_done,
+		  struct outbox_error *err);
+/* The same in the transaction that is open. */
+int sqlite_cancel_inside(struct sqlite_store *s, const struct outbox_cancel *cancel, bool *ret_done,
+			 struct outbox_error *err) OUTBOX_MUSTCHECK;
+/* A target is new, or has a new routing: what was cancelled and would be its own now is discarded there, too. */
+int sqlite_cancel_for(struct sqlite_store *s, const char *target,
+		      struct outbox_error *err) OUTBOX_MUSTCHECK;
 int sqlite_redact(struct outbox_store *store, const struct outbox_redact *redact, bool *ret_done,
 		  struct outbox_error *err);
 int sqlite_keys(struct outbox_store *store, const struct outbox_keys_filter *filter,

@@ -16,6 +16,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "store/sqlite/ops.h"
+#include "store/sqlite/route.h"
 #include "store/store.h"
 
 #include <string.h>
@@ -23,12 +24,14 @@
 extern const char sqlite_schema_sql[];
 extern const char sqlite_v2_sql[];
 extern const char sqlite_v3_sql[];
+extern const char sqlite_v4_sql[];
 extern const char sqlite_code_sql[];
 
 static const struct sqlite_migration migrations_of_ours[] = {
 	{ 1, 1, sqlite_schema_sql },
 	{ 2, 1, sqlite_v2_sql },
 	{ 3, 1, sqlite_v3_sql },
+	{ 4, 1, sqlite_v4_sql },
 };
 
 const struct sqlite_migrations sqlite_migrations = { migrations_of_ours,
@@ -126,6 +129,33 @@ static int check_ready(struct sqlite_store *s, struct outbox_error *err)
 		s->lanes = v.lanes;
 	}
 	return r;
+}
+
+int sqlite_borrow(struct sqlite_store *s, sqlite3 *db, struct outbox_clock *clock,
+		  struct outbox_random *random, struct outbox_error *err)
+{
+	struct sqlite_version v = { 0 };
+	int r;
+
+	*s = (struct sqlite_store){ .db = db, .clock = clock, .random = random };
+	s->path = sqlite3_mprintf("%s", sqlite3_db_filename(db, "main"));
+	if (!s->path)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	s->inside = true;
+	r = sqlite_schema_version(s, &v, err);
+	if (r == OUTBOX_OK)
+		r = judge_version(s, &v, err);
+	s->ready = r == OUTBOX_OK;
+	s->lanes = v.lanes;
+	return r;
+}
+
+void sqlite_give_back(struct sqlite_store *s)
+{
+	for (size_t i = 0; i < DB_STATEMENTS; i++)
+		sqlite3_finalize(s->statements[i]);
+	sqlite_routes_free(s->routes);
+	sqlite3_free(s->path);
 }
 
 int sqlite_enter(struct sqlite_store *s, enum db_mode mode, struct outbox_error *err)

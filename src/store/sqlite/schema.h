@@ -36,6 +36,14 @@ struct sqlite_version {
 int sqlite_enter(struct sqlite_store *s, enum db_mode mode,
 		 struct outbox_error *err) OUTBOX_MUSTCHECK;
 
+/*
+ * A store on an application's connection, in the transaction that is open there; ESCHEMA as above. Only what needs no
+ * transaction of its own may be done with it. give_back() removes what was prepared, and nothing else.
+ */
+int sqlite_borrow(struct sqlite_store *s, sqlite3 *db, struct outbox_clock *clock,
+		  struct outbox_random *random, struct outbox_error *err) OUTBOX_MUSTCHECK;
+void sqlite_give_back(struct sqlite_store *s);
+
 /* What is there, in the transaction that is open. */
 int sqlite_schema_version(struct sqlite_store *s, struct sqlite_version *ret_version,
 			  struct outbox_error *err) OUTBOX_MUSTCHECK;

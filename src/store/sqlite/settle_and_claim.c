@@ -116,6 +116,8 @@ static int write_effects(const struct settling *w, const struct outbox_settle_an
 				     w->op->now, &effect, err);
 		if (r == OUTBOX_OK && !effect.covered)
 			r = write_effect(w, o->seq, w->from_log[i], &effect, err);
+		if (r == OUTBOX_OK && o->attempt)
+			r = detour_add_attempt(w->op, w->next->n, o, err);
 		if (r == OUTBOX_OK)
 			w->frees[i] = effect.frees_key;
 		settlement_count(&w->next->counts, o->outcome);

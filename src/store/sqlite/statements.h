@@ -33,6 +33,11 @@
 /* A detour that holds back what is behind it in its key; ?now is the number of that parameter. */
 #define NOT_DEFERRED(now) " AND NOT (why = 'deferred' AND next_attempt_at > " now ")"
 
+/* Failed attempts of the message ?1. */
+#define ATTEMPTS_OF                                                              \
+	" FROM outbox_target t CROSS JOIN outbox_attempt a ON a.target = t.name" \
+	" AND a.seq = (SELECT m.seq FROM outbox_message m WHERE m.id = ?1)"
+
 /* Of target ?1 and key ?2, in a state. */
 #define DETOURS_OF_KEY(state)                              \
 	" FROM outbox_detour INDEXED BY outbox_detour_key" \
@@ -237,6 +242,24 @@
 	X(SQL_AMENDED_OF, "SELECT at, actor, reason, content_type, headers, payload, payload_bin"  \
 		" FROM outbox_amended WHERE seq = (SELECT seq FROM outbox_message WHERE id = ?1)"  \
 		" ORDER BY n")                                                                     \
+	/* cancelled: a row of another message that had this number does not count */              \
+	X(SQL_CANCELLED, "SELECT 1 FROM outbox_cancelled WHERE seq = ?1 AND id = ?2")              \
+	X(SQL_CANCELLED_ADD, "INSERT OR REPLACE INTO outbox_cancelled (seq, id, at, actor, reason)"\
+		" VALUES (?1, ?2, ?3, ?4, ?5)")                                                    \
+	X(SQL_CANCELLED_FOR, "SELECT " LOOK_COLUMNS ", c.reason FROM outbox_cancelled c"           \
+		" CROSS JOIN outbox_message m ON m.seq = c.seq AND m.id = c.id"                    \
+		" WHERE NOT EXISTS (SELECT 1 FROM outbox_detour d WHERE d.target = ?1"             \
+		"  AND d.seq = c.seq)")                                                            \
+	/* the history: ?3 of the last ones stay, and the first */                                 \
+	X(SQL_ATTEMPT_ADD, "INSERT INTO outbox_attempt (target, seq, n, at, attempt, verdict,"     \
+		" native, reason, answer) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)")            \
+	X(SQL_ATTEMPT_CUT, "DELETE FROM outbox_attempt WHERE target = ?1 AND seq = ?2 AND n <="    \
+		" (SELECT n FROM outbox_attempt WHERE target = ?1 AND seq = ?2"                    \
+		"  ORDER BY n DESC LIMIT 1 OFFSET ?3) AND n > (SELECT min(n) FROM outbox_attempt"  \
+		"  WHERE target = ?1 AND seq = ?2)")                                               \
+	X(SQL_ATTEMPT_COUNT, "SELECT count(*)" ATTEMPTS_OF)                                        \
+	X(SQL_ATTEMPTS_OF, "SELECT a.target, a.at, a.attempt, a.verdict, a.native, a.reason,"      \
+		" a.answer" ATTEMPTS_OF " ORDER BY a.target, a.n")                                 \
 	/* stats */                                                                                \
 	X(SQL_STATS_MESSAGES, "SELECT count(*) FROM (SELECT id FROM outbox_message LIMIT ?1)")     \
 	X(SQL_STATS_PENDING, "SELECT w.column1, (SELECT count(*) FROM (SELECT 1"                   \
@@ -347,7 +370,8 @@
 		" 'outbox_log', 'outbox_position', 'outbox_delivery', 'outbox_failed',"            \
 		" 'outbox_backlog')) OR (?1 < 2 AND name IN ('outbox_band',"                       \
 		" 'outbox_dead_letter')) OR (?1 < 3 AND name IN ('outbox_unserved',"		\
-		" 'outbox_amended')) LIMIT 1")						\
+		" 'outbox_amended')) OR (?1 < 4 AND name IN ('outbox_attempt',"                \
+		" 'outbox_cancelled')) LIMIT 1")                                                   \
 	/* targets */                                                                              \
 	X(SQL_TARGET_GET, "SELECT version, route, hold, unordered, paused, dead_letter, band_of,"  \
 		" coalesce(resumed_at, created_at) FROM outbox_target WHERE name = ?1")            \

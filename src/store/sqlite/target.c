@@ -278,6 +278,45 @@ static int change_target(struct sqlite_store *s, const struct outbox_target_def 
 	return r;
 }
 
+static int pause_in(struct sqlite_store *s, const char *target, bool pause, const char *actor,
+		    const char *reason, struct outbox_error *err)
+{
+	struct outbox_audit entry = { .actor = actor,
+				      .action = pause ? "pause" : "resume",
+				      .target = target,
+				      .reason = reason };
+	struct known known = { 0 };
+	int r = read_known(s, target, NULL, &known, err);
+
+	if (r != OUTBOX_OK)
+		return r;
+	if (!known.there)
+		return sqlite_no_target(target, err);
+	if (known.paused == pause)
+		return OUTBOX_OK;
+	r = sqlite_run(s, SQL_TARGET_PAUSE,
+		       ARGS(ARG_TEXT(target), ARG_INT(pause), ARG_TEXT(pause ? actor : NULL),
+			    ARG_TEXT(pause ? reason : NULL), ARG_TIME(pause ? sqlite_now(s) : 0),
+			    ARG_TIME(pause ? 0 : sqlite_now(s))),
+		       err);
+	return r == OUTBOX_OK ? sqlite_audit_write(s, &entry, err) : r;
+}
+
+/* The target is there, as it is to be: what follows from that. */
+static int finish_put(struct sqlite_store *s, const struct outbox_target_def *def,
+		      const struct known *known, struct outbox_error *err)
+{
+	int r = dead_letter_put(s, def, err);
+
+	if (r == OUTBOX_OK && !known->there && def->paused)
+		r = pause_in(s, def->name, true, OUTBOX_PAUSED_BY_CONFIGURATION, "paused: true", err);
+	if (r == OUTBOX_OK)
+		r = sqlite_bands_note(s, def, &known->bands, err);
+	if (r == OUTBOX_OK && !(known->there && known->same_route))
+		r = sqlite_cancel_for(s, def->name, err);
+	return r;
+}
+
 int sqlite_target_put(struct outbox_store *store, const struct outbox_target_def *def,
 		      int64_t *ret_version, struct outbox_error *err)
 {
@@ -302,37 +341,11 @@ int sqlite_target_put(struct outbox_store *store, const struct outbox_target_def
 		r = known.there ? change_target(s, def, buf_str(&route), &known, err)
 				: create_target(s, def, &start, buf_str(&route), &known, err);
 	if (r == OUTBOX_OK)
-		r = dead_letter_put(s, def, err);
-	if (r == OUTBOX_OK)
-		r = sqlite_bands_note(s, def, &known.bands, err);
+		r = finish_put(s, def, &known, err);
 	r = sqlite_end(s, r, err);
 	if (r == OUTBOX_OK && ret_version)
 		*ret_version = known.version;
 	return r;
-}
-
-static int pause_in(struct sqlite_store *s, const char *target, bool pause, const char *actor,
-		    const char *reason, struct outbox_error *err)
-{
-	struct outbox_audit entry = { .actor = actor,
-				      .action = pause ? "pause" : "resume",
-				      .target = target,
-				      .reason = reason };
-	struct known known = { 0 };
-	int r = read_known(s, target, NULL, &known, err);
-
-	if (r != OUTBOX_OK)
-		return r;
-	if (!known.there)
-		return sqlite_no_target(target, err);
-	if (known.paused == pause)
-		return OUTBOX_OK;
-	r = sqlite_run(s, SQL_TARGET_PAUSE,
-		       ARGS(ARG_TEXT(target), ARG_INT(pause), ARG_TEXT(pause ? actor : NULL),
-			    ARG_TEXT(pause ? reason : NULL), ARG_TIME(pause ? sqlite_now(s) : 0),
-			    ARG_TIME(pause ? 0 : sqlite_now(s))),
-		       err);
-	return r == OUTBOX_OK ? sqlite_audit_write(s, &entry, err) : r;
 }
 
 int sqlite_target_pause(struct outbox_store *store, const char *target, bool pause,

@@ -65,6 +65,11 @@ static void check_state(struct sim *s, int t, size_t i, enum check_by by)
 	attempts = detour ? detour->attempts : 0;
 	if (d->state == state && d->attempts == attempts)
 		return;
+	if (m->cancelled && by != BY_OPERATOR && state == OUTBOX_DISCARDED) {
+		/* its target was registered after that */
+		sim_premise(s, PREMISE_CANCELLED_LATER);
+		by = BY_OPERATOR;
+	}
 	if (!d->state)
 		d->state = OUTBOX_PENDING;
 	check_step(s, t, i, state, attempts, by);

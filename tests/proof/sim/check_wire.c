@@ -66,6 +66,9 @@ void check_sent(struct sim *s, int t, const struct outbox_item *item)
 	    memcmp(item->message->data, m->payload, item->message->size) != 0 ||
 	    item->message->event_time != m->event_time)
 		sim_violation(s, "fidelity", "%d is not what was published", (int)m->seq);
+	if (m->cancelled)
+		sim_violation(s, "cancel", "%d was sent to t%d after it was cancelled", (int)m->seq,
+			      t);
 	if (!sim_gets(s, t, m))
 		sim_violation(s, "routing", "%d was sent to t%d, which does not get it",
 			      (int)m->seq, t);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operators: pause, requeue, discard, defer, purge, at any moment. */
+/* Operators: pause, requeue, discard, defer, cancel, purge, at any moment. */
 #include "sim.h"
 #include "store/store.h"
 
@@ -150,6 +150,51 @@ static bool counter_happens(struct sim *s, enum sim_fault fault, uint64_t draw, 
 	return true;
 }
 
+static struct sim_message *find_scheduled(struct sim *s, uint64_t from)
+{
+	for (size_t i = 0; i < s->n_messages; i++) {
+		struct sim_message *m = &s->messages[(from + i) % s->n_messages];
+
+		if (m->committed && !m->purged && m->due_at > sim_now(s))
+			return m;
+	}
+	return NULL;
+}
+
+/* One that is due later, if there is any. Refused only because a relay reads it, or an operator was there before. */
+static void cancel(struct sim *s, uint64_t from)
+{
+	struct sim_message *m = find_scheduled(s, from);
+	struct outbox_cancel how = { .struct_size = sizeof(how), .actor = "sim", .reason = "because" };
+	struct outbox_error err = OUTBOX_ERROR_INIT;
+	size_t audits = s->db->n_audit;
+	bool done = false;
+	int r;
+
+	if (!m)
+		return;
+	how.id = m->id;
+	r = store_cancel(s->store, &how, &done, &err);
+	if (r && r != OUTBOX_ECONFLICT)
+		sim_violation(s, "operator", "%s", err.message);
+	sim_say(s, "operator cancels %d: %s", (int)m->seq,
+		r      ? err.message
+		: done ? "done"
+		       : "again");
+	if (done == m->cancelled && !r)
+		sim_violation(s, "cancel", "%d was cancelled %s", (int)m->seq,
+			      done ? "twice" : "not at all");
+	s->audits += s->db->n_audit - audits;
+	for (int t = 0; t < s->n_targets; t++)
+		if (sim_db_target(s, t))
+			look_who_holds(s, t);
+	if (done) {
+		m->cancelled = true;
+		sim_premise(s, PREMISE_CANCELLED);
+	}
+	check_states(s, BY_OPERATOR);
+}
+
 void operators_number(struct sim *s)
 {
 	uint64_t draw = s->past.base.next(&s->past.base), to = s->past.base.next(&s->past.base);
@@ -163,6 +208,8 @@ void operators_number(struct sim *s)
 	}
 	if (!s->depth && counter_happens(s, FAULT_OPERATOR_REBASE, draw / 100, 1))
 		rebase(s);
+	if (!s->depth && counter_happens(s, FAULT_CANCEL, draw / 10000, 5))
+		cancel(s, to);
 }
 
 void operators_act(struct sim *s)

@@ -24,8 +24,9 @@ static void choose_world(struct sim *s)
 		s->enabled[i] = sim_chance(s, chance);
 	for (int i = FAULT_CONFIRM_FIRST; i < FAULT_COUNTER_FIRST; i++)
 		s->enabled[i] = wire_pick(s, 100) < (uint64_t)chance;
-	for (int i = FAULT_COUNTER_FIRST; i < SIM_N_FAULTS; i++)
+	for (int i = FAULT_COUNTER_FIRST; i < FAULT_CANCEL; i++)
 		s->enabled[i] = s->past.base.next(&s->past.base) % 100 < (uint64_t)chance;
+	s->enabled[FAULT_CANCEL] = s->enabled[FAULT_DUE];
 	s->percent = between(s, 3, 25);
 	s->lanes = 1 << between(s, 0, 2);
 	s->n_relays = between(s, 1, SIM_RELAYS);

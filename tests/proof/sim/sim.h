@@ -73,7 +73,9 @@
 	X(CONFIRM_UNKNOWN, "confirm for what was never sent")                    \
 	/* numbers; these draw from another stream */                            \
 	X(COUNTER_SET, "the log's counter is set")                               \
-	X(OPERATOR_REBASE, "operator rebases")
+	X(OPERATOR_REBASE, "operator rebases")                                   \
+	/* where messages are due later; draws nothing for itself */             \
+	X(CANCEL, "scheduled message is cancelled")
 
 enum sim_fault {
 #define X(name, text) FAULT_##name,
@@ -114,7 +116,9 @@ enum sim_fault {
 	X(NUMBERED_AGAIN, "a message got a number that another one had")                   \
 	X(LANE_REFUSED, "a lane was refused, since its position and the log do not agree") \
 	X(REFUSED_STILL, "a lane was refused again when the counter had come past it")     \
-	X(REBASED, "lanes were rebased")
+	X(REBASED, "lanes were rebased")                                                   \
+	X(CANCELLED, "a message was cancelled")                                            \
+	X(CANCELLED_LATER, "a target was registered that would have got a cancelled one")
 
 enum sim_premise {
 #define X(name, text) PREMISE_##name,
@@ -141,7 +145,7 @@ struct sim_message {
 	char payload[24];
 	outbox_time event_time, due_at, expires_at;
 	outbox_time published_at; /* store time */
-	bool committed, rolled_back, purged;
+	bool committed, rolled_back, purged, cancelled;
 	bool again;    /* its number was another one's before */
 	bool unpassed; /* before a purge: a target that does not get it has not passed it either */
 	const char *type;

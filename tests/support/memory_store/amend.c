@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Corrections: see struct outbox_amend. */
+/* Corrections and cancelling: see struct outbox_amend and struct outbox_cancel. */
 
 struct memory_amended {
 	outbox_time at;
@@ -196,4 +196,85 @@ int memory_amendments(struct memory_store *s, const char *id, struct outbox_aren
 		*ret_count = count;
 	}
 	return status;
+}
+
+/* As if a live owner had it in flight, unless that owner is dead. */
+static struct outbox_delivery look(struct memory_store *s, const struct memory_target *target,
+				   const struct memory_message *row)
+{
+	const struct memory_lane *lane = &target->lanes[row->key_hash % target->n_lanes];
+	const struct memory_detour *detour = memory_delivery(s->db, target, row->seq)->detour;
+	struct outbox_delivery d = { .target = target->name };
+
+	d.state = memory_delivery_state(s->db, target, row, &d.why);
+	if (detour)
+		d.next_attempt_at = detour->next_attempt_at;
+	if (d.state == OUTBOX_SENDING && !(lane->owner && lane->lease_until > memory_now(s))) {
+		d.state = OUTBOX_PENDING;
+		d.why = detour ? detour->why_before : OUTBOX_NEW;
+	}
+	return d;
+}
+
+static int cancel_judge(struct memory_store *s, const struct memory_message *row, bool *wanted,
+			struct outbox_error *err)
+{
+	int status = store_cancel_check(row->m.due_at, memory_now(s), err);
+
+	for (size_t i = 0; i < s->db->n_targets && !status; i++) {
+		const struct outbox_delivery d = look(s, s->db->targets[i], row);
+
+		status = store_cancel_judge(&d, memory_now(s), &wanted[i], err);
+	}
+	return status;
+}
+
+int memory_cancel(struct memory_store *s, const struct outbox_cancel *cancel, bool *ret_done,
+		  struct outbox_error *err)
+{
+	const struct outbox_act discard = { .action = OUTBOX_DISCARD,
+					    .actor = cancel->actor,
+					    .reason = cancel->reason };
+	struct memory_message *row = memory_log_find(s->db, cancel->id);
+	bool before = row && row->cancelled, *wanted;
+	int status = OUTBOX_OK;
+
+	if (!row || !row->committed)
+		return store_no_message(cancel->id, err);
+	wanted = memory_alloc((s->db->n_targets + 1) * sizeof(*wanted));
+	if (!before)
+		status = cancel_judge(s, row, wanted, err);
+	if (!before && !status) {
+		for (size_t i = 0; i < s->db->n_targets; i++)
+			if (wanted[i])
+				memory_act_change(s, s->db->targets[i], row, &discard, memory_now(s));
+		row->cancelled = memory_text(cancel->reason);
+		memory_audit_add(s->db, &(struct memory_audit){
+						.at = memory_now(s),
+						.actor = memory_text(cancel->actor),
+						.action = memory_text("cancel"),
+						.id = memory_text(cancel->id),
+						.reason = memory_text(cancel->reason),
+					});
+	}
+	free(wanted);
+	if (!status && ret_done)
+		*ret_done = !before;
+	return status;
+}
+
+void memory_cancel_for(struct memory_store *s, struct memory_target *target)
+{
+	for (size_t i = 0; i < s->db->n_rows; i++) {
+		struct memory_message *row = s->db->rows[i];
+		struct memory_detour *detour;
+		int why;
+
+		if (!row || !row->cancelled || memory_delivery(s->db, target, row->seq)->detour ||
+		    memory_delivery_state(s->db, target, row, &why) != OUTBOX_PENDING)
+			continue;
+		detour = memory_detour_make(s->db, target, row);
+		memory_detour_set(target, detour, OUTBOX_DISCARDED, 0, memory_now(s));
+		memory_replace(&detour->reason, row->cancelled);
+	}
 }

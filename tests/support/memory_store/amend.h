@@ -15,6 +15,10 @@ int memory_amend(struct memory_store *s, const struct outbox_amend *amend,
 int memory_amendments(struct memory_store *s, const char *id, struct outbox_arena *arena,
 		      struct outbox_amendment **ret_rows, size_t *ret_count,
 		      struct outbox_error *err);
+int memory_cancel(struct memory_store *s, const struct outbox_cancel *cancel, bool *ret_done,
+		  struct outbox_error *err);
+/* What was cancelled and would be this target's now is discarded there, too. */
+void memory_cancel_for(struct memory_store *s, struct memory_target *target);
 /* Forget what a message was before it was amended. */
 void memory_amended_free(struct memory_message *row);
 

@@ -29,6 +29,7 @@
 #include <pthread.h>
 
 #include "memory_store/amend.h"
+#include "memory_store/attempt.h"
 #include "memory_store/dead.h"
 #include "memory_store/memory.h"
 
@@ -44,6 +45,7 @@ struct memory_message {
 	bool again;              /* its number was given before */
 	struct outbox_message m; /* strings and payload are behind this struct, in one block */
 	struct memory_message *next_id;
+	char *cancelled;                /* why; NULL: it is not */
 	struct memory_amended *amended; /* what it was before, oldest first; amend.c */
 };
 
@@ -71,7 +73,8 @@ struct memory_detour {
 	outbox_time ready_at; /* since when it can be sent; 0: since its message could */
 	bool suspect;
 	char *error, *reason;
-	struct memory_dead *dead; /* NULL: it is no dead letter */
+	struct memory_attempt *tried; /* failed attempts, oldest first; attempt.c */
+	struct memory_dead *dead;     /* NULL: it is no dead letter */
 	const char *owner;
 	int64_t n;                                 /* the receipt that last changed it */
 	struct memory_key *key;                    /* NULL: no key, or finished */

@@ -151,6 +151,7 @@ void memory_detour_free(struct memory_target *target, struct memory_detour *deto
 		return;
 	key_remove(target, detour);
 	lane_remove(&target->lanes[detour->lane], detour);
+	memory_attempts_free(detour);
 	memory_dead_free(detour->dead);
 	free(detour->error);
 	free(detour->reason);

@@ -97,8 +97,10 @@ struct memory_message *memory_log_copy(const struct outbox_message *m, const cha
 
 void memory_log_free(struct memory_message *row)
 {
-	if (row)
+	if (row) {
 		memory_amended_free(row);
+		free(row->cancelled);
+	}
 	free(row);
 }
 

@@ -227,6 +227,18 @@ static int op_amend(struct outbox_store *store, const struct outbox_amend *amend
 	RUN("amend", true, memory_amend(s, amend, ret_amended, err));
 }
 
+static int op_attempts(struct outbox_store *store, const char *id, struct outbox_arena *arena,
+		       struct outbox_attempt **ret_rows, size_t *ret_count, struct outbox_error *err)
+{
+	RUN("attempts", true, memory_attempts(s, id, arena, ret_rows, ret_count, err));
+}
+
+static int op_cancel(struct outbox_store *store, const struct outbox_cancel *cancel, bool *ret_done,
+		     struct outbox_error *err)
+{
+	RUN("cancel", true, memory_cancel(s, cancel, ret_done, err));
+}
+
 static int op_amendments(struct outbox_store *store, const char *id, struct outbox_arena *arena,
 			 struct outbox_amendment **ret_rows, size_t *ret_count,
 			 struct outbox_error *err)
@@ -284,5 +296,7 @@ const struct outbox_store_ops memory_store_ops = {
 		.keys = op_keys,
 		.amend = op_amend,
 		.amendments = op_amendments,
+		.attempts = op_attempts,
+		.cancel = op_cancel,
 	},
 };

@@ -38,6 +38,7 @@ static void forget_errors(struct memory_db *db, const struct memory_message *row
 		if (!detour)
 			continue;
 		memory_replace(&detour->error, NULL);
+		memory_attempts_redact(detour);
 		if (detour->dead)
 			memory_replace(&detour->dead->reason, NULL);
 	}

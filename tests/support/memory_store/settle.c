@@ -85,6 +85,8 @@ static void settle_one(struct memory_db *db, struct memory_target *target, struc
 		if (made && !effect.detour.ready_at && row->m.due_at > row->created_at)
 			effect.detour.ready_at = row->m.due_at;
 		write_effect(target, detour, &effect, receipt, now);
+		if (s->attempt)
+			memory_attempt_add(detour, s, now);
 		event.state = detour->state;
 		event.why = detour->why;
 		event.attempts = detour->attempts;

@@ -231,6 +231,7 @@ int memory_target_put(struct memory_store *s, const struct outbox_target_def *de
 	_cleanup_(buf_deinit) struct buf text = BUF_INIT(ROUTE_MAX);
 	struct memory_target *target;
 	struct band_plan plan;
+	bool is_new;
 	int status;
 
 	status = memory_dead_check(s->db, def, err);
@@ -245,6 +246,7 @@ int memory_target_put(struct memory_store *s, const struct outbox_target_def *de
 	status = memory_bands_plan(s->db, def, target, &plan, err);
 	if (status)
 		return status;
+	is_new = !target;
 	if (!target)
 		status = target_add(s, def, buf_str(&text), &target, err);
 	else if (strcmp(target->route_text, buf_str(&text)) != 0)
@@ -253,10 +255,14 @@ int memory_target_put(struct memory_store *s, const struct outbox_target_def *de
 		status = memory_bands_set(s->db, def, target, &plan, err);
 	if (status)
 		return status;
+	memory_cancel_for(s, target);
 	target->hold = def->hold;
 	target->unordered = def->unordered;
 	memory_replace(&target->dead_letter, def->dead_letter);
 	*ret_version = target->version;
+	if (is_new && def->paused)
+		return memory_target_pause(s, def->name, true, OUTBOX_PAUSED_BY_CONFIGURATION,
+					   "paused: true", err);
 	return OUTBOX_OK;
 }
 

@@ -394,3 +394,14 @@ def test_the_schema_describes_every_key(write):
     assert schema["required"] == ["sources", "targets"] and schema["additionalProperties"] is False
     for key in values(shop.run("config", "show", "--json")):
         assert schema_at(schema, key)["description"], key
+
+
+def test_a_new_target_starts_paused(shop):
+    shop.insert()
+    (shop.folder / "outbox.yaml").write_text(f"sources:\n  - {{ name: shop, store: '{shop.url}' }}\n"
+                                             "targets:\n  - { name: events, to: 'file:out.jsonl', paused: true }\n")
+    shop.run("relay", "--config", "outbox.yaml", "--once")
+    assert not shop.lines() and "configuration" in shop.run("status").out
+    shop.run("resume", "events")
+    shop.run("relay", "--config", "outbox.yaml", "--once")
+    assert len(shop.lines()) == 1

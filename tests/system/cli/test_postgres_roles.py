@@ -14,7 +14,7 @@ if psycopg2:
     from psycopg2.extras import Json
 
 ROLES = pathlib.Path(__file__).parents[3] / "sql" / "postgres" / "roles.sql"
-MAY_CALL = {"outbox_publish", "outbox_publish_batch", "outbox_slot", "outbox_uuid"}
+MAY_CALL = {"outbox_publish", "outbox_publish_batch", "outbox_cancel", "outbox_slot", "outbox_uuid"}
 
 
 class Role:
@@ -83,6 +83,20 @@ def test_a_publisher_publishes(app):
         FROM app.outbox_message WHERE id = 'mine'""") == [
             ("command", "/s", "d", "e", "f", "g", "h", True, 3, "2020-01-01", "2020-01-02", "2099-01-03", "text/plain",
              {"h": "1"}, "b")]
+
+
+def test_a_publisher_cancels_what_is_scheduled(app):
+    outbox(app, "relay", "--to", "events=file:out.jsonl", "--until-idle")
+    app.publisher.sql("SELECT outbox_publish('t', '{}', id => 'm1', due_at => now() + interval '1 hour')")
+    assert app.publisher.sql("SELECT outbox_cancel('m1', 'paid')") == [(True,)]
+    assert app.publisher.sql("SELECT outbox_cancel('m1')") == [(False,)]
+    assert app.sql("SELECT state, reason FROM app.outbox_delivery") == [("discarded", "paid")]
+    assert app.sql("SELECT actor, reason FROM app.outbox_audit WHERE action = 'cancel'") == [(app.publisher.name, "paid")]
+    app.publisher.sql("SELECT outbox_publish('t', '{}', id => 'm2', due_at => now() + interval '1 hour')")
+    outbox(app, "cancel", "m2", "--reason", "r")
+    assert app.sql("SELECT count(*) FROM app.outbox_delivery WHERE state = 'discarded'") == [(2,)]
+    with pytest.raises(psycopg2.errors.InsufficientPrivilege):
+        app.publisher.sql("SELECT outbox_cancel_as('m1', 'r', 'somebody else', NULL)")
 
 
 @pytest.mark.parametrize("call, why", [
@@ -186,7 +200,7 @@ def test_functions_are_for_those_who_need_them(app):
     app.sql("CREATE ROLE nobody_" + app.name)
     try:
         everybody = functions(app, "nobody_" + app.name)
-        assert everybody == MAY_CALL - {"outbox_publish", "outbox_publish_batch"}
+        assert everybody == MAY_CALL - {"outbox_publish", "outbox_publish_batch", "outbox_cancel"}
         assert functions(app, app.publisher.name) == MAY_CALL
         assert len(functions(app, app.relay.name)) > 50
     finally:

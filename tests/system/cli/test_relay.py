@@ -203,3 +203,14 @@ def test_a_locked_database_delays_the_start(shop):
     assert relay.returncode == 0, err
     assert b"locked" not in err
     assert len(shop.lines()) == 1
+
+
+def test_what_is_too_large_is_not_sent(shop):
+    fits, large = shop.insert(payload='"' + 98 * "x" + '"'), shop.insert(payload='"' + 1023 * "x" + '"')
+    shop.run("relay", "--to", "events=file:out.jsonl", "--max-size", "events=1KiB", "--until-idle", code=1)
+    assert [m["id"] for m in shop.lines()] == [fits]
+    told = shop.run("show", large, "--json").json
+    assert told["deliveries"][0]["error"] == "the payload has 1,025 bytes, and max_size is 1,024: it was not sent"
+    assert [t["verdict"] for t in told["failed_attempts"]] == ["rejected"]
+    assert "--max-size events: \"huge\" is not a size" in shop.run(
+        "relay", "--to", "events=file:out.jsonl", "--max-size", "events=huge", "--once", code=2).err

@@ -216,3 +216,24 @@ def test_a_relay_that_was_killed_runs_as_long_as_its_lease(shop):
     until(lambda: shop.run("status", "--json").json["targets"][0]["state"] == "no relay", "the end of its lease")
     said = " ".join(shop.run("status").out.split())
     assert "unhealthy" in said and "events: no relay works on it: no relay holds its lane; what to do: outbox help alert no_relay" in said
+
+
+def test_show_tells_the_failed_attempts(shop):
+    shop.insert(id="m1", payload="{broken")
+    shop.insert(id="m2")
+    for _ in range(2):
+        shop.run("relay", "--to", "events=file:out.jsonl", "--until-idle", code=1)
+        shop.run("requeue", "m1")
+    tries = shop.run("show", "m1", "--json").json["failed_attempts"]
+    assert [(t["target"], t["attempt"], t["verdict"], t["native"]) for t in tries] == [("events", 1, "rejected", 0)] * 2
+    assert all("not JSON" in t["reason"] and "answer" not in t for t in tries) and tries[0]["at"] < tries[1]["at"]
+    text = shop.run("show", "m1").out
+    assert len(re.findall(r"20..-..-..T\S+Z attempt 1, rejected: ", " ".join(text.split()))) == 2
+    assert shop.run("show", "m2", "--json").json["failed_attempts"] == []
+    with shop.db() as db:  # as a broker that answers would have left it
+        db.execute("UPDATE outbox_attempt SET native = 422, answer = 'no such\norder: \x1b[31m'")
+    masked = shop.run("show", "m1").out
+    assert "rejected 422:" in masked and "it answered 20 bytes: --payload shows them" in masked and "no such" not in masked
+    assert "no such\n    order: \\x1b[31m" in shop.run("show", "m1", "--payload").out
+    assert "answer" not in shop.run("show", "m1", "--json").json["failed_attempts"][0]
+    assert shop.run("show", "m1", "--json", "--payload").json["failed_attempts"][0]["answer"] == "no such\norder: \x1b[31m"

@@ -228,6 +228,22 @@ def test_a_failed_message_is_amended(console):
     assert row["reason"] == "negative total" and row["id"] == bad
 
 
+def test_a_scheduled_message_is_cancelled(console):
+    console.up()
+    console.cli("publish", "--type", "reminder", "--id", "later", "--due", "+1h", "--data", "{}")
+    console.cli("publish", "--type", "reminder", "--id", "now", "--data", "{}")
+    assert "reason" in console.post("/api/messages/later/cancel", {}, status=400).error
+    console.post("/api/messages/later/cancel", {"reason": "paid"}, token="rob", status=403)
+    assert "not scheduled" in console.post("/api/messages/now/cancel", {"reason": "paid"}, status=409).error
+    console.post("/api/messages/none/cancel", {"reason": "paid"}, status=404)
+    until(lambda: console.states() == {"delivered": 1, "pending": 1}, "the relay to have read both")
+    assert console.post("/api/messages/later/cancel", {"reason": "paid"}).json == {"id": "later", "changed": True}
+    assert not console.post("/api/messages/later/cancel", {"reason": "paid"}).json["changed"]
+    assert [d["state"] for d in console.cli("show", "later")["deliveries"]] == ["discarded"]
+    row, = [r for r in audits(console) if r["action"] == "cancel"]
+    assert row["id"] == "later" and row["reason"] == "paid" and row["actor"]
+
+
 def test_a_finished_message_is_redacted(console):
     id, = publish(console, 1, broken=False)
     bad, = failing(console, 1)

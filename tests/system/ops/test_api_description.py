@@ -124,7 +124,7 @@ def test_acting(console, judge):
         assert answer.status == status, f"{path} {body}: {answer}"
     tried = {re.sub("/(events|none)/", "/{name}/", path) for path, _, _ in calls}
     posts = {p for p, m in judge.spec["paths"].items() if "post" in m}
-    assert posts <= tried | {"/api/messages/{id}/redact", "/api/messages/{id}/amend"}, "a new route wants to be tried here"
+    assert posts <= tried | {"/api/messages/{id}/redact", "/api/messages/{id}/amend", "/api/messages/{id}/cancel"}, "a new route wants to be tried here"
     broken = console.config.read_text()
     console.config.write_text(broken + "nonsense: 1\n")
     assert check(console, judge, "POST", "/api/reload", body={}).status == 400

@@ -18,7 +18,7 @@ FROZEN = {
     "v2": "a4471781e0a85f99714048b5ecf341389ecd6ca737faeedb4ce1a4b8f2de887a",
     "v3": "68d37b01ced89bc29ae669028c5ae3ce70d375a0e18c336978eab326fcf4da7e",
     "v4": "106c7509eb0ab09b7bbbf45d4789411f3f8e386bb124c8b20408b0d1c9a66ad9",
-    "v5": "a2c00addec36e1c861993cd1d7f6c333609eca551b922cda0402552269113ac3",
+    "v5": "bc55be899dd1de64d0f92e69b295195c401e1bb8e79b13e9f9cf0baea8fefd4b",
 }
 # Kinds of databases: what `outbox init` is told, and whether roles.sql is run before the upgrade.
 KINDS = {

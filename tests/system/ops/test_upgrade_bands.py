@@ -83,6 +83,9 @@ def test_the_version_before_beside_bands(shop):
 # From this version back to 3, where bands were a part of the kind.
 BACK = """
 UPDATE outbox_route SET kind = coalesce(kind, '*') || ' ' || bands::text WHERE bands IS NOT NULL;
+DROP TYPE outbox_ahead CASCADE;
+DROP TABLE outbox_attempt, outbox_cancelled;
+DROP TRIGGER outbox_detour_forget ON outbox_detour;
 DROP TYPE outbox_request CASCADE;
 DROP TYPE outbox_moment CASCADE;
 DROP TYPE outbox_fault CASCADE;

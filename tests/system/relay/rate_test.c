@@ -2,6 +2,8 @@
 /* Rate limits, and brokers that say when they may be asked again. */
 #include "world.h"
 
+#include "core/key_hash.h"
+
 #include <string.h>
 
 #define S OUTBOX_SECONDS
@@ -61,6 +63,25 @@ static void a_rate_makes_batches_of_a_tenth_of_a_second(void **state)
 	world_run(w, 6 * S);
 	assert_int_equal(memory_broker_count(w->brokers[0]), 3000);
 	assert_in_range(world_counts(w, 0).batches, 6, 3000 / 50 + 10);
+	world_free(w);
+}
+
+/* Lanes that are asked for in one call take turns, too. */
+static void every_lane_gets_its_share(void **state)
+{
+	struct world *w = world_new(4);
+	struct outbox_target_config target;
+	struct outbox_relay_config config = limited(w, &target);
+	int lanes[4] = { 0 };
+
+	(void)state;
+	world_publish_many(w, 2000, 100);
+	world_relay(w, 0, &config);
+	world_run(w, 30 * S);
+	for (size_t i = 0; i < memory_broker_count(w->brokers[0]); i++)
+		lanes[key_hash(memory_broker_at(w->brokers[0], i)->key) % 4]++;
+	for (int i = 0; i < 4; i++)
+		assert_true(lanes[i] > 20); /* of some 160 */
 	world_free(w);
 }
 
@@ -173,6 +194,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_more_is_sent_than_the_rate_allows),
+		cmocka_unit_test(every_lane_gets_its_share),
 		cmocka_unit_test(nothing_waits_in_a_claim),
 		cmocka_unit_test(a_retry_costs_a_permit),
 		cmocka_unit_test(a_message_comes_again_when_the_broker_wants_it),

@@ -89,7 +89,8 @@ static int bell_open(const struct outbox_store_config *config, bool create,
 	return r;
 }
 
-static struct outbox_relay *start(struct world *w, enum kind kind, struct outbox_registry **registry)
+static struct outbox_relay *start_polling(struct world *w, enum kind kind, outbox_time poll,
+					  struct outbox_registry **registry)
 {
 	struct outbox_target_config target;
 	struct outbox_relay_config config = world_config(w, &target);
@@ -117,12 +118,17 @@ static struct outbox_relay *start(struct world *w, enum kind kind, struct outbox
 	config.log = NULL;
 	config.instance = "bell";
 	config.workers = 2;
-	config.poll_min = config.poll_max = OUTBOX_HOURS;
+	config.poll_min = config.poll_max = poll;
 	config.lease =
 		OUTBOX_HOURS; /* what is not woken stays asleep: no lane changes hands meanwhile */
 	assert_int_equal(outbox_relay_new(&relay, &config, &err), OUTBOX_OK);
 	assert_int_equal(outbox_relay_start(relay, &err), OUTBOX_OK);
 	return relay;
+}
+
+static struct outbox_relay *start(struct world *w, enum kind kind, struct outbox_registry **registry)
+{
+	return start_polling(w, kind, OUTBOX_HOURS, registry);
 }
 
 static void end(struct world *w, struct outbox_relay *relay, struct outbox_registry *registry)
@@ -176,6 +182,25 @@ static void who_publishes_while_a_ring_is_heard_is_not_missed(void **state)
 	bell.publish_on_ring = true;
 	publish(w);
 	WAIT_FOR(memory_broker_count(w->brokers[0]) == 2);
+	end(w, relay, registry);
+}
+
+/* Somebody took the bell away: who publishes does not ring, and the lanes must not rely on it any longer. */
+static void what_nobody_rang_for_ends_the_listening(void **state)
+{
+	struct world *w = world_new(4);
+	struct outbox_registry *registry;
+	struct outbox_relay *relay =
+		start_polling(w, BELL_WORKS, 10 * OUTBOX_MILLISECONDS, &registry);
+
+	(void)state;
+	for (size_t i = 1; i <= 2; i++) {
+		WAIT_FOR(atomic_load(&bell.hung));
+		usleep(100000); /* all are asleep */
+		world_publish(w, "order.placed", NULL, NULL);
+		WAIT_FOR(memory_broker_count(w->brokers[0]) == i);
+		WAIT_FOR(atomic_load(&bell.awoken) >= (int)i);
+	}
 	end(w, relay, registry);
 }
 
@@ -336,6 +361,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_ring_wakes_a_sleeping_relay),
 		cmocka_unit_test(who_publishes_while_a_ring_is_heard_is_not_missed),
+		cmocka_unit_test(what_nobody_rang_for_ends_the_listening),
 		cmocka_unit_test(the_bell_hangs_over_several_rings),
 		cmocka_unit_test(a_bell_that_rings_all_the_time_is_taken_down),
 		cmocka_unit_test(while_work_lasts_the_bell_is_down),

@@ -44,7 +44,7 @@ def test_native_fields(server, courier, place):
     assert fields.pop("outbox-time")
     assert fields == {
         "outbox-id": ident.encode(), "outbox-source": fields["outbox-source"], "outbox-type": b"order.placed",
-        "outbox-key": b"42", "outbox-kind": b"event", "traceparent": trace.encode(),
+        "outbox-key": b"42", "outbox-kind": b"event", "outbox-attempt": b"1", "traceparent": trace.encode(),
         "content-type": b"application/x-odd", "payload": b"\x00\x01",
         "header.payload": b"mine", "header.z": b"last"}
 
