@@ -292,16 +292,15 @@ END $$;
 
 -- ---- the whole call ----------------------------------------------------------------------------------------
 
--- p_look: nobody has looked yet, and perhaps there is nothing to do. p_ahead: the rows that were read ahead, if the caller
--- knows that the lane has detours. Then only the other rows of the claim are returned.
-CREATE OR REPLACE FUNCTION outbox_settle_and_claim(q outbox_request, o outbox_outcomes, p_look boolean, p_ahead outbox_ahead)
+-- p_ahead: the rows that were read ahead, if the caller knows that the lane has detours. Then only the other rows of the claim
+-- are returned.
+CREATE OR REPLACE FUNCTION outbox_settle_and_claim(q outbox_request, o outbox_outcomes, p_ahead outbox_ahead)
 RETURNS SETOF outbox_claimed
 LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off SET max_parallel_workers_per_gather = 0
 SET lock_timeout = '10s' SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off
 SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_variable
 DECLARE
-	idle outbox_claimed;
 	fresh outbox_moment;
 	last outbox_receipt;
 	succ outbox_receipt;
@@ -313,14 +312,6 @@ DECLARE
 	others bigint[];
 	flags integer[];
 BEGIN
-	IF p_look AND o.count = 0 THEN
-		idle := outbox_look_first(q);
-		IF idle.head IS NOT NULL THEN
-			RETURN NEXT idle;
-			RETURN;
-		END IF;
-	END IF;
-
 	IF pg_current_xact_id_if_assigned() IS NULL THEN
 		PERFORM outbox_prepare_commit(o.count > 0);
 	END IF;
@@ -366,11 +357,23 @@ BEGIN
 		CASE WHEN v.detours THEN outbox_next_due(q.target, q.lane, now) END, ahead);
 END $$;
 
--- As programs of version 4 call it.
+-- As programs of version 4 call it, which have not looked before.
 CREATE OR REPLACE FUNCTION outbox_settle_and_claim(q outbox_request, o outbox_outcomes) RETURNS SETOF outbox_claimed
-LANGUAGE sql SET search_path FROM CURRENT SET row_security = off AS $$
-	SELECT * FROM outbox_settle_and_claim(q, o, true, NULL)
-$$;
+LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
+DECLARE
+	idle outbox_claimed;
+BEGIN
+	IF o.count = 0 THEN
+		idle := outbox_look_first(q);
+		IF idle.head IS NOT NULL THEN
+			RETURN NEXT idle;
+			RETURN;
+		END IF;
+	END IF;
+	RETURN QUERY SELECT * FROM outbox_next_batch(q.target, q.lane, q.owner, q.n, q.token, q.new_token, q.version, q.max, q.max_bytes,
+		q.now, q.ahead, q.ahead_first, q.ahead_last, o.count, o.first, o.last, o.last_kept, o.seqs, o.outcomes, o.attempts, o.delays,
+		o.dues, o.suspects, o.errors, '{}', '{}', '{}');
+END $$;
 
 -- As programs of versions 1 to 3 call it. They may not read ahead for a target with bands, because they do not know
 -- where its bands are now.

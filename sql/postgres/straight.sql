@@ -176,7 +176,7 @@ BEGIN
 		RETURN QUERY SELECT * FROM outbox_settle_and_claim(ROW(p_target, p_lane, p_owner, p_n, p_token, p_new_token, p_version, p_max,
 				p_max_bytes, p_now, p_ahead, p_ahead_first, p_ahead_last)::outbox_request,
 			ROW(p_count, p_first, p_last, p_last_kept, p_seqs, p_outcomes, p_attempts, p_delays, p_dues, p_suspects,
-				p_errors)::outbox_outcomes, false, ROW(p_ahead_seqs, p_ahead_keys, p_ahead_sizes)::outbox_ahead);
+				p_errors)::outbox_outcomes, ROW(p_ahead_seqs, p_ahead_keys, p_ahead_sizes)::outbox_ahead);
 		RETURN;
 	END IF;
 

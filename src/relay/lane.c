@@ -181,12 +181,6 @@ static void count_settled(struct link *link, struct lane *lane, outbox_time took
 	forget_batch(link, lane);
 }
 
-static enum wire_order wire_order_of(const struct link *link)
-{
-	return decide_order(link->target->order == OUTBOX_ORDER_STRICT, link->target->hold,
-			    link->transport->ops->flags & OUTBOX_TRANSPORT_KEEPS_ORDER);
-}
-
 /*
  * How long to wait before the next look: a part of the time for which nothing came, so that a lane is looked at often
  * while messages come and ever less when they do not.
@@ -276,7 +270,7 @@ static void begin_batch(struct link *link, struct lane *lane, size_t want, outbo
 	if (lane->read_at - now > SLOW(link))
 		lane->limit = decide_smaller_claim(fresh->claim.count);
 	lane->phase = LANE_SEND;
-	if (batch_begin(fresh, wire_order_of(link), &err) ||
+	if (batch_begin(fresh, link_wire_order(link), &err) ||
 	    outgoing_prepare(fresh, link->plan, link->target, &err)) {
 		/* Claimed, but no memory to work on it: take the lane over again. */
 		forget_batch(link, lane);
@@ -342,34 +336,6 @@ static void ask_for_less(struct link *link, struct lane *lane, int status, outbo
 	lane->slow_failures = 0;
 }
 
-/*
- * Permits are taken before a claim, never during one, and given back if there was less to claim: an idle worker must
- * not keep them from others.
- */
-static size_t take_permits(struct link *link, struct lane *lane, size_t want, outbox_time now)
-{
-	size_t may = want;
-
-	if (want)
-		may = throttle_take(link->target->throttle, link->target->rank, want, now,
-				    &lane->permits_at);
-	lane->throttled = want && !may;
-	return may;
-}
-
-/* Blocked messages are parked, not sent: they use no permit. */
-static void use_permits(struct link *link, const struct outbox_claim *claim, size_t taken,
-			outbox_time now)
-{
-	size_t used = 0;
-
-	if (!taken && !claim->count)
-		return;
-	for (size_t i = 0; i < claim->count; i++)
-		used += !claim->items[i].blocked;
-	throttle_used(link->target->throttle, link->target->rank, taken, used, now);
-}
-
 /* One call of the store for one lane, or for several that are ready for it. */
 struct store_call {
 	size_t count;
@@ -392,11 +358,10 @@ static bool wants_call(struct link *link, struct lane *lane, outbox_time now, si
 	const struct batch *settled = lane_batch(lane);
 	size_t want = link->connected ? claim_size(link, lane, now) : 0;
 
-	lane->throttled = false;
 	lane->run_at = now; /* a wake-up may have come before its time */
 	/* before the read: what is published later is looked at again */
 	lane->read_wakeup = wakeup_count(link->wakeup);
-	want = take_permits(link, lane, want, now);
+	want = link_take_permits(link, want, now, &lane->permits_at, &lane->throttled);
 	if (!want && !settled->claim.count) {
 		wait_for_more(link, lane, 0, want, now);
 		return false;
@@ -432,12 +397,7 @@ static void add_request(struct link *link, struct lane *lane, size_t want, struc
  * the other could wait for it and be waited for. */
 static bool makes_dead_letters(const struct link *link, struct lane *lane)
 {
-	const struct batch *settled = lane_batch(lane);
-
-	for (size_t i = 0; link->target->dead_letter && i < settled->claim.count; i++)
-		if (settled->outcomes[i].outcome == OUTBOX_OUT_FAILED)
-			return true;
-	return false;
+	return link->target->dead_letter && batch_count(lane_batch(lane)).failed;
 }
 
 static bool goes_alone(const struct link *link, struct lane *lane)
@@ -481,7 +441,7 @@ static void take_answer(struct link *link, const struct store_call *call, size_t
 	struct lane *lane = call->lanes[i];
 
 	lane_next_batch(lane)->claim = call->claims[i];
-	use_permits(link, &lane_next_batch(lane)->claim, call->want[i], now);
+	link_use_permits(link, &lane_next_batch(lane)->claim, call->want[i], now);
 	lane->alone = false;
 	lane->slow_failures = 0;
 	store_answered(link, lane, "settle", now);
@@ -495,7 +455,7 @@ static void take_failure(struct link *link, const struct store_call *call, size_
 	struct lane *lane = call->lanes[i];
 
 	batch_reset(lane_next_batch(lane));
-	use_permits(link, &lane_next_batch(lane)->claim, call->want[i], now);
+	link_use_permits(link, &lane_next_batch(lane)->claim, call->want[i], now);
 	if (call->count > 1) {
 		lane->alone = true;
 		return;

@@ -193,3 +193,32 @@ void link_broker_answered(struct link *link, outbox_time now)
 	log_event(&link->plan->log, EVENT_TARGET_BACK, ABOUT_TARGET(link),
 		  "breaker closed after %s", duration_human(now - since, waited));
 }
+
+enum wire_order link_wire_order(const struct link *link)
+{
+	return decide_order(link->target->order == OUTBOX_ORDER_STRICT, link->target->hold,
+			    link->transport->ops->flags & OUTBOX_TRANSPORT_KEEPS_ORDER);
+}
+
+size_t link_take_permits(struct link *link, size_t want, outbox_time now, outbox_time *ret_at,
+			 bool *ret_throttled)
+{
+	size_t may = 0;
+
+	if (want)
+		may = throttle_take(link->target->throttle, link->target->rank, want, now, ret_at);
+	*ret_throttled = want && !may;
+	return may;
+}
+
+void link_use_permits(struct link *link, const struct outbox_claim *claim, size_t taken,
+		      outbox_time now)
+{
+	size_t used = 0;
+
+	if (!taken && !claim->count)
+		return;
+	for (size_t i = 0; i < claim->count; i++)
+		used += !claim->items[i].blocked;
+	throttle_used(link->target->throttle, link->target->rank, taken, used, now);
+}

@@ -86,4 +86,17 @@ void link_broker_failed(struct link *link, const struct outbox_error *err, outbo
 /* publish() succeeded, whatever it said of the messages. */
 void link_broker_answered(struct link *link, outbox_time now);
 
+enum wire_order link_wire_order(const struct link *link);
+
+/*
+ * Of the target's rate: how many of these may be sent now; if there are some and none may, throttled until ret_at.
+ * Permits are taken before a claim, never during one, and given back if there was less to claim: an idle worker must
+ * not keep them from others.
+ */
+size_t link_take_permits(struct link *link, size_t want, outbox_time now, outbox_time *ret_at,
+			 bool *ret_throttled);
+/* What became of those that were taken. Blocked messages are parked, not sent: they use none. */
+void link_use_permits(struct link *link, const struct outbox_claim *claim, size_t taken,
+		      outbox_time now);
+
 #endif
