@@ -69,7 +69,9 @@ enum outbox_status {
 	OUTBOX_ESCHEMA = 12,   /* the schema is missing, older or newer than this program */
 	OUTBOX_EFULL = 13,  /* disk full or quota reached: an outage; retry after space was made */
 	OUTBOX_EPROTO = 14, /* the other side broke its protocol, or stored data is invalid */
-	OUTBOX_EINTERNAL = 15 /* a bug of ours */
+	OUTBOX_EINTERNAL = 15, /* a bug of ours */
+	OUTBOX_EGONE =
+		16 /* the place says that it is gone for good: nothing goes there until a person says so */
 };
 
 enum outbox_detail {

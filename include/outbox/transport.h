@@ -114,8 +114,9 @@ struct outbox_transport_ops {
 	 * within a key. An ACKED that the broker did not confirm is the worst bug a driver can have.
 	 * Returns OUTBOX_OK when the connection is usable afterwards, whatever the verdicts are.
 	 * A failure means that the connection is gone or the broker is out: verdicts already set
-	 * stand, items without one count as UNKNOWN, and the engine calls disconnect(). EFULL and
-	 * EAUTH also promise that nothing without a verdict was accepted: it counts as not sent.
+	 * stand, items without one count as UNKNOWN, and the engine calls disconnect(). EFULL, EAUTH
+	 * and EGONE also promise that nothing without a verdict was accepted: it counts as not sent.
+	 * With EGONE the engine pauses the target, for a person to look at.
 	 */
 	int (*publish)(struct outbox_transport *transport, struct outbox_batch *batch,
 		       outbox_time deadline, struct outbox_error *err);

@@ -92,7 +92,8 @@ static void statuses_have_names(void **state)
 	assert_string_equal(outbox_status_name(OUTBOX_EFENCED), "fenced");
 	assert_string_equal(outbox_status_name(OUTBOX_ENOTFOUND), "notfound");
 	assert_string_equal(outbox_status_name(OUTBOX_EINTERNAL), "internal");
-	assert_string_equal(outbox_status_name(16), "unknown");
+	assert_string_equal(outbox_status_name(OUTBOX_EGONE), "gone");
+	assert_string_equal(outbox_status_name(17), "unknown");
 	assert_string_equal(outbox_status_name(-1), "unknown");
 }
 

@@ -97,7 +97,7 @@ const char *outbox_status_name(int status)
 	static const char *const names[] = {
 		"ok",       "inval", "nomem",  "config",   "conn",     "auth",
 		"timedout", "busy",  "fenced", "conflict", "notfound", "notsup",
-		"schema",   "full",  "proto",  "internal",
+		"schema",   "full",  "proto",  "internal", "gone",
 	};
 
 	if (status < 0 || (size_t)status >= sizeof(names) / sizeof(names[0]))

@@ -45,6 +45,7 @@ static const struct event_row rows[] = {
 	[EVENT_STORE_BACK] = { "store.back", OUTBOX_LOG_INFO },
 	[EVENT_TARGET_BACK] = { "target.back", OUTBOX_LOG_INFO },
 	[EVENT_TARGET_BANDS] = { "target.bands", OUTBOX_LOG_INFO },
+	[EVENT_TARGET_CLOSED] = { "target.closed", OUTBOX_LOG_ERROR },
 	[EVENT_TARGET_OUTAGE] = { "target.outage", OUTBOX_LOG_WARN },
 	[EVENT_TARGET_REROUTED] = { "target.rerouted", OUTBOX_LOG_WARN },
 	[EVENT_TARGET_SERVED] = { "target.served", OUTBOX_LOG_INFO },

@@ -154,6 +154,23 @@ static int parse_options(struct url *url, const char *text, struct outbox_error 
 	return OUTBOX_OK;
 }
 
+static bool is_web(const struct url *url)
+{
+	return strcmp(url->scheme, "http") == 0 || strcmp(url->scheme, "https") == 0;
+}
+
+/* The receiver's part: path and query. What follows the # is ours. */
+static int parse_request(struct url *url, const char **text, struct outbox_error *err)
+{
+	size_t length = strcspn(*text, "#");
+
+	url->request = strndup(*text, length);
+	if (!url->request)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	*text += length;
+	return decode(url->request, strcspn(url->request, "?"), &url->path, err);
+}
+
 static int parse(struct url *url, const char *text, struct outbox_error *err)
 {
 	size_t length = scheme_length(text);
@@ -172,17 +189,21 @@ static int parse(struct url *url, const char *text, struct outbox_error *err)
 	text += length + 1;
 	if (strncmp(text, "//", 2) == 0) {
 		text += 2;
-		length = strcspn(text, "/?");
+		length = strcspn(text, is_web(url) ? "/?#" : "/?");
 		r = parse_authority(url, text, length, err);
 		if (r != OUTBOX_OK)
 			return r;
 		text += length;
 	}
-	length = strcspn(text, "?");
-	r = decode(text, length, &url->path, err);
+	if (is_web(url)) {
+		r = parse_request(url, &text, err);
+	} else {
+		length = strcspn(text, "?");
+		r = decode(text, length, &url->path, err);
+		text += length;
+	}
 	if (r != OUTBOX_OK)
 		return r;
-	text += length;
 	return *text ? parse_options(url, text + 1, err) : OUTBOX_OK;
 }
 
@@ -214,6 +235,7 @@ void url_deinit(struct url *url)
 	secret_free(url->password);
 	free(url->host);
 	free(url->path);
+	free(url->request);
 	*url = (struct url){ 0 };
 }
 

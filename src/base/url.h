@@ -6,6 +6,9 @@
  * URLs of stores and targets: scheme:rest, or scheme://[user[:password]@]host[:port][,host:port]/path,
  * each with ?name=value&... behind. Percent escapes are decoded in user, password, path, names and
  * values. Options that no driver asked for are errors, so a typing mistake never becomes a default.
+ *
+ * The query of an http or https URL belongs to the receiver and stays as it is. There, options are behind a #, which no
+ * receiver ever sees: https://host/path?theirs=1#ours=2&...
  */
 
 #include <outbox/error.h>
@@ -30,6 +33,7 @@ struct url {
 	char *user, *password; /* NULL when absent */
 	char *host;            /* "host:port,host:port" as written; NULL without authority */
 	char *path;            /* "out.jsonl", "/var/lib/app.db"; "" when absent */
+	char *request;         /* http and https: "/path?query" as written; NULL for all others */
 	struct url_option options[URL_OPTIONS_MAX];
 	size_t n_options;
 };

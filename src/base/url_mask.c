@@ -46,14 +46,14 @@ static bool is_secret(const char *name, size_t size)
 	return plain.failed || secret_is_name(buf_str(&plain));
 }
 
-/* Does an option's secret begin at text[i]? Then *ret_end is where it ends. */
+/* Does an option's secret begin at text[i]? Then *ret_end is where it ends. An http URL has its options behind a #. */
 static bool option_at(const char *text, size_t query, size_t i, size_t *ret_end)
 {
 	size_t name = i;
 
 	if (i < query + 2 || text[i - 1] != '=')
 		return false;
-	for (name = i - 1; name > query + 1 && text[name - 1] != '&'; name--) {
+	for (name = i - 1; name > query + 1 && !strchr("&#", text[name - 1]); name--) {
 		if (text[name - 1] == '=') /* the first one of an option ends its name */
 			return false;
 	}
@@ -72,7 +72,7 @@ static void mask(struct buf *out, const char *text)
 	const char *authority = strstr(text, "//");
 	const char *colon = authority ? strchr(authority, ':') : NULL;
 	const char *at = colon ? password_end(authority, colon) : NULL;
-	size_t query = strcspn(text, "?"), size = strlen(text), hidden = 0, i;
+	size_t query = strcspn(text, "?#"), size = strlen(text), hidden = 0, i;
 
 	for (i = 0; i <= size; i++) {
 		size_t end = 0;

@@ -60,6 +60,31 @@ static void an_authority(void **state)
 	assert_null(url.password);
 }
 
+/* The query is the receiver's, and ours is behind the #. */
+static void a_web_url(void **state)
+{
+	_cleanup_(url_deinit) struct url url = { 0 };
+
+	(void)state;
+	assert_ok(url_parse("HTTPS://u:p@h:1/a%20b?x=%31&y#secret=a%23b&in_flight=3", &url, err));
+	assert_string_equal(url.host, "h:1");
+	assert_string_equal(url.password, "p");
+	assert_string_equal(url.path, "/a b");
+	assert_string_equal(url.request, "/a%20b?x=%31&y");
+	assert_int_equal(url.n_options, 2);
+	assert_string_equal(url_option(&url, "secret"), "a#b");
+	url_deinit(&url);
+	assert_ok(url_parse("http://h#x=1?y", &url, err));
+	assert_string_equal(url.host, "h");
+	assert_string_equal(url.request, "");
+	assert_string_equal(url_option(&url, "x"), "1?y");
+	url_deinit(&url);
+	/* elsewhere it is a character like others */
+	assert_ok(url_parse("file:a#b?fsync=no", &url, err));
+	assert_string_equal(url.path, "a#b");
+	assert_null(url.request);
+}
+
 static void mistakes_are_named(void **state)
 {
 	static const struct {
@@ -131,6 +156,11 @@ static void passwords_are_masked(void **state)
 		{ "amqp://u:@h?token=", "amqp://u:***@h?token=***" },
 		{ "file:plain", "file:plain" },
 		{ "file:a\nb", "file:a?b" },
+		{ "https://h/p?q=1#secret=hush&in_flight=3",
+		  "https://h/p?q=1#secret=***&in_flight=3" },
+		{ "https://h/p#in_flight=3&token=hush", "https://h/p#in_flight=3&token=***" },
+		{ "https://h/p?token=hush#x=1", "https://h/p?token=***" },
+		{ "https://u:hush@h/p#x=1", "https://u:***@h/p#x=1" },
 	};
 	char out[64];
 	size_t i;
@@ -177,9 +207,13 @@ static void random_urls_are_harmless(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_path_only),          cmocka_unit_test(an_authority),
-		cmocka_unit_test(mistakes_are_named),   cmocka_unit_test(schemes_are_found_alone),
-		cmocka_unit_test(passwords_are_masked), cmocka_unit_test(random_urls_are_harmless),
+		cmocka_unit_test(a_path_only),
+		cmocka_unit_test(an_authority),
+		cmocka_unit_test(a_web_url),
+		cmocka_unit_test(mistakes_are_named),
+		cmocka_unit_test(schemes_are_found_alone),
+		cmocka_unit_test(passwords_are_masked),
+		cmocka_unit_test(random_urls_are_harmless),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,6 +18,7 @@ static const struct exit_row rows[] = {
 	  "the delivery's state does not allow it, it is being sent, or the file exists" },
 	{ EXIT_UNREACHABLE, OUTBOX_ECONN, "unreachable",
 	  "the database or broker is unreachable, or an I/O error" },
+	{ EXIT_UNREACHABLE, OUTBOX_EGONE, "unreachable", NULL },
 	{ EXIT_AUTH, OUTBOX_EAUTH, "auth", "refused: user, password or permissions" },
 	{ EXIT_SCHEMA, OUTBOX_ESCHEMA, "schema",
 	  "no outbox in the database, or its schema is older or newer than this program" },

@@ -80,12 +80,43 @@ static void check_headers(const struct node *map, const struct config_target *ta
 				       text_shown(shown, sizeof(shown), target->headers.items[i]));
 }
 
+static bool is_web(const char *url)
+{
+	char scheme[8];
+
+	return url_scheme(url, scheme, sizeof(scheme)) &&
+	       (strcmp(scheme, "http") == 0 || strcmp(scheme, "https") == 0);
+}
+
+/* Keys of one kind of target. */
+static void check_web(const struct node *map, const struct config_target *target,
+		      struct problems *problems)
+{
+	static const char *const keys[] = { "sign", "bearer", "allow_private" };
+
+	for (size_t i = 0; target->to && !is_web(target->to) && i < ARRAY_SIZE(keys); i++)
+		if (node_find(map, keys[i]))
+			problems_about(
+				problems, node_find(map, keys[i]),
+				"is for http:// and https:// targets, which this is not; remove it");
+}
+
+void check_sign(const struct node *map, const void *value, struct problems *problems)
+{
+	const struct config_sign *sign = value;
+
+	if (map && !sign->hmac && !sign->ed25519)
+		problems_about(problems, map,
+			       "has no key; write hmac: file:PATH or ed25519: file:PATH");
+}
+
 void check_target(const struct node *map, const void *value, struct problems *problems)
 {
 	const struct config_target *target = value;
 	const struct node *published = node_find(node_find(map, "match"), "published");
 
 	check_password(map, target->to, target->password, problems);
+	check_web(map, target, problems);
 	check_bands(map, target, problems);
 	if (target->external && target->envelope)
 		problems_about(problems, node_find(map, "envelope"),
@@ -274,4 +305,59 @@ int url_add_password(const char *url, const char *password, struct outbox_arena 
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	*ret_url = copy;
 	return OUTBOX_OK;
+}
+
+static bool was_read(const char *secret)
+{
+	return secret && strncmp(secret, "file:", 5) != 0;
+}
+
+/* One more option behind the #. */
+static void add_option(struct buf *out, const char *name, const char *value)
+{
+	size_t hash = strcspn(buf_str(out), "#");
+
+	buf_char(out, hash < out->size ? '&' : '#');
+	buf_printf(out, "%s=", name);
+	url_escape(out, value, "");
+}
+
+static void add_keys(struct buf *out, const struct config_sign *sign)
+{
+	const char *const keys[] = { sign->hmac, sign->ed25519, sign->previous };
+	struct buf list = BUF_INIT(URL_MAX_BYTES);
+
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+		if (was_read(keys[i]))
+			buf_printf(&list, "%s%s", list.size ? "," : "", keys[i]);
+	if (list.size)
+		add_option(out, "secret", buf_str(&list));
+	if (list.size && sign->preset)
+		add_option(out, "sign", sign->preset == 2 ? "hermodr" : "standard");
+	if (list.data)
+		explicit_bzero(list.data, list.capacity);
+	out->failed |= list.failed;
+	buf_deinit(&list);
+}
+
+int target_url(const struct config_target *target, const char *password, struct outbox_arena *arena,
+	       const char **ret_url, struct outbox_error *err)
+{
+	_cleanup_(buf_deinit) struct buf out = BUF_INIT(URL_MAX_BYTES), networks = BUF_INIT(4096);
+	int r = url_add_password(target->to, password, arena, ret_url, err);
+
+	if (r || !is_web(target->to))
+		return r;
+	buf_text(&out, *ret_url);
+	add_keys(&out, &target->sign);
+	if (was_read(target->bearer))
+		add_option(&out, "token", target->bearer);
+	for (size_t i = 0; i < target->allow_private.count; i++)
+		buf_printf(&networks, "%s%s", i ? "," : "", target->allow_private.items[i]);
+	if (networks.size)
+		add_option(&out, "allow_private", buf_str(&networks));
+	*ret_url = out.failed || networks.failed ? NULL : outbox_arena_text(arena, buf_str(&out));
+	if (out.data)
+		explicit_bzero(out.data, out.capacity);
+	return *ret_url ? OUTBOX_OK : outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 }

@@ -8,6 +8,7 @@
 
 void check_source(const struct node *map, const void *value, struct problems *problems);
 void check_target(const struct node *map, const void *value, struct problems *problems);
+void check_sign(const struct node *map, const void *value, struct problems *problems);
 void check_retry(const struct node *map, const void *value, struct problems *problems);
 void check_relay(const struct node *map, const void *value, struct problems *problems);
 
@@ -34,5 +35,12 @@ void target_complete(struct config_target *target, const struct config_relay *re
 /* A URL with a password put in; from the arena. */
 int url_add_password(const char *url, const char *password, struct outbox_arena *arena,
 		     const char **ret_url, struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/*
+ * A target's URL with all that its driver reads there: the password, and of a web target what sign, bearer and
+ * allow_private say. Secrets that were not read yet are left out. password: in place of the target's own.
+ */
+int target_url(const struct config_target *target, const char *password, struct outbox_arena *arena,
+	       const char **ret_url, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 #endif

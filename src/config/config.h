@@ -39,8 +39,17 @@ struct config_retry {
 	struct field_durations schedule;
 };
 
+/* Of http and https: what a webhook is signed with. */
+struct config_sign {
+	const char *hmac, *ed25519, *previous;
+	int preset; /* 0: standard */
+};
+
 struct config_target {
 	const char *name, *to, *password;
+	struct config_sign sign;
+	const char *bearer;
+	struct field_texts allow_private;
 	struct config_match match;
 	bool external;
 	struct field_texts headers; /* of an external one: these leave, too */

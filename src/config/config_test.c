@@ -124,7 +124,7 @@ static void test_values(void **state)
 		  "outbox.yaml:7:24: targets[0] \"events\", match.priority: \"urgent\" is not one of high, normal or low\n" },
 		{ GOOD "    retry: { preset: protaen }\n",
 		  "outbox.yaml:7:22: targets[0] \"events\", retry.preset: \"protaen\" is not one of default, hermodr, "
-		  "blueprint, protean or opinionated; did you mean protean?\n" },
+		  "blueprint, protean, opinionated or webhooks; did you mean protean?\n" },
 		{ GOOD "    retry: { factor: nan }\n",
 		  "outbox.yaml:7:22: targets[0] \"events\", retry.factor: \"nan\" is not a number from 1 to 100\n" },
 		{ GOOD "    match: { type: [order.*, 'a[b]'] }\n",

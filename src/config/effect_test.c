@@ -258,6 +258,37 @@ static void test_passwords(void **state)
 	outbox_arena_free(arena);
 }
 
+/* What a driver reads is in the URL, behind the #; what was not read yet is left out. */
+static void test_web_targets(void **state)
+{
+	const char *networks[] = { "10.0.0.0/8", "fd00::/8" };
+	struct config_target target = { .to = "https://h/p?q=1#in_flight=2",
+					.sign = { .hmac = "whsec_a+b", .previous = "whsec_c" },
+					.bearer = "t&t",
+					.allow_private = { networks, 2 } };
+	struct outbox_arena *arena = outbox_arena_new(10000);
+	const char *url;
+
+	(void)state;
+	assert_ok(target_url(&target, NULL, arena, &url, err));
+	assert_string_equal(url,
+			    "https://h/p?q=1#in_flight=2&secret=whsec_a%2Bb%2Cwhsec_c&token=t%26t"
+			    "&allow_private=10.0.0.0%2F8%2Cfd00%3A%3A%2F8");
+	target.sign = (struct config_sign){ .hmac = "file:/x", .preset = 2 };
+	target.bearer = "file:/y";
+	target.allow_private.count = 0;
+	target.to = "http://u@h/";
+	assert_ok(target_url(&target, "pw", arena, &url, err));
+	assert_string_equal(url, "http://u:pw@h/");
+	target.sign.hmac = "text";
+	assert_ok(target_url(&target, NULL, arena, &url, err));
+	assert_string_equal(url, "http://u@h/#secret=text&sign=hermodr");
+	target.to = "redis://h/";
+	assert_ok(target_url(&target, NULL, arena, &url, err));
+	assert_string_equal(url, "redis://h/");
+	outbox_arena_free(arena);
+}
+
 static void test_secret_files(void **state)
 {
 	char path[] = "/tmp/outbox-config-XXXXXX", set[100];
@@ -283,7 +314,11 @@ static void test_reference(void **state)
 	_cleanup_(buf_deinit) struct buf text = BUF_INIT(100000);
 	_cleanup_(buf_deinit) struct buf opened = BUF_INIT(100000);
 	const char *sets[] = { "sources.shop.password=x", "targets.events.password=x",
-			       "alerts.on-call.token=x", "otlp.headers=a=x" };
+			       "alerts.on-call.token=x", "otlp.headers=a=x",
+			       /* sign, bearer and allow_private are for these */
+			       "targets.events.to=https://partner.example/",
+			       "targets.events.sign.hmac=x", "targets.events.sign.ed25519=x",
+			       "targets.events.sign.previous=x", "targets.events.bearer=x" };
 
 	(void)state;
 	config_reference(&text);
@@ -299,7 +334,7 @@ static void test_reference(void **state)
 			 ((c[1] < 'a' || c[1] > 'z') && c[1] != '-'))
 			buf_char(&opened, *c);
 	}
-	config_free(load(buf_str(&opened), NULL, sets, 4));
+	config_free(load(buf_str(&opened), NULL, sets, ARRAY_SIZE(sets)));
 	for (size_t i = 0; i < schema_root.count; i++)
 		assert_non_null(strstr(buf_str(&opened), schema_root.fields[i].name));
 }
@@ -315,6 +350,7 @@ int main(void)
 		cmocka_unit_test(test_bands_and_rates),
 		cmocka_unit_test(test_schedule),
 		cmocka_unit_test(test_passwords),
+		cmocka_unit_test(test_web_targets),
 		cmocka_unit_test(test_secret_files),
 		cmocka_unit_test(test_reference),
 	};

@@ -10,7 +10,7 @@ static int make_target(const struct config *config, const struct config_target *
 		       struct outbox_target_config *to, struct outbox_error *err)
 {
 	struct outbox_target_config target = OUTBOX_TARGET_CONFIG_INIT;
-	int r = url_add_password(from->to, from->password, config->arena, &target.to, err);
+	int r = target_url(from, from->password, config->arena, &target.to, err);
 
 	if (r)
 		return r;

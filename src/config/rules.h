@@ -14,6 +14,7 @@ enum health_rule {
 	RULE_REFUSED,    /* relays refuse a lane */
 	RULE_UNSERVED,   /* a relay that is configured for the target does not serve it */
 	RULE_OUTAGE,     /* a relay cannot reach the target */
+	RULE_CLOSED,     /* the target said that it is gone for good, and its relay paused it */
 	RULE_NO_RELAY,   /* nobody holds a lane */
 	RULE_LANES_IDLE, /* somebody holds some lanes, nobody the others */
 	RULE_OVERDUE,

@@ -7,6 +7,7 @@
 /* indexed by their values */
 static const char *const envelopes[] = { NULL, "structured", "binary", "native", NULL };
 static const char *const orders[] = { NULL, "strict", "pipelined", "none", NULL };
+static const char *const presets[] = { NULL, "standard", "hermodr", NULL };
 static const char *const formats[] = { NULL, "text", "json", NULL };
 
 /* one above the library's, whose first is 0: here 0 is "not set" */
@@ -58,6 +59,20 @@ static const struct field retry_keys[] = {
 
 static const struct config_retry retry_initial = { .max_attempts = -1, .jitter = -1 };
 
+static const struct field sign_keys[] = {
+	{ KEY(SECRET, config_sign, hmac), .otherwise = "none", .example = "file:/run/secrets/partner",
+	  .help = "a shared key: whsec_ and base64; with preset hermodr any text" },
+	{ KEY(SECRET, config_sign, ed25519), .otherwise = "none",
+	  .example = "file:/run/secrets/partner-ed25519",
+	  .help = "a private key: whsk_ and base64; receivers need only the public one" },
+	{ KEY(SECRET, config_sign, previous), .otherwise = "none",
+	  .example = "file:/run/secrets/partner-previous",
+	  .help = "the former key, while receivers change to the new one: signed with both" },
+	{ KEY(WORD, config_sign, preset), .words = presets, .fallback = "standard",
+	  .help = "the headers: standard (Standard Webhooks) or hermodr" },
+};
+
+static const struct record sign_schema = { SCHEMA(sign_keys, config_sign), .check = check_sign };
 static const struct record match_schema = { SCHEMA(match_keys, config_match) };
 static const struct record retry_schema = { SCHEMA(retry_keys, config_retry),
 					    .initial = &retry_initial, .check = check_retry };
@@ -67,10 +82,17 @@ static const struct field target_keys[] = {
 	  .help = "the target's name; the store keeps its state under it" },
 	{ KEY(URL, config_target, to), .flags = FIELD_REQUIRED,
 	  .example = "amqp://relay@mq/?exchange=shop&routing_key={type}",
-	  .help = "where to send: amqp://, kafka://, nats://, redis://, file:out.jsonl ..." },
+	  .help = "where to send: amqp://, kafka://, nats://, redis://, mqtt://, https:// ..." },
 	{ KEY(SECRET, config_target, password), .otherwise = "none",
 	  .example = "file:/run/secrets/mq", .flags = FIELD_EXEMPLARY,
 	  .help = "inserted into the URL of to" },
+	{ KEY(OBJECT, config_target, sign), .of = &sign_schema,
+	  .help = "https targets only: the keys that requests are signed with" },
+	{ KEY(SECRET, config_target, bearer), .otherwise = "none",
+	  .example = "file:/run/secrets/partner-token",
+	  .help = "https targets only: a token for the Authorization header" },
+	{ KEY(GLOBS, config_target, allow_private), .otherwise = "none", .example = "[10.0.0.0/8]",
+	  .help = "https targets only: networks to allow although they are not public" },
 	{ KEY(OBJECT, config_target, match), .of = &match_schema,
 	  .help = "which messages this target gets; unset: all" },
 	{ KEY(BOOL, config_target, external), .fallback = "false",

@@ -219,7 +219,7 @@ static struct outbox_settlement settle_unknown(const struct decide_context *cont
 int decide_final_verdict(int verdict, int status)
 {
 	if (verdict != OUTBOX_VERDICT_UNSET || !status || status == OUTBOX_EFULL ||
-	    status == OUTBOX_EAUTH)
+	    status == OUTBOX_EAUTH || status == OUTBOX_EGONE)
 		return verdict;
 	return OUTBOX_UNKNOWN;
 }

@@ -82,7 +82,7 @@ struct decide_verdict {
 
 /*
  * What a verdict amounts to, now that publish() has returned. None (UNSET) means not sent; but when publish() failed,
- * UNKNOWN, unless with EFULL or EAUTH, which promise that nothing without a verdict was accepted.
+ * UNKNOWN, unless with EFULL, EAUTH or EGONE, which promise that nothing without a verdict was accepted.
  */
 int decide_final_verdict(int verdict, int status);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The documented numbers of four known systems, and ours. docs/vocabulary.md says where each is from. */
+/* The documented numbers of four known systems and of Standard Webhooks, and ours. docs/vocabulary.md says where each is from. */
 
 #include <outbox/relay.h>
 
@@ -62,6 +62,16 @@ static const struct outbox_policy presets[] = {
 		.retain_failed = OUTBOX_NEVER,
 		.purge_interval = 1 * OUTBOX_HOURS,
 		.batch = 50,
+	},
+	{
+		.struct_size = sizeof(struct outbox_policy),
+		.name = "webhooks",
+		.max_attempts = 10,
+		.n_schedule = 9,
+		.schedule = { 5 * OUTBOX_SECONDS, 5 * OUTBOX_MINUTES, 30 * OUTBOX_MINUTES,
+			      2 * OUTBOX_HOURS, 5 * OUTBOX_HOURS, 10 * OUTBOX_HOURS,
+			      14 * OUTBOX_HOURS, 20 * OUTBOX_HOURS, 24 * OUTBOX_HOURS },
+		.jitter_percent = 25,
 	},
 };
 

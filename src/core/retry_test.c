@@ -39,6 +39,7 @@ static void presets_have_the_documented_delays(void **state)
 	static const int blueprint[] = { 5, 10, 20, 40, 80, 160, 320, 640, 900 };
 	static const int protean[] = { 60, 120 };
 	static const int opinionated[] = { 2, 4, 8, 16 };
+	static const int webhooks[] = { 5, 300, 1800, 7200, 18000, 36000, 50400, 72000, 86400 };
 
 	(void)state;
 	assert_delays("default", ours, ARRAY_SIZE(ours));
@@ -46,6 +47,7 @@ static void presets_have_the_documented_delays(void **state)
 	assert_delays("blueprint", blueprint, ARRAY_SIZE(blueprint));
 	assert_delays("protean", protean, ARRAY_SIZE(protean));
 	assert_delays("opinionated", opinionated, ARRAY_SIZE(opinionated));
+	assert_delays("webhooks", webhooks, ARRAY_SIZE(webhooks));
 }
 
 static void presets_fix_what_their_systems_fix(void **state)
@@ -60,6 +62,7 @@ static void presets_fix_what_their_systems_fix(void **state)
 		{ .name = "opinionated", .cap = 300 * S, .poll = 1 * S, .lease = 300 * S, .batch = 50,
 		  .retain_delivered = 7 * 86400 * S, .retain_failed = OUTBOX_NEVER,
 		  .purge_interval = 3600 * S },
+		{ .name = "webhooks", .jitter_percent = 25 },
 	};
 	/* clang-format on */
 	size_t i;

@@ -54,7 +54,8 @@ void secrets_hide_url(const char *url)
 		return;
 	secrets_hide(parsed.password);
 	for (size_t i = 0; i < parsed.n_options; i++)
-		if (secret_is_name(parsed.options[i].name) && parsed.options[i].value[0] != '/')
+		if (secret_is_name(parsed.options[i].name) && parsed.options[i].value[0] != '/' &&
+		    !strstr(parsed.options[i].name, "_file"))
 			secrets_hide(parsed.options[i].value);
 }
 

@@ -84,7 +84,7 @@ static int try_transport(struct checks *checks, const struct config_target *targ
 {
 	struct outbox_transport_config config = OUTBOX_SIZED(struct outbox_transport_config);
 	struct outbox_transport *transport = NULL;
-	int r = url_add_password(target->to, password, checks->config->arena, &config.url, err);
+	int r = target_url(target, password, checks->config->arena, &config.url, err);
 
 	if (r)
 		return r;

@@ -224,7 +224,7 @@ static void test_texts_go_there_and_back(void **state)
 		{ "now", "now", "+5m",
 		  "\"+5m\" is neither oldest, now nor a time; write a time like 2026-11-15T18:00:00Z" },
 		{ "protean", "protean", "protaen",
-		  "\"protaen\" is not one of default, hermodr, blueprint, protean or opinionated; did "
+		  "\"protaen\" is not one of default, hermodr, blueprint, protean, opinionated or webhooks; did "
 		  "you mean protean?" },
 		{ "5s", "5s", "0s", "must be above 0; write a duration like 5s" },
 		{ "amqp://u:secret@mq/", "amqp://u:***@mq/", "//u:secret@mq",

@@ -229,6 +229,11 @@ static int64_t is_paused(const struct target_view *t)
 	return t->store->paused;
 }
 
+static int64_t is_closed(const struct target_view *t)
+{
+	return status_closed(t->store);
+}
+
 static int64_t has_outage(const struct target_view *t)
 {
 	return t->store->outage != NULL;
@@ -346,6 +351,9 @@ static const struct target_metric store_metrics[] = {
 	    METRIC_GAUGE, "s" },
 	  .value = oldest_age },
 	{ { "outbox_paused", "1 while the target is paused", METRIC_GAUGE, "1" }, .value = is_paused },
+	{ { "outbox_closed", "1 while the target is paused because it said that it is gone for good",
+	    METRIC_GAUGE, "1" },
+	  .value = is_closed },
 	{ { "outbox_outage", "1 while some relay says that it cannot reach the target",
 	    METRIC_GAUGE, "1" },
 	  .value = has_outage },

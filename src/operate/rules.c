@@ -245,9 +245,19 @@ static outbox_time paused_since(const struct rule_view *view)
 	return 0;
 }
 
+static enum truth closed(struct rule_view *view)
+{
+	if (!status_closed(view->target))
+		return TRUTH_FALSE;
+	view->since = paused_since(view);
+	SAY(view, "paused, since it said that it is gone: %.220s",
+	    view->target->paused_reason ? view->target->paused_reason : "no reason known");
+	return TRUTH_TRUE;
+}
+
 static enum truth paused(struct rule_view *view)
 {
-	if (!view->target->paused)
+	if (!view->target->paused || status_closed(view->target))
 		return TRUTH_FALSE;
 	view->since = paused_since(view);
 	SAY(view, "paused by %.80s: %.160s",
@@ -270,6 +280,8 @@ const struct rule rules[RULE_COUNT] = {
 	[RULE_UNSERVED] = { LEVEL_UNHEALTHY, true, false, unserved,
 			    "a relay that is configured for the target does not serve it" },
 	[RULE_OUTAGE] = { LEVEL_UNHEALTHY, true, false, outage, "a relay cannot reach the target" },
+	[RULE_CLOSED] = { LEVEL_UNHEALTHY, true, true, closed,
+			  "the target said that it is gone for good, and its relay paused it" },
 	[RULE_NO_RELAY] = { LEVEL_UNHEALTHY, true, false, no_relay, "no relay works on the target" },
 	[RULE_LANES_IDLE] = { LEVEL_DEGRADED, true, false, lanes_idle,
 			      "relays work on only some of the target's lanes" },

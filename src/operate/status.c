@@ -2,8 +2,10 @@
 #include "operate/status.h"
 
 #include "base/text.h"
+#include "relay/link.h"
 
 #include <stdio.h>
+#include <string.h>
 
 const struct outbox_lane_stats *status_refused(const struct outbox_target_stats *target,
 					       size_t *ret_count)
@@ -27,6 +29,11 @@ size_t status_held(const struct outbox_stats *stats, const struct outbox_target_
 	for (size_t i = 0; i < target->n_lanes; i++)
 		held += target->lanes[i].owner && target->lanes[i].lease_until > stats->store_now;
 	return held;
+}
+
+bool status_closed(const struct outbox_target_stats *target)
+{
+	return target->paused && target->paused_by && strcmp(target->paused_by, RELAY_ACTOR) == 0;
 }
 
 enum target_health status_health(const struct outbox_stats *stats,

@@ -28,6 +28,9 @@ const struct outbox_lane_stats *status_refused(const struct outbox_target_stats 
 /* How many lanes somebody holds. */
 size_t status_held(const struct outbox_stats *stats, const struct outbox_target_stats *target);
 
+/* Paused by its relay, because it said that it is gone for good. */
+bool status_closed(const struct outbox_target_stats *target);
+
 /* Deliveries that should have been made by now. */
 int64_t status_lag(const struct outbox_target_stats *target);
 

@@ -138,6 +138,24 @@ void link_connect_broker(struct link *link, outbox_time now)
 	failpoint("after_connect");
 }
 
+/* It said that it is gone for good: nothing more goes there until a person says so. */
+static bool pause_gone_target(struct link *link, const struct outbox_error *gone)
+{
+	struct outbox_error err = OUTBOX_ERROR_INIT;
+
+	if (!link->store || store_target_pause(link->store, link->target->name, true, RELAY_ACTOR,
+					       gone->message, &err)) {
+		log_event(&link->plan->log, EVENT_TARGET_CLOSED, ABOUT_TARGET(link),
+			  "%s; it could not be paused (%s), so that it is asked again and again",
+			  gone->message, link->store ? err.message : "the store is away");
+		return false;
+	}
+	log_event(&link->plan->log, EVENT_TARGET_CLOSED, ABOUT_TARGET(link),
+		  "%s; it is paused, no attempt is charged; outbox resume %s lets it go on",
+		  gone->message, link->target->name);
+	return true;
+}
+
 void link_broker_failed(struct link *link, const struct outbox_error *err, outbox_time asked,
 			outbox_time now)
 {
@@ -146,6 +164,11 @@ void link_broker_failed(struct link *link, const struct outbox_error *err, outbo
 	link->transport->ops->disconnect(link->transport);
 	link->connected = false;
 	link->outage = *err;
+	if (err->status == OUTBOX_EGONE && pause_gone_target(link, err)) {
+		breaker_reset(&link->breaker);
+		link->lease_at = now;
+		return;
+	}
 	if (!breaker_trip(&link->breaker, now, asked, &link->random.base))
 		return;
 	link->lease_at = now; /* tells the store, so that people see it */

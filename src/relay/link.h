@@ -52,6 +52,9 @@ struct link {
 	_Atomic outbox_time drain_until; /* mono: what is not sent by then goes back */
 };
 
+/* Who paused a target that said that it is gone for good, in the audit and in status. */
+#define RELAY_ACTOR "relay"
+
 /* What a log line is about. */
 #define ABOUT_TARGET(link_) (&(struct about){ .target = (link_)->target->name })
 #define ABOUT_LANE(link_, lane_) \

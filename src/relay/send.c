@@ -186,6 +186,8 @@ static void keep_reasons(struct batch *b)
 
 		if (item->reason)
 			item->reason = outbox_arena_text(b->arena, item->reason);
+		if (item->answer)
+			item->answer = outbox_arena_text(b->arena, item->answer);
 	}
 }
 

@@ -2,10 +2,9 @@
 #include "telemetry/http_post.h"
 
 #include "base/cleanup.h"
-#include "base/text.h"
+#include "transport/web.h"
 
 #include <curl/curl.h>
-#include <pthread.h>
 #include <stdlib.h>
 
 #define ANSWER_MAX ((size_t)64 << 10)
@@ -15,17 +14,11 @@ struct http_post {
 	size_t answered; /* bytes */
 };
 
-static void init_curl(void)
-{
-	curl_global_init(CURL_GLOBAL_DEFAULT);
-}
-
 int http_post_new(struct http_post **ret_post, struct outbox_error *err)
 {
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct http_post *post = calloc(1, sizeof(*post));
 
-	pthread_once(&once, init_curl);
+	web_init_library();
 	if (post)
 		post->curl = curl_easy_init();
 	if (!post || !post->curl) {
@@ -80,24 +73,6 @@ static bool add_header(struct curl_slist **list, const char *header)
 
 #define SET(option_, value_) r = r ? r : curl_easy_setopt(c, CURLOPT_##option_, value_)
 
-/* How it behaves, whatever is sent. */
-static CURLcode set_manners(CURL *c)
-{
-	CURLcode r = CURLE_OK;
-
-	SET(PROTOCOLS_STR, "http,https");
-	SET(FOLLOWLOCATION, 0L);
-	SET(PROXY, "");
-	SET(NETRC, (long)CURL_NETRC_IGNORED);
-	SET(NOSIGNAL, 1L);
-	/* a name server that does not answer is not waited for, at the end above all */
-	SET(QUICK_EXIT, 1L);
-	SET(SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
-	SET(USERAGENT, "outbox/" OUTBOX_VERSION);
-	SET(NOPROGRESS, 0L);
-	return r;
-}
-
 static CURLcode set_up(struct http_post *post, const struct http_post_request *request,
 		       struct curl_slist *headers)
 {
@@ -106,7 +81,8 @@ static CURLcode set_up(struct http_post *post, const struct http_post_request *r
 	CURLcode r;
 
 	curl_easy_reset(c);
-	r = set_manners(c);
+	r = web_set_manners(c);
+	SET(NOPROGRESS, 0L);
 	SET(URL, request->url);
 	SET(CONNECTTIMEOUT_MS, timeout > 0 ? timeout : 1L);
 	SET(TIMEOUT_MS, timeout > 0 ? timeout : 1L);

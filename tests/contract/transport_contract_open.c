@@ -49,7 +49,7 @@ static void unknown_options_are_refused(struct transport_case *c)
 	const char *url = c->fixture->url(c->place);
 	char text[4096];
 
-	snprintf(text, sizeof(text), "%s%cno_such_option=1", url, strchr(url, '?') ? '&' : '?');
+	snprintf(text, sizeof(text), "%s%cno_such_option=1", url, strpbrk(url, "?#") ? '&' : '?');
 	assert_refused(c, text, OUTBOX_ENVELOPE_UNSET, "no_such_option");
 }
 

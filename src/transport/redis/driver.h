@@ -3,13 +3,14 @@
 #define TRANSPORT_REDIS_DRIVER_H
 
 /*
- * Redis Streams. redis.c opens, options.c reads the URL, connect.c logs in, publish.c sends, order.c says what may go,
+ * Redis Streams. redis.c opens, options.c reads the URL, connect.c logs in, publish.c sends, transport/order.c says what may go,
  * script.c sends many of few keys, verdict.c judges, check.c asks what it is worth.
  */
 
 #include <outbox/transport.h>
 
 #include "transport/broker.h"
+#include "transport/order.h"
 #include "transport/redis/wire.h"
 #include "transport/template.h"
 
@@ -17,16 +18,6 @@
 
 /* Pipelines of fewer messages cost more time waiting than a script costs the server. */
 #define REDIS_FEW 16
-
-/* Which messages of a batch may go: those whose key has none before them that is not settled. */
-struct redis_order {
-	size_t capacity;
-	uint32_t *next;       /* by message: the one behind it in its key */
-	uint32_t *ready;      /* may go now */
-	size_t n_ready, left; /* of these, and of all that wait */
-	uint32_t *slots;      /* by hash: index + 1 of the last message of a key */
-	bool *waits;          /* by message: neither settled, nor behind one that was refused */
-};
 
 struct redis_transport {
 	struct broker broker;
@@ -41,7 +32,7 @@ struct redis_transport {
 	int64_t replicas; /* wait for so many before it is an acknowledgement */
 	char client[300]; /* how `CLIENT LIST` names us: without a blank */
 	bool unordered;   /* keys mean nothing */
-	struct redis_order order;
+	struct key_order order;
 	bool no_scripts;           /* this connection may not run any */
 	struct buf words, streams; /* of the script that is being written */
 };
@@ -112,14 +103,6 @@ int redis_refused(const struct redis_wire *wire, const char *text, struct outbox
 const char *redis_info(const char *info, const char *name, char *out, size_t size);
 /* How many replicas are online by INFO? */
 int64_t redis_info_replicas(const char *info);
-
-int redis_order_begin(struct redis_order *order, const struct outbox_batch *batch, bool unordered,
-		      struct outbox_error *err) OUTBOX_MUSTCHECK;
-/* By its verdict, message i is done, or it stops its key. True: the key goes on. */
-bool redis_order_settle(struct redis_order *order, const struct outbox_batch *batch, size_t i);
-/* All that were ready are settled; those behind them are ready now. */
-void redis_order_next(struct redis_order *order, const struct outbox_batch *batch);
-void redis_order_deinit(struct redis_order *order);
 
 /* Send these messages in a pipeline, and read every answer. */
 int redis_send(struct redis_run *run, const uint32_t *list, size_t n,

@@ -302,15 +302,15 @@ bool redis_may_go_on(const struct redis_run *run)
 static int send_all(struct redis_run *p, struct outbox_error *err)
 {
 	struct redis_transport *t = p->t;
-	struct redis_order *order = &t->order;
-	int r = redis_order_begin(order, p->batch, t->unordered, err);
+	struct key_order *order = &t->order;
+	int r = key_order_begin(order, p->batch, t->unordered, err);
 
 	while (!r && redis_may_go_on(p)) {
 		p->last = order->n_ready == order->left;
 		if (!p->last && order->n_ready < REDIS_FEW && !t->no_scripts)
 			return redis_script_send(p, err);
 		r = redis_send(p, order->ready, order->n_ready, err);
-		redis_order_next(order, p->batch);
+		key_order_next(order, p->batch);
 	}
 	return r;
 }

@@ -27,7 +27,7 @@ static void redis_close(struct outbox_transport *transport)
 	buf_deinit(&t->key);
 	buf_deinit(&t->words);
 	buf_deinit(&t->streams);
-	redis_order_deinit(&t->order);
+	key_order_deinit(&t->order);
 	broker_close(&t->broker);
 }
 

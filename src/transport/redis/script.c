@@ -67,7 +67,7 @@ static int fill_chunk(struct redis_run *run, size_t *at, struct chunk *chunk,
 			r = transport_reject(run->batch, *at, r, &why, err);
 			if (r)
 				return r;
-			redis_order_settle(&t->order, run->batch, *at);
+			key_order_settle(&t->order, run->batch, *at);
 			continue;
 		}
 		if (chunk->n && t->words.size > SCRIPT_BYTES) {
@@ -134,7 +134,7 @@ static int await_script(struct redis_run *run, const struct chunk *chunk, size_t
 	*ret_added = (size_t)reply->integer;
 	for (size_t k = 0; k < *ret_added; k++) {
 		outbox_batch_verdict(run->batch, chunk->items[k], OUTBOX_ACKED, 0, NULL);
-		redis_order_settle(&run->t->order, run->batch, chunk->items[k]);
+		key_order_settle(&run->t->order, run->batch, chunk->items[k]);
 	}
 	run->acked += *ret_added;
 	return OUTBOX_OK;
@@ -161,7 +161,7 @@ static int send_chunk(struct redis_run *run, const struct chunk *chunk, struct c
 	r = redis_send(run, &chunk->items[added], 1, err);
 	if (r)
 		return r;
-	redis_order_settle(&t->order, run->batch, chunk->items[added]);
+	key_order_settle(&t->order, run->batch, chunk->items[added]);
 	*at = chunk->items[added] + 1;
 	return fill_chunk(run, at, next, err);
 }

@@ -76,6 +76,36 @@ class Redis(Broker):
         pass  # with-redis ends whoever its pid file names
 
 
+class Http(Broker):
+    """A server of ours that has written what it acknowledges: a page cache survives a killed process."""
+
+    def __init__(self):
+        self.folder = os.environ["HTTP_DIR"]
+        self.port = int(os.environ["HTTP_PORT"])
+        self.target = f"http://127.0.0.1:{self.port}/{NAME}#allow_private=127.0.0.1"
+
+    @property
+    def pid(self):
+        return read_pid(f"{self.folder}/pid")
+
+    def prepare(self):
+        pass
+
+    def restart(self):
+        os.unlink(f"{self.folder}/pid")
+        with open(f"{self.folder}/log", "ab") as log:
+            subprocess.Popen([os.environ["HTTP_SERVER"], self.folder, str(self.port)], stdout=log, stderr=log,
+                             start_new_session=True)
+        deadline = time.monotonic() + PATIENCE
+        while not os.path.exists(f"{self.folder}/pid"):
+            assert time.monotonic() < deadline, "the HTTP server does not start"
+            time.sleep(0.02)
+
+    def read(self):
+        with open(f"{self.folder}/{NAME}", "rb") as lines:
+            return lines.read().splitlines()
+
+
 class Rabbit(Broker):
     def __init__(self):
         self.home = os.environ["OUTBOX_TEST_RABBITMQ_HOME"]
@@ -303,4 +333,5 @@ class Artemis(Broker):
         return [bytes(message.body) for message in witness.read(self.port, NAME)]
 
 
-BROKERS = {"rabbitmq": Rabbit, "kafka": Kafka, "nats": Nats, "redis": Redis, "mqtt": Mqtt, "artemis": Artemis}
+BROKERS = {"rabbitmq": Rabbit, "kafka": Kafka, "nats": Nats, "redis": Redis, "mqtt": Mqtt, "artemis": Artemis,
+           "http": Http}

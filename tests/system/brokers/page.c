@@ -132,10 +132,15 @@ int page_verdict(const char *text)
 int page_status(const char *text)
 {
 	static const struct word words[] = {
-		{ "-", OUTBOX_OK },          { "ECONN", OUTBOX_ECONN },
-		{ "EAUTH", OUTBOX_EAUTH },   { "EFULL", OUTBOX_EFULL },
-		{ "EPROTO", OUTBOX_EPROTO }, { "ECONFIG", OUTBOX_ECONFIG },
-		{ "ENOMEM", OUTBOX_ENOMEM }, { "ETIMEDOUT", OUTBOX_ETIMEDOUT },
+		{ "-", OUTBOX_OK },
+		{ "ECONN", OUTBOX_ECONN },
+		{ "EAUTH", OUTBOX_EAUTH },
+		{ "EFULL", OUTBOX_EFULL },
+		{ "EGONE", OUTBOX_EGONE },
+		{ "EPROTO", OUTBOX_EPROTO },
+		{ "ECONFIG", OUTBOX_ECONFIG },
+		{ "ENOMEM", OUTBOX_ENOMEM },
+		{ "ETIMEDOUT", OUTBOX_ETIMEDOUT },
 	};
 
 	return find(words, ARRAY_SIZE(words), text);

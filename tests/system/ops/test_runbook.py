@@ -11,6 +11,7 @@ import pytest
 
 from console import free_port
 from places import pgshop
+from recorder import Recorder
 from runbook import Redis, Site, sections
 from shell import until
 
@@ -223,6 +224,29 @@ def test_overdue_and_paused(site):
     until(lambda: s.alerts() == {"paused"}, "the pause")
     recover(s, "paused")
     see_it_end(s, "paused")
+
+
+def test_closed(site):
+    """A receiver says that it is gone, and comes back."""
+    gone = [True]
+    with Recorder(lambda request: (410, [], b"we moved") if gone[0] else None) as receiver:
+        s = site(target=f"to: 'http://127.0.0.1:{receiver.port}/'\n    allow_private: [127.0.0.1]")
+        s.systemctl("start")
+        s.publish()
+        until(lambda: s.fired("closed"), "the alert")
+        assert s.alerts() == {"closed"}
+        find_cause(s, "closed", "410: we moved")
+        assert "target.closed" in s.log() and len(receiver.requests) == 1
+        # a relay that starts again does not ask again
+        s.systemctl("restart")
+        s.publish()
+        until(lambda: s.status()["pending"] == 2, "both to wait")
+        assert s.alerts() == {"closed"} and len(receiver.requests) == 1
+        gone[0] = False
+        recover(s, "closed")
+        until(lambda: s.status()["delivered"] == 2, "what waited")
+        see_it_end(s, "closed")
+        assert s.run("list", "--json").json["deliveries"][0]["attempts"] == 0
 
 
 @pytest.mark.parametrize("alert", ["backlog", "pending"])

@@ -1,36 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "transport/redis/driver.h"
+#include "transport/order.h"
 
 #include "base/text.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define NONE UINT32_MAX
-
-void redis_order_deinit(struct redis_order *order)
+void key_order_deinit(struct key_order *order)
 {
 	free(order->next);
 	free(order->ready);
 	free(order->slots);
 	free(order->waits);
-	*order = (struct redis_order){ 0 };
+	*order = (struct key_order){ 0 };
 }
 
-static int make_room(struct redis_order *order, size_t count, struct outbox_error *err)
+static int make_room(struct key_order *order, size_t count, struct outbox_error *err)
 {
 	size_t n = 64;
 
 	while (n < count)
 		n *= 2;
 	if (n > order->capacity) {
-		redis_order_deinit(order);
+		key_order_deinit(order);
 		order->next = calloc(n, sizeof(*order->next));
 		order->ready = calloc(n, sizeof(*order->ready));
 		order->slots = calloc(2 * n, sizeof(*order->slots));
 		order->waits = calloc(n, sizeof(*order->waits));
 		if (!order->next || !order->ready || !order->slots || !order->waits) {
-			redis_order_deinit(order);
+			key_order_deinit(order);
 			return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 		}
 		order->capacity = n;
@@ -40,7 +38,7 @@ static int make_room(struct redis_order *order, size_t count, struct outbox_erro
 }
 
 /* Put message i behind the last one of its key. False: it is the first. */
-static bool link_key(struct redis_order *order, const struct outbox_batch *batch, size_t i)
+static bool link_key(struct key_order *order, const struct outbox_batch *batch, size_t i)
 {
 	const char *key = batch->items[i]->message->key;
 	size_t mask = 2 * order->capacity - 1, slot = text_hash(key) & mask;
@@ -56,8 +54,8 @@ static bool link_key(struct redis_order *order, const struct outbox_batch *batch
 	return first;
 }
 
-int redis_order_begin(struct redis_order *order, const struct outbox_batch *batch, bool unordered,
-		      struct outbox_error *err)
+int key_order_begin(struct key_order *order, const struct outbox_batch *batch, bool unordered,
+		    struct outbox_error *err)
 {
 	int r = make_room(order, batch->count, err);
 
@@ -66,7 +64,7 @@ int redis_order_begin(struct redis_order *order, const struct outbox_batch *batc
 	order->n_ready = 0;
 	order->left = batch->count;
 	for (size_t i = 0; i < batch->count; i++) {
-		order->next[i] = NONE;
+		order->next[i] = KEY_ORDER_NONE;
 		order->waits[i] = true;
 		if (unordered || !batch->items[i]->message->key || link_key(order, batch, i))
 			order->ready[order->n_ready++] = (uint32_t)i;
@@ -74,25 +72,25 @@ int redis_order_begin(struct redis_order *order, const struct outbox_batch *batc
 	return OUTBOX_OK;
 }
 
-static void leave(struct redis_order *order, size_t i)
+static void leave(struct key_order *order, size_t i)
 {
 	order->waits[i] = false;
 	order->left--;
 }
 
-bool redis_order_settle(struct redis_order *order, const struct outbox_batch *batch, size_t i)
+bool key_order_settle(struct key_order *order, const struct outbox_batch *batch, size_t i)
 {
 	int verdict = batch->items[i]->verdict;
 
 	leave(order, i);
 	if (verdict == OUTBOX_ACKED || verdict == OUTBOX_REJECTED)
 		return true;
-	for (uint32_t k = order->next[i]; k != NONE; k = order->next[k])
+	for (uint32_t k = order->next[i]; k != KEY_ORDER_NONE; k = order->next[k])
 		leave(order, k);
 	return false;
 }
 
-void redis_order_next(struct redis_order *order, const struct outbox_batch *batch)
+void key_order_next(struct key_order *order, const struct outbox_batch *batch)
 {
 	size_t n = order->n_ready;
 
@@ -100,7 +98,7 @@ void redis_order_next(struct redis_order *order, const struct outbox_batch *batc
 	for (size_t k = 0; k < n; k++) {
 		uint32_t i = order->ready[k];
 
-		if (redis_order_settle(order, batch, i) && order->next[i] != NONE)
+		if (key_order_settle(order, batch, i) && order->next[i] != KEY_ORDER_NONE)
 			order->ready[order->n_ready++] = order->next[i];
 	}
 }
