@@ -159,8 +159,7 @@ BEGIN
 	IF low < log_end THEN
 		lanes := lanes || ARRAY(SELECT DISTINCT m.slot % v.lanes
 			FROM (SELECT i.value::integer AS lanes, r.types, r.kind, coalesce(r.published_only, false) AS published_only, r.bands
-				FROM outbox_meta i JOIN outbox_target t ON t.name = p_target AND NOT t.paused
-				LEFT JOIN outbox_route r ON r.target = p_target AND r.version = p_version
+				FROM outbox_meta i LEFT JOIN outbox_route r ON r.target = p_target AND r.version = p_version
 				WHERE i.name = 'lanes' OFFSET 0) v
 			CROSS JOIN outbox_message m
 			WHERE m.seq > low AND m.seq <= log_end AND m.seq > places[array_position(asked, m.slot % v.lanes)]
