@@ -155,6 +155,8 @@ BEGIN
 	END IF;
 	IF rerouted THEN
 		PERFORM outbox_janitor_lock(true); -- held, unless somebody changed the routing after outbox_route_lock() looked
+		-- before the lanes, which who is cancelling locks when it commits: see outbox_cancel_for()
+		LOCK TABLE outbox_cancelled IN SHARE MODE;
 	END IF;
 	PERFORM outbox_lock_lanes(g.target);
 	new_version := known.version + rerouted::integer;

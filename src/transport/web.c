@@ -26,6 +26,7 @@ struct slot {
 	const char *url; /* that the handle has */
 	CURL *handle;
 	bool busy;
+	bool head_seen;  /* it began to answer */
 	bool head_ended; /* the answer's, by an empty line */
 	size_t read;
 	struct buf answer;
@@ -136,12 +137,16 @@ static size_t keep_beginning(char *data, size_t size, size_t count, void *contex
 	return slot->read <= WEB_READ_MAX ? n : CURL_WRITEFUNC_ERROR;
 }
 
-/* A head that ends with the connection is no answer; curl takes it for one. */
+/* A head that ends with the connection is no answer; curl takes it for one. Trailers come here, too, without an end. */
 static size_t see_head(char *line, size_t size, size_t count, void *context)
 {
 	struct slot *slot = context;
 
-	slot->head_ended = line[0] == '\r' || line[0] == '\n';
+	if (size * count >= 5 && memcmp(line, "HTTP/", 5) == 0) {
+		slot->head_seen = true;
+		slot->head_ended = false;
+	} else if (line[0] == '\r' || line[0] == '\n')
+		slot->head_ended = true;
 	return size * count;
 }
 
@@ -177,7 +182,8 @@ static struct web_answer answer_of(struct slot *slot, CURLcode failure)
 	curl_off_t body = 0;
 	long status = 0, head = 0;
 
-	curl_easy_getinfo(slot->handle, CURLINFO_RESPONSE_CODE, &status);
+	if (slot->head_seen) /* if not, curl may tell the status of the request before */
+		curl_easy_getinfo(slot->handle, CURLINFO_RESPONSE_CODE, &status);
 	curl_easy_getinfo(slot->handle, CURLINFO_REQUEST_SIZE, &head);
 	curl_easy_getinfo(slot->handle, CURLINFO_SIZE_UPLOAD_T, &body);
 	answer.status = (int)status;
@@ -264,7 +270,7 @@ static int send_request(struct web *web, struct slot *slot, outbox_time deadline
 	if (!request->fixed)
 		web_headers_end(request);
 	buf_clear(&slot->answer);
-	slot->head_ended = false;
+	slot->head_seen = slot->head_ended = false;
 	slot->read = 0;
 	slot->why[0] = '\0';
 	if (slot->url != request->url) {

@@ -58,7 +58,8 @@ void amqp1_settle_delivery(struct amqp1_transport *t, pn_delivery_t *delivery)
 	struct window *w = &t->window;
 	enum slot_state state = SLOT_DONE;
 
-	if (!w->batch || i >= w->batch->count || w->slots[i].state != SLOT_SENT)
+	if (!w->batch || i >= w->batch->count || w->slots[i].state != SLOT_SENT ||
+	    w->slots[i].link->link != pn_delivery_link(delivery))
 		return;
 	switch (outcome) {
 	case PN_ACCEPTED:

@@ -79,7 +79,7 @@ static bool is_taken(const struct http_transport *t, const char *name)
 static void put_header(struct http_transport *t, struct web_request *request, const char *name,
 		       const char *value)
 {
-	char longer[OUTBOX_HEADER_BYTES_MAX < 1024 ? 1024 : 1024];
+	_cleanup_(buf_deinit) struct buf longer = BUF_INIT(2 * OUTBOX_HEADER_BYTES_MAX);
 
 	put_value(&t->scratch, value, begins_with(name, "ce-"));
 	request->failed |= t->scratch.failed;
@@ -87,9 +87,9 @@ static void put_header(struct http_transport *t, struct web_request *request, co
 		web_header(request, name, buf_str(&t->scratch));
 		return;
 	}
-	request->failed |=
-		snprintf(longer, sizeof(longer), "header-%s", name) >= (int)sizeof(longer);
-	web_header(request, longer, buf_str(&t->scratch));
+	buf_printf(&longer, "header-%s", name);
+	request->failed |= longer.failed;
+	web_header(request, buf_str(&longer), buf_str(&t->scratch));
 }
 
 /* ---- bodies ----------------------------------------------------------------------------------------- */

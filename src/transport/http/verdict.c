@@ -60,6 +60,8 @@ int http_failure_status(CURLcode failure)
 	}
 }
 
+#define RETRY_AFTER_MAX 1000000000
+
 outbox_time http_retry_after(const char *value, struct outbox_clock *clock)
 {
 	int64_t seconds;
@@ -67,10 +69,11 @@ outbox_time http_retry_after(const char *value, struct outbox_clock *clock)
 
 	if (!value)
 		return 0;
-	if (number_parse("Retry-After", value, 0, 1000000000, &seconds, NULL) == OUTBOX_OK)
+	if (number_parse("Retry-After", value, 0, RETRY_AFTER_MAX, &seconds, NULL) == OUTBOX_OK)
 		return seconds * OUTBOX_SECONDS;
 	date = curl_getdate(value, NULL);
+	seconds = (int64_t)date - clock->wall(clock) / OUTBOX_SECONDS;
 	if (date <= 0)
 		return 0;
-	return (outbox_time)date * OUTBOX_SECONDS - clock->wall(clock);
+	return (seconds < RETRY_AFTER_MAX ? seconds : RETRY_AFTER_MAX) * OUTBOX_SECONDS;
 }

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define KEEPALIVE_MIN 5 /* seconds; the library refuses less */
+
 static int set_topic(struct mqtt_transport *t, const char *path, struct outbox_error *err)
 {
 	const char *text = path + (path[0] == '/'), *fault = NULL;
@@ -96,5 +98,9 @@ int mqtt_configure(struct broker *broker, struct url *url,
 		r = set_version(t, url, config->envelope, err);
 	if (r == OUTBOX_OK)
 		r = url_number(url, "keepalive", 0, UINT16_MAX, &t->keepalive, err);
+	if (r == OUTBOX_OK && t->keepalive > 0 && t->keepalive < KEEPALIVE_MIN)
+		r = outbox_fail(err, OUTBOX_ECONFIG,
+				"keepalive=%d: write 0 (none) or a number of seconds from %d to %d",
+				(int)t->keepalive, KEEPALIVE_MIN, UINT16_MAX);
 	return r == OUTBOX_OK ? set_login(t, url, err) : r;
 }

@@ -121,6 +121,24 @@ def test_interim_answers_are_not_the_answer():
     assert verdicts(ask(after_request(interim, b"HTTP/1.1 422 No\r\nContent-Length: 0\r\n\r\n"))) == ["REJECTED"]
 
 
+def test_trailers_belong_to_an_answer():
+    said = ask(after_request(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n2\r\nok\r\n0\r\nX-Sum: 7\r\n\r\n"))
+    assert verdicts(said) == ["ACKED"], said
+
+
+def test_an_answer_too_many_acknowledges_nothing():
+    """Two answers to the first request; the second one gets none, on this connection or on another."""
+    first = threading.Lock()
+
+    def talk(sock, _):
+        while read_request(sock):
+            if first.acquire(blocking=False):
+                sock.sendall(NO_CONTENT * 2)
+
+    said = ask(talk, 2, 5, "&in_flight=1")
+    assert verdicts(said)[0] == "ACKED" and verdicts(said)[1] != "ACKED", said
+
+
 def test_a_reset():
     def talk(sock, _):
         read_request(sock)

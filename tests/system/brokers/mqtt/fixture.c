@@ -111,6 +111,7 @@ static const struct bad_url bad_urls[] = {
 	{ "mqtt://host/x?retain=perhaps", "retain" },
 	{ "mqtt://host/x?version=3.1", "version" },
 	{ "mqtt://host/x?keepalive=-1", "keepalive" },
+	{ "mqtt://host/x?keepalive=4", "keepalive" },
 	{ "mqtt://host/x?keepalive=65536", "keepalive" },
 	{ "mqtt://host/x?client_id=", "client_id" },
 	{ "mqtt://host/x?topic=y", "topic" },
