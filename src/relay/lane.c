@@ -417,7 +417,7 @@ static void gather_requests(struct link *link, const struct lanes *lanes, struct
 	bool alone = goes_alone(link, lane) || !store_joins_lanes(link->store);
 	size_t room = alone ? 0 : CALL_LANES - 1, turn = 0;
 	bool joins[OUTBOX_LANES_MAX] = { false };
-	size_t wants[OUTBOX_LANES_MAX];
+	size_t wants[OUTBOX_LANES_MAX] = { 0 };
 
 	while (lanes->list[turn] != lane)
 		turn++;
