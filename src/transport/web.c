@@ -104,6 +104,18 @@ static CURLcode set_tls(CURL *handle, const struct web_settings *settings)
 	return r;
 }
 
+static CURLcode set_login(CURL *handle, const struct web_settings *settings)
+{
+	CURLcode r = CURLE_OK;
+
+	if (!settings->user && !settings->password)
+		return r;
+	SET(HTTPAUTH, (long)CURLAUTH_BASIC);
+	SET(USERNAME, settings->user ? settings->user : "");
+	SET(PASSWORD, settings->password ? settings->password : "");
+	return r;
+}
+
 static CURLcode set_up(CURL *handle, struct web_settings *settings, char *why)
 {
 	CURLcode r = web_set_manners(handle);
@@ -117,12 +129,7 @@ static CURLcode set_up(CURL *handle, struct web_settings *settings, char *why)
 	SET(TCP_NODELAY, 1L);
 	if (settings->proxy)
 		SET(PROXY, settings->proxy);
-	if (settings->user || settings->password) {
-		SET(HTTPAUTH, (long)CURLAUTH_BASIC);
-		SET(USERNAME, settings->user ? settings->user : "");
-		SET(PASSWORD, settings->password ? settings->password : "");
-	}
-	return r;
+	return r ? r : set_login(handle, settings);
 }
 
 /* ---- answers ---------------------------------------------------------------------------------------- */
@@ -257,22 +264,12 @@ static long milliseconds(outbox_time time)
 	return time > OUTBOX_MILLISECONDS ? (long)(time / OUTBOX_MILLISECONDS) : 1L;
 }
 
-static int send_request(struct web *web, struct slot *slot, outbox_time deadline,
-			struct outbox_error *err)
+static CURLcode set_request(struct slot *slot, outbox_time timeout)
 {
 	struct web_request *request = &slot->request;
-	outbox_time left = left_until(web, deadline), timeout = web->settings.timeout;
 	CURL *handle = slot->handle;
 	CURLcode r = CURLE_OK;
 
-	if (!timeout || timeout > left)
-		timeout = left;
-	if (!request->fixed)
-		web_headers_end(request);
-	buf_clear(&slot->answer);
-	slot->head_seen = slot->head_ended = false;
-	slot->read = 0;
-	slot->why[0] = '\0';
 	if (slot->url != request->url) {
 		SET(URL, request->url);
 		/* rather wait for a stream of HTTP/2 than open another connection; without TLS there is none */
@@ -283,8 +280,27 @@ static int send_request(struct web *web, struct slot *slot, outbox_time deadline
 	SET(POSTFIELDSIZE_LARGE, (curl_off_t)request->size);
 	SET(POSTFIELDS, request->body ? request->body : "");
 	SET(TIMEOUT_MS, milliseconds(timeout));
+	return r;
+}
+
+static int send_request(struct web *web, struct slot *slot, outbox_time deadline,
+			struct outbox_error *err)
+{
+	struct web_request *request = &slot->request;
+	outbox_time left = left_until(web, deadline), timeout = web->settings.timeout;
+	CURLcode r;
+
+	if (!timeout || timeout > left)
+		timeout = left;
+	if (!request->fixed)
+		web_headers_end(request);
+	buf_clear(&slot->answer);
+	slot->head_seen = slot->head_ended = false;
+	slot->read = 0;
+	slot->why[0] = '\0';
+	r = set_request(slot, timeout);
 	if (r || request->failed || request->buffer.failed ||
-	    curl_multi_add_handle(web->multi, handle))
+	    curl_multi_add_handle(web->multi, slot->handle))
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	slot->busy = true;
 	web->busy++;
