@@ -177,14 +177,14 @@ static bool is_attached(const struct amqp1_transport *t)
 int links_attach_only(struct amqp1_transport *t, outbox_time deadline, struct outbox_error *err)
 {
 	enum amqp1_capability capability;
-	struct amqp1_link *link;
+	struct amqp1_link *link = NULL;
 	int r = amqp1_address(t, NULL, &capability, err);
 
 	if (r == OUTBOX_OK)
 		r = links_get(t, buf_str(&t->text), capability, deadline, &link, err);
 	if (r == OUTBOX_OK)
 		r = amqp1_await(t, is_attached, "attaching to the address", deadline, err);
-	if (r != OUTBOX_OK || link->state == LINK_READY)
+	if (r != OUTBOX_OK || !link || link->state == LINK_READY)
 		return r;
 	return outbox_fail(err, link->row->closed, "%s: the address \"%s\" was refused: %s",
 			   t->broker.shown, link->address, link->why);
