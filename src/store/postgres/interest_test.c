@@ -10,6 +10,7 @@
 #include "store/store.h"
 
 #include <pthread.h>
+#include <stdlib.h>
 
 static int64_t messages(struct place *p)
 {
@@ -35,7 +36,7 @@ static void *put_wider(void *argument)
 
 static void wait_for_waiting(struct place *p)
 {
-	for (int i = 0; i < 600; i++) {
+	for (int i = 0; i < 200; i++) {
 		if (place_number(p, "SELECT count(*) FROM pg_locks"
 				    " WHERE NOT granted AND locktype IN ('tuple', 'transactionid')"))
 			return;
@@ -48,18 +49,28 @@ static void wait_for_waiting(struct place *p)
 static void a_new_routing_waits_for_a_purge(void **state)
 {
 	struct place *p = *state;
-	struct outbox_store *other = place_open(p, p->url);
+	const char *type = "zzz";
+	struct outbox_target_def same = { .name = "part",
+					  .start = OUTBOX_START_OLDEST,
+					  .route = { .types = &type, .n_types = 1 } };
+	struct outbox_store *other = place_open(p, p->url), *hasty;
 	pthread_t thread;
+	int r;
 
-	place_target_of(p, "part", "zzz");
+	setenv("PGOPTIONS", "-c lock_timeout=100ms", 1);
+	hasty = place_open(p, p->url);
+	unsetenv("PGOPTIONS");
+	place_target_of(p, "part", type);
 	place_sql(p, "BEGIN");
 	place_sql(p, "SELECT outbox_janitor_lock(true)");
 	assert_int_equal(pthread_create(&thread, NULL, put_wider, other), 0);
 	wait_for_waiting(p);
-	place_target_of(p, "part", "zzz"); /* the same as before waits for nobody */
+	r = pg_target_put(hasty, &same, NULL, &p->err);
 	place_sql(p, "COMMIT");
 	pthread_join(thread, NULL);
+	store_close(hasty);
 	store_close(other);
+	assert_int_equal(r, OUTBOX_OK); /* the same as before waits for nobody */
 	assert_int_equal(place_number(p, "SELECT version FROM outbox_target WHERE name = 'part'"), 2);
 }
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bugs for run-bugs to plant: what it is, the file in sql/postgres, its text, what takes its place, and the test that
-looks for it, if it is not the file's own."""
+"""Bugs for run-bugs to plant: what it is, the file in sql/postgres, its text, what takes its place (or several of both),
+and the test that looks for it, if it is not the file's own."""
 
 BUGS = [
     # ---- the window
@@ -184,6 +184,11 @@ BUGS = [
     ("a partition goes with what came while the janitor waited", "partition.sql",
      "IF outbox_came_since(p.seen, p.low, p.high) OR EXISTS", "IF EXISTS"),
     ("a new routing in the middle of a purge", "target.sql",
+     ("	IF NOT outbox_is_routed_by(p_target, p_route, p_globs, p_published_only) THEN\n		PERFORM outbox_janitor_lock(true);",
+      "		PERFORM outbox_janitor_lock(true); -- held,"),
+     ("	IF NOT EXISTS (SELECT FROM outbox_target WHERE name = p_target) THEN\n		PERFORM outbox_janitor_lock(true);",
+      "		-- held,")),
+    ("a new routing waits for a purge and keeps its target locked", "target.sql",
      "	IF NOT outbox_is_routed_by(p_target, p_route, p_globs, p_published_only) THEN\n		PERFORM outbox_janitor_lock(true);",
      "	IF NOT EXISTS (SELECT FROM outbox_target WHERE name = p_target) THEN\n		PERFORM outbox_janitor_lock(true);"),
 ]
