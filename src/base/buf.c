@@ -77,6 +77,24 @@ void buf_printf(struct buf *buf, const char *format, ...)
 	buf->size += (size_t)n;
 }
 
+void buf_shell_word(struct buf *buf, const char *text)
+{
+	static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+				    "0123456789._:@%+,/-";
+
+	if (*text && *text != '-' && text[strspn(text, plain)] == '\0') {
+		buf_text(buf, text);
+		return;
+	}
+	buf_char(buf, '\'');
+	for (; *text; text++)
+		if (*text == '\'')
+			buf_text(buf, "'\\''");
+		else
+			buf_char(buf, *text);
+	buf_char(buf, '\'');
+}
+
 const char *buf_str(const struct buf *buf)
 {
 	return buf->data ? buf->data : "";

@@ -33,6 +33,8 @@ void buf_printf(struct buf *buf, const char *format, ...) OUTBOX_PRINTF(2, 3);
 void buf_char(struct buf *buf, char c);
 /* In decimal; for hot paths, where printf would be half the cost of a message. */
 void buf_number(struct buf *buf, uint64_t number);
+/* As one word of a shell command: quoted when it needs to be. */
+void buf_shell_word(struct buf *buf, const char *text);
 
 /* The text so far, never NULL: "" while empty. */
 const char *buf_str(const struct buf *buf);

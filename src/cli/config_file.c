@@ -2,7 +2,7 @@
 #include "cli/config_file.h"
 
 #include "base/buf.h"
-#include "base/safe.h"
+#include "base/printable.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -14,7 +14,7 @@ void problems_tell(const struct problems *problems)
 	for (size_t i = 0; i < problems->count; i++) {
 		buf_clear(&line);
 		problem_format(&problems->items[i], &line);
-		safe_line(stderr, "", buf_str(&line));
+		printable_line(stderr, "", buf_str(&line));
 	}
 	if (problems->more)
 		fprintf(stderr, "and %zu more\n", problems->more);

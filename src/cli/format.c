@@ -2,7 +2,7 @@
 #include "cli/format.h"
 
 #include "base/buf.h"
-#include "base/safe.h"
+#include "base/printable.h"
 #include "cli/table.h"
 #include "config/config.h"
 #include "store/store.h"
@@ -118,8 +118,8 @@ void holds_print(const struct holds *holds, outbox_time now)
 	char text[HOLD_TEXT_MAX];
 
 	for (size_t i = 0; i < holds->count; i++)
-		safe_say(stdout, "%s %s", holds->list[i].target,
-			 hold_text(&holds->list[i], now, text));
+		printable_printf(stdout, "%s %s", holds->list[i].target,
+				 hold_text(&holds->list[i], now, text));
 }
 
 json_t *holds_json(const struct holds *holds)

@@ -3,7 +3,7 @@
 
 #include "base/buf.h"
 #include "base/nearest.h"
-#include "base/safe.h"
+#include "base/printable.h"
 #include "base/text.h"
 #include "cli/format.h"
 #include "cli/table.h"
@@ -100,7 +100,7 @@ bool help_family(const struct cli *cli, const char *word)
 		       command->summary);
 		usage(command);
 		if (command->about)
-			safe_wrap(stdout, &(struct wrap){ .width = 80 }, command->about);
+			printable_wrap(stdout, &(struct wrap){ .width = 80 }, command->about);
 	}
 	if (count)
 		printf("\nOptions and examples: outbox %s COMMAND --help\n", word);
@@ -120,7 +120,7 @@ static void print_option(const struct field *option)
 	snprintf(text, sizeof(text), "%s%s%s", option->help,
 		 (option->flags & FIELD_REQUIRED) != 0 ? "; required" : "",
 		 option->type == FIELD_REPEATED ? "; repeatable" : "");
-	safe_wrap(stdout, &(struct wrap){ HELP_COLUMN, HELP_COLUMN, 80 }, text);
+	printable_wrap(stdout, &(struct wrap){ HELP_COLUMN, HELP_COLUMN, 80 }, text);
 }
 
 static void print_lines(const char *title, const char *lines)
@@ -173,7 +173,7 @@ int help_command(const struct cli *cli, const struct command *command, struct ou
 	usage(command);
 	if (command->about) {
 		fputc('\n', stdout);
-		safe_wrap(stdout, &(struct wrap){ .width = 80 }, command->about);
+		printable_wrap(stdout, &(struct wrap){ .width = 80 }, command->about);
 	}
 	puts("\noptions:");
 	for (size_t i = 0; i < command->n_options; i++)

@@ -7,7 +7,7 @@
 #include "cli/cli.h"
 
 #include "base/clock.h"
-#include "base/safe.h"
+#include "base/printable.h"
 #include "base/text.h"
 #include "cli/format.h"
 #include "cli/help.h"
@@ -171,7 +171,7 @@ static int report(const struct cli *cli, int status, const struct outbox_error *
 		code = EXIT_MEMORY;
 	snprintf(prefix, sizeof(prefix), "outbox%s%s: ", cli->command ? " " : "",
 		 cli->command ? cli->command->name : "");
-	safe_line(stderr, prefix, error->message);
+	printable_line(stderr, prefix, error->message);
 	if (code == EXIT_USAGE && cli->command && status == OUTBOX_EINVAL)
 		fprintf(stderr, "try: outbox %s --help\n", cli->command->name);
 	return code;

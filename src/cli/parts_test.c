@@ -3,7 +3,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/nearest.h"
-#include "base/safe.h"
+#include "base/printable.h"
 #include "cli/options.h"
 #include "cli/table.h"
 
@@ -208,7 +208,7 @@ static void test_safe_text(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		_cleanup_(buf_deinit) struct buf out = BUF_INIT(1000);
 
-		safe_append(&out, cases[i].text, strlen(cases[i].text), cases[i].columns);
+		printable_append(&out, cases[i].text, strlen(cases[i].text), cases[i].columns);
 		assert_string_equal(buf_str(&out), cases[i].shown);
 	}
 }
@@ -221,7 +221,7 @@ static void test_wrap(void **state)
 
 	(void)state;
 	/* the first word is just as long as the indent; the last one is broken, none of it is lost */
-	safe_wrap(stream, &(struct wrap){ 0, 2, 12 }, "a: bc def ghi averyverylongwo\a");
+	printable_wrap(stream, &(struct wrap){ 0, 2, 12 }, "a: bc def ghi averyverylongwo\a");
 	fclose(stream);
 	assert_string_equal(text, "a: bc def\n  ghi\n  averyveryl\n  ongwo\\x07\n");
 	free(text);
@@ -238,7 +238,7 @@ static void test_shell_words(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		_cleanup_(buf_deinit) struct buf out = BUF_INIT(1000);
 
-		safe_shell_word(&out, cases[i][0]);
+		buf_shell_word(&out, cases[i][0]);
 		assert_string_equal(buf_str(&out), cases[i][1]);
 	}
 }

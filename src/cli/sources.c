@@ -2,7 +2,7 @@
 #include "cli/sources.h"
 
 #include "base/buf.h"
-#include "base/safe.h"
+#include "base/printable.h"
 #include "cli/config_file.h"
 #include "cli/format.h"
 #include "cli/table.h"
@@ -76,12 +76,12 @@ void sources_use(struct cli *cli, size_t i)
 	cli->store_url = cli->sources[i].store;
 	if (cli->config_file) {
 		buf_text(&words, " --config ");
-		safe_shell_word(&words, cli->config_file);
+		buf_shell_word(&words, cli->config_file);
 	}
 	snprintf(cli->relay_option, sizeof(cli->relay_option), "%s", buf_str(&words));
 	if (cli->config->sources.count > 1) {
 		buf_text(&words, " --source ");
-		safe_shell_word(&words, cli->sources[i].name);
+		buf_shell_word(&words, cli->sources[i].name);
 	}
 	snprintf(cli->store_option, sizeof(cli->store_option), "%s", buf_str(&words));
 }
@@ -95,7 +95,7 @@ static json_t *tell_trouble(struct cli *cli, const char *name, int r, const stru
 				 json_text(err->message));
 	printf("%s%s%s  %sunreachable%s\n", colour_on(cli, BOLD), name, colour_off(cli),
 	       colour_on(cli, RED), colour_off(cli));
-	safe_say(stdout, "%s", err->message);
+	printable_printf(stdout, "%s", err->message);
 	return NULL;
 }
 

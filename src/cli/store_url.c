@@ -2,7 +2,7 @@
 #include "cli/store_url.h"
 
 #include "base/buf.h"
-#include "base/safe.h"
+#include "base/printable.h"
 #include "base/secret.h"
 #include "base/text.h"
 #include "base/url.h"
@@ -79,7 +79,7 @@ static void suggest(struct cli *cli)
 	char masked[300];
 
 	url_mask(cli->store_url, masked, sizeof(masked));
-	safe_shell_word(&word, masked);
+	buf_shell_word(&word, masked);
 	snprintf(cli->store_option, sizeof(cli->store_option), " --store %s", buf_str(&word));
 	snprintf(cli->relay_option, sizeof(cli->relay_option), " --to NAME=URL%s", cli->store_option);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/table.h"
 
-#include "base/safe.h"
+#include "base/printable.h"
 
 #include <stdarg.h>
 #include <string.h>
@@ -41,7 +41,7 @@ void table_deinit(struct table *table)
 static void add(struct table *table, char mark, const char *text, size_t columns)
 {
 	buf_char(&table->cells, mark);
-	safe_append(&table->cells, text, strlen(text), columns);
+	printable_append(&table->cells, text, strlen(text), columns);
 	buf_char(&table->cells, '\0');
 }
 
@@ -83,7 +83,7 @@ static void measure(struct table *table)
 
 		if (*cell == NOTE)
 			continue;
-		wide = safe_width(cell + 1);
+		wide = printable_width(cell + 1);
 		if (wide > table->widths[column])
 			table->widths[column] = wide;
 		column = column + 1 < table->n_columns ? column + 1 : 0;
@@ -160,8 +160,8 @@ static void print_cell(const struct table *table, FILE *stream, size_t column, i
 
 	if (table->dropped[column])
 		return;
-	safe_append(&cut, text, strlen(text), table->widths[column]);
-	pad = (int)(table->widths[column] - safe_width(buf_str(&cut)));
+	printable_append(&cut, text, strlen(text), table->widths[column]);
+	pad = (int)(table->widths[column] - printable_width(buf_str(&cut)));
 	if (table->columns[column].right)
 		fprintf(stream, "%*s", pad, "");
 	fprintf(stream, "%s%s%s", paint ? codes[colour] : "", buf_str(&cut), paint ? "\033[0m" : "");

@@ -3,7 +3,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
-#include "base/safe.h"
+#include "base/printable.h"
 #include "base/text.h"
 
 #include <stdio.h>
@@ -42,9 +42,9 @@ int confirm_name(struct cli *cli, bool yes, const char *what, const char *name,
 		return OUTBOX_OK;
 	if (!person_there())
 		return refuse(cli, err, "not a terminal: add --yes to confirm");
-	safe_wrap(stderr, &(struct wrap){ .width = 80 }, what);
+	printable_wrap(stderr, &(struct wrap){ .width = 80 }, what);
 	buf_text(&prompt, "Type its name (");
-	safe_append(&prompt, name, strlen(name), UNCUT);
+	printable_append(&prompt, name, strlen(name), UNCUT);
 	buf_text(&prompt, ") to continue: ");
 	if (!ask(buf_str(&prompt), answer, sizeof(answer)) || strcmp(answer, name) != 0)
 		return refuse(cli, err, "the name does not match");

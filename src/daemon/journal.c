@@ -6,7 +6,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/safe.h"
+#include "base/printable.h"
 #include "base/text.h"
 #include "base/url.h"
 
@@ -53,7 +53,7 @@ static void append_masked(struct buf *out, const char *text)
 				url_mask(word, masked, sizeof(masked));
 			else
 				memcpy(masked, word, length + 1);
-			safe_append(out, masked, strlen(masked), UNCUT);
+			printable_append(out, masked, strlen(masked), UNCUT);
 		} else {
 			buf_text(out, "(a word that is too long)");
 		}

@@ -15,8 +15,8 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/printable.h"
 #include "base/random.h"
-#include "base/safe.h"
 #include "base/text.h"
 #include "base/url.h"
 #include "core/secrets.h"
@@ -134,7 +134,7 @@ static void append_store_words(const struct daemon_setup *setup, const char *nam
 
 	url_mask(url, masked, sizeof(masked));
 	buf_text(out, setup->file ? " --config " : " --store ");
-	safe_shell_word(out, setup->file ? setup->file : masked);
+	buf_shell_word(out, setup->file ? setup->file : masked);
 	if (setup->file)
 		buf_printf(out, " --source %s", name);
 }

@@ -3,7 +3,7 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
-#include "base/safe.h"
+#include "base/printable.h"
 #include "base/url.h"
 
 int store_ready(const struct outbox_store_info *info, const char *url, const char *words,
@@ -15,7 +15,7 @@ int store_ready(const struct outbox_store_info *info, const char *url, const cha
 	url_mask(url, masked, sizeof(masked));
 	if (!words) {
 		buf_text(&option, " --store ");
-		safe_shell_word(&option, masked);
+		buf_shell_word(&option, masked);
 		words = buf_str(&option);
 	}
 	if (info->schema_version == 0 && info->elsewhere[0])

@@ -10,7 +10,7 @@
 #include "operate/act.h"
 #include "base/buf.h"
 #include "base/clock.h"
-#include "base/safe.h"
+#include "base/printable.h"
 #include "base/text.h"
 #include "cli/format.h"
 #include "cli/selection.h"
@@ -86,11 +86,12 @@ static int tell_done(struct act_work *work, const struct outbox_acted *acted,
 						      .dry_run = work->act.dry_run,
 						      .acted = *acted }),
 				  err);
-	safe_say(stdout, "%s%s %s deliver%s", work->act.dry_run ? "would " : "",
-		 (work->act.dry_run ? action_names : action_past)[work->act.action],
-		 count_human((int64_t)acted->done, count), acted->done == 1 ? "y" : "ies");
+	printable_printf(stdout, "%s%s %s deliver%s", work->act.dry_run ? "would " : "",
+			 (work->act.dry_run ? action_names : action_past)[work->act.action],
+			 count_human((int64_t)acted->done, count), acted->done == 1 ? "y" : "ies");
 	if (acted->refused)
-		safe_say(stderr, "%zu refused; the first one: %s", acted->refused, acted->why);
+		printable_printf(stderr, "%zu refused; the first one: %s", acted->refused,
+				 acted->why);
 	return OUTBOX_OK;
 }
 
@@ -157,7 +158,7 @@ static void add_option(struct buf *line, const char *name, const char *value)
 	if (!value)
 		return;
 	buf_printf(line, " --%s ", name);
-	safe_shell_word(line, value);
+	buf_shell_word(line, value);
 }
 
 static void add_time(struct buf *line, const char *name, outbox_time value)
@@ -203,12 +204,13 @@ static int tell_interrupted(struct act_work *work, const struct outbox_acted *to
 				   .before = work->filter.created_before };
 
 	work->cli->exit = EXIT_SIGNAL + number;
-	safe_say(stderr,
-		 "interrupted: %s %s of %s deliveries, each of them completely. To do the rest, run:",
-		 action_past[work->act.action], count_human((int64_t)total->done, done),
-		 count_human((int64_t)work->count, all));
+	printable_printf(
+		stderr,
+		"interrupted: %s %s of %s deliveries, each of them completely. To do the rest, run:",
+		action_past[work->act.action], count_human((int64_t)total->done, done),
+		count_human((int64_t)work->count, all));
 	resume_command(work, &line);
-	safe_line(stderr, "  ", buf_str(&line));
+	printable_line(stderr, "  ", buf_str(&line));
 	return work->cli->json ? json_print(fields_json(&view_acted, &view), err) : OUTBOX_OK;
 }
 
@@ -245,9 +247,10 @@ static int act_by_filter(struct act_work *work, struct outbox_error *err)
 				 err);
 	describe(work, what, sizeof(what));
 	if (work->given->dry_run) {
-		safe_say(stdout,
-			 "would %s %s. Run again without --dry-run; add --rate 100/s to limit the rate.",
-			 name, what);
+		printable_printf(
+			stdout,
+			"would %s %s. Run again without --dry-run; add --rate 100/s to limit the rate.",
+			name, what);
 		return OUTBOX_OK;
 	}
 	snprintf(question, sizeof(question), "%s %s", name, what);

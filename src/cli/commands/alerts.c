@@ -4,7 +4,7 @@
  * once, and what only a relay or a second look can know (relay_down, latency, sending) is not judged.
  */
 #include "base/clock.h"
-#include "base/safe.h"
+#include "base/printable.h"
 #include "cli/cli.h"
 #include "cli/format.h"
 #include "cli/sources.h"
@@ -139,12 +139,14 @@ static void print(struct cli *cli, const struct sample *sample)
 	for (size_t i = 0; i < sample->n_findings; i++) {
 		const struct health_finding *finding = &sample->findings[i];
 
-		safe_say(stdout, "%s%s%s %s: %s", finding->source, finding->target ? "/" : "",
-			 finding->target ? finding->target : "", finding->rule, finding->text);
-		safe_say(stdout, "  %s", finding->runbook);
+		printable_printf(stdout, "%s%s%s %s: %s", finding->source,
+				 finding->target ? "/" : "", finding->target ? finding->target : "",
+				 finding->rule, finding->text);
+		printable_printf(stdout, "  %s", finding->runbook);
 	}
 	if (sample->level > LEVEL_HEALTHY)
-		safe_say(stdout, "what to do: outbox help alert %s", sample->findings[0].rule);
+		printable_printf(stdout, "what to do: outbox help alert %s",
+				 sample->findings[0].rule);
 }
 
 static int run(struct cli *cli, void *values, struct outbox_error *err)

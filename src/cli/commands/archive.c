@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "relay/archive.h"
-#include "base/safe.h"
+#include "base/printable.h"
 #include "base/text.h"
 #include "cli/format.h"
 #include "cli/selection.h"
@@ -77,10 +77,10 @@ static int print_summary(const struct copy *copy, const struct values *given,
 	if (copy->count == 0)
 		puts("nothing to archive: no finished message matches");
 	else
-		safe_say(stdout, "%s %s message%s%s%s",
-			 given->dry_run ? "would archive" : "archived",
-			 count_human(copy->count, count), copy->count == 1 ? "" : "s",
-			 made ? " in " : "", made ? path : "");
+		printable_printf(stdout, "%s %s message%s%s%s",
+				 given->dry_run ? "would archive" : "archived",
+				 count_human(copy->count, count), copy->count == 1 ? "" : "s",
+				 made ? " in " : "", made ? path : "");
 	holds_print(&holds, now);
 	return OUTBOX_OK;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* config check, show, schema, reference: the file that outbox relay --config takes. */
 #include "base/buf.h"
-#include "base/safe.h"
+#include "base/printable.h"
 #include "cli/config_file.h"
 #include "cli/format.h"
 #include "cli/store_url.h"
@@ -83,9 +83,9 @@ static int run_check(struct cli *cli, void *values, struct outbox_error *err)
 		return check_json(cli, problems, r, err);
 	if (r)
 		return r;
-	safe_say(stdout, "%s: good: %zu source%s, %zu target%s", file_of(cli),
-		 config->sources.count, config->sources.count == 1 ? "" : "s",
-		 config->targets.count, config->targets.count == 1 ? "" : "s");
+	printable_printf(stdout, "%s: good: %zu source%s, %zu target%s", file_of(cli),
+			 config->sources.count, config->sources.count == 1 ? "" : "s",
+			 config->targets.count, config->targets.count == 1 ? "" : "s");
 	return OUTBOX_OK;
 }
 

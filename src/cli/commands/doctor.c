@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/safe.h"
+#include "base/printable.h"
 #include "base/text.h"
 #include "base/url.h"
 #include "cli/format.h"
@@ -62,7 +62,8 @@ static void add_finding(void *context, int level, const char *subject, const cha
 		 doctor->cli->width == UNCUT ? (int)sizeof(shown) : 18, shown);
 	printf("%s%s%-7s%s ", line, colour_on(doctor->cli, colours[level]), names[level],
 	       colour_off(doctor->cli));
-	safe_wrap(stdout, &(struct wrap){ 36, 36, doctor->cli->width == UNCUT ? UNCUT : 80 }, text);
+	printable_wrap(stdout, &(struct wrap){ 36, 36, doctor->cli->width == UNCUT ? UNCUT : 80 },
+		       text);
 }
 
 static void OUTBOX_PRINTF(4, 5)

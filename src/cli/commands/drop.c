@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* drop and truncate: the two commands that destroy messages, both only after the store's name was typed. */
-#include "base/safe.h"
+#include "base/printable.h"
 #include "base/text.h"
 #include "cli/cli.h"
 #include "cli/format.h"
@@ -41,9 +41,9 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 		return json_print(json_pack("{s:o, s:I}", "store", json_text(cli->info.name),
 					    "messages", (json_int_t)stats.messages),
 				  err);
-	safe_say(stdout, "%s: %s (%s message%s in it)", cli->info.name,
-		 rows_only ? "emptied the outbox" : "removed the outbox", count,
-		 stats.messages == 1 ? " was" : "s were");
+	printable_printf(stdout, "%s: %s (%s message%s in it)", cli->info.name,
+			 rows_only ? "emptied the outbox" : "removed the outbox", count,
+			 stats.messages == 1 ? " was" : "s were");
 	return OUTBOX_OK;
 }
 

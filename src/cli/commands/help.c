@@ -2,7 +2,7 @@
 #include "cli/help.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
-#include "base/safe.h"
+#include "base/printable.h"
 #include "base/text.h"
 #include "cli/format.h"
 #include "cli/table.h"
@@ -75,7 +75,7 @@ static void add_line(struct buf *paragraph, const char *at, size_t size)
 static void end_paragraph(struct buf *paragraph)
 {
 	if (paragraph->size)
-		safe_wrap(stdout, &(struct wrap){ .width = WIDTH }, buf_str(paragraph));
+		printable_wrap(stdout, &(struct wrap){ .width = WIDTH }, buf_str(paragraph));
 	buf_clear(paragraph);
 }
 
@@ -129,7 +129,7 @@ static int exits(const struct cli *cli, struct outbox_error *err)
 			continue;
 		}
 		printf("%4d  %-13s", row->code, row->name);
-		safe_wrap(stdout, &(struct wrap){ 19, 19, 80 }, row->meaning);
+		printable_wrap(stdout, &(struct wrap){ 19, 19, 80 }, row->meaning);
 	}
 	return cli->json ? json_print(json_pack("{s:o}", "exits", list), err) : OUTBOX_OK;
 }
@@ -194,7 +194,7 @@ static void overview(const struct cli *cli)
 			       colour_off(cli));
 		}
 		printf("  %-16s ", command->name);
-		safe_wrap(stdout, &(struct wrap){ 19, 19, 80 }, command->summary);
+		printable_wrap(stdout, &(struct wrap){ 19, 19, 80 }, command->summary);
 	}
 	puts("\nThe store is --store URL or OUTBOX_STORE: sqlite:app.db, postgres://app@db/shop,\nor a source of --config FILE or OUTBOX_CONFIG");
 }

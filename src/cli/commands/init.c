@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/cleanup.h"
-#include "base/safe.h"
+#include "base/printable.h"
 #include "base/text.h"
 #include "base/url.h"
 #include "cli/format.h"
@@ -57,19 +57,21 @@ static void print_outcome(const struct cli *cli, bool fresh, const struct outbox
 	const char *s = info->lanes == 1 ? "" : "s";
 
 	if (!fresh && how->doorbell) {
-		safe_say(stdout, "%s: the outbox is already here; its doorbell %s", info->name,
-			 how->doorbell > 0 ? "is on: publishers wake a relay that sleeps"
-					   : "is off: relays poll");
+		printable_printf(stdout, "%s: the outbox is already here; its doorbell %s",
+				 info->name,
+				 how->doorbell > 0 ? "is on: publishers wake a relay that sleeps"
+						   : "is off: relays poll");
 		return;
 	}
 	if (!fresh) {
-		safe_say(stdout,
-			 "%s: the outbox is already here (schema %d, %d lane%s); nothing changed",
-			 info->name, info->schema_version, info->lanes, s);
+		printable_printf(
+			stdout,
+			"%s: the outbox is already here (schema %d, %d lane%s); nothing changed",
+			info->name, info->schema_version, info->lanes, s);
 		return;
 	}
-	safe_say(stdout, "%s: created an outbox (%s, schema %d, %d lane%s)", info->name,
-		 info->driver, info->schema_version, info->lanes, s);
+	printable_printf(stdout, "%s: created an outbox (%s, schema %d, %d lane%s)", info->name,
+			 info->driver, info->schema_version, info->lanes, s);
 	if (strncmp(info->driver, "sqlite", 6) == 0)
 		puts("The file is now permanently in WAL mode: readers and the writer no longer\n"
 		     "wait for each other. Its -wal and -shm files belong to it: copy them with it.");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/safe.h"
+#include "base/printable.h"
 #include "cli/format.h"
 #include "cli/table.h"
 #include "store/store.h"
@@ -56,7 +56,8 @@ static void print(struct cli *cli, const struct outbox_keys_page *page)
 	table_print(&table, stdout);
 	table_deinit(&table);
 	if (page->cursor)
-		safe_say(stdout, "there are more: repeat the command with --after %s", page->cursor);
+		printable_printf(stdout, "there are more: repeat the command with --after %s",
+				 page->cursor);
 }
 
 static int run(struct cli *cli, void *values, struct outbox_error *err)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/buf.h"
-#include "base/safe.h"
+#include "base/printable.h"
 #include "base/text.h"
 #include "cli/format.h"
 #include "cli/selection.h"
@@ -95,10 +95,11 @@ static void print_no_target(const struct listing *listing)
 {
 	char count[COUNT_TEXT_MAX];
 
-	safe_say(stdout,
-		 "no deliveries: no target is registered yet, and %s message%s; outbox relay%s registers one",
-		 capped_text(listing->messages, count),
-		 listing->messages == 1 ? " waits" : "s wait", listing->cli->relay_option);
+	printable_printf(
+		stdout,
+		"no deliveries: no target is registered yet, and %s message%s; outbox relay%s registers one",
+		capped_text(listing->messages, count), listing->messages == 1 ? " waits" : "s wait",
+		listing->cli->relay_option);
 }
 
 static void print_end(const struct listing *listing, const char *cursor)
@@ -112,10 +113,12 @@ static void print_end(const struct listing *listing, const char *cursor)
 	} else if (listing->printed == 0) {
 		puts("no deliveries match");
 	} else if (cursor && listing->several) {
-		safe_say(stdout, "there are more: repeat the command with --source and --after %s",
-			 cursor);
+		printable_printf(stdout,
+				 "there are more: repeat the command with --source and --after %s",
+				 cursor);
 	} else if (cursor) {
-		safe_say(stdout, "there are more: repeat the command with --after %s", cursor);
+		printable_printf(stdout, "there are more: repeat the command with --after %s",
+				 cursor);
 	}
 }
 
@@ -179,7 +182,7 @@ static void print_source(const struct listing *listing, size_t i, const char *na
 static void print_trouble(const struct listing *listing, const struct outbox_error *err)
 {
 	if (!listing->cli->json) {
-		safe_say(stdout, "%s", err->message);
+		printable_printf(stdout, "%s", err->message);
 		return;
 	}
 	print_json(listing->begun ? ",\"error\":" : "\"deliveries\":[],\"next\":null,\"error\":",

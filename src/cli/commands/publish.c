@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/safe.h"
+#include "base/printable.h"
 #include "cli/cli.h"
 #include "cli/format.h"
 #include "cli/message_options.h"
@@ -69,7 +69,7 @@ static int print_published(struct cli *cli, const struct outbox_message *message
 		return json_print(json_pack("{s:o, s:o, s:b}", "id", json_text(message->id), "seq",
 					    json_seq(seq), "repeated", repeated),
 				  err);
-	safe_line(stdout, "", message->id);
+	printable_line(stdout, "", message->id);
 	if (repeated)
 		fputs("this id was published before; nothing was written\n", stderr);
 	return OUTBOX_OK;

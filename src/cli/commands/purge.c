@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "operate/purge.h"
-#include "base/safe.h"
+#include "base/printable.h"
 #include "base/text.h"
 #include "cli/cli.h"
 #include "cli/format.h"
@@ -67,12 +67,13 @@ static int print_summary(struct purge *purge, const struct values *given, struct
 	if (n == 0)
 		tell_nothing(purge, &holds);
 	else if (given->dry_run)
-		safe_say(stdout, "would purge %s message%s. Run again without --dry-run.", count,
-			 n == 1 ? "" : "s");
+		printable_printf(stdout, "would purge %s message%s. Run again without --dry-run.",
+				 count, n == 1 ? "" : "s");
 	else
-		safe_say(stdout, "purged %s message%s (%s with a failed delivery)%s%s", count,
-			 n == 1 ? "" : "s", count_human(gone->failed, failed),
-			 given->archive ? ", kept in " : "", given->archive ? given->archive : "");
+		printable_printf(stdout, "purged %s message%s (%s with a failed delivery)%s%s",
+				 count, n == 1 ? "" : "s", count_human(gone->failed, failed),
+				 given->archive ? ", kept in " : "",
+				 given->archive ? given->archive : "");
 	holds_print(&holds, now);
 	return OUTBOX_OK;
 }

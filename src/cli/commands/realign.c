@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/safe.h"
+#include "base/printable.h"
 #include "cli/cli.h"
 #include "cli/format.h"
 #include "cli/terminal.h"
@@ -42,7 +42,7 @@ static void report_lane(void *context, int level, const char *subject, const cha
 				      json_pack("{s:o, s:o}", "subject", json_text(subject), "text",
 						json_text(text)));
 	else
-		safe_say(stdout, "%s: %s", subject, text);
+		printable_printf(stdout, "%s: %s", subject, text);
 }
 
 static int realign(struct cli *cli, struct values *given, struct telling *telling,

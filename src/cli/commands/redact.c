@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/safe.h"
+#include "base/printable.h"
 #include "cli/format.h"
 #include "store/store.h"
 
@@ -30,10 +30,10 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 		return r;
 	if (cli->json)
 		return json_print(json_redacted(redact.id, done), err);
-	safe_say(stdout,
-		 done ? "%s: its payload, key, headers, subject and recorded errors were removed"
-		      : "%s was redacted before; nothing was changed",
-		 redact.id);
+	printable_printf(stdout,
+			 done ? "%s: its payload, key, headers, subject and recorded errors were removed"
+			      : "%s was redacted before; nothing was changed",
+			 redact.id);
 	return OUTBOX_OK;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "operate/replay.h"
 #include "base/buf.h"
-#include "base/safe.h"
+#include "base/printable.h"
 #include "base/text.h"
 #include "cli/format.h"
 #include "cli/selection.h"
@@ -180,26 +180,27 @@ static void tell_left_out(const struct replaying *replay)
 	int64_t unreadable = state.salvaged + replay->run.unfit;
 
 	if (state.malformed)
-		safe_say(stderr, "left out %lld message%s that could never be delivered",
-			 (long long)state.malformed, state.malformed == 1 ? "" : "s");
+		printable_printf(stderr, "left out %lld message%s that could never be delivered",
+				 (long long)state.malformed, state.malformed == 1 ? "" : "s");
 	if (unreadable)
-		safe_say(stderr, "left out %lld line%s that cannot be read", (long long)unreadable,
-			 unreadable == 1 ? "" : "s");
+		printable_printf(stderr, "left out %lld line%s that cannot be read",
+				 (long long)unreadable, unreadable == 1 ? "" : "s");
 	if (state.damage)
-		safe_say(stderr, "%s; nothing after it was read", state.damage);
+		printable_printf(stderr, "%s; nothing after it was read", state.damage);
 }
 
 static void tell_left(const struct replaying *replay)
 {
 	_cleanup_(buf_deinit) struct buf word = BUF_INIT(4096);
 
-	safe_shell_word(&word, replay->run.spool->url);
-	safe_say(stderr,
-		 "%lld %s kept. List, requeue or discard there, then run the same command again:",
-		 (long long)replay->run.left,
-		 replay->run.left == 1 ? "message was not delivered and is"
-				       : "messages were not delivered and are");
-	safe_line(stderr, "  outbox list --store ", buf_str(&word));
+	buf_shell_word(&word, replay->run.spool->url);
+	printable_printf(
+		stderr,
+		"%lld %s kept. List, requeue or discard there, then run the same command again:",
+		(long long)replay->run.left,
+		replay->run.left == 1 ? "message was not delivered and is"
+				      : "messages were not delivered and are");
+	printable_line(stderr, "  outbox list --store ", buf_str(&word));
 }
 
 static int tell_end(struct replaying *replay, const struct values *given, struct outbox_error *err)
@@ -208,18 +209,18 @@ static int tell_end(struct replaying *replay, const struct values *given, struct
 
 	if (replay->signal) {
 		replay->cli->exit = EXIT_SIGNAL + replay->signal;
-		safe_say(stderr, "interrupted; the same command continues after %s %s",
-			 given->from_log ? "seq" : "line",
-			 count_human(replay->run.spool->position, count));
+		printable_printf(stderr, "interrupted; the same command continues after %s %s",
+				 given->from_log ? "seq" : "line",
+				 count_human(replay->run.spool->position, count));
 	} else if (replay->run.left) {
 		replay->cli->exit = EXIT_REPORTED;
 		tell_left(replay);
 	}
 	if (replay->cli->json)
 		return tell_json(replay, given, err);
-	safe_say(stdout, "replayed %s message%s to %s",
-		 count_human((int64_t)replay->run.counts.delivered, count),
-		 replay->run.counts.delivered == 1 ? "" : "s", given->target);
+	printable_printf(stdout, "replayed %s message%s to %s",
+			 count_human((int64_t)replay->run.counts.delivered, count),
+			 replay->run.counts.delivered == 1 ? "" : "s", given->target);
 	tell_left_out(replay);
 	return OUTBOX_OK;
 }
@@ -234,12 +235,13 @@ static int tell_dry(const struct replaying *replay, const struct values *given,
 	if (replay->run.wanted == 0)
 		puts("no message matches: nothing would be replayed");
 	else
-		safe_say(stdout,
-			 "would replay %s message%s to %s (from %s to %s). Run again without --dry-run; "
-			 "add --rate 100/s to limit the rate.",
-			 count_human(replay->run.wanted, count), replay->run.wanted == 1 ? "" : "s",
-			 given->target, time_format(replay->run.oldest, oldest),
-			 time_format(replay->run.newest, newest));
+		printable_printf(
+			stdout,
+			"would replay %s message%s to %s (from %s to %s). Run again without --dry-run; "
+			"add --rate 100/s to limit the rate.",
+			count_human(replay->run.wanted, count), replay->run.wanted == 1 ? "" : "s",
+			given->target, time_format(replay->run.oldest, oldest),
+			time_format(replay->run.newest, newest));
 	tell_left_out(replay);
 	return OUTBOX_OK;
 }
@@ -290,7 +292,8 @@ static int audit(struct replaying *replay, const struct values *given, const cha
 	if (replay->run.spool->resumed)
 		return OUTBOX_OK;
 	if (!cli->store && (!cli->store_url || cli->n_sources > 1)) {
-		safe_say(stderr, "not in the audit: give --source or --store to name its database");
+		printable_printf(stderr,
+				 "not in the audit: give --source or --store to name its database");
 		return OUTBOX_OK;
 	}
 	if (!cli->store) {
@@ -302,7 +305,7 @@ static int audit(struct replaying *replay, const struct values *given, const cha
 	if (r && given->from_log)
 		return outbox_fail_native(err, r, own.native, "%s", own.message);
 	if (r)
-		safe_say(stderr, "not in the audit: %s", own.message);
+		printable_printf(stderr, "not in the audit: %s", own.message);
 	return OUTBOX_OK;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/buf.h"
-#include "base/safe.h"
+#include "base/printable.h"
 #include "base/text.h"
 #include "cli/format.h"
 #include "cli/table.h"
@@ -110,8 +110,8 @@ static void print_lines(const struct cli *cli, const struct buf *text, size_t ma
 			       INDENT, "");
 			return;
 		}
-		safe_append(&shown, line, n,
-			    max_lines && cli->width != UNCUT ? cli->width - INDENT : UNCUT);
+		printable_append(&shown, line, n,
+				 max_lines && cli->width != UNCUT ? cli->width - INDENT : UNCUT);
 		printf("%*s%s\n", INDENT, "", buf_str(&shown));
 		buf_deinit(&shown);
 		line += n + (stop != NULL);
@@ -160,7 +160,8 @@ static void field(const struct cli *cli, const char *name, const char *text)
 	if (!text)
 		return;
 	printf("  %-14s", name);
-	safe_wrap(stdout, &(struct wrap){ LABEL, LABEL, cli->width == UNCUT ? UNCUT : 80 }, text);
+	printable_wrap(stdout, &(struct wrap){ LABEL, LABEL, cli->width == UNCUT ? UNCUT : 80 },
+		       text);
 }
 
 static void time_field(const struct cli *cli, const char *name, outbox_time time)
@@ -195,7 +196,7 @@ static void print_payload(const struct cli *cli, const struct outbox_message *me
 
 	printf("  payload       %s byte%s, ", count_human((int64_t)message->size, count),
 	       message->size == 1 ? "" : "s");
-	safe_line(stdout, "", message->content_type ? message->content_type : "?");
+	printable_line(stdout, "", message->content_type ? message->content_type : "?");
 	if (given->payload || given->full)
 		payload_print(cli, message, given->full ? 0 : PAYLOAD_LINES);
 	else
@@ -209,7 +210,7 @@ static void print_message(const struct cli *cli, const struct outbox_claimed *m,
 	char text[64];
 
 	snprintf(text, sizeof(text), "%" PRId64, m->seq);
-	safe_line(stdout, "message ", message->id);
+	printable_line(stdout, "message ", message->id);
 	field(cli, "seq", text);
 	field(cli, "type", message->type);
 	field(cli, "kind", kind_name(message->kind));
@@ -237,14 +238,14 @@ static void print_command(const struct cli *cli, const char *label, const char *
 	_cleanup_(buf_deinit) struct buf line = BUF_INIT(4096);
 
 	buf_printf(&line, "outbox %s ", verb);
-	safe_shell_word(&line, id);
+	buf_shell_word(&line, id);
 	printf("  %s:\n", label);
 	buf_text(&line, " \\");
-	safe_line(stdout, "    ", buf_str(&line));
+	printable_line(stdout, "    ", buf_str(&line));
 	buf_clear(&line);
 	buf_printf(&line, "%s%s%s%s", target ? "--target " : "", target ? target : "", more,
 		   cli->store_option);
-	safe_line(stdout, "        ", buf_str(&line));
+	printable_line(stdout, "        ", buf_str(&line));
 }
 
 static bool has_expired(const struct cli *cli, const struct outbox_claimed *m)
@@ -320,10 +321,10 @@ static void print_parked_advice(const struct cli *cli, const char *key)
 	_cleanup_(buf_deinit) struct buf line = BUF_INIT(4096);
 
 	buf_text(&line, "outbox list --key ");
-	safe_shell_word(&line, key ? key : "");
+	buf_shell_word(&line, key ? key : "");
 	buf_text(&line, cli->store_option);
 	puts("  it waits for an earlier message of its key:");
-	safe_line(stdout, "    ", buf_str(&line));
+	printable_line(stdout, "    ", buf_str(&line));
 }
 
 /* What a person can do about a delivery in this state. */
@@ -338,7 +339,7 @@ static void print_advice(const struct cli *cli, const struct message_detail *vie
 		return;
 	if (row->why == OUTBOX_PAUSED) {
 		printf("  to resume:    outbox resume %s", row->target);
-		safe_line(stdout, "", cli->store_option);
+		printable_line(stdout, "", cli->store_option);
 	} else if (row->why == OUTBOX_PARKED) {
 		print_parked_advice(cli, view->message.message.key);
 	} else if (row->why == OUTBOX_WAITING || row->why == OUTBOX_DEFERRED) {
@@ -417,7 +418,7 @@ static void print_history(const struct message_detail *view)
 			detail_text(&line, row->detail);
 		}
 		printf("  %-28s", time_format(row->at, text));
-		safe_wrap(stdout, &(struct wrap){ 30, 30, 80 }, buf_str(&line));
+		printable_wrap(stdout, &(struct wrap){ 30, 30, 80 }, buf_str(&line));
 	}
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "operate/status.h"
-#include "base/safe.h"
+#include "base/printable.h"
 #include "cli/cli.h"
 #include "cli/format.h"
 #include "cli/signals.h"
@@ -71,22 +71,22 @@ static void notes(const struct cli *cli, const struct outbox_stats *stats,
 	const struct outbox_lane_stats *lane = status_refused(t, &refused);
 
 	if (lane)
-		safe_say(stdout, "%s: relays refuse %zu of its %zu lanes; %s", t->name, refused,
-			 t->n_lanes, lane->refused);
+		printable_printf(stdout, "%s: relays refuse %zu of its %zu lanes; %s", t->name,
+				 refused, t->n_lanes, lane->refused);
 	if (t->unserved)
-		safe_say(stdout, "%s is not served%s: %s", t->name,
-			 t->n_lanes ? " by one of its relays" : "", t->unserved);
+		printable_printf(stdout, "%s is not served%s: %s", t->name,
+				 t->n_lanes ? " by one of its relays" : "", t->unserved);
 	if (t->paused)
-		safe_say(stdout, "%s is paused by %s: %s", t->name,
-			 t->paused_by ? t->paused_by : "?",
-			 t->paused_reason ? t->paused_reason : "no reason given");
+		printable_printf(stdout, "%s is paused by %s: %s", t->name,
+				 t->paused_by ? t->paused_by : "?",
+				 t->paused_reason ? t->paused_reason : "no reason given");
 	if (t->outage)
-		safe_say(stdout, "%s is unreachable: %s", t->name, t->outage);
+		printable_printf(stdout, "%s is unreachable: %s", t->name, t->outage);
 	if (drain_time > 0)
-		safe_say(stdout, "%s is %s deliver%s behind, about %s at this rate", t->name,
-			 capped_text(t->pending + t->sending, lag),
-			 t->pending + t->sending == 1 ? "y" : "ies",
-			 duration_human(drain_time, drain));
+		printable_printf(stdout, "%s is %s deliver%s behind, about %s at this rate",
+				 t->name, capped_text(t->pending + t->sending, lag),
+				 t->pending + t->sending == 1 ? "y" : "ies",
+				 duration_human(drain_time, drain));
 	if (t->failed > 0)
 		printf("%s has failed deliveries:%soutbox list --state failed --target %s%s\n",
 		       t->name, *cli->store_option ? "\n  " : " ", t->name, cli->store_option);
@@ -153,12 +153,13 @@ static void print(struct cli *cli, const struct outbox_stats *stats, const struc
 	table_init(&lanes, cli, lane_columns, ARRAY_SIZE(lane_columns));
 	head(cli, stats, name, health);
 	if (health != LEVEL_HEALTHY)
-		safe_say(stdout, "%s%s%s; what to do: outbox help alert %s",
-			 why->target ? why->target : "", why->target ? ": " : "", why->text,
-			 rule_names[why->rule]);
+		printable_printf(stdout, "%s%s%s; what to do: outbox help alert %s",
+				 why->target ? why->target : "", why->target ? ": " : "", why->text,
+				 rule_names[why->rule]);
 	if (stats->n_targets == 0) {
-		safe_say(stdout, "no targets: messages wait for one; outbox relay%s registers one",
-			 cli->relay_option);
+		printable_printf(stdout,
+				 "no targets: messages wait for one; outbox relay%s registers one",
+				 cli->relay_option);
 		return;
 	}
 	for (size_t i = 0; i < stats->n_targets; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/buf.h"
-#include "base/safe.h"
+#include "base/printable.h"
 #include "base/text.h"
 #include "cli/format.h"
 #include "cli/signals.h"
@@ -38,15 +38,15 @@ static void print_line(const struct cli *cli, const struct outbox_delivery *row)
 		size_t wide;
 
 		buf_clear(&cell);
-		safe_append(&cell, texts[i], strlen(texts[i]), uncut ? UNCUT : widths[i]);
-		wide = safe_width(buf_str(&cell));
+		printable_append(&cell, texts[i], strlen(texts[i]), uncut ? UNCUT : widths[i]);
+		wide = printable_width(buf_str(&cell));
 		printf(" %s%*s", buf_str(&cell), wide < widths[i] ? (int)(widths[i] - wide) : 0, "");
 	}
 	printf(" %s%-9s%s ", colour_on(cli, delivery_colour(row)), delivery_word(row),
 	       colour_off(cli));
 	/* the id comes last, whole: the next command needs it */
 	buf_clear(&cell);
-	safe_append(&cell, row->id, strlen(row->id), uncut ? UNCUT : 36);
+	printable_append(&cell, row->id, strlen(row->id), uncut ? UNCUT : 36);
 	puts(buf_str(&cell));
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* target list, target drop. */
-#include "base/safe.h"
+#include "base/printable.h"
 #include "base/text.h"
 #include "cli/cli.h"
 #include "cli/format.h"
@@ -78,7 +78,8 @@ static int run_list(struct cli *cli, void *values, struct outbox_error *err)
 	}
 	table_print(&table, stdout);
 	if (stats.n_targets == 0)
-		safe_say(stdout, "no targets yet; outbox relay%s registers one", cli->relay_option);
+		printable_printf(stdout, "no targets yet; outbox relay%s registers one",
+				 cli->relay_option);
 	return OUTBOX_OK;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/safe.h"
+#include "base/printable.h"
 
 #include "base/buf.h"
 #include "base/cleanup.h"
@@ -30,7 +30,7 @@ static size_t next_piece(struct text_piece *piece, const char *text, size_t size
 	return piece->shown[0] & 0x80 ? (size_t)wcwidth((wchar_t)piece->code) : strlen(piece->shown);
 }
 
-void safe_append(struct buf *out, const char *text, size_t size, size_t columns)
+void printable_append(struct buf *out, const char *text, size_t size, size_t columns)
 {
 	size_t used = 0, kept = out->size; /* kept: where the cut mark would still fit */
 	size_t room = columns > strlen(CUT_MARK) ? columns - strlen(CUT_MARK) : 0;
@@ -51,7 +51,7 @@ void safe_append(struct buf *out, const char *text, size_t size, size_t columns)
 	}
 }
 
-/* How many bytes of an already safe text fit into so many columns; at least one character. */
+/* How many bytes of an already printable text fit into so many columns; at least one character. */
 static size_t fitting(const char *text, size_t length, size_t columns, size_t *ret_columns)
 {
 	size_t at = 0, used = 0;
@@ -69,7 +69,7 @@ static size_t fitting(const char *text, size_t length, size_t columns, size_t *r
 	return at;
 }
 
-size_t safe_width(const char *text)
+size_t printable_width(const char *text)
 {
 	size_t columns;
 
@@ -77,23 +77,23 @@ size_t safe_width(const char *text)
 	return columns;
 }
 
-void safe_line(FILE *stream, const char *prefix, const char *text)
+void printable_line(FILE *stream, const char *prefix, const char *text)
 {
 	_cleanup_(buf_deinit) struct buf line = BUF_INIT(TEXT_MAX);
 
-	safe_append(&line, text, strlen(text), UNCUT);
+	printable_append(&line, text, strlen(text), UNCUT);
 	fprintf(stream, "%s%s\n", prefix, buf_str(&line));
 }
 
-void safe_wrap(FILE *stream, const struct wrap *wrap, const char *text)
+void printable_wrap(FILE *stream, const struct wrap *wrap, const char *text)
 {
-	_cleanup_(buf_deinit) struct buf safe = BUF_INIT(TEXT_MAX);
+	_cleanup_(buf_deinit) struct buf printable = BUF_INIT(TEXT_MAX);
 	size_t at = wrap->at;
 	const char *word;
 	bool begun = false; /* there is a word on this line */
 
-	safe_append(&safe, text, strlen(text), UNCUT);
-	word = buf_str(&safe);
+	printable_append(&printable, text, strlen(text), UNCUT);
+	word = buf_str(&printable);
 	while (*word) {
 		size_t length = strcspn(word, " "), wide, n;
 
@@ -115,7 +115,7 @@ void safe_wrap(FILE *stream, const struct wrap *wrap, const char *text)
 	fputc('\n', stream);
 }
 
-void safe_say(FILE *stream, const char *format, ...)
+void printable_printf(FILE *stream, const char *format, ...)
 {
 	char line[2000];
 	va_list args;
@@ -123,23 +123,5 @@ void safe_say(FILE *stream, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(line, sizeof(line), format, args);
 	va_end(args);
-	safe_wrap(stream, &(struct wrap){ 0, 2, 80 }, line);
-}
-
-void safe_shell_word(struct buf *out, const char *text)
-{
-	static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-				    "0123456789._:@%+,/-";
-
-	if (*text && *text != '-' && text[strspn(text, plain)] == '\0') {
-		buf_text(out, text);
-		return;
-	}
-	buf_char(out, '\'');
-	for (; *text; text++)
-		if (*text == '\'')
-			buf_text(out, "'\\''");
-		else
-			buf_char(out, *text);
-	buf_char(out, '\'');
+	printable_wrap(stream, &(struct wrap){ 0, 2, 80 }, line);
 }

@@ -7,7 +7,7 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
-#include "base/safe.h"
+#include "base/printable.h"
 #include "fuzz.h"
 
 #include <locale.h>
@@ -21,14 +21,14 @@ static void check_append(const char *text, size_t size, size_t columns)
 	_cleanup_(buf_deinit) struct buf whole = BUF_INIT((size_t)1 << 20);
 	_cleanup_(buf_deinit) struct buf again = BUF_INIT((size_t)1 << 20);
 
-	safe_append(&out, text, size, columns);
+	printable_append(&out, text, size, columns);
 	CHECK(strlen(buf_str(&out)) == out.size && is_printable(buf_str(&out), out.size));
-	CHECK(safe_width(buf_str(&out)) <= columns);
-	safe_append(&whole, text, size, UNCUT);
+	CHECK(printable_width(buf_str(&out)) <= columns);
+	printable_append(&whole, text, size, UNCUT);
 	CHECK(is_printable(buf_str(&whole), whole.size) && whole.size >= size);
-	if (safe_width(buf_str(&whole)) <= columns)
+	if (printable_width(buf_str(&whole)) <= columns)
 		CHECK(strcmp(buf_str(&whole), buf_str(&out)) == 0);
-	safe_append(&again, buf_str(&whole), whole.size, UNCUT);
+	printable_append(&again, buf_str(&whole), whole.size, UNCUT);
 	CHECK(strcmp(buf_str(&whole), buf_str(&again)) == 0);
 }
 
@@ -40,7 +40,7 @@ static void check_wrap(const char *text, const struct wrap *wrap)
 	FILE *stream = open_memstream(&written, &size);
 
 	CHECK(stream);
-	safe_wrap(stream, wrap, text);
+	printable_wrap(stream, wrap, text);
 	CHECK(fclose(stream) == 0 && size > 0 && written[size - 1] == '\n');
 	end = strchr(written, '\n');
 	*end = '\0';
@@ -50,7 +50,7 @@ static void check_wrap(const char *text, const struct wrap *wrap)
 		CHECK(end);
 		*end = '\0';
 		CHECK(is_printable(line, strlen(line)));
-		CHECK(strspn(line, " ") >= wrap->indent && safe_width(line) <= wrap->width);
+		CHECK(strspn(line, " ") >= wrap->indent && printable_width(line) <= wrap->width);
 	}
 	free(written);
 }
@@ -63,7 +63,7 @@ static void check_shell_word(const char *text)
 	const char *c;
 	bool quoted = false;
 
-	safe_shell_word(&word, text);
+	buf_shell_word(&word, text);
 	CHECK(word.size > 0 && word.data[0] != '-');
 	for (c = word.data; *c; c++) {
 		if (*c == '\'') {

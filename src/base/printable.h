@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef BASE_SAFE_H
-#define BASE_SAFE_H
+#ifndef BASE_PRINTABLE_H
+#define BASE_PRINTABLE_H
 
 /*
  * Foreign text on a terminal. Types, keys, errors and payloads come from anywhere: nothing in them may
@@ -19,25 +19,22 @@ struct buf;
 
 /* Append text of size bytes, control and direction characters escaped, at most columns wide; what is
  * cut ends in "...". */
-void safe_append(struct buf *out, const char *text, size_t size, size_t columns);
+void printable_append(struct buf *out, const char *text, size_t size, size_t columns);
 
-/* Columns that an already safe text takes. */
-size_t safe_width(const char *text);
+/* Columns that an already printable text takes. */
+size_t printable_width(const char *text);
 
 /* Write a line for a person: escaped, not cut. */
-void safe_line(FILE *stream, const char *prefix, const char *text);
+void printable_line(FILE *stream, const char *prefix, const char *text);
 
 /* printf for a person: foreign text in the arguments is escaped, the line is wrapped at 80 columns. */
-void safe_say(FILE *stream, const char *format, ...) OUTBOX_PRINTF(2, 3);
-
-/* Append text as one word of a shell command: quoted when it needs to be. */
-void safe_shell_word(struct buf *out, const char *text);
+void printable_printf(FILE *stream, const char *format, ...) OUTBOX_PRINTF(2, 3);
 
 /* Write text from column `at` on, wrapped at words so that it fits width, with later lines indented to
  * `indent`; a word that is longer than a line is broken. Ends with a newline. text is escaped first. */
 struct wrap {
 	size_t at, indent, width;
 };
-void safe_wrap(FILE *stream, const struct wrap *wrap, const char *text);
+void printable_wrap(FILE *stream, const struct wrap *wrap, const char *text);
 
 #endif
