@@ -16,11 +16,11 @@ static void test_old_news_fires_at_once(void **state)
 {
 	struct world *w = *state;
 
-	look(w);
+	sample_world(w);
 	w->target.oldest = w->stats.store_now - w->limits.overdue - w->limits.settle;
 	w->target.outage = "no route to host";
 	w->target.outage_since = w->stats.store_now - w->limits.settle;
-	look(w);
+	sample_world(w);
 	assert_non_null(found(w, RULE_OVERDUE));
 	assert_non_null(found(w, RULE_OUTAGE));
 	assert_int_equal(found(w, RULE_OUTAGE)->since, w->wall - w->limits.settle);
@@ -31,7 +31,7 @@ static void test_one_good_look_begins_anew(void **state)
 	struct world *w = *state;
 
 	w->target.pending = 1001;
-	look(w);
+	sample_world(w);
 	go_on(w, w->limits.pending_for - 1);
 	w->target.pending = 1000;
 	go_on(w, 0);
@@ -51,7 +51,7 @@ static void test_source_down(void **state)
 	struct world *w = *state;
 
 	w->target.failed = 1;
-	look(w);
+	sample_world(w);
 	w->source.stats = NULL;
 	w->source.trouble = "connection refused";
 	w->source.n_metrics = 0;
@@ -73,15 +73,15 @@ static void test_what_is_gone_is_forgotten(void **state)
 	struct world *w = *state;
 
 	w->target.failed = 1;
-	look(w);
+	sample_world(w);
 	w->stats.n_targets = 0;
-	look(w);
+	sample_world(w);
 	assert_int_equal(w->count, 0);
 	w->stats.n_targets = 1;
-	look(w);
+	sample_world(w);
 	assert_int_equal(w->count, 1);
 	w->gone = true;
-	look(w);
+	sample_world(w);
 	assert_int_equal(w->count, 0);
 }
 
@@ -140,10 +140,10 @@ static void test_off(void **state)
 
 	w->target.failed = 1;
 	w->target.paused = true;
-	look(w);
+	sample_world(w);
 	assert_int_equal(w->count, 2);
 	w->limits.off = (struct field_texts){ off, 1 };
-	look(w);
+	sample_world(w);
 	assert_int_equal(w->count, 1);
 }
 
@@ -165,7 +165,7 @@ static void test_once(void **state)
 	w->target.pending = 1001;
 	w->target.outage = "away";
 	w->target.outage_since = w->wall + OUTBOX_HOURS - 1;
-	look(w);
+	sample_world(w);
 	assert_int_equal(w->count, 4);
 	/* since when: only what the store knows */
 	assert_int_equal(w->findings[0].since, 0);

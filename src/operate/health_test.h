@@ -74,7 +74,7 @@ static inline int teardown(void **state)
 }
 
 /* One look, the store's clock an hour ahead of ours: nobody may mix the two. */
-static inline void look(struct world *w)
+static inline void sample_world(struct world *w)
 {
 	struct health_input input = { .wall = w->wall,
 				      .mono = w->mono,
@@ -93,7 +93,7 @@ static inline void go_on(struct world *w, outbox_time step)
 {
 	w->wall += step;
 	w->mono += step;
-	look(w);
+	sample_world(w);
 }
 
 static inline const struct health_finding *found(const struct world *w, enum health_rule rule)
@@ -107,7 +107,7 @@ static inline const struct health_finding *found(const struct world *w, enum hea
 /* It holds now: it must not fire before `after` and must fire then. */
 static inline void fires_after(struct world *w, enum health_rule rule, outbox_time after)
 {
-	look(w);
+	sample_world(w);
 	if (after) {
 		assert_null(found(w, rule));
 		go_on(w, after - 1);

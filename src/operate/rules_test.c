@@ -25,7 +25,7 @@ static void test_overdue(void **state)
 {
 	struct world *w = *state;
 
-	look(w);
+	sample_world(w);
 	for (int i = 0; i < 5; i++) {
 		w->target.oldest = w->stats.store_now - w->limits.overdue + 60 * OUTBOX_SECONDS;
 		go_on(w, 60 * OUTBOX_SECONDS);
@@ -33,7 +33,7 @@ static void test_overdue(void **state)
 	}
 	/* one microsecond more, and it has to last; since when is the store's own knowledge */
 	w->target.oldest = w->stats.store_now - w->limits.overdue - 1;
-	look(w);
+	sample_world(w);
 	assert_null(found(w, RULE_OVERDUE));
 	go_on(w, w->limits.settle);
 	assert_non_null(found(w, RULE_OVERDUE));
@@ -136,7 +136,7 @@ static void test_latency(void **state)
 	struct world *w = *state;
 
 	add_latency(w, 1000000, OUTBOX_SECONDS); /* from before anybody looked */
-	look(w);
+	sample_world(w);
 	for (int i = 0; i < 10; i++) {
 		add_latency(w, 10, w->limits.latency);
 		go_on(w, OUTBOX_MINUTES);
@@ -204,7 +204,7 @@ static void test_outage(void **state)
 {
 	struct world *w = *state;
 
-	look(w);
+	sample_world(w);
 	w->target.outage = "connection refused";
 	w->target.outage_since = w->stats.store_now;
 	fires_after(w, RULE_OUTAGE, w->limits.settle);

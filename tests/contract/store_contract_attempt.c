@@ -20,7 +20,7 @@ static int64_t publish(struct store_world *w, const char *id)
 	return world_publish_message(w, &m);
 }
 
-static void note(struct worker *k, size_t i, int verdict, int native, const char *answer)
+static void note_answer(struct worker *k, size_t i, int verdict, int native, const char *answer)
 {
 	k->settled[i].attempt = k->claim.items[i].attempts + 1;
 	k->settled[i].verdict = verdict;
@@ -34,7 +34,7 @@ static void try_in_vain(struct worker *k, const char *error)
 	assert_int_equal(worker_advance(k, 1), 1);
 	settle_wait(k, 0, 0);
 	k->settled[0].error = error;
-	note(k, 0, OUTBOX_RETRY, 503, "busy\nvery");
+	note_answer(k, 0, OUTBOX_RETRY, 503, "busy\nvery");
 	worker_advance(k, 0);
 }
 
@@ -59,17 +59,17 @@ static void failed_tries_are_kept_with_what_was_said(struct store_world *w)
 	k = worker_start(w, "k", "a", 0);
 	assert_int_equal(worker_advance(k, 2), 2);
 	settle_wait(k, 0, SEC);
-	note(k, 0, OUTBOX_RETRY, 503, "busy\nvery");
+	note_answer(k, 0, OUTBOX_RETRY, 503, "busy\nvery");
 	worker_advance(k, 0);
 	world_step(w, SEC);
 	assert_int_equal(worker_advance(k, 1), 1);
 	settle_fail(k, 0);
-	note(k, 0, OUTBOX_REJECTED, -7, NULL);
+	note_answer(k, 0, OUTBOX_REJECTED, -7, NULL);
 	worker_advance(k, 0);
 	k = worker_start(w, "k2", "b", 0);
 	assert_int_equal(worker_advance(k, 1), 1);
 	settle_suspect(k, 0, SEC);
-	note(k, 0, OUTBOX_UNKNOWN, 0, NULL);
+	note_answer(k, 0, OUTBOX_UNKNOWN, 0, NULL);
 	worker_advance(k, 0);
 
 	assert_int_equal(history(w, "m1", &rows), 3);
@@ -174,7 +174,7 @@ static void a_fenced_one_adds_none(struct store_world *w)
 	k = worker_start(w, "k", "a", 0);
 	assert_int_equal(worker_advance(k, 1), 1);
 	settle_wait(k, 0, 0);
-	note(k, 0, OUTBOX_RETRY, 1, NULL);
+	note_answer(k, 0, OUTBOX_RETRY, 1, NULL);
 	world_step(w, 2 * LEASE);
 	worker_start(w, "other", "a", 0);
 	assert_int_equal(worker_try_advance(k, 0, BYTES), OUTBOX_EFENCED);
@@ -192,7 +192,7 @@ static void a_requeue_keeps_it(struct store_world *w)
 	k = worker_start(w, "k", "a", 0);
 	assert_int_equal(worker_advance(k, 1), 1);
 	settle_fail(k, 0);
-	note(k, 0, OUTBOX_REJECTED, 1, NULL);
+	note_answer(k, 0, OUTBOX_REJECTED, 1, NULL);
 	worker_advance(k, 0);
 	assert_int_equal(world_act(w, OUTBOX_REQUEUE, "a", seq).done, 1);
 	assert_int_equal(history(w, "m1", &rows), 1);
@@ -215,9 +215,9 @@ static void a_purge_takes_it(struct store_world *w)
 	k = worker_start(w, "k", "a", 0);
 	assert_int_equal(worker_advance(k, 2), 2);
 	settle_wait(k, 0, 0);
-	note(k, 0, OUTBOX_RETRY, 1, NULL);
+	note_answer(k, 0, OUTBOX_RETRY, 1, NULL);
 	settle_fail(k, 1);
-	note(k, 1, OUTBOX_REJECTED, 1, NULL);
+	note_answer(k, 1, OUTBOX_REJECTED, 1, NULL);
 	worker_advance(k, 2);
 	worker_advance(k, 0);
 	world_step(w, 10 * SEC);

@@ -5,8 +5,8 @@
 #include "store/store.h"
 #include "store_world.h"
 
-static struct outbox_keys_page look(struct store_world *w, const char *target, const char *cursor,
-				    size_t limit)
+static struct outbox_keys_page read_keys(struct store_world *w, const char *target,
+					 const char *cursor, size_t limit)
 {
 	struct outbox_keys_filter filter = {
 		.struct_size = sizeof(filter), .target = target, .cursor = cursor, .limit = limit
@@ -30,7 +30,7 @@ static void a_waiting_one_holds_its_key(struct store_world *w)
 	world_publish(w, "other");
 	world_publish(w, NULL);
 	k = worker_start(w, "k", "a", 0);
-	assert_int_equal(look(w, NULL, NULL, 0).count, 0);
+	assert_int_equal(read_keys(w, NULL, NULL, 0).count, 0);
 	worker_advance(k, 1);
 	settle_wait(k, 0, 30 * SEC);
 	k->settled[0].error = "not today";
@@ -40,7 +40,7 @@ static void a_waiting_one_holds_its_key(struct store_world *w)
 	world_step(w, SEC);
 	worker_advance(k, 0);
 
-	page = look(w, "a", NULL, 0);
+	page = read_keys(w, "a", NULL, 0);
 	assert_int_equal(page.count, 1);
 	assert_null(page.cursor);
 	row = &page.rows[0];
@@ -59,12 +59,12 @@ static void a_waiting_one_holds_its_key(struct store_world *w)
 	world_step(w, 30 * SEC);
 	worker_restart(k);
 	worker_advance(k, 1);
-	page = look(w, NULL, NULL, 0);
+	page = read_keys(w, NULL, NULL, 0);
 	assert_int_equal(page.count, 1);
 	assert_int_equal(page.rows[0].front.state, OUTBOX_SENDING);
 	worker_advance(k, 0);
 	worker_drain(k, drained, 8);
-	assert_int_equal(look(w, NULL, NULL, 0).count, 0);
+	assert_int_equal(read_keys(w, NULL, NULL, 0).count, 0);
 }
 
 /* Only its first one, with how many are parked behind it: of this key, at this target. */
@@ -99,28 +99,28 @@ static void only_the_first_is_named(struct store_world *w)
 	settle_park(k, k->claim.count - 1);
 	worker_advance(k, 0);
 
-	page = look(w, "a", NULL, 0);
+	page = read_keys(w, "a", NULL, 0);
 	assert_int_equal(page.count, 2);
 	assert_int_equal(page.rows[0].front.seq, first);
 	assert_int_equal(page.rows[0].parked, 3);
 	assert_int_equal(page.rows[1].front.seq, other);
 	assert_int_equal(page.rows[1].parked, 1);
 	assert_int_equal(world_act(w, OUTBOX_DISCARD, "a", first + 3).done, 1);
-	assert_int_equal(look(w, "a", NULL, 0).rows[0].parked, 2);
-	assert_int_equal(look(w, "b", NULL, 0).rows[0].parked, 4);
+	assert_int_equal(read_keys(w, "a", NULL, 0).rows[0].parked, 2);
+	assert_int_equal(read_keys(w, "b", NULL, 0).rows[0].parked, 4);
 
 	/* it is tried once more: named while it is on its way, and waiting for as long as ever */
 	world_step(w, 11 * SEC);
 	k = worker_start(w, "k", "a", 0);
 	worker_advance(k, MANY);
 	assert_claim(k, 1, first);
-	page = look(w, "a", NULL, 0);
+	page = read_keys(w, "a", NULL, 0);
 	assert_int_equal(page.count, 2);
 	assert_int_equal(page.rows[0].front.seq, first);
 	assert_int_equal(page.rows[0].front.state, OUTBOX_SENDING);
 	settle_wait(k, 0, 10 * SEC);
 	worker_advance(k, 0);
-	page = look(w, "a", NULL, 0);
+	page = read_keys(w, "a", NULL, 0);
 	assert_int_equal(page.rows[0].front.attempts, 2);
 	assert_int_equal(page.rows[0].since, since);
 }
@@ -138,13 +138,13 @@ static void failed_ones_only_with_hold(struct store_world *w)
 	worker_advance(k, 1);
 	settle_fail(k, 0);
 	worker_advance(k, 0);
-	assert_int_equal(look(w, NULL, NULL, 0).count, 0);
+	assert_int_equal(read_keys(w, NULL, NULL, 0).count, 0);
 	def.hold = true;
 	world_target_put(w, &def);
 	worker_advance(k, MANY);
 	settle_blocked(k);
 	worker_advance(k, 0);
-	page = look(w, NULL, NULL, 0);
+	page = read_keys(w, NULL, NULL, 0);
 	assert_int_equal(page.count, 1);
 	assert_int_equal(page.rows[0].front.seq, first);
 	assert_int_equal(page.rows[0].front.state, OUTBOX_FAILED);
@@ -168,7 +168,7 @@ static void deferred_and_unordered_ones_hold_nobody(struct store_world *w)
 	worker_advance(k, 1);
 	settle_wait(k, 0, 60 * SEC);
 	worker_advance(k, 0);
-	assert_int_equal(look(w, NULL, NULL, 0).count, 0);
+	assert_int_equal(read_keys(w, NULL, NULL, 0).count, 0);
 }
 
 static void pages_have_each_once(struct store_world *w)
@@ -192,7 +192,7 @@ static void pages_have_each_once(struct store_world *w)
 		worker_advance(k, 0);
 	}
 	do {
-		page = look(w, NULL, cursor, 3);
+		page = read_keys(w, NULL, cursor, 3);
 		for (size_t i = 0; i < page.count; i++) {
 			assert_true(page.rows[i].front.seq >= last_seq);
 			assert_string_equal(page.rows[i].front.target, names[(seen + i) % 2]);
@@ -202,8 +202,8 @@ static void pages_have_each_once(struct store_world *w)
 		cursor = page.cursor;
 	} while (cursor);
 	assert_int_equal(seen, 10);
-	assert_int_equal(look(w, "b", NULL, 0).count, 5);
-	assert_int_equal(look(w, "nobody", NULL, 0).count, 0);
+	assert_int_equal(read_keys(w, "b", NULL, 0).count, 5);
+	assert_int_equal(read_keys(w, "nobody", NULL, 0).count, 0);
 }
 
 #define CASE(name)                \

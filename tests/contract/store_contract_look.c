@@ -252,7 +252,7 @@ static unsigned pick(struct model *m, unsigned n)
 	return (unsigned)(m->w->random.base.next(&m->w->random.base) % n);
 }
 
-static void note(struct model *m, int64_t seq, enum fate fate, int owner)
+static void note_fate(struct model *m, int64_t seq, enum fate fate, int owner)
 {
 	assert_true(seq > 0 && seq < SEQS_MAX);
 	m->fate[seq] = fate;
@@ -275,13 +275,13 @@ static void publish_some(struct model *m)
 	int i = (int)pick(m, OPEN_MAX + 1);
 
 	if (i == OPEN_MAX) {
-		note(m, world_publish(m->w, NULL), NEW, -1);
+		note_fate(m, world_publish(m->w, NULL), NEW, -1);
 		return;
 	}
 	if (!m->tx[i])
 		m->tx[i] = m->w->fixture->begin(m->w->place);
 	for (unsigned n = 1 + pick(m, 3); n > 0; n--)
-		note(m, tx_publish(m->w, m->tx[i], NULL), OPEN, i);
+		note_fate(m, tx_publish(m->w, m->tx[i], NULL), OPEN, i);
 }
 
 static void advance_some(struct model *m)

@@ -21,7 +21,7 @@ static void rebase(struct place *p)
 	assert_int_equal(pg_rebase(p->store, &how, ignore, NULL, &p->err), OUTBOX_OK);
 }
 
-static int take(struct place *p, struct outbox_head *head)
+static int take_lane(struct place *p, struct outbox_head *head)
 {
 	return pg_take_over(p->store, "events", 0, "me", ++p->token, head, &p->err);
 }
@@ -53,7 +53,7 @@ static struct outbox_head five_gone(struct place *p)
 	assert_int_equal(place_drain(p, "events"), 5);
 	frozen_clock_step(&p->clock, OUTBOX_DAYS);
 	assert_int_equal(place_purge(p, OUTBOX_HOURS).messages, 5);
-	assert_int_equal(take(p, &head), OUTBOX_OK);
+	assert_int_equal(take_lane(p, &head), OUTBOX_OK);
 	return head;
 }
 
@@ -72,9 +72,9 @@ static void a_refusal_stays(void **state)
 	assert_int_equal(advance(p, &head), OUTBOX_EPROTO);
 	set_counter(p, 5); /* as if nothing had been: who knows what was */
 	assert_int_equal(advance(p, &head), OUTBOX_EPROTO);
-	assert_int_equal(take(p, &head), OUTBOX_EPROTO);
+	assert_int_equal(take_lane(p, &head), OUTBOX_EPROTO);
 	rebase(p);
-	assert_int_equal(take(p, &head), OUTBOX_OK);
+	assert_int_equal(take_lane(p, &head), OUTBOX_OK);
 	assert_int_equal(advance(p, &head), OUTBOX_OK);
 }
 
@@ -98,7 +98,7 @@ static void numbers_given_again_are_seen_by_who_takes_the_lane(void **state)
 
 	set_counter(p, 0);
 	place_publish(p, 8);
-	assert_int_equal(take(p, &head), OUTBOX_EPROTO);
+	assert_int_equal(take_lane(p, &head), OUTBOX_EPROTO);
 	rebase(p);
 	assert_int_equal(place_drain(p, "events"), 8);
 	place_publish(p, 2);
@@ -142,7 +142,7 @@ static void the_end_of_the_log_was_why(void **state)
 	place_sql(p,
 		  "UPDATE outbox_receipt SET prev = '90000000:90000000:', cur = '90000000:90000000:'");
 	place_sql(p, "UPDATE outbox_meta SET value = '4711' WHERE name = 'cluster'");
-	assert_int_equal(take(p, &head), OUTBOX_EPROTO);
+	assert_int_equal(take_lane(p, &head), OUTBOX_EPROTO);
 	assert_string_equal(p->err.message, "in other words; run: outbox realign");
 	rebase(p);
 	assert_int_equal(place_drain(p, "events"), 8);

@@ -10,7 +10,7 @@
 #include "store/postgres/place_test.h"
 #include "store/store.h"
 
-static struct outbox_head take(struct place *p, const char *target)
+static struct outbox_head take_lane(struct place *p, const char *target)
 {
 	struct outbox_head head;
 
@@ -63,7 +63,7 @@ static int64_t next_xid(struct place *p)
 static void a_look_takes_no_transaction_number(void **state)
 {
 	struct place *p = *state;
-	struct outbox_head head = take(p, "events");
+	struct outbox_head head = take_lane(p, "events");
 	int64_t before = next_xid(p);
 
 	for (int i = 0; i < 10; i++)
@@ -87,7 +87,7 @@ static void a_retry_is_work_when_it_is_due(void **state)
 		  "UPDATE outbox_detour SET state = 'pending', why = 'retry',"
 		  " next_attempt_at = to_timestamp(%lld)",
 		  (long long)(TEST_START / OUTBOX_SECONDS + 10));
-	head = take(p, "events");
+	head = take_lane(p, "events");
 	pass(p, &head);
 	assert_false(has_work(p, &head));
 	frozen_clock_step(&p->clock, 10 * OUTBOX_SECONDS);
@@ -98,7 +98,7 @@ static void a_retry_is_work_when_it_is_due(void **state)
 static void who_publishes_nothing_makes_no_work(void **state)
 {
 	struct place *p = *state;
-	struct outbox_head head = take(p, "events");
+	struct outbox_head head = take_lane(p, "events");
 	PGconn *other = place_connect(p);
 	int64_t receipts = 0;
 
@@ -109,7 +109,7 @@ static void who_publishes_nothing_makes_no_work(void **state)
 		if (i == 0) { /* a position whose snapshot has it in progress */
 			place_publish(p, 1);
 			place_drain(p, "events");
-			head = take(p, "events");
+			head = take_lane(p, "events");
 			receipts = place_number(p, "SELECT count(*) FROM outbox_receipt");
 		}
 		PQclear(PQexec(other, "COMMIT"));
@@ -152,10 +152,10 @@ static void lanes_of_one_transaction_share_its_moment(void **state)
 {
 	struct place *p = *state;
 	PGconn *other = place_connect(p), *late = place_connect(p);
-	struct outbox_head first = take(p, "events"), second;
+	struct outbox_head first = take_lane(p, "events"), second;
 
 	place_target(p, "others");
-	second = take(p, "others");
+	second = take_lane(p, "others");
 	PQclear(PQexec(late, "BEGIN"));
 	publish_beside(other);
 	publish_beside(late);
@@ -180,7 +180,7 @@ static void lanes_of_one_transaction_share_its_moment(void **state)
 static void a_settlement_among_claims_is_durable(void **state)
 {
 	struct place *p = *state;
-	struct outbox_head head = take(p, "events");
+	struct outbox_head head = take_lane(p, "events");
 
 	for (int i = 0; i < 20; i++) {
 		PGresult *result;
@@ -210,7 +210,7 @@ static int count_waiters(PGconn *db)
 static void the_end_of_an_empty_log_is_read_first(void **state)
 {
 	struct place *p = *state;
-	struct outbox_head head = take(p, "events");
+	struct outbox_head head = take_lane(p, "events");
 	PGconn *other = place_connect(p), *gate = place_connect(p);
 	char sql[512];
 
@@ -240,7 +240,7 @@ static void the_end_of_an_empty_log_is_read_first(void **state)
 static void nobody_claims_after_writing(void **state)
 {
 	struct place *p = *state;
-	struct outbox_head head = take(p, "events");
+	struct outbox_head head = take_lane(p, "events");
 	PGresult *result;
 	char sql[512];
 
@@ -261,7 +261,7 @@ static void nobody_claims_after_writing(void **state)
 static void who_began_behind_the_snapshot_is_late(void **state)
 {
 	struct place *p = *state;
-	struct outbox_head head = take(p, "events");
+	struct outbox_head head = take_lane(p, "events");
 	PGconn *other = place_connect(p), *late = place_connect(p);
 	struct outbox_settlement settled = { .outcome = OUTBOX_OUT_DELIVERED };
 	struct outbox_settle_and_claim request = { .target = "events",
@@ -300,7 +300,7 @@ static void who_began_behind_the_snapshot_is_late(void **state)
 static void the_short_way_has_a_fence(void **state)
 {
 	struct place *p = *state;
-	struct outbox_head head = take(p, "events");
+	struct outbox_head head = take_lane(p, "events");
 	struct outbox_settle_and_claim request = { .target = "events",
 						   .owner = "me",
 						   .new_token = 99,

@@ -23,7 +23,7 @@ static int lease(struct place *p)
 	return sqlite_lease(p->store, &request, &lease, &p->err);
 }
 
-static int look(struct place *p)
+static int look_at_lanes(struct place *p)
 {
 	struct outbox_stats stats;
 
@@ -32,7 +32,7 @@ static int look(struct place *p)
 
 static void assert_away(struct place *p)
 {
-	int (*const calls[])(struct place *) = { lease, look };
+	int (*const calls[])(struct place *) = { lease, look_at_lanes };
 
 	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
 		p->err.message[0] = '\0';
@@ -45,7 +45,7 @@ static void assert_away(struct place *p)
 static void assert_well(struct place *p)
 {
 	assert_int_equal(lease(p), OUTBOX_OK);
-	assert_int_equal(look(p), OUTBOX_OK);
+	assert_int_equal(look_at_lanes(p), OUTBOX_OK);
 }
 
 static int reopen(struct place *p, bool create)

@@ -45,7 +45,7 @@ static int call_upgrade(struct world *w, struct outbox_error *err)
 	return r;
 }
 
-static void say(void *context, int level, const char *subject, const char *text)
+static void add_subject(void *context, int level, const char *subject, const char *text)
 {
 	/* Sizes differ from run to run, and a page that cannot be read is a finding. */
 	(void)level;
@@ -55,7 +55,7 @@ static void say(void *context, int level, const char *subject, const char *text)
 
 static int call_check(struct world *w, struct outbox_error *err)
 {
-	return sqlite_check(w->store, say, w, err);
+	return sqlite_check(w->store, add_subject, w, err);
 }
 
 /* SQLite makes the text of a number when it is asked for: without memory there is none, which is not NULL. */

@@ -27,9 +27,9 @@ struct trial {
 	char *wanted;
 };
 
-static void say(struct trial *t, const char *format, ...) OUTBOX_PRINTF(2, 3);
+static void add_result(struct trial *t, const char *format, ...) OUTBOX_PRINTF(2, 3);
 
-static void say(struct trial *t, const char *format, ...)
+static void add_result(struct trial *t, const char *format, ...)
 {
 	va_list args;
 
@@ -90,9 +90,9 @@ static int encode(struct trial *t, struct outbox_encoder *encoder, const struct 
 
 	if (r != OUTBOX_OK)
 		return r;
-	say(t, "%.*s %s", (int)encoded.size, (const char *)encoded.body, encoded.content_type);
+	add_result(t, "%.*s %s", (int)encoded.size, (const char *)encoded.body, encoded.content_type);
 	for (size_t i = 0; i < encoded.n_headers; i++)
-		say(t, " %s=%.50s", encoded.headers[i].name, encoded.headers[i].value);
+		add_result(t, " %s=%.50s", encoded.headers[i].name, encoded.headers[i].value);
 	return OUTBOX_OK;
 }
 
@@ -121,9 +121,9 @@ static int call_url(struct trial *t, struct outbox_error *err)
 
 	if (r != OUTBOX_OK)
 		return r;
-	say(t, "%s %s %s %s %s", url.scheme, url.user, url.password, url.host, url.path);
+	add_result(t, "%s %s %s %s %s", url.scheme, url.user, url.password, url.host, url.path);
 	for (size_t i = 0; i < url.n_options; i++)
-		say(t, " %s=%s", url.options[i].name, url.options[i].value);
+		add_result(t, " %s=%s", url.options[i].name, url.options[i].value);
 	url_deinit(&url);
 	return OUTBOX_OK;
 }
@@ -147,7 +147,7 @@ static int parse(struct trial *t, const char *json, struct outbox_error *err)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	r = headers_parse(json, arena, &list, &n, err);
 	for (size_t i = 0; r == OUTBOX_OK && i < n; i++)
-		say(t, "%s=%s ", list[i].name, list[i].value);
+		add_result(t, "%s=%s ", list[i].name, list[i].value);
 	outbox_arena_free(arena);
 	return r;
 }
@@ -180,7 +180,7 @@ static int call_route(struct trial *t, struct outbox_error *err)
 			"\"published\":true}",
 			arena, &route, err);
 	for (size_t i = 0; r == OUTBOX_OK && i < route.n_types; i++)
-		say(t, "%s ", route.types[i]);
+		add_result(t, "%s ", route.types[i]);
 	outbox_arena_free(arena);
 	return r;
 }

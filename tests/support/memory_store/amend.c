@@ -199,8 +199,9 @@ int memory_amendments(struct memory_store *s, const char *id, struct outbox_aren
 }
 
 /* As if a live owner had it in flight, unless that owner is dead. */
-static struct outbox_delivery look(struct memory_store *s, const struct memory_target *target,
-				   const struct memory_message *row)
+static struct outbox_delivery read_delivery(struct memory_store *s,
+					    const struct memory_target *target,
+					    const struct memory_message *row)
 {
 	const struct memory_lane *lane = &target->lanes[row->key_hash % target->n_lanes];
 	const struct memory_detour *detour = memory_delivery(s->db, target, row->seq)->detour;
@@ -222,7 +223,7 @@ static int cancel_judge(struct memory_store *s, const struct memory_message *row
 	int status = store_cancel_check(row->m.due_at, memory_now(s), err);
 
 	for (size_t i = 0; i < s->db->n_targets && !status; i++) {
-		const struct outbox_delivery d = look(s, s->db->targets[i], row);
+		const struct outbox_delivery d = read_delivery(s, s->db->targets[i], row);
 
 		status = store_cancel_judge(&d, memory_now(s), &wanted[i], err);
 	}

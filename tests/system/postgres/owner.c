@@ -127,7 +127,7 @@ static void abandon(struct owner *o)
 	o->lost = true;
 }
 
-static void take(struct owner *o)
+static void take_lane(struct owner *o)
 {
 	struct outbox_error err = OUTBOX_ERROR_INIT;
 	int64_t token = between(o, 1, INT64_MAX);
@@ -413,7 +413,7 @@ static bool prepare(struct owner *o, bool quiet, bool draining)
 	if (!quiet)
 		misbehave(o);
 	if (o->lost)
-		take(o);
+		take_lane(o);
 	if (!o->claim.count && (quiet || chance(o, 500)) && !has_work(o, draining))
 		return false;
 	decide(o, !quiet);

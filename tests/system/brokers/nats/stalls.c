@@ -281,7 +281,7 @@ static void what_was_not_sent_in_time_is_never_sent(void **state)
 
 /* ---- memory ------------------------------------------------------------------------------------------ */
 
-static void say(struct wire *wire, int server, const char *data, size_t size)
+static void send_data(struct wire *wire, int server, const char *data, size_t size)
 {
 	while (size > 0) {
 		ssize_t n = send(server, data, size, MSG_DONTWAIT);
@@ -310,11 +310,11 @@ static void a_huge_answer_is_not_remembered(void **state)
 	wire.fd = ends[0];
 	wire.ended = false;
 	snprintf(head, sizeof(head), "MSG a 1 %zu\r\n", size);
-	say(&wire, ends[1], head, strlen(head));
-	say(&wire, ends[1], data, size + 2);
+	send_data(&wire, ends[1], head, strlen(head));
+	send_data(&wire, ends[1], data, size + 2);
 	assert_true(nats_frame_next(&wire, &frame));
 	assert_int_equal(frame.size, size);
-	say(&wire, ends[1], "PING\r\n", 6);
+	send_data(&wire, ends[1], "PING\r\n", 6);
 	assert_true(nats_frame_next(&wire, &frame));
 	assert_int_equal(frame.kind, FRAME_PING);
 	assert_true(wire.in.capacity <= (size_t)1 << 20);

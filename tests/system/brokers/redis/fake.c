@@ -40,7 +40,7 @@ static void die(const char *what)
 	abort();
 }
 
-static bool say(struct fake *f, const char *text, size_t size)
+static bool send_reply(struct fake *f, const char *text, size_t size)
 {
 	while (size) {
 		ssize_t n = send(f->client, text, size, MSG_NOSIGNAL);
@@ -56,7 +56,7 @@ static bool say(struct fake *f, const char *text, size_t size)
 static bool say_text(struct fake *f, const char *text)
 {
 	f->answered = true;
-	return say(f, text, strlen(text));
+	return send_reply(f, text, strlen(text));
 }
 
 static bool trickle(struct fake *f)
@@ -65,7 +65,7 @@ static bool trickle(struct fake *f)
 
 	while (ok && !f->ending) {
 		usleep(20000);
-		ok = say(f, "x", 1);
+		ok = send_reply(f, "x", 1);
 	}
 	return false;
 }
@@ -168,7 +168,7 @@ static void serve(struct fake *f)
 
 	f->adds = f->in_size = 0;
 	f->answered = false;
-	if (f->script.greeting && !say(f, f->script.greeting, strlen(f->script.greeting)))
+	if (f->script.greeting && !send_reply(f, f->script.greeting, strlen(f->script.greeting)))
 		return;
 	while ((n = recv(f->client, f->in + f->in_size, 65536, 0)) > 0) {
 		f->in_size += (size_t)n;
@@ -186,7 +186,7 @@ static void *run(void *argument)
 
 		if (client < 0)
 			break;
-		/* What was said has arrived when say() returns. */
+		/* What was said has arrived when send_reply() returns. */
 		setsockopt(client, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 		f->client = client;
 		if (!f->ending)
@@ -225,7 +225,7 @@ int fake_port(const struct fake *fake)
 
 void fake_say(struct fake *f, const char *text)
 {
-	say(f, text, strlen(text));
+	send_reply(f, text, strlen(text));
 }
 
 void fake_stop(struct fake *f)

@@ -35,7 +35,7 @@ static redisReply *ask(struct world *w, const char *command)
 	return reply;
 }
 
-static void tell(struct world *w, const char *command)
+static void run_command(struct world *w, const char *command)
 {
 	freeReplyObject(ask(w, command));
 }
@@ -48,9 +48,9 @@ static void begin(struct world *w)
 	w->c.arena = outbox_arena_new((size_t)256 << 20);
 	assert_non_null(w->c.arena);
 	case_new_batch(&w->c);
-	tell(w, "FLUSHALL");
-	tell(w, "CONFIG RESETSTAT");
-	tell(w, "ACL SETUSER plain on >pw ~* +xadd +ping");
+	run_command(w, "FLUSHALL");
+	run_command(w, "CONFIG RESETSTAT");
+	run_command(w, "ACL SETUSER plain on >pw ~* +xadd +ping");
 }
 
 static void end(struct world *w)
@@ -178,9 +178,9 @@ static void a_refusal_stops_its_key(void **state)
 		struct world w;
 
 		begin(&w);
-		tell(&w, "XADD good 1-1 first 1");
+		run_command(&w, "XADD good 1-1 first 1");
 		if (k % 2 == 0)
-			tell(&w, "SET bad text");
+			run_command(&w, "SET bad text");
 		t = open_as(&w, logins[k / 2], options[k % 2]);
 		for (size_t i = 0; i < 600; i++)
 			add(&w, i % 2 ? "b" : "a", i == 2 ? "bad" : "good");
@@ -250,9 +250,9 @@ static void out_of_memory_in_the_middle(void **state)
 			 atoll(strstr(reply->str, "used_memory:") + strlen("used_memory:")) +
 				 2000000);
 		freeReplyObject(reply);
-		tell(&w, command);
+		run_command(&w, command);
 		assert_int_equal(t->ops->publish(t, &w.c.batch, soon(), NULL), OUTBOX_EFULL);
-		tell(&w, "CONFIG SET maxmemory 0");
+		run_command(&w, "CONFIG SET maxmemory 0");
 		n = count_acked_prefix(&w);
 		assert_in_range(n, 1, 1999);
 		assert_first_arrived(&w, "s", n);
@@ -281,10 +281,10 @@ static void a_replica_takes_nothing(void **state)
 		t = open_as(&w, logins[l], "stream=s");
 		for (size_t i = 0; i < 10; i++)
 			add(&w, "a", "x");
-		tell(&w, "REPLICAOF 127.0.0.1 1");
+		run_command(&w, "REPLICAOF 127.0.0.1 1");
 		assert_int_equal(t->ops->publish(t, &w.c.batch, soon(), &err), OUTBOX_EFULL);
 		assert_non_null(strstr(err.message, "READONLY"));
-		tell(&w, "REPLICAOF NO ONE");
+		run_command(&w, "REPLICAOF NO ONE");
 		assert_int_equal(count_acked_prefix(&w), 0);
 		assert_first_arrived(&w, "s", 0);
 		transport_close(t);
@@ -303,8 +303,8 @@ static void scripts_that_the_server_forgot_run(void **state)
 	for (size_t i = 0; i < 10; i++)
 		add(&w, "a", "x");
 	case_publish_acked(&w.c, t);
-	tell(&w, "SCRIPT FLUSH");
-	tell(&w, "DEL s");
+	run_command(&w, "SCRIPT FLUSH");
+	run_command(&w, "DEL s");
 	case_reset_verdicts(&w.c);
 	case_publish_acked(&w.c, t);
 	assert_first_arrived(&w, "s", 10);
@@ -320,7 +320,7 @@ static void a_forbidden_stream_does_not_forbid_the_others(void **state)
 
 	(void)state;
 	begin(&w);
-	tell(&w, "ACL SETUSER half on >pw ~good +xadd +eval +ping");
+	run_command(&w, "ACL SETUSER half on >pw ~good +xadd +eval +ping");
 	t = open_as(&w, "half:pw@", "stream={type}");
 	for (size_t i = 0; i < 6; i++)
 		add(&w, i % 2 ? "b" : "a", i == 2 ? "bad" : "good");
@@ -369,7 +369,7 @@ static void where_keys_mean_nothing_nothing_waits(void **state)
 	begin(&w);
 	snprintf(url, sizeof(url), "redis://127.0.0.1:%s/?stream={type}", getenv("REDIS_PORT"));
 	config.url = url;
-	tell(&w, "SET bad text");
+	run_command(&w, "SET bad text");
 	assert_int_equal(redis_transport_ops.open(&config, &t, NULL), OUTBOX_OK);
 	assert_int_equal(connect_to(t, NULL), OUTBOX_OK);
 	for (size_t i = 0; i < 3; i++)
