@@ -94,6 +94,14 @@ void findings_add(struct findings *findings, enum finding level, const char *for
 		findings->worst = level;
 }
 
+int findings_finish(struct findings *findings, int r, const struct outbox_error *err, char *text,
+		    size_t size)
+{
+	snprintf(text, size, "%s", r ? err->message : buf_str(&findings->text));
+	buf_deinit(&findings->text);
+	return r ? FINDING_ERROR : (int)findings->worst;
+}
+
 int broker_ready(const struct broker *broker, bool connected, outbox_time deadline,
 		 struct outbox_error *err)
 {

@@ -53,10 +53,18 @@ struct findings {
 	struct buf text; /* the remarks, with semicolons between them */
 };
 
+#define FINDINGS_INIT                  \
+	{                              \
+		.text = BUF_INIT(2048) \
+	}
+
 void findings_add(struct findings *findings, enum finding level, const char *format, ...)
 	OUTBOX_PRINTF(3, 4);
+/* The end of check(): the remarks as its text, or with r why there are none. Returns its level and frees them. */
+int findings_finish(struct findings *findings, int r, const struct outbox_error *err, char *text,
+		    size_t size);
 
-/* Before a batch. ECONN: not connected; ETIMEDOUT: the deadline has passed. */
+/* Before a batch and a check. ECONN: not connected; ETIMEDOUT: the deadline has passed. */
 int broker_ready(const struct broker *broker, bool connected, outbox_time deadline,
 		 struct outbox_error *err) OUTBOX_MUSTCHECK;
 

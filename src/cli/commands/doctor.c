@@ -209,9 +209,9 @@ static void check_transport(struct doctor *doctor, const char *name, const char 
 	if (r == OUTBOX_OK)
 		r = transport->ops->connect(transport, deadline, &found);
 	if (r == OUTBOX_OK) {
-		snprintf(text, sizeof(text), "%s: connected", transport->ops->name);
-		if (transport->ops->check)
-			level = transport_check(transport, deadline, text, sizeof(text));
+		level = transport_check(transport, deadline, text, sizeof(text));
+		if (!text[0])
+			snprintf(text, sizeof(text), "%s: connected", transport->ops->name);
 	}
 	hide_secrets_in(found.message, sizeof(found.message));
 	hide_secrets_in(text, sizeof(text));

@@ -145,14 +145,12 @@ static void judge(struct amqp1_transport *t, outbox_time deadline, struct findin
 int amqp1_check(struct outbox_transport *transport, outbox_time deadline, char *text, size_t size)
 {
 	struct amqp1_transport *t = amqp1_downcast(transport);
-	struct findings f = { .text = BUF_INIT(2048) };
+	struct findings f = FINDINGS_INIT;
+	struct outbox_error err = OUTBOX_ERROR_INIT;
+	int r = broker_ready(&t->broker, !amqp1_ended(t), deadline, &err);
 
-	if (amqp1_ended(t))
-		findings_add(&f, FINDING_ERROR, "%s: not connected", t->broker.shown);
-	else
+	if (r == OUTBOX_OK)
 		judge(t, deadline, &f);
 	request_end(t);
-	snprintf(text, size, "%s", buf_str(&f.text));
-	buf_deinit(&f.text);
-	return (int)f.worst;
+	return findings_finish(&f, r, &err, text, size);
 }

@@ -24,14 +24,10 @@ static void judge_secrecy(struct findings *f, const struct http_transport *t)
 int http_check(struct outbox_transport *transport, outbox_time deadline, char *text, size_t size)
 {
 	struct http_transport *t = http_downcast(transport);
-	struct findings f = { .text = BUF_INIT(2048) };
-	int level;
+	struct findings f = FINDINGS_INIT;
+	struct outbox_error err = OUTBOX_ERROR_INIT;
+	int r = broker_ready(&t->broker, t->web, deadline, &err);
 
-	(void)deadline;
-	if (!t->web) {
-		snprintf(text, size, "%s: not connected", t->broker.shown);
-		return FINDING_ERROR;
-	}
 	findings_add(
 		&f, FINDING_OK,
 		"acknowledged when it answers 2xx: ask its operator whether the message is on disk by then");
@@ -45,8 +41,5 @@ int http_check(struct outbox_transport *transport, outbox_time deadline, char *t
 		findings_add(
 			&f, FINDING_NOTE,
 			"through a proxy, which decides where it may go: allow_private does not hold");
-	snprintf(text, size, "%s", buf_str(&f.text));
-	level = (int)f.worst;
-	buf_deinit(&f.text);
-	return level;
+	return findings_finish(&f, r, &err, text, size);
 }

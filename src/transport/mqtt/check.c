@@ -62,7 +62,7 @@ static void judge_broker(struct findings *f, const struct mqtt_transport *t)
 int mqtt_check(struct outbox_transport *transport, outbox_time deadline, char *text, size_t size)
 {
 	struct mqtt_transport *t = mqtt_downcast(transport);
-	struct findings f = { .text = BUF_INIT(2048) };
+	struct findings f = FINDINGS_INIT;
 	struct outbox_error err = OUTBOX_ERROR_INIT;
 	struct held_signals signals;
 	int r;
@@ -79,7 +79,5 @@ int mqtt_check(struct outbox_transport *transport, outbox_time deadline, char *t
 		judge_version(&f, t);
 		judge_broker(&f, t);
 	}
-	snprintf(text, size, "%s", r ? err.message : buf_str(&f.text));
-	buf_deinit(&f.text);
-	return r ? FINDING_ERROR : (int)f.worst;
+	return findings_finish(&f, r, &err, text, size);
 }

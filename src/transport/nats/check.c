@@ -262,16 +262,13 @@ int nats_check(struct outbox_transport *transport, outbox_time deadline, char *t
 	struct nats_transport *t = nats_downcast(transport);
 	struct outbox_error err = OUTBOX_ERROR_INIT;
 	struct stream_names streams = { .count = 0 };
-	struct findings shown = { .worst = FINDING_OK };
-	int r;
+	struct findings shown = FINDINGS_INIT;
+	int r = broker_ready(&t->broker, t->wire.fd >= 0, deadline, &err);
 
-	if (t->wire.fd < 0) {
-		snprintf(text, size, "not connected");
-		return FINDING_ERROR;
-	}
-	r = find_streams(t, deadline, &streams, &err);
+	if (r == OUTBOX_OK)
+		r = find_streams(t, deadline, &streams, &err);
 	for (size_t i = 0; r == OUTBOX_OK && i < streams.count && i < NATS_STREAMS_MAX; i++) {
-		struct findings f = { .text = BUF_INIT(2048) };
+		struct findings f = FINDINGS_INIT;
 
 		r = judge(t, streams.names[i], deadline, &f, &err);
 		if (i == 0 || f.worst > shown.worst) {
@@ -282,12 +279,7 @@ int nats_check(struct outbox_transport *transport, outbox_time deadline, char *t
 		}
 		buf_deinit(&f.text);
 	}
-	if (r != OUTBOX_OK)
-		snprintf(text, size, "%s", err.message);
-	else
-		snprintf(text, size, "%s%s", buf_str(&shown.text),
-			 streams.count > 1 ? "; the target's other streams are at least as safe"
-					   : "");
-	buf_deinit(&shown.text);
-	return r != OUTBOX_OK ? FINDING_ERROR : (int)shown.worst;
+	if (streams.count > 1)
+		findings_add(&shown, FINDING_OK, "the target's other streams are at least as safe");
+	return findings_finish(&shown, r, &err, text, size);
 }

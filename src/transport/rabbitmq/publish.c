@@ -282,13 +282,11 @@ int rabbit_publish(struct outbox_transport *transport, struct outbox_batch *batc
 		   outbox_time deadline, struct outbox_error *err)
 {
 	struct rabbit *rabbit = rabbit_downcast(transport);
+	int r = broker_ready(&rabbit->broker, rabbit->connection, deadline, err);
 	bool late;
-	int r;
 
-	if (!rabbit->connection)
-		return outbox_fail(err, OUTBOX_ECONN, "%s: not connected", rabbit->broker.shown);
-	if (passed(rabbit, deadline))
-		return too_late(rabbit, err);
+	if (r != OUTBOX_OK)
+		return r;
 	rabbit_watchdog_arm(&rabbit->watchdog, broker_time_left(&rabbit->broker, deadline));
 	r = run_batch(rabbit, batch, deadline, err);
 	if (r != OUTBOX_OK)

@@ -172,21 +172,17 @@ static int ask_all(struct redis_transport *t, outbox_time deadline, struct findi
 int redis_check(struct outbox_transport *transport, outbox_time deadline, char *text, size_t size)
 {
 	struct redis_transport *t = redis_downcast(transport);
-	struct findings f = { .text = BUF_INIT(2048) };
+	struct findings f = FINDINGS_INIT;
 	struct outbox_error err = OUTBOX_ERROR_INIT;
-	int r;
+	int r = broker_ready(&t->broker, t->wire.fd >= 0, deadline, &err);
 
-	if (t->wire.fd < 0)
-		r = outbox_fail(&err, OUTBOX_ECONN, "%s: not connected", t->broker.shown);
-	else
+	if (!r)
 		r = judge_stream(t, deadline, &f, &err);
 	if (!r)
 		r = ask_all(t, deadline, &f, &err);
 	if (!r)
 		r = judge_scripts(t, deadline, &f, &err);
-	snprintf(text, size, "%s", r ? err.message : buf_str(&f.text));
-	buf_deinit(&f.text);
 	if (r)
 		redis_wire_close(&t->wire);
-	return r ? FINDING_ERROR : (int)f.worst;
+	return findings_finish(&f, r, &err, text, size);
 }
