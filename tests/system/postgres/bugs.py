@@ -73,7 +73,7 @@ BUGS = [
     ("an empty look that ends early taken for the window's end", "straight.sql",
      "straight := p_count > 0 AND s.opens AND high = s.cur_seq;", "straight := p_count > 0 AND s.opens;"),
     ("an empty chunk of an open window taken for a new one's end", "straight.sql",
-     "straight := p_count > 0 AND s.opens AND high = s.cur_seq;", "straight := p_count > 0 AND high = s.cur_seq;"),
+     "straight := p_count > 0 AND s.opens AND high = s.cur_seq;", "straight := p_count > 0 AND high = s.cur_seq;", "look"),
     ("a chosen claim that was cut taken for the window's end", "claim.sql",
      "CASE WHEN stopped THEN succ.claim_last ELSE log_cut END", "log_cut"),
     ("picks and rows together more than asked for", "claim.sql",
