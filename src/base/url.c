@@ -52,6 +52,25 @@ bool url_scheme(const char *text, char *ret_scheme, size_t size)
 	return true;
 }
 
+int url_usual_port(const char *scheme)
+{
+	static const struct {
+		const char *scheme;
+		int port;
+	} usual[] = {
+		{ "amqp", 5672 },       { "amqps", 5671 }, { "amqp1", 5672 },  { "amqp1s", 5671 },
+		{ "servicebus", 5671 }, { "kafka", 9092 }, { "kafkas", 9092 }, { "nats", 4222 },
+		{ "tls", 4222 },        { "redis", 6379 }, { "mqtt", 1883 },   { "mqtts", 8883 },
+		{ "http", 80 },         { "https", 443 },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(usual); i++) {
+		if (strcmp(usual[i].scheme, scheme) == 0)
+			return usual[i].port;
+	}
+	return 0;
+}
+
 /* Percent escapes decoded into a new string. */
 static int decode(const char *text, size_t size, char **ret_text, struct outbox_error *err)
 {

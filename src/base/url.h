@@ -45,6 +45,9 @@ void url_deinit(struct url *url);
 /* The scheme of a URL without parsing the rest; false when there is none. */
 bool url_scheme(const char *text, char *ret_scheme, size_t size);
 
+/* The port of a broker whose URL names none; 0: there is no usual one for this scheme. */
+int url_usual_port(const char *scheme);
+
 /* The option's value, or NULL; marks it as used. */
 const char *url_option(struct url *url, const char *name);
 

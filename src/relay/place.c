@@ -23,26 +23,38 @@ static int by_name(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static size_t split_hosts(char *hosts, char *list[HOSTS_MAX])
+/* "mq:5672" is "mq". A colon inside an address of IPv6 has a bracket behind it. */
+static void trim_port(char *host, int usual)
+{
+	char *colon = strrchr(host, ':'), port[12];
+
+	snprintf(port, sizeof(port), "%d", usual);
+	if (colon && !strchr(colon, ']') && strcmp(colon + 1, port) == 0)
+		*colon = '\0';
+}
+
+static size_t split_hosts(char *hosts, int usual_port, char *list[HOSTS_MAX])
 {
 	char *rest = NULL;
 	size_t n = 0;
 
 	for (char *host = strtok_r(hosts, ",", &rest); host && n < HOSTS_MAX;
-	     host = strtok_r(NULL, ",", &rest))
+	     host = strtok_r(NULL, ",", &rest)) {
+		trim_port(host, usual_port);
 		list[n++] = host;
+	}
 	return n;
 }
 
-/* A list of hosts may come in any order and case. */
-static void add_hosts(struct buf *out, char *hosts)
+/* A list of hosts may come in any order and case, and with the usual port or without. */
+static void add_hosts(struct buf *out, char *hosts, int usual_port)
 {
 	char *list[HOSTS_MAX];
 	size_t n;
 
 	for (char *c = hosts; *c; c++)
 		*c = (char)tolower((unsigned char)*c);
-	n = split_hosts(hosts, list);
+	n = split_hosts(hosts, usual_port, list);
 	if (n)
 		qsort(list, n, sizeof(*list), by_name);
 	for (size_t i = 0; i < n; i++) {
@@ -111,7 +123,7 @@ bool place_of(const char *text, char out[OUTBOX_PLACE_MAX])
 		return false;
 	buf_printf(&place, "%s:%s", url.scheme, url.has_authority ? "//" : "");
 	if (url.host)
-		add_hosts(&place, url.host);
+		add_hosts(&place, url.host, url_usual_port(url.scheme));
 	add_path(&place, &url);
 	add_options(&place, &url);
 	if (place.failed)

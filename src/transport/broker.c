@@ -12,8 +12,7 @@ static int set_endpoint(struct broker *broker, const struct broker_driver *drive
 			struct outbox_error *err)
 {
 	bool tls = strcmp(url->scheme, driver->ops->schemes[0]) != 0;
-	int r = endpoint_parse(url, tls ? driver->tls_port : driver->port, tls, &broker->endpoint,
-			       err);
+	int r = endpoint_parse(url, url_usual_port(url->scheme), tls, &broker->endpoint, err);
 
 	snprintf(broker->shown, sizeof(broker->shown), "%s %s", driver->title,
 		 broker->endpoint.shown);

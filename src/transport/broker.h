@@ -24,7 +24,6 @@ struct broker_driver {
 	const struct outbox_transport_ops *ops; /* its schemes but the first mean TLS */
 	const char *title;                      /* "NATS", for people */
 	size_t size;                            /* of the driver's struct */
-	int port, tls_port;                     /* the usual ones */
 	const char *attribute_prefix;           /* as in outbox_encoder_new() */
 	const char *options;                    /* what configure() asks the URL for, for people */
 	/*

@@ -21,8 +21,6 @@
 #include <proton/link.h>
 #include <proton/message.h>
 
-#define AMQP1_DEFAULT_PORT 5672
-#define AMQP1_TLS_PORT 5671
 #define AMQP1_LINKS_MAX 1000
 #define AMQP1_ADDRESS_MAX 1024
 #define AMQP1_WHY_MAX 400

@@ -68,7 +68,7 @@ static int set_namespace(struct amqp1_transport *t, struct url *url, struct outb
 	snprintf(host, sizeof(host), "%s:%d", t->hostname ? t->hostname : "", first->port);
 	if (r == OUTBOX_OK)
 		r = endpoint_set_hosts(&t->broker.endpoint, elsewhere ? elsewhere : host,
-				       AMQP1_TLS_PORT, err);
+				       url_usual_port(url->scheme), err);
 	snprintf(t->broker.shown, sizeof(t->broker.shown), "AMQP %s", t->broker.endpoint.shown);
 	return r;
 }

@@ -51,8 +51,6 @@ static int kafka_open(const struct outbox_transport_config *config,
 		.ops = &kafka_transport_ops,
 		.title = "kafka",
 		.size = sizeof(struct kafka_transport),
-		.port = 9092,
-		.tls_port = 9092,
 		.attribute_prefix = "ce_",
 		.options = ENDPOINT_OPTIONS
 		", sasl, partitioner, and librdkafka's properties (compression.type ...)",

@@ -16,7 +16,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define NATS_DEFAULT_PORT 4222
 /* A server takes lines of 4,096 bytes by default, and ends the connection at a longer one. */
 #define NATS_SUBJECT_MAX 3900
 /* The native code of a message that we may not publish: the server has none for it. */

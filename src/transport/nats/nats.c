@@ -44,8 +44,6 @@ static int nats_open(const struct outbox_transport_config *config,
 		.ops = &nats_transport_ops,
 		.title = "NATS",
 		.size = sizeof(struct nats_transport),
-		.port = NATS_DEFAULT_PORT,
-		.tls_port = NATS_DEFAULT_PORT,
 		.attribute_prefix = "ce-",
 		.options =
 			"stream, msg_id, token_file, creds, nkey, nkey_seed, inbox, " ENDPOINT_OPTIONS,
