@@ -15,18 +15,20 @@
 #define REFERENCE_MAX ((size_t)64 << 10)
 
 struct values {
+	const char *config;
 	struct list sets;
 	bool connect;
 };
 
-#define OPTION_SET                                       \
-	OPTION("set", FIELD_REPEATED, sets, "KEY=VALUE", \
-	       "override the file and the environment: --set targets.events.batch=100")
+#define FILE_OPTIONS                                                                     \
+	OPTION("config", FIELD_TEXT, config, "FILE", "FILE, as other commands take it"), \
+		OPTION("set", FIELD_REPEATED, sets, "KEY=VALUE",                         \
+		       "override the file and the environment: --set targets.events.batch=100")
 
-static const struct field options[] = { OPTION_SET };
+static const struct field options[] = { FILE_OPTIONS };
 
 static const struct field check_options[] = {
-	OPTION_SET,
+	FILE_OPTIONS,
 	OPTION("connect", FIELD_BOOL, connect, NULL,
 	       "also ask the databases: is there an outbox, does every new target say where it starts"),
 };
@@ -37,23 +39,35 @@ static const struct column columns[] = {
 	{ "FROM", false, 10 },
 };
 
-static const char *file_of(const struct cli *cli)
+static const char *file_of(const struct cli *cli, const struct values *given)
 {
 	const char *named = getenv("OUTBOX_CONFIG");
 
+	if (given->config)
+		return given->config;
 	if (cli->n_words)
 		return cli->words[0];
 	return named && *named ? named : CONFIG_FILE;
 }
 
-static int check_json(struct cli *cli, const struct problems *problems, int r,
+static int check_named_once(const struct cli *cli, const struct values *given,
+			    struct outbox_error *err)
+{
+	if (!given->config || !cli->n_words)
+		return OUTBOX_OK;
+	return outbox_fail(err, OUTBOX_EINVAL,
+			   "the file is named twice; outbox %s FILE and --config FILE are the same",
+			   cli->command->name);
+}
+
+static int check_json(struct cli *cli, const char *file, const struct problems *problems, int r,
 		      struct outbox_error *err)
 {
 	/* without a list, the one thing that is wrong is reported as by every command */
 	if (r && !problems->count)
 		return r;
 	cli->exit = exit_of(r);
-	return json_print(json_pack("{s:o, s:b, s:o, s:I}", "file", json_text(file_of(cli)), "ok",
+	return json_print(json_pack("{s:o, s:b, s:o, s:I}", "file", json_text(file), "ok",
 				    r == OUTBOX_OK, "problems", json_problems(problems), "more",
 				    (json_int_t)problems->more),
 			  err);
@@ -64,14 +78,16 @@ static int run_check(struct cli *cli, void *values, struct outbox_error *err)
 	_cleanup_(cleanup_free) struct problems *problems = calloc(1, sizeof(*problems));
 	_cleanup_(config_freep) struct config *config = NULL;
 	const struct values *given = values;
-	struct config_input input = { .file = file_of(cli),
+	struct config_input input = { .file = file_of(cli, given),
 				      .sets = given->sets.items,
 				      .n_sets = given->sets.count,
 				      .environment = environ,
 				      .secrets = true,
 				      .server = true };
-	int r;
+	int r = check_named_once(cli, given, err);
 
+	if (r)
+		return r;
 	if (!problems)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	sets_warn(&given->sets);
@@ -80,10 +96,10 @@ static int run_check(struct cli *cli, void *values, struct outbox_error *err)
 		r = configure_connect(config, problems, err);
 	problems_tell(problems);
 	if (cli->json)
-		return check_json(cli, problems, r, err);
+		return check_json(cli, input.file, problems, r, err);
 	if (r)
 		return r;
-	printable_printf(stdout, "%s: good: %zu source%s, %zu target%s", file_of(cli),
+	printable_printf(stdout, "%s: good: %zu source%s, %zu target%s", input.file,
 			 config->sources.count, config->sources.count == 1 ? "" : "s",
 			 config->targets.count, config->targets.count == 1 ? "" : "s");
 	return OUTBOX_OK;
@@ -108,19 +124,22 @@ static int run_show(struct cli *cli, void *values, struct outbox_error *err)
 	_cleanup_(config_freep) struct config *config = NULL;
 	const struct values *given = values;
 	struct table table;
+	const char *file = file_of(cli, given);
 	json_t *list;
-	int r;
+	int r = check_named_once(cli, given, err);
 
+	if (r)
+		return r;
 	sets_warn(&given->sets);
-	r = config_open_told(file_of(cli), &given->sets, false, &config, err);
+	r = config_open_told(file, &given->sets, false, &config, err);
 	if (r)
 		return r;
 	if (cli->json) {
 		list = json_array();
 		r = config_show(config, show_json, list, err);
 		if (r == OUTBOX_OK)
-			return json_print(json_pack("{s:o, s:o}", "file", json_text(file_of(cli)),
-						    "values", list),
+			return json_print(json_pack("{s:o, s:o}", "file", json_text(file), "values",
+						    list),
 					  err);
 		json_decref(list);
 		return r;

@@ -58,6 +58,14 @@ def test_the_environment_names_the_file(write):
         assert ("targets.other.to" in values(told)) == (file == "named.yaml")
 
 
+def test_the_file_is_an_option_as_everywhere(write):
+    shop = write(GOOD, "named.yaml")
+    assert shop.run("config", "check", "--config", "named.yaml").out == "named.yaml: good: 1 source, 2 targets\n"
+    assert shop.run("config", "show", "--config", "named.yaml", "--json").json["file"] == "named.yaml"
+    for command in ("check", "show"):
+        assert "the file is named twice" in shop.run("config", command, "a.yaml", "--config", "b.yaml", code=2).err
+
+
 def test_every_mistake_is_told_with_its_place(write):
     shop = write(GOOD.replace("external", "extrenal") + "relay: { batch: many }\n")
     ran = shop.run("config", "check", "outbox.yaml", code=2)
