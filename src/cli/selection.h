@@ -8,19 +8,22 @@
 #include "operate/replay_source.h"
 #include "operate/selection.h"
 
-#define SELECTION_OPTIONS(states_)                                                                    \
-	OPTION("state", FIELD_TEXT, select.state, "STATE", states_),                                  \
-		OPTION("target", FIELD_TEXT, select.target, "NAME",                                   \
-		       "only deliveries to this target"),                                             \
-		OPTION("type", FIELD_TEXT, select.type, "GLOB",                                       \
-		       "only types that match; * and ? are wildcards: order.*"),                      \
-		OPTION("key", FIELD_TEXT, select.key, "KEY", "only this key"),                        \
-		OPTION("why", FIELD_TEXT, select.why, "WHY",                                          \
-		       "only pending ones with this reason: new, retry, deferred, parked or paused"), \
-		OPTION("created-before", FIELD_AGO, select.created_before, "AGE",                     \
-		       "published longer ago than this: 1h, 7d, or a time"),                          \
-		OPTION("changed-before", FIELD_AGO, select.changed_before, "AGE",                     \
+#define SELECTION_OPTIONS(states_)                                                \
+	OPTION("state", FIELD_TEXT, select.state, "STATE", states_),              \
+		OPTION("target", FIELD_TEXT, select.target, "NAME",               \
+		       "only deliveries to this target"),                         \
+		OPTION("type", FIELD_TEXT, select.type, "GLOB",                   \
+		       "only types that match; * and ? are wildcards: order.*"),  \
+		OPTION("key", FIELD_TEXT, select.key, "KEY", "only this key"),    \
+		OPTION("created-before", FIELD_AGO, select.created_before, "AGE", \
+		       "published longer ago than this: 1h, 7d, or a time"),      \
+		OPTION("changed-before", FIELD_AGO, select.changed_before, "AGE", \
 		       "failed or changed longer ago than this")
+
+/* A failed delivery has none, so requeue does not take it. */
+#define OPTION_WHY                                   \
+	OPTION("why", FIELD_TEXT, select.why, "WHY", \
+	       "only pending ones with this reason: new, retry, deferred, parked or paused")
 
 #define PAST_OPTIONS                                                                       \
 	OPTION("type", FIELD_TEXT, filter.type, "GLOB",                                    \

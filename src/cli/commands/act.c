@@ -59,6 +59,7 @@ static const struct field discard_options[] = {
 	OPTION_REASON_REQUIRED,
 	SELECTION_OPTIONS(
 		"failed, pending, or why it is pending: new, retry, deferred, parked, paused"),
+	OPTION_WHY,
 	HOW_OPTIONS,
 };
 
@@ -66,6 +67,7 @@ static const struct field defer_options[] = {
 	OPTION_REQUIRED("until", FIELD_TIME, until, "TIME",
 			"do not send before: +5m or 2026-11-15T18:00:00Z"),
 	SELECTION_OPTIONS("pending (default), or why it is pending"),
+	OPTION_WHY,
 	OPTION_REASON,
 	HOW_OPTIONS,
 };

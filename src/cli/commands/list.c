@@ -19,6 +19,7 @@ struct values {
 
 static const struct field options[] = {
 	SELECTION_OPTIONS("pending, sending, delivered, failed, discarded, or a word of --why"),
+	OPTION_WHY,
 	OPTION_RANGE("limit", FIELD_COUNT, limit, 1, 1000, "deliveries per page (default: 100)"),
 	OPTION("after", FIELD_TEXT, after, "CURSOR",
 	       "the page after this cursor, which the previous page prints"),
