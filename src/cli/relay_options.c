@@ -5,6 +5,7 @@
  */
 #include "cli/relay_options.h"
 
+#include "base/nearest.h"
 #include "base/text.h"
 #include "base/url.h"
 #include "cli/config_file.h"
@@ -236,7 +237,8 @@ static int set_targets(struct tree *tree, const struct setting *setting, const c
 	const bool all = is_option(setting, "policy") && !strchr(text, '=');
 	const char *name = text, *value = flag ? "true" : text;
 	const struct outbox_policy *policy;
-	char named[NAME_SIZE], shown[80];
+	struct nearest nearest;
+	char named[NAME_SIZE];
 	bool found = false;
 	int r;
 
@@ -251,7 +253,9 @@ static int set_targets(struct tree *tree, const struct setting *setting, const c
 		return outbox_wrap(err, "--policy");
 	if (is_option(setting, "envelope") && check_envelope(name, value, err))
 		return OUTBOX_EINVAL;
+	nearest_init(&nearest, name);
 	for (struct node *target = tree->targets->first; target; target = target->next) {
+		nearest_offer(&nearest, node_name(target));
 		if (!all && strcmp(node_name(target), name) != 0)
 			continue;
 		set_one(tree, target, setting, value);
@@ -259,8 +263,9 @@ static int set_targets(struct tree *tree, const struct setting *setting, const c
 	}
 	if (found)
 		return OUTBOX_OK;
-	return outbox_fail(err, OUTBOX_EINVAL, "--%s: no target \"%s\"; name it with --to %s=URL",
-			   setting->option, text_shown(shown, sizeof(shown), name), shown);
+	r = nearest_fail(&nearest, OUTBOX_EINVAL, "target", err);
+	outbox_wrap(err, "--%s", setting->option);
+	return r;
 }
 
 static int make_tree(const void *context, struct outbox_arena *arena, struct node **ret_root,

@@ -62,6 +62,16 @@ static void target_row(struct table *table, const struct outbox_stats *stats,
 	table_cell(table, PLAIN, age_text(stats->store_now, t->oldest, text));
 }
 
+/* A name that was mistyped once stays registered, and what is published waits for it: others have a relay. */
+static bool seems_unused(const struct outbox_stats *stats, const struct outbox_target_stats *t)
+{
+	bool others = false;
+
+	for (size_t i = 0; i < stats->n_targets; i++)
+		others = others || status_held(stats, &stats->targets[i]);
+	return others && status_health(stats, t) == HEALTH_NO_RELAY && status_lag(t);
+}
+
 static void notes(const struct cli *cli, const struct outbox_stats *stats,
 		  const struct outbox_target_stats *t)
 {
@@ -82,6 +92,10 @@ static void notes(const struct cli *cli, const struct outbox_stats *stats,
 				 t->paused_reason ? t->paused_reason : "no reason given");
 	if (t->outage)
 		printable_printf(stdout, "%s is unreachable: %s", t->name, t->outage);
+	if (seems_unused(stats, t))
+		printable_printf(stdout,
+				 "%s has no relay; if nobody needs it: outbox target drop %s%s",
+				 t->name, t->name, cli->store_option);
 	if (drain_time > 0)
 		printable_printf(stdout, "%s is %s deliver%s behind, about %s at this rate",
 				 t->name, capped_text(t->pending + t->sending, lag),

@@ -218,6 +218,23 @@ def test_a_relay_that_was_killed_runs_as_long_as_its_lease(shop):
     assert "unhealthy" in said and "events: no relay works on it: no relay holds its lane; what to do: outbox help alert no_relay" in said
 
 
+def test_a_target_that_nobody_needs_is_told(shop):
+    """Named once by mistake, it stays registered, and what is published waits for it."""
+    shop.run("relay", "--to", "events=null:", "--to", "evnts=null:", "--until-idle")
+    drop = "outbox target drop evnts"
+    relay = shop.start("relay", "--to", "events=file:out.jsonl")
+    try:
+        shop.insert()
+        until(lambda: len(shop.lines()) == 1, "the message")
+        assert "evnts has no relay; if nobody needs it: " + drop in shop.run("status").out
+        assert any(f["text"].endswith("if nobody needs it, " + drop) for f in shop.run("doctor", "--json", code=None).json["findings"])
+    finally:
+        end(relay)
+    assert drop not in shop.run("status").out, "nobody works now: that is another matter"
+    shop.run("target", "drop", "evnts", "--reason", "a typing mistake", "--yes")
+    assert "evnts" not in shop.run("status").out + shop.run("doctor", code=None).out
+
+
 def test_show_tells_the_failed_attempts(shop):
     shop.insert(id="m1", payload="{broken")
     shop.insert(id="m2")
