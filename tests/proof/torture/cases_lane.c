@@ -51,7 +51,7 @@ static int call_release(struct world *w, struct outbox_error *err)
 	return sqlite_release(w->store, "events", 0, "me", err);
 }
 
-static int call_take(struct world *w, struct outbox_error *err)
+static int call_take_over(struct world *w, struct outbox_error *err)
 {
 	struct outbox_head head;
 	int r = sqlite_take_over(w->store, "events", 0, "me", 500, &head, err);
@@ -62,7 +62,7 @@ static int call_take(struct world *w, struct outbox_error *err)
 	return r;
 }
 
-static int call_advance(struct world *w, struct outbox_error *err)
+static int call_settle_and_claim(struct world *w, struct outbox_error *err)
 {
 	struct outbox_claim claim;
 	int r;
@@ -93,7 +93,7 @@ static void prepare_idle(struct world *w)
 	     &err, "target");
 	w->n_seqs = 0;
 	must(sqlite_take_over(w->store, "events", 0, "me", 100, &(struct outbox_head){ 0 }, &err),
-	     &err, "take");
+	     &err, "take over");
 	w->n = 2;
 	w->token = 100;
 }
@@ -128,7 +128,7 @@ static void grow_wal(struct world *w)
 	must(sqlite_append(w->store, &m, 1, NULL, NULL, &err), &err, "append");
 }
 
-static int call_tend(struct world *w, struct outbox_error *err)
+static int call_maintain(struct world *w, struct outbox_error *err)
 {
 	return sqlite_maintain(w->store, err);
 }
@@ -138,15 +138,17 @@ const struct store_case lane_cases[] = {
 	{ "target_put, changed", prepare_log, NULL, call_target_change, CASE_AGAIN, 40, 12 },
 	{ "lease", prepare_log, NULL, call_lease, CASE_AGAIN, 40, 12 },
 	{ "release", prepare_taken, NULL, call_release, CASE_AGAIN, 20, 12 },
-	{ "take", prepare_claim, NULL, call_take, CASE_AGAIN, 40, 12 },
-	{ "advance, claim", prepare_taken, NULL, call_advance, CASE_AGAIN | CASE_SHORT, 60, 12 },
-	{ "advance, settle each outcome", prepare_claim, NULL, call_advance,
+	{ "take over", prepare_claim, NULL, call_take_over, CASE_AGAIN, 40, 12 },
+	{ "settle and claim, new ones", prepare_taken, NULL, call_settle_and_claim,
 	  CASE_AGAIN | CASE_SHORT, 60, 12 },
-	{ "advance, claim detours", prepare_trouble, NULL, call_advance, CASE_AGAIN | CASE_SHORT,
-	  60, 12 },
-	{ "advance, settle detours", prepare_detours_claimed, NULL, call_advance,
+	{ "settle and claim, each outcome", prepare_claim, NULL, call_settle_and_claim,
 	  CASE_AGAIN | CASE_SHORT, 60, 12 },
-	{ "advance, idle", prepare_idle, NULL, call_advance, CASE_AGAIN | CASE_SHORT, 20, 5 },
-	{ "tend", prepare_log, grow_wal, call_tend, CASE_AGAIN, 1, 12 },
+	{ "settle and claim, detours", prepare_trouble, NULL, call_settle_and_claim,
+	  CASE_AGAIN | CASE_SHORT, 60, 12 },
+	{ "settle and claim, outcomes of detours", prepare_detours_claimed, NULL,
+	  call_settle_and_claim, CASE_AGAIN | CASE_SHORT, 60, 12 },
+	{ "settle and claim, idle", prepare_idle, NULL, call_settle_and_claim,
+	  CASE_AGAIN | CASE_SHORT, 20, 5 },
+	{ "maintain", prepare_log, grow_wal, call_maintain, CASE_AGAIN, 1, 12 },
 	{ NULL },
 };
