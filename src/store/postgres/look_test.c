@@ -294,6 +294,28 @@ static void who_began_behind_the_snapshot_is_late(void **state)
 	PQfinish(late);
 }
 
+/* Somebody was there when the snapshot was taken, and nobody has come since. */
+static void who_was_there_before_the_snapshot_is_late(void **state)
+{
+	struct place *p = *state;
+	struct outbox_head head = take_lane(p, "events");
+	PGconn *late = place_connect(p);
+	int64_t seq;
+
+	pass(p, &head); /* the first call of a session goes the long way */
+	PQclear(PQexec(late, "BEGIN"));
+	publish_beside(late);
+	place_publish(p, 1);
+	seq = place_number(p, "SELECT max(seq) FROM outbox_message");
+	claim_in_transaction(p, "events", &head);
+	PQclear(PQexec(late, "COMMIT"));
+	head.n++;
+	head.fence_token = p->token;
+	place_publish(p, 1); /* else the way would be the long one */
+	assert_int_equal(next_one(p, &head, seq), seq - 1);
+	PQfinish(late);
+}
+
 /* An empty claim means that there is nothing: where a window ends without a row, the next one opens in the same call. */
 static void an_empty_end_of_a_window_is_passed(void **state)
 {
@@ -342,6 +364,7 @@ int main(void)
 		CASE(the_end_of_an_empty_log_is_read_first),
 		CASE(nobody_claims_after_writing),
 		CASE(who_began_behind_the_snapshot_is_late),
+		CASE(who_was_there_before_the_snapshot_is_late),
 		CASE(an_empty_end_of_a_window_is_passed),
 		CASE(the_short_way_has_a_fence),
 	};
