@@ -39,6 +39,10 @@ bool json_members_begin(struct json_members *members, const char *json, size_t s
 bool json_members_next(struct json_members *members, struct json_piece *ret_name,
 		       struct json_piece *ret_value);
 
+/* The same of an array, whose elements have no names. */
+bool json_elements_begin(struct json_members *elements, const char *json, size_t size);
+bool json_elements_next(struct json_members *elements, struct json_piece *ret_value);
+
 /*
  * The text of a string, NUL-terminated; out has room for string->size bytes, which is always enough.
  * NULL, or what is in it that no text of ours can have.

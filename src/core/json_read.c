@@ -46,12 +46,37 @@ static const char *skip_value(const char *at, const char *end)
 	return at;
 }
 
-bool json_members_begin(struct json_members *members, const char *json, size_t size)
+static bool begin(struct json_members *members, const char *json, size_t size, char bracket)
 {
 	*members = (struct json_members){ skip_space(json, json + size), json + size };
-	if (members->at == members->end || *members->at != '{')
+	if (members->at == members->end || *members->at != bracket)
 		return false;
 	members->at++;
+	return true;
+}
+
+bool json_members_begin(struct json_members *members, const char *json, size_t size)
+{
+	return begin(members, json, size, '{');
+}
+
+bool json_elements_begin(struct json_members *elements, const char *json, size_t size)
+{
+	return begin(elements, json, size, '[');
+}
+
+bool json_elements_next(struct json_members *elements, struct json_piece *ret_value)
+{
+	const char *end = elements->end, *at = skip_space(elements->at, end);
+
+	if (*at == ',')
+		at = skip_space(at + 1, end);
+	if (*at == ']')
+		return false;
+	ret_value->at = at;
+	at = skip_value(at, end);
+	ret_value->size = (size_t)(at - ret_value->at);
+	elements->at = at;
 	return true;
 }
 

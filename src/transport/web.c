@@ -137,7 +137,7 @@ static CURLcode set_up(CURL *handle, struct web_settings *settings, char *why)
 static size_t keep_beginning(char *data, size_t size, size_t count, void *context)
 {
 	struct slot *slot = context;
-	size_t n = size * count, room = WEB_KEPT_MAX - slot->answer.size;
+	size_t n = size * count, room = slot->answer.max - slot->answer.size;
 
 	buf_append(&slot->answer, data, n < room ? n : room);
 	slot->read += n;
@@ -432,7 +432,7 @@ static bool make_slot(struct web *web, struct slot *slot)
 
 	slot->handle = handle;
 	slot->request.buffer = (struct buf)BUF_INIT(BODY_MAX);
-	slot->answer = (struct buf)BUF_INIT(WEB_KEPT_MAX);
+	slot->answer.max = web->settings.kept ? web->settings.kept : WEB_KEPT_MAX;
 	SET(PRIVATE, slot);
 	SET(POST, 1L);
 	SET(WRITEFUNCTION, keep_beginning);

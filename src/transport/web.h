@@ -20,7 +20,7 @@
 struct sockaddr;
 struct web;
 
-#define WEB_KEPT_MAX ((size_t)4 << 10)  /* of an answer's body */
+#define WEB_KEPT_MAX ((size_t)4 << 10)  /* of an answer's body, unless more is asked for */
 #define WEB_READ_MAX ((size_t)64 << 10) /* more is not waited for: the connection is closed */
 
 /* Borrowed for as long as the web lives. */
@@ -28,6 +28,7 @@ struct web_settings {
 	struct outbox_clock *clock;
 	size_t in_flight;    /* requests, and so connections, at the most */
 	outbox_time timeout; /* of one request; 0: the run's deadline alone */
+	size_t kept;         /* of an answer's body, WEB_READ_MAX at the most; 0: WEB_KEPT_MAX */
 	bool verify;
 	const char *ca, *cert, *key; /* NULL: none */
 	const char *user, *password; /* basic authentication; NULL: none */
