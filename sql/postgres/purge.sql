@@ -12,7 +12,7 @@
 -- the question is whether the target gets it at all: what was never meant for it need not wait for it. Nothing is
 -- written for that and no lane is locked. It is checked for each message that is visible, so one that becomes visible
 -- late is judged when it is there. Changing a routing takes the janitor's lock (target.sql): what is not routed to a
--- target stays so during a purge. A message that no target gets is removed by its own age.
+-- target stays so during a purge. A message that no target gets, also because all began later, is removed by its own age.
 --
 -- One failed message that is kept forever must not keep a million receipts: what its other targets' receipts
 -- say about it is written as delivered detours, and then the receipts may be removed.
@@ -59,12 +59,7 @@ BEGIN
 	FOR c.target, c.lane, c.start IN SELECT t.name, l.lane, t.start
 			FROM outbox_target t JOIN outbox_lane l ON l.target = t.name LOOP
 		c.bound := outbox_receipt_before(c.target, c.lane, p_before);
-		c.high := outbox_highest(c.bound);
-		IF c.high IS NULL THEN
-			-- only what the target was never meant to get, if there is any
-			c.high := CASE WHEN pg_snapshot_xmax(c.start) > '3'::xid8 THEN (SELECT outbox_highest(r) FROM outbox_receipt r
-				WHERE r.target = c.target AND r.lane = c.lane ORDER BY r.n LIMIT 1) ELSE 0 END;
-		END IF;
+		c.high := coalesce(outbox_highest(c.bound), 0);
 		cuts := cuts || c;
 	END LOOP;
 	RETURN cuts;
@@ -100,15 +95,16 @@ LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
 			AND coalesce(bool_or(j.state = 'failed') OR bool_and(j.covered) OR min(j.created_at) < p_delivered, false),
 		coalesce(bool_or(j.state = 'failed'), false), bool_or(j.wanted)
 	FROM (SELECT m.seq, m.created_at, d.state, d.state IS NOT NULL OR c.covered AS covered,
-			d.state IS NULL AND NOT c.covered AND outbox_concerns(m, w.target, w.bound, w.last, w.version) AS wanted,
+			d.state IS NULL AND NOT c.covered AND NOT pg_visible_in_snapshot(m.xid, w.start)
+				AND outbox_concerns(m, w.target, w.bound, w.last, w.version) AS wanted,
 			CASE d.state WHEN 'failed' THEN coalesce(d.last_status_at >= p_failed, true)
 				WHEN 'delivered' THEN coalesce(d.last_status_at >= p_delivered, true)
 				WHEN 'discarded' THEN coalesce(d.last_status_at >= p_delivered, true)
 				ELSE d.state IS NOT NULL END AS keeps
 		FROM unnest(p_seqs) s(seq) JOIN outbox_message m ON m.seq = s.seq
 		JOIN wishes w ON w.lane = m.slot % (SELECT value::integer FROM outbox_meta WHERE name = 'lanes')
-		CROSS JOIN LATERAL (SELECT pg_visible_in_snapshot(m.xid, w.start)
-			OR ((w.bound).n IS NOT NULL AND outbox_is_settled(m.xid, m.seq, w.bound)) AS covered OFFSET 0) c
+		CROSS JOIN LATERAL (SELECT
+			((w.bound).n IS NOT NULL AND outbox_is_settled(m.xid, m.seq, w.bound)) AS covered OFFSET 0) c
 		LEFT JOIN outbox_detour d ON d.target = w.target AND d.seq = m.seq) j
 	GROUP BY j.seq
 $$;

@@ -5,8 +5,9 @@
 /*
  * What a purge may take. A message goes when no delivery of it keeps it: what waits or is being sent
  * keeps it, what was delivered or discarded keeps it until delivered_before, what failed until
- * failed_before. A target that never gets the message does not hold it back, wherever its lane stands.
- * Where only such targets are left, the message goes by its own age.
+ * failed_before. A target that never gets the message, since it is not routed there or older than the
+ * target's start, does not hold it back, wherever its lane stands. Where only such targets are left, the
+ * message goes by its own age.
  *
  * The cases are in tests/contract/retention_cases.h.
  */
@@ -17,7 +18,7 @@
 struct retention_delivery {
 	int state;      /* of its detour; 0: it has none */
 	outbox_time at; /* since when it is in that state */
-	bool covered; /* no detour: settled before delivered_before, or published before the target's start */
+	bool covered;   /* no detour: settled before delivered_before */
 	bool wanted; /* no detour, not covered: the target got it or has to get it, retention_is_wanted() */
 };
 

@@ -198,14 +198,13 @@ static struct retention_delivery delivery_of(enum stand stand, enum age age, boo
 
 	switch (stand) {
 	case UNROUTED:
+	case BEFORE:
 		return (struct retention_delivery){ .wanted = retention_is_wanted(false, false,
 										  false) };
 	case PASSED:
 		return (struct retention_delivery){
 			.covered = old, .wanted = retention_is_wanted(true, false, true)
 		};
-	case BEFORE:
-		return (struct retention_delivery){ .covered = true };
 	case UNREAD:
 		return (struct retention_delivery){ .wanted = retention_is_wanted(false, false,
 										  true) };

@@ -66,11 +66,17 @@ static const struct retention_case retention_cases[] = {
 	{ "one has no interest, the other is late", { { STRAIGHT, JUST_NOW }, { UNROUTED, LONG_AGO } }, LONG_AGO, true, false, false },
 	{ "one has passed it by", { { STRAIGHT, LONG_AGO }, { PASSED, JUST_NOW } }, LONG_AGO, true, false, true },
 	{ "one began later", { { STRAIGHT, LONG_AGO }, { BEFORE, LONG_AGO } }, LONG_AGO, true, false, true },
+	{ "one began later, the other is late", { { STRAIGHT, JUST_NOW }, { BEFORE, LONG_AGO } }, LONG_AGO, true, false, false },
+	{ "one began later, the other has not read it", { { UNREAD, LONG_AGO }, { BEFORE, LONG_AGO } }, LONG_AGO, true, true, false },
 	{ "failed, the other has no interest", { { FAILED, LONG_AGO }, { UNROUTED, LONG_AGO } }, LONG_AGO, false, true, true },
 	/* nobody's message goes by its own age */
 	{ "nobody's, old", { { UNROUTED, LONG_AGO }, { UNROUTED, LONG_AGO } }, LONG_AGO, true, false, true },
 	{ "nobody's, young", { { UNROUTED, LONG_AGO }, { UNROUTED, LONG_AGO } }, JUST_NOW, true, false, false },
 	{ "nobody's, passed by all, young", { { PASSED, JUST_NOW } }, JUST_NOW, true, false, false },
+	{ "before all began, old", { { BEFORE, LONG_AGO }, { BEFORE, JUST_NOW } }, LONG_AGO, true, false, true },
+	{ "before all began, young", { { BEFORE, JUST_NOW } }, JUST_NOW, true, false, false },
+	{ "before one began, the other has no interest, young", { { BEFORE, JUST_NOW }, { UNROUTED, LONG_AGO } }, JUST_NOW, true, false, false },
+	{ "before all began, and the purge is for failed ones", { { BEFORE, LONG_AGO } }, LONG_AGO, false, true, false },
 	{ "nobody's, and the purge is for failed ones", { { UNROUTED, LONG_AGO } }, LONG_AGO, false, true, false },
 };
 /* clang-format on */

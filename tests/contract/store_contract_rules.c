@@ -250,11 +250,14 @@ static bool is_routed(const struct holder *h)
 	return h->stand != UNROUTED && h->stand != PASSED;
 }
 
-static void hold(struct store_world *w, const struct holder *h, int64_t seq)
+static void hold(struct store_world *w, struct holder *h, const char *type, int64_t seq)
 {
 	struct worker *k;
 
 	switch (h->stand) {
+	case BEFORE:
+		h->version = put_target(w, h->name, type, OUTBOX_START_NOW);
+		return;
 	case DISCARDED:
 		world_act(w, OUTBOX_DISCARD, h->name, seq);
 		return;
@@ -294,33 +297,29 @@ static bool is_there(struct store_world *w, const char *id)
 	return r == OUTBOX_OK;
 }
 
-/* Targets, the message before those that begin later, and what became of it at each. Its id is its type. */
+/* Targets, the message, those that begin later, and what became of it at each. Its id is its type. */
 static size_t set_scene(struct store_world *w, const struct retention_case *c, const char *type,
 			struct holder holders[2])
 {
-	bool published = false;
 	int64_t seq = 0;
 	size_t n = 0;
 
 	for (; n < 2 && c->targets[n].stand; n++) {
 		struct holder *h = &holders[n];
-		bool before = c->targets[n].stand == BEFORE;
 
 		*h = (struct holder){ .stand = c->targets[n].stand, .age = c->targets[n].age };
 		snprintf(h->name, sizeof(h->name), "%s-%zu", type, n);
-		if (before && !published)
-			seq = publish(w, type, NULL, type);
-		published = published || before;
-		h->version = put_target(w, h->name, is_routed(h) ? type : "other",
-					before ? OUTBOX_START_NOW : OUTBOX_START_OLDEST);
+		if (h->stand != BEFORE)
+			h->version = put_target(w, h->name, is_routed(h) ? type : "other",
+						OUTBOX_START_OLDEST);
 	}
 	for (enum age age = LONG_AGO; age <= JUST_NOW; age++) {
-		if (c->published == age && !published)
+		if (c->published == age)
 			seq = publish(w, type, NULL, type);
 		world_step(w, SEC);
 		for (size_t i = 0; i < n; i++) {
 			if (holders[i].age == age)
-				hold(w, &holders[i], seq);
+				hold(w, &holders[i], type, seq);
 		}
 		world_step(w, age == LONG_AGO ? 60 * SEC : SEC);
 	}

@@ -28,6 +28,31 @@ static void a_target_without_an_interest_keeps_nothing(void **state)
 	assert_int_equal(place_purge(p, OUTBOX_HOURS).messages, 3);
 }
 
+static void start_now(struct place *p, const char *name)
+{
+	struct outbox_target_def def = { .name = name, .start = OUTBOX_START_NOW };
+
+	place_sql(p, "SELECT outbox_target_drop('events', 'anna', NULL, NULL)");
+	if (pg_target_put(p->store, &def, NULL, &p->err) != OUTBOX_OK)
+		fail_msg("%s", p->err.message);
+}
+
+/* What lies before its start nobody has delivered: it has its own age. */
+static void a_start_removes_nothing_before_its_time(void **state)
+{
+	struct place *p = *state;
+
+	place_publish_now(p, "t", 3);
+	frozen_clock_step(&p->clock, OUTBOX_DAYS);
+	place_publish_now(p, "t", 2);
+	start_now(p, "late");
+	place_publish_now(p, "t", 1);
+	assert_int_equal(place_drain(p, "late"), 1);
+	assert_int_equal(place_purge(p, OUTBOX_HOURS).messages, 3);
+	frozen_clock_step(&p->clock, OUTBOX_DAYS);
+	assert_int_equal(place_purge(p, OUTBOX_HOURS).messages, 3);
+}
+
 static void *put_wider(void *argument)
 {
 	place_target_of(&(struct place){ .store = argument }, "part", "*");
@@ -182,6 +207,19 @@ static void nobodys_partition_goes_by_its_age(void **state)
 	assert_int_equal(messages(p), 1);
 }
 
+static void a_start_drops_no_partition_before_its_time(void **state)
+{
+	struct place *p = *state;
+
+	place_publish_now(p, "t", 25);
+	start_now(p, "late");
+	place_purge(p, OUTBOX_HOURS);
+	assert_int_equal(messages(p), 25);
+	frozen_clock_step(&p->clock, OUTBOX_DAYS);
+	place_purge(p, OUTBOX_HOURS);
+	assert_int_equal(messages(p), 5);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, place_setup, place_teardown)
 #define PARTITIONED(name) \
 	cmocka_unit_test_setup_teardown(name, place_setup_partitioned, place_teardown)
@@ -190,6 +228,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(a_target_without_an_interest_keeps_nothing),
+		CASE(a_start_removes_nothing_before_its_time),
 		CASE(a_new_routing_waits_for_a_purge),
 		CASE(what_comes_late_is_judged_when_it_is_there),
 		PARTITIONED(a_target_without_an_interest_keeps_none),
@@ -197,6 +236,7 @@ int main(void)
 		PARTITIONED(what_is_not_meant_for_it_costs_little),
 		PARTITIONED(a_target_keeps_the_one_it_wants),
 		PARTITIONED(nobodys_partition_goes_by_its_age),
+		PARTITIONED(a_start_drops_no_partition_before_its_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

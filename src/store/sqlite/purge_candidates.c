@@ -72,10 +72,7 @@ static int find_cuts(struct finding *f, struct outbox_error *err)
 			r = history_before(&op, target->lanes[op.lane].last.n,
 					   f->v->purge->delivered_before, &before, err);
 			if (r == OUTBOX_OK)
-				*cut_of(f, i, op.lane) =
-					before.found && before.pos > target->start_seq
-						? before.pos
-						: target->start_seq;
+				*cut_of(f, i, op.lane) = before.found ? before.pos : 0;
 		}
 	}
 	return r;

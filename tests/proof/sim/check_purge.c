@@ -7,7 +7,8 @@
 
 bool sim_gets(const struct sim *s, int t, const struct sim_message *m)
 {
-	return s->gets[t] == GETS_ALL || (s->gets[t] == GETS_SOME && !strcmp(m->type, "a"));
+	return !m->before[t] &&
+	       (s->gets[t] == GETS_ALL || (s->gets[t] == GETS_SOME && !strcmp(m->type, "a")));
 }
 
 static bool is_finished(const struct sim_delivery *d)
@@ -71,6 +72,9 @@ void check_purge(struct sim *s, const struct outbox_purge *purge)
 		sim_premise(s, PREMISE_PURGED);
 		if (m->unpassed)
 			sim_premise(s, PREMISE_UNPASSED);
+		for (int t = 0; t < s->n_targets; t++)
+			if (m->before[t])
+				sim_premise(s, PREMISE_BEFORE_START);
 	}
 	check_states(s, BY_PURGE);
 }

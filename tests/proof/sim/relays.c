@@ -15,7 +15,7 @@ static void choose_targets(struct sim *s, struct outbox_target_config *targets)
 		targets[t].name = names[t];
 		targets[t].to = "sim:";
 		targets[t].hold = s->hold;
-		targets[t].start = OUTBOX_START_OLDEST;
+		targets[t].start = s->starts_now[t] ? OUTBOX_START_NOW : OUTBOX_START_OLDEST;
 		targets[t].route.nothing = s->gets[t] == GETS_NOTHING;
 		targets[t].route.types = some;
 		targets[t].route.n_types = s->gets[t] == GETS_SOME;

@@ -48,9 +48,10 @@ static void choose_world(struct sim *s)
 		s->brokers[t].by_id = wire_pick(s, 2);
 	}
 	for (int t = 0; t < s->n_targets; t++) {
-		uint64_t what = s->paths.base.next(&s->paths.base) % 8;
+		uint64_t draw = s->paths.base.next(&s->paths.base), what = draw % 8;
 
 		s->gets[t] = what == 0 ? GETS_NOTHING : what < 3 ? GETS_SOME : GETS_ALL;
+		s->starts_now[t] = draw / 8 % 4 == 0;
 	}
 }
 

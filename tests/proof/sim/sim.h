@@ -108,6 +108,7 @@ enum sim_fault {
 	X(LATE_COMMIT, "a lower seq became visible after a higher one was settled")        \
 	X(PURGED, "a message was purged")                                                  \
 	X(UNPASSED, "a message was purged that a lane without an interest had not passed") \
+	X(BEFORE_START, "a message was purged that is older than a target's start")        \
 	X(REQUEUED, "a failed delivery was requeued")                                      \
 	X(REFUSED, "an operator was refused because a message is being sent")              \
 	X(DRAINED, "a relay drained with messages in flight")                              \
@@ -148,6 +149,7 @@ struct sim_message {
 	bool committed, rolled_back, purged, cancelled;
 	bool again;    /* its number was another one's before */
 	bool unpassed; /* before a purge: a target that does not get it has not passed it either */
+	bool before[SIM_TARGETS]; /* a target that starts now was registered when it was there */
 	const char *type;
 	int slot;
 	enum { TAME, KILLS, CUTS, REJECTED } nature;
@@ -240,6 +242,7 @@ struct sim {
 	struct sim_writer writers[SIM_WRITERS];
 	struct sim_broker brokers[SIM_TARGETS];
 	enum { GETS_ALL, GETS_SOME, GETS_NOTHING } gets[SIM_TARGETS];
+	bool starts_now[SIM_TARGETS];
 	struct sim_ghost ghosts[SIM_GHOSTS];
 	bool paused[SIM_TARGETS];
 	bool refused[SIM_TARGETS][4]; /* a lane: until it is rebased */

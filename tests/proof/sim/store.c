@@ -91,10 +91,14 @@ static int sim_target_put(struct outbox_store *base, const struct outbox_target_
 	struct sim_store *store = downcast(base);
 	struct sim *s = store->sim;
 	int t = sim_target(def->name), r = before(s, "target_put", err);
+	bool is_new;
 
 	if (r)
 		return r;
+	is_new = !sim_db_target(s, t);
 	r = store_target_put(store->inner, def, ret_version, err);
+	for (size_t i = 0; is_new && sim_db_target(s, t) && i < s->n_messages; i++)
+		s->messages[i].before[t] = s->starts_now[t] && s->messages[i].committed;
 	for (int lane = 0; !r && lane < s->lanes; lane++)
 		s->holders[t][lane] =
 			memory_receipt_last(&sim_db_target(s, t)->lanes[lane])->fence_token;
