@@ -181,7 +181,7 @@ struct outbox_health {
 
 /*
  * What is wrong, by the rules of `outbox alerts`, from one sample: a rule that must hold for a while counts at once, and
- * rules that need two samples (sending, latency) or the relay itself (relay_down) are left out. A store that does not
+ * rules that need two samples (sending, latency) or the relay itself (relay_down, cleanup) are left out. A store that does not
  * answer is a finding, not an error.
  */
 int outbox_admin_health(struct outbox_admin *admin, struct outbox_arena *arena,

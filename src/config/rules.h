@@ -10,6 +10,7 @@ enum health_rule {
 	RULE_SOURCE_DOWN = 0, /* the store does not answer */
 	RULE_RELAY_DOWN,      /* it does, but its relay does not run */
 	RULE_NO_TARGET,       /* messages, and nobody whom they are for */
+	RULE_CLEANUP,         /* retention fails */
 	RULE_FAILED,
 	RULE_REFUSED,    /* relays refuse a lane */
 	RULE_UNSERVED,   /* a relay that is configured for the target does not serve it */

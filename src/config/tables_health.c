@@ -17,7 +17,7 @@ const char *const rule_names[RULE_COUNT] = {
 	[RULE_BACKLOG] = "backlog",         [RULE_PENDING] = "pending",
 	[RULE_SENDING] = "sending",         [RULE_LATENCY] = "latency",
 	[RULE_RETRY_RATE] = "retry_rate",   [RULE_PAUSED] = "paused",
-	[RULE_CLOSED] = "closed",
+	[RULE_CLOSED] = "closed",           [RULE_CLEANUP] = "cleanup",
 };
 
 static const char *const formats[] = { NULL, "webhook", "alertmanager", NULL };

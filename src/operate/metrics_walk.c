@@ -116,6 +116,11 @@ static int64_t lanes_held(const struct target_view *t)
 	return t->relay->lanes;
 }
 
+static int64_t cleanup_failing(const struct target_view *t)
+{
+	return t->relay->untidy_since != 0;
+}
+
 static int64_t last_delivery(const struct target_view *t)
 {
 	return t->relay->last_delivery ? t->relay->last_delivery : -1;
@@ -208,6 +213,10 @@ static const struct target_metric relay_metrics[] = {
 	  .value = is_throttled },
 	{ { "outbox_lanes_held", "Lanes that this process holds", METRIC_GAUGE, "{lane}" },
 	  .value = lanes_held },
+	{ { "outbox_cleanup_failing",
+	    "1 while the clean-up that the target's worker does for its source fails", METRIC_GAUGE,
+	    "1" },
+	  .value = cleanup_failing },
 	{ { "outbox_last_delivery_timestamp_seconds",
 	    "When the last batch with a delivery was settled", METRIC_GAUGE, "s" },
 	  .value = last_delivery },

@@ -87,6 +87,25 @@ static enum truth no_target(struct rule_view *view)
 	return TRUTH_TRUE;
 }
 
+/* Only the relay that does it knows, and its log has the reason. */
+static enum truth cleanup(struct rule_view *view)
+{
+	outbox_time since = 0;
+
+	for (size_t i = 0; i < view->source->n_metrics; i++) {
+		outbox_time one = view->source->metrics[i].untidy_since;
+
+		if (one && (!since || one < since))
+			since = one;
+	}
+	if (!since)
+		return TRUTH_FALSE;
+	view->since = since;
+	SAY(view,
+	    "the clean-up fails: messages stay past their retention; the relay's log says why (cleanup.failed)");
+	return TRUTH_TRUE;
+}
+
 static enum truth failed(struct rule_view *view)
 {
 	return above(view, view->target->failed, view->limits->failed, "failed delivery",
@@ -273,6 +292,8 @@ const struct rule rules[RULE_COUNT] = {
 			      "the store answers, but its relay does not run" },
 	[RULE_NO_TARGET] = { LEVEL_DEGRADED, false, false, no_target,
 			     "messages wait, and no target is registered" },
+	[RULE_CLEANUP] = { LEVEL_DEGRADED, false, false, cleanup,
+			   "retention fails, to archive messages or to remove them" },
 	[RULE_FAILED] = { LEVEL_UNHEALTHY, true, true, failed,
 			  "deliveries failed: they wait for a decision" },
 	[RULE_REFUSED] = { LEVEL_UNHEALTHY, true, true, refused,

@@ -184,6 +184,18 @@ static void test_no_target(void **state)
 	ends_after_settle(w, RULE_NO_TARGET);
 }
 
+static void test_cleanup(void **state)
+{
+	struct world *w = *state;
+
+	never_fires(w, RULE_CLEANUP);
+	w->metrics.untidy_since = w->wall;
+	fires_after(w, RULE_CLEANUP, w->limits.settle);
+	assert_non_null(strstr(found(w, RULE_CLEANUP)->text, "cleanup.failed"));
+	w->metrics.untidy_since = 0;
+	ends_after_settle(w, RULE_CLEANUP);
+}
+
 static void test_retry_rate(void **state)
 {
 	struct world *w = *state;
@@ -310,6 +322,7 @@ int main(void)
 		TEST(test_sending),
 		TEST(test_latency),
 		TEST(test_no_target),
+		TEST(test_cleanup),
 		TEST(test_retry_rate),
 		TEST(test_outage),
 		TEST(test_lanes),

@@ -201,6 +201,7 @@ void tally_view(const struct tally *t, struct target_metrics *ret)
 		.in_flight_batches = read_counter(&t->in_flight_batches),
 		.in_flight_messages = read_counter(&t->in_flight_messages),
 		.last_delivery = atomic_load_explicit(&t->last_delivery, memory_order_relaxed),
+		.untidy_since = atomic_load_explicit(&t->untidy_since, memory_order_relaxed),
 		.batch_size = read_histogram(&t->batch_size),
 		.publish = read_histogram(&t->publish),
 		.settle = read_histogram(&t->settle),

@@ -47,7 +47,8 @@ struct target_metrics {
 	int lanes;                      /* held by this relay */
 	bool throttled;                 /* its rate is used up and somebody waits for it */
 	uint64_t in_flight_batches, in_flight_messages;
-	outbox_time last_delivery;        /* wall; 0: none yet */
+	outbox_time last_delivery; /* wall; 0: none yet */
+	outbox_time untidy_since; /* wall: its worker's clean-up fails since then; 0: it does not */
 	struct histogram_view batch_size; /* histogram_sizes: messages of each settled claim */
 	struct histogram_view publish;    /* histogram_durations: each call of the transport */
 	struct histogram_view settle; /* histogram_durations: each settlement, with the next claim */
@@ -85,7 +86,7 @@ struct tally {
 	_Atomic uint64_t duplicates_unknown, duplicates_takeover, duplicates_fenced;
 	_Atomic uint64_t duplicates_recognised;
 	_Atomic uint64_t in_flight_batches, in_flight_messages;
-	_Atomic outbox_time last_delivery;
+	_Atomic outbox_time last_delivery, untidy_since;
 	struct histogram batch_size, publish, settle, latency, event_latency;
 	batch_observer observer; /* set before the threads start */
 	void *observer_context;

@@ -367,6 +367,8 @@ void relay_target_metrics(const struct outbox_relay *relay, size_t target,
 		ret_metrics->lanes += atomic_load_explicit(&w->shown_lanes, memory_order_relaxed);
 		ret_metrics->transport = w->link.transport->ops->name;
 	}
+	if (!ret_metrics->lanes) /* others clean up now */
+		ret_metrics->untidy_since = 0;
 }
 
 void relay_observe(struct outbox_relay *relay, batch_observer observer, void *context)

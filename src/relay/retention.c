@@ -305,12 +305,16 @@ static void report_failure(struct retention *retention, struct link *link, const
 	if (retention->untidy || link->store_outage.status)
 		return;
 	retention->untidy = call;
+	atomic_store(&link->tally->untidy_since, link->plan->clock->wall(link->plan->clock));
 	log_event(&link->plan->log, EVENT_CLEANUP_FAILED, ABOUT_TARGET(link),
 		  "clean-up: %s; delivery goes on, the clean-up is tried again", err->message);
 }
 
 static void report_success(struct retention *retention, struct link *link, const char *call)
 {
+	/* the one that failed may have been another worker's, which held the lane before */
+	if (!retention->untidy || strcmp(retention->untidy, call) == 0)
+		atomic_store(&link->tally->untidy_since, 0);
 	if (!retention->untidy || strcmp(retention->untidy, call) != 0)
 		return;
 	retention->untidy = NULL;

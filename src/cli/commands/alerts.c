@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The relay's rules, from one look at the stores. One look has no memory: a rule that must hold for a while counts at
- * once, and what only a relay or a second look can know (relay_down, latency, sending) is not judged.
+ * once, and what only a relay or a second look can know (relay_down, cleanup, latency, sending) is not judged.
  */
 #include "base/clock.h"
 #include "base/printable.h"
@@ -177,7 +177,7 @@ const struct command cmd_alerts = {
 	.flags = COMMAND_STORE | COMMAND_MANY,
 	.summary = "show what is wrong according to the health rules",
 	TAKES_OPTIONS(options, struct values),
-	.about = "Takes one sample of the stores and applies the relay's rules to it, with the limits of the file's health group or the defaults. One sample has no memory: a rule that must hold for a while counts at once, and latency and sending, which need two samples, and relay_down, which only the process itself knows, are left to the relay. Each alert has a section in the runbook: its link is printed, and outbox help alert NAME prints the section.",
+	.about = "Takes one sample of the stores and applies the relay's rules to it, with the limits of the file's health group or the defaults. One sample has no memory: a rule that must hold for a while counts at once, and latency and sending, which need two samples, and relay_down and cleanup, which only the process itself knows, are left to the relay. Each alert has a section in the runbook: its link is printed, and outbox help alert NAME prints the section.",
 	.example =
 		"outbox alerts --store sqlite:app.db\noutbox alerts --config outbox.yaml --json\noutbox alerts --rules",
 	.exits = "0  all is well, or there is only information\n1  something is degraded or unhealthy",

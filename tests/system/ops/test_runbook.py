@@ -168,6 +168,17 @@ def test_no_target(site):
     until(lambda: s.status()["delivered"] == 1, "the message to be delivered")
 
 
+def test_cleanup(site):
+    s = site(relay="archive: old, purge_interval: 100ms, retain_delivered: 100ms")
+    start_and_deliver(s)
+    until(lambda: s.fired("cleanup"), "the alert")
+    find_cause(s, "cleanup", "; nothing is removed")
+    (s.folder / "old").mkdir()
+    recover(s, "cleanup")
+    until(lambda: s.resolved("cleanup"), "the relay to say that it is over")
+    see_all_well(s)
+
+
 def test_refused(site, tmp_path):
     """A database that was restored from a dump, with a sequence that begins anew."""
     reason = pgshop.reason_to_skip()
