@@ -24,17 +24,22 @@ SELECT format('GRANT EXECUTE ON FUNCTION %s TO %I', p.oid::regprocedure, :'publi
 		AND p.proname IN ('outbox_publish', 'outbox_publish_batch', 'outbox_cancel') \gexec
 
 -- The relay and its operators can use everything of the outbox and nothing else. They can write messages only with
--- outbox_publish() and change them only with outbox_amend() and outbox_redact(); the relay removes them when they are old.
+-- outbox_publish() and change them only with outbox_amend() and outbox_redact(), which keep the audit; the relay removes
+-- them when they are old.
 GRANT USAGE ON SCHEMA :"schema" TO :"relay";
 SELECT format('GRANT %s ON %s TO %I',
-		CASE WHEN c.relkind <> 'S' AND starts_with(c.relname, 'outbox_message') THEN 'SELECT, DELETE'
+		CASE WHEN c.relkind <> 'S' AND (starts_with(c.relname, 'outbox_message') OR c.relname = 'outbox_kept') THEN 'SELECT, DELETE'
 			WHEN c.relkind = 'v' THEN 'SELECT'
 			WHEN c.relkind = 'S' THEN 'SELECT, USAGE'
 			ELSE 'SELECT, INSERT, UPDATE, DELETE' END,
 		CASE WHEN c.relkind = 'S' THEN 'SEQUENCE ' ELSE '' END || c.oid::regclass, :'relay')
 	FROM pg_class c JOIN pg_class log ON log.oid = 'outbox_message'::regclass
 	WHERE c.relnamespace = log.relnamespace AND c.relowner = log.relowner AND starts_with(c.relname, 'outbox_')
-		AND c.relkind IN ('r', 'p', 'v', 'S') AND c.relname <> 'outbox_message_seq_seq' \gexec
+		AND c.relkind IN ('r', 'p', 'v', 'S') AND c.relname NOT IN ('outbox_message_seq_seq', 'outbox_amended') \gexec
+-- what an earlier version, or an upgrade, gave it
+SELECT format('REVOKE %s ON %s FROM %I', r.rights, c.oid::regclass, :'relay')
+	FROM (VALUES ('outbox_kept', 'INSERT, UPDATE'), ('outbox_amended', 'ALL')) r(name, rights)
+	JOIN pg_class c ON c.oid = r.name::regclass WHERE c.relowner <> :'relay'::regrole \gexec
 GRANT SELECT ON SEQUENCE outbox_message_seq_seq TO :"relay";
 SELECT format('GRANT EXECUTE ON FUNCTION %s TO %I', p.oid::regprocedure, :'relay')
 	FROM pg_proc p JOIN pg_class log ON log.oid = 'outbox_message'::regclass

@@ -36,6 +36,12 @@ class Role:
             connection.close()
 
 
+def grant(shop):
+    done = subprocess.run(["psql", "-X", "-q", "-v", "schema=app", "-v", f"publisher={shop.publisher.name}", "-v",
+                           f"relay={shop.relay.name}", "-f", ROLES], env=shop.env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and not done.stderr, done.stderr
+
+
 @pytest.fixture
 def app(pg_bare):
     """An outbox in its own schema beside a business table, a publisher and a relay."""
@@ -43,10 +49,7 @@ def app(pg_bare):
     pg_bare.run("init", "--schema", "app", "--lanes", "2")
     pg_bare.publisher = Role(pg_bare, "publisher", "app")
     pg_bare.relay = Role(pg_bare, "relay", "app")
-    done = subprocess.run(["psql", "-X", "-q", "-v", "schema=app", "-v", f"publisher={pg_bare.publisher.name}", "-v",
-                           f"relay={pg_bare.relay.name}", "-f", ROLES], env=pg_bare.env, capture_output=True, text=True,
-                          check=False)
-    assert done.returncode == 0 and not done.stderr, done.stderr
+    grant(pg_bare)
     yield pg_bare
     for role in (pg_bare.publisher.name, pg_bare.relay.name):
         pg_bare.sql(f"DROP OWNED BY {role}")
@@ -283,6 +286,33 @@ def test_a_relay_touches_nothing_else(app):
             app.relay.sql(statement)
     with pytest.raises(psycopg2.errors.RaiseException, match="is a log"):
         app.relay.sql("DELETE FROM outbox_message")
+
+
+WRITES = ("INSERT INTO outbox_kept (seq) VALUES (1)", "UPDATE outbox_kept SET payload = '{}'", "DELETE FROM outbox_amended",
+          "UPDATE outbox_amended SET payload = '{}'", "SELECT * FROM outbox_amended")
+
+
+def test_what_was_kept_and_amended_is_changed_by_functions_only(app):
+    """A message that outlived its partition is a message, and what an amended one said is evidence."""
+    app.publisher.sql("SELECT outbox_publish('t', '{broken', id => 'm', content_type => 'application/json')")
+    outbox(app, "relay", "--to", "events=file:out.jsonl", "--until-idle", code=1)
+    app.sql("INSERT INTO app.outbox_kept SELECT * FROM app.outbox_message; SET outbox.janitor = 'on';"
+            " ALTER TABLE app.outbox_message DISABLE TRIGGER USER; DELETE FROM app.outbox_message;"
+            " ALTER TABLE app.outbox_message ENABLE TRIGGER USER")
+    for _ in range(2):
+        for statement in WRITES:
+            with pytest.raises(psycopg2.errors.InsufficientPrivilege):
+                app.relay.sql(statement)
+        # as an earlier version granted it: running the script again takes it back
+        app.sql(f"GRANT ALL ON app.outbox_kept, app.outbox_amended TO {app.relay.name}")
+        grant(app)
+    outbox(app, "amend", "m", "--data", '{"total":1}', "--reason", "a comma")
+    assert "{broken" in outbox(app, "show", "m", "--amended", "--payload").out
+    outbox(app, "relay", "--to", "events=file:out.jsonl", "--until-idle")
+    assert '"total":1' in (app.folder / "out.jsonl").read_text()
+    outbox(app, "redact", "m", "--reason", "asked for")
+    assert "purged 1 message" in outbox(app, "purge", "--delivered-before", "0s").out
+    assert app.sql("SELECT count(*) FROM app.outbox_kept") == [(0,)]
 
 
 @pytest.mark.parametrize("statement, why", [
