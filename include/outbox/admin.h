@@ -89,6 +89,12 @@ int outbox_admin_list(struct outbox_admin *admin, const struct outbox_filter *fi
 int outbox_admin_get(struct outbox_admin *admin, const char *id, struct outbox_arena *arena,
 		     struct outbox_claimed *ret_message, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
+/* Keys whose messages wait, and the delivery that is in the way, the oldest first: a page of at most filter->limit. NULL:
+ * all targets. ENOTFOUND names the targets there are. */
+int outbox_admin_keys(struct outbox_admin *admin, const struct outbox_keys_filter *filter,
+		      struct outbox_arena *arena, struct outbox_keys_page *ret_page,
+		      struct outbox_error *err) OUTBOX_MUSTCHECK;
+
 /* What operators did with a message (NULL: with any), the newest first, at most limit (0: 100). */
 int outbox_admin_audit(struct outbox_admin *admin, const char *id, size_t limit,
 		       struct outbox_arena *arena, struct outbox_audit **ret_rows,
@@ -156,6 +162,34 @@ int outbox_admin_redact(struct outbox_admin *admin, const char *id, const char *
  * before. ENOTSUP: this store cannot. In a transaction of your own: outbox_cancel_pg(), outbox_cancel_sqlite(). */
 int outbox_admin_cancel(struct outbox_admin *admin, const char *id, const char *reason,
 			bool *ret_done, struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/* What a message gets. What is NULL stays as it is. */
+struct outbox_correction {
+	size_t struct_size;
+	const void *data;
+	size_t size;
+	const char *content_type;
+	const struct outbox_header *headers; /* in place of all that it has */
+	size_t n_headers;
+};
+
+#define OUTBOX_CORRECTION_INIT OUTBOX_SIZED(struct outbox_correction)
+
+/* Correct a message that no target has received: see struct outbox_amend. It is checked as a publisher's message is: EINVAL
+ * names the field. ECONFLICT: it was delivered, is being sent, or nothing is left to deliver. ret_amended may be NULL. */
+int outbox_admin_amend(struct outbox_admin *admin, const char *id,
+		       const struct outbox_correction *correction, const char *reason,
+		       struct outbox_amended *ret_amended,
+		       struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/* subject: OUTBOX_REBASE_REASON once, with what is wrong, then each lane, with what becomes of it. */
+typedef void (*outbox_realigned)(void *context, const char *subject, const char *text);
+
+/* After a database was restored or copied, relays refuse its lanes until this gives them positions that are valid here.
+ * Stop them first. Nothing is reported when every position is right. how (actor: the admin's) and report may be NULL. */
+int outbox_admin_realign(struct outbox_admin *admin, const struct outbox_rebase *how,
+			 outbox_realigned report, void *context,
+			 struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /* ---- health and metrics -------------------------------------------------------------------- */
 

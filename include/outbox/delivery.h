@@ -203,6 +203,8 @@ struct outbox_keys_filter {
 	size_t limit;       /* 0: 100; at most 1,000 */
 };
 
+#define OUTBOX_KEYS_FILTER_INIT OUTBOX_SIZED(struct outbox_keys_filter)
+
 /* A key whose messages are held back by the first of them that is not finished. */
 struct outbox_blocked_key {
 	struct outbox_delivery front; /* in the way: waiting for a retry, being sent, or failed with hold */
@@ -260,6 +262,7 @@ struct outbox_stats {
 /* Delivered: settled for every registered target before delivered_before. A message with a failed
  * delivery stays until failed_before, if given. 0: never. */
 struct outbox_purge {
+	size_t struct_size;
 	outbox_time delivered_before;
 	outbox_time failed_before;
 	int64_t through_seq; /* only messages up to here; 0: no bound. What an archive has written */
@@ -270,6 +273,8 @@ struct outbox_purge {
 	const int64_t *only;
 	size_t n_only;
 };
+
+#define OUTBOX_PURGE_INIT OUTBOX_SIZED(struct outbox_purge)
 
 struct outbox_purged {
 	int64_t messages, failed; /* removed; failed: how many of them had a failed delivery */

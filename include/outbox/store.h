@@ -77,6 +77,8 @@ struct outbox_rebase {
 	const char *actor;
 };
 
+#define OUTBOX_REBASE_INIT OUTBOX_SIZED(struct outbox_rebase)
+
 struct outbox_store_info {
 	char driver[32];     /* "sqlite 3.40.1" */
 	char name[128];      /* the store's short name: "app" for app.db */

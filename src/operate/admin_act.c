@@ -177,7 +177,7 @@ static int purge_or_count(struct outbox_admin *admin, const struct outbox_purge 
 		r = admin_enter(admin, NEED_READY, err);
 	if (r)
 		return r;
-	request = *given;
+	sized_copy(&request, sizeof(request), given, given->struct_size);
 	request.actor = given->actor ? given->actor : admin->actor;
 	if (count)
 		r = purge_count(admin->store, &request, NULL, &total, err);

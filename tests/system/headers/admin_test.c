@@ -142,7 +142,7 @@ static void many_are_done_in_pages(void **state)
 {
 	struct world *w = *state;
 	struct outbox_filter filter = by_state(OUTBOX_FAILED);
-	struct outbox_purge purge = { 0 };
+	struct outbox_purge purge = OUTBOX_PURGE_INIT;
 	struct outbox_purged purged;
 	struct outbox_stats stats;
 	struct outbox_acted acted;
@@ -205,10 +205,94 @@ static void targets_pause_and_deliveries_wait(void **state)
 	assert_int_equal(count_of(w, OUTBOX_PENDING), 1);
 }
 
+static void keys_are_seen_and_what_blocks_them_is_corrected(void **state)
+{
+	struct world *w = *state;
+	struct outbox_correction correction = OUTBOX_CORRECTION_INIT;
+	struct outbox_keys_filter filter = OUTBOX_KEYS_FILTER_INIT;
+	static const struct outbox_header header = { "tenant", "acme" };
+	struct outbox_claimed message;
+	struct outbox_keys_page page;
+	struct outbox_amended amended;
+	struct outbox_audit *rows;
+	size_t n;
+
+	w->hold = true;
+	publish(w, 1, 1);
+	deliver(w, true);
+	run(w,
+	    "INSERT INTO outbox_message (id, type, key, payload) VALUES ('behind', 't', 'k-1', '{}')");
+	deliver(w, false);
+	filter.target = "event";
+	FAILS(outbox_admin_keys(w->admin, &filter, w->arena, &page, err), OUTBOX_ENOTFOUND,
+	      "did you mean events");
+	OK(outbox_admin_keys(w->admin, NULL, w->arena, &page, err));
+	assert_int_equal(page.count, 1);
+	assert_string_equal(page.rows[0].front.id, "m-1");
+	FAILS(outbox_admin_amend(w->admin, "m-1", &correction, "a comma", NULL, err), OUTBOX_EINVAL,
+	      "nothing to change");
+	correction.data = "{\"total\":1}";
+	correction.size = strlen(correction.data);
+	FAILS(outbox_admin_amend(w->admin, "m-1", &correction, "", NULL, err), OUTBOX_EINVAL,
+	      "audit");
+	FAILS(outbox_admin_amend(w->admin, "nobody", &correction, "a comma", NULL, err),
+	      OUTBOX_ENOTFOUND, "nobody");
+	correction.headers = &header;
+	correction.n_headers = 1;
+	OK(outbox_admin_amend(w->admin, "m-1", &correction, "a comma", &amended, err));
+	assert_int_equal(amended.requeued, 1);
+	OK(outbox_admin_get(w->admin, "m-1", w->arena, &message, err));
+	assert_memory_equal(message.message.data, correction.data, correction.size);
+	assert_string_equal(message.message.headers[0].value, "acme");
+	OK(outbox_admin_audit(w->admin, "m-1", 0, w->arena, &rows, &n, err));
+	assert_int_equal(n, 2); /* with the requeue */
+	deliver(w, false);
+	FAILS(outbox_admin_amend(w->admin, "m-1", &correction, "again", NULL, err),
+	      OUTBOX_ECONFLICT, "delivered");
+}
+
+static void count_reports(void *context, const char *subject, const char *text)
+{
+	size_t *count = context;
+
+	if (strcmp(subject, OUTBOX_REBASE_REASON) == 0)
+		assert_non_null(strstr(text, "target events"));
+	(*count)++;
+}
+
+static void lanes_that_are_refused_are_realigned(void **state)
+{
+	struct world *w = *state;
+	struct outbox_rebase how = OUTBOX_REBASE_INIT;
+	struct outbox_purge purge = OUTBOX_PURGE_INIT;
+	struct outbox_purged purged;
+	struct outbox_stats stats;
+	size_t count = 0;
+
+	publish(w, 1, 20);
+	deliver(w, false);
+	OK(outbox_admin_realign(w->admin, NULL, count_reports, &count, err));
+	assert_int_equal(count, 0);
+	OK(outbox_admin_stats(w->admin, w->arena, &stats, err));
+	purge.delivered_before = stats.store_now;
+	OK(outbox_admin_purge(w->admin, &purge, &purged, err));
+	run(w, on_postgres ? "SELECT setval('outbox_message_seq_seq', 1, false)"
+			   : "DELETE FROM sqlite_sequence");
+	publish(w, 101, 130);
+	how.dry_run = true;
+	OK(outbox_admin_realign(w->admin, &how, count_reports, &count, err));
+	assert_true(count >= 2);
+	how.dry_run = false;
+	OK(outbox_admin_realign(w->admin, &how, NULL, NULL, err));
+	deliver(w, false);
+	OK(outbox_admin_stats(w->admin, w->arena, &stats, err));
+	assert_int_equal(stats.targets[0].delivered_ever, 50);
+}
+
 static void what_is_finished_is_redacted_and_purged(void **state)
 {
 	struct world *w = *state;
-	struct outbox_purge purge = { 0 };
+	struct outbox_purge purge = OUTBOX_PURGE_INIT;
 	struct outbox_claimed message;
 	struct outbox_purged purged;
 	struct outbox_stats stats;
@@ -247,6 +331,10 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(what_is_meant_must_be_said, setup_ready, teardown),
 		cmocka_unit_test_setup_teardown(many_are_done_in_pages, setup_ready, teardown),
 		cmocka_unit_test_setup_teardown(targets_pause_and_deliveries_wait, setup_ready,
+						teardown),
+		cmocka_unit_test_setup_teardown(keys_are_seen_and_what_blocks_them_is_corrected,
+						setup_ready, teardown),
+		cmocka_unit_test_setup_teardown(lanes_that_are_refused_are_realigned, setup_ready,
 						teardown),
 		cmocka_unit_test_setup_teardown(what_is_finished_is_redacted_and_purged,
 						setup_ready, teardown),

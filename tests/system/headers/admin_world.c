@@ -136,6 +136,7 @@ struct outbox_relay *relay_new(struct world *w)
 	target.name = "events";
 	target.to = "handler:";
 	target.policy = &once;
+	target.hold = w->hold;
 	config.store = w->url;
 	config.targets = &target;
 	config.n_targets = 1;

@@ -23,6 +23,7 @@ struct world {
 	struct outbox_admin *admin;
 	struct outbox_registry *registry;
 	bool broken; /* what the handler finds */
+	bool hold;   /* the target's */
 };
 
 #define OK(call)                                                 \
