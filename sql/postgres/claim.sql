@@ -96,30 +96,14 @@ BEGIN
 	RETURN QUERY SELECT * FROM outbox_read_claim(last.target, coalesce(seqs, '{}'), flags);
 END $$;
 
--- Picks and rows by seq, cut by count, by bytes and at a suspect; with flags. stopped: some did not fit. Usually all picks
--- are before the rows and nothing is cut but by count: then only the keys of the rows are looked at.
+-- Picks and rows by seq, cut by count, by bytes and at a suspect; with flags. stopped: some did not fit. waiting: what
+-- outbox_waiting_keys() says.
 CREATE OR REPLACE FUNCTION outbox_merge(succ outbox_receipt, v outbox_view, picks bigint[], suspects boolean[], rows bigint[], keys text[],
-	sizes bigint[], log_cut bigint, p_max bigint, p_max_bytes bigint, p_now timestamptz,
+	sizes bigint[], waiting text[], log_cut bigint, p_max bigint, p_max_bytes bigint, p_now timestamptz,
 	OUT seqs bigint[], OUT flags integer[], OUT stopped boolean)
-LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
+LANGUAGE plpgsql AS $$
 #variable_conflict use_variable
-DECLARE
-	room integer := p_max - cardinality(picks);
 BEGIN
-	IF room >= 0 AND true <> ALL (suspects) AND coalesce(picks[cardinality(picks)] < rows[1], true)
-			AND coalesce(picks[cardinality(picks)] <= log_cut, true)
-			AND (SELECT coalesce(sum(s), 0) FROM unnest(sizes) s) + (SELECT coalesce(sum(m.size), 0) FROM unnest(picks) p(seq)
-				CROSS JOIN LATERAL (SELECT outbox_weight(o.payload, o.payload_bin, o.headers) AS size FROM outbox_message o
-					WHERE o.seq = p.seq ORDER BY o.seq LIMIT 1) m) <= p_max_bytes
-			AND NOT EXISTS (SELECT FROM outbox_kept) THEN
-		seqs := picks || rows[1:room];
-		flags := array_fill(outbox_flag_detour(), ARRAY[cardinality(picks)]) || ARRAY(
-			SELECT CASE WHEN (SELECT b.seq FROM outbox_blocker(succ.target, CASE WHEN v.detours AND NOT v.unordered THEN m.key END,
-				m.seq, v.hold, picks, p_now) b) IS NULL THEN 0 ELSE outbox_flag_blocked() END
-			FROM unnest(rows[1:room], keys[1:room]) m(seq, key));
-		stopped := cardinality(rows) > room;
-		RETURN;
-	END IF;
 	WITH items AS (
 		SELECT p.seq, outbox_flag_detour() AS flags, p.suspect,
 			coalesce((SELECT outbox_weight(m.payload, m.payload_bin, m.headers) FROM outbox_message m WHERE m.seq = p.seq),
@@ -130,8 +114,8 @@ BEGIN
 		UNION ALL
 		SELECT m.seq, CASE WHEN b.seq IS NULL THEN 0 ELSE outbox_flag_blocked() END, false, CASE WHEN b.seq IS NULL THEN m.size ELSE 0 END
 		FROM unnest(rows, keys, sizes) m(seq, key, size)
-		LEFT JOIN LATERAL outbox_blocker(succ.target, CASE WHEN v.detours AND NOT v.unordered THEN m.key END, m.seq, v.hold, picks,
-			p_now) b ON true
+		LEFT JOIN LATERAL outbox_blocker(succ.target, CASE WHEN waiting IS NULL OR m.key = ANY (waiting) THEN m.key END, m.seq, v.hold,
+			picks, p_now) b ON true
 	), numbered AS (
 		SELECT i.*, row_number() OVER w AS i, sum(i.size) OVER w AS bytes,
 			coalesce(bool_or(i.suspect) OVER (ORDER BY i.seq ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), false)
@@ -147,24 +131,69 @@ BEGIN
 	FROM stop LEFT JOIN numbered n ON stop.at IS NULL OR n.i < stop.at GROUP BY stop.at;
 END $$;
 
--- Choose a claim: picks of the detours and rows of the window, merged by seq and cut. rows: the next ones of the window, if
--- the caller has read them, each with its key and its weight.
-CREATE OR REPLACE FUNCTION outbox_choose(INOUT succ outbox_receipt, v outbox_view, p_late xid8[], p_max bigint, p_max_bytes bigint,
-	p_now timestamptz, rows bigint[], keys text[], sizes bigint[], OUT seqs bigint[], OUT flags integer[])
-LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
+-- The usual case: all picks are before the rows, and nothing is cut but by count. others: the picks, and which of the rows are
+-- blocked. fits: it is that case.
+CREATE OR REPLACE FUNCTION outbox_append_rows(succ outbox_receipt, v outbox_view, picks bigint[], rows bigint[], keys text[],
+	sizes bigint[], waiting text[], room bigint, p_max_bytes bigint, p_now timestamptz,
+	OUT blocked bigint[], OUT flags integer[], OUT fits boolean)
+LANGUAGE plpgsql AS $$
 #variable_conflict use_variable
 DECLARE
-	picks bigint[];
-	suspects boolean[];
+	weight bigint;
+BEGIN
+	IF cardinality(rows) > room THEN
+		rows := rows[1:room];
+		keys := keys[1:room];
+		sizes := sizes[1:room];
+	END IF;
+	IF cardinality(waiting) = 0 THEN
+		weight := (SELECT coalesce(sum(s), 0) FROM unnest(sizes) s);
+		flags := array_fill(0, ARRAY[cardinality(rows)]);
+	ELSE
+		SELECT coalesce(sum(m.size), 0), array_agg(m.seq) FILTER (WHERE m.flag <> 0), array_agg(m.flag)
+		INTO weight, blocked, flags
+		FROM (SELECT u.seq, u.size, CASE WHEN (waiting IS NULL OR u.key IN (SELECT k FROM unnest(waiting) k WHERE k IS NOT NULL))
+				AND (SELECT b.seq FROM outbox_blocker(succ.target, u.key, u.seq, v.hold, picks, p_now) b) IS NOT NULL
+				THEN outbox_flag_blocked() ELSE 0 END AS flag
+			FROM unnest(rows, keys, sizes) u(seq, key, size) OFFSET 0) m;
+	END IF;
+	IF cardinality(picks) > 0 THEN
+		weight := weight + (SELECT coalesce(sum(m.size), 0) FROM unnest(picks) p(seq)
+			CROSS JOIN LATERAL (SELECT outbox_weight(o.payload, o.payload_bin, o.headers) AS size FROM outbox_message o
+				WHERE o.seq = p.seq ORDER BY o.seq LIMIT 1) m);
+	END IF;
+	fits := weight <= p_max_bytes;
+END $$;
+
+-- Choose a claim: picks of the detours and rows of the window, merged by seq and cut. rows: the next ones of the window, if
+-- the caller has read them, each with its key and its weight. seqs: what has to be read, so without those of the rows that
+-- the caller has and that are not blocked.
+CREATE OR REPLACE FUNCTION outbox_choose(INOUT succ outbox_receipt, v outbox_view, p_late xid8[], p_max bigint, p_max_bytes bigint,
+	p_now timestamptz, rows bigint[], keys text[], sizes bigint[], OUT seqs bigint[], OUT flags integer[])
+LANGUAGE plpgsql AS $$
+#variable_conflict use_variable
+DECLARE
+	have boolean := rows IS NOT NULL;
+	picks bigint[] := '{}';
+	suspects boolean[] := '{}';
+	waiting text[] := '{}';
 	prev pg_snapshot;
 	cur pg_snapshot;
 	log_cut bigint;
+	room bigint;
+	blocked bigint[];
+	fits boolean := false;
 	stopped boolean;
 	places tid[];
 BEGIN
-	SELECT coalesce(array_agg(p.seq), '{}'), coalesce(array_agg(p.suspect), '{}') INTO picks, suspects
-		FROM outbox_picks(succ.target, succ.lane, v.hold, v.unordered, succ.cur, p_now, p_max) p;
-	IF rows IS NOT NULL THEN
+	IF v.detours THEN
+		SELECT coalesce(array_agg(p.seq), '{}'), coalesce(array_agg(p.suspect), '{}') INTO picks, suspects
+			FROM outbox_picks(succ.target, succ.lane, v.hold, v.unordered, succ.cur, p_now, p_max, succ.n) p;
+		IF NOT v.unordered THEN
+			waiting := outbox_waiting_keys(succ.target, succ.lane, v.hold, p_max);
+		END IF;
+	END IF;
+	IF have THEN
 		log_cut := rows[cardinality(rows)];
 	ELSE
 		prev := succ.prev::text; -- by way of text: taken out of a row, a snapshot is packed
@@ -180,19 +209,42 @@ BEGIN
 			ELSE outbox_scanned(greatest(succ.pos, succ.floor), succ.prev_seq, succ.cur_seq, outbox_scan_max()) END;
 	END IF;
 
-	SELECT * INTO seqs, flags, stopped FROM outbox_merge(succ, v, picks, suspects, rows, keys, sizes, log_cut, p_max, p_max_bytes, p_now);
-	IF seqs[1] IS NULL THEN
-		seqs := '{}';
-		flags := '{}';
+	room := p_max - cardinality(picks);
+	IF room >= 0 AND true <> ALL (suspects) AND coalesce(picks[cardinality(picks)] < rows[1], true)
+			AND coalesce(picks[cardinality(picks)] <= log_cut, true) AND NOT EXISTS (SELECT FROM outbox_kept) THEN
+		SELECT * INTO blocked, flags, fits
+			FROM outbox_append_rows(succ, v, picks, rows, keys, sizes, waiting, room, p_max_bytes, p_now);
 	END IF;
-	places := outbox_detours_at(succ.target, ARRAY(SELECT u.seq FROM unnest(seqs, flags) u(seq, flags) WHERE u.flags = outbox_flag_detour()));
-	IF cardinality(places) > 0 THEN
+	IF fits THEN
+		room := least(room, cardinality(rows));
+		stopped := cardinality(rows) > room;
+		succ.claim_count := cardinality(picks) + room;
+		succ.claim_detours := cardinality(picks);
+		succ.claim_seq := coalesce(picks[1], rows[1], 0);
+		succ.claim_last := coalesce(rows[room], picks[cardinality(picks)], 0);
+		seqs := picks || CASE WHEN have THEN blocked ELSE rows[1:room] END;
+		flags := array_fill(outbox_flag_detour(), ARRAY[cardinality(picks)]) || CASE WHEN have
+			THEN array_fill(outbox_flag_blocked(), ARRAY[coalesce(cardinality(blocked), 0)]) ELSE flags END;
+	ELSE
+		SELECT * INTO seqs, flags, stopped FROM outbox_merge(succ, v, picks, suspects, rows, keys, sizes, waiting, log_cut, p_max,
+			p_max_bytes, p_now);
+		IF seqs[1] IS NULL THEN
+			seqs := '{}';
+			flags := '{}';
+		END IF;
+		succ.claim_count := cardinality(seqs);
+		succ.claim_seq := coalesce(seqs[1], 0);
+		succ.claim_last := coalesce(seqs[succ.claim_count], 0);
+		picks := ARRAY(SELECT u.seq FROM unnest(seqs, flags) u(seq, flags) WHERE u.flags = outbox_flag_detour());
+		succ.claim_detours := cardinality(picks);
+		IF have THEN
+			SELECT array_agg(u.seq), array_agg(u.flag) INTO seqs, flags FROM unnest(seqs, flags) u(seq, flag) WHERE u.flag <> 0;
+		END IF;
+	END IF;
+	IF cardinality(picks) > 0 THEN
+		places := outbox_detours_at(succ.target, picks);
 		UPDATE outbox_detour d SET state = 'sending', owner = succ.owner, last_status_at = p_now WHERE d.ctid = ANY (places);
 	END IF;
-	succ.claim_count := cardinality(seqs);
-	succ.claim_detours := (SELECT count(*) FROM unnest(flags) f WHERE f = outbox_flag_detour());
-	succ.claim_seq := coalesce(seqs[1], 0);
-	succ.claim_last := coalesce(seqs[succ.claim_count], 0);
 	succ.claim_end := greatest(succ.pos, CASE WHEN stopped THEN succ.claim_last ELSE log_cut END);
 END $$;
 
@@ -201,8 +253,8 @@ LANGUAGE sql IMMUTABLE AS $$
 	SELECT (q).max > 0 AND NOT (v).paused AND (v).version = (q).version
 $$;
 
--- 4. Choose what comes next. claimed: how many; seqs: which, with their flags. read_ahead: the caller has those of them that are
--- neither detours nor blocked. If there are none, the position moves past the rows of other lanes.
+-- 4. Choose what comes next. claimed: how many; seqs: those that have to be read, with their flags. read_ahead: the caller has the
+-- others. If there are none, the position moves past the rows of other lanes.
 CREATE OR REPLACE FUNCTION outbox_claim(INOUT succ outbox_receipt, q outbox_request, last outbox_receipt, v outbox_view,
 	fresh outbox_moment, now timestamptz, ahead outbox_ahead, OUT claimed bigint, OUT read_ahead boolean, OUT seqs bigint[], OUT flags integer[])
 LANGUAGE plpgsql AS $$

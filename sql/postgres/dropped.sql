@@ -53,3 +53,5 @@ DROP FUNCTION IF EXISTS outbox_message_defaults();
 DROP FUNCTION IF EXISTS outbox_is_blocked(text, text, bigint, boolean, bigint[], timestamptz);
 DROP FUNCTION IF EXISTS outbox_choose(outbox_receipt, outbox_view, xid8[], bigint, bigint, timestamptz);
 DROP FUNCTION IF EXISTS outbox_claim(outbox_receipt, outbox_request, outbox_receipt, outbox_view, outbox_moment, timestamptz);
+DROP FUNCTION IF EXISTS outbox_picks(text, integer, boolean, boolean, pg_snapshot, timestamptz, bigint);
+DROP FUNCTION IF EXISTS outbox_run(text, text, bigint, boolean, boolean, pg_snapshot, timestamptz, bigint);

@@ -308,8 +308,6 @@ DECLARE
 	claim record;
 	claimed bigint := 0;
 	ahead bigint := 0;
-	others bigint[];
-	flags integer[];
 BEGIN
 	IF pg_current_xact_id_if_assigned() IS NULL THEN
 		PERFORM outbox_prepare_commit(o.count > 0);
@@ -345,9 +343,9 @@ BEGIN
 		IF claim.read_ahead THEN
 			ahead := claimed - succ.claim_detours;
 		END IF;
-		SELECT array_agg(u.seq), array_agg(u.flag) INTO others, flags FROM unnest(claim.seqs, claim.flags) u(seq, flag)
-			WHERE u.flag <> 0 OR NOT claim.read_ahead;
-		RETURN QUERY SELECT * FROM outbox_read_claim(q.target, others, flags);
+		IF cardinality(claim.seqs) > 0 THEN
+			RETURN QUERY SELECT * FROM outbox_read_claim(q.target, claim.seqs, claim.flags);
+		END IF;
 	END IF;
 	IF v.detours AND succ.n <> last.n THEN
 		PERFORM outbox_pass_ahead(succ);
