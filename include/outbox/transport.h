@@ -124,7 +124,7 @@ struct outbox_transport_ops {
 	/* Drop the connection at once. Legal at any time, also twice and before connect(). */
 	void (*disconnect)(struct outbox_transport *transport);
 
-	/* Free everything, disconnecting first when needed. NULL is legal. */
+	/* Free everything, disconnecting first when needed. */
 	void (*close)(struct outbox_transport *transport);
 
 	/*

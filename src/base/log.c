@@ -9,7 +9,10 @@
 
 #define LINE_MAX_BYTES 1024
 
-static const struct event_row rows[] = {
+static const struct {
+	const char *name;
+	enum outbox_log_level level;
+} rows[] = {
 	[EVENT_ADMIN_ACT] = { "admin.act", OUTBOX_LOG_INFO },
 	[EVENT_ADMIN_DENIED] = { "admin.denied", OUTBOX_LOG_WARN },
 	[EVENT_ADMIN_FAILED] = { "admin.failed", OUTBOX_LOG_WARN },
@@ -55,11 +58,6 @@ static const struct event_row rows[] = {
 };
 
 _Static_assert(sizeof(rows) / sizeof(rows[0]) == EVENTS, "a row for each event");
-
-const struct event_row *event_row(enum event event)
-{
-	return &rows[event];
-}
 
 void log_event(const struct log *log, enum event event, const struct about *about,
 	       const char *format, ...)

@@ -58,13 +58,6 @@ enum event {
 	EVENTS /* how many there are */
 };
 
-struct event_row {
-	const char *name;
-	enum outbox_log_level level;
-};
-
-const struct event_row *event_row(enum event event);
-
 struct log {
 	outbox_log_fn sink; /* NULL: silent */
 	void *context;

@@ -15,7 +15,7 @@ static const struct {
 	{ "none", OUTBOX_BAND_NONE },
 };
 
-unsigned band_of(int priority)
+static unsigned band_of(int priority)
 {
 	if (priority > 0)
 		return OUTBOX_BAND_HIGH;

@@ -26,8 +26,6 @@ struct band_plan {
 	struct band_piece pieces[BAND_PIECES_MAX];
 };
 
-unsigned band_of(int priority);
-
 /* "high", "normal", "low", "none"; 0 for another word, NULL for another bit. */
 unsigned band_parse(const char *name);
 const char *band_name(unsigned band);

@@ -15,11 +15,6 @@
 
 #define ARENA_MAX ((size_t)256 << 10)
 
-const char *http_server_address(const struct http_server *server)
-{
-	return server->address;
-}
-
 static struct http_server *http_server_free(struct http_server *server)
 {
 	if (!server)

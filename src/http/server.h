@@ -26,7 +26,4 @@ DEFINE_CLEANUP(struct http_server *, http_server_stop)
 /* Read the tokens again. Wrong in any way: the old ones stay. Any thread. */
 int http_server_reload(struct http_server *server, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
-/* Where it listens, for people: "http://127.0.0.1:8040". */
-const char *http_server_address(const struct http_server *server);
-
 #endif

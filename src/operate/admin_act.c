@@ -202,16 +202,21 @@ int outbox_admin_purgeable(struct outbox_admin *admin, const struct outbox_purge
 	return purge_or_count(admin, purge, true, ret_purged, err);
 }
 
+static int enter_with_reason(struct outbox_admin *admin, const char *id, const char *reason,
+			     struct outbox_error *err)
+{
+	if (!id || !reason || !*reason)
+		return outbox_fail(err, OUTBOX_EINVAL,
+				   "id and reason are required: say why, for the audit");
+	return admin_enter(admin, NEED_READY, err);
+}
+
 int outbox_admin_redact(struct outbox_admin *admin, const char *id, const char *reason,
 			bool *ret_done, struct outbox_error *err)
 {
 	struct outbox_redact redact = { .struct_size = sizeof(redact), .id = id, .reason = reason };
-	int r;
+	int r = enter_with_reason(admin, id, reason, err);
 
-	if (!id || !reason || !*reason)
-		return outbox_fail(err, OUTBOX_EINVAL,
-				   "id and reason are required: say why, for the audit");
-	r = admin_enter(admin, NEED_READY, err);
 	if (r)
 		return r;
 	redact.actor = admin->actor;
@@ -223,12 +228,8 @@ int outbox_admin_cancel(struct outbox_admin *admin, const char *id, const char *
 			bool *ret_done, struct outbox_error *err)
 {
 	struct outbox_cancel cancel = { .struct_size = sizeof(cancel), .id = id, .reason = reason };
-	int r;
+	int r = enter_with_reason(admin, id, reason, err);
 
-	if (!id || !reason || !*reason)
-		return outbox_fail(err, OUTBOX_EINVAL,
-				   "id and reason are required: say why, for the audit");
-	r = admin_enter(admin, NEED_READY, err);
 	if (r)
 		return r;
 	cancel.actor = admin->actor;

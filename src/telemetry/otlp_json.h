@@ -30,7 +30,6 @@ json_t *otlp_metrics_json(const struct sample *sample, const struct otlp_sender 
 json_t *otlp_resource(const struct otlp_sender *sender);
 json_t *otlp_scope(void);
 json_t *otlp_text_attribute(const char *key, const char *value);
-json_t *otlp_number_attribute(const char *key, int64_t value);
 json_t *otlp_number(int64_t value); /* "42" */
 json_t *otlp_nanoseconds(outbox_time time);
 /* Takes the item. When there is no memory for it, the list is freed and NULL from then on. */

@@ -33,7 +33,7 @@ json_t *otlp_text_attribute(const char *key, const char *value)
 	return json_pack("{s:s, s:{s:o}}", "key", key, "value", "stringValue", json_text(value));
 }
 
-json_t *otlp_number_attribute(const char *key, int64_t value)
+static json_t *number_attribute(const char *key, int64_t value)
 {
 	return json_pack("{s:s, s:{s:o}}", "key", key, "value", "intValue", otlp_number(value));
 }
@@ -90,15 +90,15 @@ static json_t *make_attributes(const struct otlp_batch *b)
 	return json_pack("[o, o, o, o, o, o, o, o, o, o]",
 			 otlp_text_attribute("messaging.operation.type", "send"),
 			 otlp_text_attribute("messaging.destination.name", b->target),
-			 otlp_number_attribute("messaging.batch.message_count",
-					       (int64_t)b->report.messages),
+			 number_attribute("messaging.batch.message_count",
+					  (int64_t)b->report.messages),
 			 otlp_text_attribute("outbox.source", b->source),
-			 otlp_number_attribute("outbox.lane", b->report.lane),
-			 otlp_number_attribute("outbox.delivered", (int64_t)b->report.delivered),
-			 otlp_number_attribute("outbox.failed", (int64_t)b->report.failed),
-			 otlp_number_attribute("outbox.retried", (int64_t)b->report.retried),
-			 otlp_number_attribute("outbox.publish_us", b->report.publish),
-			 otlp_number_attribute("outbox.settle_us", b->report.settle));
+			 number_attribute("outbox.lane", b->report.lane),
+			 number_attribute("outbox.delivered", (int64_t)b->report.delivered),
+			 number_attribute("outbox.failed", (int64_t)b->report.failed),
+			 number_attribute("outbox.retried", (int64_t)b->report.retried),
+			 number_attribute("outbox.publish_us", b->report.publish),
+			 number_attribute("outbox.settle_us", b->report.settle));
 }
 
 static json_t *make_status(const struct otlp_batch *b)

@@ -16,8 +16,6 @@ static void amqp1_close(struct outbox_transport *transport)
 {
 	struct amqp1_transport *t = amqp1_downcast(transport);
 
-	if (!t)
-		return;
 	if (t->links)
 		amqp1_drop(t, true);
 	wire_deinit(&t->wire);

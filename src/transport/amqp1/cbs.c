@@ -18,8 +18,9 @@
 
 #define TOKEN_MAX 8192
 
-int sas_token(const char *resource, const char *policy, const char *key, int64_t until,
-	      struct buf *out, struct outbox_error *err)
+/* "SharedAccessSignature sr=...": for this resource, until then (seconds). */
+static int make_sas_token(const char *resource, const char *policy, const char *key, int64_t until,
+			  struct buf *out, struct outbox_error *err)
 {
 	_cleanup_(buf_deinit) struct buf escaped = BUF_INIT(TOKEN_MAX), text = BUF_INIT(TOKEN_MAX),
 					 signature = BUF_INIT(TOKEN_MAX);
@@ -133,8 +134,8 @@ int cbs_refresh(struct amqp1_transport *t, const char *address, outbox_time *tok
 	if (t->auth != AUTH_CBS || *token_ends - now > ttl / 4)
 		return OUTBOX_OK;
 	buf_printf(&resource, "sb://%s/%s", t->hostname, address);
-	r = sas_token(buf_str(&resource), e->user, e->password, (now + ttl) / OUTBOX_SECONDS,
-		      &token, err);
+	r = make_sas_token(buf_str(&resource), e->user, e->password, (now + ttl) / OUTBOX_SECONDS,
+			   &token, err);
 	if (r == OUTBOX_OK)
 		r = put_token(t, buf_str(&resource), buf_str(&token), deadline, err);
 	if (token.data)

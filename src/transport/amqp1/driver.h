@@ -188,9 +188,6 @@ void request_end(struct amqp1_transport *t);
 /* The address may be used with the token that it has, or a new one is put. */
 int cbs_refresh(struct amqp1_transport *t, const char *address, outbox_time *token_ends,
 		outbox_time deadline, struct outbox_error *err) OUTBOX_MUSTCHECK;
-/* "SharedAccessSignature sr=...": for this resource, until then (seconds). */
-int sas_token(const char *resource, const char *policy, const char *key, int64_t until,
-	      struct buf *out, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /* ---- message.c */
 /* The message as it goes on the wire, in t->encoded; *ret_size bytes. EINVAL: REJECTED with that text. */

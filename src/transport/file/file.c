@@ -81,11 +81,8 @@ int file_fail(const struct file_transport *file, int number, const char *what,
 
 static void file_close(struct outbox_transport *transport)
 {
-	struct file_transport *file;
+	struct file_transport *file = downcast(transport);
 
-	if (!transport)
-		return;
-	file = downcast(transport);
 	place_close(file);
 	outbox_encoder_free(file->encoder);
 	buf_deinit(&file->chunk);

@@ -146,8 +146,7 @@ static void handler_disconnect(struct outbox_transport *transport)
 
 static void handler_close(struct outbox_transport *transport)
 {
-	if (transport)
-		free(downcast(transport));
+	free(downcast(transport));
 }
 
 static int handler_check(struct outbox_transport *transport, outbox_time deadline, char *text,

@@ -5,10 +5,8 @@ extern const struct outbox_transport_ops http_transport_ops;
 
 static void http_close(struct outbox_transport *transport)
 {
-	struct http_transport *t = transport ? http_downcast(transport) : NULL;
+	struct http_transport *t = http_downcast(transport);
 
-	if (!t)
-		return;
 	http_disconnect(transport);
 	http_options_deinit(t);
 	key_order_deinit(&t->order);

@@ -29,11 +29,8 @@ extern const struct outbox_transport_ops kafka_transport_ops;
 
 static void kafka_close(struct outbox_transport *transport)
 {
-	struct kafka_transport *kafka;
+	struct kafka_transport *kafka = kafka_downcast(transport);
 
-	if (!transport)
-		return;
-	kafka = kafka_downcast(transport);
 	kafka_disconnect(transport);
 	if (kafka->conf)
 		rd_kafka_conf_destroy(kafka->conf);

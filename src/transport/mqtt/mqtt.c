@@ -21,10 +21,8 @@ extern const struct outbox_transport_ops mqtt_transport_ops;
 
 static void mqtt_close(struct outbox_transport *transport)
 {
-	struct mqtt_transport *t = transport ? mqtt_downcast(transport) : NULL;
+	struct mqtt_transport *t = mqtt_downcast(transport);
 
-	if (!t)
-		return;
 	mqtt_disconnect(transport);
 	template_deinit(&t->topic);
 	buf_deinit(&t->text);

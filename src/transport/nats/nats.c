@@ -18,8 +18,6 @@ static void nats_close(struct outbox_transport *transport)
 {
 	struct nats_transport *t = nats_downcast(transport);
 
-	if (!t)
-		return;
 	wire_deinit(&t->wire);
 	template_deinit(&t->subject);
 	free(t->stream);

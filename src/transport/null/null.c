@@ -64,8 +64,7 @@ static void null_disconnect(struct outbox_transport *transport)
 
 static void null_close(struct outbox_transport *transport)
 {
-	if (transport)
-		free(downcast(transport));
+	free(downcast(transport));
 }
 
 static int null_check(struct outbox_transport *transport, outbox_time deadline, char *text,

@@ -28,7 +28,8 @@ struct timeval rabbit_time_left(const struct rabbit *rabbit, outbox_time deadlin
 				 .tv_usec = (suseconds_t)(left % OUTBOX_SECONDS) };
 }
 
-void rabbit_rpc_until(struct rabbit *rabbit, outbox_time deadline)
+/* The library's next questions are to be answered by then. */
+static void set_rpc_deadline(struct rabbit *rabbit, outbox_time deadline)
 {
 	struct timeval left = rabbit_time_left(rabbit, deadline);
 
@@ -113,7 +114,7 @@ int rabbit_side(struct rabbit *rabbit, outbox_time deadline, struct outbox_error
 {
 	int r;
 
-	rabbit_rpc_until(rabbit, deadline);
+	set_rpc_deadline(rabbit, deadline);
 	if (rabbit->side_open)
 		return OUTBOX_OK;
 	amqp_channel_open(rabbit->connection, RABBIT_SIDE_CHANNEL);
@@ -126,7 +127,7 @@ int rabbit_open_channel(struct rabbit *rabbit, outbox_time deadline, struct outb
 {
 	int r;
 
-	rabbit_rpc_until(rabbit, deadline);
+	set_rpc_deadline(rabbit, deadline);
 	amqp_channel_open(rabbit->connection, RABBIT_PUBLISH_CHANNEL);
 	r = rabbit_reply(rabbit, RABBIT_PUBLISH_CHANNEL, "cannot open a channel", err);
 	if (r != OUTBOX_OK)
@@ -218,7 +219,7 @@ static int log_in(struct rabbit *rabbit, outbox_time deadline, struct outbox_err
 	amqp_rpc_reply_t reply;
 
 	amqp_set_handshake_timeout(rabbit->connection, &left);
-	rabbit_rpc_until(rabbit, deadline);
+	set_rpc_deadline(rabbit, deadline);
 	reply = amqp_login_with_properties(rabbit->connection, rabbit->vhost, CHANNEL_MAX,
 					   FRAME_MAX, (int)rabbit->heartbeat, &properties,
 					   AMQP_SASL_METHOD_PLAIN, rabbit->broker.endpoint.user,

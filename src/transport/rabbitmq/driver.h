@@ -101,8 +101,6 @@ int rabbit_open_channel(struct rabbit *rabbit, outbox_time deadline,
 			struct outbox_error *err) OUTBOX_MUSTCHECK;
 /* What is left until the deadline, as the library wants it; at least nothing. */
 struct timeval rabbit_time_left(const struct rabbit *rabbit, outbox_time deadline);
-/* The library's next questions are to be answered by then. */
-void rabbit_rpc_until(struct rabbit *rabbit, outbox_time deadline);
 /* Did the last question succeed? If not, the channel was closed by it or the connection is gone. */
 int rabbit_reply(struct rabbit *rabbit, amqp_channel_t channel, const char *what,
 		 struct outbox_error *err) OUTBOX_MUSTCHECK;

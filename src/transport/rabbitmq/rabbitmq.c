@@ -27,10 +27,8 @@ static void rabbit_disconnect(struct outbox_transport *transport)
 
 static void rabbit_close(struct outbox_transport *transport)
 {
-	struct rabbit *rabbit = transport ? rabbit_downcast(transport) : NULL;
+	struct rabbit *rabbit = rabbit_downcast(transport);
 
-	if (!rabbit)
-		return;
 	rabbit_drop(rabbit, true);
 	confirms_deinit(&rabbit->confirms);
 	template_deinit(&rabbit->exchange);

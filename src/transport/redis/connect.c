@@ -6,8 +6,9 @@
 
 #include <string.h>
 
-int redis_wire_connect(struct redis_wire *wire, const struct address *address, outbox_time deadline,
-		       struct outbox_error *err)
+/* ECONN, ETIMEDOUT: tries each address that the name has. */
+static int connect_wire(struct redis_wire *wire, const struct address *address,
+			outbox_time deadline, struct outbox_error *err)
 {
 	int r;
 
@@ -180,7 +181,7 @@ static int use_address(void *context, const struct address *address, outbox_time
 		       struct outbox_error *err)
 {
 	struct redis_transport *t = context;
-	int r = redis_wire_connect(&t->wire, address, until, err);
+	int r = connect_wire(&t->wire, address, until, err);
 
 	t->no_scripts = false;
 	return r ? r : begin_session(t, until, err);

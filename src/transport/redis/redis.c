@@ -20,8 +20,6 @@ static void redis_close(struct outbox_transport *transport)
 {
 	struct redis_transport *t = redis_downcast(transport);
 
-	if (!t)
-		return;
 	redis_wire_deinit(&t->wire);
 	template_deinit(&t->stream);
 	buf_deinit(&t->key);

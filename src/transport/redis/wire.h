@@ -27,10 +27,6 @@ void redis_wire_init(struct redis_wire *wire, struct outbox_clock *clock);
 void redis_wire_close(struct redis_wire *wire);
 void redis_wire_deinit(struct redis_wire *wire);
 
-/* ECONN, ETIMEDOUT: tries each address that the name has. */
-int redis_wire_connect(struct redis_wire *wire, const struct address *address, outbox_time deadline,
-		       struct outbox_error *err) OUTBOX_MUSTCHECK;
-
 /* Write a command: its number of arguments, each argument (a prefix and the rest, as they are), its end. */
 void redis_wire_begin(struct buf *out, size_t n_arguments);
 void redis_wire_argument(struct buf *out, const char *prefix, const void *data, size_t size);
