@@ -325,10 +325,10 @@ int url_finish(struct url *url, const char *known, struct outbox_error *err)
 		text_shown(shown, sizeof(shown), url->options[i].name);
 		if (!known || !*known)
 			return outbox_fail(err, OUTBOX_ECONFIG,
-					   "unknown option \"%s\": a %s: URL takes none; remove it",
+					   "unknown option \"%s\": %s: URLs take none; remove it",
 					   shown, url->scheme);
 		return outbox_fail(err, OUTBOX_ECONFIG,
-				   "unknown option \"%s\": a %s: URL takes %s; repair or remove it",
+				   "unknown option \"%s\": %s: URLs take %s; repair or remove it",
 				   shown, url->scheme, known);
 	}
 	return OUTBOX_OK;

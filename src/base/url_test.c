@@ -24,8 +24,8 @@ static void a_path_only(void **state)
 	assert_string_equal(url_option(&url, "mode"), "rw");
 	assert_null(url_option(&url, "mod"));
 	assert_fails(url_finish(&url, "mode, fsync", err), OUTBOX_ECONFIG,
-		     "unknown option \"cache\": a sqlite: URL takes mode, fsync");
-	assert_fails(url_finish(&url, NULL, err), OUTBOX_ECONFIG, "takes none");
+		     "unknown option \"cache\": sqlite: URLs take mode, fsync");
+	assert_fails(url_finish(&url, NULL, err), OUTBOX_ECONFIG, "take none");
 	assert_string_equal(url_option(&url, "cache"), "a&b");
 	assert_ok(url_finish(&url, "mode", err));
 }

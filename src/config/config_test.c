@@ -275,6 +275,18 @@ static void test_limits(void **state)
 	assert_non_null(strstr(buf_str(&told), "outbox.yaml:26:1: wrong19"));
 	assert_null(strstr(buf_str(&told), "wrong20"));
 	assert_non_null(strstr(buf_str(&told), "and 5 more\n"));
+	for (size_t n = 21; n <= 22; n++) {
+		buf_clear(&many);
+		buf_clear(&told);
+		buf_text(&many, GOOD);
+		for (size_t i = 0; i < n; i++)
+			buf_printf(&many, "wrong%zu: 1\n", i);
+		load(buf_str(&many), NULL, &told);
+		/* "and 1 more" would take as much room as the one */
+		assert_int_equal(strstr(buf_str(&told), "wrong20") != NULL, n == 21);
+		assert_int_equal(strstr(buf_str(&told), "and 2 more\n") != NULL, n == 22);
+		assert_null(strstr(buf_str(&told), "and 1 more"));
+	}
 }
 
 static void test_variables_in_texts(void **state)

@@ -11,7 +11,12 @@ static void add(struct problems *problems, const struct place *place, const char
 {
 	struct problem *problem;
 
-	if (problems->count == PROBLEMS_MAX) {
+	/* one more is told like the others: "and 1 more" would take a line, too */
+	if (problems->count == PROBLEMS_MAX + 1) {
+		problems->count--;
+		problems->more++;
+	}
+	if (problems->more) {
 		problems->more++;
 		return;
 	}

@@ -6,7 +6,7 @@
 
 #include "config/node.h"
 
-#define PROBLEMS_MAX 20
+#define PROBLEMS_MAX 20 /* of more; 21 are kept, too */
 
 struct problem {
 	struct place place; /* its name is a copy */
@@ -15,7 +15,7 @@ struct problem {
 };
 
 struct problems {
-	struct problem items[PROBLEMS_MAX];
+	struct problem items[PROBLEMS_MAX + 1];
 	size_t count;
 	size_t more;    /* that were not kept */
 	bool no_memory; /* one is not told as it should be */

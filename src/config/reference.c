@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What is made from the tables for people: JSON Schema, for editors that complete and check while one types, and a
- * file with every key, what it means and its default. What must be there, and what an example
- * cannot do without, is there; all the rest is commented out with its default or an example, so that taking
+ * file with every key, what it means and its default. What must be there is there; all the rest is commented out with its default or an example, so that taking
  * the # away is all it takes.
  */
 #include "base/buf.h"
@@ -77,10 +76,7 @@ static void write_map(const struct record *schema, size_t indent, enum place_of_
 				 place == IN_COMMENT ? "#" : "");
 		else
 			snprintf(lead, sizeof(lead), "%*s%s", width, "",
-				 ((key->flags & FIELD_REQUIRED) || (key->flags & FIELD_EXEMPLARY)) &&
-						 place != IN_COMMENT
-					 ? ""
-					 : "#");
+				 (key->flags & FIELD_REQUIRED) && place != IN_COMMENT ? "" : "#");
 		write_key(key, lead, out);
 	}
 }

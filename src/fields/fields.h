@@ -61,8 +61,6 @@ enum field_type {
 #define FIELD_ABSENT 4u   /* out: may be missing: make() gave NULL */
 #define FIELD_UNTRUSTED \
 	8u /* out: what a server or a library said, which may have quoted a secret */
-#define FIELD_EXEMPLARY \
-	16u /* the examples of its neighbours need it: the reference writes it out */
 /* When a change of the configuration takes effect; neither: as its group, else those concerned drain and start again */
 #define FIELD_LIVE 32u    /* with a reload, at once */
 #define FIELD_RESTART 64u /* with the next start only; a reload says so */

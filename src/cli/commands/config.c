@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #define REFERENCE_MAX ((size_t)64 << 10)
+#define STDIN_MAX (((size_t)1 << 20) + 1)
 
 struct values {
 	const char *config;
@@ -73,8 +74,27 @@ static int check_json(struct cli *cli, const char *file, const struct problems *
 			  err);
 }
 
+/* What another command prints is checked without a file in between. */
+static int read_stdin(struct config_input *input, struct buf *out, struct outbox_error *err)
+{
+	char chunk[4096];
+	size_t n;
+
+	while (!out->failed && (n = fread(chunk, 1, sizeof(chunk), stdin)) > 0)
+		buf_append(out, chunk, n);
+	if (ferror(stdin))
+		return outbox_fail(err, OUTBOX_ECONFIG, "stdin: cannot be read");
+	if (out->failed)
+		return outbox_fail(err, OUTBOX_ECONFIG, "stdin: is larger than 1 MiB");
+	input->file = "stdin";
+	input->text = buf_str(out);
+	input->size = out->size;
+	return OUTBOX_OK;
+}
+
 static int run_check(struct cli *cli, void *values, struct outbox_error *err)
 {
+	_cleanup_(buf_deinit) struct buf text = BUF_INIT(STDIN_MAX);
 	_cleanup_(cleanup_free) struct problems *problems = calloc(1, sizeof(*problems));
 	_cleanup_(config_freep) struct config *config = NULL;
 	const struct values *given = values;
@@ -86,6 +106,8 @@ static int run_check(struct cli *cli, void *values, struct outbox_error *err)
 				      .server = true };
 	int r = check_named_once(cli, given, err);
 
+	if (r == OUTBOX_OK && strcmp(input.file, "-") == 0)
+		r = read_stdin(&input, &text, err);
 	if (r)
 		return r;
 	if (!problems)
@@ -186,9 +208,9 @@ const struct command cmd_config_check = {
 	.summary = "find every mistake in a configuration file",
 	TAKES_WORDS("[FILE]", 0, 1),
 	TAKES_OPTIONS(check_options, struct values),
-	.about = "FILE defaults to OUTBOX_CONFIG, else outbox.yaml. The environment, --set and the files that secrets come from are checked as well. The command writes nothing and, without --connect, connects to nothing. Each mistake is one line on stderr with its line and column; at most 20 are reported.",
+	.about = "FILE defaults to OUTBOX_CONFIG, else outbox.yaml; - reads stdin. The environment, --set and the files that secrets come from are checked as well. The command writes nothing and, without --connect, connects to nothing. Each mistake is one line on stderr with its line and column; at most 21 are reported.",
 	.example =
-		"outbox config check outbox.yaml\noutbox config check --connect\noutbox config check --set relay.batch=100",
+		"outbox config check outbox.yaml\noutbox config check --connect\noutbox config reference | outbox config check -",
 	.exits = "0  good\n2  mistakes, or the file cannot be read\n3  there is no such file",
 	.run = run_check,
 };

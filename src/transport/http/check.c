@@ -7,6 +7,7 @@
 #include "transport/http/driver.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static void judge_secrecy(struct findings *f, const struct http_transport *t)
 {
@@ -19,6 +20,21 @@ static void judge_secrecy(struct findings *f, const struct http_transport *t)
 		findings_add(
 			f, FINDING_WARNING,
 			"verify=no: whoever is in between can read and answer; name its CA with ca");
+}
+
+static void tell_query(struct findings *f, const struct http_transport *t)
+{
+	const char *at = strchr(t->url, '?');
+	int size;
+
+	at = at ? http_query_option(at + 1) : NULL;
+	if (!at)
+		return;
+	size = (int)strcspn(at, "=&");
+	findings_add(f, FINDING_NOTE,
+		     "\"%.*s\" of the query goes to the receiver; if it is meant as an option, write "
+		     "it behind a #",
+		     size > 40 ? 40 : size, at);
 }
 
 int http_check(struct outbox_transport *transport, outbox_time deadline, char *text, size_t size)
@@ -41,5 +57,6 @@ int http_check(struct outbox_transport *transport, outbox_time deadline, char *t
 		findings_add(
 			&f, FINDING_NOTE,
 			"through a proxy, which decides where it may go: allow_private does not hold");
+	tell_query(&f, t);
 	return findings_finish(&f, r, &err, text, size);
 }

@@ -27,9 +27,9 @@ static bool may_connect(void *context, const struct sockaddr *address)
 						   : sizeof(struct sockaddr_in),
 		    host, sizeof(host), NULL, 0, NI_NUMERICHOST);
 	snprintf(t->refused, sizeof(t->refused),
-		 "its address %s is not a public one (%s); allow_private names the networks that are "
-		 "allowed nevertheless",
-		 host, range ? range : "?");
+		 "its address %s is not a public one (%s); to allow it, write allow_private=%s behind "
+		 "the URL's #",
+		 host, range ? range : "?", host);
 	return false;
 }
 

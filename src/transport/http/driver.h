@@ -56,6 +56,8 @@ int http_configure(struct broker *broker, struct url *url,
 		   const struct outbox_transport_config *config,
 		   struct outbox_error *err) OUTBOX_MUSTCHECK;
 void http_options_deinit(struct http_transport *t);
+/* The first parameter of a receiver's query (behind the ?) that is called as an option is; NULL: there is none. */
+const char *http_query_option(const char *at);
 
 /* ---- connect.c */
 int http_connect(struct outbox_transport *transport, outbox_time deadline, struct outbox_error *err);

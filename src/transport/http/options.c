@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "core/secrets.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -117,6 +118,63 @@ static int add_proxy(struct http_transport *t, struct url *url, struct outbox_er
 	t->proxy = make_proxy(&parsed, password);
 	secret_free(password);
 	return t->proxy ? OUTBOX_OK : no_memory(err);
+}
+
+/*
+ * The query is the receiver's, so an option that stands there would be sent to it and have no effect. Names that can
+ * hardly be a receiver's are refused; those that may be (token, key, timeout) go with the rest, and doctor tells them.
+ */
+#define OURS_ALONE                                                                              \
+	"secret_file, token_file, password_file, header_file, proxy_password_file, in_flight, " \
+	"allow_private, idempotency_key"
+
+static bool has_word(const char *list, const char *word, size_t size)
+{
+	for (size_t n; *list; list += n + strspn(list + n, ", ")) {
+		n = strcspn(list, ",");
+		if (n == size && memcmp(list, word, n) == 0)
+			return true;
+	}
+	return false;
+}
+
+static bool is_header_option(const char *name)
+{
+	return strncmp(name, HEADER_OPTION, strlen(HEADER_OPTION)) == 0;
+}
+
+const char *http_query_option(const char *at)
+{
+	for (size_t word; *at; at += word + (at[word] == '&')) {
+		word = strcspn(at, "&");
+		if (is_header_option(at) || has_word(HTTP_OPTIONS, at, strcspn(at, "=&")))
+			return at;
+	}
+	return NULL;
+}
+
+static int check_query(const char *request, struct outbox_error *err)
+{
+	const char *at = strchr(request, '?');
+	char name[64], shown[128];
+
+	while (at && (at = http_query_option(at + 1))) {
+		size_t size = strcspn(at, "=&");
+
+		snprintf(name, sizeof(name), "%.*s", (int)size, at);
+		/* a header's value may be secret, a file's name is not */
+		snprintf(shown, sizeof(shown), "%.*s",
+			 is_header_option(at) ? (int)size : (int)strcspn(at, "&"), at);
+		if (is_header_option(at) || has_word(OURS_ALONE, at, size))
+			return outbox_fail(err, OUTBOX_ECONFIG,
+					   "option %s: \"%s\" is in the query, which belongs to the "
+					   "receiver; write it behind a #, https://host/path?query#%s "
+					   "(or %%%02X%s for a parameter of the receiver)",
+					   name, shown, shown, (unsigned)(unsigned char)name[0],
+					   name + 1);
+		at = strchr(at, '&');
+	}
+	return OUTBOX_OK;
 }
 
 /* ---- who ------------------------------------------------------------------------------------------ */
@@ -290,11 +348,13 @@ int http_configure(struct broker *broker, struct url *url,
 {
 	struct http_transport *t = (struct http_transport *)broker;
 	const char *allow = url_option(url, "allow_private");
-	int r = make_url(t, url, err);
+	int r = check_query(url->request ? url->request : "", err);
 
 	broker->envelope = OUTBOX_ENVELOPE_CE_STRUCTURED;
 	t->unordered = config->unordered;
 	t->scratch = (struct buf)BUF_INIT(SCRATCH_MAX);
+	if (!r)
+		r = make_url(t, url, err);
 	if (!r)
 		r = add_signer(t, url, err);
 	if (!r)

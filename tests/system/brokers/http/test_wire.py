@@ -184,3 +184,11 @@ def test_doctor_sends_nothing():
         said = probe(f"http://127.0.0.1:{receiver.port}/#{LOOPBACK}", PROBE_CHECK="1")
     assert said["level"] == 1 and "2xx" in said["check"] and "not signed" in said["check"]
     assert not receiver.requests
+
+
+def test_doctor_tells_of_a_query_that_looks_like_an_option():
+    with Recorder() as receiver:
+        said = probe(f"http://127.0.0.1:{receiver.port}/?tenant=7&timeout=3s#{LOOPBACK}", PROBE_CHECK="1")
+        plain = probe(f"http://127.0.0.1:{receiver.port}/?tenant=7#{LOOPBACK}", PROBE_CHECK="1")
+    assert '"timeout" of the query goes to the receiver' in said["check"]
+    assert "of the query" not in plain["check"]
