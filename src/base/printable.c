@@ -85,30 +85,116 @@ void printable_line(FILE *stream, const char *prefix, const char *text)
 	fprintf(stream, "%s%s\n", prefix, buf_str(&line));
 }
 
+/* ---- wrapping ------------------------------------------------------------------------------------- */
+
+struct line {
+	FILE *stream;
+	const struct wrap *wrap;
+	size_t at;
+	bool begun; /* there is a word on it */
+};
+
+static void next_line(struct line *line, size_t indent)
+{
+	fprintf(line->stream, "\n%*s", (int)indent, "");
+	line->at = indent;
+}
+
+static void put(struct line *line, const char *text, size_t size, size_t columns)
+{
+	fwrite(text, 1, size, line->stream);
+	line->at += columns;
+	line->begun = true;
+}
+
+/* A blank in front of what goes behind a word, or a new line where there is no room for it. */
+static void separate(struct line *line, size_t columns, bool blank)
+{
+	if (!line->begun)
+		return;
+	if (line->at + 1 + columns > line->wrap->width)
+		next_line(line, line->wrap->indent);
+	else if (blank)
+		put(line, " ", 1, 1);
+}
+
+/* The next argument of a command: a blank between quotes ends none. */
+static size_t argument_length(const char *text)
+{
+	size_t i = 0;
+	char quote = '\0';
+
+	for (; text[i] && (quote || text[i] != ' '); i++)
+		if (text[i] == '\\' && text[i + 1] && !quote)
+			i++;
+		else if (text[i] == quote)
+			quote = '\0';
+		else if (!quote && (text[i] == '\'' || text[i] == '"'))
+			quote = text[i];
+	return i;
+}
+
+/* How long is the command that begins here, up to the end of its sentence? 0: none does. */
+static size_t command_length(const char *begin, const char *text)
+{
+	size_t length = 0;
+
+	if (strncmp(text, "outbox ", 7) != 0 ||
+	    (text != begin && (text < begin + 2 || memcmp(text - 2, ": ", 2) != 0)))
+		return 0;
+	do {
+		length += strspn(text + length, " ");
+		length += argument_length(text + length);
+	} while (text[length] && !strchr(";,)", text[length - 1]));
+	return length;
+}
+
+/* It can be pasted as it is printed: on a line of its own, or on several that the shell takes for one. */
+static void put_command(struct line *line, const char *text, size_t length)
+{
+	const char *end = text + length;
+	size_t columns, n;
+
+	fitting(text, length, UNCUT, &columns);
+	separate(line, columns, true);
+	if (line->at + columns <= line->wrap->width) {
+		put(line, text, length, columns);
+		return;
+	}
+	for (const char *at = text; at < end; at += n + strspn(at + n, " ")) {
+		n = argument_length(at);
+		fitting(at, n, UNCUT, &columns);
+		/* where it fits on no line, a break would not help */
+		if (at > text && line->at + columns + 3 > line->wrap->width &&
+		    line->wrap->indent + 4 + columns + 2 <= line->wrap->width) {
+			fputs(" \\", line->stream);
+			next_line(line, line->wrap->indent + 4);
+		} else if (at > text) {
+			put(line, " ", 1, 1);
+		}
+		put(line, at, n, columns);
+	}
+}
+
 void printable_wrap(FILE *stream, const struct wrap *wrap, const char *text)
 {
 	_cleanup_(buf_deinit) struct buf printable = BUF_INIT(TEXT_MAX);
-	size_t at = wrap->at;
-	const char *word;
-	bool begun = false; /* there is a word on this line */
+	struct line line = { .stream = stream, .wrap = wrap, .at = wrap->at };
+	const char *begin, *word;
 
 	printable_append(&printable, text, strlen(text), UNCUT);
-	word = buf_str(&printable);
+	begin = word = buf_str(&printable);
 	while (*word) {
-		size_t length = strcspn(word, " "), wide, n;
+		size_t columns, n = command_length(begin, word);
 
-		/* of a word that is longer than a whole line, what fits goes first */
-		n = fitting(word, length, wrap->width - wrap->indent, &wide);
-		if (begun && at + 1 + wide > wrap->width) {
-			fprintf(stream, "\n%*s", (int)wrap->indent, "");
-			at = wrap->indent;
-		} else if (begun && word[-1] == ' ') {
-			fputc(' ', stream);
-			at++;
+		if (n) {
+			put_command(&line, word, n);
+		} else {
+			/* of a word that is longer than a whole line, what fits goes first */
+			n = fitting(word, strcspn(word, " "), wrap->width - wrap->indent, &columns);
+			separate(&line, columns, line.begun && word[-1] == ' ');
+			put(&line, word, n, columns);
 		}
-		fwrite(word, 1, n, stream);
-		at += wide;
-		begun = true;
 		word += n;
 		word += strspn(word, " ");
 	}

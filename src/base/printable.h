@@ -31,7 +31,8 @@ void printable_line(FILE *stream, const char *prefix, const char *text);
 void printable_printf(FILE *stream, const char *format, ...) OUTBOX_PRINTF(2, 3);
 
 /* Write text from column `at` on, wrapped at words so that it fits width, with later lines indented to
- * `indent`; a word that is longer than a line is broken. Ends with a newline. text is escaped first. */
+ * `indent`; a word that is longer than a line is broken. A command (outbox ..., at the beginning or behind a colon) can be
+ * pasted: it gets a line of its own, or backslashes. Ends with a newline. text is escaped first. */
 struct wrap {
 	size_t at, indent, width;
 };

@@ -227,6 +227,37 @@ static void test_wrap(void **state)
 	free(text);
 }
 
+static void test_commands_are_wrapped_so_that_they_can_be_pasted(void **state)
+{
+	static const char *const cases[][2] = {
+		/* it fits behind its sentence, on a line of its own, or with backslashes */
+		{ "do it: outbox list; ok", "do it: outbox list; ok\n" },
+		{ "the relay is old: outbox upgrade --check",
+		  "the relay is old:\n  outbox upgrade --check\n" },
+		{ "see: outbox list --key 'a b' --target x --why retry",
+		  "see:\n  outbox list --key \\\n      'a b' --target x \\\n      --why retry\n" },
+		{ "outbox show 'it'\\''s it' --payload",
+		  "outbox show \\\n      'it'\\''s it' \\\n      --payload\n" },
+		/* broken anywhere, an argument would be another one */
+		{ "see: outbox list --store 'sqlite:/a folder/with a name.db'",
+		  "see:\n  outbox list --store 'sqlite:/a folder/with a name.db'\n" },
+		{ "no connection of outbox writes, they all read",
+		  "no connection of outbox\n  writes, they all read\n" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		char *text = NULL;
+		size_t size = 0;
+		FILE *stream = open_memstream(&text, &size);
+
+		printable_wrap(stream, &(struct wrap){ 0, 2, 25 }, cases[i][0]);
+		fclose(stream);
+		assert_string_equal(text, cases[i][1]);
+		free(text);
+	}
+}
+
 static void test_shell_words(void **state)
 {
 	static const char *const cases[][2] = {
@@ -292,6 +323,7 @@ int main(void)
 		cmocka_unit_test(test_nearest),
 		cmocka_unit_test(test_safe_text),
 		cmocka_unit_test(test_wrap),
+		cmocka_unit_test(test_commands_are_wrapped_so_that_they_can_be_pasted),
 		cmocka_unit_test(test_shell_words),
 		cmocka_unit_test(test_table),
 	};

@@ -84,12 +84,13 @@ static int taken(const struct outbox_target_def *def, const struct band_state *k
 	if (known->band_of)
 		return outbox_fail(err, OUTBOX_ECONFIG,
 				   "this name belongs to a band of target \"%s\"; choose another name, or "
-				   "drop it first: outbox target drop %s",
+				   "drop it first: outbox target drop %s --reason WHY",
 				   known->band_of, def->name);
-	return outbox_fail(err, OUTBOX_ECONFIG,
-			   "this name is needed for a band of target \"%s\", but another target has it; "
-			   "rename one of the two, or drop this one: outbox target drop %s",
-			   def->band_of, def->name);
+	return outbox_fail(
+		err, OUTBOX_ECONFIG,
+		"this name is needed for a band of target \"%s\", but another target has it; "
+		"rename one of the two, or drop this one: outbox target drop %s --reason WHY",
+		def->band_of, def->name);
 }
 
 /* No family, or the first of it. */

@@ -67,7 +67,7 @@ static void tell_left(const struct relay_plan *plan, const struct target_plan *t
 {
 	log_event(&plan->log, EVENT_TARGET_BANDS, &(struct about){ .target = t->name },
 		  "the bands of %s were switched off; it sends what was published before, then you can "
-		  "drop it: outbox target drop %s",
+		  "drop it: outbox target drop %s --reason WHY",
 		  t->band_of, t->name);
 }
 

@@ -128,7 +128,7 @@ static void check_target(struct doctor *doctor, const struct outbox_stats *stats
 		       age_text(stats->store_now, t->outage_since, age), t->outage);
 	else if (health == HEALTH_NO_RELAY && lag > 0)
 		report(doctor, WARNING, t->name,
-		       "no relay works for it and %s %s (oldest %s): start outbox relay, or, if nobody needs it, outbox target drop %s%s",
+		       "no relay works for it and %s %s (oldest %s); start outbox relay, or, if nobody needs it: outbox target drop %s --reason WHY%s",
 		       capped_text(lag, count), lag == 1 ? "delivery waits" : "deliveries wait",
 		       age_text(stats->store_now, t->oldest, age), t->name,
 		       doctor->cli->store_option);

@@ -149,7 +149,8 @@ static const struct field options[] = {
 	       "show the payload and the headers' values, which may be personal or secret"),
 	OPTION("raw-payload", FIELD_BOOL, raw, NULL,
 	       "write the payload's bytes to stdout and nothing else"),
-	OPTION("full", FIELD_BOOL, full, NULL, "the same, without cutting the payload"),
+	OPTION("full", FIELD_BOOL, full, NULL,
+	       "like --payload, but all of it, however long (--payload cuts after 40 lines)"),
 	OPTION("amended", FIELD_BOOL, amended, NULL,
 	       "show each former version of an amended message; masked unless --payload is given"),
 };
@@ -235,17 +236,15 @@ static void print_message(const struct cli *cli, const struct outbox_claimed *m,
 static void print_command(const struct cli *cli, const char *label, const char *verb,
 			  const char *id, const char *target, const char *more)
 {
-	_cleanup_(buf_deinit) struct buf line = BUF_INIT(4096);
+	_cleanup_(buf_deinit) struct buf line = BUF_INIT(8192);
 
 	buf_printf(&line, "outbox %s ", verb);
 	buf_shell_word(&line, id);
-	printf("  %s:\n", label);
-	buf_text(&line, " \\");
-	printable_line(stdout, "    ", buf_str(&line));
-	buf_clear(&line);
-	buf_printf(&line, "%s%s%s%s", target ? "--target " : "", target ? target : "", more,
+	buf_printf(&line, "%s%s%s%s", target ? " --target " : "", target ? target : "", more,
 		   cli->store_option);
-	printable_line(stdout, "        ", buf_str(&line));
+	printf("  %s:\n    ", label);
+	printable_wrap(stdout, &(struct wrap){ 4, 4, cli->width == UNCUT ? UNCUT : 80 },
+		       buf_str(&line));
 }
 
 static bool has_expired(const struct cli *cli, const struct outbox_claimed *m)
@@ -282,7 +281,7 @@ static const char *hopeless(const struct cli *cli, const struct outbox_claimed *
 /* It is the message that is corrected, for all its targets; refused when one has it already. */
 static void print_amend(const struct cli *cli, const struct outbox_claimed *m, const char *label)
 {
-	print_command(cli, label, "amend", m->message.id, NULL, "--data @FILE --reason WHY");
+	print_command(cli, label, "amend", m->message.id, NULL, " --data @FILE --reason WHY");
 }
 
 /* Does a target have it, or is it just getting it? */
@@ -304,8 +303,13 @@ static void print_failed_advice(const struct cli *cli, const struct message_deta
 	if (why) {
 		printf("  a requeue will not help: %s\n", why);
 		/* corrected, it would still be too late */
-		if (!has_expired(cli, m))
-			print_amend(cli, m, "correct it in place, if no target has received it yet");
+		if (has_expired(cli, m)) {
+			print_command(cli,
+				      "if it is still needed, publish it again; then discard this one",
+				      "discard", row->id, row->target, " --reason WHY");
+			return;
+		}
+		print_amend(cli, m, "correct it in place, if no target has received it yet");
 		print_command(cli, "or publish a corrected message, then discard this one",
 			      "discard", row->id, row->target, " --reason WHY");
 		return;

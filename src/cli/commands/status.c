@@ -93,9 +93,10 @@ static void notes(const struct cli *cli, const struct outbox_stats *stats,
 	if (t->outage)
 		printable_printf(stdout, "%s is unreachable: %s", t->name, t->outage);
 	if (seems_unused(stats, t))
-		printable_printf(stdout,
-				 "%s has no relay; if nobody needs it: outbox target drop %s%s",
-				 t->name, t->name, cli->store_option);
+		printable_printf(
+			stdout,
+			"%s has no relay; if nobody needs it: outbox target drop %s --reason WHY%s",
+			t->name, t->name, cli->store_option);
 	if (drain_time > 0)
 		printable_printf(stdout, "%s is %s deliver%s behind, about %s at this rate",
 				 t->name, capped_text(t->pending + t->sending, lag),

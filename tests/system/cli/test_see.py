@@ -227,7 +227,7 @@ def test_a_target_that_nobody_needs_is_told(shop):
         shop.insert()
         until(lambda: len(shop.lines()) == 1, "the message")
         assert "evnts has no relay; if nobody needs it: " + drop in shop.run("status").out
-        assert any(f["text"].endswith("if nobody needs it, " + drop) for f in shop.run("doctor", "--json", code=None).json["findings"])
+        assert any(f["text"].endswith(f"if nobody needs it: {drop} --reason WHY") for f in shop.run("doctor", "--json", code=None).json["findings"])
     finally:
         end(relay)
     assert drop not in shop.run("status").out, "nobody works now: that is another matter"
