@@ -20,16 +20,19 @@ static bool is_refused(const struct outbox_settlement *outcome)
 	       outcome->error;
 }
 
-static const char *kind_of(const struct batch *b, size_t i)
+static const char *kind_of(const struct rejection_log *r, const struct batch *b, size_t i)
 {
-	if (b->claim.items[i].malformed)
+	const struct outbox_claimed *claimed = &b->claim.items[i];
+	const struct outbox_settlement *outcome = &b->outcomes[i];
+
+	if (claimed->malformed)
 		return "what is stored is not a valid message";
 	switch (b->items[i].verdict) {
 	case OUTBOX_REJECTED:
 		return "cannot be accepted";
 	case OUTBOX_RETRY:
-		return b->outcomes[i].outcome == OUTBOX_OUT_FAILED ? "refused, attempts used up"
-								   : "refused for now";
+		return outcome->outcome == OUTBOX_OUT_FAILED ? "refused, attempts used up"
+							     : "refused for now";
 	case OUTBOX_ACKED:
 	case OUTBOX_UNKNOWN:
 		return LOST;
@@ -37,18 +40,19 @@ static const char *kind_of(const struct batch *b, size_t i)
 		break;
 	}
 	/* nobody asked the broker, or nobody heard what it said */
-	if (b->died_seq && b->claim.items[i].seq == b->died_seq)
-		return "it was the only message in flight when a relay died";
-	return b->outcomes[i].outcome == OUTBOX_OUT_FAILED &&
-			       b->outcomes[i].attempts == b->claim.items[i].attempts
-		       ? "it has expired"
+	if (outcome->outcome == OUTBOX_OUT_FAILED && outcome->attempts == claimed->attempts)
+		return "it has expired";
+	if (r->target->max_size && claimed->message.size > r->target->max_size)
+		return "its payload is larger than max_size";
+	return b->died_seq && claimed->seq == b->died_seq
+		       ? "it was the only message in flight when a relay died"
 		       : LOST;
 }
 
 static void remember_rejection(struct rejection_log *r, const struct batch *b, size_t i)
 {
 	text_shown(r->id, sizeof(r->id), b->claim.items[i].message.id);
-	r->kind = kind_of(b, i);
+	r->kind = kind_of(r, b, i);
 	r->native = b->items[i].native;
 	r->failed = b->outcomes[i].outcome == OUTBOX_OUT_FAILED;
 	r->delivered = false;

@@ -145,7 +145,7 @@ const struct command cmd_init = {
 	.flags = COMMAND_STORE,
 	.summary = "create an outbox in a database; repeating it changes nothing",
 	TAKES_OPTIONS(options, struct values),
-	.about = "Creates the tables, triggers and views of the outbox beside your own tables. A SQLite file is created if there is none, and switched to WAL mode. A PostgreSQL database must exist; the role needs only the right to create objects in the schema.",
+	.about = "Creates the tables, triggers and views of the outbox beside your own tables. A SQLite file is created if there is none, and switched to WAL mode; no other command creates one. A PostgreSQL database must exist; the role needs only the right to create objects in the schema.",
 	.example = "outbox init --store sqlite:app.db\n"
 		   "outbox init --store postgres://app@db/shop --schema app",
 	.exits = "0  the outbox exists\n2  it exists with another number of lanes\n"

@@ -18,7 +18,7 @@
 
 static const struct field options[] = {
 	RELAY("to", FIELD_REPEATED, to, "NAME=URL",
-	      "a target: events=amqp://mq/?exchange=shop, x=kafka://k1/{type}, nats:, redis:, file:out.jsonl, stdout:"),
+	      "a target: events=amqp://mq/?exchange=shop, x=kafka://k1/{type}, nats:, redis:, mqtt:, amqp1:, https:, file:out.jsonl, stdout:"),
 	RELAY("match", FIELD_REPEATED, match, "NAME=GLOB",
 	      "the target gets only these types: partner=order.*; parked=- gets none"),
 	RELAY("kind", FIELD_REPEATED, kind, "NAME=KIND", "the target gets only event or command"),
@@ -46,7 +46,7 @@ static const struct field options[] = {
 	RELAY("source", FIELD_TEXT, source, "NAME", "only this source of the file (default: all)"),
 	RELAY("once", FIELD_BOOL, once, NULL, "deliver what is due now, then end"),
 	RELAY("until-idle", FIELD_BOOL, until_idle, NULL,
-	      "deliver until only deferred and failed deliveries are left, then end; waits for retries and for targets that are unavailable"),
+	      "deliver until only deferred and failed deliveries are left, then end; waits for retries and for targets that are unavailable, but not for paused ones: what waits for these stays"),
 	RELAY("workers", FIELD_TEXT, workers, "N", "threads for each target (default: 1)"),
 	RELAY("batch", FIELD_TEXT, batch, "N", "messages in one batch (default: 500)"),
 	RELAY("batch-bytes", FIELD_TEXT, batch_bytes, "SIZE",
@@ -204,8 +204,10 @@ const struct command cmd_relay = {
 	.exits = "0  ended by a signal; with --once, --until-idle: nothing failed\n"
 		 "1  with --once, --until-idle: deliveries failed (outbox list --state failed)\n"
 		 "2  a target's URL or file is wrong, or it is not served (outbox status)\n"
+		 "3  no SQLite file or no folder there (outbox init creates the file)\n"
 		 "5  with --once: a target is unreachable\n"
 		 "6  no permission\n"
+		 "7  with --once, --until-idle: no outbox in the database, or another schema\n"
 		 "12 batches in flight did not end within --shutdown-timeout\n"
 		 "14 with --once, --until-idle: a lane was refused (outbox realign)\n"
 		 "128 + N  ended early by signal N",

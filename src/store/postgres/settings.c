@@ -167,6 +167,39 @@ static int parse_options(struct pg_settings *settings, struct outbox_error *err)
 	return OUTBOX_OK;
 }
 
+/* As libpq finds it: in the URL, else in the environment. */
+static const char *found(const struct pg_settings *settings, const char *key, const char *variable)
+{
+	const char *value = setting(settings, key);
+
+	if (!value || !value[0])
+		value = getenv(variable);
+	return value && value[0] ? value : NULL;
+}
+
+/* For people: which server is meant, wherever that is said. */
+static void set_where(struct pg_settings *settings)
+{
+	const char *service = found(settings, "service", "PGSERVICE");
+	const char *host = settings->url.host && settings->url.host[0] ? settings->url.host : NULL;
+	const char *port = found(settings, "port", "PGPORT"),
+		   *db = found(settings, "dbname", "PGDATABASE");
+	char at[16] = "";
+
+	/* what the URL's host names has its ports in it */
+	if (port && !(host && setting(settings, "port")))
+		snprintf(at, sizeof(at), ":%s", port);
+	if (!host)
+		host = found(settings, "host", "PGHOST");
+	if (!host)
+		host = found(settings, "hostaddr", "PGHOSTADDR");
+	if (host || !service)
+		snprintf(settings->where, sizeof(settings->where), "postgres %s%s/%s",
+			 host ? host : "local", at, db ? db : "");
+	else
+		snprintf(settings->where, sizeof(settings->where), "postgres service %s", service);
+}
+
 static int set_name(struct pg_settings *settings, struct outbox_error *err)
 {
 	const char *name = url_option(&settings->url, "name"), *db = setting(settings, "dbname");
@@ -177,9 +210,7 @@ static int set_name(struct pg_settings *settings, struct outbox_error *err)
 				   "name: give 1 to %zu bytes of UTF-8, the store's short name",
 				   sizeof(settings->name) - 1);
 	snprintf(settings->name, sizeof(settings->name), "%s", name ? name : (db ? db : "postgres"));
-	snprintf(settings->where, sizeof(settings->where), "postgres %s/%s",
-		 settings->url.host && settings->url.host[0] ? settings->url.host : "local",
-		 db ? db : "");
+	set_where(settings);
 	return url_finish(&settings->url,
 			  "schema, name, timeout, connect_timeout, password_file and libpq's own",
 			  err);

@@ -45,6 +45,37 @@ static void a_url_becomes_settings(void **state)
 	assert_null(value(&s, "schema"));
 }
 
+static void assert_where(const char *url, const char *where)
+{
+	PARSED(s, url);
+
+	assert_string_equal(s.where, where);
+}
+
+static void a_place_is_told_as_libpq_finds_it(void **state)
+{
+	static const char *const variables[] = { "PGHOST", "PGHOSTADDR", "PGPORT", "PGDATABASE",
+						 "PGSERVICE" };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(variables); i++)
+		unsetenv(variables[i]);
+	assert_where("postgres:///shop", "postgres local/shop");
+	assert_where("postgres://db1:5433,db2/shop", "postgres db1:5433,db2/shop");
+	assert_where("postgres:///shop?host=/run/pg&port=7", "postgres /run/pg:7/shop");
+	assert_where("postgres:///?service=shop", "postgres service shop");
+	setenv("PGHOST", "db3", 1);
+	setenv("PGPORT", "5444", 1);
+	setenv("PGDATABASE", "orders", 1);
+	assert_where("postgres:///shop", "postgres db3:5444/shop");
+	assert_where("postgres://", "postgres db3:5444/orders");
+	assert_where("postgres://db1/shop", "postgres db1:5444/shop");
+	assert_where("postgres://db1:5433/shop", "postgres db1:5433/shop");
+	unsetenv("PGHOST");
+	unsetenv("PGPORT");
+	unsetenv("PGDATABASE");
+}
+
 static void a_writable_server_is_wanted(void **state)
 {
 	PARSED(s, "postgres://h/db");
@@ -131,6 +162,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_url_becomes_settings),
+		cmocka_unit_test(a_place_is_told_as_libpq_finds_it),
 		cmocka_unit_test(a_writable_server_is_wanted),
 		cmocka_unit_test(other_machines_are_verified),
 		cmocka_unit_test(what_is_said_goes_first),

@@ -207,7 +207,8 @@ def test_a_locked_database_delays_the_start(shop):
 
 def test_what_is_too_large_is_not_sent(shop):
     fits, large = shop.insert(payload='"' + 98 * "x" + '"'), shop.insert(payload='"' + 1023 * "x" + '"')
-    shop.run("relay", "--to", "events=file:out.jsonl", "--max-size", "events=1KiB", "--until-idle", code=1)
+    ran = shop.run("relay", "--to", "events=file:out.jsonl", "--max-size", "events=1KiB", "--until-idle", code=1)
+    assert f"the last one of message {large}: its payload is larger than max_size; details:" in ran.err
     assert [m["id"] for m in shop.lines()] == [fits]
     told = shop.run("show", large, "--json").json
     assert told["deliveries"][0]["error"] == "the payload has 1,025 bytes, and max_size is 1,024: it was not sent"
