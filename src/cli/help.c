@@ -110,8 +110,12 @@ bool help_family(const struct cli *cli, const char *word)
 static void print_option(const struct field *option)
 {
 	char text[400];
-	int n = printf("  --%s%s%s", option->name, option->argument ? " " : "",
-		       option->argument ? option->argument : "");
+	int n;
+
+	if (option->flags & FIELD_HIDDEN)
+		return;
+	n = printf("  --%s%s%s", option->name, option->argument ? " " : "",
+		   option->argument ? option->argument : "");
 
 	if (n >= HELP_COLUMN)
 		printf("\n%*s", HELP_COLUMN, "");
@@ -151,7 +155,8 @@ static json_t *options_json(const struct command *command)
 	json_t *list = json_array();
 
 	for (size_t i = 0; i < command->n_options; i++)
-		json_array_append_new(list, option_json(&command->options[i]));
+		if (!(command->options[i].flags & FIELD_HIDDEN))
+			json_array_append_new(list, option_json(&command->options[i]));
 	for (size_t i = 0; i < n; i++)
 		json_array_append_new(list, option_json(&shared[i]));
 	return list;

@@ -59,6 +59,8 @@ enum field_type {
 #define FIELD_REQUIRED 1u /* in: must be given */
 #define FIELD_NULL 2u     /* out: may be null */
 #define FIELD_ABSENT 4u   /* out: may be missing: make() gave NULL */
+#define FIELD_HIDDEN \
+	16u /* an option that is still taken, and has no use any more: help leaves it out */
 #define FIELD_UNTRUSTED \
 	8u /* out: what a server or a library said, which may have quoted a secret */
 /* When a change of the configuration takes effect; neither: as its group, else those concerned drain and start again */

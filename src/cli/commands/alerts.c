@@ -13,8 +13,11 @@
 #include "operate/sample.h"
 
 #include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
 #define LOOK_MAX ((size_t)64 << 20)
+#define FILE_LINK "file://"
 
 struct values {
 	bool rules;
@@ -116,6 +119,22 @@ static int read_sample(struct cli *cli, struct outbox_arena *arena, struct sampl
 	return r ? r : once_judge(&input, arena, ret_sample, err);
 }
 
+/* The page is in the program, too: who has not installed it gets the command in place of a link to nothing. */
+static void print_runbook(const struct health_finding *finding)
+{
+	char path[RUNBOOK_LINK_MAX];
+	bool local = strncmp(finding->runbook, FILE_LINK, strlen(FILE_LINK)) == 0;
+
+	if (local) {
+		snprintf(path, sizeof(path), "%s", finding->runbook + strlen(FILE_LINK));
+		path[strcspn(path, "#")] = '\0';
+	}
+	if (local && access(path, R_OK) != 0)
+		printable_printf(stdout, "  outbox help alert %s", finding->rule);
+	else
+		printable_printf(stdout, "  %s", finding->runbook);
+}
+
 static void print(struct cli *cli, const struct sample *sample)
 {
 	_cleanup_(table_deinit) struct table table;
@@ -142,7 +161,7 @@ static void print(struct cli *cli, const struct sample *sample)
 		printable_printf(stdout, "%s%s%s %s: %s", finding->source,
 				 finding->target ? "/" : "", finding->target ? finding->target : "",
 				 finding->rule, finding->text);
-		printable_printf(stdout, "  %s", finding->runbook);
+		print_runbook(finding);
 	}
 	if (sample->level > LEVEL_HEALTHY)
 		printable_printf(stdout, "what to do: outbox help alert %s",

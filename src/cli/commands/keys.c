@@ -12,8 +12,11 @@ struct values {
 };
 
 static const struct field options[] = {
-	OPTION("blocked", FIELD_BOOL, blocked, NULL,
-	       "only blocked keys (the default; no other kind exists yet)"),
+	{ .name = "blocked",
+	  .type = FIELD_BOOL,
+	  .offset = offsetof(struct values, blocked),
+	  .help = "what it shows anyway",
+	  .flags = FIELD_HIDDEN },
 	OPTION("target", FIELD_TEXT, filter.target, "NAME", "only keys of this target"),
 	OPTION_RANGE("limit", FIELD_COUNT, filter.limit, 1, 1000, "keys per page (default: 100)"),
 	OPTION("after", FIELD_TEXT, filter.cursor, "CURSOR",

@@ -209,9 +209,11 @@ static int tell_end(struct replaying *replay, const struct values *given, struct
 
 	if (replay->signal) {
 		replay->cli->exit = EXIT_SIGNAL + replay->signal;
-		printable_printf(stderr, "interrupted; the same command continues after %s %s",
-				 given->from_log ? "seq" : "line",
-				 count_human(replay->run.spool->position, count));
+		printable_printf(
+			stderr,
+			"interrupted; run the same command again to go on: it continues after %s %s (its state is in %s)",
+			given->from_log ? "seq" : "line",
+			count_human(replay->run.spool->position, count), replay->run.spool->path);
 	} else if (replay->run.left) {
 		replay->cli->exit = EXIT_REPORTED;
 		tell_left(replay);

@@ -254,3 +254,24 @@ def test_show_tells_the_failed_attempts(shop):
     assert "no such\n    order: \\x1b[31m" in shop.run("show", "m1", "--payload").out
     assert "answer" not in shop.run("show", "m1", "--json").json["failed_attempts"][0]
     assert shop.run("show", "m1", "--json", "--payload").json["failed_attempts"][0]["answer"] == "no such\norder: \x1b[31m"
+
+
+def test_alerts_link_to_what_exists(shop):
+    """The installed page is not there: the command prints its section."""
+    shop.fail()
+    (shop.folder / "book.md").write_text("# ours\n")
+    (shop.folder / "outbox.yaml").write_text(
+        f"sources: [{{ name: app, store: '{shop.url}' }}]\ntargets: [{{ name: events, to: 'file:out.jsonl' }}]\n"
+        "health: { runbook: 'file:///nowhere/runbook.md' }\n")
+    told = shop.run("alerts", "--config", "outbox.yaml", code=1, people=False).out
+    assert "\n outbox help alert failed\n" in told and "nowhere" not in told
+    shop.run("help", "alert", "failed")
+    page = f"file://{shop.folder}/book.md"
+    told = shop.run("alerts", "--config", "outbox.yaml", env={"OUTBOX_HEALTH_RUNBOOK": page}, code=1, people=False).out
+    assert f"{page}#failed" in "".join(line.strip() for line in told.splitlines())
+
+
+def test_a_former_option_is_taken_and_not_told(shop):
+    assert shop.run("keys", "--blocked").out == shop.run("keys").out
+    assert "--blocked" not in shop.run("keys", "--help").out
+    assert "blocked" not in [o["name"] for o in shop.run("keys", "--help", "--json").json["options"]]
