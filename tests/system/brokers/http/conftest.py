@@ -2,20 +2,12 @@
 import pytest
 
 import servers
+import certificates  # servers has its folder on the path
 
 
 @pytest.fixture(scope="session")
 def pki(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("pki")
-    for name in ("ca", "stranger", "self"):
-        servers.authority(folder, name)
-    servers.certificate(folder, "good", "DNS:localhost")
-    servers.certificate(folder, "ip", "IP:127.0.0.1")
-    servers.certificate(folder, "wrong", "DNS:other.example")
-    servers.certificate(folder, "expired", "DNS:localhost", days=-1)
-    servers.certificate(folder, "unknown", "DNS:localhost", ca="stranger")
-    servers.certificate(folder, "client", "DNS:client")
-    return folder
+    return certificates.matrix(tmp_path_factory.mktemp("pki"))
 
 
 @pytest.fixture(scope="module")

@@ -32,23 +32,6 @@ def verdicts(said):
     return [item["verdict"] for item in said["items"]]
 
 
-def openssl(folder, *args):
-    subprocess.run(["openssl", *map(str, args)], cwd=folder, check=True, capture_output=True)
-
-
-def authority(folder, name):
-    openssl(folder, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout",
-            f"{name}.key", "-out", f"{name}.pem", "-days", 2, "-subj", f"/CN={name}")
-
-
-def certificate(folder, name, san, ca="ca", days=2):
-    (folder / "ext").write_text(f"subjectAltName={san}\n")
-    openssl(folder, "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout",
-            f"{name}.key", "-out", f"{name}.csr", "-subj", f"/CN={name}.invalid")
-    openssl(folder, "x509", "-req", "-in", f"{name}.csr", "-CA", f"{ca}.pem", "-CAkey", f"{ca}.key",
-            "-CAcreateserial", "-days", days, "-extfile", "ext", "-out", f"{name}.pem")
-
-
 class Nginx:
     """A server block for each port; ends with the test."""
 

@@ -2,44 +2,17 @@
 """The certificate matrix: only the good one connects, and TLS is neither stripped nor taken on quietly."""
 import socket
 import ssl
-import subprocess
 import threading
 
 import pytest
 
 import natsd
-
-
-def openssl(folder, *args):
-    subprocess.run(["openssl", *map(str, args)], cwd=folder, check=True, capture_output=True)
-
-
-def authority(folder, name):
-    openssl(folder, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout",
-            f"{name}.key", "-out", f"{name}.pem", "-days", 2, "-subj", f"/CN={name}")
-
-
-def certificate(folder, name, san, ca="ca", days=2):
-    (folder / "ext").write_text(f"subjectAltName={san}\n")
-    openssl(folder, "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout",
-            f"{name}.key", "-out", f"{name}.csr", "-subj", f"/CN={name}.invalid")
-    openssl(folder, "x509", "-req", "-in", f"{name}.csr", "-CA", f"{ca}.pem", "-CAkey", f"{ca}.key",
-            "-CAcreateserial", "-days", days, "-extfile", "ext", "-out", f"{name}.pem")
+import certificates  # natsd has its folder on the path
 
 
 @pytest.fixture(scope="module")
 def pki(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("pki")
-    authority(folder, "ca")
-    authority(folder, "stranger")
-    authority(folder, "self")
-    certificate(folder, "good", "DNS:localhost")
-    certificate(folder, "ip", "IP:127.0.0.1")
-    certificate(folder, "wrong", "DNS:other.example")
-    certificate(folder, "expired", "DNS:localhost", days=-1)
-    certificate(folder, "unknown", "DNS:localhost", ca="stranger")
-    certificate(folder, "client", "DNS:client")
-    return folder
+    return certificates.matrix(tmp_path_factory.mktemp("pki"))
 
 
 def tls(pki, name, more=""):
