@@ -54,7 +54,7 @@ BUGS = [
     ("late rows forgotten where the way is straight", "straight.sql",
      "IF s.maybe_late THEN", "IF false THEN"),
     ("transactions in progress forgotten where the way is straight", "straight.sql",
-     "(pg_snapshot_xmin(s.prev) < pg_snapshot_xmax(s.prev) OR", "(false OR", "look"),
+     "(pg_snapshot_xmin(s.prev) < pg_snapshot_xmax(s.prev) OR", "(false OR"),
     ("young transactions forgotten where the way is straight", "straight.sql",
      "OR pg_snapshot_xmax(s.prev) <> s.prev_xid)", "OR false)", "look"),
     ("detours forgotten where the way is straight", "straight.sql",
