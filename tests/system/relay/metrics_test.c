@@ -148,6 +148,27 @@ static void latency_begins_when_a_message_can_be_sent(void **state)
 	world_free(w);
 }
 
+/* What an application heard of a day ago and has published now: quick to deliver, and late all the same. */
+static void an_event_is_as_late_as_its_own_time_says(void **state)
+{
+	struct world *w = world_new(1);
+	struct outbox_message m = OUTBOX_MESSAGE_INIT;
+
+	(void)state;
+	m.type = "order.placed";
+	m.data = "{}";
+	m.size = 2;
+	m.event_time = w->clock.base.wall(&w->clock.base) - OUTBOX_DAYS;
+	world_relay_plain(w, 0);
+	world_publish_message(w, &m);
+	world_run(w, OUTBOX_MINUTES);
+	assert_int_equal(metrics(w, 0, 0).latency.count, 1);
+	assert_true(metrics(w, 0, 0).latency.sum <= OUTBOX_SECONDS);
+	assert_in_range(metrics(w, 0, 0).event_latency.sum, OUTBOX_DAYS,
+			OUTBOX_DAYS + OUTBOX_SECONDS);
+	world_free(w);
+}
+
 static void what_is_refused_is_no_latency(void **state)
 {
 	struct world *w = world_new(1);
@@ -328,6 +349,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(targets_are_counted_apart),
 		cmocka_unit_test(latency_ends_with_the_acknowledgement),
 		cmocka_unit_test(latency_begins_when_a_message_can_be_sent),
+		cmocka_unit_test(an_event_is_as_late_as_its_own_time_says),
 		cmocka_unit_test(what_is_refused_is_no_latency),
 		cmocka_unit_test(the_breaker_is_seen),
 		cmocka_unit_test(duplicates_have_a_reason),
