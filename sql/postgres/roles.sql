@@ -39,7 +39,7 @@ SELECT format('GRANT %s ON %s TO %I',
 -- what an earlier version, or an upgrade, gave it
 SELECT format('REVOKE %s ON %s FROM %I', r.rights, c.oid::regclass, :'relay')
 	FROM (VALUES ('outbox_kept', 'INSERT, UPDATE'), ('outbox_amended', 'ALL')) r(name, rights)
-	JOIN pg_class c ON c.oid = r.name::regclass WHERE c.relowner <> :'relay'::regrole \gexec
+	JOIN pg_class c ON c.oid = r.name::regclass WHERE c.relowner <> (SELECT oid FROM pg_roles WHERE rolname = :'relay') \gexec
 GRANT SELECT ON SEQUENCE outbox_message_seq_seq TO :"relay";
 SELECT format('GRANT EXECUTE ON FUNCTION %s TO %I', p.oid::regprocedure, :'relay')
 	FROM pg_proc p JOIN pg_class log ON log.oid = 'outbox_message'::regclass
