@@ -52,6 +52,7 @@ static const struct {
 	[EVENT_TARGET_OUTAGE] = { "target.outage", OUTBOX_LOG_WARN },
 	[EVENT_TARGET_REROUTED] = { "target.rerouted", OUTBOX_LOG_WARN },
 	[EVENT_TARGET_SERVED] = { "target.served", OUTBOX_LOG_INFO },
+	[EVENT_TARGET_STANDBY] = { "target.standby", OUTBOX_LOG_INFO },
 	[EVENT_TARGET_UNSERVED] = { "target.unserved", OUTBOX_LOG_ERROR },
 	[EVENT_TARGET_UNSIGNED] = { "target.unsigned", OUTBOX_LOG_WARN },
 	[EVENT_WATCH_FAILED] = { "watch.failed", OUTBOX_LOG_ERROR },

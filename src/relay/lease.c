@@ -155,6 +155,21 @@ static void report_unstarted(struct lease *lease, struct link *link, outbox_time
 	report_unserved(lease, link, UNSERVED, &why, now);
 }
 
+/* Who has nothing to do is not broken. */
+static void report_standby(struct lease *lease, const struct link *link,
+			   const struct outbox_lease *given)
+{
+	bool standby = given->share == 0 && !given->stale_route && !given->elsewhere[0] &&
+		       !atomic_load(&link->draining);
+
+	if (standby && !lease->standby)
+		log_event(&link->plan->log, EVENT_TARGET_STANDBY, ABOUT_TARGET(link),
+			  "stands by: it has %d lane%s, and as many others work on it; this worker takes "
+			  "over when one of them goes",
+			  given->total, given->total == 1 ? "" : "s");
+	lease->standby = standby;
+}
+
 void lease_keep(struct lease *lease, struct link *link, struct lanes *lanes, outbox_time now)
 {
 	struct outbox_error err = OUTBOX_ERROR_INIT;
@@ -201,6 +216,7 @@ void lease_keep(struct lease *lease, struct link *link, struct lanes *lanes, out
 			  "its routing was changed by another relay; this one takes no lanes until "
 			  "it is restarted with the new routing");
 	link->stale_route = given.stale_route;
+	report_standby(lease, link, &given);
 	if (given.elsewhere[0])
 		report_elsewhere(lease, link, &given, now);
 	else
@@ -234,7 +250,7 @@ void lease_leave(struct lease *lease, struct link *link, const struct lanes *lan
 
 void lease_reset(struct lease *lease)
 {
-	lease->held = false;
+	lease->held = lease->standby = false;
 	lease->unserved.status = OUTBOX_OK;
 	atomic_store(&lease->shown_unserved, UNSERVED_UNKNOWN);
 }

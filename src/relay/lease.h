@@ -17,6 +17,7 @@ enum unserved {
 struct lease {
 	char place[OUTBOX_PLACE_MAX]; /* where the target is sent to; "": not known */
 	bool held;                    /* the store has answered: the lanes are what it says */
+	bool standby;                 /* there is no lane for it, and that was told */
 	/* Why nothing of the target is served, until somebody repairs something, elsewhere or in the configuration;
 	 * status 0: it is. Others go on; people are told by a log line and by the store, for status, doctor and
 	 * alerts. */

@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from shell import BINARY, Shop, end, until
+from shell import BINARY, Shop, until
 
 ROOT = pathlib.Path(os.environ.get("OUTBOX_SOURCE", pathlib.Path(__file__).resolve().parents[3]))
 FILE = """
@@ -133,7 +133,10 @@ def test_a_second_instance_stands_by(shop):
     first = start(shop)
     shop.insert()
     until(shop.lines, "a delivery")
-    second = shop.start("relay", "--config", "outbox.yaml", "--set", "relay.instance=second")
+    log = shop.folder / "second.log"
+    with log.open("w") as said:
+        second = shop.start("relay", "--config", "outbox.yaml", "--set", "relay.instance=~second", stderr=said)
+    until(lambda: "target.standby" in log.read_text(), "the second to say that it stands by")
     for _ in range(20):
         shop.insert()
     until(lambda: len(shop.lines()) == 21, "deliveries with two")
@@ -143,8 +146,9 @@ def test_a_second_instance_stands_by(shop):
     until(lambda: len(shop.lines()) == 26, "deliveries of the second")
     assert [line["id"] for line in shop.lines()][-5:] == ids
     lanes = shop.run("status", "--json").json["targets"][0]["lanes"]
-    assert lanes[0]["owner"].startswith("second")
-    end(second, signal.SIGTERM)
+    assert lanes[0]["owner"].startswith("~second")
+    second.terminate()
+    assert second.wait(60) == 0
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
