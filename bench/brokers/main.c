@@ -13,9 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct plain_ops *const brokers[] = { &plain_rabbitmq, &plain_kafka, &plain_nats,
-						   &plain_redis,    &plain_mqtt,  &plain_artemis,
-						   &plain_http };
+static const struct plain_ops *const brokers[] = { &plain_rabbitmq,  &plain_kafka, &plain_nats,
+						   &plain_redis,     &plain_mqtt,  &plain_artemis,
+						   &plain_elasticmq, &plain_http };
 
 void plain_address(const char *url, char host[256], int *port)
 {
@@ -185,7 +185,8 @@ static struct broker find_broker(const char *name)
 			 (int)strcspn(broker.url, "?"), broker.url, broker.ops->options);
 		return broker;
 	}
-	die(name, "is no broker; there are: rabbitmq, kafka, nats, redis, mqtt, artemis, http");
+	die(name,
+	    "is no broker; there are: rabbitmq, kafka, nats, redis, mqtt, artemis, elasticmq, http");
 }
 
 int main(int argc, char **argv)

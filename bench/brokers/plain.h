@@ -33,7 +33,7 @@ struct plain_ops {
 };
 
 extern const struct plain_ops plain_rabbitmq, plain_kafka, plain_nats, plain_redis, plain_mqtt,
-	plain_artemis, plain_http;
+	plain_artemis, plain_elasticmq, plain_http;
 
 /* "host" and port of a URL scheme://[user:password@]host:port/... */
 void plain_address(const char *url, char host[256], int *port);

@@ -58,10 +58,11 @@ int url_usual_port(const char *scheme)
 		const char *scheme;
 		int port;
 	} usual[] = {
-		{ "amqp", 5672 },       { "amqps", 5671 }, { "amqp1", 5672 },  { "amqp1s", 5671 },
-		{ "servicebus", 5671 }, { "kafka", 9092 }, { "kafkas", 9092 }, { "nats", 4222 },
-		{ "tls", 4222 },        { "redis", 6379 }, { "mqtt", 1883 },   { "mqtts", 8883 },
-		{ "http", 80 },         { "https", 443 },  { "sqs", 443 },     { "sqs+http", 80 },
+		{ "amqp", 5672 },       { "amqps", 5671 },  { "amqp1", 5672 },  { "amqp1s", 5671 },
+		{ "servicebus", 5671 }, { "kafka", 9092 },  { "kafkas", 9092 }, { "nats", 4222 },
+		{ "tls", 4222 },        { "redis", 6379 },  { "mqtt", 1883 },   { "mqtts", 8883 },
+		{ "http", 80 },         { "https", 443 },   { "sqs", 443 },     { "sqs+http", 80 },
+		{ "sns", 443 },         { "sns+http", 80 },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(usual); i++) {

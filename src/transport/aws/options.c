@@ -71,7 +71,7 @@ static void find_region(const struct aws_transport *t, char *out, size_t size)
 	size_t length = strlen(t->service->name);
 
 	out[0] = '\0';
-	if (!strstr(at, ".amazonaws.com"))
+	if (!glob_match("*.amazonaws.com", at) && !glob_match("*.amazonaws.com.cn", at))
 		return;
 	while (at && !(strncmp(at, t->service->name, length) == 0 &&
 		       (at[length] == '.' || at[length] == '-'))) {
@@ -84,6 +84,8 @@ static void find_region(const struct aws_transport *t, char *out, size_t size)
 	at += strcspn(at, ".");
 	if (*at)
 		snprintf(out, size, "%.*s", (int)strcspn(at + 1, "."), at + 1);
+	if (!strchr(out, '-'))
+		out[0] = '\0';
 }
 
 static int set_region(struct aws_transport *t, struct url *url, struct outbox_error *err)

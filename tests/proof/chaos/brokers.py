@@ -333,5 +333,30 @@ class Artemis(Broker):
         return [bytes(message.body) for message in witness.read(self.port, NAME)]
 
 
+class Elasticmq(Broker):
+    """SQS; read by AWS' own client."""
+
+    def __init__(self):
+        self.port = int(os.environ["ELASTICMQ_PORT"])
+        self.folder = os.environ["ELASTICMQ_FOLDER"]
+        self.target = f"sqs+http://127.0.0.1:{self.port}/000000000000/f1.fifo?region=elasticmq"
+
+    @property
+    def pid(self):
+        return read_pid(f"{self.folder}/pid")
+
+    def prepare(self):
+        pass  # its queues are in its configuration
+
+    def restart(self):
+        subprocess.run([f"{self.folder}/start"], check=True, timeout=PATIENCE)
+
+    def read(self):
+        sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../system/brokers/aws"))
+        import witness  # pylint: disable=import-outside-toplevel,import-error
+        queue = f"http://127.0.0.1:{self.port}/000000000000/f1.fifo"
+        return [message["Body"].encode() for message in witness.read(witness.client("sqs", self.port), queue)]
+
+
 BROKERS = {"rabbitmq": Rabbit, "kafka": Kafka, "nats": Nats, "redis": Redis, "mqtt": Mqtt, "artemis": Artemis,
-           "http": Http}
+           "elasticmq": Elasticmq, "http": Http}
