@@ -200,3 +200,35 @@ def test_what_cannot_be_begun_in_time_is_not_sent(peer, probe, service):
     answer = p.publish([message(f"m-{i}") for i in range(20)], ms=1500)
     assert answer.status == "ok" and answer.verdicts[0] == "ACKED" and answer.verdicts[-1] == "UNSET", answer
     assert len(server.requests) == len([v for v in answer.verdicts if v != "UNSET"])
+
+
+def attributes(request, values):
+    if request.sns:
+        entries = "".join(f"<entry><key>{name}</key><value>{value}</value></entry>" for name, value in values.items())
+        return 200, f"<R><GetTopicAttributesResult><Attributes>{entries}</Attributes></GetTopicAttributesResult></R>"
+    assert request.headers["x-amz-target"] == "AmazonSQS.GetQueueAttributes"
+    return 200, json.dumps({"Attributes": values})
+
+
+@pytest.mark.parametrize("service,place,values,level,words,others", [
+    ("sqs", "1/orders.fifo", {"RedrivePolicy": "{}", "SqsManagedSseEnabled": "true", "MaximumMessageSize": "1048576"}, "1",
+     ["FIFO", "1048576"], ["encrypted", "dead-letter", "batch=1"]),
+    ("sqs", "1/orders", {"KmsMasterKeyId": "alias/x", "MaximumMessageSize": "1024"}, "2",
+     ["no order", "no dead-letter", "batch=1"], ["encrypted"]),
+    ("sns", "1/orders.fifo", {"SubscriptionsConfirmed": "2", "KmsMasterKeyId": "alias/x"}, "1", ["FIFO"], ["nobody", "encrypted"]),
+    ("sns", "1/orders", {"SubscriptionsConfirmed": "0"}, "2", ["no order", "nobody has subscribed", "not encrypted"], []),
+])
+def test_doctor(peer, probe, service, place, values, level, words, others):
+    p = probe(peer(lambda request: attributes(request, values)).url(service, place))
+    said, text = p.ask("check 5000").lines[0].split(" ", 1)
+    assert said == level, text
+    assert all(word in text for word in words) and not any(word in text for word in others), text
+
+
+@BOTH
+@pytest.mark.parametrize("code,level,words", [("AccessDenied", "1", "cannot be seen"), ("ExpiredToken", "3", "newer"),
+                                              ("InternalError", "3", "InternalError")])
+def test_doctor_that_may_not_ask(peer, probe, service, code, level, words):
+    p = probe(peer(lambda request: refused(request, code)).url(service, "1/orders.fifo"))
+    said, text = p.ask("check 5000").lines[0].split(" ", 1)
+    assert said == level and words in text, text
