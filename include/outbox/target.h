@@ -27,6 +27,12 @@ struct outbox_route {
 	bool published_only;
 	bool nothing; /* not one, whatever the others say: a target that is only a dead letter of others */
 	unsigned bands; /* OUTBOX_BAND_*, any of these; 0: every band */
+	/*
+	 * NAME=GLOB each: for every name here, the message has such a header, and one of the name's globs fits
+	 * its value. Names without regard to case.
+	 */
+	const char *const *headers;
+	size_t n_headers;
 };
 
 enum outbox_start {

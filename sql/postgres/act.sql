@@ -46,7 +46,8 @@ CREATE OR REPLACE FUNCTION outbox_is_routed(m outbox_message, p_target text, p_v
 LANGUAGE sql STABLE AS $$
 	SELECT EXISTS (SELECT FROM outbox_route r WHERE r.target = p_target AND r.version = p_version
 		AND outbox_route_takes((m).type, (m).kind, (m).published, r)
-		AND (r.bands IS NULL OR outbox_bands_take(r.bands, (m).priority, (m).seq)))
+		AND (r.bands IS NULL OR outbox_bands_take(r.bands, (m).priority, (m).seq))
+		AND (r.headers IS NULL OR outbox_headers_take(r.headers, (m).headers)))
 $$;
 
 -- The state of a message without a detour; state NULL: it is not meant for this target.
@@ -93,7 +94,8 @@ BEGIN
 	IF last.claim_end < most AND last.prev::text <> last.cur::text THEN
 		late := outbox_late(last.prev, last.prev_xid, last.cur);
 		RETURN QUERY SELECT m.seq FROM outbox_window(greatest(last.claim_end, last.floor, w.after_seq - 1), last.prev, last.prev_seq,
-			late, last.cur, last.cur_seq, p_lane, p_lanes, route.types, route.kind, route.published_only, route.bands, most, most) m
+			late, last.cur, last.cur_seq, p_lane, p_lanes, route.types, route.kind, route.published_only, route.bands, route.headers,
+				most, most) m
 			WHERE (w.type IS NULL OR m.type LIKE w.type) AND (w.key IS NULL OR m.key = w.key)
 				AND (w.why IS NULL OR outbox_why_unread(p_paused, m.due_at, p_now) = w.why)
 				AND (w.created IS NULL OR m.created_at <= w.created)
@@ -104,7 +106,8 @@ BEGIN
 	END IF;
 	late := outbox_late(last.cur, last.cur_xid, here);
 	RETURN QUERY SELECT m.seq FROM outbox_window(greatest(last.floor, w.after_seq - 1), last.cur, last.cur_seq,
-		late, here, log_end, p_lane, p_lanes, route.types, route.kind, route.published_only, route.bands, most, most) m
+		late, here, log_end, p_lane, p_lanes, route.types, route.kind, route.published_only, route.bands, route.headers,
+				most, most) m
 		WHERE (w.type IS NULL OR m.type LIKE w.type) AND (w.key IS NULL OR m.key = w.key)
 			AND (w.why IS NULL OR outbox_why_unread(p_paused, m.due_at, p_now) = w.why)
 			AND (w.created IS NULL OR m.created_at <= w.created)

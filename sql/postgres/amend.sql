@@ -57,13 +57,14 @@ DECLARE
 	now timestamptz;
 	alive boolean := false;
 	waits text[] := '{}';
+	other text;
 BEGIN
 	PERFORM outbox_commit_durably();
-	SELECT x.xid, x.seq, x.slot, x.id, x.type, x.key, x.kind, x.published, x.priority, x.payload
-	INTO m.xid, m.seq, m.slot, m.id, m.type, m.key, m.kind, m.published, m.priority, m.payload
-	FROM (SELECT l.xid, l.seq, l.slot, l.id, l.type, l.key, l.kind, l.published, l.priority, l.payload
+	SELECT x.xid, x.seq, x.slot, x.id, x.type, x.key, x.kind, x.published, x.priority, x.headers, x.payload
+	INTO m.xid, m.seq, m.slot, m.id, m.type, m.key, m.kind, m.published, m.priority, m.headers, m.payload
+	FROM (SELECT l.xid, l.seq, l.slot, l.id, l.type, l.key, l.kind, l.published, l.priority, l.headers, l.payload
 			FROM outbox_message l WHERE l.id = p_id
-		UNION ALL SELECT k.xid, k.seq, k.slot, k.id, k.type, k.key, k.kind, k.published, k.priority, k.payload
+		UNION ALL SELECT k.xid, k.seq, k.slot, k.id, k.type, k.key, k.kind, k.published, k.priority, k.headers, k.payload
 			FROM outbox_kept k WHERE k.id = p_id) x ORDER BY x.seq LIMIT 1;
 	IF m.seq IS NULL THEN
 		RAISE EXCEPTION 'no message with the id "%"', left(p_id, 255) USING ERRCODE = 'OB001';
@@ -95,6 +96,14 @@ BEGIN
 	END LOOP;
 	IF NOT alive OR m.payload = '{"redacted":true}' AND m.key LIKE 'redacted-%' THEN
 		RAISE EXCEPTION 'none of its deliveries is left to send, so there is nothing to amend: publish a correction'
+			USING ERRCODE = 'OB002';
+	END IF;
+	-- A lane that has passed it would take it for delivered, or forget that it was.
+	SELECT o.target INTO other FROM outbox_route o JOIN outbox_target u ON u.name = o.target
+		WHERE o.headers IS NOT NULL AND outbox_headers_take(o.headers, m.headers) <> outbox_headers_take(o.headers, p_headers)
+		ORDER BY o.target LIMIT 1;
+	IF FOUND THEN
+		RAISE EXCEPTION 'whether % gets it goes by its headers: leave those as they are, or discard it and publish a correction', other
 			USING ERRCODE = 'OB002';
 	END IF;
 	PERFORM outbox_amend_message(m.seq, p_payload, p_payload_bin, p_content_type, p_headers, p_actor, p_reason, now);

@@ -143,8 +143,8 @@ BEGIN
 	PERFORM outbox_lock_lane(p_target, -2);
 	PERFORM outbox_lock_lanes(p_target);
 	known := outbox_bands_of(p_target);
-	INSERT INTO outbox_route (target, version, types, kind, published_only, bands)
-		SELECT r.target, r.version + 1, r.types, r.kind, r.published_only, outbox_bands_add(known.bands, p_place, 8)
+	INSERT INTO outbox_route (target, version, types, kind, published_only, bands, headers)
+		SELECT r.target, r.version + 1, r.types, r.kind, r.published_only, outbox_bands_add(known.bands, p_place, 8), r.headers
 		FROM outbox_target t JOIN outbox_route r ON r.target = t.name AND r.version = t.version WHERE t.name = p_target;
 	UPDATE outbox_target SET version = version + 1,
 		route = regexp_replace(route, ',"priority":[[][^]]*[]]}$', ',"priority":["none"]}')

@@ -16,9 +16,9 @@ BEGIN
 	IF NOT FOUND THEN
 		RETURN;
 	END IF;
-	FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) SELECT w.seq FROM outbox_window($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) w'
+	FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) SELECT w.seq FROM outbox_window($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) w'
 		USING last.pos, last.prev, last.prev_seq, outbox_late(last.prev, last.prev_xid, last.cur), last.cur,
-			last.cur_seq, last.lane, lanes, NULL::text[], NULL::text, false, NULL::bigint[], 500::bigint, outbox_scan_max()
+			last.cur_seq, last.lane, lanes, NULL::text[], NULL::text, false, NULL::bigint[], NULL::text[], 500::bigint, outbox_scan_max()
 	LOOP
 		RETURN NEXT line;
 	END LOOP;

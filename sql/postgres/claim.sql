@@ -88,7 +88,7 @@ BEGIN
 			p_now) b) IS NOT NULL THEN outbox_flag_blocked() ELSE 0 END
 		FROM outbox_window(greatest(last.pos, last.floor), last.prev, last.prev_seq,
 			outbox_late(last.prev, last.prev_xid, last.cur), last.cur, least(last.cur_seq, last.claim_end), last.lane, v.lanes,
-			v.types, v.kind, v.published_only, v.bands, 9223372036854775807, 9223372036854775807) w
+			v.types, v.kind, v.published_only, v.bands, v.headers, 9223372036854775807, 9223372036854775807) w
 		WHERE w.seq <= last.claim_end
 			AND NOT EXISTS (SELECT FROM outbox_detour d WHERE d.target = last.target AND d.seq = w.seq
 				AND NOT (coalesce(d.dead_n = last.n, false) AND d.state = 'pending'))
@@ -202,7 +202,7 @@ BEGIN
 		INTO rows, keys, sizes FROM (
 			SELECT w.seq, w.key, outbox_weight(w.payload, w.payload_bin, w.headers) AS size
 			FROM outbox_window(greatest(succ.pos, succ.floor), prev, succ.prev_seq, p_late, cur, succ.cur_seq, succ.lane, v.lanes,
-				v.types, v.kind, v.published_only, v.bands, p_max, outbox_scan_max(), CASE WHEN v.detours THEN succ.target END) w
+				v.types, v.kind, v.published_only, v.bands, v.headers, p_max, outbox_scan_max(), CASE WHEN v.detours THEN succ.target END) w
 			-- the union has up to p_max rows of each half: what comes after the first p_max is not known completely
 			ORDER BY w.seq LIMIT p_max) r;
 		log_cut := CASE WHEN cardinality(rows) >= p_max THEN rows[p_max]

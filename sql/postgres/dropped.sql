@@ -55,3 +55,15 @@ DROP FUNCTION IF EXISTS outbox_choose(outbox_receipt, outbox_view, xid8[], bigin
 DROP FUNCTION IF EXISTS outbox_claim(outbox_receipt, outbox_request, outbox_receipt, outbox_view, outbox_moment, timestamptz);
 DROP FUNCTION IF EXISTS outbox_picks(text, integer, boolean, boolean, pg_snapshot, timestamptz, bigint);
 DROP FUNCTION IF EXISTS outbox_run(text, text, bigint, boolean, boolean, pg_snapshot, timestamptz, bigint);
+
+-- version 5
+DROP FUNCTION IF EXISTS outbox_window(bigint, pg_snapshot, bigint, xid8[], pg_snapshot, bigint, integer, integer, text[], text, boolean,
+	bigint[], bigint, bigint, text);
+DROP FUNCTION IF EXISTS outbox_count_with_late(bigint, pg_snapshot, bigint, xid8[], pg_snapshot, bigint, integer, integer, text[], text,
+	boolean, bigint[], bigint);
+DROP FUNCTION IF EXISTS outbox_read_with_late(bigint, pg_snapshot, bigint, xid8[], pg_snapshot, bigint, integer, integer, text[], text,
+	boolean, bigint[], bigint, bigint);
+DROP FUNCTION IF EXISTS outbox_delivered_by(xid8, bigint, text, text, boolean, integer, outbox_receipt, bigint);
+DROP FUNCTION IF EXISTS outbox_delivery_receipt(xid8, bigint, text, text, boolean, integer, outbox_receipt);
+-- programs do call this one: its replacement has one more argument, which may be left out
+DROP FUNCTION IF EXISTS outbox_stretch(bigint, bigint, pg_snapshot, pg_snapshot, integer, integer, text[], text, boolean, boolean, bigint[]);

@@ -50,7 +50,7 @@ LANGUAGE sql IMMUTABLE AS $$
 		AND (seq > (p).prev_seq OR NOT pg_visible_in_snapshot(xid, (p).prev))
 $$;
 
--- Without regard to bands, for which there is outbox_bands_take(). (It calls no function of ours, because views are used
+-- Without regard to bands and headers, for which there are outbox_bands_take() and outbox_headers_take(). (It calls no function of ours, because views are used
 -- with any search_path.)
 CREATE OR REPLACE FUNCTION outbox_route_takes(type text, kind text, published boolean, r outbox_route) RETURNS boolean
 LANGUAGE sql IMMUTABLE AS $$
@@ -75,6 +75,7 @@ LANGUAGE sql STABLE AS $$
 		AND NOT outbox_is_settled(m.xid, m.seq, p.last)
 		AND outbox_route_takes(m.type, m.kind, m.published, o.route)
 		AND ((o.route).bands IS NULL OR outbox_bands_take((o.route).bands, m.priority, m.seq))
+		AND ((o.route).headers IS NULL OR outbox_headers_take((o.route).headers, m.headers))
 		AND (NOT (v).detours
 			OR NOT EXISTS (SELECT FROM outbox_detour d WHERE d.target = (v).target AND d.seq = m.seq OFFSET 0))
 $$;
@@ -96,6 +97,7 @@ LANGUAGE sql STABLE AS $$
 	WHERE NOT outbox_is_settled(m.xid, m.seq, p.last)
 		AND outbox_route_takes(m.type, m.kind, m.published, o.route)
 		AND ((o.route).bands IS NULL OR outbox_bands_take((o.route).bands, m.priority, m.seq))
+		AND ((o.route).headers IS NULL OR outbox_headers_take((o.route).headers, m.headers))
 		AND (NOT (v).detours
 			OR NOT EXISTS (SELECT FROM outbox_detour d WHERE d.target = (v).target AND d.seq = m.seq OFFSET 0))
 $$;
@@ -105,7 +107,7 @@ $$;
 -- is, no claim had it; or retention removed the receipts, which it does not do while such a message needs them.
 -- p_hint: the last answer for this lane, which is often right again.
 CREATE OR REPLACE FUNCTION outbox_delivered_by(p_xid xid8, p_seq bigint, p_type text, p_kind text, p_published boolean,
-	p_priority integer, p_last outbox_receipt, p_hint bigint) RETURNS outbox_receipt
+	p_priority integer, p_headers text, p_last outbox_receipt, p_hint bigint) RETURNS outbox_receipt
 LANGUAGE plpgsql STABLE AS $$
 DECLARE
 	r outbox_receipt;
@@ -138,7 +140,8 @@ BEGIN
 	IF FOUND AND p_seq <= r.settled_to AND outbox_is_claimed(p_xid, p_seq, claim)
 		AND EXISTS (SELECT FROM outbox_route o WHERE o.target = p_last.target AND o.version = claim.route_version
 			AND outbox_route_takes(p_type, p_kind, p_published, o)
-			AND (o.bands IS NULL OR outbox_bands_take(o.bands, p_priority, p_seq))) THEN
+			AND (o.bands IS NULL OR outbox_bands_take(o.bands, p_priority, p_seq))
+			AND (o.headers IS NULL OR outbox_headers_take(o.headers, p_headers))) THEN
 		RETURN r;
 	END IF;
 	RETURN NULL;
@@ -229,7 +232,7 @@ BEGIN
 	IF pg_visible_in_snapshot(m.xid, v.start) THEN
 		RETURN;
 	ELSIF outbox_is_settled(m.xid, m.seq, p) THEN
-		p := outbox_delivered_by(m.xid, m.seq, m.type, m.kind, m.published, m.priority, p, hint);
+		p := outbox_delivered_by(m.xid, m.seq, m.type, m.kind, m.published, m.priority, m.headers, p, hint);
 		IF p.n IS NULL THEN
 			RETURN;
 		END IF;
@@ -239,13 +242,15 @@ BEGIN
 		d.last_status_at := p.settled_at;
 	ELSIF outbox_is_claimed(m.xid, m.seq, p) THEN
 		IF outbox_route_takes(m.type, m.kind, m.published, v.routes[i])
-				AND ((v.routes[i]).bands IS NULL OR outbox_bands_take((v.routes[i]).bands, m.priority, m.seq)) THEN
+				AND ((v.routes[i]).bands IS NULL OR outbox_bands_take((v.routes[i]).bands, m.priority, m.seq))
+				AND ((v.routes[i]).headers IS NULL OR outbox_headers_take((v.routes[i]).headers, m.headers)) THEN
 			d.state := 'sending';
 			d.owner := p.owner;
 			d.last_status_at := p.settled_at;
 		END IF;
 	ELSIF outbox_route_takes(m.type, m.kind, m.published, v.route)
-			AND ((v.route).bands IS NULL OR outbox_bands_take((v.route).bands, m.priority, m.seq)) THEN
+			AND ((v.route).bands IS NULL OR outbox_bands_take((v.route).bands, m.priority, m.seq))
+			AND ((v.route).headers IS NULL OR outbox_headers_take((v.route).headers, m.headers)) THEN
 		d.state := 'pending';
 		d.why := CASE WHEN t.paused THEN 'paused' ELSE 'new' END;
 	END IF;

@@ -169,7 +169,8 @@ BEGIN
 				WHERE o.seq >= p_low AND o.seq < p_high AND (r.types IS NULL OR o.type LIKE ANY (r.types))
 					AND (r.kind IS NULL OR coalesce(o.kind, 'event') = r.kind)
 					AND (NOT r.published_only OR o.published)
-					AND (r.bands IS NULL OR outbox_bands_take(r.bands, o.priority, o.seq)) OFFSET 0) t
+					AND (r.bands IS NULL OR outbox_bands_take(r.bands, o.priority, o.seq))
+					AND (r.headers IS NULL OR outbox_headers_take(r.headers, o.headers)) OFFSET 0) t
 			CROSS JOIN LATERAL (SELECT (t.m).*) m
 			JOIN wishes w ON w.target = r.target
 				AND w.lane = m.slot % (SELECT value::integer FROM outbox_meta WHERE name = 'lanes')

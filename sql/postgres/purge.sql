@@ -83,7 +83,8 @@ LANGUAGE sql STABLE AS $$
 			THEN r.version BETWEEN coalesce((bound).route_version, 0) AND (last).route_version
 			ELSE r.version = outbox_concerns.version OR (r.version = (last).route_version AND (last).claim_count > 0) END
 		AND outbox_route_takes((m).type, (m).kind, (m).published, r)
-		AND (r.bands IS NULL OR outbox_bands_take(r.bands, (m).priority, (m).seq)))
+		AND (r.bands IS NULL OR outbox_bands_take(r.bands, (m).priority, (m).seq))
+		AND (r.headers IS NULL OR outbox_headers_take(r.headers, (m).headers)))
 $$;
 
 -- May these messages be removed? waiting: a lane is not far enough; otherwise a detour keeps it, or its age.

@@ -31,7 +31,7 @@ BEGIN
 		OR (t.hold AND (SELECT d.seq FROM outbox_detour d WHERE d.target = q.target
 			AND (d.state, d.seq) >= ('failed', 0) AND (d.state, d.seq) <= ('failed', 9223372036854775807)
 			ORDER BY d.state, d.seq LIMIT 1) IS NOT NULL),
-		r.bands
+		r.bands, r.headers
 	INTO v
 	FROM outbox_target t LEFT JOIN outbox_route r ON r.target = t.name AND r.version = q.version
 	WHERE t.name = q.target;
@@ -119,7 +119,7 @@ BEGIN
 		RETURN true;
 	END IF;
 	RETURN EXISTS (SELECT FROM outbox_window(last.floor, last.prev, last.prev_seq, late, cur, log_end, last.lane, v.lanes,
-			v.types, v.kind, v.published_only, v.bands, 1, outbox_scan_max(), CASE WHEN v.detours THEN last.target END));
+			v.types, v.kind, v.published_only, v.bands, v.headers, 1, outbox_scan_max(), CASE WHEN v.detours THEN last.target END));
 END $$;
 
 -- The same in one look at several lanes that have nothing in flight: which of them must be asked for more? It may name one
@@ -158,7 +158,7 @@ BEGIN
 			ORDER BY o.target, o.lane, o.next_attempt_at LIMIT 1) d ON true) e;
 	IF low < log_end THEN
 		lanes := lanes || ARRAY(SELECT DISTINCT m.slot % v.lanes
-			FROM (SELECT i.value::integer AS lanes, r.types, r.kind, coalesce(r.published_only, false) AS published_only, r.bands
+			FROM (SELECT i.value::integer AS lanes, r.types, r.kind, coalesce(r.published_only, false) AS published_only, r.bands, r.headers
 				FROM outbox_meta i LEFT JOIN outbox_route r ON r.target = p_target AND r.version = p_version
 				WHERE i.name = 'lanes' OFFSET 0) v
 			CROSS JOIN outbox_message m
@@ -168,6 +168,7 @@ BEGIN
 				AND (v.kind IS NULL OR coalesce(m.kind, 'event') = v.kind)
 				AND (NOT v.published_only OR m.published)
 				AND (v.bands IS NULL OR outbox_bands_take(v.bands, m.priority, m.seq))
+				AND (v.headers IS NULL OR outbox_headers_take(v.headers, m.headers))
 				AND (SELECT d.seq FROM outbox_detour d WHERE (d.target, d.seq) >= (p_target, m.seq)
 					AND (d.target, d.seq) <= (p_target, m.seq) ORDER BY d.target, d.seq LIMIT 1) IS NULL);
 	END IF;

@@ -17,11 +17,12 @@
 CREATE OR REPLACE FUNCTION outbox_straight_lane(p_target text, p_lane integer, p_n bigint, p_token bigint, p_version bigint,
 	p_count integer, p_first bigint, p_last bigint, p_here pg_snapshot, p_log_end bigint,
 	OUT lanes integer, OUT types text[], OUT kind text, OUT published_only boolean, OUT bands bigint[],
+	OUT headers text[],
 	OUT opens boolean, OUT maybe_late boolean, OUT pos bigint, OUT floor bigint, OUT settled_to bigint, OUT takeovers integer,
 	OUT delivered_total bigint, OUT retried_total bigint, OUT prev pg_snapshot, OUT prev_seq bigint, OUT prev_xid xid8,
 	OUT cur pg_snapshot, OUT cur_seq bigint, OUT cur_xid xid8) RETURNS SETOF record
 LANGUAGE sql STABLE ROWS 1 AS $$
-	SELECT m.lanes, o.types, o.kind, coalesce(o.published_only, false), o.bands, s.pos = 0,
+	SELECT m.lanes, o.types, o.kind, coalesce(o.published_only, false), o.bands, o.headers, s.pos = 0,
 		s.pos < s.prev_seq AND (pg_snapshot_xmin(s.prev) < pg_snapshot_xmax(s.prev) OR pg_snapshot_xmax(s.prev) <> s.prev_xid),
 		s.pos, s.floor, s.settled_to, s.takeovers, s.delivered_total, s.retried_total, s.prev, s.prev_seq, s.prev_xid,
 		s.cur, s.cur_seq, s.cur_xid
@@ -56,27 +57,27 @@ $$;
 
 CREATE OR REPLACE FUNCTION outbox_count_with_late(p_pos bigint, p_prev pg_snapshot, p_prev_seq bigint, p_late xid8[], p_cur pg_snapshot,
 	p_cur_seq bigint, p_lane integer, p_lanes integer, p_types text[], p_kind text, p_published_only boolean, p_bands bigint[],
-	p_max bigint, OUT claimed bigint, OUT first bigint, OUT last bigint, OUT weight bigint)
+	p_headers text[], p_max bigint, OUT claimed bigint, OUT first bigint, OUT last bigint, OUT weight bigint)
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
 	SELECT count(*), coalesce(min(c.seq), 0), coalesce(max(c.seq), 0), coalesce(sum(c.size), 0) INTO claimed, first, last, weight
 	FROM (SELECT w.seq, outbox_weight(w.payload, w.payload_bin, w.headers) AS size
 		FROM outbox_window(p_pos, p_prev, p_prev_seq, p_late, p_cur, p_cur_seq, p_lane, p_lanes, p_types, p_kind,
-			p_published_only, p_bands, p_max, outbox_scan_max()) w
+			p_published_only, p_bands, p_headers, p_max, outbox_scan_max()) w
 		-- the union has up to p_max rows of each half: what comes after the first p_max is not known completely
 		ORDER BY w.seq LIMIT p_max) c;
 END $$;
 
 CREATE OR REPLACE FUNCTION outbox_read_with_late(p_pos bigint, p_prev pg_snapshot, p_prev_seq bigint, p_late xid8[], p_cur pg_snapshot,
 	p_cur_seq bigint, p_lane integer, p_lanes integer, p_types text[], p_kind text, p_published_only boolean, p_bands bigint[],
-	p_max bigint, p_last bigint) RETURNS SETOF outbox_claimed
+	p_headers text[], p_max bigint, p_last bigint) RETURNS SETOF outbox_claimed
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
 	RETURN QUERY SELECT NULL::bigint[], w.seq, w.id, w.type, w.key, w.kind, w.published, w.created_at, w.event_time, w.due_at,
 			w.expires_at, w.priority, w.content_type, w.source, w.subject, w.topic, w.correlation_id, w.causation_id,
 			w.traceparent, w.headers, w.payload, w.payload_bin, 0, NULL::timestamptz, 0
 		FROM outbox_window(p_pos, p_prev, p_prev_seq, p_late, p_cur, p_cur_seq, p_lane, p_lanes, p_types, p_kind,
-			p_published_only, p_bands, p_max, NULL) w
+			p_published_only, p_bands, p_headers, p_max, NULL) w
 		WHERE w.seq <= p_last ORDER BY w.seq LIMIT p_max;
 END $$;
 
@@ -154,11 +155,11 @@ BEGIN
 			SELECT count(*), coalesce(min(c.seq), 0), coalesce(max(c.seq), 0), coalesce(sum(c.size), 0)
 			INTO claimed, claim_seq, claim_last, weight
 			FROM (SELECT w.seq, outbox_weight(w.payload, w.payload_bin, w.headers) AS size
-				FROM outbox_stretch(low, high, s.prev, cur, p_lane, s.lanes, s.types, s.kind, s.published_only, false, s.bands) w
+				FROM outbox_stretch(low, high, s.prev, cur, p_lane, s.lanes, s.types, s.kind, s.published_only, false, s.bands, s.headers) w
 				ORDER BY w.seq LIMIT p_max) c;
 		ELSE
 			SELECT * INTO claimed, claim_seq, claim_last, weight FROM outbox_count_with_late(greatest(s.pos, s.floor), s.prev,
-				s.prev_seq, late, cur, s.cur_seq, p_lane, s.lanes, s.types, s.kind, s.published_only, s.bands, p_max);
+				s.prev_seq, late, cur, s.cur_seq, p_lane, s.lanes, s.types, s.kind, s.published_only, s.bands, s.headers, p_max);
 		END IF;
 		claim_end := CASE WHEN claimed >= p_max THEN claim_last WHEN high < s.cur_seq THEN high ELSE 9223372036854775807 END;
 		straight := claimed = 1 OR weight <= p_max_bytes;
@@ -190,11 +191,11 @@ BEGIN
 					w.expires_at, w.priority, w.content_type, w.source, w.subject, w.topic, w.correlation_id, w.causation_id,
 					w.traceparent, w.headers, w.payload, w.payload_bin, 0, NULL::timestamptz, 0
 				FROM outbox_stretch(low, claim_last, s.prev, cur, p_lane, s.lanes, s.types, s.kind, s.published_only,
-					claim_last - low = claimed, s.bands) w -- as many as there are numbers: no need to filter again
+					claim_last - low = claimed, s.bands, s.headers) w -- as many as there are numbers: no need to filter again
 				ORDER BY w.seq;
 		ELSE
 			RETURN QUERY SELECT * FROM outbox_read_with_late(greatest(s.pos, s.floor), s.prev, s.prev_seq, late, cur,
-				least(s.cur_seq, claim_last), p_lane, s.lanes, s.types, s.kind, s.published_only, s.bands, claimed, claim_last);
+				least(s.cur_seq, claim_last), p_lane, s.lanes, s.types, s.kind, s.published_only, s.bands, s.headers, claimed, claim_last);
 		END IF;
 		GET DIAGNOSTICS returned = ROW_COUNT;
 		IF returned <> claimed THEN

@@ -34,7 +34,7 @@ BEGIN
 		SELECT w.seq, w.id, r.target, w.type, w.key, r.lane, 'delivered', NULL::text, 0, r.owner, NULL::text, NULL::text,
 			w.event_time, w.created_at, r.settled_at, NULL::timestamptz
 		FROM outbox_window(greatest(c.pos, c.floor, p_after), c.prev, c.prev_seq, outbox_late(c.prev, c.prev_xid, c.cur),
-			c.cur, least(c.cur_seq, stop), r.lane, lanes, o.types, o.kind, o.published_only, o.bands, NULL, NULL) w
+			c.cur, least(c.cur_seq, stop), r.lane, lanes, o.types, o.kind, o.published_only, o.bands, o.headers, NULL, NULL) w
 		WHERE o.version IS NOT NULL AND w.seq <= stop
 			AND NOT EXISTS (SELECT FROM outbox_detour d WHERE d.target = r.target AND d.seq = w.seq)
 		UNION ALL

@@ -29,10 +29,18 @@ LANGUAGE sql IMMUTABLE SET search_path FROM CURRENT AS $$
 		THEN ARRAY(SELECT outbox_like(g) FROM unnest(p_globs) g) END
 $$;
 
+-- Those of its headers, which programs before version 6 do not name; NULL: it asks for none. names in lower case
+CREATE OR REPLACE FUNCTION outbox_header_patterns(p_route text) RETURNS text[]
+LANGUAGE sql IMMUTABLE SET search_path FROM CURRENT AS $$
+	SELECT array_agg(outbox_like(lower(split_part(h, '=', 1) COLLATE "C") || substr(h, strpos(h, '='))))
+	FROM json_array_elements_text(CASE WHEN p_route LIKE '%"headers":[%' THEN p_route::json -> 'headers' END) h
+$$;
+
 CREATE OR REPLACE FUNCTION outbox_add_route(g outbox_registration, p_version bigint) RETURNS void
 LANGUAGE sql SET search_path FROM CURRENT SET row_security = off AS $$
-	INSERT INTO outbox_route (target, version, types, kind, published_only, bands)
-	VALUES ((g).target, p_version, outbox_patterns((g).globs), (g).kind, (g).published_only, (g).bands)
+	INSERT INTO outbox_route (target, version, types, kind, published_only, bands, headers)
+	VALUES ((g).target, p_version, outbox_patterns((g).globs), (g).kind, (g).published_only, (g).bands,
+		outbox_header_patterns((g).route))
 $$;
 
 -- Did a lane of this target (NULL: of any) ever settle something? Then its position has left the start. A target that

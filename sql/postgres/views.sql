@@ -14,9 +14,9 @@ CROSS JOIN LATERAL (SELECT c.n, c.owner, c.settled_at, c.route_version, c.pos, c
 
 -- What a function without SET means depends on the caller's search_path: views need these.
 CREATE OR REPLACE FUNCTION outbox_delivery_receipt(p_xid xid8, p_seq bigint, p_type text, p_kind text, p_published boolean,
-	p_priority integer, p_last outbox_receipt) RETURNS outbox_receipt
+	p_priority integer, p_headers text, p_last outbox_receipt) RETURNS outbox_receipt
 LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$
-	SELECT outbox_delivered_by(p_xid, p_seq, p_type, p_kind, p_published, p_priority, p_last, NULL)
+	SELECT outbox_delivered_by(p_xid, p_seq, p_type, p_kind, p_published, p_priority, p_headers, p_last, NULL)
 $$;
 
 CREATE OR REPLACE FUNCTION outbox_late_messages(p_late xid8[], p_to bigint) RETURNS SETOF outbox_message
@@ -32,10 +32,10 @@ SELECT m.seq, m.id, t.name AS target, t.paused, m.type, m.key, m.slot % v.lanes 
 FROM outbox_target t
 CROSS JOIN LATERAL outbox_reading_of(t) v
 CROSS JOIN LATERAL (
-	SELECT o.xid, o.seq, o.slot, o.id, o.type, o.key, o.kind, o.published, o.priority, o.event_time, o.created_at, o.due_at
+	SELECT o.xid, o.seq, o.slot, o.id, o.type, o.key, o.kind, o.published, o.priority, o.headers, o.event_time, o.created_at, o.due_at
 	FROM outbox_message o WHERE o.seq > v.low
 	UNION ALL
-	SELECT o.xid, o.seq, o.slot, o.id, o.type, o.key, o.kind, o.published, o.priority, o.event_time, o.created_at, o.due_at
+	SELECT o.xid, o.seq, o.slot, o.id, o.type, o.key, o.kind, o.published, o.priority, o.headers, o.event_time, o.created_at, o.due_at
 	FROM outbox_late_messages(v.late, v.low) o) m
 CROSS JOIN LATERAL (SELECT v.last[m.slot % v.lanes + 1] AS last OFFSET 0) p
 CROSS JOIN LATERAL (SELECT outbox_is_claimed(m.xid, m.seq, p.last) AS claimed OFFSET 0) c
@@ -43,6 +43,7 @@ CROSS JOIN LATERAL (SELECT CASE WHEN c.claimed THEN v.routes[m.slot % v.lanes + 
 WHERE NOT outbox_is_settled(m.xid, m.seq, p.last)
 	AND outbox_route_takes(m.type, m.kind, m.published, o.route)
 	AND ((o.route).bands IS NULL OR outbox_bands_take((o.route).bands, m.priority, m.seq))
+	AND ((o.route).headers IS NULL OR outbox_headers_take((o.route).headers, m.headers))
 	AND (NOT v.detours
 		OR NOT EXISTS (SELECT FROM outbox_detour d WHERE d.target = t.name AND d.seq = m.seq OFFSET 0));
 
@@ -58,7 +59,7 @@ FROM outbox_target t
 CROSS JOIN LATERAL outbox_reading_of(t) v
 CROSS JOIN outbox_message m
 CROSS JOIN LATERAL (SELECT v.last[m.slot % v.lanes + 1] AS last OFFSET 0) p
-CROSS JOIN LATERAL outbox_delivery_receipt(m.xid, m.seq, m.type, m.kind, m.published, m.priority, p.last) r
+CROSS JOIN LATERAL outbox_delivery_receipt(m.xid, m.seq, m.type, m.kind, m.published, m.priority, m.headers, p.last) r
 WHERE NOT pg_visible_in_snapshot(m.xid, t.start) AND outbox_is_settled(m.xid, m.seq, p.last) AND r.n IS NOT NULL
 	AND NOT EXISTS (SELECT FROM outbox_detour d WHERE d.target = t.name AND d.seq = m.seq)
 UNION ALL

@@ -44,7 +44,8 @@ $$;
 -- Inlined: no SET, not volatile. Parameters are qualified with the function's name: a column that users add to the log
 -- may have the same name, and would be used instead.
 CREATE OR REPLACE FUNCTION outbox_stretch(low bigint, high bigint, prev pg_snapshot, cur pg_snapshot, lane integer, lanes integer,
-	types text[], kind text, published_only boolean, every boolean DEFAULT false, bands bigint[] DEFAULT NULL)
+	types text[], kind text, published_only boolean, every boolean DEFAULT false, bands bigint[] DEFAULT NULL,
+	headers text[] DEFAULT NULL)
 RETURNS SETOF outbox_message
 LANGUAGE sql STABLE ROWS 500 AS $$
 	SELECT m.* FROM outbox_message m
@@ -54,7 +55,8 @@ LANGUAGE sql STABLE ROWS 500 AS $$
 		AND (outbox_stretch.types IS NULL OR m.type LIKE ANY (outbox_stretch.types))
 		AND (outbox_stretch.kind IS NULL OR coalesce(m.kind, 'event') = outbox_stretch.kind)
 		AND (NOT outbox_stretch.published_only OR m.published)
-		AND (outbox_stretch.bands IS NULL OR outbox_bands_take(outbox_stretch.bands, m.priority, m.seq))))
+		AND (outbox_stretch.bands IS NULL OR outbox_bands_take(outbox_stretch.bands, m.priority, m.seq))
+		AND (outbox_stretch.headers IS NULL OR outbox_headers_take(outbox_stretch.headers, m.headers))))
 $$;
 
 -- The next messages of a lane in a window, in seq order. scan bounds the look in (c); skip: not those with a detour
@@ -63,7 +65,7 @@ $$;
 -- No SET and not volatile: it is inlined where it is used.
 CREATE OR REPLACE FUNCTION outbox_window(pos bigint, prev pg_snapshot, prev_seq bigint, late xid8[], cur pg_snapshot, cur_seq bigint,
 	lane integer, lanes integer, types text[], kind text, published_only boolean, bands bigint[],
-	max bigint, scan bigint, skip text DEFAULT NULL) RETURNS SETOF outbox_message
+	headers text[], max bigint, scan bigint, skip text DEFAULT NULL) RETURNS SETOF outbox_message
 LANGUAGE sql STABLE ROWS 500 AS $$
 	(SELECT l.* FROM unnest(outbox_window.late) AS t(x) CROSS JOIN LATERAL (
 		SELECT m.* FROM outbox_message m
@@ -76,6 +78,7 @@ LANGUAGE sql STABLE ROWS 500 AS $$
 			AND (outbox_window.kind IS NULL OR coalesce(m.kind, 'event') = outbox_window.kind)
 			AND (NOT outbox_window.published_only OR m.published)
 			AND (outbox_window.bands IS NULL OR outbox_bands_take(outbox_window.bands, m.priority, m.seq))
+			AND (outbox_window.headers IS NULL OR outbox_headers_take(outbox_window.headers, m.headers))
 			AND (outbox_window.skip IS NULL OR (SELECT d.seq FROM outbox_detour d
 				WHERE (d.target, d.seq) >= (outbox_window.skip, m.seq) AND (d.target, d.seq) <= (outbox_window.skip, m.seq)
 				ORDER BY d.target, d.seq LIMIT 1) IS NULL)
@@ -83,7 +86,7 @@ LANGUAGE sql STABLE ROWS 500 AS $$
 	ORDER BY l.seq LIMIT outbox_window.max)
 	UNION ALL
 	(SELECT m.* FROM outbox_stretch(greatest(pos, prev_seq), outbox_reach(pos, prev_seq, cur_seq, scan), prev, cur, lane,
-		lanes, types, kind, published_only, false, bands) m
+		lanes, types, kind, published_only, false, bands, headers) m
 	WHERE outbox_window.skip IS NULL OR (SELECT d.seq FROM outbox_detour d
 				WHERE (d.target, d.seq) >= (outbox_window.skip, m.seq) AND (d.target, d.seq) <= (outbox_window.skip, m.seq)
 				ORDER BY d.target, d.seq LIMIT 1) IS NULL

@@ -232,6 +232,11 @@ WHERE NOT EXISTS (SELECT 1 FROM outbox_detour d WHERE d.target = m.target AND d.
 		AND CASE WHEN m.priority > 0 THEN 1 WHEN m.priority < 0 THEN 4 ELSE 2 END
 			& coalesce((SELECT b.bands FROM outbox_band b WHERE b.target = o.target AND b.version = o.version
 				AND b.above < m.seq ORDER BY b.above DESC LIMIT 1), 7))
+	AND NOT EXISTS (SELECT 1 FROM outbox_route_header w
+		WHERE w.target = m.target AND w.version = m.version AND NOT EXISTS (
+			SELECT 1 FROM outbox_message x, json_each(CASE WHEN json_valid(x.headers) THEN x.headers END) h
+			JOIN outbox_route_header g ON g.target = w.target AND g.version = w.version AND g.name = w.name
+			WHERE x.seq = m.seq AND h.key = g.name COLLATE NOCASE AND h.value GLOB g.glob))
 	AND m.lane = m.slot % (SELECT value FROM outbox_meta WHERE name = 'lanes');
 
 CREATE VIEW outbox_failed AS

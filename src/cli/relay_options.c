@@ -37,6 +37,7 @@ struct setting {
 /* NAME=VALUE each, of a target; NAME alone for what is true or not set. */
 static const struct setting target_settings[] = {
 	SETTING("match", "match", "type", match),
+	SETTING("match-header", "match", "headers", match_header),
 	SETTING("kind", "match", "kind", kind),
 	SETTING("envelope", NULL, "envelope", envelope),
 	SETTING("order", NULL, "order", order),
@@ -199,7 +200,7 @@ static void set_one(struct tree *tree, struct node *target, const struct setting
 	snprintf(option, sizeof(option), "--%s %s", setting->option, node_name(target));
 	if (setting->group)
 		map = get_node(tree, target, NODE_MAP, setting->group);
-	if (strcmp(key, "type") == 0 && strcmp(value, "-") != 0) {
+	if (strcmp(key, "headers") == 0 || (strcmp(key, "type") == 0 && strcmp(value, "-") != 0)) {
 		struct node *globs = get_node(tree, map, NODE_LIST, key);
 
 		set_text(tree, add_node(tree, globs, NODE_TEXT, NULL), option, value);

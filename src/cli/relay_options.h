@@ -8,8 +8,8 @@
 #include "daemon/daemon.h"
 
 struct relay_values {
-	struct list to, match, envelope, order, start, dead_letter, kind, policy, hold, bands, rate,
-		max_size;
+	struct list to, match, match_header, envelope, order, start, dead_letter, kind, policy,
+		hold, bands, rate, max_size;
 	const char *workers, *batch, *batch_bytes, *lease, *poll;
 	const char *retain_delivered, *retain_failed, *shutdown_timeout, *instance, *listen;
 	const char *config, *source;

@@ -3,11 +3,13 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/error.h"
 #include "base/text.h"
 #include "base/url.h"
 #include "config/schema.h"
 #include "core/bands.h"
 #include "core/retry.h"
+#include "core/routing.h"
 
 #include <string.h>
 
@@ -108,6 +110,30 @@ void check_sign(const struct node *map, const void *value, struct problems *prob
 	if (map && !sign->hmac && !sign->ed25519)
 		problems_about(problems, map,
 			       "has no key; write hmac: file:PATH or ed25519: file:PATH");
+}
+
+/* What was written as the i-th value of a list, which may be one value. */
+static const struct node *node_item(const struct node *list, size_t i)
+{
+	const struct node *item = list && list->kind == NODE_LIST ? list->first : list;
+
+	for (; i && item && item->next; i--)
+		item = item->next;
+	return item;
+}
+
+void check_match(const struct node *map, const void *value, struct problems *problems)
+{
+	const struct config_match *match = value;
+
+	for (size_t i = 0; i < match->headers.count; i++) {
+		struct outbox_route route = { .headers = &match->headers.items[i], .n_headers = 1 };
+		struct outbox_error err = OUTBOX_ERROR_INIT;
+
+		if (route_check(&route, &err) != OUTBOX_OK)
+			problems_about(problems, node_item(node_find(map, "headers"), i), "%s",
+				       error_rest(&err));
+	}
 }
 
 void check_target(const struct node *map, const void *value, struct problems *problems)

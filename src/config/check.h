@@ -8,6 +8,7 @@
 
 void check_source(const struct node *map, const void *value, struct problems *problems);
 void check_target(const struct node *map, const void *value, struct problems *problems);
+void check_match(const struct node *map, const void *value, struct problems *problems);
 void check_sign(const struct node *map, const void *value, struct problems *problems);
 void check_retry(const struct node *map, const void *value, struct problems *problems);
 void check_relay(const struct node *map, const void *value, struct problems *problems);

@@ -26,6 +26,7 @@ struct config_source {
 struct config_match {
 	struct field_texts type;
 	int kind;
+	struct field_texts headers; /* NAME=GLOB */
 	struct field_texts priority;
 	bool published;
 	bool nothing;

@@ -146,6 +146,21 @@ static void test_values(void **state)
 	expect(rows, ARRAY_SIZE(rows));
 }
 
+static void test_headers_of_a_match(void **state)
+{
+	static const struct row rows[] = {
+		{ GOOD "    match: { headers: [tenant=acme, region] }\n",
+		  "outbox.yaml:7:37: targets[0] \"events\", match.headers[1]: header \"region\" is not NAME=GLOB; "
+		  "write tenant=acme, or tenant=* for any value\n" },
+		{ GOOD "    match: { headers: 'outbox-attempt=1' }\n",
+		  "outbox.yaml:7:23: targets[0] \"events\", match.headers: header \"outbox-attempt=1\": name \"outbox-attempt\" is "
+		  "reserved (outbox-*, ce-*, ce_*, content-type); choose another or use the message's own field\n" },
+	};
+
+	(void)state;
+	expect(rows, ARRAY_SIZE(rows));
+}
+
 static void test_combinations(void **state)
 {
 	static const struct row rows[] = {
@@ -316,10 +331,15 @@ static void test_variables_in_texts(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_good),   cmocka_unit_test(test_keys),
-		cmocka_unit_test(test_values), cmocka_unit_test(test_combinations),
-		cmocka_unit_test(test_otlp),   cmocka_unit_test(test_yaml),
-		cmocka_unit_test(test_limits), cmocka_unit_test(test_variables_in_texts),
+		cmocka_unit_test(test_good),
+		cmocka_unit_test(test_keys),
+		cmocka_unit_test(test_values),
+		cmocka_unit_test(test_headers_of_a_match),
+		cmocka_unit_test(test_combinations),
+		cmocka_unit_test(test_otlp),
+		cmocka_unit_test(test_yaml),
+		cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_variables_in_texts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -27,6 +27,8 @@ static int make_target(const struct config *config, const struct config_target *
 	target.dead_letter = from->dead_letter;
 	target.route.types = from->match.type.items;
 	target.route.n_types = from->match.type.count;
+	target.route.headers = from->match.headers.items;
+	target.route.n_headers = from->match.headers.count;
 	target.route.kind = from->match.kind;
 	target.route.nothing = from->match.nothing;
 	/* what leaves the house is only what says that it may */

@@ -30,6 +30,9 @@ static const struct field match_keys[] = {
 	  .help = "only messages whose type fits one of these; * stands for anything" },
 	{ KEY(WORD, config_match, kind), .words = kind_names, .otherwise = "both",
 	  .example = "event", .help = "only this kind of message" },
+	{ KEY(GLOBS, config_match, headers), .otherwise = "whatever they are",
+	  .example = "[tenant=acme, \"region=eu-*\"]",
+	  .help = "only messages with these headers: of one name any, of several names all" },
 	{ KEY(GLOBS, config_match, priority), .otherwise = "every priority", .example = "[high]",
 	  .help = "only these bands: high (above 0), normal (0), low (below 0)" },
 	{ KEY(BOOL, config_match, published), .fallback = "false",
@@ -73,7 +76,7 @@ static const struct field sign_keys[] = {
 };
 
 static const struct record sign_schema = { SCHEMA(sign_keys, config_sign), .check = check_sign };
-static const struct record match_schema = { SCHEMA(match_keys, config_match) };
+static const struct record match_schema = { SCHEMA(match_keys, config_match), .check = check_match };
 static const struct record retry_schema = { SCHEMA(retry_keys, config_retry),
 					    .initial = &retry_initial, .check = check_retry };
 

@@ -15,7 +15,7 @@ static bool is_reserved(const char *name)
 	       strncasecmp(name, "ce_", 3) == 0 || strcasecmp(name, "content-type") == 0;
 }
 
-static int check_name(const char *name, struct outbox_error *err)
+int header_name_check(const char *name, struct outbox_error *err)
 {
 	char shown[80];
 
@@ -70,7 +70,7 @@ int headers_check(const struct outbox_header *headers, size_t n, struct outbox_e
 		return outbox_fail(err, OUTBOX_EINVAL,
 				   "headers: NULL with a count of %zu; set both", n);
 	for (i = 0; i < n; i++) {
-		r = check_name(headers[i].name, err);
+		r = header_name_check(headers[i].name, err);
 		if (r == OUTBOX_OK)
 			r = check_value(&headers[i], err);
 		if (r != OUTBOX_OK)

@@ -21,6 +21,8 @@ bool content_type_is_json(const char *content_type);
 
 /* EINVAL naming the header and the remedy: names are RFC 9110 tokens, none twice, none reserved; values
  * are UTF-8 without line breaks; count and bytes within OUTBOX_HEADERS_MAX, OUTBOX_HEADER_BYTES_MAX. */
+/* EINVAL for a name that no header can have, or that is reserved. */
+int header_name_check(const char *name, struct outbox_error *err) OUTBOX_MUSTCHECK;
 int headers_check(const struct outbox_header *headers, size_t n,
 		  struct outbox_error *err) OUTBOX_MUSTCHECK;
 

@@ -96,17 +96,47 @@ static void routes_match_when_all_conditions_hold(void **state)
 			    outside = { .published_only = true };
 
 	(void)state;
-	assert_true(route_match(&all, "x", OUTBOX_KIND_COMMAND, false));
-	assert_true(route_match(&some, "order.placed", 0, false));
-	assert_true(route_match(&some, "invoice.paid", 0, false));
-	assert_false(route_match(&some, "invoice.sent", 0, false));
-	assert_true(route_match(&events, "x", OUTBOX_KIND_UNSET, false));
-	assert_true(route_match(&events, "x", OUTBOX_KIND_EVENT, false));
-	assert_false(route_match(&events, "x", OUTBOX_KIND_COMMAND, false));
-	assert_false(route_match(&outside, "x", 0, false));
-	assert_true(route_match(&outside, "x", 0, true));
+	assert_true(route_match_fields(&all, "x", OUTBOX_KIND_COMMAND, false));
+	assert_true(route_match_fields(&some, "order.placed", 0, false));
+	assert_true(route_match_fields(&some, "invoice.paid", 0, false));
+	assert_false(route_match_fields(&some, "invoice.sent", 0, false));
+	assert_true(route_match_fields(&events, "x", OUTBOX_KIND_UNSET, false));
+	assert_true(route_match_fields(&events, "x", OUTBOX_KIND_EVENT, false));
+	assert_false(route_match_fields(&events, "x", OUTBOX_KIND_COMMAND, false));
+	assert_false(route_match_fields(&outside, "x", 0, false));
+	assert_true(route_match_fields(&outside, "x", 0, true));
 	some.kind = OUTBOX_KIND_COMMAND;
-	assert_false(route_match(&some, "order.placed", OUTBOX_KIND_EVENT, true));
+	assert_false(route_match_fields(&some, "order.placed", OUTBOX_KIND_EVENT, true));
+}
+
+static void headers_match_when_every_name_has_a_value(void **state)
+{
+	static const char *const wanted[] = { "region=eu-*", "tenant=acme", "Region=us", "x=*" };
+	struct outbox_header headers[] = { { "X", "" }, { "TENANT", "acme" }, { "region", "eu-1" } };
+	struct outbox_route route = { .headers = wanted, .n_headers = 4 };
+	struct outbox_message m = { .type = "t", .headers = headers, .n_headers = 3 };
+
+	(void)state;
+	assert_true(route_match_headers(&(struct outbox_route){ 0 }, NULL, 0));
+	assert_false(route_match_headers(&route, NULL, 0));
+	assert_true(route_match(&route, &m));
+	headers[2].value = "us";
+	assert_true(route_match(&route, &m));
+	headers[2].value = "us-1";
+	assert_false(route_match(&route, &m));
+	headers[2].value = "us";
+	headers[1].value = "ACME";
+	assert_false(route_match(&route, &m));
+	headers[1] = (struct outbox_header){ "tenant2", "acme" };
+	assert_false(route_match(&route, &m));
+	headers[1] = (struct outbox_header){ "tenan", "acme" };
+	assert_false(route_match(&route, &m));
+	route.n_headers = 1;
+	assert_false(route_match(&route, &m));
+	headers[2].value = "eu-";
+	assert_true(route_match(&route, &m));
+	route.kind = OUTBOX_KIND_COMMAND;
+	assert_false(route_match(&route, &m));
 }
 
 static void routes_come_back_and_have_one_text(void **state)
@@ -114,6 +144,7 @@ static void routes_come_back_and_have_one_text(void **state)
 	static const char again[] = "order.*"; /* the same text in another place */
 	const char *types[] = { "order.*", "a\"b", again, "aa" };
 	const char *other[] = { "aa", "order.*", "a\"b" };
+	const char *headers[] = { "tenant=*", "a=b", "tenant=*" };
 	struct outbox_route route = { types, 4, OUTBOX_KIND_EVENT, true };
 	struct outbox_route same = { other, 3, OUTBOX_KIND_EVENT, true }, back;
 	_cleanup_(buf_deinit) struct buf a = BUF_INIT(4096), b = BUF_INIT(4096);
@@ -143,6 +174,17 @@ static void routes_come_back_and_have_one_text(void **state)
 					 "\"priority\":[\"high\",\"low\"]}");
 	assert_ok(route_parse(buf_str(&b), arena, &back, err));
 	assert_int_equal(back.bands, OUTBOX_BAND_LOW | OUTBOX_BAND_HIGH);
+	/* headers in front of bands, which SQL looks for at the end */
+	buf_clear(&b);
+	route.headers = headers;
+	route.n_headers = 3;
+	route_format(&route, &b);
+	assert_string_equal(buf_str(&b),
+			    "{\"types\":[],\"kind\":\"any\",\"published\":false,"
+			    "\"headers\":[\"a=b\",\"tenant=*\"],\"priority\":[\"high\",\"low\"]}");
+	assert_ok(route_parse(buf_str(&b), arena, &back, err));
+	assert_int_equal(back.n_headers, 2);
+	assert_string_equal(back.headers[0], "a=b");
 	buf_clear(&b);
 	route_format(&(struct outbox_route){ 0 }, &b);
 	assert_string_equal(buf_str(&b), "{\"types\":[],\"kind\":\"any\",\"published\":false}");
@@ -164,6 +206,9 @@ static void stored_routes_that_are_not_ours(void **state)
 		"{\"types\":[],\"kind\":\"any\",\"published\":1}",
 		"{\"types\":[\"a[b\"],\"kind\":\"any\",\"published\":true}",
 		"{\"types\":[],\"kind\":\"any\",\"published\":true,\"more\":1}",
+		"{\"types\":[],\"kind\":\"any\",\"published\":true,\"headers\":[]}",
+		"{\"types\":[],\"kind\":\"any\",\"published\":true,\"headers\":[1]}",
+		"{\"types\":[],\"kind\":\"any\",\"published\":true,\"headers\":[\"tenant\"]}",
 	};
 	struct outbox_arena *arena = outbox_arena_new(4096);
 	struct outbox_route back = { .n_types = 9 };
@@ -180,6 +225,19 @@ static void stored_routes_that_are_not_ours(void **state)
 static void wrong_routes_and_names_are_told(void **state)
 {
 	static const char *const good[] = { "a", "events", "a-1_b" };
+	static const struct {
+		const char *text, *told;
+	} bad_headers[] = {
+		{ "", "header \"\" is not NAME=GLOB; write tenant=acme, or tenant=* for any value" },
+		{ "tenant", "header \"tenant\" is not NAME=GLOB" },
+		{ "tenant=", "header \"tenant=\" is not NAME=GLOB" },
+		{ "=acme", "header \"=acme\" is not NAME=GLOB" },
+		{ "ten*=acme", "header \"ten*=acme\" has a pattern for its name; write each name" },
+		{ "ten ant=acme", "name \"ten ant\" has a character that headers cannot have" },
+		{ "ce-type=acme", "name \"ce-type\" is reserved" },
+		{ "tenant=[ab]", "header \"tenant=[ab]\" has a bracket; globs know only * and ?" },
+		{ "tenant=a\tb", "control character" },
+	};
 	static const char *const bad[] = { "", "1a", "-a", "Events", "a b", "a.b", "\xc3\xa9" };
 	char longest[OUTBOX_TARGET_NAME_MAX + 2], glob[OUTBOX_TYPE_MAX + 2];
 	const char *types[1];
@@ -198,6 +256,17 @@ static void wrong_routes_and_names_are_told(void **state)
 	types[0] = glob;
 	assert_fails(route_check(&route, err), OUTBOX_ECONFIG, "has 501 characters, at most 500");
 	glob[OUTBOX_TYPE_MAX] = '\0';
+	assert_ok(route_check(&route, err));
+	route.headers = types;
+	route.n_headers = 1;
+	for (i = 0; i < ARRAY_SIZE(bad_headers); i++) {
+		static const char *const ok = "x";
+
+		types[0] = bad_headers[i].text;
+		route.types = &ok;
+		assert_fails(route_check(&route, err), OUTBOX_ECONFIG, bad_headers[i].told);
+	}
+	types[0] = "tenant=a=b*";
 	assert_ok(route_check(&route, err));
 	route.kind = 3;
 	assert_fails(route_check(&route, err), OUTBOX_ECONFIG, "kind 3 is unknown");
@@ -331,6 +400,7 @@ int main(void)
 		cmocka_unit_test(what_is_not_allowed_is_told),
 		cmocka_unit_test(names_of_states),
 		cmocka_unit_test(routes_match_when_all_conditions_hold),
+		cmocka_unit_test(headers_match_when_every_name_has_a_value),
 		cmocka_unit_test(routes_come_back_and_have_one_text),
 		cmocka_unit_test(stored_routes_that_are_not_ours),
 		cmocka_unit_test(wrong_routes_and_names_are_told),

@@ -32,8 +32,7 @@ bool replay_wanted(const struct replay_filter *filter, const struct outbox_messa
 	       (!filter->key || (message->key && strcmp(filter->key, message->key) == 0)) &&
 	       (!filter->after || message->event_time >= filter->after) &&
 	       (!filter->before || message->event_time < filter->before) &&
-	       (!filter->route ||
-		route_match(filter->route, message->type, message->kind, message->published != 0));
+	       (!filter->route || route_match(filter->route, message));
 }
 
 static int replay_source_new(struct replay_source **ret_source, struct outbox_error *err)

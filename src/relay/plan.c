@@ -128,6 +128,8 @@ static int plan_target(const struct outbox_relay_config *relay, const struct out
 	if (!r)
 		r = copy_list(c->route.types, c->route.n_types, arena, &t->route.types, err);
 	if (!r)
+		r = copy_list(c->route.headers, c->route.n_headers, arena, &t->route.headers, err);
+	if (!r)
 		r = retry_check(&t->policy, err);
 	if (!r)
 		r = copy_texts(c, arena, t, err);

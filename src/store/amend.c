@@ -25,6 +25,14 @@ int store_amend_nothing(struct outbox_error *err)
 			   "publish a correction");
 }
 
+int store_amend_reroutes(const char *target, struct outbox_error *err)
+{
+	return outbox_fail(err, OUTBOX_ECONFLICT,
+			   "whether %s gets it goes by its headers: leave those as they are, or discard it "
+			   "and publish a correction",
+			   target);
+}
+
 /* As `outbox publish` does: what a relay would refuse later is refused now. */
 static int check(const struct outbox_message *m, struct outbox_error *err)
 {

@@ -174,6 +174,8 @@ int store_cancel_judge(const struct outbox_delivery *delivery, outbox_time now, 
 /* ECONFLICT when a delivery in this state (0: none) is in the way, with the remedy. For drivers. */
 int store_amend_judge(const char *target, int state, struct outbox_error *err) OUTBOX_MUSTCHECK;
 /* ECONFLICT: none is left to be made. For drivers. */
+/* The new headers would make it another target's, or take it from one: a lane may have passed it. */
+int store_amend_reroutes(const char *target, struct outbox_error *err);
 int store_amend_nothing(struct outbox_error *err);
 
 /* What an operator wants changed; what is not given stays as it is. */

@@ -13,12 +13,12 @@
 #define TESTS_MAX 500
 
 static const struct store_case *const groups[] = {
-	schema_cases,   publish_cases,  fields_cases, late_cases,   claim_cases,   lanes_cases,
-	fence_cases,    caution_cases,  lease_cases,  detour_cases, order_cases,   parking_cases,
-	act_cases,      operator_cases, list_cases,   look_cases,   stats_cases,   purge_cases,
-	interest_cases, target_cases,   dead_cases,   start_cases,  bands_cases,   redact_cases,
-	amend_cases,    keys_cases,     bulk_cases,   rules_cases,  waiting_cases, joined_cases,
-	attempt_cases,  cancel_cases,
+	schema_cases,   publish_cases,  fields_cases,  late_cases,   claim_cases,   lanes_cases,
+	fence_cases,    caution_cases,  lease_cases,   detour_cases, order_cases,   parking_cases,
+	act_cases,      operator_cases, list_cases,    look_cases,   stats_cases,   purge_cases,
+	interest_cases, target_cases,   dead_cases,    start_cases,  bands_cases,   redact_cases,
+	amend_cases,    keys_cases,     bulk_cases,    rules_cases,  waiting_cases, joined_cases,
+	attempt_cases,  cancel_cases,   headers_cases,
 };
 
 struct bound_case {

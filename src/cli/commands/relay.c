@@ -21,6 +21,8 @@ static const struct field options[] = {
 	      "a target: events=amqp://mq/?exchange=shop, x=kafka://k1/{type}, nats:, redis:, mqtt:, amqp1:, https:, file:out.jsonl, stdout:"),
 	RELAY("match", FIELD_REPEATED, match, "NAME=GLOB",
 	      "the target gets only these types: partner=order.*; parked=- gets none"),
+	RELAY("match-header", FIELD_REPEATED, match_header, "NAME=H=GLOB",
+	      "the target gets only what has such a header: partner=tenant=acme; of one name any, of several all"),
 	RELAY("kind", FIELD_REPEATED, kind, "NAME=KIND", "the target gets only event or command"),
 	RELAY("envelope", FIELD_REPEATED, envelope, "NAME=FORM",
 	      "structured, binary, native, or external: published messages only, nothing internal"),

@@ -355,7 +355,7 @@ static void reading_prunes(void **state)
 	place_sql(p, "CREATE TABLE plan (line text)");
 	place_sql(p,
 		  "DO $$ DECLARE l text; BEGIN FOR l IN EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF)"
-		  " SELECT w.seq FROM outbox_window(305, '3:3:', 0, NULL, pg_current_snapshot(), 600, 0, 1, NULL, NULL, false, NULL, 5, 8) w"
+		  " SELECT w.seq FROM outbox_window(305, '3:3:', 0, NULL, pg_current_snapshot(), 600, 0, 1, NULL, NULL, false, NULL, NULL, 5, 8) w"
 		  " LOOP INSERT INTO plan VALUES (l); END LOOP; END $$");
 	n = place_number(
 		p,

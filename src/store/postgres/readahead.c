@@ -34,7 +34,7 @@ static const char readahead_sql[] =
 	" @outbox_reach(greatest(r.claim_end, r.floor), r.prev_seq, r.cur_seq, @outbox_scan_max()) AS high,"
 	" r.prev::text::pg_snapshot AS prev, r.cur::text::pg_snapshot AS cur,"
 	" (SELECT value::integer FROM @outbox_meta WHERE name = 'lanes') AS lanes,"
-	" o.types, o.kind, coalesce(o.published_only, false) AS published_only, o.bands"
+	" o.types, o.kind, coalesce(o.published_only, false) AS published_only, o.bands, o.headers"
 	" FROM @outbox_receipt r LEFT JOIN @outbox_route o ON o.target = $1 AND o.version = $5"
 	" WHERE r.target = $1 AND r.lane = $2 AND r.n = $3 AND r.token = $4"
 	" AND r.claim_count > 0 AND r.claim_end < r.cur_seq OFFSET 0) w"
@@ -45,7 +45,7 @@ static const char readahead_sql[] =
 	" CASE WHEN octet_length(m.payload_bin) + coalesce(octet_length(m.headers), 0) <= $7"
 	" THEN m.payload_bin END AS payload_bin"
 	" FROM @outbox_stretch(w.low, w.high, w.prev, w.cur, $2, w.lanes, w.types, w.kind,"
-	" w.published_only, false, w.bands) m ORDER BY m.seq LIMIT $6) m";
+	" w.published_only, false, w.bands, w.headers) m ORDER BY m.seq LIMIT $6) m";
 
 static void take_rows(struct pg_prefetch *prefetch, PGresult *rows);
 

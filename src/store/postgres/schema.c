@@ -31,6 +31,7 @@ extern const char postgres_v2_sql[];
 extern const char postgres_v3_sql[];
 extern const char postgres_v4_sql[];
 extern const char postgres_v5_sql[];
+extern const char postgres_v6_sql[];
 extern const char postgres_code_sql[];
 
 static const struct migration {
@@ -39,7 +40,7 @@ static const struct migration {
 	const char *sql;
 } migrations[] = {
 	{ 1, 1, postgres_v1_sql }, { 2, 1, postgres_v2_sql }, { 3, 1, postgres_v3_sql },
-	{ 4, 1, postgres_v4_sql }, { 5, 1, postgres_v5_sql },
+	{ 4, 1, postgres_v4_sql }, { 5, 1, postgres_v5_sql }, { 6, 1, postgres_v6_sql },
 };
 
 #define NEWEST (migrations[ARRAY_SIZE(migrations) - 1].version)

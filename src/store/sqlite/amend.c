@@ -9,6 +9,7 @@
 #include "base/cleanup.h"
 #include "core/message.h"
 #include "core/redacted_key.h"
+#include "core/routing.h"
 #include "store/sqlite/ops.h"
 #include "store/sqlite/schema.h"
 #include "store/sqlite/select.h"
@@ -122,6 +123,28 @@ static int judge_deliveries(struct amending *a, struct outbox_error *err)
 	return r == OUTBOX_OK && (!alive || a->redacted) ? store_amend_nothing(err) : r;
 }
 
+/* In every version of every target's routing: a lane may have passed it by an earlier one. */
+static int check_routes(struct amending *a, struct outbox_error *err)
+{
+	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
+	const struct outbox_message *to = a->amend->message;
+	const struct sqlite_route *route;
+	int r = sqlite_query(a->s, SQL_ROUTES_BY_HEADERS, NULL, &q, err);
+
+	while (sqlite_next(q, &r, err)) {
+		const char *target = sqlite_peek(q, 0, &r, err);
+
+		if (r == OUTBOX_OK)
+			r = sqlite_route_get(a->s, target, sqlite3_column_int64(q, 1), &route, err);
+		if (r == OUTBOX_OK &&
+		    message_headers_routed(a->seq, route, &r, err) !=
+			    route_match_headers(&route->route, to->headers, to->n_headers) &&
+		    r == OUTBOX_OK)
+			r = store_amend_reroutes(target, err);
+	}
+	return r;
+}
+
 static int write_message(const struct amending *a, struct outbox_error *err)
 {
 	_cleanup_(buf_deinit) struct buf headers = BUF_INIT(HEADERS_TEXT_MAX);
@@ -192,6 +215,8 @@ static int amend_in(struct amending *a, struct outbox_amended *amended, struct o
 		r = take_over_dead(a, err);
 	if (r == OUTBOX_OK)
 		r = judge_deliveries(a, err);
+	if (r == OUTBOX_OK)
+		r = check_routes(a, err);
 	if (r == OUTBOX_OK)
 		r = replace_message(a, err);
 	for (size_t i = 0; i < a->sel.count && r == OUTBOX_OK; i++)

@@ -235,6 +235,77 @@ static void the_view_agrees_with_list(void **state)
 					 " ('new', 'paused')"));
 }
 
+/* What a library writes, what only people write, and what nobody can read. */
+static void the_view_agrees_with_list_on_headers(void **state)
+{
+	static const char *const wanted[] = { "Tenant=acme*", "tenant=7", "REGION=*" };
+	static const char *const written[] = {
+		"{\"tenant\":\"acme\",\"region\":\"eu\"}",
+		"{\"TENANT\":\"acme-2\",\"region\":\"\"}",
+		"{\"tenant\":\"other\",\"region\":\"eu\"}",
+		"{\"tenant\":\"acm\\u0065\",\"region\":\"a\\\"b\"}",
+		"{\"tenant\":\"acme\"}",
+		"{\"tenant\":7,\"region\":\"eu\"}",
+		"{\"tenant\":[\"acme\"],\"region\":\"eu\"}",
+		"{tenant}",
+		"{}",
+	};
+	struct outbox_target_def def = { .name = "some",
+					 .route = { .headers = wanted, .n_headers = 3 } };
+	struct place *p = *state;
+	struct outbox_claim claim;
+	struct outbox_head head;
+
+	assert_int_equal(sqlite_target_put(p->store, &def, NULL, &p->err), OUTBOX_OK);
+	for (size_t i = 0; i < ARRAY_SIZE(written); i++) {
+		char sql[200];
+
+		snprintf(sql, sizeof(sql),
+			 "INSERT INTO outbox_message (type, payload, headers) VALUES ('t', '{}', '%s')",
+			 written[i]);
+		assert_int_equal(place_sql(p, sql), SQLITE_OK);
+	}
+	place_sql(p, "INSERT INTO outbox_message (type, payload) VALUES ('t', '{}')");
+	compare_with_view(p);
+	assert_int_equal(place_number(p, "SELECT pending FROM outbox_backlog WHERE target = 'some'"),
+			 4);
+	head = place_take(p, "some");
+	claim = (struct outbox_claim){ .n = head.n, .fence_token = head.fence_token };
+	assert_int_equal(place_advance(p, "some", &claim, 0, 2), OUTBOX_OK);
+	assert_int_equal(claim.count, 2);
+	compare_with_view(p);
+	assert_int_equal(place_advance(p, "some", &claim, OUTBOX_OUT_DELIVERED, 2), OUTBOX_OK);
+	assert_int_equal(claim.count, 2);
+	assert_int_equal(place_advance(p, "some", &claim, OUTBOX_OUT_FAILED, 2), OUTBOX_OK);
+	compare_with_view(p);
+}
+
+/* The newest routing may ask for something else than the one by which a lane has passed it. */
+static void corrections_go_by_every_routing(void **state)
+{
+	const char *wanted = "tenant=acme";
+	struct outbox_target_def def = { .name = "some",
+					 .route = { .headers = &wanted, .n_headers = 1 } };
+	struct outbox_header header = { "tenant", "acme" };
+	struct outbox_message m = OUTBOX_MESSAGE_INIT;
+	struct outbox_amend amend = {
+		.struct_size = sizeof(amend), .id = "m", .reason = "test", .message = &m
+	};
+	struct place *p = *state;
+
+	assert_int_equal(sqlite_target_put(p->store, &def, NULL, &p->err), OUTBOX_OK);
+	place_sql(p, "INSERT INTO outbox_message (id, type, payload) VALUES ('m', 't', '{}')");
+	wanted = "region=eu";
+	assert_int_equal(sqlite_target_put(p->store, &def, NULL, &p->err), OUTBOX_OK);
+	m.type = "t";
+	m.headers = &header;
+	m.n_headers = 1;
+	assert_int_equal(store_amend(p->store, &amend, NULL, &p->err), OUTBOX_ECONFLICT);
+	assert_non_null(strstr(p->err.message, "whether some gets it goes by its headers"));
+	header.value = "third";
+	assert_int_equal(store_amend(p->store, &amend, NULL, &p->err), OUTBOX_OK);
+}
+
 static void tend_cuts_the_wal(void **state)
 {
 	struct place *p = *state;
@@ -285,6 +356,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(plans_use_their_index, place_setup_ready,
 						place_teardown),
 		cmocka_unit_test_setup_teardown(the_view_agrees_with_list, place_setup_ready,
+						place_teardown),
+		cmocka_unit_test_setup_teardown(the_view_agrees_with_list_on_headers,
+						place_setup_ready, place_teardown),
+		cmocka_unit_test_setup_teardown(corrections_go_by_every_routing, place_setup_ready,
 						place_teardown),
 		cmocka_unit_test_setup_teardown(tend_cuts_the_wal, place_setup_ready, place_teardown),
 		cmocka_unit_test_setup_teardown(a_giant_stops_nobody, place_setup_ready,

@@ -41,15 +41,46 @@ static int kind_of(sqlite3_stmt *row, int *r, struct outbox_error *err)
 	return kind_parse(sqlite_peek(row, COL_KIND, r, err), OUTBOX_KIND_EVENT);
 }
 
+/* By a statement of its own: few routes ask for headers, and rows that are only looked at do not have them. */
+bool message_headers_routed(int64_t seq, const struct sqlite_route *route, int *r,
+			    struct outbox_error *err)
+{
+	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
+	struct outbox_header *headers = NULL;
+	struct outbox_error why = OUTBOX_ERROR_INIT;
+	const char *json = NULL;
+	size_t n = 0;
+	int status = OUTBOX_OK;
+
+	if (*r != OUTBOX_OK)
+		return false;
+	*r = sqlite_query(route->store, SQL_HEADERS_OF, ARGS(ARG_INT(seq)), &q, err);
+	if (sqlite_next(q, r, err))
+		json = sqlite_look(q, 0, r, err);
+	if (*r == OUTBOX_OK)
+		status = headers_parse(json, route->scratch, &headers, &n, &why);
+	if (status == OUTBOX_ENOMEM)
+		*r = outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	/* headers that are none fit nothing */
+	if (*r != OUTBOX_OK || status != OUTBOX_OK)
+		n = 0;
+	status = route_match_headers(&route->route, headers, n);
+	outbox_arena_reset(route->scratch);
+	return *r == OUTBOX_OK && status;
+}
+
 bool message_routed(sqlite3_stmt *row, const struct sqlite_route *route, int *r,
 		    struct outbox_error *err)
 {
 	if (route->everything)
 		return true;
-	return route_match(&route->route, sqlite_peek(row, COL_TYPE, r, err), kind_of(row, r, err),
-			   sqlite3_column_int(row, COL_PUBLISHED) != 0) &&
+	return route_match_fields(&route->route, sqlite_peek(row, COL_TYPE, r, err),
+				  kind_of(row, r, err),
+				  sqlite3_column_int(row, COL_PUBLISHED) != 0) &&
 	       band_plan_takes(&route->bands, sqlite3_column_int(row, COL_PRIORITY),
-			       sqlite3_column_int64(row, COL_SEQ));
+			       sqlite3_column_int64(row, COL_SEQ)) &&
+	       (!route->route.n_headers ||
+		message_headers_routed(sqlite3_column_int64(row, COL_SEQ), route, r, err));
 }
 
 static int payload_column(sqlite3_stmt *row)

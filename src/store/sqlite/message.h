@@ -43,6 +43,10 @@ int message_lane(sqlite3_stmt *row, int lanes, int *r, struct outbox_error *err)
 bool message_routed(sqlite3_stmt *row, const struct sqlite_route *route, int *r,
 		    struct outbox_error *err);
 
+/* Only what the route wants of headers; it must ask for some. */
+bool message_headers_routed(int64_t seq, const struct sqlite_route *route, int *r,
+			    struct outbox_error *err);
+
 /* What it costs of a budget for bytes, without loading it: payload and headers. */
 size_t message_size(sqlite3_stmt *row);
 

@@ -15,8 +15,10 @@ struct sqlite_route {
 	int64_t version;
 	struct outbox_route route;
 	struct band_plan bands;
-	bool everything; /* matches every message */
-	char **globs;
+	bool everything;         /* matches every message */
+	char **globs, **headers; /* what the route points to */
+	struct sqlite_store *store;
+	struct outbox_arena *scratch; /* for a message's headers, where the route asks for some */
 	struct sqlite_route *next;
 };
 

@@ -371,7 +371,7 @@
 		" 'outbox_backlog')) OR (?1 < 2 AND name IN ('outbox_band',"                       \
 		" 'outbox_dead_letter')) OR (?1 < 3 AND name IN ('outbox_unserved',"		\
 		" 'outbox_amended')) OR (?1 < 4 AND name IN ('outbox_attempt',"                \
-		" 'outbox_cancelled')) LIMIT 1")                                                   \
+		" 'outbox_cancelled')) OR (?1 < 5 AND name = 'outbox_route_header') LIMIT 1")                                                   \
 	/* targets */                                                                              \
 	X(SQL_TARGET_GET, "SELECT version, route, hold, unordered, paused, dead_letter, band_of,"  \
 		" coalesce(resumed_at, created_at) FROM outbox_target WHERE name = ?1")            \
@@ -392,6 +392,13 @@
 		" WHERE target = ?1 AND version = ?2")                                             \
 	X(SQL_ROUTE_PUT, "INSERT OR IGNORE INTO outbox_route"                                      \
 		" (target, version, type_glob, kind, published_only) VALUES (?1, ?2, ?3, ?4, ?5)")  \
+	X(SQL_ROUTE_HEADERS, "SELECT name || '=' || glob FROM outbox_route_header"                 \
+		" WHERE target = ?1 AND version = ?2")                                             \
+	X(SQL_ROUTE_HEADER_PUT, "INSERT OR IGNORE INTO outbox_route_header"                        \
+		" (target, version, name, glob) VALUES (?1, ?2, ?3, ?4)")                          \
+	X(SQL_ROUTES_BY_HEADERS, "SELECT DISTINCT h.target, h.version FROM outbox_route_header h"  \
+		" CROSS JOIN outbox_target t ON t.name = h.target")                                \
+	X(SQL_HEADERS_OF, "SELECT headers FROM outbox_message WHERE seq = ?1")                     \
 	X(SQL_BAND_GET, "SELECT above, bands FROM outbox_band WHERE target = ?1 AND version = ?2"  \
 		" ORDER BY above")                                                                 \
 	X(SQL_BAND_PUT, "INSERT INTO outbox_band (target, version, above, bands)"                  \

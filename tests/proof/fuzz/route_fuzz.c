@@ -25,6 +25,24 @@ static bool has_type(const struct outbox_route *route, const char *type)
 	return false;
 }
 
+/* With a header for each name that is asked for, and without one. */
+static void check_headers(const struct outbox_route *a, const struct outbox_route *b,
+			  const char *value)
+{
+	CHECK(!a->n_headers == !b->n_headers);
+	for (size_t i = 0; i < a->n_headers; i++) {
+		char name[2048];
+		struct outbox_header header = { name, value };
+		size_t size = strcspn(a->headers[i], "=");
+
+		CHECK(size < sizeof(name));
+		memcpy(name, a->headers[i], size);
+		name[size] = '\0';
+		CHECK(route_match_headers(a, &header, 1) == route_match_headers(b, &header, 1));
+	}
+	CHECK(route_match_headers(a, NULL, 0) == !a->n_headers);
+}
+
 static void check_same(const struct outbox_route *a, const struct outbox_route *b, const char *type)
 {
 	CHECK(a->kind == b->kind && a->published_only == b->published_only);
@@ -32,11 +50,15 @@ static void check_same(const struct outbox_route *a, const struct outbox_route *
 		CHECK(has_type(b, a->types[i]));
 	for (size_t i = 0; i < b->n_types; i++)
 		CHECK(has_type(a, b->types[i]));
+	check_headers(a, b, type);
 	for (int kind = OUTBOX_KIND_UNSET; kind <= OUTBOX_KIND_COMMAND; kind++) {
-		CHECK(route_match(a, type, kind, true) == route_match(b, type, kind, true));
-		CHECK(route_match(a, type, kind, false) == route_match(b, type, kind, false));
+		CHECK(route_match_fields(a, type, kind, true) ==
+		      route_match_fields(b, type, kind, true));
+		CHECK(route_match_fields(a, type, kind, false) ==
+		      route_match_fields(b, type, kind, false));
 		/* What goes out unpublished goes out published. */
-		CHECK(!route_match(a, type, kind, false) || route_match(a, type, kind, true));
+		CHECK(!route_match_fields(a, type, kind, false) ||
+		      route_match_fields(a, type, kind, true));
 	}
 }
 
@@ -77,7 +99,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	_cleanup_(outbox_arena_freep) struct outbox_arena *arena = outbox_arena_new((size_t)8 << 20);
 	struct input in = { .data = data, .size = size };
-	const char *types[TYPES_MAX];
+	const char *types[TYPES_MAX], *headers[TYPES_MAX];
 	struct outbox_route route = { .types = types }, read = { 0 };
 	struct outbox_error err = OUTBOX_ERROR_INIT;
 	int flags = input_byte(&in), r;
@@ -94,8 +116,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	} else {
 		route.kind = (flags >> 1 & 7) - 1;
 		route.published_only = flags >> 4 & 1;
-		while (in.size && route.n_types < TYPES_MAX)
-			types[route.n_types++] = input_text(&in);
+		route.headers = headers;
+		while (in.size && route.n_types < TYPES_MAX && route.n_headers < TYPES_MAX) {
+			const char *text = input_text(&in);
+
+			if (flags >> 5 & 1 && strchr(text, '='))
+				headers[route.n_headers++] = text;
+			else
+				types[route.n_types++] = text;
+		}
 		r = route_check(&route, &err);
 		check_error(r, &err);
 		CHECK(r == OUTBOX_OK || r == OUTBOX_ECONFIG);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/message.h"
+#include "core/routing.h"
 #include "memory_store/db.h"
 #include "store/store.h"
 
@@ -43,7 +44,15 @@ static bool dead_letter_only(const struct memory_db *db, const struct memory_tar
 	return delivery->detour && delivery->detour->dead && !memory_target_routes(target, row);
 }
 
-static int judge(struct memory_store *s, const struct memory_message *row, struct outbox_error *err)
+static bool reroutes(const struct memory_target *target, const struct memory_message *row,
+		     const struct outbox_message *to)
+{
+	return route_match_headers(&target->route, row->m.headers, row->m.n_headers) !=
+	       route_match_headers(&target->route, to->headers, to->n_headers);
+}
+
+static int judge(struct memory_store *s, const struct memory_message *row,
+		 const struct outbox_message *to, struct outbox_error *err)
 {
 	bool alive = false;
 	int status = OUTBOX_OK;
@@ -60,7 +69,12 @@ static int judge(struct memory_store *s, const struct memory_message *row, struc
 			status = store_amend_judge(target->name, state, err);
 		alive |= !dead && (state == OUTBOX_PENDING || state == OUTBOX_FAILED);
 	}
-	return status || alive ? status : store_amend_nothing(err);
+	if (!status && !alive)
+		return store_amend_nothing(err);
+	for (size_t i = 0; i < s->db->n_targets && !status; i++)
+		if (reroutes(s->db->targets[i], row, to))
+			status = store_amend_reroutes(s->db->targets[i]->name, err);
+	return status;
 }
 
 static void replace(struct memory_message *row, const struct outbox_amend *amend, outbox_time now)
@@ -136,7 +150,8 @@ int memory_amend(struct memory_store *s, const struct outbox_amend *amend,
 
 	if (!row || !row->committed)
 		return store_no_message(amend->id, err);
-	status = is_redacted(&row->m) ? store_amend_nothing(err) : judge(s, row, err);
+	status = is_redacted(&row->m) ? store_amend_nothing(err)
+				      : judge(s, row, amend->message, err);
 	if (status)
 		return status;
 	replace(row, amend, memory_now(s));

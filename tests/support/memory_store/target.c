@@ -70,7 +70,7 @@ int memory_lane_get(const struct memory_db *db, const char *name, int lane,
 
 bool memory_target_routes(const struct memory_target *target, const struct memory_message *row)
 {
-	return route_match(&target->route, row->m.type, row->m.kind, row->m.published != 0) &&
+	return route_match(&target->route, &row->m) &&
 	       band_plan_takes(&target->bands, row->m.priority, row->seq);
 }
 

@@ -25,7 +25,7 @@ def test_a_healthy_one(pg):
                     "vacuum", "held snapshot"):
         assert (subject, "ok") in told, told
     assert told["positions", "ok"] == "1 target, none ahead of the log"
-    assert "version 5 in schema public, 4 lanes" in pg.run("doctor").out
+    assert "version 6 in schema public, 4 lanes" in pg.run("doctor").out
 
 
 def test_a_sequence_that_hands_out_blocks(pg):

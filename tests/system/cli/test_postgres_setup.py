@@ -110,7 +110,7 @@ def test_the_printed_schema_of_sqlite(tmp_path):
     shop.insert(payload='{"n":1}')
     shop.relay()
     assert shop.run("init", "--json").json == {"store": "app", "driver": shop.run("init", "--json").json["driver"],
-                                               "schema": 4, "lanes": 3, "created": False}
+                                               "schema": 5, "lanes": 3, "created": False}
     assert shop.run("doctor", "--json").json["healthy"] is True
     with shop.db() as db:
         printed = set(db.execute("SELECT type, name, sql FROM sqlite_master"))
@@ -134,7 +134,7 @@ def test_upgrade_check_tells_and_changes_nothing(pg):
     pg.sql("UPDATE outbox_meta SET value = '0' WHERE name = 'schema'")
     assert pg.run("upgrade", "--check", code=7)  # that is no outbox at all
     pg.sql("UPDATE outbox_meta SET value = '9' WHERE name IN ('schema', 'min_reader')")
-    assert "schema 9, this program knows 5; use a newer outbox" in pg.run("upgrade", "--check", code=7).err
+    assert "schema 9, this program knows 6; use a newer outbox" in pg.run("upgrade", "--check", code=7).err
     assert "use a newer outbox" in pg.run("init", code=7).err
 
 

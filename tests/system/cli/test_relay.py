@@ -77,6 +77,32 @@ def test_routing(shop):
     assert [e["id"] for e in shop.lines("out.jsonl")] == [public]
 
 
+def test_routing_by_headers(shop):
+    shop.insert(headers='{"region": "eu-1"}')
+    first = shop.insert(headers='{"tenant": "acme", "region": "eu-1"}')
+    second = shop.insert(headers='{"REGION": "us", "Tenant": "acme"}')
+    shop.insert(headers='{"tenant": "acme", "region": "ap"}')
+    options = ["--to", "some=file:out.jsonl", "--match-header", "some=tenant=acme", "--match-header", "some=region=eu-*",
+               "--match-header", "some=region=us"]
+    shop.run("relay", *options, "--until-idle")
+    assert [e["id"] for e in shop.lines()] == [first, second]
+    assert [d["id"] for d in shop.run("list", "--target", "some", "--json").json["deliveries"]] == [first, second]
+    (shop.folder / "outbox.yaml").write_text(f"""
+sources: [{{ name: s, store: "{shop.url}" }}]
+targets:
+  - {{ name: some, to: "file:out.jsonl", match: {{ headers: [region=us, "region=eu-*", tenant=acme] }} }}
+""")
+    before = shop.run("target", "list", "--json").json
+    shop.run("relay", "--config", "outbox.yaml", "--until-idle")
+    assert shop.run("target", "list", "--json").json == before and len(shop.lines()) == 2
+    shop.run("relay", "--config", "outbox.yaml", "--set", "targets.some.match.headers=tenant=*", "--until-idle")
+    fresh = shop.insert(headers='{"tenant": "x"}')
+    shop.run("relay", "--config", "outbox.yaml", "--set", "targets.some.match.headers=tenant=*", "--until-idle")
+    assert [e["id"] for e in shop.lines()] == [first, second, fresh]
+    told = shop.run("relay", "--to", "some=null:", "--match-header", "some=acme", "--once", code=2).err
+    assert '--match-header some: header "acme" is not NAME=GLOB; write tenant=acme, or tenant=* for any value' in told
+
+
 def test_a_later_target_must_say_where_it_starts(shop):
     shop.insert()
     shop.relay()

@@ -19,6 +19,7 @@ FROZEN = {
     "v3": "68d37b01ced89bc29ae669028c5ae3ce70d375a0e18c336978eab326fcf4da7e",
     "v4": "106c7509eb0ab09b7bbbf45d4789411f3f8e386bb124c8b20408b0d1c9a66ad9",
     "v5": "bc55be899dd1de64d0f92e69b295195c401e1bb8e79b13e9f9cf0baea8fefd4b",
+    "v6": "5d3a90bf94da0d315448958f5824cc09857e33e855598bfb4f2c645a1f11d1ab",
 }
 # Kinds of databases: what `outbox init` is told, and whether roles.sql is run before the upgrade.
 KINDS = {
@@ -164,7 +165,7 @@ def test_what_sql_prints_is_what_an_upgrade_runs(shop):
         assert psql(made, text=text) == (0, "")
         assert described(made) == described(new)
     code, err = psql(two, text=two.run("sql", "postgres", "--from", "1", people=False).out)
-    assert code == 3 and "this leads from outbox schema 1 on, and here is 5; nothing was changed" in err
+    assert code == 3 and "this leads from outbox schema 1 on, and here is 6; nothing was changed" in err
     assert not new.run("upgrade", "--check", "--sql").out
     code, err = psql(two, text=two.run("sql", "postgres", "--drop", people=False).out)
     assert (code, err) == (0, "")

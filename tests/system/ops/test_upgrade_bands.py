@@ -92,6 +92,8 @@ DROP TYPE outbox_fault CASCADE;
 DROP TYPE outbox_registration CASCADE;
 DROP FUNCTION outbox_bands_take CASCADE;
 ALTER TYPE outbox_view DROP ATTRIBUTE bands CASCADE;
+ALTER TYPE outbox_view DROP ATTRIBUTE headers CASCADE;
+ALTER TABLE outbox_route DROP COLUMN headers CASCADE;
 ALTER TABLE outbox_route DROP COLUMN bands CASCADE;
 ALTER TABLE outbox_lane DROP COLUMN refused_kind CASCADE;
 DROP TRIGGER outbox_message_accept ON outbox_message;
