@@ -79,12 +79,42 @@ BEGIN
 	RETURN wanted;
 END $$;
 
+-- The lanes of what this transaction cancels, noted with each call: they are locked together when it commits. One after
+-- the other, in the order of the calls, two transactions could wait for each other.
+CREATE OR REPLACE FUNCTION outbox_cancel_note(p_lane integer) RETURNS void
+LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+DECLARE
+	lanes text := coalesce(current_setting('outbox.cancel_lanes', true), '');
+BEGIN
+	IF p_lane::text <> ALL (string_to_array(lanes, ' ')) THEN
+		PERFORM set_config('outbox.cancel_lanes', lanes || ' ' || p_lane, true);
+	END IF;
+END $$;
+
+-- Of all targets; in the order in which others lock several. Once a transaction, unless more was cancelled since.
+CREATE OR REPLACE FUNCTION outbox_cancel_lock() RETURNS void
+LANGUAGE plpgsql SET search_path FROM CURRENT SET row_security = off AS $$
+DECLARE
+	lanes text := current_setting('outbox.cancel_lanes', true);
+	l record;
+BEGIN
+	IF lanes = current_setting('outbox.cancel_locked', true) THEN
+		RETURN;
+	END IF;
+	FOR l IN SELECT t.name, n.lane::integer AS lane FROM outbox_target t CROSS JOIN unnest(string_to_array(ltrim(lanes), ' ')) n(lane)
+			ORDER BY outbox_dead_depth(t.name) DESC, t.name, n.lane::integer LOOP
+		PERFORM outbox_lock_lane(l.name, l.lane);
+	END LOOP;
+	PERFORM set_config('outbox.cancel_locked', lanes, true);
+END $$;
+
 -- With the owner's rights: an application needs none but to call outbox_cancel(). False: it was cancelled before.
 CREATE OR REPLACE FUNCTION outbox_cancel_as(p_id text, p_reason text, p_actor text, p_now timestamptz) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT SET row_security = off AS $$
 DECLARE
 	m record := outbox_cancel_look(p_id);
 	now timestamptz := outbox_now(p_now);
+	lane integer := m.slot % (SELECT value::integer FROM outbox_meta WHERE name = 'lanes');
 BEGIN
 	IF current_setting('transaction_isolation') <> 'read committed' THEN
 		-- an older picture would not show that a relay has the message
@@ -93,7 +123,8 @@ BEGIN
 	ELSIF EXISTS (SELECT FROM outbox_cancelled c WHERE c.seq = m.seq) THEN
 		RETURN false;
 	END IF;
-	PERFORM outbox_cancel_targets(m.seq, m.due_at, m.slot % (SELECT value::integer FROM outbox_meta WHERE name = 'lanes'), now, false);
+	PERFORM outbox_cancel_targets(m.seq, m.due_at, lane, now, false);
+	PERFORM outbox_cancel_note(lane);
 	PERFORM set_config('outbox.cancel_now', coalesce(p_now::text, ''), true);
 	INSERT INTO outbox_cancelled (seq, id, at, actor, reason) VALUES (m.seq, p_id, now, p_actor, coalesce(p_reason, 'cancelled'))
 		ON CONFLICT DO NOTHING;
@@ -119,9 +150,8 @@ DECLARE
 	wanted text[];
 BEGIN
 	PERFORM outbox_commit_durably();
-	FOR t IN SELECT x.name FROM outbox_target x ORDER BY outbox_dead_depth(x.name) DESC, x.name LOOP
-		PERFORM outbox_lock_lane(t.name, lane);
-	END LOOP;
+	PERFORM outbox_cancel_note(lane); -- who resets a session's settings has forgotten it
+	PERFORM outbox_cancel_lock();
 	now := outbox_now(nullif(current_setting('outbox.cancel_now', true), '')::timestamptz);
 	wanted := outbox_cancel_targets(m.seq, m.due_at, lane, now, true);
 	o.action := 'discard';

@@ -111,3 +111,46 @@ def test_a_target_registered_meanwhile_does_not_send_it(pg):
             end(relay)
     connection.close()
     assert [m["id"] for m in pg.lines()] == ["m2"]
+
+
+def by_lane(pg, count=40):
+    """Scheduled messages, those of each lane together."""
+    for i in range(count):
+        schedule(pg, f"m{i}", "+1h")
+    lanes = {}
+    for name, lane in pg.sql("SELECT id, slot % (SELECT value::integer FROM outbox_meta WHERE name = 'lanes') FROM outbox_message"):
+        lanes.setdefault(lane, []).append(name)
+    return lanes
+
+
+def test_two_that_cancel_several_lock_in_one_order(pg):
+    """One cancels in the lanes high and low, the other one in low and high: they commit one after the other."""
+    pg.run(*RELAY)
+    lanes = by_lane(pg)
+    low, high = min(lanes), max(lanes)
+    assert low < high
+    waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database() HAVING count(*) = {}"
+    in_the_way, *both = [pgshop.psycopg2.connect(pg.url) for _ in range(3)]
+    in_the_way.cursor().execute("SELECT outbox_lock_lane('events', %s)", (high,))
+    said = []
+
+    def commit(connection):
+        try:
+            connection.commit()
+        except pgshop.psycopg2.Error as error:
+            said.append(error.pgcode)
+
+    threads = []
+    for connection, order, i in zip(both, ([high, low], [low, high]), range(2)):
+        for lane in order:
+            connection.cursor().execute("SELECT outbox_cancel(%s)", (lanes[lane][i],))
+        threads.append(threading.Thread(target=commit, args=(connection,)))
+        threads[-1].start()
+        until(lambda n=i + 1: pg.sql(waiting.format(n)), "it to wait")
+    in_the_way.rollback()
+    for thread in threads:
+        thread.join()
+    for connection in (in_the_way, *both):
+        connection.close()
+    assert said == []
+    assert pg.sql("SELECT count(*) FROM outbox_delivery WHERE state = 'discarded'") == [(4,)]
