@@ -86,6 +86,7 @@ struct window {
 	size_t open; /* new or waiting */
 	size_t in_flight;
 	size_t acked;
+	struct outbox_error refused; /* the token of an address was; status 0: none */
 };
 
 /* A question and its answer: $cbs, and Artemis' management. */

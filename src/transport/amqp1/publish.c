@@ -40,6 +40,7 @@ static int begin(struct amqp1_transport *t, struct outbox_batch *batch, struct o
 	w->batch = batch;
 	w->low = w->in_flight = w->acked = 0;
 	w->open = batch->count;
+	w->refused = (struct outbox_error){ 0 };
 	for (int64_t i = 0; i < t->n_links; i++)
 		t->links[i].attached_again = false;
 	return OUTBOX_OK;
@@ -57,9 +58,15 @@ static void reject(struct amqp1_transport *t, size_t i)
 
 /* ---- a link for each message ------------------------------------------------------------------------------ */
 
-static const struct amqp1_condition *row_of_status(int status)
+/* All tokens are made with one key: whose is refused once is not asked again in this batch, and nobody is charged. */
+static void stop_sending(struct amqp1_transport *t, const struct outbox_error *why)
 {
-	return amqp1_condition_find(status == OUTBOX_EAUTH ? "amqp:unauthorized-access" : NULL);
+	struct window *w = &t->window;
+
+	w->refused = *why;
+	for (size_t i = w->low; i < w->batch->count; i++)
+		if (w->slots[i].state == SLOT_NEW)
+			reject(t, i);
 }
 
 /* OK also when it has to wait for a link, or has its verdict. */
@@ -78,11 +85,9 @@ static int assign(struct amqp1_transport *t, size_t i, outbox_time deadline, str
 	r = links_get(t, buf_str(&t->text), capability, deadline, &link, &why);
 	if (r != OUTBOX_OK && r != OUTBOX_EAUTH)
 		return outbox_fail_native(err, r, why.native, "%s", why.message);
-	if (r != OUTBOX_OK) {
-		amqp1_settle_unsent(t, i, row_of_status(r), why.message);
-		return OUTBOX_OK;
-	}
-	if (!link)
+	if (r != OUTBOX_OK)
+		stop_sending(t, &why);
+	if (r != OUTBOX_OK || !link)
 		return OUTBOX_OK;
 	w->slots[i].link = link;
 	w->slots[i].state = SLOT_WAITING;
@@ -260,7 +265,11 @@ static int exchange(struct amqp1_transport *t, outbox_time deadline, struct outb
 		amqp1_settle_in_flight(t, t->wire.why[0] ? t->wire.why : "not in time");
 		return r;
 	}
-	return amqp1_settle_batch(t, err);
+	r = amqp1_settle_batch(t, err);
+	if (r != OUTBOX_OK || w->refused.status == OUTBOX_OK)
+		return r;
+	return outbox_fail_native(err, w->refused.status, w->refused.native, "%s",
+				  w->refused.message);
 }
 
 /* Nobody looked at the connection since the last batch. Did it end? Then nothing is lost by another one. */
