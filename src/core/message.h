@@ -63,5 +63,8 @@ int json_text_check(const char *data, size_t size, struct outbox_error *err) OUT
 
 /* Bytes of what a broker answered that the history of failed attempts keeps. */
 #define ANSWER_TEXT_MAX 4096
+/* Bytes read behind those that are kept: a secret across the end is recognized, and no half of one is kept. */
+#define ANSWER_MARGIN ANSWER_TEXT_MAX
+#define ANSWER_READ_MAX ((size_t)ANSWER_TEXT_MAX + ANSWER_MARGIN)
 
 #endif

@@ -31,17 +31,13 @@ void outbox_batch_verdict(struct outbox_batch *batch, size_t i, int verdict, int
 		reason[0] = '\0';
 	va_end(args);
 	/* Brokers say what they like: what is stored is one clean line of UTF-8, without our passwords. */
-	reason[utf8_cut_chars(reason, ERROR_TEXT_MAX)] = '\0';
 	text_clean(reason);
 	hide_secrets_in(reason, sizeof(reason));
+	reason[utf8_cut_chars(reason, ERROR_TEXT_MAX)] = '\0';
 	item->reason = outbox_arena_text(batch->memory, reason);
 	if (!item->reason)
 		item->reason = "(out of memory for the reason)";
 }
-
-/* Bytes read behind those that are kept: a secret across the end is recognized, and no half of one is kept. */
-#define ANSWER_MARGIN ANSWER_TEXT_MAX
-#define ANSWER_READ_MAX (ANSWER_TEXT_MAX + ANSWER_MARGIN)
 
 void outbox_batch_answer(struct outbox_batch *batch, size_t i, const void *text, size_t size)
 {

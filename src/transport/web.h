@@ -12,6 +12,7 @@
 #include <outbox/error.h>
 
 #include "base/buf.h"
+#include "core/message.h"
 
 #include <curl/curl.h>
 #include <stdbool.h>
@@ -20,8 +21,8 @@
 struct sockaddr;
 struct web;
 
-#define WEB_KEPT_MAX ((size_t)4 << 10)  /* of an answer's body, unless more is asked for */
-#define WEB_READ_MAX ((size_t)64 << 10) /* more is not waited for: the connection is closed */
+#define WEB_KEPT_MAX (ANSWER_READ_MAX + 1) /* of an answer's body, unless more is asked for */
+#define WEB_READ_MAX ((size_t)64 << 10)    /* more is not waited for: the connection is closed */
 
 /* Borrowed for as long as the web lives. */
 struct web_settings {

@@ -7,7 +7,9 @@
 
 #include "transport/http/driver.h"
 
+#include "base/cleanup.h"
 #include "base/text.h"
+#include "core/secrets.h"
 #include "transport/transport.h"
 
 #include <stdio.h>
@@ -58,12 +60,15 @@ static void show_location(const struct web_answer *answer, char *out, size_t siz
 static void show_answer(const struct web_answer *answer, const struct http_row *row, char *out,
 			size_t size)
 {
+	_cleanup_(buf_deinit) struct buf hidden = BUF_INIT(4 * ANSWER_READ_MAX);
 	char said[ANSWER_SHOWN + 1] = "";
 
+	/* before it is cut: no half of a secret is left */
+	hide_secrets(answer->body, &hidden);
 	if (row->first == 300)
 		show_location(answer, said, sizeof(said));
-	else
-		snprintf(said, sizeof(said), "%s", answer->body);
+	else if (!hidden.failed)
+		snprintf(said, sizeof(said), "%s", buf_str(&hidden));
 	text_clean(said);
 	snprintf(out, size, "%d%s%s%s", answer->status, said[0] ? ": " : "", said, row->remedy);
 }

@@ -110,6 +110,15 @@ def test_of_an_answer_four_kib_are_kept():
     assert len(item["answer"]) == 4096 and len(item["reason"]) < 400
 
 
+@pytest.mark.parametrize("head", [b"a" * 4093, b"\r\n" * 4093, b"a" * 8189, b"hunter22" * 1023 + b"12345", b"a" * 292], ids=len)
+def test_no_half_of_a_secret_is_kept(tmp_path, head):
+    """Wherever the answer is cut: for the history, for the reason, or where reading it ends."""
+    said, _ = post(f"&token_file={secret(tmp_path, 'token', 'hunter22')}",
+                   answer=lambda request: (422, [], head + b"hunter22" + b"b" * 20000))
+    item = said["items"][0]
+    assert "hun" not in item["answer"] and "hun" not in item["reason"] and len(item["answer"]) <= 4096, item
+
+
 def test_batches():
     said, requests = post("&batch=4", count=10)
     assert verdicts(said) == ["ACKED"] * 10 and [len(json.loads(r.body)) for r in requests] == [4, 4, 2]
