@@ -96,22 +96,22 @@ SET lock_timeout = '10s' SET jit = off SET enable_seqscan = off SET enable_bitma
 SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_variable
 DECLARE
-	here pg_snapshot;
-	log_end bigint;
+	here pg_snapshot; log_end bigint;
 	s record;        -- where the lane stands
-	cur pg_snapshot;
-	late xid8[];
-	low bigint;
-	high bigint;
-	claimed bigint := 0;
-	claim_seq bigint;
-	claim_last bigint;
-	claim_end bigint;
-	weight bigint;
-	returned bigint;
-	head outbox_claimed;
-	straight boolean := false;
+	cur pg_snapshot; late xid8[];
+	low bigint; high bigint;
+	claimed bigint := 0; weight bigint; returned bigint;
+	claim_seq bigint; claim_last bigint; claim_end bigint;
+	head outbox_claimed; straight boolean := false;
 BEGIN
+	IF p_count = 0 AND (SELECT t.paused FROM outbox_target t WHERE t.name = p_target) THEN -- asked at each poll: without a lock
+		head := outbox_look_first(ROW(p_target, p_lane, p_owner, p_n, p_token, p_new_token, p_version, p_max, p_max_bytes, p_now,
+			0, 0, 0)::outbox_request);
+		IF head.head IS NOT NULL THEN
+			RETURN NEXT head;
+			RETURN;
+		END IF;
+	END IF;
 	-- In this order, and the transaction's number last, which it gets with its first lock: see outbox_fresh_moment().
 	IF pg_current_xact_id_if_assigned() IS NULL THEN
 		here := pg_current_snapshot();

@@ -85,6 +85,27 @@ static void a_look_takes_no_transaction_number(void **state)
 	assert_int_equal(next_xid(p), before);
 }
 
+/* Its relay asks at each poll for messages that it does not get. */
+static void a_paused_target_takes_no_transaction_number(void **state)
+{
+	struct place *p = *state;
+	struct outbox_head head = take_lane(p, "events");
+	int64_t settled, next;
+
+	place_publish(p, 3);
+	settled = next_one(p, &head, 0);
+	assert_int_equal(pg_target_pause(p->store, "events", true, "me", "why", &p->err), OUTBOX_OK);
+	assert_int_equal(next_one(p, &head, settled), 0); /* what was in flight is settled */
+	next = next_xid(p);
+	for (int i = 0; i < 5; i++) {
+		assert_true(has_work(p, &head));
+		pass(p, &head);
+	}
+	assert_int_equal(next_xid(p), next);
+	assert_int_equal(pg_target_pause(p->store, "events", false, "me", "why", &p->err), OUTBOX_OK);
+	assert_true(next_one(p, &head, 0) > settled);
+}
+
 static void a_retry_is_work_when_it_is_due(void **state)
 {
 	struct place *p = *state;
@@ -357,6 +378,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(a_look_takes_no_transaction_number),
+		CASE(a_paused_target_takes_no_transaction_number),
 		CASE(a_retry_is_work_when_it_is_due),
 		CASE(who_publishes_nothing_makes_no_work),
 		CASE(lanes_of_one_transaction_share_its_moment),
