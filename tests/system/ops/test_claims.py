@@ -33,3 +33,20 @@ def test_reads_what_it_takes(keys, tmp_path, request):
         read = db.execute(READ).fetchone()[0]
     print(f"{read} read for a claim of {CLAIM}")
     assert read < 50 * CLAIM
+
+
+def test_few_parked_ones_come_along(tmp_path, request):
+    """More where the key has just delivered: else every refusal writes back all that waits behind it."""
+    shop = place("postgres", tmp_path, request)
+    with shop.db() as db:
+        db.execute(MESSAGES.format(1, 100))
+        db.execute("INSERT INTO outbox_detour (target, seq, id, key, lane, state, why, next_attempt_at, n, last_status_at)"
+                   " SELECT 'partner', seq, id, key, 0, 'pending', 'parked', NULL, NULL, now() FROM outbox_message")
+        db.execute("UPDATE outbox_detour SET why = 'retry', attempts = 1, next_attempt_at = '2000-01-01' WHERE seq = 1")
+        assert db.execute(PICKS).fetchone()[0] == 1 + 3
+        db.execute("UPDATE outbox_detour SET state = 'delivered', why = NULL, next_attempt_at = NULL, n = 7 WHERE seq <= 4")
+        db.execute("UPDATE outbox_detour SET next_attempt_at = '2000-01-01' WHERE seq = 5")
+        assert db.execute(PICKS).fetchone()[0] == 1 + 3  # another receipt delivered them
+        assert db.execute(PICKS.replace(f"{CLAIM})", f"{CLAIM}, 7)")).fetchone()[0] == 1 + 8
+        db.execute("UPDATE outbox_detour SET why = 'retry', next_attempt_at = '2000-01-01' WHERE state = 'pending'")
+        assert db.execute(PICKS).fetchone()[0] == 96  # due, not parked: all of them
