@@ -12,8 +12,6 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #define BATCH 500
 
@@ -158,19 +156,6 @@ void bench_trouble(const struct bench *bench)
 	int filled = 0;
 
 	place_make(&place, bench, "trouble", 4);
-	if (getenv("TR_N")) {
-		int n = atoi(getenv("TR_N")), reps = atoi(getenv("TR_REP"));
-		place_fill(&place, n);
-		for (int i = 0; i < reps; i++)
-			for (char *t = getenv("TR_NTH"); t; t = strchr(t, ',') ? strchr(t, ',') + 1 : NULL) {
-				struct pass p = pass(&place, n, atoi(t));
-				printf("nth %d of %d: %.0f/s cpu %.2f wal %.0f\n", atoi(t), n, p.rate, p.cpu, p.wal);
-				fflush(stdout);
-			}
-		if (getenv("TR_FUN")) { sleep(1); (void)!system("psql -P pager=off -d trouble -Atc \"select funcname, calls, round(total_time::numeric,1) as total, round(self_time::numeric,1) as self, round((self_time*1000/calls)::numeric,1) as us from pg_stat_user_functions order by self_time desc limit 24\""); }
-		place_end(&place);
-		return;
-	}
 	for (const int *messages = bench->sizes.trouble; *messages; messages++) {
 		place_fill(&place, *messages - filled);
 		filled = *messages;
