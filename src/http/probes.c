@@ -8,13 +8,18 @@
 #define METRICS_MAX ((size_t)64 << 20) /* 64 sources x 64 targets need less */
 
 /* One word: who has no token learns nothing else. */
-static int answer_probe(struct http_response *response, bool well)
+static int answer_word(struct http_response *response, int status, const char *word)
 {
-	response->status = well ? 200 : 503;
+	response->status = status;
 	response->content_type = "text/plain; charset=utf-8";
 	response->body.max = ANSWER_MAX;
-	buf_text(&response->body, well ? "ok\n" : "fail\n");
+	buf_text(&response->body, word);
 	return OUTBOX_OK;
+}
+
+static int answer_probe(struct http_response *response, bool well)
+{
+	return well ? answer_word(response, 200, "ok\n") : answer_word(response, 503, "fail\n");
 }
 
 /* Every path with what it is for: nothing that the documentation does not say, so it needs no token. */
@@ -45,7 +50,9 @@ API_HANDLER(probe_health)
 	_cleanup_(sampler_releasep) const struct sample *sample = sampler_hold(request->sampler);
 
 	(void)err;
-	return answer_probe(response, sample && sample->level != LEVEL_UNHEALTHY);
+	if (!sample || sample->starting)
+		return answer_word(response, 503, "starting\n");
+	return answer_probe(response, sample->level != LEVEL_UNHEALTHY);
 }
 
 /*
@@ -65,6 +72,8 @@ API_HANDLER(probe_ready)
 	_cleanup_(sampler_releasep) const struct sample *sample = sampler_hold(request->sampler);
 
 	(void)err;
+	if (!sample || (sample->starting && !has_any_store(sample)))
+		return answer_word(response, 503, "starting\n");
 	return answer_probe(response,
 			    sample && has_any_store(sample) && !daemon_draining(request->daemon));
 }

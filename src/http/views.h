@@ -46,12 +46,14 @@ json_t *json_status(const struct outbox_store_info *info, const struct outbox_st
 /* The fields that every view of a sample has: when, how well, what is the matter. */
 json_t *view_make_findings(const void *row);
 
-#define VIEW_SAMPLE_FIELDS                                                          \
-	FIELD(struct sample, at, FIELD_TIME, 0, "when it was looked at"),           \
-		FIELD_ONE_OF(struct sample, level, health_levels, 0, NULL),         \
-	{                                                                           \
-		.name = "findings", .type = FIELD_LIST, .make = view_make_findings, \
-		.of = &view_finding, .help = "what is wrong, the worst first"       \
+#define VIEW_SAMPLE_FIELDS                                                           \
+	FIELD(struct sample, at, FIELD_TIME, 0, "when it was looked at"),            \
+		FIELD_ONE_OF(struct sample, level, health_levels, 0, NULL),          \
+		FIELD(struct sample, starting, FIELD_BOOL, 0,                        \
+		      "not every source was looked at yet: the level is not known"), \
+	{                                                                            \
+		.name = "findings", .type = FIELD_LIST, .make = view_make_findings,  \
+		.of = &view_finding, .help = "what is wrong, the worst first"        \
 	}
 
 /* ---- what was done: view_act.c ------------------------------------------------------------- */

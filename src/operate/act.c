@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/nearest.h"
+#include "base/text.h"
 #include "store/store.h"
 
 #include <stdio.h>
@@ -75,7 +76,21 @@ int act_check(const struct outbox_act *act, enum naming naming, outbox_time now,
 	return selection_check(act->action, naming, filter, err);
 }
 
-/* An id that is not in the log is a mistake of its own, told before anything is changed. */
+static int check_delivery(struct outbox_store *store, const char *id, const char *target,
+			  struct outbox_arena *arena, struct outbox_error *err)
+{
+	const struct outbox_filter only = { .ids = &id, .n_ids = 1, .target = target, .limit = 1 };
+	struct outbox_page page;
+	char shown[96];
+	int r = store_list(store, &only, arena, &page, err);
+
+	if (r || page.count)
+		return r;
+	return outbox_fail(err, OUTBOX_ENOTFOUND, "%s has no delivery to %s",
+			   text_shown(shown, sizeof(shown), id), target);
+}
+
+/* An id that is not in the log, or not for the target, is a mistake of its own, told before anything is changed. */
 static int check_ids(struct outbox_store *store, const struct outbox_filter *filter,
 		     struct outbox_error *err)
 {
@@ -86,6 +101,9 @@ static int check_ids(struct outbox_store *store, const struct outbox_filter *fil
 	for (size_t i = 0; r == OUTBOX_OK && i < filter->n_ids; i++) {
 		outbox_arena_reset(arena);
 		r = store_get(store, filter->ids[i], arena, &message, err);
+		outbox_arena_reset(arena);
+		if (r == OUTBOX_OK && filter->target)
+			r = check_delivery(store, filter->ids[i], filter->target, arena, err);
 	}
 	outbox_arena_free(arena);
 	return r;

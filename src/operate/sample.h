@@ -37,7 +37,8 @@ struct sample {
 	size_t n_findings;
 	const struct health_finding *findings; /* the worst first */
 	enum health_level level;
-	bool by_file; /* the configuration is one that can be reloaded */
+	bool starting; /* not every source was looked at yet: the level is not known */
+	bool by_file;  /* the configuration is one that can be reloaded */
 	bool reload_refused;
 };
 

@@ -41,8 +41,10 @@ enum target_health status_health(const struct outbox_stats *stats,
 {
 	size_t held = status_held(stats, target), refused;
 
-	if (status_refused(target, &refused) || (target->unserved && !target->n_lanes))
+	if (status_refused(target, &refused))
 		return HEALTH_REFUSED;
+	if (target->unserved && !target->n_lanes)
+		return HEALTH_UNSERVED;
 	if (target->paused)
 		return HEALTH_PAUSED;
 	if (held == 0)
@@ -54,8 +56,8 @@ enum target_health status_health(const struct outbox_stats *stats,
 	return target->waiting > 0 ? HEALTH_RETRYING : HEALTH_RUNNING;
 }
 
-const char *const health_names[] = { NULL,     "running", "retrying", "no relay", "partly",
-				     "outage", "paused",  "refused",  NULL };
+const char *const health_names[] = { NULL,     "running", "retrying", "no relay",   "partly",
+				     "outage", "paused",  "refused",  "not served", NULL };
 
 outbox_time status_oldest(const struct outbox_stats *stats)
 {
@@ -88,7 +90,7 @@ outbox_time status_drain(const struct outbox_stats *stats, const struct outbox_t
 	enum target_health health = status_health(stats, target);
 
 	if (target->delivered_minute <= 0 || health == HEALTH_PAUSED || health == HEALTH_NO_RELAY ||
-	    health == HEALTH_OUTAGE || health == HEALTH_REFUSED)
+	    health == HEALTH_OUTAGE || health == HEALTH_REFUSED || health == HEALTH_UNSERVED)
 		return 0;
 	if (!target->oldest || stats->store_now - target->oldest < OUTBOX_MINUTES)
 		return 0;

@@ -13,7 +13,8 @@ enum target_health {
 	HEALTH_PARTLY,   /* somebody holds some lanes */
 	HEALTH_OUTAGE,   /* a relay cannot reach it */
 	HEALTH_PAUSED,
-	HEALTH_REFUSED /* relays refuse a lane of it: its position and the log do not belong together; or it waits for its start */
+	HEALTH_REFUSED, /* relays refuse a lane of it: its position and the log do not belong together */
+	HEALTH_UNSERVED /* no relay serves it, and one says why: it waits for its start */
 };
 
 enum target_health status_health(const struct outbox_stats *stats,

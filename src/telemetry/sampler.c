@@ -41,6 +41,7 @@ struct sampler {
 	const struct config *config;
 	struct health_memory *memory;
 	struct alerts *alerts;
+	bool complete; /* every source has been looked at */
 };
 
 /* ---- the stores, each with its thread ---------------------------------------------------------- */
@@ -268,6 +269,9 @@ static int fill_sample(struct sampler *sampler, struct held_sample *held, bool r
 	for (size_t i = 0; i < count; i++)
 		fill_source(sampler, held, &from[i], &sources[i]);
 	waiting_unlock(&sampler->waiting);
+	/* a source that a reload adds later does not make it unknown again */
+	sampler->complete = sampler->complete || held->n_states == count;
+	held->sample.starting = !sampler->complete;
 	held->sample.at = wall_now();
 	/* only this thread writes newest; live views know a later one by its time */
 	if (sampler->newest && held->sample.at <= sampler->newest->sample.at)

@@ -254,6 +254,7 @@ static void test_one_hangs(void **state)
 		sample = next(sampler, sample);
 		assert_null(sample->sources[0].stats);
 		assert_string_equal(sample->sources[0].trouble, "it has not been sampled yet");
+		assert_true(sample->starting); /* nobody knows yet how it is */
 	}
 	/* the other one is looked at all the time, however long this one hangs */
 	while (!sample->sources[1].stats || sample->sources[1].stats->messages < 29)
@@ -261,6 +262,7 @@ static void test_one_hangs(void **state)
 	set_mood(d, 0, ANSWERS);
 	while (!sample->sources[0].stats)
 		sample = next(sampler, sample);
+	assert_false(sample->starting);
 	sampler_release(sample);
 	sampler_stop(sampler);
 }

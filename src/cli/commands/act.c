@@ -307,7 +307,7 @@ const struct command cmd_requeue = {
 	.about = "Attempts start at 0 and the delivery is due at once. If several people requeue the same delivery, exactly one succeeds. With several targets, ids require --target.",
 	.example = "outbox requeue 0198f3a2-7c11-7e02-9d53-2f0f5a2b81c4 --target partner\n"
 		   "outbox requeue --state failed --target partner --type 'order.*' --dry-run",
-	.exits = "0  requeued (or nothing matches the filter)\n3  no such message or target\n"
+	.exits = "0  requeued (or nothing matches the filter)\n3  no such message, target or delivery\n"
 		 "4  an id's delivery is not failed\n10 not confirmed: nothing was changed\n"
 		 "130  interrupted: run the command that it printed to do the rest",
 	.run = run,
@@ -323,7 +323,7 @@ const struct command cmd_discard = {
 	.about = "This is final: a discarded delivery cannot be requeued. The message stays until retention removes it; other targets still get it. With several targets, ids require --target.",
 	.example = "outbox discard 0198f3a2-7c11-7e02-9d53-2f0f5a2b81c4 --reason \"test data\"\n"
 		   "outbox discard --state failed --target partner --reason \"test data\" --dry-run",
-	.exits = "0  discarded (or nothing matches the filter)\n3  no such message or target\n"
+	.exits = "0  discarded (or nothing matches the filter)\n3  no such message, target or delivery\n"
 		 "4  delivered, discarded or being sent\n10 not confirmed: nothing was changed\n"
 		 "130  interrupted: run the command that it printed to do the rest",
 	.run = run,
@@ -339,7 +339,8 @@ const struct command cmd_defer = {
 	.about = "Attempts stay as they are. Until that time the delivery is outside its key's order: later messages of its key go first. With several targets, ids require --target.",
 	.example = "outbox defer 0198f3a2-7c11-7e02-9d53-2f0f5a2b81c4 --until +2h\n"
 		   "outbox defer --target partner --type 'report.*' --until +8h --dry-run",
-	.exits = "0  deferred\n3  no such message or target\n4  not pending, or being sent\n"
-		 "10 not confirmed: nothing was changed\n130  interrupted: run the command that it printed to do the rest",
+	.exits =
+		"0  deferred\n3  no such message, target or delivery\n4  not pending, or being sent\n"
+		"10 not confirmed: nothing was changed\n130  interrupted: run the command that it printed to do the rest",
 	.run = run,
 };

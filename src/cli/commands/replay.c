@@ -10,7 +10,9 @@
 #include "cli/terminal.h"
 #include "core/routing.h"
 #include "daemon/journal.h"
+#include "relay/registry.h"
 #include "store/store.h"
+#include "transport/transport.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -143,6 +145,24 @@ static void describe(const struct replaying *replay, const struct values *given,
 		buf_printf(out, ", after %s", time_format(filter->after, time));
 	if (filter->before)
 		buf_printf(out, ", before %s", time_format(filter->before, time));
+}
+
+/* Opening a transport connects to nothing, but looks at all of its URL: before a spool or an audit row is written. */
+static int try_target(struct replaying *replay, struct outbox_error *err)
+{
+	const struct outbox_target_config *target = &replay->run.target;
+	struct outbox_transport_config config = OUTBOX_SIZED(struct outbox_transport_config);
+	struct outbox_transport *transport = NULL;
+	int r;
+
+	config.url = target->to;
+	config.target = target->name;
+	config.envelope = target->envelope;
+	config.clock = replay->cli->clock;
+	config.random = &replay->cli->random.base;
+	r = registry_open_transport(NULL, &config, &transport, err);
+	transport_close(transport);
+	return r ? outbox_wrap(err, "target \"%s\"; nothing was written", target->name) : OUTBOX_OK;
 }
 
 static int open_feed(struct replaying *replay, const struct values *given, outbox_time now,
@@ -432,6 +452,8 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 		r = given->from_log ? cli_open(cli, OPEN_READY, err) : cli_begin(cli, err);
 	if (r == OUTBOX_OK)
 		r = choose_target(&replay, given, err);
+	if (r == OUTBOX_OK)
+		r = try_target(&replay, err);
 	if (r)
 		return r;
 	replay.run.arena = cli->arena;

@@ -10,6 +10,7 @@
 #include "store/store.h"
 
 #include <stdio.h>
+#include <string.h>
 
 struct values {
 	bool watch;
@@ -48,9 +49,10 @@ static void target_row(struct table *table, const struct outbox_stats *stats,
 
 	table_cell(table, BOLD, t->name);
 	table_cell(table,
-		   health == HEALTH_RUNNING                              ? GREEN
-		   : health == HEALTH_OUTAGE || health == HEALTH_REFUSED ? RED
-									 : YELLOW,
+		   health == HEALTH_RUNNING ? GREEN
+		   : health == HEALTH_OUTAGE || health == HEALTH_REFUSED || health == HEALTH_UNSERVED
+			   ? RED
+			   : YELLOW,
 		   health_names[health]);
 	table_cell(table, PLAIN, status_rate(t, text, sizeof(text)));
 	count_cell(table, PLAIN, t->pending);
@@ -72,8 +74,23 @@ static bool seems_unused(const struct outbox_stats *stats, const struct outbox_t
 	return others && status_health(stats, t) == HEALTH_NO_RELAY && status_lag(t);
 }
 
+static void note_pause(const struct outbox_target_stats *t)
+{
+	if (t->paused)
+		printable_printf(stdout, "%s is paused by %s: %s", t->name,
+				 t->paused_by ? t->paused_by : "?",
+				 t->paused_reason ? t->paused_reason : "no reason given");
+}
+
+static bool is_told(const struct outbox_target_stats *t, const struct rule_reason *told)
+{
+	return told && told->rule == RULE_UNSERVED && told->target &&
+	       strcmp(told->target, t->name) == 0;
+}
+
+/* told: what the head says already */
 static void notes(const struct cli *cli, const struct outbox_stats *stats,
-		  const struct outbox_target_stats *t)
+		  const struct outbox_target_stats *t, const struct rule_reason *told)
 {
 	outbox_time drain_time = status_drain(stats, t);
 	char lag[COUNT_TEXT_MAX], drain[DURATION_TEXT_MAX];
@@ -83,13 +100,10 @@ static void notes(const struct cli *cli, const struct outbox_stats *stats,
 	if (lane)
 		printable_printf(stdout, "%s: relays refuse %zu of its %zu lanes; %s", t->name,
 				 refused, t->n_lanes, lane->refused);
-	if (t->unserved)
+	if (t->unserved && !is_told(t, told))
 		printable_printf(stdout, "%s is not served%s: %s", t->name,
 				 t->n_lanes ? " by one of its relays" : "", t->unserved);
-	if (t->paused)
-		printable_printf(stdout, "%s is paused by %s: %s", t->name,
-				 t->paused_by ? t->paused_by : "?",
-				 t->paused_reason ? t->paused_reason : "no reason given");
+	note_pause(t);
 	if (t->outage)
 		printable_printf(stdout, "%s is unreachable: %s", t->name, t->outage);
 	if (seems_unused(stats, t))
@@ -183,7 +197,7 @@ static void print(struct cli *cli, const struct outbox_stats *stats, const struc
 	}
 	table_print(&table, stdout);
 	for (size_t i = 0; i < stats->n_targets; i++)
-		notes(cli, stats, &stats->targets[i]);
+		notes(cli, stats, &stats->targets[i], health == LEVEL_HEALTHY ? NULL : why);
 	if (holds->count)
 		puts("messages past their retention that are still in the log:");
 	holds_print(holds, stats->store_now);

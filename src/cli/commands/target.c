@@ -10,6 +10,7 @@
 #include "store/store.h"
 
 #include <stdio.h>
+#include <string.h>
 
 struct values {
 	const char *reason;
@@ -83,28 +84,59 @@ static int run_list(struct cli *cli, void *values, struct outbox_error *err)
 	return OUTBOX_OK;
 }
 
+/* "12 waiting, 3 failed and 2 held deliveries" */
+static void describe_lost(const struct outbox_target_stats *t, char *out, size_t size)
+{
+	char waiting[COUNT_TEXT_MAX], failed[COUNT_TEXT_MAX], held[COUNT_TEXT_MAX];
+
+	snprintf(out, size, "%s waiting, %s failed and %s held deliveries",
+		 capped_text(unfinished(t) - t->parked, waiting), capped_text(t->failed, failed),
+		 capped_text(t->parked, held));
+}
+
+static const struct outbox_target_stats *find_target(const struct outbox_stats *stats,
+						     const char *name)
+{
+	for (size_t i = 0; i < stats->n_targets; i++)
+		if (strcmp(stats->targets[i].name, name) == 0)
+			return &stats->targets[i];
+	return NULL;
+}
+
+static int drop_json(const struct outbox_target_stats *t, struct outbox_error *err)
+{
+	return json_print(json_pack("{s:o, s:b, s:I, s:I, s:I}", "target", json_text(t->name),
+				    "dropped", 1, "waiting", (json_int_t)(unfinished(t) - t->parked),
+				    "failed", (json_int_t)t->failed, "held", (json_int_t)t->parked),
+			  err);
+}
+
 static int run_drop(struct cli *cli, void *values, struct outbox_error *err)
 {
 	const struct values *given = values;
 	const char *name = cli->words[0];
 	struct outbox_stats stats;
-	char what[300];
+	const struct outbox_target_stats *target;
+	char what[400], lost[160];
 	int r = cli_open_target(cli, name, &stats, err);
 
 	if (r)
 		return r;
+	target = find_target(&stats, name);
+	if (!target)
+		return outbox_fail(err, OUTBOX_EINTERNAL, "the target is gone");
+	describe_lost(target, lost, sizeof(lost));
 	snprintf(what, sizeof(what),
-		 "This removes target \"%s\" with its lanes and deliveries. Messages stay for other targets; what waits for this one is never sent to it.",
-		 name);
+		 "This removes target \"%s\" with its lanes and deliveries: %s. Messages stay for other targets; what waits for this one is never sent to it.",
+		 name, lost);
 	r = confirm_name(cli, given->yes, what, name, err);
 	if (r == OUTBOX_OK)
 		r = store_target_drop(cli->store, name, cli->actor, given->reason, err);
 	if (r)
 		return r;
 	if (cli->json)
-		return json_print(json_pack("{s:o, s:b}", "target", json_text(name), "dropped", 1),
-				  err);
-	printf("removed target %s\n", name);
+		return drop_json(target, err);
+	printf("removed target %s, with %s\n", name, lost);
 	return OUTBOX_OK;
 }
 

@@ -29,6 +29,19 @@ def test_requeue_by_id_looks_first(shop):
     assert state(shop, message)[0] == "failed"
 
 
+def test_a_target_that_does_not_get_it(shop):
+    message = shop.fail()[0]
+    config = shop.folder / "outbox.yaml"
+    config.write_text(f'sources: [{{ name: shop, store: "{shop.env["OUTBOX_STORE"]}" }}]\n'
+                      'targets: [{ name: other, to: "null:", start: oldest, match: { type: [zzz] } }]\n')
+    shop.run("relay", "--config", "outbox.yaml", "--until-idle")
+    for command in (["requeue"], ["discard", "--reason", "r"], ["defer", "--until", "+1h"], ["requeue", "--dry-run"]):
+        ran = shop.run(*command, message, "--target", "other", code=3)
+        assert f"{message} has no delivery to other" in ran.err and not ran.out
+    assert state(shop, message)[0] == "failed"
+    assert shop.run("audit", "--json").json["audit"] == []
+
+
 def test_one_of_two_refused_is_told(shop):
     failed = shop.fail()[0]
     delivered = shop.insert()

@@ -303,6 +303,14 @@ def test_mistakes_are_told(lite):
     assert "FILE and --from-log cannot be combined" in lite.run("replay", "f", "--from-log", "--target", "x", "--to", "null:", code=2).err
     assert "the target has no URL" in lite.run("replay", "f", "--target", "x", code=2).err
     (lite.folder / "outbox.yaml").write_text(FILE.format(url="sqlite:app.db"))
+    # before anything is written, so that the command can be corrected
+    lite.run("publish", "--type", "a", "--data", "{}")
+    lite.run("relay", "--to", "events=file:events.jsonl", "--until-idle")
+    for url, why in (("fiel:x.jsonl", "no driver for it"), ("file:x.jsonl?sycn=no", 'unknown option "sycn"')):
+        ran = lite.run("replay", "--from-log", "--target", "x", "--to", url, "--yes", code=2)
+        assert 'target "x"' in ran.err and why in ran.err
+        assert not list(lite.folder.glob("*.replay*")) and lite.run("audit", "--json").json["audit"] == []
+    assert "replayed 1 message to x" in lite.run("replay", "--from-log", "--target", "x", "--to", "file:x.jsonl", "--yes").out
     ran = lite.run("replay", "f", "--target", "x", "--config", "outbox.yaml", code=3)
     assert 'no target "x" in the file; there are: events, partner' in ran.err
     assert "--to cannot be combined with --config" in lite.run("replay", "f", "--target", "x", "--to", "null:", "--config", "outbox.yaml", code=2).err

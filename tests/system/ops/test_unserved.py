@@ -102,7 +102,11 @@ def test_a_target_without_a_start_waits_alone(shop):
     relay = shop.start("relay", *LATE, *QUICK, stdout=subprocess.DEVNULL)
     try:
         until(lambda: target(shop, "late"), "the relay to tell of it")
-        assert "late is not served" in shop.run("status", code=None).out
+        said = " ".join(shop.run("status", code=None).out.split())
+        assert "late is not served" in said or "late: not served" in said
+        for name in ("late", "late-high", "late-low"):
+            assert said.count(f"{name} is not served") + said.count(f"{name}: not served") == 1
+        assert target(shop, "late")["state"] == "not served"
         assert "late" in shop.run("doctor", code=None).out
         until(lambda: alerted(shop) >= {"late", "late-high", "late-low"}, "each of its bands to tell of it")
         insert(shop, 2)
