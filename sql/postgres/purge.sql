@@ -381,7 +381,7 @@ BEGIN
 	-- One row per call, not per message: what is removed has no history left to look at.
 	IF p_actor IS NOT NULL AND messages > 0 THEN
 		INSERT INTO outbox_audit (at, actor, action, detail) VALUES (outbox_now(p_now), p_actor, 'purge',
-			messages || ' messages, ' || failed || ' of them with a failed delivery');
+			messages || CASE messages WHEN 1 THEN ' message, ' ELSE ' messages, ' END || failed || ' of them with a failed delivery');
 	END IF;
 END $$;
 

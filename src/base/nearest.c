@@ -42,10 +42,12 @@ static size_t distance(const char *a, const char *b)
 
 void nearest_init(struct nearest *nearest, const char *word)
 {
-	size_t length = strlen(word);
+	size_t length = strlen(word), edits = least(length / 3, 3);
 
-	/* a third of the letters may be wrong, at least one: "ls" is not "list" for everybody */
-	*nearest = (struct nearest){ .word = word, .distance = least(length / 3 + 1, 3) + 1 };
+	/* a third of the letters may be wrong; one of two to five, or "shwo" would mean nothing */
+	if (!edits && length > 1)
+		edits = 1;
+	*nearest = (struct nearest){ .word = word, .distance = edits + 1 };
 }
 
 void nearest_offer(struct nearest *nearest, const char *name)

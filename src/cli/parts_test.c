@@ -161,6 +161,12 @@ static void test_nearest(void **state)
 	static const char *const cases[][2] = { { "publsh", "publish" },
 						{ "stauts", "status" },
 						{ "shwo", "show" },
+						{ "pubilhs", "publish" },
+						{ "lst", "list" },
+						{ "foo", NULL },
+						{ "hot", NULL },
+						{ "stuff", NULL },
+						{ "x", NULL },
 						{ "xyzzy", NULL },
 						{ "", NULL } };
 

@@ -141,3 +141,47 @@ int sources_each(struct cli *cli, source_fn one, void *context, bool headed, str
 	}
 	return cli->json ? json_print(json_pack("{s:o}", "sources", list), err) : OUTBOX_OK;
 }
+
+/* One of several: where it is not, nothing is told. */
+static int look_in(struct cli *cli, const char *name, source_fn one, void *context,
+		   json_t **ret_json, struct outbox_error *err)
+{
+	int closed = cli_open(cli, OPEN_READY, err);
+	int r = closed ? closed : one(cli, name, context, ret_json, err);
+
+	if (r == OUTBOX_OK && *ret_json)
+		json_object_set_new(*ret_json, "source", json_text(name));
+	if (r == OUTBOX_OK || (r == OUTBOX_ENOTFOUND && !closed))
+		return r;
+	hide_secrets_in(err->message, sizeof(err->message));
+	*ret_json = tell_trouble(cli, name, r, err);
+	return OUTBOX_ECONN;
+}
+
+int sources_find(struct cli *cli, source_fn one, void *context, struct outbox_error *err)
+{
+	struct outbox_error own = OUTBOX_ERROR_INIT;
+	bool found = false;
+	json_t *list, *said = NULL;
+
+	if (cli->n_sources <= 1) {
+		int r = cli_open(cli, OPEN_READY, err);
+
+		return r ? r : sources_each(cli, one, context, false, err);
+	}
+	list = cli->json ? json_array() : NULL;
+	for (size_t i = 0; i < cli->n_sources; i++, said = NULL) {
+		sources_use(cli, i);
+		found |= look_in(cli, cli->sources[i].name, one, context, &said, &own) == OUTBOX_OK;
+		if (said)
+			json_array_append_new(list, said);
+	}
+	if (found)
+		return cli->json ? json_print(json_pack("{s:o}", "sources", list), err) : OUTBOX_OK;
+	json_decref(list);
+	if (cli->exit)
+		return outbox_fail(err, OUTBOX_ECONN,
+				   "not found, but not every source of the file could be searched");
+	return outbox_fail(err, OUTBOX_ENOTFOUND, "%s, in none of the %zu sources of the file",
+			   own.message, cli->n_sources);
+}

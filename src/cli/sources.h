@@ -36,4 +36,11 @@ typedef int (*source_fn)(struct cli *cli, const char *name, void *context, json_
 int sources_each(struct cli *cli, source_fn one, void *context, bool headed,
 		 struct outbox_error *err) OUTBOX_MUSTCHECK;
 
+/*
+ * The same for what only one of them has, usually: cli->store is open, and where one() says ENOTFOUND nothing is told.
+ * ENOTFOUND when none has it; ECONN when one that may have it cannot be asked.
+ */
+int sources_find(struct cli *cli, source_fn one, void *context,
+		 struct outbox_error *err) OUTBOX_MUSTCHECK;
+
 #endif

@@ -102,6 +102,7 @@ int retention_kept_for(const char *target, struct outbox_error *err)
 
 void retention_describe(const struct outbox_purged *purged, char detail[RETENTION_DETAIL_MAX])
 {
-	snprintf(detail, RETENTION_DETAIL_MAX, "%lld messages, %lld of them with a failed delivery",
-		 (long long)purged->messages, (long long)purged->failed);
+	snprintf(detail, RETENTION_DETAIL_MAX,
+		 "%lld message%s, %lld of them with a failed delivery", (long long)purged->messages,
+		 purged->messages == 1 ? "" : "s", (long long)purged->failed);
 }

@@ -283,8 +283,8 @@ static int purge(struct retention *retention, struct link *link, outbox_time now
 	if (!purged.more)
 		*request = (struct outbox_purge){ 0 };
 	if (purged.messages)
-		log_event(&link->plan->log, EVENT_CLEANUP_DONE, NULL, "purged %lld messages",
-			  (long long)purged.messages);
+		log_event(&link->plan->log, EVENT_CLEANUP_DONE, NULL, "purged %lld message%s",
+			  (long long)purged.messages, purged.messages == 1 ? "" : "s");
 	return OUTBOX_OK;
 }
 

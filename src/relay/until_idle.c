@@ -20,6 +20,7 @@ enum business {
 struct look {
 	enum business business;
 	struct outbox_error refusal; /* why a lane is refused; status 0: none is */
+	const char *paused;          /* the first target that has work and is paused; NULL: none */
 	bool noted; /* each such lane was tried by a worker of ours, so the store has noted it */
 };
 
@@ -110,6 +111,8 @@ static int read_business(const struct outbox_relay *relay, struct outbox_store *
 		enum business one = business_of(relay, &stats.targets[i]);
 
 		look->business = one > look->business ? one : look->business;
+		if (one == BUSINESS_STUCK && stats.targets[i].paused && !look->paused)
+			look->paused = plan_find(&relay->plan, stats.targets[i].name)->name;
 		find_refusal(relay, &stats.targets[i], look);
 	}
 	if (look->refusal.status)
@@ -186,10 +189,11 @@ static int tell_end(const struct outbox_relay *relay, const struct look *look, i
 	}
 	if (r && err)
 		*err = *failure;
-	if (!r && look->business == BUSINESS_STUCK && !find_unserved(relay))
-		log_event(&relay->plan.log, EVENT_RELAY_STUCK, NULL,
-			  "what is left will not move by itself: a target is paused, or messages are "
-			  "parked behind a failed one");
+	if (r || look->business != BUSINESS_STUCK || find_unserved(relay))
+		return r;
+	log_event(&relay->plan.log, EVENT_RELAY_STUCK, &(struct about){ .target = look->paused },
+		  "what is left will not move by itself: %s",
+		  look->paused ? "the target is paused" : "messages are parked behind a failed one");
 	return r;
 }
 

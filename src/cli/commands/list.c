@@ -58,7 +58,7 @@ static void print_row(struct listing *listing, const struct outbox_delivery *row
 	else if (row->error)
 		buf_text(&note, row->error);
 	else if (row->reason)
-		buf_text(&note, row->reason);
+		buf_printf(&note, "reason: %s", row->reason);
 	if (note.size)
 		table_note(table, buf_str(&note));
 }

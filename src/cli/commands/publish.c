@@ -31,7 +31,7 @@ static const struct field options[] = {
 	OPTION("expires", FIELD_TIME, message.expires_at, "TIME",
 	       "do not send after: +1h or a time; then it fails as expired"),
 	OPTION("event-time", FIELD_TIME, message.event_time, "TIME",
-	       "when it happened (default: now)"),
+	       "when it happened: 2026-11-15T18:00:00Z (default: now)"),
 	OPTION_WORD("kind", message.kind, "KIND", kind_names, "event (default) or command"),
 	OPTION("subject", FIELD_TEXT, message.subject, "TEXT", "CloudEvents subject"),
 	OPTION("ce-source", FIELD_TEXT, message.source, "URI",

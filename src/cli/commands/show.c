@@ -3,6 +3,7 @@
 #include "base/printable.h"
 #include "base/text.h"
 #include "cli/format.h"
+#include "cli/sources.h"
 #include "cli/table.h"
 #include "core/lifecycle.h"
 #include "core/message.h"
@@ -461,30 +462,40 @@ static void print_amended(const struct cli *cli, const struct message_detail *vi
 		puts("                --amended --payload shows the former version");
 }
 
-static int run(struct cli *cli, void *values, struct outbox_error *err)
-{
-	const struct values *given = values;
-	struct message_detail view;
-	int r = cli_open(cli, OPEN_READY, err);
+struct showing {
+	const struct values *given;
+	size_t shown;
+};
 
-	if (r == OUTBOX_OK)
-		r = message_detail_read(cli->store, cli->words[0], cli->arena, &view, err);
+/* An id of one's own may be in more than one of several sources. */
+static void print_source(const struct cli *cli, const char *name, size_t before)
+{
+	printf("%s%s%s%s\n", before ? "\n" : "", colour_on(cli, BOLD), name, colour_off(cli));
+}
+
+static int show(struct cli *cli, const char *source, void *context, json_t **ret_json,
+		struct outbox_error *err)
+{
+	struct showing *showing = context;
+	const struct values *given = showing->given;
+	struct message_detail view;
+	int r = message_detail_read(cli->store, cli->words[0], cli->arena, &view, err);
+
 	if (r)
 		return r;
-	if (given->raw && cli->json)
-		return outbox_fail(
-			err, OUTBOX_EINVAL,
-			"--raw-payload and --json both write to stdout; use only one of them");
 	if (given->raw) {
 		if (view.message.message.size)
 			fwrite(view.message.message.data, 1, view.message.message.size, stdout);
 		return OUTBOX_OK;
 	}
-	if (cli->json)
-		return json_print(json_message_detail(&view, given->payload || given->full
-								     ? PAYLOAD_SHOWN
-								     : PAYLOAD_MASKED),
-				  err);
+	if (cli->json) {
+		*ret_json =
+			json_message_detail(&view, given->payload || given->full ? PAYLOAD_SHOWN
+										 : PAYLOAD_MASKED);
+		return OUTBOX_OK;
+	}
+	if (cli->n_sources > 1)
+		print_source(cli, source, showing->shown++);
 	print_message(cli, &view.message, given);
 	print_amended(cli, &view, given);
 	for (size_t i = 0; i < view.page.count; i++)
@@ -496,17 +507,32 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 	return OUTBOX_OK;
 }
 
+static int run(struct cli *cli, void *values, struct outbox_error *err)
+{
+	struct showing showing = { values, 0 };
+
+	if (showing.given->raw && cli->json)
+		return outbox_fail(
+			err, OUTBOX_EINVAL,
+			"--raw-payload and --json both write to stdout; use only one of them");
+	if (showing.given->raw && cli->n_sources > 1)
+		return outbox_fail(
+			err, OUTBOX_EINVAL,
+			"--raw-payload needs --source: several sources may have a message of this id");
+	return sources_find(cli, show, &showing, err);
+}
+
 const struct command cmd_show = {
 	.name = "show",
 	.group = GROUP_SEE,
-	.flags = COMMAND_STORE,
+	.flags = COMMAND_STORE | COMMAND_MANY,
 	.summary = "show a message, its deliveries and history, and what to do next",
 	TAKES_WORDS("ID", 1, 1),
 	TAKES_OPTIONS(options, struct values),
-	.about = "The payload and header values are masked unless you ask for them: what applications publish may be personal or secret, and a screen is often shared. Keys, subjects and errors are shown, because you need them to find the problem.",
+	.about = "The payload and header values are masked unless you ask for them: what applications publish may be personal or secret, and a screen is often shared. Keys, subjects and errors are shown, because you need them to find the problem. With --config and without --source all sources are searched.",
 	.example = "outbox show 0198f3a2-7c11-7e02-9d53-2f0f5a2b81c4\n"
 		   "outbox show 0198f3a2-7c11-7e02-9d53-2f0f5a2b81c4 --payload\n"
 		   "outbox show 0198f3a2-7c11-7e02-9d53-2f0f5a2b81c4 --raw-payload > payload.json",
-	.exits = "0  printed\n3  no such message",
+	.exits = "0  printed\n3  no such message\n5  a source of the file is unreachable; what the others have was printed",
 	.run = run,
 };

@@ -150,9 +150,9 @@ static const char *health_word(const struct outbox_stats *stats, enum health_lev
 
 	for (size_t i = 0; i < stats->n_targets; i++)
 		idle += status_idle(&stats->targets[i]);
-	return health == LEVEL_HEALTHY && idle && idle == stats->n_targets
-		       ? "idle: no relay runs now"
-		       : health_level_name(health);
+	if (health != LEVEL_HEALTHY || idle < stats->n_targets)
+		return health_level_name(health);
+	return idle ? "idle: no relay runs now" : "idle: no target is registered";
 }
 
 /* "shop  healthy, oldest 0.2 s; postgres 15.19, 1,204 messages in the log" */

@@ -25,9 +25,8 @@ static void check_version(const struct checking *c)
 {
 	if (sqlite3_libversion_number() < WAL_RESET_FIXED)
 		check_say(&c->report, NOTE, "sqlite",
-			  "%s: versions up to 3.51.2 can damage a WAL when two connections checkpoint and "
-			  "write at the same moment; only one connection of outbox checkpoints, and an application can set PRAGMA "
-			  "wal_autocheckpoint=0 on its own connections",
+			  "%s can, very rarely, damage the database; 3.51.3 cannot. Until then run PRAGMA "
+			  "wal_autocheckpoint=0 on the application's connections",
 			  sqlite3_libversion());
 	else
 		check_say(&c->report, FINE, "sqlite", "%s", sqlite3_libversion());

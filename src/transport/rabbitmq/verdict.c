@@ -23,6 +23,9 @@ const struct rabbit_code rabbit_codes[] = {
 	{ 404, NULL, OUTBOX_RETRY, OUTBOX_ECONFIG, "create it, or let declare= and queue= do it" },
 	{ 405, NULL, OUTBOX_RETRY, OUTBOX_ECONFIG, NULL },
 	{ 406, "message size", OUTBOX_REJECTED, OUTBOX_ECONN, "too large for the broker" },
+	{ 406, "inequivalent arg", OUTBOX_RETRY, OUTBOX_ECONFIG,
+	  "it exists, and is never changed: give queue_type= or declare= as it is, or leave queue= or "
+	  "declare= out" },
 	{ 406, NULL, OUTBOX_RETRY, OUTBOX_ECONFIG, NULL },
 	{ 506, NULL, OUTBOX_UNKNOWN, OUTBOX_EFULL, NULL },
 	{ 530, "not found", OUTBOX_UNKNOWN, OUTBOX_ECONFIG, "create the virtual host" },

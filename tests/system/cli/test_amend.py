@@ -24,6 +24,7 @@ def test_with_hold_the_corrected_one_goes_first(shop):
     assert f"outbox amend {message}" in shop.run("show", message).out
     done = shop.run("amend", message, "--data", "@fixed.json", "--reason", "negative total, ticket 812", "--actor", "anna")
     assert done.out == "amended; its key goes on with it: 3 parked deliveries follow\n"
+    assert "    reason: negative total, ticket 812" in shop.run("list").out.splitlines()
     shop.run(*RELAY)
     assert ids(shop) == ["m0", "m1", "m2", "m3"]
     assert json.loads((shop.folder / "out.jsonl").read_text().splitlines()[0])["data"] == {"total": 1}

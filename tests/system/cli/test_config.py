@@ -300,6 +300,28 @@ def test_several_sources(write):
 
 
 @pytest.mark.sqlite
+def test_a_message_is_looked_for_in_all_sources(write):
+    shop = two_sources(write)
+    for store in ("sqlite:app.db", "sqlite:other.db"):
+        shop.run("publish", "--store", store, "--id", "both", "--type", "a", "--data", "3")
+    shop.run("publish", "--store", "sqlite:other.db", "--id", "mine", "--type", "a", "--data", "{broken", "--content-type", "x/json5")
+    show = ["show", "--config", "outbox.yaml"]
+    out = shop.run(*show, "mine").out
+    assert out.startswith("other\nmessage mine\n") and "--config outbox.yaml --source other" in " ".join(out.split())
+    assert re.findall(r"^(?:shop|other|message both)$", shop.run(*show, "both").out, re.M) == ["shop", "message both", "other", "message both"]
+    assert [(s["source"], s["message"]["id"]) for s in shop.run(*show, "mine", "--json").json["sources"]] == [("other", "mine")]
+    assert 'no message with the id "none", in none of the 2 sources' in shop.run(*show, "none", code=3).err
+    assert "error" in shop.run(*show, "none", "--json", code=3).json
+    assert "--raw-payload needs --source" in shop.run(*show, "mine", "--raw-payload", code=2).err
+    assert shop.run(*show, "mine", "--raw-payload", "--source", "other").out == "{broken"
+    # one that cannot be asked hides no other, and what is not found may be there
+    (shop.folder / "other.db").write_bytes(b"no database" * 100)
+    ran = shop.run(*show, "both", code=None)
+    assert "message both" in ran.out and "other  unreachable" in ran.out and ran.code
+    assert "not every source" in shop.run(*show, "mine", code=None).err
+
+
+@pytest.mark.sqlite
 def test_one_of_several_sources(write):
     shop = two_sources(write)
     err = shop.run("relay", "--config", "outbox.yaml", "--source", "x", "--once", code=3).err

@@ -40,6 +40,7 @@ def test_failed_messages_stay_unless_asked_for(shop):
     assert shop.run("show", message)
     told = shop.run("purge", "--failed-before", "0", "--json").json
     assert (told["messages"], told["failed"]) == (1, 1)
+    assert shop.run("audit", "--json").json["audit"][0]["detail"] == "1 message, 1 of them with a failed delivery"
     assert shop.run("show", message, code=3)
 
 

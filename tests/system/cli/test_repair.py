@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """requeue, discard, defer, pause, resume."""
+import re
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -157,6 +158,8 @@ def test_pause_and_resume(two):
     status = {t["name"]: t for t in two.run("status", "--json").json["targets"]}
     assert (status["partner"]["paused"], status["partner"]["paused_reason"]) == (True, "their maintenance")
     assert "their maintenance" in two.run("status").out
+    stuck, = re.findall("relay.stuck.*", two.run("relay", "--to", "partner=null:", "--until-idle").err)
+    assert "target partner" in stuck and "the target is paused" in stuck
     assert two.run("resume", "--target", "partner", "--json").json == {"target": "partner", "paused": False, "changed": True}
     two.run("relay", "--to", "partner=null:", "--until-idle")
     assert state(two, message, "partner")[0] == "delivered"

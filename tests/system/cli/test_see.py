@@ -9,6 +9,7 @@ from shell import end, until
 
 
 def test_status_without_targets(shop):
+    assert "idle: no target is registered" in shop.run("status").out
     shop.insert()
     assert "no targets" in shop.run("status").out
     told = shop.run("status", "--json").json

@@ -104,6 +104,7 @@ def test_every_command_with_a_store_says_when_there_is_none(bare, name):
     # what takes away is never the answer to a typing mistake
     (["dorp"], 'unknown command "dorp"; outbox help lists them'),
     (["trncate"], 'unknown command "trncate"; outbox help lists them'),
+    (["tel"], 'unknown command "tel"; outbox help lists them'),
     (["purgee"], 'unknown command "purgee"; outbox help lists them'),
     (["discrad"], 'unknown command "discrad"; outbox help lists them'),
     (["redct"], 'unknown command "redct"; outbox help lists them'),

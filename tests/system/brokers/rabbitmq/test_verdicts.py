@@ -144,6 +144,8 @@ def test_declare(broker, probe, name):
     assert probe(url).connect().status == "ok"  # twice is once
     other = probe(url.replace("declare=topic", "declare=fanout"), connected=False).connect()
     assert other.status == "config" and other.native == 406
+    other = probe(f"{url}&queue_type=classic", connected=False).connect()
+    assert other.native == 406 and "give queue_type= or declare= as it is" in other.text
 
 
 def test_check(broker, probe, name):
