@@ -67,35 +67,55 @@ int confirm_yes(struct cli *cli, bool yes, const char *question, struct outbox_e
 	return OUTBOX_OK;
 }
 
-#define BAR 30
+#define BAR 20
 #define EVERY (100 * OUTBOX_MILLISECONDS)
 
+/* " of 100,000  [############--------]" */
 static void draw_bar(const struct shown_work *work, int64_t done)
 {
-	static const char full[] = "##############################";
-	static const char rest[] = "..............................";
+	static const char full[] = "####################", rest[] = "--------------------";
+	char count[COUNT_TEXT_MAX];
 	int n;
 
 	_Static_assert(sizeof(full) == BAR + 1 && sizeof(rest) == BAR + 1, "the bar's length");
 	if (work->total <= 0)
 		return;
 	n = done >= work->total ? BAR : (int)(done * BAR / work->total);
-	fprintf(stderr, "[%.*s%.*s] ", n, full, BAR - n, rest);
+	fprintf(stderr, " of %s  [%.*s%.*s]", count_human(work->total, count), n, full, BAR - n,
+		rest);
+}
+
+/* "  0:00:02 left", if it goes on like this */
+static void show_left(const struct shown_work *work, int64_t done, outbox_time spent)
+{
+	double left;
+	long long seconds;
+
+	if (work->total <= 0 || done <= 0 || done > work->total)
+		return;
+	left = (double)(work->total - done) * (double)spent / (double)done;
+	seconds = (long long)(left / (double)OUTBOX_SECONDS + 0.5);
+	fprintf(stderr, "  %lld:%02lld:%02lld left", seconds / 3600, seconds / 60 % 60, seconds % 60);
 }
 
 static void show_work(void *context, int64_t done)
 {
 	char count[COUNT_TEXT_MAX], rate[COUNT_TEXT_MAX];
 	struct shown_work *work = context;
-	outbox_time at = mono_now(), spent = at - work->began;
+	outbox_time at, spent;
 
-	if (!work->bar || at - work->shown < EVERY)
+	if (!work->bar)
+		return;
+	at = mono_now();
+	spent = at - work->began;
+	if (at - work->shown < EVERY)
 		return;
 	work->shown = at;
-	fputs("\r", stderr);
+	fprintf(stderr, "\r%s  %s", work->what, count_human(done, count));
 	draw_bar(work, done);
-	fprintf(stderr, "%s %s, %s/s\033[K", work->what, count_human(done, count),
-		count_human(spent > 0 ? done * OUTBOX_SECONDS / spent : 0, rate));
+	fprintf(stderr, "  %s/s", count_human(spent > 0 ? done * OUTBOX_SECONDS / spent : 0, rate));
+	show_left(work, done, spent);
+	fputs("\033[K", stderr);
 	fflush(stderr);
 }
 

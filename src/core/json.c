@@ -257,6 +257,17 @@ static int fail_at(const struct scanner *s, struct outbox_error *err)
 			   s->problem);
 }
 
+/* Of a text that is one line in a file: which line of the file, only the caller knows. */
+int json_line_check(const char *line, size_t size, struct outbox_error *err)
+{
+	struct scanner scanner = { .data = line, .size = size };
+
+	if (scan(&scanner))
+		return OUTBOX_OK;
+	return outbox_fail(err, OUTBOX_EINVAL, "not JSON at column %zu: %s", scanner.at + 1,
+			   scanner.problem);
+}
+
 int json_text_check(const char *data, size_t size, struct outbox_error *err)
 {
 	struct scanner scanner = { .data = data, .size = size };

@@ -50,6 +50,8 @@ bool traceparent_parse(const char *text, struct traceparent *ret_traceparent);
 
 /* OK, or EINVAL with the parser's position: text that claims to be JSON must be JSON. */
 int json_text_check(const char *data, size_t size, struct outbox_error *err) OUTBOX_MUSTCHECK;
+/* The same of one line of a file: the error has the column alone. */
+int json_line_check(const char *line, size_t size, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /* struct_size of a message as the first version's header had it. */
 #define MESSAGE_SIZE_V1 (offsetof(struct outbox_message, expires_at) + sizeof(outbox_time))

@@ -3,7 +3,8 @@
 
 #include "base/text.h"
 #include "core/routing.h"
-#include "operate/archive_reader.h"
+#include "operate/lines/event_line.h"
+#include "operate/lines/line_reader.h"
 #include "store/store.h"
 
 #include <stdlib.h>
@@ -14,7 +15,7 @@
 struct replay_source {
 	struct replay_source_state state;
 	/* an archive */
-	struct archive_reader *reader;
+	struct line_reader *reader;
 	char *path;
 	bool salvage;
 	struct outbox_error damage;
@@ -51,7 +52,7 @@ int replay_source_archive(const char *path, bool salvage, struct replay_source *
 		return r;
 	source->salvage = salvage;
 	source->path = strdup(path);
-	r = source->path ? archive_open(path, &source->reader, err)
+	r = source->path ? line_reader_open("archive ", path, &source->reader, err)
 			 : outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	if (r)
 		source = replay_source_free(source);
@@ -83,7 +84,7 @@ struct replay_source *replay_source_free(struct replay_source *source)
 {
 	if (!source)
 		return NULL;
-	archive_close(source->reader);
+	line_reader_close(source->reader);
 	outbox_arena_free(source->page);
 	free(source->path);
 	free(source);
@@ -102,7 +103,7 @@ struct replay_source_state replay_source_state(const struct replay_source *sourc
 static int next_line(struct replay_source *source, const char **ret_line, size_t *ret_size,
 		     struct outbox_error *err)
 {
-	int r = archive_next(source->reader, ret_line, ret_size, &source->damage);
+	int r = line_reader_next(source->reader, ret_line, ret_size, &source->damage);
 
 	if (r == OUTBOX_EPROTO && source->salvage) {
 		source->state.damage = source->damage.message;
@@ -128,8 +129,8 @@ static int next_of_archive(struct replay_source *source, struct outbox_arena *ar
 		*ret_end = r == OUTBOX_OK && !line;
 		if (r || !line)
 			return r;
-		source->state.position = archive_lines(source->reader);
-		r = archive_message(line, size, arena, message, &malformed, err);
+		source->state.position = line_reader_lines(source->reader);
+		r = event_line_read(line, size, arena, message, &malformed, err);
 		if (r == OUTBOX_EPROTO && source->salvage) {
 			source->state.salvaged++;
 			malformed = true;
@@ -185,7 +186,8 @@ int replay_source_seek(struct replay_source *source, int64_t position, struct ou
 	size_t size;
 	int r = OUTBOX_OK;
 
-	while (source->reader && r == OUTBOX_OK && line && archive_lines(source->reader) < position)
+	while (source->reader && r == OUTBOX_OK && line &&
+	       line_reader_lines(source->reader) < position)
 		r = next_line(source, &line, &size, err);
 	source->state.position = position;
 	return r;

@@ -69,7 +69,7 @@ def test_a_bulk_requeue_is_confirmed_with_y(shop):
 def test_a_progress_bar_only_for_people(shop):
     shop.fail(2)
     shown = on_terminal(shop, "requeue", "--state", "failed", "--yes")[1]
-    assert "[##############################] requeued 2" in shown
+    assert "requeued  2 of 2  [####################]  " in shown and "/s  0:00:00 left" in shown
     shop.relay(code=1)
     assert "[#" not in shop.run("requeue", "--state", "failed", "--yes").err
 
