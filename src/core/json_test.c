@@ -82,6 +82,8 @@ static void other_text_is_refused_with_its_place(void **state)
 	assert_fails(json_text_check("1\0", 2, err), OUTBOX_EINVAL, "more text");
 	assert_fails(json_text_check("\"\0\"", 3, err), OUTBOX_EINVAL, "control character");
 	/* The size counts, not a NUL: nothing behind it is read. */
+	assert_fails(json_line_check("{\"a\":\ntrue", 10, err), OUTBOX_EINVAL, "at column 11");
+	assert_ok(json_line_check("{}\r", 3, err));
 	assert_fails(json_text_check("truely", 3, err), OUTBOX_EINVAL, "a value expected");
 	assert_ok(json_text_check("truely", 4, err));
 }
