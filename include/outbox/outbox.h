@@ -9,6 +9,7 @@
 #include <outbox/clock.h>
 #include <outbox/delivery.h>
 #include <outbox/error.h>
+#include <outbox/inbox.h>
 #include <outbox/message.h>
 #include <outbox/relay.h>
 #include <outbox/store.h>

@@ -49,6 +49,17 @@ int outbox_publish_pg_batch(PGconn *conn, const struct outbox_message *messages,
 int outbox_cancel_pg(PGconn *conn, const char *id, const char *reason, bool *ret_done,
 		     struct outbox_error *err) OUTBOX_MUSTCHECK;
 
+/*
+ * The inbox, for consumers: in the transaction that does the work of a message, before the work. ret_first: true, nobody
+ * has accepted this id for this consumer yet; false, it is a repeat: leave the work out and acknowledge the message. While
+ * another transaction accepts the same id it waits for the end of that one: false if it commits, true if it rolls back. A
+ * rollback takes it back. consumer, id: text of 1 to 255 characters. Autocommit is refused. ESCHEMA: there is no inbox in
+ * the search_path (outbox init --inbox). The database need not have an outbox. EBUSY: roll back and repeat the work, as
+ * after any serialization failure.
+ */
+int outbox_inbox_accept_pg(PGconn *conn, const char *consumer, const char *id, bool *ret_first,
+			   struct outbox_error *err) OUTBOX_MUSTCHECK;
+
 #ifdef __cplusplus
 }
 #endif

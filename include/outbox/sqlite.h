@@ -39,6 +39,15 @@ int outbox_publish_sqlite_batch(sqlite3 *db, const struct outbox_message *messag
 int outbox_cancel_sqlite(sqlite3 *db, const char *id, const char *reason, bool *ret_done,
 			 struct outbox_error *err) OUTBOX_MUSTCHECK;
 
+/*
+ * The inbox, for consumers: in the transaction that does the work of a message, before the work. ret_first: true, nobody
+ * has accepted this id for this consumer yet; false, it is a repeat: leave the work out and acknowledge the message. A
+ * rollback takes it back. consumer, id: text of 1 to 255 characters. Autocommit is refused. ESCHEMA: there is no inbox
+ * here (outbox init --inbox). The database need not have an outbox.
+ */
+int outbox_inbox_accept_sqlite(sqlite3 *db, const char *consumer, const char *id, bool *ret_first,
+			       struct outbox_error *err) OUTBOX_MUSTCHECK;
+
 #ifdef __cplusplus
 }
 #endif

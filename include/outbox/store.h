@@ -30,6 +30,7 @@
 #include <outbox/clock.h>
 #include <outbox/delivery.h>
 #include <outbox/error.h>
+#include <outbox/inbox.h>
 #include <outbox/lease.h>
 #include <outbox/message.h>
 #include <outbox/target.h>
@@ -469,8 +470,35 @@ struct outbox_operator_ops {
 		      bool *ret_done, struct outbox_error *err);
 };
 
+/*
+ * Optional, all or none: the inbox, a table of a consumer's database. It needs no outbox there and is no part of the
+ * schema: init() of the schema makes none, and upgrade(), drop() and truncate() leave it alone. Where there is none, what
+ * asks for its rows is ESCHEMA with the remedy.
+ */
+struct outbox_inbox_ops {
+	/* Make it, or find it already there. ESCHEMA: something of this name that is not ours is in the way. */
+	int (*init)(struct outbox_store *store, bool *ret_made, struct outbox_error *err);
+	/* Remove it with all rows. None: nothing to do. */
+	int (*drop)(struct outbox_store *store, struct outbox_error *err);
+	/* What init() or drop() would run: as in struct outbox_schema_ops. Needs no store. */
+	int (*script)(const char *schema, bool drop, char **ret_sql, struct outbox_error *err);
+	/* Cheap, however many rows there are. */
+	int (*stats)(struct outbox_store *store, struct outbox_inbox_stats *ret_stats,
+		     struct outbox_error *err);
+	/* The oldest first, with keyset paging. */
+	int (*list)(struct outbox_store *store, const struct outbox_inbox_filter *filter,
+		    struct outbox_arena *arena, struct outbox_inbox_page *ret_page,
+		    struct outbox_error *err);
+	/* At most OUTBOX_INBOX_COUNT_MAX. */
+	int (*count)(struct outbox_store *store, const struct outbox_inbox_filter *filter,
+		     int64_t *ret_count, struct outbox_error *err);
+	/* Remove the oldest rows before filter->before, at most filter->limit of them. */
+	int (*prune)(struct outbox_store *store, const struct outbox_inbox_filter *filter,
+		     int64_t *ret_removed, struct outbox_error *err);
+};
+
 /* The version of this contract. */
-#define OUTBOX_STORE_CONTRACT 2
+#define OUTBOX_STORE_CONTRACT 3
 
 struct outbox_store_ops {
 	unsigned contract;          /* OUTBOX_STORE_CONTRACT */
@@ -492,6 +520,7 @@ struct outbox_store_ops {
 	struct outbox_schema_ops schema;
 	struct outbox_lane_ops lane;
 	struct outbox_operator_ops operate; /* all NULL: there are none */
+	struct outbox_inbox_ops inbox;      /* all NULL: there is none */
 };
 
 /* Embed as first member of the driver's struct. open() sets ops. */

@@ -237,10 +237,32 @@ int outbox_publish_pg(PGconn *conn, const struct outbox_message *message, struct
 	return outbox_publish_pg_batch(conn, message, 1, 0, NULL, err);
 }
 
+/* A function that answers yes or no, inside the transaction that is open. */
+static int ask(PGconn *conn, const char *what, const char *sql, const struct pg_args *args,
+	       PGresult **ret_row, struct outbox_error *err)
+{
+	_cleanup_(pg_params_deinit) struct pg_params params = { 0 };
+	_cleanup_(pg_clearp) PGresult *row = NULL;
+	int r = check_connection(conn, what, 0, err);
+
+	if (r == OUTBOX_OK)
+		r = check_encoding(conn, what, err);
+	if (r == OUTBOX_OK && !pg_params_init(&params, args))
+		r = outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	if (r != OUTBOX_OK)
+		return r;
+	row = PQexecParams(conn, sql, params.count, params.types, params.values, params.lengths,
+			   params.formats, 1);
+	if (!row)
+		return gone(conn, what, err);
+	*ret_row = row;
+	row = NULL;
+	return OUTBOX_OK;
+}
+
 int outbox_cancel_pg(PGconn *conn, const char *id, const char *reason, bool *ret_done,
 		     struct outbox_error *err)
 {
-	_cleanup_(pg_params_deinit) struct pg_params params = { 0 };
 	_cleanup_(pg_clearp) PGresult *row = NULL;
 	const char *what = "cancel";
 	int r = cancel_check(conn, id, err);
@@ -248,20 +270,44 @@ int outbox_cancel_pg(PGconn *conn, const char *id, const char *reason, bool *ret
 	if (r == OUTBOX_OK && PQtransactionStatus(conn) == PQTRANS_IDLE)
 		r = cancel_no_transaction(err);
 	if (r == OUTBOX_OK)
-		r = check_connection(conn, what, 0, err);
-	if (r == OUTBOX_OK)
-		r = check_encoding(conn, what, err);
-	if (r == OUTBOX_OK && !pg_params_init(&params, ARGS(ARG_TEXT(id), ARG_TEXT(reason))))
-		r = outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+		r = ask(conn, what, "SELECT outbox_cancel($1, $2)",
+			ARGS(ARG_TEXT(id), ARG_TEXT(reason)), &row, err);
 	if (r != OUTBOX_OK)
 		return r;
-	row = PQexecParams(conn, "SELECT outbox_cancel($1, $2)", params.count, params.types,
-			   params.values, params.lengths, params.formats, 1);
-	if (!row)
-		return gone(conn, what, err);
 	if (PQresultStatus(row) != PGRES_TUPLES_OK)
 		return failed(conn, NULL, what, row, err);
 	if (ret_done)
 		*ret_done = pg_bool(row, 0, 0);
+	return OUTBOX_OK;
+}
+
+static int no_inbox(const PGresult *result, struct outbox_error *err)
+{
+	const char *text = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+
+	return outbox_fail(err, OUTBOX_ESCHEMA,
+			   "no inbox in the search_path of this connection (%.300s); set search_path, "
+			   "or run: outbox init --inbox",
+			   text ? text : "");
+}
+
+int outbox_inbox_accept_pg(PGconn *conn, const char *consumer, const char *id, bool *ret_first,
+			   struct outbox_error *err)
+{
+	_cleanup_(pg_clearp) PGresult *row = NULL;
+	const char *what = "accept";
+	int r = inbox_check(conn, consumer, id, ret_first, err);
+
+	if (r == OUTBOX_OK && PQtransactionStatus(conn) == PQTRANS_IDLE)
+		r = inbox_no_transaction(err);
+	if (r == OUTBOX_OK)
+		r = ask(conn, what, "SELECT outbox_inbox_accept($1, $2)",
+			ARGS(ARG_TEXT(consumer), ARG_TEXT(id)), &row, err);
+	if (r != OUTBOX_OK)
+		return r;
+	if (PQresultStatus(row) != PGRES_TUPLES_OK)
+		return pg_status(row) == OUTBOX_ESCHEMA ? no_inbox(row, err)
+							: failed(conn, NULL, what, row, err);
+	*ret_first = pg_bool(row, 0, 0);
 	return OUTBOX_OK;
 }

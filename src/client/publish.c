@@ -39,6 +39,33 @@ int cancel_no_transaction(struct outbox_error *err)
 			   "rows; BEGIN first");
 }
 
+static int check_inbox_text(const char *field, const char *text, size_t max, struct outbox_error *err)
+{
+	if (!text)
+		return outbox_fail(err, OUTBOX_EINVAL, "%s: is missing", field);
+	return message_text_check(field, text, max, err);
+}
+
+int inbox_check(const void *connection, const char *consumer, const char *id, const bool *ret_first,
+		struct outbox_error *err)
+{
+	int r;
+
+	if (!connection)
+		return outbox_fail(err, OUTBOX_EINVAL, "accept: the database connection is NULL");
+	if (!ret_first)
+		return outbox_fail(err, OUTBOX_EINVAL, "accept: ret_first is NULL");
+	r = check_inbox_text("consumer", consumer, OUTBOX_CONSUMER_MAX, err);
+	return r ? r : check_inbox_text("id", id, OUTBOX_ID_MAX, err);
+}
+
+int inbox_no_transaction(struct outbox_error *err)
+{
+	return outbox_fail(err, OUTBOX_EINVAL,
+			   "accept: not in a transaction: the id would be remembered although your work "
+			   "may still fail; BEGIN first");
+}
+
 int publish_validate(const struct outbox_message *messages, size_t n, struct outbox_error *err)
 {
 	for (size_t i = 0; i < n; i++) {

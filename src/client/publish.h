@@ -4,7 +4,10 @@
 
 /* What publishing on any database has in common. */
 
+#include <outbox/inbox.h>
 #include <outbox/published.h>
+
+#include <stdbool.h>
 
 /* The application may know a shorter or longer struct than we do: its array has its own stride. */
 struct outbox_message publish_message_at(const struct outbox_message *messages, size_t i);
@@ -18,6 +21,13 @@ int cancel_check(const void *connection, const char *id, struct outbox_error *er
 
 /* No transaction is open. */
 int cancel_no_transaction(struct outbox_error *err);
+
+/* The arguments of a call that accepts a message. */
+int inbox_check(const void *connection, const char *consumer, const char *id, const bool *ret_first,
+		struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/* No transaction is open. */
+int inbox_no_transaction(struct outbox_error *err);
 
 /* All of them, before the first is written. */
 int publish_validate(const struct outbox_message *messages, size_t n,

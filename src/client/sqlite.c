@@ -222,3 +222,42 @@ int outbox_cancel_sqlite(sqlite3 *db, const char *id, const char *reason, bool *
 		outbox_wrap(err, "your transaction was rolled back");
 	return r;
 }
+
+static void finalizep(sqlite3_stmt **statement)
+{
+	sqlite3_finalize(*statement);
+}
+
+static int accept_inside(sqlite3 *db, const char *consumer, const char *id, bool *ret_first,
+			 struct outbox_error *err)
+{
+	_cleanup_(finalizep) sqlite3_stmt *q = NULL;
+	int rc = sqlite3_prepare_v2(db,
+				    "INSERT INTO outbox_inbox (consumer, id) VALUES (?1, ?2)"
+				    " ON CONFLICT DO NOTHING",
+				    -1, &q, NULL);
+
+	if (rc == SQLITE_OK)
+		rc = sqlite_bind(q, ARGS(ARG_TEXT(consumer), ARG_TEXT(id)));
+	if (rc == SQLITE_OK)
+		rc = run(q);
+	if (rc != SQLITE_OK)
+		return sqlite_fail(db, rc, "accept", err);
+	*ret_first = sqlite3_changes(db) > 0;
+	return OUTBOX_OK;
+}
+
+int outbox_inbox_accept_sqlite(sqlite3 *db, const char *consumer, const char *id, bool *ret_first,
+			       struct outbox_error *err)
+{
+	int r = inbox_check(db, consumer, id, ret_first, err);
+
+	if (r == OUTBOX_OK && sqlite3_get_autocommit(db))
+		r = inbox_no_transaction(err);
+	if (r != OUTBOX_OK)
+		return r;
+	r = accept_inside(db, consumer, id, ret_first, err);
+	if (r != OUTBOX_OK && sqlite3_get_autocommit(db) && err)
+		outbox_wrap(err, "your transaction was rolled back");
+	return r;
+}

@@ -10,6 +10,7 @@
 
 #include "base/cleanup.h"
 #include "store/sqlite/place_test.h"
+#include "store/store.h"
 
 #include <string.h>
 
@@ -29,6 +30,14 @@ static void run(sqlite3 *db, const char *sql)
 static int64_t messages(struct place *p)
 {
 	return place_number(p, "SELECT count(*) FROM outbox_message");
+}
+
+static void make_inbox(struct place *p)
+{
+	bool made;
+
+	assert_int_equal(store_inbox_init(p->store, &made, &p->err), OUTBOX_OK);
+	assert_true(made);
 }
 
 static void outside_a_transaction_it_refuses(void **state)
@@ -229,6 +238,90 @@ static void a_newer_header_works(void **state)
 	sqlite3_close(db);
 }
 
+/* ---- the inbox ----------------------------------------------------------------------------- */
+
+static bool accept(struct place *p, sqlite3 *db, const char *consumer, const char *id)
+{
+	bool first = false;
+
+	if (outbox_inbox_accept_sqlite(db, consumer, id, &first, &p->err) != OUTBOX_OK)
+		fail_msg("%s", p->err.message);
+	return first;
+}
+
+static void an_id_is_accepted_once(void **state)
+{
+	struct place *p = *state;
+	sqlite3 *db = place_connect(p);
+	bool first = true;
+
+	run(db, "BEGIN");
+	assert_int_equal(outbox_inbox_accept_sqlite(db, "billing", "1", &first, &p->err),
+			 OUTBOX_ESCHEMA);
+	assert_non_null(strstr(p->err.message, "run: outbox init --inbox"));
+	run(db, "ROLLBACK");
+	make_inbox(p);
+	assert_int_equal(outbox_inbox_accept_sqlite(db, "billing", "1", &first, &p->err),
+			 OUTBOX_EINVAL);
+	assert_non_null(strstr(p->err.message, "BEGIN first"));
+	run(db, "BEGIN");
+	assert_true(accept(p, db, "billing", "1"));
+	assert_false(accept(p, db, "billing", "1"));
+	assert_true(accept(p, db, "mail", "1"));
+	run(db, "ROLLBACK; BEGIN");
+	assert_true(accept(p, db, "billing", "1"));
+	run(db, "COMMIT; BEGIN");
+	assert_false(accept(p, db, "billing", "1"));
+	assert_true(accept(p, db, "mail", "1"));
+	run(db, "COMMIT");
+	assert_int_equal(place_number(p, "SELECT count(*) FROM outbox_inbox"), 2);
+	sqlite3_close(db);
+}
+
+static void what_the_inbox_cannot_take_is_refused(void **state)
+{
+	struct place *p = *state;
+	sqlite3 *db = place_connect(p);
+	char longest[257];
+	bool first = false;
+
+	memset(longest, 'x', 256);
+	longest[256] = '\0';
+	make_inbox(p);
+	run(db, "BEGIN");
+	assert_true(accept(p, db, longest + 1, longest + 1));
+	assert_int_equal(outbox_inbox_accept_sqlite(db, longest, "1", &first, &p->err),
+			 OUTBOX_EINVAL);
+	assert_non_null(strstr(p->err.message, "consumer: "));
+	assert_int_equal(outbox_inbox_accept_sqlite(db, "billing", longest, &first, &p->err),
+			 OUTBOX_EINVAL);
+	assert_non_null(strstr(p->err.message, "has 256 characters, at most 255"));
+	assert_int_equal(outbox_inbox_accept_sqlite(db, "billing", "", &first, &p->err),
+			 OUTBOX_EINVAL);
+	assert_string_equal(p->err.message, "id: is empty; give it a value or leave it unset");
+	assert_int_equal(outbox_inbox_accept_sqlite(db, NULL, "1", &first, &p->err), OUTBOX_EINVAL);
+	assert_string_equal(p->err.message, "consumer: is missing");
+	assert_int_equal(outbox_inbox_accept_sqlite(db, "billing", "1", NULL, &p->err),
+			 OUTBOX_EINVAL);
+	assert_int_equal(outbox_inbox_accept_sqlite(NULL, "billing", "1", &first, &p->err),
+			 OUTBOX_EINVAL);
+	assert_false(first);
+	/* plain SQL */
+	assert_int_equal(sqlite3_exec(db,
+				      "INSERT INTO outbox_inbox (consumer, id) VALUES ('a', '')"
+				      " ON CONFLICT DO NOTHING",
+				      NULL, NULL, NULL),
+			 SQLITE_CONSTRAINT);
+	assert_non_null(strstr(sqlite3_errmsg(db), "id is text of 1 to 255 characters"));
+	assert_int_equal(sqlite3_exec(db,
+				      "INSERT INTO outbox_inbox (consumer, id) VALUES ('a', NULL)"
+				      " ON CONFLICT DO NOTHING",
+				      NULL, NULL, NULL),
+			 SQLITE_CONSTRAINT);
+	run(db, "COMMIT");
+	sqlite3_close(db);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -247,6 +340,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(payloads_come_back, place_setup_ready,
 						place_teardown),
 		cmocka_unit_test_setup_teardown(a_newer_header_works, place_setup_ready,
+						place_teardown),
+		cmocka_unit_test_setup_teardown(an_id_is_accepted_once, place_setup, place_teardown),
+		cmocka_unit_test_setup_teardown(what_the_inbox_cannot_take_is_refused, place_setup,
 						place_teardown),
 	};
 

@@ -15,6 +15,10 @@ struct buf;
  */
 struct outbox_message message_view(const struct outbox_message *message);
 
+/* EINVAL naming the field: it is empty, no UTF-8, or has more than max characters. */
+int message_text_check(const char *field, const char *text, size_t max,
+		       struct outbox_error *err) OUTBOX_MUSTCHECK;
+
 /* Is the payload stored in the text column? Textual content type, valid UTF-8, no NUL. */
 bool message_is_text(const struct outbox_message *message);
 bool content_type_is_json(const char *content_type);

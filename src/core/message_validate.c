@@ -15,13 +15,11 @@
 #include <string.h>
 #include <strings.h>
 
-static int check_text(const char *field, const char *text, size_t max, struct outbox_error *err)
+int message_text_check(const char *field, const char *text, size_t max, struct outbox_error *err)
 {
 	size_t length;
 	char shown[64];
 
-	if (!text)
-		return OUTBOX_OK;
 	if (!*text)
 		return outbox_fail(err, OUTBOX_EINVAL,
 				   "%s: is empty; give it a value or leave it unset", field);
@@ -34,10 +32,21 @@ static int check_text(const char *field, const char *text, size_t max, struct ou
 		return outbox_fail(err, OUTBOX_EINVAL,
 				   "%s: \"%s\" has %zu characters, at most %zu; shorten it", field,
 				   shown, length, max);
+	return OUTBOX_OK;
+}
+
+static int check_text(const char *field, const char *text, size_t max, struct outbox_error *err)
+{
+	char shown[64];
+	int r = text ? message_text_check(field, text, max, err) : OUTBOX_OK;
+
+	if (r != OUTBOX_OK || !text)
+		return r;
 	/* CloudEvents forbids them in attributes, and in a header they could start another one. */
 	if (text_has_control(text, strlen(text)))
 		return outbox_fail(err, OUTBOX_EINVAL,
-				   "%s: \"%s\" has a control character; remove it", field, shown);
+				   "%s: \"%s\" has a control character; remove it", field,
+				   text_shown(shown, sizeof(shown), text));
 	return OUTBOX_OK;
 }
 

@@ -15,6 +15,7 @@
 #include <stdio.h>
 
 #define IDS_MAX 1000
+#define INBOX_PRUNE_MAX 5000
 
 int store_open(const struct outbox_store_ops *ops, const struct outbox_store_config *config,
 	       bool create, struct outbox_store **ret_store, struct outbox_error *err)
@@ -494,4 +495,80 @@ int store_cancel(struct outbox_store *store, const struct outbox_cancel *cancel,
 	if (!r)
 		r = check_reason("cancel", cancel->reason, err);
 	return r ? r : store->ops->operate.cancel(store, cancel, ret_done, err);
+}
+
+/* ---- the inbox ----------------------------------------------------------------------------- */
+
+bool store_has_inbox(const struct outbox_store_ops *ops)
+{
+	return ops->inbox.init;
+}
+
+static int need_inbox(const struct outbox_store_ops *ops, struct outbox_error *err)
+{
+	if (store_has_inbox(ops))
+		return OUTBOX_OK;
+	return outbox_fail(err, OUTBOX_ENOTSUP, "this store has no inbox");
+}
+
+int store_inbox_init(struct outbox_store *store, bool *ret_made, struct outbox_error *err)
+{
+	int r = need_inbox(store->ops, err);
+
+	return r ? r : store->ops->inbox.init(store, ret_made, err);
+}
+
+int store_inbox_drop(struct outbox_store *store, struct outbox_error *err)
+{
+	int r = need_inbox(store->ops, err);
+
+	return r ? r : store->ops->inbox.drop(store, err);
+}
+
+int store_inbox_script(const struct outbox_store_ops *ops, const char *schema, bool drop,
+		       char **ret_sql, struct outbox_error *err)
+{
+	int r = need_inbox(ops, err);
+
+	return r ? r : ops->inbox.script(schema, drop, ret_sql, err);
+}
+
+int store_inbox_stats(struct outbox_store *store, struct outbox_inbox_stats *ret_stats,
+		      struct outbox_error *err)
+{
+	*ret_stats = (struct outbox_inbox_stats){ 0 };
+	return store_has_inbox(store->ops) ? store->ops->inbox.stats(store, ret_stats, err)
+					   : OUTBOX_OK;
+}
+
+int store_inbox_list(struct outbox_store *store, const struct outbox_inbox_filter *filter,
+		     struct outbox_arena *arena, struct outbox_inbox_page *ret_page,
+		     struct outbox_error *err)
+{
+	struct outbox_inbox_filter checked = *filter;
+	int r = need_inbox(store->ops, err);
+
+	checked.limit = page_limit(filter->limit);
+	return r ? r : store->ops->inbox.list(store, &checked, arena, ret_page, err);
+}
+
+int store_inbox_count(struct outbox_store *store, const struct outbox_inbox_filter *filter,
+		      int64_t *ret_count, struct outbox_error *err)
+{
+	int r = need_inbox(store->ops, err);
+
+	return r ? r : store->ops->inbox.count(store, filter, ret_count, err);
+}
+
+int store_inbox_prune(struct outbox_store *store, const struct outbox_inbox_filter *filter,
+		      int64_t *ret_removed, struct outbox_error *err)
+{
+	struct outbox_inbox_filter checked = *filter;
+	int r = need_inbox(store->ops, err);
+
+	if (!r && filter->before <= 0)
+		r = outbox_fail(err, OUTBOX_EINVAL, "prune: an age is required");
+	if (!filter->limit || filter->limit > INBOX_PRUNE_MAX)
+		checked.limit = INBOX_PRUNE_MAX;
+	return r ? r : store->ops->inbox.prune(store, &checked, ret_removed, err);
 }

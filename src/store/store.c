@@ -31,6 +31,12 @@ static const struct mandatory mandatory_operators[] = {
 	OP(operate.stats),  OP(operate.purge),        OP(operate.purgeable),
 };
 
+/* Of the inbox: likewise. */
+static const struct mandatory mandatory_inbox[] = {
+	OP(inbox.init), OP(inbox.drop),  OP(inbox.script), OP(inbox.stats),
+	OP(inbox.list), OP(inbox.count), OP(inbox.prune),
+};
+
 static int check_mandatory(const struct outbox_store_ops *ops, const struct mandatory *list,
 			   size_t n, struct outbox_error *err)
 {
@@ -49,6 +55,7 @@ static int check_mandatory(const struct outbox_store_ops *ops, const struct mand
 int store_ops_check(const struct outbox_store_ops *ops, struct outbox_error *err)
 {
 	static const struct outbox_operator_ops none;
+	static const struct outbox_inbox_ops no_inbox;
 	int r;
 
 	if (!ops)
@@ -69,6 +76,8 @@ int store_ops_check(const struct outbox_store_ops *ops, struct outbox_error *err
 	r = check_mandatory(ops, mandatory, ARRAY_SIZE(mandatory), err);
 	if (!r && memcmp(&ops->operate, &none, sizeof(none)) != 0)
 		r = check_mandatory(ops, mandatory_operators, ARRAY_SIZE(mandatory_operators), err);
+	if (!r && memcmp(&ops->inbox, &no_inbox, sizeof(no_inbox)) != 0)
+		r = check_mandatory(ops, mandatory_inbox, ARRAY_SIZE(mandatory_inbox), err);
 	return r;
 }
 

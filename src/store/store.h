@@ -132,6 +132,23 @@ int store_attempts(struct outbox_store *store, const char *id, struct outbox_are
 int store_cancel(struct outbox_store *store, const struct outbox_cancel *cancel, bool *ret_done,
 		 struct outbox_error *err) OUTBOX_MUSTCHECK;
 
+/* Of the inbox. stats: of none where the store has no inbox. */
+bool store_has_inbox(const struct outbox_store_ops *ops);
+int store_inbox_init(struct outbox_store *store, bool *ret_made,
+		     struct outbox_error *err) OUTBOX_MUSTCHECK;
+int store_inbox_drop(struct outbox_store *store, struct outbox_error *err) OUTBOX_MUSTCHECK;
+int store_inbox_script(const struct outbox_store_ops *ops, const char *schema, bool drop,
+		       char **ret_sql, struct outbox_error *err) OUTBOX_MUSTCHECK;
+int store_inbox_stats(struct outbox_store *store, struct outbox_inbox_stats *ret_stats,
+		      struct outbox_error *err) OUTBOX_MUSTCHECK;
+int store_inbox_list(struct outbox_store *store, const struct outbox_inbox_filter *filter,
+		     struct outbox_arena *arena, struct outbox_inbox_page *ret_page,
+		     struct outbox_error *err) OUTBOX_MUSTCHECK;
+int store_inbox_count(struct outbox_store *store, const struct outbox_inbox_filter *filter,
+		      int64_t *ret_count, struct outbox_error *err) OUTBOX_MUSTCHECK;
+int store_inbox_prune(struct outbox_store *store, const struct outbox_inbox_filter *filter,
+		      int64_t *ret_removed, struct outbox_error *err) OUTBOX_MUSTCHECK;
+
 /* A worker that was here before sends elsewhere. */
 void store_lease_elsewhere(struct outbox_lease *lease, const char *place, const char *owner);
 

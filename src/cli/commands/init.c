@@ -17,7 +17,7 @@ struct values {
 	struct outbox_init_options how;
 	const char *schema;
 	int partition;
-	bool doorbell, no_doorbell;
+	bool doorbell, no_doorbell, inbox;
 };
 
 static const struct field options[] = {
@@ -32,6 +32,8 @@ static const struct field options[] = {
 	OPTION("doorbell", FIELD_BOOL, doorbell, NULL,
 	       "PostgreSQL: publishers wake a sleeping relay; do not use it with PREPARE TRANSACTION"),
 	OPTION("no-doorbell", FIELD_BOOL, no_doorbell, NULL, "remove the doorbell"),
+	OPTION("inbox", FIELD_BOOL, inbox, NULL,
+	       "make the inbox and nothing else: the table with which a consumer processes each message once"),
 };
 
 /* With its schema, if the URL names one: search_path need not have it. */
@@ -89,6 +91,44 @@ static void print_outcome(const struct cli *cli, bool fresh, const struct outbox
 		       strlen(cli->store_option) > ROOM ? " \\\n     " : "", cli->store_option);
 }
 
+static void print_inbox(const struct cli *cli, bool made)
+{
+	bool postgres = store_is_postgres(cli->store_url);
+
+	printable_printf(stdout, made ? "%s: created an inbox" : "%s: the inbox is already here",
+			 cli->info.name);
+	if (!made)
+		return;
+	puts("Accept each message in the transaction that processes it:");
+	puts(postgres ? "  SELECT outbox_inbox_accept('CONSUMER', 'ID')   -- true: the first time"
+		      : "  INSERT INTO outbox_inbox (consumer, id) VALUES ('CONSUMER', 'ID')\n"
+			"  ON CONFLICT DO NOTHING   -- one row changed: the first time");
+	if (!cli->info.schema_version)
+		puts("There is no outbox in this database, and the inbox needs none.");
+}
+
+static int init_inbox(struct cli *cli, const struct values *given, struct outbox_error *err)
+{
+	bool made = false;
+	int r;
+
+	if (given->how.lanes || given->how.partition || given->how.doorbell)
+		return outbox_fail(err, OUTBOX_EINVAL,
+				   "--inbox makes the inbox alone: --schema is the only option that goes "
+				   "with it; run outbox init without --inbox for the outbox");
+	r = cli_open(cli, OPEN_CREATE, err);
+	if (r == OUTBOX_OK)
+		r = store_inbox_init(cli->store, &made, err);
+	if (r)
+		return r;
+	if (cli->json)
+		return json_print(json_pack("{s:o, s:o, s:b}", "store", json_text(cli->info.name),
+					    "driver", json_text(cli->info.driver), "created", made),
+				  err);
+	print_inbox(cli, made);
+	return OUTBOX_OK;
+}
+
 /* What only one kind of store has is refused by name elsewhere, not left out in silence. */
 static int check(struct cli *cli, struct values *given, struct outbox_error *err)
 {
@@ -119,6 +159,8 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 
 	given->how.struct_size = sizeof(given->how);
 	r = check(cli, given, err);
+	if (r == OUTBOX_OK && given->inbox)
+		return init_inbox(cli, given, err);
 	if (r == OUTBOX_OK)
 		r = cli_open(cli, OPEN_CREATE, err);
 	fresh = cli->info.schema_version == 0;
@@ -145,9 +187,10 @@ const struct command cmd_init = {
 	.flags = COMMAND_STORE,
 	.summary = "create an outbox in a database; repeating it changes nothing",
 	TAKES_OPTIONS(options, struct values),
-	.about = "Creates the tables, triggers and views of the outbox beside your own tables. A SQLite file is created if there is none, and switched to WAL mode; no other command creates one. A PostgreSQL database must exist; the role needs only the right to create objects in the schema.",
+	.about = "Creates the tables, triggers and views of the outbox beside your own tables. A SQLite file is created if there is none, and switched to WAL mode; no other command creates one. A PostgreSQL database must exist; the role needs only the right to create objects in the schema. With --inbox it makes the inbox alone, in a consumer's database, which need not have an outbox.",
 	.example = "outbox init --store sqlite:app.db\n"
-		   "outbox init --store postgres://app@db/shop --schema app",
+		   "outbox init --store postgres://app@db/shop --schema app\n"
+		   "outbox init --store postgres://app@db/billing --inbox",
 	.exits = "0  the outbox exists\n2  it exists with another number of lanes\n"
 		 "7  its schema is newer than this program",
 	.run = run,

@@ -15,7 +15,7 @@ struct values {
 	struct outbox_init_options how;
 	const char *schema;
 	int partition;
-	bool doorbell;
+	bool doorbell, inbox;
 };
 
 static const struct field options[] = {
@@ -31,6 +31,8 @@ static const struct field options[] = {
 		     "print the upgrade from this schema version, as outbox upgrade runs it"),
 	OPTION("drop", FIELD_BOOL, how.drop, NULL,
 	       "print what removes the outbox with every message, as outbox drop runs it"),
+	OPTION("inbox", FIELD_BOOL, inbox, NULL,
+	       "print the inbox and nothing else, as outbox init --inbox makes it; with --drop what removes it"),
 };
 
 /* The driver of this name or URL scheme that has a script; ret_known lists those for the remedy. */
@@ -49,6 +51,17 @@ static const struct outbox_store_ops *find(const char *name, struct buf *known)
 				found = ops;
 	}
 	return found;
+}
+
+static int check_inbox(const struct values *given, struct outbox_error *err)
+{
+	const struct outbox_init_options *how = &given->how;
+
+	if (how->lanes || how->from || given->partition || given->doorbell)
+		return outbox_fail(err, OUTBOX_EINVAL,
+				   "--inbox can be combined with --schema and --drop only; leave the "
+				   "others out");
+	return OUTBOX_OK;
 }
 
 /* What goes with what, and with which driver. */
@@ -87,10 +100,11 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 	how->struct_size = sizeof(*how);
 	how->partition = given->partition == PARTITION_AUTO;
 	how->doorbell = given->doorbell;
-	r = check(given, ops, err);
+	r = given->inbox ? check_inbox(given, err) : check(given, ops, err);
 	if (r)
 		return r;
-	r = store_script(ops, how, given->schema, &sql, err);
+	r = given->inbox ? store_inbox_script(ops, given->schema, how->drop, &sql, err)
+			 : store_script(ops, how, given->schema, &sql, err);
 	if (r == OUTBOX_EINVAL)
 		error_names_option(options, ARRAY_SIZE(options), err);
 	if (r)
@@ -108,7 +122,7 @@ const struct command cmd_sql = {
 	.summary = "print the schema as SQL, for people who run their own migrations",
 	TAKES_WORDS("postgres|sqlite", 1, 1),
 	TAKES_OPTIONS(options, struct values),
-	.about = "Prints what outbox init runs, as one commented script; connects to nothing. The script creates exactly what init creates, so that a relay, doctor and upgrade work with it. With --from N it prints what outbox upgrade runs on an outbox of schema N (outbox upgrade --check shows N); that script refuses to run on another schema. With --drop it prints what outbox drop runs.",
+	.about = "Prints what outbox init runs, as one commented script; connects to nothing. The script creates exactly what init creates, so that a relay, doctor and upgrade work with it. With --from N it prints what outbox upgrade runs on an outbox of schema N (outbox upgrade --check shows N); that script refuses to run on another schema. With --drop it prints what outbox drop runs. With --inbox it is about the inbox of a consumer's database alone, which has no versions: run again, its script changes no table.",
 	.example = "outbox sql sqlite | sqlite3 -bail app.db\n"
 		   "outbox sql sqlite --from 2 > migrations/0042_outbox.sql\n"
 		   "outbox sql postgres --schema app | psql -v ON_ERROR_STOP=1 -d shop",

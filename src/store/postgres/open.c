@@ -126,4 +126,13 @@ const struct outbox_store_ops postgres_store_ops = {
 		.attempts = pg_attempts,
 		.cancel = pg_cancel,
 	},
+	.inbox = {
+		.init = pg_inbox_init,
+		.drop = pg_inbox_drop,
+		.script = pg_inbox_script,
+		.stats = pg_inbox_stats,
+		.list = pg_inbox_list,
+		.count = pg_inbox_count,
+		.prune = pg_inbox_prune,
+	},
 };

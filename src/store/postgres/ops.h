@@ -86,6 +86,18 @@ int pg_check(struct outbox_store *store,
 	     void *context, struct outbox_error *err);
 int pg_script_text(const struct outbox_init_options *options, const char *schema, char **ret_sql,
 		   struct outbox_error *err);
+int pg_inbox_init(struct outbox_store *store, bool *ret_made, struct outbox_error *err);
+int pg_inbox_drop(struct outbox_store *store, struct outbox_error *err);
+int pg_inbox_script(const char *schema, bool drop, char **ret_sql, struct outbox_error *err);
+int pg_inbox_stats(struct outbox_store *store, struct outbox_inbox_stats *ret_stats,
+		   struct outbox_error *err);
+int pg_inbox_list(struct outbox_store *store, const struct outbox_inbox_filter *filter,
+		  struct outbox_arena *arena, struct outbox_inbox_page *ret_page,
+		  struct outbox_error *err);
+int pg_inbox_count(struct outbox_store *store, const struct outbox_inbox_filter *filter,
+		   int64_t *ret_count, struct outbox_error *err);
+int pg_inbox_prune(struct outbox_store *store, const struct outbox_inbox_filter *filter,
+		   int64_t *ret_removed, struct outbox_error *err);
 int pg_maintain(struct outbox_store *store, struct outbox_error *err);
 int pg_listen(struct outbox_store *store, int *ret_fd, bool *ret_again, struct outbox_error *err);
 int pg_stop_listening(struct outbox_store *store, struct outbox_error *err);

@@ -165,18 +165,23 @@ static void add_changes(struct buf *out, int from)
 			buf_text(out, store_script_body(migrations[i].sql));
 }
 
+void pg_script_begin(struct buf *out, const char *quoted)
+{
+	buf_text(out, "BEGIN ISOLATION LEVEL READ COMMITTED;\n"
+		      "SET LOCAL client_min_messages = warning;\n"
+		      "-- two at once: the second one finds the tables there\n"
+		      "DO $outbox$ BEGIN\n"
+		      "\tPERFORM pg_advisory_xact_lock(hashtextextended('outbox init', 0));\n"
+		      "END $outbox$;\n");
+	set_path(out, quoted);
+}
+
 void pg_schema_script(struct buf *out, const char *quoted, int from,
 		      const struct outbox_init_options *options)
 {
 	const struct migration *newest = &migrations[ARRAY_SIZE(migrations) - 1];
 
-	buf_text(out, "BEGIN ISOLATION LEVEL READ COMMITTED;\n"
-		      "SET LOCAL client_min_messages = warning;\n"
-		      "-- two at once: the second one finds the tables there and fails\n"
-		      "DO $outbox$ BEGIN\n"
-		      "\tPERFORM pg_advisory_xact_lock(hashtextextended('outbox init', 0));\n"
-		      "END $outbox$;\n");
-	set_path(out, quoted);
+	pg_script_begin(out, quoted);
 	if (!from && options && options->partition)
 		buf_text(out, "SET LOCAL outbox.partition = 'on';\n");
 	if (from) {

@@ -24,6 +24,9 @@ int pg_op(struct pg_store *s, enum pg_mode mode, const char *sql, const struct p
 /* Set the schema's name, as given or found. EINVAL when it is too long. */
 int pg_schema_name(struct pg_store *s, const char *name, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
+/* How a script begins that makes something: its transaction, in this schema (an identifier; NULL: the session's own). */
+void pg_script_begin(struct buf *out, const char *quoted);
+
 /*
  * All that leads from version `from` (0: nothing there) to the newest, in one transaction. quoted: the
  * schema as an identifier; NULL: the session's own. Check out->failed.

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "store/sqlite/bands.h"
+#include "store/sqlite/route.h"
 
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "core/routing.h"
 #include "store/sqlite/ops.h"
-#include "store/sqlite/route.h"
 #include "store/sqlite/schema.h"
 
 #include <stdio.h>

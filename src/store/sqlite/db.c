@@ -56,6 +56,10 @@ int sqlite_fail(sqlite3 *db, int rc, const char *what, struct outbox_error *err)
 		if (meanings[i].code == (rc & 0xff))
 			return outbox_fail_native(err, meanings[i].status, rc, "%s: %s", what,
 						  meanings[i].text ? meanings[i].text : text);
+	if (rc == SQLITE_ERROR && strstr(text, "no such table: outbox_inbox"))
+		return outbox_fail_native(err, OUTBOX_ESCHEMA, rc,
+					  "%s: no inbox here (%s); run: outbox init --inbox", what,
+					  text);
 	if (rc == SQLITE_ERROR && strstr(text, "no such table: outbox_"))
 		return outbox_fail_native(err, OUTBOX_ESCHEMA, rc,
 					  "%s: no outbox here (%s); run: outbox init", what, text);

@@ -349,4 +349,13 @@ const struct outbox_store_ops sqlite_store_ops = {
 		.attempts = sqlite_attempts,
 		.cancel = sqlite_cancel,
 	},
+	.inbox = {
+		.init = sqlite_inbox_init,
+		.drop = sqlite_inbox_drop,
+		.script = sqlite_inbox_script,
+		.stats = sqlite_inbox_stats,
+		.list = sqlite_inbox_list,
+		.count = sqlite_inbox_count,
+		.prune = sqlite_inbox_prune,
+	},
 };

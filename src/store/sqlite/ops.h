@@ -91,6 +91,18 @@ int sqlite_audit_add(struct outbox_store *store, const struct outbox_audit *row,
 int sqlite_rebase(struct outbox_store *store, const struct outbox_rebase *rebase,
 		  void (*say)(void *context, int level, const char *subject, const char *text),
 		  void *context, struct outbox_error *err);
+int sqlite_inbox_init(struct outbox_store *store, bool *ret_made, struct outbox_error *err);
+int sqlite_inbox_drop(struct outbox_store *store, struct outbox_error *err);
+int sqlite_inbox_script(const char *schema, bool drop, char **ret_sql, struct outbox_error *err);
+int sqlite_inbox_stats(struct outbox_store *store, struct outbox_inbox_stats *ret_stats,
+		       struct outbox_error *err);
+int sqlite_inbox_list(struct outbox_store *store, const struct outbox_inbox_filter *filter,
+		      struct outbox_arena *arena, struct outbox_inbox_page *ret_page,
+		      struct outbox_error *err);
+int sqlite_inbox_count(struct outbox_store *store, const struct outbox_inbox_filter *filter,
+		       int64_t *ret_count, struct outbox_error *err);
+int sqlite_inbox_prune(struct outbox_store *store, const struct outbox_inbox_filter *filter,
+		       int64_t *ret_removed, struct outbox_error *err);
 int sqlite_maintain(struct outbox_store *store, struct outbox_error *err);
 int sqlite_script_text(const struct outbox_init_options *options, const char *schema,
 		       char **ret_sql, struct outbox_error *err);

@@ -452,6 +452,21 @@
 		" WHERE target = ?1 AND lane = ?2 AND owner = ?3")                                 \
 	X(SQL_LANE_TAKEN, "UPDATE outbox_lane SET takeovers = takeovers + 1"                       \
 		" WHERE target = ?1 AND lane = ?2")                                                \
+	/* the inbox: 0: none, 1: ours, 2: something else */                                       \
+	X(SQL_INBOX_KIND, "SELECT CASE WHEN NOT EXISTS (SELECT 1 FROM sqlite_master"              \
+		" WHERE name = 'outbox_inbox') THEN 0 WHEN (SELECT count(*)"                       \
+		" FROM pragma_table_info('outbox_inbox') WHERE (name = 'consumer' AND pk = 1)"     \
+		" OR (name = 'id' AND pk = 2) OR name = 'received_at') = 3 THEN 1 ELSE 2 END")     \
+	X(SQL_INBOX_OLDEST, "SELECT received_at FROM outbox_inbox ORDER BY received_at LIMIT 1")   \
+	X(SQL_INBOX_LIST, "SELECT consumer, id, received_at FROM outbox_inbox"                     \
+		" WHERE received_at < ?1 AND (?2 IS NULL OR consumer = ?2) AND received_at >= ?3"  \
+		" AND (received_at, consumer, id) > (?3, ?4, ?5)"                                  \
+		" ORDER BY received_at, consumer, id LIMIT ?6")                                    \
+	X(SQL_INBOX_COUNT, "SELECT count(*) FROM (SELECT 1 FROM outbox_inbox"                      \
+		" WHERE received_at < ?1 AND (?2 IS NULL OR consumer = ?2) LIMIT ?3)")             \
+	X(SQL_INBOX_PRUNE, "DELETE FROM outbox_inbox WHERE (consumer, id) IN (SELECT consumer, id" \
+		" FROM outbox_inbox WHERE received_at < ?1 AND (?2 IS NULL OR consumer = ?2)"      \
+		" ORDER BY received_at LIMIT ?3)")                                                 \
 	/* audit */                                                                                \
 	X(SQL_AUDIT_ADD, "INSERT INTO outbox_audit"                                                \
 		" (at, actor, action, target, id, seq, reason, detail)"                            \

@@ -11,7 +11,6 @@
 #include "base/cleanup.h"
 #include "base/text.h"
 #include "core/routing.h"
-#include "store/sqlite/bands.h"
 #include "store/sqlite/lane.h"
 #include "store/sqlite/ops.h"
 #include "store/sqlite/route.h"
