@@ -36,10 +36,10 @@ SELECT format('GRANT %s ON %s TO %I',
 	FROM pg_class c JOIN pg_class log ON log.oid = 'outbox_message'::regclass
 	WHERE c.relnamespace = log.relnamespace AND c.relowner = log.relowner AND starts_with(c.relname, 'outbox_')
 		AND c.relkind IN ('r', 'p', 'v', 'S') AND c.relname NOT IN ('outbox_message_seq_seq', 'outbox_amended') \gexec
--- what an earlier version, or an upgrade, gave it
+-- what an earlier version, or an upgrade, gave it (a schema that waits for its upgrade may not have the table yet)
 SELECT format('REVOKE %s ON %s FROM %I', r.rights, c.oid::regclass, :'relay')
 	FROM (VALUES ('outbox_kept', 'INSERT, UPDATE'), ('outbox_amended', 'ALL')) r(name, rights)
-	JOIN pg_class c ON c.oid = r.name::regclass WHERE c.relowner <> (SELECT oid FROM pg_roles WHERE rolname = :'relay') \gexec
+	JOIN pg_class c ON c.oid = to_regclass(r.name) WHERE c.relowner <> (SELECT oid FROM pg_roles WHERE rolname = :'relay') \gexec
 GRANT SELECT ON SEQUENCE outbox_message_seq_seq TO :"relay";
 SELECT format('GRANT EXECUTE ON FUNCTION %s TO %I', p.oid::regprocedure, :'relay')
 	FROM pg_proc p JOIN pg_class log ON log.oid = 'outbox_message'::regclass

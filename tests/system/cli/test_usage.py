@@ -157,7 +157,7 @@ def test_every_command_with_a_store_says_when_there_is_none(bare, name):
     (["relay", "--to", "e=null:", "--to", "e=file:x"], '--to: target "e" is named twice'),
     (["relay", "--to", "e=null:", "--instance", "x" * 201], "outbox relay: instance: longer than 200 bytes"),
     (["relay", "--to", "e=null:", "--retain-failed", "0s"], "--retain-failed: must be above 0"),
-    (["relay", "--to", "e=null:", "--hold", "x"], '--hold: there is no target "x"; did you mean e?'),
+    (["relay", "--to", "e=null:", "--hold", "x"], '--hold: there is no target "x"; there are: e'),
     (["relay", "--to", "events=null:", "--to", "b=null:", "--match", "evnts=x.*"],
      '--match: there is no target "evnts"; did you mean events?'),
     (["relay", "--to", "events=null:", "--start", "partner=now"], '--start: there is no target "partner"; there are: events'),

@@ -12,6 +12,7 @@ from fetch import fetch
 from places import pgshop
 
 PACKAGE = "django==4.2.16"
+DRIVER = "psycopg[binary]==3.1.20"  # Django takes psycopg 3 where it finds one, and Debian's is too old for it
 SETTINGS = """
 SECRET_KEY, USE_TZ, DEFAULT_AUTO_FIELD = "x", True, "django.db.models.BigAutoField"
 INSTALLED_APPS = ["shop"]
@@ -37,9 +38,9 @@ except RuntimeError:
 
 @pytest.fixture(name="project")
 def make_project(tmp_path, request):
-    folder = fetch(PACKAGE, "django")
-    if not folder:
-        pytest.skip(f"{PACKAGE} cannot be fetched here: the package index cannot be reached")
+    folder, driver = fetch(PACKAGE, "django"), fetch(DRIVER, "psycopg")
+    if not folder or not driver:
+        pytest.skip(f"{PACKAGE} and {DRIVER} cannot be fetched here: the package index cannot be reached")
     reason = pgshop.reason_to_skip()
     if reason:
         pytest.skip(reason)
@@ -56,7 +57,7 @@ def make_project(tmp_path, request):
     for name, how in (("outbox.sql", ()), ("outbox_down.sql", ("--drop",))):
         script = shop.run("sql", "postgres", "--schema", "outbox", *how, people=False).out
         (app / "migrations" / name).write_text(script)
-    shop.env.update(PYTHONPATH=f"{folder}:{tmp_path}", DJANGO_SETTINGS_MODULE="settings")
+    shop.env.update(PYTHONPATH=f"{folder}:{driver}:{tmp_path}", DJANGO_SETTINGS_MODULE="settings")
     return shop
 
 
