@@ -30,7 +30,8 @@ KINDS = {
 # Each gives rows of: what it is, its name, and how it is.
 LOOKS = {
     "relation": "SELECT relkind, relname, ROW(relkind, relpersistence, reloptions, relrowsecurity, relispartition,"
-                " pg_get_expr(relpartbound, c.oid), relacl, CASE WHEN relkind = 'v' THEN pg_get_viewdef(c.oid) END)::text"
+                " pg_get_expr(relpartbound, c.oid), coalesce(relacl, acldefault(CASE relkind WHEN 'S' THEN 's'::\"char\""
+                " ELSE 'r' END, relowner)), CASE WHEN relkind = 'v' THEN pg_get_viewdef(c.oid) END)::text"
                 " FROM pg_class c WHERE relnamespace = 'public'::regnamespace",
     "column": "SELECT c.relname, a.attnum || ' ' || a.attname, ROW(format_type(a.atttypid, a.atttypmod), a.attnotnull,"
               " a.attidentity, a.attgenerated, a.attcollation, a.attstorage, a.attacl, pg_get_expr(d.adbin, d.adrelid))::text"
