@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Publishing: outbox_publish_sqlite beside the same INSERT by the plain library, same file. */
+/* Publishing to SQLite in three ways, beside the same INSERT by the plain library, same file. */
 
 #include "bench.h"
 
@@ -11,29 +11,34 @@
 
 #define BATCH_MAX 1000
 
-/* One call a message: the statement is prepared anew each time, since the connection is not ours. */
-static void publish_singly(sqlite3 *db, const struct outbox_message *messages, int batch)
-{
-	struct outbox_error err = OUTBOX_ERROR_INIT;
+enum how { SINGLY, HANDLE, TOGETHER };
 
-	for (int i = 0; i < batch; i++)
-		if (outbox_publish_sqlite(db, &messages[i], &err) != OUTBOX_OK)
-			die("publish", err.message);
+static const char *const hows[] = {
+	[SINGLY] = "one by one",
+	[HANDLE] = "with a publisher",
+	[TOGETHER] = "together",
+};
+
+static int publish(sqlite3 *db, struct outbox_publisher *publisher, enum how how,
+		   const struct outbox_message *messages, int batch, struct outbox_error *err)
+{
+	int r = OUTBOX_OK;
+
+	if (how == TOGETHER)
+		return outbox_publish_sqlite_batch(db, messages, (size_t)batch, 0, NULL, err);
+	for (int i = 0; i < batch && r == OUTBOX_OK; i++)
+		r = how == HANDLE ? outbox_publisher_publish(publisher, &messages[i], NULL, err)
+				  : outbox_publish_sqlite(db, &messages[i], err);
+	return r;
 }
 
-static void publish_together(sqlite3 *db, const struct outbox_message *messages, int batch)
-{
-	struct outbox_error err = OUTBOX_ERROR_INIT;
-
-	if (outbox_publish_sqlite_batch(db, messages, (size_t)batch, 0, NULL, &err) != OUTBOX_OK)
-		die("publish", err.message);
-}
-
-static double ours(sqlite3 *db, int transactions, int batch, bool singly)
+static double ours(sqlite3 *db, int transactions, int batch, enum how how)
 {
 	static struct outbox_message messages[BATCH_MAX];
 	static char keys[BATCH_MAX][16];
-	double start = now_seconds();
+	struct outbox_error err = OUTBOX_ERROR_INIT;
+	struct outbox_publisher *publisher = NULL;
+	double start = now_seconds(), rate;
 
 	for (int i = 0; i < batch; i++) {
 		snprintf(keys[i], sizeof(keys[i]), "key-%d", i);
@@ -43,15 +48,17 @@ static double ours(sqlite3 *db, int transactions, int batch, bool singly)
 		messages[i].data = payload();
 		messages[i].size = 300;
 	}
+	if (how == HANDLE && outbox_publisher_new_sqlite(&publisher, db, 0, &err) != OUTBOX_OK)
+		die("publisher", err.message);
 	for (int t = 0; t < transactions; t++) {
 		db_exec(db, "BEGIN IMMEDIATE");
-		if (singly)
-			publish_singly(db, messages, batch);
-		else
-			publish_together(db, messages, batch);
+		if (publish(db, publisher, how, messages, batch, &err) != OUTBOX_OK)
+			die("publish", err.message);
 		db_exec(db, "COMMIT");
 	}
-	return (double)transactions * batch / (now_seconds() - start);
+	rate = (double)transactions * batch / (now_seconds() - start);
+	outbox_publisher_free(publisher);
+	return rate;
 }
 
 /* The id is made here, as the library makes it: one of its own per message. */
@@ -87,12 +94,10 @@ void bench_publish(const char *path, const struct sizes *sizes)
 {
 	static const struct {
 		int batch, transactions;
-		bool singly;
-	} runs[] = { { 1, 400, true },
-		     { 100, 100, false },
-		     { 1000, 20, false },
-		     { 100, 100, true },
-		     { 1000, 20, true } };
+		enum how how;
+	} runs[] = { { 1, 400, SINGLY },     { 1, 400, HANDLE },   { 100, 100, TOGETHER },
+		     { 1000, 20, TOGETHER }, { 100, 100, HANDLE }, { 1000, 20, HANDLE },
+		     { 100, 100, SINGLY },   { 1000, 20, SINGLY } };
 	sqlite3 *db = db_open(path);
 	int round = 0;
 
@@ -105,13 +110,13 @@ void bench_publish(const char *path, const struct sizes *sizes)
 			bool first = i % 2 == 0;
 
 			if (first)
-				series_add(&mine, ours(db, transactions, batch, runs[r].singly));
+				series_add(&mine, ours(db, transactions, batch, runs[r].how));
 			series_add(&limit, raw(db, transactions, batch, round++));
 			if (!first)
-				series_add(&mine, ours(db, transactions, batch, runs[r].singly));
+				series_add(&mine, ours(db, transactions, batch, runs[r].how));
 			db_exec(db, "PRAGMA wal_checkpoint(TRUNCATE)");
 		}
-		report("publish", runs[r].singly ? "one by one" : "together", batch, &mine, &limit);
+		report("publish", hows[runs[r].how], batch, &mine, &limit);
 	}
 	sqlite3_close(db);
 }

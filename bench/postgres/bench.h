@@ -139,6 +139,7 @@ struct pass skip_locked_pass(struct place *place, int messages, struct each *eac
 
 void bench_drain(const struct bench *bench);
 void bench_publish(const struct bench *bench);
+void bench_publisher(const struct bench *bench);
 void bench_latency(const struct bench *bench);
 void bench_idle(const struct bench *bench);
 void bench_call(const struct bench *bench);

@@ -14,10 +14,10 @@
 static const struct {
 	const char *name;
 	void (*run)(const struct bench *bench);
-} benches[] = { { "drain", bench_drain },     { "publish", bench_publish },
-		{ "latency", bench_latency }, { "idle", bench_idle },
-		{ "call", bench_call },       { "scale", bench_scale },
-		{ "trouble", bench_trouble } };
+} benches[] = { { "drain", bench_drain },         { "publish", bench_publish },
+		{ "publisher", bench_publisher }, { "latency", bench_latency },
+		{ "idle", bench_idle },           { "call", bench_call },
+		{ "scale", bench_scale },         { "trouble", bench_trouble } };
 
 static const struct sizes full = { .repeats = 5,
 				   .drain_messages = 200000,

@@ -7,6 +7,7 @@
 #include <outbox/error.h>
 #include <outbox/message.h>
 #include <outbox/published.h>
+#include <outbox/publisher.h>
 
 #include <libpq-fe.h>
 #include <stdbool.h>
@@ -20,6 +21,19 @@ extern "C" {
  * one key follow each other. For applications that do not lock the aggregate themselves.
  */
 #define OUTBOX_LOCK_KEYS 2u
+
+/*
+ * Keep the publisher's statement prepared in the session. Not behind a pooler that gives each transaction another session,
+ * such as PgBouncer with pool_mode = transaction.
+ */
+#define OUTBOX_PREPARE 4u
+
+/*
+ * Send messages without waiting for the server's answers (libpq's pipeline mode). ret_published has the ids alone then.
+ * Your own statements can go on, and the transaction can be committed, after outbox_publisher_flush(): until then libpq
+ * refuses them. A message that the server refuses is told there, and has ended the transaction.
+ */
+#define OUTBOX_PIPELINE 8u
 
 /*
  * Append one message inside the transaction open on conn, one round trip, in blocking mode. The outbox is
@@ -37,6 +51,16 @@ int outbox_publish_pg(PGconn *conn, const struct outbox_message *message,
  */
 int outbox_publish_pg_batch(PGconn *conn, const struct outbox_message *messages, size_t n,
 			    unsigned flags, struct outbox_published *ret_published,
+			    struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/*
+ * A publisher on conn. flags: those of outbox_publish_pg_batch(), OUTBOX_PREPARE, OUTBOX_PIPELINE. With OUTBOX_PREPARE the
+ * outbox is looked for now: the search_path must be set. The statement is prepared again after PQreset(). Whatever
+ * deallocates it (DISCARD ALL) fails the next call, and the one after that goes well. The publisher belongs to the thread
+ * that uses conn, as conn does, and may be freed after PQfinish(conn); freed inside a transaction it leaves its statement
+ * in the session.
+ */
+int outbox_publisher_new_pg(struct outbox_publisher **ret_publisher, PGconn *conn, unsigned flags,
 			    struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /*

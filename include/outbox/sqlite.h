@@ -7,6 +7,7 @@
 #include <outbox/error.h>
 #include <outbox/message.h>
 #include <outbox/published.h>
+#include <outbox/publisher.h>
 
 #include <sqlite3.h>
 #include <stdbool.h>
@@ -30,6 +31,15 @@ int outbox_publish_sqlite(sqlite3 *db, const struct outbox_message *message,
 int outbox_publish_sqlite_batch(sqlite3 *db, const struct outbox_message *messages, size_t n,
 				unsigned flags, struct outbox_published *ret_published,
 				struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/*
+ * A publisher whose statement stays prepared on db: several times as fast as outbox_publish_sqlite(), message by message.
+ * flags: OUTBOX_ALLOW_AUTOCOMMIT. Free it before the connection: sqlite3_close() refuses as long as it is there
+ * (SQLITE_BUSY), and after sqlite3_close_v2() publishing is refused and outbox_publisher_free() ends the connection.
+ * Threads that may share the connection (SQLite's serialized mode, the default) may share its publisher.
+ */
+int outbox_publisher_new_sqlite(struct outbox_publisher **ret_publisher, sqlite3 *db,
+				unsigned flags, struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /*
  * Cancel a scheduled message (its due_at lies ahead) in your transaction: it is not sent to any target. A rollback brings

@@ -7,20 +7,33 @@
 #include <outbox/postgres.h>
 
 #include "base/cleanup.h"
-#include "base/random.h"
 #include "base/text.h"
+#include "client/postgres_watch.h"
 #include "client/publish.h"
+#include "client/publisher.h"
 #include "store/postgres/db.h"
 #include "store/postgres/insert.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define KNOWN_FLAGS (OUTBOX_ALLOW_AUTOCOMMIT | OUTBOX_LOCK_KEYS)
 
+/* What may wait in a pipeline: their answers fit into the buffers of any socket, so that the server reads on. */
+#define QUEUE_MAX 100
+
+struct publisher {
+	struct outbox_publisher base;
+	struct pg_watch watch; /* its connection */
+	char name[40];         /* of its statement */
+	int backend;           /* the server's process that has it; 0: none */
+	size_t queued;         /* sent in a pipeline of ours, and not answered yet */
+};
+
 struct publishing {
-	PGconn *conn;
+	struct publisher *publisher;
 	const struct outbox_message *messages;
 	size_t n;
 	char (*ids)[37]; /* made here; empty where the message brought its own */
@@ -82,30 +95,26 @@ static int check_encoding(PGconn *conn, const char *what, struct outbox_error *e
 			   what, name);
 }
 
-static int marshal(struct publishing *p, unsigned flags, struct outbox_error *err)
+static int marshal(struct publishing *p, struct outbox_error *err)
 {
-	struct outbox_clock *clock = outbox_clock_system();
-	struct random_state random;
+	struct outbox_publisher *publisher = &p->publisher->base;
 	int r;
 
 	p->ids = calloc(p->n, sizeof(*p->ids));
 	if (!p->ids)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
-	random_init(&random, random_system_seed());
 	r = pg_insert_init(&p->insert, p->n, err);
 	for (size_t i = 0; i < p->n && r == OUTBOX_OK; i++) {
 		struct outbox_message m = publish_message_at(p->messages, i);
 
-		if (!m.id)
-			outbox_uuid(clock, &random.base, p->ids[i]);
-		r = pg_insert_put(&p->insert, i, &m, m.id ? m.id : p->ids[i], err);
+		r = pg_insert_put(&p->insert, i, &m, publisher_id(publisher, &m, p->ids[i]), err);
 		if (r != OUTBOX_OK)
 			return publish_name_message(p->n, i, r, err);
 	}
 	/* the time is the database's */
-	return r == OUTBOX_OK
-		       ? pg_insert_finish(&p->insert, flags & OUTBOX_LOCK_KEYS, ARG_TIME(0), err)
-		       : r;
+	return r == OUTBOX_OK ? pg_insert_finish(&p->insert, publisher->flags & OUTBOX_LOCK_KEYS,
+						 ARG_TIME(0), err)
+			      : r;
 }
 
 static const char *id_at(const struct publishing *p, size_t i)
@@ -173,19 +182,54 @@ static int failed(PGconn *conn, const struct publishing *p, const char *what,
 			   text ? text : "");
 }
 
-static int send(const struct publishing *p, PGresult **ret_rows, struct outbox_error *err)
+/* Prepared where it is not yet: at first, after PQreset(), and after the application has deallocated everything. */
+static int prepare(struct publisher *publisher, struct outbox_error *err)
+{
+	_cleanup_(pg_clearp) PGresult *done = NULL;
+	PGconn *conn = publisher->watch.conn;
+	static atomic_uint number;
+
+	if (publisher->backend == PQbackendPID(conn))
+		return OUTBOX_OK;
+	snprintf(publisher->name, sizeof(publisher->name), "outbox_publisher_%u",
+		 atomic_fetch_add(&number, 1));
+	done = PQprepare(conn, publisher->name, PG_INSERT_SQL(""), 0, NULL);
+	if (!done)
+		return gone(conn, "publish", err);
+	if (PQresultStatus(done) != PGRES_COMMAND_OK)
+		return failed(conn, NULL, "publish", done, err);
+	publisher->backend = PQbackendPID(conn);
+	return OUTBOX_OK;
+}
+
+/* p->n is 0 where the messages are not known any more. */
+static int publish_failed(const struct publishing *p, const PGresult *result,
+			  struct outbox_error *err)
+{
+	const char *sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+
+	if (sqlstate && strcmp(sqlstate, "26000") == 0)
+		p->publisher->backend = 0;
+	return failed(p->publisher->watch.conn, p, "publish", result, err);
+}
+
+static int execute(const struct publishing *p, const struct pg_params *params, PGresult **ret_rows,
+		   struct outbox_error *err)
 {
 	_cleanup_(pg_clearp) PGresult *rows = NULL;
-	_cleanup_(pg_params_deinit) struct pg_params params = { 0 };
+	const struct publisher *publisher = p->publisher;
+	PGconn *conn = publisher->watch.conn;
 
-	if (!pg_params_init(&params, &p->insert.args))
-		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
-	rows = PQexecParams(p->conn, PG_INSERT_SQL(""), params.count, params.types, params.values,
-			    params.lengths, params.formats, 1);
+	if (publisher->base.flags & OUTBOX_PREPARE)
+		rows = PQexecPrepared(conn, publisher->name, params->count, params->values,
+				      params->lengths, params->formats, 1);
+	else
+		rows = PQexecParams(conn, PG_INSERT_SQL(""), params->count, params->types,
+				    params->values, params->lengths, params->formats, 1);
 	if (!rows)
-		return gone(p->conn, "publish", err);
+		return gone(conn, "publish", err);
 	if (PQresultStatus(rows) != PGRES_TUPLES_OK)
-		return failed(p->conn, p, "publish", rows, err);
+		return publish_failed(p, rows, err);
 	if ((size_t)PQntuples(rows) != p->n)
 		return outbox_fail(err, OUTBOX_EINTERNAL, "publish: %d rows for %zu messages",
 				   PQntuples(rows), p->n);
@@ -194,42 +238,194 @@ static int send(const struct publishing *p, PGresult **ret_rows, struct outbox_e
 	return OUTBOX_OK;
 }
 
+static int enqueue(struct publisher *publisher, const struct pg_params *params,
+		   struct outbox_error *err)
+{
+	PGconn *conn = publisher->watch.conn;
+	int sent;
+
+	if (!publisher->queued && !PQenterPipelineMode(conn))
+		return gone(conn, "publish", err);
+	if (publisher->base.flags & OUTBOX_PREPARE)
+		sent = PQsendQueryPrepared(conn, publisher->name, params->count, params->values,
+					   params->lengths, params->formats, 1);
+	else
+		sent = PQsendQueryParams(conn, PG_INSERT_SQL(""), params->count, params->types,
+					 params->values, params->lengths, params->formats, 1);
+	if (!sent) {
+		if (!publisher->queued)
+			PQexitPipelineMode(conn);
+		return gone(conn, "publish", err);
+	}
+	publisher->queued++;
+	return OUTBOX_OK;
+}
+
+/* The answers up to our sync. The first failure is told: what comes after it was not executed. */
+static int read_answers(struct publisher *publisher, struct outbox_error *err)
+{
+	const struct publishing forgotten = { .publisher = publisher };
+	PGconn *conn = publisher->watch.conn;
+	size_t answered = 0;
+	int r = OUTBOX_OK;
+
+	while (answered <= publisher->queued) {
+		_cleanup_(pg_clearp) PGresult *answer = PQgetResult(conn);
+
+		if (!answer)
+			answered++;
+		else if (PQresultStatus(answer) == PGRES_PIPELINE_SYNC)
+			return r;
+		else if (r == OUTBOX_OK && PQresultStatus(answer) != PGRES_TUPLES_OK) {
+			r = publish_failed(&forgotten, answer, err);
+			if (err)
+				outbox_wrap(err, "message %zu since the last flush", answered);
+		}
+	}
+	return r == OUTBOX_OK ? gone(conn, "publish", err) : r;
+}
+
+static int publisher_flush(struct outbox_publisher *base, struct outbox_error *err)
+{
+	struct publisher *publisher = (struct publisher *)base;
+	PGconn *conn = publisher->watch.conn;
+	int r;
+
+	if (!publisher->queued)
+		return OUTBOX_OK;
+	if (!conn || PQpipelineStatus(conn) == PQ_PIPELINE_OFF || !PQpipelineSync(conn)) {
+		publisher->queued = 0;
+		return outbox_fail(err, OUTBOX_ECONN,
+				   "publish: the connection was closed or reset before the messages sent "
+				   "were answered; their transaction is gone, begin it again");
+	}
+	r = read_answers(publisher, err);
+	publisher->queued = 0;
+	PQexitPipelineMode(conn);
+	return r;
+}
+
+/* rows NULL: they are not there yet. */
 static void report(const struct publishing *p, const PGresult *rows,
 		   struct outbox_published *ret_published)
 {
 	for (size_t i = 0; i < p->n && ret_published; i++) {
 		struct outbox_published *published = &ret_published[i];
 
-		published->seq = pg_int(rows, (int)i, PG_INSERTED_SEQ);
-		published->repeated = pg_bool(rows, (int)i, PG_INSERTED_REPEATED);
+		published->seq = rows ? pg_int(rows, (int)i, PG_INSERTED_SEQ) : 0;
+		published->repeated = rows && pg_bool(rows, (int)i, PG_INSERTED_REPEATED);
 		snprintf(published->id, sizeof(published->id), "%s", id_at(p, i));
 	}
+}
+
+/* Can it take a message now? */
+static int check_ready(const struct publisher *publisher, struct outbox_error *err)
+{
+	PGconn *conn = publisher->watch.conn;
+	int r;
+
+	if (!conn)
+		return outbox_fail(
+			err, OUTBOX_EINVAL,
+			"publish: the publisher's connection was closed; free the publisher before "
+			"the connection");
+	if (publisher->queued && PQpipelineStatus(conn) != PQ_PIPELINE_OFF)
+		return OUTBOX_OK;
+	r = check_connection(conn, "publish", publisher->base.flags, err);
+	return r ? r : check_encoding(conn, "publish", err);
+}
+
+static int publisher_publish(struct outbox_publisher *base, const struct outbox_message *messages,
+			     size_t n, struct outbox_published *ret_published,
+			     struct outbox_error *err)
+{
+	struct publisher *publisher = (struct publisher *)base;
+	_cleanup_(publishing_deinit) struct publishing p = { .publisher = publisher,
+							     .messages = messages,
+							     .n = n };
+	_cleanup_(pg_params_deinit) struct pg_params params = { 0 };
+	_cleanup_(pg_clearp) PGresult *rows = NULL;
+	int r = check_ready(publisher, err);
+
+	if (r == OUTBOX_OK && publisher->queued >= QUEUE_MAX)
+		r = publisher_flush(base, err);
+	if (r == OUTBOX_OK && base->flags & OUTBOX_PREPARE && !publisher->queued)
+		r = prepare(publisher, err);
+	if (r == OUTBOX_OK)
+		r = marshal(&p, err);
+	if (r == OUTBOX_OK && !pg_params_init(&params, &p.insert.args))
+		r = outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	if (r == OUTBOX_OK)
+		r = base->flags & OUTBOX_PIPELINE ? enqueue(publisher, &params, err)
+						  : execute(&p, &params, &rows, err);
+	if (r == OUTBOX_OK)
+		report(&p, rows, ret_published);
+	return r;
+}
+
+/* Deallocating must not end a transaction: inside one the statement stays until the connection ends. */
+static void publisher_free(struct outbox_publisher *base)
+{
+	struct publisher *publisher = (struct publisher *)base;
+	PGconn *conn = publisher->watch.conn;
+	char sql[64];
+
+	(void)!publisher_flush(base, NULL);
+	if (conn && PQtransactionStatus(conn) == PQTRANS_IDLE && publisher->backend &&
+	    publisher->backend == PQbackendPID(conn)) {
+		snprintf(sql, sizeof(sql), "DEALLOCATE %s", publisher->name);
+		PQclear(PQexec(conn, sql));
+	}
+	pg_watch_end(&publisher->watch);
+	free(publisher);
+}
+
+static const struct publisher_ops publisher_ops = {
+	.publish = publisher_publish,
+	.flush = publisher_flush,
+	.free = publisher_free,
+};
+
+int outbox_publisher_new_pg(struct outbox_publisher **ret_publisher, PGconn *conn, unsigned flags,
+			    struct outbox_error *err)
+{
+	struct publisher *publisher;
+	int r = publish_check(conn, NULL, 0, flags, KNOWN_FLAGS | OUTBOX_PREPARE | OUTBOX_PIPELINE,
+			      err);
+
+	if (r == OUTBOX_OK)
+		r = check_connection(conn, "publish", OUTBOX_ALLOW_AUTOCOMMIT, err);
+	if (r != OUTBOX_OK)
+		return r;
+	publisher = calloc(1, sizeof(*publisher));
+	if (!publisher)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	publisher_init(&publisher->base, &publisher_ops, flags);
+	publisher->watch.conn = conn;
+	r = pg_watch_begin(&publisher->watch, err);
+	if (r == OUTBOX_OK && flags & OUTBOX_PREPARE)
+		r = prepare(publisher, err);
+	if (r == OUTBOX_OK)
+		*ret_publisher = &publisher->base;
+	else
+		publisher_free(&publisher->base);
+	return r;
 }
 
 int outbox_publish_pg_batch(PGconn *conn, const struct outbox_message *messages, size_t n,
 			    unsigned flags, struct outbox_published *ret_published,
 			    struct outbox_error *err)
 {
-	_cleanup_(publishing_deinit) struct publishing p = { .conn = conn,
-							     .messages = messages,
-							     .n = n };
-	_cleanup_(pg_clearp) PGresult *rows = NULL;
+	struct publisher publisher = { .watch.conn = conn };
 	int r = publish_check(conn, messages, n, flags, KNOWN_FLAGS, err);
 
-	if (r == OUTBOX_OK)
-		r = publish_validate(messages, n, err);
-	if (r == OUTBOX_OK)
-		r = check_connection(conn, "publish", flags, err);
-	if (r == OUTBOX_OK)
-		r = check_encoding(conn, "publish", err);
-	if (r != OUTBOX_OK || n == 0)
+	if (r != OUTBOX_OK)
 		return r;
-	r = marshal(&p, flags, err);
+	publisher_init(&publisher.base, &publisher_ops, flags);
+	r = publish_validate(messages, n, err);
 	if (r == OUTBOX_OK)
-		r = send(&p, &rows, err);
-	if (r == OUTBOX_OK)
-		report(&p, rows, ret_published);
-	return r;
+		r = check_ready(&publisher, err);
+	return r || n == 0 ? r : publisher_publish(&publisher.base, messages, n, ret_published, err);
 }
 
 int outbox_publish_pg(PGconn *conn, const struct outbox_message *message, struct outbox_error *err)

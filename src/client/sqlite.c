@@ -10,6 +10,8 @@
 #include "base/cleanup.h"
 #include "base/random.h"
 #include "client/publish.h"
+#include "client/publisher.h"
+#include "client/sqlite.h"
 #include "store/sqlite/db.h"
 #include "store/sqlite/insert.h"
 #include "store/sqlite/ops.h"
@@ -24,35 +26,37 @@ struct done {
 	char id[37]; /* made here; empty when the message brought its own */
 };
 
-struct publishing {
+struct publisher {
+	struct outbox_publisher base;
 	sqlite3 *db;
+	struct sqlite_insert insert;
+};
+
+struct publishing {
+	struct publisher *publisher;
 	const struct outbox_message *messages;
 	size_t n;
 	struct done *done;
-	struct sqlite_insert insert;
 };
 
 static void publishing_deinit(struct publishing *p)
 {
-	sqlite_insert_deinit(&p->insert);
 	free(p->done);
 }
 
 static int insert_all(struct publishing *p, struct outbox_error *err)
 {
-	struct outbox_clock *clock = outbox_clock_system();
-	struct random_state random;
+	struct outbox_publisher *publisher = &p->publisher->base;
 	int r = OUTBOX_OK;
 
-	random_init(&random, random_system_seed());
 	for (size_t i = 0; i < p->n && r == OUTBOX_OK; i++) {
 		struct outbox_message m = publish_message_at(p->messages, i);
 		struct done *done = &p->done[i];
 
-		if (!m.id)
-			outbox_uuid(clock, &random.base, done->id);
-		r = sqlite_insert_message(&p->insert, &m, m.id ? m.id : done->id,
-					  clock->wall(clock), &done->inserted, err);
+		r = sqlite_insert_message(&p->publisher->insert, &m,
+					  publisher_id(publisher, &m, done->id),
+					  publisher->clock->wall(publisher->clock), &done->inserted,
+					  err);
 		if (r != OUTBOX_OK)
 			publish_name_message(p->n, i, r, err);
 	}
@@ -107,20 +111,21 @@ static void savepoint_undo(sqlite3 *db, const struct savepoint *sp)
 static int insert_in_savepoint(struct publishing *p, struct outbox_error *err)
 {
 	_cleanup_(savepoint_deinit) struct savepoint sp = { 0 };
+	sqlite3 *db = p->publisher->db;
 	int r, rc;
 
-	rc = savepoint_prepare(p->db, &sp);
+	rc = savepoint_prepare(db, &sp);
 	if (rc == SQLITE_OK)
 		rc = run(sp.open);
 	if (rc != SQLITE_OK)
-		return sqlite_fail(p->db, rc, "publish", err);
+		return sqlite_fail(db, rc, "publish", err);
 	r = insert_all(p, err);
 	if (r == OUTBOX_OK) {
 		rc = run(sp.keep);
-		r = rc == SQLITE_OK ? OUTBOX_OK : sqlite_fail(p->db, rc, "publish", err);
+		r = rc == SQLITE_OK ? OUTBOX_OK : sqlite_fail(db, rc, "publish", err);
 	}
 	if (r != OUTBOX_OK)
-		savepoint_undo(p->db, &sp);
+		savepoint_undo(db, &sp);
 	return r;
 }
 
@@ -136,37 +141,116 @@ static void report(const struct publishing *p, struct outbox_published *ret_publ
 	}
 }
 
-int outbox_publish_sqlite_batch(sqlite3 *db, const struct outbox_message *messages, size_t n,
-				unsigned flags, struct outbox_published *ret_published,
-				struct outbox_error *err)
+/* For every call of ours its last error is SQLITE_MISUSE then. That alone is cheap to ask for. */
+bool sqlite_is_closed(sqlite3 *db)
 {
-	_cleanup_(publishing_deinit) struct publishing p = { .db = db, .messages = messages, .n = n };
-	bool transaction;
-	int r = publish_check(db, messages, n, flags, OUTBOX_ALLOW_AUTOCOMMIT, err);
+	return sqlite3_errcode(db) == SQLITE_MISUSE &&
+	       sqlite3_exec(db, "", NULL, NULL, NULL) == SQLITE_MISUSE;
+}
 
-	if (r == OUTBOX_OK)
-		r = publish_validate(messages, n, err);
+static int publish(struct publisher *publisher, const struct outbox_message *messages, size_t n,
+		   struct outbox_published *ret_published, struct outbox_error *err)
+{
+	_cleanup_(publishing_deinit) struct publishing p = { .publisher = publisher,
+							     .messages = messages,
+							     .n = n };
+	bool transaction = !sqlite3_get_autocommit(publisher->db);
+	int r = transaction ? OUTBOX_OK : publish_check_autocommit(publisher->base.flags, err);
+
 	if (r != OUTBOX_OK)
-		return r;
-	transaction = !sqlite3_get_autocommit(db);
-	if (!transaction)
-		r = publish_check_autocommit(flags, err);
-	if (r != OUTBOX_OK || n == 0)
 		return r;
 	p.done = calloc(n, sizeof(*p.done));
 	if (!p.done)
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
-	/* Prepared before the savepoint: preparing reads the schema, and if that fails, all prepared statements
-	 * become invalid. */
-	r = sqlite_insert_init(&p.insert, db, err);
 	/* One INSERT is all or nothing by itself. */
-	if (r == OUTBOX_OK)
-		r = n == 1 ? insert_all(&p, err) : insert_in_savepoint(&p, err);
+	r = n == 1 ? insert_all(&p, err) : insert_in_savepoint(&p, err);
 	if (r == OUTBOX_OK)
 		report(&p, ret_published);
-	else if (transaction && sqlite3_get_autocommit(db) && err)
+	else if (transaction && sqlite3_get_autocommit(publisher->db) && err)
 		/* After some failures (disk full, I/O) SQLite rolls back everything by itself. */
 		outbox_wrap(err, "your transaction was rolled back");
+	return r;
+}
+
+/* SQLite's own lock: where threads may share the connection they may share its publisher, too. */
+static int publisher_publish(struct outbox_publisher *base, const struct outbox_message *messages,
+			     size_t n, struct outbox_published *ret_published,
+			     struct outbox_error *err)
+{
+	struct publisher *publisher = (struct publisher *)base;
+	sqlite3_mutex *mutex = sqlite3_db_mutex(publisher->db);
+	int r;
+
+	sqlite3_mutex_enter(mutex);
+	r = sqlite_is_closed(publisher->db)
+		    ? outbox_fail(err, OUTBOX_EINVAL,
+				  "publish: the publisher's connection was closed; free the publisher before "
+				  "the connection")
+		    : publish(publisher, messages, n, ret_published, err);
+	sqlite3_mutex_leave(mutex);
+	return r;
+}
+
+static int publisher_flush(struct outbox_publisher *base, struct outbox_error *err)
+{
+	(void)base;
+	(void)err;
+	return OUTBOX_OK;
+}
+
+static void publisher_free(struct outbox_publisher *base)
+{
+	sqlite_insert_deinit(&((struct publisher *)base)->insert);
+	free(base);
+}
+
+static const struct publisher_ops publisher_ops = {
+	.publish = publisher_publish,
+	.flush = publisher_flush,
+	.free = publisher_free,
+};
+
+int outbox_publisher_new_sqlite(struct outbox_publisher **ret_publisher, sqlite3 *db,
+				unsigned flags, struct outbox_error *err)
+{
+	struct publisher *publisher;
+	int r = publish_check(db, NULL, 0, flags, OUTBOX_ALLOW_AUTOCOMMIT, err);
+
+	if (r != OUTBOX_OK)
+		return r;
+	publisher = calloc(1, sizeof(*publisher));
+	if (!publisher)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	publisher_init(&publisher->base, &publisher_ops, flags);
+	publisher->db = db;
+	r = sqlite_insert_init(&publisher->insert, db, err);
+	if (r == OUTBOX_OK)
+		*ret_publisher = &publisher->base;
+	else
+		publisher_free(&publisher->base);
+	return r;
+}
+
+int outbox_publish_sqlite_batch(sqlite3 *db, const struct outbox_message *messages, size_t n,
+				unsigned flags, struct outbox_published *ret_published,
+				struct outbox_error *err)
+{
+	struct publisher publisher = { .db = db };
+	int r = publish_check(db, messages, n, flags, OUTBOX_ALLOW_AUTOCOMMIT, err);
+
+	if (r == OUTBOX_OK)
+		r = publish_validate(messages, n, err);
+	if (r == OUTBOX_OK && sqlite3_get_autocommit(db))
+		r = publish_check_autocommit(flags, err);
+	if (r != OUTBOX_OK || n == 0)
+		return r;
+	publisher_init(&publisher.base, &publisher_ops, flags);
+	/* Prepared before the savepoint: preparing reads the schema, and if that fails, all prepared statements
+	 * become invalid. */
+	r = sqlite_insert_init(&publisher.insert, db, err);
+	if (r == OUTBOX_OK)
+		r = publish(&publisher, messages, n, ret_published, err);
+	sqlite_insert_deinit(&publisher.insert);
 	return r;
 }
 
