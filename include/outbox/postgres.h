@@ -5,6 +5,7 @@
 /* Publish in the PostgreSQL transaction that you own. The schema comes from `outbox init`. */
 
 #include <outbox/error.h>
+#include <outbox/events.h>
 #include <outbox/message.h>
 #include <outbox/published.h>
 #include <outbox/publisher.h>
@@ -62,6 +63,15 @@ int outbox_publish_pg_batch(PGconn *conn, const struct outbox_message *messages,
  */
 int outbox_publisher_new_pg(struct outbox_publisher **ret_publisher, PGconn *conn, unsigned flags,
 			    struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/*
+ * Collect events on conn (outbox/events.h); config may be NULL. A COMMIT that forgets events goes through: the next call of
+ * outbox_events_begin() or outbox_events_free() tells. Take marks around savepoints. After ROLLBACK AND CHAIN call
+ * outbox_events_drop(): the server does not tell it from ROLLBACK TO.
+ */
+int outbox_events_new_pg(struct outbox_events **ret_events, PGconn *conn,
+			 const struct outbox_events_config *config,
+			 struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /*
  * Cancel a scheduled message (its due_at lies ahead) in your transaction: it is not sent to any target. It is done when the

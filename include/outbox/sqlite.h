@@ -5,6 +5,7 @@
 /* Publish in the SQLite transaction that you own. The schema comes from `outbox init`. */
 
 #include <outbox/error.h>
+#include <outbox/events.h>
 #include <outbox/message.h>
 #include <outbox/published.h>
 #include <outbox/publisher.h>
@@ -40,6 +41,15 @@ int outbox_publish_sqlite_batch(sqlite3 *db, const struct outbox_message *messag
  */
 int outbox_publisher_new_sqlite(struct outbox_publisher **ret_publisher, sqlite3 *db,
 				unsigned flags, struct outbox_error *err) OUTBOX_MUSTCHECK;
+
+/*
+ * Collect events on db (outbox/events.h); config may be NULL. outbox_events_begin() takes the write lock, as BEGIN IMMEDIATE
+ * does. COMMIT fails with SQLITE_CONSTRAINT_COMMITHOOK, and rolls back, while there are events that are not written; commit
+ * and rollback hooks stay yours. It belongs to the thread that uses db.
+ */
+int outbox_events_new_sqlite(struct outbox_events **ret_events, sqlite3 *db,
+			     const struct outbox_events_config *config,
+			     struct outbox_error *err) OUTBOX_MUSTCHECK;
 
 /*
  * Cancel a scheduled message (its due_at lies ahead) in your transaction: it is not sent to any target. A rollback brings
