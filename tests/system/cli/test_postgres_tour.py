@@ -73,9 +73,9 @@ def test_what_commits_late_is_delivered_and_delays_nobody(pg):
 
 
 def test_python_publishes(pg):
-    """psycopg inserts, our relay delivers: the order and its message, or neither."""
+    """psycopg publishes, our relay delivers: the order and its message, or neither."""
     def publish(order, total):
-        return subprocess.run([sys.executable, ROOT / "examples" / "python" / "publish_pg.py", f"dbname={pg.name}",
+        return subprocess.run([sys.executable, ROOT / "examples" / "python" / "publish.py", f"dbname={pg.name}",
                                str(order), str(total)], env=pg.env, capture_output=True, text=True, check=False)
     done = publish(7, 1.5)
     assert done.returncode == 0, done.stderr
