@@ -7,6 +7,7 @@ import json
 import pytest
 
 from conftest import CASES, outbox
+from recorder import Recorder
 from outbox_client import InvalidMessage, InvalidSignature, Message, accept, handling, publish, verify
 
 
@@ -90,6 +91,22 @@ def test_webhooks(case):
     else:
         with pytest.raises(InvalidSignature):
             verify(*how, now=case["now"])
+
+
+def test_a_webhook_of_the_relay(tmp_path):
+    key = next(key for case in CASES["webhooks"] for key in case["keys"] if key.startswith("whsec_"))
+    (tmp_path / "key").write_text(key)
+    (tmp_path / "key").chmod(0o600)
+    store = f"sqlite:{tmp_path}/shop.db"
+    outbox("init", "--store", store)
+    outbox("publish", "--store", store, "--type", "order.placed", "--id", "order.42", "--data", "{}")
+    with Recorder() as receiver:
+        outbox("relay", "--store", store, "--until-idle", "--to",
+               f"hook=http://127.0.0.1:{receiver.port}/#secret_file={tmp_path}/key&allow_private=127.0.0.0/8")
+    (request,) = receiver.requests
+    verify(key, request.headers, request.body)
+    with pytest.raises(InvalidSignature):
+        verify(key, request.headers, request.body + b" ")
 
 
 @pytest.mark.parametrize("key", ["", "whsec_", "whsec_c2hvcnQ=", "whpk_c2hvcnQ=", "whsk_" + "A" * 43 + "=", "plain"])
