@@ -40,7 +40,8 @@ def fetch_npm(packages):
         if not done.exists():
             env = {**os.environ, "npm_config_nodedir": "/usr"}
             (folder / "package.json").write_text(json.dumps({"private": True, "dependencies": packages}), encoding="utf-8")
-            install = ["npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
+            install = ["npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error",
+                       "--fetch-retries=1", "--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=1000"]
             build = ["npm", "run", "--silent", "build-debug"]
             ok = subprocess.run(install, cwd=folder, env=env, check=False, capture_output=True, timeout=180).returncode == 0
             if ok and "better-sqlite3" in packages:
