@@ -36,6 +36,17 @@ BEGIN
 	WHERE seq = NEW.seq;
 END;
 
+-- REPLACE deletes the row that is in its way, and fires no DELETE trigger unless the connection has recursive_triggers on.
+-- But the conflict clause of a statement holds for its triggers, too: only under REPLACE does the INSERT below, of a row that
+-- is always there, change it. What it has changed is undone with the rest.
+CREATE TRIGGER outbox_message_replace BEFORE INSERT ON outbox_message
+WHEN EXISTS (SELECT 1 FROM outbox_message WHERE id = NEW.id)
+BEGIN
+	INSERT OR IGNORE INTO outbox_meta (name, value) VALUES ('schema', 'replaced');
+	SELECT RAISE(ABORT, 'outbox_message is a log: REPLACE would remove the message with this id; use ON CONFLICT (id) DO NOTHING')
+	FROM outbox_meta WHERE name = 'schema' AND value = 'replaced';
+END;
+
 -- Two kinds of change are allowed: 'redact' or 'amend' in outbox_meta, which is there only inside the transaction that
 -- makes the change, names the message. The message is redacted, or gets another payload while the old one is kept.
 CREATE TRIGGER outbox_message_immutable BEFORE UPDATE ON outbox_message

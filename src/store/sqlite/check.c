@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#define TRIGGERS 3
+#define TRIGGERS 4
 #define WAL_RESET_FIXED 3051003        /* 3.51.3 */
 #define SEQ_NOTABLE ((int64_t)1 << 61) /* half of what the log lets in */
 #define WAL_NOTABLE ((int64_t)256 << 20)

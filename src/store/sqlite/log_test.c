@@ -75,6 +75,40 @@ static void a_position_ahead_of_the_log_refuses(void **state)
 			 OUTBOX_EPROTO);
 }
 
+/* For every connection, in every language: nothing has to be loaded or set. */
+static void replace_is_refused(void **state)
+{
+	static const char *const wrong[] = {
+		"REPLACE INTO outbox_message (id, type, payload) VALUES ('one', 'b', '2')",
+		"INSERT OR REPLACE INTO outbox_message (id, type, payload) VALUES ('two', 'b', '2'), ('one', 'b', '2')",
+		"INSERT OR REPLACE INTO outbox_message (seq, type, payload) VALUES (1, 'b', '2')",
+		"UPDATE OR REPLACE outbox_message SET id = 'one'",
+		"INSERT INTO outbox_message (id, type, payload) VALUES ('one', 'b', '2') ON CONFLICT (id)"
+		" DO UPDATE SET payload = excluded.payload",
+	};
+	static const char *const harmless[] = {
+		"INSERT INTO outbox_message (id, type, payload) VALUES ('one', 'b', '2') ON CONFLICT (id) DO NOTHING",
+		"INSERT OR IGNORE INTO outbox_message (id, type, payload) VALUES ('one', 'b', '2')",
+		"INSERT OR REPLACE INTO outbox_message (id, type, payload) VALUES ('three', 'b', '2')",
+		"INSERT OR REPLACE INTO outbox_message (type, payload) VALUES ('b', '2')",
+	};
+	struct place *p = *state;
+
+	place_publish(p, "a", NULL, "one");
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++)
+		if (place_sql(p, wrong[i]) != SQLITE_CONSTRAINT)
+			fail_msg("%s: is not refused", wrong[i]);
+	assert_int_equal(place_number(p, "SELECT count(*) FROM outbox_message"), 1);
+	for (size_t i = 0; i < ARRAY_SIZE(harmless); i++)
+		if (place_sql(p, harmless[i]) != SQLITE_OK)
+			fail_msg("%s: is refused", harmless[i]);
+	assert_int_equal(place_number(p, "SELECT count(*) FROM outbox_message"), 3);
+	assert_int_equal(place_number(p, "SELECT count(*) FROM outbox_message WHERE seq = 1 AND id = 'one'"
+					 " AND type = 'a'"),
+			 1);
+	assert_int_equal(place_number(p, "SELECT value FROM outbox_meta WHERE name = 'schema'"), 6);
+}
+
 static void not_a_database_is_told(void **state)
 {
 	static const char text[] =
@@ -352,6 +386,8 @@ int main(void)
 						place_setup_ready, place_teardown),
 		cmocka_unit_test_setup_teardown(a_position_ahead_of_the_log_refuses,
 						place_setup_ready, place_teardown),
+		cmocka_unit_test_setup_teardown(replace_is_refused, place_setup_ready,
+						place_teardown),
 		cmocka_unit_test_setup_teardown(not_a_database_is_told, place_setup, place_teardown),
 		cmocka_unit_test_setup_teardown(plans_use_their_index, place_setup_ready,
 						place_teardown),

@@ -27,6 +27,7 @@ const char sqlite_drop_code_sql[] = "DROP VIEW IF EXISTS outbox_backlog;"
 				    "DROP VIEW IF EXISTS outbox_dead_letter;"
 				    "DROP TRIGGER IF EXISTS outbox_message_keep;"
 				    "DROP TRIGGER IF EXISTS outbox_message_immutable;"
+				    "DROP TRIGGER IF EXISTS outbox_message_replace;"
 				    "DROP TRIGGER IF EXISTS outbox_message_insert;";
 
 const char sqlite_drop_tables_sql[] = "DROP TABLE IF EXISTS outbox_cancelled;"

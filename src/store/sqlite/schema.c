@@ -26,11 +26,12 @@ extern const char sqlite_v2_sql[];
 extern const char sqlite_v3_sql[];
 extern const char sqlite_v4_sql[];
 extern const char sqlite_v5_sql[];
+extern const char sqlite_v6_sql[];
 extern const char sqlite_code_sql[];
 
 static const struct sqlite_migration migrations_of_ours[] = {
 	{ 1, 1, sqlite_schema_sql }, { 2, 1, sqlite_v2_sql }, { 3, 1, sqlite_v3_sql },
-	{ 4, 1, sqlite_v4_sql },     { 5, 1, sqlite_v5_sql },
+	{ 4, 1, sqlite_v4_sql },     { 5, 1, sqlite_v5_sql }, { 6, 1, sqlite_v6_sql },
 };
 
 const struct sqlite_migrations sqlite_migrations = { migrations_of_ours,

@@ -115,7 +115,7 @@ static void a_newer_schema_is_refused_unless_it_lets_us_read(void **state)
 	other = place_open(p, "");
 	assert_int_equal(sqlite_append(other, &m, 1, &seq, NULL, &p->err), OUTBOX_ESCHEMA);
 	assert_string_equal(p->err.message,
-			    "this database has outbox schema 7, this program knows 5; "
+			    "this database has outbox schema 7, this program knows 6; "
 			    "use a newer outbox");
 	place_sql(p, "UPDATE outbox_meta SET value = 1 WHERE name = 'min_reader'");
 	assert_int_equal(sqlite_append(other, &m, 1, &seq, NULL, &p->err), OUTBOX_OK);

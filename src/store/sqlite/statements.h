@@ -324,7 +324,7 @@
 	X(SQL_CHECK_INTEGRITY, "PRAGMA quick_check(1)")                                            \
 	X(SQL_CHECK_TRIGGERS, "SELECT count(*) FROM sqlite_master WHERE type = 'trigger'"          \
 		" AND tbl_name = 'outbox_message' AND name IN ('outbox_message_insert',"           \
-		" 'outbox_message_immutable', 'outbox_message_keep')")                             \
+		" 'outbox_message_immutable', 'outbox_message_keep', 'outbox_message_replace')") \
 	X(SQL_CHECK_JANITOR, "SELECT count(*) FROM outbox_meta WHERE name = 'janitor'")            \
 	X(SQL_CHECK_COLUMNS, "SELECT group_concat(name, ', ') FROM pragma_table_info('outbox_message')" \
 		" WHERE name NOT IN ('seq', 'id', 'type', 'key', 'kind', 'published', 'priority',"  \

@@ -17,6 +17,7 @@ FROZEN = {
     "v3.sql": "79d20a7f413a903f9bcebad520d52a973bf9a199cd4609e917e6e802a243ef54",
     "v4.sql": "52d957cd37830543f5d97a388dfc8de6727723f465672109bccb39f8393a5646",
     "v5.sql": "baf7cfc736eaac542e980c932d8c63b5f50400ba22517ba580b54d10ee14edcc",
+    "v6.sql": "4f2e399df16a93c351b8f0064e4e49497f07c3557011d23b81780eb4899daa16",
 }
 
 
@@ -93,7 +94,7 @@ def test_doctor_asks_for_what_is_missing_and_an_upgrade_makes_it(tmp_path):
     with shop.db() as db:
         db.execute("DROP TRIGGER outbox_message_keep")
     told = " ".join(shop.run("doctor", code=1).out.split())
-    assert "2 of 3 triggers of outbox_message are there" in told and "outbox upgrade --store sqlite:" in told
+    assert "3 of 4 triggers of outbox_message are there" in told and "outbox upgrade --store sqlite:" in told
     shop.run("upgrade", "--check")
     assert outline(shop) != whole
     shop.run("upgrade")

@@ -1,0 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
+--
+-- outbox on SQLite: from schema version 5 to version 6. No table changes: code.sql has a new trigger, which refuses
+-- INSERT OR REPLACE. A program that knows version 1 goes on working with the result (min_reader 1).
