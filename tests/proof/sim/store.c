@@ -102,6 +102,8 @@ static int sim_target_put(struct outbox_store *base, const struct outbox_target_
 	for (int lane = 0; !r && lane < s->lanes; lane++)
 		s->holders[t][lane] =
 			memory_receipt_last(&sim_db_target(s, t)->lanes[lane])->fence_token;
+	if (!r)
+		check_states(s, BY_RELAY); /* what was cancelled before is finished there from now on */
 	return after(s, "target_put", r, err);
 }
 
