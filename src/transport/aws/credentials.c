@@ -16,6 +16,9 @@
 #include <unistd.h>
 
 #define RENEW_BEFORE (5 * OUTBOX_MINUTES) /* there are newer ones by then: AWS says so */
+#define RENEW_PAUSE \
+	(20 *       \
+	 OUTBOX_SECONDS) /* after a failure: a batch does not wait for a silent service each time */
 
 void aws_credentials_deinit(struct aws_credentials *credentials)
 {
@@ -144,10 +147,11 @@ static int find(struct aws_transport *t, outbox_time deadline, struct aws_creden
 
 	if (e->user)
 		return copy_all(e->user, e->password, NULL, out, err);
-	if (id && secret)
+	if (id || secret)
 		return copy_all(id, secret, getenv("AWS_SESSION_TOKEN"), out, err);
 	r = read_shared_file(out, err);
-	if (r || out->id)
+	/* half a key is refused, not filled up with the machine's */
+	if (r || out->id || out->secret || out->token)
 		return r;
 	return aws_imds_read(t, deadline, out, err);
 }
@@ -196,8 +200,12 @@ int aws_credentials_refresh(struct aws_transport *t, outbox_time deadline, struc
 	outbox_time now = clock->wall(clock), expires = t->credentials.expires;
 	int r;
 
-	if (!expires || now < expires - RENEW_BEFORE)
+	if (!expires || now < expires - RENEW_BEFORE ||
+	    (now < expires && now < t->credentials.renew_from))
 		return OUTBOX_OK;
 	r = aws_credentials_read(t, deadline, now < expires ? NULL : err);
-	return now < expires ? OUTBOX_OK : r;
+	if (!r || now >= expires)
+		return r;
+	t->credentials.renew_from = now + RENEW_PAUSE;
+	return OUTBOX_OK;
 }

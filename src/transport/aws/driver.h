@@ -34,6 +34,7 @@ struct aws_credentials {
 	char *id, *secret;
 	char *token;         /* NULL: none */
 	outbox_time expires; /* wall; 0: never */
+	outbox_time renew_from; /* wall; newer ones could not be had, and are not asked for until then */
 };
 
 /* A message as both services take it. Borrowed. */
@@ -157,6 +158,9 @@ extern const struct aws_row aws_rows[]; /* the first that fits holds; the last f
 
 /* By the code, which may have the service's prefixes and suffixes; by the status, when nobody knows the code. */
 const struct aws_row *aws_row_find(const char *code, int status);
+
+/* What the service says, for people: without our secrets, of which its answers have some, and then cut. */
+void aws_text_keep(char *out, size_t size, const char *text);
 
 /* No answer at all: the status of connect() and publish(). */
 int aws_failure_status(CURLcode failure);

@@ -100,10 +100,36 @@ static void judge_refusal(struct run *run, const struct aws_flight *flight,
 		stop_run(run, row->status, answer->status, shown);
 }
 
+/* Not one of the messages was stored, and each because of the service: as if all were refused in one. NULL: otherwise. */
+static const struct aws_row *find_outage(const struct aws_result *results, size_t n)
+{
+	const struct aws_row *row = NULL;
+
+	for (size_t i = 0; i < n; i++) {
+		if (results[i].state != AWS_FAILED)
+			return NULL;
+		row = aws_row_find(results[i].code, results[i].our_fault ? 400 : 500);
+		if (row->verdict != OUTBOX_RETRY || !row->status)
+			return NULL;
+	}
+	return row;
+}
+
+static void judge_outage(struct run *run, const struct aws_flight *flight,
+			 const struct aws_result *results, const struct aws_row *row)
+{
+	char shown[AWS_TEXT_MAX + AWS_CODE_MAX + 100];
+
+	show(&results[0], row, 500, shown, sizeof(shown));
+	set_all(run, flight, OUTBOX_UNKNOWN, 500, shown);
+	stop_run(run, row->status, 500, shown);
+}
+
 static void judge_answer(struct run *run, const struct aws_flight *flight,
 			 const struct web_answer *answer)
 {
 	struct aws_result results[AWS_BATCH_MAX] = { { 0 } };
+	const struct aws_row *outage;
 
 	run->answered++;
 	if (answer->status != 200) {
@@ -113,6 +139,11 @@ static void judge_answer(struct run *run, const struct aws_flight *flight,
 	if (!run->t->service->read_results(answer->body, answer->size, results)) {
 		set_all(run, flight, OUTBOX_UNKNOWN, 200, "not an answer of the service");
 		stop_run(run, OUTBOX_ECONN, 200, "not an answer of the service; correct the host");
+		return;
+	}
+	outage = find_outage(results, flight->n);
+	if (outage) {
+		judge_outage(run, flight, results, outage);
 		return;
 	}
 	for (size_t i = 0; i < flight->n; i++)

@@ -6,6 +6,7 @@
 
 #include "transport/aws/driver.h"
 
+#include "base/cleanup.h"
 #include "base/text.h"
 
 #include <stdio.h>
@@ -138,16 +139,18 @@ static char entity_at(const struct piece *text, size_t at, size_t *ret_length)
 	return text->at[at];
 }
 
+/* False: it has no such element. */
 static bool read_text(struct piece in, const char *name, char *out, size_t out_size)
 {
+	_cleanup_(buf_deinit) struct buf read = BUF_INIT(WEB_READ_MAX);
 	struct piece text, rest;
-	size_t n = 0, length;
+	size_t length;
 
 	if (!find_element(in, name, &text, &rest))
 		return false;
-	for (size_t i = 0; i < text.size && n + 1 < out_size; i += length)
-		out[n++] = entity_at(&text, i, &length);
-	out[n] = '\0';
+	for (size_t i = 0; i < text.size; i += length)
+		buf_char(&read, entity_at(&text, i, &length));
+	aws_text_keep(out, out_size, buf_str(&read));
 	return true;
 }
 

@@ -90,7 +90,7 @@ static bool read_text(const char *object, size_t size, const char *name, char *o
 	text = malloc(value.size);
 	read = text && !json_string_read(&value, text);
 	if (read)
-		snprintf(out, out_size, "%s", text);
+		aws_text_keep(out, out_size, text);
 	free(text);
 	return read;
 }

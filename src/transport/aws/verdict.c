@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "core/secrets.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -122,6 +123,14 @@ const struct aws_row *aws_row_find(const char *code, int status)
 		return row;
 	snprintf(name, sizeof(name), "http %d", status);
 	return match(name);
+}
+
+void aws_text_keep(char *out, size_t size, const char *text)
+{
+	_cleanup_(buf_deinit) struct buf hidden = BUF_INIT(4 * WEB_READ_MAX);
+
+	hide_secrets(text, &hidden);
+	snprintf(out, size, "%s", hidden.failed ? "(out of memory)" : buf_str(&hidden));
 }
 
 int aws_failure_status(CURLcode failure)

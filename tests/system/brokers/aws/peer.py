@@ -123,7 +123,7 @@ class Peer:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.load_cert_chain(certificate)
             self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True).start()
 
     def url(self, service="sqs", place="1/orders", options=""):
         return f"{service}+http://127.0.0.1:{self.port}/{place}?region=eu-west-1{options}"

@@ -100,12 +100,19 @@ def test_the_usual_file(peer, probe, tmp_path):
     ({"AWS_PROFILE": "nobody", "AWS_SHARED_CREDENTIALS_FILE": "FILE"}, "nobody"),
     ({"AWS_SHARED_CREDENTIALS_FILE": "OPEN"}, "chmod 600"),
     ({"AWS_SHARED_CREDENTIALS_FILE": "HALF"}, "secret"),
-    ({"AWS_ACCESS_KEY_ID": "AKID"}, "no credentials"),
+    ({"AWS_ACCESS_KEY_ID": "AKID", "AWS_SHARED_CREDENTIALS_FILE": "FILE"}, "without its secret"),
+    ({"AWS_SECRET_ACCESS_KEY": "secret", "AWS_SHARED_CREDENTIALS_FILE": "FILE"}, "without its secret"),
+    ({"AWS_SHARED_CREDENTIALS_FILE": "NO_ID"}, "without its secret"),
+    ({"AWS_SHARED_CREDENTIALS_FILE": "TOKEN"}, "without its secret"),
     ({"AWS_ACCESS_KEY_ID": "AKID", "AWS_SECRET_ACCESS_KEY": "a\nb"}, "control character"),
 ])
-def test_credentials_that_are_none(peer, probe, tmp_path, env, words):
+def test_credentials_that_are_none(peer, probe, machine, tmp_path, env, words):
+    # the machine has some, which must not take the place of what is missing
+    env = {**env, **machine()[1]} if words == "without its secret" else env
     files = {"FILE": secret_file(tmp_path, FILE), "OPEN": secret_file(tmp_path, FILE, "open", 0o644),
-             "HALF": secret_file(tmp_path, "[default]\naws_access_key_id = AKID\n", "half")}
+             "HALF": secret_file(tmp_path, "[default]\naws_access_key_id = AKID\n", "half"),
+             "NO_ID": secret_file(tmp_path, "[default]\naws_secret_access_key = secret\n", "no-id"),
+             "TOKEN": secret_file(tmp_path, "[default]\naws_session_token = token\n", "token")}
     if env.get("AWS_SHARED_CREDENTIALS_FILE") == "OPEN" and os.geteuid() == 0:
         os.chown(files["OPEN"], 12345, 12345)
         words = "another user"
@@ -127,6 +134,9 @@ def test_the_machine_is_asked_before_they_end(peer, probe, machine):
     assert p.publish([message("m")]).verdicts == ["ACKED"]
     assert key_of(server.requests[-1]) == "ASIA3"
     assert {method for method, _ in script.asked} == {"PUT", "GET"}
+    # and nobody asks again at each batch
+    asked = len(script.asked)
+    assert p.publish([message("m")]).verdicts == ["ACKED"] and len(script.asked) == asked
 
 
 def test_ended_ones_are_not_used(peer, probe, machine):

@@ -65,6 +65,29 @@ def test_every_row_as_the_verdict_of_one_of_three(peer, probe, service):
 
 
 @BOTH
+@pytest.mark.parametrize("count", [1, 3])
+def test_all_failed_by_the_service_is_an_outage(peer, probe, service, count):
+    """Each named as failed, nothing stored: nobody is charged for that."""
+    server = peer(lambda request: stored(request, {n: ("InternalError", False) for n in range(count)}))
+    answer = probe(server.url(service)).publish([message(f"m-{i}") for i in range(count)])
+    assert answer.status == "conn" and answer.verdicts == ["UNKNOWN"] * count, answer
+    assert "InternalError" in answer.text and "InternalError" in answer.items[0][2]
+
+
+@BOTH
+@pytest.mark.parametrize("head", [0, 200, 280, 299, 340])
+def test_no_half_of_a_secret_is_shown(peer, probe, service, head):
+    """AWS answers a wrong signature with what it has signed itself, the session's token included."""
+    said = "a" * head + "IQoJ" * 90 + " and more"
+    text = (json.dumps({"__type": "InvalidParameterValue", "message": said}) if service == "sqs" else
+            f"<ErrorResponse><Error><Code>InvalidParameter</Code><Message>{said}</Message></Error></ErrorResponse>")
+    p = probe(peer(lambda _: (400, text)).url(service), env={**KEYS, "AWS_SESSION_TOKEN": "IQoJ" * 90})
+    answer = p.publish([message("m-1")])
+    assert answer.verdicts == ["REJECTED"] and "IQoJ" not in answer.items[0][2], answer
+    assert "IQoJ" not in p.ask("check 5000").lines[0]
+
+
+@BOTH
 def test_a_key_stops_at_what_fails(peer, probe, service):
     server = peer(lambda request: stored(request, {n: ("InternalError", False) for n, ident in enumerate(request.ids())
                                                    if ident == "a-1"}))
@@ -145,7 +168,8 @@ def test_a_message_that_the_answer_does_not_name_is_unknown(peer, probe, service
 
 
 @BOTH
-@pytest.mark.parametrize("text", ["", "{}", "[]", "<html>", "{\"Successful\":", "<PublishBatchResult>", "\xff" * 70000],
+@pytest.mark.parametrize("text", ["", "{}", "[]", "<html>", "{\"Successful\":", "<PublishBatchResult>", "\xff" * 70000,
+                                  "{\"Successful\":[" + "{}," * 10**6, "<PublishBatchResult><Successful>" + "<member>" * 10**5],
                          ids=lambda text: text[:12].encode().hex() or "nothing")
 def test_an_answer_of_somebody_else_is_an_outage(peer, probe, service, text):
     p = probe(peer(lambda _: (200, text)).url(service))
