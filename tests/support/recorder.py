@@ -3,13 +3,16 @@
 """An HTTP/1.1 server that keeps what was posted to it: recorder.py FOLDER PORT
 
 As a program it writes its process to FOLDER/pid once it listens, and every body as a line of FOLDER/PATH before it
-answers 204. Tests use the class, and say what it answers.
+answers 204. A batch for a topic of SNS it takes as SNS does: every message is a line of FOLDER/TOPIC before the answer
+names it. Tests use the class, and say what it answers.
 """
 import http.server
 import os
 import pathlib
+import re
 import sys
 import threading
+import urllib.parse
 
 
 class Request:
@@ -92,9 +95,23 @@ class Files(Recorder):
         super().__init__(port=port)
         self.folder = folder
 
+    def keep(self, name, lines):
+        with self.lock, open(self.folder / name, "ab") as out:
+            out.write(b"".join(line + b"\n" for line in lines))
+
+    def take_batch(self, form):
+        entries = sorted((int(match[1]), ident) for name, ident in form.items()
+                         if (match := re.fullmatch(r"PublishBatchRequestEntries\.member\.(\d+)\.Id", name)))
+        self.keep(form["TopicArn"].rsplit(":", 1)[1],
+                  [form[f"PublishBatchRequestEntries.member.{number}.Message"].encode() for number, _ in entries])
+        stored = "".join(f"<member><Id>{ident}</Id><MessageId>m</MessageId></member>" for _, ident in entries)
+        return (200, [("Content-Type", "text/xml")], f"<PublishBatchResponse><PublishBatchResult><Failed/><Successful>{stored}"
+                "</Successful></PublishBatchResult></PublishBatchResponse>".encode())
+
     def take(self, request):
-        with self.lock, open(self.folder / request.path.strip("/").replace("/", "_"), "ab") as out:
-            out.write(request.body + b"\n")
+        if request.body.startswith(b"Action=PublishBatch&"):
+            return self.take_batch(dict(urllib.parse.parse_qsl(request.body.decode(), max_num_fields=1000)))
+        self.keep(request.path.strip("/").replace("/", "_"), [request.body])
         return (204, [], b"")
 
 

@@ -106,6 +106,19 @@ class Http(Broker):
             return lines.read().splitlines()
 
 
+class Sns(Http):
+    """The same server, which takes batches for a topic, too: what it says is SNS' protocol as its emulators speak it."""
+
+    def __init__(self):
+        super().__init__()
+        os.environ.update(AWS_ACCESS_KEY_ID="AKIDEXAMPLE", AWS_SECRET_ACCESS_KEY="example", AWS_REGION="us-east-1")
+        self.target = f"sns+http://127.0.0.1:{self.port}/000000000000/{NAME}.fifo"
+
+    def read(self):
+        with open(f"{self.folder}/{NAME}.fifo", "rb") as lines:
+            return lines.read().splitlines()
+
+
 class Rabbit(Broker):
     def __init__(self):
         self.home = os.environ["OUTBOX_TEST_RABBITMQ_HOME"]
@@ -359,4 +372,4 @@ class Elasticmq(Broker):
 
 
 BROKERS = {"rabbitmq": Rabbit, "kafka": Kafka, "nats": Nats, "redis": Redis, "mqtt": Mqtt, "artemis": Artemis,
-           "elasticmq": Elasticmq, "http": Http}
+           "elasticmq": Elasticmq, "http": Http, "sns": Sns}
