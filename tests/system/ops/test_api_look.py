@@ -104,6 +104,8 @@ def test_one_message_with_its_history(console):
     told = console.get(f"/api/messages/{id}").json
     cli = console.cli("show", id)
     assert told["deliveries"] == cli["deliveries"] and told["history"] == cli["history"]
+    assert [a["verdict"] for a in told["failed_attempts"]] == ["rejected"] * 2
+    assert told["failed_attempts"] == cli["failed_attempts"]
     assert [(h["action"], h["reason"]) for h in told["history"]] == [("requeue", "try")]
     assert told["history"][0]["actor"].startswith("ada")
     assert told["message"]["headers"] == {"tenant": "***"} and told["message"]["size"] == 7

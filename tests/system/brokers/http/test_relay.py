@@ -117,6 +117,8 @@ def test_a_refused_message_fails_alone(shop, producer, relay):
         kit.until(lambda: delivered(shop) == len(producer.ledger.committed) - 1, "the others")
         (failed,) = kit.outbox("list", "--store", shop.store, "--state", "failed", "--json")["deliveries"]
         assert failed["id"] == bad and failed["error"].startswith('422: "total" must be >= 0')
+        shown = kit.outbox("show", bad, "--store", shop.store, "--json", "--payload")["failed_attempts"]
+        assert [(a["native"], a["verdict"], a["answer"]) for a in shown] == [(422, "rejected", '"total" must be >= 0')]
 
 
 def test_one_of_a_batch_is_refused(shop, producer, relay):

@@ -64,6 +64,10 @@ def test_3_1_1(server, courier, place, witness):
     [message] = reader.read()
     event = json.loads(message.payload)
     assert (event["id"], event["data"], message.topic) == (ident, {"a": 1}, "shop/order.placed")
+    # it has no properties for the other envelopes
+    for envelope in ("binary", "native"):
+        refused = courier.start(broker.url(options="?version=3.1.1"), "--once", "--envelope", f"events={envelope}")
+        assert refused.wait() == 2 and "choose the envelope structured" in refused.log(), refused.log()
 
 
 def test_expiry(server, courier, place, witness):
