@@ -64,6 +64,8 @@ class Link:
                 if not select.select([source], [], [], .05)[0]:
                     continue
                 data = source.recv(min(left, CHUNK))
+                # a server with Nagle's algorithm on (mosquitto) would wait 40 ms for a late acknowledgement; the system forgets it
+                source.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
                 while self.proxy.stalled.is_set() and not self.over.is_set():
                     time.sleep(.005)
                 if not data:
