@@ -6,6 +6,7 @@
 
 #include <outbox/clock.h>
 #include <outbox/error.h>
+#include <outbox/inbox.h>
 #include <outbox/message.h>
 
 #include <stdbool.h>
@@ -257,6 +258,7 @@ struct outbox_stats {
 	int64_t unrouted_targets; /* 0 targets registered: messages wait for one */
 	size_t n_targets;
 	struct outbox_target_stats *targets;
+	struct outbox_inbox_stats inbox; /* beside the outbox, if there is one */
 };
 
 /* Delivered: settled for every registered target before delivered_before. A message with a failed

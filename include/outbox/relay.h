@@ -153,6 +153,9 @@ struct outbox_relay_config {
 	const char *store_option;
 	/* A folder: what retention removes is first written there, as by outbox archive. NULL: nowhere */
 	const char *archive;
+	/* Ids in the inbox beside the outbox (outbox/inbox.h), where there is one. 0: 30 days; OUTBOX_NEVER: keep. Pruned as
+	 * often as messages are purged. */
+	outbox_time retain_inbox;
 };
 
 #define OUTBOX_RELAY_CONFIG_INIT OUTBOX_SIZED(struct outbox_relay_config)

@@ -32,12 +32,12 @@ static const struct command *const commands[] = {
 	&cmd_truncate,     &cmd_drop,        &cmd_publish,       &cmd_relay,
 	&cmd_config_check, &cmd_config_show, &cmd_config_schema, &cmd_config_reference,
 	&cmd_policy_list,  &cmd_policy_show, &cmd_status,        &cmd_alerts,
-	&cmd_keys,         &cmd_list,        &cmd_show,          &cmd_tail,
-	&cmd_audit,        &cmd_target_list, &cmd_requeue,       &cmd_discard,
-	&cmd_defer,        &cmd_cancel,      &cmd_pause,         &cmd_resume,
-	&cmd_purge,        &cmd_archive,     &cmd_replay,        &cmd_target_drop,
-	&cmd_redact,       &cmd_amend,       &cmd_realign,       &cmd_help,
-	&cmd_version,
+	&cmd_inbox_list,   &cmd_inbox_count, &cmd_inbox_prune,   &cmd_keys,
+	&cmd_list,         &cmd_show,        &cmd_tail,          &cmd_audit,
+	&cmd_target_list,  &cmd_requeue,     &cmd_discard,       &cmd_defer,
+	&cmd_cancel,       &cmd_pause,       &cmd_resume,        &cmd_purge,
+	&cmd_archive,      &cmd_replay,      &cmd_target_drop,   &cmd_redact,
+	&cmd_amend,        &cmd_realign,     &cmd_help,          &cmd_version,
 };
 
 const struct command *command_at(size_t i)

@@ -71,7 +71,7 @@ struct config_relay {
 	const char *instance;
 	int64_t workers, batch, batch_bytes;
 	outbox_time lease, poll, publish_timeout, breaker_min, breaker_max;
-	outbox_time retain_delivered, retain_failed, purge_interval, shutdown_timeout;
+	outbox_time retain_delivered, retain_failed, retain_inbox, purge_interval, shutdown_timeout;
 	const char *archive;
 };
 

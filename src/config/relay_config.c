@@ -75,6 +75,7 @@ int config_relay(const struct config *config, const struct config_source *source
 	relay.breaker_max = from->breaker_max;
 	relay.retain_delivered = from->retain_delivered;
 	relay.retain_failed = from->retain_failed;
+	relay.retain_inbox = from->retain_inbox;
 	relay.purge_interval = from->purge_interval;
 	relay.archive = from->archive;
 	*ret_relay = relay;

@@ -158,6 +158,8 @@ static const struct field relay_keys[] = {
 	{ KEY(KEEP, config_relay, retain_failed),
 	  .otherwise = "the first target's preset, else forever", .example = "forever",
 	  .help = "keep failed messages this long" },
+	{ KEY(KEEP, config_relay, retain_inbox), .fallback = "30d",
+	  .help = "keep ids in the inbox of a source this long, if it has one" },
 	{ KEY(KEEP, config_relay, purge_interval), .otherwise = "the first target's preset, else 1m",
 	  .example = "1m", .help = "remove what is past its retention this often; forever: never" },
 	{ KEY(TEXT, config_relay, archive), .otherwise = "none", .example = "/var/lib/outbox/archive",

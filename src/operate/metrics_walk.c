@@ -414,6 +414,32 @@ static void walk_sources(const struct sample *sample, const struct metric_sink *
 	}
 }
 
+/* Of the inbox beside an outbox, where there is one. */
+static void walk_inboxes(const struct sample *sample, const struct metric_sink *sink)
+{
+	static const struct metric_family families[] = {
+		{ "outbox_inbox_ids", "Ids in the inbox; many are estimated, or counted to 100,001",
+		  METRIC_GAUGE, "{id}" },
+		{ "outbox_inbox_oldest_seconds", "Age of the oldest id in the inbox", METRIC_GAUGE,
+		  "s" },
+	};
+
+	for (size_t f = 0; f < ARRAY_SIZE(families); f++) {
+		for (size_t i = 0; i < sample->n_sources; i++) {
+			const struct sample_source *s = &sample->sources[i];
+			struct metric_point p = metric_point_of(s->source->name, NULL);
+
+			if (!s->stats || !s->stats->inbox.there)
+				continue;
+			if (f == 0)
+				p.value = s->stats->inbox.rows;
+			else if (s->stats->inbox.oldest)
+				p.value = s->stats->inbox.store_now - s->stats->inbox.oldest;
+			metric_say(sink, &families[f], &p);
+		}
+	}
+}
+
 /* One series for each finding while it lasts: what `outbox alerts` lists. */
 static void walk_findings(const struct sample *sample, const struct metric_sink *sink)
 {
@@ -461,6 +487,7 @@ void metrics_walk(const struct sample *sample, const struct metric_sink *sink)
 	for (size_t i = 0; i < ARRAY_SIZE(store_metrics); i++)
 		walk_targets(sample, sink, &store_metrics[i], true);
 	walk_sources(sample, sink);
+	walk_inboxes(sample, sink);
 	metric_alone(sink, &health, (int64_t)sample->level);
 	walk_findings(sample, sink);
 	metric_alone(sink, &looked, sample->at);

@@ -293,7 +293,7 @@ static int check_relay(const struct outbox_relay_config *c, struct outbox_error 
 		return outbox_fail(err, OUTBOX_ECONFIG, "workers: %d; between 1 and %d", c->workers,
 				   WORKERS_LIMIT);
 	if (c->breaker_min < 0 || c->breaker_max < 0 || c->retain_delivered < 0 ||
-	    c->retain_failed < 0 || c->purge_interval < 0)
+	    c->retain_failed < 0 || c->retain_inbox < 0 || c->purge_interval < 0)
 		return outbox_fail(err, OUTBOX_ECONFIG,
 				   "a negative duration: breaker, retention and purge interval "
 				   "must be 0 (the default) or above");
@@ -333,6 +333,7 @@ int plan_make(const struct outbox_relay_config *given, struct outbox_arena *aren
 	plan.retain_delivered =
 		first_time(c.retain_delivered, preset->retain_delivered, 7 * OUTBOX_DAYS);
 	plan.retain_failed = first_time(c.retain_failed, preset->retain_failed, OUTBOX_NEVER);
+	plan.retain_inbox = first_time(c.retain_inbox, 0, 30 * OUTBOX_DAYS);
 	plan.purge_interval = first_time(c.purge_interval, preset->purge_interval, OUTBOX_MINUTES);
 	plan.registry = c.registry;
 	plan.clock = c.clock;

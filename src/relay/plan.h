@@ -45,6 +45,7 @@ struct relay_plan {
 	size_t batch_bytes;
 	outbox_time breaker_min, breaker_max;
 	outbox_time retain_delivered, retain_failed; /* OUTBOX_NEVER: keep */
+	outbox_time retain_inbox;                    /* likewise */
 	outbox_time purge_interval;                  /* OUTBOX_NEVER: no purge */
 	const char *archive;                         /* a folder; NULL: nothing is archived */
 	const struct outbox_registry *registry;

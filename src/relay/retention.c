@@ -15,6 +15,8 @@
 #define PURGE_GAP (50 * OUTBOX_MILLISECONDS)
 #define PURGE_WALK OUTBOX_SECONDS
 
+#define PRUNE_LIMIT 5000
+
 #define PAGE 500
 #define PAGE_BYTES ((size_t)80 << 20)
 /* What a file has at the most, but for its last page. */
@@ -217,6 +219,13 @@ void retention_deinit(struct retention *retention)
 	archiver_free(retention->archiver);
 }
 
+static bool keeps_inbox(const struct link *link)
+{
+	return link->store && store_has_inbox(link->store->ops) &&
+	       link->plan->purge_interval != OUTBOX_NEVER &&
+	       link->plan->retain_inbox != OUTBOX_NEVER;
+}
+
 outbox_time retention_due(const struct retention *retention, const struct link *link, bool first_lane)
 {
 	outbox_time purge =
@@ -225,8 +234,12 @@ outbox_time retention_due(const struct retention *retention, const struct link *
 				       ? retention->maintain_at
 				       : OUTBOX_NEVER;
 
+	outbox_time prune = keeps_inbox(link) ? retention->prune_at : OUTBOX_NEVER;
+
 	if (!(retention->keeper && first_lane) || atomic_load(&link->draining))
 		return OUTBOX_NEVER;
+	if (prune < purge)
+		purge = prune;
 	return purge < maintain ? purge : maintain;
 }
 
@@ -288,6 +301,32 @@ static int purge(struct retention *retention, struct link *link, outbox_time now
 	return OUTBOX_OK;
 }
 
+/* One short transaction; where there are more, the next one follows. Without an inbox here nothing is to do. */
+static int prune(struct retention *retention, struct link *link, outbox_time now,
+		 struct outbox_error *err)
+{
+	outbox_time wall = link->plan->clock->wall(link->plan->clock);
+	const struct outbox_inbox_filter old = { .struct_size = sizeof(old),
+						 .before =
+							 time_before(wall, link->plan->retain_inbox),
+						 .limit = PRUNE_LIMIT };
+	struct outbox_inbox_stats stats;
+	int64_t removed = 0;
+	int r = store_inbox_stats(link->store, &stats, err);
+
+	if (r == OUTBOX_OK && stats.oldest && stats.oldest < old.before)
+		r = store_inbox_prune(link->store, &old, &removed, err);
+	if (r)
+		return r;
+	retention->prune_at =
+		now + (removed == PRUNE_LIMIT ? PURGE_GAP : link->plan->purge_interval);
+	if (removed)
+		log_event(&link->plan->log, EVENT_CLEANUP_DONE, NULL,
+			  "removed %lld id%s from the inbox", (long long)removed,
+			  removed == 1 ? "" : "s");
+	return OUTBOX_OK;
+}
+
 /*
  * Delivery goes on without a clean-up (a log with room in it can be written when a checkpoint has none):
  * it holds nothing back, is told once, and is due again at its next time. Only a lost connection is
@@ -324,7 +363,8 @@ static void report_success(struct retention *retention, struct link *link, const
 void retention_step(struct retention *retention, struct link *link, outbox_time now)
 {
 	bool purging = link->plan->purge_interval != OUTBOX_NEVER && now >= retention->purge_at;
-	const char *call = purging ? "purge" : "maintain";
+	bool pruning = !purging && keeps_inbox(link) && now >= retention->prune_at;
+	const char *call = purging ? "purge" : pruning ? "prune" : "maintain";
 	struct outbox_error err = OUTBOX_ERROR_INIT;
 	bool ours = false; /* the archive failed, not the store */
 	int r;
@@ -332,6 +372,9 @@ void retention_step(struct retention *retention, struct link *link, outbox_time 
 	if (purging) {
 		retention->purge_at = now + OUTBOX_SECONDS;
 		r = purge(retention, link, now, &ours, &err);
+	} else if (pruning) {
+		retention->prune_at = now + OUTBOX_SECONDS;
+		r = prune(retention, link, now, &err);
 	} else {
 		retention->maintain_at = now + MAINTAIN_INTERVAL;
 		r = store_maintain(link->store, &err);

@@ -10,7 +10,7 @@ struct archiver;
 
 struct retention {
 	bool keeper; /* one worker of a relay does it: the one of these that holds lane 0 */
-	outbox_time purge_at, maintain_at;
+	outbox_time purge_at, prune_at, maintain_at;
 	struct outbox_purge purge; /* of the round under way: its times stay until it is done */
 	struct archiver *archiver; /* NULL: not needed yet */
 	const char *untidy;        /* the clean-up that failed and was told */
@@ -22,7 +22,7 @@ void retention_deinit(struct retention *retention);
 outbox_time retention_due(const struct retention *retention, const struct link *link,
 			  bool first_lane);
 
-/* One bounded purge, one step of an archive that comes before it, or one upkeep call. */
+/* One bounded purge, one step of an archive that comes before it, one bounded prune of the inbox, or one upkeep call. */
 void retention_step(struct retention *retention, struct link *link, outbox_time now);
 
 #endif

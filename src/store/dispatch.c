@@ -395,7 +395,11 @@ int store_stats(struct outbox_store *store, struct outbox_arena *arena,
 {
 	int r = need(store, store->ops->operate.stats, "report its state", err);
 
-	return r ? r : store->ops->operate.stats(store, arena, ret_stats, err);
+	r = r ? r : store->ops->operate.stats(store, arena, ret_stats, err);
+	/* an inbox that this role may not read is nobody's trouble here: whoever prunes it is told */
+	if (r == OUTBOX_OK && store_inbox_stats(store, &ret_stats->inbox, NULL))
+		ret_stats->inbox = (struct outbox_inbox_stats){ 0 };
+	return r;
 }
 
 int store_purge(struct outbox_store *store, const struct outbox_purge *purge,

@@ -18,7 +18,7 @@ static const struct store_case *const groups[] = {
 	act_cases,      operator_cases, list_cases,    look_cases,   stats_cases,   purge_cases,
 	interest_cases, target_cases,   dead_cases,    start_cases,  bands_cases,   redact_cases,
 	amend_cases,    keys_cases,     bulk_cases,    rules_cases,  waiting_cases, joined_cases,
-	attempt_cases,  cancel_cases,   headers_cases,
+	attempt_cases,  cancel_cases,   headers_cases, inbox_cases,
 };
 
 struct bound_case {
@@ -53,7 +53,7 @@ int store_contract_run(const struct store_fixture *fixture, int argc, char **arg
 	const struct outbox_lane_ops *ops = &fixture->ops->lane;
 	unsigned has = fixture->has | (ops->look ? STORE_LOOKS : 0) |
 		       (ops->settle_and_claim_lanes ? STORE_JOINS : 0) |
-		       (fixture->cancel ? STORE_CANCELS : 0) |
+		       (fixture->cancel ? STORE_CANCELS : 0) | (fixture->accept ? STORE_INBOX : 0) |
 		       (fixture->try_commit ? STORE_COMMIT_FAILS : 0);
 	size_t count = 0;
 

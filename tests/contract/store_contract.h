@@ -17,6 +17,7 @@
 #define STORE_JOINS 8u         /* likewise settle_and_claim_lanes */
 #define STORE_CANCELS 16u      /* likewise the fixture has cancel */
 #define STORE_COMMIT_FAILS 32u /* likewise try_commit */
+#define STORE_INBOX 64u        /* likewise accept */
 
 struct store_fixture {
 	const char *name;
@@ -46,6 +47,10 @@ struct store_fixture {
 		       struct outbox_error *err);
 	/* Optional, as the client library does it. */
 	int (*cancel)(void *tx, const char *id, bool *ret_done, struct outbox_error *err);
+	/* Optional, both or none: as the client library does it; and a row of the inbox that was received at this time. */
+	int (*accept)(void *tx, const char *consumer, const char *id, bool *ret_first,
+		      struct outbox_error *err);
+	void (*received)(void *place, const char *consumer, const char *id, outbox_time at);
 	void (*savepoint)(void *tx);
 	void (*rollback_to)(void *tx);
 	/* Optional, where what was cancelled may be read before the commit: ECONFLICT, and it ends all the same. */

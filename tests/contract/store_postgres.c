@@ -146,6 +146,24 @@ static int cancel(void *tx, const char *id, bool *ret_done, struct outbox_error 
 	return outbox_cancel_pg(tx, id, "in a transaction", ret_done, err);
 }
 
+static int accept(void *tx, const char *consumer, const char *id, bool *ret_first,
+		  struct outbox_error *err)
+{
+	return outbox_inbox_accept_pg(tx, consumer, id, ret_first, err);
+}
+
+static void received(void *place, const char *consumer, const char *id, outbox_time at)
+{
+	struct place *p = place;
+	char sql[256];
+
+	snprintf(sql, sizeof(sql),
+		 "INSERT INTO outbox_inbox (consumer, id, received_at) VALUES ('%s', '%s',"
+		 " timestamptz 'epoch' + %lld * interval '1 microsecond')",
+		 consumer, id, (long long)at);
+	run(p->conn, sql);
+}
+
 static void savepoint(void *tx)
 {
 	run(tx, "SAVEPOINT mine");
@@ -215,6 +233,8 @@ const struct store_fixture postgres_store_fixture = {
 	.begin = begin,
 	.publish = publish,
 	.cancel = cancel,
+	.accept = accept,
+	.received = received,
 	.savepoint = savepoint,
 	.rollback_to = rollback_to,
 	.try_commit = try_commit,

@@ -115,6 +115,24 @@ static int cancel(void *tx, const char *id, bool *ret_done, struct outbox_error 
 	return outbox_cancel_sqlite(tx, id, "in a transaction", ret_done, err);
 }
 
+static int accept(void *tx, const char *consumer, const char *id, bool *ret_first,
+		  struct outbox_error *err)
+{
+	return outbox_inbox_accept_sqlite(tx, consumer, id, ret_first, err);
+}
+
+static void received(void *place, const char *consumer, const char *id, outbox_time at)
+{
+	sqlite3 *db = connect_to(place);
+	char sql[256];
+
+	snprintf(sql, sizeof(sql),
+		 "INSERT INTO outbox_inbox (consumer, id, received_at) VALUES ('%s', '%s', %lld)",
+		 consumer, id, (long long)at);
+	run(db, sql);
+	sqlite3_close(db);
+}
+
 static void savepoint(void *tx)
 {
 	run(tx, "SAVEPOINT mine");
@@ -149,6 +167,8 @@ const struct store_fixture sqlite_store_fixture = {
 	.begin = begin,
 	.publish = publish,
 	.cancel = cancel,
+	.accept = accept,
+	.received = received,
 	.savepoint = savepoint,
 	.rollback_to = rollback_to,
 	.commit = commit,

@@ -51,7 +51,8 @@ extern const struct store_case schema_cases[], publish_cases[], fields_cases[], 
 	order_cases[], parking_cases[], act_cases[], operator_cases[], list_cases[], look_cases[],
 	stats_cases[], purge_cases[], interest_cases[], target_cases[], dead_cases[], start_cases[],
 	bands_cases[], redact_cases[], amend_cases[], keys_cases[], bulk_cases[], rules_cases[],
-	waiting_cases[], joined_cases[], attempt_cases[], cancel_cases[], headers_cases[];
+	waiting_cases[], joined_cases[], attempt_cases[], cancel_cases[], headers_cases[],
+	inbox_cases[];
 
 /* The call must succeed; its message is told when it does not. */
 #define OK(call) world_ok(w, (call), #call, __FILE__, __LINE__)

@@ -10,12 +10,47 @@
 #include <stdio.h>
 
 struct values {
-	bool yes;
+	bool yes, inbox;
 };
 
 static const struct field options[] = {
 	OPTION_YES,
 };
+
+static const struct field drop_options[] = {
+	OPTION("inbox", FIELD_BOOL, inbox, NULL, "remove the inbox and nothing else"),
+	OPTION_YES,
+};
+
+/* The outbox, if there is one, stays. */
+static int drop_inbox(struct cli *cli, const struct values *given, struct outbox_error *err)
+{
+	struct outbox_inbox_stats stats;
+	char what[300], count[COUNT_TEXT_MAX];
+	int r = cli_open(cli, OPEN_ANY, err);
+
+	if (r == OUTBOX_OK)
+		r = store_inbox_stats(cli->store, &stats, err);
+	if (r)
+		return r;
+	if (!stats.there)
+		return outbox_fail(err, OUTBOX_ESCHEMA, "%s: there is no inbox", cli->info.name);
+	snprintf(what, sizeof(what),
+		 "This removes the inbox from \"%s\", with %s id%s: whatever comes again is processed again. This cannot be undone.",
+		 cli->info.name, capped_text(stats.rows, count), stats.rows == 1 ? "" : "s");
+	r = confirm_name(cli, given->yes, what, cli->info.name, err);
+	if (r == OUTBOX_OK)
+		r = store_inbox_drop(cli->store, err);
+	if (r)
+		return r;
+	if (cli->json)
+		return json_print(json_pack("{s:o, s:I}", "store", json_text(cli->info.name), "ids",
+					    (json_int_t)stats.rows),
+				  err);
+	printable_printf(stdout, "%s: removed the inbox (%s id%s in it)", cli->info.name, count,
+			 stats.rows == 1 ? " was" : "s were");
+	return OUTBOX_OK;
+}
 
 static int run(struct cli *cli, void *values, struct outbox_error *err)
 {
@@ -23,8 +58,11 @@ static int run(struct cli *cli, void *values, struct outbox_error *err)
 	bool rows_only = cli->command == &cmd_truncate;
 	char what[300], count[COUNT_TEXT_MAX];
 	struct outbox_stats stats;
-	int r = cli_open_target(cli, NULL, &stats, err);
+	int r;
 
+	if (given->inbox)
+		return drop_inbox(cli, given, err);
+	r = cli_open_target(cli, NULL, &stats, err);
 	if (r)
 		return r;
 	snprintf(what, sizeof(what),
@@ -52,8 +90,8 @@ const struct command cmd_drop = {
 	.group = GROUP_SETUP,
 	.flags = COMMAND_STORE | COMMAND_HARMFUL,
 	.summary = "remove the outbox, with every message, from a database",
-	TAKES_OPTIONS(options, struct values),
-	.about = "Your own tables are not touched. Asks for the store's name first.",
+	TAKES_OPTIONS(drop_options, struct values),
+	.about = "Your own tables are not touched, and neither is an inbox, which outbox drop --inbox removes. Asks for the store's name first.",
 	.example = "outbox drop --store sqlite:app.db --yes",
 	.exits = "0  removed\n10 not confirmed: nothing was changed",
 	.run = run,
@@ -65,7 +103,7 @@ const struct command cmd_truncate = {
 	.flags = COMMAND_STORE | COMMAND_HARMFUL,
 	.summary = "remove every row of the outbox, keep its tables",
 	TAKES_OPTIONS(options, struct values),
-	.about = "For test databases. Asks for the store's name first.",
+	.about = "For test databases; an inbox stays as it is. Asks for the store's name first.",
 	.example = "outbox truncate --store sqlite:app.db --yes",
 	.exits = "0  emptied\n10 not confirmed: nothing was changed",
 	.run = run,
