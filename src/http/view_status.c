@@ -198,6 +198,7 @@ struct status_row {
 	const char *health;
 	outbox_time now;
 	int64_t messages, cap;
+	struct outbox_inbox_stats inbox;
 };
 
 static json_t *make_targets(const void *row)
@@ -214,6 +215,10 @@ static const struct field status_fields[] = {
 	FIELD(struct status_row, messages, FIELD_NUMBER, 0, "in the log"),
 	FIELD_NAMED("count_cap", struct status_row, cap, FIELD_NUMBER, 0,
 		    "counting stops here: a larger number means more than this"),
+	FIELD_NAMED("inbox_ids", struct status_row, inbox.rows, FIELD_NUMBER, 0,
+		    "in the inbox beside it; 0: there is none, or it is empty"),
+	FIELD_NAMED("inbox_oldest", struct status_row, inbox.oldest, FIELD_TIME, FIELD_NULL,
+		    "when the oldest of them was received"),
 	FIELD_MADE_OF("targets", FIELD_LIST, view_target, make_targets, NULL),
 };
 
@@ -228,6 +233,7 @@ json_t *json_status(const struct outbox_store_info *info, const struct outbox_st
 		.health = health_level_name(health),
 		.now = stats->store_now,
 		.messages = stats->messages,
+		.inbox = stats->inbox,
 		.cap = OUTBOX_COUNT_CAP,
 	};
 

@@ -366,7 +366,7 @@ void retention_step(struct retention *retention, struct link *link, outbox_time 
 	bool pruning = !purging && keeps_inbox(link) && now >= retention->prune_at;
 	const char *call = purging ? "purge" : pruning ? "prune" : "maintain";
 	struct outbox_error err = OUTBOX_ERROR_INIT;
-	bool ours = false; /* the archive failed, not the store */
+	bool ours = false; /* the archive or the inbox failed, not the store */
 	int r;
 
 	if (purging) {
@@ -375,6 +375,8 @@ void retention_step(struct retention *retention, struct link *link, outbox_time 
 	} else if (pruning) {
 		retention->prune_at = now + OUTBOX_SECONDS;
 		r = prune(retention, link, now, &err);
+		/* whatever is wrong with the inbox, the outbox beside it works */
+		ours = r != OUTBOX_ECONN && r != OUTBOX_ETIMEDOUT;
 	} else {
 		retention->maintain_at = now + MAINTAIN_INTERVAL;
 		r = store_maintain(link->store, &err);

@@ -6,6 +6,7 @@
 #include "cli/format.h"
 #include "cli/store_url.h"
 #include "cli/table.h"
+#include "operate/inbox.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -104,6 +105,7 @@ static int run_check(struct cli *cli, void *values, struct outbox_error *err)
 				      .environment = environ,
 				      .secrets = true,
 				      .server = true };
+	char warning[400];
 	int r = check_named_once(cli, given, err);
 
 	if (r == OUTBOX_OK && strcmp(input.file, "-") == 0)
@@ -121,6 +123,8 @@ static int run_check(struct cli *cli, void *values, struct outbox_error *err)
 		return check_json(cli, input.file, problems, r, err);
 	if (r)
 		return r;
+	if (inbox_kept_too_short(config, config->relay.retain_inbox, warning, sizeof(warning)))
+		printable_printf(stderr, "warning: %s", warning);
 	printable_printf(stdout, "%s: good: %zu source%s, %zu target%s", input.file,
 			 config->sources.count, config->sources.count == 1 ? "" : "s",
 			 config->targets.count, config->targets.count == 1 ? "" : "s");

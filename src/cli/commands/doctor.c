@@ -9,6 +9,7 @@
 #include "core/routing.h"
 #include "core/secrets.h"
 #include "daemon/configure.h"
+#include "operate/inbox.h"
 #include "operate/status.h"
 #include "relay/registry.h"
 #include "store/store.h"
@@ -161,6 +162,34 @@ static int check_retention(struct doctor *doctor, const struct outbox_stats *sta
 	return OUTBOX_OK;
 }
 
+static void check_inbox(struct doctor *doctor, const struct outbox_inbox_stats *inbox)
+{
+	const struct config *config = doctor->cli->config;
+	outbox_time kept = config ? config->relay.retain_inbox : INBOX_RETAIN_DEFAULT;
+	char text[400], count[COUNT_TEXT_MAX];
+
+	if (!inbox->there)
+		return;
+	doctor->area = "inbox";
+	if (inbox_kept_too_short(config, kept, text, sizeof(text)))
+		add_finding(doctor, WARNING, "retention", text);
+	else
+		report(doctor, OK, "ids", "%s%s", inbox->estimated ? "about " : "",
+		       inbox->estimated ? count_human(inbox->rows, count)
+					: capped_text(inbox->rows, count));
+}
+
+/* What else a consumer's database has: nothing, as a rule. */
+static int check_inbox_alone(struct doctor *doctor, struct outbox_error *err)
+{
+	struct outbox_inbox_stats inbox;
+	int r = store_inbox_stats(doctor->cli->store, &inbox, err);
+
+	if (r == OUTBOX_OK)
+		check_inbox(doctor, &inbox);
+	return r;
+}
+
 static int check_store(struct doctor *doctor, struct outbox_error *err)
 {
 	struct cli *cli = doctor->cli;
@@ -170,7 +199,9 @@ static int check_store(struct doctor *doctor, struct outbox_error *err)
 	doctor->area = "store";
 	add_finding(doctor, OK, cli->info.name, cli->info.driver);
 	check_schema(doctor);
-	if (cli->info.schema_version == 0 || doctor->worst == ERROR)
+	if (cli->info.schema_version == 0)
+		return check_inbox_alone(doctor, err);
+	if (doctor->worst == ERROR)
 		return OUTBOX_OK;
 	r = store_check(cli->store, add_finding, doctor, err);
 	if (r)
@@ -188,7 +219,9 @@ static int check_store(struct doctor *doctor, struct outbox_error *err)
 			    "no target is registered: messages wait and nothing is purged");
 	for (size_t i = 0; i < stats.n_targets; i++)
 		check_target(doctor, &stats, &stats.targets[i]);
-	return check_retention(doctor, &stats, err);
+	r = check_retention(doctor, &stats, err);
+	check_inbox(doctor, &stats.inbox);
+	return r;
 }
 
 /* A broker out of reach is a finding, not the end of the examination. */

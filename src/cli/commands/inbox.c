@@ -80,17 +80,16 @@ static void print_page(struct cli *cli, const struct outbox_inbox_page *page, ou
 	_cleanup_(table_deinit) struct table table;
 	char age[DURATION_TEXT_MAX];
 
-	if (!page->count) {
-		puts("no id");
-		return;
-	}
 	table_init(&table, cli, columns, ARRAY_SIZE(columns));
+	if (!page->count)
+		puts("no id");
 	for (size_t i = 0; i < page->count; i++) {
 		table_cell(&table, PLAIN, page->rows[i].consumer);
 		table_cell(&table, PLAIN, page->rows[i].id);
 		table_cell(&table, PLAIN, age_text(now, page->rows[i].received_at, age));
 	}
-	table_print(&table, stdout);
+	if (page->count)
+		table_print(&table, stdout);
 	if (page->cursor)
 		printf("there are more: repeat the command with\n  --after %s\n", page->cursor);
 }

@@ -173,6 +173,22 @@ static void head(const struct cli *cli, const struct outbox_stats *stats, const 
 	       capped_text(stats->messages, count), stats->messages == 1 ? "" : "s");
 }
 
+static void note_inbox(const struct outbox_stats *stats)
+{
+	char count[COUNT_TEXT_MAX], age[DURATION_TEXT_MAX];
+
+	if (!stats->inbox.there)
+		return;
+	printf("inbox: %s%s id%s", stats->inbox.estimated ? "about " : "",
+	       stats->inbox.estimated ? count_human(stats->inbox.rows, count)
+				      : capped_text(stats->inbox.rows, count),
+	       stats->inbox.rows == 1 ? "" : "s");
+	if (stats->inbox.oldest)
+		printf(", the oldest received %s ago",
+		       age_text(stats->inbox.store_now, stats->inbox.oldest, age));
+	puts("");
+}
+
 static void print(struct cli *cli, const struct outbox_stats *stats, const struct holds *holds,
 		  const char *name, enum health_level health, const struct rule_reason *why)
 {
@@ -185,6 +201,7 @@ static void print(struct cli *cli, const struct outbox_stats *stats, const struc
 		printable_printf(stdout, "%s%s%s; what to do: outbox help alert %s",
 				 why->target ? why->target : "", why->target ? ": " : "", why->text,
 				 rule_names[why->rule]);
+	note_inbox(stats);
 	if (stats->n_targets == 0) {
 		printable_printf(stdout,
 				 "no targets: messages wait for one; outbox relay%s registers one",

@@ -88,6 +88,29 @@ class PgShop(Shop):
         finally:
             db.connection.close()
 
+    def moment(self, seconds):
+        return datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc)
+
+    def refuse_deletes(self, table):
+        self.sql("CREATE FUNCTION stuck() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'stuck'; END $$;"
+                 f"CREATE TRIGGER stuck BEFORE DELETE ON {table} FOR EACH ROW EXECUTE FUNCTION stuck()")
+
+    @contextlib.contextmanager
+    def consumer(self):
+        db = psycopg2.connect(self.url)
+        cursor = db.cursor()
+        cursor.execute("SET synchronous_commit = off")
+        db.commit()
+
+        def once(consumer, message):
+            cursor.execute("SELECT outbox_inbox_accept(%s, %s)", (consumer, message))
+            if cursor.fetchone()[0]:
+                cursor.execute("INSERT INTO effect (id) VALUES (%s)", (message,))
+            db.commit()
+
+        yield once
+        db.close()
+
     def tables(self):
         return {row[0] for row in self.sql("SELECT relname FROM pg_class WHERE relname LIKE 'outbox%'")}
 

@@ -75,6 +75,29 @@ class Shop:
         finally:
             connection.close()
 
+    def moment(self, seconds):
+        """A time as a column of this store has it."""
+        return int(seconds * 1000000)
+
+    def refuse_deletes(self, table):
+        with self.db() as db:
+            db.execute(f"CREATE TRIGGER stuck BEFORE DELETE ON {table} BEGIN SELECT RAISE(ABORT, 'stuck'); END")
+
+    @contextlib.contextmanager
+    def consumer(self):
+        """Plain SQL of a consumer with an inbox: once(consumer, id) writes a row to the table effect, the first time."""
+        with self.db() as db:
+            db.execute("PRAGMA synchronous = OFF")
+
+            def once(consumer, message):
+                db.execute("BEGIN IMMEDIATE")
+                if db.execute("INSERT INTO outbox_inbox (consumer, id) VALUES (?, ?) ON CONFLICT DO NOTHING",
+                              (consumer, message)).rowcount == 1:
+                    db.execute("INSERT INTO effect (id) VALUES (?)", (message,))
+                db.execute("COMMIT")
+
+            yield once
+
     def tables(self):
         with self.db() as db:
             return {row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE name LIKE 'outbox%'")}

@@ -91,7 +91,7 @@ def test_every_command_with_a_store_says_when_there_is_none(bare, name):
              "requeue": ["x"], "discard": ["x", "--reason", "r"], "defer": ["x", "--until", "+1m"],
              "pause": ["x", "--reason", "r"], "resume": ["x"], "purge": ["--delivered-before", "7d"],
              "archive": ["x"], "redact": ["x", "--reason", "r"], "cancel": ["x", "--reason", "r"], "keys": [], "amend": ["x", "--data", "1", "--reason", "r"], "replay": ["--from-log", "--target", "x", "--to", "null:"],
-             "target drop": ["x", "--reason", "r"]}.get(name, [])
+             "target drop": ["x", "--reason", "r"], "inbox prune": ["--older-than", "30d"]}.get(name, [])
     env = {k: v for k, v in bare.env.items() if k != "OUTBOX_STORE"}
     done = subprocess.run([BINARY, *name.split(), *extra], env=env, cwd=bare.folder, text=True,
                           capture_output=True, check=False)
