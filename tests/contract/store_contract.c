@@ -45,16 +45,22 @@ static int end_case(void **state)
 	return 0;
 }
 
+static unsigned has_of(const struct store_fixture *fixture)
+{
+	const struct outbox_lane_ops *ops = &fixture->ops->lane;
+
+	return fixture->has | (ops->look ? STORE_LOOKS : 0) |
+	       (ops->settle_and_claim_lanes ? STORE_JOINS : 0) |
+	       (fixture->cancel ? STORE_CANCELS : 0) | (fixture->accept ? STORE_INBOX : 0) |
+	       (fixture->try_commit ? STORE_COMMIT_FAILS : 0);
+}
+
 int store_contract_run(const struct store_fixture *fixture, int argc, char **argv)
 {
 	static struct bound_case bound[TESTS_MAX];
 	static struct CMUnitTest tests[TESTS_MAX];
 	const char *why = fixture->unavailable ? fixture->unavailable() : NULL;
-	const struct outbox_lane_ops *ops = &fixture->ops->lane;
-	unsigned has = fixture->has | (ops->look ? STORE_LOOKS : 0) |
-		       (ops->settle_and_claim_lanes ? STORE_JOINS : 0) |
-		       (fixture->cancel ? STORE_CANCELS : 0) | (fixture->accept ? STORE_INBOX : 0) |
-		       (fixture->try_commit ? STORE_COMMIT_FAILS : 0);
+	unsigned has = has_of(fixture);
 	size_t count = 0;
 
 	if (why) {

@@ -126,33 +126,34 @@ const struct command cmd_inbox_list = {
 
 /* ---- count --------------------------------------------------------------------------------- */
 
+static json_t *count_json(const struct outbox_inbox_stats *stats)
+{
+	return json_pack("{s:I, s:b, s:b, s:o}", "ids", (json_int_t)stats->rows, "estimated",
+			 stats->estimated, "more",
+			 stats->rows == OUTBOX_INBOX_COUNT_MAX && !stats->estimated, "oldest",
+			 stats->oldest ? json_time(stats->oldest) : json_null());
+}
+
 static int run_count(struct cli *cli, void *values, struct outbox_error *err)
 {
 	const struct values *given = values;
 	bool all = !given->filter.consumer && !given->filter.before;
 	struct outbox_inbox_stats stats;
 	char count[COUNT_TEXT_MAX], age[DURATION_TEXT_MAX];
-	int64_t ids = 0;
 	int r = open_inbox(cli, &stats, err);
 
-	if (r == OUTBOX_OK && !all)
-		r = store_inbox_count(cli->store, &given->filter, &ids, err);
+	if (r == OUTBOX_OK && !all) {
+		stats.estimated = false;
+		r = store_inbox_count(cli->store, &given->filter, &stats.rows, err);
+	}
 	if (r)
 		return r;
-	if (all)
-		ids = stats.rows;
 	if (cli->json)
-		return json_print(json_pack("{s:I, s:b, s:b, s:o}", "ids", (json_int_t)ids,
-					    "estimated", all && stats.estimated, "more",
-					    ids == OUTBOX_INBOX_COUNT_MAX &&
-						    !(all && stats.estimated),
-					    "oldest",
-					    stats.oldest ? json_time(stats.oldest) : json_null()),
-				  err);
-	if (all && stats.estimated)
-		printf("about %s ids", count_human(ids, count));
+		return json_print(count_json(&stats), err);
+	if (stats.estimated)
+		printf("about %s ids", count_human(stats.rows, count));
 	else
-		printf("%s id%s", capped_text(ids, count), ids == 1 ? "" : "s");
+		printf("%s id%s", capped_text(stats.rows, count), stats.rows == 1 ? "" : "s");
 	if (all && stats.oldest)
 		printf(", the oldest received %s ago", age_text(stats.store_now, stats.oldest, age));
 	puts("");
