@@ -21,6 +21,7 @@ LABEL = re.compile(r'([a-z_]+)="((?:[^"\\]|\\.)*)",?')
 def console(tmp_path):
     made = Console(tmp_path, sources=("shop", "bank"), targets=("events", "copy"),
                    more="otlp: { endpoint: 'http://127.0.0.1:9' }\n")
+    made.run("init", "--inbox", "--config", "outbox.yaml", "--source", "shop")
     yield made
     made.down()
 
