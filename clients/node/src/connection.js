@@ -33,11 +33,22 @@ export function transactionOf(conn) {
   return connection;
 }
 
+// Parsing an INSERT into the log takes several times as long as running it. Batches differ in length: only short ones stay.
+const statements = new WeakMap();
+
+function prepare(db, sql) {
+  if (!statements.has(db)) statements.set(db, new Map());
+  const prepared = statements.get(db);
+  const statement = prepared.get(sql) ?? db.prepare(sql);
+  if (sql.length < 500 && prepared.size < 50) prepared.set(sql, statement);
+  return statement;
+}
+
 function sqlite(db) {
   return {
     sqlite: true, open: db.inTransaction ?? db.isTransaction, remedy: "run it inside db.transaction(), or BEGIN first", file: db,
     run(sql, args) {
-      const statement = db.prepare(sql);
+      const statement = prepare(db, sql);
       return sql.startsWith("INSERT") ? statement.run(...args) : { rows: statement.all(...args) };
     },
   };
