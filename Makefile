@@ -9,7 +9,7 @@ FROM ?= 1
 SECONDS ?= 60
 TARGET ?=
 
-.PHONY: all build demo check test sim sim-bugs pg-bugs torture chaos soak fuzz lint format bench install clean deps help
+.PHONY: all build demo check test sim sim-bugs pg-bugs torture chaos soak fuzz lint format bench install uninstall deb image clean deps help
 
 all: build
 
@@ -59,8 +59,17 @@ bench:            ## measure; QUICK=1 takes less than half a minute; STORE=postg
 install:          ## install into $(DESTDIR)$(PREFIX)
 	PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)' scripts/install
 
+uninstall:        ## remove what make install installed, from the same $(DESTDIR)$(PREFIX)
+	PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)' scripts/uninstall
+
+deb:              ## build the Debian packages into build/deb
+	scripts/deb
+
+image:            ## make an OCI image of them in build/image; no registry is involved
+	scripts/image
+
 deps:             ## install every Debian package that building, testing and linting need
-	scripts/install-packages build test lint
+	scripts/install-packages build test lint packages
 
 clean:            ## remove everything that was built
 	rm -rf build build-test build-install
