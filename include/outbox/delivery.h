@@ -219,6 +219,26 @@ struct outbox_keys_page {
 	const char *cursor;              /* NULL: this was the last page */
 };
 
+/* ---- messages by their key ------------------------------------------------------------------ */
+
+struct outbox_key_search {
+	size_t struct_size;
+	const char *key;      /* this one; NULL: by key_like */
+	const char *key_like; /* a glob: * any run, ? any one character */
+	int64_t after_seq;    /* 0: from the start */
+	size_t limit;         /* messages to look at, found or not; 0: 10,000, which is the most */
+};
+
+#define OUTBOX_KEY_SEARCH_INIT OUTBOX_SIZED(struct outbox_key_search)
+
+struct outbox_key_found {
+	size_t count;
+	const char **ids; /* ascending seq */
+	size_t looked;    /* messages that were looked at */
+	int64_t last_seq; /* of the last of them: for the next call; 0: there was none */
+	bool more;        /* there may be others behind it */
+};
+
 struct outbox_lane_stats {
 	int lane;
 	const char *owner; /* NULL: nobody */

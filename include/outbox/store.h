@@ -468,6 +468,14 @@ struct outbox_operator_ops {
 	 */
 	int (*cancel)(struct outbox_store *store, const struct outbox_cancel *cancel,
 		      bool *ret_done, struct outbox_error *err);
+
+	/*
+	 * Optional. The messages with a key. The log has no index on keys: it is walked, a bounded part of it with each call.
+	 * Messages without a key are never found.
+	 */
+	int (*find_key)(struct outbox_store *store, const struct outbox_key_search *search,
+			struct outbox_arena *arena, struct outbox_key_found *ret_found,
+			struct outbox_error *err);
 };
 
 /*
@@ -498,7 +506,7 @@ struct outbox_inbox_ops {
 };
 
 /* The version of this contract. */
-#define OUTBOX_STORE_CONTRACT 3
+#define OUTBOX_STORE_CONTRACT 4
 
 struct outbox_store_ops {
 	unsigned contract;          /* OUTBOX_STORE_CONTRACT */

@@ -2,6 +2,24 @@
 --
 -- outbox on PostgreSQL: removing personal data from a message.
 
+-- The ids of messages with this key, or with keys like this glob, among the next p_rows messages behind p_after. There is no
+-- index on keys. The last row has no id: so many were looked at, up to this seq.
+CREATE OR REPLACE FUNCTION outbox_find_key(p_key text, p_glob text, p_after bigint, p_rows bigint)
+RETURNS TABLE (id text, looked bigint, last_seq bigint)
+LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off SET enable_seqscan = off SET enable_bitmapscan = off
+SET jit = off AS $$
+	WITH page AS MATERIALIZED (
+		SELECT b.seq, b.id, b.key FROM (
+			(SELECT m.seq, m.id, m.key FROM outbox_message m WHERE m.seq > p_after ORDER BY m.seq LIMIT p_rows)
+			UNION
+			(SELECT k.seq, k.id, k.key FROM outbox_kept k WHERE k.seq > p_after ORDER BY k.seq LIMIT p_rows)) b
+		ORDER BY b.seq LIMIT p_rows)
+	SELECT f.id, f.looked, coalesce(f.seq, 0) FROM (
+		SELECT p.id, NULL::bigint AS looked, p.seq FROM page p WHERE p.key = p_key OR p.key LIKE outbox_like(p_glob)
+		UNION ALL SELECT NULL, count(*), max(p.seq) FROM page p) f
+	ORDER BY f.looked NULLS FIRST, f.seq
+$$;
+
 -- The first message with this id that is not redacted yet. With partitions several may have the id.
 CREATE OR REPLACE FUNCTION outbox_redact_next(p_id text) RETURNS SETOF outbox_message
 LANGUAGE sql STABLE SET search_path FROM CURRENT SET row_security = off AS $$

@@ -265,6 +265,8 @@ static int need(const struct outbox_store *store, bool has, const char *what,
 }
 
 /* Rows of a page: 0: 100; at most 1,000. */
+#define FIND_KEY_MAX 10000
+
 static size_t page_limit(size_t limit)
 {
 	if (limit == 0)
@@ -459,6 +461,21 @@ int store_keys(struct outbox_store *store, const struct outbox_keys_filter *filt
 
 	checked.limit = page_limit(filter->limit);
 	return r ? r : store->ops->operate.keys(store, &checked, arena, ret_page, err);
+}
+
+int store_find_key(struct outbox_store *store, const struct outbox_key_search *search,
+		   struct outbox_arena *arena, struct outbox_key_found *ret_found,
+		   struct outbox_error *err)
+{
+	struct outbox_key_search checked = *search;
+	int r = need(store, store->ops->operate.find_key, "find messages by their key", err);
+
+	if (!r && !search->key == !search->key_like)
+		r = outbox_fail(err, OUTBOX_EINVAL,
+				"find by key: give key or key_like, exactly one of the two");
+	if (!checked.limit || checked.limit > FIND_KEY_MAX)
+		checked.limit = FIND_KEY_MAX;
+	return r ? r : store->ops->operate.find_key(store, &checked, arena, ret_found, err);
 }
 
 int store_amend(struct outbox_store *store, const struct outbox_amend *amend,

@@ -120,6 +120,9 @@ int store_redact(struct outbox_store *store, const struct outbox_redact *redact,
 int store_keys(struct outbox_store *store, const struct outbox_keys_filter *filter,
 	       struct outbox_arena *arena, struct outbox_keys_page *ret_page,
 	       struct outbox_error *err) OUTBOX_MUSTCHECK;
+int store_find_key(struct outbox_store *store, const struct outbox_key_search *search,
+		   struct outbox_arena *arena, struct outbox_key_found *ret_found,
+		   struct outbox_error *err) OUTBOX_MUSTCHECK;
 int store_amend(struct outbox_store *store, const struct outbox_amend *amend,
 		struct outbox_amended *ret_amended, struct outbox_error *err) OUTBOX_MUSTCHECK;
 int store_amendments(struct outbox_store *store, const char *id, struct outbox_arena *arena,

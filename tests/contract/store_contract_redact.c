@@ -266,18 +266,67 @@ static void every_lane_finds_it_where_it_was(struct store_world *w)
 		assert_state(w, "a", seqs[i], OUTBOX_DELIVERED, 0);
 }
 
+/* "m1 m3": what is found, in order, with so many looked at in one call. */
+static const char *find(struct store_world *w, const char *key, const char *like, size_t limit)
+{
+	struct outbox_key_search search = OUTBOX_KEY_SEARCH_INIT;
+	struct outbox_key_found found = { .more = true };
+	static char ids[200];
+	size_t at = 0;
+
+	search.key = key;
+	search.key_like = like;
+	search.limit = limit;
+	for (ids[0] = '\0'; found.more; search.after_seq = found.last_seq) {
+		OK(store_find_key(w->store, &search, w->arena, &found, &w->err));
+		assert_true(found.looked <= limit && found.count <= found.looked);
+		for (size_t i = 0; i < found.count; i++)
+			at += (size_t)snprintf(ids + at, sizeof(ids) - at, "%s%s", at ? " " : "",
+					       found.ids[i]);
+	}
+	return ids;
+}
+
+/* However little is looked at in one call, and whatever became of the messages. */
+static void messages_are_found_by_their_key(struct store_world *w)
+{
+	struct outbox_key_search none = OUTBOX_KEY_SEARCH_INIT;
+	struct outbox_key_found found;
+	struct worker *k;
+	int64_t seqs[8];
+
+	world_target(w, "a");
+	assert_string_equal(find(w, "ada", NULL, 3), "");
+	publish(w, "m1", "ada");
+	publish(w, "m2", "a_a");
+	publish(w, "m3", NULL);
+	k = worker_start(w, "k", "a", 0);
+	assert_int_equal(worker_drain(k, seqs, 8), 3);
+	publish(w, "m4", "ada");
+	publish(w, "m5", "Ada");
+	publish(w, "m6", "ada.b");
+	for (size_t limit = 1; limit < 8; limit++) {
+		assert_string_equal(find(w, "ada", NULL, limit), "m1 m4");
+		assert_string_equal(find(w, "a_a", NULL, limit), "m2"); /* no wildcard */
+		assert_string_equal(find(w, NULL, "a_a", limit), "m2");
+		assert_string_equal(find(w, NULL, "a?a", limit), "m1 m2 m4");
+		assert_string_equal(find(w, NULL, "ada*", limit), "m1 m4 m6");
+		assert_string_equal(find(w, NULL, "*", limit), "m1 m2 m4 m5 m6");
+		assert_string_equal(find(w, "nobody", NULL, limit), "");
+	}
+	OK(redact(w, "m1", "asked for", NULL));
+	assert_string_equal(find(w, "ada", NULL, 3), "m4");
+	assert_int_equal(store_find_key(w->store, &none, w->arena, &found, &w->err), OUTBOX_EINVAL);
+}
+
 #define CASE(name, lanes)             \
 	{                             \
 #name, name, lanes, 0 \
 	}
 const struct store_case redact_cases[] = {
-	CASE(what_is_personal_goes, 1),
-	CASE(bytes_and_no_key, 1),
-	CASE(only_when_all_is_finished, 1),
-	CASE(it_is_audited_once, 1),
-	CASE(the_trail_keeps_who_and_why, 1),
-	CASE(the_trail_of_others_stays, 1),
-	CASE(a_dead_letter_forgets_why, 1),
-	CASE(every_lane_finds_it_where_it_was, 4),
-	{ NULL, NULL, 0, 0 },
+	CASE(what_is_personal_goes, 1),           CASE(bytes_and_no_key, 1),
+	CASE(only_when_all_is_finished, 1),       CASE(it_is_audited_once, 1),
+	CASE(the_trail_keeps_who_and_why, 1),     CASE(the_trail_of_others_stays, 1),
+	CASE(a_dead_letter_forgets_why, 1),       CASE(every_lane_finds_it_where_it_was, 4),
+	CASE(messages_are_found_by_their_key, 1), { NULL, NULL, 0, 0 },
 };

@@ -224,6 +224,40 @@ int pg_keys(struct outbox_store *store, const struct outbox_keys_filter *filter,
 	return r;
 }
 
+/* ---- messages by their key: outbox_find_key(), sql/postgres/redact.sql ------------------------- */
+
+enum { FIND_ID, FIND_LOOKED, FIND_LAST };
+
+int pg_find_key(struct outbox_store *store, const struct outbox_key_search *search,
+		struct outbox_arena *arena, struct outbox_key_found *ret_found,
+		struct outbox_error *err)
+{
+	_cleanup_(pg_clearp) PGresult *result = NULL;
+	struct outbox_key_found found = { 0 };
+	int n, r = pg_op(pg_of(store), PG_READ,
+			 "SELECT id, looked, last_seq FROM @outbox_find_key($1, $2, $3, $4)",
+			 ARGS(ARG_TEXT(search->key), ARG_TEXT(search->key_like),
+			      ARG_INT8(search->after_seq), ARG_INT8((int64_t)search->limit)),
+			 &result, err);
+
+	if (r != OUTBOX_OK)
+		return r;
+	n = PQntuples(result) - 1; /* the last row says how far it looked */
+	if (n < 0)
+		return outbox_fail(err, OUTBOX_EPROTO, "outbox_find_key() gave no end");
+	found.ids = outbox_arena_alloc(arena, ((size_t)n + 1) * sizeof(*found.ids));
+	if (!found.ids)
+		return no_room(err);
+	for (int i = 0; i < n && r == OUTBOX_OK; i++)
+		r = pg_text(result, i, FIND_ID, arena, &found.ids[found.count++], err);
+	found.looked = (size_t)pg_int(result, n, FIND_LOOKED);
+	found.last_seq = pg_int(result, n, FIND_LAST);
+	found.more = found.looked == search->limit;
+	if (r == OUTBOX_OK)
+		*ret_found = found;
+	return r;
+}
+
 /* ---- what was settled: outbox_tail(), sql/postgres/tail.sql. The cursor is its own -------------- */
 
 enum { TAIL_CURSOR, TAIL_LOOK };

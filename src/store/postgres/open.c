@@ -125,6 +125,7 @@ const struct outbox_store_ops postgres_store_ops = {
 		.amendments = pg_amendments,
 		.attempts = pg_attempts,
 		.cancel = pg_cancel,
+		.find_key = pg_find_key,
 	},
 	.inbox = {
 		.init = pg_inbox_init,

@@ -60,6 +60,9 @@ int pg_purge(struct outbox_store *store, const struct outbox_purge *purge,
 int pg_purgeable(struct outbox_store *store, const struct outbox_purge *purge, int64_t after_seq,
 		 struct outbox_arena *arena, struct outbox_claimed **ret_messages,
 		 size_t *ret_count, struct outbox_error *err);
+int pg_find_key(struct outbox_store *store, const struct outbox_key_search *search,
+		struct outbox_arena *arena, struct outbox_key_found *ret_found,
+		struct outbox_error *err);
 int pg_redact(struct outbox_store *store, const struct outbox_redact *redact, bool *ret_done,
 	      struct outbox_error *err);
 int pg_keys(struct outbox_store *store, const struct outbox_keys_filter *filter,

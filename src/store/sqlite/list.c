@@ -227,6 +227,51 @@ int sqlite_keys(struct outbox_store *store, const struct outbox_keys_filter *fil
 	return r;
 }
 
+/* ---- messages by their key --------------------------------------------------------------------- */
+
+static bool is_wanted(const struct outbox_key_search *search, const char *key)
+{
+	return key &&
+	       (search->key ? strcmp(search->key, key) == 0 : glob_match(search->key_like, key));
+}
+
+static int find_key_in(struct sqlite_store *s, const struct outbox_key_search *search,
+		       struct outbox_arena *arena, struct outbox_key_found *found,
+		       struct outbox_error *err)
+{
+	_cleanup_(sqlite_resetp) sqlite3_stmt *q = NULL;
+	int r = sqlite_query(s, SQL_FIND_KEY,
+			     ARGS(ARG_INT(search->after_seq), ARG_INT((int64_t)search->limit)), &q,
+			     err);
+
+	found->ids = outbox_arena_alloc(arena, search->limit * sizeof(*found->ids));
+	if (r == OUTBOX_OK && !found->ids)
+		return no_room(err);
+	while (sqlite_next(q, &r, err)) {
+		found->looked++;
+		found->last_seq = sqlite3_column_int64(q, 0);
+		if (is_wanted(search, sqlite_look(q, 2, &r, err)) && r == OUTBOX_OK)
+			r = sqlite_text(q, 1, arena, &found->ids[found->count++], err);
+	}
+	found->more = found->looked == search->limit;
+	return r;
+}
+
+int sqlite_find_key(struct outbox_store *store, const struct outbox_key_search *search,
+		    struct outbox_arena *arena, struct outbox_key_found *ret_found,
+		    struct outbox_error *err)
+{
+	struct sqlite_store *s = sqlite_of(store);
+	struct outbox_key_found found = { 0 };
+	int r = sqlite_enter(s, DB_READ, err);
+
+	if (r == OUTBOX_OK)
+		r = sqlite_end(s, find_key_in(s, search, arena, &found, err), err);
+	if (r == OUTBOX_OK)
+		*ret_found = found;
+	return r;
+}
+
 /* ---- tail --------------------------------------------------------------------------------------- */
 
 /*

@@ -348,6 +348,7 @@ const struct outbox_store_ops sqlite_store_ops = {
 		.amendments = sqlite_amendments,
 		.attempts = sqlite_attempts,
 		.cancel = sqlite_cancel,
+		.find_key = sqlite_find_key,
 	},
 	.inbox = {
 		.init = sqlite_inbox_init,

@@ -77,6 +77,9 @@ int sqlite_redact(struct outbox_store *store, const struct outbox_redact *redact
 int sqlite_keys(struct outbox_store *store, const struct outbox_keys_filter *filter,
 		struct outbox_arena *arena, struct outbox_keys_page *ret_page,
 		struct outbox_error *err);
+int sqlite_find_key(struct outbox_store *store, const struct outbox_key_search *search,
+		    struct outbox_arena *arena, struct outbox_key_found *ret_found,
+		    struct outbox_error *err);
 int sqlite_check(struct outbox_store *store,
 		 void (*say)(void *context, int level, const char *subject, const char *text),
 		 void *context, struct outbox_error *err);

@@ -212,6 +212,8 @@
 		EXISTS_BEFORE("pending", " AND NOT (b.why = 'deferred' AND b.next_attempt_at > ?4)") \
 		" AND NOT" EXISTS_BEFORE("sending", "") " AND NOT (?5 AND" EXISTS_BEFORE("failed", "") \
 		") ORDER BY d.seq LIMIT ?6")                                                       \
+	/* the log, to look for keys in it */                                                      \
+	X(SQL_FIND_KEY, "SELECT seq, id, key FROM outbox_message WHERE seq > ?1 ORDER BY seq LIMIT ?2") \
 	/* redaction: who says so may change one message, ?1; ?2 becomes its key, ?3 is its id */  \
 	X(SQL_REDACT_LOOK, "SELECT seq, key, payload IS '" REDACTED "' AND headers IS NULL"        \
 		" AND subject IS NULL AND (key IS NULL OR key GLOB 'redacted-*')"                  \

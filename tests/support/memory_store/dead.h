@@ -37,6 +37,9 @@ int memory_redact(struct memory_store *s, const struct outbox_redact *redact, bo
 int memory_purgeable(struct memory_store *s, const struct outbox_purge *purge, int64_t after_seq,
 		     struct outbox_arena *arena, struct outbox_claimed **ret_messages,
 		     size_t *ret_count, struct outbox_error *err);
+int memory_find_key(struct memory_store *s, const struct outbox_key_search *search,
+		    struct outbox_arena *arena, struct outbox_key_found *ret_found,
+		    struct outbox_error *err);
 int memory_keys(struct memory_store *s, const struct outbox_keys_filter *filter,
 		struct outbox_arena *arena, struct outbox_keys_page *ret_page,
 		struct outbox_error *err);

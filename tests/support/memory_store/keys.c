@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/text.h"
 #include "memory_store/db.h"
 #include "store/store.h"
 
 #include <string.h>
 
-/* Keys that wait for the first of their deliveries that is not finished. */
+/* Keys that wait for the first of their deliveries that is not finished; messages by their key. */
 
 static bool in_the_way(const struct memory_target *target, const struct memory_detour *d,
 		       outbox_time now)
@@ -92,5 +93,39 @@ int memory_keys(struct memory_store *s, const struct outbox_keys_filter *filter,
 			return no_room(err);
 	}
 	*ret_page = page;
+	return OUTBOX_OK;
+}
+
+static bool is_wanted(const struct outbox_key_search *search, const char *key)
+{
+	return key &&
+	       (search->key ? strcmp(search->key, key) == 0 : glob_match(search->key_like, key));
+}
+
+int memory_find_key(struct memory_store *s, const struct outbox_key_search *search,
+		    struct outbox_arena *arena, struct outbox_key_found *ret_found,
+		    struct outbox_error *err)
+{
+	const struct memory_db *db = s->db;
+	struct outbox_key_found found = { 0 };
+
+	found.ids = outbox_arena_alloc(arena, search->limit * sizeof(*found.ids));
+	if (!found.ids)
+		return no_room(err);
+	for (size_t i = db->n_gone; i < db->n_rows && found.looked < search->limit; i++) {
+		const struct memory_message *row = db->rows[i];
+
+		if (!row || !row->committed || row->seq <= search->after_seq)
+			continue;
+		found.looked++;
+		found.last_seq = row->seq;
+		if (!is_wanted(search, row->m.key))
+			continue;
+		found.ids[found.count] = outbox_arena_text(arena, row->m.id);
+		if (!found.ids[found.count++])
+			return no_room(err);
+	}
+	found.more = found.looked == search->limit;
+	*ret_found = found;
 	return OUTBOX_OK;
 }

@@ -209,6 +209,13 @@ static int op_keys(struct outbox_store *store, const struct outbox_keys_filter *
 	RUN("keys", true, memory_keys(s, filter, arena, ret_page, err));
 }
 
+static int op_find_key(struct outbox_store *store, const struct outbox_key_search *search,
+		       struct outbox_arena *arena, struct outbox_key_found *ret_found,
+		       struct outbox_error *err)
+{
+	RUN("find by key", true, memory_find_key(s, search, arena, ret_found, err));
+}
+
 static int op_look(struct outbox_store *store, const struct outbox_look *look,
 		   struct outbox_looked *ret_looked, struct outbox_error *err)
 {
@@ -298,5 +305,6 @@ const struct outbox_store_ops memory_store_ops = {
 		.amendments = op_amendments,
 		.attempts = op_attempts,
 		.cancel = op_cancel,
+		.find_key = op_find_key,
 	},
 };
