@@ -78,13 +78,13 @@ struct cli {
 	char actor_text[200];
 };
 
-extern const struct command cmd_amend, cmd_archive, cmd_audit, cmd_cancel, cmd_config_check,
-	cmd_config_reference, cmd_config_schema, cmd_config_show, cmd_defer, cmd_discard,
-	cmd_doctor, cmd_drop, cmd_help, cmd_inbox_count, cmd_inbox_list, cmd_inbox_prune, cmd_init,
-	cmd_keys, cmd_list, cmd_pause, cmd_policy_list, cmd_policy_show, cmd_publish, cmd_purge,
-	cmd_realign, cmd_redact, cmd_relay, cmd_replay, cmd_requeue, cmd_resume, cmd_show, cmd_sql,
-	cmd_status, cmd_alerts, cmd_tail, cmd_target_drop, cmd_target_list, cmd_truncate,
-	cmd_upgrade, cmd_version;
+extern const struct command cmd_amend, cmd_archive, cmd_audit, cmd_cancel, cmd_completion,
+	cmd_config_check, cmd_config_reference, cmd_config_schema, cmd_config_show, cmd_defer,
+	cmd_discard, cmd_doctor, cmd_drop, cmd_help, cmd_inbox_count, cmd_inbox_list,
+	cmd_inbox_prune, cmd_init, cmd_keys, cmd_list, cmd_pause, cmd_policy_list, cmd_policy_show,
+	cmd_publish, cmd_purge, cmd_realign, cmd_redact, cmd_relay, cmd_replay, cmd_requeue,
+	cmd_resume, cmd_show, cmd_sql, cmd_status, cmd_alerts, cmd_tail, cmd_target_drop,
+	cmd_target_list, cmd_truncate, cmd_upgrade, cmd_version;
 
 /* The i-th command; NULL behind the last. */
 const struct command *command_at(size_t i);

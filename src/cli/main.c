@@ -37,7 +37,8 @@ static const struct command *const commands[] = {
 	&cmd_target_list,  &cmd_requeue,     &cmd_discard,       &cmd_defer,
 	&cmd_cancel,       &cmd_pause,       &cmd_resume,        &cmd_purge,
 	&cmd_archive,      &cmd_replay,      &cmd_target_drop,   &cmd_redact,
-	&cmd_amend,        &cmd_realign,     &cmd_help,          &cmd_version,
+	&cmd_amend,        &cmd_realign,     &cmd_help,          &cmd_completion,
+	&cmd_version,
 };
 
 const struct command *command_at(size_t i)

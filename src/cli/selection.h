@@ -5,11 +5,19 @@
 /* The options that select: deliveries (struct selection select), messages of the past (struct replay_filter filter). */
 
 #include "cli/cli.h"
+#include "core/lifecycle.h"
 #include "operate/replay_source.h"
 #include "operate/selection.h"
 
+/* A text of which a shell can complete the usual words; what else it may be is looked at later. */
+#define OPTION_ONE_OF(name_, field_, argument_, words_, help_)                                  \
+	{                                                                                       \
+		.name = (name_), .type = FIELD_TEXT, .offset = offsetof(struct values, field_), \
+		.argument = (argument_), .words = (words_), .help = (help_)                     \
+	}
+
 #define SELECTION_OPTIONS(states_)                                                \
-	OPTION("state", FIELD_TEXT, select.state, "STATE", states_),              \
+	OPTION_ONE_OF("state", select.state, "STATE", state_names, states_),      \
 		OPTION("target", FIELD_TEXT, select.target, "NAME",               \
 		       "only deliveries to this target"),                         \
 		OPTION("type", FIELD_TEXT, select.type, "GLOB",                   \
@@ -21,9 +29,9 @@
 		       "failed or changed longer ago than this")
 
 /* A failed delivery has none, so requeue does not take it. */
-#define OPTION_WHY                                   \
-	OPTION("why", FIELD_TEXT, select.why, "WHY", \
-	       "only pending ones with this reason: new, retry, deferred, parked or paused")
+#define OPTION_WHY                                         \
+	OPTION_ONE_OF("why", select.why, "WHY", why_names, \
+		      "only pending ones with this reason: new, retry, deferred, parked or paused")
 
 #define PAST_OPTIONS                                                                       \
 	OPTION("type", FIELD_TEXT, filter.type, "GLOB",                                    \

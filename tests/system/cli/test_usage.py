@@ -85,7 +85,7 @@ def test_help_of_every_command(bare, name):
         assert f"--{option['name']}" in text
 
 
-@pytest.mark.parametrize("name", [c for c in COMMANDS if c.split()[0] not in ("config", "policy", "help", "version", "sql")])
+@pytest.mark.parametrize("name", [c for c in COMMANDS if c.split()[0] not in ("completion", "config", "policy", "help", "version", "sql")])
 def test_every_command_with_a_store_says_when_there_is_none(bare, name):
     extra = {"publish": ["--type", "t", "--data", "1"], "relay": ["--to", "e=null:"], "show": ["x"],
              "requeue": ["x"], "discard": ["x", "--reason", "r"], "defer": ["x", "--until", "+1m"],
