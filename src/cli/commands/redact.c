@@ -5,7 +5,7 @@
 #include "cli/format.h"
 #include "cli/terminal.h"
 #include "core/lifecycle.h"
-#include "operate/redact_key.h"
+#include "operate/redact/redact_key.h"
 #include "store/store.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "operate/redact_key.h"
+#include "operate/redact/redact_key.h"
 
 #include "base/cleanup.h"
 #include "store/store.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef OPERATE_REDACT_KEY_H
-#define OPERATE_REDACT_KEY_H
+#ifndef OPERATE_REDACT_REDACT_KEY_H
+#define OPERATE_REDACT_REDACT_KEY_H
 
 /* Redacting all finished messages of a key. */
 
