@@ -32,7 +32,7 @@ struct http_transport {
 	char *url;       /* without user and options */
 	struct signer signer;
 	struct guard guard;
-	char refused[200]; /* why the guard refused an address in this call; "": it did not */
+	char refused[400]; /* why the guard refused an address in this call; "": it did not */
 	char *token, *proxy;
 	struct http_header headers[HTTP_HEADERS_MAX];
 	size_t n_headers;
