@@ -19,7 +19,7 @@
 struct events {
 	struct outbox_events base;
 	struct pg_watch watch; /* its connection */
-	bool rolled_back;      /* to a savepoint, or at all */
+	bool rolled_back;      /* to a savepoint, or at all; or a statement failed */
 };
 
 static bool is_open(PGconn *conn)
@@ -36,13 +36,23 @@ static void on_result(struct pg_watch *watch, const PGresult *result)
 
 	if (events->base.state != UNIT_OPEN)
 		return;
-	if (strcmp(tag, "ROLLBACK") == 0)
+	/* Behind a failure, too, a BEGIN goes well only when the transaction has ended: a COMMIT may fail. */
+	if (strcmp(tag, "ROLLBACK") == 0 || PQresultStatus(result) == PGRES_FATAL_ERROR)
 		events->rolled_back = true;
 	else if (strcmp(tag, "COMMIT") == 0 || strcmp(tag, "PREPARE TRANSACTION") == 0)
 		events_over(&events->base, true);
 	else if (events->rolled_back &&
 		 (strcmp(tag, "BEGIN") == 0 || strcmp(tag, "START TRANSACTION") == 0))
 		events_over(&events->base, false);
+}
+
+/* Its transaction went with the session, unless it was committed before. */
+static void on_reset(struct pg_watch *watch)
+{
+	struct events *events = container_of(watch, struct events, watch);
+
+	if (events->base.state == UNIT_OPEN)
+		events_end(&events->base);
 }
 
 static int check(struct outbox_events *base, struct outbox_error *err)
@@ -111,7 +121,7 @@ int outbox_events_new_pg(struct outbox_events **ret_events, PGconn *conn,
 		outbox_publisher_free(publisher);
 		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 	}
-	events->watch = (struct pg_watch){ .conn = conn, .result = on_result };
+	events->watch = (struct pg_watch){ .conn = conn, .result = on_result, .reset = on_reset };
 	r = events_init(&events->base, &events_ops, publisher, &view, err);
 	if (r == OUTBOX_OK)
 		r = pg_watch_begin(&events->watch, err);

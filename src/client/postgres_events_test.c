@@ -116,6 +116,33 @@ static void a_commit_of_a_failed_transaction_drops_them(void **state)
 	assert_int_equal(outbox_events_unwritten(f->base.events), 0);
 }
 
+/* Also where nobody is asked before the next BEGIN: they belong to no other transaction. */
+static void what_ends_without_a_rollback_drops_them(void **state)
+{
+	struct postgres_fixture *f = *state;
+	char path[100];
+
+	snprintf(path, sizeof(path), "SET search_path = %s", f->place->schema);
+	events_run(&f->base, "CREATE TABLE once (x int UNIQUE DEFERRABLE INITIALLY DEFERRED)");
+	events_run(&f->base, "BEGIN");
+	events_begin(&f->base);
+	events_add(&f->base, "of a commit that fails");
+	events_run(&f->base, "INSERT INTO once VALUES (1), (1)");
+	assert_false(try_sql(&f->base, "COMMIT"));
+	events_run(&f->base, "BEGIN");
+	events_begin(&f->base);
+	events_add(&f->base, "of a session that is lost");
+	PQreset(f->place->conn);
+	events_run(&f->base, path);
+	events_run(&f->base, "BEGIN");
+	assert_int_equal(outbox_events_unwritten(f->base.events), 0);
+	events_begin(&f->base);
+	events_add(&f->base, "one");
+	events_flush(&f->base);
+	events_run(&f->base, "COMMIT");
+	assert_string_equal(events_ids(&f->base), "one");
+}
+
 /* ROLLBACK TO has the name of ROLLBACK, and is none. */
 static void a_rollback_to_a_savepoint_is_no_end(void **state)
 {
@@ -186,6 +213,7 @@ int main(void)
 	const struct CMUnitTest mine[] = {
 		TEST(a_commit_that_forgets_is_told),
 		TEST(a_commit_of_a_failed_transaction_drops_them),
+		TEST(what_ends_without_a_rollback_drops_them),
 		TEST(a_rollback_to_a_savepoint_is_no_end),
 		TEST(a_flush_is_one_round_trip),
 		TEST(a_closed_connection_is_told),

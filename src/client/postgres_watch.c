@@ -19,13 +19,23 @@ static void tell_result(const PGEventResultCreate *event)
 			watch->result(watch, event->result);
 }
 
+static void tell_reset(PGconn *conn)
+{
+	struct pg_watch *watch = PQinstanceData(conn, on_event);
+
+	for (; watch; watch = watch->next)
+		if (watch->reset)
+			watch->reset(watch);
+}
+
 static void tell_end(PGconn *conn)
 {
 	struct pg_watch *next, *watch = PQinstanceData(conn, on_event);
 
 	for (; watch; watch = next) {
 		next = watch->next;
-		*watch = (struct pg_watch){ .result = watch->result };
+		watch->next = NULL;
+		watch->conn = NULL;
 	}
 }
 
@@ -35,6 +45,8 @@ static int on_event(PGEventId id, void *info, void *context)
 	(void)context;
 	if (id == PGEVT_RESULTCREATE)
 		tell_result(info);
+	else if (id == PGEVT_CONNRESET)
+		tell_reset(((PGEventConnReset *)info)->conn);
 	else if (id == PGEVT_CONNDESTROY)
 		tell_end(((PGEventConnDestroy *)info)->conn);
 	return 1;

@@ -13,9 +13,11 @@ struct pg_watch {
 	PGconn *conn; /* NULL after PQfinish() */
 	/* each result that the application gets, also one at a time; may be NULL */
 	void (*result)(struct pg_watch *watch, const PGresult *result);
+	/* PQreset(): the session it had is gone, and another one begins; may be NULL */
+	void (*reset)(struct pg_watch *watch);
 };
 
-/* conn and result are set. */
+/* All but next is set. */
 int pg_watch_begin(struct pg_watch *watch, struct outbox_error *err) OUTBOX_MUSTCHECK;
 /* Also of one that was not begun. */
 void pg_watch_end(struct pg_watch *watch);
