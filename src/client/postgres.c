@@ -335,6 +335,13 @@ static int check_ready(const struct publisher *publisher, struct outbox_error *e
 	return r ? r : check_encoding(conn, "publish", err);
 }
 
+/* Enough waits, or the pipeline that it waits in is gone: the flush tells. */
+static bool must_flush(const struct publisher *publisher)
+{
+	return publisher->queued >= QUEUE_MAX ||
+	       (publisher->queued && PQpipelineStatus(publisher->watch.conn) == PQ_PIPELINE_OFF);
+}
+
 static int publisher_publish(struct outbox_publisher *base, const struct outbox_message *messages,
 			     size_t n, struct outbox_published *ret_published,
 			     struct outbox_error *err)
@@ -347,7 +354,7 @@ static int publisher_publish(struct outbox_publisher *base, const struct outbox_
 	_cleanup_(pg_clearp) PGresult *rows = NULL;
 	int r = check_ready(publisher, err);
 
-	if (r == OUTBOX_OK && publisher->queued >= QUEUE_MAX)
+	if (r == OUTBOX_OK && must_flush(publisher))
 		r = publisher_flush(base, err);
 	if (r == OUTBOX_OK && base->flags & OUTBOX_PREPARE && !publisher->queued)
 		r = prepare(publisher, err);

@@ -213,6 +213,30 @@ static void a_refused_message_is_told_at_the_flush(void **state)
 	outbox_publisher_free(publisher);
 }
 
+/* What was sent before belongs to a session that is gone; what comes now waits for nothing of it. */
+static void a_pipeline_that_is_reset_is_told_at_once(void **state)
+{
+	struct place *p = *state;
+	struct outbox_publisher *publisher = open_publisher(p, OUTBOX_PIPELINE);
+	struct outbox_message m = place_message("lost");
+	char path[100];
+
+	snprintf(path, sizeof(path), "SET search_path = %s", p->schema);
+	place_run(p->conn, "BEGIN");
+	assert_int_equal(outbox_publisher_publish(publisher, &m, NULL, &p->err), OUTBOX_OK);
+	PQreset(p->conn);
+	place_run(p->conn, path);
+	place_run(p->conn, "BEGIN");
+	assert_int_equal(outbox_publisher_publish(publisher, &m, NULL, &p->err), OUTBOX_ECONN);
+	assert_int_equal(PQtransactionStatus(p->conn), PQTRANS_INTRANS);
+	place_run(p->conn, "ROLLBACK; BEGIN");
+	assert_int_equal(publish(p, publisher, "good"), OUTBOX_OK);
+	assert_int_equal(outbox_publisher_flush(publisher, &p->err), OUTBOX_OK);
+	place_run(p->conn, "COMMIT");
+	assert_int_equal(place_messages(p), 1);
+	outbox_publisher_free(publisher);
+}
+
 static void *publish_elsewhere(void *arg)
 {
 	struct outbox_message m = place_message(NULL);
@@ -251,6 +275,7 @@ int main(void)
 		TEST(a_closed_connection_is_told),
 		TEST(a_pipeline_waits_for_its_flush),
 		TEST(a_refused_message_is_told_at_the_flush),
+		TEST(a_pipeline_that_is_reset_is_told_at_once),
 		TEST(one_thread_after_another_may_use_it),
 	};
 
