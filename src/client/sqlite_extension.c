@@ -209,31 +209,44 @@ static int read_options(const char *json, size_t size, struct outbox_arena *aren
 
 /* ---- the functions ------------------------------------------------------------------------------- */
 
-static const char *text_of(sqlite3_value *value)
+/* Texts of ours end at a NUL: what stands behind one would be lost, and two ids could become one. NULL where it is NULL. */
+static int text_of(const char *name, sqlite3_value *value, const char **ret_text,
+		   struct outbox_error *err)
 {
-	return (const char *)sqlite3_value_text(value);
+	const char *text = (const char *)sqlite3_value_text(value);
+
+	if (!text && sqlite3_value_type(value) != SQLITE_NULL)
+		return outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
+	*ret_text = text;
+	return !text || strlen(text) == (size_t)sqlite3_value_bytes(value)
+		       ? OUTBOX_OK
+		       : refuse(name, "text without NULs", err);
 }
 
 static int read_message(int argc, sqlite3_value **argv, struct outbox_arena *arena,
 			struct outbox_message *m, struct outbox_error *err)
 {
 	bool bytes = sqlite3_value_type(argv[2]) == SQLITE_BLOB;
-	int r = OUTBOX_OK;
+	const char *given = NULL;
+	int r = text_of("type", argv[0], &m->type, err);
 
+	if (r == OUTBOX_OK)
+		r = text_of("key", argv[1], &m->key, err);
+	if (r == OUTBOX_OK && argc > 3)
+		r = text_of("options", argv[3], &given, err);
+	if (r == OUTBOX_OK && given)
+		r = read_options(given, strlen(given), arena, m, err);
+	if (r != OUTBOX_OK)
+		return r;
 	if (sqlite3_value_type(argv[2]) == SQLITE_NULL)
 		return outbox_fail(
 			err, OUTBOX_EINVAL,
 			"payload: is NULL; give text, JSON unless content_type says otherwise, or a BLOB");
-	m->type = text_of(argv[0]);
-	m->key = text_of(argv[1]);
-	if (argc > 3 && sqlite3_value_type(argv[3]) != SQLITE_NULL)
-		r = read_options(text_of(argv[3]), (size_t)sqlite3_value_bytes(argv[3]), arena, m,
-				 err);
 	m->data = bytes ? sqlite3_value_blob(argv[2]) : sqlite3_value_text(argv[2]);
 	m->size = (size_t)sqlite3_value_bytes(argv[2]);
 	if (bytes && !m->content_type)
 		m->content_type = DEFAULT_BYTES_TYPE;
-	return r;
+	return OUTBOX_OK;
 }
 
 static void publish(sqlite3_context *context, int argc, sqlite3_value **argv)
@@ -257,10 +270,15 @@ static void publish(sqlite3_context *context, int argc, sqlite3_value **argv)
 static void cancel(sqlite3_context *context, int argc, sqlite3_value **argv)
 {
 	struct outbox_error err = OUTBOX_ERROR_INIT;
+	const char *id, *reason = NULL;
 	bool done = false;
+	int r = text_of("id", argv[0], &id, &err);
 
-	if (outbox_cancel_sqlite(sqlite3_context_db_handle(context), text_of(argv[0]),
-				 argc > 1 ? text_of(argv[1]) : NULL, &done, &err) == OUTBOX_OK)
+	if (r == OUTBOX_OK && argc > 1)
+		r = text_of("reason", argv[1], &reason, &err);
+	if (r == OUTBOX_OK)
+		r = outbox_cancel_sqlite(sqlite3_context_db_handle(context), id, reason, &done, &err);
+	if (r == OUTBOX_OK)
 		sqlite3_result_int(context, done);
 	else
 		fail(context, &err);
@@ -269,11 +287,17 @@ static void cancel(sqlite3_context *context, int argc, sqlite3_value **argv)
 static void accept(sqlite3_context *context, int argc, sqlite3_value **argv)
 {
 	struct outbox_error err = OUTBOX_ERROR_INIT;
+	const char *consumer, *id;
 	bool first = false;
+	int r = text_of("consumer", argv[0], &consumer, &err);
 
 	(void)argc;
-	if (outbox_inbox_accept_sqlite(sqlite3_context_db_handle(context), text_of(argv[0]),
-				       text_of(argv[1]), &first, &err) == OUTBOX_OK)
+	if (r == OUTBOX_OK)
+		r = text_of("id", argv[1], &id, &err);
+	if (r == OUTBOX_OK)
+		r = outbox_inbox_accept_sqlite(sqlite3_context_db_handle(context), consumer, id,
+					       &first, &err);
+	if (r == OUTBOX_OK)
 		sqlite3_result_int(context, first);
 	else
 		fail(context, &err);

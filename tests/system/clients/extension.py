@@ -84,6 +84,12 @@ def says_what_is_wrong(db):
     assert "payload: is NULL" in refused(db, "SELECT outbox_publish('t', 'k', NULL)")
     assert "type" in refused(db, "SELECT outbox_publish(NULL, 'k', '{}')")
     assert "data" in refused(db, "SELECT outbox_publish('t', 'k', 'no JSON')")
+    # what stands behind a NUL is not left out in silence
+    for call, field in (("publish('t' || char(0), 'k', '{}')", "type"), ("publish('t', 'k' || char(0) || '1', '{}')", "key"),
+                        ("publish('t', 'k', '{}', '{}' || char(0))", "options"), ("cancel('x' || char(0))", "id"),
+                        ("cancel('x', char(0))", "reason"), ("inbox_accept(char(0), 'x')", "consumer"),
+                        ("inbox_accept('billing', 'x' || char(0) || '1')", "id")):
+        assert f"{field}: is not text without NULs" == refused(db, f"SELECT outbox_{call}"), call
     assert db.in_transaction and one(db, "SELECT count(*) FROM outbox_message WHERE type = 't'") == 0
     db.execute("COMMIT")
     # a trigger would fail for everybody who has not loaded the extension
