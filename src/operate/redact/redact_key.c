@@ -33,8 +33,9 @@ static int list_unfinished(struct walk *walk, const char *id, size_t *ret_count,
 	*ret_count = walk->no_target;
 	if (walk->no_target)
 		walk->work->unfinished(walk->work->context, &(struct outbox_delivery){ .id = id });
+	outbox_arena_reset(walk->rows);
+	/* all its pages stay: the next one is asked for with the cursor in the one before */
 	do {
-		outbox_arena_reset(walk->rows);
 		r = store_list(walk->work->store, &filter, walk->rows, &page, err);
 		for (size_t i = 0; r == OUTBOX_OK && i < page.count; i++) {
 			if (is_finished(&page.rows[i]))
