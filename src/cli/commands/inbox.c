@@ -143,7 +143,9 @@ static int run_count(struct cli *cli, void *values, struct outbox_error *err)
 	int r = open_inbox(cli, &stats, err);
 
 	if (r == OUTBOX_OK && !all) {
+		/* the oldest is known of all ids alone */
 		stats.estimated = false;
+		stats.oldest = 0;
 		r = store_inbox_count(cli->store, &given->filter, &stats.rows, err);
 	}
 	if (r)

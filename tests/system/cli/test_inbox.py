@@ -69,7 +69,9 @@ def test_list_count_and_prune(bare):
     assert [row["id"] for row in rest["ids"]] == ["billing-40d-2", "mail-5d-0", "mail-5d-1"] and not rest["cursor"]
     assert "there are more" in bare.run("inbox", "list", "--limit", "2").out
     assert "the oldest received 40 d ago" in bare.run("inbox", "count").out
-    assert bare.run("inbox", "count", "--consumer", "mail", "--json").json["ids"] == 2
+    assert bare.run("inbox", "count", "--json").json["oldest"] is not None
+    some = bare.run("inbox", "count", "--consumer", "mail", "--json").json
+    assert some["ids"] == 2 and some["oldest"] is None, "that is another consumer's"
     assert "would remove 3 ids" in bare.run("inbox", "prune", "--older-than", "30d", "--dry-run").out
     assert bare.run("inbox", "prune", "--older-than", "30d", "--consumer", "mail", "--json").json["ids"] == 0
     pruned = bare.run("inbox", "prune", "--older-than", "30d")
