@@ -41,7 +41,8 @@ struct outbox_events_config {
 /*
  * The unit of the transaction that is open begins. context (may be NULL): events that have no correlation_id, causation_id
  * or traceparent of their own get that of the context; outbox_message_caused_by() fills one in from the message that is
- * being handled. Its texts are copied. ECONFLICT: the unit before has events that were neither written nor dropped.
+ * being handled. Its texts are copied. ECONFLICT: the unit before has events that were neither written nor dropped; or it is
+ * one of this transaction, and a savepoint may still undo events of it.
  */
 int outbox_events_begin(struct outbox_events *events, const struct outbox_message *context,
 			struct outbox_error *err) OUTBOX_MUSTCHECK;

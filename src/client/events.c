@@ -158,11 +158,24 @@ static int copy_context(struct outbox_events *events, const struct outbox_messag
 	return ok ? OUTBOX_OK : outbox_fail(err, OUTBOX_ENOMEM, "out of memory");
 }
 
+/* Written events that are held may be unwritten again by a savepoint of this transaction: they are not to be forgotten. */
+static int check_held(const struct outbox_events *events, struct outbox_error *err)
+{
+	if (events->state != UNIT_OPEN || !events->count)
+		return OUTBOX_OK;
+	return outbox_fail(
+		err, OUTBOX_ECONFLICT,
+		"events: a unit of this transaction is open, and a rollback to a savepoint may undo "
+		"events of it; go on with that unit");
+}
+
 int outbox_events_begin(struct outbox_events *events, const struct outbox_message *context,
 			struct outbox_error *err)
 {
 	int r = check_rest(events, err);
 
+	if (r == OUTBOX_OK)
+		r = check_held(events, err);
 	if (r == OUTBOX_OK)
 		r = events->ops->check(events, err);
 	if (r != OUTBOX_OK)
