@@ -83,8 +83,7 @@ static void replace_is_refused(void **state)
 		"INSERT OR REPLACE INTO outbox_message (id, type, payload) VALUES ('two', 'b', '2'), ('one', 'b', '2')",
 		"INSERT OR REPLACE INTO outbox_message (seq, type, payload) VALUES (1, 'b', '2')",
 		"UPDATE OR REPLACE outbox_message SET id = 'one'",
-		"INSERT INTO outbox_message (id, type, payload) VALUES ('one', 'b', '2') ON CONFLICT (id)"
-		" DO UPDATE SET payload = excluded.payload",
+		"INSERT INTO outbox_message (id, type, payload) VALUES ('one', 'b', '2') ON CONFLICT (id) DO UPDATE SET type = 'c'",
 	};
 	static const char *const harmless[] = {
 		"INSERT INTO outbox_message (id, type, payload) VALUES ('one', 'b', '2') ON CONFLICT (id) DO NOTHING",
