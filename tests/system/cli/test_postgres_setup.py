@@ -110,7 +110,7 @@ def test_the_printed_schema_of_sqlite(tmp_path):
     shop.insert(payload='{"n":1}')
     shop.relay()
     assert shop.run("init", "--json").json == {"store": "app", "driver": shop.run("init", "--json").json["driver"],
-                                               "schema": 5, "lanes": 3, "created": False}
+                                               "schema": 6, "lanes": 3, "created": False}
     assert shop.run("doctor", "--json").json["healthy"] is True
     with shop.db() as db:
         printed = set(db.execute("SELECT type, name, sql FROM sqlite_master"))

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """standard_conforming_strings = off, for everybody or for the one who publishes: a backslash means what it means."""
 import pathlib
+import re
 
 import pytest
 
 GLOBS = "order_1.*,a%b?,back\\slash"
 TAKEN = {"order_1.x", "a%bc", "back\\slash"}
 LEFT = {"order11.x", "axxbc", "a%b", "backslash", "back\\\\slash"}
+PSQL = re.compile(r"\\(set|g|if|endif)")  # its commands, which the server never sees
 
 
 @pytest.fixture
@@ -55,4 +57,4 @@ def test_a_route_that_became_another_one_is_mended(pg):
 def test_no_backslash_in_our_sql():
     for path in (pathlib.Path(__file__).parents[3] / "sql" / "postgres").glob("*.sql"):
         lines = [line for line in path.read_text().splitlines() if "\\" in line]
-        assert not lines or path.name == "roles.sql" and all("\\set" in line or "\\g" in line for line in lines), lines
+        assert not lines or path.name == "roles.sql" and all(PSQL.search(line) for line in lines), lines
