@@ -84,7 +84,7 @@ static const struct field target_keys[] = {
 	{ KEY(NAME, config_target, name), .flags = FIELD_REQUIRED, .example = "events",
 	  .help = "the target's name; the store keeps its state under it" },
 	{ KEY(URL, config_target, to), .flags = FIELD_REQUIRED, .example = "redis://mq/?stream=shop",
-	  .help = "where to send: amqp://, kafka://, nats://, redis://, mqtt://, sqs://, https:// ..." },
+	  .help = "where to send: amqp://, kafka://, nats://, redis://, https:// ..." },
 	{ KEY(SECRET, config_target, password), .otherwise = "none",
 	  .example = "file:/run/secrets/mq", .help = "inserted into the URL of to" },
 	{ KEY(OBJECT, config_target, sign), .of = &sign_schema,

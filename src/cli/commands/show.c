@@ -156,6 +156,17 @@ static const struct field options[] = {
 	       "show each former version of an amended message; masked unless --payload is given"),
 };
 
+static void print_no_deliveries(const struct cli *cli)
+{
+	_cleanup_(buf_deinit) struct buf line = BUF_INIT(1000);
+
+	buf_printf(&line, "no deliveries: no target matches it (outbox target list%s)",
+		   cli->store_option);
+	printf("\n");
+	printable_wrap(stdout, &(struct wrap){ 0, 0, cli->width == UNCUT ? UNCUT : 80 },
+		       buf_str(&line));
+}
+
 /* "  key             42", wrapped; nothing when there is no text. */
 static void field(const struct cli *cli, const char *name, const char *text)
 {
@@ -501,8 +512,7 @@ static int show(struct cli *cli, const char *source, void *context, json_t **ret
 	for (size_t i = 0; i < view.page.count; i++)
 		print_delivery(cli, &view, &view.page.rows[i], given);
 	if (view.page.count == 0)
-		printf("\nno deliveries: no target matches it (outbox target list%s)\n",
-		       cli->store_option);
+		print_no_deliveries(cli);
 	print_history(&view);
 	return OUTBOX_OK;
 }
