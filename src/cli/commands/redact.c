@@ -169,6 +169,9 @@ static int tell_redacted(struct redacting *redacting, struct outbox_error *err)
 			 dry ? "would redact" : "redacted", count_human(work->done, done),
 			 work->done == 1 ? "" : "s", count_human(work->searched, searched),
 			 dry ? ". Run again without --dry-run." : "");
+	if (!work->done && !work->before && !work->left && !redacting->signal)
+		puts("No message there has such a key: it may have been redacted before, be written\n"
+		     "differently, or have been removed by retention.");
 	puts("This does not reach what targets have received, archive files and backups.");
 	return OUTBOX_OK;
 }
@@ -246,6 +249,9 @@ static int run_redact(struct cli *cli, void *values, struct outbox_error *err)
 				   "which messages: give one of an ID, --key KEY and --key-like GLOB");
 	if (given->reason[0] == '\0')
 		return outbox_fail(err, OUTBOX_EINVAL, "--reason is empty; say why, for the audit");
+	if ((given->key && !given->key[0]) || (given->key_like && !given->key_like[0]))
+		return outbox_fail(err, OUTBOX_EINVAL,
+				   "the key is empty; no message has an empty key");
 	if (cli->n_words && (given->dry_run || given->yes))
 		return outbox_fail(err, OUTBOX_EINVAL,
 				   "--dry-run and --yes are for --key and --key-like");

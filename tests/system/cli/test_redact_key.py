@@ -69,6 +69,13 @@ def test_keys_by_a_pattern(people):
     assert redacted(people) == ["a1", "a2", "a6", "a7", "b1"], "not the one without a key"
 
 
+def test_a_mistyped_key_does_not_look_done(people):
+    ran = people.run("redact", "--key", "add", *REASON, "--yes")
+    assert "redacted 0 messages (searched 9) No message there has such a key" in " ".join(ran.out.split())
+    assert "the key is empty" in people.run("redact", "--key", "", *REASON, "--yes", code=2).err
+    assert redacted(people) == []
+
+
 def test_it_is_asked_for(people):
     ran = people.run("redact", "--key", "ada", *REASON, code=10)
     assert "add --yes" in ran.err and redacted(people) == []
