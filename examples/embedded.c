@@ -4,7 +4,9 @@
  * A service that embeds and operates the relay: it creates the outbox, passes each message to two handlers, checks
  * its health, requeues what failed and prints its metrics. docs/embedding.md quotes it.
  *
- *   cc embedded.c $(pkg-config --cflags --libs outbox sqlite3) && ./a.out app.db
+ *   cc embedded.c $(pkg-config --cflags --libs outbox sqlite3) && ./a.out embedded.db
+ *
+ * The file must be a new one: the ids of its messages are fixed, so that a second run publishes nothing.
  */
 
 #include <outbox/outbox.h>

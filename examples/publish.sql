@@ -28,9 +28,8 @@ COMMIT;
 INSERT INTO outbox_message (type, payload, content_type) VALUES ('note.taken', 'call back', 'text/plain');
 INSERT INTO outbox_message (type, payload_bin) VALUES ('label.printed', x'00ff10');
 
--- With an id of your own and ON CONFLICT (id) DO NOTHING a repeat is harmless. Never use INSERT OR REPLACE:
--- SQLite removes the old message, sent or not, without running our triggers. Do not use INSERT OR IGNORE
--- either: it also ignores that a row is invalid, and publishes nothing.
+-- With an id of your own and ON CONFLICT (id) DO NOTHING a repeat is harmless. INSERT OR REPLACE is refused where
+-- the id is there. Do not use INSERT OR IGNORE: it also ignores that a row is invalid, and publishes nothing.
 INSERT INTO outbox_message (id, type, key, payload)
 VALUES ('order-142-paid', 'order.paid', '142', '{"id":142}') ON CONFLICT (id) DO NOTHING;
 INSERT INTO outbox_message (id, type, key, payload)

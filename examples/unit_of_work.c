@@ -4,8 +4,8 @@
  * A unit of work: orders record what happens to them, and the transaction publishes it all just before its COMMIT.
  * docs/publishing.md quotes it.
  *
- *   outbox init --store sqlite:app.db
- *   cc unit_of_work.c $(pkg-config --cflags --libs outbox sqlite3) && ./a.out app.db
+ *   outbox init --store sqlite:unit.db
+ *   cc unit_of_work.c $(pkg-config --cflags --libs outbox sqlite3) && ./a.out unit.db
  */
 
 #include <outbox/outbox.h>
