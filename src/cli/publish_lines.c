@@ -201,7 +201,7 @@ static int append_all(struct publishing *p, struct outbox_error *err)
 		return OUTBOX_OK;
 	return outbox_wrap(err,
 			   "after %lld messages; run the same command again to publish the rest",
-			   (long long)(p->lines.published + p->lines.repeated));
+			   (long long)p->lines.published + p->lines.repeated);
 }
 
 static int publish_all(struct publishing *p, struct outbox_error *err)

@@ -227,14 +227,15 @@ static int on_release(sqlite3_vtab *base, int depth)
 static int on_rollback_to(sqlite3_vtab *base, int depth)
 {
 	struct events *events = events_of(base);
+	size_t kept = depth < 0 ? 0 : (size_t)depth + 1;
 	struct frame frame = { 0 };
 
 	if (!events)
 		return SQLITE_OK;
-	if (depth >= 0 && (size_t)depth < events->n_frames)
+	if (kept && kept <= events->n_frames)
 		frame = events->frames[depth];
-	if ((size_t)(depth + 1) < events->n_frames)
-		events->n_frames = (size_t)(depth + 1);
+	if (kept < events->n_frames)
+		events->n_frames = kept;
 	events_rewind(&events->base, frame.collected, frame.written);
 	return SQLITE_OK;
 }

@@ -267,7 +267,7 @@ static int take_member(struct line *line, const char *name, const struct json_pi
 static int take_bytes(struct line *line, struct outbox_error *err)
 {
 	struct outbox_message *m = &line->message;
-	const char *text = NULL;
+	const char *text = "";
 	void *bytes;
 	int r = take_text(line, "payload_base64", &line->base64, &text, err);
 
